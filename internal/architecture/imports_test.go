@@ -1,0 +1,129 @@
+// Package architecture holds the rules of who may import whom, as a test.
+package architecture
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/stormglass/stormglass/"
+
+// rule forbids packages below From to import, directly or through others,
+// packages that begin with a word of Never; Except lists who may.
+type rule struct {
+	why    string
+	from   string
+	never  []string
+	except []string
+	// direct looks at a package's own imports only.
+	direct bool
+}
+
+var rules = []rule{
+	{
+		why:   "the load generator stays light: it builds in seconds",
+		from:  "loadgen",
+		never: []string{"k8s.io/kubernetes", "go.etcd.io/etcd/server"},
+	},
+	{
+		why:   "the load generator's command stays light too",
+		from:  "cmd/loadgen",
+		never: []string{"k8s.io/kubernetes", "go.etcd.io/etcd/server"},
+	},
+	{
+		why:    "loadgen knows a target, not how it was made",
+		from:   "loadgen",
+		never:  []string{module + "controlplane"},
+		except: []string{module + "controlplane/control"},
+	},
+	{
+		why:   "only component links the components",
+		from:  "controlplane",
+		never: []string{"k8s.io/kubernetes", "go.etcd.io/etcd/server"}, direct: true,
+		except: []string{"from " + module + "controlplane/component"},
+	},
+	{
+		why:  "a report is made from the run directory alone",
+		from: "loadgen/report", direct: true,
+		never: []string{"net/http", "k8s.io/client-go"},
+	},
+	{
+		why:  "a verdict depends on no network",
+		from: "loadgen/gate", direct: true,
+		never: []string{"net/http", "k8s.io/client-go"},
+	},
+	{
+		why:  "pacing is arithmetic",
+		from: "loadgen/pace", direct: true,
+		never: []string{"net", "os", "sync"},
+	},
+	{
+		why:  "topology is arithmetic on a config",
+		from: "controlplane/topology", direct: true,
+		never: []string{"net/http", "os/exec", "sync"},
+	},
+}
+
+type pkg struct {
+	ImportPath string
+	Imports    []string
+	Deps       []string
+}
+
+func TestImportRules(t *testing.T) {
+	packages := list(t)
+	for _, r := range rules {
+		checked := 0
+		for _, p := range packages {
+			if !below(p.ImportPath, module+r.from) || slices.Contains(r.except, "from "+p.ImportPath) {
+				continue
+			}
+			checked++
+			imports := p.Deps
+			if r.direct {
+				imports = p.Imports
+			}
+			for _, imp := range imports {
+				for _, never := range r.never {
+					if below(imp, never) && !slices.Contains(r.except, imp) {
+						t.Errorf("%s imports %s: %s", p.ImportPath, imp, r.why)
+					}
+				}
+			}
+		}
+		if checked == 0 {
+			t.Errorf("the rule about %s holds for no package: is the folder gone?", r.from)
+		}
+	}
+}
+
+// below tells whether path is the tree's root or in it.
+func below(path, tree string) bool {
+	return path == tree || strings.HasPrefix(path, tree+"/")
+}
+
+func list(t *testing.T) []pkg {
+	t.Helper()
+	cmd := exec.Command("go", "list", "-json=ImportPath,Imports,Deps", module+"...")
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v\n%s", err, stderr.String())
+	}
+	var packages []pkg
+	for dec := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var p pkg
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			return packages
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		packages = append(packages, p)
+	}
+}

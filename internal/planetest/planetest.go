@@ -1,0 +1,106 @@
+// Package planetest gives tests a real control plane. It runs the
+// controlplane program as a user would and imports no part of it but the
+// contract, so that light packages can test against a plane without linking
+// Kubernetes.
+package planetest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+)
+
+// BinaryEnv names a built controlplane program. Without it Build makes one,
+// which takes most of a minute; `make test` sets it.
+const BinaryEnv = "STORMGLASS_CONTROLPLANE"
+
+// Build gives the path of a controlplane program with the versions of
+// build/ldflags, made in dir unless BinaryEnv names one.
+func Build(dir string) (string, error) {
+	if binary := os.Getenv(BinaryEnv); binary != "" {
+		return filepath.Abs(binary)
+	}
+	out, err := exec.Command("go", "env", "GOMOD").Output()
+	if err != nil {
+		return "", fmt.Errorf("find the module: %w", err)
+	}
+	root := filepath.Dir(strings.TrimSpace(string(out)))
+	flags, err := os.ReadFile(filepath.Join(root, "build", "ldflags"))
+	if err != nil {
+		return "", err
+	}
+	binary := filepath.Join(dir, "controlplane")
+	cmd := exec.Command("go", "build", "-ldflags", strings.TrimSpace(string(flags)), "-o", binary, "./cmd/controlplane")
+	cmd.Dir = root
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build controlplane: %w\n%s", err, out)
+	}
+	return binary, nil
+}
+
+// Plane is a control plane that a package's tests share.
+type Plane struct {
+	*control.Supervisor
+	// Binary is the program that runs it.
+	Binary string
+}
+
+// Main runs a package's tests with one shared plane, started before the first
+// and stopped after the last. Call it from TestMain:
+//
+//	var plane planetest.Plane
+//
+//	func TestMain(m *testing.M) { os.Exit(planetest.Main(m, &plane)) }
+func Main(m *testing.M, shared *Plane) int {
+	code, err := run(m, shared)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "planetest:", err)
+		return 1
+	}
+	return code
+}
+
+func run(m *testing.M, shared *Plane) (code int, err error) {
+	temp, err := os.MkdirTemp("", "planetest-")
+	if err != nil {
+		return 0, err
+	}
+	defer os.RemoveAll(temp)
+	if shared.Binary, err = Build(temp); err != nil {
+		return 0, err
+	}
+	shared.Supervisor, err = start(shared.Binary, filepath.Join(temp, "plane"), nil)
+	if err != nil {
+		return 0, err
+	}
+	code = m.Run()
+	return code, shared.Stop(context.Background())
+}
+
+// Start starts a plane of its own for one test, which the test's end stops.
+func Start(t testing.TB, binary string, config *control.Config) *control.Supervisor {
+	t.Helper()
+	s, err := start(binary, filepath.Join(t.TempDir(), "plane"), config)
+	if err != nil {
+		t.Fatalf("start a control plane: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := s.Stop(context.Background()); err != nil {
+			t.Errorf("the control plane did not end in order: %v", err)
+		}
+	})
+	return s
+}
+
+func start(binary, dir string, config *control.Config) (*control.Supervisor, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	return control.Start(ctx, control.StartOptions{Binary: binary, Dir: dir, Config: config})
+}

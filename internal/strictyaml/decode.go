@@ -1,0 +1,219 @@
+package strictyaml
+
+import (
+	"encoding"
+	"errors"
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Decode fills the struct that into points to, whose fields carry `yaml`
+// tags. All errors are reported, joined. A field of an interface type takes
+// any YAML; a string takes any scalar as it is written.
+func (d *Document) Decode(into any) error {
+	c := decoder{doc: d}
+	c.value(d.root, reflect.ValueOf(into).Elem(), "")
+	return errors.Join(c.errs...)
+}
+
+type decoder struct {
+	doc  *Document
+	errs []error
+}
+
+func (c *decoder) fail(n *yaml.Node, path, hint, format string, args ...any) {
+	e := &Error{File: c.doc.File, Line: n.Line, Field: path, Msg: fmt.Sprintf(format, args...), Hint: hint}
+	if o, ok := c.doc.overrides[n]; ok {
+		e.File, e.Line = "--set "+o, 0
+	}
+	c.errs = append(c.errs, e)
+}
+
+func (c *decoder) value(n *yaml.Node, v reflect.Value, path string) {
+	n = follow(n)
+	if n.Kind == yaml.ScalarNode && n.Tag == "!!null" {
+		return
+	}
+	if v.Kind() == reflect.Pointer {
+		v.Set(reflect.New(v.Type().Elem()))
+		v = v.Elem()
+	}
+	if u, ok := v.Addr().Interface().(encoding.TextUnmarshaler); ok {
+		if n.Kind != yaml.ScalarNode {
+			c.fail(n, path, "", "expected one value, found %s", kindName(n))
+			return
+		}
+		if err := u.UnmarshalText([]byte(n.Value)); err != nil {
+			msg, hint, _ := strings.Cut(err.Error(), "; ")
+			c.fail(n, path, hint, "%s", msg)
+		}
+		return
+	}
+	switch v.Kind() {
+	case reflect.Struct:
+		c.fields(n, v, path)
+	case reflect.Slice:
+		c.list(n, v, path)
+	case reflect.Map:
+		c.mapping(n, v, path)
+	case reflect.Interface:
+		var any any
+		if err := n.Decode(&any); err != nil {
+			c.fail(n, path, "", "%v", strings.TrimPrefix(err.Error(), "yaml: "))
+			return
+		}
+		v.Set(reflect.ValueOf(&any).Elem())
+	default:
+		c.scalar(n, v, path)
+	}
+}
+
+func (c *decoder) fields(n *yaml.Node, v reflect.Value, path string) {
+	if n.Kind != yaml.MappingNode {
+		c.fail(n, path, "", "expected fields, found %s", kindName(n))
+		return
+	}
+	known := map[string]reflect.Value{}
+	var names []string
+	for i := range v.NumField() {
+		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("yaml"), ",")
+		if name != "" && name != "-" {
+			known[name] = v.Field(i)
+			names = append(names, name)
+		}
+	}
+	seen := map[string]int{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, value := n.Content[i], n.Content[i+1]
+		at := join(path, key.Value)
+		if line, dup := seen[key.Value]; dup {
+			c.fail(key, at, fmt.Sprintf("first on line %d", line), "the field is written twice")
+			continue
+		}
+		seen[key.Value] = key.Line
+		field, ok := known[key.Value]
+		if !ok {
+			c.fail(key, at, nearest(key.Value, names), "unknown field %q", key.Value)
+			continue
+		}
+		c.value(value, field, at)
+	}
+}
+
+func (c *decoder) list(n *yaml.Node, v reflect.Value, path string) {
+	if n.Kind != yaml.SequenceNode {
+		c.fail(n, path, "write [a, b] or lines that begin with -", "expected a list, found %s", kindName(n))
+		return
+	}
+	v.Set(reflect.MakeSlice(v.Type(), len(n.Content), len(n.Content)))
+	for i, item := range n.Content {
+		c.value(item, v.Index(i), itemPath(path, n, i))
+	}
+}
+
+func (c *decoder) mapping(n *yaml.Node, v reflect.Value, path string) {
+	if n.Kind != yaml.MappingNode {
+		c.fail(n, path, "", "expected fields, found %s", kindName(n))
+		return
+	}
+	v.Set(reflect.MakeMap(v.Type()))
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, at := n.Content[i], join(path, n.Content[i].Value)
+		if v.MapIndex(reflect.ValueOf(key.Value)).IsValid() {
+			c.fail(key, at, "", "the field is written twice")
+			continue
+		}
+		item := reflect.New(v.Type().Elem()).Elem()
+		c.value(n.Content[i+1], item, at)
+		v.SetMapIndex(reflect.ValueOf(key.Value), item)
+	}
+}
+
+func (c *decoder) scalar(n *yaml.Node, v reflect.Value, path string) {
+	if n.Kind != yaml.ScalarNode {
+		c.fail(n, path, "", "expected one value, found %s", kindName(n))
+		return
+	}
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(n.Value)
+	case reflect.Bool:
+		b, err := strconv.ParseBool(n.Value)
+		if err != nil {
+			c.fail(n, path, "write true or false", "%q is neither true nor false", n.Value)
+			return
+		}
+		v.SetBool(b)
+	case reflect.Int, reflect.Int64:
+		i, err := strconv.ParseInt(n.Value, 10, 64)
+		if err != nil {
+			c.fail(n, path, "write digits only", "%q is not a whole number", n.Value)
+			return
+		}
+		v.SetInt(i)
+	case reflect.Float64:
+		f, err := strconv.ParseFloat(n.Value, 64)
+		if err != nil || math.IsNaN(f) || math.IsInf(f, 0) {
+			c.fail(n, path, "", "%q is not a finite number", n.Value)
+			return
+		}
+		v.SetFloat(f)
+	default:
+		panic("strictyaml: unsupported field type " + v.Type().String())
+	}
+}
+
+func join(path, name string) string {
+	if path == "" {
+		return name
+	}
+	return path + "." + name
+}
+
+// nearest suggests the known name closest to a mistyped one, or lists them.
+func nearest(name string, known []string) string {
+	if s := Suggest(name, known); s != "" {
+		return fmt.Sprintf("did you mean %q?", s)
+	}
+	slices.Sort(known)
+	return "known here: " + strings.Join(known, ", ")
+}
+
+// Suggest is the known name within a few edits of name, or "".
+func Suggest(name string, known []string) string {
+	best, bestAt := "", 1+len(name)/3
+	for _, k := range known {
+		if dist := edits(strings.ToLower(name), strings.ToLower(k)); dist <= bestAt && dist < len(k) {
+			if best == "" || dist < bestAt {
+				best, bestAt = k, dist
+			}
+		}
+	}
+	return best
+}
+
+// edits is the Levenshtein distance.
+func edits(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		diagonal := row[0]
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			diagonal, row[j] = row[j], min(row[j]+1, row[j-1]+1, diagonal+cost)
+		}
+	}
+	return row[len(b)]
+}

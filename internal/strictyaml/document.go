@@ -1,0 +1,317 @@
+package strictyaml
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Document is one YAML document with the positions of its parts.
+type Document struct {
+	// File is the name used in errors.
+	File string
+	root *yaml.Node
+	// overrides are the nodes put there by Set: their errors name --set and
+	// not a line.
+	overrides map[*yaml.Node]string
+}
+
+// Error is one thing wrong with a document.
+type Error struct {
+	// File and Line (from 1); Line 0 means the whole file.
+	File string
+	Line int
+	// Field is the path of the field, as in "gates.mutating-p99.max".
+	Field string
+	// Msg says what is wrong, Hint what to write instead.
+	Msg  string
+	Hint string
+}
+
+// Error is one line: "FILE:LINE: FIELD: MSG (HINT)".
+func (e *Error) Error() string {
+	var b strings.Builder
+	b.WriteString(e.File)
+	if e.Line > 0 {
+		fmt.Fprintf(&b, ":%d", e.Line)
+	}
+	b.WriteString(": ")
+	if e.Field != "" {
+		b.WriteString(e.Field + ": ")
+	}
+	b.WriteString(e.Msg)
+	if e.Hint != "" {
+		b.WriteString(" (" + e.Hint + ")")
+	}
+	return oneLine(b.String())
+}
+
+// oneLine keeps an error on one line whatever it quotes.
+func oneLine(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '\n' || r == '\r' {
+			return ' '
+		}
+		return r
+	}, s)
+}
+
+// maxNodes bounds a document after its aliases are followed, so that a few
+// lines of nested aliases cannot fill the memory.
+const maxNodes = 100_000
+
+var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
+
+// Parse reads one document. Syntax errors, duplicate keys, a second
+// document and aliases that blow up are refused.
+func Parse(file string, data []byte) (doc *Document, err error) {
+	d := &Document{File: file, overrides: map[*yaml.Node]string{}}
+	dec := yaml.NewDecoder(strings.NewReader(string(data)))
+	var node yaml.Node
+	if err := dec.Decode(&node); err != nil {
+		if err.Error() == "EOF" {
+			return nil, &Error{File: file, Msg: "the file is empty", Hint: "a scenario begins with apiVersion, kind and name"}
+		}
+		return nil, d.syntaxError(err)
+	}
+	var second yaml.Node
+	switch err := dec.Decode(&second); {
+	case err == nil:
+		return nil, &Error{File: file, Line: second.Line, Msg: "a second YAML document", Hint: "one document per file"}
+	case err.Error() != "EOF":
+		return nil, d.syntaxError(err)
+	}
+	if len(node.Content) != 1 {
+		return nil, &Error{File: file, Msg: "the file is empty"}
+	}
+	d.root = node.Content[0]
+	budget := maxNodes
+	if !spend(d.root, &budget) {
+		return nil, &Error{File: file, Line: d.root.Line, Msg: "the document is too large once its aliases are followed"}
+	}
+	if d.root.Kind != yaml.MappingNode {
+		return nil, &Error{File: file, Line: d.root.Line, Msg: "expected fields, found " + kindName(d.root), Hint: "write name: value lines"}
+	}
+	return d, nil
+}
+
+func spend(n *yaml.Node, budget *int) bool {
+	if *budget--; *budget < 0 {
+		return false
+	}
+	if n.Kind == yaml.AliasNode {
+		return spend(n.Alias, budget)
+	}
+	for _, c := range n.Content {
+		if !spend(c, budget) {
+			return false
+		}
+	}
+	return true
+}
+
+func (d *Document) syntaxError(err error) error {
+	msg := err.Error()
+	e := &Error{File: d.File, Hint: "the file is not valid YAML"}
+	if m := yamlLine.FindStringSubmatch(msg); m != nil {
+		e.Line, _ = strconv.Atoi(m[1])
+		msg = msg[len(m[0]):]
+	}
+	e.Msg = msg
+	return e
+}
+
+// Errorf is an error at the field of the given path. The line is the
+// field's, or its nearest parent's where the field is not written.
+func (d *Document) Errorf(path, hint, format string, args ...any) *Error {
+	e := &Error{File: d.File, Msg: fmt.Sprintf(format, args...), Hint: hint}
+	node := follow(d.root)
+	if node != nil {
+		e.Line = node.Line
+	}
+	for _, step := range splitPath(path) {
+		at := -1
+		if node != nil {
+			at = position(node, step)
+		}
+		if at < 0 { // not written: the line stays the nearest parent's
+			node = nil
+			e.Field = join(e.Field, step)
+			continue
+		}
+		next := node.Content[at]
+		if node.Kind == yaml.MappingNode {
+			e.Field, e.Line = join(e.Field, step), node.Content[at-1].Line
+		} else {
+			e.Field, e.Line = itemPath(e.Field, node, at), next.Line
+		}
+		if o, ok := d.overrides[next]; ok {
+			e.File, e.Line = "--set "+o, 0
+		}
+		node = follow(next)
+	}
+	return e
+}
+
+// itemPath is the path of a list's item: by its name where that finds it
+// again, by its number otherwise.
+func itemPath(path string, list *yaml.Node, at int) string {
+	if name := itemName(list.Content[at]); plainName.MatchString(name) && position(list, name) == at {
+		return join(path, name)
+	}
+	return fmt.Sprintf("%s[%d]", path, at)
+}
+
+var plainName = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+
+// Set lays one "path=value" over the document. The value is YAML.
+func (d *Document) Set(assignment string) error {
+	path, text, ok := strings.Cut(assignment, "=")
+	if !ok || path == "" {
+		return &Error{File: "--set " + assignment, Msg: "expected PATH=VALUE", Hint: "for example --set nodes.count=50"}
+	}
+	fail := func(hint, format string, args ...any) error {
+		return &Error{File: "--set " + assignment, Msg: fmt.Sprintf(format, args...), Hint: hint}
+	}
+	var value yaml.Node
+	if err := yaml.Unmarshal([]byte(text), &value); err != nil {
+		return fail("quote the value if it holds YAML's own signs", "the value is not YAML: %v", err)
+	}
+	set := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str"}
+	if len(value.Content) == 1 {
+		set = value.Content[0]
+	}
+	d.markOverride(set, assignment)
+	steps := splitPath(path)
+	node := d.root
+	for i, step := range steps {
+		if node = follow(node); node == nil || (node.Kind != yaml.MappingNode && node.Kind != yaml.SequenceNode) {
+			return fail("", "%s holds no fields", strings.Join(steps[:i], "."))
+		}
+		last := i == len(steps)-1
+		if at := position(node, step); at >= 0 {
+			if last {
+				node.Content[at] = set
+			}
+			node = node.Content[at]
+			continue
+		}
+		if node.Kind == yaml.SequenceNode {
+			return fail(listHint(node), "%s has no item %q", strings.Join(steps[:i], "."), step)
+		}
+		next := set
+		if !last {
+			next = &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
+			d.markOverride(next, assignment)
+		}
+		key := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: step}
+		d.markOverride(key, assignment)
+		node.Content = append(node.Content, key, next)
+		node = next
+	}
+	return nil
+}
+
+func (d *Document) markOverride(n *yaml.Node, assignment string) {
+	d.overrides[n] = assignment
+	for _, c := range n.Content {
+		d.markOverride(c, assignment)
+	}
+}
+
+func listHint(seq *yaml.Node) string {
+	var names []string
+	for _, item := range seq.Content {
+		if n := itemName(item); n != "" {
+			names = append(names, n)
+		}
+	}
+	if len(names) == 0 {
+		return fmt.Sprintf("it has %d items, [0] is the first", len(seq.Content))
+	}
+	return "it has " + strings.Join(names, ", ")
+}
+
+// splitPath turns "gates[2].over" into "gates", "2", "over".
+func splitPath(path string) []string {
+	path = strings.NewReplacer("[", ".", "]", "").Replace(path)
+	return strings.FieldsFunc(path, func(r rune) bool { return r == '.' })
+}
+
+func follow(n *yaml.Node) *yaml.Node {
+	for n != nil && n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	return n
+}
+
+// position is the index in Content of the value that step names, or -1.
+func position(node *yaml.Node, step string) int {
+	switch node.Kind {
+	case yaml.MappingNode:
+		for i := 0; i+1 < len(node.Content); i += 2 {
+			if node.Content[i].Value == step {
+				return i + 1
+			}
+		}
+	case yaml.SequenceNode:
+		for i, item := range node.Content {
+			if itemName(item) == step {
+				return i
+			}
+		}
+		if i, err := strconv.Atoi(step); err == nil && i >= 0 && i < len(node.Content) {
+			return i
+		}
+	}
+	return -1
+}
+
+// itemName is the `name` of a list's item, by which a path may address it.
+func itemName(item *yaml.Node) string {
+	item = follow(item)
+	if item == nil || item.Kind != yaml.MappingNode {
+		return ""
+	}
+	for i := 0; i+1 < len(item.Content); i += 2 {
+		if item.Content[i].Value == "name" {
+			return item.Content[i+1].Value
+		}
+	}
+	return ""
+}
+
+func kindName(n *yaml.Node) string {
+	switch n.Kind {
+	case yaml.MappingNode:
+		return "fields"
+	case yaml.SequenceNode:
+		return "a list"
+	case yaml.ScalarNode:
+		if n.Value == "" {
+			return "nothing"
+		}
+		return fmt.Sprintf("%q", n.Value)
+	}
+	return "something else"
+}
+
+// Errors unpacks a joined error into its single lines.
+func Errors(err error) []*Error {
+	var one *Error
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		var all []*Error
+		for _, e := range joined.Unwrap() {
+			all = append(all, Errors(e)...)
+		}
+		return all
+	}
+	if errors.As(err, &one) {
+		return []*Error{one}
+	}
+	return nil
+}
