@@ -1,0 +1,37 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/stormglass/stormglass/controlplane/component"
+	"github.com/stormglass/stormglass/controlplane/control"
+)
+
+// checkCommand is what `up` asks about a component's flags, in a process of
+// its own because the component's command has to be constructed for it. linked
+// are the flags that the linked components keep in pflag.CommandLine.
+func checkCommand(linked *pflag.FlagSet) *cobra.Command {
+	return &cobra.Command{
+		Use:     "check KIND < CHECK.json",
+		Short:   "Check a component's settings, as `up` does",
+		Example: `  echo '{"flags": {"kube-api-qps": "50"}}' | controlplane check kube-controller-manager`,
+		Hidden:  true,
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var ask control.Check
+			if err := json.NewDecoder(cmd.InOrStdin()).Decode(&ask); err != nil {
+				return fmt.Errorf("the check on stdin: %w", err)
+			}
+			pflag.CommandLine = linked
+			checked, err := component.Check(args[0], ask)
+			if err != nil {
+				return err
+			}
+			return json.NewEncoder(cmd.OutOrStdout()).Encode(checked)
+		},
+	}
+}

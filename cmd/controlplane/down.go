@@ -1,0 +1,48 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+)
+
+// downWithin is more than an ordered stop may take (30 s).
+const downWithin = 45 * time.Second
+
+func downCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "down",
+		Short: "Stop a control plane and wait until all its processes are gone",
+		Long: `Stop a control plane in order: scheduler and controller manager, API server,
+etcd. It returns when all processes are gone. Data and keys stay in the
+directory, and the next up resumes them.`,
+		Example: `  controlplane down
+  controlplane down --dir /tmp/plane`,
+		Args: cobra.NoArgs,
+	}
+	dir := dirFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		client, err := control.Dial(*dir)
+		if errors.Is(err, control.ErrNotRunning) {
+			fmt.Fprintf(cmd.ErrOrStderr(), "%s: %v\n", *dir, control.ErrNotRunning)
+			return nil
+		}
+		if err != nil {
+			return environment(err)
+		}
+		ctx, cancel := context.WithTimeout(cmd.Context(), downWithin)
+		defer cancel()
+		begun := time.Now()
+		if err := client.Stop(ctx); err != nil {
+			return environment(err)
+		}
+		fmt.Fprintf(cmd.OutOrStdout(), "%s: stopped after %.1f s\n", *dir, time.Since(begun).Seconds())
+		return nil
+	}
+	return cmd
+}

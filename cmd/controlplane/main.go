@@ -1,0 +1,40 @@
+// Controlplane runs a real Kubernetes control plane on this machine: etcd,
+// kube-apiserver, kube-scheduler and kube-controller-manager, each a process
+// of its own, with no download and no container engine.
+//
+//	controlplane up [--dir DIR] [--config FILE] [--detach]
+//	controlplane status, down
+//	controlplane kubectl ..., etcdctl ..., etcdutl ...
+//
+// It is a multi-call binary: executed under the name of a component or a tool
+// it is that program. Results go to stdout, progress and errors to stderr.
+// Exit codes: 0 done, 2 usage or a bad config file, 4 the environment failed
+// (among that: the directory is in use, a component died).
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/stormglass/stormglass/controlplane/component"
+	"github.com/stormglass/stormglass/controlplane/process"
+)
+
+func main() {
+	os.Exit(run(context.Background(), os.Args, os.Stdout, os.Stderr))
+}
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	if err := process.DieWithParent(); err != nil {
+		fmt.Fprintln(stderr, "controlplane:", err)
+		return exitEnvironment
+	}
+	program, ok := component.Lookup(filepath.Base(args[0]))
+	if ok {
+		return program(args[1:])
+	}
+	return command(ctx, args[1:], stdout, stderr)
+}

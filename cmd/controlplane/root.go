@@ -1,0 +1,99 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/stormglass/stormglass/controlplane"
+	"github.com/stormglass/stormglass/controlplane/control"
+)
+
+// Exit codes, the same in both programs of Stormglass.
+const (
+	exitOK          = 0
+	exitUsage       = 2
+	exitEnvironment = 4
+)
+
+// environmentError is an error that is not the fault of what was typed.
+type environmentError struct{ error }
+
+func (e environmentError) Unwrap() error { return e.error }
+
+func environment(err error) error {
+	if err == nil {
+		return nil
+	}
+	return environmentError{err}
+}
+
+// command runs one command line and gives its exit code.
+func command(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	// Kubernetes puts flags of its own there as it is linked in, and cobra would
+	// offer them as ours. Only what constructs a component looks them up.
+	linked := pflag.CommandLine
+	pflag.CommandLine = pflag.NewFlagSet("controlplane", pflag.ContinueOnError)
+	root := &cobra.Command{
+		Use:   "controlplane",
+		Short: "A real Kubernetes control plane on this machine",
+		Long: `Controlplane runs a real Kubernetes control plane on this machine: etcd,
+kube-apiserver, kube-scheduler and kube-controller-manager, each a process of
+its own, with its own keys, on free loopback ports.
+
+Exit codes: 0 done, 2 usage or a bad config file, 4 the environment failed.`,
+		Example: `  controlplane up --detach        # in ./planes/default
+  controlplane kubectl get nodes
+  controlplane status
+  controlplane down`,
+		Version:       fmt.Sprintf("with Kubernetes %s and etcd %s", controlplane.KubernetesVersion, controlplane.EtcdVersion),
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.AddCommand(upCommand(), downCommand(), statusCommand(), checkCommand(linked))
+	for _, tool := range tools() {
+		root.AddCommand(toolCommand(tool))
+	}
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitOK
+	}
+	if !errors.Is(err, errAlreadyTold) {
+		fmt.Fprintln(stderr, "controlplane:", err)
+	}
+	var env environmentError
+	if errors.As(err, &env) {
+		return exitEnvironment
+	}
+	return exitUsage
+}
+
+// defaultDir is where a plane lives unless --dir or STORMGLASS_DIR says so.
+func defaultDir() string {
+	return cmp.Or(os.Getenv(control.DirEnv), filepath.Join("planes", "default"))
+}
+
+func dirFlag(cmd *cobra.Command) *string {
+	return cmd.Flags().String("dir", defaultDir(), "the plane's `directory`; also $"+control.DirEnv)
+}
+
+func outputFlag(cmd *cobra.Command) *string {
+	return cmd.Flags().StringP("output", "o", "text", "`form` of the result: text or json")
+}
+
+func checkOutput(form string) error {
+	if form != "text" && form != "json" {
+		return fmt.Errorf("--output %q is not known (text or json)", form)
+	}
+	return nil
+}

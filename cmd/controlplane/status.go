@@ -1,0 +1,137 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+)
+
+func statusCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Show a control plane's processes, settings and how to reach it",
+		Long: `Show a control plane's processes, every setting that differs from upstream's
+default, and how to reach it. It exits with 4 unless the plane is ready.`,
+		Example: `  controlplane status
+  controlplane status --dir /tmp/plane --output json`,
+		Args: cobra.NoArgs,
+	}
+	dir, output := dirFlag(cmd), outputFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := checkOutput(*output); err != nil {
+			return err
+		}
+		status, err := readStatus(cmd.Context(), *dir)
+		if err != nil {
+			return environment(fmt.Errorf("%s: %w (start one with: controlplane up --dir %s)", *dir, err, *dir))
+		}
+		if *output == "json" {
+			encoder := json.NewEncoder(cmd.OutOrStdout())
+			encoder.SetIndent("", "  ")
+			err = encoder.Encode(status)
+		} else {
+			err = writeStatus(cmd.OutOrStdout(), status, time.Now())
+		}
+		if err == nil && status.State != control.Ready {
+			err = fmt.Errorf("the control plane is %s", status.State)
+		}
+		return environment(err)
+	}
+	return cmd
+}
+
+// readStatus asks the supervisor, or reads what it left when it stopped.
+func readStatus(ctx context.Context, dir string) (control.Status, error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	client, err := control.Dial(dir)
+	if err == nil {
+		return client.Status(ctx)
+	}
+	if !errors.Is(err, control.ErrNotRunning) {
+		return control.Status{}, err
+	}
+	var status control.Status
+	data, readErr := os.ReadFile(filepath.Join(dir, control.StoppedFile))
+	if readErr != nil {
+		return status, err
+	}
+	return status, json.Unmarshal(data, &status)
+}
+
+func writeStatus(w io.Writer, s control.Status, now time.Time) error {
+	fmt.Fprintf(w, "%s: %s since %s, supervisor %d\n", s.Dir, s.State, s.Since.Format(time.DateTime), s.SupervisorPID)
+	if s.Cause != "" {
+		fmt.Fprintf(w, "%s\n", s.Cause)
+	}
+	fmt.Fprintln(w)
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "COMPONENT\tPID\tSTATE\tUPTIME\tREADY AFTER\tCPU\tRSS\tPRIVATE\tFILES\tADDRESS")
+	for _, c := range s.Components {
+		state, uptime := "starting", now.Sub(c.Started).Round(time.Second).String()
+		switch {
+		case c.Exit != "":
+			state, uptime = c.Exit, "-"
+		case c.Ready:
+			state = "ready"
+		}
+		fmt.Fprintf(table, "%s\t%d\t%s\t%s\t%.1fs\t%.1fs\t%d MB\t%d MB\t%d\t%s\n", c.Name, c.PID, state, uptime,
+			c.ReadyAfter.Seconds(), c.CPU.Seconds(), c.RSS/1e6, (c.RSS-c.Shared)/1e6, c.OpenFiles, c.Address)
+	}
+	if s.Cluster == nil {
+		return table.Flush()
+	}
+	fmt.Fprintln(table, "\nDIFFERS FROM UPSTREAM\tSETTING\tVALUE\tDEFAULT\tREASON")
+	for _, d := range s.Cluster.Deviations {
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", d.Component, d.Setting, short(d.Value), short(d.Default), d.Reason)
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	if s.State != control.Ready {
+		return nil
+	}
+	fmt.Fprintln(w)
+	return writeUsage(w, *s.Cluster, false)
+}
+
+// short keeps a table narrow; --output json has the whole value.
+func short(value string) string {
+	const width = 48
+	if runes := []rune(value); len(runes) > width {
+		return string(runes[:width-3]) + "..."
+	}
+	return value
+}
+
+// writeUsage tells how to reach a plane.
+func writeUsage(w io.Writer, c control.Cluster, attended bool) error {
+	stop := "  controlplane down --dir " + c.Dir
+	if attended {
+		stop += "   (or Ctrl-C here)"
+	}
+	_, err := fmt.Fprintf(w, `Kubernetes %s and etcd %s are ready at %s
+
+  export KUBECONFIG=%s
+  export ETCDCTL_ENDPOINTS=%s ETCDCTL_CACERT=%s ETCDCTL_CERT=%s ETCDCTL_KEY=%s
+  export PATH=%s:$PATH   # kubectl, etcdctl, etcdutl
+or
+  controlplane kubectl --dir %s get namespaces
+  controlplane etcdctl --dir %s endpoint health
+  controlplane status --dir %s
+%s
+`, c.KubernetesVersion, c.EtcdVersion, c.Server, c.Kubeconfigs["admin"],
+		c.Etcd.Endpoints[0], c.Etcd.CAFile, c.Etcd.CertFile, c.Etcd.KeyFile,
+		filepath.Join(c.Dir, "bin"), c.Dir, c.Dir, c.Dir, stop)
+	return err
+}

@@ -1,0 +1,159 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stormglass/stormglass/controlplane"
+	"github.com/stormglass/stormglass/controlplane/topology"
+)
+
+type upOptions struct {
+	dir, config, output string
+	detach, background  bool
+}
+
+func upCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "up",
+		Short: "Start a control plane and keep it until Ctrl-C or `down`",
+		Long: `Start a control plane: the first time with new keys and no data, afterwards
+with what is in the directory. It is up when all components are ready and the
+scheduler and the controller manager hold their leases.
+
+The config file is YAML, the section that scenarios have under controlPlane:
+
+  apiServer:         {flags: {max-requests-inflight: "800"}}
+  controllerManager: {qps: 20, burst: 30, flags: {node-monitor-grace-period: 20s}}
+  scheduler:         {percentageOfNodesToScore: 10, config: {parallelism: 8}}
+  etcd:              {flags: {quota-backend-bytes: "8589934592"}}
+
+Without --config, a stopped plane keeps the config of its last start.`,
+		Example: `  controlplane up
+  controlplane up --detach --dir /tmp/plane --config plane.yaml
+  controlplane up --detach --output json | jq -r .kubeconfigs.admin`,
+		Args: cobra.NoArgs,
+	}
+	var o upOptions
+	dir, output := dirFlag(cmd), outputFlag(cmd)
+	cmd.Flags().StringVar(&o.config, "config", "", "YAML `file` with the plane's settings; - is stdin")
+	cmd.Flags().BoolVar(&o.detach, "detach", false, "return when the plane is ready and leave it running")
+	cmd.Flags().BoolVar(&o.background, "background", false, "be the supervisor of up --detach")
+	_ = cmd.Flags().MarkHidden("background")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		o.dir, o.output = *dir, *output
+		if err := checkOutput(o.output); err != nil {
+			return err
+		}
+		if o.detach {
+			return detach(cmd.Context(), o, cmd.OutOrStdout(), cmd.ErrOrStderr())
+		}
+		return up(cmd.Context(), o, cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+	}
+	return cmd
+}
+
+// up supervises a plane until it ends.
+func up(ctx context.Context, o upOptions, stdin io.Reader, stdout, stderr io.Writer) error {
+	executable, err := os.Executable()
+	if err != nil {
+		return environment(err)
+	}
+	progress := &progressWriter{to: stderr}
+	config, defaults, err := loadConfig(ctx, o, executable, stdin, progress)
+	if err != nil {
+		return err
+	}
+	ctx, now, release := interrupts(ctx)
+	defer release()
+	plane, err := controlplane.Start(ctx, controlplane.Options{
+		Dir: o.dir, Config: config, Defaults: defaults, Executable: executable, Progress: progress,
+	})
+	if err != nil {
+		return environment(err)
+	}
+	cluster := plane.Cluster()
+	if o.output == "json" {
+		err = json.NewEncoder(stdout).Encode(cluster)
+	} else {
+		err = writeUsage(stdout, cluster, !o.background)
+	}
+	if err != nil {
+		fmt.Fprintln(progress, "write the result:", err)
+	}
+	if !o.background {
+		return environment(plane.Run(ctx, now))
+	}
+	// Whoever reads this process's output is about to leave. What is still to be
+	// said goes to the supervisor's log, a crash included.
+	progress.quiet.Store(true)
+	_ = crashTo(topology.Layout{Dir: cluster.Dir}.Log(controlplane.SupervisorLog)) // a comfort, not a need
+	if plane.Run(ctx, now) != nil {
+		return environment(errAlreadyTold)
+	}
+	return nil
+}
+
+// crashTo appends the trace of a crash to a file.
+func crashTo(file string) error {
+	f, err := os.OpenFile(file, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close() // it is duplicated
+	return debug.SetCrashOutput(f, debug.CrashOptions{})
+}
+
+// progressWriter passes on until it is told to be quiet.
+type progressWriter struct {
+	to    io.Writer
+	quiet atomic.Bool
+}
+
+func (w *progressWriter) Write(p []byte) (int, error) {
+	if w.quiet.Load() {
+		return len(p), nil
+	}
+	return w.to.Write(p)
+}
+
+// interrupts gives a context that ends on the first signal to stop, and a
+// channel that is closed on the second.
+func interrupts(parent context.Context) (ctx context.Context, now <-chan struct{}, release func()) {
+	ctx, cancel := context.WithCancelCause(parent)
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) { // nohup
+		signal.Notify(signals, syscall.SIGHUP)
+	}
+	second := make(chan struct{})
+	done := make(chan struct{})
+	go func() {
+		for n := 1; ; n++ {
+			select {
+			case s := <-signals:
+				if n == 1 {
+					cancel(fmt.Errorf("signal %v", s))
+				} else if n == 2 {
+					close(second)
+				}
+			case <-done:
+				return
+			}
+		}
+	}()
+	return ctx, second, func() {
+		signal.Stop(signals)
+		close(done)
+		cancel(nil)
+	}
+}

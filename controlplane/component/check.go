@@ -1,0 +1,75 @@
+package component
+
+import (
+	"flag"
+	"fmt"
+
+	"github.com/spf13/pflag"
+	"go.etcd.io/etcd/server/v3/embed"
+	"k8s.io/kubernetes/cmd/kube-apiserver/app"
+	controllers "k8s.io/kubernetes/cmd/kube-controller-manager/app"
+	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
+	"k8s.io/kubernetes/pkg/scheduler/apis/config"
+	"k8s.io/kubernetes/pkg/scheduler/apis/config/scheme"
+	"k8s.io/kubernetes/pkg/scheduler/apis/config/validation"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+)
+
+// Check asks a component's own flag set about flags that a user has set, and
+// the scheduler about its configuration. It constructs the component's command:
+// once per process, and in no process that does anything else.
+func Check(kind string, ask control.Check) (control.Checked, error) {
+	var set *pflag.FlagSet
+	switch kind {
+	case control.KindEtcd:
+		all := flag.NewFlagSet(kind, flag.ContinueOnError)
+		embed.NewConfig().AddFlags(all)
+		set = pflag.NewFlagSet(kind, pflag.ContinueOnError)
+		set.AddGoFlagSet(all)
+	case control.KindAPIServer:
+		set = app.NewAPIServerCommand().Flags()
+	case control.KindScheduler:
+		set = scheduler.NewSchedulerCommand().Flags()
+	case control.KindControllerManager:
+		set = controllers.NewControllerManagerCommand().Flags()
+	default:
+		return control.Checked{}, fmt.Errorf("no component %q", kind)
+	}
+	checked := control.Checked{Defaults: map[string]string{}, Wrong: map[string]string{}}
+	set.VisitAll(func(f *pflag.Flag) { checked.Known = append(checked.Known, f.Name) })
+	for name, value := range ask.Flags {
+		f := set.Lookup(name)
+		if f == nil {
+			checked.Unknown = append(checked.Unknown, name)
+			continue
+		}
+		checked.Defaults[name] = f.DefValue
+		if err := set.Set(name, value); err != nil {
+			checked.Wrong[name] = err.Error()
+		}
+	}
+	if ask.SchedulerConfig != "" {
+		if err := checkSchedulerConfig([]byte(ask.SchedulerConfig)); err != nil {
+			checked.ConfigError = err.Error()
+		}
+	}
+	return checked, nil
+}
+
+// checkSchedulerConfig decodes strictly and validates, as the scheduler does
+// when it starts.
+func checkSchedulerConfig(data []byte) error {
+	object, _, err := scheme.Codecs.UniversalDecoder().Decode(data, nil, nil)
+	if err != nil {
+		return err
+	}
+	cfg, ok := object.(*config.KubeSchedulerConfiguration)
+	if !ok {
+		return fmt.Errorf("%T is not a KubeSchedulerConfiguration", object)
+	}
+	if errs := validation.ValidateKubeSchedulerConfiguration(cfg); errs != nil {
+		return errs
+	}
+	return nil
+}

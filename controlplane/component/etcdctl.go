@@ -1,0 +1,42 @@
+package component
+
+import (
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	"go.etcd.io/etcd/etcdctl/v3/ctlv3"
+	"go.etcd.io/etcd/etcdutl/v3/etcdutl"
+)
+
+// runEtcdctl is etcdctl's own main, which reads os.Args and exits by itself on
+// an error.
+func runEtcdctl(args []string) int {
+	os.Args = append([]string{"etcdctl"}, args...)
+	ctlv3.MustStart()
+	return 0
+}
+
+// runEtcdutl is etcdutl, to which etcd 3.6 moved `snapshot status` and
+// `snapshot restore`. Its root command is in a main package, so it is put
+// together here.
+func runEtcdutl(args []string) int {
+	root := &cobra.Command{Use: "etcdutl", Short: "An administrative command line tool for etcd3.", SilenceUsage: true, SilenceErrors: true}
+	root.PersistentFlags().DurationVar(&etcdutl.FlockTimeout, "timeout", 10*time.Second, "time to wait to obtain a file lock on db file, 0 to block indefinitely")
+	root.PersistentFlags().StringVarP(&etcdutl.OutputFormat, "write-out", "w", "simple", "set the output format (fields, json, protobuf, simple, table)")
+	root.AddCommand(
+		etcdutl.NewDefragCommand(),
+		etcdutl.NewSnapshotCommand(),
+		etcdutl.NewHashKVCommand(),
+		etcdutl.NewVersionCommand(),
+		etcdutl.NewCompletionCommand(),
+		etcdutl.NewMigrateCommand(),
+	)
+	root.SetArgs(args)
+	if err := root.Execute(); err != nil {
+		fmt.Fprintln(os.Stderr, "Error:", err)
+		return 1
+	}
+	return 0
+}

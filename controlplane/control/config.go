@@ -1,0 +1,60 @@
+// Package control is the contract between the two programs: what may be asked
+// of a control plane (Config), what a running one says of itself (Cluster,
+// Status), and the client of its control socket. It is light on purpose:
+// loadgen imports it and nothing else of controlplane.
+package control
+
+// Config is what a user may choose about a bundled control plane. The zero
+// value is a usable plane: upstream's defaults, one etcd member and one API
+// server. The same section stands in a scenario under `controlPlane`.
+type Config struct {
+	Etcd              Etcd              `yaml:"etcd,omitempty" json:"etcd,omitempty"`                           // the etcd members
+	APIServer         APIServer         `yaml:"apiServer,omitempty" json:"apiServer,omitempty"`                 // kube-apiserver
+	ControllerManager ControllerManager `yaml:"controllerManager,omitempty" json:"controllerManager,omitempty"` // kube-controller-manager
+	Scheduler         Scheduler         `yaml:"scheduler,omitempty" json:"scheduler,omitempty"`                 // kube-scheduler
+}
+
+// Flags are command-line flags of a component, by name without dashes. A flag
+// that Stormglass itself sets for safety (certificates, listeners) is refused.
+type Flags map[string]string
+
+// Etcd configures the etcd members.
+type Etcd struct {
+	// Flags of every member, by name without dashes.
+	Flags Flags `yaml:"flags,omitempty" json:"flags,omitempty"`
+}
+
+// APIServer configures kube-apiserver.
+type APIServer struct {
+	// Flags of kube-apiserver, by name without dashes.
+	Flags Flags `yaml:"flags,omitempty" json:"flags,omitempty"`
+}
+
+// ControllerManager configures kube-controller-manager.
+type ControllerManager struct {
+	// QPS is --kube-api-qps, in requests per second per controller's client.
+	// Zero means upstream's default, 20.
+	QPS float64 `yaml:"qps,omitempty" json:"qps,omitempty"`
+	// Burst is --kube-api-burst, in requests. Zero means upstream's default, 30.
+	Burst int `yaml:"burst,omitempty" json:"burst,omitempty"`
+	// Flags of kube-controller-manager, by name without dashes.
+	Flags Flags `yaml:"flags,omitempty" json:"flags,omitempty"`
+}
+
+// Scheduler configures kube-scheduler.
+type Scheduler struct {
+	// QPS is clientConnection.qps, in requests per second. Zero means
+	// upstream's default, 50.
+	QPS float64 `yaml:"qps,omitempty" json:"qps,omitempty"`
+	// Burst is clientConnection.burst, in requests. Zero means upstream's
+	// default, 100.
+	Burst int `yaml:"burst,omitempty" json:"burst,omitempty"`
+	// PercentageOfNodesToScore, 0 to 100. Zero means upstream's adaptive
+	// default.
+	PercentageOfNodesToScore int `yaml:"percentageOfNodesToScore,omitempty" json:"percentageOfNodesToScore,omitempty"`
+	// Config is a whole KubeSchedulerConfiguration. The fields above and the
+	// kubeconfig are laid over it.
+	Config map[string]any `yaml:"config,omitempty" json:"config,omitempty"`
+	// Flags of kube-scheduler, by name without dashes.
+	Flags Flags `yaml:"flags,omitempty" json:"flags,omitempty"`
+}

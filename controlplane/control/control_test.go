@@ -1,0 +1,183 @@
+package control_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+)
+
+func TestProblems(t *testing.T) {
+	flags := func(kind string, kv ...string) control.Config {
+		f := control.Flags{}
+		for i := 0; i < len(kv); i += 2 {
+			f[kv[i]] = kv[i+1]
+		}
+		switch kind {
+		case control.KindEtcd:
+			return control.Config{Etcd: control.Etcd{Flags: f}}
+		case control.KindAPIServer:
+			return control.Config{APIServer: control.APIServer{Flags: f}}
+		case control.KindScheduler:
+			return control.Config{Scheduler: control.Scheduler{Flags: f}}
+		}
+		return control.Config{ControllerManager: control.ControllerManager{Flags: f}}
+	}
+	for name, c := range map[string]struct {
+		config control.Config
+		want   string // "path: hint's begin", or "" for none
+	}{
+		"zero":               {control.Config{}, ""},
+		"ordinary flags":     {flags(control.KindEtcd, "quota-backend-bytes", "1", "snapshot-count", "5000"), ""},
+		"fsync off":          {flags(control.KindEtcd, "unsafe-no-fsync", "true"), "etcd.flags.unsafe-no-fsync: fsync stays on"},
+		"listener":           {flags(control.KindEtcd, "listen-client-urls", "http://0.0.0.0:1"), "etcd.flags.listen-client-urls: each plane picks"},
+		"peer keys":          {flags(control.KindEtcd, "peer-auto-tls", "true"), "etcd.flags.peer-auto-tls: each plane has keys"},
+		"anonymous":          {flags(control.KindAPIServer, "anonymous-auth", "true"), "apiServer.flags.anonymous-auth: anonymous"},
+		"no RBAC":            {flags(control.KindAPIServer, "authorization-mode", "Node,AlwaysAllow"), "apiServer.flags.authorization-mode: Node and RBAC"},
+		"webhook too":        {flags(control.KindAPIServer, "authorization-mode", "Node,RBAC,Webhook"), ""},
+		"no NodeRestriction": {flags(control.KindAPIServer, "enable-admission-plugins", "AlwaysPullImages"), "apiServer.flags.enable-admission-plugins: NodeRestriction stays"},
+		"no fairness":        {flags(control.KindAPIServer, "enable-priority-and-fairness", "false"), "apiServer.flags.enable-priority-and-fairness: priority"},
+		"scheduler limits":   {flags(control.KindScheduler, "kube-api-qps", "5"), "scheduler.flags.kube-api-qps: write scheduler.qps"},
+		"election":           {flags(control.KindControllerManager, "leader-elect", "false"), "controllerManager.flags.leader-elect: readiness"},
+		"election timing":    {flags(control.KindControllerManager, "leader-elect-lease-duration", "30s"), ""},
+		"negative":           {control.Config{ControllerManager: control.ControllerManager{QPS: -1}}, "controllerManager.qps: from 0"},
+		"over 100 percent":   {control.Config{Scheduler: control.Scheduler{PercentageOfNodesToScore: 101}}, "scheduler.percentageOfNodesToScore: from 0 (upstream's default) to 100"},
+		"limit twice": {control.Config{ControllerManager: control.ControllerManager{QPS: 5, Flags: control.Flags{"kube-api-qps": "6"}}},
+			"controllerManager.flags.kube-api-qps: keep controllerManager.qps"},
+		"election of the scheduler": {control.Config{Scheduler: control.Scheduler{Config: map[string]any{"leaderElection": map[string]any{"leaderElect": false}}}},
+			"scheduler.config.leaderElection: readiness"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, p := range c.config.Problems() {
+				got = append(got, p.Path+": "+p.Hint)
+			}
+			switch {
+			case c.want == "" && len(got) > 0:
+				t.Errorf("refused: %v", got)
+			case c.want != "" && (len(got) != 1 || !strings.HasPrefix(got[0], c.want)):
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestLockBelongsToTheOpenFile(t *testing.T) {
+	dir := t.TempDir()
+	if used, err := control.InUse(dir); used || err != nil {
+		t.Errorf("a new directory: %v %v", used, err)
+	}
+	lock, err := control.LockDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := control.SetHolder(lock, control.Holder{PID: 42, Socket: "/s"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := control.LockDir(dir); !errors.Is(err, control.ErrInUse) {
+		t.Errorf("a second lock: %v", err)
+	}
+	if used, err := control.InUse(dir); !used || err != nil {
+		t.Errorf("while locked: %v %v", used, err)
+	}
+	if h, err := control.ReadHolder(dir); h.PID != 42 || h.Socket != "/s" || err != nil {
+		t.Errorf("holder: %+v %v", h, err)
+	}
+	lock.Close()
+	if used, err := control.InUse(dir); used || err != nil {
+		t.Errorf("after the end: %v %v", used, err)
+	}
+	if _, err := control.Dial(dir); !errors.Is(err, control.ErrNotRunning) {
+		t.Errorf("dial: %v", err)
+	}
+}
+
+// A directory that cannot be looked into is not one in which nothing runs.
+func TestDialTellsWhatItCannotKnow(t *testing.T) {
+	if _, err := control.Dial(t.TempDir()); !errors.Is(err, control.ErrNotRunning) {
+		t.Errorf("an empty directory: %v", err)
+	}
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := control.Dial(file); err == nil || errors.Is(err, control.ErrNotRunning) {
+		t.Errorf("no directory at all: %v", err)
+	}
+}
+
+func TestLoadRefusesAnotherSchema(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := control.Load(dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("nothing there: %v", err)
+	}
+	for content, want := range map[string]string{"{": "unexpected end", `{"schema":"stormglass.cluster/v9"}`: "schema"} {
+		if err := os.WriteFile(filepath.Join(dir, control.ClusterFile), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := control.Load(dir); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", content, err)
+		}
+	}
+}
+
+// script is a stand-in for the controlplane program.
+func script(t *testing.T, body string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "controlplane")
+	if err := os.WriteFile(file, []byte("#!/bin/sh\n"+body), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func TestStartTellsWhatTheSupervisorSaid(t *testing.T) {
+	binary := script(t, `echo "etcd-0 ready" >&2; echo "controlplane: it broke" >&2; echo "  a line of a log" >&2; exit 4`)
+	_, err := control.Start(context.Background(), control.StartOptions{Binary: binary, Dir: "d"})
+	var exit *control.ExitError
+	if !errors.As(err, &exit) || exit.Code != control.ExitEnvironment || exit.Msg != "it broke\n  a line of a log" {
+		t.Errorf("got %#v", err)
+	}
+}
+
+func TestStartEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	cause := errors.New("enough")
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { // as soon as the supervisor runs
+		_, _ = read.Read(make([]byte, 1))
+		cancel(cause)
+	}()
+	defer read.Close()
+	_, err = control.Start(ctx, control.StartOptions{Binary: script(t, `echo up >&2; exec cat <&3`), Dir: "d", Progress: write})
+	if !errors.Is(err, cause) {
+		t.Errorf("got %v", err)
+	}
+	write.Close()
+}
+
+func TestStartPassesTheConfigAndReadsTheCluster(t *testing.T) {
+	binary := script(t, `grep -q '"qps":7' || exit 2
+trap 'exit 0' TERM
+echo '{"schema":"stormglass.cluster/v1","server":"'"$*"'"}'
+while :; do read x <&3 || exit 0; done`)
+	s, err := control.Start(context.Background(), control.StartOptions{
+		Binary: binary, Dir: "d", Config: &control.Config{ControllerManager: control.ControllerManager{QPS: 7}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := s.Cluster().Server; got != "up --dir d --output json --config -" {
+		t.Errorf("arguments: %q", got)
+	}
+	if err := s.Stop(context.Background()); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,95 @@
+package control
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// LockFile is the name of the lock in a plane's directory.
+const LockFile = "lock"
+
+// ErrInUse says that a plane runs in the directory.
+var ErrInUse = errors.New("a control plane runs in this directory")
+
+// ErrNotRunning says that no plane runs in the directory.
+var ErrNotRunning = errors.New("no control plane runs in this directory")
+
+// Holder is what the supervisor writes into the lock file.
+type Holder struct {
+	PID int `json:"pid"`
+	// Socket is the path of the control socket. It is DIR/control.sock unless
+	// that path is too long for a socket.
+	Socket string `json:"socket"`
+}
+
+// LockDir locks the plane's directory, or fails with ErrInUse. The lock
+// belongs to the open file, and every component inherits it: it is free only
+// when the last process of the plane is gone.
+func LockDir(dir string) (*os.File, error) {
+	f, err := os.OpenFile(filepath.Join(dir, LockFile), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("lock the directory: %w", err)
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		f.Close()
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, ErrInUse
+		}
+		return nil, fmt.Errorf("lock the directory %s: %w", dir, err)
+	}
+	return f, nil
+}
+
+// InUse tells whether any process of a plane in dir still lives.
+func InUse(dir string) (bool, error) {
+	f, err := os.Open(filepath.Join(dir, LockFile))
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	// Shared, so that two who ask do not see each other.
+	err = unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return true, nil
+	}
+	return false, err
+}
+
+// SetHolder writes who holds the lock.
+func SetHolder(lock *os.File, h Holder) error {
+	data, err := json.Marshal(h)
+	if err != nil {
+		return err
+	}
+	if err := lock.Truncate(0); err != nil {
+		return err
+	}
+	_, err = lock.WriteAt(append(data, '\n'), 0)
+	return err
+}
+
+// ReadHolder reads who holds, or last held, the lock of dir.
+func ReadHolder(dir string) (Holder, error) {
+	f, err := os.Open(filepath.Join(dir, LockFile))
+	if err != nil {
+		if errors.Is(err, os.ErrNotExist) {
+			err = ErrNotRunning
+		}
+		return Holder{}, err
+	}
+	defer f.Close()
+	var h Holder
+	if err := json.NewDecoder(io.LimitReader(f, 1<<16)).Decode(&h); err != nil {
+		return Holder{}, fmt.Errorf("read %s: %w", f.Name(), err)
+	}
+	return h, nil
+}

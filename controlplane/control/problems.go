@@ -1,0 +1,188 @@
+package control
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Problem is one thing wrong with a Config.
+type Problem struct {
+	// Path is the field, as in "apiServer.flags.secure-port".
+	Path string
+	// Msg says what is wrong, Hint what to do instead.
+	Msg, Hint string
+}
+
+// maxRate bounds client limits; beyond it no limit is meant.
+const maxRate = 1_000_000
+
+// Problems checks what can be checked without the components themselves:
+// ranges, and flags that Stormglass sets itself. Whether a component knows a
+// flag is seen by `controlplane up` before it starts anything.
+func (c Config) Problems() []Problem {
+	var all []Problem
+	number := func(path string, v, high float64) {
+		if v < 0 || v > high {
+			all = append(all, Problem{path, fmt.Sprintf("%v is out of bounds", v), fmt.Sprintf("from 0 (upstream's default) to %.0f", high)})
+		}
+	}
+	number("controllerManager.qps", c.ControllerManager.QPS, maxRate)
+	number("controllerManager.burst", float64(c.ControllerManager.Burst), maxRate)
+	number("scheduler.qps", c.Scheduler.QPS, maxRate)
+	number("scheduler.burst", float64(c.Scheduler.Burst), maxRate)
+	number("scheduler.percentageOfNodesToScore", float64(c.Scheduler.PercentageOfNodesToScore), 100)
+
+	for _, section := range c.FlagSections() {
+		for _, name := range slices.Sorted(maps.Keys(section.Flags)) {
+			if hint, ok := section.refused(name, section.Flags[name]); ok {
+				all = append(all, Problem{section.Path + "." + name, "Stormglass keeps this flag to itself", hint})
+			}
+		}
+	}
+	for name, set := range map[string]bool{"kube-api-qps": c.ControllerManager.QPS > 0, "kube-api-burst": c.ControllerManager.Burst > 0} {
+		if _, flag := c.ControllerManager.Flags[name]; flag && set {
+			all = append(all, Problem{"controllerManager.flags." + name, "the limit is written twice", "keep controllerManager." + strings.TrimPrefix(name, "kube-api-")})
+		}
+	}
+	if _, ok := c.Scheduler.Config["leaderElection"]; ok {
+		all = append(all, Problem{"scheduler.config.leaderElection", "Stormglass sets leader election itself", "readiness is seen by the kube-scheduler lease"})
+	}
+	slices.SortStableFunc(all, func(a, b Problem) int { return strings.Compare(a.Path, b.Path) })
+	return all
+}
+
+// FlagSection is the flags of one component and where they stand in a Config.
+type FlagSection struct {
+	Kind, Path string
+	Flags      Flags
+}
+
+// FlagSections lists the flags by component.
+func (c Config) FlagSections() []FlagSection {
+	return []FlagSection{
+		{KindEtcd, "etcd.flags", c.Etcd.Flags},
+		{KindAPIServer, "apiServer.flags", c.APIServer.Flags},
+		{KindScheduler, "scheduler.flags", c.Scheduler.Flags},
+		{KindControllerManager, "controllerManager.flags", c.ControllerManager.Flags},
+	}
+}
+
+// ownFlags are flags that Stormglass sets itself. A name that ends in "-"
+// stands for all flags that begin so.
+type ownFlags struct {
+	hint  string
+	names []string
+}
+
+const (
+	keysHint   = "each plane has keys of its own, in DIR/pki"
+	listenHint = "each plane picks free ports on loopback"
+	dataHint   = "choose the place with --dir"
+)
+
+func etcdOwn() []ownFlags {
+	return []ownFlags{
+		{keysHint, []string{"cert-file", "key-file", "client-", "trusted-ca-file", "auto-tls", "peer-"}},
+		{listenHint, []string{"name", "listen-", "advertise-client-urls", "initial-", "discovery", "discovery-", "force-new-cluster"}},
+		{dataHint, []string{"data-dir", "wal-dir", "config-file", "log-outputs"}},
+		{"fsync stays on: without it nothing that is measured is true", []string{"unsafe-no-fsync"}},
+	}
+}
+
+func apiServerOwn() []ownFlags {
+	return []ownFlags{
+		{keysHint, []string{
+			"client-ca-file", "tls-cert-file", "tls-private-key-file", "tls-sni-cert-key", "cert-dir", "requestheader-", "proxy-client-",
+			"service-account-issuer", "service-account-key-file", "service-account-signing-", "etcd-cafile", "etcd-certfile", "etcd-keyfile",
+		}},
+		{listenHint, []string{"bind-address", "secure-port", "advertise-address", "etcd-servers", "endpoint-reconciler-type", "permit-port-sharing", "permit-address-sharing"}},
+		{"anonymous requests stay off", []string{"anonymous-auth"}},
+	}
+}
+
+// electedOwn is for the scheduler and the controller manager.
+func electedOwn() []ownFlags {
+	return []ownFlags{
+		{keysHint, []string{
+			"client-ca-file", "tls-cert-file", "tls-private-key-file", "tls-sni-cert-key", "cert-dir", "requestheader-", "kubeconfig",
+			"authentication-", "authorization-", "root-ca-file", "service-account-private-key-file", "cluster-signing-cert-file",
+			"cluster-signing-key-file", "use-service-account-credentials",
+		}},
+		{listenHint, []string{"bind-address", "secure-port", "master", "permit-port-sharing", "permit-address-sharing"}},
+		{"readiness is seen by the component's lease", []string{"leader-elect", "leader-elect-resource-"}},
+	}
+}
+
+// unsafe says why a flag of the API server may not take these values.
+func unsafe(name string, values []string) (hint string) {
+	has := func(v string) bool { return slices.Contains(values, v) }
+	switch name {
+	case "authorization-mode":
+		if !has("Node") || !has("RBAC") || has("AlwaysAllow") {
+			return "Node and RBAC stay on, as in production; others may join them: Node,RBAC,Webhook"
+		}
+	case "enable-admission-plugins":
+		if !has("NodeRestriction") {
+			return "NodeRestriction stays on, as in production; others may join it: NodeRestriction,AlwaysPullImages"
+		}
+	case "disable-admission-plugins":
+		if has("NodeRestriction") {
+			return "NodeRestriction stays on, as in production"
+		}
+	case "enable-priority-and-fairness":
+		if on, err := strconv.ParseBool(values[0]); err == nil && !on {
+			return "priority and fairness stays on: without it overload is not what production sees"
+		}
+	}
+	return ""
+}
+
+// refused says whether a flag is Stormglass's own, and what to do instead.
+func (s FlagSection) refused(name, value string) (hint string, refused bool) {
+	var own []ownFlags
+	switch s.Kind {
+	case KindEtcd:
+		own = etcdOwn()
+	case KindAPIServer:
+		own = apiServerOwn()
+		if hint := unsafe(name, strings.Split(value, ",")); hint != "" {
+			return hint, true
+		}
+	case KindScheduler:
+		own = append(electedOwn(), ownFlags{"write scheduler.qps, scheduler.burst or scheduler.config", []string{"config", "kube-api-", "write-config-to"}})
+	case KindControllerManager:
+		own = electedOwn()
+	}
+	for _, o := range own {
+		for _, own := range o.names {
+			if name == own || strings.HasSuffix(own, "-") && strings.HasPrefix(name, own) {
+				return o.hint, true
+			}
+		}
+	}
+	return "", false
+}
+
+// Check is what a component is asked about before anything starts.
+type Check struct {
+	// Flags that a user has set.
+	Flags Flags `json:"flags"`
+	// SchedulerConfig is a KubeSchedulerConfiguration as YAML, or empty.
+	SchedulerConfig string `json:"schedulerConfig,omitempty"`
+}
+
+// Checked is what the component says of them.
+type Checked struct {
+	// ConfigError is what is wrong with SchedulerConfig, or "".
+	ConfigError string `json:"configError,omitempty"`
+	// Known are all its flags, Unknown those asked for that are none.
+	Known   []string `json:"known"`
+	Unknown []string `json:"unknown,omitempty"`
+	// Wrong gives the error of each value that it does not take.
+	Wrong map[string]string `json:"wrong,omitempty"`
+	// Defaults are upstream's, of the flags asked for.
+	Defaults map[string]string `json:"defaults"`
+}

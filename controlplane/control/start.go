@@ -1,0 +1,196 @@
+package control
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Exit codes of the controlplane program.
+const (
+	ExitUsage       = 2
+	ExitEnvironment = 4
+)
+
+// StartOptions says which plane Start starts.
+type StartOptions struct {
+	// Binary is the controlplane program, Dir the plane's directory.
+	Binary, Dir string
+	// Config is passed on stdin, nil keeps that of the last start in Dir.
+	Config *Config
+	// Progress receives the supervisor's messages, or nil.
+	Progress io.Writer
+}
+
+// Supervisor is a running `controlplane up` that cannot outlive this process.
+type Supervisor struct {
+	cluster Cluster
+	cmd     *exec.Cmd
+	alive   *os.File // the write end of the parent pipe
+	stderr  *tail
+	done    chan struct{}
+	err     error
+}
+
+// ExitError says that the supervisor ended, or never got its plane ready.
+type ExitError struct {
+	// Code is its exit code: ExitUsage or ExitEnvironment, -1 for a signal.
+	Code int
+	// Msg is what it said last.
+	Msg string
+}
+
+func (e *ExitError) Error() string { return e.Msg }
+
+// Start starts a supervisor and returns when its plane is ready, or has
+// failed: an *ExitError. If this process ends, however it ends, so do the
+// supervisor and all components. ctx only bounds the start.
+func Start(ctx context.Context, o StartOptions) (*Supervisor, error) {
+	args := []string{"up", "--dir", o.Dir, "--output", "json"}
+	cmd := exec.Command(o.Binary, args...)
+	if o.Config != nil {
+		config, err := json.Marshal(o.Config) // JSON is YAML
+		if err != nil {
+			return nil, err
+		}
+		cmd.Args = append(cmd.Args, "--config", "-")
+		cmd.Stdin = bytes.NewReader(config)
+	}
+	parent, alive, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer parent.Close()
+	s := &Supervisor{cmd: cmd, alive: alive, stderr: &tail{to: o.Progress}, done: make(chan struct{})}
+	cmd.ExtraFiles = []*os.File{parent} // descriptor 3
+	cmd.Env = append(os.Environ(), ParentPipeEnv+"=3")
+	cmd.Stderr = s.stderr
+	ready := &firstLine{done: make(chan struct{})}
+	cmd.Stdout = ready
+	// A session of its own: a terminal's Ctrl-C is this process's to handle,
+	// and a kernel that groups tasks by session (autogroup) weighs this process
+	// against the plane as a whole.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		alive.Close()
+		return nil, fmt.Errorf("start %s: %w", o.Binary, err)
+	}
+	go s.wait()
+	select {
+	case <-ready.done:
+	case <-s.done:
+		if s.err == nil {
+			s.err = &ExitError{Msg: "the control plane ended before it was ready"}
+		}
+		return nil, s.err
+	case <-ctx.Done():
+		_ = s.Stop(context.WithoutCancel(ctx))
+		return nil, fmt.Errorf("start the control plane: %w", context.Cause(ctx))
+	}
+	if err := json.Unmarshal(ready.line.Bytes(), &s.cluster); err != nil {
+		_ = s.Stop(ctx)
+		return nil, fmt.Errorf("start the control plane: %w", err)
+	}
+	return s, nil
+}
+
+func (s *Supervisor) wait() {
+	err := s.cmd.Wait()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		err = &ExitError{Code: exit.ExitCode(), Msg: strings.TrimPrefix(s.stderr.lastMessage(), "controlplane: ")}
+	}
+	s.err = err
+	s.alive.Close()
+	close(s.done)
+}
+
+// Cluster describes the plane.
+func (s *Supervisor) Cluster() Cluster { return s.cluster }
+
+// Done is closed when the supervisor has ended, and its components with it.
+func (s *Supervisor) Done() <-chan struct{} { return s.done }
+
+// Err is why it ended: nil if it was asked to. Ask after Done.
+func (s *Supervisor) Err() error { return s.err }
+
+// stopWithin is more than an ordered stop takes at most (30 s).
+const stopWithin = 40 * time.Second
+
+// Stop stops the plane in order and waits for the end. When ctx ends first, or
+// the supervisor takes too long, everything is killed.
+func (s *Supervisor) Stop(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, stopWithin)
+	defer cancel()
+	_ = s.cmd.Process.Signal(syscall.SIGTERM) // it may have ended already
+	select {
+	case <-s.done:
+		return s.err
+	case <-ctx.Done():
+		_ = s.cmd.Process.Kill() // its components end with it
+		<-s.done
+		return fmt.Errorf("stop the control plane: killed: %w", ctx.Err())
+	}
+}
+
+// firstLine keeps the first line that is written to it.
+type firstLine struct {
+	line bytes.Buffer
+	done chan struct{}
+	full bool
+}
+
+func (f *firstLine) Write(p []byte) (int, error) {
+	if f.full {
+		return len(p), nil
+	}
+	before, _, found := bytes.Cut(p, []byte("\n"))
+	f.line.Write(before)
+	if found {
+		f.full = true
+		close(f.done)
+	}
+	return len(p), nil
+}
+
+// tail passes on what is written and keeps the end of it.
+type tail struct {
+	to io.Writer
+
+	mu   sync.Mutex
+	last []byte
+}
+
+const tailBytes = 16 << 10
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	t.last = append(t.last, p...)
+	t.last = t.last[max(0, len(t.last)-tailBytes):]
+	t.mu.Unlock()
+	if t.to == nil {
+		return len(p), nil
+	}
+	return t.to.Write(p)
+}
+
+// lastMessage is the program's error, with all its lines, or else the last
+// line.
+func (t *tail) lastMessage() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	text := strings.TrimSpace(string(t.last))
+	if at := strings.LastIndex("\n"+text, "\ncontrolplane: "); at >= 0 {
+		return text[at:]
+	}
+	return text[strings.LastIndexByte(text, '\n')+1:]
+}

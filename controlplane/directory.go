@@ -1,0 +1,164 @@
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/controlplane/topology"
+)
+
+// directory is a plane's directory, locked.
+type directory struct {
+	path string
+	lock *os.File
+	// resumed tells that a plane was ready here before, or that there is data of
+	// one, and so that nothing here may be discarded.
+	resumed bool
+	// made lists what did not exist before, the outermost first.
+	made []string
+}
+
+// stragglers is how long openDirectory waits for the last processes of a
+// supervisor that was killed.
+const stragglers = 3 * time.Second
+
+// InUseError says that another supervisor has the directory.
+type InUseError struct {
+	Dir string
+	PID int
+}
+
+func (e *InUseError) Error() string {
+	return fmt.Sprintf("%s: a control plane runs here already, supervisor %d (stop it with: controlplane down --dir %s; or choose another --dir)", e.Dir, e.PID, e.Dir)
+}
+
+// openDirectory makes and locks the directory.
+func openDirectory(ctx context.Context, path string) (*directory, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	d := &directory{path: path}
+	if err = d.make(); err == nil {
+		d.lock, err = lockPatiently(ctx, path)
+	}
+	if err != nil {
+		d.discard()
+		return nil, err
+	}
+	for _, sign := range []string{filepath.Join(path, control.ClusterFile), topology.Layout{Dir: path}.Data("")} {
+		if _, err := os.Stat(sign); err == nil {
+			d.resumed = true
+		}
+	}
+	return d, nil
+}
+
+// make makes the directory, and refuses one with other things in it: what a
+// plane makes must never be mixed with what somebody else keeps.
+func (d *directory) make() error {
+	entries, err := os.ReadDir(d.path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		for at := d.path; ; at = filepath.Dir(at) {
+			if _, err := os.Lstat(at); err == nil || at == filepath.Dir(at) {
+				break
+			}
+			d.made = append([]string{at}, d.made...)
+		}
+		return os.MkdirAll(d.path, 0o700)
+	case err != nil:
+		return fmt.Errorf("%w (choose another --dir)", err)
+	case len(entries) == 0:
+		return os.Chmod(d.path, 0o700)
+	}
+	if _, err := os.Stat(filepath.Join(d.path, control.LockFile)); err != nil {
+		return fmt.Errorf("%s: not empty and not a control plane's directory (choose another --dir)", d.path)
+	}
+	return os.Chmod(d.path, 0o700)
+}
+
+// lockPatiently takes the lock. A lock whose supervisor is gone is held by
+// components that are about to die with it, so it waits a little for those.
+func lockPatiently(ctx context.Context, path string) (*os.File, error) {
+	deadline := time.Now().Add(stragglers)
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		lock, err := control.LockDir(path)
+		if !errors.Is(err, control.ErrInUse) {
+			return lock, err
+		}
+		inUse := &InUseError{Dir: path}
+		if client, err := control.Dial(path); err == nil {
+			ask, cancel := context.WithTimeout(ctx, time.Second)
+			status, err := client.Status(ask)
+			cancel()
+			if err == nil && status.State != control.Stopped {
+				inUse.PID = status.SupervisorPID
+				return nil, inUse
+			}
+		}
+		if time.Now().After(deadline) {
+			holder, _ := control.ReadHolder(path)
+			inUse.PID = holder.PID
+			return nil, inUse
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-tick.C:
+		}
+	}
+}
+
+// release unlocks the directory.
+func (d *directory) release() {
+	if d.lock != nil {
+		d.lock.Close()
+		d.lock = nil
+	}
+}
+
+// discard removes what openDirectory and a failed first start have made. A
+// directory in which a plane was ever ready, or that somebody else has locked,
+// is left alone.
+func (d *directory) discard() {
+	if d.lock != nil && !d.resumed {
+		entries, _ := os.ReadDir(d.path)
+		for _, e := range entries {
+			os.RemoveAll(filepath.Join(d.path, e.Name()))
+		}
+	}
+	d.release()
+	for i := len(d.made) - 1; i >= 0; i-- {
+		os.Remove(d.made[i]) // fails, rightly, if there is something in it
+	}
+}
+
+// linkPrograms makes bin/etcd and so on, links to the multi-call binary: a
+// process bears the name through which it was executed.
+func linkPrograms(l topology.Layout, executable string) error {
+	for _, name := range programs() {
+		link := l.Program(name)
+		if target, err := os.Readlink(link); err == nil && target == executable {
+			continue
+		}
+		if err := os.Remove(link); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+		if err := os.Symlink(executable, link); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func programs() []string {
+	return append(control.Kinds(), "kubectl", "etcdctl", "etcdutl")
+}

@@ -1,0 +1,339 @@
+package controlplane_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/stormglass/stormglass/controlplane"
+	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/controlplane/topology"
+)
+
+// alive tells whether a process is there and not a zombie that only waits for
+// its exit code to be read.
+func alive(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return false
+	}
+	_, rest, _ := strings.Cut(string(stat), ") ")
+	return !strings.HasPrefix(rest, "Z")
+}
+
+// gone tells whether all processes of a plane have ended and let go of the
+// directory's lock, which is the last thing that they have of it.
+func gone(t *testing.T, c control.Cluster) bool {
+	t.Helper()
+	used, err := control.InUse(c.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return !used && !slices.ContainsFunc(pids(c), alive)
+}
+
+func pids(c control.Cluster) []int {
+	all := []int{c.SupervisorPID}
+	for _, component := range c.Components {
+		all = append(all, component.PID)
+	}
+	return all
+}
+
+// TestLife takes one plane through what happens to planes: it runs beside
+// another, is killed, resumes with its ports taken, loses a component, and is
+// stopped.
+func TestLife(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "plane")
+	up := func() control.Cluster {
+		t.Helper()
+		var c control.Cluster
+		if err := json.Unmarshal([]byte(ok(t, "up", "--detach", "--dir", dir, "--output", "json")), &c); err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	first := up()
+	t.Cleanup(func() { run(t, "down", "--dir", dir) })
+	t.Run("two planes side by side", func(t *testing.T) {
+		if first.Server == shared.Cluster().Server {
+			t.Error("both planes are at", first.Server)
+		}
+		kube := client(t, first, "admin")
+		cm := kubeConfigMap("kept")
+		if _, err := kube.CoreV1().ConfigMaps("default").Create(t.Context(), cm, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := client(t, shared.Cluster(), "admin").CoreV1().ConfigMaps("default").Get(t.Context(), "kept", metav1.GetOptions{}); err == nil {
+			t.Error("what one plane was told, the other knows")
+		}
+	})
+	t.Run("kill -9 of the supervisor leaves no process", func(t *testing.T) {
+		if err := syscall.Kill(first.SupervisorPID, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, 3*time.Second, "all processes are gone", func() bool { return gone(t, first) })
+	})
+	// Somebody takes two of its ports meanwhile.
+	var squatters []net.Listener
+	for _, url := range []string{first.Server, first.Etcd.Endpoints[0]} {
+		l, err := net.Listen("tcp", strings.TrimPrefix(url, "https://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		squatters = append(squatters, l)
+	}
+	second := up()
+	t.Run("it resumes its data and keys", func(t *testing.T) {
+		if _, err := client(t, second, "admin").CoreV1().ConfigMaps("default").Get(t.Context(), "kept", metav1.GetOptions{}); err != nil {
+			t.Errorf("lost: %v", err)
+		}
+		if second.Server == first.Server {
+			t.Error("it claims a port that another process has")
+		}
+		if took := second.ReadyAt.Sub(second.StartedAt); took > 15*time.Second {
+			t.Errorf("ready after %v: it waited for the leases of the dead", took)
+		}
+	})
+	for _, l := range squatters {
+		l.Close()
+	}
+	t.Run("a component that dies ends the plane", func(t *testing.T) {
+		i := slices.IndexFunc(second.Components, func(c control.Component) bool { return c.Kind == control.KindScheduler })
+		if err := syscall.Kill(second.Components[i].PID, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, 30*time.Second, "the plane has ended", func() bool { return gone(t, second) })
+		stdout, _, code := run(t, "status", "--dir", dir)
+		if code != 4 || !strings.Contains(stdout, "stopped") || !strings.Contains(stdout, "kube-scheduler-0 died") || !strings.Contains(stdout, "ended by signal killed") {
+			t.Errorf("status: exit %d\n%s", code, stdout)
+		}
+	})
+	third := up()
+	t.Run("it stops in order and gives its ports back to itself", func(t *testing.T) {
+		if third.Server != second.Server {
+			t.Errorf("its port was free and it changed from %s to %s", second.Server, third.Server)
+		}
+		ok(t, "down", "--dir", dir)
+		if !gone(t, third) {
+			t.Error("down returned while a process lived")
+		}
+		var status control.Status
+		stdout, _, code := run(t, "status", "--dir", dir, "--output", "json")
+		if err := json.Unmarshal([]byte(stdout), &status); err != nil || code != 4 {
+			t.Fatalf("exit %d: %v", code, err)
+		}
+		for _, c := range status.Components {
+			if strings.Contains(c.Exit, "killed") || c.Exit == "" {
+				t.Errorf("%s: %q", c.Name, c.Exit)
+			}
+		}
+	})
+}
+
+// TestPortTakenWhileStarting occupies a port after it was picked and before
+// the component listens on it.
+func TestPortTakenWhileStarting(t *testing.T) {
+	var squatter net.Listener
+	defer func() { squatter.Close() }()
+	picks := 0
+	var ports topology.Ports
+	dir := filepath.Join(t.TempDir(), "plane")
+	plane, err := controlplane.Start(t.Context(), controlplane.Options{
+		Dir: dir, Executable: shared.Binary, Progress: t.Output(),
+		PickPorts: func(last topology.Ports) (topology.Ports, error) {
+			var err error
+			ports, err = controlplane.PickPorts(last)
+			if picks++; picks == 1 && err == nil {
+				squatter, err = net.Listen("tcp", fmt.Sprintf("%s:%d", topology.Host, ports.Scheduler))
+			}
+			return ports, err
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if picks != 2 {
+		t.Errorf("%d picks of ports, want 2", picks)
+	}
+	// etcd remembers the ports of the attempt that failed, unless it is told.
+	if members := ok(t, "etcdctl", "--dir", dir, "member", "list"); !strings.Contains(members, topology.URL(ports.EtcdPeer)) {
+		t.Errorf("etcd's peer is at %s, but its member list says\n%s", topology.URL(ports.EtcdPeer), members)
+	}
+	now := make(chan struct{})
+	close(now)
+	kill, cancel := contextEnded()
+	defer cancel()
+	if err := plane.Run(kill, now); err != nil {
+		t.Error(err)
+	}
+	plane.Release()
+}
+
+// TestComponentDiesWhileOthersStart: the start fails by the name of the one
+// that died, and not of one that waited for it in vain.
+func TestComponentDiesWhileOthersStart(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "plane")
+	_, err := controlplane.Start(t.Context(), controlplane.Options{
+		Dir: dir, Executable: shared.Binary, Progress: killsEtcd{t},
+	})
+	if err == nil || !strings.HasPrefix(err.Error(), "etcd-0 died after") {
+		t.Errorf("error: %v", err)
+	}
+	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("left behind: %v", err)
+	}
+}
+
+// killsEtcd reads the progress of a start and kills etcd when it is ready.
+type killsEtcd struct{ t *testing.T }
+
+func (k killsEtcd) Write(line []byte) (int, error) {
+	rest, ready := strings.CutPrefix(string(line), "etcd-0 ")
+	if _, pid, found := strings.Cut(rest, "pid "); ready && found {
+		n, err := strconv.Atoi(strings.TrimSpace(pid))
+		if err == nil {
+			err = syscall.Kill(n, syscall.SIGKILL)
+		}
+		if err != nil {
+			k.t.Error(err)
+		}
+	}
+	return len(line), nil
+}
+
+func TestUpRefused(t *testing.T) {
+	temp := t.TempDir()
+	foreign := filepath.Join(temp, "foreign")
+	if err := os.MkdirAll(foreign, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(foreign, "thesis.tex"), []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	fresh := filepath.Join(temp, "a", "b", "plane")
+	for _, c := range []struct {
+		name, dir, config string
+		code              int
+		want              string
+	}{
+		{"in use", shared.Cluster().Dir, "", 4, "a control plane runs here already, supervisor " + fmt.Sprint(shared.Cluster().SupervisorPID)},
+		{"somebody else's directory", foreign, "", 4, "not empty and not a control plane's directory (choose another --dir)"},
+		{"unwritable", "/proc/stormglass/plane", "", 4, "/proc/stormglass"},
+		{"unknown field", fresh, "scheduler:\n  percentageOfNodesToScor: 5\n", 2, `stdin:2: scheduler.percentageOfNodesToScor: unknown field "percentageOfNodesToScor" (did you mean "percentageOfNodesToScore"?)`},
+		{"out of bounds", fresh, "controllerManager: {qps: -3}\n", 2, "stdin:1: controllerManager.qps: -3 is out of bounds"},
+		{"our own flag", fresh, "etcd:\n  flags:\n    unsafe-no-fsync: \"true\"\n", 2, "stdin:3: etcd.flags.unsafe-no-fsync: "},
+		{"unknown flag", fresh, "apiServer:\n  flags:\n    max-request-inflight: \"5\"\n", 2, `stdin:3: apiServer.flags.max-request-inflight: kube-apiserver has no such flag (did you mean "max-requests-inflight"?)`},
+		{"wrong value", fresh, "controllerManager:\n  flags:\n    node-monitor-grace-period: soon\n", 2, "stdin:3: controllerManager.flags.node-monitor-grace-period: "},
+		{"bad scheduler profile", fresh, "scheduler:\n  config:\n    profiles: [{schedulerName: x, pluginz: 1}]\n", 2, `stdin:2: scheduler.config: strict decoding error: unknown field "profiles[0].pluginz"`},
+		{"bad scheduler value", fresh, "scheduler:\n  config: {parallelism: -1}\n", 2, `stdin:2: scheduler.config: parallelism: Invalid value: -1`},
+		{"refused by the component", fresh, "apiServer: {flags: {runtime-config: no/such=true}}\n", 4, "kube-apiserver-0 exited with code 1 before it was ready; the last lines of its log:"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			args := []string{"up", "--dir", c.dir}
+			if c.config != "" {
+				args = append(args, "--config", "-")
+			}
+			stdout, stderr, code := runEnv(t, nil, c.config, args...)
+			if code != c.code || !strings.Contains(stderr, c.want) || stdout != "" {
+				t.Errorf("exit %d, want %d and %q:\n%s%s", code, c.code, c.want, stdout, stderr)
+			}
+		})
+	}
+	if _, err := os.Stat(filepath.Join(temp, "a")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("failed starts left something behind: %v", err)
+	}
+	if left, _ := os.ReadDir(foreign); len(left) != 1 {
+		t.Errorf("somebody else's directory was touched: %v", left)
+	}
+}
+
+func TestTooFewDescriptors(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "plane")
+	_, stderr, code := limited(t, "ulimit -n 1024", "up", "--dir", dir)
+	if code != 4 || !strings.Contains(stderr, "too few descriptors: the hard limit of open files is 1024, 3072 short") {
+		t.Errorf("exit %d: %s", code, stderr)
+	}
+	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("left behind: %v", err)
+	}
+}
+
+// TestDeviations: what the plane says of upstream's defaults is what the
+// components themselves say.
+func TestDeviations(t *testing.T) {
+	c := shared.Cluster()
+	if len(c.Deviations) == 0 {
+		t.Fatal("no deviations")
+	}
+	status := ok(t, "status", "--dir", c.Dir)
+	for _, d := range c.Deviations {
+		if !strings.Contains(status, d.Setting) || !strings.Contains(status, d.Reason) {
+			t.Errorf("status does not tell of %+v", d)
+		}
+		name, isFlag := strings.CutPrefix(d.Setting, "--")
+		if !isFlag {
+			continue
+		}
+		ask, _ := json.Marshal(control.Check{Flags: control.Flags{name: d.Value}})
+		stdout, stderr, code := runEnv(t, nil, string(ask), "check", d.Component)
+		var checked control.Checked
+		if err := json.Unmarshal([]byte(stdout), &checked); err != nil || code != 0 {
+			t.Fatalf("check: %v %s", err, stderr)
+		}
+		upstream := strings.Trim(checked.Defaults[name], "[]")
+		switch d.Setting { // set while the options are completed, and not in the flag set
+		case "--authorization-mode":
+			upstream = "AlwaysAllow"
+		case "--service-cluster-ip-range":
+			upstream = "10.0.0.0/24"
+		}
+		if upstream != strings.Replace(d.Default, "(unset)", "", 1) && upstream != "<nil>" {
+			t.Errorf("%s %s: upstream's default is %q, not %q", d.Component, d.Setting, upstream, d.Default)
+		}
+	}
+}
+
+// TestParentGone: a supervisor that another program started ends with it, and
+// all components with the supervisor. The parent's death is the end of file on
+// the pipe.
+func TestParentGone(t *testing.T) {
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "plane")
+	cmd := exec.Command(shared.Binary, "up", "--dir", dir, "--output", "json")
+	cmd.Env = append(os.Environ(), control.ParentPipeEnv+"=3")
+	cmd.ExtraFiles = []*os.File{read}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	read.Close()
+	var c control.Cluster
+	if err := json.NewDecoder(stdout).Decode(&c); err != nil {
+		t.Fatal(err)
+	}
+	write.Close()
+	err = cmd.Wait()
+	if err == nil || cmd.ProcessState.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
+		t.Errorf("the supervisor ended otherwise: %v", err)
+	}
+	eventually(t, 3*time.Second, "all processes are gone", func() bool { return gone(t, c) })
+}

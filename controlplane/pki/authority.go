@@ -1,0 +1,177 @@
+// Package pki makes a plane's keys: one certificate authority per trust domain,
+// one ECDSA P-256 identity per component, the service accounts' signing key,
+// and kubeconfigs. It uses crypto/x509 and nothing else.
+//
+// Separate authorities matter: etcd lets anybody in whose certificate its
+// authority signed, so a kubelet's certificate must come from another one; and
+// whoever holds a certificate of the request-header authority may claim to be
+// any user.
+package pki
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+const (
+	authorityLife = 10 * 365 * 24 * time.Hour
+	leafLife      = 365 * 24 * time.Hour
+	// backdate tolerates a clock that is set back a little.
+	backdate = 5 * time.Minute
+)
+
+// Authority is a certificate authority.
+type Authority struct {
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+}
+
+// Leaf says what a certificate is for.
+type Leaf struct {
+	// CommonName and Organizations are a client's user name and groups.
+	CommonName    string
+	Organizations []string
+	// Client and Server are the uses that it is good for.
+	Client, Server bool
+	// DNSNames and IPs are the names that a server answers to.
+	DNSNames []string
+	IPs      []net.IP
+}
+
+// loadAuthority reads dir/name.crt and .key, or makes them if neither is there.
+func loadAuthority(dir, name string, now time.Time) (*Authority, error) {
+	crt, key := filepath.Join(dir, name+".crt"), filepath.Join(dir, name+".key")
+	a, err := readAuthority(crt, key)
+	if errors.Is(err, fs.ErrNotExist) {
+		return makeAuthority(crt, key, name, now)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if now.After(a.cert.NotAfter) {
+		return nil, fmt.Errorf("%s: the authority expired on %s", crt, a.cert.NotAfter.Format(time.DateOnly))
+	}
+	return a, nil
+}
+
+func readAuthority(crt, key string) (*Authority, error) {
+	block, err := readPEM(crt)
+	if err != nil {
+		return nil, err
+	}
+	cert, err := x509.ParseCertificate(block)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", crt, err)
+	}
+	private, err := readKey(key)
+	if err != nil {
+		return nil, err
+	}
+	if !private.PublicKey.Equal(cert.PublicKey) {
+		return nil, fmt.Errorf("%s: not the key of %s", key, crt)
+	}
+	return &Authority{cert, private}, nil
+}
+
+func makeAuthority(crt, key, name string, now time.Time) (*Authority, error) {
+	for _, file := range []string{crt, key} { // one without the other is damage, not a new plane
+		if _, err := os.Lstat(file); err == nil {
+			return nil, fmt.Errorf("%s is there, but not its other half", file)
+		}
+	}
+	private, err := newKey()
+	if err != nil {
+		return nil, err
+	}
+	template := &x509.Certificate{
+		Subject:               pkix.Name{CommonName: "stormglass-" + name},
+		NotBefore:             now.Add(-backdate),
+		NotAfter:              now.Add(authorityLife),
+		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+		BasicConstraintsValid: true,
+		IsCA:                  true,
+	}
+	der, err := sign(template, template, private, private)
+	if err != nil {
+		return nil, err
+	}
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		return nil, err
+	}
+	if err := writeKey(key, private); err != nil {
+		return nil, err
+	}
+	return &Authority{cert, private}, WriteFile(crt, encodeCert(der))
+}
+
+// Issue makes a certificate and its key, both PEM.
+func (a *Authority) Issue(leaf Leaf, now time.Time) (cert, key []byte, err error) {
+	private, err := newKey()
+	if err != nil {
+		return nil, nil, err
+	}
+	template := &x509.Certificate{
+		Subject:               pkix.Name{CommonName: leaf.CommonName, Organization: leaf.Organizations},
+		NotBefore:             now.Add(-backdate),
+		NotAfter:              now.Add(leafLife),
+		KeyUsage:              x509.KeyUsageDigitalSignature,
+		BasicConstraintsValid: true,
+		DNSNames:              leaf.DNSNames,
+		IPAddresses:           leaf.IPs,
+	}
+	if leaf.Client {
+		template.ExtKeyUsage = append(template.ExtKeyUsage, x509.ExtKeyUsageClientAuth)
+	}
+	if leaf.Server {
+		template.ExtKeyUsage = append(template.ExtKeyUsage, x509.ExtKeyUsageServerAuth)
+	}
+	der, err := sign(template, a.cert, private, a.key)
+	if err != nil {
+		return nil, nil, fmt.Errorf("sign the certificate of %s: %w", leaf.CommonName, err)
+	}
+	key, err = encodeKey(private)
+	return encodeCert(der), key, err
+}
+
+// PEM is the authority's certificate.
+func (a *Authority) PEM() []byte { return encodeCert(a.cert.Raw) }
+
+func sign(template, parent *x509.Certificate, subject, signer *ecdsa.PrivateKey) ([]byte, error) {
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
+	if err != nil {
+		return nil, err
+	}
+	template.SerialNumber = serial
+	return x509.CreateCertificate(rand.Reader, template, parent, &subject.PublicKey, signer)
+}
+
+func newKey() (*ecdsa.PrivateKey, error) {
+	return ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+}
+
+func encodeCert(der []byte) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+}
+
+// encodeKey uses SEC 1 ("EC PRIVATE KEY"), the form that all readers of
+// service-account keys take.
+func encodeKey(key *ecdsa.PrivateKey) ([]byte, error) {
+	der, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		return nil, err
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}), nil
+}

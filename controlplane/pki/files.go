@@ -1,0 +1,62 @@
+package pki
+
+import (
+	"crypto/ecdsa"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// WriteFile writes a file of mode 0600 as a whole or not at all: a reader
+// never sees half of it, and a full disk leaves the old one.
+func WriteFile(path string, data []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*") // 0600
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if closed := f.Close(); err == nil {
+		err = closed
+	}
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		os.Remove(f.Name())
+	}
+	return err
+}
+
+func readPEM(path string) ([]byte, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	block, _ := pem.Decode(data)
+	if block == nil {
+		return nil, fmt.Errorf("%s: no PEM block", path)
+	}
+	return block.Bytes, nil
+}
+
+func readKey(path string) (*ecdsa.PrivateKey, error) {
+	der, err := readPEM(path)
+	if err != nil {
+		return nil, err
+	}
+	key, err := x509.ParseECPrivateKey(der)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return key, nil
+}
+
+func writeKey(path string, key *ecdsa.PrivateKey) error {
+	data, err := encodeKey(key)
+	if err != nil {
+		return err
+	}
+	return WriteFile(path, data)
+}

@@ -1,0 +1,155 @@
+package pki
+
+import (
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+)
+
+// The authorities, by the trust domain of each.
+const (
+	ClientCA        = "client-ca"         // who may call kube-apiserver; signs kubelets' certificates too
+	ServerCA        = "server-ca"         // serving certificates of the Kubernetes components
+	RequestHeaderCA = "request-header-ca" // who may pass on another user's identity (aggregation)
+	EtcdCA          = "etcd-ca"           // etcd's clients, and what etcd shows them
+	EtcdPeerCA      = "etcd-peer-ca"      // etcd members among themselves
+)
+
+// The identities, one per component and purpose.
+const (
+	APIServer           = "kube-apiserver"            // serving
+	APIServerEtcd       = "kube-apiserver-etcd"       // to etcd
+	APIServerAggregator = "kube-apiserver-aggregator" // to aggregated API servers
+	Scheduler           = "kube-scheduler"            // to the API server
+	SchedulerServing    = "kube-scheduler-serving"    // serving metrics
+	Controllers         = "kube-controller-manager"   // to the API server
+	ControllersServing  = "kube-controller-manager-serving"
+	EtcdServing         = "etcd"
+	EtcdPeer            = "etcd-peer"
+	EtcdClient          = "etcdctl"     // for people
+	EtcdScrape          = "etcd-scrape" // reads metrics; etcd knows no lesser right
+	Admin               = "admin"       // system:masters, for people
+	Loadgen             = "loadgen"     // cluster-admin by RBAC, never system:masters
+	Scrape              = "scrape"      // system:monitoring
+)
+
+// LoadgenUser is the user name of the loadgen identity.
+const LoadgenUser = "stormglass-loadgen"
+
+// Dir is a directory of keys.
+type Dir string
+
+// Cert is the path of a certificate by authority or identity.
+func (d Dir) Cert(name string) string { return filepath.Join(string(d), name+".crt") }
+
+// Key is the path of its private key.
+func (d Dir) Key(name string) string { return filepath.Join(string(d), name+".key") }
+
+// Pair is both.
+func (d Dir) Pair(name string) control.KeyPair {
+	return control.KeyPair{CertFile: d.Cert(name), KeyFile: d.Key(name)}
+}
+
+// ServiceAccountKey signs service accounts' tokens; ServiceAccountPublic
+// verifies them.
+func (d Dir) ServiceAccountKey() string    { return d.Key("service-account") }
+func (d Dir) ServiceAccountPublic() string { return filepath.Join(string(d), "service-account.pub") }
+
+// Ensure makes what is missing. Authorities and the service accounts' key are
+// kept for the plane's life; all other certificates are issued anew each time,
+// so that none expires in a plane that is stopped and started for years.
+// serviceIP is the address of the `kubernetes` Service.
+func (d Dir) Ensure(now time.Time, serviceIP net.IP) error {
+	if err := os.MkdirAll(string(d), 0o700); err != nil {
+		return err
+	}
+	if err := d.serviceAccounts(); err != nil {
+		return err
+	}
+	authorities := map[string]*Authority{}
+	for _, name := range []string{ClientCA, ServerCA, RequestHeaderCA, EtcdCA, EtcdPeerCA} {
+		a, err := loadAuthority(string(d), name, now)
+		if err != nil {
+			return err
+		}
+		authorities[name] = a
+	}
+	for _, id := range identities(serviceIP) {
+		cert, key, err := authorities[id.authority].Issue(id.leaf, now)
+		if err != nil {
+			return err
+		}
+		if err := WriteFile(d.Key(id.name), key); err != nil {
+			return err
+		}
+		if err := WriteFile(d.Cert(id.name), cert); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type identity struct {
+	name, authority string
+	leaf            Leaf
+}
+
+func identities(serviceIP net.IP) []identity {
+	loopback := []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback}
+	user := func(name, user string, groups ...string) identity {
+		return identity{name, ClientCA, Leaf{CommonName: user, Organizations: groups, Client: true}}
+	}
+	serving := func(name, kind string) identity {
+		return identity{name, ServerCA, Leaf{CommonName: kind, Server: true, DNSNames: []string{"localhost"}, IPs: loopback}}
+	}
+	etcdUser := func(name string) identity {
+		return identity{name, EtcdCA, Leaf{CommonName: name, Client: true}}
+	}
+	// The API server also answers to the names that pods know it by.
+	api := serving(APIServer, control.KindAPIServer)
+	api.leaf.DNSNames = append(api.leaf.DNSNames, "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local")
+	api.leaf.IPs = append(api.leaf.IPs[:2:2], serviceIP)
+	return []identity{
+		api,
+		serving(SchedulerServing, control.KindScheduler),
+		serving(ControllersServing, control.KindControllerManager),
+		user(Scheduler, "system:kube-scheduler"),
+		user(Controllers, "system:kube-controller-manager"),
+		user(Admin, "stormglass-admin", "system:masters"),
+		user(Loadgen, LoadgenUser, "stormglass:loadgen"),
+		user(Scrape, "stormglass-scrape", "system:monitoring"),
+		{APIServerAggregator, RequestHeaderCA, Leaf{CommonName: "front-proxy-client", Client: true}},
+		// etcd dials itself for its HTTP gateway, with its own serving certificate.
+		{EtcdServing, EtcdCA, Leaf{CommonName: "etcd", Server: true, Client: true, DNSNames: []string{"localhost"}, IPs: loopback}},
+		{EtcdPeer, EtcdPeerCA, Leaf{CommonName: "etcd", Server: true, Client: true, DNSNames: []string{"localhost"}, IPs: loopback}},
+		etcdUser(APIServerEtcd),
+		etcdUser(EtcdClient),
+		etcdUser(EtcdScrape),
+	}
+}
+
+// serviceAccounts makes the key pair of service-account tokens.
+func (d Dir) serviceAccounts() error {
+	key, err := readKey(d.ServiceAccountKey())
+	if errors.Is(err, fs.ErrNotExist) {
+		if key, err = newKey(); err == nil {
+			err = writeKey(d.ServiceAccountKey(), key)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	der, err := x509.MarshalPKIXPublicKey(&key.PublicKey)
+	if err != nil {
+		return fmt.Errorf("%s: %w", d.ServiceAccountKey(), err)
+	}
+	return WriteFile(d.ServiceAccountPublic(), pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))
+}

@@ -1,0 +1,217 @@
+// Package controlplane runs a real Kubernetes control plane: etcd,
+// kube-apiserver, kube-scheduler and kube-controller-manager, each a process
+// of its own under one supervisor, in one directory.
+//
+// A Plane's life: Start takes the directory's lock, makes keys, starts the
+// processes in order and returns when all are ready; Run waits for the end;
+// the processes are stopped in reverse order. No process outlives the
+// supervisor, however that ends.
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/controlplane/process"
+	"github.com/stormglass/stormglass/controlplane/topology"
+)
+
+// Options says what to start.
+type Options struct {
+	// Dir is the plane's directory. It is made if it is not there; a stopped
+	// plane's directory resumes its data, keys and, where free, ports.
+	Dir string
+	// Config must be valid (Config.Problems); Defaults are what Check found
+	// out about its flags.
+	Config   control.Config
+	Defaults topology.Defaults
+	// Executable is the multi-call binary that holds the components.
+	Executable string
+	// Progress receives what happens, line by line.
+	Progress io.Writer
+	// PickPorts chooses ports, given those of the last start (zero on the
+	// first). Nil picks free ports on loopback.
+	PickPorts func(last topology.Ports) (topology.Ports, error)
+}
+
+// Plane is one control plane. Its methods are safe for concurrent use.
+type Plane struct {
+	opts    Options
+	layout  topology.Layout
+	dir     *directory
+	spawner *process.Spawner
+	server  *server
+	started time.Time
+
+	stopOnce sync.Once
+	stopAsk  chan struct{} // closed when somebody asked to stop
+	died     chan *member  // a process that ended by itself while the plane was up
+
+	mu      sync.Mutex
+	state   control.State
+	since   time.Time
+	cause   string
+	members []*member
+	cluster *control.Cluster
+	log     *os.File
+}
+
+// member is one process and what is known of it.
+type member struct {
+	process    topology.Process
+	child      *process.Child
+	ready      bool
+	readyAfter time.Duration
+}
+
+var errAsked = errors.New("asked to stop through the control socket")
+
+// Start brings a plane up and returns when it is ready. On an error nothing
+// runs any more, and a directory that Start made is gone again. When ctx ends
+// during the start, so does the start.
+func Start(ctx context.Context, opts Options) (*Plane, error) {
+	if opts.PickPorts == nil {
+		opts.PickPorts = PickPorts
+	}
+	dir, err := openDirectory(ctx, opts.Dir)
+	if err != nil {
+		return nil, err
+	}
+	p := &Plane{
+		opts: opts, dir: dir, layout: topology.Layout{Dir: dir.path},
+		stopAsk: make(chan struct{}), died: make(chan *member, 16),
+		started: time.Now(), state: control.Starting, since: time.Now(),
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() { // `down` also ends a plane that is still starting
+		select {
+		case <-p.stopAsk:
+			cancel(errAsked)
+		case <-ctx.Done():
+		}
+	}()
+	err = p.start(ctx)
+	if err == nil {
+		p.progress("%-26s ready after %.1f s", "the control plane", time.Since(p.started).Seconds())
+		return p, nil
+	}
+	if ctx.Err() != nil {
+		err = fmt.Errorf("interrupted while starting: %w", context.Cause(ctx))
+	}
+	p.shutdown(err.Error(), nil)
+	p.Release()
+	return nil, err
+}
+
+func (p *Plane) start(ctx context.Context) (err error) {
+	if p.spawner, err = process.NewSpawner(); err != nil {
+		return err
+	}
+	if p.server, err = serve(p); err != nil {
+		return err
+	}
+	if err := control.SetHolder(p.dir.lock, control.Holder{PID: os.Getpid(), Socket: p.server.path}); err != nil {
+		return err
+	}
+	if err := p.prepare(); err != nil {
+		return err
+	}
+	if err := p.launchRetrying(ctx); err != nil {
+		return err
+	}
+	return p.announce()
+}
+
+// prepare makes everything that the processes read.
+func (p *Plane) prepare() error {
+	if err := checkResources(p.layout.Dir, p.dir.resumed); err != nil {
+		return err
+	}
+	for _, d := range []string{p.layout.Bin(), p.layout.Logs(), p.layout.Kubeconfigs(), p.layout.Data("")} {
+		if err := os.MkdirAll(d, 0o700); err != nil {
+			return err
+		}
+	}
+	log, err := os.OpenFile(p.layout.Log(SupervisorLog), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	p.log = log
+	p.mu.Unlock()
+	if err := p.layout.PKI().Ensure(time.Now(), net.ParseIP(topology.ServiceIP)); err != nil {
+		return fmt.Errorf("keys: %w", err)
+	}
+	return linkPrograms(p.layout, p.opts.Executable)
+}
+
+// Run waits until the plane ends: by ctx, by the control socket, or because a
+// process died, which is the only case that gives an error. Then it stops all
+// processes in order. When now is closed, what still runs is killed at once; so
+// it is when etcd died, without which the API server cannot end in order.
+// The directory stays locked until Release or the end of this process.
+func (p *Plane) Run(ctx context.Context, now <-chan struct{}) error {
+	var err error
+	var cause string
+	select {
+	case <-ctx.Done():
+		cause = context.Cause(ctx).Error()
+	case <-p.stopAsk:
+		cause = errAsked.Error()
+	case m := <-p.died:
+		err = diedError(m)
+		cause = err.Error()
+		if m.process.Kind == control.KindEtcd {
+			dead := make(chan struct{})
+			close(dead)
+			now = dead
+		}
+	}
+	p.shutdown(cause, now)
+	return err
+}
+
+// Release unlocks the directory of a plane that has ended.
+func (p *Plane) Release() { p.dir.release() }
+
+// Cluster describes the plane, once it is ready.
+func (p *Plane) Cluster() control.Cluster {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.cluster == nil {
+		return control.Cluster{}
+	}
+	return *p.cluster
+}
+
+// askStop makes Run, or a Start that is under way, end the plane.
+func (p *Plane) askStop() { p.stopOnce.Do(func() { close(p.stopAsk) }) }
+
+func (p *Plane) setState(s control.State, cause string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.state, p.since, p.cause = s, time.Now(), cause
+}
+
+// SupervisorLog is the name of the supervisor's own log, beside those of the
+// components.
+const SupervisorLog = "supervisor"
+
+// progress tells what happens, and keeps it in the supervisor's log.
+func (p *Plane) progress(format string, args ...any) {
+	line := fmt.Sprintf(format, args...)
+	fmt.Fprintln(p.opts.Progress, line)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.log != nil {
+		fmt.Fprintln(p.log, time.Now().UTC().Format(time.RFC3339Nano), line)
+	}
+}

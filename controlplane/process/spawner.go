@@ -1,0 +1,131 @@
+// Package process runs the programs of a plane: it starts them so that they
+// cannot outlive the supervisor, keeps their output and exit state, and stops
+// them. It also holds the directory lock and reads what a process uses.
+package process
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+)
+
+// The descriptors that a child inherits, after stdin, stdout and stderr.
+const (
+	parentPipeFD = 3
+	holdFD       = 4
+)
+
+// Spawner starts children that end with this process, even if it is killed by
+// SIGKILL, by two independent means: PDEATHSIG (Linux) and a pipe that the
+// child watches (DieWithParent).
+//
+// PDEATHSIG fires when the *thread* that forked ends, and Go ends threads as
+// it likes. Therefore all forks happen on one goroutine that is locked to its
+// thread and lives until Close.
+type Spawner struct {
+	requests chan func()
+	pipe     *os.File // the read end, for children
+	alive    *os.File // the write end, which only this process holds
+
+	mu       sync.Mutex
+	closed   bool
+	children []*Child
+}
+
+// NewSpawner gives a Spawner. Close it.
+func NewSpawner() (*Spawner, error) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("make the parent pipe: %w", err)
+	}
+	s := &Spawner{requests: make(chan func()), pipe: r, alive: w}
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+		for start := range s.requests {
+			start()
+		}
+	}()
+	return s, nil
+}
+
+// Spec says what to start.
+type Spec struct {
+	// Name is used in errors, and Args[0] is the program's name.
+	Name string
+	// Path is the executable.
+	Path string
+	Args []string
+	// Env is the whole environment.
+	Env []string
+	// Log receives stdout and stderr. It is appended to.
+	Log string
+	// Hold is a file that the child keeps open as long as it lives, or nil:
+	// the directory's lock, which so outlives the supervisor until the last
+	// child is gone.
+	Hold *os.File
+}
+
+// Start starts one child in a process group of its own, so that a terminal's
+// Ctrl-C reaches the supervisor alone.
+func (s *Spawner) Start(spec Spec) (*Child, error) {
+	log, err := os.OpenFile(spec.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("start %s: %w", spec.Name, err)
+	}
+	defer log.Close()
+	offset, err := log.Seek(0, 2)
+	if err != nil {
+		return nil, fmt.Errorf("start %s: %w", spec.Name, err)
+	}
+	cmd := &exec.Cmd{
+		Path: spec.Path, Args: spec.Args, Stdout: log, Stderr: log,
+		Env:         append(spec.Env, fmt.Sprintf("%s=%d", control.ParentPipeEnv, parentPipeFD)),
+		ExtraFiles:  []*os.File{parentPipeFD - 3: s.pipe},
+		SysProcAttr: &syscall.SysProcAttr{Setpgid: true},
+	}
+	if spec.Hold != nil {
+		cmd.ExtraFiles = append(cmd.ExtraFiles, spec.Hold)
+	}
+	endWithParent(cmd.SysProcAttr)
+
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, fmt.Errorf("start %s: %w", spec.Name, os.ErrClosed)
+	}
+	started := make(chan error)
+	s.requests <- func() { started <- cmd.Start() }
+	if err := <-started; err != nil {
+		return nil, fmt.Errorf("start %s: %w", spec.Name, err)
+	}
+	c := &Child{Name: spec.Name, PID: cmd.Process.Pid, Started: time.Now(), log: spec.Log, offset: offset, process: cmd.Process, done: make(chan struct{})}
+	s.children = append(s.children, c)
+	go c.wait(cmd)
+	return c, nil
+}
+
+// Close kills what still runs, waits for it, and ends the thread. The Spawner
+// starts nothing afterwards.
+func (s *Spawner) Close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return
+	}
+	s.closed = true
+	for _, c := range s.children {
+		_ = c.Signal(syscall.SIGKILL)
+	}
+	for _, c := range s.children {
+		<-c.Done()
+	}
+	close(s.requests)
+	s.pipe.Close()
+	s.alive.Close()
+}

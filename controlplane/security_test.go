@@ -1,0 +1,263 @@
+package controlplane_test
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"io/fs"
+	"math/big"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+)
+
+func TestNobodyAnonymous(t *testing.T) {
+	c := shared.Cluster()
+	stranger := https(t, c.CAFile, control.KeyPair{})
+	for _, path := range []string{"/api/v1/namespaces", "/version", "/readyz", "/metrics"} {
+		if code, body, err := do(t, stranger, http.MethodGet, c.Server+path, ""); code != http.StatusUnauthorized {
+			t.Errorf("GET %s: %d %s %v", path, code, body, err)
+		}
+	}
+	body := `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"intruder"}}`
+	if code, answer, err := do(t, stranger, http.MethodPost, c.Server+"/api/v1/namespaces/default/configmaps", body); code != http.StatusUnauthorized {
+		t.Errorf("an anonymous write: %d %s %v", code, answer, err)
+	}
+	for _, component := range c.Components {
+		code, _, err := do(t, https(t, component.Scrape.CAFile, control.KeyPair{}), http.MethodGet, component.Scrape.URL, "")
+		if err == nil && code != http.StatusUnauthorized && code != http.StatusForbidden {
+			t.Errorf("anybody reads the metrics of %s: %d", component.Name, code)
+		}
+	}
+}
+
+// TestTrustDomainsHold: a client of the API server is none of etcd's, and the
+// other way round.
+func TestTrustDomainsHold(t *testing.T) {
+	c := shared.Cluster()
+	node := nodeCert(t, c, "intruder")
+	etcd := https(t, c.Etcd.CAFile, control.KeyPair{})
+	etcd.Transport.(*http.Transport).TLSClientConfig.Certificates = []tls.Certificate{node}
+	if code, _, err := do(t, etcd, http.MethodGet, c.Etcd.Endpoints[0]+"/health", ""); err == nil {
+		t.Errorf("etcd takes a kubelet's certificate: %d", code)
+	}
+	kube := https(t, c.CAFile, c.Etcd.KeyPair)
+	if code, body, err := do(t, kube, http.MethodGet, c.Server+"/api", ""); err == nil && code != http.StatusUnauthorized {
+		t.Errorf("the API server takes an etcd client's certificate: %d %s", code, body)
+	}
+}
+
+// nodeCert is a kubelet's certificate, made as simulated kubelets make theirs.
+func nodeCert(t *testing.T, c control.Cluster, name string) tls.Certificate {
+	t.Helper()
+	ca, err := tls.LoadX509KeyPair(c.NodeCA.CertFile, c.NodeCA.KeyFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(time.Now().UnixNano()),
+		Subject:      pkix.Name{CommonName: "system:node:" + name, Organization: []string{"system:nodes"}},
+		NotBefore:    time.Now().Add(-time.Minute), NotAfter: time.Now().Add(time.Hour),
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, ca.Leaf, &key.PublicKey, ca.PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+}
+
+func nodeClient(t *testing.T, c control.Cluster, name string) *kubernetes.Clientset {
+	t.Helper()
+	h := https(t, c.CAFile, control.KeyPair{})
+	h.Transport.(*http.Transport).TLSClientConfig.Certificates = []tls.Certificate{nodeCert(t, c, name)}
+	kube, err := kubernetes.NewForConfigAndClient(&rest.Config{Host: c.Server}, h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kube
+}
+
+// TestNodeRestriction: a kubelet writes its own node and no other.
+func TestNodeRestriction(t *testing.T) {
+	c := shared.Cluster()
+	ctx := t.Context()
+	patch := []byte(`{"status":{"nodeInfo":{"kernelVersion":"mine"}}}`)
+	for _, name := range []string{"node-a", "node-b"} {
+		kube := nodeClient(t, c, name)
+		if _, err := kube.CoreV1().Nodes().Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
+			t.Fatalf("a kubelet registers itself: %v", err)
+		}
+		if _, err := kube.CoreV1().Nodes().Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{}, "status"); err != nil {
+			t.Errorf("a kubelet writes its own status: %v", err)
+		}
+	}
+	a := nodeClient(t, c, "node-a")
+	if _, err := a.CoreV1().Nodes().Patch(ctx, "node-b", types.MergePatchType, patch, metav1.PatchOptions{}, "status"); !apierrors.IsForbidden(err) {
+		t.Errorf("a kubelet writes another's status: %v", err)
+	}
+	if _, err := a.CoreV1().Secrets("kube-system").List(ctx, metav1.ListOptions{}); !apierrors.IsForbidden(err) {
+		t.Errorf("a kubelet lists secrets: %v", err)
+	}
+}
+
+// TestLoadgenIsNoMaster: the load generator may do everything, by RBAC, and
+// priority and fairness applies to it.
+func TestLoadgenIsNoMaster(t *testing.T) {
+	c := shared.Cluster()
+	out := ok(t, "kubectl", "--dir", c.Dir, "--kubeconfig", c.Kubeconfigs["loadgen"], "auth", "whoami", "-o", "yaml")
+	if !strings.Contains(out, "stormglass-loadgen") || strings.Contains(out, "system:masters") {
+		t.Errorf("loadgen is\n%s", out)
+	}
+	ok(t, "kubectl", "--dir", c.Dir, "--kubeconfig", c.Kubeconfigs["loadgen"], "auth", "can-i", "*", "*", "--all-namespaces")
+	config := https(t, c.CAFile, keyPair(c, "loadgen"))
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, c.Server+"/api/v1/namespaces/default/pods", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := config.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	exempt := strings.TrimSpace(ok(t, "kubectl", "--dir", c.Dir, "get", "prioritylevelconfiguration", "exempt", "-o", "jsonpath={.metadata.uid}"))
+	if got := resp.Header.Get("X-Kubernetes-PF-PriorityLevel-UID"); got == "" || got == exempt {
+		t.Errorf("loadgen's priority level is %q, exempt is %q", got, exempt)
+	}
+}
+
+func keyPair(c control.Cluster, name string) control.KeyPair {
+	dir := filepath.Join(c.Dir, "pki")
+	return control.KeyPair{CertFile: filepath.Join(dir, name+".crt"), KeyFile: filepath.Join(dir, name+".key")}
+}
+
+func TestModes(t *testing.T) {
+	c := shared.Cluster()
+	for _, dir := range []string{".", "pki", "kubeconfigs", "logs", "data", "bin"} {
+		if info, err := os.Stat(filepath.Join(c.Dir, dir)); err != nil || info.Mode().Perm() != 0o700 {
+			t.Errorf("%s: %v %v", dir, info.Mode(), err)
+		}
+	}
+	err := filepath.WalkDir(c.Dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || !e.Type().IsRegular() || strings.HasPrefix(path, filepath.Join(c.Dir, "data")) {
+			return err
+		}
+		info, err := e.Info()
+		if err == nil && info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: %v", path, info.Mode())
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// TestMetrics: the scrape identity reads every component's metrics, and each
+// component exports its own families. All are linked into one binary, whose
+// registries would mix if a family were registered by being linked in.
+func TestMetrics(t *testing.T) {
+	own := map[string]string{
+		control.KindEtcd:              "etcd_disk_wal_fsync_duration_seconds",
+		control.KindAPIServer:         "apiserver_request_duration_seconds",
+		control.KindScheduler:         "scheduler_schedule_attempts_total",
+		control.KindControllerManager: "ttl_after_finished_controller_job_deletion_duration_seconds",
+	}
+	foreign := map[string][]string{
+		control.KindEtcd:              {"apiserver_", "kubernetes_", "scheduler_", "workqueue_", "rest_client_"},
+		control.KindAPIServer:         {"etcd_server_", "etcd_disk_", "scheduler_", "leader_election_"},
+		control.KindScheduler:         {"etcd_", "apiserver_request_"},
+		control.KindControllerManager: {"etcd_", "apiserver_request_", "scheduler_"},
+	}
+	for _, component := range shared.Cluster().Components {
+		s := component.Scrape
+		scraper := https(t, s.CAFile, control.KeyPair{CertFile: s.CertFile, KeyFile: s.KeyFile})
+		var body string
+		// The controllers register theirs as they start, some seconds after the lease.
+		eventually(t, 30*time.Second, component.Name+" exports "+own[component.Kind], func() bool {
+			var code int
+			var err error
+			if code, body, err = do(t, scraper, http.MethodGet, s.URL, ""); code != http.StatusOK {
+				t.Fatalf("%s: %d %v", component.Name, code, err)
+			}
+			return strings.Contains(body, "\n# TYPE "+own[component.Kind]+" ")
+		})
+		for _, prefix := range foreign[component.Kind] {
+			if strings.Contains(body, "\n# TYPE "+prefix) {
+				t.Errorf("%s exports a family %s...", component.Name, prefix)
+			}
+		}
+	}
+}
+
+// TestKubeletCSR: the controller manager signs a kubelet's certificate request
+// with the authority that the API server trusts.
+func TestKubeletCSR(t *testing.T) {
+	c := shared.Cluster()
+	kube := client(t, c, "loadgen")
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{
+		Subject: pkix.Name{CommonName: "system:node:csr", Organization: []string{"system:nodes"}},
+	}, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	csrs := kube.CertificatesV1().CertificateSigningRequests()
+	csr, err := csrs.Create(t.Context(), &certificatesv1.CertificateSigningRequest{
+		ObjectMeta: metav1.ObjectMeta{Name: "csr"},
+		Spec: certificatesv1.CertificateSigningRequestSpec{
+			Request:    pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}),
+			SignerName: certificatesv1.KubeAPIServerClientKubeletSignerName,
+			Usages:     []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth},
+		},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	csr.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "Test"}}
+	if _, err := csrs.UpdateApproval(t.Context(), csr.Name, csr, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, 30*time.Second, "the request is signed", func() bool {
+		csr, err = csrs.Get(t.Context(), csr.Name, metav1.GetOptions{})
+		return err == nil && len(csr.Status.Certificate) > 0
+	})
+	ca, err := os.ReadFile(c.NodeCA.CertFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(ca)
+	block, _ := pem.Decode(csr.Status.Certificate)
+	cert, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := cert.Verify(x509.VerifyOptions{Roots: roots, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}); err != nil {
+		t.Error(err)
+	}
+}

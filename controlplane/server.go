@@ -1,0 +1,70 @@
+package controlplane
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+)
+
+// maxSocketPath is the longest path of a Unix socket on all systems that we
+// run on: sun_path holds 104 bytes on BSD and 108 on Linux, with a final zero.
+const maxSocketPath = 103
+
+// server answers on the control socket.
+type server struct {
+	path string
+	temp string // the directory made for the socket, if the plane's is too deep
+	http http.Server
+	done chan struct{}
+}
+
+func serve(p *Plane) (*server, error) {
+	s := &server{path: filepath.Join(p.layout.Dir, control.SocketFile), done: make(chan struct{})}
+	if len(s.path) > maxSocketPath {
+		temp, err := os.MkdirTemp("", "stormglass-") // 0700
+		if err != nil {
+			return nil, fmt.Errorf("control socket: %w", err)
+		}
+		s.temp, s.path = temp, filepath.Join(temp, control.SocketFile)
+	}
+	os.Remove(s.path) // one left by a killed supervisor: the lock is ours now
+	listener, err := net.Listen("unix", s.path)
+	if err == nil {
+		err = os.Chmod(s.path, 0o600) // the directory is 0700 already
+	}
+	if err != nil {
+		if s.temp != "" {
+			os.RemoveAll(s.temp)
+		}
+		return nil, fmt.Errorf("control socket: %w", err)
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /v1/status", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(p.Status()) // a client that left is its own affair
+	})
+	mux.HandleFunc("POST /v1/stop", func(w http.ResponseWriter, _ *http.Request) {
+		p.askStop()
+		w.WriteHeader(http.StatusAccepted)
+	})
+	s.http = http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+	go func() {
+		defer close(s.done)
+		_ = s.http.Serve(listener) // ends by close
+	}()
+	return s, nil
+}
+
+func (s *server) close() {
+	_ = s.http.Close() // also removes the socket
+	<-s.done
+	if s.temp != "" {
+		os.RemoveAll(s.temp)
+	}
+}

@@ -1,0 +1,84 @@
+package controlplane
+
+import (
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+)
+
+// stopOrder is the order of stopping, and how long each kind may take before
+// it is killed: the API server lets requests that are under way finish, etcd closes
+// its backend. Together they bound a stop at 30 s; seconds are usual.
+func stopOrder() []stopStep {
+	return []stopStep{
+		{[]string{control.KindScheduler, control.KindControllerManager}, 5 * time.Second},
+		{[]string{control.KindAPIServer}, 15 * time.Second},
+		{[]string{control.KindEtcd}, 10 * time.Second},
+	}
+}
+
+type stopStep struct {
+	kinds []string
+	grace time.Duration
+}
+
+// stopMembers stops all processes in order: nobody loses the server it writes
+// to while it still writes.
+func (p *Plane) stopMembers(now <-chan struct{}) {
+	p.mu.Lock()
+	members := p.members
+	p.mu.Unlock()
+	for _, step := range stopOrder() {
+		var wait sync.WaitGroup
+		for _, m := range members {
+			if slices.Contains(step.kinds, m.process.Kind) {
+				wait.Go(func() {
+					exit := m.child.Stop(step.grace, now)
+					p.progress("%-26s %s", m.process.Name, exit)
+				})
+			}
+		}
+		wait.Wait()
+	}
+}
+
+// shutdown stops all processes in order and releases the directory:
+//
+//  1. scheduler and controller manager, so that nothing new is decided;
+//  2. API servers, so that nothing new is written;
+//  3. etcd;
+//  4. the last status is kept in stopped.json;
+//  5. the control socket;
+//  6. the whole directory, if no plane was ever ready in it.
+//
+// The lock stays: it ends with this process, or by Release, so that whoever
+// waits for it (`down`) knows the supervisor gone too.
+func (p *Plane) shutdown(cause string, now <-chan struct{}) {
+	p.setState(control.Stopping, cause)
+	p.progress("stopping: %s", cause)
+	p.stopMembers(now)
+	p.setState(control.Stopped, cause)
+	if p.dir.resumed {
+		if err := writeJSON(filepath.Join(p.layout.Dir, control.StoppedFile), p.Status()); err != nil {
+			p.progress("%v", err)
+		}
+	}
+	if p.server != nil {
+		p.server.close()
+	}
+	if p.spawner != nil {
+		p.spawner.Close()
+	}
+	if !p.dir.resumed {
+		p.dir.discard()
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.log != nil {
+		p.log.Close()
+		p.log = nil
+	}
+}

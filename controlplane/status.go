@@ -1,0 +1,68 @@
+package controlplane
+
+import (
+	"os"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/controlplane/pki"
+	"github.com/stormglass/stormglass/controlplane/process"
+	"github.com/stormglass/stormglass/controlplane/topology"
+)
+
+// The versions of what is linked in, as `--version` of each says.
+const (
+	KubernetesVersion = "v1.37.1"
+	EtcdVersion       = "3.7.0"
+)
+
+// Status is the plane's state now.
+func (p *Plane) Status() control.Status {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := control.Status{
+		Schema: control.StatusSchema, Dir: p.layout.Dir, State: p.state, Since: p.since,
+		Cause: p.cause, SupervisorPID: os.Getpid(), Cluster: p.cluster,
+	}
+	for _, m := range p.members {
+		c := control.ComponentStatus{
+			Name: m.process.Name, Kind: m.process.Kind, PID: m.child.PID, Address: m.process.Address,
+			Log: p.layout.Log(m.process.Name), Started: m.child.Started, Ready: m.ready, ReadyAfter: m.readyAfter,
+		}
+		select {
+		case <-m.child.Done():
+			c.Exit, c.CPU, c.Ready = m.child.Exit().String(), m.child.Exit().CPU, false
+		default:
+			u := process.ReadUsage(m.child.PID)
+			c.CPU, c.RSS, c.Shared, c.OpenFiles = u.CPU, u.RSS, u.Shared, u.OpenFiles
+		}
+		s.Components = append(s.Components, c)
+	}
+	return s
+}
+
+// describe makes the content of cluster.json. The caller holds the lock.
+func (p *Plane) describe(plan topology.Plan) *control.Cluster {
+	keys := p.layout.PKI()
+	c := &control.Cluster{
+		Schema: control.ClusterSchema, Dir: p.layout.Dir,
+		Server: plan.APIServer.Address, CAFile: keys.Cert(pki.ServerCA),
+		KubernetesVersion: KubernetesVersion, EtcdVersion: EtcdVersion,
+		Kubeconfigs: map[string]string{
+			pki.Admin:   p.layout.Kubeconfig(pki.Admin),
+			pki.Loadgen: p.layout.Kubeconfig(pki.Loadgen),
+		},
+		NodeCA: keys.Pair(pki.ClientCA),
+		Etcd: control.EtcdClient{
+			Endpoints: []string{plan.Etcd.Address}, CAFile: keys.Cert(pki.EtcdCA), KeyPair: keys.Pair(pki.EtcdClient),
+		},
+		SupervisorPID: os.Getpid(), Socket: p.server.path, Config: p.opts.Config,
+		Deviations: plan.Deviations, StartedAt: p.started,
+	}
+	for _, m := range p.members {
+		c.Components = append(c.Components, control.Component{
+			Name: m.process.Name, Kind: m.process.Kind, PID: m.child.PID, Started: m.child.Started,
+			Args: m.process.Args, Log: p.layout.Log(m.process.Name), Scrape: m.process.Scrape, ReadyAfter: m.readyAfter,
+		})
+	}
+	return c
+}
