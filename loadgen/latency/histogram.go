@@ -1,0 +1,120 @@
+// Package latency measures distributions of durations in bounded memory, for
+// everything in the generator that reports a result.Latency.
+package latency
+
+import (
+	"sync"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// Lowest is the smallest duration that is told apart from zero.
+const Lowest = time.Microsecond
+
+// digits of significance: a quantile is within 0.1% of the true value.
+const digits = 3
+
+// Histogram is a distribution of durations with quantiles true to three
+// significant digits, in constant memory: about 150 KB for a highest value of
+// two minutes, and next to nothing until the first value comes. It is safe for
+// concurrent use.
+type Histogram struct {
+	highest time.Duration
+
+	mu      sync.Mutex
+	counts  *hdrhistogram.Histogram // nanoseconds; nil until the first value
+	sum     float64                 // nanoseconds; exact, where the buckets are not
+	max     time.Duration
+	clamped int64
+}
+
+// New makes a histogram of durations up to highest. Values past it are counted
+// in the last bucket and reported as result.Latency.Clamped; the maximum and
+// the mean stay exact.
+func New(highest time.Duration) *Histogram {
+	return &Histogram{highest: max(highest, time.Millisecond)}
+}
+
+// Record counts d once.
+func (h *Histogram) Record(d time.Duration) { h.RecordN(d, 1) }
+
+// RecordN counts d n times. A negative d counts as zero: two readings of a
+// clock may be out of order, time is not.
+func (h *Histogram) RecordN(d time.Duration, n int64) {
+	if n <= 0 {
+		return
+	}
+	d = max(d, 0)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.counts == nil {
+		h.counts = hdrhistogram.New(int64(Lowest), int64(h.highest), digits)
+	}
+	h.sum += float64(d) * float64(n)
+	h.max = max(h.max, d)
+	if d > h.highest {
+		h.clamped += n
+	}
+	// Cannot fail: the value is within the range.
+	_ = h.counts.RecordValues(int64(min(d, h.highest)), n)
+}
+
+// Quantile is the duration that a fraction q (0 to 1) of the values do not
+// exceed; zero if there are none.
+func (h *Histogram) Quantile(q float64) time.Duration {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.quantile(q)
+}
+
+func (h *Histogram) quantile(q float64) time.Duration {
+	if h.counts == nil || h.counts.TotalCount() == 0 {
+		return 0
+	}
+	// The upper edge of a bucket may lie past the largest value in it.
+	v := min(time.Duration(h.counts.ValueAtQuantile(q*100)), h.max)
+	if v < Lowest {
+		return 0
+	}
+	return v
+}
+
+// Latency is the distribution so far.
+func (h *Histogram) Latency() result.Latency {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.latency()
+}
+
+// Take is the distribution since the last Take, which it forgets: a window of
+// a live display.
+func (h *Histogram) Take() result.Latency {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	l := h.latency()
+	if h.counts != nil {
+		h.counts.Reset()
+	}
+	h.sum, h.max, h.clamped = 0, 0, 0
+	return l
+}
+
+func (h *Histogram) latency() result.Latency {
+	if h.counts == nil || h.counts.TotalCount() == 0 {
+		return result.Latency{}
+	}
+	n := h.counts.TotalCount()
+	return result.Latency{
+		Count:   n,
+		Mean:    h.sum / float64(n) / float64(time.Second),
+		P50:     h.quantile(0.50).Seconds(),
+		P90:     h.quantile(0.90).Seconds(),
+		P99:     h.quantile(0.99).Seconds(),
+		P999:    h.quantile(0.999).Seconds(),
+		Max:     h.max.Seconds(),
+		Clamped: h.clamped,
+	}
+}

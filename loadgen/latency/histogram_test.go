@@ -1,0 +1,63 @@
+package latency
+
+import (
+	"math"
+	"testing"
+	"time"
+)
+
+// The quantiles of 1 ms, 2 ms, ... 10 s are known exactly.
+func TestQuantilesOfAKnownDistribution(t *testing.T) {
+	h := New(time.Minute)
+	for ms := 1; ms <= 10_000; ms++ {
+		h.Record(time.Duration(ms) * time.Millisecond)
+	}
+	l := h.Latency()
+	for _, c := range []struct {
+		name      string
+		got, want float64
+	}{
+		{"p50", l.P50, 5}, {"p90", l.P90, 9}, {"p99", l.P99, 9.9}, {"p99.9", l.P999, 9.99},
+		{"max", l.Max, 10}, {"mean", l.Mean, 5.0005},
+	} {
+		if math.Abs(c.got-c.want) > c.want*0.0011 {
+			t.Errorf("%s = %v s, want %v s within 0.1%%", c.name, c.got, c.want)
+		}
+	}
+	if l.Count != 10_000 || l.Clamped != 0 {
+		t.Errorf("count %d, clamped %d; want 10000 and 0", l.Count, l.Clamped)
+	}
+}
+
+func TestValuesPastTheHighestAreClampedAndCounted(t *testing.T) {
+	h := New(time.Second)
+	h.Record(time.Hour)
+	h.Record(-time.Second)
+	l := h.Latency()
+	if l.Clamped != 1 || l.Count != 2 {
+		t.Errorf("clamped %d of %d; want 1 of 2", l.Clamped, l.Count)
+	}
+	if l.Max != 3600 {
+		t.Errorf("max = %v s, want the true 3600 s", l.Max)
+	}
+	if l.P50 != 0 {
+		t.Errorf("p50 = %v s, want the negative value as 0", l.P50)
+	}
+	if l.P99 < 1 || l.P99 > 1.001 {
+		t.Errorf("p99 = %v s, want the highest trackable, 1 s", l.P99)
+	}
+}
+
+func TestTakeForgets(t *testing.T) {
+	h := New(time.Second)
+	if l := h.Take(); l.Count != 0 || h.Quantile(0.99) != 0 {
+		t.Errorf("an empty histogram gives %+v", l)
+	}
+	h.RecordN(10*time.Millisecond, 3)
+	if l := h.Take(); l.Count != 3 || l.Max != 0.01 {
+		t.Errorf("first window %+v, want 3 values of 10 ms", l)
+	}
+	if l := h.Latency(); l.Count != 0 || l.Max != 0 {
+		t.Errorf("after Take: %+v, want nothing", l)
+	}
+}

@@ -1,0 +1,204 @@
+package result
+
+import "time"
+
+// Measurements is measurements.json: what the generator saw itself, exact,
+// not derived from scraped metrics.
+type Measurements struct {
+	Phases    []Phase   `json:"phases"`          // in the order in which they ran
+	Nodes     *Nodes    `json:"nodes,omitempty"` // the simulated kubelets, if there were any
+	Generator Generator `json:"generator"`       // its own cost and fitness
+	// Scrapes counts scrapes by the recorder, and those that failed.
+	Scrapes Scrapes `json:"scrapes"`
+}
+
+// Phase is one stamped phase.
+type Phase struct {
+	Name  string    `json:"name"`  // unique in the scenario
+	Start time.Time `json:"start"` // time of the scrape that begins the phase
+	End   time.Time `json:"end"`   // time of the scrape that ends it
+	// Until is the condition awaited, empty for a phase of fixed length.
+	Until string `json:"until,omitempty"`
+	// ConditionMet tells whether Until held before the phase's `within`.
+	ConditionMet bool `json:"conditionMet"`
+	// Interrupted: the phase was cut short, by the user or by a failure.
+	Interrupted bool       `json:"interrupted,omitempty"`
+	Requests    []Requests `json:"requests,omitempty"` // open-loop request loads
+	Watches     []Watches  `json:"watches,omitempty"`  // sets of watches
+	Changes     []Changes  `json:"changes,omitempty"`  // streams of measured writes
+	Workload    *Workload  `json:"workload,omitempty"` // progress of pods
+}
+
+// Seconds is the length of the phase.
+func (p Phase) Seconds() float64 { return p.End.Sub(p.Start).Seconds() }
+
+// Latency is a distribution in seconds, from an HDR histogram with three
+// significant digits.
+type Latency struct {
+	Count int64   `json:"count"`       // how many values
+	Mean  float64 `json:"meanSeconds"` // their exact mean
+	P50   float64 `json:"p50Seconds"`  // median
+	P90   float64 `json:"p90Seconds"`  // 90th percentile
+	P99   float64 `json:"p99Seconds"`  // 99th percentile
+	P999  float64 `json:"p999Seconds"` // 99.9th percentile
+	Max   float64 `json:"maxSeconds"`  // the largest value, exact
+	// Clamped counts values past the histogram's range: they are in its last
+	// bucket, so quantiles that reach them read low. Max and Mean are exact.
+	Clamped int64 `json:"clamped,omitempty"`
+}
+
+// Requests is what one open-loop request load did in a phase. A request
+// belongs to the phase of its intended start.
+type Requests struct {
+	Load     string `json:"load"`     // the load's name in the scenario
+	Verb     string `json:"verb"`     // get, list, create, update, patch or delete
+	Resource string `json:"resource"` // as configmaps or deployments.apps
+	// Offered is the number of arrivals the schedule asked for; Sent those
+	// that went out; Unsent those that could not, for want of a free slot
+	// under maxInFlight. Offered = Sent + Unsent.
+	Offered int64 `json:"offered"`
+	Sent    int64 `json:"sent"`   // arrivals that went out
+	Unsent  int64 `json:"unsent"` // arrivals that found no free slot
+	// Outcomes counts answers by HTTP status ("200", "429") or by the kind
+	// of failure ("timeout", "reset", "refused", "truncated", "canceled", "other").
+	Outcomes map[string]int64 `json:"outcomes"`
+	// Succeeded counts 2xx answers.
+	Succeeded int64 `json:"succeeded"`
+	// OfferedRate and AchievedRate (2xx answers) are per second of the phase.
+	OfferedRate  float64 `json:"offeredPerSecond"`
+	AchievedRate float64 `json:"achievedPerSecond"` // 2xx answers per second of the phase
+	// Latency counts from the intended start to the last byte of the
+	// answer, over all sent requests, failed ones included.
+	Latency Latency `json:"latency"`
+	// Service counts from the actual send: the difference is our own delay.
+	Service Latency `json:"service"`
+	// Lag is intended start to actual send.
+	Lag Latency `json:"lag"`
+}
+
+// Watches is what one set of watches saw in a phase.
+type Watches struct {
+	Load     string `json:"load"`     // the load's name in the scenario
+	Resource string `json:"resource"` // what is watched
+	// Wanted is how many the scenario asked for, Open how many are
+	// established at the phase's end, Failed how many attempts failed.
+	Wanted int   `json:"wanted"`
+	Open   int   `json:"open"`   // established at the phase's end
+	Failed int64 `json:"failed"` // attempts to open one that failed
+	// OpenLatency counts from a watch's intended start to its response headers.
+	OpenLatency Latency `json:"openLatency"`
+	// Expected is acknowledged writes times watches that had to see them.
+	Expected int64 `json:"expected"`
+	// Delivered counts first deliveries of measured writes; Lost = Expected - Delivered
+	// after the drain at the end; Duplicated counts further deliveries of the same write;
+	// Reordered counts deliveries older than one already seen.
+	Delivered  int64 `json:"delivered"`
+	Lost       int64 `json:"lost"`       // expected and never delivered
+	Duplicated int64 `json:"duplicated"` // delivered more than once
+	Reordered  int64 `json:"reordered"`  // delivered after a newer one
+	// BeforeAck counts deliveries that arrived before the write's
+	// acknowledgement; their latency is recorded as zero.
+	BeforeAck int64 `json:"beforeAck"`
+	// Late counts deliveries of writes so old that the ledger of outstanding
+	// writes had given them up: they are in Lost already, and are neither
+	// Delivered nor Duplicated.
+	Late int64 `json:"late,omitempty"`
+	// Events counts every event read, bookmarks and foreign ones included.
+	Events    int64 `json:"events"`
+	Bookmarks int64 `json:"bookmarks"` // bookmark events read
+	// Reconnects counts watches that ended and were resumed by
+	// resourceVersion; Relists those that had to list again (410).
+	Reconnects int64 `json:"reconnects"`
+	Relists    int64 `json:"relists"` // watches that had to list again (410)
+	// Delivery is the latency from the write's acknowledgement.
+	Delivery Latency `json:"delivery"`
+}
+
+// Changes is what one stream of measured writes did in a phase.
+type Changes struct {
+	Requests
+	// Acknowledged writes, each of which every watch must deliver once.
+	Acknowledged int64 `json:"acknowledged"`
+}
+
+// Workload is the progress of pods in a phase, as a watch on them saw it.
+// Times are arrivals of watch events at the generator.
+type Workload struct {
+	// PodsCreated, PodsReady and PodsDeleted in this phase.
+	PodsCreated int64 `json:"podsCreated"`
+	PodsReady   int64 `json:"podsReady"`   // became Ready in this phase
+	PodsDeleted int64 `json:"podsDeleted"` // went away in this phase
+	// PodsUnmeasured of those created were first seen in a list and not by an
+	// event (after a relist): their times are not in the distributions.
+	PodsUnmeasured int64 `json:"podsUnmeasured,omitempty"`
+	// Reconnects and Relists of the tracker's own watches.
+	Reconnects int64 `json:"reconnects,omitempty"`
+	Relists    int64 `json:"relists,omitempty"` // of the tracker's own watches
+	// ToScheduled: first seen until bound to a node. ToReady: bound until
+	// Ready. Startup: first seen until Ready.
+	ToScheduled Latency `json:"toScheduled"`
+	ToReady     Latency `json:"toReady"` // bound until Ready
+	Startup     Latency `json:"startup"` // first seen until Ready
+	// NotReadyAfter is the time from a node failure until all failed nodes
+	// were seen NotReady; RecoveredAfter until every Deployment was whole
+	// again. Nil where there was no failure, or it did not happen.
+	NotReadyAfter  *float64 `json:"notReadyAfterSeconds,omitempty"`
+	RecoveredAfter *float64 `json:"recoveredAfterSeconds,omitempty"` // node failure until every Deployment was whole again
+}
+
+// Nodes is what the simulated kubelets did over the whole run.
+type Nodes struct {
+	Count    int    `json:"count"`    // of simulated nodes
+	Fidelity string `json:"fidelity"` // kubelet or shared
+	// ReadySeconds is from the start of registration until all were Ready.
+	ReadySeconds float64 `json:"readySeconds"`
+	// Heartbeats are lease renewals that were acknowledged.
+	Heartbeats int64 `json:"heartbeats"`
+	// MissedByGenerator counts renewals not begun within one renew interval of their
+	// intended time; MissedByServer those begun in time and not
+	// acknowledged before the next was due. Where more than half of the interval
+	// had gone by on our side, the miss is the generator's.
+	MissedByGenerator int64 `json:"missedByGenerator"`
+	MissedByServer    int64 `json:"missedByServer"` // begun in time, not acknowledged before the next was due
+	// Heartbeat is the latency of renewals from their intended start.
+	Heartbeat    Latency `json:"heartbeat"`
+	StatusWrites int64   `json:"statusWrites"` // node and pod status writes
+	PodsStarted  int64   `json:"podsStarted"`  // pods taken through to Ready
+	PodsStopped  int64   `json:"podsStopped"`  // pods taken through deletion
+	// Watches held at the peak, and how often one had to be resumed or relisted.
+	Watches    int64 `json:"watches"`
+	Reconnects int64 `json:"reconnects"` // watches resumed by resourceVersion
+	Relists    int64 `json:"relists"`    // watches that had to list again
+	// Errors by verb, resource and outcome: "patch pods/status 409".
+	Errors map[string]int64 `json:"errors,omitempty"`
+}
+
+// Generator is the generator's own cost and fitness.
+type Generator struct {
+	CPUSeconds     float64 `json:"cpuSeconds"`        // user and system time of the generator
+	MaxRSSBytes    int64   `json:"maxRSSBytes"`       // largest resident set
+	MaxGoroutines  int     `json:"maxGoroutines"`     // most goroutines
+	MaxDescriptors int     `json:"maxDescriptors"`    // most open descriptors
+	GCPauseP99     float64 `json:"gcPauseP99Seconds"` // 99th percentile of garbage collection pauses
+	// SchedulingLag is a 10 ms ticker's lateness: how late the machine runs us.
+	SchedulingLag Latency `json:"schedulingLag"`
+	// Saturated says in a line each which bound was passed; the run then
+	// could not be judged.
+	Saturated []string `json:"saturated,omitempty"`
+}
+
+// Scrapes counts the recorder's scrapes.
+type Scrapes struct {
+	Done   int64            `json:"done"`             // scrapes that succeeded or failed, of all targets
+	Failed map[string]int64 `json:"failed,omitempty"` // by instance
+}
+
+// Event is one line of timeline.jsonl.
+type Event struct {
+	Time time.Time `json:"time"` // when it happened
+	// Kind is "phase-start", "phase-end", "action", "fault", "condition",
+	// "component", "note".
+	Kind   string `json:"kind"`
+	Name   string `json:"name"`             // what it is about: the phase, the action
+	Detail string `json:"detail,omitempty"` // the rest, for a person
+}
