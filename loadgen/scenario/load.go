@@ -1,0 +1,168 @@
+package scenario
+
+import (
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/stormglass/stormglass/internal/strictyaml"
+)
+
+//go:embed catalogue/*.yaml
+var catalogue embed.FS
+
+// Names lists the built-in scenarios in order.
+func Names() []string {
+	files, err := fs.Glob(catalogue, "catalogue/*.yaml")
+	if err != nil {
+		panic(err) // the pattern is constant
+	}
+	var names []string
+	for _, f := range files {
+		names = append(names, strings.TrimSuffix(strings.TrimPrefix(f, "catalogue/"), ".yaml"))
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Source is the text of a built-in scenario.
+func Source(name string) ([]byte, error) {
+	data, err := catalogue.ReadFile("catalogue/" + name + ".yaml")
+	if err != nil {
+		return nil, unknown(name)
+	}
+	return data, nil
+}
+
+func unknown(name string) error {
+	hint := "`loadgen scenarios` lists the built-in ones; a file needs a path or a .yaml ending"
+	if s := strictyaml.Suggest(name, Names()); s != "" {
+		hint = fmt.Sprintf("did you mean %q?", s)
+	}
+	return fmt.Errorf("no scenario %q (%s)", name, hint)
+}
+
+// Read reads a built-in scenario by name, or a file by path, lays the
+// "path=value" overrides over it, fills in defaults and validates. All errors
+// are joined, one line each.
+func Read(nameOrFile string, overrides []string) (*Scenario, error) {
+	if slices.Contains(Names(), nameOrFile) {
+		data, err := Source(nameOrFile)
+		if err != nil {
+			return nil, err
+		}
+		return Parse(nameOrFile+".yaml", data, overrides)
+	}
+	data, err := os.ReadFile(nameOrFile)
+	if errors.Is(err, fs.ErrNotExist) && !strings.ContainsAny(nameOrFile, "/.") {
+		return nil, unknown(nameOrFile)
+	}
+	if err != nil {
+		var pathErr *fs.PathError
+		if errors.As(err, &pathErr) {
+			err = pathErr.Err
+		}
+		return nil, fmt.Errorf("%s: cannot read the scenario: %w (`loadgen scenarios` lists the built-in ones)", nameOrFile, err)
+	}
+	return Parse(nameOrFile, data, overrides)
+}
+
+// Parse reads a scenario from data; file is its name in errors.
+func Parse(file string, data []byte, overrides []string) (*Scenario, error) {
+	doc, err := strictyaml.Parse(file, data)
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range overrides {
+		if err := doc.Set(o); err != nil {
+			return nil, err
+		}
+	}
+	s := &Scenario{doc: doc}
+	if err := doc.Decode(s); err != nil {
+		return nil, err
+	}
+	s.setDefaults()
+	if err := s.validate(); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Errorf is an error at a field of the scenario's file: "FILE:LINE: PATH:
+// MESSAGE (HINT)". Items of lists are named or numbered: "gates.recovered.max".
+func (s *Scenario) Errorf(path, hint, format string, args ...any) error {
+	if s.doc == nil {
+		s.doc = &strictyaml.Document{File: s.Name} // built in code: no lines to name
+	}
+	return s.doc.Errorf(path, hint, format, args...)
+}
+
+// Resolved is the scenario with overrides and defaults in it, as YAML that
+// Parse reads again.
+func (s *Scenario) Resolved() ([]byte, error) { return yaml.Marshal(s) }
+
+// DropGates leaves gates out, by name.
+func (s *Scenario) DropGates(names []string) error {
+	for _, name := range names {
+		before := len(s.Gates)
+		s.Gates = slices.DeleteFunc(s.Gates, func(g Gate) bool { return g.Name == name })
+		if len(s.Gates) == before {
+			var known []string
+			for _, g := range s.Gates {
+				known = append(known, g.Name)
+			}
+			return fmt.Errorf("--without-gate %s: scenario %s has no such gate (it has %s)", name, s.Name, strings.Join(known, ", "))
+		}
+	}
+	return nil
+}
+
+// Phase is the phase of that name, or nil.
+func (s *Scenario) Phase(name string) *Phase {
+	for i := range s.Phases {
+		if s.Phases[i].Name == name {
+			return &s.Phases[i]
+		}
+	}
+	return nil
+}
+
+// PhaseNames lists the phases in order.
+func (s *Scenario) PhaseNames() []string {
+	var names []string
+	for _, p := range s.Phases {
+		names = append(names, p.Name)
+	}
+	return names
+}
+
+// Loads lists every load, background first, with the path of each.
+func (s *Scenario) Loads() []PlacedLoad {
+	var all []PlacedLoad
+	for i := range s.Background {
+		all = append(all, PlacedLoad{Load: &s.Background[i], Path: fmt.Sprintf("background[%d]", i)})
+	}
+	for i := range s.Phases {
+		p := &s.Phases[i]
+		for j := range p.Load {
+			all = append(all, PlacedLoad{Load: &p.Load[j], Phase: p.Name, Path: fmt.Sprintf("phases[%d].load[%d]", i, j)})
+		}
+	}
+	return all
+}
+
+// PlacedLoad is a load and where it stands.
+type PlacedLoad struct {
+	*Load
+	// Phase is empty for a background load.
+	Phase string
+	// Path of the load in the file.
+	Path string
+}

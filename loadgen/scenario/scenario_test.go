@@ -1,0 +1,140 @@
+package scenario
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/tools/txtar"
+
+	"github.com/stormglass/stormglass/internal/strictyaml"
+)
+
+var update = flag.Bool("update", false, "rewrite the expected errors in testdata")
+
+// TestBadScenarios tells, for each script in testdata, a scenario and the
+// exact errors a user reads.
+func TestBadScenarios(t *testing.T) {
+	scripts, err := filepath.Glob("testdata/bad/*.txtar")
+	if err != nil || len(scripts) == 0 {
+		t.Fatalf("no scripts: %v", err)
+	}
+	for _, script := range scripts {
+		t.Run(strings.TrimSuffix(filepath.Base(script), ".txtar"), func(t *testing.T) {
+			ar, err := txtar.ParseFile(script)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sets := strings.Fields(string(ar.Comment))
+			_, err = Parse("bad.yaml", ar.Files[0].Data, sets)
+			if err == nil {
+				t.Fatal("accepted")
+			}
+			got := err.Error() + "\n"
+			if *update {
+				ar.Files = append(ar.Files[:1], txtar.File{Name: "errors", Data: []byte(got)})
+				if err := os.WriteFile(script, txtar.Format(ar), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if want := string(ar.Files[1].Data); got != want {
+				t.Errorf("errors:\n%swant:\n%s", got, want)
+			}
+			if len(strictyaml.Errors(err)) != strings.Count(got, "\n") {
+				t.Errorf("not one line per error:\n%s", got)
+			}
+		})
+	}
+}
+
+func TestCatalogueIsValidAndResolves(t *testing.T) {
+	for _, name := range Names() {
+		s, err := Read(name, nil)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if s.Name != name {
+			t.Errorf("%s calls itself %q", name, s.Name)
+		}
+		text, err := s.Resolved()
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := Parse("resolved", text, nil)
+		if err != nil {
+			t.Fatalf("%s does not read its own resolved form: %v\n%s", name, err, text)
+		}
+		second, err := again.Resolved()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(second) != string(text) {
+			t.Errorf("%s: resolved twice gives\n%s\nnot\n%s", name, second, text)
+		}
+	}
+}
+
+func TestOverrides(t *testing.T) {
+	s, err := Read("rollout-500", []string{
+		"nodes.count=50", "gates.mutating-latency.max=1ms", "phases.steady.for=5s",
+		"phases[1].actions[0].replicas=100", "controlPlane.apiServer.flags.disabled-metrics=a_b",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Nodes.Count != 50 || s.Phase("steady").For.String() != "5s" || s.Phases[1].Actions[0].Replicas != 100 {
+		t.Errorf("overrides did not arrive: %+v", s)
+	}
+	if got := s.ControlPlane.APIServer.Flags["disabled-metrics"]; got != "a_b" {
+		t.Errorf("a flag that was not in the file: %q", got)
+	}
+	for _, g := range s.Gates {
+		if g.Name == "mutating-latency" && g.Max.Value != 0.001 {
+			t.Errorf("gate bound is %v, want 0.001", g.Max.Value)
+		}
+	}
+}
+
+func TestUnknownScenarioSuggestsTheNearest(t *testing.T) {
+	_, err := Read("rolout-500", nil)
+	if err == nil || !strings.Contains(err.Error(), `did you mean "rollout-500"?`) {
+		t.Errorf("got %v", err)
+	}
+	_, err = Read(filepath.Join(t.TempDir(), "none.yaml"), nil)
+	if err == nil || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), "none.yaml: cannot read") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// FuzzParse holds that no input panics, and that every error is one line
+// naming the file.
+func FuzzParse(f *testing.F) {
+	for _, name := range Names() {
+		text, err := Source(name)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(text, "nodes.count=3")
+	}
+	f.Add([]byte("a: &a [*a]"), "a[0]=1")
+	f.Add([]byte("? [x]\n: y\n--- z"), "x.y.z={}")
+	f.Add([]byte("phases: [{name: a, for: 1s}]\n<<: {gates: 1}"), "phases.a.for=-1s")
+	f.Fuzz(func(t *testing.T, data []byte, set string) {
+		s, err := Parse("f.yaml", data, []string{set})
+		if err == nil {
+			if _, err := s.Resolved(); err != nil {
+				t.Errorf("valid but cannot be written: %v", err)
+			}
+			return
+		}
+		for _, line := range strings.Split(err.Error(), "\n") {
+			if !strings.HasPrefix(line, "f.yaml:") && !strings.HasPrefix(line, "--set ") {
+				t.Errorf("error line %q does not say where", line)
+			}
+		}
+	})
+}

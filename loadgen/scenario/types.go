@@ -1,0 +1,190 @@
+// Package scenario is the schema of a scenario file, its strict loading
+// (errors name file, line, field and a hint), its validation, and the
+// built-in catalogue.
+package scenario
+
+import (
+	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/internal/strictyaml"
+)
+
+// APIVersion and Kind of a scenario file.
+const (
+	APIVersion = "stormglass/v1alpha1"
+	Kind       = "Scenario"
+)
+
+// Scenario is one storm: what is brought up, what is done to it, and how it
+// is judged.
+type Scenario struct {
+	APIVersion string `yaml:"apiVersion"` // stormglass/v1alpha1
+	Kind       string `yaml:"kind"`       // Scenario
+	// Name of the scenario: lower-case letters, digits and -, at most 40.
+	Name string `yaml:"name"`
+	// Description in a sentence or two, for lists and reports.
+	Description string `yaml:"description,omitempty"`
+	// Seed of everything random. Zero means 1. Same seed, same operations.
+	Seed int64 `yaml:"seed,omitempty"`
+	// ControlPlane is how the bundled plane is configured. A user's cluster is
+	// compared with it, not changed.
+	ControlPlane control.Config `yaml:"controlPlane,omitempty"`
+	Nodes        Nodes          `yaml:"nodes,omitempty"`  // the simulated nodes
+	Record       Record         `yaml:"record,omitempty"` // how metrics are recorded
+	// Background loads run through every phase and are reported per phase.
+	Background []Load  `yaml:"background,omitempty"`
+	Phases     []Phase `yaml:"phases"`          // run one after another, in this order
+	Gates      []Gate  `yaml:"gates,omitempty"` // all have to pass; without any the run cannot be judged
+
+	doc *strictyaml.Document
+}
+
+// Nodes are the simulated nodes, registered before the first phase.
+type Nodes struct {
+	// Count of nodes. Zero means none.
+	Count int `yaml:"count,omitempty"`
+	// Fidelity is "kubelet" (each node has its own connection and holds the
+	// watches a kubelet holds; the default) or "shared" (one watch for all).
+	Fidelity string `yaml:"fidelity,omitempty"`
+	// Zones the nodes are spread over (topology.kubernetes.io/zone). Default 3.
+	Zones int `yaml:"zones,omitempty"`
+	// CPU is each node's allocatable CPU, as a Kubernetes quantity. Default 8.
+	CPU string `yaml:"cpu,omitempty"`
+	// Memory is each node's allocatable memory, as a Kubernetes quantity. Default 32Gi.
+	Memory string `yaml:"memory,omitempty"`
+	// Pods each node can hold. Default 110.
+	Pods int `yaml:"pods,omitempty"`
+	// LeaseRenew is the interval of Lease renewals. Default 10s, a kubelet's;
+	// the lease lasts four times as long, as a kubelet's does.
+	LeaseRenew Duration `yaml:"leaseRenew,omitempty"`
+	// StatusReport is the interval of unchanged node status reports. Default
+	// 5m, a kubelet's nodeStatusReportFrequency.
+	StatusReport Duration `yaml:"statusReport,omitempty"`
+	// PodStart is the simulated time from seeing a bound pod to its
+	// containers being ready. Default 0s: what is measured is the control plane.
+	PodStart Duration `yaml:"podStart,omitempty"`
+	// RegisterRate is how many nodes begin registration per second. Default 50/s.
+	RegisterRate Rate `yaml:"registerRate,omitempty"`
+}
+
+// Record says how metrics are recorded.
+type Record struct {
+	// Interval between scrapes. Default 5s; at least 1s. Every phase also
+	// begins and ends with a scrape.
+	Interval Duration `yaml:"interval,omitempty"`
+	// Drop are metric families not to record, by name.
+	Drop []string `yaml:"drop,omitempty"`
+}
+
+// Phase is one stamped stretch of the run. It ends after For, or when Until
+// holds (at latest after Within).
+type Phase struct {
+	// Name of the phase, by which gates and results refer to it.
+	Name string `yaml:"name"`
+	// For is a fixed length. Exactly one of For and Until is set.
+	For Duration `yaml:"for,omitempty"`
+	// Until is a condition: nodesReady, nodesNotReady, podsReady, watchesOpen.
+	// What they mean is told above.
+	Until string `yaml:"until,omitempty"`
+	// Within bounds Until. Required with it. A phase whose condition was not
+	// met within it fails the run unless no gate covers it.
+	Within  Duration `yaml:"within,omitempty"`
+	Actions []Action `yaml:"actions,omitempty"` // done at the start, in this order
+	Faults  []Fault  `yaml:"faults,omitempty"`  // begun at the start, after the actions
+	Load    []Load   `yaml:"load,omitempty"`    // running for as long as the phase
+}
+
+// Action is something done to workload objects at the start of a phase.
+type Action struct {
+	// Kind: "deploy", "rollingUpdate", "scale", "delete".
+	Kind string `yaml:"kind"`
+	// Name of the Deployment (and its Service).
+	Name string `yaml:"name"`
+	// Replicas for deploy and scale.
+	Replicas int `yaml:"replicas,omitempty"`
+	// Service: deploy also makes a Service of the same name.
+	Service bool `yaml:"service,omitempty"`
+	// MaxSurge of a rollingUpdate, "25%" or a number. Default 25%, upstream's.
+	MaxSurge string `yaml:"maxSurge,omitempty"`
+	// MaxUnavailable of a rollingUpdate, "25%" or a number. Default 25%, upstream's.
+	MaxUnavailable string `yaml:"maxUnavailable,omitempty"`
+	// CPU that each pod of a deploy requests. Default 10m.
+	CPU string `yaml:"cpu,omitempty"`
+	// Memory that each pod of a deploy requests. Default 16Mi.
+	Memory string `yaml:"memory,omitempty"`
+	// EvictAfter of a deploy is tolerationSeconds for not-ready and
+	// unreachable nodes. Zero means upstream's default, 300s.
+	EvictAfter Duration `yaml:"evictAfter,omitempty"`
+}
+
+// Fault is something broken at the start of a phase.
+type Fault struct {
+	// Kind: "nodeFailure" (a fraction of the nodes goes silent at once: no
+	// heartbeat, no watch, connections dropped) or "nodeRecovery" (all
+	// failed nodes come back).
+	Kind string `yaml:"kind"`
+	// Fraction of all nodes, over 0 and at most 1. Which ones is drawn by the seed.
+	Fraction float64 `yaml:"fraction,omitempty"`
+}
+
+// Load is one stream of work during a phase, or through all of them.
+type Load struct {
+	// Name is unique in the run: it names the load's objects. Default: the kind.
+	Name string `yaml:"name,omitempty"`
+	// Kind: "requests", "watches", "changes".
+	Kind string `yaml:"kind"`
+
+	// Rate of arrivals (requests, changes) or of opening (watches), as "50/s", "300/m".
+	Rate Rate `yaml:"rate,omitempty"`
+	// Arrival: "constant" (default) or "poisson".
+	Arrival string `yaml:"arrival,omitempty"`
+	// MaxInFlight bounds open requests; an arrival past it is counted as
+	// unsent. Default 1000.
+	MaxInFlight int `yaml:"maxInFlight,omitempty"`
+	// Timeout of one request. Default 60s, as kubectl's and the API server's.
+	Timeout Duration `yaml:"timeout,omitempty"`
+
+	// Verb of requests: "get", "list", "create", "update", "patch", "delete".
+	Verb string `yaml:"verb,omitempty"`
+	// Resource, as "configmaps" or "deployments.apps". Default configmaps.
+	// Verbs that write take configmaps only.
+	Resource string `yaml:"resource,omitempty"`
+	// Objects is how many configmaps the load works on, made beforehand.
+	// Default 100 for requests, 1 for changes and watches.
+	Objects int `yaml:"objects,omitempty"`
+	// Size of each configmap's payload in bytes, as "1KiB". Default 1KiB.
+	Size Bytes `yaml:"size,omitempty"`
+	// Limit of a list's page. Zero means none.
+	Limit int `yaml:"limit,omitempty"`
+	// ResourceVersion of a get or list: "" (a consistent read, from etcd or a
+	// cache known to be current) or "0" (any cached state).
+	ResourceVersion string `yaml:"resourceVersion,omitempty"`
+
+	// Count of watches, opened at Rate per second.
+	Count int `yaml:"count,omitempty"`
+	// Hold keeps the watches of this phase open to the end of the run.
+	Hold bool `yaml:"hold,omitempty"`
+
+	// Watches that changes are for: the name of the load whose objects are written and
+	// whose watches must deliver each write.
+	Watches string `yaml:"watches,omitempty"`
+}
+
+// Gate is one condition for the run to pass.
+type Gate struct {
+	// Name of the gate, unique in the scenario; --set gates.NAME.max=... addresses it.
+	Name string `yaml:"name"`
+	// Objective is a built-in objective. Exactly one
+	// of Objective and Expr is set.
+	Objective string `yaml:"objective,omitempty"`
+	// Expr is PromQL, evaluated at the end of the phases in Over; $window is
+	// their length. It must give exactly one series or scalar.
+	Expr string `yaml:"expr,omitempty"`
+	// Load restricts a client-side objective to the load of that name.
+	Load string `yaml:"load,omitempty"`
+	// Max is the highest value that passes. Exactly one of Max and Min is set.
+	Max *Bound `yaml:"max,omitempty"`
+	// Min is the lowest value that passes.
+	Min *Bound `yaml:"min,omitempty"`
+	// Over names the phases judged. Default: all of them.
+	Over []string `yaml:"over,omitempty"`
+}

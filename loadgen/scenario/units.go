@@ -1,0 +1,202 @@
+package scenario
+
+import (
+	"fmt"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Duration is a length of time written as "30s", "2m", "250ms".
+type Duration time.Duration
+
+// D is the duration as Go knows it.
+func (d Duration) D() time.Duration { return time.Duration(d) }
+
+// String writes the shortest form: "5m", not "5m0s".
+func (d Duration) String() string {
+	s := time.Duration(d).String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}
+
+// UnmarshalText reads a duration; negative ones are refused.
+func (d *Duration) UnmarshalText(text []byte) error {
+	v, err := time.ParseDuration(string(text))
+	if err != nil {
+		if _, bare := strconv.ParseFloat(string(text), 64); bare == nil && string(text) != "0" {
+			return fmt.Errorf("%q has no unit; write %ss, %sms or %sm", text, text, text, text)
+		}
+		return fmt.Errorf("%q is not a duration; write one as 30s, 2m or 250ms", text)
+	}
+	if v < 0 {
+		return fmt.Errorf("%q is negative; a duration is 0s or more", text)
+	}
+	*d = Duration(v)
+	return nil
+}
+
+// MarshalText writes the form that UnmarshalText reads.
+func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
+
+// Rate is events per second, written as "50/s", "300/m" or "10/h".
+type Rate float64
+
+// UnmarshalText reads a rate; negative and infinite ones are refused.
+func (r *Rate) UnmarshalText(text []byte) error {
+	num, per, ok := strings.Cut(string(text), "/")
+	seconds := map[string]float64{"s": 1, "m": 60, "h": 3600}[strings.TrimSpace(per)]
+	v, err := strconv.ParseFloat(strings.TrimSpace(num), 64)
+	switch {
+	case !ok || seconds == 0 || err != nil || math.IsNaN(v) || math.IsInf(v, 0):
+		return fmt.Errorf("%q is not a rate; write one as 50/s, 300/m or 10/h", text)
+	case v < 0:
+		return fmt.Errorf("%q is negative; a rate is 0/s or more", text)
+	}
+	*r = Rate(v / seconds)
+	return nil
+}
+
+// MarshalText writes the form that UnmarshalText reads.
+func (r Rate) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
+
+func (r Rate) String() string {
+	return strconv.FormatFloat(float64(r), 'g', -1, 64) + "/s"
+}
+
+// Bytes is a size, written as "512", "1KiB", "200MB".
+type Bytes int64
+
+var sizeUnits = map[string]float64{
+	"": 1, "B": 1, "kB": 1e3, "KB": 1e3, "MB": 1e6, "GB": 1e9,
+	"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30,
+}
+
+// UnmarshalText reads a size; negative ones are refused.
+func (b *Bytes) UnmarshalText(text []byte) error {
+	v, ok := parseSize(string(text))
+	if !ok {
+		return fmt.Errorf("%q is not a size; write one as 512, 1KiB or 200MB", text)
+	}
+	*b = Bytes(v)
+	return nil
+}
+
+// MarshalText writes the form that UnmarshalText reads.
+func (b Bytes) MarshalText() ([]byte, error) {
+	for _, u := range []string{"GiB", "MiB", "KiB"} {
+		if n := int64(sizeUnits[u]); b > 0 && int64(b)%n == 0 {
+			return []byte(strconv.FormatInt(int64(b)/n, 10) + u), nil
+		}
+	}
+	return []byte(strconv.FormatInt(int64(b), 10)), nil
+}
+
+// Unit is the unit of a gate's value.
+type Unit string
+
+// The units a value can have.
+const (
+	Seconds Unit = "seconds"
+	Ratio   Unit = "ratio"
+	Size    Unit = "bytes"
+	Count   Unit = "count"
+	PerHour Unit = "per hour"
+	PerSec  Unit = "per second"
+	Number  Unit = "" // a bare number, for expr gates
+)
+
+// Example shows how a bound of this unit is written.
+func (u Unit) Example() string {
+	return map[Unit]string{
+		Seconds: "1s or 250ms", Ratio: "5% or 0.05", Size: "200MB or 64MiB",
+		Count: "0 or 12", PerHour: "1/h", PerSec: "50/s", Number: "0.5, 1s or 5%",
+	}[u]
+}
+
+// Bound is a gate's limit: a number and how it was written.
+type Bound struct {
+	Value float64
+	// Units it could be meant in: "1s" only seconds, "5" a count, ratio or
+	// bare number.
+	units []Unit
+	text  string
+}
+
+var boundForm = regexp.MustCompile(`^([-+]?[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?)\s*([A-Za-zµ%/]*)$`)
+
+// UnmarshalText reads a bound in any unit; Fits tells whether it is the right one.
+func (b *Bound) UnmarshalText(text []byte) error {
+	s := string(text)
+	b.text = s
+	if d, err := time.ParseDuration(s); err == nil && s != "0" {
+		b.Value, b.units = d.Seconds(), []Unit{Seconds}
+		return nil
+	}
+	m := boundForm.FindStringSubmatch(s)
+	if m == nil {
+		return fmt.Errorf("%q is not a bound; write one as 1s, 5%%, 200MB, 1/h or a number", text)
+	}
+	v, err := strconv.ParseFloat(m[1], 64)
+	if err != nil || math.IsInf(v, 0) {
+		return fmt.Errorf("%q is not a finite number", text)
+	}
+	switch unit := m[2]; unit {
+	case "":
+		b.Value, b.units = v, []Unit{Count, Ratio}
+		if v == 0 {
+			b.units = []Unit{Count, Ratio, Seconds, Size, PerHour, PerSec}
+		}
+	case "%":
+		b.Value, b.units = v/100, []Unit{Ratio}
+	case "/h":
+		b.Value, b.units = v, []Unit{PerHour}
+	case "/s":
+		b.Value, b.units = v, []Unit{PerSec}
+	default:
+		f, ok := sizeUnits[unit]
+		if !ok {
+			return fmt.Errorf("%q has the unknown unit %q; write a bound as 1s, 5%%, 200MB, 1/h or a number", text, unit)
+		}
+		b.Value, b.units = v*f, []Unit{Size}
+	}
+	return nil
+}
+
+// MarshalText writes the bound as it was written.
+func (b Bound) MarshalText() ([]byte, error) { return []byte(b.text), nil }
+
+func (b Bound) String() string { return b.text }
+
+// Fits tells whether the bound can be meant in unit u.
+func (b Bound) Fits(u Unit) bool {
+	if u == Number {
+		return true
+	}
+	for _, have := range b.units {
+		if have == u {
+			return true
+		}
+	}
+	return false
+}
+
+func parseSize(s string) (float64, bool) {
+	m := boundForm.FindStringSubmatch(strings.TrimSpace(s))
+	if m == nil {
+		return 0, false
+	}
+	f, ok := sizeUnits[m[2]]
+	v, err := strconv.ParseFloat(m[1], 64)
+	if !ok || err != nil || v < 0 || v*f > math.MaxInt64/2 {
+		return 0, false
+	}
+	return v * f, true
+}

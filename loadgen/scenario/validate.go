@@ -1,0 +1,235 @@
+package scenario
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/stormglass/stormglass/internal/strictyaml"
+)
+
+// Bounds of what a scenario may ask for. They catch slips of the pen, not
+// ambition: each is far above what one machine can drive.
+const (
+	MaxNodes   = 50_000
+	MaxRate    = 100_000 // per second
+	MaxWatches = 200_000
+	MaxPods    = 500_000
+	maxPhase   = 24 * time.Hour
+)
+
+// dnsLabel is the form of names that become part of object names.
+var dnsLabel = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?$`)
+
+// validator collects errors in the order of the file.
+type validator struct {
+	s    *Scenario
+	errs []error
+}
+
+func (v *validator) fail(path, hint, format string, args ...any) {
+	v.errs = append(v.errs, v.s.Errorf(path, hint, format, args...))
+}
+
+// oneOf checks a word against the allowed ones and suggests the nearest.
+func (v *validator) oneOf(path, value string, allowed ...string) bool {
+	if slices.Contains(allowed, value) {
+		return true
+	}
+	hint := "one of " + strings.Join(allowed, ", ")
+	if s := strictyaml.Suggest(value, allowed); s != "" && value != "" {
+		hint = fmt.Sprintf("did you mean %q? %s", s, hint)
+	}
+	if value == "" {
+		v.fail(path, hint, "is missing")
+	} else {
+		v.fail(path, hint, "unknown value %q", value)
+	}
+	return false
+}
+
+func (v *validator) name(path, value string) {
+	if !dnsLabel.MatchString(value) {
+		v.fail(path, "lower-case letters, digits and -, at most 40", "%q is not a usable name", value)
+	}
+}
+
+// unique refuses a second item of a name; seen are the names so far.
+func (v *validator) unique(path, what, name, hint string, seen map[string]bool) {
+	if seen[name] {
+		v.fail(path+".name", hint, "a second %s %q", what, name)
+	}
+	seen[name] = true
+}
+
+func (v *validator) between(path string, value, low, high float64) {
+	if value < low || value > high {
+		v.fail(path, fmt.Sprintf("from %v to %v", low, high), "%v is out of bounds", value)
+	}
+}
+
+func (v *validator) quantity(path, value string) {
+	if value == "" {
+		return
+	}
+	q, err := resource.ParseQuantity(value)
+	if err != nil || q.Sign() <= 0 {
+		v.fail(path, "a positive Kubernetes quantity such as 500m or 32Gi", "%q is not a quantity", value)
+	}
+}
+
+func (s *Scenario) validate() error {
+	v := &validator{s: s}
+	if s.APIVersion != APIVersion {
+		v.fail("apiVersion", "write apiVersion: "+APIVersion, "unknown version %q", s.APIVersion)
+	}
+	if s.Kind != Kind {
+		v.fail("kind", "write kind: "+Kind, "unknown kind %q", s.Kind)
+	}
+	v.name("name", s.Name)
+	v.controlPlane()
+	v.nodes()
+	if d := s.Record.Interval.D(); d < time.Second || d > 5*time.Minute {
+		v.fail("record.interval", "from 1s to 5m", "%s is out of bounds", s.Record.Interval)
+	}
+	loadNames := map[string]bool{}
+	for i := range s.Background {
+		path := fmt.Sprintf("background[%d]", i)
+		v.uniqueLoad(path, &s.Background[i], loadNames)
+		v.load(path, &s.Background[i], nil)
+	}
+	v.phases(loadNames)
+	v.gates()
+	return errors.Join(v.errs...)
+}
+
+func (v *validator) controlPlane() {
+	for _, p := range v.s.ControlPlane.Problems() {
+		v.fail("controlPlane."+p.Path, p.Hint, "%s", p.Msg)
+	}
+}
+
+func (v *validator) nodes() {
+	n := v.s.Nodes
+	v.between("nodes.count", float64(n.Count), 0, MaxNodes)
+	v.oneOf("nodes.fidelity", n.Fidelity, "kubelet", "shared")
+	v.between("nodes.zones", float64(n.Zones), 1, 100)
+	v.between("nodes.pods", float64(n.Pods), 1, 10_000)
+	v.quantity("nodes.cpu", n.CPU)
+	v.quantity("nodes.memory", n.Memory)
+	v.between("nodes.registerRate", float64(n.RegisterRate), 0.01, MaxRate)
+	if n.LeaseRenew.D() < time.Second {
+		v.fail("nodes.leaseRenew", "at least 1s; a kubelet's is 10s", "%s is too short", n.LeaseRenew)
+	}
+	if n.StatusReport.D() < time.Second {
+		v.fail("nodes.statusReport", "at least 1s; a kubelet's is 5m", "%s is too short", n.StatusReport)
+	}
+}
+
+func (v *validator) phases(loadNames map[string]bool) {
+	if len(v.s.Phases) == 0 {
+		v.fail("phases", "write at least one phase: - {name: steady, for: 30s}", "no phases")
+	}
+	seen := map[string]bool{}
+	held := map[string]*Load{}
+	deployed := map[string]bool{}
+	for i := range v.s.Phases {
+		p := &v.s.Phases[i]
+		path := fmt.Sprintf("phases[%d]", i)
+		v.name(path+".name", p.Name)
+		v.unique(path, "phase", p.Name, "phases are told apart by name", seen)
+		v.phaseEnd(path, p)
+		for j := range p.Actions {
+			v.action(fmt.Sprintf("%s.actions[%d]", path, j), &p.Actions[j], deployed)
+		}
+		for j := range p.Faults {
+			v.fault(fmt.Sprintf("%s.faults[%d]", path, j), &p.Faults[j])
+		}
+		v.loadsOf(path, p, held, loadNames)
+	}
+}
+
+func (v *validator) phaseEnd(path string, p *Phase) {
+	switch {
+	case p.For == 0 && p.Until == "":
+		v.fail(path, "write for: 30s, or until: podsReady with within: 5m", "phase %q has no end", p.Name)
+	case p.For != 0 && p.Until != "":
+		v.fail(path+".until", "keep one of them", "phase %q has both for and until", p.Name)
+	case p.Until != "":
+		if v.oneOf(path+".until", p.Until, "nodesReady", "nodesNotReady", "podsReady", "watchesOpen") && p.Within == 0 {
+			v.fail(path+".until", "add within: 5m", "phase %q may never end", p.Name)
+		}
+		if p.Until == "nodesNotReady" && !v.failsNodesBy(p) {
+			v.fail(path+".until", "add faults: [{kind: nodeFailure, fraction: 0.3}]", "no node fails by phase %q", p.Name)
+		}
+		if (p.Until == "nodesReady" || p.Until == "nodesNotReady") && v.s.Nodes.Count == 0 {
+			v.fail(path+".until", "set nodes.count", "there are no simulated nodes")
+		}
+	case p.Within != 0:
+		v.fail(path+".within", "within belongs to until", "phase %q has a fixed length", p.Name)
+	}
+	if p.For.D() > maxPhase || p.Within.D() > maxPhase {
+		v.fail(path, "at most 24h", "phase %q is too long", p.Name)
+	}
+}
+
+// failsNodesBy tells whether p or a phase before it makes nodes fail.
+func (v *validator) failsNodesBy(p *Phase) bool {
+	for i := range v.s.Phases {
+		q := &v.s.Phases[i]
+		for _, f := range q.Faults {
+			if f.Kind == "nodeFailure" {
+				return true
+			}
+		}
+		if q == p {
+			return false
+		}
+	}
+	return false
+}
+
+func (v *validator) action(path string, a *Action, deployed map[string]bool) {
+	if !v.oneOf(path+".kind", a.Kind, "deploy", "rollingUpdate", "scale", "delete") {
+		return
+	}
+	v.name(path+".name", a.Name)
+	v.between(path+".replicas", float64(a.Replicas), 0, MaxPods)
+	v.quantity(path+".cpu", a.CPU)
+	v.quantity(path+".memory", a.Memory)
+	for field, text := range map[string]string{"maxSurge": a.MaxSurge, "maxUnavailable": a.MaxUnavailable} {
+		if text != "" && !regexp.MustCompile(`^[0-9]{1,7}%?$`).MatchString(text) {
+			v.fail(path+"."+field, "as 25% or 10", "%q is neither a percentage nor a number", text)
+		}
+	}
+	if a.Kind == "rollingUpdate" && isZero(a.MaxSurge) && isZero(a.MaxUnavailable) {
+		v.fail(path, "let one of them be over 0", "maxSurge and maxUnavailable are both 0: nothing could move")
+	}
+	if a.Kind == "deploy" {
+		deployed[a.Name] = true
+		if a.Replicas == 0 {
+			v.fail(path+".replicas", "write replicas: 100", "a deploy without replicas")
+		}
+	} else if !deployed[a.Name] {
+		v.fail(path+".name", "deploy it in this phase or one before", "%s of %q, which was not deployed", a.Kind, a.Name)
+	}
+}
+
+func isZero(s string) bool { return strings.Trim(s, "0%") == "" }
+
+func (v *validator) fault(path string, f *Fault) {
+	if !v.oneOf(path+".kind", f.Kind, "nodeFailure", "nodeRecovery") {
+		return
+	}
+	if v.s.Nodes.Count == 0 {
+		v.fail(path, "set nodes.count", "%s without simulated nodes", f.Kind)
+	}
+	if f.Kind == "nodeFailure" && (f.Fraction <= 0 || f.Fraction > 1) {
+		v.fail(path+".fraction", "over 0 and at most 1, as 0.3", "%v is not a fraction of the nodes", f.Fraction)
+	}
+}

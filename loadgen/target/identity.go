@@ -1,0 +1,227 @@
+package target
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+const (
+	// loadAccount is the ServiceAccount of load in the run's namespace.
+	loadAccount = "stormglass-load"
+	// tokenLife is asked for; the API server may give less or more.
+	tokenLife = time.Hour
+	// tokenRetry is the pause before a refused renewal is tried again.
+	tokenRetry = 5 * time.Second
+	// settle is how often we look whether something has come about or is gone.
+	settle = 50 * time.Millisecond
+)
+
+// makeNamespace makes the run's namespace and waits for its default
+// ServiceAccount: without it pods are refused, and the first rollout would
+// measure the ReplicaSet controller's back-off.
+func (t *Target) makeNamespace(ctx context.Context, client kubernetes.Interface) error {
+	_, err := client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: t.meta(t.Namespace)}, metav1.CreateOptions{})
+	if err != nil {
+		return fmt.Errorf("create namespace %s: %w", t.Namespace, err)
+	}
+	return await(ctx, fmt.Sprintf("ServiceAccount %s/default", t.Namespace), func(ctx context.Context) (bool, error) {
+		_, err := client.CoreV1().ServiceAccounts(t.Namespace).Get(ctx, "default", metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return false, nil
+		}
+		return err == nil, err
+	})
+}
+
+// awaitTimeout bounds what controllers do within moments.
+const awaitTimeout = time.Minute
+
+// await asks again and again until cond holds.
+func await(ctx context.Context, what string, cond func(context.Context) (bool, error)) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, awaitTimeout, fmt.Errorf("not there within %s", awaitTimeout))
+	defer cancel()
+	tick := time.NewTicker(settle)
+	defer tick.Stop()
+	for {
+		ok, err := cond(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return fmt.Errorf("wait for %s: %w", what, context.Cause(ctx))
+		case err != nil:
+			return fmt.Errorf("wait for %s: %w", what, err)
+		case ok:
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// makeIdentity makes the ServiceAccount that load runs as, with the rights it
+// needs and no more. Even a cluster-admin's load runs as this: system:masters
+// is exempt from priority and fairness and would hide what is measured.
+func (t *Target) makeIdentity(ctx context.Context, client kubernetes.Interface) error {
+	name := t.Namespace // unique in the cluster, as the namespace is
+	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: loadAccount, Namespace: t.Namespace}}
+	ref := func(kind string) rbacv1.RoleRef {
+		return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: name}
+	}
+	rbac, opts := client.RbacV1(), metav1.CreateOptions{}
+	for _, make := range []struct {
+		what string
+		do   func() error
+	}{
+		{"serviceaccount " + loadAccount, func() error {
+			_, err := client.CoreV1().ServiceAccounts(t.Namespace).Create(ctx, &corev1.ServiceAccount{ObjectMeta: t.meta(loadAccount)}, opts)
+			return err
+		}},
+		{"clusterrole " + name, func() error {
+			_, err := rbac.ClusterRoles().Create(ctx, &rbacv1.ClusterRole{ObjectMeta: t.meta(name), Rules: rules(t.needs, "")}, opts)
+			return err
+		}},
+		{"clusterrolebinding " + name, func() error {
+			_, err := rbac.ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{ObjectMeta: t.meta(name), Subjects: subjects, RoleRef: ref("ClusterRole")}, opts)
+			return err
+		}},
+		{"role " + name, func() error {
+			_, err := rbac.Roles(t.Namespace).Create(ctx, &rbacv1.Role{ObjectMeta: t.meta(name), Rules: rules(t.needs, t.Namespace)}, opts)
+			return err
+		}},
+		{"rolebinding " + name, func() error {
+			_, err := rbac.RoleBindings(t.Namespace).Create(ctx, &rbacv1.RoleBinding{ObjectMeta: t.meta(name), Subjects: subjects, RoleRef: ref("Role")}, opts)
+			return err
+		}},
+	} {
+		if err := make.do(); err != nil {
+			return fmt.Errorf("create %s: %w", make.what, err)
+		}
+	}
+	var err error
+	if t.identity, err = newIdentity(ctx, client, t.Namespace); err != nil {
+		return err
+	}
+	return t.useIdentity()
+}
+
+// useIdentity makes the token the identity of load and of the scrapes.
+func (t *Target) useIdentity() error {
+	t.Load = rest.AnonymousClientConfig(t.Admin)
+	t.Load.QPS = -1
+	t.Load.BearerTokenFile = t.identity.tokenFile // read again as it is renewed
+	caFile := t.Admin.CAFile
+	if caFile == "" && len(t.Admin.CAData) > 0 {
+		caFile = filepath.Join(t.identity.dir, "ca.crt")
+		if err := os.WriteFile(caFile, t.Admin.CAData, 0o600); err != nil {
+			return fmt.Errorf("write the cluster's CA: %w", err)
+		}
+	}
+	for i := range t.Scrape {
+		if s := &t.Scrape[i]; s.URL == metricsURL(t.Admin) && s.TokenFile == "" && s.CertFile == "" {
+			s.TokenFile, s.CAFile = t.identity.tokenFile, caFile
+		}
+	}
+	return nil
+}
+
+// awaitRights waits until every right is in force: authorizers learn of new
+// RBAC objects by watches.
+func (t *Target) awaitRights(ctx context.Context) error {
+	client, err := kubernetes.NewForConfig(t.Load)
+	if err != nil {
+		return err
+	}
+	return await(ctx, "the rights of "+loadAccount, func(ctx context.Context) (bool, error) {
+		for _, n := range t.needs {
+			if ok, err := mayI(ctx, client, n); !ok {
+				if apierrors.IsUnauthorized(err) {
+					err = nil // nor is the account itself known everywhere yet
+				}
+				return false, err
+			}
+		}
+		return true, nil
+	})
+}
+
+// identity is a ServiceAccount's token in a file, renewed before it expires.
+type identity struct {
+	dir, tokenFile string
+	stop           context.CancelFunc
+	done           chan struct{}
+}
+
+func newIdentity(ctx context.Context, client kubernetes.Interface, namespace string) (*identity, error) {
+	dir, err := os.MkdirTemp("", "stormglass-") // 0700
+	if err != nil {
+		return nil, fmt.Errorf("a directory for the token of %s: %w", loadAccount, err)
+	}
+	i := &identity{dir: dir, tokenFile: filepath.Join(dir, "token"), done: make(chan struct{})}
+	life, err := i.renew(ctx, client, namespace)
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	// Renewal goes on through the winding up of an interrupted run.
+	background, stop := context.WithCancel(context.WithoutCancel(ctx))
+	i.stop = stop
+	go i.keep(background, client, namespace, life)
+	return i, nil
+}
+
+// renew writes a new token and returns how long to use it: as the kubelet
+// does, 80% of its life.
+func (i *identity) renew(ctx context.Context, client kubernetes.Interface, namespace string) (time.Duration, error) {
+	seconds := int64(tokenLife.Seconds())
+	asked := time.Now()
+	answer, err := client.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, loadAccount,
+		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}, metav1.CreateOptions{})
+	if err != nil {
+		return 0, fmt.Errorf("create token of serviceaccount %s/%s: %w", namespace, loadAccount, err)
+	}
+	// By rename: no reader sees half a token.
+	next := i.tokenFile + ".next"
+	if err := os.WriteFile(next, []byte(answer.Status.Token), 0o600); err != nil {
+		return 0, fmt.Errorf("write token: %w", err)
+	}
+	if err := os.Rename(next, i.tokenFile); err != nil {
+		return 0, fmt.Errorf("write token: %w", err)
+	}
+	return max(answer.Status.ExpirationTimestamp.Sub(asked)*8/10, tokenRetry), nil
+}
+
+func (i *identity) keep(ctx context.Context, client kubernetes.Interface, namespace string, life time.Duration) {
+	defer close(i.done)
+	for {
+		timer := time.NewTimer(life)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		}
+		var err error
+		if life, err = i.renew(ctx, client, namespace); err != nil {
+			life = tokenRetry // there is still a fifth of the token's life left
+		}
+	}
+}
+
+// close ends the renewal and removes the files. It may be called again.
+func (i *identity) close() error {
+	i.stop()
+	<-i.done
+	return os.RemoveAll(i.dir)
+}

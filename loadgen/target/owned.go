@@ -1,0 +1,60 @@
+// Package target is what a run is aimed at: a bundled control plane or a
+// user's own cluster. It finds it, checks it, prepares it, and afterwards
+// removes what the run made, by label and nothing else.
+package target
+
+import (
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const (
+	// RunLabel is on everything that a run creates; its value is the run's id.
+	// Cleanup goes by it alone. The NodeRestriction admission plugin lets
+	// kubelets set labels of a domain like this one, but none of
+	// kubernetes.io beyond a few, so there is no second label for ownership.
+	RunLabel = "stormglass.dev/run"
+	// SimulatedTaint keeps pods that do not ask for it off simulated nodes.
+	SimulatedTaint = "stormglass.dev/simulated"
+
+	managedByLabel = "app.kubernetes.io/managed-by"
+)
+
+// Labels of everything that a run creates, nodes included.
+func Labels(runID string) map[string]string { return map[string]string{RunLabel: runID} }
+
+// meta is that of an object made by Setup. It also says by the customary label
+// who made it, for tools that show it.
+func (t *Target) meta(name string) metav1.ObjectMeta {
+	labels := maps.Clone(t.Labels)
+	labels[managedByLabel] = "stormglass"
+	return metav1.ObjectMeta{Name: name, Labels: labels}
+}
+
+// Taints of simulated nodes, the same on every target: no pod but the run's
+// is to be believed to run there.
+func Taints() []corev1.Taint {
+	return []corev1.Taint{{Key: SimulatedTaint, Value: "true", Effect: corev1.TaintEffectNoSchedule}}
+}
+
+// Tolerations of the run's pods: of Taints.
+func Tolerations() []corev1.Toleration {
+	return []corev1.Toleration{{
+		Key: SimulatedTaint, Operator: corev1.TolerationOpEqual, Value: "true", Effect: corev1.TaintEffectNoSchedule,
+	}}
+}
+
+// NodeSelector of the run's pods: the run's nodes, never real ones.
+func (t *Target) NodeSelector() map[string]string {
+	return map[string]string{RunLabel: t.Labels[RunLabel]}
+}
+
+// ownedBy selects what a run made; "" means every run.
+func ownedBy(runID string) string {
+	if runID == "" {
+		return RunLabel
+	}
+	return RunLabel + "=" + runID
+}

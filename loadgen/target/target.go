@@ -1,0 +1,151 @@
+package target
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/loadgen/node"
+	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// Target is what a run is aimed at.
+type Target struct {
+	// Cluster is what the record of the run says of it.
+	Cluster result.Cluster
+	// KubernetesVersion is the API server's own; EtcdVersion is known of
+	// bundled planes only.
+	KubernetesVersion, EtcdVersion string
+	// Load is the identity of all load: never system:masters, which priority
+	// and fairness exempts. On a user's cluster it is set by Setup.
+	Load *rest.Config
+	// Admin creates and removes what the run owns.
+	Admin *rest.Config
+	// Scrape are the metrics on offer.
+	Scrape []control.ScrapeTarget
+	// Namespace of the run's objects, and the labels of all of them.
+	Namespace string
+	Labels    map[string]string
+	// Notes say in a line each what is different on this target, for the
+	// question before the start and for the report.
+	Notes []string
+
+	runID    string
+	signer   node.Identities // of a bundled plane
+	identity *identity       // of load, on a user's cluster, once made
+	needs    []need          // what the identity of load has to be allowed
+}
+
+func newTarget(runID string) *Target {
+	return &Target{runID: runID, Namespace: "stormglass-" + runID, Labels: Labels(runID)}
+}
+
+// FromPlane makes a target of a bundled plane.
+func FromPlane(c control.Cluster, runID string) (*Target, error) {
+	t := newTarget(runID)
+	for user, cfg := range map[string]**rest.Config{"admin": &t.Admin, "loadgen": &t.Load} {
+		if c.Kubeconfigs[user] == "" {
+			return nil, fmt.Errorf("control plane in %s: %s names no kubeconfig %q", c.Dir, control.ClusterFile, user)
+		}
+		var err error
+		if *cfg, err = clientcmd.BuildConfigFromFlags("", c.Kubeconfigs[user]); err != nil {
+			return nil, fmt.Errorf("kubeconfig %q of the control plane in %s: %w", user, c.Dir, err)
+		}
+		(*cfg).QPS = -1 // a limiter in the client would hide what is offered
+	}
+	var err error
+	if t.signer, err = node.NewSigner(t.Load, c.NodeCA); err != nil {
+		return nil, fmt.Errorf("control plane in %s: %w", c.Dir, err)
+	}
+	t.KubernetesVersion, t.EtcdVersion = c.KubernetesVersion, c.EtcdVersion
+	t.Cluster = result.Cluster{
+		Bundled: true, Name: "bundled", Server: c.Server, Deviations: c.Deviations,
+		ReadySeconds: c.ReadyAt.Sub(c.StartedAt).Seconds(),
+	}
+	for _, component := range c.Components {
+		t.offer(component.Scrape)
+	}
+	return t, nil
+}
+
+func (t *Target) offer(s control.ScrapeTarget) {
+	t.Scrape = append(t.Scrape, s)
+	t.Cluster.Targets = append(t.Cluster.Targets, s.Instance)
+}
+
+// Jobs are the kinds of component whose metrics are on offer, sorted. A gate
+// on the metrics of another cannot be judged here.
+func (t *Target) Jobs() []string {
+	var jobs []string
+	for _, s := range t.Scrape {
+		jobs = append(jobs, s.Job)
+	}
+	slices.Sort(jobs)
+	return slices.Compact(jobs)
+}
+
+// Identities is how the simulated nodes of a run authenticate: on a bundled
+// plane by certificates of its own node CA, on a user's cluster by
+// certificates that it signs (CSR API). Nodes of shared fidelity use the
+// identity of load. Call it after Setup.
+func (t *Target) Identities(spec scenario.Nodes) node.Identities {
+	switch {
+	case spec.Fidelity == node.Shared:
+		return node.NewShared(t.Load)
+	case t.signer != nil:
+		return t.signer
+	}
+	return node.NewCSRSigner(t.Admin, t.Labels)
+}
+
+// Setup makes the run's namespace and, on a user's cluster, the identity of
+// load with its permissions. When it fails, what it made is removed.
+func (t *Target) Setup(ctx context.Context) error {
+	client, err := kubernetes.NewForConfig(t.Admin)
+	if err != nil {
+		return fmt.Errorf("client of cluster %s: %w", t.Cluster.Name, err)
+	}
+	if err := t.setup(ctx, client); err != nil {
+		return errors.Join(err, t.cleanup(context.WithoutCancel(ctx), client))
+	}
+	return nil
+}
+
+func (t *Target) setup(ctx context.Context, client kubernetes.Interface) error {
+	if err := t.makeNamespace(ctx, client); err != nil {
+		return err
+	}
+	if t.Cluster.Bundled {
+		return nil
+	}
+	if err := t.makeIdentity(ctx, client); err != nil {
+		return err
+	}
+	return t.awaitRights(ctx)
+}
+
+// Cleanup ends what Setup started and removes everything that carries the
+// run's label, and waits until it is gone.
+func (t *Target) Cleanup(ctx context.Context) error {
+	client, err := kubernetes.NewForConfig(t.Admin)
+	if err != nil {
+		return fmt.Errorf("client of cluster %s: %w", t.Cluster.Name, err)
+	}
+	return t.cleanup(ctx, client)
+}
+
+func (t *Target) cleanup(ctx context.Context, client kubernetes.Interface) error {
+	var err error
+	if t.identity != nil {
+		err = t.identity.close()
+	}
+	_, cleanErr := cleanup(ctx, client, t.runID, func(string) {})
+	return errors.Join(err, cleanErr)
+}
