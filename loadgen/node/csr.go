@@ -1,0 +1,101 @@
+package node
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/cert"
+	"k8s.io/client-go/util/certificate/csr"
+)
+
+// csrTimeout bounds the wait for a signature. The controller manager signs at
+// its own --kube-api-qps, so hundreds of requests at once take a while.
+const csrTimeout = 5 * time.Minute
+
+type csrSigner struct {
+	admin  *rest.Config
+	labels map[string]string
+}
+
+// NewCSRSigner has a cluster sign the nodes' certificates through its CSR API
+// (signer kubernetes.io/kube-apiserver-client-kubelet). Each request is made,
+// approved, awaited and deleted as admin, which must be allowed to; requests
+// carry labels, so that those of a run that was killed can be found.
+func NewCSRSigner(admin *rest.Config, labels map[string]string) Identities {
+	return &csrSigner{admin: admin, labels: labels}
+}
+
+func (s *csrSigner) For(ctx context.Context, node string) (*rest.Config, error) {
+	ctx, cancel := context.WithTimeout(ctx, csrTimeout)
+	defer cancel()
+	// A client for each node: what client-go limits, it limits per client, and
+	// transports are shared in its cache.
+	unlimited := rest.CopyConfig(s.admin)
+	unlimited.QPS = -1
+	client, err := kubernetes.NewForConfig(unlimited)
+	if err != nil {
+		return nil, fmt.Errorf("sign a certificate for node %s: %w", node, err)
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, fmt.Errorf("make a key for node %s: %w", node, err)
+	}
+	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: subject(node)}, key)
+	if err != nil {
+		return nil, fmt.Errorf("make a certificate request for node %s: %w", node, err)
+	}
+	certificate, err := s.sign(ctx, client, node, pem.EncodeToMemory(&pem.Block{Type: cert.CertificateRequestBlockType, Bytes: der}))
+	if err != nil {
+		return nil, err
+	}
+	base, err := serverOnly(s.admin)
+	if err != nil {
+		return nil, err
+	}
+	return withCert(base, key, certificate)
+}
+
+func (s *csrSigner) sign(ctx context.Context, client kubernetes.Interface, node string, request []byte) ([]byte, error) {
+	requests := client.CertificatesV1().CertificateSigningRequests()
+	seconds := int32(certLife / time.Second)
+	made, err := requests.Create(ctx, &certificatesv1.CertificateSigningRequest{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: node + "-", Labels: s.labels},
+		Spec: certificatesv1.CertificateSigningRequestSpec{
+			Request: request, SignerName: certificatesv1.KubeAPIServerClientKubeletSignerName, ExpirationSeconds: &seconds,
+			Usages: []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth},
+		},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("create certificatesigningrequests for node %s: %w", node, err)
+	}
+	defer func() {
+		// Even when the run was interrupted: nothing of ours may stay behind.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+		defer cancel()
+		_ = requests.Delete(ctx, made.Name, metav1.DeleteOptions{}) // the label finds it for a later cleanup
+	}()
+	made.Status.Conditions = append(made.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
+		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue,
+		Reason: "StormglassNode", Message: "a simulated kubelet of a load test",
+	})
+	if _, err := requests.UpdateApproval(ctx, made.Name, made, metav1.UpdateOptions{}); err != nil {
+		return nil, fmt.Errorf("approve certificatesigningrequests %s: %w", made.Name, err)
+	}
+	certificate, err := csr.WaitForCertificate(ctx, client, made.Name, made.UID)
+	if err != nil {
+		return nil, fmt.Errorf("wait for the certificate of certificatesigningrequests %s (is a signer for %s running?): %w",
+			made.Name, certificatesv1.KubeAPIServerClientKubeletSignerName, err)
+	}
+	return certificate, nil
+}

@@ -1,0 +1,209 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	clocktesting "k8s.io/utils/clock/testing"
+)
+
+const interval = 10 * time.Second
+
+// beats runs one heartbeat by a clock that only the test moves. Renewals wait
+// for the test to answer them.
+type beats struct {
+	t       *testing.T
+	clock   *clocktesting.FakeClock
+	ledger  *ledger
+	beat    *heartbeat
+	asked   chan chan error // a renewal began; send its answer
+	dropped chan struct{}   // a renewal was given up
+	broken  chan struct{}
+}
+
+func newBeats(t *testing.T) *beats {
+	b := &beats{
+		t: t, clock: clocktesting.NewFakeClock(time.Unix(1000, 0)),
+		asked: make(chan chan error, 10), dropped: make(chan struct{}, 10), broken: make(chan struct{}, 10),
+	}
+	var err error
+	b.ledger, err = newLedger(nil, interval)
+	must(t, err)
+	crew := newCrew()
+	life := newLife(t.Context(), b.clock, crew, b.ledger, rand.New(rand.NewPCG(1, 1)))
+	b.beat = &heartbeat{
+		life: life, interval: interval,
+		renew: func(ctx context.Context) error {
+			answer := make(chan error, 1)
+			b.asked <- answer
+			select {
+			case err := <-answer:
+				return err
+			case <-ctx.Done():
+				b.dropped <- struct{}{}
+				return ctx.Err()
+			}
+		},
+		broken: func() { b.broken <- struct{}{} },
+	}
+	t.Cleanup(func() {
+		life.cancel()
+		b.beat.stop()
+		<-crew.close()
+	})
+	b.beat.start()
+	return b
+}
+
+// until moves the clock to d past the next renewal's intended time.
+func (b *beats) until(d time.Duration) {
+	b.beat.mu.Lock()
+	due := b.beat.due
+	b.beat.mu.Unlock()
+	b.clock.SetTime(due.Add(d))
+}
+
+func (b *beats) begun() chan error {
+	b.t.Helper()
+	select {
+	case answer := <-b.asked:
+		return answer
+	case <-time.After(patience):
+		b.t.Fatal("no renewal began")
+		return nil
+	}
+}
+
+func (b *beats) expect(acknowledged, byGenerator, byServer int64) {
+	b.t.Helper()
+	eventually(b.t, "counts of heartbeats", func() bool {
+		r := b.ledger.results()
+		return r.Heartbeats == acknowledged && r.MissedByGenerator == byGenerator && r.MissedByServer == byServer
+	})
+}
+
+func TestHeartbeatCountsFromItsIntendedStart(t *testing.T) {
+	b := newBeats(t)
+	b.until(2 * time.Second) // we are two seconds late
+	answer := b.begun()
+	b.clock.Step(time.Second) // the server takes one
+	answer <- nil
+	b.expect(1, 0, 0)
+	if l := b.ledger.results().Heartbeat; l.Max != 3 {
+		t.Errorf("latency is %v s, want 3 from the intended start", l.Max)
+	}
+}
+
+func TestStalledServerIsBlamedAndBoundsOurRequests(t *testing.T) {
+	b := newBeats(t)
+	for range 2 {
+		b.until(0)
+		b.begun() // and never answered
+	}
+	<-b.dropped
+	b.until(0)
+	answer := b.begun()
+	<-b.dropped
+	b.expect(0, 0, 2)
+	select {
+	case <-b.broken:
+	case <-time.After(patience):
+		t.Error("two misses in a row did not close the connection")
+	}
+	answer <- nil
+	b.expect(1, 0, 2)
+	if l := b.ledger.results().Heartbeat; l.Count != 3 || l.Max < 10 {
+		t.Errorf("the stall is missing in the latencies: %+v", l)
+	}
+}
+
+func TestStarvedGeneratorBlamesItself(t *testing.T) {
+	b := newBeats(t)
+	b.until(3*interval + time.Second) // nobody ran us for three intervals and more
+	answer := b.begun()
+	answer <- nil
+	b.expect(1, 3, 0)
+	if l := b.ledger.results().Heartbeat; l.Count != 4 || l.Max < 30 {
+		t.Errorf("the delay is missing in the latencies: %+v", l)
+	}
+}
+
+func TestRenewalBegunTooLateIsNotTheServersFault(t *testing.T) {
+	b := newBeats(t)
+	b.until(6 * time.Second) // more than half of the interval is gone
+	b.begun()
+	b.until(0)
+	b.begun() <- nil
+	b.expect(1, 1, 0)
+}
+
+func TestFrozenGeneratorDoesNotBlameTheServer(t *testing.T) {
+	b := newBeats(t)
+	b.until(0)
+	b.begun()                // begun in time; then the process is stopped,
+	b.until(7 * time.Second) // and nobody reads the answer until long after it was due
+	b.begun() <- nil
+	b.expect(1, 1, 0)
+}
+
+func TestRefusedRenewalIsTriedAgainInItsInterval(t *testing.T) {
+	b := newBeats(t)
+	b.until(0)
+	b.begun() <- errors.New("refused")
+	eventually(t, "it waits to try again", b.waiting)
+	b.clock.Step(time.Second)
+	b.begun() <- nil
+	b.expect(1, 0, 0)
+}
+
+// waiting tells that two timers run: the next renewal's and a retry's.
+func (b *beats) waiting() bool { return b.clock.Waiters() >= 2 }
+
+func TestPhasesAreDrawnFromTheSeed(t *testing.T) {
+	due := func(seed uint64) time.Time {
+		b := newBeats(t)
+		b.beat.stop()
+		b.beat.life.rng = rand.New(rand.NewPCG(seed, 1))
+		b.beat.start()
+		return b.beat.due
+	}
+	if a, again, other := due(1), due(1), due(2); !a.Equal(again) || a.Equal(other) {
+		t.Errorf("seed 1: %v and %v, seed 2: %v", a, again, other)
+	}
+}
+
+func TestLeaseIsRenewedFromWhatWasLastSeen(t *testing.T) {
+	clock := clocktesting.NewFakeClock(time.Now())
+	s, f := started(t, func(c *Config) { c.clock = clock })
+	k := f.kubelets[0]
+	k.mu.Lock()
+	beat := k.beat
+	k.mu.Unlock()
+	var versions []string
+	for i := range 2 {
+		beat.mu.Lock()
+		due := beat.due
+		beat.mu.Unlock()
+		clock.SetTime(due)
+		s.await("it is renewed", func() bool { return len(s.seen("PUT", "/leases/sg-0")) == i+1 })
+		s.locked(func() {
+			l := s.leases["sg-0"]
+			if !l.Spec.RenewTime.Time.Equal(due.Truncate(time.Microsecond)) || len(l.OwnerReferences) != 1 {
+				t.Errorf("renewed at %v, want %v; owners %v", l.Spec.RenewTime, due, l.OwnerReferences)
+			}
+			versions = append(versions, l.ResourceVersion)
+		})
+		eventually(t, "the answer is seen", func() bool { return f.Results().Heartbeats == int64(i+1) })
+	}
+	if versions[0] == versions[1] {
+		t.Errorf("versions %v", versions)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n := len(s.seen("GET", "/leases/sg-0")); n != 0 {
+		t.Errorf("%d reads of the lease: an undisturbed renewal needs none", n)
+	}
+}

@@ -1,0 +1,143 @@
+package node
+
+import (
+	"context"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math/big"
+	"os"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/cert"
+	"k8s.io/client-go/util/keyutil"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+)
+
+// Identities hands out each node's client configuration. For is called once
+// per node and may be called concurrently.
+type Identities interface {
+	// For returns the configuration of the named node; its TLS client
+	// certificate is for system:node:NAME in the group system:nodes, unless
+	// the identities are shared.
+	For(ctx context.Context, node string) (*rest.Config, error)
+}
+
+// certLife of a simulated kubelet's certificate: longer than any run, so that
+// none is rotated under it.
+const certLife = 7 * 24 * time.Hour
+
+// clockSkew that a new certificate forgives.
+const clockSkew = 5 * time.Minute
+
+type signer struct {
+	base *rest.Config
+	ca   *x509.Certificate
+	key  crypto.Signer
+}
+
+// NewSigner signs certificates with a CA whose key is at hand, as a bundled
+// plane's is. base names the server and how to verify it; what else it holds
+// is not used.
+func NewSigner(base *rest.Config, ca control.KeyPair) (Identities, error) {
+	certs, err := cert.CertsFromFile(ca.CertFile)
+	if err != nil {
+		return nil, fmt.Errorf("read the nodes' CA: %w", err)
+	}
+	data, err := os.ReadFile(ca.KeyFile)
+	if err != nil {
+		return nil, fmt.Errorf("read the nodes' CA key: %w", err)
+	}
+	parsed, err := keyutil.ParsePrivateKeyPEM(data)
+	if err != nil {
+		return nil, fmt.Errorf("read the nodes' CA key %s: %w", ca.KeyFile, err)
+	}
+	key, ok := parsed.(crypto.Signer)
+	if !ok {
+		return nil, fmt.Errorf("the nodes' CA key %s cannot sign", ca.KeyFile)
+	}
+	anonymous, err := serverOnly(base)
+	if err != nil {
+		return nil, err
+	}
+	return &signer{base: anonymous, ca: certs[0], key: key}, nil
+}
+
+// serverOnly keeps of a configuration where the server is and how to verify
+// it, with the CA read into memory.
+func serverOnly(c *rest.Config) (*rest.Config, error) {
+	anonymous := rest.AnonymousClientConfig(c)
+	if err := rest.LoadTLSFiles(anonymous); err != nil {
+		return nil, fmt.Errorf("read the server's CA: %w", err)
+	}
+	anonymous.CAFile = ""
+	return anonymous, nil
+}
+
+func (s *signer) For(_ context.Context, node string) (*rest.Config, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, fmt.Errorf("make a key for node %s: %w", node, err)
+	}
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
+	if err != nil {
+		return nil, fmt.Errorf("make a serial number for node %s: %w", node, err)
+	}
+	now := time.Now()
+	template := &x509.Certificate{
+		SerialNumber: serial, Subject: subject(node),
+		NotBefore: now.Add(-clockSkew), NotAfter: earlier(now.Add(certLife), s.ca.NotAfter),
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+		BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, s.ca, key.Public(), s.key)
+	if err != nil {
+		return nil, fmt.Errorf("sign a certificate for node %s: %w", node, err)
+	}
+	return withCert(s.base, key, pem.EncodeToMemory(&pem.Block{Type: cert.CertificateBlockType, Bytes: der}))
+}
+
+// subject by which the Node authorizer knows a kubelet.
+func subject(node string) pkix.Name {
+	return pkix.Name{CommonName: "system:node:" + node, Organization: []string{"system:nodes"}}
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+func withCert(base *rest.Config, key *ecdsa.PrivateKey, certificate []byte) (*rest.Config, error) {
+	der, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		return nil, fmt.Errorf("encode a node's key: %w", err)
+	}
+	c := rest.CopyConfig(base)
+	c.CertData = certificate
+	c.KeyData = pem.EncodeToMemory(&pem.Block{Type: keyutil.ECPrivateKeyBlockType, Bytes: der})
+	return c, nil
+}
+
+type shared struct{ config *rest.Config }
+
+// NewShared lends one identity to all nodes, for fidelity "shared" and for
+// clusters that sign no certificates. It must be allowed to do what kubelets
+// do: nodes, leases, pods, pods/status and serviceaccounts/token.
+func NewShared(config *rest.Config) Identities { return shared{config} }
+
+func (s shared) For(context.Context, string) (*rest.Config, error) {
+	if s.config == nil {
+		return nil, errors.New("no client configuration given")
+	}
+	return s.config, nil
+}

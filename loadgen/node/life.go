@@ -1,0 +1,170 @@
+package node
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+)
+
+// crew is every goroutine of a fleet, so that Stop can wait for the last one.
+// Unlike a sync.WaitGroup it may be joined while being waited for.
+type crew struct {
+	mu     sync.Mutex
+	n      int
+	closed bool
+	idle   chan struct{} // closed when the crew is closed and nobody is left
+}
+
+func newCrew() *crew { return &crew{idle: make(chan struct{})} }
+
+// run starts f, unless the crew is closed.
+func (c *crew) run(f func()) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return false
+	}
+	c.n++
+	go func() {
+		defer c.done()
+		f()
+	}()
+	return true
+}
+
+func (c *crew) done() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.n--; c.n == 0 && c.closed {
+		close(c.idle)
+	}
+}
+
+// close lets nobody join any more. The channel closes when the last has left.
+func (c *crew) close() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.closed {
+		c.closed = true
+		if c.n == 0 {
+			close(c.idle)
+		}
+	}
+	return c.idle
+}
+
+// life is the time from a node's start, or recovery, to its failure or the
+// fleet's end. What was begun in a life ends with it: its requests are
+// cancelled, its timers fire into nothing.
+type life struct {
+	ctx    context.Context
+	cancel context.CancelFunc
+	clock  clock.WithDelayedExecution
+	crew   *crew
+	ledger *ledger
+	// writes of pods' status are made one after the other per node, as by a
+	// kubelet's status manager: a stalled server then holds one request of a
+	// node's, not one of each pod.
+	writes serial
+
+	mu  sync.Mutex
+	rng *rand.Rand
+}
+
+func newLife(parent context.Context, c clock.WithDelayedExecution, crew *crew, ledger *ledger, rng *rand.Rand) *life {
+	l := &life{clock: c, crew: crew, ledger: ledger, rng: rng}
+	l.ctx, l.cancel = context.WithCancel(parent)
+	l.writes.life = l
+	return l
+}
+
+func (l *life) over() bool { return l.ctx.Err() != nil }
+
+// spawn runs f on a goroutine.
+func (l *life) spawn(f func()) {
+	l.crew.run(func() {
+		if !l.over() {
+			f()
+		}
+	})
+}
+
+// after runs f on a goroutine when d has passed. The timer is nil where that is
+// now.
+func (l *life) after(d time.Duration, f func()) clock.Timer {
+	if d <= 0 {
+		l.spawn(f)
+		return nil
+	}
+	return l.clock.AfterFunc(d, func() { l.spawn(f) })
+}
+
+// wait returns true when d has passed, false when ctx ended first.
+func (l *life) wait(ctx context.Context, d time.Duration) bool {
+	t := l.clock.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C():
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// float is drawn from [0, 1), the same sequence for the same seed.
+func (l *life) float() float64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.rng.Float64()
+}
+
+// backoff is how long to wait after the given number of failures in a row:
+// doubled each time, and up to twice that by jitter.
+func (l *life) backoff(first, most time.Duration, failures int) time.Duration {
+	d := first
+	for range failures - 1 {
+		if d = 2 * d; d >= most {
+			d = most
+			break
+		}
+	}
+	return d + time.Duration(l.float()*float64(d))
+}
+
+// serial runs jobs one after the other, on a goroutine that is there only
+// while there are any.
+type serial struct {
+	life *life
+
+	mu      sync.Mutex
+	jobs    []func()
+	working bool
+}
+
+func (s *serial) add(job func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.jobs = append(s.jobs, job)
+	if !s.working {
+		s.working = true
+		s.life.spawn(s.work)
+	}
+}
+
+func (s *serial) work() {
+	for {
+		s.mu.Lock()
+		if len(s.jobs) == 0 || s.life.over() {
+			s.jobs, s.working = nil, false
+			s.mu.Unlock()
+			return
+		}
+		job := s.jobs[0]
+		s.jobs = s.jobs[1:]
+		s.mu.Unlock()
+		job()
+	}
+}

@@ -1,0 +1,122 @@
+package node
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"runtime"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// kubeletVersion is the kubelet that is imitated, marked as no real one.
+const kubeletVersion = "v1.37.1-stormglass"
+
+// userAgent of every request, so that audit logs and metrics tell us from
+// real kubelets.
+const userAgent = "stormglass-node/" + kubeletVersion
+
+// newNode is what a kubelet registers: it is not Ready until its status says
+// so, a little later.
+func (p *plan) newNode(i int, now time.Time) *corev1.Node {
+	name := p.nodeName(i)
+	labels := maps.Clone(p.Labels)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	maps.Copy(labels, map[string]string{
+		corev1.LabelHostname:      name,
+		corev1.LabelOSStable:      "linux",
+		corev1.LabelArchStable:    runtime.GOARCH,
+		"beta.kubernetes.io/os":   "linux",
+		"beta.kubernetes.io/arch": runtime.GOARCH,
+		corev1.LabelTopologyZone:  "zone-" + strconv.Itoa(i%p.Spec.Zones),
+	})
+	room := corev1.ResourceList{
+		corev1.ResourceCPU:              p.cpu,
+		corev1.ResourceMemory:           p.memory,
+		corev1.ResourcePods:             *resource.NewQuantity(int64(p.Spec.Pods), resource.DecimalSI),
+		corev1.ResourceEphemeralStorage: *resource.NewQuantity(100<<30, resource.BinarySI),
+	}
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name, Labels: labels,
+			Annotations: map[string]string{"volumes.kubernetes.io/controller-managed-attach-detach": "true"},
+		},
+		Spec: corev1.NodeSpec{Taints: p.Taints},
+		Status: corev1.NodeStatus{
+			Capacity: room, Allocatable: room,
+			Conditions: nodeConditions(now, false),
+			Addresses: []corev1.NodeAddress{
+				{Type: corev1.NodeInternalIP, Address: hostIP(i).String()},
+				{Type: corev1.NodeHostName, Address: name},
+			},
+			DaemonEndpoints: corev1.NodeDaemonEndpoints{KubeletEndpoint: corev1.DaemonEndpoint{Port: 10250}},
+			NodeInfo: corev1.NodeSystemInfo{
+				MachineID: name, SystemUUID: name, BootID: name,
+				KernelVersion: "simulated", OSImage: "Stormglass simulated node", ContainerRuntimeVersion: "stormglass://simulated",
+				KubeletVersion: kubeletVersion, OperatingSystem: "linux", Architecture: runtime.GOARCH,
+			},
+		},
+	}
+}
+
+// nodeConditions are a kubelet's, in its order: Ready comes last.
+func nodeConditions(now time.Time, ready bool) []corev1.NodeCondition {
+	at := metav1.NewTime(now)
+	out := []corev1.NodeCondition{
+		{Type: corev1.NodeMemoryPressure, Status: corev1.ConditionFalse, Reason: "KubeletHasSufficientMemory", Message: "kubelet has sufficient memory available"},
+		{Type: corev1.NodeDiskPressure, Status: corev1.ConditionFalse, Reason: "KubeletHasNoDiskPressure", Message: "kubelet has no disk pressure"},
+		{Type: corev1.NodePIDPressure, Status: corev1.ConditionFalse, Reason: "KubeletHasSufficientPID", Message: "kubelet has sufficient PID available"},
+		{Type: corev1.NodeReady, Status: corev1.ConditionFalse, Reason: "KubeletNotReady", Message: "simulated kubelet is starting"},
+	}
+	if ready {
+		last := &out[len(out)-1]
+		last.Status, last.Reason, last.Message = corev1.ConditionTrue, "KubeletReady", "kubelet is posting ready status"
+	}
+	for i := range out {
+		out[i].LastHeartbeatTime, out[i].LastTransitionTime = at, at
+	}
+	return out
+}
+
+// readyPatch makes a node Ready, whatever its conditions were.
+func readyPatch(now time.Time) ([]byte, error) {
+	return nodeStatusPatch(nodeConditions(now, true))
+}
+
+// heartbeatPatch is the status report of a node whose conditions have not
+// changed: a kubelet's patch then holds only the new times.
+func heartbeatPatch(now time.Time) ([]byte, error) {
+	type beat struct {
+		Type corev1.NodeConditionType `json:"type"`
+		At   metav1.Time              `json:"lastHeartbeatTime"`
+	}
+	var beats []beat
+	for _, c := range nodeConditions(now, true) {
+		beats = append(beats, beat{c.Type, c.LastHeartbeatTime})
+	}
+	return nodeStatusPatch(beats)
+}
+
+func nodeStatusPatch(conditions any) ([]byte, error) {
+	body, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": conditions}})
+	if err != nil {
+		return nil, fmt.Errorf("encode a node's status: %w", err)
+	}
+	return body, nil
+}
+
+// newCSINode is what the volume manager of a kubelet without CSI drivers
+// registers.
+func newCSINode(owner metav1.OwnerReference) *storagev1.CSINode {
+	return &storagev1.CSINode{
+		ObjectMeta: metav1.ObjectMeta{Name: owner.Name, OwnerReferences: []metav1.OwnerReference{owner}},
+		Spec:       storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{}},
+	}
+}

@@ -1,0 +1,182 @@
+package node
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// withToken gives a pod the volume that ServiceAccount admission gives it.
+func withToken(p *corev1.Pod) {
+	seconds := int64(3607)
+	p.Spec.ServiceAccountName = "default"
+	p.Spec.Volumes = []corev1.Volume{{Name: "kube-api-access", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
+		Sources: []corev1.VolumeProjection{
+			{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{ExpirationSeconds: &seconds, Path: "token"}},
+			{ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: corev1.LocalObjectReference{Name: "kube-root-ca.crt"}}},
+		},
+	}}}}
+}
+
+func started(t *testing.T, change func(*Config)) (*stub, *Fleet) {
+	t.Helper()
+	s := newStub(t)
+	f := s.fleet(1, change)
+	must(t, f.Start(t.Context()))
+	return s, f
+}
+
+func TestPodFromBindingToItsEnd(t *testing.T) {
+	s, f := started(t, nil)
+	always := corev1.ContainerRestartPolicyAlways
+	s.bind("sg-0", "web", func(p *corev1.Pod) {
+		withToken(p)
+		p.Generation = 3
+		p.Spec.InitContainers = []corev1.Container{{Name: "init"}, {Name: "sidecar", RestartPolicy: &always}}
+		p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: "d"})
+	})
+	s.await("it is Ready", func() bool { return isReady(s.pods["web"]) })
+	s.await("its ConfigMap is watched", func() bool { return len(s.open("configmaps")) == 1 })
+
+	var patch corev1.Pod
+	var writes []request
+	s.locked(func() {
+		var token authenticationv1.TokenRequest
+		s.decode(s.seen("POST", "/namespaces/ns/serviceaccounts/default/token")[0].body, &token)
+		if ref := token.Spec.BoundObjectRef; ref.UID != "uid-web" || ref.Kind != "Pod" || *token.Spec.ExpirationSeconds != 3607 {
+			t.Errorf("token request %+v", token.Spec)
+		}
+		if w := s.open("configmaps")[0]; w.selector != "metadata.name=kube-root-ca.crt" {
+			t.Errorf("the ConfigMap's watch selects %q", w.selector)
+		}
+		writes = s.seen("PATCH", "/pods/web/status")
+		must(t, json.Unmarshal(writes[0].body, &patch))
+	})
+	st := patch.Status
+	if len(writes) != 1 || patch.UID != "uid-web" || st.Phase != corev1.PodRunning || st.ObservedGeneration != 3 || st.StartTime == nil {
+		t.Errorf("%d writes; the first: uid %s, status %+v", len(writes), patch.UID, st)
+	}
+	for _, c := range []corev1.PodConditionType{corev1.PodReady, corev1.ContainersReady, corev1.PodInitialized, corev1.PodReadyToStartContainers, corev1.PodScheduled} {
+		if got := condition(&patch, c); got == nil || got.Status != corev1.ConditionTrue {
+			t.Errorf("condition %s is %v", c, got)
+		}
+	}
+	if len(st.ContainerStatuses) != 2 || st.ContainerStatuses[1].State.Running == nil || !st.ContainerStatuses[1].Ready {
+		t.Errorf("containers %+v", st.ContainerStatuses)
+	}
+	if in := st.InitContainerStatuses; len(in) != 2 || in[0].State.Terminated == nil || in[1].State.Running == nil {
+		t.Errorf("init containers %+v", in)
+	}
+	if st.PodIP == "" || st.HostIP == "" || st.PodIPs[0].IP != st.PodIP {
+		t.Errorf("addresses %q %q %v", st.PodIP, st.HostIP, st.PodIPs)
+	}
+
+	s.deletePod("web")
+	s.await("it is gone", func() bool { return s.pods["web"] == nil })
+	s.await("its ConfigMap is watched no more", func() bool { return len(s.open("configmaps")) == 0 })
+	var options metav1.DeleteOptions
+	s.locked(func() {
+		writes = s.seen("PATCH", "/pods/web/status")
+		patch = corev1.Pod{}
+		must(t, json.Unmarshal(writes[1].body, &patch))
+		s.decode(s.seen("DELETE", "/pods/web")[0].body, &options)
+	})
+	if c := patch.Status.ContainerStatuses[0]; patch.Status.Phase != corev1.PodSucceeded || c.State.Terminated == nil || c.Ready {
+		t.Errorf("the last status is %s, %+v", patch.Status.Phase, c)
+	}
+	if *options.GracePeriodSeconds != 0 || *options.Preconditions.UID != "uid-web" {
+		t.Errorf("deleted with %+v", options)
+	}
+	eventually(t, "it is counted", func() bool {
+		r := f.Results()
+		return r.PodsStarted == 1 && r.PodsStopped == 1 && f.Live().PodsRunning == 0
+	})
+}
+
+func TestPodAddressesAreUniqueAndReused(t *testing.T) {
+	s, f := started(t, nil)
+	size := int(f.kubelets[0].ips.size())
+	seen := map[string]bool{}
+	names := []string{}
+	for i := range size {
+		name := fmt.Sprintf("pod-%d", i)
+		names = append(names, name)
+		s.bind("sg-0", name, nil)
+	}
+	s.await("all run", func() bool { return len(s.seen("PATCH", "/status")) == size+1 })
+	s.locked(func() {
+		for _, name := range names {
+			seen[s.pods[name].Status.PodIP] = true
+		}
+	})
+	if len(seen) != size {
+		t.Fatalf("%d pods have %d addresses", size, len(seen))
+	}
+	s.deletePod(names[0])
+	s.await("one is gone", func() bool { return s.pods[names[0]] == nil })
+	s.bind("sg-0", "next", nil)
+	s.await("its address is free again", func() bool {
+		w := s.seen("PATCH", "/pods/next/status")
+		return len(w) == 1 && seen[podAddress(w[0])]
+	})
+}
+
+func TestRefusedTokenAndStatusAreTriedAgain(t *testing.T) {
+	s, f := started(t, nil)
+	refused := map[string]bool{}
+	s.update(func() {
+		s.answer = func(w http.ResponseWriter, r request) bool {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if last := r.path[strings.LastIndex(r.path, "/"):]; (last == "/token" || last == "/status") && !refused[last] {
+				refused[last] = true
+				refuse(w, 403, metav1.StatusReasonForbidden, "no relationship found between node and this object")
+				return true
+			}
+			return false
+		}
+	})
+	s.bind("sg-0", "web", withToken)
+	s.await("it is Ready", func() bool { return isReady(s.pods["web"]) })
+	errs := f.Results().Errors
+	if errs["create serviceaccounts/token 403"] != 1 || errs["patch pods/status 403"] != 1 {
+		t.Errorf("errors %v", errs)
+	}
+}
+
+func TestPodStartsAfterItsTime(t *testing.T) {
+	s, f := started(t, func(c *Config) { c.Spec.PodStart = scenario.Duration(time.Hour) })
+	s.bind("sg-0", "slow", nil)
+	s.bind("sg-0", "done", func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded })
+	s.deletePod("slow")
+	s.await("a pod that never started is gone", func() bool { return s.pods["slow"] == nil })
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n := len(s.seen("PATCH", "/pods/done/status")); n != 0 || f.Results().PodsStarted != 0 {
+		t.Errorf("%d writes to a finished pod, %d pods started", n, f.Results().PodsStarted)
+	}
+}
+
+func TestReadinessGateHoldsAPodBack(t *testing.T) {
+	s, _ := started(t, nil)
+	s.bind("sg-0", "gated", func(p *corev1.Pod) {
+		p.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: "example/gate"}}
+	})
+	s.await("it runs, not Ready", func() bool {
+		p := s.pods["gated"]
+		return p.Status.Phase == corev1.PodRunning && !isReady(p)
+	})
+	s.changePod("gated", func(p *corev1.Pod) {
+		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: "example/gate", Status: corev1.ConditionTrue})
+	})
+	s.await("it is Ready once the gate opens", func() bool { return isReady(s.pods["gated"]) })
+}

@@ -1,0 +1,170 @@
+package node
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// statusPatch is the body of a pod's status patch. The uid makes the API
+// server refuse it (409) when another pod has taken the name.
+func statusPatch(uid types.UID, status *corev1.PodStatus) ([]byte, error) {
+	type metadata struct {
+		UID types.UID `json:"uid"`
+	}
+	body, err := json.Marshal(struct {
+		Metadata metadata          `json:"metadata"`
+		Status   *corev1.PodStatus `json:"status"`
+	}{metadata{uid}, status})
+	if err != nil {
+		return nil, fmt.Errorf("encode a pod's status: %w", err)
+	}
+	return body, nil
+}
+
+// runningStatus is a pod whose containers run and whose init containers are
+// done. A real kubelet gets there in one to three patches: ContainerCreating
+// with the start time, often the sandbox's address, and this; each after a GET
+// of the pod. This is the last alone.
+func runningStatus(pod *corev1.Pod, ip, host netip.Addr, now time.Time) *corev1.PodStatus {
+	at := metav1.NewTime(now)
+	s := &corev1.PodStatus{
+		ObservedGeneration: pod.Generation,
+		Phase:              corev1.PodRunning,
+		HostIP:             host.String(), HostIPs: []corev1.HostIP{{IP: host.String()}},
+		StartTime: pod.Status.StartTime,
+	}
+	if s.StartTime == nil {
+		s.StartTime = &at
+	}
+	if pod.Spec.HostNetwork {
+		ip = host
+	}
+	s.PodIP, s.PodIPs = ip.String(), []corev1.PodIP{{IP: ip.String()}}
+	for i := range pod.Spec.InitContainers {
+		c := &pod.Spec.InitContainers[i]
+		status := runningContainer(pod, c, at)
+		if c.RestartPolicy == nil || *c.RestartPolicy != corev1.ContainerRestartPolicyAlways { // no sidecar
+			status = terminatedContainer(pod, c, at, at)
+			status.Ready = true
+		}
+		s.InitContainerStatuses = append(s.InitContainerStatuses, status)
+	}
+	for i := range pod.Spec.Containers {
+		s.ContainerStatuses = append(s.ContainerStatuses, runningContainer(pod, &pod.Spec.Containers[i], at))
+	}
+	ready, reason := corev1.ConditionTrue, ""
+	if !gatesOpen(pod) {
+		ready, reason = corev1.ConditionFalse, "ReadinessGatesNotReady"
+	}
+	s.Conditions = conditions(pod, at, map[corev1.PodConditionType]corev1.PodCondition{
+		corev1.PodReadyToStartContainers: {Status: corev1.ConditionTrue},
+		corev1.PodInitialized:            {Status: corev1.ConditionTrue},
+		corev1.PodReady:                  {Status: ready, Reason: reason},
+		corev1.ContainersReady:           {Status: corev1.ConditionTrue},
+	})
+	return s
+}
+
+// terminatedStatus is a pod whose containers have all ended well, on request.
+func terminatedStatus(pod *corev1.Pod, now time.Time) *corev1.PodStatus {
+	at := metav1.NewTime(now)
+	started := at
+	if pod.Status.StartTime != nil {
+		started = *pod.Status.StartTime
+	}
+	s := &corev1.PodStatus{ObservedGeneration: pod.Generation, Phase: corev1.PodSucceeded, StartTime: &started}
+	for i := range pod.Spec.InitContainers {
+		s.InitContainerStatuses = append(s.InitContainerStatuses, terminatedContainer(pod, &pod.Spec.InitContainers[i], started, at))
+	}
+	for i := range pod.Spec.Containers {
+		s.ContainerStatuses = append(s.ContainerStatuses, terminatedContainer(pod, &pod.Spec.Containers[i], started, at))
+	}
+	const completed = "PodCompleted"
+	s.Conditions = conditions(pod, at, map[corev1.PodConditionType]corev1.PodCondition{
+		corev1.PodReadyToStartContainers: {Status: corev1.ConditionFalse},
+		corev1.PodInitialized:            {Status: corev1.ConditionTrue, Reason: completed},
+		corev1.PodReady:                  {Status: corev1.ConditionFalse, Reason: completed},
+		corev1.ContainersReady:           {Status: corev1.ConditionFalse, Reason: completed},
+	})
+	return s
+}
+
+// conditions are those a kubelet owns, in its order; PodScheduled, which the
+// scheduler's binding has set already, is left as it is.
+func conditions(pod *corev1.Pod, at metav1.Time, want map[corev1.PodConditionType]corev1.PodCondition) []corev1.PodCondition {
+	var out []corev1.PodCondition
+	for _, t := range []corev1.PodConditionType{
+		corev1.PodReadyToStartContainers, corev1.PodInitialized, corev1.PodReady, corev1.ContainersReady,
+	} {
+		c := want[t]
+		c.Type, c.ObservedGeneration, c.LastTransitionTime = t, pod.Generation, at
+		if old := condition(pod, t); old != nil && old.Status == c.Status {
+			c.LastTransitionTime = old.LastTransitionTime
+		}
+		out = append(out, c)
+	}
+	if condition(pod, corev1.PodScheduled) == nil {
+		out = append(out, corev1.PodCondition{
+			Type: corev1.PodScheduled, Status: corev1.ConditionTrue, ObservedGeneration: pod.Generation, LastTransitionTime: at,
+		})
+	}
+	return out
+}
+
+func runningContainer(pod *corev1.Pod, c *corev1.Container, at metav1.Time) corev1.ContainerStatus {
+	started := true
+	return corev1.ContainerStatus{
+		Name: c.Name, Image: c.Image, ImageID: c.Image, ContainerID: containerID(pod, c),
+		Ready: true, Started: &started,
+		State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: at}},
+	}
+}
+
+func terminatedContainer(pod *corev1.Pod, c *corev1.Container, from, to metav1.Time) corev1.ContainerStatus {
+	started := false
+	return corev1.ContainerStatus{
+		Name: c.Name, Image: c.Image, ImageID: c.Image, ContainerID: containerID(pod, c), Started: &started,
+		State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
+			Reason: "Completed", StartedAt: from, FinishedAt: to, ContainerID: containerID(pod, c),
+		}},
+	}
+}
+
+func containerID(pod *corev1.Pod, c *corev1.Container) string {
+	return "stormglass://" + string(pod.UID) + "/" + c.Name
+}
+
+func condition(pod *corev1.Pod, t corev1.PodConditionType) *corev1.PodCondition {
+	for i := range pod.Status.Conditions {
+		if pod.Status.Conditions[i].Type == t {
+			return &pod.Status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+func isReady(pod *corev1.Pod) bool {
+	c := condition(pod, corev1.PodReady)
+	return c != nil && c.Status == corev1.ConditionTrue
+}
+
+// gatesOpen tells whether all readiness gates are True, which other
+// controllers must set.
+func gatesOpen(pod *corev1.Pod) bool {
+	for _, g := range pod.Spec.ReadinessGates {
+		if c := condition(pod, g.ConditionType); c == nil || c.Status != corev1.ConditionTrue {
+			return false
+		}
+	}
+	return true
+}
+
+func finished(phase corev1.PodPhase) bool {
+	return phase == corev1.PodSucceeded || phase == corev1.PodFailed
+}

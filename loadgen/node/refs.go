@@ -1,0 +1,167 @@
+package node
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stormglass/stormglass/loadgen/wire"
+)
+
+// objectRef is a ConfigMap or Secret that a pod needs.
+type objectRef struct{ resource, namespace, name string }
+
+// objectWatch is the watch of one ConfigMap or Secret, as a kubelet's
+// watch-based manager keeps for as long as a pod refers to it.
+type objectWatch struct {
+	users   int
+	watcher *watcher
+}
+
+// objectWatchTimeout is the least timeoutSeconds of such a watch in a kubelet
+// (pkg/kubelet/util/manager).
+const objectWatchTimeout = 30 * time.Minute
+
+// reference opens the watches a pod needs. Called with k.mu held.
+func (k *kubelet) reference(p *pod, spec *corev1.Pod) {
+	if k.plan.Spec.Fidelity != Kubelet {
+		return
+	}
+	p.refs = objectRefs(spec)
+	for _, ref := range p.refs {
+		o := k.objects[ref]
+		if o == nil {
+			o = &objectWatch{watcher: k.fleet.watcher(k.life, k.link, ref.resource,
+				"/api/v1/namespaces/"+ref.namespace+"/"+ref.resource, "metadata.name="+ref.name)}
+			o.watcher.timeout = objectWatchTimeout
+			k.objects[ref] = o
+			o.watcher.start()
+		}
+		o.users++
+	}
+}
+
+// dereference closes the watches that no pod needs any more. Called with k.mu
+// held.
+func (k *kubelet) dereference(p *pod) {
+	for _, ref := range p.refs {
+		o := k.objects[ref]
+		if o == nil {
+			continue
+		}
+		if o.users--; o.users == 0 {
+			delete(k.objects, ref)
+			k.life.spawn(o.watcher.stop) // it writes to the connection: not on its read loop
+		}
+	}
+	p.refs = nil
+}
+
+// objectRefs are the ConfigMaps and Secrets a pod refers to, each once.
+func objectRefs(pod *corev1.Pod) []objectRef {
+	var out []objectRef
+	seen := map[objectRef]bool{}
+	add := func(resource, name string) {
+		ref := objectRef{resource, pod.Namespace, name}
+		if name != "" && !seen[ref] {
+			seen[ref] = true
+			out = append(out, ref)
+		}
+	}
+	for _, v := range pod.Spec.Volumes {
+		if v.ConfigMap != nil {
+			add("configmaps", v.ConfigMap.Name)
+		}
+		if v.Secret != nil {
+			add("secrets", v.Secret.SecretName)
+		}
+		if v.Projected == nil {
+			continue
+		}
+		for _, s := range v.Projected.Sources {
+			if s.ConfigMap != nil {
+				add("configmaps", s.ConfigMap.Name)
+			}
+			if s.Secret != nil {
+				add("secrets", s.Secret.Name)
+			}
+		}
+	}
+	for _, s := range pod.Spec.ImagePullSecrets {
+		add("secrets", s.Name)
+	}
+	for _, containers := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+		for _, c := range containers {
+			for _, from := range c.EnvFrom {
+				if from.ConfigMapRef != nil {
+					add("configmaps", from.ConfigMapRef.Name)
+				}
+				if from.SecretRef != nil {
+					add("secrets", from.SecretRef.Name)
+				}
+			}
+			for _, env := range c.Env {
+				if env.ValueFrom == nil {
+					continue
+				}
+				if ref := env.ValueFrom.ConfigMapKeyRef; ref != nil {
+					add("configmaps", ref.Name)
+				}
+				if ref := env.ValueFrom.SecretKeyRef; ref != nil {
+					add("secrets", ref.Name)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// tokenRequests are the service account tokens a pod mounts, bound to it.
+func tokenRequests(pod *corev1.Pod) []*authenticationv1.TokenRequest {
+	var out []*authenticationv1.TokenRequest
+	for _, v := range pod.Spec.Volumes {
+		if v.Projected == nil {
+			continue
+		}
+		for _, s := range v.Projected.Sources {
+			t := s.ServiceAccountToken
+			if t == nil {
+				continue
+			}
+			r := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
+				ExpirationSeconds: t.ExpirationSeconds,
+				BoundObjectRef: &authenticationv1.BoundObjectReference{
+					APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID,
+				},
+			}}
+			if t.Audience != "" {
+				r.Spec.Audiences = []string{t.Audience}
+			}
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// requestToken gets a pod's token. It is not refreshed (a kubelet does that
+// after 80% of its hour) and goes nowhere: no container is there to use it.
+func (k *kubelet) requestToken(ctx context.Context, pod *corev1.Pod, r *authenticationv1.TokenRequest) error {
+	account := pod.Spec.ServiceAccountName
+	if account == "" {
+		account = "default"
+	}
+	body, err := encode("authentication.k8s.io/v1", "TokenRequest", r)
+	if err != nil {
+		return err
+	}
+	_, err = k.link.do(ctx, call{
+		verb: "create", resource: "serviceaccounts/token", method: http.MethodPost,
+		path:        "/api/v1/namespaces/" + pod.Namespace + "/serviceaccounts/" + url.PathEscape(account) + "/token",
+		contentType: wire.ContentType, body: body,
+	})
+	return err
+}
