@@ -1,0 +1,116 @@
+package workload
+
+import (
+	"slices"
+	"time"
+)
+
+// podsWhole: every Deployment has all its pods Ready, of the current
+// revision, on nodes that live, and no other pod is left on such nodes.
+func (t *tracker) podsWhole() bool {
+	for _, d := range t.deployments {
+		if d.good != d.replicas || d.other != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// whole: podsWhole, and the Deployment controller agrees, by the rule of
+// `kubectl rollout status`: the status has observed the last change, and all
+// replicas are updated and available.
+func (t *tracker) whole() bool {
+	if !t.podsWhole() {
+		return false
+	}
+	for _, d := range t.deployments {
+		if d.generation == deleted {
+			if d.exists {
+				return false
+			}
+			continue
+		}
+		s := d.status
+		if !d.exists || s.observed < d.generation || s.specReplicas != d.replicas ||
+			s.replicas != d.replicas || s.updated != d.replicas || s.available != d.replicas {
+			return false
+		}
+	}
+	return true
+}
+
+// deleted stands for the generation of a Deployment that is to be gone.
+const deleted = -1
+
+func (t *tracker) nodesReady(names []string) bool {
+	for _, name := range names {
+		if n := t.nodes[name]; n == nil || !n.ready {
+			return false
+		}
+	}
+	return true
+}
+
+// notReady: none of the nodes is Ready. A node that was deleted is not.
+func (t *tracker) notReady(names []string) bool {
+	return !slices.ContainsFunc(names, func(name string) bool {
+		n := t.nodes[name]
+		return n != nil && n.ready
+	})
+}
+
+func (t *tracker) allFailedNotReady() bool {
+	for name := range t.failed {
+		if n := t.nodes[name]; n != nil && n.ready {
+			return false
+		}
+	}
+	return len(t.failed) > 0
+}
+
+// nodesFailed starts the clocks of a failure. A pod on a failed node is lost
+// from this moment on, whatever the API still says of it, so a Deployment is
+// seen broken at once; if none is, there is nothing to recover from.
+func (t *tracker) nodesFailed(at time.Time, names []string) {
+	for _, name := range names {
+		t.failed[name] = true
+	}
+	t.recount()
+	t.failures = append(t.failures, &failure{
+		at: at, nodes: slices.Clone(names),
+		awaitsNotReady: len(names) > 0, awaitsRecovery: !t.podsWhole(),
+	})
+	t.check(at)
+}
+
+// nodesRecovered: no node is failed any more. Who was not seen NotReady by
+// now never will be; the clock of recovery runs on.
+func (t *tracker) nodesRecovered() {
+	clear(t.failed)
+	t.recount()
+	for _, f := range t.failures {
+		f.awaitsNotReady = false
+	}
+}
+
+// check looks whether what arrived just now stops a clock.
+func (t *tracker) check(at time.Time) {
+	t.failures = slices.DeleteFunc(t.failures, func(f *failure) bool {
+		if f.awaitsNotReady && t.notReady(f.nodes) {
+			f.awaitsNotReady = false
+			keepLargest(&t.phase.notReadyAfter, at.Sub(f.at))
+		}
+		if f.awaitsRecovery && t.podsWhole() {
+			f.awaitsRecovery = false
+			keepLargest(&t.phase.recoveredAfter, at.Sub(f.at))
+		}
+		return !f.awaitsNotReady && !f.awaitsRecovery
+	})
+}
+
+// keepLargest: of several failures in a phase the slowest counts.
+func keepLargest(seconds **float64, d time.Duration) {
+	if s := d.Seconds(); *seconds == nil || **seconds < s {
+		*seconds = &s
+	}
+}
