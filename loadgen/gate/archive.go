@@ -1,0 +1,288 @@
+package gate
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql"
+
+	"github.com/stormglass/stormglass/loadgen/record"
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// window is one stretch of the run that is judged as a whole.
+type window struct {
+	name       string
+	start, end time.Time
+	missing    string
+}
+
+// windows of the gate: one for each phase of Over, or one for each stretch of
+// consecutive phases.
+func (c Compiled) windows(phases map[string]result.Phase) []window {
+	var all []window
+	joins := false
+	for _, name := range c.order {
+		if !slices.Contains(c.Over, name) {
+			joins = false
+			continue
+		}
+		p, reached := phases[name]
+		w := window{name: name, start: p.Start, end: p.End}
+		switch {
+		case !reached:
+			w.missing = notReached(name, phases)
+		case p.Interrupted:
+			w.missing = fmt.Sprintf("phase %s was interrupted", name)
+		}
+		if c.objective.spans && joins && w.missing == "" {
+			last := &all[len(all)-1]
+			last.name, last.end = strings.SplitN(last.name, " to ", 2)[0]+" to "+name, p.End
+			continue
+		}
+		joins = w.missing == ""
+		all = append(all, w)
+	}
+	return all
+}
+
+// scrapedFinding evaluates the gate's PromQL over the archive. An error is
+// the context's end only: all else is a finding.
+func (c Compiled) scrapedFinding(ctx context.Context, a *record.Archive, phases map[string]result.Phase) (finding, error) {
+	f := finding{summed: c.objective.sums}
+	if a == nil {
+		f.readings = []reading{{missing: "there is no archive of metrics"}}
+		return f, nil
+	}
+	targets, err := c.targets(ctx, a)
+	if err != nil {
+		return f, err
+	}
+	if targets.missing != "" {
+		f.readings = []reading{{missing: targets.missing}}
+		return f, nil
+	}
+	for _, w := range c.windows(phases) {
+		rs := []reading{{missing: w.missing}}
+		if w.missing == "" {
+			if rs, err = c.readWindow(ctx, a, w, targets.instances); err != nil {
+				return f, err
+			}
+		}
+		for _, r := range rs {
+			r.phase = w.name
+			if r.of == "" {
+				r.of = w.name
+			}
+			f.readings = append(f.readings, r)
+		}
+	}
+	return f, nil
+}
+
+// targets are the instances whose metrics a gate reads.
+type targets struct {
+	instances []string
+	missing   string
+}
+
+// targets of a built-in objective are all instances of the components it
+// needs; those of an expression are the ones that ever had a series it selects.
+func (c Compiled) targets(ctx context.Context, a *record.Archive) (targets, error) {
+	first, last, err := a.Bounds(ctx)
+	if err != nil {
+		return targets{missing: err.Error()}, ctx.Err()
+	}
+	var t targets
+	for _, job := range c.objective.Needs {
+		found, err := a.Instances(ctx, first, last, match(model.MetricNameLabel, "up"), match("job", job))
+		if err != nil {
+			return t, err
+		}
+		if len(found) == 0 {
+			return targets{missing: job + " was not scraped"}, nil
+		}
+		t.instances = append(t.instances, found...)
+	}
+	for _, selector := range c.reads {
+		found, err := a.Instances(ctx, first, last, selector...)
+		if err != nil {
+			return t, err
+		}
+		if len(found) == 0 {
+			// A labelled series may not be born yet; a metric that is in no
+			// series at all was not recorded.
+			if found, err = a.Instances(ctx, first, last, match(model.MetricNameLabel, metricOf(selector))); err != nil {
+				return t, err
+			}
+		}
+		// With several selectors one may be meant to give nothing: "or vector(0)".
+		if len(found) == 0 && (c.objective.Name != "expr" || len(c.reads) == 1) {
+			return targets{missing: fmt.Sprintf("%s was not recorded: no target exposes it, or record.drop names it", metricOf(selector))}, nil
+		}
+		if c.objective.Needs == nil {
+			t.instances = append(t.instances, found...)
+		}
+	}
+	if len(t.instances) == 0 { // "or vector(0)" would make a value of it
+		return targets{missing: "none of the metrics was recorded: no target exposes them, or record.drop names them"}, nil
+	}
+	slices.Sort(t.instances)
+	t.instances = slices.Compact(t.instances)
+	return t, nil
+}
+
+func match(name, v string) *labels.Matcher {
+	return labels.MustNewMatcher(labels.MatchEqual, name, v)
+}
+
+// readWindow evaluates the expression at the end of the window.
+func (c Compiled) readWindow(ctx context.Context, a *record.Archive, w window, instances []string) ([]reading, error) {
+	for _, instance := range instances {
+		if why, err := unfit(ctx, a, w, instance); err != nil || why != "" {
+			return []reading{{missing: why}}, err
+		}
+	}
+	expr := c.exprAt(w)
+	samples, err := a.Instant(ctx, expr, w.end)
+	if err != nil {
+		return []reading{{missing: err.Error()}}, ctx.Err()
+	}
+	if c.objective.Name == "expr" && len(samples) > 1 {
+		return []reading{{missing: fmt.Sprintf("the expression gives %d series in %s, not one (aggregate them: max, sum)", len(samples), w.name)}}, nil
+	}
+	var readings []reading
+	for _, s := range samples {
+		r := reading{value: s.V, of: w.name}
+		switch {
+		case math.IsNaN(s.V):
+			continue
+		case math.IsInf(s.V, 0):
+			r.missing = fmt.Sprintf("the value in %s is infinite", w.name)
+		}
+		if group := describe(s.Labels); group != "" {
+			r.of += ", " + group
+		}
+		if c.objective.quantile != 0 && r.missing == "" {
+			if err := c.explainQuantile(ctx, a, w, s.Labels, &r); err != nil {
+				return nil, err
+			}
+		}
+		readings = append(readings, r)
+	}
+	if len(readings) == 0 {
+		return []reading{{nothing: true, of: w.name}}, nil
+	}
+	return readings, nil
+}
+
+func (c Compiled) exprAt(w window) string {
+	return fill(c.objective.Expr, record.Window(w.start, w.end), max(1, w.end.Sub(w.start).Hours()))
+}
+
+// describe names a group by its labels, in their order.
+func describe(set map[string]string) string {
+	var parts []string
+	for _, name := range []string{"job", "instance", "verb", "resource", "scope"} {
+		if v := set[name]; v != "" {
+			parts = append(parts, v)
+		}
+	}
+	return strings.Join(parts, " ")
+}
+
+// unfit says why the samples of a target in a window cannot be trusted.
+func unfit(ctx context.Context, a *record.Archive, w window, instance string) (string, error) {
+	up, err := a.Samples(ctx, w.start, w.end, match(model.MetricNameLabel, "up"), match("instance", instance))
+	if err != nil {
+		return "", err
+	}
+	atStart, atEnd := false, false
+	for _, s := range up {
+		for _, p := range s.Points {
+			if p.V == 0 {
+				return fmt.Sprintf("a scrape of %s was lost in %s", instance, w.name), nil
+			}
+			atStart = atStart || p.T.Equal(w.start)
+			atEnd = atEnd || p.T.Equal(w.end)
+		}
+	}
+	if !atStart || !atEnd {
+		return fmt.Sprintf("%s was not scraped at the boundaries of %s", instance, w.name), nil
+	}
+	started, err := a.Samples(ctx, w.start, w.end, match(model.MetricNameLabel, "process_start_time_seconds"), match("instance", instance))
+	if err != nil {
+		return "", err
+	}
+	var first float64
+	for _, s := range started {
+		for _, p := range s.Points {
+			if first == 0 {
+				first = p.V
+			}
+			if !record.SameProcess(first, p.V) {
+				return fmt.Sprintf("%s restarted in %s", instance, w.name), nil
+			}
+		}
+	}
+	if first == 0 {
+		return fmt.Sprintf("%s shows no process_start_time_seconds in %s: a restart could not be told", instance, w.name), nil
+	}
+	return "", nil
+}
+
+// explainQuantile tells what a quantile is made of, and whether it lies past
+// the last bucket, where the true value is not known.
+func (c Compiled) explainQuantile(ctx context.Context, a *record.Archive, w window, group map[string]string, r *reading) error {
+	expr := fill(c.objective.buckets, record.Window(w.start, w.end), 1)
+	samples, err := a.Instant(ctx, expr, w.end)
+	if err != nil {
+		r.missing = err.Error()
+		return ctx.Err()
+	}
+	var buckets promql.Buckets
+	for _, s := range samples {
+		if sameGroup(s.Labels, group) {
+			edge, err := strconv.ParseFloat(s.Labels["le"], 64)
+			if err != nil {
+				continue
+			}
+			buckets = append(buckets, promql.Bucket{UpperBound: edge, Count: s.V})
+		}
+	}
+	slices.SortFunc(buckets, func(x, y promql.Bucket) int { return cmp.Compare(x.UpperBound, y.UpperBound) })
+	if len(buckets) < 2 {
+		return nil
+	}
+	total := buckets[len(buckets)-1].Count
+	low := 0.0
+	for _, b := range buckets {
+		if b.Count >= c.objective.quantile*total {
+			r.detail = fmt.Sprintf("%.0f observations, interpolated between %s and %s", total, show(c.objective.Unit, low), show(c.objective.Unit, b.UpperBound))
+			if math.IsInf(b.UpperBound, 1) {
+				r.atLeast = true
+				r.detail = fmt.Sprintf("%.0f observations, past the last bucket's %s", total, show(c.objective.Unit, low))
+			}
+			return nil
+		}
+		low = b.UpperBound
+	}
+	return nil
+}
+
+func sameGroup(bucket, group map[string]string) bool {
+	for name, v := range group {
+		if bucket[name] != v {
+			return false
+		}
+	}
+	return true
+}

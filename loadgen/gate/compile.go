@@ -1,0 +1,253 @@
+package gate
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql/parser"
+
+	"github.com/stormglass/stormglass/internal/strictyaml"
+	"github.com/stormglass/stormglass/loadgen/record"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// Compiled is a gate that is known to be judgeable: its objective exists, its
+// PromQL parses, its bound has the right unit, its phases and loads are there.
+type Compiled struct {
+	scenario.Gate
+	objective Objective
+	op        string  // "<=" or ">="
+	bound     float64 // in the objective's unit
+	order     []string
+	// strict: every phase of Over must have data.
+	strict bool
+	// expects are the loads that must have something to show.
+	expects []place
+	// failures are the phases in which nodes fail.
+	failures []string
+	// reads are the selectors of the PromQL.
+	reads [][]*labels.Matcher
+}
+
+// place is a load in a phase.
+type place struct{ phase, load string }
+
+// Compile checks the gates of a scenario before anything starts. All errors
+// are joined, one line each, naming the field.
+func Compile(s *scenario.Scenario) ([]Compiled, error) {
+	var all []Compiled
+	var errs []error
+	for i, g := range s.Gates {
+		path := fmt.Sprintf("gates[%d]", i)
+		c, err := compile(s, g, path)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		all = append(all, c)
+	}
+	return all, errors.Join(errs...)
+}
+
+func compile(s *scenario.Scenario, g scenario.Gate, path string) (Compiled, error) {
+	c := Compiled{Gate: g, order: s.PhaseNames(), strict: len(g.Over) < len(s.Phases)}
+	fail := func(field, hint, format string, args ...any) (Compiled, error) {
+		return c, s.Errorf(path+"."+field, hint, format, args...)
+	}
+	if len(c.Over) == 0 {
+		c.Over, c.strict = c.order, false
+	}
+	for _, p := range s.Phases {
+		if failsNodes(p) {
+			c.failures = append(c.failures, p.Name)
+		}
+	}
+	for _, name := range c.Over {
+		if !slices.Contains(c.order, name) {
+			return fail("over", "phases: "+strings.Join(c.order, ", "), "no phase %q", name)
+		}
+	}
+	switch {
+	case g.Objective != "":
+		o := find(g.Objective)
+		if o == nil {
+			hint := "objectives: " + strings.Join(names(), ", ")
+			if near := strictyaml.Suggest(g.Objective, names()); near != "" {
+				hint = fmt.Sprintf("did you mean %q?", near)
+			}
+			return fail("objective", hint, "unknown objective %q", g.Objective)
+		}
+		c.objective = *o
+	default:
+		c.objective = Objective{Name: "expr", Expr: g.Expr}
+	}
+	bound, field := g.Max, "max"
+	c.op = "<="
+	if bound == nil {
+		bound, field, c.op = g.Min, "min", ">="
+	}
+	if bound == nil {
+		return fail("max", "add max: or min:", "gate %q has no bound", g.Name)
+	}
+	if !bound.Fits(c.objective.Unit) {
+		return fail(field, "write it as "+c.objective.Unit.Example(), "%s is not in %s, the unit of %s", bound, c.objective.Unit, c.objective.Name)
+	}
+	c.bound = bound.Value
+	if c.objective.Expr != "" {
+		reads, err := selectors(c.objective.Expr)
+		if err != nil {
+			return fail("expr", "it is PromQL; $window is the length of the phase", "%v", err)
+		}
+		c.reads = reads
+	}
+	if c.objective.check != nil {
+		if at, hint, lack := c.objective.check(s); lack != "" {
+			if at == "" {
+				at = path + ".objective"
+			}
+			return c, s.Errorf(at, hint, "%s", lack)
+		}
+	}
+	return c, c.placeLoads(s, path)
+}
+
+// placeLoads finds the loads the gate is about.
+func (c *Compiled) placeLoads(s *scenario.Scenario, path string) error {
+	if len(c.objective.kinds) == 0 {
+		if c.Load != "" {
+			return s.Errorf(path+".load", "leave it out", "objective %s is not about a load", c.objective.Name)
+		}
+		return nil
+	}
+	var known []string
+	var right bool
+	for _, p := range running(s, c.objective.kinds) {
+		if !slices.Contains(known, p.load) {
+			known = append(known, p.load)
+		}
+		if c.Load != "" && p.load != c.Load {
+			continue
+		}
+		right = true
+		if slices.Contains(c.Over, p.phase) {
+			c.expects = append(c.expects, p)
+		}
+	}
+	switch {
+	case c.Load != "" && !right:
+		return s.Errorf(path+".load", "loads it can judge: "+listOr(known, "none"), "no load %q for objective %s", c.Load, c.objective.Name)
+	case len(c.expects) == 0:
+		return s.Errorf(path+".over", "name a phase with such a load", "nothing for objective %s runs in %s", c.objective.Name, strings.Join(c.Over, ", "))
+	}
+	return nil
+}
+
+func listOr(list []string, none string) string {
+	if len(list) == 0 {
+		return none
+	}
+	return strings.Join(list, ", ")
+}
+
+// delivering is the pseudo-kind of watches that measured changes are written to.
+const delivering = "delivering watches"
+
+// running lists which loads of these kinds run in which phases.
+func running(s *scenario.Scenario, kinds []string) []place {
+	var all []place
+	var held []string
+	for _, p := range s.Phases {
+		add := func(kind, load string) {
+			if slices.Contains(kinds, kind) && !slices.Contains(all, place{p.Name, load}) {
+				all = append(all, place{p.Name, load})
+			}
+		}
+		for _, l := range s.Background {
+			add(l.Kind, l.Name)
+		}
+		for _, name := range held {
+			add("watches", name)
+		}
+		for _, l := range p.Load {
+			add(l.Kind, l.Name)
+			if l.Kind == "changes" {
+				add(delivering, l.Watches)
+			}
+			if l.Kind == "watches" && l.Hold {
+				held = append(held, l.Name)
+			}
+		}
+	}
+	return all
+}
+
+// selectors parses PromQL with its variables in it.
+func selectors(expr string) ([][]*labels.Matcher, error) {
+	parsed, err := record.NewParser().ParseExpr(fill(expr, "1m", 1))
+	if err != nil {
+		return nil, err
+	}
+	if t := parsed.Type(); t != parser.ValueTypeVector && t != parser.ValueTypeScalar {
+		return nil, fmt.Errorf("it gives a %s, not a number", parser.DocumentedType(t))
+	}
+	var all [][]*labels.Matcher
+	parser.Inspect(parsed, func(n parser.Node, _ []parser.Node) error {
+		if v, ok := n.(*parser.VectorSelector); ok {
+			all = append(all, v.LabelMatchers)
+			if metricOf(v.LabelMatchers) == "" {
+				err = fmt.Errorf("%s names no metric: the recorder keeps only what is named", v)
+			}
+		}
+		return nil
+	})
+	if err == nil && len(all) == 0 {
+		err = errors.New("it reads no metric")
+	}
+	return all, err
+}
+
+func metricOf(matchers []*labels.Matcher) string {
+	for _, m := range matchers {
+		if m.Name == model.MetricNameLabel && m.Type == labels.MatchEqual {
+			return m.Value
+		}
+	}
+	return ""
+}
+
+// fill puts the variables of an expression in.
+func fill(expr, window string, hours float64) string {
+	return strings.NewReplacer("$window", window, "$hours", fmt.Sprintf("%g", hours)).Replace(expr)
+}
+
+// Families lists the metrics that the scenario's gates read, by the names of
+// their series: the recorder keeps them besides its own list. Gates that do
+// not compile are left out.
+func Families(s *scenario.Scenario) []string {
+	var all []string
+	for i, g := range s.Gates {
+		c, err := compile(s, g, fmt.Sprintf("gates[%d]", i))
+		if err != nil {
+			continue
+		}
+		for _, r := range c.reads {
+			if name := metricOf(r); !slices.Contains(all, name) {
+				all = append(all, name)
+			}
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// Lacks are the components whose metrics the gate reads and which are not
+// among the jobs on offer: it will have no data.
+func (c Compiled) Lacks(jobs []string) []string {
+	return slices.DeleteFunc(slices.Clone(c.objective.Needs), func(job string) bool {
+		return slices.Contains(jobs, job)
+	})
+}

@@ -1,0 +1,198 @@
+package gate
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// evidence is what a client-side objective looks at.
+type evidence struct {
+	Compiled
+	phases map[string]result.Phase
+	m      result.Measurements
+}
+
+// reading is one value, of one phase or load, or why there is none.
+type reading struct {
+	of    string // what it is the value of: "phase storm", "storm/patch"
+	phase string
+	value float64
+	// missing says why there is no value; nothing means that nothing
+	// happened that could have been measured.
+	missing string
+	nothing bool
+	// failed is a failure whatever the value: a condition that was not met.
+	failed bool
+	// atLeast: the true value is at or past this one.
+	atLeast bool
+	detail  string
+}
+
+// finding is what there is to say about a gate.
+type finding struct {
+	readings []reading
+	// whole: the readings are one value that is wrong if any is missing.
+	// summed: they are added up. Otherwise the worst counts.
+	whole, summed bool
+}
+
+// perPhase reads one value of each phase of Over that was reached.
+func (e evidence) perPhase(read func(result.Phase) reading) finding {
+	var f finding
+	for _, name := range e.Over {
+		r := reading{}
+		p, reached := e.phases[name]
+		switch {
+		case !reached:
+			r.missing = notReached(name, e.phases)
+		default:
+			r = read(p)
+			if p.Interrupted && !r.failed && r.missing == "" {
+				r.missing, r.nothing = fmt.Sprintf("phase %s was interrupted", name), false
+			}
+		}
+		r.phase = name
+		if r.of == "" {
+			r.of = name
+		}
+		f.readings = append(f.readings, r)
+	}
+	return f
+}
+
+// perLoad reads one value of each load that was expected, in each phase. A
+// load that is not there at all is read as its zero value.
+func perLoad[T any](e evidence, loads func(result.Phase) []T, name func(T) string, read func(T) reading) finding {
+	var f finding
+	for _, at := range e.expects {
+		r := reading{nothing: true}
+		p, reached := e.phases[at.phase]
+		if reached {
+			for _, l := range loads(p) {
+				if name(l) == at.load {
+					r = read(l)
+				}
+			}
+		} else {
+			r = reading{missing: notReached(at.phase, e.phases)}
+		}
+		if reached && p.Interrupted && r.missing == "" {
+			r.missing, r.nothing = fmt.Sprintf("phase %s was interrupted", at.phase), false
+		}
+		r.phase, r.of = at.phase, at.phase+"/"+at.load
+		f.readings = append(f.readings, r)
+	}
+	f.requireLoads(e)
+	return f
+}
+
+// requireLoads sees to it that no load is silent all through the run.
+func (f *finding) requireLoads(e evidence) {
+	for _, load := range loadsOf(e.expects) {
+		silent := true
+		for i, r := range f.readings {
+			if e.expects[i].load == load && !r.nothing {
+				silent = false
+			}
+		}
+		if silent {
+			f.readings = append(f.readings, reading{of: load, missing: fmt.Sprintf("load %s has no samples in %s", load, strings.Join(e.Over, ", "))})
+		}
+	}
+}
+
+func loadsOf(places []place) []string {
+	var all []string
+	for _, p := range places {
+		if !slices.Contains(all, p.load) {
+			all = append(all, p.load)
+		}
+	}
+	return all
+}
+
+// notReached says why there is no phase of that name.
+func notReached(name string, phases map[string]result.Phase) string {
+	if len(phases) == 0 {
+		return "no phase was measured: the run ended before its first, or was killed"
+	}
+	return fmt.Sprintf("phase %s was never reached", name)
+}
+
+// requests are the open-loop loads of a phase, measured changes included.
+func requests(p result.Phase) []result.Requests {
+	all := slices.Clone(p.Requests)
+	for _, c := range p.Changes {
+		all = append(all, c.Requests)
+	}
+	return all
+}
+
+func (e evidence) perRequests(read func(result.Requests) reading) finding {
+	return perLoad(e, requests, func(r result.Requests) string { return r.Load }, read)
+}
+
+func (e evidence) perWatches(read func(result.Watches) reading) finding {
+	watches := func(p result.Phase) []result.Watches { return p.Watches }
+	return perLoad(e, watches, func(w result.Watches) string { return w.Load }, read)
+}
+
+// requireEnds sees to it that the clock of every failure has stopped, in the
+// phase that failed nodes or in a later one: the end of one failure does not
+// speak for the next.
+func (f *finding) requireEnds(e evidence) {
+	for _, failed := range e.failures {
+		at := slices.Index(e.order, failed)
+		judged, stopped := false, false
+		for _, r := range f.readings {
+			if slices.Index(e.order, r.phase) >= at {
+				judged = true
+				stopped = stopped || !r.nothing && r.missing == ""
+			}
+		}
+		if _, reached := e.phases[failed]; reached && judged && !stopped {
+			f.readings = append(f.readings, reading{of: failed, missing: fmt.Sprintf("no end of the failure in %s was seen", failed)})
+		}
+	}
+}
+
+// ratioOf is one ratio over all loads and phases.
+func (e evidence) ratioOf(noun string, part, of func(result.Requests) int64) finding {
+	var parts, all int64
+	f := e.perRequests(func(r result.Requests) reading {
+		parts, all = parts+part(r), all+of(r)
+		return reading{nothing: of(r) == 0}
+	})
+	total := reading{of: "all", nothing: all == 0}
+	if all > 0 {
+		total.value = float64(parts) / float64(all)
+		total.detail = fmt.Sprintf("%d of %d %s", parts, all, noun)
+	}
+	kept := []reading{total}
+	for _, r := range f.readings {
+		if r.missing != "" {
+			kept = append(kept, r)
+		}
+	}
+	if e.strict {
+		for _, name := range e.Over {
+			if !slices.ContainsFunc(f.readings, func(r reading) bool { return r.phase == name && !r.nothing }) {
+				kept = append(kept, reading{of: name, missing: "nothing was measured in " + name})
+			}
+		}
+	}
+	return finding{readings: kept, whole: true}
+}
+
+// quantileOf reads v, the q-quantile of a distribution.
+func quantileOf(l result.Latency, q, v float64) reading {
+	r := reading{value: v, nothing: l.Count == 0, detail: fmt.Sprintf("%d samples", l.Count)}
+	if l.Clamped > 0 {
+		r.detail += fmt.Sprintf(", %d of them past the histogram's range", l.Clamped)
+		r.atLeast = float64(l.Clamped) > (1-q)*float64(l.Count)
+	}
+	return r
+}

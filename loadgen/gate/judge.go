@@ -1,0 +1,129 @@
+package gate
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/stormglass/stormglass/loadgen/record"
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// Exit codes of a run that was judged.
+const (
+	ExitPass        = 0
+	ExitFail        = 1
+	ExitNoData      = 3
+	ExitEnvironment = 4
+)
+
+// Judge judges a run by its gates. The archive may be nil: what is read from
+// it then has no data. It returns an error only if ctx ends or the archive
+// cannot be read.
+//
+// The verdict is fail if any gate failed or a phase that a gate covers did not
+// meet its condition; else no data if anything could not be judged, the run as
+// a whole included; else pass. A run whose environment failed exits with 4
+// whatever its gates say. A run without gates proves nothing: no data.
+func Judge(ctx context.Context, gates []Compiled, a *record.Archive, run result.Run, m result.Measurements) (result.Result, error) {
+	res := result.Result{Schema: result.Schema, Run: run, Measurements: m, Verdict: result.Pass, Reasons: []string{}, Gates: []result.Gate{}}
+	phases := map[string]result.Phase{}
+	for _, p := range m.Phases {
+		phases[p.Name] = p
+	}
+	for _, c := range gates {
+		g, err := c.judge(ctx, a, phases, m)
+		if err != nil {
+			return res, err
+		}
+		res.Gates = append(res.Gates, g)
+	}
+	failures, doubts := weigh(gates, res.Gates, run, m)
+	res.Reasons = append(failures, doubts...)
+	switch {
+	case len(failures) > 0:
+		res.Verdict, res.ExitCode = result.Fail, ExitFail
+	case len(doubts) > 0:
+		res.Verdict, res.ExitCode = result.NoData, ExitNoData
+	}
+	if run.Failure != "" {
+		res.ExitCode = ExitEnvironment
+		res.Reasons = slices.Insert(res.Reasons, 0, "the environment failed: "+run.Failure)
+		if res.Verdict == result.Pass {
+			res.Verdict = result.NoData
+		}
+	}
+	var err error
+	if res.Key, err = keyMetrics(ctx, a); err != nil {
+		return res, err
+	}
+	res.Components, err = componentCosts(ctx, a)
+	return res, err
+}
+
+// judge judges one gate.
+func (c Compiled) judge(ctx context.Context, a *record.Archive, phases map[string]result.Phase, m result.Measurements) (result.Gate, error) {
+	if c.objective.measure != nil {
+		g, _ := c.decide(c.objective.measure(evidence{Compiled: c, phases: phases, m: m}))
+		return g, nil
+	}
+	f, err := c.scrapedFinding(ctx, a, phases)
+	if err != nil {
+		return result.Gate{}, fmt.Errorf("judge gate %s: %w", c.Name, err)
+	}
+	g, worst := c.decide(f)
+	g.Expr = c.objective.Expr
+	for _, w := range c.windows(phases) {
+		if w.missing == "" && (worst.phase == "" || worst.phase == w.name) {
+			g.Expr = c.exprAt(w)
+			break
+		}
+	}
+	return g, nil
+}
+
+// weigh says in a line each why the run fails, and why it cannot pass.
+func weigh(gates []Compiled, judged []result.Gate, run result.Run, m result.Measurements) (failures, doubts []string) {
+	covered := map[string]bool{}
+	for _, c := range gates {
+		for _, name := range c.Over {
+			covered[name] = true
+		}
+	}
+	for _, p := range m.Phases {
+		if p.Until != "" && !p.ConditionMet && !p.Interrupted && covered[p.Name] && run.Failure == "" {
+			failures = append(failures, fmt.Sprintf("phase %s: %s was not met in %s", p.Name, p.Until, show("seconds", p.Seconds())))
+		}
+	}
+	for _, g := range judged {
+		switch g.Verdict {
+		case result.Fail:
+			failures = append(failures, reason(g))
+		case result.NoData:
+			doubts = append(doubts, reason(g))
+		}
+	}
+	var whole []string
+	if run.Interrupted {
+		where := ""
+		if n := len(m.Phases); n > 0 && m.Phases[n-1].Interrupted {
+			where = fmt.Sprintf(" in phase %s, after %s", m.Phases[n-1].Name, show("seconds", m.Phases[n-1].Seconds()))
+		}
+		whole = append(whole, "the run was interrupted"+where)
+	}
+	whole = append(whole, m.Generator.Saturated...)
+	for _, exit := range run.UnexpectedExits {
+		whole = append(whole, "unexpected exit: "+strings.TrimSpace(exit))
+	}
+	for _, instance := range slices.Sorted(maps.Keys(m.Scrapes.Failed)) {
+		if n := m.Scrapes.Failed[instance]; n > 0 {
+			whole = append(whole, fmt.Sprintf("%d of %d scrapes were lost: %s", n, m.Scrapes.Done, instance))
+		}
+	}
+	if len(gates) == 0 {
+		whole = append(whole, "the scenario has no gates: nothing was judged")
+	}
+	return failures, append(whole, doubts...)
+}

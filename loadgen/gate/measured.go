@@ -1,0 +1,227 @@
+package gate
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+const ours = "Stormglass' own measurement"
+
+// measured lists the objectives that the generator measures itself, exactly.
+func measured() []Objective {
+	sends := []string{"requests", "changes"}
+	count := func(get func(result.Watches) int64) func(evidence) finding {
+		return func(e evidence) finding {
+			f := e.perWatches(func(w result.Watches) reading {
+				return reading{value: float64(get(w)), nothing: w.Expected == 0, detail: fmt.Sprintf("of %d expected", w.Expected)}
+			})
+			f.summed = true
+			return f
+		}
+	}
+	startup := func(q float64, get func(result.Latency) float64) func(evidence) finding {
+		return func(e evidence) finding {
+			return e.perPhase(func(p result.Phase) reading {
+				if p.Workload == nil {
+					return reading{nothing: true}
+				}
+				return quantileOf(p.Workload.Startup, q, get(p.Workload.Startup))
+			})
+		}
+	}
+	return []Objective{
+		{
+			Name: "pod-startup", Unit: scenario.Seconds, Default: "max: 5s",
+			Source:  "Kubernetes sig-scalability, slos/pod_startup_latency.md: p99 <= 5 s for stateless pods, image pulls excluded",
+			Doc:     "The exact p99 of the time from first seeing a pod until seeing it Ready, by a watch on the pods of the run. Simulated nodes pull no images.",
+			measure: startup(0.99, func(l result.Latency) float64 { return l.P99 }),
+		},
+		{
+			Name: "pod-startup-p50", Unit: scenario.Seconds, Default: "max: 2s", Source: ours,
+			Doc:     "The exact median of the same time.",
+			measure: startup(0.5, func(l result.Latency) float64 { return l.P50 }),
+		},
+		{
+			Name: "request-latency", Unit: scenario.Seconds, Default: "max: 1s", Source: ours + "; the bound is that of mutating-latency", kinds: sends,
+			Doc: "The exact p99 of requests from their intended start to the last byte of the answer, failed ones included, of the worst load and " +
+				"phase. `load:` picks one load.",
+			measure: func(e evidence) finding {
+				return e.perRequests(func(r result.Requests) reading { return quantileOf(r.Latency, 0.99, r.Latency.P99) })
+			},
+		},
+		{
+			Name: "request-errors", Unit: scenario.Ratio, Default: "max: 0.1%", Source: ours, kinds: sends,
+			Doc: "Requests that were sent and not answered with a 2xx, of all that were sent.",
+			measure: func(e evidence) finding {
+				return e.ratioOf("requests failed", func(r result.Requests) int64 { return r.Sent - r.Succeeded }, func(r result.Requests) int64 { return r.Sent })
+			},
+		},
+		{
+			Name: "unsent", Unit: scenario.Ratio, Default: "max: 0%", Source: ours, kinds: sends,
+			Doc: "Arrivals that could not be sent for want of a free slot under maxInFlight, of all that the schedule offered.",
+			measure: func(e evidence) finding {
+				return e.ratioOf("arrivals unsent", func(r result.Requests) int64 { return r.Unsent }, offered)
+			},
+		},
+		{
+			Name: "achieved", Unit: scenario.Ratio, Default: "min: 99%", Source: ours, kinds: sends,
+			Doc: "Requests answered with a 2xx, of all that the schedule offered.",
+			measure: func(e evidence) finding {
+				return e.ratioOf("arrivals answered with a 2xx", func(r result.Requests) int64 { return r.Succeeded }, offered)
+			},
+		},
+		{
+			Name: "watch-delivery", Unit: scenario.Seconds, Default: "max: 1s", Source: ours, kinds: []string{delivering},
+			Doc: "The exact p99 of the time from the acknowledgement of a write to its delivery on a watch, of the worst set of watches and phase.",
+			measure: func(e evidence) finding {
+				return e.perWatches(func(w result.Watches) reading { return quantileOf(w.Delivery, 0.99, w.Delivery.P99) })
+			},
+		},
+		{
+			Name: "watch-delivery-p999", Unit: scenario.Seconds, Default: "max: 2s", Source: ours, kinds: []string{delivering},
+			Doc: "The exact p99.9 of the same time.",
+			measure: func(e evidence) finding {
+				return e.perWatches(func(w result.Watches) reading { return quantileOf(w.Delivery, 0.999, w.Delivery.P999) })
+			},
+		},
+		{
+			Name: "watch-lost", Unit: scenario.Count, Default: "max: 0", Source: ours, kinds: []string{delivering},
+			Doc:     "Deliveries that never came: acknowledged writes times the watches that had to see them, less the first deliveries.",
+			measure: count(func(w result.Watches) int64 { return w.Lost }),
+		},
+		{
+			Name: "watch-duplicated", Unit: scenario.Count, Default: "max: 0", Source: ours, kinds: []string{delivering},
+			Doc:     "Deliveries of a write to a watch that had already seen it.",
+			measure: count(func(w result.Watches) int64 { return w.Duplicated }),
+		},
+		{
+			Name: "watch-reordered", Unit: scenario.Count, Default: "max: 0", Source: ours, kinds: []string{delivering},
+			Doc:     "Deliveries of a write older than one the watch had already seen of the same object.",
+			measure: count(func(w result.Watches) int64 { return w.Reordered }),
+		},
+		{
+			Name: "watches-open", Unit: scenario.Ratio, Default: "min: 100%", Source: ours, kinds: []string{"watches"},
+			Doc: "Watches established at the end of the phase, of those asked for.",
+			measure: func(e evidence) finding {
+				return e.perWatches(func(w result.Watches) reading {
+					return reading{value: float64(w.Open) / float64(max(w.Wanted, 1)), nothing: w.Wanted == 0, detail: fmt.Sprintf("%d of %d", w.Open, w.Wanted)}
+				})
+			},
+		},
+		{
+			Name: "phase-duration", Unit: scenario.Seconds, Default: "max: 5m", Source: ours,
+			Doc:     "The length of a phase, of the longest if there are several. A phase whose condition was not met fails, whatever the bound.",
+			measure: func(e evidence) finding { return e.perPhase(duration) },
+		},
+		{
+			Name: "time-to-not-ready", Unit: scenario.Seconds, Default: "max: 1m", check: needsNodeFailure,
+			Source: ours + "; upstream's --node-monitor-grace-period is 50 s",
+			Doc:    "The time from a node failure until all failed nodes were seen NotReady.",
+			measure: func(e evidence) finding {
+				return e.sinceFailures("nodesNotReady", func(w result.Workload) *float64 { return w.NotReadyAfter })
+			},
+		},
+		{
+			Name: "time-to-recover", Unit: scenario.Seconds, Default: "max: 5m", Source: ours, check: needsNodeFailure,
+			Doc: "The time from a node failure until every Deployment was whole again.",
+			measure: func(e evidence) finding {
+				return e.sinceFailures("podsReady", func(w result.Workload) *float64 { return w.RecoveredAfter })
+			},
+		},
+		{
+			Name: "missed-heartbeats", Unit: scenario.Count, Default: "max: 0", Source: ours, check: needsNodes,
+			Doc: "Lease renewals that the generator did not begin within one renew interval of their time, over the whole run: a generator that starves its own nodes.",
+			measure: overRun(func(m result.Measurements) reading {
+				if m.Nodes == nil {
+					return reading{missing: "no nodes were simulated"}
+				}
+				return reading{
+					value: float64(m.Nodes.MissedByGenerator), nothing: m.Nodes.Heartbeats == 0 && m.Nodes.MissedByGenerator == 0,
+					detail: fmt.Sprintf("%d renewals acknowledged", m.Nodes.Heartbeats),
+				}
+			}),
+		},
+		{
+			Name: "nodes-ready", Unit: scenario.Seconds, Default: "max: 30s", Source: ours, check: needsNodes,
+			Doc: "The time from the start of registration until all simulated nodes were Ready.",
+			measure: overRun(func(m result.Measurements) reading {
+				if m.Nodes == nil || m.Nodes.ReadySeconds == 0 {
+					return reading{missing: "the nodes were never all Ready"}
+				}
+				return reading{value: m.Nodes.ReadySeconds, detail: fmt.Sprintf("%d nodes", m.Nodes.Count)}
+			}),
+		},
+		{
+			Name: "generator-memory", Unit: scenario.Size, Default: "max: 200MB", Source: ours,
+			Doc: "The generator's largest resident set over the whole run.",
+			measure: overRun(func(m result.Measurements) reading {
+				return reading{value: float64(m.Generator.MaxRSSBytes), nothing: m.Generator.MaxRSSBytes == 0}
+			}),
+		},
+	}
+}
+
+func offered(r result.Requests) int64 { return r.Offered }
+
+// overRun makes an objective of the whole run, whatever `over` says.
+func overRun(read func(result.Measurements) reading) func(evidence) finding {
+	return func(e evidence) finding {
+		r := read(e.m)
+		r.of = "the run"
+		return finding{readings: []reading{r}}
+	}
+}
+
+func duration(p result.Phase) reading {
+	r := reading{value: p.Seconds()}
+	switch {
+	case p.Interrupted:
+		r.missing = fmt.Sprintf("phase %s was interrupted", p.Name)
+	case p.Until != "" && !p.ConditionMet:
+		r.failed, r.detail = true, fmt.Sprintf("%s: condition %s not met", p.Name, p.Until)
+	}
+	return r
+}
+
+// sinceFailures reads the times of all failures, by the phases in which their
+// clocks stopped.
+func (e evidence) sinceFailures(condition string, get func(result.Workload) *float64) finding {
+	f := e.perPhase(func(p result.Phase) reading { return sinceFailure(p, condition, get) })
+	f.requireEnds(e)
+	return f
+}
+
+// sinceFailure reads a time that the tracker took. A phase that waited for it
+// in vain fails with the time it waited.
+func sinceFailure(p result.Phase, condition string, get func(result.Workload) *float64) reading {
+	if p.Workload != nil {
+		if v := get(*p.Workload); v != nil {
+			return reading{value: *v}
+		}
+	}
+	if p.Until == condition && !p.ConditionMet && !p.Interrupted {
+		return duration(p)
+	}
+	return reading{nothing: true}
+}
+
+func needsNodes(s *scenario.Scenario) (path, hint, lack string) {
+	if s.Nodes.Count == 0 {
+		return "", "set nodes.count", "there are no simulated nodes"
+	}
+	return "", "", ""
+}
+
+func needsNodeFailure(s *scenario.Scenario) (path, hint, lack string) {
+	if slices.ContainsFunc(s.Phases, failsNodes) {
+		return "", "", ""
+	}
+	return "", "add faults: [{kind: nodeFailure, fraction: 0.3}] to a phase", "no node fails in this scenario"
+}
+
+func failsNodes(p scenario.Phase) bool {
+	return slices.ContainsFunc(p.Faults, func(f scenario.Fault) bool { return f.Kind == "nodeFailure" })
+}

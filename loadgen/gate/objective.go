@@ -1,0 +1,85 @@
+package gate
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// Objective is one built-in way to judge a run.
+type Objective struct {
+	// Name is what a gate writes after `objective:`.
+	Name string
+	// Unit of its value.
+	Unit scenario.Unit
+	// Expr is the PromQL of an objective that reads scraped metrics, empty for
+	// one that the generator measured itself. $window is the length of the
+	// window, $hours the same in hours but at least 1.
+	Expr string
+	// Default is the bound that its source states, or one to begin with, as
+	// "max: 1s".
+	Default string
+	// Needs are the components (jobs) whose metrics it reads.
+	Needs []string
+	// Doc says what the value is, Source where it or its bound comes from.
+	Doc    string
+	Source string
+
+	// spans: consecutive phases are one window. sums: windows are added up.
+	spans, sums bool
+	// quantile of the classic histogram that Expr reads; 0 for others.
+	// buckets is the PromQL of its buckets.
+	quantile float64
+	buckets  string
+	// measure takes the value from the generator's own measurements.
+	measure func(evidence) finding
+	// kinds of load it needs, empty for those that need none.
+	kinds []string
+	// check says what a scenario lacks for it; empty for nothing.
+	check func(*scenario.Scenario) (path, hint, lack string)
+}
+
+// Objectives lists the built-in objectives: first those of scraped metrics,
+// then those the generator measures.
+func Objectives() []Objective { return append(scraped(), measured()...) }
+
+// find returns the objective of that name, or nil.
+func find(name string) *Objective {
+	all := Objectives()
+	if i := slices.IndexFunc(all, func(o Objective) bool { return o.Name == name }); i >= 0 {
+		return &all[i]
+	}
+	return nil
+}
+
+func names() []string {
+	var all []string
+	for _, o := range Objectives() {
+		all = append(all, o.Name)
+	}
+	return all
+}
+
+// Reference is docs/objectives.md: every objective with its unit, bound,
+// definition and source.
+func Reference() string {
+	var b strings.Builder
+	b.WriteString(referenceHead)
+	for _, o := range Objectives() {
+		fmt.Fprintf(&b, "\n### %s\n\n%s\n\n", o.Name, o.Doc)
+		unit := string(o.Unit)
+		fmt.Fprintf(&b, "- unit: %s (written as %s); to begin with: `%s`\n", unit, o.Unit.Example(), o.Default)
+		if len(o.Needs) > 0 {
+			fmt.Fprintf(&b, "- reads: %s\n", strings.Join(o.Needs, ", "))
+		} else {
+			b.WriteString("- reads: the generator's own measurements\n")
+		}
+		fmt.Fprintf(&b, "- source: %s\n", o.Source)
+		if o.Expr != "" {
+			fmt.Fprintf(&b, "\n```promql\n%s\n```\n", o.Expr)
+		}
+	}
+	return b.String()
+}

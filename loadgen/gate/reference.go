@@ -1,0 +1,53 @@
+package gate
+
+const referenceHead = `# Objectives
+
+A gate names an objective and a bound:
+
+` + "```yaml" + `
+gates:
+  - {name: api, objective: mutating-latency, max: 1s, over: [storm, recovery]}
+  - {name: errors, objective: request-errors, max: 0.1%, load: patch-configmap}
+  - {name: mine, expr: 'max(increase(etcd_server_slow_apply_total[$window]))', max: 0}
+` + "```" + `
+
+This page is written by the program: ` + "`go test ./loadgen/gate -update`" + `.
+
+## Verdicts
+
+A gate passes, fails, or has **no data**, which is never a pass. The exit code of a run is 1 if any gate failed, or if a
+phase that a gate covers did not meet its condition; else 3 if anything could not be judged; else 0. If the environment
+failed under the run it is 4.
+
+**The worst phase counts.** Each phase in ` + "`over`" + ` has its own value and the gate takes the worst, so that a calm phase
+does not dilute a storm. Three objectives (leader-changes, too-many-requests, generator-cpu) look at consecutive phases as
+one window, the moments between them included. Ratios of requests are over all requests of all phases in ` + "`over`" + `.
+
+**No data** is, for a gate: a target it reads that did not answer a scrape in the window, was not scraped at its
+boundaries, or restarted; a metric that was not recorded; an expression that gives nothing, NaN, an infinity or several
+series; a quantile past the last bucket that the bound does not tell apart; a phase that was interrupted or never
+reached; a load that sent nothing; nothing observed in a phase that ` + "`over`" + ` names; a node failure whose end was not
+seen, even if that of another was. Where ` + "`over`" + ` is left out, or names every phase, phases in which nothing happened
+are passed over, but one at least must have data. A breach that was seen is a failure, whatever else is missing.
+
+**No data for the run as a whole** is: it was interrupted; a component ended unexpectedly; a scrape was lost, of any
+target; the scenario has no gates; or the generator was saturated. It is saturated past these bounds:
+
+| bound | why there |
+|---|---|
+| its 10 ms timer fires over 100 ms late (p99, swallowed ticks counted) | a tenth of the 1 s objective that latencies from the intended start are most often held against |
+| it used over 80% of the memory of the machine or its control group | past that the kernel reclaims pages in use, or kills |
+| it had over 90% of its descriptor limit open | past that a burst of connections fails here and looks like a fault of the cluster |
+
+## PromQL
+
+` + "`expr`" + ` is evaluated at the end of each phase, over the scrapes in the run's archive; ` + "`$window`" + ` is the range that takes
+in the scrapes at the phase's start and end. A counter that first appears during a phase is given a zero at the scrape
+before, so ` + "`increase`" + ` misses nothing; it extrapolates by one millisecond of the phase at most, so wrap counts
+in ` + "`round()`" + `. Name every metric: the recorder keeps its own list of families and those that gates name.
+
+Quantiles of scraped histograms are interpolated within a bucket; the detail of a gate says between which edges. A bound
+on an edge of the buckets is exact. What the generator measures itself is exact to three digits.
+
+## The objectives
+`

@@ -1,0 +1,165 @@
+package gate
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// decide turns what was found into the gate's verdict. It is pure.
+func (c Compiled) decide(f finding) (g result.Gate, worst reading) {
+	g = result.Gate{
+		Name: c.Name, Objective: c.objective.Name, Over: c.Over,
+		Bound: c.bound, Op: c.op, Unit: string(c.objective.Unit),
+	}
+	worst, n := c.worst(f)
+	missing := c.missing(f, n)
+	breached := n > 0 && !c.unknown(worst) && (worst.failed || !c.holds(worst.value))
+	if (f.whole || f.summed && c.op == ">=") && len(missing) > 0 {
+		breached = false // what is missing could still turn it
+	}
+	switch {
+	case breached:
+		g.Verdict = result.Fail
+	case len(missing) > 0 || n == 0:
+		g.Verdict, g.Detail = result.NoData, strings.Join(missing, "; ")
+		return g, worst
+	default:
+		g.Verdict = result.Pass
+	}
+	g.Value = &worst.value
+	g.Detail = explain(f, worst, n)
+	return g, worst
+}
+
+func (c Compiled) holds(v float64) bool {
+	if c.op == ">=" {
+		return v >= c.bound
+	}
+	return v <= c.bound
+}
+
+// unknown: only a limit of the true value is known, and it does not decide.
+func (c Compiled) unknown(r reading) bool {
+	return r.atLeast && !r.failed && c.holds(r.value) == (c.op == "<=")
+}
+
+// worst is the reading that decides, or the sum, and how many there are.
+func (c Compiled) worst(f finding) (worst reading, n int) {
+	var sum float64
+	for _, r := range f.readings {
+		if r.nothing || r.missing != "" {
+			continue
+		}
+		n++
+		sum += r.value
+		switch {
+		case n == 1, r.failed && !worst.failed:
+			worst = r
+		case worst.failed:
+		case c.op == "<=" && r.value > worst.value, c.op == ">=" && r.value < worst.value:
+			worst = r
+		}
+	}
+	if f.summed && n > 1 {
+		worst.value, worst.of = sum, fmt.Sprintf("sum of %d, most in %s", n, worst.of)
+	}
+	return worst, n
+}
+
+// missing lists why the gate cannot pass, once each.
+func (c Compiled) missing(f finding, n int) []string {
+	var why []string
+	add := func(s string) {
+		if !slices.Contains(why, s) {
+			why = append(why, s)
+		}
+	}
+	empty := map[string]bool{}
+	for _, r := range f.readings {
+		switch {
+		case r.missing != "":
+			add(r.missing)
+		case !r.nothing && c.unknown(r): // the worst one may hide behind a limit that looks better
+			add(fmt.Sprintf("%s: the true value is past %s, which the bound does not tell apart (%s)",
+				r.of, show(c.objective.Unit, r.value), r.detail))
+		}
+		if r.phase != "" {
+			if _, known := empty[r.phase]; !known {
+				empty[r.phase] = true
+			}
+			empty[r.phase] = empty[r.phase] && r.nothing
+		}
+	}
+	if c.strict && !f.whole && len(empty) > 0 {
+		for _, name := range c.Over {
+			if e, known := empty[name]; e || !known && !c.objective.spans {
+				add("nothing was measured in " + name)
+			}
+		}
+	}
+	if n == 0 && len(why) == 0 {
+		add("nothing was measured in " + strings.Join(c.Over, ", "))
+	}
+	return why
+}
+
+func explain(f finding, worst reading, n int) string {
+	detail := worst.of
+	if n > 1 && !f.summed {
+		detail = fmt.Sprintf("worst of %d: %s", n, detail)
+	}
+	if worst.detail != "" {
+		detail += ": " + worst.detail
+	}
+	return detail
+}
+
+// show writes a value as a person reads it, to three digits.
+func show(u scenario.Unit, v float64) string {
+	digits := func(v float64) string {
+		if math.Abs(v) >= 1000 {
+			return strconv.FormatFloat(math.Round(v), 'f', -1, 64)
+		}
+		return strconv.FormatFloat(v, 'g', 3, 64)
+	}
+	switch {
+	case u == scenario.Seconds && math.Abs(v) >= 100 && !math.IsInf(v, 0):
+		return time.Duration(v * float64(time.Second)).Round(100 * time.Millisecond).String()
+	case u == scenario.Seconds && v != 0 && math.Abs(v) < 1:
+		return digits(v*1000) + " ms"
+	case u == scenario.Seconds:
+		return digits(v) + " s"
+	case u == scenario.Ratio:
+		return digits(v*100) + "%"
+	case u == scenario.Size:
+		return digits(v/1e6) + " MB"
+	case u == scenario.PerHour:
+		return digits(v) + "/h"
+	case u == scenario.PerSec:
+		return digits(v) + "/s"
+	}
+	return digits(v)
+}
+
+// reason is the gate in one line, for those that did not pass.
+func reason(g result.Gate) string {
+	u := scenario.Unit(g.Unit)
+	if g.Verdict == result.NoData {
+		return fmt.Sprintf("%s: no data: %s", g.Name, g.Detail)
+	}
+	side := "over"
+	if g.Op == ">=" {
+		side = "under"
+	}
+	if (g.Op == "<=") == (*g.Value <= g.Bound) {
+		return fmt.Sprintf("%s: %s", g.Name, g.Detail) // failed whatever the bound
+	}
+	return fmt.Sprintf("%s: %s is %s %s", g.Name, show(u, *g.Value), side, show(u, g.Bound))
+}

@@ -1,0 +1,125 @@
+package record
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/expfmt"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+)
+
+// maxBody bounds one exposition. An API server's is a few megabytes.
+const maxBody = 256 << 20
+
+// fetch gets one exposition in the text format.
+type fetch func(ctx context.Context, into *bytes.Buffer) error
+
+// fetchHTTP reads a /metrics endpoint with the identity its target names.
+// Connections are kept open between scrapes.
+func fetchHTTP(t control.ScrapeTarget) (fetch, func(), error) {
+	u, err := url.Parse(t.URL)
+	if err != nil || u.Host == "" {
+		return nil, nil, fmt.Errorf("%q is not the URL of a /metrics endpoint", t.URL)
+	}
+	config, err := tlsConfig(t)
+	if err != nil {
+		return nil, nil, err
+	}
+	transport := &http.Transport{
+		TLSClientConfig: config,
+		// On the loopback, compressing costs the measured component several
+		// times what the bytes do.
+		DisableCompression: isLoopback(u.Hostname()),
+	}
+	client := &http.Client{Transport: transport}
+	return func(ctx context.Context, into *bytes.Buffer) error {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, t.URL, nil)
+		if err != nil {
+			return err
+		}
+		req.Header.Set("Accept", "text/plain;version=0.0.4")
+		req.Header.Set("User-Agent", "stormglass-recorder")
+		if t.TokenFile != "" {
+			token, err := os.ReadFile(t.TokenFile) // each time: tokens are rotated
+			if err != nil {
+				return err
+			}
+			req.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
+		}
+		resp, err := client.Do(req)
+		if err != nil {
+			return err
+		}
+		defer resp.Body.Close()
+		if resp.StatusCode != http.StatusOK {
+			return fmt.Errorf("GET %s: %s", t.URL, resp.Status)
+		}
+		if kind, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type")); err != nil || kind != "text/plain" {
+			return fmt.Errorf("GET %s: content type %q, want text/plain", t.URL, resp.Header.Get("Content-Type"))
+		}
+		n, err := into.ReadFrom(io.LimitReader(resp.Body, maxBody))
+		if err == nil && n == maxBody {
+			err = fmt.Errorf("GET %s: more than %d bytes", t.URL, maxBody)
+		}
+		return err
+	}, transport.CloseIdleConnections, nil
+}
+
+func isLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+func tlsConfig(t control.ScrapeTarget) (*tls.Config, error) {
+	c := &tls.Config{
+		MinVersion: tls.VersionTLS12, ServerName: t.ServerName,
+		InsecureSkipVerify: t.InsecureSkipVerify, // the user's own word, in a kubeconfig or targets file
+	}
+	if t.CAFile != "" {
+		pem, err := os.ReadFile(t.CAFile)
+		if err != nil {
+			return nil, fmt.Errorf("read the CA of its server: %w", err)
+		}
+		c.RootCAs = x509.NewCertPool()
+		if !c.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("%s holds no PEM certificate", t.CAFile)
+		}
+	}
+	if t.CertFile != "" {
+		cert, err := tls.LoadX509KeyPair(t.CertFile, t.KeyFile)
+		if err != nil {
+			return nil, fmt.Errorf("read its client certificate: %w", err)
+		}
+		c.Certificates = []tls.Certificate{cert}
+	}
+	return c, nil
+}
+
+// fetchOwn reads the generator's own metrics, the same way as all others.
+func fetchOwn(g prometheus.Gatherer) fetch {
+	return func(_ context.Context, into *bytes.Buffer) error {
+		families, err := g.Gather()
+		if err != nil {
+			return err
+		}
+		enc := expfmt.NewEncoder(into, expfmt.NewFormat(expfmt.TypeTextPlain))
+		for _, f := range families {
+			if err := enc.Encode(f); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}

@@ -1,0 +1,245 @@
+package record
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/prometheus/tsdb"
+	"github.com/prometheus/prometheus/util/compression"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+const (
+	defaultInterval = 5 * time.Second
+	// scrapeTimeout of one target is Prometheus' default.
+	scrapeTimeout = 10 * time.Second
+	// blockLength is longer than any run: the head stays one piece until Close.
+	blockLength = 7 * 24 * time.Hour
+	// stripes of the head's locks. Prometheus' 16,384 are for many cores and
+	// cost memory; ours has a handful of writers.
+	stripes = 256
+	// chunkBuffer is the smallest write buffer the head's chunk files allow.
+	chunkBuffer = 64 << 10
+)
+
+// Options of a Recorder. The zero value is usable.
+type Options struct {
+	// Interval between the periodic scrapes of one target. Zero means 5 s.
+	Interval time.Duration
+	// Extra are names of families, or of their series, to keep besides the
+	// ones always kept: those that gates read.
+	Extra []string
+	// Drop are families not to record, by name. It beats all else.
+	Drop []string
+	// Registry is the generator's own metrics, recorded as job and instance
+	// "loadgen". Nil means they are not recorded.
+	Registry prometheus.Gatherer
+	// Log takes one line for each scrape that failed. Nil means silence.
+	Log func(format string, args ...any)
+	// Now is the clock that stamps scrapes. Nil means time.Now.
+	Now func() time.Time
+}
+
+// Recorder scrapes targets into the archive of a run. Its methods are safe for
+// concurrent use; nothing is called after Close.
+type Recorder struct {
+	o       Options
+	dir     string
+	db      *tsdb.DB
+	targets []*target
+
+	mu     sync.Mutex
+	counts result.Scrapes
+}
+
+// Open makes the archive in dir/tsdb, which must not exist yet. Nothing is
+// scraped before Run or ScrapeNow.
+func Open(dir string, targets []control.ScrapeTarget, o Options) (*Recorder, error) {
+	if o.Interval == 0 {
+		o.Interval = defaultInterval
+	}
+	if o.Log == nil {
+		o.Log = func(string, ...any) {}
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	r := &Recorder{o: o, dir: filepath.Join(dir, result.TSDBDir), counts: result.Scrapes{Failed: map[string]int64{}}}
+	for _, t := range targets {
+		f, closeIdle, err := fetchHTTP(t)
+		if err != nil {
+			return nil, fmt.Errorf("scrape target %s: %w", t.Instance, err)
+		}
+		r.targets = append(r.targets, newTarget(t.Job, t.Instance, f, closeIdle, newKeeper(t.Job, o.Extra, o.Drop)))
+	}
+	if o.Registry != nil {
+		r.targets = append(r.targets, newTarget(jobLoadgen, jobLoadgen, fetchOwn(o.Registry), func() {}, newKeeper(jobLoadgen, o.Extra, o.Drop)))
+	}
+	if err := os.Mkdir(r.dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make the archive: %w", err)
+	}
+	var err error
+	if r.db, err = openDB(r.dir); err != nil {
+		return nil, errors.Join(fmt.Errorf("make the archive: %w", err), os.RemoveAll(r.dir))
+	}
+	return r, nil
+}
+
+// openDB opens a TSDB that neither compacts nor forgets.
+func openDB(dir string) (*tsdb.DB, error) {
+	o := tsdb.DefaultOptions()
+	o.RetentionDuration = 0
+	o.MinBlockDuration = blockLength.Milliseconds()
+	o.MaxBlockDuration = blockLength.Milliseconds()
+	o.WALCompression = compression.Snappy
+	o.StripeSize = stripes
+	o.HeadChunksWriteBufferSize = chunkBuffer
+	db, err := tsdb.Open(dir, slog.New(slog.DiscardHandler), nil, o, nil)
+	if err != nil {
+		return nil, err
+	}
+	db.DisableCompactions()
+	return db, nil
+}
+
+// Run scrapes each target each interval until ctx ends, which is no error. The
+// targets are spread over the interval, so that their cost is too.
+func (r *Recorder) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var loops sync.WaitGroup
+	for i, t := range r.targets {
+		offset := r.o.Interval * time.Duration(i) / time.Duration(len(r.targets))
+		loops.Go(func() {
+			if err := r.loop(ctx, t, offset); err != nil && ctx.Err() == nil {
+				cancel(err)
+			}
+		})
+	}
+	<-ctx.Done()
+	loops.Wait()
+	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return nil
+}
+
+func (r *Recorder) loop(ctx context.Context, t *target, offset time.Duration) error {
+	timer := time.NewTimer(offset)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-timer.C:
+		}
+		next := time.Now().Add(r.o.Interval)
+		if err := r.periodic(ctx, t); err != nil {
+			return err
+		}
+		timer.Reset(time.Until(next))
+	}
+}
+
+// periodic scrapes one target, unless a boundary scrape just did.
+func (r *Recorder) periodic(ctx context.Context, t *target) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := r.o.Now().UnixMilli()
+	if now-t.last < r.o.Interval.Milliseconds()/2 {
+		return nil
+	}
+	return r.scrape(ctx, t, now)
+}
+
+// ScrapeNow scrapes every target once, in parallel, and returns the one
+// timestamp of all their samples (UTC, whole milliseconds): the boundary of a
+// phase. Scrapes under way are waited for. A target that does not answer is
+// counted, not an error; an error means that ctx ended or storing failed.
+func (r *Recorder) ScrapeNow(ctx context.Context) (time.Time, error) {
+	for _, t := range r.targets { // always in this order, and periodic holds one at most
+		t.mu.Lock()
+		defer t.mu.Unlock()
+	}
+	at := r.o.Now().UnixMilli()
+	for _, t := range r.targets {
+		at = max(at, t.last+1)
+	}
+	errs := make([]error, len(r.targets))
+	var all sync.WaitGroup
+	for i, t := range r.targets {
+		all.Go(func() { errs[i] = r.scrape(ctx, t, at) })
+	}
+	all.Wait()
+	return time.UnixMilli(at).UTC(), errors.Join(errs...)
+}
+
+// scrape records one target and counts. The caller holds t.mu.
+func (r *Recorder) scrape(ctx context.Context, t *target, at int64) error {
+	o, err := t.record(ctx, r.db, at, scrapeTimeout)
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.counts.Done++
+	if o.failed != nil {
+		r.counts.Failed[t.instance]++
+		r.o.Log("scrape of %s failed: %v", t.instance, o.failed)
+	}
+	return nil
+}
+
+// Scrapes counts the scrapes so far.
+func (r *Recorder) Scrapes() result.Scrapes {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c := result.Scrapes{Done: r.counts.Done, Failed: map[string]int64{}}
+	for instance, n := range r.counts.Failed {
+		c.Failed[instance] = n
+	}
+	return c
+}
+
+// Close writes all samples into one block, which opens at once and is small,
+// and removes the write-ahead log they were in. If that fails the log stays,
+// and OpenArchive reads it.
+func (r *Recorder) Close() error {
+	for _, t := range r.targets {
+		t.close()
+	}
+	err := writeBlock(r.dir, r.db)
+	if err = errors.Join(err, r.db.Close()); err != nil {
+		return fmt.Errorf("close the archive: %w", err)
+	}
+	return errors.Join(os.RemoveAll(filepath.Join(r.dir, walDir)), os.RemoveAll(filepath.Join(r.dir, headChunksDir)))
+}
+
+// The TSDB's own names.
+const (
+	walDir        = "wal"
+	headChunksDir = "chunks_head"
+)
+
+func writeBlock(dir string, db *tsdb.DB) error {
+	head := db.Head()
+	if head.NumSeries() == 0 {
+		return nil
+	}
+	compactor, err := tsdb.NewLeveledCompactor(context.Background(), nil, slog.New(slog.DiscardHandler), []int64{blockLength.Milliseconds()}, nil, nil)
+	if err != nil {
+		return err
+	}
+	from, to := head.MinTime(), head.MaxTime()
+	_, err = compactor.Write(dir, tsdb.NewRangeHead(head, from, to), from, to+1, nil)
+	return err
+}

@@ -1,0 +1,289 @@
+package record
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/textparse"
+	"github.com/prometheus/prometheus/model/value"
+	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/tsdb"
+)
+
+// target is one endpoint and what is known of its series.
+type target struct {
+	job, instance string
+	fetch         fetch
+	close         func()
+	keeper        *keeper
+
+	// mu serialises the scrapes of this target: a series takes its samples
+	// in the order of time only. What follows is guarded by it.
+	mu sync.Mutex
+	// series by its text in the exposition, name and labels, byte for byte.
+	series map[string]*series
+	own    map[string]storage.SeriesRef // up and its like
+	last   int64                        // timestamp of the last scrape, ms
+	scrape int64                        // successful scrapes so far
+	// lastGood is the timestamp of the last successful scrape, and started
+	// the process start time it showed (0: it showed none).
+	lastGood int64
+	started  float64
+	symbols  *labels.SymbolTable
+	raw      bytes.Buffer // the exposition, and what is kept of it: reused
+	kept     []byte
+}
+
+// series is one recorded series of a target.
+type series struct {
+	ref   storage.SeriesRef
+	seen  int64 // number of the last successful scrape that had it
+	stale bool  // its last sample is a staleness marker
+}
+
+func newTarget(job, instance string, f fetch, closeIdle func(), k *keeper) *target {
+	return &target{
+		job: job, instance: instance, fetch: f, close: closeIdle, keeper: k,
+		series: map[string]*series{}, own: map[string]storage.SeriesRef{}, symbols: labels.NewSymbolTable(),
+	}
+}
+
+// outcome of one scrape.
+type outcome struct {
+	took    time.Duration
+	samples int // series lines exposed
+	kept    int // series recorded
+	failed  error
+}
+
+// record scrapes the target once and stores what it says with timestamp at
+// (ms), which is later than all before. A failed scrape is an outcome; an
+// error means that storing failed, or that ctx ended, in which case nothing
+// is stored. The caller holds t.mu.
+func (t *target) record(ctx context.Context, db *tsdb.DB, at int64, timeout time.Duration) (outcome, error) {
+	t.last = at
+	begin := time.Now()
+	var o outcome
+	t.raw.Reset()
+	within, cancel := context.WithTimeout(ctx, timeout)
+	o.failed = t.fetch(within, &t.raw)
+	cancel()
+	if ctx.Err() != nil {
+		return o, ctx.Err()
+	}
+	if o.failed == nil {
+		o.failed = t.storeAll(ctx, db, at, &o)
+		var broken storageError
+		if errors.As(o.failed, &broken) {
+			return o, broken.error
+		}
+	}
+	o.took = time.Since(begin)
+	app := db.AppenderV2(ctx)
+	err := t.storeOwn(app, at, o)
+	if err == nil && o.failed != nil {
+		err = t.markStale(app, at, func(*series) bool { return true })
+	}
+	if err != nil {
+		return o, errors.Join(err, app.Rollback())
+	}
+	if err := app.Commit(); err != nil {
+		return o, fmt.Errorf("write to the archive: %w", err)
+	}
+	return o, nil
+}
+
+// storageError is an error of ours, not of the target.
+type storageError struct{ error }
+
+// storeAll stores all kept series of the exposition, or none.
+func (t *target) storeAll(ctx context.Context, db *tsdb.DB, at int64, o *outcome) error {
+	started := processStart(t.raw.Bytes())
+	t.kept, o.samples = filterFamilies(t.kept[:0], t.raw.Bytes(), t.keeper.keep)
+	b := batch{target: t, app: db.AppenderV2(ctx), at: at, scrape: t.scrape + 1}
+	if t.scrape > 0 && SameProcess(started, t.started) {
+		b.bornAt = t.lastGood
+	}
+	err := b.parse(t.kept)
+	if err == nil {
+		err = t.markStale(b.app, at, func(s *series) bool { return s.seen != b.scrape })
+	}
+	if err != nil {
+		for _, key := range b.born {
+			delete(t.series, key)
+		}
+		if rollback := b.app.Rollback(); rollback != nil {
+			return storageError{rollback}
+		}
+		return err
+	}
+	if err := b.app.Commit(); err != nil {
+		return storageError{fmt.Errorf("write to the archive: %w", err)}
+	}
+	t.scrape, t.lastGood, t.started, o.kept = b.scrape, at, started, b.count
+	return nil
+}
+
+// batch is the samples of one scrape on their way into the archive.
+type batch struct {
+	*target
+	app    storage.AppenderV2
+	at     int64
+	scrape int64
+	bornAt int64 // where a new cumulative series gets its zero; 0: nowhere
+	born   []string
+	count  int
+}
+
+func (b *batch) parse(text []byte) error {
+	parser := textparse.NewPromParser(text, b.symbols, false)
+	var kind model.MetricType
+	for {
+		entry, err := parser.Next()
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return fmt.Errorf("parse the exposition: %w", err)
+		case entry == textparse.EntryType:
+			_, kind = parser.Type()
+		case entry == textparse.EntrySeries:
+			if err := b.add(parser, kind); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+func (b *batch) add(parser textparse.Parser, kind model.MetricType) error {
+	key, _, v := parser.Series()
+	s := b.series[string(key)]
+	if s == nil {
+		var own labels.Labels
+		parser.Labels(&own)
+		s = &series{}
+		lset := b.label(own)
+		if b.bornAt != 0 && cumulative(key, kind) {
+			if err := b.append(s, lset, b.bornAt, 0); err != nil {
+				return err
+			}
+		}
+		if err := b.append(s, lset, b.at, v); err != nil {
+			return err
+		}
+		name := string(key)
+		b.series[name] = s
+		b.born = append(b.born, name)
+	} else if err := b.append(s, labels.EmptyLabels(), b.at, v); err != nil {
+		return err
+	}
+	s.seen, s.stale = b.scrape, false
+	b.count++
+	return nil
+}
+
+func (b *batch) append(s *series, lset labels.Labels, at int64, v float64) error {
+	ref, err := b.app.Append(s.ref, lset, 0, at, v, nil, nil, storage.AOptions{})
+	if err != nil {
+		return storageError{fmt.Errorf("store a sample of %s: %w", b.instance, err)}
+	}
+	s.ref = ref
+	return nil
+}
+
+// label adds the target's labels. A label of the same name on the target's own
+// series becomes exported_NAME, as in Prometheus.
+func (t *target) label(own labels.Labels) labels.Labels {
+	b := labels.NewBuilder(own)
+	for name, v := range map[string]string{"job": t.job, "instance": t.instance} {
+		if theirs := own.Get(name); theirs != "" {
+			b.Set("exported_"+name, theirs)
+		}
+		b.Set(name, v)
+	}
+	return b.Labels()
+}
+
+// cumulative tells whether a series only grows while its process lives:
+// counters, and the buckets, sums and counts of histograms and summaries.
+func cumulative(key []byte, kind model.MetricType) bool {
+	switch kind {
+	case model.MetricTypeCounter, model.MetricTypeHistogram:
+		return true
+	case model.MetricTypeSummary:
+		name := seriesName(key)
+		return bytes.HasSuffix(name, []byte("_sum")) || bytes.HasSuffix(name, []byte("_count"))
+	}
+	return false
+}
+
+// markStale ends the series that went away, so that no query takes their last
+// value for a present one.
+func (t *target) markStale(app storage.AppenderV2, at int64, gone func(*series) bool) error {
+	stale := math.Float64frombits(value.StaleNaN)
+	for _, s := range t.series {
+		if s.stale || !gone(s) {
+			continue
+		}
+		if _, err := app.Append(s.ref, labels.EmptyLabels(), 0, at, stale, nil, nil, storage.AOptions{}); err != nil {
+			return storageError{fmt.Errorf("end a series of %s: %w", t.instance, err)}
+		}
+		s.stale = true
+	}
+	return nil
+}
+
+// storeOwn stores what Prometheus stores about a scrape itself.
+func (t *target) storeOwn(app storage.AppenderV2, at int64, o outcome) error {
+	up := 1.0
+	if o.failed != nil {
+		up = 0
+	}
+	for name, v := range map[string]float64{
+		"up": up, "scrape_duration_seconds": o.took.Seconds(),
+		"scrape_samples_scraped": float64(o.samples), "scrape_samples_post_metric_relabeling": float64(o.kept),
+	} {
+		lset := labels.FromStrings(model.MetricNameLabel, name, "instance", t.instance, "job", t.job)
+		ref, err := app.Append(t.own[name], lset, 0, at, v, nil, nil, storage.AOptions{})
+		if err != nil {
+			return fmt.Errorf("store %s of %s: %w", name, t.instance, err)
+		}
+		t.own[name] = ref
+	}
+	return nil
+}
+
+// startJitter, in seconds, is how far two readings of one process' start time
+// may lie apart: it is reckoned from the kernel's boot time, which moves with
+// the clock.
+const startJitter = 2
+
+// SameProcess tells whether two values of process_start_time_seconds are of
+// one process. Zero is unknown, and like no other.
+func SameProcess(a, b float64) bool {
+	return a != 0 && b != 0 && math.Abs(a-b) < startJitter
+}
+
+// processStart is the value of process_start_time_seconds, or 0.
+func processStart(text []byte) float64 {
+	const name = "\nprocess_start_time_seconds "
+	i := bytes.Index(text, []byte(name))
+	if i < 0 {
+		return 0
+	}
+	line, _, _ := bytes.Cut(text[i+len(name):], []byte("\n"))
+	v, err := strconv.ParseFloat(string(bytes.TrimSpace(line)), 64)
+	if err != nil {
+		return 0
+	}
+	return v
+}

@@ -1,0 +1,224 @@
+package report
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/prometheus/promql/parser"
+
+	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+func render(t *testing.T, r result.Result, src Source) string {
+	t.Helper()
+	var buf bytes.Buffer
+	text, err := scenario.Source(r.Run.Scenario)
+	if err != nil {
+		text = []byte("name: unknown to this version")
+	}
+	if err := HTML(context.Background(), &buf, r, events(r), text, src); err != nil {
+		t.Fatal(err)
+	}
+	return buf.String()
+}
+
+func TestSameRunSameBytes(t *testing.T) {
+	r := stormRun()
+	first := render(t, r, recording{result: r})
+	for range 5 {
+		if render(t, r, recording{result: r}) != first {
+			t.Fatal("the same run gave another page")
+		}
+	}
+}
+
+func TestFirstScreenOrder(t *testing.T) {
+	page := render(t, stormRun(), recording{result: stormRun()})
+	last := -1
+	for _, want := range []string{
+		">FAIL<", "2 of 9 gates failed, 1 without data", "150 of 500 nodes stop at once", "84% over", "request-errors", "leader-changes", "not-ready",
+		keyFsync + "</code>", keyRequests + "</code>", keyScheduling + "</code>", keyLeaders + "</code>", `id="h-time"`,
+	} {
+		at := strings.Index(page[last+1:], want)
+		if at < 0 {
+			t.Fatalf("%q is not in the page, or too early", want)
+		}
+		last += at + 1
+	}
+}
+
+// A label of a hostile cluster stays text, wherever it is shown.
+func TestHostileTextStaysText(t *testing.T) {
+	const evil = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\x1b[2J\u202e"
+	r := stormRun()
+	r.Run.Scenario, r.Run.Cluster.Name, r.Run.Cluster.Bundled = evil, evil, false
+	r.Run.Overrides = []string{evil}
+	r.Reasons = append(r.Reasons, evil)
+	r.Gates[0].Name, r.Gates[3].Detail, r.Gates[3].Expr = evil, evil, evil
+	r.Key[1].Rows[0].Label, r.Key[0].Missing, r.Key[0].Rows = evil, evil, nil
+	r.Measurements.Phases[2].Name = evil
+	r.Measurements.Phases[2].Requests[0].Load = evil
+	r.Measurements.Phases[2].Requests[0].Outcomes[evil] = 1
+	r.Run.Cluster.Deviations[0].Value = evil
+	page := render(t, r, hostile(evil))
+	if n := strings.Count(page, "<script"); n != 2 {
+		t.Errorf("%d script elements, want our two", n)
+	}
+	if strings.Contains(page, "<img") || strings.ContainsAny(page, "\x1b\u202e") {
+		t.Error("foreign markup or control characters came through")
+	}
+	var out, junit strings.Builder
+	if err := Terminal(&out, r, TerminalOptions{Dir: evil}); err != nil {
+		t.Fatal(err)
+	}
+	if strings.ContainsAny(out.String(), "\x1b\u202e") {
+		t.Error("a control character reached the terminal")
+	}
+	if err := JUnit(&junit, r); err != nil {
+		t.Fatal(err)
+	}
+	checkJUnit(t, junit.String())
+}
+
+type hostile string
+
+func (h hostile) Range(_ context.Context, _ string, start, _ time.Time, _ time.Duration) ([]Series, error) {
+	s := string(h)
+	labels := map[string]string{}
+	for _, l := range []string{"verb", "instance", "name", "code", "load", "cause", "queue", "result", "operation", "priority_level", "request_kind"} {
+		labels[l] = s
+	}
+	return []Series{{Labels: labels, Points: []Point{{start, 1}, {start.Add(10 * time.Second), 2}}}}, nil
+}
+
+func TestChartsSayWhyTheyAreEmpty(t *testing.T) {
+	cases := []struct {
+		name string
+		run  func() result.Result
+		src  func(result.Result) Source
+		want []string
+	}{
+		{"nothing recorded", blindRun, func(result.Result) Source { return nil }, []string{"No metrics were recorded in this run."}},
+		{"no nodes, no pods", floodRun, func(r result.Result) Source { return recording{result: r} }, []string{"This run simulated no nodes.", "This run created no pods."}},
+		{"a metric removed", stormRun, func(r result.Result) Source { return recording{result: r, empty: keyFsync} },
+			[]string{"No samples of " + keyFsync + " in this run.", "This run opened no watches of its own."}},
+		{"good news", stormRun, func(r result.Result) Source { return recording{result: r, empty: "apiserver_request_total{code"} },
+			[]string{"No answer with a 4xx or 5xx code was recorded."}},
+		{"query fails", stormRun, func(r result.Result) Source { return recording{result: r, err: errors.New("block is corrupt")} },
+			[]string{"The query failed: block is corrupt."}},
+		{"not scraped", func() result.Result {
+			r := stormRun()
+			r.Run.Cluster.Targets = []string{"kube-apiserver-0"}
+			return r
+		}, func(r result.Result) Source { return recording{result: r, empty: "etcd"} }, []string{"etcd was not scraped: it is not among this run&#39;s targets."}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			r := c.run()
+			page := render(t, r, c.src(r))
+			for _, want := range c.want {
+				if !strings.Contains(page, want) {
+					t.Errorf("the page does not say %q", want)
+				}
+			}
+			plots := strings.Count(page, `class="plot"`) + strings.Count(page, `row chart missing`)
+			if want := strings.Count(page, "<figure"); plots != want {
+				t.Errorf("%d of %d charts have neither lines nor words", want-plots, want)
+			}
+		})
+	}
+}
+
+func TestQueriesParse(t *testing.T) {
+	p := parser.NewParser(parser.Options{})
+	for _, q := range Queries() {
+		if _, err := p.ParseExpr(windows(grid{step: 5 * time.Second}).Replace(q)); err != nil {
+			t.Errorf("%s: %v", q, err)
+		}
+	}
+	if len(Queries()) < 20 {
+		t.Errorf("only %d queries", len(Queries()))
+	}
+}
+
+// Thousands of series and points: the page stays small and says what it left out.
+func TestManySeriesAndPointsStaySane(t *testing.T) {
+	r := stormRun()
+	r.Run.Ended = began.Add(6 * time.Hour)
+	for i := range r.Measurements.Phases {
+		p := &r.Measurements.Phases[i]
+		p.Start, p.End = began.Add(time.Duration(i)*time.Hour), began.Add(time.Duration(i+1)*time.Hour)
+	}
+	page := render(t, r, crowd(3000))
+	if !strings.Contains(page, "8 of 3,000 series: those with the highest peaks.") {
+		t.Error("the page does not say that it shows some of the series")
+	}
+	if len(page) > 4<<20 {
+		t.Errorf("the page has %d bytes", len(page))
+	}
+	for _, d := range regexp.MustCompile(` d="(M[^"]*)"`).FindAllStringSubmatch(page, -1) {
+		if n := strings.Count(d[1], "L"); n > maxPoints {
+			t.Fatalf("a line has %d points", n)
+		}
+	}
+}
+
+type crowd int
+
+func (c crowd) Range(_ context.Context, _ string, start, end time.Time, step time.Duration) ([]Series, error) {
+	var out []Series
+	for i := range int(c) {
+		s := Series{Labels: map[string]string{"instance": fmt.Sprint("i", i), "verb": fmt.Sprint("v", i), "name": fmt.Sprint("n", i)}}
+		for t := start; !t.After(end); t = t.Add(step / 2) {
+			if i >= 10 && len(s.Points) > 2 {
+				break
+			}
+			s.Points = append(s.Points, Point{t, float64(i + 1)})
+		}
+		out = append(out, s)
+	}
+	return out, nil
+}
+
+func TestWriteReplacesWholeFiles(t *testing.T) {
+	dir := t.TempDir()
+	r := stormRun()
+	text, _ := scenario.Source(r.Run.Scenario)
+	for range 2 {
+		if err := Write(context.Background(), dir, r, events(r), text, recording{result: r}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	if got := strings.Join(names, " "); got != "junit.xml report.html result.json" {
+		t.Errorf("the directory has %s", got)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	before, _ := os.ReadFile(filepath.Join(dir, result.HTMLFile))
+	if err := Write(ctx, dir, r, events(r), text, recording{result: r}); !errors.Is(err, context.Canceled) {
+		t.Errorf("a cancelled Write said %v", err)
+	}
+	if after, _ := os.ReadFile(filepath.Join(dir, result.HTMLFile)); !bytes.Equal(before, after) {
+		t.Error("a cancelled Write changed the page")
+	}
+	if err := Write(context.Background(), filepath.Join(dir, "gone"), r, nil, text, nil); err == nil || !strings.Contains(err.Error(), "write result.json") {
+		t.Errorf("writing to no directory said %v", err)
+	}
+}

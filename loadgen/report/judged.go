@@ -1,0 +1,198 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// word is the verdict as it is shown everywhere; colour only repeats it.
+func word(v result.Verdict) string { return strings.ToUpper(string(v)) }
+
+// runWord is the verdict of a run; an environment that failed under it is
+// not the cluster's failure.
+func runWord(r result.Result) string {
+	if r.Run.Failure != "" {
+		return "ENVIRONMENT FAILED"
+	}
+	return word(r.Verdict)
+}
+
+// byUrgency orders gates: failed, without data, passed; the scenario's order
+// within each.
+func byUrgency(gates []result.Gate) []result.Gate {
+	rank := map[result.Verdict]int{result.Fail: 0, result.NoData: 1, result.Pass: 2}
+	gates = slices.Clone(gates)
+	slices.SortStableFunc(gates, func(a, b result.Gate) int {
+		return cmp.Compare(rank[a.Verdict], rank[b.Verdict])
+	})
+	return gates
+}
+
+func countGates(gates []result.Gate, v result.Verdict) int {
+	n := 0
+	for _, g := range gates {
+		n += btoi(g.Verdict == v)
+	}
+	return n
+}
+
+// headline says in one line how the gates went.
+func headline(r result.Result) string {
+	failed, nodata := countGates(r.Gates, result.Fail), countGates(r.Gates, result.NoData)
+	total := len(r.Gates)
+	var parts []string
+	switch {
+	case total == 0:
+		parts = append(parts, "no gates")
+	case failed == 0 && nodata == 0 && total == 1:
+		parts = append(parts, "the one gate passed")
+	case failed == 0 && nodata == 0:
+		parts = append(parts, fmt.Sprintf("all %d gates passed", total))
+	case failed == 0:
+		parts = append(parts, fmt.Sprintf("%d of %d gates without data", nodata, total))
+	default:
+		parts = append(parts, fmt.Sprintf("%d of %d gates failed", failed, total))
+		if nodata > 0 {
+			parts = append(parts, fmt.Sprintf("%d without data", nodata))
+		}
+	}
+	if r.Run.Interrupted {
+		parts = append(parts, "interrupted")
+	}
+	if len(r.Measurements.Generator.Saturated) > 0 {
+		parts = append(parts, "generator saturated")
+	}
+	if len(r.Run.UnexpectedExits) > 0 {
+		parts = append(parts, "a component ended unexpectedly")
+	}
+	return strings.Join(parts, ", ")
+}
+
+// gateValue is the value with as many digits as it takes to tell it from the
+// bound: 1.0004 s against a bound of 1 s must not read "1 s, failed".
+func gateValue(g result.Gate) string {
+	if g.Value == nil {
+		return none
+	}
+	u := scenario.Unit(g.Unit)
+	bound := format(u, g.Bound)
+	for digits := 3; digits < 9; digits++ {
+		if s := formatDigits(u, *g.Value, digits); s != bound || *g.Value == g.Bound {
+			return s
+		}
+	}
+	return formatDigits(u, *g.Value, 9)
+}
+
+func gateBound(g result.Gate) string {
+	op := map[string]string{"<=": "≤", ">=": "≥"}[g.Op]
+	if op == "" {
+		op = clean(g.Op)
+	}
+	return op + " " + format(scenario.Unit(g.Unit), g.Bound)
+}
+
+// margin says by how much a gate failed or passed: "24% over", "3.1× the
+// bound", "38% to spare". Empty where there is no value.
+func margin(g result.Gate) string {
+	if g.Value == nil || math.IsNaN(*g.Value) {
+		return ""
+	}
+	v, b, u := *g.Value, g.Bound, scenario.Unit(g.Unit)
+	atMost := g.Op != ">="
+	inside := v <= b
+	if !atMost {
+		inside = v >= b
+	}
+	switch {
+	case v == b && b == 0:
+		return ""
+	case v == b:
+		return "at the bound"
+	case b == 0 || v < 0 || b < 0:
+		return format(u, math.Abs(v-b)) + map[bool]string{true: " to spare", false: map[bool]string{true: " over", false: " short"}[atMost]}[inside]
+	case inside && atMost:
+		return percent(1-v/b) + " to spare"
+	case inside:
+		return percent(v/b-1) + " to spare"
+	case atMost && v/b >= 2:
+		return number(v/b, 2) + "× the bound"
+	case atMost:
+		return percent(v/b-1) + " over"
+	}
+	return percent(1-v/b) + " short"
+}
+
+// percent never rounds a difference to nothing.
+func percent(f float64) string {
+	if f > 0 && f < 0.001 {
+		return "<0.1%"
+	}
+	return number(math.Round(f*1000)/10, 2) + "%"
+}
+
+// otherReasons are the reasons that the table of gates does not already tell.
+func otherReasons(r result.Result) []string {
+	var rest []string
+	for _, reason := range r.Reasons {
+		told := slices.ContainsFunc(r.Gates, func(g result.Gate) bool {
+			return g.Verdict != result.Pass && (strings.HasPrefix(reason, g.Name+":") || strings.HasPrefix(reason, "gate "+g.Name+":") ||
+				strings.HasPrefix(reason, "gate "+g.Name+" "))
+		})
+		if reason = clean(reason); !told && !slices.Contains(rest, reason) {
+			rest = append(rest, reason)
+		}
+	}
+	return rest
+}
+
+// The four key metrics, by upstream's names.
+const (
+	keyFsync      = "etcd_disk_wal_fsync_duration_seconds"
+	keyRequests   = "apiserver_request_duration_seconds"
+	keyScheduling = "scheduler_scheduling_attempt_duration_seconds"
+	keyLeaders    = "etcd_server_leader_changes_seen_total"
+)
+
+// guide is what upstream's objectives or etcd's own advice say of a key
+// metric; it informs, only gates judge.
+type guide struct {
+	text  string
+	bound float64
+}
+
+// guideOf knows: WAL fsync p99 at most 10 ms (etcd's hardware guide); API
+// calls at most 1 s, collections at most 30 s (Kubernetes' API call latency
+// SLO); leader changes at most one an hour. A WATCH or CONNECT lasts as long as
+// its client likes.
+func guideOf(metric string, row result.KeyRow, hours float64) (guide, bool) {
+	switch metric {
+	case keyFsync:
+		return guide{"≤ 10 ms", 0.010}, true
+	case keyRequests:
+		switch strings.ToUpper(row.Label) {
+		case "WATCH", "CONNECT", "WATCHLIST", "PROXY":
+			return guide{"long-lived", math.Inf(1)}, true
+		case "LIST", "DELETECOLLECTION":
+			return guide{"≤ 30 s", 30}, true
+		}
+		return guide{"≤ 1 s", 1}, true
+	case keyLeaders:
+		return guide{"≤ 1/h", max(1, hours)}, true
+	}
+	return guide{}, false
+}
+
+// keyValue is what a row is measured by: p99, or the value itself.
+func keyValue(row result.KeyRow) *float64 {
+	if row.P99 != nil {
+		return row.P99
+	}
+	return row.Value
+}

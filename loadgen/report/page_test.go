@@ -1,0 +1,300 @@
+package report
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+
+	cdplog "github.com/chromedp/cdproto/log"
+	cdppage "github.com/chromedp/cdproto/page"
+
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// browser starts a real headless Chromium for the test; it is gone when the
+// test ends.
+func browser(t *testing.T) context.Context {
+	t.Helper()
+	var path string
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if p, err := exec.LookPath(name); err == nil {
+			path = p
+			break
+		}
+	}
+	if path == "" {
+		t.Fatal("the page tests need Chromium: `make chromium` installs it, or apt-get install chromium")
+	}
+	options := []chromedp.ExecAllocatorOption{
+		chromedp.ExecPath(path), chromedp.UserDataDir(t.TempDir()), chromedp.NoFirstRun, chromedp.NoSandbox, chromedp.DisableGPU, chromedp.Headless,
+	}
+	for _, flag := range []string{"disable-quic", "disable-background-networking", "disable-component-update", "disable-sync", "hide-scrollbars"} {
+		options = append(options, chromedp.Flag(flag, true))
+	}
+	alloc, stop := chromedp.NewExecAllocator(context.Background(), options...)
+	ctx, cancel := chromedp.NewContext(alloc)
+	ctx, expire := context.WithTimeout(ctx, 2*time.Minute)
+	t.Cleanup(func() {
+		if err := chromedp.Cancel(ctx); err != nil {
+			t.Errorf("close the browser: %v", err)
+		}
+		expire()
+		cancel()
+		stop() // waits until the process is gone
+	})
+	return ctx
+}
+
+// watched collects what a page must not do.
+type watched struct {
+	mu    sync.Mutex
+	bad   []string
+	pages int // requests for a page itself: shows that requests are seen at all
+}
+
+// since gives what was seen since the last call.
+func (w *watched) since() (bad []string, pages int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	bad, pages = w.bad, w.pages
+	w.bad, w.pages = nil, 0
+	return bad, pages
+}
+
+func (w *watched) event(ev any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch ev := ev.(type) {
+	case *network.EventRequestWillBeSent:
+		switch {
+		case strings.HasPrefix(ev.Request.URL, "file://") && strings.HasSuffix(ev.Request.URL, ".html"):
+			w.pages++
+		case ev.Request.URL != "data:,": // the empty icon
+			w.bad = append(w.bad, "requests "+ev.Request.URL)
+		}
+	case *runtime.EventExceptionThrown:
+		w.bad = append(w.bad, "exception: "+ev.ExceptionDetails.Text)
+	case *runtime.EventConsoleAPICalled:
+		w.bad = append(w.bad, fmt.Sprintf("console.%s", ev.Type))
+	case *cdplog.EventEntryAdded:
+		w.bad = append(w.bad, "log: "+ev.Entry.Text)
+	}
+}
+
+func must[T any](t *testing.T, ctx context.Context, action chromedp.Action[T]) T {
+	t.Helper()
+	v, err := chromedp.Run(ctx, action)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// contrast finds text whose contrast with its ground is under 4.5:1 (WCAG AA),
+// looking through translucent grounds. Text in charts stands on bands: the
+// darkest of them is taken.
+const contrast = `(() => {
+  const parse = c => { const m = c.match(/[\d.]+/g).map(Number); return c.startsWith('color(') ? [m[0]*255, m[1]*255, m[2]*255, m[3] ?? 1] : [m[0], m[1], m[2], m[3] ?? 1]; };
+  const over = (a, b) => [0, 1, 2].map(i => a[i] * a[3] + b[i] * (1 - a[3])).concat(1);
+  const lum = c => { const f = v => { v /= 255; return v <= .03928 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4; }; return .2126 * f(c[0]) + .7152 * f(c[1]) + .0722 * f(c[2]); };
+  const ground = e => { const c = parse(getComputedStyle(e).backgroundColor); if (c[3] === 1 || !e.parentElement) return c[3] ? c : [255, 255, 255, 1]; return over(c, ground(e.parentElement)); };
+  const bad = new Set(); let n = 0;
+  const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walk.nextNode()) {
+    const e = walk.currentNode.parentElement;
+    if (!walk.currentNode.data.trim() || ['SCRIPT', 'STYLE', 'DESC', 'desc'].includes(e.tagName) || !e.checkVisibility()) continue;
+    n++;
+    const g = ground(e), t = over(parse(getComputedStyle(e).color), g), a = lum(t), b = lum(g);
+    const r = (Math.max(a, b) + .05) / (Math.min(a, b) + .05);
+    if (r < 4.5) bad.add(e.tagName + '.' + e.className + ' ' + r.toFixed(2) + ': ' + walk.currentNode.data.trim().slice(0, 30));
+  }
+  return n < 100 ? ['only ' + n + ' texts found'] : [...bad];
+})()`
+
+// invisible finds plots without a visible line.
+const invisible = `[...document.querySelectorAll('.plot')].filter(p => {
+  const paths = [...p.querySelectorAll('path.l')];
+  return !paths.length || paths.every(l => { const b = l.getBoundingClientRect(); return !l.getAttribute('d') || b.width + b.height < 1 || getComputedStyle(l).stroke === 'none'; });
+}).map(p => p.getAttribute('aria-label'))`
+
+const overflow = `document.documentElement.scrollWidth - document.documentElement.clientWidth`
+
+func TestPageInBrowser(t *testing.T) {
+	shots := os.Getenv("STORMGLASS_SCREENSHOTS") // where pictures are kept, if at all
+	ctx := browser(t)
+	seen := &watched{}
+	if err := chromedp.Listen(ctx, seen.event); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := chromedp.Call(ctx, network.Enable, network.EnableParams{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, run := range []struct {
+		name string
+		r    result.Result
+		src  func(result.Result) Source
+	}{
+		{"fail", stormRun(), func(r result.Result) Source { return recording{result: r} }},
+		{"pass", floodRun(), func(r result.Result) Source { return recording{result: r} }},
+		{"no-data", blindRun(), func(result.Result) Source { return nil }},
+		{"interrupted", cutRun(), func(r result.Result) Source { return recording{result: r} }},
+	} {
+		file := filepath.Join(t.TempDir(), run.name+".html")
+		if err := os.WriteFile(file, []byte(render(t, run.r, run.src(run.r))), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		for _, scheme := range []string{"light", "dark"} {
+			for width, device := range map[int64]string{1280: "desktop", 360: "phone"} {
+				t.Run(run.name+"/"+scheme+"/"+device, func(t *testing.T) {
+					seen.since()
+					media := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}}
+					if _, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, media); err != nil {
+						t.Fatal(err)
+					}
+					if err := chromedp.Do(ctx, chromedp.EmulateViewport(width, 860), chromedp.Navigate("file://"+file)); err != nil {
+						t.Fatal(err)
+					}
+					if px := must(t, ctx, chromedp.Evaluate[int](overflow)); px > 0 {
+						t.Errorf("the page is %d px wider than the screen", px)
+					}
+					for _, c := range must(t, ctx, chromedp.Evaluate[[]string](contrast)) {
+						t.Errorf("contrast: %s", c)
+					}
+					for _, c := range must(t, ctx, chromedp.Evaluate[[]string](invisible)) {
+						t.Errorf("no visible line: %s", c)
+					}
+					bad, pages := seen.since()
+					for _, b := range bad {
+						t.Errorf("the page %s", b)
+					}
+					if pages != 1 {
+						t.Errorf("%d requests for the page were seen, want 1", pages)
+					}
+					if shots == "" {
+						return
+					}
+					for kind, shot := range map[string]chromedp.Action[[]byte]{"": chromedp.CaptureScreenshot(), "-whole": chromedp.FullScreenshot(100)} {
+						png := must(t, ctx, shot)
+						if err := os.WriteFile(filepath.Join(shots, run.name+"-"+scheme+"-"+device+kind+".png"), png, 0o644); err != nil {
+							t.Fatal(err)
+						}
+					}
+				})
+			}
+		}
+	}
+}
+
+// readout is what the page shows while a moment is pointed at.
+const readout = `({
+  tip: [...document.querySelectorAll('.tip')].filter(t => !t.hidden).map(t => t.innerText.replaceAll('\n', ' ')).join('|'),
+  clock: document.getElementById('clock').textContent,
+  cursors: [...document.querySelectorAll('.cursor')].filter(c => !c.hidden).length,
+  figure: document.querySelector('.legend .val').textContent,
+})`
+
+type readings struct {
+	Tip, Clock, Figure string
+	Cursors            int
+}
+
+func TestValuesUnderPointerAndKeys(t *testing.T) {
+	r := stormRun()
+	html := render(t, r, recording{result: r})
+	file := filepath.Join(t.TempDir(), "report.html")
+	if err := os.WriteFile(file, []byte(html), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	ctx := browser(t)
+	if err := chromedp.Do(ctx, chromedp.EmulateViewport(1280, 860), chromedp.Navigate("file://"+file)); err != nil {
+		t.Fatal(err)
+	}
+	idle := must(t, ctx, chromedp.Evaluate[readings](readout))
+	box := must(t, ctx, chromedp.Evaluate[[]float64](`(() => { const a = document.querySelector('.area'); a.scrollIntoView({block: 'center'}); const b = a.getBoundingClientRect(); return [b.left + b.width * .6, b.top + b.height / 2]; })()`))
+	if err := chromedp.Do(ctx, chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, box[0], box[1])); err != nil {
+		t.Fatal(err)
+	}
+	got := must(t, ctx, chromedp.Evaluate[readings](readout))
+	if !strings.Contains(got.Tip, "GET") || !strings.Contains(got.Tip, "/s") || !strings.Contains(got.Tip, "recovery") || !strings.Contains(got.Clock, "UTC") {
+		t.Errorf("pointing shows %+v", got)
+	}
+	if got.Cursors < 15 {
+		t.Errorf("the moment is marked in %d charts only", got.Cursors)
+	}
+	// Each line has its name, and the box stays beside the moment.
+	if bad := must(t, ctx, chromedp.Evaluate[string](`(() => {
+	  const tip = [...document.querySelectorAll('.tip')].find(t => !t.hidden), b = tip.getBoundingClientRect();
+	  if (b.height > 300 || b.width > 400) return 'the box is ' + b.width + ' by ' + b.height;
+	  return [...tip.querySelectorAll('.name')].filter(n => n.getBoundingClientRect().width < 20).map(n => n.textContent).join();
+	})()`)); bad != "" {
+		t.Errorf("under the pointer: %s", bad)
+	}
+	// The script formats as Go does: at its peak a line shows its figure.
+	peak := must(t, ctx, chromedp.Evaluate[[]string](`(() => {
+	  const data = JSON.parse(document.getElementById('data').textContent), plots = [...document.querySelectorAll('.plot')], wrong = [];
+	  data.charts.forEach((c, k) => {
+	    if (plots[k].parentElement.querySelector('.small b').textContent.startsWith('Figures')) return;
+	    c.series.forEach((s, j) => {
+	      const at = s.values.reduce((best, v, i) => v !== null && (best < 0 || v > s.values[best]) ? i : best, -1);
+	      plots[k].dispatchEvent(new KeyboardEvent('keydown', {key: 'Home'}));
+	      for (let i = 0; i < at; i++) plots[k].dispatchEvent(new KeyboardEvent('keydown', {key: 'ArrowRight'}));
+	      const val = plots[k].parentElement.querySelectorAll('.legend .val')[j];
+	      if (val.textContent !== val.dataset.figure) wrong.push(s.name + ': ' + val.textContent + ' for ' + val.dataset.figure);
+	    });
+	  });
+	  return wrong;
+	})()`))
+	for _, w := range peak {
+		t.Errorf("the script shows %s", w)
+	}
+	must(t, ctx, chromedp.Evaluate[bool](`document.querySelector('.plot').dispatchEvent(new KeyboardEvent('keydown', {key: 'Escape'}))`))
+	if back := must(t, ctx, chromedp.Evaluate[readings](readout)); back != idle {
+		t.Errorf("after Escape: %+v, before: %+v", back, idle)
+	}
+}
+
+// The page is whole without script, and on paper.
+func TestPageWithoutScriptAndPrinted(t *testing.T) {
+	r := stormRun()
+	file := filepath.Join(t.TempDir(), "report.html")
+	if err := os.WriteFile(file, []byte(render(t, r, recording{result: r})), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	ctx := browser(t)
+	if _, err := chromedp.Call(ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true}); err != nil {
+		t.Fatal(err)
+	}
+	if err := chromedp.Do(ctx, chromedp.EmulateViewport(1280, 860), chromedp.Navigate("file://"+file)); err != nil {
+		t.Fatal(err)
+	}
+	text := must(t, ctx, chromedp.Text(chromedp.CSS("main")))
+	for _, want := range []string{"FAIL", "mutating-latency", keyFsync, "WAL fsync p99", "Peak", "loadgen run node-failure-storm --set nodes.count=500"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("without script the page does not show %q", want)
+		}
+	}
+	if strings.Contains(text, "Point at a chart") {
+		t.Error("the page promises what it can't do without script")
+	}
+	pdf, err := chromedp.Call(ctx, cdppage.PrintToPDF, cdppage.PrintToPDFParams{PrintBackground: new(true)})
+	if err != nil || len(pdf.Data) < 20_000 {
+		t.Errorf("printed: %d bytes, %v", len(pdf.Data), err)
+	}
+	if dir := os.Getenv("STORMGLASS_SCREENSHOTS"); dir != "" {
+		if err := os.WriteFile(filepath.Join(dir, "printed.pdf"), pdf.Data, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,136 @@
+package report
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// table is aligned text. Its width never passes the given one: the column
+// marked as flexible gives way, with an ellipsis.
+type table struct {
+	rows  [][]cell
+	align string // one letter per column: l, r, or f for the left-aligned flexible one
+	gap   int    // spaces between columns; zero means 2
+}
+
+// cell is a text and the style it is painted with.
+type cell struct{ text, style string }
+
+func (t *table) add(cells ...cell) { t.rows = append(t.rows, cells) }
+
+// plain makes unstyled cells.
+func plain(texts ...string) []cell {
+	cells := make([]cell, len(texts))
+	for i, s := range texts {
+		cells[i].text = s
+	}
+	return cells
+}
+
+func styled(style string, texts ...string) []cell {
+	cells := plain(texts...)
+	for i := range cells {
+		cells[i].style = style
+	}
+	return cells
+}
+
+func textWidth(s string) int { return utf8.RuneCountInString(s) }
+
+// shorten cuts s to width characters.
+func shorten(s string, width int) string {
+	if textWidth(s) <= width {
+		return s
+	}
+	if width < 1 {
+		return ""
+	}
+	return strings.TrimRight(string([]rune(s)[:width-1]), " ") + "…"
+}
+
+// lines lays the table out in at most width columns, each line indented.
+func (t *table) lines(indent, width int, paint painter) []string {
+	gap := t.gap
+	if gap == 0 {
+		gap = 2
+	}
+	widths := make([]int, len(t.align))
+	for _, row := range t.rows {
+		for i, c := range row {
+			widths[i] = max(widths[i], textWidth(c.text))
+		}
+	}
+	total := indent
+	for _, w := range widths {
+		if w > 0 {
+			total += w + gap
+		}
+	}
+	total -= gap
+	if flex := strings.IndexByte(t.align, 'f'); flex >= 0 && total > width {
+		widths[flex] = max(widths[flex]-(total-width), 4)
+	}
+	var out []string
+	for _, row := range t.rows {
+		var b strings.Builder
+		b.WriteString(strings.Repeat(" ", indent))
+		pending := 0 // spaces owed: none are written at a line's end
+		for i, c := range row {
+			if widths[i] == 0 {
+				continue
+			}
+			text := shorten(c.text, widths[i])
+			pad := widths[i] - textWidth(text)
+			if t.align[i] == 'r' {
+				pending += pad
+			}
+			if text != "" {
+				b.WriteString(strings.Repeat(" ", pending) + paint(c.style, text))
+				pending = 0
+			}
+			if t.align[i] != 'r' {
+				pending += pad
+			}
+			pending += gap
+		}
+		out = append(out, b.String())
+	}
+	return out
+}
+
+// wrap breaks words into lines of at most width characters.
+func wrap(s string, width int) []string {
+	var lines []string
+	line := ""
+	for _, w := range strings.Fields(s) {
+		w = shorten(w, width)
+		switch {
+		case line == "":
+			line = w
+		case textWidth(line)+1+textWidth(w) <= width:
+			line += " " + w
+		default:
+			lines = append(lines, line)
+			line = w
+		}
+	}
+	if line != "" {
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// painter puts terminal colours around a text, or none.
+type painter func(style, text string) string
+
+func noPaint(_, text string) string { return text }
+
+func paintANSI(style, text string) string {
+	code := map[string]string{
+		"fail": "1;31", "nodata": "1;33", "pass": "32", "head": "1", "dim": "2",
+	}[style]
+	if code == "" || text == "" {
+		return text
+	}
+	return "\x1b[" + code + "m" + text + "\x1b[0m"
+}

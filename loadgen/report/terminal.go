@@ -1,0 +1,253 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// TerminalOptions of a summary.
+type TerminalOptions struct {
+	// Color allows ANSI colours; without them the words say it all.
+	Color bool
+	// Width of the terminal in columns. Zero means 100; no line is longer.
+	Width int
+	// Dir is the run directory, for the path of the report.
+	Dir string
+}
+
+// The widths a summary is made for. Below the least, a terminal wraps.
+const (
+	leastWidth   = 72
+	defaultWidth = 100
+	mostWidth    = 120
+)
+
+// Terminal writes the summary: what somebody woken at 3 AM must know, most
+// urgent first, on one screen.
+func Terminal(w io.Writer, r result.Result, o TerminalOptions) error {
+	t := &terminal{width: o.Width, paint: noPaint}
+	if t.width == 0 {
+		t.width = defaultWidth
+	}
+	t.width = min(max(t.width, leastWidth), mostWidth)
+	if o.Color {
+		t.paint = paintANSI
+	}
+	t.header(r)
+	t.reasons(r)
+	t.gates(r)
+	t.keyMetrics(r)
+	t.phases(r)
+	t.cost(r)
+	t.line("")
+	t.line("report  " + clean(filepath.Join(o.Dir, result.HTMLFile)))
+	_, err := io.WriteString(w, strings.Join(t.out, "\n")+"\n")
+	return err
+}
+
+type terminal struct {
+	out   []string
+	width int
+	paint painter
+}
+
+func (t *terminal) line(s string) { t.out = append(t.out, s) }
+
+// section writes a table under a heading, which is the table's own first row.
+func (t *terminal) section(tab *table) {
+	t.line("")
+	t.out = append(t.out, tab.lines(0, t.width, t.paint)...)
+}
+
+func style(v result.Verdict) string {
+	return map[result.Verdict]string{result.Fail: "fail", result.NoData: "nodata", result.Pass: "pass"}[v]
+}
+
+func (t *terminal) header(r result.Result) {
+	w := runWord(r)
+	rest := fmt.Sprintf("  %s  %s  %s", clean(r.Run.Scenario), seconds(runSeconds(r), 3), headline(r))
+	rest = shorten(rest, t.width-textWidth(w))
+	t.line(t.paint(style(r.Verdict), w) + t.paint("head", rest))
+	t.line(t.paint("dim", shorten(setting(r), t.width)))
+}
+
+// setting says what was run against what.
+func setting(r result.Result) string {
+	parts := []string{"bundled control plane"}
+	if !r.Run.Cluster.Bundled {
+		parts = []string{"cluster " + clean(r.Run.Cluster.Name)}
+	}
+	if v := r.Run.Versions; v.Kubernetes != "" {
+		parts = append(parts, "Kubernetes "+clean(v.Kubernetes))
+		if v.Etcd != "" {
+			parts = append(parts, "etcd "+clean(v.Etcd))
+		}
+	}
+	if n := r.Measurements.Nodes; n != nil && n.Count > 0 {
+		parts = append(parts, fmt.Sprintf("%s nodes (%s)", count(n.Count), clean(n.Fidelity)))
+	}
+	parts = append(parts, fmt.Sprintf("seed %d", r.Run.Seed), fmt.Sprintf("exit %d", r.ExitCode))
+	return strings.Join(parts, " · ")
+}
+
+func (t *terminal) reasons(r result.Result) {
+	reasons := otherReasons(r)
+	const most = 5
+	for i, reason := range reasons {
+		if i == most {
+			t.line(fmt.Sprintf("  and %d more reasons, in the report", len(reasons)-most))
+			break
+		}
+		for j, l := range wrap(reason, t.width-4) {
+			t.line(map[bool]string{true: "  ! ", false: "    "}[j == 0] + l)
+			if j == 1 {
+				break
+			}
+		}
+	}
+}
+
+func (t *terminal) gates(r result.Result) {
+	bad := &table{align: "lfrlll"}
+	var good []result.Gate
+	var details []string // of each row of bad; empty: nothing to add
+	said := ""
+	for _, g := range byUrgency(r.Gates) {
+		if g.Verdict == result.Pass {
+			good = append(good, g)
+			continue
+		}
+		row := plain("", clean(g.Name), gateValue(g), gateBound(g), margin(g), overText(g, len(r.Measurements.Phases)))
+		row[0], row[4].style = cell{word(g.Verdict), style(g.Verdict)}, style(g.Verdict)
+		bad.add(row...)
+		detail := clean(g.Detail)
+		if detail == said || g.Verdict != result.NoData {
+			detail = ""
+		} else {
+			said = detail
+		}
+		details = append(details, detail)
+	}
+	if len(bad.rows) > 0 {
+		t.line("")
+		for i, l := range bad.lines(0, t.width, t.paint) {
+			t.line(l)
+			if details[i] != "" {
+				t.line(t.paint("dim", "         "+shorten(details[i], t.width-9)))
+			}
+		}
+	}
+	t.passing(good)
+}
+
+// overText names the phases of a gate in little room; the run had so many.
+func overText(g result.Gate, phases int) string {
+	switch n := len(g.Over); {
+	case n > 1 && n >= phases:
+		return "in all phases"
+	case n > 3:
+		return fmt.Sprintf("in %d phases", n)
+	}
+	return "in " + shorten(clean(strings.Join(g.Over, ", ")), 30)
+}
+
+// passing writes what passed, two gates to a line where there is room.
+func (t *terminal) passing(good []result.Gate) {
+	if len(good) == 0 {
+		return
+	}
+	perLine := 1
+	if len(good) > 3 && t.width >= 92 {
+		perLine = 2
+	}
+	half := (len(good) + perLine - 1) / perLine
+	columns := make([][]string, perLine)
+	for c := range columns {
+		tab := &table{align: "lfrl"}
+		for _, g := range good[min(c*half, len(good)):min((c+1)*half, len(good))] {
+			row := plain("", clean(g.Name), gateValue(g), gateBound(g))
+			row[0] = cell{word(g.Verdict), style(g.Verdict)}
+			tab.add(row...)
+		}
+		columns[c] = tab.lines(0, (t.width-4*(perLine-1))/perLine, noPaint)
+	}
+	t.line("")
+	left := 0
+	for _, l := range columns[0] {
+		left = max(left, textWidth(l))
+	}
+	for i, l := range columns[0] {
+		if perLine == 2 && i < len(columns[1]) {
+			l += strings.Repeat(" ", left-textWidth(l)+4) + columns[1][i]
+		}
+		t.line(strings.ReplaceAll(l, word(result.Pass)+"  ", t.paint("pass", word(result.Pass))+"  "))
+	}
+}
+
+// keyMetrics writes the four, always all of them. The verbs of the API server
+// share lines: what matters is each verb's p99.
+func (t *terminal) keyMetrics(r result.Result) {
+	t.line("")
+	t.line(t.paint("head", "KEY METRICS") + t.paint("dim", "  p99 over the whole run; ! is over upstream's objective"))
+	hours := runSeconds(r) / 3600
+	const indent = 49 // the longest name, between gaps
+	for _, k := range r.Key {
+		name := clean(k.Name)
+		if len(k.Rows) == 0 {
+			missing := shorten("NO DATA  "+clean(k.Missing), t.width-indent)
+			t.line(fmt.Sprintf("  %-*s%s", indent-2, name, missing))
+			continue
+		}
+		for i, line := range keyLines(k, hours, t.width-indent) {
+			if i > 0 {
+				name = ""
+			}
+			t.line(fmt.Sprintf("  %-*s%s", indent-2, name, line))
+		}
+	}
+}
+
+// keyLines puts as many rows of a metric on a line as the width takes.
+func keyLines(k result.KeyMetric, hours float64, width int) []string {
+	labels, values := 0, 0
+	for _, row := range k.Rows {
+		labels = max(labels, textWidth(clean(row.Label)))
+		values = max(values, textWidth(keyText(row)))
+	}
+	labels = min(labels, width/2)
+	one := labels + 1 + values + 1
+	perLine := max((width+2)/(one+2), 1)
+	var lines []string
+	for i, row := range k.Rows {
+		mark := " "
+		if g, ok := guideOf(k.Name, row, hours); ok && keyValue(row) != nil && *keyValue(row) > g.bound {
+			mark = "!"
+		}
+		c := fmt.Sprintf("%-*s %*s%s", labels, shorten(clean(row.Label), labels), values, keyText(row), mark)
+		if i%perLine == 0 {
+			lines = append(lines, c)
+		} else {
+			lines[len(lines)-1] += "  " + c
+		}
+	}
+	for i := range lines {
+		lines[i] = strings.TrimRight(lines[i], " ")
+	}
+	return lines
+}
+
+func keyText(row result.KeyRow) string {
+	switch v := keyValue(row); {
+	case v == nil:
+		return none
+	case row.P99 == nil:
+		return format(scenario.Count, *v)
+	default:
+		return format(scenario.Seconds, *v)
+	}
+}

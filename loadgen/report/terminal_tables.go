@@ -1,0 +1,158 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// runSeconds is how long the phases took, from the first's start to the
+// last's end; the whole run where there are none.
+func runSeconds(r result.Result) float64 {
+	if p := r.Measurements.Phases; len(p) > 0 {
+		return p[len(p)-1].End.Sub(p[0].Start).Seconds()
+	}
+	return max(r.Run.Ended.Sub(r.Run.Started).Seconds(), 0)
+}
+
+// phaseSums adds up what the loads of a phase did. Quantiles can't be added:
+// the worst load's stands for all.
+type phaseSums struct {
+	offered, achieved                float64
+	unsent                           int64
+	p99                              float64
+	delivered, lost, duplicated, exp int64
+	deliveryP99                      float64
+	open, wanted                     int
+}
+
+func sums(p result.Phase) phaseSums {
+	var s phaseSums
+	add := func(r result.Requests) {
+		s.offered += r.OfferedRate
+		s.achieved += r.AchievedRate
+		s.unsent += r.Unsent
+		s.p99 = max(s.p99, r.Latency.P99)
+	}
+	for _, r := range p.Requests {
+		add(r)
+	}
+	for _, c := range p.Changes {
+		add(c.Requests)
+	}
+	for _, w := range p.Watches {
+		s.delivered += w.Delivered
+		s.lost += w.Lost
+		s.duplicated += w.Duplicated
+		s.exp += w.Expected
+		s.open += w.Open
+		s.wanted += w.Wanted
+		s.deliveryP99 = max(s.deliveryP99, w.Delivery.P99)
+	}
+	return s
+}
+
+// phases writes a line per phase; columns that no phase fills are left out.
+func (t *terminal) phases(r result.Result) {
+	phases := r.Measurements.Phases
+	if len(phases) == 0 {
+		return
+	}
+	tab := &table{align: "frrrrrrrr", gap: 2}
+	tab.add(styled("head", "PHASES", "took", "offered", "achieved", "unsent", "p99", "pods ready", "watches", "delivered")...)
+	for _, p := range phases {
+		s := sums(p)
+		row := []string{clean(p.Name) + phaseNote(p), format(scenario.Seconds, p.Seconds()), "", "", "", "", "", "", ""}
+		if len(p.Requests)+len(p.Changes) > 0 {
+			row[2], row[3] = format(scenario.PerSec, s.offered), format(scenario.PerSec, s.achieved)
+			row[4], row[5] = count(s.unsent), format(scenario.Seconds, s.p99)
+		}
+		if w := p.Workload; w != nil && w.PodsReady > 0 {
+			row[6] = count(w.PodsReady)
+		}
+		if len(p.Watches) > 0 {
+			row[7] = count(s.open)
+			if s.open != s.wanted {
+				row[7] += "/" + count(s.wanted)
+			}
+			if s.exp > 0 {
+				row[8] = count(s.delivered)
+			}
+		}
+		tab.add(plain(row...)...)
+	}
+	tab.dropEmpty()
+	t.section(tab)
+	for _, p := range phases {
+		if s := sums(p); s.exp > 0 {
+			state := fmt.Sprintf("  %s: %s of %s watch events delivered, %s lost, %s duplicated, p99 %s", clean(p.Name),
+				count(s.delivered), count(s.exp), count(s.lost), count(s.duplicated), format(scenario.Seconds, s.deliveryP99))
+			t.line(shorten(state, t.width))
+		}
+		for _, l := range recovery(p) {
+			t.line(shorten("  "+clean(p.Name)+": "+l, t.width))
+		}
+	}
+}
+
+// phaseNote marks a phase that did not end as the scenario says.
+func phaseNote(p result.Phase) string {
+	switch {
+	case p.Interrupted:
+		return " (interrupted)"
+	case p.Until != "" && !p.ConditionMet:
+		return " (" + clean(p.Until) + " not met)"
+	}
+	return ""
+}
+
+// recovery tells the times after a node failure.
+func recovery(p result.Phase) []string {
+	var out []string
+	if w := p.Workload; w != nil && w.NotReadyAfter != nil {
+		out = append(out, "failed nodes seen NotReady after "+format(scenario.Seconds, *w.NotReadyAfter))
+	}
+	if w := p.Workload; w != nil && w.RecoveredAfter != nil {
+		out = append(out, "every Deployment whole again after "+format(scenario.Seconds, *w.RecoveredAfter))
+	}
+	return out
+}
+
+// dropEmpty blanks columns with nothing but a heading; lines leaves them out.
+func (t *table) dropEmpty() {
+	for i := range t.align {
+		empty := true
+		for _, row := range t.rows[1:] {
+			empty = empty && row[i].text == ""
+		}
+		if empty {
+			t.rows[0][i].text = ""
+		}
+	}
+}
+
+func (t *terminal) cost(r result.Result) {
+	if len(r.Components) == 0 {
+		return
+	}
+	tab := &table{align: "frrrr"}
+	tab.add(styled("head", "COST", "CPU", "share", "memory", "descriptors")...)
+	for _, c := range r.Components {
+		tab.add(plain(clean(c.Name), format(scenario.Seconds, c.CPUSeconds), format(scenario.Ratio, c.CPUShare),
+			format(scenario.Size, c.MaxRSSBytes), count(int64(c.MaxDescriptors)))...)
+	}
+	t.section(tab)
+	if n := r.Measurements.Nodes; n != nil && n.MissedByGenerator+n.MissedByServer > 0 {
+		t.line(shorten(fmt.Sprintf("  heartbeats: %s acknowledged, %s missed by us, %s by the server",
+			count(n.Heartbeats), count(n.MissedByGenerator), count(n.MissedByServer)), t.width))
+	}
+	if s := r.Measurements.Scrapes; len(s.Failed) > 0 {
+		var lost []string
+		for _, name := range sortedKeys(s.Failed) {
+			lost = append(lost, fmt.Sprintf("%s %s", clean(name), count(s.Failed[name])))
+		}
+		t.line(shorten(fmt.Sprintf("  scrapes: %s done, lost: %s", count(s.Done), strings.Join(lost, ", ")), t.width))
+	}
+}

@@ -1,0 +1,88 @@
+package report
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+func summary(t *testing.T, r result.Result, o TerminalOptions) string {
+	t.Helper()
+	var out strings.Builder
+	if err := Terminal(&out, r, o); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+func TestSummaries(t *testing.T) {
+	for name, r := range map[string]result.Result{"storm": stormRun(), "flood": floodRun(), "blind": blindRun(), "cut": cutRun()} {
+		t.Run(name, func(t *testing.T) {
+			got := summary(t, r, TerminalOptions{Dir: "runs/" + r.Run.ID})
+			golden := filepath.Join("testdata", name+".txt")
+			if *update {
+				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got != string(want) {
+				t.Errorf("got\n%s\nwant\n%s(go test -run Summaries -update rewrites it)", got, want)
+			}
+			if n := strings.Count(got, "\n"); n > 40 {
+				t.Errorf("%d lines do not fit a screen of 40", n)
+			}
+		})
+	}
+}
+
+func TestSummaryFitsItsWidth(t *testing.T) {
+	r := stormRun()
+	r.Gates[3].Name = strings.Repeat("a-very-long-gate-name-", 6)
+	r.Gates[1].Name = strings.Repeat("another-long-gate-name-", 6)
+	r.Measurements.Phases[1].Name = strings.Repeat("phase", 30)
+	r.Components[0].Name = strings.Repeat("component", 20)
+	r.Reasons = append(r.Reasons, strings.Repeat("because ", 60))
+	r.Key[1].Rows[0].Label = strings.Repeat("VERB", 40)
+	for _, width := range []int{72, 80, 92, 100, 120} {
+		for i, l := range strings.Split(summary(t, r, TerminalOptions{Width: width}), "\n") {
+			if textWidth(l) > width {
+				t.Errorf("width %d: line %d has %d columns: %s", width, i+1, textWidth(l), l)
+			}
+		}
+	}
+}
+
+func TestColourOnlyRepeatsTheWords(t *testing.T) {
+	r := stormRun()
+	plainText, coloured := summary(t, r, TerminalOptions{}), summary(t, r, TerminalOptions{Color: true})
+	if strings.Contains(plainText, "\x1b") {
+		t.Error("colour where none is allowed")
+	}
+	if !strings.Contains(coloured, "\x1b[1;31mFAIL\x1b[0m") {
+		t.Error("no colour where it is allowed")
+	}
+	for _, code := range []string{"1;31", "1;33", "32", "1", "2", "0"} {
+		coloured = strings.ReplaceAll(coloured, "\x1b["+code+"m", "")
+	}
+	if coloured != plainText {
+		t.Error("colour changes the text")
+	}
+}
+
+func TestFourKeyMetricsAlways(t *testing.T) {
+	for _, r := range []result.Result{stormRun(), blindRun(), cutRun()} {
+		got := summary(t, r, TerminalOptions{})
+		for _, name := range []string{keyFsync, keyRequests, keyScheduling, keyLeaders} {
+			if !strings.Contains(got, name) {
+				t.Errorf("%s is not in the summary", name)
+			}
+		}
+	}
+}

@@ -1,0 +1,229 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// tableView is a table of the page. The first column names the row.
+type tableView struct {
+	Caption, Note, Empty string
+	Head                 []head
+	Rows                 [][]string
+}
+
+type head struct {
+	Text    string
+	Numeric bool
+}
+
+// heads makes columns; a leading ">" marks numbers, aligned right.
+func heads(texts ...string) []head {
+	out := make([]head, len(texts))
+	for i, t := range texts {
+		out[i].Text, out[i].Numeric = strings.CutPrefix(t, ">")
+	}
+	return out
+}
+
+func (t *tableView) add(cells ...string) { t.Rows = append(t.Rows, cells) }
+
+// phaseTables are the phases in detail; kinds of load that the run did not
+// have are left out.
+func phaseTables(r result.Result) []tableView {
+	phases := r.Measurements.Phases
+	overview := tableView{
+		Caption: "Phases", Empty: "No phase was begun.",
+		Head: heads("Phase", ">Took", "Ended by", ">Pods created", ">Ready", ">Deleted", ">Startup p50", ">Startup p99", ">To scheduled p99", ">To Ready p99", ">NotReady after", ">Recovered after"),
+		Note: "Startup is from a pod's first event until Ready, as a watch on the pods saw it.",
+	}
+	requests := tableView{
+		Caption: "Requests",
+		Head:    heads("Phase", "Load", "Call", ">Offered", ">Achieved", ">Sent", ">Unsent", ">p50", ">p90", ">p99", ">p99.9", ">Max", ">Service p99", ">Lag p99", "Answers"),
+		Note:    "Latency counts from the intended start, failed requests included; service from the actual send; lag is the difference, our own. Achieved counts 2xx answers.",
+	}
+	watches := tableView{
+		Caption: "Watches",
+		Head:    heads("Phase", "Load", "Resource", ">Open", ">Failed", ">Open p99", ">Expected", ">Delivered", ">Lost", ">Duplicated", ">Reordered", ">Delivery p50", ">p99", ">p99.9", ">Max", ">Reconnects", ">Relists"),
+		Note:    "Delivery counts from a write's acknowledgement. Expected is acknowledged writes times the watches that had to see each.",
+	}
+	for _, p := range phases {
+		overview.add(phaseRow(p)...)
+		for _, l := range p.Requests {
+			requests.add(requestRow(p, l)...)
+		}
+		for _, l := range p.Changes {
+			requests.add(requestRow(p, l.Requests)...)
+		}
+		for _, w := range p.Watches {
+			watches.add(watchRow(p, w)...)
+		}
+	}
+	out := []tableView{overview}
+	for _, t := range []tableView{requests, watches} {
+		if len(t.Rows) > 0 {
+			out = append(out, t)
+		}
+	}
+	if t := nodesTable(r.Measurements.Nodes); len(t.Rows) > 0 {
+		out = append(out, t)
+	}
+	return append(out, costTable(r))
+}
+
+func phaseRow(p result.Phase) []string {
+	end := "time"
+	switch {
+	case p.Interrupted:
+		end = "interrupt"
+	case p.Until != "" && p.ConditionMet:
+		end = clean(p.Until)
+	case p.Until != "":
+		end = clean(p.Until) + " not met"
+	}
+	row := []string{clean(p.Name), format(scenario.Seconds, p.Seconds()), end}
+	w := p.Workload
+	if w == nil {
+		w = &result.Workload{}
+	}
+	quantile := func(l result.Latency, v float64) string {
+		if l.Count == 0 {
+			return none
+		}
+		return format(scenario.Seconds, v)
+	}
+	maybe := func(v *float64) string {
+		if v == nil {
+			return none
+		}
+		return format(scenario.Seconds, *v)
+	}
+	return append(row, count(w.PodsCreated), count(w.PodsReady), count(w.PodsDeleted),
+		quantile(w.Startup, w.Startup.P50), quantile(w.Startup, w.Startup.P99),
+		quantile(w.ToScheduled, w.ToScheduled.P99), quantile(w.ToReady, w.ToReady.P99),
+		maybe(w.NotReadyAfter), maybe(w.RecoveredAfter))
+}
+
+// quantiles writes some of a distribution, or dashes where it is empty: zero
+// would be a lie.
+func quantiles(l result.Latency, values ...float64) []string {
+	out := make([]string, len(values))
+	for i, v := range values {
+		out[i] = none
+		if l.Count > 0 {
+			out[i] = format(scenario.Seconds, v)
+		}
+	}
+	return out
+}
+
+func requestRow(p result.Phase, l result.Requests) []string {
+	row := []string{clean(p.Name), clean(l.Load), clean(l.Verb + " " + l.Resource),
+		format(scenario.PerSec, l.OfferedRate), format(scenario.PerSec, l.AchievedRate), count(l.Sent), count(l.Unsent)}
+	row = append(row, quantiles(l.Latency, l.Latency.P50, l.Latency.P90, l.Latency.P99, l.Latency.P999, l.Latency.Max)...)
+	row = append(row, quantiles(l.Service, l.Service.P99)...)
+	row = append(row, quantiles(l.Lag, l.Lag.P99)...)
+	return append(row, tally(l.Outcomes))
+}
+
+func tally(m map[string]int64) string {
+	var parts []string
+	for _, k := range sortedKeys(m) {
+		parts = append(parts, clean(k)+" × "+count(m[k]))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func watchRow(p result.Phase, w result.Watches) []string {
+	open := count(w.Open)
+	if w.Open != w.Wanted {
+		open += " of " + count(w.Wanted)
+	}
+	row := []string{clean(p.Name), clean(w.Load), clean(w.Resource), open, count(w.Failed)}
+	row = append(row, quantiles(w.OpenLatency, w.OpenLatency.P99)...)
+	row = append(row, count(w.Expected), count(w.Delivered), count(w.Lost), count(w.Duplicated), count(w.Reordered))
+	row = append(row, quantiles(w.Delivery, w.Delivery.P50, w.Delivery.P99, w.Delivery.P999, w.Delivery.Max)...)
+	return append(row, count(w.Reconnects), count(w.Relists))
+}
+
+func nodesTable(n *result.Nodes) tableView {
+	t := tableView{Caption: "Simulated nodes", Head: heads("Figure", "Value")}
+	if n == nil || n.Count == 0 {
+		return t
+	}
+	t.add("Nodes, fidelity", count(n.Count)+", "+clean(n.Fidelity))
+	t.add("All Ready after", format(scenario.Seconds, n.ReadySeconds))
+	t.add("Heartbeats acknowledged", count(n.Heartbeats))
+	t.add("Heartbeat p99", quantiles(n.Heartbeat, n.Heartbeat.P99)[0])
+	t.add("Missed by us", count(n.MissedByGenerator))
+	t.add("Missed by the server", count(n.MissedByServer))
+	t.add("Status writes", count(n.StatusWrites))
+	t.add("Pods started, stopped", count(n.PodsStarted)+", "+count(n.PodsStopped))
+	t.add("Watches at the peak", count(n.Watches))
+	t.add("Watches resumed, relisted", count(n.Reconnects)+", "+count(n.Relists))
+	for _, k := range sortedKeys(n.Errors) {
+		t.add("Errors: "+clean(k), count(n.Errors[k]))
+	}
+	return t
+}
+
+func costTable(r result.Result) tableView {
+	g := r.Measurements.Generator
+	t := tableView{
+		Caption: "What it cost, over the whole run", Empty: "The components' own process metrics were not recorded.",
+		Head: heads("Process", ">CPU", ">Share", ">Memory, peak", ">Descriptors, peak"),
+		Note: fmt.Sprintf("The generator measured itself: %s CPU, %s memory, %s goroutines, GC pause p99 %s, timer lag p99 %s.",
+			format(scenario.Seconds, g.CPUSeconds), format(scenario.Size, float64(g.MaxRSSBytes)), count(g.MaxGoroutines),
+			format(scenario.Seconds, g.GCPauseP99), format(scenario.Seconds, g.SchedulingLag.P99)),
+	}
+	for _, c := range r.Components {
+		t.add(clean(c.Name), format(scenario.Seconds, c.CPUSeconds), format(scenario.Ratio, c.CPUShare),
+			format(scenario.Size, c.MaxRSSBytes), count(int64(c.MaxDescriptors)))
+	}
+	return t
+}
+
+// environmentTables are what a reader needs to trust or repeat the numbers.
+func environmentTables(r result.Result) []tableView {
+	dev := tableView{
+		Caption: "Settings that differ from upstream's defaults",
+		Empty:   "None.",
+		Head:    heads("Component", "Setting", "Value", "Default", "Why"),
+	}
+	for _, d := range r.Run.Cluster.Deviations {
+		dev.add(clean(d.Component), clean(d.Setting), clean(d.Value), clean(d.Default), clean(d.Reason))
+	}
+	if len(r.Run.Cluster.Deviations) == 0 && !r.Run.Cluster.Bundled {
+		dev.Empty = "Not known: the control plane was not started by Stormglass."
+	}
+	v, h, c := r.Run.Versions, r.Run.Host, r.Run.Cluster
+	env := tableView{Caption: "Versions and machine", Head: heads("What", "Value")}
+	for _, row := range []fact{
+		{"Run", r.Run.ID}, {"Stormglass", v.Stormglass}, {"Kubernetes", v.Kubernetes}, {"etcd", v.Etcd}, {"Go", v.Go},
+		{"Generator's machine", h.OS + ", kernel " + h.Kernel},
+		{"CPU", fmt.Sprintf("%d × %s", h.CPUs, h.CPUModel)},
+		{"Memory", format(scenario.Size, float64(h.MemoryBytes))},
+		{"Descriptor limit", group(fmt.Sprint(h.Descriptors))},
+		{"Server", c.Server}, {"Scraped", strings.Join(c.Targets, ", ")},
+		{"Scrapes", scrapes(r.Measurements.Scrapes)},
+	} {
+		if row.Value = clean(row.Value); row.Value != "" {
+			env.add(row.Name, row.Value)
+		}
+	}
+	if c.ReadySeconds > 0 {
+		env.add("Control plane ready after", format(scenario.Seconds, c.ReadySeconds))
+	}
+	return []tableView{dev, env}
+}
+
+func scrapes(s result.Scrapes) string {
+	text := count(s.Done) + " done"
+	if lost := tally(s.Failed); lost != "" {
+		text += ", lost: " + lost
+	}
+	return text
+}
