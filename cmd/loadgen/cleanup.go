@@ -1,0 +1,53 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stormglass/stormglass/loadgen"
+	"github.com/stormglass/stormglass/loadgen/target"
+)
+
+func newCleanup() *cobra.Command {
+	var kubeconfig, context, runID string
+	var yes bool
+	cmd := &cobra.Command{
+		Use:   "cleanup",
+		Short: "Remove what runs left behind in your cluster",
+		Long: `Remove what interrupted or killed runs left behind in your cluster: namespaces,
+simulated nodes and their leases, certificate requests and RBAC objects, found
+by their labels alone. Nothing else is touched.`,
+		Example: `  loadgen cleanup --kubeconfig ~/.kube/config
+  loadgen cleanup --kubeconfig ~/.kube/config --run 3f9a1c20b4 --yes`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if kubeconfig == "" {
+				return loadgen.Usage(fmt.Errorf("--kubeconfig is missing (a bundled plane needs no cleanup: it goes with its run)"))
+			}
+			cfg, name, err := target.Config(kubeconfig, context)
+			if err != nil {
+				return err
+			}
+			what := "every run"
+			if runID != "" {
+				what = "run " + runID
+			}
+			ui := newTUI(cmd.ErrOrStderr())
+			ok, err := ui.confirm(cmd.Context(), cmd.InOrStdin(), fmt.Sprintf("Remove what %s left in cluster %s (%s), by label.", what, name, cfg.Host), yes)
+			if err != nil {
+				return err
+			}
+			if !ok {
+				return loadgen.Usage(fmt.Errorf("nothing was removed"))
+			}
+			removed, err := target.Cleanup(cmd.Context(), cfg, runID, ui.Step)
+			fmt.Fprintln(cmd.OutOrStdout(), removed)
+			return err
+		},
+	}
+	addClusterFlags(cmd, &kubeconfig, &context)
+	cmd.Flags().StringVar(&runID, "run", "", "only what the run of this `id` left (default: every run)")
+	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	return cmd
+}

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/target"
+)
+
+// TestRunOnAUsersCluster runs against a plane that was not started for the
+// run, through a kubeconfig, and leaves nothing there.
+func TestRunOnAUsersCluster(t *testing.T) {
+	kubeconfig := plane.Cluster().Kubeconfigs["admin"]
+
+	// Nobody is there to confirm: refused, and nothing made.
+	dir := filepath.Join(t.TempDir(), "run")
+	p := startLoadgen(t, "run", "testdata/mini.yaml", "--out", dir, "--kubeconfig", kubeconfig)
+	if code := p.wait(); code != 2 || !strings.Contains(strings.Join(p.said, "\n"), "add --yes") {
+		t.Errorf("without --yes: exit code %d\n%s", code, strings.Join(p.said, "\n"))
+	}
+	wantNothingLeft(t, kubeconfig)
+
+	// The cluster's etcd is not on offer: the gate on it is announced to have no
+	// data, and left out if asked.
+	p = startLoadgen(t, "run", "testdata/mini.yaml", "--out", dir, "--kubeconfig", kubeconfig)
+	p.awaitLine("gate leader-changes will have no data (exit 3): the metrics of etcd are not on offer")
+	p.wait()
+
+	p = startLoadgen(t, "run", "testdata/mini.yaml", "--out", dir, "--kubeconfig", kubeconfig, "--yes", "--without-gate", "leader-changes")
+	if code := p.wait(); code != 0 {
+		t.Errorf("exit code %d\n%s", code, strings.Join(p.said, "\n"))
+	}
+	wantFiles(t, dir)
+	r := readResult(t, dir)
+	for _, g := range r.Gates {
+		if g.Verdict != result.Pass {
+			t.Errorf("gate %s: %s (%s)", g.Name, g.Verdict, g.Detail)
+		}
+	}
+	wantNothingLeft(t, kubeconfig)
+}
+
+// TestCleanupAfterAKilledRun: what a killed run left goes by `loadgen cleanup`.
+func TestCleanupAfterAKilledRun(t *testing.T) {
+	kubeconfig := plane.Cluster().Kubeconfigs["admin"]
+	dir := filepath.Join(t.TempDir(), "run")
+	p := startLoadgen(t, "run", "testdata/mini.yaml", "--out", dir, "--kubeconfig", kubeconfig, "--yes",
+		"--set", "phases.update.actions=[]", "--set", "phases.fan-out.for=10m")
+	p.awaitLine("phase fan-out")
+	if err := p.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	p.wait()
+	if left := labelled(t, kubeconfig); len(left) == 0 {
+		t.Fatal("the killed run left nothing: this test tests nothing")
+	}
+	if code := startLoadgen(t, "cleanup", "--kubeconfig", kubeconfig, "--yes").wait(); code != 0 {
+		t.Errorf("cleanup: exit code %d", code)
+	}
+	wantNothingLeft(t, kubeconfig)
+}
+
+func wantNothingLeft(t *testing.T, kubeconfig string) {
+	t.Helper()
+	if left := labelled(t, kubeconfig); len(left) > 0 {
+		t.Errorf("left behind: %s", strings.Join(left, ", "))
+	}
+}
+
+// labelled lists what carries a run's label, of every kind that runs make.
+func labelled(t *testing.T, kubeconfig string) []string {
+	t.Helper()
+	cfg, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := metadata.NewForConfig(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var left []string
+	for _, kind := range []schema.GroupVersionResource{
+		{Version: "v1", Resource: "namespaces"},
+		{Version: "v1", Resource: "nodes"},
+		{Version: "v1", Resource: "pods"},
+		{Version: "v1", Resource: "configmaps"},
+		{Version: "v1", Resource: "serviceaccounts"},
+		{Group: "apps", Version: "v1", Resource: "deployments"},
+		{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"},
+		{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterrolebindings"},
+		{Group: "certificates.k8s.io", Version: "v1", Resource: "certificatesigningrequests"},
+	} {
+		list, err := client.Resource(kind).List(t.Context(), metav1.ListOptions{LabelSelector: target.RunLabel})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range list.Items {
+			left = append(left, kind.Resource+" "+o.Name)
+		}
+	}
+	// A kubelet's Lease has no labels; on this plane only simulated nodes have any.
+	leases := schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
+	list, err := client.Resource(leases).Namespace("kube-node-lease").List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range list.Items {
+		left = append(left, "lease "+o.Name)
+	}
+	return left
+}

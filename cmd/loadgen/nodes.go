@@ -1,0 +1,76 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stormglass/stormglass/loadgen"
+	"github.com/stormglass/stormglass/loadgen/report"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+	"github.com/stormglass/stormglass/loadgen/target"
+)
+
+func newNodes() *cobra.Command {
+	var o loadgen.Options
+	var count int
+	var fidelity, output string
+	var yes bool
+	cmd := &cobra.Command{
+		Use:   "nodes",
+		Short: "Run simulated nodes alone, until Ctrl-C",
+		Long: `Run simulated nodes alone, until Ctrl-C: each registers under its own identity,
+renews its Lease, reports its status and takes pods through to Ready and through
+deletion. With --kubeconfig they join that cluster (labelled and tainted, so
+that no other workload lands on them) and are removed at the end; without it, a
+control plane is started for them.
+
+Fidelity "kubelet" gives each node its own connection and the watches a kubelet
+holds; "shared" holds one watch for all of them.`,
+		Example: `  loadgen nodes --count 500
+  loadgen nodes --count 50 --kubeconfig planes/default/admin.kubeconfig --yes
+  loadgen nodes --count 5000 --fidelity shared`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := errors.Join(checkOutput(output), checkCluster(o)); err != nil {
+				return err
+			}
+			s, err := scenario.ForNodes(count, fidelity, o.Overrides)
+			if err != nil {
+				return loadgen.Usage(err)
+			}
+			ui := newTUI(cmd.ErrOrStderr())
+			o.Scenario, o.Progress = s, ui
+			o.Confirm = func(ctx context.Context, p target.Plan) (bool, error) {
+				return ui.confirm(ctx, cmd.InOrStdin(), p.String(), yes)
+			}
+			nodes, err := loadgen.Nodes(cmd.Context(), o)
+			ui.done()
+			if err != nil {
+				return err
+			}
+			if output == "json" {
+				return report.NodesJSON(cmd.OutOrStdout(), nodes)
+			}
+			ready := fmt.Sprintf("%d nodes Ready in %.1f s", nodes.Count, nodes.ReadySeconds)
+			if nodes.ReadySeconds == 0 {
+				ready = fmt.Sprintf("ended before all %d nodes were Ready", nodes.Count)
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "%s; %d heartbeats, p99 %.1f ms, missed by us %d, by the server %d; %d pods started, %d stopped\n",
+				ready, nodes.Heartbeats, nodes.Heartbeat.P99*1000,
+				nodes.MissedByGenerator, nodes.MissedByServer, nodes.PodsStarted, nodes.PodsStopped)
+			return nil
+		},
+	}
+	flags := cmd.Flags()
+	flags.IntVar(&count, "count", 100, "`number` of nodes")
+	flags.StringVar(&fidelity, "fidelity", "kubelet", "kubelet or shared")
+	addSetFlag(cmd, &o.Overrides)
+	flags.StringVar(&o.ControlPlane, "controlplane", "", "the controlplane `binary` (default: beside loadgen, then PATH)")
+	addClusterFlags(cmd, &o.Kubeconfig, &o.Context)
+	flags.BoolVar(&yes, "yes", false, "do not ask before creating objects in your cluster")
+	addOutputFlag(cmd, &output)
+	return cmd
+}

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"k8s.io/klog/v2"
+
+	"github.com/stormglass/stormglass/loadgen"
+)
+
+// verdictError carries the exit code of a run that was judged; its report has
+// said the rest.
+type verdictError int
+
+func (v verdictError) Error() string { return fmt.Sprintf("exit code %d", int(v)) }
+
+// run is the program: arguments and streams in, exit code out.
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) { // nohup
+		signals = append(signals, syscall.SIGHUP)
+	}
+	ctx, stop := signal.NotifyContext(ctx, signals...)
+	defer stop()
+	// A second signal ends the program at once; the plane notices by its pipe.
+	// Not a second SIGHUP: a closed terminal sends one, its shell another, and
+	// what was made in a user's cluster is still to be removed.
+	context.AfterFunc(ctx, func() {
+		signal.Ignore(syscall.SIGHUP)
+		stop()
+	})
+
+	// client-go logs to standard error, past all progress; what matters comes
+	// back as errors.
+	klog.LogToStderr(false)
+	klog.SetOutput(io.Discard)
+
+	root := newRoot()
+	root.SetArgs(args)
+	root.SetIn(stdin)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.ExecuteContext(ctx)
+	var verdict verdictError
+	switch {
+	case err == nil:
+		return loadgen.ExitPass
+	case errors.As(err, &verdict):
+		return int(verdict)
+	case errors.Is(err, context.Canceled):
+		fmt.Fprintln(stderr, "loadgen: interrupted")
+		return loadgen.ExitNoData
+	}
+	printError(stderr, err)
+	return loadgen.ExitCode(err)
+}
+
+// printError writes one line per error, each with the program's name.
+func printError(stderr io.Writer, err error) {
+	for _, line := range strings.Split(strings.TrimSpace(err.Error()), "\n") {
+		fmt.Fprintln(stderr, "loadgen: "+line)
+	}
+}
+
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "loadgen",
+		Short: "Storms for Kubernetes control planes, with a verdict",
+		Long: `loadgen drives a storm at a Kubernetes control plane - a 500-node rollout, a
+watch flood, a node-failure storm - records what every component's metrics
+say, and ends with a verdict and a report. Without --kubeconfig it brings up a
+real control plane of its own (etcd, kube-apiserver, kube-scheduler,
+kube-controller-manager) for the run.
+
+Exit codes: 0 every gate passed, 1 a gate failed, 2 bad usage or a bad
+scenario, 3 could not judge (no data, generator saturated, interrupted),
+4 the environment failed.`,
+		Example: `  loadgen run rollout-demo
+  loadgen run rollout-500 --set nodes.count=100
+  loadgen run node-failure-storm --kubeconfig ~/.kube/config`,
+		Args:          cobra.NoArgs,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Version:       loadgen.Version(),
+	}
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return loadgen.Usage(fmt.Errorf("%w (`%s --help` shows the flags)", err, cmd.CommandPath()))
+	})
+	root.AddCommand(newRun(), newScenarios(), newValidate(), newNodes(), newReport(), newCleanup())
+	root.InitDefaultCompletionCmd()
+	root.InitDefaultHelpCmd()
+	wrapArgs(root)
+	return root
+}
+
+// wrapArgs makes wrong arguments a usage error with a hint.
+func wrapArgs(cmd *cobra.Command) {
+	check := cmd.Args
+	if check != nil {
+		cmd.Args = func(c *cobra.Command, args []string) error {
+			if err := check(c, args); err != nil {
+				return loadgen.Usage(fmt.Errorf("%w (usage: %s)", err, c.UseLine()))
+			}
+			return nil
+		}
+	}
+	for _, sub := range cmd.Commands() {
+		wrapArgs(sub)
+	}
+}

@@ -1,0 +1,147 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/stormglass/stormglass/loadgen"
+	"github.com/stormglass/stormglass/loadgen/report"
+	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/target"
+)
+
+func newRun() *cobra.Command {
+	var o loadgen.Options
+	var yes bool
+	var output string
+	var without []string
+	cmd := &cobra.Command{
+		Use:   "run NAME|FILE",
+		Short: "Run a scenario, judge it, write the report",
+		Long: `Run a scenario, judge it and write the report. NAME is a built-in scenario
+(see 'loadgen scenarios'), FILE one of your own.
+
+Without --kubeconfig a control plane is brought up for the run and stopped
+after it. With --kubeconfig the scenario runs against that cluster: it creates
+only labelled objects, after asking, and removes them at the end; the
+scenario's controlPlane section is then only compared, not applied.
+
+Ctrl-C ends the run in order and still writes the report, marked interrupted.`,
+		Example: `  loadgen run rollout-500
+  loadgen run watch-flood --set phases.flood.load.crowd.count=500 --out runs/flood
+  loadgen run rollout-500 --kubeconfig ~/.kube/config --context staging --yes`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: completeScenario,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := errors.Join(checkOutput(output), checkCluster(o)); err != nil {
+				return err
+			}
+			s, err := readScenario(args[0], o.Overrides)
+			if err != nil {
+				return err
+			}
+			if err := s.DropGates(without); err != nil {
+				return loadgen.Usage(err)
+			}
+			ui := newTUI(cmd.ErrOrStderr())
+			o.Scenario, o.Progress = s, ui
+			o.Confirm = func(ctx context.Context, p target.Plan) (bool, error) {
+				return ui.confirm(ctx, cmd.InOrStdin(), p.String(), yes)
+			}
+			dir, err := loadgen.Run(cmd.Context(), o)
+			ui.done()
+			if dir == "" {
+				return err
+			}
+			// An interrupted run is judged and reported all the same.
+			res, judgeErr := loadgen.Judge(context.WithoutCancel(cmd.Context()), dir)
+			if err = errors.Join(err, judgeErr); err != nil {
+				return err
+			}
+			return show(cmd.OutOrStdout(), dir, res, output)
+		},
+	}
+	flags := cmd.Flags()
+	addSetFlag(cmd, &o.Overrides)
+	flags.StringArrayVar(&without, "without-gate", nil, "leave out the gate of this `name`, such as one on metrics your cluster does not offer (repeatable)")
+	flags.StringVar(&o.Out, "out", "", "the run's `directory` (default runs/TIME-NAME)")
+	addClusterFlags(cmd, &o.Kubeconfig, &o.Context)
+	flags.StringVar(&o.Targets, "targets", "", "`file` with further scrape targets of your cluster (etcd, scheduler, controller manager)")
+	flags.StringVar(&o.ControlPlane, "controlplane", "", "the controlplane `binary` (default: beside loadgen, then PATH)")
+	flags.BoolVar(&yes, "yes", false, "do not ask before creating objects in your cluster")
+	addOutputFlag(cmd, &output)
+	return cmd
+}
+
+func addOutputFlag(cmd *cobra.Command, output *string) {
+	cmd.Flags().StringVarP(output, "output", "o", "text", "`format` of the result on standard output: text or json")
+}
+
+func checkOutput(output string) error {
+	if output != "text" && output != "json" {
+		return loadgen.Usage(fmt.Errorf("--output %q is unknown (text or json)", output))
+	}
+	return nil
+}
+
+// checkCluster refuses what would silently do nothing.
+func checkCluster(o loadgen.Options) error {
+	for flag, value := range map[string]string{"--context": o.Context, "--targets": o.Targets} {
+		if value != "" && o.Kubeconfig == "" {
+			return loadgen.Usage(fmt.Errorf("%s %s: it belongs to a cluster of yours (add --kubeconfig FILE)", flag, value))
+		}
+	}
+	return nil
+}
+
+func addClusterFlags(cmd *cobra.Command, kubeconfig, kubeContext *string) {
+	cmd.Flags().StringVar(kubeconfig, "kubeconfig", "", "`file` that names your cluster; without it a control plane is started for the run")
+	cmd.Flags().StringVar(kubeContext, "context", "", "`context` in the kubeconfig (default: its current one)")
+}
+
+// show prints the result; the exit code is the verdict's.
+func show(w io.Writer, dir string, res result.Result, output string) error {
+	var err error
+	if output == "json" {
+		err = report.JSON(w, res)
+	} else {
+		err = report.Terminal(w, res, report.TerminalOptions{Color: colours(w), Width: width(w), Dir: short(dir)})
+	}
+	if err == nil && res.ExitCode != loadgen.ExitPass {
+		err = verdictError(res.ExitCode)
+	}
+	return err
+}
+
+// short is a path as a person in the present directory would write it.
+func short(path string) string {
+	here, err := os.Getwd()
+	if err != nil {
+		return path
+	}
+	if rel, err := filepath.Rel(here, path); err == nil && filepath.IsLocal(rel) {
+		return rel
+	}
+	return path
+}
+
+func colours(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd())) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+}
+
+func width(w io.Writer) int {
+	if f, ok := w.(*os.File); ok {
+		if columns, _, err := term.GetSize(int(f.Fd())); err == nil {
+			return columns
+		}
+	}
+	return 100
+}

@@ -1,0 +1,301 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// loadgenProcess is a `loadgen` of its own, for what a signal does to it.
+type loadgenProcess struct {
+	t      *testing.T
+	cmd    *exec.Cmd
+	stderr *bufio.Scanner
+	said   []string
+}
+
+// startLoadgen starts this test binary as `loadgen`.
+func startLoadgen(t *testing.T, args ...string) *loadgenProcess {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// testscript.Main looks at the name it is called by.
+	program := filepath.Join(t.TempDir(), "loadgen")
+	if err := os.Symlink(self, program); err != nil {
+		t.Fatal(err)
+	}
+	p := &loadgenProcess{t: t, cmd: exec.Command(program, args...)}
+	stderr, err := p.cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.stderr = bufio.NewScanner(stderr)
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if p.cmd.ProcessState == nil {
+			_ = p.cmd.Process.Kill()
+			_ = p.cmd.Wait()
+		}
+	})
+	return p
+}
+
+// startRun starts a run on a bundled plane of its own.
+func startRun(t *testing.T, args ...string) *loadgenProcess {
+	t.Helper()
+	return startLoadgen(t, append([]string{"run", "--controlplane", plane.Binary}, args...)...)
+}
+
+// awaitLine waits until a line with the given words is printed.
+func (p *loadgenProcess) awaitLine(words string) {
+	p.t.Helper()
+	for p.stderr.Scan() {
+		p.said = append(p.said, p.stderr.Text())
+		if strings.Contains(p.stderr.Text(), words) {
+			return
+		}
+	}
+	p.t.Fatalf("never printed %q, but:\n%s", words, strings.Join(p.said, "\n"))
+}
+
+// wait waits for the end and returns the exit code.
+func (p *loadgenProcess) wait() int {
+	for p.stderr.Scan() {
+		p.said = append(p.said, p.stderr.Text())
+	}
+	_ = p.cmd.Wait() // the exit code is asked below
+	return p.cmd.ProcessState.ExitCode()
+}
+
+// awaitNoProcess waits until no process has the directory on its command line.
+func awaitNoProcess(t *testing.T, dir string, within time.Duration) {
+	t.Helper()
+	deadline := time.After(within)
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		left := processesOf(t, dir)
+		if len(left) == 0 {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("still running %s after the end:\n%s", within, strings.Join(left, "\n"))
+		}
+	}
+}
+
+func processesOf(t *testing.T, dir string) []string {
+	t.Helper()
+	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	for _, f := range files {
+		if data, err := os.ReadFile(f); err == nil && strings.Contains(string(data), dir) {
+			found = append(found, f+": "+strings.ReplaceAll(string(data), "\x00", " "))
+		}
+	}
+	return found
+}
+
+func readResult(t *testing.T, dir string) result.Result {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(dir, result.ResultFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r result.Result
+	if err := json.Unmarshal(data, &r); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func wantFiles(t *testing.T, dir string) {
+	t.Helper()
+	for _, name := range []string{
+		result.RunFile, result.ScenarioFile, result.MeasurementsFile, result.TimelineFile,
+		result.TSDBDir, result.ResultFile, result.JUnitFile, result.HTMLFile,
+	} {
+		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestRunOnABundledPlane(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	p := startRun(t, "testdata/mini.yaml", "--out", dir)
+	if code := p.wait(); code != 0 {
+		t.Fatalf("exit code %d\n%s", code, strings.Join(p.said, "\n"))
+	}
+	awaitNoProcess(t, dir, 3*time.Second)
+	wantFiles(t, dir)
+	r := readResult(t, dir)
+	for _, g := range r.Gates {
+		if g.Verdict != result.Pass {
+			t.Errorf("gate %s: %s (%s)", g.Name, g.Verdict, g.Detail)
+		}
+	}
+	if names := phaseNames(r); !slices.Equal(names, []string{"rollout", "fan-out", "update"}) {
+		t.Errorf("phases %v", names)
+	}
+	if w := r.Measurements.Phases[0].Workload; w == nil || w.PodsReady != 10 {
+		t.Errorf("the rollout's pods: %+v", w)
+	}
+	if w := r.Measurements.Phases[1].Watches; len(w) != 1 || w[0].Expected == 0 || w[0].Delivered != w[0].Expected || w[0].Open != 10 {
+		t.Errorf("the fan-out's watches: %+v", w)
+	}
+	for _, k := range r.Key {
+		if len(k.Rows) == 0 {
+			t.Errorf("key metric %s has no value: %s", k.Name, k.Missing)
+		}
+	}
+	before, err := os.ReadFile(filepath.Join(dir, result.ResultFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The report is made from the directory alone, and comes out the same.
+	for _, name := range []string{result.ResultFile, result.JUnitFile, result.HTMLFile} {
+		if err := os.Remove(filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if code := startLoadgen(t, "report", dir).wait(); code != 0 {
+		t.Errorf("report: exit code %d", code)
+	}
+	wantFiles(t, dir)
+	after, err := os.ReadFile(filepath.Join(dir, result.ResultFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(before) != string(after) {
+		t.Error("the rebuilt result.json is another one")
+	}
+}
+
+func phaseNames(r result.Result) (names []string) {
+	for _, p := range r.Measurements.Phases {
+		names = append(names, p.Name)
+	}
+	return names
+}
+
+// TestVerdicts: a tighter gate fails a run, a removed metric makes it
+// impossible to judge.
+func TestVerdicts(t *testing.T) {
+	for name, c := range map[string]struct {
+		sets []string
+		code int
+	}{
+		"tighter gate":             {[]string{"gates.mutating-latency.max=1us"}, 1},
+		"metric not recorded":      {[]string{"record.drop=[apiserver_request_sli_duration_seconds]"}, 3},
+		"metric disabled upstream": {[]string{"controlPlane.apiServer.flags.disabled-metrics=apiserver_request_sli_duration_seconds"}, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "run")
+			args := []string{"testdata/short.yaml", "--out", dir}
+			for _, s := range c.sets {
+				args = append(args, "--set", s)
+			}
+			p := startRun(t, args...)
+			if code := p.wait(); code != c.code {
+				t.Errorf("exit code %d, want %d\n%s", code, c.code, strings.Join(p.said, "\n"))
+			}
+			wantFiles(t, dir)
+		})
+	}
+}
+
+// TestInterrupt: Ctrl-C ends the run in order and still writes the report.
+func TestInterrupt(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	p := startRun(t, "testdata/short.yaml", "--out", dir, "--set", "phases.only.for=10m")
+	p.awaitLine("phase only")
+	if err := p.cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	if code := p.wait(); code != 3 {
+		t.Errorf("exit code %d, want 3\n%s", code, strings.Join(p.said, "\n"))
+	}
+	awaitNoProcess(t, dir, 3*time.Second)
+	wantFiles(t, dir)
+	r := readResult(t, dir)
+	if !r.Run.Interrupted || r.Verdict == result.Pass {
+		t.Errorf("interrupted %v, verdict %q", r.Run.Interrupted, r.Verdict)
+	}
+}
+
+// TestKill: whenever loadgen is killed, nothing it started lives on; and what
+// was recorded can still be reported, never as a pass.
+func TestKill(t *testing.T) {
+	for _, moment := range []string{"run directory", "etcd-0", "phase only"} {
+		t.Run(moment, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "run")
+			p := startRun(t, "testdata/short.yaml", "--out", dir, "--set", "phases.only.for=10m")
+			p.awaitLine(moment)
+			if err := p.cmd.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			p.wait()
+			awaitNoProcess(t, dir, 3*time.Second)
+			if moment != "phase only" {
+				return
+			}
+			if code := startLoadgen(t, "report", dir).wait(); code != 3 {
+				t.Errorf("report of a killed run: exit code %d, want 3", code)
+			}
+		})
+	}
+}
+
+// TestPlaneDies: when the control plane ends under a run, the environment has
+// failed, and the report says so.
+func TestPlaneDies(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	p := startRun(t, "testdata/short.yaml", "--out", dir, "--set", "phases.only.for=10m")
+	p.awaitLine("phase only")
+	var c struct {
+		Components []struct {
+			Kind string
+			PID  int
+		}
+	}
+	data, err := os.ReadFile(filepath.Join(dir, "controlplane", "cluster.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(data, &c); err != nil {
+		t.Fatal(err)
+	}
+	for _, component := range c.Components {
+		if component.Kind == "kube-scheduler" {
+			if err := syscall.Kill(component.PID, syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if code := p.wait(); code != 4 {
+		t.Errorf("exit code %d, want 4\n%s", code, strings.Join(p.said, "\n"))
+	}
+	awaitNoProcess(t, dir, 3*time.Second)
+	if r := readResult(t, dir); !strings.Contains(r.Run.Failure, "kube-scheduler") {
+		t.Errorf("the report does not name what failed: %q", r.Run.Failure)
+	}
+}

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stormglass/stormglass/loadgen"
+	"github.com/stormglass/stormglass/loadgen/gate"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+func newValidate() *cobra.Command {
+	var sets []string
+	cmd := &cobra.Command{
+		Use:   "validate FILE|NAME",
+		Short: "Check a scenario without running it",
+		Long: `Check a scenario without running it: every field, unit and reference, every
+gate's objective and PromQL. All errors are printed, one line each.`,
+		Example: `  loadgen validate mine.yaml
+  loadgen validate rollout-500 --set gates.rollout-time.max=2m`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: completeScenario,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s, err := readScenario(args[0], sets)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "%s is valid: %d phases, %d gates, %d nodes\n",
+				s.Name, len(s.Phases), len(s.Gates), s.Nodes.Count)
+			return nil
+		},
+	}
+	addSetFlag(cmd, &sets)
+	return cmd
+}
+
+// readScenario reads and checks a scenario, gates included.
+func readScenario(nameOrFile string, sets []string) (*scenario.Scenario, error) {
+	s, err := scenario.Read(nameOrFile, sets)
+	if err != nil {
+		return nil, loadgen.Usage(err)
+	}
+	if _, err := gate.Compile(s); err != nil {
+		return nil, loadgen.Usage(err)
+	}
+	return s, nil
+}
+
+func addSetFlag(cmd *cobra.Command, sets *[]string) {
+	cmd.Flags().StringArrayVar(sets, "set", nil, "override a field of the scenario, as `path=value`: nodes.count=50, gates.NAME.max=1s (repeatable)")
+}

@@ -1,0 +1,61 @@
+package loadgen
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/stormglass/stormglass/loadgen/gate"
+)
+
+// Exit codes of `loadgen`: those of a judged run, and one of a run that never
+// began.
+const (
+	ExitPass        = gate.ExitPass
+	ExitNoData      = gate.ExitNoData
+	ExitEnvironment = gate.ExitEnvironment
+	ExitUsage       = 2 // bad usage or a bad scenario
+)
+
+// usageError is the user's to mend: exit 2.
+type usageError struct{ error }
+
+// environmentError is the machine's or the cluster's: exit 4.
+type environmentError struct{ error }
+
+// interruptedError ends a run that was stopped before there was anything to
+// report: exit 3, or 4 if not all that was made could be undone.
+type interruptedError struct{ left error }
+
+func (e interruptedError) Error() string {
+	if e.left != nil {
+		return fmt.Sprintf("interrupted before there was anything to report, and not all was undone: %v", e.left)
+	}
+	return "interrupted before there was anything to report; nothing is left behind"
+}
+
+func (e usageError) Unwrap() error       { return e.error }
+func (e environmentError) Unwrap() error { return e.error }
+
+func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+func environmentf(format string, args ...any) error {
+	return environmentError{fmt.Errorf(format, args...)}
+}
+
+// Usage marks err as the user's to mend.
+func Usage(err error) error { return usageError{err} }
+
+// ExitCode is the exit code an error deserves.
+func ExitCode(err error) int {
+	var usage usageError
+	var interrupted interruptedError
+	switch {
+	case err == nil:
+		return ExitPass
+	case errors.As(err, &interrupted) && interrupted.left == nil:
+		return ExitNoData
+	case errors.As(err, &usage):
+		return ExitUsage
+	}
+	return ExitEnvironment
+}

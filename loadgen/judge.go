@@ -1,0 +1,76 @@
+package loadgen
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/stormglass/stormglass/loadgen/gate"
+	"github.com/stormglass/stormglass/loadgen/record"
+	"github.com/stormglass/stormglass/loadgen/report"
+	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// Judge judges the run in dir by its own gates and writes result.json,
+// junit.xml and report.html. It reads nothing but the directory.
+func Judge(ctx context.Context, dir string) (result.Result, error) {
+	run, m, err := readRun(dir)
+	if err != nil {
+		return result.Result{}, err
+	}
+	text, err := os.ReadFile(filepath.Join(dir, result.ScenarioFile))
+	if err != nil {
+		return result.Result{}, usagef("%s: %w (is it the directory of a run?)", dir, cause(err))
+	}
+	s, err := scenario.Parse(filepath.Join(dir, result.ScenarioFile), text, nil)
+	if err != nil {
+		return result.Result{}, usageError{err}
+	}
+	gates, err := gate.Compile(s)
+	if err != nil {
+		return result.Result{}, usageError{err}
+	}
+	timeline, err := record.ReadTimeline(dir)
+	if err != nil {
+		return result.Result{}, environmentf("%w", err)
+	}
+	// A run without an archive is judged too: its gates have no data.
+	archive, archiveErr := record.OpenArchive(dir)
+	var source report.Source
+	if archiveErr == nil {
+		defer archive.Close()
+		source = series{archive}
+	}
+	res, err := gate.Judge(ctx, gates, archive, run, m)
+	if err != nil {
+		return res, environmentf("%w", err)
+	}
+	if archiveErr != nil {
+		res.Reasons = append(res.Reasons, archiveErr.Error())
+		if res.Verdict == result.Pass { // exact gates may, but every scrape is lost
+			res.Verdict, res.ExitCode = result.NoData, ExitNoData
+		}
+	}
+	if err := report.Write(ctx, dir, res, timeline, text, source); err != nil {
+		return res, environmentf("%w", err)
+	}
+	return res, nil
+}
+
+// series lets the report draw from the archive.
+type series struct{ archive *record.Archive }
+
+func (s series) Range(ctx context.Context, expr string, start, end time.Time, step time.Duration) ([]report.Series, error) {
+	found, err := s.archive.Range(ctx, expr, start, end, step)
+	out := make([]report.Series, 0, len(found))
+	for _, f := range found {
+		points := make([]report.Point, 0, len(f.Points))
+		for _, p := range f.Points {
+			points = append(points, report.Point(p))
+		}
+		out = append(out, report.Series{Labels: f.Labels, Points: points})
+	}
+	return out, err
+}

@@ -1,0 +1,249 @@
+package loadgen
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+	"github.com/stormglass/stormglass/loadgen/traffic"
+)
+
+// drainTimeout is how long watches may be silent after the last write before
+// what has not arrived counts as lost.
+const drainTimeout = 10 * time.Second
+
+// prepareAtOnce bounds how many loads make their objects at the same time.
+const prepareAtOnce = 4
+
+// loads are all streams of work of a run: those of the background, and those
+// of each phase.
+type loads struct {
+	all []*placed
+
+	mu      sync.Mutex
+	running sync.WaitGroup
+	failed  error
+}
+
+// placed is one load and where the scenario put it.
+type placed struct {
+	at   scenario.PlacedLoad
+	load traffic.Load
+	stop context.CancelFunc // while it runs
+	done chan struct{}      // closed when it has ended
+}
+
+// newLoads makes the loads and the objects they work on, so that no phase
+// begins with preparations.
+func newLoads(ctx context.Context, s *scenario.Scenario, target traffic.Target) (*loads, error) {
+	ls := &loads{}
+	for _, at := range s.Loads() {
+		p := &placed{at: at}
+		var err error
+		switch at.Kind {
+		case "requests":
+			p.load, err = traffic.NewRequests(target, *at.Load)
+		case "watches":
+			p.load, err = traffic.NewWatches(target, *at.Load)
+		}
+		if err != nil {
+			return nil, environmentf("%s: %w", at.Path, err)
+		}
+		ls.all = append(ls.all, p)
+	}
+	// Changes write to what watches watch, wherever in the file those stand.
+	for _, p := range ls.all {
+		if p.at.Kind == "changes" {
+			var err error
+			if p.load, err = traffic.NewChanges(target, *p.at.Load, ls.watches(p.at.Watches)); err != nil {
+				return nil, environmentf("%s: %w", p.at.Path, err)
+			}
+		}
+	}
+	return ls, ls.prepare(ctx)
+}
+
+func (ls *loads) prepare(ctx context.Context) error {
+	slots := make(chan struct{}, prepareAtOnce)
+	errs := make([]error, len(ls.all))
+	var wg sync.WaitGroup
+	for i, p := range ls.all {
+		wg.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			if err := p.load.Prepare(ctx); err != nil {
+				errs[i] = environmentf("prepare %s (%s): %w", p.at.Name, p.at.Path, err)
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// of lists the loads that a phase starts; "" the background's.
+func (ls *loads) of(phase string) []*placed {
+	var some []*placed
+	for _, p := range ls.all {
+		if p.at.Phase == phase {
+			some = append(some, p)
+		}
+	}
+	return some
+}
+
+// start starts some loads and returns what stops those that do not outlive
+// their phase. Watches outlive their writers: changes are stopped first.
+func (ls *loads) start(some []*placed) (stop func() error) {
+	for _, p := range some {
+		ctx, cancel := context.WithCancel(context.Background())
+		p.stop, p.done = cancel, make(chan struct{})
+		ls.running.Add(1)
+		go func() {
+			defer ls.running.Done()
+			defer close(p.done)
+			if err := p.load.Run(ctx); err != nil && ctx.Err() == nil {
+				ls.fail(fmt.Errorf("load %s: %w", p.at.Name, err))
+			}
+		}()
+	}
+	return func() error {
+		for _, p := range some {
+			if p.at.Kind != "watches" {
+				p.stop()
+			}
+		}
+		for _, p := range some {
+			if p.at.Kind != "watches" {
+				<-p.done
+			}
+		}
+		ls.mu.Lock()
+		defer ls.mu.Unlock()
+		return ls.failed
+	}
+}
+
+func (ls *loads) fail(err error) {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	ls.failed = errors.Join(ls.failed, err)
+}
+
+// drain waits until the watches have delivered what was written to them, and
+// ends those that do not outlive the phase.
+func (ls *loads) drain(ctx context.Context, some []*placed) {
+	for _, p := range some {
+		if p.at.Kind == "changes" {
+			// What is lost by then stands in the results.
+			_, _ = ls.watches(p.at.Watches).Drain(ctx, drainTimeout)
+		}
+	}
+	for _, p := range some {
+		if p.at.Kind == "watches" && !p.at.Hold {
+			p.stop()
+			<-p.done
+		}
+	}
+}
+
+func (ls *loads) watches(name string) *traffic.Watches {
+	for _, p := range ls.all {
+		if w, ok := p.load.(*traffic.Watches); ok && p.at.Name == name {
+			return w
+		}
+	}
+	return nil
+}
+
+// stopAll ends whatever still runs.
+func (ls *loads) stopAll() {
+	for _, p := range ls.all {
+		if p.stop != nil {
+			p.stop()
+		}
+	}
+	ls.running.Wait()
+}
+
+func (ls *loads) beginPhase(name string, at time.Time) {
+	for _, p := range ls.all {
+		p.load.BeginPhase(name, at)
+	}
+}
+
+// awaitOpen waits until all watches that run are established. Those of a phase
+// that is over do not run; one that failed is told when the phase ends.
+func (ls *loads) awaitOpen(ctx context.Context) error {
+	for _, p := range ls.all {
+		w, ok := p.load.(*traffic.Watches)
+		if !ok || p.stop == nil {
+			continue
+		}
+		select {
+		case <-w.AllOpen():
+		case <-p.done:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// snapshot adds up what happened since the last one.
+func (ls *loads) snapshot(s *Snapshot) {
+	for _, p := range ls.all {
+		l := p.load.Live()
+		s.WatchesOpen += l.Open
+		s.Delivered += l.Delivered
+		if p.at.Kind != "watches" { // theirs is the latency of a delivery
+			s.Offered += l.Offered
+			s.Achieved += l.Achieved
+			s.P99 = max(s.P99, l.P99)
+		}
+	}
+}
+
+// fill puts what the loads saw into the phases they saw it in.
+func (ls *loads) fill(phases []result.Phase) {
+	at := map[string]*result.Phase{}
+	for i := range phases {
+		at[phases[i].Name] = &phases[i]
+	}
+	for _, p := range ls.all {
+		switch l := p.load.(type) {
+		case *traffic.Requests:
+			for name, seen := range l.Results() {
+				if phase := at[name]; phase != nil && seen.Offered > 0 {
+					seen.OfferedRate = perSecond(seen.Offered, phase)
+					seen.AchievedRate = perSecond(seen.Succeeded, phase)
+					phase.Requests = append(phase.Requests, seen)
+				}
+			}
+		case *traffic.Watches:
+			for name, seen := range l.Results() {
+				if phase := at[name]; phase != nil {
+					phase.Watches = append(phase.Watches, seen)
+				}
+			}
+		case *traffic.Changes:
+			for name, seen := range l.Results() {
+				if phase := at[name]; phase != nil && seen.Offered > 0 {
+					seen.OfferedRate = perSecond(seen.Offered, phase)
+					seen.AchievedRate = perSecond(seen.Succeeded, phase)
+					phase.Changes = append(phase.Changes, seen)
+				}
+			}
+		}
+	}
+}
+
+func perSecond(n int64, p *result.Phase) float64 {
+	if s := p.Seconds(); s > 0 {
+		return float64(n) / s
+	}
+	return 0
+}

@@ -1,0 +1,165 @@
+package loadgen
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// errConditionNotMet ends the phases: what comes after a condition that never
+// held would measure something else than the scenario says.
+var errConditionNotMet = errors.New("condition not met")
+
+// phases runs the scenario's phases in order and fills in r.m.Phases.
+func (r *run) phases(ctx context.Context) error {
+	for i := range r.scenario.Phases {
+		if err := r.phase(ctx, &r.scenario.Phases[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// phase stamps the start, does what the scenario says, waits for the end and
+// stamps it. Both stamps are scrapes, so that what PromQL sees between them is
+// exactly the phase.
+func (r *run) phase(ctx context.Context, p *scenario.Phase) (err error) {
+	loads := r.loads.of(p.Name)
+	start, err := r.recorder.ScrapeNow(ctx)
+	if err != nil {
+		return r.ended(ctx, err)
+	}
+	r.beginPhase(p, start)
+	stamp := result.Phase{Name: p.Name, Start: start, Until: p.Until}
+	defer func() {
+		// A phase that failed is cut short too: no gate may pass on it.
+		stamp.Interrupted = ctx.Err() != nil || err != nil && !errors.Is(err, errConditionNotMet)
+		r.m.Phases = append(r.m.Phases, stamp)
+		// For the report of a run that is killed later on; what the loads saw
+		// is only known at the end.
+		err = errors.Join(err, writeJSON(r.dir, result.MeasurementsFile, r.m))
+	}()
+
+	// The loads begin before the actions, so that they see all of the storm.
+	stop := r.loads.start(loads)
+	err = r.actions(ctx, p)
+	if err == nil {
+		stamp.ConditionMet, err = r.awaitEnd(ctx, p)
+	}
+	err = errors.Join(err, stop())
+	// The end is stamped even when the user has interrupted: ctx is gone then.
+	end, scrapeErr := r.recorder.ScrapeNow(context.WithoutCancel(ctx))
+	stamp.End = end
+	if scrapeErr != nil {
+		stamp.End = time.Now()
+	}
+	r.event(stamp.End, "phase-end", p.Name, conditionDetail(p, stamp))
+	r.loads.drain(ctx, loads)
+	if err = errors.Join(err, scrapeErr); err != nil {
+		return r.ended(ctx, err)
+	}
+	if p.Until != "" && !stamp.ConditionMet {
+		r.step("phase %s: %s did not hold within %s; the phases after it are not run", p.Name, p.Until, p.Within)
+		return errConditionNotMet
+	}
+	return nil
+}
+
+func conditionDetail(p *scenario.Phase, stamp result.Phase) string {
+	took := stamp.End.Sub(stamp.Start).Round(time.Millisecond)
+	switch {
+	case p.Until == "":
+		return ""
+	case stamp.ConditionMet:
+		return fmt.Sprintf("%s after %s", p.Until, took)
+	}
+	return fmt.Sprintf("%s not met in %s", p.Until, took)
+}
+
+func (r *run) beginPhase(p *scenario.Phase, at time.Time) {
+	r.loads.beginPhase(p.Name, at)
+	r.workload.BeginPhase(p.Name, at)
+	r.live.phase(p, at)
+	r.event(at, "phase-start", p.Name, "")
+	switch {
+	case p.Until != "":
+		r.step("phase %s: until %s, within %s", p.Name, p.Until, p.Within)
+	default:
+		r.step("phase %s: for %s", p.Name, p.For)
+	}
+}
+
+// actions does the phase's actions and faults, in the order of the file.
+func (r *run) actions(ctx context.Context, p *scenario.Phase) error {
+	for _, a := range p.Actions {
+		r.event(time.Now(), "action", a.Kind+" "+a.Name, actionDetail(a))
+		if err := r.workload.Do(ctx, a); err != nil {
+			return environmentf("phase %s: %w", p.Name, err)
+		}
+	}
+	for _, f := range p.Faults {
+		at := time.Now()
+		switch f.Kind {
+		case "nodeFailure":
+			names := r.fleet.Fail(f.Fraction)
+			r.workload.NodesFailed(at, names)
+			r.event(at, "fault", f.Kind, fmt.Sprintf("%d of %d nodes stop", len(names), r.scenario.Nodes.Count))
+			r.step("fault: %d of %d nodes stop", len(names), r.scenario.Nodes.Count)
+		case "nodeRecovery":
+			r.workload.NodesRecovered()
+			r.fleet.Recover()
+			r.event(at, "fault", f.Kind, "all failed nodes come back")
+			r.step("all failed nodes come back")
+		}
+	}
+	return nil
+}
+
+func actionDetail(a scenario.Action) string {
+	switch a.Kind {
+	case "deploy", "scale":
+		return fmt.Sprintf("%d replicas", a.Replicas)
+	case "rollingUpdate":
+		return fmt.Sprintf("maxSurge %s, maxUnavailable %s", a.MaxSurge, a.MaxUnavailable)
+	}
+	return ""
+}
+
+// awaitEnd waits until the phase's time is over or its condition holds, and
+// tells whether the condition did.
+func (r *run) awaitEnd(ctx context.Context, p *scenario.Phase) (bool, error) {
+	if p.Until == "" {
+		timer := time.NewTimer(p.For.D())
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			return false, nil
+		case <-ctx.Done():
+			return false, ctx.Err()
+		}
+	}
+	within, cancel := context.WithTimeout(ctx, p.Within.D())
+	defer cancel()
+	var err error
+	switch p.Until {
+	case "podsReady":
+		err = r.workload.Wait(within, r.workload.Whole)
+	case "nodesReady":
+		err = r.workload.Wait(within, func() bool { return r.workload.NodesReady(r.fleet.Names()) })
+	case "nodesNotReady":
+		err = r.workload.Wait(within, r.workload.AllNotReady)
+	case "watchesOpen":
+		err = r.loads.awaitOpen(within)
+	}
+	switch {
+	case err == nil:
+		return true, nil
+	case ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded):
+		return false, nil
+	}
+	return false, err
+}

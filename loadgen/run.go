@@ -1,0 +1,253 @@
+// Package loadgen runs a scenario against a control plane, from the plan to
+// the report. One run is:
+//
+//	scenario -> gates compiled -> run directory -> target ready -> recorder
+//	-> nodes -> phases -> stop in reverse -> measurements -> Judge
+//
+// Everything a run learns is written to its directory as it goes on, so that
+// a run that was killed can still be reported; Judge reads nothing else.
+package loadgen
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/loadgen/gate"
+	"github.com/stormglass/stormglass/loadgen/node"
+	"github.com/stormglass/stormglass/loadgen/record"
+	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+	"github.com/stormglass/stormglass/loadgen/target"
+	"github.com/stormglass/stormglass/loadgen/traffic"
+	"github.com/stormglass/stormglass/loadgen/workload"
+)
+
+// planeDir is the directory of a bundled plane in a run directory.
+const planeDir = "controlplane"
+
+// windUpTimeout bounds what is done after the phases, or after an interrupt:
+// deleting from a user's cluster takes the longest.
+const windUpTimeout = 5 * time.Minute
+
+// Options of a run.
+type Options struct {
+	Scenario *scenario.Scenario
+	// Overrides are the --set values the scenario was read with, for the record.
+	Overrides []string
+	// Out is the run directory; empty means runs/TIME-NAME.
+	Out string
+	// Kubeconfig of a user's cluster, and its context; empty means a bundled
+	// plane, started for this run by the ControlPlane binary.
+	Kubeconfig   string
+	Context      string
+	Targets      string // file of further scrape targets for a user's cluster
+	ControlPlane string // path of the binary; empty means beside ours, then PATH
+	// Confirm is asked before anything is made in a user's cluster.
+	Confirm  func(context.Context, target.Plan) (bool, error)
+	Progress Progress
+}
+
+// run is one run under way.
+type run struct {
+	Options
+	scenario *scenario.Scenario
+	gates    []gate.Compiled
+	dir      string
+	made     []string // directories made for dir, itself first
+	info     result.Run
+	m        result.Measurements
+
+	registry *prometheus.Registry
+	timeline *record.Timeline
+	recorder *record.Recorder
+	self     *record.SelfMeter
+	plane    *control.Supervisor // nil on a user's cluster
+	touched  bool                // the target holds something of ours
+	target   *target.Target
+	fleet    *node.Fleet
+	workload *workload.Workload
+	loads    *loads
+	live     liveView
+}
+
+// Run runs a scenario and returns its directory. An error means that there is
+// nothing to judge; a run that was interrupted, or whose environment failed
+// under it, has a directory that says so.
+func Run(ctx context.Context, o Options) (dir string, err error) {
+	gates, err := gate.Compile(o.Scenario)
+	if err != nil {
+		return "", usageError{err}
+	}
+	if err := checkDescriptors(o.Scenario); err != nil {
+		return "", err
+	}
+	r := &run{Options: o, scenario: o.Scenario, gates: gates, registry: prometheus.NewRegistry()}
+	if err := r.prepare(ctx); err != nil {
+		left := r.discard(err)
+		if ctx.Err() != nil {
+			return "", interruptedError{left}
+		}
+		return "", errors.Join(err, left)
+	}
+	r.execute(ctx)
+	return r.dir, r.finish()
+}
+
+// prepare gets everything ready up to the point where there is something to
+// report.
+func (r *run) prepare(ctx context.Context) error {
+	id, err := newRunID()
+	if err != nil {
+		return err
+	}
+	r.info = result.Run{
+		ID: id, Scenario: r.scenario.Name, Started: time.Now().UTC(), Seed: r.scenario.Seed,
+		Overrides: r.Overrides, Host: hostFacts(),
+		Versions: result.Versions{Stormglass: Version(), Go: runtime.Version()},
+	}
+	if r.Kubeconfig != "" {
+		if err := r.prepareCluster(ctx); err != nil {
+			return err
+		}
+	}
+	if r.dir, r.made, err = makeRunDir(r.Out, r.scenario.Name, r.info.Started); err != nil {
+		return err
+	}
+	resolved, err := r.scenario.Resolved()
+	if err != nil {
+		return err
+	}
+	if err := writeFile(filepath.Join(r.dir, result.ScenarioFile), resolved); err != nil {
+		return err
+	}
+	if r.timeline, err = record.OpenTimeline(r.dir); err != nil {
+		return environmentf("%w", err)
+	}
+	r.step("run directory %s, seed %d", r.dir, r.info.Seed)
+	if r.Kubeconfig == "" {
+		if err := r.preparePlane(ctx); err != nil {
+			return err
+		}
+	}
+	return r.connect(ctx)
+}
+
+// prepareCluster checks a user's cluster and asks before touching it.
+func (r *run) prepareCluster(ctx context.Context) error {
+	var err error
+	r.target, err = target.FromKubeconfig(ctx, r.Kubeconfig, r.Context, r.info.ID, r.scenario)
+	if err != nil {
+		return environmentf("%w", err)
+	}
+	if r.Targets != "" {
+		if err := r.target.AddTargets(r.Targets); err != nil {
+			return usageError{err}
+		}
+	}
+	for _, g := range r.gates {
+		if lacks := g.Lacks(r.target.Jobs()); len(lacks) > 0 {
+			r.target.Notes = append(r.target.Notes, fmt.Sprintf(
+				"gate %s will have no data (exit 3): the metrics of %s are not on offer (--targets FILE names them, --without-gate %s leaves it out)",
+				g.Name, strings.Join(lacks, ", "), g.Name))
+		}
+	}
+	ok, err := r.Confirm(ctx, r.target.Plan(r.scenario))
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return usagef("not started: nothing was made in the cluster")
+	}
+	return nil
+}
+
+func (r *run) preparePlane(ctx context.Context) error {
+	var err error
+	r.plane, err = startPlane(ctx, r.ControlPlane, filepath.Join(r.dir, planeDir), r.scenario, r.Progress.Step)
+	if err != nil {
+		return err
+	}
+	r.target, err = target.FromPlane(r.plane.Cluster(), r.info.ID)
+	return err
+}
+
+// connect makes what drives the target: namespace and identities, tracker,
+// recorder, nodes, loads.
+func (r *run) connect(ctx context.Context) error {
+	t := r.target
+	r.info.Cluster = t.Cluster
+	r.info.Versions.Kubernetes, r.info.Versions.Etcd = t.KubernetesVersion, t.EtcdVersion
+	if err := writeJSON(r.dir, result.RunFile, r.info); err != nil {
+		return err
+	}
+	r.touched = true
+	if err := t.Setup(ctx); err != nil {
+		return environmentf("%w", err)
+	}
+	var err error
+	r.recorder, err = record.Open(r.dir, t.Scrape, record.Options{
+		Interval: r.scenario.Record.Interval.D(), Drop: r.scenario.Record.Drop,
+		Extra: gate.Families(r.scenario), Registry: r.registry, Log: r.step,
+	})
+	if err != nil {
+		return environmentf("%w", err)
+	}
+	if r.self, err = record.NewSelfMeter(r.registry); err != nil {
+		return environmentf("%w", err)
+	}
+	r.workload, err = workload.New(t.Load, workload.Options{
+		Namespace: t.Namespace, Labels: t.Labels, NodeSelector: t.NodeSelector(), Tolerations: target.Tolerations(),
+		Registerer: r.registry,
+	})
+	if err != nil {
+		return environmentf("%w", err)
+	}
+	if err := r.makeFleet(); err != nil {
+		return err
+	}
+	r.loads, err = newLoads(ctx, r.scenario, traffic.Target{
+		Config: t.Load, Namespace: t.Namespace, Labels: t.Labels, Seed: r.scenario.Seed, Registerer: r.registry,
+	})
+	return err
+}
+
+// makeFleet makes the simulated nodes, if the scenario wants any.
+func (r *run) makeFleet() error {
+	if r.scenario.Nodes.Count == 0 {
+		return nil
+	}
+	var err error
+	r.fleet, err = node.New(node.Config{
+		Spec: r.scenario.Nodes, Identities: r.target.Identities(r.scenario.Nodes), Labels: r.target.Labels,
+		Taints: target.Taints(), NamePrefix: "sg-" + r.info.ID + "-", Seed: r.scenario.Seed,
+		Registerer: r.registry, Log: r.step,
+	})
+	if err != nil {
+		return environmentf("%w", err)
+	}
+	return nil
+}
+
+func (r *run) step(format string, args ...any) { r.Progress.Step(fmt.Sprintf(format, args...)) }
+
+func (r *run) event(at time.Time, kind, name, detail string) {
+	if err := r.timeline.Append(result.Event{Time: at.UTC(), Kind: kind, Name: name, Detail: detail}); err != nil {
+		r.step("timeline: %v", err)
+	}
+}
+
+// ended tells an interrupt of the user's from a failure.
+func (r *run) ended(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}

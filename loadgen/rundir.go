@@ -1,0 +1,154 @@
+package loadgen
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// makeRunDir makes the directory of one run, and tells which directories it
+// had to make for that, the run's own first. An existing directory is taken
+// only if a user names it and it is empty: a run never writes over another one.
+func makeRunDir(out, scenario string, now time.Time) (dir string, made []string, err error) {
+	named := out != ""
+	if !named {
+		out = filepath.Join("runs", now.UTC().Format("20060102-150405")+"-"+scenario)
+	}
+	dir, err = filepath.Abs(out)
+	if err != nil {
+		return "", nil, usagef("--out %s: %w", out, err)
+	}
+	if entries, err := os.ReadDir(dir); err == nil && (len(entries) > 0 || !named) {
+		return "", nil, usagef("--out %s: the directory is not empty (name a new one; a run is never written over)", out)
+	} else if err == nil {
+		return dir, nil, nil
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return "", nil, usagef("--out %s: %w (name a directory that can be made)", out, cause(err))
+	}
+	for at := dir; at != filepath.Dir(at); at = filepath.Dir(at) {
+		if _, err := os.Lstat(at); err == nil {
+			break
+		}
+		made = append(made, at)
+	}
+	err = os.MkdirAll(filepath.Dir(dir), 0o700)
+	if err == nil {
+		err = os.Mkdir(dir, 0o700) // not MkdirAll: of two runs that begin in one second, one gets it
+	}
+	if err != nil {
+		removeMade(made[1:])
+		return "", nil, environmentf("--out %s: cannot make the run directory: %w (%s)", out, cause(err), diskHint(err))
+	}
+	return dir, made, nil
+}
+
+// removeRunDir removes what a run wrote, and the directories made for it.
+func removeRunDir(dir string, made []string) error {
+	entries, err := os.ReadDir(dir)
+	errs := []error{err}
+	for _, e := range entries {
+		errs = append(errs, os.RemoveAll(filepath.Join(dir, e.Name())))
+	}
+	removeMade(made)
+	return errors.Join(errs...)
+}
+
+// removeMade removes directories from the inside out. One with something in it
+// stays: another run has come to live there.
+func removeMade(made []string) {
+	for _, dir := range made {
+		_ = os.Remove(dir)
+	}
+}
+
+// newRunID names a run in labels: short, a DNS label, unlike any other.
+func newRunID() (string, error) {
+	b := make([]byte, 5)
+	if _, err := rand.Read(b); err != nil {
+		return "", fmt.Errorf("draw a run id: %w", err)
+	}
+	return hex.EncodeToString(b), nil
+}
+
+// writeFile writes whole files only: a reader sees the old one or the new one.
+func writeFile(path string, data []byte) error {
+	tmp, err := os.CreateTemp(filepath.Dir(path), ".tmp-*")
+	if err == nil {
+		_, err = tmp.Write(data)
+		err = errors.Join(err, tmp.Close())
+	}
+	if err == nil {
+		err = os.Rename(tmp.Name(), path)
+	}
+	if err != nil {
+		if tmp != nil {
+			os.Remove(tmp.Name())
+		}
+		return environmentf("write %s: %w (%s)", path, cause(err), diskHint(err))
+	}
+	return nil
+}
+
+func writeJSON(dir, name string, v any) error {
+	data, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	return writeFile(filepath.Join(dir, name), append(data, '\n'))
+}
+
+func readJSON(dir, name string, v any) error {
+	path := filepath.Join(dir, name)
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return usagef("%s: %w (is it the directory of a run?)", path, cause(err))
+	}
+	if err := json.Unmarshal(data, v); err != nil {
+		return usagef("%s: %w (the file is damaged)", path, err)
+	}
+	return nil
+}
+
+// cause strips the path that os errors repeat.
+func cause(err error) error {
+	var pathErr *fs.PathError
+	if errors.As(err, &pathErr) {
+		return pathErr.Err
+	}
+	return err
+}
+
+func diskHint(err error) string {
+	switch {
+	case errors.Is(err, syscall.ENOSPC):
+		return "free some space, or name another disk with --out"
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
+		return "name a directory you may write with --out"
+	}
+	return "name another directory with --out"
+}
+
+// readRun reads the raw parts of a run directory. A run that was killed is an
+// interrupted one, with the phases that had ended by then.
+func readRun(dir string) (result.Run, result.Measurements, error) {
+	var run result.Run
+	var m result.Measurements
+	if err := readJSON(dir, result.RunFile, &run); err != nil {
+		return run, m, err
+	}
+	run.Interrupted = run.Interrupted || run.Ended.IsZero()
+	_, err := os.Stat(filepath.Join(dir, result.MeasurementsFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return run, m, nil
+	}
+	return run, m, readJSON(dir, result.MeasurementsFile, &m)
+}
