@@ -4,6 +4,7 @@ import (
 	"encoding"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"reflect"
 	"slices"
@@ -80,14 +81,7 @@ func (c *decoder) fields(n *yaml.Node, v reflect.Value, path string) {
 		return
 	}
 	known := map[string]reflect.Value{}
-	var names []string
-	for i := range v.NumField() {
-		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("yaml"), ",")
-		if name != "" && name != "-" {
-			known[name] = v.Field(i)
-			names = append(names, name)
-		}
-	}
+	knownFields(v, known)
 	seen := map[string]int{}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
@@ -99,10 +93,24 @@ func (c *decoder) fields(n *yaml.Node, v reflect.Value, path string) {
 		seen[key.Value] = key.Line
 		field, ok := known[key.Value]
 		if !ok {
-			c.fail(key, at, nearest(key.Value, names), "unknown field %q", key.Value)
+			c.fail(key, at, nearest(key.Value, slices.Collect(maps.Keys(known))), "unknown field %q", key.Value)
 			continue
 		}
 		c.value(value, field, at)
+	}
+}
+
+// knownFields are the fields of a struct by name, those of embedded structs
+// (`yaml:",inline"`) among them.
+func knownFields(v reflect.Value, known map[string]reflect.Value) {
+	for i := range v.NumField() {
+		name, option, _ := strings.Cut(v.Type().Field(i).Tag.Get("yaml"), ",")
+		switch {
+		case option == "inline":
+			knownFields(v.Field(i), known)
+		case name != "" && name != "-":
+			known[name] = v.Field(i)
+		}
 	}
 }
 
@@ -178,10 +186,10 @@ func join(path, name string) string {
 
 // nearest suggests the known name closest to a mistyped one, or lists them.
 func nearest(name string, known []string) string {
+	slices.Sort(known)
 	if s := Suggest(name, known); s != "" {
 		return fmt.Sprintf("did you mean %q?", s)
 	}
-	slices.Sort(known)
 	return "known here: " + strings.Join(known, ", ")
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"github.com/stormglass/stormglass/loadgen/endpoint"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -54,7 +55,7 @@ func New(cfg Config) (*Fleet, error) {
 		return nil, err
 	}
 	f.ctx, f.cancel = context.WithCancel(context.Background())
-	roots := &rootCache{}
+	roots := &endpoint.Roots{}
 	if p.Spec.Fidelity == Shared {
 		identity := func(ctx context.Context) (*rest.Config, error) { return p.Identities.For(ctx, p.nodeName(0)) }
 		for range min(sharedConnections, p.Spec.Count) {

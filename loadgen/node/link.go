@@ -17,7 +17,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
-	"github.com/stormglass/stormglass/loadgen/node/h2conn"
+	"github.com/stormglass/stormglass/loadgen/endpoint"
+	"github.com/stormglass/stormglass/loadgen/h2conn"
 	"github.com/stormglass/stormglass/loadgen/wire"
 )
 
@@ -30,14 +31,14 @@ const dialTimeout = 30 * time.Second
 type link struct {
 	// identity is asked for once, at the first dial.
 	identity func(context.Context) (*rest.Config, error)
-	roots    *rootCache
+	roots    *endpoint.Roots
 	ledger   *ledger
 
 	mu      sync.Mutex
 	conns   []*h2conn.Conn // the last is in use; others go on to the end of their streams
 	dialing chan struct{}  // closed when the dial under way is over; nil without one
 
-	access atomic.Pointer[access] // set before the first connection
+	access atomic.Pointer[endpoint.Endpoint] // set before the first connection
 }
 
 // get is a usable connection.
@@ -80,16 +81,16 @@ func (l *link) dial(ctx context.Context) (*h2conn.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		if to, err = newAccess(config, l.roots); err != nil {
+		if to, err = endpoint.New(config, l.roots); err != nil {
 			return nil, err
 		}
 		l.access.Store(to)
 	}
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
-	conn, err := h2conn.Dial(ctx, to.addr, to.tls)
+	conn, err := h2conn.Dial(ctx, to.Addr, to.TLS)
 	if err != nil {
-		return nil, fmt.Errorf("connect to %s: %w", to.addr, err)
+		return nil, fmt.Errorf("connect to %s: %w", to.Addr, err)
 	}
 	return conn, nil
 }
@@ -165,12 +166,12 @@ func (l *link) roundTrip(ctx context.Context, c call) (*h2conn.Response, error) 
 func (l *link) request(c call) (*h2conn.Request, error) {
 	to := l.access.Load()
 	r := &h2conn.Request{
-		Method: c.method, Path: to.prefix + c.path, UserAgent: userAgent,
+		Method: c.method, Path: to.Prefix + c.path, UserAgent: userAgent,
 		ContentType: c.contentType, Body: c.body, Urgent: c.urgent,
 	}
-	if to.headers != nil {
+	if to.Headers != nil {
 		var err error
-		if r.Extra, err = to.headers(); err != nil {
+		if r.Extra, err = to.Headers(); err != nil {
 			return nil, err
 		}
 	}

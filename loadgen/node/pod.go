@@ -115,7 +115,7 @@ func (k *kubelet) admit(object []byte, v view) *pod {
 		if k.adopt(p, spec) {
 			break
 		}
-		ready := k.life.clock.Now().Add(k.plan.Spec.PodStart.D())
+		ready := k.life.clock.Now().Add(k.plan.Spec.PodStart.Median)
 		life := k.life
 		mount := time.Duration(0)
 		if len(tokenRequests(spec)) > 0 {

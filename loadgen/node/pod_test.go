@@ -154,7 +154,7 @@ func TestRefusedTokenAndStatusAreTriedAgain(t *testing.T) {
 }
 
 func TestPodStartsAfterItsTime(t *testing.T) {
-	s, f := started(t, func(c *Config) { c.Spec.PodStart = scenario.Duration(time.Hour) })
+	s, f := started(t, func(c *Config) { c.Spec.PodStart = scenario.Spread{Median: time.Hour, P99: time.Hour} })
 	s.bind("sg-0", "slow", nil)
 	s.bind("sg-0", "done", func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded })
 	s.deletePod("slow")

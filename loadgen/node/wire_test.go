@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/stormglass/stormglass/loadgen/node/h2conn"
+	"github.com/stormglass/stormglass/loadgen/h2conn"
 	"github.com/stormglass/stormglass/loadgen/wire"
 )
 

@@ -51,8 +51,10 @@ type Latency struct {
 // belongs to the phase of its intended start.
 type Requests struct {
 	Load     string `json:"load"`     // the load's name in the scenario
-	Verb     string `json:"verb"`     // get, list, create, update, patch or delete
+	Verb     string `json:"verb"`     // get, list, create, update, patch, delete or apply
 	Resource string `json:"resource"` // as configmaps or deployments.apps
+	// Tenant the requests were made as; empty: the load's own identity.
+	Tenant string `json:"tenant,omitempty"`
 	// Offered is the number of arrivals the schedule asked for; Sent those
 	// that went out; Unsent those that could not, for want of a free slot
 	// under maxInFlight. Offered = Sent + Unsent.
@@ -60,7 +62,8 @@ type Requests struct {
 	Sent    int64 `json:"sent"`   // arrivals that went out
 	Unsent  int64 `json:"unsent"` // arrivals that found no free slot
 	// Outcomes counts answers by HTTP status ("200", "429") or by the kind
-	// of failure ("timeout", "reset", "refused", "truncated", "canceled", "other").
+	// of failure ("timeout", "reset", "refused", "truncated", "malformed",
+	// "goaway", "protocol", "canceled", "other").
 	Outcomes map[string]int64 `json:"outcomes"`
 	// Succeeded counts 2xx answers.
 	Succeeded int64 `json:"succeeded"`
@@ -70,10 +73,19 @@ type Requests struct {
 	// Latency counts from the intended start to the last byte of the
 	// answer, over all sent requests, failed ones included.
 	Latency Latency `json:"latency"`
-	// Service counts from the actual send: the difference is our own delay.
-	Service Latency `json:"service"`
-	// Lag is intended start to actual send.
+	// Lag is from the intended start until the generator took the request up:
+	// its own delay.
 	Lag Latency `json:"lag"`
+	// Connect is from there until the request was handed to a connection:
+	// the wait for a free stream, or for a connection to be made.
+	Connect Latency `json:"connect"`
+	// Service is from there to the last byte of the answer. Latency = Lag +
+	// Connect + Service for every request.
+	Service Latency `json:"service"`
+	// Bytes of answers' bodies, as they came over the wire.
+	Bytes int64 `json:"bytes"`
+	// Pages of lists that go on to their last page.
+	Pages int64 `json:"pages,omitempty"`
 }
 
 // Watches is what one set of watches saw in a phase.
@@ -112,6 +124,19 @@ type Watches struct {
 	Relists    int64 `json:"relists"` // watches that had to list again (410)
 	// Delivery is the latency from the write's acknowledgement.
 	Delivery Latency `json:"delivery"`
+	// SlowestPerWatch is the distribution over the watches of each one's
+	// slowest delivery: whether one watcher or all of them are slow.
+	SlowestPerWatch Latency `json:"slowestPerWatch"`
+	// Lossy is how many watches lost an event, WorstLost how many the worst lost.
+	Lossy     int   `json:"lossy"`
+	WorstLost int64 `json:"worstLost"` // events that the worst watch lost
+	// Bytes of events read.
+	Bytes int64 `json:"bytes"`
+	// Malformed counts streams given up because what they brought was no event.
+	Malformed int64 `json:"malformed,omitempty"`
+	// Slow is how many of the watches were slow consumers on purpose. They owe
+	// deliveries as all others do, but are not in Delivery.
+	Slow int `json:"slow,omitempty"`
 }
 
 // Changes is what one stream of measured writes did in a phase.
@@ -180,6 +205,11 @@ type Generator struct {
 	MaxGoroutines  int     `json:"maxGoroutines"`     // most goroutines
 	MaxDescriptors int     `json:"maxDescriptors"`    // most open descriptors
 	GCPauseP99     float64 `json:"gcPauseP99Seconds"` // 99th percentile of garbage collection pauses
+	GCPauseMax float64 `json:"gcPauseMaxSeconds"` // the longest
+	GCCPU      float64 `json:"gcCPUSeconds"`      // CPU time of garbage collection
+	// BacklogMax is the most bytes that the API servers had sent and we had
+	// not read yet, over all connections of watches and requests.
+	BacklogMax int64 `json:"backlogMaxBytes"`
 	// SchedulingLag is a 10 ms ticker's lateness: how late the machine runs us.
 	SchedulingLag Latency `json:"schedulingLag"`
 	// Saturated says in a line each which bound was passed; the run then

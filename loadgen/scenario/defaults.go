@@ -12,6 +12,14 @@ func (s *Scenario) setDefaults() {
 	orDefault(&n.Memory, "32Gi")
 	orDefault(&n.Pods, 110)
 	orDefault(&n.LeaseRenew, Duration(10*time.Second))
+	orDefault(&n.LeaseDuration, 4*n.LeaseRenew)
+	for i := range n.Shapes {
+		s := &n.Shapes[i]
+		orDefault(&s.Weight, 1)
+		orDefault(&s.CPU, n.CPU)
+		orDefault(&s.Memory, n.Memory)
+		orDefault(&s.Pods, n.Pods)
+	}
 	orDefault(&n.StatusReport, Duration(5*time.Minute))
 	orDefault(&n.RegisterRate, 50)
 	for _, l := range s.Loads() {
@@ -35,13 +43,43 @@ func (l *Load) setDefaults() {
 	orDefault(&l.Arrival, "constant")
 	orDefault(&l.MaxInFlight, 1000)
 	orDefault(&l.Timeout, Duration(time.Minute))
-	orDefault(&l.Resource, "configmaps")
+	orDefault(&l.Connections, 4)
+	orDefault(&l.Namespaces, 1)
+	orDefault(&l.Spread, "even")
 	orDefault(&l.Size, 1<<10)
+	l.Operation.setDefaults()
+	for i := range l.Mix {
+		l.Mix[i].setDefaults()
+	}
+	for i := range l.Sizes {
+		orDefault(&l.Sizes[i].Weight, 1)
+	}
+	for i := range l.Tenants {
+		orDefault(&l.Tenants[i].Share, 1)
+	}
+	if l.Shape.Kind == "replay" {
+		orDefault(&l.Shape.Speed, 1)
+	}
+	if l.Kind == "watches" {
+		orDefault(&l.Connect, "shared")
+		orDefault(&l.Start, "list")
+		if l.Slow.Fraction > 0 {
+			orDefault(&l.Slow.Window, 64<<10)
+		}
+	}
 	if l.Kind == "requests" {
 		orDefault(&l.Objects, 100)
 	} else {
 		orDefault(&l.Objects, 1)
 	}
+}
+
+func (o *Operation) setDefaults() {
+	orDefault(&o.Weight, 1)
+	orDefault(&o.Resource, "configmaps")
+	orDefault(&o.Form, "object")
+	orDefault(&o.Encoding, "json")
+	orDefault(&o.Scope, "namespace")
 }
 
 func (a *Action) setDefaults() {

@@ -18,7 +18,7 @@ func TestScenarioDoc(t *testing.T) {
 	page := schemadoc.Page{
 		File: "../../docs/scenarios.md", Head: head, Tag: "yaml",
 		Scalars: map[string]string{
-			"Duration": "duration", "Rate": "rate", "Bytes": "size", "Bound": "bound", "Flags": "map of string",
+			"Duration": "duration", "Rate": "rate", "Bytes": "size", "Bound": "bound", "Spread": "spread", "Flags": "map of string",
 		},
 	}
 	if err := errors.Join(page.Read("../../controlplane/control"), page.Read(".")); err != nil {

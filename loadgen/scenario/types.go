@@ -38,34 +38,6 @@ type Scenario struct {
 	doc *strictyaml.Document
 }
 
-// Nodes are the simulated nodes, registered before the first phase.
-type Nodes struct {
-	// Count of nodes. Zero means none.
-	Count int `yaml:"count,omitempty"`
-	// Fidelity is "kubelet" (each node has its own connection and holds the
-	// watches a kubelet holds; the default) or "shared" (one watch for all).
-	Fidelity string `yaml:"fidelity,omitempty"`
-	// Zones the nodes are spread over (topology.kubernetes.io/zone). Default 3.
-	Zones int `yaml:"zones,omitempty"`
-	// CPU is each node's allocatable CPU, as a Kubernetes quantity. Default 8.
-	CPU string `yaml:"cpu,omitempty"`
-	// Memory is each node's allocatable memory, as a Kubernetes quantity. Default 32Gi.
-	Memory string `yaml:"memory,omitempty"`
-	// Pods each node can hold. Default 110.
-	Pods int `yaml:"pods,omitempty"`
-	// LeaseRenew is the interval of Lease renewals. Default 10s, a kubelet's;
-	// the lease lasts four times as long, as a kubelet's does.
-	LeaseRenew Duration `yaml:"leaseRenew,omitempty"`
-	// StatusReport is the interval of unchanged node status reports. Default
-	// 5m, a kubelet's nodeStatusReportFrequency.
-	StatusReport Duration `yaml:"statusReport,omitempty"`
-	// PodStart is the simulated time from seeing a bound pod to its
-	// containers being ready. Default 0s: what is measured is the control plane.
-	PodStart Duration `yaml:"podStart,omitempty"`
-	// RegisterRate is how many nodes begin registration per second. Default 50/s.
-	RegisterRate Rate `yaml:"registerRate,omitempty"`
-}
-
 // Record says how metrics are recorded.
 type Record struct {
 	// Interval between scrapes. Default 5s; at least 1s. Every phase also
@@ -114,59 +86,6 @@ type Action struct {
 	// EvictAfter of a deploy is tolerationSeconds for not-ready and
 	// unreachable nodes. Zero means upstream's default, 300s.
 	EvictAfter Duration `yaml:"evictAfter,omitempty"`
-}
-
-// Fault is something broken at the start of a phase.
-type Fault struct {
-	// Kind: "nodeFailure" (a fraction of the nodes goes silent at once: no
-	// heartbeat, no watch, connections dropped) or "nodeRecovery" (all
-	// failed nodes come back).
-	Kind string `yaml:"kind"`
-	// Fraction of all nodes, over 0 and at most 1. Which ones is drawn by the seed.
-	Fraction float64 `yaml:"fraction,omitempty"`
-}
-
-// Load is one stream of work during a phase, or through all of them.
-type Load struct {
-	// Name is unique in the run: it names the load's objects. Default: the kind.
-	Name string `yaml:"name,omitempty"`
-	// Kind: "requests", "watches", "changes".
-	Kind string `yaml:"kind"`
-
-	// Rate of arrivals (requests, changes) or of opening (watches), as "50/s", "300/m".
-	Rate Rate `yaml:"rate,omitempty"`
-	// Arrival: "constant" (default) or "poisson".
-	Arrival string `yaml:"arrival,omitempty"`
-	// MaxInFlight bounds open requests; an arrival past it is counted as
-	// unsent. Default 1000.
-	MaxInFlight int `yaml:"maxInFlight,omitempty"`
-	// Timeout of one request. Default 60s, as kubectl's and the API server's.
-	Timeout Duration `yaml:"timeout,omitempty"`
-
-	// Verb of requests: "get", "list", "create", "update", "patch", "delete".
-	Verb string `yaml:"verb,omitempty"`
-	// Resource, as "configmaps" or "deployments.apps". Default configmaps.
-	// Verbs that write take configmaps only.
-	Resource string `yaml:"resource,omitempty"`
-	// Objects is how many configmaps the load works on, made beforehand.
-	// Default 100 for requests, 1 for changes and watches.
-	Objects int `yaml:"objects,omitempty"`
-	// Size of each configmap's payload in bytes, as "1KiB". Default 1KiB.
-	Size Bytes `yaml:"size,omitempty"`
-	// Limit of a list's page. Zero means none.
-	Limit int `yaml:"limit,omitempty"`
-	// ResourceVersion of a get or list: "" (a consistent read, from etcd or a
-	// cache known to be current) or "0" (any cached state).
-	ResourceVersion string `yaml:"resourceVersion,omitempty"`
-
-	// Count of watches, opened at Rate per second.
-	Count int `yaml:"count,omitempty"`
-	// Hold keeps the watches of this phase open to the end of the run.
-	Hold bool `yaml:"hold,omitempty"`
-
-	// Watches that changes are for: the name of the load whose objects are written and
-	// whose watches must deliver each write.
-	Watches string `yaml:"watches,omitempty"`
 }
 
 // Gate is one condition for the run to pass.

@@ -46,6 +46,52 @@ func (d *Duration) UnmarshalText(text []byte) error {
 // MarshalText writes the form that UnmarshalText reads.
 func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
+// Spread is a length of time that varies, written as "2s" (always the same) or
+// "2s..20s": a log-normal distribution whose median is the first and whose
+// 99th percentile is the second.
+type Spread struct{ Median, P99 time.Duration }
+
+// UnmarshalText reads a spread.
+func (s *Spread) UnmarshalText(text []byte) error {
+	low, high, two := strings.Cut(string(text), "..")
+	var median, p99 Duration
+	if err := median.UnmarshalText([]byte(low)); err != nil {
+		return err
+	}
+	p99 = median
+	if two {
+		if err := p99.UnmarshalText([]byte(high)); err != nil {
+			return err
+		}
+		if median == 0 || p99 < median {
+			return fmt.Errorf("%q is no spread; write MEDIAN..P99, as 2s..20s", text)
+		}
+	}
+	s.Median, s.P99 = median.D(), p99.D()
+	return nil
+}
+
+// MarshalText writes the form that UnmarshalText reads.
+func (s Spread) MarshalText() ([]byte, error) {
+	text := Duration(s.Median).String()
+	if s.P99 != s.Median {
+		text += ".." + Duration(s.P99).String()
+	}
+	return []byte(text), nil
+}
+
+// At is the value below which a fraction q (over 0, below 1) lies.
+func (s Spread) At(q float64) time.Duration {
+	if s.P99 == s.Median {
+		return s.Median
+	}
+	// ln(P99/median) is 2.3263 standard deviations of a normal distribution.
+	const z99 = 2.3263478740408408
+	sigma := math.Log(float64(s.P99)/float64(s.Median)) / z99
+	z := math.Sqrt2 * math.Erfinv(2*q-1)
+	return time.Duration(float64(s.Median) * math.Exp(sigma*z))
+}
+
 // Rate is events per second, written as "50/s", "300/m" or "10/h".
 type Rate float64
 

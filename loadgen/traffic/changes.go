@@ -70,7 +70,7 @@ func (c *Changes) Run(ctx context.Context) error {
 
 // BeginPhase attributes writes intended from then on to that phase, and with
 // them their deliveries.
-func (c *Changes) BeginPhase(name string, at time.Time) { c.engine.phases.begin(name, at) }
+func (c *Changes) BeginPhase(name string, at time.Time) { c.engine.phases.Begin(name, at) }
 
 // Live is what happened since the last call.
 func (c *Changes) Live() Live { return c.engine.window.live(time.Now()) }
@@ -95,7 +95,7 @@ type stampedPatch struct {
 }
 
 func (p *stampedPatch) reserve(n int64, intended time.Time) (int64, bool) {
-	given, ok := p.ledger.begin(n, &p.watches.phases.at(intended).deliveries)
+	given, ok := p.ledger.begin(n, &p.watches.phases.At(intended).deliveries)
 	p.watches.metrics.lost.Add(float64(given))
 	return n, ok
 }
@@ -109,7 +109,7 @@ func (p *stampedPatch) request(n int64) *http.Request {
 // read finds the version of the write in the answer. A 2xx answer without one
 // is no acknowledgement.
 func (p *stampedPatch) read(n int64, resp *http.Response) error {
-	if !outcome(resp.StatusCode).success() {
+	if !Outcome(resp.StatusCode).Success() {
 		return drain(resp)
 	}
 	var answer bytes.Buffer
@@ -126,9 +126,9 @@ func (p *stampedPatch) read(n int64, resp *http.Response) error {
 
 var errNoAck = errors.New("the answer to a write is no object")
 
-func (p *stampedPatch) done(_ context.Context, n int64, o outcome, end time.Time) {
+func (p *stampedPatch) done(_ context.Context, n int64, o Outcome, end time.Time) {
 	rv, ok := p.acks.LoadAndDelete(n)
-	if !ok || !o.success() {
+	if !ok || !o.Success() {
 		p.ledger.fail(n)
 		return
 	}

@@ -28,7 +28,7 @@ type operation interface {
 	read(key int64, resp *http.Response) error
 	// done is told the end of each request that was made, before its slot is
 	// free again.
-	done(ctx context.Context, key int64, o outcome, end time.Time)
+	done(ctx context.Context, key int64, o Outcome, end time.Time)
 }
 
 // engine sends the arrivals of a schedule when they are due, whatever became
@@ -46,7 +46,7 @@ type engine struct {
 	timeout     time.Duration
 	client      *client
 	op          operation
-	phases      *phases[requestStats]
+	phases      *Phases[requestStats]
 	metrics     requestMetrics
 	window      window
 
@@ -80,7 +80,7 @@ func newEngine(t Target, l scenario.Load, op operation, c *client) (*engine, err
 	return &engine{
 		pacer: pacer, maxInFlight: int64(l.MaxInFlight), timeout: timeout,
 		client: c, op: op, metrics: metrics,
-		phases: newPhases(func() *requestStats { return newRequestStats(timeout) }),
+		phases: NewPhases(func() *requestStats { return newRequestStats(timeout) }),
 		window: window{latency: latency.New(2 * timeout)},
 		idle:   make(chan arrival),
 	}, nil
@@ -119,7 +119,7 @@ func (e *engine) run(ctx context.Context) {
 	// A dispatcher that was behind at the end has not reached arrivals that
 	// were due: they were offered, and not sent.
 	for due := e.pacer.Due(end.Sub(start) - 1); late && n < due; n++ {
-		e.unsent(e.phases.at(start.Add(e.pacer.At(n))))
+		e.unsent(e.phases.At(start.Add(e.pacer.At(n))))
 	}
 	close(e.idle)
 	e.workers.Wait()
@@ -145,7 +145,7 @@ func waitUntil(ctx context.Context, timer *time.Timer, t time.Time) bool {
 }
 
 func (e *engine) dispatch(ctx context.Context, n int64, intended time.Time) {
-	stats := e.phases.at(intended)
+	stats := e.phases.At(intended)
 	if e.inFlight.Load() >= e.maxInFlight {
 		e.unsent(stats)
 		return
@@ -179,7 +179,7 @@ func (e *engine) work(ctx context.Context, a arrival) {
 		o := e.send(ctx, a.key)
 		end := time.Now()
 		a.stats.record(o, a.intended, sent, end)
-		if o.success() {
+		if o.Success() {
 			e.window.achieved.Add(1)
 		}
 		e.window.latency.Record(end.Sub(a.intended))
@@ -189,7 +189,7 @@ func (e *engine) work(ctx context.Context, a arrival) {
 	}
 }
 
-func (e *engine) send(ctx context.Context, key int64) outcome {
+func (e *engine) send(ctx context.Context, key int64) Outcome {
 	ctx, cancel := context.WithTimeout(ctx, e.timeout)
 	defer cancel()
 	resp, err := e.client.RoundTrip(e.op.request(key).WithContext(ctx))
@@ -200,7 +200,7 @@ func (e *engine) send(ctx context.Context, key int64) outcome {
 	if err := e.op.read(key, resp); err != nil {
 		return failureOf(err, true)
 	}
-	return outcome(resp.StatusCode)
+	return Outcome(resp.StatusCode)
 }
 
 // drain reads a body to its end for nothing, through the pooled buffers of
@@ -219,7 +219,7 @@ func (e *engine) results(l scenario.Load) map[string]result.Requests {
 		end = time.Now()
 	}
 	byPhase := map[string]result.Requests{}
-	e.phases.each(start, end, func(name string, length time.Duration, s *requestStats) {
+	e.phases.Each(start, end, func(name string, length time.Duration, s *requestStats) {
 		r := s.result(length)
 		if r.Offered == 0 {
 			return

@@ -11,69 +11,69 @@ import (
 	"syscall"
 )
 
-// outcome is how a request ended: an HTTP status, or one of the kinds of
+// Outcome is how a request ended: an HTTP status, or one of the kinds of
 // failure below it.
-type outcome int16
+type Outcome int16
 
 // The kinds of failure, as result.Requests.Outcomes names them.
 const (
-	// other is a failure of no kind below: a protocol error, a certificate.
-	other outcome = -iota - 1
-	// timedOut: no whole answer within the load's timeout.
-	timedOut
-	// reset: the connection or the stream was lost before an answer's header
+	// Other is a failure of no kind below: a protocol error, a certificate.
+	Other Outcome = -iota - 1
+	// TimedOut: no whole answer within the load's timeout.
+	TimedOut
+	// Reset: the connection or the stream was lost before an answer's header
 	// or within its body, or the server went away (GOAWAY).
-	reset
-	// refused: nobody listens.
-	refused
-	// truncated: the answer ended before its end.
-	truncated
-	// canceled: given up by us, because the run ended.
-	canceled
+	Reset
+	// Refused: nobody listens.
+	Refused
+	// Truncated: the answer ended before its end.
+	Truncated
+	// Canceled: given up by us, because the run ended.
+	Canceled
 )
 
 // String is the key in result.Requests.Outcomes and the code label.
-func (o outcome) String() string {
+func (o Outcome) String() string {
 	switch o {
-	case timedOut:
+	case TimedOut:
 		return "timeout"
-	case reset:
+	case Reset:
 		return "reset"
-	case refused:
+	case Refused:
 		return "refused"
-	case truncated:
+	case Truncated:
 		return "truncated"
-	case canceled:
+	case Canceled:
 		return "canceled"
-	case other:
+	case Other:
 		return "other"
 	}
 	return strconv.Itoa(int(o))
 }
 
-// success tells a 2xx answer.
-func (o outcome) success() bool { return 200 <= o && o < 300 }
+// Success tells a 2xx answer.
+func (o Outcome) Success() bool { return 200 <= o && o < 300 }
 
 // failureOf is the kind of an error of a request; inBody tells that it came
 // while the answer's body was read.
-func failureOf(err error, inBody bool) outcome {
+func failureOf(err error, inBody bool) Outcome {
 	var netErr net.Error
 	switch {
 	case errors.Is(err, context.Canceled):
-		return canceled
+		return Canceled
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
-		return timedOut
+		return TimedOut
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return refused
+		return Refused
 	case errors.Is(err, io.ErrUnexpectedEOF) && inBody:
-		return truncated
+		return Truncated
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF), errors.Is(err, net.ErrClosed),
 		errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), resetByHTTP(err):
-		return reset
+		return Reset
 	case errors.As(err, &netErr) && netErr.Timeout():
-		return timedOut
+		return TimedOut
 	}
-	return other
+	return Other
 }
 
 // resetByHTTP knows the losses that net/http reports by errors it does not
@@ -107,4 +107,4 @@ type streamError struct {
 	Cause    error
 }
 
-func (e streamError) Error() string { return "stream reset with code " + strconv.Itoa(int(e.Code)) }
+func (e streamError) Error() string { return "stream Reset with code " + strconv.Itoa(int(e.Code)) }

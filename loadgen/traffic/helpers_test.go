@@ -13,7 +13,7 @@ import (
 func load(kind string, change func(*scenario.Load)) scenario.Load {
 	l := scenario.Load{
 		Name: kind, Kind: kind, Rate: 500, Arrival: "constant", MaxInFlight: 1000,
-		Timeout: scenario.Duration(10 * time.Second), Resource: configMapsResource,
+		Timeout: scenario.Duration(10 * time.Second), Operation: scenario.Operation{Resource: configMapsResource},
 		Objects: 3, Size: 64,
 	}
 	if change != nil {

@@ -145,7 +145,7 @@ func (l *ledger) ack(seq int64, rv uint64, at time.Time) (early int64) {
 	return s.early
 }
 
-// fail says that the write's outcome is not known, or that it was rejected.
+// fail says that the write's Outcome is not known, or that it was rejected.
 func (l *ledger) fail(seq int64) {
 	s := l.slot(seq)
 	s.mu.Lock()

@@ -43,13 +43,14 @@ var (
 	_ Load = (*Watches)(nil)
 )
 
-// rate turns running totals into rates between calls.
-type rate struct {
+// Rate turns running totals into rates between calls.
+type Rate struct {
 	last  time.Time
 	total int64
 }
 
-func (r *rate) since(now time.Time, total int64) float64 {
+// Since is the rate since the last call, zero at the first.
+func (r *Rate) Since(now time.Time, total int64) float64 {
 	var perSecond float64
 	if s := now.Sub(r.last).Seconds(); !r.last.IsZero() && s > 0 {
 		perSecond = float64(total-r.total) / s

@@ -31,9 +31,9 @@ type watchMetrics struct {
 	delivery   prometheus.Observer
 }
 
-// buckets are from 1 ms to 64 s by powers of two. The native histogram beside
+// HistogramOpts are those of every latency of the loads: buckets from 1 ms to 64 s by powers of two. The native histogram beside
 // them is true to 10%.
-func histogramOpts(name, help string) prometheus.HistogramOpts {
+func HistogramOpts(name, help string) prometheus.HistogramOpts {
 	return prometheus.HistogramOpts{
 		Name: name, Help: help,
 		Buckets:                        prometheus.ExponentialBuckets(0.001, 2, 17),
@@ -52,11 +52,11 @@ func newRequestMetrics(reg prometheus.Registerer, load, verb, resource string) (
 		Name: "stormglass_requests_unsent_total",
 		Help: "Arrivals that could not be sent: no free slot under maxInFlight.",
 	}, labels)
-	seconds := prometheus.NewHistogramVec(histogramOpts("stormglass_request_seconds",
+	seconds := prometheus.NewHistogramVec(HistogramOpts("stormglass_request_seconds",
 		"Latency of requests from their intended start to the last byte of the answer."), labels)
-	lag := prometheus.NewHistogramVec(histogramOpts("stormglass_request_lag_seconds",
+	lag := prometheus.NewHistogramVec(HistogramOpts("stormglass_request_lag_seconds",
 		"From the intended start of a request to its sending: the generator's own delay."), []string{"load"})
-	err := errors.Join(register(reg, &total), register(reg, &unsent), register(reg, &seconds), register(reg, &lag))
+	err := errors.Join(Register(reg, &total), Register(reg, &unsent), Register(reg, &seconds), Register(reg, &lag))
 	values := []string{load, verb, resource}
 	return requestMetrics{
 		total:  &codeCounter{vec: total.MustCurryWith(prometheus.Labels{"load": load, "verb": verb, "resource": resource})},
@@ -64,19 +64,19 @@ func newRequestMetrics(reg prometheus.Registerer, load, verb, resource string) (
 	}, err
 }
 
-func (m requestMetrics) record(o outcome, intended, sent, end time.Time) {
+func (m requestMetrics) record(o Outcome, intended, sent, end time.Time) {
 	m.total.inc(o)
 	m.seconds.Observe(end.Sub(intended).Seconds())
 	m.lag.Observe(sent.Sub(intended).Seconds())
 }
 
-// codeCounter finds the counter of an outcome without making its label.
+// codeCounter finds the counter of an Outcome without making its label.
 type codeCounter struct {
 	vec *prometheus.CounterVec
-	by  sync.Map // outcome to prometheus.Counter
+	by  sync.Map // Outcome to prometheus.Counter
 }
 
-func (c *codeCounter) inc(o outcome) {
+func (c *codeCounter) inc(o Outcome) {
 	counter, ok := c.by.Load(o)
 	if !ok {
 		counter, _ = c.by.LoadOrStore(o, c.vec.WithLabelValues(o.String()))
@@ -90,7 +90,7 @@ func newWatchMetrics(reg prometheus.Registerer, load string) (watchMetrics, erro
 	var errs []error
 	counter := func(name, help string) prometheus.Counter {
 		vec := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, label)
-		errs = append(errs, register(reg, &vec))
+		errs = append(errs, Register(reg, &vec))
 		return vec.WithLabelValues(load)
 	}
 	m.events = counter("stormglass_watch_events_total", "Watch events read, bookmarks and foreign ones included.")
@@ -103,16 +103,16 @@ func newWatchMetrics(reg prometheus.Registerer, load string) (watchMetrics, erro
 	open := prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "stormglass_watches_open", Help: "Watches that are established.",
 	}, label)
-	delivery := prometheus.NewHistogramVec(histogramOpts("stormglass_watch_delivery_seconds",
+	delivery := prometheus.NewHistogramVec(HistogramOpts("stormglass_watch_delivery_seconds",
 		"From a write's acknowledgement to its delivery on a watch."), label)
-	errs = append(errs, register(reg, &open), register(reg, &delivery))
+	errs = append(errs, Register(reg, &open), Register(reg, &delivery))
 	m.open, m.delivery = open.WithLabelValues(load), delivery.WithLabelValues(load)
 	return m, errors.Join(errs...)
 }
 
-// register registers a collector, or takes the one that another load has
+// Register registers a collector, or takes the one that another load has
 // registered already. Without a registerer the metrics are kept for nobody.
-func register[C prometheus.Collector](reg prometheus.Registerer, c *C) error {
+func Register[C prometheus.Collector](reg prometheus.Registerer, c *C) error {
 	if reg == nil {
 		return nil
 	}

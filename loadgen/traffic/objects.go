@@ -110,7 +110,7 @@ func (o *configMaps) create(ctx context.Context, i int) error {
 	if err == nil && status == http.StatusConflict {
 		status, answer, err = o.client.ask(ctx, http.MethodPut, o.urls[i], jsonType, body)
 	}
-	if err == nil && !outcome(status).success() {
+	if err == nil && !Outcome(status).Success() {
 		err = statusError("create", fmt.Sprintf("configmap %q", o.names[i]), status, answer)
 	}
 	return err

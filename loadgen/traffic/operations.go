@@ -79,7 +79,7 @@ func draw(seed uint64, n int64, among int) int {
 type plain struct{}
 
 func (plain) read(_ int64, resp *http.Response) error         { return drain(resp) }
-func (plain) done(context.Context, int64, outcome, time.Time) {}
+func (plain) done(context.Context, int64, Outcome, time.Time) {}
 func (plain) background(context.Context)                      {}
 func (plain) reserve(n int64, _ time.Time) (int64, bool)      { return n, true }
 
@@ -166,7 +166,7 @@ func (o *deleteConfigMap) request(i int64) *http.Request {
 
 // done makes the object again. If that fails, so will the next delete, with a
 // 404 that is counted.
-func (o *deleteConfigMap) done(ctx context.Context, i int64, _ outcome, _ time.Time) {
+func (o *deleteConfigMap) done(ctx context.Context, i int64, _ Outcome, _ time.Time) {
 	_, _, _ = o.client.askOnce(ctx, http.MethodPost, o.client.url(o.all, nil), jsonType, o.object(o.names[i], i))
 	o.whole <- i
 }
@@ -230,7 +230,7 @@ func (r *getAny) renew(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if !outcome(status).success() {
+	if !Outcome(status).Success() {
 		return statusError("list", r.resource, status, answer)
 	}
 	var list metav1.PartialObjectMetadataList

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// phases keeps what a load saw apart by phase. What belongs to a phase is said
+// Phases keeps what a load saw apart by phase. What belongs to a phase is said
 // by a time: that of a request's intended start, or of an event.
-type phases[T any] struct {
+type Phases[T any] struct {
 	fresh func() *T
 
 	mu   sync.RWMutex
@@ -20,20 +20,22 @@ type phase[T any] struct {
 	stats *T
 }
 
-// newPhases begins with a nameless phase that holds what comes before the
+// NewPhases begins with a nameless phase that holds what comes before the
 // first one.
-func newPhases[T any](fresh func() *T) *phases[T] {
-	return &phases[T]{fresh: fresh, list: []phase[T]{{stats: fresh()}}}
+func NewPhases[T any](fresh func() *T) *Phases[T] {
+	return &Phases[T]{fresh: fresh, list: []phase[T]{{stats: fresh()}}}
 }
 
-func (p *phases[T]) begin(name string, at time.Time) {
+// Begin opens a phase of that name at that time. Say it before what the phase
+// starts is started.
+func (p *Phases[T]) Begin(name string, at time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.list = append(p.list, phase[T]{name, at, p.fresh()})
 }
 
-// at is the phase that t belongs to.
-func (p *phases[T]) at(t time.Time) *T {
+// At is the phase that t belongs to.
+func (p *Phases[T]) At(t time.Time) *T {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	for i := len(p.list) - 1; i > 0; i-- {
@@ -44,16 +46,16 @@ func (p *phases[T]) at(t time.Time) *T {
 	return p.list[0].stats
 }
 
-// now is the phase that began last.
-func (p *phases[T]) now() *T {
+// Now is the phase that began last.
+func (p *Phases[T]) Now() *T {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	return p.list[len(p.list)-1].stats
 }
 
-// each calls f for every phase with its length until end. The nameless one
+// Each calls f for every phase with its length until end. The nameless one
 // has no beginning, and begins at start.
-func (p *phases[T]) each(start, end time.Time, f func(name string, length time.Duration, stats *T)) {
+func (p *Phases[T]) Each(start, end time.Time, f func(name string, length time.Duration, stats *T)) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	for i, ph := range p.list {

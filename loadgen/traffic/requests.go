@@ -86,7 +86,7 @@ func (r *Requests) Run(ctx context.Context) error {
 }
 
 // BeginPhase attributes requests intended from then on to that phase.
-func (r *Requests) BeginPhase(name string, at time.Time) { r.engine.phases.begin(name, at) }
+func (r *Requests) BeginPhase(name string, at time.Time) { r.engine.phases.Begin(name, at) }
 
 // Live is what happened since the last call.
 func (r *Requests) Live() Live { return r.engine.window.live(time.Now()) }

@@ -46,7 +46,7 @@ func discover(ctx context.Context, c *client, path, resource string, into any) e
 		return fmt.Errorf("discover %s: %w", resource, err)
 	case status == http.StatusNotFound:
 		return unknownResource(resource)
-	case !outcome(status).success():
+	case !Outcome(status).Success():
 		return statusError("discover", resource, status, answer)
 	}
 	if err := json.Unmarshal(answer, into); err != nil {

@@ -17,7 +17,7 @@ type requestStats struct {
 	offered  int64
 	unsent   int64
 	ok       int64
-	outcomes map[outcome]int64
+	outcomes map[Outcome]int64
 }
 
 // newRequestStats measures up to twice the timeout: a request that times out
@@ -25,7 +25,7 @@ type requestStats struct {
 func newRequestStats(timeout time.Duration) *requestStats {
 	return &requestStats{
 		latency: latency.New(2 * timeout), service: latency.New(2 * timeout), lag: latency.New(2 * timeout),
-		outcomes: map[outcome]int64{},
+		outcomes: map[Outcome]int64{},
 	}
 }
 
@@ -36,13 +36,13 @@ func (s *requestStats) offer(n, unsent int64) {
 	s.mu.Unlock()
 }
 
-func (s *requestStats) record(o outcome, intended, sent, end time.Time) {
+func (s *requestStats) record(o Outcome, intended, sent, end time.Time) {
 	s.latency.Record(end.Sub(intended))
 	s.service.Record(end.Sub(sent))
 	s.lag.Record(sent.Sub(intended))
 	s.mu.Lock()
 	s.outcomes[o]++
-	if o.success() {
+	if o.Success() {
 		s.ok++
 	}
 	s.mu.Unlock()
@@ -71,15 +71,15 @@ type window struct {
 	latency           *latency.Histogram
 
 	mu                       sync.Mutex
-	offeredRate, achieveRate rate
+	offeredRate, achieveRate Rate
 }
 
 func (w *window) live(now time.Time) Live {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return Live{
-		Offered:  w.offeredRate.since(now, w.offered.Load()),
-		Achieved: w.achieveRate.since(now, w.achieved.Load()),
+		Offered:  w.offeredRate.Since(now, w.offered.Load()),
+		Achieved: w.achieveRate.Since(now, w.achieved.Load()),
 		P99:      time.Duration(w.latency.Take().P99 * float64(time.Second)),
 	}
 }

@@ -18,7 +18,7 @@ func (w *Watches) list(ctx context.Context) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	if !outcome(status).success() {
+	if !Outcome(status).Success() {
 		return 0, statusError("list", w.load.Resource, status, answer)
 	}
 	rv, err := versionOf(answer)

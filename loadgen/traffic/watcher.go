@@ -75,7 +75,7 @@ func (v *watcher) run(ctx context.Context) {
 			backoff = firstBackoff
 			continue
 		}
-		v.set.phases.now().failed.Add(1)
+		v.set.phases.Now().failed.Add(1)
 		if !pause(ctx, backoff+time.Duration(v.random.Float64()*float64(backoff))) {
 			return
 		}
@@ -90,7 +90,7 @@ func (v *watcher) relist(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	v.set.phases.now().relisted.Add(1)
+	v.set.phases.Now().relisted.Add(1)
 	v.set.metrics.relists.Inc()
 	v.set.see(rv)
 	v.rv = max(v.rv, rv)
@@ -142,7 +142,7 @@ func (v *watcher) watch(ctx context.Context) error {
 
 // established joins the watch to those that owe deliveries, the first time.
 func (v *watcher) established() {
-	w, stats := v.set, v.set.phases.now()
+	w, stats := v.set, v.set.phases.Now()
 	w.open.Add(1)
 	w.metrics.open.Inc()
 	switch {
@@ -162,7 +162,7 @@ func (v *watcher) established() {
 
 // take is told each event of the stream.
 func (v *watcher) take(e *event) {
-	w, stats := v.set, v.set.phases.now()
+	w, stats := v.set, v.set.phases.Now()
 	v.events++
 	w.events.Add(1)
 	stats.events.Add(1)

@@ -43,7 +43,7 @@ type Watches struct {
 	metrics watchMetrics
 	path    string // of the collection
 	roster  *roster
-	phases  *phases[watchStats]
+	phases  *Phases[watchStats]
 
 	newest     atomic.Uint64 // resourceVersion known
 	open       atomic.Int64
@@ -55,7 +55,7 @@ type Watches struct {
 
 	mu      sync.Mutex
 	ledgers atomic.Pointer[[]*ledger] // replaced under mu
-	rate    rate
+	rate    Rate
 	running running
 }
 
@@ -96,7 +96,7 @@ func NewWatches(t Target, l scenario.Load) (*Watches, error) {
 		liveWindow: latency.New(longestDelivery),
 	}
 	w.ledgers.Store(new([]*ledger))
-	w.phases = newPhases(func() *watchStats {
+	w.phases = NewPhases(func() *watchStats {
 		s := &watchStats{openLatency: latency.New(longestOpen)}
 		s.delivery = latency.New(longestDelivery)
 		return s
@@ -168,7 +168,7 @@ func (w *Watches) setRunning(set func(*running)) {
 // belong to the phase in which their write was intended.
 func (w *Watches) BeginPhase(name string, at time.Time) {
 	w.endPhase()
-	w.phases.begin(name, at)
+	w.phases.Begin(name, at)
 }
 
 // endPhase keeps how many watches were open at the end of the phase, unless
@@ -177,7 +177,7 @@ func (w *Watches) endPhase() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.running.end.IsZero() {
-		w.phases.now().openAtEnd.Store(w.open.Load())
+		w.phases.Now().openAtEnd.Store(w.open.Load())
 	}
 }
 
@@ -228,7 +228,7 @@ func (w *Watches) Live() Live {
 	return Live{
 		P99:    time.Duration(w.liveWindow.Take().P99 * float64(time.Second)),
 		Wanted: w.load.Count, Open: w.Open(),
-		Events: w.rate.since(time.Now(), delivered), Delivered: delivered,
+		Events: w.rate.Since(time.Now(), delivered), Delivered: delivered,
 	}
 }
 
@@ -246,12 +246,12 @@ func (w *Watches) Results() map[string]result.Watches {
 	if !ended {
 		end = time.Now()
 	}
-	w.phases.each(start, end, func(name string, length time.Duration, s *watchStats) {
+	w.phases.Each(start, end, func(name string, length time.Duration, s *watchStats) {
 		if length <= 0 || name == "" {
 			return
 		}
 		r := w.result(s)
-		if !ended && s == w.phases.now() {
+		if !ended && s == w.phases.Now() {
 			r.Open = w.Open()
 		}
 		byPhase[name] = r

@@ -1,7 +1,11 @@
-package node
+// Package endpoint turns a rest.Config into what an HTTP/2 connection to the
+// API server needs, for the simulated nodes and the loads, which speak to it
+// without client-go's transports.
+package endpoint
 
 import (
 	"bytes"
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -16,30 +20,39 @@ import (
 	"k8s.io/client-go/transport"
 )
 
-// access is how a link reaches the server.
-type access struct {
-	addr    string // host:port
-	prefix  string // path before /api, for a server behind a gateway
-	tls     *tls.Config
-	headers func() (http.Header, error) // nil where the certificate says all
+// Endpoint is how an API server is reached by one client.
+type Endpoint struct {
+	// Addr is host:port.
+	Addr string
+	// Prefix is the path before /api, for a server behind a gateway.
+	Prefix string
+	// TLS is the client's side: roots, server name, certificate.
+	TLS *tls.Config
+	// Headers are those of each request where tokens or impersonation are in
+	// use (static, from a file, or from an exec plugin); nil where the
+	// certificate says all. Cheap enough to ask for every few seconds, not for
+	// every request.
+	Headers func() (http.Header, error)
+	// Dial opens the TCP connection, where the configuration has a way of its
+	// own (rest.Config.Dial); nil otherwise.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// newAccess turns a rest.Config into what a connection needs: address, TLS
-// side, and the headers of each request where tokens are in use (static, from
-// a file, or from an exec plugin).
-func newAccess(c *rest.Config, roots *rootCache) (*access, error) {
+// New reads a rest.Config. roots may be shared by many clients of one server,
+// so that its CA is parsed once. A server that is not https is refused.
+func New(c *rest.Config, roots *Roots) (*Endpoint, error) {
 	server, _, err := rest.DefaultServerUrlFor(c)
 	if err != nil {
 		return nil, fmt.Errorf("the API server's address %q: %w", c.Host, err)
 	}
 	if server.Scheme != "https" {
-		return nil, fmt.Errorf("the API server's address %q is not https (simulated nodes speak HTTP/2 over TLS only)", c.Host)
+		return nil, fmt.Errorf("the API server's address %q is not https (stormglass speaks HTTP/2 over TLS only)", c.Host)
 	}
 	port := server.Port()
 	if port == "" {
 		port = "443"
 	}
-	to := &access{addr: net.JoinHostPort(server.Hostname(), port), prefix: strings.TrimSuffix(server.Path, "/")}
+	to := &Endpoint{Addr: net.JoinHostPort(server.Hostname(), port), Prefix: strings.TrimSuffix(server.Path, "/"), Dial: c.Dial}
 	c = rest.CopyConfig(c)
 	if err := rest.LoadTLSFiles(c); err != nil {
 		return nil, fmt.Errorf("read the client's TLS files: %w", err)
@@ -50,14 +63,14 @@ func newAccess(c *rest.Config, roots *rootCache) (*access, error) {
 	if err != nil {
 		return nil, fmt.Errorf("client authentication: %w", err)
 	}
-	if to.tls, err = transport.TLSConfigFor(tc); err != nil {
+	if to.TLS, err = transport.TLSConfigFor(tc); err != nil {
 		return nil, fmt.Errorf("client certificate: %w", err)
 	}
-	if to.tls == nil {
-		to.tls = &tls.Config{MinVersion: tls.VersionTLS12}
+	if to.TLS == nil {
+		to.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
 	}
-	if len(ca) > 0 && !to.tls.InsecureSkipVerify {
-		if to.tls.RootCAs, err = roots.pool(ca); err != nil {
+	if len(ca) > 0 && !to.TLS.InsecureSkipVerify {
+		if to.TLS.RootCAs, err = roots.pool(ca); err != nil {
 			return nil, err
 		}
 	}
@@ -66,7 +79,7 @@ func newAccess(c *rest.Config, roots *rootCache) (*access, error) {
 		if err != nil {
 			return nil, fmt.Errorf("client authentication: %w", err)
 		}
-		to.headers = func() (http.Header, error) { return captureHeaders(wrapped, server) }
+		to.Headers = func() (http.Header, error) { return captureHeaders(wrapped, server) }
 	}
 	return to, nil
 }
@@ -93,14 +106,15 @@ func (headerCapture) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Header: h, Body: http.NoBody, Request: r}, nil
 }
 
-// rootCache parses a CA once for all nodes instead of once for each.
-type rootCache struct {
+// Roots parses a CA once for all clients of a server instead of once for
+// each. The zero value is ready.
+type Roots struct {
 	mu    sync.Mutex
 	ca    []byte
 	roots *x509.CertPool
 }
 
-func (r *rootCache) pool(ca []byte) (*x509.CertPool, error) {
+func (r *Roots) pool(ca []byte) (*x509.CertPool, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.roots != nil && bytes.Equal(ca, r.ca) {

@@ -1,0 +1,65 @@
+package scenario
+
+// Nodes are the simulated nodes, registered before the first phase.
+type Nodes struct {
+	// Count of nodes. Zero means none.
+	Count int `yaml:"count,omitempty"`
+	// Fidelity is "kubelet" (each node has its own connection and holds the
+	// watches a kubelet holds; the default) or "shared" (one watch for all).
+	Fidelity string `yaml:"fidelity,omitempty"`
+	// KubeProxy adds what a kube-proxy on each node holds: watches of services,
+	// endpointslices and its node, on a connection of its own. With fidelity kubelet.
+	KubeProxy bool `yaml:"kubeProxy,omitempty"`
+	// Zones the nodes are spread over (topology.kubernetes.io/zone). Default 3.
+	Zones int `yaml:"zones,omitempty"`
+	// CPU is each node's allocatable CPU, as a Kubernetes quantity. Default 8.
+	CPU string `yaml:"cpu,omitempty"`
+	// Memory is each node's allocatable memory, as a Kubernetes quantity. Default 32Gi.
+	Memory string `yaml:"memory,omitempty"`
+	// Pods each node can hold. Default 110.
+	Pods int `yaml:"pods,omitempty"`
+	// Shapes are kinds of nodes, dealt out by weight, instead of CPU, Memory
+	// and Pods, which are the defaults of theirs.
+	Shapes []NodeShape `yaml:"shapes,omitempty"`
+	// LeaseRenew is the interval of Lease renewals. Default 10s, a kubelet's.
+	LeaseRenew Duration `yaml:"leaseRenew,omitempty"`
+	// LeaseDuration is what the Lease says of itself. Default four times
+	// LeaseRenew, as a kubelet's. The controller manager waits for
+	// node-monitor-grace-period (50s) whatever it says.
+	LeaseDuration Duration `yaml:"leaseDuration,omitempty"`
+	// StatusReport is the interval of unchanged node status reports. Default
+	// 5m, a kubelet's nodeStatusReportFrequency.
+	StatusReport Duration `yaml:"statusReport,omitempty"`
+	// PodStart is the simulated time from seeing a bound pod to its
+	// containers being ready, images apart. Default 0s: what is measured is the control plane.
+	PodStart Spread `yaml:"podStart,omitempty"`
+	// ImagePull is the time to pull an image that the node has not pulled yet;
+	// pulls of one node wait for each other, as a kubelet's do. Default 0s.
+	ImagePull Spread `yaml:"imagePull,omitempty"`
+	// RegisterRate is how many nodes begin registration per second. Default 50/s.
+	RegisterRate Rate `yaml:"registerRate,omitempty"`
+}
+
+// NodeShape is one kind of node.
+type NodeShape struct {
+	// Name of the kind: the label node.kubernetes.io/instance-type.
+	Name   string  `yaml:"name"`
+	Weight float64 `yaml:"weight,omitempty"` // among the shapes. Default 1
+	CPU    string  `yaml:"cpu,omitempty"`    // allocatable; default that of nodes
+	Memory string  `yaml:"memory,omitempty"` // allocatable; default that of nodes
+	Pods   int     `yaml:"pods,omitempty"`   // it can hold; default that of nodes
+}
+
+// Fault is something broken at the start of a phase.
+type Fault struct {
+	// Kind: "nodeFailure" (a fraction of the nodes goes silent at once: no
+	// heartbeat, no watch, connections dropped), "nodeShutdown" (a fraction
+	// shuts down in order: not Ready, pods ended within their grace, then silence),
+	// "nodeRecovery" (all of them come back) or "slowKubelet" (all that a
+	// fraction of the nodes writes is late by Delay).
+	Kind string `yaml:"kind"`
+	// Fraction of all nodes, over 0 and at most 1. Which ones is drawn by the seed.
+	Fraction float64 `yaml:"fraction,omitempty"`
+	// Delay of a slowKubelet's writes, heartbeats among them.
+	Delay Duration `yaml:"delay,omitempty"`
+}
