@@ -8,7 +8,6 @@ package pace
 import (
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"time"
 )
 
@@ -30,23 +29,54 @@ type Pacer interface {
 	Due(elapsed time.Duration) int64
 }
 
-// New makes the pacer of an arrival process with a mean rate in arrivals per
-// second, 0 for none:
+// New makes the pacer of an arrival process with a steady mean rate in
+// arrivals per second, 0 for none:
 //
 //   - "constant": arrival n at n/rate, the first at once.
 //   - "poisson": independent, exponentially distributed gaps, drawn by seed,
 //     as many independent clients make them.
 func New(arrival string, rate float64, seed int64) (Pacer, error) {
-	if math.IsNaN(rate) || rate < 0 || rate > MaxRate {
-		return nil, fmt.Errorf("a rate of %g/s is impossible; write one from 0/s to %.0f/s", rate, float64(MaxRate))
+	return NewShaped(arrival, rate, Shape{}, seed)
+}
+
+// NewShaped makes the pacer of an arrival process whose rate changes with
+// time as the shape says, from a rate in arrivals per second. The mean number
+// of arrivals by any time is the integral of the rate; "constant" arrivals
+// come when it reaches 0, 1, 2, ..., "poisson" ones when it reaches the points
+// of a Poisson process of rate 1 (inversion of the cumulative intensity:
+// Çınlar 1975).
+func NewShaped(arrival string, rate float64, s Shape, seed int64) (Pacer, error) {
+	if arrival != "constant" && arrival != "poisson" {
+		return nil, fmt.Errorf("unknown arrival %q; there are constant and poisson", arrival)
 	}
-	switch arrival {
-	case "constant":
+	if err := possible(rate); err != nil {
+		return nil, err
+	}
+	if err := s.validate(); err != nil {
+		return nil, err
+	}
+	if s.Kind == "" && arrival == "constant" {
 		return constant{gap: float64(time.Second) / rate}, nil
-	case "poisson":
-		return newPoisson(rate, seed), nil
 	}
-	return nil, fmt.Errorf("unknown arrival %q; there are constant and poisson", arrival)
+	if s.Kind == "replay" {
+		return newSequence(replay(s)), nil
+	}
+	points := evenly
+	if arrival == "poisson" {
+		points = func() func() float64 { return exponential(seed) }
+	}
+	base := warped(points, s.inverse(rate))
+	if s.Kind == "burst" {
+		return newSequence(withBursts(base, s)), nil
+	}
+	return newSequence(base), nil
+}
+
+func possible(rate float64) error {
+	if math.IsNaN(rate) || rate < 0 || rate > MaxRate {
+		return fmt.Errorf("a rate of %g/s is impossible; write one from 0/s to %.0f/s", rate, float64(MaxRate))
+	}
+	return nil
 }
 
 // constant has the same gap, in nanoseconds, between all arrivals. The gap is
@@ -75,65 +105,6 @@ func (c constant) Due(elapsed time.Duration) int64 {
 	}
 	return n
 }
-
-// poisson is a Poisson process: arrival n comes after the sum of n+1
-// exponential gaps. The sum has no closed form, so each question keeps a
-// cursor, which moves on for larger arguments and starts over for smaller
-// ones: slow, but the answer is the same.
-type poisson struct {
-	at, due cursor
-}
-
-func newPoisson(rate float64, seed int64) *poisson {
-	fresh := cursor{mean: float64(time.Second) / rate, seed: uint64(seed)}
-	fresh.rewind()
-	return &poisson{at: fresh, due: fresh}
-}
-
-func (p *poisson) At(n int64) time.Duration {
-	if n < p.at.n {
-		p.at.rewind()
-	}
-	for p.at.n < n && p.at.time() != Never {
-		p.at.step()
-	}
-	return p.at.time()
-}
-
-func (p *poisson) Due(elapsed time.Duration) int64 {
-	if p.due.n > 0 && elapsed < p.due.before {
-		p.due.rewind()
-	}
-	for p.due.time() <= elapsed && p.due.time() != Never {
-		p.due.step()
-	}
-	return p.due.n
-}
-
-// cursor stands at arrival n of a Poisson process.
-type cursor struct {
-	mean   float64 // gap, nanoseconds; infinite at rate 0
-	seed   uint64
-	source *rand.Rand
-	n      int64
-	t      float64       // of arrival n, nanoseconds
-	before time.Duration // time of arrival n-1
-}
-
-func (c *cursor) rewind() {
-	// The second word only tells this use of the seed from others.
-	c.source = rand.New(rand.NewPCG(c.seed, 0x706f6973736f6e))
-	c.n, c.before = 0, 0
-	c.t = c.source.ExpFloat64() * c.mean
-}
-
-func (c *cursor) step() {
-	c.before = c.time()
-	c.n++
-	c.t += c.source.ExpFloat64() * c.mean
-}
-
-func (c *cursor) time() time.Duration { return toDuration(c.t) }
 
 // toDuration rounds nanoseconds; what a Duration cannot hold is Never.
 func toDuration(ns float64) time.Duration {
