@@ -47,9 +47,12 @@ func (l *Load) setDefaults() {
 	orDefault(&l.Namespaces, 1)
 	orDefault(&l.Spread, "even")
 	orDefault(&l.Size, 1<<10)
-	l.Operation.setDefaults()
+	if l.Kind != "changes" && len(l.Mix) == 0 {
+		l.Operation.setDefaults()
+	}
 	for i := range l.Mix {
 		l.Mix[i].setDefaults()
+		orDefault(&l.Mix[i].Weight, 1)
 	}
 	for i := range l.Sizes {
 		orDefault(&l.Sizes[i].Weight, 1)
@@ -75,7 +78,6 @@ func (l *Load) setDefaults() {
 }
 
 func (o *Operation) setDefaults() {
-	orDefault(&o.Weight, 1)
 	orDefault(&o.Resource, "configmaps")
 	orDefault(&o.Form, "object")
 	orDefault(&o.Encoding, "json")

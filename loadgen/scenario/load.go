@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -50,7 +51,7 @@ func unknown(name string) error {
 
 // Read reads a built-in scenario by name, or a file by path, lays the
 // "path=value" overrides over it, fills in defaults and validates. All errors
-// are joined, one line each.
+// are joined, one line each. The files of replays are read too.
 func Read(nameOrFile string, overrides []string) (*Scenario, error) {
 	if slices.Contains(Names(), nameOrFile) {
 		data, err := Source(nameOrFile)
@@ -70,10 +71,15 @@ func Read(nameOrFile string, overrides []string) (*Scenario, error) {
 		}
 		return nil, fmt.Errorf("%s: cannot read the scenario: %w (`loadgen scenarios` lists the built-in ones)", nameOrFile, err)
 	}
-	return Parse(nameOrFile, data, overrides)
+	s, err := Parse(nameOrFile, data, overrides)
+	if err != nil {
+		return nil, err
+	}
+	return s, s.readReplays(filepath.Dir(nameOrFile))
 }
 
-// Parse reads a scenario from data; file is its name in errors.
+// Parse reads a scenario from data; file is its name in errors. Replays are
+// left without their times.
 func Parse(file string, data []byte, overrides []string) (*Scenario, error) {
 	doc, err := strictyaml.Parse(file, data)
 	if err != nil {

@@ -114,7 +114,7 @@ func (r *Rate) UnmarshalText(text []byte) error {
 func (r Rate) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
 func (r Rate) String() string {
-	return strconv.FormatFloat(float64(r), 'g', -1, 64) + "/s"
+	return plain(float64(r)) + "/s"
 }
 
 // Bytes is a size, written as "512", "1KiB", "200MB".

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -69,9 +70,12 @@ func (v *validator) unique(path, what, name, hint string, seen map[string]bool) 
 
 func (v *validator) between(path string, value, low, high float64) {
 	if value < low || value > high {
-		v.fail(path, fmt.Sprintf("from %v to %v", low, high), "%v is out of bounds", value)
+		v.fail(path, fmt.Sprintf("from %s to %s", plain(low), plain(high)), "%s is out of bounds", plain(value))
 	}
 }
+
+// plain writes a number without an exponent.
+func plain(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
 
 func (v *validator) quantity(path, value string) {
 	if value == "" {
@@ -111,23 +115,6 @@ func (s *Scenario) validate() error {
 func (v *validator) controlPlane() {
 	for _, p := range v.s.ControlPlane.Problems() {
 		v.fail("controlPlane."+p.Path, p.Hint, "%s", p.Msg)
-	}
-}
-
-func (v *validator) nodes() {
-	n := v.s.Nodes
-	v.between("nodes.count", float64(n.Count), 0, MaxNodes)
-	v.oneOf("nodes.fidelity", n.Fidelity, "kubelet", "shared")
-	v.between("nodes.zones", float64(n.Zones), 1, 100)
-	v.between("nodes.pods", float64(n.Pods), 1, 10_000)
-	v.quantity("nodes.cpu", n.CPU)
-	v.quantity("nodes.memory", n.Memory)
-	v.between("nodes.registerRate", float64(n.RegisterRate), 0.01, MaxRate)
-	if n.LeaseRenew.D() < time.Second {
-		v.fail("nodes.leaseRenew", "at least 1s; a kubelet's is 10s", "%s is too short", n.LeaseRenew)
-	}
-	if n.StatusReport.D() < time.Second {
-		v.fail("nodes.statusReport", "at least 1s; a kubelet's is 5m", "%s is too short", n.StatusReport)
 	}
 }
 
@@ -183,7 +170,7 @@ func (v *validator) failsNodesBy(p *Phase) bool {
 	for i := range v.s.Phases {
 		q := &v.s.Phases[i]
 		for _, f := range q.Faults {
-			if f.Kind == "nodeFailure" {
+			if f.Kind == "nodeFailure" || f.Kind == "nodeShutdown" {
 				return true
 			}
 		}
@@ -221,15 +208,3 @@ func (v *validator) action(path string, a *Action, deployed map[string]bool) {
 }
 
 func isZero(s string) bool { return strings.Trim(s, "0%") == "" }
-
-func (v *validator) fault(path string, f *Fault) {
-	if !v.oneOf(path+".kind", f.Kind, "nodeFailure", "nodeRecovery") {
-		return
-	}
-	if v.s.Nodes.Count == 0 {
-		v.fail(path, "set nodes.count", "%s without simulated nodes", f.Kind)
-	}
-	if f.Kind == "nodeFailure" && (f.Fraction <= 0 || f.Fraction > 1) {
-		v.fail(path+".fraction", "over 0 and at most 1, as 0.3", "%v is not a fraction of the nodes", f.Fraction)
-	}
-}

@@ -3,8 +3,18 @@ package scenario
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 )
+
+// Manifests are the resources that Stormglass can make objects of without
+// being given one.
+var Manifests = []string{
+	"configmaps", "secrets", "services", "serviceaccounts", "pods", "leases.coordination.k8s.io", WidgetResource,
+}
+
+// WidgetResource is the custom resource made for a run that uses it.
+const WidgetResource = "widgets.load.stormglass.dev"
 
 // loadsOf checks the loads of one phase. held are the watches that earlier
 // phases left open, which this phase's changes may refer to; names are those
@@ -34,104 +44,121 @@ func (v *validator) uniqueLoad(path string, l *Load, names map[string]bool) {
 	v.unique(path, "load", l.Name, "give each load of the run a name of its own", names)
 }
 
+// load checks one load; watches are those that changes may be for, nil in the
+// background.
 func (v *validator) load(path string, l *Load, watches map[string]*Load) {
 	if !v.oneOf(path+".kind", l.Kind, "requests", "watches", "changes") {
 		return
 	}
 	v.name(path+".name", l.Name)
-	if l.Rate == 0 {
-		v.fail(path+".rate", "write rate: 50/s", "load %q has no rate", l.Name)
-	} else if l.Rate > MaxRate {
-		v.fail(path+".rate", fmt.Sprintf("at most %d/s", MaxRate), "%s is more than one machine can send", l.Rate)
-	}
-	v.oneOf(path+".arrival", l.Arrival, "constant", "poisson")
+	v.rate(path, l)
 	v.between(path+".maxInFlight", float64(l.MaxInFlight), 1, 100_000)
-	v.between(path+".objects", float64(l.Objects), 1, 100_000)
-	v.between(path+".size", float64(l.Size), 1, 1<<20)
-	v.between(path+".limit", float64(l.Limit), 0, 100_000)
+	v.between(path+".connections", float64(l.Connections), 1, 1000)
 	v.foreignFields(path, l)
+	v.objects(path, l)
 	switch l.Kind {
 	case "requests":
 		v.requests(path, l)
 	case "watches":
-		v.between(path+".count", float64(l.Count), 1, MaxWatches)
-		if l.Resource != "configmaps" {
-			v.fail(path+".resource", "watches are measured on configmaps", "cannot watch %q", l.Resource)
-		}
+		v.watches(path, l)
 		if watches == nil {
 			v.fail(path+".kind", "open watches in a phase, with hold: true", "watches cannot run in the background")
 		}
 	case "changes":
 		if watches == nil {
 			v.fail(path+".kind", "write changes in a phase", "changes cannot run in the background")
-		} else if watches[l.Watches] == nil {
+		} else if w := watches[l.Watches]; w == nil {
 			v.fail(path+".watches", "name a watches load of this phase, or one held from an earlier phase", "no watches %q are open here", l.Watches)
+		} else if !w.OwnObjects() {
+			v.fail(path+".watches", "give them an object, or let them watch "+strings.Join(Manifests[:3], ", "), "watches %q have no objects of their own to change", l.Watches)
 		}
 	}
 }
 
-func (v *validator) requests(path string, l *Load) {
-	if !v.oneOf(path+".verb", l.Verb, "get", "list", "create", "update", "patch", "delete") {
-		return
+// OwnObjects tells whether a load makes objects of its resource: of those that
+// Stormglass knows how to make, or of the manifest it was given. Without them,
+// gets, lists and watches are of whatever is there.
+func (l *Load) OwnObjects() bool {
+	return l.Object != nil || l.Scope == "namespace" && l.LabelSelector == "" && l.FieldSelector == "" && slices.Contains(Manifests, l.Resource) && l.Resource != "pods"
+}
+
+// objects checks the objects a load makes.
+func (v *validator) objects(path string, l *Load) {
+	v.between(path+".objects", float64(l.Objects), 1, 100_000)
+	v.between(path+".namespaces", float64(l.Namespaces), 1, 1000)
+	v.oneOf(path+".spread", l.Spread, "even", "zipf")
+	v.between(path+".size", float64(l.Size), 1, 1<<20)
+	for i, s := range l.Sizes {
+		v.between(fmt.Sprintf("%s.sizes[%d].size", path, i), float64(s.Size), 1, 1<<20)
+		v.weight(fmt.Sprintf("%s.sizes[%d].weight", path, i), s.Weight)
 	}
-	if l.Resource != "configmaps" && l.Verb != "get" && l.Verb != "list" {
-		v.fail(path+".resource", "verbs that write take configmaps", "cannot %s %q", l.Verb, l.Resource)
-	}
-	if strings.Trim(l.Resource, "abcdefghijklmnopqrstuvwxyz0123456789-.") != "" {
-		v.fail(path+".resource", "as configmaps or deployments.apps", "%q is not a resource", l.Resource)
-	}
-	if l.ResourceVersion != "" && l.ResourceVersion != "0" {
-		v.fail(path+".resourceVersion", `"" or "0"`, "unknown value %q", l.ResourceVersion)
-	}
-	if l.ResourceVersion != "" && l.Verb != "get" && l.Verb != "list" {
-		v.fail(path+".resourceVersion", "it belongs to get and list", "a %s has none", l.Verb)
-	}
-	if l.Limit != 0 && l.Verb != "list" {
-		v.fail(path+".limit", "it belongs to list", "a %s has no limit", l.Verb)
+	if l.Object != nil {
+		m, _ := l.Object.(map[string]any)
+		if kind, _ := m["kind"].(string); kind == "" {
+			v.fail(path+".object", "write apiVersion:, kind: and what the resource requires", "this is no manifest")
+		}
 	}
 }
 
-// foreignFields refuses fields that belong to another kind of load: silently
-// ignored, they would make a person believe in a load that is not there.
+func (v *validator) weight(path string, w float64) {
+	if !(w > 0) || w > 1e6 {
+		v.fail(path, "over 0, as 1 or 0.5", "%v is no weight", w)
+	}
+}
+
+func (v *validator) watches(path string, l *Load) {
+	v.between(path+".count", float64(l.Count), 1, MaxWatches)
+	v.oneOf(path+".connect", l.Connect, "shared", "each")
+	v.oneOf(path+".start", l.Start, "list", "watchList")
+	v.answer(path, &l.Operation)
+	if l.Form == "table" {
+		v.fail(path+".form", "object or metadata", "watches of tables are not measured")
+	}
+	v.between(path+".slow.fraction", l.Slow.Fraction, 0, 1)
+	if l.Slow.Fraction > 0 {
+		v.between(path+".slow.window", float64(l.Slow.Window), 1, 1<<30)
+	} else if l.Slow != (SlowWatches{}) {
+		v.fail(path+".slow", "add fraction: 0.1", "no watch is slow")
+	}
+}
+
+// field is one that only some kinds take.
+type field struct {
+	name string
+	set  bool
+	of   string // the kinds, apart by spaces
+}
+
+// onlyFor refuses fields that belong to another kind: silently ignored, they
+// would make a person believe in something that is not there.
+func (v *validator) onlyFor(path, kind string, all []field) {
+	for _, f := range all {
+		if f.set && !slices.Contains(strings.Fields(f.of), kind) {
+			v.fail(path+"."+f.name, "it belongs to "+strings.ReplaceAll(f.of, " ", ", "), "does nothing in %s", orNone(kind))
+		}
+	}
+}
+
+func orNone(kind string) string {
+	if kind == "" {
+		return "a steady rate"
+	}
+	return kind
+}
+
 func (v *validator) foreignFields(path string, l *Load) {
-	set := map[string]bool{
-		"verb": l.Verb != "", "limit": l.Limit != 0, "resourceVersion": l.ResourceVersion != "",
-		"count": l.Count != 0, "hold": l.Hold, "watches": l.Watches != "",
+	if len(l.Mix) > 0 && l.Kind == "requests" && l.Operation != (Operation{}) {
+		v.fail(path+".mix", "put verb, resource and the like into its items", "a load with a mix has no operation beside it")
 	}
-	owner := map[string]string{
-		"verb": "requests", "limit": "requests", "resourceVersion": "requests",
-		"count": "watches", "hold": "watches", "watches": "changes",
-	}
-	for _, field := range []string{"verb", "limit", "resourceVersion", "count", "hold", "watches"} {
-		if set[field] && owner[field] != l.Kind {
-			v.fail(path+"."+field, "it belongs to kind: "+owner[field], "does nothing in kind: %s", l.Kind)
-		}
-	}
-}
-
-// gates checks what can be known without the objectives; package gate checks
-// the rest.
-func (v *validator) gates() {
-	seen := map[string]bool{}
-	for i := range v.s.Gates {
-		g := &v.s.Gates[i]
-		path := fmt.Sprintf("gates[%d]", i)
-		v.name(path+".name", g.Name)
-		v.unique(path, "gate", g.Name, "gates are told apart by name", seen)
-		switch {
-		case g.Objective == "" && g.Expr == "":
-			v.fail(path, "name an objective, or write a PromQL expr", "gate %q judges nothing", g.Name)
-		case g.Objective != "" && g.Expr != "":
-			v.fail(path+".expr", "keep one of them", "gate %q has both objective and expr", g.Name)
-		case g.Max == nil && g.Min == nil:
-			v.fail(path, "add max: or min:", "gate %q has no bound", g.Name)
-		case g.Max != nil && g.Min != nil:
-			v.fail(path+".min", "write two gates", "gate %q has both max and min", g.Name)
-		}
-		for j, name := range g.Over {
-			if v.s.Phase(name) == nil {
-				v.fail(fmt.Sprintf("%s.over[%d]", path, j), "phases: "+strings.Join(v.s.PhaseNames(), ", "), "no phase %q", name)
-			}
-		}
+	v.onlyFor(path, l.Kind, []field{
+		{"verb", l.Verb != "", "requests"}, {"mix", len(l.Mix) > 0, "requests"}, {"tenants", len(l.Tenants) > 0, "requests"},
+		{"limit", l.Limit != 0 && l.Kind != "requests", "requests"}, {"allPages", l.AllPages && l.Kind != "requests", "requests"},
+		{"resourceVersion", l.ResourceVersion != "" && l.Kind != "requests", "requests"},
+		{"count", l.Count != 0, "watches"}, {"hold", l.Hold, "watches"}, {"connect", l.Connect != "", "watches"},
+		{"start", l.Start != "", "watches"}, {"slow", l.Slow != (SlowWatches{}), "watches"},
+		{"watches", l.Watches != "", "changes"},
+	})
+	if l.Weight != 0 {
+		v.fail(path+".weight", "it belongs to the items of a mix", "does nothing in a load")
 	}
 }

@@ -1,0 +1,100 @@
+package scenario
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/stormglass/stormglass/internal/strictyaml"
+)
+
+// maxReplay bounds a replay: 80 MB of times.
+const maxReplay = 10_000_000
+
+// readReplays reads the files of all replays; relative ones lie in dir.
+func (s *Scenario) readReplays(dir string) error {
+	var errs []error
+	for _, l := range s.Loads() {
+		if l.Shape.Kind != "replay" {
+			continue
+		}
+		file := l.Shape.File
+		if !filepath.IsAbs(file) {
+			file = filepath.Join(dir, file)
+		}
+		data, err := os.ReadFile(file)
+		if err != nil {
+			var pathErr *fs.PathError
+			if errors.As(err, &pathErr) {
+				err = pathErr.Err
+			}
+			errs = append(errs, s.Errorf(l.Path+".shape.file", "a relative path begins at the scenario file", "cannot read %s: %v", file, err))
+			continue
+		}
+		if l.Shape.Times, err = ParseReplay(file, data); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// ParseReplay reads the times of a replay, in seconds: one to a line, in
+// order; # begins a comment. Errors name file and line.
+func ParseReplay(file string, data []byte) ([]float64, error) {
+	var times []float64
+	line := 0
+	fail := func(hint, format string, args ...any) error {
+		return &strictyaml.Error{File: file, Line: line, Msg: fmt.Sprintf(format, args...), Hint: hint}
+	}
+	lines := bufio.NewScanner(bytes.NewReader(data))
+	for lines.Scan() {
+		line++
+		text, _, _ := strings.Cut(lines.Text(), "#")
+		if text = strings.TrimSpace(text); text == "" {
+			continue
+		}
+		t, err := strconv.ParseFloat(text, 64)
+		switch {
+		case err != nil || math.IsNaN(t) || math.IsInf(t, 0) || t < 0:
+			return nil, fail("seconds since the start, as 0.125", "%.40q is no time", text)
+		case len(times) > 0 && t < times[len(times)-1]:
+			return nil, fail("sort the file: sort -n", "%v comes after %v", t, times[len(times)-1])
+		case len(times) == maxReplay:
+			return nil, fail(fmt.Sprintf("at most %d", maxReplay), "too many arrivals")
+		}
+		times = append(times, t)
+	}
+	if err := lines.Err(); err != nil {
+		line++
+		return nil, fail("a line is one number", "%v", err)
+	}
+	if len(times) == 0 {
+		line = 0
+		return nil, fail("write one time to a line, as 0.125", "no arrivals")
+	}
+	return times, nil
+}
+
+// Replays are the times of each replay, by the name of its load, in the form
+// that ParseReplay reads.
+func (s *Scenario) Replays() map[string][]byte {
+	all := map[string][]byte{}
+	for _, l := range s.Loads() {
+		if l.Shape.Kind != "replay" {
+			continue
+		}
+		var text []byte
+		for _, t := range l.Shape.Times {
+			text = append(strconv.AppendFloat(text, t, 'g', -1, 64), '\n')
+		}
+		all[l.Name] = text
+	}
+	return all
+}

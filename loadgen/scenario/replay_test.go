@@ -1,0 +1,55 @@
+package scenario
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const replayed = `
+apiVersion: stormglass/v1alpha1
+kind: Scenario
+name: again
+phases:
+  - name: a
+    for: 1s
+    load: [{name: r, kind: requests, verb: get, shape: {kind: replay, file: arrivals.txt, speed: 2}}]
+`
+
+func TestReplayIsReadBesideTheScenario(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	file := filepath.Join(dir, "again.yaml")
+	write("again.yaml", replayed)
+	if _, err := Read(file, nil); err == nil || !strings.Contains(err.Error(), "again.yaml:8: phases.a.load.r.shape.file: cannot read") {
+		t.Errorf("without the file: %v", err)
+	}
+	for text, want := range map[string]string{
+		"0.5\n0.4\n":    "arrivals.txt:2: 0.4 comes after 0.5 (sort the file: sort -n)",
+		"# none\n\n":    "arrivals.txt: no arrivals (write one time to a line, as 0.125)",
+		"1\n2 # x\n3s ": `arrivals.txt:3: "3s" is no time (seconds since the start, as 0.125)`,
+		"-1":            `arrivals.txt:1: "-1" is no time (seconds since the start, as 0.125)`,
+	} {
+		write("arrivals.txt", text)
+		if _, err := Read(file, nil); err == nil || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("%q: %v, want ...%s", text, err, want)
+		}
+	}
+	write("arrivals.txt", "# recorded\n0\n0.125\n\n7e1\n")
+	s, err := Read(file, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := s.Loads()[0].Shape.Times; !slices.Equal(got, []float64{0, 0.125, 70}) {
+		t.Errorf("times %v", got)
+	}
+	if got := string(s.Replays()["r"]); got != "0\n0.125\n70\n" {
+		t.Errorf("written as %q", got)
+	}
+}

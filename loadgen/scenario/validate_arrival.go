@@ -1,0 +1,57 @@
+package scenario
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/stormglass/stormglass/loadgen/pace"
+)
+
+func (v *validator) rate(path string, l *Load) {
+	switch {
+	case l.Shape.Kind == "replay" && l.Rate != 0:
+		v.fail(path+".rate", "leave it out", "a replay has the rate of its file")
+	case l.Shape.Kind == "replay", l.Shape.Kind == "burst", l.Shape.Kind == "ramp", l.Shape.Kind == "step":
+	case l.Rate == 0:
+		v.fail(path+".rate", "write rate: 50/s", "load %q has no rate", l.Name)
+	}
+	for field, rate := range map[string]Rate{"rate": l.Rate, "shape.to": l.Shape.To} {
+		if rate > MaxRate {
+			v.fail(path+"."+field, fmt.Sprintf("at most %d/s", MaxRate), "%s is more than one machine can send", rate)
+		}
+	}
+	v.oneOf(path+".arrival", l.Arrival, "constant", "poisson")
+	v.shape(path+".shape", l)
+}
+
+// shape checks that a shape has what its kind needs, and nothing else.
+func (v *validator) shape(path string, l *Load) {
+	s := &l.Shape
+	if s.Kind != "" && !v.oneOf(path+".kind", s.Kind, "ramp", "step", "burst", "sine", "replay") {
+		return
+	}
+	v.onlyFor(path, s.Kind, []field{
+		{"to", s.To != 0, "ramp step"}, {"over", s.Over != 0, "ramp"}, {"steps", s.Steps != 0, "step"},
+		{"every", s.Every != 0, "step burst sine"}, {"burst", s.Burst != 0, "burst"},
+		{"amplitude", s.Amplitude != 0, "sine"}, {"file", s.File != "", "replay"}, {"speed", s.Speed != 0, "replay"},
+	})
+	switch {
+	case s.Kind == "replay" && s.File == "":
+		v.fail(path+".file", "write file: arrivals.txt", "a replay without a file")
+	case (s.Kind == "ramp" || s.Kind == "step") && l.Rate == 0 && s.To == 0:
+		v.fail(path+".to", "write to: 500/s", "from 0/s to 0/s there is no load")
+	default:
+		if _, err := pace.NewShaped("constant", min(float64(l.Rate), MaxRate), s.Pace(), 0); err != nil && s.To <= MaxRate {
+			msg, hint, _ := strings.Cut(err.Error(), "; ")
+			v.fail(path, hint, "%s", msg)
+		}
+	}
+}
+
+// Pace is the shape as package pace knows it.
+func (s Shape) Pace() pace.Shape {
+	return pace.Shape{
+		Kind: s.Kind, To: float64(s.To), Over: s.Over.D(), Steps: s.Steps, Every: s.Every.D(),
+		Burst: s.Burst, Amplitude: s.Amplitude, Times: s.Times, Speed: s.Speed,
+	}
+}

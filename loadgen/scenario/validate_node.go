@@ -1,0 +1,59 @@
+package scenario
+
+import (
+	"fmt"
+	"time"
+)
+
+func (v *validator) nodes() {
+	n := v.s.Nodes
+	v.between("nodes.count", float64(n.Count), 0, MaxNodes)
+	v.oneOf("nodes.fidelity", n.Fidelity, "kubelet", "shared")
+	if n.KubeProxy && n.Fidelity == "shared" {
+		v.fail("nodes.kubeProxy", "write fidelity: kubelet", "nodes of fidelity shared hold no watches of their own")
+	}
+	v.between("nodes.zones", float64(n.Zones), 1, 100)
+	v.nodeSize("nodes", n.CPU, n.Memory, n.Pods)
+	seen := map[string]bool{}
+	for i, s := range n.Shapes {
+		path := fmt.Sprintf("nodes.shapes[%d]", i)
+		v.name(path+".name", s.Name)
+		v.unique(path, "shape", s.Name, "shapes are told apart by name", seen)
+		v.weight(path+".weight", s.Weight)
+		v.nodeSize(path, s.CPU, s.Memory, s.Pods)
+	}
+	v.between("nodes.registerRate", float64(n.RegisterRate), 0.01, MaxRate)
+	if n.LeaseRenew.D() < time.Second {
+		v.fail("nodes.leaseRenew", "at least 1s; a kubelet's is 10s", "%s is too short", n.LeaseRenew)
+	}
+	if n.LeaseDuration < n.LeaseRenew {
+		v.fail("nodes.leaseDuration", "a kubelet's is four times leaseRenew", "%s ends before the next renewal", n.LeaseDuration)
+	}
+	if n.StatusReport.D() < time.Second {
+		v.fail("nodes.statusReport", "at least 1s; a kubelet's is 5m", "%s is too short", n.StatusReport)
+	}
+}
+
+func (v *validator) nodeSize(path, cpu, memory string, pods int) {
+	v.between(path+".pods", float64(pods), 1, 10_000)
+	v.quantity(path+".cpu", cpu)
+	v.quantity(path+".memory", memory)
+}
+
+func (v *validator) fault(path string, f *Fault) {
+	if !v.oneOf(path+".kind", f.Kind, "nodeFailure", "nodeShutdown", "nodeRecovery", "slowKubelet") {
+		return
+	}
+	if v.s.Nodes.Count == 0 {
+		v.fail(path, "set nodes.count", "%s without simulated nodes", f.Kind)
+	}
+	if f.Kind != "nodeRecovery" && (f.Fraction <= 0 || f.Fraction > 1) {
+		v.fail(path+".fraction", "over 0 and at most 1, as 0.3", "%v is not a fraction of the nodes", f.Fraction)
+	}
+	v.onlyFor(path, f.Kind, []field{
+		{"fraction", f.Fraction != 0, "nodeFailure nodeShutdown slowKubelet"}, {"delay", f.Delay != 0, "slowKubelet"},
+	})
+	if f.Kind == "slowKubelet" && f.Delay == 0 {
+		v.fail(path+".delay", "write delay: 15s", "a slowKubelet that is not late")
+	}
+}

@@ -1,0 +1,77 @@
+package scenario
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+func (v *validator) requests(path string, l *Load) {
+	if len(l.Mix) == 0 {
+		v.operation(path, &l.Operation, l)
+	}
+	for i := range l.Mix {
+		v.operation(fmt.Sprintf("%s.mix[%d]", path, i), &l.Mix[i], l)
+		v.weight(fmt.Sprintf("%s.mix[%d].weight", path, i), l.Mix[i].Weight)
+	}
+	seen := map[string]bool{}
+	for i, t := range l.Tenants {
+		at := fmt.Sprintf("%s.tenants[%d]", path, i)
+		v.name(at+".name", t.Name)
+		v.unique(at, "tenant", t.Name, "tenants are told apart by name", seen)
+		v.weight(at+".share", t.Share)
+		if slices.Contains(t.Groups, "system:masters") {
+			v.fail(at+".groups", "use a group of your own", "system:masters is exempt from priority and fairness: it would show nothing")
+		}
+	}
+}
+
+func (v *validator) operation(path string, o *Operation, l *Load) {
+	if !v.oneOf(path+".verb", o.Verb, "get", "list", "create", "update", "patch", "delete", "apply") {
+		return
+	}
+	reads := o.Verb == "get" || o.Verb == "list"
+	if !reads && l.Object == nil && !slices.Contains(Manifests, o.Resource) {
+		v.fail(path+".resource", "give it an object: {apiVersion: ..., kind: ...}; there are manifests for "+strings.Join(Manifests, ", "), "cannot %s %q", o.Verb, o.Resource)
+	}
+	if o.ResourceVersion != "" && o.ResourceVersion != "0" && o.ResourceVersion != "exact" {
+		v.fail(path+".resourceVersion", `"", "0" or, for a list, exact`, "unknown value %q", o.ResourceVersion)
+	}
+	v.onlyFor(path, o.Verb, []field{
+		{"resourceVersion", o.ResourceVersion == "0", "get list"}, {"resourceVersion", o.ResourceVersion == "exact", "list"},
+		{"limit", o.Limit != 0, "list"}, {"allPages", o.AllPages, "list"},
+		{"labelSelector", o.LabelSelector != "", "list"}, {"fieldSelector", o.FieldSelector != "", "list"},
+		{"form", o.Form != "object", "get list"}, {"scope", o.Scope != "namespace", "list"},
+	})
+	v.between(path+".limit", float64(o.Limit), 0, 100_000)
+	if o.AllPages && o.Limit == 0 {
+		v.fail(path+".allPages", "write limit: 500", "a list without a limit has one page")
+	}
+	v.answer(path, o)
+}
+
+// answer checks what an operation or a watch asks of the form of answers.
+func (v *validator) answer(path string, o *Operation) {
+	if strings.Trim(o.Resource, "abcdefghijklmnopqrstuvwxyz0123456789-.") != "" {
+		v.fail(path+".resource", "as configmaps or deployments.apps", "%q is not a resource", o.Resource)
+	}
+	if _, err := labels.Parse(o.LabelSelector); err != nil {
+		v.fail(path+".labelSelector", "as app=web,tier!=cache", "%q is no label selector", o.LabelSelector)
+	}
+	if _, err := fields.ParseSelector(o.FieldSelector); err != nil {
+		v.fail(path+".fieldSelector", "as metadata.name=x", "%q is no field selector", o.FieldSelector)
+	}
+	v.oneOf(path+".form", o.Form, "object", "metadata", "table")
+	v.oneOf(path+".scope", o.Scope, "namespace", "cluster")
+	if v.oneOf(path+".encoding", o.Encoding, "json", "protobuf") && o.Encoding == "protobuf" {
+		switch {
+		case o.Form == "table":
+			v.fail(path+".encoding", "write encoding: json", "API servers send no tables in protobuf")
+		case o.Resource == WidgetResource && o.Form == "object":
+			v.fail(path+".encoding", "write encoding: json", "custom resources have no protobuf")
+		}
+	}
+}
