@@ -175,7 +175,7 @@ func (r *run) preparePlane(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.target, err = target.FromPlane(r.plane.Cluster(), r.info.ID)
+	r.target, err = target.FromPlane(r.plane.Cluster(), r.info.ID, r.scenario)
 	return err
 }
 

@@ -1,5 +1,10 @@
 package scenario
 
+import (
+	"fmt"
+	"slices"
+)
+
 // Load is one stream of work during a phase, or through all of them.
 type Load struct {
 	// Name is unique in the run: it names the load's objects. Default: the kind.
@@ -163,4 +168,37 @@ func (l *Load) Operations() []Operation {
 		return l.Mix
 	}
 	return []Operation{l.Operation}
+}
+
+// TenantsGroup is a group that all tenants are in.
+const TenantsGroup = "stormglass:tenants"
+
+// TenantUser is the user that a tenant's requests are made as.
+func TenantUser(name string) string { return "stormglass:tenant:" + name }
+
+// NamespacesIn are the namespaces of a load's objects, in the order of their
+// shares: the run's own and, where there are more, some of the load's.
+func (l *Load) NamespacesIn(run string) []string {
+	all := []string{run}
+	for i := 1; i < l.Namespaces; i++ {
+		all = append(all, fmt.Sprintf("%s-%s-%d", run, l.Name, i))
+	}
+	return all
+}
+
+// OwnObjects tells whether a load makes the objects that an operation of its
+// works on: where it writes, and of a resource that Stormglass has a manifest
+// for or was given one for. Else gets, lists and watches are of whatever is
+// there. Pods that are only read are whatever is there too.
+func (l *Load) OwnObjects(o Operation) bool {
+	switch o.Verb {
+	case "create":
+		return false // what it makes is what is measured
+	case "update", "patch", "delete", "apply":
+		return true
+	}
+	if o.Scope == "cluster" || o.LabelSelector != "" || o.FieldSelector != "" {
+		return false
+	}
+	return l.Object != nil || slices.Contains(Manifests, o.Resource) && o.Resource != "pods"
 }

@@ -69,17 +69,10 @@ func (v *validator) load(path string, l *Load, watches map[string]*Load) {
 			v.fail(path+".kind", "write changes in a phase", "changes cannot run in the background")
 		} else if w := watches[l.Watches]; w == nil {
 			v.fail(path+".watches", "name a watches load of this phase, or one held from an earlier phase", "no watches %q are open here", l.Watches)
-		} else if !w.OwnObjects() {
+		} else if !w.OwnObjects(w.Operation) {
 			v.fail(path+".watches", "give them an object, or let them watch "+strings.Join(Manifests[:3], ", "), "watches %q have no objects of their own to change", l.Watches)
 		}
 	}
-}
-
-// OwnObjects tells whether a load makes objects of its resource: of those that
-// Stormglass knows how to make, or of the manifest it was given. Without them,
-// gets, lists and watches are of whatever is there.
-func (l *Load) OwnObjects() bool {
-	return l.Object != nil || l.Scope == "namespace" && l.LabelSelector == "" && l.FieldSelector == "" && slices.Contains(Manifests, l.Resource) && l.Resource != "pods"
 }
 
 // objects checks the objects a load makes.

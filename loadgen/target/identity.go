@@ -15,6 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
 const (
@@ -28,13 +30,20 @@ const (
 	settle = 50 * time.Millisecond
 )
 
-// makeNamespace makes the run's namespace and waits for its default
-// ServiceAccount: without it pods are refused, and the first rollout would
-// measure the ReplicaSet controller's back-off.
-func (t *Target) makeNamespace(ctx context.Context, client kubernetes.Interface) error {
-	_, err := client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: t.meta(t.Namespace)}, metav1.CreateOptions{})
+// makeNamespaces makes the run's namespace, and those that loads spread their
+// objects over, and waits for the first one's default ServiceAccount: without
+// it pods are refused, and the first rollout would measure the ReplicaSet
+// controller's back-off.
+func (t *Target) makeNamespaces(ctx context.Context, client kubernetes.Interface) error {
+	err := forEach(ctx, len(t.namespaces), func(ctx context.Context, i int) error {
+		_, err := client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: t.meta(t.namespaces[i])}, metav1.CreateOptions{})
+		if err != nil {
+			return fmt.Errorf("create namespace %s: %w", t.namespaces[i], err)
+		}
+		return nil
+	})
 	if err != nil {
-		return fmt.Errorf("create namespace %s: %w", t.Namespace, err)
+		return err
 	}
 	return await(ctx, fmt.Sprintf("ServiceAccount %s/default", t.Namespace), func(ctx context.Context) (bool, error) {
 		_, err := client.CoreV1().ServiceAccounts(t.Namespace).Get(ctx, "default", metav1.GetOptions{})
@@ -75,46 +84,55 @@ func await(ctx context.Context, what string, cond func(context.Context) (bool, e
 // needs and no more. Even a cluster-admin's load runs as this: system:masters
 // is exempt from priority and fairness and would hide what is measured.
 func (t *Target) makeIdentity(ctx context.Context, client kubernetes.Interface) error {
-	name := t.Namespace // unique in the cluster, as the namespace is
+	_, err := client.CoreV1().ServiceAccounts(t.Namespace).Create(ctx, &corev1.ServiceAccount{ObjectMeta: t.meta(loadAccount)}, metav1.CreateOptions{})
+	if err != nil {
+		return fmt.Errorf("create serviceaccount %s: %w", loadAccount, err)
+	}
 	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: loadAccount, Namespace: t.Namespace}}
-	ref := func(kind string) rbacv1.RoleRef {
-		return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: name}
+	if t.tenants {
+		subjects = append(subjects, tenants())
 	}
-	rbac, opts := client.RbacV1(), metav1.CreateOptions{}
-	for _, make := range []struct {
-		what string
-		do   func() error
-	}{
-		{"serviceaccount " + loadAccount, func() error {
-			_, err := client.CoreV1().ServiceAccounts(t.Namespace).Create(ctx, &corev1.ServiceAccount{ObjectMeta: t.meta(loadAccount)}, opts)
-			return err
-		}},
-		{"clusterrole " + name, func() error {
-			_, err := rbac.ClusterRoles().Create(ctx, &rbacv1.ClusterRole{ObjectMeta: t.meta(name), Rules: rules(t.needs, "")}, opts)
-			return err
-		}},
-		{"clusterrolebinding " + name, func() error {
-			_, err := rbac.ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{ObjectMeta: t.meta(name), Subjects: subjects, RoleRef: ref("ClusterRole")}, opts)
-			return err
-		}},
-		{"role " + name, func() error {
-			_, err := rbac.Roles(t.Namespace).Create(ctx, &rbacv1.Role{ObjectMeta: t.meta(name), Rules: rules(t.needs, t.Namespace)}, opts)
-			return err
-		}},
-		{"rolebinding " + name, func() error {
-			_, err := rbac.RoleBindings(t.Namespace).Create(ctx, &rbacv1.RoleBinding{ObjectMeta: t.meta(name), Subjects: subjects, RoleRef: ref("Role")}, opts)
-			return err
-		}},
-	} {
-		if err := make.do(); err != nil {
-			return fmt.Errorf("create %s: %w", make.what, err)
-		}
+	if err := t.grant(ctx, client, subjects); err != nil {
+		return err
 	}
-	var err error
 	if t.identity, err = newIdentity(ctx, client, t.Namespace); err != nil {
 		return err
 	}
 	return t.useIdentity()
+}
+
+// tenants are who loads with tenants make their requests as.
+func tenants() rbacv1.Subject {
+	return rbacv1.Subject{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: scenario.TenantsGroup}
+}
+
+// grant gives subjects the rights that loads need.
+func (t *Target) grant(ctx context.Context, client kubernetes.Interface, subjects []rbacv1.Subject) error {
+	name := t.Namespace // unique in the cluster, as the namespace is
+	ref := func(kind string) rbacv1.RoleRef {
+		return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: name}
+	}
+	rbac, opts := client.RbacV1(), metav1.CreateOptions{}
+	_, err := rbac.ClusterRoles().Create(ctx, &rbacv1.ClusterRole{ObjectMeta: t.meta(name), Rules: rules(t.needs, "")}, opts)
+	if err != nil {
+		return fmt.Errorf("create clusterrole %s: %w", name, err)
+	}
+	_, err = rbac.ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{ObjectMeta: t.meta(name), Subjects: subjects, RoleRef: ref("ClusterRole")}, opts)
+	if err != nil {
+		return fmt.Errorf("create clusterrolebinding %s: %w", name, err)
+	}
+	return forEach(ctx, len(t.namespaces), func(ctx context.Context, i int) error {
+		ns := t.namespaces[i]
+		_, err := rbac.Roles(ns).Create(ctx, &rbacv1.Role{ObjectMeta: t.meta(name), Rules: rules(t.needs, t.Namespace)}, opts)
+		if err != nil {
+			return fmt.Errorf("create role %s/%s: %w", ns, name, err)
+		}
+		_, err = rbac.RoleBindings(ns).Create(ctx, &rbacv1.RoleBinding{ObjectMeta: t.meta(name), Subjects: subjects, RoleRef: ref("Role")}, opts)
+		if err != nil {
+			return fmt.Errorf("create rolebinding %s/%s: %w", ns, name, err)
+		}
+		return nil
+	})
 }
 
 // useIdentity makes the token the identity of load and of the scrapes.
@@ -137,17 +155,17 @@ func (t *Target) useIdentity() error {
 	return nil
 }
 
-// awaitRights waits until every right is in force: authorizers learn of new
-// RBAC objects by watches.
-func (t *Target) awaitRights(ctx context.Context) error {
-	client, err := kubernetes.NewForConfig(t.Load)
+// awaitRights waits until every right of who cfg says is in force: authorizers
+// learn of new RBAC objects by watches.
+func (t *Target) awaitRights(ctx context.Context, who string, cfg *rest.Config) error {
+	client, err := kubernetes.NewForConfig(cfg)
 	if err != nil {
 		return err
 	}
-	return await(ctx, "the rights of "+loadAccount, func(ctx context.Context) (bool, error) {
+	return await(ctx, "the rights of "+who, func(ctx context.Context) (bool, error) {
 		for _, n := range t.needs {
 			if ok, err := mayI(ctx, client, n); !ok {
-				if apierrors.IsUnauthorized(err) {
+				if apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) {
 					err = nil // nor is the account itself known everywhere yet
 				}
 				return false, err

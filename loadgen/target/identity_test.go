@@ -90,7 +90,7 @@ func TestLoadRunsAsAServiceAccountOfItsOwn(t *testing.T) {
 	if target.needs, err = loadNeeds(c.Discovery(), target.Namespace, parsed(t, quiet)); err != nil {
 		t.Fatal(err)
 	}
-	if err := target.makeNamespace(t.Context(), c); err != nil {
+	if err := target.makeNamespaces(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
 	if err := target.makeIdentity(t.Context(), c); err != nil {
@@ -136,7 +136,7 @@ func TestFromPlaneNamesWhatIsMissing(t *testing.T) {
 		`cluster.json names no kubeconfig "loadgen"`: {Dir: "plane", Kubeconfigs: map[string]string{"admin": admin}},
 		"read the nodes' CA":                         {Dir: "plane", Kubeconfigs: map[string]string{"admin": admin, "loadgen": admin}, NodeCA: control.KeyPair{CertFile: filepath.Join(t.TempDir(), "none")}},
 	} {
-		if _, err := FromPlane(c, "r1"); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := FromPlane(c, "r1", parsed(t, quiet)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}

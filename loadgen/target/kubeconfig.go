@@ -96,7 +96,7 @@ func FromKubeconfig(ctx context.Context, path, contextName, runID string, s *sce
 	if err != nil {
 		return nil, fmt.Errorf("kubeconfig %s: %s", path, oneLine(err))
 	}
-	t := newTarget(runID)
+	t := newTarget(runID, s)
 	t.Admin = cfg
 	t.Cluster = result.Cluster{Name: name, Server: cfg.Host}
 	reach, cancel := context.WithTimeout(ctx, reachTimeout)

@@ -4,6 +4,7 @@ import (
 	"encoding/pem"
 	"net"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -103,18 +104,18 @@ func TestNeedsFollowTheScenario(t *testing.T) {
 	client := fake.NewClientset()
 	client.Resources = []*metav1.APIResourceList{
 		{GroupVersion: "v1", APIResources: []metav1.APIResource{
-			{Name: "nodes", Kind: "Node"}, {Name: "secrets", Kind: "Secret", Namespaced: true},
+			{Name: "nodes", Kind: "Node"}, {Name: "endpoints", Kind: "Endpoints", Namespaced: true},
 		}},
 		{GroupVersion: "apps/v1", APIResources: []metav1.APIResource{{Name: "daemonsets", Kind: "DaemonSet", Namespaced: true}}},
 	}
 	s := parsed(t, `
 background:
-- {name: a, kind: requests, verb: list, resource: secrets, rate: 1/s}
-- {name: b, kind: requests, verb: get, resource: secrets, rate: 1/s}
+- {name: a, kind: requests, verb: list, resource: endpoints, rate: 1/s}
+- {name: b, kind: requests, verb: get, resource: endpoints, rate: 1/s}
 - {name: c, kind: requests, verb: list, resource: nodes, rate: 1/s}
 - {name: d, kind: requests, verb: list, resource: daemonsets.apps, rate: 1/s}
 `+quiet)
-	needs, err := readNeeds(client.Discovery(), "ns", s)
+	needs, err := requestNeeds(client.Discovery(), "ns", s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,13 +123,46 @@ background:
 	for _, n := range needs {
 		got = append(got, n.String())
 	}
-	want := "get secrets in namespace ns; list secrets in namespace ns; list nodes; list daemonsets.apps in namespace ns"
+	want := "list endpoints in namespace ns; get endpoints in namespace ns; list nodes; list daemonsets.apps in namespace ns"
 	if text := strings.Join(got, "; "); text != want {
 		t.Errorf("\n got %s\nwant %s", text, want)
 	}
 	s.Background[0].Resource = "unicorns"
-	if _, err := readNeeds(client.Discovery(), "ns", s); err == nil || !strings.Contains(err.Error(), `no resource "unicorns"`) {
+	if _, err := requestNeeds(client.Discovery(), "ns", s); err == nil || !strings.Contains(err.Error(), `no resource "unicorns"`) {
 		t.Errorf("an unknown resource: %v", err)
+	}
+}
+
+// Tenants may be impersonated by name and nobody else may; what a load writes
+// is asked for, also of a resource that is made for the run.
+func TestNeedsOfTenantsAndWrites(t *testing.T) {
+	s := parsed(t, `
+background:
+- {name: a, kind: requests, verb: apply, resource: widgets.load.stormglass.dev, rate: 1/s, tenants: [{name: blue, groups: [team]}]}
+- {name: b, kind: requests, verb: list, resource: configmaps, scope: cluster, rate: 1/s}
+`+quiet)
+	needs, err := requestNeeds(fake.NewClientset().Discovery(), "ns", s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, n := range needs {
+		got = append(got, n.String())
+	}
+	want := []string{
+		"patch widgets.load.stormglass.dev in namespace ns", "create widgets.load.stormglass.dev in namespace ns",
+		"update widgets.load.stormglass.dev in namespace ns", "get widgets.load.stormglass.dev in namespace ns",
+		"list widgets.load.stormglass.dev in namespace ns",
+		"impersonate users stormglass:tenant:blue", "impersonate groups stormglass:tenants", "impersonate groups team",
+		"list configmaps",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("\n got %q\nwant %q", got, want)
+	}
+	for _, rule := range rules(needs, "") {
+		if slices.Contains(rule.Verbs, "impersonate") && len(rule.ResourceNames) != 1 {
+			t.Errorf("anybody may be impersonated: %+v", rule)
+		}
 	}
 }
 

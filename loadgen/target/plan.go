@@ -17,10 +17,12 @@ type Plan struct {
 	Scenario, RunID                      string
 	Cluster, Server, Version             string
 	Namespace                            string
+	MoreNamespaces                       int // that loads spread their objects over
 	Nodes                                int
 	Fidelity                             string
 	Deployments, Services, Pods, Watches int // Pods and Watches at most at a time
-	ConfigMaps                           int
+	// Objects that loads work on, by resource.
+	Objects map[string]int
 	// Rate is the highest sum of request rates of a phase, per second.
 	Rate float64
 	// Account is the ServiceAccount that load runs as, Role the name of its
@@ -34,7 +36,7 @@ func (t *Target) Plan(s *scenario.Scenario) Plan {
 	p := Plan{
 		Scenario: s.Name, RunID: t.runID,
 		Cluster: t.Cluster.Name, Server: t.Cluster.Server, Version: t.KubernetesVersion,
-		Namespace: t.Namespace, Nodes: s.Nodes.Count, Fidelity: s.Nodes.Fidelity,
+		Namespace: t.Namespace, MoreNamespaces: len(t.namespaces) - 1, Nodes: s.Nodes.Count, Fidelity: s.Nodes.Fidelity,
 		Notes: t.Notes,
 	}
 	if !t.Cluster.Bundled {
@@ -87,18 +89,16 @@ func surgeOf(text string, replicas int) float64 {
 }
 
 func (p *Plan) countLoads(s *scenario.Scenario) {
+	p.Objects = map[string]int{}
 	background := 0.0
 	count := func(l scenario.Load) (rate float64, watches int) {
-		switch l.Kind {
-		case "watches":
-			p.ConfigMaps += l.Objects
-			return 0, l.Count
-		case "requests":
-			if l.Resource == "configmaps" {
-				p.ConfigMaps += l.Objects
-			}
+		for resource := range madeBy(&l) {
+			p.Objects[resource] += l.Objects
 		}
-		return float64(l.Rate), 0
+		if l.Kind == "watches" {
+			return 0, l.Count
+		}
+		return max(float64(l.Rate), float64(l.Shape.To)), 0
 	}
 	for _, l := range s.Background {
 		rate, _ := count(l)
@@ -127,7 +127,11 @@ func (p Plan) String() string {
 	}
 	line("Run", "%s, as run %s", p.Scenario, p.RunID)
 	line("On", "cluster %s (%s), Kubernetes %s", p.Cluster, p.Server, p.Version)
-	line("Creates", "namespace %s with %s", p.Namespace, p.contents())
+	namespace := "namespace " + p.Namespace
+	if p.MoreNamespaces > 0 {
+		namespace += fmt.Sprintf(" and %d more named after it,", p.MoreNamespaces)
+	}
+	line("Creates", "%s with %s", namespace, p.contents())
 	if p.Nodes > 0 {
 		how := "each with a client certificate that the cluster signs"
 		if p.Fidelity == node.Shared {
@@ -151,10 +155,13 @@ func (p Plan) contents() string {
 	for _, x := range []struct {
 		n    int
 		what string
-	}{{p.Deployments, "Deployment"}, {p.Services, "Service"}, {p.Pods, "pod"}, {p.ConfigMaps, "ConfigMap"}} {
+	}{{p.Deployments, "Deployment"}, {p.Services, "Service"}, {p.Pods, "pod"}} {
 		if x.n > 0 {
 			parts = append(parts, count(x.n, x.what))
 		}
+	}
+	for _, resource := range slices.Sorted(maps.Keys(p.Objects)) {
+		parts = append(parts, fmt.Sprintf("%s %s", number(float64(p.Objects[resource])), resource))
 	}
 	if len(parts) == 0 {
 		return "nothing in it"

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -41,15 +42,25 @@ type Target struct {
 	signer   node.Identities // of a bundled plane
 	identity *identity       // of load, on a user's cluster, once made
 	needs    []need          // what the identity of load has to be allowed
+	// namespaces are the run's, and those that loads spread their objects over.
+	namespaces []string
+	tenants    bool // some load has tenants
+	scenario   *scenario.Scenario
 }
 
-func newTarget(runID string) *Target {
-	return &Target{runID: runID, Namespace: "stormglass-" + runID, Labels: Labels(runID)}
+func newTarget(runID string, s *scenario.Scenario) *Target {
+	t := &Target{runID: runID, Namespace: "stormglass-" + runID, Labels: Labels(runID), scenario: s}
+	t.namespaces = []string{t.Namespace}
+	for _, l := range s.Loads() {
+		t.namespaces = append(t.namespaces, l.NamespacesIn(t.Namespace)[1:]...)
+		t.tenants = t.tenants || len(l.Tenants) > 0
+	}
+	return t
 }
 
-// FromPlane makes a target of a bundled plane.
-func FromPlane(c control.Cluster, runID string) (*Target, error) {
-	t := newTarget(runID)
+// FromPlane makes a target of a bundled plane for a run of a scenario.
+func FromPlane(c control.Cluster, runID string, s *scenario.Scenario) (*Target, error) {
+	t := newTarget(runID, s)
 	for user, cfg := range map[string]**rest.Config{"admin": &t.Admin, "loadgen": &t.Load} {
 		if c.Kubeconfigs[user] == "" {
 			return nil, fmt.Errorf("control plane in %s: %s names no kubeconfig %q", c.Dir, control.ClusterFile, user)
@@ -105,8 +116,9 @@ func (t *Target) Identities(spec scenario.Nodes) node.Identities {
 	return node.NewCSRSigner(t.Admin, t.Labels)
 }
 
-// Setup makes the run's namespace and, on a user's cluster, the identity of
-// load with its permissions. When it fails, what it made is removed.
+// Setup makes the run's namespaces and, on a user's cluster, the identity of
+// load with its permissions; everywhere, the permissions of tenants. When it
+// fails, what it made is removed.
 func (t *Target) Setup(ctx context.Context) error {
 	client, err := kubernetes.NewForConfig(t.Admin)
 	if err != nil {
@@ -119,16 +131,34 @@ func (t *Target) Setup(ctx context.Context) error {
 }
 
 func (t *Target) setup(ctx context.Context, client kubernetes.Interface) error {
-	if err := t.makeNamespace(ctx, client); err != nil {
+	if err := t.makeNamespaces(ctx, client); err != nil {
 		return err
 	}
 	if t.Cluster.Bundled {
-		return nil
+		return t.setupTenants(ctx, client)
 	}
 	if err := t.makeIdentity(ctx, client); err != nil {
 		return err
 	}
-	return t.awaitRights(ctx)
+	return t.awaitRights(ctx, loadAccount, t.Load)
+}
+
+// setupTenants gives tenants their rights on a bundled plane, where load has
+// its own by its certificate.
+func (t *Target) setupTenants(ctx context.Context, client kubernetes.Interface) error {
+	if !t.tenants {
+		return nil
+	}
+	var err error
+	if t.needs, err = loadNeeds(client.Discovery(), t.Namespace, t.scenario); err != nil {
+		return err
+	}
+	if err := t.grant(ctx, client, []rbacv1.Subject{tenants()}); err != nil {
+		return err
+	}
+	cfg := rest.CopyConfig(t.Load)
+	cfg.Impersonate = rest.ImpersonationConfig{UserName: scenario.TenantUser("any"), Groups: []string{scenario.TenantsGroup}}
+	return t.awaitRights(ctx, scenario.TenantsGroup, cfg)
 }
 
 // Cleanup ends what Setup started and removes everything that carries the
