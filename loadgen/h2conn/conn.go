@@ -1,109 +1,161 @@
-// Package h2conn is an HTTP/2 client connection for very many long streams in
-// little memory. A simulated kubelet holds half a dozen watches, each silent
-// most of the time, on a connection of its own, as a real one does: with
-// net/http that is a read loop, two goroutines per watch and their pipes, about
-// 200 KB per node. Here one goroutine reads the connection and hands each
-// frame to its stream's Handler; a stream at rest costs a map entry.
+// Package h2conn is an HTTP/2 client connection for very many streams in
+// little memory and CPU: the watches of a simulated kubelet, each silent most
+// of the time on a connection of its own; tens of thousands of watches on a
+// few connections; an open loop of requests that must never wait for the
+// network to be sent. With net/http each stream is two goroutines and their
+// pipes. Here one goroutine reads the connection and hands each frame to its
+// stream's Handler; a stream at rest costs a map entry.
 //
 // It is a client's subset of RFC 9113: TLS with ALPN only, no push, no
-// priorities; flow control, concurrency limits, GOAWAY, PING and SETTINGS are
-// honoured.
+// priorities, no dynamic header table; flow control, concurrency limits,
+// GOAWAY, PING and SETTINGS are honoured. A connection in error is closed
+// without a GOAWAY of our own. Nothing is ever sent twice.
 package h2conn
 
 import (
-	"bytes"
+	"bufio"
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/net/http2"
-	"golang.org/x/net/http2/hpack"
 )
 
 // Windows are those of Go's own client, which a real kubelet uses, so that
 // the server sees the same back pressure.
 const (
-	connWindow   = 1 << 30
-	streamWindow = 4 << 20
-	// defaultWindow of a connection and its streams (RFC 9113, 6.9.2).
+	connWindow          = 1 << 30
+	defaultStreamWindow = 4 << 20
+	// defaultWindow of a connection and its streams, and the largest (RFC
+	// 9113, 6.9.2).
 	defaultWindow = 65535
+	largestWindow = 1<<31 - 1
 )
-
-// urgentReserve is how many of the server's concurrent streams are kept free
-// for urgent requests: a node with a hundred pods starting must still be able
-// to renew its lease.
-const urgentReserve = 16
 
 // defaultMaxStreams until the server's SETTINGS say otherwise; Go's server
 // sends 100 or 250.
 const defaultMaxStreams = 100
 
-// writeTimeout is how long the server may leave our bytes unread before the
-// connection counts as dead.
-const writeTimeout = 15 * time.Second
-
-// maxFrame is the largest DATA frame that every peer takes (RFC 9113, 4.2).
+// maxFrame is the largest frame that every peer takes (RFC 9113, 4.2).
 const maxFrame = 16384
 
-// Errors of a connection that is no longer of use. The streams it had, and
-// those it refused, may be tried again on another.
-var (
-	ErrClosed = errors.New("connection closed")
-	ErrGoAway = errors.New("server is closing the connection (GOAWAY)")
+// Buffers that decrypted frames are cut in: DATA need not fit.
+const (
+	smallBuffer = 1 << 10
+	largeBuffer = 32 << 10
 )
+
+// Options of a connection.
+type Options struct {
+	// TLS is the client's side; it is not modified.
+	TLS *tls.Config
+	// DialContext opens the TCP connection; nil: net.Dialer.
+	DialContext func(ctx context.Context, network, address string) (net.Conn, error)
+	// ReadBuffer is how many bytes are buffered below TLS, so that one system
+	// call takes in many of its records. Zero: none, for connections that are
+	// many and mostly silent.
+	ReadBuffer int
+	// StreamWindow is what the server may send ahead on one stream, in bytes.
+	// Zero: 4 MiB, as Go's own client.
+	StreamWindow uint32
+	// Queued makes a goroutine of the connection's own do the writing. It sends
+	// together what was queued while it was busy, and opening a stream never
+	// waits for the network. Without it, whoever has something to send sends
+	// it, and what others queue meanwhile.
+	Queued bool
+	// Ping is the silence after which the server is asked for a sign of life.
+	// Without one for 15 s the connection is lost; without pings a dead
+	// connection looks like a quiet one. Zero: off. client-go's is 30 s.
+	Ping time.Duration
+	// Urgent is how many of the server's concurrent streams Open keeps free for
+	// urgent requests: a node with a hundred pods starting must still be able
+	// to renew its lease. TryOpen keeps none.
+	Urgent int
+}
 
 // Conn is one connection. It is safe for concurrent use.
 type Conn struct {
-	nc        net.Conn
-	authority string
-	framer    *http2.Framer // read side: the read loop's; write side: under wmu
+	nc        net.Conn // TLS
+	raw       net.Conn // TCP
+	options   Options
+	authority []byte // encoded
+	born      time.Time
 	done      chan struct{}
+	settled   chan struct{} // closed by the server's first SETTINGS
+	pool      *Pool         // nil: nobody's
 
-	// wmu serialises writers and orders stream ids on the wire. It is taken
-	// before mu.
-	wmu      sync.Mutex
-	wbuf     bytes.Buffer
-	hbuf     bytes.Buffer
-	hpack    *hpack.Encoder
-	deadline time.Time // write deadline now in force
+	// The read loop's.
+	frames   frameReader
+	fields   fieldReader
+	block    blockReader
+	lastRead atomic.Int64 // since born, for pings
 
 	mu            sync.Mutex
-	change        sync.Cond // slots, send windows or the end of the connection
+	change        sync.Cond // a free stream, or the end of the connection
+	wake          sync.Cond // for the writer: something is queued, or the end
+	out, spare    []byte    // what is to be sent; the buffer beside it
+	replies       int       // frames in out that the server made us send
+	writing       bool
+	deadline      time.Time // write deadline now in force
+	written       chan struct{}
+	resized       bool // the header table's size was said
 	streams       map[uint32]*Stream
-	reserved      int // streams open or about to be
+	current       *Stream   // whose handler is being called
+	blocked       []*Stream // with a body that flow control does not admit yet
 	nextID        uint32
 	maxStreams    int
 	sendWindow    int64
 	initialWindow int64
+	unreported    int // bytes of DATA read since the connection's last WINDOW_UPDATE
 	err           error
-	goAway        bool
-	settled       chan struct{} // closed by the server's first SETTINGS
-
-	unreported int // bytes of DATA read since the last WINDOW_UPDATE; the read loop's
+	goAway        error
+	ping          *time.Timer
+	pinged        time.Duration // when the PING under way was sent; 0: none
 }
 
 // Dial connects to addr ("host:port") and returns when the server's settings
-// are known. The TLS configuration is not modified.
-func Dial(ctx context.Context, addr string, config *tls.Config) (*Conn, error) {
+// are known. A connection that could not be made is a *DialError.
+func Dial(ctx context.Context, addr string, o Options) (*Conn, error) {
+	return dial(ctx, addr, o, nil)
+}
+
+func dial(ctx context.Context, addr string, o Options, p *Pool) (*Conn, error) {
+	c, err := connect(ctx, addr, o, p)
+	if err != nil {
+		return nil, &DialError{addr, err}
+	}
+	return c, nil
+}
+
+func connect(ctx context.Context, addr string, o Options, p *Pool) (*Conn, error) {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
 		return nil, err
 	}
-	config = config.Clone()
+	config := o.TLS.Clone()
 	config.NextProtos = []string{http2.NextProtoTLS}
+	// Small records at first help a browser; here each is a system call.
+	config.DynamicRecordSizingDisabled = true
 	if config.ServerName == "" {
 		config.ServerName = host
 	}
-	raw, err := (&net.Dialer{KeepAlive: 30 * time.Second}).DialContext(ctx, "tcp", addr)
+	if o.DialContext == nil {
+		o.DialContext = (&net.Dialer{KeepAlive: 30 * time.Second}).DialContext
+	}
+	raw, err := o.DialContext(ctx, "tcp", addr)
 	if err != nil {
 		return nil, err
 	}
-	tc := tls.Client(raw, config)
+	below := raw
+	if o.ReadBuffer > 0 {
+		below = &buffered{raw, bufio.NewReaderSize(raw, o.ReadBuffer)}
+	}
+	tc := tls.Client(below, config)
 	if err := tc.HandshakeContext(ctx); err != nil {
 		raw.Close()
 		if strings.Contains(err.Error(), "no application protocol") { // the alert has no exported type
@@ -115,12 +167,9 @@ func Dial(ctx context.Context, addr string, config *tls.Config) (*Conn, error) {
 		raw.Close()
 		return nil, fmt.Errorf("%s does not offer HTTP/2 (it negotiated %q)", addr, p)
 	}
-	c := newConn(tc, addr)
-	if err := c.preface(); err != nil {
-		raw.Close()
-		return nil, err
-	}
-	go c.read()
+	c := newConn(tc, raw, addr, o)
+	c.pool = p
+	c.start()
 	select {
 	case <-c.settled:
 		return c, nil
@@ -128,78 +177,84 @@ func Dial(ctx context.Context, addr string, config *tls.Config) (*Conn, error) {
 		return nil, c.Err()
 	case <-ctx.Done():
 		c.Close()
+		<-c.done
 		return nil, ctx.Err()
 	}
 }
 
-func newConn(nc net.Conn, authority string) *Conn {
+// buffered reads ahead.
+type buffered struct {
+	net.Conn
+	r *bufio.Reader
+}
+
+func (b *buffered) Read(p []byte) (int, error) { return b.r.Read(p) }
+
+func newConn(nc, raw net.Conn, authority string, o Options) *Conn {
+	if o.StreamWindow == 0 {
+		o.StreamWindow = defaultStreamWindow
+	}
+	o.StreamWindow = min(o.StreamWindow, largestWindow)
 	c := &Conn{
-		nc: nc, authority: authority,
-		done: make(chan struct{}), settled: make(chan struct{}),
+		nc: nc, raw: raw, options: o, born: time.Now(),
+		authority: appendNamed(nil, staticAuthority, authority),
+		done:      make(chan struct{}), settled: make(chan struct{}),
 		streams: map[uint32]*Stream{}, nextID: 1, maxStreams: defaultMaxStreams,
 		sendWindow: defaultWindow, initialWindow: defaultWindow,
 	}
-	c.change.L = &c.mu
-	c.hpack = hpack.NewEncoder(&c.hbuf)
-	// No dynamic table on either side: a few literal bytes more on the wire
-	// instead of 8 KB of tables for each node.
-	c.hpack.SetMaxDynamicTableSizeLimit(0)
-	c.framer = http2.NewFramer(&c.wbuf, nc)
-	c.framer.SetReuseFrames()
-	c.framer.SetMaxReadFrameSize(maxFrame)
-	c.framer.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
+	c.change.L, c.wake.L = &c.mu, &c.mu
+	c.frames = newFrameReader(c, max(smallBuffer, min(o.ReadBuffer, largeBuffer)))
 	return c
 }
 
-func (c *Conn) preface() error {
-	c.wmu.Lock()
-	defer c.wmu.Unlock()
-	c.wbuf.WriteString(http2.ClientPreface)
-	_ = c.framer.WriteSettings( // to a buffer: cannot fail
-		http2.Setting{ID: http2.SettingEnablePush, Val: 0},
-		http2.Setting{ID: http2.SettingHeaderTableSize, Val: 0},
-		http2.Setting{ID: http2.SettingInitialWindowSize, Val: streamWindow},
-	)
-	_ = c.framer.WriteWindowUpdate(0, connWindow-defaultWindow)
-	return c.flush()
+// start sends the preface and starts the connection's goroutines.
+func (c *Conn) start() {
+	c.mu.Lock()
+	c.out = append(c.out, http2.ClientPreface...)
+	c.out = appendSettings(c.out, map[http2.SettingID]uint32{
+		http2.SettingEnablePush: 0, http2.SettingHeaderTableSize: 0, http2.SettingInitialWindowSize: c.options.StreamWindow,
+	})
+	c.out = appendNumber(c.out, http2.FrameWindowUpdate, 0, connWindow-defaultWindow)
+	if c.options.Queued {
+		c.written = make(chan struct{})
+		go c.write()
+	}
+	if c.options.Ping > 0 {
+		c.ping = time.AfterFunc(c.options.Ping, c.alive)
+	}
+	c.unlock()
+	go c.read()
 }
 
-// flush sends what the framer wrote. The caller holds wmu.
-func (c *Conn) flush() error {
-	// Moving a deadline costs a timer operation: once in a while is enough.
-	if now := time.Now(); c.deadline.Sub(now) < writeTimeout {
-		c.deadline = now.Add(2 * writeTimeout)
-		if err := c.nc.SetWriteDeadline(c.deadline); err != nil {
-			return err
-		}
+// Read is the frames' source.
+func (c *Conn) Read(p []byte) (int, error) {
+	n, err := c.nc.Read(p)
+	if c.options.Ping > 0 {
+		c.lastRead.Store(int64(time.Since(c.born)))
 	}
-	_, err := c.nc.Write(c.wbuf.Bytes())
-	c.wbuf.Reset()
-	if c.wbuf.Cap() > 2*maxFrame {
-		c.wbuf = bytes.Buffer{}
-	}
-	return err
+	return n, err
 }
 
-// send writes control frames.
-func (c *Conn) send(write func(*http2.Framer)) {
-	c.wmu.Lock()
-	write(c.framer)
-	err := c.flush()
-	c.wmu.Unlock()
-	if err != nil {
-		c.fail(err)
-	}
-}
-
-// Usable tells whether a new stream may be opened.
+// Usable tells whether a new stream may be opened, sooner or later.
 func (c *Conn) Usable() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.err == nil && !c.goAway
+	return c.usable() == nil
 }
 
-// Done is closed when the connection has ended and every Handler was told.
+// usable is called with mu held.
+func (c *Conn) usable() error {
+	if c.err != nil {
+		return c.err
+	}
+	if c.goAway == nil && c.nextID > 1<<30 {
+		c.goAway = ErrGoAway // of our own: the stream ids are used up
+	}
+	return c.goAway
+}
+
+// Done is closed when the connection has ended, every Handler was told, and
+// nothing of it runs any more.
 func (c *Conn) Done() <-chan struct{} { return c.done }
 
 // Err is why the connection ended; nil while it lives.
@@ -215,31 +270,30 @@ func (c *Conn) Close() { c.fail(ErrClosed) }
 // Abort ends the connection as a machine does that loses its power: the
 // kernel sends no orderly end of the TLS session, only a reset.
 func (c *Conn) Abort() {
-	if tc, ok := c.nc.(*tls.Conn); ok {
-		if tcp, ok := tc.NetConn().(*net.TCPConn); ok {
-			_ = tcp.SetLinger(0) // best effort: it is on its way out
-		}
+	if tcp, ok := c.raw.(interface{ SetLinger(int) error }); ok {
+		_ = tcp.SetLinger(0) // best effort: it is on its way out
 	}
 	c.fail(ErrClosed)
 }
 
-// fail records the first error and wakes everybody. The read loop, which ends
-// by the closed socket, tells the streams.
 func (c *Conn) fail(err error) {
 	c.mu.Lock()
-	first := c.err == nil
-	if first {
-		c.err = err
-	}
-	c.change.Broadcast()
+	c.failLocked(err)
 	c.mu.Unlock()
-	if !first {
+}
+
+// failLocked records the first error and wakes everybody. The read loop, which
+// ends by the closed socket, tells the streams.
+func (c *Conn) failLocked(err error) {
+	if c.err != nil {
 		return
 	}
-	if tc, ok := c.nc.(*tls.Conn); ok {
-		// Not tls.Conn.Close: it would wait for a writer that is stuck.
-		_ = tc.NetConn().Close()
-		return
+	c.err = err
+	c.change.Broadcast()
+	c.wake.Broadcast()
+	if c.ping != nil {
+		c.ping.Stop()
 	}
-	_ = c.nc.Close()
+	// Not tls.Conn.Close: it would wait for a writer that is stuck.
+	_ = c.raw.Close()
 }

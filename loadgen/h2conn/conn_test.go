@@ -18,6 +18,9 @@ import (
 
 const patience = 20 * time.Second
 
+// urgent streams are kept free by the connections of these tests.
+const urgent = 16
+
 // serve starts a TLS server that allows few concurrent streams and small
 // windows, so that every limit is met.
 func serve(t *testing.T, h http.HandlerFunc) (addr string, config *tls.Config) {
@@ -34,9 +37,9 @@ func serve(t *testing.T, h http.HandlerFunc) (addr string, config *tls.Config) {
 	return strings.TrimPrefix(s.URL, "https://"), &tls.Config{RootCAs: roots}
 }
 
-func dial(t *testing.T, addr string, config *tls.Config) *Conn {
+func mustDial(t *testing.T, addr string, config *tls.Config) *Conn {
 	t.Helper()
-	c, err := Dial(t.Context(), addr, config)
+	c, err := Dial(t.Context(), addr, Options{TLS: config, Urgent: urgent})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +58,7 @@ func TestRoundTripCarriesEverything(t *testing.T) {
 		w.WriteHeader(http.StatusTeapot)
 		fmt.Fprintf(w, "%s %s %s %s %s %s", r.Method, r.URL, r.Header.Get("Accept"), r.Header.Get("Authorization"), r.Header.Get("Content-Type"), body)
 	})
-	c := dial(t, addr, config)
+	c := mustDial(t, addr, config)
 	got, err := c.RoundTrip(t.Context(), &Request{
 		Method: "PUT", Path: "/a?b=c%2Cd", Accept: "text/y", ContentType: "text/z", Body: []byte("hello"),
 		Extra: http.Header{"Authorization": {"Bearer x"}},
@@ -72,7 +75,7 @@ func TestRoundTripCarriesEverything(t *testing.T) {
 // A body larger than every window, both ways.
 func TestFlowControl(t *testing.T) {
 	addr, config := serve(t, func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) })
-	c := dial(t, addr, config)
+	c := mustDial(t, addr, config)
 	body := bytes.Repeat([]byte("0123456789abcdef"), 700_000) // 11 MB: over the stream's 4 MB window
 	got, err := c.RoundTrip(t.Context(), &Request{Method: "POST", Path: "/", Body: body})
 	if err != nil || !bytes.Equal(got.Body, body) {
@@ -93,7 +96,7 @@ func TestServersStreamLimitIsKept(t *testing.T) {
 		now--
 		mu.Unlock()
 	})
-	c := dial(t, addr, config)
+	c := mustDial(t, addr, config)
 	var wg sync.WaitGroup
 	for range 300 {
 		wg.Go(func() {
@@ -103,8 +106,8 @@ func TestServersStreamLimitIsKept(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if most > 40-urgentReserve {
-		t.Errorf("%d streams at a time; 40 are allowed, %d of them for urgent requests", most, urgentReserve)
+	if most > 40-urgent {
+		t.Errorf("%d streams at a time; 40 are allowed, %d of them for urgent requests", most, urgent)
 	}
 }
 
@@ -117,12 +120,12 @@ func blocked(t *testing.T) (*Conn, chan struct{}) {
 			<-r.Context().Done()
 		}
 	})
-	return dial(t, addr, config), began
+	return mustDial(t, addr, config), began
 }
 
 func TestUrgentRequestsFindAPlace(t *testing.T) {
 	c, began := blocked(t)
-	for range 40 - urgentReserve {
+	for range 40 - urgent {
 		if _, err := c.Open(&Request{Method: "GET", Path: "/block"}, &waiter{done: make(chan struct{})}); err != nil {
 			t.Fatal(err)
 		}
@@ -179,7 +182,7 @@ func TestGoAwayLetsStreamsFinish(t *testing.T) {
 		<-finish
 		fmt.Fprint(w, "whole")
 	})
-	c := dial(t, addr, config)
+	c := mustDial(t, addr, config)
 	type outcome struct {
 		r   *Response
 		err error
@@ -214,7 +217,7 @@ func TestServerWithoutHTTP2IsRefused(t *testing.T) {
 	t.Cleanup(s.Close)
 	roots := x509.NewCertPool()
 	roots.AddCert(s.Certificate())
-	if _, err := Dial(t.Context(), s.Listener.Addr().String(), &tls.Config{RootCAs: roots}); err == nil || !strings.Contains(err.Error(), "HTTP/2") {
+	if _, err := Dial(t.Context(), s.Listener.Addr().String(), Options{TLS: &tls.Config{RootCAs: roots}}); err == nil || !strings.Contains(err.Error(), "HTTP/2") {
 		t.Errorf("dialled: %v", err)
 	}
 }

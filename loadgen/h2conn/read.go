@@ -1,156 +1,278 @@
 package h2conn
 
 import (
+	"encoding/binary"
 	"errors"
-	"fmt"
-	"strconv"
-	"time"
+	"net/http"
 
 	"golang.org/x/net/http2"
 )
 
-// read is the connection's only goroutine.
+// Bounds of one header block: far more than an API server's answer has, and
+// no more memory than that.
+const (
+	maxHeaderBlock   = 64 << 10
+	maxContinuations = 32
+)
+
+// blockReader puts a header block together that comes in several frames.
+type blockReader struct {
+	bytes  []byte
+	frames int
+	ended  bool // END_STREAM
+}
+
+// read is the connection's read loop.
 func (c *Conn) read() {
 	defer close(c.done)
 	for {
-		frame, err := c.framer.ReadFrame()
-		var one http2.StreamError
-		switch {
-		case errors.As(err, &one):
-			if s := c.stream(one.StreamID); s != nil {
-				s.Cancel()
-				s.handler.End(one)
-			}
+		f, err := c.frames.next()
+		if err == nil {
+			err = c.handle(f)
+		}
+		if err == nil {
 			continue
-		case err != nil:
-			c.fail(fmt.Errorf("connection lost: %w", err))
-			c.endAll()
-			return
 		}
-		if err := c.handle(frame); err != nil {
-			c.fail(err)
-			c.endAll()
-			return
+		var protocol *ProtocolError
+		switch {
+		case errors.As(err, &protocol) && protocol.Stream != 0:
+			c.end(protocol.Stream, protocol, protocol.Code)
+			continue
+		case protocol == nil:
+			err = &LostError{err}
 		}
+		c.fail(err)
+		c.endAll()
+		if c.written != nil {
+			<-c.written
+		}
+		if c.pool != nil {
+			c.pool.ended(c)
+		}
+		return
 	}
 }
 
-func (c *Conn) handle(frame http2.Frame) error {
-	switch f := frame.(type) {
-	case *http2.DataFrame:
-		c.data(f)
-	case *http2.MetaHeadersFrame:
-		c.headers(f)
-	case *http2.RSTStreamFrame:
-		if s := c.stream(f.StreamID); s != nil && s.remove() {
-			s.handler.End(fmt.Errorf("stream reset by the server: %s", f.ErrCode))
+func (c *Conn) handle(f frame) error {
+	if f.kind != http2.FrameSettings {
+		select {
+		case <-c.settled:
+		default:
+			return violation("the first frame is not SETTINGS")
 		}
-	case *http2.SettingsFrame:
+	}
+	switch f.kind {
+	case http2.FrameData:
+		return c.data(f)
+	case http2.FrameHeaders, http2.FrameContinuation:
+		return c.headers(f)
+	case http2.FrameRSTStream:
+		if err := c.opened(f.id); err != nil {
+			return err
+		}
+		c.end(f.id, &ResetError{http2.ErrCode(binary.BigEndian.Uint32(f.payload))}, 0)
+	case http2.FrameSettings:
 		return c.settings(f)
-	case *http2.PingFrame:
-		if !f.IsAck() {
-			data := f.Data
-			c.send(func(w *http2.Framer) { _ = w.WritePing(true, data) })
+	case http2.FramePing:
+		if !f.flags.Has(http2.FlagPingAck) {
+			c.mu.Lock()
+			c.out = appendPing(c.out, http2.FlagPingAck, f.payload)
+			c.reply()
+			c.unlock()
 		}
-	case *http2.WindowUpdateFrame:
-		c.window(f)
-	case *http2.GoAwayFrame:
+	case http2.FrameWindowUpdate:
+		if err := c.opened(f.id); err != nil {
+			return err
+		}
+		return c.window(f)
+	case http2.FrameGoAway:
 		c.goingAway(f)
+	case http2.FramePushPromise:
+		return violation("a push, although we said no")
 	}
 	return nil // what else there is may be ignored (RFC 9113, 4.1)
 }
 
-func (c *Conn) stream(id uint32) *Stream {
+// opened tells a frame on a stream that was never opened (RFC 9113, 5.1).
+func (c *Conn) opened(id uint32) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.streams[id]
+	if id != 0 && (id%2 == 0 || id >= c.nextID) {
+		return violation("frame on a stream that was never opened")
+	}
+	return nil
 }
 
-func (c *Conn) headers(f *http2.MetaHeadersFrame) {
-	s := c.stream(f.StreamID)
+// headers puts a header block together and hands it on.
+func (c *Conn) headers(f frame) error {
+	whole := f.flags.Has(http2.FlagHeadersEndHeaders)
+	b := &c.block
+	if f.kind == http2.FrameHeaders {
+		if err := c.opened(f.id); err != nil {
+			return err
+		}
+		*b = blockReader{ended: f.flags.Has(http2.FlagHeadersEndStream)}
+		if whole {
+			return c.header(f.id, f.payload, b.ended)
+		}
+	}
+	if b.frames++; b.frames > maxContinuations || len(b.bytes)+len(f.payload) > maxHeaderBlock {
+		return &ProtocolError{Code: http2.ErrCodeEnhanceYourCalm, Reason: "endless headers"}
+	}
+	b.bytes = append(b.bytes, f.payload...)
+	if !whole {
+		return nil
+	}
+	block := b.bytes
+	b.bytes = nil
+	return c.header(f.id, block, b.ended)
+}
+
+func (c *Conn) header(id uint32, block []byte, ended bool) error {
+	var h fields
+	if !c.fields.read(block, &h) {
+		return &ProtocolError{Code: http2.ErrCodeCompression, Reason: "header block cannot be decoded"}
+	}
+	s := c.begin(id)
 	if s == nil {
+		return nil
+	}
+	switch {
+	case h.invalid != "":
+	case s.headed && h.pseudo:
+		h.invalid = "pseudo-header field in trailers"
+	case s.headed && !ended:
+		h.invalid = "trailers that do not end the answer"
+	case !s.headed && h.Status == 0:
+		h.invalid = "an answer without :status"
+	case h.Status == http.StatusSwitchingProtocols:
+		h.invalid = "status 101"
+	case h.Status != 0 && h.Status < 200 && ended:
+		h.invalid = "an informational answer that ends"
+	}
+	if h.invalid != "" {
+		c.finish(s, false)
+		return malformed(id, h.invalid)
+	}
+	if !s.headed && h.Status >= 200 { // before it informational ones, after it trailers
+		s.headed, s.length = true, h.length
+		if s.head || h.Status == http.StatusNotModified {
+			s.length = -1
+		}
+		s.handler.Header(h.Header)
+	}
+	c.finish(s, ended)
+	return nil
+}
+
+func (c *Conn) data(f frame) error {
+	c.mu.Lock()
+	s := c.streams[f.id]
+	ended := f.last && f.flags.Has(http2.FlagDataEndStream)
+	err := c.received(s, f.size, ended)
+	if s == nil && (f.id%2 == 0 || f.id >= c.nextID) {
+		err = violation("frame on a stream that was never opened")
+	}
+	if err == nil {
+		c.current = s
+	}
+	c.unlock()
+	if err != nil || s == nil {
+		return err
+	}
+	n := int64(len(f.payload))
+	switch {
+	case !s.headed:
+		err = malformed(f.id, "DATA before HEADERS")
+	case s.length >= 0 && n > s.length:
+		err = malformed(f.id, "more bytes than content-length")
+	case n > 0:
+		if s.length >= 0 {
+			s.length -= n
+		}
+		s.handler.Data(f.payload)
+	}
+	c.finish(s, ended && err == nil)
+	return err
+}
+
+// begin finds the stream whose handler is about to be called; nil if it has
+// ended or was given up.
+func (c *Conn) begin(id uint32) *Stream {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.current = c.streams[id]
+	return c.current
+}
+
+// finish follows a handler's call. It ends the stream if the answer has ended,
+// or if it was given up meanwhile.
+func (c *Conn) finish(s *Stream, ended bool) {
+	c.mu.Lock()
+	c.current = nil
+	err, stopped := s.stopped, s.stopped != nil
+	s.stopped = nil
+	if ended && !stopped {
+		unsent := len(s.rest) > 0
+		if stopped = c.remove(s); stopped && unsent {
+			// The server has its answer and the rest of the body is not sent.
+			c.out = appendNumber(c.out, http2.FrameRSTStream, s.id, uint32(http2.ErrCodeNo))
+		}
+		if s.length > 0 {
+			err = ErrTruncated
+		}
+	}
+	c.unlock()
+	if stopped {
+		s.handler.End(err)
+	}
+}
+
+// end ends a stream with err; with a code other than 0 the server is told.
+func (c *Conn) end(id uint32, err error, code http2.ErrCode) {
+	c.mu.Lock()
+	s := c.streams[id]
+	if s == nil || !c.remove(s) {
+		c.mu.Unlock()
 		return
 	}
-	if !s.headed { // later ones are trailers
-		var h Header
-		for _, field := range f.Fields {
-			switch field.Name {
-			case ":status":
-				h.Status, _ = strconv.Atoi(field.Value) // 0 is no success either
-			case "content-type":
-				h.ContentType = field.Value
-			case "retry-after":
-				if n, err := strconv.Atoi(field.Value); err == nil && n > 0 {
-					h.RetryAfter = time.Duration(n) * time.Second
-				}
-			}
-		}
-		if h.Status >= 100 && h.Status < 200 {
-			return // informational; the response follows
-		}
-		s.headed = true
-		s.handler.Header(h)
+	if code != 0 {
+		c.out = appendNumber(c.out, http2.FrameRSTStream, id, uint32(code))
+		c.reply()
 	}
-	if f.StreamEnded() && s.remove() {
-		s.handler.End(nil)
-	}
+	c.unlock()
+	s.handler.End(err)
 }
 
-func (c *Conn) data(f *http2.DataFrame) {
-	size := int(f.Length) // padding counts
-	c.unreported += size
-	if c.unreported >= connWindow/2 {
-		n := uint32(c.unreported)
-		c.unreported = 0
-		c.send(func(w *http2.Framer) { _ = w.WriteWindowUpdate(0, n) })
-	}
-	s := c.stream(f.StreamID)
-	if s == nil {
-		return // cancelled
-	}
-	s.handler.Data(f.Data())
-	if f.StreamEnded() {
-		if s.remove() {
-			s.handler.End(nil)
-		}
-		return
-	}
-	// The data was used up in the call above: the window is given back in one
-	// large step, not with every event.
-	if s.unreported += size; s.unreported >= streamWindow/2 {
-		n := uint32(s.unreported)
-		s.unreported = 0
-		c.send(func(w *http2.Framer) { _ = w.WriteWindowUpdate(s.id, n) })
-	}
-}
-
-func (c *Conn) settings(f *http2.SettingsFrame) error {
-	if f.IsAck() {
+func (c *Conn) settings(f frame) error {
+	if f.flags.Has(http2.FlagSettingsAck) {
 		return nil
 	}
 	c.mu.Lock()
-	err := f.ForeachSetting(func(s http2.Setting) error {
-		switch s.ID {
+	defer c.unlock()
+	for p := f.payload; len(p) > 0; p = p[6:] {
+		value := binary.BigEndian.Uint32(p[2:])
+		switch http2.SettingID(binary.BigEndian.Uint16(p)) {
 		case http2.SettingMaxConcurrentStreams:
-			c.maxStreams = int(min(s.Val, 1<<20))
+			c.maxStreams = int(min(value, 1<<20))
 		case http2.SettingInitialWindowSize:
-			if s.Val > 1<<31-1 {
-				return http2.ConnectionError(http2.ErrCodeFlowControl)
+			if err := c.initial(value); err != nil {
+				return err
 			}
-			delta := int64(s.Val) - c.initialWindow
-			c.initialWindow = int64(s.Val)
-			for _, st := range c.streams {
-				st.sendWindow += delta
+		case http2.SettingEnablePush:
+			if value != 0 {
+				return violation("a server must not enable push")
+			}
+		case http2.SettingMaxFrameSize:
+			if value < maxFrame || value > 1<<24-1 {
+				return violation("SETTINGS_MAX_FRAME_SIZE out of range")
 			}
 		}
-		return nil
-	})
-	c.change.Broadcast()
-	c.mu.Unlock()
-	if err != nil {
-		return err
 	}
-	c.send(func(w *http2.Framer) { _ = w.WriteSettingsAck() })
+	c.out = appendFrame(c.out, http2.FrameSettings, http2.FlagSettingsAck, 0, 0)
+	c.reply()
+	c.resume()
+	c.freed()
 	select {
 	case <-c.settled:
 	default:
@@ -159,43 +281,34 @@ func (c *Conn) settings(f *http2.SettingsFrame) error {
 	return nil
 }
 
-func (c *Conn) window(f *http2.WindowUpdateFrame) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if f.StreamID == 0 {
-		c.sendWindow += int64(f.Increment)
-	} else if s := c.streams[f.StreamID]; s != nil {
-		s.sendWindow += int64(f.Increment)
-	}
-	c.change.Broadcast()
-}
-
 // goingAway ends the streams that the server did not take on; the others go on
-// to their end.
-func (c *Conn) goingAway(f *http2.GoAwayFrame) {
+// to their end, and the connection ends with the last of them.
+func (c *Conn) goingAway(f frame) {
+	debug := f.payload[8:]
+	err := &GoAwayError{http2.ErrCode(binary.BigEndian.Uint32(f.payload[4:])), string(debug[:min(len(debug), 200)])}
 	var refused []*Stream
 	c.mu.Lock()
-	c.goAway = true
+	c.goAway = err
 	for id, s := range c.streams {
-		if id > f.LastStreamID {
+		if id > f.number() {
 			refused = append(refused, s)
 		}
 	}
-	c.change.Broadcast()
-	c.mu.Unlock()
 	for _, s := range refused {
-		if s.remove() {
-			s.handler.End(ErrGoAway)
-		}
+		c.remove(s)
+	}
+	c.freed()
+	c.unlock()
+	for _, s := range refused {
+		s.handler.End(err)
 	}
 }
 
 func (c *Conn) endAll() {
 	c.mu.Lock()
 	err, streams := c.err, c.streams
-	c.streams = map[uint32]*Stream{}
-	c.reserved = 0
-	c.change.Broadcast()
+	c.streams, c.blocked = map[uint32]*Stream{}, nil
+	c.freed()
 	c.mu.Unlock()
 	for _, s := range streams {
 		s.handler.End(err)

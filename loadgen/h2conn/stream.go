@@ -2,11 +2,10 @@ package h2conn
 
 import (
 	"net/http"
-	"strconv"
+	"slices"
 	"time"
 
 	"golang.org/x/net/http2"
-	"golang.org/x/net/http2/hpack"
 )
 
 // Request is what a stream asks for.
@@ -34,187 +33,172 @@ type Header struct {
 }
 
 // Handler is told of a stream's response, on the connection's read loop and in
-// order: it must not block, and must not open a stream. Close, Cancel and
-// Usable may be called.
+// order: it must not block. Close, Cancel, Usable and Release may be called;
+// Open may not, as it can wait.
 type Handler interface {
 	Header(Header)
 	// Data brings a piece of the body, valid during the call only.
 	Data([]byte)
-	// End is the last call: nil for a whole response.
+	// End is the last call: nil for a whole response. Else the error is one of
+	// *ResetError, *GoAwayError, *LostError, *ProtocolError, ErrTruncated,
+	// ErrClosed, or what CancelWith was given.
 	End(error)
 }
 
-// Stream is one request under way.
+// Stream is one request under way. The zero value is ready for TryOpen.
 type Stream struct {
 	conn    *Conn
 	id      uint32
 	handler Handler
 
-	sendWindow int64 // under conn.mu
-	headed     bool  // headers were read; the read loop's
-	unreported int   // as Conn's; the read loop's
+	// Under conn.mu.
+	sendWindow int64
+	rest       []byte // of the body, when flow control held it back
+	held       bool   // the owner gives the window back
+	unreported int    // bytes read since the stream's last WINDOW_UPDATE
+	stopped    error  // End is due with this, once the call under way returns
+
+	// The read loop's.
+	headed bool  // headers were read
+	length int64 // bytes of body to come; below 0: unknown
+	head   bool
 }
 
 // Open sends a request. It waits while the server's limit of concurrent
-// streams is reached, or the body does not fit its flow-control window. After
-// an error the handler is not called.
+// streams is reached. Where flow control does not admit the body yet, what is
+// left of it is copied and sent when it does. After an error the handler is
+// not called.
 func (c *Conn) Open(r *Request, h Handler) (*Stream, error) {
-	if err := c.reserve(r.Urgent); err != nil {
-		return nil, err
-	}
-	s := &Stream{conn: c, handler: h}
-	c.wmu.Lock()
+	t := NewTemplate(*r)
 	c.mu.Lock()
-	if err := c.usable(); err != nil {
-		c.reserved--
-		c.mu.Unlock()
-		c.wmu.Unlock()
-		return nil, err
-	}
-	s.id, s.sendWindow = c.nextID, c.initialWindow
-	c.nextID += 2
-	c.streams[s.id] = s
-	body, rest := c.take(s, r.Body)
-	c.mu.Unlock()
-	c.writeRequest(s.id, r, body, len(rest) == 0)
-	err := c.flush()
-	c.wmu.Unlock()
-	if err != nil {
-		c.fail(err)
-		// The read loop ends the stream.
-		return s, nil
-	}
-	return s, s.sendRest(rest)
-}
-
-// reserve waits for one of the server's concurrent streams.
-func (c *Conn) reserve(urgent bool) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	for {
 		if err := c.usable(); err != nil {
-			return err
+			c.mu.Unlock()
+			return nil, err
 		}
 		limit := c.maxStreams
-		if !urgent {
-			limit = max(limit-urgentReserve, 1)
+		if !r.Urgent {
+			limit = min(max(limit-c.options.Urgent, 1), limit)
 		}
-		if c.reserved < limit {
-			c.reserved++
-			return nil
+		if len(c.streams) < limit {
+			break
 		}
 		c.change.Wait()
 	}
+	s := &Stream{}
+	open(c, s, t, r.Path, r.Body, h)
+	c.unlock()
+	return s, nil
 }
 
-// usable is called with mu held.
-func (c *Conn) usable() error {
-	switch {
-	case c.err != nil:
-		return c.err
-	case c.goAway || c.nextID > 1<<30:
-		c.goAway = true
-		return ErrGoAway
-	}
-	return nil
-}
-
-// take splits off what of body may be sent now in one frame, and charges it to
-// the windows. The caller holds mu.
-func (c *Conn) take(s *Stream, body []byte) (now, rest []byte) {
-	n := int(max(0, min(int64(len(body)), c.sendWindow, s.sendWindow, maxFrame)))
-	c.sendWindow -= int64(n)
-	s.sendWindow -= int64(n)
-	return body[:n], body[n:]
-}
-
-func (c *Conn) writeRequest(id uint32, r *Request, body []byte, whole bool) {
-	c.hbuf.Reset()
-	field := func(name, value string) {
-		if value != "" {
-			_ = c.hpack.WriteField(hpack.HeaderField{Name: name, Value: value}) // to a buffer: cannot fail
-		}
-	}
-	field(":method", r.Method)
-	field(":scheme", "https")
-	field(":authority", c.authority)
-	field(":path", r.Path)
-	field("accept", r.Accept)
-	field("user-agent", r.UserAgent)
-	if len(r.Body) > 0 {
-		field("content-type", r.ContentType)
-		field("content-length", strconv.Itoa(len(r.Body)))
-	}
-	for name, values := range r.Extra {
-		for _, v := range values {
-			field(lower(name), v)
-		}
-	}
-	block := c.hbuf.Bytes()
-	first := block[:min(len(block), maxFrame)]
-	_ = c.framer.WriteHeaders(http2.HeadersFrameParam{
-		StreamID: id, BlockFragment: first, EndStream: len(r.Body) == 0, EndHeaders: len(first) == len(block),
-	})
-	for block = block[len(first):]; len(block) > 0; block = block[len(first):] {
-		first = block[:min(len(block), maxFrame)]
-		_ = c.framer.WriteContinuation(id, len(first) == len(block), first)
-	}
-	if len(body) > 0 {
-		_ = c.framer.WriteData(id, whole, body)
-	}
-}
-
-// sendRest sends what did not fit the first frame or the windows.
-func (s *Stream) sendRest(rest []byte) error {
-	c := s.conn
-	for len(rest) > 0 {
-		var part []byte
-		c.mu.Lock()
-		for {
-			if c.streams[s.id] != s || c.err != nil { // ended: the handler is told
-				c.mu.Unlock()
-				return nil
-			}
-			if part, rest = c.take(s, rest); len(part) > 0 {
-				break
-			}
-			c.change.Wait()
-		}
+// TryOpen sends a request made of a template, without waiting and, in the long
+// run, without allocating. Path and body are copied. ErrBusy: all streams that
+// the server allows are in use; other errors are those of Err and ErrGoAway.
+// After an error nothing was sent and the handler is not called.
+//
+// The caller owns s. It is free for another request when the handler's End is
+// called, and never again after Cancel: use CancelWith. On a connection
+// without Options.Queued the call may wait for the network.
+func (c *Conn) TryOpen(s *Stream, t *Template, path, body []byte, h Handler) error {
+	c.mu.Lock()
+	if err := c.usable(); err != nil {
 		c.mu.Unlock()
-		c.send(func(f *http2.Framer) { _ = f.WriteData(s.id, len(rest) == 0, part) })
+		return err
 	}
+	if len(c.streams) >= c.maxStreams {
+		c.mu.Unlock()
+		return ErrBusy
+	}
+	open(c, s, t, path, body, h)
+	c.unlock()
 	return nil
+}
+
+// open queues a request. The caller holds mu and has found a free stream.
+func open[T string | []byte](c *Conn, s *Stream, t *Template, path T, body []byte, h Handler) {
+	*s = Stream{
+		conn: c, id: c.nextID, handler: h, head: t.head,
+		sendWindow: c.initialWindow, rest: s.rest[:0],
+	}
+	c.nextID += 2
+	c.streams[s.id] = s
+	appendHeaders(c, s.id, t, path, len(body))
+	if left := c.push(s, body); len(left) > 0 {
+		s.rest = append(s.rest, left...)
+		c.blocked = append(c.blocked, s)
+	}
+}
+
+// free tells how many more streams TryOpen may open now; an error if there
+// never will be any.
+func (c *Conn) free() (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.maxStreams - len(c.streams), c.usable()
 }
 
 // Cancel gives the stream up. Its handler is not called again, unless a call
-// is under way just now.
-func (s *Stream) Cancel() {
-	if s.remove() {
-		s.conn.send(func(f *http2.Framer) { _ = f.WriteRSTStream(s.id, http2.ErrCodeCancel) })
-	}
-}
-
-// remove takes the stream off the connection, once.
-func (s *Stream) remove() bool {
+// is under way just now. False: the stream had ended, or is ending.
+func (s *Stream) Cancel() bool {
 	c := s.conn
 	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.unlock()
+	return c.cancel(s, http2.ErrCodeCancel)
+}
+
+// CancelWith gives the stream up and ends it with err: its handler's End is the
+// last call as ever, made by CancelWith itself or, if a call is under way just
+// now, by the read loop after that one. False: the stream had ended, or is
+// ending; End comes, or came, with another error.
+func (s *Stream) CancelWith(err error) bool {
+	c := s.conn
+	c.mu.Lock()
+	if !c.cancel(s, http2.ErrCodeCancel) {
+		c.mu.Unlock()
+		return false
+	}
+	if c.current == s {
+		s.stopped = err
+		c.unlock()
+		return true
+	}
+	h := s.handler
+	c.unlock()
+	h.End(err)
+	return true
+}
+
+// cancel takes the stream off the connection and resets it. The caller holds
+// mu.
+func (c *Conn) cancel(s *Stream, code http2.ErrCode) bool {
+	if !c.remove(s) {
+		return false
+	}
+	c.out = appendNumber(c.out, http2.FrameRSTStream, s.id, uint32(code))
+	return true
+}
+
+// remove takes the stream off the connection, once. The caller holds mu.
+func (c *Conn) remove(s *Stream) bool {
 	if c.streams[s.id] != s {
 		return false
 	}
 	delete(c.streams, s.id)
-	c.reserved--
-	c.change.Broadcast()
+	if len(s.rest) > 0 {
+		s.rest = s.rest[:0]
+		c.blocked = slices.DeleteFunc(c.blocked, func(b *Stream) bool { return b == s })
+	}
+	c.freed()
 	return true
 }
 
-// lower is the wire form of a canonical header name.
-func lower(name string) string {
-	b := []byte(name)
-	for i, ch := range b {
-		if 'A' <= ch && ch <= 'Z' {
-			b[i] = ch + 'a' - 'A'
-		}
+// freed tells who waits for a stream. The caller holds mu.
+func (c *Conn) freed() {
+	c.change.Broadcast()
+	if c.pool != nil {
+		c.pool.freed()
 	}
-	return string(b)
+	if c.goAway != nil && len(c.streams) == 0 {
+		c.failLocked(c.goAway) // nothing is left to do on it
+	}
 }

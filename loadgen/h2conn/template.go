@@ -1,10 +1,78 @@
 package h2conn
 
+import (
+	"strconv"
+
+	"golang.org/x/net/http2"
+)
+
 // Template is a request's method and headers, encoded once for very many
-// requests that differ in path and body only. It is never changed once made.
+// requests that differ in path and body only. It is never changed once made,
+// and serves any connection.
 type Template struct {
-	request Request
+	method []byte // :method and :scheme
+	rest   []byte // what follows :authority and :path
+	typed  []byte // content-type, of requests with a body
+	head   bool   // the answer to HEAD has no body, whatever its content-length
 }
 
-// NewTemplate makes a template; Path and Body of r are not used.
-func NewTemplate(r Request) *Template { return &Template{r} }
+// NewTemplate makes a template; Path, Body and Urgent of r are not used.
+func NewTemplate(r Request) *Template {
+	t := &Template{head: r.Method == "HEAD"}
+	if r.Method == "GET" {
+		t.method = appendInt(nil, 0x80, 7, staticMethodGet)
+	} else {
+		t.method = appendNamed(nil, staticMethodGet, r.Method) // its name only
+	}
+	t.method = appendInt(t.method, 0x80, 7, staticSchemeHTTPS)
+	if r.Accept != "" {
+		t.rest = appendNamed(t.rest, staticAccept, r.Accept)
+	}
+	if r.UserAgent != "" {
+		t.rest = appendNamed(t.rest, staticUserAgent, r.UserAgent)
+	}
+	t.rest = appendExtra(t.rest, r.Extra)
+	if r.ContentType != "" {
+		t.typed = appendNamed(nil, staticContentType, r.ContentType)
+	}
+	return t
+}
+
+// appendHeaders queues the HEADERS frame of a request, and CONTINUATION frames
+// if it is very large. The caller holds mu.
+func appendHeaders[T string | []byte](c *Conn, id uint32, t *Template, path T, body int) {
+	at := len(c.out)
+	b := appendFrame(c.out, http2.FrameHeaders, 0, id, 0)
+	if !c.resized {
+		b = append(b, resizeTable)
+		c.resized = true
+	}
+	b = append(b, t.method...)
+	b = append(b, c.authority...)
+	b = appendNamed(b, staticPath, path)
+	b = append(b, t.rest...)
+	flags := http2.FlagHeadersEndStream
+	if body > 0 {
+		flags = 0
+		b = append(b, t.typed...)
+		var digits [20]byte
+		b = appendNamed(b, staticContentLength, strconv.AppendInt(digits[:0], int64(body), 10))
+	}
+	length := len(b) - at - frameHeaderLen
+	if length <= maxFrame {
+		appendFrame(b[:at], http2.FrameHeaders, flags|http2.FlagHeadersEndHeaders, id, length) // over the one of before
+		c.out = b
+		return
+	}
+	block := append([]byte(nil), b[at+frameHeaderLen:]...)
+	b = b[:at]
+	for kind := http2.FrameHeaders; len(block) > 0; kind = http2.FrameContinuation {
+		n := min(len(block), maxFrame)
+		if n == len(block) {
+			flags |= http2.FlagHeadersEndHeaders
+		}
+		b = append(appendFrame(b, kind, flags, id, n), block[:n]...)
+		flags, block = 0, block[n:]
+	}
+	c.out = b
+}

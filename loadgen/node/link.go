@@ -88,7 +88,7 @@ func (l *link) dial(ctx context.Context) (*h2conn.Conn, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
-	conn, err := h2conn.Dial(ctx, to.Addr, to.TLS)
+	conn, err := h2conn.Dial(ctx, to.Addr, h2conn.Options{TLS: to.TLS, DialContext: to.Dial, Urgent: 16})
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", to.Addr, err)
 	}

@@ -1,0 +1,28 @@
+package h2conn
+
+import (
+	"net"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// backlog is what the kernel has received for a socket and nobody has read
+// (SIOCINQ, tcp(7)); zero for what is no socket.
+func backlog(nc net.Conn) int64 {
+	s, ok := nc.(syscall.Conn)
+	if !ok {
+		return 0
+	}
+	raw, err := s.SyscallConn()
+	if err != nil {
+		return 0
+	}
+	n := 0
+	_ = raw.Control(func(fd uintptr) { // a closed socket has no backlog
+		if n, err = unix.IoctlGetInt(int(fd), unix.SIOCINQ); err != nil {
+			n = 0
+		}
+	})
+	return int64(n)
+}

@@ -1,0 +1,92 @@
+package h2conn
+
+import (
+	"errors"
+	"fmt"
+
+	"golang.org/x/net/http2"
+)
+
+// Errors of a connection that is no longer of use. The streams it had, and
+// those it refused, may be tried again on another.
+var (
+	ErrClosed = errors.New("connection closed")
+	ErrGoAway = errors.New("server is closing the connection (GOAWAY)")
+)
+
+// ErrBusy is given by calls that do not wait: all streams that the server
+// allows are in use.
+var ErrBusy = errors.New("no free stream")
+
+// errNoPong: see Options.Ping.
+var errNoPong = errors.New("no answer to a PING for 15 s")
+
+// ErrTruncated ends an answer with fewer bytes than its content-length.
+var ErrTruncated = errors.New("answer ended before its content-length")
+
+// DialError is a connection that could not be made. A refused one is also
+// syscall.ECONNREFUSED.
+type DialError struct {
+	Addr string
+	Err  error
+}
+
+func (e *DialError) Error() string { return fmt.Sprintf("connect to %s: %v", e.Addr, e.Err) }
+
+func (e *DialError) Unwrap() error { return e.Err }
+
+// LostError is a connection that ended without a word: the peer closed it, the
+// network failed, or nothing came for too long. Err is io.EOF for an orderly
+// end of the TCP connection.
+type LostError struct{ Err error }
+
+func (e *LostError) Error() string { return fmt.Sprintf("connection lost: %v", e.Err) }
+
+func (e *LostError) Unwrap() error { return e.Err }
+
+// ResetError is a stream that the server reset.
+type ResetError struct{ Code http2.ErrCode }
+
+func (e *ResetError) Error() string { return fmt.Sprintf("stream reset by the server: %s", e.Code) }
+
+// GoAwayError is an ErrGoAway with the server's reasons.
+type GoAwayError struct {
+	Code  http2.ErrCode
+	Debug string // as the server put it; its first 200 bytes
+}
+
+func (e *GoAwayError) Error() string {
+	if e.Debug == "" {
+		return fmt.Sprintf("%v: %s", ErrGoAway, e.Code)
+	}
+	return fmt.Sprintf("%v: %s: %q", ErrGoAway, e.Code, e.Debug)
+}
+
+// Is makes a GoAwayError an ErrGoAway.
+func (e *GoAwayError) Is(target error) bool { return target == ErrGoAway }
+
+// ProtocolError is a server that does not keep to RFC 9113, or one that sends
+// more than a client has to take. It ends the connection, or one stream where
+// Stream is not 0.
+type ProtocolError struct {
+	Code   http2.ErrCode
+	Reason string
+	Stream uint32
+}
+
+func (e *ProtocolError) Error() string {
+	if e.Stream != 0 {
+		return fmt.Sprintf("protocol error of the server on stream %d: %s (%s)", e.Stream, e.Reason, e.Code)
+	}
+	return fmt.Sprintf("protocol error of the server: %s (%s)", e.Reason, e.Code)
+}
+
+// violation is a ProtocolError of the kind PROTOCOL_ERROR of the connection.
+func violation(reason string) *ProtocolError {
+	return &ProtocolError{Code: http2.ErrCodeProtocol, Reason: reason}
+}
+
+// malformed is a PROTOCOL_ERROR of one stream.
+func malformed(stream uint32, reason string) *ProtocolError {
+	return &ProtocolError{Code: http2.ErrCodeProtocol, Reason: reason, Stream: stream}
+}

@@ -1,0 +1,253 @@
+package h2conn
+
+import (
+	"encoding/binary"
+	"io"
+
+	"golang.org/x/net/http2"
+)
+
+const frameHeaderLen = 9
+
+// frame is one frame as it was read. Payload is valid until the next.
+type frame struct {
+	kind  http2.FrameType
+	flags http2.Flags
+	id    uint32
+	// payload without padding and, of HEADERS, without priority. Of DATA it is
+	// a piece: last tells that the frame ends with it.
+	payload []byte
+	// size is what flow control counts of a DATA frame's piece: padding too.
+	size int
+	last bool
+}
+
+// frameReader cuts what a server sends into frames, in one buffer. DATA is
+// handed out as it comes and need not fit the buffer, so that a connection at
+// rest is small. Errors are *ProtocolError (with a Stream where only that one
+// is at fault, and reading may go on), or the reader's own: io.EOF between
+// frames, io.ErrUnexpectedEOF within one.
+type frameReader struct {
+	r     io.Reader
+	small int // length of buf, unless a frame needs more
+	buf   []byte
+	at    int // buf[at:end] is read and not handed out
+	end   int
+
+	data  frame  // the DATA frame under way
+	left  int    // bytes of it to come
+	block uint32 // stream whose header block is under way
+}
+
+func newFrameReader(r io.Reader, size int) frameReader {
+	return frameReader{r: r, small: size, buf: make([]byte, size)}
+}
+
+// next is the next frame, or the next piece of a DATA frame.
+func (f *frameReader) next() (frame, error) {
+	if f.left > 0 {
+		return f.piece()
+	}
+	h, err := f.need(frameHeaderLen)
+	if err != nil {
+		return frame{}, err
+	}
+	length := int(h[0])<<16 | int(h[1])<<8 | int(h[2])
+	fr := frame{
+		kind: http2.FrameType(h[3]), flags: http2.Flags(h[4]),
+		id: binary.BigEndian.Uint32(h[5:]) & (1<<31 - 1), last: true,
+	}
+	if length > maxFrame {
+		return fr, &ProtocolError{Code: http2.ErrCodeFrameSize, Reason: "frame of more than 16 KiB"}
+	}
+	if err := f.order(fr); err != nil {
+		return fr, err
+	}
+	if fr.kind == http2.FrameData && fr.id != 0 && !fr.flags.Has(http2.FlagDataPadded) {
+		f.at += frameHeaderLen
+		if length == 0 {
+			return fr, nil
+		}
+		f.data, f.left = fr, length
+		return f.piece()
+	}
+	whole, err := f.need(frameHeaderLen + length)
+	if err != nil {
+		return fr, unexpected(err)
+	}
+	f.at += frameHeaderLen + length
+	fr.payload, fr.size = whole[frameHeaderLen:], length
+	return fr, fr.check()
+}
+
+// piece is what there is of the DATA frame under way.
+func (f *frameReader) piece() (frame, error) {
+	if f.at == f.end {
+		if err := f.fill(); err != nil {
+			return f.data, unexpected(err)
+		}
+	}
+	n := min(f.left, f.end-f.at)
+	fr := f.data
+	fr.payload, fr.size = f.buf[f.at:f.at+n], n
+	f.at += n
+	f.left -= n
+	fr.last = f.left == 0
+	return fr, nil
+}
+
+// need is the next n bytes, without taking them. At most maxFrame and a frame
+// header are ever asked for.
+func (f *frameReader) need(n int) ([]byte, error) {
+	for f.end-f.at < n {
+		if f.at+n > len(f.buf) {
+			f.room(n)
+		}
+		if err := f.fill(); err != nil {
+			if f.at < f.end {
+				err = unexpected(err)
+			}
+			return nil, err
+		}
+	}
+	return f.buf[f.at : f.at+n], nil
+}
+
+// room makes place for n bytes from at on.
+func (f *frameReader) room(n int) {
+	to := f.buf
+	if n > len(f.buf) || len(f.buf) > f.small && n <= f.small && f.end-f.at <= f.small {
+		to = make([]byte, max(n, f.small))
+	}
+	f.end = copy(to, f.buf[f.at:f.end])
+	f.buf, f.at = to, 0
+}
+
+// fill reads once, into the rest of the buffer.
+func (f *frameReader) fill() error {
+	if f.at == f.end {
+		f.at, f.end = 0, 0
+	}
+	n, err := f.r.Read(f.buf[f.end:])
+	f.end += n
+	if n > 0 {
+		return nil // an error comes again
+	}
+	if err == nil {
+		err = io.ErrNoProgress
+	}
+	return err
+}
+
+func unexpected(err error) error {
+	if err == io.EOF {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// order keeps header blocks in one piece (RFC 9113, 4.3).
+func (f *frameReader) order(fr frame) error {
+	switch {
+	case f.block != 0 && (fr.kind != http2.FrameContinuation || fr.id != f.block):
+		return violation("frame within a header block")
+	case f.block == 0 && fr.kind == http2.FrameContinuation:
+		return violation("CONTINUATION without a header block")
+	}
+	if fr.kind == http2.FrameHeaders || fr.kind == http2.FrameContinuation {
+		f.block = fr.id
+		if fr.flags.Has(http2.FlagHeadersEndHeaders) {
+			f.block = 0
+		}
+	}
+	return nil
+}
+
+// check tells a frame that RFC 9113, section 6, does not allow, and takes
+// padding and priority off the payload.
+func (fr *frame) check() error {
+	n := len(fr.payload)
+	size := func(ok bool) error {
+		if ok {
+			return nil
+		}
+		return &ProtocolError{Code: http2.ErrCodeFrameSize, Reason: fr.kind.String() + " frame of a wrong length"}
+	}
+	switch fr.kind {
+	case http2.FrameData, http2.FrameHeaders, http2.FrameContinuation, http2.FramePriority, http2.FramePushPromise:
+		if fr.id == 0 {
+			return violation(fr.kind.String() + " frame without a stream")
+		}
+	case http2.FrameSettings, http2.FramePing, http2.FrameGoAway:
+		if fr.id != 0 && !(fr.kind == http2.FramePing && n != 8) && !(fr.kind == http2.FrameSettings && fr.flags.Has(http2.FlagSettingsAck) && n > 0) {
+			return violation(fr.kind.String() + " frame on a stream")
+		}
+	}
+	switch fr.kind {
+	case http2.FrameData, http2.FrameHeaders:
+		return fr.unpad()
+	case http2.FramePriority:
+		return size(n == 5)
+	case http2.FrameSettings:
+		if fr.flags.Has(http2.FlagSettingsAck) {
+			return size(n == 0)
+		}
+		return size(n%6 == 0)
+	case http2.FramePing:
+		return size(n == 8)
+	case http2.FrameGoAway:
+		return size(n >= 8)
+	case http2.FrameRSTStream:
+		if n == 4 && fr.id == 0 {
+			return violation("RST_STREAM frame without a stream")
+		}
+		return size(n == 4)
+	case http2.FrameWindowUpdate:
+		if n == 4 && fr.number() == 0 {
+			return malformed(fr.id, "WINDOW_UPDATE of 0") // of the connection where id is 0
+		}
+		return size(n == 4)
+	}
+	return nil
+}
+
+// unpad is for DATA and HEADERS, whose flags are the same.
+func (fr *frame) unpad() error {
+	short := &ProtocolError{Code: http2.ErrCodeFrameSize, Reason: fr.kind.String() + " frame of a wrong length"}
+	pad := 0
+	if fr.flags.Has(http2.FlagDataPadded) {
+		if len(fr.payload) < 1 {
+			return short
+		}
+		pad, fr.payload = int(fr.payload[0]), fr.payload[1:]
+	}
+	if fr.kind == http2.FrameHeaders && fr.flags.Has(http2.FlagHeadersPriority) {
+		if len(fr.payload) < 5 {
+			return short
+		}
+		fr.payload = fr.payload[5:]
+	}
+	if pad > len(fr.payload) {
+		if fr.kind == http2.FrameHeaders {
+			return malformed(fr.id, "padding longer than the frame")
+		}
+		return violation("padding longer than the frame")
+	}
+	fr.payload = fr.payload[:len(fr.payload)-pad]
+	return nil
+}
+
+// number is the payload of WINDOW_UPDATE, or the last stream of GOAWAY.
+func (fr *frame) number() uint32 { return binary.BigEndian.Uint32(fr.payload) & (1<<31 - 1) }
+
+// appendFrame appends a frame's header to b.
+func appendFrame(b []byte, kind http2.FrameType, flags http2.Flags, id uint32, length int) []byte {
+	b = append(b, byte(length>>16), byte(length>>8), byte(length), byte(kind), byte(flags))
+	return binary.BigEndian.AppendUint32(b, id)
+}
+
+// appendNumber appends a frame that is one 32-bit number: WINDOW_UPDATE,
+// RST_STREAM.
+func appendNumber(b []byte, kind http2.FrameType, id, n uint32) []byte {
+	return binary.BigEndian.AppendUint32(appendFrame(b, kind, 0, id, 4), n)
+}

@@ -1,0 +1,292 @@
+package h2conn
+
+import (
+	"bytes"
+	"net/http"
+	"strconv"
+	"time"
+
+	"golang.org/x/net/http2/hpack"
+)
+
+// No dynamic table on either side (SETTINGS_HEADER_TABLE_SIZE is 0): a few
+// hundred bytes more on the wire for each answer instead of 8 KB of tables for
+// each node, and a header block can be read without a memory of those before,
+// past all that is not asked for.
+
+// Indexes of the static table (RFC 7541, appendix A).
+const (
+	staticAuthority     = 1
+	staticMethodGet     = 2
+	staticPath          = 4
+	staticSchemeHTTPS   = 7
+	staticStatus        = 8 // 8 to 14
+	staticLastStatus    = 14
+	staticAccept        = 19
+	staticContentLength = 28
+	staticContentType   = 31
+	staticRetryAfter    = 53
+	staticUserAgent     = 58
+	staticLast          = 61
+)
+
+// staticStatuses are the values of :status in the static table.
+var staticStatuses = [...]int{200, 204, 206, 304, 400, 404, 500}
+
+// resizeTable is the first thing a header encoder says: no dynamic table.
+const resizeTable = 0x20
+
+// appendInt appends an integer behind the high bits of its first byte (RFC
+// 7541, 5.1).
+func appendInt(b []byte, high byte, prefix uint, n int) []byte {
+	most := 1<<prefix - 1
+	if n < most {
+		return append(b, high|byte(n))
+	}
+	b = append(b, high|byte(most))
+	for n -= most; n >= 128; n >>= 7 {
+		b = append(b, byte(n)|0x80)
+	}
+	return append(b, byte(n))
+}
+
+// appendNamed appends a field whose name is in the static table. Literals are
+// not Huffman-coded: the CPU of both sides is dearer here than the wire.
+func appendNamed[T string | []byte](b []byte, index int, value T) []byte {
+	b = appendInt(b, 0, 4, index)
+	return append(appendInt(b, 0, 7, len(value)), value...)
+}
+
+// appendField appends any other field, marked as never to be indexed.
+func appendField(b []byte, name, value string) []byte {
+	b = append(b, 0x10)
+	b = append(appendInt(b, 0, 7, len(name)), name...)
+	return append(appendInt(b, 0, 7, len(value)), value...)
+}
+
+// fields are what is read of an answer's header block.
+type fields struct {
+	Header
+	length  int64 // content-length; -1: none
+	pseudo  bool  // there were pseudo-header fields
+	invalid string
+}
+
+// fieldReader reads header blocks. It looks at names without decoding them,
+// and decodes only the values that are asked for.
+type fieldReader struct {
+	scratch bytes.Buffer
+	// The content type read last, as it was coded: servers send few.
+	typeCoded []byte
+	typeHuff  bool
+	typeText  string
+}
+
+// coded is a literal string as it is on the wire.
+type coded struct {
+	bytes []byte
+	huff  bool
+}
+
+// read reads a whole block. False: it is not valid HPACK for a decoder without
+// a dynamic table (COMPRESSION_ERROR).
+func (r *fieldReader) read(block []byte, f *fields) bool {
+	*f = fields{length: -1}
+	begun, regular := false, false
+	for len(block) > 0 {
+		b := block[0]
+		var index, ok = 0, false
+		var name, value coded
+		switch {
+		case b&0x80 != 0:
+			if index, block, ok = cutInt(block, 7); !ok || index == 0 || index > staticLast {
+				return false
+			}
+		case b&0xe0 == 0x20: // a new size of the dynamic table: 0 again
+			if index, block, ok = cutInt(block, 5); !ok || index != 0 || begun {
+				return false
+			}
+			continue
+		default:
+			prefix := uint(4)
+			if b&0x40 != 0 {
+				prefix = 6
+			}
+			if index, block, ok = cutInt(block, prefix); !ok || index > staticLast {
+				return false
+			}
+			if index == 0 {
+				if name, block, ok = cutString(block); !ok {
+					return false
+				}
+				index = indexOf(name)
+			}
+			if value, block, ok = cutString(block); !ok {
+				return false
+			}
+			if index <= staticLastStatus && index >= staticStatus {
+				index = staticStatus // only the name counts
+			}
+			b = 0
+		}
+		begun = true
+		pseudo := index >= staticAuthority && index <= staticLastStatus || index < 0
+		f.pseudo = f.pseudo || pseudo
+		switch {
+		case pseudo && (regular || index < staticStatus || f.Status != 0):
+			f.invalid = "pseudo-header field out of place"
+			return true
+		case pseudo && b != 0:
+			f.Status = staticStatuses[index-staticStatus]
+		case !pseudo:
+			regular = true
+		}
+		if b == 0 && !r.value(index, value, f) {
+			return false
+		}
+	}
+	return true
+}
+
+// value takes in a field's value, if it is asked for.
+func (r *fieldReader) value(index int, v coded, f *fields) bool {
+	switch index {
+	case staticStatus:
+		text, ok := r.text(v)
+		n, err := strconv.Atoi(string(text))
+		if err != nil || len(text) != 3 || n < 100 {
+			f.invalid = "no HTTP status"
+			n = -1 // but one was there
+		}
+		f.Status = n
+		return ok
+	case staticContentLength:
+		text, ok := r.text(v)
+		n, err := strconv.ParseUint(string(text), 10, 63)
+		if err != nil || f.length >= 0 && f.length != int64(n) {
+			f.invalid = "wrong content-length"
+		}
+		f.length = int64(n)
+		return ok
+	case staticRetryAfter:
+		text, ok := r.text(v)
+		if n, err := strconv.ParseInt(string(text), 10, 32); err == nil && n > 0 {
+			f.RetryAfter = time.Duration(n) * time.Second
+		}
+		return ok
+	case staticContentType:
+		if r.typeText == "" || r.typeHuff != v.huff || !bytes.Equal(r.typeCoded, v.bytes) {
+			text, ok := r.text(v)
+			if !ok {
+				return false
+			}
+			r.typeCoded, r.typeHuff, r.typeText = append(r.typeCoded[:0], v.bytes...), v.huff, string(text)
+		}
+		f.ContentType = r.typeText
+	}
+	return true
+}
+
+// text decodes a string; it is valid until the next. False: no Huffman code.
+func (r *fieldReader) text(v coded) ([]byte, bool) {
+	if !v.huff {
+		return v.bytes, true
+	}
+	r.scratch.Reset()
+	_, err := hpack.HuffmanDecode(&r.scratch, v.bytes)
+	return r.scratch.Bytes(), err == nil
+}
+
+// literalNames are the names asked for that a server may spell out, although
+// the static table has them.
+var literalNames = func() (names []literalName) {
+	for index, name := range map[int]string{
+		staticStatus: ":status", staticContentLength: "content-length",
+		staticContentType: "content-type", staticRetryAfter: "retry-after",
+	} {
+		names = append(names, literalName{index, []byte(name), hpack.AppendHuffmanString(nil, name)})
+	}
+	return names
+}()
+
+type literalName struct {
+	index       int
+	plain, huff []byte
+}
+
+// colon is the Huffman code of ':', 7 bits.
+const colon = 0x5c
+
+// indexOf is the index of a name that was spelled out: 0 for one that is not
+// asked for, -1 for a pseudo-header field that an answer must not have.
+func indexOf(name coded) int {
+	for _, n := range literalNames {
+		if name.huff && bytes.Equal(name.bytes, n.huff) || !name.huff && bytes.Equal(name.bytes, n.plain) {
+			return n.index
+		}
+	}
+	if len(name.bytes) > 0 && (name.huff && name.bytes[0]>>1 == colon || !name.huff && name.bytes[0] == ':') {
+		return -1
+	}
+	return 0
+}
+
+// cutInt takes an integer off p (RFC 7541, 5.1).
+func cutInt(p []byte, prefix uint) (n int, rest []byte, ok bool) {
+	if len(p) == 0 {
+		return 0, nil, false
+	}
+	most := 1<<prefix - 1
+	n = int(p[0]) & most
+	p = p[1:]
+	if n < most {
+		return n, p, true
+	}
+	for shift := uint(0); shift < 28; shift += 7 {
+		if len(p) == 0 {
+			return 0, nil, false
+		}
+		b := p[0]
+		p = p[1:]
+		n += int(b&0x7f) << shift
+		if b&0x80 == 0 {
+			return n, p, true
+		}
+	}
+	return 0, nil, false
+}
+
+// cutString takes a string literal off p (RFC 7541, 5.2).
+func cutString(p []byte) (s coded, rest []byte, ok bool) {
+	if len(p) == 0 {
+		return s, nil, false
+	}
+	s.huff = p[0]&0x80 != 0
+	n, p, ok := cutInt(p, 7)
+	if !ok || n > len(p) {
+		return s, nil, false
+	}
+	s.bytes = p[:n]
+	return s, p[n:], true
+}
+
+// appendExtra appends headers of the user's.
+func appendExtra(b []byte, extra http.Header) []byte {
+	for name, values := range extra {
+		for _, v := range values {
+			b = appendField(b, lower(name), v)
+		}
+	}
+	return b
+}
+
+// lower is the wire form of a canonical header name.
+func lower(name string) string {
+	b := []byte(name)
+	for i, ch := range b {
+		if 'A' <= ch && ch <= 'Z' {
+			b[i] = ch + 'a' - 'A'
+		}
+	}
+	return string(b)
+}

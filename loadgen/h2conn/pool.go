@@ -1,0 +1,284 @@
+package h2conn
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// dialTimeout bounds a connection's TCP and TLS handshakes.
+const dialTimeout = 30 * time.Second
+
+// restoreAfter is how long a pool leaves a server alone that did not let it
+// replace a lost connection while there are others.
+const restoreAfter = time.Second
+
+// Pool is the connections of one client to one server. Streams go in turns
+// round the first connections, as many as the spread, and then fill further
+// ones: one connection is one read loop here and one write loop at the server,
+// whose queue would be measured as the server's latency. Lost connections are
+// forgotten, and what was on them is not sent again. It is safe for concurrent
+// use.
+type Pool struct {
+	addr    string
+	options Options
+	spread  int
+	ctx     context.Context // of dials
+	cancel  context.CancelFunc
+
+	mu        sync.Mutex
+	conns     []*Conn // that take new streams
+	leaving   []*Conn // that do not, after a GOAWAY, and have some to finish
+	next      int
+	dialling  *dialling // under way; nil: none
+	failures  int64
+	failure   error
+	restoreAt time.Time
+	closed    bool
+
+	// A leaf: taken with mu and with a connection's mu held.
+	rmu     sync.Mutex
+	starved atomic.Bool   // somebody waits for changed
+	changed chan struct{} // the last that was made
+}
+
+// dialling is one attempt to open a connection.
+type dialling struct {
+	done chan struct{}
+	err  error
+}
+
+// NewPool makes a pool that dials when it first has to. A spread below 1 is 1.
+func NewPool(addr string, o Options, spread int) *Pool {
+	p := &Pool{addr: addr, options: o, spread: max(spread, 1), changed: make(chan struct{})}
+	p.ctx, p.cancel = context.WithCancel(context.Background())
+	return p
+}
+
+// Open dials until there are as many connections as the spread, so that no
+// measured stream waits for a handshake that a client of long standing would
+// not make.
+func (p *Pool) Open(ctx context.Context) error {
+	for {
+		p.mu.Lock()
+		if p.closed {
+			p.mu.Unlock()
+			return ErrClosed
+		}
+		p.sort()
+		if len(p.conns) >= p.spread {
+			p.mu.Unlock()
+			return nil
+		}
+		d := p.dial()
+		p.mu.Unlock()
+		select {
+		case <-d.done:
+			if d.err != nil {
+				return d.err
+			}
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// TryAcquire gives a connection that has a free stream now. If none has, it
+// starts a dial, one at a time since each brings room for many, and returns
+// ErrBusy; Changed then tells when to try again. The stream is not reserved: a
+// TryOpen that comes second may be busy too. After Close: ErrClosed.
+func (p *Pool) TryAcquire() (*Conn, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil, ErrClosed
+	}
+	c := p.pick()
+	if c == nil {
+		// From now on every stream that ends is told; one that ended before
+		// this is found by looking again.
+		p.starve()
+		if c = p.pick(); c == nil {
+			p.dial()
+			return nil, ErrBusy
+		}
+	}
+	if len(p.conns) < p.spread && p.dialling == nil && time.Now().After(p.restoreAt) {
+		p.dial()
+	}
+	return c, nil
+}
+
+// Acquire waits for what TryAcquire gives. A dial that fails meanwhile is its
+// error: a *DialError.
+func (p *Pool) Acquire(ctx context.Context) (*Conn, error) {
+	for {
+		before, _ := p.Failed()
+		c, err := p.TryAcquire()
+		if err != ErrBusy {
+			return c, err
+		}
+		select {
+		case <-p.Changed():
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+		if n, err := p.Failed(); n != before {
+			return nil, err
+		}
+	}
+}
+
+// Changed is closed when, after an ErrBusy, trying again may succeed, or a
+// dial has failed.
+func (p *Pool) Changed() <-chan struct{} {
+	p.rmu.Lock()
+	defer p.rmu.Unlock()
+	return p.changed
+}
+
+// Failed is the number of dials that failed so far, and the last one's error,
+// a *DialError.
+func (p *Pool) Failed() (n int64, last error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.failures, p.failure
+}
+
+// Backlog is how many bytes the kernel holds that came over the connections
+// and were not read yet: what the read loops are behind. Zero where the
+// system does not tell.
+func (p *Pool) Backlog() int64 {
+	p.mu.Lock()
+	conns := append(slices.Clone(p.conns), p.leaving...)
+	p.mu.Unlock()
+	var sum int64
+	for _, c := range conns {
+		sum += backlog(c.raw)
+	}
+	return sum
+}
+
+// Close ends all connections, and returns when nothing of them runs any more.
+// Streams end with ErrClosed. It may not be called by a Handler.
+func (p *Pool) Close() {
+	p.mu.Lock()
+	p.closed = true
+	conns, d := append(slices.Clone(p.conns), p.leaving...), p.dialling
+	p.mu.Unlock()
+	p.cancel()
+	for _, c := range conns {
+		c.Close()
+	}
+	for _, c := range conns {
+		<-c.Done()
+	}
+	if d != nil {
+		<-d.done
+	}
+	p.notify()
+}
+
+// pick finds a connection with a free stream: in turns among the first, then
+// the first one of the others. The caller holds mu.
+func (p *Pool) pick() *Conn {
+	p.sort()
+	first := min(p.spread, len(p.conns))
+	for i := range first {
+		at := (p.next + i) % first
+		if n, err := p.conns[at].free(); err == nil && n > 0 {
+			p.next = at + 1
+			return p.conns[at]
+		}
+	}
+	for _, c := range p.conns[first:] {
+		if n, err := c.free(); err == nil && n > 0 {
+			return c
+		}
+	}
+	return nil
+}
+
+// sort takes connections out of turn that take no new streams. The caller
+// holds mu.
+func (p *Pool) sort() {
+	p.conns = slices.DeleteFunc(p.conns, func(c *Conn) bool {
+		if c.Usable() {
+			return false
+		}
+		p.leaving = append(p.leaving, c)
+		return true
+	})
+}
+
+// dial opens a connection. It outlives who asked for it: others wait for it
+// too. The caller holds mu.
+func (p *Pool) dial() *dialling {
+	if p.dialling != nil {
+		return p.dialling
+	}
+	d := &dialling{done: make(chan struct{})}
+	p.dialling = d
+	go func() {
+		defer close(d.done)
+		ctx, cancel := context.WithTimeout(p.ctx, dialTimeout)
+		defer cancel()
+		c, err := dial(ctx, p.addr, p.options, p)
+		p.mu.Lock()
+		closed := p.closed
+		p.dialling, d.err = nil, err
+		switch {
+		case closed:
+			d.err = ErrClosed
+		case err != nil:
+			p.failures++
+			p.failure = err
+			p.restoreAt = time.Now().Add(restoreAfter)
+		case c.Err() == nil: // else it has ended, and is forgotten, already
+			p.conns = append(p.conns, c)
+		}
+		p.mu.Unlock()
+		if closed && c != nil {
+			c.Close()
+			<-c.Done()
+		}
+		p.notify()
+	}()
+	return d
+}
+
+// ended forgets a connection.
+func (p *Pool) ended(c *Conn) {
+	p.mu.Lock()
+	is := func(o *Conn) bool { return o == c }
+	p.conns, p.leaving = slices.DeleteFunc(p.conns, is), slices.DeleteFunc(p.leaving, is)
+	p.mu.Unlock()
+	p.notify()
+}
+
+// starve makes Changed wait for the next change. The caller holds mu.
+func (p *Pool) starve() {
+	p.rmu.Lock()
+	defer p.rmu.Unlock()
+	if !p.starved.Load() {
+		p.changed = make(chan struct{})
+		p.starved.Store(true)
+	}
+}
+
+// freed is called by a connection, with its mu held, when a stream is free.
+func (p *Pool) freed() {
+	if p.starved.Load() {
+		p.notify()
+	}
+}
+
+func (p *Pool) notify() {
+	p.rmu.Lock()
+	defer p.rmu.Unlock()
+	if p.starved.Swap(false) {
+		close(p.changed)
+	}
+}

@@ -1,0 +1,131 @@
+package h2conn
+
+import (
+	"slices"
+
+	"golang.org/x/net/http2"
+)
+
+// take splits off what of body may be sent now in one frame, and charges it to
+// the windows. The caller holds mu.
+func (c *Conn) take(s *Stream, body []byte) (now, rest []byte) {
+	n := int(max(0, min(int64(len(body)), c.sendWindow, s.sendWindow, maxFrame)))
+	c.sendWindow -= int64(n)
+	s.sendWindow -= int64(n)
+	return body[:n], body[n:]
+}
+
+// push queues as much of body as flow control admits, and gives back the rest.
+// The caller holds mu.
+func (c *Conn) push(s *Stream, body []byte) []byte {
+	for len(body) > 0 {
+		var part []byte
+		if part, body = c.take(s, body); len(part) == 0 {
+			break
+		}
+		var flags http2.Flags
+		if len(body) == 0 {
+			flags = http2.FlagDataEndStream
+		}
+		c.out = append(appendFrame(c.out, http2.FrameData, flags, s.id, len(part)), part...)
+	}
+	return body
+}
+
+// resume queues what flow control held back, of the first streams first. The
+// caller holds mu.
+func (c *Conn) resume() {
+	c.blocked = slices.DeleteFunc(c.blocked, func(s *Stream) bool {
+		if c.sendWindow > 0 {
+			left := c.push(s, s.rest)
+			s.rest = s.rest[:copy(s.rest, left)]
+		}
+		return len(s.rest) == 0
+	})
+}
+
+// initial is a new initial window of the server's, which moves those of open
+// streams, below zero too (RFC 9113, 6.9.2). The caller holds mu.
+func (c *Conn) initial(window uint32) error {
+	if window > largestWindow {
+		return &ProtocolError{Code: http2.ErrCodeFlowControl, Reason: "initial window over 2^31-1"}
+	}
+	delta := int64(window) - c.initialWindow
+	c.initialWindow = int64(window)
+	for _, s := range c.streams {
+		if s.sendWindow += delta; s.sendWindow > largestWindow {
+			return &ProtocolError{Code: http2.ErrCodeFlowControl, Reason: "window over 2^31-1"}
+		}
+	}
+	return nil
+}
+
+// window takes in a WINDOW_UPDATE.
+func (c *Conn) window(f frame) error {
+	c.mu.Lock()
+	defer c.unlock()
+	n := int64(f.number())
+	if f.id == 0 {
+		if c.sendWindow += n; c.sendWindow > largestWindow {
+			return &ProtocolError{Code: http2.ErrCodeFlowControl, Reason: "window over 2^31-1"}
+		}
+	} else if s := c.streams[f.id]; s != nil {
+		if s.sendWindow += n; s.sendWindow > largestWindow {
+			return &ProtocolError{Code: http2.ErrCodeFlowControl, Reason: "window over 2^31-1", Stream: f.id}
+		}
+	}
+	if len(c.blocked) > 0 {
+		c.resume()
+	}
+	return nil
+}
+
+// received accounts DATA that was read and is about to be used up. Windows are
+// given back in large steps, not with every event. The caller holds mu.
+func (c *Conn) received(s *Stream, size int, last bool) error {
+	if c.unreported += size; c.unreported >= connWindow/2 {
+		c.out = appendNumber(c.out, http2.FrameWindowUpdate, 0, uint32(c.unreported))
+		c.unreported = 0
+	}
+	if s == nil {
+		return nil // given up
+	}
+	window := int(c.options.StreamWindow)
+	if s.unreported += size; s.unreported > window {
+		return &ProtocolError{Code: http2.ErrCodeFlowControl, Reason: "more DATA than the window allows", Stream: s.id}
+	}
+	if !s.held && !last && s.unreported >= window/2 {
+		c.credit(s, s.unreported)
+	}
+	return nil
+}
+
+// credit gives n bytes of a stream's window back. The caller holds mu.
+func (c *Conn) credit(s *Stream, n int) {
+	s.unreported -= n
+	c.out = appendNumber(c.out, http2.FrameWindowUpdate, s.id, uint32(n))
+}
+
+// HoldWindow makes a slow consumer of the stream: what it receives is not given
+// back to the server but by Release, so that the server may send ahead no more
+// than Options.StreamWindow. Call it before half of that has come, as just
+// after the opening; data comes to the Handler as ever.
+func (s *Stream) HoldWindow() {
+	s.conn.mu.Lock()
+	defer s.conn.mu.Unlock()
+	s.held = true
+}
+
+// Release lets the server send n bytes more on a held stream; at most what has
+// come since. It gives the number back.
+func (s *Stream) Release(n int) int {
+	c := s.conn
+	c.mu.Lock()
+	defer c.unlock()
+	n = min(n, s.unreported)
+	if n <= 0 || c.streams[s.id] != s {
+		return 0
+	}
+	c.credit(s, n)
+	return n
+}

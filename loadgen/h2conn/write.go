@@ -1,0 +1,133 @@
+package h2conn
+
+import (
+	"encoding/binary"
+	"time"
+
+	"golang.org/x/net/http2"
+)
+
+// writeTimeout is how long the server may leave our bytes unread before the
+// connection counts as dead.
+const writeTimeout = 15 * time.Second
+
+// pingTimeout is how long the answer to a PING may take.
+const pingTimeout = 15 * time.Second
+
+// maxReplies bounds the frames queued because the server asked for them (PING
+// and SETTINGS acknowledgements, resets), as Go's server does: a server that
+// asks and does not read must not fill our memory.
+const maxReplies = 10_000
+
+// Write buffers up to these sizes are kept.
+const (
+	keptBuffer       = 4 << 10
+	keptBufferQueued = 256 << 10
+)
+
+// unlock releases mu and sees to it that what is queued is sent: by the writer
+// or, without one, by the caller, unless somebody is writing just now, who
+// will send it too.
+func (c *Conn) unlock() {
+	defer c.mu.Unlock()
+	switch {
+	case len(c.out) == 0 || c.err != nil || c.writing:
+	case c.options.Queued:
+		c.wake.Signal()
+	default:
+		c.flush()
+	}
+}
+
+// write is the writer's goroutine.
+func (c *Conn) write() {
+	defer close(c.written)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for c.err == nil {
+		c.flush()
+		if c.err == nil {
+			c.wake.Wait()
+		}
+	}
+}
+
+// flush sends until nothing is queued. The caller holds mu, which is released
+// meanwhile.
+func (c *Conn) flush() {
+	c.writing = true
+	for len(c.out) > 0 && c.err == nil {
+		b := c.out
+		c.out, c.spare, c.replies = c.spare, nil, 0
+		c.mu.Unlock()
+		err := c.transmit(b)
+		c.mu.Lock()
+		if kept := keptBuffer; cap(b) <= kept || c.options.Queued && cap(b) <= keptBufferQueued {
+			if c.out == nil {
+				c.out = b[:0]
+			} else {
+				c.spare = b[:0]
+			}
+		}
+		if err != nil {
+			c.failLocked(&LostError{err})
+		}
+	}
+	c.writing = false
+}
+
+func (c *Conn) transmit(b []byte) error {
+	// Moving a deadline costs a timer operation: once in a while is enough.
+	if now := time.Now(); c.deadline.Sub(now) < writeTimeout {
+		c.deadline = now.Add(2 * writeTimeout)
+		if err := c.nc.SetWriteDeadline(c.deadline); err != nil {
+			return err
+		}
+	}
+	_, err := c.nc.Write(b)
+	return err
+}
+
+// reply counts a frame that the server made us queue. The caller holds mu.
+func (c *Conn) reply() {
+	if c.replies++; c.replies > maxReplies {
+		c.failLocked(&ProtocolError{Code: http2.ErrCodeEnhanceYourCalm, Reason: "it asks for answers and does not read them"})
+	}
+}
+
+// appendSettings appends a SETTINGS frame.
+func appendSettings(b []byte, settings map[http2.SettingID]uint32) []byte {
+	b = appendFrame(b, http2.FrameSettings, 0, 0, 6*len(settings))
+	for id, value := range settings {
+		b = binary.BigEndian.AppendUint16(b, uint16(id))
+		b = binary.BigEndian.AppendUint32(b, value)
+	}
+	return b
+}
+
+// appendPing appends a PING of 8 bytes.
+func appendPing(b []byte, flags http2.Flags, data []byte) []byte {
+	return append(appendFrame(b, http2.FramePing, flags, 0, 8), data...)
+}
+
+// alive is the ping timer's: it asks a silent server for a sign of life, and
+// gives the connection up without one.
+func (c *Conn) alive() {
+	c.mu.Lock()
+	defer c.unlock()
+	if c.err != nil {
+		return
+	}
+	last, now := time.Duration(c.lastRead.Load()), time.Since(c.born)
+	switch {
+	case c.pinged > 0 && last < c.pinged:
+		c.failLocked(&LostError{errNoPong})
+	case now-last < c.options.Ping:
+		c.pinged = 0
+		c.ping.Reset(c.options.Ping - (now - last))
+	default:
+		c.pinged = now
+		c.out = appendPing(c.out, 0, make([]byte, 8))
+		c.ping.Reset(pingTimeout)
+	}
+}
