@@ -171,7 +171,7 @@ func (fr *frame) check() error {
 		if ok {
 			return nil
 		}
-		return &ProtocolError{Code: http2.ErrCodeFrameSize, Reason: fr.kind.String() + " frame of a wrong length"}
+		return fr.wrongLength()
 	}
 	switch fr.kind {
 	case http2.FrameData, http2.FrameHeaders, http2.FrameContinuation, http2.FramePriority, http2.FramePushPromise:
@@ -191,6 +191,11 @@ func (fr *frame) check() error {
 	case http2.FrameSettings:
 		if fr.flags.Has(http2.FlagSettingsAck) {
 			return size(n == 0)
+		}
+		for p := fr.payload; n%6 == 0 && len(p) > 0; p = p[6:] {
+			if http2.SettingID(binary.BigEndian.Uint16(p)) == http2.SettingInitialWindowSize && binary.BigEndian.Uint32(p[2:]) > largestWindow {
+				return &ProtocolError{Code: http2.ErrCodeFlowControl, Reason: "initial window over 2^31-1"}
+			}
 		}
 		return size(n%6 == 0)
 	case http2.FramePing:
@@ -213,17 +218,16 @@ func (fr *frame) check() error {
 
 // unpad is for DATA and HEADERS, whose flags are the same.
 func (fr *frame) unpad() error {
-	short := &ProtocolError{Code: http2.ErrCodeFrameSize, Reason: fr.kind.String() + " frame of a wrong length"}
 	pad := 0
 	if fr.flags.Has(http2.FlagDataPadded) {
 		if len(fr.payload) < 1 {
-			return short
+			return fr.wrongLength()
 		}
 		pad, fr.payload = int(fr.payload[0]), fr.payload[1:]
 	}
 	if fr.kind == http2.FrameHeaders && fr.flags.Has(http2.FlagHeadersPriority) {
 		if len(fr.payload) < 5 {
-			return short
+			return fr.wrongLength()
 		}
 		fr.payload = fr.payload[5:]
 	}
@@ -235,6 +239,10 @@ func (fr *frame) unpad() error {
 	}
 	fr.payload = fr.payload[:len(fr.payload)-pad]
 	return nil
+}
+
+func (fr *frame) wrongLength() error {
+	return &ProtocolError{Code: http2.ErrCodeFrameSize, Reason: fr.kind.String() + " frame of a wrong length"}
 }
 
 // number is the payload of WINDOW_UPDATE, or the last stream of GOAWAY.

@@ -2,8 +2,8 @@ package h2conn
 
 import (
 	"bytes"
+	"math"
 	"net/http"
-	"strconv"
 	"time"
 
 	"golang.org/x/net/http2/hpack"
@@ -92,7 +92,7 @@ type coded struct {
 // a dynamic table (COMPRESSION_ERROR).
 func (r *fieldReader) read(block []byte, f *fields) bool {
 	*f = fields{length: -1}
-	begun, regular := false, false
+	regular := false
 	for len(block) > 0 {
 		b := block[0]
 		var index, ok = 0, false
@@ -103,7 +103,7 @@ func (r *fieldReader) read(block []byte, f *fields) bool {
 				return false
 			}
 		case b&0xe0 == 0x20: // a new size of the dynamic table: 0 again
-			if index, block, ok = cutInt(block, 5); !ok || index != 0 || begun {
+			if index, block, ok = cutInt(block, 5); !ok || index != 0 {
 				return false
 			}
 			continue
@@ -129,7 +129,6 @@ func (r *fieldReader) read(block []byte, f *fields) bool {
 			}
 			b = 0
 		}
-		begun = true
 		pseudo := index >= staticAuthority && index <= staticLastStatus || index < 0
 		f.pseudo = f.pseudo || pseudo
 		switch {
@@ -153,26 +152,25 @@ func (r *fieldReader) value(index int, v coded, f *fields) bool {
 	switch index {
 	case staticStatus:
 		text, ok := r.text(v)
-		n, err := strconv.Atoi(string(text))
-		if err != nil || len(text) != 3 || n < 100 {
+		n := number(text)
+		if len(text) != 3 || n < 100 {
 			f.invalid = "no HTTP status"
 			n = -1 // but one was there
 		}
-		f.Status = n
+		f.Status = int(n)
 		return ok
 	case staticContentLength:
 		text, ok := r.text(v)
-		n, err := strconv.ParseUint(string(text), 10, 63)
-		if err != nil || f.length >= 0 && f.length != int64(n) {
+		n := number(text)
+		if n < 0 || f.length >= 0 && f.length != n {
 			f.invalid = "wrong content-length"
 		}
-		f.length = int64(n)
+		f.length = n
 		return ok
 	case staticRetryAfter:
 		text, ok := r.text(v)
-		if n, err := strconv.ParseInt(string(text), 10, 32); err == nil && n > 0 {
-			f.RetryAfter = time.Duration(n) * time.Second
-		}
+		// A date, which HTTP allows too, is not used by API servers.
+		f.RetryAfter = time.Duration(max(0, min(number(text), math.MaxInt32))) * time.Second
 		return ok
 	case staticContentType:
 		if r.typeText == "" || r.typeHuff != v.huff || !bytes.Equal(r.typeCoded, v.bytes) {
@@ -185,6 +183,21 @@ func (r *fieldReader) value(index int, v coded, f *fields) bool {
 		f.ContentType = r.typeText
 	}
 	return true
+}
+
+// number is a decimal number; -1 for what is none, or too large.
+func number(text []byte) int64 {
+	if len(text) == 0 || len(text) > 18 {
+		return -1
+	}
+	var n int64
+	for _, ch := range text {
+		if ch < '0' || ch > '9' {
+			return -1
+		}
+		n = 10*n + int64(ch-'0')
+	}
+	return n
 }
 
 // text decodes a string; it is valid until the next. False: no Huffman code.

@@ -87,8 +87,8 @@ func (c *Conn) handle(f frame) error {
 		return c.window(f)
 	case http2.FrameGoAway:
 		c.goingAway(f)
-	case http2.FramePushPromise:
-		return violation("a push, although we said no")
+	case http2.FramePushPromise, http2.FramePriorityUpdate:
+		return violation(f.kind.String() + " is not for us") // RFC 9113, 8.4; RFC 9218, 7.1
 	}
 	return nil // what else there is may be ignored (RFC 9113, 4.1)
 }

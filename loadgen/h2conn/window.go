@@ -47,9 +47,6 @@ func (c *Conn) resume() {
 // initial is a new initial window of the server's, which moves those of open
 // streams, below zero too (RFC 9113, 6.9.2). The caller holds mu.
 func (c *Conn) initial(window uint32) error {
-	if window > largestWindow {
-		return &ProtocolError{Code: http2.ErrCodeFlowControl, Reason: "initial window over 2^31-1"}
-	}
 	delta := int64(window) - c.initialWindow
 	c.initialWindow = int64(window)
 	for _, s := range c.streams {
