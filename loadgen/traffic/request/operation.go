@@ -24,8 +24,11 @@ type Operation interface {
 	// Background works beside the load until ctx ends (names are renewed,
 	// tokens too). It returns at once if there is nothing to do.
 	Background(ctx context.Context)
-	// Next fills r, which is empty but for its buffers, with what arrival n
-	// asks. False: nothing is free to work on, the arrival is unsent. The
+	// KindOf is what kind of request arrival n is, whether it can be sent or
+	// not: an index into Kinds. It depends on n and the seed alone.
+	KindOf(n int64) int
+	// Next fills r, which is empty but for N, Kind and its buffers, with what
+	// arrival n asks. False: nothing is free to work on, the arrival is unsent. The
 	// dispatcher calls it, in order, for arrivals that have a free slot. It
 	// must not block.
 	Next(n int64, r *Request) bool
@@ -33,7 +36,7 @@ type Operation interface {
 	// read loop; an error counts the answer as malformed. Status is that of
 	// the answer.
 	Data(r *Request, status int, p []byte) error
-	// Done is told the end of each request that Next gave out, on the
+	// Done is told the end of each request that Next gave out, mostly on the
 	// connection's read loop, where it must not block. True asks to send r
 	// again as Done has filled it anew: the next page of a list. The latency of
 	// the arrival then goes on; its outcome is that of the last.
@@ -48,7 +51,7 @@ type Kind struct{ Verb, Resource, Tenant string }
 type Request struct {
 	// N is the arrival's number; Key is the operation's own.
 	N, Key int64
-	// Kind is an index into Operation.Kinds.
+	// Kind is Operation.KindOf(N).
 	Kind int
 	// Template has method and headers, encoded once.
 	Template *h2conn.Template
