@@ -14,7 +14,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
-	clocktesting "k8s.io/utils/clock/testing"
 )
 
 func TestNodesRegisterAsKubeletsDo(t *testing.T) {
@@ -221,7 +220,7 @@ func TestSharedFidelityNeedsOneWatch(t *testing.T) {
 }
 
 func TestNodeTakenForDeadReportsReady(t *testing.T) {
-	clock := clocktesting.NewFakeClock(time.Now())
+	clock := newFakeClock(time.Now())
 	s, f := started(t, func(c *Config) { c.clock = clock })
 	k := f.kubelets[0]
 	k.sawNode(false)

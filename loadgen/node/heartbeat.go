@@ -19,8 +19,8 @@ const (
 // first+2·interval, ... Each point of the grid is one intended renewal, and
 // each that fails is laid at one door:
 //
-//   - A renewal has a timer and a goroutine of its own; nothing is queued
-//     behind other nodes. So if it begins late, this process was not run or
+//   - A renewal has a timer of its own; nothing is queued behind other nodes,
+//     and nobody sits waiting for its answer. So if it begins late, this process was not run or
 //     the machine was too slow: begun more than an interval late, it is missed
 //     by the generator (and not sent: the next one is due).
 //   - It is given up when the next one is due, which bounds what is in flight
@@ -33,17 +33,24 @@ const (
 // sliding, 4%), with a request timeout of 10 s; a grid has the same rate and
 // makes "late" well defined. The phase on the grid is drawn per node, as
 // kubelets' starts are.
+//
+// A node that is slow on purpose renews late by its delay: as a kubelet counts
+// from the end of the last renewal, the grid is then interval+delay wide. These
+// renewals are counted as delayed, and judged from when they were to begin with
+// the delay in it: what was asked for is nobody's fault.
 type heartbeat struct {
 	life     *life
 	interval time.Duration
-	// renew makes one attempt; it ends with its context.
-	renew func(context.Context) error
+	// renew makes one attempt, and tells its outcome once, on any goroutine. It
+	// gives up when ctx ends.
+	renew func(ctx context.Context, done func(error))
 	// broken is called when two renewals in a row were missed: a kubelet then
 	// closes its connections.
 	broken func()
 
 	mu      sync.Mutex
-	due     time.Time // of the next renewal
+	due     time.Time     // of the next renewal
+	delay   time.Duration // on purpose
 	timer   clock.Timer
 	current *renewal
 	misses  int // in a row
@@ -53,6 +60,7 @@ type heartbeat struct {
 type renewal struct {
 	intended time.Time
 	lag      time.Duration // intended to begun
+	ctx      context.Context
 	cancel   context.CancelFunc
 }
 
@@ -60,14 +68,13 @@ type renewal struct {
 func (h *heartbeat) start() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.due = h.life.clock.Now().Add(time.Duration(h.life.float() * float64(h.interval)))
-	h.arm()
+	now := h.life.clock.Now()
+	h.due = now.Add(time.Duration(h.life.float() * float64(h.interval)))
+	h.arm(now)
 }
 
 // arm is called with mu held.
-func (h *heartbeat) arm() {
-	h.timer = h.life.after(h.due.Sub(h.life.clock.Now()), h.tick)
-}
+func (h *heartbeat) arm(now time.Time) { h.timer = h.life.after(h.due.Sub(now), h.tick) }
 
 // stop ends the renewals; the one under way is not judged.
 func (h *heartbeat) stop() {
@@ -82,21 +89,45 @@ func (h *heartbeat) stop() {
 	}
 }
 
+// slow makes all renewals from the next on late by d; 0 puts an end to it.
+func (h *heartbeat) slow(d time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	now := h.life.clock.Now()
+	h.due = h.due.Add(d - h.delay)
+	if h.due.Before(now) { // it was on its way there: anywhere in the coming interval
+		h.due = now.Add(time.Duration(h.life.float() * float64(h.interval)))
+	}
+	h.delay = d
+	if h.timer != nil {
+		h.timer.Stop()
+	}
+	h.arm(now)
+}
+
 // tick does the renewal that is due.
 func (h *heartbeat) tick() {
 	h.mu.Lock()
 	now := h.life.clock.Now()
+	if now.Before(h.due) { // slow moved the timer as it fired
+		h.mu.Unlock()
+		return
+	}
 	h.expire(now)
-	for now.Sub(h.due) >= h.interval {
+	step := h.interval + h.delay
+	for now.Sub(h.due) >= step {
 		h.life.ledger.missedHere.Add(1)
 		h.life.ledger.took(now.Sub(h.due))
-		h.due = h.due.Add(h.interval)
+		h.due = h.due.Add(step)
 	}
-	ctx, cancel := context.WithCancel(h.life.ctx)
-	r := &renewal{intended: h.due, lag: now.Sub(h.due), cancel: cancel}
+	if h.delay > 0 {
+		h.life.ledger.delayed.Add(1)
+	}
+	r := &renewal{intended: h.due, lag: now.Sub(h.due)}
+	r.ctx, r.cancel = context.WithCancel(h.life.ctx)
 	h.current = r
-	h.due = h.due.Add(h.interval)
-	h.arm()
+	h.due = h.due.Add(step)
+	h.arm(now)
 	broken := h.misses >= 2
 	if broken {
 		h.misses = 0
@@ -105,7 +136,7 @@ func (h *heartbeat) tick() {
 	if broken {
 		h.broken()
 	}
-	h.attempt(ctx, r)
+	h.attempt(r, 1)
 }
 
 // expire gives up a renewal whose successor is due. The caller holds mu.
@@ -126,18 +157,26 @@ func (h *heartbeat) expire(now time.Time) {
 	h.life.ledger.took(now.Sub(r.intended))
 }
 
-// attempt renews until acknowledged or given up.
-func (h *heartbeat) attempt(ctx context.Context, r *renewal) {
-	defer r.cancel()
-	for failures := 1; ; failures++ {
-		err := h.renew(ctx)
+// attempt renews, again and again until acknowledged or given up.
+func (h *heartbeat) attempt(r *renewal, number int) {
+	h.renew(r.ctx, func(err error) {
 		if err == nil {
-			break
-		}
-		if !h.life.wait(ctx, h.life.backoff(renewBackoff, renewBackoffMax, failures)) {
+			h.acknowledged(r)
 			return
 		}
-	}
+		if r.ctx.Err() != nil {
+			return
+		}
+		h.life.after(h.life.backoff(renewBackoff, renewBackoffMax, number), func() {
+			if r.ctx.Err() == nil {
+				h.attempt(r, number+1)
+			}
+		})
+	})
+}
+
+func (h *heartbeat) acknowledged(r *renewal) {
+	r.cancel()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.current != r {

@@ -7,16 +7,26 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
 const interval = 10 * time.Second
 
+// fakeClock calls back on goroutines of their own, as the real one does.
+type fakeClock struct{ *clocktesting.FakeClock }
+
+func newFakeClock(t time.Time) fakeClock { return fakeClock{clocktesting.NewFakeClock(t)} }
+
+func (c fakeClock) AfterFunc(d time.Duration, f func()) clock.Timer {
+	return c.FakeClock.AfterFunc(d, func() { go f() })
+}
+
 // beats runs one heartbeat by a clock that only the test moves. Renewals wait
 // for the test to answer them.
 type beats struct {
 	t       *testing.T
-	clock   *clocktesting.FakeClock
+	clock   fakeClock
 	ledger  *ledger
 	beat    *heartbeat
 	asked   chan chan error // a renewal began; send its answer
@@ -26,7 +36,7 @@ type beats struct {
 
 func newBeats(t *testing.T) *beats {
 	b := &beats{
-		t: t, clock: clocktesting.NewFakeClock(time.Unix(1000, 0)),
+		t: t, clock: newFakeClock(time.Unix(1000, 0)),
 		asked: make(chan chan error, 10), dropped: make(chan struct{}, 10), broken: make(chan struct{}, 10),
 	}
 	var err error
@@ -36,15 +46,15 @@ func newBeats(t *testing.T) *beats {
 	life := newLife(t.Context(), b.clock, crew, b.ledger, rand.New(rand.NewPCG(1, 1)))
 	b.beat = &heartbeat{
 		life: life, interval: interval,
-		renew: func(ctx context.Context) error {
+		renew: func(ctx context.Context, done func(error)) {
 			answer := make(chan error, 1)
 			b.asked <- answer
 			select {
 			case err := <-answer:
-				return err
+				done(err)
 			case <-ctx.Done():
 				b.dropped <- struct{}{}
-				return ctx.Err()
+				done(ctx.Err())
 			}
 		},
 		broken: func() { b.broken <- struct{}{} },
@@ -176,7 +186,7 @@ func TestPhasesAreDrawnFromTheSeed(t *testing.T) {
 }
 
 func TestLeaseIsRenewedFromWhatWasLastSeen(t *testing.T) {
-	clock := clocktesting.NewFakeClock(time.Now())
+	clock := newFakeClock(time.Now())
 	s, f := started(t, func(c *Config) { c.clock = clock })
 	k := f.kubelets[0]
 	k.mu.Lock()

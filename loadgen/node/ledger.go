@@ -21,6 +21,7 @@ type ledger struct {
 	podsStarted, podsStopped atomic.Int64
 	heartbeats, statusWrites atomic.Int64
 	missedHere, missedThere  atomic.Int64
+	delayed                  atomic.Int64
 	reconnects, relists      atomic.Int64
 	watches, watchesPeak     atomic.Int64
 
@@ -37,6 +38,7 @@ type ledger struct {
 //	stormglass_nodes_ready                       simulated nodes that are Ready
 //	stormglass_node_heartbeats_total             acknowledged lease renewals
 //	stormglass_node_heartbeats_missed_total      by cause: generator, server
+//	stormglass_node_heartbeats_delayed_total     renewals of nodes that are slow on purpose
 //	stormglass_node_heartbeat_seconds            intended start to acknowledgement
 //	stormglass_node_pods_running                 pods whose containers run
 //	stormglass_node_watches                      watches held
@@ -79,6 +81,7 @@ func newLedger(r prometheus.Registerer, leaseRenew time.Duration) (*ledger, erro
 		counter("stormglass_node_heartbeats_total", "Acknowledged lease renewals.", "", "", &l.heartbeats),
 		counter(missed, missedHelp, "cause", "generator", &l.missedHere),
 		counter(missed, missedHelp, "cause", "server", &l.missedThere),
+		counter("stormglass_node_heartbeats_delayed_total", "Lease renewals begun late on purpose.", "", "", &l.delayed),
 		counter(restarts, restartsHelp, "kind", "reconnect", &l.reconnects),
 		counter(restarts, restartsHelp, "kind", "relist", &l.relists),
 		l.seconds, l.requests,

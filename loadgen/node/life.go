@@ -22,16 +22,25 @@ func newCrew() *crew { return &crew{idle: make(chan struct{})} }
 
 // run starts f, unless the crew is closed.
 func (c *crew) run(f func()) bool {
+	if !c.join() {
+		return false
+	}
+	go func() {
+		defer c.done()
+		f()
+	}()
+	return true
+}
+
+// join counts the calling goroutine in until it calls done, unless the crew is
+// closed.
+func (c *crew) join() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
 		return false
 	}
 	c.n++
-	go func() {
-		defer c.done()
-		f()
-	}()
 	return true
 }
 
@@ -62,7 +71,7 @@ func (c *crew) close() <-chan struct{} {
 type life struct {
 	ctx    context.Context
 	cancel context.CancelFunc
-	clock  clock.WithDelayedExecution
+	clock  clock.WithDelayedExecution // its AfterFunc calls on a goroutine of its own, as time.AfterFunc
 	crew   *crew
 	ledger *ledger
 	// writes of pods' status are made one after the other per node, as by a
@@ -99,7 +108,19 @@ func (l *life) after(d time.Duration, f func()) clock.Timer {
 		l.spawn(f)
 		return nil
 	}
-	return l.clock.AfterFunc(d, func() { l.spawn(f) })
+	return l.clock.AfterFunc(d, func() { l.run(f) })
+}
+
+// run is f on the calling goroutine, which is a timer's: starting another one
+// from it would wake another thread of an idle process.
+func (l *life) run(f func()) {
+	if !l.crew.join() {
+		return
+	}
+	defer l.crew.done()
+	if !l.over() {
+		f()
+	}
 }
 
 // wait returns true when d has passed, false when ctx ended first.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -137,16 +136,9 @@ type call struct {
 func (l *link) do(ctx context.Context, c call) ([]byte, error) {
 	answer, err := l.roundTrip(ctx, c)
 	if err != nil {
-		if ctx.Err() == nil {
-			l.ledger.request(c.verb, c.resource, outcome(err))
-		}
-		return nil, fmt.Errorf("%s %s: %w", c.verb, c.resource, err)
+		return l.settle(ctx, c, h2conn.Header{}, nil, err)
 	}
-	l.ledger.request(c.verb, c.resource, strconv.Itoa(answer.Status))
-	if answer.Status/100 != 2 {
-		return nil, fmt.Errorf("%s %s: %w", c.verb, c.resource, statusError(answer.Header, answer.Body))
-	}
-	return answer.Body, nil
+	return l.settle(ctx, c, answer.Header, answer.Body, nil)
 }
 
 func (l *link) roundTrip(ctx context.Context, c call) (*h2conn.Response, error) {

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"google.golang.org/protobuf/encoding/protowire"
 
@@ -25,12 +24,34 @@ func encode(apiVersion, kind string, object marshaler) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode %s: %w", kind, err)
 	}
-	u := runtime.Unknown{TypeMeta: runtime.TypeMeta{APIVersion: apiVersion, Kind: kind}, Raw: raw}
-	body, err := u.Marshal()
-	if err != nil {
-		return nil, fmt.Errorf("encode %s: %w", kind, err)
+	return wrap(apiVersion, kind, raw), nil
+}
+
+// wrap puts an encoded object into the envelope of a request's body: the magic
+// number and a runtime.Unknown {typeMeta = 1 {apiVersion = 1, kind = 2}, raw = 2,
+// contentEncoding = 3, contentType = 4}.
+func wrap(apiVersion, kind string, raw []byte) []byte {
+	meta := 2 + len(apiVersion) + 2 + len(kind) // both are shorter than 128
+	out := make([]byte, 0, len(wire.Envelope)+2+meta+6+len(raw)+4)
+	out = append(out, wire.Envelope...)
+	out = protowire.AppendTag(out, 1, protowire.BytesType)
+	out = protowire.AppendVarint(out, uint64(meta))
+	out = protowire.AppendTag(out, 1, protowire.BytesType)
+	out = protowire.AppendString(out, apiVersion)
+	out = protowire.AppendTag(out, 2, protowire.BytesType)
+	out = protowire.AppendString(out, kind)
+	out = appendField(out, 2, raw, 0)
+	out = appendField(out, 3, []byte{}, 0) // set and empty, as generated encoders write it
+	return appendField(out, 4, []byte{}, 0)
+}
+
+// appendField writes a field as wire.Fields read it: v, or the varint x where v
+// is nil. (Fields of fixed size, which no object here has, would not survive.)
+func appendField(to []byte, n protowire.Number, v []byte, x uint64) []byte {
+	if v == nil {
+		return protowire.AppendVarint(protowire.AppendTag(to, n, protowire.VarintType), x)
 	}
-	return append(append(make([]byte, 0, len(wire.Envelope)+len(body)), wire.Envelope...), body...), nil
+	return protowire.AppendBytes(protowire.AppendTag(to, n, protowire.BytesType), v)
 }
 
 // decode unwraps an object.
