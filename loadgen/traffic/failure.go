@@ -17,12 +17,12 @@ type Outcome int16
 
 // The kinds of failure, as result.Requests.Outcomes names them.
 const (
-	// Other is a failure of no kind below: a protocol error, a certificate.
+	// Other is a failure of no kind below, such as a certificate's.
 	Other Outcome = -iota - 1
 	// TimedOut: no whole answer within the load's timeout.
 	TimedOut
 	// Reset: the connection or the stream was lost before an answer's header
-	// or within its body, or the server went away (GOAWAY).
+	// or within its body.
 	Reset
 	// Refused: nobody listens.
 	Refused
@@ -30,6 +30,14 @@ const (
 	Truncated
 	// Canceled: given up by us, because the run ended.
 	Canceled
+	// Malformed: a whole answer whose body is not what was asked for.
+	Malformed
+	// GoAway: the server closed the connection in order (GOAWAY) and did not
+	// take the request on.
+	GoAway
+	// Protocol: the server broke the rules of HTTP/2, or sent headers without
+	// end.
+	Protocol
 )
 
 // String is the key in result.Requests.Outcomes and the code label.
@@ -45,6 +53,12 @@ func (o Outcome) String() string {
 		return "truncated"
 	case Canceled:
 		return "canceled"
+	case Malformed:
+		return "malformed"
+	case GoAway:
+		return "goaway"
+	case Protocol:
+		return "protocol"
 	case Other:
 		return "other"
 	}

@@ -1,0 +1,253 @@
+package request
+
+import (
+	"context"
+	"time"
+
+	"github.com/stormglass/stormglass/loadgen/h2conn"
+	"github.com/stormglass/stormglass/loadgen/pace"
+)
+
+// dispatch is the dispatcher. It returns when ctx has ended and nothing is in
+// flight any more.
+func (e *engine) dispatch(ctx context.Context) {
+	until := pace.Never
+	if deadline, ok := ctx.Deadline(); ok {
+		until = deadline.Sub(e.start)
+	}
+	stop := context.AfterFunc(ctx, func() {
+		e.ended.Store(true)
+		e.wake()
+	})
+	defer stop()
+	sleep := newSleep()
+	defer sleep.close()
+
+	e.due = e.pacer.At(0)
+	round := e.now() // when the last round began that was not the end
+	for now := round; !e.ended.Load() && now < until; now = e.now() {
+		round = now
+		for sent := 0; sent < batch && e.due <= now && e.due < until && !e.ended.Load(); sent++ {
+			now = e.arrive(now)
+		}
+		e.pump()
+		if e.due > now {
+			sleep.until(e, min(e.due, until))
+		}
+	}
+	<-ctx.Done() // at most a moment away
+	e.ended.Store(true)
+	end := min(until, e.now())
+	// A dispatcher that was behind at the end has not reached arrivals that
+	// were due: they were offered, and not sent.
+	for late := e.due <= round; late && e.due < end; e.advance() {
+		e.unsent(e.op.KindOf(e.n))
+	}
+	e.mu.Lock()
+	e.end = e.start.Add(end)
+	e.mu.Unlock()
+	// Requests in flight are no less real: they end by themselves or by their
+	// timeout.
+	for e.inFlight.Load() > 0 {
+		e.pump()
+		if e.inFlight.Load() > 0 {
+			sleep.until(e, pace.Never)
+		}
+	}
+}
+
+func (e *engine) advance() {
+	e.n++
+	e.due = e.pacer.At(e.n)
+}
+
+// arrive takes up the arrival that is due and gives the time after.
+func (e *engine) arrive(now time.Duration) time.Duration {
+	kind := e.op.KindOf(e.n)
+	if e.inFlight.Load() >= e.maxInFlight {
+		e.unsent(kind)
+		e.advance()
+		return e.now() // a flood of them must not blind us to the end
+	}
+	f := e.take()
+	f.N, f.Kind, f.Key, f.Template, f.State = e.n, kind, 0, nil, nil
+	f.Path, f.Body, f.Scratch = f.Path[:0], f.Body[:0], f.Scratch[:0]
+	if !e.op.Next(e.n, &f.Request) {
+		e.spare = append(e.spare, f)
+		e.unsent(kind)
+		e.advance()
+		return e.now()
+	}
+	now = e.now()
+	f.stats, f.metrics = (*e.phases.At(e.start.Add(e.due)))[kind], e.metrics[kind]
+	f.stats.offered.Add(1)
+	e.window.offered.Add(1)
+	e.inFlight.Add(1)
+	f.intended, f.taken, f.sent, f.deadline = e.due, now, 0, now+e.timeout
+	f.again, f.bytes, f.status, f.malformed = 0, 0, 0, false
+	e.advance()
+	if e.queue.len() > 0 || !e.send(f, now) {
+		e.queue.push(f)
+	}
+	return now
+}
+
+// take gives memory for an arrival. There are at most maxInFlight flights and
+// one.
+func (e *engine) take() *flight {
+	if len(e.spare) == 0 {
+		e.collect()
+	}
+	n := len(e.spare)
+	if n == 0 {
+		return &flight{engine: e}
+	}
+	f := e.spare[n-1]
+	e.spare = e.spare[:n-1]
+	return f
+}
+
+// collect takes in what the read loops have settled.
+func (e *engine) collect() {
+	var again []*flight
+	e.spare, again = e.flights.collect(e.spare, nil)
+	for _, f := range again {
+		f.deadline = e.now() + e.timeout
+		e.queue.push(f)
+	}
+}
+
+func (e *engine) unsent(kind int) {
+	s := (*e.phases.At(e.start.Add(e.due)))[kind]
+	s.offered.Add(1)
+	s.unsent.Add(1)
+	e.window.offered.Add(1)
+	e.metrics[kind].unsent.Inc()
+}
+
+// send opens the stream of a request. False: no stream is free now.
+func (e *engine) send(f *flight, now time.Duration) bool {
+	for {
+		conn, err := e.pool.TryAcquire()
+		if err == nil {
+			first := f.sent == 0
+			if first {
+				f.sent = now // the end may come before TryOpen returns
+			}
+			if err = conn.TryOpen(&f.stream, f.Template, f.Path, f.Body, f); err == nil {
+				e.flights.track(f)
+				return true
+			}
+			if first {
+				f.sent = 0
+			}
+			continue // the connection has just gone away, or filled up: the pool knows
+		}
+		if err != h2conn.ErrBusy {
+			e.give(f, err)
+			return true
+		}
+		if e.freed == nil {
+			e.freed = e.pool.Changed()
+			e.failures, _ = e.pool.Failed()
+		}
+		return false
+	}
+}
+
+// give ends a request that was not sent.
+func (e *engine) give(f *flight, err error) {
+	if f.sent == 0 {
+		f.sent = e.now()
+	}
+	f.End(err)
+}
+
+// pump sends what waits: next pages, and arrivals that found no free stream.
+// A dial that fails is the end of all that wait, as each would have dialled.
+func (e *engine) pump() {
+	e.collect()
+	if e.queue.len() == 0 {
+		e.freed = nil
+		return
+	}
+	if n, err := e.pool.Failed(); e.freed != nil && n != e.failures {
+		e.freed = nil
+		for range e.queue.len() {
+			e.give(e.queue.pop(), err)
+		}
+		return
+	}
+	e.freed = nil
+	for e.queue.len() > 0 {
+		f, now := e.queue.head(), e.now()
+		if now >= f.deadline {
+			e.give(e.queue.pop(), errTimeout)
+			continue
+		}
+		if !e.send(f, now) {
+			return
+		}
+		e.queue.pop()
+	}
+}
+
+// fifo is a queue whose memory is used again.
+type fifo struct {
+	items []*flight
+	at    int
+}
+
+func (q *fifo) len() int { return len(q.items) - q.at }
+
+func (q *fifo) head() *flight { return q.items[q.at] }
+
+func (q *fifo) push(f *flight) {
+	if q.at > 0 && len(q.items) == cap(q.items) {
+		n := copy(q.items, q.items[q.at:])
+		clear(q.items[n:])
+		q.items, q.at = q.items[:n], 0
+	}
+	q.items = append(q.items, f)
+}
+
+func (q *fifo) pop() *flight {
+	f := q.items[q.at]
+	q.items[q.at] = nil
+	if q.at++; q.at == len(q.items) {
+		q.items, q.at = q.items[:0], 0
+	}
+	return f
+}
+
+// sleep is the dispatcher's.
+type sleep struct {
+	timer *time.Timer
+	alarm *alarm
+	last  time.Duration // when it woke
+}
+
+func newSleep() *sleep { return &sleep{timer: time.NewTimer(time.Hour), alarm: newAlarm()} }
+
+func (s *sleep) close() {
+	s.timer.Stop()
+	s.alarm.close()
+}
+
+// until waits for a time, or for something to do before it.
+func (s *sleep) until(e *engine, t time.Duration) {
+	if e.queue.len() > 0 {
+		t = min(t, e.queue.head().deadline)
+	}
+	t = max(t, s.last+quantum)
+	if wait := t - e.now(); wait > 0 {
+		s.timer.Reset(wait)
+		s.alarm.set(wait)
+		select {
+		case <-s.timer.C:
+		case <-e.woken:
+		case <-e.freed:
+		}
+	}
+	s.last = e.now()
+}
