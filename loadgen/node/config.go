@@ -6,10 +6,10 @@ import (
 	"maps"
 	"math/bits"
 	"strings"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -57,7 +57,10 @@ type Config struct {
 // plan is a Config made ready to use.
 type plan struct {
 	Config
-	cpu, memory resource.Quantity
+	shapes  []shape
+	shapeAt []int // of each node, an index of shapes; nil: all are the first
+	// leaseSeconds is leaseDurationSeconds of the nodes' Leases.
+	leaseSeconds int32
 	// podBits is log2 of the addresses of one node's pods.
 	podBits int
 }
@@ -90,13 +93,18 @@ func (c Config) validate() (*plan, error) {
 	if s.LeaseRenew.D() <= 0 || s.StatusReport.D() <= 0 || s.RegisterRate <= 0 {
 		fail("leaseRenew, statusReport and registerRate must be over 0")
 	}
-	var err error
-	if p.cpu, err = resource.ParseQuantity(s.CPU); err != nil {
-		fail("cpu %q: %v", s.CPU, err)
+	lease := s.LeaseDuration.D()
+	if lease == 0 {
+		lease = 4 * s.LeaseRenew.D()
 	}
-	if p.memory, err = resource.ParseQuantity(s.Memory); err != nil {
-		fail("memory %q: %v", s.Memory, err)
+	if lease < s.LeaseRenew.D() {
+		fail("leaseDuration %s is shorter than leaseRenew %s", s.LeaseDuration, s.LeaseRenew)
 	}
+	p.leaseSeconds = int32(max(1, (lease+time.Second-1)/time.Second))
+	if s.KubeProxy && s.Fidelity != Kubelet {
+		fail("kubeProxy needs fidelity %s", Kubelet)
+	}
+	pods := p.shape(fail)
 	if msgs := validation.IsDNS1123Subdomain(c.NamePrefix + "0"); len(msgs) > 0 {
 		fail("name prefix %q: %s", c.NamePrefix, strings.Join(msgs, "; "))
 	}
@@ -105,9 +113,9 @@ func (c Config) validate() (*plan, error) {
 	}
 	// Twice as many addresses as pods: a pod's replacement may come before its
 	// end was seen.
-	p.podBits = bits.Len(uint(2*max(s.Pods, 1) - 1))
+	p.podBits = bits.Len(uint(2*max(pods, 1) - 1))
 	if room := 1 << max(0, podNetworkBits-p.podBits); s.Count > room {
-		fail("count is %d; 10.64.0.0/10 has addresses for %d nodes of %d pods (lower nodes.pods)", s.Count, room, s.Pods)
+		fail("count is %d; 10.64.0.0/10 has addresses for %d nodes of %d pods (lower nodes.pods)", s.Count, room, pods)
 	}
 	return p, errors.Join(errs...)
 }

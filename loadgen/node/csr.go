@@ -6,6 +6,7 @@ import (
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/pem"
 	"fmt"
 	"time"
@@ -37,6 +38,18 @@ func NewCSRSigner(admin *rest.Config, labels map[string]string) Identities {
 }
 
 func (s *csrSigner) For(ctx context.Context, node string) (*rest.Config, error) {
+	return s.request(ctx, node, subject(node), certificatesv1.KubeAPIServerClientKubeletSignerName)
+}
+
+// ForProxies needs the right to approve for the signer
+// kubernetes.io/kube-apiserver-client: that of kubelets signs for nodes only.
+func (s *csrSigner) ForProxies(ctx context.Context) (*rest.Config, error) {
+	return s.request(ctx, "kube-proxy", pkix.Name{CommonName: proxyUser}, certificatesv1.KubeAPIServerClientSignerName)
+}
+
+// request gets a certificate for a subject; name is that of the request, and of
+// whom it is for in errors.
+func (s *csrSigner) request(ctx context.Context, name string, subject pkix.Name, signer string) (*rest.Config, error) {
 	ctx, cancel := context.WithTimeout(ctx, csrTimeout)
 	defer cancel()
 	// A client for each node: what client-go limits, it limits per client, and
@@ -45,17 +58,17 @@ func (s *csrSigner) For(ctx context.Context, node string) (*rest.Config, error) 
 	unlimited.QPS = -1
 	client, err := kubernetes.NewForConfig(unlimited)
 	if err != nil {
-		return nil, fmt.Errorf("sign a certificate for node %s: %w", node, err)
+		return nil, fmt.Errorf("sign a certificate for %s: %w", name, err)
 	}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return nil, fmt.Errorf("make a key for node %s: %w", node, err)
+		return nil, fmt.Errorf("make a key for %s: %w", name, err)
 	}
-	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: subject(node)}, key)
+	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: subject}, key)
 	if err != nil {
-		return nil, fmt.Errorf("make a certificate request for node %s: %w", node, err)
+		return nil, fmt.Errorf("make a certificate request for %s: %w", name, err)
 	}
-	certificate, err := s.sign(ctx, client, node, pem.EncodeToMemory(&pem.Block{Type: cert.CertificateRequestBlockType, Bytes: der}))
+	certificate, err := s.sign(ctx, client, name, signer, pem.EncodeToMemory(&pem.Block{Type: cert.CertificateRequestBlockType, Bytes: der}))
 	if err != nil {
 		return nil, err
 	}
@@ -66,18 +79,18 @@ func (s *csrSigner) For(ctx context.Context, node string) (*rest.Config, error) 
 	return withCert(base, key, certificate)
 }
 
-func (s *csrSigner) sign(ctx context.Context, client kubernetes.Interface, node string, request []byte) ([]byte, error) {
+func (s *csrSigner) sign(ctx context.Context, client kubernetes.Interface, name, signer string, request []byte) ([]byte, error) {
 	requests := client.CertificatesV1().CertificateSigningRequests()
 	seconds := int32(certLife / time.Second)
 	made, err := requests.Create(ctx, &certificatesv1.CertificateSigningRequest{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: node + "-", Labels: s.labels},
+		ObjectMeta: metav1.ObjectMeta{GenerateName: name + "-", Labels: s.labels},
 		Spec: certificatesv1.CertificateSigningRequestSpec{
-			Request: request, SignerName: certificatesv1.KubeAPIServerClientKubeletSignerName, ExpirationSeconds: &seconds,
+			Request: request, SignerName: signer, ExpirationSeconds: &seconds,
 			Usages: []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth},
 		},
 	}, metav1.CreateOptions{})
 	if err != nil {
-		return nil, fmt.Errorf("create certificatesigningrequests for node %s: %w", node, err)
+		return nil, fmt.Errorf("create certificatesigningrequests for %s: %w", name, err)
 	}
 	defer func() {
 		// Even when the run was interrupted: nothing of ours may stay behind.
@@ -87,7 +100,7 @@ func (s *csrSigner) sign(ctx context.Context, client kubernetes.Interface, node 
 	}()
 	made.Status.Conditions = append(made.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
 		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue,
-		Reason: "StormglassNode", Message: "a simulated kubelet of a load test",
+		Reason: "StormglassNode", Message: "a simulated node of a load test",
 	})
 	if _, err := requests.UpdateApproval(ctx, made.Name, made, metav1.UpdateOptions{}); err != nil {
 		return nil, fmt.Errorf("approve certificatesigningrequests %s: %w", made.Name, err)
@@ -95,7 +108,7 @@ func (s *csrSigner) sign(ctx context.Context, client kubernetes.Interface, node 
 	certificate, err := csr.WaitForCertificate(ctx, client, made.Name, made.UID)
 	if err != nil {
 		return nil, fmt.Errorf("wait for the certificate of certificatesigningrequests %s (is a signer for %s running?): %w",
-			made.Name, certificatesv1.KubeAPIServerClientKubeletSignerName, err)
+			made.Name, signer, err)
 	}
 	return certificate, nil
 }

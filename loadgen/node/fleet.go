@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/url"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -62,6 +63,7 @@ func New(cfg Config) (*Fleet, error) {
 			f.links = append(f.links, &link{identity: identity, roots: roots, ledger: f.ledger})
 		}
 	}
+	proxies := &once{make: p.Identities.ForProxies}
 	for i := range p.Spec.Count {
 		name := p.nodeName(i)
 		if p.Spec.Fidelity == Kubelet {
@@ -71,6 +73,9 @@ func New(cfg Config) (*Fleet, error) {
 			})
 		}
 		k := newKubelet(f, i, f.links[i%len(f.links)])
+		if p.Spec.KubeProxy {
+			k.proxy = &kubeProxy{fleet: f, node: name, link: &link{identity: proxies.get, roots: roots, ledger: f.ledger}}
+		}
 		f.kubelets = append(f.kubelets, k)
 		f.byName[name] = k
 	}
@@ -119,9 +124,9 @@ func (f *Fleet) Start(ctx context.Context) error {
 func (f *Fleet) startShared() {
 	rng := rand.New(rand.NewPCG(uint64(f.plan.Seed), 0x5a4ed))
 	life := newLife(f.ctx, f.plan.clock, f.crew, f.ledger, rng)
-	pods := f.watcher(life, f.links[0], "pods", "/api/v1/pods", "spec.nodeName!=")
+	pods := f.watcher(life, f.links[0], "pods", "/api/v1/pods", fields("spec.nodeName!="))
 	pods.layout, pods.sink = podLayout(), sharedPods{f}
-	nodes := f.watcher(life, f.links[0], "nodes", "/api/v1/nodes", "")
+	nodes := f.watcher(life, f.links[0], "nodes", "/api/v1/nodes", nil)
 	nodes.layout, nodes.sink = nodeLayout(), sharedNodes{f}
 	f.mu.Lock()
 	f.shared = pods
@@ -162,70 +167,13 @@ func (s sharedNodes) event(_ string, _ []byte, v view) {
 	}
 }
 
-// watcher makes a watch with a reflector's timeout; selector is a field
-// selector or empty.
-func (f *Fleet) watcher(l *life, to *link, resource, path, selector string) *watcher {
-	if selector != "" {
-		selector = "fieldSelector=" + url.QueryEscape(selector)
-	}
+// watcher makes a watch with a reflector's timeout; selector is what selects
+// objects in its query, or nil.
+func (f *Fleet) watcher(l *life, to *link, resource, path string, selector url.Values) *watcher {
 	return &watcher{
-		life: l, link: to, resource: resource, path: path, selector: selector,
+		life: l, link: to, resource: resource, path: path, selector: selector.Encode(),
 		timeout: watchTimeout, listFirst: &f.listFirst,
 	}
-}
-
-// Fail makes a fraction of all nodes go silent at once: no heartbeat, no
-// watch, connections reset (with fidelity "shared", whose connections belong to
-// all, only silence). Which ones is drawn by the seed from those still alive.
-// It returns their names.
-func (f *Fleet) Fail(fraction float64) []string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	var alive []*kubelet
-	for _, k := range f.kubelets {
-		if !k.isFailed() {
-			alive = append(alive, k)
-		}
-	}
-	n := min(len(alive), int(fraction*float64(len(f.kubelets))+0.5))
-	f.rng.Shuffle(len(alive), func(i, j int) { alive[i], alive[j] = alive[j], alive[i] })
-	names := make([]string, 0, n)
-	for _, k := range alive[:n] {
-		k.fail()
-		names = append(names, k.name)
-	}
-	return names
-}
-
-// Recover brings all failed nodes back, as restarted kubelets: each registers
-// again, reports Ready and looks what became of its pods. It does not wait;
-// what cannot register is logged.
-func (f *Fleet) Recover() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.generation++
-	generation := f.generation
-	var back sync.WaitGroup
-	for _, k := range f.kubelets {
-		if !k.isFailed() {
-			continue
-		}
-		f.ledger.failed.Add(-1)
-		life := k.wake(f.ctx, generation)
-		back.Add(1)
-		if !f.crew.run(func() {
-			defer back.Done()
-			if err := k.run(life); err != nil && !life.over() {
-				f.plan.Log("node %s did not recover: %v", k.name, err)
-			}
-		}) {
-			back.Done()
-		}
-	}
-	f.crew.run(func() {
-		back.Wait()
-		f.relist()
-	})
 }
 
 // relist makes the shared watch tell again of all pods, for the nodes that
@@ -242,6 +190,7 @@ func (f *Fleet) relist() {
 // Live is a fleet's present state, for a display.
 type Live struct {
 	Count, Registered, Ready, Failed int
+	Slow                             int // on purpose
 	PodsRunning                      int
 	Watches                          int
 	Heartbeats, Missed               int64
@@ -250,7 +199,14 @@ type Live struct {
 // Live returns the present state.
 func (f *Fleet) Live() Live {
 	l := f.ledger
+	slow := 0
+	for _, k := range f.kubelets {
+		if k.delay.Load() > 0 {
+			slow++
+		}
+	}
 	return Live{
+		Slow:  slow,
 		Count: len(f.kubelets), Registered: int(f.registered.Load()), Ready: int(l.ready.Load()), Failed: int(l.failed.Load()),
 		PodsRunning: int(l.podsRunning.Load()), Watches: int(l.watches.Load()),
 		Heartbeats: l.heartbeats.Load(), Missed: l.missedHere.Load() + l.missedThere.Load(),
@@ -274,12 +230,6 @@ func (f *Fleet) Names() []string {
 	return names
 }
 
-func (k *kubelet) isFailed() bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.failed
-}
-
 // Stop ends all nodes' work and connections and returns when the last
 // goroutine has ended, or ctx has. Objects stay as they are: the control plane
 // sees nodes that went silent.
@@ -289,7 +239,8 @@ func (f *Fleet) Stop(ctx context.Context) {
 		k.end()
 	}
 	idle := f.crew.close()
-	for _, l := range f.links {
+	links := f.allLinks()
+	for _, l := range links {
 		l.drop(false) // wakes whoever waits for it
 	}
 	select {
@@ -297,8 +248,19 @@ func (f *Fleet) Stop(ctx context.Context) {
 	case <-ctx.Done():
 		return
 	}
-	for _, l := range f.links {
+	for _, l := range links {
 		l.drop(false) // what was dialled in the meantime
 		l.ended(ctx)
 	}
+}
+
+// allLinks are the kubelets' and the kube-proxies'.
+func (f *Fleet) allLinks() []*link {
+	links := slices.Clone(f.links)
+	for _, k := range f.kubelets {
+		if k.proxy != nil {
+			links = append(links, k.proxy.link)
+		}
+	}
+	return links
 }

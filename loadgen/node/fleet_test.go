@@ -158,7 +158,7 @@ func TestFailedNodesGoSilentAndComeBack(t *testing.T) {
 	for _, name := range f.Names() {
 		s.bind(name, "pod-"+name, nil)
 	}
-	s.await("ten pods run", func() bool { return len(s.seen("PATCH", "/status")) == 20 })
+	eventually(t, "ten pods run", func() bool { return f.Live().PodsRunning == 10 })
 	failed := f.Fail(0.3)
 	if len(failed) != 3 {
 		t.Fatalf("%d nodes failed, want 3", len(failed))

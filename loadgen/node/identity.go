@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"math/big"
 	"os"
+	"sync"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -29,6 +30,34 @@ type Identities interface {
 	// certificate is for system:node:NAME in the group system:nodes, unless
 	// the identities are shared.
 	For(ctx context.Context, node string) (*rest.Config, error)
+	// ForProxies returns the configuration of the kube-proxies. All share one
+	// identity, as on real clusters (a kubeconfig or a ServiceAccount of their
+	// DaemonSet). A node's own certificate would not do: the Node authorizer
+	// gives nodes no right to endpointslices.
+	ForProxies(ctx context.Context) (*rest.Config, error)
+}
+
+// proxyUser is bound to system:node-proxier on every cluster by RBAC's
+// bootstrap policy, and to nothing else.
+const proxyUser = "system:kube-proxy"
+
+// once asks for the kube-proxies' identity once, or again after an error.
+type once struct {
+	make func(context.Context) (*rest.Config, error)
+
+	mu   sync.Mutex
+	made *rest.Config
+}
+
+func (o *once) get(ctx context.Context) (*rest.Config, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.made != nil {
+		return o.made, nil
+	}
+	var err error
+	o.made, err = o.make(ctx)
+	return o.made, err
 }
 
 // certLife of a simulated kubelet's certificate: longer than any run, so that
@@ -83,24 +112,32 @@ func serverOnly(c *rest.Config) (*rest.Config, error) {
 }
 
 func (s *signer) For(_ context.Context, node string) (*rest.Config, error) {
+	return s.sign(subject(node))
+}
+
+func (s *signer) ForProxies(context.Context) (*rest.Config, error) {
+	return s.sign(pkix.Name{CommonName: proxyUser})
+}
+
+func (s *signer) sign(subject pkix.Name) (*rest.Config, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return nil, fmt.Errorf("make a key for node %s: %w", node, err)
+		return nil, fmt.Errorf("make a key for %s: %w", subject.CommonName, err)
 	}
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
 	if err != nil {
-		return nil, fmt.Errorf("make a serial number for node %s: %w", node, err)
+		return nil, fmt.Errorf("make a serial number for %s: %w", subject.CommonName, err)
 	}
 	now := time.Now()
 	template := &x509.Certificate{
-		SerialNumber: serial, Subject: subject(node),
+		SerialNumber: serial, Subject: subject,
 		NotBefore: now.Add(-clockSkew), NotAfter: earlier(now.Add(certLife), s.ca.NotAfter),
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 		BasicConstraintsValid: true,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, s.ca, key.Public(), s.key)
 	if err != nil {
-		return nil, fmt.Errorf("sign a certificate for node %s: %w", node, err)
+		return nil, fmt.Errorf("sign a certificate for %s: %w", subject.CommonName, err)
 	}
 	return withCert(s.base, key, pem.EncodeToMemory(&pem.Block{Type: cert.CertificateBlockType, Bytes: der}))
 }
@@ -135,7 +172,9 @@ type shared struct{ config *rest.Config }
 // do: nodes, leases, pods, pods/status and serviceaccounts/token.
 func NewShared(config *rest.Config) Identities { return shared{config} }
 
-func (s shared) For(context.Context, string) (*rest.Config, error) {
+func (s shared) For(ctx context.Context, _ string) (*rest.Config, error) { return s.ForProxies(ctx) }
+
+func (s shared) ForProxies(context.Context) (*rest.Config, error) {
 	if s.config == nil {
 		return nil, errors.New("no client configuration given")
 	}

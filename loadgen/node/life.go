@@ -78,6 +78,8 @@ type life struct {
 	// kubelet's status manager: a stalled server then holds one request of a
 	// node's, not one of each pod.
 	writes serial
+	// events are posted likewise, beside the statuses.
+	events serial
 
 	mu  sync.Mutex
 	rng *rand.Rand
@@ -86,7 +88,7 @@ type life struct {
 func newLife(parent context.Context, c clock.WithDelayedExecution, crew *crew, ledger *ledger, rng *rand.Rand) *life {
 	l := &life{clock: c, crew: crew, ledger: ledger, rng: rng}
 	l.ctx, l.cancel = context.WithCancel(parent)
-	l.writes.life = l
+	l.writes.life, l.events.life = l, l
 	return l
 }
 

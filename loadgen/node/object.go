@@ -37,10 +37,14 @@ func (p *plan) newNode(i int, now time.Time) *corev1.Node {
 		"beta.kubernetes.io/arch": runtime.GOARCH,
 		corev1.LabelTopologyZone:  "zone-" + strconv.Itoa(i%p.Spec.Zones),
 	})
+	shape := p.shapeOf(i)
+	if shape.name != "" {
+		labels[corev1.LabelInstanceTypeStable] = shape.name
+	}
 	room := corev1.ResourceList{
-		corev1.ResourceCPU:              p.cpu,
-		corev1.ResourceMemory:           p.memory,
-		corev1.ResourcePods:             *resource.NewQuantity(int64(p.Spec.Pods), resource.DecimalSI),
+		corev1.ResourceCPU:              shape.cpu,
+		corev1.ResourceMemory:           shape.memory,
+		corev1.ResourcePods:             *resource.NewQuantity(int64(shape.pods), resource.DecimalSI),
 		corev1.ResourceEphemeralStorage: *resource.NewQuantity(100<<30, resource.BinarySI),
 	}
 	return &corev1.Node{
@@ -51,7 +55,7 @@ func (p *plan) newNode(i int, now time.Time) *corev1.Node {
 		Spec: corev1.NodeSpec{Taints: p.Taints},
 		Status: corev1.NodeStatus{
 			Capacity: room, Allocatable: room,
-			Conditions: nodeConditions(now, false),
+			Conditions: nodeConditions(now, notReady("simulated kubelet is starting")),
 			Addresses: []corev1.NodeAddress{
 				{Type: corev1.NodeInternalIP, Address: hostIP(i).String()},
 				{Type: corev1.NodeHostName, Address: name},
@@ -66,18 +70,28 @@ func (p *plan) newNode(i int, now time.Time) *corev1.Node {
 	}
 }
 
+// readiness is what a node's condition Ready says.
+type readiness struct {
+	status          corev1.ConditionStatus
+	reason, message string
+}
+
+func isReadyNow() readiness {
+	return readiness{corev1.ConditionTrue, "KubeletReady", "kubelet is posting ready status"}
+}
+
+func notReady(message string) readiness {
+	return readiness{corev1.ConditionFalse, "KubeletNotReady", message}
+}
+
 // nodeConditions are a kubelet's, in its order: Ready comes last.
-func nodeConditions(now time.Time, ready bool) []corev1.NodeCondition {
+func nodeConditions(now time.Time, r readiness) []corev1.NodeCondition {
 	at := metav1.NewTime(now)
 	out := []corev1.NodeCondition{
 		{Type: corev1.NodeMemoryPressure, Status: corev1.ConditionFalse, Reason: "KubeletHasSufficientMemory", Message: "kubelet has sufficient memory available"},
 		{Type: corev1.NodeDiskPressure, Status: corev1.ConditionFalse, Reason: "KubeletHasNoDiskPressure", Message: "kubelet has no disk pressure"},
 		{Type: corev1.NodePIDPressure, Status: corev1.ConditionFalse, Reason: "KubeletHasSufficientPID", Message: "kubelet has sufficient PID available"},
-		{Type: corev1.NodeReady, Status: corev1.ConditionFalse, Reason: "KubeletNotReady", Message: "simulated kubelet is starting"},
-	}
-	if ready {
-		last := &out[len(out)-1]
-		last.Status, last.Reason, last.Message = corev1.ConditionTrue, "KubeletReady", "kubelet is posting ready status"
+		{Type: corev1.NodeReady, Status: r.status, Reason: r.reason, Message: r.message},
 	}
 	for i := range out {
 		out[i].LastHeartbeatTime, out[i].LastTransitionTime = at, at
@@ -85,9 +99,9 @@ func nodeConditions(now time.Time, ready bool) []corev1.NodeCondition {
 	return out
 }
 
-// readyPatch makes a node Ready, whatever its conditions were.
-func readyPatch(now time.Time) ([]byte, error) {
-	return nodeStatusPatch(nodeConditions(now, true))
+// readyPatch makes a node Ready, or not, whatever its conditions were.
+func readyPatch(now time.Time, r readiness) ([]byte, error) {
+	return nodeStatusPatch(nodeConditions(now, r))
 }
 
 // heartbeatPatch is the status report of a node whose conditions have not
@@ -98,7 +112,7 @@ func heartbeatPatch(now time.Time) ([]byte, error) {
 		At   metav1.Time              `json:"lastHeartbeatTime"`
 	}
 	var beats []beat
-	for _, c := range nodeConditions(now, true) {
+	for _, c := range nodeConditions(now, isReadyNow()) {
 		beats = append(beats, beat{c.Type, c.LastHeartbeatTime})
 	}
 	return nodeStatusPatch(beats)

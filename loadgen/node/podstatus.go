@@ -27,10 +27,35 @@ func statusPatch(uid types.UID, status *corev1.PodStatus) ([]byte, error) {
 	return body, nil
 }
 
+// creatingStatus is a pod that a kubelet has begun to start: its containers wait
+// for volumes, the sandbox, images.
+func creatingStatus(pod *corev1.Pod, host netip.Addr, now time.Time) *corev1.PodStatus {
+	at := metav1.NewTime(now)
+	s := &corev1.PodStatus{
+		ObservedGeneration: pod.Generation, Phase: corev1.PodPending, StartTime: &at,
+		HostIP: host.String(), HostIPs: []corev1.HostIP{{IP: host.String()}},
+	}
+	reason, initialized := "ContainerCreating", corev1.PodCondition{Status: corev1.ConditionTrue}
+	for i := range pod.Spec.InitContainers {
+		reason = "PodInitializing"
+		initialized = corev1.PodCondition{Status: corev1.ConditionFalse, Reason: "ContainersNotInitialized"}
+		s.InitContainerStatuses = append(s.InitContainerStatuses, waitingContainer(&pod.Spec.InitContainers[i], reason))
+	}
+	for i := range pod.Spec.Containers {
+		s.ContainerStatuses = append(s.ContainerStatuses, waitingContainer(&pod.Spec.Containers[i], reason))
+	}
+	const notReady = "ContainersNotReady"
+	s.Conditions = conditions(pod, at, map[corev1.PodConditionType]corev1.PodCondition{
+		corev1.PodReadyToStartContainers: {Status: corev1.ConditionFalse},
+		corev1.PodInitialized:            initialized,
+		corev1.PodReady:                  {Status: corev1.ConditionFalse, Reason: notReady},
+		corev1.ContainersReady:           {Status: corev1.ConditionFalse, Reason: notReady},
+	})
+	return s
+}
+
 // runningStatus is a pod whose containers run and whose init containers are
-// done. A real kubelet gets there in one to three patches: ContainerCreating
-// with the start time, often the sandbox's address, and this; each after a GET
-// of the pod. This is the last alone.
+// done. A real kubelet may write once more before it, with the sandbox's address.
 func runningStatus(pod *corev1.Pod, ip, host netip.Addr, now time.Time) *corev1.PodStatus {
 	at := metav1.NewTime(now)
 	s := &corev1.PodStatus{
@@ -49,7 +74,7 @@ func runningStatus(pod *corev1.Pod, ip, host netip.Addr, now time.Time) *corev1.
 	for i := range pod.Spec.InitContainers {
 		c := &pod.Spec.InitContainers[i]
 		status := runningContainer(pod, c, at)
-		if c.RestartPolicy == nil || *c.RestartPolicy != corev1.ContainerRestartPolicyAlways { // no sidecar
+		if !isSidecar(c) {
 			status = terminatedContainer(pod, c, at, at)
 			status.Ready = true
 		}
@@ -115,6 +140,44 @@ func conditions(pod *corev1.Pod, at metav1.Time, want map[corev1.PodConditionTyp
 		})
 	}
 	return out
+}
+
+// shutdownStatus is a pod whose node shuts down (pkg/kubelet/nodeshutdown).
+func shutdownStatus(pod *corev1.Pod, now time.Time) *corev1.PodStatus {
+	const reason, message = "Terminated", "Pod was terminated in response to imminent node shutdown."
+	s := terminatedStatus(pod, now)
+	s.Phase, s.Reason, s.Message = corev1.PodFailed, reason, message
+	for i := range s.Conditions {
+		if s.Conditions[i].Reason == "PodCompleted" {
+			s.Conditions[i].Reason = "PodFailed"
+		}
+	}
+	s.Conditions = append(s.Conditions, corev1.PodCondition{
+		Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: corev1.PodReasonTerminationByKubelet, Message: message,
+		ObservedGeneration: pod.Generation, LastTransitionTime: metav1.NewTime(now),
+	})
+	return s
+}
+
+// rejectedStatus is a pod that came to a node that shuts down.
+func rejectedStatus(pod *corev1.Pod, now time.Time) *corev1.PodStatus {
+	at := metav1.NewTime(now)
+	return &corev1.PodStatus{
+		ObservedGeneration: pod.Generation, Phase: corev1.PodFailed, StartTime: &at,
+		Reason: "NodeShutdown", Message: "Pod was rejected as the node is shutting down.",
+	}
+}
+
+func isSidecar(c *corev1.Container) bool {
+	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
+}
+
+func waitingContainer(c *corev1.Container, reason string) corev1.ContainerStatus {
+	started := false
+	return corev1.ContainerStatus{
+		Name: c.Name, Image: c.Image, Started: &started,
+		State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason}},
+	}
 }
 
 func runningContainer(pod *corev1.Pod, c *corev1.Container, at metav1.Time) corev1.ContainerStatus {

@@ -1,15 +1,9 @@
 package node
 
 import (
-	"context"
-	"net/http"
-	"net/url"
 	"time"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
-
-	"github.com/stormglass/stormglass/loadgen/wire"
 )
 
 // objectRef is a ConfigMap or Secret that a pod needs.
@@ -36,7 +30,7 @@ func (k *kubelet) reference(p *pod, spec *corev1.Pod) {
 		o := k.objects[ref]
 		if o == nil {
 			o = &objectWatch{watcher: k.fleet.watcher(k.life, k.link, ref.resource,
-				"/api/v1/namespaces/"+ref.namespace+"/"+ref.resource, "metadata.name="+ref.name)}
+				"/api/v1/namespaces/"+ref.namespace+"/"+ref.resource, fields("metadata.name="+ref.name))}
 			o.watcher.timeout = objectWatchTimeout
 			k.objects[ref] = o
 			o.watcher.start()
@@ -118,50 +112,4 @@ func objectRefs(pod *corev1.Pod) []objectRef {
 		}
 	}
 	return out
-}
-
-// tokenRequests are the service account tokens a pod mounts, bound to it.
-func tokenRequests(pod *corev1.Pod) []*authenticationv1.TokenRequest {
-	var out []*authenticationv1.TokenRequest
-	for _, v := range pod.Spec.Volumes {
-		if v.Projected == nil {
-			continue
-		}
-		for _, s := range v.Projected.Sources {
-			t := s.ServiceAccountToken
-			if t == nil {
-				continue
-			}
-			r := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
-				ExpirationSeconds: t.ExpirationSeconds,
-				BoundObjectRef: &authenticationv1.BoundObjectReference{
-					APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID,
-				},
-			}}
-			if t.Audience != "" {
-				r.Spec.Audiences = []string{t.Audience}
-			}
-			out = append(out, r)
-		}
-	}
-	return out
-}
-
-// requestToken gets a pod's token. It is not refreshed (a kubelet does that
-// after 80% of its hour) and goes nowhere: no container is there to use it.
-func (k *kubelet) requestToken(ctx context.Context, pod *corev1.Pod, r *authenticationv1.TokenRequest) error {
-	account := pod.Spec.ServiceAccountName
-	if account == "" {
-		account = "default"
-	}
-	body, err := encode("authentication.k8s.io/v1", "TokenRequest", r)
-	if err != nil {
-		return err
-	}
-	_, err = k.link.do(ctx, call{
-		verb: "create", resource: "serviceaccounts/token", method: http.MethodPost,
-		path:        "/api/v1/namespaces/" + pod.Namespace + "/serviceaccounts/" + url.PathEscape(account) + "/token",
-		contentType: wire.ContentType, body: body,
-	})
-	return err
 }

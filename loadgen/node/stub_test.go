@@ -58,6 +58,7 @@ type stub struct {
 	nodes    map[string]*corev1.Node
 	leases   map[string]*coordinationv1.Lease
 	pods     map[string]*corev1.Pod // by name
+	events   []corev1.Event
 	watches  map[*stubWatch]bool
 	conns    map[net.Conn]bool
 	changed  chan struct{} // closed at each change
@@ -243,6 +244,11 @@ func (s *stub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		reply(w, 201, "v1", "Node", &n)
 	case r.Method == "POST" && last == "csinodes":
 		reply(w, 201, "storage.k8s.io/v1", "CSINode", &storagev1.CSINode{})
+	case r.Method == "POST" && last == "events":
+		var e corev1.Event
+		s.decode(body, &e)
+		s.update(func() { s.events = append(s.events, e) })
+		reply(w, 201, "v1", "Event", &e)
 	case r.Method == "POST" && last == "token":
 		reply(w, 201, "v1", "Pod", &corev1.Pod{})
 	case strings.Contains(r.URL.Path, "/pods/"):
@@ -284,6 +290,17 @@ func (s *stub) pod(w http.ResponseWriter, q request, parts []string) {
 	if q.method == "DELETE" {
 		name := parts[len(parts)-1]
 		p := s.removePod(name)
+		if p == nil {
+			refuse(w, 404, metav1.StatusReasonNotFound, "pods not found")
+			return
+		}
+		reply(w, 200, "v1", "Pod", p)
+		return
+	}
+	if q.method == "GET" {
+		s.mu.Lock()
+		p := s.pods[parts[len(parts)-1]]
+		s.mu.Unlock()
 		if p == nil {
 			refuse(w, 404, metav1.StatusReasonNotFound, "pods not found")
 			return
@@ -376,6 +393,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
+// podAddress that a status patch sets; empty before the containers run.
 func podAddress(r request) string {
 	var p corev1.Pod
 	if err := json.Unmarshal(r.body, &p); err != nil {

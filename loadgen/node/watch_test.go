@@ -72,7 +72,7 @@ func TestExpiredWatchRelistsAndFindsWhatIsGone(t *testing.T) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if n := len(s.seen("PATCH", "/pods/stays/status")); n != 1 {
+	if n := len(s.seen("PATCH", "/pods/stays/status")); n != 2 { // creating, running
 		t.Errorf("the pod that stayed was written %d times", n)
 	}
 	if q := s.queries(); q[len(q)-1].Get("sendInitialEvents") != "true" {

@@ -1,0 +1,159 @@
+package node
+
+import (
+	"sync"
+	"time"
+)
+
+// Fail makes a fraction of all nodes go silent at once: no heartbeat, no
+// watch, connections reset (with fidelity "shared", whose connections belong to
+// all, only silence). Which ones is drawn by the seed from those that are up.
+// It returns their names.
+func (f *Fleet) Fail(fraction float64) []string {
+	return f.strike(fraction, func(k *kubelet) bool { return k.is(up) }, (*kubelet).fail)
+}
+
+// Shutdown makes a fraction of all nodes shut down in order, as a kubelet with
+// shutdownGracePeriod does when its machine is told to: the node reports
+// Ready=False ("node is shutting down"), its pods are ended with phase Failed
+// and reason Terminated, pods that still come are rejected; heartbeats go on
+// meanwhile. When all is reported, or after 30 s, the Lease is no longer
+// renewed and the connection closed in order: the node is silent, and counted
+// as failed. Which ones is drawn by the seed from those that are up. It returns
+// their names, and does not wait.
+func (f *Fleet) Shutdown(fraction float64) []string {
+	return f.strike(fraction, func(k *kubelet) bool { return k.is(up) }, (*kubelet).shutdown)
+}
+
+// Slow makes all that a fraction of all nodes writes late by delay: statuses,
+// tokens and events begin that much later than they would, in the order in
+// which they would; Lease renewals are delay further apart, as a kubelet counts
+// from the end of the last. Such renewals are counted as delayed and not as
+// missed, unless they are missed besides. Which ones is drawn by the seed from
+// those that are up and not slow. It returns their names.
+func (f *Fleet) Slow(fraction float64, delay time.Duration) []string {
+	if delay <= 0 {
+		return nil
+	}
+	return f.strike(fraction, func(k *kubelet) bool { return k.is(up) && k.delay.Load() == 0 }, func(k *kubelet) { k.slow(delay) })
+}
+
+// strike does to a fraction of all nodes, drawn from those that may be struck,
+// what blow does.
+func (f *Fleet) strike(fraction float64, may func(*kubelet) bool, blow func(*kubelet)) []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var whole []*kubelet
+	for _, k := range f.kubelets {
+		if may(k) {
+			whole = append(whole, k)
+		}
+	}
+	n := max(0, min(len(whole), int(fraction*float64(len(f.kubelets))+0.5)))
+	f.rng.Shuffle(len(whole), func(i, j int) { whole[i], whole[j] = whole[j], whole[i] })
+	names := make([]string, 0, n)
+	for _, k := range whole[:n] {
+		blow(k)
+		names = append(names, k.name)
+	}
+	return names
+}
+
+// Recover ends what Fail, Shutdown and Slow began. Slow nodes are quick again;
+// what they had put off still comes late. Nodes that failed, shut down or are
+// shutting down come back as restarted kubelets: each registers again, reports
+// Ready and looks what became of its pods. It does not wait; what cannot
+// register is logged.
+func (f *Fleet) Recover() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.generation++
+	generation := f.generation
+	var back sync.WaitGroup
+	for _, k := range f.kubelets {
+		k.slow(0)
+		if k.is(up) {
+			continue
+		}
+		k.hasten()
+		f.ledger.failed.Add(-1)
+		life := k.wake(f.ctx, generation)
+		back.Add(1)
+		if !f.crew.run(func() {
+			defer back.Done()
+			if err := k.run(life); err != nil && !life.over() {
+				f.plan.Log("node %s did not recover: %v", k.name, err)
+			}
+		}) {
+			back.Done()
+		}
+	}
+	f.crew.run(func() {
+		back.Wait()
+		f.relist()
+	})
+}
+
+// hasten ends a shutdown that is under way.
+func (k *kubelet) hasten() {
+	k.mu.Lock()
+	life := k.life
+	k.mu.Unlock()
+	k.leave(life)
+}
+
+func (k *kubelet) is(s nodeState) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.state == s
+}
+
+// fail makes the node go silent at once.
+func (k *kubelet) fail() {
+	k.mu.Lock()
+	k.silence()
+	k.mu.Unlock()
+	k.drop(true)
+}
+
+// leave ends a shutdown: the node is silent, its connections are closed in
+// order. It does nothing for a node that has another life by then, or another
+// fate.
+func (k *kubelet) leave(life *life) {
+	k.mu.Lock()
+	leaves := k.state == shuttingDown && k.life == life
+	if leaves {
+		k.silence()
+	}
+	k.mu.Unlock()
+	if leaves {
+		k.drop(false)
+	}
+}
+
+// silence is called with mu held.
+func (k *kubelet) silence() {
+	k.endLocked()
+	k.state = down
+	k.ledger.failed.Add(1)
+}
+
+// drop ends the node's own connections.
+func (k *kubelet) drop(abrupt bool) {
+	if k.plan.Spec.Fidelity != Kubelet {
+		return
+	}
+	k.link.drop(abrupt)
+	if k.proxy != nil {
+		k.proxy.link.drop(abrupt)
+	}
+}
+
+func (k *kubelet) slow(d time.Duration) {
+	old := time.Duration(k.delay.Swap(int64(d)))
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.beat != nil && old != d {
+		k.beat.slow(d)
+	}
+}

@@ -1,0 +1,130 @@
+package node
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// begins starts a pod that was just bound. Called with k.mu held.
+func (k *kubelet) begins(p *pod, spec *corev1.Pod) {
+	life := k.life
+	now := life.clock.Now()
+	starts := now.Add(k.plan.Spec.PodStart.At(draw(k.plan.Seed, "pod", spec.Namespace, spec.Name)))
+	tokens, err := tokensOf(spec)
+	if err != nil {
+		k.plan.Log("node %s: pod %s/%s: %v", k.name, p.namespace, p.name, err)
+		return
+	}
+	mount := time.Duration(0)
+	if len(tokens) > 0 {
+		mount = volumeLoop + time.Duration(life.float()*float64(volumeLoop)) + time.Duration(k.delay.Load())
+	}
+	// A kubelet says that it is at work on a pod before it begins. With fidelity
+	// "shared" only where there is time to see it.
+	if k.plan.Spec.Fidelity == Kubelet || starts.After(now) || k.plan.Spec.ImagePull.Median > 0 {
+		k.write(life, func() { k.writeCreating(life, p, spec) })
+	}
+	life.after(mount, func() { k.startPod(life, p, spec, tokens, starts) })
+}
+
+// startPod does what comes before the containers run: the tokens of the pod's
+// service account, its images, and the simulated start, which is over at
+// starts if no image has to be waited for.
+func (k *kubelet) startPod(life *life, p *pod, spec *corev1.Pod, tokens []token, starts time.Time) {
+	for _, t := range tokens {
+		if !k.fetchToken(life, p, t) {
+			return
+		}
+	}
+	now := life.clock.Now()
+	wait := max(0, starts.Sub(now))
+	there, pulled := k.pullImages(spec, now)
+	k.tell(life, spec, pullingEvents(spec, pulled))
+	life.after(wait+there.Sub(now), func() {
+		if !k.in(p, starting) {
+			return
+		}
+		k.tell(life, spec, startEvents(spec, pulled))
+		k.report(life, p, spec)
+	})
+}
+
+// writeCreating reports a pod's containers as waiting. It is not tried again:
+// the next report says more.
+func (k *kubelet) writeCreating(life *life, p *pod, spec *corev1.Pod) {
+	if !k.in(p, starting) {
+		return
+	}
+	status := creatingStatus(spec, k.hostIP, life.clock.Now())
+	if version, err := k.patchPodStatus(life.ctx, p, status); err == nil {
+		k.mu.Lock()
+		p.version = version
+		if spec.Status.StartTime == nil {
+			spec.Status.StartTime = status.StartTime
+		}
+		k.mu.Unlock()
+	}
+}
+
+// writeRunning reports a pod's containers as running, and Ready.
+func (k *kubelet) writeRunning(life *life, p *pod, spec *corev1.Pod, failures int) {
+	k.mu.Lock()
+	if k.pods[p.uid] != p || p.state > running {
+		k.mu.Unlock()
+		return
+	}
+	if !p.ip.IsValid() && !spec.Spec.HostNetwork {
+		p.ip, _ = k.ips.take()
+	}
+	ip := p.ip
+	k.mu.Unlock()
+	again := func() {
+		life.after(life.backoff(podBackoff, podBackoffMax, failures+1), func() {
+			k.write(life, func() { k.writeRunning(life, p, spec, failures+1) })
+		})
+	}
+	if !ip.IsValid() && !spec.Spec.HostNetwork {
+		k.plan.Log("node %s: no pod address is left for %s/%s", k.name, p.namespace, p.name)
+		again()
+		return
+	}
+	version, err := k.patchPodStatus(life.ctx, p, runningStatus(spec, ip, k.hostIP, life.clock.Now()))
+	switch {
+	case gone(err):
+		return // the watch tells, or has told
+	case err != nil:
+		if !life.over() {
+			again()
+		}
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	p.version = version
+	if !p.counted {
+		p.counted = true
+		k.ledger.podsStarted.Add(1)
+	}
+	if p.state == starting && k.pods[p.uid] == p {
+		p.state = running
+		k.ledger.podsRunning.Add(1)
+	}
+	overtaken := p.overtaken
+	p.overtaken = nil
+	if v, err := scan(overtaken, podLayout()); err == nil && p.state == running && number(string(v.version)) > version {
+		k.repair(p, overtaken)
+	}
+}
+
+// repair writes the status again that somebody else changed.
+func (k *kubelet) repair(p *pod, object []byte) {
+	if spec := k.decodePod(object); spec != nil {
+		p.version = number(spec.ResourceVersion) // one write for one change
+		k.report(k.life, p, spec)
+	}
+}
+
+func (k *kubelet) report(life *life, p *pod, spec *corev1.Pod) {
+	k.write(life, func() { k.writeRunning(life, p, spec, 0) })
+}
