@@ -1,0 +1,184 @@
+package stubapi
+
+import (
+	"fmt"
+	"io"
+	"net/rpc"
+	"os"
+	"os/exec"
+	"runtime"
+	"syscall"
+	"time"
+
+	"k8s.io/client-go/rest"
+)
+
+// childEnv marks a process that is to be a stub.
+const childEnv = "STORMGLASS_STUBAPI_CHILD"
+
+// Child is a stub in a process of its own, so that its CPU is not counted as
+// the client's. It ends when this process does, however that ends: its
+// standard input is a pipe that nobody writes to then.
+type Child struct {
+	cmd    *exec.Cmd
+	client *rpc.Client
+	config *rest.Config
+}
+
+// ChildMain makes this process a stub and does not return, if StartChild
+// started it; else it does nothing. Programs and TestMains that use StartChild
+// call it first.
+func ChildMain() {
+	if os.Getenv(childEnv) == "" {
+		return
+	}
+	// One thread gathers more answers into a write than two that race.
+	runtime.GOMAXPROCS(1)
+	server := rpc.NewServer()
+	if err := server.RegisterName("Stub", &childStub{}); err != nil {
+		fmt.Fprintln(os.Stderr, "stub API server:", err)
+		os.Exit(1)
+	}
+	server.ServeConn(stdio{os.Stdin, os.Stdout})
+	os.Exit(0)
+}
+
+// stdio is a pair of pipes as one connection.
+type stdio struct {
+	io.Reader
+	io.WriteCloser
+}
+
+// StartChild starts this program again as a stub. latency is that of all
+// requests; 0 is none.
+func StartChild(latency time.Duration, maxStreams uint32) (*Child, error) {
+	path, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(path)
+	cmd.Env = append(os.Environ(), childEnv+"=1")
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start the stub API server: %w", err)
+	}
+	c := &Child{cmd: cmd, client: rpc.NewClient(stdio{out, in})}
+	var at ChildAddress
+	if err := c.client.Call("Stub.Start", ChildOptions{latency, maxStreams}, &at); err != nil {
+		c.Close()
+		return nil, fmt.Errorf("start the stub API server: %w", err)
+	}
+	c.config = &rest.Config{Host: "https://" + at.Addr, TLSClientConfig: rest.TLSClientConfig{CAData: at.CA}, QPS: -1}
+	return c, nil
+}
+
+// Config is how clients reach the stub.
+func (c *Child) Config() *rest.Config { return rest.CopyConfig(c.config) }
+
+// Pid is the child's process.
+func (c *Child) Pid() int { return c.cmd.Process.Pid }
+
+// Fill is Server.Fill in the child.
+func (c *Child) Fill(f ChildFill) error { return c.client.Call("Stub.Fill", f, &struct{}{}) }
+
+// Storm touches ConfigMaps in turn, in the child.
+func (c *Child) Storm(s ChildStorm) error { return c.client.Call("Stub.Storm", s, &struct{}{}) }
+
+// Cost is what the child has done so far.
+func (c *Child) Cost() (cost ChildCost, err error) {
+	err = c.client.Call("Stub.Cost", struct{}{}, &cost)
+	return cost, err
+}
+
+// Close ends the child and waits for its end.
+func (c *Child) Close() {
+	_ = c.client.Close() // closes its standard input
+	_ = c.cmd.Wait()
+}
+
+// What goes between parent and child.
+type (
+	// ChildOptions are those of StartChild.
+	ChildOptions struct {
+		Latency    time.Duration
+		MaxStreams uint32
+	}
+	// ChildAddress is where the child serves.
+	ChildAddress struct {
+		Addr string
+		CA   []byte
+	}
+	// ChildFill are the arguments of Server.Fill.
+	ChildFill struct {
+		Namespace, Prefix string
+		N, Size           int
+		Labels            map[string]string
+	}
+	// ChildStorm is so many writes, one after the other at so many a second,
+	// to PREFIX-0 to PREFIX-(objects-1).
+	ChildStorm struct {
+		Namespace, Prefix string
+		Objects, Writes   int
+		PerSecond         float64
+	}
+	// ChildCost is the CPU time of the child, and what it served.
+	ChildCost struct {
+		CPU              time.Duration
+		Requests, Events int64
+		Watches          int // open
+	}
+)
+
+// childStub is the child's side.
+type childStub struct{ server *Server }
+
+// Start serves.
+func (s *childStub) Start(o ChildOptions, at *ChildAddress) (err error) {
+	options := Options{MaxStreams: o.MaxStreams, NoRecord: true}
+	if o.Latency > 0 {
+		options.Policy = Fixed(o.Latency)
+	}
+	if s.server, err = Start(options); err == nil {
+		*at = ChildAddress{s.server.Addr(), s.server.pki.ca}
+	}
+	return err
+}
+
+// Fill makes objects.
+func (s *childStub) Fill(f ChildFill, _ *struct{}) error {
+	s.server.Fill(f.Namespace, f.Prefix, f.N, f.Size, f.Labels)
+	return nil
+}
+
+// Storm writes.
+func (s *childStub) Storm(c ChildStorm, _ *struct{}) error {
+	start := time.Now()
+	for i := range c.Writes {
+		time.Sleep(time.Until(start.Add(time.Duration(float64(i) / c.PerSecond * float64(time.Second)))))
+		s.server.Touch(c.Namespace, fmt.Sprintf("%s-%d", c.Prefix, i%c.Objects))
+	}
+	return nil
+}
+
+// Cost is the cost so far.
+func (s *childStub) Cost(_ struct{}, cost *ChildCost) error {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return err
+	}
+	r := &s.server.record
+	r.mu.Lock()
+	cost.Requests, cost.Events = r.requests, r.events
+	r.mu.Unlock()
+	cost.CPU = time.Duration(u.Utime.Nano() + u.Stime.Nano())
+	cost.Watches = s.server.OpenWatches()
+	return nil
+}

@@ -1,0 +1,143 @@
+package stubapi
+
+import (
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// response is a whole answer.
+type response struct {
+	status int
+	body   []byte
+}
+
+// execute does what a request other than a watch asks.
+func (s *Server) execute(st *stream, at place, query url.Values) response {
+	f := formOf(st.accept, at.resource)
+	refuse := func(code int, reason metav1.StatusReason, format string, args ...any) response {
+		return response{code, f.status(code, reason, fmt.Sprintf(format, args...))}
+	}
+	s.store.mu.Lock()
+	defer s.store.mu.Unlock()
+	c := s.store.of(at.resource)
+	if st.request.Method == http.MethodGet && at.name == "" {
+		return s.list(f, c, at, query)
+	}
+	if st.request.Method == http.MethodDelete && at.name == "" {
+		return s.deleteAll(f, c, at, query)
+	}
+	var fields map[string]any
+	if m := st.request.Method; m == http.MethodPost || m == http.MethodPut || m == http.MethodPatch {
+		var err error
+		if fields, err = s.readBody(at, st); err != nil {
+			return refuse(400, metav1.StatusReasonBadRequest, "%v", err)
+		}
+	}
+	meta, _ := fields["metadata"].(map[string]any)
+	if st.request.Method == http.MethodPost {
+		if at.name, _ = meta["name"].(string); at.name == "" {
+			prefix, _ := meta["generateName"].(string)
+			at.name = fmt.Sprintf("%s%05d", prefix, s.store.rv)
+		}
+	}
+	old := c.byKey[at.namespace+"/"+at.name]
+	apply := strings.HasPrefix(st.contentType, "application/apply-patch")
+	switch {
+	case st.request.Method == http.MethodPost && old != nil:
+		return refuse(409, metav1.StatusReasonAlreadyExists, "%s %q already exists", at.resource.name, at.name)
+	case st.request.Method == http.MethodPost, old == nil && apply:
+		return response{201, f.object(s.store.put(at, added, fields))}
+	case old == nil:
+		return refuse(404, metav1.StatusReasonNotFound, "%s %q not found", at.resource.name, at.name)
+	}
+	switch st.request.Method {
+	case http.MethodGet:
+		return response{200, f.object(old)}
+	case http.MethodDelete:
+		s.store.put(at, deleted, merged(old.fields, nil))
+		return refuse(200, "", "")
+	}
+	if rv, _ := meta["resourceVersion"].(string); rv != "" && rv != strconv.FormatUint(old.rv, 10) {
+		return refuse(409, metav1.StatusReasonConflict, "%s %q has been modified", at.resource.name, at.name)
+	}
+	if st.request.Method == http.MethodPut {
+		before, _ := old.fields["metadata"].(map[string]any)
+		fields = merged(fields, map[string]any{"metadata": map[string]any{
+			"uid": before["uid"], "creationTimestamp": before["creationTimestamp"],
+		}})
+	} else {
+		fields = merged(old.fields, fields)
+	}
+	return response{200, f.object(s.store.put(at, modified, fields))}
+}
+
+func (s *Server) readBody(at place, st *stream) (map[string]any, error) {
+	body := st.body
+	if st.request.Method == http.MethodPatch {
+		switch content, _, _ := strings.Cut(st.contentType, ";"); content {
+		case "application/merge-patch+json", "application/strategic-merge-patch+json":
+		case "application/apply-patch+yaml":
+			var err error
+			if body, err = yaml.YAMLToJSON(body); err != nil {
+				return nil, err
+			}
+		default:
+			return nil, fmt.Errorf("patches of type %q are not served", content)
+		}
+	}
+	return fieldsOf(at.resource, st.contentType, body)
+}
+
+func (s *Server) list(f form, c *collection, at place, query url.Values) response {
+	sel, err := newSelector(at, query)
+	if err != nil {
+		return response{400, f.status(400, metav1.StatusReasonBadRequest, err.Error())}
+	}
+	after, _ := base64.RawURLEncoding.DecodeString(query.Get("continue"))
+	limit, _ := strconv.Atoi(query.Get("limit"))
+	key := fmt.Sprint(f, sel.namespace, " ", sel.name, " ", query.Encode())
+	if b := c.lists[key]; b != nil && c.listsAt == s.store.rv {
+		return response{200, b}
+	}
+	var some []*object
+	var next string
+	left := 0
+	for _, o := range c.all() {
+		if !sel.matches(o) || len(after) > 0 && o.key() <= string(after) {
+			continue
+		}
+		if limit > 0 && len(some) == limit {
+			next = base64.RawURLEncoding.EncodeToString([]byte(some[limit-1].key()))
+			left++
+			continue
+		}
+		some = append(some, o)
+	}
+	b := f.list(at.resource, some, s.store.rv, next, left)
+	if c.listsAt != s.store.rv || c.lists == nil {
+		c.lists, c.listsAt = map[string][]byte{}, s.store.rv
+	}
+	c.lists[key] = b
+	return response{200, b}
+}
+
+func (s *Server) deleteAll(f form, c *collection, at place, query url.Values) response {
+	sel, err := newSelector(at, query)
+	if err != nil {
+		return response{400, f.status(400, metav1.StatusReasonBadRequest, err.Error())}
+	}
+	for _, o := range c.all() {
+		if sel.matches(o) {
+			at.namespace, at.name = o.namespace, o.name
+			s.store.put(at, deleted, merged(o.fields, nil))
+		}
+	}
+	return response{200, f.status(200, "", "")}
+}

@@ -1,0 +1,195 @@
+package stubapi
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
+	"k8s.io/client-go/kubernetes/scheme"
+)
+
+// form is how an answer is written.
+type form struct {
+	protobuf bool
+	metadata bool // PartialObjectMetadata
+	table    bool
+}
+
+const (
+	jsonType      = "application/json"
+	protobufType  = "application/vnd.kubernetes.protobuf"
+	protobufWatch = protobufType + ";stream=watch"
+)
+
+// formOf is the first that a client accepts. Protobuf is for built-in
+// resources only.
+func formOf(accept string, r resource) form {
+	for _, one := range strings.Split(accept, ",") {
+		f := form{
+			protobuf: strings.Contains(one, protobufType),
+			metadata: strings.Contains(one, "as=PartialObjectMetadata"),
+			table:    strings.Contains(one, "as=Table"),
+		}
+		if !f.protobuf || !strings.Contains(r.group, "stormglass") {
+			return f
+		}
+	}
+	return form{}
+}
+
+func (f form) contentType(watch bool) string {
+	switch {
+	case f.protobuf && watch:
+		return protobufWatch
+	case f.protobuf:
+		return protobufType
+	}
+	return jsonType
+}
+
+// object writes one object of which the JSON is whole.
+func (f form) object(o *object) []byte {
+	if b := o.forms[f]; b != nil {
+		return b
+	}
+	b := o.json
+	switch {
+	case f.metadata:
+		b = encoded(map[string]any{
+			"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": o.fields["metadata"],
+		})
+	case f.table:
+		b = encoded(table([]*object{o}, o.rv))
+	}
+	if f.protobuf {
+		b = toProtobuf(b)
+	}
+	if o.forms == nil {
+		o.forms = map[form][]byte{}
+	}
+	o.forms[f] = b
+	return b
+}
+
+// list writes objects as a list.
+func (f form) list(r resource, all []*object, rv uint64, next string, remaining int) []byte {
+	kind, version := r.kind+"List", r.apiVersion()
+	meta := map[string]any{"resourceVersion": fmt.Sprint(rv)}
+	if next != "" {
+		meta["continue"], meta["remainingItemCount"] = next, remaining
+	}
+	switch {
+	case f.table:
+		t := table(all, rv)
+		t["metadata"] = meta
+		return encoded(t)
+	case f.metadata:
+		kind, version = "PartialObjectMetadataList", "meta.k8s.io/v1"
+	}
+	var b bytes.Buffer
+	fmt.Fprintf(&b, `{"kind":%q,"apiVersion":%q,"metadata":%s,"items":[`, kind, version, encoded(meta))
+	for i, o := range all {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.Write(form{metadata: f.metadata}.object(o))
+	}
+	b.WriteString("]}\n")
+	if f.protobuf {
+		return toProtobuf(b.Bytes())
+	}
+	return b.Bytes()
+}
+
+func table(all []*object, rv uint64) map[string]any {
+	rows := []any{}
+	for _, o := range all {
+		rows = append(rows, map[string]any{"cells": []any{o.name}, "object": map[string]any{
+			"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": o.fields["metadata"],
+		}})
+	}
+	return map[string]any{
+		"kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": map[string]any{"resourceVersion": fmt.Sprint(rv)},
+		"columnDefinitions": []any{map[string]any{"name": "Name", "type": "string", "format": "name", "description": "", "priority": 0}},
+		"rows":              rows,
+	}
+}
+
+// event writes a watch event of an object as it was written.
+func (f form) event(kind string, object []byte) []byte {
+	if !f.protobuf {
+		return fmt.Appendf(nil, "{\"type\":%q,\"object\":%s}\n", kind, bytes.TrimSpace(object))
+	}
+	e := metav1.WatchEvent{Type: kind, Object: runtime.RawExtension{Raw: object}}
+	b, err := e.Marshal()
+	if err != nil {
+		panic(err)
+	}
+	return append(binary.BigEndian.AppendUint32(nil, uint32(len(b))), b...)
+}
+
+// status is a metav1.Status in this form.
+func (f form) status(code int, reason metav1.StatusReason, message string) []byte {
+	s := metav1.Status{
+		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
+		Status:   metav1.StatusFailure, Code: int32(code), Reason: reason, Message: message,
+	}
+	if code < 300 {
+		s.Status = metav1.StatusSuccess
+	}
+	if f.protobuf {
+		return toProtobuf(encoded(s))
+	}
+	return encoded(s)
+}
+
+// kinds are the built-in ones, and the partial objects, in both encodings.
+var kinds, codecs = func() (*runtime.Scheme, serializer.CodecFactory) {
+	s := runtime.NewScheme()
+	if err := errors.Join(scheme.AddToScheme(s), metav1.AddMetaToScheme(s)); err != nil {
+		panic(err) // types that are linked in
+	}
+	return s, serializer.NewCodecFactory(s)
+}()
+
+// toProtobuf writes the JSON of a built-in kind as protobuf.
+func toProtobuf(json []byte) []byte {
+	o, _, err := codecs.UniversalDeserializer().Decode(json, nil, nil)
+	if err != nil {
+		panic(fmt.Errorf("no built-in object: %w", err))
+	}
+	var b bytes.Buffer
+	if err := protobuf.NewSerializer(kinds, kinds).Encode(o, &b); err != nil {
+		panic(err)
+	}
+	return b.Bytes()
+}
+
+// fieldsOf reads the object in a request's body.
+func fieldsOf(r resource, contentType string, body []byte) (map[string]any, error) {
+	if strings.HasPrefix(contentType, protobufType) {
+		o, _, err := codecs.UniversalDeserializer().Decode(body, nil, nil)
+		if err != nil {
+			return nil, err
+		}
+		if body, err = json.Marshal(o); err != nil {
+			return nil, err
+		}
+	}
+	var fields map[string]any
+	if err := json.Unmarshal(body, &fields); err != nil {
+		return nil, err
+	}
+	if fields == nil {
+		return nil, fmt.Errorf("no object")
+	}
+	fields["apiVersion"], fields["kind"] = r.apiVersion(), r.kind
+	return fields, nil
+}

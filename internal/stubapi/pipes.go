@@ -1,0 +1,52 @@
+package stubapi
+
+import (
+	"context"
+	"net"
+	"sync"
+)
+
+// Pipes is a listener whose connections are pipes in memory: in a synctest
+// bubble, time on them is virtual.
+type Pipes struct {
+	made   chan net.Conn
+	closed chan struct{}
+	once   sync.Once
+}
+
+// NewPipes makes one. In a bubble, make it there.
+func NewPipes() *Pipes {
+	return &Pipes{made: make(chan net.Conn), closed: make(chan struct{})}
+}
+
+// DialContext makes a connection; network and address are not looked at.
+func (p *Pipes) DialContext(ctx context.Context, _, _ string) (net.Conn, error) {
+	ours, theirs := net.Pipe()
+	select {
+	case p.made <- theirs:
+		return ours, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// Accept waits for a connection.
+func (p *Pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.made:
+		return c, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close ends Accept; connections go on.
+func (p *Pipes) Close() error {
+	p.once.Do(func() { close(p.closed) })
+	return nil
+}
+
+// Addr is an address that the stub's certificate is good for.
+func (p *Pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 6443} }

@@ -1,0 +1,111 @@
+package stubapi
+
+import (
+	"math/rand/v2"
+	"net/http"
+	"time"
+)
+
+// Request is what a policy knows of a request.
+type Request struct {
+	N      int64 // number in the order of receipt, from 0
+	Method string
+	Path   string // without its query
+	Query  string // as sent
+	At     time.Time
+	Watch  bool
+}
+
+// Answer is what becomes of a request. The zero value: it is executed and
+// answered at once, as an API server does.
+type Answer struct {
+	// After is the time from receipt to execution, Ack from there to the
+	// answer: a write's events are sent in between.
+	After, Ack time.Duration
+	// Status, if not 0, is answered instead, with RetryAfter in whole seconds
+	// if it is over 0; nothing is executed.
+	Status     int
+	RetryAfter time.Duration
+	// Fault is what goes wrong. Nothing is executed, unless the fault needs an
+	// answer to spoil (Truncated, Cut, Garbled) or Commits says so.
+	Fault   Fault
+	Commits bool
+}
+
+// Fault is a way in which a server is bad.
+type Fault uint8
+
+// The faults of answers.
+const (
+	None Fault = iota
+	// Reset resets the stream with INTERNAL_ERROR.
+	Reset
+	// GoAway ends the connection in order; this request and later ones on it
+	// were not taken on.
+	GoAway
+	// Hangup closes the TCP connection without a word.
+	Hangup
+	// Silence: no answer, ever.
+	Silence
+	// Truncated ends the stream after half the bytes of its content-length.
+	Truncated
+	// Cut resets the stream after half the body.
+	Cut
+	// Garbled answers with a body that is neither JSON nor protobuf.
+	Garbled
+	// EndlessHeaders are CONTINUATION frames without end.
+	EndlessHeaders
+	// GiantHeader is one header field of 1 MiB.
+	GiantHeader
+	// BadFrame is a frame that RFC 9113 forbids: DATA on stream 0.
+	BadFrame
+)
+
+// Policy decides what becomes of each request. It is called on many
+// goroutines and must be a pure function.
+type Policy func(Request) Answer
+
+// Only applies p to the requests that match, and answers others as an API
+// server does.
+func Only(match func(Request) bool, p Policy) Policy {
+	return func(r Request) Answer {
+		if !match(r) {
+			return Answer{}
+		}
+		return p(r)
+	}
+}
+
+// Gets match requests to read one object or a list, no watches.
+func Gets(r Request) bool { return r.Method == http.MethodGet && !r.Watch }
+
+// Fixed answers each request after d.
+func Fixed(d time.Duration) Policy {
+	return func(Request) Answer { return Answer{After: d} }
+}
+
+// Bimodal answers after fast, a share of the requests, drawn by seed and
+// number, after slow.
+func Bimodal(fast, slow time.Duration, share float64, seed uint64) Policy {
+	return func(r Request) Answer {
+		if rand.New(rand.NewPCG(seed, uint64(r.N))).Float64() < share {
+			return Answer{After: slow}
+		}
+		return Answer{After: fast}
+	}
+}
+
+// Stall answers after base, but nothing from begin until end: what would have
+// been answered then is answered at the end.
+func Stall(base time.Duration, begin, end time.Time) Policy {
+	return func(r Request) Answer {
+		at := r.At.Add(base)
+		if !at.Before(begin) && at.Before(end) {
+			at = end
+		}
+		return Answer{After: at.Sub(r.At)}
+	}
+}
+
+// Always answers each request the same way.
+func Always(a Answer) Policy { return func(Request) Answer { return a } }

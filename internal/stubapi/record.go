@@ -1,0 +1,105 @@
+package stubapi
+
+import (
+	"slices"
+	"sync"
+	"time"
+)
+
+// Exchange is the truth about one request.
+type Exchange struct {
+	Request
+	// Answered is when the whole answer was handed to the connection; zero if
+	// it never was, or where the policy's fault took its place.
+	Answered time.Time
+	Status   int
+	Fault    Fault
+}
+
+// Latency is the time from receipt to answer.
+func (e Exchange) Latency() time.Duration { return e.Answered.Sub(e.At) }
+
+// Watch is the truth about one watch.
+type Watch struct {
+	K      int64
+	From   uint64 // resourceVersion it began from
+	Opened time.Time
+	Sent   []Sent
+}
+
+// Sent is one event as a watch was sent it.
+type Sent struct {
+	Kind string
+	RV   uint64
+	At   time.Time
+}
+
+// record keeps the truth.
+type record struct {
+	mu        sync.Mutex
+	off       bool
+	requests  int64
+	exchanges []Exchange
+	watches   []Watch
+	events    int64
+}
+
+func (r *record) received(q Request) Request {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	q.N = r.requests
+	r.requests++
+	if !r.off {
+		r.exchanges = append(r.exchanges, Exchange{Request: q})
+	}
+	return q
+}
+
+func (r *record) answered(n int64, status int, f Fault) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.off {
+		return
+	}
+	e := &r.exchanges[n]
+	e.Status, e.Fault = status, f
+	if f == None {
+		e.Answered = time.Now()
+	}
+}
+
+func (r *record) opened(from uint64) (k int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	k = int64(len(r.watches))
+	r.watches = append(r.watches, Watch{K: k, From: from, Opened: time.Now()})
+	return k
+}
+
+func (r *record) sent(k int64, kind string, rv uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.events++
+	if !r.off {
+		w := &r.watches[k]
+		w.Sent = append(w.Sent, Sent{kind, rv, time.Now()})
+	}
+}
+
+// Exchanges are all requests so far, in the order of receipt.
+func (s *Server) Exchanges() []Exchange {
+	s.record.mu.Lock()
+	defer s.record.mu.Unlock()
+	return slices.Clone(s.record.exchanges)
+}
+
+// Watches are all watches so far, in the order of their numbers.
+func (s *Server) Watches() []Watch {
+	s.record.mu.Lock()
+	defer s.record.mu.Unlock()
+	all := slices.Clone(s.record.watches)
+	for i := range all {
+		all[i].Sent = slices.Clone(all[i].Sent)
+	}
+	return all
+}

@@ -1,0 +1,246 @@
+package stubapi
+
+import (
+	"crypto/tls"
+	"errors"
+	"net"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/rest"
+)
+
+// Options of a server; the zero value serves as an API server does, at once.
+type Options struct {
+	// Policy decides what becomes of each request. Nil: all is answered.
+	Policy Policy
+	// Script says what becomes of the events of each watch. Nil: all are sent.
+	Script Script
+	// EventDelay is the time from a write to its event's being sent to watch
+	// k as its nth; order is kept. Nil: at once, before the write's answer.
+	EventDelay func(k, n int64) time.Duration
+	// MaxStreams is the limit of concurrent streams of a connection, which is
+	// enforced. Zero means 100, as kube-apiserver has it.
+	MaxStreams uint32
+	// NoRecord keeps counts only: for floods.
+	NoRecord bool
+	// Listener serves instead of one on 127.0.0.1; see Pipes.
+	Listener net.Listener
+}
+
+// Server is a running stub.
+type Server struct {
+	options  Options
+	pki      *pki
+	listener net.Listener
+	store    *store
+	record   record
+	running  sync.WaitGroup
+
+	mu     sync.Mutex
+	policy Policy
+	conns  map[*conn]struct{}
+	dialed int
+	closed bool
+}
+
+// Start serves until Close.
+func Start(o Options) (*Server, error) {
+	keys, err := newPKI()
+	if err != nil {
+		return nil, err
+	}
+	if o.MaxStreams == 0 {
+		o.MaxStreams = 100
+	}
+	if o.Listener == nil {
+		if o.Listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+			return nil, err
+		}
+	}
+	s := &Server{options: o, policy: o.Policy, pki: keys, listener: o.Listener, store: newStore(), conns: map[*conn]struct{}{}}
+	s.record.off = o.NoRecord
+	s.running.Go(s.accept)
+	return s, nil
+}
+
+// Addr is host:port.
+func (s *Server) Addr() string { return s.listener.Addr().String() }
+
+// Config is how clients reach the server. Over Pipes it dials them.
+func (s *Server) Config() *rest.Config {
+	c := &rest.Config{Host: "https://" + s.Addr(), TLSClientConfig: rest.TLSClientConfig{CAData: s.pki.ca}, QPS: -1}
+	if p, ok := s.listener.(*Pipes); ok {
+		c.Dial = p.DialContext
+	}
+	return c
+}
+
+// SetPolicy replaces the policy for the requests that are received from now on.
+func (s *Server) SetPolicy(p Policy) {
+	s.mu.Lock()
+	s.policy = p
+	s.mu.Unlock()
+}
+
+// Dialed is how many connections were made.
+func (s *Server) Dialed() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.dialed
+}
+
+// Compact forgets all versions so far: a watch from one of them gets 410.
+func (s *Server) Compact() {
+	s.store.mu.Lock()
+	defer s.store.mu.Unlock()
+	s.store.rv++
+	s.store.compacted = s.store.rv
+}
+
+// EndWatches ends all open watches, in order.
+func (s *Server) EndWatches() {
+	s.eachWatch(func(_ resource, w *watch) { w.put(due{piece: piece{spoil: End}}) })
+}
+
+// Bookmark tells all watches the present version.
+func (s *Server) Bookmark() {
+	s.store.mu.Lock()
+	s.store.rv++
+	s.store.mu.Unlock()
+	s.eachWatch(func(r resource, w *watch) {
+		s.store.mu.Lock()
+		defer s.store.mu.Unlock()
+		w.tell(s.store.bookmarkOf(r, false))
+	})
+}
+
+func (s *Server) eachWatch(f func(resource, *watch)) {
+	type one struct {
+		resource
+		*watch
+	}
+	var all []one
+	s.store.mu.Lock()
+	for r, c := range s.store.objects {
+		for w := range c.watches {
+			all = append(all, one{r, w})
+		}
+	}
+	s.store.mu.Unlock()
+	for _, w := range all {
+		f(w.resource, w.watch)
+	}
+}
+
+// OpenWatches is how many watches are open.
+func (s *Server) OpenWatches() int {
+	n := 0
+	s.eachWatch(func(resource, *watch) { n++ })
+	return n
+}
+
+// Close hangs up on all clients and returns when nothing runs any more.
+func (s *Server) Close() {
+	s.mu.Lock()
+	s.closed = true
+	_ = s.listener.Close()
+	for c := range s.conns {
+		c.hangUp()
+	}
+	s.mu.Unlock()
+	s.running.Wait()
+}
+
+func (s *Server) accept() {
+	config := &tls.Config{
+		Certificates: []tls.Certificate{s.pki.server}, NextProtos: []string{"h2"}, MinVersion: tls.VersionTLS13,
+	}
+	for {
+		nc, err := s.listener.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil {
+			continue // one client's trouble
+		}
+		c := newConn(s, tls.Server(nc, config))
+		s.mu.Lock()
+		if s.closed {
+			s.mu.Unlock()
+			_ = nc.Close()
+			return
+		}
+		s.conns[c] = struct{}{}
+		s.dialed++
+		s.running.Go(c.write)
+		s.running.Go(func() {
+			c.read()
+			s.mu.Lock()
+			delete(s.conns, c)
+			s.mu.Unlock()
+		})
+		s.mu.Unlock()
+	}
+}
+
+// after calls f after d, at once if that is not over 0.
+func (s *Server) after(d time.Duration, f func()) {
+	if d <= 0 {
+		f()
+		return
+	}
+	time.AfterFunc(d, f)
+}
+
+// received handles a request whose body has come.
+func (s *Server) received(st *stream) {
+	path, query, _ := cut(st.path)
+	values, _ := url.ParseQuery(query)
+	q := Request{
+		Method: st.method, Path: path, Query: query, At: time.Now(),
+		Watch: values.Get("watch") == "1" || values.Get("watch") == "true",
+	}
+	st.request = s.record.received(q)
+	s.mu.Lock()
+	policy := s.policy
+	s.mu.Unlock()
+	var a Answer
+	if policy != nil {
+		a = policy(st.request)
+	}
+	s.after(a.After, func() { s.answer(st, a, values) })
+}
+
+// answer executes a request and answers it, or does what goes wrong.
+func (s *Server) answer(st *stream, a Answer, query url.Values) {
+	at, known := locate(st.request.Path)
+	spoils := a.Fault == Truncated || a.Fault == Cut || a.Fault == Garbled
+	if a.Status != 0 || a.Fault != None && !spoils && !a.Commits {
+		s.after(a.Ack, func() { st.spoil(a, nil) })
+		return
+	}
+	if known && st.request.Watch && st.request.Method == http.MethodGet && a.Fault == None {
+		s.watch(st, at, query)
+		s.record.answered(st.request.N, 200, None)
+		return
+	}
+	f := formOf(st.accept, at.resource)
+	var r response
+	if known {
+		r = s.execute(st, at, query)
+	} else if b, ok := discover(st.request.Path); ok {
+		f, r = form{}, response{200, b}
+	} else {
+		r = response{404, f.status(404, "NotFound", "the server could not find the requested resource")}
+	}
+	s.after(a.Ack, func() {
+		if a.Fault != None {
+			st.spoil(a, r.body)
+			return
+		}
+		st.respond(f, r)
+	})
+}

@@ -1,0 +1,217 @@
+package stubapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// object is one version of one object; it is never changed once made, but for
+// the forms it has been written in.
+type object struct {
+	namespace, name string
+	rv              uint64
+	labels          labels.Set
+	fields          map[string]any
+	json            []byte
+	forms           map[form][]byte // under the store's lock
+}
+
+func (o *object) key() string { return o.namespace + "/" + o.name }
+
+const (
+	added    = "ADDED"
+	modified = "MODIFIED"
+	deleted  = "DELETED"
+	bookmark = "BOOKMARK"
+)
+
+// event is one change.
+type event struct {
+	kind   string
+	object *object
+	rv     uint64
+	forms  map[form][]byte // under the store's lock
+}
+
+// write is the event as a watch is sent it.
+func (e *event) write(f form) []byte {
+	b := e.forms[f]
+	if b == nil {
+		if e.forms == nil {
+			e.forms = map[form][]byte{}
+		}
+		b = f.event(e.kind, f.object(e.object))
+		e.forms[f] = b
+	}
+	return b
+}
+
+// store has the objects and their history.
+type store struct {
+	mu        sync.Mutex
+	rv        uint64
+	compacted uint64 // versions below it are forgotten
+	objects   map[resource]*collection
+}
+
+type collection struct {
+	byKey   map[string]*object
+	sorted  []*object // nil: to be made
+	history []*event
+	watches map[*watch]struct{}
+	// lists are answers made at version listsAt, by what was asked.
+	lists   map[string][]byte
+	listsAt uint64
+}
+
+func newStore() *store { return &store{rv: 100, objects: map[resource]*collection{}} }
+
+// of is a resource's collection. The lock is held.
+func (s *store) of(r resource) *collection {
+	c := s.objects[r]
+	if c == nil {
+		c = &collection{byKey: map[string]*object{}, watches: map[*watch]struct{}{}}
+		s.objects[r] = c
+	}
+	return c
+}
+
+func (c *collection) all() []*object {
+	if c.sorted == nil {
+		c.sorted = make([]*object, 0, len(c.byKey))
+		for _, o := range c.byKey {
+			c.sorted = append(c.sorted, o)
+		}
+		slices.SortFunc(c.sorted, func(a, b *object) int { return strings.Compare(a.key(), b.key()) })
+	}
+	return c.sorted
+}
+
+// selector is what a list or watch is of.
+type selector struct {
+	namespace, name string
+	labels          labels.Selector
+}
+
+func newSelector(at place, query url.Values) (selector, error) {
+	s := selector{namespace: at.namespace, name: at.name}
+	var err error
+	if s.labels, err = labels.Parse(query.Get("labelSelector")); err != nil {
+		return s, err
+	}
+	if text := query.Get("fieldSelector"); text != "" {
+		name, ok := strings.CutPrefix(text, "metadata.name=")
+		if !ok {
+			return s, fmt.Errorf("field selector %q is not of metadata.name", text)
+		}
+		s.name = name
+	}
+	return s, nil
+}
+
+func (s selector) matches(o *object) bool {
+	return (s.namespace == "" || s.namespace == o.namespace) && (s.name == "" || s.name == o.name) &&
+		(s.labels.Empty() || s.labels.Matches(o.labels))
+}
+
+// put makes an object out of fields as a new version, and tells the watches.
+// The lock is held.
+func (s *store) put(at place, kind string, fields map[string]any) *object {
+	s.rv++
+	o := &object{namespace: at.namespace, name: at.name, rv: s.rv, fields: fields}
+	meta, _ := fields["metadata"].(map[string]any)
+	if meta == nil {
+		meta = map[string]any{}
+	}
+	meta["name"], meta["resourceVersion"] = at.name, strconv.FormatUint(s.rv, 10)
+	if at.namespace != "" {
+		meta["namespace"] = at.namespace
+	}
+	if meta["uid"] == nil {
+		meta["uid"] = fmt.Sprintf("00000000-0000-0000-0000-%012d", s.rv)
+		meta["creationTimestamp"] = "2026-01-01T00:00:00Z"
+	}
+	fields["metadata"] = meta
+	o.labels = labelsOf(meta)
+	o.json = encoded(fields)
+	c := s.of(at.resource)
+	c.sorted = nil
+	if c.byKey[o.key()] = o; kind == deleted {
+		delete(c.byKey, o.key())
+	}
+	s.tell(c, &event{kind: kind, object: o, rv: s.rv})
+	return o
+}
+
+// tell keeps an event and sends it to the watches. The lock is held.
+func (s *store) tell(c *collection, e *event) {
+	if e.kind != bookmark {
+		c.history = append(c.history, e)
+	}
+	for w := range c.watches {
+		w.tell(e)
+	}
+}
+
+func labelsOf(meta map[string]any) labels.Set {
+	some, _ := meta["labels"].(map[string]any)
+	set := labels.Set{}
+	for k, v := range some {
+		set[k], _ = v.(string)
+	}
+	return set
+}
+
+// merged is a deep copy of fields with a merge patch (RFC 7386) applied.
+func merged(fields map[string]any, patch map[string]any) map[string]any {
+	out := make(map[string]any, len(fields))
+	for k, v := range fields {
+		if m, ok := v.(map[string]any); ok {
+			v = merged(m, nil)
+		}
+		out[k] = v
+	}
+	for k, v := range patch {
+		under, isMap := v.(map[string]any)
+		switch {
+		case v == nil:
+			delete(out, k)
+		case isMap:
+			below, _ := out[k].(map[string]any)
+			out[k] = merged(below, under)
+		default:
+			out[k] = v
+		}
+	}
+	return out
+}
+
+// since are the events after a version. False: it is forgotten. The lock is
+// held.
+func (s *store) since(c *collection, rv uint64) ([]*event, bool) {
+	if rv < s.compacted {
+		return nil, false
+	}
+	i := sort.Search(len(c.history), func(i int) bool { return c.history[i].rv > rv })
+	return c.history[i:], true
+}
+
+// bookmarkOf is a bookmark of the present version; initial ends the initial
+// events of a WatchList. The lock is held.
+func (s *store) bookmarkOf(r resource, initial bool) *event {
+	meta := map[string]any{"resourceVersion": strconv.FormatUint(s.rv, 10), "creationTimestamp": nil}
+	if initial {
+		meta["annotations"] = map[string]any{"k8s.io/initial-events-end": "true"}
+	}
+	fields := map[string]any{"kind": r.kind, "apiVersion": r.apiVersion(), "metadata": meta}
+	b, _ := json.Marshal(fields) // strings only
+	return &event{kind: bookmark, rv: s.rv, object: &object{rv: s.rv, fields: fields, json: b}}
+}

@@ -1,0 +1,82 @@
+package stubapi
+
+import (
+	"net/http"
+	"strings"
+	"time"
+)
+
+// stream is one request under way.
+type stream struct {
+	conn                              *conn
+	id                                uint32
+	method, path, accept, contentType string
+	body                              []byte
+	request                           Request
+
+	// Under the connection's lock:
+	window  int64
+	pending []byte // what the windows hold back
+	last    bool   // pending ends the stream
+	onEnd   func() // a watch's
+}
+
+func cut(path string) (string, string, bool) { return strings.Cut(path, "?") }
+
+// watching says what to do when the stream has ended; false if it has already.
+func (st *stream) watching(onEnd func()) bool {
+	st.conn.mu.Lock()
+	defer st.conn.mu.Unlock()
+	st.onEnd = onEnd
+	return st.conn.streams[st.id] == st
+}
+
+// respond answers in whole.
+func (st *stream) respond(f form, r response) {
+	// Noted before it can arrive: a client never is earlier than the record.
+	st.conn.server.record.answered(st.request.N, r.status, None)
+	st.conn.head(st, r.status, f.contentType(false), len(r.body), 0)
+	st.conn.body(st, r.body, true)
+}
+
+// giant is the size of a giant header field.
+const giant = 1 << 20
+
+// spoil does what goes wrong; body is that of the right answer.
+func (st *stream) spoil(a Answer, body []byte) {
+	c := st.conn
+	c.server.record.answered(st.request.N, a.Status, a.Fault)
+	switch a.Fault {
+	case None:
+		reason := map[int]string{429: "TooManyRequests", 500: "InternalError", 503: "ServiceUnavailable"}[a.Status]
+		b := encoded(map[string]any{
+			"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason,
+			"code": a.Status, "message": http.StatusText(a.Status),
+		})
+		c.head(st, a.Status, jsonType, len(b), a.RetryAfter/time.Second)
+		c.body(st, b, true)
+	case Reset:
+		c.reset(st)
+	case GoAway:
+		c.goAway(st)
+	case Hangup:
+		c.hangUp()
+	case Truncated:
+		c.head(st, 200, jsonType, len(body), 0)
+		c.body(st, body[:len(body)/2], true)
+	case Cut:
+		c.head(st, 200, jsonType, len(body), 0)
+		c.body(st, body[:len(body)/2], false)
+		c.reset(st)
+	case Garbled:
+		b := []byte("{\"kind\": no object\x00\xff")
+		c.head(st, 200, jsonType, len(b), 0)
+		c.body(st, b, true)
+	case EndlessHeaders:
+		c.flood(st)
+	case GiantHeader:
+		c.giantHeader(st)
+	case BadFrame:
+		c.badFrame()
+	}
+}

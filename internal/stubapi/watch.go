@@ -1,0 +1,160 @@
+package stubapi
+
+import (
+	"net/url"
+	"strconv"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// watch is one open watch.
+type watch struct {
+	stream   *stream
+	server   *Server
+	k        int64
+	form     form
+	selector selector
+	tape     tape // under the store's lock
+
+	mu    sync.Mutex
+	told  int64
+	queue []due
+	done  bool
+}
+
+// due is a piece that is sent later.
+type due struct {
+	piece
+	bytes []byte
+	at    time.Time
+}
+
+// watch begins a watch: what it must catch up with, then what comes.
+func (s *Server) watch(st *stream, at place, query url.Values) {
+	f := formOf(st.accept, at.resource)
+	sel, err := newSelector(at, query)
+	if err != nil {
+		st.respond(f, response{400, f.status(400, metav1.StatusReasonBadRequest, err.Error())})
+		return
+	}
+	text := query.Get("resourceVersion")
+	from, _ := strconv.ParseUint(text, 10, 64) // "" and "0" are any version
+	s.store.mu.Lock()
+	defer s.store.mu.Unlock()
+	c := s.store.of(at.resource)
+	initial := query.Get("sendInitialEvents") == "true"
+	present := initial || from == 0
+	events, ok := s.store.since(c, from)
+	if !present && !ok {
+		st.respond(f, response{410, f.status(410, metav1.StatusReasonExpired, "too old resource version")})
+		return
+	}
+	if present {
+		events = nil
+		for _, o := range c.all() {
+			events = append(events, &event{kind: added, object: o, rv: o.rv})
+		}
+		from = s.store.rv
+	}
+	w := &watch{stream: st, server: s, form: f, selector: sel}
+	w.k = s.record.opened(from)
+	w.tape = tape{script: s.options.Script, watch: w.k}
+	st.conn.head(st, 200, f.contentType(true), -1, 0)
+	c.watches[w] = struct{}{}
+	if !st.watching(func() {
+		s.store.mu.Lock()
+		delete(c.watches, w)
+		s.store.mu.Unlock()
+		w.mu.Lock()
+		w.done = true
+		w.mu.Unlock()
+	}) {
+		delete(c.watches, w) // given up already
+		return
+	}
+	for _, e := range events {
+		w.tell(e)
+	}
+	if initial {
+		w.tell(s.store.bookmarkOf(at.resource, true))
+	}
+	if n, err := strconv.Atoi(query.Get("timeoutSeconds")); err == nil && n > 0 {
+		w.server.after(time.Duration(n)*time.Second, func() { w.put(due{piece: piece{spoil: End}}) })
+	}
+}
+
+// tell sends an event, as the script has it. The store's lock is held.
+func (w *watch) tell(e *event) {
+	if e.kind != bookmark && !w.selector.matches(e.object) {
+		return
+	}
+	var delay time.Duration
+	if w.server.options.EventDelay != nil && e.kind != bookmark {
+		delay = w.server.options.EventDelay(w.k, w.told)
+		w.told++
+	}
+	for _, p := range w.tape.next(e) {
+		d := due{piece: p}
+		switch {
+		case p.event != nil:
+			d.bytes = p.event.write(w.form)
+		case p.spoil == Gone:
+			d.bytes = w.form.event("ERROR", w.form.status(410, metav1.StatusReasonExpired, "too old resource version"))
+		case p.spoil == Garble && w.form.protobuf:
+			d.bytes = []byte("\x00\x00\x00\x08no event")
+		case p.spoil == Garble:
+			d.bytes = []byte("{\"type\":\"ADDED\",\"object\":[}\n")
+		}
+		if w.server.options.EventDelay == nil {
+			w.put(d)
+			continue
+		}
+		w.later(d, delay)
+	}
+}
+
+// later puts a piece into the queue: never before those of before.
+func (w *watch) later(d due, delay time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	d.at = time.Now().Add(delay)
+	if n := len(w.queue); n > 0 && d.at.Before(w.queue[n-1].at) {
+		d.at = w.queue[n-1].at
+	}
+	w.queue = append(w.queue, d)
+	time.AfterFunc(time.Until(d.at), w.flush)
+}
+
+// flush sends what is due. Its lock keeps the order.
+func (w *watch) flush() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := time.Now()
+	for len(w.queue) > 0 && !w.queue[0].at.After(now) {
+		if !w.done {
+			w.put(w.queue[0])
+		}
+		w.queue = w.queue[1:]
+	}
+}
+
+// put hands a piece to the connection and notes it.
+func (w *watch) put(d due) {
+	c := w.stream.conn
+	if d.event != nil {
+		if c.body(w.stream, d.bytes, false) {
+			w.server.record.sent(w.k, d.event.kind, d.event.rv)
+		}
+		return
+	}
+	switch d.spoil {
+	case Garble:
+		c.body(w.stream, d.bytes, false)
+	case Abort:
+		c.reset(w.stream)
+	default:
+		c.body(w.stream, d.bytes, true)
+	}
+}
