@@ -110,6 +110,11 @@ func (p *Plane) write(plan topology.Plan, ports topology.Ports) error {
 	if err := pki.WriteFile(p.layout.SchedulerConfig(), plan.SchedulerConfig); err != nil {
 		return err
 	}
+	if plan.AuditPolicy != nil {
+		if err := pki.WriteFile(p.layout.AuditPolicy(), plan.AuditPolicy); err != nil {
+			return err
+		}
+	}
 	if err := writeJSON(filepath.Join(p.layout.Dir, portsFile), ports); err != nil {
 		return err
 	}

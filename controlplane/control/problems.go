@@ -47,6 +47,17 @@ func (c Config) Problems() []Problem {
 			all = append(all, Problem{"controllerManager.flags." + name, "the limit is written twice", "keep controllerManager." + strings.TrimPrefix(name, "kube-api-")})
 		}
 	}
+	switch c.APIServer.Audit {
+	case "", AuditOff:
+	case AuditMetadata:
+		for _, name := range auditFlags() {
+			if _, ok := c.APIServer.Flags[name]; ok {
+				all = append(all, Problem{"apiServer.flags." + name, "apiServer.audit sets the audit log already", "keep one of the two: without apiServer.audit the flag is yours"})
+			}
+		}
+	default:
+		all = append(all, Problem{"apiServer.audit", fmt.Sprintf("%q is no audit setting", c.APIServer.Audit), "off or metadata"})
+	}
 	if _, ok := c.Scheduler.Config["leaderElection"]; ok {
 		all = append(all, Problem{"scheduler.config.leaderElection", "Stormglass sets leader election itself", "readiness is seen by the kube-scheduler lease"})
 	}

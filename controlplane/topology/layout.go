@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/controlplane/pki"
 )
 
@@ -43,6 +44,12 @@ func (l Layout) Data(name string) string { return filepath.Join(l.Dir, "data", n
 
 // SchedulerConfig is the generated KubeSchedulerConfiguration.
 func (l Layout) SchedulerConfig() string { return filepath.Join(l.Dir, "scheduler.yaml") }
+
+// AuditPolicy says which requests the API server audits.
+func (l Layout) AuditPolicy() string { return filepath.Join(l.Dir, "audit-policy.yaml") }
+
+// AuditLog is what it writes of them; rotated files stand beside it.
+func (l Layout) AuditLog() string { return filepath.Join(l.Dir, filepath.FromSlash(control.AuditLog)) }
 
 // Config is the configuration of the last start.
 func (l Layout) Config() string { return filepath.Join(l.Dir, "config.json") }

@@ -24,6 +24,8 @@ type Plan struct {
 	Etcd, APIServer, Scheduler, ControllerManager Process
 	// SchedulerConfig is the content of Layout.SchedulerConfig.
 	SchedulerConfig []byte
+	// AuditPolicy is the content of Layout.AuditPolicy; nil: no auditing.
+	AuditPolicy []byte
 	// Deviations from upstream's defaults. Certificates, addresses of other
 	// components and data directories are not among them: these every
 	// installation sets.
@@ -47,6 +49,7 @@ func Build(cfg control.Config, l Layout, p Ports, defaults Defaults) (Plan, erro
 	}
 	etcd := etcd(l, p)
 	apiServer := apiServer(l, p)
+	apiServer.audit(cfg, l)
 	scheduler := scheduler(l, p)
 	controllers := controllerManager(l, p, cfg.ControllerManager)
 	for _, c := range []struct {
@@ -63,6 +66,7 @@ func Build(cfg control.Config, l Layout, p Ports, defaults Defaults) (Plan, erro
 		Etcd: etcd.finish(), APIServer: apiServer.finish(),
 		Scheduler: scheduler.finish(), ControllerManager: controllers.finish(),
 		SchedulerConfig: schedulerConfig,
+		AuditPolicy:     auditPolicy(cfg),
 		Deviations:      slices.Concat(etcd.deviations, apiServer.deviations, scheduler.deviations, controllers.deviations),
 	}
 	return plan, nil

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/controlplane/pki"
 	"github.com/stormglass/stormglass/controlplane/topology"
 )
 
@@ -35,6 +36,14 @@ func configs() map[string]control.Config {
 				},
 			},
 		},
+		"audited": {APIServer: control.APIServer{Audit: control.AuditMetadata}},
+	}
+}
+
+// TestAuditedUser: the policy names the user that the load's certificate has.
+func TestAuditedUser(t *testing.T) {
+	if control.LoadUser != pki.LoadgenUser {
+		t.Errorf("the audit policy is for %q, the load is %q", control.LoadUser, pki.LoadgenUser)
 	}
 }
 
@@ -77,7 +86,11 @@ func show(p topology.Plan) string {
 		s := proc.Scrape
 		fmt.Fprintf(&b, "scrape %s job %s instance %s as %s verified by %s\n\n", s.URL, s.Job, s.Instance, s.CertFile, s.CAFile)
 	}
-	fmt.Fprintf(&b, "== scheduler.yaml\n%s\n== deviations\n", p.SchedulerConfig)
+	fmt.Fprintf(&b, "== scheduler.yaml\n%s\n", p.SchedulerConfig)
+	if p.AuditPolicy != nil {
+		fmt.Fprintf(&b, "== audit-policy.yaml\n%s\n", p.AuditPolicy)
+	}
+	b.WriteString("== deviations\n")
 	for _, d := range p.Deviations {
 		fmt.Fprintf(&b, "%s %s=%s, not %s: %s\n", d.Component, d.Setting, d.Value, d.Default, d.Reason)
 	}
