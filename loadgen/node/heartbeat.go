@@ -116,8 +116,7 @@ func (h *heartbeat) tick() {
 	h.expire(now)
 	step := h.interval + h.delay
 	for now.Sub(h.due) >= step {
-		h.life.ledger.missedHere.Add(1)
-		h.life.ledger.took(now.Sub(h.due))
+		h.life.ledger.missed(&h.life.ledger.missedHere, now.Sub(h.due))
 		h.due = h.due.Add(step)
 	}
 	if h.delay > 0 {
@@ -148,13 +147,12 @@ func (h *heartbeat) expire(now time.Time) {
 	h.current = nil
 	r.cancel()
 	h.misses++
+	by := &h.life.ledger.missedThere
 	if max(r.lag, now.Sub(h.due)) > h.interval/2 {
-		h.life.ledger.missedHere.Add(1)
-	} else {
-		h.life.ledger.missedThere.Add(1)
+		by = &h.life.ledger.missedHere
 	}
 	// It took at least this long: leaving it out would flatter the rest.
-	h.life.ledger.took(now.Sub(r.intended))
+	h.life.ledger.missed(by, now.Sub(r.intended))
 }
 
 // attempt renews, again and again until acknowledged or given up.

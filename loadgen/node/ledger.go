@@ -106,10 +106,16 @@ func (l *ledger) request(verb, resource, code string) {
 }
 
 // renewed counts an acknowledged renewal; since is its latency from the
-// intended start.
+// intended start. Whoever sees the count sees its latency too: it comes first,
+// here and below.
 func (l *ledger) renewed(since time.Duration) {
-	l.heartbeats.Add(1)
 	l.took(since)
+	l.heartbeats.Add(1)
+}
+
+func (l *ledger) missed(by *atomic.Int64, since time.Duration) {
+	l.took(since)
+	by.Add(1)
 }
 
 func (l *ledger) took(since time.Duration) {

@@ -260,10 +260,12 @@ func (s *stub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.Method == "PATCH" && last == "status":
 		var patch corev1.Node
 		must(s.t, json.Unmarshal(body, &patch))
-		s.mu.Lock()
-		n := s.nodes[parts[len(parts)-2]]
-		s.mu.Unlock()
-		n.Status.Conditions = patch.Status.Conditions
+		var n *corev1.Node
+		s.update(func() {
+			n = s.nodes[parts[len(parts)-2]].DeepCopy()
+			n.Status.Conditions = patch.Status.Conditions
+			s.nodes[n.Name] = n
+		})
 		reply(w, 200, "v1", "Node", n)
 	default:
 		refuse(w, 404, metav1.StatusReasonNotFound, "no such path "+r.URL.Path)

@@ -1,0 +1,180 @@
+package node
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// readiness is the condition Ready of a node at the stub. The caller holds the lock.
+func (s *stub) readiness(node string) corev1.NodeCondition {
+	c := s.nodes[node].Status.Conditions
+	return c[len(c)-1]
+}
+
+func TestNodesShutDownInOrder(t *testing.T) {
+	s := newStub(t)
+	f := s.fleet(4, nil)
+	must(t, f.Start(t.Context()))
+	for _, name := range f.Names() {
+		s.bind(name, "pod-"+name, nil)
+	}
+	s.bind(f.Names()[0], "done", func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded })
+	eventually(t, "all run", func() bool { return f.Live().PodsRunning == 4 })
+	gone := f.Shutdown(0.5)
+	if len(gone) != 2 {
+		t.Fatalf("%d nodes shut down, want 2", len(gone))
+	}
+	s.await("their connections are closed", func() bool { return len(s.conns) == 2 })
+	s.locked(func() {
+		for _, name := range gone {
+			if c := s.readiness(name); c.Status != corev1.ConditionFalse || c.Reason != "KubeletNotReady" || c.Message != "node is shutting down" {
+				t.Errorf("%s reported %+v", name, c)
+			}
+			st := s.pods["pod-"+name].Status
+			if st.Phase != corev1.PodFailed || st.Reason != "Terminated" || st.ContainerStatuses[0].State.Terminated == nil {
+				t.Errorf("its pod is %s, %s, %+v", st.Phase, st.Reason, st.ContainerStatuses)
+			}
+			if c := condition(s.pods["pod-"+name], corev1.DisruptionTarget); c == nil || c.Reason != "TerminationByKubelet" {
+				t.Errorf("its pod's condition DisruptionTarget is %v", c)
+			}
+		}
+		if s.pods["done"].Status.Phase != corev1.PodSucceeded {
+			t.Error("a finished pod was ended again")
+		}
+	})
+	eventually(t, "they are counted", func() bool {
+		l := f.Live()
+		return l.Ready == 2 && l.Failed == 2 && l.PodsRunning == 2
+	})
+	if again := f.Shutdown(1); len(again) != 2 {
+		t.Errorf("%d of the 2 left shut down", len(again))
+	}
+	f.Recover()
+	eventually(t, "all are back", func() bool { l := f.Live(); return l.Ready == 4 && l.Failed == 0 })
+	s.await("and say so", func() bool {
+		for _, name := range f.Names() {
+			if s.readiness(name).Status != corev1.ConditionTrue {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// held makes the stub keep the answers to a node's status patches back until
+// the channel is closed.
+func (s *stub) held() chan struct{} {
+	release := make(chan struct{})
+	s.update(func() {
+		s.answer = func(_ http.ResponseWriter, r request) bool {
+			if strings.HasSuffix(r.path, "/status") && strings.Contains(r.path, "/nodes/") {
+				<-release
+			}
+			return false
+		}
+	})
+	return release
+}
+
+func TestPodThatComesToANodeShuttingDownIsRejected(t *testing.T) {
+	s, f := started(t, nil)
+	release := s.held()
+	f.Shutdown(1)
+	s.bind("sg-0", "late", nil)
+	s.await("it is rejected", func() bool {
+		st := s.pods["late"].Status
+		return st.Phase == corev1.PodFailed && st.Reason == "NodeShutdown"
+	})
+	close(release)
+	s.await("the connection is closed", func() bool { return len(s.conns) == 0 })
+}
+
+func TestShutdownDoesNotWaitForAStalledServer(t *testing.T) {
+	clock := newFakeClock(time.Now())
+	s, f := started(t, func(c *Config) { c.clock = clock })
+	release := s.held()
+	t.Cleanup(func() { close(release) })
+	f.Shutdown(1)
+	if l := f.Live(); l.Failed != 0 {
+		t.Error("it was gone at once")
+	}
+	clock.Step(shutdownGrace)
+	eventually(t, "it is gone when its time is over", func() bool { return f.Live().Failed == 1 })
+}
+
+func TestRecoveryEndsAShutdown(t *testing.T) {
+	s, f := started(t, nil)
+	release := s.held()
+	f.Shutdown(1)
+	f.Recover()
+	close(release)
+	eventually(t, "the node is back", func() bool { l := f.Live(); return l.Ready == 1 && l.Failed == 0 })
+}
+
+func TestSlowNodeWritesLate(t *testing.T) {
+	clock := newFakeClock(time.Now())
+	s, f := started(t, func(c *Config) { c.clock = clock })
+	if slow := f.Slow(1, 4*time.Second); len(slow) != 1 || f.Live().Slow != 1 {
+		t.Fatalf("slow: %v, %+v", slow, f.Live())
+	}
+	if again := f.Slow(1, time.Second); len(again) != 0 {
+		t.Errorf("%v are slow twice", again)
+	}
+	waiters := clock.Waiters()
+	s.bind("sg-0", "a", nil)
+	eventually(t, "its work is put off", func() bool { return clock.Waiters() >= waiters+3 }) // creating, running, events
+	s.locked(func() {
+		if n := len(s.seen("GET", "/pods/a")) + len(s.events); n != 0 {
+			t.Errorf("%d requests for the pod at once", n)
+		}
+	})
+	clock.Step(4 * time.Second)
+	eventually(t, "it runs when the delay is over", func() bool { return f.Live().PodsRunning == 1 })
+
+	// Renewals are 14 s apart and none is missed.
+	k := f.kubelets[0]
+	var due []time.Time
+	for i := range 3 {
+		k.beat.mu.Lock()
+		next := k.beat.due
+		k.beat.mu.Unlock()
+		due = append(due, next)
+		if next.After(clock.Now()) {
+			clock.SetTime(next)
+		}
+		eventually(t, "it is renewed", func() bool { return f.Results().Heartbeats == int64(i+1) })
+	}
+	if gap := due[2].Sub(due[1]); gap != interval+4*time.Second {
+		t.Errorf("renewals %v apart", gap)
+	}
+	if r := f.Results(); r.MissedByGenerator+r.MissedByServer != 0 || f.ledger.delayed.Load() != 3 {
+		t.Errorf("missed %d and %d, delayed %d", r.MissedByGenerator, r.MissedByServer, f.ledger.delayed.Load())
+	}
+	f.Recover()
+	if f.Live().Slow != 0 || k.beat.due.Sub(clock.Now()) > interval {
+		t.Errorf("%d are slow after the recovery; the next renewal is due in %v", f.Live().Slow, k.beat.due.Sub(clock.Now()))
+	}
+}
+
+func TestSharedNodesShutDownToo(t *testing.T) {
+	s := newStub(t)
+	f := s.fleet(5, func(c *Config) {
+		c.Spec.Fidelity, c.Identities = Shared, NewShared(s.config())
+		c.Spec.LeaseRenew = scenario.Duration(time.Hour)
+	})
+	must(t, f.Start(t.Context()))
+	gone := f.Shutdown(0.2)
+	s.await("it is not Ready", func() bool { return s.readiness(gone[0]).Status == corev1.ConditionFalse })
+	eventually(t, "the others stay", func() bool { l := f.Live(); return l.Failed == 1 && l.Ready == 4 })
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.conns) == 0 {
+		t.Error("the connections of all were closed")
+	}
+}

@@ -1,0 +1,195 @@
+package node
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+func TestShapesAreDealtOutByWeight(t *testing.T) {
+	s := newStub(t)
+	f := s.fleet(12, func(c *Config) {
+		c.Spec.LeaseDuration = scenario.Duration(90 * time.Second)
+		c.Spec.Shapes = []scenario.NodeShape{{Name: "small"}, {Name: "large", Weight: 0.5, CPU: "64", Memory: "1Ti", Pods: 250}}
+	})
+	must(t, f.Start(t.Context()))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	count := map[string]int{}
+	for _, n := range s.nodes {
+		room := n.Status.Allocatable
+		count[fmt.Sprint(n.Labels[corev1.LabelInstanceTypeStable], room.Cpu(), room.Memory(), room.Pods())]++
+		if got := *s.leases[n.Name].Spec.LeaseDurationSeconds; got != 90 {
+			t.Errorf("a Lease of %d s", got)
+		}
+	}
+	if len(count) != 2 || count["small4 8Gi 10"] != 8 || count["large64 1Ti 250"] != 4 {
+		t.Errorf("shapes %v", count)
+	}
+	if size := f.kubelets[0].ips.size(); size < 500 {
+		t.Errorf("room for %d pod addresses per node", size)
+	}
+}
+
+func TestDealIsExactAndDrawnFromTheSeed(t *testing.T) {
+	weights := []float64{3, 1, 0.5}
+	a := deal(weights, 900, 1)
+	if again, other := deal(weights, 900, 1), deal(weights, 900, 2); !slices.Equal(a, again) || slices.Equal(a, other) {
+		t.Error("the order does not depend on the seed, and on it alone")
+	}
+	var count [3]int
+	for _, kind := range a {
+		count[kind]++
+	}
+	if count != [3]int{600, 200, 100} {
+		t.Errorf("dealt %v", count)
+	}
+}
+
+func TestDrawsFollowTheSpread(t *testing.T) {
+	spread := scenario.Spread{Median: 2 * time.Second, P99: 20 * time.Second}
+	var below, above int
+	const n = 20_000
+	for i := range n {
+		at := spread.At(draw(1, "pod", "ns", fmt.Sprintf("web-%d", i)))
+		if at < spread.Median {
+			below++
+		}
+		if at > spread.P99 {
+			above++
+		}
+	}
+	// Five standard deviations of a binomial distribution.
+	if below < n/2-354 || below > n/2+354 || above < 200-70 || above > 200+70 {
+		t.Errorf("of %d draws %d are below the median and %d above the 99th percentile", n, below, above)
+	}
+	if draw(1, "a", "bc") == draw(1, "ab", "c") || draw(1, "a") == draw(2, "a") || draw(1, "a") != draw(1, "a") {
+		t.Error("a draw depends on the seed and on each of its names")
+	}
+}
+
+func TestImagesArePulledOnceAndOneAfterTheOther(t *testing.T) {
+	var s images
+	now := time.Unix(1000, 0)
+	takes := func() time.Duration { return 10 * time.Second }
+	for _, test := range []struct {
+		image   string
+		after   time.Duration // of asking
+		there   time.Duration
+		pulling bool
+	}{
+		{"a", 0, 10 * time.Second, true},
+		{"b", 0, 20 * time.Second, true},               // waits for a
+		{"a", 5 * time.Second, 10 * time.Second, true}, // the same pull
+		{"a", 30 * time.Second, 10 * time.Second, false},
+		{"c", 30 * time.Second, 40 * time.Second, true},
+	} {
+		at, pulling := s.need(test.image, now.Add(test.after), takes)
+		if at.Sub(now) != test.there || pulling != test.pulling {
+			t.Errorf("%s, asked for after %v, is there after %v, pulling %v", test.image, test.after, at.Sub(now), pulling)
+		}
+	}
+}
+
+func TestPodWaitsForItsImage(t *testing.T) {
+	clock := newFakeClock(time.Now())
+	hour := scenario.Spread{Median: time.Hour, P99: time.Hour}
+	s, f := started(t, func(c *Config) {
+		c.clock = clock
+		c.Spec.ImagePull, c.Spec.LeaseRenew = hour, scenario.Duration(24*time.Hour)
+		c.Spec.StatusReport = scenario.Duration(24 * time.Hour)
+	})
+	s.bind("sg-0", "first", nil)
+	s.await("it says that it pulls, and waits", func() bool {
+		st := s.pods["first"].Status
+		return len(s.told("first")) == 1 && len(st.ContainerStatuses) == 1 && st.ContainerStatuses[0].State.Waiting != nil
+	})
+	clock.Step(time.Hour)
+	eventually(t, "it runs when the image is there", func() bool { return f.Live().PodsRunning == 1 })
+	s.bind("sg-0", "second", nil)
+	eventually(t, "the next one runs at once", func() bool { return f.Live().PodsRunning == 2 })
+	s.await("all is told", func() bool { return len(s.told("first")) == 4 && len(s.told("second")) == 3 })
+	clock.Step(time.Second) // events of a pod are named by their time
+	s.deletePod("second")
+	s.await("and its end", func() bool { return len(s.told("second")) == 4 })
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if a, b := s.told("first"), s.told("second"); !slices.Equal(a, []string{"Pulling", "Pulled", "Created", "Started"}) ||
+		!slices.Equal(b, []string{"Pulled", "Created", "Started", "Killing"}) {
+		t.Errorf("events %v and %v", a, b)
+	}
+	names := map[string]bool{}
+	for _, e := range s.events {
+		names[e.Name] = true
+		if o := e.InvolvedObject; o.FieldPath != "spec.containers{c}" || o.UID == "" || e.Source.Host != "sg-0" || e.Namespace != "ns" {
+			t.Errorf("event %+v", e)
+		}
+	}
+	if len(names) != len(s.events) {
+		t.Errorf("%d names for %d events", len(names), len(s.events))
+	}
+}
+
+// told is the reasons of a pod's events. The caller holds the lock.
+func (s *stub) told(pod string) []string {
+	var out []string
+	for _, e := range s.events {
+		if e.InvolvedObject.Name == pod {
+			out = append(out, e.Reason)
+		}
+	}
+	return out
+}
+
+func TestTokenIsRefreshed(t *testing.T) {
+	clock := newFakeClock(time.Now())
+	s, f := started(t, func(c *Config) {
+		c.clock = clock
+		c.Spec.LeaseRenew, c.Spec.StatusReport = scenario.Duration(24*time.Hour), scenario.Duration(24*time.Hour)
+	})
+	waiters := clock.Waiters()
+	s.bind("sg-0", "a", withToken)
+	eventually(t, "its volumes are waited for", func() bool { return clock.Waiters() > waiters })
+	clock.Step(time.Second)
+	eventually(t, "it runs", func() bool { return f.Live().PodsRunning == 1 })
+	tokens := func() int { return len(s.seen("POST", "/token")) }
+	clock.Step(47 * time.Minute)
+	s.locked(func() {
+		if tokens() != 1 {
+			t.Errorf("%d tokens before the first is old", tokens())
+		}
+	})
+	clock.Step(2 * time.Minute) // 80% of 3607 s
+	s.await("it gets another", func() bool { return tokens() == 2 })
+}
+
+func TestKubeProxyHasAnIdentityAndAConnectionOfItsOwn(t *testing.T) {
+	s := newStub(t)
+	f := s.fleet(2, func(c *Config) { c.Spec.KubeProxy = true })
+	must(t, f.Start(t.Context()))
+	eventually(t, "all is watched", func() bool { return f.Live().Watches == 20 })
+	s.locked(func() {
+		got := map[string]int{}
+		for _, r := range s.requests {
+			if r.user == "system:kube-proxy" {
+				got[r.path]++
+			}
+		}
+		want := []string{
+			"/api/v1/nodes", "/api/v1/services", "/apis/discovery.k8s.io/v1/endpointslices", "/apis/networking.k8s.io/v1/servicecidrs",
+		}
+		if !slices.Equal(sortedKeys(got), want) || got[want[0]] != 2 {
+			t.Errorf("kube-proxies asked for %v", got)
+		}
+		if len(s.conns) != 4 {
+			t.Errorf("%d connections of two nodes", len(s.conns))
+		}
+	})
+	f.Fail(0.5)
+	s.await("both connections of the failed node are gone", func() bool { return len(s.conns) == 2 })
+}
