@@ -155,7 +155,7 @@ func (c *conn) reset(st *stream) {
 func (c *conn) goAway(st *stream) {
 	c.queue(func(b []byte) []byte {
 		c.leaving = true
-		last := st.id - 2
+		last := st.id - 1 // an id of ours, which are not in use
 		b = appendFrame(b, http2.FrameGoAway, 0, 0, 8)
 		return append(b, byte(last>>24), byte(last>>16), byte(last>>8), byte(last), 0, 0, 0, 0)
 	})

@@ -1,0 +1,366 @@
+// Package truth holds the load engines' own numbers against those of a stub API
+// server that knows what really happened. Most of it runs in virtual time (see
+// stubapi.Pipes): what is asserted is exact, whatever else the machine does.
+package truth
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stormglass/stormglass/internal/stubapi"
+	"github.com/stormglass/stormglass/loadgen/pace"
+	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+	"github.com/stormglass/stormglass/loadgen/traffic"
+	"github.com/stormglass/stormglass/loadgen/traffic/request"
+)
+
+// gets is an operation: each arrival reads one object, and says its number in
+// the query, so that the stub's record can be laid beside the schedule.
+type gets struct{ template *request.Template }
+
+func newGets(t *testing.T, target traffic.Target) *gets {
+	t.Helper()
+	templates, err := request.NewTemplates(target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &gets{templates.New("GET", "application/json", "", nil)}
+}
+
+func (o *gets) Kinds() []request.Kind {
+	return []request.Kind{{Verb: "get", Resource: "configmaps"}}
+}
+func (o *gets) KindOf(int64) int              { return 0 }
+func (o *gets) Prepare(context.Context) error { return nil }
+func (o *gets) Background(context.Context)    {}
+
+func (o *gets) Next(n int64, r *request.Request) bool {
+	r.Template = o.template.Load()
+	r.Path = strconv.AppendInt(append(r.Path, "/api/v1/namespaces/storm/configmaps/x-0?n="...), n, 10)
+	return true
+}
+
+// Data takes an answer for an object if it begins like the one that is there.
+func (o *gets) Data(r *request.Request, status int, p []byte) error {
+	if status == 200 && len(r.Scratch) == 0 && !strings.HasPrefix(string(p), `{"apiVersion"`) {
+		return fmt.Errorf("no object: %q", p)
+	}
+	r.Scratch = append(r.Scratch, p...)
+	return nil
+}
+
+func (o *gets) Done(*request.Request, traffic.Outcome, time.Time) bool { return false }
+
+// experiment is one load against one stub.
+type experiment struct {
+	pacer    pace.Pacer
+	length   time.Duration
+	inFlight int           // default 10,000
+	timeout  time.Duration // default a minute
+	// policy is made when the load begins.
+	policy func(begin time.Time) stubapi.Policy
+	pipes  bool
+
+	begin     time.Time
+	result    result.Requests
+	exchanges []stubapi.Exchange
+}
+
+func newPacer(t *testing.T, arrival string, rate float64, shape pace.Shape) pace.Pacer {
+	t.Helper()
+	p, err := pace.NewShaped(arrival, rate, shape, 11)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// run runs it; with pipes it must be in a bubble.
+func (x *experiment) run(t *testing.T) {
+	t.Helper()
+	o := stubapi.Options{}
+	if x.pipes {
+		o.Listener = stubapi.NewPipes()
+	}
+	s, err := stubapi.Start(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	s.Fill("storm", "x", 1, 100, nil)
+	target := traffic.Target{Config: s.Config(), Namespace: "storm", Seed: 1}
+	l := scenario.Load{Name: "truth", MaxInFlight: x.inFlight, Timeout: scenario.Duration(x.timeout)}
+	if l.MaxInFlight == 0 {
+		l.MaxInFlight = 10_000
+	}
+	if l.Timeout == 0 {
+		l.Timeout = scenario.Duration(time.Minute)
+	}
+	r, err := request.New(target, l, newGets(t, target), x.pacer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Prepare(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	x.begin = time.Now()
+	if x.policy != nil {
+		s.SetPolicy(x.policy(x.begin))
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), x.length)
+	defer cancel()
+	if err := r.Run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	all := r.Results()[""]
+	if len(all) != 1 {
+		t.Fatalf("results of %d kinds", len(all))
+	}
+	x.result, x.exchanges = all[0], s.Exchanges()
+}
+
+// number is the arrival that a request was for.
+func number(t *testing.T, e stubapi.Exchange) int64 {
+	t.Helper()
+	n, err := strconv.ParseInt(strings.TrimPrefix(e.Query, "n="), 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// latencies are the true ones, from the intended starts, sorted.
+func (x *experiment) latencies(t *testing.T) []time.Duration {
+	t.Helper()
+	var all []time.Duration
+	for _, e := range x.exchanges {
+		all = append(all, e.Answered.Sub(x.begin.Add(x.pacer.At(number(t, e)))))
+	}
+	slices.Sort(all)
+	return all
+}
+
+// quantiles compares a distribution with the true one: within 1%.
+func quantiles(t *testing.T, what string, got result.Latency, truth []time.Duration) {
+	t.Helper()
+	if got.Count != int64(len(truth)) {
+		t.Errorf("%s: %d latencies, in truth %d", what, got.Count, len(truth))
+		return
+	}
+	for _, q := range []struct {
+		name string
+		q    float64
+		got  float64
+	}{{"p50", 0.5, got.P50}, {"p90", 0.9, got.P90}, {"p99", 0.99, got.P99}, {"p99.9", 0.999, got.P999}, {"max", 1, got.Max}} {
+		rank := max(int(math.Ceil(q.q*float64(len(truth)))), 1)
+		want := truth[rank-1].Seconds()
+		if math.Abs(q.got-want) > 0.01*want {
+			t.Errorf("%s: %s is %.4f s, in truth %.4f s", what, q.name, q.got, want)
+		}
+	}
+	var sum time.Duration
+	for _, d := range truth {
+		sum += d
+	}
+	if mean := sum.Seconds() / float64(len(truth)); math.Abs(got.Mean-mean) > 0.01*mean {
+		t.Errorf("%s: mean is %.4f s, in truth %.4f s", what, got.Mean, mean)
+	}
+}
+
+func TestQuantiles(t *testing.T) {
+	ms := time.Millisecond
+	for name, policy := range map[string]stubapi.Policy{
+		"fixed":   stubapi.Fixed(50 * ms),
+		"bimodal": stubapi.Bimodal(50*ms, 500*ms, 0.05, 3),
+		"rare":    stubapi.Bimodal(80*ms, 2000*ms, 0.005, 3),
+		"spread": func(r stubapi.Request) stubapi.Answer {
+			return stubapi.Answer{After: time.Duration(50+r.N*37%450) * ms}
+		},
+	} {
+		for _, arrival := range []string{"constant", "poisson"} {
+			t.Run(name+" "+arrival, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					x := experiment{
+						pipes: true, pacer: newPacer(t, arrival, 400, pace.Shape{}), length: 10 * time.Second,
+						policy: func(time.Time) stubapi.Policy { return policy },
+					}
+					x.run(t)
+					quantiles(t, "latency", x.result.Latency, x.latencies(t))
+					if x.result.Lag.Max > 0.002 || x.result.Unsent != 0 {
+						t.Errorf("lag %v s, %d unsent on an idle machine", x.result.Lag.Max, x.result.Unsent)
+					}
+				})
+			})
+		}
+	}
+}
+
+// A stall of 2 s within 20: a tenth of the arrivals fall into it, and wait for
+// its end. The expectation is arithmetic on the schedule alone.
+func TestStallIsFullyVisible(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const base = 50 * time.Millisecond
+		begin, end := 8*time.Second, 10*time.Second
+		x := experiment{
+			pipes: true, pacer: newPacer(t, "constant", 200, pace.Shape{}), length: 20 * time.Second,
+			policy: func(at time.Time) stubapi.Policy { return stubapi.Stall(base, at.Add(begin), at.Add(end)) },
+		}
+		x.run(t)
+		var expected []time.Duration
+		for n := range x.pacer.Due(x.length - 1) {
+			at := x.pacer.At(n)
+			answered := at + base
+			if answered >= begin && answered < end {
+				answered = end
+			}
+			expected = append(expected, answered-at)
+		}
+		slices.Sort(expected)
+		quantiles(t, "latency", x.result.Latency, expected)
+		if x.result.Latency.P99 < 1.7 {
+			t.Errorf("a stall of 2 s shows as a p99 of %v s", x.result.Latency.P99)
+		}
+		if x.result.Offered != 4000 || x.result.Sent != 4000 {
+			t.Errorf("offered %d, sent %d; want 4000: the rate must not fall", x.result.Offered, x.result.Sent)
+		}
+	})
+}
+
+// With few slots, most of what falls into the stall is unsent, and counted.
+func TestOfferedIsSentAndUnsent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := experiment{
+			pipes: true, pacer: newPacer(t, "poisson", 300, pace.Shape{}), length: 10 * time.Second, inFlight: 100,
+			policy: func(at time.Time) stubapi.Policy {
+				return stubapi.Stall(50*time.Millisecond, at.Add(4*time.Second), at.Add(6*time.Second))
+			},
+		}
+		x.run(t)
+		due, received := x.pacer.Due(x.length-1), int64(len(x.exchanges))
+		if r := x.result; r.Offered != due || r.Sent != received || r.Unsent != due-received || r.Unsent < 400 || r.Succeeded != r.Sent {
+			t.Errorf("offered %d, sent %d, unsent %d, succeeded %d; %d were due, %d received",
+				r.Offered, r.Sent, r.Unsent, r.Succeeded, due, received)
+		}
+		quantiles(t, "latency", x.result.Latency, x.latencies(t))
+	})
+}
+
+// Each arrival is received when the schedule has it, within the millisecond
+// for which the dispatcher gathers arrivals.
+func TestArrivals(t *testing.T) {
+	for name, shape := range map[string]pace.Shape{
+		"steady": {},
+		"ramp":   {Kind: "ramp", To: 1000, Over: 4 * time.Second},
+		"step":   {Kind: "step", To: 600, Steps: 3, Every: time.Second},
+		"burst":  {Kind: "burst", Burst: 50, Every: time.Second},
+		"sine":   {Kind: "sine", Amplitude: 1, Every: 2 * time.Second},
+		"replay": {Kind: "replay", Speed: 2, Times: []float64{0, 0.1, 0.1, 0.1001, 3, 7.5}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				x := experiment{pipes: true, pacer: newPacer(t, "poisson", 200, shape), length: 5 * time.Second}
+				x.run(t)
+				if due := x.pacer.Due(x.length - 1); int64(len(x.exchanges)) != due || x.result.Offered != due {
+					t.Errorf("%d received, %d offered, %d due", len(x.exchanges), x.result.Offered, due)
+				}
+				seen := map[int64]bool{}
+				for _, e := range x.exchanges {
+					n := number(t, e)
+					if late := e.At.Sub(x.begin.Add(x.pacer.At(n))); late < 0 || late > 1100*time.Microsecond || seen[n] {
+						t.Fatalf("arrival %d (seen %v) came %v late", n, seen[n], late)
+					}
+					seen[n] = true
+				}
+			})
+		})
+	}
+}
+
+// What a bad server does is counted under its kind, once, and never repeated
+// in silence.
+func TestBadServers(t *testing.T) {
+	for _, c := range []struct {
+		answer stubapi.Answer
+		kind   string
+	}{
+		{stubapi.Answer{Status: 429, RetryAfter: time.Second}, "429"},
+		{stubapi.Answer{Status: 500}, "500"},
+		{stubapi.Answer{Status: 404}, "404"},
+		{stubapi.Answer{Fault: stubapi.Reset}, "reset"},
+		{stubapi.Answer{Fault: stubapi.GoAway}, "goaway"},
+		{stubapi.Answer{Fault: stubapi.Hangup}, "reset"},
+		{stubapi.Answer{Fault: stubapi.Silence}, "timeout"},
+		{stubapi.Answer{Fault: stubapi.Truncated}, "truncated"},
+		{stubapi.Answer{Fault: stubapi.Cut}, "reset"},
+		{stubapi.Answer{Fault: stubapi.Garbled}, "malformed"},
+		{stubapi.Answer{Fault: stubapi.EndlessHeaders}, "protocol"},
+		{stubapi.Answer{Fault: stubapi.GiantHeader}, "protocol"},
+		{stubapi.Answer{Fault: stubapi.BadFrame}, "protocol"},
+		{stubapi.Answer{After: 5 * time.Second}, "timeout"},
+	} {
+		t.Run(fmt.Sprintf("%s fault %d", c.kind, c.answer.Fault), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				// Far enough apart that a lost connection takes one request.
+				x := experiment{
+					pipes: true, pacer: newPacer(t, "constant", 4, pace.Shape{}), length: 25 * time.Second, timeout: 3 * time.Second,
+					policy: func(time.Time) stubapi.Policy {
+						return func(r stubapi.Request) stubapi.Answer {
+							if n, _ := strconv.Atoi(strings.TrimPrefix(r.Query, "n=")); n%10 == 3 {
+								return c.answer
+							}
+							return stubapi.Answer{}
+						}
+					},
+				}
+				x.run(t)
+				want := map[string]int64{"200": 90, c.kind: 10}
+				if fmt.Sprint(x.result.Outcomes) != fmt.Sprint(want) {
+					t.Errorf("outcomes %v, want %v", x.result.Outcomes, want)
+				}
+				if int64(len(x.exchanges)) != x.result.Sent {
+					t.Errorf("%d received of %d sent", len(x.exchanges), x.result.Sent)
+				}
+			})
+		})
+	}
+}
+
+// Over real sockets the machine has its say, but never in the engine's favour:
+// no quantile is below the true one.
+func TestNeverFasterThanTheTruth(t *testing.T) {
+	x := experiment{
+		pacer: newPacer(t, "poisson", 200, pace.Shape{}), length: time.Second,
+		policy: func(time.Time) stubapi.Policy {
+			return stubapi.Bimodal(50*time.Millisecond, 200*time.Millisecond, 0.1, 3)
+		},
+	}
+	x.run(t)
+	if got := int64(len(x.exchanges)); got != x.result.Sent || x.result.Offered != x.result.Sent+x.result.Unsent {
+		t.Fatalf("received %d; offered %d, sent %d, unsent %d", got, x.result.Offered, x.result.Sent, x.result.Unsent)
+	}
+	if x.result.Sent == 0 {
+		t.Fatal("nothing was sent within a second")
+	}
+	// The engine began at the latest when this has every arrival be received
+	// the moment it was due; each true latency is then at least what follows.
+	x.begin = x.exchanges[0].At
+	for _, e := range x.exchanges {
+		if begin := e.At.Add(-x.pacer.At(number(t, e))); begin.Before(x.begin) {
+			x.begin = begin
+		}
+	}
+	truth := x.latencies(t)
+	for _, q := range []struct{ q, got float64 }{{0.5, x.result.Latency.P50}, {0.9, x.result.Latency.P90}, {0.99, x.result.Latency.P99}} {
+		if want := truth[max(int(math.Ceil(q.q*float64(len(truth)))), 1)-1].Seconds(); q.got < 0.99*want {
+			t.Errorf("quantile %v is %v s, in truth at least %v s", q.q, q.got, want)
+		}
+	}
+}
