@@ -24,15 +24,17 @@ func (e *engine) dispatch(ctx context.Context) {
 	defer sleep.close()
 
 	e.due = e.pacer.At(0)
-	round := e.now() // when the last round began that was not the end
-	for now := round; !e.ended.Load() && now < until; now = e.now() {
-		round = now
+	last := e.now() // when we last looked before the end
+	for now := last; !e.ended.Load() && now < until; now = e.now() {
+		last = now
 		for sent := 0; sent < batch && e.due <= now && e.due < until && !e.ended.Load(); sent++ {
-			now = e.arrive(now)
+			now = e.arrive()
+			last = now
 		}
 		e.pump()
 		if e.due > now {
 			sleep.until(e, min(e.due, until))
+			e.conn = nil // in turns, from one round to the next
 		}
 	}
 	<-ctx.Done() // at most a moment away
@@ -40,7 +42,7 @@ func (e *engine) dispatch(ctx context.Context) {
 	end := min(until, e.now())
 	// A dispatcher that was behind at the end has not reached arrivals that
 	// were due: they were offered, and not sent.
-	for late := e.due <= round; late && e.due < end; e.advance() {
+	for late := e.due <= last; late && e.due < end; e.advance() {
 		e.unsent(e.op.KindOf(e.n))
 	}
 	e.mu.Lock()
@@ -62,7 +64,8 @@ func (e *engine) advance() {
 }
 
 // arrive takes up the arrival that is due and gives the time after.
-func (e *engine) arrive(now time.Duration) time.Duration {
+func (e *engine) arrive() time.Duration {
+	e.round++
 	kind := e.op.KindOf(e.n)
 	if e.inFlight.Load() >= e.maxInFlight {
 		e.unsent(kind)
@@ -78,7 +81,7 @@ func (e *engine) arrive(now time.Duration) time.Duration {
 		e.advance()
 		return e.now()
 	}
-	now = e.now()
+	now := e.now()
 	f.stats, f.metrics = (*e.phases.At(e.start.Add(e.due)))[kind], e.metrics[kind]
 	f.stats.offered.Add(1)
 	e.window.offered.Add(1)
@@ -127,21 +130,22 @@ func (e *engine) unsent(kind int) {
 
 // send opens the stream of a request. False: no stream is free now.
 func (e *engine) send(f *flight, now time.Duration) bool {
+	first := f.sent == 0
+	if first {
+		f.sent = now // the end may come before TryOpen returns
+	}
 	for {
-		conn, err := e.pool.TryAcquire()
+		conn, err := e.connection()
 		if err == nil {
-			first := f.sent == 0
-			if first {
-				f.sent = now // the end may come before TryOpen returns
-			}
 			if err = conn.TryOpen(&f.stream, f.Template, f.Path, f.Body, f); err == nil {
 				e.flights.track(f)
 				return true
 			}
-			if first {
-				f.sent = 0
-			}
-			continue // the connection has just gone away, or filled up: the pool knows
+			e.conn = nil // it has just gone away, or is full: the pool knows others
+			continue
+		}
+		if first {
+			f.sent = 0
 		}
 		if err != h2conn.ErrBusy {
 			e.give(f, err)
@@ -153,6 +157,19 @@ func (e *engine) send(f *flight, now time.Duration) bool {
 		}
 		return false
 	}
+}
+
+// connection is the next of the pool's, or the last one once more: what goes
+// out together on one connection is one record and one system call, here and
+// at the server.
+func (e *engine) connection() (conn *h2conn.Conn, err error) {
+	if e.conn != nil && e.together < together {
+		e.together++
+		return e.conn, nil
+	}
+	e.conn, err = e.pool.TryAcquire()
+	e.together = 1
+	return e.conn, err
 }
 
 // give ends a request that was not sent.
@@ -239,7 +256,9 @@ func (s *sleep) until(e *engine, t time.Duration) {
 	if e.queue.len() > 0 {
 		t = min(t, e.queue.head().deadline)
 	}
-	t = max(t, s.last+quantum)
+	least := time.Duration(e.round) * sleepEach
+	t = max(t, s.last+max(shortestSleep, min(least, longestSleep)))
+	e.round = 0
 	if wait := t - e.now(); wait > 0 {
 		s.timer.Reset(wait)
 		s.alarm.set(wait)

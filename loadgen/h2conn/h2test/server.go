@@ -1,0 +1,239 @@
+// Package h2test is an HTTP/2 server for tests of clients, well-behaved or not:
+// it speaks by the frame and does not decode what is asked.
+package h2test
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+)
+
+// Server is a server on 127.0.0.1 with a certificate of its own.
+type Server struct {
+	// Asked counts requests, Connections the connections that were made.
+	Asked, Connections atomic.Int64
+
+	options  Options
+	listener net.Listener
+	ca       []byte // PEM
+	mu       sync.Mutex
+	peers    map[*Peer]bool
+	done     sync.WaitGroup
+}
+
+// Options of a server. All may be left out.
+type Options struct {
+	// Answer is called for each request that has come whole, on the
+	// connection's read loop. Nil: silence.
+	Answer func(p *Peer, stream uint32)
+	// Frame is called for every frame, before anything else is made of it.
+	Frame func(p *Peer, f http2.Frame)
+	// Settings that are sent at first.
+	Settings []http2.Setting
+	// Greet replaces the first frame, SETTINGS.
+	Greet func(p *Peer)
+}
+
+// Peer is one client's connection.
+type Peer struct {
+	// Number of the connection, from 1.
+	Number int64
+
+	server *Server
+	nc     net.Conn
+	mu     sync.Mutex // of w and its buffer
+	w      *http2.Framer
+	out    *bufio.Writer
+}
+
+// New starts a server; Close ends it.
+func New(o Options) (*Server, error) {
+	s := &Server{options: o, peers: map[*Peer]bool{}}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		IsCA: true, BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		return nil, err
+	}
+	s.ca = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	s.listener, err = tls.Listen("tcp", "127.0.0.1:0", &tls.Config{
+		Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}, NextProtos: []string{"h2"},
+		DynamicRecordSizingDisabled: true,
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.done.Go(s.accept)
+	return s, nil
+}
+
+// Serve is a server that ends with the test.
+func Serve(t testing.TB, o Options) *Server {
+	t.Helper()
+	s, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	return s
+}
+
+// Addr is host:port.
+func (s *Server) Addr() string { return s.listener.Addr().String() }
+
+// CA is the certificate that clients have to trust, PEM.
+func (s *Server) CA() []byte { return s.ca }
+
+// TLS is a client's side.
+func (s *Server) TLS() *tls.Config {
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(s.ca)
+	return &tls.Config{RootCAs: roots}
+}
+
+// Close ends the server and waits for all it started.
+func (s *Server) Close() {
+	s.listener.Close()
+	s.Drop()
+	s.done.Wait()
+}
+
+// Drop ends all connections without a word.
+func (s *Server) Drop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for p := range s.peers {
+		p.nc.Close()
+	}
+}
+
+func (s *Server) accept() {
+	for {
+		nc, err := s.listener.Accept()
+		if err != nil {
+			return
+		}
+		p := &Peer{server: s, nc: nc, out: bufio.NewWriterSize(nc, 64<<10), Number: s.Connections.Add(1)}
+		p.w = http2.NewFramer(p.out, nil)
+		p.w.AllowIllegalWrites = true
+		s.mu.Lock()
+		s.peers[p] = true
+		s.mu.Unlock()
+		s.done.Go(func() {
+			p.serve()
+			nc.Close()
+			s.mu.Lock()
+			delete(s.peers, p)
+			s.mu.Unlock()
+		})
+	}
+}
+
+func (p *Peer) serve() {
+	in := bufio.NewReaderSize(p.nc, 64<<10)
+	if _, err := in.Discard(len(http2.ClientPreface)); err != nil {
+		return
+	}
+	r := http2.NewFramer(nil, in)
+	r.SetReuseFrames()
+	if p.server.options.Greet != nil {
+		p.server.options.Greet(p)
+	} else {
+		p.Send(func(w *http2.Framer) { _ = w.WriteSettings(p.server.options.Settings...) })
+	}
+	for {
+		f, err := r.ReadFrame()
+		if err != nil {
+			return
+		}
+		if p.server.options.Frame != nil {
+			p.server.options.Frame(p, f)
+		}
+		ended := false
+		switch f := f.(type) {
+		case *http2.SettingsFrame:
+			if !f.IsAck() {
+				p.Queue(func(w *http2.Framer) { _ = w.WriteSettingsAck() })
+			}
+		case *http2.HeadersFrame:
+			p.server.Asked.Add(1)
+			ended = f.StreamEnded()
+		case *http2.DataFrame:
+			ended = f.StreamEnded()
+		}
+		if ended && p.server.options.Answer != nil {
+			p.server.options.Answer(p, f.Header().StreamID)
+		}
+		if in.Buffered() == 0 { // what was asked together is answered together
+			p.Send(func(*http2.Framer) {})
+		}
+	}
+}
+
+// Queue writes frames that are sent when all that has come is read.
+func (p *Peer) Queue(write func(*http2.Framer)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	write(p.w)
+}
+
+// Send writes frames at once. It may be called from anywhere.
+func (p *Peer) Send(write func(*http2.Framer)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	write(p.w)
+	p.out.Flush()
+}
+
+// Hang ends the connection without a word.
+func (p *Peer) Hang() { p.nc.Close() }
+
+// Block is the header block of an answer; a length below 0 is left out.
+func Block(status, length int) []byte {
+	var b bytes.Buffer
+	e := hpack.NewEncoder(&b)
+	e.SetMaxDynamicTableSize(0)
+	fields := []hpack.HeaderField{
+		{Name: ":status", Value: fmt.Sprint(status)}, {Name: "audit-id", Value: "6a1f9d4e-7f0e-4b9c-9d0e-0a3f5a1a2b3c"},
+		{Name: "content-type", Value: "application/json"}, {Name: "date", Value: "Mon, 02 Nov 2026 10:00:00 GMT"},
+	}
+	if length >= 0 {
+		fields = append(fields, hpack.HeaderField{Name: "content-length", Value: fmt.Sprint(length)})
+	}
+	for _, f := range fields {
+		_ = e.WriteField(f)
+	}
+	return b.Bytes()
+}
+
+// Respond is an answer of that status and body to every request.
+func Respond(status int, body []byte) func(*Peer, uint32) {
+	headers := Block(status, len(body))
+	return func(p *Peer, id uint32) {
+		p.Queue(func(w *http2.Framer) {
+			_ = w.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: headers, EndHeaders: true})
+			_ = w.WriteData(id, true, body)
+		})
+	}
+}
