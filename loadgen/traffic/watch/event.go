@@ -1,0 +1,126 @@
+package watch
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/bits"
+)
+
+// Annotations that are read.
+const (
+	// StampAnnotation marks a measured write: "<ledger id>:<sequence number>".
+	StampAnnotation = "stormglass.dev/stamp"
+	// endAnnotation is on the bookmark that ends a WatchList's initial events.
+	endAnnotation = "k8s.io/initial-events-end"
+)
+
+// eventKind is the type of a watch event.
+type eventKind uint8
+
+const (
+	unknownEvent eventKind = iota
+	added
+	modified
+	deleted
+	bookmark
+	errorEvent
+)
+
+func kindOf(value []byte) eventKind {
+	switch string(value) {
+	case "ADDED":
+		return added
+	case "MODIFIED":
+		return modified
+	case "DELETED":
+		return deleted
+	case "BOOKMARK":
+		return bookmark
+	case "ERROR":
+		return errorEvent
+	}
+	return unknownEvent
+}
+
+// event is what is read of one watch event, or of a plain object or list.
+type event struct {
+	kind eventKind
+	// rv is object.metadata.resourceVersion; 0 if absent or not a number.
+	rv uint64
+	// code is object.code: the HTTP status of an ERROR event.
+	code int
+	// ends: this bookmark ends the initial events of a WatchList.
+	ends bool
+	// name and namespace are hashes; 0 if absent.
+	name, namespace uint64
+	// stamp is the value of StampAnnotation, valid until take returns.
+	stamp []byte
+}
+
+// key tells objects of one resource apart.
+func (e *event) key() uint64 { return e.name ^ bits.RotateLeft64(e.namespace, 32) }
+
+// eventSink takes the events that a scanner finds. An error ends the scanning.
+type eventSink interface{ take(*event) error }
+
+// scanner finds the events in a stream that is fed to it in pieces of any
+// size. It decodes nothing else and holds nothing of a document but an event's
+// few values, so its memory does not depend on the size of objects.
+type scanner interface {
+	// feed reads the next piece. After an error the scanner has to be reset.
+	feed(p []byte) error
+	// idle tells that the stream may end here.
+	idle() bool
+	reset()
+}
+
+// errMalformed is the error of a stream that is none.
+var errMalformed = errors.New("malformed stream")
+
+func malformed(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", errMalformed, fmt.Sprintf(format, args...))
+}
+
+// Longest strings that can matter, as written, escapes included.
+const (
+	longestKey   = 256
+	longestValue = 4096
+)
+
+var errLongValue = fmt.Errorf("%w: a value that should be short is not", errMalformed)
+
+// hash tells names apart: multiply and fold, a word at a time.
+func hash(b []byte) uint64 {
+	const prime = 0x9e3779b97f4a7c15
+	h := uint64(len(b)) * prime
+	for ; len(b) >= 8; b = b[8:] {
+		h = mix(h^binary.LittleEndian.Uint64(b), prime)
+	}
+	var last uint64
+	for i, c := range b {
+		last |= uint64(c) << (8 * i)
+	}
+	return mix(h^last, prime) | 1
+}
+
+func mix(a, b uint64) uint64 {
+	high, low := bits.Mul64(a, b)
+	return high ^ low
+}
+
+// parseVersion reads a resourceVersion: digits, as the API server writes it; 0
+// for anything else.
+func parseVersion(b []byte) (v uint64) {
+	if len(b) == 0 || len(b) > 20 {
+		return 0
+	}
+	for _, c := range b {
+		digit := uint64(c - '0')
+		if digit > 9 || v > (1<<64-1-digit)/10 {
+			return 0
+		}
+		v = v*10 + digit
+	}
+	return v
+}

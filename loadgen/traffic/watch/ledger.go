@@ -1,0 +1,344 @@
+package watch
+
+import (
+	"bytes"
+	"math/bits"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// ledger is the account of one stream of measured writes: which were
+// acknowledged, and which watch has delivered which. It has no clock and no
+// I/O; times are since a beginning of the caller's.
+//
+// What must be delivered. Resource versions of one resource are comparable
+// integers, in the order of the writes. A write that was acknowledged with
+// version r must be delivered, exactly once, by every watch that was
+// established from a version below r; at what time it was established does not
+// matter, since a watch tells all that came after its version. A watch owes
+// this as long as its set runs, also while it is disconnected: it resumes from
+// the last version it saw and may miss nothing. After a 410 it must list
+// again; the protocol then skips what lies between, and a controller would
+// find the state, not the changes, in the list. Those changes are lost here
+// all the same: events not delivered are what this measures.
+//
+// A write that was not acknowledged (timeout, lost connection, 409, 429, 5xx)
+// may have happened or not. Nobody owes its delivery, and its delivery is no
+// fault either.
+//
+// Bounded memory: a ring of the latest writes, each with a bit for each watch:
+// size x (watches/8 + 100) bytes, at 2,000 watches and 1,024 slots 360 KB. A
+// write whose slot is needed for a newer one is given up: what is missing then
+// is lost for good, and later deliveries are Late. A write that is still in
+// flight is never given up: the newer one is not sent.
+//
+// Cost: the delivery of an acknowledged write takes no lock. It finds the
+// write, which is never used for another, and sets its bit.
+type ledger struct {
+	id      string
+	watches *roster
+	slots   []atomic.Pointer[write]
+
+	// closed stops the account: writes acknowledged later are owed by nobody.
+	closed atomic.Bool
+	mu     sync.Mutex
+	acks   map[*deliveries]int64 // acknowledged writes
+}
+
+// write is one measured write.
+type write struct {
+	seq   int64
+	stats *deliveries
+	seen  []atomic.Uint64 // a bit for each watch
+
+	// state is the time of the acknowledgement, or one of those below. What is
+	// under mu changes only while the write is in flight.
+	state atomic.Int64
+	mu    sync.Mutex
+	// rv is the write's version: from its acknowledgement, or from the first
+	// delivery if that came before.
+	rv uint64
+	// Deliveries before the acknowledgement, those of slow watches apart.
+	early, earlySlow int64
+
+	// Whoever counts. As long as nobody joins, a write that all have delivered
+	// need not be counted again.
+	counting sync.Mutex
+	given    int64 // deliveries given up, as a metric was told
+	whole    int64 // deliveries, if all that are owed; 0 if not known
+	joined   int64 // roster's generation then
+}
+
+const (
+	inFlight int64 = 0
+	unknown  int64 = -1 // not acknowledged
+	givenUp  int64 = -2 // its slot went to a newer one
+)
+
+func newLedger(id string, watches *roster, size int64) *ledger {
+	return &ledger{id: id, watches: watches, slots: make([]atomic.Pointer[write], size), acks: map[*deliveries]int64{}}
+}
+
+func (l *ledger) slot(seq int64) *atomic.Pointer[write] { return &l.slots[seq%int64(len(l.slots))] }
+
+// begin opens the account of a write, before it is sent, in order of seq. It
+// fails if the slot holds a write that is still in flight. given is how many
+// deliveries of the slot's last write were given up for it.
+func (l *ledger) begin(seq int64, stats *deliveries) (given int64, ok bool) {
+	slot := l.slot(seq)
+	if old := slot.Load(); old != nil {
+		if old.state.Load() == inFlight {
+			return 0, false
+		}
+		given = l.close(old)
+	}
+	stats.ready(l.watches.size())
+	slot.Store(&write{seq: seq, stats: stats, seen: make([]atomic.Uint64, (l.watches.size()+63)/64)})
+	return given, true
+}
+
+// close gives a write up. From then on its bits are all set, so that whoever
+// delivers it at this moment is either counted here or finds it given up.
+func (l *ledger) close(w *write) (given int64) {
+	if w.state.Swap(givenUp) <= 0 {
+		return 0
+	}
+	w.counting.Lock()
+	defer w.counting.Unlock()
+	var expected, delivered int64
+	l.watches.each(w.rv, func(word int, owing uint64) {
+		seen := w.seen[word].Swap(^uint64(0))
+		expected += int64(bits.OnesCount64(owing))
+		delivered += int64(bits.OnesCount64(owing & seen))
+		w.stats.lose(word, owing&^seen)
+	})
+	w.stats.expected.Add(expected)
+	w.stats.delivered.Add(delivered)
+	return w.giveUp(expected - delivered)
+}
+
+// stamp is what marks the write of that number.
+func (l *ledger) stamp(b []byte, seq int64) []byte {
+	b = append(append(b, l.id...), ':')
+	return strconv.AppendInt(b, seq, 10)
+}
+
+// ack says that the write was acknowledged, with its version. It returns how
+// many deliveries came before, of watches that are slow on purpose apart.
+func (l *ledger) ack(seq int64, rv uint64, at time.Duration) (early, earlySlow int64) {
+	w := l.slot(seq).Load()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if l.closed.Load() || rv == 0 {
+		w.state.Store(unknown)
+		return 0, 0
+	}
+	if w.rv != 0 && w.rv != rv {
+		// What was delivered was not this write but another's on the same
+		// object, which left our stamp in place.
+		for i := range w.seen {
+			w.seen[i].Store(0)
+		}
+		w.early, w.earlySlow = 0, 0
+	}
+	w.rv = rv
+	w.state.Store(max(int64(at), 1))
+	w.stats.beforeAck.Add(w.early)
+	w.stats.delivery.RecordN(0, w.early)
+	l.mu.Lock()
+	l.acks[w.stats]++
+	l.mu.Unlock()
+	return w.early, w.earlySlow
+}
+
+// fail says that the write's outcome is not known, or that it was rejected.
+func (l *ledger) fail(seq int64) {
+	w := l.slot(seq).Load()
+	w.mu.Lock()
+	w.state.Store(unknown)
+	w.mu.Unlock()
+}
+
+// acknowledged is how many writes of a phase were.
+func (l *ledger) acknowledged(stats *deliveries) int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.acks[stats]
+}
+
+// arrival is one event with our stamp.
+type arrival struct {
+	watch int
+	slow  bool // on purpose: it stays out of all latencies
+	rv    uint64
+	at    time.Duration
+	older bool // the watch has seen a newer version before
+}
+
+// delivery is what became of it.
+type delivery struct {
+	// foreign: none of ours, whatever its stamp says: it belongs to a write that
+	// was not acknowledged, or another's write left our stamp in place.
+	foreign bool
+	// first: the first one of an acknowledged write, after such a time, which
+	// the caller counts in stats.
+	first bool
+	after time.Duration
+	stats *deliveries
+	// duplicated, reordered: see result.Watches. Counted.
+	duplicated, reordered bool
+}
+
+// deliver takes an event of write seq.
+func (l *ledger) deliver(seq int64, a arrival) delivery {
+	w := l.slot(seq).Load()
+	if w == nil || seq > w.seq {
+		return delivery{foreign: true}
+	}
+	if seq < w.seq {
+		w.stats.late.Add(1)
+		return delivery{}
+	}
+	state := w.state.Load()
+	if state == inFlight {
+		w.mu.Lock()
+		if state = w.state.Load(); state == inFlight {
+			defer w.mu.Unlock()
+			return w.deliverEarly(a)
+		}
+		w.mu.Unlock()
+	}
+	switch {
+	case state == givenUp:
+		w.stats.late.Add(1)
+		return delivery{}
+	case state == unknown, w.rv != a.rv:
+		return delivery{foreign: true}
+	case !w.mark(a.watch):
+		return w.duplicate()
+	}
+	after := max(a.at-time.Duration(state), 0)
+	if !a.slow {
+		w.stats.slow(a.watch, after)
+	}
+	return delivery{first: true, after: after, stats: w.stats, reordered: w.reorder(a)}
+}
+
+// deliverEarly is called with mu held, before the acknowledgement.
+func (w *write) deliverEarly(a arrival) delivery {
+	if w.rv != 0 && w.rv != a.rv {
+		return delivery{foreign: true}
+	}
+	if !w.mark(a.watch) {
+		return w.duplicate()
+	}
+	w.rv = a.rv
+	if a.slow {
+		w.earlySlow++
+	} else {
+		w.early++
+		w.stats.slow(a.watch, 0)
+	}
+	return delivery{reordered: w.reorder(a)}
+}
+
+// mark sets a watch's bit; false if it was set.
+func (w *write) mark(watch int) bool {
+	bit := uint64(1) << (watch % 64)
+	return w.seen[watch/64].Or(bit)&bit == 0
+}
+
+func (w *write) duplicate() delivery {
+	if w.state.Load() == givenUp { // just now
+		w.stats.late.Add(1)
+		return delivery{}
+	}
+	w.stats.duplicated.Add(1)
+	return delivery{duplicated: true}
+}
+
+func (w *write) reorder(a arrival) bool {
+	if a.older {
+		w.stats.reordered.Add(1)
+	}
+	return a.older
+}
+
+// tally counts who owes the delivery of a write, and who has made it. missing,
+// if not nil, is called with the watches that have not, 64 at a time. The
+// caller holds counting.
+func (l *ledger) tally(w *write, missing func(word int, watches uint64)) (expected, delivered int64) {
+	if w.state.Load() <= 0 {
+		return 0, 0
+	}
+	generation := l.watches.joins()
+	if w.whole > 0 && w.joined == generation {
+		return w.whole, w.whole
+	}
+	l.watches.each(w.rv, func(word int, owing uint64) {
+		seen := w.seen[word].Load()
+		expected += int64(bits.OnesCount64(owing))
+		delivered += int64(bits.OnesCount64(owing & seen))
+		if missing != nil && owing&^seen != 0 {
+			missing(word, owing&^seen)
+		}
+	})
+	if expected == delivered {
+		w.whole, w.joined = expected, generation
+	}
+	return expected, delivered
+}
+
+// count adds up the writes in the ring that belong to a phase; of all phases
+// if stats is nil. missing is as in tally.
+func (l *ledger) count(stats *deliveries, missing func(word int, watches uint64)) (expected, delivered int64) {
+	for i := range l.slots {
+		w := l.slots[i].Load()
+		if w == nil || stats != nil && w.stats != stats {
+			continue
+		}
+		w.counting.Lock()
+		e, d := l.tally(w, missing)
+		w.counting.Unlock()
+		expected, delivered = expected+e, delivered+d
+	}
+	return expected, delivered
+}
+
+// giveUp gives up what is missing now, as a drain does at its end. It returns
+// how many deliveries were not given up before.
+func (l *ledger) giveUp() (given int64) {
+	for i := range l.slots {
+		if w := l.slots[i].Load(); w != nil {
+			w.counting.Lock()
+			expected, delivered := l.tally(w, nil)
+			given += w.giveUp(expected - delivered)
+			w.counting.Unlock()
+		}
+	}
+	return given
+}
+
+// giveUp is called with counting held.
+func (w *write) giveUp(missing int64) (given int64) {
+	given = max(missing-w.given, 0)
+	w.given += given
+	return given
+}
+
+// parseStamp reads "id:seq"; ok is false for anything else.
+func parseStamp(stamp []byte) (id []byte, seq int64, ok bool) {
+	i := bytes.LastIndexByte(stamp, ':')
+	if i < 0 || i+1 == len(stamp) || len(stamp)-i > 19 {
+		return nil, 0, false
+	}
+	for _, c := range stamp[i+1:] {
+		if c < '0' || c > '9' {
+			return nil, 0, false
+		}
+		seq = seq*10 + int64(c-'0')
+	}
+	return stamp[:i], seq, true
+}

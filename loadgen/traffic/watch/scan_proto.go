@@ -1,0 +1,412 @@
+package watch
+
+// protoScanner reads the API server's protobuf: a stream of watch events, each
+// behind four bytes of length, or one list. It takes what apimachinery's
+// generated decoders take (a fuzz test says so) and checks as they do what it
+// looks at; it skips all other fields by their length. Beyond that it refuses
+// what no encoder of Kubernetes writes: a message field that is not repeated
+// given twice, groups, an encoding of the object, an annotation's value before
+// its key, and kept values that are not short.
+type protoScanner struct {
+	sink eventSink
+	root protoLevel
+
+	ev    event
+	state protoState
+	level protoLevel
+	left  [protoLevels]uint64 // bytes to come of each open message
+	had   [protoLevels]bool   // messages that were opened in this event
+	value uint64              // of the number being read
+	count uint8               // its bytes read so far
+	field protoField
+	need  uint64 // bytes to come of a string, or to be skipped
+	entry field  // which annotation the key names
+	named bool   // the key was read
+	// partial is what came before this piece of a string.
+	partial []byte
+}
+
+// protoLevel is the message being read. They nest in this order.
+type protoLevel uint8
+
+const (
+	protoEvent     protoLevel = iota // meta/v1 WatchEvent
+	protoExtension                   // runtime.RawExtension
+	protoEnvelope                    // "k8s\0" and runtime.Unknown
+	protoObject                      // any object, list or meta/v1 Status
+	protoMetadata                    // ObjectMeta or ListMeta
+	protoEntry                       // one annotation
+	protoLevels
+)
+
+type protoState uint8
+
+const (
+	inLength protoState = iota // of an event
+	inMagic
+	inTag
+	inNumber
+	inFieldLength
+	inKept
+	inSkipped
+)
+
+// protoField is what a field's content is to us.
+type protoField uint8
+
+const (
+	protoSkip protoField = iota
+	protoDescend
+	protoType
+	protoCode
+	protoEncoding
+	protoName
+	protoNamespace
+	protoRV
+	protoKey
+	protoValue
+)
+
+// Wire types (protobuf encoding).
+const (
+	wireVarint = 0
+	wire64     = 1
+	wireBytes  = 2
+	wire32     = 5
+)
+
+// magic is before every object (apimachinery, serializer/protobuf).
+const magic = "k8s\x00"
+
+// longestEvent is the largest event that client-go takes (rest/watch, through
+// serializer/streaming).
+const longestEvent = 16 << 20
+
+// unbounded is the length of a message that ends with its stream.
+const unbounded = 1 << 62
+
+// newProtoEvents reads watch events.
+func newProtoEvents(sink eventSink) *protoScanner {
+	s := &protoScanner{sink: sink, root: protoEvent}
+	s.reset()
+	return s
+}
+
+// newProtoList reads one list. Its version is told as soon as it is known.
+func newProtoList(sink eventSink) *protoScanner {
+	s := &protoScanner{sink: sink, root: protoEnvelope}
+	s.reset()
+	return s
+}
+
+func (s *protoScanner) reset() {
+	*s = protoScanner{sink: s.sink, root: s.root, partial: s.partial[:0], ev: event{stamp: s.ev.stamp[:0]}}
+	if s.root == protoEnvelope {
+		s.level, s.state = protoEnvelope, inMagic
+		s.left[protoEnvelope] = unbounded
+	}
+}
+
+func (s *protoScanner) idle() bool {
+	if s.root == protoEnvelope {
+		return s.level == protoEnvelope && s.state == inTag && s.count == 0
+	}
+	return s.state == inLength && s.count == 0
+}
+
+func (s *protoScanner) feed(p []byte) error {
+	for len(p) > 0 {
+		n, err := 1, error(nil)
+		switch s.state {
+		case inLength:
+			err = s.length(p[0])
+		case inMagic:
+			if p[0] != magic[s.count] {
+				return malformed("an object that does not begin with %q", magic)
+			}
+			s.left[s.level]--
+			if s.count++; s.count == uint8(len(magic)) {
+				s.count, s.state = 0, inTag
+				err = s.ended()
+			}
+		case inKept:
+			n, err = s.kept(p)
+		case inSkipped:
+			n = int(min(s.need, uint64(len(p))))
+			if s.need -= uint64(n); s.need == 0 {
+				s.state = inTag
+				err = s.ended()
+			}
+		default:
+			err = s.number(p[0])
+		}
+		if err != nil {
+			return err
+		}
+		p = p[n:]
+	}
+	return nil
+}
+
+// length reads the four bytes before an event.
+func (s *protoScanner) length(c byte) error {
+	s.value = s.value<<8 | uint64(c)
+	if s.count++; s.count < 4 {
+		return nil
+	}
+	n := s.value
+	s.value, s.count = 0, 0
+	if n == 0 || n > longestEvent {
+		return malformed("an event of %d bytes", n)
+	}
+	s.ev = event{stamp: s.ev.stamp[:0]}
+	s.had = [protoLevels]bool{}
+	s.level, s.state = protoEvent, inTag
+	s.left[protoEvent] = n
+	return nil
+}
+
+// number reads one byte of a varint: a tag, a length, or a field's value.
+func (s *protoScanner) number(c byte) error {
+	if s.left[s.level] == 0 {
+		return malformed("a message that ends within a field")
+	}
+	s.left[s.level]--
+	s.value |= uint64(c&0x7f) << (7 * s.count)
+	s.count++
+	if c >= 0x80 {
+		if s.count == 10 {
+			return malformed("a number of more than 64 bits")
+		}
+		if s.left[s.level] == 0 {
+			return malformed("a message that ends within a field")
+		}
+		return nil
+	}
+	v := s.value
+	s.value, s.count = 0, 0
+	switch s.state {
+	case inTag:
+		return s.tag(v)
+	case inFieldLength:
+		return s.content(v)
+	}
+	if s.field == protoCode {
+		s.ev.code = int(int32(v))
+	}
+	s.state = inTag
+	return s.ended()
+}
+
+// tag begins a field.
+func (s *protoScanner) tag(v uint64) error {
+	number, wire := int32(v>>3), v&7
+	if number <= 0 {
+		return malformed("field number %d", number)
+	}
+	s.field = s.meaning(number)
+	if s.field == protoCode && wire != wireVarint {
+		s.field = protoSkip // another kind's
+	}
+	if s.field != protoSkip && (wire == wireBytes) == (s.field == protoCode) {
+		return malformed("wire type %d of field %d", wire, number)
+	}
+	switch wire {
+	case wireVarint:
+		s.state = inNumber
+	case wireBytes:
+		s.state = inFieldLength
+	case wire64:
+		return s.content(8)
+	case wire32:
+		return s.content(4)
+	default:
+		return malformed("wire type %d", wire)
+	}
+	if s.left[s.level] == 0 {
+		return malformed("a message that ends within a field")
+	}
+	return nil
+}
+
+// content begins the n bytes of a field.
+func (s *protoScanner) content(n uint64) error {
+	if n > s.left[s.level] {
+		return malformed("a field of %d bytes where %d are left", n, s.left[s.level])
+	}
+	s.left[s.level] -= n
+	switch s.field {
+	case protoSkip:
+		s.state, s.need = inSkipped, n
+	case protoDescend:
+		s.level++
+		if s.had[s.level] && s.level != protoEntry {
+			return malformed("a message given twice")
+		}
+		s.had[s.level] = true
+		s.left[s.level] = n
+		s.state = inTag
+		switch s.level {
+		case protoEnvelope:
+			if n < uint64(len(magic)) {
+				return malformed("an object of %d bytes", n)
+			}
+			s.state = inMagic
+		case protoEntry:
+			s.entry, s.named = noField, false
+		}
+		return s.ended()
+	default:
+		if n > longestValue && s.field != protoKey {
+			return errLongValue
+		}
+		if n > longestKey && s.field == protoKey {
+			s.entry, s.named = noField, true // no key that matters
+			s.state, s.need = inSkipped, n
+			return nil
+		}
+		s.state, s.need, s.partial = inKept, n, s.partial[:0]
+	}
+	if n > 0 {
+		return nil
+	}
+	if s.state == inKept {
+		if err := s.keep(nil); err != nil {
+			return err
+		}
+	}
+	s.state = inTag
+	return s.ended()
+}
+
+// kept reads on in a string that is wanted.
+func (s *protoScanner) kept(p []byte) (int, error) {
+	n := int(min(s.need, uint64(len(p))))
+	token := p[:n]
+	s.need -= uint64(n)
+	if s.need > 0 || len(s.partial) > 0 {
+		s.partial = append(s.partial, token...)
+		token = s.partial
+	}
+	if s.need > 0 {
+		return n, nil
+	}
+	s.state = inTag
+	if err := s.keep(token); err != nil {
+		return 0, err
+	}
+	return n, s.ended()
+}
+
+// ended leaves the messages that have come to their end.
+func (s *protoScanner) ended() error {
+	for s.state == inTag && s.left[s.level] == 0 {
+		if s.level > s.root {
+			s.level--
+			if s.level == protoObject && s.root == protoEnvelope {
+				return s.sink.take(&s.ev)
+			}
+			continue
+		}
+		if !s.had[protoEnvelope] {
+			return malformed("an event without an object")
+		}
+		s.state = inLength
+		return s.sink.take(&s.ev)
+	}
+	return nil
+}
+
+// keep takes a whole string.
+func (s *protoScanner) keep(token []byte) error {
+	e := &s.ev
+	switch s.field {
+	case protoType:
+		e.kind = kindOf(token)
+	case protoEncoding:
+		if len(token) > 0 {
+			return malformed("encoding %q of an object", token)
+		}
+	case protoName:
+		e.name = hash(token)
+	case protoNamespace:
+		e.namespace = hash(token)
+	case protoRV:
+		e.rv = parseVersion(token)
+	case protoKey:
+		s.named, s.entry = true, fieldOf(levelAnnotations, token)
+		switch s.entry {
+		case fieldStamp:
+			e.stamp = e.stamp[:0]
+		case fieldEnds:
+			e.ends = false
+		}
+	case protoValue:
+		if !s.named {
+			return malformed("an annotation's value before its key")
+		}
+		switch s.entry {
+		case fieldStamp:
+			e.stamp = append(e.stamp[:0], token...)
+		case fieldEnds:
+			e.ends = string(token) == "true"
+		}
+	}
+	return nil
+}
+
+// meaning says what a field is to us, by the numbers of generated.proto
+// (apimachinery's runtime and meta/v1; metadata is field 1 of every object).
+func (s *protoScanner) meaning(number int32) protoField {
+	switch s.level {
+	case protoEvent:
+		switch number {
+		case 1:
+			return protoType
+		case 2:
+			return protoDescend
+		}
+	case protoExtension:
+		if number == 1 {
+			return protoDescend
+		}
+	case protoEnvelope:
+		switch number {
+		case 2:
+			return protoDescend
+		case 3:
+			return protoEncoding
+		}
+	case protoObject:
+		switch number {
+		case 1:
+			return protoDescend
+		case 6:
+			return protoCode
+		}
+	case protoMetadata:
+		switch {
+		case number == 2 && s.root == protoEnvelope: // of a ListMeta
+			return protoRV
+		case s.root == protoEnvelope:
+		case number == 1:
+			return protoName
+		case number == 3:
+			return protoNamespace
+		case number == 6:
+			return protoRV
+		case number == 12:
+			return protoDescend
+		}
+	case protoEntry:
+		switch {
+		case number == 1:
+			return protoKey
+		case number == 2 && s.named && s.entry == noField:
+			return protoSkip
+		case number == 2:
+			return protoValue
+		}
+	}
+	return protoSkip
+}

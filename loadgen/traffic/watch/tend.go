@@ -1,0 +1,67 @@
+package watch
+
+import (
+	"context"
+	"time"
+)
+
+const (
+	// lookAfter is how often watches are looked at that should have been
+	// answered, or should have ended.
+	lookAfter = 5 * time.Second
+	// giveBack is how often slow watches take in some bytes.
+	giveBack = 100 * time.Millisecond
+)
+
+// tend ends streams that the server has forgotten, until ctx ends. One ticker
+// for all watches: a timer for each would cost more than the rest of it.
+func (w *Watches) tend(ctx context.Context) {
+	tick := time.NewTicker(lookAfter)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			w.overdue(w.now())
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// overdue ends the streams whose time has come.
+func (w *Watches) overdue(now time.Duration) {
+	for i := range w.watchers {
+		v := &w.watchers[i]
+		deadline := time.Duration(v.deadline.Load())
+		if s := v.current.Load(); s != nil && deadline > 0 && deadline < now {
+			s.CancelWith(errOverdue) // one that has ended meanwhile takes no notice
+		}
+	}
+}
+
+// slowDown gives slow watches their bytes back, so many per second, until ctx
+// ends.
+func (w *Watches) slowDown(ctx context.Context) {
+	tick := time.NewTicker(giveBack)
+	defer tick.Stop()
+	begin, given := w.now(), int64(0)
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		// By the clock, not by the ticks: those may be late.
+		due := int64(float64(w.load.Slow.BytesPerSecond) * (w.now() - begin).Seconds())
+		for i := range w.watchers {
+			v := &w.watchers[i]
+			if !v.slow {
+				continue
+			}
+			if s := v.current.Load(); s != nil {
+				s.Release(int(due - given))
+			}
+		}
+		given = due
+	}
+}
