@@ -33,8 +33,8 @@ type Header struct {
 }
 
 // Handler is told of a stream's response, on the connection's read loop and in
-// order: it must not block. Close, Cancel, Usable and Release may be called;
-// Open may not, as it can wait.
+// order: it must not block. All methods of Conn and Stream may be called but
+// Open and RoundTrip, which can wait.
 type Handler interface {
 	Header(Header)
 	// Data brings a piece of the body, valid during the call only.

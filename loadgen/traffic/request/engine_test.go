@@ -35,7 +35,9 @@ func hold(t *testing.T, settings ...http2.Setting) *held {
 }
 
 func TestEveryArrivalIsSentAndCounted(t *testing.T) {
-	s := h2test.Serve(t, h2test.Options{Answer: h2test.Respond(200, []byte("{}"))})
+	s := h2test.Serve(t, h2test.Options{
+		Answer: h2test.Respond(200, []byte("{}")), Settings: []http2.Setting{{ID: http2.SettingMaxConcurrentStreams, Val: 1000}},
+	})
 	to := target(s)
 	registry := prometheus.NewRegistry()
 	to.Registerer = registry
