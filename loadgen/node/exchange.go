@@ -69,6 +69,9 @@ func (e *exchange) Header(h h2conn.Header) { e.header = h }
 
 // Data brings a piece of the body.
 func (e *exchange) Data(p []byte) {
+	if e.call.blind && e.header.Status/100 == 2 {
+		return
+	}
 	if len(e.body) <= maxAnswer {
 		e.body = append(e.body, p...)
 	}

@@ -129,6 +129,7 @@ type call struct {
 	contentType    string
 	body           []byte
 	urgent         bool
+	blind          bool // start need not keep what the answer holds
 }
 
 // do sends a call and waits for its answer. An answer that is no success is an

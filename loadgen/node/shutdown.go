@@ -89,7 +89,7 @@ func (k *kubelet) writeShutdown(life *life, p *pod, failures int) {
 }
 
 func (k *kubelet) lookAtPod(life *life, p *pod) (*corev1.Pod, error) {
-	answer, err := k.getPod(life.ctx, p)
+	answer, err := k.link.do(life.ctx, getPod(p))
 	if err != nil {
 		return nil, err
 	}

@@ -48,7 +48,7 @@ type request struct {
 // and pods, serves watches over protobuf, and does wrong what a test tells it
 // to.
 type stub struct {
-	t      *testing.T
+	t      testing.TB
 	server *httptest.Server
 	ca     control.KeyPair
 
@@ -64,6 +64,8 @@ type stub struct {
 	changed  chan struct{} // closed at each change
 	// answer may take a request over: it returns true when it has answered.
 	answer func(http.ResponseWriter, request) bool
+	// forgetful: keep no record of requests.
+	forgetful bool
 	// noWatchList makes it a server before Kubernetes 1.35.
 	noWatchList bool
 }
@@ -74,7 +76,7 @@ type stubWatch struct {
 	kill               chan struct{}
 }
 
-func newStub(t *testing.T) *stub {
+func newStub(t testing.TB) *stub {
 	s := &stub{
 		t: t, version: 100, nodes: map[string]*corev1.Node{}, leases: map[string]*coordinationv1.Lease{}, pods: map[string]*corev1.Pod{},
 		watches: map[*stubWatch]bool{}, conns: map[net.Conn]bool{}, changed: make(chan struct{}),
@@ -98,7 +100,7 @@ func newStub(t *testing.T) *stub {
 	return s
 }
 
-func newCA(t *testing.T, pool *x509.CertPool) control.KeyPair {
+func newCA(t testing.TB, pool *x509.CertPool) control.KeyPair {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	must(t, err)
@@ -186,7 +188,7 @@ func (s *stub) await(what string, cond func() bool) {
 }
 
 // eventually waits for a state of the fleet that the stub cannot see.
-func eventually(t *testing.T, what string, cond func() bool) {
+func eventually(t testing.TB, what string, cond func() bool) {
 	t.Helper()
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
@@ -218,7 +220,11 @@ func (s *stub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if len(r.TLS.PeerCertificates) > 0 {
 		q.user = r.TLS.PeerCertificates[0].Subject.CommonName
 	}
-	s.update(func() { s.requests = append(s.requests, q) })
+	s.update(func() {
+		if !s.forgetful {
+			s.requests = append(s.requests, q)
+		}
+	})
 	s.mu.Lock()
 	answer := s.answer
 	s.mu.Unlock()
@@ -388,7 +394,7 @@ func sortedKeys[V any](m map[string]V) []string {
 	return keys
 }
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,178 @@
+package node
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"k8s.io/client-go/rest"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// Benchmarks run against the stub in a process of its own, so that what is
+// measured is ours alone: CPU seconds of this process, and its heap and stacks.
+
+// stubVariable makes this test binary a stub.
+const stubVariable = "STORMGLASS_NODE_STUB"
+
+// stubAddress is what a stub in a process of its own says of itself.
+type stubAddress struct {
+	Host   string
+	CA     []byte
+	NodeCA control.KeyPair
+}
+
+// TestStubProcess is that process, when it is started as one. It ends with its
+// standard input; a line on it that names a node binds a pod to it.
+func TestStubProcess(t *testing.T) {
+	if os.Getenv(stubVariable) == "" {
+		return
+	}
+	s := newStub(t)
+	s.forgetful = true
+	must(t, json.NewEncoder(os.Stdout).Encode(stubAddress{s.server.URL, s.config().CAData, s.ca}))
+	lines := bufio.NewScanner(os.Stdin)
+	for n := 0; lines.Scan(); n++ {
+		s.bind(lines.Text(), fmt.Sprintf("pod-%d", n), withToken)
+	}
+	s.server.CloseClientConnections()
+}
+
+// stubProcess starts one. What is written to it binds pods.
+func stubProcess(b *testing.B) (stubAddress, io.Writer) {
+	cmd := exec.Command(os.Args[0], "-test.run=^TestStubProcess$")
+	cmd.Env = append(os.Environ(), stubVariable+"=1")
+	in, err := cmd.StdinPipe()
+	must(b, err)
+	out, err := cmd.StdoutPipe()
+	must(b, err)
+	cmd.Stderr = os.Stderr
+	must(b, cmd.Start())
+	b.Cleanup(func() {
+		_ = in.Close()
+		_, _ = io.Copy(io.Discard, out)
+		_ = cmd.Wait()
+	})
+	line, err := bufio.NewReader(out).ReadBytes('\n')
+	must(b, err)
+	var a stubAddress
+	must(b, json.Unmarshal(bytes.TrimSpace(line), &a))
+	return a, in
+}
+
+// benchmarkFleet is a started fleet, and what one node of it costs in bytes.
+func benchmarkFleet(b *testing.B, fidelity string, nodes int) (*Fleet, io.Writer, float64) {
+	a, pods := stubProcess(b)
+	config := &rest.Config{Host: a.Host, TLSClientConfig: rest.TLSClientConfig{CAData: a.CA}}
+	ids := NewShared(config)
+	watches := 2
+	if fidelity == Kubelet {
+		watches = 6 * nodes
+		var err error
+		ids, err = NewSigner(config, a.NodeCA)
+		must(b, err)
+	}
+	before := memory()
+	f, err := New(Config{
+		Spec: scenario.Nodes{
+			Count: nodes, Fidelity: fidelity, Zones: 3, CPU: "8", Memory: "32Gi", Pods: 110, LeaseRenew: scenario.Duration(10 * time.Second),
+			StatusReport: scenario.Duration(5 * time.Minute), RegisterRate: 200,
+		},
+		Identities: ids, NamePrefix: "sg-", Seed: 1, Log: b.Logf,
+	})
+	must(b, err)
+	b.Cleanup(func() { f.Stop(b.Context()) })
+	must(b, f.Start(b.Context()))
+	eventually(b, "all is watched", func() bool { return f.Live().Watches == watches })
+	return f, pods, float64(memory()-before) / float64(nodes)
+}
+
+// BenchmarkIdleNodes is what nodes cost that do nothing but live: an iteration
+// is a second of all of them. At 10 s per renewal a thousand nodes renew a
+// hundred times a second.
+func BenchmarkIdleNodes(b *testing.B) {
+	for _, fidelity := range []string{Kubelet, Shared} {
+		for _, nodes := range []int{250, 500} {
+			b.Run(fmt.Sprintf("%s-%d", fidelity, nodes), func(b *testing.B) {
+				f, _, bytes := benchmarkFleet(b, fidelity, nodes)
+				beats, used := f.Results().Heartbeats, cpuSeconds()
+				b.ResetTimer()
+				tick := time.NewTicker(time.Second)
+				defer tick.Stop()
+				for range b.N {
+					<-tick.C
+				}
+				b.StopTimer()
+				used = cpuSeconds() - used
+				beats = f.Results().Heartbeats - beats
+				b.ReportMetric(100*used/b.Elapsed().Seconds()*1000/float64(nodes), "%core/1000nodes")
+				b.ReportMetric(1e6*used/float64(max(beats, 1)), "cpu-us/renewal")
+				b.ReportMetric(bytes/1e3, "KB/node")
+				b.ReportMetric(0, "ns/op") // a second, by definition
+			})
+		}
+	}
+}
+
+// BenchmarkPodStart is what it costs to take pods from their binding to Ready,
+// with all that a kubelet asks of the API server meanwhile; an iteration is a
+// pod.
+func BenchmarkPodStart(b *testing.B) {
+	const nodes = 50
+	for _, fidelity := range []string{Kubelet, Shared} {
+		b.Run(fidelity, func(b *testing.B) {
+			f, pods, _ := benchmarkFleet(b, fidelity, nodes)
+			used := cpuSeconds()
+			b.ResetTimer()
+			var lines strings.Builder
+			for i := range b.N {
+				fmt.Fprintln(&lines, f.kubelets[i%nodes].name)
+			}
+			_, err := io.WriteString(pods, lines.String())
+			must(b, err)
+			eventually(b, "all run", func() bool { return f.Live().PodsRunning == b.N })
+			b.StopTimer()
+			b.ReportMetric(1000*(cpuSeconds()-used)/float64(b.N), "cpu-s/1000pods")
+		})
+	}
+}
+
+// BenchmarkRenewedLease is the renewal's own work, without sending it.
+func BenchmarkRenewedLease(b *testing.B) {
+	now := time.Now()
+	lease := sampleLease(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		raw, err := renewedLease(lease, 40, now)
+		must(b, err)
+		wrap(leaseVersion, "Lease", raw)
+	}
+}
+
+func cpuSeconds() float64 {
+	var u unix.Rusage
+	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano()).Seconds()
+}
+
+// memory is what is in use after a collection: heap and stacks.
+func memory() int64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc + m.StackInuse)
+}
