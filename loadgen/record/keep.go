@@ -41,6 +41,7 @@ func keepList(job string) []string {
 		"apiserver_watch_events_total", "apiserver_watch_events_sizes", "apiserver_watch_events_dispatch_duration_seconds",
 		"apiserver_watch_cache_events_dispatched_total", "apiserver_watch_cache_events_received_total",
 		"apiserver_watch_cache_initializations_total",
+		"apiserver_watch_cache_read_wait_seconds", // a part of LIST and GET in package breakdown
 		"apiserver_watch_cache_consistent_read_total", "apiserver_terminated_watchers_total", "apiserver_init_events_total",
 		"apiserver_cache_list_total", "apiserver_cache_list_fetched_objects_total", "apiserver_cache_list_returned_objects_total",
 		"watch_cache_capacity",

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"regexp"
 	"runtime"
-	"runtime/metrics"
 	"sync"
 	"syscall"
 	"time"
@@ -17,47 +16,6 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// The bounds past which the generator is saturated, and what it measured says
-// as much about itself as about the cluster.
-const (
-	// MaxSchedulingLag bounds the p99 of how late a timer of ours fires: a
-	// tenth of the 1 s objective that latencies from the intended start are
-	// most often held against. Up to there, our own delay moves no verdict
-	// that was not on edge.
-	MaxSchedulingLag = 100 * time.Millisecond
-	// MaxMemoryShare of the memory we may use. Past it the kernel reclaims
-	// pages that are in use, or kills.
-	MaxMemoryShare = 0.8
-	// MaxDescriptorShare of our own descriptor limit. Past it a burst of
-	// connections fails here and looks like a fault of the cluster.
-	MaxDescriptorShare = 0.9
-)
-
-// Limits are what the generator may use. Zero means unknown: not judged.
-type Limits struct {
-	MemoryBytes int64
-	Descriptors uint64
-}
-
-// Saturation says in a line each which bound the generator passed.
-func Saturation(g result.Generator, l Limits) []string {
-	var passed []string
-	add := func(format string, args ...any) { passed = append(passed, fmt.Sprintf(format, args...)) }
-	if lag := g.SchedulingLag; lag.Count > 0 && lag.P99 > MaxSchedulingLag.Seconds() {
-		add("generator saturated: its timers fired %.0f ms late (p99), the bound is %d ms: the machine has too little CPU for it",
-			lag.P99*1000, MaxSchedulingLag.Milliseconds())
-	}
-	if limit := MaxMemoryShare * float64(l.MemoryBytes); limit > 0 && float64(g.MaxRSSBytes) > limit {
-		add("generator saturated: it used %d MB of memory, the bound is %.0f MB (%.0f%% of what there is)",
-			g.MaxRSSBytes/1e6, limit/1e6, MaxMemoryShare*100)
-	}
-	if limit := MaxDescriptorShare * float64(l.Descriptors); limit > 0 && float64(g.MaxDescriptors) > limit {
-		add("generator saturated: it had %d descriptors open, the bound is %.0f (%.0f%% of its limit)",
-			g.MaxDescriptors, limit, MaxDescriptorShare*100)
-	}
-	return passed
-}
-
 const (
 	lagTick    = 10 * time.Millisecond
 	sampleTick = time.Second
@@ -66,12 +24,16 @@ const (
 // SelfMeter measures what the generator costs and how fit it is.
 type SelfMeter struct {
 	limits  Limits
-	cpu     float64 // seconds used before New
+	cpu     float64      // seconds used before New
+	gc      float64      // of them for garbage collection
+	pauses  pauses       // before New
+	backlog func() int64 // nil: not looked at
 	lag     *latency.Histogram
 	lagSeen prometheus.Histogram
 
-	mu  sync.Mutex
-	max result.Generator // maxima so far
+	mu       sync.Mutex
+	max      result.Generator // maxima so far
+	standing standing
 }
 
 // NewSelfMeter makes a meter and registers the standard process and Go
@@ -79,7 +41,7 @@ type SelfMeter struct {
 // stormglass_scheduling_lag_seconds. It measures from now on.
 func NewSelfMeter(registry prometheus.Registerer) (*SelfMeter, error) {
 	m := &SelfMeter{
-		limits: ownLimits(), cpu: cpuSeconds(), lag: latency.New(time.Minute),
+		limits: ownLimits(), cpu: cpuSeconds(), gc: gcSeconds(), pauses: gcPauses(), lag: latency.New(time.Minute),
 		lagSeen: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "stormglass_scheduling_lag_seconds",
 			Help:    "How late a 10 ms ticker of the load generator fires.",
@@ -99,6 +61,10 @@ func NewSelfMeter(registry prometheus.Registerer) (*SelfMeter, error) {
 	return m, nil
 }
 
+// Backlog says how to learn how many bytes the API servers have sent that were
+// not read yet, over all connections. Call it before Run.
+func (m *SelfMeter) Backlog(unread func() int64) { m.backlog = unread }
+
 // Run measures until ctx ends, which is no error.
 func (m *SelfMeter) Run(ctx context.Context) error {
 	tick := time.NewTicker(lagTick)
@@ -116,6 +82,7 @@ func (m *SelfMeter) Run(ctx context.Context) error {
 		if now.Sub(sampled) >= sampleTick {
 			sampled = now
 			m.sample()
+			m.look()
 		}
 	}
 }
@@ -145,6 +112,18 @@ func (m *SelfMeter) sample() {
 	m.max.MaxRSSBytes = max(m.max.MaxRSSBytes, peakRSS())
 }
 
+// look looks at what has come and is not read yet.
+func (m *SelfMeter) look() {
+	if m.backlog == nil {
+		return
+	}
+	n := m.backlog()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.max.BacklogMax = max(m.max.BacklogMax, n)
+	m.standing.look(n)
+}
+
 // Results is the cost and the fitness so far.
 func (m *SelfMeter) Results() result.Generator {
 	m.sample()
@@ -152,9 +131,11 @@ func (m *SelfMeter) Results() result.Generator {
 	defer m.mu.Unlock()
 	g := m.max
 	g.CPUSeconds = cpuSeconds() - m.cpu
-	g.GCPauseP99 = gcPauseP99()
+	g.GCCPU = gcSeconds() - m.gc
+	paused := gcPauses().since(m.pauses)
+	g.GCPauseP99, g.GCPauseMax = paused.quantile(0.99), paused.quantile(1)
 	g.SchedulingLag = m.lag.Latency()
-	g.Saturated = Saturation(g, m.limits)
+	g.Saturated = append(Saturation(g, m.limits), m.standing.saturation()...)
 	return g
 }
 
@@ -165,35 +146,4 @@ func cpuSeconds() float64 {
 		return 0
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano()).Seconds()
-}
-
-// gcPauseP99 is the upper edge of the bucket that holds the p99 of the
-// stop-the-world pauses of the garbage collector, since the process began.
-func gcPauseP99() float64 {
-	s := []metrics.Sample{{Name: "/sched/pauses/total/gc:seconds"}}
-	metrics.Read(s)
-	if s[0].Value.Kind() != metrics.KindFloat64Histogram {
-		return 0
-	}
-	h := s[0].Value.Float64Histogram()
-	var total, below uint64
-	for _, n := range h.Counts {
-		total += n
-	}
-	for i, n := range h.Counts {
-		if below += n; total > 0 && float64(below) >= 0.99*float64(total) {
-			return h.Buckets[min(i+1, len(h.Buckets)-2)] // the last edge is infinite
-		}
-	}
-	return 0
-}
-
-// ownLimits reads the memory and the descriptors this process may use.
-func ownLimits() Limits {
-	l := Limits{MemoryBytes: memoryLimit()}
-	var rl syscall.Rlimit
-	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &rl) == nil {
-		l.Descriptors = uint64(rl.Cur)
-	}
-	return l
 }

@@ -20,10 +20,13 @@ func TestSaturation(t *testing.T) {
 		l    Limits
 		want string
 	}{
-		"at every bound":    {result.Generator{SchedulingLag: lag(0.1), MaxRSSBytes: 8e8, MaxDescriptors: 900}, limits, ""},
+		"at every bound":    {result.Generator{SchedulingLag: lag(0.1), MaxRSSBytes: 8e8, MaxDescriptors: 900, GCCPU: 25, CPUSeconds: 100, GCPauseMax: 0.1}, limits, ""},
 		"late timers":       {result.Generator{SchedulingLag: lag(0.101)}, limits, "timers fired 101 ms late"},
 		"memory":            {result.Generator{MaxRSSBytes: 8e8 + 1}, limits, "800 MB of memory"},
 		"descriptors":       {result.Generator{MaxDescriptors: 901}, limits, "901 descriptors open"},
+		"garbage":           {result.Generator{GCCPU: 26, CPUSeconds: 100}, limits, "took 26.0 of its 100.0 CPU seconds"},
+		"a little garbage":  {result.Generator{GCCPU: 4.9, CPUSeconds: 6}, limits, ""},
+		"a long pause":      {result.Generator{GCPauseMax: 0.12}, limits, "stopped it for 120 ms"},
 		"no limits known":   {result.Generator{MaxRSSBytes: 1e15, MaxDescriptors: 1e9}, Limits{}, ""},
 		"no lag measured":   {result.Generator{SchedulingLag: result.Latency{P99: 9}}, limits, ""},
 		"the worst machine": {result.Generator{SchedulingLag: lag(1), MaxRSSBytes: 1e9, MaxDescriptors: 1000}, limits, "descriptors"},

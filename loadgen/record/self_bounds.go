@@ -1,0 +1,142 @@
+package record
+
+import (
+	"fmt"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// The bounds past which the generator is saturated, and what it measured says
+// as much about itself as about the cluster.
+const (
+	// MaxSchedulingLag bounds the p99 of how late a timer of ours fires: a
+	// tenth of the 1 s objective that latencies from the intended start are
+	// most often held against. Up to there, our own delay moves no verdict
+	// that was not on edge.
+	MaxSchedulingLag = 100 * time.Millisecond
+	// MaxRequestLag bounds the p99 of a load's own lag, from an arrival's
+	// intended start until it was taken up. Lag is part of the latency that is
+	// judged: the same tenth, for the same reason.
+	MaxRequestLag = MaxSchedulingLag
+	// MaxMemoryShare of the memory we may use. Past it the kernel reclaims
+	// pages that are in use, or kills.
+	MaxMemoryShare = 0.8
+	// MaxDescriptorShare of our own descriptor limit. Past it a burst of
+	// connections fails here and looks like a fault of the cluster.
+	MaxDescriptorShare = 0.9
+	// MaxStandingBacklog of bytes that had come and were not read at any of
+	// standingLooks looks in a row, a second apart. A burst is no fault: 20,000
+	// watches of one object make 30 MB of a write, and they are gone before the
+	// next look or the one after. But a generator that keeps up is seen with
+	// next to nothing sooner or later; one that never is reads all events late.
+	// The bound is what a fast flow (100 MB/s) has on its way in 10 ms. It cannot
+	// be much higher: the kernel takes in little that nobody reads, 64 KB or so
+	// of a connection.
+	MaxStandingBacklog = 1 << 20
+	standingLooks      = 10
+	// MaxGCShare of the CPU time we used. Go's collector is content with a
+	// quarter of the processors while it marks; over the whole run it takes
+	// less, unless the heap has no room: then allocating goroutines, our read
+	// loops, are made to mark, and every time of theirs is late.
+	MaxGCShare = 0.25
+	// MaxGCPause of one stop of all goroutines. They last microseconds; one as
+	// long as MaxSchedulingLag is a machine that did not run us.
+	MaxGCPause = MaxSchedulingLag
+	// leastGCCPU is too little to be judged: a share of next to nothing.
+	leastGCCPU = 5 * time.Second
+)
+
+// Limits are what the generator may use. Zero means unknown: not judged.
+type Limits struct {
+	MemoryBytes int64
+	Descriptors uint64
+}
+
+// Saturation says in a line each which bound the generator passed.
+func Saturation(g result.Generator, l Limits) []string {
+	var passed []string
+	add := func(format string, args ...any) { passed = append(passed, fmt.Sprintf(format, args...)) }
+	if lag := g.SchedulingLag; lag.Count > 0 && lag.P99 > MaxSchedulingLag.Seconds() {
+		add("generator saturated: its timers fired %.0f ms late (p99), the bound is %d ms: the machine has too little CPU for it",
+			lag.P99*1000, MaxSchedulingLag.Milliseconds())
+	}
+	if limit := MaxGCShare * g.CPUSeconds; g.GCCPU > limit && g.GCCPU > leastGCCPU.Seconds() {
+		add("generator saturated: garbage collection took %.1f of its %.1f CPU seconds, the bound is %.0f%%: it has too little memory (GOMEMLIMIT, GOGC)",
+			g.GCCPU, g.CPUSeconds, MaxGCShare*100)
+	}
+	if g.GCPauseMax > MaxGCPause.Seconds() {
+		add("generator saturated: garbage collection stopped it for %.0f ms, the bound is %d ms", g.GCPauseMax*1000, MaxGCPause.Milliseconds())
+	}
+	if limit := MaxMemoryShare * float64(l.MemoryBytes); limit > 0 && float64(g.MaxRSSBytes) > limit {
+		add("generator saturated: it used %d MB of memory, the bound is %.0f MB (%.0f%% of what there is)",
+			g.MaxRSSBytes/1e6, limit/1e6, MaxMemoryShare*100)
+	}
+	if limit := MaxDescriptorShare * float64(l.Descriptors); limit > 0 && float64(g.MaxDescriptors) > limit {
+		add("generator saturated: it had %d descriptors open, the bound is %.0f (%.0f%% of its limit)",
+			g.MaxDescriptors, limit, MaxDescriptorShare*100)
+	}
+	return passed
+}
+
+// standing is the most bytes that were there at every one of standingLooks
+// looks in a row. The zero value is ready.
+type standing struct {
+	recent [standingLooks]int64
+	looks  int
+	most   int64
+}
+
+func (s *standing) look(backlog int64) {
+	s.recent[s.looks%standingLooks] = backlog
+	if s.looks++; s.looks >= standingLooks {
+		s.most = max(s.most, slices.Min(s.recent[:]))
+	}
+}
+
+// saturation says whether that is past the bound.
+func (s *standing) saturation() []string {
+	if s.most <= MaxStandingBacklog {
+		return nil
+	}
+	return []string{fmt.Sprintf(
+		"generator saturated: for %d s at least %.1f MB of answers and events had come and were not read, the bound is %.1f MB: it has too little CPU for them",
+		standingLooks, float64(s.most)/1e6, MaxStandingBacklog/1e6)}
+}
+
+// LoadSaturation says which loads of a phase were sent so late, by our own
+// delay, that their latencies cannot be judged. Verbs and tenants of one load
+// have a line each.
+func LoadSaturation(p result.Phase) []string {
+	var passed []string
+	judge := func(r result.Requests) {
+		if r.Lag.Count > 0 && r.Lag.P99 > MaxRequestLag.Seconds() {
+			of := ""
+			if r.Tenant != "" {
+				of = " as " + r.Tenant
+			}
+			passed = append(passed, fmt.Sprintf(
+				"generator saturated: load %s, %s %s%s, phase %s: requests were taken up %.0f ms late (p99), the bound is %d ms: the rate is too high for this machine",
+				r.Load, r.Verb, r.Resource, of, p.Name, r.Lag.P99*1000, MaxRequestLag.Milliseconds()))
+		}
+	}
+	for _, r := range p.Requests {
+		judge(r)
+	}
+	for _, c := range p.Changes {
+		judge(c.Requests)
+	}
+	return passed
+}
+
+// ownLimits reads the memory and the descriptors this process may use.
+func ownLimits() Limits {
+	l := Limits{MemoryBytes: memoryLimit()}
+	var rl syscall.Rlimit
+	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &rl) == nil {
+		l.Descriptors = uint64(rl.Cur)
+	}
+	return l
+}

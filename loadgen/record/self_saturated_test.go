@@ -1,0 +1,77 @@
+package record
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// starved marks the test's own process as the one that is starved of CPU.
+const starved = "STORMGLASS_TEST_STARVED"
+
+// A generator that gets next to no CPU says so: one processor, for which a
+// hundred goroutines of its own compete, each a time slice of 10 ms.
+func TestStarvedOfCPU(t *testing.T) {
+	if os.Getenv(starved) != "" {
+		starve(t)
+		return
+	}
+	cmd := exec.Command(os.Args[0], "-test.run=^TestStarvedOfCPU$", "-test.v")
+	cmd.Env = append(os.Environ(), starved+"=1", "GOMAXPROCS=1")
+	out, err := cmd.CombinedOutput()
+	if err != nil || !bytes.Contains(out, []byte("generator saturated: its timers fired")) {
+		t.Errorf("%v; it said:\n%s", err, out)
+	}
+}
+
+// starve measures until the lag of the meter's timers is beyond doubt.
+func starve(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	for range 100 {
+		go func() {
+			for ctx.Err() == nil {
+			}
+		}()
+	}
+	m, err := NewSelfMeter(prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error)
+	go func() { done <- m.Run(ctx) }()
+	for m.Results().SchedulingLag.Count < 300 { // 3 s worth
+		runtime.Gosched()
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	t.Log(strings.Join(m.Results().Saturated, "\n"))
+}
+
+func TestLoadSaturation(t *testing.T) {
+	lag := func(p99 time.Duration) result.Requests {
+		return result.Requests{Load: "gets", Verb: "get", Resource: "pods", Lag: result.Latency{Count: 9, P99: p99.Seconds()}}
+	}
+	late, tenant := lag(MaxRequestLag+time.Millisecond), lag(time.Second)
+	tenant.Tenant = "blue"
+	p := result.Phase{
+		Name: "storm", Requests: []result.Requests{lag(MaxRequestLag), late, tenant},
+		Changes: []result.Changes{{Requests: late}},
+	}
+	got := LoadSaturation(p)
+	if len(got) != 3 || !strings.Contains(got[0], "load gets, get pods, phase storm: requests were taken up 101 ms late (p99), the bound is 100 ms") ||
+		!strings.Contains(got[1], "get pods as blue, phase storm") {
+		t.Errorf("got %q", got)
+	}
+}
