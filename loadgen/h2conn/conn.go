@@ -203,7 +203,7 @@ func newConn(nc, raw net.Conn, authority string, o Options) *Conn {
 		sendWindow: defaultWindow, initialWindow: defaultWindow,
 	}
 	c.change.L, c.wake.L = &c.mu, &c.mu
-	c.frames = newFrameReader(c, max(smallBuffer, min(o.ReadBuffer, largeBuffer)))
+	c.frames = newFrameReader(source{c}, max(smallBuffer, min(o.ReadBuffer, largeBuffer)))
 	return c
 }
 
@@ -226,8 +226,10 @@ func (c *Conn) start() {
 	go c.read()
 }
 
-// Read is the frames' source.
-func (c *Conn) Read(p []byte) (int, error) {
+// source is what the frames are read from.
+type source struct{ *Conn }
+
+func (c source) Read(p []byte) (int, error) {
 	n, err := c.nc.Read(p)
 	if c.options.Ping > 0 {
 		c.lastRead.Store(int64(time.Since(c.born)))

@@ -3,7 +3,6 @@ package h2conn
 import (
 	"bytes"
 	"math"
-	"net/http"
 	"time"
 
 	"golang.org/x/net/http2/hpack"
@@ -32,37 +31,6 @@ const (
 
 // staticStatuses are the values of :status in the static table.
 var staticStatuses = [...]int{200, 204, 206, 304, 400, 404, 500}
-
-// resizeTable is the first thing a header encoder says: no dynamic table.
-const resizeTable = 0x20
-
-// appendInt appends an integer behind the high bits of its first byte (RFC
-// 7541, 5.1).
-func appendInt(b []byte, high byte, prefix uint, n int) []byte {
-	most := 1<<prefix - 1
-	if n < most {
-		return append(b, high|byte(n))
-	}
-	b = append(b, high|byte(most))
-	for n -= most; n >= 128; n >>= 7 {
-		b = append(b, byte(n)|0x80)
-	}
-	return append(b, byte(n))
-}
-
-// appendNamed appends a field whose name is in the static table. Literals are
-// not Huffman-coded: the CPU of both sides is dearer here than the wire.
-func appendNamed[T string | []byte](b []byte, index int, value T) []byte {
-	b = appendInt(b, 0, 4, index)
-	return append(appendInt(b, 0, 7, len(value)), value...)
-}
-
-// appendField appends any other field, marked as never to be indexed.
-func appendField(b []byte, name, value string) []byte {
-	b = append(b, 0x10)
-	b = append(appendInt(b, 0, 7, len(name)), name...)
-	return append(appendInt(b, 0, 7, len(value)), value...)
-}
 
 // fields are what is read of an answer's header block.
 type fields struct {
@@ -281,25 +249,4 @@ func cutString(p []byte) (s coded, rest []byte, ok bool) {
 	}
 	s.bytes = p[:n]
 	return s, p[n:], true
-}
-
-// appendExtra appends headers of the user's.
-func appendExtra(b []byte, extra http.Header) []byte {
-	for name, values := range extra {
-		for _, v := range values {
-			b = appendField(b, lower(name), v)
-		}
-	}
-	return b
-}
-
-// lower is the wire form of a canonical header name.
-func lower(name string) string {
-	b := []byte(name)
-	for i, ch := range b {
-		if 'A' <= ch && ch <= 'Z' {
-			b[i] = ch + 'a' - 'A'
-		}
-	}
-	return string(b)
 }

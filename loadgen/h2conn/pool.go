@@ -184,17 +184,26 @@ func (p *Pool) Close() {
 // pick finds a connection with a free stream: in turns among the first, then
 // the first one of the others. The caller holds mu.
 func (p *Pool) pick() *Conn {
-	p.sort()
 	first := min(p.spread, len(p.conns))
 	for i := range first {
 		at := (p.next + i) % first
-		if n, err := p.conns[at].free(); err == nil && n > 0 {
+		n, err := p.conns[at].free()
+		if err != nil {
+			p.sort()
+			return p.pick()
+		}
+		if n > 0 {
 			p.next = at + 1
 			return p.conns[at]
 		}
 	}
 	for _, c := range p.conns[first:] {
-		if n, err := c.free(); err == nil && n > 0 {
+		n, err := c.free()
+		if err != nil {
+			p.sort()
+			return p.pick()
+		}
+		if n > 0 {
 			return c
 		}
 	}

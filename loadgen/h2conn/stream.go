@@ -53,6 +53,7 @@ type Stream struct {
 
 	// Under conn.mu.
 	sendWindow int64
+	kept       []byte // memory for rest
 	rest       []byte // of the body, when flow control held it back
 	held       bool   // the owner gives the window back
 	unreported int    // bytes read since the stream's last WINDOW_UPDATE
@@ -118,13 +119,14 @@ func (c *Conn) TryOpen(s *Stream, t *Template, path, body []byte, h Handler) err
 func open[T string | []byte](c *Conn, s *Stream, t *Template, path T, body []byte, h Handler) {
 	*s = Stream{
 		conn: c, id: c.nextID, handler: h, head: t.head,
-		sendWindow: c.initialWindow, rest: s.rest[:0],
+		sendWindow: c.initialWindow, kept: s.kept,
 	}
 	c.nextID += 2
 	c.streams[s.id] = s
 	appendHeaders(c, s.id, t, path, len(body))
 	if left := c.push(s, body); len(left) > 0 {
-		s.rest = append(s.rest, left...)
+		s.kept = append(s.kept[:0], left...)
+		s.rest = s.kept
 		c.blocked = append(c.blocked, s)
 	}
 }
@@ -185,7 +187,7 @@ func (c *Conn) remove(s *Stream) bool {
 	}
 	delete(c.streams, s.id)
 	if len(s.rest) > 0 {
-		s.rest = s.rest[:0]
+		s.rest = nil
 		c.blocked = slices.DeleteFunc(c.blocked, func(b *Stream) bool { return b == s })
 	}
 	c.freed()

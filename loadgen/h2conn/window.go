@@ -37,8 +37,7 @@ func (c *Conn) push(s *Stream, body []byte) []byte {
 func (c *Conn) resume() {
 	c.blocked = slices.DeleteFunc(c.blocked, func(s *Stream) bool {
 		if c.sendWindow > 0 {
-			left := c.push(s, s.rest)
-			s.rest = s.rest[:copy(s.rest, left)]
+			s.rest = c.push(s, s.rest)
 		}
 		return len(s.rest) == 0
 	})

@@ -73,7 +73,7 @@ func (e *engine) arrive() time.Duration {
 		return e.now() // a flood of them must not blind us to the end
 	}
 	f := e.take()
-	f.N, f.Kind, f.Key, f.Template, f.State = e.n, kind, 0, nil, nil
+	f.N, f.Kind, f.Key, f.Template = e.n, kind, 0, nil
 	f.Path, f.Body, f.Scratch = f.Path[:0], f.Body[:0], f.Scratch[:0]
 	if !e.op.Next(e.n, &f.Request) {
 		e.spare = append(e.spare, f)

@@ -62,6 +62,7 @@ type Request struct {
 	// Scratch is the operation's, between Next, Data and Done: what of the
 	// answer it needs.
 	Scratch []byte
-	// State is the operation's, as Scratch.
+	// State is the operation's, as Scratch. It stays from one arrival to the
+	// next, so that its memory may be used again; nil in a new Request.
 	State any
 }
