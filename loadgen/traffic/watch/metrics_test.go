@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"maps"
 	"math"
 	"testing"
 	"time"
@@ -64,8 +65,11 @@ func TestExposedHistogramIsThatOfTheClientLibrary(t *testing.T) {
 	if math.Abs(got.Histogram.GetSampleSum()-want.Histogram.GetSampleSum()) > 1e-6 {
 		t.Errorf("sum %v, want %v", got.Histogram.GetSampleSum(), want.Histogram.GetSampleSum())
 	}
+	if g, w := natives(got.Histogram), natives(want.Histogram); !maps.Equal(g, w) {
+		t.Errorf("got  %v\nwant %v", g, w)
+	}
 	for _, h := range []*dto.Histogram{want.Histogram, got.Histogram} {
-		h.SampleSum, h.CreatedTimestamp = nil, nil
+		h.SampleSum, h.CreatedTimestamp, h.PositiveSpan, h.PositiveDelta = nil, nil, nil, nil
 	}
 	if !proto.Equal(got.Histogram, want.Histogram) {
 		t.Errorf("got  %v\nwant %v", got.Histogram, want.Histogram)
@@ -75,4 +79,21 @@ func TestExposedHistogramIsThatOfTheClientLibrary(t *testing.T) {
 	if empty.Histogram.GetSampleCount() != 0 || len(empty.Histogram.PositiveSpan) != 1 {
 		t.Errorf("empty: %v", empty.Histogram)
 	}
+}
+
+// natives are the buckets that are not empty: they may be laid out in spans in
+// more than one way.
+func natives(h *dto.Histogram) map[int32]int64 {
+	buckets := map[int32]int64{}
+	index, count, at := int32(0), int64(0), 0
+	for _, span := range h.PositiveSpan {
+		index += span.GetOffset()
+		for range span.GetLength() {
+			if count += h.PositiveDelta[at]; count > 0 {
+				buckets[index] = count
+			}
+			index, at = index+1, at+1
+		}
+	}
+	return buckets
 }

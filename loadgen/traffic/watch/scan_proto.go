@@ -304,7 +304,9 @@ func (s *protoScanner) ended() error {
 		if s.level > s.root {
 			s.level--
 			if s.level == protoObject && s.root == protoEnvelope {
-				return s.sink.take(&s.ev)
+				if err := s.sink.take(&s.ev); err != nil {
+					return err
+				}
 			}
 			continue
 		}

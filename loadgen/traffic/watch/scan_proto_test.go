@@ -273,13 +273,17 @@ func FuzzProtobuf(f *testing.F) {
 }
 
 func TestProtobufListsTellTheirVersion(t *testing.T) {
-	list := &corev1.ConfigMapList{ListMeta: metav1.ListMeta{ResourceVersion: "100", Continue: "x"}, Items: []corev1.ConfigMap{*testMeta(), *testMeta()}}
-	stream := enveloped(t, list)
-	for seed := range uint64(20) {
-		var got seen
-		if err := scanPieces(newProtoList(&got), stream, seed); err != nil || len(got.lines) != 1 || !strings.HasPrefix(got.lines[0], "0 rv=100 ") {
-			t.Fatalf("%v %v", got.lines, err)
+	list := &corev1.ConfigMapList{ListMeta: metav1.ListMeta{ResourceVersion: "100", Continue: "x"}}
+	var stream []byte
+	for range 3 {
+		stream = enveloped(t, list)
+		for seed := range uint64(20) {
+			var got seen
+			if err := scanPieces(newProtoList(&got), stream, seed); err != nil || len(got.lines) != 1 || !strings.HasPrefix(got.lines[0], "0 rv=100 ") {
+				t.Fatalf("%d items: %v %v", len(list.Items), got.lines, err)
+			}
 		}
+		list.Items = append(list.Items, *testMeta())
 	}
 	var got seen
 	if err := scanPieces(newProtoList(&got), stream[:len(stream)-3], 1); err == nil {

@@ -231,7 +231,7 @@ func (s *stub) watch(t *testing.T, w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusGone, "too old resource version")
 		return
 	}
-	protobuf := strings.HasPrefix(s.accepted, wire.ContentType)
+	protobuf := strings.HasPrefix(r.Header.Get("Accept"), wire.ContentType)
 	w.WriteHeader(http.StatusOK)
 	flush := http.NewResponseController(w).Flush
 	if gone {
