@@ -54,6 +54,9 @@ type Result struct {
 	// Key are the four key metrics, always all four, always in this order.
 	Key          []KeyMetric  `json:"keyMetrics"`
 	Measurements Measurements `json:"measurements"` // what the generator saw itself, as in measurements.json
+	// Breakdown splits each load's mean latency between the generator, the
+	// connection and the API server, phase by phase.
+	Breakdown []Breakdown `json:"breakdown,omitempty"`
 	// Components is the cost of each component and of the generator over
 	// the whole run.
 	Components []ComponentCost `json:"components"`

@@ -1,0 +1,153 @@
+package breakdown
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// serverParts takes the API server's time apart, of a call with the totals
+// all; perRequest is how many of them each request that was sent stands for.
+func (w window) serverParts(b *row, c call, all total, perRequest float64) {
+	if w.recorded(famFilter) {
+		b.part(result.PartFilters, w.filters()*perRequest, ofServer, famFilter+" but priorityandfairness", "")
+	} else {
+		b.warn("%s was not recorded: filters are in the unexplained", famFilter)
+	}
+	webhooks, ran := 0.0, false
+	if c.operation != "" {
+		webhooks, ran = w.perOperation(famWebhook, c.operation)
+	}
+	if w.recorded(famSLI) {
+		b.part(result.PartFairness, (w.excess(c)-webhooks)*perRequest, ofCall, famRequest+" less "+famSLI, "")
+		if ran {
+			p := &b.Parts[len(b.Parts)-1]
+			p.Source += " less " + famWebhook
+			p.Note = "webhooks' mean is of all " + c.operation + " requests"
+		}
+	} else {
+		b.warn("%s was not recorded: priority and fairness is in the unexplained", famSLI)
+	}
+	if c.operation != "" {
+		w.admission(b, c, all, perRequest, ran)
+	}
+	w.etcd(b, c, perRequest)
+	w.cache(b, c, perRequest)
+}
+
+// filters is the mean of what each request spends in the filters before its
+// handler. Priority and fairness is a part of its own.
+func (w window) filters() float64 {
+	byName := w.by(famFilter, "filter", func(map[string]string) bool { return true })
+	delete(byName, "priorityandfairness")
+	sum := 0.0
+	for _, name := range slices.Sorted(maps.Keys(byName)) {
+		sum += byName[name].mean()
+	}
+	return sum
+}
+
+// excess is by how much a call's duration is longer than its SLI duration,
+// which leaves out the wait in priority and fairness and webhooks
+// (endpoints/metrics, MonitorRequest) and dry runs. Means are compared, not
+// sums: a scrape may come between the two observations of one request.
+func (w window) excess(c call) float64 {
+	wet := func(l map[string]string) bool { return c.is(l) && l["dry_run"] == "" }
+	return w.total(famRequest, wet).mean() - w.total(famSLI, c.is).mean()
+}
+
+// perOperation is the time that an admission histogram has for each request of
+// an operation, over all resources: it has no label for them.
+func (w window) perOperation(family, operation string) (seconds float64, any bool) {
+	t := w.total(family, func(l map[string]string) bool { return l["operation"] == operation })
+	n := w.ofOperation(operation)
+	if t.count == 0 || n == 0 {
+		return 0, false
+	}
+	return t.sum / n, true
+}
+
+// ofOperation counts the requests of an admission operation.
+func (w window) ofOperation(operation string) float64 {
+	verbs := verbsOf(operation)
+	return w.total(famRequest, func(l map[string]string) bool { return slices.Contains(verbs, l["verb"]) }).count
+}
+
+func (w window) admission(b *row, c call, all total, perRequest float64, webhooks bool) {
+	if !w.recorded(famAdmission) {
+		b.warn("%s was not recorded: admission is in the unexplained", famAdmission)
+		return
+	}
+	seconds, _ := w.perOperation(famAdmission, c.operation)
+	note := fmt.Sprintf("mean of all %s requests on any resource, of which these are %.0f%%", c.operation, 100*all.count/w.ofOperation(c.operation))
+	if webhooks {
+		note += "; webhooks included"
+	}
+	b.part(result.PartAdmission, seconds*perRequest, ofOperation, famAdmission, note)
+}
+
+// etcd adds the calls to etcd for the resource, as far as they are for this
+// verb. The histogram has the operation on etcd and not the request: verbs
+// that share an operation share its time evenly.
+func (w window) etcd(b *row, c call, perRequest float64) {
+	if !w.recorded(famEtcd) {
+		b.warn("%s was not recorded: etcd is in the unexplained", famEtcd)
+		return
+	}
+	byOperation := w.by(famEtcd, "operation", c.sameResource)
+	seconds := 0.0
+	var used, with []string
+	for _, operation := range slices.Sorted(maps.Keys(byOperation)) {
+		t := byOperation[operation]
+		verbs := owners(operation, func(v string) float64 { return w.calls(c, v) })
+		if !slices.Contains(verbs, c.verb) {
+			continue
+		}
+		n := 0.0
+		for _, v := range verbs {
+			n += w.calls(c, v)
+			if v != c.verb && !slices.Contains(with, v) {
+				with = append(with, v)
+			}
+		}
+		seconds += t.sum / n
+		used = append(used, fmt.Sprintf("%s %.2f times a request", operation, t.count/n))
+	}
+	slices.Sort(with)
+	note := cmp.Or(strings.Join(used, ", "), "no call: served from the watch cache")
+	if len(with) > 0 {
+		note += "; shared evenly with " + strings.Join(with, ", ")
+	}
+	b.part(result.PartEtcd, seconds*perRequest, ofResource, famEtcd, note)
+}
+
+// calls counts all requests of a verb for a resource, its subresources
+// included: they are stored in the same object.
+func (w window) calls(c call, verb string) float64 {
+	return w.total(famRequest, func(l map[string]string) bool {
+		return l["verb"] == verb && c.sameResource(l)
+	}).count
+}
+
+// cache adds the wait until the watch cache is as fresh as a read asks for. It
+// is the LISTs' if there are any, otherwise the GETs'.
+func (w window) cache(b *row, c call, perRequest float64) {
+	t := w.total(famReadWait, c.sameResource)
+	owner := "LIST"
+	if w.calls(c, owner) == 0 {
+		owner = "GET"
+	}
+	if t.count == 0 || c.verb != owner {
+		return
+	}
+	n := w.calls(c, owner)
+	note := fmt.Sprintf("%.2f waits a request", t.count/n)
+	if owner == "LIST" && w.calls(c, "GET") > 0 {
+		note += "; those of GETs with a resourceVersion are in it"
+	}
+	b.part(result.PartCache, t.sum/n*perRequest, ofResource, famReadWait, note)
+}
