@@ -1,0 +1,156 @@
+package object
+
+import (
+	"encoding/json"
+	"errors"
+	"strconv"
+	"sync"
+
+	"github.com/stormglass/stormglass/loadgen/wire"
+)
+
+var (
+	errNoAnswer    = errors.New("the answer is empty")
+	errNotProtobuf = errors.New("the answer is not Kubernetes protobuf")
+)
+
+// answer is what is known of the answer to one request, as it comes in.
+type answer struct {
+	action action
+	tenant int
+
+	// What was asked for.
+	protobuf bool
+	gzip     bool  // may be compressed
+	find     field // to be looked for in protobuf; JSON is read in any case
+
+	begun      bool
+	compressed bool // and not looked into
+	json       document
+	head       []byte // of protobuf: the magic and, if something is looked for, more
+	found      bool
+	value      []byte // of what was looked for
+}
+
+// longestHead is where the metadata of protobuf is given up: it stands first.
+const longestHead = longestValue + 4<<10
+
+// begin forgets the answer of before.
+func (a *answer) begin() {
+	a.begun, a.compressed, a.found = false, false, false
+	a.json.reset()
+	a.head, a.value = a.head[:0], a.value[:0]
+}
+
+// write takes the next piece of a 2xx answer.
+func (a *answer) write(p []byte) error {
+	if !a.begun {
+		a.begun = true
+		// gzip's first byte begins neither JSON nor protobuf. The API server
+		// compresses answers over 128 KiB; they are not inflated.
+		a.compressed = a.gzip && p[0] == 0x1f
+	}
+	switch {
+	case a.compressed:
+		return nil
+	case a.protobuf:
+		return a.writeProtobuf(p)
+	}
+	return a.json.write(p)
+}
+
+// whole is called at the end of a 2xx answer.
+func (a *answer) whole() error {
+	switch {
+	case !a.begun:
+		return errNoAnswer
+	case a.compressed:
+		return nil
+	case a.protobuf:
+		if len(a.head) < len(wire.Envelope) {
+			return errNotProtobuf
+		}
+		return nil
+	}
+	return a.json.whole()
+}
+
+func (a *answer) writeProtobuf(p []byte) error {
+	if a.found || len(a.head) >= len(wire.Envelope) && a.find == noField {
+		return nil
+	}
+	most := longestHead
+	if a.find == noField {
+		most = len(wire.Envelope)
+	}
+	a.head = append(a.head, p[:min(len(p), most-len(a.head))]...)
+	if n := min(len(a.head), len(wire.Envelope)); string(a.head[:n]) != wire.Envelope[:n] {
+		return errNotProtobuf
+	}
+	if a.find != noField && len(a.head) > len(wire.Envelope) {
+		value, known := metadata(a.head[len(wire.Envelope):], a.find)
+		a.value, a.found = append(a.value[:0], value...), known || len(a.head) == longestHead
+	}
+	return nil
+}
+
+// token is metadata.continue of the answer, "" if there is none.
+func (a *answer) token() []byte {
+	if a.protobuf {
+		return a.value
+	}
+	return unquoted(a.json.token)
+}
+
+// version is metadata.resourceVersion of the answer, 0 if there is none that
+// is a number.
+func (a *answer) version() uint64 {
+	text := a.json.version
+	if a.protobuf {
+		text = a.value
+	}
+	v, err := strconv.ParseUint(string(text), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return v
+}
+
+// unquoted resolves the escapes of a JSON string. There are none in the tokens
+// of today's API servers.
+func unquoted(s []byte) []byte {
+	for _, c := range s {
+		if c == '\\' {
+			var text string
+			// The document was valid, so this is too.
+			_ = json.Unmarshal([]byte(`"`+string(s)+`"`), &text)
+			return []byte(text)
+		}
+	}
+	return s
+}
+
+// answers are kept for further requests: there are no more of them than
+// requests were in flight at a time.
+type answers struct {
+	mu   sync.Mutex
+	free []*answer
+}
+
+func (all *answers) take() *answer {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	n := len(all.free)
+	if n == 0 {
+		return &answer{}
+	}
+	a := all.free[n-1]
+	all.free = all.free[:n-1]
+	return a
+}
+
+func (all *answers) put(a *answer) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	all.free = append(all.free, a)
+}

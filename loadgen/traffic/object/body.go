@@ -1,0 +1,76 @@
+package object
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strconv"
+)
+
+// slot is what is put into a body where it is not the same for all objects.
+type slot string
+
+// The marks of slots in a manifest before it is compiled: private-use
+// characters, which nothing else has.
+const (
+	mark          = "\ue000"
+	slotName      = slot(mark + "name" + mark)
+	slotNamespace = slot(mark + "namespace" + mark)
+	slotPayload   = slot(mark + "payload" + mark)
+	slotVersion   = slot(mark + "version" + mark)
+)
+
+// body is a manifest in JSON, cut at its slots.
+type body []part
+
+// part is text and what follows it; the last has no slot.
+type part struct {
+	text []byte
+	slot slot
+}
+
+// compile renders a manifest with slots in it.
+func compile(manifest map[string]any) (body, error) {
+	text, err := json.Marshal(manifest)
+	if err != nil {
+		return nil, fmt.Errorf("the manifest cannot be written as JSON: %w", err)
+	}
+	var b body
+	for {
+		before, after, found := bytes.Cut(text, []byte(mark))
+		if !found {
+			return append(b, part{text: text}), nil
+		}
+		name, rest, _ := bytes.Cut(after, []byte(mark))
+		b = append(b, part{before, slot(mark + string(name) + mark)})
+		text = rest
+	}
+}
+
+// values fill the slots.
+type values struct {
+	stem      string // of the name, which ends in number
+	number    int64
+	namespace string
+	payload   payload
+	size      int
+	turn      int64
+	version   uint64
+}
+
+func (b body) append(dst []byte, v *values) []byte {
+	for i := range b {
+		dst = append(dst, b[i].text...)
+		switch b[i].slot {
+		case slotName:
+			dst = strconv.AppendInt(append(dst, v.stem...), v.number, 10)
+		case slotNamespace:
+			dst = append(dst, v.namespace...)
+		case slotPayload:
+			dst = v.payload.append(dst, v.size, v.turn)
+		case slotVersion:
+			dst = strconv.AppendUint(dst, v.version, 10)
+		}
+	}
+	return dst
+}

@@ -1,0 +1,73 @@
+package object
+
+import (
+	"hash/fnv"
+	"math/bits"
+	"slices"
+)
+
+// stream is the seed's choices for one purpose of one load. The choice for a
+// number is a pure function of it (splitmix64).
+type stream uint64
+
+func newStream(seed int64, load, purpose string) stream {
+	h := fnv.New64a()
+	h.Write([]byte(load + "\x00" + purpose)) // never fails
+	return stream(h.Sum64() ^ uint64(seed)*0x9e3779b97f4a7c15)
+}
+
+func (s stream) at(n int64) uint64 {
+	z := uint64(s) + uint64(n+1)*0x9e3779b97f4a7c15
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return z ^ z>>31
+}
+
+// among is a number from 0 to k-1.
+func (s stream) among(n int64, k int) int {
+	hi, _ := bits.Mul64(s.at(n), uint64(k))
+	return int(hi)
+}
+
+// unit is a number from 0 up to, not including, 1.
+func (s stream) unit(n int64) float64 { return float64(s.at(n)>>11) / (1 << 53) }
+
+// shares are running sums of weights, the last of them 1.
+type shares []float64
+
+func newShares(weights []float64) shares {
+	s := make(shares, len(weights))
+	var sum float64
+	for i, w := range weights {
+		sum += w
+		s[i] = sum
+	}
+	for i := range s {
+		s[i] /= sum
+	}
+	return s
+}
+
+// even are shares of the same size.
+func even(k int) shares { return newShares(slices.Repeat([]float64{1}, k)) }
+
+// zipf gives the i-th, from 1, a share of 1/i, as clusters' namespaces grow.
+func zipf(k int) shares {
+	weights := make([]float64, k)
+	for i := range weights {
+		weights[i] = 1 / float64(i+1)
+	}
+	return newShares(weights)
+}
+
+// pick is whose share u, from 0 up to 1, falls into.
+func (s shares) pick(u float64) int {
+	if len(s) == 1 {
+		return 0
+	}
+	i, found := slices.BinarySearch(s, u)
+	if found { // a share goes from its predecessor's end up to its own
+		i++
+	}
+	return min(i, len(s)-1)
+}

@@ -1,0 +1,102 @@
+package object
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// Need is one permission that a load needs.
+type Need struct {
+	Verb, Group, Resource string
+	// Name of the one object that it is for; "" for all.
+	Name string
+	// Cluster is set if it is needed in all namespaces, or the resource has
+	// none. Else it is needed in the namespaces that Load.NamespacesIn lists.
+	// Of a resource that Stormglass has no manifest for, who grants it has to
+	// find out whether it has namespaces.
+	Cluster bool
+}
+
+// String is the need as kubectl auth can-i asks for it.
+func (n Need) String() string {
+	s := n.Verb + " " + n.Resource
+	if n.Group != "" {
+		s += "." + n.Group
+	}
+	if n.Name != "" {
+		s += "/" + n.Name
+	}
+	return s
+}
+
+// Needs are the permissions of a load of requests or watches, with its
+// defaults set: of what is measured and of its preparations. Tenants need the
+// measured ones; the load's own identity needs all.
+//
+// Two are for what the target's setup may have done already, and are then not
+// missed: to create namespaces, where a load has more than the run's own, and
+// to get and create the definition of widgets.
+func Needs(l scenario.Load) []Need {
+	var all []Need
+	add := func(need Need) {
+		if !slices.Contains(all, need) {
+			all = append(all, need)
+		}
+	}
+	if l.Kind == "changes" { // what they write is their watches'
+		return nil
+	}
+	for _, x := range l.Operations() {
+		resource, group, _ := strings.Cut(x.Resource, ".")
+		own := l.OwnObjects(x)
+		several := own && l.Namespaces > 1
+		for _, verb := range verbsOf(l, x, own) {
+			across := x.Scope == "cluster" || l.Kind == "watches" && several && (verb == "list" || verb == "watch")
+			add(Need{Verb: verb, Group: group, Resource: resource, Cluster: across})
+		}
+		if l.Namespaces > 1 && (own || x.Verb == "create") {
+			add(Need{Verb: "create", Resource: "namespaces", Cluster: true})
+		}
+		if x.Resource == scenario.WidgetResource {
+			definition := Need{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions", Cluster: true}
+			definition.Verb = "create"
+			add(definition)
+			definition.Verb, definition.Name = "get", scenario.WidgetResource
+			add(definition)
+		}
+	}
+	for _, t := range l.Tenants {
+		add(Need{Verb: "impersonate", Resource: "users", Name: scenario.TenantUser(t.Name), Cluster: true})
+		for _, g := range append([]string{scenario.TenantsGroup}, t.Groups...) {
+			add(Need{Verb: "impersonate", Resource: "groups", Name: g, Cluster: true})
+		}
+	}
+	return all
+}
+
+// verbsOf are those of one operation, or of what is watched.
+func verbsOf(l scenario.Load, x scenario.Operation, own bool) []string {
+	var verbs []string
+	switch {
+	case l.Kind == "watches":
+		verbs = []string{"list", "watch"}
+		if own {
+			verbs = append(verbs, "patch") // the changes'
+		}
+	case x.Verb == "get" && !own:
+		verbs = []string{"get", "list"} // names are found by a list
+	case x.Verb == "apply":
+		verbs = []string{"patch"}
+	case x.Verb == "update":
+		verbs = []string{"update", "get"} // of a version that was lost
+	default:
+		verbs = []string{x.Verb}
+	}
+	if own {
+		// Made, taken over if they are there, and after a delete made again.
+		verbs = append(verbs, "create", "patch")
+	}
+	return verbs
+}

@@ -1,0 +1,98 @@
+package object
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// resource is one of the API server's, as discovery tells it.
+type resource struct {
+	name       string // in the plural, with its group: deployments.apps
+	root       string // /api/v1 or /apis/apps/v1
+	plural     string
+	apiVersion string
+	kind       string
+	namespaced bool
+	verbs      []string
+}
+
+// collection is the path of the resource in a namespace, or with "" of all
+// there is.
+func (r *resource) collection(namespace string) string {
+	if namespace == "" || !r.namespaced {
+		return r.root + "/" + r.plural
+	}
+	return r.root + "/namespaces/" + url.PathEscape(namespace) + "/" + r.plural
+}
+
+// can tells an error if the resource does not have a verb.
+func (r *resource) can(verb string) error {
+	if verb == "apply" {
+		verb = "patch"
+	}
+	if !slices.Contains(r.verbs, verb) {
+		return fmt.Errorf("%s cannot be asked to %s (the API server offers %s)", r.name, verb, strings.Join(r.verbs, ", "))
+	}
+	return nil
+}
+
+// resolve finds a resource, written as "pods" or "deployments.apps", in a
+// version such as apps/v1 or, with "", in the group's preferred one.
+func resolve(ctx context.Context, a *asker, name, apiVersion string) (*resource, error) {
+	r := &resource{name: name, apiVersion: apiVersion}
+	var group string
+	r.plural, group, _ = strings.Cut(name, ".")
+	if apiVersion == "" && group != "" {
+		var g metav1.APIGroup
+		if err := discover(ctx, a, "/apis/"+group, name, &g); err != nil {
+			return nil, err
+		}
+		r.apiVersion = g.PreferredVersion.GroupVersion
+	}
+	switch {
+	case group != "":
+		r.root = "/apis/" + r.apiVersion
+	case apiVersion == "":
+		r.root, r.apiVersion = "/api/v1", "v1"
+	default:
+		r.root = "/api/" + apiVersion
+	}
+	var list metav1.APIResourceList
+	if err := discover(ctx, a, r.root, name, &list); err != nil {
+		return nil, err
+	}
+	for _, found := range list.APIResources {
+		if found.Name == r.plural {
+			r.kind, r.namespaced, r.verbs = found.Kind, found.Namespaced, found.Verbs
+			return r, nil
+		}
+	}
+	return nil, unknownResource(name)
+}
+
+func discover(ctx context.Context, a *asker, path, name string, into any) error {
+	r, err := a.ask(ctx, query{method: http.MethodGet, path: path})
+	switch {
+	case err != nil:
+		return fmt.Errorf("discover %s: %w", name, err)
+	case r.status == http.StatusNotFound:
+		return unknownResource(name)
+	case !r.success():
+		return failed("discover", name, r)
+	}
+	if err := json.Unmarshal(r.body, into); err != nil {
+		return fmt.Errorf("discover %s: answer of GET %s: %w", name, path, err)
+	}
+	return nil
+}
+
+func unknownResource(name string) error {
+	return fmt.Errorf("the API server has no resource %q (write it in the plural, with its group, as `kubectl api-resources` lists it: pods, deployments.apps)", name)
+}
