@@ -1,0 +1,61 @@
+package main
+
+import (
+	"runtime"
+	"runtime/debug"
+	"syscall"
+	"time"
+
+	"github.com/prometheus/procfs"
+)
+
+// cost is what this process has used so far.
+type cost struct {
+	cpu    time.Duration
+	allocs uint64
+}
+
+func costNow() (cost, error) {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return cost{}, err
+	}
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return cost{time.Duration(u.Utime.Nano() + u.Stime.Nano()), m.Mallocs}, nil
+}
+
+// per is the cost since an earlier one, of each of n units called unit.
+func (c cost) per(before cost, n int64, unit string) []figure {
+	return []figure{
+		{"CPU per " + unit, "us", float64((c.cpu - before.cpu).Nanoseconds()) / 1e3 / float64(n)},
+		{"allocations per " + unit, "", float64(c.allocs-before.allocs) / float64(n)},
+	}
+}
+
+// memory is what is in use after a garbage collection, in bytes: the Go heap
+// and stacks, and the resident set once free pages were given back.
+type memory struct{ live, rss float64 }
+
+func memoryNow() (memory, error) {
+	debug.FreeOSMemory() // collects first
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	p, err := procfs.Self()
+	if err != nil {
+		return memory{}, err
+	}
+	s, err := p.Stat()
+	if err != nil {
+		return memory{}, err
+	}
+	return memory{float64(m.HeapAlloc + m.StackInuse), float64(s.ResidentMemory())}, nil
+}
+
+// per is the growth since an earlier reading, of each of n units.
+func (m memory) per(before memory, n int, unit string) []figure {
+	return []figure{
+		{"heap and stacks per " + unit, "KB", (m.live - before.live) / 1e3 / float64(n)},
+		{"resident memory per " + unit, "KB", (m.rss - before.rss) / 1e3 / float64(n)},
+	}
+}
