@@ -55,6 +55,7 @@ func TestNodesShutDownInOrder(t *testing.T) {
 	if again := f.Shutdown(1); len(again) != 2 {
 		t.Errorf("%d of the 2 left shut down", len(again))
 	}
+	eventually(t, "all are gone", func() bool { return f.Live().Failed == 4 })
 	f.Recover()
 	eventually(t, "all are back", func() bool { l := f.Live(); return l.Ready == 4 && l.Failed == 0 })
 	s.await("and say so", func() bool {

@@ -97,7 +97,8 @@ func newLedger(r prometheus.Registerer, leaseRenew time.Duration) (*ledger, erro
 // that kept it from getting one.
 func (l *ledger) request(verb, resource, code string) {
 	l.requests.WithLabelValues(verb, resource, code).Inc()
-	if code[0] == '2' || verb == "delete" && code == "404" { // gone is what a deletion wants
+	// Gone is what a deletion wants, and a look may find nothing.
+	if code[0] == '2' || code == "404" && (verb == "delete" || verb == "get") {
 		return
 	}
 	l.mu.Lock()

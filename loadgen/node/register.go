@@ -15,6 +15,7 @@ import (
 )
 
 const (
+	csiNodes = "/apis/storage.k8s.io/v1/csinodes"
 	// Retries of a registration: a kubelet's.
 	registerBackoff    = 100 * time.Millisecond
 	registerBackoffMax = 7 * time.Second
@@ -70,9 +71,12 @@ func (k *kubelet) register(life *life) error {
 		node: k.name, owner: owner, life: life, link: k.link,
 		seconds: k.plan.leaseSeconds,
 	}
+	k.look(life, "leases", leases+"/"+k.name)
+	k.look(life, "nodes", "/api/v1/nodes/"+k.name) // for the Lease's owner
 	if err := lease.create(life.ctx); err != nil {
 		return err
 	}
+	k.look(life, "csinodes", csiNodes+"/"+k.name)
 	if err := k.createCSINode(life, owner); err != nil {
 		return err
 	}
@@ -130,13 +134,22 @@ func (k *kubelet) createNode(life *life) (types.UID, error) {
 	return n.UID, nil
 }
 
+// look is a GET that a starting kubelet makes and whose answer, no such object
+// or the one that was just made, is known here.
+func (k *kubelet) look(life *life, resource, path string) {
+	if k.plan.Spec.Fidelity == Kubelet {
+		k.link.start(life.ctx, call{verb: "get", resource: resource, method: http.MethodGet, path: path, urgent: true, blind: true},
+			func([]byte, error) {}) // counted
+	}
+}
+
 func (k *kubelet) createCSINode(life *life, owner metav1.OwnerReference) error {
 	body, err := encode("storage.k8s.io/v1", "CSINode", newCSINode(owner))
 	if err != nil {
 		return err
 	}
 	_, err = k.link.do(life.ctx, call{
-		verb: "create", resource: "csinodes", method: http.MethodPost, path: "/apis/storage.k8s.io/v1/csinodes",
+		verb: "create", resource: "csinodes", method: http.MethodPost, path: csiNodes,
 		contentType: wire.ContentType, body: body, urgent: true,
 	})
 	if apierrors.IsAlreadyExists(err) {
