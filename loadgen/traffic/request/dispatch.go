@@ -112,9 +112,8 @@ func (e *engine) take() *flight {
 
 // collect takes in what the read loops have settled.
 func (e *engine) collect() {
-	var again []*flight
-	e.spare, again = e.flights.collect(e.spare, nil)
-	for _, f := range again {
+	e.spare, e.again = e.flights.collect(e.spare, e.again[:0])
+	for _, f := range e.again {
 		f.deadline = e.now() + e.timeout
 		e.queue.push(f)
 	}

@@ -65,6 +65,7 @@ type engine struct {
 	due      time.Duration
 	round    int // arrivals taken up since it woke
 	spare    []*flight
+	again    []*flight    // collected just now
 	conn     *h2conn.Conn // used last in this round; may be nil
 	together int          // requests on it
 	queue    fifo
