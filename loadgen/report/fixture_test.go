@@ -113,7 +113,8 @@ func stormRun() result.Result {
 	gates[3].Detail = "PATCH configmaps is the worst of 14 series"
 	gates[7].Detail = "no series etcd_server_leader_changes_seen_total in storm and recovery: etcd-0 was not scraped"
 	return result.Result{
-		Schema: result.Schema, Verdict: result.Fail, ExitCode: 1,
+		Breakdown: splitOf(phases()),
+		Schema:    result.Schema, Verdict: result.Fail, ExitCode: 1,
 		Reasons: []string{"mutating-latency: 1.84 s is over 1 s", "request-errors: 0.24% is over 0.1%", "leader-changes: no data"},
 		Gates:   gates, Key: keyMetrics(),
 		Run: result.Run{
@@ -144,6 +145,34 @@ func stormRun() result.Result {
 	}
 }
 
+// splitOf is a made-up breakdown of every load: writes wait for etcd, reads for
+// the wire; in the fourth phase others' slower requests are in the server's mean.
+func splitOf(phases []result.Phase) []result.Breakdown {
+	var out []result.Breakdown
+	for i, p := range phases {
+		for _, l := range p.Requests {
+			m := l.Latency.Mean
+			b := result.Breakdown{
+				Phase: p.Name, Load: l.Load, Verb: l.Verb, Resource: l.Resource, Count: l.Latency.Count, ClientMean: m, ClientP99: l.Latency.P99,
+				ServerMean: ptr(m * .8), ServerSource: "metrics", OurShare: ptr(1), UnexplainedNote: "API server: decoding, encoding, waiting for CPU",
+			}
+			shares := []float64{.02, .01, .17, .04, .1, .06, .4, .02}
+			if i == 3 {
+				shares[2], b.OurShare, b.Warnings = -.05, ptr(.88), []string{"12.0% of the requests behind the server's means are other clients'", "wire is negative"}
+				b.Slow = &result.SlowRequests{Count: 1, Mean: .7, Layers: map[string]float64{"etcd": .6}}
+			}
+			left := m
+			for j, name := range result.PartNames() {
+				b.Parts = append(b.Parts, result.BreakdownPart{Name: name, Seconds: shares[j] * m, Of: "our requests", Source: "made up"})
+				left -= shares[j] * m
+			}
+			b.Unexplained = left
+			out = append(out, b)
+		}
+	}
+	return out
+}
+
 // floodRun passed all its gates; it simulated no nodes and made no pods.
 func floodRun() result.Result {
 	r := stormRun()
@@ -166,6 +195,7 @@ func floodRun() result.Result {
 			p.Watches = []result.Watches{w}
 		}
 	}
+	r.Breakdown = splitOf(r.Measurements.Phases)
 	r.Gates = []result.Gate{
 		gate("watches-open", "watches-open", result.Pass, ptr(1), ">=", 1, scenario.Ratio, "flood"),
 		gate("lost", "watch-lost", result.Pass, ptr(0), "<=", 0, scenario.Count, "fan-out"),
@@ -190,6 +220,12 @@ func blindRun() result.Result {
 		r.Key[i].Rows, r.Key[i].Missing = nil, "no metrics were recorded"
 	}
 	r.Components = nil
+	for i := range r.Breakdown {
+		b := &r.Breakdown[i]
+		b.Parts, b.ServerMean, b.OurShare = b.Parts[:2], nil, nil
+		b.Unexplained = b.ClientMean - b.Parts[0].Seconds - b.Parts[1].Seconds
+		b.Warnings = []string{"not taken apart: there is no archive of metrics"}
+	}
 	return r
 }
 
@@ -200,6 +236,7 @@ func cutRun() result.Result {
 	r.Run.Interrupted, r.Run.Ended = true, at(171)
 	r.Reasons = []string{"interrupted in phase storm after 19.4 s", "leader-changes: no data"}
 	r.Measurements.Phases = r.Measurements.Phases[:3]
+	r.Breakdown = splitOf(r.Measurements.Phases)
 	last := &r.Measurements.Phases[2]
 	last.End, last.Interrupted, last.ConditionMet = at(168.4), true, false
 	for i := range r.Gates {

@@ -69,6 +69,10 @@ func TestHostileTextStaysText(t *testing.T) {
 	r.Measurements.Phases[2].Requests[0].Load = evil
 	r.Measurements.Phases[2].Requests[0].Outcomes[evil] = 1
 	r.Run.Cluster.Deviations[0].Value = evil
+	b := &r.Breakdown[0]
+	b.Phase, b.Load, b.Verb, b.Resource, b.Tenant, b.UnexplainedNote, b.Warnings = evil, evil, evil, evil, evil, evil, []string{evil}
+	b.Parts[0].Name, b.Parts[0].Note, b.Parts[0].Of = evil, evil, evil
+	b.Slow, b.ClientMean = &result.SlowRequests{Count: 1, Layers: map[string]float64{evil: 1}}, 99
 	page := render(t, r, hostile(evil))
 	if n := strings.Count(page, "<script"); n != 2 {
 		t.Errorf("%d script elements, want our two", n)

@@ -102,35 +102,6 @@ func must[T any](t *testing.T, ctx context.Context, action chromedp.Action[T]) T
 	return v
 }
 
-// contrast finds text whose contrast with its ground is under 4.5:1 (WCAG AA),
-// looking through translucent grounds. Text in charts stands on bands: the
-// darkest of them is taken.
-const contrast = `(() => {
-  const parse = c => { const m = c.match(/[\d.]+/g).map(Number); return c.startsWith('color(') ? [m[0]*255, m[1]*255, m[2]*255, m[3] ?? 1] : [m[0], m[1], m[2], m[3] ?? 1]; };
-  const over = (a, b) => [0, 1, 2].map(i => a[i] * a[3] + b[i] * (1 - a[3])).concat(1);
-  const lum = c => { const f = v => { v /= 255; return v <= .03928 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4; }; return .2126 * f(c[0]) + .7152 * f(c[1]) + .0722 * f(c[2]); };
-  const ground = e => { const c = parse(getComputedStyle(e).backgroundColor); if (c[3] === 1 || !e.parentElement) return c[3] ? c : [255, 255, 255, 1]; return over(c, ground(e.parentElement)); };
-  const bad = new Set(); let n = 0;
-  const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-  while (walk.nextNode()) {
-    const e = walk.currentNode.parentElement;
-    if (!walk.currentNode.data.trim() || ['SCRIPT', 'STYLE', 'DESC', 'desc'].includes(e.tagName) || !e.checkVisibility()) continue;
-    n++;
-    const g = ground(e), t = over(parse(getComputedStyle(e).color), g), a = lum(t), b = lum(g);
-    const r = (Math.max(a, b) + .05) / (Math.min(a, b) + .05);
-    if (r < 4.5) bad.add(e.tagName + '.' + e.className + ' ' + r.toFixed(2) + ': ' + walk.currentNode.data.trim().slice(0, 30));
-  }
-  return n < 100 ? ['only ' + n + ' texts found'] : [...bad];
-})()`
-
-// invisible finds plots without a visible line.
-const invisible = `[...document.querySelectorAll('.plot')].filter(p => {
-  const paths = [...p.querySelectorAll('path.l')];
-  return !paths.length || paths.every(l => { const b = l.getBoundingClientRect(); return !l.getAttribute('d') || b.width + b.height < 1 || getComputedStyle(l).stroke === 'none'; });
-}).map(p => p.getAttribute('aria-label'))`
-
-const overflow = `document.documentElement.scrollWidth - document.documentElement.clientWidth`
-
 func TestPageInBrowser(t *testing.T) {
 	shots := os.Getenv("STORMGLASS_SCREENSHOTS") // where pictures are kept, if at all
 	ctx := browser(t)
@@ -174,6 +145,9 @@ func TestPageInBrowser(t *testing.T) {
 					}
 					for _, c := range must(t, ctx, chromedp.Evaluate[[]string](invisible)) {
 						t.Errorf("no visible line: %s", c)
+					}
+					for _, c := range must(t, ctx, chromedp.Evaluate[[]string](gaps)) {
+						t.Errorf("a bar that is not whole: %s", c)
 					}
 					bad, pages := seen.since()
 					for _, b := range bad {
@@ -280,7 +254,7 @@ func TestPageWithoutScriptAndPrinted(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := must(t, ctx, chromedp.Text(chromedp.CSS("main")))
-	for _, want := range []string{"FAIL", "mutating-latency", keyFsync, "WAL fsync p99", "Peak", "loadgen run node-failure-storm --set nodes.count=500"} {
+	for _, want := range []string{"FAIL", "mutating-latency", "Where the time went", "connection and wire -4.21 ms", keyFsync, "WAL fsync p99", "Peak", "loadgen run node-failure-storm --set nodes.count=500"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("without script the page does not show %q", want)
 		}

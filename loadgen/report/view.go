@@ -27,6 +27,8 @@ type page struct {
 	TimeTicks           []mark
 	LookBack            string // of rates and quantiles
 	Sections            []drawnSection
+	Splits              []splitView
+	SplitsNote          string
 	Tables, Environment []tableView
 	Log                 tableView
 	Command, ByFile     string
@@ -96,6 +98,7 @@ func newPage(ctx context.Context, r result.Result, timeline []result.Event, text
 	for _, k := range r.Key {
 		p.Key = append(p.Key, newKeyBlock(k, r, p.Sections))
 	}
+	p.Splits, p.SplitsNote = splits(r)
 	p.Tables = phaseTables(r)
 	p.Environment = environmentTables(r)
 	p.Command, p.ByFile = commands(r)

@@ -1,0 +1,211 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// mostSplits is how many bars a page has: those with the largest means.
+const mostSplits = 40
+
+// splitView is a load's mean latency as a stacked bar.
+type splitView struct {
+	Call, Where       string // "patch configmaps"; phase and load
+	Mean, P99, Server string
+	Summary           string // for those who do not see the bar
+	Pieces            []piece
+	Notes             []string
+}
+
+// piece is a part of a bar. X and Width are in the coordinates of a plot; a
+// part that is negative has none, and its figure says so.
+type piece struct {
+	Name, Value, Share, Tells string
+	Colour                    int // in the palette; -1: the unexplained
+	X, Width                  string
+}
+
+// partText names a part for a person, and tells what it is.
+func partText(name string) (title, tells string) {
+	switch name {
+	case result.PartLag:
+		return "our own queueing", "from the intended start until the generator took the request up"
+	case result.PartConnect:
+		return "waiting for a connection", "until a connection, or a stream on it, was free"
+	case result.PartWire:
+		return "connection and wire", "what the client waited and the API server's handlers did not see: network, TLS, both ends' reading and writing"
+	case result.PartFilters:
+		return "authentication and authorization", "the API server's filters before its handler"
+	case result.PartFairness:
+		return "priority and fairness", "waiting in the API server's queues"
+	case result.PartAdmission:
+		return "admission", "admission plugins, webhooks and policies"
+	case result.PartEtcd:
+		return "etcd", "calls to etcd"
+	case result.PartCache:
+		return "watch cache", "waiting for the watch cache to be current"
+	}
+	return clean(name), ""
+}
+
+// colourOf is a part's place in the palette, the same on every page. The grey
+// one is not for a large part: the unexplained is grey as well.
+func colourOf(name string) int {
+	switch name {
+	case result.PartConnect:
+		return 6
+	case result.PartEtcd:
+		return 1
+	}
+	return max(slices.Index(result.PartNames(), name), 0)
+}
+
+// splits are the bars, in the run's order.
+func splits(r result.Result) (views []splitView, note string) {
+	rows := worstSplits(r, mostSplits)
+	if n := len(r.Breakdown); n > len(rows) {
+		note = fmt.Sprintf("%d of %s: those with the largest means. All are in result.json.", len(rows), count(n))
+	}
+	for _, b := range rows {
+		views = append(views, newSplitView(b))
+	}
+	return views, note
+}
+
+// worstSplits are the rows with the largest means, in the run's order.
+func worstSplits(r result.Result, most int) []result.Breakdown {
+	order := make([]int, len(r.Breakdown))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(r.Breakdown[j].ClientMean, r.Breakdown[i].ClientMean) })
+	order = order[:min(most, len(order))]
+	slices.Sort(order)
+	rows := make([]result.Breakdown, len(order))
+	for i, at := range order {
+		rows[i] = r.Breakdown[at]
+	}
+	return rows
+}
+
+func newSplitView(b result.Breakdown) splitView {
+	v := splitView{
+		Call: callText(b), Where: clean(b.Phase) + ", " + clean(b.Load), Mean: format(scenario.Seconds, b.ClientMean),
+		P99: format(scenario.Seconds, b.ClientP99), Server: none,
+	}
+	if b.ServerMean != nil {
+		v.Server = format(scenario.Seconds, *b.ServerMean)
+		if b.ServerSource == "audit" {
+			v.Server += " (audit log)"
+		}
+	}
+	whole := max(b.Unexplained, 0)
+	for _, p := range b.Parts {
+		whole += max(p.Seconds, 0)
+	}
+	x := 0.0
+	add := func(name, tells string, colour int, s float64) {
+		p := piece{Name: name, Value: format(scenario.Seconds, s), Tells: tells, Colour: colour, Share: shareText(s, b.ClientMean)}
+		if s > 0 && whole > 0 {
+			width := plotWidth * s / whole
+			p.X, p.Width = coordinate(x), coordinate(width)
+			x += width
+		}
+		v.Pieces = append(v.Pieces, p)
+	}
+	for _, p := range b.Parts {
+		name, tells := partText(p.Name)
+		add(name, strings.TrimSuffix(tells+"; "+clean(p.Note), "; ")+"; of: "+clean(p.Of), colourOf(p.Name), p.Seconds)
+	}
+	add("unexplained", clean(b.UnexplainedNote), -1, b.Unexplained)
+	for _, p := range v.Pieces {
+		v.Summary += fmt.Sprintf("%s %s, ", p.Name, p.Value)
+	}
+	v.Summary = v.Call + ": " + strings.TrimSuffix(v.Summary, ", ")
+	if s := b.Slow; s != nil {
+		v.Notes = append(v.Notes, slowText(*s))
+	}
+	for _, w := range b.Warnings {
+		v.Notes = append(v.Notes, clean(w))
+	}
+	return v
+}
+
+func callText(b result.Breakdown) string {
+	text := clean(b.Verb + " " + b.Resource)
+	if b.Tenant != "" {
+		text += " as " + clean(b.Tenant)
+	}
+	return text
+}
+
+// slowText is the API server's own account of its slow requests.
+func slowText(s result.SlowRequests) string {
+	text := fmt.Sprintf("%s took the API server over 500 ms, %s on average", plural(s.Count, "request"), format(scenario.Seconds, s.Mean))
+	var layers []string
+	for _, name := range sortedKeys(s.Layers) {
+		layers = append(layers, clean(name)+" "+format(scenario.Seconds, s.Layers[name]))
+	}
+	if len(layers) > 0 {
+		text += ", by its own account of each: " + strings.Join(layers, ", ")
+	}
+	return text
+}
+
+func plural(n int64, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return count(n) + " " + noun + "s"
+}
+
+// shareText is a part of a mean in whole percent.
+func shareText(part, of float64) string {
+	if of <= 0 {
+		return none
+	}
+	share := math.Round(100 * part / of)
+	if share == 0 && part > 0 {
+		return "<1%"
+	}
+	return number(share+0, 4) + "%" // +0: no negative zero
+}
+
+// terminalSplits is how many rows a summary has: it must fit a screen.
+const terminalSplits = 3
+
+// breakdown writes where the time of the slowest calls went, in percent of
+// their mean. "server" is the rest that the API server gives a name to.
+func (t *terminal) breakdown(r result.Result) {
+	rows := worstSplits(r, terminalSplits)
+	slices.SortStableFunc(rows, func(a, b result.Breakdown) int { return cmp.Compare(b.ClientMean, a.ClientMean) })
+	if len(rows) == 0 {
+		return
+	}
+	tab := &table{align: "frrrrrrr"}
+	tab.add(styled("head", "WHERE THE TIME WENT", "mean", "ours", "wire", "fairness", "etcd", "server", "unknown")...)
+	for _, b := range rows {
+		share := func(names ...string) string {
+			sum, found := 0.0, false
+			for _, p := range b.Parts {
+				if slices.Contains(names, p.Name) {
+					sum, found = sum+p.Seconds, true
+				}
+			}
+			if !found {
+				return none
+			}
+			return shareText(sum, b.ClientMean)
+		}
+		tab.add(plain(clean(b.Phase)+" "+callText(b), format(scenario.Seconds, b.ClientMean),
+			share(result.PartLag, result.PartConnect), share(result.PartWire), share(result.PartFairness), share(result.PartEtcd),
+			share(result.PartFilters, result.PartAdmission, result.PartCache), shareText(b.Unexplained, b.ClientMean))...)
+	}
+	t.section(tab)
+}

@@ -1,0 +1,69 @@
+package report
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// The slowest calls are on the first screen, wherever they stand in the run.
+func TestSlowestSplitsFirst(t *testing.T) {
+	r := stormRun()
+	r.Breakdown = nil
+	for i, mean := range []float64{.005, .005, .005, .005, .2, .005, .3} {
+		r.Breakdown = append(r.Breakdown, result.Breakdown{
+			Phase: "storm", Load: "x", Verb: "get", Resource: string(rune('a' + i)), ClientMean: mean, Unexplained: mean,
+		})
+	}
+	out := summary(t, r, TerminalOptions{})
+	_, out, found := strings.Cut(out, "WHERE THE TIME WENT")
+	if !found {
+		t.Fatal("no section in the summary")
+	}
+	var calls []string
+	for _, l := range strings.Split(out, "\n")[1:4] {
+		calls = append(calls, strings.Fields(l)[2])
+	}
+	if got := strings.Join(calls, " "); got != "g e a" {
+		t.Errorf("the calls are %s, want g e a", got)
+	}
+}
+
+// A run with more loads than a page can show keeps those that matter, and says so.
+func TestManySplits(t *testing.T) {
+	r := stormRun()
+	for len(r.Breakdown) < 500 {
+		r.Breakdown = append(r.Breakdown, r.Breakdown...)
+	}
+	r.Breakdown[len(r.Breakdown)-1].ClientMean = 77
+	page := render(t, r, recording{result: r})
+	if n := strings.Count(page, `class="split"`); n != mostSplits {
+		t.Errorf("%d bars", n)
+	}
+	for _, want := range []string{"those with the largest means", "<b>1m 17s</b>"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page does not say %q", want)
+		}
+	}
+	r.Breakdown = nil
+	if page = render(t, r, recording{result: r}); strings.Contains(page, "Where the time went") {
+		t.Error("a heading over nothing")
+	}
+}
+
+// What is negative takes no room and is not hidden.
+func TestNegativePartIsShown(t *testing.T) {
+	b := result.Breakdown{
+		Verb: "get", Resource: "pods", ClientMean: .010, Unexplained: .004,
+		Parts: []result.BreakdownPart{{Name: result.PartLag, Seconds: .008}, {Name: result.PartWire, Seconds: -.002}},
+	}
+	v := newSplitView(b)
+	if len(v.Pieces) != 3 {
+		t.Fatalf("pieces: %+v", v.Pieces)
+	}
+	lag, wire, rest := v.Pieces[0], v.Pieces[1], v.Pieces[2]
+	if lag.Width != "666.7" || rest.X != "666.7" || rest.Width != "333.3" || wire.Width != "" || wire.Value != "-2 ms" || wire.Share != "-20%" {
+		t.Errorf("pieces: %+v", v.Pieces)
+	}
+}
