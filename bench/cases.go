@@ -30,11 +30,12 @@ func cases() []benchmark {
 		asked
 		what string
 	}{
+		{asked{"get", 6000, 1}, "GET of a ConfigMap of 1 KB, 6,000 a second, open loop"},
 		{asked{"get", 2000, 1}, "GET of a ConfigMap of 1 KB, 2,000 a second, open loop"},
 		{asked{"patch", 2000, 1}, "merge patch of 1 KB, 2,000 a second, open loop"},
 		{asked{"list", 200, 10}, "LIST of 100 ConfigMaps of 1 KB, 200 a second, open loop"},
 	} {
-		all = append(all, benchmark{name: "requests-" + c.verb, what: c.what, sides: []side{
+		all = append(all, benchmark{name: fmt.Sprintf("requests-%s-%.0f", c.verb, c.perSecond), what: c.what, sides: []side{
 			{"ours", c.against(ourRequests)},
 			{"client-go typed", c.against(typedRequests)},
 			{"client-go dynamic", c.against(dynamicRequests)},
