@@ -82,11 +82,13 @@ func TestExpiredWatchRelistsAndFindsWhatIsGone(t *testing.T) {
 
 func TestBrokenConnectionIsReplaced(t *testing.T) {
 	s, f := started(t, nil)
-	s.bind("sg-0", "a", nil)
-	s.await("it is Ready", func() bool { return isReady(s.pods["a"]) })
 	// All is watched as the node sees it: the stub holds a watch before its
-	// answer is read, and a watch that breaks unanswered is none to resume.
+	// answer is read, and a watch that breaks unanswered is none to resume. The
+	// pod comes after that, so that its event is read after the listing's end: a
+	// watch that breaks earlier begins anew, and finds by itself what it missed.
 	eventually(t, "all is watched", func() bool { return f.Live().Watches == 6 })
+	s.bind("sg-0", "a", nil)
+	eventually(t, "it runs", func() bool { return f.Live().PodsRunning == 1 })
 	s.server.CloseClientConnections()
 	s.await("the watches are gone", func() bool { return len(s.watches) == 0 })
 	s.deletePod("a")
