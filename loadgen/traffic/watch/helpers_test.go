@@ -132,7 +132,7 @@ func checkAccount(t *testing.T, w result.Watches, acknowledged int64) {
 const patience = 30 * time.Second
 
 // start runs a load and returns what stops it and waits for its end.
-func start(t *testing.T, l traffic.Load) (stop func()) {
+func start(t testing.TB, l traffic.Load) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)

@@ -159,7 +159,8 @@ type shared struct {
 // open sends a request. handler is called before it, with the lane it goes to,
 // and once more if that one turned out to be full.
 func (p *shared) open(ctx context.Context, s *h2conn.Stream, t *h2conn.Template, path []byte, handler func(*lane) h2conn.Handler) error {
-	for dialled := false; ; {
+	var dialled *lane
+	for {
 		kept := p.lanes[:0]
 		opened := false
 		for _, l := range p.lanes {
@@ -181,14 +182,15 @@ func (p *shared) open(ctx context.Context, s *h2conn.Stream, t *h2conn.Template,
 		if opened {
 			return nil
 		}
-		if dialled {
+		if dialled != nil {
+			dialled.conn.Close() // or the next attempt would leave one more
 			return fmt.Errorf("the API server allows no stream on a new connection")
 		}
 		l, err := p.dial(ctx)
 		if err != nil {
 			return err
 		}
-		p.lanes, dialled = append(p.lanes, l), true
+		p.lanes, dialled = append(p.lanes, l), l
 	}
 }
 

@@ -94,7 +94,7 @@ func newStub(t *testing.T, setup func(*stub)) *stub {
 
 // target is how loads reach the stub.
 func (s *stub) target() traffic.Target {
-	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.TLS.Certificates[0].Certificate[0]})
+	ca := pemOf(s.TLS.Certificates[0].Certificate[0])
 	return traffic.Target{
 		Config:    &rest.Config{Host: s.URL, TLSClientConfig: rest.TLSClientConfig{CAData: ca}},
 		Namespace: "storm", Seed: 1,
@@ -291,4 +291,8 @@ func (s *stub) serveUnanswered(t *testing.T, r *http.Request) {
 		t.Errorf("patch: %v", err)
 	}
 	s.change(strings.TrimPrefix(r.URL.Path, stubPath+"/"), "MODIFIED", p.Annotations)
+}
+
+func pemOf(certificate []byte) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate})
 }
