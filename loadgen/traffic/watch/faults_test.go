@@ -110,24 +110,31 @@ func TestAServerWithoutWatchListIsListed(t *testing.T) {
 	}
 }
 
-// A list that the server cannot make of the version known is asked for without
-// one.
-func TestAnExpiredListIsAskedForFresh(t *testing.T) {
+// A state that the server cannot tell from the version known is asked for
+// without one.
+func TestAnExpiredStateIsAskedForFresh(t *testing.T) {
 	t.Parallel()
-	s := newStub(t, nil)
-	s.intercept = func(w http.ResponseWriter, r *http.Request) bool {
-		if r.Method == http.MethodGet && !isWatch(r) && r.URL.Query().Get("resourceVersion") != "" {
-			refuse(w, http.StatusGone, "too old resource version")
-			return true
-		}
-		return false
-	}
-	w, _ := flood(t, s, nil, func(*storm) {
-		s.end(true)
-		await(t, "all watches again", func() bool { return s.count(&s.watches) >= 3*testWatches })
-	})
-	if w.Relists != testWatches || w.Failed != testWatches {
-		t.Errorf("%d relists, %d failed lists; want %d of each", w.Relists, w.Failed, testWatches)
+	for start, failed := range map[string]int64{"list": testWatches, "watchList": 0} { // a watch's 410 is a relist
+		t.Run(start, func(t *testing.T) {
+			t.Parallel()
+			s := newStub(t, nil)
+			s.intercept = func(w http.ResponseWriter, r *http.Request) bool {
+				query := r.URL.Query()
+				states := r.Method == http.MethodGet && (!isWatch(r) || query.Get("sendInitialEvents") != "")
+				if states && query.Get("resourceVersion") != "" {
+					refuse(w, http.StatusGone, "too old resource version")
+					return true
+				}
+				return false
+			}
+			w, _ := flood(t, s, func(l *scenario.Load) { l.Start = start }, func(*storm) {
+				s.end(true)
+				await(t, "all watches again", func() bool { return s.count(&s.watches) >= 3*testWatches })
+			})
+			if w.Relists != testWatches || w.Failed != failed || w.Reconnects != 0 {
+				t.Errorf("%d relists, %d failed attempts, %d reconnects; want %d, %d, 0", w.Relists, w.Failed, w.Reconnects, testWatches, failed)
+			}
+		})
 	}
 }
 
