@@ -18,7 +18,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -276,113 +275,6 @@ func (s *stub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		refuse(w, 404, metav1.StatusReasonNotFound, "no such path "+r.URL.Path)
 	}
-}
-
-func (s *stub) lease(w http.ResponseWriter, q request, name string) {
-	switch q.method {
-	case "POST", "PUT":
-		var l coordinationv1.Lease
-		s.decode(q.body, &l)
-		s.update(func() {
-			s.version++
-			l.ResourceVersion = strconv.Itoa(s.version)
-			s.leases[l.Name] = &l
-		})
-		reply(w, 200, "coordination.k8s.io/v1", "Lease", &l)
-	default:
-		refuse(w, 404, metav1.StatusReasonNotFound, "leases "+name+" not found")
-	}
-}
-
-func (s *stub) pod(w http.ResponseWriter, q request, parts []string) {
-	if q.method == "DELETE" {
-		name := parts[len(parts)-1]
-		p := s.removePod(name)
-		if p == nil {
-			refuse(w, 404, metav1.StatusReasonNotFound, "pods not found")
-			return
-		}
-		reply(w, 200, "v1", "Pod", p)
-		return
-	}
-	if q.method == "GET" {
-		s.mu.Lock()
-		p := s.pods[parts[len(parts)-1]]
-		s.mu.Unlock()
-		if p == nil {
-			refuse(w, 404, metav1.StatusReasonNotFound, "pods not found")
-			return
-		}
-		reply(w, 200, "v1", "Pod", p)
-		return
-	}
-	var patch corev1.Pod
-	must(s.t, json.Unmarshal(q.body, &patch))
-	var out *corev1.Pod
-	s.changePod(parts[len(parts)-2], func(p *corev1.Pod) {
-		p.Status = patch.Status
-		out = p
-	})
-	if out == nil {
-		refuse(w, 404, metav1.StatusReasonNotFound, "pods not found")
-		return
-	}
-	reply(w, 200, "v1", "Pod", out)
-}
-
-// changePod changes a pod and tells the watches.
-func (s *stub) changePod(name string, change func(*corev1.Pod)) {
-	s.update(func() {
-		old := s.pods[name]
-		if old == nil {
-			return
-		}
-		p := old.DeepCopy()
-		s.version++
-		p.ResourceVersion = strconv.Itoa(s.version)
-		change(p)
-		s.pods[name] = p
-		s.tell("MODIFIED", p)
-	})
-}
-
-// bind makes a pod that is bound to a node.
-func (s *stub) bind(node, name string, change func(*corev1.Pod)) *corev1.Pod {
-	p := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns", UID: types.UID("uid-" + name)},
-		Spec:       corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{Name: "c", Image: "pause"}}},
-		Status:     corev1.PodStatus{Phase: corev1.PodPending},
-	}
-	if change != nil {
-		change(p)
-	}
-	s.update(func() {
-		s.version++
-		p.ResourceVersion = strconv.Itoa(s.version)
-		s.pods[name] = p
-		s.tell("ADDED", p)
-	})
-	return p
-}
-
-func (s *stub) removePod(name string) (p *corev1.Pod) {
-	s.update(func() {
-		if p = s.pods[name]; p == nil {
-			return
-		}
-		p = p.DeepCopy()
-		s.version++
-		p.ResourceVersion = strconv.Itoa(s.version)
-		delete(s.pods, name)
-		s.tell("DELETED", p)
-	})
-	return p
-}
-
-// deletePod asks for a graceful end, as `kubectl delete pod` does.
-func (s *stub) deletePod(name string) {
-	now, grace := metav1.Now(), int64(30)
-	s.changePod(name, func(p *corev1.Pod) { p.DeletionTimestamp, p.DeletionGracePeriodSeconds = &now, &grace })
 }
 
 func sortedKeys[V any](m map[string]V) []string {
