@@ -45,10 +45,11 @@ chromium: ## Install Chromium from the distribution's packages, if there is none
 	    $$sudo apt-get update -qq && $$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium >/dev/null; \
 	  else echo "the page tests need Chromium: install it with your package manager"; exit 1; fi; fi
 
-fuzz: ## Fuzz the scenario loader and both readers of watch events, a minute each
-	go test ./loadgen/scenario -run '^$$' -fuzz FuzzParse -fuzztime 60s -fuzzminimizetime 10x
-	go test ./loadgen/traffic -run '^$$' -fuzz FuzzScanner -fuzztime 60s -fuzzminimizetime 10x
-	go test ./loadgen/node -run '^$$' -fuzz FuzzEvent -fuzztime 60s -fuzzminimizetime 10x
+FUZZ = scenario:FuzzParse h2conn:FuzzFrames h2conn:FuzzFields traffic/watch:FuzzJSON traffic/watch:FuzzProtobuf \
+  traffic/object:FuzzDocument traffic/object:FuzzProtobufMetadata node:FuzzScan wire:FuzzEvent
+
+fuzz: ## Fuzz the scenario loader and every reader of what servers send, half a minute each
+	for f in $(FUZZ); do go test ./loadgen/$${f%%:*} -run '^$$' -fuzz "^$${f##*:}$$" -fuzztime 30s -fuzzminimizetime 10x || exit 1; done
 
 clean: ## Remove bin/ and runs/
 	rm -rf $(BIN) runs planes

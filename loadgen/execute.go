@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/stormglass/stormglass/loadgen/record"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -118,6 +119,9 @@ func (r *run) measure() {
 	}
 	r.m.Scrapes = r.recorder.Scrapes()
 	r.m.Generator = r.self.Results()
+	for _, p := range r.m.Phases {
+		r.m.Generator.Saturated = append(r.m.Generator.Saturated, record.LoadSaturation(p)...)
+	}
 }
 
 // finish stops the target, writes the raw results and closes the archive. It

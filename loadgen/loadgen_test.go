@@ -28,7 +28,7 @@ func (silent) Step(string)   {}
 func (silent) Live(Snapshot) {}
 
 // nowhere is an API server that refuses every connection.
-func nowhere() *rest.Config { return &rest.Config{Host: "http://127.0.0.1:1"} }
+func nowhere() *rest.Config { return &rest.Config{Host: "https://127.0.0.1:1"} }
 
 func parse(t *testing.T, body string) *scenario.Scenario {
 	t.Helper()
@@ -112,7 +112,7 @@ func TestNodesThatAreNeverReadyEndTheRun(t *testing.T) {
 
 func TestWatchesOfAPhaseThatIsOverAreNotAwaited(t *testing.T) {
 	s := parse(t, "phases: [{name: p, for: 1s, load: [{kind: watches, count: 5, rate: 5/s}]}]")
-	w, err := traffic.NewWatches(traffic.Target{Config: nowhere(), Namespace: "ns"}, *s.Loads()[0].Load)
+	w, err := newWatches(traffic.Target{Config: nowhere(), Namespace: "ns"}, s.Loads()[0].Load)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,9 +7,13 @@ import (
 	"sync"
 	"time"
 
+	"github.com/stormglass/stormglass/loadgen/pace"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 	"github.com/stormglass/stormglass/loadgen/traffic"
+	"github.com/stormglass/stormglass/loadgen/traffic/object"
+	"github.com/stormglass/stormglass/loadgen/traffic/request"
+	"github.com/stormglass/stormglass/loadgen/traffic/watch"
 )
 
 // drainTimeout is how long watches may be silent after the last write before
@@ -31,10 +35,11 @@ type loads struct {
 
 // placed is one load and where the scenario put it.
 type placed struct {
-	at   scenario.PlacedLoad
-	load traffic.Load
-	stop context.CancelFunc // while it runs
-	done chan struct{}      // closed when it has ended
+	at      scenario.PlacedLoad
+	load    traffic.Load
+	changes *watch.Changes     // what the load does, of kind changes
+	stop    context.CancelFunc // while it runs
+	done    chan struct{}      // closed when it has ended
 }
 
 // newLoads makes the loads and the objects they work on, so that no phase
@@ -46,9 +51,9 @@ func newLoads(ctx context.Context, s *scenario.Scenario, target traffic.Target) 
 		var err error
 		switch at.Kind {
 		case "requests":
-			p.load, err = traffic.NewRequests(target, *at.Load)
+			p.load, err = newRequests(target, at.Load)
 		case "watches":
-			p.load, err = traffic.NewWatches(target, *at.Load)
+			p.load, err = newWatches(target, at.Load)
 		}
 		if err != nil {
 			return nil, environmentf("%s: %w", at.Path, err)
@@ -59,12 +64,57 @@ func newLoads(ctx context.Context, s *scenario.Scenario, target traffic.Target) 
 	for _, p := range ls.all {
 		if p.at.Kind == "changes" {
 			var err error
-			if p.load, err = traffic.NewChanges(target, *p.at.Load, ls.watches(p.at.Watches)); err != nil {
+			if p.load, p.changes, err = newChanges(target, p.at.Load, ls.watches(p.at.Watches)); err != nil {
 				return nil, environmentf("%s: %w", p.at.Path, err)
 			}
 		}
 	}
 	return ls, ls.prepare(ctx)
+}
+
+func newRequests(target traffic.Target, l *scenario.Load) (traffic.Load, error) {
+	pacer, err := newPacer(target, l)
+	if err != nil {
+		return nil, err
+	}
+	op, err := object.NewOperation(target, *l)
+	if err != nil {
+		return nil, err
+	}
+	return request.New(target, *l, op, pacer)
+}
+
+func newWatches(target traffic.Target, l *scenario.Load) (traffic.Load, error) {
+	pacer, err := newPacer(target, l)
+	if err != nil {
+		return nil, err
+	}
+	objects, err := object.NewSet(target, *l)
+	if err != nil {
+		return nil, err
+	}
+	return watch.New(target, *l, pacer, objects)
+}
+
+func newChanges(target traffic.Target, l *scenario.Load, watches *watch.Watches) (traffic.Load, *watch.Changes, error) {
+	pacer, err := newPacer(target, l)
+	if err != nil {
+		return nil, nil, err
+	}
+	op, err := watch.NewChanges(target, *l, watches)
+	if err != nil {
+		return nil, nil, err
+	}
+	load, err := request.New(target, *l, op, pacer)
+	return load, op, err
+}
+
+func newPacer(target traffic.Target, l *scenario.Load) (pace.Pacer, error) {
+	p, err := pace.NewShaped(l.Arrival, float64(l.Rate), l.Shape.Pace(), target.Seed)
+	if err != nil {
+		return nil, fmt.Errorf("load %s: %w", l.Name, err)
+	}
+	return p, nil
 }
 
 func (ls *loads) prepare(ctx context.Context) error {
@@ -150,9 +200,9 @@ func (ls *loads) drain(ctx context.Context, some []*placed) {
 	}
 }
 
-func (ls *loads) watches(name string) *traffic.Watches {
+func (ls *loads) watches(name string) *watch.Watches {
 	for _, p := range ls.all {
-		if w, ok := p.load.(*traffic.Watches); ok && p.at.Name == name {
+		if w, ok := p.load.(*watch.Watches); ok && p.at.Name == name {
 			return w
 		}
 	}
@@ -179,7 +229,7 @@ func (ls *loads) beginPhase(name string, at time.Time) {
 // that is over do not run; one that failed is told when the phase ends.
 func (ls *loads) awaitOpen(ctx context.Context) error {
 	for _, p := range ls.all {
-		w, ok := p.load.(*traffic.Watches)
+		w, ok := p.load.(*watch.Watches)
 		if !ok || p.stop == nil {
 			continue
 		}
@@ -215,30 +265,45 @@ func (ls *loads) fill(phases []result.Phase) {
 	}
 	for _, p := range ls.all {
 		switch l := p.load.(type) {
-		case *traffic.Requests:
-			for name, seen := range l.Results() {
-				if phase := at[name]; phase != nil && seen.Offered > 0 {
-					seen.OfferedRate = perSecond(seen.Offered, phase)
-					seen.AchievedRate = perSecond(seen.Succeeded, phase)
-					phase.Requests = append(phase.Requests, seen)
+		case *request.Requests:
+			for name, all := range l.Results() {
+				if phase := at[name]; phase != nil {
+					p.put(phase, all)
 				}
 			}
-		case *traffic.Watches:
+		case *watch.Watches:
 			for name, seen := range l.Results() {
 				if phase := at[name]; phase != nil {
 					phase.Watches = append(phase.Watches, seen)
 				}
 			}
-		case *traffic.Changes:
-			for name, seen := range l.Results() {
-				if phase := at[name]; phase != nil && seen.Offered > 0 {
-					seen.OfferedRate = perSecond(seen.Offered, phase)
-					seen.AchievedRate = perSecond(seen.Succeeded, phase)
-					phase.Changes = append(phase.Changes, seen)
-				}
-			}
 		}
 	}
+}
+
+// put adds what requests or changes saw to a phase, with rates per second of
+// the phase.
+func (p *placed) put(phase *result.Phase, all []result.Requests) {
+	for _, seen := range all {
+		seen.OfferedRate = perSecond(seen.Offered, phase)
+		seen.AchievedRate = perSecond(seen.Succeeded, phase)
+		if p.changes != nil {
+			phase.Changes = append(phase.Changes, result.Changes{Requests: seen, Acknowledged: p.changes.Acknowledged()[phase.Name]})
+		} else {
+			phase.Requests = append(phase.Requests, seen)
+		}
+	}
+}
+
+// backlog is how many bytes have come that no load has read yet.
+func (ls *loads) backlog() int64 {
+	var sum int64
+	for _, p := range ls.all {
+		if b, ok := p.load.(interface{ Backlog() int64 }); ok {
+			sum += b.Backlog()
+		}
+	}
+	return sum
 }
 
 func perSecond(n int64, p *result.Phase) float64 {

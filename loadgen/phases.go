@@ -101,22 +101,37 @@ func (r *run) actions(ctx context.Context, p *scenario.Phase) error {
 			return environmentf("phase %s: %w", p.Name, err)
 		}
 	}
-	for _, f := range p.Faults {
-		at := time.Now()
-		switch f.Kind {
-		case "nodeFailure":
-			names := r.fleet.Fail(f.Fraction)
-			r.workload.NodesFailed(at, names)
-			r.event(at, "fault", f.Kind, fmt.Sprintf("%d of %d nodes stop", len(names), r.scenario.Nodes.Count))
-			r.step("fault: %d of %d nodes stop", len(names), r.scenario.Nodes.Count)
-		case "nodeRecovery":
-			r.workload.NodesRecovered()
-			r.fleet.Recover()
-			r.event(at, "fault", f.Kind, "all failed nodes come back")
-			r.step("all failed nodes come back")
-		}
+	for i := range p.Faults {
+		r.fault(&p.Faults[i])
 	}
 	return nil
+}
+
+// fault begins a fault, or ends those of before.
+func (r *run) fault(f *scenario.Fault) {
+	at := time.Now()
+	var names []string
+	does := ""
+	switch f.Kind {
+	case "nodeFailure":
+		names, does = r.fleet.Fail(f.Fraction), "stop"
+	case "nodeShutdown":
+		names, does = r.fleet.Shutdown(f.Fraction), "shut down in order"
+	case "slowKubelet":
+		names, does = r.fleet.Slow(f.Fraction, f.Delay.D()), "write late by "+f.Delay.String()
+	case "nodeRecovery":
+		r.workload.NodesRecovered()
+		r.fleet.Recover()
+		r.event(at, "fault", f.Kind, "all nodes come back")
+		r.step("all nodes come back")
+		return
+	}
+	if f.StopsNodes() {
+		r.workload.NodesFailed(at, names)
+	}
+	detail := fmt.Sprintf("%d of %d nodes %s", len(names), r.scenario.Nodes.Count, does)
+	r.event(at, "fault", f.Kind, detail)
+	r.step("fault: %s", detail)
 }
 
 func actionDetail(a scenario.Action) string {

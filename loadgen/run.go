@@ -121,6 +121,11 @@ func (r *run) prepare(ctx context.Context) error {
 	if r.dir, r.made, err = makeRunDir(r.Out, r.scenario.Name, r.info.Started); err != nil {
 		return err
 	}
+	for name, data := range r.scenario.Bundle() {
+		if err := writeFile(filepath.Join(r.dir, name), data); err != nil {
+			return err
+		}
+	}
 	resolved, err := r.scenario.Resolved()
 	if err != nil {
 		return err
@@ -216,6 +221,9 @@ func (r *run) connect(ctx context.Context) error {
 	r.loads, err = newLoads(ctx, r.scenario, traffic.Target{
 		Config: t.Load, Namespace: t.Namespace, Labels: t.Labels, Seed: r.scenario.Seed, Registerer: r.registry,
 	})
+	if err == nil {
+		r.self.Backlog(r.loads.backlog)
+	}
 	return err
 }
 

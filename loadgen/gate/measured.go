@@ -223,5 +223,5 @@ func needsNodeFailure(s *scenario.Scenario) (path, hint, lack string) {
 }
 
 func failsNodes(p scenario.Phase) bool {
-	return slices.ContainsFunc(p.Faults, func(f scenario.Fault) bool { return f.Kind == "nodeFailure" })
+	return slices.ContainsFunc(p.Faults, scenario.Fault.StopsNodes)
 }

@@ -21,6 +21,8 @@ const (
 	// intended start until it was taken up. Lag is part of the latency that is
 	// judged: the same tenth, for the same reason.
 	MaxRequestLag = MaxSchedulingLag
+	// leastRequests have a p99 that is not one unlucky request.
+	leastRequests = 100
 	// MaxMemoryShare of the memory we may use. Past it the kernel reclaims
 	// pages that are in use, or kills.
 	MaxMemoryShare = 0.8
@@ -42,9 +44,6 @@ const (
 	// less, unless the heap has no room: then allocating goroutines, our read
 	// loops, are made to mark, and every time of theirs is late.
 	MaxGCShare = 0.25
-	// MaxGCPause of one stop of all goroutines. They last microseconds; one as
-	// long as MaxSchedulingLag is a machine that did not run us.
-	MaxGCPause = MaxSchedulingLag
 	// leastGCCPU is too little to be judged: a share of next to nothing.
 	leastGCCPU = 5 * time.Second
 )
@@ -66,9 +65,6 @@ func Saturation(g result.Generator, l Limits) []string {
 	if limit := MaxGCShare * g.CPUSeconds; g.GCCPU > limit && g.GCCPU > leastGCCPU.Seconds() {
 		add("generator saturated: garbage collection took %.1f of its %.1f CPU seconds, the bound is %.0f%%: it has too little memory (GOMEMLIMIT, GOGC)",
 			g.GCCPU, g.CPUSeconds, MaxGCShare*100)
-	}
-	if g.GCPauseMax > MaxGCPause.Seconds() {
-		add("generator saturated: garbage collection stopped it for %.0f ms, the bound is %d ms", g.GCPauseMax*1000, MaxGCPause.Milliseconds())
 	}
 	if limit := MaxMemoryShare * float64(l.MemoryBytes); limit > 0 && float64(g.MaxRSSBytes) > limit {
 		add("generator saturated: it used %d MB of memory, the bound is %.0f MB (%.0f%% of what there is)",
@@ -112,7 +108,7 @@ func (s *standing) saturation() []string {
 func LoadSaturation(p result.Phase) []string {
 	var passed []string
 	judge := func(r result.Requests) {
-		if r.Lag.Count > 0 && r.Lag.P99 > MaxRequestLag.Seconds() {
+		if r.Lag.Count >= leastRequests && r.Lag.P99 > MaxRequestLag.Seconds() {
 			of := ""
 			if r.Tenant != "" {
 				of = " as " + r.Tenant

@@ -61,12 +61,14 @@ func starve(t *testing.T) {
 
 func TestLoadSaturation(t *testing.T) {
 	lag := func(p99 time.Duration) result.Requests {
-		return result.Requests{Load: "gets", Verb: "get", Resource: "pods", Lag: result.Latency{Count: 9, P99: p99.Seconds()}}
+		return result.Requests{Load: "gets", Verb: "get", Resource: "pods", Lag: result.Latency{Count: 100, P99: p99.Seconds()}}
 	}
 	late, tenant := lag(MaxRequestLag+time.Millisecond), lag(time.Second)
 	tenant.Tenant = "blue"
+	few := late
+	few.Lag.Count--
 	p := result.Phase{
-		Name: "storm", Requests: []result.Requests{lag(MaxRequestLag), late, tenant},
+		Name: "storm", Requests: []result.Requests{lag(MaxRequestLag), late, tenant, few},
 		Changes: []result.Changes{{Requests: late}},
 	}
 	got := LoadSaturation(p)

@@ -205,8 +205,8 @@ type Generator struct {
 	MaxGoroutines  int     `json:"maxGoroutines"`     // most goroutines
 	MaxDescriptors int     `json:"maxDescriptors"`    // most open descriptors
 	GCPauseP99     float64 `json:"gcPauseP99Seconds"` // 99th percentile of garbage collection pauses
-	GCPauseMax float64 `json:"gcPauseMaxSeconds"` // the longest
-	GCCPU      float64 `json:"gcCPUSeconds"`      // CPU time of garbage collection
+	GCPauseMax     float64 `json:"gcPauseMaxSeconds"` // the longest
+	GCCPU          float64 `json:"gcCPUSeconds"`      // CPU time of garbage collection
 	// BacklogMax is the most bytes that the API servers had sent and we had
 	// not read yet, over all connections of watches and requests.
 	BacklogMax int64 `json:"backlogMaxBytes"`

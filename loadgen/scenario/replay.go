@@ -82,10 +82,11 @@ func ParseReplay(file string, data []byte) ([]float64, error) {
 	return times, nil
 }
 
-// Replays are the times of each replay, by the name of its load, in the form
-// that ParseReplay reads.
-func (s *Scenario) Replays() map[string][]byte {
-	all := map[string][]byte{}
+// Bundle gives the files that have to lie beside the scenario for it to be
+// read again elsewhere, by name: the times of each replay. The scenario refers
+// to them from then on.
+func (s *Scenario) Bundle() map[string][]byte {
+	files := map[string][]byte{}
 	for _, l := range s.Loads() {
 		if l.Shape.Kind != "replay" {
 			continue
@@ -94,7 +95,8 @@ func (s *Scenario) Replays() map[string][]byte {
 		for _, t := range l.Shape.Times {
 			text = append(strconv.AppendFloat(text, t, 'g', -1, 64), '\n')
 		}
-		all[l.Name] = text
+		l.Shape.File = "replay-" + l.Name + ".txt"
+		files[l.Shape.File] = text
 	}
-	return all
+	return files
 }

@@ -49,7 +49,21 @@ func TestReplayIsReadBesideTheScenario(t *testing.T) {
 	if got := s.Loads()[0].Shape.Times; !slices.Equal(got, []float64{0, 0.125, 70}) {
 		t.Errorf("times %v", got)
 	}
-	if got := string(s.Replays()["r"]); got != "0\n0.125\n70\n" {
-		t.Errorf("written as %q", got)
+	// Carried elsewhere, it is the same.
+	dir = t.TempDir()
+	for name, data := range s.Bundle() {
+		write(name, string(data))
+	}
+	text, err := s.Resolved()
+	if err != nil {
+		t.Fatal(err)
+	}
+	write("scenario.yaml", string(text))
+	again, err := Read(filepath.Join(dir, "scenario.yaml"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := again.Loads()[0].Shape.Times; !slices.Equal(got, []float64{0, 0.125, 70}) {
+		t.Errorf("times %v after it was carried elsewhere", got)
 	}
 }

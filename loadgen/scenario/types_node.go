@@ -63,3 +63,6 @@ type Fault struct {
 	// Delay of a slowKubelet's writes, heartbeats among them.
 	Delay Duration `yaml:"delay,omitempty"`
 }
+
+// StopsNodes tells whether nodes are silent after the fault.
+func (f Fault) StopsNodes() bool { return f.Kind == "nodeFailure" || f.Kind == "nodeShutdown" }

@@ -170,7 +170,7 @@ func (v *validator) failsNodesBy(p *Phase) bool {
 	for i := range v.s.Phases {
 		q := &v.s.Phases[i]
 		for _, f := range q.Faults {
-			if f.Kind == "nodeFailure" || f.Kind == "nodeShutdown" {
+			if f.StopsNodes() {
 				return true
 			}
 		}

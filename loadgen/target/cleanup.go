@@ -22,7 +22,7 @@ const cleanupTimeout = 4 * time.Minute
 
 // Removed counts what a cleanup removed.
 type Removed struct {
-	Namespaces, Pods, Nodes, Leases, CSINodes, CertificateRequests, RBAC int
+	Namespaces, Pods, Nodes, Leases, CSINodes, CertificateRequests, RBAC, Definitions int
 }
 
 // String is one line.
@@ -33,7 +33,7 @@ func (r Removed) String() string {
 		what string
 	}{
 		{r.Namespaces, "namespace"}, {r.Pods, "pod"}, {r.Nodes, "node"}, {r.Leases, "lease"}, {r.CSINodes, "CSINode"},
-		{r.CertificateRequests, "certificate request"}, {r.RBAC, "RBAC object"},
+		{r.CertificateRequests, "certificate request"}, {r.RBAC, "RBAC item"},
 	} {
 		if x.n > 0 {
 			parts = append(parts, count(x.n, x.what))
@@ -55,12 +55,16 @@ func (r Removed) String() string {
 //  2. nodes
 //  3. pods of others on those nodes (DaemonSets that tolerate every taint)
 //  4. the nodes' Leases and CSINodes, certificate requests, cluster-wide RBAC
+//  5. definitions of custom resources
 func Cleanup(ctx context.Context, cfg *rest.Config, runID string, log func(string)) (Removed, error) {
 	client, err := kubernetes.NewForConfig(cfg)
 	if err != nil {
 		return Removed{}, err
 	}
-	return cleanup(ctx, client, runID, log)
+	removed, err := cleanup(ctx, client, runID, log)
+	crds, crdErr := removeDefinitions(ctx, cfg, runID, log)
+	removed.Definitions = crds
+	return removed, errors.Join(err, crdErr)
 }
 
 func cleanup(ctx context.Context, client kubernetes.Interface, runID string, log func(string)) (Removed, error) {
@@ -84,12 +88,12 @@ type cleaner struct {
 func (c *cleaner) all() metav1.ListOptions { return metav1.ListOptions{Limit: c.owned.Limit} }
 
 // object is what deleting one needs.
-type object struct {
+type item struct {
 	namespace, name string
 	uid             types.UID
 }
 
-func objectOf(m metav1.ObjectMeta) object { return object{m.Namespace, m.Name, m.UID} }
+func objectOf(m metav1.ObjectMeta) item { return item{m.Namespace, m.Name, m.UID} }
 
 // pages lists page by page.
 func pages[L interface{ GetContinue() string }](o metav1.ListOptions, list func(metav1.ListOptions) (L, error), each func(L)) error {
@@ -108,7 +112,7 @@ func pages[L interface{ GetContinue() string }](o metav1.ListOptions, list func(
 // remove deletes objects, each only if it is still the one that was listed,
 // and adds to removed how many. One that is gone already is as good; one that
 // cannot be deleted keeps no other.
-func (c *cleaner) remove(ctx context.Context, kind string, objects []object, removed *int, o metav1.DeleteOptions, del func(context.Context, object, metav1.DeleteOptions) error) error {
+func (c *cleaner) remove(ctx context.Context, kind string, objects []item, removed *int, o metav1.DeleteOptions, del func(context.Context, item, metav1.DeleteOptions) error) error {
 	if len(objects) == 0 {
 		return nil
 	}
@@ -165,11 +169,11 @@ func (c *cleaner) namespaces(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var objects []object
+	var objects []item
 	for _, ns := range left {
 		objects = append(objects, objectOf(ns.ObjectMeta))
 	}
-	err = c.remove(ctx, "namespace", objects, &c.removed.Namespaces, metav1.DeleteOptions{}, func(ctx context.Context, n object, o metav1.DeleteOptions) error {
+	err = c.remove(ctx, "namespace", objects, &c.removed.Namespaces, metav1.DeleteOptions{}, func(ctx context.Context, n item, o metav1.DeleteOptions) error {
 		return c.client.CoreV1().Namespaces().Delete(ctx, n.name, o)
 	})
 	if err != nil {
@@ -215,7 +219,7 @@ func (c *cleaner) endPods(ctx context.Context, namespace string) error {
 	})
 }
 
-func (c *cleaner) podsOn(ctx context.Context, nodes []object) error {
+func (c *cleaner) podsOn(ctx context.Context, nodes []item) error {
 	if len(nodes) == 0 {
 		return nil
 	}
@@ -230,7 +234,7 @@ func (c *cleaner) podsOn(ctx context.Context, nodes []object) error {
 
 // forcePods deletes pods with no grace: nothing of them runs anywhere.
 func (c *cleaner) forcePods(ctx context.Context, namespace string, o metav1.ListOptions, which func(*corev1.Pod) bool) error {
-	var objects []object
+	var objects []item
 	err := pages(o, func(o metav1.ListOptions) (*corev1.PodList, error) {
 		return c.client.CoreV1().Pods(namespace).List(ctx, o)
 	}, func(l *corev1.PodList) {
@@ -244,14 +248,14 @@ func (c *cleaner) forcePods(ctx context.Context, namespace string, o metav1.List
 		return fmt.Errorf("list pods: %w", err)
 	}
 	now := int64(0)
-	return c.remove(ctx, "pod", objects, &c.removed.Pods, metav1.DeleteOptions{GracePeriodSeconds: &now}, func(ctx context.Context, p object, o metav1.DeleteOptions) error {
+	return c.remove(ctx, "pod", objects, &c.removed.Pods, metav1.DeleteOptions{GracePeriodSeconds: &now}, func(ctx context.Context, p item, o metav1.DeleteOptions) error {
 		return c.client.CoreV1().Pods(p.namespace).Delete(ctx, p.name, o)
 	})
 }
 
 // nodes deletes the simulated nodes and returns which they were.
-func (c *cleaner) nodes(ctx context.Context) ([]object, error) {
-	var objects []object
+func (c *cleaner) nodes(ctx context.Context) ([]item, error) {
+	var objects []item
 	err := pages(c.owned, func(o metav1.ListOptions) (*corev1.NodeList, error) {
 		return c.client.CoreV1().Nodes().List(ctx, o)
 	}, func(l *corev1.NodeList) {
@@ -262,8 +266,8 @@ func (c *cleaner) nodes(ctx context.Context) ([]object, error) {
 	if err != nil {
 		return nil, c.listError("nodes", err)
 	}
-	slices.SortFunc(objects, func(a, b object) int { return strings.Compare(a.name, b.name) })
-	err = c.remove(ctx, "node", objects, &c.removed.Nodes, metav1.DeleteOptions{}, func(ctx context.Context, n object, o metav1.DeleteOptions) error {
+	slices.SortFunc(objects, func(a, b item) int { return strings.Compare(a.name, b.name) })
+	err = c.remove(ctx, "node", objects, &c.removed.Nodes, metav1.DeleteOptions{}, func(ctx context.Context, n item, o metav1.DeleteOptions) error {
 		return c.client.CoreV1().Nodes().Delete(ctx, n.name, o)
 	})
 	return objects, err

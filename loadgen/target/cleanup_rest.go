@@ -16,7 +16,7 @@ import (
 // ofNodes is what is the nodes': it has a node's name and says that the node
 // owns it. A kubelet's Lease and CSINode carry no label; the garbage collector
 // would delete them too, but later.
-func ofNodes(nodes []object) func(metav1.ObjectMeta) bool {
+func ofNodes(nodes []item) func(metav1.ObjectMeta) bool {
 	uids := make(map[string]types.UID, len(nodes))
 	for _, n := range nodes {
 		uids[n.name] = n.uid
@@ -27,12 +27,12 @@ func ofNodes(nodes []object) func(metav1.ObjectMeta) bool {
 	}
 }
 
-func (c *cleaner) leases(ctx context.Context, nodes []object) error {
+func (c *cleaner) leases(ctx context.Context, nodes []item) error {
 	if len(nodes) == 0 {
 		return nil
 	}
 	leases, ours := c.client.CoordinationV1().Leases(leaseNamespace), ofNodes(nodes)
-	var objects []object
+	var objects []item
 	err := pages(c.all(), func(o metav1.ListOptions) (*coordinationv1.LeaseList, error) { return leases.List(ctx, o) },
 		func(l *coordinationv1.LeaseList) {
 			for _, x := range l.Items {
@@ -44,17 +44,17 @@ func (c *cleaner) leases(ctx context.Context, nodes []object) error {
 	if err != nil {
 		return fmt.Errorf("list leases in %s: %w", leaseNamespace, err)
 	}
-	return c.remove(ctx, "lease", objects, &c.removed.Leases, metav1.DeleteOptions{}, func(ctx context.Context, l object, o metav1.DeleteOptions) error {
+	return c.remove(ctx, "lease", objects, &c.removed.Leases, metav1.DeleteOptions{}, func(ctx context.Context, l item, o metav1.DeleteOptions) error {
 		return leases.Delete(ctx, l.name, o)
 	})
 }
 
-func (c *cleaner) csiNodes(ctx context.Context, nodes []object) error {
+func (c *cleaner) csiNodes(ctx context.Context, nodes []item) error {
 	if len(nodes) == 0 {
 		return nil
 	}
 	csi, ours := c.client.StorageV1().CSINodes(), ofNodes(nodes)
-	var objects []object
+	var objects []item
 	err := pages(c.all(), func(o metav1.ListOptions) (*storagev1.CSINodeList, error) { return csi.List(ctx, o) },
 		func(l *storagev1.CSINodeList) {
 			for _, x := range l.Items {
@@ -66,14 +66,14 @@ func (c *cleaner) csiNodes(ctx context.Context, nodes []object) error {
 	if err != nil {
 		return c.listError("csinodes", err)
 	}
-	return c.remove(ctx, "CSINode", objects, &c.removed.CSINodes, metav1.DeleteOptions{}, func(ctx context.Context, n object, o metav1.DeleteOptions) error {
+	return c.remove(ctx, "CSINode", objects, &c.removed.CSINodes, metav1.DeleteOptions{}, func(ctx context.Context, n item, o metav1.DeleteOptions) error {
 		return csi.Delete(ctx, n.name, o)
 	})
 }
 
 func (c *cleaner) certificateRequests(ctx context.Context) error {
 	requests := c.client.CertificatesV1().CertificateSigningRequests()
-	var objects []object
+	var objects []item
 	err := pages(c.owned, func(o metav1.ListOptions) (*certificatesv1.CertificateSigningRequestList, error) {
 		return requests.List(ctx, o)
 	}, func(l *certificatesv1.CertificateSigningRequestList) {
@@ -84,7 +84,7 @@ func (c *cleaner) certificateRequests(ctx context.Context) error {
 	if err != nil {
 		return c.listError("certificatesigningrequests", err)
 	}
-	return c.remove(ctx, "certificate request", objects, &c.removed.CertificateRequests, metav1.DeleteOptions{}, func(ctx context.Context, r object, o metav1.DeleteOptions) error {
+	return c.remove(ctx, "certificate request", objects, &c.removed.CertificateRequests, metav1.DeleteOptions{}, func(ctx context.Context, r item, o metav1.DeleteOptions) error {
 		return requests.Delete(ctx, r.name, o)
 	})
 }
@@ -92,7 +92,7 @@ func (c *cleaner) certificateRequests(ctx context.Context) error {
 // rbac deletes bindings before roles, so that no binding dangles.
 func (c *cleaner) rbac(ctx context.Context) error {
 	bindings, roles := c.client.RbacV1().ClusterRoleBindings(), c.client.RbacV1().ClusterRoles()
-	var bound, granted []object
+	var bound, granted []item
 	err := pages(c.owned, func(o metav1.ListOptions) (*rbacv1.ClusterRoleBindingList, error) { return bindings.List(ctx, o) },
 		func(l *rbacv1.ClusterRoleBindingList) {
 			for _, b := range l.Items {
@@ -111,13 +111,13 @@ func (c *cleaner) rbac(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("list clusterroles: %w", err)
 	}
-	err = c.remove(ctx, "clusterrolebinding", bound, &c.removed.RBAC, metav1.DeleteOptions{}, func(ctx context.Context, b object, o metav1.DeleteOptions) error {
+	err = c.remove(ctx, "clusterrolebinding", bound, &c.removed.RBAC, metav1.DeleteOptions{}, func(ctx context.Context, b item, o metav1.DeleteOptions) error {
 		return bindings.Delete(ctx, b.name, o)
 	})
 	if err != nil {
 		return err
 	}
-	return c.remove(ctx, "clusterrole", granted, &c.removed.RBAC, metav1.DeleteOptions{}, func(ctx context.Context, r object, o metav1.DeleteOptions) error {
+	return c.remove(ctx, "clusterrole", granted, &c.removed.RBAC, metav1.DeleteOptions{}, func(ctx context.Context, r item, o metav1.DeleteOptions) error {
 		return roles.Delete(ctx, r.name, o)
 	})
 }

@@ -13,12 +13,15 @@ import (
 
 	"github.com/stormglass/stormglass/loadgen/node"
 	"github.com/stormglass/stormglass/loadgen/scenario"
+	"github.com/stormglass/stormglass/loadgen/traffic/object"
 )
 
 const (
 	leaseNamespace = "kube-node-lease"
 	// kubeletSigner signs the client certificates of kubelets.
 	kubeletSigner = "kubernetes.io/kube-apiserver-client-kubelet"
+
+	definitions, definitionsGroup = "customresourcedefinitions", "apiextensions.k8s.io"
 )
 
 // need is one thing that somebody has to be allowed: a verb on a resource
@@ -73,6 +76,9 @@ func adminNeeds(ns string, s *scenario.Scenario) []need {
 		each("create", rbacv1.GroupName, "rolebindings", ns),
 		each("list delete", "", "pods", ns),
 	)
+	if usesWidgets(s) {
+		needs = append(needs, each("get create list delete", definitionsGroup, definitions, "")...)
+	}
 	if s.Nodes.Count == 0 {
 		return needs
 	}
@@ -126,15 +132,12 @@ func loadNeeds(d discovery.DiscoveryInterface, ns string, s *scenario.Scenario) 
 	return needs, nil
 }
 
-// use is what a load does to a resource.
-type use struct {
-	resource schema.GroupResource
-	verbs    []string
-	cluster  bool // across namespaces
+// usesWidgets tells whether the custom resource has to be defined.
+func usesWidgets(s *scenario.Scenario) bool {
+	return slices.ContainsFunc(s.Loads(), func(l scenario.PlacedLoad) bool {
+		return l.Kind != "changes" && slices.ContainsFunc(l.Operations(), func(o scenario.Operation) bool { return o.Resource == scenario.WidgetResource })
+	})
 }
-
-// own are the verbs that making a load's objects takes.
-const own = " create update get list"
 
 // madeBy are the resources that a load makes objects of before it starts.
 func madeBy(l *scenario.Load) map[string]bool {
@@ -149,50 +152,22 @@ func madeBy(l *scenario.Load) map[string]bool {
 	return all
 }
 
-// usesOf are what a load does, its preparations included.
-func usesOf(l *scenario.Load) []use {
-	made := func(o scenario.Operation) string {
-		if l.OwnObjects(o) {
-			return own
-		}
-		return ""
-	}
-	of := func(o scenario.Operation, verbs string) use {
-		return use{schema.ParseGroupResource(o.Resource), strings.Fields(verbs), o.Scope == "cluster"}
-	}
-	if l.Kind == "watches" {
-		return []use{of(l.Operation, "list watch patch"+made(l.Operation))}
-	}
-	var uses []use
-	if l.Kind == "requests" {
-		for _, o := range l.Operations() {
-			verbs := map[string]string{
-				"get":    "get list", // names are found by a list
-				"delete": "delete create",
-				"apply":  "patch create",
-			}[o.Verb]
-			if verbs == "" {
-				verbs = o.Verb
-			}
-			uses = append(uses, of(o, verbs+made(o)))
-		}
-	}
-	return uses
-}
-
 // requestNeeds are those of loads: in the run's namespace, or in the cluster
-// if they reach across namespaces or the resource has none.
+// if they reach across namespaces or the resource has none. What Setup does
+// for loads with the user's own identity is not among them.
 func requestNeeds(d discovery.DiscoveryInterface, ns string, s *scenario.Scenario) ([]need, error) {
 	var needs []need
 	var mapper meta.RESTMapper
 	for _, l := range s.Loads() {
-		for _, u := range usesOf(l.Load) {
-			where := ns
-			if u.cluster {
-				where = ""
+		for _, n := range object.Needs(*l.Load) {
+			if n.Resource == "namespaces" && n.Verb == "create" || n.Resource == definitions {
+				continue
 			}
-			if !slices.Contains(scenario.Manifests, u.resource.String()) { // those are namespaced, if they exist yet or not
-				namespaced, err := isNamespaced(d, &mapper, u.resource)
+			where := ns
+			if n.Cluster {
+				where = ""
+			} else if r := (schema.GroupResource{Group: n.Group, Resource: n.Resource}); !slices.Contains(scenario.Manifests, r.String()) {
+				namespaced, err := isNamespaced(d, &mapper, r) // those with manifests are, if they exist yet or not
 				if err != nil {
 					return nil, err
 				}
@@ -200,16 +175,8 @@ func requestNeeds(d discovery.DiscoveryInterface, ns string, s *scenario.Scenari
 					where = ""
 				}
 			}
-			for _, n := range each(strings.Join(u.verbs, " "), u.resource.Group, u.resource.Resource, where) {
-				if !slices.Contains(needs, n) {
-					needs = append(needs, n)
-				}
-			}
-		}
-		for _, t := range l.Tenants {
-			needs = append(needs, need{verb: "impersonate", resource: "users", name: scenario.TenantUser(t.Name)})
-			for _, g := range append([]string{scenario.TenantsGroup}, t.Groups...) {
-				needs = append(needs, need{verb: "impersonate", resource: "groups", name: g})
+			if x := (need{verb: n.Verb, group: n.Group, resource: n.Resource, name: n.Name, namespace: where}); !slices.Contains(needs, x) {
+				needs = append(needs, x)
 			}
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/node"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
+	"github.com/stormglass/stormglass/loadgen/traffic/object"
 )
 
 // Target is what a run is aimed at.
@@ -45,11 +46,12 @@ type Target struct {
 	// namespaces are the run's, and those that loads spread their objects over.
 	namespaces []string
 	tenants    bool // some load has tenants
+	widgets    bool // some load uses the custom resource
 	scenario   *scenario.Scenario
 }
 
 func newTarget(runID string, s *scenario.Scenario) *Target {
-	t := &Target{runID: runID, Namespace: "stormglass-" + runID, Labels: Labels(runID), scenario: s}
+	t := &Target{runID: runID, Namespace: "stormglass-" + runID, Labels: Labels(runID), scenario: s, widgets: usesWidgets(s)}
 	t.namespaces = []string{t.Namespace}
 	for _, l := range s.Loads() {
 		t.namespaces = append(t.namespaces, l.NamespacesIn(t.Namespace)[1:]...)
@@ -134,6 +136,11 @@ func (t *Target) setup(ctx context.Context, client kubernetes.Interface) error {
 	if err := t.makeNamespaces(ctx, client); err != nil {
 		return err
 	}
+	if t.widgets {
+		if err := object.DefineWidgets(ctx, t.Admin, t.meta("").Labels); err != nil {
+			return err
+		}
+	}
 	if t.Cluster.Bundled {
 		return t.setupTenants(ctx, client)
 	}
@@ -177,5 +184,9 @@ func (t *Target) cleanup(ctx context.Context, client kubernetes.Interface) error
 		err = t.identity.close()
 	}
 	_, cleanErr := cleanup(ctx, client, t.runID, func(string) {})
+	if t.widgets {
+		_, definitionsErr := removeDefinitions(ctx, t.Admin, t.runID, func(string) {})
+		cleanErr = errors.Join(cleanErr, definitionsErr)
+	}
 	return errors.Join(err, cleanErr)
 }

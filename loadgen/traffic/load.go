@@ -37,12 +37,6 @@ type Live struct {
 	Delivered int64
 }
 
-var (
-	_ Load = (*Requests)(nil)
-	_ Load = (*Changes)(nil)
-	_ Load = (*Watches)(nil)
-)
-
 // Rate turns running totals into rates between calls.
 type Rate struct {
 	last  time.Time
