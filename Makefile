@@ -7,7 +7,7 @@ BIN := $(CURDIR)/bin
 LDFLAGS := $(shell cat build/ldflags)
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 
-.PHONY: help build loadgen controlplane demo test lint unit chromium fuzz storms clean
+.PHONY: help build loadgen controlplane demo test lint unit chromium fuzz bench storms clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,6 +26,10 @@ demo: build ## Run a small rollout on the bundled control plane and report
 storms: build ## Run the three full storms one after another (about 15 minutes)
 	@status=0; for s in rollout-500 watch-flood node-failure-storm; do \
 	  $(BIN)/loadgen run $$s || status=$$?; done; exit $$status
+
+bench: ## What the load engine costs beside client-go, and 1,000 simulated nodes (about half an hour)
+	go run ./bench
+	go test ./loadgen/node -run '^$$' -bench . -benchtime 1x
 
 test: lint unit ## Lint, then every test (brings up small control planes; installs Chromium for the page tests)
 
