@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"strconv"
-	"sync"
 
 	"github.com/stormglass/stormglass/loadgen/wire"
 )
@@ -128,29 +127,4 @@ func unquoted(s []byte) []byte {
 		}
 	}
 	return s
-}
-
-// answers are kept for further requests: there are no more of them than
-// requests were in flight at a time.
-type answers struct {
-	mu   sync.Mutex
-	free []*answer
-}
-
-func (all *answers) take() *answer {
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	n := len(all.free)
-	if n == 0 {
-		return &answer{}
-	}
-	a := all.free[n-1]
-	all.free = all.free[:n-1]
-	return a
-}
-
-func (all *answers) put(a *answer) {
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	all.free = append(all.free, a)
 }

@@ -34,7 +34,6 @@ type operation struct {
 	sets    map[string]*Set // by resource
 	order   []*Set
 	actions []action // by operation, once prepared
-	answers answers
 }
 
 // action does one operation of the mix.
@@ -123,6 +122,7 @@ func (o *operation) add(t traffic.Target, x scenario.Operation) error {
 		}
 	}
 	s.updates = s.updates || x.Verb == "update"
+	s.creates = s.creates || x.Verb == "create"
 	for _, tenant := range o.tenants {
 		kind := request.Kind{Verb: x.Verb, Resource: x.Resource, Tenant: tenant.Name}
 		i := slices.Index(o.kinds, kind)
@@ -204,16 +204,19 @@ func (o *operation) Background(ctx context.Context) {
 func (o *operation) Next(n int64, r *request.Request) bool {
 	which, tenant := o.draw(n)
 	act := o.actions[which]
-	a := o.answers.take()
+	a, ok := r.State.(*answer)
+	if !ok {
+		a = &answer{}
+		r.State = a
+	}
 	a.begin()
 	a.action, a.tenant = act, tenant
 	r.Path = append(r.Path[:0], o.templates.Prefix()...)
 	r.Body = r.Body[:0]
 	if !act.next(n, r, a) {
-		o.answers.put(a)
 		return false
 	}
-	r.Template, r.State = act.template(tenant).Load(), a
+	r.Template = act.template(tenant).Load()
 	return true
 }
 
@@ -233,14 +236,12 @@ func (o *operation) Data(r *request.Request, status int, p []byte) error {
 // Done takes in what the answer says; true asks for the next page of a list.
 func (o *operation) Done(r *request.Request, outcome traffic.Outcome, _ time.Time) bool {
 	a := r.State.(*answer)
-	if a.action.done(r, a, outcome) {
-		r.Template = a.action.template(a.tenant).Load()
-		a.begin()
-		return true
+	if !a.action.done(r, a, outcome) {
+		return false
 	}
-	r.State = nil
-	o.answers.put(a)
-	return false
+	r.Template = a.action.template(a.tenant).Load()
+	a.begin()
+	return true
 }
 
 // call is what all actions have: a template for each tenant, and how answers

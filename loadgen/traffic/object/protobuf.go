@@ -36,10 +36,14 @@ func metadata(head []byte, f field) (value []byte, known bool) {
 	return value, true
 }
 
+// mostBefore is how many fields may stand before one that is looked for: those
+// of a lower number. It also bounds what a server can make us do for a byte.
+const mostBefore = 8
+
 // member is what there is of a string, bytes or message field, from the head
 // of a message.
 func member(b []byte, number protowire.Number) (contents []byte, whole, ok bool) {
-	for len(b) > 0 {
+	for range mostBefore {
 		num, typ, n := protowire.ConsumeTag(b)
 		if n < 0 {
 			return nil, false, false

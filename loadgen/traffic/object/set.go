@@ -25,6 +25,7 @@ type Set struct {
 	labels    map[string]string
 	count     int  // objects that are made
 	updates   bool // some operation is an update
+	creates   bool // some operation is a create
 	cluster   bool // what is watched is watched in all namespaces
 
 	stem, newStem string // of names, before the number
@@ -153,7 +154,7 @@ func (s *Set) find(ctx context.Context) error {
 	for _, ns := range s.namespaces {
 		s.paths = append(s.paths, s.resource.collection(ns))
 	}
-	if s.manifest == nil {
+	if s.manifest == nil || s.count == 0 && !s.creates { // nothing is written
 		return nil
 	}
 	return s.compile()
