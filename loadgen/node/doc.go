@@ -24,10 +24,10 @@
 //	10 s of a change
 //	POST serviceaccounts/token for each token a      the same
 //	pod mounts, again after 80% of its life
-//	GET pod, PATCH pods/status as it begins,         the first and the last, each with its GET,
-//	sometimes with the sandbox's address, and as     which is not waited for: the watch has
-//	the containers run                               brought the pod a moment ago
-//	GET, PATCH as its containers stop, then          the same; both with the uid as
+//	GET pod, PATCH pods/status as it begins,         PATCH as it begins and as the containers
+//	sometimes with the sandbox's address, and as     run; no GET: the watch has brought the pod
+//	the containers run                               a moment ago
+//	GET, PATCH as its containers stop, then          PATCH, DELETE, both with the uid as
 //	DELETE with gracePeriodSeconds 0                 precondition
 //	POST events: (Pulling,) Pulled, Created,         the same; those of one moment together
 //	Started, Killing for each container              instead of one at a time
@@ -52,10 +52,11 @@
 //	                                        kubelet    with kube-proxy
 //	watches per node, without pods          6 / 6      10 / 10
 //	writes per node and minute, idle        6.2 / 6.1  the same
-//	requests per pod, from binding to end   12 / 12-16 the same
+//	requests per pod, from binding to end   9 / 12-16  the same
 //
-// (A pod of one container, with a token, its image on the node: 3 to 5 GETs and
-// PATCHes, a token, 4 events, a DELETE.) With fidelity "shared" it is 2 watches
+// (A pod of one container, with a token, its image on the node: 3 PATCHes or 4,
+// with a GET each on a real node, a token, 4 events, a DELETE. All writes but
+// the sandbox's are there: 9 to 9 or 10.) With fidelity "shared" it is 2 watches
 // in all, the same writes per node, and 4 requests per pod.
 //
 // Containers start when spec.podStart has passed, after their images were

@@ -131,7 +131,7 @@ func TestSlowNodeWritesLate(t *testing.T) {
 	s.bind("sg-0", "a", nil)
 	eventually(t, "its work is put off", func() bool { return clock.Waiters() >= waiters+3 }) // creating, running, events
 	s.locked(func() {
-		if n := len(s.seen("GET", "/pods/a")) + len(s.events); n != 0 {
+		if n := len(s.seen("PATCH", "/pods/a/status")) + len(s.events); n != 0 {
 			t.Errorf("%d requests for the pod at once", n)
 		}
 	})

@@ -108,6 +108,38 @@ func TestRefusedRegistrationEndsTheStart(t *testing.T) {
 	}
 }
 
+// A server with too much to do is waited for longer than one that does not work.
+func TestThrottledRegistrationGoesOn(t *testing.T) {
+	for code, want := range map[int]bool{429: true, 503: false} {
+		s := newStub(t)
+		clock := newFakeClock(time.Now())
+		begin := clock.Now()
+		s.answer = func(w http.ResponseWriter, r request) bool {
+			if !strings.HasSuffix(r.path, "/nodes") || r.method != "POST" || clock.Since(begin) > 3*registerPatience {
+				return false
+			}
+			refuse(w, code, metav1.StatusReason(http.StatusText(code)), "not now")
+			return true
+		}
+		f := s.fleet(1, func(c *Config) { c.clock = clock })
+		started := make(chan error, 1)
+		go func() { started <- f.Start(t.Context()) }()
+		var err error
+		eventually(t, "the start ends", func() bool {
+			clock.Step(time.Second)
+			select {
+			case err = <-started:
+				return true
+			default:
+				return false
+			}
+		})
+		if (err == nil) != want {
+			t.Errorf("refused with %d for three minutes: %v", code, err)
+		}
+	}
+}
+
 func TestStrangersNodeIsNotTakenOver(t *testing.T) {
 	s := newStub(t)
 	s.answer = func(w http.ResponseWriter, r request) bool {

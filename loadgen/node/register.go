@@ -20,14 +20,16 @@ const (
 	registerBackoff    = 100 * time.Millisecond
 	registerBackoffMax = 7 * time.Second
 	// registerPatience is how long a node tries to register before the fleet's
-	// start is given up.
-	registerPatience = time.Minute
+	// start is given up; registerThrottled where the server answers that it has
+	// too much to do, as it may with thousands of nodes at once.
+	registerPatience  = time.Minute
+	registerThrottled = 10 * time.Minute
 )
 
 // run registers, as a starting kubelet does, and returns when the API server
 // has acknowledged the node as Ready.
 func (k *kubelet) run(life *life) error {
-	deadline := life.clock.Now().Add(registerPatience)
+	began := life.clock.Now()
 	for failures := 1; ; failures++ {
 		err := k.register(life)
 		if err == nil {
@@ -36,7 +38,11 @@ func (k *kubelet) run(life *life) error {
 		if life.over() {
 			return life.ctx.Err()
 		}
-		if final(err) || life.clock.Now().After(deadline) {
+		patience := registerPatience
+		if apierrors.IsTooManyRequests(err) {
+			patience = registerThrottled
+		}
+		if final(err) || life.clock.Since(began) > patience {
 			return fmt.Errorf("register node %s: %w", k.name, err)
 		}
 		if !life.wait(life.ctx, life.backoff(registerBackoff, registerBackoffMax, failures)) {

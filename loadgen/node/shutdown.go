@@ -71,13 +71,13 @@ func (k *kubelet) reportShutdown(life *life, try int) {
 	k.reported(life)
 }
 
-// writeShutdown reports a pod as failed, after the look at it that a kubelet
-// takes too: what its containers are called is not remembered.
+// writeShutdown reports a pod as failed, after a look at it: what its
+// containers are called is not remembered.
 func (k *kubelet) writeShutdown(life *life, p *pod, failures int) {
 	spec, err := k.lookAtPod(life, p)
 	if err == nil && spec.UID == p.uid && !finished(spec.Status.Phase) {
 		k.tell(life, spec, killingEvents(spec))
-		_, err = k.sendPodStatus(life.ctx, p, shutdownStatus(spec, life.clock.Now()))
+		_, err = k.patchPodStatus(life.ctx, p, shutdownStatus(spec, life.clock.Now()))
 	}
 	if err != nil && !gone(err) {
 		life.after(life.backoff(podBackoff, podBackoffMax, failures+1), func() {
@@ -103,7 +103,7 @@ func (k *kubelet) reject(p *pod, spec *corev1.Pod) {
 	life := k.life
 	k.reports++
 	k.write(life, func() {
-		_, _ = k.sendPodStatus(life.ctx, p, rejectedStatus(spec, life.clock.Now())) // counted; the node is nearly gone
+		_, _ = k.patchPodStatus(life.ctx, p, rejectedStatus(spec, life.clock.Now())) // counted; the node is nearly gone
 		k.reported(life)
 	})
 }
