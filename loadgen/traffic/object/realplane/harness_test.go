@@ -9,7 +9,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -30,17 +29,16 @@ func TestMain(m *testing.M) { os.Exit(planetest.Main(m, &plane)) }
 const runLabel = "stormglass.dev/run"
 
 // target is the shared plane, with a namespace of the test's own.
-func target(t *testing.T, namespace string) (traffic.Target, *kubernetes.Clientset) {
+func target(t *testing.T, name string) (traffic.Target, *kubernetes.Clientset) {
 	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", plane.Cluster().Kubeconfigs["loadgen"])
 	must(t, err)
 	config.QPS = -1
 	client := kubernetes.NewForConfigOrDie(rest.CopyConfig(config))
-	_, err = client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
-	if !apierrors.IsAlreadyExists(err) {
-		must(t, err)
-	}
-	return traffic.Target{Config: config, Namespace: namespace, Labels: map[string]string{runLabel: "test"}, Seed: 1}, client
+	own := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: name + "-"}}
+	own, err = client.CoreV1().Namespaces().Create(t.Context(), own, metav1.CreateOptions{})
+	must(t, err)
+	return traffic.Target{Config: config, Namespace: own.Name, Labels: map[string]string{runLabel: "test"}, Seed: 1}, client
 }
 
 // load has the defaults that a scenario's loader sets.

@@ -41,7 +41,9 @@ func TestVerbs(t *testing.T) {
 	for resource, manifest := range resources {
 		for _, verb := range []string{"create", "get", "list", "update", "patch", "apply", "delete"} {
 			t.Run(verb+"/"+resource, func(t *testing.T) {
-				l := load(verb+"-"+strings.ReplaceAll(resource, ".", "-"), func(l *scenario.Load) {
+				// With the namespace in it, since not all objects are in one.
+				name, _, _ := strings.Cut(resource, ".")
+				l := load(verb+"-"+name+"-"+to.Namespace, func(l *scenario.Load) {
 					l.Verb, l.Resource, l.Object, l.Namespaces, l.Objects = verb, resource, manifest, 2, 12
 				})
 				all := run(t, to, l, 12)
@@ -72,96 +74,6 @@ func written(t *testing.T, verb, load, resource string, all []exchange) {
 	}
 	if want := len(all); len(versions) != want && len(versions) > 0 && resource != "deployments.apps" {
 		t.Errorf("%d versions of %d writes: some changed nothing", len(versions), want)
-	}
-}
-
-// The variants of lists give what they are named for, and all pages together
-// hold every object.
-func TestLists(t *testing.T) {
-	to, _ := target(t, "lists")
-	const objects = 25
-	for name, c := range map[string]struct {
-		change func(*scenario.Operation)
-		pages  int
-		items  int // over all pages of one arrival; below 0: that or more
-		kind   string
-	}{
-		"plain":          {func(*scenario.Operation) {}, 1, objects, "ConfigMapList"},
-		"cached":         {func(o *scenario.Operation) { o.ResourceVersion = "0" }, 1, objects, "ConfigMapList"},
-		"exact":          {func(o *scenario.Operation) { o.ResourceVersion = "exact" }, 1, objects, "ConfigMapList"},
-		"first page":     {func(o *scenario.Operation) { o.Limit = 4 }, 1, 4, "ConfigMapList"},
-		"all pages":      {func(o *scenario.Operation) { o.Limit, o.AllPages = 4, true }, 7, objects, "ConfigMapList"},
-		"exact pages":    {func(o *scenario.Operation) { o.Limit, o.AllPages, o.ResourceVersion = 10, true, "exact" }, 3, objects, "ConfigMapList"},
-		"table pages":    {func(o *scenario.Operation) { o.Limit, o.AllPages, o.Form = 10, true, "table" }, 3, objects, "Table"},
-		"metadata pages": {func(o *scenario.Operation) { o.Limit, o.AllPages, o.Form = 10, true, "metadata" }, 3, objects, "PartialObjectMetadataList"},
-		"custom pages":   {func(o *scenario.Operation) { o.Limit, o.AllPages, o.Resource = 10, true, scenario.WidgetResource }, 3, objects, "WidgetList"},
-		"table":          {func(o *scenario.Operation) { o.Form = "table" }, 1, objects, "Table"},
-		"metadata":       {func(o *scenario.Operation) { o.Form = "metadata" }, 1, objects, "PartialObjectMetadataList"},
-		"label":          {func(o *scenario.Operation) { o.LabelSelector = "none in (a, b),!c" }, 1, 0, "ConfigMapList"},
-		"field":          {func(o *scenario.Operation) { o.FieldSelector = "metadata.name=kube-root-ca.crt" }, 1, 1, "ConfigMapList"},
-		"cluster":        {func(o *scenario.Operation) { o.Scope = "cluster" }, 1, -objects, "ConfigMapList"},
-		"of others":      {func(o *scenario.Operation) { o.Resource, o.Scope = "nodes", "cluster" }, 1, 0, "NodeList"},
-		"of the cluster": {func(o *scenario.Operation) { o.Resource = "namespaces" }, 1, -4, "NamespaceList"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			l := load(strings.ReplaceAll(name, " ", "-"), func(l *scenario.Load) {
-				l.Objects, l.Verb = objects, "list"
-				c.change(&l.Operation)
-			})
-			const times = 3
-			all := run(t, to, l, times)
-			succeeded(t, all)
-			if len(all) != times*c.pages {
-				t.Errorf("%d requests of %d lists, want %d pages each", len(all), times, c.pages)
-			}
-			items := map[int64]int{}
-			for _, e := range all {
-				var list struct {
-					Kind        string
-					Items, Rows []any
-				}
-				e.into(t, &list)
-				if list.Kind != c.kind {
-					t.Errorf("a %s, want %s", list.Kind, c.kind)
-				}
-				items[e.n] += len(list.Items) + len(list.Rows)
-			}
-			for n, got := range items {
-				if c.items >= 0 && got != c.items || got < -c.items {
-					t.Errorf("arrival %d: %d objects, want %d", n, got, c.items)
-				}
-			}
-		})
-	}
-}
-
-// Protobuf is checked by its magic number; its tokens are found too.
-func TestProtobuf(t *testing.T) {
-	to, _ := target(t, "protobuf")
-	for name, c := range map[string]struct {
-		change func(*scenario.Load)
-		pages  int
-	}{
-		"get":   {func(l *scenario.Load) { l.Verb = "get" }, 1},
-		"pages": {func(l *scenario.Load) { l.Verb, l.Limit, l.AllPages, l.Objects = "list", 10, true, 25 }, 3},
-		"metadata": {func(l *scenario.Load) {
-			l.Verb, l.Form, l.Limit, l.AllPages, l.Objects = "list", "metadata", 10, true, 25
-		}, 3},
-		"widgets":   {func(l *scenario.Load) { l.Verb, l.Form, l.Resource = "list", "metadata", scenario.WidgetResource }, 1},
-		"versioned": {func(l *scenario.Load) { l.Verb, l.Resource, l.Objects = "update", "leases.coordination.k8s.io", 2 }, 1},
-		"apply":     {func(l *scenario.Load) { l.Verb, l.Resource = "apply", "secrets" }, 1},
-	} {
-		t.Run(name, func(t *testing.T) {
-			const times = 10
-			all := run(t, to, load(name, func(l *scenario.Load) {
-				c.change(l)
-				l.Encoding = "protobuf"
-			}), times)
-			succeeded(t, all)
-			if len(all) != times*c.pages {
-				t.Errorf("%d requests, want %d", len(all), times*c.pages)
-			}
-		})
 	}
 }
 
