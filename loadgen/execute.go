@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/loadgen/breakdown"
 	"github.com/stormglass/stormglass/loadgen/record"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
@@ -140,7 +142,7 @@ func (r *run) finish() error {
 		default:
 			err = errors.Join(err, r.plane.Stop(ctx))
 		}
-		err = errors.Join(err, tidyPlane(filepath.Join(r.dir, planeDir)))
+		err = errors.Join(err, r.summariseAudit(ctx), tidyPlane(filepath.Join(r.dir, planeDir)))
 	} else {
 		err = errors.Join(err, r.cleanCluster(ctx))
 	}
@@ -157,6 +159,19 @@ func (r *run) finish() error {
 		writeJSON(r.dir, result.RunFile, r.info),
 		r.timeline.Close(),
 	)
+}
+
+// summariseAudit keeps what the audit log of a plane that has stopped says of
+// the load's requests, if there is one.
+func (r *run) summariseAudit(ctx context.Context) error {
+	if !r.scenario.ControlPlane.Audited() {
+		return nil
+	}
+	audit, err := breakdown.ReadLog(ctx, filepath.Join(r.dir, planeDir, control.AuditLog), control.LoadUser, r.m.Phases)
+	if err != nil {
+		return environmentf("%w", err)
+	}
+	return audit.Save(r.dir)
 }
 
 // cleanCluster removes from a user's cluster what the run made there.

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/stormglass/stormglass/loadgen/breakdown"
 	"github.com/stormglass/stormglass/loadgen/gate"
 	"github.com/stormglass/stormglass/loadgen/record"
 	"github.com/stormglass/stormglass/loadgen/report"
@@ -45,6 +46,13 @@ func Judge(ctx context.Context, dir string) (result.Result, error) {
 	}
 	res, err := gate.Judge(ctx, gates, archive, run, m)
 	if err != nil {
+		return res, environmentf("%w", err)
+	}
+	audit, err := breakdown.LoadAudit(dir)
+	if err != nil {
+		return res, environmentf("%w", err)
+	}
+	if res.Breakdown, err = breakdown.Split(ctx, m.Phases, archive, audit); err != nil {
 		return res, environmentf("%w", err)
 	}
 	if archiveErr != nil {
