@@ -165,8 +165,9 @@ func seeds() [][]byte {
 	_ = w.WriteGoAway(1, http2.ErrCodeNo, []byte("bye"))
 	_ = w.WritePriority(3, http2.PriorityParam{})
 	_ = w.WriteRawFrame(0xaa, 3, 5, []byte("unknown"))
-	all := [][]byte{b.Bytes()}
-	for _, bad := range [][]byte{
+	return [][]byte{
+		b.Bytes(),
+		// From here on: bad.
 		appendNumber(nil, http2.FrameWindowUpdate, 3, 0),
 		appendNumber(nil, http2.FrameWindowUpdate, 0, 0),
 		appendNumber(nil, http2.FrameRSTStream, 0, 0),
@@ -178,10 +179,7 @@ func seeds() [][]byte {
 		appendFrame(nil, http2.FrameHeaders, http2.FlagHeadersPriority, 1, 0),
 		appendFrame(nil, http2.FrameData, 0, 1, 1<<20),
 		[]byte("HTTP/1.1 400 Bad Request\r\n\r\n"),
-	} {
-		all = append(all, bad)
 	}
-	return all
 }
 
 // answerBlock is a header block as Go's server encodes it.

@@ -20,7 +20,7 @@ func sampleLease(t testing.TB) []byte {
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: "sg-0", UID: "n"}},
 			ManagedFields: []metav1.ManagedFieldsEntry{{
 				Manager: "stormglass-node", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: leaseVersion, FieldsType: "FieldsV1",
-				FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:metadata":{"f:ownerReferences":{".":{}}},"f:spec":{"f:holderIdentity":{}}}`)},
+				FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:ownerReferences":{".":{}}},"f:spec":{"f:holderIdentity":{}}}`),
 			}},
 		},
 		Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &seconds, RenewTime: &now, AcquireTime: &now, LeaseTransitions: &transitions},

@@ -48,7 +48,7 @@ func testMeta() *corev1.ConfigMap {
 			Name: "flood-0", Namespace: "storm", UID: "1", ResourceVersion: "1234",
 			Labels:        map[string]string{"a": "b"},
 			Annotations:   map[string]string{"other": strings.Repeat("x", 5000), StampAnnotation: "run:17"},
-			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "loadgen", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:data":{}}`)}}},
+			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "loadgen", FieldsV1: metav1.NewFieldsV1(`{"f:data":{}}`)}},
 		},
 		Data: map[string]string{"payload": strings.Repeat("0123456789abcdef", 64)},
 	}

@@ -143,7 +143,7 @@ func (s *jsonScanner) token(c byte) (again bool, err error) {
 // number follows RFC 8259, 6.
 func (s *jsonScanner) number(c byte) (again bool, err error) {
 	digit := '0' <= c && c <= '9'
-	next := s.state
+	var next jsonState
 	switch {
 	case digit && s.state == afterMinus && c == '0':
 		next = afterZero
