@@ -91,8 +91,7 @@ func (w window) admission(b *row, c call, all total, perRequest float64, webhook
 }
 
 // etcd adds the calls to etcd for the resource, as far as they are for this
-// verb. The histogram has the operation on etcd and not the request: verbs
-// that share an operation share its time evenly.
+// verb: how many of each operation a request made, times their mean.
 func (w window) etcd(b *row, c call, perRequest float64) {
 	if !w.recorded(famEtcd) {
 		b.warn("%s was not recorded: etcd is in the unexplained", famEtcd)
@@ -103,24 +102,23 @@ func (w window) etcd(b *row, c call, perRequest float64) {
 	var used, with []string
 	for _, operation := range slices.Sorted(maps.Keys(byOperation)) {
 		t := byOperation[operation]
-		verbs := owners(operation, func(v string) float64 { return w.calls(c, v) })
-		if !slices.Contains(verbs, c.verb) {
+		given := shares(operation, t.count, func(v string) float64 { return w.calls(c, v) })
+		mine, any := given[c.verb]
+		if !any {
 			continue
 		}
-		n := 0.0
-		for _, v := range verbs {
-			n += w.calls(c, v)
+		seconds += mine * t.mean()
+		used = append(used, fmt.Sprintf("%s %.2f times a request", operation, mine))
+		for v := range given {
 			if v != c.verb && !slices.Contains(with, v) {
 				with = append(with, v)
 			}
 		}
-		seconds += t.sum / n
-		used = append(used, fmt.Sprintf("%s %.2f times a request", operation, t.count/n))
 	}
 	slices.Sort(with)
 	note := cmp.Or(strings.Join(used, ", "), "no call: served from the watch cache")
 	if len(with) > 0 {
-		note += "; shared evenly with " + strings.Join(with, ", ")
+		note += "; as if shared with " + strings.Join(with, ", ") + " by the rule in docs/breakdown.md"
 	}
 	b.part(result.PartEtcd, seconds*perRequest, ofResource, famEtcd, note)
 }

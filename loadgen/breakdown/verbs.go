@@ -1,7 +1,6 @@
 package breakdown
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/stormglass/stormglass/loadgen/result"
@@ -52,37 +51,63 @@ func verbsOf(operation string) []string {
 	return map[string][]string{"CREATE": {"POST"}, "UPDATE": {"PUT", "PATCH", "APPLY"}, "DELETE": {"DELETE"}}[operation]
 }
 
-// etcdVerbs says which verbs an operation of etcd_request_duration_seconds is
-// for: those that use it in the first place, then those that do where none of
-// the first was called. What is not here (listWithCount, listOnlyKeys, which
-// count objects) is for no request.
-func etcdVerbs(operation string) [][]string {
-	writes := []string{"POST", "PUT", "PATCH", "APPLY", "DELETE"}
+// user is verbs that call an operation on etcd, and how often a request of one
+// does at most; zero: as often as it takes.
+type user struct {
+	verbs []string
+	most  float64
+}
+
+// usersOf an operation of etcd_request_duration_seconds, in the order in which
+// calls are theirs. The histogram does not have the request, so this is upstream's
+// code in short (registry/generic/registry/store.go, storage/etcd3/store.go):
+// a DELETE reads the object once, and so does a GET unless it names a
+// resourceVersion; an update reads only to try again, or before it decides
+// that there is nothing to write; an apply or update may create. A graceful
+// delete is an update. Operations that are not here (listWithCount,
+// listOnlyKeys) count objects and are for no request.
+func usersOf(operation string) []user {
+	updates := []string{"PUT", "PATCH", "APPLY"}
 	switch operation {
 	case "get":
-		return [][]string{{"GET"}, writes}
+		return []user{{[]string{"DELETE"}, 1}, {[]string{"GET"}, 1}, {updates, 0}}
 	case "create":
-		return [][]string{{"POST"}, {"APPLY"}, writes}
+		return []user{{[]string{"POST"}, 1}, {updates, 0}}
 	case "update":
-		return [][]string{{"PUT", "PATCH", "APPLY"}, {"DELETE"}, writes}
+		return []user{{updates, 0}, {[]string{"DELETE"}, 0}, {[]string{"POST"}, 0}}
 	case "delete":
-		return [][]string{{"DELETE"}, writes}
+		return []user{{[]string{"DELETE"}, 0}, {updates, 0}}
 	case "list":
-		return [][]string{{"LIST"}, {"GET"}}
+		return []user{{[]string{"LIST"}, 0}, {[]string{"GET"}, 0}}
 	case "listStream", "getCurrentResourceVersion":
-		return [][]string{{"LIST"}}
+		return []user{{[]string{"LIST"}, 0}}
 	}
 	return nil
 }
 
-// owners are the verbs with requests in the window that an operation on etcd
-// is for; nil: none. calls counts all requests of a verb for the resource.
-func owners(operation string, calls func(verb string) float64) []string {
-	for _, verbs := range etcdVerbs(operation) {
-		some := slices.DeleteFunc(slices.Clone(verbs), func(v string) bool { return calls(v) == 0 })
-		if len(some) > 0 {
-			return some
+// shares hands n calls of an operation on etcd to the verbs that make it: how
+// many each request of a verb made. requests counts those of a verb for the
+// resource. Verbs that stand together share evenly.
+func shares(operation string, n float64, requests func(verb string) float64) map[string]float64 {
+	given := map[string]float64{}
+	for _, u := range usersOf(operation) {
+		k := 0.0
+		for _, v := range u.verbs {
+			k += requests(v)
 		}
+		if k == 0 || n <= 0 {
+			continue
+		}
+		take := n
+		if u.most > 0 {
+			take = min(n, u.most*k)
+		}
+		for _, v := range u.verbs {
+			if requests(v) > 0 {
+				given[v] = take / k
+			}
+		}
+		n -= take
 	}
-	return nil
+	return given
 }
