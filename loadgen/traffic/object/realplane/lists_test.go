@@ -4,13 +4,19 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
 // The variants of lists give what they are named for, and all pages together
 // hold every object.
 func TestLists(t *testing.T) {
-	to, _ := target(t, "lists")
+	to, client := target(t, "lists")
+	found := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "found"}}
+	_, err := client.CoreV1().ConfigMaps(to.Namespace).Create(t.Context(), found, metav1.CreateOptions{})
+	must(t, err)
 	to.Config.DisableCompression = true // the test looks into the answers
 	const objects = 25
 	for name, c := range map[string]struct {
@@ -31,7 +37,7 @@ func TestLists(t *testing.T) {
 		"table":          {func(o *scenario.Operation) { o.Form = "table" }, 1, objects, "Table"},
 		"metadata":       {func(o *scenario.Operation) { o.Form = "metadata" }, 1, objects, "PartialObjectMetadataList"},
 		"label":          {func(o *scenario.Operation) { o.LabelSelector = "none in (a, b),!c" }, 1, 0, "ConfigMapList"},
-		"field":          {func(o *scenario.Operation) { o.FieldSelector = "metadata.name=kube-root-ca.crt" }, 1, 1, "ConfigMapList"},
+		"field":          {func(o *scenario.Operation) { o.FieldSelector = "metadata.name=found" }, 1, 1, "ConfigMapList"},
 		"cluster":        {func(o *scenario.Operation) { o.Scope = "cluster" }, 1, -objects, "ConfigMapList"},
 		"of others":      {func(o *scenario.Operation) { o.Resource, o.Scope = "nodes", "cluster" }, 1, 0, "NodeList"},
 		"of the cluster": {func(o *scenario.Operation) { o.Resource = "namespaces" }, 1, -4, "NamespaceList"},
