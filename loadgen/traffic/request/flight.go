@@ -57,6 +57,9 @@ func (f *flight) End(err error) {
 	e := f.engine
 	end := e.now()
 	o := traffic.Outcome(f.status)
+	if err == nil && !f.malformed {
+		f.malformed = e.op.Data(&f.Request, f.status, nil) != nil
+	}
 	switch {
 	case err != nil:
 		o = OutcomeOf(err)

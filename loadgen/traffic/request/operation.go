@@ -33,8 +33,8 @@ type Operation interface {
 	// must not block.
 	Next(n int64, r *Request) bool
 	// Data is told each piece of the body of an answer, on the connection's
-	// read loop; an error counts the answer as malformed. Status is that of
-	// the answer.
+	// read loop, and an empty one at the end of a whole answer; an error counts
+	// the answer as malformed. Status is that of the answer.
 	Data(r *Request, status int, p []byte) error
 	// Done is told the end of each request that Next gave out, mostly on the
 	// connection's read loop, where it must not block. True asks to send r
