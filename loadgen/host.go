@@ -75,9 +75,16 @@ func descriptorsNeeded(s *scenario.Scenario) uint64 {
 	need := baseDescriptors
 	if s.Nodes.Fidelity == "kubelet" {
 		need += s.Nodes.Count * descriptorsPerCon
+		if s.Nodes.KubeProxy {
+			need += s.Nodes.Count * descriptorsPerCon
+		}
 	}
 	for _, l := range s.Loads() {
-		need += (l.Count+watchesPerConn-1)/watchesPerConn + 4
+		perConn := watchesPerConn
+		if l.Connect == "each" {
+			perConn = 1
+		}
+		need += (l.Count+perConn-1)/perConn + max(l.Connections, (l.MaxInFlight+watchesPerConn-1)/watchesPerConn)
 	}
 	return uint64(need)
 }

@@ -154,8 +154,8 @@ func TestSlowNodeWritesLate(t *testing.T) {
 	if gap := due[2].Sub(due[1]); gap != interval+4*time.Second {
 		t.Errorf("renewals %v apart", gap)
 	}
-	if r := f.Results(); r.MissedByGenerator+r.MissedByServer != 0 || f.ledger.delayed.Load() != 3 {
-		t.Errorf("missed %d and %d, delayed %d", r.MissedByGenerator, r.MissedByServer, f.ledger.delayed.Load())
+	if r := f.Results(); r.MissedByGenerator+r.MissedByServer != 0 || r.Delayed != 3 {
+		t.Errorf("missed %d and %d, delayed %d", r.MissedByGenerator, r.MissedByServer, r.Delayed)
 	}
 	f.Recover()
 	if f.Live().Slow != 0 || k.beat.due.Sub(clock.Now()) > interval {

@@ -141,7 +141,7 @@ func (l *ledger) results() result.Nodes {
 	errs := maps.Clone(l.errors)
 	l.mu.Unlock()
 	return result.Nodes{
-		Heartbeats: l.heartbeats.Load(), MissedByGenerator: l.missedHere.Load(), MissedByServer: l.missedThere.Load(),
+		Heartbeats: l.heartbeats.Load(), MissedByGenerator: l.missedHere.Load(), MissedByServer: l.missedThere.Load(), Delayed: l.delayed.Load(),
 		Heartbeat: l.heartbeat.Latency(), StatusWrites: l.statusWrites.Load(),
 		PodsStarted: l.podsStarted.Load(), PodsStopped: l.podsStopped.Load(),
 		Watches: l.watchesPeak.Load(), Reconnects: l.reconnects.Load(), Relists: l.relists.Load(), Errors: errs,

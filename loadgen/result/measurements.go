@@ -185,6 +185,8 @@ type Nodes struct {
 	// had gone by on our side, the miss is the generator's.
 	MissedByGenerator int64 `json:"missedByGenerator"`
 	MissedByServer    int64 `json:"missedByServer"` // begun in time, not acknowledged before the next was due
+	// Delayed counts renewals that were late on purpose: a slowKubelet's.
+	Delayed int64 `json:"delayed,omitempty"`
 	// Heartbeat is the latency of renewals from their intended start.
 	Heartbeat    Latency `json:"heartbeat"`
 	StatusWrites int64   `json:"statusWrites"` // node and pod status writes

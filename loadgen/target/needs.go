@@ -20,6 +20,8 @@ const (
 	leaseNamespace = "kube-node-lease"
 	// kubeletSigner signs the client certificates of kubelets.
 	kubeletSigner = "kubernetes.io/kube-apiserver-client-kubelet"
+	// clientSigner signs those of kube-proxies.
+	clientSigner = "kubernetes.io/kube-apiserver-client"
 
 	definitions, definitionsGroup = "customresourcedefinitions", "apiextensions.k8s.io"
 )
@@ -93,6 +95,9 @@ func adminNeeds(ns string, s *scenario.Scenario) []need {
 		return needs
 	}
 	const csr = "certificatesigningrequests"
+	if s.Nodes.KubeProxy {
+		needs = append(needs, need{verb: "approve", group: "certificates.k8s.io", resource: "signers", name: clientSigner})
+	}
 	return append(needs, slices.Concat(
 		each("create get list watch delete", "certificates.k8s.io", csr, ""),
 		each("update", "certificates.k8s.io", csr+"/approval", ""),
