@@ -33,7 +33,7 @@ func (r Removed) String() string {
 		what string
 	}{
 		{r.Namespaces, "namespace"}, {r.Pods, "pod"}, {r.Nodes, "node"}, {r.Leases, "lease"}, {r.CSINodes, "CSINode"},
-		{r.CertificateRequests, "certificate request"}, {r.RBAC, "RBAC item"},
+		{r.CertificateRequests, "certificate request"}, {r.RBAC, "RBAC object"},
 	} {
 		if x.n > 0 {
 			parts = append(parts, count(x.n, x.what))

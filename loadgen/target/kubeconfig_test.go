@@ -151,8 +151,6 @@ background:
 	}
 	want := []string{
 		"patch widgets.load.stormglass.dev in namespace ns", "create widgets.load.stormglass.dev in namespace ns",
-		"update widgets.load.stormglass.dev in namespace ns", "get widgets.load.stormglass.dev in namespace ns",
-		"list widgets.load.stormglass.dev in namespace ns",
 		"impersonate users stormglass:tenant:blue", "impersonate groups stormglass:tenants", "impersonate groups team",
 		"list configmaps",
 	}
