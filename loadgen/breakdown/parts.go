@@ -131,21 +131,27 @@ func (w window) calls(c call, verb string) float64 {
 	}).count
 }
 
-// cache adds the wait until the watch cache is as fresh as a read asks for. It
-// is the LISTs' if there are any, otherwise the GETs'.
+// cache adds the wait until the watch cache is as fresh as a read asks for. Of
+// the waits for a resource each LIST has at most one, then each GET that did not
+// go to etcd; the rest are those of watches that begin with the state.
 func (w window) cache(b *row, c call, perRequest float64) {
-	t := w.total(famReadWait, c.sameResource)
-	owner := "LIST"
-	if w.calls(c, owner) == 0 {
-		owner = "GET"
-	}
-	if t.count == 0 || c.verb != owner {
+	if c.verb != "LIST" && c.verb != "GET" {
 		return
 	}
-	n := w.calls(c, owner)
-	note := fmt.Sprintf("%.2f waits a request", t.count/n)
-	if owner == "LIST" && w.calls(c, "GET") > 0 {
-		note += "; those of GETs with a resourceVersion are in it"
+	t := w.total(famReadWait, c.sameResource)
+	waits := min(t.count, w.calls(c, "LIST"))
+	if c.verb == "GET" {
+		etcd := w.total(famEtcd, func(l map[string]string) bool { return c.sameResource(l) && l["operation"] == "get" })
+		given := shares("get", etcd.count, func(v string) float64 { return w.calls(c, v) })
+		waits = min(t.count-waits, w.calls(c, "GET")*(1-given["GET"]))
 	}
-	b.part(result.PartCache, t.sum/n*perRequest, ofResource, famReadWait, note)
+	if waits <= 0 {
+		return
+	}
+	each := waits / w.calls(c, c.verb)
+	note := fmt.Sprintf("%.2f waits a request", each)
+	if waits < t.count {
+		note += fmt.Sprintf("; of the resource's %.0f waits others are of reads by other means", t.count)
+	}
+	b.part(result.PartCache, each*t.mean()*perRequest, ofResource, famReadWait, note)
 }

@@ -197,7 +197,7 @@ func (w window) refusal(b *row, c call, all total) string {
 		return w.missing
 	}
 	var ours int64
-	var loads []string
+	rows := 0
 	for _, o := range w.loads {
 		oc, _ := callOf(o)
 		oc.audit = c.audit
@@ -205,9 +205,7 @@ func (w window) refusal(b *row, c call, all total) string {
 			continue
 		}
 		ours += max(handled(o), o.Pages)
-		if !slices.Contains(loads, o.Load) {
-			loads = append(loads, o.Load)
-		}
+		rows++
 	}
 	if all.count == 0 {
 		return "the API servers counted no such request"
@@ -224,8 +222,8 @@ func (w window) refusal(b *row, c call, all total) string {
 	case share > 1+tellShare:
 		b.warn("the API servers counted %.0f of our %d requests", all.count, ours)
 	}
-	if len(loads) > 1 {
-		b.warn("the server's means are over %d loads together: it cannot tell them apart", len(loads))
+	if rows > 1 {
+		b.warn("the server's means are over %d loads or tenants together: metrics cannot tell them apart", rows)
 	}
 	return ""
 }
@@ -273,7 +271,7 @@ func (b *row) explainNegatives() {
 		}
 		switch p.Name {
 		case result.PartWire:
-			b.warn("wire is negative: the server's mean is over requests that were slower than ours, or its handlers went on after the answer")
+			b.warn("wire is negative: the server's mean is over requests that were slower than these, or its handlers went on after the answer")
 		case result.PartFairness:
 			b.warn("fairness is negative: validating webhooks run side by side, and their sum was taken off")
 		default:
