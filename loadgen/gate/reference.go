@@ -36,6 +36,8 @@ target; the scenario has no gates; or the generator was saturated. It is saturat
 | bound | why there |
 |---|---|
 | its 10 ms timer fires over 100 ms late (p99, swallowed ticks counted) | a tenth of the 1 s objective that latencies from the intended start are most often held against |
+| a load of 100 requests or more in a phase was taken up over 100 ms late (p99) | the same tenth: lag is part of the latency that is judged |
+| over 1 MiB of answers and events had come and were not read, at ten looks in a row a second apart | a burst is read by the next look or the one after; who never catches up times every event late |
 | it used over 80% of the memory of the machine or its control group | past that the kernel reclaims pages in use, or kills |
 | it had over 90% of its descriptor limit open | past that a burst of connections fails here and looks like a fault of the cluster |
 

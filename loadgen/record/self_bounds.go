@@ -10,7 +10,8 @@ import (
 )
 
 // The bounds past which the generator is saturated, and what it measured says
-// as much about itself as about the cluster.
+// as much about itself as about the cluster. Garbage collection is told and not
+// judged: where it costs too much, timers and read loops are late.
 const (
 	// MaxSchedulingLag bounds the p99 of how late a timer of ours fires: a
 	// tenth of the 1 s objective that latencies from the intended start are
@@ -39,13 +40,6 @@ const (
 	// of a connection.
 	MaxStandingBacklog = 1 << 20
 	standingLooks      = 10
-	// MaxGCShare of the CPU time we used. Go's collector is content with a
-	// quarter of the processors while it marks; over the whole run it takes
-	// less, unless the heap has no room: then allocating goroutines, our read
-	// loops, are made to mark, and every time of theirs is late.
-	MaxGCShare = 0.25
-	// leastGCCPU is too little to be judged: a share of next to nothing.
-	leastGCCPU = 5 * time.Second
 )
 
 // Limits are what the generator may use. Zero means unknown: not judged.
@@ -61,10 +55,6 @@ func Saturation(g result.Generator, l Limits) []string {
 	if lag := g.SchedulingLag; lag.Count > 0 && lag.P99 > MaxSchedulingLag.Seconds() {
 		add("generator saturated: its timers fired %.0f ms late (p99), the bound is %d ms: the machine has too little CPU for it",
 			lag.P99*1000, MaxSchedulingLag.Milliseconds())
-	}
-	if limit := MaxGCShare * g.CPUSeconds; g.GCCPU > limit && g.GCCPU > leastGCCPU.Seconds() {
-		add("generator saturated: garbage collection took %.1f of its %.1f CPU seconds, the bound is %.0f%%: it has too little memory (GOMEMLIMIT, GOGC)",
-			g.GCCPU, g.CPUSeconds, MaxGCShare*100)
 	}
 	if limit := MaxMemoryShare * float64(l.MemoryBytes); limit > 0 && float64(g.MaxRSSBytes) > limit {
 		add("generator saturated: it used %d MB of memory, the bound is %.0f MB (%.0f%% of what there is)",
