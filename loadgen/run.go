@@ -42,6 +42,8 @@ type Options struct {
 	Scenario *scenario.Scenario
 	// Overrides are the --set values the scenario was read with, for the record.
 	Overrides []string
+	// WithoutGates are those that were left out of the scenario, for the record.
+	WithoutGates []string
 	// Out is the run directory; empty means runs/TIME-NAME.
 	Out string
 	// Kubeconfig of a user's cluster, and its context; empty means a bundled
@@ -110,7 +112,7 @@ func (r *run) prepare(ctx context.Context) error {
 	}
 	r.info = result.Run{
 		ID: id, Scenario: r.scenario.Name, Started: time.Now().UTC(), Seed: r.scenario.Seed,
-		Overrides: r.Overrides, Host: hostFacts(),
+		Overrides: r.Overrides, WithoutGates: r.WithoutGates, Host: hostFacts(),
 		Versions: result.Versions{Stormglass: Version(), Go: runtime.Version()},
 	}
 	if r.Kubeconfig != "" {

@@ -21,7 +21,6 @@ func newRun() *cobra.Command {
 	var o loadgen.Options
 	var yes bool
 	var output string
-	var without []string
 	cmd := &cobra.Command{
 		Use:   "run NAME|FILE",
 		Short: "Run a scenario, judge it, write the report",
@@ -47,7 +46,7 @@ Ctrl-C ends the run in order and still writes the report, marked interrupted.`,
 			if err != nil {
 				return err
 			}
-			if err := s.DropGates(without); err != nil {
+			if err := s.DropGates(o.WithoutGates); err != nil {
 				return loadgen.Usage(err)
 			}
 			ui := newTUI(cmd.ErrOrStderr())
@@ -70,7 +69,7 @@ Ctrl-C ends the run in order and still writes the report, marked interrupted.`,
 	}
 	flags := cmd.Flags()
 	addSetFlag(cmd, &o.Overrides)
-	flags.StringArrayVar(&without, "without-gate", nil, "leave out the gate of this `name`, such as one on metrics your cluster does not offer (repeatable)")
+	flags.StringArrayVar(&o.WithoutGates, "without-gate", nil, "leave out the gate of this `name`, such as one on metrics your cluster does not offer (repeatable)")
 	flags.StringVar(&o.Out, "out", "", "the run's `directory` (default runs/TIME-NAME)")
 	addClusterFlags(cmd, &o.Kubeconfig, &o.Context)
 	flags.StringVar(&o.Targets, "targets", "", "`file` with further scrape targets of your cluster (etcd, scheduler, controller manager)")

@@ -61,7 +61,7 @@ func TestHostileTextStaysText(t *testing.T) {
 	const evil = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\x1b[2J\u202e"
 	r := stormRun()
 	r.Run.Scenario, r.Run.Cluster.Name, r.Run.Cluster.Bundled = evil, evil, false
-	r.Run.Overrides = []string{evil}
+	r.Run.Overrides, r.Run.WithoutGates = []string{evil}, []string{evil}
 	r.Reasons = append(r.Reasons, evil)
 	r.Gates[0].Name, r.Gates[3].Detail, r.Gates[3].Expr = evil, evil, evil
 	r.Key[1].Rows[0].Label, r.Key[0].Missing, r.Key[0].Rows = evil, evil, nil
@@ -224,5 +224,15 @@ func TestWriteReplacesWholeFiles(t *testing.T) {
 	}
 	if err := Write(context.Background(), filepath.Join(dir, "gone"), r, nil, text, nil); err == nil || !strings.Contains(err.Error(), "write result.json") {
 		t.Errorf("writing to no directory said %v", err)
+	}
+}
+
+// A run is repeated with what it was begun with, gates left out among it.
+func TestCommandRepeatsTheRun(t *testing.T) {
+	var r result.Result
+	r.Run.Scenario, r.Run.Cluster.Bundled = "watch-flood", true
+	r.Run.Overrides, r.Run.WithoutGates = []string{"nodes.count=5", "record.drop=[a b]"}, []string{"lost"}
+	if typed, _ := commands(r); typed != "loadgen run watch-flood --set nodes.count=5 --set 'record.drop=[a b]' --without-gate lost" {
+		t.Errorf("got %s", typed)
 	}
 }

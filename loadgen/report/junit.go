@@ -182,6 +182,9 @@ func junitProperties(r result.Result) []junitProperty {
 	for _, o := range run.Overrides {
 		props = append(props, junitProperty{"set", o})
 	}
+	for _, g := range run.WithoutGates {
+		props = append(props, junitProperty{"withoutGate", g})
+	}
 	for _, d := range run.Cluster.Deviations {
 		props = append(props, junitProperty{"deviation", fmt.Sprintf("%s %s=%s (default %s): %s", d.Component, d.Setting, d.Value, d.Default, d.Reason)})
 	}

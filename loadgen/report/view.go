@@ -201,6 +201,9 @@ func commands(r result.Result) (typed, byFile string) {
 	for _, o := range r.Run.Overrides {
 		typed += " --set " + shellQuote(clean(o))
 	}
+	for _, g := range r.Run.WithoutGates {
+		typed += " --without-gate " + shellQuote(clean(g))
+	}
 	return typed + cluster, "loadgen run DIR/" + result.ScenarioFile + cluster
 }
 

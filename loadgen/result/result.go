@@ -70,8 +70,10 @@ type Run struct {
 	Ended    time.Time `json:"ended"`    // when everything was stopped
 	Seed     int64     `json:"seed"`     // of everything random
 	// Overrides are the --set values.
-	Overrides   []string `json:"overrides,omitempty"`
-	Interrupted bool     `json:"interrupted"` // the user stopped the run
+	Overrides []string `json:"overrides,omitempty"`
+	// WithoutGates are the gates that --without-gate left out.
+	WithoutGates []string `json:"withoutGates,omitempty"`
+	Interrupted  bool     `json:"interrupted"` // the user stopped the run
 	// Failure is set when the environment failed under the run (exit 4).
 	Failure  string   `json:"failure,omitempty"`
 	Versions Versions `json:"versions"` // of the programs that took part
