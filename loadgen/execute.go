@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"sync"
 	"time"
@@ -167,11 +168,15 @@ func (r *run) summariseAudit(ctx context.Context) error {
 	if !r.scenario.ControlPlane.Audited() {
 		return nil
 	}
-	audit, err := breakdown.ReadLog(ctx, filepath.Join(r.dir, planeDir, control.AuditLog), control.LoadUser, r.m.Phases)
+	log := filepath.Join(r.dir, planeDir, control.AuditLog)
+	audit, err := breakdown.ReadLog(ctx, log, control.LoadUser, r.m.Phases)
 	if err != nil {
 		return environmentf("%w", err)
 	}
-	return audit.Save(r.dir)
+	if err := audit.Save(r.dir); err != nil {
+		return environmentf("%w", err)
+	}
+	return os.RemoveAll(filepath.Dir(log)) // up to 4 GB that nobody reads again
 }
 
 // cleanCluster removes from a user's cluster what the run made there.

@@ -162,6 +162,14 @@ func TestRunOnABundledPlane(t *testing.T) {
 	if w := r.Measurements.Phases[1].Watches; len(w) != 1 || w[0].Expected == 0 || w[0].Delivered != w[0].Expected || w[0].Open != 10 {
 		t.Errorf("the fan-out's watches: %+v", w)
 	}
+	if all := r.Measurements.Phases[1].Requests; !slices.ContainsFunc(all, func(q result.Requests) bool {
+		return q.Verb == "apply" && q.Resource == "widgets.load.stormglass.dev" && q.Tenant == "blue" && q.Succeeded > 0
+	}) {
+		t.Errorf("no apply of a custom resource by a tenant: %+v", all)
+	}
+	if !slices.ContainsFunc(r.Breakdown, func(b result.Breakdown) bool { return b.ServerSource == "audit" && *b.ServerMean > 0 }) {
+		t.Errorf("the audit log tells no time of the server's: %+v", r.Breakdown)
+	}
 	for _, k := range r.Key {
 		if len(k.Rows) == 0 {
 			t.Errorf("key metric %s has no value: %s", k.Name, k.Missing)
