@@ -10,19 +10,40 @@ import (
 // backlog is what the kernel has received for a socket and nobody has read
 // (SIOCINQ, tcp(7)); zero for what is no socket.
 func backlog(nc net.Conn) int64 {
-	s, ok := nc.(syscall.Conn)
-	if !ok {
-		return 0
-	}
-	raw, err := s.SyscallConn()
-	if err != nil {
-		return 0
-	}
-	n := 0
-	_ = raw.Control(func(fd uintptr) { // a closed socket has no backlog
-		if n, err = unix.IoctlGetInt(int(fd), unix.SIOCINQ); err != nil {
-			n = 0
-		}
-	})
-	return int64(n)
+	q := newQueues(nc)
+	return max(q.length(unix.SIOCINQ), 0)
 }
+
+// queues asks for the lengths of a socket's queues; one at a time.
+type queues struct {
+	raw     syscall.RawConn // nil: no socket
+	request uint
+	answer  int64
+	ask     func(fd uintptr) // kept: no closure for each question
+}
+
+func newQueues(nc net.Conn) *queues {
+	q := &queues{}
+	if s, ok := nc.(syscall.Conn); ok {
+		q.raw, _ = s.SyscallConn() // nil on an error
+	}
+	q.ask = func(fd uintptr) {
+		if n, err := unix.IoctlGetInt(int(fd), q.request); err == nil {
+			q.answer = int64(n)
+		}
+	}
+	return q
+}
+
+// length is below zero where it cannot be known.
+func (q *queues) length(request uint) int64 {
+	q.request, q.answer = request, -1
+	if q.raw != nil {
+		_ = q.raw.Control(q.ask) // a closed socket has none
+	}
+	return q.answer
+}
+
+// unsent is what the kernel has taken in and the peer has not acknowledged
+// (SIOCOUTQ).
+func (q *queues) unsent() int64 { return q.length(unix.SIOCOUTQ) }

@@ -101,6 +101,7 @@ type Conn struct {
 	out, spare    []byte    // what is to be sent; the buffer beside it
 	replies       int       // frames in out that the server made us send
 	writing       bool
+	queues        *queues // of the kernel's, with Options.Queued
 	deadline      time.Time // write deadline now in force
 	written       chan struct{}
 	resized       bool // the header table's size was said
@@ -217,6 +218,7 @@ func (c *Conn) start() {
 	c.out = appendNumber(c.out, http2.FrameWindowUpdate, 0, connWindow-defaultWindow)
 	if c.options.Queued {
 		c.written = make(chan struct{})
+		c.queues = newQueues(c.raw)
 		go c.write()
 	}
 	if c.options.Ping > 0 {

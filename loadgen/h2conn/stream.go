@@ -102,16 +102,27 @@ func (c *Conn) Open(r *Request, h Handler) (*Stream, error) {
 // without Options.Queued the call may wait for the network.
 func (c *Conn) TryOpen(s *Stream, t *Template, path, body []byte, h Handler) error {
 	c.mu.Lock()
+	defer c.unlock()
+	return c.try(s, t, path, body, h)
+}
+
+// TryQueue is a TryOpen that leaves the sending to Flush, which the caller owes:
+// requests that are made together are then sent together.
+func (c *Conn) TryQueue(s *Stream, t *Template, path, body []byte, h Handler) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.try(s, t, path, body, h)
+}
+
+// try opens a stream if there is a free one. The caller holds mu.
+func (c *Conn) try(s *Stream, t *Template, path, body []byte, h Handler) error {
 	if err := c.usable(); err != nil {
-		c.mu.Unlock()
 		return err
 	}
 	if len(c.streams) >= c.maxStreams {
-		c.mu.Unlock()
 		return ErrBusy
 	}
 	open(c, s, t, path, body, h)
-	c.unlock()
 	return nil
 }
 

@@ -19,6 +19,9 @@ const pingTimeout = 15 * time.Second
 // asks and does not read must not fill our memory.
 const maxReplies = 10_000
 
+// handedOver is what Flush sends by itself: less than any socket's buffer.
+const handedOver = 8 << 10
+
 // Write buffers up to these sizes are kept.
 const (
 	keptBuffer       = 4 << 10
@@ -45,10 +48,26 @@ func (c *Conn) write() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for c.err == nil {
-		c.flush()
+		if !c.writing {
+			c.flush()
+		}
 		if c.err == nil {
 			c.wake.Wait()
 		}
+	}
+}
+
+// Flush sends what TryQueue has queued. With Options.Queued it does not wait
+// for the network: what is little, on a connection with nothing unsent, the
+// kernel takes in at once, and the caller hands it over; waking the writer for
+// it would cost more than the request. The rest is the writer's.
+func (c *Conn) Flush() {
+	c.mu.Lock()
+	defer c.unlock()
+	if c.options.Queued && len(c.out) > 0 && len(c.out) <= handedOver && !c.writing && c.err == nil && c.queues.unsent() == 0 {
+		c.writing = true
+		c.send()
+		c.writing = false
 	}
 }
 
@@ -57,23 +76,29 @@ func (c *Conn) write() {
 func (c *Conn) flush() {
 	c.writing = true
 	for len(c.out) > 0 && c.err == nil {
-		b := c.out
-		c.out, c.spare, c.replies = c.spare, nil, 0
-		c.mu.Unlock()
-		err := c.transmit(b)
-		c.mu.Lock()
-		if kept := keptBuffer; cap(b) <= kept || c.options.Queued && cap(b) <= keptBufferQueued {
-			if c.out == nil {
-				c.out = b[:0]
-			} else {
-				c.spare = b[:0]
-			}
-		}
-		if err != nil {
-			c.failLocked(&LostError{err})
-		}
+		c.send()
 	}
 	c.writing = false
+}
+
+// send sends what is queued now. The caller holds mu, which is released
+// meanwhile, and has set writing.
+func (c *Conn) send() {
+	b := c.out
+	c.out, c.spare, c.replies = c.spare, nil, 0
+	c.mu.Unlock()
+	err := c.transmit(b)
+	c.mu.Lock()
+	if kept := keptBuffer; cap(b) <= kept || c.options.Queued && cap(b) <= keptBufferQueued {
+		if c.out == nil {
+			c.out = b[:0]
+		} else {
+			c.spare = b[:0]
+		}
+	}
+	if err != nil {
+		c.failLocked(&LostError{err})
+	}
 }
 
 func (c *Conn) transmit(b []byte) error {

@@ -32,6 +32,7 @@ func (e *engine) dispatch(ctx context.Context) {
 			last = now
 		}
 		e.pump()
+		e.flush()
 		if e.due > now {
 			sleep.until(e, min(e.due, until))
 			e.conn = nil // in turns, from one round to the next
@@ -52,10 +53,20 @@ func (e *engine) dispatch(ctx context.Context) {
 	// timeout.
 	for e.inFlight.Load() > 0 {
 		e.pump()
+		e.flush()
 		if e.inFlight.Load() > 0 {
 			sleep.until(e, pace.Never)
 		}
 	}
+}
+
+// flush sends what the round has queued, a connection at a time.
+func (e *engine) flush() {
+	for _, conn := range e.queued {
+		conn.Flush()
+	}
+	clear(e.queued)
+	e.queued = e.queued[:0]
 }
 
 func (e *engine) advance() {
@@ -131,12 +142,15 @@ func (e *engine) unsent(kind int) {
 func (e *engine) send(f *flight, now time.Duration) bool {
 	first := f.sent == 0
 	if first {
-		f.sent = now // the end may come before TryOpen returns
+		f.sent = now // the end may come before TryQueue returns
 	}
 	for {
 		conn, err := e.connection()
 		if err == nil {
-			if err = conn.TryOpen(&f.stream, f.Template, f.Path, f.Body, f); err == nil {
+			if err = conn.TryQueue(&f.stream, f.Template, f.Path, f.Body, f); err == nil {
+				if n := len(e.queued); n == 0 || e.queued[n-1] != conn {
+					e.queued = append(e.queued, conn)
+				}
 				e.flights.track(f)
 				return true
 			}

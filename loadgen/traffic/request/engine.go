@@ -65,9 +65,10 @@ type engine struct {
 	due      time.Duration
 	round    int // arrivals taken up since it woke
 	spare    []*flight
-	again    []*flight    // collected just now
-	conn     *h2conn.Conn // used last in this round; may be nil
-	together int          // requests on it
+	again    []*flight      // collected just now
+	conn     *h2conn.Conn   // used last in this round; may be nil
+	together int            // requests on it
+	queued   []*h2conn.Conn // with requests of this round to be sent
 	queue    fifo
 	failures int64           // dials that had failed when the queue's head began to wait
 	freed    <-chan struct{} // closed when the queue's head may be tried again; nil: none waits
