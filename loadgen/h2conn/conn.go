@@ -101,7 +101,7 @@ type Conn struct {
 	out, spare    []byte    // what is to be sent; the buffer beside it
 	replies       int       // frames in out that the server made us send
 	writing       bool
-	queues        *queues // of the kernel's, with Options.Queued
+	queues        *queues   // of the kernel's, with Options.Queued
 	deadline      time.Time // write deadline now in force
 	written       chan struct{}
 	resized       bool // the header table's size was said
