@@ -29,8 +29,8 @@
 //	the containers run                               a moment ago
 //	GET, PATCH as its containers stop, then          PATCH, DELETE, both with the uid as
 //	DELETE with gracePeriodSeconds 0                 precondition
-//	POST events: (Pulling,) Pulled, Created,         the same; those of one moment together
-//	Started, Killing for each container              instead of one at a time
+//	POST events: (Pulling,) Pulled, Created,         the same with spec.events, those of one moment
+//	Started, Killing for each container              together; none without
 //	POST and PATCH events of its Node                none: they are in namespace default, where
 //	                                                 no clean-up could tell them from others'
 //	GET persistentvolumes, claims, attachments       none: volumes that need them are not
@@ -52,11 +52,12 @@
 //	                                        kubelet    with kube-proxy
 //	watches per node, without pods          6 / 6      10 / 10
 //	writes per node and minute, idle        6.2 / 6.1  the same
-//	requests per pod, from binding to end   9 / 12-16  the same
+//	requests per pod, from binding to end   5 / 12-16  the same
+//	the same, with spec.events              9 / 12-16  the same
 //
 // (A pod of one container, with a token, its image on the node: 3 PATCHes or 4,
-// with a GET each on a real node, a token, 4 events, a DELETE. All writes but
-// the sandbox's are there: 9 to 9 or 10.) With fidelity "shared" it is 2 watches
+// with a GET each on a real node, a token, 4 events, a DELETE. With spec.events
+// all writes but the sandbox's are there: 9 to 9 or 10.) With fidelity "shared" it is 2 watches
 // in all, the same writes per node, and 4 requests per pod.
 //
 // Containers start when spec.podStart has passed, after their images were

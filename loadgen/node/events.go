@@ -77,9 +77,9 @@ func eachContainer(pod *corev1.Pod, f func(i int, c *corev1.Container, field str
 
 // tell posts events of a pod after all that were told before. A kubelet's
 // broadcaster posts one at a time; here those of one moment go out together, at
-// a third of the cost to this process. Fidelity "shared" has none.
+// a third of the cost to this process.
 func (k *kubelet) tell(life *life, pod *corev1.Pod, events []containerEvent) {
-	if k.plan.Spec.Fidelity != Kubelet {
+	if !k.plan.Spec.Events || k.plan.Spec.Fidelity != Kubelet {
 		return
 	}
 	ref := corev1.ObjectReference{

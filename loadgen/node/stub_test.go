@@ -132,7 +132,8 @@ func (s *stub) fleet(count int, change func(*Config)) *Fleet {
 	must(s.t, err)
 	cfg := Config{
 		Spec: scenario.Nodes{
-			Count: count, Fidelity: Kubelet, Zones: 2, CPU: "4", Memory: "8Gi", Pods: 10, LeaseRenew: scenario.Duration(10 * time.Second),
+			Events: true,
+			Count:  count, Fidelity: Kubelet, Zones: 2, CPU: "4", Memory: "8Gi", Pods: 10, LeaseRenew: scenario.Duration(10 * time.Second),
 			StatusReport: scenario.Duration(5 * time.Minute), RegisterRate: 1000,
 		},
 		Identities: ids, Labels: map[string]string{"stormglass.example/run": "r1"}, NamePrefix: "sg-", Seed: 7, Log: s.t.Logf,

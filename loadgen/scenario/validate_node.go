@@ -12,6 +12,9 @@ func (v *validator) nodes() {
 	if n.KubeProxy && n.Fidelity == "shared" {
 		v.fail("nodes.kubeProxy", "write fidelity: kubelet", "nodes of fidelity shared hold no watches of their own")
 	}
+	if n.Events && n.Fidelity == "shared" {
+		v.fail("nodes.events", "write fidelity: kubelet", "nodes of fidelity shared post no Events")
+	}
 	v.between("nodes.zones", float64(n.Zones), 1, 100)
 	v.nodeSize("nodes", n.CPU, n.Memory, n.Pods)
 	seen := map[string]bool{}
