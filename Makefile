@@ -27,7 +27,7 @@ storms: build ## Run the three full storms one after another (about 15 minutes)
 	@status=0; for s in rollout-500 watch-flood node-failure-storm; do \
 	  $(BIN)/loadgen run $$s || status=$$?; done; exit $$status
 
-bench: ## What the load engine costs beside client-go, and 1,000 simulated nodes (about half an hour)
+bench: ## What the load engine costs beside client-go, and 1,000 simulated nodes
 	go run ./bench
 	go test ./loadgen/node -run '^$$' -bench . -benchtime 1x
 

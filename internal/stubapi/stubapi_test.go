@@ -166,7 +166,7 @@ func TestVirtualTime(t *testing.T) {
 		if d := get(); d != 50*time.Millisecond {
 			t.Errorf("before the stall: %v", d)
 		}
-		time.Sleep(time.Until(begin.Add(1500 * time.Millisecond)))
+		<-time.After(time.Until(begin.Add(1500 * time.Millisecond))) // of the bubble
 		if d := get(); d != 1500*time.Millisecond {
 			t.Errorf("within the stall: %v", d)
 		}

@@ -268,6 +268,10 @@ func (c *Conn) Err() error {
 	return c.err
 }
 
+// Backlog is how many bytes the kernel holds that came and were not read yet.
+// Zero where the system does not tell.
+func (c *Conn) Backlog() int64 { return backlog(c.raw) }
+
 // Close ends the connection; its streams end with ErrClosed.
 func (c *Conn) Close() { c.fail(ErrClosed) }
 

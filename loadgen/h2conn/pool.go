@@ -156,7 +156,7 @@ func (p *Pool) Backlog() int64 {
 	p.mu.Unlock()
 	var sum int64
 	for _, c := range conns {
-		sum += backlog(c.raw)
+		sum += c.Backlog()
 	}
 	return sum
 }

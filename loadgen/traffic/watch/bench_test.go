@@ -183,6 +183,8 @@ func BenchmarkEvent(b *testing.B) {
 	payload := strings.Repeat("0123456789abcdef", 64)
 	var before, after runtime.MemStats
 	seq := int64(0)
+	look := time.NewTicker(50 * time.Microsecond)
+	defer look.Stop()
 	pour := func() {
 		rv := uint64(101 + seq)
 		account.begin(seq, stats)
@@ -191,7 +193,7 @@ func BenchmarkEvent(b *testing.B) {
 		f.pour(b, []byte(event))
 		seq++
 		for w.totals().events < seq*watches {
-			time.Sleep(50 * time.Microsecond)
+			<-look.C
 		}
 	}
 	for range 5 {

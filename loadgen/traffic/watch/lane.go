@@ -19,7 +19,6 @@ import (
 type lane struct {
 	set  *Watches
 	conn *h2conn.Conn
-	raw  net.Conn
 	// arrived is when the kernel gave what is being read; the read loop's.
 	arrived time.Duration
 	// full: it had no free stream, and none has ended since.
@@ -43,6 +42,14 @@ type run struct {
 type timed struct {
 	net.Conn
 	lane *lane
+}
+
+// SyscallConn lets the socket's queues be asked for.
+func (t *timed) SyscallConn() (syscall.RawConn, error) {
+	if s, ok := t.Conn.(syscall.Conn); ok {
+		return s.SyscallConn()
+	}
+	return nil, errors.ErrUnsupported
 }
 
 func (t *timed) Read(p []byte) (int, error) {
@@ -97,14 +104,6 @@ func (l *lane) over() bool {
 	}
 }
 
-// backlog is what the kernel holds for the connection.
-func (l *lane) backlog() int64 {
-	if s, ok := l.raw.(syscall.Conn); ok {
-		return unread(s)
-	}
-	return 0
-}
-
 const (
 	dialTimeout = 30 * time.Second
 	// A server that did not let us connect is left alone for so long: watches
@@ -132,7 +131,6 @@ func (w *Watches) dial(ctx context.Context, o h2conn.Options) (*lane, error) {
 		if err != nil {
 			return nil, err
 		}
-		l.raw = raw
 		return &timed{raw, l}, nil
 	}
 	conn, err := h2conn.Dial(ctx, w.endpoint.Addr, o)

@@ -1,12 +1,12 @@
 package watch
 
 import (
-	"encoding/binary"
 	"encoding/json"
-	"math/bits"
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/stormglass/stormglass/internal/jsontext"
 )
 
 // begin starts a string after its quote.
@@ -17,7 +17,7 @@ func (s *jsonScanner) begin(key, keep bool) {
 
 // text reads on in a string, up to its end or an escape.
 func (s *jsonScanner) text(p []byte) (int, error) {
-	n := plain(p)
+	n := jsontext.Plain(p)
 	token := p[:n]
 	if n == len(p) || p[n] == '\\' {
 		if s.keep {
@@ -175,33 +175,6 @@ func (s *jsonScanner) number(c byte) (again bool, err error) {
 		}
 	}
 	return false, nil
-}
-
-// Bytes of a word, for plain.
-const (
-	each01 = 0x0101010101010101
-	each80 = 0x8080808080808080
-)
-
-// plain is the index of the first quote, backslash or control character in p,
-// or its length: 8 bytes at a time (Hacker's Delight, 6-1; the lowest byte
-// found is exact).
-func plain(p []byte) int {
-	i := 0
-	for ; i+8 <= len(p); i += 8 {
-		x := binary.LittleEndian.Uint64(p[i:])
-		quote, slash := x^(each01*'"'), x^(each01*'\\')
-		found := ((quote-each01)&^quote | (slash-each01)&^slash | (x-each01*0x20)&^x) & each80
-		if found != 0 {
-			return i + bits.TrailingZeros64(found)/8
-		}
-	}
-	for ; i < len(p); i++ {
-		if c := p[i]; c == '"' || c == '\\' || c < 0x20 {
-			break
-		}
-	}
-	return i
 }
 
 // unquote is the meaning of a string's inside with escapes in it.

@@ -200,7 +200,7 @@ func (w *Watches) Backlog() int64 {
 	defer w.lanesMu.Unlock()
 	var sum int64
 	for l := range w.lanes {
-		sum += l.backlog()
+		sum += l.conn.Backlog()
 	}
 	return sum
 }
