@@ -12,6 +12,11 @@ type Config struct {
 	APIServer         APIServer         `yaml:"apiServer,omitempty" json:"apiServer,omitempty"`                 // kube-apiserver
 	ControllerManager ControllerManager `yaml:"controllerManager,omitempty" json:"controllerManager,omitempty"` // kube-controller-manager
 	Scheduler         Scheduler         `yaml:"scheduler,omitempty" json:"scheduler,omitempty"`                 // kube-scheduler
+	// NetworkFaults is "on" (peers of etcd, and API servers and etcd, reach
+	// each other through proxies, so that their links can be delayed and cut) or
+	// "off". Default: on with several etcd members, else off. The proxies
+	// cost each exchange some 100 microseconds: a named deviation.
+	NetworkFaults string `yaml:"networkFaults,omitempty" json:"networkFaults,omitempty"`
 }
 
 // Flags are command-line flags of a component, by name without dashes. A flag
@@ -20,12 +25,25 @@ type Flags map[string]string
 
 // Etcd configures the etcd members.
 type Etcd struct {
+	// Members: 1 (the default), 3 or 5. An even number is taken with a warning: it
+	// tolerates no more losses than one less.
+	Members int `yaml:"members,omitempty" json:"members,omitempty"`
+	// Topology is "stacked" (the default: etcd shares its disk with its
+	// neighbours, so a diskContention hits it) or "external" (its disk is its
+	// own: the neighbours write to another file system).
+	Topology string `yaml:"topology,omitempty" json:"topology,omitempty"`
 	// Flags of every member, by name without dashes.
 	Flags Flags `yaml:"flags,omitempty" json:"flags,omitempty"`
 }
 
 // APIServer configures kube-apiserver.
 type APIServer struct {
+	// Replicas, all active, behind a TCP load balancer that asks each for
+	// /readyz. Default 1, without a balancer.
+	Replicas int `yaml:"replicas,omitempty" json:"replicas,omitempty"`
+	// Descriptors is each API server's limit of open files. Zero: that of this
+	// machine.
+	Descriptors int `yaml:"descriptors,omitempty" json:"descriptors,omitempty"`
 	// Audit is "off" (the default) or "metadata": a line of log for every
 	// request of the load but watches, from which the server's own time of
 	// each is known. The server writes it before the request ends, so it
@@ -37,6 +55,8 @@ type APIServer struct {
 
 // ControllerManager configures kube-controller-manager.
 type ControllerManager struct {
+	// Replicas, of which one leads. Default 1.
+	Replicas int `yaml:"replicas,omitempty" json:"replicas,omitempty"`
 	// QPS is --kube-api-qps, in requests per second per controller's client.
 	// Zero means upstream's default, 20.
 	QPS float64 `yaml:"qps,omitempty" json:"qps,omitempty"`
@@ -48,6 +68,8 @@ type ControllerManager struct {
 
 // Scheduler configures kube-scheduler.
 type Scheduler struct {
+	// Replicas, of which one leads. Default 1.
+	Replicas int `yaml:"replicas,omitempty" json:"replicas,omitempty"`
 	// QPS is clientConnection.qps, in requests per second. Zero means
 	// upstream's default, 50.
 	QPS float64 `yaml:"qps,omitempty" json:"qps,omitempty"`

@@ -1,0 +1,122 @@
+package control
+
+import "time"
+
+// The kinds of fault that a bundled plane can inject, each a real one on a
+// real component. A fault lasts from its begin to its end; what it did is
+// undone then, and when the plane stops.
+const (
+	// FaultSlowFsync makes fsync and fdatasync calls of etcd members wait.
+	FaultSlowFsync = "slowFsync"
+	// FaultDiskContention runs a neighbour that writes and fsyncs: on the file
+	// system of etcd's data if etcd is stacked, on another one if it is external.
+	FaultDiskContention = "diskContention"
+	// FaultNetworkDelay delays what goes over a component's links.
+	FaultNetworkDelay = "networkDelay"
+	// FaultPartition lets nothing through a component's links.
+	FaultPartition = "partition"
+	// FaultPause stops a process by SIGSTOP; the end is SIGCONT.
+	FaultPause = "pause"
+	// FaultKill ends a process by SIGKILL; the end is a new start.
+	FaultKill = "kill"
+	// FaultRestart ends a process in order and starts it anew at once: it has
+	// no length.
+	FaultRestart = "restart"
+	// FaultDescriptors lowers a process's limit of open files.
+	FaultDescriptors = "descriptorLimit"
+	// FaultWebhook registers an admission webhook that is slow or fails.
+	FaultWebhook = "webhook"
+	// FaultQuota runs the etcd members with a small backend quota.
+	FaultQuota = "etcdQuota"
+)
+
+// FaultKinds lists all kinds.
+func FaultKinds() []string {
+	return []string{
+		FaultSlowFsync, FaultDiskContention, FaultNetworkDelay, FaultPartition, FaultPause, FaultKill, FaultRestart,
+		FaultDescriptors, FaultWebhook, FaultQuota,
+	}
+}
+
+// Fault is what is to be broken, and how. Which fields a kind takes, and which
+// it needs, Problem says.
+type Fault struct {
+	Kind string `json:"kind"`
+	// Components it is about, by name ("etcd-0") or by role: a kind (all of
+	// them), or a kind and "-leader" or "-follower", which the supervisor looks
+	// up when the fault begins. A follower is one of them.
+	Components []string `json:"components,omitempty"`
+	// Peers are the other ends of the links of a networkDelay or partition.
+	// Empty: all that the components have.
+	Peers []string `json:"peers,omitempty"`
+	// For is its length. Zero: until it is cleared.
+	For time.Duration `json:"forNanoseconds,omitempty"`
+	// Delay of an fsync, of data on a link in each direction, or of a webhook's answer.
+	Delay time.Duration `json:"delayNanoseconds,omitempty"`
+	// Jitter is added to or taken from Delay, evenly drawn up to so much.
+	Jitter time.Duration `json:"jitterNanoseconds,omitempty"`
+	// Files that a slowFsync is about: "wal" (the default) or "all".
+	Files string `json:"files,omitempty"`
+	// Limit of open files of a descriptorLimit.
+	Limit uint64 `json:"limit,omitempty"`
+	// Writers of a diskContention: each writes Size bytes and fsyncs, over and
+	// over. Zero: 4 writers of 1 MiB.
+	Writers int   `json:"writers,omitempty"`
+	Size    int64 `json:"sizeBytes,omitempty"`
+	// Quota of an etcdQuota, in bytes.
+	Quota int64 `json:"quotaBytes,omitempty"`
+	// Resource whose creation a webhook is asked about, as "pods" or
+	// "deployments.apps". Fails makes it answer 500; Ignore is failurePolicy
+	// Ignore (fail open) instead of Fail. TimeoutSeconds is the API server's
+	// patience, 1 to 30; zero: upstream's 10.
+	Resource       string `json:"resource,omitempty"`
+	Fails          bool   `json:"fails,omitempty"`
+	Ignore         bool   `json:"ignore,omitempty"`
+	TimeoutSeconds int    `json:"timeoutSeconds,omitempty"`
+	// Seed of what is random in it.
+	Seed int64 `json:"seed,omitempty"`
+}
+
+// FaultStatus is a fault that was begun.
+type FaultStatus struct {
+	// ID is unique in the plane's life: "1", "2", ...
+	ID string `json:"id"`
+	Fault
+	// On are the components it hit, by name: roles as they were looked up.
+	On []string `json:"on,omitempty"`
+	// Asked is when the supervisor was asked, Active when the fault was in
+	// force, Ends when it is due to end (zero: when it is cleared), Ended when
+	// all of it was undone (zero: it is not).
+	Asked  time.Time `json:"asked"`
+	Active time.Time `json:"active"`
+	Ends   time.Time `json:"ends,omitzero"`
+	Ended  time.Time `json:"ended,omitzero"`
+	// Error says what went wrong with undoing it.
+	Error string `json:"error,omitempty"`
+}
+
+// Event is something that happened to a plane, as its supervisor saw it.
+type Event struct {
+	// Seq counts events of the plane from 1.
+	Seq  int64     `json:"seq"`
+	Time time.Time `json:"time"`
+	// Kind is "fault-begin", "fault-end", "exit", "start", "ready" (of one
+	// component after a restart), "etcd-leader" or "lease" (a leader-elected
+	// component has got its lease).
+	Kind string `json:"kind"`
+	// Component it is about, by name; empty for faults of several.
+	Component string `json:"component,omitempty"`
+	// Detail is for a person.
+	Detail string `json:"detail,omitempty"`
+}
+
+// The kinds of Event.
+const (
+	EventFaultBegin = "fault-begin"
+	EventFaultEnd   = "fault-end"
+	EventExit       = "exit"
+	EventStart      = "start"
+	EventReady      = "ready"
+	EventEtcdLeader = "etcd-leader"
+	EventLease      = "lease"
+)
