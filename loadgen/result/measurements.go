@@ -164,11 +164,38 @@ type Workload struct {
 	ToScheduled Latency `json:"toScheduled"`
 	ToReady     Latency `json:"toReady"` // bound until Ready
 	Startup     Latency `json:"startup"` // first seen until Ready
+	// ToEndpoint: Ready until in an EndpointSlice, of pods of a Service.
+	ToEndpoint Latency `json:"toEndpoint"`
+	// Rollouts that were begun in this phase, hop by hop.
+	Rollouts []Rollout `json:"rollouts,omitempty"`
 	// NotReadyAfter is the time from a node failure until all failed nodes
 	// were seen NotReady; RecoveredAfter until every Deployment was whole
 	// again. Nil where there was no failure, or it did not happen.
 	NotReadyAfter  *float64 `json:"notReadyAfterSeconds,omitempty"`
 	RecoveredAfter *float64 `json:"recoveredAfterSeconds,omitempty"` // node failure until every Deployment was whole again
+}
+
+// Rollout is one change of a Deployment on its way through the control plane.
+type Rollout struct {
+	Deployment string    `json:"deployment"` // its name
+	Action     string    `json:"action"`     // deploy, rollingUpdate or scale
+	Pods       int64     `json:"pods"`       // how many new ones it makes
+	Began      time.Time `json:"began"`      // just before the change was sent
+	// Complete: all new pods got to the last hop.
+	Complete bool  `json:"complete"`
+	Hops     []Hop `json:"hops"` // in the order of its way
+}
+
+// Hop is one step of a rollout: when its first and its last piece arrived at
+// the generator, in seconds since the rollout began.
+type Hop struct {
+	// Name: "api write" (the change was acknowledged), "replicaset" (seen made
+	// and scaled), "pods" (seen made), "binding" (seen with a node), "ready",
+	// "endpointslice" (seen ready in one; of a Deployment with a Service).
+	Name  string   `json:"name"`
+	Count int64    `json:"count"`                  // of pieces that arrived
+	First *float64 `json:"firstSeconds,omitempty"` // nil: none arrived
+	Last  *float64 `json:"lastSeconds,omitempty"`  // nil: none arrived
 }
 
 // Nodes is what the simulated kubelets did over the whole run.

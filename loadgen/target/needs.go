@@ -112,6 +112,8 @@ func loadNeeds(d discovery.DiscoveryInterface, ns string, s *scenario.Scenario) 
 		[]need{{verb: "get", url: "/metrics"}},
 		each("get list watch create update patch delete deletecollection", "", "configmaps", ns),
 		each("get list watch create update patch delete", "apps", "deployments", ns),
+		each("list watch", "apps", "replicasets", ns),
+		each("list watch", "discovery.k8s.io", "endpointslices", ns),
 		each("get create update patch delete", "", "services", ns),
 		each("get list watch", "", "pods", ns),
 		each("get list watch", "", "nodes", ""),

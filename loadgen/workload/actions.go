@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math"
 	"strconv"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -52,14 +53,14 @@ func (w *Workload) Do(ctx context.Context, a scenario.Action) error {
 				return err
 			}
 		}
-		return w.become(ctx, a.Name, int64(a.Replicas), next, types.ApplyPatchType, d)
+		return w.become(ctx, a, int64(a.Replicas), next, types.ApplyPatchType, d)
 	case "rollingUpdate":
-		return w.become(ctx, a.Name, now.replicas, next, types.MergePatchType, updatePatch(a, next))
+		return w.become(ctx, a, now.replicas, next, types.MergePatchType, updatePatch(a, next))
 	case "scale":
-		return w.become(ctx, a.Name, int64(a.Replicas), now.revision, types.MergePatchType,
+		return w.become(ctx, a, int64(a.Replicas), now.revision, types.MergePatchType,
 			map[string]any{"spec": map[string]any{"replicas": a.Replicas}})
 	case "delete":
-		w.change(func(t *tracker) { t.want(a.Name, 0, now.revision); t.accepted(a.Name, deleted) })
+		w.change(func(t *tracker) { t.want(a.Name, 0, now.revision); t.accepted(a.Name, deleted, time.Now()) })
 		for _, kind := range []string{"service", "deployment"} {
 			if err := w.remove(ctx, kind, a.Name); err != nil {
 				return err
@@ -77,13 +78,22 @@ func revisionAfter(revision string) string {
 
 // become patches a Deployment; the tracker knows what is wanted before the
 // server does.
-func (w *Workload) become(ctx context.Context, name string, replicas int64, revision string, how types.PatchType, patch any) error {
-	w.change(func(t *tracker) { t.want(name, replicas, revision) })
-	o, err := w.patch(ctx, "deployment", name, how, patch)
+func (w *Workload) become(ctx context.Context, a scenario.Action, replicas int64, revision string, how types.PatchType, patch any) error {
+	asked := time.Now()
+	w.change(func(t *tracker) {
+		pods := replicas
+		if d := t.of(a.Name); d.revision == revision {
+			pods = max(0, replicas-d.replicas)
+		}
+		t.want(a.Name, replicas, revision)
+		t.begin(a.Name, a.Kind, pods, revision, a.Service, asked)
+	})
+	o, err := w.patch(ctx, "deployment", a.Name, how, patch)
 	if err != nil {
 		return err
 	}
-	w.change(func(t *tracker) { t.accepted(name, o.generation) })
+	answered := time.Now()
+	w.change(func(t *tracker) { t.accepted(a.Name, o.generation, answered) })
 	return nil
 }
 

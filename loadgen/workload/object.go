@@ -6,7 +6,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/wire"
 )
 
-// object is what the tracker needs to know of a Pod, a Node or a Deployment.
+// object is what the tracker needs to know of a Pod, a Node, a Deployment, a
+// ReplicaSet or an EndpointSlice.
 // It is read off the wire directly: decoding whole pods into Go structs costs
 // six times the CPU and 12 KB of garbage each (BenchmarkDecodePod), and a
 // 5,000-pod rollout brings tens of thousands of them.
@@ -22,8 +23,10 @@ type object struct {
 	ended    bool   // Pod: Failed or Succeeded, never to run again
 	nodeName string // Pod
 
+	endpoints []string // EndpointSlice: UIDs of the pods that are ready in it
+
+	specReplicas int64 // Deployment, ReplicaSet
 	// Deployment.
-	specReplicas                           int64
 	observed, replicas, updated, available int64
 
 	// Status: the error that ends a watch.
@@ -37,10 +40,14 @@ const (
 	podKind kind = iota
 	nodeKind
 	deploymentKind
+	replicaSetKind
+	sliceKind
 	statusKind
 )
 
-func (k kind) String() string { return [...]string{"pods", "nodes", "deployments", "status"}[k] }
+func (k kind) String() string {
+	return [...]string{"pods", "nodes", "deployments", "replicasets", "endpointslices", "status"}[k]
+}
 
 // Field numbers of the API's protobuf messages, from k8s.io/api/*/generated.proto
 // and apimachinery's meta/v1.
@@ -69,6 +76,13 @@ const (
 	deploymentStatusReplicas  = 2
 	deploymentStatusUpdated   = 3
 	deploymentStatusAvailable = 4
+	replicaSetTemplate        = 3
+	templateMetadata          = 1
+	sliceEndpoints            = 2
+	endpointConditions        = 2
+	endpointTarget            = 4
+	endpointReady             = 1
+	referenceUID              = 4
 	statusMessage             = 3
 	statusCode                = 6
 	mapKey, mapValue          = 1, 2
@@ -88,6 +102,9 @@ func decode(k kind, msg []byte) (object, error) {
 		case k == statusKind && num == statusCode:
 			o.code = int64(v)
 		case k == statusKind:
+		case k == sliceKind && num == sliceEndpoints:
+			return o.endpoint(b)
+		case k == sliceKind && num != objectMetadata:
 		case num == objectMetadata:
 			return o.metadata(b)
 		case num == objectSpec:
@@ -142,8 +159,10 @@ func (o *object) spec(msg []byte) error {
 		switch {
 		case o.kind == podKind && num == podSpecNodeName:
 			o.nodeName = string(b)
-		case o.kind == deploymentKind && num == deploymentSpecReplicas:
+		case (o.kind == deploymentKind || o.kind == replicaSetKind) && num == deploymentSpecReplicas:
 			o.specReplicas = int64(v)
+		case o.kind == replicaSetKind && num == replicaSetTemplate:
+			return o.template(b)
 		}
 		return nil
 	})
@@ -184,4 +203,49 @@ func (o *object) condition(msg []byte) error {
 		}
 		return nil
 	})
+}
+
+// template takes the revision of a ReplicaSet from its pods' template: its
+// own annotations are the Deployment's.
+func (o *object) template(msg []byte) error {
+	return wire.Fields(msg, func(num protowire.Number, b []byte, _ uint64) error {
+		if num != templateMetadata {
+			return nil
+		}
+		return wire.Fields(b, func(num protowire.Number, b []byte, _ uint64) error {
+			if num != metaAnnotations {
+				return nil
+			}
+			return pair(b, RevisionAnnotation, &o.revision)
+		})
+	})
+}
+
+// endpoint keeps the pod of an endpoint that is ready. One that does not say
+// is ready, by the API's definition.
+func (o *object) endpoint(msg []byte) error {
+	ready, uid := true, ""
+	err := wire.Fields(msg, func(num protowire.Number, b []byte, _ uint64) error {
+		switch num {
+		case endpointConditions:
+			return wire.Fields(b, func(num protowire.Number, _ []byte, v uint64) error {
+				if num == endpointReady {
+					ready = v != 0
+				}
+				return nil
+			})
+		case endpointTarget:
+			return wire.Fields(b, func(num protowire.Number, b []byte, _ uint64) error {
+				if num == referenceUID {
+					uid = string(b)
+				}
+				return nil
+			})
+		}
+		return nil
+	})
+	if ready && uid != "" {
+		o.endpoints = append(o.endpoints, uid)
+	}
+	return err
 }

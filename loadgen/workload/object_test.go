@@ -5,11 +5,13 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"reflect"
 	"testing"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -123,6 +125,26 @@ func TestDecodeReadsWhatTheAPIWrites(t *testing.T) {
 			kind: deploymentKind, name: "web", uid: "u", resourceVersion: "9", generation: 4, deployment: "web",
 			specReplicas: 5, observed: 4, replicas: 6, updated: 3, available: 2,
 		}},
+		{"a ReplicaSet", replicaSetKind, &appsv1.ReplicaSet{
+			ObjectMeta: metav1.ObjectMeta{Name: "web-1", UID: "u", ResourceVersion: "9", Labels: map[string]string{DeploymentLabel: "web"}},
+			Spec: appsv1.ReplicaSetSpec{Replicas: &replicas, Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{RevisionAnnotation: "7"}},
+			}},
+		}, object{
+			kind: replicaSetKind, name: "web-1", uid: "u", resourceVersion: "9", deployment: "web", revision: "7", specReplicas: 5,
+		}},
+		{"an EndpointSlice", sliceKind, &discoveryv1.EndpointSlice{
+			ObjectMeta:  metav1.ObjectMeta{Name: "web-x", UID: "u", ResourceVersion: "9", Labels: map[string]string{DeploymentLabel: "web"}},
+			AddressType: discoveryv1.AddressTypeIPv4,
+			Endpoints: []discoveryv1.Endpoint{
+				{Addresses: []string{"10.0.0.1"}, Conditions: discoveryv1.EndpointConditions{Ready: new(true)}, TargetRef: &corev1.ObjectReference{Kind: "Pod", Name: "a", UID: "uid-a"}},
+				{Addresses: []string{"10.0.0.2"}, Conditions: discoveryv1.EndpointConditions{Ready: new(false)}, TargetRef: &corev1.ObjectReference{Kind: "Pod", Name: "b", UID: "uid-b"}},
+				{Addresses: []string{"10.0.0.3"}, TargetRef: &corev1.ObjectReference{Kind: "Pod", Name: "c", UID: "uid-c"}},
+				{Addresses: []string{"10.0.0.4"}},
+			},
+		}, object{
+			kind: sliceKind, name: "web-x", uid: "u", resourceVersion: "9", deployment: "web", endpoints: []string{"uid-a", "uid-c"},
+		}},
 		{"a Status", statusKind, &metav1.Status{Status: "Failure", Message: "too old", Reason: "Expired", Code: 410},
 			object{kind: statusKind, message: "too old", code: 410}},
 	} {
@@ -135,7 +157,7 @@ func TestDecodeReadsWhatTheAPIWrites(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got != c.want {
+			if !reflect.DeepEqual(got, c.want) {
 				t.Errorf("\n got %+v\nwant %+v", got, c.want)
 			}
 		})

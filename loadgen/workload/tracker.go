@@ -15,6 +15,7 @@ type tracker struct {
 	nodes       map[string]*node // the run's simulated nodes, by name
 	failed      map[string]bool  // nodes that the run has stopped
 	failures    []*failure
+	endpoints   map[string]time.Time // pods' UIDs that a slice had before we saw the pod
 
 	phases map[string]*phase
 	phase  *phase
@@ -35,6 +36,9 @@ type deployment struct {
 	exists bool // seen by the watch and not deleted
 	status object
 
+	service bool     // it has one
+	rollout *rollout // of the last change; nil before the first
+
 	good  int64 // Ready, of the current revision, not being deleted
 	other int64 // all else that is there: old, starting, terminating
 }
@@ -49,8 +53,9 @@ type pod struct {
 	// measured: it was first seen by an event and not by a list, so the
 	// arrival tells when it came to be.
 	measured bool
-	// Arrivals: first seen, bound to a node, Ready. Zero if not yet.
-	firstSeen, boundAt, readyAt time.Time
+	// Arrivals: first seen, bound to a node, Ready, in an EndpointSlice. Zero
+	// if not yet.
+	firstSeen, boundAt, readyAt, endpointAt time.Time
 }
 
 type node struct{ ready bool }
@@ -68,6 +73,8 @@ type phase struct {
 	created, ready, deleted, unmeasured int64
 	reconnects, relists                 int64
 	toScheduled, toReady, startup       *latency.Histogram
+	toEndpoint                          *latency.Histogram
+	rollouts                            []named
 	notReadyAfter, recoveredAfter       *float64
 }
 
@@ -77,6 +84,7 @@ func newTracker(onStartup func(time.Duration)) *tracker {
 		pods:        map[string]*pod{},
 		nodes:       map[string]*node{},
 		failed:      map[string]bool{},
+		endpoints:   map[string]time.Time{},
 		phases:      map[string]*phase{},
 		onStartup:   onStartup,
 	}
@@ -90,7 +98,9 @@ const longest = time.Hour
 func (t *tracker) beginPhase(name string) {
 	p, again := t.phases[name]
 	if !again {
-		p = &phase{toScheduled: latency.New(longest), toReady: latency.New(longest), startup: latency.New(longest)}
+		p = &phase{
+			toScheduled: latency.New(longest), toReady: latency.New(longest), startup: latency.New(longest), toEndpoint: latency.New(longest),
+		}
 		t.phases[name] = p
 	}
 	t.phase = p
@@ -99,12 +109,16 @@ func (t *tracker) beginPhase(name string) {
 func (t *tracker) results() map[string]result.Workload {
 	out := make(map[string]result.Workload, len(t.phases))
 	for name, p := range t.phases {
-		out[name] = result.Workload{
+		w := result.Workload{
 			PodsCreated: p.created, PodsReady: p.ready, PodsDeleted: p.deleted, PodsUnmeasured: p.unmeasured,
 			Reconnects: p.reconnects, Relists: p.relists,
-			ToScheduled: p.toScheduled.Latency(), ToReady: p.toReady.Latency(), Startup: p.startup.Latency(),
+			ToScheduled: p.toScheduled.Latency(), ToReady: p.toReady.Latency(), Startup: p.startup.Latency(), ToEndpoint: p.toEndpoint.Latency(),
 			NotReadyAfter: p.notReadyAfter, RecoveredAfter: p.recoveredAfter,
 		}
+		for _, r := range p.rollouts {
+			w.Rollouts = append(w.Rollouts, r.result())
+		}
+		out[name] = w
 	}
 	return out
 }
@@ -121,7 +135,13 @@ func (t *tracker) want(name string, replicas int64, revision string) {
 }
 
 // accepted notes the generation that the API server gave to the change.
-func (t *tracker) accepted(name string, generation int64) { t.of(name).generation = generation }
+func (t *tracker) accepted(name string, generation int64, at time.Time) {
+	d := t.of(name)
+	d.generation = generation
+	if generation != deleted && d.rollout != nil {
+		d.rollout.hops[hopAPIWrite].add(at)
+	}
+}
 
 func (t *tracker) of(name string) *deployment {
 	d, ok := t.deployments[name]
@@ -153,6 +173,10 @@ func (t *tracker) saw(o object, at time.Time, listed bool) {
 		}
 		d := t.of(o.name)
 		d.exists, d.status = true, o
+	case replicaSetKind:
+		t.sawReplicaSet(o, at, listed)
+	case sliceKind:
+		t.sawSlice(o, at, listed)
 	}
 	t.check(at)
 }
@@ -170,8 +194,12 @@ func (t *tracker) sawPod(o object, at time.Time, listed bool) {
 		}
 	}
 	p.revision, p.nodeName, p.ready, p.deleting, p.ended = o.revision, o.nodeName, o.ready, o.deleting, o.ended
+	if !known {
+		t.reach(p, hopPods, at)
+	}
 	if p.nodeName != "" && p.boundAt.IsZero() {
 		p.boundAt = at
+		t.reach(p, hopBinding, at)
 		if p.measured {
 			p.phase.toScheduled.Record(at.Sub(p.firstSeen))
 		}
@@ -179,11 +207,17 @@ func (t *tracker) sawPod(o object, at time.Time, listed bool) {
 	if p.ready && p.readyAt.IsZero() {
 		p.readyAt = at
 		t.phase.ready++
+		t.reach(p, hopReady, at)
+		t.toEndpoint(p)
 		if p.measured {
 			p.phase.toReady.Record(at.Sub(p.boundAt))
 			p.phase.startup.Record(at.Sub(p.firstSeen))
 			t.onStartup(at.Sub(p.firstSeen))
 		}
+	}
+	if served, early := t.endpoints[o.uid]; early {
+		delete(t.endpoints, o.uid)
+		t.served(p, served, listed)
 	}
 	t.count(p, 1)
 }
@@ -195,6 +229,7 @@ func (t *tracker) gone(o object, at time.Time) {
 		if p, ok := t.pods[o.uid]; ok {
 			t.count(p, -1)
 			delete(t.pods, o.uid)
+			delete(t.endpoints, o.uid)
 			t.phase.deleted++
 		}
 	case nodeKind:

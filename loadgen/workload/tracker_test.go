@@ -63,7 +63,7 @@ func (s *story) status(n, generation int64) {
 func deployed(t *testing.T, n int64) *story {
 	s := newStory(t)
 	s.want("web", n, "1")
-	s.accepted("web", 1)
+	s.accepted("web", 1, s.at)
 	for i := range n {
 		s.nodeIs(fmt.Sprintf("n%d", i), true)
 		s.pod(fmt.Sprintf("p%d", i), fmt.Sprintf("n%d", i))
@@ -125,7 +125,7 @@ func TestWholeThroughARollingUpdate(t *testing.T) {
 	s := deployed(t, 2)
 	s.want("web", 2, "2")
 	s.mustBeWhole(false, "the update is wanted, the server does not know yet")
-	s.accepted("web", 2)
+	s.accepted("web", 2, s.at)
 	s.mustBeWhole(false, "accepted, the old status still says all is well")
 	s.pod("p2", "n0", updated)
 	s.pod("p3", "n1", updated)
@@ -142,7 +142,7 @@ func TestWholeThroughARollingUpdate(t *testing.T) {
 func TestWholeNeedsTheControllersWord(t *testing.T) {
 	s := deployed(t, 1)
 	s.want("web", 2, "1")
-	s.accepted("web", 2)
+	s.accepted("web", 2, s.at)
 	s.pod("p1", "n0")
 	s.mustBeWhole(false, "all pods are there, the status has not caught up")
 	s.status(2, 1)
@@ -154,7 +154,7 @@ func TestWholeNeedsTheControllersWord(t *testing.T) {
 func TestWholeAfterADeleteMeansGone(t *testing.T) {
 	s := deployed(t, 1)
 	s.want("web", 0, "1")
-	s.accepted("web", deleted)
+	s.accepted("web", deleted, s.at)
 	s.gone(object{kind: deploymentKind, name: "web", uid: "d"}, s.at)
 	s.mustBeWhole(false, "the pod is still there")
 	s.podGone("p0")

@@ -104,7 +104,7 @@ func selector(labels map[string]string) string {
 	return strings.Join(terms, ",")
 }
 
-// Run watches the run's pods, Deployments and nodes until ctx ends. Lost
+// Run watches the run's pods, Deployments, ReplicaSets, EndpointSlices and nodes until ctx ends. Lost
 // connections are resumed and expired watches relisted for as long as it
 // takes; only a first list that is refused (401, 403, 404) is an error.
 func (w *Workload) Run(ctx context.Context) error {
@@ -116,6 +116,8 @@ func (w *Workload) Run(ctx context.Context) error {
 		podKind:        "/api/v1" + ns + "/pods",
 		nodeKind:       "/api/v1/nodes",
 		deploymentKind: "/apis/apps/v1" + ns + "/deployments",
+		replicaSetKind: "/apis/apps/v1" + ns + "/replicasets",
+		sliceKind:      "/apis/discovery.k8s.io/v1" + ns + "/endpointslices",
 	} {
 		wg.Go(func() {
 			if err := w.follow(ctx, k, path); err != nil && ctx.Err() == nil {
@@ -181,7 +183,7 @@ func ask[T any](w *Workload, f func(*tracker) T) T {
 
 // Synced tells whether the first list of every kind is in.
 func (w *Workload) Synced() bool {
-	return ask(w, func(*tracker) bool { return len(w.synced) == 3 })
+	return ask(w, func(*tracker) bool { return len(w.synced) == int(statusKind) })
 }
 
 // Whole tells whether every Deployment has all its pods Ready, of the current

@@ -1,0 +1,147 @@
+package workload
+
+import (
+	"time"
+
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// rollout is one change of a Deployment on its way through the control plane:
+// when its first and its last piece arrived at each hop, as events told. It is
+// over when all new pods are Ready and, if the Deployment has a Service, in its
+// EndpointSlices: what replaces pods later on is no part of it.
+type rollout struct {
+	action, revision string
+	pods             int64 // how many new ones the change makes
+	service, over    bool
+	scaled           int64 // the ReplicaSet's replicas when last seen
+
+	asked time.Time // just before the request
+	hops  [hopCount]span
+}
+
+// The hops of a rollout, in the order of its way.
+const (
+	hopAPIWrite = iota
+	hopReplicaSet
+	hopPods
+	hopBinding
+	hopReady
+	hopEndpoints
+	hopCount
+)
+
+// hopNames are those of result.Hop.
+func hopNames() [hopCount]string {
+	return [hopCount]string{"api write", "replicaset", "pods", "binding", "ready", "endpointslice"}
+}
+
+// span is the first and the last of several arrivals.
+type span struct {
+	first, last time.Time
+	count       int64
+}
+
+func (s *span) add(at time.Time) {
+	if s.count == 0 {
+		s.first = at
+	}
+	s.last = at
+	s.count++
+}
+
+// begin starts a rollout of Deployment name, in place of the one before.
+func (t *tracker) begin(name, action string, pods int64, revision string, service bool, at time.Time) {
+	d := t.of(name)
+	d.rollout = &rollout{
+		action: action, revision: revision, pods: pods, service: service || d.service, asked: at,
+	}
+	d.service = d.rollout.service
+	t.phase.rollouts = append(t.phase.rollouts, named{name, d.rollout})
+}
+
+type named struct {
+	name string
+	*rollout
+}
+
+// of tells whether a piece of this revision, first seen then, belongs to it.
+func (r *rollout) of(revision string, firstSeen time.Time) bool {
+	return r != nil && !r.over && revision == r.revision && !firstSeen.Before(r.asked)
+}
+
+// reach notes a pod's arrival at a hop.
+func (t *tracker) reach(p *pod, hop int, at time.Time) {
+	r := t.of(p.deployment).rollout
+	if !p.measured || !r.of(p.revision, p.firstSeen) {
+		return
+	}
+	r.hops[hop].add(at)
+	r.over = r.hops[hopReady].count >= r.pods && (!r.service || r.hops[hopEndpoints].count >= r.pods)
+}
+
+// sawReplicaSet takes in a ReplicaSet: the Deployment controller makes it and
+// scales it, in several steps if the update rolls.
+func (t *tracker) sawReplicaSet(o object, at time.Time, listed bool) {
+	r := t.of(o.deployment).rollout
+	if listed || o.deployment == "" || r == nil || r.over || o.revision != r.revision {
+		return
+	}
+	if s := &r.hops[hopReplicaSet]; s.count == 0 || o.specReplicas != r.scaled {
+		s.add(at)
+	}
+	r.scaled = o.specReplicas
+}
+
+// sawSlice takes in an EndpointSlice: a pod whose endpoint is ready gets
+// traffic from then on.
+func (t *tracker) sawSlice(o object, at time.Time, listed bool) {
+	for _, uid := range o.endpoints {
+		p := t.pods[uid]
+		switch {
+		case p == nil && !listed: // its events come on another stream, and later
+			if _, early := t.endpoints[uid]; !early {
+				t.endpoints[uid] = at
+			}
+		case p != nil && p.endpointAt.IsZero():
+			t.served(p, at, listed)
+		}
+	}
+}
+
+// served notes that a pod is in an EndpointSlice.
+func (t *tracker) served(p *pod, at time.Time, listed bool) {
+	p.endpointAt = at
+	if listed || !p.measured {
+		return
+	}
+	t.reach(p, hopEndpoints, at)
+	t.toEndpoint(p)
+}
+
+// toEndpoint records the pod's last step when both its ends are known. The
+// streams of pods and of EndpointSlices do not wait for each other: where the
+// slice came first, the step took no time that can be seen.
+func (t *tracker) toEndpoint(p *pod) {
+	if p.measured && !p.endpointAt.IsZero() && !p.readyAt.IsZero() {
+		p.phase.toEndpoint.Record(max(0, p.endpointAt.Sub(p.readyAt)))
+	}
+}
+
+// result is what a rollout was, with times since it was asked for.
+func (r named) result() result.Rollout {
+	out := result.Rollout{Deployment: r.name, Action: r.action, Pods: r.pods, Began: r.asked.UTC(), Complete: r.over}
+	for i, name := range hopNames() {
+		s := r.hops[i]
+		if i == hopEndpoints && !r.service {
+			continue
+		}
+		hop := result.Hop{Name: name, Count: s.count}
+		if s.count > 0 {
+			first, last := s.first.Sub(r.asked).Seconds(), s.last.Sub(r.asked).Seconds()
+			hop.First, hop.Last = &first, &last
+		}
+		out.Hops = append(out.Hops, hop)
+	}
+	return out
+}

@@ -1,0 +1,122 @@
+package workload
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// change asks for a revision of "web", at this moment.
+func (s *story) change(action string, pods, replicas int64, revision string) {
+	s.want("web", replicas, revision)
+	s.begin("web", action, pods, revision, true, s.at)
+	s.at = s.at.Add(time.Second)
+	s.accepted("web", 1, s.at)
+}
+
+func (s *story) replicaSet(revision string, replicas int64) {
+	s.at = s.at.Add(time.Second)
+	s.saw(object{kind: replicaSetKind, name: "web-" + revision, deployment: "web", revision: revision, specReplicas: replicas}, s.at, false)
+}
+
+func (s *story) slice(pods ...string) {
+	s.at = s.at.Add(time.Second)
+	s.saw(object{kind: sliceKind, name: "web-x", deployment: "web", endpoints: pods}, s.at, false)
+}
+
+// mustHop checks count, first and last of a hop, in seconds since the change.
+func mustHop(t *testing.T, r result.Rollout, name string, count int64, first, last float64) {
+	t.Helper()
+	for _, h := range r.Hops {
+		if h.Name != name {
+			continue
+		}
+		if h.Count != count || h.First == nil || *h.First != first || *h.Last != last {
+			t.Errorf("%s: %+v (first %v, last %v), want %d from %v to %v", name, h, h.First, h.Last, count, first, last)
+		}
+		return
+	}
+	t.Errorf("there is no hop %q in %+v", name, r)
+}
+
+func TestARolloutIsTimedHopByHop(t *testing.T) {
+	s := newStory(t)
+	s.change("deploy", 2, 2, "1") // acknowledged after 1 s
+	s.replicaSet("1", 2)          // 2
+	s.replicaSet("1", 2)          // 3: its status only
+	s.pod("a", "")                // 4
+	s.pod("b", "")                // 5
+	s.pod("a", "n", starting)     // 6
+	s.pod("b", "n", starting)     // 7
+	s.pod("a", "n")               // 8
+	s.slice("a")                  // 9
+	s.slice("a", "b")             // 10: this stream is ahead of the pods'
+	s.pod("b", "n")               // 11
+	s.pod("c", "n")               // 12: takes the place of another, later on
+
+	got := s.results()["one"]
+	if len(got.Rollouts) != 1 || !got.Rollouts[0].Complete || got.Rollouts[0].Pods != 2 {
+		t.Fatalf("rollouts: %+v", got.Rollouts)
+	}
+	r := got.Rollouts[0]
+	mustHop(t, r, "api write", 1, 1, 1)
+	mustHop(t, r, "replicaset", 1, 2, 2)
+	mustHop(t, r, "pods", 2, 4, 5)
+	mustHop(t, r, "binding", 2, 6, 7)
+	mustHop(t, r, "ready", 2, 8, 11)
+	mustHop(t, r, "endpointslice", 2, 9, 10)
+	if e := got.ToEndpoint; e.Count != 2 || e.Max != 1 {
+		t.Errorf("Ready until in a slice: %+v, want 1 s and none", e)
+	}
+}
+
+func TestARollingUpdateCountsNewPodsOnly(t *testing.T) {
+	s := deployed(t, 2)
+	s.change("rollingUpdate", 2, 2, "2")
+	s.replicaSet("1", 1) // the old one shrinks
+	s.replicaSet("2", 1) // 3
+	s.pod("p0", "n0", terminating)
+	s.pod("p2", "n0", updated) // 5
+	s.replicaSet("2", 2)       // 6
+	s.pod("p3", "n1", updated) // 7
+	s.slice("p2", "p3")        // 8
+
+	r := s.results()["one"].Rollouts[0]
+	mustHop(t, r, "replicaset", 2, 3, 6)
+	mustHop(t, r, "pods", 2, 5, 7)
+	mustHop(t, r, "endpointslice", 2, 8, 8)
+	if !r.Complete {
+		t.Errorf("it is not complete: %+v", r)
+	}
+}
+
+func TestAnEndpointSeenBeforeItsPodIsNotLost(t *testing.T) {
+	s := newStory(t)
+	s.change("deploy", 1, 1, "1")
+	s.slice("a")              // 2
+	s.pod("a", "n", starting) // 3
+	s.pod("a", "n")           // 4
+	r := s.results()["one"].Rollouts[0]
+	mustHop(t, r, "endpointslice", 1, 2, 2)
+	s.podGone("a")
+	if len(s.endpoints) != 0 {
+		t.Errorf("%d endpoints are remembered after their pods", len(s.endpoints))
+	}
+}
+
+func TestARolloutThatStoppedHalfwaySaysWhere(t *testing.T) {
+	s := newStory(t)
+	s.change("deploy", 2, 2, "1")
+	s.replicaSet("1", 2)
+	s.pod("a", "")
+	r := s.results()["one"].Rollouts[0]
+	if r.Complete {
+		t.Error("it is complete with a pod missing")
+	}
+	for _, h := range r.Hops {
+		if reached := h.Count > 0; reached != (h.First != nil && h.Last != nil) {
+			t.Errorf("hop %+v: a time without an arrival, or the other way round", h)
+		}
+	}
+}
