@@ -2,27 +2,56 @@ package request
 
 import (
 	"os"
+	"sync/atomic"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// alarm ends the wait of an idle process on time. Go rounds such waits up to
-// a millisecond (runtime/netpoll_epoll.go: epoll_wait counts in them). A timerfd
-// among the descriptors that the runtime waits for ends its wait when the
-// timer is due. It costs a system call to set, and no thread, unlike a sleep
-// in a system call of our own; where the runtime is not idle, the timer is on
-// time without it.
+// alarm is a timerfd that the runtime waits for as it does for sockets. Waiting
+// for it alone is both cheaper and more exact than a timer of Go's:
+//
+//   - Setting a Go timer that is due first breaks the wait of the thread that
+//     polls the network, and when it is due another thread is woken beside the
+//     one that runs it. Here the polling thread runs the dispatcher itself.
+//   - Go rounds the waits of an idle process up to a millisecond
+//     (runtime/netpoll_epoll.go: epoll_wait counts in them).
+//
+// Where the dispatcher must select, on a Go timer, the alarm set beside it
+// still ends an idle process' wait on time.
 type alarm struct {
-	file  *os.File
-	raw   syscall.RawConn
-	after unix.ItimerSpec
-	arm   func(fd uintptr) // kept: no closure for each setting
+	file *os.File
+	raw  syscall.RawConn // nil: there is none
+
+	state atomic.Int32 // awake, asleep or rung
+
+	// The dispatcher's.
+	start   time.Time
+	until   time.Duration
+	failure error // to set the timer
+	after   unix.ItimerSpec
+	arm     func(fd uintptr)      // these are kept: no closure for each sleep
+	settle  func(fd uintptr) bool // of wait
 }
 
-// newAlarm makes an alarm; one that cannot be had does nothing.
+// States of an alarm. A ring is never lost: whoever rings finds the dispatcher
+// asleep, with the timer set already, and sets it anew; or finds it awake, and
+// then it does not fall asleep.
+const (
+	awake int32 = iota
+	asleep
+	rung // and not yet heard
+)
+
+// newAlarm makes an alarm; one that cannot be had does nothing. There is none
+// where time.Now is not the machine's clock, as in testing/synctest: that one
+// stands still while we wait for the machine.
 func newAlarm() *alarm {
+	var now unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_REALTIME, &now); err != nil || time.Since(time.Unix(now.Unix())).Abs() > time.Hour {
+		return &alarm{}
+	}
 	fd, err := unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC)
 	if err != nil {
 		return &alarm{}
@@ -32,19 +61,63 @@ func newAlarm() *alarm {
 		a.file.Close()
 		return &alarm{}
 	}
-	a.arm = func(fd uintptr) {
-		_ = unix.TimerfdSettime(int(fd), 0, &a.after, nil) // without it we are a millisecond late
-	}
+	a.arm, a.settle = a.armed, a.settled
 	return a
 }
 
-// set lets the alarm go off after d.
+// wait returns when until has passed since start, or on a ring since the last
+// wait. False: it cannot tell.
+func (a *alarm) wait(start time.Time, until time.Duration) bool {
+	if a.raw == nil {
+		return false
+	}
+	a.start, a.until = start, until
+	err := a.raw.Read(a.settle)
+	a.state.Store(awake) // a ring before this is answered by our waking
+	return err == nil && a.failure == nil
+}
+
+// settled is asked before the runtime waits for the descriptor and whenever it
+// has found it ready. The timer's count is never read: setting it anew resets
+// it, and the runtime's epoll is edge-triggered.
+func (a *alarm) settled(fd uintptr) bool {
+	a.state.CompareAndSwap(asleep, awake)
+	wait := a.until - time.Since(a.start)
+	if wait <= 0 || a.state.Load() == rung {
+		return true
+	}
+	a.after.Value = unix.NsecToTimespec(int64(wait))
+	if a.failure = unix.TimerfdSettime(int(fd), 0, &a.after, nil); a.failure != nil {
+		return true // nothing would wake us
+	}
+	return !a.state.CompareAndSwap(awake, asleep)
+}
+
+// ring ends the wait under way, or else the next one at once. Anybody may
+// call it.
+func (a *alarm) ring() {
+	if a.raw != nil && a.state.Swap(rung) == asleep {
+		_ = a.raw.Control(ringNow) // closed: nobody waits any more
+	}
+}
+
+// ringNow sets the timer to go off at once. Should the dispatcher have woken
+// meanwhile by itself, and sleep again, it finds that nobody rang and goes on.
+func ringNow(fd uintptr) {
+	_ = unix.TimerfdSettime(int(fd), 0, &unix.ItimerSpec{Value: unix.Timespec{Nsec: 1}}, nil)
+}
+
+// set lets the alarm go off after d, with nobody in wait.
 func (a *alarm) set(d time.Duration) {
 	if a.raw == nil {
 		return
 	}
 	a.after.Value = unix.NsecToTimespec(int64(max(d, 1)))
 	_ = a.raw.Control(a.arm)
+}
+
+func (a *alarm) armed(fd uintptr) {
+	_ = unix.TimerfdSettime(int(fd), 0, &a.after, nil) // without it we are a millisecond late
 }
 
 func (a *alarm) close() {

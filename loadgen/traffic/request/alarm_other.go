@@ -4,9 +4,12 @@ package request
 
 import "time"
 
-// alarm does nothing here: an idle process is up to a millisecond late.
+// alarm does nothing here: the dispatcher waits on a Go timer, and an idle
+// process is up to a millisecond late.
 type alarm struct{}
 
-func newAlarm() *alarm           { return &alarm{} }
-func (*alarm) set(time.Duration) {}
-func (*alarm) close()            {}
+func newAlarm() *alarm                            { return &alarm{} }
+func (*alarm) wait(time.Time, time.Duration) bool { return false }
+func (*alarm) ring()                              {}
+func (*alarm) set(time.Duration)                  {}
+func (*alarm) close()                             {}

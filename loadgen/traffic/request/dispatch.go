@@ -20,8 +20,8 @@ func (e *engine) dispatch(ctx context.Context) {
 		e.wake()
 	})
 	defer stop()
-	sleep := newSleep()
-	defer sleep.close()
+	sleep := newSleep(e.alarm)
+	defer sleep.stop()
 
 	e.due = e.pacer.At(0)
 	last := e.now() // when we last looked before the end
@@ -248,38 +248,4 @@ func (q *fifo) pop() *flight {
 		q.items, q.at = q.items[:0], 0
 	}
 	return f
-}
-
-// sleep is the dispatcher's.
-type sleep struct {
-	timer *time.Timer
-	alarm *alarm
-	last  time.Duration // when it woke
-}
-
-func newSleep() *sleep { return &sleep{timer: time.NewTimer(time.Hour), alarm: newAlarm()} }
-
-func (s *sleep) close() {
-	s.timer.Stop()
-	s.alarm.close()
-}
-
-// until waits for a time, or for something to do before it.
-func (s *sleep) until(e *engine, t time.Duration) {
-	if e.queue.len() > 0 {
-		t = min(t, e.queue.head().deadline)
-	}
-	least := time.Duration(e.round) * sleepEach
-	t = max(t, s.last+max(shortestSleep, min(least, longestSleep)))
-	e.round = 0
-	if wait := t - e.now(); wait > 0 {
-		s.timer.Reset(wait)
-		s.alarm.set(wait)
-		select {
-		case <-s.timer.C:
-		case <-e.woken:
-		case <-e.freed:
-		}
-	}
-	s.last = e.now()
 }

@@ -13,17 +13,6 @@ import (
 	"github.com/stormglass/stormglass/loadgen/traffic"
 )
 
-// The dispatcher sleeps at least so long: more, the more arrivals were due when
-// it woke last. Waking a thread here, and at the server, costs as much CPU as
-// several requests, so arrivals that follow each other closely go out together.
-// The lag that makes is reported. Up to some 10,000 arrivals per second it is
-// half a millisecond at most, then a whole one.
-const (
-	shortestSleep = 500 * time.Microsecond
-	sleepEach     = 100 * time.Microsecond
-	longestSleep  = time.Millisecond
-)
-
 // together is how many requests in a row go out on one connection.
 const together = 8
 
@@ -59,6 +48,7 @@ type engine struct {
 	inFlight atomic.Int64 // counted up by the dispatcher only: the bound is exact
 	ended    atomic.Bool  // no further arrivals
 	woken    chan struct{}
+	alarm    *alarm // with woken, what ends the dispatcher's sleep
 
 	// The dispatcher's.
 	n        int64 // the next arrival
@@ -103,6 +93,7 @@ func (e *engine) wake() {
 	case e.woken <- struct{}{}:
 	default: // it will
 	}
+	e.alarm.ring()
 }
 
 // run dispatches until ctx ends and the last request in flight has ended.
@@ -111,6 +102,8 @@ func (e *engine) run(ctx context.Context) {
 	e.mu.Lock()
 	e.begun = e.start
 	e.mu.Unlock()
+	e.alarm = newAlarm()
+	defer e.alarm.close()
 	over := make(chan struct{})
 	var sweeper sync.WaitGroup
 	sweeper.Go(func() { e.sweep(over) })

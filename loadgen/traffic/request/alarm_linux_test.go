@@ -1,0 +1,67 @@
+package request
+
+import (
+	"testing"
+	"time"
+)
+
+// A ring ends the wait under way or the next one, whatever it comes between.
+func TestRingIsNeverLost(t *testing.T) {
+	a := newAlarm()
+	defer a.close()
+	rounds, rang := make(chan struct{}), make(chan struct{}, 1)
+	go func() {
+		for range rounds {
+			a.ring()
+			rang <- struct{}{}
+		}
+	}()
+	defer close(rounds)
+	for i := range 5000 {
+		rounds <- struct{}{} // it rings while we fall asleep,
+		before := i%2 == 0
+		if before { // or has done so
+			<-rang
+		}
+		start := time.Now()
+		if !a.wait(start, time.Minute) {
+			t.Fatal("there is no alarm")
+		}
+		if time.Since(start) >= time.Minute {
+			t.Fatalf("ring %d was lost", i)
+		}
+		if !before {
+			<-rang
+		}
+	}
+}
+
+// Nobody rings: the wait is over when it should be, and not before, though a
+// ring was meant for an earlier one.
+func TestAlarmIsNotEarly(t *testing.T) {
+	a := newAlarm()
+	defer a.close()
+	a.ring()
+	a.wait(time.Now(), time.Minute)
+	for _, wait := range []time.Duration{-time.Second, 0, time.Nanosecond, time.Microsecond, time.Millisecond, 20 * time.Millisecond} {
+		start := time.Now()
+		if !a.wait(start, wait) {
+			t.Fatal("there is no alarm")
+		}
+		if got := time.Since(start); got < wait {
+			t.Errorf("%v were over after %v", wait, got)
+		}
+	}
+}
+
+// The runtime's timer and the alarm may be set for the same wait: what is left
+// of the one does not end the next.
+func TestAlarmSetBeside(t *testing.T) {
+	a := newAlarm()
+	defer a.close()
+	a.set(time.Nanosecond)
+	start := time.Now()
+	if a.wait(start, 5*time.Millisecond); time.Since(start) < 5*time.Millisecond {
+		t.Error("it ended early")
+	}
+}
