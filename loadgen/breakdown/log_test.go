@@ -194,3 +194,22 @@ func TestAuditOfApplies(t *testing.T) {
 		}
 	}
 }
+
+// Nor do they tell the variants of a list: each row says that its server's mean
+// is over all of them.
+func TestAuditOfVariants(t *testing.T) {
+	l := newLab(t)
+	cached, paged := load("mix", "list", "configmaps", 60, 0, 0, 12), load("mix", "list", "configmaps", 40, 0, 0, 14)
+	cached.Variant, paged.Variant = "rv=0", "limit=500"
+	rows := l.split(auditOf(100, "list", "configmaps", "", 11), l.phase("p", func() {
+		l.handle("LIST", "", "configmaps", "namespace", 100, 10, 0)
+	}, cached, paged))
+	for i, want := range []string{"rv=0", "limit=500"} {
+		if rows[i].Variant != want || rows[i].ServerSource != "audit" {
+			t.Errorf("variant %q from %q, want %q from the audit log", rows[i].Variant, rows[i].ServerSource, want)
+		}
+		if !strings.HasPrefix(rows[i].Warnings[0], "the audit log's figures are over 2 loads or variants together") {
+			t.Errorf("it warns %q", rows[i].Warnings)
+		}
+	}
+}

@@ -101,7 +101,7 @@ const clientSource = "the generator's histogram"
 
 func (w window) split(r result.Requests) result.Breakdown {
 	b := &row{result.Breakdown{
-		Phase: w.phase.Name, Load: r.Load, Verb: r.Verb, Resource: r.Resource, Tenant: r.Tenant,
+		Phase: w.phase.Name, Load: r.Load, Verb: r.Verb, Resource: r.Resource, Variant: r.Variant, Tenant: r.Tenant,
 		Count: r.Latency.Count, ClientMean: r.Latency.Mean, ClientP99: r.Latency.P99,
 	}}
 	if w.phase.Interrupted {
@@ -167,6 +167,7 @@ func (w window) audited(b *row, r result.Requests, c call) (mean, perRequest flo
 		return 0, 0, false
 	}
 	var ours int64
+	rows := 0
 	for _, o := range w.loads {
 		oc, _ := callOf(o)
 		if oc.audit != c.audit || o.Resource != r.Resource || o.Tenant != r.Tenant || o.Latency.Count == 0 {
@@ -177,6 +178,7 @@ func (w window) audited(b *row, r result.Requests, c call) (mean, perRequest flo
 			return 0, 0, false
 		}
 		ours += max(answered(o), o.Pages)
+		rows++
 	}
 	share := float64(class.Server.Count) / float64(max(ours, 1))
 	switch {
@@ -185,6 +187,9 @@ func (w window) audited(b *row, r result.Requests, c call) (mean, perRequest flo
 		return 0, 0, false
 	case share < 1-tellShare || share > 1+tellShare:
 		b.warn("the audit log has %d requests, we had answers to %d", class.Server.Count, ours)
+	}
+	if rows > 1 {
+		b.warn("the audit log's figures are over %d loads or variants together", rows)
 	}
 	p99 := class.Server.P99
 	b.ServerP99, b.ServerSource, b.Slow = &p99, "audit", class.Slow
@@ -223,7 +228,7 @@ func (w window) refusal(b *row, c call, all total) string {
 		b.warn("the API servers counted %.0f of our %d requests", all.count, ours)
 	}
 	if rows > 1 {
-		b.warn("the server's means are over %d loads or tenants together: metrics cannot tell them apart", rows)
+		b.warn("the server's means are over %d loads, variants or tenants together: metrics cannot tell them apart", rows)
 	}
 	return ""
 }

@@ -96,7 +96,7 @@ func worstSplits(r result.Result, most int) []result.Breakdown {
 
 func newSplitView(b result.Breakdown) splitView {
 	v := splitView{
-		Call: callText(b), Where: clean(b.Phase) + ", " + clean(b.Load), Mean: format(scenario.Seconds, b.ClientMean),
+		Call: callText(b.Verb, b.Resource, b.Variant, b.Tenant), Where: clean(b.Phase) + ", " + clean(b.Load), Mean: format(scenario.Seconds, b.ClientMean),
 		P99: format(scenario.Seconds, b.ClientP99), Server: none,
 	}
 	if b.ServerMean != nil {
@@ -137,10 +137,14 @@ func newSplitView(b result.Breakdown) splitView {
 	return v
 }
 
-func callText(b result.Breakdown) string {
-	text := clean(b.Verb + " " + b.Resource)
-	if b.Tenant != "" {
-		text += " as " + clean(b.Tenant)
+// callText says what was asked, and as whom.
+func callText(verb, resource, variant, tenant string) string {
+	text := clean(verb + " " + resource)
+	if variant != "" {
+		text += " (" + clean(variant) + ")"
+	}
+	if tenant != "" {
+		text += " as " + clean(tenant)
 	}
 	return text
 }
@@ -203,7 +207,7 @@ func (t *terminal) breakdown(r result.Result) {
 			}
 			return shareText(sum, b.ClientMean)
 		}
-		tab.add(plain(clean(b.Phase)+" "+callText(b), format(scenario.Seconds, b.ClientMean),
+		tab.add(plain(clean(b.Phase)+" "+callText(b.Verb, b.Resource, b.Variant, b.Tenant), format(scenario.Seconds, b.ClientMean),
 			share(result.PartLag, result.PartConnect), share(result.PartWire), share(result.PartFairness), share(result.PartEtcd),
 			share(result.PartFilters, result.PartAdmission, result.PartCache), shareText(b.Unexplained, b.ClientMean))...)
 	}

@@ -52,6 +52,20 @@ func TestManySplits(t *testing.T) {
 	}
 }
 
+// Operations of one verb and resource are told apart wherever they stand.
+func TestVariantsAreTold(t *testing.T) {
+	r := stormRun()
+	q, b := &r.Measurements.Phases[1].Requests[0], &r.Breakdown[0]
+	q.Verb, q.Resource, q.Variant, q.Tenant = "list", "pods", "rv=0 limit=500", "blue"
+	b.Verb, b.Resource, b.Variant, b.Tenant = "list", "pods", "table", "green"
+	page := render(t, r, recording{result: r})
+	for _, want := range []string{"list pods (rv=0 limit=500) as blue", "list pods (table) as green"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page does not say %q", want)
+		}
+	}
+}
+
 // What is negative takes no room and is not hidden.
 func TestNegativePartIsShown(t *testing.T) {
 	b := result.Breakdown{

@@ -66,11 +66,11 @@ func TestHostileTextStaysText(t *testing.T) {
 	r.Gates[0].Name, r.Gates[3].Detail, r.Gates[3].Expr = evil, evil, evil
 	r.Key[1].Rows[0].Label, r.Key[0].Missing, r.Key[0].Rows = evil, evil, nil
 	r.Measurements.Phases[2].Name = evil
-	r.Measurements.Phases[2].Requests[0].Load = evil
+	r.Measurements.Phases[2].Requests[0].Load, r.Measurements.Phases[2].Requests[0].Variant = evil, evil
 	r.Measurements.Phases[2].Requests[0].Outcomes[evil] = 1
 	r.Run.Cluster.Deviations[0].Value = evil
 	b := &r.Breakdown[0]
-	b.Phase, b.Load, b.Verb, b.Resource, b.Tenant, b.UnexplainedNote, b.Warnings = evil, evil, evil, evil, evil, evil, []string{evil}
+	b.Phase, b.Load, b.Verb, b.Resource, b.Variant, b.Tenant, b.UnexplainedNote, b.Warnings = evil, evil, evil, evil, evil, evil, evil, []string{evil}
 	b.Parts[0].Name, b.Parts[0].Note, b.Parts[0].Of = evil, evil, evil
 	b.Slow, b.ClientMean = &result.SlowRequests{Count: 1, Layers: map[string]float64{evil: 1}}, 99
 	page := render(t, r, hostile(evil))

@@ -121,7 +121,7 @@ func quantiles(l result.Latency, values ...float64) []string {
 }
 
 func requestRow(p result.Phase, l result.Requests) []string {
-	row := []string{clean(p.Name), clean(l.Load), clean(l.Verb + " " + l.Resource),
+	row := []string{clean(p.Name), clean(l.Load), callText(l.Verb, l.Resource, l.Variant, l.Tenant),
 		format(scenario.PerSec, l.OfferedRate), format(scenario.PerSec, l.AchievedRate), count(l.Sent), count(l.Unsent)}
 	row = append(row, quantiles(l.Latency, l.Latency.P50, l.Latency.P90, l.Latency.P99, l.Latency.P999, l.Latency.Max)...)
 	row = append(row, quantiles(l.Service, l.Service.P99)...)

@@ -8,12 +8,13 @@ const AuditFile = "audit.json"
 // and resource went in a phase. Means add up, quantiles do not: the mean is
 // split, the p99 stands beside it whole. docs/breakdown.md says what each part is.
 type Breakdown struct {
-	Phase    string `json:"phase"`            // the name of the phase
-	Load     string `json:"load"`             // the load's name in the scenario
-	Verb     string `json:"verb"`             // as in Requests
-	Resource string `json:"resource"`         // as in Requests
-	Tenant   string `json:"tenant,omitempty"` // as in Requests
-	Count    int64  `json:"count"`            // sent requests, which all means are over
+	Phase    string `json:"phase"`             // the name of the phase
+	Load     string `json:"load"`              // the load's name in the scenario
+	Verb     string `json:"verb"`              // as in Requests
+	Resource string `json:"resource"`          // as in Requests
+	Variant  string `json:"variant,omitempty"` // as in Requests
+	Tenant   string `json:"tenant,omitempty"`  // as in Requests
+	Count    int64  `json:"count"`             // sent requests, which all means are over
 	// ClientMean is what Parts and Unexplained add up to.
 	ClientMean float64 `json:"clientMeanSeconds"`
 	ClientP99  float64 `json:"clientP99Seconds"` // from the same histogram; not split

@@ -53,6 +53,9 @@ type Requests struct {
 	Load     string `json:"load"`     // the load's name in the scenario
 	Verb     string `json:"verb"`     // get, list, create, update, patch, delete or apply
 	Resource string `json:"resource"` // as configmaps or deployments.apps
+	// Variant tells operations of a mix apart that have the same verb and
+	// resource, as "rv=0", "limit=500" or "table"; empty: nothing special was asked.
+	Variant string `json:"variant,omitempty"`
 	// Tenant the requests were made as; empty: the load's own identity.
 	Tenant string `json:"tenant,omitempty"`
 	// Offered is the number of arrivals the schedule asked for; Sent those

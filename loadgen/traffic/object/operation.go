@@ -124,7 +124,7 @@ func (o *operation) add(t traffic.Target, x scenario.Operation) error {
 	s.updates = s.updates || x.Verb == "update"
 	s.creates = s.creates || x.Verb == "create"
 	for _, tenant := range o.tenants {
-		kind := request.Kind{Verb: x.Verb, Resource: x.Resource, Tenant: tenant.Name}
+		kind := request.Kind{Verb: x.Verb, Resource: x.Resource, Variant: variant(x), Tenant: tenant.Name}
 		i := slices.Index(o.kinds, kind)
 		if i < 0 {
 			i = len(o.kinds)
@@ -137,8 +137,8 @@ func (o *operation) add(t traffic.Target, x scenario.Operation) error {
 
 func writes(verb string) bool { return verb != "get" && verb != "list" }
 
-// Kinds are one for each verb, resource and tenant; variants of a list are of
-// one kind.
+// Kinds are one for each operation of the mix and each tenant; equal operations
+// are of one kind.
 func (o *operation) Kinds() []request.Kind { return o.kinds }
 
 // KindOf draws operation and tenant.

@@ -73,8 +73,8 @@ func TestMixIsDrawnBySeedAndNumber(t *testing.T) {
 	})
 	s := newStub(t, nil)
 	a, b := prepared(t, s, l), prepared(t, s, l)
-	if want := 2 * 3; len(a.Kinds()) != want {
-		t.Errorf("kinds %v, want %d: variants of lists are one", a.Kinds(), want)
+	if want := 2 * 4; len(a.Kinds()) != want {
+		t.Errorf("kinds %v, want %d: each operation's, for each tenant", a.Kinds(), want)
 	}
 	counts := map[request.Kind]int{}
 	paths := map[string]bool{}
@@ -94,8 +94,9 @@ func TestMixIsDrawnBySeedAndNumber(t *testing.T) {
 		paths[string(ra.Path)] = true
 	}
 	for kind, want := range map[request.Kind]int{
-		{Verb: "get", Resource: "configmaps", Tenant: "a"}: 7000 * 3 / 4, {Verb: "list", Resource: "configmaps", Tenant: "b"}: 3000 / 4,
-		{Verb: "patch", Resource: "leases.coordination.k8s.io", Tenant: "a"}: 750,
+		{Verb: "get", Resource: "configmaps", Tenant: "a"}: 7000 * 3 / 4, {Verb: "list", Resource: "configmaps", Tenant: "b"}: 2000 / 4,
+		{Verb: "list", Resource: "configmaps", Variant: "limit=3", Tenant: "a"}: 1000 * 3 / 4,
+		{Verb: "patch", Resource: "leases.coordination.k8s.io", Tenant: "a"}:    750,
 	} {
 		if got := counts[kind]; got < want*9/10 || got > want*11/10 {
 			t.Errorf("%v: %d of %d, want about %d", kind, got, n, want)

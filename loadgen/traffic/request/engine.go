@@ -148,7 +148,8 @@ func (e *engine) results(load string) map[string][]result.Requests {
 			if r.Offered == 0 {
 				continue
 			}
-			r.Load, r.Verb, r.Resource, r.Tenant = load, kinds[i].Verb, kinds[i].Resource, kinds[i].Tenant
+			k := kinds[i]
+			r.Load, r.Verb, r.Resource, r.Variant, r.Tenant = load, k.Verb, k.Resource, k.Variant, k.Tenant
 			byPhase[name] = append(byPhase[name], r)
 		}
 	})

@@ -10,8 +10,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/traffic"
 )
 
-// metrics are those of one kind of a load's requests. Tenants share them:
-// results tell tenants apart.
+// metrics are those of one kind of a load's requests. Variants and tenants
+// share them, as each would be a histogram more in every scrape: results tell
+// them apart.
 type metrics struct {
 	total   *prometheus.CounterVec // by code
 	byCode  sync.Map               // traffic.Outcome to prometheus.Counter

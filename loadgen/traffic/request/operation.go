@@ -16,7 +16,7 @@ import (
 // same sequence, however many arrivals could not be sent.
 type Operation interface {
 	// Kinds are what results are kept apart by, in a fixed order: one for each
-	// pair of verb and resource, times tenants. Request.Kind is an index.
+	// verb, resource and variant, times tenants. Request.Kind is an index.
 	Kinds() []Kind
 	// Prepare makes the objects and finds the resources. Errors name verb and
 	// object, with a hint.
@@ -43,8 +43,9 @@ type Operation interface {
 	Done(r *Request, o traffic.Outcome, end time.Time) (again bool)
 }
 
-// Kind is what results are kept apart by.
-type Kind struct{ Verb, Resource, Tenant string }
+// Kind is what results are kept apart by: the fields of that name in
+// result.Requests.
+type Kind struct{ Verb, Resource, Variant, Tenant string }
 
 // Request is one arrival's request. The engine owns and reuses it; Path, Body
 // and Scratch keep their memory from one arrival to the next.

@@ -1,0 +1,29 @@
+package object
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// variant tells an operation from others of its verb and resource, in the
+// words of a scenario, as "rv=0 limit=500 table"; "" where it asks for nothing
+// special.
+func variant(x scenario.Operation) string {
+	var words []string
+	say := func(holds bool, word string) {
+		if holds {
+			words = append(words, word)
+		}
+	}
+	say(x.Scope == "cluster", "cluster")
+	say(x.ResourceVersion != "", "rv="+x.ResourceVersion)
+	say(x.Limit > 0, "limit="+strconv.Itoa(x.Limit))
+	say(x.AllPages, "allPages")
+	say(x.LabelSelector != "", "labels="+x.LabelSelector)
+	say(x.FieldSelector != "", "fields="+x.FieldSelector)
+	say(x.Form != "" && x.Form != "object", x.Form)
+	say(x.Encoding == "protobuf", x.Encoding)
+	return strings.Join(words, " ")
+}
