@@ -23,7 +23,7 @@ const maxRate = 1_000_000
 // ranges, and flags that Stormglass sets itself. Whether a component knows a
 // flag is seen by `controlplane up` before it starts anything.
 func (c Config) Problems() []Problem {
-	var all []Problem
+	all := c.topologyProblems()
 	number := func(path string, v, high float64) {
 		if v < 0 || v > high {
 			all = append(all, Problem{path, fmt.Sprintf("%v is out of bounds", v), fmt.Sprintf("from 0 (upstream's default) to %.0f", high)})
