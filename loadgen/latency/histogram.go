@@ -19,13 +19,14 @@ const digits = 3
 
 // Histogram is a distribution of durations with quantiles true to three
 // significant digits, in constant memory: about 150 KB for a highest value of
-// two minutes, and next to nothing until the first value comes. It is safe for
-// concurrent use.
+// two minutes, and next to nothing until the first value over zero comes. It is
+// safe for concurrent use.
 type Histogram struct {
 	highest time.Duration
 
 	mu      sync.Mutex
-	counts  *hdrhistogram.Histogram // nanoseconds; nil until the first value
+	counts  *hdrhistogram.Histogram // nanoseconds, of values over zero; nil until the first
+	zeros   int64
 	sum     float64                 // nanoseconds; exact, where the buckets are not
 	max     time.Duration
 	clamped int64
@@ -50,6 +51,10 @@ func (h *Histogram) RecordN(d time.Duration, n int64) {
 	d = max(d, 0)
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if d == 0 { // as most waits are: they need no buckets
+		h.zeros += n
+		return
+	}
 	if h.counts == nil {
 		h.counts = hdrhistogram.New(int64(Lowest), int64(h.highest), digits)
 	}
@@ -71,15 +76,25 @@ func (h *Histogram) Quantile(q float64) time.Duration {
 }
 
 func (h *Histogram) quantile(q float64) time.Duration {
-	if h.counts == nil || h.counts.TotalCount() == 0 {
+	// The rank of the value, counted from 1, and then among those over zero.
+	n := h.count()
+	rank := min(int64(q*float64(n)+0.5), n)
+	if rank <= h.zeros {
 		return 0
 	}
 	// The upper edge of a bucket may lie past the largest value in it.
-	v := min(time.Duration(h.counts.ValueAtQuantile(q*100)), h.max)
+	v := min(time.Duration(h.counts.ValueAtQuantile(100*float64(rank-h.zeros)/float64(n-h.zeros))), h.max)
 	if v < Lowest {
 		return 0
 	}
 	return v
+}
+
+func (h *Histogram) count() int64 {
+	if h.counts == nil {
+		return h.zeros
+	}
+	return h.zeros + h.counts.TotalCount()
 }
 
 // Latency is the distribution so far.
@@ -98,15 +113,15 @@ func (h *Histogram) Take() result.Latency {
 	if h.counts != nil {
 		h.counts.Reset()
 	}
-	h.sum, h.max, h.clamped = 0, 0, 0
+	h.zeros, h.sum, h.max, h.clamped = 0, 0, 0, 0
 	return l
 }
 
 func (h *Histogram) latency() result.Latency {
-	if h.counts == nil || h.counts.TotalCount() == 0 {
+	n := h.count()
+	if n == 0 {
 		return result.Latency{}
 	}
-	n := h.counts.TotalCount()
 	return result.Latency{
 		Count:   n,
 		Mean:    h.sum / float64(n) / float64(time.Second),

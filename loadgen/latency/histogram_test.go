@@ -48,6 +48,45 @@ func TestValuesPastTheHighestAreClampedAndCounted(t *testing.T) {
 	}
 }
 
+// Zeros count as any value does.
+func TestZerosAndOthers(t *testing.T) {
+	h := New(time.Minute)
+	h.RecordN(0, 900)
+	if l := h.Latency(); l.Count != 900 || l.P999 != 0 || l.Max != 0 {
+		t.Errorf("zeros alone: %+v", l)
+	}
+	for ms := 1; ms <= 100; ms++ {
+		h.Record(time.Duration(ms) * time.Millisecond)
+	}
+	for _, c := range []struct {
+		q    float64
+		want float64 // ms
+	}{{0, 0}, {0.5, 0}, {0.9, 0}, {0.901, 1}, {0.95, 50}, {0.99, 90}, {0.999, 99}, {1, 100}} {
+		if got := h.Quantile(c.q).Seconds() * 1e3; math.Abs(got-c.want) > c.want*0.0011 {
+			t.Errorf("quantile %v is %v ms, want %v", c.q, got, c.want)
+		}
+	}
+	if l := h.Latency(); l.Count != 1000 || math.Abs(l.Mean-0.00505) > 1e-9 {
+		t.Errorf("count %d, mean %v", l.Count, l.Mean)
+	}
+}
+
+// What nothing or only zero was recorded in costs no buckets; what has them
+// allocates no more.
+func TestMemory(t *testing.T) {
+	each := func(d time.Duration) float64 {
+		return testing.AllocsPerRun(10, func() { New(time.Minute).Record(d) })
+	}
+	if got := each(0); got > 1 {
+		t.Errorf("a histogram of zeros took %v allocations", got)
+	}
+	h := New(time.Minute)
+	h.Record(time.Second)
+	if got := testing.AllocsPerRun(100, func() { h.Record(time.Millisecond) }); got != 0 {
+		t.Errorf("recording took %v allocations", got)
+	}
+}
+
 func TestTakeForgets(t *testing.T) {
 	h := New(time.Second)
 	if l := h.Take(); l.Count != 0 || h.Quantile(0.99) != 0 {

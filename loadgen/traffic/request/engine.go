@@ -31,8 +31,9 @@ const batch = 64
 // requests open or waiting is unsent; it never waits.
 //
 // Memory: maxInFlight times a flight (about 1 KB and the operation's buffers)
-// and, for each phase and kind, four histograms of about 150 KB. Nothing grows
-// with the number of requests.
+// and, for each phase and kind in which a request ended, three or four histograms
+// of about 150 KB: a kind that never waited to connect has none of that. Nothing
+// grows with the number of requests.
 type engine struct {
 	pacer       pace.Pacer
 	maxInFlight int64
