@@ -1,0 +1,91 @@
+package check
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"slices"
+	"sort"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// pictured is how many operations a picture shows: those before the first one
+// that fits no order. A picture of thousands takes memory by their square.
+const pictured = 60
+
+// explain finds the first operation, by its return, that fits no order of
+// what was before it, and draws what led to it. What is a history's beginning
+// is linearizable if the history is, so it is found by halving; each search
+// may take limit.
+func explain(begin register, all []porcupine.Operation, limit time.Duration) (result.Violation, []byte) {
+	slices.SortStableFunc(all, func(a, b porcupine.Operation) int { return cmp.Compare(a.Return, b.Return) })
+	undecided := false
+	n := sort.Search(len(all), func(n int) bool {
+		switch search(begin, until(all, n+1), limit) {
+		case porcupine.Illegal:
+			return true
+		case porcupine.Unknown:
+			undecided = true
+		}
+		return false
+	})
+	wrong := result.Violation{Kind: result.NotLinearizable, Detail: fmt.Sprintf("no order of its %d operations is true to their times and answers", len(all))}
+	if undecided || n == len(all) {
+		return wrong, nil
+	}
+	last, did := all[n], all[n].Input.(step)
+	wrong.Client, wrong.Version = &last.ClientId, did.made.version
+	wrong.AtSecond = time.Duration(last.Return).Seconds()
+	wrong.Detail = fmt.Sprintf("%q (from %.3f s to %.3f s) fits no order of the operations before it",
+		did, time.Duration(last.Call).Seconds(), wrong.AtSecond)
+	return wrong, draw(begin, until(all, n+1))
+}
+
+// until is a history up to the return of its n-th operation (sorted by
+// return): of what was called by then and had not returned, a write may have
+// happened and the rest says nothing yet.
+func until(all []porcupine.Operation, n int) []porcupine.Operation {
+	some := slices.Clone(all[:n])
+	end := all[n-1].Return
+	for _, o := range all[n:] {
+		if do := o.Input.(step); do.kind == writes && o.Call <= end {
+			do.perhaps = true
+			o.Input, o.Return = do, horizon
+			some = append(some, o)
+		}
+	}
+	return some
+}
+
+// draw is the page of the last operations, if those alone show what is wrong.
+func draw(begin register, all []porcupine.Operation) []byte {
+	if cut := len(all) - pictured; cut > 0 {
+		all, begin = all[cut:], register{anything: true}
+	}
+	all = slices.Clone(all)
+	end, rows := int64(0), 0
+	for _, o := range all {
+		rows = max(rows, o.ClientId+1)
+		end = max(end, o.Call)
+		if o.Return < horizon {
+			end = max(end, o.Return)
+		}
+	}
+	for i := range all {
+		if all[i].Return == horizon { // a row of its own, to the right edge
+			all[i].ClientId, all[i].Return = rows, end+1
+			rows++
+		}
+	}
+	m := model(begin)
+	verdict, info := porcupine.CheckOperationsVerbose(m, all, time.Second)
+	var page bytes.Buffer
+	if verdict != porcupine.Illegal || porcupine.Visualize(m, info, &page) != nil {
+		return nil
+	}
+	return page.Bytes()
+}

@@ -1,0 +1,112 @@
+package check
+
+import (
+	"math"
+	"time"
+)
+
+// History is what was seen. Times are since its start, on one monotonic clock.
+type History struct {
+	Registers  []Register
+	Operations []Operation // in any order; those of one client one after another
+	Watchers   []Watcher
+}
+
+// Register is one object, in the state in which the history begins.
+type Register struct {
+	Name    string
+	Version uint64
+	Value   uint64
+}
+
+// Kind is what an operation does.
+type Kind uint8
+
+// The kinds.
+const (
+	// Write replaces the state of version Expected by Value.
+	Write Kind = iota
+	// Read is consistent: it gives the state of a moment between its call and
+	// its return.
+	Read
+	// CachedRead gives any state that there was.
+	CachedRead
+)
+
+// Outcome is what became of an operation.
+type Outcome uint8
+
+// The outcomes.
+const (
+	// OK: it was executed, and answered. A read of an object that is not
+	// there is OK with version 0.
+	OK Outcome = iota
+	// Conflict is a write that was refused because the version was not the
+	// expected one.
+	Conflict
+	// Absent is a write that was refused because there is no such object.
+	Absent
+	// Refused: certainly not executed, for reasons that tell nothing of the
+	// register.
+	Refused
+	// Unknown: it may have been executed, or may be yet. Return is when its
+	// client gave up.
+	Unknown
+)
+
+// Foreign is the value of an object whose value is none.
+const Foreign = math.MaxUint64
+
+// Operation is one call of a client.
+type Operation struct {
+	Client   int
+	Register int // index
+	Kind     Kind
+	Outcome  Outcome
+	// Final reads come after all writes, and tell the final state.
+	Final bool
+	// Call and Return are just before the request and just after its answer.
+	Call, Return time.Duration
+	// Expected is the version that a write replaces.
+	Expected uint64
+	// Value that is written, or was read. Values of writes are unique in the
+	// history, and over 0.
+	Value uint64
+	// Version that a write made, or that was read; 0: there is no such object.
+	Version uint64
+}
+
+// Watcher is one client that watched all registers.
+type Watcher struct {
+	// Start is the version from which it watched.
+	Start   uint64
+	Entries []Entry // in the order of their arrival
+	// Live: at the end the watch was established. Then what has not come
+	// never will.
+	Live bool
+}
+
+// EntryKind is what a watcher was told.
+type EntryKind uint8
+
+// The kinds of entries.
+const (
+	// Changed is an event ADDED or MODIFIED.
+	Changed EntryKind = iota
+	// Deleted is an event DELETED. Nobody deletes registers.
+	Deleted
+	// Bookmark: all changes up to Version have been sent.
+	Bookmark
+	// Listed: the watcher had to list again, and watched on from Version. The
+	// states it listed are consistent reads among the operations.
+	Listed
+)
+
+// Entry is one thing that a watcher was told.
+type Entry struct {
+	Kind     EntryKind
+	At       time.Duration
+	Register int // of Changed and Deleted; -1: none of the registers
+	Version  uint64
+	Value    uint64 // of Changed
+}

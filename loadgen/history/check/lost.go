@@ -1,0 +1,80 @@
+package check
+
+import (
+	"fmt"
+
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// lost finds acknowledged writes that are not in the chain of versions that
+// leads to a register's final state. Each write names the version that it
+// replaced, so the chain is known link by link: a write that was acknowledged
+// and is not in it was undone, or was overtaken by another one of the same
+// version. Registers without a final read cannot be judged.
+func lost(s *states) (wrong []result.Violation, unjudged []string) {
+	final := make([]*Operation, len(s.h.Registers))
+	acknowledged := make([][]*Operation, len(s.h.Registers))
+	for i := range s.h.Operations {
+		o := &s.h.Operations[i]
+		if o.Outcome != OK {
+			continue
+		}
+		switch {
+		case o.Kind == Write:
+			acknowledged[o.Register] = append(acknowledged[o.Register], o)
+		case o.Kind == Read && o.Final && (final[o.Register] == nil || o.Call >= final[o.Register].Call):
+			final[o.Register] = o
+		}
+	}
+	for i, f := range final {
+		if f == nil {
+			unjudged = append(unjudged, fmt.Sprintf("%s: its final state could not be read", s.name(i)))
+			continue
+		}
+		chain, low := s.chain(i, state{f.Version, f.Value})
+		unfollowed := 0
+		for _, w := range acknowledged[i] {
+			switch {
+			case chain[w.Version]:
+			case w.Version <= low:
+				unfollowed++
+			default:
+				wrong = append(wrong, result.Violation{
+					Kind: result.LostWrite, Register: s.name(i), Client: &w.Client, Version: w.Version, AtSecond: w.Return.Seconds(),
+					Detail: fmt.Sprintf("the write of value %d over version %d was acknowledged as version %d, and the final state (version %d, value %s) does not come from it",
+						w.Value, w.Expected, w.Version, f.Version, valueText(f.Value)),
+				})
+			}
+		}
+		if unfollowed > 0 {
+			unjudged = append(unjudged, fmt.Sprintf("%s: whether %d acknowledged writes up to version %d led to the final state is not known: nobody saw what that version was made of", s.name(i), unfollowed, low))
+		}
+	}
+	return wrong, unjudged
+}
+
+// chain follows a state's writes back to the register's first, and returns the
+// versions on the way. Those over low are all of them: below it a link is
+// missing, because a state was seen that nobody wrote, or one was written over
+// that nobody saw. An object that is gone has no history at all.
+func (s *states) chain(register int, end state) (versions map[uint64]bool, low uint64) {
+	versions = map[uint64]bool{}
+	first := s.h.Registers[register].Version
+	for end.version > first {
+		versions[end.version] = true
+		i, ok := s.writes[end.value]
+		if !ok {
+			return versions, end.version
+		}
+		w := s.h.Operations[i]
+		if w.Register != register || w.Expected >= end.version {
+			return versions, end.version
+		}
+		before, ok := s.byVersion[w.Expected]
+		if w.Expected > first && (!ok || before.register != register) {
+			return versions, w.Expected
+		}
+		end = state{w.Expected, before.value}
+	}
+	return versions, first
+}

@@ -1,0 +1,37 @@
+package check
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// backwards finds consistent reads that gave a state older than one that the
+// same client had seen before it called: read, written, or read from a cache.
+// It counts the cached reads that did so, which they may.
+func backwards(s *states) (wrong []result.Violation, cachedOld int64) {
+	type place struct{ client, register int }
+	known := map[place]uint64{}
+	all := slices.Clone(s.h.Operations)
+	slices.SortStableFunc(all, func(a, b Operation) int { return cmp.Compare(a.Call, b.Call) })
+	for _, o := range all {
+		if o.Outcome != OK {
+			continue
+		}
+		at := place{o.Client, o.Register}
+		switch {
+		case o.Version >= known[at] || o.Kind == Write: // a write's version is the linear order's matter
+		case o.Kind == CachedRead:
+			cachedOld++
+		default:
+			wrong = append(wrong, result.Violation{
+				Kind: result.BackwardsRead, Register: s.name(o.Register), Client: &o.Client, Version: o.Version, AtSecond: o.Return.Seconds(),
+				Detail: fmt.Sprintf("a consistent read gave version %d to a client that knew version %d", o.Version, known[at]),
+			})
+		}
+		known[at] = max(known[at], o.Version)
+	}
+	return wrong, cachedOld
+}

@@ -1,0 +1,155 @@
+package check
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// state is one version of a register.
+type state struct{ version, value uint64 }
+
+// sighting is the first time that a state was seen.
+type sighting struct {
+	state
+	register int
+	at       time.Duration
+}
+
+// states are all that were seen, by an acknowledgement, a read or an event.
+type states struct {
+	h *History
+	// writes are the indexes of the operations by the value they wrote.
+	writes map[uint64]int
+	// byValue are the first sightings of each value; byVersion those of each
+	// version: one version is of one object.
+	byValue, byVersion map[uint64]sighting
+}
+
+// seen gathers the states of a history, and tells of those that no write can
+// have made.
+func seen(h *History) (*states, []result.Violation) {
+	s := &states{h: h, writes: map[uint64]int{}, byValue: map[uint64]sighting{}, byVersion: map[uint64]sighting{}}
+	for i, o := range h.Operations {
+		if o.Kind == Write {
+			s.writes[o.Value] = i
+		}
+	}
+	var wrong []result.Violation
+	told := map[sighting]bool{}
+	see := func(v sighting, who result.Violation) {
+		why := s.add(v)
+		key := sighting{state: v.state, register: v.register}
+		if why == "" || told[key] {
+			return
+		}
+		told[key] = true
+		who.Kind, who.Register, who.Version, who.AtSecond = result.Phantom, s.name(v.register), v.version, v.at.Seconds()
+		who.Detail = fmt.Sprintf("version %d with value %s was seen, and %s", v.version, valueText(v.value), why)
+		wrong = append(wrong, who)
+	}
+	for _, o := range byReturn(h.Operations) {
+		if o.Outcome == OK && o.Version > 0 {
+			see(sighting{state{o.Version, o.Value}, o.Register, o.Return}, result.Violation{Client: &o.Client})
+		}
+	}
+	for i, w := range h.Watchers {
+		for _, e := range w.Entries {
+			switch e.Kind {
+			case Changed:
+				see(sighting{state{e.Version, e.Value}, e.Register, e.At}, result.Violation{Watcher: &i})
+			case Deleted:
+				wrong = append(wrong, result.Violation{
+					Kind: result.Phantom, Register: s.name(e.Register), Watcher: &i, Version: e.Version, AtSecond: e.At.Seconds(),
+					Detail: fmt.Sprintf("version %d is a deletion, and nobody deletes registers", e.Version),
+				})
+			}
+		}
+	}
+	return s, wrong
+}
+
+// add keeps a sighting; if the state cannot be, it says why.
+func (s *states) add(v sighting) string {
+	if v.register < 0 || v.register >= len(s.h.Registers) {
+		return "it is of no register"
+	}
+	if first, ok := s.byVersion[v.version]; ok && (first.value != v.value || first.register != v.register) {
+		return fmt.Sprintf("so was that version of %s with value %s", s.name(first.register), valueText(first.value))
+	} else if !ok || v.at < first.at {
+		s.byVersion[v.version] = v
+	}
+	if r := s.h.Registers[v.register]; v.state == (state{r.Version, r.Value}) {
+		return ""
+	}
+	i, ok := s.writes[v.value]
+	if !ok {
+		return "nobody wrote that value"
+	}
+	w := s.h.Operations[i]
+	first, again := s.byValue[v.value]
+	if !again || v.at < first.at {
+		s.byValue[v.value] = v
+	}
+	switch {
+	case w.Register != v.register:
+		return fmt.Sprintf("that value was written to %s", s.name(w.Register))
+	case again && first.version != v.version:
+		return fmt.Sprintf("that value was seen as version %d: it was written twice", first.version)
+	case w.Outcome == Conflict || w.Outcome == Absent || w.Outcome == Refused:
+		return fmt.Sprintf("its write by client %d was answered as not executed", w.Client)
+	case v.version <= w.Expected:
+		return fmt.Sprintf("its write replaced version %d", w.Expected)
+	case v.at < w.Call:
+		return "it had not been written yet"
+	}
+	return ""
+}
+
+// happened are the states of known writes after the first ones, in the order
+// of their versions.
+func (s *states) happened() []sighting {
+	var all []sighting
+	for _, v := range s.byVersion {
+		if _, ok := s.writes[v.value]; ok && v.version > s.h.Registers[v.register].Version {
+			all = append(all, v)
+		}
+	}
+	slices.SortFunc(all, func(a, b sighting) int { return cmp.Compare(a.version, b.version) })
+	return all
+}
+
+// newest is the highest version of a register that anybody saw.
+func (s *states) newest(register int) uint64 {
+	high := s.h.Registers[register].Version
+	for _, v := range s.byVersion {
+		if v.register == register {
+			high = max(high, v.version)
+		}
+	}
+	return high
+}
+
+func (s *states) name(register int) string {
+	if register < 0 || register >= len(s.h.Registers) {
+		return ""
+	}
+	return s.h.Registers[register].Name
+}
+
+func valueText(v uint64) string {
+	if v == Foreign {
+		return "of nobody's"
+	}
+	return fmt.Sprint(v)
+}
+
+// byReturn are operations in the order of their returns.
+func byReturn(all []Operation) []Operation {
+	all = slices.Clone(all)
+	slices.SortStableFunc(all, func(a, b Operation) int { return cmp.Compare(a.Return, b.Return) })
+	return all
+}

@@ -1,0 +1,75 @@
+package check
+
+import (
+	"fmt"
+
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// span is the versions over From, up to To.
+type span struct{ from, to uint64 }
+
+// watched finds what a watcher missed of the states that are known to have
+// been, what it was told twice, and what came after something newer. Changes
+// that a relist jumped over are hidden: the API allows that, and the list
+// itself is judged as a read. A watcher that was not connected at the end owes
+// nothing after the last thing that it was told.
+func watched(s *states, number int, happened []sighting) (wrong []result.Violation, hidden int64, unjudged []string) {
+	w := s.h.Watchers[number]
+	tell := func(kind string, register int, version uint64, at float64, format string, args ...any) {
+		wrong = append(wrong, result.Violation{
+			Kind: kind, Register: s.name(register), Watcher: &number, Version: version, AtSecond: at, Detail: fmt.Sprintf(format, args...),
+		})
+	}
+	newest := w.Start
+	delivered := map[uint64]bool{}
+	var jumped []span
+	for _, e := range w.Entries {
+		switch e.Kind {
+		case Bookmark:
+			newest = max(newest, e.Version)
+		case Listed:
+			if e.Version < newest {
+				tell(result.BackwardsRead, -1, e.Version, e.At.Seconds(), "a list gave version %d to a watcher that knew version %d", e.Version, newest)
+				continue
+			}
+			jumped = append(jumped, span{newest, e.Version})
+			newest = e.Version
+		case Changed, Deleted:
+			switch {
+			case e.Version > newest:
+				newest = e.Version
+			case delivered[e.Version]:
+				tell(result.DoubledEvent, e.Register, e.Version, e.At.Seconds(), "the event of version %d came again", e.Version)
+			default:
+				tell(result.ReorderedEvent, e.Register, e.Version, e.At.Seconds(), "the event of version %d came after version %d was known", e.Version, newest)
+			}
+			delivered[e.Version] = true
+		}
+	}
+	tail := 0
+	for _, v := range happened {
+		switch {
+		case v.version <= w.Start || delivered[v.version]:
+		case within(jumped, v.version):
+			hidden++
+		case v.version > newest && !w.Live:
+			tail++
+		default:
+			tell(result.MissedEvent, v.register, v.version, v.at.Seconds(), "the event of version %d (value %d) never came; the watcher's last was version %d", v.version, v.value, newest)
+		}
+	}
+	if tail > 0 {
+		unjudged = append(unjudged, fmt.Sprintf("watcher %d was not connected at the end: %d changes after version %d may or may not have come", number, tail, newest))
+	}
+	return wrong, hidden, unjudged
+}
+
+func within(all []span, version uint64) bool {
+	for _, s := range all {
+		if s.from < version && version <= s.to {
+			return true
+		}
+	}
+	return false
+}
