@@ -37,8 +37,8 @@ func cases() []benchmark {
 	} {
 		all = append(all, benchmark{name: fmt.Sprintf("requests-%s-%.0f", c.verb, c.perSecond), what: c.what, sides: []side{
 			{"ours", c.against(ourRequests)},
-			{"client-go typed", c.against(typedRequests)},
-			{"client-go dynamic", c.against(dynamicRequests)},
+			{"client-go typed", c.against(theirs(typedCalls))},
+			{"client-go dynamic", c.against(theirs(dynamicCalls))},
 		}})
 	}
 	for _, perSecond := range []float64{20_000, 30_000} {

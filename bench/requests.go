@@ -8,7 +8,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
@@ -43,10 +45,13 @@ func patch(b []byte, n int64) []byte {
 	return append(b, `"}}`...)
 }
 
-// against runs one side of a request benchmark. The side prepares n requests;
-// what it returns makes them, and says how many were sent: on a busy machine the
-// open loop's time may be over before the last.
-func (a asked) against(side func(context.Context, asked, *stubapi.Child, int) (func() (int64, error), error)) func(context.Context, job) ([]figure, error) {
+// requester prepares n requests of one side. What it returns makes them, and
+// says how many were sent: on a busy machine the open loop's time may be over
+// before the last.
+type requester func(ctx context.Context, a asked, stub *stubapi.Child, n int) (send func() (int64, error), err error)
+
+// against runs one side of a request benchmark.
+func (a asked) against(side requester) func(context.Context, job) ([]figure, error) {
 	return func(ctx context.Context, j job) ([]figure, error) {
 		stub, err := stubapi.StartChild(0, 0)
 		if err != nil {
@@ -84,65 +89,86 @@ func (a asked) against(side func(context.Context, asked, *stubapi.Child, int) (f
 	}
 }
 
-// openLoop calls send n times on the schedule, each on a goroutine of its own,
-// as an open loop is made of client-go.
-func (a asked) openLoop(n int, send func(n int64) error) func() (int64, error) {
-	return func() (int64, error) {
-		var all sync.WaitGroup
-		var failed atomic.Pointer[error]
-		start := time.Now()
-		for i := range n {
-			time.Sleep(time.Until(start.Add(time.Duration(float64(i) / a.perSecond * float64(time.Second)))))
-			all.Go(func() {
-				if err := send(int64(i)); err != nil {
-					failed.Store(&err)
-				}
-			})
+// calls are a client's, by verb: of call n the error.
+type calls map[string]func(ctx context.Context, n int64) error
+
+// theirs is the side of one of client-go's clients: each call on schedule, on a
+// goroutine of its own, as an open loop is made of client-go.
+func theirs(client func(*stubapi.Child) (calls, error)) requester {
+	return func(ctx context.Context, a asked, stub *stubapi.Child, n int) (func() (int64, error), error) {
+		c, err := client(stub)
+		if err != nil {
+			return nil, err
 		}
-		all.Wait()
-		if err := failed.Load(); err != nil {
-			return 0, *err
-		}
-		return int64(n), nil
+		return func() (int64, error) { return int64(n), a.openLoop(ctx, n, c[a.verb]) }, nil
 	}
 }
 
-func typedRequests(ctx context.Context, a asked, stub *stubapi.Child, n int) (func() (int64, error), error) {
+// openLoop makes n calls.
+func (a asked) openLoop(ctx context.Context, n int, call func(context.Context, int64) error) error {
+	var all sync.WaitGroup
+	var failed atomic.Pointer[error]
+	start := time.Now()
+	for i := range n {
+		time.Sleep(time.Until(start.Add(time.Duration(float64(i) / a.perSecond * float64(time.Second)))))
+		all.Go(func() {
+			if err := call(ctx, int64(i)); err != nil {
+				failed.Store(&err)
+			}
+		})
+	}
+	all.Wait()
+	if err := failed.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+func typedCalls(stub *stubapi.Child) (calls, error) {
 	c, err := typedClient(stub, jsonType)
 	if err != nil {
 		return nil, err
 	}
 	maps := c.CoreV1().ConfigMaps(namespace)
-	return a.openLoop(n, func(n int64) (err error) {
-		switch a.verb {
-		case "get":
-			_, err = maps.Get(ctx, fmt.Sprintf("%s-%d", object, n%listed), metav1.GetOptions{})
-		case "patch":
-			_, err = maps.Patch(ctx, fmt.Sprintf("%s-%d", object, n%listed), types.MergePatchType, patch(nil, n), metav1.PatchOptions{})
-		case "list":
-			_, err = maps.List(ctx, metav1.ListOptions{})
-		}
-		return err
-	}), nil
+	get := func(ctx context.Context, name string) (*corev1.ConfigMap, error) {
+		return maps.Get(ctx, name, metav1.GetOptions{})
+	}
+	return callsOf(get, maps.Patch, maps.List), nil
 }
 
-func dynamicRequests(ctx context.Context, a asked, stub *stubapi.Child, n int) (func() (int64, error), error) {
+func dynamicCalls(stub *stubapi.Child) (calls, error) {
 	c, err := dynamic.NewForConfig(stub.Config())
 	if err != nil {
 		return nil, err
 	}
 	maps := c.Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace(namespace)
-	return a.openLoop(n, func(n int64) (err error) {
-		switch a.verb {
-		case "get":
-			_, err = maps.Get(ctx, fmt.Sprintf("%s-%d", object, n%listed), metav1.GetOptions{})
-		case "patch":
-			_, err = maps.Patch(ctx, fmt.Sprintf("%s-%d", object, n%listed), types.MergePatchType, patch(nil, n), metav1.PatchOptions{})
-		case "list":
-			_, err = maps.List(ctx, metav1.ListOptions{})
-		}
-		return err
-	}), nil
+	get := func(ctx context.Context, name string) (*unstructured.Unstructured, error) {
+		return maps.Get(ctx, name, metav1.GetOptions{})
+	}
+	return callsOf(get, maps.Patch, maps.List), nil
+}
+
+// callsOf a client are made with its methods.
+func callsOf[Object, List any](
+	get func(context.Context, string) (Object, error),
+	change func(context.Context, string, types.PatchType, []byte, metav1.PatchOptions, ...string) (Object, error),
+	list func(context.Context, metav1.ListOptions) (List, error),
+) calls {
+	name := func(n int64) string { return fmt.Sprintf("%s-%d", object, n%listed) }
+	return calls{
+		"get": func(ctx context.Context, n int64) error {
+			_, err := get(ctx, name(n))
+			return err
+		},
+		"patch": func(ctx context.Context, n int64) error {
+			_, err := change(ctx, name(n), types.MergePatchType, patch(nil, n), metav1.PatchOptions{})
+			return err
+		},
+		"list": func(ctx context.Context, _ int64) error {
+			_, err := list(ctx, metav1.ListOptions{})
+			return err
+		},
+	}
 }
 
 // ourRequests run the engine as a scenario does.
