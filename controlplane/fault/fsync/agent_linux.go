@@ -1,0 +1,209 @@
+package fsync
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A question and its answer are a JSON message each, a packet of the socket.
+type question struct {
+	Seq int64 `json:"seq"`
+	// Set a delay; Clear it; neither is a question for the counters.
+	Set   *Delay `json:"set,omitempty"`
+	Clear bool   `json:"clear,omitempty"`
+}
+
+type reply struct {
+	Seq   int64  `json:"seq"`
+	Error string `json:"error,omitempty"`
+	Stats Stats  `json:"stats"`
+}
+
+// maxMessage bounds a message; the longest is some 200 bytes.
+const maxMessage = 4 << 10
+
+// StartAgent starts the child's side, if the parent asked for it by AgentEnv.
+// Call it once, first thing in main. It returns at once; the agent lives as
+// long as the process. When the supervisor's end closes, a delay is cleared.
+func StartAgent() error {
+	text, ok := os.LookupEnv(AgentEnv)
+	if !ok {
+		return nil
+	}
+	fd, err := strconv.Atoi(text)
+	if err != nil {
+		return fmt.Errorf("%s=%q is not a descriptor", AgentEnv, text)
+	}
+	if err := os.Unsetenv(AgentEnv); err != nil {
+		return err
+	}
+	unix.CloseOnExec(fd)
+	conn, err := socket(os.NewFile(uintptr(fd), "fsync agent"))
+	if err != nil {
+		return fmt.Errorf("%s=%d: %w", AgentEnv, fd, err)
+	}
+	go serveAgent(conn, newGate())
+	return nil
+}
+
+func serveAgent(conn net.Conn, g *gate) {
+	defer conn.Close()
+	defer g.clear()
+	buf := make([]byte, maxMessage)
+	for {
+		n, err := conn.Read(buf)
+		if err != nil {
+			return
+		}
+		var q question
+		if err := json.Unmarshal(buf[:n], &q); err != nil {
+			return
+		}
+		a := reply{Seq: q.Seq}
+		switch {
+		case q.Set != nil:
+			if err := g.set(*q.Set); err != nil {
+				a.Error = err.Error()
+			}
+		case q.Clear:
+			g.clear()
+		}
+		a.Stats = g.snapshot()
+		message, err := json.Marshal(a)
+		if err != nil {
+			return
+		}
+		if _, err := conn.Write(message); err != nil {
+			return
+		}
+	}
+}
+
+// Agent is the supervisor's side of one child. Its methods may be called at
+// the same time; they wait for each other.
+type Agent struct {
+	mu   sync.Mutex
+	conn net.Conn
+	seq  int64
+}
+
+// NewAgent gives a supervisor's side and the child's end of it. Pass that to
+// the child (exec.Cmd.ExtraFiles) with its number there in AgentEnv, and close
+// it here once the child has started, so that a child's end is noticed. A
+// child that is started anew needs a new Agent.
+func NewAgent() (agent *Agent, child *os.File, err error) {
+	// Packets: an answer that came too late cannot be mixed up with the next.
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, fmt.Errorf("socketpair of an fsync agent: %w", err)
+	}
+	child = os.NewFile(uintptr(fds[1]), "fsync agent of a child")
+	conn, err := socket(os.NewFile(uintptr(fds[0]), "fsync agent"))
+	if err != nil {
+		child.Close()
+		return nil, nil, err
+	}
+	return &Agent{conn: conn}, child, nil
+}
+
+// socket makes a connection of a file, which it closes.
+func socket(f *os.File) (net.Conn, error) {
+	defer f.Close()
+	conn, err := net.FileConn(f)
+	if err != nil {
+		return nil, fmt.Errorf("socket of an fsync agent: %w", err)
+	}
+	return conn, nil
+}
+
+// Set makes the child's calls wait; it replaces an earlier delay. When it
+// returns the delay is in force for every call that begins. The context bounds
+// the wait for the child's answer; give it a deadline, for a stopped child does
+// not answer, and does what it was asked when it goes on.
+func (a *Agent) Set(ctx context.Context, d Delay) error {
+	if err := d.check(); err != nil {
+		return err
+	}
+	_, err := a.ask(ctx, question{Set: &d})
+	return err
+}
+
+// Clear ends the delay. When it returns no call waits any more.
+func (a *Agent) Clear(ctx context.Context) error {
+	_, err := a.ask(ctx, question{Clear: true})
+	return err
+}
+
+// Stats asks for the counters.
+func (a *Agent) Stats(ctx context.Context) (Stats, error) {
+	return a.ask(ctx, question{})
+}
+
+// Close ends the agent's service: a delay is cleared. The child goes on.
+func (a *Agent) Close() error { return a.conn.Close() }
+
+func (a *Agent) ask(ctx context.Context, q question) (Stats, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.seq++
+	q.Seq = a.seq
+	got, err := a.exchange(ctx, q)
+	switch {
+	case ctx.Err() != nil && errors.Is(err, os.ErrDeadlineExceeded):
+		return Stats{}, fmt.Errorf("the fsync agent does not answer: %w", context.Cause(ctx))
+	case err != nil:
+		return Stats{}, fmt.Errorf("ask the fsync agent: %w", err)
+	case got.Error != "":
+		return Stats{}, fmt.Errorf("the fsync agent: %s", got.Error)
+	}
+	return got.Stats, nil
+}
+
+func (a *Agent) exchange(ctx context.Context, q question) (reply, error) {
+	if err := ctx.Err(); err != nil {
+		return reply{}, err
+	}
+	if err := a.conn.SetDeadline(time.Time{}); err != nil {
+		return reply{}, err
+	}
+	expired := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(expired)
+		_ = a.conn.SetDeadline(time.Unix(1, 0))
+	})
+	defer func() {
+		if !stop() {
+			<-expired // or it would end the next question
+		}
+	}()
+	message, err := json.Marshal(q)
+	if err != nil {
+		return reply{}, err
+	}
+	if _, err := a.conn.Write(message); err != nil {
+		return reply{}, err
+	}
+	buf := make([]byte, maxMessage)
+	for {
+		n, err := a.conn.Read(buf)
+		if err != nil {
+			return reply{}, err
+		}
+		var got reply
+		if err := json.Unmarshal(buf[:n], &got); err != nil {
+			return reply{}, err
+		}
+		if got.Seq == q.Seq { // an older one answers a question that was given up
+			return got, nil
+		}
+	}
+}

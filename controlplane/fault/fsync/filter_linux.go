@@ -1,0 +1,147 @@
+package fsync
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Available tells whether this machine can delay fsync: nil, or an error that
+// wraps ErrUnavailable and says what is missing. It asks the kernel by putting
+// a filter that allows everything on a thread made for it, which then ends.
+func Available() error {
+	if _, ok := auditArch(); !ok {
+		return fmt.Errorf("%w: on linux it needs amd64 or arm64, this is %s", ErrUnavailable, runtime.GOARCH)
+	}
+	result := make(chan error)
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+		fd, err := install([]unix.SockFilter{allow}, 0)
+		if err == nil {
+			unix.Close(fd)
+		}
+		result <- err
+	}()
+	if err := <-result; err != nil {
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	return nil
+}
+
+// auditArch is what the kernel calls this architecture's system calls.
+func auditArch() (arch uint32, ok bool) {
+	switch runtime.GOARCH {
+	case "amd64":
+		return unix.AUDIT_ARCH_X86_64, true
+	case "arm64":
+		return unix.AUDIT_ARCH_AARCH64, true
+	}
+	return 0, false
+}
+
+var (
+	allow  = unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW}
+	notify = unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_USER_NOTIF}
+)
+
+// syncFilter hands fsync and fdatasync to the listener and allows the rest.
+func syncFilter(arch uint32) []unix.SockFilter {
+	// struct seccomp_data begins with the call's number and the architecture.
+	load := func(offset uint32) unix.SockFilter {
+		return unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: offset}
+	}
+	equal := func(k uint32, yes, no uint8) unix.SockFilter { // jumps over so many instructions
+		return unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: k, Jt: yes, Jf: no}
+	}
+	return []unix.SockFilter{
+		load(4),
+		equal(arch, 0, 3),
+		load(0),
+		equal(unix.SYS_FDATASYNC, 2, 0),
+		equal(unix.SYS_FSYNC, 1, 0),
+		allow,
+		notify,
+	}
+}
+
+// install puts a filter on this thread, which must be locked to its goroutine,
+// or with SECCOMP_FILTER_FLAG_TSYNC on all threads of the process, and gives
+// the listener of its notifications.
+func install(filter []unix.SockFilter, flags uintptr) (listener int, err error) {
+	// Without privileges the kernel takes a filter only of threads that
+	// can never gain any.
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return -1, fmt.Errorf("no_new_privs: %w", err)
+	}
+	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
+	flags |= unix.SECCOMP_FILTER_FLAG_NEW_LISTENER
+	// With WAIT_KILLABLE_RECV (Linux 5.19) a signal does not break off a call
+	// that waits. Where it is not known, such a call is begun anew by the
+	// kernel and waits from the start.
+	for _, more := range []uintptr{unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, 0} {
+		fd, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags|more, uintptr(unsafe.Pointer(&program)))
+		switch {
+		case errno == 0:
+			runtime.KeepAlive(filter)
+			return int(fd), nil
+		case errno == unix.EINVAL && more != 0:
+			continue
+		case errno == unix.EBUSY:
+			return -1, errors.New("another seccomp filter with a listener is in force, as in some container sandboxes: the kernel allows one")
+		case errno == unix.ENOSYS || errno == unix.EINVAL:
+			return -1, fmt.Errorf("the kernel has no seccomp user notification (Linux 5.9 or later): %w", errno)
+		default:
+			return -1, fmt.Errorf("seccomp: %w", errno)
+		}
+	}
+	panic("unreachable")
+}
+
+// notification is struct seccomp_notif.
+type notification struct {
+	id    uint64
+	pid   uint32
+	flags uint32
+	nr    int32
+	arch  uint32
+	ip    uint64
+	args  [6]uint64
+}
+
+// answer is struct seccomp_notif_resp.
+type answer struct {
+	id    uint64
+	val   int64
+	error int32
+	flags uint32
+}
+
+// receive waits for the next call that the filter hands over.
+func receive(listener int) (notification, error) {
+	for {
+		var n notification // the kernel insists on zeros
+		_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(listener), unix.SECCOMP_IOCTL_NOTIF_RECV, uintptr(unsafe.Pointer(&n)))
+		switch errno {
+		case 0:
+			return n, nil
+		case unix.EINTR, unix.ENOENT: // ENOENT: the caller was killed or interrupted before we had it
+		default:
+			return n, errno
+		}
+	}
+}
+
+// proceed lets a call go on. That its thread has given up waiting is no
+// error, and there is no other one that could be acted on.
+func proceed(listener int, id uint64) {
+	a := answer{id: id, flags: unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE}
+	for {
+		_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(listener), unix.SECCOMP_IOCTL_NOTIF_SEND, uintptr(unsafe.Pointer(&a)))
+		if errno != unix.EINTR {
+			return
+		}
+	}
+}

@@ -1,0 +1,90 @@
+// Package fsync makes fsync and fdatasync of a process slow, without root and
+// without touching its code: the failure is a disk that takes its time, as a
+// throttled cloud volume or a neighbour's burst makes it.
+//
+// It has two sides. The child that is to be slow calls StartAgent, first thing
+// in its main. Its supervisor holds the other end (NewAgent) and asks: Set,
+// Clear, Stats. Nothing costs anything before the first Set. That one puts a
+// seccomp filter on all threads of the child which hands fsync and fdatasync
+// to a goroutine of the same process; that lets each wait and then tells
+// the kernel to go on with the call, so the data is as durable as ever.
+//
+// The wait comes before the call and adds to the disk's own time.
+//
+// Limits:
+//   - Linux 5.9 or later on amd64 or arm64; Available tells. The filter has
+//     not been tried where another one that notifies is already in force
+//     (some container sandboxes): the kernel allows one, and Available finds that.
+//   - A filter cannot be taken off again. After Clear each call still makes a
+//     round trip to the agent, some ten microseconds, until the child ends.
+//   - Only these two calls are slow. Writes, and syncs by other means (msync,
+//     O_DSYNC, io_uring), are not. etcd uses none of them.
+//   - The agent runs in the child: while that is stopped (SIGSTOP) Set and
+//     Clear wait, and so do its calls.
+package fsync
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// AgentEnv names the environment variable by which a supervisor tells a child
+// the number of the descriptor to be asked through. StartAgent takes it out of
+// the environment.
+const AgentEnv = "STORMGLASS_FSYNC_AGENT_FD"
+
+// The values of Delay.Files.
+const (
+	// WAL is etcd's write-ahead log: files that end in ".wal", and all that
+	// lies in a directory "wal" (the next segment is there as "0.tmp").
+	WAL = "wal"
+	// All is every file of the process.
+	All = "all"
+)
+
+// Delay says how slow what is to be.
+type Delay struct {
+	// Delay that each call waits for, beside the disk's own time.
+	Delay time.Duration `json:"delay"`
+	// Jitter is added to or taken from Delay, evenly drawn up to so much. At
+	// most Delay.
+	Jitter time.Duration `json:"jitter,omitempty"`
+	// Files that it is about, WAL or All. Empty means WAL.
+	Files string `json:"files,omitempty"`
+	// Seed of the jitter: one seed draws one sequence.
+	Seed int64 `json:"seed,omitempty"`
+}
+
+func (d Delay) check() error {
+	switch {
+	case d.Delay <= 0:
+		return fmt.Errorf("delay %s of fsync: must be more than zero; Clear ends a delay", d.Delay)
+	case d.Jitter < 0 || d.Jitter > d.Delay:
+		return fmt.Errorf("jitter %s of fsync: must be from zero to the delay, %s", d.Jitter, d.Delay)
+	case d.Files != "" && d.Files != WAL && d.Files != All:
+		return fmt.Errorf("files %q of fsync: must be %q or %q", d.Files, WAL, All)
+	}
+	return nil
+}
+
+// Stats counts what an agent has done since its process began.
+type Stats struct {
+	// Seen are the calls that came to the agent, Delayed those of them that
+	// were made to wait; Waiting do so now.
+	Seen    int64 `json:"seen"`
+	Delayed int64 `json:"delayed"`
+	Waiting int64 `json:"waiting"`
+}
+
+// ErrUnavailable is wrapped by what Available gives.
+var ErrUnavailable = errors.New("slow fsync is not to be had here")
+
+// isWAL tells whether the file at path, as /proc/self/fd names it, is of
+// etcd's write-ahead log.
+func isWAL(path string) bool {
+	path = strings.TrimSuffix(path, " (deleted)")
+	return filepath.Ext(path) == ".wal" || filepath.Base(filepath.Dir(path)) == "wal"
+}

@@ -1,0 +1,132 @@
+package fsync
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"strconv"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// gate holds back this process's calls of fsync and fdatasync.
+type gate struct {
+	mu       sync.Mutex
+	listener int // -1 before the first set
+	delay    Delay
+	random   *rand.Rand
+	waiting  map[uint64]*time.Timer // by the notification's id
+	stats    Stats
+}
+
+func newGate() *gate {
+	return &gate{listener: -1, waiting: map[uint64]*time.Timer{}}
+}
+
+// set makes calls wait from now on. Those that wait already keep their time.
+func (g *gate) set(d Delay) error {
+	if err := d.check(); err != nil {
+		return err
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.listener < 0 {
+		fd, err := installOnAllThreads()
+		if err != nil {
+			return fmt.Errorf("%w: %w", ErrUnavailable, err)
+		}
+		g.listener = fd
+		go g.serve(fd)
+	}
+	g.delay = d
+	g.random = rand.New(rand.NewPCG(uint64(d.Seed), 0))
+	return nil
+}
+
+func installOnAllThreads() (int, error) {
+	arch, ok := auditArch()
+	if !ok {
+		return -1, fmt.Errorf("no filter for %s", runtime.GOARCH)
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	return install(syncFilter(arch), unix.SECCOMP_FILTER_FLAG_TSYNC|unix.SECCOMP_FILTER_FLAG_TSYNC_ESRCH)
+}
+
+// clear ends the delay and lets all go on that wait.
+func (g *gate) clear() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.delay = Delay{}
+	for id := range g.waiting {
+		g.release(id)
+	}
+}
+
+func (g *gate) snapshot() Stats {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	s := g.stats
+	s.Waiting = int64(len(g.waiting))
+	return s
+}
+
+// serve answers the filter until the process ends. It is the only reader, has
+// a thread of its own while it waits, and syncs nothing itself.
+func (g *gate) serve(listener int) {
+	for {
+		n, err := receive(listener)
+		if err != nil {
+			// Nobody would ever let the callers go on again. There is no
+			// such error that the kernel documents.
+			panic(fmt.Sprintf("fsync: the seccomp listener is lost: %v", err))
+		}
+		g.hold(n.id, int(int32(n.args[0])))
+	}
+}
+
+// hold lets a call on a descriptor go on when its time has come.
+func (g *gate) hold(id uint64, fd int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.stats.Seen++
+	if g.delay.Delay == 0 || (g.delay.Files != All && !isWAL(pathOf(fd))) {
+		proceed(g.listener, id)
+		return
+	}
+	g.stats.Delayed++
+	wait := g.delay.Delay
+	if j := int64(g.delay.Jitter); j > 0 {
+		wait += time.Duration(g.random.Int64N(2*j+1) - j)
+	}
+	g.waiting[id] = time.AfterFunc(wait, func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.release(id)
+	})
+}
+
+// release lets a call go on, if it waits. The caller holds mu.
+func (g *gate) release(id uint64) {
+	timer, ok := g.waiting[id]
+	if !ok {
+		return
+	}
+	timer.Stop()
+	delete(g.waiting, id)
+	proceed(g.listener, id)
+}
+
+// pathOf is what this process's descriptor is open on; empty if it is not
+// open: then the call fails by itself. It cannot have become another file in
+// between, unless the process closes a file that it is syncing.
+func pathOf(fd int) string {
+	path, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(fd))
+	if err != nil {
+		return ""
+	}
+	return path
+}

@@ -1,0 +1,36 @@
+//go:build !linux
+
+package fsync
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"runtime"
+)
+
+// Available gives an error that wraps ErrUnavailable: only Linux has seccomp.
+func Available() error {
+	return fmt.Errorf("%w: it needs Linux's seccomp, this is %s", ErrUnavailable, runtime.GOOS)
+}
+
+// StartAgent does nothing: no supervisor asks for it here.
+func StartAgent() error { return nil }
+
+// Agent cannot be had here.
+type Agent struct{}
+
+// NewAgent gives the error of Available.
+func NewAgent() (*Agent, *os.File, error) { return nil, nil, Available() }
+
+// Set gives the error of Available.
+func (*Agent) Set(context.Context, Delay) error { return Available() }
+
+// Clear gives the error of Available.
+func (*Agent) Clear(context.Context) error { return Available() }
+
+// Stats gives the error of Available.
+func (*Agent) Stats(context.Context) (Stats, error) { return Stats{}, Available() }
+
+// Close does nothing.
+func (*Agent) Close() error { return nil }
