@@ -48,7 +48,7 @@ func cases() []benchmark {
 			sides: []side{{"ours", rate(asked{"get", perSecond, 1})}},
 		})
 	}
-	return all
+	return append(all, nodeCases()...)
 }
 
 // rate offers a rate for 5 s and says what of it was sent, how late, and at

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -24,7 +25,7 @@ func compare(ctx context.Context, c benchmark, j job, pairs int, stdout, stderr 
 	}
 	fmt.Fprintf(stdout, "\n%s: %s\n\n", c.name, c.what)
 	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "figure\tside\tmedian\tmin..max\ttheirs / ours (median, min..max)")
+	fmt.Fprintf(w, "figure\tside\tmedian\tmin..max\t%s (median, min..max)\n", cmp.Or(c.ratio, "theirs / ours"))
 	for f, first := range all[0][0] {
 		for i, s := range c.sides {
 			values := column(all[i], f)
