@@ -1,0 +1,96 @@
+package fault
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+)
+
+// eventsKept is how many events of a plane can be asked for; a plane whose
+// components are killed every second tells some ten in that time.
+const eventsKept = 4096
+
+// Events is what happened to a plane, in order. The manager tells of faults, the
+// plane of exits, starts, leaders and leases. The last 4,096 are kept. The zero
+// value is ready to use; its methods are safe for concurrent use.
+type Events struct {
+	mu     sync.Mutex
+	kept   []control.Event // a ring once it is full: the oldest at next
+	next   int
+	seq    int64
+	closed bool
+	news   chan struct{} // closed at the next event; nil if nobody waits
+}
+
+// Tell adds an event and gives it its number. Time zero means now.
+func (e *Events) Tell(event control.Event) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if event.Time.IsZero() {
+		event.Time = time.Now()
+	}
+	e.seq++
+	event.Seq = e.seq
+	if len(e.kept) < eventsKept {
+		e.kept = append(e.kept, event)
+	} else {
+		e.kept[e.next] = event
+		e.next = (e.next + 1) % eventsKept
+	}
+	e.wake()
+}
+
+// After gives the kept events with numbers over seq, oldest first. If there are
+// none it waits for one, until ctx or the log ends: then it gives none, which
+// is no error. A first number over seq+1 tells that some were forgotten.
+func (e *Events) After(ctx context.Context, seq int64) []control.Event {
+	for {
+		found, news := e.after(seq)
+		if len(found) > 0 || news == nil {
+			return found
+		}
+		select {
+		case <-news:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// after gives the events there are, or a channel that closes at the next one,
+// or neither when the log has ended.
+func (e *Events) after(seq int64) ([]control.Event, <-chan struct{}) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if n := min(max(e.seq-seq, 0), int64(len(e.kept))); n > 0 {
+		found := make([]control.Event, 0, n)
+		for i := len(e.kept) - int(n); i < len(e.kept); i++ {
+			found = append(found, e.kept[(e.next+i)%len(e.kept)])
+		}
+		return found, nil
+	}
+	if e.closed {
+		return nil, nil
+	}
+	if e.news == nil {
+		e.news = make(chan struct{})
+	}
+	return nil, e.news
+}
+
+// Close ends the log: who waits gets what there is, at once.
+func (e *Events) Close() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.closed = true
+	e.wake()
+}
+
+func (e *Events) wake() {
+	if e.news != nil {
+		close(e.news)
+		e.news = nil
+	}
+}
