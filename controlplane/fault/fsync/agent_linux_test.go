@@ -156,6 +156,11 @@ func TestAStoppedChildAnswersLater(t *testing.T) {
 	if err := c.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
+	// The kernel reports the stop when the last thread has come to it.
+	var status unix.WaitStatus
+	if _, err := unix.Wait4(c.cmd.Process.Pid, &status, unix.WUNTRACED, nil); err != nil || !status.Stopped() {
+		t.Fatal(status, err)
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	if err := c.agent.Clear(ctx); !errors.Is(err, context.DeadlineExceeded) {
