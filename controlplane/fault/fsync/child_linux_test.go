@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -178,4 +179,30 @@ func (c *child) waiting(n int64) {
 	for c.stats().Waiting != n {
 		runtime.Gosched()
 	}
+}
+
+// tasks are the directories of the child's threads in /proc.
+func (c *child) tasks() []string {
+	c.t.Helper()
+	tasks, err := filepath.Glob("/proc/" + strconv.Itoa(c.cmd.Process.Pid) + "/task/*")
+	if err != nil || len(tasks) < threads {
+		c.t.Fatal(tasks, err)
+	}
+	return tasks
+}
+
+// running is how many threads of the child are not stopped.
+func (c *child) running() (n int) {
+	c.t.Helper()
+	for _, task := range c.tasks() {
+		stat, err := os.ReadFile(filepath.Join(task, "stat"))
+		if err != nil {
+			continue // it has ended
+		}
+		// The state follows the name, which may hold anything.
+		if _, state, _ := strings.Cut(string(stat[strings.LastIndexByte(string(stat), ')'):]), " "); state[0] != 'T' {
+			n++
+		}
+	}
+	return n
 }

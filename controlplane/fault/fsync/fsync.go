@@ -20,7 +20,9 @@
 //   - Only these two calls are slow. Writes, and syncs by other means (msync,
 //     O_DSYNC, io_uring), are not. etcd uses none of them.
 //   - The agent runs in the child: while that is stopped (SIGSTOP) Set and
-//     Clear wait, and so do its calls.
+//     Clear wait, and so do its calls. A call that waits takes no signal but a
+//     deadly one, so waitpid(WUNTRACED) does not report such a child as
+//     stopped, though all its other threads are.
 package fsync
 
 import (
