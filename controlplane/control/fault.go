@@ -39,7 +39,7 @@ func FaultKinds() []string {
 }
 
 // Fault is what is to be broken, and how. Which fields a kind takes, and which
-// it needs, Problem says.
+// it needs, Problems says.
 type Fault struct {
 	Kind string `json:"kind"`
 	// Components it is about, by name ("etcd-0") or by role: a kind (all of
@@ -86,7 +86,8 @@ type FaultStatus struct {
 	On []string `json:"on,omitempty"`
 	// Asked is when the supervisor was asked, Active when the fault was in
 	// force, Ends when it is due to end (zero: when it is cleared), Ended when
-	// all of it was undone (zero: it is not).
+	// all of it was undone (zero: it is not). A fault with Ended zero and an
+	// Error could not be undone: clearing it tries again.
 	Asked  time.Time `json:"asked"`
 	Active time.Time `json:"active"`
 	Ends   time.Time `json:"ends,omitzero"`

@@ -23,6 +23,10 @@ import (
 type Host interface {
 	// Config is what the plane was made from: it says what there is.
 	Config() control.Config
+	// Available says what this plane or machine lacks for faults of a kind, as a
+	// second file system for the diskContention of an external etcd; nil if
+	// nothing is known to. It is asked before a run and must change nothing.
+	Available(kind string) error
 	// Leader names the component of a kind that leads now: the leader of etcd's
 	// members, or who holds the lease. It is an error that nobody does, and
 	// of kube-apiserver, whose replicas are equals.
