@@ -1,0 +1,182 @@
+// Package balancer is the TCP load balancer before several API servers, as a
+// cloud's or HAProxy in TCP mode: it terminates no TLS, spreads connections,
+// and asks each server over TLS whether it is ready.
+//
+// A server that says it is not ready, or does not answer in time, gets no new
+// connections; those that it has stay, so that it can end in order. One that
+// is dead, which is to say that nothing listens there or it has not answered
+// several checks in a row, loses its connections too: their clients would hang
+// until their own timeouts.
+//
+// A connection costs two descriptors and, at rest, two goroutines and no
+// buffer. splice(2), which io.Copy would use, was rejected: it holds two pipes
+// for each connection as long as that lives, six descriptors in all.
+package balancer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// Backend is one server.
+type Backend struct {
+	// Name is for people; Address is where it listens, as host:port; Ready is
+	// the URL that answers 200 when it takes connections.
+	Name, Address, Ready string
+}
+
+// Options say how servers are checked. The zero value is meant for planes.
+type Options struct {
+	// Interval between the end of a check and the next. Zero: 500 ms.
+	Interval time.Duration
+	// Timeout of a check. Zero: 1 s.
+	Timeout time.Duration
+	// Fall is how many checks in a row have to go unanswered until a server is
+	// dead. Zero: 3. Fewer would cut the connections of a server that is only
+	// busy, and cause the storm of reconnects that a balancer is to prevent.
+	Fall int
+}
+
+func (o Options) withDefaults() Options {
+	if o.Interval == 0 {
+		o.Interval = 500 * time.Millisecond
+	}
+	if o.Timeout == 0 {
+		o.Timeout = time.Second
+	}
+	if o.Fall == 0 {
+		o.Fall = 3
+	}
+	return o
+}
+
+// dialTimeout bounds a connection to a server on this machine. One whose
+// listener's queue is full does not answer at all.
+const dialTimeout = time.Second
+
+// Balancer leads connections to servers. Close it.
+type Balancer struct {
+	listener net.Listener
+	health   *http.Client
+	opts     Options
+	servers  []*server
+	cancel   context.CancelFunc
+	running  sync.WaitGroup
+	buffers  buffers
+
+	mu     sync.Mutex
+	turn   int // breaks ties
+	closed bool
+	// young are connections that have no server yet.
+	young map[net.Conn]struct{}
+}
+
+// Listen starts a balancer at an address, as host:port. health makes the
+// checks: it verifies the servers and shows an identity that may ask them.
+func Listen(address string, backends []Backend, health *http.Client, opts Options) (*Balancer, error) {
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("load balancer: %w", err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	b := &Balancer{listener: listener, health: health, opts: opts.withDefaults(), cancel: cancel, young: map[net.Conn]struct{}{}}
+	for _, backend := range backends {
+		b.servers = append(b.servers, &server{Backend: backend, conns: map[*pair]struct{}{}})
+	}
+	for _, s := range b.servers {
+		b.running.Go(func() { b.watch(ctx, s) })
+	}
+	b.running.Go(func() { b.accept(ctx) })
+	return b, nil
+}
+
+// Address is where it listens, as host:port.
+func (b *Balancer) Address() string { return b.listener.Addr().String() }
+
+// Close ends all connections and waits until nothing of it runs.
+func (b *Balancer) Close() {
+	b.cancel()
+	b.listener.Close()
+	b.mu.Lock()
+	b.closed = true
+	for conn := range b.young {
+		conn.Close()
+	}
+	for _, s := range b.servers {
+		s.cut()
+	}
+	b.mu.Unlock()
+	b.running.Wait()
+}
+
+func (b *Balancer) accept(ctx context.Context) {
+	for {
+		client, err := b.listener.Accept()
+		switch {
+		case errors.Is(err, net.ErrClosed):
+			return
+		case err != nil: // out of descriptors: those that wait stay in the queue
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(10 * time.Millisecond):
+			}
+			continue
+		}
+		b.mu.Lock()
+		if b.closed {
+			client.Close()
+		} else {
+			b.young[client] = struct{}{}
+			b.running.Go(func() { b.serve(ctx, client) })
+		}
+		b.mu.Unlock()
+	}
+}
+
+// serve leads one connection to the best server that takes it.
+func (b *Balancer) serve(ctx context.Context, client net.Conn) {
+	dialer := net.Dialer{Timeout: dialTimeout}
+	for _, s := range b.order() {
+		upstream, err := dialer.DialContext(ctx, "tcp", s.Address)
+		if err != nil {
+			continue // its next check says what is the matter
+		}
+		if p := b.join(s, client, upstream); p != nil {
+			p.run()
+			b.part(s, p)
+			return
+		}
+		upstream.Close()
+		break
+	}
+	b.mu.Lock()
+	delete(b.young, client)
+	b.mu.Unlock()
+	client.Close()
+}
+
+// join makes a pair, or gives nil when the balancer is closed.
+func (b *Balancer) join(s *server, client, upstream net.Conn) *pair {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return nil
+	}
+	delete(b.young, client)
+	p := &pair{client, upstream, &b.buffers}
+	s.conns[p] = struct{}{}
+	return p
+}
+
+func (b *Balancer) part(s *server, p *pair) {
+	b.mu.Lock()
+	delete(s.conns, p)
+	b.mu.Unlock()
+	p.close()
+}
