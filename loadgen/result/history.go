@@ -11,7 +11,9 @@ type History struct {
 	Watchers  int    `json:"watchers"`  // watches of all registers, one connection each
 
 	Writes HistoryOperations `json:"writes"` // updates with the resourceVersion that they replace
-	Reads  HistoryOperations `json:"reads"`  // consistent: without a resourceVersion
+	// Reads are consistent: without a resourceVersion. A list counts as one of
+	// each register.
+	Reads HistoryOperations `json:"reads"`
 	// CachedReads are with resourceVersion=0: the API allows them to be old,
 	// and CachedOld of them were older than what their client knew.
 	CachedReads HistoryOperations `json:"cachedReads"`

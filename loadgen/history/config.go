@@ -1,0 +1,101 @@
+package history
+
+import (
+	"fmt"
+	"time"
+)
+
+// Bounds. All of a history is kept in memory, about 100 bytes for an operation
+// or an event: 10 MB of operations and, with the most watch events that are
+// kept, 60 MB of those. Past a bound the history says that it could not be
+// judged.
+const (
+	MaxOperations = 100_000
+	MaxEvents     = 1_000_000
+	mostClients   = 100
+	mostWatchers  = 100
+	mostRegisters = 1000
+)
+
+// Config says what a history is made by. The zero value of a field means what
+// stands in brackets.
+type Config struct {
+	// Name is the load's, and begins the names of its ConfigMaps.
+	Name string
+	// Clients write and read, one operation at a time each [5].
+	Clients int
+	// Registers are the ConfigMaps they work on [5].
+	Registers int
+	// Rate of arrivals per second, over all clients [20]. A write's arrival
+	// mostly is two operations: a read and the write of what it read.
+	Rate float64
+	// Watchers of all registers, each with a connection of its own [3].
+	// Below 0: none.
+	Watchers int
+	// Length that the load will run, to refuse what would pass
+	// MaxOperations; zero if that is not known. The bound holds in any case.
+	Length time.Duration
+	// Timeout of one operation [5s]. An operation that is not answered by
+	// then has an unknown outcome.
+	Timeout time.Duration
+	// Quiet is the wait before the final reads [2s], for writes that are still
+	// on their way.
+	Quiet time.Duration
+	// Drain is how long the watchers may take at the end to come to the final
+	// state [10s]. What has not come by then was missed.
+	Drain time.Duration
+	// JudgeWithin bounds the search for a linear order of all registers
+	// together [60s].
+	JudgeWithin time.Duration
+	// Dir takes the evidence where there is a violation: the run directory.
+	// Empty: none is written.
+	Dir string
+}
+
+// withDefaults fills in what is zero, and refuses what cannot be.
+func (c Config) withDefaults() (Config, error) {
+	for _, d := range []struct {
+		field *time.Duration
+		value time.Duration
+	}{{&c.Timeout, 5 * time.Second}, {&c.Quiet, 2 * time.Second}, {&c.Drain, 10 * time.Second}, {&c.JudgeWithin, time.Minute}} {
+		if *d.field < 0 {
+			return c, fmt.Errorf("load %s: a negative duration", c.Name)
+		}
+		if *d.field == 0 {
+			*d.field = d.value
+		}
+	}
+	if c.Clients == 0 {
+		c.Clients = 5
+	}
+	if c.Registers == 0 {
+		c.Registers = 5
+	}
+	if c.Watchers == 0 {
+		c.Watchers = 3
+	}
+	c.Watchers = max(c.Watchers, 0)
+	if c.Rate == 0 {
+		c.Rate = 20
+	}
+	switch {
+	case c.Name == "":
+		return c, fmt.Errorf("a history needs a name")
+	case c.Clients < 0 || c.Clients > mostClients:
+		return c, fmt.Errorf("load %s: clients: %d (1 to %d)", c.Name, c.Clients, mostClients)
+	case c.Registers < 0 || c.Registers > mostRegisters:
+		return c, fmt.Errorf("load %s: objects: %d (1 to %d)", c.Name, c.Registers, mostRegisters)
+	case c.Watchers > mostWatchers:
+		return c, fmt.Errorf("load %s: watchers: %d (at most %d)", c.Name, c.Watchers, mostWatchers)
+	case !(c.Rate > 0 && c.Rate <= 1000):
+		return c, fmt.Errorf("load %s: rate: %g/s (over 0, at most 1000/s)", c.Name, c.Rate)
+	}
+	if all := mostPerArrival * c.Rate * c.Length.Seconds(); all > MaxOperations {
+		return c, fmt.Errorf("load %s: rate: %g/s for %v may be %.0f operations, and a history holds %d (lower the rate to %.1f/s)",
+			c.Name, c.Rate, c.Length, all, MaxOperations, MaxOperations/mostPerArrival/c.Length.Seconds())
+	}
+	return c, nil
+}
+
+// mostPerArrival: a read, and the write of what it read.
+const mostPerArrival = 2
