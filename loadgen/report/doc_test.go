@@ -46,6 +46,8 @@ func unitOf(of, key, text string) string {
 		return "RFC 3339, UTC"
 	case of == "Gate" && (key == "value" || key == "bound"):
 		return "see `unit`"
+	case strings.HasPrefix(of, "Signal") && strings.Contains(text, "number"):
+		return map[bool]string{true: "noises", false: "that of `expr`"}[strings.HasSuffix(key, "Noises")]
 	case key == "seed", key == "exitCode":
 		return ""
 	case strings.Contains(text, "integer"), strings.Contains(text, "number"):

@@ -57,6 +57,10 @@ type Result struct {
 	// Breakdown splits each load's mean latency between the generator, the
 	// connection and the API server, phase by phase.
 	Breakdown []Breakdown `json:"breakdown,omitempty"`
+	// Recovery is what faults did, and how long it took to recover.
+	Recovery *Recovery `json:"recovery,omitempty"`
+	// Signals are the scenario's, judged against their own noise.
+	Signals []Signal `json:"signals,omitempty"`
 	// Components is the cost of each component and of the generator over
 	// the whole run.
 	Components []ComponentCost `json:"components"`
