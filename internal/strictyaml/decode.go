@@ -30,9 +30,7 @@ type decoder struct {
 
 func (c *decoder) fail(n *yaml.Node, path, hint, format string, args ...any) {
 	e := &Error{File: c.doc.File, Line: n.Line, Field: path, Msg: fmt.Sprintf(format, args...), Hint: hint}
-	if o, ok := c.doc.overrides[n]; ok {
-		e.File, e.Line = "--set "+o, 0
-	}
+	c.doc.place(e, n)
 	c.errs = append(c.errs, e)
 }
 

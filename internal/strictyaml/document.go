@@ -15,9 +15,12 @@ type Document struct {
 	// File is the name used in errors.
 	File string
 	root *yaml.Node
-	// overrides are the nodes put there by Set: their errors name --set and
-	// not a line.
-	overrides map[*yaml.Node]string
+	// overrides are the nodes put there by Set and Overlay: their errors name
+	// where they come from and not where they were put.
+	overrides map[*yaml.Node]origin
+	// layer is what was laid over the document, for errors that stand elsewhere
+	// than in it and come of it.
+	layer string
 }
 
 // Error is one thing wrong with a document.
@@ -69,7 +72,7 @@ var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
 // Parse reads one document. Syntax errors, duplicate keys, a second
 // document and aliases that blow up are refused.
 func Parse(file string, data []byte) (doc *Document, err error) {
-	d := &Document{File: file, overrides: map[*yaml.Node]string{}}
+	d := &Document{File: file, overrides: map[*yaml.Node]origin{}}
 	dec := yaml.NewDecoder(strings.NewReader(string(data)))
 	var node yaml.Node
 	if err := dec.Decode(&node); err != nil {
@@ -133,6 +136,7 @@ func (d *Document) Errorf(path, hint, format string, args ...any) *Error {
 	if node != nil {
 		e.Line = node.Line
 	}
+	var where *yaml.Node // the last override on the way
 	for _, step := range splitPath(path) {
 		at := -1
 		if node != nil {
@@ -149,11 +153,12 @@ func (d *Document) Errorf(path, hint, format string, args ...any) *Error {
 		} else {
 			e.Field, e.Line = itemPath(e.Field, node, at), next.Line
 		}
-		if o, ok := d.overrides[next]; ok {
-			e.File, e.Line = "--set "+o, 0
+		if _, ok := d.overrides[next]; ok {
+			where = next
 		}
 		node = follow(next)
 	}
+	d.place(e, where)
 	return e
 }
 
@@ -167,74 +172,6 @@ func itemPath(path string, list *yaml.Node, at int) string {
 }
 
 var plainName = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
-
-// Set lays one "path=value" over the document. The value is YAML.
-func (d *Document) Set(assignment string) error {
-	path, text, ok := strings.Cut(assignment, "=")
-	if !ok || path == "" {
-		return &Error{File: "--set " + assignment, Msg: "expected PATH=VALUE", Hint: "for example --set nodes.count=50"}
-	}
-	fail := func(hint, format string, args ...any) error {
-		return &Error{File: "--set " + assignment, Msg: fmt.Sprintf(format, args...), Hint: hint}
-	}
-	var value yaml.Node
-	if err := yaml.Unmarshal([]byte(text), &value); err != nil {
-		return fail("quote the value if it holds YAML's own signs", "the value is not YAML: %v", err)
-	}
-	set := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str"}
-	if len(value.Content) == 1 {
-		set = value.Content[0]
-	}
-	d.markOverride(set, assignment)
-	steps := splitPath(path)
-	node := d.root
-	for i, step := range steps {
-		if node = follow(node); node == nil || (node.Kind != yaml.MappingNode && node.Kind != yaml.SequenceNode) {
-			return fail("", "%s holds no fields", strings.Join(steps[:i], "."))
-		}
-		last := i == len(steps)-1
-		if at := position(node, step); at >= 0 {
-			if last {
-				node.Content[at] = set
-			}
-			node = node.Content[at]
-			continue
-		}
-		if node.Kind == yaml.SequenceNode {
-			return fail(listHint(node), "%s has no item %q", strings.Join(steps[:i], "."), step)
-		}
-		next := set
-		if !last {
-			next = &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
-			d.markOverride(next, assignment)
-		}
-		key := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: step}
-		d.markOverride(key, assignment)
-		node.Content = append(node.Content, key, next)
-		node = next
-	}
-	return nil
-}
-
-func (d *Document) markOverride(n *yaml.Node, assignment string) {
-	d.overrides[n] = assignment
-	for _, c := range n.Content {
-		d.markOverride(c, assignment)
-	}
-}
-
-func listHint(seq *yaml.Node) string {
-	var names []string
-	for _, item := range seq.Content {
-		if n := itemName(item); n != "" {
-			names = append(names, n)
-		}
-	}
-	if len(names) == 0 {
-		return fmt.Sprintf("it has %d items, [0] is the first", len(seq.Content))
-	}
-	return "it has " + strings.Join(names, ", ")
-}
 
 // splitPath turns "gates[2].over" into "gates", "2", "over".
 func splitPath(path string) []string {

@@ -36,6 +36,17 @@ func (s *Scenario) setDefaults() {
 			g.Over = s.PhaseNames()
 		}
 	}
+	for i := range s.Compare {
+		f := &s.Compare[i]
+		if len(f.Over) == 0 {
+			f.Over = s.PhaseNames()
+		}
+	}
+	for _, f := range s.Faults() {
+		if f.OfNetwork() {
+			s.needLinks(f.Path)
+		}
+	}
 }
 
 func (l *Load) setDefaults() {
@@ -47,7 +58,7 @@ func (l *Load) setDefaults() {
 	orDefault(&l.Namespaces, 1)
 	orDefault(&l.Spread, "even")
 	orDefault(&l.Size, 1<<10)
-	if l.Kind != "changes" && len(l.Mix) == 0 {
+	if l.Kind != "changes" && l.Kind != "history" && len(l.Mix) == 0 {
 		l.Operation.setDefaults()
 	}
 	for i := range l.Mix {
@@ -70,9 +81,15 @@ func (l *Load) setDefaults() {
 			orDefault(&l.Slow.Window, 64<<10)
 		}
 	}
-	if l.Kind == "requests" {
+	switch l.Kind {
+	case "requests":
 		orDefault(&l.Objects, 100)
-	} else {
+	case "history":
+		orDefault(&l.Objects, 5)
+		orDefault(&l.Clients, 5)
+		orDefault(&l.Watchers, 3)
+		orDefault(&l.Rate, 20)
+	default:
 		orDefault(&l.Objects, 1)
 	}
 }
@@ -89,6 +106,9 @@ func (a *Action) setDefaults() {
 	case "deploy":
 		orDefault(&a.CPU, "10m")
 		orDefault(&a.Memory, "16Mi")
+		for i := range a.TopologySpread {
+			orDefault(&a.TopologySpread[i].MaxSkew, 1)
+		}
 	case "rollingUpdate":
 		orDefault(&a.MaxSurge, "25%")
 		orDefault(&a.MaxUnavailable, "25%")

@@ -81,6 +81,18 @@ func Read(nameOrFile string, overrides []string) (*Scenario, error) {
 // Parse reads a scenario from data; file is its name in errors. Replays are
 // left without their times.
 func Parse(file string, data []byte, overrides []string) (*Scenario, error) {
+	s, err := parse(file, data, overrides, nil, "")
+	if err != nil {
+		return nil, err
+	}
+	if err := s.parseVariants(file, data, overrides); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// parse reads a scenario, or with an overlay one of its variants.
+func parse(file string, data []byte, overrides []string, overlay func(*strictyaml.Document) error, variant string) (*Scenario, error) {
 	doc, err := strictyaml.Parse(file, data)
 	if err != nil {
 		return nil, err
@@ -90,13 +102,24 @@ func Parse(file string, data []byte, overrides []string) (*Scenario, error) {
 			return nil, err
 		}
 	}
+	if overlay != nil {
+		if err := overlay(doc); err != nil {
+			return nil, err
+		}
+	}
 	s := &Scenario{doc: doc}
 	if err := doc.Decode(s); err != nil {
 		return nil, err
 	}
+	if overlay != nil {
+		s.Variant, s.Variants = variant, nil
+	}
 	s.setDefaults()
 	if err := s.validate(); err != nil {
 		return nil, err
+	}
+	if overlay != nil {
+		s.keepGates()
 	}
 	return s, nil
 }
@@ -114,17 +137,20 @@ func (s *Scenario) Errorf(path, hint, format string, args ...any) error {
 // Parse reads again.
 func (s *Scenario) Resolved() ([]byte, error) { return yaml.Marshal(s) }
 
-// DropGates leaves gates out, by name.
+// DropGates leaves gates out, by name, of the scenario and its variants.
 func (s *Scenario) DropGates(names []string) error {
 	for _, name := range names {
+		named := func(g Gate) bool { return g.Name == name }
 		before := len(s.Gates)
-		s.Gates = slices.DeleteFunc(s.Gates, func(g Gate) bool { return g.Name == name })
-		if len(s.Gates) == before {
+		if s.Gates = slices.DeleteFunc(s.Gates, named); len(s.Gates) == before {
 			var known []string
 			for _, g := range s.Gates {
 				known = append(known, g.Name)
 			}
 			return fmt.Errorf("--without-gate %s: scenario %s has no such gate (it has %s)", name, s.Name, strings.Join(known, ", "))
+		}
+		for _, v := range s.variants {
+			v.Gates = slices.DeleteFunc(v.Gates, named)
 		}
 	}
 	return nil

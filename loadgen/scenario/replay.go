@@ -18,7 +18,8 @@ import (
 // maxReplay bounds a replay: 80 MB of times.
 const maxReplay = 10_000_000
 
-// readReplays reads the files of all replays; relative ones lie in dir.
+// readReplays reads the files of all replays, of variants too; relative ones
+// lie in dir.
 func (s *Scenario) readReplays(dir string) error {
 	var errs []error
 	for _, l := range s.Loads() {
@@ -40,6 +41,11 @@ func (s *Scenario) readReplays(dir string) error {
 		}
 		if l.Shape.Times, err = ParseReplay(file, data); err != nil {
 			errs = append(errs, err)
+		}
+	}
+	if len(errs) == 0 { // else the variants have the same to say
+		for _, v := range s.variants {
+			errs = append(errs, v.readReplays(dir))
 		}
 	}
 	return errors.Join(errs...)

@@ -34,8 +34,23 @@ type Scenario struct {
 	Background []Load  `yaml:"background,omitempty"`
 	Phases     []Phase `yaml:"phases"`          // run one after another, in this order
 	Gates      []Gate  `yaml:"gates,omitempty"` // all have to pass; without any the run cannot be judged
+	// Signals are the metrics by which the incident shows.
+	Signals []Signal `yaml:"signals,omitempty"`
+	// Variants are the scenario with some fields set otherwise, to be compared.
+	Variants []Variant `yaml:"variants,omitempty"`
+	// Compare are the rows of the table that sets variants side by side.
+	Compare []Figure `yaml:"compare,omitempty"`
+	// Variant is which variant this is: written by a run into its own scenario.yaml,
+	// with the variant's fields set and variants left out.
+	Variant string `yaml:"variant,omitempty"`
 
 	doc *strictyaml.Document
+	// variants are the scenarios of Variants.
+	variants []*Scenario
+	// linksOn: networkFaults was turned on, for the fault at the path linksFor, or
+	// because another variant has such a fault (linksOf).
+	linksOn           bool
+	linksFor, linksOf string
 }
 
 // Record says how metrics are recorded.
@@ -61,7 +76,7 @@ type Phase struct {
 	// met within it fails the run unless no gate covers it.
 	Within  Duration `yaml:"within,omitempty"`
 	Actions []Action `yaml:"actions,omitempty"` // done at the start, in this order
-	Faults  []Fault  `yaml:"faults,omitempty"`  // begun at the start, after the actions
+	Faults  []Fault  `yaml:"faults,omitempty"`  // begun after the actions, each at its time
 	Load    []Load   `yaml:"load,omitempty"`    // running for as long as the phase
 }
 
@@ -86,6 +101,24 @@ type Action struct {
 	// EvictAfter of a deploy is tolerationSeconds for not-ready and
 	// unreachable nodes. Zero means upstream's default, 300s.
 	EvictAfter Duration `yaml:"evictAfter,omitempty"`
+	// AntiAffinity of a deploy's pods to each other, by node: "preferred" (the
+	// scheduler scores nodes for it) or "required" (no two on one node). Default: none.
+	AntiAffinity string `yaml:"antiAffinity,omitempty"`
+	// TopologySpread are the spread constraints of a deploy's pods. Default:
+	// none of their own, so the scheduler's defaults.
+	TopologySpread []TopologySpread `yaml:"topologySpread,omitempty"`
+}
+
+// TopologySpread is one spread constraint of a deploy's pods.
+type TopologySpread struct {
+	// Key of the node label that makes the groups, as
+	// "topology.kubernetes.io/zone" or "kubernetes.io/hostname".
+	Key string `yaml:"key"`
+	// MaxSkew between the groups, in pods. Default 1.
+	MaxSkew int `yaml:"maxSkew,omitempty"`
+	// Soft constraints are scored (ScheduleAnyway). Default: a pod that would
+	// break one is not scheduled (DoNotSchedule).
+	Soft bool `yaml:"soft,omitempty"`
 }
 
 // Gate is one condition for the run to pass.
@@ -104,6 +137,10 @@ type Gate struct {
 	Max *Bound `yaml:"max,omitempty"`
 	// Min is the lowest value that passes.
 	Min *Bound `yaml:"min,omitempty"`
+	// Signal restricts signal-moved and signal-returned to the signal of that name.
+	Signal string `yaml:"signal,omitempty"`
 	// Over names the phases judged. Default: all of them.
 	Over []string `yaml:"over,omitempty"`
+	// Variants in which the gate is judged, by name. Default: all of them.
+	Variants []string `yaml:"variants,omitempty"`
 }

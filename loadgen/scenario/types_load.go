@@ -9,7 +9,7 @@ import (
 type Load struct {
 	// Name is unique in the run: it names the load's objects. Default: the kind.
 	Name string `yaml:"name,omitempty"`
-	// Kind: "requests", "watches", "changes".
+	// Kind: "requests", "watches", "changes", "history".
 	Kind string `yaml:"kind"`
 
 	// Rate of arrivals (requests, changes) or of opening (watches), as "50/s", "300/m".
@@ -73,6 +73,13 @@ type Load struct {
 	// Watches that changes are for: the name of the load whose objects are written and
 	// whose watches must deliver each write.
 	Watches string `yaml:"watches,omitempty"`
+
+	// Clients of a history: each writes and reads, one operation at a time.
+	// Default 5. Its Objects are the registers they share, default 5; its Rate
+	// is that of all clients, default 20/s.
+	Clients int `yaml:"clients,omitempty"`
+	// Watchers of a history: watches of all registers. Default 3.
+	Watchers int `yaml:"watchers,omitempty"`
 }
 
 // Operation is one kind of request.

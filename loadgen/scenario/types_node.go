@@ -53,20 +53,3 @@ type NodeShape struct {
 	Memory string  `yaml:"memory,omitempty"` // allocatable; default that of nodes
 	Pods   int     `yaml:"pods,omitempty"`   // it can hold; default that of nodes
 }
-
-// Fault is something broken at the start of a phase.
-type Fault struct {
-	// Kind: "nodeFailure" (a fraction of the nodes goes silent at once: no
-	// heartbeat, no watch, connections dropped), "nodeShutdown" (a fraction
-	// shuts down in order: not Ready, pods ended within their grace, then silence),
-	// "nodeRecovery" (all of them come back) or "slowKubelet" (all that a
-	// fraction of the nodes writes is late by Delay).
-	Kind string `yaml:"kind"`
-	// Fraction of all nodes, over 0 and at most 1. Which ones is drawn by the seed.
-	Fraction float64 `yaml:"fraction,omitempty"`
-	// Delay of a slowKubelet's writes, heartbeats among them.
-	Delay Duration `yaml:"delay,omitempty"`
-}
-
-// StopsNodes tells whether nodes are silent after the fault.
-func (f Fault) StopsNodes() bool { return f.Kind == "nodeFailure" || f.Kind == "nodeShutdown" }

@@ -108,7 +108,10 @@ func (s *Scenario) validate() error {
 		v.load(path, &s.Background[i], nil)
 	}
 	v.phases(loadNames)
+	v.variants()
+	v.signals()
 	v.gates()
+	v.compare()
 	return errors.Join(v.errs...)
 }
 
@@ -135,7 +138,7 @@ func (v *validator) phases(loadNames map[string]bool) {
 			v.action(fmt.Sprintf("%s.actions[%d]", path, j), &p.Actions[j], deployed)
 		}
 		for j := range p.Faults {
-			v.fault(fmt.Sprintf("%s.faults[%d]", path, j), &p.Faults[j])
+			v.fault(fmt.Sprintf("%s.faults[%d]", path, j), p, &p.Faults[j])
 		}
 		v.loadsOf(path, p, held, loadNames)
 	}
@@ -197,6 +200,7 @@ func (v *validator) action(path string, a *Action, deployed map[string]bool) {
 	if a.Kind == "rollingUpdate" && isZero(a.MaxSurge) && isZero(a.MaxUnavailable) {
 		v.fail(path, "let one of them be over 0", "maxSurge and maxUnavailable are both 0: nothing could move")
 	}
+	v.deployShape(path, a)
 	if a.Kind == "deploy" {
 		deployed[a.Name] = true
 		if a.Replicas == 0 {

@@ -1,9 +1,6 @@
 package scenario
 
-import (
-	"fmt"
-	"strings"
-)
+import "fmt"
 
 // gates checks what can be known without the objectives; package gate checks
 // the rest.
@@ -24,10 +21,10 @@ func (v *validator) gates() {
 		case g.Max != nil && g.Min != nil:
 			v.fail(path+".min", "write two gates", "gate %q has both max and min", g.Name)
 		}
-		for j, name := range g.Over {
-			if v.s.Phase(name) == nil {
-				v.fail(fmt.Sprintf("%s.over[%d]", path, j), "phases: "+strings.Join(v.s.PhaseNames(), ", "), "no phase %q", name)
-			}
+		v.signal(path+".signal", g.Signal)
+		v.over(path+".over", g.Over)
+		if v.s.Variant == "" {
+			v.gateVariants(path, g)
 		}
 	}
 }

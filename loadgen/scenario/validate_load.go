@@ -47,7 +47,7 @@ func (v *validator) uniqueLoad(path string, l *Load, names map[string]bool) {
 // load checks one load; watches are those that changes may be for, nil in the
 // background.
 func (v *validator) load(path string, l *Load, watches map[string]*Load) {
-	if !v.oneOf(path+".kind", l.Kind, "requests", "watches", "changes") {
+	if !v.oneOf(path+".kind", l.Kind, "requests", "watches", "changes", "history") {
 		return
 	}
 	v.name(path+".name", l.Name)
@@ -64,6 +64,8 @@ func (v *validator) load(path string, l *Load, watches map[string]*Load) {
 		if watches == nil {
 			v.fail(path+".kind", "open watches in a phase, with hold: true", "watches cannot run in the background")
 		}
+	case "history":
+		v.history(path, l, watches == nil)
 	case "changes":
 		if watches == nil {
 			v.fail(path+".kind", "write changes in a phase", "changes cannot run in the background")
@@ -150,7 +152,11 @@ func (v *validator) foreignFields(path string, l *Load) {
 		{"count", l.Count != 0, "watches"}, {"hold", l.Hold, "watches"}, {"connect", l.Connect != "", "watches"},
 		{"start", l.Start != "", "watches"}, {"slow", l.Slow != (SlowWatches{}), "watches"},
 		{"watches", l.Watches != "", "changes"},
+		{"clients", l.Clients != 0, "history"}, {"watchers", l.Watchers != 0, "history"},
 	})
+	if l.Kind == "history" && l.Operation != (Operation{}) {
+		v.fail(path, "leave verb, resource and the like out", "a history reads and writes registers of its own")
+	}
 	if l.Weight != 0 {
 		v.fail(path+".weight", "it belongs to the items of a mix", "does nothing in a load")
 	}

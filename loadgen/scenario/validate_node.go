@@ -42,21 +42,3 @@ func (v *validator) nodeSize(path, cpu, memory string, pods int) {
 	v.quantity(path+".cpu", cpu)
 	v.quantity(path+".memory", memory)
 }
-
-func (v *validator) fault(path string, f *Fault) {
-	if !v.oneOf(path+".kind", f.Kind, "nodeFailure", "nodeShutdown", "nodeRecovery", "slowKubelet") {
-		return
-	}
-	if v.s.Nodes.Count == 0 {
-		v.fail(path, "set nodes.count", "%s without simulated nodes", f.Kind)
-	}
-	if f.Kind != "nodeRecovery" && (f.Fraction <= 0 || f.Fraction > 1) {
-		v.fail(path+".fraction", "over 0 and at most 1, as 0.3", "%v is not a fraction of the nodes", f.Fraction)
-	}
-	v.onlyFor(path, f.Kind, []field{
-		{"fraction", f.Fraction != 0, "nodeFailure nodeShutdown slowKubelet"}, {"delay", f.Delay != 0, "slowKubelet"},
-	})
-	if f.Kind == "slowKubelet" && f.Delay == 0 {
-		v.fail(path+".delay", "write delay: 15s", "a slowKubelet that is not late")
-	}
-}

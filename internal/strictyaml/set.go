@@ -1,0 +1,175 @@
+package strictyaml
+
+import (
+	"fmt"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// origin is where an override was written, as errors in it name it.
+type origin struct {
+	file  string
+	line  int
+	field string // that holds it, or ""
+}
+
+// place makes an error name the origin of the override n, if it is one.
+// Otherwise it names the layer that was laid over the document: without it there
+// would be no error.
+func (d *Document) place(e *Error, n *yaml.Node) {
+	o, ok := d.overrides[n]
+	switch {
+	case ok:
+		e.File, e.Line = o.file, o.line
+		if o.field != "" {
+			e.Field = strings.TrimSuffix(o.field+": "+e.Field, ": ")
+		}
+	case d.layer != "":
+		e.Msg = d.layer + ": " + e.Msg
+	}
+}
+
+// Set lays one "path=value" over the document. The value is YAML.
+func (d *Document) Set(assignment string) error {
+	o := origin{file: "--set " + assignment}
+	path, text, ok := strings.Cut(assignment, "=")
+	if !ok || path == "" {
+		return &Error{File: o.file, Msg: "expected PATH=VALUE", Hint: "for example --set nodes.count=50"}
+	}
+	var value yaml.Node
+	if err := yaml.Unmarshal([]byte(text), &value); err != nil {
+		return &Error{File: o.file, Msg: fmt.Sprintf("the value is not YAML: %v", err), Hint: "quote the value if it holds YAML's own signs"}
+	}
+	set := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str"}
+	if len(value.Content) == 1 {
+		set = value.Content[0]
+	}
+	return d.put(path, set, o)
+}
+
+// Overlay lays the "path: value" fields of the mapping at a path of the document
+// over the document, as Set does. layer names them in errors that come of them
+// and stand elsewhere. Nothing at the path is nothing to do.
+func (d *Document) Overlay(path, layer string) error {
+	d.layer = layer
+	from := d.at(path)
+	if from == nil || from.Kind != yaml.MappingNode {
+		return nil
+	}
+	budget := maxNodes
+	for i := 0; i+1 < len(from.Content); i += 2 {
+		key, value := from.Content[i], from.Content[i+1]
+		// Of its own: what is put is marked, and an anchor may stand elsewhere too.
+		own, ok := clone(value, &budget)
+		if !ok {
+			return d.Errorf(path, "", "the values are too large")
+		}
+		o := origin{file: d.File, line: key.Line, field: d.Errorf(path, "", "").Field}
+		if e, ok := d.overrides[key]; ok { // written by a --set
+			o.file, o.line = e.file, e.line
+		}
+		if err := d.put(key.Value, own, o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// at is the node at a path, or nil.
+func (d *Document) at(path string) *yaml.Node {
+	node := follow(d.root)
+	for _, step := range splitPath(path) {
+		at := -1
+		if node != nil {
+			at = position(node, step)
+		}
+		if at < 0 {
+			return nil
+		}
+		node = follow(node.Content[at])
+	}
+	return node
+}
+
+// clone copies a node with its aliases followed.
+func clone(n *yaml.Node, budget *int) (*yaml.Node, bool) {
+	if *budget--; *budget < 0 {
+		return nil, false
+	}
+	own := *follow(n)
+	own.Anchor = ""
+	own.Content = make([]*yaml.Node, len(own.Content))
+	for i, c := range follow(n).Content {
+		var ok bool
+		if own.Content[i], ok = clone(c, budget); !ok {
+			return nil, false
+		}
+	}
+	return &own, true
+}
+
+// put lays a value over what is at a path, or adds it.
+func (d *Document) put(path string, set *yaml.Node, o origin) error {
+	fail := func(hint, format string, args ...any) error {
+		e := &Error{File: o.file, Line: o.line, Field: o.field, Msg: fmt.Sprintf(format, args...), Hint: hint}
+		return e
+	}
+	d.markOverride(set, o)
+	steps := splitPath(path)
+	if len(steps) == 0 {
+		return fail("for example nodes.count", "%q is no path", path)
+	}
+	node := d.root
+	for i, step := range steps {
+		if node = follow(node); node == nil || (node.Kind != yaml.MappingNode && node.Kind != yaml.SequenceNode) {
+			return fail("", "%s holds no fields", strings.Join(steps[:i], "."))
+		}
+		last := i == len(steps)-1
+		if at := position(node, step); at >= 0 {
+			if last {
+				node.Content[at] = set
+			}
+			node = node.Content[at]
+			continue
+		}
+		if node.Kind == yaml.SequenceNode {
+			return fail(listHint(node, step), "%s has no item %q", strings.Join(steps[:i], "."), step)
+		}
+		next := set
+		if !last {
+			next = &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
+			d.markOverride(next, o)
+		}
+		key := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: step}
+		d.markOverride(key, o)
+		node.Content = append(node.Content, key, next)
+		node = next
+	}
+	return nil
+}
+
+func (d *Document) markOverride(n *yaml.Node, o origin) {
+	d.overrides[n] = o
+	for _, c := range n.Content {
+		d.markOverride(c, o)
+	}
+}
+
+// listHint says what the items of a list are called, the nearest first.
+func listHint(seq *yaml.Node, asked string) string {
+	var names []string
+	for _, item := range seq.Content {
+		if n := itemName(item); n != "" {
+			names = append(names, n)
+		}
+	}
+	if len(names) == 0 {
+		return fmt.Sprintf("it has %d items, [0] is the first", len(seq.Content))
+	}
+	hint := "it has " + strings.Join(names, ", ")
+	if near := Suggest(asked, names); near != "" {
+		hint = fmt.Sprintf("did you mean %q? %s", near, hint)
+	}
+	return hint
+}

@@ -1,0 +1,144 @@
+package scenario
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/internal/strictyaml"
+)
+
+// maxRepeat bounds how often one fault is begun.
+const maxRepeat = 1000
+
+func (v *validator) fault(path string, p *Phase, f *Fault) {
+	if !v.oneOf(path+".kind", f.Kind, slices.Concat(NodeFaultKinds(), control.FaultKinds())...) {
+		return
+	}
+	if f.OfNodes() {
+		v.nodeFault(path, f)
+	} else {
+		v.planeFault(path, f)
+	}
+	v.faultTimes(path, p, f)
+}
+
+func (v *validator) nodeFault(path string, f *Fault) {
+	plane := strings.Join(control.FaultKinds(), " ")
+	v.onlyFor(path, f.Kind, []field{
+		{"fraction", f.Fraction != 0, "nodeFailure nodeShutdown slowKubelet"}, {"delay", f.Delay != 0, "slowKubelet"},
+		{"for", f.For != 0, plane}, {"repeat", f.Repeat != 0, plane}, {"every", f.Every != 0, plane},
+		{"component", f.Component != "", plane}, {"components", len(f.Components) > 0, plane}, {"peers", len(f.Peers) > 0, plane},
+		{"jitter", f.Jitter != 0, plane}, {"files", f.Files != "", plane}, {"limit", f.Limit != 0, plane},
+		{"writers", f.Writers != 0, plane}, {"size", f.Size != 0, plane}, {"quota", f.Quota != 0, plane},
+		{"resource", f.Resource != "", plane}, {"fails", f.Fails, plane}, {"ignore", f.Ignore, plane}, {"timeout", f.Timeout != 0, plane},
+	})
+	if v.s.Nodes.Count == 0 {
+		v.fail(path, "set nodes.count", "%s without simulated nodes", f.Kind)
+	}
+	if f.Kind != NodeRecovery && (f.Fraction <= 0 || f.Fraction > 1) {
+		v.fail(path+".fraction", "over 0 and at most 1, as 0.3", "%v is not a fraction of the nodes", f.Fraction)
+	}
+	if f.Kind == SlowKubelet && f.Delay == 0 {
+		v.fail(path+".delay", "write delay: 15s", "a slowKubelet that is not late")
+	}
+}
+
+// planeFault checks a fault as the plane will that the scenario asks for. Names
+// of components are checked here, where the scenario's fields can be named.
+func (v *validator) planeFault(path string, f *Fault) {
+	before := len(v.errs)
+	if f.Component != "" {
+		v.component(path+".component", f.Component)
+	}
+	for i, name := range f.Components {
+		v.component(fmt.Sprintf("%s.components[%d]", path, i), name)
+	}
+	for i, name := range f.Peers {
+		v.component(fmt.Sprintf("%s.peers[%d]", path, i), name)
+	}
+	named := len(v.errs) == before
+	v.onlyFor(path, f.Kind, []field{{"fraction", f.Fraction != 0, "nodeFailure nodeShutdown slowKubelet"}})
+	if f.Component != "" && len(f.Components) > 0 {
+		v.fail(path+".components", "keep one of them", "both component and components")
+	}
+	if f.Timeout.D()%time.Second != 0 {
+		v.fail(path+".timeout", "whole seconds from 1s to 30s", "the API server takes no timeout of %s", f.Timeout)
+	}
+	if f.Limit < 0 {
+		v.between(path+".limit", float64(f.Limit), 1, 1<<20)
+	}
+	for _, p := range f.Control(v.s.Seed).ProblemsOn(v.s.ControlPlane) {
+		at := path + "." + p.Path
+		switch {
+		case (p.Path == "components" || p.Path == "peers") && !named:
+			continue
+		case p.Path == "components" && len(f.Components) == 0:
+			at = path + ".component"
+		case p.Path == "kind" && f.OfNetwork():
+			p.Hint = "leave controlPlane.networkFaults out: it is on where a fault needs it"
+		}
+		v.fail(at, p.Hint, "%s", p.Msg)
+	}
+}
+
+// component checks that the topology has what a name, kind or role means.
+func (v *validator) component(path, text string) {
+	c := v.s.ControlPlane
+	s, ok := control.ParseSelector(text)
+	n := c.Count(s.Kind)
+	switch {
+	case !ok:
+		known := c.Components()
+		for _, kind := range control.Kinds() {
+			known = append(known, kind)
+			if kind != control.KindAPIServer { // all of them are active
+				known = append(known, kind+"-"+control.RoleLeader, kind+"-"+control.RoleFollower)
+			}
+		}
+		hint := "of " + strings.Join(known, ", ")
+		if near := strictyaml.Suggest(text, known); near != "" {
+			hint = fmt.Sprintf("did you mean %q?", near)
+		}
+		v.fail(path, hint, "unknown component %q", text)
+	case s.Role == control.RoleFollower && n == 1:
+		v.fail(path, fmt.Sprintf("write %s: 3", countField(s.Kind)), "with one %s there is no follower", s.Kind)
+	case s.Name != "" && s.Index >= n:
+		v.fail(path, fmt.Sprintf("%s is %d, so the last is %s", countField(s.Kind), n, control.ComponentName(s.Kind, n-1)), "no %s in this topology", text)
+	}
+}
+
+// countField is where a topology says how many there are of a kind.
+func countField(kind string) string {
+	return "controlPlane." + map[string]string{
+		control.KindEtcd: "etcd.members", control.KindAPIServer: "apiServer.replicas",
+		control.KindScheduler: "scheduler.replicas", control.KindControllerManager: "controllerManager.replicas",
+	}[kind]
+}
+
+// faultTimes refuses a fault that would outlast its phase.
+func (v *validator) faultTimes(path string, p *Phase, f *Fault) {
+	v.between(path+".repeat", float64(f.Repeat), 0, maxRepeat)
+	switch {
+	case f.Repeat > 1 && f.Every == 0:
+		v.fail(path+".every", "write every: 10s", "repeated without a time between")
+		return
+	case f.Repeat <= 1 && f.Every != 0:
+		v.fail(path+".repeat", "write repeat: 20", "every without repeat")
+		return
+	case f.Repeat > maxRepeat:
+		return
+	case f.Repeat > 1 && f.Kind != control.FaultRestart && (f.For == 0 || f.For >= f.Every):
+		v.fail(path+".for", "shorter than every, so that one ends before the next begins", "a repeated fault needs a length")
+	}
+	length, what := p.For.D(), "the phase lasts"
+	if p.Until != "" {
+		length, what = p.Within.D(), "the phase lasts at most"
+	}
+	if span := f.Span(); length > 0 && (span > length || f.For == 0 && f.Kind != control.FaultRestart && !f.OfNodes() && span >= length) {
+		v.fail(path, fmt.Sprintf("make the phase %s longer, or the fault shorter", Duration(max(span-length, time.Second))),
+			"%s ends %s after the start of phase %q, and %s %s", f.Kind, Duration(span), p.Name, what, Duration(length))
+	}
+}

@@ -1,0 +1,151 @@
+package scenario
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// everyVariant is the word for all variants, so that none may be called that.
+const everyVariant = "all"
+
+// fixed are the fields that variants of one scenario have in common: what is
+// compared has to be the same.
+var fixed = []string{"apiVersion", "kind", "name", "variants", "variant", "compare"}
+
+func (v *validator) variants() {
+	if v.s.Variant != "" && len(v.s.Variants) > 0 {
+		v.fail("variant", "leave it out: a run writes it", "a variant has no variants")
+	}
+	seen := map[string]bool{}
+	for i := range v.s.Variants {
+		w := &v.s.Variants[i]
+		path := fmt.Sprintf("variants[%d]", i)
+		v.name(path+".name", w.Name)
+		v.unique(path, "variant", w.Name, "variants are told apart by name", seen)
+		if w.Name == everyVariant {
+			v.fail(path+".name", "--variant all means every one", "a variant cannot be called %q", everyVariant)
+		}
+		for name := range w.Set {
+			field, _, _ := strings.Cut(strings.ReplaceAll(name, "[", "."), ".")
+			if slices.Contains(fixed, field) {
+				v.fail(path+".set", "variants of a scenario have it in common", "a variant cannot set %s", field)
+			}
+		}
+	}
+}
+
+// over checks the names of phases.
+func (v *validator) over(path string, names []string) {
+	for j, name := range names {
+		if v.s.Phase(name) == nil {
+			v.fail(fmt.Sprintf("%s[%d]", path, j), "phases: "+strings.Join(v.s.PhaseNames(), ", "), "no phase %q", name)
+		}
+	}
+}
+
+// signal checks the name of a signal that a gate or figure is about.
+func (v *validator) signal(path, name string) {
+	if name == "" || slices.ContainsFunc(v.s.Signals, func(s Signal) bool { return s.Name == name }) {
+		return
+	}
+	var known []string
+	for _, s := range v.s.Signals {
+		known = append(known, s.Name)
+	}
+	hint := "there are none"
+	if len(known) > 0 {
+		hint = "signals: " + strings.Join(known, ", ")
+	}
+	v.fail(path, hint, "no signal %q", name)
+}
+
+func (v *validator) signals() {
+	seen := map[string]bool{}
+	for i := range v.s.Signals {
+		s := &v.s.Signals[i]
+		path := fmt.Sprintf("signals[%d]", i)
+		v.name(path+".name", s.Name)
+		v.unique(path, "signal", s.Name, "signals are told apart by name", seen)
+		if s.Expr == "" {
+			v.fail(path+".expr", "write the PromQL of the incident's metric", "signal %q reads nothing", s.Name)
+		}
+		for _, window := range []struct {
+			field  string
+			phases []string
+		}{{"steady", s.Steady}, {"under", s.Under}} {
+			if len(window.phases) == 0 {
+				v.fail(path+"."+window.field, "phases: "+strings.Join(v.s.PhaseNames(), ", "), "signal %q has no phases %s", s.Name, window.field)
+			}
+		}
+		v.over(path+".steady", s.Steady)
+		v.over(path+".under", s.Under)
+		v.over(path+".after", s.After)
+	}
+}
+
+// compare checks what can be known without the objectives; package gate checks
+// the rest.
+func (v *validator) compare() {
+	seen := map[string]bool{}
+	for i := range v.s.Compare {
+		f := &v.s.Compare[i]
+		path := fmt.Sprintf("compare[%d]", i)
+		v.name(path+".name", f.Name)
+		v.unique(path, "figure", f.Name, "figures are told apart by name", seen)
+		switch {
+		case f.Objective == "" && f.Expr == "":
+			v.fail(path, "name an objective, or write a PromQL expr", "figure %q shows nothing", f.Name)
+		case f.Objective != "" && f.Expr != "":
+			v.fail(path+".expr", "keep one of them", "figure %q has both objective and expr", f.Name)
+		}
+		v.signal(path+".signal", f.Signal)
+		v.over(path+".over", f.Over)
+	}
+}
+
+// gateVariants checks the variants that a gate belongs to.
+func (v *validator) gateVariants(path string, g *Gate) {
+	var known []string
+	for _, w := range v.s.Variants {
+		known = append(known, w.Name)
+	}
+	for j, name := range g.Variants {
+		if !slices.Contains(known, name) {
+			hint := "there are none"
+			if len(known) > 0 {
+				hint = "variants: " + strings.Join(known, ", ")
+			}
+			v.fail(fmt.Sprintf("%s.variants[%d]", path, j), hint, "no variant %q", name)
+		}
+	}
+}
+
+func (v *validator) deployShape(path string, a *Action) {
+	v.onlyFor(path, a.Kind, []field{
+		{"antiAffinity", a.AntiAffinity != "", "deploy"}, {"topologySpread", len(a.TopologySpread) > 0, "deploy"},
+	})
+	if a.AntiAffinity != "" {
+		v.oneOf(path+".antiAffinity", a.AntiAffinity, "preferred", "required")
+	}
+	for i, t := range a.TopologySpread {
+		at := fmt.Sprintf("%s.topologySpread[%d]", path, i)
+		if t.Key == "" {
+			v.fail(at+".key", "write key: topology.kubernetes.io/zone", "a spread over nothing")
+		}
+		v.between(at+".maxSkew", float64(t.MaxSkew), 1, 1000)
+	}
+}
+
+// history checks a load of that kind, beside what all loads have in common.
+func (v *validator) history(path string, l *Load, background bool) {
+	if !background {
+		v.fail(path+".kind", "write it under background", "a history is judged from the first phase to the last")
+	}
+	v.between(path+".clients", float64(l.Clients), 1, 100)
+	v.between(path+".watchers", float64(l.Watchers), 0, 100)
+	v.between(path+".objects", float64(l.Objects), 1, 1000)
+	if l.Rate > 1000 {
+		v.fail(path+".rate", "at most 1000/s: every operation is kept and judged", "%s is too much for a history", l.Rate)
+	}
+}
