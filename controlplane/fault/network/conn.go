@@ -1,0 +1,188 @@
+package network
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"time"
+)
+
+// dialPatience bounds a dial to the other end, on this machine.
+const dialPatience = 10 * time.Second
+
+// errCutOff ends a connection of a link that is closed.
+var errCutOff = errors.New("the link is closed")
+
+// conn is one connection over a link.
+type conn struct {
+	client, upstream *net.TCPConn // upstream is nil until it is dialled
+	out, back        *direction   // nil until then
+}
+
+func (c *conn) directions() []*direction {
+	if c.out == nil {
+		return nil
+	}
+	return []*direction{c.out, c.back}
+}
+
+// abort ends both sides at once. The caller holds Link.mu.
+func (c *conn) abort() {
+	reset(c.client)
+	if c.upstream != nil {
+		reset(c.upstream)
+	}
+	for _, d := range c.directions() {
+		d.turn(Condition{}) // what hangs in the queue flows off
+	}
+}
+
+// reset closes a connection so that its peer gets an error, not an end.
+func reset(c *net.TCPConn) {
+	_ = c.SetLinger(0)
+	_ = c.Close()
+}
+
+// carry forwards a client's connection over the link until both sides have
+// ended. from is what it sends. connected is called when the other end was dialled,
+// or with the error; its own error makes the client see a reset.
+func (l *Link) carry(client *net.TCPConn, from io.Reader, connected func(error) error) {
+	c := &conn{client: client}
+	if !l.add(c) {
+		reset(client)
+		return
+	}
+	defer l.remove(c)
+	if err := l.connect(c); err != nil {
+		if connected(err) != nil {
+			reset(client)
+		}
+		client.Close()
+		return
+	}
+	if connected(nil) != nil {
+		reset(client)
+		reset(c.upstream)
+		return
+	}
+	l.begin(c)
+	var both sync.WaitGroup
+	both.Go(func() { l.forward(c, c.out, from, c.upstream) })
+	both.Go(func() { l.forward(c, c.back, c.upstream, client) })
+	both.Wait()
+	client.Close()
+	c.upstream.Close()
+}
+
+func (l *Link) add(c *conn) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	select {
+	case <-l.closed:
+		return false
+	default:
+	}
+	l.opened.Add(1)
+	l.conns[c] = struct{}{}
+	l.running.Add(1)
+	return true
+}
+
+func (l *Link) remove(c *conn) {
+	l.mu.Lock()
+	delete(l.conns, c)
+	l.mu.Unlock()
+	l.running.Done()
+}
+
+// begin starts both directions under the link's condition.
+func (l *Link) begin(c *conn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c.out, c.back = newDirection(l.condition, &l.sent), newDirection(l.condition, &l.received)
+	select {
+	case <-l.closed:
+		c.abort()
+	default:
+	}
+}
+
+// connect dials the other end when the link lets a round trip through.
+func (l *Link) connect(c *conn) error {
+	if err := l.passable(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), dialPatience)
+	defer cancel()
+	go func() {
+		select {
+		case <-l.closed:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	var dialer net.Dialer
+	up, err := dialer.DialContext(ctx, "tcp", l.upstream)
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c.upstream = up.(*net.TCPConn)
+	return nil
+}
+
+// passable waits until a round trip has gone over the link; a cut starts it over.
+func (l *Link) passable() error {
+	for {
+		condition, changed := l.state()
+		var passed <-chan time.Time
+		if !condition.Cut {
+			if condition.Delay == 0 {
+				return nil
+			}
+			passed = time.After(2 * condition.Delay)
+		}
+		select {
+		case <-passed:
+			return nil
+		case <-changed:
+		case <-l.closed:
+			return errCutOff
+		}
+	}
+}
+
+// forward carries one direction of a connection until its end.
+func (l *Link) forward(c *conn, d *direction, from io.Reader, to *net.TCPConn) {
+	var reading sync.WaitGroup
+	reading.Go(func() { d.read(from) })
+	if err := d.write(to); err != nil {
+		// The receiver is gone: the sender learns it at once, as by a reset.
+		l.mu.Lock()
+		c.abort()
+		l.mu.Unlock()
+		d.drain()
+	} else {
+		_ = to.CloseWrite()
+	}
+	reading.Wait()
+	<-d.ended
+}
+
+// close ends all connections and waits for them.
+func (l *Link) close() {
+	l.mu.Lock()
+	select {
+	case <-l.closed:
+	default:
+		close(l.closed)
+	}
+	for c := range l.conns {
+		c.abort()
+	}
+	l.mu.Unlock()
+	l.running.Wait()
+}

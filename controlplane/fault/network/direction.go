@@ -1,0 +1,132 @@
+package network
+
+import (
+	"io"
+	"sync/atomic"
+	"time"
+
+	"github.com/Shopify/toxiproxy/v2/stream"
+	"github.com/Shopify/toxiproxy/v2/toxics"
+)
+
+// queued is how many reads of a direction may be under way, as in toxiproxy.
+const queued = 1024
+
+// direction carries the bytes of one connection one way: a reader puts them in
+// a queue with their time, a toxic takes them out when they are due, a writer
+// sends them on. There is one toxic at a time; turning to another one loses
+// nothing.
+type direction struct {
+	in    chan *stream.StreamChunk
+	stub  *toxics.ToxicStub
+	out   *stream.ChanReader
+	turns chan turn
+	ended chan struct{} // closed when the last toxic has ended
+	count *atomic.Int64
+}
+
+type turn struct {
+	to   *toxics.ToxicWrapper
+	done chan struct{}
+}
+
+func newDirection(c Condition, count *atomic.Int64) *direction {
+	in, out := make(chan *stream.StreamChunk, queued), make(chan *stream.StreamChunk)
+	d := &direction{
+		in: in, stub: toxics.NewToxicStub(in, out), out: stream.NewChanReader(out),
+		turns: make(chan turn, 1), ended: make(chan struct{}), count: count,
+	}
+	go d.control(toxic(c))
+	return d
+}
+
+// toxic is the behaviour of a condition.
+func toxic(c Condition) *toxics.ToxicWrapper {
+	w := &toxics.ToxicWrapper{Toxicity: 1, Toxic: &toxics.NoopToxic{}}
+	switch {
+	case c.Cut:
+		w.Toxic = frozen{}
+	case c.Delay > 0:
+		w.Toxic = &toxics.LatencyToxic{Latency: c.Delay.Milliseconds(), Jitter: c.Jitter.Milliseconds()}
+	}
+	return w
+}
+
+// frozen takes nothing out of the queue.
+type frozen struct{}
+
+func (frozen) Pipe(stub *toxics.ToxicStub) { <-stub.Interrupt }
+
+// turn makes the direction heed another condition, soon. The function waits
+// until it does, or has ended; false is that patience ran out. Only one caller
+// at a time (Link.mu).
+func (d *direction) turn(c Condition) (wait func(patience <-chan time.Time) bool) {
+	t := turn{toxic(c), make(chan struct{})}
+	select { // a turn that nobody has taken yet is out of date
+	case <-d.turns:
+	default:
+	}
+	d.turns <- t
+	return func(patience <-chan time.Time) bool {
+		select {
+		case <-t.done:
+		case <-d.ended:
+		case <-patience:
+			return false
+		}
+		return true
+	}
+}
+
+// control runs one toxic after another, until the queue's end.
+func (d *direction) control(w *toxics.ToxicWrapper) {
+	defer close(d.ended)
+	run := func(w *toxics.ToxicWrapper) (returned chan struct{}) {
+		returned = make(chan struct{})
+		go func() {
+			defer close(returned)
+			d.stub.Run(w)
+		}()
+		return returned
+	}
+	for returned := run(w); ; {
+		select {
+		case <-returned: // by itself: all is sent
+			return
+		case t := <-d.turns:
+			// This waits while the toxic hands on what the receiver does not take.
+			if d.stub.InterruptToxic() {
+				returned = run(t.to)
+			}
+			close(t.done)
+		}
+	}
+}
+
+// read queues what comes from source until its end.
+func (d *direction) read(source io.Reader) {
+	w := stream.NewChanWriter(d.in)
+	_, _ = io.Copy(w, source) // an end and a failure are the same: no more comes
+	w.Close()
+}
+
+// write sends what is due on to dest until the end of the queue, or tells
+// why it could not.
+func (d *direction) write(dest io.Writer) error {
+	_, err := io.Copy(counted{dest, d.count}, d.out)
+	return err
+}
+
+// drain throws away what is still queued.
+func (d *direction) drain() { _, _ = io.Copy(io.Discard, d.out) }
+
+type counted struct {
+	io.Writer
+	n *atomic.Int64
+}
+
+func (c counted) Write(p []byte) (int, error) {
+	n, err := c.Writer.Write(p)
+	c.n.Add(int64(n))
+	return n, err
+}

@@ -1,0 +1,98 @@
+package network
+
+import (
+	"fmt"
+	"net"
+	"sync"
+	"time"
+)
+
+// Listener is a link that is a port of its own: whoever connects to it reaches
+// the other component.
+type Listener struct {
+	link *Link
+	port *port
+}
+
+// Listen makes the link from one component to another. listen is an address of
+// the loopback network (port 0: any), upstream is where the other component
+// listens; it need not be there yet.
+func Listen(from, to, listen, upstream string) (*Listener, error) {
+	link := newLink(from, to, upstream)
+	p, err := open(listen, func(c *net.TCPConn) {
+		link.carry(c, c, func(err error) error { return err })
+	})
+	if err != nil {
+		return nil, fmt.Errorf("link %s: %w", link, err)
+	}
+	return &Listener{link, p}, nil
+}
+
+// Link is what can be delayed and cut.
+func (l *Listener) Link() *Link { return l.link }
+
+// Addr is where it listens: "127.0.0.1:12345".
+func (l *Listener) Addr() string { return l.port.addr() }
+
+// Close ends the listener and its connections, and waits for them.
+func (l *Listener) Close() error {
+	err := l.port.stop()
+	l.link.close()
+	l.port.wait()
+	return err
+}
+
+// port accepts connections, each served by a goroutine.
+type port struct {
+	listener *net.TCPListener
+	serve    func(*net.TCPConn)
+	done     chan struct{}
+	once     sync.Once
+	running  sync.WaitGroup
+}
+
+func open(address string, serve func(*net.TCPConn)) (*port, error) {
+	addr, err := net.ResolveTCPAddr("tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s: %w", address, err)
+	}
+	if !addr.IP.IsLoopback() {
+		return nil, fmt.Errorf("listen on %s: not an address of this machine alone; use 127.0.0.1", address)
+	}
+	listener, err := net.ListenTCP("tcp", addr)
+	if err != nil {
+		return nil, err // it names the address
+	}
+	p := &port{listener: listener, serve: serve, done: make(chan struct{})}
+	p.running.Go(p.accept)
+	return p, nil
+}
+
+func (p *port) addr() string { return p.listener.Addr().String() }
+
+func (p *port) accept() {
+	for {
+		c, err := p.listener.AcceptTCP()
+		if err == nil {
+			p.running.Go(func() { p.serve(c) })
+			continue
+		}
+		select {
+		case <-p.done:
+			return
+		case <-time.After(10 * time.Millisecond): // out of descriptors: there may be some soon
+		}
+	}
+}
+
+// stop accepts no more.
+func (p *port) stop() (err error) {
+	p.once.Do(func() {
+		close(p.done)
+		err = p.listener.Close()
+	})
+	return err
+}
+
+// wait waits until all was served.
+func (p *port) wait() { p.running.Wait() }

@@ -1,0 +1,175 @@
+// Package network is the wire between two components, with its failures: a
+// link that is slow (another zone, a saturated switch) or cut (a partition).
+//
+// What goes over a link goes through this process: a Listener forwards one
+// port, a Proxy is an HTTP CONNECT proxy of one component that knows a link for
+// each name it connects to. Each link can be delayed, cut and restored at any
+// time, open connections included.
+//
+// A cut link drops packets and says nothing, as a partition does: open
+// connections hang rather than fail, new ones hang too, and neither side hears
+// that the other has closed. What the components make of that (keepalives,
+// heartbeats, timeouts) is their own doing. When the link is restored, the bytes
+// sent meanwhile arrive, as TCP's retransmissions would.
+//
+// Limits:
+//   - The kernel accepts a TCP connection before this process is asked, so a
+//     dial through a cut link succeeds, and the TLS handshake or the answer to
+//     CONNECT is what hangs. In production the dial itself would.
+//   - Loss shows as delay, as it does to TCP. A link has no bandwidth limit.
+//   - Delays count in whole milliseconds, in each direction on its own. Opening
+//     a connection costs one round trip, as SYN and its answer do.
+//   - A link that is neither slow nor cut costs each exchange some 100
+//     microseconds.
+//   - In each direction 1024 reads of up to 32 KiB may be under way; more is
+//     held back at the sender.
+//
+// The delaying is toxiproxy's (package toxics). Its proxy is not used: it drops
+// bytes when a toxic is taken off while the receiver is busy, and its timeout toxic
+// drops them always, which breaks every TLS connection for good.
+package network
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Condition is the state of a link. The zero value is a sound one.
+type Condition struct {
+	// Delay of data in each direction, in whole milliseconds.
+	Delay time.Duration
+	// Jitter is added to or taken from Delay, evenly drawn up to so much, in
+	// whole milliseconds. At most Delay. The order of bytes is kept.
+	Jitter time.Duration
+	// Cut lets nothing through.
+	Cut bool
+}
+
+func (c Condition) check() error {
+	switch {
+	case c.Delay < 0 || c.Delay%time.Millisecond != 0:
+		return fmt.Errorf("delay %s of a link: must be whole milliseconds", c.Delay)
+	case c.Jitter < 0 || c.Jitter%time.Millisecond != 0 || c.Jitter > c.Delay:
+		return fmt.Errorf("jitter %s of a link: must be whole milliseconds, at most the delay, %s", c.Jitter, c.Delay)
+	}
+	return nil
+}
+
+// Stats counts what a link has carried.
+type Stats struct {
+	// Connections were opened since the link was made; Open are so now, among
+	// them those that hang because the link is cut.
+	Connections, Open int64
+	// Sent and Received are bytes that arrived, as the dialling side sees it.
+	Sent, Received int64
+}
+
+// Link is the wire from one component, which dials, to another. Its methods
+// may be called at the same time.
+type Link struct {
+	from, to, upstream string
+
+	opened, sent, received atomic.Int64
+
+	mu        sync.Mutex
+	condition Condition
+	changed   chan struct{} // closed at the next change
+	conns     map[*conn]struct{}
+	closed    chan struct{}
+	running   sync.WaitGroup
+}
+
+func newLink(from, to, upstream string) *Link {
+	return &Link{
+		from: from, to: to, upstream: upstream,
+		changed: make(chan struct{}), closed: make(chan struct{}), conns: map[*conn]struct{}{},
+	}
+}
+
+// From is the component that dials.
+func (l *Link) From() string { return l.from }
+
+// To is the component that it reaches.
+func (l *Link) To() string { return l.to }
+
+// String is "etcd-0 -> etcd-1".
+func (l *Link) String() string { return l.from + " -> " + l.to }
+
+// Stats gives the counters.
+func (l *Link) Stats() Stats {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return Stats{Connections: l.opened.Load(), Open: int64(len(l.conns)), Sent: l.sent.Load(), Received: l.received.Load()}
+}
+
+// Condition is the state asked for last.
+func (l *Link) Condition() Condition {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.condition
+}
+
+// Delay makes the link slow; zero ends that. A cut stays.
+func (l *Link) Delay(delay, jitter time.Duration) error {
+	return l.change(func(c *Condition) { c.Delay, c.Jitter = delay, jitter })
+}
+
+// Cut lets nothing through any more.
+func (l *Link) Cut() {
+	_ = l.change(func(c *Condition) { c.Cut = true }) // what was checked stays right
+}
+
+// Restore makes the link sound: neither cut nor slow.
+func (l *Link) Restore() {
+	_ = l.change(func(c *Condition) { *c = Condition{} })
+}
+
+// Set puts the link in a condition. When it returns, what is sent from then on
+// meets that condition, on open connections too. The one read of a direction
+// that was being delayed or handed on arrives at once. The exception is a connection
+// whose receiver does not read: nothing moves there, and the condition holds
+// as soon as something does.
+func (l *Link) Set(c Condition) error {
+	return l.change(func(now *Condition) { *now = c })
+}
+
+func (l *Link) change(edit func(*Condition)) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c := l.condition
+	edit(&c)
+	if err := c.check(); err != nil {
+		return fmt.Errorf("%s: %w", l, err)
+	}
+	l.condition = c
+	close(l.changed)
+	l.changed = make(chan struct{})
+	// All are told before any is waited for: one that is stuck holds up no other.
+	var turned []func(patience <-chan time.Time) bool
+	for conn := range l.conns {
+		for _, d := range conn.directions() {
+			turned = append(turned, d.turn(c))
+		}
+	}
+	patience := time.NewTimer(turnPatience)
+	defer patience.Stop()
+	for _, wait := range turned {
+		if !wait(patience.C) {
+			break
+		}
+	}
+	return nil
+}
+
+// turnPatience bounds how long a change waits for connections to heed it. Only
+// those do not whose receiver does not read.
+const turnPatience = 50 * time.Millisecond
+
+// state is the condition, and a channel that is closed when it changes.
+func (l *Link) state() (Condition, <-chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.condition, l.changed
+}

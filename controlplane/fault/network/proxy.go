@@ -1,0 +1,155 @@
+package network
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// Target is another component as the proxied one names it.
+type Target struct {
+	// To is the component.
+	To string
+	// Host is what the proxied component connects to, as in its URLs:
+	// "etcd-1.stormglass.invalid:12380". Nobody resolves it.
+	Host string
+	// Upstream is where the other component really listens.
+	Upstream string
+}
+
+// Proxy is the forward proxy of one component: it speaks HTTP CONNECT and
+// nothing else. Give it to the component as HTTPS_PROXY ("http://" + Addr()). Go's
+// net/http goes past a proxy for loopback addresses and "localhost", but not
+// for other names, so the component must know its peers by such.
+type Proxy struct {
+	from  string
+	links map[string]*Link // by Target.Host
+	order []*Link
+	port  *port
+
+	mu     sync.Mutex
+	closed bool
+	asking map[*net.TCPConn]struct{} // connections that have not yet said where to
+}
+
+// ListenProxy makes the proxy of the component from, with a link to each
+// target. listen is an address of the loopback network (port 0: any).
+func ListenProxy(from, listen string, targets []Target) (*Proxy, error) {
+	p := &Proxy{from: from, links: map[string]*Link{}, asking: map[*net.TCPConn]struct{}{}}
+	for _, t := range targets {
+		if _, _, err := net.SplitHostPort(t.Host); err != nil {
+			return nil, fmt.Errorf("proxy of %s: host of %s: %w", from, t.To, err)
+		}
+		if other, ok := p.links[t.Host]; ok {
+			return nil, fmt.Errorf("proxy of %s: %s is both %s and %s", from, t.Host, other.to, t.To)
+		}
+		link := newLink(from, t.To, t.Upstream)
+		p.links[t.Host] = link
+		p.order = append(p.order, link)
+	}
+	port, err := open(listen, p.serve)
+	if err != nil {
+		return nil, fmt.Errorf("proxy of %s: %w", from, err)
+	}
+	p.port = port
+	return p, nil
+}
+
+// Links are the links to the targets, in their order.
+func (p *Proxy) Links() []*Link { return p.order }
+
+// Addr is where it listens: "127.0.0.1:12345".
+func (p *Proxy) Addr() string { return p.port.addr() }
+
+// Close ends the proxy and all connections, and waits for them.
+func (p *Proxy) Close() error {
+	err := p.port.stop()
+	p.mu.Lock()
+	p.closed = true
+	for c := range p.asking {
+		reset(c)
+	}
+	p.mu.Unlock()
+	for _, l := range p.order {
+		l.close()
+	}
+	p.port.wait()
+	return err
+}
+
+// askPatience bounds how long a connection may take to say where to.
+const askPatience = 10 * time.Second
+
+func (p *Proxy) serve(c *net.TCPConn) {
+	link, from, err := p.ask(c)
+	if err != nil {
+		_ = answer(c, err)
+		c.Close()
+		return
+	}
+	link.carry(c, from, func(err error) error { return answer(c, err) })
+}
+
+// refusal is why a request is not served, with its HTTP status.
+type refusal struct {
+	status int
+	why    string
+}
+
+func (r refusal) Error() string { return r.why }
+
+// ask reads where the connection wants to go, and gives the link there and what
+// else the client sends.
+func (p *Proxy) ask(c *net.TCPConn) (*Link, io.Reader, error) {
+	p.mu.Lock()
+	if p.closed {
+		p.mu.Unlock()
+		return nil, nil, errCutOff
+	}
+	p.asking[c] = struct{}{}
+	p.mu.Unlock()
+	defer func() {
+		p.mu.Lock()
+		delete(p.asking, c)
+		p.mu.Unlock()
+	}()
+	if err := c.SetReadDeadline(time.Now().Add(askPatience)); err != nil {
+		return nil, nil, err
+	}
+	r := bufio.NewReader(c)
+	request, err := http.ReadRequest(r)
+	if err != nil {
+		return nil, nil, refusal{http.StatusBadRequest, err.Error()}
+	}
+	if request.Method != http.MethodConnect {
+		return nil, nil, refusal{http.StatusMethodNotAllowed, "this proxy knows CONNECT only"}
+	}
+	link, ok := p.links[request.Host]
+	if !ok {
+		return nil, nil, refusal{http.StatusForbidden, fmt.Sprintf("%s has no link to %s", p.from, request.Host)}
+	}
+	early, err := r.Peek(r.Buffered())
+	if err != nil {
+		return nil, nil, err
+	}
+	return link, io.MultiReader(bytes.NewReader(early), c), c.SetReadDeadline(time.Time{})
+}
+
+// answer tells the client that it is connected, or why not.
+func answer(c net.Conn, err error) error {
+	if err == nil {
+		_, err = io.WriteString(c, "HTTP/1.1 200 Connection established\r\n\r\n")
+		return err
+	}
+	r := refusal{http.StatusBadGateway, err.Error()}
+	errors.As(err, &r)
+	_, err = fmt.Fprintf(c, "HTTP/1.1 %d %s\r\nContent-Type: text/plain\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s\n",
+		r.status, http.StatusText(r.status), len(r.why)+1, r.why)
+	return err
+}
