@@ -99,7 +99,7 @@ type RelistStorm struct {
 	PeakPerSecond int64 `json:"peakPerSecond"`
 	// Last is from the fault's begin to the end of the last slot with a relist.
 	Last *float64 `json:"lastSeconds,omitempty"`
-	// ByLoad are the relists of each load; nodes are "nodes".
+	// ByLoad are the relists of each load; those of nodes are "simulated nodes".
 	ByLoad map[string]int64 `json:"byLoad,omitempty"`
 }
 
