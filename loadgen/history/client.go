@@ -92,7 +92,7 @@ func (c *client) write(ctx context.Context, i int) bool {
 
 // do is one operation of the load. False: the history is full.
 func (c *client) do(ctx context.Context, o check.Operation) bool {
-	if !c.load.record.begin() {
+	if !c.load.record.begin(1) {
 		return false
 	}
 	c.exchange(ctx, o)

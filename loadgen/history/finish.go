@@ -15,8 +15,9 @@ const (
 	// between looks at the watchers.
 	retryAfter = 200 * time.Millisecond
 	drainLook  = 20 * time.Millisecond
-	// mostTold bounds the violations that a result lists.
-	mostTold = 100
+	// mostTold bounds the violations of one kind that a result lists: a flood
+	// of one must not hide the others.
+	mostTold = 20
 )
 
 // Finish, after Run has returned and the faults are over, reads the final
@@ -127,10 +128,11 @@ func (l *Load) result(report *check.Report) *result.History {
 	r.Linearizable, r.Unjudged = report.Linearizable, report.Unjudged
 	r.Hidden, r.CachedOld = report.Hidden, report.CachedOld
 	r.ViolationCount = int64(len(report.Violations))
-	r.Violations = report.Violations[:min(len(report.Violations), mostTold)]
 	r.ViolationCounts = map[string]int64{}
 	for _, v := range report.Violations {
-		r.ViolationCounts[v.Kind]++
+		if r.ViolationCounts[v.Kind]++; r.ViolationCounts[v.Kind] <= mostTold {
+			r.Violations = append(r.Violations, v)
+		}
 	}
 	r.LostWrites = r.ViolationCounts[result.LostWrite]
 	return r
@@ -142,7 +144,7 @@ func (l *Load) counts() *result.History {
 	n := l.record.counts
 	l.record.mu.Unlock()
 	r := &result.History{
-		Load: l.config.Name, Registers: l.config.Registers, Clients: l.config.Clients, Watchers: l.config.Watchers,
+		Load: l.config.Name, Start: l.record.base.UTC(), Registers: l.config.Registers, Clients: l.config.Clients, Watchers: l.config.Watchers,
 		Writes: n[check.Write], Reads: n[check.Read], CachedReads: n[check.CachedRead], Skipped: l.record.skipped.Load(),
 	}
 	for _, w := range l.watchers {

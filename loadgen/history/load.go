@@ -88,6 +88,9 @@ func (l *Load) Run(ctx context.Context) error {
 	if l.first == nil {
 		return fmt.Errorf("load %s: it was not prepared", l.config.Name)
 	}
+	l.mu.Lock()
+	l.record.base = time.Now()
+	l.mu.Unlock()
 	start, err := l.begin(ctx)
 	if err != nil {
 		if ctx.Err() != nil {
@@ -146,6 +149,9 @@ func (l *Load) list(ctx context.Context, line *line, client int, final bool) (ve
 	version, states, err := l.registers.readList(answer.Body)
 	if err != nil {
 		return 0, err
+	}
+	if !final && !l.record.begin(len(states)) {
+		return version, nil // what was not seen accuses nobody
 	}
 	for _, o := range states {
 		o.Client, o.Final, o.Call, o.Return = client, final, call, end

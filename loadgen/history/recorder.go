@@ -26,15 +26,15 @@ type recorder struct {
 
 func (r *recorder) now() time.Duration { return time.Since(r.base) }
 
-// begin takes room for an operation. False: the history is full.
-func (r *recorder) begin() bool {
+// begin takes room for n operations. False: the history is full.
+func (r *recorder) begin(n int) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.begun >= MaxOperations {
+	if r.begun+n > MaxOperations {
 		r.full = true
 		return false
 	}
-	r.begun++
+	r.begun += n
 	return true
 }
 

@@ -1,14 +1,18 @@
 package result
 
+import "time"
+
 // History is what a load of kind "history" saw over the whole run, faults
 // included, and what its checker says of it: writers, readers and watchers
 // over a set of registers (ConfigMaps), each operation with the times of its
 // call and its return.
 type History struct {
-	Load      string `json:"load"`      // the load's name in the scenario
-	Registers int    `json:"registers"` // ConfigMaps written to and read
-	Clients   int    `json:"clients"`   // writers and readers, one connection each
-	Watchers  int    `json:"watchers"`  // watches of all registers, one connection each
+	Load string `json:"load"` // the load's name in the scenario
+	// Start is when it began; the seconds of violations count from it.
+	Start     time.Time `json:"start"`
+	Registers int       `json:"registers"` // ConfigMaps written to and read
+	Clients   int       `json:"clients"`   // writers and readers, one connection each
+	Watchers  int       `json:"watchers"`  // watches of all registers, one connection each
 
 	Writes HistoryOperations `json:"writes"` // updates with the resourceVersion that they replace
 	// Reads are consistent: without a resourceVersion. A list counts as one of
@@ -39,7 +43,7 @@ type History struct {
 	// ViolationCounts is by kind (see Violation); the sum is ViolationCount.
 	ViolationCounts map[string]int64 `json:"violationCounts,omitempty"`
 	ViolationCount  int64            `json:"violationCount"`       // of all kinds
-	Violations      []Violation      `json:"violations,omitempty"` // the first hundred
+	Violations      []Violation      `json:"violations,omitempty"` // the first twenty of each kind
 	// Unjudged says in a line each what could not be judged. Where there is
 	// one, neither LostWrites nor ViolationCount is a pass when it is zero.
 	Unjudged []string `json:"unjudged,omitempty"`
@@ -72,7 +76,7 @@ type Violation struct {
 	Client   *int    `json:"client,omitempty"`    // who saw it, if a client did
 	Watcher  *int    `json:"watcher,omitempty"`   // who saw it, if a watcher did
 	Version  uint64  `json:"version,omitempty"`   // the resourceVersion concerned
-	AtSecond float64 `json:"atSeconds,omitempty"` // since the load's start
+	AtSecond float64 `json:"atSeconds,omitempty"` // since History.Start
 	Detail   string  `json:"detail"`              // in one sentence
 }
 

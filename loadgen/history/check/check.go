@@ -1,11 +1,7 @@
 package check
 
 import (
-	"fmt"
-	"slices"
 	"time"
-
-	"github.com/anishathalye/porcupine"
 
 	"github.com/stormglass/stormglass/loadgen/result"
 )
@@ -61,37 +57,4 @@ func Check(h *History, limit time.Duration) Report {
 func (r *Report) add(wrong []result.Violation, unjudged []string) {
 	r.Violations = append(r.Violations, wrong...)
 	r.Unjudged = append(r.Unjudged, unjudged...)
-}
-
-// order judges each register by itself: a history is linearizable if and only
-// if each object's is (Herlihy and Wing 1990, theorem 1).
-func (r *Report) order(s *states, limit time.Duration) {
-	r.Linearizable = "yes"
-	end := time.Now().Add(limit)
-	for i, at := range s.h.Registers {
-		begin := register{state: state{at.Version, at.Value}}
-		all := steps(s, i)
-		// What one register leaves over is the next ones'.
-		share := time.Until(end) / time.Duration(len(s.h.Registers)-i)
-		switch search(begin, all, share) {
-		case porcupine.Unknown:
-			r.Unjudged = append(r.Unjudged, fmt.Sprintf("%s: no linear order of its %d operations was found or ruled out within %v", at.Name, len(all), max(share, 0).Round(time.Millisecond)))
-			if r.Linearizable == "yes" {
-				r.Linearizable = "unknown"
-			}
-		case porcupine.Illegal:
-			r.Linearizable = "no"
-			wrong, picture := explain(begin, all, share)
-			wrong.Register = at.Name
-			r.Violations = append(r.Violations, wrong)
-			if picture != nil && len(r.Pictures) < mostPictures {
-				r.Pictures = append(r.Pictures, Picture{at.Name, picture})
-			}
-		}
-	}
-}
-
-// search looks for a linear order. porcupine takes no limit for none.
-func search(begin register, all []porcupine.Operation, limit time.Duration) porcupine.CheckResult {
-	return porcupine.CheckOperationsTimeout(model(begin), slices.Clone(all), max(limit, 1))
 }

@@ -17,11 +17,13 @@ import (
 // that fits no order. A picture of thousands takes memory by their square.
 const pictured = 60
 
-// explain finds the first operation, by its return, that fits no order of
-// what was before it, and draws what led to it. What is a history's beginning
+// explain finds the first operation of the last part, by its return, that fits
+// no order of what was before it, and draws what led to it. What is a history's beginning
 // is linearizable if the history is, so it is found by halving; each search
 // may take limit.
-func explain(begin register, all []porcupine.Operation, limit time.Duration) (result.Violation, []byte) {
+func explain(parts []segment, limit time.Duration) (result.Violation, []byte) {
+	part := parts[len(parts)-1]
+	begin, all := part.begin, slices.Clone(part.all)
 	slices.SortStableFunc(all, func(a, b porcupine.Operation) int { return cmp.Compare(a.Return, b.Return) })
 	undecided := false
 	n := sort.Search(len(all), func(n int) bool {
@@ -33,7 +35,7 @@ func explain(begin register, all []porcupine.Operation, limit time.Duration) (re
 		}
 		return false
 	})
-	wrong := result.Violation{Kind: result.NotLinearizable, Detail: fmt.Sprintf("no order of its %d operations is true to their times and answers", len(all))}
+	wrong := result.Violation{Kind: result.NotLinearizable, Detail: fmt.Sprintf("no order of its %d operations from %.3f s on is true to their times and answers", len(all), time.Duration(part.all[0].Call).Seconds())}
 	if undecided || n == len(all) {
 		return wrong, nil
 	}
@@ -42,7 +44,11 @@ func explain(begin register, all []porcupine.Operation, limit time.Duration) (re
 	wrong.AtSecond = time.Duration(last.Return).Seconds()
 	wrong.Detail = fmt.Sprintf("%q (from %.3f s to %.3f s) fits no order of the operations before it",
 		did, time.Duration(last.Call).Seconds(), wrong.AtSecond)
-	return wrong, draw(begin, until(all, n+1))
+	all = until(all, n+1)
+	for i := len(parts) - 2; i >= 0 && len(all)+len(parts[i].all) <= pictured; i-- {
+		begin, all = parts[i].begin, slices.Concat(parts[i].all, all)
+	}
+	return wrong, draw(begin, all)
 }
 
 // until is a history up to the return of its n-th operation (sorted by

@@ -33,6 +33,12 @@ const (
 	CachedRead
 )
 
+// String is the kind's name in the evidence.
+func (k Kind) String() string { return [...]string{"write", "read", "cachedRead"}[k] }
+
+// MarshalText writes the name.
+func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
+
 // Outcome is what became of an operation.
 type Outcome uint8
 
@@ -53,6 +59,14 @@ const (
 	// client gave up.
 	Unknown
 )
+
+// String is the outcome's name in the evidence.
+func (o Outcome) String() string {
+	return [...]string{"ok", "conflict", "absent", "refused", "unknown"}[o]
+}
+
+// MarshalText writes the name.
+func (o Outcome) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
 
 // Foreign is the value of an object whose value is none.
 const Foreign = math.MaxUint64
@@ -101,6 +115,12 @@ const (
 	// states it listed are consistent reads among the operations.
 	Listed
 )
+
+// String is the kind's name in the evidence.
+func (k EntryKind) String() string { return [...]string{"changed", "deleted", "bookmark", "listed"}[k] }
+
+// MarshalText writes the name.
+func (k EntryKind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
 // Entry is one thing that a watcher was told.
 type Entry struct {

@@ -3,7 +3,6 @@ package check
 import (
 	"fmt"
 	"math"
-	"time"
 
 	"github.com/anishathalye/porcupine"
 )
@@ -100,59 +99,4 @@ func (s step) String() string {
 		text += " (perhaps)"
 	}
 	return text
-}
-
-// steps are a register's operations for the search.
-//
-//   - A write whose value was seen did happen, before it was first seen,
-//     whatever its client knows of it. That bounds those of unknown outcome,
-//     which would else be open to the end of the history.
-//   - A write of unknown outcome whose value nobody saw cannot be followed by
-//     any other: a successor would have to name its version, which nobody
-//     knows. So if it happened it was the last, over the newest version that
-//     there is; all such are one write that perhaps happened.
-//   - What was refused for other reasons, reads without an answer and cached
-//     reads say nothing of the order.
-func steps(s *states, number int) []porcupine.Operation {
-	var all []porcupine.Operation
-	newest := s.newest(number)
-	var unseen *porcupine.Operation
-	add := func(o Operation, do step, end time.Duration) {
-		all = append(all, porcupine.Operation{
-			ClientId: max(o.Client, 0), Input: do, Call: int64(o.Call), Return: int64(max(end, o.Call)),
-		})
-	}
-	for _, o := range s.h.Operations {
-		if o.Register != number {
-			continue
-		}
-		switch {
-		case o.Kind == Read && o.Outcome == OK:
-			add(o, step{kind: reads, made: state{o.Version, o.Value}}, o.Return)
-		case o.Kind != Write:
-		case o.Outcome == Conflict:
-			add(o, step{kind: conflicts, expected: o.Expected}, o.Return)
-		case o.Outcome == Absent:
-			add(o, step{kind: vanished}, o.Return)
-		case o.Outcome == OK:
-			end := o.Return
-			if v, ok := s.byValue[o.Value]; ok {
-				end = min(end, v.at)
-			}
-			add(o, step{kind: writes, expected: o.Expected, made: state{o.Version, o.Value}}, end)
-		case o.Outcome == Unknown:
-			if v, ok := s.byValue[o.Value]; ok {
-				add(o, step{kind: writes, expected: o.Expected, made: v.state}, v.at)
-			} else if o.Expected == newest && (unseen == nil || int64(o.Call) < unseen.Call) {
-				unseen = &porcupine.Operation{
-					ClientId: max(o.Client, 0), Call: int64(o.Call), Return: horizon,
-					Input: step{kind: writes, expected: newest, made: state{unseenVersion, o.Value}, perhaps: true},
-				}
-			}
-		}
-	}
-	if unseen != nil {
-		all = append(all, *unseen)
-	}
-	return all
 }

@@ -122,13 +122,14 @@ func (s *states) happened() []sighting {
 	return all
 }
 
-// newest is the highest version of a register that anybody saw.
-func (s *states) newest(register int) uint64 {
-	high := s.h.Registers[register].Version
+// newest is the highest version of each register that anybody saw.
+func (s *states) newest() []uint64 {
+	high := make([]uint64, len(s.h.Registers))
+	for i, r := range s.h.Registers {
+		high[i] = r.Version
+	}
 	for _, v := range s.byVersion {
-		if v.register == register {
-			high = max(high, v.version)
-		}
+		high[v.register] = max(high[v.register], v.version)
 	}
 	return high
 }

@@ -1,0 +1,79 @@
+package check
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+)
+
+// mostTogether is how many operations of one register may overlap in a chain
+// without a pause between them: the search keeps a bit for each at each step,
+// 50 MB then.
+const mostTogether = 20_000
+
+// explainWithin bounds each of the dozen searches for the first wrong
+// operation: without it a violation is told all the same.
+const explainWithin = 2 * time.Second
+
+// order judges each register by itself: a history is linearizable if and only
+// if each object's is (Herlihy and Wing 1990, theorem 1).
+func (r *Report) order(s *states, limit time.Duration) {
+	operations := make([][]Operation, len(s.h.Registers))
+	for _, o := range s.h.Operations {
+		operations[o.Register] = append(operations[o.Register], o)
+	}
+	newest := s.newest()
+	r.Linearizable = "yes"
+	end := time.Now().Add(limit)
+	for i, at := range s.h.Registers {
+		all := steps(s, operations[i], newest[i])
+		// What one register leaves over is the next ones'.
+		share := time.Until(end) / time.Duration(len(s.h.Registers)-i)
+		parts := segments(register{state: state{at.Version, at.Value}}, all)
+		verdict, bad := judge(parts, share)
+		switch verdict {
+		case porcupine.Unknown:
+			r.Unjudged = append(r.Unjudged, fmt.Sprintf("%s: no linear order of its %d operations was found or ruled out within %v", at.Name, len(all), max(share, 0).Round(time.Millisecond)))
+			if r.Linearizable == "yes" {
+				r.Linearizable = "unknown"
+			}
+		case porcupine.Illegal:
+			r.Linearizable = "no"
+			wrong, picture := explain(parts[:bad+1], min(share, explainWithin))
+			wrong.Register = at.Name
+			r.Violations = append(r.Violations, wrong)
+			if picture != nil && len(r.Pictures) < mostPictures {
+				r.Pictures = append(r.Pictures, Picture{at.Name, picture})
+			}
+		}
+	}
+}
+
+// judge looks for a linear order of each part, and returns the number of the
+// first without one. After that the state is anybody's guess. A part of which
+// nothing is found out in time does not keep a later one from being wrong.
+func judge(parts []segment, limit time.Duration) (verdict porcupine.CheckResult, bad int) {
+	end := time.Now().Add(limit)
+	verdict = porcupine.Ok
+	for i, p := range parts {
+		left := time.Until(end)
+		if len(p.all) > mostTogether || left <= 0 {
+			verdict = porcupine.Unknown
+			continue
+		}
+		switch search(p.begin, p.all, left) {
+		case porcupine.Unknown:
+			verdict = porcupine.Unknown
+		case porcupine.Illegal:
+			return porcupine.Illegal, i
+		}
+	}
+	return verdict, -1
+}
+
+// search looks for a linear order. porcupine takes no limit for none.
+func search(begin register, all []porcupine.Operation, limit time.Duration) porcupine.CheckResult {
+	return porcupine.CheckOperationsTimeout(model(begin), slices.Clone(all), max(limit, 1))
+}
