@@ -1,0 +1,217 @@
+// Package disk is the noisy neighbour: something else on etcd's disk that
+// writes and fsyncs, as the API server's audit log, an image pull or a database
+// on the same volume does. Where etcd is stacked with others its own fsync
+// waits in the same queue and the same journal.
+//
+// The neighbour is a process of its own (Main), so that it can be ended, and
+// paid for, apart. What it writes has no name in the directory from the start, so
+// nothing is left however it ends, also by SIGKILL.
+//
+// Limits:
+//   - How much it hurts depends on the disk. It says what it wrote; what
+//     etcd felt is in etcd's own histogram.
+//   - On a file system in memory a sync is free: the neighbour costs some CPU
+//     there and no disk. A writer makes at most maxRounds rounds per second, so
+//     that it does not become a test of the CPU.
+//   - It needs Writers times Size of free space, and looks for twice as much.
+package disk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"sync"
+	"time"
+)
+
+// The defaults of Options.
+const (
+	DefaultWriters = 4
+	DefaultSize    = 1 << 20
+)
+
+// maxRounds per second and writer. A disk that syncs a MiB in less than 10 ms
+// is not kept fully busy by one writer; more writers keep it so.
+const maxRounds = 100
+
+// Options say what the neighbour does.
+type Options struct {
+	// Dir is where it writes: it decides which disk.
+	Dir string
+	// Writers that write and fsync at the same time, each a file of its own.
+	// Zero: DefaultWriters.
+	Writers int
+	// Size in bytes that a writer writes before it fsyncs; then it empties the
+	// file and begins anew. Zero: DefaultSize.
+	Size int64
+	// Ready is called once, when each writer has fsynced for the first time.
+	// May be nil.
+	Ready func()
+}
+
+// Stats is what the neighbour did.
+type Stats struct {
+	// Syncs that were completed, and the bytes written before them.
+	Syncs int64 `json:"syncs"`
+	Bytes int64 `json:"bytes"`
+	// SlowestSync is the time of the slowest fsync, Syncing the sum of all.
+	SlowestSync time.Duration `json:"slowestSyncNanoseconds"`
+	Syncing     time.Duration `json:"syncingNanoseconds"`
+}
+
+func (o *Options) check() error {
+	if o.Writers == 0 {
+		o.Writers = DefaultWriters
+	}
+	if o.Size == 0 {
+		o.Size = DefaultSize
+	}
+	switch {
+	case o.Dir == "":
+		return errors.New("disk neighbour: no directory")
+	case o.Writers < 0 || o.Writers > 256:
+		return fmt.Errorf("disk neighbour: %d writers: must be 1 to 256", o.Writers)
+	case o.Size < 0:
+		return fmt.Errorf("disk neighbour: size %d: must be more than zero", o.Size)
+	}
+	free, err := freeSpace(o.Dir)
+	if err != nil {
+		return fmt.Errorf("disk neighbour: %w", err)
+	}
+	// As a quotient, for the product may not fit in 64 bits.
+	if uint64(o.Size) > free/2/uint64(o.Writers) {
+		return fmt.Errorf("disk neighbour: %d writers of %d bytes in %s need twice that free, there are %d bytes", o.Writers, o.Size, o.Dir, free)
+	}
+	return nil
+}
+
+// Run writes and fsyncs until the context ends; that is no error. What a
+// writer is in the middle of it completes first, one write of at most a MiB or one
+// fsync.
+func Run(ctx context.Context, o Options) (Stats, error) {
+	if err := o.check(); err != nil {
+		return Stats{}, err
+	}
+	var files []*os.File
+	defer func() {
+		for _, f := range files {
+			f.Close()
+		}
+	}()
+	for range o.Writers {
+		f, err := nameless(o.Dir)
+		if err != nil {
+			return Stats{}, fmt.Errorf("disk neighbour: %w", err)
+		}
+		files = append(files, f)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var running, first sync.WaitGroup
+	var mu sync.Mutex
+	var total Stats
+	first.Add(o.Writers)
+	for i, f := range files {
+		running.Go(func() {
+			synced := sync.OnceFunc(first.Done)
+			defer synced() // also if it fails: nobody waits for ever
+			w := writer{file: f, size: o.Size, data: incompressible(min(o.Size, chunk), uint64(i))}
+			err := w.run(ctx, synced)
+			mu.Lock()
+			defer mu.Unlock()
+			total.add(w.stats)
+			if err != nil {
+				cancel(fmt.Errorf("disk neighbour: %w", err))
+			}
+		})
+	}
+	first.Wait()
+	if o.Ready != nil && ctx.Err() == nil {
+		o.Ready()
+	}
+	running.Wait()
+	if err := context.Cause(ctx); err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
+		return total, err
+	}
+	return total, nil
+}
+
+func (s *Stats) add(other Stats) {
+	s.Syncs += other.Syncs
+	s.Bytes += other.Bytes
+	s.Syncing += other.Syncing
+	s.SlowestSync = max(s.SlowestSync, other.SlowestSync)
+}
+
+// chunk is the most that is written at once.
+const chunk = 1 << 20
+
+// writer writes one file over and over.
+type writer struct {
+	file  *os.File
+	size  int64
+	data  []byte
+	stats Stats
+}
+
+func (w *writer) run(ctx context.Context, synced func()) error {
+	pace := time.NewTicker(time.Second / maxRounds)
+	defer pace.Stop()
+	for {
+		// Emptied, so that each round needs new blocks: the file system's
+		// journal is what neighbours share.
+		if err := w.file.Truncate(0); err != nil {
+			return err
+		}
+		if _, err := w.file.Seek(0, io.SeekStart); err != nil {
+			return err
+		}
+		for left := w.size; left > 0; {
+			if ctx.Err() != nil {
+				return nil
+			}
+			n, err := w.file.Write(w.data[:min(left, int64(len(w.data)))])
+			if err != nil {
+				return err
+			}
+			left -= int64(n)
+		}
+		start := time.Now()
+		if err := w.file.Sync(); err != nil {
+			return err
+		}
+		took := time.Since(start)
+		w.stats.add(Stats{Syncs: 1, Bytes: w.size, Syncing: took, SlowestSync: took})
+		synced()
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-pace.C:
+		}
+	}
+}
+
+// incompressible is data that neither a file system nor a disk can make less of.
+func incompressible(n int64, seed uint64) []byte {
+	data := make([]byte, n)
+	var key [32]byte
+	key[0] = byte(seed)
+	_, _ = rand.NewChaCha8(key).Read(data) // never fails
+	return data
+}
+
+// nameless makes a file in a directory and takes its name away.
+func nameless(dir string) (*os.File, error) {
+	f, err := os.CreateTemp(dir, "stormglass-neighbour-*")
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Remove(f.Name()); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}

@@ -1,0 +1,143 @@
+package disk
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func entries(t *testing.T, dir string) []string {
+	t.Helper()
+	list, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, e := range list {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+func TestTheNeighbourWritesAndLeavesNothing(t *testing.T) {
+	dir := t.TempDir()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	// Size is no multiple of the largest write.
+	const writers, size = 3, chunk + 4096
+	stats, err := Run(ctx, Options{Dir: dir, Writers: writers, Size: size, Ready: func() {
+		if names := entries(t, dir); len(names) > 0 {
+			t.Errorf("while it writes the directory holds %q: a SIGKILL would leave that", names)
+		}
+		cancel()
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if stats.Syncs < writers || stats.Bytes != stats.Syncs*size || stats.SlowestSync <= 0 || stats.Syncing < stats.SlowestSync {
+		t.Errorf("%+v", stats)
+	}
+	if names := entries(t, dir); len(names) > 0 {
+		t.Errorf("left %q", names)
+	}
+}
+
+func TestBadOptions(t *testing.T) {
+	dir := t.TempDir()
+	for want, o := range map[string]Options{
+		"no directory":   {},
+		"-1 writers":     {Dir: dir, Writers: -1},
+		"257 writers":    {Dir: dir, Writers: 257},
+		"size -1":        {Dir: dir, Size: -1},
+		"there are":      {Dir: dir, Size: 1 << 62, Writers: 200},
+		"no such file":   {Dir: filepath.Join(dir, "missing")},
+		"not a director": {Dir: file(t, dir)},
+	} {
+		if _, err := Run(t.Context(), o); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: %v, want %q in it", o, err, want)
+		}
+	}
+}
+
+func file(t *testing.T, dir string) string {
+	t.Helper()
+	path := filepath.Join(dir, "file")
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestProgram(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var stderr bytes.Buffer
+	stdout := &untilReady{cancel: cancel}
+	if code := run(ctx, Args(Options{Dir: t.TempDir(), Writers: 2, Size: 4096}), stdout, &stderr); code != 0 {
+		t.Fatalf("exit code %d: %s", code, &stderr)
+	}
+	ready, rest, _ := strings.Cut(stdout.String(), "\n")
+	var stats Stats
+	if err := json.Unmarshal([]byte(rest), &stats); err != nil || ready != ReadyLine || stats.Syncs < 2 || stats.Bytes != 4096*stats.Syncs {
+		t.Errorf("%q: %v", stdout, err)
+	}
+}
+
+// untilReady ends the program at its first output.
+type untilReady struct {
+	bytes.Buffer
+	cancel func()
+}
+
+func (u *untilReady) Write(p []byte) (int, error) {
+	defer u.cancel()
+	return u.Buffer.Write(p)
+}
+
+func TestUsage(t *testing.T) {
+	for want, args := range map[string][]string{
+		"--dir is needed":      nil,
+		`no arguments, got "x`: {"--dir", "/", "x"},
+		"invalid value":        {"--dir", "/", "--writers", "many"},
+	} {
+		var stderr bytes.Buffer
+		if code := run(t.Context(), args, &bytes.Buffer{}, &stderr); code != 2 || !strings.Contains(stderr.String(), want) {
+			t.Errorf("%q: exit code %d, %s", args, code, &stderr)
+		}
+	}
+	var stderr bytes.Buffer
+	if code := run(t.Context(), Args(Options{Dir: "/no/such/directory"}), &bytes.Buffer{}, &stderr); code != 4 || strings.Count(stderr.String(), "\n") != 1 {
+		t.Errorf("exit code %d: %q", code, &stderr)
+	}
+}
+
+func TestOtherFileSystem(t *testing.T) {
+	dir := t.TempDir()
+	missing := filepath.Join(dir, "missing")
+	candidates := []candidate{{"$UNSET", ""}, {"gone", missing}, {"own", dir}}
+	_, err := otherFileSystem(dir, candidates)
+	for _, want := range []string{dir, "$UNSET: not set", "gone: stat " + missing, "own: the same device"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q in it", err, want)
+		}
+	}
+	// /proc is another device everywhere, and nobody can write files there.
+	if _, err := otherFileSystem(dir, []candidate{{"proc", "/proc"}}); err == nil {
+		t.Error("/proc was taken")
+	}
+	if _, err := otherFileSystem(missing, candidates); err == nil {
+		t.Error("a directory that is not there has a file system")
+	}
+	found, err := otherFileSystem("/proc", append(candidates, candidate{"after", "/"}))
+	if err != nil || found != dir {
+		t.Errorf("%q, %v; want %s", found, err, dir)
+	}
+	if names := entries(t, dir); !slices.Equal(names, nil) {
+		t.Errorf("the search left %q", names)
+	}
+}
