@@ -60,7 +60,8 @@ type Host interface {
 	// Neighbour starts writers that each write size bytes and fsync, over and
 	// over: on the file system of etcd's data if etcd is stacked, on
 	// another one if it is external. It returns when they write; stop ends them,
-	// removes what they wrote and returns when both is done.
+	// removes what they wrote and returns when both is done. ctx bounds the start
+	// only.
 	Neighbour(ctx context.Context, writers int, size int64) (stop func(context.Context) error, err error)
 	// Etcd calls the JSON gateway of one member, as "/v3/maintenance/alarm".
 	// A paused member makes it wait no longer than the context.
@@ -75,9 +76,9 @@ type Fsync interface {
 	Clear(ctx context.Context) error
 }
 
-// Link is what one component sends to another and gets back, over as many
-// connections as it has. Each call is in force for open and new connections
-// alike when it returns.
+// Link is a network.Link: what one component sends to another and gets back,
+// over as many connections as it has. Each call is in force for open and new
+// connections alike when it returns.
 type Link interface {
 	// From is who connects, To whom it reaches.
 	From() string
@@ -85,9 +86,8 @@ type Link interface {
 	// Delay makes data wait in each direction: delay, to which up to jitter is
 	// added or from which it is taken.
 	Delay(delay, jitter time.Duration) error
-	// Cut lets nothing through, in either direction, until Restore: open
-	// connections end and new ones are not answered.
-	Cut() error
+	// Cut lets nothing through, in either direction: connections hang.
+	Cut()
 	// Restore takes Delay and Cut back.
-	Restore() error
+	Restore()
 }

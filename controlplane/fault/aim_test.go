@@ -1,0 +1,174 @@
+package fault
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+)
+
+func TestFaultsThatDoNotGoTogether(t *testing.T) {
+	limit := func(name string) control.Fault {
+		return control.Fault{Kind: control.FaultDescriptors, Components: []string{name}, Limit: 100}
+	}
+	network := func(kind, name string) control.Fault {
+		f := control.Fault{Kind: kind, Components: []string{name}}
+		if kind == control.FaultNetworkDelay {
+			f.Delay = time.Millisecond
+		}
+		return f
+	}
+	disk := control.Fault{Kind: control.FaultDiskContention}
+	quota := control.Fault{Kind: control.FaultQuota, Quota: 16 << 20}
+	webhook := func(resource string) control.Fault {
+		return control.Fault{Kind: control.FaultWebhook, Resource: resource, Fails: true}
+	}
+	tests := []struct {
+		name          string
+		first, second control.Fault
+		taken         string // "" if both go together
+	}{
+		{"two slow fsyncs of one member", slowOf("etcd-0", 0), slowOf("etcd", 0), "the fsync calls of etcd-0"},
+		{"slow fsyncs of two members", slowOf("etcd-0", 0), slowOf("etcd-1", 0), ""},
+		{"a pause in a kill", killOf("etcd-0", 0), pauseOf("etcd-0", 0), "the process of etcd-0"},
+		{"a kill in a pause", pauseOf("etcd-0", 0), killOf("etcd-0", 0), "the process of etcd-0"},
+		{"a pause beside a kill", killOf("etcd-0", 0), pauseOf("etcd-1", 0), ""},
+		{"a kill would end a slow fsync", slowOf("etcd-0", 0), killOf("etcd-0", 0), "the process of etcd-0"},
+		{"no agent answers in a paused process", pauseOf("etcd-0", 0), slowOf("etcd-0", 0), "the process of etcd-0"},
+		{"slow and few descriptors", slowOf("etcd-0", 0), limit("etcd-0"), ""},
+		{"two limits", limit("kube-apiserver-0"), limit("kube-apiserver"), "the descriptor limit of kube-apiserver-0"},
+		{"a quota restarts all members", pauseOf("etcd-2", 0), quota, "the process of etcd-2"},
+		{"two quotas", quota, quota, "the process of etcd-0"},
+		{"a link is delayed and cut", network(control.FaultNetworkDelay, "etcd-0"), network(control.FaultPartition, "etcd-1"), "the link from etcd-0 to etcd-1"},
+		{"a paused leader behind a slow link", network(control.FaultNetworkDelay, "etcd-1"), pauseOf("etcd-leader", 0), ""},
+		{"two neighbours", disk, disk, "the disk"},
+		{"two webhooks for one resource", webhook("pods"), webhook("pods"), "the webhook for pods"},
+		{"two webhooks", webhook("pods"), webhook("deployments.apps"), ""},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m, _ := fixture(t)
+				begin(t, m, test.first)
+				checked := m.Check(t.Context(), test.second)
+				_, err := m.Begin(t.Context(), test.second)
+				if (checked == nil) != (err == nil) {
+					t.Errorf("check gives %v, begin %v", checked, err)
+				}
+				var busy *BusyError
+				switch {
+				case test.taken == "" && err != nil:
+					t.Errorf("refused: %v", err)
+				case test.taken != "" && (!errors.As(err, &busy) || busy.Part != test.taken):
+					t.Errorf("%v, want that %s is taken", err, test.taken)
+				case test.taken == "":
+					return
+				}
+				if _, err := m.Clear(t.Context(), "1"); err != nil {
+					t.Fatal(err)
+				}
+				begin(t, m, test.second)
+			})
+		})
+	}
+}
+
+func TestARefusalNamesTheActiveFault(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, _ := fixture(t)
+		begin(t, m, killOf("etcd-0", 90*time.Second))
+		_, err := m.Begin(t.Context(), pauseOf("etcd-0", 0))
+		want := "pause cannot begin: the process of etcd-0 is taken by kill, fault 1, until 00:01:30.0 UTC; to end it: controlplane fault clear 1"
+		if err == nil || err.Error() != want {
+			t.Errorf("%v\nwant %s", err, want)
+		}
+	})
+}
+
+// A second fault on a follower takes the one that still runs.
+func TestAFollowerIsAFreeOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, h := fixture(t)
+		begin(t, m, killOf("etcd-follower", 0))
+		begin(t, m, killOf("etcd-follower", 0))
+		var busy *BusyError
+		if _, err := m.Begin(t.Context(), killOf("etcd-follower", 0)); !errors.As(err, &busy) {
+			t.Errorf("a third follower of three members: %v", err)
+		}
+		same(t, "what was done", h.lines(), "0s kill etcd-0", "0s kill etcd-2")
+	})
+}
+
+func TestWhatThisPlaneCannotHave(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, h := fixture(t)
+		h.breaks("available diskContention", errors.New("no second file system"))
+		m.available = func(kind string) error {
+			if kind == control.FaultSlowFsync {
+				return errors.New("no seccomp")
+			}
+			return nil
+		}
+		tests := []struct {
+			fault   control.Fault
+			invalid bool
+			want    string
+		}{
+			{pauseOf("etcd-3", 0), true, "there is no etcd-3 (there is etcd-0 to etcd-2)"},
+			{pauseOf("kube-controller-manager-leader", 0), false, "kube-controller-manager-leader: no kube-controller-manager leads now"},
+			{control.Fault{Kind: control.FaultPartition, Components: []string{"kube-apiserver-0"}, Peers: []string{"kube-apiserver-1"}}, true,
+				"peers: no link joins kube-apiserver-0 and kube-apiserver-1"},
+			{control.Fault{Kind: control.FaultDiskContention}, false, "diskContention: no second file system"},
+			{slowOf("etcd-0", 0), false, "slowFsync: no seccomp"},
+		}
+		for _, test := range tests {
+			checked := m.Check(t.Context(), test.fault)
+			_, err := m.Begin(t.Context(), test.fault)
+			if err == nil || checked == nil || err.Error() != checked.Error() || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("check: %v\nbegin: %v\nwant %s", checked, err, test.want)
+			}
+			var invalid *control.InvalidFault
+			if errors.As(err, &invalid) != test.invalid {
+				t.Errorf("%v: is it the fault's own mistake? want %v", err, test.invalid)
+			}
+		}
+		if len(h.lines()) > 0 {
+			t.Errorf("done nevertheless: %v", h.lines())
+		}
+	})
+}
+
+// A quorum holds while the members get the small quota, and again while they lose
+// it; then what a person on call does about NOSPACE is done.
+func TestQuota(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, h := fixture(t)
+		h.stopping, h.starting = time.Second, time.Second
+		h.answers["/v3/maintenance/alarm"] = `{"alarms": [{"memberID": "17", "alarm": "NOSPACE"}, {"memberID": "18", "alarm": "CORRUPT"}]}`
+		h.answers["/v3/maintenance/status"] = `{"header": {"revision": "4711"}}`
+		h.breaks("etcd-0 /v3/kv/compaction", errors.New("etcdserver: mvcc: required revision has been compacted"))
+		s := begin(t, m, control.Fault{Kind: control.FaultQuota, Quota: 16 << 20, For: time.Minute})
+		if after := s.Active.Sub(s.Asked); after != 6*time.Second {
+			t.Errorf("in force after %v", after)
+		}
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		want := []string{
+			"0s end etcd-0", "1s start etcd-0 quota-backend-bytes=16777216",
+			"2s end etcd-2", "3s start etcd-2 quota-backend-bytes=16777216",
+			"4s end etcd-1", "5s start etcd-1 quota-backend-bytes=16777216", // the leader
+			"1m6s end etcd-0", "1m7s start etcd-0", "1m8s end etcd-2", "1m9s start etcd-2", "1m10s end etcd-1", "1m11s start etcd-1",
+			`1m12s etcd-0 /v3/maintenance/alarm {"action":"GET"}`,
+			`1m12s etcd-0 /v3/maintenance/alarm {"action":"DEACTIVATE","alarm":"NOSPACE","memberID":"17"}`,
+			`1m12s etcd-0 /v3/maintenance/status {}`,
+			`1m12s etcd-0 /v3/maintenance/defragment {}`, `1m12s etcd-2 /v3/maintenance/defragment {}`, `1m12s etcd-1 /v3/maintenance/defragment {}`,
+		}
+		same(t, "what was done", h.trace, want...)
+		if s := m.List()[0]; s.Error != "" || s.Ended.IsZero() {
+			t.Errorf("status: %+v", s)
+		}
+	})
+}

@@ -1,0 +1,152 @@
+package fault
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"sync"
+	"syscall"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/controlplane/fault/fsync"
+)
+
+// What a diskContention writes unless it is told.
+const (
+	defaultWriters = 4
+	defaultSize    = 1 << 20
+)
+
+// apply puts a fault in force. On an error the effect is what was done so far.
+func (m *Manager) apply(ctx context.Context, f control.Fault, t target) (effect, error) {
+	switch f.Kind {
+	case control.FaultSlowFsync:
+		return m.slowFsync(ctx, f, t.names)
+	case control.FaultDiskContention:
+		stop, err := m.host.Neighbour(ctx, cmp.Or(f.Writers, defaultWriters), cmp.Or(f.Size, defaultSize))
+		return effect{undo: stop}, err
+	case control.FaultNetworkDelay:
+		return onEach(t.links, func(l Link) error { return l.Delay(f.Delay, f.Jitter) }, restore)
+	case control.FaultPartition:
+		return onEach(t.links, func(l Link) error { l.Cut(); return nil }, restore)
+	case control.FaultPause:
+		return onEach(t.names,
+			func(name string) error { return m.host.Signal(name, syscall.SIGSTOP) },
+			func(_ context.Context, name string) error { return m.host.Signal(name, syscall.SIGCONT) })
+	case control.FaultKill:
+		return onEach(t.names, func(name string) error { return m.host.Kill(ctx, name) }, m.startAgain)
+	case control.FaultRestart:
+		return m.restart(t.names), nil
+	case control.FaultDescriptors:
+		return m.limitDescriptors(f, t.names)
+	case control.FaultWebhook:
+		undo, err := m.webhook(ctx, m.host.Kubeconfig(), f)
+		return effect{undo: undo}, err
+	case control.FaultQuota:
+		return m.smallQuota(ctx, f, t.names)
+	}
+	return effect{}, errors.New("no such kind of fault") // Problems has refused it
+}
+
+func (m *Manager) startAgain(ctx context.Context, name string) error {
+	return m.host.Start(ctx, name, nil)
+}
+
+func restore(_ context.Context, l Link) error {
+	l.Restore()
+	return nil
+}
+
+// slowFsync asks the agents in the members' processes.
+func (m *Manager) slowFsync(ctx context.Context, f control.Fault, names []string) (effect, error) {
+	delay := fsync.Delay{Delay: f.Delay, Jitter: f.Jitter, Files: f.Files, Seed: f.Seed}
+	return onEach(names,
+		func(name string) error {
+			agent, err := m.host.Fsync(name)
+			if err != nil {
+				return err
+			}
+			return agent.Set(ctx, delay)
+		},
+		func(ctx context.Context, name string) error {
+			agent, err := m.host.Fsync(name)
+			if err != nil {
+				return err
+			}
+			return agent.Clear(ctx)
+		})
+}
+
+// restart ends the components in order, each on its own, and starts each as soon
+// as it is gone. The fault is in force meanwhile, and over when all have started.
+func (m *Manager) restart(names []string) effect {
+	over := make(chan struct{})
+	var failed error
+	m.running.Go(func() {
+		defer close(over)
+		ctx, cancel := context.WithTimeout(m.life, undoWithin)
+		defer cancel()
+		failed = each(names, func(name string) error {
+			if err := m.host.Stop(ctx, name); err != nil {
+				return err
+			}
+			return m.startAgain(ctx, name)
+		})
+	})
+	return effect{over: over, undo: func(ctx context.Context) error {
+		select {
+		case <-over:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if failed == nil {
+			return nil
+		}
+		return each(names, func(name string) error { return m.startAgain(ctx, name) })
+	}}
+}
+
+// limitDescriptors remembers what each limit was.
+func (m *Manager) limitDescriptors(f control.Fault, names []string) (effect, error) {
+	var mu sync.Mutex
+	was := map[string]uint64{}
+	return onEach(names,
+		func(name string) error {
+			limit, err := m.host.LimitDescriptors(name, f.Limit)
+			if err == nil {
+				mu.Lock()
+				was[name] = limit
+				mu.Unlock()
+			}
+			return err
+		},
+		func(_ context.Context, name string) error {
+			mu.Lock()
+			limit, ok := was[name]
+			mu.Unlock()
+			if !ok {
+				return nil
+			}
+			_, err := m.host.LimitDescriptors(name, limit)
+			return err
+		})
+}
+
+// onEach does something to each at the same time; the effect undoes it on each,
+// done or not.
+func onEach[T any](all []T, do func(T) error, undo func(context.Context, T) error) (effect, error) {
+	return effect{undo: func(ctx context.Context) error {
+		return each(all, func(one T) error { return undo(ctx, one) })
+	}}, each(all, do)
+}
+
+// each calls a function on all at the same time and joins the errors.
+func each[T any](all []T, do func(T) error) error {
+	errs := make([]error, len(all))
+	var wait sync.WaitGroup
+	for i, one := range all {
+		wait.Go(func() { errs[i] = do(one) })
+	}
+	wait.Wait()
+	return errors.Join(errs...)
+}

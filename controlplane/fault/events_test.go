@@ -1,0 +1,64 @@
+package fault
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+)
+
+func TestEventsAreNumberedAndKeptInBounds(t *testing.T) {
+	var e Events
+	const all = eventsKept + 100
+	for range all {
+		e.Tell(control.Event{Kind: control.EventExit})
+	}
+	for _, test := range []struct{ after, first, count int64 }{
+		{0, 101, eventsKept}, {100, 101, eventsKept}, {101, 102, eventsKept - 1}, {all - 1, all, 1}, {-5, 101, eventsKept},
+	} {
+		got := e.After(t.Context(), test.after)
+		if int64(len(got)) != test.count || got[0].Seq != test.first {
+			t.Fatalf("after %d: %d events from %d, want %d from %d", test.after, len(got), got[0].Seq, test.count, test.first)
+		}
+		for i, event := range got {
+			if event.Seq != test.first+int64(i) {
+				t.Fatalf("after %d: event %d has number %d", test.after, i, event.Seq)
+			}
+		}
+	}
+}
+
+func TestWhoAsksForEventsWaitsForOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var e Events
+		e.Tell(control.Event{Kind: control.EventStart})
+		go func() {
+			time.Sleep(time.Minute)
+			e.Tell(control.Event{Kind: control.EventReady})
+		}()
+		begun := time.Now()
+		got := e.After(t.Context(), 1)
+		if len(got) != 1 || got[0].Seq != 2 || got[0].Kind != control.EventReady || time.Since(begun) != time.Minute {
+			t.Errorf("after %v: %v", time.Since(begun), got)
+		}
+
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if got := e.After(ctx, 2); got != nil {
+			t.Errorf("nothing happened, but %v", got)
+		}
+
+		ended := make(chan []control.Event)
+		go func() { ended <- e.After(t.Context(), 2) }()
+		synctest.Wait()
+		e.Close()
+		if got := <-ended; got != nil {
+			t.Errorf("the log ended with %v", got)
+		}
+		if got := e.After(t.Context(), 0); len(got) != 2 {
+			t.Errorf("a log that has ended gives %v", got)
+		}
+	})
+}

@@ -1,0 +1,98 @@
+package fault
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+)
+
+// eventsWithin is how long a question for events waits for one.
+const eventsWithin = 30 * time.Second
+
+// maxFaultBytes bounds a fault as it is sent.
+const maxFaultBytes = 1 << 16
+
+// Handle adds to a control socket what control.Client asks for:
+//
+//	POST   /v1/faults        begins a fault, answers when it is in force
+//	POST   /v1/faults/check  tells whether it would
+//	GET    /v1/faults        lists them
+//	DELETE /v1/faults        ends all, answers when they are undone
+//	DELETE /v1/faults/{id}   ends one
+//	GET    /v1/events        with after=N: events with numbers over N
+//
+// A refusal is a control.FaultRefusal: 400 for a fault that this plane can never
+// have, 404 for an unknown ID, 409 for one that clashes with another, 503 for
+// what failed.
+func Handle(mux *http.ServeMux, m *Manager, events *Events) {
+	asked := func(do func(context.Context, control.Fault) (any, error)) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			var f control.Fault
+			decoder := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxFaultBytes))
+			decoder.DisallowUnknownFields() // a misspelt field is not a fault without it
+			if err := decoder.Decode(&f); err != nil {
+				answer(w, nil, &control.InvalidFault{Problems: []control.Problem{{Path: "fault", Msg: err.Error(), Hint: "JSON of control.Fault"}}})
+				return
+			}
+			out, err := do(r.Context(), f)
+			answer(w, out, err)
+		}
+	}
+	mux.HandleFunc("POST /v1/faults", asked(func(ctx context.Context, f control.Fault) (any, error) { return m.Begin(ctx, f) }))
+	mux.HandleFunc("POST /v1/faults/check", asked(func(ctx context.Context, f control.Fault) (any, error) { return struct{}{}, m.Check(ctx, f) }))
+	mux.HandleFunc("GET /v1/faults", func(w http.ResponseWriter, _ *http.Request) { answer(w, m.List(), nil) })
+	mux.HandleFunc("DELETE /v1/faults", func(w http.ResponseWriter, r *http.Request) {
+		list, err := m.ClearAll(r.Context())
+		answer(w, list, err)
+	})
+	mux.HandleFunc("DELETE /v1/faults/{id}", func(w http.ResponseWriter, r *http.Request) {
+		status, err := m.Clear(r.Context(), r.PathValue("id"))
+		answer(w, status, err)
+	})
+	mux.HandleFunc("GET /v1/events", func(w http.ResponseWriter, r *http.Request) {
+		after, err := strconv.ParseInt(r.FormValue("after"), 10, 64)
+		if err != nil {
+			answer(w, nil, &control.InvalidFault{Problems: []control.Problem{{
+				Path: "after", Msg: fmt.Sprintf("%q is no number", r.FormValue("after")), Hint: "that of the last event that is known, 0 for all",
+			}}})
+			return
+		}
+		ctx, cancel := context.WithTimeout(r.Context(), eventsWithin)
+		defer cancel()
+		found := events.After(ctx, after)
+		if found == nil {
+			found = []control.Event{} // [], not null
+		}
+		answer(w, found, nil)
+	})
+}
+
+// answer writes what was asked for, or why there is none.
+func answer(w http.ResponseWriter, out any, err error) {
+	status := http.StatusOK
+	if err != nil {
+		refusal := control.FaultRefusal{Error: err.Error()}
+		var invalid *control.InvalidFault
+		var busy *BusyError
+		switch {
+		case errors.As(err, &invalid):
+			status, refusal.Problems = http.StatusBadRequest, invalid.Problems
+		case errors.As(err, &busy):
+			status = http.StatusConflict
+		case errors.Is(err, ErrNotFound):
+			status = http.StatusNotFound
+		default:
+			status = http.StatusServiceUnavailable
+		}
+		out = refusal
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(out) // a client that left is its own affair
+}

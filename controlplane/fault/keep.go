@@ -1,0 +1,150 @@
+package fault
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+)
+
+// The bounds of undoing a fault. Milliseconds are usual; a webhook's removal
+// waits for an API server that may itself have to come back, and etcd members
+// with a small quota are restarted one after another.
+const (
+	undoWithin      = 30 * time.Second
+	undoQuotaWithin = 5 * time.Minute
+)
+
+// active is one fault, from the moment when its parts are claimed.
+type active struct {
+	status control.FaultStatus // under the manager's lock
+	claims []claim
+	effect effect
+
+	abandon context.CancelFunc // ends its beginning
+	clear   chan chan error    // asks its keeper to end it now
+	gone    chan struct{}      // closed when all of it is undone
+}
+
+// effect is what a fault has done to the plane.
+type effect struct {
+	// undo takes back what was done, also if that was not all. After an error it
+	// is called again. Nil: nothing was done.
+	undo func(context.Context) error
+	// over is closed when a fault without length has run its course; nil for
+	// others.
+	over <-chan struct{}
+}
+
+// keep ends a fault when its time is over, when it is asked to, or when it has run
+// its course. One that cannot be undone stays until somebody asks again.
+func (m *Manager) keep(a *active, ends time.Time) {
+	defer m.running.Done()
+	var due <-chan time.Time
+	if !ends.IsZero() {
+		timer := time.NewTimer(time.Until(ends))
+		defer timer.Stop()
+		due = timer.C
+	}
+	over := a.effect.over
+	for {
+		var reply chan error
+		select {
+		case <-due:
+			due = nil
+		case <-over:
+			over = nil
+		case reply = <-a.clear:
+		case <-m.life.Done():
+			return
+		}
+		err := m.undo(a)
+		if reply != nil {
+			reply <- err
+		}
+		if err == nil {
+			return
+		}
+	}
+}
+
+// undo takes a fault back and tells how that went.
+func (m *Manager) undo(a *active) error {
+	within := undoWithin
+	if a.status.Kind == control.FaultQuota {
+		within = undoQuotaWithin
+	}
+	ctx, cancel := context.WithTimeout(m.life, within)
+	defer cancel()
+	err := a.effect.undo(ctx)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := time.Now()
+	if err != nil {
+		a.status.Error = err.Error()
+		m.tell(control.EventFaultEnd, now, a.status, fmt.Sprintf("%s could not be undone: %v", describe(a.status), err))
+		return fmt.Errorf("fault %s, %s, could not be undone: %w", a.status.ID, a.status.Kind, err)
+	}
+	if !a.status.Active.IsZero() || a.status.Error != "" { // else nobody was told of it
+		m.tell(control.EventFaultEnd, now, a.status, describe(a.status))
+	}
+	a.status.Ended, a.status.Error = now, ""
+	close(a.gone)
+	return nil
+}
+
+// rollback takes back what a fault did that could not begin. What cannot be taken
+// back stays in the list, so that it can be cleared.
+func (m *Manager) rollback(a *active, cause error) (control.FaultStatus, error) {
+	if a.effect.undo == nil {
+		close(a.gone)
+	} else if err := m.undo(a); err != nil {
+		go m.keep(a, time.Time{})
+		return control.FaultStatus{}, fmt.Errorf("%w; and %w; to try again: controlplane fault clear %s", cause, err, a.status.ID)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.faults = slices.DeleteFunc(m.faults, func(other *active) bool { return other == a })
+	m.running.Done()
+	return control.FaultStatus{}, cause
+}
+
+// end asks the keeper to end the fault, and waits. A fault that is being begun is
+// abandoned.
+func (a *active) end(ctx context.Context) error {
+	a.abandon()
+	reply := make(chan error, 1)
+	select {
+	case a.clear <- reply:
+	case <-a.gone:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	select {
+	case err := <-reply:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// tell adds an event about a fault.
+func (m *Manager) tell(kind string, at time.Time, s control.FaultStatus, detail string) {
+	component := ""
+	if len(s.On) == 1 {
+		component = s.On[0]
+	}
+	m.events.Tell(control.Event{Time: at, Kind: kind, Component: component, Detail: "fault " + s.ID + ": " + detail})
+}
+
+// describe is a fault in a few words: "pause of etcd-0".
+func describe(s control.FaultStatus) string {
+	if len(s.On) == 0 || s.Kind == control.FaultQuota {
+		return s.Kind
+	}
+	return s.Kind + " of " + strings.Join(s.On, ", ")
+}

@@ -1,0 +1,211 @@
+package fault
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+)
+
+// endedKept is how many faults that have ended List still gives.
+const endedKept = 1000
+
+// Manager begins and ends the faults of one plane. Its methods are safe for
+// concurrent use.
+type Manager struct {
+	host   Host
+	events *Events
+	// available and webhook are what this machine and the packages below do.
+	available func(kind string) error
+	webhook   func(ctx context.Context, kubeconfig string, f control.Fault) (undo func(context.Context) error, err error)
+
+	open  context.Context // ends when no fault may begin any more
+	shut  context.CancelFunc
+	life  context.Context // ends when nothing is undone any more
+	leave context.CancelFunc
+
+	mu      sync.Mutex
+	faults  []*active // in the order in which they were asked for
+	lastID  int64
+	running sync.WaitGroup // faults that are being begun or kept
+}
+
+// ErrNotFound is the error of an ID that no fault has.
+var ErrNotFound = errors.New("there is no such fault")
+
+// errClosed refuses what comes after Close.
+var errClosed = errors.New("the plane is stopping: no fault begins any more")
+
+// NewManager gives a manager of the host's faults, which tells of them in events.
+func NewManager(host Host, events *Events) *Manager {
+	m := &Manager{host: host, events: events, available: available, webhook: startWebhook}
+	m.open, m.shut = context.WithCancel(context.Background())
+	m.life, m.leave = context.WithCancel(context.Background())
+	return m
+}
+
+// Check tells whether Begin would begin the fault now, and changes nothing.
+func (m *Manager) Check(ctx context.Context, f control.Fault) error {
+	if err := m.possible(f); err != nil {
+		return err
+	}
+	leaders, err := m.leaders(ctx, f)
+	if err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	_, err = m.aim(f, leaders)
+	return err
+}
+
+// Begin begins a fault and returns when it is in force; it ends by itself when its
+// length is over. When ctx ends before it is in force, or something fails, what was
+// done is undone and there is no fault. Errors: *control.InvalidFault for one
+// that this plane can never have, *BusyError for one that clashes with another.
+func (m *Manager) Begin(ctx context.Context, f control.Fault) (control.FaultStatus, error) {
+	asked := time.Now()
+	if err := m.possible(f); err != nil {
+		return control.FaultStatus{}, err
+	}
+	leaders, err := m.leaders(ctx, f)
+	if err != nil {
+		return control.FaultStatus{}, err
+	}
+	ctx, abandon := context.WithCancel(ctx)
+	defer abandon()
+	defer context.AfterFunc(m.open, abandon)()
+	a, t, err := m.reserve(f, leaders, asked, abandon)
+	if err != nil {
+		return control.FaultStatus{}, err
+	}
+	if a.effect, err = m.apply(ctx, f, t); err != nil {
+		return m.rollback(a, fmt.Errorf("%s: %w", f.Kind, err))
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	a.status.Active = time.Now()
+	if f.For > 0 {
+		a.status.Ends = a.status.Active.Add(f.For)
+	}
+	m.tell(control.EventFaultBegin, a.status.Active, a.status, describe(a.status))
+	go m.keep(a, a.status.Ends)
+	return a.status, nil
+}
+
+// reserve claims the parts that the fault works on.
+func (m *Manager) reserve(f control.Fault, leaders map[string]string, asked time.Time, abandon context.CancelFunc) (*active, target, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	t, err := m.aim(f, leaders)
+	if err != nil {
+		return nil, t, err
+	}
+	m.lastID++
+	a := &active{
+		status: control.FaultStatus{ID: strconv.FormatInt(m.lastID, 10), Fault: f, On: t.names, Asked: asked},
+		claims: t.claims, abandon: abandon, clear: make(chan chan error), gone: make(chan struct{}),
+	}
+	m.forget()
+	m.faults = append(m.faults, a)
+	m.running.Add(1)
+	return a, t, nil
+}
+
+// forget drops the oldest fault that has ended, once there are many.
+func (m *Manager) forget() {
+	if len(m.faults) < endedKept {
+		return
+	}
+	if i := slices.IndexFunc(m.faults, func(a *active) bool { return !a.status.Ended.IsZero() }); i >= 0 {
+		m.faults = slices.Delete(m.faults, i, i+1)
+	}
+}
+
+// List gives all faults in the order in which they were asked for: those that
+// are in force or being begun, and the last thousand of those that have ended.
+func (m *Manager) List() []control.FaultStatus {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	list := make([]control.FaultStatus, 0, len(m.faults))
+	for _, a := range m.faults {
+		list = append(list, a.status)
+	}
+	return list
+}
+
+// Clear ends one fault and returns when it is undone, with the error of that or
+// of ctx. A fault that has ended is no error; an unknown ID is ErrNotFound.
+func (m *Manager) Clear(ctx context.Context, id string) (control.FaultStatus, error) {
+	m.mu.Lock()
+	i := slices.IndexFunc(m.faults, func(a *active) bool { return a.status.ID == id })
+	if i < 0 {
+		m.mu.Unlock()
+		return control.FaultStatus{}, fmt.Errorf("fault %q: %w", id, ErrNotFound)
+	}
+	a := m.faults[i]
+	m.mu.Unlock()
+	err := a.end(ctx)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return a.status, err
+}
+
+// ClearAll ends all faults and returns when all are undone, with those that it
+// ended. Those whose undoing needs a plane that serves come last.
+func (m *Manager) ClearAll(ctx context.Context) ([]control.FaultStatus, error) {
+	m.mu.Lock()
+	var first, last []*active
+	for _, a := range m.faults {
+		switch {
+		case !a.status.Ended.IsZero():
+		case a.status.Kind == control.FaultQuota, a.status.Kind == control.FaultWebhook:
+			last = append(last, a)
+		default:
+			first = append(first, a)
+		}
+	}
+	m.mu.Unlock()
+	err := errors.Join(endAll(ctx, first), endAll(ctx, last))
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	list := make([]control.FaultStatus, 0, len(first)+len(last))
+	for _, a := range slices.Concat(first, last) {
+		list = append(list, a.status)
+	}
+	return list, err
+}
+
+func endAll(ctx context.Context, all []*active) error {
+	return each(all, func(a *active) error { return a.end(ctx) })
+}
+
+// Active names the faults that are in force, as a person would: for a refusal of
+// what cannot be done meanwhile.
+func (m *Manager) Active() []string {
+	var all []string
+	for _, s := range m.List() {
+		if s.Ended.IsZero() {
+			all = append(all, fmt.Sprintf("%s (fault %s)", describe(s), s.ID))
+		}
+	}
+	return all
+}
+
+// Close refuses new faults, undoes all and gives what could not be undone in the
+// time of ctx. Call it before the plane's processes are stopped: a paused
+// one does not hear.
+func (m *Manager) Close(ctx context.Context) error {
+	m.mu.Lock()
+	m.shut()
+	m.mu.Unlock()
+	_, err := m.ClearAll(ctx)
+	m.leave()
+	m.running.Wait()
+	return err
+}

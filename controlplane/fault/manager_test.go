@@ -1,0 +1,267 @@
+package fault
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+)
+
+func pauseOf(name string, d time.Duration) control.Fault {
+	return control.Fault{Kind: control.FaultPause, Components: []string{name}, For: d}
+}
+
+func killOf(name string, d time.Duration) control.Fault {
+	return control.Fault{Kind: control.FaultKill, Components: []string{name}, For: d}
+}
+
+func slowOf(name string, d time.Duration) control.Fault {
+	return control.Fault{Kind: control.FaultSlowFsync, Components: []string{name}, Delay: 25 * time.Millisecond, For: d}
+}
+
+// What each kind does, when its length is over, to the nanosecond, though
+// whoever asked is long gone.
+func TestEachKindEndsByItself(t *testing.T) {
+	tests := []struct {
+		fault control.Fault
+		on    string
+		want  []string
+	}{
+		{pauseOf("etcd-0", 30*time.Second), "etcd-0", []string{"0s stop etcd-0", "30s continue etcd-0"}},
+		{killOf("kube-scheduler-leader", time.Second), "kube-scheduler-0", []string{"0s kill kube-scheduler-0", "1s start kube-scheduler-0"}},
+		{slowOf("etcd", time.Minute), "etcd-0 etcd-1 etcd-2", []string{
+			"0s slow etcd-0 25ms", "0s slow etcd-1 25ms", "0s slow etcd-2 25ms", "1m0s swift etcd-0", "1m0s swift etcd-1", "1m0s swift etcd-2",
+		}},
+		{control.Fault{Kind: control.FaultDiskContention, For: time.Second}, "", []string{"0s neighbour 4 1048576", "1s neighbour gone"}},
+		{
+			control.Fault{Kind: control.FaultNetworkDelay, Components: []string{"etcd-leader"}, Peers: []string{"etcd-0"}, Delay: time.Millisecond, For: time.Second}, "etcd-1",
+			[]string{"0s delay etcd-0 etcd-1 1ms", "0s delay etcd-1 etcd-0 1ms", "1s restore etcd-0 etcd-1", "1s restore etcd-1 etcd-0"},
+		},
+		{
+			control.Fault{Kind: control.FaultPartition, Components: []string{"kube-apiserver-1"}, For: time.Second}, "kube-apiserver-1",
+			[]string{
+				"0s cut kube-apiserver-1 etcd-0", "0s cut kube-apiserver-1 etcd-1", "0s cut kube-apiserver-1 etcd-2",
+				"1s restore kube-apiserver-1 etcd-0", "1s restore kube-apiserver-1 etcd-1", "1s restore kube-apiserver-1 etcd-2",
+			},
+		},
+		{
+			control.Fault{Kind: control.FaultDescriptors, Components: []string{"kube-apiserver-0"}, Limit: 1024, For: time.Second}, "kube-apiserver-0",
+			[]string{"0s limit kube-apiserver-0 1024", "1s limit kube-apiserver-0 65536"},
+		},
+		{
+			control.Fault{Kind: control.FaultWebhook, Resource: "pods", Fails: true, For: time.Second}, "",
+			[]string{"0s webhook pods admin.kubeconfig", "1s webhook gone"},
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.fault.Kind, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m, h := fixture(t)
+				asked := time.Now()
+				ctx, gone := context.WithCancel(t.Context())
+				status, err := m.Begin(ctx, test.fault)
+				gone()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := strings.Join(status.On, " "); got != test.on {
+					t.Errorf("it is on %q, not on %q", got, test.on)
+				}
+				if !status.Active.Equal(asked) || !status.Ends.Equal(asked.Add(test.fault.For)) || !status.Ended.IsZero() {
+					t.Errorf("asked %v; active %v, ends %v, ended %v", asked, status.Active, status.Ends, status.Ended)
+				}
+				time.Sleep(test.fault.For - 1)
+				synctest.Wait()
+				if m.List()[0].Ended != (time.Time{}) {
+					t.Error("it ended before its time")
+				}
+				time.Sleep(1)
+				synctest.Wait()
+				if got := m.List()[0].Ended; !got.Equal(status.Ends) {
+					t.Errorf("it ended at %v, not at %v", got, status.Ends)
+				}
+				same(t, "what was done", h.lines(), test.want...)
+			})
+		})
+	}
+}
+
+func TestClearEndsAFaultBeforeItsTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, h := fixture(t)
+		begin(t, m, pauseOf("etcd-0", time.Minute))
+		forever := begin(t, m, pauseOf("etcd-1", 0))
+		if !forever.Ends.IsZero() {
+			t.Errorf("a fault without length is due to end at %v", forever.Ends)
+		}
+		time.Sleep(10 * time.Second)
+		cleared, err := m.Clear(t.Context(), "1")
+		if err != nil || !cleared.Ended.Equal(cleared.Active.Add(10*time.Second)) {
+			t.Errorf("cleared: %+v, %v", cleared, err)
+		}
+		again, err := m.Clear(t.Context(), "1")
+		if err != nil || !again.Ended.Equal(cleared.Ended) {
+			t.Errorf("cleared twice: %+v, %v", again, err)
+		}
+		time.Sleep(time.Hour)
+		all, err := m.ClearAll(t.Context())
+		if err != nil || len(all) != 1 || all[0].ID != "2" || all[0].Ended.IsZero() {
+			t.Errorf("all that was left: %+v, %v", all, err)
+		}
+		if _, err := m.Clear(t.Context(), "7"); !errors.Is(err, ErrNotFound) {
+			t.Errorf("a fault that never was: %v", err)
+		}
+		same(t, "what was done", h.lines(), "0s stop etcd-0", "0s stop etcd-1", "10s continue etcd-0", "1h0m10s continue etcd-1")
+		same(t, "what was told", told(m),
+			"1 fault-begin etcd-0: fault 1: pause of etcd-0", "2 fault-begin etcd-1: fault 2: pause of etcd-1",
+			"3 fault-end etcd-0: fault 1: pause of etcd-0", "4 fault-end etcd-1: fault 2: pause of etcd-1")
+	})
+}
+
+// A component goes down as long as its process takes, and comes back at once.
+func TestARestartIsOverWhenTheProcessIsBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, h := fixture(t)
+		h.stopping = 3 * time.Second
+		s := begin(t, m, control.Fault{Kind: control.FaultRestart, Components: []string{"kube-apiserver-1"}})
+		if !s.Active.Equal(s.Asked) {
+			t.Error("it is not in force at once")
+		}
+		time.Sleep(time.Second)
+		if _, err := m.Begin(t.Context(), pauseOf("kube-apiserver-1", time.Second)); err == nil {
+			t.Error("a process that ends was paused")
+		}
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		same(t, "what was done", h.lines(), "0s end kube-apiserver-1", "3s start kube-apiserver-1")
+		if s := m.List()[0]; !s.Ended.Equal(s.Active.Add(3 * time.Second)) {
+			t.Errorf("it ended %v after it began", s.Ended.Sub(s.Active))
+		}
+	})
+}
+
+func TestShutdownUndoesAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, h := fixture(t)
+		begin(t, m, pauseOf("etcd-0", time.Hour))
+		begin(t, m, control.Fault{Kind: control.FaultWebhook, Resource: "pods", Fails: true})
+		begin(t, m, killOf("kube-apiserver", 0))
+		if err := m.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		same(t, "what was done", h.lines(),
+			"0s continue etcd-0", "0s kill kube-apiserver-0", "0s kill kube-apiserver-1",
+			"0s start kube-apiserver-0", "0s start kube-apiserver-1", "0s stop etcd-0", "0s webhook gone", "0s webhook pods admin.kubeconfig")
+		if trace := h.trace; trace[len(trace)-1] != "0s webhook gone" {
+			t.Errorf("the webhook was not removed last, when there is an API server again: %q", trace)
+		}
+		if _, err := m.Begin(t.Context(), pauseOf("etcd-0", 0)); !errors.Is(err, errClosed) {
+			t.Errorf("a fault after the end: %v", err)
+		}
+		if left := m.Active(); len(left) > 0 {
+			t.Errorf("left in force: %v", left)
+		}
+	})
+}
+
+func TestShutdownAbandonsWhatIsBeingBegun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, h := fixture(t)
+		h.stopping = 2 * time.Second
+		begun := make(chan error, 1)
+		go func() {
+			_, err := m.Begin(t.Context(), control.Fault{Kind: control.FaultQuota, Quota: 16 << 20})
+			begun <- err
+		}()
+		time.Sleep(time.Second)
+		if err := m.Close(t.Context()); err != nil {
+			t.Errorf("close: %v", err)
+		}
+		if err := <-begun; !errors.Is(err, context.Canceled) {
+			t.Errorf("begin: %v", err)
+		}
+		if left := m.Active(); len(left) > 0 {
+			t.Errorf("left in force: %v", left)
+		}
+	})
+}
+
+// Nothing can be done about a plane that does not let itself be mended in time,
+// but to say so and go.
+func TestShutdownIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, h := fixture(t)
+		begin(t, m, control.Fault{Kind: control.FaultQuota, Quota: 16 << 20})
+		h.starting = time.Hour
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		before := time.Now()
+		err := m.Close(ctx)
+		if took := time.Since(before); took != 10*time.Second || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("close took %v and gave %v", took, err)
+		}
+	})
+}
+
+func TestWhatCannotBeUndoneIsToldAndTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, h := fixture(t)
+		begin(t, m, killOf("etcd-0", time.Second))
+		h.breaks("start etcd-0", errors.New("the port is taken"))
+		time.Sleep(time.Minute)
+		s := m.List()[0]
+		if s.Error != "the port is taken" || !s.Ended.IsZero() {
+			t.Errorf("status: %+v", s)
+		}
+		var busy *BusyError
+		if _, err := m.Begin(t.Context(), pauseOf("etcd-0", 0)); !errors.As(err, &busy) || !strings.Contains(err.Error(), "could not be undone") {
+			t.Errorf("a pause of what is not there: %v", err)
+		}
+		if _, err := m.Clear(t.Context(), "1"); err == nil || !strings.Contains(err.Error(), "the port is taken") {
+			t.Errorf("cleared: %v", err)
+		}
+		h.breaks("start etcd-0", nil)
+		if s, err := m.Clear(t.Context(), "1"); err != nil || s.Ended.IsZero() || s.Error != "" {
+			t.Errorf("cleared when it could be: %+v, %v", s, err)
+		}
+		same(t, "what was told", told(m),
+			"1 fault-begin etcd-0: fault 1: kill of etcd-0",
+			"2 fault-end etcd-0: fault 1: kill of etcd-0 could not be undone: the port is taken",
+			"3 fault-end etcd-0: fault 1: kill of etcd-0 could not be undone: the port is taken",
+			"4 fault-end etcd-0: fault 1: kill of etcd-0")
+	})
+}
+
+// A fault on several components is on all of them or on none.
+func TestHalfAFaultIsNone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, h := fixture(t)
+		h.breaks("stop etcd-2", errors.New("no such process"))
+		_, err := m.Begin(t.Context(), pauseOf("etcd", time.Minute))
+		if err == nil || err.Error() != "pause: no such process" {
+			t.Errorf("begin: %v", err)
+		}
+		same(t, "what was done", h.lines(),
+			"0s continue etcd-0", "0s continue etcd-1", "0s continue etcd-2", "0s stop etcd-0", "0s stop etcd-1")
+		if len(m.List()) != 0 || len(told(m)) != 0 {
+			t.Errorf("a fault that never was: %v, %v", m.List(), told(m))
+		}
+		h.breaks("stop etcd-2", nil)
+		begin(t, m, pauseOf("etcd-0", 0)) // nothing is claimed any more
+
+		h.breaks("stop etcd-2", errors.New("no such process"))
+		h.breaks("continue etcd-1", errors.New("not permitted"))
+		_, err = m.Begin(t.Context(), control.Fault{Kind: control.FaultPause, Components: []string{"etcd-1", "etcd-2"}})
+		if err == nil || !strings.Contains(err.Error(), "to try again: controlplane fault clear 3") {
+			t.Errorf("half a fault that cannot be undone: %v", err)
+		}
+		h.breaks("continue etcd-1", nil)
+		if _, err := m.Clear(t.Context(), "3"); err != nil {
+			t.Errorf("clear: %v", err)
+		}
+	})
+}

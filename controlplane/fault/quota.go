@@ -1,0 +1,109 @@
+package fault
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+)
+
+// noSpace is the alarm that etcd raises when a write finds the quota used up. It
+// refuses all that needs space until the alarm is disarmed, also after a restart.
+const noSpace = "NOSPACE"
+
+// smallQuota restarts the etcd members with a small backend quota, one after
+// another, so that a quorum holds; the leader comes last, so that it moves once.
+func (m *Manager) smallQuota(ctx context.Context, f control.Fault, members []string) (effect, error) {
+	leader, err := m.host.Leader(ctx, control.KindEtcd)
+	if err != nil {
+		return effect{}, err
+	}
+	order := slices.DeleteFunc(slices.Clone(members), func(name string) bool { return name == leader })
+	order = append(order, leader)
+	e := effect{undo: func(ctx context.Context) error { return m.freeSpace(ctx, order) }}
+	return e, m.restartEach(ctx, order, control.Flags{"quota-backend-bytes": strconv.FormatInt(f.Quota, 10)})
+}
+
+// freeSpace is what a person on call does about NOSPACE: more room, compaction,
+// defragmentation, alarms disarmed. The room comes first: with the small quota a
+// disarmed alarm would be raised again by the next write.
+func (m *Manager) freeSpace(ctx context.Context, members []string) error {
+	if err := m.restartEach(ctx, members, nil); err != nil {
+		return err
+	}
+	if err := m.disarm(ctx, members[0]); err != nil {
+		return err
+	}
+	if err := m.compact(ctx, members[0]); err != nil {
+		return err
+	}
+	for _, name := range members { // one at a time: a member answers nothing meanwhile
+		if err := m.host.Etcd(ctx, name, "/v3/maintenance/defragment", struct{}{}, &struct{}{}); err != nil {
+			return fmt.Errorf("defragment %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// restartEach restarts members one after another, each when the one before it
+// serves again.
+func (m *Manager) restartEach(ctx context.Context, members []string, flags control.Flags) error {
+	for _, name := range members {
+		if err := m.host.Stop(ctx, name); err != nil {
+			return err
+		}
+		if err := m.host.Start(ctx, name, flags); err != nil {
+			return err
+		}
+		if err := m.host.AwaitReady(ctx, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// disarm takes back all alarms about space.
+func (m *Manager) disarm(ctx context.Context, member string) error {
+	const path = "/v3/maintenance/alarm"
+	var list struct {
+		Alarms []struct {
+			MemberID string `json:"memberID"`
+			Alarm    string `json:"alarm"`
+		} `json:"alarms"`
+	}
+	if err := m.host.Etcd(ctx, member, path, map[string]string{"action": "GET"}, &list); err != nil {
+		return fmt.Errorf("list alarms: %w", err)
+	}
+	for _, a := range list.Alarms {
+		if a.Alarm != noSpace {
+			continue
+		}
+		ask := map[string]string{"action": "DEACTIVATE", "memberID": a.MemberID, "alarm": noSpace}
+		if err := m.host.Etcd(ctx, member, path, ask, &struct{}{}); err != nil {
+			return fmt.Errorf("disarm %s: %w", noSpace, err)
+		}
+	}
+	return nil
+}
+
+// compact drops all revisions of keys but the newest. A list that a client reads
+// in pages has to begin anew.
+func (m *Manager) compact(ctx context.Context, member string) error {
+	var status struct {
+		Header struct {
+			Revision string `json:"revision"`
+		} `json:"header"`
+	}
+	if err := m.host.Etcd(ctx, member, "/v3/maintenance/status", struct{}{}, &status); err != nil {
+		return fmt.Errorf("ask for the revision: %w", err)
+	}
+	ask := map[string]any{"revision": status.Header.Revision, "physical": true}
+	err := m.host.Etcd(ctx, member, "/v3/kv/compaction", ask, &struct{}{})
+	if err != nil && !strings.Contains(err.Error(), "required revision has been compacted") { // by an API server, just now
+		return fmt.Errorf("compact to revision %s: %w", status.Header.Revision, err)
+	}
+	return nil
+}
