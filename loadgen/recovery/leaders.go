@@ -1,0 +1,102 @@
+package recovery
+
+import (
+	"regexp"
+	"time"
+
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+const (
+	etcd        = "etcd"
+	leaseEvent  = "lease"
+	leaderEvent = "etcd-leader"
+	exitEvent   = "exit"
+	readyEvent  = "ready"
+	restarted   = "restart"
+)
+
+// number ends a component's name: kube-scheduler-1 is a kube-scheduler.
+var number = regexp.MustCompile(`-\d+$`)
+
+// handovers are the changes of who leads. The first holder of each is only
+// learned of: nobody had it before.
+func handovers(in Input, faults []fault) []result.Handover {
+	type holder struct {
+		name  string
+		since time.Time
+	}
+	var all []result.Handover
+	held := map[string]holder{}
+	for _, e := range in.Timeline {
+		if e.Kind != leaseEvent && e.Kind != leaderEvent {
+			continue
+		}
+		of := number.ReplaceAllString(e.Name, "")
+		if e.Kind == leaderEvent {
+			of = etcd
+		}
+		before, known := held[of]
+		held[of] = holder{e.Name, e.Time}
+		if !known {
+			continue
+		}
+		h := result.Handover{Of: of, From: before.name, To: e.Name, At: e.Time, Phase: phaseAt(in.Phases, e.Time)}
+		lost, cause := hit(in.Timeline, faults, before.name, before.since, e.Time)
+		if lost.IsZero() && before.name == e.Name {
+			continue // told twice
+		}
+		if !lost.IsZero() {
+			h.Lost, h.Failover, h.Fault = &lost, seconds(e.Time.Sub(lost)), idOf(cause)
+		}
+		all = append(all, h)
+	}
+	return all
+}
+
+// hit is when a holder was hit last between its getting the lease and its
+// successor's: its process ended, or a fault on it began that was in force until
+// shortly before. The fault is nil if its process ended by itself.
+func hit(timeline []result.Event, faults []fault, holder string, since, until time.Time) (lost time.Time, cause *fault) {
+	for i, f := range faults {
+		if f.hits(holder) && !f.begin.Before(since) && f.begin.Before(until) && (f.end == nil || !f.end.Add(settling).Before(until)) {
+			lost, cause = f.begin, &faults[i]
+		}
+	}
+	for _, e := range timeline {
+		if e.Kind == exitEvent && e.Name == holder && e.Time.After(since) && e.Time.Before(until) && !e.Time.Before(lost) {
+			lost, cause = e.Time, causeOf(faults, holder, e.Time, settled)
+		}
+	}
+	return lost, cause
+}
+
+// restarts pairs the ends of processes with the readiness of those that took
+// their place. What ends after the last phase is the plane's own stop.
+func restarts(in Input, faults []fault) []result.Restart {
+	var stop time.Time
+	if n := len(in.Phases); n > 0 {
+		stop = in.Phases[n-1].End
+	}
+	var all []result.Restart
+	open := map[string]int{} // index of the restart under way
+	for _, e := range in.Timeline {
+		at := e.Time
+		switch e.Kind {
+		case exitEvent:
+			if !stop.IsZero() && at.After(stop) {
+				continue
+			}
+			open[e.Name] = len(all)
+			all = append(all, result.Restart{Component: e.Name, Exited: &at, Fault: idOf(causeOf(faults, e.Name, at, settled))})
+		case readyEvent:
+			if i, ok := open[e.Name]; ok {
+				all[i].Ready, all[i].Down = &at, seconds(at.Sub(*all[i].Exited))
+				delete(open, e.Name)
+			}
+		case restarted:
+			all = append(all, result.Restart{Component: e.Name, Ready: &at, Fault: idOf(causeOf(faults, e.Name, at, settling))})
+		}
+	}
+	return all
+}
