@@ -1,4 +1,3 @@
-// Package jsontext has what the readers of JSON as it comes in share.
 package jsontext
 
 import (
@@ -6,10 +5,10 @@ import (
 	"math/bits"
 )
 
-// Plain is how many bytes at the head of p are a string's own: neither quote
+// plain is how many bytes at the head of p are a string's own: neither quote
 // nor backslash nor control characters. Eight at a time: the bodies of lists
 // are mostly strings.
-func Plain(p []byte) int {
+func plain(p []byte) int {
 	const low, high = 0x0101010101010101, 0x8080808080808080
 	i := 0
 	for ; i+8 <= len(p); i += 8 {

@@ -1,7 +1,6 @@
 package object
 
 import (
-	"encoding/json"
 	"errors"
 	"strconv"
 
@@ -98,7 +97,7 @@ func (a *answer) token() []byte {
 	if a.protobuf {
 		return a.value
 	}
-	return unquoted(a.json.token)
+	return a.json.token
 }
 
 // version is metadata.resourceVersion of the answer, 0 if there is none that
@@ -113,18 +112,4 @@ func (a *answer) version() uint64 {
 		return 0
 	}
 	return v
-}
-
-// unquoted resolves the escapes of a JSON string. There are none in the tokens
-// of today's API servers.
-func unquoted(s []byte) []byte {
-	for _, c := range s {
-		if c == '\\' {
-			var text string
-			// The document was valid, so this is too.
-			_ = json.Unmarshal([]byte(`"`+string(s)+`"`), &text)
-			return []byte(text)
-		}
-	}
-	return s
 }
