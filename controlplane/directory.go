@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/controlplane/fault/disk"
 	"github.com/stormglass/stormglass/controlplane/topology"
 )
 
@@ -160,5 +161,5 @@ func linkPrograms(l topology.Layout, executable string) error {
 }
 
 func programs() []string {
-	return append(control.Kinds(), "kubectl", "etcdctl", "etcdutl")
+	return append(control.Kinds(), "kubectl", "etcdctl", "etcdutl", disk.Program)
 }

@@ -157,7 +157,7 @@ func TestPortTakenWhileStarting(t *testing.T) {
 			var err error
 			ports, err = controlplane.PickPorts(last)
 			if picks++; picks == 1 && err == nil {
-				squatter, err = net.Listen("tcp", fmt.Sprintf("%s:%d", topology.Host, ports.Scheduler))
+				squatter, err = net.Listen("tcp", fmt.Sprintf("%s:%d", topology.Host, ports["kube-scheduler-0"]))
 			}
 			return ports, err
 		},
@@ -169,8 +169,8 @@ func TestPortTakenWhileStarting(t *testing.T) {
 		t.Errorf("%d picks of ports, want 2", picks)
 	}
 	// etcd remembers the ports of the attempt that failed, unless it is told.
-	if members := ok(t, "etcdctl", "--dir", dir, "member", "list"); !strings.Contains(members, topology.URL(ports.EtcdPeer)) {
-		t.Errorf("etcd's peer is at %s, but its member list says\n%s", topology.URL(ports.EtcdPeer), members)
+	if members := ok(t, "etcdctl", "--dir", dir, "member", "list"); !strings.Contains(members, topology.URL(ports[topology.PeerListener("etcd-0")])) {
+		t.Errorf("etcd's peer is at %s, but its member list says\n%s", topology.URL(ports[topology.PeerListener("etcd-0")]), members)
 	}
 	now := make(chan struct{})
 	close(now)
@@ -263,7 +263,7 @@ func TestUpRefused(t *testing.T) {
 func TestTooFewDescriptors(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "plane")
 	_, stderr, code := limited(t, "ulimit -n 1024", "up", "--dir", dir)
-	if code != 4 || !strings.Contains(stderr, "too few descriptors: the hard limit of open files is 1024, 3072 short") {
+	if code != 4 || !strings.Contains(stderr, "too few descriptors: the hard limit of open files is 1024, 3072 short of the 4096") {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
 	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {

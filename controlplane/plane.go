@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/controlplane/fault"
 	"github.com/stormglass/stormglass/controlplane/process"
 	"github.com/stormglass/stormglass/controlplane/topology"
 )
@@ -36,8 +37,8 @@ type Options struct {
 	Executable string
 	// Progress receives what happens, line by line.
 	Progress io.Writer
-	// PickPorts chooses ports, given those of the last start (zero on the
-	// first). Nil picks free ports on loopback.
+	// PickPorts chooses a port for each listener, given those of the last start
+	// (zero where there was none). Nil picks free ports on loopback.
 	PickPorts func(last topology.Ports) (topology.Ports, error)
 }
 
@@ -50,6 +51,12 @@ type Plane struct {
 	server  *server
 	started time.Time
 
+	events fault.Events
+	faults *fault.Manager
+	// lifetime ends when the last process was stopped.
+	lifetime    context.Context
+	endLifetime context.CancelFunc
+
 	stopOnce sync.Once
 	stopAsk  chan struct{} // closed when somebody asked to stop
 	died     chan *member  // a process that ended by itself while the plane was up
@@ -59,16 +66,18 @@ type Plane struct {
 	since   time.Time
 	cause   string
 	members []*member
+	// settled tells that the plane has become ready and its processes are not yet
+	// being stopped: components may be started again.
+	settled bool
 	cluster *control.Cluster
 	log     *os.File
-}
 
-// member is one process and what is known of it.
-type member struct {
-	process    topology.Process
-	child      *process.Child
-	ready      bool
-	readyAfter time.Duration
+	// These are of the launch that came through.
+	plan  topology.Plan
+	probe *prober
+	ways  ways
+
+	memberIDs map[string]string // etcd's IDs of members, to names
 }
 
 var errAsked = errors.New("asked to stop through the control socket")
@@ -87,8 +96,10 @@ func Start(ctx context.Context, opts Options) (*Plane, error) {
 	p := &Plane{
 		opts: opts, dir: dir, layout: topology.Layout{Dir: dir.path},
 		stopAsk: make(chan struct{}), died: make(chan *member, 16),
-		started: time.Now(), state: control.Starting, since: time.Now(),
+		started: time.Now(), state: control.Starting, since: time.Now(), memberIDs: map[string]string{},
 	}
+	p.faults = fault.NewManager(p, &p.events)
+	p.lifetime, p.endLifetime = context.WithCancel(context.WithoutCancel(ctx))
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	go func() { // `down` also ends a plane that is still starting
@@ -124,15 +135,26 @@ func (p *Plane) start(ctx context.Context) (err error) {
 	if err := p.prepare(); err != nil {
 		return err
 	}
+	go p.tellElections(p.followLogs())
 	if err := p.launchRetrying(ctx); err != nil {
 		return err
 	}
 	return p.announce()
 }
 
+// check refuses what cannot be, before anything is made.
+func (p *Plane) check() error {
+	if p.dir.resumed {
+		if err := sameMembers(p.layout, p.opts.Config); err != nil {
+			return err
+		}
+	}
+	return checkResources(p.layout.Dir, p.opts.Config, p.dir.resumed)
+}
+
 // prepare makes everything that the processes read.
 func (p *Plane) prepare() error {
-	if err := checkResources(p.layout.Dir, p.dir.resumed); err != nil {
+	if err := p.check(); err != nil {
 		return err
 	}
 	for _, d := range []string{p.layout.Bin(), p.layout.Logs(), p.layout.Kubeconfigs(), p.layout.Data("")} {

@@ -28,7 +28,7 @@ import (
 type prober struct {
 	plan topology.Plan
 	kube *kubernetes.Clientset
-	// etcdHTTP and healthHTTP verify etcd and the Kubernetes components.
+	// etcdHTTP and kubeHTTP verify etcd and the Kubernetes components.
 	etcdHTTP, kubeHTTP *http.Client
 }
 
@@ -42,7 +42,7 @@ func newProber(l topology.Layout, plan topology.Plan) (*prober, error) {
 	if err != nil {
 		return nil, err
 	}
-	kube, err := kubernetes.NewForConfigAndClient(&rest.Config{Host: plan.APIServer.Address, QPS: -1}, kubeHTTP)
+	kube, err := kubernetes.NewForConfigAndClient(&rest.Config{Host: plan.Server, QPS: -1}, kubeHTTP)
 	if err != nil {
 		return nil, err
 	}
@@ -91,32 +91,49 @@ func get(ctx context.Context, client *http.Client, url string) error {
 	return nil
 }
 
-// etcd is ready when it serves a linearizable read, which needs a leader.
-func (p *prober) etcd(ctx context.Context, _ time.Time) error {
-	return get(ctx, p.etcdHTTP, p.plan.Etcd.Address+"/health")
+// ready gives nil when a process is ready. begun is when the first of its kind
+// was started with the plane; zero for one that is started later.
+func (p *prober) ready(ctx context.Context, proc topology.Process, begun time.Time) error {
+	switch proc.Kind {
+	case control.KindEtcd:
+		return p.etcd(ctx, proc)
+	case control.KindAPIServer:
+		return p.apiServer(ctx, proc)
+	}
+	if !begun.IsZero() {
+		if err := p.led(ctx, proc.Kind, begun); err != nil {
+			return err
+		}
+	}
+	return get(ctx, p.kubeHTTP, proc.Address+"/healthz")
 }
 
-// apiServer is ready when it says so and has made the default namespace.
-func (p *prober) apiServer(ctx context.Context, _ time.Time) error {
-	if err := get(ctx, p.kubeHTTP, p.plan.APIServer.Address+"/readyz"); err != nil {
+// etcd is ready when it serves a linearizable read, which needs a leader.
+func (p *prober) etcd(ctx context.Context, proc topology.Process) error {
+	return get(ctx, p.etcdHTTP, proc.Address+"/health")
+}
+
+// apiServer is ready when it says so and one of them has made the default
+// namespace.
+func (p *prober) apiServer(ctx context.Context, proc topology.Process) error {
+	if err := get(ctx, p.kubeHTTP, proc.Address+"/readyz"); err != nil {
 		return err
 	}
-	_, err := p.kube.CoreV1().Namespaces().Get(ctx, metav1.NamespaceDefault, metav1.GetOptions{})
-	return err
+	return get(ctx, p.kubeHTTP, proc.Address+"/api/v1/namespaces/"+metav1.NamespaceDefault)
 }
 
-// leader is ready when it holds its lease, taken since its start, and says
-// that it is healthy. Nobody else can have taken it: deleteLeases left none.
-func (p *prober) leader(ctx context.Context, proc topology.Process, started time.Time) error {
-	lease, err := p.kube.CoordinationV1().Leases(metav1.NamespaceSystem).Get(ctx, proc.Kind, metav1.GetOptions{})
+// led gives nil when one of a kind has taken the lease since they were started.
+// It is one of ours: deleteLeases left none.
+func (p *prober) led(ctx context.Context, kind string, begun time.Time) error {
+	lease, err := p.kube.CoordinationV1().Leases(metav1.NamespaceSystem).Get(ctx, kind, metav1.GetOptions{})
 	if err != nil {
 		return err
 	}
 	spec := lease.Spec
-	if spec.HolderIdentity == nil || *spec.HolderIdentity == "" || spec.AcquireTime == nil || spec.AcquireTime.Before(&metav1.MicroTime{Time: started}) {
-		return fmt.Errorf("the lease %s is not held by process %s", lease.Name, proc.Name)
+	if spec.HolderIdentity == nil || *spec.HolderIdentity == "" || spec.AcquireTime == nil || spec.AcquireTime.Before(&metav1.MicroTime{Time: begun}) {
+		return fmt.Errorf("nobody has got the lease %s", lease.Name)
 	}
-	return get(ctx, p.kubeHTTP, proc.Address+"/healthz")
+	return nil
 }
 
 // deleteLeases removes the leases of leaders that are known to be dead.

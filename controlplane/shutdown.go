@@ -1,8 +1,10 @@
 package controlplane
 
 import (
+	"context"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -20,6 +22,18 @@ func stopOrder() []stopStep {
 	}
 }
 
+// graceOf is how long a component may take to end.
+func graceOf(name string) time.Duration {
+	for _, step := range stopOrder() {
+		for _, kind := range step.kinds {
+			if strings.HasPrefix(name, kind) {
+				return step.grace
+			}
+		}
+	}
+	return 0
+}
+
 type stopStep struct {
 	kinds []string
 	grace time.Duration
@@ -29,13 +43,19 @@ type stopStep struct {
 // to while it still writes.
 func (p *Plane) stopMembers(now <-chan struct{}) {
 	p.mu.Lock()
+	p.settled = false
 	members := p.members
+	for _, m := range members {
+		m.expected = true
+	}
 	p.mu.Unlock()
 	for _, step := range stopOrder() {
 		var wait sync.WaitGroup
 		for _, m := range members {
 			if slices.Contains(step.kinds, m.process.Kind) {
 				wait.Go(func() {
+					m.change.Lock() // a start that is under way is waited for
+					defer m.change.Unlock()
 					exit := m.child.Stop(step.grace, now)
 					p.progress("%-26s %s", m.process.Name, exit)
 				})
@@ -45,22 +65,49 @@ func (p *Plane) stopMembers(now <-chan struct{}) {
 	}
 }
 
+// faultsWithin bounds the undoing of faults at the end. Together with the stop
+// of the processes it stays below what `down` and control.Supervisor.Stop wait.
+const faultsWithin = 8 * time.Second
+
+// undoFaults takes back what faults have done: a paused process does not hear,
+// and etcd keeps its alarms on disk.
+func (p *Plane) undoFaults(now <-chan struct{}) {
+	ctx, cancel := context.WithTimeout(context.Background(), faultsWithin)
+	defer cancel()
+	go func() {
+		select {
+		case <-now:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	if err := p.faults.Close(ctx); err != nil {
+		p.progress("undo faults: %v", err)
+	}
+}
+
 // shutdown stops all processes in order and releases the directory:
 //
+//  0. faults are undone;
 //  1. scheduler and controller manager, so that nothing new is decided;
 //  2. API servers, so that nothing new is written;
 //  3. etcd;
-//  4. the last status is kept in stopped.json;
-//  5. the control socket;
-//  6. the whole directory, if no plane was ever ready in it.
+//  4. the load balancer and the links;
+//  5. the last status is kept in stopped.json;
+//  6. the control socket;
+//  7. the whole directory, if no plane was ever ready in it.
 //
 // The lock stays: it ends with this process, or by Release, so that whoever
 // waits for it (`down`) knows the supervisor gone too.
 func (p *Plane) shutdown(cause string, now <-chan struct{}) {
 	p.setState(control.Stopping, cause)
 	p.progress("stopping: %s", cause)
+	p.undoFaults(now)
 	p.stopMembers(now)
+	p.endLifetime()
+	p.closeWays()
 	p.setState(control.Stopped, cause)
+	p.events.Close()
 	if p.dir.resumed {
 		if err := writeJSON(filepath.Join(p.layout.Dir, control.StoppedFile), p.Status()); err != nil {
 			p.progress("%v", err)

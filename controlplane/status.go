@@ -1,6 +1,7 @@
 package controlplane
 
 import (
+	"context"
 	"os"
 
 	"github.com/stormglass/stormglass/controlplane/control"
@@ -15,8 +16,25 @@ const (
 	EtcdVersion       = "3.7.0"
 )
 
-// Status is the plane's state now.
+// Status is the plane's state now. While the plane is ready its components are
+// asked what they do among their equals, for as long as askWithin.
 func (p *Plane) Status() control.Status {
+	s := p.snapshot()
+	for _, f := range p.faults.List() {
+		if f.Ended.IsZero() {
+			s.Faults = append(s.Faults, f)
+		}
+	}
+	if s.State == control.Ready {
+		ctx, cancel := context.WithTimeout(p.lifetime, askWithin)
+		defer cancel()
+		p.askRoles(ctx, s.Components)
+	}
+	return s
+}
+
+// snapshot is what is known without asking anybody.
+func (p *Plane) snapshot() control.Status {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := control.Status{
@@ -27,6 +45,7 @@ func (p *Plane) Status() control.Status {
 		c := control.ComponentStatus{
 			Name: m.process.Name, Kind: m.process.Kind, PID: m.child.PID, Address: m.process.Address,
 			Log: p.layout.Log(m.process.Name), Started: m.child.Started, Ready: m.ready, ReadyAfter: m.readyAfter,
+			Restarts: m.restarts,
 		}
 		select {
 		case <-m.child.Done():
@@ -45,7 +64,7 @@ func (p *Plane) describe(plan topology.Plan) *control.Cluster {
 	keys := p.layout.PKI()
 	c := &control.Cluster{
 		Schema: control.ClusterSchema, Dir: p.layout.Dir,
-		Server: plan.APIServer.Address, CAFile: keys.Cert(pki.ServerCA),
+		Server: plan.Server, CAFile: keys.Cert(pki.ServerCA),
 		KubernetesVersion: KubernetesVersion, EtcdVersion: EtcdVersion,
 		Kubeconfigs: map[string]string{
 			pki.Admin:   p.layout.Kubeconfig(pki.Admin),
@@ -53,16 +72,25 @@ func (p *Plane) describe(plan topology.Plan) *control.Cluster {
 		},
 		NodeCA: keys.Pair(pki.ClientCA),
 		Etcd: control.EtcdClient{
-			Endpoints: []string{plan.Etcd.Address}, CAFile: keys.Cert(pki.EtcdCA), KeyPair: keys.Pair(pki.EtcdClient),
+			CAFile: keys.Cert(pki.EtcdCA), KeyPair: keys.Pair(pki.EtcdClient),
 		},
 		SupervisorPID: os.Getpid(), Socket: p.server.path, Config: p.opts.Config,
 		Deviations: plan.Deviations, StartedAt: p.started,
 	}
-	for _, m := range p.members {
-		c.Components = append(c.Components, control.Component{
-			Name: m.process.Name, Kind: m.process.Kind, PID: m.child.PID, Started: m.child.Started,
-			Args: m.process.Args, Log: p.layout.Log(m.process.Name), Scrape: m.process.Scrape, ReadyAfter: m.readyAfter,
-		})
+	for _, etcd := range plan.Of(control.KindEtcd) {
+		c.Etcd.Endpoints = append(c.Etcd.Endpoints, etcd.Address)
 	}
 	return c
+}
+
+// components describes the processes. The caller holds the lock.
+func (p *Plane) components() []control.Component {
+	var all []control.Component
+	for _, m := range p.members {
+		all = append(all, control.Component{
+			Name: m.process.Name, Kind: m.process.Kind, PID: m.child.PID, Started: m.child.Started,
+			Args: m.flags, Log: p.layout.Log(m.process.Name), Scrape: m.process.Scrape, ReadyAfter: m.readyAfter,
+		})
+	}
+	return all
 }

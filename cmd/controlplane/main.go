@@ -14,12 +14,15 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 
 	"github.com/stormglass/stormglass/controlplane/component"
+	"github.com/stormglass/stormglass/controlplane/fault/disk"
+	"github.com/stormglass/stormglass/controlplane/fault/fsync"
 	"github.com/stormglass/stormglass/controlplane/process"
 )
 
@@ -32,8 +35,15 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "controlplane:", err)
 		return exitEnvironment
 	}
-	program, ok := component.Lookup(filepath.Base(args[0]))
-	if ok {
+	if err := errors.Join(process.LimitDescriptors(), fsync.StartAgent()); err != nil {
+		fmt.Fprintln(stderr, "controlplane:", err)
+		return exitEnvironment
+	}
+	name := filepath.Base(args[0])
+	if name == disk.Program {
+		return disk.Main(args[1:], stdout, stderr)
+	}
+	if program, ok := component.Lookup(name); ok {
 		return program(args[1:])
 	}
 	return command(ctx, args[1:], stdout, stderr)

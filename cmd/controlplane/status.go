@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -76,7 +77,7 @@ func writeStatus(w io.Writer, s control.Status, now time.Time) error {
 	}
 	fmt.Fprintln(w)
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "COMPONENT\tPID\tSTATE\tUPTIME\tREADY AFTER\tCPU\tRSS\tPRIVATE\tFILES\tADDRESS")
+	fmt.Fprintln(table, "COMPONENT\tPID\tSTATE\tROLE\tUPTIME\tREADY AFTER\tCPU\tRSS\tPRIVATE\tFILES\tADDRESS")
 	for _, c := range s.Components {
 		state, uptime := "starting", now.Sub(c.Started).Round(time.Second).String()
 		switch {
@@ -85,8 +86,21 @@ func writeStatus(w io.Writer, s control.Status, now time.Time) error {
 		case c.Ready:
 			state = "ready"
 		}
-		fmt.Fprintf(table, "%s\t%d\t%s\t%s\t%.1fs\t%.1fs\t%d MB\t%d MB\t%d\t%s\n", c.Name, c.PID, state, uptime,
+		if c.Restarts > 0 {
+			state += fmt.Sprintf(", restarted %d times", c.Restarts)
+		}
+		fmt.Fprintf(table, "%s\t%d\t%s\t%s\t%s\t%.1fs\t%.1fs\t%d MB\t%d MB\t%d\t%s\n", c.Name, c.PID, state, role(c), uptime,
 			c.ReadyAfter.Seconds(), c.CPU.Seconds(), c.RSS/1e6, (c.RSS-c.Shared)/1e6, c.OpenFiles, c.Address)
+	}
+	if len(s.Faults) > 0 {
+		fmt.Fprintln(table, "\nFAULT\tKIND\tON\tSINCE\tENDS")
+		for _, f := range s.Faults {
+			ends := "when cleared"
+			if !f.Ends.IsZero() {
+				ends = "in " + f.Ends.Sub(now).Round(time.Second).String()
+			}
+			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", f.ID, f.Kind, strings.Join(f.On, ", "), now.Sub(f.Active).Round(time.Second), ends)
+		}
 	}
 	if s.Cluster == nil {
 		return table.Flush()
@@ -103,6 +117,24 @@ func writeStatus(w io.Writer, s control.Status, now time.Time) error {
 	}
 	fmt.Fprintln(w)
 	return writeUsage(w, *s.Cluster, false)
+}
+
+// role is what a component does among its equals.
+func role(c control.ComponentStatus) string {
+	text := c.Role
+	switch {
+	case c.Etcd != nil:
+		text += fmt.Sprintf(", term %d, %.1f MB", c.Etcd.Term, float64(c.Etcd.DBSize)/1e6)
+		if len(c.Etcd.Alarms) > 0 {
+			text += ", " + strings.Join(c.Etcd.Alarms, " ")
+		}
+		return strings.TrimPrefix(text, ", ")
+	case c.Kind == control.KindAPIServer && text != "":
+		return fmt.Sprintf("%s, %d connections", text, c.Connections)
+	case text == "":
+		return "-"
+	}
+	return text
 }
 
 // short keeps a table narrow; --output json has the whole value.
@@ -131,7 +163,7 @@ or
   controlplane status --dir %s
 %s
 `, c.KubernetesVersion, c.EtcdVersion, c.Server, c.Kubeconfigs["admin"],
-		c.Etcd.Endpoints[0], c.Etcd.CAFile, c.Etcd.CertFile, c.Etcd.KeyFile,
+		strings.Join(c.Etcd.Endpoints, ","), c.Etcd.CAFile, c.Etcd.CertFile, c.Etcd.KeyFile,
 		filepath.Join(c.Dir, "bin"), c.Dir, c.Dir, c.Dir, stop)
 	return err
 }

@@ -50,6 +50,9 @@ func (c Config) Problems() []Problem {
 	switch c.APIServer.Audit {
 	case "", AuditOff:
 	case AuditMetadata:
+		if n := c.Count(KindAPIServer); n > 1 {
+			all = append(all, Problem{"apiServer.audit", fmt.Sprintf("the audit log is one API server's, and there are %d", n), "take apiServer.replicas: 1, or leave audit off"})
+		}
 		for _, name := range auditFlags() {
 			if _, ok := c.APIServer.Flags[name]; ok {
 				all = append(all, Problem{"apiServer.flags." + name, "apiServer.audit sets the audit log already", "keep one of the two: without apiServer.audit the flag is yours"})

@@ -25,6 +25,8 @@ type Status struct {
 	Cause         string            `json:"cause,omitempty"`
 	SupervisorPID int               `json:"supervisorPID"`
 	Components    []ComponentStatus `json:"components"`
+	// Faults that are in force.
+	Faults []FaultStatus `json:"faults,omitempty"`
 	// Cluster is there from the moment the plane is ready.
 	Cluster *Cluster `json:"cluster,omitempty"`
 }
@@ -40,6 +42,16 @@ type ComponentStatus struct {
 	// Ready tells that it was seen ready since it started.
 	Ready      bool          `json:"ready"`
 	ReadyAfter time.Duration `json:"readyAfterNanoseconds"`
+	// Role is what it does among its equals, "" if it does not say: of an etcd
+	// member "leader" or "follower", of a leader-elected component "leader"
+	// or "standby", of an API server behind the load balancer "serving" or "out".
+	Role string `json:"role,omitempty"`
+	// Etcd is what a member says of itself.
+	Etcd *EtcdStatus `json:"etcd,omitempty"`
+	// Connections lead to an API server through the load balancer.
+	Connections int `json:"connections,omitempty"`
+	// Restarts counts the starts after the first: the doing of faults.
+	Restarts int `json:"restarts,omitempty"`
 	// CPU is user plus system time since its start; RSS is resident memory in
 	// bytes, Shared the part of it that the plane's other processes share (they
 	// run one executable). All are zero where the system does not tell.
@@ -50,6 +62,25 @@ type ComponentStatus struct {
 	// Exit is how it ended, "" while it lives.
 	Exit string `json:"exit,omitempty"`
 }
+
+// EtcdStatus is what an etcd member says of itself.
+type EtcdStatus struct {
+	// Term of Raft: it goes up with every election.
+	Term int64 `json:"term"`
+	// DBSize is the size of its database file, DBInUse what of it is in use, in
+	// bytes.
+	DBSize  int64 `json:"dbSizeBytes"`
+	DBInUse int64 `json:"dbInUseBytes"`
+	// Alarms that are raised, as "NOSPACE".
+	Alarms []string `json:"alarms,omitempty"`
+}
+
+// The roles of a component among its equals, beside RoleLeader and RoleFollower.
+const (
+	RoleStandby = "standby"
+	RoleServing = "serving"
+	RoleOut     = "out"
+)
 
 // StatusSchema and ClusterSchema name the forms of Status and Cluster.
 const (

@@ -41,6 +41,11 @@ const (
 	Scrape              = "scrape"      // system:monitoring
 )
 
+// PeerDomain holds the names by which etcd's members may know each other:
+// etcd-1.stormglass.invalid. The top-level domain is reserved (RFC 2606), so
+// nothing outside can ever answer to them.
+const PeerDomain = "stormglass.invalid"
+
 // LoadgenUser is the user name of the loadgen identity.
 const LoadgenUser = "stormglass-loadgen"
 
@@ -129,7 +134,7 @@ func identities(serviceIP net.IP) []identity {
 		{APIServerAggregator, RequestHeaderCA, Leaf{CommonName: "front-proxy-client", Client: true}},
 		// etcd dials itself for its HTTP gateway, with its own serving certificate.
 		{EtcdServing, EtcdCA, Leaf{CommonName: "etcd", Server: true, Client: true, DNSNames: []string{"localhost"}, IPs: loopback}},
-		{EtcdPeer, EtcdPeerCA, Leaf{CommonName: "etcd", Server: true, Client: true, DNSNames: []string{"localhost"}, IPs: loopback}},
+		{EtcdPeer, EtcdPeerCA, Leaf{CommonName: "etcd", Server: true, Client: true, DNSNames: []string{"localhost", "*." + PeerDomain}, IPs: loopback}},
 		etcdUser(APIServerEtcd),
 		etcdUser(EtcdClient),
 		etcdUser(EtcdScrape),

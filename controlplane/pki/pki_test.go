@@ -82,6 +82,12 @@ func TestServers(t *testing.T) {
 	if err := verify(t, d, pki.APIServer, pki.ServerCA, x509.ExtKeyUsageServerAuth, "kubernetes.default.svc"); err != nil {
 		t.Error(err)
 	}
+	if err := verify(t, d, pki.EtcdPeer, pki.EtcdPeerCA, x509.ExtKeyUsageServerAuth, "etcd-4."+pki.PeerDomain); err != nil {
+		t.Errorf("a member by its name among peers: %v", err)
+	}
+	if err := verify(t, d, pki.EtcdServing, pki.EtcdCA, x509.ExtKeyUsageServerAuth, "etcd-4."+pki.PeerDomain); err == nil {
+		t.Error("a client of etcd takes a peer's name")
+	}
 	if err := verify(t, d, pki.Admin, pki.ClientCA, x509.ExtKeyUsageServerAuth, ""); err == nil {
 		t.Error("a user's certificate is good for a server")
 	}

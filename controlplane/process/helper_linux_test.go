@@ -12,3 +12,9 @@ func clearDeathSignal() error {
 }
 
 func ignoreTerm() { signal.Ignore(syscall.SIGTERM) }
+
+func limits() (soft, hard uint64) {
+	var l unix.Rlimit
+	_ = unix.Getrlimit(unix.RLIMIT_NOFILE, &l)
+	return l.Cur, l.Max
+}

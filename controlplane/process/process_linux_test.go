@@ -49,6 +49,13 @@ func play(role string) int {
 		select {}
 	case "signal-only": // as a child that hangs before it can watch the pipe
 		select {}
+	case "limited": // says its limit of open files, as it is after the start of main
+		if err := process.LimitDescriptors(); err != nil {
+			fmt.Println(err)
+			return 1
+		}
+		soft, hard := limits()
+		fmt.Println(soft, hard, os.Getenv("STORMGLASS_DESCRIPTORS"))
 	case "deaf":
 		ignoreTerm()
 		fmt.Println("deaf")
@@ -178,6 +185,28 @@ func TestCloseLeavesNothing(t *testing.T) {
 	}
 	if _, err := s.Start(spec("fail", filepath.Join(t.TempDir(), "log"), nil)); err == nil {
 		t.Error("a closed spawner started a child")
+	}
+}
+
+// TestDescriptors: a child's soft limit is what was asked for, although Go
+// raises it at the start of every program, and the hard limit stays.
+func TestDescriptors(t *testing.T) {
+	asked := spec("limited", filepath.Join(t.TempDir(), "log"), nil)
+	asked.Descriptors = 321
+	c, err := spawner(t).Start(asked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-c.Done()
+	_, hard := limits()
+	if got, want := strings.TrimSpace(c.Output()), fmt.Sprintf("321 %d", hard); got != want {
+		t.Errorf("limits of the child: %s, want %s", got, want)
+	}
+}
+
+func TestAvailableMemory(t *testing.T) {
+	if got := process.AvailableMemory(); got < 1<<20 || got > 1<<50 {
+		t.Errorf("available: %d bytes", got)
 	}
 }
 

@@ -69,6 +69,12 @@ type Spec struct {
 	// the directory's lock, which so outlives the supervisor until the last
 	// child is gone.
 	Hold *os.File
+	// Agent is the child's end of a way to ask it for things, or nil; AgentEnv
+	// tells it the number.
+	Agent    *os.File
+	AgentEnv string
+	// Descriptors is the child's limit of open files; zero: this process's.
+	Descriptors uint64
 }
 
 // Start starts one child in a process group of its own, so that a terminal's
@@ -91,6 +97,13 @@ func (s *Spawner) Start(spec Spec) (*Child, error) {
 	}
 	if spec.Hold != nil {
 		cmd.ExtraFiles = append(cmd.ExtraFiles, spec.Hold)
+	}
+	if spec.Agent != nil {
+		cmd.ExtraFiles = append(cmd.ExtraFiles, spec.Agent)
+		cmd.Env = append(cmd.Env, fmt.Sprintf("%s=%d", spec.AgentEnv, parentPipeFD+len(cmd.ExtraFiles)-1))
+	}
+	if spec.Descriptors > 0 {
+		cmd.Env = append(cmd.Env, fmt.Sprintf("%s=%d", descriptorsEnv, spec.Descriptors))
 	}
 	endWithParent(cmd.SysProcAttr)
 

@@ -3,6 +3,7 @@ package topology
 import (
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/controlplane/pki"
@@ -10,17 +11,28 @@ import (
 
 const loopbackOnly = "listeners on loopback only"
 
-func etcd(l Layout, p Ports) *component {
-	const name = "etcd-0"
-	keys := l.PKI()
-	c := newComponent(name, control.KindEtcd, URL(p.EtcdClient))
+// maker makes the components of one plane.
+type maker struct {
+	cfg    control.Config
+	layout Layout
+	ports  Ports
+}
+
+func (m maker) etcd(name string) *component {
+	keys := m.layout.PKI()
+	clients, peers := URL(m.ports[name]), URL(m.ports[PeerListener(name)])
+	c := newComponent(name, control.KindEtcd, clients)
+	c.process.Peer = peerURL(m.cfg, m.ports, name)
 	c.plumb("name", name)
-	c.plumb("data-dir", l.Data(name))
-	c.plumb("listen-client-urls", URL(p.EtcdClient))
-	c.plumb("advertise-client-urls", URL(p.EtcdClient))
-	c.plumb("listen-peer-urls", URL(p.EtcdPeer))
-	c.plumb("initial-advertise-peer-urls", URL(p.EtcdPeer))
-	c.plumb("initial-cluster", name+"="+URL(p.EtcdPeer))
+	c.plumb("data-dir", m.layout.Data(name))
+	c.plumb("listen-client-urls", clients)
+	c.plumb("advertise-client-urls", clients)
+	c.plumb("listen-peer-urls", peers)
+	c.plumb("initial-advertise-peer-urls", c.process.Peer)
+	c.plumb("initial-cluster", InitialCluster(m.cfg, m.ports))
+	if throughProxies(m.cfg) {
+		c.process.Env = append(c.process.Env, proxyEnvironment(m.ports, name))
+	}
 	c.plumb("client-cert-auth", "true")
 	c.plumb("trusted-ca-file", keys.Cert(pki.EtcdCA))
 	c.plumb("cert-file", keys.Cert(pki.EtcdServing))
@@ -33,11 +45,21 @@ func etcd(l Layout, p Ports) *component {
 	return c
 }
 
-func apiServer(l Layout, p Ports) *component {
-	keys := l.PKI()
-	c := newComponent("kube-apiserver-0", control.KindAPIServer, URL(p.APIServer))
-	c.plumb("secure-port", strconv.Itoa(p.APIServer))
-	c.plumb("etcd-servers", URL(p.EtcdClient))
+// InitialCluster is etcd's flag of that name: all members and their peer URLs.
+func InitialCluster(cfg control.Config, p Ports) string {
+	var all []string
+	for _, member := range members(cfg, control.KindEtcd) {
+		all = append(all, member+"="+peerURL(cfg, p, member))
+	}
+	return strings.Join(all, ",")
+}
+
+func (m maker) apiServer(name string) *component {
+	keys := m.layout.PKI()
+	c := newComponent(name, control.KindAPIServer, URL(m.ports[name]))
+	c.process.Descriptors = uint64(m.cfg.APIServer.Descriptors)
+	c.plumb("secure-port", strconv.Itoa(m.ports[name]))
+	c.plumb("etcd-servers", strings.Join(m.etcdServers(name), ","))
 	c.plumb("etcd-cafile", keys.Cert(pki.EtcdCA))
 	c.plumb("etcd-certfile", keys.Cert(pki.APIServerEtcd))
 	c.plumb("etcd-keyfile", keys.Key(pki.APIServerEtcd))
@@ -63,36 +85,52 @@ func apiServer(l Layout, p Ports) *component {
 	c.deviate("enable-admission-plugins", "NodeRestriction", "", "as every production cluster: a kubelet may write its own node and pods only")
 	c.deviate("service-cluster-ip-range", ServiceRange, "10.0.0.0/24", "room for more than 254 Services (the range that kubeadm uses)")
 	c.scrape(keys.Cert(pki.ServerCA), keys.Pair(pki.Scrape))
+	c.audit(m.cfg, m.layout)
 	return c
+}
+
+// etcdServers are the URLs by which an API server reaches the members.
+func (m maker) etcdServers(apiServer string) []string {
+	var urls []string
+	for _, member := range members(m.cfg, control.KindEtcd) {
+		listener := member
+		if m.cfg.HasLinks() {
+			listener = LinkListener(apiServer, member)
+		}
+		urls = append(urls, URL(m.ports[listener]))
+	}
+	return urls
 }
 
 // serving sets what the two leader-elected components share. Requests to them
 // are authenticated and authorized by the API server, health probes excepted.
-func (c *component) serving(l Layout, port int, identity, servingIdentity string) {
-	keys := l.PKI()
-	c.plumb("secure-port", strconv.Itoa(port))
+func (m maker) serving(c *component, identity, servingIdentity string) {
+	keys := m.layout.PKI()
+	c.plumb("secure-port", strconv.Itoa(m.ports[c.process.Name]))
 	c.plumb("tls-cert-file", keys.Cert(servingIdentity))
 	c.plumb("tls-private-key-file", keys.Key(servingIdentity))
 	c.plumb("client-ca-file", keys.Cert(pki.ClientCA))
 	c.plumb("requestheader-client-ca-file", keys.Cert(pki.RequestHeaderCA))
-	c.plumb("authentication-kubeconfig", l.Kubeconfig(identity))
-	c.plumb("authorization-kubeconfig", l.Kubeconfig(identity))
+	c.plumb("authentication-kubeconfig", m.layout.Kubeconfig(identity))
+	c.plumb("authorization-kubeconfig", m.layout.Kubeconfig(identity))
 	c.deviate("bind-address", Host, "0.0.0.0", loopbackOnly)
 	c.scrape(keys.Cert(pki.ServerCA), keys.Pair(pki.Scrape))
 }
 
-func scheduler(l Layout, p Ports) *component {
-	c := newComponent("kube-scheduler-0", control.KindScheduler, URL(p.Scheduler))
-	c.serving(l, p.Scheduler, pki.Scheduler, pki.SchedulerServing)
-	c.plumb("config", l.SchedulerConfig())
+func (m maker) scheduler(name string) *component {
+	c := newComponent(name, control.KindScheduler, URL(m.ports[name]))
+	m.serving(c, pki.Scheduler, pki.SchedulerServing)
+	c.plumb("config", m.layout.SchedulerConfig())
+	c.deviations = append(schedulerDeviations(schedulerDocument(m.cfg.Scheduler, m.layout)), c.deviations...)
 	return c
 }
 
-func controllerManager(l Layout, p Ports, cfg control.ControllerManager) *component {
-	keys := l.PKI()
-	c := newComponent("kube-controller-manager-0", control.KindControllerManager, URL(p.ControllerManager))
-	c.serving(l, p.ControllerManager, pki.Controllers, pki.ControllersServing)
-	c.plumb("kubeconfig", l.Kubeconfig(pki.Controllers))
+func (m maker) controllerManager(name string) *component {
+	keys := m.layout.PKI()
+	cfg := m.cfg.ControllerManager
+	c := newComponent(name, control.KindControllerManager, URL(m.ports[name]))
+	m.serving(c, pki.Controllers, pki.ControllersServing)
+	c.plumb("kubeconfig", m.layout.Kubeconfig(pki.Controllers))
 	c.plumb("root-ca-file", keys.Cert(pki.ServerCA))
 	c.plumb("service-account-private-key-file", keys.ServiceAccountKey())
 	// Signs kubelets' certificates that are asked for by a CertificateSigningRequest.

@@ -54,25 +54,13 @@ func (l Layout) AuditLog() string { return filepath.Join(l.Dir, filepath.FromSla
 // Config is the configuration of the last start.
 func (l Layout) Config() string { return filepath.Join(l.Dir, "config.json") }
 
-// Ports are the loopback ports of a plane.
-type Ports struct {
-	EtcdClient        int `json:"etcdClient"`
-	EtcdPeer          int `json:"etcdPeer"`
-	APIServer         int `json:"apiServer"`
-	Scheduler         int `json:"scheduler"`
-	ControllerManager int `json:"controllerManager"`
-}
-
-// All gives pointers to all ports, for those who choose them.
-func (p *Ports) All() []*int {
-	return []*int{&p.EtcdClient, &p.EtcdPeer, &p.APIServer, &p.Scheduler, &p.ControllerManager}
-}
-
 // Host is the only address that anything listens on.
 const Host = "127.0.0.1"
 
 // URL is the address of a port.
-func URL(port int) string { return fmt.Sprintf("https://%s:%d", Host, port) }
+func URL(port int) string { return "https://" + hostPort(port) }
+
+func hostPort(port int) string { return fmt.Sprintf("%s:%d", Host, port) }
 
 // The range of Services' addresses, and the first of it, which the
 // `kubernetes` Service gets.

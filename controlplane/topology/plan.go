@@ -2,8 +2,10 @@ package topology
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/stormglass/stormglass/controlplane/control"
 )
@@ -12,16 +14,30 @@ import (
 type Process struct {
 	// Name is unique: "etcd-0". Kind is its program.
 	Name, Kind string
-	// Args are the flags.
-	Args []string
-	// Address is where it serves, as a URL.
-	Address string
-	Scrape  control.ScrapeTarget
+	// Args are the flags, Env what its environment has besides.
+	Args, Env []string
+	// Descriptors is its limit of open files; zero: the supervisor's.
+	Descriptors uint64
+	// Address is where it serves, as a URL; Peer where an etcd member tells its
+	// peers to reach it.
+	Address, Peer string
+	Scrape        control.ScrapeTarget
 }
+
+// Backend is one API server behind the load balancer.
+type Backend struct{ Name, URL string }
 
 // Plan is a whole plane.
 type Plan struct {
-	Etcd, APIServer, Scheduler, ControllerManager Process
+	// Processes, by kind in the order in which they start.
+	Processes []Process
+	// Server is the URL of the API server, or of the load balancer before
+	// several.
+	Server string
+	// Backends are what the load balancer leads to; none: there is no balancer.
+	Backends []Backend
+	// Proxies are the links that can be delayed and cut.
+	Proxies []Proxy
 	// SchedulerConfig is the content of Layout.SchedulerConfig.
 	SchedulerConfig []byte
 	// AuditPolicy is the content of Layout.AuditPolicy; nil: no auditing.
@@ -32,44 +48,81 @@ type Plan struct {
 	Deviations []control.Deviation
 }
 
-// Processes are all processes, in the order in which they start.
-func (p Plan) Processes() []Process {
-	return []Process{p.Etcd, p.APIServer, p.Scheduler, p.ControllerManager}
+// Of are the processes of a kind.
+func (p Plan) Of(kind string) []Process {
+	var all []Process
+	for _, proc := range p.Processes {
+		if proc.Kind == kind {
+			all = append(all, proc)
+		}
+	}
+	return all
 }
 
 // Defaults are upstream's defaults of flags, by kind and name, as far as they
 // are known. They are shown beside what a user has set.
 type Defaults map[string]map[string]string
 
-// Build makes the plan. The config must be valid (control.Config.Problems).
+// Build makes the plan. The config must be valid (control.Config.Problems), and
+// there is a port for each of its Listeners.
 func Build(cfg control.Config, l Layout, p Ports, defaults Defaults) (Plan, error) {
 	schedulerConfig, err := SchedulerConfig(cfg.Scheduler, l)
 	if err != nil {
 		return Plan{}, err
 	}
-	etcd := etcd(l, p)
-	apiServer := apiServer(l, p)
-	apiServer.audit(cfg, l)
-	scheduler := scheduler(l, p)
-	controllers := controllerManager(l, p, cfg.ControllerManager)
-	for _, c := range []struct {
-		*component
-		flags control.Flags
-	}{
-		{etcd, cfg.Etcd.Flags}, {apiServer, cfg.APIServer.Flags},
-		{scheduler, cfg.Scheduler.Flags}, {controllers, cfg.ControllerManager.Flags},
-	} {
-		c.user(c.flags, defaults[c.process.Kind])
-	}
-	scheduler.deviations = append(schedulerDeviations(schedulerDocument(cfg.Scheduler, l)), scheduler.deviations...)
+	m := maker{cfg, l, p}
 	plan := Plan{
-		Etcd: etcd.finish(), APIServer: apiServer.finish(),
-		Scheduler: scheduler.finish(), ControllerManager: controllers.finish(),
-		SchedulerConfig: schedulerConfig,
-		AuditPolicy:     auditPolicy(cfg),
-		Deviations:      slices.Concat(etcd.deviations, apiServer.deviations, scheduler.deviations, controllers.deviations),
+		Server: URL(p[control.ComponentName(control.KindAPIServer, 0)]), Proxies: proxies(cfg, p),
+		SchedulerConfig: schedulerConfig, AuditPolicy: auditPolicy(cfg),
 	}
+	if apiServers := members(cfg, control.KindAPIServer); len(apiServers) > 1 {
+		plan.Server = URL(p[Balancer])
+		for _, name := range apiServers {
+			plan.Backends = append(plan.Backends, Backend{name, URL(p[name])})
+		}
+	}
+	for _, section := range cfg.FlagSections() {
+		for i, name := range members(cfg, section.Kind) {
+			c := m.make(section.Kind, name)
+			c.user(section.Flags, defaults[section.Kind])
+			plan.Processes = append(plan.Processes, c.finish())
+			if i == 0 { // the others differ by their names and ports only
+				plan.Deviations = append(plan.Deviations, c.deviations...)
+			}
+		}
+	}
+	plan.Deviations = append(plan.Deviations, topologyDeviations(cfg)...)
 	return plan, nil
+}
+
+// make makes one component with the flags that are ours.
+func (m maker) make(kind, name string) *component {
+	switch kind {
+	case control.KindEtcd:
+		return m.etcd(name)
+	case control.KindAPIServer:
+		return m.apiServer(name)
+	case control.KindScheduler:
+		return m.scheduler(name)
+	}
+	return m.controllerManager(name)
+}
+
+// topologyDeviations are those that are no flags.
+func topologyDeviations(cfg control.Config) []control.Deviation {
+	var all []control.Deviation
+	if n := cfg.APIServer.Descriptors; n > 0 {
+		all = append(all, control.Deviation{
+			Component: control.KindAPIServer, Setting: "RLIMIT_NOFILE", Value: fmt.Sprint(n), Default: "this machine's", Reason: byUser,
+		})
+	}
+	if cfg.HasLinks() {
+		all = append(all, control.Deviation{
+			Component: control.KindEtcd, Setting: "networkFaults", Value: control.NetworkFaultsOn, Default: unset,
+			Reason: "peers and API servers reach members through proxies, so that each link can be delayed and cut; they cost each exchange some 100 microseconds",
+		})
+	}
+	return all
 }
 
 // component collects the flags of one process.
@@ -109,6 +162,22 @@ func (c *component) user(flags control.Flags, defaults map[string]string) {
 		c.deviations = slices.DeleteFunc(c.deviations, func(d control.Deviation) bool { return d.Setting == "--"+name })
 		c.deviate(name, flags[name], defaults[name], byUser)
 	}
+}
+
+// Overlay lays flags over a process's own, for one start of it.
+func Overlay(args []string, flags control.Flags) []string {
+	if len(flags) == 0 {
+		return args
+	}
+	over := slices.DeleteFunc(slices.Clone(args), func(arg string) bool {
+		name, _, _ := strings.Cut(strings.TrimPrefix(arg, "--"), "=")
+		_, replaced := flags[name]
+		return replaced
+	})
+	for _, name := range slices.Sorted(maps.Keys(flags)) {
+		over = append(over, "--"+name+"="+flags[name])
+	}
+	return over
 }
 
 func (c *component) finish() Process {

@@ -36,7 +36,15 @@ func configs() map[string]control.Config {
 				},
 			},
 		},
-		"audited": {APIServer: control.APIServer{Audit: control.AuditMetadata}},
+		"ha": {
+			Etcd:              control.Etcd{Members: 3},
+			APIServer:         control.APIServer{Replicas: 2, Descriptors: 1024},
+			ControllerManager: control.ControllerManager{Replicas: 2},
+			Scheduler:         control.Scheduler{Replicas: 2},
+		},
+		"three-without-links": {Etcd: control.Etcd{Members: 3}, NetworkFaults: control.NetworkFaultsOff},
+		"one-with-links":      {NetworkFaults: control.NetworkFaultsOn},
+		"audited":             {APIServer: control.APIServer{Audit: control.AuditMetadata}},
 	}
 }
 
@@ -49,7 +57,14 @@ func TestAuditedUser(t *testing.T) {
 
 func build(t *testing.T, cfg control.Config) topology.Plan {
 	t.Helper()
-	ports := topology.Ports{EtcdClient: 2379, EtcdPeer: 2380, APIServer: 6443, Scheduler: 10259, ControllerManager: 10257}
+	ports := topology.Ports{
+		"etcd-0": 2379, topology.PeerListener("etcd-0"): 2380, "kube-apiserver-0": 6443, "kube-scheduler-0": 10259, "kube-controller-manager-0": 10257,
+	}
+	for i, name := range topology.Listeners(cfg) {
+		if ports[name] == 0 {
+			ports[name] = 20000 + i
+		}
+	}
 	defaults := topology.Defaults{control.KindEtcd: {"quota-backend-bytes": "0"}}
 	plan, err := topology.Build(cfg, topology.Layout{Dir: "/plane"}, ports, defaults)
 	if err != nil {
@@ -81,12 +96,25 @@ func TestGolden(t *testing.T) {
 
 func show(p topology.Plan) string {
 	var b strings.Builder
-	for _, proc := range p.Processes() {
-		fmt.Fprintf(&b, "== %s, %s at %s\n%s\n", proc.Name, proc.Kind, proc.Address, strings.Join(proc.Args, "\n"))
+	for _, proc := range p.Processes {
+		fmt.Fprintf(&b, "== %s, %s at %s\n%s\n", proc.Name, proc.Kind, proc.Address, strings.Join(append(proc.Args, proc.Env...), "\n"))
+		if proc.Descriptors > 0 {
+			fmt.Fprintf(&b, "open files: %d\n", proc.Descriptors)
+		}
 		s := proc.Scrape
 		fmt.Fprintf(&b, "scrape %s job %s instance %s as %s verified by %s\n\n", s.URL, s.Job, s.Instance, s.CertFile, s.CAFile)
 	}
-	fmt.Fprintf(&b, "== scheduler.yaml\n%s\n", p.SchedulerConfig)
+	fmt.Fprintf(&b, "== server %s\n", p.Server)
+	for _, backend := range p.Backends {
+		fmt.Fprintf(&b, "backend %s %s\n", backend.Name, backend.URL)
+	}
+	for _, proxy := range p.Proxies {
+		fmt.Fprintf(&b, "\n== %s at %s, forward %v\n", proxy.Name, proxy.Listen, proxy.Forward)
+		for _, r := range proxy.Routes {
+			fmt.Fprintf(&b, "%s to %s: %s %s\n", r.From, r.To, r.Host, r.Target)
+		}
+	}
+	fmt.Fprintf(&b, "\n== scheduler.yaml\n%s\n", p.SchedulerConfig)
 	if p.AuditPolicy != nil {
 		fmt.Fprintf(&b, "== audit-policy.yaml\n%s\n", p.AuditPolicy)
 	}
@@ -99,7 +127,13 @@ func show(p topology.Plan) string {
 
 // TestLoopbackOnly: whatever a plane listens on is the loopback address.
 func TestLoopbackOnly(t *testing.T) {
-	for _, proc := range build(t, control.Config{}).Processes() {
+	plan := build(t, configs()["ha"])
+	for _, proxy := range plan.Proxies {
+		if !strings.HasPrefix(proxy.Listen, topology.Host+":") {
+			t.Errorf("%s listens elsewhere: %s", proxy.Name, proxy.Listen)
+		}
+	}
+	for _, proc := range plan.Processes {
 		for _, arg := range proc.Args {
 			name, value, _ := strings.Cut(arg, "=")
 			if name == "--bind-address" && value != topology.Host || strings.HasPrefix(name, "--listen-") && !strings.Contains(value, "//"+topology.Host+":") {

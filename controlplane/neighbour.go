@@ -1,0 +1,75 @@
+package controlplane
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/controlplane/fault/disk"
+	"github.com/stormglass/stormglass/controlplane/fault/fsync"
+	"github.com/stormglass/stormglass/controlplane/process"
+)
+
+// neighbourGrace is how long writers may take to end: each completes the fsync
+// that it is in, on a disk that is as busy as they made it.
+const neighbourGrace = 10 * time.Second
+
+// neighbourDir is where writers write: on the disk of a stacked etcd, on
+// another one than an external etcd's.
+func (p *Plane) neighbourDir() (string, error) {
+	data := p.layout.Data("")
+	if p.opts.Config.Etcd.Topology == control.EtcdExternal {
+		return disk.OtherFileSystem(data)
+	}
+	return data, nil
+}
+
+// Available says what this plane or machine lacks for faults of a kind.
+func (p *Plane) Available(kind string) error {
+	switch kind {
+	case control.FaultSlowFsync:
+		return fsync.Available()
+	case control.FaultDiskContention:
+		_, err := p.neighbourDir()
+		return err
+	}
+	return nil
+}
+
+// Neighbour starts writers, as a process of their own.
+func (p *Plane) Neighbour(ctx context.Context, writers int, size int64) (stop func(context.Context) error, err error) {
+	dir, err := p.neighbourDir()
+	if err != nil {
+		return nil, err
+	}
+	child, err := p.spawner.Start(process.Spec{
+		Name: disk.Program,
+		Path: p.layout.Program(disk.Program),
+		Args: append([]string{disk.Program}, disk.Args(disk.Options{Dir: dir, Writers: writers, Size: size})...),
+		Env:  environment(),
+		Log:  p.layout.Log(disk.Program),
+		Hold: p.dir.lock,
+	})
+	if err != nil {
+		return nil, err
+	}
+	stop = func(ctx context.Context) error {
+		child.Stop(neighbourGrace, ctx.Done())
+		return nil
+	}
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !strings.Contains(child.Output(), disk.ReadyLine) {
+		select {
+		case <-child.Done():
+			return nil, fmt.Errorf("%s %s: %s", child.Name, child.Exit(), strings.Join(child.LastLines(1), ""))
+		case <-ctx.Done():
+			_ = stop(ctx)
+			return nil, fmt.Errorf("%s does not write yet: %w", child.Name, context.Cause(ctx))
+		case <-tick.C:
+		}
+	}
+	return stop, nil
+}

@@ -1,0 +1,6 @@
+//go:build !linux
+
+package process
+
+// AvailableMemory is zero: the system does not tell.
+func AvailableMemory() uint64 { return 0 }
