@@ -1,0 +1,180 @@
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	admission "k8s.io/api/admission/v1"
+)
+
+const aReview = `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u-1"}}`
+
+// post asks the webhook's handler, without a network.
+func post(ctx context.Context, w *Webhook, body string) *httptest.ResponseRecorder {
+	out := httptest.NewRecorder()
+	w.handler().ServeHTTP(out, httptest.NewRequestWithContext(ctx, http.MethodPost, reviewPath, strings.NewReader(body)))
+	return out
+}
+
+func wantAllowed(t *testing.T, out *httptest.ResponseRecorder) {
+	t.Helper()
+	var review admission.AdmissionReview
+	if err := json.NewDecoder(out.Body).Decode(&review); err != nil || out.Code != http.StatusOK {
+		t.Fatalf("status %d: %v", out.Code, err)
+	}
+	if review.APIVersion != "admission.k8s.io/v1" || review.Kind != "AdmissionReview" || review.Response == nil ||
+		review.Response.UID != "u-1" || !review.Response.Allowed {
+		t.Errorf("%+v %+v", review.TypeMeta, review.Response)
+	}
+}
+
+func TestASlowWebhookAllowsAfterItsDelay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWebhook(nil, Options{Delay: 3 * time.Second})
+		start := time.Now()
+		wantAllowed(t, post(t.Context(), w, aReview))
+		if took := time.Since(start); took != 3*time.Second {
+			t.Errorf("took %s", took)
+		}
+		if s := w.Stats(); s != (Stats{Reviews: 1}) {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
+func TestAFailingWebhookFailsAfterItsDelay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWebhook(nil, Options{Delay: time.Second, Fails: true})
+		start := time.Now()
+		if out := post(t.Context(), w, aReview); out.Code != http.StatusInternalServerError || time.Since(start) != time.Second {
+			t.Errorf("status %d after %s", out.Code, time.Since(start))
+		}
+		if s := w.Stats(); s != (Stats{Reviews: 1, Failed: 1}) {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
+func TestJitterIsRepeatableAndBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		delays := func(seed int64) (all []time.Duration) {
+			w := newWebhook(nil, Options{Delay: time.Second, Jitter: time.Second / 2, Seed: seed})
+			for range 20 {
+				start := time.Now()
+				post(t.Context(), w, aReview)
+				all = append(all, time.Since(start))
+			}
+			return all
+		}
+		first, again, other := delays(1), delays(1), delays(2)
+		differ := false
+		for i, d := range first {
+			if d < time.Second/2 || d > time.Second*3/2 {
+				t.Errorf("a delay of %s", d)
+			}
+			if d != again[i] {
+				t.Errorf("one seed gives %s and %s", d, again[i])
+			}
+			differ = differ || d != other[i]
+		}
+		if !differ {
+			t.Error("two seeds give the same delays")
+		}
+	})
+}
+
+func TestNobodyWaitsAfterTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWebhook(nil, Options{Delay: time.Hour, Fails: true})
+		start := time.Now()
+		var waiting sync.WaitGroup
+		for range 3 {
+			waiting.Go(func() { wantAllowed(t, post(t.Context(), w, aReview)) })
+		}
+		synctest.Wait()
+		if s := w.Stats(); s != (Stats{Reviews: 3, Waiting: 3}) {
+			t.Errorf("%+v", s)
+		}
+		close(w.cleared)
+		waiting.Wait()
+		wantAllowed(t, post(t.Context(), w, aReview)) // one that comes later too
+		if took := time.Since(start); took != 0 {
+			t.Errorf("waited %s", took)
+		}
+	})
+}
+
+func TestAnAPIServerGivesUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWebhook(nil, Options{Delay: time.Hour})
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		post(ctx, w, aReview)
+		if s := w.Stats(); s != (Stats{Reviews: 1, Abandoned: 1}) {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
+func TestWhatIsNoReviewIsRefused(t *testing.T) {
+	w := newWebhook(nil, Options{Delay: time.Hour})
+	for want, body := range map[string]string{
+		"not an AdmissionReview": "{",
+		"with a request":         `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}`,
+		"of admission.k8s.io/v1": strings.Replace(aReview, "/v1", "/v1beta1", 1),
+		"too large":              `{"kind":"` + strings.Repeat("x", maxReview) + `"}`,
+	} {
+		if out := post(t.Context(), w, body); out.Code != http.StatusBadRequest || !strings.Contains(out.Body.String(), want) {
+			t.Errorf("status %d, %s; want %q in it", out.Code, out.Body, want)
+		}
+	}
+	out := httptest.NewRecorder()
+	w.handler().ServeHTTP(out, httptest.NewRequest(http.MethodGet, reviewPath, nil))
+	if out.Code != http.StatusMethodNotAllowed {
+		t.Errorf("GET: status %d", out.Code)
+	}
+	if s := w.Stats(); s != (Stats{}) {
+		t.Errorf("counted as reviews: %+v", s)
+	}
+}
+
+func TestOptionsAreChecked(t *testing.T) {
+	good := Options{Name: "n", Resource: "pods", Delay: time.Second}
+	for want, edit := range map[string]func(*Options){
+		"no name":              func(o *Options) { o.Name = "" },
+		`resource ""`:          func(o *Options) { o.Resource = "" },
+		`resource "apps/pods"`: func(o *Options) { o.Resource = "apps/pods" },
+		`resource "*"`:         func(o *Options) { o.Resource = "*" },
+		"delay -1s":            func(o *Options) { o.Delay = -time.Second },
+		"jitter 2s":            func(o *Options) { o.Jitter = 2 * time.Second },
+		"neither":              func(o *Options) { o.Delay = 0 },
+		"timeout of 31":        func(o *Options) { o.TimeoutSeconds = 31 },
+	} {
+		o := good
+		edit(&o)
+		if err := o.check(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q in it", err, want)
+		}
+	}
+	if err := good.check(); err != nil {
+		t.Error(err)
+	}
+}
+
+func readAll(t *testing.T, r io.Reader) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if _, err := b.ReadFrom(r); err != nil {
+		t.Error(err)
+	}
+	return b.Bytes()
+}

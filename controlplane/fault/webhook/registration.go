@@ -1,0 +1,123 @@
+package webhook
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	admissionregistration "k8s.io/api/admissionregistration/v1"
+	core "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// probeLabel marks the ConfigMap that a probe pretends to create; its value is
+// the registration's name.
+const probeLabel = "stormglass.dev/webhook-probe"
+
+// probeEvery is how often Start and Clear ask whether the API server has heard.
+const probeEvery = 10 * time.Millisecond
+
+// configuration registers two webhooks: the one that is slow or fails, and
+// another one, never slow, that sees only the probe. They come into force together.
+func (w *Webhook) configuration(bundle []byte) *admissionregistration.ValidatingWebhookConfiguration {
+	o := w.options
+	resource, group, _ := strings.Cut(o.Resource, ".")
+	fail := admissionregistration.Fail
+	if o.Ignore {
+		fail = admissionregistration.Ignore
+	}
+	var timeout *int32
+	if o.TimeoutSeconds > 0 {
+		timeout = new(int32(o.TimeoutSeconds))
+	}
+	hook := func(name, path, group, resource string) admissionregistration.ValidatingWebhook {
+		return admissionregistration.ValidatingWebhook{
+			Name: name + "." + o.Name + ".stormglass.dev",
+			ClientConfig: admissionregistration.WebhookClientConfig{
+				URL: new("https://" + w.address + path), CABundle: bundle,
+			},
+			Rules: []admissionregistration.RuleWithOperations{{
+				Operations: []admissionregistration.OperationType{admissionregistration.Create},
+				Rule: admissionregistration.Rule{
+					APIGroups: []string{group}, APIVersions: []string{"*"}, Resources: []string{resource},
+				},
+			}},
+			SideEffects:             new(admissionregistration.SideEffectClassNone),
+			AdmissionReviewVersions: []string{"v1"},
+		}
+	}
+	review := hook("review", reviewPath, group, resource)
+	review.FailurePolicy, review.TimeoutSeconds = &fail, timeout
+	// The probe of a webhook on configmaps is not to wait for it.
+	review.ObjectSelector = &meta.LabelSelector{
+		MatchExpressions: []meta.LabelSelectorRequirement{{Key: probeLabel, Operator: meta.LabelSelectorOpDoesNotExist}},
+	}
+	probe := hook("probe", probePath, "", "configmaps")
+	probe.FailurePolicy, probe.TimeoutSeconds = new(admissionregistration.Ignore), new(int32(1))
+	probe.ObjectSelector = &meta.LabelSelector{MatchLabels: map[string]string{probeLabel: o.Name}}
+	return &admissionregistration.ValidatingWebhookConfiguration{
+		ObjectMeta: meta.ObjectMeta{Name: o.Name, Labels: map[string]string{"app.kubernetes.io/managed-by": "stormglass"}},
+		Webhooks:   []admissionregistration.ValidatingWebhook{review, probe},
+	}
+}
+
+func (w *Webhook) register(ctx context.Context, bundle []byte) error {
+	_, err := w.client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Create(ctx, w.configuration(bundle), meta.CreateOptions{})
+	if err != nil {
+		return fmt.Errorf("register: %w", err)
+	}
+	return nil
+}
+
+// unregister removes the registration; that it is gone is no error.
+func (w *Webhook) unregister(ctx context.Context) error {
+	err := w.client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Delete(ctx, w.options.Name, meta.DeleteOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("webhook: remove the registration %s: %w", w.options.Name, err)
+	}
+	return nil
+}
+
+// awaitProbe pretends to create a ConfigMap until the API server asks the
+// webhook about that, or no longer does.
+func (w *Webhook) awaitProbe(ctx context.Context, asked bool) error {
+	every := time.NewTicker(probeEvery)
+	defer every.Stop()
+	for {
+		got, err := w.tryProbe(ctx)
+		if err != nil {
+			return fmt.Errorf("find out whether the registration %s is in force: %w", w.options.Name, err)
+		}
+		if got == asked {
+			return nil
+		}
+		select {
+		case <-every.C:
+		case <-ctx.Done():
+			return fmt.Errorf("the API server has not heard of a change to the registration %s: %w", w.options.Name, context.Cause(ctx))
+		}
+	}
+}
+
+// tryProbe tells whether the API server asks the webhook now.
+func (w *Webhook) tryProbe(ctx context.Context) (asked bool, err error) {
+	select {
+	case <-w.probed: // of an earlier one
+	default:
+	}
+	probe := &core.ConfigMap{ObjectMeta: meta.ObjectMeta{
+		GenerateName: "stormglass-webhook-probe-", Labels: map[string]string{probeLabel: w.options.Name},
+	}}
+	_, err = w.client.CoreV1().ConfigMaps(meta.NamespaceDefault).Create(ctx, probe, meta.CreateOptions{DryRun: []string{meta.DryRunAll}})
+	if err != nil {
+		return false, err
+	}
+	select {
+	case <-w.probed:
+		return true, nil
+	default:
+		return false, nil
+	}
+}

@@ -1,0 +1,218 @@
+// Package webhook is an admission webhook that is slow or fails: a policy
+// engine that is overloaded or gone, on which each create of a resource then
+// waits, or breaks if its failurePolicy is Fail.
+//
+// Start serves it on the loopback network with a certificate of its own and
+// registers it with the API server; Clear ends what it does and removes the
+// registration; Close ends the server.
+//
+// Limits:
+//   - It is a validating webhook on CREATE of one resource, in all versions and
+//     namespaces. It allows everything it is asked, once it answers.
+//   - API servers hear of a registration by a watch. Start and Clear wait until
+//     the one that the client reaches has; others may be some milliseconds late.
+//   - An API server gives up after its timeout by itself: a delay beyond that
+//     is the same as no answer.
+package webhook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+// Options say what the webhook does.
+type Options struct {
+	// Name of the registration (the ValidatingWebhookConfiguration): a DNS
+	// label that no other has, as "stormglass-fault-7".
+	Name string
+	// Resource whose creation it is asked about, by plural name and group:
+	// "pods" or "deployments.apps".
+	Resource string
+	// Delay before each answer. Zero answers at once.
+	Delay time.Duration
+	// Jitter is added to or taken from Delay, evenly drawn up to so much. At
+	// most Delay.
+	Jitter time.Duration
+	// Fails makes each answer a 500, after the delay.
+	Fails bool
+	// Ignore is failurePolicy Ignore: what gets no answer is allowed. Else Fail.
+	Ignore bool
+	// TimeoutSeconds is the API server's patience, 1 to 30. Zero: upstream's 10.
+	TimeoutSeconds int
+	// Seed of the jitter.
+	Seed int64
+}
+
+func (o Options) check() error {
+	switch {
+	case o.Name == "":
+		return errors.New("webhook: no name")
+	case o.Resource == "" || strings.ContainsAny(o.Resource, "/* ") || strings.HasPrefix(o.Resource, "."):
+		return fmt.Errorf("webhook: resource %q: must be a plural name, with its group if it has one, as pods or deployments.apps", o.Resource)
+	case o.Delay < 0:
+		return fmt.Errorf("webhook: delay %s: must not be negative", o.Delay)
+	case o.Jitter < 0 || o.Jitter > o.Delay:
+		return fmt.Errorf("webhook: jitter %s: must be from zero to the delay, %s", o.Jitter, o.Delay)
+	case o.Delay == 0 && !o.Fails:
+		return errors.New("webhook: neither a delay nor a failure")
+	case o.TimeoutSeconds < 0 || o.TimeoutSeconds > 30:
+		return fmt.Errorf("webhook: timeout of %d s: must be 1 to 30", o.TimeoutSeconds)
+	}
+	return nil
+}
+
+// Stats counts what the webhook was asked.
+type Stats struct {
+	// Reviews that came, Failed those answered by 500, Abandoned those whose
+	// API server gave up first; Waiting are not answered yet.
+	Reviews, Failed, Abandoned, Waiting int64
+}
+
+// Webhook is one that is registered.
+type Webhook struct {
+	options Options
+	client  kubernetes.Interface
+	server  *http.Server
+	address string
+
+	served   chan error
+	probed   chan struct{} // gets a value when a probe was reviewed
+	cleared  chan struct{} // closed by Clear: all are allowed at once
+	clearing sync.Once
+
+	mu     sync.Mutex
+	random *rand.Rand
+	stats  Stats
+	gone   time.Time // when the registration was removed
+}
+
+// linger is how long the server goes on after its registration was removed: an
+// API server that has not heard of that yet must get its answer.
+const linger = time.Second
+
+// Start serves the webhook and registers it, and returns when the API server
+// asks it. The configuration's user must be allowed to create and delete
+// ValidatingWebhookConfigurations, and to create ConfigMaps in the namespace
+// "default" (as a dry run; nothing is stored). If the context ends
+// before, all is undone.
+func Start(ctx context.Context, config *rest.Config, o Options) (*Webhook, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	config = rest.CopyConfig(config)
+	config.QPS = -1 // the probes come faster than the client's own limit
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("webhook: %w", err)
+	}
+	certificate, bundle, err := selfSigned(time.Now())
+	if err != nil {
+		return nil, fmt.Errorf("webhook: %w", err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("webhook: %w", err)
+	}
+	w := newWebhook(client, o)
+	w.address = listener.Addr().String()
+	w.server = serverOf(w.handler(), certificate)
+	go func() { w.served <- w.server.ServeTLS(listener, "", "") }()
+	err = w.register(ctx, bundle)
+	if apierrors.IsAlreadyExists(err) { // somebody else's, which stays
+		return nil, errors.Join(fmt.Errorf("webhook: %w", err), w.stop())
+	}
+	if err == nil {
+		err = w.awaitProbe(ctx, true)
+	}
+	if err != nil {
+		// Undone even if the context has ended. A registration that failed may
+		// be there all the same, if its answer was lost.
+		undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoPatience)
+		defer cancel()
+		return nil, errors.Join(fmt.Errorf("webhook: %w", err), w.unregister(undo), w.stop())
+	}
+	return w, nil
+}
+
+const undoPatience = 5 * time.Second
+
+func newWebhook(client kubernetes.Interface, o Options) *Webhook {
+	return &Webhook{
+		options: o, client: client,
+		served: make(chan error, 1), probed: make(chan struct{}, 1), cleared: make(chan struct{}),
+		random: rand.New(rand.NewPCG(uint64(o.Seed), 0)),
+	}
+}
+
+// Address is where it listens: "127.0.0.1:12345".
+func (w *Webhook) Address() string { return w.address }
+
+// Stats gives the counters.
+func (w *Webhook) Stats() Stats {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.stats
+}
+
+// Clear ends the fault: from the moment it is called every review is allowed
+// at once, those that wait too. Then it removes the registration and returns when
+// the API server asks no more. After an error it can be called again; the
+// registration may be there, and harmless as long as the server runs.
+func (w *Webhook) Clear(ctx context.Context) error {
+	w.clearing.Do(func() { close(w.cleared) })
+	w.mu.Lock()
+	done := !w.gone.IsZero()
+	w.mu.Unlock()
+	if done {
+		return nil
+	}
+	if err := w.unregister(ctx); err != nil {
+		return err
+	}
+	w.mu.Lock()
+	w.gone = time.Now()
+	w.mu.Unlock()
+	if err := w.awaitProbe(ctx, false); err != nil {
+		return fmt.Errorf("webhook: %w", err)
+	}
+	return nil
+}
+
+// Close clears the fault if that was not done, and ends the server a second
+// after the registration was removed: until then API servers that have not
+// heard of that get their answer. If Clear fails the server ends all the same.
+func (w *Webhook) Close(ctx context.Context) error {
+	err := w.Clear(ctx)
+	w.mu.Lock()
+	gone := w.gone
+	w.mu.Unlock()
+	if !gone.IsZero() {
+		select {
+		case <-time.After(time.Until(gone.Add(linger))):
+		case <-ctx.Done():
+		}
+	}
+	return errors.Join(err, w.stop())
+}
+
+// stop ends the server and its connections at once, and waits for it.
+func (w *Webhook) stop() error {
+	w.clearing.Do(func() { close(w.cleared) })
+	err := w.server.Close()
+	if served := <-w.served; !errors.Is(served, http.ErrServerClosed) {
+		err = errors.Join(err, served)
+	}
+	w.served <- http.ErrServerClosed // for a second call
+	return err
+}

@@ -1,0 +1,262 @@
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	admissionregistration "k8s.io/api/admissionregistration/v1"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+)
+
+// apiServer plays the part of an API server that matters here: it keeps
+// registrations, and asks a registered webhook about a ConfigMap that somebody
+// pretends to create, after it was late to hear some times.
+type apiServer struct {
+	*httptest.Server
+	t    *testing.T
+	late int // so many probes pass before a change is heard of
+
+	mu         sync.Mutex
+	registered *admissionregistration.ValidatingWebhookConfiguration
+	inForce    *admissionregistration.ValidatingWebhookConfiguration
+	probes     int // since the last change
+	deaf       bool
+}
+
+const registrations = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
+
+func startAPIServer(t *testing.T, late int) *apiServer {
+	t.Helper()
+	s := &apiServer{t: t, late: late}
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST "+registrations, func(w http.ResponseWriter, r *http.Request) {
+		object, _, err := scheme.Codecs.UniversalDeserializer().Decode(readAll(t, r.Body), nil, nil)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		if s.current() != nil {
+			reply(w, http.StatusConflict, status(409, "AlreadyExists"))
+			return
+		}
+		s.change(object.(*admissionregistration.ValidatingWebhookConfiguration))
+		reply(w, http.StatusCreated, s.registered)
+	})
+	mux.HandleFunc("DELETE "+registrations+"/{name}", func(w http.ResponseWriter, r *http.Request) {
+		if now := s.current(); now == nil || now.Name != r.PathValue("name") {
+			reply(w, http.StatusNotFound, status(404, "NotFound"))
+			return
+		}
+		s.change(nil)
+		reply(w, http.StatusOK, status(200, ""))
+	})
+	mux.HandleFunc("POST /api/v1/namespaces/default/configmaps", func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("dryRun") != "All" {
+			t.Error("a probe that would be stored")
+		}
+		if hook := s.probe(); hook != nil {
+			if code, err := ask(r.Context(), *hook.Webhooks[1].ClientConfig.URL, hook); err != nil || code != http.StatusOK {
+				t.Errorf("the API server asked the probe webhook: %d, %v", code, err)
+			}
+		}
+		reply(w, http.StatusCreated, map[string]any{"apiVersion": "v1", "kind": "ConfigMap"})
+	})
+	s.Server = httptest.NewServer(mux)
+	t.Cleanup(s.Close)
+	return s
+}
+
+func reply(w http.ResponseWriter, code int, body any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_ = json.NewEncoder(w).Encode(body)
+}
+
+func status(code int, reason string) map[string]any {
+	return map[string]any{"apiVersion": "v1", "kind": "Status", "code": code, "reason": reason}
+}
+
+func (s *apiServer) change(to *admissionregistration.ValidatingWebhookConfiguration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.registered, s.probes = to, 0
+}
+
+func (s *apiServer) current() *admissionregistration.ValidatingWebhookConfiguration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.registered
+}
+
+// probe gives the registration in force.
+func (s *apiServer) probe() *admissionregistration.ValidatingWebhookConfiguration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.probes++; s.probes > s.late && !s.deaf {
+		s.inForce = s.registered
+	}
+	return s.inForce
+}
+
+// ask sends a review as an API server does, trusting the bundle alone.
+func ask(ctx context.Context, url string, registration *admissionregistration.ValidatingWebhookConfiguration) (int, error) {
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(registration.Webhooks[0].ClientConfig.CABundle) {
+		return 0, errors.New("no certificate in the bundle")
+	}
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}, ForceAttemptHTTP2: true}
+	defer transport.CloseIdleConnections()
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(aReview))
+	if err != nil {
+		return 0, err
+	}
+	response, err := transport.RoundTrip(request)
+	if err != nil {
+		return 0, err
+	}
+	defer response.Body.Close()
+	_, err = new(bytes.Buffer).ReadFrom(response.Body)
+	return response.StatusCode, err
+}
+
+func (s *apiServer) config() *rest.Config { return &rest.Config{Host: s.URL} }
+
+func TestItsLife(t *testing.T) {
+	api := startAPIServer(t, 2)
+	w, err := Start(t.Context(), api.config(), Options{
+		Name: "stormglass-fault-1", Resource: "deployments.apps", Delay: time.Hour, Ignore: true, TimeoutSeconds: 30,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	registered := api.current()
+	hook := registered.Webhooks[0]
+	rule := hook.Rules[0]
+	if registered.Name != "stormglass-fault-1" || rule.Resources[0] != "deployments" || rule.APIGroups[0] != "apps" ||
+		*hook.FailurePolicy != admissionregistration.Ignore || *hook.TimeoutSeconds != 30 {
+		t.Errorf("registered %+v", registered)
+	}
+
+	// A review waits until Clear, which returns when the API server asks no more.
+	answered := make(chan error, 1)
+	go func() {
+		code, err := ask(t.Context(), *hook.ClientConfig.URL, registered)
+		if err == nil && code != http.StatusOK {
+			err = errors.New(http.StatusText(code))
+		}
+		answered <- err
+	}()
+	for w.Stats().Waiting != 1 {
+		select {
+		case err := <-answered:
+			t.Fatalf("answered before the delay was over: %v", err)
+		case <-time.After(time.Millisecond):
+		}
+	}
+	if err := w.Clear(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-answered; err != nil {
+		t.Errorf("a review that waited: %v", err)
+	}
+	if api.current() != nil || api.probe() != nil {
+		t.Error("the registration is there after Clear")
+	}
+
+	// Another API server that has not heard of it yet gets its answer.
+	if code, err := ask(t.Context(), *hook.ClientConfig.URL, registered); err != nil || code != http.StatusOK {
+		t.Errorf("a late review: %d, %v", code, err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel() // no time to linger
+	if err := w.Close(ctx); err != nil {
+		t.Error(err)
+	}
+	if _, err := ask(t.Context(), *hook.ClientConfig.URL, registered); err == nil {
+		t.Error("the server is there after Close")
+	}
+	if err := w.Close(ctx); err != nil {
+		t.Errorf("closed again: %v", err)
+	}
+}
+
+func TestCloseAloneRemovesBoth(t *testing.T) {
+	api := startAPIServer(t, 0)
+	w, err := Start(t.Context(), api.config(), Options{Name: "n", Resource: "pods", Fails: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	registered := api.current()
+	hook := registered.Webhooks[0]
+	if hook.Rules[0].APIGroups[0] != "" || *hook.FailurePolicy != admissionregistration.Fail || hook.TimeoutSeconds != nil {
+		t.Errorf("registered %+v", hook)
+	}
+	if code, err := ask(t.Context(), *hook.ClientConfig.URL, registered); err != nil || code != http.StatusInternalServerError {
+		t.Errorf("%d, %v", code, err)
+	}
+	if err := w.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if api.current() != nil {
+		t.Error("the registration is there")
+	}
+	if _, err := ask(t.Context(), *hook.ClientConfig.URL, registered); err == nil {
+		t.Error("the server is there")
+	}
+}
+
+func TestAnAPIServerThatNeverHears(t *testing.T) {
+	api := startAPIServer(t, 0)
+	api.deaf = true
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := Start(ctx, api.config(), Options{Name: "n", Resource: "pods", Fails: true}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%v", err)
+	}
+	if api.current() != nil {
+		t.Error("a registration that failed is there")
+	}
+}
+
+func TestARegistrationOfThatNameStays(t *testing.T) {
+	api := startAPIServer(t, 0)
+	w, err := Start(t.Context(), api.config(), Options{Name: "n", Resource: "pods", Fails: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Start(t.Context(), api.config(), Options{Name: "n", Resource: "pods", Fails: true}); err == nil || !strings.Contains(err.Error(), "register") {
+		t.Errorf("%v", err)
+	}
+	if api.current() == nil {
+		t.Error("somebody else's registration was removed")
+	}
+	if err := w.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestNoAPIServer(t *testing.T) {
+	api := startAPIServer(t, 0)
+	w, err := Start(t.Context(), api.config(), Options{Name: "n", Resource: "pods", Fails: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	api.Close()
+	if _, err := Start(t.Context(), api.config(), Options{Name: "m", Resource: "pods", Fails: true}); err == nil || !strings.Contains(err.Error(), "register") {
+		t.Errorf("%v", err)
+	}
+	if err := w.Close(t.Context()); err == nil || !strings.Contains(err.Error(), "registration n") {
+		t.Errorf("%v", err)
+	}
+}
