@@ -42,7 +42,9 @@ type Config struct {
 	// on their way.
 	Quiet time.Duration
 	// Drain is how long the watchers may take at the end to come to the final
-	// state [10s]. What has not come by then was missed.
+	// state [30s]; it ends when they have. What has not come by then was
+	// missed, so it must be longer than a watch cache takes to find its etcd
+	// again.
 	Drain time.Duration
 	// JudgeWithin bounds the search for a linear order of all registers
 	// together [60s].
@@ -57,7 +59,7 @@ func (c Config) withDefaults() (Config, error) {
 	for _, d := range []struct {
 		field *time.Duration
 		value time.Duration
-	}{{&c.Timeout, 5 * time.Second}, {&c.Quiet, 2 * time.Second}, {&c.Drain, 10 * time.Second}, {&c.JudgeWithin, time.Minute}} {
+	}{{&c.Timeout, 5 * time.Second}, {&c.Quiet, 2 * time.Second}, {&c.Drain, 30 * time.Second}, {&c.JudgeWithin, time.Minute}} {
 		if *d.field < 0 {
 			return c, fmt.Errorf("load %s: a negative duration", c.Name)
 		}

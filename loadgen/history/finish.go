@@ -126,7 +126,7 @@ func (l *Load) settled() bool {
 func (l *Load) result(report *check.Report) *result.History {
 	r := l.counts()
 	r.Linearizable, r.Unjudged = report.Linearizable, report.Unjudged
-	r.Hidden, r.CachedOld = report.Hidden, report.CachedOld
+	r.Hidden, r.CachedOld, r.UnknownHappened = report.Hidden, report.CachedOld, report.UnknownHappened
 	r.ViolationCount = int64(len(report.Violations))
 	r.ViolationCounts = map[string]int64{}
 	for _, v := range report.Violations {

@@ -81,7 +81,7 @@ func TestBadButTrue(t *testing.T) {
 			t.Errorf("it is accused: %+v, unjudged %q", r.Violations, r.Unjudged)
 		}
 		for what, n := range map[string]int64{
-			"acknowledged": r.Writes.Succeeded, "conflicting": r.Writes.Conflicts, "refused": r.Writes.Refused, "unknown": r.Writes.Unknown,
+			"acknowledged": r.Writes.Succeeded, "conflicting": r.Writes.Conflicts, "refused": r.Writes.Refused, "unknown": r.Writes.Unknown, "unknown, and happened": r.UnknownHappened,
 			"read": r.Reads.Succeeded, "cached": r.CachedReads.Succeeded, "skipped": r.Skipped,
 			"events": r.Events, "bookmarks": r.Bookmarks, "resumed": r.Resumes, "relisted": r.Relists,
 		} {

@@ -18,6 +18,9 @@ type History struct {
 	// Reads are consistent: without a resourceVersion. A list counts as one of
 	// each register.
 	Reads HistoryOperations `json:"reads"`
+	// UnknownHappened of the writes of unknown outcome were seen later: they
+	// had happened. Of the others nobody knows.
+	UnknownHappened int64 `json:"unknownHappened"`
 	// CachedReads are with resourceVersion=0: the API allows them to be old,
 	// and CachedOld of them were older than what their client knew.
 	CachedReads HistoryOperations `json:"cachedReads"`
@@ -71,9 +74,11 @@ type Violation struct {
 	// Kind: "lost-write", "not-linearizable", "backwards-read",
 	// "missed-event", "doubled-event", "reordered-event", or "phantom" (a
 	// state that no write can have made).
-	Kind     string  `json:"kind"`
-	Register string  `json:"register"`            // the ConfigMap's name
-	Client   *int    `json:"client,omitempty"`    // who saw it, if a client did
+	Kind     string `json:"kind"`
+	Register string `json:"register"` // the ConfigMap's name
+	// Client that saw it, if one did. Numbers from History.Clients on are the
+	// lists of the watchers in turn, and after those the final reads.
+	Client   *int    `json:"client,omitempty"`
 	Watcher  *int    `json:"watcher,omitempty"`   // who saw it, if a watcher did
 	Version  uint64  `json:"version,omitempty"`   // the resourceVersion concerned
 	AtSecond float64 `json:"atSeconds,omitempty"` // since History.Start

@@ -19,6 +19,8 @@ type Report struct {
 	// Hidden changes were jumped over by relists, CachedOld reads from a cache
 	// were older than what their client knew. Both are allowed.
 	Hidden, CachedOld int64
+	// UnknownHappened writes of unknown outcome were seen.
+	UnknownHappened int64
 	// Pictures of registers that are not linearizable, the first few.
 	Pictures []Picture
 }
@@ -38,7 +40,7 @@ const mostPictures = 3
 // first operation that is wrong where there is one.
 func Check(h *History, limit time.Duration) Report {
 	s, wrong := seen(h)
-	r := Report{Violations: wrong}
+	r := Report{Violations: wrong, UnknownHappened: s.unknownHappened()}
 	missing, unjudged := lost(s)
 	r.add(missing, unjudged)
 	r.order(s, limit)

@@ -105,6 +105,13 @@ func TestPhantom(t *testing.T) {
 	}
 }
 
+func TestUnknownHappened(t *testing.T) {
+	h := one().tried(0, 1, 2, 10, 1, Unknown).tried(0, 3, 4, 10, 2, Unknown).write(1, 5, 9, 11, 3, 12).final(12, 3).watcher(event(11, 1), event(12, 3))
+	if r := expect(t, &h.History); r.UnknownHappened != 1 {
+		t.Errorf("%d writes of unknown outcome happened, want 1", r.UnknownHappened)
+	}
+}
+
 func TestUnjudged(t *testing.T) {
 	h := one().write(0, 1, 2, 10, 1, 11)
 	if r := expect(t, &h.History); len(r.Unjudged) != 1 {

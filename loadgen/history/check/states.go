@@ -122,6 +122,16 @@ func (s *states) happened() []sighting {
 	return all
 }
 
+// unknownHappened is how many writes of unknown outcome were seen.
+func (s *states) unknownHappened() (n int64) {
+	for value := range s.byValue {
+		if s.h.Operations[s.writes[value]].Outcome == Unknown {
+			n++
+		}
+	}
+	return n
+}
+
 // newest is the highest version of each register that anybody saw.
 func (s *states) newest() []uint64 {
 	high := make([]uint64, len(s.h.Registers))
