@@ -163,7 +163,7 @@ func (w *Workload) deployment(a scenario.Action, revision string) (*appsv1.Deplo
 	}
 	replicas := int32(a.Replicas)
 	labels := w.labels(a.Name)
-	return &appsv1.Deployment{
+	d := &appsv1.Deployment{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
 		ObjectMeta: metav1.ObjectMeta{Name: a.Name, Namespace: w.options.Namespace, Labels: labels},
 		Spec: appsv1.DeploymentSpec{
@@ -183,7 +183,9 @@ func (w *Workload) deployment(a scenario.Action, revision string) (*appsv1.Deplo
 				},
 			},
 		},
-	}, nil
+	}
+	place(&d.Spec.Template.Spec, a, labels)
+	return d, nil
 }
 
 // evictAfter are the tolerations that the DefaultTolerationSeconds admission

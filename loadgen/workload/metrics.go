@@ -4,6 +4,8 @@ import (
 	"errors"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/stormglass/stormglass/loadgen/result"
 )
 
 type metrics struct {
@@ -22,7 +24,7 @@ func newMetrics() *metrics {
 	})}
 }
 
-func (m *metrics) register(r prometheus.Registerer, live func() Live) error {
+func (m *metrics) register(r prometheus.Registerer, live func() Live, rollouts func() []result.Rollout) error {
 	gauge := func(name, help string, value func(Live) int64) error {
 		return r.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Namespace: "stormglass", Subsystem: "workload", Name: name, Help: help,
@@ -30,6 +32,7 @@ func (m *metrics) register(r prometheus.Registerer, live func() Live) error {
 	}
 	return errors.Join(
 		r.Register(m.startup),
+		r.Register(hopCollector{rollouts}),
 		gauge("pods_wanted", "Replicas asked for, over all Deployments of the run.", func(l Live) int64 { return l.PodsWanted }),
 		gauge("pods_ready", "Pods that are Ready, on nodes that have not failed.", func(l Live) int64 { return l.PodsReady }),
 		gauge("pods_pending", "Pods that have not been Ready yet.", func(l Live) int64 { return l.PodsPending }),
@@ -37,4 +40,27 @@ func (m *metrics) register(r prometheus.Registerer, live func() Live) error {
 		gauge("pods_terminating", "Pods that are being deleted.", func(l Live) int64 { return l.PodsTerminating }),
 		gauge("nodes_ready", "Simulated nodes that the API server says are Ready.", func(l Live) int64 { return l.NodesReady }),
 	)
+}
+
+// hopCollector shows how far the last rollout of each Deployment has come.
+type hopCollector struct{ rollouts func() []result.Rollout }
+
+func hopDesc() *prometheus.Desc {
+	return prometheus.NewDesc("stormglass_workload_rollout_hop_seconds",
+		"Time from the change of a Deployment until the first and the last piece of it arrived at a hop, of its last rollout.",
+		[]string{"deployment", "hop", "piece"}, nil)
+}
+
+func (c hopCollector) Describe(out chan<- *prometheus.Desc) { out <- hopDesc() }
+
+func (c hopCollector) Collect(out chan<- prometheus.Metric) {
+	desc := hopDesc()
+	for _, r := range c.rollouts() {
+		for _, h := range r.Hops {
+			if h.Count > 0 {
+				out <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, *h.First, r.Deployment, h.Name, "first")
+				out <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, *h.Last, r.Deployment, h.Name, "last")
+			}
+		}
+	}
 }

@@ -145,3 +145,14 @@ func (r named) result() result.Rollout {
 	}
 	return out
 }
+
+// lastRollouts are those under way, or last ended, of all Deployments.
+func (t *tracker) lastRollouts() []result.Rollout {
+	var all []result.Rollout
+	for name, d := range t.deployments {
+		if d.rollout != nil {
+			all = append(all, named{name, d.rollout}.result())
+		}
+	}
+	return all
+}

@@ -1,8 +1,12 @@
 package workload
 
 import (
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/stormglass/stormglass/loadgen/result"
 )
@@ -118,5 +122,25 @@ func TestARolloutThatStoppedHalfwaySaysWhere(t *testing.T) {
 		if reached := h.Count > 0; reached != (h.First != nil && h.Last != nil) {
 			t.Errorf("hop %+v: a time without an arrival, or the other way round", h)
 		}
+	}
+}
+
+func TestHopsAreMetricsOfTheLastRollout(t *testing.T) {
+	s := newStory(t)
+	s.change("deploy", 1, 1, "1")
+	s.replicaSet("1", 1)
+	registry := prometheus.NewPedanticRegistry()
+	if err := registry.Register(hopCollector{s.lastRollouts}); err != nil {
+		t.Fatal(err)
+	}
+	want := `# HELP stormglass_workload_rollout_hop_seconds Time from the change of a Deployment until the first and the last piece of it arrived at a hop, of its last rollout.
+# TYPE stormglass_workload_rollout_hop_seconds gauge
+stormglass_workload_rollout_hop_seconds{deployment="web",hop="api write",piece="first"} 1
+stormglass_workload_rollout_hop_seconds{deployment="web",hop="api write",piece="last"} 1
+stormglass_workload_rollout_hop_seconds{deployment="web",hop="replicaset",piece="first"} 2
+stormglass_workload_rollout_hop_seconds{deployment="web",hop="replicaset",piece="last"} 2
+`
+	if err := testutil.GatherAndCompare(registry, strings.NewReader(want)); err != nil {
+		t.Error(err)
 	}
 }

@@ -89,7 +89,7 @@ func New(cfg *rest.Config, o Options) (*Workload, error) {
 		synced:  map[kind]bool{}, waiters: map[chan struct{}]bool{},
 	}
 	if o.Registerer != nil {
-		if err := m.register(o.Registerer, w.Live); err != nil {
+		if err := m.register(o.Registerer, w.Live, func() []result.Rollout { return ask(w, (*tracker).lastRollouts) }); err != nil {
 			return nil, fmt.Errorf("workload: metrics: %w", err)
 		}
 	}
