@@ -26,9 +26,14 @@ func (r *run) execute(parent context.Context) {
 	defer cancel(nil)
 	var helpers sync.WaitGroup
 	background, stopHelpers := context.WithCancel(context.WithoutCancel(parent))
-	for name, f := range map[string]func(context.Context) error{
+	works := map[string]func(context.Context) error{
 		"recorder": r.recorder.Run, "tracker": r.workload.Run, "self meter": r.self.Run, "progress": r.showLive,
-	} {
+	}
+	plane := follower{run: r, told: map[string]bool{}}
+	if r.supervisor != nil {
+		works["follower of the plane"] = plane.follow
+	}
+	for name, f := range works {
 		helpers.Go(func() {
 			if err := f(background); err != nil && background.Err() == nil {
 				cancel(environmentf("%s: %w", name, err))
@@ -59,6 +64,7 @@ func (r *run) execute(parent context.Context) {
 		r.event(time.Now(), "note", "failed", err.Error())
 	}
 	r.loads.stopAll()
+	r.finishHistories(ctx)
 	if r.fleet != nil {
 		r.fleet.Stop(context.WithoutCancel(parent))
 		nodes := r.fleet.Results()
@@ -66,6 +72,9 @@ func (r *run) execute(parent context.Context) {
 	}
 	stopHelpers()
 	helpers.Wait()
+	if r.supervisor != nil {
+		plane.last(context.WithoutCancel(parent))
+	}
 	r.measure()
 }
 
@@ -114,6 +123,7 @@ func (r *run) registerNodes(ctx context.Context, limit time.Duration) error {
 // measure gathers what the generator saw.
 func (r *run) measure() {
 	r.loads.fill(r.m.Phases)
+	r.m.Histories = r.loads.histories()
 	seen := r.workload.Results()
 	for i := range r.m.Phases {
 		if w, ok := seen[r.m.Phases[i].Name]; ok {

@@ -84,6 +84,7 @@ func descriptorsNeeded(s *scenario.Scenario) uint64 {
 		if l.Connect == "each" {
 			perConn = 1
 		}
+		need += l.Clients + l.Watchers // a history's have a connection each
 		need += (l.Count+perConn-1)/perConn + max(l.Connections, (l.MaxInFlight+watchesPerConn-1)/watchesPerConn)
 	}
 	return uint64(need)

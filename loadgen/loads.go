@@ -44,7 +44,8 @@ type placed struct {
 
 // newLoads makes the loads and the objects they work on, so that no phase
 // begins with preparations.
-func newLoads(ctx context.Context, s *scenario.Scenario, target traffic.Target) (*loads, error) {
+// dir takes the evidence of histories in which something is wrong.
+func newLoads(ctx context.Context, s *scenario.Scenario, target traffic.Target, dir string) (*loads, error) {
 	ls := &loads{}
 	for _, at := range s.Loads() {
 		p := &placed{at: at}
@@ -54,6 +55,8 @@ func newLoads(ctx context.Context, s *scenario.Scenario, target traffic.Target) 
 			p.load, err = newRequests(target, at.Load)
 		case "watches":
 			p.load, err = newWatches(target, at.Load)
+		case "history":
+			p.load, err = newHistory(target, at.Load, s, dir)
 		}
 		if err != nil {
 			return nil, environmentf("%s: %w", at.Path, err)

@@ -46,9 +46,8 @@ func (r *run) phase(ctx context.Context, p *scenario.Phase) (err error) {
 
 	// The loads begin before the actions, so that they see all of the storm.
 	stop := r.loads.start(loads)
-	err = r.actions(ctx, p)
-	if err == nil {
-		stamp.ConditionMet, err = r.awaitEnd(ctx, p)
+	if err = r.actions(ctx, p); err == nil {
+		stamp.ConditionMet, err = r.throughFaults(ctx, p, start)
 	}
 	err = errors.Join(err, stop())
 	// The end is stamped even when the user has interrupted: ctx is gone then.
@@ -93,7 +92,7 @@ func (r *run) beginPhase(p *scenario.Phase, at time.Time) {
 	}
 }
 
-// actions does the phase's actions and faults, in the order of the file.
+// actions does the phase's actions, in the order of the file.
 func (r *run) actions(ctx context.Context, p *scenario.Phase) error {
 	for _, a := range p.Actions {
 		r.event(time.Now(), "action", a.Kind+" "+a.Name, actionDetail(a))
@@ -101,37 +100,21 @@ func (r *run) actions(ctx context.Context, p *scenario.Phase) error {
 			return environmentf("phase %s: %w", p.Name, err)
 		}
 	}
-	for i := range p.Faults {
-		r.fault(&p.Faults[i])
-	}
 	return nil
 }
 
-// fault begins a fault, or ends those of before.
-func (r *run) fault(f *scenario.Fault) {
-	at := time.Now()
-	var names []string
-	does := ""
-	switch f.Kind {
-	case "nodeFailure":
-		names, does = r.fleet.Fail(f.Fraction), "stop"
-	case "nodeShutdown":
-		names, does = r.fleet.Shutdown(f.Fraction), "shut down in order"
-	case "slowKubelet":
-		names, does = r.fleet.Slow(f.Fraction, f.Delay.D()), "write late by "+f.Delay.String()
-	case "nodeRecovery":
-		r.workload.NodesRecovered()
-		r.fleet.Recover()
-		r.event(at, "fault", f.Kind, "all nodes come back")
-		r.step("all nodes come back")
-		return
+// throughFaults begins the phase's faults, each at its time, waits for the phase's
+// end and undoes those that end with it: before its loads are stopped, which
+// wait for what is in flight.
+func (r *run) throughFaults(ctx context.Context, p *scenario.Phase, start time.Time) (bool, error) {
+	within, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	faults := r.startFaults(within, p, start, fail)
+	met, err := r.awaitEnd(within, p)
+	if err != nil {
+		err = r.ended(within, err)
 	}
-	if f.StopsNodes() {
-		r.workload.NodesFailed(at, names)
-	}
-	detail := fmt.Sprintf("%d of %d nodes %s", len(names), r.scenario.Nodes.Count, does)
-	r.event(at, "fault", f.Kind, detail)
-	r.step("fault: %s", detail)
+	return met, errors.Join(err, faults.end(ctx))
 }
 
 func actionDetail(a scenario.Action) string {

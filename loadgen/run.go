@@ -72,12 +72,14 @@ type run struct {
 	recorder *record.Recorder
 	self     *record.SelfMeter
 	plane    *control.Supervisor // nil on a user's cluster
-	touched  bool                // the target holds something of ours
-	target   *target.Target
-	fleet    *node.Fleet
-	workload *workload.Workload
-	loads    *loads
-	live     liveView
+	// supervisor of the plane; nil on a user's cluster, which has no such faults.
+	supervisor supervisor
+	touched    bool // the target holds something of ours
+	target     *target.Target
+	fleet      *node.Fleet
+	workload   *workload.Workload
+	loads      *loads
+	live       liveView
 }
 
 // Run runs a scenario and returns its directory. An error means that there is
@@ -112,8 +114,12 @@ func (r *run) prepare(ctx context.Context) error {
 	}
 	r.info = result.Run{
 		ID: id, Scenario: r.scenario.Name, Started: time.Now().UTC(), Seed: r.scenario.Seed,
+		Variant: r.scenario.Variant, Warnings: r.scenario.Warnings(),
 		Overrides: r.Overrides, WithoutGates: r.WithoutGates, Host: hostFacts(),
 		Versions: result.Versions{Stormglass: Version(), Go: runtime.Version()},
+	}
+	for _, w := range r.info.Warnings {
+		r.step("warning: %s", w)
 	}
 	if r.Kubeconfig != "" {
 		if err := r.prepareCluster(ctx); err != nil {
@@ -149,6 +155,9 @@ func (r *run) prepare(ctx context.Context) error {
 
 // prepareCluster checks a user's cluster and asks before touching it.
 func (r *run) prepareCluster(ctx context.Context) error {
+	if err := refuseFaults(r.scenario); err != nil {
+		return err
+	}
 	var err error
 	r.target, err = target.FromKubeconfig(ctx, r.Kubeconfig, r.Context, r.info.ID, r.scenario)
 	if err != nil {
@@ -180,6 +189,14 @@ func (r *run) preparePlane(ctx context.Context) error {
 	var err error
 	r.plane, err = startPlane(ctx, r.ControlPlane, filepath.Join(r.dir, planeDir), r.scenario, r.Progress.Step)
 	if err != nil {
+		return err
+	}
+	client, err := control.Dial(r.plane.Cluster().Dir)
+	if err != nil {
+		return environmentf("the control plane's supervisor: %w", err)
+	}
+	r.supervisor = client
+	if err := checkFaults(ctx, client, r.scenario); err != nil {
 		return err
 	}
 	r.target, err = target.FromPlane(r.plane.Cluster(), r.info.ID, r.scenario)
@@ -222,7 +239,7 @@ func (r *run) connect(ctx context.Context) error {
 	}
 	r.loads, err = newLoads(ctx, r.scenario, traffic.Target{
 		Config: t.Load, Namespace: t.Namespace, Labels: t.Labels, Seed: r.scenario.Seed, Registerer: r.registry,
-	})
+	}, r.dir)
 	if err == nil {
 		r.self.Backlog(r.loads.backlog)
 	}
@@ -249,7 +266,13 @@ func (r *run) makeFleet() error {
 func (r *run) step(format string, args ...any) { r.Progress.Step(fmt.Sprintf(format, args...)) }
 
 func (r *run) event(at time.Time, kind, name, detail string) {
-	if err := r.timeline.Append(result.Event{Time: at.UTC(), Kind: kind, Name: name, Detail: detail}); err != nil {
+	r.tell(result.Event{Time: at, Kind: kind, Name: name, Detail: detail})
+}
+
+// tell puts an event into the timeline.
+func (r *run) tell(e result.Event) {
+	e.Time = e.Time.UTC()
+	if err := r.timeline.Append(e); err != nil {
 		r.step("timeline: %v", err)
 	}
 }

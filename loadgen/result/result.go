@@ -68,15 +68,22 @@ type Result struct {
 
 // Run is run.json: what was run, where, when.
 type Run struct {
-	ID       string    `json:"id"`       // unique, and the value of the label on all that the run creates
-	Scenario string    `json:"scenario"` // the scenario's name
-	Started  time.Time `json:"started"`  // before the control plane was started
-	Ended    time.Time `json:"ended"`    // when everything was stopped
-	Seed     int64     `json:"seed"`     // of everything random
+	ID       string `json:"id"`       // unique, and the value of the label on all that the run creates
+	Scenario string `json:"scenario"` // the scenario's name
+	// Variant of the scenario that was run; empty: the scenario as it is written.
+	Variant string    `json:"variant,omitempty"`
+	Started time.Time `json:"started"` // before the control plane was started
+	Ended   time.Time `json:"ended"`   // when everything was stopped
+	Seed    int64     `json:"seed"`    // of everything random
 	// Overrides are the --set values.
 	Overrides []string `json:"overrides,omitempty"`
 	// WithoutGates are the gates that --without-gate left out.
 	WithoutGates []string `json:"withoutGates,omitempty"`
+	// Warnings of before the start: what works and is not wise.
+	Warnings []string `json:"warnings,omitempty"`
+	// MissedFaults are those that never began, since their phase ended before, one
+	// line each. The run cannot pass then.
+	MissedFaults []string `json:"missedFaults,omitempty"`
 	Interrupted  bool     `json:"interrupted"` // the user stopped the run
 	// Failure is set when the environment failed under the run (exit 4).
 	Failure  string   `json:"failure,omitempty"`

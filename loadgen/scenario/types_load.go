@@ -169,10 +169,14 @@ type SlowWatches struct {
 	Window Bytes `yaml:"window,omitempty"`
 }
 
-// Operations are those of a load of requests: its mix, or the one it is.
+// Operations are those of a load of requests: its mix, or the one it is. A history
+// reads and updates ConfigMaps of its own.
 func (l *Load) Operations() []Operation {
-	if len(l.Mix) > 0 {
+	switch {
+	case len(l.Mix) > 0:
 		return l.Mix
+	case l.Kind == "history":
+		return []Operation{{Verb: "update", Resource: "configmaps", Form: "object", Encoding: "json", Scope: "namespace"}}
 	}
 	return []Operation{l.Operation}
 }

@@ -1,0 +1,209 @@
+package loadgen
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/loadgen/record"
+)
+
+// stage is a supervisor that does what it is asked and remembers when.
+type stage struct {
+	refuse map[string]error // by kind, of Check and Begin
+
+	mu     sync.Mutex
+	start  time.Time
+	faults []control.FaultStatus
+	log    []string
+	events []control.Event
+	news   chan struct{}
+}
+
+func newStage() *stage { return &stage{start: time.Now(), news: make(chan struct{}, 100)} }
+
+func (s *stage) Check(_ context.Context, f control.Fault) error { return s.refuse[f.Kind] }
+
+func (s *stage) Begin(_ context.Context, f control.Fault) (control.FaultStatus, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.refuse[f.Kind]; err != nil {
+		return control.FaultStatus{}, err
+	}
+	st := control.FaultStatus{ID: fmt.Sprint(len(s.faults) + 1), Fault: f, On: f.Components, Active: time.Now()}
+	if f.For > 0 {
+		st.Ends = st.Active.Add(f.For)
+	}
+	s.faults = append(s.faults, st)
+	s.log = append(s.log, fmt.Sprintf("%s begin %s", time.Since(s.start), f.Kind))
+	s.tell(control.EventFaultBegin, "")
+	return st, nil
+}
+
+func (s *stage) Clear(_ context.Context, id string) (control.FaultStatus, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range s.faults {
+		if f := &s.faults[i]; f.ID == id {
+			f.Ended = time.Now()
+			s.log = append(s.log, fmt.Sprintf("%s clear %s", time.Since(s.start), f.Kind))
+			s.tell(control.EventFaultEnd, "")
+			return *f, nil
+		}
+	}
+	return control.FaultStatus{}, errors.New("no such fault")
+}
+
+func (s *stage) Faults(context.Context) ([]control.FaultStatus, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.faults), nil
+}
+
+// tell wants the lock.
+func (s *stage) tell(kind, component string) {
+	s.events = append(s.events, control.Event{Seq: int64(len(s.events) + 1), Time: time.Now(), Kind: kind, Component: component})
+	s.news <- struct{}{}
+}
+
+func (s *stage) Events(ctx context.Context, after int64) ([]control.Event, error) {
+	for {
+		s.mu.Lock()
+		if int(after) < len(s.events) {
+			defer s.mu.Unlock()
+			return slices.Clone(s.events[after:]), nil
+		}
+		s.mu.Unlock()
+		select {
+		case <-s.news:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// Faults begin at their times; those without a length end with the phase, and
+// none outlives it.
+func TestFaultsBeginAndEndAtTheirTimes(t *testing.T) {
+	r := underway(t, parse(t, `controlPlane: {etcd: {members: 3}}
+phases:
+  - name: p
+    for: 1m
+    faults:
+      - {kind: slowFsync, delay: 25ms, after: 10s}
+      - {kind: kill, component: etcd-leader, after: 5s, for: 2s, repeat: 3, every: 20s}
+      - {kind: restart, component: etcd-0, after: 50s}
+`))
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage()
+		r.supervisor = s
+		if _, err := r.throughFaults(t.Context(), &r.scenario.Phases[0], time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		want := []string{"5s begin kill", "10s begin slowFsync", "25s begin kill", "45s begin kill", "50s begin restart", "1m0s clear slowFsync"}
+		if !slices.Equal(s.log, want) {
+			t.Errorf("%q, want %q", s.log, want)
+		}
+		if len(r.info.MissedFaults) > 0 {
+			t.Errorf("missed %q", r.info.MissedFaults)
+		}
+	})
+}
+
+// A fault that cannot be begun ends the phase and the run; one that its phase
+// was too short for is noted, so that no gate passes as if it had been.
+func TestFaultsThatNeverBegin(t *testing.T) {
+	r := underway(t, parse(t, "phases: [{name: p, for: 1h, faults: [{kind: pause, component: etcd-0, after: 3s}, {kind: kill, component: etcd-0, after: 1m}]}]"))
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage()
+		s.refuse = map[string]error{control.FaultPause: errors.New("it is busy")}
+		r.supervisor = s
+		_, err := r.throughFaults(t.Context(), &r.scenario.Phases[0], time.Now())
+		if ExitCode(err) != ExitEnvironment || !strings.Contains(err.Error(), "phase p: fault pause could not be begun: it is busy") {
+			t.Errorf("exit code %d: %v", ExitCode(err), err)
+		}
+		if took := time.Since(s.start); took != 3*time.Second {
+			t.Errorf("the phase went on to %s", took)
+		}
+		want := []string{"fault kill, due 1m0s after the start of phase p, never began: the phase ended before"}
+		if !slices.Equal(r.info.MissedFaults, want) {
+			t.Errorf("missed %q", r.info.MissedFaults)
+		}
+	})
+}
+
+// What a plane cannot do is said at the line of the fault, before anything is
+// broken; a user's cluster is broken by nothing.
+func TestFaultsAreCheckedBeforeTheFirstPhase(t *testing.T) {
+	sc := parse(t, `phases:
+  - name: p
+    for: 1m
+    faults:
+      - {kind: slowFsync, delay: 25ms}
+      - {kind: kill, component: etcd-0}
+      - {kind: pause, component: etcd-0}
+`)
+	s := newStage()
+	s.refuse = map[string]error{
+		control.FaultSlowFsync: errors.New("this kernel has no seccomp user notification"),
+		control.FaultKill:      &control.InvalidFault{Problems: []control.Problem{{Path: "components", Msg: "there is no etcd-0", Hint: "there is none"}}},
+	}
+	err := checkFaults(t.Context(), s, sc)
+	want := "mine.yaml:8: phases.p.faults[0]: slowFsync cannot be had here: this kernel has no seccomp user notification\n" +
+		"mine.yaml:9: phases.p.faults[1].components: there is no etcd-0 (there is none)"
+	if err == nil || err.Error() != want {
+		t.Errorf("error %v, want %s", err, want)
+	}
+	err = refuseFaults(sc)
+	if ExitCode(err) != ExitUsage || strings.Count(err.Error(), "\n") != 2 || !strings.HasPrefix(err.Error(), "mine.yaml:8: phases.p.faults[0]: slowFsync is a fault of a bundled control plane") {
+		t.Errorf("exit code %d: %v", ExitCode(err), err)
+	}
+}
+
+// The timeline has what the supervisor told: faults once each, with their own
+// times and components, and what became of processes.
+func TestTheSupervisorsEventsAreInTheTimeline(t *testing.T) {
+	r := underway(t, parse(t, "phases: [{name: p, for: 1s}]"))
+	s := newStage()
+	r.supervisor = s
+	begun, err := s.Begin(t.Context(), control.Fault{Kind: control.FaultKill, Components: []string{"etcd-0"}, For: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.tell(control.EventExit, "etcd-0")
+	f := &follower{run: r, told: map[string]bool{}}
+	if err := f.next(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Clear(t.Context(), begun.ID); err != nil {
+		t.Fatal(err)
+	}
+	s.tell(control.EventReady, "etcd-0")
+	f.last(t.Context())
+	events, err := record.ReadTimeline(r.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	count := map[string]int{}
+	for _, e := range events {
+		count[e.Kind]++
+		switch {
+		case e.Kind == "fault-begin" && (e.Fault != "1" || e.Name != "kill" || !slices.Equal(e.On, []string{"etcd-0"}) || !e.Time.Equal(begun.Active)):
+			t.Errorf("%+v", e)
+		case e.Kind == "exit" && e.Name != "etcd-0":
+			t.Errorf("%+v", e)
+		}
+	}
+	for _, kind := range []string{"fault-begin", "fault-end", "exit", "ready"} {
+		if count[kind] != 1 {
+			t.Errorf("%d events %s in %+v", count[kind], kind, events)
+		}
+	}
+}
