@@ -40,8 +40,7 @@ func (m *Manager) apply(ctx context.Context, f control.Fault, t target) (effect,
 	case control.FaultDescriptors:
 		return m.limitDescriptors(f, t.names)
 	case control.FaultWebhook:
-		undo, err := m.webhook(ctx, m.host.Kubeconfig(), f)
-		return effect{undo: undo}, err
+		return m.slowWebhook(ctx, f)
 	case control.FaultQuota:
 		return m.smallQuota(ctx, f, t.names)
 	}

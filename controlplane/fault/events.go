@@ -2,6 +2,7 @@ package fault
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -42,26 +43,28 @@ func (e *Events) Tell(event control.Event) {
 	e.wake()
 }
 
+// ErrEnded says that the log has ended and holds nothing more.
+var ErrEnded = errors.New("the plane has ended")
+
 // After gives the kept events with numbers over seq, oldest first. If there are
-// none it waits for one, until ctx or the log ends: then it gives none, which
-// is no error. A first number over seq+1 tells that some were forgotten.
-func (e *Events) After(ctx context.Context, seq int64) []control.Event {
+// none it waits for one until ctx ends, and then gives none, or until the log
+// ends: ErrEnded. A first number over seq+1 tells that some were forgotten.
+func (e *Events) After(ctx context.Context, seq int64) ([]control.Event, error) {
 	for {
-		found, news := e.after(seq)
-		if len(found) > 0 || news == nil {
-			return found
+		found, news, err := e.after(seq)
+		if len(found) > 0 || err != nil {
+			return found, err
 		}
 		select {
 		case <-news:
 		case <-ctx.Done():
-			return nil
+			return nil, nil
 		}
 	}
 }
 
-// after gives the events there are, or a channel that closes at the next one,
-// or neither when the log has ended.
-func (e *Events) after(seq int64) ([]control.Event, <-chan struct{}) {
+// after gives the events there are, or a channel that closes at the next one.
+func (e *Events) after(seq int64) ([]control.Event, <-chan struct{}, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if n := min(max(e.seq-seq, 0), int64(len(e.kept))); n > 0 {
@@ -69,18 +72,18 @@ func (e *Events) after(seq int64) ([]control.Event, <-chan struct{}) {
 		for i := len(e.kept) - int(n); i < len(e.kept); i++ {
 			found = append(found, e.kept[(e.next+i)%len(e.kept)])
 		}
-		return found, nil
+		return found, nil, nil
 	}
 	if e.closed {
-		return nil, nil
+		return nil, nil, ErrEnded
 	}
 	if e.news == nil {
 		e.news = make(chan struct{})
 	}
-	return nil, e.news
+	return nil, e.news, nil
 }
 
-// Close ends the log: who waits gets what there is, at once.
+// Close ends the log: who waits is told at once.
 func (e *Events) Close() {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -2,6 +2,7 @@ package fault
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,7 +19,10 @@ func TestEventsAreNumberedAndKeptInBounds(t *testing.T) {
 	for _, test := range []struct{ after, first, count int64 }{
 		{0, 101, eventsKept}, {100, 101, eventsKept}, {101, 102, eventsKept - 1}, {all - 1, all, 1}, {-5, 101, eventsKept},
 	} {
-		got := e.After(t.Context(), test.after)
+		got, err := e.After(t.Context(), test.after)
+		if err != nil {
+			t.Fatal(err)
+		}
 		if int64(len(got)) != test.count || got[0].Seq != test.first {
 			t.Fatalf("after %d: %d events from %d, want %d from %d", test.after, len(got), got[0].Seq, test.count, test.first)
 		}
@@ -39,26 +43,29 @@ func TestWhoAsksForEventsWaitsForOne(t *testing.T) {
 			e.Tell(control.Event{Kind: control.EventReady})
 		}()
 		begun := time.Now()
-		got := e.After(t.Context(), 1)
+		got, _ := e.After(t.Context(), 1)
 		if len(got) != 1 || got[0].Seq != 2 || got[0].Kind != control.EventReady || time.Since(begun) != time.Minute {
 			t.Errorf("after %v: %v", time.Since(begun), got)
 		}
 
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if got := e.After(ctx, 2); got != nil {
-			t.Errorf("nothing happened, but %v", got)
+		if got, err := e.After(ctx, 2); got != nil || err != nil {
+			t.Errorf("nothing happened, but %v, %v", got, err)
 		}
 
-		ended := make(chan []control.Event)
-		go func() { ended <- e.After(t.Context(), 2) }()
+		ended := make(chan error)
+		go func() {
+			_, err := e.After(t.Context(), 2)
+			ended <- err
+		}()
 		synctest.Wait()
 		e.Close()
-		if got := <-ended; got != nil {
-			t.Errorf("the log ended with %v", got)
+		if err := <-ended; !errors.Is(err, ErrEnded) {
+			t.Errorf("the log ended, and who waited got %v", err)
 		}
-		if got := e.After(t.Context(), 0); len(got) != 2 {
-			t.Errorf("a log that has ended gives %v", got)
+		if got, err := e.After(t.Context(), 0); len(got) != 2 || err != nil {
+			t.Errorf("a log that has ended gives %v, %v", got, err)
 		}
 	})
 }

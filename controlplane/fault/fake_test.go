@@ -15,6 +15,7 @@ import (
 
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/controlplane/fault/fsync"
+	"github.com/stormglass/stormglass/controlplane/fault/webhook"
 )
 
 // fakeHost is a plane of three etcd members and two of everything else that keeps
@@ -203,17 +204,19 @@ func (h *fakeHost) Etcd(_ context.Context, member, path string, in, out any) err
 
 func (h *fakeHost) Kubeconfig() string { return "admin.kubeconfig" }
 
+type fakeWebhook struct{ host *fakeHost }
+
+func (w fakeWebhook) Clear(context.Context) error { return w.host.did("webhook gone") }
+func (w fakeWebhook) Close(context.Context) error { return nil }
+
 // fixture is a manager of a fake host, closed at the test's end.
 func fixture(t *testing.T) (*Manager, *fakeHost) {
 	t.Helper()
 	h := newFakeHost()
 	m := NewManager(h, &Events{})
 	m.available = func(string) error { return nil }
-	m.webhook = func(_ context.Context, kubeconfig string, f control.Fault) (func(context.Context) error, error) {
-		if err := h.did("webhook %s %s", f.Resource, kubeconfig); err != nil {
-			return nil, err
-		}
-		return func(context.Context) error { return h.did("webhook gone") }, nil
+	m.webhook = func(_ context.Context, kubeconfig string, o webhook.Options) (registered, error) {
+		return fakeWebhook{h}, h.did("webhook %s on %s by %s", o.Name, o.Resource, kubeconfig)
 	}
 	t.Cleanup(func() {
 		ctx, cancel := context.WithCancel(context.Background())
@@ -238,7 +241,8 @@ func told(m *Manager) []string {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	var all []string
-	for _, e := range m.events.After(ctx, 0) {
+	events, _ := m.events.After(ctx, 0)
+	for _, e := range events {
 		all = append(all, fmt.Sprintf("%d %s %s: %s", e.Seq, e.Kind, e.Component, e.Detail))
 	}
 	return all

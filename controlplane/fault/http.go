@@ -65,11 +65,11 @@ func Handle(mux *http.ServeMux, m *Manager, events *Events) {
 		}
 		ctx, cancel := context.WithTimeout(r.Context(), eventsWithin)
 		defer cancel()
-		found := events.After(ctx, after)
+		found, err := events.After(ctx, after)
 		if found == nil {
 			found = []control.Event{} // [], not null
 		}
-		answer(w, found, nil)
+		answer(w, found, err)
 	})
 }
 

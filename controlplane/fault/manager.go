@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/controlplane/fault/webhook"
 )
 
 // endedKept is how many faults that have ended List still gives.
@@ -22,7 +23,7 @@ type Manager struct {
 	events *Events
 	// available and webhook are what this machine and the packages below do.
 	available func(kind string) error
-	webhook   func(ctx context.Context, kubeconfig string, f control.Fault) (undo func(context.Context) error, err error)
+	webhook   func(ctx context.Context, kubeconfig string, o webhook.Options) (registered, error)
 
 	open  context.Context // ends when no fault may begin any more
 	shut  context.CancelFunc

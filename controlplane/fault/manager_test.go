@@ -54,7 +54,7 @@ func TestEachKindEndsByItself(t *testing.T) {
 		},
 		{
 			control.Fault{Kind: control.FaultWebhook, Resource: "pods", Fails: true, For: time.Second}, "",
-			[]string{"0s webhook pods admin.kubeconfig", "1s webhook gone"},
+			[]string{"0s webhook stormglass-fault-pods on pods by admin.kubeconfig", "1s webhook gone"},
 		},
 	}
 	for _, test := range tests {
@@ -155,7 +155,7 @@ func TestShutdownUndoesAll(t *testing.T) {
 		}
 		same(t, "what was done", h.lines(),
 			"0s continue etcd-0", "0s kill kube-apiserver-0", "0s kill kube-apiserver-1",
-			"0s start kube-apiserver-0", "0s start kube-apiserver-1", "0s stop etcd-0", "0s webhook gone", "0s webhook pods admin.kubeconfig")
+			"0s start kube-apiserver-0", "0s start kube-apiserver-1", "0s stop etcd-0", "0s webhook gone", "0s webhook stormglass-fault-pods on pods by admin.kubeconfig")
 		if trace := h.trace; trace[len(trace)-1] != "0s webhook gone" {
 			t.Errorf("the webhook was not removed last, when there is an API server again: %q", trace)
 		}
@@ -233,6 +233,25 @@ func TestWhatCannotBeUndoneIsToldAndTriedAgain(t *testing.T) {
 			"2 fault-end etcd-0: fault 1: kill of etcd-0 could not be undone: the port is taken",
 			"3 fault-end etcd-0: fault 1: kill of etcd-0 could not be undone: the port is taken",
 			"4 fault-end etcd-0: fault 1: kill of etcd-0")
+	})
+}
+
+// The API server may be gone when the webhook is to be removed.
+func TestAWebhookIsRemovedWhenThereIsAnAPIServerAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, h := fixture(t)
+		begin(t, m, control.Fault{Kind: control.FaultWebhook, Resource: "deployments.apps", Delay: time.Second, For: time.Second})
+		h.breaks("webhook gone", errors.New("connection refused"))
+		time.Sleep(11 * time.Second)
+		h.breaks("webhook gone", nil)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if s := m.List()[0]; s.Error != "" || s.Ended.IsZero() {
+			t.Errorf("status: %+v", s)
+		}
+		if trace := h.lines(); len(trace) != 2 || !strings.Contains(trace[0], "stormglass-fault-deployments-apps on deployments.apps") {
+			t.Errorf("what was done: %v", trace)
+		}
 	})
 }
 
