@@ -1,0 +1,182 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+)
+
+func faultCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "fault",
+		Short: "Break a running control plane for a time, and mend it",
+		Long: `Break a running control plane: a real fault on a real component. The
+supervisor puts it in force at once, ends it by itself when its time is over,
+whatever becomes of this command, and undoes all faults when the plane stops.
+
+A component is named as in status ("etcd-0"); "etcd" or "kube-apiserver" means
+all of the kind; "etcd-leader", "kube-scheduler-follower" and the like are looked
+up when the fault begins.
+
+Faults on different parts of the plane can be in force together. Two that would
+spoil each other cannot: the second is refused, with the ID of the first.
+
+Exit codes: 0 done, 2 usage, or a fault that this plane cannot have, 4 the plane is
+not running, the fault clashes with another or could not be begun or undone.`,
+		Example: `  controlplane fault slow-fsync --member etcd-0 --delay 25ms --for 1m
+  controlplane fault kill --component kube-scheduler-leader --for 30s
+  controlplane fault list
+  controlplane fault clear 1
+  controlplane fault events --follow`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	for _, kind := range faultVerbs() {
+		cmd.AddCommand(kind.command())
+	}
+	cmd.AddCommand(faultListCommand(), faultClearCommand(), faultEventsCommand())
+	return cmd
+}
+
+// faultVerb is the command that begins faults of one kind.
+type faultVerb struct {
+	use, kind            string
+	short, long, example string
+	// flags adds those of the kind; components is the flag of its components,
+	// or "".
+	flags      func(cmd *cobra.Command, f *control.Fault)
+	components string
+}
+
+func (v faultVerb) command() *cobra.Command {
+	cmd := &cobra.Command{Use: v.use, Short: v.short, Long: v.long, Example: v.example, Args: cobra.NoArgs}
+	f := control.Fault{Kind: v.kind}
+	var dryRun bool
+	v.flags(cmd, &f)
+	if v.kind != control.FaultRestart {
+		cmd.Flags().DurationVar(&f.For, "for", 0, "its `length`, as 30s or 5m (default: until it is cleared)")
+	}
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "tell whether the plane could have it now, and begin nothing")
+	dir, output := dirFlag(cmd), outputFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := checkOutput(*output); err != nil {
+			return err
+		}
+		if cmd.Flags().Changed("for") && f.For == 0 {
+			return errors.New("--for 0s has no length (leave --for away: until it is cleared)")
+		}
+		if problems := f.Problems(); len(problems) > 0 {
+			return v.refused(&control.InvalidFault{Problems: problems})
+		}
+		ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+		defer stop()
+		client, err := dial(*dir)
+		if err != nil {
+			return err
+		}
+		if dryRun {
+			if err := client.Check(ctx, f); err != nil {
+				return v.refused(err)
+			}
+			_, err := fmt.Fprintln(cmd.ErrOrStderr(), "the plane could have this fault now; nothing was begun")
+			return err
+		}
+		status, err := client.Begin(ctx, f)
+		if err != nil {
+			return v.refused(err)
+		}
+		if *output == "json" {
+			return writeJSON(cmd.OutOrStdout(), status)
+		}
+		return writeBegun(cmd.OutOrStdout(), status)
+	}
+	return cmd
+}
+
+// refused puts a supervisor's refusal in terms of flags.
+func (v faultVerb) refused(err error) error {
+	var invalid *control.InvalidFault
+	if !errors.As(err, &invalid) {
+		return environment(err)
+	}
+	var lines []string
+	for _, p := range invalid.Problems {
+		line := fmt.Sprintf("%s (%s)", p.Msg, p.Hint)
+		switch p.Path {
+		case "kind", "fault": // of no flag
+		case "components":
+			line = "--" + v.components + ": " + line
+		default:
+			line = "--" + p.Path + ": " + line
+		}
+		lines = append(lines, line)
+	}
+	return errors.New(strings.Join(lines, "\n"))
+}
+
+// dial gives a client of the plane in dir, or says how to start one.
+func dial(dir string) (*control.Client, error) {
+	client, err := control.Dial(dir)
+	if errors.Is(err, control.ErrNotRunning) {
+		err = fmt.Errorf("%s: %w (start one with: controlplane up --detach --dir %s)", dir, err, dir)
+	}
+	return client, environment(err)
+}
+
+func writeJSON(w io.Writer, v any) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(v)
+}
+
+func writeBegun(w io.Writer, s control.FaultStatus) error {
+	end := "until it is cleared"
+	switch {
+	case s.Kind == control.FaultRestart:
+		end = "until the process has started again"
+	case !s.Ends.IsZero():
+		end = fmt.Sprintf("until %s, %s from now", s.Ends.Local().Format(time.TimeOnly), s.For)
+	}
+	_, err := fmt.Fprintf(w, "fault %s: %s, in force %s after it was asked for, %s\n", s.ID, faultName(s), milliseconds(s.Active.Sub(s.Asked)), end)
+	if err == nil && s.Kind != control.FaultRestart {
+		_, err = fmt.Fprintf(w, "to end it before: controlplane fault clear %s\n", s.ID)
+	}
+	return err
+}
+
+// faultName is a fault in a few words.
+func faultName(s control.FaultStatus) string {
+	if len(s.On) == 0 {
+		return s.Kind
+	}
+	return s.Kind + " of " + strings.Join(s.On, ", ")
+}
+
+// milliseconds is a short time as people read it.
+func milliseconds(d time.Duration) string {
+	if d < 10*time.Millisecond {
+		return fmt.Sprintf("%.1f ms", float64(d)/float64(time.Millisecond))
+	}
+	if d < 10*time.Second {
+		return fmt.Sprintf("%d ms", d.Milliseconds())
+	}
+	return fmt.Sprintf("%.1f s", d.Seconds())
+}
+
+// within bounds a command that asks the supervisor.
+func within(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	ctx, cancel := context.WithTimeout(ctx, d)
+	return ctx, func() { cancel(); stop() }
+}

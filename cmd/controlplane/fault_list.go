@@ -1,0 +1,213 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+)
+
+// The bounds of asking the supervisor: a list is there at once; a small quota is
+// undone by restarts of all members, one after another.
+const (
+	listWithin  = 10 * time.Second
+	clearWithin = 5 * time.Minute
+)
+
+func faultListCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the faults in force, and those that have ended",
+		Long: `List the plane's faults in the order in which they were asked for: those in
+force and the last thousand of those that have ended.`,
+		Example: `  controlplane fault list
+  controlplane fault list --output json`,
+		Args: cobra.NoArgs,
+	}
+	dir, output := dirFlag(cmd), outputFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := checkOutput(*output); err != nil {
+			return err
+		}
+		client, err := dial(*dir)
+		if err != nil {
+			return err
+		}
+		ctx, cancel := within(cmd.Context(), listWithin)
+		defer cancel()
+		list, err := client.Faults(ctx)
+		if err != nil {
+			return environment(err)
+		}
+		if *output == "json" {
+			return writeJSON(cmd.OutOrStdout(), list)
+		}
+		return writeFaults(cmd.OutOrStdout(), list, time.Now())
+	}
+	return cmd
+}
+
+func writeFaults(w io.Writer, list []control.FaultStatus, now time.Time) error {
+	if len(list) == 0 {
+		_, err := fmt.Fprintln(w, "no faults since the plane was started")
+		return err
+	}
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "ID\tFAULT\tBEGAN\tSTATE")
+	for _, s := range list {
+		began := s.Active
+		if began.IsZero() {
+			began = s.Asked
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", s.ID, faultName(s)+faultDetail(s.Fault), began.Local().Format(time.TimeOnly), faultState(s, now))
+	}
+	return table.Flush()
+}
+
+// faultDetail is what a fault was asked for besides its components.
+func faultDetail(f control.Fault) string {
+	var detail string
+	add := func(set bool, format string, args ...any) {
+		if set {
+			detail += ", " + fmt.Sprintf(format, args...)
+		}
+	}
+	add(f.Resource != "", "on creation of %s", f.Resource)
+	add(f.Delay > 0 && f.Jitter == 0, "delay %s", f.Delay)
+	add(f.Jitter > 0, "delay %s ± %s", f.Delay, f.Jitter)
+	add(f.Fails, "fails")
+	add(f.Limit > 0, "%d descriptors", f.Limit)
+	add(f.Quota > 0, "%s", formatBytes(f.Quota))
+	return detail
+}
+
+func faultState(s control.FaultStatus, now time.Time) string {
+	switch {
+	case s.Error != "" && s.Ended.IsZero():
+		return "could not be undone: " + s.Error
+	case !s.Ended.IsZero():
+		return fmt.Sprintf("ended %s after %s", s.Ended.Local().Format(time.TimeOnly), s.Ended.Sub(s.Active).Round(time.Millisecond))
+	case s.Active.IsZero():
+		return "being begun"
+	case s.Kind == control.FaultRestart:
+		return "in force until the process has started again"
+	case s.Ends.IsZero():
+		return "in force until it is cleared"
+	case s.Ends.Before(now):
+		return "being undone"
+	}
+	return fmt.Sprintf("in force for another %s", s.Ends.Sub(now).Round(time.Second/10))
+}
+
+func faultClearCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "clear [ID]",
+		Short: "End one fault, or all of them, before their time",
+		Long: `End the fault with this ID, or all faults, and return when they are undone. A
+fault that could not be undone is tried again.`,
+		Example: `  controlplane fault clear 3
+  controlplane fault clear`,
+		Args: cobra.MaximumNArgs(1),
+	}
+	dir := dirFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		client, err := dial(*dir)
+		if err != nil {
+			return err
+		}
+		ctx, cancel := within(cmd.Context(), clearWithin)
+		defer cancel()
+		var ended []control.FaultStatus
+		if len(args) == 0 {
+			ended, err = client.ClearAll(ctx)
+		} else {
+			ended = make([]control.FaultStatus, 1)
+			ended[0], err = client.Clear(ctx, args[0])
+		}
+		if err != nil {
+			return environment(err)
+		}
+		for _, s := range ended {
+			fmt.Fprintf(cmd.OutOrStdout(), "fault %s: %s, %s\n", s.ID, faultName(s), faultState(s, time.Now()))
+		}
+		if len(ended) == 0 {
+			fmt.Fprintln(cmd.OutOrStdout(), "no fault was in force")
+		}
+		return nil
+	}
+	return cmd
+}
+
+func faultEventsCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "events",
+		Short: "Show what happened to the plane: faults, exits, starts, leaders, leases",
+		Long: `Show what the supervisor saw happen to the plane since it was started: begins
+and ends of faults, exits, starts and readiness of components, changes of etcd's
+leader and of the holders of leases. It keeps the last few thousand.`,
+		Example: `  controlplane fault events
+  controlplane fault events --follow --output json`,
+		Args: cobra.NoArgs,
+	}
+	var follow bool
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on with what happens, until Ctrl-C or the plane's end")
+	dir := dirFlag(cmd)
+	output := cmd.Flags().StringP("output", "o", "text", "`form` of the result: text, or json with an event on each line")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := checkOutput(*output); err != nil {
+			return err
+		}
+		client, err := dial(*dir)
+		if err != nil {
+			return err
+		}
+		ctx, cancel := within(cmd.Context(), 365*24*time.Hour)
+		defer cancel()
+		return environment(showEvents(ctx, client, cmd.OutOrStdout(), *output, follow))
+	}
+	return cmd
+}
+
+func showEvents(ctx context.Context, client *control.Client, w io.Writer, output string, follow bool) error {
+	// A question for events waits for one, so whoever does not follow asks with
+	// little patience: a plane that runs has told of its start.
+	if !follow {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, listWithin)
+		defer cancel()
+	}
+	for last := int64(0); ; {
+		events, err := client.Events(ctx, last)
+		if errors.Is(ctx.Err(), context.Canceled) {
+			return nil // Ctrl-C
+		}
+		if err != nil {
+			return err
+		}
+		for _, e := range events {
+			forgotten := e.Seq - last - 1
+			last = e.Seq
+			if output == "json" { // the numbers tell
+				err = json.NewEncoder(w).Encode(e)
+			} else {
+				if forgotten > 0 {
+					fmt.Fprintf(w, "(%d earlier events are forgotten)\n", forgotten)
+				}
+				_, err = fmt.Fprintf(w, "%s  %-11s  %-26s  %s\n", e.Time.Local().Format("15:04:05.000"), e.Kind, e.Component, e.Detail)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		if !follow {
+			return nil
+		}
+	}
+}
