@@ -1,0 +1,134 @@
+package control_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+)
+
+func TestSelectors(t *testing.T) {
+	tests := []struct {
+		text string
+		want control.Selector
+		ok   bool
+	}{
+		{"etcd", control.Selector{Kind: control.KindEtcd}, true},
+		{"etcd-2", control.Selector{Kind: control.KindEtcd, Name: "etcd-2", Index: 2}, true},
+		{"etcd-leader", control.Selector{Kind: control.KindEtcd, Role: control.RoleLeader}, true},
+		{"kube-controller-manager-follower", control.Selector{Kind: control.KindControllerManager, Role: control.RoleFollower}, true},
+		{"kube-controller-manager-10", control.Selector{Kind: control.KindControllerManager, Name: "kube-controller-manager-10", Index: 10}, true},
+		{text: "kube-apiserver-leader"},
+		{text: "etcd-"}, {text: "etcd-02"}, {text: "etcd--1"}, {text: "etcd-all"}, {text: "apiserver"}, {text: ""},
+	}
+	for _, test := range tests {
+		got, ok := control.ParseSelector(test.text)
+		if ok != test.ok || ok && got != test.want {
+			t.Errorf("%q: %+v, %v", test.text, got, ok)
+		}
+	}
+}
+
+// etcd0 is a fault of a kind on etcd-0.
+func etcd0(kind string) control.Fault {
+	return control.Fault{Kind: kind, Components: []string{"etcd-0"}}
+}
+
+func TestFaultProblems(t *testing.T) {
+	with := func(f control.Fault, edit func(*control.Fault)) control.Fault {
+		edit(&f)
+		return f
+	}
+	delayed := func(kind string) control.Fault {
+		return with(etcd0(kind), func(f *control.Fault) { f.Delay = 25 * time.Millisecond })
+	}
+	tests := []struct {
+		name  string
+		fault control.Fault
+		want  []string // how each problem begins
+	}{
+		{"no kind", control.Fault{}, []string{`kind: "" is no kind of fault (slowFsync, `}},
+		{"a slow fsync", delayed(control.FaultSlowFsync), nil},
+		{"nothing but a kind", control.Fault{Kind: control.FaultSlowFsync}, []string{
+			`components: a fault of kind slowFsync needs it (as "etcd-0", "etcd-leader", or "etcd" for all members)`,
+			`delay: a fault of kind slowFsync needs it (as "25ms")`,
+		}},
+		{"fsync of an API server", with(delayed(control.FaultSlowFsync), func(f *control.Fault) { f.Components = []string{"kube-apiserver-0"} }),
+			[]string{"components: slowFsync is not for kube-apiserver-0 (for etcd only)"}},
+		{"more jitter than delay", with(delayed(control.FaultSlowFsync), func(f *control.Fault) { f.Jitter = time.Second }), []string{"jitter: 1s is out of bounds (at most the delay"}},
+		{"other files", with(delayed(control.FaultSlowFsync), func(f *control.Fault) { f.Files = "snapshots" }), []string{`files: "snapshots" is not known (wal or all)`}},
+		{"a field of another kind", with(etcd0(control.FaultKill), func(f *control.Fault) { f.Delay = time.Second }), []string{"delay: a fault of kind kill does not take it (it takes components, for)"}},
+		{"a restart", etcd0(control.FaultRestart), nil},
+		{"a long restart", with(etcd0(control.FaultRestart), func(f *control.Fault) { f.For = time.Second }), []string{"for: a restart has no length (kill keeps"}},
+		{"a negative length", with(etcd0(control.FaultPause), func(f *control.Fault) { f.For = -time.Second }), []string{"for: -1s is out of bounds"}},
+		{"a leader among equals", control.Fault{Kind: control.FaultPause, Components: []string{"kube-apiserver-leader"}}, []string{`components: "kube-apiserver-leader": API servers are equals (take one by name`}},
+		{"a component by another name", control.Fault{Kind: control.FaultPause, Components: []string{"scheduler"}}, []string{`components: "scheduler" is no component (a name as "etcd-0"`}},
+		{"a link of the scheduler", with(delayed(control.FaultNetworkDelay), func(f *control.Fault) { f.Peers = []string{"kube-scheduler"} }),
+			[]string{"peers: networkDelay is not for kube-scheduler (for etcd and kube-apiserver only)"}},
+		{"a link by microseconds", with(etcd0(control.FaultNetworkDelay), func(f *control.Fault) { f.Delay = 1500 * time.Microsecond }), []string{"delay: 1.5ms with a jitter of 0s is too fine"}},
+		{"disk contention", control.Fault{Kind: control.FaultDiskContention}, nil},
+		{"tiny writes by many", control.Fault{Kind: control.FaultDiskContention, Writers: 65, Size: 1}, []string{"writers: 65 is out of bounds", "size: 1 bytes is out of bounds"}},
+		{"no limit", etcd0(control.FaultDescriptors), []string{"limit: a fault of kind descriptorLimit needs it (open files, as 1024)"}},
+		{"a webhook", control.Fault{Kind: control.FaultWebhook, Resource: "deployments.apps", Fails: true}, nil},
+		{"a webhook that does nothing", control.Fault{Kind: control.FaultWebhook, Resource: "pods"}, []string{"delay: a webhook that neither waits nor fails breaks nothing (give a delay, or fails)"}},
+		{"a webhook on all", control.Fault{Kind: control.FaultWebhook, Resource: "*", Fails: true, TimeoutSeconds: 31}, []string{`resource: "*" is no resource`, "timeout: 31 is out of bounds (from 1 to 30 seconds)"}},
+		{"a quota", control.Fault{Kind: control.FaultQuota, Quota: 16 << 20}, nil},
+		{"a quota too small for etcd", control.Fault{Kind: control.FaultQuota, Quota: 4096}, []string{"quota: 4096 bytes is out of bounds (from 1MiB to 8GiB)"}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) { expectProblems(t, test.fault.Problems(), test.want) })
+	}
+}
+
+func TestFaultProblemsOnAPlane(t *testing.T) {
+	small := control.Config{}
+	large := control.Config{Etcd: control.Etcd{Members: 3}, Scheduler: control.Scheduler{Replicas: 2}}
+	cut := etcd0(control.FaultPartition)
+	follower := control.Fault{Kind: control.FaultPause, Components: []string{"kube-scheduler-follower"}}
+	tests := []struct {
+		name  string
+		fault control.Fault
+		on    control.Config
+		want  []string
+	}{
+		{"a member of three", control.Fault{Kind: control.FaultKill, Components: []string{"etcd-2"}}, large, nil},
+		{"a member too many", control.Fault{Kind: control.FaultKill, Components: []string{"etcd-3"}}, large, []string{"components: there is no etcd-3 (there is etcd-0 to etcd-2)"}},
+		{"a second member of one", control.Fault{Kind: control.FaultKill, Components: []string{"etcd-1"}}, small, []string{"components: there is no etcd-1 (there is etcd-0)"}},
+		{"a follower", follower, large, nil},
+		{"a follower of nobody", follower, small, []string{"components: there is no kube-scheduler-follower (there is one kube-scheduler, kube-scheduler-0, and it leads)"}},
+		{"links", cut, large, nil},
+		{"no links", cut, small, []string{"kind: partition needs links that can be delayed and cut, and this plane has none (start the plane with networkFaults: on)"}},
+		{"wrong in itself", control.Fault{Kind: control.FaultKill}, small, []string{"components: a fault of kind kill needs it"}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) { expectProblems(t, test.fault.ProblemsOn(test.on), test.want) })
+	}
+}
+
+// Each kind has rules, and each says what it takes.
+func TestEveryKindIsKnown(t *testing.T) {
+	for _, kind := range control.FaultKinds() {
+		for _, p := range (control.Fault{Kind: kind}).Problems() {
+			if p.Path == "kind" || p.Hint == "" {
+				t.Errorf("%s: %+v", kind, p)
+			}
+		}
+	}
+}
+
+func expectProblems(t *testing.T, got []control.Problem, want []string) {
+	t.Helper()
+	var lines []string
+	if len(got) > 0 {
+		lines = strings.Split((&control.InvalidFault{got}).Error(), "\n")
+	}
+	if len(lines) != len(want) {
+		t.Fatalf("%d problems, not %d: %q", len(lines), len(want), lines)
+	}
+	for i := range want {
+		if !strings.HasPrefix(lines[i], want[i]) {
+			t.Errorf("%s\nwant %s", lines[i], want[i])
+		}
+	}
+}
