@@ -154,17 +154,22 @@ func (p *Plane) Start(_ context.Context, name string, flags control.Flags) error
 	if err != nil {
 		return err
 	}
-	p.mu.Lock()
-	m.life, m.restarts = l, m.restarts+1
-	p.mu.Unlock()
+	p.begin(m, l)
 	if err := p.publish(); err != nil {
 		p.progress("%v", err)
 	}
-	p.progress("%-26s started again, pid %d", name, l.child.PID)
-	p.events.Tell(control.Event{Time: l.child.Started, Kind: control.EventStart, Component: name, Detail: fmt.Sprintf("pid %d", l.child.PID)})
-	go p.watch(m, l)
 	go p.attend(m, l)
 	return nil
+}
+
+// begin makes a process the one that a member has, and watches over it.
+func (p *Plane) begin(m *member, l *life) {
+	p.mu.Lock()
+	m.life, m.restarts = l, m.restarts+1
+	p.mu.Unlock()
+	p.progress("%-26s started again, pid %d", m.process.Name, l.child.PID)
+	p.events.Tell(control.Event{Time: l.child.Started, Kind: control.EventStart, Component: m.process.Name, Detail: fmt.Sprintf("pid %d", l.child.PID)})
+	go p.watch(m, l)
 }
 
 // mayStart tells whether a component that has ended may be started again: the
@@ -188,6 +193,11 @@ func (p *Plane) attend(m *member, l *life) {
 	if p.untilReady(p.lifetime, m, l, time.Time{}, over) != nil {
 		return // its end is told by watch
 	}
+	p.tellReady(m, l)
+}
+
+// tellReady tells that a process that was started again is ready.
+func (p *Plane) tellReady(m *member, l *life) {
 	p.progress("%-26s ready after %.1f s, pid %d", m.process.Name, l.readyAfter.Seconds(), l.child.PID)
 	p.events.Tell(control.Event{Kind: control.EventReady, Component: m.process.Name, Detail: fmt.Sprintf("after %.1f s", l.readyAfter.Seconds())})
 }

@@ -99,10 +99,7 @@ func (p *Plane) watch(m *member, l *life) {
 		Time: l.child.Exit().At, Kind: control.EventExit, Component: m.process.Name, Detail: l.child.Exit().String(),
 	})
 	if !expected {
-		select {
-		case p.died <- m:
-		default: // the first ends the plane
-		}
+		p.fail(diedError(m))
 	}
 }
 

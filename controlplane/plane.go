@@ -53,13 +53,14 @@ type Plane struct {
 
 	events fault.Events
 	faults *fault.Manager
-	// lifetime ends when the last process was stopped.
-	lifetime    context.Context
-	endLifetime context.CancelFunc
+	// closing ends when the plane begins to stop, lifetime when its last process
+	// was stopped.
+	closing, lifetime         context.Context
+	beginClosing, endLifetime context.CancelFunc
 
 	stopOnce sync.Once
 	stopAsk  chan struct{} // closed when somebody asked to stop
-	died     chan *member  // a process that ended by itself while the plane was up
+	died     chan error    // why the plane cannot go on; nearly always a process that ended by itself
 
 	mu      sync.Mutex
 	state   control.State
@@ -95,10 +96,11 @@ func Start(ctx context.Context, opts Options) (*Plane, error) {
 	}
 	p := &Plane{
 		opts: opts, dir: dir, layout: topology.Layout{Dir: dir.path},
-		stopAsk: make(chan struct{}), died: make(chan *member, 16),
+		stopAsk: make(chan struct{}), died: make(chan error, 1),
 		started: time.Now(), state: control.Starting, since: time.Now(), memberIDs: map[string]string{},
 	}
 	p.faults = fault.NewManager(p, &p.events)
+	p.closing, p.beginClosing = context.WithCancel(context.WithoutCancel(ctx))
 	p.lifetime, p.endLifetime = context.WithCancel(context.WithoutCancel(ctx))
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -169,6 +171,9 @@ func (p *Plane) prepare() error {
 	p.mu.Lock()
 	p.log = log
 	p.mu.Unlock()
+	if err := finishRestore(p.layout, p.opts.Config); err != nil {
+		return err
+	}
 	if err := p.layout.PKI().Ensure(time.Now(), net.ParseIP(topology.ServiceIP)); err != nil {
 		return fmt.Errorf("keys: %w", err)
 	}
@@ -188,10 +193,9 @@ func (p *Plane) Run(ctx context.Context, now <-chan struct{}) error {
 		cause = context.Cause(ctx).Error()
 	case <-p.stopAsk:
 		cause = errAsked.Error()
-	case m := <-p.died:
-		err = diedError(m)
+	case err = <-p.died:
 		cause = err.Error()
-		if m.process.Kind == control.KindEtcd {
+		if p.etcdDied() {
 			dead := make(chan struct{})
 			close(dead)
 			now = dead
@@ -199,6 +203,31 @@ func (p *Plane) Run(ctx context.Context, now <-chan struct{}) error {
 	}
 	p.shutdown(cause, now)
 	return err
+}
+
+// fail ends the plane for a reason; the first counts.
+func (p *Plane) fail(err error) {
+	select {
+	case p.died <- err:
+	default:
+	}
+}
+
+// etcdDied tells whether a member has ended by itself: without a quorum the API
+// server cannot end in order.
+func (p *Plane) etcdDied() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, m := range p.members {
+		select {
+		case <-m.child.Done():
+			if m.process.Kind == control.KindEtcd && !m.expected {
+				return true
+			}
+		default:
+		}
+	}
+	return false
 }
 
 // Release unlocks the directory of a plane that has ended.
@@ -220,6 +249,9 @@ func (p *Plane) askStop() { p.stopOnce.Do(func() { close(p.stopAsk) }) }
 func (p *Plane) setState(s control.State, cause string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.closing.Err() != nil && (s == control.Starting || s == control.Ready) {
+		return // a restore that was under way
+	}
 	p.state, p.since, p.cause = s, time.Now(), cause
 }
 

@@ -53,6 +53,7 @@ func serve(p *Plane) (*server, error) {
 		p.askStop()
 		w.WriteHeader(http.StatusAccepted)
 	})
+	mux.HandleFunc("POST /v1/etcd/restore", p.serveRestore)
 	s.http = http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
 	go func() {
 		defer close(s.done)

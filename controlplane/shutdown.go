@@ -39,8 +39,8 @@ type stopStep struct {
 	grace time.Duration
 }
 
-// stopMembers stops all processes in order: nobody loses the server it writes
-// to while it still writes.
+// stopMembers stops all processes for good. A start of one that is under way is
+// waited for.
 func (p *Plane) stopMembers(now <-chan struct{}) {
 	p.mu.Lock()
 	p.settled = false
@@ -49,13 +49,21 @@ func (p *Plane) stopMembers(now <-chan struct{}) {
 		m.expected = true
 	}
 	p.mu.Unlock()
+	for _, m := range members {
+		m.change.Lock()
+		defer m.change.Unlock()
+	}
+	p.stopInOrder(members, now)
+}
+
+// stopInOrder stops processes so that nobody loses the server it writes to while
+// it still writes. The caller holds the members' change.
+func (p *Plane) stopInOrder(members []*member, now <-chan struct{}) {
 	for _, step := range stopOrder() {
 		var wait sync.WaitGroup
 		for _, m := range members {
 			if slices.Contains(step.kinds, m.process.Kind) {
 				wait.Go(func() {
-					m.change.Lock() // a start that is under way is waited for
-					defer m.change.Unlock()
 					exit := m.child.Stop(step.grace, now)
 					p.progress("%-26s %s", m.process.Name, exit)
 				})
@@ -100,6 +108,7 @@ func (p *Plane) undoFaults(now <-chan struct{}) {
 // The lock stays: it ends with this process, or by Release, so that whoever
 // waits for it (`down`) knows the supervisor gone too.
 func (p *Plane) shutdown(cause string, now <-chan struct{}) {
+	p.beginClosing()
 	p.setState(control.Stopping, cause)
 	p.progress("stopping: %s", cause)
 	p.undoFaults(now)

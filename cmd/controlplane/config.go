@@ -59,6 +59,9 @@ func loadConfig(ctx context.Context, o upOptions, executable string, stdin io.Re
 		if defaults, problems, err = controlplane.Check(ctx, executable, config); err != nil {
 			return config, nil, environment(err)
 		}
+		for _, w := range config.Warnings() {
+			fmt.Fprintf(progress, "warning: %v\n", doc.Errorf(w.Path, w.Hint, "%s", w.Msg))
+		}
 	}
 	var errs []error
 	for _, p := range problems {

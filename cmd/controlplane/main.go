@@ -4,6 +4,7 @@
 //
 //	controlplane up [--dir DIR] [--config FILE] [--detach]
 //	controlplane status, down
+//	controlplane etcd snapshot, etcd restore
 //	controlplane kubectl ..., etcdctl ..., etcdutl ...
 //
 // It is a multi-call binary: executed under the name of a component or a tool

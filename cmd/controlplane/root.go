@@ -57,7 +57,7 @@ Exit codes: 0 done, 2 usage or a bad config file, 4 the environment failed.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.AddCommand(upCommand(), downCommand(), statusCommand(), faultCommand(), checkCommand(linked))
+	root.AddCommand(upCommand(), downCommand(), statusCommand(), faultCommand(), etcdCommand(), checkCommand(linked))
 	for _, tool := range tools() {
 		root.AddCommand(toolCommand(tool))
 	}

@@ -37,6 +37,14 @@ The config file is YAML, the section that scenarios have under controlPlane:
   scheduler:         {percentageOfNodesToScore: 10, config: {parallelism: 8}}
   etcd:              {flags: {quota-backend-bytes: "8589934592"}}
 
+Highly available: three etcd members, two API servers behind a load balancer,
+a standby for the other two.
+
+  etcd:              {members: 3}
+  apiServer:         {replicas: 2}
+  controllerManager: {replicas: 2}
+  scheduler:         {replicas: 2}
+
 Without --config, a stopped plane keeps the config of its last start.`,
 		Example: `  controlplane up
   controlplane up --detach --dir /tmp/plane --config plane.yaml

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+)
+
+func etcdCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "etcd",
+		Short: "Take a snapshot of etcd, or take etcd back to one",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(snapshotCommand(), restoreCommand())
+	return cmd
+}
+
+// snapshotWithin bounds a snapshot: etcd's database is 8 GB at most.
+const snapshotWithin = 10 * time.Minute
+
+func snapshotCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "snapshot FILE",
+		Short: "Save a snapshot of etcd",
+		Long: `Save a snapshot of etcd, while the control plane runs: all that is in one
+member's database, with a hash of it. Members are asked in turn until one gives
+it. A file that is there already is not overwritten.`,
+		Example: `  controlplane etcd snapshot /tmp/etcd.db
+  controlplane etcdutl snapshot status /tmp/etcd.db -w table`,
+		Args: cobra.ExactArgs(1),
+	}
+	dir := dirFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if _, err := os.Lstat(args[0]); err == nil {
+			return fmt.Errorf("%s is there already (choose another file, or remove it)", args[0])
+		}
+		cluster, err := running(*dir)
+		if err != nil {
+			return environment(err)
+		}
+		ctx, cancel := context.WithTimeout(cmd.Context(), snapshotWithin)
+		defer cancel()
+		begun := time.Now()
+		if err := saveSnapshot(ctx, cluster, args[0]); err != nil {
+			return environment(err)
+		}
+		info, err := os.Stat(args[0])
+		if err != nil {
+			return environment(err)
+		}
+		fmt.Fprintf(cmd.OutOrStdout(), "%s: %.1f MB after %.1f s\n", args[0], float64(info.Size())/1e6, time.Since(begun).Seconds())
+		return nil
+	}
+	return cmd
+}
+
+// saveSnapshot has etcdctl save a snapshot of the first member that gives one.
+func saveSnapshot(ctx context.Context, c control.Cluster, file string) error {
+	executable, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	var failures []error
+	for _, endpoint := range c.Etcd.Endpoints {
+		c.Etcd.Endpoints = []string{endpoint}
+		cmd := exec.CommandContext(ctx, executable, "snapshot", "save", file)
+		cmd.Args[0] = "etcdctl"
+		cmd.Env = append(os.Environ(), etcdctlEnv(c)...)
+		output, err := cmd.CombinedOutput()
+		if err == nil {
+			return nil
+		}
+		os.Remove(file + ".part") // etcdctl's own name for what is not whole
+		lines := strings.Split(strings.TrimSpace(string(output)), "\n")
+		failures = append(failures, fmt.Errorf("snapshot of %s: %w: %s", endpoint, err, lines[len(lines)-1]))
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return errors.Join(failures...)
+}
+
+func restoreCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "restore FILE",
+		Short: "Take etcd back to a snapshot",
+		Long: `Take etcd back to a snapshot. The snapshot becomes fresh data for each member;
+then everything is stopped and started again on it, as a new cluster whose
+revisions go on a billion further, so that no client takes old for new. What
+was written after the snapshot is gone. If anything fails, etcd is taken back
+to what it held before. It is refused while faults are in force.`,
+		Example: `  controlplane etcd restore /tmp/etcd.db`,
+		Args:    cobra.ExactArgs(1),
+	}
+	dir, output := dirFlag(cmd), outputFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := checkOutput(*output); err != nil {
+			return err
+		}
+		file, err := filepath.Abs(args[0])
+		if err == nil {
+			_, err = os.Stat(file)
+		}
+		if err != nil {
+			return err
+		}
+		client, err := control.Dial(*dir)
+		if err != nil {
+			return environment(fmt.Errorf("%s: %w", *dir, err))
+		}
+		restored, err := client.RestoreEtcd(cmd.Context(), file)
+		if err != nil {
+			return environment(err)
+		}
+		if *output == "json" {
+			return environment(json.NewEncoder(cmd.OutOrStdout()).Encode(restored))
+		}
+		fmt.Fprintf(cmd.OutOrStdout(), "%s restored from %s; nothing was served for %.1f s\n", strings.Join(restored.Members, ", "), file, restored.Down.Seconds())
+		return nil
+	}
+	return cmd
+}

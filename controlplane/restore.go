@@ -1,0 +1,318 @@
+package controlplane
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/controlplane/process"
+	"github.com/stormglass/stormglass/controlplane/topology"
+)
+
+// revisionBump is added to the snapshot's revision. Clients that saw later ones
+// than the snapshot's then never see one twice with another content: their
+// watches are told that theirs is compacted, and they list anew. A billion is what
+// etcd's documentation advises for Kubernetes: more than a cluster writes between
+// two snapshots.
+const revisionBump = 1_000_000_000
+
+// What a member's data is called while a restore is under way.
+const (
+	restoredSuffix = ".restored"       // made from the snapshot, not yet in use
+	beforeSuffix   = ".before-restore" // what was in use, until the restored works
+)
+
+// RestoreEtcd takes etcd back to a snapshot:
+//
+//  1. the snapshot becomes fresh data for each member, of a new cluster, beside
+//     what is in use: what is wrong with it is found before anything stops;
+//  2. everything is stopped, as at the plane's end;
+//  3. the data changes places, and everything is started as at the plane's
+//     start;
+//  4. when all is ready the old data is removed. If anything fails before, it
+//     takes its place again.
+//
+// It is refused while faults are in force.
+func (p *Plane) RestoreEtcd(ctx context.Context, file string) (control.Restored, error) {
+	if active := p.faults.Active(); len(active) > 0 {
+		return control.Restored{}, fmt.Errorf("faults are in force: %s (clear them first: controlplane fault clear)", strings.Join(active, ", "))
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(p.closing, func() { cancel(errors.New("the plane is ending")) })()
+	members, release, err := p.claimAll()
+	if err != nil {
+		return control.Restored{}, err
+	}
+	defer release()
+	defer p.dropData(restoredSuffix)
+	if err := p.unpack(ctx, file); err != nil {
+		return control.Restored{}, err
+	}
+	begun := time.Now()
+	p.setState(control.Starting, "")
+	p.progress("restoring etcd from %s", file)
+	if err := p.swap(ctx, members); err != nil {
+		p.progress("restore etcd: %v; going back to what it held", err)
+		return control.Restored{}, errors.Join(fmt.Errorf("restore etcd: %w", err), p.swapBack(members))
+	}
+	p.dropData(beforeSuffix)
+	p.setState(control.Ready, "")
+	r := control.Restored{Down: time.Since(begun), Members: p.etcdNames()}
+	p.progress("%-26s restored after %.1f s", "etcd", r.Down.Seconds())
+	return r, p.publish()
+}
+
+// serveRestore answers on the control socket. A client that leaves ends the
+// restore: what etcd held before comes back.
+func (p *Plane) serveRestore(w http.ResponseWriter, r *http.Request) {
+	var ask control.Restore
+	err := json.NewDecoder(io.LimitReader(r.Body, 1<<20)).Decode(&ask)
+	status, answer := http.StatusOK, any(nil)
+	if err != nil {
+		status, answer = http.StatusBadRequest, control.FaultRefusal{Error: err.Error()}
+	} else if restored, err := p.RestoreEtcd(r.Context(), ask.File); err != nil {
+		status, answer = http.StatusConflict, control.FaultRefusal{Error: err.Error()}
+	} else {
+		answer = restored
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(answer) // a client that left is its own affair
+}
+
+// claimAll keeps all components from being ended or started by anybody else.
+func (p *Plane) claimAll() (members []*member, release func(), err error) {
+	p.mu.Lock()
+	members = slices.Clone(p.members)
+	settled := p.settled
+	p.mu.Unlock()
+	if !settled {
+		return nil, nil, errors.New("the plane is not ready")
+	}
+	for _, m := range members {
+		m.change.Lock()
+	}
+	return members, func() {
+		for _, m := range members {
+			m.change.Unlock()
+		}
+	}, nil
+}
+
+func (p *Plane) etcdNames() (names []string) {
+	for _, etcd := range p.plan.Of(control.KindEtcd) {
+		names = append(names, etcd.Name)
+	}
+	return names
+}
+
+// unpack makes each member's data of the snapshot.
+func (p *Plane) unpack(ctx context.Context, file string) error {
+	p.dropData(restoredSuffix)
+	token := "stormglass-" + time.Now().UTC().Format("20060102T150405.000000000")
+	var cluster []string
+	for _, etcd := range p.plan.Of(control.KindEtcd) {
+		cluster = append(cluster, etcd.Name+"="+etcd.Peer)
+	}
+	for _, etcd := range p.plan.Of(control.KindEtcd) {
+		err := p.etcdutl(ctx, "snapshot", "restore", file,
+			"--name="+etcd.Name, "--data-dir="+p.layout.Data(etcd.Name)+restoredSuffix,
+			"--initial-cluster="+strings.Join(cluster, ","), "--initial-cluster-token="+token, "--initial-advertise-peer-urls="+etcd.Peer,
+			fmt.Sprintf("--bump-revision=%d", revisionBump), "--mark-compacted")
+		if err != nil {
+			return fmt.Errorf("restore %s for %s: %w", file, etcd.Name, err)
+		}
+	}
+	return nil
+}
+
+// etcdutl runs etcd's tool for its files.
+func (p *Plane) etcdutl(ctx context.Context, args ...string) error {
+	const name = "etcdutl"
+	child, err := p.spawner.Start(process.Spec{
+		Name: name, Path: p.layout.Program(name), Args: append([]string{name}, args...),
+		Env: environment(), Log: p.layout.Log(name), Hold: p.dir.lock,
+	})
+	if err != nil {
+		return err
+	}
+	select {
+	case <-child.Done():
+	case <-ctx.Done():
+		child.Stop(0, nil)
+		return context.Cause(ctx)
+	}
+	if exit := child.Exit(); exit.Code != 0 {
+		lines := child.LastLines(8)
+		for _, line := range lines {
+			if message, found := strings.CutPrefix(line, "Error: "); found {
+				return errors.New(message)
+			}
+		}
+		return fmt.Errorf("etcdutl %s: %s", exit, strings.Join(lines, " "))
+	}
+	return nil
+}
+
+// swap stops everything, puts the restored data in its place and starts
+// everything. The members are claimed.
+func (p *Plane) swap(ctx context.Context, members []*member) error {
+	p.stopAll(members, ctx.Done())
+	for _, name := range p.etcdNames() {
+		data := p.layout.Data(name)
+		if err := os.RemoveAll(data + beforeSuffix); err != nil {
+			return err
+		}
+		if err := os.Rename(data, data+beforeSuffix); err != nil {
+			return err
+		}
+		if err := os.Rename(data+restoredSuffix, data); err != nil {
+			return err
+		}
+	}
+	return p.startAll(ctx, members)
+}
+
+// swapBack goes back to what etcd held before.
+func (p *Plane) swapBack(members []*member) error {
+	p.stopAll(members, p.closing.Done())
+	err := putBack(p.layout, p.etcdNames())
+	if err == nil && p.closing.Err() == nil {
+		err = p.startAll(p.closing, members)
+	}
+	if err == nil {
+		p.setState(control.Ready, "")
+		return p.publish()
+	}
+	err = fmt.Errorf("go back to what etcd held: %w", err)
+	p.fail(err)
+	return err
+}
+
+// putBack gives members the data that a restore has put aside, where it has.
+func putBack(l topology.Layout, members []string) error {
+	for _, name := range members {
+		data := l.Data(name)
+		if _, err := os.Stat(data + beforeSuffix); errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err := os.RemoveAll(data); err != nil {
+			return err
+		}
+		if err := os.Rename(data+beforeSuffix, data); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// dropData removes what a restore has put beside members' data.
+func (p *Plane) dropData(suffix string) {
+	for _, name := range p.etcdNames() {
+		if err := os.RemoveAll(p.layout.Data(name) + suffix); err != nil {
+			p.progress("%v", err) // it only takes space
+		}
+	}
+}
+
+// stopAll stops processes in order, as a plane's end does, and lets the plane
+// live on.
+func (p *Plane) stopAll(members []*member, now <-chan struct{}) {
+	p.mu.Lock()
+	for _, m := range members {
+		m.expected = true
+	}
+	p.mu.Unlock()
+	p.stopInOrder(members, now)
+}
+
+// startAll starts all components again, as a plane's start does.
+func (p *Plane) startAll(ctx context.Context, members []*member) error {
+	for _, kinds := range [][]string{{control.KindEtcd}, {control.KindAPIServer}, {control.KindScheduler, control.KindControllerManager}} {
+		if kinds[0] == control.KindScheduler {
+			if err := p.probe.deleteLeases(ctx); err != nil {
+				return err
+			}
+		}
+		begun := time.Now()
+		group, ctx := errgroup.WithContext(ctx)
+		for _, m := range members {
+			if slices.Contains(kinds, m.process.Kind) {
+				group.Go(func() error { return p.startOver(ctx, m, begun) })
+			}
+		}
+		if err := group.Wait(); err != nil {
+			return err
+		}
+	}
+	// From here on an end is the plane's.
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, m := range members {
+		m.expected = false
+		select {
+		case <-m.child.Done():
+			return diedError(m)
+		default:
+		}
+	}
+	return nil
+}
+
+// startOver starts one component that was stopped, and waits until it is ready.
+func (p *Plane) startOver(ctx context.Context, m *member, begun time.Time) error {
+	l, err := p.spawn(m, nil)
+	if err != nil {
+		return err
+	}
+	l.expected = true // until all are ready its end is an error of the restore
+	p.begin(m, l)
+	ctx, cancel := context.WithTimeoutCause(ctx, readyWithin, errNotReady)
+	defer cancel()
+	err = p.untilReady(ctx, m, l, begun, func() error {
+		select {
+		case <-l.child.Done():
+			return startError(m)
+		default:
+			return nil
+		}
+	})
+	switch {
+	case err == nil:
+		p.tellReady(m, l)
+	case context.Cause(ctx) == errNotReady:
+		err = fmt.Errorf("%s is not ready after %v: %w%s", m.process.Name, readyWithin, err, lastLines(l))
+	}
+	return err
+}
+
+// finishRestore undoes a restore that a supervisor did not live to finish.
+func finishRestore(l topology.Layout, cfg control.Config) error {
+	var names []string
+	for _, name := range cfg.Components() {
+		if control.ComponentKind(name) == control.KindEtcd {
+			names = append(names, name)
+		}
+	}
+	err := putBack(l, names)
+	for _, name := range names {
+		err = cmp.Or(err, os.RemoveAll(l.Data(name)+restoredSuffix))
+	}
+	if err != nil {
+		return fmt.Errorf("undo a restore that was not finished in %s: %w", filepath.Join(l.Dir, "data"), err)
+	}
+	return nil
+}
