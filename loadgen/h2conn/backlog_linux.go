@@ -3,6 +3,7 @@ package h2conn
 import (
 	"net"
 	"syscall"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -28,7 +29,9 @@ func newQueues(nc net.Conn) *queues {
 		q.raw, _ = s.SyscallConn() // nil on an error
 	}
 	q.ask = func(fd uintptr) {
-		if n, err := unix.IoctlGetInt(int(fd), q.request); err == nil {
+		var n int32
+		// Raw, as a socket's calls are.
+		if _, _, errno := unix.RawSyscall(unix.SYS_IOCTL, fd, uintptr(q.request), uintptr(unsafe.Pointer(&n))); errno == 0 {
 			q.answer = int64(n)
 		}
 	}

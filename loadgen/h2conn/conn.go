@@ -152,6 +152,7 @@ func connect(ctx context.Context, addr string, o Options, p *Pool) (*Conn, error
 	if err != nil {
 		return nil, err
 	}
+	raw = unscheduled(raw)
 	below := raw
 	if o.ReadBuffer > 0 {
 		below = &buffered{raw, bufio.NewReaderSize(raw, o.ReadBuffer)}

@@ -1,0 +1,125 @@
+//go:build !race
+
+package h2conn
+
+import (
+	"io"
+	"net"
+	"os"
+	"syscall"
+	"unsafe"
+)
+
+// socket is a TCP connection of whose reads and writes Go's scheduler is not
+// told. They never block, as the descriptor is non-blocking. The first system
+// call that the scheduler is told of after a time with nothing to run wakes the
+// runtime's monitor thread (runtime/proc.go, entersyscall), which then looks
+// every 20 µs or so whether the call hangs: a quarter of the CPU of a
+// few thousand small requests a second, each of which finds an idle process.
+//
+// One reads at a time, and one writes: crypto/tls sees to it. Under the race
+// detector connections stay what they are, as internal/poll tells it that what
+// is read was written before.
+type socket struct {
+	*net.TCPConn
+	raw     syscall.RawConn
+	in, out transfer
+}
+
+// most is what one system call moves: the collector, which cannot stop us
+// meanwhile, is not to wait for long.
+const most = 64 << 10
+
+// unscheduled makes a socket of a TCP connection; others stay what they are.
+func unscheduled(nc net.Conn) net.Conn {
+	tcp, ok := nc.(*net.TCPConn)
+	if !ok {
+		return nc
+	}
+	raw, err := tcp.SyscallConn()
+	if err != nil {
+		return nc // it is closed, as the first write will find
+	}
+	s := &socket{TCPConn: tcp, raw: raw}
+	s.in.step, s.out.step = s.in.read, s.out.write
+	return s
+}
+
+// Read is net.Conn's.
+func (s *socket) Read(p []byte) (int, error) {
+	if len(p) == 0 {
+		return 0, nil
+	}
+	n, err := s.in.run(p, s.raw.Read)
+	switch {
+	case err != nil:
+		return 0, s.failed("read", err)
+	case n == 0:
+		return 0, io.EOF
+	}
+	return n, nil
+}
+
+// Write is net.Conn's.
+func (s *socket) Write(p []byte) (int, error) {
+	n, err := s.out.run(p, s.raw.Write)
+	return n, s.failed("write", err)
+}
+
+func (s *socket) failed(op string, err error) error {
+	if errno, ok := err.(syscall.Errno); ok {
+		return &net.OpError{Op: op, Net: "tcp", Source: s.LocalAddr(), Addr: s.RemoteAddr(), Err: os.NewSyscallError(op, errno)}
+	}
+	return err // of the runtime: the deadline, or that it is closed
+}
+
+// transfer is one direction.
+type transfer struct {
+	p     []byte // what is left
+	n     int    // what was moved
+	errno syscall.Errno
+	step  func(fd uintptr) bool // read or write, kept: no closure for each call
+}
+
+// run calls step when the descriptor may be ready, until it says true.
+func (t *transfer) run(p []byte, ready func(func(fd uintptr) bool) error) (int, error) {
+	t.p, t.n, t.errno = p, 0, 0
+	err := ready(t.step)
+	t.p = nil
+	if err == nil && t.errno != 0 {
+		err = t.errno
+	}
+	return t.n, err
+}
+
+// read is done after one piece, or the end.
+func (t *transfer) read(fd uintptr) bool { return t.move(syscall.SYS_READ, fd) }
+
+// write is done when nothing is left.
+func (t *transfer) write(fd uintptr) bool {
+	for len(t.p) > 0 && t.errno == 0 {
+		if !t.move(syscall.SYS_WRITE, fd) {
+			return false
+		}
+	}
+	return true
+}
+
+// move makes one system call; false: the descriptor is not ready.
+func (t *transfer) move(call, fd uintptr) bool {
+	for {
+		n, _, errno := syscall.RawSyscall(call, fd, uintptr(unsafe.Pointer(unsafe.SliceData(t.p))), uintptr(min(len(t.p), most)))
+		switch errno {
+		case 0:
+			t.n += int(n)
+			t.p = t.p[n:]
+			return true
+		case syscall.EAGAIN:
+			return false
+		case syscall.EINTR:
+		default:
+			t.errno = errno
+			return true
+		}
+	}
+}

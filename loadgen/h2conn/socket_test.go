@@ -1,0 +1,105 @@
+package h2conn
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// sockets are a connection's two ends, the first as Dial has it.
+func sockets(t *testing.T) (ours net.Conn, theirs *net.TCPConn) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	nc, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	peer, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { nc.Close(); peer.Close() })
+	return unscheduled(nc), peer.(*net.TCPConn)
+}
+
+// More than the kernel has room for, so that a write is many, both ways.
+func TestSocketMovesAll(t *testing.T) {
+	ours, theirs := sockets(t)
+	sent := bytes.Repeat([]byte("0123456789abcde\n"), 1<<20)
+	echoed := make(chan error, 1)
+	go func() {
+		got, err := io.ReadAll(theirs)
+		if err == nil && !bytes.Equal(got, sent) {
+			err = errors.New("something else came")
+		}
+		if err == nil {
+			_, err = theirs.Write(got)
+		}
+		theirs.Close()
+		echoed <- err
+	}()
+	if n, err := ours.Write(sent); n != len(sent) || err != nil {
+		t.Fatalf("wrote %d of %d: %v", n, len(sent), err)
+	}
+	if err := ours.(interface{ CloseWrite() error }).CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := io.ReadAll(ours); err != nil || !bytes.Equal(got, sent) { // to the end
+		t.Errorf("%d bytes came back, %v", len(got), err)
+	}
+	if err := <-echoed; err != nil {
+		t.Error(err)
+	}
+}
+
+// Errors are those of any connection: callers look for them.
+func TestSocketErrors(t *testing.T) {
+	b := make([]byte, 1)
+	t.Run("reset", func(t *testing.T) {
+		ours, theirs := sockets(t)
+		if err := errors.Join(theirs.SetLinger(0), theirs.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ours.Read(b); !errors.Is(err, syscall.ECONNRESET) {
+			t.Errorf("read: %v", err)
+		}
+		if _, err := ours.Write(b); !errors.Is(err, syscall.EPIPE) {
+			t.Errorf("write: %v", err)
+		}
+	})
+	t.Run("deadline", func(t *testing.T) {
+		ours, _ := sockets(t)
+		if err := ours.SetDeadline(time.Now().Add(time.Millisecond)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ours.Read(b); !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("read: %v", err)
+		}
+		if n, err := ours.Write(make([]byte, 64<<20)); !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("wrote %d: %v", n, err)
+		}
+	})
+	t.Run("closed", func(t *testing.T) {
+		ours, _ := sockets(t)
+		read := make(chan error)
+		go func() {
+			_, err := ours.Read(make([]byte, 1))
+			read <- err
+		}()
+		ours.Close()
+		if err := <-read; !errors.Is(err, net.ErrClosed) {
+			t.Errorf("read: %v", err)
+		}
+		if _, err := ours.Write(b); !errors.Is(err, net.ErrClosed) {
+			t.Errorf("write: %v", err)
+		}
+	})
+}
