@@ -172,3 +172,35 @@ func TestQuota(t *testing.T) {
 		}
 	})
 }
+
+// A member that was stopped and could not be started is not stopped again when
+// the fault is cleared once more.
+func TestAQuotaThatFailedHalfWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, h := fixture(t)
+		h.answers["/v3/maintenance/status"] = `{"header": {"revision": "4711"}}`
+		h.breaks("start etcd-2", errors.New("the disk is full"))
+		_, err := m.Begin(t.Context(), control.Fault{Kind: control.FaultQuota, Quota: 16 << 20})
+		if err == nil || !strings.Contains(err.Error(), "the disk is full") {
+			t.Fatalf("begin: %v", err)
+		}
+		h.breaks("start etcd-2", nil)
+		if _, err := m.Clear(t.Context(), "1"); err != nil {
+			t.Fatalf("clear: %v", err)
+		}
+		down := map[string]int{}
+		for _, line := range h.trace {
+			switch words := strings.Fields(line); words[1] {
+			case "end":
+				down[words[2]]++
+			case "start":
+				down[words[2]]--
+			}
+			for name, n := range down {
+				if n < 0 || n > 1 {
+					t.Fatalf("%s was ended or started twice: %q", name, h.trace)
+				}
+			}
+		}
+	})
+}

@@ -14,6 +14,13 @@ import (
 // refuses all that needs space until the alarm is disarmed, also after a restart.
 const noSpace = "NOSPACE"
 
+// roll restarts etcd members one after another. It knows which it has left down
+// when it failed half-way, so that trying again goes on from there.
+type roll struct {
+	host Host
+	down map[string]bool
+}
+
 // smallQuota restarts the etcd members with a small backend quota, one after
 // another, so that a quorum holds; the leader comes last, so that it moves once.
 func (m *Manager) smallQuota(ctx context.Context, f control.Fault, members []string) (effect, error) {
@@ -23,42 +30,46 @@ func (m *Manager) smallQuota(ctx context.Context, f control.Fault, members []str
 	}
 	order := slices.DeleteFunc(slices.Clone(members), func(name string) bool { return name == leader })
 	order = append(order, leader)
-	e := effect{undo: func(ctx context.Context) error { return m.freeSpace(ctx, order) }}
-	return e, m.restartEach(ctx, order, control.Flags{"quota-backend-bytes": strconv.FormatInt(f.Quota, 10)})
+	r := roll{m.host, map[string]bool{}}
+	e := effect{undo: func(ctx context.Context) error { return r.freeSpace(ctx, order) }}
+	return e, r.restart(ctx, order, control.Flags{"quota-backend-bytes": strconv.FormatInt(f.Quota, 10)})
 }
 
 // freeSpace is what a person on call does about NOSPACE: more room, compaction,
 // defragmentation, alarms disarmed. The room comes first: with the small quota a
 // disarmed alarm would be raised again by the next write.
-func (m *Manager) freeSpace(ctx context.Context, members []string) error {
-	if err := m.restartEach(ctx, members, nil); err != nil {
+func (r roll) freeSpace(ctx context.Context, members []string) error {
+	if err := r.restart(ctx, members, nil); err != nil {
 		return err
 	}
-	if err := m.disarm(ctx, members[0]); err != nil {
+	if err := r.disarm(ctx, members[0]); err != nil {
 		return err
 	}
-	if err := m.compact(ctx, members[0]); err != nil {
+	if err := r.compact(ctx, members[0]); err != nil {
 		return err
 	}
 	for _, name := range members { // one at a time: a member answers nothing meanwhile
-		if err := m.host.Etcd(ctx, name, "/v3/maintenance/defragment", struct{}{}, &struct{}{}); err != nil {
+		if err := r.host.Etcd(ctx, name, "/v3/maintenance/defragment", struct{}{}, &struct{}{}); err != nil {
 			return fmt.Errorf("defragment %s: %w", name, err)
 		}
 	}
 	return nil
 }
 
-// restartEach restarts members one after another, each when the one before it
-// serves again.
-func (m *Manager) restartEach(ctx context.Context, members []string, flags control.Flags) error {
+// restart restarts members, each when the one before it serves again.
+func (r roll) restart(ctx context.Context, members []string, flags control.Flags) error {
 	for _, name := range members {
-		if err := m.host.Stop(ctx, name); err != nil {
+		if !r.down[name] {
+			if err := r.host.Stop(ctx, name); err != nil {
+				return err
+			}
+			r.down[name] = true
+		}
+		if err := r.host.Start(ctx, name, flags); err != nil {
 			return err
 		}
-		if err := m.host.Start(ctx, name, flags); err != nil {
-			return err
-		}
-		if err := m.host.AwaitReady(ctx, name); err != nil {
+		r.down[name] = false
+		if err := r.host.AwaitReady(ctx, name); err != nil {
 			return err
 		}
 	}
@@ -66,7 +77,7 @@ func (m *Manager) restartEach(ctx context.Context, members []string, flags contr
 }
 
 // disarm takes back all alarms about space.
-func (m *Manager) disarm(ctx context.Context, member string) error {
+func (r roll) disarm(ctx context.Context, member string) error {
 	const path = "/v3/maintenance/alarm"
 	var list struct {
 		Alarms []struct {
@@ -74,7 +85,7 @@ func (m *Manager) disarm(ctx context.Context, member string) error {
 			Alarm    string `json:"alarm"`
 		} `json:"alarms"`
 	}
-	if err := m.host.Etcd(ctx, member, path, map[string]string{"action": "GET"}, &list); err != nil {
+	if err := r.host.Etcd(ctx, member, path, map[string]string{"action": "GET"}, &list); err != nil {
 		return fmt.Errorf("list alarms: %w", err)
 	}
 	for _, a := range list.Alarms {
@@ -82,7 +93,7 @@ func (m *Manager) disarm(ctx context.Context, member string) error {
 			continue
 		}
 		ask := map[string]string{"action": "DEACTIVATE", "memberID": a.MemberID, "alarm": noSpace}
-		if err := m.host.Etcd(ctx, member, path, ask, &struct{}{}); err != nil {
+		if err := r.host.Etcd(ctx, member, path, ask, &struct{}{}); err != nil {
 			return fmt.Errorf("disarm %s: %w", noSpace, err)
 		}
 	}
@@ -91,17 +102,17 @@ func (m *Manager) disarm(ctx context.Context, member string) error {
 
 // compact drops all revisions of keys but the newest. A list that a client reads
 // in pages has to begin anew.
-func (m *Manager) compact(ctx context.Context, member string) error {
+func (r roll) compact(ctx context.Context, member string) error {
 	var status struct {
 		Header struct {
 			Revision string `json:"revision"`
 		} `json:"header"`
 	}
-	if err := m.host.Etcd(ctx, member, "/v3/maintenance/status", struct{}{}, &status); err != nil {
+	if err := r.host.Etcd(ctx, member, "/v3/maintenance/status", struct{}{}, &status); err != nil {
 		return fmt.Errorf("ask for the revision: %w", err)
 	}
 	ask := map[string]any{"revision": status.Header.Revision, "physical": true}
-	err := m.host.Etcd(ctx, member, "/v3/kv/compaction", ask, &struct{}{})
+	err := r.host.Etcd(ctx, member, "/v3/kv/compaction", ask, &struct{}{})
 	if err != nil && !strings.Contains(err.Error(), "required revision has been compacted") { // by an API server, just now
 		return fmt.Errorf("compact to revision %s: %w", status.Header.Revision, err)
 	}
