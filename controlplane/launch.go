@@ -84,7 +84,7 @@ func (p *Plane) launch(ctx context.Context, ports topology.Ports, again bool) er
 	if err != nil {
 		return err
 	}
-	if err := p.openWays(plan, probe); err != nil {
+	if err := p.openWays(plan, probe, ports); err != nil {
 		return err
 	}
 	if err := p.startAndAwait(ctx, plan.Of(control.KindEtcd)); err != nil {

@@ -4,12 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"syscall"
 
 	"github.com/stormglass/stormglass/controlplane/balancer"
 	"github.com/stormglass/stormglass/controlplane/fault"
 	"github.com/stormglass/stormglass/controlplane/fault/network"
+	"github.com/stormglass/stormglass/controlplane/process"
 	"github.com/stormglass/stormglass/controlplane/topology"
 )
 
@@ -18,10 +20,13 @@ type ways struct {
 	balancer *balancer.Balancer // nil: there is one API server
 	proxies  []io.Closer
 	links    []fault.Link
+	// reserved are the components' ports: what listens on them may be killed, and
+	// finds its port free when it is started again.
+	reserved []*os.File
 }
 
 // openWays opens them, all or none.
-func openWays(plan topology.Plan, probe *prober) (w ways, err error) {
+func openWays(plan topology.Plan, probe *prober, ports topology.Ports) (w ways, err error) {
 	defer func() {
 		if err != nil {
 			w.close()
@@ -31,6 +36,12 @@ func openWays(plan topology.Plan, probe *prober) (w ways, err error) {
 			err = fmt.Errorf("%w: %w", err, errPortTaken)
 		}
 	}()
+	for _, name := range plan.Listeners() {
+		// Without a reservation, the component says itself that its port is taken.
+		if file, err := process.Reserve(ports[name]); err == nil && file != nil {
+			w.reserved = append(w.reserved, file)
+		}
+	}
 	for _, proxy := range plan.Proxies {
 		if err := w.open(proxy); err != nil {
 			return w, err
@@ -81,11 +92,14 @@ func (w *ways) close() {
 	for _, p := range w.proxies {
 		_ = p.Close() // a listener that is closed already
 	}
+	for _, file := range w.reserved {
+		file.Close()
+	}
 }
 
 // openWays opens what a plan needs beside its processes.
-func (p *Plane) openWays(plan topology.Plan, probe *prober) error {
-	w, err := openWays(plan, probe)
+func (p *Plane) openWays(plan topology.Plan, probe *prober, ports topology.Ports) error {
+	w, err := openWays(plan, probe, ports)
 	if err != nil {
 		return err
 	}

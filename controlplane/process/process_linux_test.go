@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -201,6 +202,49 @@ func TestDescriptors(t *testing.T) {
 	_, hard := limits()
 	if got, want := strings.TrimSpace(c.Output()), fmt.Sprintf("321 %d", hard); got != want {
 		t.Errorf("limits of the child: %s, want %s", got, want)
+	}
+}
+
+// TestReserve: whoever asks for the port by number can listen on it, time and
+// again; nobody else gets it, and nobody answers there meanwhile.
+func TestReserve(t *testing.T) {
+	first, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := first.Addr().(*net.TCPAddr).Port
+	first.Close()
+	reserved, err := process.Reserve(port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reserved.Close()
+	for range 3 {
+		if conn, err := net.Dial("tcp", first.Addr().String()); err == nil {
+			conn.Close()
+			t.Error("a reserved port answers")
+		}
+		l, err := net.Listen("tcp", first.Addr().String())
+		if err != nil {
+			t.Fatalf("the port's owner cannot listen: %v", err)
+		}
+		conn, err := net.Dial("tcp", first.Addr().String())
+		if err != nil {
+			t.Fatalf("the owner is not reached: %v", err)
+		}
+		conn.Close()
+		l.Close()
+	}
+	// An outgoing connection does not get it, not even by its number.
+	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port}}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if conn, err := dialer.Dial("tcp", l.Addr().String()); err == nil {
+		conn.Close()
+		t.Error("an outgoing connection got the reserved port")
 	}
 }
 

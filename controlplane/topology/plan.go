@@ -59,6 +59,18 @@ func (p Plan) Of(kind string) []Process {
 	return all
 }
 
+// Listeners names the ports on which its processes listen.
+func (p Plan) Listeners() []string {
+	var names []string
+	for _, proc := range p.Processes {
+		names = append(names, proc.Name)
+		if proc.Kind == control.KindEtcd {
+			names = append(names, PeerListener(proc.Name))
+		}
+	}
+	return names
+}
+
 // Defaults are upstream's defaults of flags, by kind and name, as far as they
 // are known. They are shown beside what a user has set.
 type Defaults map[string]map[string]string

@@ -1,0 +1,113 @@
+package controlplane
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/controlplane/topology"
+)
+
+// TestWhatAMachineLacks: a plane that it cannot hold is refused with the number
+// that is missing.
+func TestWhatAMachineLacks(t *testing.T) {
+	one := control.Config{}
+	many := control.Config{
+		Etcd: control.Etcd{Members: 3}, APIServer: control.APIServer{Replicas: 2},
+		ControllerManager: control.ControllerManager{Replicas: 2}, Scheduler: control.Scheduler{Replicas: 2},
+	}
+	wide := control.Config{APIServer: control.APIServer{Descriptors: 65536}}
+	large := machine{descriptors: 1 << 20, disk: 1 << 40, memory: 1 << 36}
+	with := func(edit func(*machine)) machine {
+		m := large
+		edit(&m)
+		return m
+	}
+	for name, c := range map[string]struct {
+		cfg     control.Config
+		resumed bool
+		has     machine
+		want    string
+	}{
+		"enough":                   {many, false, large, ""},
+		"a system that says less":  {many, false, with(func(m *machine) { m.memory = 0 }), ""},
+		"descriptors of one":       {one, false, with(func(m *machine) { m.descriptors = 4096 }), ""},
+		"descriptors of many":      {many, false, with(func(m *machine) { m.descriptors = 4096 }), "4096 short of the 8192"},
+		"descriptors as asked for": {wide, false, with(func(m *machine) { m.descriptors = 20000 }), "45536 short of the 65536"},
+		"disk of one":              {one, false, with(func(m *machine) { m.disk = 255 << 20 }), "255 MB free, 1 MB short of the 256 MB"},
+		"disk of many":             {many, false, with(func(m *machine) { m.disk = 256 << 20 }), "256 MB short of the 512 MB"},
+		"disk of a resumed one":    {one, true, with(func(m *machine) { m.disk = 128 << 20 }), ""},
+		"memory of many":           {many, false, with(func(m *machine) { m.memory = 512 << 20 }), "too little memory: 512 MB are available"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := needOf(c.cfg, c.resumed).check("/plane", c.has)
+			if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+// TestResumedAsAnother: etcd's data fits the members that wrote it, and no others.
+func TestResumedAsAnother(t *testing.T) {
+	l := topology.Layout{Dir: t.TempDir()}
+	three := control.Config{Etcd: control.Etcd{Members: 3}}
+	if err := sameMembers(l, three); err != nil {
+		t.Errorf("nothing is known of the data: %v", err)
+	}
+	if err := writeJSON(l.Config(), three); err != nil {
+		t.Fatal(err)
+	}
+	tuned := three
+	tuned.APIServer.Replicas = 2
+	for want, cfg := range map[string]control.Config{
+		"": tuned,
+		"is of 3 members, not of 1 (choose another --dir":               {},
+		"networkFaults: the 3 members whose data is in " + l.Dir + " k": {Etcd: three.Etcd, NetworkFaults: control.NetworkFaultsOff},
+	} {
+		if err := sameMembers(l, cfg); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+	off := control.Config{Etcd: three.Etcd, NetworkFaults: control.NetworkFaultsOff}
+	if err := samePeers(topology.Ports{"etcd-1/peer": 5}, topology.Ports{"etcd-1/peer": 6}, off); err == nil || !strings.Contains(err.Error(), "etcd-1: another process has port 5") {
+		t.Errorf("a peer at another port: %v", err)
+	}
+	if err := samePeers(topology.Ports{"etcd-1/peer": 5}, topology.Ports{"etcd-1/peer": 6}, three); err != nil {
+		t.Errorf("a peer that goes by its name: %v", err)
+	}
+}
+
+// TestUnfinishedRestore: a supervisor that was killed in the middle of a restore
+// leaves what etcd held before to the next.
+func TestUnfinishedRestore(t *testing.T) {
+	l := topology.Layout{Dir: t.TempDir()}
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.MkdirAll(l.Data(name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(l.Data(name), "db"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("etcd-0", "new") // has changed places
+	write("etcd-0.before-restore", "old")
+	write("etcd-1.before-restore", "old") // is on its way
+	write("etcd-1.restored", "new")
+	write("etcd-2", "old") // has not yet
+	write("etcd-2.restored", "new")
+	if err := finishRestore(l, control.Config{Etcd: control.Etcd{Members: 3}}); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"etcd-0", "etcd-1", "etcd-2"} {
+		if got, err := os.ReadFile(filepath.Join(l.Data(name), "db")); string(got) != "old" {
+			t.Errorf("%s holds %q: %v", name, got, err)
+		}
+	}
+	if left, err := os.ReadDir(l.Data("")); len(left) != 3 {
+		t.Errorf("left behind: %v %v", left, err)
+	}
+}
