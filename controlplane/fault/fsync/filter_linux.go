@@ -19,7 +19,8 @@ func Available() error {
 	result := make(chan error)
 	go func() {
 		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
-		fd, err := install([]unix.SockFilter{allow}, 0)
+		// TSYNC_ESRCH is the latest of what Set needs, and means nothing by itself.
+		fd, err := install([]unix.SockFilter{allow}, unix.SECCOMP_FILTER_FLAG_TSYNC_ESRCH)
 		if err == nil {
 			unix.Close(fd)
 		}
@@ -85,14 +86,13 @@ func install(filter []unix.SockFilter, flags uintptr) (listener int, err error) 
 		fd, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags|more, uintptr(unsafe.Pointer(&program)))
 		switch {
 		case errno == 0:
-			runtime.KeepAlive(filter)
 			return int(fd), nil
 		case errno == unix.EINVAL && more != 0:
 			continue
 		case errno == unix.EBUSY:
 			return -1, errors.New("another seccomp filter with a listener is in force, as in some container sandboxes: the kernel allows one")
 		case errno == unix.ENOSYS || errno == unix.EINVAL:
-			return -1, fmt.Errorf("the kernel has no seccomp user notification (Linux 5.9 or later): %w", errno)
+			return -1, fmt.Errorf("the kernel has no seccomp user notification (Linux 5.7 or later): %w", errno)
 		default:
 			return -1, fmt.Errorf("seccomp: %w", errno)
 		}

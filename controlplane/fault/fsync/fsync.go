@@ -12,9 +12,9 @@
 // The wait comes before the call and adds to the disk's own time.
 //
 // Limits:
-//   - Linux 5.9 or later on amd64 or arm64; Available tells. The filter has
-//     not been tried where another one that notifies is already in force
-//     (some container sandboxes): the kernel allows one, and Available finds that.
+//   - Linux 5.7 or later on amd64 or arm64, and no other filter that notifies
+//     in force, as in some container sandboxes: the kernel allows one.
+//     Available tells.
 //   - A filter cannot be taken off again. After Clear each call still makes a
 //     round trip to the agent, some ten microseconds, until the child ends.
 //   - Only these two calls are slow. Writes, and syncs by other means (msync,
