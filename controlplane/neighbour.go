@@ -28,6 +28,12 @@ func (p *Plane) neighbourDir() (string, error) {
 
 // Available says what this plane or machine lacks for faults of a kind.
 func (p *Plane) Available(kind string) error {
+	p.mu.Lock()
+	state := p.state
+	p.mu.Unlock()
+	if state != control.Ready {
+		return fmt.Errorf("the plane is %s", state)
+	}
 	switch kind {
 	case control.FaultSlowFsync:
 		return fsync.Available()

@@ -141,6 +141,9 @@ func (p *Plane) start(ctx context.Context) (err error) {
 	if err := p.launchRetrying(ctx); err != nil {
 		return err
 	}
+	if err := p.sweep(ctx); err != nil {
+		return err
+	}
 	return p.announce()
 }
 

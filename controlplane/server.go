@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/controlplane/fault"
 )
 
 // maxSocketPath is the longest path of a Unix socket on all systems that we
@@ -54,6 +55,7 @@ func serve(p *Plane) (*server, error) {
 		w.WriteHeader(http.StatusAccepted)
 	})
 	mux.HandleFunc("POST /v1/etcd/restore", p.serveRestore)
+	fault.Handle(mux, p.faults, &p.events)
 	s.http = http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
 	go func() {
 		defer close(s.done)

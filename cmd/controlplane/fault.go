@@ -42,10 +42,17 @@ not running, the fault clashes with another or could not be begun or undone.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	for _, kind := range faultVerbs() {
-		cmd.AddCommand(kind.command())
+	cmd.AddGroup(&cobra.Group{ID: "begin", Title: "Faults:"}, &cobra.Group{ID: "tend", Title: "What was begun, and what became of it:"})
+	add := func(group string, sub *cobra.Command) {
+		sub.GroupID = group
+		cmd.AddCommand(sub)
 	}
-	cmd.AddCommand(faultListCommand(), faultClearCommand(), faultEventsCommand())
+	for _, verb := range faultVerbs() {
+		add("begin", verb.command())
+	}
+	add("tend", faultListCommand())
+	add("tend", faultClearCommand())
+	add("tend", faultEventsCommand())
 	return cmd
 }
 
@@ -60,7 +67,7 @@ type faultVerb struct {
 }
 
 func (v faultVerb) command() *cobra.Command {
-	cmd := &cobra.Command{Use: v.use, Short: v.short, Long: v.long, Example: v.example, Args: cobra.NoArgs}
+	cmd := &cobra.Command{Use: v.use, Short: v.short, Long: v.long, Example: v.example, Args: v.noArguments}
 	f := control.Fault{Kind: v.kind}
 	var dryRun bool
 	v.flags(cmd, &f)
@@ -102,6 +109,17 @@ func (v faultVerb) command() *cobra.Command {
 		return writeBegun(cmd.OutOrStdout(), status)
 	}
 	return cmd
+}
+
+// noArguments refuses them, and tells where a component belongs.
+func (v faultVerb) noArguments(_ *cobra.Command, args []string) error {
+	switch {
+	case len(args) == 0:
+		return nil
+	case v.components != "":
+		return fmt.Errorf("fault %s takes no %q by itself (name components with --%s)", v.use, args[0], v.components)
+	}
+	return fmt.Errorf("fault %s takes no %q", v.use, args[0])
 }
 
 // refused puts a supervisor's refusal in terms of flags.

@@ -114,7 +114,12 @@ func faultClearCommand() *cobra.Command {
 fault that could not be undone is tried again.`,
 		Example: `  controlplane fault clear 3
   controlplane fault clear`,
-		Args: cobra.MaximumNArgs(1),
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return errors.New("fault clear takes one ID (or none, for all faults)")
+			}
+			return nil
+		},
 	}
 	dir := dirFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

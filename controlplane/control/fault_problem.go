@@ -102,9 +102,9 @@ func (f Fault) Problems() []Problem {
 		case set && f.Kind == FaultRestart && field.name == "for":
 			all = append(all, Problem{"for", "a restart has no length", "kill keeps a component down for a time"})
 		case set && !slices.Contains(rule.takes, field.name):
-			all = append(all, Problem{field.name, fmt.Sprintf("a fault of kind %s does not take it", f.Kind), "it takes " + strings.Join(rule.takes, ", ")})
+			all = append(all, Problem{field.name, f.Kind + " does not take it", "it takes " + strings.Join(rule.takes, ", ")})
 		case !set && slices.Contains(rule.needs, field.name):
-			all = append(all, Problem{field.name, fmt.Sprintf("a fault of kind %s needs it", f.Kind), neededHint(f.Kind, field.name)})
+			all = append(all, Problem{field.name, f.Kind + " needs it", neededHint(f.Kind, field.name)})
 		}
 	}
 	all = append(all, f.componentProblems(rule)...)

@@ -51,14 +51,14 @@ func TestFaultProblems(t *testing.T) {
 		{"no kind", control.Fault{}, []string{`kind: "" is no kind of fault (slowFsync, `}},
 		{"a slow fsync", delayed(control.FaultSlowFsync), nil},
 		{"nothing but a kind", control.Fault{Kind: control.FaultSlowFsync}, []string{
-			`components: a fault of kind slowFsync needs it (as "etcd-0", "etcd-leader", or "etcd" for all members)`,
-			`delay: a fault of kind slowFsync needs it (as "25ms")`,
+			`components: slowFsync needs it (as "etcd-0", "etcd-leader", or "etcd" for all members)`,
+			`delay: slowFsync needs it (as "25ms")`,
 		}},
 		{"fsync of an API server", with(delayed(control.FaultSlowFsync), func(f *control.Fault) { f.Components = []string{"kube-apiserver-0"} }),
 			[]string{"components: slowFsync is not for kube-apiserver-0 (for etcd only)"}},
 		{"more jitter than delay", with(delayed(control.FaultSlowFsync), func(f *control.Fault) { f.Jitter = time.Second }), []string{"jitter: 1s is out of bounds (at most the delay"}},
 		{"other files", with(delayed(control.FaultSlowFsync), func(f *control.Fault) { f.Files = "snapshots" }), []string{`files: "snapshots" is not known (wal or all)`}},
-		{"a field of another kind", with(etcd0(control.FaultKill), func(f *control.Fault) { f.Delay = time.Second }), []string{"delay: a fault of kind kill does not take it (it takes components, for)"}},
+		{"a field of another kind", with(etcd0(control.FaultKill), func(f *control.Fault) { f.Delay = time.Second }), []string{"delay: kill does not take it (it takes components, for)"}},
 		{"a restart", etcd0(control.FaultRestart), nil},
 		{"a long restart", with(etcd0(control.FaultRestart), func(f *control.Fault) { f.For = time.Second }), []string{"for: a restart has no length (kill keeps"}},
 		{"a negative length", with(etcd0(control.FaultPause), func(f *control.Fault) { f.For = -time.Second }), []string{"for: -1s is out of bounds"}},
@@ -69,7 +69,7 @@ func TestFaultProblems(t *testing.T) {
 		{"a link by microseconds", with(etcd0(control.FaultNetworkDelay), func(f *control.Fault) { f.Delay = 1500 * time.Microsecond }), []string{"delay: 1.5ms with a jitter of 0s is too fine"}},
 		{"disk contention", control.Fault{Kind: control.FaultDiskContention}, nil},
 		{"tiny writes by many", control.Fault{Kind: control.FaultDiskContention, Writers: 65, Size: 1}, []string{"writers: 65 is out of bounds", "size: 1 bytes is out of bounds"}},
-		{"no limit", etcd0(control.FaultDescriptors), []string{"limit: a fault of kind descriptorLimit needs it (open files, as 1024)"}},
+		{"no limit", etcd0(control.FaultDescriptors), []string{"limit: descriptorLimit needs it (open files, as 1024)"}},
 		{"a webhook", control.Fault{Kind: control.FaultWebhook, Resource: "deployments.apps", Fails: true}, nil},
 		{"a webhook that does nothing", control.Fault{Kind: control.FaultWebhook, Resource: "pods"}, []string{"delay: a webhook that neither waits nor fails breaks nothing (give a delay, or fails)"}},
 		{"a webhook on all", control.Fault{Kind: control.FaultWebhook, Resource: "*", Fails: true, TimeoutSeconds: 31}, []string{`resource: "*" is no resource`, "timeout: 31 is out of bounds (from 1 to 30 seconds)"}},
@@ -99,7 +99,7 @@ func TestFaultProblemsOnAPlane(t *testing.T) {
 		{"a follower of nobody", follower, small, []string{"components: there is no kube-scheduler-follower (there is one kube-scheduler, kube-scheduler-0, and it leads)"}},
 		{"links", cut, large, nil},
 		{"no links", cut, small, []string{"kind: partition needs links that can be delayed and cut, and this plane has none (start the plane with networkFaults: on)"}},
-		{"wrong in itself", control.Fault{Kind: control.FaultKill}, small, []string{"components: a fault of kind kill needs it"}},
+		{"wrong in itself", control.Fault{Kind: control.FaultKill}, small, []string{"components: kill needs it"}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) { expectProblems(t, test.fault.ProblemsOn(test.on), test.want) })
