@@ -17,7 +17,7 @@ import (
 // Judge judges the run in dir by its own gates and writes result.json,
 // junit.xml and report.html. It reads nothing but the directory.
 func Judge(ctx context.Context, dir string) (result.Result, error) {
-	run, m, err := readRun(dir)
+	rec, err := readRecorded(dir)
 	if err != nil {
 		return result.Result{}, err
 	}
@@ -33,10 +33,6 @@ func Judge(ctx context.Context, dir string) (result.Result, error) {
 	if err != nil {
 		return result.Result{}, usageError{err}
 	}
-	timeline, err := record.ReadTimeline(dir)
-	if err != nil {
-		return result.Result{}, environmentf("%w", err)
-	}
 	// A run without an archive is judged too: its gates have no data.
 	archive, archiveErr := record.OpenArchive(dir)
 	var source report.Source
@@ -44,15 +40,21 @@ func Judge(ctx context.Context, dir string) (result.Result, error) {
 		defer archive.Close()
 		source = series{archive}
 	}
-	res, err := gate.Judge(ctx, gates, archive, run, m)
+	if err := analyse(ctx, dir, s, archive, &rec); err != nil {
+		return result.Result{}, err
+	}
+	res, err := gate.Judge(ctx, gates, archive, rec)
 	if err != nil {
 		return res, environmentf("%w", err)
+	}
+	if res.Figures, err = figures(ctx, s, archive, rec); err != nil {
+		return res, err
 	}
 	audit, err := breakdown.LoadAudit(dir)
 	if err != nil {
 		return res, environmentf("%w", err)
 	}
-	if res.Breakdown, err = breakdown.Split(ctx, m.Phases, archive, audit); err != nil {
+	if res.Breakdown, err = breakdown.Split(ctx, rec.Measurements.Phases, archive, audit); err != nil {
 		return res, environmentf("%w", err)
 	}
 	if archiveErr != nil {
@@ -61,7 +63,7 @@ func Judge(ctx context.Context, dir string) (result.Result, error) {
 			res.Verdict, res.ExitCode = result.NoData, ExitNoData
 		}
 	}
-	if err := report.Write(ctx, dir, res, timeline, text, source); err != nil {
+	if err := report.Write(ctx, dir, res, rec.Timeline, text, source); err != nil {
 		return res, environmentf("%w", err)
 	}
 	return res, nil

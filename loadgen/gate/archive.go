@@ -146,9 +146,14 @@ func match(name, v string) *labels.Matcher {
 
 // readWindow evaluates the expression at the end of the window.
 func (c Compiled) readWindow(ctx context.Context, a *record.Archive, w window, instances []string) ([]reading, error) {
+	var notes []string
 	for _, instance := range instances {
-		if why, err := unfit(ctx, a, w, instance); err != nil || why != "" {
+		why, note, err := c.unfit(ctx, a, w, instance)
+		if err != nil || why != "" {
 			return []reading{{missing: why}}, err
+		}
+		if note != "" {
+			notes = append(notes, note)
 		}
 	}
 	expr := c.exprAt(w)
@@ -176,6 +181,7 @@ func (c Compiled) readWindow(ctx context.Context, a *record.Archive, w window, i
 				return nil, err
 			}
 		}
+		r.detail = withNotes(r.detail, notes)
 		readings = append(readings, r)
 	}
 	if len(readings) == 0 {
@@ -197,46 +203,6 @@ func describe(set map[string]string) string {
 		}
 	}
 	return strings.Join(parts, " ")
-}
-
-// unfit says why the samples of a target in a window cannot be trusted.
-func unfit(ctx context.Context, a *record.Archive, w window, instance string) (string, error) {
-	up, err := a.Samples(ctx, w.start, w.end, match(model.MetricNameLabel, "up"), match("instance", instance))
-	if err != nil {
-		return "", err
-	}
-	atStart, atEnd := false, false
-	for _, s := range up {
-		for _, p := range s.Points {
-			if p.V == 0 {
-				return fmt.Sprintf("a scrape of %s was lost in %s", instance, w.name), nil
-			}
-			atStart = atStart || p.T.Equal(w.start)
-			atEnd = atEnd || p.T.Equal(w.end)
-		}
-	}
-	if !atStart || !atEnd {
-		return fmt.Sprintf("%s was not scraped at the boundaries of %s", instance, w.name), nil
-	}
-	started, err := a.Samples(ctx, w.start, w.end, match(model.MetricNameLabel, "process_start_time_seconds"), match("instance", instance))
-	if err != nil {
-		return "", err
-	}
-	var first float64
-	for _, s := range started {
-		for _, p := range s.Points {
-			if first == 0 {
-				first = p.V
-			}
-			if !record.SameProcess(first, p.V) {
-				return fmt.Sprintf("%s restarted in %s", instance, w.name), nil
-			}
-		}
-	}
-	if first == 0 {
-		return fmt.Sprintf("%s shows no process_start_time_seconds in %s: a restart could not be told", instance, w.name), nil
-	}
-	return "", nil
 }
 
 // explainQuantile tells what a quantile is made of, and whether it lies past

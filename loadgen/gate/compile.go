@@ -31,6 +31,8 @@ type Compiled struct {
 	failures []string
 	// reads are the selectors of the PromQL.
 	reads [][]*labels.Matcher
+	// outages are those of the run that is judged.
+	outages []outage
 }
 
 // place is a load in a phase.
@@ -41,16 +43,19 @@ type place struct{ phase, load string }
 func Compile(s *scenario.Scenario) ([]Compiled, error) {
 	var all []Compiled
 	var errs []error
-	for i, g := range s.Gates {
-		path := fmt.Sprintf("gates[%d]", i)
-		c, err := compile(s, g, path)
+	for _, g := range s.Gates {
+		if len(g.Variants) > 0 {
+			continue // it belongs to variants, and this is none
+		}
+		c, err := compile(s, g, "gates."+g.Name)
 		if err != nil {
 			errs = append(errs, err)
 			continue
 		}
 		all = append(all, c)
 	}
-	return all, errors.Join(errs...)
+	_, err := Figures(s)
+	return all, errors.Join(append(errs, err, checkSignals(s))...)
 }
 
 func compile(s *scenario.Scenario, g scenario.Gate, path string) (Compiled, error) {
@@ -97,6 +102,9 @@ func compile(s *scenario.Scenario, g scenario.Gate, path string) (Compiled, erro
 		return fail(field, "write it as "+c.objective.Unit.Example(), "%s is not in %s, the unit of %s", bound, c.objective.Unit, c.objective.Name)
 	}
 	c.bound = bound.Value
+	if g.Signal != "" && !c.objective.signals {
+		return fail("signal", "leave it out", "objective %s is not about a signal", c.objective.Name)
+	}
 	if c.objective.Expr != "" {
 		reads, err := selectors(c.objective.Expr)
 		if err != nil {
@@ -224,24 +232,27 @@ func fill(expr, window string, hours float64) string {
 	return strings.NewReplacer("$window", window, "$hours", fmt.Sprintf("%g", hours)).Replace(expr)
 }
 
-// Families lists the metrics that the scenario's gates read, by the names of
-// their series: the recorder keeps them besides its own list. Gates that do
-// not compile are left out.
+// Families lists the metrics that the scenario's gates, figures and signals read,
+// by the names of their series: the recorder keeps them besides its own list.
+// What does not compile is left out.
 func Families(s *scenario.Scenario) []string {
+	gates, _ := Compile(s)
+	figures, _ := Figures(s)
 	var all []string
-	for i, g := range s.Gates {
-		c, err := compile(s, g, fmt.Sprintf("gates[%d]", i))
-		if err != nil {
-			continue
-		}
-		for _, r := range c.reads {
-			if name := metricOf(r); !slices.Contains(all, name) {
-				all = append(all, name)
-			}
+	add := func(reads [][]*labels.Matcher) {
+		for _, r := range reads {
+			all = append(all, metricOf(r))
 		}
 	}
+	for _, c := range append(gates, figures...) {
+		add(c.reads)
+	}
+	for _, signal := range s.Signals {
+		reads, _ := selectors(signal.Expr)
+		add(reads)
+	}
 	slices.Sort(all)
-	return all
+	return slices.Compact(all)
 }
 
 // Lacks are the components whose metrics the gate reads and which are not

@@ -11,8 +11,10 @@ import (
 // evidence is what a client-side objective looks at.
 type evidence struct {
 	Compiled
-	phases map[string]result.Phase
-	m      result.Measurements
+	phases   map[string]result.Phase
+	m        result.Measurements
+	recovery *result.Recovery
+	signals  []result.Signal
 }
 
 // reading is one value, of one phase or load, or why there is none.

@@ -19,6 +19,25 @@ const (
 	ExitEnvironment = 4
 )
 
+// Recorded is what a run left behind beside its archive, and what was made of it.
+type Recorded struct {
+	Run          result.Run
+	Measurements result.Measurements
+	Timeline     []result.Event
+	// Recovery is what the faults did, nil where there was nothing to recover from.
+	Recovery *result.Recovery
+	// Signals as they were sampled.
+	Signals []result.Signal
+}
+
+func (rec Recorded) phases() map[string]result.Phase {
+	phases := map[string]result.Phase{}
+	for _, p := range rec.Measurements.Phases {
+		phases[p.Name] = p
+	}
+	return phases
+}
+
 // Judge judges a run by its gates. The archive may be nil: what is read from
 // it then has no data. It returns an error only if ctx ends or the archive
 // cannot be read.
@@ -27,20 +46,26 @@ const (
 // meet its condition; else no data if anything could not be judged, the run as
 // a whole included; else pass. A run whose environment failed exits with 4
 // whatever its gates say. A run without gates proves nothing: no data.
-func Judge(ctx context.Context, gates []Compiled, a *record.Archive, run result.Run, m result.Measurements) (result.Result, error) {
-	res := result.Result{Schema: result.Schema, Run: run, Measurements: m, Verdict: result.Pass, Reasons: []string{}, Gates: []result.Gate{}}
-	phases := map[string]result.Phase{}
-	for _, p := range m.Phases {
-		phases[p.Name] = p
+func Judge(ctx context.Context, gates []Compiled, a *record.Archive, rec Recorded) (result.Result, error) {
+	run := rec.Run
+	res := result.Result{
+		Schema: result.Schema, Run: run, Measurements: rec.Measurements, Recovery: rec.Recovery, Signals: rec.Signals,
+		Verdict: result.Pass, Reasons: []string{}, Gates: []result.Gate{},
 	}
+	phases, faults := rec.phases(), outages(rec.Timeline)
 	for _, c := range gates {
-		g, err := c.judge(ctx, a, phases, m)
+		c.outages = faults
+		g, err := c.judge(ctx, a, phases, rec)
 		if err != nil {
 			return res, err
 		}
 		res.Gates = append(res.Gates, g)
 	}
-	failures, doubts := weigh(gates, res.Gates, run, m)
+	lost, err := lostScrapes(ctx, a, faults, rec.Measurements.Scrapes)
+	if err != nil {
+		return res, err
+	}
+	failures, doubts := weigh(gates, res.Gates, rec, lost)
 	res.Reasons = append(failures, doubts...)
 	switch {
 	case len(failures) > 0:
@@ -55,7 +80,6 @@ func Judge(ctx context.Context, gates []Compiled, a *record.Archive, run result.
 			res.Verdict = result.NoData
 		}
 	}
-	var err error
 	if res.Key, err = keyMetrics(ctx, a); err != nil {
 		return res, err
 	}
@@ -64,9 +88,9 @@ func Judge(ctx context.Context, gates []Compiled, a *record.Archive, run result.
 }
 
 // judge judges one gate.
-func (c Compiled) judge(ctx context.Context, a *record.Archive, phases map[string]result.Phase, m result.Measurements) (result.Gate, error) {
+func (c Compiled) judge(ctx context.Context, a *record.Archive, phases map[string]result.Phase, rec Recorded) (result.Gate, error) {
 	if c.objective.measure != nil {
-		g, _ := c.decide(c.objective.measure(evidence{Compiled: c, phases: phases, m: m}))
+		g, _ := c.decide(c.objective.measure(evidence{Compiled: c, phases: phases, m: rec.Measurements, recovery: rec.Recovery, signals: rec.Signals}))
 		return g, nil
 	}
 	f, err := c.scrapedFinding(ctx, a, phases)
@@ -85,7 +109,9 @@ func (c Compiled) judge(ctx context.Context, a *record.Archive, phases map[strin
 }
 
 // weigh says in a line each why the run fails, and why it cannot pass.
-func weigh(gates []Compiled, judged []result.Gate, run result.Run, m result.Measurements) (failures, doubts []string) {
+// lost are the scrapes of each target that no fault of the scenario's excuses.
+func weigh(gates []Compiled, judged []result.Gate, rec Recorded, lost map[string]int64) (failures, doubts []string) {
+	run, m := rec.Run, rec.Measurements
 	covered := map[string]bool{}
 	for _, c := range gates {
 		for _, name := range c.Over {
@@ -117,8 +143,11 @@ func weigh(gates []Compiled, judged []result.Gate, run result.Run, m result.Meas
 	for _, exit := range run.UnexpectedExits {
 		whole = append(whole, "unexpected exit: "+strings.TrimSpace(exit))
 	}
-	for _, instance := range slices.Sorted(maps.Keys(m.Scrapes.Failed)) {
-		if n := m.Scrapes.Failed[instance]; n > 0 {
+	for _, missed := range run.MissedFaults {
+		whole = append(whole, missed)
+	}
+	for _, instance := range slices.Sorted(maps.Keys(lost)) {
+		if n := lost[instance]; n > 0 {
 			whole = append(whole, fmt.Sprintf("%d of %d scrapes were lost: %s", n, m.Scrapes.Done, instance))
 		}
 	}

@@ -219,7 +219,7 @@ func compiled(t *testing.T, gates ...string) []Compiled {
 // judged judges one gate.
 func judged(t *testing.T, gate string, a *record.Archive, m result.Measurements) result.Gate {
 	t.Helper()
-	res, err := Judge(context.Background(), compiled(t, gate), a, result.Run{}, m)
+	res, err := Judge(context.Background(), compiled(t, gate), a, Recorded{Measurements: m})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,6 +35,8 @@ type Objective struct {
 	buckets  string
 	// measure takes the value from the generator's own measurements.
 	measure func(evidence) finding
+	// signals: it is about the scenario's signals.
+	signals bool
 	// kinds of load it needs, empty for those that need none.
 	kinds []string
 	// check says what a scenario lacks for it; empty for nothing.
@@ -42,8 +44,8 @@ type Objective struct {
 }
 
 // Objectives lists the built-in objectives: first those of scraped metrics,
-// then those the generator measures.
-func Objectives() []Objective { return append(scraped(), measured()...) }
+// then those the generator measures, then those of faults.
+func Objectives() []Objective { return slices.Concat(scraped(), measured(), recovered()) }
 
 // find returns the objective of that name, or nil.
 func find(name string) *Objective {

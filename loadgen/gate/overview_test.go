@@ -23,7 +23,7 @@ func TestKeyMetricsAndCosts(t *testing.T) {
 		l.parts["loadgen"].add("process_cpu_seconds_total", 1)
 		api.add("process_cpu_seconds_total", 3)
 	})
-	res, err := Judge(context.Background(), nil, l.archive(), result.Run{}, result.Measurements{Phases: []result.Phase{p}})
+	res, err := Judge(context.Background(), nil, l.archive(), Recorded{Measurements: result.Measurements{Phases: []result.Phase{p}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,8 +30,13 @@ reached; a load that sent nothing; nothing observed in a phase that ` + "`over`"
 seen, even if that of another was. Where ` + "`over`" + ` is left out, or names every phase, phases in which nothing happened
 are passed over, but one at least must have data. A breach that was seen is a failure, whatever else is missing.
 
+**A component that a fault kept away** is what the scenario asked for: scrapes lost between such a fault's begin and 15 s
+after the component was ready again, and its new process, are no reason for doubt, and the gate's detail names them.
+Schedulers and controller managers go with the API servers and with etcd, which they need for their leases and to know
+who asks for their metrics. What a process had counted since its last scrape is gone with it.
+
 **No data for the run as a whole** is: it was interrupted; a component ended unexpectedly; a scrape was lost, of any
-target; the scenario has no gates; or the generator was saturated. It is saturated past these bounds:
+target; a fault of the scenario never began; the scenario has no gates; or the generator was saturated. It is saturated past these bounds:
 
 | bound | why there |
 |---|---|

@@ -5,11 +5,11 @@ import "time"
 // Measurements is measurements.json: what the generator saw itself, exact,
 // not derived from scraped metrics.
 type Measurements struct {
-	Phases    []Phase   `json:"phases"`          // in the order in which they ran
-	Nodes     *Nodes    `json:"nodes,omitempty"` // the simulated kubelets, if there were any
+	Phases []Phase `json:"phases"`          // in the order in which they ran
+	Nodes  *Nodes  `json:"nodes,omitempty"` // the simulated kubelets, if there were any
 	// Histories are those of loads of kind "history", over the whole run.
 	Histories []History `json:"histories,omitempty"`
-	Generator Generator `json:"generator"`       // its own cost and fitness
+	Generator Generator `json:"generator"` // its own cost and fitness
 	// Scrapes counts scrapes by the recorder, and those that failed.
 	Scrapes Scrapes `json:"scrapes"`
 }

@@ -61,6 +61,7 @@ type Result struct {
 	Recovery *Recovery `json:"recovery,omitempty"`
 	// Signals are the scenario's, judged against their own noise.
 	Signals []Signal `json:"signals,omitempty"`
+	Figures []Figure `json:"figures,omitempty"` // the rows of the comparison of variants
 	// Components is the cost of each component and of the generator over
 	// the whole run.
 	Components []ComponentCost `json:"components"`
@@ -141,6 +142,19 @@ type Gate struct {
 	// Op is "<=" or ">=".
 	Op   string `json:"op"`
 	Unit string `json:"unit"` // of Value and Bound
+	// Detail says what the value is made of, or why there is none.
+	Detail string `json:"detail,omitempty"`
+}
+
+// Figure is one row of the comparison of variants: what a gate would judge.
+type Figure struct {
+	Name      string   `json:"name"`           // unique in the scenario
+	Objective string   `json:"objective"`      // the built-in objective, or "expr"
+	Expr      string   `json:"expr,omitempty"` // the PromQL that was evaluated
+	Over      []string `json:"over"`           // the phases
+	Value     *float64 `json:"value"`          // in Unit; nil where there is no data
+	Unit      string   `json:"unit"`           // as a gate's
+	Better    string   `json:"better"`         // "lower" or "higher"
 	// Detail says what the value is made of, or why there is none.
 	Detail string `json:"detail,omitempty"`
 }

@@ -1,0 +1,277 @@
+package gate
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+const recoveryDoc = "docs/recovery.md"
+
+// recovered lists the objectives of faults: what they did, how long it took until
+// all was well again, and whether anything was lost.
+func recovered() []Objective {
+	sends := []string{"requests", "changes"}
+	histories := []string{"history"}
+	return []Objective{
+		{
+			Name: "error-window", Unit: scenario.Seconds, Default: "max: 30s", Source: recoveryDoc, kinds: sends, check: needsFault,
+			Doc: "The time from the first request that failed or took longer than its bound to the last, of the worst load and fault. `load:` picks one load.",
+			measure: perFaultLoad(func(l result.LoadRecovery) reading {
+				return reading{value: l.ErrorWindow, detail: fmt.Sprintf("%d failed", l.Failed)}
+			}),
+		},
+		{
+			Name: "time-to-first-success", Unit: scenario.Seconds, Default: "max: 15s", Source: recoveryDoc, kinds: sends, check: needsFault,
+			Doc:     "The time from a fault's begin to the first success after the first failure, of the worst load and fault; 0 where nothing failed. It fails where nothing succeeded any more.",
+			measure: perFaultLoad(firstSuccess),
+		},
+		{
+			Name: "time-to-objective", Unit: scenario.Seconds, Default: "max: 1m", Source: recoveryDoc, kinds: sends, check: needsFault,
+			Doc:     "The time from a fault's end until every request held its bound again for a whole stretch, of the worst load and fault; 0 where the fault was not felt.",
+			measure: perFaultLoad(backInside),
+		},
+		{
+			Name: "lease-failover", Unit: scenario.Seconds, Default: "max: 17s", check: needsFault,
+			Source:  "component-base/config/options/leaderelectionconfig.go: a lease of 15 s and a retry every 2 s",
+			Doc:     "The time from when the holder of a scheduler's or controller manager's lease was hit until another had it, of the longest.",
+			measure: perFault("a lease moved", func(f result.FaultRecovery) *float64 { return f.LeaseFailover }),
+		},
+		{
+			Name: "leader-failover", Unit: scenario.Seconds, Default: "max: 3s", Source: recoveryDoc + "; etcd's election timeout is 1 s", check: needsFault,
+			Doc:     "The time from when etcd's leader was hit until another led, of the longest.",
+			measure: perFault("etcd's leader changed", func(f result.FaultRecovery) *float64 { return f.LeaderFailover }),
+		},
+		{
+			Name: "relist-storm", Unit: scenario.Count, Default: "max: 1000", Source: recoveryDoc, check: needsFault,
+			Doc: "Watches of loads and nodes that had to list again for a fault, of the worst fault.",
+			measure: eachFault(func(f result.FaultRecovery) []reading {
+				s := f.Relists
+				return []reading{{value: float64(s.Relists), detail: fmt.Sprintf("%d streams broke, at most %d relists in a second", s.Breaks, s.PeakPerSecond)}}
+			}),
+		},
+		{
+			Name: "lost-writes", Unit: scenario.Count, Default: "max: 0", Source: ours + "; docs/recovery.md", kinds: histories,
+			Doc: "Acknowledged writes of a history that are not in the chain of versions that leads to the final state, over the whole run.",
+			measure: perHistory(func(h result.History) (int64, string) {
+				return h.LostWrites, fmt.Sprintf("%d acknowledged", h.Writes.Succeeded)
+			}),
+		},
+		{
+			Name: "history-violations", Unit: scenario.Count, Default: "max: 0", Source: ours + "; linearizability by Porcupine", kinds: histories,
+			Doc: "Promises of the API that a history shows broken, over the whole run: lost writes, reads that went backwards or that no order of " +
+				"the writes explains, events missed, doubled, reordered or of nobody's making.",
+			measure: perHistory(func(h result.History) (int64, string) {
+				return h.ViolationCount, fmt.Sprintf("%d operations, %d events", h.Writes.Invoked+h.Reads.Invoked+h.CachedReads.Invoked, h.Events)
+			}),
+		},
+		{
+			Name: "signal-moved", Unit: scenario.Number, Default: "min: 3", Source: recoveryDoc, signals: true, check: needsSignals,
+			Doc: "By how many times its own noise the incident's metric moved under the fault, of the signal that moved least. `signal:` picks one.",
+			measure: perSignal(func(s result.Signal) reading {
+				if s.Moved == nil {
+					return reading{missing: orElse(s.Detail, "it was not judged")}
+				}
+				return reading{value: *s.Moved, detail: fmt.Sprintf("from %.4g to %.4g, noise %.2g", s.Steady.Mean, s.Extreme, s.Noise)}
+			}),
+		},
+		{
+			Name: "signal-returned", Unit: scenario.Count, Default: "min: 1", Source: recoveryDoc, signals: true, check: needsSignals,
+			Doc: "1 if the incident's metric came back to where it was before the fault, else 0, of the worst signal. `signal:` picks one.",
+			measure: perSignal(func(s result.Signal) reading {
+				if s.Returned == nil {
+					return reading{missing: orElse(s.Detail, "it names no phases after")}
+				}
+				r := reading{}
+				if *s.Returned {
+					r.value = 1
+				}
+				if s.Last != nil {
+					r.detail = fmt.Sprintf("from %.4g to %.4g and then %.4g", s.Steady.Mean, s.Extreme, *s.Last)
+				}
+				return r
+			}),
+		},
+	}
+}
+
+func orElse(s, other string) string {
+	if s == "" {
+		return other
+	}
+	return s
+}
+
+// eachFault reads something of each fault that began in a phase of Over.
+func eachFault(read func(result.FaultRecovery) []reading) func(evidence) finding {
+	return func(e evidence) finding {
+		var f finding
+		for _, name := range e.Over {
+			if p, reached := e.phases[name]; !reached || p.Interrupted {
+				why := notReached(name, e.phases)
+				if reached {
+					why = fmt.Sprintf("phase %s was interrupted", name)
+				}
+				f.readings = append(f.readings, reading{of: name, missing: why})
+			}
+		}
+		if e.recovery == nil {
+			f.readings = append(f.readings, reading{missing: "no fault began"})
+			return f
+		}
+		for _, fault := range e.recovery.Faults {
+			if !slices.Contains(e.Over, fault.Phase) {
+				continue
+			}
+			for _, r := range read(fault) {
+				// Not by phase: one in which no fault begins has nothing to show.
+				r.of = strings.TrimSuffix(faultName(fault)+"/"+r.of, "/")
+				f.readings = append(f.readings, r)
+			}
+		}
+		if len(f.readings) == 0 {
+			f.readings = append(f.readings, reading{missing: "no fault began in " + strings.Join(e.Over, ", ")})
+		}
+		f.whole = false
+		return f
+	}
+}
+
+func faultName(f result.FaultRecovery) string {
+	name := fmt.Sprintf("fault %s, %s", f.ID, f.Kind)
+	if len(f.On) > 0 {
+		name += " on " + strings.Join(f.On, ", ")
+	}
+	return name
+}
+
+// perFault reads a figure that only some faults have; one at least must.
+func perFault(what string, get func(result.FaultRecovery) *float64) func(evidence) finding {
+	return func(e evidence) finding {
+		f := eachFault(func(f result.FaultRecovery) []reading {
+			if v := get(f); v != nil {
+				return []reading{{value: *v}}
+			}
+			return []reading{{nothing: true}}
+		})(e)
+		if !slices.ContainsFunc(f.readings, func(r reading) bool { return !r.nothing }) {
+			f.readings = append(f.readings, reading{missing: fmt.Sprintf("no fault in %s was seen by which %s", strings.Join(e.Over, ", "), what)})
+		}
+		return f
+	}
+}
+
+// perFaultLoad reads what each load saw of each fault.
+func perFaultLoad(read func(result.LoadRecovery) reading) func(evidence) finding {
+	return func(e evidence) finding {
+		f := eachFault(func(fault result.FaultRecovery) []reading {
+			var all []reading
+			for _, l := range fault.Loads {
+				if e.Load != "" && l.Load != e.Load {
+					continue
+				}
+				r := read(l)
+				r.of = l.Load
+				if l.AlreadyFailing {
+					r.detail += "; the load was outside its bound before the fault too"
+				}
+				all = append(all, r)
+			}
+			return all
+		})(e)
+		for _, load := range loadsOf(e.expects) {
+			if !slices.ContainsFunc(f.readings, func(r reading) bool { return strings.HasSuffix(r.of, "/"+load) }) {
+				f.readings = append(f.readings, reading{of: load, missing: fmt.Sprintf("nothing is known of load %s under a fault in %s", load, strings.Join(e.Over, ", "))})
+			}
+		}
+		return f
+	}
+}
+
+func firstSuccess(l result.LoadRecovery) reading {
+	switch {
+	case l.FirstSuccess != nil:
+		return reading{value: *l.FirstSuccess, detail: fmt.Sprintf("%d failed", l.Failed)}
+	case l.Failed == 0:
+		return reading{detail: "nothing failed"}
+	}
+	return reading{value: l.ErrorWindow, failed: true, detail: fmt.Sprintf("%d failed and none succeeded any more", l.Failed)}
+}
+
+func backInside(l result.LoadRecovery) reading {
+	switch {
+	case l.Back != nil:
+		return reading{value: *l.Back, detail: l.Detail}
+	case !l.Affected:
+		return reading{detail: "the fault was not felt"}
+	}
+	return reading{missing: fmt.Sprintf("load %s was not seen back inside its bound: %s", l.Load, orElse(l.Detail, "it did not run long enough to tell"))}
+}
+
+// perHistory counts something of each history. None counted is only worth what
+// could be judged.
+func perHistory(count func(result.History) (int64, string)) func(evidence) finding {
+	return func(e evidence) finding {
+		f := finding{summed: true}
+		for _, load := range loadsOf(e.expects) {
+			i := slices.IndexFunc(e.m.Histories, func(h result.History) bool { return h.Load == load })
+			if i < 0 {
+				f.readings = append(f.readings, reading{of: load, missing: fmt.Sprintf("history %s was not kept", load)})
+				continue
+			}
+			h := e.m.Histories[i]
+			n, detail := count(h)
+			r := reading{of: load, value: float64(n), detail: detail, nothing: h.Writes.Succeeded == 0 && n == 0}
+			if n == 0 {
+				switch {
+				case len(h.Unjudged) > 0:
+					r.missing = fmt.Sprintf("history %s: %s", load, strings.Join(h.Unjudged, "; "))
+				case h.Linearizable != "yes":
+					r.missing = fmt.Sprintf("history %s: linearizable: %s", load, orElse(h.Linearizable, "unknown"))
+				}
+			}
+			f.readings = append(f.readings, r)
+		}
+		return f
+	}
+}
+
+// perSignal reads each signal, or the one that the gate names.
+func perSignal(read func(result.Signal) reading) func(evidence) finding {
+	return func(e evidence) finding {
+		var f finding
+		for _, s := range e.signals {
+			if e.Signal == "" || s.Name == e.Signal {
+				r := read(s)
+				r.of = "signal " + s.Name
+				if r.missing != "" {
+					r.missing = r.of + ": " + r.missing
+				}
+				f.readings = append(f.readings, r)
+			}
+		}
+		if len(f.readings) == 0 {
+			f.readings = append(f.readings, reading{missing: "the signals were not sampled"})
+		}
+		return f
+	}
+}
+
+func needsFault(s *scenario.Scenario) (path, hint, lack string) {
+	for _, f := range s.Faults() {
+		if !f.OfNodes() {
+			return "", "", ""
+		}
+	}
+	return "", "add faults: [{kind: kill, component: etcd-0, for: 5s}] to a phase", "no fault of the control plane in this scenario"
+}
+
+func needsSignals(s *scenario.Scenario) (path, hint, lack string) {
+	if len(s.Signals) == 0 {
+		return "", "add signals: [{name: fsync, expr: ..., steady: [...], under: [...]}]", "the scenario has no signals"
+	}
+	return "", "", ""
+}
