@@ -22,6 +22,7 @@ const (
 // conn is one connection: read reads it, write writes what has gathered.
 type conn struct {
 	server  *Server
+	number  int // in the order in which they were made, from 0
 	nc      *tls.Conn
 	framer  *http2.Framer
 	decoder *hpack.Decoder

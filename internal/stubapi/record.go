@@ -22,9 +22,14 @@ func (e Exchange) Latency() time.Duration { return e.Answered.Sub(e.At) }
 // Watch is the truth about one watch.
 type Watch struct {
 	K      int64
+	Conn   int    // number of its connection, from 0
 	From   uint64 // resourceVersion it began from
 	Opened time.Time
 	Sent   []Sent
+	// Taken is how many bytes of it the client's windows have let through.
+	Taken int64
+
+	stream *stream
 }
 
 // Sent is one event as a watch was sent it.
@@ -68,11 +73,11 @@ func (r *record) answered(n int64, status int, f Fault) {
 	}
 }
 
-func (r *record) opened(from uint64) (k int64) {
+func (r *record) opened(from uint64, st *stream) (k int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	k = int64(len(r.watches))
-	r.watches = append(r.watches, Watch{K: k, From: from, Opened: time.Now()})
+	r.watches = append(r.watches, Watch{K: k, Conn: st.conn.number, From: from, Opened: time.Now(), stream: st})
 	return k
 }
 
@@ -96,10 +101,13 @@ func (s *Server) Exchanges() []Exchange {
 // Watches are all watches so far, in the order of their numbers.
 func (s *Server) Watches() []Watch {
 	s.record.mu.Lock()
-	defer s.record.mu.Unlock()
 	all := slices.Clone(s.record.watches)
 	for i := range all {
 		all[i].Sent = slices.Clone(all[i].Sent)
+	}
+	s.record.mu.Unlock()
+	for i := range all {
+		all[i].Taken = all[i].stream.taken()
 	}
 	return all
 }

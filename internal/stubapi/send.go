@@ -86,6 +86,7 @@ func (c *conn) frames(st *stream, p []byte) (rest []byte, ended bool) {
 		}
 		c.window -= int64(n)
 		st.window -= int64(n)
+		st.through += int64(n)
 		if p = p[n:]; len(p) == 0 {
 			return nil, ended
 		}

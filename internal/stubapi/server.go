@@ -174,6 +174,7 @@ func (s *Server) accept() {
 			return
 		}
 		s.conns[c] = struct{}{}
+		c.number = s.dialed
 		s.dialed++
 		s.running.Go(c.write)
 		s.running.Go(func() {

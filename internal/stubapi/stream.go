@@ -16,6 +16,7 @@ type stream struct {
 
 	// Under the connection's lock:
 	window  int64
+	through int64  // bytes of the body that the windows have let through
 	pending []byte // what the windows hold back
 	last    bool   // pending ends the stream
 	onEnd   func() // a watch's
@@ -29,6 +30,13 @@ func (st *stream) watching(onEnd func()) bool {
 	defer st.conn.mu.Unlock()
 	st.onEnd = onEnd
 	return st.conn.streams[st.id] == st
+}
+
+// taken is how many bytes of the body the client's windows have let through.
+func (st *stream) taken() int64 {
+	st.conn.mu.Lock()
+	defer st.conn.mu.Unlock()
+	return st.through
 }
 
 // respond answers in whole.

@@ -59,7 +59,7 @@ func (s *Server) watch(st *stream, at place, query url.Values) {
 		from = s.store.rv
 	}
 	w := &watch{stream: st, server: s, form: f, selector: sel}
-	w.k = s.record.opened(from)
+	w.k = s.record.opened(from, st)
 	w.tape = tape{script: s.options.Script, watch: w.k}
 	st.conn.head(st, 200, f.contentType(true), -1, 0)
 	c.watches[w] = struct{}{}
