@@ -23,13 +23,15 @@ type member struct {
 	// What follows is guarded by Plane.mu.
 	*life
 	restarts int
+	crashes  int // ends in a row that a fault has caused
 }
 
 // life is one process of a member, from its start to after its end.
 type life struct {
 	child      *process.Child
-	flags      []string     // what it was started with
-	agent      *fsync.Agent // of an etcd member
+	over       control.Flags // what was laid over the member's flags
+	flags      []string      // what it was started with
+	agent      *fsync.Agent  // of an etcd member
 	ready      bool
 	readyAfter time.Duration
 	serves     chan struct{} // closed when it is ready
@@ -62,7 +64,7 @@ func (p *Plane) spawn(m *member, over control.Flags) (*life, error) {
 		Hold:        p.dir.lock,
 		Descriptors: m.process.Descriptors,
 	}
-	l := &life{flags: topology.Overlay(m.process.Args, over), serves: make(chan struct{})}
+	l := &life{over: over, flags: topology.Overlay(m.process.Args, over), serves: make(chan struct{})}
 	spec.Args = append([]string{m.process.Kind}, l.flags...)
 	if m.process.Kind == control.KindEtcd {
 		agent, end, err := fsync.NewAgent()
@@ -86,7 +88,7 @@ func (p *Plane) spawn(m *member, over control.Flags) (*life, error) {
 }
 
 // watch tells of the end of a process, which is the plane's end unless it was
-// asked for.
+// asked for, or is a fault's doing.
 func (p *Plane) watch(m *member, l *life) {
 	<-l.child.Done()
 	if l.agent != nil {
@@ -98,7 +100,7 @@ func (p *Plane) watch(m *member, l *life) {
 	p.events.Tell(control.Event{
 		Time: l.child.Exit().At, Kind: control.EventExit, Component: m.process.Name, Detail: l.child.Exit().String(),
 	})
-	if !expected {
+	if !expected && !p.restart(m, l) {
 		p.fail(diedError(m))
 	}
 }
