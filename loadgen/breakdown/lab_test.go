@@ -4,124 +4,44 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
-	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/internal/archivetest"
 	"github.com/stormglass/stormglass/loadgen/record"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
 // lab is a recorded API server whose every number the test knows.
 type lab struct {
-	t        *testing.T
-	dir      string
-	recorder *record.Recorder
-
-	mu      sync.Mutex
-	now     time.Time
-	started int
-	down    bool
-	values  map[string]float64
+	*archivetest.Lab
+	t   *testing.T
+	api *archivetest.Component
 }
 
 func newLab(t *testing.T) *lab {
 	t.Helper()
-	l := &lab{t: t, dir: t.TempDir(), now: time.UnixMilli(1_800_000_000_000), started: 1000, values: map[string]float64{}}
-	server := httptest.NewServer(l)
-	t.Cleanup(server.Close)
-	targets := []control.ScrapeTarget{{Job: control.KindAPIServer, Instance: "kube-apiserver-0", URL: server.URL}}
-	var err error
-	l.recorder, err = record.Open(l.dir, targets, record.Options{Now: func() time.Time {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		return l.now
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return l
+	l := archivetest.New(t, record.Options{}, "kube-apiserver-0")
+	return &lab{l, t, l.Parts["kube-apiserver-0"]}
 }
 
 // observe adds n observations of seconds each to a histogram.
 func (l *lab) observe(family, labels string, n, seconds float64) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.values[family+"_count{"+labels+"}"] += n
-	l.values[family+"_sum{"+labels+"}"] += n * seconds
+	l.api.Observe(family, labels, nil, seconds, n)
 }
 
-func (l *lab) change(f func()) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	f()
-}
-
-func (l *lab) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.down {
-		http.Error(w, "down", http.StatusServiceUnavailable)
-		return
-	}
-	w.Header().Set("Content-Type", "text/plain; version=0.0.4")
-	var all []string
-	for s := range l.values {
-		all = append(all, s)
-	}
-	slices.Sort(all)
-	typed := ""
-	for _, s := range all {
-		family, _, _ := strings.Cut(s, "{")
-		family = strings.TrimSuffix(strings.TrimSuffix(family, "_sum"), "_count")
-		if family != typed {
-			typed = family
-			fmt.Fprintf(w, "# TYPE %s histogram\n", family)
-		}
-		fmt.Fprintf(w, "%s %g\n", s, l.values[s])
-	}
-	fmt.Fprintf(w, "# TYPE process_start_time_seconds gauge\nprocess_start_time_seconds %d\n", l.started)
-}
-
-func (l *lab) boundary(after time.Duration) time.Time {
-	l.t.Helper()
-	l.change(func() { l.now = l.now.Add(after) })
-	at, err := l.recorder.ScrapeNow(context.Background())
-	if err != nil {
-		l.t.Fatal(err)
-	}
-	return at
-}
-
-// phase stamps a phase in which storm happens and the loads did what they say.
+// phase is a phase in which storm happens and the loads did what they say.
 func (l *lab) phase(name string, storm func(), loads ...result.Requests) result.Phase {
 	l.t.Helper()
-	p := result.Phase{Name: name, Start: l.boundary(time.Second), Requests: loads}
-	storm()
-	l.boundary(10 * time.Second)
-	p.End = l.boundary(10 * time.Second)
+	p := l.Phase(name, storm)
+	p.Requests = loads
 	return p
 }
 
 func (l *lab) split(audit *Audit, phases ...result.Phase) []result.Breakdown {
 	l.t.Helper()
-	if err := l.recorder.Close(); err != nil {
-		l.t.Fatal(err)
-	}
-	a, err := record.OpenArchive(l.dir)
-	if err != nil {
-		l.t.Fatal(err)
-	}
-	defer func() {
-		if err := a.Close(); err != nil {
-			l.t.Error(err)
-		}
-	}()
+	a := l.Archive()
 	rows, err := Split(context.Background(), phases, a, audit)
 	if err != nil {
 		l.t.Fatal(err)

@@ -91,8 +91,8 @@ func TestWhyThereIsNoSplit(t *testing.T) {
 		storm func(l *lab)
 		warn  string
 	}{
-		"restarted":         {func(l *lab) { l.busy(100); l.change(func() { l.started = 2000 }) }, "kube-apiserver-0 restarted in p"},
-		"not scraped":       {func(l *lab) { l.change(func() { l.down = true }) }, "kube-apiserver-0 was not scraped at the boundaries of p"},
+		"restarted":         {func(l *lab) { l.busy(100); l.api.Restart() }, "kube-apiserver-0 restarted in p"},
+		"not scraped":       {func(l *lab) { l.api.SetDown(true) }, "kube-apiserver-0 was not scraped at the boundaries of p"},
 		"nothing recorded":  {func(*lab) {}, famRequest + " was not recorded"},
 		"another resource":  {func(l *lab) { l.handle("PATCH", "", "secrets", "resource", 100, 10, 0) }, "the API servers counted no such request"},
 		"half not scraped":  {func(l *lab) { l.busy(50) }, "the API servers counted 50 of our 100 requests: not all of them were scraped"},

@@ -12,18 +12,18 @@ import (
 // and what each process cost.
 func TestKeyMetricsAndCosts(t *testing.T) {
 	l := newLab(t, record.Options{})
-	api := l.parts["kube-apiserver-0"]
-	l.parts["etcd-1"].add("etcd_server_leader_changes_seen_total", 3) // born after the first scrape
-	l.parts["etcd-0"].observe("etcd_disk_wal_fsync_duration_seconds", "", fsyncEdges, 0.003, 100)
-	p := l.phase("calm", func() {
-		api.observe("apiserver_request_duration_seconds", `verb="LIST",resource="pods"`, apiEdges, 0.15, 50)
-		api.observe("apiserver_request_duration_seconds", `verb="LIST",resource="nodes"`, apiEdges, 0.15, 50)
-		api.observe("apiserver_request_duration_seconds", `verb="WATCH",resource="pods"`, apiEdges, 59, 1000)
-		api.observe("apiserver_request_duration_seconds", `verb="GET",resource="pods"`, apiEdges, 0.01, 0)
-		l.parts["loadgen"].add("process_cpu_seconds_total", 1)
-		api.add("process_cpu_seconds_total", 3)
+	api := l.Parts["kube-apiserver-0"]
+	l.Parts["etcd-1"].Add("etcd_server_leader_changes_seen_total", 3) // born after the first scrape
+	l.Parts["etcd-0"].Observe("etcd_disk_wal_fsync_duration_seconds", "", fsyncEdges, 0.003, 100)
+	p := l.Phase("calm", func() {
+		api.Observe("apiserver_request_duration_seconds", `verb="LIST",resource="pods"`, apiEdges, 0.15, 50)
+		api.Observe("apiserver_request_duration_seconds", `verb="LIST",resource="nodes"`, apiEdges, 0.15, 50)
+		api.Observe("apiserver_request_duration_seconds", `verb="WATCH",resource="pods"`, apiEdges, 59, 1000)
+		api.Observe("apiserver_request_duration_seconds", `verb="GET",resource="pods"`, apiEdges, 0.01, 0)
+		l.Parts["loadgen"].Add("process_cpu_seconds_total", 1)
+		api.Add("process_cpu_seconds_total", 3)
 	})
-	res, err := Judge(context.Background(), nil, l.archive(), Recorded{Measurements: result.Measurements{Phases: []result.Phase{p}}})
+	res, err := Judge(context.Background(), nil, l.Archive(), Recorded{Measurements: result.Measurements{Phases: []result.Phase{p}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stormglass/stormglass/internal/archivetest"
 	"github.com/stormglass/stormglass/loadgen/record"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
@@ -19,28 +20,28 @@ var (
 
 // stormy records three phases. In calm nothing happens but a few requests; the
 // storm is as told below; recovery has half of it.
-func stormy(t *testing.T, o record.Options) (*lab, result.Measurements) {
+func stormy(t *testing.T, o record.Options) (*archivetest.Lab, result.Measurements) {
 	t.Helper()
 	l := newLab(t, o)
-	api, etcd0, etcd1 := l.parts["kube-apiserver-0"], l.parts["etcd-0"], l.parts["etcd-1"]
+	api, etcd0, etcd1 := l.Parts["kube-apiserver-0"], l.Parts["etcd-0"], l.Parts["etcd-1"]
 	sli := func(labels string, v, n float64) {
-		api.observe("apiserver_request_sli_duration_seconds", labels, apiEdges, v, n)
+		api.Observe("apiserver_request_sli_duration_seconds", labels, apiEdges, v, n)
 	}
 	const patch, post = `verb="PATCH",resource="nodes",scope="resource"`, `verb="POST",resource="pods",scope="resource"`
 	sli(patch, 60, 1000) // before the run: must not count
-	etcd0.add("etcd_server_leader_changes_seen_total", 1)
-	etcd1.add("etcd_server_leader_changes_seen_total", 4)
-	api.add(`apiserver_request_total{code="200"}`, 100)
-	l.boundary(time.Second)
-	for _, c := range l.parts {
-		c.add("process_cpu_seconds_total", 5)
+	etcd0.Add("etcd_server_leader_changes_seen_total", 1)
+	etcd1.Add("etcd_server_leader_changes_seen_total", 4)
+	api.Add(`apiserver_request_total{code="200"}`, 100)
+	l.Boundary(time.Second)
+	for _, c := range l.Parts {
+		c.Add("process_cpu_seconds_total", 5)
 	}
-	calm := l.phase("calm", func() {
-		api.add(`apiserver_request_total{code="200"}`, 100)
-		etcd0.observe("etcd_disk_wal_fsync_duration_seconds", "", fsyncEdges, 0.0015, 100)
-		etcd1.observe("etcd_disk_wal_fsync_duration_seconds", "", fsyncEdges, 0.0015, 100)
+	calm := l.Phase("calm", func() {
+		api.Add(`apiserver_request_total{code="200"}`, 100)
+		etcd0.Observe("etcd_disk_wal_fsync_duration_seconds", "", fsyncEdges, 0.0015, 100)
+		etcd1.Observe("etcd_disk_wal_fsync_duration_seconds", "", fsyncEdges, 0.0015, 100)
 	})
-	storm := l.phase("storm", func() {
+	storm := l.Phase("storm", func() {
 		sli(patch, 0.03, 995)
 		sli(patch, 0.3, 5)
 		sli(post, 0.03, 900)
@@ -49,26 +50,26 @@ func stormy(t *testing.T, o record.Options) (*lab, result.Measurements) {
 		sli(`verb="GET",resource="leases",scope="resource"`, 0.15, 100)
 		sli(`verb="LIST",resource="pods",scope="cluster"`, 2.5, 100)
 		sli(`verb="LIST",resource="nodes",scope="cluster"`, 70, 1) // past the last bucket
-		etcd0.observe("etcd_disk_wal_fsync_duration_seconds", "", fsyncEdges, 0.003, 1000)
-		etcd1.observe("etcd_disk_wal_fsync_duration_seconds", "", fsyncEdges, 0.003, 950)
-		etcd1.observe("etcd_disk_wal_fsync_duration_seconds", "", fsyncEdges, 0.02, 50)
-		etcd0.add("etcd_server_leader_changes_seen_total", 1)
-		etcd1.add("etcd_server_leader_changes_seen_total", 2)
-		l.parts["kube-scheduler-0"].observe("scheduler_scheduling_attempt_duration_seconds", `result="scheduled"`, schedEdges, 0.003, 100)
-		l.parts["kube-scheduler-0"].observe("scheduler_scheduling_attempt_duration_seconds", `result="unschedulable"`, schedEdges, 0.03, 900)
-		l.parts["kube-controller-manager-0"].observe("rest_client_rate_limiter_duration_seconds", `verb="POST"`, limitEdges, 0.4, 100)
-		l.parts["kube-scheduler-0"].observe("rest_client_rate_limiter_duration_seconds", `verb="POST"`, limitEdges, 0.001, 100)
-		api.add(`apiserver_request_total{code="429"}`, 7) // born here
-		for _, c := range l.parts {
-			c.add("process_cpu_seconds_total", 10)
+		etcd0.Observe("etcd_disk_wal_fsync_duration_seconds", "", fsyncEdges, 0.003, 1000)
+		etcd1.Observe("etcd_disk_wal_fsync_duration_seconds", "", fsyncEdges, 0.003, 950)
+		etcd1.Observe("etcd_disk_wal_fsync_duration_seconds", "", fsyncEdges, 0.02, 50)
+		etcd0.Add("etcd_server_leader_changes_seen_total", 1)
+		etcd1.Add("etcd_server_leader_changes_seen_total", 2)
+		l.Parts["kube-scheduler-0"].Observe("scheduler_scheduling_attempt_duration_seconds", `result="scheduled"`, schedEdges, 0.003, 100)
+		l.Parts["kube-scheduler-0"].Observe("scheduler_scheduling_attempt_duration_seconds", `result="unschedulable"`, schedEdges, 0.03, 900)
+		l.Parts["kube-controller-manager-0"].Observe("rest_client_rate_limiter_duration_seconds", `verb="POST"`, limitEdges, 0.4, 100)
+		l.Parts["kube-scheduler-0"].Observe("rest_client_rate_limiter_duration_seconds", `verb="POST"`, limitEdges, 0.001, 100)
+		api.Add(`apiserver_request_total{code="429"}`, 7) // born here
+		for _, c := range l.Parts {
+			c.Add("process_cpu_seconds_total", 10)
 		}
 	})
 	storm.Until, storm.ConditionMet = "nodesNotReady", true
-	recovery := l.phase("recovery", func() {
+	recovery := l.Phase("recovery", func() {
 		sli(patch, 0.03, 100)
-		api.add(`apiserver_request_total{code="429"}`, 2)
-		etcd0.observe("etcd_disk_wal_fsync_duration_seconds", "", fsyncEdges, 0.0015, 100)
-		etcd1.observe("etcd_disk_wal_fsync_duration_seconds", "", fsyncEdges, 0.0015, 100)
+		api.Add(`apiserver_request_total{code="429"}`, 2)
+		etcd0.Observe("etcd_disk_wal_fsync_duration_seconds", "", fsyncEdges, 0.0015, 100)
+		etcd1.Observe("etcd_disk_wal_fsync_duration_seconds", "", fsyncEdges, 0.0015, 100)
 	})
 	recovery.Until, recovery.ConditionMet = "podsReady", true
 	return l, result.Measurements{Phases: []result.Phase{calm, storm, recovery}}
@@ -77,7 +78,7 @@ func stormy(t *testing.T, o record.Options) (*lab, result.Measurements) {
 // Every objective of scraped metrics, against numbers worked out by hand.
 func TestScrapedObjectives(t *testing.T) {
 	l, m := stormy(t, record.Options{})
-	a := l.archive()
+	a := l.Archive()
 	for _, c := range []struct {
 		gate    string
 		verdict result.Verdict
@@ -120,7 +121,7 @@ func TestScrapedObjectives(t *testing.T) {
 // The value of a quantile is what Prometheus computes from the shown PromQL.
 func TestShownExpressionGivesTheValue(t *testing.T) {
 	l, m := stormy(t, record.Options{})
-	a := l.archive()
+	a := l.Archive()
 	g := judged(t, "{name: g, objective: mutating-latency, max: 1s, over: [storm]}", a, m)
 	samples, err := a.Instant(t.Context(), "max("+g.Expr+")", m.Phases[1].End)
 	if err != nil || len(samples) != 1 || samples[0].V != *g.Value {
@@ -134,7 +135,7 @@ func TestNoDataOfScrapedObjectives(t *testing.T) {
 	expr := func(e string) string { return "{name: g, expr: '" + e + "', max: 1e9, over: [storm]}" }
 	t.Run("healthy run", func(t *testing.T) {
 		l, m := stormy(t, record.Options{})
-		a := l.archive()
+		a := l.Archive()
 		for what, c := range map[string]struct{ gate, why string }{
 			"NaN":                          {expr("0 / (0 * max(process_open_fds))"), "nothing was measured in storm"},
 			"infinity":                     {expr("1 / (0 * max(process_open_fds))"), "infinite"},
@@ -164,30 +165,30 @@ func TestNoDataOfScrapedObjectives(t *testing.T) {
 	})
 	t.Run("dropped metric", func(t *testing.T) {
 		l, m := stormy(t, record.Options{Drop: []string{"apiserver_request_sli_duration_seconds"}})
-		expect(t, "dropped", judged(t, mutating, l.archive(), m), result.NoData, 0, "apiserver_request_sli_duration_seconds_bucket was not recorded")
+		expect(t, "dropped", judged(t, mutating, l.Archive(), m), result.NoData, 0, "apiserver_request_sli_duration_seconds_bucket was not recorded")
 	})
-	during := func(name string, do func(l *lab), why string, gates ...string) {
+	during := func(name string, do func(l *archivetest.Lab), why string, gates ...string) {
 		t.Run(name, func(t *testing.T) {
 			l := newLab(t, record.Options{})
 			for _, c := range []string{"etcd-0", "etcd-1"} {
-				l.parts[c].observe("etcd_disk_wal_fsync_duration_seconds", "", fsyncEdges, 0.001, 10)
+				l.Parts[c].Observe("etcd_disk_wal_fsync_duration_seconds", "", fsyncEdges, 0.001, 10)
 			}
-			p := l.phase("storm", func() {
-				l.parts["etcd-0"].observe("etcd_disk_wal_fsync_duration_seconds", "", fsyncEdges, 0.001, 10)
+			p := l.Phase("storm", func() {
+				l.Parts["etcd-0"].Observe("etcd_disk_wal_fsync_duration_seconds", "", fsyncEdges, 0.001, 10)
 				do(l)
 			})
-			a := l.archive()
+			a := l.Archive()
 			for _, g := range gates {
 				expect(t, g, judged(t, g, a, result.Measurements{Phases: []result.Phase{p}}), result.NoData, 0, why)
 			}
 		})
 	}
 	both := []string{fsync, expr("max(increase(etcd_disk_wal_fsync_duration_seconds_count[$window]))")}
-	during("scrape lost", func(l *lab) {
-		l.parts["etcd-1"].setDown(true)
-		l.boundary(time.Second)
-		l.parts["etcd-1"].setDown(false)
+	during("scrape lost", func(l *archivetest.Lab) {
+		l.Parts["etcd-1"].SetDown(true)
+		l.Boundary(time.Second)
+		l.Parts["etcd-1"].SetDown(false)
 	}, "a scrape of etcd-1 was lost in storm", both...)
-	during("scrape lost at the end", func(l *lab) { l.parts["etcd-1"].setDown(true) }, "a scrape of etcd-1 was lost in storm", both...)
-	during("component restarted", func(l *lab) { l.parts["etcd-1"].restart() }, "etcd-1 restarted in storm", both...)
+	during("scrape lost at the end", func(l *archivetest.Lab) { l.Parts["etcd-1"].SetDown(true) }, "a scrape of etcd-1 was lost in storm", both...)
+	during("component restarted", func(l *archivetest.Lab) { l.Parts["etcd-1"].Restart() }, "etcd-1 restarted in storm", both...)
 }
