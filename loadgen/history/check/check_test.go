@@ -71,6 +71,23 @@ func TestLostWrite(t *testing.T) {
 	}
 }
 
+// A store that comes back from a copy gives the versions of what it lost to
+// other writes.
+func TestVersionsGivenAgain(t *testing.T) {
+	h := one().write(0, 1, 2, 10, 1, 11).write(0, 3, 4, 11, 2, 12).write(0, 5, 6, 12, 3, 13).
+		read(1, 20, 21, 10, 0).write(1, 22, 23, 10, 4, 12).write(1, 24, 25, 12, 5, 13).write(1, 26, 27, 13, 6, 14).final(14, 6)
+	r := Check(&h.History, enough)
+	var lost []string
+	for _, v := range r.Violations {
+		if v.Kind == result.LostWrite {
+			lost = append(lost, v.Detail)
+		}
+	}
+	if len(lost) != 3 || len(r.Unjudged) > 0 {
+		t.Errorf("want the writes of 1, 2 and 3 lost, got %q, unjudged %q", lost, r.Unjudged)
+	}
+}
+
 func TestBackwardsRead(t *testing.T) {
 	for name, h := range map[string]*told{
 		"of what it read":             one().write(0, 1, 2, 10, 1, 11).read(1, 3, 4, 11, 1).read(1, 5, 6, 10, 0).final(11, 1),

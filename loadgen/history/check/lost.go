@@ -35,7 +35,7 @@ func lost(s *states) (wrong []result.Violation, unjudged []string) {
 		unfollowed := 0
 		for _, w := range acknowledged[i] {
 			switch {
-			case chain[w.Version]:
+			case chain[w.Version] == w.Value:
 			case w.Version <= low:
 				unfollowed++
 			default:
@@ -54,27 +54,27 @@ func lost(s *states) (wrong []result.Violation, unjudged []string) {
 }
 
 // chain follows a state's writes back to the register's first, and returns the
-// versions on the way. Those over low are all of them: below it a link is
+// values on the way by their versions. Those over low are all of them: below it a link is
 // missing, because a state was seen that nobody wrote, or one was written over
 // that nobody saw. An object that is gone has no history at all.
-func (s *states) chain(register int, end state) (versions map[uint64]bool, low uint64) {
-	versions = map[uint64]bool{}
+func (s *states) chain(register int, end state) (values map[uint64]uint64, low uint64) {
+	values = map[uint64]uint64{}
 	first := s.h.Registers[register].Version
 	for end.version > first {
-		versions[end.version] = true
+		values[end.version] = end.value
 		i, ok := s.writes[end.value]
 		if !ok {
-			return versions, end.version
+			return values, end.version
 		}
 		w := s.h.Operations[i]
 		if w.Register != register || w.Expected >= end.version {
-			return versions, end.version
+			return values, end.version
 		}
-		before, ok := s.byVersion[w.Expected]
-		if w.Expected > first && (!ok || before.register != register) {
-			return versions, w.Expected
+		before, ok := s.replaced(w)
+		if w.Expected > first && !ok {
+			return values, w.Expected
 		}
 		end = state{w.Expected, before.value}
 	}
-	return versions, first
+	return values, first
 }

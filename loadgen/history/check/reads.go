@@ -12,15 +12,15 @@ import (
 // same client had seen before it called: read, written, or read from a cache.
 // It counts the cached reads that did so, which they may.
 func backwards(s *states) (wrong []result.Violation, cachedOld int64) {
-	type place struct{ client, register int }
-	known := map[place]uint64{}
+	type pair struct{ client, register int }
+	known := map[pair]uint64{}
 	all := slices.Clone(s.h.Operations)
 	slices.SortStableFunc(all, func(a, b Operation) int { return cmp.Compare(a.Call, b.Call) })
 	for _, o := range all {
 		if o.Outcome != OK {
 			continue
 		}
-		at := place{o.Client, o.Register}
+		at := pair{o.Client, o.Register}
 		switch {
 		case o.Version >= known[at] || o.Kind == Write: // a write's version is the linear order's matter
 		case o.Kind == CachedRead:

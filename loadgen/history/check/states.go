@@ -27,12 +27,21 @@ type states struct {
 	// byValue are the first sightings of each value; byVersion those of each
 	// version: one version is of one object.
 	byValue, byVersion map[uint64]sighting
+	// all states of a register at one version: more than one where a store
+	// that lost its last writes gives their versions to others.
+	all map[place][]sighting
+}
+
+// place is a register at a version.
+type place struct {
+	register int
+	version  uint64
 }
 
 // seen gathers the states of a history, and tells of those that no write can
 // have made.
 func seen(h *History) (*states, []result.Violation) {
-	s := &states{h: h, writes: map[uint64]int{}, byValue: map[uint64]sighting{}, byVersion: map[uint64]sighting{}}
+	s := &states{h: h, writes: map[uint64]int{}, byValue: map[uint64]sighting{}, byVersion: map[uint64]sighting{}, all: map[place][]sighting{}}
 	for i, o := range h.Operations {
 		if o.Kind == Write {
 			s.writes[o.Value] = i
@@ -77,6 +86,10 @@ func (s *states) add(v sighting) string {
 	if v.register < 0 || v.register >= len(s.h.Registers) {
 		return "it is of no register"
 	}
+	at := place{v.register, v.version}
+	if !slices.ContainsFunc(s.all[at], func(o sighting) bool { return o.value == v.value }) {
+		s.all[at] = append(s.all[at], v)
+	}
 	if first, ok := s.byVersion[v.version]; ok && (first.value != v.value || first.register != v.register) {
 		return fmt.Sprintf("so was that version of %s with value %s", s.name(first.register), valueText(first.value))
 	} else if !ok || v.at < first.at {
@@ -120,6 +133,21 @@ func (s *states) happened() []sighting {
 	}
 	slices.SortFunc(all, func(a, b sighting) int { return cmp.Compare(a.version, b.version) })
 	return all
+}
+
+// replaced is the state that a write replaced: of those that were seen of its
+// expected version, the last one before the write was called.
+func (s *states) replaced(w Operation) (is state, ok bool) {
+	all := slices.Clone(s.all[place{w.Register, w.Expected}])
+	if len(all) == 0 {
+		return state{}, false
+	}
+	slices.SortFunc(all, func(a, b sighting) int { return cmp.Compare(a.at, b.at) })
+	after := slices.IndexFunc(all, func(v sighting) bool { return v.at > w.Call })
+	if after < 0 {
+		after = len(all)
+	}
+	return all[max(after-1, 0)].state, true
 }
 
 // unknownHappened is how many writes of unknown outcome were seen.
