@@ -227,8 +227,7 @@ func TestHalfClose(t *testing.T) {
 		all, _ := io.ReadAll(conn) // until the client has ended
 		_, _ = conn.Write(bytes.ToUpper(all))
 	}()
-	dead := &http.Client{Transport: refuse{}}
-	b, err := balancer.Listen("127.0.0.1:0", []balancer.Backend{{Name: "x", Address: listener.Addr().String(), Ready: "https://x/"}}, dead, balancer.Options{Interval: time.Hour})
+	b, err := balancer.Listen("127.0.0.1:0", []balancer.Backend{{Name: "x", Address: listener.Addr().String(), Ready: "https://x/"}}, unreachable(), balancer.Options{Interval: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -244,6 +243,9 @@ func TestHalfClose(t *testing.T) {
 		t.Errorf("%q, %v", got, err)
 	}
 }
+
+// unreachable is a client whose checks get no answer.
+func unreachable() *http.Client { return &http.Client{Transport: refuse{}} }
 
 type refuse struct{}
 
