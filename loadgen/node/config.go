@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/clock"
 
+	"github.com/stormglass/stormglass/loadgen/pulse"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
@@ -48,6 +49,9 @@ type Config struct {
 	Seed int64
 	// Registerer takes the fleet's metrics. Nil means none are exported.
 	Registerer prometheus.Registerer
+	// Pulse takes what breaks and is relisted of the nodes' watches, ten times a
+	// second. Nil: nobody does.
+	Pulse *pulse.Recorder
 	// Log gets a line for each thing a person may want to know. May be nil.
 	Log func(format string, args ...any)
 

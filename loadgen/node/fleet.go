@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/stormglass/stormglass/loadgen/endpoint"
+	"github.com/stormglass/stormglass/loadgen/pulse"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -55,6 +56,7 @@ func New(cfg Config) (*Fleet, error) {
 	if f.ledger, err = newLedger(p.Registerer, p.Spec.LeaseRenew.D()); err != nil {
 		return nil, err
 	}
+	f.ledger.pulse = p.Pulse.Streams(pulse.Nodes)
 	f.ctx, f.cancel = context.WithCancel(context.Background())
 	roots := &endpoint.Roots{}
 	if p.Spec.Fidelity == Shared {

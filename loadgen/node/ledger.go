@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/stormglass/stormglass/loadgen/latency"
+	"github.com/stormglass/stormglass/loadgen/pulse"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -27,6 +28,7 @@ type ledger struct {
 
 	heartbeat *latency.Histogram
 	seconds   prometheus.Histogram
+	pulse     *pulse.Streams
 	requests  *prometheus.CounterVec
 
 	mu     sync.Mutex

@@ -6,6 +6,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/stormglass/stormglass/loadgen/pulse"
 )
 
 // queries are those of the watches of pods so far. The caller holds the lock.
@@ -101,6 +103,38 @@ func TestBrokenConnectionIsReplaced(t *testing.T) {
 	s.await("the pod deleted in the meantime is gone", func() bool { return s.pods["a"] == nil })
 	if r := f.Results(); r.Reconnects != 6 || r.Relists != 0 {
 		t.Errorf("%d reconnects, %d relists", r.Reconnects, r.Relists)
+	}
+}
+
+// A connection that is lost breaks its watches; a version that is gone makes one
+// list again; that is a break too.
+func TestThePulseCountsBreaksAndRelists(t *testing.T) {
+	dir := t.TempDir()
+	beat, err := pulse.Open(dir, nil)
+	must(t, err)
+	s, f := started(t, func(c *Config) { c.Pulse = beat })
+	eventually(t, "all is watched", func() bool { return f.Live().Watches == 6 })
+	s.bind("sg-0", "a", nil)
+	eventually(t, "it runs", func() bool { return f.Live().PodsRunning == 1 })
+	s.server.CloseClientConnections()
+	eventually(t, "all is watched again", func() bool { return f.Results().Reconnects == 6 && f.Live().Watches == 6 })
+	s.update(func() {
+		for _, w := range s.open("pods") {
+			w.events <- frame("ERROR", "Status", &metav1.Status{Status: "Failure", Code: 410, Reason: metav1.StatusReasonExpired, Message: "too old"})
+		}
+	})
+	eventually(t, "pods are listed again", func() bool { return f.Results().Relists == 1 && f.Live().Watches == 6 })
+	f.Stop(t.Context())
+	must(t, beat.Close())
+	slots, err := pulse.Read(dir)
+	must(t, err)
+	var sum pulse.StreamSlot
+	for _, slot := range slots {
+		sum.Breaks += slot.Streams[pulse.Nodes].Breaks
+		sum.Relists += slot.Streams[pulse.Nodes].Relists
+	}
+	if sum.Breaks != 7 || sum.Relists != 1 {
+		t.Errorf("%d breaks and %d relists, want 7 and 1", sum.Breaks, sum.Relists)
 	}
 }
 

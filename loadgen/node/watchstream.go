@@ -252,6 +252,9 @@ func (s *watchStream) verdict(err error, held bool) (delay time.Duration, again 
 		return 0, false // closed by us
 	}
 	ledger := w.life.ledger
+	if held && (err != nil || w.life.clock.Since(s.opened) < w.timeout) {
+		ledger.pulse.Broke()
+	}
 	switch {
 	case err == nil && (s.events > 0 || w.life.clock.Since(s.opened) >= watchTooShort):
 		// The server ends a watch after timeoutSeconds.
@@ -261,6 +264,7 @@ func (s *watchStream) verdict(err error, held bool) (delay time.Duration, again 
 	case apierrors.IsResourceExpired(err) || apierrors.IsGone(err):
 		w.version = ""
 		ledger.relists.Add(1)
+		ledger.pulse.Relisted()
 	case s.listing && (apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)) && !w.listFirst.Load():
 		w.listFirst.Store(true)
 		return 0, true

@@ -84,7 +84,7 @@ func (s *Streams) Relisted() {
 	}
 }
 
-// Delivered counts n first deliveries of measured writes.
+// Delivered counts n first deliveries of acknowledged writes.
 func (s *Streams) Delivered(n int64) {
 	if s != nil {
 		s.delivered.Add(n)

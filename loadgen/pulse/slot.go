@@ -50,5 +50,5 @@ func (s RequestSlot) empty() bool { return s.Succeeded == 0 && len(s.Failed) == 
 type StreamSlot struct {
 	Breaks    int64 `json:"breaks,omitempty"`    // ended out of turn
 	Relists   int64 `json:"relists,omitempty"`   // had to list again
-	Delivered int64 `json:"delivered,omitempty"` // first deliveries of measured writes
+	Delivered int64 `json:"delivered,omitempty"` // first deliveries of acknowledged writes
 }

@@ -3,6 +3,8 @@ package traffic
 import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/rest"
+
+	"github.com/stormglass/stormglass/loadgen/pulse"
 )
 
 // LoadLabel is on every object a load makes; its value is the load's name.
@@ -24,4 +26,6 @@ type Target struct {
 	Seed int64
 	// Registerer takes the loads' metrics. Nil: none are exposed.
 	Registerer prometheus.Registerer
+	// Pulse takes what the loads do, ten times a second. Nil: nobody does.
+	Pulse *pulse.Recorder
 }

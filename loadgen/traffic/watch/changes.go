@@ -157,6 +157,7 @@ func (c *Changes) Done(r *request.Request, o traffic.Outcome, end time.Time) boo
 	}
 	early, earlySlow := c.ledger.ack(r.Key, a.rv, w.since(end))
 	w.early.Add(early + earlySlow)
+	w.pulse.Delivered(early + earlySlow)
 	w.window.RecordN(0, early)
 	w.exposed.observe(0, early)
 	w.see(a.rv)

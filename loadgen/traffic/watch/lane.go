@@ -21,6 +21,8 @@ type lane struct {
 	conn *h2conn.Conn
 	// arrived is when the kernel gave what is being read; the read loop's.
 	arrived time.Duration
+	// fresh counts what was delivered since the last read; the read loop's.
+	fresh int64
 	// full: it had no free stream, and none has ended since.
 	full atomic.Bool
 
@@ -53,6 +55,7 @@ func (t *timed) SyscallConn() (syscall.RawConn, error) {
 }
 
 func (t *timed) Read(p []byte) (int, error) {
+	t.lane.beat() // once for all that a read brought
 	n, err := t.Conn.Read(p)
 	t.lane.arrived = t.lane.set.now()
 	return n, err
@@ -61,6 +64,7 @@ func (t *timed) Read(p []byte) (int, error) {
 // delivered counts a first delivery. The caller holds mu.
 func (l *lane) delivered(d delivery, slow bool) {
 	l.tally.delivered++
+	l.fresh++
 	if slow {
 		return
 	}
@@ -70,6 +74,15 @@ func (l *lane) delivered(d delivery, slow bool) {
 	}
 	l.flush()
 	l.run = run{d.stats, d.after, 1}
+}
+
+// beat tells the pulse what was delivered since it was told last. It is the
+// read loop's, or of whoever knows that this has ended.
+func (l *lane) beat() {
+	if l.fresh > 0 {
+		l.set.pulse.Delivered(l.fresh)
+		l.fresh = 0
+	}
 }
 
 // flush records the run. The caller holds mu.

@@ -42,6 +42,9 @@ func (v *watcher) verdict(err error, up bool) time.Duration {
 	var refused *refusal
 	errors.As(err, &refused)
 	lived := w.now() - v.began
+	if up && (err != nil || lived < shortestWatch) {
+		w.pulse.Broke()
+	}
 	if up && v.events > 0 {
 		v.tries = 0
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/endpoint"
 	"github.com/stormglass/stormglass/loadgen/latency"
 	"github.com/stormglass/stormglass/loadgen/pace"
+	"github.com/stormglass/stormglass/loadgen/pulse"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 	"github.com/stormglass/stormglass/loadgen/traffic"
@@ -39,6 +40,7 @@ type Watches struct {
 	base      time.Time
 	exposed   *exposed
 	window    *latency.Histogram // of Live
+	pulse     *pulse.Streams
 	queue     *queue
 
 	newest      atomic.Uint64 // resourceVersion known
@@ -91,7 +93,7 @@ func New(t traffic.Target, l scenario.Load, pacer pace.Pacer, objects Objects) (
 		load: l, objects: objects, pacer: pacer, endpoint: to,
 		roster: newRoster(l.Count), watchers: make([]watcher, l.Count),
 		phases: traffic.NewPhases(newWatchStats), base: time.Now(), exposed: newExposed(time.Now()),
-		window: latency.New(longestDelivery), queue: newQueue(), allOpen: make(chan struct{}),
+		window: latency.New(longestDelivery), pulse: t.Pulse.Streams(l.Name), queue: newQueue(), allOpen: make(chan struct{}),
 		lanes: map[*lane]struct{}{}, draw: rand.New(rand.NewPCG(uint64(t.Seed), 0x7761746368)),
 	}
 	w.ledgers.Store(new([]*ledger))
@@ -165,6 +167,7 @@ func (w *Watches) gather() {
 		over := l.over() // before it is asked for the last time
 		sum.add(l.take())
 		if over {
+			l.beat() // the end may have come with the last piece
 			w.lanesMu.Lock()
 			delete(w.lanes, l)
 			w.lanesMu.Unlock()
