@@ -136,6 +136,7 @@ func (e *engine) unsent(kind int) {
 	s.unsent.Add(1)
 	e.window.offered.Add(1)
 	e.metrics[kind].unsent.Inc()
+	e.pulse.Unsent()
 }
 
 // send opens the stream of a request. False: no stream is free now.

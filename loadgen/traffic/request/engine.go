@@ -9,6 +9,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/h2conn"
 	"github.com/stormglass/stormglass/loadgen/latency"
 	"github.com/stormglass/stormglass/loadgen/pace"
+	"github.com/stormglass/stormglass/loadgen/pulse"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/traffic"
 )
@@ -43,6 +44,7 @@ type engine struct {
 	phases      *traffic.Phases[[]*stats] // by kind
 	metrics     []*metrics                // by kind
 	window      window
+	pulse       *pulse.Requests // nil: nobody takes it
 
 	start    time.Time
 	flights  flights

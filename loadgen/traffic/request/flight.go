@@ -78,6 +78,9 @@ func (f *flight) End(err error) {
 	e.window.latency.Record(end - f.intended)
 	if o.Success() {
 		e.window.achieved.Add(1)
+		e.pulse.Succeeded(end - f.intended)
+	} else {
+		e.pulse.Failed(o.String(), end-f.intended)
 	}
 	e.flights.settle(f, free)
 	// The last thing: Run returns when it is zero.

@@ -58,10 +58,9 @@ func New(t traffic.Target, l scenario.Load, op Operation, pacer pace.Pacer) (*Re
 	pool := h2conn.NewPool(to.Addr, h2conn.Options{
 		TLS: to.TLS, DialContext: to.Dial, ReadBuffer: readBuffer, Queued: true, Ping: pingAfter,
 	}, connections)
-	return &Requests{
-		name: l.Name, op: op, pool: pool,
-		engine: newEngine(op, pacer, pool, all, int64(l.MaxInFlight), timeout),
-	}, nil
+	engine := newEngine(op, pacer, pool, all, int64(l.MaxInFlight), timeout)
+	engine.pulse = t.Pulse.Requests(l.Name)
+	return &Requests{name: l.Name, op: op, pool: pool, engine: engine}, nil
 }
 
 // Prepare lets the operation make its objects, and opens the connections.
