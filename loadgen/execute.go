@@ -27,7 +27,7 @@ func (r *run) execute(parent context.Context) {
 	var helpers sync.WaitGroup
 	background, stopHelpers := context.WithCancel(context.WithoutCancel(parent))
 	works := map[string]func(context.Context) error{
-		"recorder": r.recorder.Run, "tracker": r.workload.Run, "self meter": r.self.Run, "progress": r.showLive,
+		"recorder": r.recorder.Run, "tracker": r.workload.Run, "self meter": r.self.Run, "progress": r.showLive, "pulse": r.pulse.Run,
 	}
 	plane := follower{run: r, told: map[string]bool{}}
 	if r.supervisor != nil {
@@ -146,6 +146,11 @@ func (r *run) finish() error {
 	if err != nil {
 		err = environmentf("close the archive: %w", err)
 	}
+	if r.pulse != nil {
+		if e := r.pulse.Close(); e != nil {
+			err = errors.Join(err, environmentf("%w", e))
+		}
+	}
 	if r.plane != nil {
 		r.step("stopping the control plane")
 		select {
@@ -204,6 +209,9 @@ func (r *run) discard(cause error) error {
 	var errs []error
 	if r.recorder != nil {
 		errs = append(errs, r.recorder.Close())
+	}
+	if r.pulse != nil {
+		errs = append(errs, r.pulse.Close())
 	}
 	if r.timeline != nil {
 		errs = append(errs, r.timeline.Close())

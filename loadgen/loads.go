@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/stormglass/stormglass/loadgen/pace"
-	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 	"github.com/stormglass/stormglass/loadgen/traffic"
 	"github.com/stormglass/stormglass/loadgen/traffic/object"
@@ -260,44 +259,6 @@ func (ls *loads) snapshot(s *Snapshot) {
 	}
 }
 
-// fill puts what the loads saw into the phases they saw it in.
-func (ls *loads) fill(phases []result.Phase) {
-	at := map[string]*result.Phase{}
-	for i := range phases {
-		at[phases[i].Name] = &phases[i]
-	}
-	for _, p := range ls.all {
-		switch l := p.load.(type) {
-		case *request.Requests:
-			for name, all := range l.Results() {
-				if phase := at[name]; phase != nil {
-					p.put(phase, all)
-				}
-			}
-		case *watch.Watches:
-			for name, seen := range l.Results() {
-				if phase := at[name]; phase != nil {
-					phase.Watches = append(phase.Watches, seen)
-				}
-			}
-		}
-	}
-}
-
-// put adds what requests or changes saw to a phase, with rates per second of
-// the phase.
-func (p *placed) put(phase *result.Phase, all []result.Requests) {
-	for _, seen := range all {
-		seen.OfferedRate = perSecond(seen.Offered, phase)
-		seen.AchievedRate = perSecond(seen.Succeeded, phase)
-		if p.changes != nil {
-			phase.Changes = append(phase.Changes, result.Changes{Requests: seen, Acknowledged: p.changes.Acknowledged()[phase.Name]})
-		} else {
-			phase.Requests = append(phase.Requests, seen)
-		}
-	}
-}
-
 // backlog is how many bytes have come that no load has read yet.
 func (ls *loads) backlog() int64 {
 	var sum int64
@@ -307,11 +268,4 @@ func (ls *loads) backlog() int64 {
 		}
 	}
 	return sum
-}
-
-func perSecond(n int64, p *result.Phase) float64 {
-	if s := p.Seconds(); s > 0 {
-		return float64(n) / s
-	}
-	return 0
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/loadgen/gate"
 	"github.com/stormglass/stormglass/loadgen/node"
+	"github.com/stormglass/stormglass/loadgen/pulse"
 	"github.com/stormglass/stormglass/loadgen/record"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
@@ -70,6 +71,7 @@ type run struct {
 	registry *prometheus.Registry
 	timeline *record.Timeline
 	recorder *record.Recorder
+	pulse    *pulse.Recorder
 	self     *record.SelfMeter
 	plane    *control.Supervisor // nil on a user's cluster
 	// supervisor of the plane; nil on a user's cluster, which has no such faults.
@@ -224,6 +226,9 @@ func (r *run) connect(ctx context.Context) error {
 	if err != nil {
 		return environmentf("%w", err)
 	}
+	if r.pulse, err = pulse.Open(r.dir, r.tell); err != nil {
+		return environmentf("%w", err)
+	}
 	if r.self, err = record.NewSelfMeter(r.registry); err != nil {
 		return environmentf("%w", err)
 	}
@@ -239,6 +244,7 @@ func (r *run) connect(ctx context.Context) error {
 	}
 	r.loads, err = newLoads(ctx, r.scenario, traffic.Target{
 		Config: t.Load, Namespace: t.Namespace, Labels: t.Labels, Seed: r.scenario.Seed, Registerer: r.registry,
+		Pulse: r.pulse,
 	}, r.dir)
 	if err == nil {
 		r.self.Backlog(r.loads.backlog)
@@ -255,7 +261,7 @@ func (r *run) makeFleet() error {
 	r.fleet, err = node.New(node.Config{
 		Spec: r.scenario.Nodes, Identities: r.target.Identities(r.scenario.Nodes), Labels: r.target.Labels,
 		Taints: target.Taints(), NamePrefix: "sg-" + r.info.ID + "-", Seed: r.scenario.Seed,
-		Registerer: r.registry, Log: r.step,
+		Registerer: r.registry, Pulse: r.pulse, Log: r.step,
 	})
 	if err != nil {
 		return environmentf("%w", err)

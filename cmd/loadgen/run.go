@@ -20,7 +20,7 @@ import (
 func newRun() *cobra.Command {
 	var o loadgen.Options
 	var yes bool
-	var output string
+	var output, variant string
 	cmd := &cobra.Command{
 		Use:   "run NAME|FILE",
 		Short: "Run a scenario, judge it, write the report",
@@ -30,12 +30,20 @@ func newRun() *cobra.Command {
 Without --kubeconfig a control plane is brought up for the run and stopped
 after it. With --kubeconfig the scenario runs against that cluster: it creates
 only labelled objects, after asking, and removes them at the end; the
-scenario's controlPlane section is then only compared, not applied.
+scenario's controlPlane section is then only compared, not applied, and a
+scenario with faults of the control plane is refused.
 
-Ctrl-C ends the run in order and still writes the report, marked interrupted.`,
+A scenario with variants is an incident and its remedy. --variant all runs them
+one after another, each on a control plane of its own, and sets what the
+scenario compares side by side; the exit code is the worst of theirs. --variant
+NAME runs one. Without it the scenario runs as it is written.
+
+Ctrl-C ends the run in order and still writes the report, marked interrupted; of
+variants, those that have run are compared.`,
 		Example: `  loadgen run rollout-500
   loadgen run watch-flood --set phases.flood.load.crowd.count=500 --out runs/flood
-  loadgen run rollout-500 --kubeconfig ~/.kube/config --context staging --yes`,
+  loadgen run rollout-500 --kubeconfig ~/.kube/config --context staging --yes
+  loadgen run mine.yaml --variant all`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeScenario,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -54,6 +62,23 @@ Ctrl-C ends the run in order and still writes the report, marked interrupted.`,
 			o.Confirm = func(ctx context.Context, p target.Plan) (bool, error) {
 				return ui.confirm(ctx, cmd.InOrStdin(), p.String(), yes)
 			}
+			switch variant {
+			case "":
+			case "all":
+				c, dir, err := loadgen.RunVariants(cmd.Context(), o)
+				ui.done()
+				if err != nil {
+					return err
+				}
+				return showComparison(cmd.OutOrStdout(), dir, c, output)
+			default:
+				if o.Scenario, err = s.WithVariant(variant); err != nil {
+					return loadgen.Usage(err)
+				}
+				if err := loadgen.CheckVariant(s, variant, o.Kubeconfig); err != nil {
+					return err
+				}
+			}
 			dir, err := loadgen.Run(cmd.Context(), o)
 			ui.done()
 			if dir == "" {
@@ -70,6 +95,7 @@ Ctrl-C ends the run in order and still writes the report, marked interrupted.`,
 	flags := cmd.Flags()
 	addSetFlag(cmd, &o.Overrides)
 	flags.StringArrayVar(&o.WithoutGates, "without-gate", nil, "leave out the gate of this `name`, such as one on metrics your cluster does not offer (repeatable)")
+	flags.StringVar(&variant, "variant", "", "run the scenario's variant of this `name`, or all of them side by side")
 	flags.StringVar(&o.Out, "out", "", "the run's `directory` (default runs/TIME-NAME)")
 	addClusterFlags(cmd, &o.Kubeconfig, &o.Context)
 	flags.StringVar(&o.Targets, "targets", "", "`file` with further scrape targets of your cluster (etcd, scheduler, controller manager)")
@@ -115,6 +141,21 @@ func show(w io.Writer, dir string, res result.Result, output string) error {
 	}
 	if err == nil && res.ExitCode != loadgen.ExitPass {
 		err = verdictError(res.ExitCode)
+	}
+	return err
+}
+
+// showComparison prints variants side by side; the exit code is the worst of
+// theirs.
+func showComparison(w io.Writer, dir string, c result.Comparison, output string) error {
+	var err error
+	if output == "json" {
+		err = report.ComparisonJSON(w, c)
+	} else {
+		err = report.Comparison(w, c, report.TerminalOptions{Color: colours(w), Width: width(w), Dir: short(dir)})
+	}
+	if err == nil && c.ExitCode != loadgen.ExitPass {
+		err = verdictError(c.ExitCode)
 	}
 	return err
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -26,8 +27,15 @@ gate's objective and PromQL. All errors are printed, one line each.`,
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "%s is valid: %d phases, %d gates, %d nodes\n",
-				s.Name, len(s.Phases), len(s.Gates), s.Nodes.Count)
+			for _, w := range s.Warnings() {
+				fmt.Fprintln(cmd.ErrOrStderr(), "loadgen: warning: "+w)
+			}
+			variants := ""
+			if n := len(s.Variants); n > 0 {
+				variants = fmt.Sprintf(", %d variants", n)
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "%s is valid: %d phases, %d gates, %d nodes%s\n",
+				s.Name, len(s.Phases), len(s.Gates), s.Nodes.Count, variants)
 			return nil
 		},
 	}
@@ -42,6 +50,14 @@ func readScenario(nameOrFile string, sets []string) (*scenario.Scenario, error) 
 		return nil, loadgen.Usage(err)
 	}
 	if _, err := gate.Compile(s); err != nil {
+		return nil, loadgen.Usage(err)
+	}
+	var errs []error
+	for _, v := range s.AllVariants() {
+		_, err := gate.Compile(v)
+		errs = append(errs, err)
+	}
+	if err := errors.Join(errs...); err != nil {
 		return nil, loadgen.Usage(err)
 	}
 	return s, nil

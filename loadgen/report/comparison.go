@@ -1,0 +1,236 @@
+package report
+
+import (
+	"bytes"
+	"fmt"
+	"html/template"
+	"io"
+	"math"
+	"path/filepath"
+	"strings"
+
+	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// ComparisonJSON writes comparison.json, as it lies in the directory.
+func ComparisonJSON(w io.Writer, c result.Comparison) error { return indented(w, c) }
+
+// WriteComparison makes comparison.html in dir, beside the variants' directories.
+func WriteComparison(dir string, c result.Comparison) error {
+	path := filepath.Join(dir, result.ComparisonHTMLFile)
+	if err := writeAtomic(path, func(w io.Writer) error { return ComparisonHTML(w, c) }); err != nil {
+		return fmt.Errorf("write %s: %w", result.ComparisonHTMLFile, err)
+	}
+	return nil
+}
+
+// Comparison writes the variants side by side: what is compared, line by line,
+// and what became of each. The last column is the last variant's value to the
+// first's.
+func Comparison(w io.Writer, c result.Comparison, o TerminalOptions) error {
+	t := &terminal{width: o.Width, paint: noPaint}
+	if t.width == 0 {
+		t.width = defaultWidth
+	}
+	t.width = min(max(t.width, leastWidth), mostWidth)
+	if o.Color {
+		t.paint = paintANSI
+	}
+	v := verdictOf(c)
+	word := strings.ToUpper(string(v))
+	t.line(t.paint(style(v), word) + t.paint("head", shorten("  "+clean(c.Scenario)+"  "+ranOf(c), t.width-textWidth(word))))
+	t.variants(c)
+	t.compared(c)
+	t.line("")
+	t.line("report  " + clean(filepath.Join(o.Dir, result.ComparisonHTMLFile)))
+	_, err := io.WriteString(w, strings.Join(t.out, "\n")+"\n")
+	return err
+}
+
+// verdictOf is pass only where every variant passed.
+func verdictOf(c result.Comparison) result.Verdict {
+	v := result.Pass
+	for _, x := range c.Variants {
+		switch {
+		case x.Verdict == result.Fail:
+			return result.Fail
+		case x.Verdict != result.Pass:
+			v = result.NoData
+		}
+	}
+	return v
+}
+
+// ranOf is "2 of 3 variants ran, 1 passed".
+func ranOf(c result.Comparison) string {
+	ran, passed := 0, 0
+	for _, v := range c.Variants {
+		if v.NotRun == "" {
+			ran++
+		}
+		if v.Verdict == result.Pass {
+			passed++
+		}
+	}
+	return fmt.Sprintf("%d of %d variants ran, %d passed", ran, len(c.Variants), passed)
+}
+
+func (t *terminal) variants(c result.Comparison) {
+	tab := &table{align: "llf"}
+	tab.add(styled("head", "VARIANT", "VERDICT", "WHAT IT IS")...)
+	for _, v := range c.Variants {
+		cells := plain(clean(v.Name), string(v.Verdict), clean(whatItIs(v)))
+		cells[1].style = style(v.Verdict)
+		tab.add(cells...)
+	}
+	t.section(tab)
+	for _, v := range c.Variants {
+		for _, why := range reasonsOf(v) {
+			t.line(shorten(clean(v.Name+": "+why), t.width))
+		}
+	}
+}
+
+func whatItIs(v result.Variant) string {
+	parts := v.Set
+	if v.Description != "" {
+		parts = append([]string{v.Description}, parts...)
+	}
+	return strings.Join(parts, "; ")
+}
+
+func reasonsOf(v result.Variant) []string {
+	if v.NotRun != "" {
+		return []string{"it did not run: " + v.NotRun}
+	}
+	return v.Reasons
+}
+
+func (t *terminal) compared(c result.Comparison) {
+	if len(c.Rows) == 0 {
+		t.line("")
+		t.line("nothing to compare: no variant has figures (the scenario's compare names them)")
+		return
+	}
+	tab := &table{align: "f" + strings.Repeat("r", len(c.Variants)+1)}
+	head := []string{"FIGURE"}
+	for _, v := range c.Variants {
+		head = append(head, clean(v.Name))
+	}
+	tab.add(styled("head", append(head, ratioHead(c))...)...)
+	for _, r := range c.Rows {
+		row := []string{clean(r.Name)}
+		for _, v := range r.Values {
+			row = append(row, valueOf(r, v))
+		}
+		tab.add(plain(append(row, ratioOf(r))...)...)
+	}
+	t.section(tab)
+	for _, r := range c.Rows {
+		for i, v := range r.Values {
+			if v.Value == nil && c.Variants[i].NotRun == "" {
+				t.line(shorten(clean(fmt.Sprintf("%s, %s: no data: %s", r.Name, c.Variants[i].Name, v.Detail)), t.width))
+			}
+		}
+	}
+}
+
+// ratioHead says what the ratio is of.
+func ratioHead(c result.Comparison) string {
+	if len(c.Variants) < 2 {
+		return "ratio"
+	}
+	return clean(c.Variants[len(c.Variants)-1].Name + "/" + c.Variants[0].Name)
+}
+
+func valueOf(r result.Row, v result.Value) string {
+	if v.Value == nil {
+		return none
+	}
+	return format(scenario.Unit(r.Unit), *v.Value)
+}
+
+// ratioOf is "0.42×", to three digits.
+func ratioOf(r result.Row) string {
+	if r.Ratio == nil {
+		return none
+	}
+	return number(*r.Ratio, 3) + "×"
+}
+
+// comparisonPage is what comparison.tmpl is filled with.
+type comparisonPage struct {
+	Style                         template.CSS
+	Scenario, Description         string
+	Class, Word, Tally, RatioHead string
+	Variants                      []comparisonVariant
+	Rows                          []comparisonRow
+}
+
+type comparisonVariant struct {
+	Name, What, Class, Word, Report string
+	Reasons                         []string
+}
+
+type comparisonRow struct {
+	Name, Objective, Better, Ratio string
+	Values                         []comparisonValue
+}
+
+type comparisonValue struct {
+	Text, Detail string
+	// Bar is the value's share of the row's largest, in percent.
+	Bar int
+}
+
+// ComparisonHTML writes comparison.html: one file, readable without network and
+// without script. It links the variants' reports, which lie beside it.
+func ComparisonHTML(w io.Writer, c result.Comparison) error {
+	style, _, tmpl, err := loadPage()
+	if err != nil {
+		return err
+	}
+	var buf bytes.Buffer
+	if err := tmpl.ExecuteTemplate(&buf, "comparison.tmpl", newComparisonPage(c, style)); err != nil {
+		return fmt.Errorf("render the comparison: %w", err)
+	}
+	_, err = w.Write(buf.Bytes())
+	return err
+}
+
+func newComparisonPage(c result.Comparison, css []byte) comparisonPage {
+	v := verdictOf(c)
+	p := comparisonPage{
+		Style: template.CSS(css), Scenario: clean(c.Scenario), Description: clean(c.Description),
+		Class: style(v), Word: strings.ToUpper(string(v)), Tally: ranOf(c), RatioHead: ratioHead(c),
+	}
+	for _, v := range c.Variants {
+		x := comparisonVariant{Name: clean(v.Name), What: clean(whatItIs(v)), Class: style(v.Verdict), Word: string(v.Verdict)}
+		if v.NotRun == "" {
+			x.Report = v.Name + "/" + result.HTMLFile
+		}
+		for _, why := range reasonsOf(v) {
+			x.Reasons = append(x.Reasons, clean(why))
+		}
+		p.Variants = append(p.Variants, x)
+	}
+	for _, r := range c.Rows {
+		row := comparisonRow{Name: clean(r.Name), Objective: clean(r.Objective), Better: r.Better, Ratio: ratioOf(r)}
+		largest := 0.0
+		for _, v := range r.Values {
+			if v.Value != nil {
+				largest = max(largest, math.Abs(*v.Value))
+			}
+		}
+		for _, v := range r.Values {
+			x := comparisonValue{Text: valueOf(r, v), Detail: clean(v.Detail)}
+			if v.Value != nil && largest > 0 {
+				x.Bar = int(math.Round(100 * math.Abs(*v.Value) / largest))
+			}
+			row.Values = append(row.Values, x)
+		}
+		p.Rows = append(p.Rows, row)
+	}
+	return p
+}

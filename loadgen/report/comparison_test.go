@@ -1,0 +1,76 @@
+package report
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+func twoOfThree() result.Comparison {
+	v := func(x float64) *float64 { return &x }
+	ratio := 0.42
+	return result.Comparison{
+		Schema: result.ComparisonSchema, Scenario: "stacked-etcd", Description: "Two disks <are> better.", ExitCode: 3,
+		Variants: []result.Variant{
+			{Name: "stacked", Description: "one disk", Verdict: result.Pass},
+			{Name: "broken", Verdict: result.NoData, ExitCode: 4, NotRun: "no space left on device"},
+			{Name: "external", Set: []string{"controlPlane.etcd.topology=external"}, Verdict: result.Pass},
+		},
+		Rows: []result.Row{
+			{Name: "writes", Objective: "mutating-latency", Unit: "seconds", Better: "lower",
+				Values: []result.Value{{Value: v(0.5)}, {Detail: "it did not run"}, {Value: v(0.21), Detail: "worst of 3"}}, Ratio: &ratio},
+			{Name: "moves", Objective: "lease-failover", Unit: "seconds", Better: "lower",
+				Values: []result.Value{{Value: v(0)}, {Detail: "it did not run"}, {Detail: "no lease moved"}}},
+		},
+	}
+}
+
+// Values stand under their variants, what is missing says why, and the ratio is
+// the last to the first.
+func TestComparisonOnATerminal(t *testing.T) {
+	var b bytes.Buffer
+	if err := Comparison(&b, twoOfThree(), TerminalOptions{Width: 90, Dir: "runs/x"}); err != nil {
+		t.Fatal(err)
+	}
+	want := `NO DATA  stacked-etcd  2 of 3 variants ran, 2 passed
+
+VARIANT   VERDICT  WHAT IT IS
+stacked   pass     one disk
+broken    no data
+external  pass     controlPlane.etcd.topology=external
+broken: it did not run: no space left on device
+
+FIGURE  stacked  broken  external  external/stacked
+writes   500 ms       –    210 ms             0.42×
+moves       0 s       –         –                 –
+moves, external: no data: no lease moved
+
+report  runs/x/comparison.html
+`
+	if got := b.String(); got != want {
+		t.Errorf("got:\n%s\nwant:\n%s", got, want)
+	}
+}
+
+// The page needs nothing but itself, and what a file holds cannot become markup.
+func TestComparisonPage(t *testing.T) {
+	c := twoOfThree()
+	c.Variants[0].Reasons = []string{"<script>alert(1)</script>"}
+	var b bytes.Buffer
+	if err := ComparisonHTML(&b, c); err != nil {
+		t.Fatal(err)
+	}
+	page := b.String()
+	for _, want := range []string{`href="stacked/report.html"`, `href="external/report.html"`, "Two disks &lt;are&gt; better.", "width: 42%", "no space left on device", "default-src 'none'"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("no %q in the page", want)
+		}
+	}
+	for _, refused := range []string{"<script", "broken/report.html", "http://", "https://"} {
+		if strings.Contains(page, refused) {
+			t.Errorf("%q in the page", refused)
+		}
+	}
+}
