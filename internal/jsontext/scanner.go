@@ -207,14 +207,14 @@ func (s *Scanner) structure(c byte) (Token, error) {
 
 // value reads the first byte of a value.
 func (s *Scanner) value(c byte) (Token, error) {
-	want := s.want
+	wanted := s.want
 	s.want = nothing
 	switch c {
 	case '"':
-		s.begin(false, want == content)
+		s.begin(false, wanted == content)
 	case '{':
 		s.state = beforeKeyOrEnd
-		if want != members {
+		if wanted != members {
 			return None, s.open(0)
 		}
 		if s.entered++; s.entered > deepest {
@@ -241,7 +241,7 @@ func (s *Scanner) value(c byte) (Token, error) {
 		default:
 			return None, fmt.Errorf("unexpected %q where a JSON value begins", c)
 		}
-		if s.keep = want == content; s.keep {
+		if s.keep = wanted == content; s.keep {
 			s.partial = append(s.partial[:0], c)
 		}
 	}

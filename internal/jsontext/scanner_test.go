@@ -8,6 +8,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -222,20 +223,41 @@ func TestScannerKeepsNothingLong(t *testing.T) {
 		}
 	}
 	s := Scanner{LongestKey: 10, LongestValue: 100}
-	text := []byte(`{"` + strings.Repeat("k", 1<<20) + `":"x","b":"y"}`)
 	var keys []string
-	for n, rest := 0, text; len(rest) > 0; rest = rest[n:] {
+	for _, piece := range []string{`{"` + strings.Repeat("k", 1<<20), strings.Repeat("k", 1<<20) + `":"x","b":"y"}`} {
+		for n, rest := 0, []byte(piece); len(rest) > 0; rest = rest[n:] {
+			var token Token
+			var err error
+			if n, token, err = s.Next(rest); err != nil {
+				t.Fatal(err)
+			}
+			if token == Key {
+				keys = append(keys, string(s.Text()))
+			}
+		}
+	}
+	if len(keys) != 1 || keys[0] != "b" || cap(s.partial) > 1<<10 {
+		t.Errorf("keys %.40q, %d bytes kept", keys, cap(s.partial))
+	}
+}
+
+// What is asked for at the wrong time is asked for in vain.
+func TestKeepIsOfTheKeyJustGiven(t *testing.T) {
+	s := Scanner{LongestKey: 10, LongestValue: 10}
+	var tokens []Token
+	for n, rest := 0, []byte(`{"a":"x","b":"y","c":{"d":1}}`); len(rest) > 0; rest = rest[n:] {
 		var token Token
 		var err error
 		if n, token, err = s.Next(rest); err != nil {
 			t.Fatal(err)
 		}
-		if token == Key {
-			keys = append(keys, string(s.Text()))
+		tokens = append(tokens, token)
+		if token != Key || string(s.Text()) == "a" {
+			s.Keep()
 		}
 	}
-	if len(keys) != 1 || keys[0] != "b" || cap(s.partial) > 1<<10 {
-		t.Errorf("keys %.40q, %d bytes kept", keys, cap(s.partial))
+	if want := []Token{Object, Key, String, Key, Key, End}; !slices.Equal(tokens, want) {
+		t.Errorf("tokens %v, want %v", tokens, want)
 	}
 }
 

@@ -31,22 +31,22 @@ func (s *Scanner) skip(p []byte, key bool) (n int) {
 // string reads on in a string, up to its end or an escape.
 func (s *Scanner) string(p []byte) (n int, t Token, err error) {
 	n = plain(p)
-	if n < len(p) && p[n] == '"' {
-		text := p[:n]
-		if s.keep && len(s.partial) > 0 {
-			s.partial = append(s.partial, text...)
-			text = s.partial
-		}
-		t, err = s.end(text)
-		return n + 1, t, err
-	}
+	ended := n < len(p) && p[n] == '"'
+	text := p[:n]
 	if s.keep {
-		s.partial = append(s.partial, p[:n]...)
-		err = s.bound(len(s.partial))
+		if err = s.bound(len(s.partial) + n); err != nil {
+			return n, None, err
+		}
+	}
+	if s.keep && (len(s.partial) > 0 || !ended) {
+		s.partial = append(s.partial, text...)
+		text = s.partial
 	}
 	switch {
-	case err != nil || n == len(p):
-		return n, None, err
+	case ended:
+		return n + 1, s.end(text), nil
+	case n == len(p):
+		return n, None, nil
 	case p[n] != '\\':
 		return n, None, fmt.Errorf("control character %q in a JSON string", p[n])
 	}
@@ -73,12 +73,7 @@ func (s *Scanner) hold(c byte) {
 }
 
 // end takes a whole string.
-func (s *Scanner) end(text []byte) (Token, error) {
-	if s.keep {
-		if err := s.bound(len(text)); err != nil {
-			return None, err
-		}
-	}
+func (s *Scanner) end(text []byte) Token {
 	if s.keep {
 		// A key in other bytes is none that anybody looks for: not worth a look.
 		if s.text = text; s.escapes || !s.inKey && !utf8.Valid(text) {
@@ -86,18 +81,16 @@ func (s *Scanner) end(text []byte) (Token, error) {
 			s.text = s.meaning
 		}
 	}
+	t := String
 	if s.inKey {
-		s.state = beforeColon
-		if s.keep {
-			return Key, nil
-		}
-		return None, nil
+		t, s.state, s.want = Key, beforeColon, nothing
+	} else {
+		s.ended()
 	}
-	s.ended()
-	if s.keep {
-		return String, nil
+	if !s.keep {
+		return None
 	}
-	return None, nil
+	return t
 }
 
 // byte reads one of an escape or a literal.
@@ -143,9 +136,10 @@ func (s *Scanner) number(p []byte) (n int, t Token, err error) {
 		n++
 	}
 	if s.keep {
-		if s.partial = append(s.partial, p[:n]...); len(s.partial) > s.LongestValue {
+		if len(s.partial)+n > s.LongestValue {
 			return n, None, ErrLong
 		}
+		s.partial = append(s.partial, p[:n]...)
 	}
 	switch {
 	case n == len(p):

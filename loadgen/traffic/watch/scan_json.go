@@ -60,15 +60,19 @@ func (s *jsonScanner) feed(p []byte) error {
 				s.ev.code, _ = strconv.Atoi(string(s.text.Text()))
 			}
 		case jsontext.Object:
-			if s.level++; s.level == outside+1 {
-				s.level, s.ev = s.root, event{stamp: s.ev.stamp[:0]}
+			if s.level != outside {
+				s.level++
+				continue
 			}
+			s.level, s.ev = s.root, event{stamp: s.ev.stamp[:0]}
 		case jsontext.End:
-			if s.level--; s.level < s.root {
-				s.level = outside
-				if err := s.sink.take(&s.ev); err != nil {
-					return err
-				}
+			if s.level > s.root {
+				s.level--
+				continue
+			}
+			s.level = outside
+			if err := s.sink.take(&s.ev); err != nil {
+				return err
 			}
 		}
 	}
