@@ -135,6 +135,8 @@ func (v faultVerb) refused(err error) error {
 		case "kind", "fault": // of no flag
 		case "components":
 			line = "--" + v.components + ": " + line
+		case "peers":
+			line = "--peer: " + line
 		default:
 			line = "--" + p.Path + ": " + line
 		}

@@ -83,6 +83,7 @@ func faultDetail(f control.Fault) string {
 	add(f.Delay > 0 && f.Jitter == 0, "delay %s", f.Delay)
 	add(f.Jitter > 0, "delay %s ± %s", f.Delay, f.Jitter)
 	add(f.Fails, "fails")
+	add(f.Ignore, "failurePolicy Ignore")
 	add(f.Limit > 0, "%d descriptors", f.Limit)
 	add(f.Quota > 0, "%s", formatBytes(f.Quota))
 	return detail

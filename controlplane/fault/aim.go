@@ -27,10 +27,10 @@ func (m *Manager) possible(f control.Fault) error {
 		return &control.InvalidFault{Problems: problems}
 	}
 	if err := m.available(f.Kind); err != nil {
-		return fmt.Errorf("%s: %w", f.Kind, err)
+		return fmt.Errorf("%s cannot begin: %w", f.Kind, err)
 	}
 	if err := m.host.Available(f.Kind); err != nil {
-		return fmt.Errorf("%s: %w", f.Kind, err)
+		return fmt.Errorf("%s cannot begin: %w", f.Kind, err)
 	}
 	return nil
 }
@@ -58,7 +58,7 @@ func (m *Manager) leaders(ctx context.Context, f control.Fault) (map[string]stri
 		}
 		leader, err := m.host.Leader(ctx, s.Kind)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", text, err)
+			return nil, fmt.Errorf("%s cannot begin: %s: %w", f.Kind, text, err)
 		}
 		found[s.Kind] = leader
 	}
@@ -69,7 +69,7 @@ func (m *Manager) leaders(ctx context.Context, f control.Fault) (map[string]stri
 // clashes with another. The caller holds the lock.
 func (m *Manager) aim(f control.Fault, leaders map[string]string) (target, error) {
 	if m.open.Err() != nil {
-		return target{}, errClosed
+		return target{}, fmt.Errorf("%s cannot begin: %w", f.Kind, errClosed)
 	}
 	// A follower that another fault has is passed over, if there is a free one.
 	free := func(name string) bool { return m.clash(f.Kind, claimsOf(f, []string{name}, nil)) == nil }

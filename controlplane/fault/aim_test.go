@@ -31,7 +31,7 @@ func TestFaultsThatDoNotGoTogether(t *testing.T) {
 		first, second control.Fault
 		taken         string // "" if both go together
 	}{
-		{"two slow fsyncs of one member", slowOf("etcd-0", 0), slowOf("etcd", 0), "the fsync calls of etcd-0"},
+		{"two slow fsyncs of one member", slowOf("etcd-0", 0), slowOf("etcd", 0), "the fsync of etcd-0"},
 		{"slow fsyncs of two members", slowOf("etcd-0", 0), slowOf("etcd-1", 0), ""},
 		{"a pause in a kill", killOf("etcd-0", 0), pauseOf("etcd-0", 0), "the process of etcd-0"},
 		{"a kill in a pause", pauseOf("etcd-0", 0), killOf("etcd-0", 0), "the process of etcd-0"},
@@ -80,8 +80,9 @@ func TestARefusalNamesTheActiveFault(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, _ := fixture(t)
 		begin(t, m, killOf("etcd-0", 90*time.Second))
+		time.Sleep(10 * time.Second)
 		_, err := m.Begin(t.Context(), pauseOf("etcd-0", 0))
-		want := "pause cannot begin: the process of etcd-0 is taken by kill, fault 1, until 00:01:30.0 UTC; to end it: controlplane fault clear 1"
+		want := "pause cannot begin: the process of etcd-0 is taken by fault 1, kill, for another 1m20s; to end that: controlplane fault clear 1"
 		if err == nil || err.Error() != want {
 			t.Errorf("%v\nwant %s", err, want)
 		}
@@ -118,11 +119,11 @@ func TestWhatThisPlaneCannotHave(t *testing.T) {
 			want    string
 		}{
 			{pauseOf("etcd-3", 0), true, "there is no etcd-3 (there is etcd-0 to etcd-2)"},
-			{pauseOf("kube-controller-manager-leader", 0), false, "kube-controller-manager-leader: no kube-controller-manager leads now"},
+			{pauseOf("kube-controller-manager-leader", 0), false, "pause cannot begin: kube-controller-manager-leader: no kube-controller-manager leads now"},
 			{control.Fault{Kind: control.FaultPartition, Components: []string{"kube-apiserver-0"}, Peers: []string{"kube-apiserver-1"}}, true,
 				"peers: no link joins kube-apiserver-0 and kube-apiserver-1"},
-			{control.Fault{Kind: control.FaultDiskContention}, false, "diskContention: no second file system"},
-			{slowOf("etcd-0", 0), false, "slowFsync: no seccomp"},
+			{control.Fault{Kind: control.FaultDiskContention}, false, "diskContention cannot begin: no second file system"},
+			{slowOf("etcd-0", 0), false, "slowFsync cannot begin: no seccomp"},
 		}
 		for _, test := range tests {
 			checked := m.Check(t.Context(), test.fault)

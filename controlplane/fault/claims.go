@@ -3,6 +3,7 @@ package fault
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/stormglass/stormglass/controlplane/control"
 )
@@ -33,7 +34,7 @@ func claimsOf(f control.Fault, on []string, links []Link) []claim {
 		case control.FaultPause, control.FaultKill, control.FaultRestart, control.FaultQuota:
 			all = append(all, processClaim(name, true))
 		case control.FaultSlowFsync:
-			all = append(all, processClaim(name, false), claim{"the fsync calls of " + name, true})
+			all = append(all, processClaim(name, false), claim{"the fsync of " + name, true})
 		case control.FaultDescriptors:
 			all = append(all, processClaim(name, false), claim{"the descriptor limit of " + name, true})
 		}
@@ -53,25 +54,27 @@ func claimsOf(f control.Fault, on []string, links []Link) []claim {
 // BusyError is the error of a fault that clashes with one that is in force, or is
 // being begun.
 type BusyError struct {
-	// Kind was asked for, Part of the plane is what both need, Holder has it.
+	// Kind was asked for, At this time; Part of the plane is what both need,
+	// Holder has it.
 	Kind, Part string
+	At         time.Time
 	Holder     control.FaultStatus
 }
 
 func (e *BusyError) Error() string {
-	return fmt.Sprintf("%s cannot begin: %s is taken by %s, fault %s, %s; to end it: controlplane fault clear %s",
-		e.Kind, e.Part, e.Holder.Kind, e.Holder.ID, until(e.Holder), e.Holder.ID)
+	return fmt.Sprintf("%s cannot begin: %s is taken by fault %s, %s, %s; to end that: controlplane fault clear %s",
+		e.Kind, e.Part, e.Holder.ID, e.Holder.Kind, e.state(), e.Holder.ID)
 }
 
-// until says when a fault ends.
-func until(s control.FaultStatus) string {
+// state says how long the other fault has the part.
+func (e *BusyError) state() string {
 	switch {
-	case s.Error != "":
+	case e.Holder.Error != "":
 		return "which could not be undone"
-	case s.Ends.IsZero():
+	case e.Holder.Ends.IsZero():
 		return "until it is cleared"
 	}
-	return "until " + s.Ends.UTC().Format("15:04:05.0 UTC")
+	return fmt.Sprintf("for another %s", max(e.Holder.Ends.Sub(e.At), 0).Round(time.Second/10))
 }
 
 // clash is the first fault that has a part which the claims want. The caller
@@ -84,7 +87,7 @@ func (m *Manager) clash(kind string, want []claim) error {
 		for _, w := range want {
 			taken := slices.ContainsFunc(a.claims, func(has claim) bool { return has.part == w.part && (has.alone || w.alone) })
 			if taken {
-				return &BusyError{kind, w.part, a.status}
+				return &BusyError{kind, w.part, time.Now(), a.status}
 			}
 		}
 	}

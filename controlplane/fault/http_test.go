@@ -118,9 +118,9 @@ func TestAClientIsToldWhyNot(t *testing.T) {
 		invalid bool
 		want    string
 	}{
-		{pauseOf("etcd-0", 0), false, "pause cannot begin: the process of etcd-0 is taken by pause, fault 1, until "},
+		{pauseOf("etcd-0", 0), false, "pause cannot begin: the process of etcd-0 is taken by fault 1, pause, for another "},
 		{pauseOf("etcd-9", 0), true, "components: there is no etcd-9 (there is etcd-0 to etcd-2)"},
-		{killOf("etcd-1", 0), false, "kill: operation not permitted"},
+		{killOf("etcd-1", 0), false, "kill cannot begin: operation not permitted"},
 		{control.Fault{Kind: "earthquake"}, true, `kind: "earthquake" is no kind of fault (slowFsync, `},
 	}
 	for _, test := range tests {

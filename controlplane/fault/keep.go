@@ -24,9 +24,9 @@ type active struct {
 	claims []claim
 	effect effect
 
-	abandon context.CancelFunc // ends its beginning
-	clear   chan chan error    // asks its keeper to end it now
-	gone    chan struct{}      // closed when all of it is undone
+	abandon context.CancelCauseFunc // ends its beginning
+	clear   chan chan error         // asks its keeper to end it now
+	gone    chan struct{}           // closed when all of it is undone
 }
 
 // effect is what a fault has done to the plane.
@@ -113,9 +113,9 @@ func (m *Manager) rollback(a *active, cause error) (control.FaultStatus, error) 
 }
 
 // end asks the keeper to end the fault, and waits. A fault that is being begun is
-// abandoned.
-func (a *active) end(ctx context.Context) error {
-	a.abandon()
+// abandoned for this cause.
+func (a *active) end(ctx context.Context, cause error) error {
+	a.abandon(cause)
 	reply := make(chan error, 1)
 	select {
 	case a.clear <- reply:

@@ -40,7 +40,10 @@ type Manager struct {
 var ErrNotFound = errors.New("there is no such fault")
 
 // errClosed refuses what comes after Close.
-var errClosed = errors.New("the plane is stopping: no fault begins any more")
+var errClosed = errors.New("the plane is stopping")
+
+// errCleared ends the beginning of a fault that is cleared meanwhile.
+var errCleared = errors.New("it was cleared")
 
 // NewManager gives a manager of the host's faults, which tells of them in events.
 func NewManager(host Host, events *Events) *Manager {
@@ -78,15 +81,18 @@ func (m *Manager) Begin(ctx context.Context, f control.Fault) (control.FaultStat
 	if err != nil {
 		return control.FaultStatus{}, err
 	}
-	ctx, abandon := context.WithCancel(ctx)
-	defer abandon()
-	defer context.AfterFunc(m.open, abandon)()
+	ctx, abandon := context.WithCancelCause(ctx)
+	defer abandon(nil)
+	defer context.AfterFunc(m.open, func() { abandon(errClosed) })()
 	a, t, err := m.reserve(f, leaders, asked, abandon)
 	if err != nil {
 		return control.FaultStatus{}, err
 	}
 	if a.effect, err = m.apply(ctx, f, t); err != nil {
-		return m.rollback(a, fmt.Errorf("%s: %w", f.Kind, err))
+		if cause := context.Cause(ctx); cause != nil {
+			err = cause // rather than what it led to
+		}
+		return m.rollback(a, fmt.Errorf("%s cannot begin: %w", f.Kind, err))
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -100,7 +106,7 @@ func (m *Manager) Begin(ctx context.Context, f control.Fault) (control.FaultStat
 }
 
 // reserve claims the parts that the fault works on.
-func (m *Manager) reserve(f control.Fault, leaders map[string]string, asked time.Time, abandon context.CancelFunc) (*active, target, error) {
+func (m *Manager) reserve(f control.Fault, leaders map[string]string, asked time.Time, abandon context.CancelCauseFunc) (*active, target, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	t, err := m.aim(f, leaders)
@@ -151,7 +157,7 @@ func (m *Manager) Clear(ctx context.Context, id string) (control.FaultStatus, er
 	}
 	a := m.faults[i]
 	m.mu.Unlock()
-	err := a.end(ctx)
+	err := a.end(ctx, errCleared)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return a.status, err
@@ -160,6 +166,11 @@ func (m *Manager) Clear(ctx context.Context, id string) (control.FaultStatus, er
 // ClearAll ends all faults and returns when all are undone, with those that it
 // ended. Those whose undoing needs a plane that serves come last.
 func (m *Manager) ClearAll(ctx context.Context) ([]control.FaultStatus, error) {
+	return m.endAll(ctx, errCleared)
+}
+
+// endAll ends all faults; cause is told to whoever waits for the beginning of one.
+func (m *Manager) endAll(ctx context.Context, cause error) ([]control.FaultStatus, error) {
 	m.mu.Lock()
 	var first, last []*active
 	for _, a := range m.faults {
@@ -172,7 +183,8 @@ func (m *Manager) ClearAll(ctx context.Context) ([]control.FaultStatus, error) {
 		}
 	}
 	m.mu.Unlock()
-	err := errors.Join(endAll(ctx, first), endAll(ctx, last))
+	end := func(a *active) error { return a.end(ctx, cause) }
+	err := errors.Join(each(first, end), each(last, end))
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	list := make([]control.FaultStatus, 0, len(first)+len(last))
@@ -180,10 +192,6 @@ func (m *Manager) ClearAll(ctx context.Context) ([]control.FaultStatus, error) {
 		list = append(list, a.status)
 	}
 	return list, err
-}
-
-func endAll(ctx context.Context, all []*active) error {
-	return each(all, func(a *active) error { return a.end(ctx) })
 }
 
 // Active names the faults that are in force, as a person would: for a refusal of
@@ -198,6 +206,20 @@ func (m *Manager) Active() []string {
 	return all
 }
 
+// aftermath is how long what a fault led to may still show: a lease is lost 10
+// seconds, and an etcd client's dead connection 40, after the cause.
+const aftermath = time.Minute
+
+// Disturbed tells whether a fault is in force or being begun, or was a minute ago:
+// a component that ends now may have done so because of it.
+func (m *Manager) Disturbed() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.ContainsFunc(m.faults, func(a *active) bool {
+		return a.status.Ended.IsZero() || time.Since(a.status.Ended) < aftermath
+	})
+}
+
 // Close refuses new faults, undoes all and gives what could not be undone in the
 // time of ctx. Call it before the plane's processes are stopped: a paused
 // one does not hear.
@@ -205,7 +227,7 @@ func (m *Manager) Close(ctx context.Context) error {
 	m.mu.Lock()
 	m.shut()
 	m.mu.Unlock()
-	_, err := m.ClearAll(ctx)
+	_, err := m.endAll(ctx, errClosed)
 	m.leave()
 	m.running.Wait()
 	return err

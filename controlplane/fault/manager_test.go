@@ -181,11 +181,33 @@ func TestShutdownAbandonsWhatIsBeingBegun(t *testing.T) {
 		if err := m.Close(t.Context()); err != nil {
 			t.Errorf("close: %v", err)
 		}
-		if err := <-begun; !errors.Is(err, context.Canceled) {
+		if err := <-begun; !errors.Is(err, errClosed) {
 			t.Errorf("begin: %v", err)
 		}
 		if left := m.Active(); len(left) > 0 {
 			t.Errorf("left in force: %v", left)
+		}
+	})
+}
+
+// What a component does in a fault's wake is not its own fault.
+func TestAPlaneIsDisturbedForAMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, _ := fixture(t)
+		if m.Disturbed() {
+			t.Error("disturbed by nothing")
+		}
+		begin(t, m, pauseOf("etcd-0", time.Hour))
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		for _, test := range []struct {
+			later time.Duration
+			want  bool
+		}{{0, true}, {time.Minute - 1, true}, {1, false}} {
+			time.Sleep(test.later)
+			if got := m.Disturbed(); got != test.want {
+				t.Errorf("%v after the end: %v", test.later, got)
+			}
 		}
 	})
 }
@@ -261,7 +283,7 @@ func TestHalfAFaultIsNone(t *testing.T) {
 		m, h := fixture(t)
 		h.breaks("stop etcd-2", errors.New("no such process"))
 		_, err := m.Begin(t.Context(), pauseOf("etcd", time.Minute))
-		if err == nil || err.Error() != "pause: no such process" {
+		if err == nil || err.Error() != "pause cannot begin: no such process" {
 			t.Errorf("begin: %v", err)
 		}
 		same(t, "what was done", h.lines(),
