@@ -21,6 +21,9 @@ const (
 	// outageAfter is how long after its end scrapes may still be lost by it: one
 	// that was begun while it lasted, and the time to catch up.
 	outageAfter = 15 * time.Second
+	// aftermath is how long after a fault an exit is still its doing, as the
+	// supervisor has it (controlplane/consequence.go).
+	aftermath = 30 * time.Second
 )
 
 // outage is a time in which a fault of the scenario's kept a component away: its
@@ -61,6 +64,27 @@ func outages(timeline []result.Event) []outage {
 		for _, name := range away {
 			o := outage{component: name, from: e.Time.Add(-outageBefore), until: readyAfter(name, e.Time, until, timeline).Add(outageAfter), fault: e.Name}
 			all = append(all, o)
+		}
+	}
+	return append(all, consequences(timeline)...)
+}
+
+// consequences are processes that ended by themselves under a fault of any kind,
+// or soon after it: the supervisor starts them again, as the kubelet would.
+func consequences(timeline []result.Event) []outage {
+	var all []outage
+	for _, f := range timeline {
+		if f.Kind != control.EventFaultBegin {
+			continue
+		}
+		until := endOf(f, timeline).Add(aftermath)
+		for _, e := range timeline {
+			if e.Kind == control.EventExit && !e.Time.Before(f.Time.Add(-outageBefore)) && !e.Time.After(until) {
+				all = append(all, outage{
+					component: e.Name, from: e.Time.Add(-outageBefore),
+					until: readyAfter(e.Name, e.Time, e.Time, timeline).Add(outageAfter), fault: f.Name,
+				})
+			}
 		}
 	}
 	return all

@@ -38,6 +38,18 @@ func TestAFaultExcusesWhatItKeptAway(t *testing.T) {
 			t.Errorf("%s at %v s: excused by %q, want %q", c.component, c.at, got, c.want)
 		}
 	}
+	// A controller manager that ends for want of its lease is started again.
+	lost := append(killed(at), result.Event{Time: at(40), Kind: "exit", Name: "kube-controller-manager-0"},
+		result.Event{Time: at(52), Kind: "ready", Name: "kube-controller-manager-0"}, result.Event{Time: at(90), Kind: "exit", Name: "kube-apiserver-0"})
+	for _, c := range []struct {
+		component string
+		at        float64
+		want      string
+	}{{"kube-controller-manager-0", 45, "kill"}, {"kube-controller-manager-0", 70, ""}, {"kube-apiserver-0", 90, ""}} {
+		if got := away(outages(lost), c.component, at(c.at), at(c.at)); got != c.want {
+			t.Errorf("%s at %v s: excused by %q, want %q", c.component, c.at, got, c.want)
+		}
+	}
 	slow := []result.Event{{Time: at(1), Kind: "fault-begin", Name: "slowFsync", Fault: "1", On: []string{"etcd-0"}}}
 	if got := outages(slow); len(got) != 0 {
 		t.Errorf("a slow fsync excuses %v", got)
