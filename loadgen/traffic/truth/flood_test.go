@@ -20,7 +20,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/traffic/watch"
 )
 
-// one is a set of watches' single object, which the stub has.
+// one is the object of the stub that is written, the first that it has.
 type one struct{}
 
 func (one) Prepare(context.Context) error { return nil }

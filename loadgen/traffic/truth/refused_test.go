@@ -75,6 +75,32 @@ func (f *flood) checkRefused(t *testing.T, failed int64, wait float64) {
 	}
 }
 
+// A shared connection that goes away keeps the watches that it has and takes
+// no more: the others share the next.
+func TestGoAwayOfASharedConnection(t *testing.T) {
+	for _, encoding := range encodings {
+		t.Run(encoding, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				eighth := func(r stubapi.Request) bool { return r.Watch && r.N == 8 } // after the list and seven watches
+				f := flood{
+					encoding: encoding, count: 20, writes: 40,
+					options: stubapi.Options{Policy: stubapi.Only(eighth, stubapi.Always(stubapi.Answer{Fault: stubapi.GoAway}))},
+				}
+				f.run(t)
+				f.checkRefused(t, 1, 0)
+				watches := map[int]int{} // by connection
+				for _, w := range f.sent {
+					watches[w.Conn]++
+				}
+				first := f.sent[0].Conn
+				if len(watches) != 2 || watches[first] != 7 {
+					t.Errorf("watches by connection: %v; want 7 on the one that went away and 13 on another", watches)
+				}
+			})
+		})
+	}
+}
+
 // A server that no connection can be made to.
 func TestRefusedConnections(t *testing.T) {
 	for _, encoding := range encodings {
