@@ -106,6 +106,20 @@ func (a *artist) draw(ctx context.Context, c chart) drawn {
 	if err != nil {
 		d.Note = strings.TrimSpace(d.Note + " Some of it is missing: " + clean(err.Error()))
 	}
+	return a.put(d, c, lines)
+}
+
+// plot draws lines that are there already.
+func (a *artist) plot(c chart, lines []line) drawn {
+	d := drawn{Title: c.Title, Tells: c.Tells, MovesWith: c.MovesWith, Unit: c.Unit, Log: c.Log}
+	if len(lines) == 0 {
+		return d
+	}
+	return a.put(d, c, lines)
+}
+
+// put puts the lines into a chart, with its scale and its words.
+func (a *artist) put(d drawn, c chart, lines []line) drawn {
 	colour(lines)
 	s := a.scale(c, lines)
 	for i := range lines {

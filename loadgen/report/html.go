@@ -13,6 +13,7 @@ import (
 	"math"
 	"strconv"
 
+	"github.com/stormglass/stormglass/loadgen/pulse"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -23,8 +24,8 @@ var pageFiles embed.FS
 // script. A policy in the page forbids both, but for our own script by its
 // hash: a label from a hostile cluster could not load or run anything even if
 // it were not escaped.
-func HTML(ctx context.Context, w io.Writer, r result.Result, timeline []result.Event, scenarioYAML []byte, src Source) error {
-	view := newPage(ctx, r, timeline, scenarioYAML, src)
+func HTML(ctx context.Context, w io.Writer, r result.Result, timeline []result.Event, slots []pulse.Slot, scenarioYAML []byte, src Source) error {
+	view := newPage(ctx, r, timeline, slots, scenarioYAML, src)
 	if err := ctx.Err(); err != nil {
 		return err // half of the charts would be missing
 	}

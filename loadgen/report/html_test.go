@@ -25,7 +25,7 @@ func render(t *testing.T, r result.Result, src Source) string {
 	if err != nil {
 		text = []byte("name: unknown to this version")
 	}
-	if err := HTML(context.Background(), &buf, r, events(r), text, src); err != nil {
+	if err := HTML(context.Background(), &buf, r, events(r), nil, text, src); err != nil {
 		t.Fatal(err)
 	}
 	return buf.String()

@@ -120,10 +120,15 @@ func TestPageInBrowser(t *testing.T) {
 		{"fail", stormRun(), func(r result.Result) Source { return recording{result: r} }},
 		{"pass", floodRun(), func(r result.Result) Source { return recording{result: r} }},
 		{"no-data", blindRun(), func(result.Result) Source { return nil }},
+		{"failover", failoverRun(), func(r result.Result) Source { return recording{result: r} }},
 		{"interrupted", cutRun(), func(r result.Result) Source { return recording{result: r} }},
 	} {
 		file := filepath.Join(t.TempDir(), run.name+".html")
-		if err := os.WriteFile(file, []byte(render(t, run.r, run.src(run.r))), 0o644); err != nil {
+		page := render(t, run.r, run.src(run.r))
+		if run.name == "failover" {
+			page = renderFailover(t)
+		}
+		if err := os.WriteFile(file, []byte(page), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		for _, scheme := range []string{"light", "dark"} {

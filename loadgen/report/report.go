@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/stormglass/stormglass/loadgen/pulse"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -17,13 +18,17 @@ import (
 // replaced as a whole or not at all, so a reader never sees half of one.
 // A nil src means that no metrics were recorded; the charts then say so.
 func Write(ctx context.Context, dir string, r result.Result, timeline []result.Event, scenarioYAML []byte, src Source) error {
+	slots, err := pulse.Read(dir)
+	if err != nil {
+		return err
+	}
 	files := []struct {
 		name  string
 		write func(io.Writer) error
 	}{
 		{result.ResultFile, func(w io.Writer) error { return JSON(w, r) }},
 		{result.JUnitFile, func(w io.Writer) error { return JUnit(w, r) }},
-		{result.HTMLFile, func(w io.Writer) error { return HTML(ctx, w, r, timeline, scenarioYAML, src) }},
+		{result.HTMLFile, func(w io.Writer) error { return HTML(ctx, w, r, timeline, slots, scenarioYAML, src) }},
 	}
 	for _, f := range files {
 		if err := writeAtomic(filepath.Join(dir, f.name), f.write); err != nil {

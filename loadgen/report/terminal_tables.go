@@ -91,7 +91,7 @@ func (t *terminal) phases(r result.Result) {
 				count(s.delivered), count(s.exp), count(s.lost), count(s.duplicated), format(scenario.Seconds, s.deliveryP99))
 			t.line(shorten(state, t.width))
 		}
-		for _, l := range recovery(p) {
+		for _, l := range afterFailure(p) {
 			t.line(shorten("  "+clean(p.Name)+": "+l, t.width))
 		}
 	}
@@ -108,8 +108,8 @@ func phaseNote(p result.Phase) string {
 	return ""
 }
 
-// recovery tells the times after a node failure.
-func recovery(p result.Phase) []string {
+// afterFailure tells the times after a node failure.
+func afterFailure(p result.Phase) []string {
 	var out []string
 	if w := p.Workload; w != nil && w.NotReadyAfter != nil {
 		out = append(out, "failed nodes seen NotReady after "+format(scenario.Seconds, *w.NotReadyAfter))

@@ -8,6 +8,7 @@ import (
 	"math"
 	"strings"
 
+	"github.com/stormglass/stormglass/loadgen/pulse"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -26,7 +27,9 @@ type page struct {
 	Events              []event
 	TimeTicks           []mark
 	LookBack            string // of rates and quantiles
+	Tracks              []track
 	Sections            []drawnSection
+	Recovery            []tableView
 	Splits              []splitView
 	SplitsNote          string
 	Tables, Environment []tableView
@@ -65,7 +68,7 @@ type keyRowView struct {
 	Colour                          int
 }
 
-func newPage(ctx context.Context, r result.Result, timeline []result.Event, text []byte, src Source) *page {
+func newPage(ctx context.Context, r result.Result, timeline []result.Event, slots []pulse.Slot, text []byte, src Source) *page {
 	// The resolved scenario was valid when it ran; a later version's schema
 	// must not keep an old run from being shown.
 	s, err := scenario.Parse(result.ScenarioFile, text, nil)
@@ -94,7 +97,12 @@ func newPage(ctx context.Context, r result.Result, timeline []result.Event, text
 	p.layTimeline(r, timeline, cmp.Or(s.Record.Interval.D(), defaultInterval))
 	p.LookBack = format(scenario.Seconds, rateSteps*p.grid.step.Seconds())
 	a := &artist{grid: p.grid, src: src, result: r}
-	p.Sections = a.sections(ctx)
+	p.layTracks(r.Recovery)
+	if felt, ok := a.pulseSection(slots); ok && (r.Recovery != nil || felt.drawn()) {
+		p.Sections = append(p.Sections, felt)
+	}
+	p.Sections = append(p.Sections, a.sections(ctx)...)
+	p.Recovery = recoveryTables(r, p.grid)
 	for _, k := range r.Key {
 		p.Key = append(p.Key, newKeyBlock(k, r, p.Sections))
 	}

@@ -70,7 +70,7 @@ func (p *page) newBand(ph result.Phase, i int, timeline []result.Event) band {
 		Left: percentAt(from), Width: percentAt(to - from), X: coordinate(from * plotWidth), W: coordinate((to - from) * plotWidth),
 		Odd: i%2 == 1, Narrow: to-from < 0.035,
 		Fault: slices.ContainsFunc(timeline, func(e result.Event) bool {
-			return e.Kind == "fault" && e.Name != "nodeRecovery" && !e.Time.Before(ph.Start) && e.Time.Before(ph.End)
+			return (e.Kind == "fault" && e.Name != "nodeRecovery" || e.Kind == "fault-begin") && !e.Time.Before(ph.Start) && e.Time.Before(ph.End)
 		}),
 	}
 }
@@ -91,6 +91,8 @@ func (p *page) layEvents(timeline []result.Event) {
 		switch e.Kind {
 		case "phase-start", "phase-end":
 			continue
+		case "fault-end", "exit", "start", "ready", "restart", "lease", "etcd-leader", "relist", "watch-break":
+			continue // bars and curves show them; the log has each
 		}
 		if len(p.Events) == mostMarks {
 			return
@@ -107,7 +109,7 @@ func (p *page) layEvents(timeline []result.Event) {
 		p.Events = append(p.Events, event{
 			N: len(p.Events) + 1, Left: percentAt(at), X: coordinate(at * plotWidth), Lane: lane,
 			Kind: clean(e.Kind), Name: clean(e.Name), Detail: clean(e.Detail), Clock: clock(p.grid.at(e.Time)),
-			Fault: e.Kind == "fault" || e.Kind == "component",
+			Fault: e.Kind == "fault" || e.Kind == "fault-begin" || e.Kind == "component",
 		})
 	}
 }

@@ -1,0 +1,172 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// recoveryTables are what faults did, and whether the signals moved. Empty:
+// the run had neither. Times are on the page's axis.
+func recoveryTables(r result.Result, axis grid) []tableView {
+	var out []tableView
+	if rec := r.Recovery; rec != nil {
+		for _, t := range []tableView{feltTable(*rec), faultTable(*rec, axis), handoverTable(*rec, axis), restartTable(*rec, axis)} {
+			if len(t.Rows) > 0 {
+				out = append(out, t)
+			}
+		}
+		if len(out) > 0 && len(rec.Missing) > 0 {
+			out[0].Note += " Missing: " + clean(strings.Join(rec.Missing, "; ")) + "."
+		}
+	}
+	if len(r.Signals) > 0 {
+		out = append(out, signalTable(r.Signals))
+	}
+	return out
+}
+
+// faultName is a fault in few words: what, and on what.
+func faultName(f result.FaultRecovery) string {
+	if len(f.On) == 0 {
+		return clean(f.Kind)
+	}
+	on := strings.Join(f.On, ", ")
+	if len(f.On) > 3 {
+		on = fmt.Sprintf("%d components", len(f.On))
+	}
+	return clean(f.Kind + " on " + on)
+}
+
+// optional writes seconds that may be missing.
+func optional(v *float64) string {
+	if v == nil {
+		return none
+	}
+	return format(scenario.Seconds, *v)
+}
+
+func feltTable(rec result.Recovery) tableView {
+	t := tableView{
+		Caption: "What the loads felt",
+		Head:    heads("Fault", "Load", ">Error window", ">From", ">Until", ">First success", ">After the end", ">Back inside", ">Failed", ">Unsent", ">Slowest", "Note"),
+		Note: fmt.Sprintf("Error window: from the first to the last tenth of a second in which a request failed, was not sent or took longer than the load's bound. "+
+			"From, Until and First success count from the fault's begin. Back inside counts from its end to the moment since which the load held its bound for %s. docs/recovery.md has the definitions.",
+			format(scenario.Seconds, rec.StretchSeconds)),
+	}
+	for _, f := range rec.Faults {
+		for _, l := range f.Loads {
+			window, slowest := "none", none
+			if l.Affected {
+				window, slowest = format(scenario.Seconds, l.ErrorWindow), format(scenario.Seconds, l.Slowest)
+			}
+			t.add(faultName(f), clean(l.Load), window, optional(l.From), optional(l.Until), optional(l.FirstSuccess), optional(l.FirstSuccessAfterEnd),
+				optional(l.Back), count(l.Failed), count(l.Unsent), slowest, feltNote(l))
+		}
+	}
+	return t
+}
+
+func feltNote(l result.LoadRecovery) string {
+	parts := []string{"bound " + format(scenario.Seconds, l.Bound)}
+	for _, o := range sortedKeys(l.Outcomes) {
+		parts = append(parts, clean(o)+": "+count(l.Outcomes[o]))
+	}
+	if l.AlreadyFailing {
+		parts = append(parts, "outside its bound before the fault too")
+	}
+	if l.Detail != "" {
+		parts = append(parts, clean(l.Detail))
+	}
+	return strings.Join(parts, "; ")
+}
+
+func faultTable(rec result.Recovery, axis grid) tableView {
+	t := tableView{
+		Caption: "Faults",
+		Head:    heads("Fault", "Phase", ">Began", ">Lasted", ">Relists", ">At most in 1 s", ">Last relist", ">Breaks", ">Lease failover", ">etcd failover"),
+		Note:    "Relists and breaks of watches and nodes, until 30 s after the fault's end. A failover counts from when the former holder was hit to when its successor was seen.",
+	}
+	for _, f := range rec.Faults {
+		lasted := "not undone"
+		if f.End != nil {
+			lasted = format(scenario.Seconds, f.End.Sub(f.Begin).Seconds())
+		}
+		s := f.Relists
+		t.add(faultName(f), cmp.Or(clean(f.Phase), none), clock(axis.at(f.Begin)), lasted, count(s.Relists), count(s.PeakPerSecond),
+			optional(s.Last), count(s.Breaks), optional(f.LeaseFailover), optional(f.LeaderFailover))
+	}
+	return t
+}
+
+func handoverTable(rec result.Recovery, axis grid) tableView {
+	t := tableView{Caption: "Who led", Head: heads("Of", "From", "To", ">At", ">Failover", "Because of")}
+	for _, h := range rec.Handovers {
+		t.add(clean(h.Of), cmp.Or(clean(h.From), none), clean(h.To), clock(axis.at(h.At)), optional(h.Failover), causeName(rec, h.Fault, "nothing known"))
+	}
+	return t
+}
+
+func restartTable(rec result.Recovery, axis grid) tableView {
+	t := tableView{Caption: "Restarts", Head: heads("Component", ">Ended", ">Ready again", ">Down", "Because of")}
+	moment := func(at *time.Time) string {
+		if at == nil {
+			return none
+		}
+		return clock(axis.at(*at))
+	}
+	for _, r := range rec.Restarts {
+		t.add(clean(r.Component), moment(r.Exited), moment(r.Ready), optional(r.Down), causeName(rec, r.Fault, "nothing known"))
+	}
+	return t
+}
+
+// causeName names the fault with an ID.
+func causeName(rec result.Recovery, id, otherwise string) string {
+	i := slices.IndexFunc(rec.Faults, func(f result.FaultRecovery) bool { return f.ID == id })
+	if id == "" || i < 0 {
+		return otherwise
+	}
+	return faultName(rec.Faults[i])
+}
+
+func signalTable(signals []result.Signal) tableView {
+	t := tableView{
+		Caption: "Signals",
+		Head:    heads("Signal", ">Moved by", ">Steady", ">Noise", ">Under the fault", ">At the end", "Returned", "Note"),
+		Note:    "Moved by: how many times its own noise a metric left its steady mean, in the third of the samples that is farthest from it. Returned: the last third after the fault is near the steady mean again.",
+	}
+	for _, s := range signals {
+		if s.Moved == nil {
+			t.add(clean(s.Name), "no data", none, none, none, none, none, clean(s.Detail))
+			continue
+		}
+		note := clean(s.Detail)
+		if s.Floor {
+			note = strings.TrimPrefix(note+"; flat: noise taken as 1% of the largest value", "; ")
+		}
+		last := none
+		if s.Last != nil {
+			last = number(*s.Last, 3)
+		}
+		t.add(clean(s.Name), noises(s), number(s.Steady.Mean, 3), number(s.Noise, 3), number(s.Extreme, 3), last, returned(s), note)
+	}
+	return t
+}
+
+func noises(s result.Signal) string { return number(*s.Moved, 3) + "× noise" }
+
+func returned(s result.Signal) string {
+	switch {
+	case s.Returned == nil:
+		return none
+	case *s.Returned:
+		return "yes"
+	}
+	return "no"
+}

@@ -1,0 +1,140 @@
+package report
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stormglass/stormglass/loadgen/pulse"
+	"github.com/stormglass/stormglass/loadgen/recovery"
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// failoverRun is a run on three etcd members in which the scheduler that leads
+// is killed, then etcd's leader paused.
+func failoverRun() result.Result {
+	r := stormRun()
+	r.Run.Scenario, r.Run.Overrides = "component-loss", nil
+	r.Measurements.Nodes = nil
+	r.Measurements.Phases = []result.Phase{
+		{Name: "calm", Start: at(6), End: at(60)}, {Name: "scheduler", Start: at(60), End: at(110)},
+		{Name: "etcd", Start: at(110), End: at(160)}, {Name: "after", Start: at(160), End: at(200)},
+	}
+	r.Run.Ended = at(204)
+	r.Breakdown = nil
+	r.Recovery = recovery.Analyse(recovery.Input{Timeline: failoverEvents(r), Pulse: failoverPulse(), Phases: r.Measurements.Phases})
+	yes, no := true, false
+	moved, last := 41.7, 0.0031
+	r.Signals = []result.Signal{
+		{Name: "fsync", Expr: "x", Steady: result.SignalWindow{Phases: []string{"calm"}, Samples: 9, Mean: .0029, StdDev: .0007}, Under: result.SignalWindow{Samples: 8},
+			Noise: .0007, Extreme: .0321, Moved: &moved, Returned: &yes, Last: &last},
+		{Name: "leader-changes", Steady: result.SignalWindow{Samples: 9}, Noise: .01, Floor: true, Extreme: 1, Moved: ptr(100), Returned: &no, Last: ptr(1)},
+		{Name: "webhook", Detail: "0 samples in the steady phases; 3 are needed (the expression gave no number there)"},
+	}
+	return r
+}
+
+func failoverEvents(r result.Result) []result.Event {
+	e := func(s float64, kind, name, fault string, on ...string) result.Event {
+		return result.Event{Time: at(s), Kind: kind, Name: name, Fault: fault, On: on}
+	}
+	return slices.Concat([]result.Event{e(5, "lease", "kube-scheduler-1", ""), e(5.2, "etcd-leader", "etcd-0", "")}, events(r), []result.Event{
+		e(65, "fault-begin", "kill", "1", "kube-scheduler-1"), e(65.01, "exit", "kube-scheduler-1", ""), e(81.3, "lease", "kube-scheduler-0", ""),
+		e(95, "fault-end", "kill", "1"), e(95.1, "start", "kube-scheduler-1", ""), e(97.2, "ready", "kube-scheduler-1", ""),
+		e(115, "fault-begin", "pause", "2", "etcd-0"), e(116.8, "etcd-leader", "etcd-2", ""), e(140, "fault-end", "pause", "2"),
+	})
+}
+
+func failoverPulse() []pulse.Slot {
+	var slots []pulse.Slot
+	for i := range 1900 {
+		s := 6 + float64(i)/10
+		slot := pulse.Slot{Begin: at(s).UnixMilli(), Millis: 100, Requests: map[string]pulse.RequestSlot{"writes": {Succeeded: 5, Slowest: .012}}}
+		if s >= 115.1 && s < 117.4 {
+			slot.Requests["writes"] = pulse.RequestSlot{Failed: map[string]int64{"500": 3, "timeout": 2}, Slowest: 2.4}
+			slot.Streams = map[string]pulse.StreamSlot{"flood": {Breaks: 40, Relists: 12}}
+		}
+		slots = append(slots, slot)
+	}
+	return slots
+}
+
+func renderFailover(t *testing.T) string {
+	t.Helper()
+	r := failoverRun()
+	var b bytes.Buffer
+	if err := HTML(context.Background(), &b, r, failoverEvents(r), failoverPulse(), []byte("name: component-loss"), recording{result: r}); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func TestThePageShowsFaultsAndRecovery(t *testing.T) {
+	got := renderFailover(t)
+	for _, want := range []string{
+		"Faults and recovery", "Requests that failed", "Relists and broken watches", "etcd leader", "kube-scheduler lease",
+		"pause on etcd-0, from 1:50", "kube-scheduler: kube-scheduler-1 to kube-scheduler-0", "failover 16.3 s",
+		"41.7× noise", "bound 1 s; 500: 69; timeout: 46", "0 samples in the steady phases",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is not on the page", want)
+		}
+	}
+	// A member's lease is a bar, not one of the numbered marks.
+	if strings.Contains(got, `<span class="what">kube-scheduler-0`) {
+		t.Error("a lease is among the numbered events")
+	}
+}
+
+func TestARunWithoutFaultsHasNoRecovery(t *testing.T) {
+	r := floodRun()
+	page := render(t, r, recording{result: r})
+	for _, never := range []string{"Faults and recovery", "Faults, leaders and restarts", "What the loads felt"} {
+		if strings.Contains(page, never) {
+			t.Errorf("%q is on the page of a run without faults", never)
+		}
+	}
+	if got := summary(t, r, TerminalOptions{}); strings.Contains(got, "RECOVERY") || strings.Contains(got, "SIGNALS") {
+		t.Error("the summary of a run without faults tells of recovery")
+	}
+}
+
+func TestTheSummaryTellsOfRecovery(t *testing.T) {
+	r := failoverRun()
+	got := summary(t, r, TerminalOptions{})
+	for _, want := range []string{"RECOVERY", "kill on kube-scheduler-1", "pause on etcd-0", "2.3 s", "16.3 s", "SIGNALS", "41.7× noise", "NO DATA"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is not in the summary:\n%s", want, got)
+		}
+	}
+	for _, width := range []int{72, 100, 120} {
+		for _, l := range strings.Split(summary(t, r, TerminalOptions{Width: width}), "\n") {
+			if textWidth(l) > width {
+				t.Errorf("width %d: %d columns: %s", width, textWidth(l), l)
+			}
+		}
+	}
+}
+
+func TestManyFaultsStayReadable(t *testing.T) {
+	r := failoverRun()
+	var timeline []result.Event
+	for i := range 20 {
+		from := at(20 + 8*float64(i))
+		timeline = append(timeline,
+			result.Event{Time: from, Kind: "fault-begin", Name: "kill", Fault: string(rune('a' + i)), On: []string{"etcd-1"}},
+			result.Event{Time: from.Add(4 * time.Second), Kind: "fault-end", Name: "kill", Fault: string(rune('a' + i))})
+	}
+	r.Recovery = recovery.Analyse(recovery.Input{Timeline: timeline, Pulse: failoverPulse(), Phases: r.Measurements.Phases})
+	got := summary(t, r, TerminalOptions{})
+	if !strings.Contains(got, "and 15 more, in the report") {
+		t.Errorf("20 kills are not shortened:\n%s", got)
+	}
+	p := newPage(context.Background(), r, timeline, failoverPulse(), nil, nil)
+	if len(p.Tracks) != 1 || p.Tracks[0].Rows != 1 || len(p.Tracks[0].Bars) != 20 {
+		t.Errorf("tracks are %+v, want one row of 20 bars", p.Tracks)
+	}
+}
