@@ -29,8 +29,8 @@ func (a *artist) pulseSection(slots []pulse.Slot) (drawnSection, bool) {
 		lines []line
 		none  string
 	}{
-		{chart{Title: "Requests that failed", Tells: "By load, unsent ones included: the error window of a fault, as it was.", Unit: scenario.PerSec, MovesWith: "any fault that is felt"}, errors, "No request failed."},
-		{chart{Title: "Relists and broken watches", Tells: "What every watcher asks for at once when an API server comes back.", Unit: scenario.PerSec, MovesWith: "API server killed or restarted, partition"}, relists, "No watch broke, and none had to list again."},
+		{chart{Title: "Requests that failed", Tells: "By load, unsent ones included: the error window of a fault, as it was. Each point is the worst second around it.", Unit: scenario.PerSec, MovesWith: "any fault that is felt"}, errors, "No request failed."},
+		{chart{Title: "Relists and broken watches", Tells: "What every watcher asks for at once when an API server comes back. Each point is the worst second around it.", Unit: scenario.PerSec, MovesWith: "API server killed or restarted, partition"}, relists, "No watch broke, and none had to list again."},
 	} {
 		chart := a.plot(c.chart, c.lines)
 		if len(c.lines) == 0 {

@@ -76,7 +76,7 @@ func TestThePageShowsFaultsAndRecovery(t *testing.T) {
 	got := renderFailover(t)
 	for _, want := range []string{
 		"Faults and recovery", "Requests that failed", "Relists and broken watches", "etcd leader", "kube-scheduler lease",
-		"pause on etcd-0, from 1:50", "kube-scheduler: kube-scheduler-1 to kube-scheduler-0", "failover 16.3 s",
+		"pause on etcd-0, from 1:50", ">pause on etcd-0</span>", ">to kube-scheduler-0</span>", "kube-scheduler: kube-scheduler-1 to kube-scheduler-0", "failover 16.3 s",
 		"41.7× noise", "bound 1 s; 500: 69; timeout: 46", "0 samples in the steady phases",
 	} {
 		if !strings.Contains(got, want) {

@@ -22,6 +22,8 @@ type trackBar struct {
 	Y, Row      int
 	Left, Text  string // Text is empty where there is no room for it
 	Title       string
+
+	from, to float64 // in the coordinates of a plot
 }
 
 // Height of the drawing.
@@ -64,8 +66,7 @@ func (p *page) layTracks(rec *result.Recovery) {
 		}
 		title := fmt.Sprintf("%s: %s to %s at %s, %s", clean(h.Of), clean(h.From), clean(h.To), clock(p.grid.at(h.At)), took)
 		var ends []time.Time
-		p.addBar(t, &ends, "lead", from, h.At, "", title)
-		t.Bars[len(t.Bars)-1].Text = ""
+		p.addBar(t, &ends, "lead", from, h.At, "to "+clean(h.To), title)
 	}
 	restarts := track{Name: "Restarts", Tells: "From a process's end until the next is ready."}
 	ends = nil
@@ -87,6 +88,7 @@ func (p *page) layTracks(rec *result.Recovery) {
 	}
 	for _, t := range append(all, restarts) {
 		if len(t.Bars) > 0 {
+			t.label()
 			p.Tracks = append(p.Tracks, t)
 		}
 	}
@@ -112,11 +114,31 @@ func (p *page) addBar(t *track, ends *[]time.Time, class string, from, to time.T
 	t.Rows = max(t.Rows, row+1)
 	left, right := p.grid.fraction(from), p.grid.fraction(to)
 	width := max((right-left)*plotWidth, leastBar)
-	if width < 9*float64(textWidth(text)) {
-		text = "" // the title and the tables have it
-	}
 	t.Bars = append(t.Bars, trackBar{
 		Class: class, X: coordinate(min(left*plotWidth, plotWidth-leastBar)), W: coordinate(width), Y: 10*row + 1, Row: row,
-		Left: percentAt(left), Text: text, Title: title,
+		Text: text, Title: title, from: left * plotWidth, to: left*plotWidth + width,
 	})
+}
+
+// label places each bar's name in it, or behind it where there is room; the
+// titles and the tables have those that are left out.
+func (t *track) label() {
+	for i := range t.Bars {
+		b := &t.Bars[i]
+		needs := 9*float64(textWidth(b.Text)) + 12
+		room := plotWidth
+		for _, other := range t.Bars {
+			if other.Row == b.Row && other.from > b.from {
+				room = min(room, other.from)
+			}
+		}
+		switch {
+		case b.to-b.from >= needs:
+			b.Left = percentAt(b.from / plotWidth)
+		case room-b.to >= needs:
+			b.Left = percentAt(b.to / plotWidth)
+		default:
+			b.Text = ""
+		}
+	}
 }

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/stormglass/stormglass/loadgen/result"
@@ -106,10 +107,19 @@ func (p *page) layEvents(timeline []result.Event) {
 			}
 		}
 		last[lane] = at
+		if e.Kind == "fault-begin" {
+			// Its detail says the kind again, and more.
+			e.Kind = "fault"
+			if strings.HasPrefix(e.Detail, e.Name) {
+				e.Name, e.Detail = e.Detail, ""
+			} else if len(e.On) > 0 {
+				e.Name += " on " + strings.Join(e.On, ", ")
+			}
+		}
 		p.Events = append(p.Events, event{
 			N: len(p.Events) + 1, Left: percentAt(at), X: coordinate(at * plotWidth), Lane: lane,
 			Kind: clean(e.Kind), Name: clean(e.Name), Detail: clean(e.Detail), Clock: clock(p.grid.at(e.Time)),
-			Fault: e.Kind == "fault" || e.Kind == "fault-begin" || e.Kind == "component",
+			Fault: e.Kind == "fault" || e.Kind == "component",
 		})
 	}
 }
