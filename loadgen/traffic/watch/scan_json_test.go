@@ -143,7 +143,7 @@ func FuzzJSON(f *testing.F) {
 		f.Add([]byte(s), uint64(i))
 	}
 	f.Fuzz(func(t *testing.T, stream []byte, seed uint64) {
-		if len(stream) > longestKey { // longer strings are refused on purpose
+		if len(stream) > longestValue { // longer strings are refused on purpose
 			return
 		}
 		checkScan(t, stream, seed)
