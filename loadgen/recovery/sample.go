@@ -100,7 +100,7 @@ func sample(ctx context.Context, expr string, names []string, phases []result.Ph
 func moments(p result.Phase, interval time.Duration) []time.Time {
 	first := p.Start.Add(time.Duration(lookBack * float64(interval)))
 	var all []time.Time
-	for at := p.End; !at.Before(first); at = at.Add(-interval) {
+	for at := p.End; interval > 0 && !at.Before(first); at = at.Add(-interval) {
 		all = append(all, at)
 	}
 	if len(all) == 0 && p.End.After(p.Start) {
