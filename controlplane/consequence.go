@@ -74,5 +74,6 @@ func (p *Plane) restart(m *member, l *life) bool {
 	if err := p.Start(p.closing, m.process.Name, l.over); err != nil && p.closing.Err() == nil {
 		p.fail(err)
 	}
+	p.faults.Renew(p.closing, m.process.Name)
 	return true
 }

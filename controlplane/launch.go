@@ -94,6 +94,9 @@ func (p *Plane) launch(ctx context.Context, ports topology.Ports, again bool) er
 		if err := probe.updatePeerURL(ctx); err != nil {
 			return err
 		}
+		if err := p.disarm(ctx, probe, plan); err != nil {
+			return err
+		}
 	}
 	if err := p.startAndAwait(ctx, plan.Of(control.KindAPIServer)); err != nil {
 		return err

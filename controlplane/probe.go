@@ -108,9 +108,10 @@ func (p *prober) ready(ctx context.Context, proc topology.Process, begun time.Ti
 	return get(ctx, p.kubeHTTP, proc.Address+"/healthz")
 }
 
-// etcd is ready when it serves a linearizable read, which needs a leader.
+// etcd is ready when it serves a linearizable read, which needs a leader. One
+// that lacks space serves reads, and what makes room for it.
 func (p *prober) etcd(ctx context.Context, proc topology.Process) error {
-	return get(ctx, p.etcdHTTP, proc.Address+"/health")
+	return get(ctx, p.etcdHTTP, proc.Address+"/health?exclude=NOSPACE")
 }
 
 // apiServer is ready when it says so and one of them has made the default

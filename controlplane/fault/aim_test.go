@@ -147,7 +147,7 @@ func TestWhatThisPlaneCannotHave(t *testing.T) {
 func TestQuota(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, h := fixture(t)
-		h.stopping, h.starting = time.Second, time.Second
+		h.starting = 2 * time.Second
 		h.answers["/v3/maintenance/alarm"] = `{"alarms": [{"memberID": "17", "alarm": "NOSPACE"}, {"memberID": "18", "alarm": "CORRUPT"}]}`
 		h.answers["/v3/maintenance/status"] = `{"header": {"revision": "4711"}}`
 		h.breaks("etcd-0 /v3/kv/compaction", errors.New("etcdserver: mvcc: required revision has been compacted"))
@@ -158,10 +158,10 @@ func TestQuota(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
 		want := []string{
-			"0s end etcd-0", "1s start etcd-0 quota-backend-bytes=16777216",
-			"2s end etcd-2", "3s start etcd-2 quota-backend-bytes=16777216",
-			"4s end etcd-1", "5s start etcd-1 quota-backend-bytes=16777216", // the leader
-			"1m6s end etcd-0", "1m7s start etcd-0", "1m8s end etcd-2", "1m9s start etcd-2", "1m10s end etcd-1", "1m11s start etcd-1",
+			"0s kill etcd-0", "0s start etcd-0 quota-backend-bytes=16777216",
+			"2s kill etcd-2", "2s start etcd-2 quota-backend-bytes=16777216",
+			"4s kill etcd-1", "4s start etcd-1 quota-backend-bytes=16777216", // the leader
+			"1m6s kill etcd-0", "1m6s start etcd-0", "1m8s kill etcd-2", "1m8s start etcd-2", "1m10s kill etcd-1", "1m10s start etcd-1",
 			`1m12s etcd-0 /v3/maintenance/alarm {"action":"GET"}`,
 			`1m12s etcd-0 /v3/maintenance/alarm {"action":"DEACTIVATE","alarm":"NOSPACE","memberID":"17"}`,
 			`1m12s etcd-0 /v3/maintenance/status {}`,
@@ -192,7 +192,7 @@ func TestAQuotaThatFailedHalfWay(t *testing.T) {
 		down := map[string]int{}
 		for _, line := range h.trace {
 			switch words := strings.Fields(line); words[1] {
-			case "end":
+			case "kill":
 				down[words[2]]++
 			case "start":
 				down[words[2]]--

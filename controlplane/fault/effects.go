@@ -38,7 +38,7 @@ func (m *Manager) apply(ctx context.Context, f control.Fault, t target) (effect,
 	case control.FaultRestart:
 		return m.restart(t.names), nil
 	case control.FaultDescriptors:
-		return m.limitDescriptors(f, t.names)
+		return m.limitDescriptors(ctx, f, t.names)
 	case control.FaultWebhook:
 		return m.slowWebhook(ctx, f)
 	case control.FaultQuota:
@@ -59,14 +59,15 @@ func restore(_ context.Context, l Link) error {
 // slowFsync asks the agents in the members' processes.
 func (m *Manager) slowFsync(ctx context.Context, f control.Fault, names []string) (effect, error) {
 	delay := fsync.Delay{Delay: f.Delay, Jitter: f.Jitter, Files: f.Files, Seed: f.Seed}
-	return onEach(names,
-		func(name string) error {
-			agent, err := m.host.Fsync(name)
-			if err != nil {
-				return err
-			}
-			return agent.Set(ctx, delay)
-		},
+	set := func(ctx context.Context, name string) error {
+		agent, err := m.host.Fsync(name)
+		if err != nil {
+			return err
+		}
+		return agent.Set(ctx, delay)
+	}
+	e, err := onEach(names,
+		func(name string) error { return set(ctx, name) },
 		func(ctx context.Context, name string) error {
 			agent, err := m.host.Fsync(name)
 			if err != nil {
@@ -74,6 +75,8 @@ func (m *Manager) slowFsync(ctx context.Context, f control.Fault, names []string
 			}
 			return agent.Clear(ctx)
 		})
+	e.renew = set
+	return e, err
 }
 
 // restart ends the components in order, each on its own, and starts each as soon
@@ -106,19 +109,20 @@ func (m *Manager) restart(names []string) effect {
 }
 
 // limitDescriptors remembers what each limit was.
-func (m *Manager) limitDescriptors(f control.Fault, names []string) (effect, error) {
+func (m *Manager) limitDescriptors(ctx context.Context, f control.Fault, names []string) (effect, error) {
 	var mu sync.Mutex
 	was := map[string]uint64{}
-	return onEach(names,
-		func(name string) error {
-			limit, err := m.host.LimitDescriptors(name, f.Limit)
-			if err == nil {
-				mu.Lock()
-				was[name] = limit
-				mu.Unlock()
-			}
-			return err
-		},
+	set := func(_ context.Context, name string) error {
+		limit, err := m.host.LimitDescriptors(name, f.Limit)
+		if err == nil {
+			mu.Lock()
+			was[name] = limit
+			mu.Unlock()
+		}
+		return err
+	}
+	e, err := onEach(names,
+		func(name string) error { return set(ctx, name) },
 		func(_ context.Context, name string) error {
 			mu.Lock()
 			limit, ok := was[name]
@@ -129,6 +133,8 @@ func (m *Manager) limitDescriptors(f control.Fault, names []string) (effect, err
 			_, err := m.host.LimitDescriptors(name, limit)
 			return err
 		})
+	e.renew = set
+	return e, err
 }
 
 // onEach does something to each at the same time; the effect undoes it on each,

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/stormglass/stormglass/controlplane/control"
@@ -23,6 +24,7 @@ type active struct {
 	status control.FaultStatus // under the manager's lock
 	claims []claim
 	effect effect
+	work   sync.Mutex // held while it is undone or renewed: one after the other
 
 	abandon context.CancelCauseFunc // ends its beginning
 	clear   chan chan error         // asks its keeper to end it now
@@ -34,6 +36,9 @@ type effect struct {
 	// undo takes back what was done, also if that was not all. After an error it
 	// is called again. Nil: nothing was done.
 	undo func(context.Context) error
+	// renew does it again to a component's new process; nil for faults that are not
+	// lost with a process.
+	renew func(ctx context.Context, name string) error
 	// over is closed when a fault without length has run its course; nil for
 	// others.
 	over <-chan struct{}
@@ -71,6 +76,41 @@ func (m *Manager) keep(a *active, ends time.Time) {
 	}
 }
 
+// Renew does again what faults in force did to a component's process, in the
+// one that has taken its place. The plane calls it when it has started a
+// component anew that had ended by itself; for one that a fault has ended there
+// is nothing to do. A failure is told as an event.
+func (m *Manager) Renew(ctx context.Context, name string) {
+	m.mu.Lock()
+	var lost []*active
+	for _, a := range m.faults {
+		if a.effect.renew != nil && !a.status.Active.IsZero() && a.status.Ended.IsZero() && slices.Contains(a.status.On, name) {
+			lost = append(lost, a)
+		}
+	}
+	m.mu.Unlock()
+	for _, a := range lost {
+		m.renew(ctx, a, name)
+	}
+}
+
+func (m *Manager) renew(ctx context.Context, a *active, name string) {
+	a.work.Lock()
+	defer a.work.Unlock()
+	select {
+	case <-a.gone: // it was undone before the process ended, or meanwhile
+		return
+	default:
+	}
+	detail := describe(a.status) + ", again in the new process of " + name
+	if err := a.effect.renew(ctx, name); err != nil {
+		detail = fmt.Sprintf("%s is lost with the process of %s: %v", describe(a.status), name, err)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.tell(control.EventFaultBegin, time.Now(), a.status, detail)
+}
+
 // undo takes a fault back and tells how that went.
 func (m *Manager) undo(a *active) error {
 	within := undoWithin
@@ -79,6 +119,8 @@ func (m *Manager) undo(a *active) error {
 	}
 	ctx, cancel := context.WithTimeout(m.life, within)
 	defer cancel()
+	a.work.Lock()
+	defer a.work.Unlock()
 	err := a.effect.undo(ctx)
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -206,20 +206,6 @@ func (m *Manager) Active() []string {
 	return all
 }
 
-// aftermath is how long what a fault led to may still show: a lease is lost 10
-// seconds, and an etcd client's dead connection 40, after the cause.
-const aftermath = time.Minute
-
-// Disturbed tells whether a fault is in force or being begun, or was a minute ago:
-// a component that ends now may have done so because of it.
-func (m *Manager) Disturbed() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return slices.ContainsFunc(m.faults, func(a *active) bool {
-		return a.status.Ended.IsZero() || time.Since(a.status.Ended) < aftermath
-	})
-}
-
 // Close refuses new faults, undoes all and gives what could not be undone in the
 // time of ctx. Call it before the plane's processes are stopped: a paused
 // one does not hear.

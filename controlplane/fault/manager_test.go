@@ -171,7 +171,7 @@ func TestShutdownUndoesAll(t *testing.T) {
 func TestShutdownAbandonsWhatIsBeingBegun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, h := fixture(t)
-		h.stopping = 2 * time.Second
+		h.starting = 2 * time.Second
 		begun := make(chan error, 1)
 		go func() {
 			_, err := m.Begin(t.Context(), control.Fault{Kind: control.FaultQuota, Quota: 16 << 20})
@@ -190,24 +190,25 @@ func TestShutdownAbandonsWhatIsBeingBegun(t *testing.T) {
 	})
 }
 
-// What a component does in a fault's wake is not its own fault.
-func TestAPlaneIsDisturbedForAMinute(t *testing.T) {
+// A component that ended by itself comes back as broken as it was.
+func TestAFaultIsRenewedInANewProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m, _ := fixture(t)
-		if m.Disturbed() {
-			t.Error("disturbed by nothing")
-		}
-		begin(t, m, pauseOf("etcd-0", time.Hour))
+		m, h := fixture(t)
+		begin(t, m, slowOf("etcd", time.Minute))
+		begin(t, m, control.Fault{Kind: control.FaultDescriptors, Components: []string{"etcd-0"}, Limit: 100, For: 2 * time.Minute})
+		time.Sleep(10 * time.Second)
+		m.Renew(t.Context(), "etcd-0")
+		h.breaks("slow etcd-1", errors.New("no agent"))
+		m.Renew(t.Context(), "etcd-1")
 		time.Sleep(time.Hour)
 		synctest.Wait()
-		for _, test := range []struct {
-			later time.Duration
-			want  bool
-		}{{0, true}, {time.Minute - 1, true}, {1, false}} {
-			time.Sleep(test.later)
-			if got := m.Disturbed(); got != test.want {
-				t.Errorf("%v after the end: %v", test.later, got)
-			}
+		m.Renew(t.Context(), "etcd-0") // nothing is in force any more
+		same(t, "what was done", h.lines(),
+			"0s limit etcd-0 100", "0s slow etcd-0 25ms", "0s slow etcd-1 25ms", "0s slow etcd-2 25ms",
+			"10s limit etcd-0 100", "10s slow etcd-0 25ms",
+			"1m0s swift etcd-0", "1m0s swift etcd-1", "1m0s swift etcd-2", "2m0s limit etcd-0 65536")
+		if events := told(m); len(events) != 7 || !strings.HasSuffix(events[4], "slowFsync of etcd-0, etcd-1, etcd-2 is lost with the process of etcd-1: no agent") {
+			t.Errorf("what was told: %q", events)
 		}
 	})
 }

@@ -23,6 +23,9 @@ type roll struct {
 
 // smallQuota restarts the etcd members with a small backend quota, one after
 // another, so that a quorum holds; the leader comes last, so that it moves once.
+//
+// They are killed: a member that ends in order waits 7 seconds for the watches of
+// API servers, which do not end. What it has acknowledged is in its log.
 func (m *Manager) smallQuota(ctx context.Context, f control.Fault, members []string) (effect, error) {
 	leader, err := m.host.Leader(ctx, control.KindEtcd)
 	if err != nil {
@@ -42,7 +45,10 @@ func (r roll) freeSpace(ctx context.Context, members []string) error {
 	if err := r.restart(ctx, members, nil); err != nil {
 		return err
 	}
-	if err := r.disarm(ctx, members[0]); err != nil {
+	call := func(ctx context.Context, path string, in, out any) error {
+		return r.host.Etcd(ctx, members[0], path, in, out)
+	}
+	if _, err := Disarm(ctx, call); err != nil {
 		return err
 	}
 	if err := r.compact(ctx, members[0]); err != nil {
@@ -60,7 +66,7 @@ func (r roll) freeSpace(ctx context.Context, members []string) error {
 func (r roll) restart(ctx context.Context, members []string, flags control.Flags) error {
 	for _, name := range members {
 		if !r.down[name] {
-			if err := r.host.Stop(ctx, name); err != nil {
+			if err := r.host.Kill(ctx, name); err != nil {
 				return err
 			}
 			r.down[name] = true
@@ -76,8 +82,10 @@ func (r roll) restart(ctx context.Context, members []string, flags control.Flags
 	return nil
 }
 
-// disarm takes back all alarms about space.
-func (r roll) disarm(ctx context.Context, member string) error {
+// Disarm takes back all of etcd's alarms about space and tells whether there were
+// any. Where there is still no room the next write raises them again. call calls
+// the JSON gateway of a member.
+func Disarm(ctx context.Context, call func(ctx context.Context, path string, in, out any) error) (raised bool, err error) {
 	const path = "/v3/maintenance/alarm"
 	var list struct {
 		Alarms []struct {
@@ -85,19 +93,20 @@ func (r roll) disarm(ctx context.Context, member string) error {
 			Alarm    string `json:"alarm"`
 		} `json:"alarms"`
 	}
-	if err := r.host.Etcd(ctx, member, path, map[string]string{"action": "GET"}, &list); err != nil {
-		return fmt.Errorf("list alarms: %w", err)
+	if err := call(ctx, path, map[string]string{"action": "GET"}, &list); err != nil {
+		return false, fmt.Errorf("list alarms: %w", err)
 	}
 	for _, a := range list.Alarms {
 		if a.Alarm != noSpace {
 			continue
 		}
 		ask := map[string]string{"action": "DEACTIVATE", "memberID": a.MemberID, "alarm": noSpace}
-		if err := r.host.Etcd(ctx, member, path, ask, &struct{}{}); err != nil {
-			return fmt.Errorf("disarm %s: %w", noSpace, err)
+		if err := call(ctx, path, ask, &struct{}{}); err != nil {
+			return raised, fmt.Errorf("disarm %s: %w", noSpace, err)
 		}
+		raised = true
 	}
-	return nil
+	return raised, nil
 }
 
 // compact drops all revisions of keys but the newest. A list that a client reads
