@@ -143,9 +143,7 @@ func weigh(gates []Compiled, judged []result.Gate, rec Recorded, lost map[string
 	for _, exit := range run.UnexpectedExits {
 		whole = append(whole, "unexpected exit: "+strings.TrimSpace(exit))
 	}
-	for _, missed := range run.MissedFaults {
-		whole = append(whole, missed)
-	}
+	whole = append(whole, run.MissedFaults...)
 	for _, instance := range slices.Sorted(maps.Keys(lost)) {
 		if n := lost[instance]; n > 0 {
 			whole = append(whole, fmt.Sprintf("%d of %d scrapes were lost: %s", n, m.Scrapes.Done, instance))

@@ -208,6 +208,12 @@ func differences(c control.Config) []string {
 			add(component+" --"+name, f[name], true)
 		}
 	}
+	add("etcd members", c.Etcd.Members, c.Etcd.Members != 0)
+	add("etcd topology", c.Etcd.Topology, c.Etcd.Topology != "")
+	add("kube-apiserver replicas", c.APIServer.Replicas, c.APIServer.Replicas != 0)
+	add("kube-apiserver descriptors", c.APIServer.Descriptors, c.APIServer.Descriptors != 0)
+	add("kube-controller-manager replicas", c.ControllerManager.Replicas, c.ControllerManager.Replicas != 0)
+	add("kube-scheduler replicas", c.Scheduler.Replicas, c.Scheduler.Replicas != 0)
 	flags("etcd", c.Etcd.Flags)
 	flags("kube-apiserver", c.APIServer.Flags)
 	m, s := c.ControllerManager, c.Scheduler
