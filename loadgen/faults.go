@@ -72,7 +72,7 @@ type schedule struct {
 	done  sync.WaitGroup
 
 	mu     sync.Mutex
-	open   []string // IDs of those that end with the phase
+	open   []string // IDs of those that began: some have ended since
 	missed []string // those that the phase was too short for
 }
 
@@ -120,11 +120,9 @@ func (s *schedule) at(ctx context.Context, due time.Time, p *scenario.Phase, f *
 		return
 	}
 	s.run.step("fault: %s", faultLine(begun))
-	if asked.For == 0 && asked.Kind != control.FaultRestart {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.open = append(s.open, begun.ID)
-	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.open = append(s.open, begun.ID)
 }
 
 // miss notes a fault that the phase was too short for: what the scenario says
@@ -136,11 +134,13 @@ func (s *schedule) miss(due time.Time, p *scenario.Phase, f *scenario.Fault) {
 		f.Kind, due.Sub(s.start).Round(time.Millisecond), p.Name))
 }
 
-// end begins no more faults, ends those that were to last as long as the phase
-// and returns when they are undone. ctx may have ended already.
+// end begins no more faults, ends those that are still there (the phase may have
+// been shorter than they were to be) and returns when they are undone. ctx may
+// have ended already.
 func (s *schedule) end(ctx context.Context) error {
 	s.stop()
 	s.done.Wait()
+	interrupted := ctx.Err() != nil
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), clearWithin)
 	defer cancel()
 	var clears sync.WaitGroup
@@ -158,7 +158,9 @@ func (s *schedule) end(ctx context.Context) error {
 	}
 	clears.Wait()
 	for _, m := range s.missed {
-		s.run.step("%s", m)
+		if !interrupted { // that says enough
+			s.run.step("%s", m)
+		}
 	}
 	s.run.info.MissedFaults = append(s.run.info.MissedFaults, s.missed...)
 	return errors.Join(errs...)

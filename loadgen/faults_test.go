@@ -52,6 +52,10 @@ func (s *stage) Clear(_ context.Context, id string) (control.FaultStatus, error)
 	defer s.mu.Unlock()
 	for i := range s.faults {
 		if f := &s.faults[i]; f.ID == id {
+			if !f.Ends.IsZero() && !time.Now().Before(f.Ends) || f.Kind == control.FaultRestart {
+				f.Ended = f.Ends
+				return *f, nil // by itself, long ago
+			}
 			f.Ended = time.Now()
 			s.log = append(s.log, fmt.Sprintf("%s clear %s", time.Since(s.start), f.Kind))
 			s.tell(control.EventFaultEnd, "")
@@ -114,6 +118,25 @@ phases:
 		if len(r.info.MissedFaults) > 0 {
 			t.Errorf("missed %q", r.info.MissedFaults)
 		}
+	})
+}
+
+// A phase that ends by its condition ends its faults too.
+func TestFaultsEndWithAPhaseThatIsOverEarly(t *testing.T) {
+	r := underway(t, parse(t, "phases: [{name: p, until: watchesOpen, within: 1m, load: [{kind: watches, count: 1, rate: 1/s}], faults: [{kind: pause, component: etcd-0, for: 30s}]}]"))
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage()
+		r.supervisor = s
+		ctx, fail := context.WithCancelCause(t.Context())
+		faults := r.startFaults(ctx, &r.scenario.Phases[0], time.Now(), fail)
+		time.Sleep(5 * time.Second) // the condition holds
+		if err := faults.end(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if want := []string{"0s begin pause", "5s clear pause"}; !slices.Equal(s.log, want) {
+			t.Errorf("%q, want %q", s.log, want)
+		}
+		fail(nil)
 	})
 }
 

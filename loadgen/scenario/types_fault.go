@@ -51,7 +51,8 @@ type Fault struct {
 	// After is the time from the phase's start to the fault's. Default 0s.
 	After Duration `yaml:"after,omitempty"`
 	// For is the length of a fault of the control plane. Default: to the phase's
-	// end. Longer than a phase of fixed length is refused.
+	// end. Longer than the phase can last is refused; one that is still there when a
+	// condition ends the phase is ended too.
 	For Duration `yaml:"for,omitempty"`
 	// Repeat begins the fault so many times, Every apart. Default 1.
 	Repeat int `yaml:"repeat,omitempty"`
