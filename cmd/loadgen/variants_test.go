@@ -1,0 +1,83 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// TestVariantsWithAFaultAndAnInterrupt runs variants on planes of their own. In
+// the first a component is killed: that is in the timeline and no reason for
+// doubt. The second is interrupted: it is judged, the third does not run, and
+// all of it is told, again by `loadgen report`.
+func TestVariantsWithAFaultAndAnInterrupt(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	p := startRun(t, "testdata/killed.yaml", "--variant", "all", "--out", dir)
+	p.awaitLine("variant long, 2 of 3")
+	p.awaitLine("fault: kill on kube-scheduler-0")
+	if err := p.cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	if code := p.wait(); code != 3 {
+		t.Errorf("exit code %d\n%s", code, strings.Join(p.said, "\n"))
+	}
+
+	short := readResult(t, filepath.Join(dir, "short"))
+	for _, g := range short.Gates {
+		if g.Verdict != result.Pass {
+			t.Errorf("gate %s: %s (%s)", g.Name, g.Verdict, g.Detail)
+		}
+	}
+	for _, why := range short.Reasons {
+		if strings.Contains(why, "scrapes were lost") || strings.Contains(why, "exit") || strings.Contains(why, "restarted") {
+			t.Errorf("the kill is held against the run: %s", why)
+		}
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "short", result.TimelineFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`"kind":"fault-begin","name":"kill"`, `"kind":"fault-end","name":"kill"`, `"kind":"exit","name":"kube-scheduler-0"`, `"kind":"ready","name":"kube-scheduler-0"`} {
+		if strings.Count(string(text), want) != 1 {
+			t.Errorf("%d times %s in the timeline:\n%s", strings.Count(string(text), want), want, text)
+		}
+	}
+	if long := readResult(t, filepath.Join(dir, "long")); !long.Run.Interrupted || long.Run.Variant != "long" {
+		t.Errorf("run of long: %+v", long.Run)
+	}
+
+	wantCompared(t, dir)
+	if code := startLoadgen(t, "report", dir).wait(); code != 3 {
+		t.Errorf("report: exit code %d", code)
+	}
+	wantCompared(t, dir)
+}
+
+// wantCompared looks for what became of each variant.
+func wantCompared(t *testing.T, dir string) {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(dir, result.ComparisonFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var c result.Comparison
+	if err := json.Unmarshal(data, &c); err != nil {
+		t.Fatal(err)
+	}
+	var ran []bool
+	for _, v := range c.Variants {
+		ran = append(ran, v.NotRun == "")
+	}
+	if !slices.Equal(ran, []bool{true, true, false}) || c.Variants[1].Verdict != result.NoData || len(c.Rows) != 2 || c.Rows[0].Values[0].Value == nil {
+		t.Errorf("compared: %+v", c)
+	}
+	if _, err := os.Stat(filepath.Join(dir, result.ComparisonHTMLFile)); err != nil {
+		t.Error(err)
+	}
+}
