@@ -197,6 +197,20 @@ func answerBlock(status int) []byte {
 	return b.Bytes()
 }
 
+// A field that is named by its place in the static table alone is empty there:
+// it is not as if it had not been sent.
+func TestEmptyFieldsOfTheTable(t *testing.T) {
+	var got fields
+	for _, block := range [][]byte{{0x88, 0x9c}, {0x88, 0x0f, 0x0d, 0x01, '5', 0x9c}} {
+		if !new(fieldReader).read(block, &got) || got.invalid == "" {
+			t.Errorf("%x: an empty content-length is taken: %+v", block, got)
+		}
+	}
+	if !new(fieldReader).read([]byte{0x88, 0x5f, 0x01, 'x', 0x9f}, &got) || got.invalid != "" || got.ContentType != "" {
+		t.Errorf("x and then an empty content-type: %+v", got)
+	}
+}
+
 // FuzzFields: what the standard decoder makes of a header block is what ours
 // reads of it; and what ours cannot decode, it cannot either.
 func FuzzFields(f *testing.F) {
@@ -206,6 +220,8 @@ func FuzzFields(f *testing.F) {
 	f.Add([]byte{0x00, 0x07, ':', 's', 't', 'a', 't', 'u', 's', 0x03, '2', '0', '1'})
 	f.Add([]byte{0x88, 0x88})
 	f.Add([]byte{0x5f, 0x01, 'x', 0x88})
+	f.Add([]byte{0x88, 0x0f, 0x0d, 0x02, '0', '5', 0x9c})
+	f.Add([]byte{0x88, 0x5f, 0x01, 'x', 0x9f})
 	f.Fuzz(func(t *testing.T, block []byte) {
 		var got fields
 		valid := new(fieldReader).read(block, &got)

@@ -108,7 +108,8 @@ func (r *fieldReader) read(block []byte, f *fields) bool {
 		case !pseudo:
 			regular = true
 		}
-		if b == 0 && !r.value(index, value, f) {
+		// What is asked for has an empty value in the table, and counts too.
+		if (b == 0 || !pseudo) && !r.value(index, value, f) {
 			return false
 		}
 	}
