@@ -19,8 +19,8 @@
 //   - Loss shows as delay, as it does to TCP. A link has no bandwidth limit.
 //   - Delays count in whole milliseconds, in each direction on its own. Opening
 //     a connection costs one round trip, as SYN and its answer do.
-//   - A link that is neither slow nor cut costs each exchange some 100
-//     microseconds.
+//   - A link that is neither slow nor cut costs each exchange some 20
+//     microseconds (the median of 1000-byte echoes: 35 through it, 15 without).
 //   - In each direction 1024 reads of up to 32 KiB may be under way; more is
 //     held back at the sender.
 //
