@@ -74,3 +74,25 @@ func TestComparisonPage(t *testing.T) {
 		}
 	}
 }
+
+// A run says which variant it is, how it is repeated, and what was warned of.
+func TestVariantAndWarningsAreInTheReport(t *testing.T) {
+	r := result.Result{Verdict: result.Pass, Run: result.Run{
+		Scenario: "stacked-etcd", Variant: "external", Warnings: []string{"mine.yaml:4: controlPlane.etcd.members: a quorum of 4 members is 3"},
+	}}
+	var text, page bytes.Buffer
+	if err := Terminal(&text, r, TerminalOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := HTML(t.Context(), &page, r, nil, nil, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"stacked-etcd, variant external", "a quorum of 4 members is 3"} {
+		if !strings.Contains(text.String(), want) || !strings.Contains(page.String(), want) {
+			t.Errorf("no %q on the terminal or the page:\n%s", want, text.String())
+		}
+	}
+	if !strings.Contains(page.String(), "--variant external") {
+		t.Error("the command that repeats the run lacks the variant")
+	}
+}

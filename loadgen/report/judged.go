@@ -196,3 +196,20 @@ func keyValue(row result.KeyRow) *float64 {
 	}
 	return row.Value
 }
+
+// runName is the scenario, and the variant of it that was run.
+func runName(r result.Result) string {
+	if r.Run.Variant == "" {
+		return clean(r.Run.Scenario)
+	}
+	return clean(r.Run.Scenario + ", variant " + r.Run.Variant)
+}
+
+// warnings are those of before the start.
+func warnings(r result.Result) []string {
+	var all []string
+	for _, w := range r.Run.Warnings {
+		all = append(all, clean(w))
+	}
+	return all
+}

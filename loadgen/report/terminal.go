@@ -72,10 +72,13 @@ func style(v result.Verdict) string {
 
 func (t *terminal) header(r result.Result) {
 	w := runWord(r)
-	rest := fmt.Sprintf("  %s  %s  %s", clean(r.Run.Scenario), seconds(runSeconds(r), 3), headline(r))
+	rest := fmt.Sprintf("  %s  %s  %s", runName(r), seconds(runSeconds(r), 3), headline(r))
 	rest = shorten(rest, t.width-textWidth(w))
 	t.line(t.paint(style(r.Verdict), w) + t.paint("head", rest))
 	t.line(t.paint("dim", shorten(setting(r), t.width)))
+	for _, w := range warnings(r) {
+		t.line(t.paint("nodata", shorten("warning: "+w, t.width)))
+	}
 }
 
 // setting says what was run against what.

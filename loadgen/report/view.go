@@ -19,6 +19,7 @@ type page struct {
 	Class, Word         string // of the verdict
 	Headline            string
 	Description         string
+	Warnings            []string
 	Facts               []fact
 	Reasons             []string
 	Gates               []gateRow
@@ -76,7 +77,7 @@ func newPage(ctx context.Context, r result.Result, timeline []result.Event, slot
 		s = &scenario.Scenario{}
 	}
 	p := &page{
-		Scenario: clean(r.Run.Scenario), Class: style(r.Verdict), Word: runWord(r),
+		Scenario: runName(r), Class: style(r.Verdict), Word: runWord(r), Warnings: warnings(r),
 		Headline: sentence(headline(r)), Description: clean(s.Description),
 		Facts: facts(r), Reasons: otherReasons(r), YAML: string(text),
 	}
@@ -206,6 +207,9 @@ func commands(r result.Result) (typed, byFile string) {
 		cluster = " --kubeconfig FILE"
 	}
 	typed = "loadgen run " + shellQuote(clean(r.Run.Scenario))
+	if r.Run.Variant != "" {
+		typed += " --variant " + shellQuote(clean(r.Run.Variant))
+	}
 	for _, o := range r.Run.Overrides {
 		typed += " --set " + shellQuote(clean(o))
 	}
