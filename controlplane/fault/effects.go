@@ -18,7 +18,7 @@ const (
 )
 
 // apply puts a fault in force. On an error the effect is what was done so far.
-func (m *Manager) apply(ctx context.Context, f control.Fault, t target) (effect, error) {
+func (m *Manager) apply(ctx context.Context, id string, f control.Fault, t target) (effect, error) {
 	switch f.Kind {
 	case control.FaultSlowFsync:
 		return m.slowFsync(ctx, f, t.names)
@@ -40,7 +40,7 @@ func (m *Manager) apply(ctx context.Context, f control.Fault, t target) (effect,
 	case control.FaultDescriptors:
 		return m.limitDescriptors(ctx, f, t.names)
 	case control.FaultWebhook:
-		return m.slowWebhook(ctx, f)
+		return m.slowWebhook(ctx, id, f)
 	case control.FaultQuota:
 		return m.smallQuota(ctx, f, t.names)
 	}

@@ -204,7 +204,17 @@ func (h *fakeHost) Etcd(_ context.Context, member, path string, in, out any) err
 
 func (h *fakeHost) Kubeconfig() string { return "admin.kubeconfig" }
 
+// fakeWebhook is the API server, and the one webhook that it knows.
 type fakeWebhook struct{ host *fakeHost }
+
+func (w fakeWebhook) start(_ context.Context, o webhook.Options) (registered, error) {
+	return w, w.host.did("webhook %s on %s", o.Name, o.Resource)
+}
+
+func (w fakeWebhook) remove(_ context.Context, name string) (bool, error) {
+	err := w.host.did("remove %s", name)
+	return err == nil, nil
+}
 
 func (w fakeWebhook) Clear(context.Context) error { return w.host.did("webhook gone") }
 func (w fakeWebhook) Close(context.Context) error { return nil }
@@ -215,9 +225,7 @@ func fixture(t *testing.T) (*Manager, *fakeHost) {
 	h := newFakeHost()
 	m := NewManager(h, &Events{})
 	m.available = func(string) error { return nil }
-	m.webhook = func(_ context.Context, kubeconfig string, o webhook.Options) (registered, error) {
-		return fakeWebhook{h}, h.did("webhook %s on %s by %s", o.Name, o.Resource, kubeconfig)
-	}
+	m.webhooks = func(string) (webhooks, error) { return fakeWebhook{h}, nil }
 	t.Cleanup(func() {
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel() // what a test leaves in force is its own affair

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/stormglass/stormglass/controlplane/control"
-	"github.com/stormglass/stormglass/controlplane/fault/webhook"
 )
 
 // endedKept is how many faults that have ended List still gives.
@@ -21,9 +20,9 @@ const endedKept = 1000
 type Manager struct {
 	host   Host
 	events *Events
-	// available and webhook are what this machine and the packages below do.
+	// available and webhooks are what this machine and the API server can do.
 	available func(kind string) error
-	webhook   func(ctx context.Context, kubeconfig string, o webhook.Options) (registered, error)
+	webhooks  func(kubeconfig string) (webhooks, error)
 
 	open  context.Context // ends when no fault may begin any more
 	shut  context.CancelFunc
@@ -47,7 +46,7 @@ var errCleared = errors.New("it was cleared")
 
 // NewManager gives a manager of the host's faults, which tells of them in events.
 func NewManager(host Host, events *Events) *Manager {
-	m := &Manager{host: host, events: events, available: available, webhook: startWebhook}
+	m := &Manager{host: host, events: events, available: available, webhooks: apiServer}
 	m.open, m.shut = context.WithCancel(context.Background())
 	m.life, m.leave = context.WithCancel(context.Background())
 	return m
@@ -88,7 +87,7 @@ func (m *Manager) Begin(ctx context.Context, f control.Fault) (control.FaultStat
 	if err != nil {
 		return control.FaultStatus{}, err
 	}
-	if a.effect, err = m.apply(ctx, f, t); err != nil {
+	if a.effect, err = m.apply(ctx, a.status.ID, f, t); err != nil {
 		if cause := context.Cause(ctx); cause != nil {
 			err = cause // rather than what it led to
 		}

@@ -54,7 +54,7 @@ func TestEachKindEndsByItself(t *testing.T) {
 		},
 		{
 			control.Fault{Kind: control.FaultWebhook, Resource: "pods", Fails: true, For: time.Second}, "",
-			[]string{"0s webhook stormglass-fault-pods on pods by admin.kubeconfig", "1s webhook gone"},
+			[]string{"0s webhook stormglass-fault-1-pods on pods", "1s webhook gone"},
 		},
 	}
 	for _, test := range tests {
@@ -155,7 +155,7 @@ func TestShutdownUndoesAll(t *testing.T) {
 		}
 		same(t, "what was done", h.lines(),
 			"0s continue etcd-0", "0s kill kube-apiserver-0", "0s kill kube-apiserver-1",
-			"0s start kube-apiserver-0", "0s start kube-apiserver-1", "0s stop etcd-0", "0s webhook gone", "0s webhook stormglass-fault-pods on pods by admin.kubeconfig")
+			"0s start kube-apiserver-0", "0s start kube-apiserver-1", "0s stop etcd-0", "0s webhook gone", "0s webhook stormglass-fault-2-pods on pods")
 		if trace := h.trace; trace[len(trace)-1] != "0s webhook gone" {
 			t.Errorf("the webhook was not removed last, when there is an API server again: %q", trace)
 		}
@@ -272,9 +272,26 @@ func TestAWebhookIsRemovedWhenThereIsAnAPIServerAgain(t *testing.T) {
 		if s := m.List()[0]; s.Error != "" || s.Ended.IsZero() {
 			t.Errorf("status: %+v", s)
 		}
-		if trace := h.lines(); len(trace) != 2 || !strings.Contains(trace[0], "stormglass-fault-deployments-apps on deployments.apps") {
+		if trace := h.lines(); len(trace) != 2 || !strings.Contains(trace[0], "stormglass-fault-1-deployments-apps on deployments.apps") {
 			t.Errorf("what was done: %v", trace)
 		}
+	})
+}
+
+// A registration that was given up may come about all the same.
+func TestALateWebhookIsRemoved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, h := fixture(t)
+		h.breaks("webhook stormglass-fault-1-pods", errors.New("request timed out"))
+		h.breaks("remove stormglass-fault-1-pods", errors.New("not found"))
+		if _, err := m.Begin(t.Context(), control.Fault{Kind: control.FaultWebhook, Resource: "pods", Fails: true}); err == nil {
+			t.Fatal("begun")
+		}
+		time.Sleep(59 * time.Second)
+		h.breaks("remove stormglass-fault-1-pods", nil)
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		same(t, "what was done", h.lines(), "1m0s remove stormglass-fault-1-pods")
 	})
 }
 
