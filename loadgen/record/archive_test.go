@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -118,7 +119,7 @@ func TestTimelineSurvivesAKill(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.Close()
-	if events, err := ReadTimeline(dir); err != nil || len(events) != 1 || events[0] != want {
+	if events, err := ReadTimeline(dir); err != nil || len(events) != 1 || !reflect.DeepEqual(events[0], want) {
 		t.Errorf("read %+v, %v", events, err)
 	}
 	if line, err = OpenTimeline(filepath.Join(dir, "none")); err == nil {
