@@ -142,7 +142,11 @@ func watchRow(p result.Phase, w result.Watches) []string {
 	if w.Open != w.Wanted {
 		open += " of " + count(w.Wanted)
 	}
-	row := []string{clean(p.Name), clean(w.Load), clean(w.Resource), open, count(w.Failed)}
+	failed := count(w.Failed)
+	if kinds := tally(w.Failures); kinds != "" {
+		failed += " (" + kinds + ")"
+	}
+	row := []string{clean(p.Name), clean(w.Load), clean(w.Resource), open, failed}
 	row = append(row, quantiles(w.OpenLatency, w.OpenLatency.P99)...)
 	row = append(row, count(w.Expected), count(w.Delivered), count(w.Lost), count(w.Duplicated), count(w.Reordered))
 	row = append(row, quantiles(w.Delivery, w.Delivery.P50, w.Delivery.P99, w.Delivery.P999, w.Delivery.Max)...)

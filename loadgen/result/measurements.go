@@ -102,6 +102,8 @@ type Watches struct {
 	Wanted int   `json:"wanted"`
 	Open   int   `json:"open"`   // established at the phase's end
 	Failed int64 `json:"failed"` // attempts to open one that failed
+	// Failures are the failed attempts by HTTP status or kind of failure, as in Requests.
+	Failures map[string]int64 `json:"failures,omitempty"`
 	// OpenLatency counts from a watch's intended start to its response headers.
 	OpenLatency Latency `json:"openLatency"`
 	// Expected is acknowledged writes times watches that had to see them.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stormglass/stormglass/loadgen/h2conn"
 	"github.com/stormglass/stormglass/loadgen/pace"
+	"github.com/stormglass/stormglass/loadgen/traffic"
 )
 
 // dispatch is the dispatcher. It returns when ctx has ended and nothing is in
@@ -213,7 +214,7 @@ func (e *engine) pump() {
 	for e.queue.len() > 0 {
 		f, now := e.queue.head(), e.now()
 		if now >= f.deadline {
-			e.give(e.queue.pop(), errTimeout)
+			e.give(e.queue.pop(), traffic.ErrTimeout)
 			continue
 		}
 		if !e.send(f, now) {

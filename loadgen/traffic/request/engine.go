@@ -122,7 +122,7 @@ func (e *engine) sweep(over <-chan struct{}) {
 	for {
 		f, wait := e.flights.expired(e.now(), e.timeout)
 		if f != nil {
-			f.stream.CancelWith(errTimeout)
+			f.stream.CancelWith(traffic.ErrTimeout)
 			e.flights.unpin(f)
 			continue
 		}

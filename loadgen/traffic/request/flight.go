@@ -62,7 +62,7 @@ func (f *flight) End(err error) {
 	}
 	switch {
 	case err != nil:
-		o = OutcomeOf(err)
+		o = traffic.OutcomeOf(err)
 	case f.malformed:
 		o = traffic.Malformed
 	}

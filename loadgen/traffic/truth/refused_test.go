@@ -21,13 +21,14 @@ func TestRefusedWatches(t *testing.T) {
 		name   string
 		answer stubapi.Answer
 		wait   float64 // at least, in seconds
+		kind   string
 	}{
-		{"429", stubapi.Answer{Status: 429, RetryAfter: 5 * time.Second}, 5},
-		{"500", stubapi.Answer{Status: 500}, backoff},
-		{"403", stubapi.Answer{Status: 403}, backoff},
-		{"a reset", stubapi.Answer{Fault: stubapi.Reset}, backoff},
-		{"GOAWAY", stubapi.Answer{Fault: stubapi.GoAway}, 0}, // another connection will do
-		{"a hangup", stubapi.Answer{Fault: stubapi.Hangup}, backoff},
+		{"429", stubapi.Answer{Status: 429, RetryAfter: 5 * time.Second}, 5, "429"},
+		{"500", stubapi.Answer{Status: 500}, backoff, "500"},
+		{"403", stubapi.Answer{Status: 403}, backoff, "403"},
+		{"a reset", stubapi.Answer{Fault: stubapi.Reset}, backoff, "reset"},
+		{"GOAWAY", stubapi.Answer{Fault: stubapi.GoAway}, 0, "goaway"}, // another connection will do
+		{"a hangup", stubapi.Answer{Fault: stubapi.Hangup}, backoff, "reset"},
 	} {
 		for _, encoding := range encodings {
 			t.Run(c.name+" "+encoding, func(t *testing.T) {
@@ -41,6 +42,9 @@ func TestRefusedWatches(t *testing.T) {
 					}
 					f.run(t)
 					f.checkRefused(t, 10, c.wait)
+					if n := f.result.Failures[c.kind]; n != 10 {
+						t.Errorf("failures by kind: %v, want 10 of %q", f.result.Failures, c.kind)
+					}
 					asked := 0
 					for _, e := range f.exchanges {
 						if e.Watch {

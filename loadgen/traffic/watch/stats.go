@@ -1,10 +1,12 @@
 package watch
 
 import (
+	"sync"
 	"sync/atomic"
 
 	"github.com/stormglass/stormglass/loadgen/latency"
 	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/traffic"
 )
 
 // tally is what a connection's read loop counts for itself, between two times
@@ -24,7 +26,7 @@ func (t *tally) add(o tally) {
 
 // rare is what is counted one by one.
 type rare struct {
-	failed, malformed, reconnects, relists atomic.Int64
+	malformed, reconnects, relists atomic.Int64
 	// Of events that are not measured writes.
 	duplicated, reordered atomic.Int64
 }
@@ -36,10 +38,34 @@ type watchStats struct {
 	tally       tally // under Watches.mu
 	openLatency *latency.Histogram
 	openAtEnd   int // under Watches.mu
+
+	mu       sync.Mutex
+	failures map[traffic.Outcome]int64
 }
 
 func newWatchStats() *watchStats {
-	return &watchStats{deliveries: newDeliveries(), openLatency: latency.New(longestOpen)}
+	return &watchStats{deliveries: newDeliveries(), openLatency: latency.New(longestOpen), failures: map[traffic.Outcome]int64{}}
+}
+
+// fail counts an attempt that failed.
+func (s *watchStats) fail(o traffic.Outcome) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.failures[o]++
+}
+
+// failed gives the count of attempts that failed, and by kind.
+func (s *watchStats) failed() (all int64, byKind map[string]int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for o, n := range s.failures {
+		if byKind == nil {
+			byKind = map[string]int64{}
+		}
+		all += n
+		byKind[o.String()] = n
+	}
+	return all, byKind
 }
 
 // totals are counts of all phases.
@@ -64,7 +90,7 @@ func (w *Watches) result(s *watchStats) result.Watches {
 	}
 	r := result.Watches{
 		Load: w.load.Name, Resource: w.load.Resource,
-		Wanted: w.load.Count, Open: s.openAtEnd, Failed: s.failed.Load(), Slow: w.slowCount(),
+		Wanted: w.load.Count, Open: s.openAtEnd, Slow: w.slowCount(),
 		OpenLatency: s.openLatency.Latency(),
 		Expected:    expected, Delivered: delivered, Lost: expected - delivered,
 		Duplicated: s.deliveries.duplicated.Load() + s.rare.duplicated.Load(),
@@ -74,6 +100,7 @@ func (w *Watches) result(s *watchStats) result.Watches {
 		Reconnects: s.reconnects.Load(), Relists: s.relists.Load(), Malformed: s.malformed.Load(),
 		Delivery: s.delivery.Latency(), SlowestPerWatch: slowest.Latency(),
 	}
+	r.Failed, r.Failures = s.failed()
 	for _, n := range lost {
 		if n > 0 {
 			r.Lossy++

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stormglass/stormglass/loadgen/h2conn"
+	"github.com/stormglass/stormglass/loadgen/traffic"
 )
 
 // End is the end of the stream, or of the attempt to open one.
@@ -77,15 +78,27 @@ func (v *watcher) verdict(err error, up bool) time.Duration {
 		v.tries = 0
 		return 0
 	case !up && errors.Is(err, h2conn.ErrGoAway) && v.tries == 0:
-		stats.failed.Add(1)
+		stats.fail(traffic.GoAway)
 		v.tries++
 		return 0 // refused by a connection that goes away, and never begun
 	}
-	stats.failed.Add(1)
 	if refused != nil {
+		stats.fail(traffic.Outcome(refused.status))
 		return v.fail(refused.retryAfter)
 	}
+	stats.fail(outcomeOf(err))
 	return v.fail(0)
+}
+
+// outcomeOf is the kind of failure of an attempt that got no refusal.
+func outcomeOf(err error) traffic.Outcome {
+	switch {
+	case err == nil:
+		return traffic.Truncated // ended in order, before it was a watch
+	case errors.Is(err, errOverdue):
+		return traffic.TimedOut
+	}
+	return traffic.OutcomeOf(err)
 }
 
 // fail is the wait after a failure, at least as long as the server asks.

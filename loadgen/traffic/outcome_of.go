@@ -1,4 +1,4 @@
-package request
+package traffic
 
 import (
 	"context"
@@ -9,15 +9,14 @@ import (
 	"syscall"
 
 	"github.com/stormglass/stormglass/loadgen/h2conn"
-	"github.com/stormglass/stormglass/loadgen/traffic"
 )
 
-// errTimeout ends a request that had no whole answer within its timeout.
-var errTimeout = errors.New("timeout")
+// ErrTimeout ends a request that had no whole answer within its timeout.
+var ErrTimeout = errors.New("timeout")
 
-// OutcomeOf is the kind of an error of package h2conn, with which a request
-// ended.
-func OutcomeOf(err error) traffic.Outcome {
+// OutcomeOf is the kind of an error of package h2conn, with which a request or
+// a stream ended.
+func OutcomeOf(err error) Outcome {
 	var (
 		reset    *h2conn.ResetError
 		lost     *h2conn.LostError
@@ -25,23 +24,23 @@ func OutcomeOf(err error) traffic.Outcome {
 		netErr   net.Error
 	)
 	switch {
-	case errors.Is(err, errTimeout), errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
-		return traffic.TimedOut
+	case errors.Is(err, ErrTimeout), errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
+		return TimedOut
 	case errors.Is(err, h2conn.ErrClosed), errors.Is(err, context.Canceled):
-		return traffic.Canceled
+		return Canceled
 	case errors.Is(err, h2conn.ErrGoAway):
-		return traffic.GoAway
+		return GoAway
 	case errors.Is(err, h2conn.ErrTruncated):
-		return traffic.Truncated
+		return Truncated
 	case errors.As(err, &protocol):
-		return traffic.Protocol
+		return Protocol
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return traffic.Refused
+		return Refused
 	case errors.As(err, &reset), errors.As(err, &lost), errors.Is(err, syscall.ECONNRESET),
 		errors.Is(err, syscall.EPIPE), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return traffic.Reset
+		return Reset
 	case errors.As(err, &netErr) && netErr.Timeout():
-		return traffic.TimedOut
+		return TimedOut
 	}
-	return traffic.Other
+	return Other
 }
