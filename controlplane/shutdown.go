@@ -58,15 +58,23 @@ func (p *Plane) stopMembers(now <-chan struct{}) {
 
 // stopInOrder stops processes so that nobody loses the server it writes to while
 // it still writes. The caller holds the members' change.
+//
+// Those of one kind are stopped together, but for etcd's: a leader hands over to
+// another before it ends, and would wait seven seconds for one that is ending too.
 func (p *Plane) stopInOrder(members []*member, now <-chan struct{}) {
 	for _, step := range stopOrder() {
+		deadline := time.Now().Add(step.grace)
 		var wait sync.WaitGroup
 		for _, m := range members {
-			if slices.Contains(step.kinds, m.process.Kind) {
-				wait.Go(func() {
-					exit := m.child.Stop(step.grace, now)
-					p.progress("%-26s %s", m.process.Name, exit)
-				})
+			if !slices.Contains(step.kinds, m.process.Kind) {
+				continue
+			}
+			wait.Go(func() {
+				exit := m.child.Stop(time.Until(deadline), now)
+				p.progress("%-26s %s", m.process.Name, exit)
+			})
+			if m.process.Kind == control.KindEtcd {
+				wait.Wait()
 			}
 		}
 		wait.Wait()

@@ -1,0 +1,348 @@
+package controlplane_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+)
+
+// TestHighlyAvailable takes one plane of many through what it is for: it loses
+// one of each kind in turn and serves on, is cut apart, goes back to a snapshot,
+// and resumes elsewhere.
+func TestHighlyAvailable(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "plane")
+	config := filepath.Join(t.TempDir(), "ha.yaml")
+	if err := os.WriteFile(config, []byte(`
+etcd: {members: 3}
+apiServer: {replicas: 2}
+scheduler: {replicas: 2}
+controllerManager:
+  replicas: 2
+  # A third of upstream's, so that the test does not have to wait for those.
+  flags: {leader-elect-lease-duration: 5s, leader-elect-renew-deadline: 4s, leader-elect-retry-period: 1s}
+`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ok(t, "up", "--detach", "--dir", dir, "--config", config)
+	t.Cleanup(func() { run(t, "down", "--dir", dir) })
+	p := &haPlane{t: t, dir: dir}
+	p.reload()
+	t.Run("status tells who does what", func(t *testing.T) { p.roles(t) })
+	t.Run("an etcd member is lost", func(t *testing.T) { p.loseEtcdLeader(t) })
+	t.Run("an API server is lost", func(t *testing.T) { p.loseAPIServer(t) })
+	t.Run("a leader is lost", func(t *testing.T) { p.loseControllerManager(t) })
+	t.Run("the etcd leader is cut off from its peers", func(t *testing.T) { p.partition(t) })
+	t.Run("etcd goes back to a snapshot", func(t *testing.T) { p.restore(t) })
+	t.Run("the plane resumes on other ports", func(t *testing.T) { p.resume(t) })
+}
+
+type haPlane struct {
+	t       *testing.T
+	dir     string
+	cluster control.Cluster
+	client  *control.Client
+	kube    *kubernetes.Clientset
+	written int
+}
+
+// reload gets to know the plane as it runs now.
+func (p *haPlane) reload() {
+	p.t.Helper()
+	var err error
+	if p.cluster, err = control.Load(p.dir); err == nil {
+		p.client, err = control.Dial(p.dir)
+	}
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.kube = client(p.t, p.cluster, "admin")
+}
+
+func (p *haPlane) status(t *testing.T) map[string]control.ComponentStatus {
+	t.Helper()
+	s, err := p.client.Status(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]control.ComponentStatus{}
+	for _, c := range s.Components {
+		all[c.Name] = c
+	}
+	return all
+}
+
+// count counts the roles of a kind.
+func (p *haPlane) count(t *testing.T, kind string) map[string]int {
+	t.Helper()
+	roles := map[string]int{}
+	for _, c := range p.status(t) {
+		if c.Kind == kind {
+			roles[c.Role]++
+		}
+	}
+	return roles
+}
+
+// write writes an object, within a time, whatever is wrong with the plane.
+func (p *haPlane) write(t *testing.T, within time.Duration) string {
+	t.Helper()
+	p.written++
+	name := "written-" + strconv.Itoa(p.written)
+	var err error
+	eventually(t, within, "a write is acknowledged", func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		_, err = p.kube.CoreV1().ConfigMaps("default").Create(ctx, kubeConfigMap(name), metav1.CreateOptions{})
+		return err == nil || apierrors.IsAlreadyExists(err)
+	})
+	return name
+}
+
+// begin begins a fault; the test's end clears it.
+func (p *haPlane) begin(t *testing.T, f control.Fault) control.FaultStatus {
+	t.Helper()
+	status, err := p.client.Begin(t.Context(), f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.clear(t, status.ID) })
+	return status
+}
+
+func (p *haPlane) clear(t *testing.T, id string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if _, err := p.client.Clear(ctx, id); err != nil {
+		t.Error(err)
+	}
+}
+
+// event waits for an event after a number.
+func (p *haPlane) event(t *testing.T, after int64, within time.Duration, what string, is func(control.Event) bool) control.Event {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), within)
+	defer cancel()
+	for {
+		events, err := p.client.Events(ctx, after)
+		if err != nil {
+			t.Fatalf("no event within %v: %s: %v", within, what, err)
+		}
+		for _, e := range events {
+			after = e.Seq
+			if is(e) {
+				return e
+			}
+		}
+	}
+}
+
+// last is the number of the last event.
+func (p *haPlane) last(t *testing.T) int64 {
+	t.Helper()
+	events, err := p.client.Events(t.Context(), 0)
+	if err != nil || len(events) == 0 {
+		t.Fatalf("events: %v %v", events, err)
+	}
+	return events[len(events)-1].Seq
+}
+
+func (p *haPlane) back(t *testing.T, name string) {
+	t.Helper()
+	eventually(t, time.Minute, name+" is back", func() bool { return p.status(t)[name].Ready })
+}
+
+func (p *haPlane) roles(t *testing.T) {
+	for kind, want := range map[string]string{
+		control.KindEtcd:              "map[follower:2 leader:1]",
+		control.KindAPIServer:         "map[serving:2]",
+		control.KindScheduler:         "map[leader:1 standby:1]",
+		control.KindControllerManager: "map[leader:1 standby:1]",
+	} {
+		if got := fmt.Sprint(p.count(t, kind)); got != want {
+			t.Errorf("roles of %s: %s, want %s", kind, got, want)
+		}
+	}
+	text := ok(t, "status", "--dir", p.dir)
+	for _, want := range []string{"leader, term ", "follower, term ", "serving, ", "standby"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("status does not say %q:\n%s", want, text)
+		}
+	}
+	members := ok(t, "etcdctl", "--dir", p.dir, "member", "list")
+	if strings.Count(members, "started") != 3 || !strings.Contains(members, "https://etcd-2.stormglass.invalid:2380") {
+		t.Errorf("members:\n%s", members)
+	}
+}
+
+func (p *haPlane) loseEtcdLeader(t *testing.T) {
+	before := p.last(t)
+	fault := p.begin(t, control.Fault{Kind: control.FaultKill, Components: []string{"etcd-leader"}})
+	lost := fault.On[0]
+	elected := p.event(t, before, 30*time.Second, "another leader", func(e control.Event) bool { return e.Kind == control.EventEtcdLeader })
+	if elected.Component == lost || elected.Time.Before(fault.Active) {
+		t.Errorf("%s was killed at %v, and %+v", lost, fault.Active, elected)
+	}
+	p.write(t, 30*time.Second)
+	if c := p.status(t)[lost]; !strings.Contains(c.Exit, "killed") || c.Ready {
+		t.Errorf("%s: %+v", lost, c)
+	}
+	p.clear(t, fault.ID)
+	p.back(t, lost)
+	if c := p.status(t)[lost]; c.Restarts != 1 || c.Exit != "" {
+		t.Errorf("%s: %+v", lost, c)
+	}
+	p.reload() // cluster.json has its new process
+	i := slices.IndexFunc(p.cluster.Components, func(c control.Component) bool { return c.Name == lost })
+	if pid := p.cluster.Components[i].PID; !alive(pid) || pid != p.status(t)[lost].PID {
+		t.Errorf("%s has the process %d", lost, pid)
+	}
+}
+
+func (p *haPlane) loseAPIServer(t *testing.T) {
+	const lost = "kube-apiserver-0"
+	fault := p.begin(t, control.Fault{Kind: control.FaultKill, Components: []string{lost}})
+	for range 10 {
+		p.write(t, 30*time.Second)
+	}
+	eventually(t, 30*time.Second, "the balancer knows", func() bool {
+		return fmt.Sprint(p.count(t, control.KindAPIServer)) == "map[out:1 serving:1]"
+	})
+	p.clear(t, fault.ID)
+	eventually(t, time.Minute, "both serve", func() bool { return p.count(t, control.KindAPIServer)[control.RoleServing] == 2 })
+}
+
+func (p *haPlane) loseControllerManager(t *testing.T) {
+	before := p.last(t)
+	fault := p.begin(t, control.Fault{Kind: control.FaultKill, Components: []string{"kube-controller-manager-leader"}})
+	moved := p.event(t, before, time.Minute, "the lease moves", func(e control.Event) bool {
+		return e.Kind == control.EventLease && strings.HasPrefix(e.Component, control.KindControllerManager)
+	})
+	if moved.Component == fault.On[0] {
+		t.Errorf("the dead %s got the lease: %+v", fault.On[0], moved)
+	}
+	p.clear(t, fault.ID)
+	p.back(t, fault.On[0])
+	if got := fmt.Sprint(p.count(t, control.KindControllerManager)); got != "map[leader:1 standby:1]" {
+		t.Errorf("roles: %s", got)
+	}
+}
+
+func (p *haPlane) partition(t *testing.T) {
+	before := p.last(t)
+	fault := p.begin(t, control.Fault{Kind: control.FaultPartition, Components: []string{"etcd-leader"}, Peers: []string{"etcd"}})
+	elected := p.event(t, before, 30*time.Second, "the others elect one of them", func(e control.Event) bool { return e.Kind == control.EventEtcdLeader })
+	if elected.Component == fault.On[0] {
+		t.Errorf("%s is cut off and was elected", elected.Component)
+	}
+	p.write(t, 30*time.Second)
+	p.clear(t, fault.ID)
+	eventually(t, 30*time.Second, "one leader again", func() bool { return fmt.Sprint(p.count(t, control.KindEtcd)) == "map[follower:2 leader:1]" })
+}
+
+func (p *haPlane) restore(t *testing.T) {
+	p.reload()
+	kept := p.write(t, time.Minute)
+	file := filepath.Join(t.TempDir(), "etcd.db")
+	ok(t, "etcd", "snapshot", "--dir", p.dir, file)
+	if _, stderr, code := run(t, "etcd", "snapshot", "--dir", p.dir, file); code != 2 || !strings.Contains(stderr, "is there already") {
+		t.Errorf("a second snapshot to the same file: %d %s", code, stderr)
+	}
+	lost := p.write(t, time.Minute)
+	damaged := filepath.Join(t.TempDir(), "damaged.db")
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(damaged, data[:len(data)-100], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	pids := pids(p.cluster)
+	if _, stderr, code := run(t, "etcd", "restore", "--dir", p.dir, damaged); code != 4 || strings.Count(stderr, "\n") != 1 {
+		t.Errorf("a damaged snapshot: %d %s", code, stderr)
+	}
+	if slices.ContainsFunc(pids, func(pid int) bool { return !alive(pid) }) {
+		t.Error("something was stopped for a snapshot that is damaged")
+	}
+	if out := ok(t, "etcd", "restore", "--dir", p.dir, file); !strings.Contains(out, "etcd-0, etcd-1, etcd-2 restored") {
+		t.Error(out)
+	}
+	p.reload()
+	maps := p.kube.CoreV1().ConfigMaps("default")
+	object, err := maps.Get(t.Context(), kept, metav1.GetOptions{})
+	if err != nil {
+		t.Fatalf("what was written before the snapshot is lost: %v", err)
+	}
+	if _, err := maps.Get(t.Context(), lost, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("what was written after the snapshot: %v", err)
+	}
+	object.Labels = map[string]string{"after": "restore"}
+	changed, err := maps.Update(t.Context(), object, metav1.UpdateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if revision, err := strconv.Atoi(changed.ResourceVersion); err != nil || revision < 1_000_000_000 {
+		t.Errorf("revisions go on from %s, so clients may meet an old one again: %v", changed.ResourceVersion, err)
+	}
+	p.roles(t)
+	if left, err := os.ReadDir(filepath.Join(p.dir, "data")); err != nil || len(left) != 3 {
+		t.Errorf("left behind: %v %v", left, err)
+	}
+}
+
+func (p *haPlane) resume(t *testing.T) {
+	kept := p.write(t, time.Minute)
+	ok(t, "down", "--dir", p.dir)
+	for _, c := range p.stopped(t) {
+		if c.Exit == "" || strings.Contains(c.Exit, "killed") {
+			t.Errorf("%s: %q", c.Name, c.Exit)
+		}
+	}
+	for _, endpoint := range append(p.cluster.Etcd.Endpoints, p.cluster.Server) {
+		u, err := url.Parse(endpoint)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := net.Listen("tcp", u.Host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+	}
+	ok(t, "up", "--detach", "--dir", p.dir)
+	p.reload()
+	if _, err := p.kube.CoreV1().ConfigMaps("default").Get(t.Context(), kept, metav1.GetOptions{}); err != nil {
+		t.Errorf("lost: %v", err)
+	}
+	p.roles(t)
+	ok(t, "down", "--dir", p.dir)
+	if _, stderr, code := runEnv(t, nil, "etcd: {members: 1}", "up", "--dir", p.dir, "--config", "-"); code != 4 || !strings.Contains(stderr, "is of 3 members, not of 1") {
+		t.Errorf("resumed as another: %d %s", code, stderr)
+	}
+}
+
+// stopped is what a stopped plane has left.
+func (p *haPlane) stopped(t *testing.T) []control.ComponentStatus {
+	t.Helper()
+	var status control.Status
+	stdout, _, _ := run(t, "status", "--dir", p.dir, "--output", "json")
+	if err := json.Unmarshal([]byte(stdout), &status); err != nil {
+		t.Fatal(err)
+	}
+	return status.Components
+}
