@@ -79,7 +79,7 @@ func TestEachKindEndsByItself(t *testing.T) {
 				if m.List()[0].Ended != (time.Time{}) {
 					t.Error("it ended before its time")
 				}
-				time.Sleep(1)
+				time.Sleep(time.Nanosecond)
 				synctest.Wait()
 				if got := m.List()[0].Ended; !got.Equal(status.Ends) {
 					t.Errorf("it ended at %v, not at %v", got, status.Ends)

@@ -1,0 +1,266 @@
+package controlplane_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/internal/planetest"
+)
+
+// broken is a plane that is broken by hand: by the command, as its user does.
+type broken struct {
+	dir     string
+	cluster control.Cluster
+	kube    *kubernetes.Clientset
+}
+
+func (b *broken) args(args ...string) []string {
+	return append(append([]string{"fault"}, args...), "--dir", b.dir)
+}
+
+// fault runs a command that must be done.
+func (b *broken) fault(t *testing.T, args ...string) string {
+	t.Helper()
+	return ok(t, b.args(args...)...)
+}
+
+// patience is how long a write may take on a machine under load.
+const patience = 20 * time.Second
+
+// write creates a ConfigMap, of some size.
+func (b *broken) write(name string, bytes int, within time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.Background(), within)
+	defer cancel()
+	m := kubeConfigMap(name)
+	m.Data["a"] = strings.Repeat("x", bytes)
+	_, err := b.kube.CoreV1().ConfigMaps(metav1.NamespaceDefault).Create(ctx, m, metav1.CreateOptions{})
+	return err
+}
+
+// TestFaults breaks a small plane in every way that it can be broken, and looks
+// from outside whether it is, and whether it is mended.
+func TestFaults(t *testing.T) {
+	s := planetest.Start(t, shared.Binary, &control.Config{NetworkFaults: control.NetworkFaultsOn})
+	cluster := s.Cluster()
+	b := &broken{dir: cluster.Dir, cluster: cluster, kube: client(t, cluster, "admin")}
+	for _, test := range []struct {
+		name string
+		run  func(*testing.T)
+	}{
+		{"bad usage is refused", b.refused},
+		{"a process is paused", b.pause},
+		{"a process has few descriptors", b.descriptors},
+		{"fsync is slow", b.slowFsync},
+		{"a link is cut", b.partition},
+		{"a webhook fails", b.webhook},
+		{"a neighbour writes", b.neighbour},
+		{"a process is killed", b.kill},
+		{"etcd lacks space", b.quota},
+	} {
+		if !t.Run(test.name, test.run) {
+			t.Fatal(b.fault(t, "events"))
+		}
+	}
+	if left := b.fault(t, "clear"); left != "no fault was in force\n" {
+		t.Errorf("left in force: %s", left)
+	}
+}
+
+func (b *broken) refused(t *testing.T) {
+	tests := []struct {
+		args string
+		code int
+		want string
+	}{
+		{"kill", 2, "--component: kill needs it (a name as"},
+		{"kill etcd-0", 2, `takes no "etcd-0" by itself (name components with --component)`},
+		{"kill --component etcd-1", 2, "--component: there is no etcd-1 (there is etcd-0)"},
+		{"slow-fsync --member etcd-0", 2, `--delay: slowFsync needs it (as "25ms")`},
+		{"slow-fsync --member etcd-0 --delay 25ms --jitter 30ms", 2, "--jitter: 30ms is out of bounds (at most the delay"},
+		{"partition --component kube-scheduler", 2, "--component: partition is not for kube-scheduler"},
+		{"partition --component kube-apiserver-0 --peer kube-apiserver", 2, "--peer: no link joins"},
+		{"pause --component etcd-0 --for 0s", 2, "--for 0s has no length"},
+		{"etcd-quota --quota 16MB", 2, "write it as 16MiB"},
+		{"webhook --resource pods", 2, "neither waits nor fails"},
+		{"clear 99", 4, `fault "99": there is no such fault`},
+	}
+	for _, test := range tests {
+		_, stderr, code := run(t, b.args(strings.Fields(test.args)...)...)
+		if code != test.code || !strings.Contains(stderr, test.want) {
+			t.Errorf("fault %s: exit %d, not %d\n%s", test.args, code, test.code, stderr)
+		}
+	}
+	if list := b.fault(t, "list"); list != "no faults since the plane was started\n" {
+		t.Errorf("begun nevertheless: %s", list)
+	}
+	_, stderr, code := run(t, "fault", "list", "--dir", t.TempDir())
+	if code != 4 || !strings.Contains(stderr, "start one with: controlplane up --detach --dir") {
+		t.Errorf("no plane: exit %d\n%s", code, stderr)
+	}
+}
+
+// pid is the process that a component has now.
+func (b *broken) pid(t *testing.T, name string) int {
+	t.Helper()
+	cluster, err := control.Load(b.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range cluster.Components {
+		if c.Name == name {
+			return c.PID
+		}
+	}
+	t.Fatalf("no %s", name)
+	return 0
+}
+
+// proc reads a file of a process.
+func proc(t *testing.T, pid int, file string) string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+func (b *broken) pause(t *testing.T) {
+	stopped := func() bool {
+		_, rest, _ := strings.Cut(proc(t, b.pid(t, "kube-scheduler-0"), "stat"), ") ")
+		return strings.HasPrefix(rest, "T")
+	}
+	b.fault(t, "pause", "--component", "kube-scheduler-leader")
+	eventually(t, 5*time.Second, "the scheduler is stopped", stopped)
+	_, stderr, code := run(t, b.args("kill", "--component", "kube-scheduler-0")...)
+	if code != 4 || !strings.Contains(stderr, "is taken by fault 1, pause, until it is cleared") {
+		t.Errorf("a kill in a pause: exit %d\n%s", code, stderr)
+	}
+	b.fault(t, "clear", "1")
+	eventually(t, 5*time.Second, "the scheduler goes on", func() bool { return !stopped() })
+}
+
+func (b *broken) descriptors(t *testing.T) {
+	limit := func() string {
+		for line := range strings.Lines(proc(t, b.pid(t, "kube-scheduler-0"), "limits")) {
+			if rest, is := strings.CutPrefix(line, "Max open files"); is {
+				return strings.Fields(rest)[0]
+			}
+		}
+		return ""
+	}
+	before := limit()
+	b.fault(t, "descriptor-limit", "--component", "kube-scheduler", "--limit", "111")
+	if got := limit(); got != "111" {
+		t.Errorf("the limit is %s", got)
+	}
+	b.fault(t, "clear")
+	if got := limit(); got != before {
+		t.Errorf("the limit is %s afterwards, and was %s", got, before)
+	}
+}
+
+// fsyncs are all of etcd's WAL, and those of up to 16 ms.
+func (b *broken) fsyncs(t *testing.T) (all, fast int) {
+	t.Helper()
+	c := https(t, b.cluster.Etcd.CAFile, b.cluster.Etcd.KeyPair)
+	_, body, err := do(t, c, "GET", b.cluster.Etcd.Endpoints[0]+"/metrics", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(body) {
+		fmt.Sscanf(line, "etcd_disk_wal_fsync_duration_seconds_count %d", &all)
+		fmt.Sscanf(line, `etcd_disk_wal_fsync_duration_seconds_bucket{le="0.016"} %d`, &fast)
+	}
+	return all, fast
+}
+
+func (b *broken) slowFsync(t *testing.T) {
+	b.fault(t, "slow-fsync", "--member", "etcd-leader", "--delay", "25ms")
+	all, fast := b.fsyncs(t)
+	if err := b.write("slow", 1, patience); err != nil {
+		t.Fatal(err)
+	}
+	// One that was under way when the fault began may be fast.
+	if allNow, fastNow := b.fsyncs(t); allNow == all || fastNow > fast+1 {
+		t.Errorf("of %d fsyncs %d took up to 16 ms", allNow-all, fastNow-fast)
+	}
+	b.fault(t, "clear")
+}
+
+func (b *broken) partition(t *testing.T) {
+	b.fault(t, "partition", "--component", "etcd-0")
+	if err := b.write("cut", 1, time.Second); err == nil {
+		t.Error("a write came through a partition")
+	}
+	b.fault(t, "clear")
+	if err := b.write("whole", 1, patience); err != nil {
+		t.Errorf("a write after a partition: %v", err)
+	}
+}
+
+func (b *broken) webhook(t *testing.T) {
+	b.fault(t, "webhook", "--resource", "configmaps", "--fails")
+	if err := b.write("denied", 1, patience); err == nil || !strings.Contains(err.Error(), "this webhook fails, as it was asked to") {
+		t.Errorf("a write that a webhook does not answer: %v", err)
+	}
+	b.fault(t, "clear")
+	if err := b.write("allowed", 1, patience); err != nil {
+		t.Errorf("a write when the webhook is gone: %v", err)
+	}
+}
+
+func (b *broken) neighbour(t *testing.T) {
+	b.fault(t, "disk-contention", "--writers", "1", "--size", "4KiB")
+	if list := b.fault(t, "list"); !strings.Contains(list, "in force until it is cleared") {
+		t.Errorf("list:\n%s", list)
+	}
+	b.fault(t, "clear")
+	entries, err := os.ReadDir(filepath.Join(b.dir, "data"))
+	if err != nil || len(entries) != 1 {
+		t.Errorf("left beside etcd's data: %v, %v", entries, err)
+	}
+}
+
+func (b *broken) kill(t *testing.T) {
+	before := b.pid(t, "kube-scheduler-0")
+	b.fault(t, "kill", "--component", "kube-scheduler-0")
+	if alive(before) {
+		t.Error("the scheduler lives")
+	}
+	b.fault(t, "clear")
+	if now := b.pid(t, "kube-scheduler-0"); now == before || !alive(now) {
+		t.Errorf("the scheduler is process %d, and was %d", now, before)
+	}
+	eventually(t, 30*time.Second, "the scheduler is ready again", func() bool {
+		return strings.Contains(b.fault(t, "events"), "ready        kube-scheduler-0")
+	})
+}
+
+func (b *broken) quota(t *testing.T) {
+	b.fault(t, "etcd-quota", "--quota", "1MiB")
+	refused := ""
+	for i := 0; refused == ""; i++ {
+		if err := b.write(fmt.Sprintf("large-%d", i), 300_000, patience); err != nil {
+			refused = err.Error()
+		}
+	}
+	if !strings.Contains(refused, "database space exceeded") {
+		t.Errorf("the write that found no space: %s", refused)
+	}
+	b.fault(t, "clear")
+	eventually(t, 30*time.Second, "there is space again", func() bool { return b.write(fmt.Sprintf("small-%d", time.Now().UnixNano()), 1, patience) == nil })
+	if alarms := ok(t, "etcdctl", "--dir", b.dir, "alarm", "list"); alarms != "" {
+		t.Errorf("alarms: %s", alarms)
+	}
+}
