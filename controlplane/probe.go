@@ -96,7 +96,7 @@ func get(ctx context.Context, client *http.Client, url string) error {
 func (p *prober) ready(ctx context.Context, proc topology.Process, begun time.Time) error {
 	switch proc.Kind {
 	case control.KindEtcd:
-		return p.etcd(ctx, proc)
+		return p.etcd(ctx, proc, begun)
 	case control.KindAPIServer:
 		return p.apiServer(ctx, proc)
 	}
@@ -109,9 +109,14 @@ func (p *prober) ready(ctx context.Context, proc topology.Process, begun time.Ti
 }
 
 // etcd is ready when it serves a linearizable read, which needs a leader. One
-// that lacks space serves reads, and what makes room for it.
-func (p *prober) etcd(ctx context.Context, proc topology.Process) error {
-	return get(ctx, p.etcdHTTP, proc.Address+"/health?exclude=NOSPACE")
+// that is started later may lack space, which is for whoever started it to
+// mend; a plane is not started without.
+func (p *prober) etcd(ctx context.Context, proc topology.Process, begun time.Time) error {
+	health := proc.Address + "/health"
+	if begun.IsZero() {
+		health += "?exclude=NOSPACE"
+	}
+	return get(ctx, p.etcdHTTP, health)
 }
 
 // apiServer is ready when it says so and one of them has made the default
