@@ -27,7 +27,7 @@ type Histogram struct {
 	mu      sync.Mutex
 	counts  *hdrhistogram.Histogram // nanoseconds, of values over zero; nil until the first
 	zeros   int64
-	sum     float64                 // nanoseconds; exact, where the buckets are not
+	sum     float64 // nanoseconds; exact, where the buckets are not
 	max     time.Duration
 	clamped int64
 }
