@@ -1,7 +1,6 @@
 package controlplane
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,7 +8,6 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -18,7 +16,6 @@ import (
 
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/controlplane/process"
-	"github.com/stormglass/stormglass/controlplane/topology"
 )
 
 // revisionBump is added to the snapshot's revision. Clients that saw later ones
@@ -27,12 +24,6 @@ import (
 // etcd's documentation advises for Kubernetes: more than a cluster writes between
 // two snapshots.
 const revisionBump = 1_000_000_000
-
-// What a member's data is called while a restore is under way.
-const (
-	restoredSuffix = ".restored"       // made from the snapshot, not yet in use
-	beforeSuffix   = ".before-restore" // what was in use, until the restored works
-)
 
 // RestoreEtcd takes etcd back to a snapshot:
 //
@@ -202,32 +193,6 @@ func (p *Plane) swapBack(members []*member) error {
 	return err
 }
 
-// putBack gives members the data that a restore has put aside, where it has.
-func putBack(l topology.Layout, members []string) error {
-	for _, name := range members {
-		data := l.Data(name)
-		if _, err := os.Stat(data + beforeSuffix); errors.Is(err, os.ErrNotExist) {
-			continue
-		}
-		if err := os.RemoveAll(data); err != nil {
-			return err
-		}
-		if err := os.Rename(data+beforeSuffix, data); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// dropData removes what a restore has put beside members' data.
-func (p *Plane) dropData(suffix string) {
-	for _, name := range p.etcdNames() {
-		if err := os.RemoveAll(p.layout.Data(name) + suffix); err != nil {
-			p.progress("%v", err) // it only takes space
-		}
-	}
-}
-
 // stopAll stops processes in order, as a plane's end does, and lets the plane
 // live on.
 func (p *Plane) stopAll(members []*member, now <-chan struct{}) {
@@ -297,22 +262,4 @@ func (p *Plane) startOver(ctx context.Context, m *member, begun time.Time) error
 		err = fmt.Errorf("%s is not ready after %v: %w%s", m.process.Name, readyWithin, err, lastLines(l))
 	}
 	return err
-}
-
-// finishRestore undoes a restore that a supervisor did not live to finish.
-func finishRestore(l topology.Layout, cfg control.Config) error {
-	var names []string
-	for _, name := range cfg.Components() {
-		if control.ComponentKind(name) == control.KindEtcd {
-			names = append(names, name)
-		}
-	}
-	err := putBack(l, names)
-	for _, name := range names {
-		err = cmp.Or(err, os.RemoveAll(l.Data(name)+restoredSuffix))
-	}
-	if err != nil {
-		return fmt.Errorf("undo a restore that was not finished in %s: %w", filepath.Join(l.Dir, "data"), err)
-	}
-	return nil
 }
