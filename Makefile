@@ -27,9 +27,8 @@ storms: build ## Run the three full storms one after another (about 15 minutes)
 	@status=0; for s in rollout-500 watch-flood node-failure-storm; do \
 	  $(BIN)/loadgen run $$s || status=$$?; done; exit $$status
 
-bench: ## What the load engine costs beside client-go, and 1,000 simulated nodes
+bench: ## What the load engine and simulated nodes cost, beside client-go (about half an hour)
 	go run ./bench
-	go test ./loadgen/node -run '^$$' -bench . -benchtime 1x
 
 test: lint unit ## Lint, then every test (brings up small control planes; installs Chromium for the page tests)
 
@@ -50,7 +49,7 @@ chromium: ## Install Chromium from the distribution's packages, if there is none
 	  else echo "the page tests need Chromium: install it with your package manager"; exit 1; fi; fi
 
 FUZZ = scenario:FuzzParse h2conn:FuzzFrames h2conn:FuzzFields traffic/watch:FuzzJSON traffic/watch:FuzzProtobuf \
-  traffic/object:FuzzDocument traffic/object:FuzzProtobufMetadata node:FuzzScan wire:FuzzEvent
+  ../internal/jsontext:FuzzScanner traffic/object:FuzzDocument traffic/object:FuzzProtobufMetadata node:FuzzScan wire:FuzzEvent
 
 fuzz: ## Fuzz the scenario loader and every reader of what servers send, half a minute each
 	for f in $(FUZZ); do go test ./loadgen/$${f%%:*} -run '^$$' -fuzz "^$${f##*:}$$" -fuzztime 30s -fuzzminimizetime 10x || exit 1; done
