@@ -2,6 +2,7 @@ package loadgen
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/stormglass/stormglass/loadgen/gate"
@@ -19,13 +20,34 @@ func analyse(ctx context.Context, dir string, s *scenario.Scenario, archive *rec
 	if err != nil {
 		return environmentf("%w", err)
 	}
-	rec.Recovery = recovery.Analyse(recovery.Input{Timeline: rec.Timeline, Pulse: slots, Phases: rec.Measurements.Phases})
+	rec.Recovery = recovery.Analyse(recovery.Input{
+		Timeline: rec.Timeline, Pulse: slots, Phases: rec.Measurements.Phases, Bound: bounds(s),
+	})
 	var signals []recovery.Signal
 	for _, x := range s.Signals {
 		signals = append(signals, recovery.Signal(x))
 	}
 	rec.Signals, err = recovery.Signals(ctx, signals, rec.Measurements.Phases, s.Record.Interval.D(), values(archive))
 	return err
+}
+
+// bounds are what every request of a load has to hold: upstream's objective for
+// lists where it does nothing but list, else that for single objects.
+func bounds(s *scenario.Scenario) func(load string) time.Duration {
+	lists := map[string]bool{}
+	for _, l := range s.Loads() {
+		asks := l.Mix
+		if len(asks) == 0 {
+			asks = []scenario.Operation{l.Operation}
+		}
+		lists[l.Name] = !slices.ContainsFunc(asks, func(o scenario.Operation) bool { return o.Verb != "list" })
+	}
+	return func(load string) time.Duration {
+		if lists[load] {
+			return recovery.ListBound
+		}
+		return recovery.DefaultBound
+	}
 }
 
 // values evaluates PromQL over an archive.

@@ -65,7 +65,9 @@ func TestObjectivesOfFaults(t *testing.T) {
 	}
 	quick := result.LoadRecovery{Load: "patch", Affected: true, ErrorWindow: 0.5, Failed: 3, FirstSuccess: &half, Back: &half}
 	slow := result.LoadRecovery{Load: "patch", Affected: true, ErrorWindow: 13, Failed: 9, FirstSuccess: &long, Back: &long}
-	never := result.LoadRecovery{Load: "patch", Affected: true, ErrorWindow: 20, Failed: 40}
+	never := result.LoadRecovery{Load: "patch", Affected: true, ErrorWindow: 20, Failed: 40, Open: true, BackAtLeast: &long}
+	silent := result.LoadRecovery{Load: "patch", Silent: true, Detail: "no request ended while the fault was there"}
+	other := result.LoadRecovery{Load: "ended before", Silent: true}
 	for _, c := range []struct {
 		objective, max string
 		faults         []result.FaultRecovery
@@ -78,6 +80,13 @@ func TestObjectivesOfFaults(t *testing.T) {
 		{"time-to-first-success", "1h", []result.FaultRecovery{fault("1", never)}, result.Fail, 20},
 		{"time-to-objective", "1h", []result.FaultRecovery{fault("1", quick), fault("2", never)}, result.NoData, 0},
 		{"time-to-objective", "1s", []result.FaultRecovery{fault("1", quick)}, result.Pass, 0.5},
+		{"time-to-objective", "10s", []result.FaultRecovery{fault("1", quick), fault("2", never)}, result.Fail, 12.5},
+		{"time-to-objective", "1h", []result.FaultRecovery{fault("1", quick), fault("2", silent)}, result.NoData, 0},
+		{"error-window", "10s", []result.FaultRecovery{fault("1", never)}, result.Fail, 20},
+		{"error-window", "1h", []result.FaultRecovery{fault("1", never)}, result.NoData, 0},
+		{"error-window", "1h", []result.FaultRecovery{fault("1", quick), fault("2", silent)}, result.NoData, 0},
+		{"error-window", "1h", []result.FaultRecovery{fault("1", quick, other)}, result.Pass, 0.5},
+		{"time-to-first-success", "1h", []result.FaultRecovery{fault("1", silent)}, result.NoData, 0},
 		{"lease-failover", "17s", []result.FaultRecovery{fault("1", quick)}, result.NoData, 0},
 		{"lease-failover", "17s", []result.FaultRecovery{fault("1", quick), {ID: "2", Phase: "storm", LeaseFailover: &long}}, result.Pass, 12.5},
 	} {
@@ -97,6 +106,28 @@ func TestObjectivesOfFaults(t *testing.T) {
 			t.Fatal(err)
 		}
 		expect(t, c.objective+" max "+c.max, g, c.want, c.value, "")
+	}
+}
+
+// Without a pulse no relist was counted, and that is not none.
+func TestAStormNobodyCountedIsNoPass(t *testing.T) {
+	compiled := Compiled{objective: *find("relist-storm"), op: "<=", bound: 1000, order: []string{"storm"}}
+	compiled.Over = []string{"storm"}
+	rec := Recorded{
+		Measurements: result.Measurements{Phases: []result.Phase{{Name: "storm"}}},
+		Recovery:     &result.Recovery{Faults: []result.FaultRecovery{{ID: "1", Kind: "kill", Phase: "storm"}}},
+	}
+	for lack, want := range map[string]result.Verdict{"": result.Pass, "the run has no pulse": result.NoData} {
+		if lack != "" {
+			rec.Recovery.Missing = []string{lack}
+		}
+		g, err := compiled.judge(t.Context(), nil, rec.phases(), rec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if rec.Recovery.Missing = nil; g.Verdict != want {
+			t.Errorf("missing %q: %s, want %s", lack, g.Verdict, want)
+		}
 	}
 }
 

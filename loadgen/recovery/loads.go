@@ -43,6 +43,9 @@ func loads(in Input, f fault, reach time.Time) []result.LoadRecovery {
 		for _, m := range byLoad[load] {
 			w.take(m)
 		}
+		if !w.ran && !reach.IsZero() {
+			continue // what it still owes an answer to is the next fault's
+		}
 		all = append(all, w.result())
 	}
 	return all
@@ -155,7 +158,9 @@ func later(x, y time.Time) time.Time {
 
 func (w *watch) result() result.LoadRecovery {
 	r, f := w.r, w.fault
+	r.Silent = !w.ran
 	if r.Affected {
+		r.Open = w.good.IsZero()
 		r.ErrorWindow = w.until.Sub(w.from).Seconds()
 		r.From, r.Until = seconds(w.from.Sub(f.begin)), seconds(w.until.Sub(f.begin))
 	}
@@ -168,9 +173,22 @@ func (w *watch) result() result.LoadRecovery {
 	if !w.back.IsZero() {
 		r.Back = seconds(w.back.Sub(*f.end))
 	} else {
-		r.Detail = w.notBack()
+		r.Detail, r.BackAtLeast = w.notBack(), w.notBackFor()
 	}
 	return r
+}
+
+// notBackFor is how long after the fault's end the load was not back, as far as
+// it was seen.
+func (w *watch) notBackFor() *float64 {
+	if !w.ran || !w.fault.over(w.last) {
+		return nil
+	}
+	since := w.last
+	if !w.good.IsZero() {
+		since = later(w.good, *w.fault.end)
+	}
+	return seconds(since.Sub(*w.fault.end))
 }
 
 // notBack says why it is not known that the load came back.

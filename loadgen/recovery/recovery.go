@@ -18,6 +18,9 @@ const (
 	// kubernetes/community sig-scalability/slos/api_call_latency.md). That one is
 	// of the 99th percentile over days; here every request has to hold it.
 	DefaultBound = time.Second
+	// ListBound is upstream's for lists of a namespace or of the cluster (30 s, the
+	// same document).
+	ListBound = 30 * time.Second
 	// stretch is how long a load has to hold its bound to be back inside it.
 	stretch = 5 * time.Second
 	// stormWithin is how long after a fault's end relists are still its own:

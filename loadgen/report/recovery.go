@@ -61,15 +61,36 @@ func feltTable(rec result.Recovery) tableView {
 	}
 	for _, f := range rec.Faults {
 		for _, l := range f.Loads {
-			window, slowest := "none", none
+			slowest := none
 			if l.Affected {
-				window, slowest = format(scenario.Seconds, l.ErrorWindow), format(scenario.Seconds, l.Slowest)
+				slowest = format(scenario.Seconds, l.Slowest)
 			}
-			t.add(faultName(f), clean(l.Load), window, optional(l.From), optional(l.Until), optional(l.FirstSuccess), optional(l.FirstSuccessAfterEnd),
-				optional(l.Back), count(l.Failed), count(l.Unsent), slowest, feltNote(l))
+			t.add(faultName(f), clean(l.Load), windowText(l), optional(l.From), optional(l.Until), optional(l.FirstSuccess), optional(l.FirstSuccessAfterEnd),
+				backText(l), count(l.Failed), count(l.Unsent), slowest, feltNote(l))
 		}
 	}
 	return t
+}
+
+// windowText is an error window, or how long it was at the least.
+func windowText(l result.LoadRecovery) string {
+	switch {
+	case l.Silent:
+		return "not known"
+	case !l.Affected:
+		return "none"
+	case l.Open:
+		return "≥ " + format(scenario.Seconds, l.ErrorWindow)
+	}
+	return format(scenario.Seconds, l.ErrorWindow)
+}
+
+// backText is the time back inside the bound, or what it was more than.
+func backText(l result.LoadRecovery) string {
+	if l.Back == nil && l.BackAtLeast != nil && *l.BackAtLeast > 0 {
+		return "not in " + format(scenario.Seconds, *l.BackAtLeast)
+	}
+	return optional(l.Back)
 }
 
 func feltNote(l result.LoadRecovery) string {

@@ -138,3 +138,21 @@ func TestManyFaultsStayReadable(t *testing.T) {
 		t.Errorf("tracks are %+v, want one row of 20 bars", p.Tracks)
 	}
 }
+
+// What is not known reads otherwise than what did not happen.
+func TestWhatIsNotKnownOfALoadIsNotNone(t *testing.T) {
+	three := 3.0
+	for _, c := range []struct {
+		load         result.LoadRecovery
+		window, back string
+	}{
+		{result.LoadRecovery{}, "none", none},
+		{result.LoadRecovery{Silent: true}, "not known", none},
+		{result.LoadRecovery{Affected: true, ErrorWindow: 2, Back: &three}, "2 s", "3 s"},
+		{result.LoadRecovery{Affected: true, ErrorWindow: 2, Open: true, BackAtLeast: &three}, "≥ 2 s", "not in 3 s"},
+	} {
+		if w, b := windowText(c.load), backText(c.load); w != c.window || b != c.back {
+			t.Errorf("%+v: errors for %q and back inside %q, want %q and %q", c.load, w, b, c.window, c.back)
+		}
+	}
+}

@@ -69,12 +69,9 @@ func recoveryRows(f result.FaultRecovery) [][]string {
 	}
 	var rows [][]string
 	for i, l := range f.Loads {
-		row := []string{faultName(f), clean(l.Load), "none", "", optional(l.Back), relists, failover}
+		row := []string{faultName(f), clean(l.Load), windowText(l), "", backText(l), relists, failover}
 		if i > 0 {
 			row[0], row[5], row[6] = "", "", ""
-		}
-		if l.Affected {
-			row[2] = format(scenario.Seconds, l.ErrorWindow)
 		}
 		if l.FirstSuccess != nil {
 			row[3] = format(scenario.Seconds, *l.FirstSuccess)

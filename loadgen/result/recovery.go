@@ -54,8 +54,14 @@ type LoadRecovery struct {
 	// Affected: a request failed or took longer than the bound, in a slot that
 	// belongs to the fault. If not, ErrorWindow is zero and the times are nil.
 	Affected bool `json:"affected"`
+	// Silent: no request ended in a slot that belongs to the fault, so that
+	// nothing is known of what it did to this load.
+	Silent bool `json:"silent,omitempty"`
 	// ErrorWindow is from the first such slot to the end of the last.
 	ErrorWindow float64 `json:"errorWindowSeconds"`
+	// Open: the load was outside its bound to the last slot that was seen, and
+	// its error window may have been longer.
+	Open bool `json:"errorWindowOpen,omitempty"`
 	// From and Until are where the error window lies, since the fault's begin.
 	From  *float64 `json:"fromSeconds,omitempty"`
 	Until *float64 `json:"untilSeconds,omitempty"` // the end of the error window, since the fault's begin
@@ -81,6 +87,9 @@ type LoadRecovery struct {
 	// bound for a whole stretch; zero where it did at once. Nil where it
 	// did not, or did not run long enough to tell.
 	Back *float64 `json:"backSeconds,omitempty"`
+	// BackAtLeast is how long after the fault's end the load was certainly not
+	// back yet. Nil where Back is known, or no slot after the end.
+	BackAtLeast *float64 `json:"backAtLeastSeconds,omitempty"`
 	// AlreadyFailing: the load was outside its bound in the stretch before the
 	// fault too, so that not all of the window is the fault's.
 	AlreadyFailing bool `json:"alreadyFailing,omitempty"`

@@ -1,0 +1,51 @@
+package recovery
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// A load that did not come back is told from one that was not watched for long
+// enough: by how long it was certainly not back.
+func TestHowLongALoadWasNotBack(t *testing.T) {
+	for name, c := range map[string]struct {
+		letters string // the fault lasts from 1.0 s to 2.0 s
+		atLeast any
+		open    bool
+	}{
+		"back":                   {letters: "..........xxxxxxxxxx" + strings.Repeat(".", 60)},
+		"to the last":            {letters: "..........xxxxxxxxxx" + strings.Repeat("x", 60), atLeast: 6.0, open: true},
+		"good again too late":    {letters: "..........xxxxxxxxxx" + strings.Repeat("x", 30) + strings.Repeat(".", 40), atLeast: 3.0},
+		"good before the end":    {letters: "..........xxxxx....." + strings.Repeat(".", 30), atLeast: 0.0},
+		"ended before the fault": {letters: "..........xxxxx", open: true},
+	} {
+		got := seen(t, faulty(1, 2), slotsOf("reads", c.letters))
+		isSeconds(t, name+": certainly not back for", got.BackAtLeast, c.atLeast)
+		if got.Open != c.open || got.Silent {
+			t.Errorf("%s: the window is open: %v, and silent: %v", name, got.Open, got.Silent)
+		}
+	}
+}
+
+// Where nothing ended from a fault's begin to the next one's, the next one
+// answers; where nothing ended at all any more, nothing is known.
+func TestALoadThatHangsIsNotOneThatFeltNothing(t *testing.T) {
+	second := []result.Event{
+		{Time: sec(3), Kind: "fault-begin", Name: "kill", Fault: "2"},
+		{Time: sec(4), Kind: "fault-end", Name: "kill", Fault: "2"},
+	}
+	letters := "..........                        x" + strings.Repeat(".", 60)
+	r := Analyse(Input{Timeline: append(faulty(1, 2), second...), Pulse: slotsOf("reads", letters)})
+	if n := len(r.Faults[0].Loads); n != 0 {
+		t.Errorf("the first fault tells of %d loads of which no request ended in its time", n)
+	}
+	if l := r.Faults[1].Loads; len(l) != 1 || !l[0].Affected || l[0].Silent {
+		t.Errorf("the second fault does not answer for the request that failed under it: %+v", l)
+	}
+	got := seen(t, faulty(1, 2), slotsOf("reads", ".........."))
+	if !got.Silent || got.Affected || got.BackAtLeast != nil {
+		t.Errorf("a load of which nothing was heard any more: %+v", got)
+	}
+}
