@@ -1,10 +1,13 @@
 package pulse
 
 import (
+	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stormglass/stormglass/loadgen/result"
@@ -129,12 +132,45 @@ func TestAStormIsOneEvent(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if len(events) != 2 || events[0].Kind != "relist" || events[0].Name != "flood" || !events[1].Time.Equal(at) {
-		t.Errorf("events are %v, want the first of the storm and the one after the pause", events)
-	}
 	if err := r.Close(); err != nil {
 		t.Fatal(err)
 	}
+	if len(events) != 2 || events[0].Kind != "relist" || events[0].Name != "flood" || !events[1].Time.Equal(at) {
+		t.Errorf("events are %v, want the first of the storm and the one after the pause", events)
+	}
+}
+
+// A timeline on a disk that stalls does not make slots longer.
+func TestATimelineThatStallsDoesNotHoldUpThePulse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stalled := make(chan struct{})
+		told := 0
+		dir, r := open(t, func(result.Event) { <-stalled; told++ })
+		ctx, stop := context.WithCancel(t.Context())
+		ran := make(chan error, 1)
+		go func() { ran <- r.Run(ctx) }()
+		r.Streams("flood").Relisted()
+		time.Sleep(Width / 2) // of the test's own clock
+		for range 10 {
+			r.Requests("reads").Succeeded(time.Millisecond)
+			time.Sleep(Width)
+		}
+		close(stalled)
+		synctest.Wait()
+		stop()
+		if err := errors.Join(<-ran, r.Close()); err != nil {
+			t.Fatal(err)
+		}
+		slots := read(t, dir)
+		for _, s := range slots {
+			if s.Millis != Width.Milliseconds() {
+				t.Errorf("a slot is %d ms long while the timeline stalls", s.Millis)
+			}
+		}
+		if len(slots) != 10 || told != 1 {
+			t.Errorf("%d slots and %d events, want 10 and 1", len(slots), told)
+		}
+	})
 }
 
 func TestWithoutARecorderNothingIsCounted(t *testing.T) {

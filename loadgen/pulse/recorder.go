@@ -27,6 +27,8 @@ type Recorder struct {
 	requests map[string]*Requests
 	streams  map[string]*Streams
 	last     map[string]time.Time // by kind of event and load: when it happened last
+	untold   []result.Event       // of a few seconds: two for each load in five
+	news     chan struct{}        // there is something untold
 }
 
 // Open makes the pulse of the run in dir, which must not have one yet. event is
@@ -42,6 +44,7 @@ func Open(dir string, event func(result.Event)) (*Recorder, error) {
 	return &Recorder{
 		f: f, event: event, from: time.Now(),
 		requests: map[string]*Requests{}, streams: map[string]*Streams{}, last: map[string]time.Time{},
+		news: make(chan struct{}, 1),
 	}, nil
 }
 
@@ -75,8 +78,24 @@ func (r *Recorder) Streams(load string) *Streams {
 	return c
 }
 
-// Run ends a slot every Width until ctx ends, which is no error.
+// Run ends a slot every Width until ctx ends, which is no error. Events are told
+// beside it: whoever writes them to a disk that a fault keeps busy must not make
+// the slots longer that the fault is measured by.
 func (r *Recorder) Run(ctx context.Context) error {
+	ctx, stop := context.WithCancel(ctx)
+	var telling sync.WaitGroup
+	defer telling.Wait()
+	defer stop()
+	telling.Go(func() {
+		for {
+			select {
+			case <-r.news:
+				r.tellAll()
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
 	tick := time.NewTicker(Width)
 	defer tick.Stop()
 	for {
@@ -91,9 +110,10 @@ func (r *Recorder) Run(ctx context.Context) error {
 	}
 }
 
-// Close writes the last slot. Nothing is counted after it.
+// Close writes the last slot and tells what is untold. Nothing is counted after it.
 func (r *Recorder) Close() error {
 	err := r.flush(time.Now())
+	r.tellAll()
 	if closed := r.f.Close(); err == nil && closed != nil {
 		err = fmt.Errorf("close the pulse: %w", closed)
 	}
@@ -122,8 +142,8 @@ func (r *Recorder) flush(now time.Time) error {
 			continue
 		}
 		s.Streams[load] = taken
-		r.tell("relist", load, taken.Relists, now)
-		r.tell("watch-break", load, taken.Breaks, now)
+		r.note("relist", load, taken.Relists, now)
+		r.note("watch-break", load, taken.Breaks, now)
 	}
 	if len(s.Requests)+len(s.Streams) == 0 {
 		return nil
@@ -139,14 +159,29 @@ func (r *Recorder) flush(now time.Time) error {
 	return nil
 }
 
-// tell puts the first of many events on the timeline; the pulse has them all.
-func (r *Recorder) tell(kind, load string, n int64, now time.Time) {
+// note keeps the first of many events to be told; the pulse has them all.
+func (r *Recorder) note(kind, load string, n int64, now time.Time) {
 	if n == 0 {
 		return
 	}
 	key := kind + " " + load
 	if now.Sub(r.last[key]) >= quiet {
-		r.event(result.Event{Time: now.UTC(), Kind: kind, Name: load, Detail: fmt.Sprintf("%d at first", n)})
+		r.untold = append(r.untold, result.Event{Time: now.UTC(), Kind: kind, Name: load, Detail: fmt.Sprintf("%d at first", n)})
+		select {
+		case r.news <- struct{}{}:
+		default: // known already
+		}
 	}
 	r.last[key] = now
+}
+
+// tellAll tells what is untold.
+func (r *Recorder) tellAll() {
+	r.mu.Lock()
+	events := r.untold
+	r.untold = nil
+	r.mu.Unlock()
+	for _, e := range events {
+		r.event(e)
+	}
 }

@@ -36,17 +36,20 @@ func hopNames() [hopCount]string {
 	return [hopCount]string{"api write", "replicaset", "pods", "binding", "ready", "endpointslice"}
 }
 
-// span is the first and the last of several arrivals.
+// span is the first and the last of several arrivals. They are not noted in
+// their order: what a slice told of a pod is, once the pod itself is seen.
 type span struct {
 	first, last time.Time
 	count       int64
 }
 
 func (s *span) add(at time.Time) {
-	if s.count == 0 {
+	if s.count == 0 || at.Before(s.first) {
 		s.first = at
 	}
-	s.last = at
+	if at.After(s.last) {
+		s.last = at
+	}
 	s.count++
 }
 

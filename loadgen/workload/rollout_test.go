@@ -109,6 +109,17 @@ func TestAnEndpointSeenBeforeItsPodIsNotLost(t *testing.T) {
 	}
 }
 
+// A slice that came before its pod is noted after those that came later.
+func TestTheFirstAndTheLastEndpointAreThoseByTime(t *testing.T) {
+	s := newStory(t)
+	s.change("deploy", 2, 2, "1")
+	s.slice("b")      // 2
+	s.pod("a", "n")   // 3
+	s.slice("b", "a") // 4
+	s.pod("b", "n")   // 5
+	mustHop(t, s.results()["one"].Rollouts[0], "endpointslice", 2, 2, 4)
+}
+
 func TestARolloutThatStoppedHalfwaySaysWhere(t *testing.T) {
 	s := newStory(t)
 	s.change("deploy", 2, 2, "1")
