@@ -137,8 +137,12 @@ func (v *validator) phases(loadNames map[string]bool) {
 		for j := range p.Actions {
 			v.action(fmt.Sprintf("%s.actions[%d]", path, j), &p.Actions[j], deployed)
 		}
+		before := len(v.errs)
 		for j := range p.Faults {
 			v.fault(fmt.Sprintf("%s.faults[%d]", path, j), p, &p.Faults[j])
+		}
+		if len(v.errs) == before { // what is wrong by itself may claim anything
+			v.clashes(path, p)
 		}
 		v.loadsOf(path, p, held, loadNames)
 	}
