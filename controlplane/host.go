@@ -42,7 +42,7 @@ func (p *Plane) living(name string) (*life, error) {
 	}
 	select {
 	case <-l.child.Done():
-		return nil, fmt.Errorf("%s does not run: it %s", name, l.child.Exit())
+		return nil, fmt.Errorf("%s %w: it %s", name, fault.ErrNotRunning, l.child.Exit())
 	default:
 		return l, nil
 	}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/controlplane/fault/disk"
-	"github.com/stormglass/stormglass/controlplane/fault/fsync"
 	"github.com/stormglass/stormglass/controlplane/process"
 )
 
@@ -34,10 +33,7 @@ func (p *Plane) Available(kind string) error {
 	if state != control.Ready {
 		return fmt.Errorf("the plane is %s", state)
 	}
-	switch kind {
-	case control.FaultSlowFsync:
-		return fsync.Available()
-	case control.FaultDiskContention:
+	if kind == control.FaultDiskContention {
 		_, err := p.neighbourDir()
 		return err
 	}

@@ -35,11 +35,13 @@ const revisionBump = 1_000_000_000
 //  4. when all is ready the old data is removed. If anything fails before, it
 //     takes its place again.
 //
-// It is refused while faults are in force.
+// It is refused while faults are in force, and faults are refused meanwhile.
 func (p *Plane) RestoreEtcd(ctx context.Context, file string) (control.Restored, error) {
-	if active := p.faults.Active(); len(active) > 0 {
-		return control.Restored{}, fmt.Errorf("faults are in force: %s (clear them first: controlplane fault clear)", strings.Join(active, ", "))
+	allow, err := p.faults.Exclude("etcd is being restored")
+	if err != nil {
+		return control.Restored{}, err
 	}
+	defer allow()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(p.closing, func() { cancel(errors.New("the plane is ending")) })()

@@ -71,8 +71,14 @@ func (m *Manager) aim(f control.Fault, leaders map[string]string) (target, error
 	if m.open.Err() != nil {
 		return target{}, fmt.Errorf("%s cannot begin: %w", f.Kind, errClosed)
 	}
-	// A follower that another fault has is passed over, if there is a free one.
-	free := func(name string) bool { return m.clash(f.Kind, claimsOf(f, []string{name}, nil)) == nil }
+	if m.excluded != "" {
+		return target{}, fmt.Errorf("%s cannot begin: %s", f.Kind, m.excluded)
+	}
+	// A follower that another fault has, or has stopped, is passed over, if there
+	// is a free one.
+	free := func(name string) bool {
+		return m.clash(f.Kind, append(claimsOf(f, []string{name}, nil), processClaim(name, false))) == nil
+	}
 	components := f.Components
 	if f.Kind == control.FaultQuota {
 		components = []string{control.KindEtcd}

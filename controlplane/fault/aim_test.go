@@ -7,6 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/validation"
+
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
@@ -101,6 +103,55 @@ func TestAFollowerIsAFreeOne(t *testing.T) {
 		}
 		same(t, "what was done", h.lines(), "0s kill etcd-0", "0s kill etcd-2")
 	})
+}
+
+// A follower that is down has no links that could be delayed.
+func TestAFollowerThatIsStoppedIsPassedOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, _ := fixture(t)
+		begin(t, m, killOf("etcd-0", 0))
+		begin(t, m, slowOf("etcd-2", 0)) // still runs
+		s := begin(t, m, control.Fault{Kind: control.FaultPartition, Components: []string{"etcd-follower"}, Peers: []string{"kube-apiserver"}})
+		same(t, "the follower", s.On, "etcd-2")
+	})
+}
+
+// A fault that has no end yet is told from one that lasts until it is cleared.
+func TestARefusalSaysWhatBecomesOfTheOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, h := fixture(t)
+		refused := func(f control.Fault, want string) {
+			t.Helper()
+			if _, err := m.Begin(t.Context(), f); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%v, want %q in it", err, want)
+			}
+		}
+		h.stopping, h.starting = time.Second, time.Second
+		begin(t, m, control.Fault{Kind: control.FaultRestart, Components: []string{"kube-apiserver-0"}})
+		refused(pauseOf("kube-apiserver-0", 0), "taken by fault 1, restart, until the process has started again;")
+		go func() {
+			if _, err := m.Begin(t.Context(), control.Fault{Kind: control.FaultQuota, Quota: 16 << 20}); err != nil {
+				t.Error(err)
+			}
+		}()
+		synctest.Wait()
+		refused(pauseOf("etcd-0", 0), "taken by fault 2, etcdQuota, which is being begun;")
+		time.Sleep(time.Minute)
+		refused(pauseOf("etcd-0", 0), "taken by fault 2, etcdQuota, until it is cleared;")
+	})
+}
+
+func TestAWebhooksNameIsALabelsValue(t *testing.T) {
+	for resource, want := range map[string]string{
+		"pods":             "stormglass-fault-12-pods",
+		"deployments.apps": "stormglass-fault-12-deployments-apps",
+		"customresourcedefinitions.apiextensions.k8s.io": "stormglass-fault-12-customresourcedefinitions-apiextensions-k8s",
+	} {
+		got := webhookName("12", resource)
+		if got != want || len(validation.IsValidLabelValue(got)) > 0 || len(validation.IsDNS1123Label(got)) > 0 {
+			t.Errorf("%s: %q, want %q", resource, got, want)
+		}
+	}
 }
 
 func TestWhatThisPlaneCannotHave(t *testing.T) {

@@ -71,6 +71,10 @@ func (e *BusyError) state() string {
 	switch {
 	case e.Holder.Error != "":
 		return "which could not be undone"
+	case e.Holder.Active.IsZero():
+		return "which is being begun"
+	case e.Holder.Kind == control.FaultRestart:
+		return "until the process has started again"
 	case e.Holder.Ends.IsZero():
 		return "until it is cleared"
 	}

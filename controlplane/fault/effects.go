@@ -8,13 +8,8 @@ import (
 	"syscall"
 
 	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/controlplane/fault/disk"
 	"github.com/stormglass/stormglass/controlplane/fault/fsync"
-)
-
-// What a diskContention writes unless it is told.
-const (
-	defaultWriters = 4
-	defaultSize    = 1 << 20
 )
 
 // apply puts a fault in force. On an error the effect is what was done so far.
@@ -23,7 +18,7 @@ func (m *Manager) apply(ctx context.Context, id string, f control.Fault, t targe
 	case control.FaultSlowFsync:
 		return m.slowFsync(ctx, f, t.names)
 	case control.FaultDiskContention:
-		stop, err := m.host.Neighbour(ctx, cmp.Or(f.Writers, defaultWriters), cmp.Or(f.Size, defaultSize))
+		stop, err := m.host.Neighbour(ctx, cmp.Or(f.Writers, disk.DefaultWriters), cmp.Or(f.Size, disk.DefaultSize))
 		return effect{undo: stop}, err
 	case control.FaultNetworkDelay:
 		return onEach(t.links, func(l Link) error { return l.Delay(f.Delay, f.Jitter) }, restore)
@@ -32,7 +27,7 @@ func (m *Manager) apply(ctx context.Context, id string, f control.Fault, t targe
 	case control.FaultPause:
 		return onEach(t.names,
 			func(name string) error { return m.host.Signal(name, syscall.SIGSTOP) },
-			func(_ context.Context, name string) error { return m.host.Signal(name, syscall.SIGCONT) })
+			func(_ context.Context, name string) error { return unlessGone(m.host.Signal(name, syscall.SIGCONT)) })
 	case control.FaultKill:
 		return onEach(t.names, func(name string) error { return m.host.Kill(ctx, name) }, m.startAgain)
 	case control.FaultRestart:
@@ -71,9 +66,9 @@ func (m *Manager) slowFsync(ctx context.Context, f control.Fault, names []string
 		func(ctx context.Context, name string) error {
 			agent, err := m.host.Fsync(name)
 			if err != nil {
-				return err
+				return unlessGone(err)
 			}
-			return agent.Clear(ctx)
+			return unlessGone(agent.Clear(ctx))
 		})
 	e.renew = set
 	return e, err
@@ -131,10 +126,20 @@ func (m *Manager) limitDescriptors(ctx context.Context, f control.Fault, names [
 				return nil
 			}
 			_, err := m.host.LimitDescriptors(name, limit)
-			return err
+			return unlessGone(err)
 		})
 	e.renew = set
 	return e, err
+}
+
+// unlessGone takes the error of undoing what was done to a process for none if the
+// process is gone: what was done is gone with it. The component may have ended
+// by itself, and wait for its next start.
+func unlessGone(err error) error {
+	if errors.Is(err, ErrNotRunning) || errors.Is(err, syscall.ESRCH) {
+		return nil
+	}
+	return err
 }
 
 // onEach does something to each at the same time; the effect undoes it on each,

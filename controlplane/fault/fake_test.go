@@ -244,6 +244,17 @@ func begin(t *testing.T, m *Manager, f control.Fault) control.FaultStatus {
 	return s
 }
 
+// inForce are the IDs of faults that have not ended.
+func inForce(m *Manager) []string {
+	var ids []string
+	for _, s := range m.List() {
+		if s.Ended.IsZero() {
+			ids = append(ids, s.ID)
+		}
+	}
+	return ids
+}
+
 // told are the events so far, without their times.
 func told(m *Manager) []string {
 	ctx, cancel := context.WithCancel(context.Background())

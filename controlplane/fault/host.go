@@ -9,6 +9,7 @@ package fault
 
 import (
 	"context"
+	"errors"
 	"os"
 	"time"
 
@@ -16,10 +17,13 @@ import (
 	"github.com/stormglass/stormglass/controlplane/fault/fsync"
 )
 
+// ErrNotRunning is wrapped by a Host's error of a component that does not run.
+var ErrNotRunning = errors.New("does not run")
+
 // Host is the plane as a Manager needs it. Components are known by name
-// ("etcd-0"); one that the plane does not have is an error, as is one that does
-// not run, where its process is needed. All methods are safe for concurrent
-// use and return soon after their context has ended.
+// ("etcd-0"); one that the plane does not have is an error, as is, where its
+// process is needed, one that does not run (ErrNotRunning). All methods are safe
+// for concurrent use and return soon after their context has ended.
 type Host interface {
 	// Config is what the plane was made from: it says what there is.
 	Config() control.Config

@@ -84,7 +84,8 @@ func (m *Manager) Renew(ctx context.Context, name string) {
 	m.mu.Lock()
 	var lost []*active
 	for _, a := range m.faults {
-		if a.effect.renew != nil && !a.status.Active.IsZero() && a.status.Ended.IsZero() && slices.Contains(a.status.On, name) {
+		// The effect is looked at last: it is being made until the fault is in force.
+		if !a.status.Active.IsZero() && a.status.Ended.IsZero() && slices.Contains(a.status.On, name) && a.effect.renew != nil {
 			lost = append(lost, a)
 		}
 	}
@@ -149,6 +150,9 @@ func (m *Manager) rollback(a *active, cause error) (control.FaultStatus, error) 
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if a.status.Ended.IsZero() { // whoever waits to clear it has it still
+		a.status.Ended = time.Now()
+	}
 	m.faults = slices.DeleteFunc(m.faults, func(other *active) bool { return other == a })
 	m.running.Done()
 	return control.FaultStatus{}, cause

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -29,10 +30,11 @@ type Manager struct {
 	life  context.Context // ends when nothing is undone any more
 	leave context.CancelFunc
 
-	mu      sync.Mutex
-	faults  []*active // in the order in which they were asked for
-	lastID  int64
-	running sync.WaitGroup // faults that are being begun or kept
+	mu       sync.Mutex
+	faults   []*active // in the order in which they were asked for
+	lastID   int64
+	excluded string         // why no fault may begin for now, or ""
+	running  sync.WaitGroup // faults that are being begun or kept
 }
 
 // ErrNotFound is the error of an ID that no fault has.
@@ -193,16 +195,30 @@ func (m *Manager) endAll(ctx context.Context, cause error) ([]control.FaultStatu
 	return list, err
 }
 
-// Active names the faults that are in force, as a person would: for a refusal of
-// what cannot be done meanwhile.
-func (m *Manager) Active() []string {
-	var all []string
-	for _, s := range m.List() {
-		if s.Ended.IsZero() {
-			all = append(all, fmt.Sprintf("%s (fault %s)", describe(s), s.ID))
+// Exclude refuses all faults until release is called, for something that goes
+// together with none: why is the refusal's reason. It is an error if faults are in
+// force or being begun, or if something else excludes them.
+func (m *Manager) Exclude(why string) (release func(), err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var open []string
+	for _, a := range m.faults {
+		if a.status.Ended.IsZero() {
+			open = append(open, fmt.Sprintf("%s (fault %s)", describe(a.status), a.status.ID))
 		}
 	}
-	return all
+	switch {
+	case len(open) > 0:
+		return nil, fmt.Errorf("faults are in force: %s (clear them first: controlplane fault clear)", strings.Join(open, ", "))
+	case m.excluded != "":
+		return nil, errors.New(m.excluded)
+	}
+	m.excluded = why
+	return sync.OnceFunc(func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.excluded = ""
+	}), nil
 }
 
 // Close refuses new faults, undoes all and gives what could not be undone in the

@@ -162,7 +162,7 @@ func TestShutdownUndoesAll(t *testing.T) {
 		if _, err := m.Begin(t.Context(), pauseOf("etcd-0", 0)); !errors.Is(err, errClosed) {
 			t.Errorf("a fault after the end: %v", err)
 		}
-		if left := m.Active(); len(left) > 0 {
+		if left := inForce(m); len(left) > 0 {
 			t.Errorf("left in force: %v", left)
 		}
 	})
@@ -184,7 +184,7 @@ func TestShutdownAbandonsWhatIsBeingBegun(t *testing.T) {
 		if err := <-begun; !errors.Is(err, errClosed) {
 			t.Errorf("begin: %v", err)
 		}
-		if left := m.Active(); len(left) > 0 {
+		if left := inForce(m); len(left) > 0 {
 			t.Errorf("left in force: %v", left)
 		}
 	})

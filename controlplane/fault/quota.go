@@ -2,6 +2,7 @@ package fault
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -62,11 +63,12 @@ func (r roll) freeSpace(ctx context.Context, members []string) error {
 	return nil
 }
 
-// restart restarts members, each when the one before it serves again.
+// restart restarts members, each when the one before it serves again. One that is
+// down already, by a kill that was given up for example, is only started.
 func (r roll) restart(ctx context.Context, members []string, flags control.Flags) error {
 	for _, name := range members {
 		if !r.down[name] {
-			if err := r.host.Kill(ctx, name); err != nil {
+			if err := r.host.Kill(ctx, name); err != nil && !errors.Is(err, ErrNotRunning) {
 				return err
 			}
 			r.down[name] = true

@@ -48,6 +48,14 @@ type registered interface {
 	Close(context.Context) error
 }
 
+// webhookName names a registration. It is a label's value too, which has 63
+// characters at most; some resources are longer than what is left of that.
+func webhookName(id, resource string) string {
+	const most = 63
+	name := webhookNames + id + "-" + strings.ReplaceAll(resource, ".", "-")
+	return strings.TrimRight(name[:min(len(name), most)], "-")
+}
+
 // slowWebhook registers a webhook. Its server outlives the fault by the second
 // in which API servers hear of its end.
 func (m *Manager) slowWebhook(ctx context.Context, id string, f control.Fault) (effect, error) {
@@ -55,7 +63,7 @@ func (m *Manager) slowWebhook(ctx context.Context, id string, f control.Fault) (
 	if err != nil {
 		return effect{}, err
 	}
-	name := webhookNames + id + "-" + strings.ReplaceAll(f.Resource, ".", "-")
+	name := webhookName(id, f.Resource)
 	hook, err := hooks.start(ctx, webhook.Options{
 		Name: name, Resource: f.Resource, Delay: f.Delay, Jitter: f.Jitter, Fails: f.Fails, Ignore: f.Ignore,
 		TimeoutSeconds: f.TimeoutSeconds, Seed: f.Seed,

@@ -1,0 +1,60 @@
+package fault
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+)
+
+// A restore goes together with no fault.
+func TestWhatGoesTogetherWithNoFault(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, h := fixture(t)
+		begin(t, m, pauseOf("etcd-0", 0))
+		const inForce = "faults are in force: pause of etcd-0 (fault 1) (clear them first: controlplane fault clear)"
+		if _, err := m.Exclude("etcd is being restored"); err == nil || err.Error() != inForce {
+			t.Errorf("a restore under a fault: %v", err)
+		}
+		if _, err := m.Clear(t.Context(), "1"); err != nil {
+			t.Fatal(err)
+		}
+		release, err := m.Exclude("etcd is being restored")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := m.Exclude("etcd is being restored"); err == nil || err.Error() != "etcd is being restored" {
+			t.Errorf("two restores: %v", err)
+		}
+		const refused = "pause cannot begin: etcd is being restored"
+		if err := m.Check(t.Context(), pauseOf("etcd-0", 0)); err == nil || err.Error() != refused {
+			t.Errorf("check: %v", err)
+		}
+		if _, err := m.Begin(t.Context(), pauseOf("etcd-0", 0)); err == nil || err.Error() != refused {
+			t.Errorf("begin: %v", err)
+		}
+		release()
+		begin(t, m, pauseOf("etcd-0", 0))
+		same(t, "what was done", h.lines(), "0s continue etcd-0", "0s stop etcd-0", "0s stop etcd-0")
+	})
+}
+
+// What is being begun is not in the way of a look at what is in force. The race
+// detector is the judge.
+func TestRenewWhileAFaultIsBeingBegun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, h := fixture(t)
+		h.starting = 2 * time.Second
+		begun := make(chan error, 1)
+		go func() {
+			_, err := m.Begin(t.Context(), control.Fault{Kind: control.FaultQuota, Quota: 16 << 20})
+			begun <- err
+		}()
+		time.Sleep(5 * time.Second)
+		m.Renew(t.Context(), "etcd-0")
+		if err := <-begun; err != nil {
+			t.Error(err)
+		}
+	})
+}

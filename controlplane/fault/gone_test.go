@@ -1,0 +1,63 @@
+package fault
+
+import (
+	"fmt"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+)
+
+// A component may end by itself under a fault and wait for its next start when the
+// fault's time is over. There is nothing to undo then, and nothing to clear.
+func TestAProcessThatIsGoneNeedsNoMending(t *testing.T) {
+	notRunning := fmt.Errorf("kube-apiserver-0 %w: it exited with code 1", ErrNotRunning)
+	limit := control.Fault{Kind: control.FaultDescriptors, Components: []string{"kube-apiserver-0"}, Limit: 100, For: time.Second}
+	for _, test := range []struct {
+		fault control.Fault
+		undo  string
+		err   error
+	}{
+		{slowOf("etcd-0", time.Second), "swift etcd-0", notRunning},
+		{limit, "limit kube-apiserver-0 65536", notRunning},
+		{limit, "limit kube-apiserver-0 65536", fmt.Errorf("set the limit: %w", syscall.ESRCH)},
+		{pauseOf("etcd-0", time.Second), "continue etcd-0", notRunning},
+	} {
+		t.Run(test.fault.Kind, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m, h := fixture(t)
+				begin(t, m, test.fault)
+				h.breaks(test.undo, test.err)
+				time.Sleep(2 * time.Second)
+				synctest.Wait()
+				if s := m.List()[0]; s.Error != "" || !s.Ended.Equal(s.Ends) {
+					t.Errorf("status: %+v", s)
+				}
+			})
+		})
+	}
+}
+
+// A kill that was given up may have taken effect all the same.
+func TestAQuotaStartsAMemberThatIsDown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, h := fixture(t)
+		h.answers["/v3/maintenance/status"] = `{"header": {"revision": "4711"}}`
+		begin(t, m, control.Fault{Kind: control.FaultQuota, Quota: 16 << 20})
+		h.breaks("kill etcd-2", fmt.Errorf("etcd-2 %w: it ended by signal killed", ErrNotRunning))
+		if s, err := m.Clear(t.Context(), "1"); err != nil || s.Ended.IsZero() {
+			t.Errorf("clear: %+v, %v", s, err)
+		}
+		starts := 0
+		for _, line := range h.lines() {
+			if line == "0s start etcd-2" {
+				starts++
+			}
+		}
+		if starts != 1 {
+			t.Errorf("etcd-2 was started %d times with its own quota: %q", starts, h.lines())
+		}
+	})
+}
