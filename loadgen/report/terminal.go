@@ -43,6 +43,7 @@ func Terminal(w io.Writer, r result.Result, o TerminalOptions) error {
 	t.gates(r)
 	t.keyMetrics(r)
 	t.phases(r)
+	t.rollouts(r)
 	t.recovery(r)
 	t.breakdown(r)
 	t.cost(r)

@@ -37,8 +37,8 @@ func phaseTables(r result.Result) []tableView {
 	phases := r.Measurements.Phases
 	overview := tableView{
 		Caption: "Phases", Empty: "No phase was begun.",
-		Head: heads("Phase", ">Took", "Ended by", ">Pods created", ">Ready", ">Deleted", ">Startup p50", ">Startup p99", ">To scheduled p99", ">To Ready p99", ">NotReady after", ">Recovered after"),
-		Note: "Startup is from a pod's first event until Ready, as a watch on the pods saw it.",
+		Head: heads("Phase", ">Took", "Ended by", ">Pods created", ">Ready", ">Deleted", ">Startup p50", ">Startup p99", ">To scheduled p99", ">To Ready p99", ">To endpoint p99", ">NotReady after", ">Recovered after"),
+		Note: "Startup is from a pod's first event until Ready, as a watch on the pods saw it; to endpoint from Ready until in an EndpointSlice, of pods of a Service.",
 	}
 	requests := tableView{
 		Caption: "Requests",
@@ -63,7 +63,7 @@ func phaseTables(r result.Result) []tableView {
 		}
 	}
 	out := []tableView{overview}
-	for _, t := range []tableView{requests, watches} {
+	for _, t := range []tableView{rolloutTable(phases), requests, watches} {
 		if len(t.Rows) > 0 {
 			out = append(out, t)
 		}
@@ -103,7 +103,7 @@ func phaseRow(p result.Phase) []string {
 	}
 	return append(row, count(w.PodsCreated), count(w.PodsReady), count(w.PodsDeleted),
 		quantile(w.Startup, w.Startup.P50), quantile(w.Startup, w.Startup.P99),
-		quantile(w.ToScheduled, w.ToScheduled.P99), quantile(w.ToReady, w.ToReady.P99),
+		quantile(w.ToScheduled, w.ToScheduled.P99), quantile(w.ToReady, w.ToReady.P99), quantile(w.ToEndpoint, w.ToEndpoint.P99),
 		maybe(w.NotReadyAfter), maybe(w.RecoveredAfter))
 }
 
