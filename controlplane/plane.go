@@ -258,6 +258,13 @@ func (p *Plane) setState(s control.State, cause string) {
 	p.state, p.since, p.cause = s, time.Now(), cause
 }
 
+// tell tells of an error that nothing depends on, if there is one.
+func (p *Plane) tell(err error) {
+	if err != nil {
+		p.progress("%v", err)
+	}
+}
+
 // SupervisorLog is the name of the supervisor's own log, beside those of the
 // components.
 const SupervisorLog = "supervisor"

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -15,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/controlplane/etcddata"
 	"github.com/stormglass/stormglass/controlplane/process"
 )
 
@@ -32,8 +32,8 @@ const revisionBump = 1_000_000_000
 //  2. everything is stopped, as at the plane's end;
 //  3. the data changes places, and everything is started as at the plane's
 //     start;
-//  4. when all is ready the old data is removed. If anything fails before, it
-//     takes its place again.
+//  4. when all is ready the change is final and the old data is removed. If
+//     anything fails before, it takes its place again.
 //
 // It is refused while faults are in force, and faults are refused meanwhile.
 func (p *Plane) RestoreEtcd(ctx context.Context, file string) (control.Restored, error) {
@@ -50,18 +50,19 @@ func (p *Plane) RestoreEtcd(ctx context.Context, file string) (control.Restored,
 		return control.Restored{}, err
 	}
 	defer release()
-	defer p.dropData(restoredSuffix)
+	data := etcdData(p.layout, p.opts.Config)
+	defer func() { p.tell(data.DropFresh()) }() // it only takes space
 	if err := p.unpack(ctx, file); err != nil {
 		return control.Restored{}, err
 	}
 	begun := time.Now()
 	p.setState(control.Starting, "")
 	p.progress("restoring etcd from %s", file)
-	if err := p.swap(ctx, members); err != nil {
+	if err := p.swap(ctx, members, data); err != nil {
 		p.progress("restore etcd: %v; going back to what it held", err)
-		return control.Restored{}, errors.Join(fmt.Errorf("restore etcd: %w", err), p.swapBack(members))
+		return control.Restored{}, errors.Join(fmt.Errorf("restore etcd: %w", err), p.swapBack(members, data))
 	}
-	p.dropData(beforeSuffix)
+	p.tell(data.Clean()) // the next start tries again
 	p.setState(control.Ready, "")
 	r := control.Restored{Down: time.Since(begun), Members: p.etcdNames()}
 	p.progress("%-26s restored after %.1f s", "etcd", r.Down.Seconds())
@@ -114,7 +115,9 @@ func (p *Plane) etcdNames() (names []string) {
 
 // unpack makes each member's data of the snapshot.
 func (p *Plane) unpack(ctx context.Context, file string) error {
-	p.dropData(restoredSuffix)
+	if err := etcdData(p.layout, p.opts.Config).DropFresh(); err != nil {
+		return err
+	}
 	token := "stormglass-" + time.Now().UTC().Format("20060102T150405.000000000")
 	var cluster []string
 	for _, etcd := range p.plan.Of(control.KindEtcd) {
@@ -122,7 +125,7 @@ func (p *Plane) unpack(ctx context.Context, file string) error {
 	}
 	for _, etcd := range p.plan.Of(control.KindEtcd) {
 		err := p.etcdutl(ctx, "snapshot", "restore", file,
-			"--name="+etcd.Name, "--data-dir="+p.layout.Data(etcd.Name)+restoredSuffix,
+			"--name="+etcd.Name, "--data-dir="+etcddata.Fresh(p.layout.Data(etcd.Name)),
 			"--initial-cluster="+strings.Join(cluster, ","), "--initial-cluster-token="+token, "--initial-advertise-peer-urls="+etcd.Peer,
 			fmt.Sprintf("--bump-revision=%d", revisionBump), "--mark-compacted")
 		if err != nil {
@@ -161,28 +164,23 @@ func (p *Plane) etcdutl(ctx context.Context, args ...string) error {
 }
 
 // swap stops everything, puts the restored data in its place and starts
-// everything. The members are claimed.
-func (p *Plane) swap(ctx context.Context, members []*member) error {
+// everything. The members are claimed. When it gives no error there is no way
+// back.
+func (p *Plane) swap(ctx context.Context, members []*member, data etcddata.Members) error {
 	p.stopAll(members, ctx.Done())
-	for _, name := range p.etcdNames() {
-		data := p.layout.Data(name)
-		if err := os.RemoveAll(data + beforeSuffix); err != nil {
-			return err
-		}
-		if err := os.Rename(data, data+beforeSuffix); err != nil {
-			return err
-		}
-		if err := os.Rename(data+restoredSuffix, data); err != nil {
-			return err
-		}
+	if err := data.Swap(); err != nil {
+		return err
 	}
-	return p.startAll(ctx, members)
+	if err := p.startAll(ctx, members); err != nil {
+		return err
+	}
+	return data.Commit()
 }
 
 // swapBack goes back to what etcd held before.
-func (p *Plane) swapBack(members []*member) error {
+func (p *Plane) swapBack(members []*member, data etcddata.Members) error {
 	p.stopAll(members, p.closing.Done())
-	err := putBack(p.layout, p.etcdNames())
+	err := data.PutBack()
 	if err == nil && p.closing.Err() == nil {
 		err = p.startAll(p.closing, members)
 	}
