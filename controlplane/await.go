@@ -81,7 +81,7 @@ func (p *Plane) ended() error {
 // endError tells how a process ended. The caller holds the lock.
 func endError(m *member) error {
 	if m.ready {
-		return diedError(m)
+		return diedError(m.process.Name, m.life)
 	}
 	return startError(m)
 }
@@ -95,8 +95,9 @@ func startError(m *member) error {
 }
 
 // diedError tells of a process that ended while the plane was up.
-func diedError(m *member) error {
-	return fmt.Errorf("%s died after %s: it %s%s", m.process.Name, m.child.Exit().At.Sub(m.child.Started).Round(time.Millisecond), m.child.Exit(), lastLines(m.life))
+func diedError(name string, l *life) error {
+	exit := l.child.Exit()
+	return fmt.Errorf("%s died after %s: it %s%s", name, exit.At.Sub(l.child.Started).Round(time.Millisecond), exit, lastLines(l))
 }
 
 // lastLines quotes the end of a process's log.

@@ -78,7 +78,7 @@ func (d *directory) make() error {
 	case len(entries) == 0:
 		return os.Chmod(d.path, 0o700)
 	}
-	if _, err := os.Stat(filepath.Join(d.path, control.LockFile)); err != nil {
+	if !control.IsPlaneDir(d.path) {
 		return fmt.Errorf("%s: not empty and not a control plane's directory (choose another --dir)", d.path)
 	}
 	return os.Chmod(d.path, 0o700)

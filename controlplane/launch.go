@@ -6,7 +6,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -39,7 +38,7 @@ func (p *Plane) launchRetrying(ctx context.Context) error {
 			return err
 		}
 		p.progress("%v; trying other ports", err)
-		p.stopMembers(nil)
+		p.stopMembers(p.opts.Now)
 		p.closeWays()
 		p.mu.Lock()
 		p.members = nil
@@ -176,29 +175,30 @@ func (p *Plane) startAndAwait(ctx context.Context, processes []topology.Process)
 func (p *Plane) announce() error {
 	p.mu.Lock()
 	p.cluster.ReadyAt = time.Now()
-	members := slices.Clone(p.members)
 	p.mu.Unlock()
 	if err := p.publish(); err != nil {
 		return err
 	}
 	os.Remove(filepath.Join(p.layout.Dir, control.StoppedFile))
 	p.dir.resumed = true
-	p.setState(control.Ready, "")
 	p.mu.Lock()
 	p.settled = true
-	p.mu.Unlock()
-	for _, m := range members {
+	for _, m := range p.members { // before any fault gives one another life
 		go p.watch(m, m.life)
 	}
+	p.mu.Unlock()
+	p.setState(control.Ready, "")
 	return nil
 }
 
 // publish writes cluster.json, with the processes as they are now.
 func (p *Plane) publish() error {
+	p.publishing.Lock() // so that the newest is written last
+	defer p.publishing.Unlock()
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	cluster := *p.cluster
 	cluster.Components = p.components()
 	p.cluster = &cluster // those who have the old one may still read it
+	p.mu.Unlock()
 	return writeJSON(filepath.Join(p.layout.Dir, control.ClusterFile), cluster)
 }

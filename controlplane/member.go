@@ -101,7 +101,7 @@ func (p *Plane) watch(m *member, l *life) {
 		Time: l.child.Exit().At, Kind: control.EventExit, Component: m.process.Name, Detail: l.child.Exit().String(),
 	})
 	if !expected && !p.restart(m, l) {
-		p.fail(diedError(m))
+		p.fail(diedError(m.process.Name, l))
 	}
 }
 

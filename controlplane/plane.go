@@ -35,8 +35,11 @@ type Options struct {
 	Defaults topology.Defaults
 	// Executable is the multi-call binary that holds the components.
 	Executable string
-	// Progress receives what happens, line by line.
+	// Progress receives what happens, line by line, from several goroutines.
 	Progress io.Writer
+	// Now is closed when a start that has failed or was interrupted is to kill what
+	// still runs at once. Nil: it always stops in order.
+	Now <-chan struct{}
 	// PickPorts chooses a port for each listener, given those of the last start
 	// (zero where there was none). Nil picks free ports on loopback.
 	PickPorts func(last topology.Ports) (topology.Ports, error)
@@ -71,7 +74,12 @@ type Plane struct {
 	// being stopped: components may be started again.
 	settled bool
 	cluster *control.Cluster
-	log     *os.File
+
+	// Files are written without mu: a disk that is kept busy on purpose must not
+	// hold up the end of that.
+	publishing sync.Mutex // held while cluster.json is written
+	logging    sync.Mutex
+	log        *os.File // guarded by logging; nil when it is closed
 
 	// These are of the launch that came through.
 	plan  topology.Plan
@@ -119,7 +127,7 @@ func Start(ctx context.Context, opts Options) (*Plane, error) {
 	if ctx.Err() != nil {
 		err = fmt.Errorf("interrupted while starting: %w", context.Cause(ctx))
 	}
-	p.shutdown(err.Error(), nil)
+	p.shutdown(err.Error(), opts.Now)
 	p.Release()
 	return nil, err
 }
@@ -171,9 +179,9 @@ func (p *Plane) prepare() error {
 	if err != nil {
 		return err
 	}
-	p.mu.Lock()
+	p.logging.Lock()
 	p.log = log
-	p.mu.Unlock()
+	p.logging.Unlock()
 	if err := finishRestore(p.layout, p.opts.Config); err != nil {
 		return err
 	}
@@ -273,8 +281,8 @@ const SupervisorLog = "supervisor"
 func (p *Plane) progress(format string, args ...any) {
 	line := fmt.Sprintf(format, args...)
 	fmt.Fprintln(p.opts.Progress, line)
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	p.logging.Lock()
+	defer p.logging.Unlock()
 	if p.log != nil {
 		fmt.Fprintln(p.log, time.Now().UTC().Format(time.RFC3339Nano), line)
 	}

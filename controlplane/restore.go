@@ -230,7 +230,7 @@ func (p *Plane) startAll(ctx context.Context, members []*member) error {
 		m.expected = false
 		select {
 		case <-m.child.Done():
-			return diedError(m)
+			return diedError(m.process.Name, m.life)
 		default:
 		}
 	}

@@ -26,9 +26,10 @@ type server struct {
 }
 
 func serve(p *Plane) (*server, error) {
+	control.RemoveSocketDir(p.layout.Dir)
 	s := &server{path: filepath.Join(p.layout.Dir, control.SocketFile), done: make(chan struct{})}
 	if len(s.path) > maxSocketPath {
-		temp, err := os.MkdirTemp("", "stormglass-") // 0700
+		temp, err := os.MkdirTemp("", control.SocketDirPrefix) // 0700
 		if err != nil {
 			return nil, fmt.Errorf("control socket: %w", err)
 		}

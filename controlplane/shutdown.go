@@ -4,7 +4,6 @@ import (
 	"context"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -25,10 +24,8 @@ func stopOrder() []stopStep {
 // graceOf is how long a component may take to end.
 func graceOf(name string) time.Duration {
 	for _, step := range stopOrder() {
-		for _, kind := range step.kinds {
-			if strings.HasPrefix(name, kind) {
-				return step.grace
-			}
+		if slices.Contains(step.kinds, control.ComponentKind(name)) {
+			return step.grace
 		}
 	}
 	return 0
@@ -139,8 +136,8 @@ func (p *Plane) shutdown(cause string, now <-chan struct{}) {
 	if !p.dir.resumed {
 		p.dir.discard()
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	p.logging.Lock()
+	defer p.logging.Unlock()
 	if p.log != nil {
 		p.log.Close()
 		p.log = nil

@@ -84,7 +84,7 @@ func up(ctx context.Context, o upOptions, stdin io.Reader, stdout, stderr io.Wri
 	ctx, now, release := interrupts(ctx)
 	defer release()
 	plane, err := controlplane.Start(ctx, controlplane.Options{
-		Dir: o.dir, Config: config, Defaults: defaults, Executable: executable, Progress: progress,
+		Dir: o.dir, Config: config, Defaults: defaults, Executable: executable, Progress: progress, Now: now,
 	})
 	if err != nil {
 		return environment(err)

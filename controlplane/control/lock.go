@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -70,11 +71,11 @@ func SetHolder(lock *os.File, h Holder) error {
 	if err != nil {
 		return err
 	}
-	if err := lock.Truncate(0); err != nil {
+	data = append(data, '\n')
+	if _, err := lock.WriteAt(data, 0); err != nil {
 		return err
 	}
-	_, err = lock.WriteAt(append(data, '\n'), 0)
-	return err
+	return lock.Truncate(int64(len(data))) // last: the file never says nothing
 }
 
 // ReadHolder reads who holds, or last held, the lock of dir.
@@ -92,4 +93,46 @@ func ReadHolder(dir string) (Holder, error) {
 		return Holder{}, fmt.Errorf("read %s: %w", f.Name(), err)
 	}
 	return h, nil
+}
+
+// IsPlaneDir tells whether a supervisor made what is in dir: the lock says who
+// held it, or there is a plane's description. A file that happens to be called
+// "lock" is not enough. A supervisor that was killed before it could say who it is
+// has left an empty lock, and nothing else but its socket.
+func IsPlaneDir(dir string) bool {
+	if holder, err := ReadHolder(dir); err == nil && holder.PID > 0 {
+		return true
+	}
+	if _, err := Load(dir); err == nil {
+		return true
+	}
+	info, err := os.Stat(filepath.Join(dir, LockFile))
+	if err != nil || info.Size() > 0 {
+		return false
+	}
+	entries, err := os.ReadDir(dir)
+	for _, e := range entries {
+		if e.Name() != LockFile && e.Name() != SocketFile {
+			return false
+		}
+	}
+	return err == nil
+}
+
+// SocketDirPrefix begins the name of a directory for temporary files that is made
+// for the socket alone, where the plane's own is too deep for one.
+const SocketDirPrefix = "stormglass-"
+
+// RemoveSocketDir removes such a directory that the last holder of dir's lock left
+// behind when it was killed. Call it with the lock held.
+func RemoveSocketDir(dir string) {
+	last, err := ReadHolder(dir)
+	if err != nil {
+		return
+	}
+	made := filepath.Dir(last.Socket)
+	if filepath.Base(last.Socket) == SocketFile && strings.HasPrefix(filepath.Base(made), SocketDirPrefix) && made != filepath.Clean(dir) {
+		os.Remove(last.Socket)
+		os.Remove(made) // fails, rightly, if there is anything else in it
+	}
 }

@@ -1,0 +1,96 @@
+package control_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+)
+
+func put(t *testing.T, dir, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A failed first start removes all that is in its directory, so what is somebody
+// else's must never be taken for a plane's.
+func TestWhoseDirectoryItIs(t *testing.T) {
+	for name, c := range map[string]struct {
+		files map[string]string
+		want  bool
+	}{
+		"empty":                            {nil, false},
+		"another program's lock":           {map[string]string{"lock": "", "thesis.tex": "x"}, false},
+		"another program's lock with text": {map[string]string{"lock": "4711\n"}, false},
+		"other JSON":                       {map[string]string{"lock": `{"version": 3}`}, false},
+		"a supervisor's":                   {map[string]string{"lock": `{"pid": 17, "socket": "/a/control.sock"}`, "data": ""}, true},
+		"of one that was killed at once":   {map[string]string{"lock": "", "control.sock": ""}, true},
+		"of one that was ready":            {map[string]string{"lock": "", "cluster.json": `{"schema": "stormglass.cluster/v1"}`, "logs": ""}, true},
+	} {
+		dir := t.TempDir()
+		for file, text := range c.files {
+			put(t, dir, file, text)
+		}
+		if got := control.IsPlaneDir(dir); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+func TestANewHolderReplacesALongerOne(t *testing.T) {
+	dir := t.TempDir()
+	lock, err := control.LockDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	for _, h := range []control.Holder{{PID: 4711, Socket: "/a/long/way/control.sock"}, {PID: 1, Socket: "/b"}} {
+		if err := control.SetHolder(lock, h); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := control.ReadHolder(dir); err != nil || got != h {
+			t.Errorf("%+v, %v; want %+v", got, err, h)
+		}
+	}
+	if text, err := os.ReadFile(filepath.Join(dir, control.LockFile)); string(text) != "{\"pid\":1,\"socket\":\"/b\"}\n" {
+		t.Errorf("the file holds %q, %v", text, err)
+	}
+}
+
+// A supervisor that is killed leaves the directory of its socket in /tmp; the next
+// one in the plane's directory removes that, and nothing else.
+func TestASocketsDirectoryIsNotLeftBehind(t *testing.T) {
+	for name, c := range map[string]struct {
+		made, besides string
+		stays         bool
+	}{
+		"left by a killed supervisor": {control.SocketDirPrefix + "123", "", false},
+		"with something else in it":   {control.SocketDirPrefix + "123", "notes", true},
+		"of another name":             {"planes", "", true},
+	} {
+		plane, made := t.TempDir(), filepath.Join(t.TempDir(), c.made)
+		if err := os.Mkdir(made, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		put(t, made, control.SocketFile, "")
+		if c.besides != "" {
+			put(t, made, c.besides, "")
+		}
+		lock, err := control.LockDir(plane)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := control.SetHolder(lock, control.Holder{PID: 1, Socket: filepath.Join(made, control.SocketFile)}); err != nil {
+			t.Fatal(err)
+		}
+		control.RemoveSocketDir(plane)
+		lock.Close()
+		if _, err := os.Stat(made); (err == nil) != c.stays {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	control.RemoveSocketDir(t.TempDir()) // nobody ever held it
+}
