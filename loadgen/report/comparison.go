@@ -62,6 +62,23 @@ func verdictOf(c result.Comparison) result.Verdict {
 	return v
 }
 
+// ratioNote says in a sentence what the last column is.
+func ratioNote(c result.Comparison) string {
+	if len(c.Variants) < 2 {
+		return ""
+	}
+	return clean(fmt.Sprintf("The last column is %s divided by %s.", c.Variants[len(c.Variants)-1].Name, c.Variants[0].Name))
+}
+
+// when a comparison ran, for its head.
+func when(c result.Comparison) string {
+	text := "started " + c.Started.UTC().Format("2006-01-02 15:04:05 UTC")
+	if c.Ended.IsZero() {
+		return text + ", did not come to its end"
+	}
+	return text + ", took " + format(scenario.Seconds, c.Ended.Sub(c.Started).Seconds())
+}
+
 // ranOf is "2 of 3 variants ran, 1 passed".
 func ranOf(c result.Comparison) string {
 	ran, passed := 0, 0
@@ -164,6 +181,7 @@ type comparisonPage struct {
 	Style                         template.CSS
 	Scenario, Description         string
 	Class, Word, Tally, RatioHead string
+	RatioNote                     string
 	Variants                      []comparisonVariant
 	Rows                          []comparisonRow
 }
@@ -203,7 +221,8 @@ func newComparisonPage(c result.Comparison, css []byte) comparisonPage {
 	v := verdictOf(c)
 	p := comparisonPage{
 		Style: template.CSS(css), Scenario: clean(c.Scenario), Description: clean(c.Description),
-		Class: style(v), Word: strings.ToUpper(string(v)), Tally: ranOf(c), RatioHead: ratioHead(c),
+		Class: style(v), Word: strings.ToUpper(string(v)), Tally: ranOf(c) + "; " + when(c),
+		RatioHead: ratioHead(c), RatioNote: ratioNote(c),
 	}
 	for _, v := range c.Variants {
 		x := comparisonVariant{Name: clean(v.Name), What: clean(whatItIs(v)), Class: style(v.Verdict), Word: string(v.Verdict)}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stormglass/stormglass/loadgen/result"
 )
@@ -12,7 +13,7 @@ func twoOfThree() result.Comparison {
 	v := func(x float64) *float64 { return &x }
 	ratio := 0.42
 	return result.Comparison{
-		Schema: result.ComparisonSchema, Scenario: "stacked-etcd", Description: "Two disks <are> better.", ExitCode: 3,
+		Schema: result.ComparisonSchema, Scenario: "stacked-etcd", Description: "Two disks <are> better.", ExitCode: 3, Started: began,
 		Variants: []result.Variant{
 			{Name: "stacked", Description: "one disk", Verdict: result.Pass},
 			{Name: "broken", Verdict: result.NoData, ExitCode: 4, NotRun: "no space left on device"},
@@ -63,10 +64,16 @@ func TestComparisonPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	page := b.String()
-	for _, want := range []string{`href="stacked/report.html"`, `href="external/report.html"`, "Two disks &lt;are&gt; better.", "width: 42%", "no space left on device", "default-src 'none'"} {
+	for _, want := range []string{
+		`href="stacked/report.html"`, `href="external/report.html"`, "Two disks &lt;are&gt; better.", "width: 42%", "no space left on device", "default-src 'none'",
+		"started 2026-11-21 03:04:05 UTC, did not come to its end", "The last column is external divided by stacked.",
+	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("no %q in the page", want)
 		}
+	}
+	if c.Ended = c.Started.Add(time.Minute); when(c) != "started 2026-11-21 03:04:05 UTC, took 1m" {
+		t.Errorf("one that came to its end: %q", when(c))
 	}
 	for _, refused := range []string{"<script", "broken/report.html", "http://", "https://"} {
 		if strings.Contains(page, refused) {
