@@ -1,11 +1,9 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -30,42 +28,37 @@ func detach(ctx context.Context, o upOptions, stdout, stderr io.Writer) error {
 	if o.config != "" {
 		args = append(args, "--config", o.config)
 	}
-	ctx, _, release := interrupts(ctx)
+	ctx, now, release := interrupts(ctx)
 	defer release()
 	cmd := exec.Command(executable, args...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	cmd.Stdin = os.Stdin // for --config -
-	result, err := cmd.StdoutPipe()
+	said, err := cmd.StdoutPipe()
 	if err != nil {
 		return environment(err)
 	}
-	messages, err := cmd.StderrPipe()
-	if err != nil {
-		return environment(err)
-	}
+	cmd.Stderr = cmd.Stdout // one stream: what was said before the result is read before it
 	if err := cmd.Start(); err != nil {
 		return environment(err)
 	}
-	stop := context.AfterFunc(ctx, func() { _ = cmd.Process.Signal(syscall.SIGTERM) })
-	defer stop()
-	shown := make(chan struct{})
+	terminate := func() { _ = cmd.Process.Signal(syscall.SIGTERM) } // it may have ended
+	defer context.AfterFunc(ctx, terminate)()
+	done := make(chan struct{})
+	defer close(done)
 	go func() {
-		defer close(shown)
-		lines := bufio.NewScanner(messages)
-		lines.Buffer(nil, 1<<20)
-		for lines.Scan() {
-			fmt.Fprintln(stderr, lines.Text())
+		select {
+		case <-now:
+			terminate() // a second time: it kills what still runs
+		case <-done:
 		}
 	}()
-	var cluster control.Cluster
-	if json.NewDecoder(result).Decode(&cluster) == nil {
+	if cluster, ready := control.ReadStart(said, stderr); ready {
 		if o.output == "json" {
 			return environment(json.NewEncoder(stdout).Encode(cluster))
 		}
 		return environment(writeUsage(stdout, cluster, false))
 	}
-	<-shown // the supervisor has told already what went wrong
-	err = cmd.Wait()
+	err = cmd.Wait() // the supervisor has told already what went wrong
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && exit.ExitCode() == exitUsage {
 		return errAlreadyTold

@@ -8,7 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
-	"sync/atomic"
+	"sync"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -90,6 +90,12 @@ func up(ctx context.Context, o upOptions, stdin io.Reader, stdout, stderr io.Wri
 		return environment(err)
 	}
 	cluster := plane.Cluster()
+	if o.background {
+		// Whoever reads this process's output leaves when it has the result. What is
+		// still to be said goes to the supervisor's log, a crash included.
+		progress.beQuiet()
+		_ = crashTo(topology.Layout{Dir: cluster.Dir}.Log(controlplane.SupervisorLog)) // a comfort, not a need
+	}
 	if o.output == "json" {
 		err = json.NewEncoder(stdout).Encode(cluster)
 	} else {
@@ -101,10 +107,6 @@ func up(ctx context.Context, o upOptions, stdin io.Reader, stdout, stderr io.Wri
 	if !o.background {
 		return environment(plane.Run(ctx, now))
 	}
-	// Whoever reads this process's output is about to leave. What is still to be
-	// said goes to the supervisor's log, a crash included.
-	progress.quiet.Store(true)
-	_ = crashTo(topology.Layout{Dir: cluster.Dir}.Log(controlplane.SupervisorLog)) // a comfort, not a need
 	if plane.Run(ctx, now) != nil {
 		return environment(errAlreadyTold)
 	}
@@ -121,14 +123,24 @@ func crashTo(file string) error {
 	return debug.SetCrashOutput(f, debug.CrashOptions{})
 }
 
-// progressWriter passes on until it is told to be quiet.
+// progressWriter passes on, a line at a time, until it is told to be quiet.
 type progressWriter struct {
 	to    io.Writer
-	quiet atomic.Bool
+	mu    sync.Mutex
+	quiet bool
+}
+
+// beQuiet returns when nothing is being written any more.
+func (w *progressWriter) beQuiet() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.quiet = true
 }
 
 func (w *progressWriter) Write(p []byte) (int, error) {
-	if w.quiet.Load() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.quiet {
 		return len(p), nil
 	}
 	return w.to.Write(p)

@@ -3,6 +3,7 @@ package control_test
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -221,5 +222,24 @@ while :; do read x <&3 || exit 0; done`)
 	}
 	if err := s.Stop(context.Background()); err != nil {
 		t.Error(err)
+	}
+}
+
+// What a supervisor says is passed on to the last line, and what comes after the
+// result is not waited for.
+func TestReadStart(t *testing.T) {
+	read, write := io.Pipe()
+	defer write.Close() // a supervisor that lives on
+	go func() {
+		_, _ = io.WriteString(write, "etcd-0   ready\n{\"level\":\"info\"}\nthe control plane   ready\n{\"schema\":\"stormglass.cluster/v1\",\"server\":\"https://there\"}\n")
+	}()
+	var messages strings.Builder
+	c, ready := control.ReadStart(read, &messages)
+	if !ready || c.Server != "https://there" || messages.String() != "etcd-0   ready\n{\"level\":\"info\"}\nthe control plane   ready\n" {
+		t.Errorf("%v, %+v, %q", ready, c, messages.String())
+	}
+	messages.Reset()
+	if c, ready := control.ReadStart(strings.NewReader("controlplane: it broke"), &messages); ready || messages.String() != "controlplane: it broke" {
+		t.Errorf("without a result: %+v, %q", c, messages.String())
 	}
 }

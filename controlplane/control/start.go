@@ -1,6 +1,7 @@
 package control
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -139,6 +140,25 @@ func (s *Supervisor) Stop(ctx context.Context) error {
 		_ = s.cmd.Process.Kill() // its components end with it
 		<-s.done
 		return fmt.Errorf("stop the control plane: killed: %w", ctx.Err())
+	}
+}
+
+// ReadStart reads what a supervisor says while it starts, its messages and its
+// result (`up --output json`) in one stream. It passes the messages on and returns
+// at the result, with what was said before it passed on; ready is false if the
+// stream ends without one. A message that cannot be passed on is lost.
+func ReadStart(said io.Reader, messages io.Writer) (_ Cluster, ready bool) {
+	lines := bufio.NewReader(said)
+	for {
+		line, err := lines.ReadBytes('\n')
+		var c Cluster
+		if json.Unmarshal(line, &c) == nil && c.Schema == ClusterSchema {
+			return c, true
+		}
+		_, _ = messages.Write(line)
+		if err != nil {
+			return Cluster{}, false
+		}
 	}
 }
 
