@@ -55,9 +55,18 @@ func TestCatalogueCompiles(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		gates, err := Compile(s)
-		if err != nil || len(gates) != len(s.Gates) {
-			t.Errorf("%s: %d of %d gates: %v", name, len(gates), len(s.Gates), err)
+		seen := map[string]bool{} // gates that some way to run it judges
+		for _, s := range append(s.AllVariants(), s) {
+			gates, err := Compile(s)
+			if err != nil || len(gates) == 0 {
+				t.Errorf("%s, variant %q: %d gates: %v", name, s.Variant, len(gates), err)
+			}
+			for _, g := range gates {
+				seen[g.Name] = true
+			}
+		}
+		if len(seen) != len(s.Gates) {
+			t.Errorf("%s: %d of %d gates are judged in one variant or another: %v", name, len(seen), len(s.Gates), seen)
 		}
 	}
 }
