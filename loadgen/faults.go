@@ -81,7 +81,8 @@ type schedule struct {
 // went wrong.
 func (r *run) startFaults(ctx context.Context, p *scenario.Phase, start time.Time, fail context.CancelCauseFunc) *schedule {
 	s := &schedule{run: r, start: start, fail: fail}
-	ctx, s.stop = context.WithCancel(ctx)
+	waiting, stop := context.WithCancel(ctx)
+	s.stop = stop
 	for i := range p.Faults {
 		f := &p.Faults[i]
 		for _, after := range f.Times() {
@@ -89,19 +90,22 @@ func (r *run) startFaults(ctx context.Context, p *scenario.Phase, start time.Tim
 				r.nodeFault(f)
 				continue
 			}
-			s.done.Go(func() { s.at(ctx, start.Add(after), p, f) })
+			s.done.Go(func() { s.at(ctx, waiting, start.Add(after), p, f) })
 		}
 	}
 	return s
 }
 
-// at begins a fault at its time.
-func (s *schedule) at(ctx context.Context, due time.Time, p *scenario.Phase, f *scenario.Fault) {
+// at begins a fault at its time, unless waiting ends before. One that was asked
+// for is waited for even if the phase ends meanwhile, which may be some seconds:
+// of a fault that was in force just when the question was taken back nobody
+// would know, and it would go on into the next phase.
+func (s *schedule) at(ctx, waiting context.Context, due time.Time, p *scenario.Phase, f *scenario.Fault) {
 	timer := time.NewTimer(time.Until(due))
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-	case <-ctx.Done():
+	case <-waiting.Done():
 		s.miss(due, p, f)
 		return
 	}
