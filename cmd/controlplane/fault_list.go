@@ -93,6 +93,8 @@ func faultState(s control.FaultStatus, now time.Time) string {
 	switch {
 	case s.Error != "" && s.Ended.IsZero():
 		return "could not be undone: " + s.Error
+	case !s.Ended.IsZero() && s.Active.IsZero():
+		return "given up before it was in force"
 	case !s.Ended.IsZero():
 		return fmt.Sprintf("ended %s after %s", s.Ended.Local().Format(time.TimeOnly), s.Ended.Sub(s.Active).Round(time.Millisecond))
 	case s.Active.IsZero():

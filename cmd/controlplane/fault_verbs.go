@@ -27,9 +27,6 @@ func componentFlag(cmd *cobra.Command, f *control.Fault) {
 func delayFlags(cmd *cobra.Command, f *control.Fault, what string) {
 	cmd.Flags().DurationVar(&f.Delay, "delay", 0, "`time` that "+what+" waits, as 25ms")
 	cmd.Flags().DurationVar(&f.Jitter, "jitter", 0, "`time` that is added to or taken from the delay, evenly drawn up to so much, as 5ms")
-}
-
-func seedFlag(cmd *cobra.Command, f *control.Fault) {
 	cmd.Flags().Int64Var(&f.Seed, "seed", 0, "`number` that the jitter is drawn from: one number draws one sequence")
 }
 
@@ -48,7 +45,6 @@ others is enough.`,
 		flags: func(cmd *cobra.Command, f *control.Fault) {
 			cmd.Flags().StringSliceVar(&f.Components, "member", nil, "the member's `name`, etcd for all, etcd-leader or etcd-follower; can be repeated")
 			delayFlags(cmd, f, "each call")
-			seedFlag(cmd, f)
 			cmd.Flags().StringVar(&f.Files, "files", "", "`wal` for the write-ahead log (the default), or all for the database and snapshots too")
 		},
 	}
@@ -187,7 +183,6 @@ latency, or the errors, of POSTs of the resource.`,
 		flags: func(cmd *cobra.Command, f *control.Fault) {
 			cmd.Flags().StringVar(&f.Resource, "resource", "", "`resource` whose creation it is asked about, plural, as pods or deployments.apps")
 			delayFlags(cmd, f, "each answer")
-			seedFlag(cmd, f)
 			cmd.Flags().BoolVar(&f.Fails, "fails", false, "answer 500, after the delay if there is one")
 			cmd.Flags().BoolVar(&f.Ignore, "ignore", false, "failurePolicy Ignore: what gets no answer is allowed (default: Fail)")
 			cmd.Flags().Var(wholeSeconds{&f.TimeoutSeconds}, "timeout", "the API server's patience in whole `seconds`, 1s to 30s (default: upstream's 10s)")

@@ -4,6 +4,7 @@
 //
 //	controlplane up [--dir DIR] [--config FILE] [--detach]
 //	controlplane status, down
+//	controlplane fault KIND ..., fault list, fault clear, fault events
 //	controlplane etcd snapshot, etcd restore
 //	controlplane kubectl ..., etcdctl ..., etcdutl ...
 //

@@ -86,20 +86,19 @@ func writeStatus(w io.Writer, s control.Status, now time.Time) error {
 		case c.Ready:
 			state = "ready"
 		}
-		if c.Restarts > 0 {
+		switch {
+		case c.Restarts == 1:
+			state += ", restarted once"
+		case c.Restarts > 1:
 			state += fmt.Sprintf(", restarted %d times", c.Restarts)
 		}
 		fmt.Fprintf(table, "%s\t%d\t%s\t%s\t%s\t%.1fs\t%.1fs\t%d MB\t%d MB\t%d\t%s\n", c.Name, c.PID, state, role(c), uptime,
 			c.ReadyAfter.Seconds(), c.CPU.Seconds(), c.RSS/1e6, (c.RSS-c.Shared)/1e6, c.OpenFiles, c.Address)
 	}
 	if len(s.Faults) > 0 {
-		fmt.Fprintln(table, "\nFAULT\tKIND\tON\tSINCE\tENDS")
+		fmt.Fprintln(table, "\nFAULT\tKIND\tON\tSTATE")
 		for _, f := range s.Faults {
-			ends := "when cleared"
-			if !f.Ends.IsZero() {
-				ends = "in " + f.Ends.Sub(now).Round(time.Second).String()
-			}
-			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", f.ID, f.Kind, strings.Join(f.On, ", "), now.Sub(f.Active).Round(time.Second), ends)
+			fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", f.ID, f.Kind, strings.Join(f.On, ", "), faultState(f, now))
 		}
 	}
 	if s.Cluster == nil {

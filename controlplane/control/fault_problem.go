@@ -162,8 +162,6 @@ func (f Fault) boundProblems() []Problem {
 	wrong(f.For < 0 || f.For > maxFaultFor, "for", "to 24h; none: until it is cleared", "%s is out of bounds", f.For)
 	wrong(f.Delay < 0 || f.Delay > maxFaultDelay, "delay", "to 1m", "%s is out of bounds", f.Delay)
 	wrong(f.Jitter < 0 || f.Jitter > max(f.Delay, 0), "jitter", "at most the delay, from which it may be taken", "%s is out of bounds", f.Jitter)
-	inMilliseconds := f.Kind != FaultNetworkDelay || f.Delay%time.Millisecond == 0 && f.Jitter%time.Millisecond == 0
-	wrong(!inMilliseconds, "delay", "links delay by whole milliseconds", "%s with a jitter of %s is too fine", f.Delay, f.Jitter)
 	wrong(f.Files != "" && f.Files != FaultFilesWAL && f.Files != FaultFilesAll, "files", "wal or all", "%q is not known", f.Files)
 	wrong(f.Limit > maxFaultDescriptors, "limit", fmt.Sprintf("to %d", maxFaultDescriptors), "%d is out of bounds", f.Limit)
 	wrong(f.Writers < 0 || f.Writers > maxFaultWriters, "writers", fmt.Sprintf("from 1 to %d", maxFaultWriters), "%d is out of bounds", f.Writers)

@@ -21,7 +21,7 @@ func (m *Manager) apply(ctx context.Context, id string, f control.Fault, t targe
 		stop, err := m.host.Neighbour(ctx, cmp.Or(f.Writers, disk.DefaultWriters), cmp.Or(f.Size, disk.DefaultSize))
 		return effect{undo: stop}, err
 	case control.FaultNetworkDelay:
-		return onEach(t.links, func(l Link) error { return l.Delay(f.Delay, f.Jitter) }, restore)
+		return onEach(t.links, func(l Link) error { return l.Delay(f.Delay, f.Jitter, f.Seed) }, restore)
 	case control.FaultPartition:
 		return onEach(t.links, func(l Link) error { l.Cut(); return nil }, restore)
 	case control.FaultPause:

@@ -88,8 +88,8 @@ type Link interface {
 	From() string
 	To() string
 	// Delay makes data wait in each direction: delay, to which up to jitter is
-	// added or from which it is taken.
-	Delay(delay, jitter time.Duration) error
+	// added or from which it is taken, drawn from the seed.
+	Delay(delay, jitter time.Duration, seed int64) error
 	// Cut lets nothing through, in either direction: connections hang.
 	Cut()
 	// Restore takes Delay and Cut back.

@@ -17,6 +17,7 @@ var errCutOff = errors.New("the link is closed")
 
 // conn is one connection over a link.
 type conn struct {
+	number           int64        // of the link's, from 1
 	client, upstream *net.TCPConn // upstream is nil until it is dialled
 	out, back        *direction   // nil until then
 }
@@ -84,7 +85,7 @@ func (l *Link) add(c *conn) bool {
 		return false
 	default:
 	}
-	l.opened.Add(1)
+	c.number = l.opened.Add(1)
 	l.conns[c] = struct{}{}
 	l.running.Add(1)
 	return true
@@ -101,7 +102,8 @@ func (l *Link) remove(c *conn) {
 func (l *Link) begin(c *conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	c.out, c.back = newDirection(l.condition, &l.sent), newDirection(l.condition, &l.received)
+	c.out = newDirection(l.condition, streamOf(l.String(), c.number, false), &l.sent)
+	c.back = newDirection(l.condition, streamOf(l.String(), c.number, true), &l.received)
 	select {
 	case <-l.closed:
 		c.abort()

@@ -17,12 +17,13 @@ const queued = 1024
 // sends them on. There is one toxic at a time; turning to another one loses
 // nothing.
 type direction struct {
-	in    chan *stream.StreamChunk
-	stub  *toxics.ToxicStub
-	out   *stream.ChanReader
-	turns chan turn
-	ended chan struct{} // closed when the last toxic has ended
-	count *atomic.Int64
+	in     chan *stream.StreamChunk
+	stub   *toxics.ToxicStub
+	out    *stream.ChanReader
+	random uint64 // numbers what is random in it, see streamOf
+	turns  chan turn
+	ended  chan struct{} // closed when the last toxic has ended
+	count  *atomic.Int64
 }
 
 type turn struct {
@@ -30,24 +31,24 @@ type turn struct {
 	done chan struct{}
 }
 
-func newDirection(c Condition, count *atomic.Int64) *direction {
+func newDirection(c Condition, random uint64, count *atomic.Int64) *direction {
 	in, out := make(chan *stream.StreamChunk, queued), make(chan *stream.StreamChunk)
 	d := &direction{
 		in: in, stub: toxics.NewToxicStub(in, out), out: stream.NewChanReader(out),
-		turns: make(chan turn, 1), ended: make(chan struct{}), count: count,
+		random: random, turns: make(chan turn, 1), ended: make(chan struct{}), count: count,
 	}
-	go d.control(toxic(c))
+	go d.control(d.toxic(c))
 	return d
 }
 
 // toxic is the behaviour of a condition.
-func toxic(c Condition) *toxics.ToxicWrapper {
+func (d *direction) toxic(c Condition) *toxics.ToxicWrapper {
 	w := &toxics.ToxicWrapper{Toxicity: 1, Toxic: &toxics.NoopToxic{}}
 	switch {
 	case c.Cut:
 		w.Toxic = frozen{}
 	case c.Delay > 0:
-		w.Toxic = &toxics.LatencyToxic{Latency: c.Delay.Milliseconds(), Jitter: c.Jitter.Milliseconds()}
+		w.Toxic = newLatency(c, d.random)
 	}
 	return w
 }
@@ -61,7 +62,7 @@ func (frozen) Pipe(stub *toxics.ToxicStub) { <-stub.Interrupt }
 // until it does, or has ended; false is that patience ran out. Only one caller
 // at a time (Link.mu).
 func (d *direction) turn(c Condition) (wait func(patience <-chan time.Time) bool) {
-	t := turn{toxic(c), make(chan struct{})}
+	t := turn{d.toxic(c), make(chan struct{})}
 	select { // a turn that nobody has taken yet is out of date
 	case <-d.turns:
 	default:

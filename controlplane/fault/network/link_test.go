@@ -46,7 +46,7 @@ func TestDelayIsThereInEachDirection(t *testing.T) {
 	exchange(t, c, "before")
 
 	const delay = 20 * time.Millisecond
-	if err := l.Link().Delay(delay, 0); err != nil {
+	if err := l.Link().Delay(delay, 0, 0); err != nil {
 		t.Fatal(err)
 	}
 	for range 3 {
@@ -118,7 +118,7 @@ func TestACutKeepsTheDelayAndRestoreEndsBoth(t *testing.T) {
 	l := listen(t, s)
 	c := dial(t, l)
 	exchange(t, c, "before")
-	if err := l.Link().Delay(time.Hour, 0); err != nil {
+	if err := l.Link().Delay(time.Hour, 0, 0); err != nil {
 		t.Fatal(err)
 	}
 	say(t, c, "slow")
@@ -198,7 +198,7 @@ func TestAReceiverThatDoesNotRead(t *testing.T) {
 		return sent > 0 && still > 30
 	})
 	l.Link().Cut()
-	if err := l.Link().Delay(time.Millisecond, 0); err != nil {
+	if err := l.Link().Delay(time.Millisecond, 0, 0); err != nil {
 		t.Error(err)
 	}
 	l.Link().Restore()
@@ -229,15 +229,14 @@ func TestNobodyListens(t *testing.T) {
 
 func TestBadConditions(t *testing.T) {
 	l := listen(t, startServer(t))
-	if err := l.Link().Delay(3*time.Millisecond, time.Millisecond); err != nil {
+	if err := l.Link().Delay(3*time.Millisecond, time.Millisecond, 0); err != nil {
 		t.Fatal(err)
 	}
 	for want, c := range map[string]network.Condition{
 		"delay -1ms":    {Delay: -time.Millisecond},
-		"delay 1.5ms":   {Delay: 1500 * time.Microsecond},
 		"jitter 2ms":    {Delay: time.Millisecond, Jitter: 2 * time.Millisecond},
-		"jitter 100µs":  {Delay: time.Millisecond, Jitter: 100 * time.Microsecond},
-		"-> etcd-0: de": {Delay: 1},
+		"jitter -1ns":   {Delay: time.Millisecond, Jitter: -1},
+		"-> etcd-0: de": {Delay: -1},
 	} {
 		if err := l.Link().Set(c); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, want %q in it", c, err, want)

@@ -17,16 +17,18 @@
 //     dial through a cut link succeeds, and the TLS handshake or the answer to
 //     CONNECT is what hangs. In production the dial itself would.
 //   - Loss shows as delay, as it does to TCP. A link has no bandwidth limit.
-//   - Delays count in whole milliseconds, in each direction on its own. Opening
-//     a connection costs one round trip, as SYN and its answer do.
+//   - Delays count in each direction on its own, and come late by what a timer
+//     does, some 100 microseconds. Opening a connection costs one round trip, as
+//     SYN and its answer do.
 //   - A link that is neither slow nor cut costs each exchange some 20
 //     microseconds (the median of 1000-byte echoes: 35 through it, 15 without).
 //   - In each direction 1024 reads of up to 32 KiB may be under way; more is
 //     held back at the sender.
 //
-// The delaying is toxiproxy's (package toxics). Its proxy is not used: it drops
-// bytes when a toxic is taken off while the receiver is busy, and its timeout toxic
-// drops them always, which breaks every TLS connection for good.
+// The pipes and their turning from one condition to another are toxiproxy's
+// (packages toxics and stream). Its proxy is not used: it drops bytes when a toxic
+// is taken off while the receiver is busy, and its timeout toxic drops them always,
+// which breaks every TLS connection for good.
 package network
 
 import (
@@ -38,21 +40,24 @@ import (
 
 // Condition is the state of a link. The zero value is a sound one.
 type Condition struct {
-	// Delay of data in each direction, in whole milliseconds.
+	// Delay of data in each direction.
 	Delay time.Duration
-	// Jitter is added to or taken from Delay, evenly drawn up to so much, in
-	// whole milliseconds. At most Delay. The order of bytes is kept.
+	// Jitter is added to or taken from Delay, evenly drawn up to so much. At most
+	// Delay. The order of bytes is kept.
 	Jitter time.Duration
+	// Seed of the jitter: one seed draws one sequence in each direction of a link's
+	// first connection, another one of its second, and so on.
+	Seed int64
 	// Cut lets nothing through.
 	Cut bool
 }
 
 func (c Condition) check() error {
 	switch {
-	case c.Delay < 0 || c.Delay%time.Millisecond != 0:
-		return fmt.Errorf("delay %s of a link: must be whole milliseconds", c.Delay)
-	case c.Jitter < 0 || c.Jitter%time.Millisecond != 0 || c.Jitter > c.Delay:
-		return fmt.Errorf("jitter %s of a link: must be whole milliseconds, at most the delay, %s", c.Jitter, c.Delay)
+	case c.Delay < 0:
+		return fmt.Errorf("delay %s of a link: must not be negative", c.Delay)
+	case c.Jitter < 0 || c.Jitter > c.Delay:
+		return fmt.Errorf("jitter %s of a link: must be from zero to the delay, %s", c.Jitter, c.Delay)
 	}
 	return nil
 }
@@ -112,8 +117,8 @@ func (l *Link) Condition() Condition {
 }
 
 // Delay makes the link slow; zero ends that. A cut stays.
-func (l *Link) Delay(delay, jitter time.Duration) error {
-	return l.change(func(c *Condition) { c.Delay, c.Jitter = delay, jitter })
+func (l *Link) Delay(delay, jitter time.Duration, seed int64) error {
+	return l.change(func(c *Condition) { c.Delay, c.Jitter, c.Seed = delay, jitter, seed })
 }
 
 // Cut lets nothing through any more.

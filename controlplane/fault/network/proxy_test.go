@@ -156,7 +156,7 @@ func TestAClientGivesUpOnAPartition(t *testing.T) {
 func TestADelayedProxy(t *testing.T) {
 	p, client := startProxy(t, startPeer(t, "one"), startPeer(t, "two"))
 	const delay = 10 * time.Millisecond
-	if err := p.Links()[0].Delay(delay, 0); err != nil {
+	if err := p.Links()[0].Delay(delay, 0, 0); err != nil {
 		t.Fatal(err)
 	}
 	start := time.Now()
