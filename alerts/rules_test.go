@@ -1,0 +1,258 @@
+package alerts
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/rulefmt"
+	"github.com/prometheus/prometheus/promql/parser"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+func mustRules(t *testing.T) []Alert {
+	t.Helper()
+	all, err := Rules()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// TestAnnotations: whoever is woken by an alert reads what it means, what to
+// look at and what to do, in that order.
+func TestAnnotations(t *testing.T) {
+	for _, a := range mustRules(t) {
+		if s := a.Labels["severity"]; s != "critical" && s != "warning" {
+			t.Errorf("%s has severity %q", a.Alert, s)
+		}
+		if a.Labels["component"] == "" {
+			t.Errorf("%s does not say which component it is about", a.Alert)
+		}
+		for _, name := range []string{"summary", "description", "runbook"} {
+			if a.Annotations[name] == "" {
+				t.Errorf("%s has no %s", a.Alert, name)
+			}
+		}
+		steps := slices.Collect(strings.Lines(a.Annotations["runbook"]))
+		begins := []string{"Means: ", "Look at: ", "Do: "}
+		if len(steps) != len(begins) {
+			t.Errorf("%s: the runbook has %d lines, want %d", a.Alert, len(steps), len(begins))
+			continue
+		}
+		for i, b := range begins {
+			if !strings.HasPrefix(steps[i], b) {
+				t.Errorf("%s: line %d of the runbook does not begin with %q", a.Alert, i+1, b)
+			}
+		}
+	}
+}
+
+// TestEveryAlertIsTested: each fires in one unit test and is quiet in another,
+// and each file of rules is evaluated without any data.
+func TestEveryAlertIsTested(t *testing.T) {
+	tests := map[string]bool{}
+	for _, u := range readUnitTests(t) {
+		for _, rules := range u.RuleFiles {
+			for _, test := range u.Tests {
+				tests[strings.TrimPrefix(rules, "../")+": "+test.Name] = true
+			}
+		}
+	}
+	for _, a := range mustRules(t) {
+		for _, want := range []string{a.Alert + " fires", a.Alert + " is quiet", "absent data"} {
+			if !tests[a.File+": "+want] {
+				t.Errorf("no unit test of %s is called %q", a.File, want)
+			}
+		}
+	}
+}
+
+// TestTable: faults and scenarios are known by these names, and a window is a
+// range that the rule or its records look at.
+func TestTable(t *testing.T) {
+	faults := append(control.FaultKinds(), scenario.NodeFailure)
+	// Scenarios of the incidents, which come with them.
+	scenarios := append(scenario.Names(), "component-loss", "etcd-kills", "fd-exhaustion", "leader-changes", "node-loss", "rollout-hops",
+		"scheduler-scale", "slow-fsync", "slow-verbs", "stacked-etcd", "thundering-herd", "watch-storm")
+	incidents := map[string]bool{}
+	records := rulesByName(t)
+	for _, a := range mustRules(t) {
+		incidents[a.Incident] = true
+		if a.How == "" {
+			t.Errorf("%s: nothing says how it is fired", a.Alert)
+		}
+		if a.Fault != "" && !slices.Contains(faults, a.Fault) {
+			t.Errorf("%s: no fault is called %q", a.Alert, a.Fault)
+		}
+		if a.Scenario != "" && !slices.Contains(scenarios, a.Scenario) {
+			t.Errorf("%s: no scenario is called %q", a.Alert, a.Scenario)
+		}
+		if a.Window != 0 && !slices.Contains(ranges(t, a.Rule, records), a.Window) {
+			t.Errorf("%s: no range of %v in its expression or records", a.Alert, a.Window)
+		}
+	}
+	for i := 1; i <= 11; i++ {
+		if !incidents[fmt.Sprintf("I%d", i)] {
+			t.Errorf("no alert is about incident I%d", i)
+		}
+	}
+}
+
+// TestFloor: the sum that a proof is held against.
+func TestFloor(t *testing.T) {
+	for _, a := range mustRules(t) {
+		if a.Alert == "EtcdWALFsyncSlow" {
+			if got, want := a.Floor(5*time.Second, 0), 5*time.Second+2*time.Minute+time.Minute+15*time.Second; got != want {
+				t.Errorf("floor of %s is %v, want %v", a.Alert, got, want)
+			}
+			if got, want := a.Floor(2*time.Second, time.Second), 3*time.Second+3*time.Minute; got != want {
+				t.Errorf("floor of %s evaluated each second is %v, want %v", a.Alert, got, want)
+			}
+			return
+		}
+	}
+	t.Fatal("no EtcdWALFsyncSlow")
+}
+
+// TestRulesNameKnownMetrics: every selector names a known metric or record
+// with labels and buckets that it has, and nothing takes the rate of a gauge.
+func TestRulesNameKnownMetrics(t *testing.T) {
+	families := map[string]Family{}
+	for _, f := range Families() {
+		families[f.Name] = f
+	}
+	unused := maps.Clone(families)
+	sources := readSources(t)
+	records := rulesByName(t)
+	for _, r := range allRules(t) {
+		inspect(t, r.Expr, func(s *parser.VectorSelector, path []parser.Node) {
+			name := r.Record + r.Alert
+			if _, ok := records[s.Name]; ok {
+				return
+			}
+			f, ok := family(families, s.Name)
+			if !ok {
+				t.Errorf("%s reads %s, which is neither a known metric nor a record", name, s.Name)
+				return
+			}
+			delete(unused, f.Name)
+			for _, m := range s.LabelMatchers {
+				known := append([]string{model.MetricNameLabel, "job", "instance", "cluster"}, f.Labels...)
+				if strings.HasSuffix(s.Name, "_bucket") {
+					known = append(known, "le")
+				}
+				if !slices.Contains(known, m.Name) {
+					t.Errorf("%s: %s has no label %s", name, s.Name, m.Name)
+				}
+				if edges := sources[f.Source][f.Name].edges; m.Name == "le" && edges != nil {
+					if n := edgesMatched(m, edges); n != 1 {
+						t.Errorf("%s: %s matches %d edges of the buckets of %s, want one", name, m, n, f.Name)
+					}
+				}
+			}
+			for _, n := range path {
+				if call, ok := n.(*parser.Call); ok && f.Type == "gauge" && slices.Contains([]string{"rate", "increase", "irate", "resets"}, call.Func.Name) {
+					t.Errorf("%s takes the %s of %s, a gauge", name, call.Func.Name, s.Name)
+				}
+			}
+		})
+	}
+	for name := range unused {
+		t.Errorf("no rule reads %s", name)
+	}
+}
+
+// edgesMatched counts the edges that a matcher of le takes in, each written as
+// Prometheus 2 and as Prometheus 3 write it; an edge that only one of them
+// would find counts for nothing.
+func edgesMatched(m *labels.Matcher, edges []float64) int {
+	n := 0
+	for _, e := range edges {
+		two := strconv.FormatFloat(e, 'g', -1, 64)
+		three := two
+		if !strings.ContainsAny(two, ".e") {
+			three += ".0"
+		}
+		if m.Matches(two) && m.Matches(three) {
+			n++
+		}
+	}
+	return n
+}
+
+func family(families map[string]Family, series string) (Family, bool) {
+	for _, suffix := range []string{"_bucket", "_sum", "_count"} {
+		if f, ok := families[strings.TrimSuffix(series, suffix)]; ok && f.Type == "histogram" && strings.HasSuffix(series, suffix) {
+			return f, true
+		}
+	}
+	f, ok := families[series]
+	return f, ok && f.Type != "histogram"
+}
+
+func allRules(t *testing.T) []rulefmt.Rule {
+	t.Helper()
+	loaded, err := Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []rulefmt.Rule
+	for _, f := range loaded {
+		for _, g := range f.Groups {
+			all = append(all, g.Rules...)
+		}
+	}
+	return all
+}
+
+// rulesByName is the recording rules; of several with one name, the first.
+func rulesByName(t *testing.T) map[string]rulefmt.Rule {
+	t.Helper()
+	records := map[string]rulefmt.Rule{}
+	for _, r := range allRules(t) {
+		if _, ok := records[r.Record]; !ok && r.Record != "" {
+			records[r.Record] = r
+		}
+	}
+	return records
+}
+
+func inspect(t *testing.T, expr string, visit func(*parser.VectorSelector, []parser.Node)) {
+	t.Helper()
+	parsed, err := parser.NewParser(parser.Options{}).ParseExpr(expr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parser.Inspect(parsed, func(n parser.Node, path []parser.Node) error {
+		if s, ok := n.(*parser.VectorSelector); ok {
+			visit(s, path)
+		}
+		return nil
+	})
+}
+
+// ranges is how far back a rule looks, itself or through its records.
+func ranges(t *testing.T, r rulefmt.Rule, records map[string]rulefmt.Rule) []time.Duration {
+	t.Helper()
+	var all []time.Duration
+	inspect(t, r.Expr, func(s *parser.VectorSelector, path []parser.Node) {
+		if record, ok := records[s.Name]; ok {
+			all = append(all, ranges(t, record, records)...)
+		}
+		for _, n := range path {
+			if m, ok := n.(*parser.MatrixSelector); ok {
+				all = append(all, m.Range)
+			}
+		}
+	})
+	return all
+}
