@@ -107,14 +107,14 @@ func fill(c *result.Comparison, results map[string]result.Result) {
 				}
 				c.Rows = append(c.Rows, row)
 			}
-			c.Rows[at[f.Name]].Values[i] = result.Value{Value: f.Value, Detail: f.Detail}
+			c.Rows[at[f.Name]].Values[i] = result.Value{Value: f.Value, AtLeast: f.AtLeast, Detail: f.Detail}
 		}
 	}
 	for i := range c.Rows {
 		values := c.Rows[i].Values
-		first, last := values[0].Value, values[len(values)-1].Value
-		if first != nil && last != nil && *first != 0 {
-			ratio := *last / *first
+		first, last := values[0], values[len(values)-1]
+		if first.Value != nil && last.Value != nil && *first.Value != 0 && !first.AtLeast && !last.AtLeast {
+			ratio := *last.Value / *first.Value
 			c.Rows[i].Ratio = &ratio
 		}
 	}

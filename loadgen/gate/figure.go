@@ -56,7 +56,7 @@ func Measure(ctx context.Context, figures []Compiled, a *record.Archive, rec Rec
 			f.Better = "higher"
 		}
 		if g.Verdict != result.NoData {
-			f.Value = g.Value
+			f.Value, f.AtLeast = g.Value, g.AtLeast
 		}
 		all = append(all, f)
 	}

@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -106,6 +107,9 @@ func TestObjectivesOfFaults(t *testing.T) {
 			t.Fatal(err)
 		}
 		expect(t, c.objective+" max "+c.max, g, c.want, c.value, "")
+		if open := c.want == result.Fail && slices.ContainsFunc(c.faults, func(f result.FaultRecovery) bool { return f.Loads[0].Open }); g.AtLeast != open {
+			t.Errorf("%s max %s: only a least value: %v, want %v", c.objective, c.max, g.AtLeast, open)
+		}
 	}
 }
 

@@ -33,7 +33,7 @@ func (c Compiled) decide(f finding) (g result.Gate, worst reading) {
 	default:
 		g.Verdict = result.Pass
 	}
-	g.Value = &worst.value
+	g.Value, g.AtLeast = &worst.value, worst.atLeast || worst.failed
 	g.Detail = explain(f, worst, n)
 	return g, worst
 }

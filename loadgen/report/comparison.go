@@ -165,7 +165,7 @@ func valueOf(r result.Row, v result.Value) string {
 	if v.Value == nil {
 		return none
 	}
-	return format(scenario.Unit(r.Unit), *v.Value)
+	return least(v.AtLeast, format(scenario.Unit(r.Unit), *v.Value))
 }
 
 // ratioOf is "0.42×", to three digits.

@@ -74,6 +74,14 @@ func headline(r result.Result) string {
 	return strings.Join(parts, ", ")
 }
 
+// least marks a value that is only known not to be below.
+func least(only bool, value string) string {
+	if only {
+		return "≥ " + value
+	}
+	return value
+}
+
 // gateValue is the value with as many digits as it takes to tell it from the
 // bound: 1.0004 s against a bound of 1 s must not read "1 s, failed".
 func gateValue(g result.Gate) string {
@@ -84,10 +92,10 @@ func gateValue(g result.Gate) string {
 	bound := format(u, g.Bound)
 	for digits := 3; digits < 9; digits++ {
 		if s := formatDigits(u, *g.Value, digits); s != bound || *g.Value == g.Bound {
-			return s
+			return least(g.AtLeast, s)
 		}
 	}
-	return formatDigits(u, *g.Value, 9)
+	return least(g.AtLeast, formatDigits(u, *g.Value, 9))
 }
 
 func gateBound(g result.Gate) string {
@@ -111,6 +119,8 @@ func margin(g result.Gate) string {
 		inside = v >= b
 	}
 	switch {
+	case inside && atMost && g.AtLeast: // what was waited for never came
+		return ""
 	case v == b && b == 0:
 		return ""
 	case v == b:

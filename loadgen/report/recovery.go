@@ -79,10 +79,8 @@ func windowText(l result.LoadRecovery) string {
 		return "not known"
 	case !l.Affected:
 		return "none"
-	case l.Open:
-		return "≥ " + format(scenario.Seconds, l.ErrorWindow)
 	}
-	return format(scenario.Seconds, l.ErrorWindow)
+	return least(l.Open, format(scenario.Seconds, l.ErrorWindow))
 }
 
 // backText is the time back inside the bound, or what it was more than.

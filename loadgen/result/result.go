@@ -138,7 +138,10 @@ type Gate struct {
 	// Value and Bound are in Unit: "seconds", "ratio", "bytes", "count",
 	// "per hour", "per second" or "" for a bare number. Value is nil where there is no data.
 	Value *float64 `json:"value"`
-	Bound float64  `json:"bound"` // the limit, in Unit
+	// AtLeast: the true value is not below Value, and may be far above it: what
+	// was waited for was not seen.
+	AtLeast bool    `json:"atLeast,omitempty"`
+	Bound   float64 `json:"bound"` // the limit, in Unit
 	// Op is "<=" or ">=".
 	Op   string `json:"op"`
 	Unit string `json:"unit"` // of Value and Bound
@@ -148,13 +151,14 @@ type Gate struct {
 
 // Figure is one row of the comparison of variants: what a gate would judge.
 type Figure struct {
-	Name      string   `json:"name"`           // unique in the scenario
-	Objective string   `json:"objective"`      // the built-in objective, or "expr"
-	Expr      string   `json:"expr,omitempty"` // the PromQL that was evaluated
-	Over      []string `json:"over"`           // the phases
-	Value     *float64 `json:"value"`          // in Unit; nil where there is no data
-	Unit      string   `json:"unit"`           // as a gate's
-	Better    string   `json:"better"`         // "lower" or "higher"
+	Name      string   `json:"name"`              // unique in the scenario
+	Objective string   `json:"objective"`         // the built-in objective, or "expr"
+	Expr      string   `json:"expr,omitempty"`    // the PromQL that was evaluated
+	Over      []string `json:"over"`              // the phases
+	Value     *float64 `json:"value"`             // in Unit; nil where there is no data
+	AtLeast   bool     `json:"atLeast,omitempty"` // as a gate's
+	Unit      string   `json:"unit"`              // as a gate's
+	Better    string   `json:"better"`            // "lower" or "higher"
 	// Detail says what the value is made of, or why there is none.
 	Detail string `json:"detail,omitempty"`
 }
