@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/controlplane/election"
 	"github.com/stormglass/stormglass/controlplane/topology"
 )
 
@@ -75,14 +76,13 @@ func (p *Plane) Leader(ctx context.Context, kind string) (string, error) {
 	return "", fmt.Errorf("no component of the kind %q", kind)
 }
 
-// etcdLeader asks all members at once, and takes the word of the first that
-// knows a leader in the newest term: one that is cut off may still know an old one.
+// etcdLeader asks all members at once and waits until a quorum agrees or all have
+// answered: one that is paused must not hold up the fault that asks.
 func (p *Plane) etcdLeader(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
 	var mu sync.Mutex
-	var leader string
-	var term int64 = -1
+	votes := election.Votes{Members: p.opts.Config.Count(control.KindEtcd)}
 	var failure error
 	p.each(control.KindEtcd, func(etcd topology.Process) {
 		s, err := p.probe.etcdStatus(ctx, etcd)
@@ -93,13 +93,16 @@ func (p *Plane) etcdLeader(ctx context.Context) (string, error) {
 			return
 		}
 		p.knowMember(s.Header.MemberID, etcd.Name)
-		if s.Leader != "" && s.Leader != "0" && s.Term > term {
-			leader, term = s.Leader, s.Term
+		if s.Leader == "0" { // it knows none
+			s.Leader = ""
+		}
+		// The leader itself may be the only one that can say who it is.
+		if votes.Add(s.Leader, s.Term) && p.memberWith(votes.Leader()) != "" {
+			cancel()
 		}
 	})
-	p.mu.Lock()
-	name := p.memberIDs[leader]
-	p.mu.Unlock()
+	leader := votes.Leader()
+	name := p.memberWith(leader)
 	switch {
 	case name != "":
 		return name, nil
@@ -116,6 +119,13 @@ func (p *Plane) knowMember(id, name string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.memberIDs[id] = name
+}
+
+// memberWith names the member with an ID, "" if it was never reached.
+func (p *Plane) memberWith(id string) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.memberIDs[id]
 }
 
 // holder names who holds the lease of a kind.

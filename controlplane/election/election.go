@@ -2,6 +2,7 @@
 // etcd's leader, and who gets the lease of the scheduler or the controller
 // manager. A log is read rather than the component asked: it has the moment
 // itself, and reading it costs the plane nothing that a measurement would see.
+// Votes tells who leads etcd now, from what members say.
 package election
 
 import (
