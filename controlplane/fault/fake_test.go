@@ -3,6 +3,7 @@ package fault
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -209,6 +210,17 @@ type fakeWebhook struct{ host *fakeHost }
 
 func (w fakeWebhook) start(_ context.Context, o webhook.Options) (registered, error) {
 	return w, w.host.did("webhook %s on %s", o.Name, o.Resource)
+}
+
+// errNotServed makes the fake API server serve no such resource.
+var errNotServed = errors.New("not served")
+
+func (w fakeWebhook) serves(_ context.Context, resource string) (bool, error) {
+	err := w.host.failing("serves " + resource)
+	if errors.Is(err, errNotServed) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 func (w fakeWebhook) remove(_ context.Context, name string) (bool, error) {

@@ -59,6 +59,9 @@ func (m *Manager) Check(ctx context.Context, f control.Fault) error {
 	if err := m.possible(f); err != nil {
 		return err
 	}
+	if err := m.served(ctx, f); err != nil {
+		return err
+	}
 	leaders, err := m.leaders(ctx, f)
 	if err != nil {
 		return err
@@ -76,6 +79,9 @@ func (m *Manager) Check(ctx context.Context, f control.Fault) error {
 func (m *Manager) Begin(ctx context.Context, f control.Fault) (control.FaultStatus, error) {
 	asked := time.Now()
 	if err := m.possible(f); err != nil {
+		return control.FaultStatus{}, err
+	}
+	if err := m.served(ctx, f); err != nil {
 		return control.FaultStatus{}, err
 	}
 	leaders, err := m.leaders(ctx, f)

@@ -36,6 +36,8 @@ const (
 
 // webhooks is what the manager needs of the packages that reach an API server.
 type webhooks interface {
+	// serves tells whether objects of a resource can be created.
+	serves(ctx context.Context, resource string) (bool, error)
 	// start gives a webhook that is in force, or undoes what it can.
 	start(ctx context.Context, o webhook.Options) (registered, error)
 	// remove removes a registration and tells whether there was one.
