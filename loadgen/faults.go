@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -60,6 +61,19 @@ func checkFaults(ctx context.Context, plane supervisor, s *scenario.Scenario) er
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// comeback is how long a control plane may take to answer again after a fault of
+// an earlier phase: the end of a kill is the start of a process, not its readiness.
+const comeback = time.Minute
+
+// patience of the actions of a scenario: where nothing is broken on purpose, an
+// action that fails is the end of the run.
+func patience(s *scenario.Scenario) time.Duration {
+	if slices.ContainsFunc(s.Faults(), func(f scenario.PlacedFault) bool { return !f.OfNodes() }) {
+		return comeback
+	}
+	return 0
 }
 
 // schedule is the faults of one phase: each begins at its time, and those

@@ -234,7 +234,7 @@ func (r *run) connect(ctx context.Context) error {
 	}
 	r.workload, err = workload.New(t.Load, workload.Options{
 		Namespace: t.Namespace, Labels: t.Labels, NodeSelector: t.NodeSelector(), Tolerations: target.Tolerations(),
-		Registerer: r.registry,
+		Registerer: r.registry, Patience: patience(r.scenario),
 	})
 	if err != nil {
 		return environmentf("%w", err)

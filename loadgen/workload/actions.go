@@ -117,8 +117,8 @@ func (w *Workload) patch(ctx context.Context, kind, name string, how types.Patch
 	if how == types.ApplyPatchType {
 		r = r.Param("force", "true")
 	}
-	answer, err := body(r.Do(ctx))
-	if err != nil {
+	var answer []byte
+	if err := w.insist(ctx, func() (err error) { answer, err = body(r.Do(ctx)); return err }); err != nil {
 		return fail(err)
 	}
 	msg, err := wire.Unwrap(answer)
@@ -133,7 +133,9 @@ func (w *Workload) patch(ctx context.Context, kind, name string, how types.Patch
 }
 
 func (w *Workload) remove(ctx context.Context, kind, name string) error {
-	err := w.rest.Delete().AbsPath(w.path(kind, name)).Param("propagationPolicy", "Background").Do(ctx).Error()
+	err := w.insist(ctx, func() error {
+		return w.rest.Delete().AbsPath(w.path(kind, name)).Param("propagationPolicy", "Background").Do(ctx).Error()
+	})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete %s %s/%s: %w", kind, w.options.Namespace, name, err)
 	}

@@ -27,8 +27,9 @@ type stub struct {
 	mu sync.Mutex
 	// pods are the answers to LISTs of pods, in order; the last one stays.
 	pods []answer
-	// patched is the answer to every PATCH.
+	// patched is the answer to every PATCH, after those of trouble.
 	patched answer
+	trouble []answer
 	seen    []request
 	// watches hands the test each watch on pods that is opened.
 	watches chan *podWatch
@@ -72,6 +73,8 @@ func (s *stub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.Method == http.MethodDelete:
 		a = answer{200, &metav1.Status{Status: "Success"}}
+	case r.Method == http.MethodPatch && len(s.trouble) > 0:
+		a, s.trouble = s.trouble[0], s.trouble[1:]
 	case r.Method == http.MethodPatch:
 		a = s.patched
 	case pods && !watch:

@@ -42,6 +42,9 @@ type Options struct {
 	// Retry is the first pause before a failed list or watch is tried again;
 	// it doubles up to 5 s. Zero means 100 ms.
 	Retry time.Duration
+	// Patience is how long an action is tried again while the control plane
+	// cannot be asked: for one that comes back from a fault. Zero: it is not.
+	Patience time.Duration
 }
 
 // Workload acts on the run's objects and tracks them. Its methods are safe

@@ -1,0 +1,37 @@
+package workload
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// insist asks until the answer is another than that the control plane cannot be
+// asked just now, or the workload's patience is over. What is asked must be as
+// good twice as once.
+func (w *Workload) insist(ctx context.Context, ask func() error) error {
+	deadline := time.Now().Add(w.options.Patience)
+	pause := pauser{next: w.options.Retry, first: w.options.Retry}
+	for {
+		err := ask()
+		if err == nil || !passing(err) || !time.Now().Before(deadline) || ctx.Err() != nil {
+			return err
+		}
+		pause.wait(ctx)
+	}
+}
+
+// passing tells an error that a control plane gives which has lost a part of
+// itself from one that it will give again: no connection or a lost one, 429 and
+// 5xx.
+func passing(err error) bool {
+	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
+		code := status.Status().Code
+		return code == http.StatusTooManyRequests || code >= http.StatusInternalServerError
+	}
+	return errors.As(err, new(net.Error))
+}
