@@ -1,6 +1,7 @@
 package controlplane
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -65,8 +66,15 @@ func serve(p *Plane) (*server, error) {
 	return s, nil
 }
 
+// lastAnswers is how long answers that are on their way may take at the end: who
+// follows the events is to hear that they have ended.
+const lastAnswers = time.Second
+
 func (s *server) close() {
-	_ = s.http.Close() // also removes the socket
+	ctx, cancel := context.WithTimeout(context.Background(), lastAnswers)
+	defer cancel()
+	_ = s.http.Shutdown(ctx) // also removes the socket
+	_ = s.http.Close()
 	<-s.done
 	if s.temp != "" {
 		os.RemoveAll(s.temp)

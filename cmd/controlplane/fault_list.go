@@ -196,6 +196,9 @@ func showEvents(ctx context.Context, client *control.Client, w io.Writer, output
 		if errors.Is(ctx.Err(), context.Canceled) {
 			return nil // Ctrl-C
 		}
+		if follow && errors.Is(err, control.ErrEnded) {
+			return nil
+		}
 		if err != nil {
 			return err
 		}

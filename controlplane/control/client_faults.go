@@ -60,9 +60,13 @@ func (c *Client) Faults(ctx context.Context) ([]FaultStatus, error) {
 	return list, err
 }
 
+// ErrEnded says that there will be no more events.
+var ErrEnded = errors.New("the plane has ended")
+
 // Events gives the events with numbers over after, oldest first. If there are
 // none it waits for one: half a minute at most, then it gives none. The supervisor
 // keeps the last few thousand; a gap in the numbers tells that some are gone.
+// When the plane ends it gives ErrEnded.
 func (c *Client) Events(ctx context.Context, after int64) ([]Event, error) {
 	var events []Event
 	err := c.faultCall(ctx, http.MethodGet, "/v1/events?after="+strconv.FormatInt(after, 10), nil, &events)
@@ -91,6 +95,9 @@ func (c *Client) faultCall(ctx context.Context, method, path string, in, out any
 	answer, err := io.ReadAll(io.LimitReader(resp.Body, 16<<20))
 	if err != nil {
 		return fmt.Errorf("ask supervisor %d: %w", c.holder.PID, err)
+	}
+	if resp.StatusCode == http.StatusGone {
+		return ErrEnded
 	}
 	if resp.StatusCode/100 != 2 {
 		return refusal(resp.Status, answer)

@@ -2,7 +2,6 @@ package fault
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
 
@@ -43,12 +42,9 @@ func (e *Events) Tell(event control.Event) {
 	e.wake()
 }
 
-// ErrEnded says that the log has ended and holds nothing more.
-var ErrEnded = errors.New("the plane has ended")
-
 // After gives the kept events with numbers over seq, oldest first. If there are
 // none it waits for one until ctx ends, and then gives none, or until the log
-// ends: ErrEnded. A first number over seq+1 tells that some were forgotten.
+// ends: control.ErrEnded. A first number over seq+1 tells that some were forgotten.
 func (e *Events) After(ctx context.Context, seq int64) ([]control.Event, error) {
 	for {
 		found, news, err := e.after(seq)
@@ -75,7 +71,7 @@ func (e *Events) after(seq int64) ([]control.Event, <-chan struct{}, error) {
 		return found, nil, nil
 	}
 	if e.closed {
-		return nil, nil, ErrEnded
+		return nil, nil, control.ErrEnded
 	}
 	if e.news == nil {
 		e.news = make(chan struct{})

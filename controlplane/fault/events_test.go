@@ -61,7 +61,7 @@ func TestWhoAsksForEventsWaitsForOne(t *testing.T) {
 		}()
 		synctest.Wait()
 		e.Close()
-		if err := <-ended; !errors.Is(err, ErrEnded) {
+		if err := <-ended; !errors.Is(err, control.ErrEnded) {
 			t.Errorf("the log ended, and who waited got %v", err)
 		}
 		if got, err := e.After(t.Context(), 0); len(got) != 2 || err != nil {

@@ -28,7 +28,7 @@ const maxFaultBytes = 1 << 16
 //	GET    /v1/events        with after=N: events with numbers over N
 //
 // A refusal is a control.FaultRefusal: 400 for a fault that this plane can never
-// have, 404 for an unknown ID, 409 for one that clashes with another, 503 for
+// have, 404 for an unknown ID, 410 for events of a plane that has ended, 409 for one that clashes with another, 503 for
 // what failed.
 func Handle(mux *http.ServeMux, m *Manager, events *Events) {
 	asked := func(do func(context.Context, control.Fault) (any, error)) http.HandlerFunc {
@@ -85,6 +85,8 @@ func answer(w http.ResponseWriter, out any, err error) {
 			status, refusal.Problems = http.StatusBadRequest, invalid.Problems
 		case errors.As(err, &busy):
 			status = http.StatusConflict
+		case errors.Is(err, control.ErrEnded):
+			status = http.StatusGone
 		case errors.Is(err, ErrNotFound):
 			status = http.StatusNotFound
 		default:

@@ -105,6 +105,20 @@ func TestAClientHearsOfAnEventAsItHappens(t *testing.T) {
 	}
 }
 
+// Who follows the events tells the plane's end from a supervisor that is gone.
+func TestAClientHearsOfTheEnd(t *testing.T) {
+	m, _ := fixture(t)
+	client := dial(t, m)
+	m.events.Tell(control.Event{Kind: control.EventExit, Component: "etcd-0"})
+	m.events.Close()
+	if events, err := client.Events(t.Context(), 0); err != nil || len(events) != 1 {
+		t.Errorf("what happened before: %+v, %v", events, err)
+	}
+	if events, err := client.Events(t.Context(), 1); !errors.Is(err, control.ErrEnded) {
+		t.Errorf("after that: %+v, %v", events, err)
+	}
+}
+
 func TestAClientIsToldWhyNot(t *testing.T) {
 	m, h := fixture(t)
 	h.breaks("kill etcd-1", errors.New("operation not permitted"))
