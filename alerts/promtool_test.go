@@ -90,6 +90,21 @@ func TestUnitTests(t *testing.T) {
 	}
 }
 
+// TestPromtoolVersion: promtool is built from the Prometheus that is linked here.
+func TestPromtoolVersion(t *testing.T) {
+	version := func(file string) string {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, after, _ := strings.Cut(string(text), "github.com/prometheus/prometheus v")
+		return strings.Fields(after)[0]
+	}
+	if ours, tools := version("../go.mod"), version("../build/tools/go.mod"); ours != tools {
+		t.Errorf("build/tools has Prometheus v%s, the harness v%s", tools, ours)
+	}
+}
+
 // rules is the groups of the files that u names, in the order it wants.
 func (u unitTests) rules(t *testing.T, loaded []File) []rule {
 	t.Helper()
