@@ -90,6 +90,8 @@ func TestObjectivesOfFaults(t *testing.T) {
 		{"time-to-first-success", "1h", []result.FaultRecovery{fault("1", silent)}, result.NoData, 0},
 		{"lease-failover", "17s", []result.FaultRecovery{fault("1", quick)}, result.NoData, 0},
 		{"lease-failover", "17s", []result.FaultRecovery{fault("1", quick), {ID: "2", Phase: "storm", LeaseFailover: &long}}, result.Pass, 12.5},
+		{"lease-failover", "17s", []result.FaultRecovery{{ID: "1", Phase: "storm", LeaseFailover: &long}, {ID: "2", Phase: "storm", Unled: []string{"etcd"}}}, result.Pass, 12.5},
+		{"lease-failover", "17s", []result.FaultRecovery{{ID: "1", Phase: "storm", LeaseFailover: &long}, {ID: "2", Phase: "storm", Unled: []string{"kube-scheduler"}}}, result.NoData, 0},
 	} {
 		o := find(c.objective)
 		compiled := Compiled{objective: *o, op: "<=", order: []string{"storm"}}
@@ -107,7 +109,7 @@ func TestObjectivesOfFaults(t *testing.T) {
 			t.Fatal(err)
 		}
 		expect(t, c.objective+" max "+c.max, g, c.want, c.value, "")
-		if open := c.want == result.Fail && slices.ContainsFunc(c.faults, func(f result.FaultRecovery) bool { return f.Loads[0].Open }); g.AtLeast != open {
+		if open := c.want == result.Fail && slices.ContainsFunc(c.faults, func(f result.FaultRecovery) bool { return len(f.Loads) > 0 && f.Loads[0].Open }); g.AtLeast != open {
 			t.Errorf("%s max %s: only a least value: %v, want %v", c.objective, c.max, g.AtLeast, open)
 		}
 	}

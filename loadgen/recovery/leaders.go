@@ -1,7 +1,9 @@
 package recovery
 
 import (
+	"maps"
 	"regexp"
+	"slices"
 	"time"
 
 	"github.com/stormglass/stormglass/loadgen/result"
@@ -19,15 +21,16 @@ const (
 // number ends a component's name: kube-scheduler-1 is a kube-scheduler.
 var number = regexp.MustCompile(`-\d+$`)
 
-// handovers are the changes of who leads. The first holder of each is only
-// learned of: nobody had it before.
-func handovers(in Input, faults []fault) []result.Handover {
-	type holder struct {
-		name  string
-		since time.Time
-	}
-	var all []result.Handover
-	held := map[string]holder{}
+// holder is who leads, and since when.
+type holder struct {
+	name  string
+	since time.Time
+}
+
+// handovers are the changes of who leads, and who did at the end, by what is
+// led. The first holder of each is only learned of: nobody had it before.
+func handovers(in Input, faults []fault) (all []result.Handover, held map[string]holder) {
+	held = map[string]holder{}
 	for _, e := range in.Timeline {
 		if e.Kind != leaseEvent && e.Kind != leaderEvent {
 			continue
@@ -51,7 +54,34 @@ func handovers(in Input, faults []fault) []result.Handover {
 		}
 		all = append(all, h)
 	}
-	return all
+	return all, held
+}
+
+// unled is what lost its last holder to a fault, by the fault's ID: the process
+// ended before the run did, and nobody was seen to lead after it.
+func unled(in Input, faults []fault, held map[string]holder) map[string][]string {
+	lost := map[string][]string{}
+	stop := lastEnd(in.Phases)
+	for _, of := range slices.Sorted(maps.Keys(held)) {
+		for _, e := range in.Timeline {
+			if e.Kind != exitEvent || e.Name != held[of].name || !e.Time.After(held[of].since) || !stop.IsZero() && e.Time.After(stop) {
+				continue
+			}
+			if cause := causeOf(faults, e.Name, e.Time, settled); cause != nil {
+				lost[cause.id] = append(lost[cause.id], of)
+			}
+			break
+		}
+	}
+	return lost
+}
+
+// lastEnd is when the last phase ended; zero where there is none.
+func lastEnd(phases []result.Phase) time.Time {
+	if len(phases) == 0 {
+		return time.Time{}
+	}
+	return phases[len(phases)-1].End
 }
 
 // hit is when a holder was hit last between its getting the lease and its
@@ -74,10 +104,7 @@ func hit(timeline []result.Event, faults []fault, holder string, since, until ti
 // restarts pairs the ends of processes with the readiness of those that took
 // their place. What ends after the last phase is the plane's own stop.
 func restarts(in Input, faults []fault) []result.Restart {
-	var stop time.Time
-	if n := len(in.Phases); n > 0 {
-		stop = in.Phases[n-1].End
-	}
+	stop := lastEnd(in.Phases)
 	var all []result.Restart
 	open := map[string]int{} // index of the restart under way
 	for _, e := range in.Timeline {

@@ -52,9 +52,11 @@ func Analyse(in Input) *result.Recovery {
 	in.Timeline = slices.Clone(in.Timeline)
 	slices.SortStableFunc(in.Timeline, func(x, y result.Event) int { return x.Time.Compare(y.Time) })
 	faults := faultsOf(in.Timeline)
+	changes, held := handovers(in, faults)
+	lost := unled(in, faults, held)
 	r := &result.Recovery{
 		SlotSeconds: pulse.Width.Seconds(), StretchSeconds: stretch.Seconds(),
-		Handovers: handovers(in, faults), Restarts: restarts(in, faults),
+		Handovers: changes, Restarts: restarts(in, faults),
 	}
 	if len(faults)+len(r.Handovers)+len(r.Restarts) == 0 {
 		return nil
@@ -64,7 +66,7 @@ func Analyse(in Input) *result.Recovery {
 		out := result.FaultRecovery{
 			ID: f.id, Kind: f.kind, On: f.on, Detail: f.detail, Phase: phaseAt(in.Phases, f.begin),
 			Begin: f.begin, End: f.end,
-			Loads: loads(in, f, reach), Relists: storm(in.Pulse, f, reach),
+			Loads: loads(in, f, reach), Relists: storm(in.Pulse, f, reach), Unled: lost[f.id],
 		}
 		for _, h := range r.Handovers {
 			if h.Fault != f.id || h.Failover == nil {

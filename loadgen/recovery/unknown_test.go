@@ -49,3 +49,28 @@ func TestALoadThatHangsIsNotOneThatFeltNothing(t *testing.T) {
 		t.Errorf("a load of which nothing was heard any more: %+v", got)
 	}
 }
+
+// Of two killed holders one has a successor: the other's lease is nobody's.
+func TestALeaseThatNobodyTookIsTold(t *testing.T) {
+	r := Analyse(Input{
+		Phases: []result.Phase{{Name: "kills", Start: sec(5), End: sec(60)}},
+		Timeline: []result.Event{
+			{Time: sec(0), Kind: "lease", Name: "kube-scheduler-1"},
+			{Time: sec(1), Kind: "lease", Name: "kube-controller-manager-0"},
+			{Time: sec(10), Kind: "fault-begin", Name: "kill", Fault: "1", On: []string{"kube-scheduler-1"}},
+			{Time: sec(10.02), Kind: "exit", Name: "kube-scheduler-1"},
+			{Time: sec(26), Kind: "lease", Name: "kube-scheduler-0"},
+			{Time: sec(27), Kind: "fault-end", Name: "kill", Fault: "1"},
+			{Time: sec(40), Kind: "fault-begin", Name: "kill", Fault: "2", On: []string{"kube-scheduler-0"}},
+			{Time: sec(40.01), Kind: "exit", Name: "kube-scheduler-0"},
+			{Time: sec(45), Kind: "fault-end", Name: "kill", Fault: "2"},
+			{Time: sec(61), Kind: "exit", Name: "kube-controller-manager-0"}, // the plane is stopped
+		},
+	})
+	if got := r.Faults[0].Unled; len(got) != 0 {
+		t.Errorf("after the first kill nobody leads %v", got)
+	}
+	if got := r.Faults[1].Unled; len(got) != 1 || got[0] != "kube-scheduler" {
+		t.Errorf("after the second kill nobody leads %v, want the scheduler", got)
+	}
+}

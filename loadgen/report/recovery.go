@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -118,9 +119,18 @@ func faultTable(rec result.Recovery, axis grid) tableView {
 		}
 		s := f.Relists
 		t.add(faultName(f), cmp.Or(clean(f.Phase), none), clock(axis.at(f.Begin)), lasted, count(s.Relists), count(s.PeakPerSecond),
-			optional(s.Last), count(s.Breaks), optional(f.LeaseFailover), optional(f.LeaderFailover))
+			optional(s.Last), count(s.Breaks), failoverText(f, f.LeaseFailover, false), failoverText(f, f.LeaderFailover, true))
 	}
 	return t
+}
+
+// failoverText is the longest failover of a lease, or of etcd's leader, or that
+// one never came.
+func failoverText(f result.FaultRecovery, longest *float64, ofEtcd bool) string {
+	if slices.ContainsFunc(f.Unled, func(of string) bool { return (of == control.KindEtcd) == ofEtcd }) {
+		return "no successor"
+	}
+	return optional(longest)
 }
 
 func handoverTable(rec result.Recovery, axis grid) tableView {

@@ -156,3 +156,15 @@ func TestWhatIsNotKnownOfALoadIsNotNone(t *testing.T) {
 		}
 	}
 }
+
+func TestALeaseWithoutASuccessorIsTold(t *testing.T) {
+	r := failoverRun()
+	r.Recovery.Faults[0].LeaseFailover, r.Recovery.Faults[0].Unled = nil, []string{"kube-scheduler"}
+	if got := summary(t, r, TerminalOptions{}); !strings.Contains(got, "no successor") || strings.Contains(got, "16.3 s") {
+		t.Errorf("the summary does not tell that nobody led any more:\n%s", got)
+	}
+	table := faultTable(*r.Recovery, grid{})
+	if lease, leader := table.Rows[0][8], table.Rows[0][9]; lease != "no successor" || leader != none {
+		t.Errorf("the table says %q and %q", lease, leader)
+	}
+}

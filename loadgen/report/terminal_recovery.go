@@ -55,14 +55,14 @@ func recoveryRows(f result.FaultRecovery) [][]string {
 	if f.Relists.Relists > 0 {
 		relists = count(f.Relists.Relists)
 	}
-	for _, v := range []*float64{f.LeaseFailover, f.LeaderFailover} {
-		if v == nil {
-			continue
+	for _, text := range []string{failoverText(f, f.LeaseFailover, false), failoverText(f, f.LeaderFailover, true)} {
+		switch {
+		case text == none:
+		case failover == "":
+			failover = text
+		default:
+			failover += ", " + text
 		}
-		if failover != "" {
-			failover += ", "
-		}
-		failover += format(scenario.Seconds, *v)
 	}
 	if len(f.Loads) == 0 {
 		return [][]string{{faultName(f), "", "", "", "", relists, failover}}
