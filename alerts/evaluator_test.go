@@ -137,7 +137,7 @@ func (r *rule) annotate(ctx context.Context, s promql.Sample, at time.Time) erro
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
-		if strings.Contains(got, "<no value>") || strings.Contains(got, "NaN") {
+		if strings.Contains(got, "<no value>") || strings.Contains(got, "NaN") || strings.Contains(got, "\x00") {
 			return fmt.Errorf("%s reads %q", name, got)
 		}
 	}

@@ -23,6 +23,7 @@ const (
 	apiMetrics       = "k8s.io/apiserver/pkg/endpoints/metrics/metrics.go"
 	flowMetrics      = "k8s.io/apiserver/pkg/util/flowcontrol/metrics/metrics.go"
 	cacherMetrics    = "k8s.io/apiserver/pkg/storage/cacher/metrics/metrics.go"
+	listMetrics      = "k8s.io/apiserver/pkg/storage/metrics/metrics.go"
 	storageMetrics   = "k8s.io/apiserver/pkg/storage/etcd3/metrics/metrics.go"
 	admissionMetrics = "k8s.io/apiserver/pkg/admission/metrics/metrics.go"
 	schedulerMetrics = "k8s.io/kubernetes/pkg/scheduler/metrics/metrics.go"
@@ -62,7 +63,7 @@ func Families() []Family {
 		{"apiserver_flowcontrol_rejected_requests_total", "counter", words("priority_level flow_schema reason"), flowMetrics},
 		{"apiserver_terminated_watchers_total", "counter", words("group resource"), cacherMetrics},
 		{"apiserver_watch_events_dispatch_duration_seconds", "histogram", words("group resource stage"), cacherMetrics},
-		{"apiserver_cache_list_fetched_objects_total", "counter", words("group resource index"), cacherMetrics},
+		{"apiserver_storage_list_fetched_objects_total", "counter", words("group resource storage index"), listMetrics},
 		{"etcd_request_duration_seconds", "histogram", words("operation group resource"), storageMetrics},
 		{"apiserver_admission_webhook_admission_duration_seconds", "histogram", words("name type operation rejected"), admissionMetrics},
 		{"apiserver_admission_webhook_fail_open_count", "counter", words("name type"), admissionMetrics},

@@ -19,6 +19,8 @@ type declaration struct {
 	kind   string // counter, gauge or histogram
 	labels []string
 	edges  []float64 // of a histogram's buckets
+	// deprecated is the version since which it is: an alpha metric is hidden at once.
+	deprecated string
 }
 
 // TestFamilies holds Families against the source of the very modules that
@@ -37,6 +39,9 @@ func TestFamilies(t *testing.T) {
 		}
 		if d.kind != f.Type {
 			t.Errorf("%s is a %s in %s, a %s in Families", f.Name, d.kind, f.Source, f.Type)
+		}
+		if d.deprecated != "" {
+			t.Errorf("%s is deprecated since %s", f.Name, d.deprecated)
 		}
 		if f.Type == "histogram" && d.edges == nil {
 			t.Errorf("%s: the edges of the buckets of %s cannot be read", f.Source, f.Name)
@@ -113,8 +118,8 @@ func declarations(t *testing.T, file string) map[string]declaration {
 			if !strings.HasPrefix(called(call), "New"+kind) {
 				continue
 			}
-			name, edges := s.options(call.Args[0])
-			d := declaration{kind: strings.ToLower(kind), edges: edges}
+			name, d := s.options(call.Args[0])
+			d.kind = strings.ToLower(kind)
 			if len(call.Args) > 1 {
 				d.labels = s.strings(call.Args[1])
 			}
@@ -136,17 +141,17 @@ func called(call *ast.CallExpr) string {
 	return ""
 }
 
-// options reads the full name of a metric and the edges of its buckets.
-func (s source) options(e ast.Expr) (name string, edges []float64) {
+// options reads the full name of a metric, and what its options say of it.
+func (s source) options(e ast.Expr) (name string, d declaration) {
 	if ref, ok := e.(*ast.UnaryExpr); ok {
 		e = ref.X
 	}
 	if call, ok := e.(*ast.CallExpr); ok && called(call) == "HistogramOpts" {
-		return s.text(call.Args[0]), traffic.HistogramOpts("", "").Buckets
+		return s.text(call.Args[0]), declaration{edges: traffic.HistogramOpts("", "").Buckets}
 	}
 	literal, ok := e.(*ast.CompositeLit)
 	if !ok {
-		return "", nil
+		return "", d
 	}
 	parts := map[string]string{}
 	for _, element := range literal.Elts {
@@ -156,7 +161,7 @@ func (s source) options(e ast.Expr) (name string, edges []float64) {
 		}
 		key := field.Key.(*ast.Ident).Name
 		if key == "Buckets" {
-			edges = s.edges(field.Value)
+			d.edges = s.edges(field.Value)
 		}
 		parts[key] = s.text(field.Value)
 	}
@@ -165,7 +170,8 @@ func (s source) options(e ast.Expr) (name string, edges []float64) {
 			name += "_" + part
 		}
 	}
-	return strings.TrimPrefix(name, "_"), edges
+	d.deprecated = parts["DeprecatedVersion"]
+	return strings.TrimPrefix(name, "_"), d
 }
 
 // text is the string that e is or names, or "".
