@@ -127,7 +127,7 @@ func Start(ctx context.Context, opts Options) (*Plane, error) {
 	if ctx.Err() != nil {
 		err = fmt.Errorf("interrupted while starting: %w", context.Cause(ctx))
 	}
-	p.shutdown(err.Error(), opts.Now)
+	p.shutdown(err.Error(), p.patience(opts.Now))
 	p.Release()
 	return nil, err
 }
@@ -206,14 +206,21 @@ func (p *Plane) Run(ctx context.Context, now <-chan struct{}) error {
 		cause = errAsked.Error()
 	case err = <-p.died:
 		cause = err.Error()
-		if p.etcdDied() {
-			dead := make(chan struct{})
-			close(dead)
-			now = dead
-		}
+		now = p.patience(now)
 	}
 	p.shutdown(cause, now)
 	return err
+}
+
+// patience is over at once if a member of etcd has died: what waits for it to end
+// in order would wait in vain. Else it is over when now is closed.
+func (p *Plane) patience(now <-chan struct{}) <-chan struct{} {
+	if !p.etcdDied() {
+		return now
+	}
+	over := make(chan struct{})
+	close(over)
+	return over
 }
 
 // fail ends the plane for a reason; the first counts.

@@ -11,8 +11,8 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// downWithin is more than an ordered stop may take (30 s).
-const downWithin = 45 * time.Second
+// downWithin is more than a stop may take, the undoing of faults included (44 s).
+const downWithin = 55 * time.Second
 
 func downCommand() *cobra.Command {
 	cmd := &cobra.Command{

@@ -135,9 +135,11 @@ const selectorHint = `a name as "etcd-0", a kind as "kube-apiserver" for all of 
 func (f Fault) componentProblems(rule faultTakes) []Problem {
 	var all []Problem
 	check := func(path string, texts []string) {
-		for _, text := range texts {
+		for i, text := range texts {
 			s, ok := ParseSelector(text)
 			switch {
+			case slices.Contains(texts[:i], text):
+				all = append(all, Problem{path, fmt.Sprintf("%q is there twice", text), "it means the same component each time; name two, as etcd-1 and etcd-2"})
 			case !ok && s.Role != "":
 				all = append(all, Problem{path, fmt.Sprintf("%q: API servers are equals", text), `take one by name, as "kube-apiserver-0"`})
 			case !ok:

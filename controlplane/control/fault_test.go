@@ -63,6 +63,7 @@ func TestFaultProblems(t *testing.T) {
 		{"a long restart", with(etcd0(control.FaultRestart), func(f *control.Fault) { f.For = time.Second }), []string{"for: a restart has no length (kill keeps"}},
 		{"a negative length", with(etcd0(control.FaultPause), func(f *control.Fault) { f.For = -time.Second }), []string{"for: -1s is out of bounds"}},
 		{"a leader among equals", control.Fault{Kind: control.FaultPause, Components: []string{"kube-apiserver-leader"}}, []string{`components: "kube-apiserver-leader": API servers are equals (take one by name`}},
+		{"a follower and another", control.Fault{Kind: control.FaultKill, Components: []string{"etcd-follower", "etcd-follower"}}, []string{`components: "etcd-follower" is there twice (it means the same`}},
 		{"a component by another name", control.Fault{Kind: control.FaultPause, Components: []string{"scheduler"}}, []string{`components: "scheduler" is no component (a name as "etcd-0"`}},
 		{"a link of the scheduler", with(delayed(control.FaultNetworkDelay), func(f *control.Fault) { f.Peers = []string{"kube-scheduler"} }),
 			[]string{"peers: networkDelay is not for kube-scheduler (for etcd and kube-apiserver only)"}},

@@ -124,8 +124,9 @@ func (s *Supervisor) Done() <-chan struct{} { return s.done }
 // Err is why it ended: nil if it was asked to. Ask after Done.
 func (s *Supervisor) Err() error { return s.err }
 
-// stopWithin is more than an ordered stop takes at most (30 s).
-const stopWithin = 40 * time.Second
+// stopWithin is more than a stop takes at most: 8 s to undo faults, 5 s more for a
+// webhook that was being begun, 30 s for the processes and one for the last answers.
+const stopWithin = 50 * time.Second
 
 // Stop stops the plane in order and waits for the end. When ctx ends first, or
 // the supervisor takes too long, everything is killed.

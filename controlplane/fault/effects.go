@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"syscall"
 
@@ -109,12 +110,16 @@ func (m *Manager) limitDescriptors(ctx context.Context, f control.Fault, names [
 	was := map[string]uint64{}
 	set := func(_ context.Context, name string) error {
 		limit, err := m.host.LimitDescriptors(name, f.Limit)
-		if err == nil {
-			mu.Lock()
-			was[name] = limit
-			mu.Unlock()
+		if err != nil {
+			return err
 		}
-		return err
+		mu.Lock()
+		was[name] = limit
+		mu.Unlock()
+		if limit <= f.Limit {
+			return fmt.Errorf("the limit of open files of %s is %d, which %d does not lower", name, limit, f.Limit)
+		}
+		return nil
 	}
 	e, err := onEach(names,
 		func(name string) error { return set(ctx, name) },

@@ -61,3 +61,18 @@ func TestAQuotaStartsAMemberThatIsDown(t *testing.T) {
 		}
 	})
 }
+
+// A limit that is not below the one that a process has breaks nothing.
+func TestALimitThatIsNone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, h := fixture(t)
+		_, err := m.Begin(t.Context(), control.Fault{Kind: control.FaultDescriptors, Components: []string{"etcd-0"}, Limit: 65536})
+		if err == nil || err.Error() != "descriptorLimit cannot begin: the limit of open files of etcd-0 is 65536, which 65536 does not lower" {
+			t.Errorf("begin: %v", err)
+		}
+		if len(inForce(m)) > 0 {
+			t.Errorf("in force: %v", inForce(m))
+		}
+		same(t, "what was done", h.lines(), "0s limit etcd-0 65536", "0s limit etcd-0 65536")
+	})
+}

@@ -4,8 +4,8 @@
 // waits in the same queue and the same journal.
 //
 // The neighbour is a process of its own (Main), so that it can be ended, and
-// paid for, apart. What it writes has no name in the directory from the start, so
-// nothing is left however it ends, also by SIGKILL.
+// paid for, apart. What it writes has no name in the directory but in the moment in
+// which it is made, so nothing is left however it ends, also by SIGKILL.
 //
 // Limits:
 //   - How much it hurts depends on the disk. It says what it wrote; what
