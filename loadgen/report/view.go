@@ -102,6 +102,9 @@ func newPage(ctx context.Context, r result.Result, timeline []result.Event, slot
 	if felt, ok := a.pulseSection(slots); ok && (r.Recovery != nil || felt.drawn()) {
 		p.Sections = append(p.Sections, felt)
 	}
+	if signals, ok := a.signalSection(); ok {
+		p.Sections = append(p.Sections, signals)
+	}
 	p.Sections = append(p.Sections, a.sections(ctx)...)
 	p.Recovery = recoveryTables(r, p.grid)
 	for _, k := range r.Key {

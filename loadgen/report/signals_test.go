@@ -1,0 +1,43 @@
+package report
+
+import (
+	"bytes"
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// The incident's own metric is drawn, with what was judged of it; one that was
+// not sampled says why.
+func TestSignalsAreDrawn(t *testing.T) {
+	r := failoverRun()
+	points := func(from, to, v float64) (all []result.SignalPoint) {
+		for s := from; s <= to; s += 5 {
+			all = append(all, result.SignalPoint{Time: at(s), Value: v})
+		}
+		return all
+	}
+	fsync := &r.Signals[0]
+	fsync.Expr = `histogram_quantile(0.99, sum by (le) (rate(etcd_disk_wal_fsync_duration_seconds_bucket{instance=~"etcd-.*"}[$window])))`
+	fsync.Steady.Points, fsync.Under.Points = points(20, 60, .0029), points(65, 110, .0321)
+	fsync.After = &result.SignalWindow{Points: points(165, 200, .0031)}
+	var b bytes.Buffer
+	if err := HTML(context.Background(), &b, r, failoverEvents(r), failoverPulse(), []byte("name: component-loss"), recording{result: r}); err != nil {
+		t.Fatal(err)
+	}
+	page := b.String()
+	for _, want := range []string{
+		`id="chart-signal-1"`, "etcd_disk_wal_fsync_duration_seconds_bucket", "steady mean", "Moved by 41.7× noise; returned: yes.", "Peak 0.0321",
+		"0 samples in the steady phases; 3 are needed",
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("%q is not on the page", want)
+		}
+	}
+	quiet := floodRun()
+	if strings.Contains(render(t, quiet, recording{result: quiet}), "chart-signal") {
+		t.Error("a run without signals draws some")
+	}
+}
