@@ -48,11 +48,13 @@ func Usage(err error) error { return usageError{err} }
 // ExitCode is the exit code an error deserves.
 func ExitCode(err error) int {
 	var usage usageError
+	var environment environmentError
 	var interrupted interruptedError
 	switch {
 	case err == nil:
 		return ExitPass
-	case errors.As(err, &interrupted) && interrupted.left == nil:
+	// Of several variants one may have failed before another was interrupted.
+	case errors.As(err, &interrupted) && interrupted.left == nil && !errors.As(err, &environment):
 		return ExitNoData
 	case errors.As(err, &usage):
 		return ExitUsage

@@ -2,6 +2,7 @@ package history
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -24,7 +25,8 @@ const (
 // state, waits for the watchers, ends them, and judges the history. It takes
 // Quiet, as long as the final reads need, and at most Drain and JudgeWithin
 // (longer where something is wrong). If ctx ends before, the history is judged
-// as it is, and says in Unjudged what it lacks. An error: it has not run, or
+// as it is, in 5 s at most if ctx was canceled, and says in Unjudged what it
+// lacks. An error: it has not run, or
 // the evidence could not be written.
 func (l *Load) Finish(ctx context.Context) error {
 	l.mu.Lock()
@@ -48,7 +50,7 @@ func (l *Load) Finish(ctx context.Context) error {
 	}
 	h.Operations = l.record.operations // nobody is left to add any
 	began := time.Now()
-	report := check.Check(h, l.config.JudgeWithin)
+	report := check.Check(h, judgeWithin(ctx, l.config))
 	r := l.result(&report)
 	r.CheckSeconds = time.Since(began).Seconds()
 	if err != nil {
@@ -69,6 +71,18 @@ func (l *Load) Finish(ctx context.Context) error {
 	defer l.mu.Unlock()
 	l.finished = r
 	return err
+}
+
+// hurried is how long a history is judged for whose run was interrupted: somebody
+// waits for the report.
+const hurried = 5 * time.Second
+
+// judgeWithin bounds the search for a linear order.
+func judgeWithin(ctx context.Context, c Config) time.Duration {
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return min(c.JudgeWithin, hurried)
+	}
+	return c.JudgeWithin
 }
 
 // finalReads reads each register and then all of them at once, each until it

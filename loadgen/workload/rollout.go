@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"maps"
 	"time"
 
 	"github.com/stormglass/stormglass/loadgen/result"
@@ -104,12 +105,28 @@ func (t *tracker) sawSlice(o object, at time.Time, listed bool) {
 		switch {
 		case p == nil && !listed: // its events come on another stream, and later
 			if _, early := t.endpoints[uid]; !early {
+				t.forgetEarly(at)
 				t.endpoints[uid] = at
 			}
 		case p != nil && p.endpointAt.IsZero():
 			t.served(p, at, listed)
 		}
 	}
+}
+
+// Early endpoints: a slice may be ahead of its pods' events, or behind their
+// deletion, and then nobody asks for them any more.
+const (
+	earlyFor  = time.Minute
+	mostEarly = 1000 // before the old ones are looked for
+)
+
+// forgetEarly drops endpoints whose pods have not come in their time.
+func (t *tracker) forgetEarly(now time.Time) {
+	if len(t.endpoints) < mostEarly {
+		return
+	}
+	maps.DeleteFunc(t.endpoints, func(_ string, at time.Time) bool { return now.Sub(at) > earlyFor })
 }
 
 // served notes that a pod is in an EndpointSlice.

@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -106,6 +107,17 @@ func TestAnEndpointSeenBeforeItsPodIsNotLost(t *testing.T) {
 	s.podGone("a")
 	if len(s.endpoints) != 0 {
 		t.Errorf("%d endpoints are remembered after their pods", len(s.endpoints))
+	}
+}
+
+// Endpoints of pods that are gone are not kept to the end of the run.
+func TestEndpointsOfPodsThatAreGoneAreForgotten(t *testing.T) {
+	s := newStory(t)
+	for i := range 10 * mostEarly {
+		s.slice(fmt.Sprint("gone-", i)) // one each second
+	}
+	if n := len(s.endpoints); n > mostEarly {
+		t.Errorf("%d endpoints are remembered without pods", n)
 	}
 }
 
