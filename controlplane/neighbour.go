@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/stormglass/stormglass/controlplane/control"
@@ -41,7 +42,7 @@ func (p *Plane) Available(kind string) error {
 }
 
 // Neighbour starts writers, as a process of their own.
-func (p *Plane) Neighbour(ctx context.Context, writers int, size int64) (stop func(context.Context) error, err error) {
+func (p *Plane) Neighbour(ctx context.Context, writers int, size int64, lost func(error)) (stop func(context.Context) error, err error) {
 	dir, err := p.neighbourDir()
 	if err != nil {
 		return nil, err
@@ -57,21 +58,32 @@ func (p *Plane) Neighbour(ctx context.Context, writers int, size int64) (stop fu
 	if err != nil {
 		return nil, err
 	}
+	var stopped atomic.Bool
 	stop = func(ctx context.Context) error {
+		stopped.Store(true)
 		child.Stop(neighbourGrace, ctx.Done())
 		return nil
+	}
+	ended := func() error {
+		return fmt.Errorf("%s %s: %s", child.Name, child.Exit(), strings.Join(child.LastLines(1), ""))
 	}
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for !strings.Contains(child.Output(), disk.ReadyLine) {
 		select {
 		case <-child.Done():
-			return nil, fmt.Errorf("%s %s: %s", child.Name, child.Exit(), strings.Join(child.LastLines(1), ""))
+			return nil, ended()
 		case <-ctx.Done():
 			_ = stop(ctx)
 			return nil, fmt.Errorf("%s does not write yet: %w", child.Name, context.Cause(ctx))
 		case <-tick.C:
 		}
 	}
+	go func() { // it ends with the process
+		<-child.Done()
+		if !stopped.Load() {
+			lost(ended())
+		}
+	}()
 	return stop, nil
 }

@@ -90,6 +90,14 @@ func faultDetail(f control.Fault) string {
 }
 
 func faultState(s control.FaultStatus, now time.Time) string {
+	state := faultStage(s, now)
+	if s.Lost != "" {
+		state += "; lost: " + s.Lost
+	}
+	return state
+}
+
+func faultStage(s control.FaultStatus, now time.Time) string {
 	switch {
 	case s.Error != "" && s.Ended.IsZero():
 		return "could not be undone: " + s.Error

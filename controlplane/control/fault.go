@@ -94,6 +94,10 @@ type FaultStatus struct {
 	Ended  time.Time `json:"ended,omitzero"`
 	// Error says what went wrong with undoing it.
 	Error string `json:"error,omitempty"`
+	// Lost says why it was not in force all of its time on all that it was meant for: a
+	// neighbour ended by itself, or a component's new process could not be slowed or
+	// limited as the one before.
+	Lost string `json:"lost,omitempty"`
 }
 
 // Event is something that happened to a plane, as its supervisor saw it.

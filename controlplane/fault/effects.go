@@ -19,7 +19,7 @@ func (m *Manager) apply(ctx context.Context, id string, f control.Fault, t targe
 	case control.FaultSlowFsync:
 		return m.slowFsync(ctx, f, t.names)
 	case control.FaultDiskContention:
-		stop, err := m.host.Neighbour(ctx, cmp.Or(f.Writers, disk.DefaultWriters), cmp.Or(f.Size, disk.DefaultSize))
+		stop, err := m.host.Neighbour(ctx, cmp.Or(f.Writers, disk.DefaultWriters), cmp.Or(f.Size, disk.DefaultSize), func(why error) { m.lose(id, why) })
 		return effect{undo: stop}, err
 	case control.FaultNetworkDelay:
 		return onEach(t.links, func(l Link) error { return l.Delay(f.Delay, f.Jitter, f.Seed) }, restore)

@@ -29,6 +29,8 @@ type fakeHost struct {
 	stopping, starting time.Duration
 	answers            map[string]string // of etcd's gateway, by path
 
+	lost func(error) // of the neighbour that was started last
+
 	mu     sync.Mutex
 	trace  []string
 	broken map[string]error // what fails, by the beginning of its line in the trace
@@ -182,7 +184,8 @@ func (l fakeLink) Delay(d, _ time.Duration, _ int64) error {
 func (l fakeLink) Cut()     { _ = l.host.did("cut %s %s", l.from, l.to) }
 func (l fakeLink) Restore() { _ = l.host.did("restore %s %s", l.from, l.to) }
 
-func (h *fakeHost) Neighbour(_ context.Context, writers int, size int64) (func(context.Context) error, error) {
+func (h *fakeHost) Neighbour(_ context.Context, writers int, size int64, lost func(error)) (func(context.Context) error, error) {
+	h.lost = lost
 	if err := h.did("neighbour %d %d", writers, size); err != nil {
 		return nil, err
 	}

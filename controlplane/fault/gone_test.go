@@ -1,6 +1,7 @@
 package fault
 
 import (
+	"errors"
 	"fmt"
 	"syscall"
 	"testing"
@@ -59,6 +60,25 @@ func TestAQuotaStartsAMemberThatIsDown(t *testing.T) {
 		if starts != 1 {
 			t.Errorf("etcd-2 was started %d times with its own quota: %q", starts, h.lines())
 		}
+	})
+}
+
+// A neighbour that ends by itself is no contention any more, and nobody may take it
+// for one.
+func TestANeighbourThatEndsByItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, h := fixture(t)
+		begin(t, m, control.Fault{Kind: control.FaultDiskContention, For: time.Minute})
+		time.Sleep(time.Second)
+		h.lost(errors.New("disk-neighbour exited with code 4: no space left on device"))
+		time.Sleep(time.Hour)
+		h.lost(errors.New("too late to matter"))
+		if s := m.List()[0]; s.Lost != "disk-neighbour exited with code 4: no space left on device" || s.Error != "" || s.Ended.IsZero() {
+			t.Errorf("status: %+v", s)
+		}
+		same(t, "what was told", told(m), "1 fault-begin : fault 1: diskContention",
+			"2 fault-end : fault 1: diskContention is lost: disk-neighbour exited with code 4: no space left on device",
+			"3 fault-end : fault 1: diskContention")
 	})
 }
 

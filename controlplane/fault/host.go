@@ -64,9 +64,9 @@ type Host interface {
 	// Neighbour starts writers that each write size bytes and fsync, over and
 	// over: on the file system of etcd's data if etcd is stacked, on
 	// another one if it is external. It returns when they write; stop ends them,
-	// removes what they wrote and returns when both is done. ctx bounds the start
-	// only.
-	Neighbour(ctx context.Context, writers int, size int64) (stop func(context.Context) error, err error)
+	// removes what they wrote and returns when both is done. lost is called with the
+	// reason if they end by themselves before. ctx bounds the start only.
+	Neighbour(ctx context.Context, writers int, size int64, lost func(error)) (stop func(context.Context) error, err error)
 	// Etcd calls the JSON gateway of one member, as "/v3/maintenance/alarm".
 	// A paused member makes it wait no longer than the context.
 	Etcd(ctx context.Context, member, path string, in, out any) error

@@ -1,6 +1,7 @@
 package fault
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -103,13 +104,26 @@ func (m *Manager) renew(ctx context.Context, a *active, name string) {
 		return
 	default:
 	}
-	detail := describe(a.status) + ", again in the new process of " + name
 	if err := a.effect.renew(ctx, name); err != nil {
-		detail = fmt.Sprintf("%s is lost with the process of %s: %v", describe(a.status), name, err)
+		m.lose(a.status.ID, fmt.Errorf("with the process of %s: %w", name, err))
+		return
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.tell(control.EventFaultBegin, time.Now(), a.status, detail)
+	m.tell(control.EventFaultBegin, time.Now(), a.status, describe(a.status)+", again in the new process of "+name)
+}
+
+// lose notes, and tells, that a fault is not in force any more, or not on all that
+// it was meant for, though its time is not over. The first reason counts.
+func (m *Manager) lose(id string, why error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, a := range m.faults {
+		if a.status.ID == id && a.status.Ended.IsZero() {
+			a.status.Lost = cmp.Or(a.status.Lost, why.Error())
+			m.tell(control.EventFaultEnd, time.Now(), a.status, fmt.Sprintf("%s is lost: %v", describe(a.status), why))
+		}
+	}
 }
 
 // undo takes a fault back and tells how that went.
