@@ -37,7 +37,8 @@ type Signal struct {
 	// Name of the signal, unique in the scenario.
 	Name string `yaml:"name"`
 	// Expr is PromQL that gives one series or scalar, evaluated again and again
-	// over the phases; $window is the step.
+	// over the phases; $window is two and a half scrape intervals
+	// (docs/recovery.md).
 	Expr string `yaml:"expr"`
 	// Steady names the phases without the fault, from which its noise is known.
 	Steady []string `yaml:"steady"`
