@@ -1,8 +1,10 @@
 package control
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -63,20 +65,14 @@ func Dial(dir string) (*Client, error) {
 // Status asks for the plane's state.
 func (c *Client) Status(ctx context.Context) (Status, error) {
 	var s Status
-	body, err := c.call(ctx, http.MethodGet, "/v1/status")
-	if err != nil {
-		return s, err
-	}
-	if err := json.Unmarshal(body, &s); err != nil {
-		return s, fmt.Errorf("status: %w", err)
-	}
-	return s, nil
+	err := c.call(ctx, http.MethodGet, "/v1/status", nil, &s)
+	return s, err
 }
 
 // Stop asks the supervisor to stop the plane in order and waits until its
 // last process is gone.
 func (c *Client) Stop(ctx context.Context) error {
-	if _, err := c.call(ctx, http.MethodPost, "/v1/stop"); err != nil {
+	if err := c.call(ctx, http.MethodPost, "/v1/stop", nil, nil); err != nil {
 		return err
 	}
 	return c.WaitGone(ctx)
@@ -98,22 +94,52 @@ func (c *Client) WaitGone(ctx context.Context) error {
 	}
 }
 
-func (c *Client) call(ctx context.Context, method, path string) ([]byte, error) {
-	req, err := http.NewRequestWithContext(ctx, method, "http://stormglass"+path, nil)
+// call sends in, if there is any, and reads the answer into out.
+func (c *Client) call(ctx context.Context, method, path string, in, out any) error {
+	var body io.Reader = http.NoBody
+	if in != nil {
+		data, err := json.Marshal(in)
+		if err != nil {
+			return err
+		}
+		body = bytes.NewReader(data)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, "http://stormglass"+path, body)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return nil, fmt.Errorf("ask supervisor %d: %w", c.holder.PID, err)
+		return fmt.Errorf("ask supervisor %d: %w", c.holder.PID, err)
 	}
 	defer resp.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, 16<<20))
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, 16<<20))
 	if err != nil {
-		return nil, fmt.Errorf("ask supervisor %d: %w", c.holder.PID, err)
+		return fmt.Errorf("ask supervisor %d: %w", c.holder.PID, err)
+	}
+	if resp.StatusCode == http.StatusGone {
+		return ErrEnded
 	}
 	if resp.StatusCode/100 != 2 {
-		return nil, fmt.Errorf("%s %s: %s: %s", method, path, resp.Status, body)
+		return refusal(resp.Status, answer)
 	}
-	return body, nil
+	if out == nil {
+		return nil
+	}
+	if err := json.Unmarshal(answer, out); err != nil {
+		return fmt.Errorf("%s %s: %w", method, path, err)
+	}
+	return nil
+}
+
+// refusal is the error in an answer.
+func refusal(status string, answer []byte) error {
+	var r FaultRefusal
+	if err := json.Unmarshal(answer, &r); err != nil || r.Error == "" {
+		return fmt.Errorf("the supervisor answers %s: %s", status, bytes.TrimSpace(answer))
+	}
+	if len(r.Problems) > 0 {
+		return &InvalidFault{Problems: r.Problems}
+	}
+	return errors.New(r.Error)
 }

@@ -1,12 +1,8 @@
 package control
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -26,21 +22,21 @@ type FaultRefusal struct {
 // and never was. An *InvalidFault tells that this plane cannot be asked for it.
 func (c *Client) Begin(ctx context.Context, f Fault) (FaultStatus, error) {
 	var status FaultStatus
-	err := c.faultCall(ctx, http.MethodPost, "/v1/faults", f, &status)
+	err := c.call(ctx, http.MethodPost, "/v1/faults", f, &status)
 	return status, err
 }
 
 // Check tells whether Begin would begin the fault now, and changes nothing: its
 // fields, the components, what this machine must have for it.
 func (c *Client) Check(ctx context.Context, f Fault) error {
-	return c.faultCall(ctx, http.MethodPost, "/v1/faults/check", f, nil)
+	return c.call(ctx, http.MethodPost, "/v1/faults/check", f, nil)
 }
 
 // Clear ends a fault before its time and returns when it is undone. One that
 // has ended already is no error.
 func (c *Client) Clear(ctx context.Context, id string) (FaultStatus, error) {
 	var status FaultStatus
-	err := c.faultCall(ctx, http.MethodDelete, "/v1/faults/"+url.PathEscape(id), nil, &status)
+	err := c.call(ctx, http.MethodDelete, "/v1/faults/"+url.PathEscape(id), nil, &status)
 	return status, err
 }
 
@@ -48,7 +44,7 @@ func (c *Client) Clear(ctx context.Context, id string) (FaultStatus, error) {
 // it has ended.
 func (c *Client) ClearAll(ctx context.Context) ([]FaultStatus, error) {
 	var list []FaultStatus
-	err := c.faultCall(ctx, http.MethodDelete, "/v1/faults", nil, &list)
+	err := c.call(ctx, http.MethodDelete, "/v1/faults", nil, &list)
 	return list, err
 }
 
@@ -56,7 +52,7 @@ func (c *Client) ClearAll(ctx context.Context) ([]FaultStatus, error) {
 // all that are in force, and the last of those that have ended.
 func (c *Client) Faults(ctx context.Context) ([]FaultStatus, error) {
 	var list []FaultStatus
-	err := c.faultCall(ctx, http.MethodGet, "/v1/faults", nil, &list)
+	err := c.call(ctx, http.MethodGet, "/v1/faults", nil, &list)
 	return list, err
 }
 
@@ -69,56 +65,6 @@ var ErrEnded = errors.New("the plane has ended")
 // When the plane ends it gives ErrEnded.
 func (c *Client) Events(ctx context.Context, after int64) ([]Event, error) {
 	var events []Event
-	err := c.faultCall(ctx, http.MethodGet, "/v1/events?after="+strconv.FormatInt(after, 10), nil, &events)
+	err := c.call(ctx, http.MethodGet, "/v1/events?after="+strconv.FormatInt(after, 10), nil, &events)
 	return events, err
-}
-
-// faultCall sends in, if there is any, and reads the answer into out.
-func (c *Client) faultCall(ctx context.Context, method, path string, in, out any) error {
-	var body io.Reader = http.NoBody
-	if in != nil {
-		data, err := json.Marshal(in)
-		if err != nil {
-			return err
-		}
-		body = bytes.NewReader(data)
-	}
-	req, err := http.NewRequestWithContext(ctx, method, "http://stormglass"+path, body)
-	if err != nil {
-		return err
-	}
-	resp, err := c.http.Do(req)
-	if err != nil {
-		return fmt.Errorf("ask supervisor %d: %w", c.holder.PID, err)
-	}
-	defer resp.Body.Close()
-	answer, err := io.ReadAll(io.LimitReader(resp.Body, 16<<20))
-	if err != nil {
-		return fmt.Errorf("ask supervisor %d: %w", c.holder.PID, err)
-	}
-	if resp.StatusCode == http.StatusGone {
-		return ErrEnded
-	}
-	if resp.StatusCode/100 != 2 {
-		return refusal(resp.Status, answer)
-	}
-	if out == nil {
-		return nil
-	}
-	if err := json.Unmarshal(answer, out); err != nil {
-		return fmt.Errorf("%s %s: %w", method, path, err)
-	}
-	return nil
-}
-
-// refusal is the error in an answer.
-func refusal(status string, answer []byte) error {
-	var r FaultRefusal
-	if err := json.Unmarshal(answer, &r); err != nil || r.Error == "" {
-		return fmt.Errorf("the supervisor answers %s: %s", status, bytes.TrimSpace(answer))
-	}
-	if len(r.Problems) > 0 {
-		return &InvalidFault{Problems: r.Problems}
-	}
-	return errors.New(r.Error)
 }

@@ -26,6 +26,6 @@ type Restored struct {
 // is gone then; when the restore fails, it is as before.
 func (c *Client) RestoreEtcd(ctx context.Context, file string) (Restored, error) {
 	var r Restored
-	err := c.faultCall(ctx, http.MethodPost, "/v1/etcd/restore", Restore{File: file}, &r)
+	err := c.call(ctx, http.MethodPost, "/v1/etcd/restore", Restore{File: file}, &r)
 	return r, err
 }

@@ -262,42 +262,6 @@ func TestWhatCannotBeUndoneIsToldAndTriedAgain(t *testing.T) {
 	})
 }
 
-// The API server may be gone when the webhook is to be removed.
-func TestAWebhookIsRemovedWhenThereIsAnAPIServerAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m, h := fixture(t)
-		begin(t, m, control.Fault{Kind: control.FaultWebhook, Resource: "deployments.apps", Delay: time.Second, For: time.Second})
-		h.breaks("webhook gone", errors.New("connection refused"))
-		time.Sleep(11 * time.Second)
-		h.breaks("webhook gone", nil)
-		time.Sleep(time.Second)
-		synctest.Wait()
-		if s := m.List()[0]; s.Error != "" || s.Ended.IsZero() {
-			t.Errorf("status: %+v", s)
-		}
-		if trace := h.lines(); len(trace) != 2 || !strings.Contains(trace[0], "stormglass-fault-1-deployments-apps on deployments.apps") {
-			t.Errorf("what was done: %v", trace)
-		}
-	})
-}
-
-// A registration that was given up may come about all the same.
-func TestALateWebhookIsRemoved(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m, h := fixture(t)
-		h.breaks("webhook stormglass-fault-1-pods", errors.New("request timed out"))
-		h.breaks("remove stormglass-fault-1-pods", errors.New("not found"))
-		if _, err := m.Begin(t.Context(), control.Fault{Kind: control.FaultWebhook, Resource: "pods", Fails: true}); err == nil {
-			t.Fatal("begun")
-		}
-		time.Sleep(59 * time.Second)
-		h.breaks("remove stormglass-fault-1-pods", nil)
-		time.Sleep(time.Hour)
-		synctest.Wait()
-		same(t, "what was done", h.lines(), "1m0s remove stormglass-fault-1-pods")
-	})
-}
-
 // A fault on several components is on all of them or on none.
 func TestHalfAFaultIsNone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
