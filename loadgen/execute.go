@@ -74,6 +74,7 @@ func (r *run) execute(parent context.Context) {
 	helpers.Wait()
 	if r.supervisor != nil {
 		plane.last(context.WithoutCancel(parent))
+		r.info.MissedFaults = append(r.info.MissedFaults, plane.lost...)
 	}
 	r.measure()
 }

@@ -222,6 +222,29 @@ func TestFaultsAreCheckedBeforeTheFirstPhase(t *testing.T) {
 	}
 }
 
+// A fault that its component's new process has not got is told once, and keeps
+// the run from passing.
+func TestAFaultThatIsLostIsTold(t *testing.T) {
+	r := underway(t, parse(t, "phases: [{name: p, for: 1s}]"))
+	f := follower{run: r, told: map[string]bool{}}
+	s := control.FaultStatus{ID: "3", Fault: control.Fault{Kind: control.FaultSlowFsync}, Active: time.Now()}
+	f.fault(s)
+	if len(f.lost) != 0 {
+		t.Errorf("a fault in force is lost: %q", f.lost)
+	}
+	s.Lost = "with the process of etcd-0: no agent"
+	f.fault(s)
+	f.fault(s)
+	want := []string{"fault 3, slowFsync, was not in force all of its time: it was lost: with the process of etcd-0: no agent"}
+	if !slices.Equal(f.lost, want) {
+		t.Errorf("lost %q, want %q", f.lost, want)
+	}
+	events, err := record.ReadTimeline(r.dir)
+	if err != nil || len(events) != 2 || events[1].Name != "fault lost" || events[1].Detail != want[0] {
+		t.Errorf("the timeline is %+v, %v", events, err)
+	}
+}
+
 func TestActionsArePatientOnlyWithFaults(t *testing.T) {
 	for faults, want := range map[string]time.Duration{
 		"": 0, "{kind: kill, component: etcd-0}": time.Minute, "{kind: nodeRecovery}": 0,

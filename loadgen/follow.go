@@ -25,6 +25,7 @@ type follower struct {
 	run   *run
 	after int64           // number of the last event told
 	told  map[string]bool // faults by ID and kind of event
+	lost  []string        // faults that were not in force all of their time
 }
 
 // follow follows the plane until ctx ends. An error would be a gap in the
@@ -94,6 +95,13 @@ func (f *follower) fault(s control.FaultStatus) {
 		}
 	}
 	tell(s.Active, control.EventFaultBegin, faultLine(s))
+	if key := s.ID + " lost"; s.Lost != "" && !f.told[key] {
+		f.told[key] = true
+		what := fmt.Sprintf("fault %s, %s, was not in force all of its time: it was lost: %s", s.ID, s.Kind, s.Lost)
+		f.lost = append(f.lost, what)
+		f.run.event(time.Now(), "note", "fault lost", what)
+		f.run.step("%s", what)
+	}
 	detail := ""
 	if s.Error != "" {
 		detail = "not all was undone: " + s.Error

@@ -36,7 +36,7 @@ Schedulers and controller managers go with the API servers and with etcd, which 
 who asks for their metrics. What a process had counted since its last scrape is gone with it.
 
 **No data for the run as a whole** is: it was interrupted; a component ended unexpectedly; a scrape was lost, of any
-target; a fault of the scenario never began; the scenario has no gates; or the generator was saturated. It is saturated past these bounds:
+target; a fault of the scenario never began, or was lost before its time; the scenario has no gates; or the generator was saturated. It is saturated past these bounds:
 
 | bound | why there |
 |---|---|

@@ -82,8 +82,8 @@ type Run struct {
 	WithoutGates []string `json:"withoutGates,omitempty"`
 	// Warnings of before the start: what works and is not wise.
 	Warnings []string `json:"warnings,omitempty"`
-	// MissedFaults are those that never began, since their phase ended before, one
-	// line each. The run cannot pass then.
+	// MissedFaults are those that never began, since their phase ended before, or
+	// were lost before their time was over, one line each. The run cannot pass then.
 	MissedFaults []string `json:"missedFaults,omitempty"`
 	Interrupted  bool     `json:"interrupted"` // the user stopped the run
 	// Failure is set when the environment failed under the run (exit 4).
