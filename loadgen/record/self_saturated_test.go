@@ -18,15 +18,15 @@ import (
 // starved marks the test's own process as the one that is starved of CPU.
 const starved = "STORMGLASS_TEST_STARVED"
 
-// A generator that gets next to no CPU says so: one processor, for which a
-// hundred goroutines of its own compete, each a time slice of 10 ms.
+// A generator that gets next to no CPU says so: one processor, which a goroutine
+// of its own keeps for a good tenth of a second each time.
 func TestStarvedOfCPU(t *testing.T) {
 	if os.Getenv(starved) != "" {
 		starve(t)
 		return
 	}
 	cmd := exec.Command(os.Args[0], "-test.run=^TestStarvedOfCPU$", "-test.v")
-	cmd.Env = append(os.Environ(), starved+"=1", "GOMAXPROCS=1")
+	cmd.Env = append(os.Environ(), starved+"=1", "GOMAXPROCS=1", "GODEBUG=asyncpreemptoff=1")
 	out, err := cmd.CombinedOutput()
 	if err != nil || !bytes.Contains(out, []byte("generator saturated: its timers fired")) {
 		t.Errorf("%v; it said:\n%s", err, out)
@@ -37,12 +37,6 @@ func TestStarvedOfCPU(t *testing.T) {
 func starve(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	for range 100 {
-		go func() {
-			for ctx.Err() == nil {
-			}
-		}()
-	}
 	m, err := NewSelfMeter(prometheus.NewRegistry())
 	if err != nil {
 		t.Fatal(err)
@@ -50,6 +44,7 @@ func starve(t *testing.T) {
 	done := make(chan error)
 	go func() { done <- m.Run(ctx) }()
 	for m.Results().SchedulingLag.Count < 300 { // 3 s worth
+		spin(2 * MaxSchedulingLag)
 		runtime.Gosched()
 	}
 	cancel()
@@ -57,6 +52,19 @@ func starve(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Log(strings.Join(m.Results().Saturated, "\n"))
+}
+
+// spin keeps the processor for at least so long: there is no call in its loop at
+// which the scheduler could take it away.
+func spin(atLeast time.Duration) {
+	sum := 0
+	for start, turns := time.Now(), 1<<26; time.Since(start) < atLeast; turns *= 2 {
+		start = time.Now()
+		for i := range turns {
+			sum += i & turns
+		}
+	}
+	runtime.KeepAlive(sum)
 }
 
 func TestLoadSaturation(t *testing.T) {
