@@ -56,7 +56,7 @@ func keepList(job string) []string {
 		"apiserver_client_certificate_expiration_seconds", "apiserver_envelope_encryption_*",
 	}
 	etcd := []string{
-		"etcd_disk_*", "etcd_server_*", "etcd_network_*", "etcd_mvcc_*", "etcd_snap_*", "etcd_cluster_version",
+		"etcd_disk_*", "etcd_server_*", "etcd_network_*", "etcd_mvcc_*", "etcd_snap_*", "etcd_debugging_server_alarms", "etcd_cluster_version",
 		"etcd_debugging_mvcc_*", "grpc_server_handled_total", "grpc_server_started_total", "os_fd_used", "os_fd_limit",
 	}
 	scheduler := []string{"scheduler_*"}
