@@ -18,7 +18,7 @@ const leaderWithin = 5 * time.Second
 type target struct {
 	names  []string // the components, in the order of asking
 	links  []Link
-	claims []claim
+	claims []control.Claim
 }
 
 // possible tells whether this plane on this machine can have the fault at all.
@@ -77,7 +77,7 @@ func (m *Manager) aim(f control.Fault, leaders map[string]string) (target, error
 	// A follower that another fault has, or has stopped, is passed over, if there
 	// is a free one.
 	free := func(name string) bool {
-		return m.clash(f.Kind, append(claimsOf(f, []string{name}, nil), processClaim(name, false))) == nil
+		return m.clash(f.Kind, append(claimsOf(f, []string{name}, nil), control.ProcessClaim(name, false))) == nil
 	}
 	components := f.Components
 	if f.Kind == control.FaultQuota {

@@ -2,51 +2,16 @@ package fault
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// claim is a part of the plane that a fault works on while it is in force.
-// Two faults with the same part clash if either needs it alone.
-//
-//	process      alone for what stops or ends the process (pause, kill,
-//	             restart, etcdQuota), shared by what lives in it (slowFsync,
-//	             descriptorLimit): it would be lost with the process, and an
-//	             agent in a stopped process does not answer
-//	fsync, limit one slowFsync and one descriptorLimit for each component
-//	link         one delay or partition for each
-//	disk, quota  one of the kind in the plane
-//	webhook      one for each resource
-type claim struct {
-	part  string
-	alone bool
-}
-
-func processClaim(name string, alone bool) claim { return claim{"the process of " + name, alone} }
-
 // claimsOf are the parts that a fault on these components and links works on.
-func claimsOf(f control.Fault, on []string, links []Link) []claim {
-	var all []claim
-	for _, name := range on {
-		switch f.Kind {
-		case control.FaultPause, control.FaultKill, control.FaultRestart, control.FaultQuota:
-			all = append(all, processClaim(name, true))
-		case control.FaultSlowFsync:
-			all = append(all, processClaim(name, false), claim{"the fsync of " + name, true})
-		case control.FaultDescriptors:
-			all = append(all, processClaim(name, false), claim{"the descriptor limit of " + name, true})
-		}
-	}
+func claimsOf(f control.Fault, on []string, links []Link) []control.Claim {
+	all := f.Claims(on)
 	for _, l := range links {
-		all = append(all, claim{"the link from " + l.From() + " to " + l.To(), true})
-	}
-	switch f.Kind {
-	case control.FaultDiskContention:
-		all = append(all, claim{"the disk", true})
-	case control.FaultWebhook:
-		all = append(all, claim{"the webhook for " + f.Resource, true})
+		all = append(all, control.LinkClaim(l.From(), l.To()))
 	}
 	return all
 }
@@ -83,16 +48,13 @@ func (e *BusyError) state() string {
 
 // clash is the first fault that has a part which the claims want. The caller
 // holds the lock.
-func (m *Manager) clash(kind string, want []claim) error {
+func (m *Manager) clash(kind string, want []control.Claim) error {
 	for _, a := range m.faults {
 		if !a.status.Ended.IsZero() {
 			continue
 		}
-		for _, w := range want {
-			taken := slices.ContainsFunc(a.claims, func(has claim) bool { return has.part == w.part && (has.alone || w.alone) })
-			if taken {
-				return &BusyError{kind, w.part, time.Now(), a.status}
-			}
+		if part, taken := control.Clash(want, a.claims); taken {
+			return &BusyError{kind, part, time.Now(), a.status}
 		}
 	}
 	return nil

@@ -23,7 +23,7 @@ const (
 // active is one fault, from the moment when its parts are claimed.
 type active struct {
 	status control.FaultStatus // under the manager's lock
-	claims []claim
+	claims []control.Claim
 	effect effect
 	work   sync.Mutex // held while it is undone or renewed: one after the other
 

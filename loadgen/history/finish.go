@@ -9,6 +9,7 @@ import (
 
 	"github.com/stormglass/stormglass/loadgen/history/check"
 	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/traffic"
 )
 
 const (
@@ -36,7 +37,7 @@ func (l *Load) Finish(ctx context.Context) error {
 	if !ran {
 		return fmt.Errorf("load %s: %w", l.config.Name, errNotRun)
 	}
-	pause(ctx, l.config.Quiet)
+	traffic.Pause(ctx, l.config.Quiet)
 	err := l.finalReads(ctx)
 	h := &check.History{Registers: l.first, Watchers: make([]check.Watcher, len(watchers))}
 	if l.drain(ctx) {
@@ -91,14 +92,14 @@ func (l *Load) finalReads(ctx context.Context) error {
 	c := newClient(l, l.reader())
 	defer c.line.close()
 	for i := range l.registers.names {
-		for !c.finalRead(ctx, i) && pause(ctx, retryAfter) {
+		for !c.finalRead(ctx, i) && traffic.Pause(ctx, retryAfter) {
 		}
 	}
 	for {
 		limited, cancel := context.WithTimeout(ctx, l.config.Timeout)
 		_, err := l.list(limited, &c.line, c.number, true)
 		cancel()
-		if err == nil || !pause(ctx, retryAfter) {
+		if err == nil || !traffic.Pause(ctx, retryAfter) {
 			return err
 		}
 	}
@@ -116,7 +117,7 @@ func (c *client) finalRead(ctx context.Context, i int) bool {
 func (l *Load) drain(ctx context.Context) bool {
 	until := time.Now().Add(l.config.Drain)
 	for !l.settled() && time.Now().Before(until) {
-		if !pause(ctx, drainLook) {
+		if !traffic.Pause(ctx, drainLook) {
 			return false
 		}
 	}

@@ -192,16 +192,4 @@ func (l *Load) Close() {
 	l.watching.Wait()
 }
 
-// pause waits, or until ctx ends: then it is false.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
 var errNotRun = errors.New("it has not run to its end")

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stormglass/stormglass/loadgen/h2conn"
 	"github.com/stormglass/stormglass/loadgen/history/check"
+	"github.com/stormglass/stormglass/loadgen/traffic"
 )
 
 // Waits after a watch that failed, and the length that a watch asks for, as
@@ -72,7 +73,7 @@ func (w *watcher) run(ctx context.Context) {
 			wait = firstBackoff
 			continue
 		}
-		pause(ctx, wait)
+		traffic.Pause(ctx, wait)
 		wait = min(2*wait, longestBackoff)
 	}
 }

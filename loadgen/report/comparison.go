@@ -29,14 +29,7 @@ func WriteComparison(dir string, c result.Comparison) error {
 // and what became of each. The last column is the last variant's value to the
 // first's.
 func Comparison(w io.Writer, c result.Comparison, o TerminalOptions) error {
-	t := &terminal{width: o.Width, paint: noPaint}
-	if t.width == 0 {
-		t.width = defaultWidth
-	}
-	t.width = min(max(t.width, leastWidth), mostWidth)
-	if o.Color {
-		t.paint = paintANSI
-	}
+	t := newTerminal(o)
 	v := verdictOf(c)
 	word := strings.ToUpper(string(v))
 	t.line(t.paint(style(v), word) + t.paint("head", shorten("  "+clean(c.Scenario)+"  "+ranOf(c), t.width-textWidth(word))))

@@ -30,14 +30,7 @@ const (
 // Terminal writes the summary: what somebody woken at 3 AM must know, most
 // urgent first, on one screen.
 func Terminal(w io.Writer, r result.Result, o TerminalOptions) error {
-	t := &terminal{width: o.Width, paint: noPaint}
-	if t.width == 0 {
-		t.width = defaultWidth
-	}
-	t.width = min(max(t.width, leastWidth), mostWidth)
-	if o.Color {
-		t.paint = paintANSI
-	}
+	t := newTerminal(o)
 	t.header(r)
 	t.reasons(r)
 	t.gates(r)
@@ -57,6 +50,18 @@ type terminal struct {
 	out   []string
 	width int
 	paint painter
+}
+
+func newTerminal(o TerminalOptions) *terminal {
+	t := &terminal{width: o.Width, paint: noPaint}
+	if t.width == 0 {
+		t.width = defaultWidth
+	}
+	t.width = min(max(t.width, leastWidth), mostWidth)
+	if o.Color {
+		t.paint = paintANSI
+	}
+	return t
 }
 
 func (t *terminal) line(s string) { t.out = append(t.out, s) }

@@ -12,17 +12,9 @@ import (
 // another begins is still in its way.
 const faultMargin = 100 * time.Millisecond
 
-// claim is a part of the plane that a fault works on. Two faults clash that have
-// one at the same time, if either needs it alone. The rules are the
-// supervisor's (controlplane/fault/claims.go), which has the last word: it knows
-// who leads.
-type claim struct {
-	part  string
-	alone bool
-}
-
 // clashes refuses faults of one phase that the supervisor would refuse when the
-// second of them is due: half of a run would be lost by then.
+// second of them is due: half of a run would be lost by then. The supervisor has
+// the last word: it knows who leads.
 func (v *validator) clashes(path string, p *Phase) {
 	for j := range p.Faults {
 		for i := range j {
@@ -66,44 +58,20 @@ func (f *Fault) goneAfter(begin time.Duration) time.Duration {
 
 // shared is a part that two faults cannot have at once, or "".
 func (v *validator) shared(f, g *Fault) string {
-	wants := v.claims(g)
-	for _, has := range v.claims(f) {
-		if slices.ContainsFunc(wants, func(w claim) bool { return w.part == has.part && (w.alone || has.alone) }) {
-			return has.part
-		}
-	}
-	return ""
+	part, _ := control.Clash(v.claims(f), v.claims(g))
+	return part
 }
 
-func (v *validator) claims(f *Fault) []claim {
+func (v *validator) claims(f *Fault) []control.Claim {
 	asked := f.Control(v.s.Seed)
-	var all []claim
-	process := func(names []string, alone bool, part string) {
-		for _, name := range names {
-			all = append(all, claim{"the process of " + name, alone})
-			if part != "" {
-				all = append(all, claim{part + name, true})
-			}
-		}
-	}
 	on := v.named(asked.Components)
-	switch f.Kind {
-	case control.FaultPause, control.FaultKill, control.FaultRestart:
-		process(on, true, "")
-	case control.FaultQuota:
-		process(v.named([]string{control.KindEtcd}), true, "")
-	case control.FaultSlowFsync:
-		process(on, false, "the fsync of ")
-	case control.FaultDescriptors:
-		process(on, false, "the descriptor limit of ")
-	case control.FaultDiskContention:
-		all = append(all, claim{"the disk", true})
-	case control.FaultWebhook:
-		all = append(all, claim{"the webhook for " + f.Resource, true})
-	case control.FaultNetworkDelay, control.FaultPartition:
-		all = v.links(on, v.named(asked.Peers), len(asked.Peers) == 0)
+	if f.OfNetwork() {
+		return v.links(on, v.named(asked.Peers), len(asked.Peers) == 0)
 	}
-	return all
+	if f.Kind == control.FaultQuota {
+		on = v.named([]string{control.KindEtcd})
+	}
+	return asked.Claims(on)
 }
 
 // named are the components that the selectors are sure to mean: the leader of
@@ -129,16 +97,16 @@ func (v *validator) named(selectors []string) []string {
 
 // links are those between the components and the peers, or all that the
 // components have: from API servers to etcd's members, and between these.
-func (v *validator) links(on, peers []string, every bool) []claim {
+func (v *validator) links(on, peers []string, every bool) []control.Claim {
 	c := v.s.ControlPlane
 	between := func(a, b string) bool { return slices.Contains(on, a) && (every || slices.Contains(peers, b)) }
-	var all []claim
+	var all []control.Claim
 	for i := range c.Count(control.KindEtcd) {
 		to := control.ComponentName(control.KindEtcd, i)
 		for _, kind := range []string{control.KindEtcd, control.KindAPIServer} {
 			for j := range c.Count(kind) {
 				if from := control.ComponentName(kind, j); from != to && (between(from, to) || between(to, from)) {
-					all = append(all, claim{"the link from " + from + " to " + to, true})
+					all = append(all, control.LinkClaim(from, to))
 				}
 			}
 		}

@@ -12,10 +12,7 @@ func (v *validator) gates() {
 		v.name(path+".name", g.Name)
 		v.unique(path, "gate", g.Name, "gates are told apart by name", seen)
 		switch {
-		case g.Objective == "" && g.Expr == "":
-			v.fail(path, "name an objective, or write a PromQL expr", "gate %q judges nothing", g.Name)
-		case g.Objective != "" && g.Expr != "":
-			v.fail(path+".expr", "keep one of them", "gate %q has both objective and expr", g.Name)
+		case !v.oneSource(path, fmt.Sprintf("gate %q", g.Name), "judges", g.Objective, g.Expr):
 		case g.Max == nil && g.Min == nil:
 			v.fail(path, "add max: or min:", "gate %q has no bound", g.Name)
 		case g.Max != nil && g.Min != nil:
@@ -27,4 +24,18 @@ func (v *validator) gates() {
 			v.gateVariants(path, g)
 		}
 	}
+}
+
+// oneSource checks that a value comes from an objective or from PromQL, and not
+// from both; does is what is done with the value.
+func (v *validator) oneSource(path, what, does, objective, expr string) bool {
+	switch {
+	case objective == "" && expr == "":
+		v.fail(path, "name an objective, or write a PromQL expr", "%s %s nothing", what, does)
+	case objective != "" && expr != "":
+		v.fail(path+".expr", "keep one of them", "%s has both objective and expr", what)
+	default:
+		return true
+	}
+	return false
 }

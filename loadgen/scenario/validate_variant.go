@@ -93,12 +93,7 @@ func (v *validator) compare() {
 		path := fmt.Sprintf("compare[%d]", i)
 		v.name(path+".name", f.Name)
 		v.unique(path, "figure", f.Name, "figures are told apart by name", seen)
-		switch {
-		case f.Objective == "" && f.Expr == "":
-			v.fail(path, "name an objective, or write a PromQL expr", "figure %q shows nothing", f.Name)
-		case f.Objective != "" && f.Expr != "":
-			v.fail(path+".expr", "keep one of them", "figure %q has both objective and expr", f.Name)
-		}
+		v.oneSource(path, fmt.Sprintf("figure %q", f.Name), "shows", f.Objective, f.Expr)
 		v.signal(path+".signal", f.Signal)
 		v.over(path+".over", f.Over)
 	}

@@ -126,7 +126,7 @@ func (a *asker) ask(ctx context.Context, q query) (reply, error) {
 		if !again {
 			return r, nil
 		}
-		if attempt == setupAttempts || ctx.Err() != nil || !pause(ctx, max(wait, min(r.wait, longestWait))) {
+		if attempt == setupAttempts || ctx.Err() != nil || !traffic.Pause(ctx, max(wait, min(r.wait, longestWait))) {
 			if err != nil {
 				err = fmt.Errorf("%s %s: %w", q.method, q.path, err)
 			}
@@ -182,16 +182,4 @@ func failed(verb, object string, r reply) error {
 		hint = " (" + hint + ")"
 	}
 	return fmt.Errorf("%s %s: %d: %s%s", verb, object, r.status, r.message(), hint)
-}
-
-// pause waits for d; false if ctx ended before.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

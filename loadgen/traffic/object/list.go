@@ -181,7 +181,7 @@ func (e *exactVersion) keep(ctx context.Context) {
 		}
 		// If it fails, the next 410 asks again.
 		_ = e.renew(ctx)
-		if !pause(ctx, renewPause) {
+		if !traffic.Pause(ctx, renewPause) {
 			return
 		}
 	}

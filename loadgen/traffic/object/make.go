@@ -9,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/stormglass/stormglass/loadgen/traffic"
 )
 
 // accountsWithin bounds the wait for the ServiceAccounts of new namespaces,
@@ -118,7 +120,7 @@ func (s *Set) create(ctx context.Context, namespace uint16, options string, body
 	for until := time.Now().Add(accountsWithin); ; {
 		r, err := s.asker.ask(ctx, q)
 		early := err == nil && r.status == http.StatusForbidden && strings.Contains(r.message(), "looking up service account")
-		if !early || time.Now().After(until) || !pause(ctx, accountsPoll) {
+		if !early || time.Now().After(until) || !traffic.Pause(ctx, accountsPoll) {
 			return r, err
 		}
 	}

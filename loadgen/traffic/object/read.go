@@ -139,7 +139,7 @@ func (g *getAny) background(ctx context.Context) {
 		if known := *g.known.Load(); len(known) == 1 && strings.Contains(known[0], noSuchObject) {
 			wait = renewNoNames
 		}
-		if !pause(ctx, wait) {
+		if !traffic.Pause(ctx, wait) {
 			return
 		}
 		// A failure shows in what is measured; the names of before serve on.

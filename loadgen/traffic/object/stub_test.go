@@ -171,7 +171,7 @@ func await(t *testing.T, what string, cond func() bool) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for !cond() {
-		if !pause(ctx, time.Millisecond) {
+		if !traffic.Pause(ctx, time.Millisecond) {
 			t.Fatalf("no %s within a minute", what)
 		}
 	}

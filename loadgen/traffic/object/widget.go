@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stormglass/stormglass/loadgen/scenario"
+	"github.com/stormglass/stormglass/loadgen/traffic"
 )
 
 // The custom resource that is made for runs which use it.
@@ -63,7 +64,7 @@ func defineWidgets(ctx context.Context, a *asker, labels map[string]string) erro
 		if done || err != nil {
 			return err
 		}
-		if !pause(ctx, definedPoll) {
+		if !traffic.Pause(ctx, definedPoll) {
 			return fmt.Errorf("wait for %s: %w", what, context.Cause(ctx))
 		}
 	}
