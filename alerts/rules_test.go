@@ -80,9 +80,7 @@ func TestEveryAlertIsTested(t *testing.T) {
 // range that the rule or its records look at.
 func TestTable(t *testing.T) {
 	faults := append(control.FaultKinds(), scenario.NodeFailure)
-	// Scenarios of the incidents, which come with them.
-	scenarios := append(scenario.Names(), "component-loss", "etcd-kills", "fd-exhaustion", "leader-changes", "node-loss", "rollout-hops",
-		"scheduler-scale", "slow-fsync", "slow-verbs", "stacked-etcd", "thundering-herd", "watch-storm")
+	scenarios := scenario.Names()
 	incidents := map[string]bool{}
 	records := rulesByName(t)
 	for _, a := range mustRules(t) {
