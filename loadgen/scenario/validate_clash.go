@@ -56,20 +56,73 @@ func (f *Fault) goneAfter(begin time.Duration) time.Duration {
 	return begin + f.For.D() + faultMargin
 }
 
-// shared is a part that two faults cannot have at once, or "".
+// shared is a part that two faults cannot have at once, or "". What only one
+// component in a role would have with the other fault, another may not.
 func (v *validator) shared(f, g *Fault) string {
-	part, _ := control.Clash(v.claims(f), v.claims(g))
-	return part
+	a, b := v.needs(f), v.needs(g)
+	if part, clash := control.Clash(a.sure, b.sure); clash {
+		return part
+	}
+	for _, r := range a.roles {
+		if r.always(b.sure) {
+			return r.part
+		}
+	}
+	for _, r := range b.roles {
+		if r.always(a.sure) {
+			return r.part
+		}
+	}
+	return ""
 }
 
-func (v *validator) claims(f *Fault) []control.Claim {
+// needs are the parts that a fault is sure to work on, and those that it works on
+// with whoever is in a role when it begins.
+type needs struct {
+	sure  []control.Claim
+	roles []roleNeeds
+}
+
+type roleNeeds struct {
+	part string            // for a person: "the process of etcd-leader"
+	may  [][]control.Claim // one of these: of each component that may be in the role
+}
+
+// always tells whether the role's parts clash with others, whoever is in it.
+func (r roleNeeds) always(has []control.Claim) bool {
+	return len(r.may) > 0 && !slices.ContainsFunc(r.may, func(want []control.Claim) bool {
+		_, clash := control.Clash(want, has)
+		return !clash
+	})
+}
+
+func (v *validator) needs(f *Fault) needs {
 	asked := f.Control(v.s.Seed)
-	on := v.named(asked.Components)
+	if f.Kind == control.FaultQuota {
+		asked.Components = []string{control.KindEtcd}
+	}
+	n := needs{sure: v.claims(f, asked, v.named(asked.Components))}
+	for _, text := range asked.Components {
+		s, ok := control.ParseSelector(text)
+		if !ok || s.Role == "" || v.s.ControlPlane.Count(s.Kind) == 1 {
+			continue
+		}
+		r := roleNeeds{part: "the process of " + text}
+		if f.OfNetwork() {
+			r.part = "a link of " + text
+		}
+		for _, name := range v.named([]string{s.Kind}) {
+			r.may = append(r.may, v.claims(f, asked, []string{name}))
+		}
+		n.roles = append(n.roles, r)
+	}
+	return n
+}
+
+// claims are the parts that the fault works on if it is about these components.
+func (v *validator) claims(f *Fault, asked control.Fault, on []string) []control.Claim {
 	if f.OfNetwork() {
 		return v.links(on, v.named(asked.Peers), len(asked.Peers) == 0)
-	}
-	if f.Kind == control.FaultQuota {
-		on = v.named([]string{control.KindEtcd})
 	}
 	return asked.Claims(on)
 }
