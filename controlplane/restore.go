@@ -42,6 +42,11 @@ func (p *Plane) RestoreEtcd(ctx context.Context, file string) (control.Restored,
 		return control.Restored{}, err
 	}
 	defer allow()
+	return p.restore(ctx, file)
+}
+
+// restore is RestoreEtcd for whoever keeps faults away.
+func (p *Plane) restore(ctx context.Context, file string) (control.Restored, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(p.closing, func() { cancel(errors.New("the plane is ending")) })()
@@ -124,7 +129,7 @@ func (p *Plane) unpack(ctx context.Context, file string) error {
 		cluster = append(cluster, etcd.Name+"="+etcd.Peer)
 	}
 	for _, etcd := range p.plan.Of(control.KindEtcd) {
-		err := p.etcdutl(ctx, "snapshot", "restore", file,
+		err := p.tool(ctx, nil, "etcdutl", "snapshot", "restore", file,
 			"--name="+etcd.Name, "--data-dir="+etcddata.Fresh(p.layout.Data(etcd.Name)),
 			"--initial-cluster="+strings.Join(cluster, ","), "--initial-cluster-token="+token, "--initial-advertise-peer-urls="+etcd.Peer,
 			fmt.Sprintf("--bump-revision=%d", revisionBump), "--mark-compacted")
@@ -135,12 +140,11 @@ func (p *Plane) unpack(ctx context.Context, file string) error {
 	return nil
 }
 
-// etcdutl runs etcd's tool for its files.
-func (p *Plane) etcdutl(ctx context.Context, args ...string) error {
-	const name = "etcdutl"
+// tool runs one of etcd's tools, with more in its environment.
+func (p *Plane) tool(ctx context.Context, more []string, name string, args ...string) error {
 	child, err := p.spawner.Start(process.Spec{
 		Name: name, Path: p.layout.Program(name), Args: append([]string{name}, args...),
-		Env: environment(), Log: p.layout.Log(name), Hold: p.dir.lock,
+		Env: append(environment(), more...), Log: p.layout.Log(name), Hold: p.dir.lock,
 	})
 	if err != nil {
 		return err
@@ -158,7 +162,7 @@ func (p *Plane) etcdutl(ctx context.Context, args ...string) error {
 				return errors.New(message)
 			}
 		}
-		return fmt.Errorf("etcdutl %s: %s", exit, strings.Join(lines, " "))
+		return fmt.Errorf("%s %s: %s", name, exit, strings.Join(lines, " "))
 	}
 	return nil
 }

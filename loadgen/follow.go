@@ -131,7 +131,7 @@ func faultLine(s control.FaultStatus) string {
 	switch {
 	case s.For > 0:
 		fmt.Fprintf(&b, ", for %s", s.For)
-	case s.Kind != control.FaultRestart:
+	case !s.Momentary():
 		b.WriteString(", to the end of the phase")
 	}
 	return b.String()

@@ -15,18 +15,21 @@ import (
 const finishWithin = 3 * time.Minute
 
 // newHistory makes a load whose evidence, if anything is wrong, goes to dir.
-func newHistory(target traffic.Target, l *scenario.Load, s *scenario.Scenario, dir string) (traffic.Load, error) {
+func newHistory(target traffic.Target, l scenario.PlacedLoad, s *scenario.Scenario, dir string) (traffic.Load, error) {
 	return history.New(target, history.Config{
 		Name: l.Name, Clients: l.Clients, Registers: l.Objects, Rate: float64(l.Rate), Watchers: l.Watchers,
-		Length: length(s), Dir: dir,
+		Length: length(s, l.Phase), Dir: dir,
 	})
 }
 
-// length of all phases together, or zero where one ends by a condition: nobody
-// knows when.
-func length(s *scenario.Scenario) time.Duration {
+// length of a phase, or of all together, or zero where one ends by a condition:
+// nobody knows when.
+func length(s *scenario.Scenario, phase string) time.Duration {
 	var sum time.Duration
 	for _, p := range s.Phases {
+		if phase != "" && p.Name != phase {
+			continue
+		}
 		if p.Until != "" {
 			return 0
 		}

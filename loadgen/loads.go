@@ -55,7 +55,7 @@ func newLoads(ctx context.Context, s *scenario.Scenario, target traffic.Target, 
 		case "watches":
 			p.load, err = newWatches(target, at.Load)
 		case "history":
-			p.load, err = newHistory(target, at.Load, s, dir)
+			p.load, err = newHistory(target, at, s, dir)
 		}
 		if err != nil {
 			return nil, environmentf("%s: %w", at.Path, err)

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -72,24 +71,18 @@ func saveSnapshot(ctx context.Context, c control.Cluster, file string) error {
 	if err != nil {
 		return err
 	}
-	var failures []error
-	for _, endpoint := range c.Etcd.Endpoints {
-		c.Etcd.Endpoints = []string{endpoint}
+	return c.Etcd.AnyMember(ctx, func(member control.EtcdClient) error {
 		cmd := exec.CommandContext(ctx, executable, "snapshot", "save", file)
 		cmd.Args[0] = "etcdctl"
-		cmd.Env = append(os.Environ(), etcdctlEnv(c)...)
+		cmd.Env = append(os.Environ(), member.Environment()...)
 		output, err := cmd.CombinedOutput()
 		if err == nil {
 			return nil
 		}
 		os.Remove(file + ".part") // etcdctl's own name for what is not whole
 		lines := strings.Split(strings.TrimSpace(string(output)), "\n")
-		failures = append(failures, fmt.Errorf("snapshot of %s: %w: %s", endpoint, err, lines[len(lines)-1]))
-		if ctx.Err() != nil {
-			break
-		}
-	}
-	return errors.Join(failures...)
+		return fmt.Errorf("snapshot: %w: %s", err, lines[len(lines)-1])
+	})
 }
 
 func restoreCommand() *cobra.Command {

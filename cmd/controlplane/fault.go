@@ -71,7 +71,7 @@ func (v faultVerb) command() *cobra.Command {
 	f := control.Fault{Kind: v.kind}
 	var dryRun bool
 	v.flags(cmd, &f)
-	if v.kind != control.FaultRestart {
+	if !f.Momentary() {
 		cmd.Flags().DurationVar(&f.For, "for", 0, "its `length`, as 30s or 5m (default: until it is cleared)")
 	}
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "tell whether the plane could have it now, and begin nothing")
@@ -163,13 +163,13 @@ func writeJSON(w io.Writer, v any) error {
 func writeBegun(w io.Writer, s control.FaultStatus) error {
 	end := "until it is cleared"
 	switch {
-	case s.Kind == control.FaultRestart:
-		end = "until the process has started again"
+	case s.Momentary():
+		end = "until all has started again"
 	case !s.Ends.IsZero():
 		end = fmt.Sprintf("until %s, %s from now", s.Ends.Local().Format(time.TimeOnly), s.For)
 	}
 	_, err := fmt.Fprintf(w, "fault %s: %s, in force %s after it was asked for, %s\n", s.ID, faultName(s), milliseconds(s.Active.Sub(s.Asked)), end)
-	if err == nil && s.Kind != control.FaultRestart {
+	if err == nil && !s.Momentary() {
 		_, err = fmt.Fprintf(w, "to end it before: controlplane fault clear %s\n", s.ID)
 	}
 	return err

@@ -107,8 +107,8 @@ func faultStage(s control.FaultStatus, now time.Time) string {
 		return fmt.Sprintf("ended %s after %s", s.Ended.Local().Format(time.TimeOnly), s.Ended.Sub(s.Active).Round(time.Millisecond))
 	case s.Active.IsZero():
 		return "being begun"
-	case s.Kind == control.FaultRestart:
-		return "in force until the process has started again"
+	case s.Momentary():
+		return "in force until all has started again"
 	case s.Ends.IsZero():
 		return "in force until it is cleared"
 	case s.Ends.Before(now):

@@ -14,7 +14,7 @@ import (
 func faultVerbs() []faultVerb {
 	return []faultVerb{
 		slowFsyncVerb(), diskContentionVerb(), networkDelayVerb(), partitionVerb(), pauseVerb(), killVerb(), restartVerb(),
-		descriptorLimitVerb(), webhookVerb(), etcdQuotaVerb(),
+		descriptorLimitVerb(), webhookVerb(), etcdQuotaVerb(), etcdRestoreVerb(),
 	}
 }
 
@@ -207,6 +207,19 @@ See etcd_mvcc_db_total_size_in_bytes and etcd_server_quota_backend_bytes.`,
 		flags: func(cmd *cobra.Command, f *control.Fault) {
 			cmd.Flags().Var(byteCount{&f.Quota}, "quota", "`size` of the quota, 1MiB to 8GiB")
 		},
+	}
+}
+
+func etcdRestoreVerb() faultVerb {
+	return faultVerb{
+		use: "etcd-restore", kind: control.FaultRestore,
+		short: "Take a snapshot of etcd and take the plane back to it",
+		long: `Rehearse a restore: take a snapshot of etcd, stop everything, make fresh data of
+the snapshot for each member and start everything again. It takes some seconds,
+in which nothing is served; what is written while the snapshot is unpacked is
+gone. controlplane etcd restore does the same with a snapshot of yours.`,
+		example: `  controlplane fault etcd-restore`,
+		flags:   func(*cobra.Command, *control.Fault) {},
 	}
 }
 

@@ -34,10 +34,7 @@ func kubectlEnv(c control.Cluster) []string {
 }
 
 func etcdctlEnv(c control.Cluster) []string {
-	return []string{
-		"ETCDCTL_ENDPOINTS=" + strings.Join(c.Etcd.Endpoints, ","), "ETCDCTL_CACERT=" + c.Etcd.CAFile,
-		"ETCDCTL_CERT=" + c.Etcd.CertFile, "ETCDCTL_KEY=" + c.Etcd.KeyFile,
-	}
+	return c.Etcd.Environment()
 }
 
 func toolCommand(t tool) *cobra.Command {

@@ -6,7 +6,7 @@ import "slices"
 // Two faults with the same part clash if either needs it alone.
 //
 //	process      alone for what stops or ends the process (pause, kill,
-//	             restart, etcdQuota), shared by what lives in it (slowFsync,
+//	             restart, etcdQuota, etcdRestore), shared by what lives in it (slowFsync,
 //	             descriptorLimit): it would be lost with the process, and an
 //	             agent in a stopped process does not answer
 //	fsync, limit one slowFsync and one descriptorLimit for each component
@@ -30,7 +30,7 @@ func (f Fault) Claims(on []string) []Claim {
 	var all []Claim
 	for _, name := range on {
 		switch f.Kind {
-		case FaultPause, FaultKill, FaultRestart, FaultQuota:
+		case FaultPause, FaultKill, FaultRestart, FaultQuota, FaultRestore:
 			all = append(all, ProcessClaim(name, true))
 		case FaultSlowFsync:
 			all = append(all, ProcessClaim(name, false), Claim{"the fsync of " + name, true})

@@ -2,9 +2,39 @@ package control
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net/http"
+	"strings"
 	"time"
 )
+
+// Environment is what tells etcdctl how to reach the members.
+func (e EtcdClient) Environment() []string {
+	return []string{
+		"ETCDCTL_ENDPOINTS=" + strings.Join(e.Endpoints, ","), "ETCDCTL_CACERT=" + e.CAFile,
+		"ETCDCTL_CERT=" + e.CertFile, "ETCDCTL_KEY=" + e.KeyFile,
+	}
+}
+
+// AnyMember tries one member after another until one does what is asked, or ctx
+// ends. The error is that of all that were tried.
+func (e EtcdClient) AnyMember(ctx context.Context, try func(EtcdClient) error) error {
+	var failures []error
+	for _, endpoint := range e.Endpoints {
+		one := e
+		one.Endpoints = []string{endpoint}
+		err := try(one)
+		if err == nil {
+			return nil
+		}
+		failures = append(failures, fmt.Errorf("%s: %w", endpoint, err))
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return errors.Join(failures...)
+}
 
 // Restore asks for etcd to be taken back to a snapshot.
 type Restore struct {

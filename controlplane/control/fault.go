@@ -28,13 +28,16 @@ const (
 	FaultWebhook = "webhook"
 	// FaultQuota runs the etcd members with a small backend quota.
 	FaultQuota = "etcdQuota"
+	// FaultRestore takes a snapshot of etcd and takes the plane back to it, on
+	// fresh data for each member: a restore, rehearsed. It has no length.
+	FaultRestore = "etcdRestore"
 )
 
 // FaultKinds lists all kinds.
 func FaultKinds() []string {
 	return []string{
 		FaultSlowFsync, FaultDiskContention, FaultNetworkDelay, FaultPartition, FaultPause, FaultKill, FaultRestart,
-		FaultDescriptors, FaultWebhook, FaultQuota,
+		FaultDescriptors, FaultWebhook, FaultQuota, FaultRestore,
 	}
 }
 
@@ -76,6 +79,10 @@ type Fault struct {
 	// Seed of what is random in it.
 	Seed int64 `json:"seed,omitempty"`
 }
+
+// Momentary tells whether the fault has no length: it ends when it has run its
+// course.
+func (f Fault) Momentary() bool { return f.Kind == FaultRestart || f.Kind == FaultRestore }
 
 // FaultStatus is a fault that was begun.
 type FaultStatus struct {

@@ -78,6 +78,8 @@ func takesOf(kind string) (faultTakes, bool) {
 		return faultTakes{[]string{"components", "for"}, []string{"components"}, nil}, true
 	case FaultRestart:
 		return faultTakes{[]string{"components"}, []string{"components"}, nil}, true
+	case FaultRestore:
+		return faultTakes{}, true
 	case FaultDescriptors:
 		return faultTakes{[]string{"components", "for", "limit"}, []string{"components", "limit"}, nil}, true
 	case FaultWebhook:
@@ -99,8 +101,8 @@ func (f Fault) Problems() []Problem {
 	var all []Problem
 	for _, field := range faultFields() {
 		switch set := field.set(f); {
-		case set && f.Kind == FaultRestart && field.name == "for":
-			all = append(all, Problem{"for", "a restart has no length", "kill keeps a component down for a time"})
+		case set && f.Momentary() && field.name == "for":
+			all = append(all, Problem{"for", f.Kind + " has no length", "kill keeps a component down for a time"})
 		case set && !slices.Contains(rule.takes, field.name):
 			all = append(all, Problem{field.name, f.Kind + " does not take it", "it takes " + strings.Join(rule.takes, ", ")})
 		case !set && slices.Contains(rule.needs, field.name):

@@ -60,7 +60,7 @@ func TestFaultProblems(t *testing.T) {
 		{"other files", with(delayed(control.FaultSlowFsync), func(f *control.Fault) { f.Files = "snapshots" }), []string{`files: "snapshots" is not known (wal or all)`}},
 		{"a field of another kind", with(etcd0(control.FaultKill), func(f *control.Fault) { f.Delay = time.Second }), []string{"delay: kill does not take it (it takes components, for)"}},
 		{"a restart", etcd0(control.FaultRestart), nil},
-		{"a long restart", with(etcd0(control.FaultRestart), func(f *control.Fault) { f.For = time.Second }), []string{"for: a restart has no length (kill keeps"}},
+		{"a long restart", with(etcd0(control.FaultRestart), func(f *control.Fault) { f.For = time.Second }), []string{"for: restart has no length (kill keeps"}},
 		{"a negative length", with(etcd0(control.FaultPause), func(f *control.Fault) { f.For = -time.Second }), []string{"for: -1s is out of bounds"}},
 		{"a leader among equals", control.Fault{Kind: control.FaultPause, Components: []string{"kube-apiserver-leader"}}, []string{`components: "kube-apiserver-leader": API servers are equals (take one by name`}},
 		{"a follower and another", control.Fault{Kind: control.FaultKill, Components: []string{"etcd-follower", "etcd-follower"}}, []string{`components: "etcd-follower" is there twice (it means the same`}},

@@ -80,8 +80,11 @@ func (m *Manager) aim(f control.Fault, leaders map[string]string) (target, error
 		return m.clash(f.Kind, append(claimsOf(f, []string{name}, nil), control.ProcessClaim(name, false))) == nil
 	}
 	components := f.Components
-	if f.Kind == control.FaultQuota {
+	switch f.Kind {
+	case control.FaultQuota:
 		components = []string{control.KindEtcd}
+	case control.FaultRestore:
+		components = control.Kinds()
 	}
 	t := target{names: m.named(components, leaders, free)}
 	if f.Kind == control.FaultNetworkDelay || f.Kind == control.FaultPartition {

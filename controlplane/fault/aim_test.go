@@ -128,7 +128,7 @@ func TestARefusalSaysWhatBecomesOfTheOther(t *testing.T) {
 		}
 		h.stopping, h.starting = time.Second, time.Second
 		begin(t, m, control.Fault{Kind: control.FaultRestart, Components: []string{"kube-apiserver-0"}})
-		refused(pauseOf("kube-apiserver-0", 0), "taken by fault 1, restart, until the process has started again;")
+		refused(pauseOf("kube-apiserver-0", 0), "taken by fault 1, restart, until all has started again;")
 		go func() {
 			if _, err := m.Begin(t.Context(), control.Fault{Kind: control.FaultQuota, Quota: 16 << 20}); err != nil {
 				t.Error(err)

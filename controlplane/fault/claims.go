@@ -38,8 +38,8 @@ func (e *BusyError) state() string {
 		return "which could not be undone"
 	case e.Holder.Active.IsZero():
 		return "which is being begun"
-	case e.Holder.Kind == control.FaultRestart:
-		return "until the process has started again"
+	case e.Holder.Momentary():
+		return "until all has started again"
 	case e.Holder.Ends.IsZero():
 		return "until it is cleared"
 	}

@@ -33,6 +33,8 @@ func (m *Manager) apply(ctx context.Context, id string, f control.Fault, t targe
 		return onEach(t.names, func(name string) error { return m.host.Kill(ctx, name) }, m.startAgain)
 	case control.FaultRestart:
 		return m.restart(t.names), nil
+	case control.FaultRestore:
+		return m.rehearse(id), nil
 	case control.FaultDescriptors:
 		return m.limitDescriptors(ctx, f, t.names)
 	case control.FaultWebhook:

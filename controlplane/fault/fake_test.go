@@ -134,6 +134,13 @@ func (h *fakeHost) Start(_ context.Context, name string, flags control.Flags) er
 
 func (h *fakeHost) AwaitReady(ctx context.Context, _ string) error { return pass(ctx, h.starting) }
 
+func (h *fakeHost) Rehearse(ctx context.Context) error {
+	if err := h.did("restore from a snapshot"); err != nil {
+		return err
+	}
+	return pass(ctx, h.stopping+h.starting)
+}
+
 func pass(ctx context.Context, d time.Duration) error {
 	select {
 	case <-time.After(d):

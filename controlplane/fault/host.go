@@ -53,6 +53,11 @@ type Host interface {
 	// when the context ends or the process does.
 	AwaitReady(ctx context.Context, name string) error
 
+	// Rehearse takes a snapshot of etcd, stops everything, and starts it again on
+	// what was restored from the snapshot. It returns when all is ready; after an
+	// error the plane is what it was before.
+	Rehearse(ctx context.Context) error
+
 	// LimitDescriptors sets the soft limit of open files of a component's
 	// process, at once, and gives the one that it had. LimitDescriptors of this
 	// package does it to a process.

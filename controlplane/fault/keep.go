@@ -13,11 +13,11 @@ import (
 )
 
 // The bounds of undoing a fault. Milliseconds are usual; a webhook's removal
-// waits for an API server that may itself have to come back, and etcd members
-// with a small quota are restarted one after another.
+// waits for an API server that may itself have to come back, etcd members
+// with a small quota are restarted one after another, and a restore starts all.
 const (
-	undoWithin      = 30 * time.Second
-	undoQuotaWithin = 5 * time.Minute
+	undoWithin     = 30 * time.Second
+	undoLongWithin = 5 * time.Minute
 )
 
 // active is one fault, from the moment when its parts are claimed.
@@ -129,8 +129,8 @@ func (m *Manager) lose(id string, why error) {
 // undo takes a fault back and tells how that went.
 func (m *Manager) undo(a *active) error {
 	within := undoWithin
-	if a.status.Kind == control.FaultQuota {
-		within = undoQuotaWithin
+	if a.status.Kind == control.FaultQuota || a.status.Kind == control.FaultRestore {
+		within = undoLongWithin
 	}
 	ctx, cancel := context.WithTimeout(m.life, within)
 	defer cancel()
@@ -203,7 +203,7 @@ func (m *Manager) tell(kind string, at time.Time, s control.FaultStatus, detail 
 
 // describe is a fault in a few words: "pause of etcd-0".
 func describe(s control.FaultStatus) string {
-	if len(s.On) == 0 || s.Kind == control.FaultQuota {
+	if len(s.On) == 0 || s.Kind == control.FaultQuota || s.Kind == control.FaultRestore {
 		return s.Kind
 	}
 	return s.Kind + " of " + strings.Join(s.On, ", ")

@@ -37,7 +37,9 @@ type Fault struct {
 	// the links between etcd's members, and between API servers and etcd),
 	// "pause" (SIGSTOP, at the end SIGCONT), "kill" (SIGKILL, at the end a new start),
 	// "restart" (in order, at once), "descriptorLimit", "webhook" (an admission
-	// webhook that is slow or fails) or "etcdQuota" (a small backend quota).
+	// webhook that is slow or fails), "etcdQuota" (a small backend quota) or
+	// "etcdRestore" (etcd is taken back to a snapshot of this moment; all stops and
+	// starts again).
 	Kind string `yaml:"kind"`
 	// Component it is about: a name ("etcd-0"), a kind ("etcd": all of them), or a
 	// kind with -leader or -follower, looked up when the fault begins. Default: all
@@ -96,6 +98,9 @@ func (f Fault) StopsNodes() bool { return f.Kind == NodeFailure || f.Kind == Nod
 
 // OfNodes tells whether the fault is one of simulated nodes.
 func (f Fault) OfNodes() bool { return slices.Contains(NodeFaultKinds(), f.Kind) }
+
+// Momentary tells whether a fault of the control plane has no length.
+func (f Fault) Momentary() bool { return control.Fault{Kind: f.Kind}.Momentary() }
 
 // OfNetwork tells whether the fault needs links that can be delayed and cut.
 func (f Fault) OfNetwork() bool {

@@ -9,7 +9,8 @@ import (
 type Load struct {
 	// Name is unique in the run: it names the load's objects. Default: the kind.
 	Name string `yaml:"name,omitempty"`
-	// Kind: "requests", "watches", "changes", "history".
+	// Kind: "requests", "watches", "changes", "history" (which is judged at the
+	// run's end, also if it stands in one phase and only writes in that).
 	Kind string `yaml:"kind"`
 
 	// Rate of arrivals (requests, changes) or of opening (watches), as "50/s", "300/m".

@@ -130,14 +130,14 @@ func (v *validator) faultTimes(path string, p *Phase, f *Fault) {
 		return
 	case f.Repeat > maxRepeat:
 		return
-	case f.Repeat > 1 && f.Kind != control.FaultRestart && (f.For == 0 || f.For >= f.Every):
+	case f.Repeat > 1 && !f.Momentary() && (f.For == 0 || f.For >= f.Every):
 		v.fail(path+".for", "shorter than every, so that one ends before the next begins", "a repeated fault needs a length")
 	}
 	length, what := p.For.D(), "the phase lasts"
 	if p.Until != "" {
 		length, what = p.Within.D(), "the phase lasts at most"
 	}
-	if span := f.Span(); length > 0 && (span > length || f.For == 0 && f.Kind != control.FaultRestart && !f.OfNodes() && span >= length) {
+	if span := f.Span(); length > 0 && (span > length || f.For == 0 && !f.Momentary() && !f.OfNodes() && span >= length) {
 		v.fail(path, fmt.Sprintf("make the phase %s longer, or the fault shorter", Duration(max(span-length, time.Second))),
 			"%s ends %s after the start of phase %q, and %s %s", f.Kind, Duration(span), p.Name, what, Duration(length))
 	}

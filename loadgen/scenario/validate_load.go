@@ -65,7 +65,7 @@ func (v *validator) load(path string, l *Load, watches map[string]*Load) {
 			v.fail(path+".kind", "open watches in a phase, with hold: true", "watches cannot run in the background")
 		}
 	case "history":
-		v.history(path, l, watches == nil)
+		v.history(path, l)
 	case "changes":
 		if watches == nil {
 			v.fail(path+".kind", "write changes in a phase", "changes cannot run in the background")

@@ -133,10 +133,7 @@ func (v *validator) deployShape(path string, a *Action) {
 }
 
 // history checks a load of that kind, beside what all loads have in common.
-func (v *validator) history(path string, l *Load, background bool) {
-	if !background {
-		v.fail(path+".kind", "write it under background", "a history is judged from the first phase to the last")
-	}
+func (v *validator) history(path string, l *Load) {
 	v.between(path+".clients", float64(l.Clients), 1, 100)
 	v.between(path+".watchers", float64(l.Watchers), 0, 100)
 	v.between(path+".objects", float64(l.Objects), 1, 1000)

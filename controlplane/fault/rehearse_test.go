@@ -1,0 +1,47 @@
+package fault
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+)
+
+var rehearsal = control.Fault{Kind: control.FaultRestore}
+
+// A restore is of everything, goes together with nothing that works on a process,
+// and is over when all serves again.
+func TestARestoreIsOverWhenAllServesAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, h := fixture(t)
+		h.stopping, h.starting = 3*time.Second, 40*time.Second
+		if s := begin(t, m, rehearsal); len(s.On) != 9 || !s.Ends.IsZero() {
+			t.Errorf("begun: %+v", s)
+		}
+		var busy *BusyError
+		if _, err := m.Begin(t.Context(), slowOf("etcd-0", time.Second)); !errors.As(err, &busy) {
+			t.Errorf("a fault of a process that is being replaced: %v", err)
+		}
+		time.Sleep(43 * time.Second)
+		synctest.Wait()
+		if s := m.List()[0]; s.Ended.Sub(s.Active) != 43*time.Second || s.Lost != "" {
+			t.Errorf("ended: %+v", s)
+		}
+		same(t, "what was done", h.lines(), "0s restore from a snapshot")
+	})
+}
+
+// One that the host had to give up was no restore, and whoever judges is told.
+func TestARestoreThatFailsIsLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, h := fixture(t)
+		h.breaks("restore", errors.New("no space left on device"))
+		begin(t, m, rehearsal)
+		synctest.Wait()
+		if s := m.List()[0]; s.Ended.IsZero() || s.Lost != "no space left on device" || s.Error != "" {
+			t.Errorf("ended: %+v", s)
+		}
+	})
+}
