@@ -118,6 +118,9 @@ func (c *client) exchange(ctx context.Context, o check.Operation) check.Operatio
 	if o.Outcome = outcome(o.Kind, answer, err); o.Outcome == check.OK && answer.Status != http.StatusNotFound {
 		readAnswer(&o, answer.Body)
 	}
+	if !o.Final {
+		l.felt(answer, err, o.Outcome == check.OK || o.Outcome == check.Conflict, o.Return-o.Call)
+	}
 	switch {
 	case o.Outcome == check.OK && o.Kind != check.CachedRead:
 		c.known[o.Register] = o.Version

@@ -15,7 +15,7 @@ import (
 func writeEvidence(c Config, h *check.History, pictures []check.Picture) ([]string, error) {
 	var names []string
 	write := func(name string, content []byte) error {
-		if err := os.WriteFile(filepath.Join(c.Dir, name), content, 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(c.Dir, name), content, 0o600); err != nil {
 			return fmt.Errorf("load %s: write the evidence: %w", c.Name, err)
 		}
 		names = append(names, name)

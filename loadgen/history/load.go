@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stormglass/stormglass/loadgen/history/check"
+	"github.com/stormglass/stormglass/loadgen/pulse"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/traffic"
 )
@@ -21,6 +22,8 @@ type Load struct {
 	registers *registers
 	seed      int64
 	record    recorder
+	requests  *pulse.Requests
+	streams   *pulse.Streams
 	first     []check.Register // states of the beginning, once prepared
 	events    atomic.Int64     // entries of all watchers
 
@@ -41,7 +44,10 @@ func New(t traffic.Target, c Config) (*Load, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Load{config: c, seed: t.Seed, record: recorder{base: time.Now()}}
+	l := &Load{
+		config: c, seed: t.Seed, record: recorder{base: time.Now()},
+		requests: t.Pulse.Requests(c.Name), streams: t.Pulse.Streams(c.Name),
+	}
 	if l.door, err = newDoor(t); err != nil {
 		return nil, fmt.Errorf("load %s: %w", c.Name, err)
 	}
@@ -140,13 +146,17 @@ func (l *Load) list(ctx context.Context, line *line, client int, final bool) (ve
 	call := l.record.now()
 	answer, err := line.ask(ctx, http.MethodGet, l.registers.selected, nil)
 	end := l.record.now()
-	if err != nil {
-		return 0, err
+	var states []check.Operation
+	switch {
+	case err != nil:
+	case answer.Status != http.StatusOK:
+		err = failed("list", "configmaps", answer)
+	default:
+		version, states, err = l.registers.readList(answer.Body)
 	}
-	if answer.Status != http.StatusOK {
-		return 0, failed("list", "configmaps", answer)
+	if !final {
+		l.felt(answer, err, err == nil, end-call)
 	}
-	version, states, err := l.registers.readList(answer.Body)
 	if err != nil {
 		return 0, err
 	}

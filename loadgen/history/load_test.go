@@ -189,8 +189,11 @@ func TestLies(t *testing.T) {
 				t.Errorf("violations: %v, want %s", r.ViolationCounts, c.want)
 			}
 			for _, name := range r.Files {
-				_, err := os.Stat(filepath.Join(dir, name))
+				is, err := os.Stat(filepath.Join(dir, name))
 				must(t, err)
+				if is.Mode() != 0o600 {
+					t.Errorf("%s is %s; it holds what others must not read", name, is.Mode())
+				}
 			}
 			if !slices.Contains(r.Files, "history-history.json") {
 				t.Errorf("the evidence is %q", r.Files)

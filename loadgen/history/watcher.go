@@ -113,6 +113,9 @@ func (w *watcher) watch(ctx context.Context) error {
 		conn.Close()
 		<-s.done
 	}
+	if s.broke && ctx.Err() == nil {
+		w.load.streams.Broke()
+	}
 	return s.err
 }
 
@@ -132,6 +135,7 @@ func (w *watcher) relist(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	w.load.streams.Relisted()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.relists++
@@ -166,6 +170,7 @@ type watchStream struct {
 	rest    []byte        // an event's beginning
 	wrong   error         // why the stream was given up
 	err     error         // once done
+	broke   bool          // it was established and ended out of turn; once done
 	done    chan struct{}
 }
 
@@ -220,6 +225,8 @@ func (s *watchStream) End(err error) {
 		s.err = err
 	}
 	s.watcher.mu.Lock()
+	// The server ends a watch in order, and not before it asked for that.
+	s.broke = s.status == http.StatusOK && (err != nil || s.wrong != nil || time.Since(s.watcher.up) < shortestWatch)
 	s.watcher.up = time.Time{}
 	s.watcher.mu.Unlock()
 	close(s.done)

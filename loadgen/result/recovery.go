@@ -34,7 +34,7 @@ type FaultRecovery struct {
 	// End is when it was undone. Nil: it was not while the run was recorded.
 	// That of a fault without length (a restart) is its begin.
 	End   *time.Time     `json:"end,omitempty"`
-	Loads []LoadRecovery `json:"loads,omitempty"` // request loads that ran when it began, or after
+	Loads []LoadRecovery `json:"loads,omitempty"` // requests of loads and histories that ran when it began, or after
 	// Relists of watches and nodes.
 	Relists RelistStorm `json:"relistStorm"`
 	// LeaseFailover is the longest of the failovers of a lease that this fault
@@ -103,7 +103,7 @@ type LoadRecovery struct {
 // RelistStorm is how watches and nodes had to ask again.
 type RelistStorm struct {
 	// Relists from the fault's begin until WithinSeconds after its end, of all
-	// watch loads and nodes; Breaks are streams that ended out of turn.
+	// watch loads, histories and nodes; Breaks are streams that ended out of turn.
 	Relists       int64   `json:"relists"`
 	Breaks        int64   `json:"breaks"`        // streams that ended out of turn
 	WithinSeconds float64 `json:"withinSeconds"` // after the fault's end, or the next fault's begin if that was sooner

@@ -1,0 +1,26 @@
+package history
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/stormglass/stormglass/loadgen/h2conn"
+	"github.com/stormglass/stormglass/loadgen/traffic"
+)
+
+// felt tells the pulse what became of a request, and how long it took from its
+// sending: a client of a history has one at a time, so none is due before. Good
+// are 2xx answers, and conflicts: clients write over what they do not know on
+// purpose. The reads of the end are not told: they come after the load.
+func (l *Load) felt(answer *h2conn.Response, err error, good bool, took time.Duration) {
+	switch {
+	case good:
+		l.requests.Succeeded(took)
+	case answer == nil:
+		l.requests.Failed(traffic.OutcomeOf(err).String(), took)
+	case traffic.Outcome(answer.Status).Success():
+		l.requests.Failed(traffic.Malformed.String(), took)
+	default:
+		l.requests.Failed(strconv.Itoa(answer.Status), took)
+	}
+}
