@@ -43,7 +43,8 @@ type Options struct {
 	// Registry is the generator's own metrics, recorded as job and instance
 	// "loadgen". Nil means they are not recorded.
 	Registry prometheus.Gatherer
-	// Log takes one line for each scrape that failed. Nil means silence.
+	// Log takes a line when the scrapes of a target begin to fail, and one when
+	// they are back: a component may be away for minutes. Nil means silence.
 	Log func(format string, args ...any)
 	// Now is the clock that stamps scrapes. Nil means time.Now.
 	Now func() time.Time
@@ -189,12 +190,12 @@ func (r *Recorder) scrape(ctx context.Context, t *target, at int64) error {
 	if err != nil {
 		return err
 	}
+	t.tell(o.failed, r.o.Log)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.counts.Done++
 	if o.failed != nil {
 		r.counts.Failed[t.instance]++
-		r.o.Log("scrape of %s failed: %v", t.instance, o.failed)
 	}
 	return nil
 }

@@ -116,7 +116,7 @@ func TestALostScrapeIsCountedAndEndsTheSeries(t *testing.T) {
 	if got := b.Scrapes(); got.Done != 3 || got.Failed["etcd-0"] != 1 {
 		t.Errorf("counted %+v, want 3 scrapes with one of etcd-0 lost", got)
 	}
-	if len(logged) != 1 || !strings.Contains(logged[0], "etcd-0") || !strings.Contains(logged[0], "503") {
+	if len(logged) != 2 || !strings.Contains(logged[0], "etcd-0") || !strings.Contains(logged[0], "503") {
 		t.Errorf("logged %q", logged)
 	}
 	a := b.archive()
@@ -134,6 +134,32 @@ func TestALostScrapeIsCountedAndEndsTheSeries(t *testing.T) {
 	// It appeared after the last good scrape: its zero stands there.
 	if got := valueOf(t, a, fmt.Sprintf("increase(etcd_server_new_total[%s])", Window(first, back)), back); got != 2 {
 		t.Errorf("increase of a counter born while the target was away is %v, want 2", got)
+	}
+}
+
+// A component that a fault keeps away is told of twice: when it goes and when it
+// is back, with what was lost.
+func TestAnAbsenceIsToldOnce(t *testing.T) {
+	s := newStub(t)
+	var logged []string
+	b := newBench(t, Options{Log: func(f string, a ...any) { logged = append(logged, fmt.Sprintf(f, a...)) }}, s.target(etcd))
+	s.says(100, "")
+	b.scrape(0)
+	for range 2 {
+		s.fails()
+		for range 30 {
+			b.scrape(time.Second)
+		}
+		s.says(100, "")
+		b.scrape(time.Second)
+		b.scrape(time.Second)
+	}
+	away, back := "scrapes of etcd-0 fail: ", "scrapes of etcd-0 are back, 30 lost"
+	if len(logged) != 4 || !strings.HasPrefix(logged[0], away) || logged[1] != back || !strings.HasPrefix(logged[2], away) || logged[3] != back {
+		t.Errorf("logged %q", logged)
+	}
+	if got := b.Scrapes(); got.Failed["etcd-0"] != 60 {
+		t.Errorf("counted %+v, want 60 lost", got)
 	}
 }
 

@@ -34,6 +34,7 @@ type target struct {
 	own    map[string]storage.SeriesRef // up and its like
 	last   int64                        // timestamp of the last scrape, ms
 	scrape int64                        // successful scrapes so far
+	missed int                          // scrapes that failed since the last one that did not
 	// lastGood is the timestamp of the last successful scrape, and started
 	// the process start time it showed (0: it showed none).
 	lastGood int64
