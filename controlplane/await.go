@@ -96,8 +96,7 @@ func startError(m *member) error {
 
 // diedError tells of a process that ended while the plane was up.
 func diedError(name string, l *life) error {
-	exit := l.child.Exit()
-	return fmt.Errorf("%s died after %s: it %s%s", name, exit.At.Sub(l.child.Started).Round(time.Millisecond), exit, lastLines(l))
+	return fmt.Errorf("%s died after %s: it %s%s", name, l.child.Exit().At.Sub(l.child.Started).Round(time.Millisecond), l.ending(), lastLines(l))
 }
 
 // lastLines quotes the end of a process's log.

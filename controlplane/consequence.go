@@ -1,6 +1,7 @@
 package controlplane
 
 import (
+	"slices"
 	"time"
 
 	"github.com/stormglass/stormglass/controlplane/control"
@@ -8,12 +9,14 @@ import (
 
 // Components end by themselves under faults, and are meant to: a scheduler or
 // controller manager that cannot renew its lease, an API server that is started
-// while etcd has no quorum. In production the kubelet (or systemd) starts them
-// again, so the supervisor does. Without a fault such an end is the plane's.
+// while etcd has no quorum, a process that the kernel kills because it has grown
+// too large. In production the kubelet (or systemd) starts them again, and does
+// not ask how they ended, so the supervisor does. Without a fault such an end is
+// the plane's.
 
-// aftermath is how long after a fault an exit may still be its doing: a lease of
-// 15 s that was renewed for the last time just before the fault, and a start that
-// waits 10 s for an API server.
+// aftermath is how long after a fault, or after a start that it made necessary, an
+// exit may still be its doing: a lease of 15 s that was renewed for the last time
+// just before, and a start that waits 10 s for an API server.
 const aftermath = 30 * time.Second
 
 // The kubelet's back-off: the first restart is immediate, then it waits 10 s, twice
@@ -34,36 +37,34 @@ func backoff(crashes int) time.Duration {
 	return min(wait, backoffMax)
 }
 
-// underFault tells whether what happens at a time may be a fault's doing.
-func underFault(faults []control.FaultStatus, at time.Time) bool {
-	for _, f := range faults {
-		if f.Ended.IsZero() || at.Sub(f.Ended) < aftermath {
-			return true
-		}
-	}
-	return false
+// underFault tells whether the end of a process at a time may be a fault's doing:
+// one is in force or has just ended, or the component had just been revived, which
+// with its back-off may be minutes after the fault.
+func underFault(faults []control.FaultStatus, revived, at time.Time) bool {
+	soonAfter := func(cause time.Time) bool { return at.Sub(cause) < aftermath }
+	return soonAfter(revived) || slices.ContainsFunc(faults, func(f control.FaultStatus) bool {
+		return f.Ended.IsZero() || soonAfter(f.Ended)
+	})
 }
 
 // restart starts a component again that has ended by itself, if that was a fault's
-// doing. A signal is nobody's doing but the kernel's (out of memory) or a person's.
+// doing, and returns when it has, or when somebody else has taken that over.
 func (p *Plane) restart(m *member, l *life) bool {
 	exit := l.child.Exit()
-	if exit.Signal != "" || !underFault(p.faults.List(), exit.At) {
-		return false
-	}
+	faults := p.faults.List()
 	p.mu.Lock()
-	if !p.settled {
+	if !p.settled || !underFault(faults, m.revived, exit.At) {
 		p.mu.Unlock()
 		return false
 	}
-	l.expected = true // so that Start takes it for one that may be started
+	l.expected = true
 	if exit.At.Sub(l.child.Started) > backoffReset {
 		m.crashes = 0
 	}
 	m.crashes++
 	wait := backoff(m.crashes)
 	p.mu.Unlock()
-	p.progress("%-26s %s under a fault; started again in %v, as the kubelet would%s", m.process.Name, exit, wait, lastLines(l))
+	p.progress("%-26s %s under a fault; started again in %v, as the kubelet would%s", m.process.Name, l.ending(), wait, lastLines(l))
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {
@@ -71,9 +72,30 @@ func (p *Plane) restart(m *member, l *life) bool {
 		return true
 	case <-timer.C:
 	}
-	if err := p.Start(p.closing, m.process.Name, l.over); err != nil && p.closing.Err() == nil {
+	revived, err := p.revive(m, l)
+	switch {
+	case p.closing.Err() != nil: // that may be why it was not
+	case err != nil:
 		p.fail(err)
+	case revived:
+		p.faults.Renew(p.closing, m.process.Name)
 	}
-	p.faults.Renew(p.closing, m.process.Name)
 	return true
+}
+
+// revive starts a component whose process has ended by itself, unless a fault has
+// taken it over meanwhile, to keep it away or to start it in its own time.
+func (p *Plane) revive(m *member, l *life) (bool, error) {
+	m.change.Lock()
+	defer m.change.Unlock()
+	p.mu.Lock()
+	due := m.life == l && !l.claimed
+	if due {
+		m.revived = time.Now()
+	}
+	p.mu.Unlock()
+	if !due {
+		return false, nil
+	}
+	return true, p.startAgain(m, l.over)
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/controlplane/process"
 )
 
 func TestBackoffIsTheKubelets(t *testing.T) {
@@ -22,16 +23,38 @@ func TestWhatAFaultMayHaveDone(t *testing.T) {
 	now := time.Date(2026, 11, 21, 15, 0, 0, 0, time.UTC)
 	ended := func(before time.Duration) control.FaultStatus { return control.FaultStatus{Ended: now.Add(-before)} }
 	for _, c := range []struct {
-		faults []control.FaultStatus
-		want   bool
+		faults  []control.FaultStatus
+		revived time.Time
+		want    bool
 	}{
-		{nil, false},
-		{[]control.FaultStatus{ended(time.Hour), {}}, true},
-		{[]control.FaultStatus{ended(time.Hour), ended(20 * time.Second)}, true},
-		{[]control.FaultStatus{ended(time.Minute)}, false},
+		{nil, time.Time{}, false},
+		{[]control.FaultStatus{ended(time.Hour), {}}, time.Time{}, true},
+		{[]control.FaultStatus{ended(time.Hour), ended(20 * time.Second)}, time.Time{}, true},
+		{[]control.FaultStatus{ended(time.Minute)}, time.Time{}, false},
+		// It crashed under the fault again and again, and its back-off outlasted that.
+		{[]control.FaultStatus{ended(160 * time.Second)}, now.Add(-20 * time.Second), true},
+		{[]control.FaultStatus{ended(160 * time.Second)}, now.Add(-time.Minute), false},
 	} {
-		if got := underFault(c.faults, now); got != c.want {
-			t.Errorf("%+v: %v", c.faults, got)
+		if got := underFault(c.faults, c.revived, now); got != c.want {
+			t.Errorf("%+v, revived %v: %v", c.faults, c.revived, got)
+		}
+	}
+}
+
+// Memory that ran out is told where it may be the reason.
+func TestAnEndForWantOfMemory(t *testing.T) {
+	for _, c := range []struct {
+		exit     process.Exit
+		oomKills uint64
+		want     string
+	}{
+		{process.Exit{Code: -1, Signal: "killed"}, 0, "ended by signal killed"},
+		{process.Exit{Code: -1, Signal: "killed"}, 2, "ended by signal killed (the machine ran out of memory: its kernel has killed 2 since this process was started)"},
+		{process.Exit{Code: -1, Signal: "terminated"}, 2, "ended by signal terminated"},
+		{process.Exit{Code: 2}, 2, "exited with code 2"},
+	} {
+		if got := ending(c.exit, c.oomKills); got != c.want {
+			t.Errorf("%+v, %d: %s", c.exit, c.oomKills, got)
 		}
 	}
 }

@@ -40,12 +40,10 @@ func (p *Plane) living(name string) (*life, error) {
 	if err != nil {
 		return nil, err
 	}
-	select {
-	case <-l.child.Done():
-		return nil, fmt.Errorf("%s %w: it %s", name, fault.ErrNotRunning, l.child.Exit())
-	default:
-		return l, nil
+	if l.ended() {
+		return nil, fmt.Errorf("%s %w: it %s", name, fault.ErrNotRunning, l.ending())
 	}
+	return l, nil
 }
 
 // Signal sends a signal to a component's process.
@@ -94,7 +92,8 @@ func (p *Plane) Etcd(ctx context.Context, name, path string, in, out any) error 
 	return p.probe.etcdCall(ctx, m.process, path, in, out)
 }
 
-// Kill ends a component by SIGKILL. The plane lives on without it.
+// Kill ends a component by SIGKILL. The plane lives on without it. One that has
+// ended by itself, and waits for its next start, does not get that.
 func (p *Plane) Kill(ctx context.Context, name string) error {
 	return p.end(ctx, name, func(c *process.Child) {
 		_ = c.Signal(syscall.SIGKILL) // it may have ended
@@ -105,8 +104,8 @@ func (p *Plane) Kill(ctx context.Context, name string) error {
 	})
 }
 
-// Stop ends a component in order, or by SIGKILL when it takes too long. The
-// plane lives on without it.
+// Stop ends a component in order, or by SIGKILL when it takes too long. Else it is
+// as Kill.
 func (p *Plane) Stop(ctx context.Context, name string) error {
 	return p.end(ctx, name, func(c *process.Child) { c.Stop(graceOf(c.Name), ctx.Done()) })
 }
@@ -118,20 +117,17 @@ func (p *Plane) end(ctx context.Context, name string, how func(*process.Child)) 
 	}
 	m.change.Lock()
 	defer m.change.Unlock()
-	l, err := p.living(name)
-	if err != nil {
-		return err
-	}
 	p.mu.Lock()
-	l.expected = true
+	l := m.life
+	l.expected, l.claimed = true, true
 	p.mu.Unlock()
-	how(l.child)
-	select {
-	case <-l.child.Done():
-		return nil
-	default:
+	if !l.ended() {
+		how(l.child)
+	}
+	if !l.ended() {
 		return fmt.Errorf("end %s: %w", name, ctx.Err())
 	}
+	return nil
 }
 
 // Start starts a component that was killed or stopped, with the same ports and
@@ -147,8 +143,13 @@ func (p *Plane) Start(_ context.Context, name string, flags control.Flags) error
 	if _, err := p.living(name); err == nil {
 		return nil
 	}
+	return p.startAgain(m, flags)
+}
+
+// startAgain starts a component that does not run. The caller holds its change.
+func (p *Plane) startAgain(m *member, flags control.Flags) error {
 	if !p.mayStart(m) {
-		return fmt.Errorf("start %s: the plane is ending", name)
+		return fmt.Errorf("start %s: the plane is ending", m.process.Name)
 	}
 	l, err := p.spawn(m, flags)
 	if err != nil {

@@ -3,10 +3,12 @@ package controlplane
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/stormglass/stormglass/controlplane/control"
@@ -23,7 +25,8 @@ type member struct {
 	// What follows is guarded by Plane.mu.
 	*life
 	restarts int
-	crashes  int // ends in a row that a fault has caused
+	crashes  int       // ends in a row that a fault has caused
+	revived  time.Time // when it was last started after such an end
 }
 
 // life is one process of a member, from its start to after its end.
@@ -35,8 +38,35 @@ type life struct {
 	ready      bool
 	readyAfter time.Duration
 	serves     chan struct{} // closed when it is ready
-	// expected tells that its end was asked for: it is not the plane's.
-	expected bool
+	// expected tells that its end was asked for, or is a fault's doing: it is not the
+	// plane's. claimed tells that a fault has ended it, or taken it over when it had
+	// ended by itself, and that its next start is that fault's.
+	expected, claimed bool
+	// oomKills is what process.OOMKills said at its start.
+	oomKills uint64
+}
+
+// ended tells whether the process is gone.
+func (l *life) ended() bool {
+	select {
+	case <-l.child.Done():
+		return true
+	default:
+		return false
+	}
+}
+
+// ending tells how the process ended. Ask when it has.
+func (l *life) ending() string { return ending(l.child.Exit(), process.OOMKills()-l.oomKills) }
+
+// ending tells how a process ended in whose time the kernel has killed processes
+// for want of memory: one of so many may be this one. The kernel says which only to
+// those who may read its log.
+func ending(exit process.Exit, oomKills uint64) string {
+	if exit.Signal != syscall.SIGKILL.String() || oomKills == 0 {
+		return exit.String()
+	}
+	return fmt.Sprintf("%s (the machine ran out of memory: its kernel has killed %d since this process was started)", exit, oomKills)
 }
 
 // startMember starts a process for the first time.
@@ -64,7 +94,7 @@ func (p *Plane) spawn(m *member, over control.Flags) (*life, error) {
 		Hold:        p.dir.lock,
 		Descriptors: m.process.Descriptors,
 	}
-	l := &life{over: over, flags: topology.Overlay(m.process.Args, over), serves: make(chan struct{})}
+	l := &life{over: over, flags: topology.Overlay(m.process.Args, over), serves: make(chan struct{}), oomKills: process.OOMKills()}
 	spec.Args = append([]string{m.process.Kind}, l.flags...)
 	if m.process.Kind == control.KindEtcd {
 		agent, end, err := fsync.NewAgent()
@@ -97,8 +127,12 @@ func (p *Plane) watch(m *member, l *life) {
 	p.mu.Lock()
 	expected := l.expected
 	p.mu.Unlock()
+	how := l.child.Exit().String()
+	if !expected {
+		how = l.ending()
+	}
 	p.events.Tell(control.Event{
-		Time: l.child.Exit().At, Kind: control.EventExit, Component: m.process.Name, Detail: l.child.Exit().String(),
+		Time: l.child.Exit().At, Kind: control.EventExit, Component: m.process.Name, Detail: how, Expected: expected,
 	})
 	if !expected && !p.restart(m, l) {
 		p.fail(diedError(m.process.Name, l))

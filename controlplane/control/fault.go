@@ -116,6 +116,9 @@ type Event struct {
 	// component after a restart), "etcd-leader" or "lease" (a leader-elected
 	// component has got its lease).
 	Kind string `json:"kind"`
+	// Expected tells of an exit that it was asked for, by a fault that ends processes for
+	// example: the component did not end by itself.
+	Expected bool `json:"expected,omitempty"`
 	// Component it is about, by name; empty for faults of several.
 	Component string `json:"component,omitempty"`
 	// Detail is for a person.

@@ -41,28 +41,6 @@ func TestAProcessThatIsGoneNeedsNoMending(t *testing.T) {
 	}
 }
 
-// A kill that was given up may have taken effect all the same.
-func TestAQuotaStartsAMemberThatIsDown(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m, h := fixture(t)
-		h.answers["/v3/maintenance/status"] = `{"header": {"revision": "4711"}}`
-		begin(t, m, control.Fault{Kind: control.FaultQuota, Quota: 16 << 20})
-		h.breaks("kill etcd-2", fmt.Errorf("etcd-2 %w: it ended by signal killed", ErrNotRunning))
-		if s, err := m.Clear(t.Context(), "1"); err != nil || s.Ended.IsZero() {
-			t.Errorf("clear: %+v, %v", s, err)
-		}
-		starts := 0
-		for _, line := range h.lines() {
-			if line == "0s start etcd-2" {
-				starts++
-			}
-		}
-		if starts != 1 {
-			t.Errorf("etcd-2 was started %d times with its own quota: %q", starts, h.lines())
-		}
-	})
-}
-
 // A neighbour that ends by itself is no contention any more, and nobody may take it
 // for one.
 func TestANeighbourThatEndsByItself(t *testing.T) {

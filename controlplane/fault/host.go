@@ -41,7 +41,8 @@ type Host interface {
 	Signal(name string, signal os.Signal) error
 	// Kill ends a component by SIGKILL and returns when it is gone; Stop ends it in
 	// order and returns when it is gone. Both are expected exits: the plane lives
-	// on and does not start it by itself.
+	// on and does not start it by itself. For one that does not run that is no error,
+	// and if the plane was about to start it again, it does not.
 	Kill(ctx context.Context, name string) error
 	Stop(ctx context.Context, name string) error
 	// Start starts a component that was killed or stopped, with the same ports

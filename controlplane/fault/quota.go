@@ -2,7 +2,6 @@ package fault
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -14,13 +13,6 @@ import (
 // noSpace is the alarm that etcd raises when a write finds the quota used up. It
 // refuses all that needs space until the alarm is disarmed, also after a restart.
 const noSpace = "NOSPACE"
-
-// roll restarts etcd members one after another. It knows which it has left down
-// when it failed half-way, so that trying again goes on from there.
-type roll struct {
-	host Host
-	down map[string]bool
-}
 
 // smallQuota restarts the etcd members with a small backend quota, one after
 // another, so that a quorum holds; the leader comes last, so that it moves once.
@@ -34,50 +26,45 @@ func (m *Manager) smallQuota(ctx context.Context, f control.Fault, members []str
 	}
 	order := slices.DeleteFunc(slices.Clone(members), func(name string) bool { return name == leader })
 	order = append(order, leader)
-	r := roll{m.host, map[string]bool{}}
-	e := effect{undo: func(ctx context.Context) error { return r.freeSpace(ctx, order) }}
-	return e, r.restart(ctx, order, control.Flags{"quota-backend-bytes": strconv.FormatInt(f.Quota, 10)})
+	e := effect{undo: func(ctx context.Context) error { return m.freeSpace(ctx, order) }}
+	return e, m.roll(ctx, order, control.Flags{"quota-backend-bytes": strconv.FormatInt(f.Quota, 10)})
 }
 
 // freeSpace is what a person on call does about NOSPACE: more room, compaction,
 // defragmentation, alarms disarmed. The room comes first: with the small quota a
 // disarmed alarm would be raised again by the next write.
-func (r roll) freeSpace(ctx context.Context, members []string) error {
-	if err := r.restart(ctx, members, nil); err != nil {
+func (m *Manager) freeSpace(ctx context.Context, members []string) error {
+	if err := m.roll(ctx, members, nil); err != nil {
 		return err
 	}
 	call := func(ctx context.Context, path string, in, out any) error {
-		return r.host.Etcd(ctx, members[0], path, in, out)
+		return m.host.Etcd(ctx, members[0], path, in, out)
 	}
 	if _, err := Disarm(ctx, call); err != nil {
 		return err
 	}
-	if err := r.compact(ctx, members[0]); err != nil {
+	if err := m.compact(ctx, members[0]); err != nil {
 		return err
 	}
 	for _, name := range members { // one at a time: a member answers nothing meanwhile
-		if err := r.host.Etcd(ctx, name, "/v3/maintenance/defragment", struct{}{}, &struct{}{}); err != nil {
+		if err := m.host.Etcd(ctx, name, "/v3/maintenance/defragment", struct{}{}, &struct{}{}); err != nil {
 			return fmt.Errorf("defragment %s: %w", name, err)
 		}
 	}
 	return nil
 }
 
-// restart restarts members, each when the one before it serves again. One that is
-// down already, by a kill that was given up for example, is only started.
-func (r roll) restart(ctx context.Context, members []string, flags control.Flags) error {
+// roll kills members and starts them with flags laid over their own, each when the
+// one before it serves again.
+func (m *Manager) roll(ctx context.Context, members []string, flags control.Flags) error {
 	for _, name := range members {
-		if !r.down[name] {
-			if err := r.host.Kill(ctx, name); err != nil && !errors.Is(err, ErrNotRunning) {
-				return err
-			}
-			r.down[name] = true
-		}
-		if err := r.host.Start(ctx, name, flags); err != nil {
+		if err := m.host.Kill(ctx, name); err != nil {
 			return err
 		}
-		r.down[name] = false
-		if err := r.host.AwaitReady(ctx, name); err != nil {
+		if err := m.host.Start(ctx, name, flags); err != nil {
+			return err
+		}
+		if err := m.host.AwaitReady(ctx, name); err != nil {
 			return err
 		}
 	}
@@ -113,17 +100,17 @@ func Disarm(ctx context.Context, call func(ctx context.Context, path string, in,
 
 // compact drops all revisions of keys but the newest. A list that a client reads
 // in pages has to begin anew.
-func (r roll) compact(ctx context.Context, member string) error {
+func (m *Manager) compact(ctx context.Context, member string) error {
 	var status struct {
 		Header struct {
 			Revision string `json:"revision"`
 		} `json:"header"`
 	}
-	if err := r.host.Etcd(ctx, member, "/v3/maintenance/status", struct{}{}, &status); err != nil {
+	if err := m.host.Etcd(ctx, member, "/v3/maintenance/status", struct{}{}, &status); err != nil {
 		return fmt.Errorf("ask for the revision: %w", err)
 	}
 	ask := map[string]any{"revision": status.Header.Revision, "physical": true}
-	err := r.host.Etcd(ctx, member, "/v3/kv/compaction", ask, &struct{}{})
+	err := m.host.Etcd(ctx, member, "/v3/kv/compaction", ask, &struct{}{})
 	if err != nil && !strings.Contains(err.Error(), "required revision has been compacted") { // by an API server, just now
 		return fmt.Errorf("compact to revision %s: %w", status.Header.Revision, err)
 	}

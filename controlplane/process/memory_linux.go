@@ -27,6 +27,10 @@ func AvailableMemory() uint64 {
 	return available
 }
 
+// OOMKills is how many processes the kernel has killed for want of memory since the
+// machine was started, those of others too. It is zero if the system does not tell.
+func OOMKills() uint64 { return field("/proc/vmstat", "oom_kill") }
+
 const cgroupRoot = "/sys/fs/cgroup"
 
 // cgroup is this process's directory under version 2, or "".

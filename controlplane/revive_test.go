@@ -1,0 +1,198 @@
+package controlplane
+
+import (
+	"context"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/controlplane/fault"
+	"github.com/stormglass/stormglass/controlplane/process"
+	"github.com/stormglass/stormglass/controlplane/topology"
+)
+
+// The components of these tests are shell scripts: what the supervisor does about
+// their ends needs no control plane.
+
+const (
+	scheduler = "kube-scheduler-0"
+	manager   = "kube-controller-manager-0"
+	// lasting runs until it is ended.
+	lasting = "exec sleep 1000"
+)
+
+// supervise gives a plane that is ready, of a scheduler and a controller manager
+// that are these scripts, and lets it go at the test's end.
+func supervise(t *testing.T, schedulerScript, managerScript string) *Plane {
+	t.Helper()
+	lock, err := os.Create(filepath.Join(t.TempDir(), "lock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &Plane{
+		layout: topology.Layout{Dir: t.TempDir()}, dir: &directory{lock: lock}, opts: Options{Progress: t.Output()},
+		died: make(chan error, 1), settled: true, state: control.Ready, cluster: &control.Cluster{},
+		probe: &prober{kubeHTTP: &http.Client{}},
+	}
+	p.faults = fault.NewManager(p, &p.events)
+	p.closing, p.beginClosing = context.WithCancel(context.Background())
+	p.lifetime, p.endLifetime = context.WithCancel(context.Background())
+	if p.spawner, err = process.NewSpawner(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { // as a plane's end does
+		p.beginClosing()
+		if err := p.faults.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+		now := make(chan struct{})
+		close(now)
+		p.stopMembers(now)
+		p.endLifetime()
+		p.spawner.Close()
+		lock.Close()
+	})
+	for _, dir := range []string{p.layout.Bin(), p.layout.Logs()} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, script := range map[string]string{scheduler: schedulerScript, manager: managerScript} {
+		kind := control.ComponentKind(name)
+		if err := os.WriteFile(p.layout.Program(kind), []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		m, err := p.startMember(topology.Process{Name: name, Kind: kind, Address: "http://127.0.0.1:1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		go p.watch(m, m.life)
+	}
+	return p
+}
+
+// breaks begins a fault that must begin.
+func (p *Plane) breaks(t *testing.T, f control.Fault) control.FaultStatus {
+	t.Helper()
+	s, err := p.faults.Begin(t.Context(), f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// eventsOf waits for so many events of a kind about a component.
+func (p *Plane) eventsOf(t *testing.T, component, kind string, n int) []control.Event {
+	t.Helper()
+	var found []control.Event
+	for after := int64(0); len(found) < n; {
+		events, err := p.events.After(t.Context(), after)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range events {
+			after = e.Seq
+			if e.Component == component && e.Kind == kind {
+				found = append(found, e)
+			}
+		}
+	}
+	return found
+}
+
+// count is how many of them there have been so far.
+func (p *Plane) count(component, kind string) (n int) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	events, _ := p.events.After(ctx, 0)
+	for _, e := range events {
+		if e.Component == component && e.Kind == kind {
+			n++
+		}
+	}
+	return n
+}
+
+var limited = control.Fault{Kind: control.FaultDescriptors, Components: []string{manager}, Limit: 20}
+
+// The kernel kills what has grown too large, and the kubelet starts it again. So
+// the supervisor does while a fault is in force; without one it is the plane's end.
+func TestAnEndBySignalUnderAFault(t *testing.T) {
+	p := supervise(t, lasting, lasting)
+	f := p.breaks(t, limited)
+	l, err := p.living(scheduler)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.child.Signal(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if exit := p.eventsOf(t, scheduler, control.EventExit, 1)[0]; exit.Expected || !strings.HasPrefix(exit.Detail, "ended by signal killed") {
+		t.Errorf("exit: %s", exit.Detail)
+	}
+	p.eventsOf(t, scheduler, control.EventStart, 1)
+	if _, err := p.faults.Clear(t.Context(), f.ID); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-p.died:
+		t.Fatalf("the plane has ended: %v", err)
+	default:
+	}
+}
+
+func TestAnEndBySignalWithoutAFault(t *testing.T) {
+	p := supervise(t, lasting, lasting)
+	if err := p.Signal(scheduler, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-p.died; !strings.HasPrefix(err.Error(), scheduler+" died after ") || !strings.Contains(err.Error(), ": it ended by signal killed") {
+		t.Errorf("the plane ended by %v", err)
+	}
+}
+
+// A kill of a component that waits for its back-off keeps it away until the kill
+// ends; the start that it waited for does not come.
+func TestAKillOfWhatIsDown(t *testing.T) {
+	dir := t.TempDir()
+	fails := filepath.Join(dir, "fails")
+	if err := syscall.Mkfifo(fails, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := supervise(t, "cd "+dir+"; if mkdir once; then read line <fails; exit 1; fi; "+lasting, lasting)
+	p.breaks(t, limited)
+	m, l, err := p.member(scheduler)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.mu.Lock()
+	m.crashes = 1 // so that it waits for ten seconds
+	p.mu.Unlock()
+	if err := os.WriteFile(fails, nil, 0); err != nil { // now
+		t.Fatal(err)
+	}
+	p.eventsOf(t, scheduler, control.EventExit, 1)
+	kill := p.breaks(t, control.Fault{Kind: control.FaultKill, Components: []string{scheduler}})
+	if revived, err := p.revive(m, l); revived || err != nil {
+		t.Errorf("its back-off is over: revived %v, %v", revived, err)
+	}
+	if n := p.count(scheduler, control.EventStart); n != 0 {
+		t.Errorf("it was started %d times while it was to be away", n)
+	}
+	if _, err := p.faults.Clear(t.Context(), kill.ID); err != nil {
+		t.Error(err)
+	}
+	if revived, err := p.revive(m, l); revived || err != nil {
+		t.Errorf("the kill is over: revived %v, %v", revived, err)
+	}
+	if n := p.count(scheduler, control.EventStart); n != 1 {
+		t.Errorf("it was started %d times", n)
+	}
+	if _, err := p.living(scheduler); err != nil {
+		t.Error(err)
+	}
+}
