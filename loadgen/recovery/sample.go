@@ -17,6 +17,8 @@ type Signal struct {
 	// Expr is PromQL that gives one series or a scalar. $window in it becomes
 	// the range that a rate or a quantile looks back over.
 	Expr string
+	// Unit of what it gives, for a person.
+	Unit string
 	// Steady, Under and After name phases; After may be empty.
 	Steady, Under, After []string
 }

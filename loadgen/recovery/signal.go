@@ -23,7 +23,7 @@ const (
 
 // judge compares the samples of a signal. Points are in the order of time.
 func judge(s Signal, steady, under, after []result.SignalPoint) result.Signal {
-	r := result.Signal{Name: s.Name, Expr: s.Expr, Steady: window(s.Steady, steady), Under: window(s.Under, under)}
+	r := result.Signal{Name: s.Name, Expr: s.Expr, Unit: s.Unit, Steady: window(s.Steady, steady), Under: window(s.Under, under)}
 	if len(s.After) > 0 {
 		w := window(s.After, after)
 		r.After = &w

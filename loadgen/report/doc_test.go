@@ -47,7 +47,7 @@ func unitOf(of, key, text string) string {
 	case of == "Gate" && (key == "value" || key == "bound"):
 		return "see `unit`"
 	case strings.HasPrefix(of, "Signal") && strings.Contains(text, "number"):
-		return map[bool]string{true: "noises", false: "that of `expr`"}[strings.HasSuffix(key, "Noises")]
+		return map[bool]string{true: "noises", false: "see Signal's `unit`"}[strings.HasSuffix(key, "Noises")]
 	case key == "seed", key == "exitCode":
 		return ""
 	case strings.Contains(text, "integer"), strings.Contains(text, "number"):

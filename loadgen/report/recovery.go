@@ -84,8 +84,12 @@ func windowText(l result.LoadRecovery) string {
 	return least(l.Open, format(scenario.Seconds, l.ErrorWindow))
 }
 
-// backText is the time back inside the bound, or what it was more than.
+// backText is the time back inside the bound, or what it was more than. A load
+// that never left it has not come back.
 func backText(l result.LoadRecovery) string {
+	if !l.Affected {
+		return none
+	}
 	if l.Back == nil && l.BackAtLeast != nil && *l.BackAtLeast > 0 {
 		return "not in " + format(scenario.Seconds, *l.BackAtLeast)
 	}
@@ -175,15 +179,16 @@ func signalTable(signals []result.Signal) tableView {
 			t.add(clean(s.Name), "no data", none, none, none, none, none, clean(s.Detail))
 			continue
 		}
+		in := func(v float64) string { return format(scenario.Unit(s.Unit), v) }
 		note := clean(s.Detail)
 		if s.Floor {
 			note = strings.TrimPrefix(note+"; flat: noise taken as 1% of the largest value", "; ")
 		}
 		last := none
 		if s.Last != nil {
-			last = number(*s.Last, 3)
+			last = in(*s.Last)
 		}
-		t.add(clean(s.Name), noises(s), number(s.Steady.Mean, 3), number(s.Noise, 3), number(s.Extreme, 3), last, returned(s), note)
+		t.add(clean(s.Name), noises(s), in(s.Steady.Mean), in(s.Noise), in(s.Extreme), last, returned(s), note)
 	}
 	return t
 }

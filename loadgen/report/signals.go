@@ -15,7 +15,7 @@ func (a *artist) signalSection() (drawnSection, bool) {
 	d := drawnSection{Title: "Signals"}
 	for i, s := range a.result.Signals {
 		c := chart{
-			Title: clean(s.Name), Tells: "The scenario's own metric, as it was sampled: " + clean(s.Expr), Unit: scenario.Number,
+			Title: clean(s.Name), Tells: "The scenario's own metric, as it was sampled: " + clean(s.Expr), Unit: scenario.Unit(s.Unit),
 			Dips: s.Moved != nil && s.Extreme < s.Steady.Mean, Guide: s.Steady.Mean, GuideText: "steady mean",
 		}
 		var lines []line

@@ -39,7 +39,7 @@ func (t *terminal) recovery(r result.Result) {
 			tab.add(plain(clean(s.Name), "NO DATA", "", "", "")...)
 			continue
 		}
-		tab.add(plain(clean(s.Name), noises(s), number(s.Steady.Mean, 3), number(s.Extreme, 3), returned(s))...)
+		tab.add(plain(clean(s.Name), noises(s), format(scenario.Unit(s.Unit), s.Steady.Mean), format(scenario.Unit(s.Unit), s.Extreme), returned(s))...)
 	}
 	t.section(tab)
 	for _, s := range r.Signals {

@@ -147,6 +147,8 @@ type Restart struct {
 type Signal struct {
 	Name string `json:"name"` // unique in the scenario
 	Expr string `json:"expr"` // the PromQL
+	// Unit of what Expr gives, as a gate's. Empty: a bare number.
+	Unit string `json:"unit,omitempty"`
 	// Steady, Under and After are what it was in these phases.
 	Steady SignalWindow  `json:"steady"`
 	Under  SignalWindow  `json:"under"`           // while the fault was in force

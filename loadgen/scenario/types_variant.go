@@ -40,6 +40,9 @@ type Signal struct {
 	// over the phases; $window is two and a half scrape intervals
 	// (docs/recovery.md).
 	Expr string `yaml:"expr"`
+	// Unit of what Expr gives, for tables and charts: "seconds", "ratio", "bytes",
+	// "count", "per second" or "per hour". Default: a bare number.
+	Unit string `yaml:"unit,omitempty"`
 	// Steady names the phases without the fault, from which its noise is known.
 	Steady []string `yaml:"steady"`
 	// Under names the phases in which the fault is in force.

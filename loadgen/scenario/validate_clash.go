@@ -50,7 +50,7 @@ func meet(f, g *Fault) time.Duration {
 
 // goneAfter is when a fault that begins at a time is gone.
 func (f *Fault) goneAfter(begin time.Duration) time.Duration {
-	if f.For == 0 && f.Kind != control.FaultRestart {
+	if f.For == 0 && !f.Momentary() {
 		return maxPhase // the phase's end
 	}
 	return begin + f.For.D() + faultMargin
@@ -98,7 +98,7 @@ func (r roleNeeds) always(has []control.Claim) bool {
 
 func (v *validator) needs(f *Fault) needs {
 	asked := f.Control(v.s.Seed)
-	if f.Kind == control.FaultQuota {
+	if f.Kind == control.FaultQuota || f.Kind == control.FaultRestore {
 		asked.Components = []string{control.KindEtcd}
 	}
 	n := needs{sure: v.claims(f, asked, v.named(asked.Components))}

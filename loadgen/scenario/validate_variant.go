@@ -70,6 +70,9 @@ func (v *validator) signals() {
 		if s.Expr == "" {
 			v.fail(path+".expr", "write the PromQL of the incident's metric", "signal %q reads nothing", s.Name)
 		}
+		if s.Unit != "" {
+			v.oneOf(path+".unit", s.Unit, string(Seconds), string(Ratio), string(Size), string(Count), string(PerSec), string(PerHour))
+		}
 		for _, window := range []struct {
 			field  string
 			phases []string

@@ -130,7 +130,10 @@ controlPlane: {etcd: {members: 3}}
 phases:
   - name: a
     for: 30s
-    faults: [{kind: kill, component: etcd-leader, after: 2s, for: 3s, repeat: 3, every: 10s}, {kind: slowFsync, delay: 25ms}]
+    faults: [{kind: kill, component: etcd-leader, after: 2s, for: 3s, repeat: 3, every: 10s}]
+  - name: b
+    for: 30s
+    faults: [{kind: slowFsync, delay: 25ms}]
 `)
 	f := s.Faults()[0]
 	if got := f.Times(); !slices.Equal(got, []time.Duration{2 * time.Second, 12 * time.Second, 22 * time.Second}) || f.Span() != 25*time.Second {
