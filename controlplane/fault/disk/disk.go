@@ -47,8 +47,9 @@ type Options struct {
 	// Size in bytes that a writer writes before it fsyncs; then it empties the
 	// file and begins anew. Zero: DefaultSize.
 	Size int64
-	// Ready is called once, when each writer has fsynced for the first time.
-	// May be nil.
+	// Ready is called once, when each writer has written for the first time and its
+	// fsync is next: what it does to the disk has begun, and how long the first fsync
+	// takes is the disk's affair. May be nil.
 	Ready func()
 }
 
@@ -116,10 +117,10 @@ func Run(ctx context.Context, o Options) (Stats, error) {
 	first.Add(o.Writers)
 	for i, f := range files {
 		running.Go(func() {
-			synced := sync.OnceFunc(first.Done)
-			defer synced() // also if it fails: nobody waits for ever
+			begun := sync.OnceFunc(first.Done)
+			defer begun() // also if it fails: nobody waits for ever
 			w := writer{file: f, size: o.Size, data: incompressible(min(o.Size, chunk), uint64(i))}
-			err := w.run(ctx, synced)
+			err := w.run(ctx, begun)
 			mu.Lock()
 			defer mu.Unlock()
 			total.add(w.stats)
@@ -151,13 +152,21 @@ const chunk = 1 << 20
 
 // writer writes one file over and over.
 type writer struct {
-	file  *os.File
+	file  written
 	size  int64
 	data  []byte
 	stats Stats
 }
 
-func (w *writer) run(ctx context.Context, synced func()) error {
+// written is an *os.File.
+type written interface {
+	io.WriteSeeker
+	Truncate(int64) error
+	Sync() error
+}
+
+// run writes until the context ends; begun is called before each fsync.
+func (w *writer) run(ctx context.Context, begun func()) error {
 	pace := time.NewTicker(time.Second / maxRounds)
 	defer pace.Stop()
 	for {
@@ -179,13 +188,13 @@ func (w *writer) run(ctx context.Context, synced func()) error {
 			}
 			left -= int64(n)
 		}
+		begun()
 		start := time.Now()
 		if err := w.file.Sync(); err != nil {
 			return err
 		}
 		took := time.Since(start)
 		w.stats.add(Stats{Syncs: 1, Bytes: w.size, Syncing: took, SlowestSync: took})
-		synced()
 		select {
 		case <-ctx.Done():
 			return nil

@@ -47,6 +47,25 @@ func TestTheNeighbourWritesAndLeavesNothing(t *testing.T) {
 	}
 }
 
+// On a disk that is as busy as a neighbour makes it an fsync may take a second, and
+// the neighbour is felt all the while.
+func TestItHasBegunWhileItsFirstFsyncWaits(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	f := slow{begun: make(chan struct{})}
+	w := writer{file: f, size: 1, data: []byte("x")}
+	if err := w.run(ctx, func() { close(f.begun); cancel() }); err != nil || w.stats.Syncs != 1 {
+		t.Errorf("%+v, %v", w.stats, err)
+	}
+}
+
+// slow is a file whose fsync takes until it is let go.
+type slow struct{ begun chan struct{} }
+
+func (slow) Write(p []byte) (int, error)    { return len(p), nil }
+func (slow) Seek(int64, int) (int64, error) { return 0, nil }
+func (slow) Truncate(int64) error           { return nil }
+func (s slow) Sync() error                  { <-s.begun; return nil }
+
 func TestBadOptions(t *testing.T) {
 	dir := t.TempDir()
 	for want, o := range map[string]Options{
