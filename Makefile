@@ -7,7 +7,7 @@ BIN := $(CURDIR)/bin
 LDFLAGS := $(shell cat build/ldflags)
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 
-.PHONY: help build loadgen controlplane demo test lint unit chromium fuzz bench storms clean
+.PHONY: help build loadgen controlplane demo test lint unit tools chromium fuzz bench storms incidents clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -27,19 +27,29 @@ storms: build ## Run the three full storms one after another (about 15 minutes)
 	@status=0; for s in rollout-500 watch-flood node-failure-storm; do \
 	  $(BIN)/loadgen run $$s || status=$$?; done; exit $$status
 
+INCIDENTS = fd-exhaustion stacked-etcd slow-fsync scheduler-scale thundering-herd leader-changes slow-verbs watch-storm rollout-hops node-loss component-loss
+
+incidents: build ## Run every incident with its remedy, full size, and compare (about 45 minutes)
+	@status=0; for s in $(INCIDENTS); do $(BIN)/loadgen run $$s --variant all || status=$$?; done; \
+	for s in etcd-kills etcd-restore; do $(BIN)/loadgen run $$s || status=$$?; done; exit $$status
+
 bench: ## What the load engine and simulated nodes cost, beside client-go (about half an hour)
 	go run ./bench
 
 test: lint unit ## Lint, then every test (brings up small control planes; installs Chromium for the page tests)
 
-unit: controlplane chromium
-	STORMGLASS_CONTROLPLANE=$(BIN)/controlplane go test -timeout 20m ./...
+unit: controlplane tools chromium
+	STORMGLASS_CONTROLPLANE=$(BIN)/controlplane STORMGLASS_TOOLS=$(BIN)/tools go test -timeout 20m ./...
 
 lint: ## gofmt, go vet, staticcheck; the import rules are a test
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); \
 	if [ -n "$$unformatted" ]; then echo "not gofmt-clean: $$unformatted (run gofmt -w)"; exit 1; fi
 	go vet ./...
 	go tool staticcheck ./...
+
+tools: ## Build what tests of alerts/ and deploy/ run: Prometheus, promtool, amtool, a checker of compose files (minutes, once)
+	@mkdir -p $(BIN)/tools
+	go -C build/tools build -tags remove_all_sd -ldflags '-s -w' -o $(BIN)/tools/ tool
 
 chromium: ## Install Chromium from the distribution's packages, if there is none
 	@if ! command -v chromium chromium-browser google-chrome >/dev/null; then \
