@@ -56,7 +56,8 @@ func (l *Link) carry(client *net.TCPConn, from io.Reader, connected func(error) 
 		return
 	}
 	defer l.remove(c)
-	if err := l.connect(c); err != nil {
+	from, err := l.connect(c, from)
+	if err != nil {
 		if connected(err) != nil {
 			reset(client)
 		}
@@ -111,10 +112,15 @@ func (l *Link) begin(c *conn) {
 	}
 }
 
-// connect dials the other end when the link lets a round trip through.
-func (l *Link) connect(c *conn) error {
-	if err := l.passable(); err != nil {
-		return err
+// connect dials the other end when the link lets a round trip through. It gives
+// what the client sends, from which it may have read meanwhile.
+func (l *Link) connect(c *conn, from io.Reader) (io.Reader, error) {
+	if now, _ := l.state(); now.Cut || now.Delay > 0 {
+		e := listenEarly(c.client, from)
+		err := l.passable(e)
+		if from = e.stop(); err != nil {
+			return from, err
+		}
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), dialPatience)
 	defer cancel()
@@ -128,20 +134,25 @@ func (l *Link) connect(c *conn) error {
 	var dialer net.Dialer
 	up, err := dialer.DialContext(ctx, "tcp", l.upstream)
 	if err != nil {
-		return err
+		return from, err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c.upstream = up.(*net.TCPConn)
-	return nil
+	return from, nil
 }
 
 // passable waits until a round trip has gone over the link; a cut starts it over.
-func (l *Link) passable() error {
+// It ends when the client has given up. Over a link that is only slow a client may
+// end its own direction and still wait for an answer. Over one that is cut there is no
+// connection yet, in which it could: it is gone.
+func (l *Link) passable(e *early) error {
 	for {
 		condition, changed := l.state()
+		gone := e.ended
 		var passed <-chan time.Time
 		if !condition.Cut {
+			gone = e.gone
 			if condition.Delay == 0 {
 				return nil
 			}
@@ -151,6 +162,8 @@ func (l *Link) passable() error {
 		case <-passed:
 			return nil
 		case <-changed:
+		case <-gone:
+			return errGivenUp
 		case <-l.closed:
 			return errCutOff
 		}

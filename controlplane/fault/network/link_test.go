@@ -144,6 +144,57 @@ func TestACutHoldsUpNewConnections(t *testing.T) {
 	hear(t, c, "hello")
 }
 
+// Whoever dials over a link that is cut gives up, and tries again, as long as it is
+// cut. Nothing of that may be left, or the supervisor runs out of descriptors.
+func TestADialThatIsGivenUpIsForgotten(t *testing.T) {
+	s := startServer(t)
+	l := listen(t, s)
+	l.Link().Cut()
+	const attempts = 20
+	for i := range attempts {
+		c := dial(t, l)
+		say(t, c, "hello")
+		await(t, func() bool { return l.Link().Stats().Connections == int64(i+1) })
+		if i%2 == 0 {
+			_ = c.SetLinger(0) // a reset instead of an end
+		}
+		c.Close()
+	}
+	await(t, func() bool { return l.Link().Stats().Open == 0 })
+	last := dial(t, l)
+	say(t, last, "the last one")
+	l.Link().Restore()
+	hear(t, last, "the last one")
+	if n := s.accepted(); n != 1 {
+		t.Errorf("%d connections reached the server, of which %d were given up before", n, n-1)
+	}
+}
+
+// Over a link that is slow a client may say all that it has to say before it is
+// connected.
+func TestAnEndBeforeTheConnection(t *testing.T) {
+	l := listen(t, startServer(t))
+	if err := l.Link().Delay(20*time.Millisecond, 0, 0); err != nil {
+		t.Fatal(err)
+	}
+	for _, size := range []int{5, 1 << 20} { // more than is read of it early
+		c, sent := dial(t, l), noise(t, size)
+		var writing sync.WaitGroup
+		writing.Go(func() {
+			if _, err := c.Write(sent); err != nil {
+				t.Error(err)
+			}
+			if err := c.CloseWrite(); err != nil {
+				t.Error(err)
+			}
+		})
+		if got, err := io.ReadAll(c); err != nil || !bytes.Equal(got, sent) {
+			t.Errorf("%d bytes came back of %d: %v", len(got), size, err)
+		}
+		writing.Wait()
+	}
+}
+
 func TestACutHidesThatTheOtherSideIsGone(t *testing.T) {
 	s := startServer(t)
 	l := listen(t, s)

@@ -8,7 +8,8 @@
 //
 // A cut link drops packets and says nothing, as a partition does: open
 // connections hang rather than fail, new ones hang too, and neither side hears
-// that the other has closed. What the components make of that (keepalives,
+// that the other has closed. A client that gives up a new one is forgotten, and the
+// other side never hears of it. What the components make of that (keepalives,
 // heartbeats, timeouts) is their own doing. When the link is restored, the bytes
 // sent meanwhile arrive, as TCP's retransmissions would.
 //

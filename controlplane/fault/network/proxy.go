@@ -83,8 +83,12 @@ func (p *Proxy) Close() error {
 	return err
 }
 
-// askPatience bounds how long a connection may take to say where to.
-const askPatience = 10 * time.Second
+// The bounds of saying where to: how long a connection may take, and how much it
+// may say.
+const (
+	askPatience = 10 * time.Second
+	askBytes    = 64 << 10
+)
 
 func (p *Proxy) serve(c *net.TCPConn) {
 	link, from, err := p.ask(c)
@@ -122,7 +126,7 @@ func (p *Proxy) ask(c *net.TCPConn) (*Link, io.Reader, error) {
 	if err := c.SetReadDeadline(time.Now().Add(askPatience)); err != nil {
 		return nil, nil, err
 	}
-	r := bufio.NewReader(c)
+	r := bufio.NewReader(io.LimitReader(c, askBytes))
 	request, err := http.ReadRequest(r)
 	if err != nil {
 		return nil, nil, refusal{http.StatusBadRequest, err.Error()}

@@ -198,6 +198,25 @@ func TestWhatAProxyRefuses(t *testing.T) {
 	}
 }
 
+// Nobody needs more than some hundred bytes to say where to.
+func TestARequestWithoutEnd(t *testing.T) {
+	p, err := network.ListenProxy("etcd-0", "127.0.0.1:0", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	c, err := net.Dial("tcp", p.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	say(t, c, "CONNECT "+host1+" HTTP/1.1\r\nX: ")
+	n, err := io.Copy(c, endless{})
+	if err == nil || n > 64<<20 { // what the kernel's buffers hold comes on top
+		t.Errorf("%d bytes of a header were read: %v", n, err)
+	}
+}
+
 // A client may send its first bytes together with the CONNECT.
 func TestEarlyBytesAreKept(t *testing.T) {
 	s := startServer(t)
