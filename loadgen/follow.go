@@ -71,7 +71,7 @@ func (f *follower) next(ctx context.Context) error {
 		}
 		f.after = e.Seq
 		if !ofFault(e) {
-			f.run.tell(result.Event{Time: e.Time, Kind: e.Kind, Name: e.Component, Detail: e.Detail})
+			f.run.tell(result.Event{Time: e.Time, Kind: e.Kind, Name: e.Component, Detail: e.Detail, Expected: e.Expected})
 		}
 	}
 	for _, s := range faults {

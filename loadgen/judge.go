@@ -8,6 +8,7 @@ import (
 
 	"github.com/stormglass/stormglass/loadgen/breakdown"
 	"github.com/stormglass/stormglass/loadgen/gate"
+	"github.com/stormglass/stormglass/loadgen/outage"
 	"github.com/stormglass/stormglass/loadgen/record"
 	"github.com/stormglass/stormglass/loadgen/report"
 	"github.com/stormglass/stormglass/loadgen/result"
@@ -50,11 +51,12 @@ func Judge(ctx context.Context, dir string) (result.Result, error) {
 	if res.Figures, err = figures(ctx, s, archive, rec); err != nil {
 		return res, err
 	}
+	away, _ := outage.Read(rec.Timeline)
 	audit, err := breakdown.LoadAudit(dir)
 	if err != nil {
 		return res, environmentf("%w", err)
 	}
-	if res.Breakdown, err = breakdown.Split(ctx, rec.Measurements.Phases, archive, audit); err != nil {
+	if res.Breakdown, err = breakdown.Split(ctx, rec.Measurements.Phases, archive, audit, away); err != nil {
 		return res, environmentf("%w", err)
 	}
 	if archiveErr != nil {

@@ -63,6 +63,11 @@ var rules = []rule{
 		never: []string{module + "loadgen", module + "controlplane", module + "cmd", "k8s.io/kubernetes", "go.etcd.io/etcd"},
 	},
 	{
+		why:  "outages are read off a timeline and off nothing else",
+		from: "loadgen/outage", direct: true,
+		never: []string{"net", "os", "sync", module + "loadgen/record", "github.com/prometheus"},
+	},
+	{
 		why:  "pacing is arithmetic",
 		from: "loadgen/pace", direct: true,
 		never: []string{"net", "os", "sync"},

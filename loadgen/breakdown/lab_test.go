@@ -42,7 +42,7 @@ func (l *lab) phase(name string, storm func(), loads ...result.Requests) result.
 func (l *lab) split(audit *Audit, phases ...result.Phase) []result.Breakdown {
 	l.t.Helper()
 	a := l.Archive()
-	rows, err := Split(context.Background(), phases, a, audit)
+	rows, err := Split(context.Background(), phases, a, audit, nil)
 	if err != nil {
 		l.t.Fatal(err)
 	}

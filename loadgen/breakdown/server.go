@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 
 	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/loadgen/outage"
 	"github.com/stormglass/stormglass/loadgen/record"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
@@ -86,13 +87,13 @@ func (s server) by(family, label string, want func(l map[string]string) bool) ma
 // readServer reads what the API servers observed in a phase: the difference
 // between the scrapes at its boundaries, exact, without extrapolation. The
 // error is the context's; anything else is why there is nothing to read.
-func readServer(ctx context.Context, a *record.Archive, p result.Phase) (server, error) {
+func readServer(ctx context.Context, a *record.Archive, p result.Phase, away outage.Outages) (server, error) {
 	if a == nil {
 		return server{missing: "there is no archive of metrics"}, nil
 	}
 	s := server{families: map[string][]series{}}
 	var err error
-	if s.missing, err = unfit(ctx, a, p); err == nil && s.missing == "" {
+	if s.missing, err = unfit(ctx, a, p, away); err == nil && s.missing == "" {
 		for _, family := range families() {
 			if err = s.read(ctx, a, p, family); err != nil {
 				break
@@ -167,8 +168,9 @@ func match(name, v string) *labels.Matcher {
 }
 
 // unfit says why counters at a phase's boundaries cannot be compared: an API
-// server that was not scraped at both, or is not the same process.
-func unfit(ctx context.Context, a *record.Archive, p result.Phase) (string, error) {
+// server that was not scraped at both, or is not the same process. A fault's doing
+// is no excuse, since what the old process had counted is gone: it is named.
+func unfit(ctx context.Context, a *record.Archive, p result.Phase, away outage.Outages) (string, error) {
 	job := match("job", control.KindAPIServer)
 	instances, err := a.Instances(ctx, p.Start, p.End, match(model.MetricNameLabel, "up"), job)
 	if err != nil {
@@ -192,7 +194,7 @@ func unfit(ctx context.Context, a *record.Archive, p result.Phase) (string, erro
 				return "", err
 			}
 			if up == 0 {
-				return fmt.Sprintf("%s was not scraped at the boundaries of %s", instance, p.Name), nil
+				return fmt.Sprintf("%s was not scraped at the boundaries of %s", instance, p.Name) + because(away.Away(instance, t, t)), nil
 			}
 			if started[i], err = value("process_start_time_seconds"); err != nil {
 				return "", err
@@ -202,8 +204,16 @@ func unfit(ctx context.Context, a *record.Archive, p result.Phase) (string, erro
 		case started[0] == 0 || started[1] == 0:
 			return fmt.Sprintf("%s shows no process_start_time_seconds: a restart could not be told", instance), nil
 		case !record.SameProcess(started[0], started[1]):
-			return fmt.Sprintf("%s restarted in %s", instance, p.Name), nil
+			return fmt.Sprintf("%s restarted in %s", instance, p.Name) + because(away.Away(instance, p.Start, p.End)), nil
 		}
 	}
 	return "", nil
+}
+
+// because names a fault after what it did, if it was one.
+func because(fault string) string {
+	if fault == "" {
+		return ""
+	}
+	return " (" + fault + ")"
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/stormglass/stormglass/loadgen/outage"
 	"github.com/stormglass/stormglass/loadgen/record"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
@@ -25,15 +26,16 @@ const tellShare = 0.02
 
 // Split takes apart the mean latency of each load of requests and measured
 // changes, phase by phase. The archive and the audit summary may each be nil;
-// rows then say what is missing. Rows stand in the order of the measurements;
-// loads without a request in a phase have none. The error is the context's.
-func Split(ctx context.Context, phases []result.Phase, a *record.Archive, audit *Audit) ([]result.Breakdown, error) {
+// rows then say what is missing. Where that is for a fault's sake, away has its name.
+// Rows stand in the order of the measurements; loads without a request in a phase
+// have none. The error is the context's.
+func Split(ctx context.Context, phases []result.Phase, a *record.Archive, audit *Audit, away outage.Outages) ([]result.Breakdown, error) {
 	var rows []result.Breakdown
 	for _, p := range phases {
 		if !slices.ContainsFunc(loadsOf(p), func(r result.Requests) bool { return r.Latency.Count > 0 }) {
 			continue
 		}
-		s, err := readServer(ctx, a, p)
+		s, err := readServer(ctx, a, p, away)
 		if err != nil {
 			return nil, err
 		}

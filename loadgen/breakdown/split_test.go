@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stormglass/stormglass/loadgen/outage"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -108,11 +109,40 @@ func TestWhyThereIsNoSplit(t *testing.T) {
 			}
 		})
 	}
-	rows, err := Split(context.Background(), []result.Phase{{Name: "p", Requests: []result.Requests{ours}}}, nil, nil)
+	rows, err := Split(context.Background(), []result.Phase{{Name: "p", Requests: []result.Requests{ours}}}, nil, nil, nil)
 	if err != nil || len(rows) != 1 {
 		t.Fatal(rows, err)
 	}
 	warns(t, rows[0], "not taken apart: there is no archive of metrics")
+}
+
+// A restart that a fault has done is not excused: what was counted is gone. It is
+// told as the fault's.
+func TestARestartHasTheNameOfItsFault(t *testing.T) {
+	ours := load("w", "patch", "configmaps", 100, 1, 2, 12)
+	for name, c := range map[string]struct {
+		storm func(l *lab)
+		on    string
+		warn  string
+	}{
+		"killed":           {func(l *lab) { l.api.Restart(); l.busy(100) }, "kube-apiserver-0", "kube-apiserver-0 restarted in p (kill)"},
+		"another's kill":   {func(l *lab) { l.api.Restart(); l.busy(100) }, "kube-apiserver-1", "kube-apiserver-0 restarted in p"},
+		"not back by then": {func(l *lab) { l.busy(100); l.api.SetDown(true) }, "kube-apiserver-0", "kube-apiserver-0 was not scraped at the boundaries of p (kill)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t)
+			p := l.phase("p", func() { c.storm(l) }, ours)
+			rows, err := Split(t.Context(), []result.Phase{p}, l.Archive(), nil, outage.Outages{
+				{Component: c.on, From: p.Start, Until: p.End, Fault: "kill"},
+			})
+			if err != nil || len(rows) != 1 {
+				t.Fatal(rows, err)
+			}
+			if want := []string{"not taken apart: " + c.warn}; !slices.Equal(rows[0].Warnings, want) {
+				t.Errorf("it warns %q, want %q", rows[0].Warnings, want)
+			}
+		})
+	}
 }
 
 // Requests that no handler saw are the client's and not the server's.

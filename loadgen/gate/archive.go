@@ -146,15 +146,17 @@ func match(name, v string) *labels.Matcher {
 
 // readWindow evaluates the expression at the end of the window.
 func (c Compiled) readWindow(ctx context.Context, a *record.Archive, w window, instances []string) ([]reading, error) {
-	var notes []string
+	var targets []fitness
 	for _, instance := range instances {
-		why, note, err := c.unfit(ctx, a, w, instance)
-		if err != nil || why != "" {
-			return []reading{{missing: why}}, err
+		t, err := c.fit(ctx, a, w, instance)
+		if err != nil {
+			return nil, err
 		}
-		if note != "" {
-			notes = append(notes, note)
-		}
+		targets = append(targets, t)
+	}
+	why, notes, atLeast := c.objective.gap.gaps(targets, w.name)
+	if why != "" {
+		return []reading{{missing: why}}, nil
 	}
 	expr := c.exprAt(w)
 	samples, err := a.Instant(ctx, expr, w.end)
@@ -166,7 +168,7 @@ func (c Compiled) readWindow(ctx context.Context, a *record.Archive, w window, i
 	}
 	var readings []reading
 	for _, s := range samples {
-		r := reading{value: s.V, of: w.name}
+		r := reading{value: s.V, of: w.name, atLeast: atLeast}
 		switch {
 		case math.IsNaN(s.V):
 			continue

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 
 	"github.com/stormglass/stormglass/internal/strictyaml"
+	"github.com/stormglass/stormglass/loadgen/outage"
 	"github.com/stormglass/stormglass/loadgen/record"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -32,7 +33,7 @@ type Compiled struct {
 	// reads are the selectors of the PromQL.
 	reads [][]*labels.Matcher
 	// outages are those of the run that is judged.
-	outages []outage
+	outages outage.Outages
 }
 
 // place is a load in a phase.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/stormglass/stormglass/loadgen/outage"
 	"github.com/stormglass/stormglass/loadgen/record"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
@@ -45,8 +46,9 @@ func Figures(s *scenario.Scenario) ([]Compiled, error) {
 func Measure(ctx context.Context, figures []Compiled, a *record.Archive, rec Recorded) ([]result.Figure, error) {
 	all := []result.Figure{}
 	phases := rec.phases()
+	away, _ := outage.Read(rec.Timeline)
 	for _, c := range figures {
-		c.outages = outages(rec.Timeline)
+		c.outages = away
 		g, err := c.judge(ctx, a, phases, rec)
 		if err != nil {
 			return all, err

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stormglass/stormglass/loadgen/outage"
 	"github.com/stormglass/stormglass/loadgen/record"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
@@ -47,21 +48,23 @@ func (rec Recorded) phases() map[string]result.Phase {
 // a whole included; else pass. A run whose environment failed exits with 4
 // whatever its gates say. A run without gates proves nothing: no data.
 func Judge(ctx context.Context, gates []Compiled, a *record.Archive, rec Recorded) (result.Result, error) {
+	away, unexplained := outage.Read(rec.Timeline)
+	rec.Run.UnexpectedExits = append(slices.Clone(rec.Run.UnexpectedExits), exits(unexplained, rec.Measurements.Phases)...)
 	run := rec.Run
 	res := result.Result{
 		Schema: result.Schema, Run: run, Measurements: rec.Measurements, Recovery: rec.Recovery, Signals: rec.Signals,
 		Verdict: result.Pass, Reasons: []string{}, Gates: []result.Gate{},
 	}
-	phases, faults := rec.phases(), outages(rec.Timeline)
+	phases := rec.phases()
 	for _, c := range gates {
-		c.outages = faults
+		c.outages = away
 		g, err := c.judge(ctx, a, phases, rec)
 		if err != nil {
 			return res, err
 		}
 		res.Gates = append(res.Gates, g)
 	}
-	lost, err := lostScrapes(ctx, a, faults, rec.Measurements.Scrapes)
+	lost, err := lostScrapes(ctx, a, away, rec.Measurements.Scrapes)
 	if err != nil {
 		return res, err
 	}

@@ -146,14 +146,14 @@ func TestNoDataOfMeasuredObjectives(t *testing.T) {
 		"generator not measured":   {"objective: generator-memory, max: 1GB", func(m *result.Measurements) { m.Generator = result.Generator{} }, "nothing was measured"},
 		"past the histogram": {
 			"objective: watch-delivery-p999, max: 1h",
-			func(m *result.Measurements) { m.Phases[1].Watches[0].Delivery.Clamped = 50 }, "the true value is past",
+			func(m *result.Measurements) { m.Phases[1].Watches[0].Delivery.Clamped = 50 }, "or more, which the bound does not tell apart",
 		},
 		"past one histogram, under another": {
 			"objective: request-latency, max: 10s",
 			func(m *result.Measurements) {
 				m.Phases[1].Changes[0].Latency = result.Latency{Count: 10, P99: 2, Clamped: 5}
 				m.Phases[1].Requests[0].Latency.P99 = 8
-			}, "storm/news: the true value is past 2 s",
+			}, "storm/news: the true value is 2 s or more",
 		},
 		"named phase sent nothing": {
 			"objective: request-errors, max: 100%, load: patch, over: [calm, storm]",

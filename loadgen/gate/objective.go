@@ -33,6 +33,8 @@ type Objective struct {
 	// buckets is the PromQL of its buckets.
 	quantile float64
 	buckets  string
+	// gap says what the value is worth if a fault kept a target away.
+	gap gapRule
 	// measure takes the value from the generator's own measurements.
 	measure func(evidence) finding
 	// signals: it is about the scenario's signals.
@@ -68,7 +70,10 @@ func names() []string {
 // definition and source.
 func Reference() string {
 	var b strings.Builder
-	b.WriteString(referenceHead)
+	b.WriteString(strings.NewReplacer(
+		"$shared", withGap(gapShared), "$each", withGap(gapEach), "$seenByAll", withGap(gapCountSeenByAll),
+		"$count", withGap(gapCount), "$against", withGap(gapAgainst),
+	).Replace(referenceHead))
 	for _, o := range Objectives() {
 		fmt.Fprintf(&b, "\n### %s\n\n%s\n\n", o.Name, o.Doc)
 		unit := string(o.Unit)
@@ -84,4 +89,15 @@ func Reference() string {
 		}
 	}
 	return b.String()
+}
+
+// withGap names the objectives of scraped metrics with a rule.
+func withGap(rule gapRule) string {
+	var all []string
+	for _, o := range scraped() {
+		if o.gap == rule {
+			all = append(all, o.Name)
+		}
+	}
+	return strings.Join(all, ", ")
 }

@@ -31,12 +31,41 @@ seen, even if that of another was. Where ` + "`over`" + ` is left out, or names 
 are passed over, but one at least must have data. A breach that was seen is a failure, whatever else is missing.
 
 **A component that a fault kept away** is what the scenario asked for: scrapes lost between such a fault's begin and 15 s
-after the component was ready again, and its new process, are no reason for doubt, and the gate's detail names them.
-Schedulers and controller managers go with the API servers and with etcd, which they need for their leases and to know
-who asks for their metrics. What a process had counted since its last scrape is gone with it.
+after the component was ready again, and its new process, are no reason for doubt. That is so for the components that a
+kill, restart, etcdQuota, etcdRestore, pause or descriptorLimit is on, and for schedulers and controller managers where
+these are on etcd or an API server, or links are cut: they ask an API server who it is that wants their metrics. It is not
+so under a slowFsync, diskContention, networkDelay or webhook, and not for etcd and API servers under a partition: scrapes
+do not go over the links.
 
-**No data for the run as a whole** is: it was interrupted; a component ended unexpectedly; a scrape was lost, of any
-target; a fault of the scenario never began, or was lost before its time; the scenario has no gates; or the generator was saturated. It is saturated past these bounds:
+**A process that ended by itself** under a fault is the fault's doing, its scrapes excused likewise, if
+
+- the fault is on it and does not end it anyway (under a kill, only the end that the supervisor asked for counts);
+- it is a scheduler or controller manager, which end themselves without a lease, and the fault is on etcd, an API server,
+  the links or the disk;
+- it is an API server that was started and not yet ready, and the fault is on etcd, the links or the disk;
+
+while the fault lasts or less than 30 s after it, or after a start that it made necessary. Any other is an unexpected exit,
+and the run does not pass.
+
+**What a process had counted** since its last scrape is gone with it; what it counts between two scrapes is known. A gate over
+a window in which a process was lost judges what is known, and its detail says how much that is ("what kube-apiserver-0
+counted is in it for 12 s of 20 s (kill)"): a pass is a pass of so much. When it is too little depends on the objective:
+
+| objective | judged if | else |
+|---|---|---|
+| $shared | another instance of the component is known for all of the window (what one did not serve, it did), or each for half of it | no data |
+| $each, ` + "`expr`" + ` | each instance is known for half of the window | no data |
+| $seenByAll | another member is known for all of the window: each sees all changes | at least so many: it may fail, and does not pass a ` + "`max`" + ` |
+| $count | nothing is missing | the same |
+| $against | always: what is missing makes the generator's share larger | |
+
+A pause loses nothing: the process counts on. What the API server measures leaves out in any case what it never answered:
+requests that were under way when it was killed, and all that came while nobody served. Judge the fault itself by what the
+generator measures, which misses none: request-latency, request-errors, error-window, time-to-objective.
+
+**No data for the run as a whole** is: it was interrupted; a process ended, or a scrape of any target was lost, and no fault
+accounts for it; a fault of the scenario never began, or was lost before its time; the scenario has no gates; or the
+generator was saturated. It is saturated past these bounds:
 
 | bound | why there |
 |---|---|
@@ -50,8 +79,9 @@ target; a fault of the scenario never began, or was lost before its time; the sc
 
 ` + "`expr`" + ` is evaluated at the end of each phase, over the scrapes in the run's archive; ` + "`$window`" + ` is the range that takes
 in the scrapes at the phase's start and end. A counter that first appears during a phase is given a zero at the scrape
-before, so ` + "`increase`" + ` misses nothing; it extrapolates by one millisecond of the phase at most, so wrap counts
-in ` + "`round()`" + `. Name every metric: the recorder keeps its own list of families and those that gates name.
+before, so ` + "`increase`" + ` misses nothing; it extrapolates by one millisecond of the phase at most (by up to a scrape
+interval at a boundary where a fault kept the target away), so wrap counts in ` + "`round()`" + `. Name every metric: the
+recorder keeps its own list of families and those that gates name.
 
 Quantiles of scraped histograms are interpolated within a bucket; the detail of a gate says between which edges. A bound
 on an edge of the buckets is exact. What the generator measures itself is exact to three digits.

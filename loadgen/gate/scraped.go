@@ -37,19 +37,19 @@ func scraped() []Objective {
 	)
 	return []Objective{
 		histogram(Objective{
-			Name: "mutating-latency", Default: "max: 1s", Needs: api, Source: apiCallSLO + ": p99 <= 1 s for every (resource, verb) pair",
+			Name: "mutating-latency", gap: gapShared, Default: "max: 1s", Needs: api, Source: apiCallSLO + ": p99 <= 1 s for every (resource, verb) pair",
 			Doc: "The p99 latency of mutating calls (POST, PUT, PATCH, DELETE) for single objects, of the worst pair of resource and verb, " +
 				"as the API server measures it. Time in webhooks and in priority and fairness' queues does not count: " +
 				"request-latency has all of it. Virtual resources are left out, as upstream does.",
 		}, 0.99, "apiserver_request_sli_duration_seconds",
 			fmt.Sprintf(`job="kube-apiserver", verb=~"POST|PUT|PATCH|DELETE", scope="resource", resource!~"%s"`, virtual), "resource", "verb"),
 		histogram(Objective{
-			Name: "read-latency", Default: "max: 1s", Needs: api, Source: apiCallSLO + ": p99 <= 1 s for scope=resource",
+			Name: "read-latency", gap: gapShared, Default: "max: 1s", Needs: api, Source: apiCallSLO + ": p99 <= 1 s for scope=resource",
 			Doc: "The p99 latency of reads of one object (GET), of the worst resource, as the API server measures it.",
 		}, 0.99, "apiserver_request_sli_duration_seconds",
 			fmt.Sprintf(`job="kube-apiserver", verb=~"GET|LIST", scope="resource", resource!~"%s"`, virtual), "resource", "scope"),
 		histogram(Objective{
-			Name: "list-latency", Default: "max: 30s", Needs: api, Source: apiCallSLO + ": p99 <= 30 s for scope=namespace and scope=cluster",
+			Name: "list-latency", gap: gapShared, Default: "max: 30s", Needs: api, Source: apiCallSLO + ": p99 <= 30 s for scope=namespace and scope=cluster",
 			Doc: "The p99 latency of lists of a namespace or of the whole cluster, of the worst pair of resource and scope, as the API server measures it.",
 		}, 0.99, "apiserver_request_sli_duration_seconds",
 			fmt.Sprintf(`job="kube-apiserver", verb=~"GET|LIST", scope=~"namespace|cluster", resource!~"%s"`, virtual), "resource", "scope"),
@@ -65,27 +65,27 @@ func scraped() []Objective {
 				` / sum by (instance) (increase(etcd_disk_wal_fsync_duration_seconds_count{job="etcd"}[$window]))`,
 		},
 		{
-			Name: "leader-changes", Unit: scenario.PerHour, Default: "max: 1/h", Needs: etcd, Source: "etcd documentation on leader elections; mission row I6",
+			Name: "leader-changes", gap: gapCountSeenByAll, Unit: scenario.PerHour, Default: "max: 1/h", Needs: etcd, Source: "etcd documentation on leader elections; mission row I6",
 			Doc: "etcd leader changes, seen by the member that saw most, per hour. A window shorter than an hour counts as an hour: one change in " +
 				"a run of ten minutes is 1/h, not 6/h, since an hour with one change in it is within the bound.",
 			Expr: `max(round(increase(etcd_server_leader_changes_seen_total{job="etcd"}[$window]))) / $hours`, spans: true,
 		},
 		histogram(Objective{
-			Name: "scheduling-latency", Default: "max: 1s", Needs: scheduler, Source: "scheduler_perf's and Kubernetes' own metric; the bound is mission row I4's",
+			Name: "scheduling-latency", gap: gapShared, Default: "max: 1s", Needs: scheduler, Source: "scheduler_perf's and Kubernetes' own metric; the bound is mission row I4's",
 			Doc: "The p99 time of a scheduling attempt that placed its pod: algorithm and binding, without the time in the queue.",
 		}, 0.99, "scheduler_scheduling_attempt_duration_seconds", `job="kube-scheduler", result="scheduled"`),
 		{
-			Name: "too-many-requests", Unit: scenario.Count, Default: "max: 0", Needs: api, Source: "API priority and fairness, request rejection",
+			Name: "too-many-requests", gap: gapCount, Unit: scenario.Count, Default: "max: 0", Needs: api, Source: "API priority and fairness, request rejection",
 			Doc: "Requests answered with 429, rejected by priority and fairness or by an eviction's disruption budget.",
 			Expr: `round(sum(increase(apiserver_request_total{job="kube-apiserver", code="429"}[$window]))` +
 				` or 0 * sum(increase(apiserver_request_total{job="kube-apiserver"}[$window])))`, spans: true, sums: true,
 		},
 		histogram(Objective{
-			Name: "throttled", Default: "max: 1s", Needs: clients, Source: "client-go's rate limiter (QPS and burst)",
+			Name: "throttled", gap: gapShared, Default: "max: 1s", Needs: clients, Source: "client-go's rate limiter (QPS and burst)",
 			Doc: "The p99 time that requests of the controller manager and of the scheduler wait for their own client-side rate limiter, of the worse of the two.",
 		}, 0.99, "rest_client_rate_limiter_duration_seconds", `job=~"kube-controller-manager|kube-scheduler"`, "job"),
 		{
-			Name: "generator-cpu", Unit: scenario.Ratio, Default: "max: 10%", Needs: all, Source: "Stormglass' own bound",
+			Name: "generator-cpu", gap: gapAgainst, Unit: scenario.Ratio, Default: "max: 10%", Needs: all, Source: "Stormglass' own bound",
 			Doc: "The generator's part, simulated nodes included, of all CPU seconds that it and the control plane used.",
 			Expr: `sum(increase(process_cpu_seconds_total{job="loadgen"}[$window])) / ` +
 				`sum(increase(process_cpu_seconds_total{job=~"etcd|kube-apiserver|kube-scheduler|kube-controller-manager|loadgen"}[$window]))`, spans: true,

@@ -146,7 +146,7 @@ func TestNoDataOfScrapedObjectives(t *testing.T) {
 			"does not evaluate":            {expr("process_open_fds + on(job) group_left process_open_fds"), "many-to-many"},
 			"no observations":              {"{name: g, objective: mutating-latency, max: 1h, over: [calm]}", "nothing was measured in calm"},
 			"none in one of those named":   {"{name: g, objective: mutating-latency, max: 1h, over: [calm, storm]}", "nothing was measured in calm"},
-			"past the last bucket":         {"{name: g, objective: list-latency, max: 90s, over: [storm]}", "the true value is past 60 s"},
+			"past the last bucket":         {"{name: g, objective: list-latency, max: 90s, over: [storm]}", "the true value is 60 s or more"},
 			"scheduler never placed a pod": {"{name: g, objective: scheduling-latency, max: 1h, over: [calm]}", "nothing was measured in calm"},
 		} {
 			expect(t, what, judged(t, c.gate, a, m), result.NoData, 0, c.why)

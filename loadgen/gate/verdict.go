@@ -53,12 +53,14 @@ func (c Compiled) unknown(r reading) bool {
 // worst is the reading that decides, or the sum, and how many there are.
 func (c Compiled) worst(f finding) (worst reading, n int) {
 	var sum float64
+	least := false
 	for _, r := range f.readings {
 		if r.nothing || r.missing != "" {
 			continue
 		}
 		n++
 		sum += r.value
+		least = least || r.atLeast
 		switch {
 		case n == 1, r.failed && !worst.failed:
 			worst = r
@@ -68,7 +70,7 @@ func (c Compiled) worst(f finding) (worst reading, n int) {
 		}
 	}
 	if f.summed && n > 1 {
-		worst.value, worst.of = sum, fmt.Sprintf("sum of %d, most in %s", n, worst.of)
+		worst.value, worst.atLeast, worst.of = sum, least, fmt.Sprintf("sum of %d, most in %s", n, worst.of)
 	}
 	return worst, n
 }
@@ -87,7 +89,7 @@ func (c Compiled) missing(f finding, n int) []string {
 		case r.missing != "":
 			add(r.missing)
 		case !r.nothing && c.unknown(r): // the worst one may hide behind a limit that looks better
-			add(fmt.Sprintf("%s: the true value is past %s, which the bound does not tell apart (%s)",
+			add(fmt.Sprintf("%s: the true value is %s or more, which the bound does not tell apart (%s)",
 				r.of, show(c.objective.Unit, r.value), r.detail))
 		}
 		if r.phase != "" {

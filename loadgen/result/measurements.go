@@ -276,4 +276,6 @@ type Event struct {
 	Fault string `json:"fault,omitempty"`
 	// On are the components that the fault hits, by name.
 	On []string `json:"on,omitempty"`
+	// Expected tells of an exit that the plane's supervisor had asked for.
+	Expected bool `json:"expected,omitempty"`
 }

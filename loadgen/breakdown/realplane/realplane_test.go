@@ -71,9 +71,9 @@ func TestAuditAgreesWithMetrics(t *testing.T) {
 	archive, err := record.OpenArchive(dir)
 	must(t, err)
 	defer archive.Close()
-	byMetrics, err := breakdown.Split(ctx, []result.Phase{phase}, archive, nil)
+	byMetrics, err := breakdown.Split(ctx, []result.Phase{phase}, archive, nil, nil)
 	must(t, err)
-	byAudit, err := breakdown.Split(ctx, []result.Phase{phase}, archive, audit)
+	byAudit, err := breakdown.Split(ctx, []result.Phase{phase}, archive, audit, nil)
 	must(t, err)
 	if len(byMetrics) != len(phase.Requests) || len(byAudit) != len(phase.Requests) {
 		t.Fatalf("%d and %d rows of %d loads", len(byMetrics), len(byAudit), len(phase.Requests))

@@ -8,55 +8,6 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// killed is the timeline of an etcd member that is killed at 10 s, started at
-// 15 s and ready at 18 s.
-func killed(at func(float64) time.Time) []result.Event {
-	return []result.Event{
-		{Time: at(0), Kind: "lease", Name: "kube-scheduler-0"},
-		{Time: at(9.95), Kind: "exit", Name: "etcd-0"},
-		{Time: at(10), Kind: "fault-begin", Name: "kill", Fault: "1", On: []string{"etcd-0"}},
-		{Time: at(15), Kind: "fault-end", Name: "kill", Fault: "1"},
-		{Time: at(15), Kind: "start", Name: "etcd-0"},
-		{Time: at(18), Kind: "ready", Name: "etcd-0"},
-	}
-}
-
-// A fault excuses its own components, until they are ready again, and those
-// that cannot do without them; nobody else and no other time.
-func TestAFaultExcusesWhatItKeptAway(t *testing.T) {
-	zero := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	at := func(s float64) time.Time { return zero.Add(time.Duration(s * float64(time.Second))) }
-	all := outages(killed(at))
-	for _, c := range []struct {
-		component string
-		at        float64
-		want      string
-	}{
-		{"etcd-0", 8, ""}, {"etcd-0", 9.9, "kill"}, {"etcd-0", 17, "kill"}, {"etcd-0", 30, "kill"}, {"etcd-0", 34, ""},
-		{"etcd-1", 12, ""}, {"kube-apiserver-0", 12, ""}, {"kube-scheduler-0", 12, "kill"}, {"kube-scheduler-0", 31, ""},
-	} {
-		if got := away(all, c.component, at(c.at), at(c.at)); got != c.want {
-			t.Errorf("%s at %v s: excused by %q, want %q", c.component, c.at, got, c.want)
-		}
-	}
-	// A controller manager that ends for want of its lease is started again.
-	lost := append(killed(at), result.Event{Time: at(40), Kind: "exit", Name: "kube-controller-manager-0"},
-		result.Event{Time: at(52), Kind: "ready", Name: "kube-controller-manager-0"}, result.Event{Time: at(90), Kind: "exit", Name: "kube-apiserver-0"})
-	for _, c := range []struct {
-		component string
-		at        float64
-		want      string
-	}{{"kube-controller-manager-0", 45, "kill"}, {"kube-controller-manager-0", 70, ""}, {"kube-apiserver-0", 90, ""}} {
-		if got := away(outages(lost), c.component, at(c.at), at(c.at)); got != c.want {
-			t.Errorf("%s at %v s: excused by %q, want %q", c.component, c.at, got, c.want)
-		}
-	}
-	slow := []result.Event{{Time: at(1), Kind: "fault-begin", Name: "slowFsync", Fault: "1", On: []string{"etcd-0"}}}
-	if got := outages(slow); len(got) != 0 {
-		t.Errorf("a slow fsync excuses %v", got)
-	}
-}
-
 // An objective of faults has no data without any, takes the worst of several,
 // and never passes for a load that did not come back.
 func TestObjectivesOfFaults(t *testing.T) {

@@ -1,0 +1,176 @@
+package outage
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+var zero = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+func at(s float64) time.Time { return zero.Add(time.Duration(s * float64(time.Second))) }
+
+func begin(s float64, kind string, on ...string) result.Event {
+	return result.Event{Time: at(s), Kind: "fault-begin", Name: kind, Fault: "1", On: on}
+}
+
+func end(s float64) result.Event { return result.Event{Time: at(s), Kind: "fault-end", Fault: "1"} }
+
+func event(s float64, kind, name string) result.Event {
+	return result.Event{Time: at(s), Kind: kind, Name: name}
+}
+
+// asked is the end of a process that the supervisor asked for.
+func asked(s float64, name string) result.Event {
+	return result.Event{Time: at(s), Kind: "exit", Name: name, Expected: true}
+}
+
+// killed is the timeline of a component that is killed at 10 s, started at 15 s and
+// ready at 18 s.
+func killed(name string, more ...result.Event) []result.Event {
+	return append([]result.Event{
+		event(0, "lease", "kube-scheduler-0"), asked(9.95, name), begin(10, "kill", name), end(15), event(15, "start", name), event(18, "ready", name),
+	}, more...)
+}
+
+// A fault keeps its own components away until they are ready again, and those that
+// cannot answer without them; nobody else and at no other time.
+func TestWhoIsAwayAndWhen(t *testing.T) {
+	type look struct {
+		component string
+		at        float64
+		want      string
+	}
+	for name, c := range map[string]struct {
+		timeline []result.Event
+		looks    []look
+	}{
+		"kill of etcd": {killed("etcd-0"), []look{
+			{"etcd-0", 8, ""}, {"etcd-0", 9.9, "kill"}, {"etcd-0", 17, "kill"}, {"etcd-0", 30, "kill"}, {"etcd-0", 34, ""},
+			{"etcd-1", 12, ""}, {"kube-apiserver-0", 12, ""}, {"kube-scheduler-0", 8, ""}, {"kube-scheduler-0", 12, "kill"}, {"kube-scheduler-0", 34, ""},
+		}},
+		"kill of an API server": {killed("kube-apiserver-0"), []look{
+			{"kube-apiserver-0", 12, "kill"}, {"kube-apiserver-1", 12, ""}, {"kube-scheduler-0", 12, "kill"}, {"etcd-0", 12, ""},
+		}},
+		// It answers those who ask for its metrics only when the API server is ready.
+		"an API server that is slow to come back": {
+			append(killed("kube-apiserver-0")[:5], event(70, "ready", "kube-apiserver-0")), []look{{"kube-scheduler-0", 65, "kill"}, {"kube-scheduler-0", 90, ""}},
+		},
+		"kill of a scheduler": {killed("kube-scheduler-0"), []look{{"kube-scheduler-0", 12, "kill"}, {"kube-apiserver-0", 12, ""}}},
+		"a scheduler that lost its lease": {
+			killed("etcd-0", event(40, "exit", "kube-scheduler-0"), event(52, "ready", "kube-scheduler-0")),
+			[]look{{"kube-scheduler-0", 36, ""}, {"kube-scheduler-0", 45, "kill"}, {"kube-scheduler-0", 66, "kill"}, {"kube-scheduler-0", 70, ""}},
+		},
+		"pause":               {[]result.Event{begin(10, "pause", "etcd-0"), end(20)}, []look{{"etcd-0", 15, "pause"}, {"etcd-0", 34, "pause"}, {"etcd-0", 36, ""}, {"etcd-1", 15, ""}}},
+		"too few descriptors": {[]result.Event{begin(10, "descriptorLimit", "kube-apiserver-0"), end(20)}, []look{{"kube-apiserver-0", 15, "descriptorLimit"}, {"etcd-0", 15, ""}}},
+		// The members are restarted one after another before the quota is in force.
+		"etcdQuota": {
+			[]result.Event{asked(2, "etcd-0"), event(4, "ready", "etcd-0"), asked(4, "etcd-1"), begin(9, "etcdQuota", "etcd-0", "etcd-1"), end(20)},
+			[]look{{"etcd-0", 3, "etcdQuota"}, {"etcd-1", 6, "etcdQuota"}, {"kube-scheduler-0", 3, ""}},
+		},
+		"a rollout that ends its API server slowly": {
+			[]result.Event{begin(10, "restart", "kube-apiserver-0"), asked(29, "kube-apiserver-0"), end(29.1), event(29.1, "start", "kube-apiserver-0"), event(40, "ready", "kube-apiserver-0")},
+			[]look{{"kube-apiserver-0", 35, "restart"}, {"kube-apiserver-0", 54, "restart"}, {"kube-apiserver-0", 56, ""}},
+		},
+		"a restore of etcd by a person": {[]result.Event{asked(10, "etcd-0"), event(15, "ready", "etcd-0")}, []look{{"etcd-0", 12, ""}}},
+	} {
+		away, unexplained := Read(c.timeline)
+		for _, l := range c.looks {
+			if got := away.Away(l.component, at(l.at), at(l.at)); got != l.want {
+				t.Errorf("%s: %s at %v s is away by %q, want %q", name, l.component, l.at, got, l.want)
+			}
+		}
+		if len(unexplained) > 0 {
+			t.Errorf("%s: no fault accounts for %+v", name, unexplained)
+		}
+	}
+}
+
+// All goes on under these, slower: a scrape goes straight to its component.
+func TestSlowIsNotAway(t *testing.T) {
+	components := []string{"etcd-0", "etcd-1", "kube-apiserver-0", "kube-scheduler-0", "kube-controller-manager-0"}
+	for kind, want := range map[string][]string{
+		"slowFsync": nil, "diskContention": nil, "networkDelay": nil, "webhook": nil,
+		"partition": {"kube-scheduler-0", "kube-controller-manager-0"}, // what shows who asks for their metrics may be cut off
+	} {
+		var on []string
+		if kind != "diskContention" && kind != "webhook" {
+			on = []string{"etcd-0", "kube-apiserver-0"}
+		}
+		away, _ := Read([]result.Event{
+			event(0, "lease", "kube-scheduler-0"), event(0, "lease", "kube-controller-manager-0"), begin(10, kind, on...), end(20),
+		})
+		var got []string
+		for _, name := range components {
+			if away.Away(name, at(15), at(15)) != "" {
+				got = append(got, name)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s keeps %q away, want %q", kind, got, want)
+		}
+	}
+}
+
+// What a fault accounts for and what it does not: the other ends are told.
+func TestWhoseDoingAnExitIs(t *testing.T) {
+	const api, etcd, scheduler, manager = "kube-apiserver-0", "etcd-0", "kube-scheduler-0", "kube-controller-manager-0"
+	under := func(kind string, on ...string) func(exit result.Event) []result.Event {
+		return func(exit result.Event) []result.Event { return []result.Event{begin(10, kind, on...), end(20), exit} }
+	}
+	for name, c := range map[string]struct {
+		timeline  []result.Event
+		explained bool
+	}{
+		"API server under a webhook":               {under("webhook")(event(15, "exit", api)), false},
+		"scheduler under a webhook":                {under("webhook")(event(15, "exit", scheduler)), false},
+		"API server under a slow fsync":            {under("slowFsync", etcd)(event(15, "exit", api)), false},
+		"another member under a slow fsync":        {under("slowFsync", etcd)(event(15, "exit", "etcd-1")), false},
+		"its member under a slow fsync":            {under("slowFsync", etcd)(event(15, "exit", etcd)), true},
+		"scheduler under a slow fsync":             {under("slowFsync", etcd)(event(15, "exit", scheduler)), true},
+		"manager under a busy disk":                {under("diskContention")(event(15, "exit", manager)), true},
+		"etcd under a busy disk":                   {under("diskContention")(event(15, "exit", etcd)), false},
+		"manager under slow links":                 {under("networkDelay", etcd)(event(15, "exit", manager)), true},
+		"API server under slow links of etcd":      {under("networkDelay", etcd)(event(15, "exit", api)), false},
+		"manager in a partition":                   {under("partition", api)(event(15, "exit", manager)), true},
+		"scheduler while the API server is paused": {under("pause", api)(event(15, "exit", scheduler)), true},
+		"scheduler that was paused":                {under("pause", scheduler)(event(21, "exit", scheduler)), true},
+		"manager while the scheduler is paused":    {under("pause", scheduler)(event(15, "exit", manager)), false},
+		"half a minute after":                      {under("slowFsync", etcd)(event(49, "exit", scheduler)), true},
+		"later":                                    {under("slowFsync", etcd)(event(51, "exit", scheduler)), false},
+		"before":                                   {under("slowFsync", etcd)(event(8, "exit", scheduler)), false},
+		"without a fault":                          {[]result.Event{event(8, "exit", scheduler)}, false},
+		// A kill ends a process once. What its next one does is its own affair.
+		"what was killed":                               {killed(etcd), true},
+		"what was killed, and then ends by itself":      {killed(etcd, event(16, "exit", etcd)), false},
+		"a scheduler that was killed and has no etcd":   {append(killed(scheduler), begin(14, "pause", etcd), event(16, "exit", scheduler)), true},
+		"an API server that was killed and has no etcd": {append(killed(api)[:5], begin(14, "pause", etcd), event(16, "exit", api)), true},
+		"an API server that was ready and has no etcd":  {append(killed(api), begin(14, "pause", etcd), event(19, "exit", api)), false},
+		"killed, of a supervisor that marks nothing":    {[]result.Event{event(9.95, "exit", etcd), begin(10, "kill", etcd), end(15)}, true},
+		"a second API server, of such a supervisor":     {[]result.Event{event(9.95, "exit", etcd), begin(10, "kill", etcd), end(15), event(12, "exit", api)}, false},
+		"out of order, as a follower may write it":      {[]result.Event{begin(10, "kill", etcd), asked(9.95, etcd), end(15)}, true},
+		"again and again, long after the fault": {append(under("pause", etcd)(event(49, "exit", scheduler)),
+			event(60, "start", scheduler), event(70, "exit", scheduler), event(90, "start", scheduler), event(100, "exit", scheduler)), true},
+		"again, when it had lived": {append(under("pause", etcd)(event(49, "exit", scheduler)), event(60, "start", scheduler), event(95, "exit", scheduler)), false},
+		"stopped by a person":      {[]result.Event{asked(10, etcd)}, true},
+	} {
+		_, unexplained := Read(c.timeline)
+		if (len(unexplained) == 0) != c.explained {
+			t.Errorf("%s: no fault accounts for %v, want accounted for: %v", name, unexplained, c.explained)
+		}
+	}
+}
+
+// Of several faults each outage has the name of its own.
+func TestEachOutageHasItsFault(t *testing.T) {
+	restart, over := begin(50, "restart", "etcd-0"), end(51)
+	restart.Fault, over.Fault = "2", "2"
+	away, _ := Read([]result.Event{asked(19.99, "etcd-0"), begin(20, "kill", "etcd-0"), end(25), restart, asked(50.5, "etcd-0"), over})
+	for s, want := range map[float64]string{18: "", 19.5: "kill", 39: "kill", 45: "", 50: "restart", 65: "restart", 67: ""} {
+		if got := away.Away("etcd-0", at(s), at(s)); got != want {
+			t.Errorf("at %v s: %q, want %q", s, got, want)
+		}
+	}
+}
