@@ -1,0 +1,71 @@
+package alerting
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stormglass/stormglass/alerts"
+)
+
+func TestOnlyKeepsRecordsOfRecords(t *testing.T) {
+	s := mustParse(t, `
+groups:
+  - name: g
+    rules:
+      - {record: 'a:b:c', expr: 'up{job="etcd"}'}
+      - {record: 'd:e:f', expr: 'a:b:c + 1'}
+      - {record: 'other', expr: 'up{job="loadgen"}'}
+      - {alert: A, expr: 'd:e:f > 1 and on (job) process_open_fds{job=~"etcd|kube-apiserver"}'}
+      - {alert: B, expr: 'other > 1'}
+      - {alert: All, expr: 'count(ALERTS) > 1'}
+`)
+	names := func(s Ruleset) string {
+		var all []string
+		for _, g := range s {
+			for _, r := range g.Rules {
+				all = append(all, r.Record+r.Alert)
+			}
+		}
+		return strings.Join(all, " ")
+	}
+	for alert, want := range map[string]string{"A": "a:b:c d:e:f A", "B": "other B", "All": "a:b:c d:e:f other A B All", "C": ""} {
+		if got := names(s.Only(alert)); got != want {
+			t.Errorf("%s needs %q, want %q", alert, got, want)
+		}
+	}
+	var reads, jobs []string
+	for _, m := range s.Reads("A") {
+		reads = append(reads, MetricOf(m))
+		jobs = append(jobs, JobsOf(m)...)
+	}
+	slices.Sort(reads)
+	slices.Sort(jobs)
+	if !slices.Equal(reads, []string{"process_open_fds", "up"}) || !slices.Equal(jobs, []string{"etcd", "etcd", "kube-apiserver"}) {
+		t.Errorf("A reads %v of %v", reads, jobs)
+	}
+}
+
+func TestParseNamesFileAndLine(t *testing.T) {
+	_, err := Parse("mine.yaml", []byte("groups:\n  - name: g\n    rules:\n      - {alert: A, expr: 'sum(('}\n"))
+	if err == nil || !strings.HasPrefix(err.Error(), "mine.yaml: 4:") {
+		t.Errorf("a rule that does not parse: %v", err)
+	}
+}
+
+// Every shipped alert reads metrics that package alerts knows, whatever records
+// are between them.
+func TestShipped(t *testing.T) {
+	s, err := Shipped()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range s.Alerts() {
+		if len(s.Reads(name)) == 0 {
+			t.Errorf("%s reads nothing", name)
+		}
+	}
+	if len(s.Alerts()) != len(alerts.Table()) {
+		t.Errorf("%d alerts, %d in the table", len(s.Alerts()), len(alerts.Table()))
+	}
+}

@@ -1,0 +1,10 @@
+package record
+
+import (
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/storage"
+)
+
+// Storage is what the archive's queries read, and the engine that answers them,
+// for those who lay series of their own over it: rules do.
+func (a *Archive) Storage() (storage.Queryable, *promql.Engine) { return a.queryable, a.engine }
