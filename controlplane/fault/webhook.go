@@ -70,8 +70,10 @@ func (m *Manager) slowWebhook(ctx context.Context, id string, f control.Fault) (
 		Name: name, Resource: f.Resource, Delay: f.Delay, Jitter: f.Jitter, Fails: f.Fails, Ignore: f.Ignore,
 		TimeoutSeconds: f.TimeoutSeconds, Seed: f.Seed,
 	})
-	if err != nil {
+	if errors.Is(err, webhook.ErrUncertain) {
 		m.running.Go(func() { m.removeLate(hooks, name) })
+	}
+	if err != nil {
 		return effect{}, err
 	}
 	return effect{undo: func(ctx context.Context) error {

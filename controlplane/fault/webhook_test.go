@@ -2,6 +2,7 @@ package fault
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/controlplane/fault/webhook"
 )
 
 func TestWhatAnAPIServerServes(t *testing.T) {
@@ -103,7 +105,7 @@ func TestAWebhookIsRemovedWhenThereIsAnAPIServerAgain(t *testing.T) {
 func TestALateWebhookIsRemoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, h := fixture(t)
-		h.breaks("webhook stormglass-fault-1-pods", errors.New("request timed out"))
+		h.breaks("webhook stormglass-fault-1-pods", fmt.Errorf("request timed out: %w", webhook.ErrUncertain))
 		h.breaks("remove stormglass-fault-1-pods", errors.New("not found"))
 		if _, err := m.Begin(t.Context(), control.Fault{Kind: control.FaultWebhook, Resource: "pods", Fails: true}); err == nil {
 			t.Fatal("begun")
@@ -113,5 +115,20 @@ func TestALateWebhookIsRemoved(t *testing.T) {
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		same(t, "what was done", h.lines(), "1m0s remove stormglass-fault-1-pods")
+	})
+}
+
+// One that was refused does not come about: asking for its removal every two seconds
+// would only be load.
+func TestAWebhookThatWasRefusedIsForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, h := fixture(t)
+		h.breaks("webhook stormglass-fault-1-pods", errors.New("forbidden"))
+		if _, err := m.Begin(t.Context(), control.Fault{Kind: control.FaultWebhook, Resource: "pods", Fails: true}); err == nil {
+			t.Fatal("begun")
+		}
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		same(t, "what was done", h.lines())
 	})
 }

@@ -2,7 +2,9 @@ package webhook
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"time"
 
@@ -71,13 +73,29 @@ func (w *Webhook) register(ctx context.Context, bundle []byte) error {
 	return nil
 }
 
-// unregister removes the registration; that it is gone is no error.
-func (w *Webhook) unregister(ctx context.Context) error {
-	err := w.client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Delete(ctx, w.options.Name, meta.DeleteOptions{})
-	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("webhook: remove the registration %s: %w", w.options.Name, err)
+// refused tells whether an error of register means that there is no registration, and
+// will be none: the API server was never reached, or has said that it will not have
+// it. A 5xx is no such answer: etcd may have got the write.
+func refused(err error) bool {
+	var op *net.OpError
+	if errors.As(err, &op) && op.Op == "dial" {
+		return true
 	}
-	return nil
+	var answer apierrors.APIStatus
+	return errors.As(err, &answer) && answer.Status().Code/100 == 4
+}
+
+// unregister removes the registration and tells whether there was one; that there
+// was none is no error.
+func (w *Webhook) unregister(ctx context.Context) (found bool, err error) {
+	err = w.client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Delete(ctx, w.options.Name, meta.DeleteOptions{})
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("webhook: remove the registration %s: %w", w.options.Name, err)
+	}
+	return true, nil
 }
 
 // awaitProbe pretends to create a ConfigMap until the API server asks the

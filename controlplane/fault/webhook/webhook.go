@@ -26,7 +26,6 @@ import (
 	"sync"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 )
@@ -101,11 +100,16 @@ type Webhook struct {
 // API server that has not heard of that yet must get its answer.
 const linger = time.Second
 
+// ErrUncertain is wrapped by Start's error when the registration may be there all the
+// same, or come about yet: an API server that got the request has not answered, or has
+// not removed it again. Nobody serves it.
+var ErrUncertain = errors.New("the registration may come about all the same")
+
 // Start serves the webhook and registers it, and returns when the API server
 // asks it. The configuration's user must be allowed to create and delete
 // ValidatingWebhookConfigurations, and to create ConfigMaps in the namespace
 // "default" (as a dry run; nothing is stored). If the context ends
-// before, all is undone.
+// before, all is undone, as far as that can be known (ErrUncertain).
 func Start(ctx context.Context, config *rest.Config, o Options) (*Webhook, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -129,20 +133,29 @@ func Start(ctx context.Context, config *rest.Config, o Options) (*Webhook, error
 	w.server = serverOf(w.handler(), certificate)
 	go func() { w.served <- w.server.ServeTLS(listener, "", "") }()
 	err = w.register(ctx, bundle)
-	if apierrors.IsAlreadyExists(err) { // somebody else's, which stays
+	if refused(err) { // if somebody else has that name, his stays
 		return nil, errors.Join(fmt.Errorf("webhook: %w", err), w.stop())
 	}
-	if err == nil {
+	answered := err == nil
+	if answered {
 		err = w.awaitProbe(ctx, true)
 	}
 	if err != nil {
-		// Undone even if the context has ended. A registration that failed may
-		// be there all the same, if its answer was lost.
-		undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoPatience)
-		defer cancel()
-		return nil, errors.Join(fmt.Errorf("webhook: %w", err), w.unregister(undo), w.stop())
+		return nil, errors.Join(fmt.Errorf("webhook: %w", err), w.giveUp(ctx, answered), w.stop())
 	}
 	return w, nil
+}
+
+// giveUp removes the registration, even if the context has ended. answered tells that
+// it was there for certain: what is not found then does not come later.
+func (w *Webhook) giveUp(ctx context.Context, answered bool) error {
+	undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoPatience)
+	defer cancel()
+	found, err := w.unregister(undo)
+	if err != nil || !found && !answered {
+		err = errors.Join(err, ErrUncertain)
+	}
+	return err
 }
 
 const undoPatience = 5 * time.Second
@@ -177,7 +190,7 @@ func (w *Webhook) Clear(ctx context.Context) error {
 	if done {
 		return nil
 	}
-	if err := w.unregister(ctx); err != nil {
+	if _, err := w.unregister(ctx); err != nil {
 		return err
 	}
 	w.mu.Lock()

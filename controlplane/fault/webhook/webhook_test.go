@@ -30,8 +30,8 @@ type apiServer struct {
 	mu         sync.Mutex
 	registered *admissionregistration.ValidatingWebhookConfiguration
 	inForce    *admissionregistration.ValidatingWebhookConfiguration
-	probes     int // since the last change
-	deaf       bool
+	probes     int    // since the last change
+	deaf       func() // if set, no change is ever heard of; called at each probe
 }
 
 const registrations = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
@@ -103,7 +103,9 @@ func (s *apiServer) current() *admissionregistration.ValidatingWebhookConfigurat
 func (s *apiServer) probe() *admissionregistration.ValidatingWebhookConfiguration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.probes++; s.probes > s.late && !s.deaf {
+	if s.deaf != nil {
+		s.deaf()
+	} else if s.probes++; s.probes > s.late {
 		s.inForce = s.registered
 	}
 	return s.inForce
@@ -218,14 +220,42 @@ func TestCloseAloneRemovesBoth(t *testing.T) {
 
 func TestAnAPIServerThatNeverHears(t *testing.T) {
 	api := startAPIServer(t, 0)
-	api.deaf = true
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	if _, err := Start(ctx, api.config(), Options{Name: "n", Resource: "pods", Fails: true}); !errors.Is(err, context.DeadlineExceeded) {
+	api.deaf = cancel
+	if _, err := Start(ctx, api.config(), Options{Name: "n", Resource: "pods", Fails: true}); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
+	} else if errors.Is(err, ErrUncertain) {
+		t.Errorf("it was there and was removed: %v", err)
 	}
 	if api.current() != nil {
 		t.Error("a registration that failed is there")
+	}
+}
+
+// Only what was sent and not answered can come about later.
+func TestWhatMayComeAboutLater(t *testing.T) {
+	for _, c := range []struct {
+		code      int // 0: the connection ends instead
+		uncertain bool
+	}{{0, true}, {http.StatusGatewayTimeout, true}, {http.StatusInternalServerError, true}, {http.StatusForbidden, false}, {http.StatusConflict, false}} {
+		removed := 0
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			switch {
+			case r.Method == http.MethodDelete:
+				removed++
+				reply(w, http.StatusNotFound, status(404, "NotFound"))
+			case c.code == 0:
+				panic(http.ErrAbortHandler)
+			default:
+				reply(w, c.code, status(c.code, ""))
+			}
+		}))
+		_, err := Start(t.Context(), &rest.Config{Host: server.URL}, Options{Name: "n", Resource: "pods", Fails: true})
+		if err == nil || errors.Is(err, ErrUncertain) != c.uncertain || removed > 0 != c.uncertain {
+			t.Errorf("%d: %d attempts to remove it, %v", c.code, removed, err)
+		}
+		server.Close()
 	}
 }
 
@@ -253,7 +283,7 @@ func TestNoAPIServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	api.Close()
-	if _, err := Start(t.Context(), api.config(), Options{Name: "m", Resource: "pods", Fails: true}); err == nil || !strings.Contains(err.Error(), "register") {
+	if _, err := Start(t.Context(), api.config(), Options{Name: "m", Resource: "pods", Fails: true}); err == nil || !strings.Contains(err.Error(), "register") || errors.Is(err, ErrUncertain) {
 		t.Errorf("%v", err)
 	}
 	if err := w.Close(t.Context()); err == nil || !strings.Contains(err.Error(), "registration n") {
