@@ -68,6 +68,11 @@ var rules = []rule{
 		never: []string{"net", "os", "sync", module + "loadgen/record", "github.com/prometheus"},
 	},
 	{
+		why:   "manifests are made of files: whoever writes them takes on nothing that runs",
+		from:  "deploy",
+		never: []string{module + "loadgen", module + "controlplane", module + "cmd", "k8s.io", "go.etcd.io", "github.com/prometheus"},
+	},
+	{
 		why:  "pacing is arithmetic",
 		from: "loadgen/pace", direct: true,
 		never: []string{"net", "os", "sync"},

@@ -1,0 +1,59 @@
+// generate writes the manifests of deploy/kubernetes that are made from the
+// rules and the dashboards. Run it in the repository's root:
+//
+//	go run ./deploy/generate
+//
+// The folders rules and dashboards there hold generated files only: what has no
+// source any more is removed.
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/stormglass/stormglass/deploy"
+)
+
+func main() { os.Exit(run(".", os.Stderr)) }
+
+// run writes below root, the repository; the exit code is 0 or 1.
+func run(root string, stderr io.Writer) int {
+	if err := write(root); err != nil {
+		fmt.Fprintln(stderr, "generate:", err)
+		return 1
+	}
+	return 0
+}
+
+func write(root string) error {
+	files, err := deploy.Manifests(os.DirFS(root))
+	if err != nil {
+		return err
+	}
+	base := filepath.Join(root, "deploy", "kubernetes")
+	for _, dir := range []string{deploy.RulesDir, deploy.DashboardsDir} {
+		old, err := filepath.Glob(filepath.Join(base, dir, "*.yaml"))
+		if err != nil {
+			return err
+		}
+		for _, file := range old {
+			if files[dir+"/"+filepath.Base(file)] != nil {
+				continue
+			}
+			if err := os.Remove(file); err != nil {
+				return err
+			}
+		}
+		if err := os.MkdirAll(filepath.Join(base, dir), 0o755); err != nil {
+			return err
+		}
+	}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(base, filepath.FromSlash(name)), text, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,125 @@
+// Package deploy makes the manifests of deploy/kubernetes that have a source
+// elsewhere in the repository: a PrometheusRule of each rule file, a ConfigMap
+// of each dashboard. The rest of the room is written by hand: compose/ for a
+// plane on this machine, github-actions/ for a pull request, and of
+// kubernetes/ what tells a Prometheus operator where to scrape.
+//
+// The manifests are checked in, so that kubectl needs nothing but a checkout;
+// "go run ./deploy/generate" writes them, and a test keeps them equal to their
+// sources.
+package deploy
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+)
+
+// Namespace is where the manifests put what the operator and Grafana read. A
+// kustomization of the user's can change it.
+const Namespace = "monitoring"
+
+// DashboardLabel is the label by which Grafana's sidecar finds a ConfigMap, as
+// its chart sets it; its value is "1". FolderAnnotation names the folder, for a
+// sidecar that was told to look at it.
+const (
+	DashboardLabel   = "grafana_dashboard"
+	FolderAnnotation = "grafana_folder"
+)
+
+// The folders that hold generated files only, below deploy/kubernetes.
+const (
+	RulesDir      = "rules"
+	DashboardsDir = "dashboards"
+)
+
+// maxConfigMap is the API server's limit of a ConfigMap's data, in bytes.
+const maxConfigMap = 1 << 20
+
+// Manifests is the generated files by their paths below deploy/kubernetes, made
+// from alerts/*.yaml and dashboards/json/*.json below root, the repository.
+//
+// An error is a source that is missing, is no YAML mapping or no JSON object
+// with a "uid" that is its file's name, or is too large for a ConfigMap.
+func Manifests(root fs.FS) (map[string][]byte, error) {
+	rules, err := sources(root, "alerts/*.yaml")
+	if err != nil {
+		return nil, err
+	}
+	dashboards, err := sources(root, "dashboards/json/*.json")
+	if err != nil {
+		return nil, err
+	}
+	files := map[string][]byte{}
+	var names []string
+	for _, s := range rules {
+		if !strings.Contains("\n"+s.text, "\ngroups:\n") {
+			return nil, fmt.Errorf("%s: no line is \"groups:\"", s.file)
+		}
+		name := s.name + ".yaml"
+		names = append(names, name)
+		files[path.Join(RulesDir, name)] = prometheusRule(s)
+	}
+	files[path.Join(RulesDir, kustomizationFile)] = kustomization("alerts", names)
+
+	names = nil
+	for _, s := range dashboards {
+		if err := checkDashboard(s); err != nil {
+			return nil, fmt.Errorf("%s: %w", s.file, err)
+		}
+		name := s.name + ".yaml"
+		names = append(names, name)
+		files[path.Join(DashboardsDir, name)] = configMap(s)
+	}
+	files[path.Join(DashboardsDir, kustomizationFile)] = kustomization("dashboards/json", names)
+	return files, nil
+}
+
+// source is one file to make a manifest of.
+type source struct {
+	// file is its path in the repository, name a name for objects: the file's
+	// own without its ending, as a DNS label.
+	file, name, text string
+}
+
+func sources(root fs.FS, pattern string) ([]source, error) {
+	names, err := fs.Glob(root, pattern)
+	if err != nil {
+		return nil, err
+	}
+	if len(names) == 0 {
+		return nil, fmt.Errorf("%s: there is no such file", pattern)
+	}
+	var all []source
+	for _, file := range names {
+		text, err := fs.ReadFile(root, file)
+		if err != nil {
+			return nil, err
+		}
+		name := strings.TrimSuffix(path.Base(file), path.Ext(file))
+		all = append(all, source{file: file, name: strings.ReplaceAll(name, "_", "-"), text: string(text)})
+	}
+	return all, nil
+}
+
+func checkDashboard(s source) error {
+	var d struct {
+		UID string `json:"uid"`
+	}
+	if err := json.Unmarshal([]byte(s.text), &d); err != nil {
+		return err
+	}
+	if d.UID != s.name {
+		return fmt.Errorf("its uid is %q: links between dashboards go by the uid, so it is the file's name", d.UID)
+	}
+	if len(s.text) > maxConfigMap {
+		return fmt.Errorf("%d bytes do not fit into a ConfigMap (%d)", len(s.text), maxConfigMap)
+	}
+	if strings.ContainsAny(s.text, "\r\t") {
+		return errors.New("tabs or carriage returns do not survive in a YAML block")
+	}
+	return nil
+}
