@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"syscall"
 	"time"
 
+	"github.com/stormglass/stormglass/controlplane/balancer"
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/controlplane/fault"
 	"github.com/stormglass/stormglass/controlplane/pki"
@@ -203,18 +205,36 @@ func (p *Plane) tellReady(m *member, l *life) {
 	p.events.Tell(control.Event{Kind: control.EventReady, Component: m.process.Name, Detail: fmt.Sprintf("after %.1f s", l.readyAfter.Seconds())})
 }
 
-// AwaitReady returns when a component serves.
+// AwaitReady returns when a component serves, also in the eyes of the load balancer
+// if it is behind that: until then it gets no connections.
 func (p *Plane) AwaitReady(ctx context.Context, name string) error {
 	l, err := p.living(name)
 	if err != nil {
 		return err
 	}
-	select {
-	case <-l.serves:
-		return nil
-	case <-l.child.Done():
-		return fmt.Errorf("%s %s before it was ready%s", name, l.child.Exit(), lastLines(l))
-	case <-ctx.Done():
-		return fmt.Errorf("%s is not ready: %w", name, context.Cause(ctx))
+	serves := l.serves
+	tick := time.NewTicker(pollInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-serves:
+			serves = nil // from here on it is the balancer that is asked
+		case <-tick.C:
+		case <-l.child.Done():
+			return fmt.Errorf("%s %s before it was ready%s", name, l.ending(), lastLines(l))
+		case <-ctx.Done():
+			return fmt.Errorf("%s is not ready: %w", name, context.Cause(ctx))
+		}
+		if serves == nil && p.balanced(name) {
+			return nil
+		}
 	}
+}
+
+// balanced tells whether no load balancer keeps connections from a component.
+func (p *Plane) balanced(name string) bool {
+	p.mu.Lock()
+	lb := p.ways.balancer
+	p.mu.Unlock()
+	return lb == nil || !slices.ContainsFunc(lb.States(), func(s balancer.State) bool { return s.Name == name && !s.Ready })
 }

@@ -3,12 +3,16 @@ package controlplane
 import (
 	"context"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
+	"github.com/stormglass/stormglass/controlplane/balancer"
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/controlplane/fault"
 	"github.com/stormglass/stormglass/controlplane/process"
@@ -193,6 +197,51 @@ func TestAKillOfWhatIsDown(t *testing.T) {
 		t.Errorf("it was started %d times", n)
 	}
 	if _, err := p.living(scheduler); err != nil {
+		t.Error(err)
+	}
+}
+
+// A rollout must not go on to the last API server while clients still find none.
+func TestReadyIsWhatTheLoadBalancerThinks(t *testing.T) {
+	var ready atomic.Bool
+	asked := make(chan struct{}, 1)
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if !ready.Load() {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+		select {
+		case asked <- struct{}{}:
+		default:
+		}
+	}))
+	defer api.Close()
+	p := supervise(t, lasting, lasting)
+	lb, err := balancer.Listen("127.0.0.1:0", []balancer.Backend{{Name: scheduler, Address: api.Listener.Addr().String(), Ready: api.URL}},
+		http.DefaultClient, balancer.Options{Interval: time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lb.Close()
+	p.mu.Lock()
+	p.ways.balancer = lb
+	p.mu.Unlock()
+	l, err := p.living(scheduler)
+	if err != nil {
+		t.Fatal(err)
+	}
+	close(l.serves)
+	served := make(chan error, 1)
+	go func() { served <- p.AwaitReady(t.Context(), scheduler) }()
+	for range 100 { // checks, in which it is asked about four times
+		<-asked
+	}
+	select {
+	case err := <-served:
+		t.Fatalf("ready while the balancer leaves it out: %v", err)
+	default:
+	}
+	ready.Store(true)
+	if err := <-served; err != nil {
 		t.Error(err)
 	}
 }

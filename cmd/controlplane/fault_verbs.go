@@ -144,11 +144,12 @@ func restartVerb() faultVerb {
 		use: "restart", kind: control.FaultRestart, components: "component",
 		short: "End a process in order (SIGTERM) and start it anew at once",
 		long: `End a process in order and start it anew as soon as it is gone: a rollout of the
-control plane. The fault ends by itself when the process has started again, so
-it has no length; fault events tells when it is ready. A kind restarts all of its
-components at the same time.`,
-		example: `  controlplane fault restart --component kube-apiserver-0`,
-		flags:   componentFlag,
+control plane. Of several, as of a kind, each has its turn when the one before it
+serves again. The fault ends by itself when the last has started again, so it has
+no length; fault events tells when it is ready.`,
+		example: `  controlplane fault restart --component kube-apiserver-0
+  controlplane fault restart --component etcd`,
+		flags: componentFlag,
 	}
 }
 

@@ -32,7 +32,7 @@ func (m *Manager) apply(ctx context.Context, id string, f control.Fault, t targe
 	case control.FaultKill:
 		return onEach(t.names, func(name string) error { return m.host.Kill(ctx, name) }, m.startAgain)
 	case control.FaultRestart:
-		return m.restart(t.names), nil
+		return m.restart(id, t.names), nil
 	case control.FaultRestore:
 		return m.rehearse(id), nil
 	case control.FaultDescriptors:
@@ -75,35 +75,6 @@ func (m *Manager) slowFsync(ctx context.Context, f control.Fault, names []string
 		})
 	e.renew = set
 	return e, err
-}
-
-// restart ends the components in order, each on its own, and starts each as soon
-// as it is gone. The fault is in force meanwhile, and over when all have started.
-func (m *Manager) restart(names []string) effect {
-	over := make(chan struct{})
-	var failed error
-	m.running.Go(func() {
-		defer close(over)
-		ctx, cancel := context.WithTimeout(m.life, undoWithin)
-		defer cancel()
-		failed = each(names, func(name string) error {
-			if err := m.host.Stop(ctx, name); err != nil {
-				return err
-			}
-			return m.startAgain(ctx, name)
-		})
-	})
-	return effect{over: over, undo: func(ctx context.Context) error {
-		select {
-		case <-over:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-		if failed == nil {
-			return nil
-		}
-		return each(names, func(name string) error { return m.startAgain(ctx, name) })
-	}}
 }
 
 // limitDescriptors remembers what each limit was.

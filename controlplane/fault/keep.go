@@ -13,8 +13,9 @@ import (
 )
 
 // The bounds of undoing a fault. Milliseconds are usual; a webhook's removal
-// waits for an API server that may itself have to come back, etcd members
-// with a small quota are restarted one after another, and a restore starts all.
+// waits for an API server that may itself have to come back; etcd members with a
+// small quota, and components that are restarted, have their turns one after another,
+// and a restore starts all.
 const (
 	undoWithin     = 30 * time.Second
 	undoLongWithin = 5 * time.Minute
@@ -129,7 +130,8 @@ func (m *Manager) lose(id string, why error) {
 // undo takes a fault back and tells how that went.
 func (m *Manager) undo(a *active) error {
 	within := undoWithin
-	if a.status.Kind == control.FaultQuota || a.status.Kind == control.FaultRestore {
+	switch a.status.Kind {
+	case control.FaultQuota, control.FaultRestart, control.FaultRestore:
 		within = undoLongWithin
 	}
 	ctx, cancel := context.WithTimeout(m.life, within)

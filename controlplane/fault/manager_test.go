@@ -122,28 +122,6 @@ func TestClearEndsAFaultBeforeItsTime(t *testing.T) {
 	})
 }
 
-// A component goes down as long as its process takes, and comes back at once.
-func TestARestartIsOverWhenTheProcessIsBack(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m, h := fixture(t)
-		h.stopping = 3 * time.Second
-		s := begin(t, m, control.Fault{Kind: control.FaultRestart, Components: []string{"kube-apiserver-1"}})
-		if !s.Active.Equal(s.Asked) {
-			t.Error("it is not in force at once")
-		}
-		time.Sleep(time.Second)
-		if _, err := m.Begin(t.Context(), pauseOf("kube-apiserver-1", time.Second)); err == nil {
-			t.Error("a process that ends was paused")
-		}
-		time.Sleep(2 * time.Second)
-		synctest.Wait()
-		same(t, "what was done", h.lines(), "0s end kube-apiserver-1", "3s start kube-apiserver-1")
-		if s := m.List()[0]; !s.Ended.Equal(s.Active.Add(3 * time.Second)) {
-			t.Errorf("it ended %v after it began", s.Ended.Sub(s.Active))
-		}
-	})
-}
-
 func TestShutdownUndoesAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, h := fixture(t)

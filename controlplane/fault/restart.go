@@ -1,0 +1,68 @@
+package fault
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// turnWithin bounds how long a component that was restarted may take to serve again,
+// before the next one's turn. Upstream needs seconds, on a busy machine ten times that.
+const turnWithin = 90 * time.Second
+
+// restart ends the components in order and starts each as soon as it is gone. If there
+// are several it is a rollout: each has its turn when the one before it serves again.
+// The fault is in force meanwhile, and over when the last has started. A rollout that
+// cannot go on is told as a fault that was lost.
+func (m *Manager) restart(id string, names []string) effect {
+	over := make(chan struct{})
+	failed := "" // half-way
+	m.running.Go(func() {
+		defer close(over)
+		for i, name := range names {
+			if i > 0 {
+				if err := m.awaitTurn(names[i-1]); err != nil {
+					m.lose(id, fmt.Errorf("%s was not restarted: %w", name, err))
+					return
+				}
+			}
+			if err := m.restartOne(name); err != nil {
+				failed = name
+				m.lose(id, err)
+				return
+			}
+		}
+	})
+	return effect{over: over, undo: func(ctx context.Context) error {
+		select {
+		case <-over:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if failed == "" {
+			return nil
+		}
+		return m.startAgain(ctx, failed)
+	}}
+}
+
+func (m *Manager) restartOne(name string) error {
+	ctx, cancel := context.WithTimeout(m.life, undoWithin)
+	defer cancel()
+	if err := m.host.Stop(ctx, name); err != nil {
+		return err
+	}
+	return m.startAgain(ctx, name)
+}
+
+// awaitTurn returns when a component serves again, or with an error when the plane
+// stops.
+func (m *Manager) awaitTurn(after string) error {
+	ctx, cancel := context.WithTimeout(m.open, turnWithin)
+	defer cancel()
+	err := m.host.AwaitReady(ctx, after)
+	if m.open.Err() != nil {
+		return errClosed
+	}
+	return err
+}
