@@ -34,6 +34,8 @@ type Compiled struct {
 	reads [][]*labels.Matcher
 	// outages are those of the run that is judged.
 	outages outage.Outages
+	// alert of a gate that names one; nil for others.
+	alert *alert
 }
 
 // place is a load in a phase.
@@ -41,14 +43,16 @@ type place struct{ phase, load string }
 
 // Compile checks the gates of a scenario before anything starts. All errors
 // are joined, one line each, naming the field.
-func Compile(s *scenario.Scenario) ([]Compiled, error) {
+func Compile(s *scenario.Scenario) ([]Compiled, error) { return CompileWith(s, nil) }
+
+func compileAll(s *scenario.Scenario, b book) ([]Compiled, error) {
 	var all []Compiled
 	var errs []error
 	for _, g := range s.Gates {
 		if len(g.Variants) > 0 {
 			continue // it belongs to variants, and this is none
 		}
-		c, err := compile(s, g, "gates."+g.Name)
+		c, err := compile(s, g, "gates."+g.Name, b)
 		if err != nil {
 			errs = append(errs, err)
 			continue
@@ -59,7 +63,7 @@ func Compile(s *scenario.Scenario) ([]Compiled, error) {
 	return all, errors.Join(append(errs, err, checkSignals(s))...)
 }
 
-func compile(s *scenario.Scenario, g scenario.Gate, path string) (Compiled, error) {
+func compile(s *scenario.Scenario, g scenario.Gate, path string, b book) (Compiled, error) {
 	c := Compiled{Gate: g, order: s.PhaseNames(), strict: len(g.Over) < len(s.Phases)}
 	fail := func(field, hint, format string, args ...any) (Compiled, error) {
 		return c, s.Errorf(path+"."+field, hint, format, args...)
@@ -76,6 +80,9 @@ func compile(s *scenario.Scenario, g scenario.Gate, path string) (Compiled, erro
 		if !slices.Contains(c.order, name) {
 			return fail("over", "phases: "+strings.Join(c.order, ", "), "no phase %q", name)
 		}
+	}
+	if g.Alert != "" {
+		return c, c.compileAlert(s, path, b)
 	}
 	switch {
 	case g.Objective != "":

@@ -32,7 +32,7 @@ func Figures(s *scenario.Scenario) ([]Compiled, error) {
 		} else {
 			g.Max = zero
 		}
-		c, err := compile(s, g, "compare."+f.Name)
+		c, err := compile(s, g, "compare."+f.Name, book{})
 		if err != nil {
 			errs = append(errs, err)
 			continue

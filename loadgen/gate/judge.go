@@ -56,9 +56,18 @@ func Judge(ctx context.Context, gates []Compiled, a *record.Archive, rec Recorde
 		Verdict: result.Pass, Reasons: []string{}, Gates: []result.Gate{},
 	}
 	phases := rec.phases()
+	alerts, err := replays(ctx, gates, a)
+	if err != nil {
+		return res, err
+	}
 	for _, c := range gates {
 		c.outages = away
-		g, err := c.judge(ctx, a, phases, rec)
+		var g result.Gate
+		if c.alert != nil {
+			g, err = c.judgeAlert(ctx, a, alerts[c.alert.rules], phases)
+		} else {
+			g, err = c.judge(ctx, a, phases, rec)
+		}
 		if err != nil {
 			return res, err
 		}

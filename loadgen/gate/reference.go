@@ -2,13 +2,14 @@ package gate
 
 const referenceHead = `# Objectives
 
-A gate names an objective and a bound:
+A gate names an objective and a bound, or PromQL and a bound, or an alert:
 
 ` + "```yaml" + `
 gates:
   - {name: api, objective: mutating-latency, max: 1s, over: [storm, recovery]}
   - {name: errors, objective: request-errors, max: 0.1%, load: patch-configmap}
   - {name: mine, expr: 'max(increase(etcd_server_slow_apply_total[$window]))', max: 0}
+  - {name: page, alert: EtcdWALFsyncSlow, fires: false, over: [steady]}
 ` + "```" + `
 
 This page is written by the program: ` + "`go test ./loadgen/gate -update`" + `.
@@ -85,6 +86,23 @@ recorder keeps its own list of families and those that gates name.
 
 Quantiles of scraped histograms are interpolated within a bucket; the detail of a gate says between which edges. A bound
 on an edge of the buckets is exact. What the generator measures itself is exact to three digits.
+
+## Alerts
+
+` + "`alert`" + ` names one of [alerts.md](alerts.md); ` + "`fires: true`" + ` passes where it fired at some time of the phases in ` + "`over`" + `,
+` + "`fires: false`" + ` where it did not. The rules are evaluated by Prometheus' own code over the scrapes in the archive, from the first
+on, each group as often as it says; records, ` + "`for`" + ` and templates are as in Prometheus. One that fired before a phase and still
+does, fires in it.
+
+An alert that was seen to fire is a fact. Its silence proves nothing, and is no data, where a metric that it reads was not
+recorded, or its job not scraped; where a scrape was lost or a phase not reached, as for any other gate; where the rule
+cannot be evaluated; and where the run had not lasted for as long as its ` + "`for`" + ` by then. A counter of the shipped rules that
+has no series yet had nothing to count: the detail names it.
+
+A run can be judged by other gates than its own, and by rules of yours, of which none must fire:
+
+    loadgen gate runs/20261121-101500-rollout-500 --rules gates.yaml
+    loadgen gate runs/20261121-101500-rollout-500 --rules prometheus-rules.yaml --summary "$GITHUB_STEP_SUMMARY"
 
 ## The objectives
 `

@@ -160,8 +160,8 @@ func reason(g result.Gate) string {
 	if g.Op == ">=" {
 		side = "under"
 	}
-	if (g.Op == "<=") == (*g.Value <= g.Bound) {
-		return fmt.Sprintf("%s: %s", g.Name, g.Detail) // failed whatever the bound
+	if (g.Op == "<=") == (*g.Value <= g.Bound) || g.Objective == "alert" {
+		return fmt.Sprintf("%s: %s", g.Name, g.Detail) // failed whatever the bound, or told in words
 	}
 	return fmt.Sprintf("%s: %s is %s %s", g.Name, show(u, *g.Value), side, show(u, g.Bound))
 }

@@ -126,14 +126,19 @@ type Gate struct {
 	// Name of the gate, unique in the scenario; --set gates.NAME.max=... addresses it.
 	Name string `yaml:"name"`
 	// Objective is a built-in objective. Exactly one
-	// of Objective and Expr is set.
+	// of Objective, Expr and Alert is set.
 	Objective string `yaml:"objective,omitempty"`
 	// Expr is PromQL, evaluated at the end of the phases in Over; $window is
 	// their length. It must give exactly one series or scalar.
 	Expr string `yaml:"expr,omitempty"`
+	// Alert is one of docs/alerts.md, or of rules that `loadgen gate` is given: it must
+	// fire in one of the phases in Over, or in none, as Fires says.
+	Alert string `yaml:"alert,omitempty"`
+	// Fires tells whether the Alert must fire (true) or must not (false).
+	Fires *bool `yaml:"fires,omitempty"`
 	// Load restricts a client-side objective to the load of that name.
 	Load string `yaml:"load,omitempty"`
-	// Max is the highest value that passes. Exactly one of Max and Min is set.
+	// Max is the highest value that passes. Exactly one of Max and Min is set, but for an Alert.
 	Max *Bound `yaml:"max,omitempty"`
 	// Min is the lowest value that passes.
 	Min *Bound `yaml:"min,omitempty"`

@@ -12,6 +12,8 @@ func (v *validator) gates() {
 		v.name(path+".name", g.Name)
 		v.unique(path, "gate", g.Name, "gates are told apart by name", seen)
 		switch {
+		case g.Alert != "" || g.Fires != nil:
+			v.alertGate(path, g)
 		case !v.oneSource(path, fmt.Sprintf("gate %q", g.Name), "judges", g.Objective, g.Expr):
 		case g.Max == nil && g.Min == nil:
 			v.fail(path, "add max: or min:", "gate %q has no bound", g.Name)

@@ -1,0 +1,69 @@
+package scenario
+
+import (
+	"strings"
+	"testing"
+)
+
+const judgedLater = `
+apiVersion: stormglass/v1alpha1
+kind: Scenario
+name: lab
+phases:
+  - {name: calm, for: 30s}
+  - {name: storm, for: 30s}
+gates:
+  - {name: old, objective: unsent, max: 0%}
+variants:
+  - {name: one}
+  - {name: two}
+`
+
+func TestWithGates(t *testing.T) {
+	s, err := Parse("lab.yaml", []byte(judgedLater), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := s.WithGates("new.yaml", []byte("gates:\n  - {name: a, alert: EtcdNoLeader, fires: false}\n  - {name: b, objective: unsent, max: 1%, over: [storm]}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Gates) != 2 || got.Gates[0].Alert != "EtcdNoLeader" || *got.Gates[0].Fires || len(got.Gates[0].Over) != 2 {
+		t.Errorf("gates %+v", got.Gates)
+	}
+	if len(s.Gates) != 1 || s.Gates[0].Name != "old" {
+		t.Errorf("the scenario's own gates became %+v", s.Gates)
+	}
+	// Of a variant's run, those of others are left out.
+	one, err := s.WithVariant("one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err = one.WithGates("new.yaml", []byte("gates:\n  - {name: a, objective: unsent, max: 1%, variants: [two]}\n  - {name: b, objective: unsent, max: 1%, variants: [one]}\n"))
+	if err != nil || len(got.Gates) != 1 || got.Gates[0].Name != "b" {
+		t.Errorf("of variant one: %+v, %v", got, err)
+	}
+}
+
+// Errors name the file of the gates, not the scenario's.
+func TestWithGatesErrors(t *testing.T) {
+	s, err := Parse("lab.yaml", []byte(judgedLater), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]string{
+		"gates: []\n": `new.yaml:1: gates: there are no gates (write gates: as in a scenario)`,
+		"gates:\n  - {name: a, alert: EtcdNoLeader}\n":                                 `new.yaml:2: gates.a.alert: gate "a" does not say whether the alert must fire (add fires: true or fires: false)`,
+		"gates:\n  - {name: a, fires: true}\n":                                         `new.yaml:2: gates.a.fires: gate "a" says whether an alert fires, and not which (name the alert: it stands in docs/alerts.md)`,
+		"gates:\n  - {name: a, alert: EtcdNoLeader, fires: true, max: 1}\n":            `new.yaml:2: gates.a.alert: gate "a" has a bound: an alert fires or does not (leave max and min out)`,
+		"gates:\n  - {name: a, alert: EtcdNoLeader, fires: true, objective: unsent}\n": `new.yaml:2: gates.a.alert: gate "a" has an alert and an objective or expr (write two gates)`,
+		"gates:\n  - {name: a, alert: EtcdNoLeader, fires: true, load: x}\n":           `new.yaml:2: gates.a.alert: gate "a": an alert is about no load or signal of the scenario (leave load and signal out)`,
+		"gates:\n  - {name: a, alert: EtcdNoLeader, fires: maybe}\n":                   `new.yaml:2: gates.a.fires:`,
+		"gates:\n  - {name: a, alert: EtcdNoLeader, fires: true, over: [stom]}\n":      `new.yaml:2: gates.a.over[0]:`,
+	} {
+		_, err := s.WithGates("new.yaml", []byte(text))
+		if err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s got  %v\nwant %s", text, err, want)
+		}
+	}
+}
