@@ -1,0 +1,162 @@
+// Package dashboards holds the Grafana dashboards that Stormglass ships, as
+// JSON that any Grafana imports or provisions (json/UID.json), and reads of
+// them what others need: the queries, how each is to be shown, and what proves
+// a panel (proof.json): which faults move it, and why a query may be empty.
+//
+// The JSON is written by package source, from Go; a test keeps both equal.
+// Whoever imports this package links no Grafana SDK.
+//
+// # Conventions
+//
+// Every dashboard has the variables datasource, cluster and instance, and every
+// query uses the latter two, a recording rule's only the labels it has. The jobs
+// are those of package alerts, whose recording rules the queries read where one
+// says the same. A description says what a panel shows, and after "Do:" what to
+// do about it. Titles are unique within a dashboard.
+package dashboards
+
+import (
+	"embed"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+)
+
+//go:embed json/*.json
+var files embed.FS
+
+//go:embed proof.json
+var proofFile []byte
+
+// Files is the dashboards as a Grafana takes them, UID.json each.
+func Files() fs.FS {
+	sub, err := fs.Sub(files, "json")
+	if err != nil {
+		panic(err) // the name is a constant
+	}
+	return sub
+}
+
+// Order is the dashboards by UID, as a person reads them.
+func Order() []string {
+	return []string{
+		"stormglass-overview", "stormglass-apiserver", "stormglass-etcd", "stormglass-scheduler",
+		"stormglass-controller-manager", "stormglass-nodes", "stormglass-loadgen", "stormglass-run",
+	}
+}
+
+// Dashboard is what is read of one.
+type Dashboard struct {
+	UID, Title, Description string
+	Rows                    []Row
+}
+
+// Row is a heading and what is under it.
+type Row struct {
+	Title  string
+	Panels []Panel
+}
+
+// Panel is one picture.
+type Panel struct {
+	// Kind is "timeseries", "stat", "table", "heatmap" or "state-timeline".
+	Kind               string
+	Title, Description string
+	// Unit is Grafana's name of it: "s", "reqps", "percentunit", ...
+	Unit string
+	// X and W are columns of 24; Y and H are rows.
+	X, Y, W, H int
+	Targets    []Target
+	// Steps are thresholds from low to high; the first has no value.
+	Steps []Step
+	// Lines tells whether thresholds are drawn into a time series.
+	Lines bool
+	// Log is a logarithmic axis, Stacked a stack of areas.
+	Log, Stacked bool
+	Min, Max     *float64
+	// Calc is how a stat makes one number of a series: "lastNotNull", "max", "min".
+	Calc string
+	// Hidden and Renamed are columns of a table.
+	Hidden  map[string]bool
+	Renamed map[string]string
+	// NoValue stands where there is no data.
+	NoValue string
+	// Moves are the kinds of fault that this panel must show.
+	Moves []string
+}
+
+// Target is one query of a panel.
+type Target struct {
+	RefID string
+	// Expr is PromQL with Grafana's variables in it; see Asker.
+	Expr string
+	// Legend names a series, with {{label}} for a label's value.
+	Legend string
+	// Instant asks for the end of the range only.
+	Instant bool
+	// Empty is why it may have no answer; nil: it must have one.
+	Empty *Reason
+}
+
+// Reason is why a query may have no answer.
+type Reason struct {
+	// Text is shown to a person.
+	Text string `json:"text"`
+	// Unless is PromQL, without variables. Where it has an answer, even once
+	// during a run, the reason does not hold, and neither does the excuse.
+	Unless string `json:"unless"`
+}
+
+// Step is a threshold: from Value on (nil: from the lowest) the colour holds.
+type Step struct {
+	Value *float64 `json:"value"`
+	Color string   `json:"color"`
+}
+
+// Load reads all dashboards, in Order. An error is a file that is not what
+// package source writes.
+func Load() ([]Dashboard, error) {
+	var proofs []Proof
+	if err := json.Unmarshal(proofFile, &proofs); err != nil {
+		return nil, fmt.Errorf("proof.json: %w", err)
+	}
+	byPanel := map[string]Proof{}
+	for _, p := range proofs {
+		byPanel[p.Dashboard+"/"+p.Panel] = p
+	}
+	var all []Dashboard
+	for _, uid := range Order() {
+		text, err := fs.ReadFile(Files(), uid+".json")
+		if err != nil {
+			return nil, err
+		}
+		d, err := parse(text)
+		if err != nil {
+			return nil, fmt.Errorf("%s.json: %w", uid, err)
+		}
+		for _, row := range d.Rows {
+			for i := range row.Panels {
+				p := &row.Panels[i]
+				proof := byPanel[uid+"/"+p.Title]
+				p.Moves = proof.Moves
+				for j := range p.Targets {
+					if reason, ok := proof.Empty[p.Targets[j].RefID]; ok {
+						p.Targets[j].Empty = &reason
+					}
+				}
+			}
+		}
+		all = append(all, d)
+	}
+	return all, nil
+}
+
+// Proof is what proof.json says of a panel.
+type Proof struct {
+	Dashboard string `json:"dashboard"` // its UID
+	Panel     string `json:"panel"`     // its title
+	// Moves are the kinds of fault that the panel must show.
+	Moves []string `json:"moves,omitempty"`
+	// Empty is why a query may have no answer, by its RefID.
+	Empty map[string]Reason `json:"empty,omitempty"`
+}

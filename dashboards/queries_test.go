@@ -1,0 +1,256 @@
+package dashboards
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql/parser"
+
+	"github.com/stormglass/stormglass/alerts"
+	"github.com/stormglass/stormglass/internal/metricsource"
+)
+
+var window = Window{Rate: 20 * time.Second, Interval: 5 * time.Second, Range: 10 * time.Minute}
+
+func mustAsker(t *testing.T) *Asker {
+	t.Helper()
+	a, err := NewAsker()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// exprs visits every query, those of annotations and of reasons too.
+func exprs(t *testing.T, visit func(name, expr string)) {
+	t.Helper()
+	each(t, func(_ Dashboard, name string, p Panel) {
+		for _, x := range p.Targets {
+			visit(name+" "+x.RefID, x.Expr)
+			if x.Empty != nil {
+				visit(name+" "+x.RefID+", its reason", x.Empty.Unless)
+			}
+		}
+	})
+	each2(t, func(uid string, d raw) {
+		for _, a := range d.Annotations.List {
+			visit(uid+": annotation "+a.Name, a.Target.Expr)
+		}
+	})
+}
+
+// families is the metrics that rules and dashboards know of, by name.
+func families() map[string]alerts.Family {
+	all := map[string]alerts.Family{}
+	for _, f := range slices.Concat(alerts.Families(), Families()) {
+		all[f.Name] = f
+	}
+	return all
+}
+
+// family is what a series is of.
+func family(all map[string]alerts.Family, series string) (alerts.Family, bool) {
+	if f, ok := all[series]; ok && f.Type != "histogram" {
+		return f, true
+	}
+	for _, suffix := range []string{"_bucket", "_sum", "_count"} {
+		if name, ok := strings.CutSuffix(series, suffix); ok && all[name].Type == "histogram" {
+			return all[name], true
+		}
+	}
+	return alerts.Family{}, false
+}
+
+func selectors(t *testing.T, name, expr string, visit func(s *parser.VectorSelector, path []parser.Node)) {
+	t.Helper()
+	parsed, err := parser.NewParser(parser.Options{}).ParseExpr(Expand(expr, window))
+	if err != nil {
+		t.Errorf("%s: %v", name, err)
+		return
+	}
+	parser.Inspect(parsed, func(n parser.Node, path []parser.Node) error {
+		if s, ok := n.(*parser.VectorSelector); ok {
+			visit(s, path)
+		}
+		return nil
+	})
+}
+
+// growing are gauges by their declaration that etcd only ever raises, from a
+// count of its own: their rate means what a counter's does.
+var growing = []string{"etcd_disk_wal_write_bytes_total", "etcd_server_proposals_committed_total"}
+
+// TestQueries: every query parses, names metrics that exist with labels that
+// they have, chooses cluster and instance, and takes the rate of no gauge.
+func TestQueries(t *testing.T) {
+	known, unused := families(), map[string]bool{}
+	for _, f := range Families() {
+		unused[f.Name] = true
+	}
+	records := mustAsker(t).Records()
+	exprs(t, func(name, expr string) {
+		reason := strings.HasSuffix(name, "its reason")
+		selectors(t, name, expr, func(s *parser.VectorSelector, path []parser.Node) {
+			has := map[string]string{}
+			for _, m := range s.LabelMatchers {
+				has[m.Name] = m.Value
+			}
+			if !reason && has["cluster"] != ".*" {
+				t.Errorf("%s: %s does not choose a cluster", name, s)
+			}
+			if records[s.Name] {
+				return
+			}
+			f, ok := family(known, s.Name)
+			if !ok {
+				t.Errorf("%s: %s is neither a known metric nor a record", name, s.Name)
+				return
+			}
+			delete(unused, f.Name)
+			allowed := append([]string{model.MetricNameLabel, "job", "instance", "cluster"}, f.Labels...)
+			for label := range has {
+				if !slices.Contains(allowed, label) {
+					t.Errorf("%s: %s has no label %s", name, f.Name, label)
+				}
+			}
+			for _, n := range path {
+				switch n := n.(type) {
+				case *parser.Call:
+					if f.Type == "gauge" && slices.Contains([]string{"rate", "increase"}, n.Func.Name) && !slices.Contains(growing, f.Name) {
+						t.Errorf("%s takes the %s of %s, a gauge", name, n.Func.Name, f.Name)
+					}
+				case *parser.AggregateExpr:
+					for _, label := range n.Grouping {
+						if !slices.Contains(append(allowed, "le"), label) {
+							t.Errorf("%s: %s has no label %s to group by", name, f.Name, label)
+						}
+					}
+				}
+			}
+		})
+	})
+	for name := range unused {
+		t.Errorf("no dashboard reads %s", name)
+	}
+}
+
+// TestInstances: whoever chooses an instance sees that one only, on every panel
+// about the dashboard's own components.
+func TestInstances(t *testing.T) {
+	// Whole by their nature.
+	exempt := []string{"Alerts that fire", "Lease writes, at the server", "Scrapes took"}
+	records := mustAsker(t).Records()
+	each(t, func(_ Dashboard, name string, p Panel) {
+		if slices.Contains(exempt, p.Title) {
+			return
+		}
+		for _, x := range p.Targets {
+			selectors(t, name, x.Expr, func(s *parser.VectorSelector, _ []parser.Node) {
+				wants := !records[s.Name] || strings.HasPrefix(s.Name, "instance")
+				has := slices.ContainsFunc(s.LabelMatchers, func(m *labels.Matcher) bool { return m.Name == "instance" })
+				if has != wants {
+					t.Errorf("%s %s: %s chooses an instance: %v", name, x.RefID, s, has)
+				}
+			})
+		}
+	})
+}
+
+// TestFamilies holds the table against the source of the modules that go.mod pins.
+func TestFamilies(t *testing.T) {
+	var files []string
+	for _, f := range Families() {
+		files = append(files, f.Source)
+	}
+	sources := metricsource.Read(t, files...)
+	rules := map[string]bool{}
+	for _, f := range alerts.Families() {
+		rules[f.Name] = true
+	}
+	for _, f := range Families() {
+		if rules[f.Name] {
+			t.Errorf("%s is in the table of package alerts already", f.Name)
+		}
+		if f.Source == "" {
+			continue
+		}
+		m, ok := sources[f.Source][f.Name]
+		switch {
+		case !ok:
+			t.Errorf("%s does not declare %s", f.Source, f.Name)
+		case m.Type != f.Type || !slices.Equal(m.Labels, f.Labels):
+			t.Errorf("%s is a %s with the labels %q in %s, a %s with %q in Families", f.Name, m.Type, m.Labels, f.Source, f.Type, f.Labels)
+		case m.Deprecated != "":
+			t.Errorf("%s is deprecated since %s", f.Name, m.Deprecated)
+		}
+	}
+}
+
+// TestAsk: what a recording is asked holds no variable and no record.
+func TestAsk(t *testing.T) {
+	a := mustAsker(t)
+	used := map[string]bool{}
+	exprs(t, func(name, expr string) {
+		selectors(t, name, expr, func(s *parser.VectorSelector, _ []parser.Node) { used[s.Name] = true })
+		got, err := a.Ask(expr, window)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			return
+		}
+		if strings.Contains(got, "$") {
+			t.Errorf("%s: a variable is left in %s", name, got)
+		}
+		selectors(t, name, got, func(s *parser.VectorSelector, _ []parser.Node) {
+			if a.records[s.Name] != nil {
+				t.Errorf("%s: the record %s is left in %s", name, s.Name, got)
+			}
+		})
+	})
+	records := slices.Collect(maps.Keys(a.Records()))
+	seen := slices.DeleteFunc(records, func(r string) bool { return !used[r] })
+	if len(seen) < 20 {
+		t.Errorf("the dashboards read %d records only: %q", len(seen), seen)
+	}
+}
+
+// TestAskInPlace: a record's expression stands where its name stood.
+func TestAskInPlace(t *testing.T) {
+	a := &Asker{parser: parser.NewParser(parser.Options{}), records: map[string][]record{}}
+	add := func(name, expr string, own map[string]string) {
+		r := record{interval: 15 * time.Second}
+		r.Record, r.Expr, r.Labels = name, expr, own
+		a.records[name] = append(a.records[name], r)
+	}
+	add("job:up:sum", "sum by (job) (up)", nil)
+	add("job:up:twice", "job:up:sum * 2", nil)
+	add("class:slow", "slow_writes", map[string]string{"class": "write"})
+	add("class:slow", "slow_reads", map[string]string{"class": "read"})
+	add("loop", "loop + 1", nil)
+	for _, c := range []struct{ expr, want string }{
+		{`max(job:up:sum{cluster=~"$cluster"}) > 1`, `max((sum by (job) (up))) > 1`},
+		{`job:up:twice`, `((sum by (job) (up)) * 2)`},
+		{`min_over_time(job:up:sum[2m])`, `min_over_time((sum by (job) (up))[2m:15s])`},
+		{`class:slow`, `(label_replace(slow_writes, "class", "write", "", "") or label_replace(slow_reads, "class", "read", "", ""))`},
+		{`class:slow{class="read"} / job:up:sum`, `(label_replace(slow_reads, "class", "read", "", "")) / (sum by (job) (up))`},
+		{`rate(x{instance=~"$instance"}[$__rate_interval])`, `rate(x{instance=~".*"}[20s])`},
+		{`increase(x[$__range]) / $__interval`, `increase(x[10m]) / 5s`},
+	} {
+		got, err := a.Ask(c.expr, window)
+		if err != nil || got != c.want {
+			t.Errorf("%s\n got %s, %v\nwant %s", c.expr, got, err, c.want)
+		}
+	}
+	for _, expr := range []string{`job:up:sum{job="etcd"}`, `job:up:sum offset 5m`, `class:slow{class="none"}`, `loop`, `sum(`} {
+		if got, err := a.Ask(expr, window); err == nil {
+			t.Errorf("%s became %s", expr, got)
+		} else if !strings.Contains(err.Error(), fmt.Sprint(expr)[:3]) {
+			t.Errorf("%s: the error does not say where: %v", expr, err)
+		}
+	}
+}

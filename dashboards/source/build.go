@@ -1,0 +1,195 @@
+package source
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	"github.com/grafana/grafana-foundation-sdk/go/cog"
+	"github.com/grafana/grafana-foundation-sdk/go/common"
+	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
+	"github.com/grafana/grafana-foundation-sdk/go/prometheus"
+
+	"github.com/stormglass/stormglass/dashboards"
+)
+
+// tag is what the dashboards know each other by.
+const tag = "stormglass"
+
+// Files is what is written: the JSON of each dashboard by its UID, and what
+// proves the panels. An error is what the SDK refuses.
+func Files() (boardFiles map[string][]byte, proof []byte, err error) {
+	boardFiles = map[string][]byte{}
+	var proofs []dashboards.Proof
+	for _, b := range boards() {
+		if boardFiles[b.uid], err = b.json(); err != nil {
+			return nil, nil, fmt.Errorf("%s: %w", b.uid, err)
+		}
+		proofs = append(proofs, b.proofs()...)
+	}
+	proof, err = indented(proofs)
+	return boardFiles, proof, err
+}
+
+func indented(v any) ([]byte, error) {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false) // > in a query stays readable
+	enc.SetIndent("", "  ")
+	err := enc.Encode(v)
+	return buf.Bytes(), err
+}
+
+// json builds the dashboard and adds what the SDK does not know of.
+func (b board) json() ([]byte, error) {
+	built, err := b.build()
+	if err != nil {
+		return nil, err
+	}
+	text, err := json.Marshal(built)
+	if err != nil {
+		return nil, err
+	}
+	var doc map[string]any
+	if err := json.Unmarshal(text, &doc); err != nil {
+		return nil, err
+	}
+	for i, a := range doc["annotations"].(map[string]any)["list"].([]any) {
+		for field, v := range marks()[i].extra {
+			a.(map[string]any)[field] = v
+		}
+	}
+	unhide(doc)
+	return indented(doc)
+}
+
+// unhide takes out the SDK's default for links and annotations, which puts them
+// into a menu where nobody looks.
+func unhide(v any) {
+	switch v := v.(type) {
+	case map[string]any:
+		delete(v, "placement")
+		for name, inner := range v {
+			if name != "options" { // a legend has a placement too
+				unhide(inner)
+			}
+		}
+	case []any:
+		for _, inner := range v {
+			unhide(inner)
+		}
+	}
+}
+
+func (b board) build() (dashboard.Dashboard, error) {
+	d := dashboard.NewDashboardBuilder(b.title).Uid(b.uid).Description(b.tells).Tags([]string{tag}).
+		Timezone("browser").Time("now-1h", "now").Refresh("10s").Tooltip(dashboard.DashboardCursorSyncCrosshair).
+		Link(dashboard.NewDashboardLinkBuilder("Stormglass").Type(dashboard.DashboardLinkTypeDashboards).
+			Tags([]string{tag}).IncludeVars(true).KeepTime(true).Tooltip("The other dashboards, for the same cluster and time"))
+	for _, v := range b.variables() {
+		d.WithVariable(v)
+	}
+	for _, m := range marks() {
+		d.Annotation(m.builder())
+	}
+	id, y := uint32(0), uint32(0)
+	for _, r := range b.rows {
+		id++
+		d.WithRow(dashboard.NewRowBuilder(r.title).Id(id).GridPos(dashboard.GridPos{W: 24, H: 1, Y: y}))
+		y++
+		x, tallest := uint32(0), uint32(0)
+		for _, p := range r.panels {
+			w, h := p.size()
+			if x+w > 24 {
+				x, y, tallest = 0, y+tallest, 0
+			}
+			id++
+			d.WithPanel(p.builder(id, dashboard.GridPos{X: x, Y: y, W: w, H: h}))
+			x, tallest = x+w, max(tallest, h)
+		}
+		y += tallest
+	}
+	return d.Build()
+}
+
+func (p panel) size() (w, h uint32) {
+	w, h = p.w, p.h
+	if w == 0 {
+		w = 8
+	}
+	if h == 0 {
+		h = 8
+	}
+	return w, h
+}
+
+// source is the data source that a person has chosen.
+func chosenSource() common.DataSourceRef {
+	return common.DataSourceRef{Type: cog.ToPtr("prometheus"), Uid: cog.ToPtr("${datasource}")}
+}
+
+func (b board) variables() []cog.Builder[dashboard.VariableModel] {
+	text := func(s string) dashboard.StringOrArrayOfString { return dashboard.StringOrArrayOfString{String: &s} }
+	all := dashboard.VariableOption{Selected: cog.ToPtr(true), Text: text("All"), Value: text("$__all")}
+	query := func(name, label, q string) *dashboard.QueryVariableBuilder {
+		return dashboard.NewQueryVariableBuilder(name).Label(label).Datasource(chosenSource()).
+			Query(dashboard.StringOrMap{Map: map[string]any{"qryType": 1, "query": q, "refId": "PrometheusVariableQueryEditor-VariableQuery"}}).
+			Definition(q).IncludeAll(true).AllValue(".*").Current(all).
+			Refresh(dashboard.VariableRefreshOnTimeRangeChanged).Sort(dashboard.VariableSortNaturalAsc)
+	}
+	return []cog.Builder[dashboard.VariableModel]{
+		dashboard.NewDatasourceVariableBuilder("datasource").Label("Data source").Type("prometheus"),
+		query("cluster", "Cluster", "label_values(up, cluster)"),
+		query("instance", "Instance", `label_values(up{`+b.jobs+`, cluster=~"$cluster"}, instance)`).Multi(true),
+	}
+}
+
+// mark is an annotation: a stretch or a moment on every panel.
+type mark struct {
+	name, colour, expr string
+	// extra is what Prometheus' data source reads of an annotation besides.
+	extra map[string]any
+}
+
+func marks() []mark {
+	title := func(format, text string) map[string]any {
+		return map[string]any{"titleFormat": format, "textFormat": text}
+	}
+	begin := title("{{fault}}", "begins on {{on}}")
+	begin["useValueForTime"] = true // the value is the moment, in ms
+	return []mark{
+		{"Phases", "blue", `max by (phase) (stormglass_phase_active{job="loadgen", cluster=~"$cluster"}) == 1`, title("{{phase}}", "phase of the run")},
+		{"Faults", "red", `max by (fault, on) (stormglass_fault_active{job="loadgen", cluster=~"$cluster"}) == 1`, title("{{fault}}", "on {{on}}")},
+		{"Begins of faults", "red", `max by (fault, on) (stormglass_fault_begin_timestamp_seconds{job="loadgen", cluster=~"$cluster"}) * 1000`, begin},
+	}
+}
+
+func (m mark) builder() *dashboard.AnnotationQueryBuilder {
+	return dashboard.NewAnnotationQueryBuilder().Name(m.name).Datasource(chosenSource()).Enable(true).Hide(false).IconColor(m.colour).
+		Target(prometheus.NewDataqueryBuilder().Expr(m.expr).RefId("Anno").Range())
+}
+
+// proofs is what proof.json says of the dashboard's panels.
+func (b board) proofs() []dashboards.Proof {
+	var all []dashboards.Proof
+	for _, r := range b.rows {
+		for _, p := range r.panels {
+			proof := dashboards.Proof{Dashboard: b.uid, Panel: p.title, Moves: p.moves}
+			for i, q := range p.queries {
+				if q.empty != nil {
+					if proof.Empty == nil {
+						proof.Empty = map[string]dashboards.Reason{}
+					}
+					proof.Empty[refID(i)] = *q.empty
+				}
+			}
+			if proof.Moves != nil || proof.Empty != nil {
+				all = append(all, proof)
+			}
+		}
+	}
+	return all
+}
+
+// refID is A, B, C ...
+func refID(i int) string { return string(rune('A' + i)) }

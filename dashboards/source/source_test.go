@@ -1,0 +1,107 @@
+package source
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/grafana/grafana-foundation-sdk/go/cog"
+	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
+	"github.com/grafana/grafana-foundation-sdk/go/heatmap"
+	"github.com/grafana/grafana-foundation-sdk/go/prometheus"
+	"github.com/grafana/grafana-foundation-sdk/go/stat"
+	"github.com/grafana/grafana-foundation-sdk/go/statetimeline"
+	"github.com/grafana/grafana-foundation-sdk/go/table"
+	"github.com/grafana/grafana-foundation-sdk/go/timeseries"
+
+	"github.com/stormglass/stormglass/dashboards"
+)
+
+var update = flag.Bool("update", false, "write dashboards/json, dashboards/proof.json and docs/dashboards.md")
+
+// TestFiles keeps what is checked in equal to what is written here, and leaves
+// nothing there that no dashboard writes.
+func TestFiles(t *testing.T) {
+	boards, proof, err := Files()
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "../proof.json", proof)
+	for uid, text := range boards {
+		equal(t, filepath.Join("../json", uid+".json"), text)
+	}
+	found, err := filepath.Glob("../json/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range found {
+		if uid := filepath.Base(file[:len(file)-len(filepath.Ext(file))]); boards[uid] == nil {
+			t.Errorf("%s is written by no dashboard", file)
+		}
+	}
+	if len(boards) != len(dashboards.Order()) {
+		t.Errorf("%d dashboards, %d in their order", len(boards), len(dashboards.Order()))
+	}
+}
+
+func equal(t *testing.T, file string, want []byte) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(file, want, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("%s is not what is written here: go test ./dashboards/source -update", file)
+	}
+}
+
+// TestStrict: the SDK's decoder knows every field, and misses none. Of the
+// annotations it does not know what Prometheus' data source reads besides.
+func TestStrict(t *testing.T) {
+	runtime := cog.NewRuntime()
+	runtime.RegisterPanelcfgVariant(timeseries.VariantConfig())
+	runtime.RegisterPanelcfgVariant(stat.VariantConfig())
+	runtime.RegisterPanelcfgVariant(table.VariantConfig())
+	runtime.RegisterPanelcfgVariant(heatmap.VariantConfig())
+	runtime.RegisterPanelcfgVariant(statetimeline.VariantConfig())
+	runtime.RegisterDataqueryVariant(prometheus.VariantConfig())
+	boards, _, err := Files()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for uid, text := range boards {
+		var doc map[string]any
+		if err := json.Unmarshal(text, &doc); err != nil {
+			t.Fatal(err)
+		}
+		for i, a := range doc["annotations"].(map[string]any)["list"].([]any) {
+			for field := range marks()[i].extra {
+				delete(a.(map[string]any), field)
+			}
+		}
+		text, err := json.Marshal(doc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var d dashboard.Dashboard
+		if err := d.UnmarshalJSONStrict(text); err != nil {
+			t.Errorf("%s: %v", uid, err)
+		}
+		if err := d.Validate(); err != nil {
+			t.Errorf("%s: %v", uid, err)
+		}
+	}
+	// The decoder does tell: without this the above proves nothing.
+	var d dashboard.Dashboard
+	if err := d.UnmarshalJSONStrict([]byte(`{"schemaVersion": 42, "templating": {}, "annotations": {}, "panles": []}`)); err == nil {
+		t.Error("the decoder takes a field that does not exist")
+	}
+}

@@ -1,0 +1,216 @@
+// Package metricsource reads from the source of components which metrics they
+// declare: it parses files of the very modules that go.mod pins, so that a test
+// can hold a table of metrics against them without running anything.
+package metricsource
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stormglass/stormglass/loadgen/traffic"
+)
+
+// Metric is what its declaration says of a metric.
+type Metric struct {
+	Type   string    // counter, gauge or histogram
+	Labels []string  // in their order
+	Edges  []float64 // of a histogram's buckets
+	// Deprecated is the version since which it is: an alpha metric is hidden at once.
+	Deprecated string
+}
+
+// modules are those whose files can be named.
+var modules = []string{
+	"k8s.io/apiserver", "k8s.io/component-base", "k8s.io/endpointslice", "k8s.io/kubernetes",
+	"go.etcd.io/etcd/server/v3", "github.com/stormglass/stormglass",
+}
+
+// Read is the metrics that each file declares, by their names. Files are named
+// by the import path of their package ("k8s.io/apiserver/pkg/.../metrics.go");
+// an empty name is passed over. What it cannot read ends the test.
+func Read(t testing.TB, files ...string) map[string]map[string]Metric {
+	t.Helper()
+	dirs := moduleDirs(t)
+	all := map[string]map[string]Metric{}
+	for _, file := range files {
+		if file == "" || all[file] != nil {
+			continue
+		}
+		for module, dir := range dirs {
+			if rest, ok := strings.CutPrefix(file, module+"/"); ok {
+				all[file] = declarations(t, filepath.Join(dir, rest))
+			}
+		}
+		if all[file] == nil {
+			t.Fatalf("%s is in none of the modules %v", file, modules)
+		}
+	}
+	return all
+}
+
+func moduleDirs(t testing.TB) map[string]string {
+	t.Helper()
+	out, err := exec.Command("go", append([]string{"list", "-m", "-f", "{{.Path}} {{.Dir}}"}, modules...)...).Output()
+	if err != nil {
+		t.Fatalf("go list -m: %v", err)
+	}
+	dirs := map[string]string{}
+	for line := range strings.Lines(string(out)) {
+		module, dir, _ := strings.Cut(strings.TrimSpace(line), " ")
+		dirs[module] = dir
+	}
+	return dirs
+}
+
+// source is the values that a file gives names to: metrics are declared with them.
+type source map[string]ast.Expr
+
+// declarations reads calls such as NewCounterVec(&CounterOpts{...}, []string{...}).
+func declarations(t testing.TB, file string) map[string]Metric {
+	t.Helper()
+	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := source{}
+	ast.Inspect(parsed, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.ValueSpec:
+			for i, v := range n.Values {
+				s[n.Names[i].Name] = v
+			}
+		case *ast.AssignStmt:
+			if name, ok := n.Lhs[0].(*ast.Ident); ok && len(n.Rhs) == 1 {
+				s[name.Name] = n.Rhs[0]
+			}
+		}
+		return true
+	})
+	all := map[string]Metric{}
+	ast.Inspect(parsed, func(n ast.Node) bool {
+		call, ok := n.(*ast.CallExpr)
+		if !ok || len(call.Args) == 0 {
+			return true
+		}
+		for _, kind := range []string{"Counter", "Gauge", "Histogram"} {
+			if !strings.HasPrefix(called(call), "New"+kind) {
+				continue
+			}
+			name, m := s.options(call.Args[0])
+			m.Type = strings.ToLower(kind)
+			if len(call.Args) > 1 {
+				m.Labels = s.strings(call.Args[1])
+			}
+			all[name] = m
+		}
+		return true
+	})
+	return all
+}
+
+// called is the name of the function, without its package.
+func called(call *ast.CallExpr) string {
+	switch f := call.Fun.(type) {
+	case *ast.SelectorExpr:
+		return f.Sel.Name
+	case *ast.Ident:
+		return f.Name
+	}
+	return ""
+}
+
+// options reads the full name of a metric, and what its options say of it.
+func (s source) options(e ast.Expr) (name string, m Metric) {
+	if ref, ok := e.(*ast.UnaryExpr); ok {
+		e = ref.X
+	}
+	if call, ok := e.(*ast.CallExpr); ok && called(call) == "HistogramOpts" {
+		return s.text(call.Args[0]), Metric{Edges: traffic.HistogramOpts("", "").Buckets}
+	}
+	literal, ok := e.(*ast.CompositeLit)
+	if !ok {
+		return "", m
+	}
+	parts := map[string]string{}
+	for _, element := range literal.Elts {
+		field, ok := element.(*ast.KeyValueExpr)
+		if !ok {
+			continue
+		}
+		key := field.Key.(*ast.Ident).Name
+		if key == "Buckets" {
+			m.Edges = s.edges(field.Value)
+		}
+		parts[key] = s.text(field.Value)
+	}
+	for _, part := range []string{parts["Namespace"], parts["Subsystem"], parts["Name"]} {
+		if part != "" {
+			name += "_" + part
+		}
+	}
+	m.Deprecated = parts["DeprecatedVersion"]
+	return strings.TrimPrefix(name, "_"), m
+}
+
+// text is the string that e is or names, or "".
+func (s source) text(e ast.Expr) string {
+	switch e := s.value(e).(type) {
+	case *ast.BasicLit:
+		text, _ := strconv.Unquote(e.Value)
+		return text
+	}
+	return ""
+}
+
+func (s source) value(e ast.Expr) ast.Expr {
+	if name, ok := e.(*ast.Ident); ok {
+		return s[name.Name]
+	}
+	return e
+}
+
+func (s source) strings(e ast.Expr) []string {
+	literal, ok := s.value(e).(*ast.CompositeLit)
+	if !ok {
+		return nil
+	}
+	var all []string
+	for _, element := range literal.Elts {
+		all = append(all, s.text(element))
+	}
+	return all
+}
+
+func (s source) edges(e ast.Expr) []float64 {
+	number := func(e ast.Expr) float64 {
+		if literal, ok := e.(*ast.BasicLit); ok {
+			v, _ := strconv.ParseFloat(literal.Value, 64)
+			return v
+		}
+		return 0
+	}
+	var all []float64
+	switch e := s.value(e).(type) {
+	case *ast.CompositeLit:
+		for _, element := range e.Elts {
+			all = append(all, number(element))
+		}
+	case *ast.CallExpr:
+		if called(e) != "ExponentialBuckets" {
+			return nil
+		}
+		// As client_golang reckons them, so that each edge is the same float.
+		edge := number(e.Args[0])
+		for range int(number(e.Args[2])) {
+			all = append(all, edge)
+			edge *= number(e.Args[1])
+		}
+	}
+	return all
+}
