@@ -48,13 +48,23 @@ func TestAnExitThatNoFaultAccountsForIsNoPass(t *testing.T) {
 // then is lost, of whomever.
 func TestWhoseLostScrapesAreExcused(t *testing.T) {
 	for _, c := range []struct {
-		kind, of string
-		excused  bool
+		kind, on, of string
+		excused      bool
 	}{
-		{"kill", "kube-apiserver-0", true}, {"pause", "etcd-0", true}, {"networkDelay", "kube-apiserver-0", false},
-		{"networkDelay", "etcd-0", false}, {"partition", "kube-apiserver-0", false}, {"slowFsync", "etcd-0", false},
+		{"kill", "kube-apiserver-0", "kube-apiserver-0", true}, {"pause", "etcd-0", "etcd-0", true},
+		{"networkDelay", "kube-apiserver-0", "kube-apiserver-0", false}, {"networkDelay", "etcd-0", "etcd-0", false},
+		{"partition", "kube-apiserver-0", "kube-apiserver-0", false}, {"slowFsync", "etcd-0", "etcd-0", false},
+		{"kill", "kube-apiserver-1", "kube-apiserver-0", false}, {"pause", "etcd-0", "kube-apiserver-0", false},
 	} {
 		a, rec := awayLab(t, c.kind, 30, c.of)
+		for i := range rec.Timeline {
+			e := &rec.Timeline[i]
+			e.On = slices.Clone(e.On)
+			for j := range e.On {
+				e.On[j] = c.on
+			}
+			e.Name = strings.ReplaceAll(e.Name, c.of, c.on)
+		}
 		rec.Measurements.Scrapes = result.Scrapes{Done: 60, Failed: map[string]int64{c.of: 1}}
 		res, err := Judge(t.Context(), compiled(t, "{name: good, objective: phase-duration, max: 1h, over: [storm]}"), a, rec)
 		if err != nil {
@@ -62,7 +72,7 @@ func TestWhoseLostScrapesAreExcused(t *testing.T) {
 		}
 		lost := slices.ContainsFunc(res.Reasons, func(s string) bool { return strings.Contains(s, "1 of 60 scrapes were lost: "+c.of) })
 		if lost == c.excused || (res.Verdict == result.Pass) != c.excused {
-			t.Errorf("%s of %s: %s, %q; excused: %v", c.kind, c.of, res.Verdict, res.Reasons, c.excused)
+			t.Errorf("%s of %s, scrape of %s: %s, %q; excused: %v", c.kind, c.on, c.of, res.Verdict, res.Reasons, c.excused)
 		}
 	}
 }
