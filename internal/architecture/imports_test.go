@@ -55,7 +55,7 @@ var rules = []rule{
 	{
 		why:  "a verdict depends on no network",
 		from: "loadgen/gate", direct: true,
-		never: []string{"net/http", "k8s.io/client-go"},
+		never: []string{"net/http", "k8s.io/client-go", module + "loadgen/relay", module + "loadgen/observe"},
 	},
 	{
 		why:   "rules are data: whoever reads them takes on nothing that runs",
@@ -71,6 +71,18 @@ var rules = []rule{
 		why:   "manifests are made of files: whoever writes them takes on nothing that runs",
 		from:  "deploy",
 		never: []string{module + "loadgen", module + "controlplane", module + "cmd", "k8s.io", "go.etcd.io", "github.com/prometheus"},
+	},
+	{
+		why:   "a scrape configuration is text, for whoever runs a Prometheus",
+		from:  "loadgen/scrapeconfig",
+		never: []string{"github.com/prometheus", "k8s.io"},
+	},
+	{
+		why:  "who looks on does not know what is looked at, nor who judges",
+		from: "loadgen/observe",
+		never: []string{
+			module + "loadgen/gate", module + "loadgen/target", module + "loadgen/scenario", module + "loadgen/relay", module + "alerts",
+		},
 	},
 	{
 		why:  "pacing is arithmetic",

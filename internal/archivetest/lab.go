@@ -80,6 +80,9 @@ func (l *Lab) Phase(name string, storm func()) result.Phase {
 	return p
 }
 
+// Recorder is what records, until Archive.
+func (l *Lab) Recorder() *record.Recorder { return l.recorder }
+
 // Archive ends the recording and opens what it wrote, until the test ends.
 func (l *Lab) Archive() *record.Archive {
 	l.t.Helper()

@@ -20,10 +20,15 @@ import (
 
 const (
 	defaultInterval = 5 * time.Second
-	// scrapeTimeout of one target is Prometheus' default.
-	scrapeTimeout = 10 * time.Second
+	// ScrapeTimeout of one target is Prometheus' default.
+	ScrapeTimeout = 10 * time.Second
 	// blockLength is longer than any run: the head stays one piece until Close.
 	blockLength = 7 * 24 * time.Hour
+	// blocksKept is how many blocks a retention is divided into: whole blocks are
+	// forgotten, and the youngest is in memory.
+	blocksKept = 8
+	// shortestBlock keeps samples in reach that come a little late.
+	shortestBlock = 10 * time.Minute
 	// stripes of the head's locks. Prometheus' 16,384 are for many cores and
 	// cost memory; ours has a handful of writers.
 	stripes = 256
@@ -43,6 +48,9 @@ type Options struct {
 	// Registry is the generator's own metrics, recorded as job and instance
 	// "loadgen". Nil means they are not recorded.
 	Registry prometheus.Gatherer
+	// Retention is how long samples are kept at the least, for who only looks
+	// on. Zero means for ever: an archive forgets nothing.
+	Retention time.Duration
 	// Log takes a line when the scrapes of a target begin to fail, and one when
 	// they are back: a component may be away for minutes. Nil means silence.
 	Log func(format string, args ...any)
@@ -80,7 +88,9 @@ func Open(dir string, targets []control.ScrapeTarget, o Options) (*Recorder, err
 		if err != nil {
 			return nil, fmt.Errorf("scrape target %s: %w", t.Instance, err)
 		}
-		r.targets = append(r.targets, newTarget(t.Job, t.Instance, f, closeIdle, newKeeper(t.Job, o.Extra, o.Drop)))
+		scraped := newTarget(t.Job, t.Instance, f, closeIdle, newKeeper(t.Job, o.Extra, o.Drop))
+		scraped.state.URL = t.URL
+		r.targets = append(r.targets, scraped)
 	}
 	if o.Registry != nil {
 		r.targets = append(r.targets, newTarget(jobLoadgen, jobLoadgen, fetchOwn(o.Registry), func() {}, newKeeper(jobLoadgen, o.Extra, o.Drop)))
@@ -89,18 +99,23 @@ func Open(dir string, targets []control.ScrapeTarget, o Options) (*Recorder, err
 		return nil, fmt.Errorf("make the archive: %w", err)
 	}
 	var err error
-	if r.db, err = openDB(r.dir); err != nil {
+	if r.db, err = openDB(r.dir, o.Retention); err != nil {
 		return nil, errors.Join(fmt.Errorf("make the archive: %w", err), os.RemoveAll(r.dir))
 	}
 	return r, nil
 }
 
-// openDB opens a TSDB that neither compacts nor forgets.
-func openDB(dir string) (*tsdb.DB, error) {
+// openDB opens a TSDB that neither compacts nor forgets, unless it is given a
+// retention.
+func openDB(dir string, retention time.Duration) (*tsdb.DB, error) {
+	length := blockLength
+	if retention > 0 {
+		length = min(length, max(retention/blocksKept, shortestBlock))
+	}
 	o := tsdb.DefaultOptions()
-	o.RetentionDuration = 0
-	o.MinBlockDuration = blockLength.Milliseconds()
-	o.MaxBlockDuration = blockLength.Milliseconds()
+	o.RetentionDuration = retention.Milliseconds()
+	o.MinBlockDuration = length.Milliseconds()
+	o.MaxBlockDuration = length.Milliseconds()
 	o.WALCompression = compression.Snappy
 	o.StripeSize = stripes
 	o.HeadChunksWriteBufferSize = chunkBuffer
@@ -108,7 +123,9 @@ func openDB(dir string) (*tsdb.DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	db.DisableCompactions()
+	if retention == 0 {
+		db.DisableCompactions()
+	}
 	return db, nil
 }
 
@@ -186,7 +203,7 @@ func (r *Recorder) ScrapeNow(ctx context.Context) (time.Time, error) {
 
 // scrape records one target and counts. The caller holds t.mu.
 func (r *Recorder) scrape(ctx context.Context, t *target, at int64) error {
-	o, err := t.record(ctx, r.db, at, scrapeTimeout)
+	o, err := t.record(ctx, r.db, at, ScrapeTimeout)
 	if err != nil {
 		return err
 	}
@@ -194,7 +211,9 @@ func (r *Recorder) scrape(ctx context.Context, t *target, at int64) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.counts.Done++
+	t.state.Scraped, t.state.Took, t.state.Failed = time.UnixMilli(at), o.took, ""
 	if o.failed != nil {
+		t.state.Failed = o.failed.Error()
 		r.counts.Failed[t.instance]++
 	}
 	return nil
@@ -217,6 +236,9 @@ func (r *Recorder) Scrapes() result.Scrapes {
 func (r *Recorder) Close() error {
 	for _, t := range r.targets {
 		t.close()
+	}
+	if r.o.Retention > 0 {
+		return r.db.Close() // it is no archive, and has blocks already
 	}
 	err := writeBlock(r.dir, r.db)
 	if err = errors.Join(err, r.db.Close()); err != nil {

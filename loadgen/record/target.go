@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"strconv"
 	"sync"
 	"time"
 
@@ -42,6 +41,11 @@ type target struct {
 	symbols  *labels.SymbolTable
 	raw      bytes.Buffer // the exposition, and what is kept of it: reused
 	kept     []byte
+
+	state TargetState // guarded by the recorder's mu
+
+	typesMu sync.Mutex
+	types   map[string]model.MetricType // by family
 }
 
 // series is one recorded series of a target.
@@ -55,6 +59,7 @@ func newTarget(job, instance string, f fetch, closeIdle func(), k *keeper) *targ
 	return &target{
 		job: job, instance: instance, fetch: f, close: closeIdle, keeper: k,
 		series: map[string]*series{}, own: map[string]storage.SeriesRef{}, symbols: labels.NewSymbolTable(),
+		state: TargetState{Job: job, Instance: instance}, types: map[string]model.MetricType{},
 	}
 }
 
@@ -156,7 +161,9 @@ func (b *batch) parse(text []byte) error {
 		case err != nil:
 			return fmt.Errorf("parse the exposition: %w", err)
 		case entry == textparse.EntryType:
-			_, kind = parser.Type()
+			var family []byte
+			family, kind = parser.Type()
+			b.learn(family, kind)
 		case entry == textparse.EntrySeries:
 			if err := b.add(parser, kind); err != nil {
 				return err
@@ -184,12 +191,23 @@ func (b *batch) add(parser textparse.Parser, kind model.MetricType) error {
 		name := string(key)
 		b.series[name] = s
 		b.born = append(b.born, name)
-	} else if err := b.append(s, labels.EmptyLabels(), b.at, v); err != nil {
+	} else if err := b.append(s, b.again(s, parser), b.at, v); err != nil {
 		return err
 	}
 	s.seen, s.stale = b.scrape, false
 	b.count++
 	return nil
+}
+
+// again is the labels that a known series has to be appended with: none, as
+// long as storage knows it by its number. It may have forgotten one that was away.
+func (b *batch) again(s *series, parser textparse.Parser) labels.Labels {
+	if !s.stale {
+		return labels.EmptyLabels()
+	}
+	var own labels.Labels
+	parser.Labels(&own)
+	return b.label(own)
 }
 
 func (b *batch) append(s *series, lset labels.Labels, at int64, v float64) error {
@@ -261,30 +279,4 @@ func (t *target) storeOwn(app storage.AppenderV2, at int64, o outcome) error {
 		t.own[name] = ref
 	}
 	return nil
-}
-
-// startJitter, in seconds, is how far two readings of one process' start time
-// may lie apart: it is reckoned from the kernel's boot time, which moves with
-// the clock.
-const startJitter = 2
-
-// SameProcess tells whether two values of process_start_time_seconds are of
-// one process. Zero is unknown, and like no other.
-func SameProcess(a, b float64) bool {
-	return a != 0 && b != 0 && math.Abs(a-b) < startJitter
-}
-
-// processStart is the value of process_start_time_seconds, or 0.
-func processStart(text []byte) float64 {
-	const name = "\nprocess_start_time_seconds "
-	i := bytes.Index(text, []byte(name))
-	if i < 0 {
-		return 0
-	}
-	line, _, _ := bytes.Cut(text[i+len(name):], []byte("\n"))
-	v, err := strconv.ParseFloat(string(bytes.TrimSpace(line)), 64)
-	if err != nil {
-		return 0
-	}
-	return v
 }

@@ -1,0 +1,152 @@
+package observe
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/util/annotations"
+)
+
+// answer is the data of a successful request.
+type answer struct {
+	data     any
+	warnings annotations.Annotations
+	query    string // that the warnings point into
+}
+
+// handle is one request of the API. An error that is no badData came about in
+// the execution.
+type handle func(*http.Request) (answer, error)
+
+// badData is an error of who asked.
+type badData struct{ error }
+
+func badParameter(name string, err error) error {
+	return badData{fmt.Errorf("invalid parameter %q: %w", name, err)}
+}
+
+// response is the envelope of every answer.
+type response struct {
+	Status    string   `json:"status"`
+	Data      any      `json:"data,omitempty"`
+	ErrorType string   `json:"errorType,omitempty"`
+	Error     string   `json:"error,omitempty"`
+	Warnings  []string `json:"warnings,omitempty"`
+	Infos     []string `json:"infos,omitempty"`
+}
+
+// handler has every path of the API that only reads.
+func (s *Server) handler() http.Handler {
+	mux := http.NewServeMux()
+	both := []string{http.MethodGet, http.MethodPost} // long queries come as forms
+	get := both[:1]
+	for path, h := range map[string]struct {
+		methods []string
+		handle  handle
+	}{
+		"query":               {both, s.query},
+		"query_range":         {both, s.queryRange},
+		"query_exemplars":     {both, s.exemplars},
+		"format_query":        {both, s.formatQuery},
+		"series":              {both, s.series},
+		"labels":              {both, s.labelNames},
+		"label/{name}/values": {get, s.labelValues},
+		"metadata":            {get, s.metadata},
+		"targets":             {get, s.targets},
+		"rules":               {get, s.ruleGroups},
+		"alerts":              {get, s.alerts},
+		"alertmanagers":       {get, s.alertmanagers},
+		"status/buildinfo":    {get, s.buildInfo},
+		"status/runtimeinfo":  {get, s.runtimeInfo},
+		"status/flags":        {get, s.flags},
+		"status/config":       {get, s.config},
+	} {
+		for _, method := range h.methods {
+			mux.HandleFunc(method+" /api/v1/"+path, serve(h.handle))
+		}
+	}
+	for path, text := range map[string]string{
+		"/-/healthy": "Prometheus Server is Healthy.\n", "/-/ready": "Prometheus Server is Ready.\n",
+		"/{$}": "Stormglass serves the query API of Prometheus here: add this address as a Prometheus data source to Grafana, or `promtool query instant " + s.URL() + " up`.\n",
+	} {
+		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, text) })
+	}
+	if s.c.Public {
+		return mux
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host, _, err := net.SplitHostPort(r.Host)
+		if err != nil {
+			host = r.Host
+		}
+		if !isLoopback(host) {
+			http.Error(w, "this address is for this machine only: ask for it as 127.0.0.1", http.StatusForbidden)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	})
+}
+
+// serve writes what handle answers as the API does.
+func serve(h handle) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		code, out := http.StatusOK, response{Status: "success"}
+		a, err := answer{}, error(nil)
+		if err = r.ParseForm(); err != nil {
+			err = badData{fmt.Errorf("error parsing form values: %w", err)}
+		} else {
+			a, err = h(r)
+		}
+		if err != nil {
+			code, out.ErrorType = kindOf(err)
+			out.Status, out.Error = "error", err.Error()
+		} else {
+			out.Data = a.data
+		}
+		out.Warnings, out.Infos = a.warnings.AsStrings(a.query, 10, 10)
+		text, err := json.Marshal(out)
+		if err != nil {
+			code, text = http.StatusInternalServerError, []byte(`{"status":"error","errorType":"internal","error":"the answer cannot be written as JSON"}`)
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(code)
+		_, _ = w.Write(text) // who asked has gone
+	}
+}
+
+// kindOf is how the API calls an error, and its status.
+func kindOf(err error) (code int, kind string) {
+	var bad badData
+	var canceled promql.ErrQueryCanceled
+	var timeout promql.ErrQueryTimeout
+	var storage promql.ErrStorage
+	switch {
+	case errors.As(err, &bad):
+		return http.StatusBadRequest, "bad_data"
+	case errors.As(err, &timeout):
+		return http.StatusServiceUnavailable, "timeout"
+	case errors.As(err, &canceled), errors.Is(err, context.Canceled):
+		return http.StatusServiceUnavailable, "canceled"
+	case errors.As(err, &storage):
+		return http.StatusInternalServerError, "internal"
+	}
+	return http.StatusUnprocessableEntity, "execution"
+}
+
+// limited cuts a list to the limit that was asked for, and says so.
+func limited[T any](a answer, all []T, limit int) answer {
+	if limit > 0 && len(all) > limit {
+		all = all[:limit]
+		a.warnings = a.warnings.Add(errors.New("results truncated due to limit"))
+	}
+	if all == nil {
+		all = []T{} // nothing is [] there, not null
+	}
+	a.data = all
+	return a
+}

@@ -1,0 +1,149 @@
+package observe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/storage"
+
+	"github.com/stormglass/stormglass/loadgen/record"
+)
+
+const (
+	// A query shares the process with who records: its bounds are a tenth of
+	// Prometheus' own, which are for a server.
+	maxSamples   = 5_000_000
+	queryTimeout = 30 * time.Second
+	maxQueries   = 4
+	// lastAnswers is what queries under way are given when the server closes.
+	lastAnswers = 2 * time.Second
+)
+
+// Recorder is what is observed: package record's.
+type Recorder interface {
+	Live() record.Storage
+	Targets() []record.TargetState
+	Types() map[string]model.MetricType
+	Interval() time.Duration
+}
+
+// Config of a Server.
+type Config struct {
+	// Addr to listen on, HOST:PORT; port 0 takes a free one.
+	Addr string
+	// Public allows an Addr that others reach.
+	Public bool
+	// Recorder to observe. It outlives the Server.
+	Recorder Recorder
+	// Rules are rule files (*.yaml) to evaluate. Nil means none.
+	Rules fs.FS
+	// Retention of what the rules make; zero means for ever.
+	Retention time.Duration
+	// Version of Stormglass, for who asks.
+	Version string
+}
+
+// Server answers queries from Start to Close.
+type Server struct {
+	c        Config
+	began    time.Time
+	listener net.Listener
+	http     *http.Server
+	served   chan struct{}
+	samples  storage.Queryable // the recorder's and the rules'
+	engine   *promql.Engine
+	rules    *evaluator
+}
+
+// CheckAddr refuses an address that others than this machine reach, unless it
+// is public, and what is no address. Errors are one line, with a hint.
+func CheckAddr(addr string, public bool) error {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return fmt.Errorf("%q is not an address to listen on (write 127.0.0.1:9090, or port 0 for a free one)", addr)
+	}
+	if public || isLoopback(host) {
+		return nil
+	}
+	return fmt.Errorf("%s is open to the network, and there is no password (listen on 127.0.0.1, or add --observe-public if that is meant)", addr)
+}
+
+func isLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// Start listens and begins to evaluate the rules.
+func Start(c Config) (*Server, error) {
+	if err := CheckAddr(c.Addr, c.Public); err != nil {
+		return nil, err
+	}
+	listener, err := net.Listen("tcp", c.Addr)
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s: %w", c.Addr, cause(err))
+	}
+	s := &Server{c: c, began: time.Now(), listener: listener, served: make(chan struct{})}
+	if s.rules, err = newEvaluator(c, s.URL()); err != nil {
+		return nil, errors.Join(err, listener.Close())
+	}
+	s.samples = s.rules.samples
+	s.engine = promql.NewEngine(promql.EngineOpts{
+		Logger: slog.New(slog.DiscardHandler), MaxSamples: maxSamples, Timeout: queryTimeout, ActiveQueryTracker: make(slots, maxQueries),
+		EnableAtModifier: true, EnableNegativeOffset: true, Parser: record.NewParser(),
+	})
+	s.http = &http.Server{Handler: s.handler(), ReadHeaderTimeout: 10 * time.Second, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)}
+	go func() {
+		defer close(s.served)
+		_ = s.http.Serve(listener) // until Close
+	}()
+	return s, nil
+}
+
+// URL is where the API is, http://HOST:PORT.
+func (s *Server) URL() string { return "http://" + s.listener.Addr().String() }
+
+// Close ends the evaluation of rules and all queries, and removes what the
+// rules made.
+func (s *Server) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), lastAnswers)
+	defer cancel()
+	if s.http.Shutdown(ctx) != nil { // somebody still waits for an answer
+		_ = s.http.Close()
+	}
+	<-s.served
+	return s.rules.close()
+}
+
+// slots bounds how many queries run at a time; the others wait.
+type slots chan struct{}
+
+func (s slots) GetMaxConcurrent() int { return cap(s) }
+func (s slots) Delete(int)            { <-s }
+func (s slots) Close() error          { return nil }
+
+func (s slots) Insert(ctx context.Context, _ string) (int, error) {
+	select {
+	case s <- struct{}{}:
+		return 0, nil
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+}
+
+// cause is the error of the system alone: the address is said once.
+func cause(err error) error {
+	var syscall *os.SyscallError
+	if errors.As(err, &syscall) {
+		return syscall.Err
+	}
+	return err
+}

@@ -1,0 +1,235 @@
+// Package scrapeconfig writes the configuration by which a Prometheus of the
+// user's own scrapes what Stormglass scrapes: the same targets, under the same
+// labels, with the same identities. It links no Prometheus.
+//
+// In the folder prometheus/ of a plane or a run there is then
+//
+//	prometheus.yml   to start a Prometheus with: the two below, and the rules
+//	scrape.yaml      to be included by another: scrape_config_files: [.../scrape.yaml]
+//	targets/*.json   addresses, for file-based discovery
+//	rules/*.yaml     the rules of package alerts
+//
+// Keys are not copied but named, relative to the folder where they lie beside
+// it, so that the whole of it can be mounted elsewhere. A plane has other ports
+// each time it is started: the files are then written again, and a Prometheus
+// that runs reads the targets again by itself.
+package scrapeconfig
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+)
+
+// The names in the folder.
+const (
+	Dir        = "prometheus"
+	ServerFile = "prometheus.yml"
+	ScrapeFile = "scrape.yaml"
+	targetsDir = "targets"
+	rulesDir   = "rules"
+)
+
+// Options of Write. The zero value is usable.
+type Options struct {
+	// Interval between scrapes, for prometheus.yml. Zero means 5 s.
+	Interval time.Duration
+	// Rules are rule files (*.yaml), copied. Nil means none.
+	Rules fs.FS
+	// Owner is said in the head of each file: "the control plane in ...".
+	Owner string
+}
+
+// evaluation of rules that set no interval of their own, Stormglass' do.
+const evaluation = 15 * time.Second
+
+// Write writes the configuration into base/prometheus, over what an earlier
+// start wrote there, and returns the folder. Files are replaced whole: a
+// Prometheus that reads them meanwhile sees the old or the new.
+func Write(base string, targets []control.ScrapeTarget, o Options) (dir string, err error) {
+	if base, err = filepath.Abs(base); err != nil {
+		return "", fmt.Errorf("scrape configuration: %w", err)
+	}
+	w := writer{dir: filepath.Join(base, Dir), base: base, head: o.head(), wrote: map[string]bool{}}
+	configs, err := w.jobs(targets)
+	if err != nil {
+		return "", fmt.Errorf("scrape configuration: %w", err)
+	}
+	for _, sub := range []string{targetsDir, rulesDir} {
+		if err := os.MkdirAll(filepath.Join(w.dir, sub), 0o700); err != nil {
+			return "", fmt.Errorf("scrape configuration: %w", err)
+		}
+	}
+	server := serverConfig{ScrapeConfigFiles: []string{ScrapeFile}}
+	server.Global.ScrapeInterval = duration(cmp.Or(o.Interval, 5*time.Second))
+	server.Global.EvaluationInterval = duration(evaluation)
+	if o.Rules != nil {
+		server.RuleFiles = []string{rulesDir + "/*.yaml"}
+	}
+	err = errors.Join(w.targets(configs), w.rules(o.Rules),
+		w.yaml(ScrapeFile, scrapeConfigs{configs}), w.yaml(ServerFile, server), w.sweep())
+	if err != nil {
+		return "", fmt.Errorf("scrape configuration: %w", err)
+	}
+	return w.dir, nil
+}
+
+func (o Options) head() string {
+	return fmt.Sprintf("# Written by Stormglass for %s, at each start anew.\n", cmp.Or(o.Owner, "its targets"))
+}
+
+// duration as Prometheus writes it.
+func duration(d time.Duration) string {
+	if d%time.Second == 0 {
+		return fmt.Sprintf("%ds", d/time.Second)
+	}
+	return fmt.Sprintf("%dms", d.Milliseconds())
+}
+
+// jobs groups targets by what one scrape configuration has in common: job,
+// path and identity.
+func (w writer) jobs(targets []control.ScrapeTarget) ([]*scrapeConfig, error) {
+	var all []*scrapeConfig
+	named := map[string]int{}
+	for _, t := range targets {
+		u, err := url.Parse(t.URL)
+		if err != nil || u.Host == "" {
+			return nil, fmt.Errorf("%s: %q is not the URL of a /metrics endpoint", t.Instance, t.URL)
+		}
+		c := w.config(t, u)
+		i := slices.IndexFunc(all, func(x *scrapeConfig) bool { return x.same(c) })
+		if i < 0 {
+			i = len(all)
+			all = append(all, c)
+			// The label job comes with the targets: names of configurations must differ.
+			if named[t.Job]++; named[t.Job] > 1 {
+				c.JobName = fmt.Sprintf("%s-%d", t.Job, named[t.Job])
+			}
+		}
+		all[i].found = append(all[i].found, targetGroup{
+			Targets: []string{u.Host}, Labels: map[string]string{"job": t.Job, "instance": t.Instance},
+		})
+	}
+	return all, nil
+}
+
+func (w writer) config(t control.ScrapeTarget, u *url.URL) *scrapeConfig {
+	c := &scrapeConfig{
+		JobName: t.Job, Scheme: u.Scheme, MetricsPath: cmp.Or(u.Path, "/"), Params: u.Query(), job: t.Job,
+	}
+	if u.Scheme == "https" {
+		c.TLS = &tlsConfig{
+			CAFile: w.path(t.CAFile), CertFile: w.path(t.CertFile), KeyFile: w.path(t.KeyFile),
+			ServerName: t.ServerName, InsecureSkipVerify: t.InsecureSkipVerify,
+		}
+	}
+	if t.TokenFile != "" {
+		c.Authorization = &authorization{CredentialsFile: w.path(t.TokenFile)}
+	}
+	return c
+}
+
+// path is relative to the folder for what lies in the same directory as that,
+// else absolute.
+func (w writer) path(file string) string {
+	if file == "" {
+		return ""
+	}
+	if abs, err := filepath.Abs(file); err == nil {
+		file = abs
+	}
+	if below, err := filepath.Rel(w.base, file); err != nil || !filepath.IsLocal(below) {
+		return file
+	}
+	rel, err := filepath.Rel(w.dir, file)
+	if err != nil {
+		return file
+	}
+	return filepath.ToSlash(rel)
+}
+
+type writer struct {
+	dir, base, head string
+	wrote           map[string]bool // by path
+}
+
+func (w writer) yaml(name string, v any) error {
+	text, err := yaml.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return w.file(name, append([]byte(w.head), text...))
+}
+
+func (w writer) targets(configs []*scrapeConfig) error {
+	for _, c := range configs {
+		name := targetsDir + "/" + strings.NewReplacer("/", "-", " ", "-").Replace(c.JobName) + ".json"
+		text, err := json.MarshalIndent(c.found, "", "  ")
+		if err != nil {
+			return err
+		}
+		if err := w.file(name, append(text, '\n')); err != nil {
+			return err
+		}
+		c.Discovery = []fileDiscovery{{Files: []string{name}}}
+	}
+	return nil
+}
+
+func (w writer) rules(files fs.FS) error {
+	if files == nil {
+		return nil
+	}
+	names, err := fs.Glob(files, "*.yaml")
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		text, err := fs.ReadFile(files, name)
+		if err != nil {
+			return err
+		}
+		if err := w.file(rulesDir+"/"+name, text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w writer) file(name string, text []byte) error {
+	path := filepath.Join(w.dir, filepath.FromSlash(name))
+	w.wrote[path] = true
+	next := path + ".next"
+	if err := os.WriteFile(next, text, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(next, path)
+}
+
+// sweep removes what an earlier start wrote and this one did not: what is gone
+// must not be scraped, or alerted on, any more.
+func (w writer) sweep() error {
+	var errs []error
+	for _, sub := range []string{targetsDir, rulesDir} {
+		found, err := filepath.Glob(filepath.Join(w.dir, sub, "*"))
+		errs = append(errs, err)
+		for _, path := range found {
+			if !w.wrote[path] {
+				errs = append(errs, os.Remove(path))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,143 @@
+package scrapeconfig
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/prometheus/common/promslog"
+	"github.com/prometheus/prometheus/config"
+	"github.com/prometheus/prometheus/discovery/file"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+)
+
+// plane is a directory with keys, as a plane's, and its targets.
+func plane(t *testing.T) (dir string, targets []control.ScrapeTarget) {
+	t.Helper()
+	dir = t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "pki"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	key := func(name string) string {
+		path := filepath.Join(dir, "pki", name)
+		if err := os.WriteFile(path, []byte("not read here"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	etcd := control.ScrapeTarget{Job: "etcd", CAFile: key("etcd-ca.crt"), CertFile: key("etcd-scrape.crt"), KeyFile: key("etcd-scrape.key")}
+	zero, one := etcd, etcd
+	zero.Instance, zero.URL = "etcd-0", "https://127.0.0.1:2379/metrics"
+	one.Instance, one.URL = "etcd-1", "https://127.0.0.1:2479/metrics"
+	return dir, []control.ScrapeTarget{zero, one, {
+		Job: "kube-apiserver", Instance: "kube-apiserver-0", URL: "https://127.0.0.1:6443/metrics",
+		CAFile: key("server-ca.crt"), TokenFile: "/elsewhere/token", ServerName: "kubernetes",
+	}, {
+		Job: "kube-apiserver", Instance: "plain", URL: "http://127.0.0.1:8080/metrics?all=1",
+	}}
+}
+
+// load reads the configuration as a Prometheus does.
+func load(t *testing.T, dir string) (*config.Config, map[string]*config.ScrapeConfig) {
+	t.Helper()
+	c, err := config.LoadFile(filepath.Join(dir, ServerFile), false, promslog.NewNopLogger())
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := c.GetScrapeConfigs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	byName := map[string]*config.ScrapeConfig{}
+	for _, s := range all {
+		byName[s.JobName] = s
+	}
+	return c, byName
+}
+
+// TestPrometheusLoads: a Prometheus finds every key where it lies, scrapes over
+// the right scheme and path, and gives the labels that the rules expect.
+func TestPrometheusLoads(t *testing.T) {
+	base, targets := plane(t)
+	dir, err := Write(base, targets, Options{Rules: fstest.MapFS{"etcd.yaml": {Data: []byte("groups: []\n")}}, Owner: "a test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, jobs := load(t, dir)
+	if want := filepath.Join(dir, "rules", "*.yaml"); len(server.RuleFiles) != 1 || server.RuleFiles[0] != want {
+		t.Errorf("rule files %v, want %s", server.RuleFiles, want)
+	}
+	if len(jobs) != 3 {
+		t.Fatalf("%d scrape configurations, want one for etcd and two for the API servers, which have different identities", len(jobs))
+	}
+	etcd := jobs["etcd"]
+	for _, path := range []string{etcd.HTTPClientConfig.TLSConfig.CAFile, etcd.HTTPClientConfig.TLSConfig.CertFile, etcd.HTTPClientConfig.TLSConfig.KeyFile} {
+		if _, err := os.Stat(path); err != nil {
+			t.Errorf("Prometheus would look for a key at %s: %v", path, err)
+		}
+	}
+	if api := jobs["kube-apiserver"].HTTPClientConfig; api.TLSConfig.ServerName != "kubernetes" || api.Authorization.CredentialsFile != "/elsewhere/token" {
+		t.Errorf("the API server is asked as %+v", api)
+	}
+	if plain := jobs["kube-apiserver-2"]; plain.Scheme != "http" || plain.Params.Get("all") != "1" {
+		t.Errorf("the plain API server is scraped over %s with %v", plain.Scheme, plain.Params)
+	}
+	sd := etcd.ServiceDiscoveryConfigs[0].(*file.SDConfig)
+	text, err := os.ReadFile(sd.Files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`"127.0.0.1:2379"`, `"127.0.0.1:2479"`, `"instance": "etcd-1"`, `"job": "etcd"`} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("%s is not in %s", want, text)
+		}
+	}
+}
+
+// TestMoved: the plane's directory can be mounted elsewhere.
+func TestMoved(t *testing.T) {
+	base, targets := plane(t)
+	if _, err := Write(base, targets, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	moved := filepath.Join(t.TempDir(), "mounted")
+	if err := os.Rename(base, moved); err != nil {
+		t.Fatal(err)
+	}
+	_, jobs := load(t, filepath.Join(moved, Dir))
+	if got, want := jobs["etcd"].HTTPClientConfig.TLSConfig.CAFile, filepath.Join(moved, "pki", "etcd-ca.crt"); filepath.Clean(got) != want {
+		t.Errorf("after the move the CA is looked for at %s, not %s", got, want)
+	}
+}
+
+// TestWrittenAgain: what an earlier start wrote and this one did not is gone.
+func TestWrittenAgain(t *testing.T) {
+	base, targets := plane(t)
+	rules := fstest.MapFS{"old.yaml": {Data: []byte("groups: []\n")}}
+	if _, err := Write(base, targets, Options{Rules: rules}); err != nil {
+		t.Fatal(err)
+	}
+	dir, err := Write(base, targets[:2], Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, jobs := load(t, dir)
+	if len(jobs) != 1 || jobs["etcd"] == nil || len(server.RuleFiles) != 0 {
+		t.Errorf("scraped are still %v, with rules %v", jobs, server.RuleFiles)
+	}
+	left, err := filepath.Glob(filepath.Join(dir, "*", "*"))
+	if err != nil || len(left) != 1 || filepath.Base(left[0]) != "etcd.json" {
+		t.Errorf("left are %v (%v), want the targets of etcd alone", left, err)
+	}
+}
+
+// TestNotAnURL: what cannot be scraped is an error that names it.
+func TestNotAnURL(t *testing.T) {
+	_, err := Write(t.TempDir(), []control.ScrapeTarget{{Job: "etcd", Instance: "etcd-0", URL: "127.0.0.1"}}, Options{})
+	if err == nil || !strings.Contains(err.Error(), "etcd-0") || !strings.Contains(err.Error(), "127.0.0.1") {
+		t.Errorf("got %v", err)
+	}
+}
