@@ -91,7 +91,8 @@ type Run struct {
 	Versions Versions `json:"versions"` // of the programs that took part
 	Host     Host     `json:"host"`     // the machine that ran the generator
 	Cluster  Cluster  `json:"cluster"`  // what the run was aimed at
-	// Components that ended or restarted while the run went on, one line each.
+	// UnexpectedExits are components that ended by themselves, one line each: what ended
+	// the control plane and, in result.json, those that no fault accounts for.
 	UnexpectedExits []string `json:"unexpectedExits,omitempty"`
 }
 
