@@ -214,63 +214,6 @@ func (k killsEtcd) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-func TestUpRefused(t *testing.T) {
-	temp := t.TempDir()
-	foreign := filepath.Join(temp, "foreign")
-	if err := os.MkdirAll(foreign, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(foreign, "thesis.tex"), []byte("x"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	fresh := filepath.Join(temp, "a", "b", "plane")
-	for _, c := range []struct {
-		name, dir, config string
-		code              int
-		want              string
-	}{
-		{"in use", shared.Cluster().Dir, "", 4, "a control plane runs here already, supervisor " + fmt.Sprint(shared.Cluster().SupervisorPID)},
-		{"somebody else's directory", foreign, "", 4, "not empty and not a control plane's directory (choose another --dir)"},
-		{"unwritable", "/proc/stormglass/plane", "", 4, "/proc/stormglass"},
-		{"unknown field", fresh, "scheduler:\n  percentageOfNodesToScor: 5\n", 2, `stdin:2: scheduler.percentageOfNodesToScor: unknown field "percentageOfNodesToScor" (did you mean "percentageOfNodesToScore"?)`},
-		{"out of bounds", fresh, "controllerManager: {qps: -3}\n", 2, "stdin:1: controllerManager.qps: -3 is out of bounds"},
-		{"our own flag", fresh, "etcd:\n  flags:\n    unsafe-no-fsync: \"true\"\n", 2, "stdin:3: etcd.flags.unsafe-no-fsync: "},
-		{"unknown flag", fresh, "apiServer:\n  flags:\n    max-request-inflight: \"5\"\n", 2, `stdin:3: apiServer.flags.max-request-inflight: kube-apiserver has no such flag (did you mean "max-requests-inflight"?)`},
-		{"wrong value", fresh, "controllerManager:\n  flags:\n    node-monitor-grace-period: soon\n", 2, "stdin:3: controllerManager.flags.node-monitor-grace-period: "},
-		{"bad scheduler profile", fresh, "scheduler:\n  config:\n    profiles: [{schedulerName: x, pluginz: 1}]\n", 2, `stdin:2: scheduler.config: strict decoding error: unknown field "profiles[0].pluginz"`},
-		{"bad scheduler value", fresh, "scheduler:\n  config: {parallelism: -1}\n", 2, `stdin:2: scheduler.config: parallelism: Invalid value: -1`},
-		{"refused by the component", fresh, "apiServer: {flags: {runtime-config: no/such=true}}\n", 4, "kube-apiserver-0 exited with code 1 before it was ready; the last lines of its log:"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			args := []string{"up", "--dir", c.dir}
-			if c.config != "" {
-				args = append(args, "--config", "-")
-			}
-			stdout, stderr, code := runEnv(t, nil, c.config, args...)
-			if code != c.code || !strings.Contains(stderr, c.want) || stdout != "" {
-				t.Errorf("exit %d, want %d and %q:\n%s%s", code, c.code, c.want, stdout, stderr)
-			}
-		})
-	}
-	if _, err := os.Stat(filepath.Join(temp, "a")); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("failed starts left something behind: %v", err)
-	}
-	if left, _ := os.ReadDir(foreign); len(left) != 1 {
-		t.Errorf("somebody else's directory was touched: %v", left)
-	}
-}
-
-func TestTooFewDescriptors(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "plane")
-	_, stderr, code := limited(t, "ulimit -n 1024", "up", "--dir", dir)
-	if code != 4 || !strings.Contains(stderr, "too few descriptors: the hard limit of open files is 1024, 3072 short of the 4096") {
-		t.Errorf("exit %d: %s", code, stderr)
-	}
-	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("left behind: %v", err)
-	}
-}
-
 // TestDeviations: what the plane says of upstream's defaults is what the
 // components themselves say.
 func TestDeviations(t *testing.T) {

@@ -16,23 +16,20 @@ import (
 	"github.com/stormglass/stormglass/internal/strictyaml"
 )
 
-// loadConfig reads the config and has each component check its own part.
-// Every error names file, line and field.
-func loadConfig(ctx context.Context, o upOptions, executable string, stdin io.Reader, progress io.Writer) (control.Config, topology.Defaults, error) {
-	var config control.Config
+// settings are a plane's config and where it was read.
+type settings struct {
+	config control.Config
+	from   *strictyaml.Document // nil: that of the last start, or none
+}
+
+// readSettings reads --config, or what the last start left in the plane's directory.
+// Every error of --config names file, line and field.
+func readSettings(o upOptions, stdin io.Reader, progress io.Writer) (s settings, err error) {
 	if o.config == "" {
-		config, err := lastConfig(o.dir, progress)
-		if err != nil {
-			return config, nil, environment(err)
-		}
-		defaults, problems, err := controlplane.Check(ctx, executable, config)
-		if err == nil && len(problems) > 0 {
-			err = fmt.Errorf("%s: %s (%s)", problems[0].Path, problems[0].Msg, problems[0].Hint)
-		}
-		return config, defaults, environment(err)
+		s.config, err = lastConfig(o.dir, progress)
+		return s, environment(err)
 	}
 	var data []byte
-	var err error
 	name := o.config
 	if name == "-" {
 		name = "stdin"
@@ -41,33 +38,55 @@ func loadConfig(ctx context.Context, o upOptions, executable string, stdin io.Re
 		data, err = os.ReadFile(name)
 	}
 	if err != nil {
-		return config, nil, fmt.Errorf("--config: %w", err)
+		return s, fmt.Errorf("--config: %w", err)
 	}
 	if len(bytes.TrimSpace(data)) == 0 { // nothing set: upstream's defaults
-		return config, nil, nil
+		return s, nil
 	}
-	doc, err := strictyaml.Parse(name, data)
+	if s.from, err = strictyaml.Parse(name, data); err != nil {
+		return s, err
+	}
+	if err := s.from.Decode(&s.config); err != nil {
+		return s, err
+	}
+	return s, s.refusal(s.config.Problems())
+}
+
+// check has each component check its own part of the config, and warns of what
+// nobody would want. It gives upstream's defaults of what is set.
+func (s settings) check(ctx context.Context, executable string, progress io.Writer) (topology.Defaults, error) {
+	defaults, problems, err := controlplane.Check(ctx, executable, s.config)
+	if ctx.Err() != nil {
+		err = fmt.Errorf("interrupted while starting: %w", context.Cause(ctx))
+	}
 	if err != nil {
-		return config, nil, err
+		return nil, environment(err)
 	}
-	if err := doc.Decode(&config); err != nil {
-		return config, nil, err
+	for _, w := range s.config.Warnings() {
+		fmt.Fprintf(progress, "warning: %v\n", s.at(w))
 	}
-	problems := config.Problems()
-	var defaults topology.Defaults
-	if len(problems) == 0 {
-		if defaults, problems, err = controlplane.Check(ctx, executable, config); err != nil {
-			return config, nil, environment(err)
-		}
-		for _, w := range config.Warnings() {
-			fmt.Fprintf(progress, "warning: %v\n", doc.Errorf(w.Path, w.Hint, "%s", w.Msg))
-		}
+	return defaults, s.refusal(problems)
+}
+
+// at tells of a problem with the place that it was read from.
+func (s settings) at(p control.Problem) error {
+	if s.from == nil {
+		return fmt.Errorf("%s: %s (%s)", p.Path, p.Msg, p.Hint)
 	}
+	return s.from.Errorf(p.Path, p.Hint, "%s", p.Msg)
+}
+
+// refusal is the error of problems, if there are any. What the last start left is not
+// what was typed.
+func (s settings) refusal(problems []control.Problem) error {
 	var errs []error
 	for _, p := range problems {
-		errs = append(errs, doc.Errorf(p.Path, p.Hint, "%s", p.Msg))
+		errs = append(errs, s.at(p))
 	}
-	return config, defaults, errors.Join(errs...)
+	if s.from == nil {
+		return environment(errors.Join(errs...))
+	}
+	return errors.Join(errs...)
 }
 
 // lastConfig is the config of the plane that stopped in dir, or the default.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -60,8 +61,12 @@ func detach(ctx context.Context, o upOptions, stdout, stderr io.Writer) error {
 	}
 	err = cmd.Wait() // the supervisor has told already what went wrong
 	var exit *exec.ExitError
-	if errors.As(err, &exit) && exit.ExitCode() == exitUsage {
+	switch {
+	case !errors.As(err, &exit):
+	case exit.ExitCode() == exitUsage:
 		return errAlreadyTold
+	case !exit.Exited(): // it has told nothing
+		return environment(fmt.Errorf("the control plane did not start: its supervisor was ended by %v", exit))
 	}
 	return environment(errAlreadyTold)
 }

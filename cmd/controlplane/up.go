@@ -77,14 +77,20 @@ func up(ctx context.Context, o upOptions, stdin io.Reader, stdout, stderr io.Wri
 		return environment(err)
 	}
 	progress := &progressWriter{to: stderr}
-	config, defaults, err := loadConfig(ctx, o, executable, stdin, progress)
+	settings, err := readSettings(o, stdin, progress)
 	if err != nil {
 		return err
 	}
+	// From here on an interrupt ends the start and says so. It could not end the
+	// reading of stdin, so there it ends the process, as is usual.
 	ctx, now, release := interrupts(ctx)
 	defer release()
+	defaults, err := settings.check(ctx, executable, progress)
+	if err != nil {
+		return err
+	}
 	plane, err := controlplane.Start(ctx, controlplane.Options{
-		Dir: o.dir, Config: config, Defaults: defaults, Executable: executable, Progress: progress, Now: now,
+		Dir: o.dir, Config: settings.config, Defaults: defaults, Executable: executable, Progress: progress, Now: now,
 	})
 	if err != nil {
 		return environment(err)

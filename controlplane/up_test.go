@@ -1,0 +1,135 @@
+package controlplane_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestUpRefused(t *testing.T) {
+	temp := t.TempDir()
+	foreign := filepath.Join(temp, "foreign")
+	if err := os.MkdirAll(foreign, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(foreign, "thesis.tex"), []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	fresh := filepath.Join(temp, "a", "b", "plane")
+	for _, c := range []struct {
+		name, dir, config string
+		code              int
+		want              string
+	}{
+		{"in use", shared.Cluster().Dir, "", 4, "a control plane runs here already, supervisor " + fmt.Sprint(shared.Cluster().SupervisorPID)},
+		{"somebody else's directory", foreign, "", 4, "not empty and not a control plane's directory (choose another --dir)"},
+		{"unwritable", "/proc/stormglass/plane", "", 4, "/proc/stormglass"},
+		{"unknown field", fresh, "scheduler:\n  percentageOfNodesToScor: 5\n", 2, `stdin:2: scheduler.percentageOfNodesToScor: unknown field "percentageOfNodesToScor" (did you mean "percentageOfNodesToScore"?)`},
+		{"out of bounds", fresh, "controllerManager: {qps: -3}\n", 2, "stdin:1: controllerManager.qps: -3 is out of bounds"},
+		{"our own flag", fresh, "etcd:\n  flags:\n    unsafe-no-fsync: \"true\"\n", 2, "stdin:3: etcd.flags.unsafe-no-fsync: "},
+		{"unknown flag", fresh, "apiServer:\n  flags:\n    max-request-inflight: \"5\"\n", 2, `stdin:3: apiServer.flags.max-request-inflight: kube-apiserver has no such flag (did you mean "max-requests-inflight"?)`},
+		{"wrong value", fresh, "controllerManager:\n  flags:\n    node-monitor-grace-period: soon\n", 2, "stdin:3: controllerManager.flags.node-monitor-grace-period: "},
+		{"bad scheduler profile", fresh, "scheduler:\n  config:\n    profiles: [{schedulerName: x, pluginz: 1}]\n", 2, `stdin:2: scheduler.config: strict decoding error: unknown field "profiles[0].pluginz"`},
+		{"bad scheduler value", fresh, "scheduler:\n  config: {parallelism: -1}\n", 2, `stdin:2: scheduler.config: parallelism: Invalid value: -1`},
+		{"refused by the component", fresh, "apiServer: {flags: {runtime-config: no/such=true}}\n", 4, "kube-apiserver-0 exited with code 1 before it was ready; the last lines of its log:"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			args := []string{"up", "--dir", c.dir}
+			if c.config != "" {
+				args = append(args, "--config", "-")
+			}
+			stdout, stderr, code := runEnv(t, nil, c.config, args...)
+			if code != c.code || !strings.Contains(stderr, c.want) || stdout != "" {
+				t.Errorf("exit %d, want %d and %q:\n%s%s", code, c.code, c.want, stdout, stderr)
+			}
+		})
+	}
+	if _, err := os.Stat(filepath.Join(temp, "a")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("failed starts left something behind: %v", err)
+	}
+	if left, _ := os.ReadDir(foreign); len(left) != 1 {
+		t.Errorf("somebody else's directory was touched: %v", left)
+	}
+}
+
+func TestTooFewDescriptors(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "plane")
+	_, stderr, code := limited(t, "ulimit -n 1024", "up", "--dir", dir)
+	if code != 4 || !strings.Contains(stderr, "too few descriptors: the hard limit of open files is 1024, 3072 short of the 4096") {
+		t.Errorf("exit %d: %s", code, stderr)
+	}
+	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("left behind: %v", err)
+	}
+}
+
+// A plane that resumes is warned of what its config was warned of; where nothing is
+// started, for that its directory is somebody else's, no more than the warning is seen.
+func TestTheSettingsOfTheLastStartAreWarnedOf(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{"config.json": `{"etcd": {"members": 4}}`, "thesis.tex": "x"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, stderr, code := run(t, "up", "--dir", dir)
+	if code != 4 || !strings.Contains(stderr, "warning: etcd.members: a quorum of 4 members is 3, ") {
+		t.Errorf("exit %d: %s", code, stderr)
+	}
+}
+
+// Whoever interrupts a start while components still check their settings is told, also
+// by up --detach, whose supervisor it is that ends.
+func TestInterruptedWhileTheSettingsAreChecked(t *testing.T) {
+	config := filepath.Join(t.TempDir(), "config.yaml")
+	if err := os.WriteFile(config, []byte("apiServer: {flags: {max-requests-inflight: \"800\"}}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, mode := range []string{"--detach", "--output=text"} {
+		t.Run(mode, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "plane")
+			cmd := exec.Command(shared.Binary, "up", mode, "--dir", dir, "--config", config)
+			var said bytes.Buffer
+			cmd.Stderr = &said
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, 20*time.Second, "it has a child", func() bool { return hasChild(t, cmd.Process.Pid) })
+			if err := cmd.Process.Signal(os.Interrupt); err != nil {
+				t.Fatal(err)
+			}
+			_ = cmd.Wait() // the code says it
+			told := strings.Contains(said.String(), "interrupted while starting: signal ") ||
+				strings.Contains(said.String(), "its supervisor was ended by signal: ") // it had not yet read its config
+			if code := cmd.ProcessState.ExitCode(); code != 4 || !told {
+				t.Errorf("exit %d: %s", code, &said)
+			}
+			if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+				t.Errorf("left behind: %v", err)
+			}
+		})
+	}
+}
+
+// hasChild tells whether a process has started another.
+func hasChild(t *testing.T, pid int) bool {
+	t.Helper()
+	all, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.ContainsFunc(all, func(file string) bool {
+		stat, _ := os.ReadFile(file)                  // it may have ended
+		_, rest, _ := strings.Cut(string(stat), ") ") // its name
+		fields := strings.Fields(rest)                // state, parent, ...
+		return len(fields) > 1 && fields[1] == strconv.Itoa(pid)
+	})
+}
