@@ -27,13 +27,13 @@ directory, and the next up resumes them.`,
 	}
 	dir := dirFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		client, err := control.Dial(*dir)
+		client, err := dial(*dir)
 		if errors.Is(err, control.ErrNotRunning) {
 			fmt.Fprintf(cmd.ErrOrStderr(), "%s: %v\n", *dir, control.ErrNotRunning)
 			return nil
 		}
 		if err != nil {
-			return environment(err)
+			return err
 		}
 		ctx, cancel := context.WithTimeout(cmd.Context(), downWithin)
 		defer cancel()

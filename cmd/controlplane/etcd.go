@@ -109,9 +109,9 @@ to what it held before. It is refused while faults are in force.`,
 		if err != nil {
 			return err
 		}
-		client, err := control.Dial(*dir)
+		client, err := dial(*dir)
 		if err != nil {
-			return environment(fmt.Errorf("%s: %w", *dir, err))
+			return err
 		}
 		restored, err := client.RestoreEtcd(cmd.Context(), file)
 		if err != nil {

@@ -148,8 +148,11 @@ func (v faultVerb) refused(err error) error {
 // dial gives a client of the plane in dir, or says how to start one.
 func dial(dir string) (*control.Client, error) {
 	client, err := control.Dial(dir)
-	if errors.Is(err, control.ErrNotRunning) {
+	switch {
+	case errors.Is(err, control.ErrNotRunning):
 		err = fmt.Errorf("%s: %w (start one with: controlplane up --detach --dir %s)", dir, err, dir)
+	case errors.Is(err, control.ErrStarting):
+		err = fmt.Errorf("%s: %w (ask again in a moment)", dir, err)
 	}
 	return client, environment(err)
 }

@@ -124,7 +124,7 @@ func faultClearCommand() *cobra.Command {
 		Long: `End the fault with this ID, or all faults, and return when they are undone. A
 fault that could not be undone is tried again.`,
 		Example: `  controlplane fault clear 3
-  controlplane fault clear`,
+  controlplane fault clear --output json`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return errors.New("fault clear takes one ID (or none, for all faults)")
@@ -132,8 +132,11 @@ fault that could not be undone is tried again.`,
 			return nil
 		},
 	}
-	dir := dirFlag(cmd)
+	dir, output := dirFlag(cmd), outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := checkOutput(*output); err != nil {
+			return err
+		}
 		client, err := dial(*dir)
 		if err != nil {
 			return err
@@ -149,6 +152,9 @@ fault that could not be undone is tried again.`,
 		}
 		if err != nil {
 			return environment(err)
+		}
+		if *output == "json" {
+			return writeJSON(cmd.OutOrStdout(), ended)
 		}
 		for _, s := range ended {
 			fmt.Fprintf(cmd.OutOrStdout(), "fault %s: %s, %s\n", s.ID, faultName(s), faultState(s, time.Now()))

@@ -34,7 +34,7 @@ default, and how to reach it. It exits with 4 unless the plane is ready.`,
 		}
 		status, err := readStatus(cmd.Context(), *dir)
 		if err != nil {
-			return environment(fmt.Errorf("%s: %w (start one with: controlplane up --dir %s)", *dir, err, *dir))
+			return err
 		}
 		if *output == "json" {
 			encoder := json.NewEncoder(cmd.OutOrStdout())
@@ -55,19 +55,20 @@ default, and how to reach it. It exits with 4 unless the plane is ready.`,
 func readStatus(ctx context.Context, dir string) (control.Status, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	client, err := control.Dial(dir)
+	client, err := dial(dir)
 	if err == nil {
-		return client.Status(ctx)
-	}
-	if !errors.Is(err, control.ErrNotRunning) {
-		return control.Status{}, err
+		status, err := client.Status(ctx)
+		return status, environment(err)
 	}
 	var status control.Status
+	if !errors.Is(err, control.ErrNotRunning) {
+		return status, err
+	}
 	data, readErr := os.ReadFile(filepath.Join(dir, control.StoppedFile))
 	if readErr != nil {
 		return status, err
 	}
-	return status, json.Unmarshal(data, &status)
+	return status, environment(json.Unmarshal(data, &status))
 }
 
 func writeStatus(w io.Writer, s control.Status, now time.Time) error {

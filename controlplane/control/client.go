@@ -38,7 +38,7 @@ type Client struct {
 	http   http.Client
 }
 
-// Dial gives a client of the plane in dir, or ErrNotRunning.
+// Dial gives a client of the plane in dir, or ErrNotRunning, or ErrStarting.
 func Dial(dir string) (*Client, error) {
 	used, err := InUse(dir)
 	if err != nil {
@@ -48,6 +48,9 @@ func Dial(dir string) (*Client, error) {
 		return nil, ErrNotRunning
 	}
 	holder, err := ReadHolder(dir)
+	if errors.Is(err, io.EOF) { // between the lock and SetHolder
+		err = ErrStarting
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"os"
 	"strconv"
+	"syscall"
 )
 
 // FaultRefusal is what the control socket answers when a fault is not begun or
@@ -62,9 +64,14 @@ var ErrEnded = errors.New("the plane has ended")
 // Events gives the events with numbers over after, oldest first. If there are
 // none it waits for one: half a minute at most, then it gives none. The supervisor
 // keeps the last few thousand; a gap in the numbers tells that some are gone.
-// When the plane ends it gives ErrEnded.
+// When the plane ends it gives ErrEnded, and afterwards.
 func (c *Client) Events(ctx context.Context, after int64) ([]Event, error) {
 	var events []Event
 	err := c.call(ctx, http.MethodGet, "/v1/events?after="+strconv.FormatInt(after, 10), nil, &events)
+	for _, gone := range []error{os.ErrNotExist, syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.EPIPE} {
+		if errors.Is(err, gone) { // nobody has the socket any more
+			return nil, ErrEnded
+		}
+	}
 	return events, err
 }

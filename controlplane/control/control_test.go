@@ -139,20 +139,6 @@ func TestLockBelongsToTheOpenFile(t *testing.T) {
 	}
 }
 
-// A directory that cannot be looked into is not one in which nothing runs.
-func TestDialTellsWhatItCannotKnow(t *testing.T) {
-	if _, err := control.Dial(t.TempDir()); !errors.Is(err, control.ErrNotRunning) {
-		t.Errorf("an empty directory: %v", err)
-	}
-	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := control.Dial(file); err == nil || errors.Is(err, control.ErrNotRunning) {
-		t.Errorf("no directory at all: %v", err)
-	}
-}
-
 func TestLoadRefusesAnotherSchema(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := control.Load(dir); !errors.Is(err, os.ErrNotExist) {

@@ -21,6 +21,9 @@ var ErrInUse = errors.New("a control plane runs in this directory")
 // ErrNotRunning says that no plane runs in the directory.
 var ErrNotRunning = errors.New("no control plane runs in this directory")
 
+// ErrStarting says that a supervisor has the directory and cannot be reached yet.
+var ErrStarting = errors.New("a control plane is being started in this directory")
+
 // Holder is what the supervisor writes into the lock file.
 type Holder struct {
 	PID int `json:"pid"`
