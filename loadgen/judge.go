@@ -59,12 +59,7 @@ func Judge(ctx context.Context, dir string) (result.Result, error) {
 	if res.Breakdown, err = breakdown.Split(ctx, rec.Measurements.Phases, archive, audit, away); err != nil {
 		return res, environmentf("%w", err)
 	}
-	if archiveErr != nil {
-		res.Reasons = append(res.Reasons, archiveErr.Error())
-		if res.Verdict == result.Pass { // exact gates may, but every scrape is lost
-			res.Verdict, res.ExitCode = result.NoData, ExitNoData
-		}
-	}
+	lacksArchive(&res, archiveErr)
 	if err := report.Write(ctx, dir, res, rec.Timeline, text, source); err != nil {
 		return res, environmentf("%w", err)
 	}

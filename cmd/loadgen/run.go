@@ -21,6 +21,7 @@ func newRun() *cobra.Command {
 	var o loadgen.Options
 	var yes bool
 	var output, variant string
+	var sum summary
 	cmd := &cobra.Command{
 		Use:   "run NAME|FILE",
 		Short: "Run a scenario, judge it, write the report",
@@ -47,7 +48,7 @@ variants, those that have run are compared.`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeScenario,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := errors.Join(checkOutput(output), checkCluster(o)); err != nil {
+			if err := errors.Join(checkOutput(output), checkCluster(o), sum.check()); err != nil {
 				return err
 			}
 			s, err := readScenario(args[0], o.Overrides)
@@ -70,7 +71,7 @@ variants, those that have run are compared.`,
 				if err != nil {
 					return err
 				}
-				return showComparison(cmd.OutOrStdout(), dir, c, output)
+				return sum.afterAll(showComparison(cmd.OutOrStdout(), dir, c, output), c)
 			default:
 				if o.Scenario, err = s.WithVariant(variant); err != nil {
 					return loadgen.Usage(err)
@@ -89,7 +90,7 @@ variants, those that have run are compared.`,
 			if err = errors.Join(err, judgeErr); err != nil {
 				return err
 			}
-			return show(cmd.OutOrStdout(), dir, res, output)
+			return sum.after(show(cmd.OutOrStdout(), dir, res, output), res)
 		},
 	}
 	flags := cmd.Flags()
@@ -101,6 +102,7 @@ variants, those that have run are compared.`,
 	flags.StringVar(&o.Targets, "targets", "", "`file` with further scrape targets of your cluster (etcd, scheduler, controller manager)")
 	flags.StringVar(&o.ControlPlane, "controlplane", "", "the controlplane `binary` (default: beside loadgen, then PATH)")
 	flags.BoolVar(&yes, "yes", false, "do not ask before creating objects in your cluster")
+	sum.flag(cmd)
 	addOutputFlag(cmd, &output)
 	return cmd
 }

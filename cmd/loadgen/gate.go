@@ -1,0 +1,113 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stormglass/stormglass/loadgen"
+	"github.com/stormglass/stormglass/loadgen/report"
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+func newGate() *cobra.Command {
+	var rules []string
+	var output, junit string
+	var sum summary
+	cmd := &cobra.Command{
+		Use:   "gate DIR --rules FILE",
+		Short: "Judge a recorded run by other gates than its own",
+		Long: `Judge a recorded run by other gates than its own, and leave its directory as it is.
+
+FILE is either gates, written as in a scenario:
+
+  gates:
+    - {name: api, objective: mutating-latency, max: 1s}
+    - {name: disk, alert: EtcdWALFsyncSlow, fires: false, over: [steady]}
+
+or rules as Prometheus loads them: of these no alert may fire in any phase, but
+for those that gates of another --rules FILE are about. Rules are evaluated over
+what the run recorded, so a metric that was not is no data, which is no pass.
+
+A summary is appended to its file, as $GITHUB_STEP_SUMMARY wants it.`,
+		Example: `  loadgen gate runs/20261121-101500-rollout-500 --rules gates.yaml
+  loadgen gate runs/20261121-101500-rollout-500 --rules prometheus-rules.yaml --junit gate.xml --summary "$GITHUB_STEP_SUMMARY"`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := errors.Join(checkOutput(output), sum.check()); err != nil {
+				return err
+			}
+			if len(rules) == 0 {
+				return loadgen.Usage(errors.New("--rules is missing (a file of gates or of Prometheus' rules; `loadgen report DIR` judges a run by its own gates)"))
+			}
+			if loadgen.IsComparison(args[0]) {
+				return loadgen.Usage(fmt.Errorf("%s holds the runs of several variants (name the directory of one, in it)", args[0]))
+			}
+			res, err := loadgen.JudgeBy(cmd.Context(), args[0], rules)
+			if err != nil {
+				return err
+			}
+			if err := writeJUnit(junit, res); err != nil {
+				return err
+			}
+			return sum.after(show(cmd.OutOrStdout(), args[0], res, output), res)
+		},
+	}
+	cmd.Flags().StringArrayVar(&rules, "rules", nil, "`file` of gates, or of Prometheus' rules (repeatable)")
+	cmd.Flags().StringVar(&junit, "junit", "", "`file` for the result as JUnit")
+	sum.flag(cmd)
+	addOutputFlag(cmd, &output)
+	return cmd
+}
+
+func writeJUnit(file string, res result.Result) error {
+	if file == "" {
+		return nil
+	}
+	f, err := os.Create(file)
+	if err != nil {
+		return loadgen.Usage(fmt.Errorf("--junit: %w (name a file that can be written)", err))
+	}
+	return errors.Join(report.JUnit(f, res), f.Close())
+}
+
+// summary is a file that Markdown is appended to; empty: none.
+type summary struct{ file string }
+
+func (s *summary) flag(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&s.file, "summary", "", "`file` to append the result to as Markdown, as $GITHUB_STEP_SUMMARY")
+}
+
+// check finds out before the work whether the file can be written.
+func (s summary) check() error { return s.write(func(io.Writer) error { return nil }) }
+
+// after appends a result when it has been shown; shown is the exit code, or what
+// went wrong with showing it.
+func (s summary) after(shown error, res result.Result) error {
+	if err := s.write(func(w io.Writer) error { return report.Summary(w, res) }); err != nil {
+		return err
+	}
+	return shown
+}
+
+// afterAll is after for variants side by side.
+func (s summary) afterAll(shown error, c result.Comparison) error {
+	if err := s.write(func(w io.Writer) error { return report.ComparisonSummary(w, c) }); err != nil {
+		return err
+	}
+	return shown
+}
+
+func (s summary) write(write func(io.Writer) error) error {
+	if s.file == "" {
+		return nil
+	}
+	f, err := os.OpenFile(s.file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return loadgen.Usage(fmt.Errorf("--summary: %w (name a file that can be written)", err))
+	}
+	return errors.Join(write(f), f.Close())
+}

@@ -1,0 +1,153 @@
+package loadgen
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/stormglass/stormglass/loadgen/alerting"
+	"github.com/stormglass/stormglass/loadgen/gate"
+	"github.com/stormglass/stormglass/loadgen/record"
+	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// JudgeBy judges the run in dir by other gates than its own. Each of files is
+// either gates, as in a scenario (gates: [...]), or Prometheus' rules (groups:
+// [...]): of these every alert must not fire in any phase, but for those that a
+// gate of another file is about. Nothing is written; what the gates do not say
+// (lost scrapes, a saturated generator) counts as in Judge.
+func JudgeBy(ctx context.Context, dir string, files []string) (result.Result, error) {
+	rec, err := readRecorded(dir)
+	if err != nil {
+		return result.Result{}, err
+	}
+	s, err := readScenario(dir)
+	if err != nil {
+		return result.Result{}, err
+	}
+	gates, err := readGates(s, files)
+	if err != nil {
+		return result.Result{}, usageError{err}
+	}
+	archive, archiveErr := record.OpenArchive(dir)
+	if archiveErr == nil {
+		defer archive.Close()
+	}
+	if err := analyse(ctx, dir, s, archive, &rec); err != nil {
+		return result.Result{}, err
+	}
+	res, err := gate.Judge(ctx, gates, archive, rec)
+	if err != nil {
+		return res, environmentf("%w", err)
+	}
+	lacksArchive(&res, archiveErr)
+	return res, nil
+}
+
+// readScenario reads the scenario of the run in dir.
+func readScenario(dir string) (*scenario.Scenario, error) {
+	file := filepath.Join(dir, result.ScenarioFile)
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, usagef("%s: %w (is it the directory of a run?)", dir, cause(err))
+	}
+	s, err := scenario.Parse(file, text, nil)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	return s, nil
+}
+
+// lacksArchive says so of a run without metrics: exact gates may pass, but every
+// scrape is lost.
+func lacksArchive(res *result.Result, err error) {
+	if err == nil {
+		return
+	}
+	res.Reasons = append(res.Reasons, err.Error())
+	if res.Verdict == result.Pass {
+		res.Verdict, res.ExitCode = result.NoData, ExitNoData
+	}
+}
+
+// readGates reads files of gates and of rules.
+func readGates(s *scenario.Scenario, files []string) ([]gate.Compiled, error) {
+	var rules alerting.Ruleset
+	texts := map[string][]byte{} // of those that hold gates
+	var errs []error
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("--rules %s: %w (name a file of gates, or of Prometheus' rules)", file, cause(err)))
+			continue
+		}
+		switch is := holds(text); {
+		case is == "gates":
+			texts[file] = text
+		case is == "groups":
+			set, err := alerting.Parse(file, text)
+			if err == nil && len(set.Alerts()) == 0 {
+				err = fmt.Errorf("%s: there are no alerts in it (records judge nothing)", file)
+			}
+			rules, errs = append(rules, set...), append(errs, err)
+		default:
+			errs = append(errs, fmt.Errorf("%s: neither gates nor rules (write gates: as in a scenario, or groups: as for Prometheus)", file))
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	var all []gate.Compiled
+	named := map[string]bool{}
+	for _, file := range files {
+		text, ok := texts[file]
+		if !ok {
+			continue
+		}
+		with, err := s.WithGates(file, text)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		gates, err := gate.CompileWith(with, rules)
+		errs = append(errs, err)
+		for _, g := range gates {
+			if slices.ContainsFunc(all, func(other gate.Compiled) bool { return other.Name == g.Name }) {
+				errs = append(errs, with.Errorf("gates."+g.Name, "gates are told apart by name", "another file has a gate %q too", g.Name))
+			}
+			named[g.Alert] = true
+		}
+		all = append(all, gates...)
+	}
+	quiet, err := gate.Quiet(s, rules)
+	if err := errors.Join(append(errs, err)...); err != nil {
+		return nil, err
+	}
+	for _, g := range quiet {
+		if !named[g.Alert] {
+			all = append(all, g)
+		}
+	}
+	return all, nil
+}
+
+// holds is the field of a YAML file that tells what it is, or "".
+func holds(text []byte) string {
+	var fields map[string]yaml.Node
+	if err := yaml.NewDecoder(bytes.NewReader(text)).Decode(&fields); err != nil {
+		return "gates" // whose reader says what is wrong, and where
+	}
+	for _, name := range []string{"gates", "groups"} {
+		if _, ok := fields[name]; ok {
+			return name
+		}
+	}
+	return ""
+}

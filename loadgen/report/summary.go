@@ -1,0 +1,119 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// summaryDetail is how long a gate's detail may be in a summary.
+const summaryDetail = 300
+
+// Summary writes a result as Markdown for the page of a pull request: GitHub
+// shows what a step appends to the file $GITHUB_STEP_SUMMARY, GitLab what is
+// posted as a note. The verdict and why come first, then each gate, the worst
+// first. It ends with an empty line, so that summaries follow one another.
+func Summary(w io.Writer, r result.Result) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "### %s: %s\n\n%s.\n", markdown(runWord(r)), markdown(runName(r)), markdown(headline(r)))
+	if rest := otherReasons(r); len(rest) > 0 {
+		b.WriteString("\n")
+		for _, why := range rest {
+			fmt.Fprintf(&b, "- %s\n", markdown(why))
+		}
+	}
+	if len(r.Gates) > 0 {
+		b.WriteString("\n| verdict | gate | value | bound | detail |\n|---|---|---|---|---|\n")
+		for _, g := range byUrgency(r.Gates) {
+			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", emphasis(g.Verdict), markdown(clean(g.Name)), summaryValue(g), summaryBound(g),
+				markdown(shorten(clean(g.Detail), summaryDetail)))
+		}
+	}
+	fmt.Fprintf(&b, "\n%s\n\n", markdown(clean(strings.Join(summaryFacts(r.Run), ", "))))
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// ComparisonSummary is Summary for variants side by side.
+func ComparisonSummary(w io.Writer, c result.Comparison) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "### %s: %s\n\n%s.\n", word(verdictOf(c)), markdown(clean(c.Scenario)), markdown(ranOf(c)))
+	b.WriteString("\n| verdict | variant | why |\n|---|---|---|\n")
+	for _, v := range c.Variants {
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", emphasis(v.Verdict), markdown(clean(v.Name)), markdown(shorten(clean(strings.Join(reasonsOf(v), "; ")), summaryDetail)))
+	}
+	if len(c.Rows) > 0 {
+		b.WriteString("\n| figure |")
+		for _, v := range c.Variants {
+			fmt.Fprintf(&b, " %s |", markdown(clean(v.Name)))
+		}
+		b.WriteString("\n|---|" + strings.Repeat("---:|", len(c.Variants)) + "\n")
+		for _, r := range c.Rows {
+			fmt.Fprintf(&b, "| %s |", markdown(clean(r.Name)))
+			for _, v := range r.Values {
+				fmt.Fprintf(&b, " %s |", strings.TrimSpace(valueOf(r, v)+" "+ratioOf(v)))
+			}
+			b.WriteString("\n")
+		}
+		if note := ratioNote(c); note != "" {
+			fmt.Fprintf(&b, "\n%s\n", markdown(note))
+		}
+	}
+	b.WriteString("\n")
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// summaryFacts are what a person needs to run it again.
+func summaryFacts(run result.Run) []string {
+	facts := []string{"run " + run.ID, fmt.Sprintf("seed %d", run.Seed), "Stormglass " + run.Versions.Stormglass}
+	if run.Versions.Kubernetes != "" {
+		facts = append(facts, "Kubernetes "+run.Versions.Kubernetes)
+	}
+	if run.Host.CPUs > 0 {
+		facts = append(facts, fmt.Sprintf("%d CPUs", run.Host.CPUs))
+	}
+	for _, o := range run.Overrides {
+		facts = append(facts, "set "+o)
+	}
+	return facts
+}
+
+// emphasis makes what did not pass stand out.
+func emphasis(v result.Verdict) string {
+	if v == result.Pass {
+		return string(v)
+	}
+	return "**" + string(v) + "**"
+}
+
+// summaryValue and summaryBound are those of a gate in a table; an alert's says
+// in words what it is.
+func summaryValue(g result.Gate) string {
+	switch {
+	case g.Objective != "alert" || g.Value == nil:
+		return markdown(gateValue(g))
+	case *g.Value == 0:
+		return "silent"
+	case *g.Value == 1:
+		return "fired"
+	}
+	return "fired " + count(int64(*g.Value)) + " times"
+}
+
+func summaryBound(g result.Gate) string {
+	switch {
+	case g.Objective != "alert":
+		return markdown(gateBound(g))
+	case g.Op == ">=":
+		return "fires"
+	}
+	return "does not fire"
+}
+
+// markdown makes text stand for itself in a cell of a table.
+func markdown(s string) string {
+	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "|", "\\|", "`", "\\`", "*", "\\*", "_", "\\_", "[", "\\[", "]", "\\]", "\n", " ").Replace(s)
+}
