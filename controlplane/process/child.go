@@ -53,15 +53,22 @@ func (c *Child) wait(cmd *exec.Cmd) {
 // Done is closed when the child has ended.
 func (c *Child) Done() <-chan struct{} { return c.done }
 
+func (c *Child) ended() bool {
+	select {
+	case <-c.done:
+		return true
+	default:
+		return false
+	}
+}
+
 // Exit is how the child ended. Ask after Done.
 func (c *Child) Exit() Exit { return c.exit }
 
 // Signal sends a signal. A child that has ended already is no error.
 func (c *Child) Signal(sig os.Signal) error {
-	select {
-	case <-c.done:
+	if c.ended() {
 		return nil
-	default:
 	}
 	if err := c.process.Signal(sig); err != nil && err != os.ErrProcessDone {
 		return fmt.Errorf("signal %s: %w", c.Name, err)

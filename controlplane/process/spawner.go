@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -35,7 +36,7 @@ type Spawner struct {
 
 	mu       sync.Mutex
 	closed   bool
-	children []*Child
+	children []*Child // those that live, and some that do not any more
 }
 
 // NewSpawner gives a Spawner. Close it.
@@ -118,7 +119,7 @@ func (s *Spawner) Start(spec Spec) (*Child, error) {
 		return nil, fmt.Errorf("start %s: %w", spec.Name, err)
 	}
 	c := &Child{Name: spec.Name, PID: cmd.Process.Pid, Started: time.Now(), log: spec.Log, offset: offset, process: cmd.Process, done: make(chan struct{})}
-	s.children = append(s.children, c)
+	s.children = append(slices.DeleteFunc(s.children, (*Child).ended), c)
 	go c.wait(cmd)
 	return c, nil
 }

@@ -43,6 +43,12 @@ func playChild(dir string) int {
 		return 1
 	}
 	var printing sync.Mutex
+	if os.Getenv(filteredEnv) != "" {
+		if err := filterOneThread(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+	}
 	lines := make(chan string)
 	for range threads {
 		go func() {
@@ -92,14 +98,14 @@ type child struct {
 	out   *bufio.Scanner
 }
 
-func startChild(t *testing.T) *child {
+func startChild(t *testing.T, env ...string) *child {
 	t.Helper()
 	agent, end, err := fsync.NewAgent()
 	if err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), childEnv+"="+t.TempDir(), fsync.AgentEnv+"=3")
+	cmd.Env = append(append(os.Environ(), env...), childEnv+"="+t.TempDir(), fsync.AgentEnv+"=3")
 	cmd.ExtraFiles = []*os.File{end}
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()

@@ -1,0 +1,26 @@
+package process
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// A plane that is broken for a day restarts its components some thousand times.
+func TestASpawnerForgetsThoseThatHaveEnded(t *testing.T) {
+	s, err := NewSpawner()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for range 5 {
+		c, err := s.Start(Spec{Name: "short", Path: "/bin/sh", Args: []string{"sh", "-c", "exit"}, Env: os.Environ(), Log: filepath.Join(t.TempDir(), "log")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-c.Done()
+	}
+	if n := len(s.children); n > 1 {
+		t.Errorf("it remembers %d of 5 children that have ended", n)
+	}
+}
