@@ -7,7 +7,7 @@ BIN := $(CURDIR)/bin
 LDFLAGS := $(shell cat build/ldflags)
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 
-.PHONY: help build loadgen controlplane demo test lint unit tools chromium fuzz bench storms incidents clean
+.PHONY: help build loadgen controlplane demo test lint unit tools chromium fuzz bench storms incidents panels clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -63,6 +63,9 @@ FUZZ = scenario:FuzzParse h2conn:FuzzFrames h2conn:FuzzFields traffic/watch:Fuzz
 
 fuzz: ## Fuzz the scenario loader and every reader of what servers send, half a minute each
 	for f in $(FUZZ); do go test ./loadgen/$${f%%:*} -run '^$$' -fuzz "^$${f##*:}$$" -fuzztime 30s -fuzzminimizetime 10x || exit 1; done
+
+panels: ## Ask every query of every dashboard of the archive of a run: make panels RUN=runs/TIME-NAME
+	go run ./loadgen/panel/panels $(RUN)
 
 clean: ## Remove bin/ and runs/
 	rm -rf $(BIN) runs planes

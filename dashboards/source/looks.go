@@ -51,6 +51,9 @@ func (p panel) builder(id uint32, at dashboard.GridPos) cog.Builder[dashboard.Pa
 		f.Min = cog.ToPtr(0.0)
 		if p.log {
 			f.Min = nil // 0 has no place on a logarithmic axis
+			if p.min != 0 {
+				f.Min = &p.min
+			}
 		}
 		if p.max != 0 {
 			f.Max = &p.max

@@ -31,7 +31,7 @@ func overview() board {
 			}},
 			{"Which component is the bottleneck", []panel{
 				{
-					title: "Work that stands", unit: "short", w: 12, h: 10, log: true, moves: []string{"slowFsync", "networkDelay", "webhook"},
+					title: "Work that stands", unit: "short", w: 12, h: 10, log: true, min: 0.01, moves: []string{"slowFsync", "networkDelay", "webhook"},
 					queries: []query{
 						q(rate("apiserver_request_duration_seconds_sum", `@api, verb!~"WATCH|CONNECT"`), "in API servers"),
 						q(rate("apiserver_flowcontrol_request_wait_duration_seconds_sum", "@api"), "of it, queued by priority and fairness"),

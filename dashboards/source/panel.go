@@ -40,6 +40,7 @@ type panel struct {
 	log       bool // logarithmic axis
 	stacked   bool
 	max       float64 // of the axis; zero: as high as the values
+	min       float64 // of a logarithmic axis; zero: as low as the values
 	// calc makes one number of a series, of a stat; empty: the last.
 	calc string
 	// hidden and renamed are columns of a table.

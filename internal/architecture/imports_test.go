@@ -73,6 +73,27 @@ var rules = []rule{
 		never: []string{module + "loadgen", module + "controlplane", module + "cmd", "k8s.io", "go.etcd.io", "github.com/prometheus"},
 	},
 	{
+		why:   "dashboards are data too",
+		from:  "dashboards",
+		never: []string{module + "loadgen", module + "controlplane", module + "cmd", "k8s.io/kubernetes", "go.etcd.io/etcd"},
+	},
+	{
+		why:    "the Grafana SDK writes JSON, and is linked into nothing that runs",
+		from:   "dashboards",
+		never:  []string{"github.com/grafana/grafana-foundation-sdk"},
+		except: []string{"from " + module + "dashboards/source"},
+	},
+	{
+		why:   "the Grafana SDK is linked into nothing that runs",
+		from:  "cmd",
+		never: []string{"github.com/grafana/grafana-foundation-sdk", module + "dashboards/source"},
+	},
+	{
+		why:  "panels are drawn from the run directory alone",
+		from: "loadgen/panel", direct: true,
+		never: []string{"net/http", "k8s.io/client-go"},
+	},
+	{
 		why:   "a scrape configuration is text, for whoever runs a Prometheus",
 		from:  "loadgen/scrapeconfig",
 		never: []string{"github.com/prometheus", "k8s.io"},

@@ -1,0 +1,138 @@
+// Package panel answers and draws the panels of the dashboards from what a run
+// recorded: the same queries as a Grafana would ask, of the run's own archive.
+// Check says of each query whether it has data, or why it may have none; Moved
+// whether a panel shows the faults that it is about; HTML draws all of them
+// into a page, for a person who has no Grafana.
+package panel
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"runtime"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/stormglass/stormglass/dashboards"
+)
+
+// Source answers range queries over what a run recorded. It may be asked from
+// several goroutines at once.
+type Source interface {
+	// Range evaluates a PromQL expression at start, start+step, ... end. A
+	// series has points only where it has values.
+	Range(ctx context.Context, expr string, start, end time.Time, step time.Duration) ([]Series, error)
+}
+
+// Series is one series of a range query.
+type Series struct {
+	Labels map[string]string
+	Points []Point
+}
+
+// Point is one value of a series.
+type Point struct {
+	T time.Time
+	V float64
+}
+
+// Span is the stretch of a recording that is looked at.
+type Span struct {
+	Start, End time.Time
+	// Scrape is the interval between scrapes.
+	Scrape time.Duration
+}
+
+// mostPoints is how many points of a series are asked for: a panel is a few
+// hundred pixels wide.
+const mostPoints = 150
+
+// step between points, so that there are no more than most: no shorter than a
+// scrape, whole seconds.
+func (s Span) step(most int) time.Duration {
+	step := max(s.Scrape, time.Second, s.End.Sub(s.Start)/time.Duration(most-1)).Round(time.Second)
+	for s.points(step) > most {
+		step += time.Second
+	}
+	return step
+}
+
+// points is how many points there are at a step.
+func (s Span) points(step time.Duration) int { return int(s.End.Sub(s.Start)/step) + 1 }
+
+// window is what Grafana's variables come to at a step.
+func (s Span) window(step time.Duration) dashboards.Window {
+	return dashboards.Window{Rate: max(4*s.Scrape, step+s.Scrape), Interval: step, Range: s.End.Sub(s.Start)}
+}
+
+// answer is what a recording says to one query of a panel.
+type answer struct {
+	dashboard dashboards.Dashboard
+	panel     dashboards.Panel
+	target    dashboards.Target
+	series    []Series
+	err       error
+}
+
+// finite counts the points that are numbers, and those that are infinite. Not
+// a number is no value: a quantile of nothing.
+func (a answer) finite() (numbers, infinite int) {
+	for _, s := range a.series {
+		for _, p := range s.Points {
+			switch {
+			case math.IsInf(p.V, 0):
+				infinite++
+			case !math.IsNaN(p.V):
+				numbers++
+			}
+		}
+	}
+	return numbers, infinite
+}
+
+// ask asks every query of every panel, in their order. What a query fails with
+// is in its answer; an error is of the dashboards or of ctx.
+func ask(ctx context.Context, src Source, span Span, step time.Duration) ([]answer, error) {
+	boards, err := dashboards.Load()
+	if err != nil {
+		return nil, err
+	}
+	asker, err := dashboards.NewAsker()
+	if err != nil {
+		return nil, err
+	}
+	var all []answer
+	for _, d := range boards {
+		for _, r := range d.Rows {
+			for _, p := range r.Panels {
+				for _, t := range p.Targets {
+					all = append(all, answer{dashboard: d, panel: p, target: t})
+				}
+			}
+		}
+	}
+	work, ctx := errgroup.WithContext(ctx)
+	work.SetLimit(runtime.GOMAXPROCS(0))
+	for i := range all {
+		work.Go(func() error {
+			a := &all[i]
+			expr, err := asker.Ask(a.target.Expr, span.window(step))
+			if err != nil {
+				return err
+			}
+			start := span.Start
+			if a.target.Instant {
+				start = span.End
+			}
+			if a.series, a.err = src.Range(ctx, expr, start, span.End, step); a.err != nil && ctx.Err() != nil {
+				return ctx.Err()
+			}
+			return nil
+		})
+	}
+	if err := work.Wait(); err != nil {
+		return nil, fmt.Errorf("ask the panels' queries: %w", err)
+	}
+	return all, nil
+}

@@ -1,0 +1,82 @@
+package panel
+
+import (
+	"context"
+	"fmt"
+)
+
+// Checked is one query of a panel, asked of a recording.
+type Checked struct {
+	Dashboard, Panel string // the UID, the title
+	Query            string // its RefID
+	// Numbers is how many points of the answer are finite numbers.
+	Numbers int
+	// Excuse is why there are none, if that is well.
+	Excuse string
+	// Problem is what is wrong, if anything is: the query fails, its answer is
+	// empty or infinite, or the excuse for that does not hold in this recording.
+	Problem string
+}
+
+func (c Checked) String() string {
+	what := c.Problem
+	if what == "" {
+		what = c.Excuse
+	}
+	if what == "" {
+		what = fmt.Sprintf("%d numbers", c.Numbers)
+	}
+	return fmt.Sprintf("%s: %s %s: %s", c.Dashboard, c.Panel, c.Query, what)
+}
+
+// Check asks every query of every dashboard. Each must have a finite answer, or
+// a reason for having none, and that reason must hold in the recording itself.
+// An error is of the dashboards, of a reason's query, or of ctx.
+func Check(ctx context.Context, src Source, span Span) ([]Checked, error) {
+	step := span.step(mostPoints)
+	answers, err := ask(ctx, src, span, step)
+	if err != nil {
+		return nil, err
+	}
+	refuted := map[string]bool{} // by the query that refutes a reason
+	var all []Checked
+	for _, a := range answers {
+		c := Checked{Dashboard: a.dashboard.UID, Panel: a.panel.Title, Query: a.target.RefID}
+		infinite := 0
+		c.Numbers, infinite = a.finite()
+		switch reason := a.target.Empty; {
+		case a.err != nil:
+			c.Problem = a.err.Error()
+		case infinite > 0:
+			c.Problem = fmt.Sprintf("%d values are infinite", infinite)
+		case c.Numbers > 0:
+		case reason == nil:
+			c.Problem = "no data, and no reason for that"
+		default:
+			has, known := refuted[reason.Unless]
+			if !known {
+				if has, err = happened(ctx, src, span, reason.Unless); err != nil {
+					return nil, err
+				}
+				refuted[reason.Unless] = has
+			}
+			if has {
+				c.Problem = fmt.Sprintf("no data; %q is not so: %s has an answer", reason.Text, reason.Unless)
+			} else {
+				c.Excuse = reason.Text
+			}
+		}
+		all = append(all, c)
+	}
+	return all, nil
+}
+
+// happened tells whether an expression has an answer at any time of the span.
+func happened(ctx context.Context, src Source, span Span, expr string) (bool, error) {
+	series, err := src.Range(ctx, expr, span.Start, span.End, span.step(4*mostPoints))
+	if err != nil {
+		return false, fmt.Errorf("refute a reason: %w", err)
+	}
+	numbers, infinite := answer{series: series}.finite()
+	return numbers+infinite > 0, nil
+}

@@ -1,0 +1,181 @@
+package panel
+
+import (
+	"bytes"
+	"context"
+	"embed"
+	"fmt"
+	"html/template"
+	"slices"
+	"time"
+
+	"github.com/stormglass/stormglass/dashboards"
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+//go:embed panels.tmpl panels.css
+var files embed.FS
+
+// Style is what a page needs to show what HTML gives, besides the report's own.
+func Style() string {
+	text, err := files.ReadFile("panels.css")
+	if err != nil {
+		panic(err) // the name is a constant
+	}
+	return string(text)
+}
+
+// MostBytes bounds what HTML gives. A run with more to show gets fewer points.
+const MostBytes = 1 << 20
+
+// leastPoints of a line: with fewer it shows nothing.
+const leastPoints = 20
+
+// Run is what is drawn into every panel besides its data.
+type Run struct {
+	Span
+	Phases, Faults []Mark
+}
+
+// RunOf is the run that a result and its timeline tell of, with the interval
+// between its scrapes.
+func RunOf(r result.Result, timeline []result.Event, scrape time.Duration) Run {
+	run := Run{Span: Span{Start: r.Run.Started, End: r.Run.Ended, Scrape: scrape}}
+	phases := r.Measurements.Phases
+	if len(phases) > 0 {
+		run.Start, run.End = phases[0].Start, phases[len(phases)-1].End
+	}
+	for _, p := range phases {
+		run.Phases = append(run.Phases, Mark{clean(p.Name), p.Start, p.End})
+	}
+	open := map[string]int{} // by the fault's ID
+	for _, e := range timeline {
+		at := len(run.Faults)
+		switch {
+		case e.Kind == "fault-begin":
+			open[e.Fault] = at
+			run.Faults = append(run.Faults, Mark{clean(e.Name), e.Time, run.End})
+		case e.Kind == "fault-end":
+			if i, ok := open[e.Fault]; ok {
+				run.Faults[i].End = e.Time
+			}
+		case e.Kind == "fault" && e.Name == "nodeRecovery":
+			for i := range run.Faults {
+				if run.Faults[i].Name == "nodeFailure" && run.Faults[i].End.After(e.Time) {
+					run.Faults[i].End = e.Time
+				}
+			}
+		case e.Kind == "fault":
+			run.Faults = append(run.Faults, Mark{clean(e.Name), e.Time, run.End})
+		}
+	}
+	return run
+}
+
+// section is a dashboard of the page.
+type section struct {
+	ID, Title, Tells string
+	Rows             []rowOf
+	Panels, Empty    int
+}
+
+type rowOf struct {
+	Title    string
+	Pictures []picture
+}
+
+type view struct {
+	Sections []section
+	Wide     int // points less one: the drawings' width
+	Phases   []stretch
+	Faults   []stretch
+	Clocks   []string
+	Missing  string
+}
+
+// stretch of the time axis, in the drawings' coordinates.
+type stretch struct {
+	X, W int
+	Odd  bool
+}
+
+// HTML draws all dashboards, each folded up, into the page of a report. It
+// needs Style. A nil src means that nothing was recorded, which the page says.
+// An error is of ctx or of the dashboards; a query that fails says so in its panel.
+func HTML(ctx context.Context, src Source, run Run) (template.HTML, error) {
+	if src == nil || !run.End.After(run.Start) {
+		return render(view{Missing: "No metrics were recorded in this run, so there is nothing to draw."})
+	}
+	for most := mostPoints; ; most /= 2 {
+		step := run.step(most)
+		answers, err := ask(ctx, src, run.Span, step)
+		if err != nil {
+			return "", err
+		}
+		page, err := render(newView(run, step, answers))
+		if err != nil || len(page) <= MostBytes || most < 2*leastPoints {
+			return page, err
+		}
+	}
+}
+
+func render(v view) (template.HTML, error) {
+	tmpl, err := template.ParseFS(files, "panels.tmpl")
+	if err != nil {
+		return "", err
+	}
+	var buf bytes.Buffer
+	if err := tmpl.Execute(&buf, v); err != nil {
+		return "", fmt.Errorf("draw the dashboards: %w", err)
+	}
+	return template.HTML(buf.String()), nil // the template has escaped it
+}
+
+func newView(run Run, step time.Duration, answers []answer) view {
+	a := artist{span: run.Span, step: step, points: run.points(step)}
+	v := view{Wide: max(a.points-1, 1)}
+	at := func(t time.Time) int { return min(max(int(t.Sub(run.Start)/step), 0), v.Wide) }
+	for i, p := range run.Phases {
+		v.Phases = append(v.Phases, stretch{at(p.Begin), at(p.End) - at(p.Begin), i%2 == 1})
+	}
+	for _, f := range run.Faults {
+		v.Faults = append(v.Faults, stretch{at(f.Begin), max(at(f.End)-at(f.Begin), 1), false})
+	}
+	for i := range 5 {
+		v.Clocks = append(v.Clocks, clock(time.Duration(i)*run.End.Sub(run.Start)/4))
+	}
+	pictures := map[string]picture{}
+	for first := 0; first < len(answers); {
+		next := first + 1
+		for next < len(answers) && same(answers[first], answers[next]) {
+			next++
+		}
+		pictures[answers[first].dashboard.UID+answers[first].panel.Title] = a.draw(answers[first:next])
+		first = next
+	}
+	var seen []string
+	for _, x := range answers {
+		if !slices.Contains(seen, x.dashboard.UID) {
+			seen = append(seen, x.dashboard.UID)
+			v.Sections = append(v.Sections, newSection(x.dashboard, pictures))
+		}
+	}
+	return v
+}
+
+func newSection(d dashboards.Dashboard, pictures map[string]picture) section {
+	s := section{ID: d.UID, Title: d.Title, Tells: d.Description}
+	for _, r := range d.Rows {
+		out := rowOf{Title: r.Title}
+		for _, p := range r.Panels {
+			drawn := pictures[d.UID+p.Title]
+			out.Pictures = append(out.Pictures, drawn)
+			s.Panels++
+			if drawn.Empty != "" {
+				s.Empty++
+			}
+		}
+		s.Rows = append(s.Rows, out)
+	}
+	return s
+}

@@ -1,0 +1,118 @@
+// Panels asks every query of every dashboard of the archive of a run, and tells
+// which panels have no data without a good reason, and which do not show a
+// fault that they are about.
+//
+//	go run ./loadgen/panel/panels [-v] RUN
+//
+// RUN is the directory of a run. Exit codes: 0 all is well, 1 it is not, 2 the
+// directory cannot be read. With -v it tells of every query.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/stormglass/stormglass/loadgen/panel"
+	"github.com/stormglass/stormglass/loadgen/record"
+	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+func main() { os.Exit(run(context.Background(), os.Args[1:], os.Stdout, os.Stderr)) }
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	flags := flag.NewFlagSet("panels", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	verbose := flags.Bool("v", false, "tell of every query")
+	if err := flags.Parse(args); err != nil {
+		return 2
+	}
+	if flags.NArg() != 1 {
+		fmt.Fprintln(stderr, "usage: panels [-v] RUN")
+		return 2
+	}
+	wrong, err := check(ctx, flags.Arg(0), *verbose, stdout)
+	switch {
+	case err != nil:
+		fmt.Fprintln(stderr, err)
+		return 2
+	case wrong > 0:
+		return 1
+	}
+	return 0
+}
+
+// check tells of the run in dir, and returns how much is wrong.
+func check(ctx context.Context, dir string, verbose bool, out io.Writer) (wrong int, err error) {
+	r, timeline, scrape, err := read(dir)
+	if err != nil {
+		return 0, err
+	}
+	archive, err := record.OpenArchive(dir)
+	if err != nil {
+		return 0, err
+	}
+	defer archive.Close()
+	run, source := panel.RunOf(r, timeline, scrape), panel.Of(archive)
+	checked, err := panel.Check(ctx, source, run.Span)
+	if err != nil {
+		return 0, err
+	}
+	excused := 0
+	for _, c := range checked {
+		if c.Problem != "" {
+			wrong++
+		}
+		if c.Excuse != "" {
+			excused++
+		}
+		if verbose || c.Problem != "" {
+			fmt.Fprintln(out, c)
+		}
+	}
+	motions, err := panel.Moved(ctx, source, run.Span, run.Faults)
+	if err != nil {
+		return 0, err
+	}
+	for _, m := range motions {
+		if !m.Seen {
+			wrong++
+		}
+		if verbose || !m.Seen {
+			fmt.Fprintln(out, m)
+		}
+	}
+	fmt.Fprintf(out, "%d queries, %d with a reason to be empty; %d panels about faults; %d wrong\n", len(checked), excused, len(motions), wrong)
+	return wrong, nil
+}
+
+// read reads what a run left behind about itself.
+func read(dir string) (r result.Result, timeline []result.Event, scrape time.Duration, err error) {
+	for name, v := range map[string]any{result.RunFile: &r.Run, result.MeasurementsFile: &r.Measurements} {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			return r, nil, 0, err
+		}
+		if err := json.Unmarshal(text, v); err != nil {
+			return r, nil, 0, fmt.Errorf("%s: %w", filepath.Join(dir, name), err)
+		}
+	}
+	if timeline, err = record.ReadTimeline(dir); err != nil {
+		return r, nil, 0, err
+	}
+	text, err := os.ReadFile(filepath.Join(dir, result.ScenarioFile))
+	if err != nil {
+		return r, nil, 0, err
+	}
+	s, err := scenario.Parse(result.ScenarioFile, text, nil)
+	if err != nil {
+		return r, nil, 0, err
+	}
+	return r, timeline, s.Record.Interval.D(), nil
+}
