@@ -100,7 +100,9 @@ func TestPageSaysWhatIsMissing(t *testing.T) {
 	}{
 		{"nothing recorded", nil, []string{"No metrics were recorded in this run"}},
 		{"empty", empty, []string{"A single etcd member has no peers.", "Nothing was recorded.", "No admission webhook was asked."}},
-		{"fails", sourceFunc(func(string, time.Time, time.Time, time.Duration) ([]Series, error) { return nil, errors.New("block is corrupt") }),
+		{"fails", sourceFunc(func(string, time.Time, time.Time, time.Duration) ([]Series, error) {
+			return nil, errors.New("block is corrupt")
+		}),
 			[]string{"The query failed: block is corrupt."}},
 	} {
 		page := draw(t, c.src, Run{Span: span})
