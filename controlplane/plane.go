@@ -35,7 +35,8 @@ type Options struct {
 	Defaults topology.Defaults
 	// Executable is the multi-call binary that holds the components.
 	Executable string
-	// Progress receives what happens, line by line, from several goroutines.
+	// Progress receives what happens, line by line. When Start returns it has all that
+	// was said; if it does not read, nothing waits for it.
 	Progress io.Writer
 	// Now is closed when a start that has failed or was interrupted is to kill what
 	// still runs at once. Nil: it always stops in order.
@@ -78,8 +79,7 @@ type Plane struct {
 	// Files are written without mu: a disk that is kept busy on purpose must not
 	// hold up the end of that.
 	publishing sync.Mutex // held while cluster.json is written
-	logging    sync.Mutex
-	log        *os.File // guarded by logging; nil when it is closed
+	messages   *messages
 
 	// These are of the launch that came through.
 	plan  topology.Plan
@@ -106,6 +106,7 @@ func Start(ctx context.Context, opts Options) (*Plane, error) {
 		opts: opts, dir: dir, layout: topology.Layout{Dir: dir.path},
 		stopAsk: make(chan struct{}), died: make(chan error, 1),
 		started: time.Now(), state: control.Starting, since: time.Now(), memberIDs: map[string]string{},
+		messages: newMessages(opts.Progress),
 	}
 	p.faults = fault.NewManager(p, &p.events)
 	p.closing, p.beginClosing = context.WithCancel(context.WithoutCancel(ctx))
@@ -122,6 +123,7 @@ func Start(ctx context.Context, opts Options) (*Plane, error) {
 	err = p.start(ctx)
 	if err == nil {
 		p.progress("%-26s ready after %.1f s", "the control plane", time.Since(p.started).Seconds())
+		p.messages.flush()
 		return p, nil
 	}
 	if ctx.Err() != nil {
@@ -175,13 +177,9 @@ func (p *Plane) prepare() error {
 			return err
 		}
 	}
-	log, err := os.OpenFile(p.layout.Log(SupervisorLog), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
+	if err := p.messages.keep(p.layout.Log(SupervisorLog)); err != nil {
 		return err
 	}
-	p.logging.Lock()
-	p.log = log
-	p.logging.Unlock()
 	if err := finishRestore(p.layout, p.opts.Config); err != nil {
 		return err
 	}
@@ -271,26 +269,4 @@ func (p *Plane) setState(s control.State, cause string) {
 		return // a restore that was under way
 	}
 	p.state, p.since, p.cause = s, time.Now(), cause
-}
-
-// tell tells of an error that nothing depends on, if there is one.
-func (p *Plane) tell(err error) {
-	if err != nil {
-		p.progress("%v", err)
-	}
-}
-
-// SupervisorLog is the name of the supervisor's own log, beside those of the
-// components.
-const SupervisorLog = "supervisor"
-
-// progress tells what happens, and keeps it in the supervisor's log.
-func (p *Plane) progress(format string, args ...any) {
-	line := fmt.Sprintf(format, args...)
-	fmt.Fprintln(p.opts.Progress, line)
-	p.logging.Lock()
-	defer p.logging.Unlock()
-	if p.log != nil {
-		fmt.Fprintln(p.log, time.Now().UTC().Format(time.RFC3339Nano), line)
-	}
 }

@@ -38,7 +38,7 @@ func supervise(t *testing.T, schedulerScript, managerScript string) *Plane {
 		t.Fatal(err)
 	}
 	p := &Plane{
-		layout: topology.Layout{Dir: t.TempDir()}, dir: &directory{lock: lock}, opts: Options{Progress: t.Output()},
+		layout: topology.Layout{Dir: t.TempDir()}, dir: &directory{lock: lock}, messages: newMessages(t.Output()),
 		died: make(chan error, 1), settled: true, state: control.Ready, cluster: &control.Cluster{},
 		probe: &prober{kubeHTTP: &http.Client{}},
 	}
@@ -58,6 +58,7 @@ func supervise(t *testing.T, schedulerScript, managerScript string) *Plane {
 		p.stopMembers(now)
 		p.endLifetime()
 		p.spawner.Close()
+		p.messages.close()
 		lock.Close()
 	})
 	for _, dir := range []string{p.layout.Bin(), p.layout.Logs()} {

@@ -136,10 +136,5 @@ func (p *Plane) shutdown(cause string, now <-chan struct{}) {
 	if !p.dir.resumed {
 		p.dir.discard()
 	}
-	p.logging.Lock()
-	defer p.logging.Unlock()
-	if p.log != nil {
-		p.log.Close()
-		p.log = nil
-	}
+	p.messages.close()
 }

@@ -1,0 +1,159 @@
+package controlplane
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+)
+
+// SupervisorLog is the name of the supervisor's own log, beside those of the
+// components.
+const SupervisorLog = "supervisor"
+
+// progress tells what happens, and keeps it in the supervisor's log.
+func (p *Plane) progress(format string, args ...any) { p.messages.say(fmt.Sprintf(format, args...)) }
+
+// tell tells of an error that nothing depends on, if there is one.
+func (p *Plane) tell(err error) {
+	if err != nil {
+		p.progress("%v", err)
+	}
+}
+
+const (
+	// maxUnread is how many lines wait for whoever reads them.
+	maxUnread = 1024
+	// readWithin bounds how long a start, or the plane's end, waits for that.
+	readWithin = time.Second
+)
+
+// messages are what a supervisor says. They are written to its log at once and passed
+// on by a goroutine of their own: whoever reads them may have stopped reading, as a
+// terminal does on Ctrl-S, and a fault's end must not wait for that.
+type messages struct {
+	to       io.Writer
+	patience time.Duration // of flush
+	queue    chan message
+	quit     chan struct{} // closed when nothing is passed on any more
+
+	mu     sync.Mutex // held while the log is written, so that both have one order
+	log    *os.File   // nil before it is opened and when it is closed
+	unread int        // lines that found no room in the queue
+}
+
+// message is a line, or a question whether all before it was passed on.
+type message struct {
+	line   string
+	passed chan struct{}
+}
+
+// newMessages passes lines on to a writer, one at a time. Close it.
+func newMessages(to io.Writer) *messages {
+	m := &messages{to: to, patience: readWithin, queue: make(chan message, maxUnread), quit: make(chan struct{})}
+	go m.pass()
+	return m
+}
+
+func (m *messages) pass() {
+	for {
+		select {
+		case <-m.quit:
+			return
+		case next := <-m.queue:
+			switch {
+			case m.over():
+				return
+			case next.passed != nil:
+				close(next.passed)
+			default:
+				fmt.Fprintln(m.to, next.line) // a reader that has left is his own affair
+			}
+		}
+	}
+}
+
+// over tells whether they are closed.
+func (m *messages) over() bool {
+	select {
+	case <-m.quit:
+		return true
+	default:
+		return false
+	}
+}
+
+// keep opens the log.
+func (m *messages) keep(path string) error {
+	log, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.log = log
+	return nil
+}
+
+func (m *messages) say(line string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.over() {
+		return
+	}
+	if m.log != nil {
+		fmt.Fprintln(m.log, time.Now().UTC().Format(time.RFC3339Nano), line)
+	}
+	if m.unread > 0 && m.pend(fmt.Sprintf("(%d lines are left out here; the supervisor's log has them)", m.unread)) {
+		m.unread = 0
+	}
+	if m.unread > 0 || !m.pend(line) {
+		m.unread++
+	}
+}
+
+// pend puts a line in the queue, if there is room. The caller holds the lock.
+func (m *messages) pend(line string) bool {
+	select {
+	case m.queue <- message{line: line}:
+		return true
+	default:
+		return false
+	}
+}
+
+// flush returns when all that was said has been passed on, or nobody has read it in
+// time.
+func (m *messages) flush() {
+	patience := time.NewTimer(m.patience)
+	defer patience.Stop()
+	question := message{passed: make(chan struct{})}
+	select {
+	case m.queue <- question:
+	case <-m.quit:
+		return
+	case <-patience.C:
+		return
+	}
+	select {
+	case <-question.passed:
+	case <-m.quit:
+	case <-patience.C:
+	}
+}
+
+// close closes the log. After it nothing is passed on but the line that is being read.
+func (m *messages) close() {
+	m.flush()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.over() {
+		return
+	}
+	close(m.quit)
+	if m.log != nil {
+		m.log.Close()
+		m.log = nil
+	}
+}
