@@ -33,8 +33,21 @@ func (p *Plane) Status() control.Status {
 	return s
 }
 
-// snapshot is what is known without asking anybody.
+// snapshot is what is known without asking any component. What the kernel knows of
+// their processes is read without the lock, for which faults would wait.
 func (p *Plane) snapshot() control.Status {
+	s := p.known()
+	for i := range s.Components {
+		if c := &s.Components[i]; c.Exit == "" {
+			u := process.ReadUsage(c.PID)
+			c.CPU, c.RSS, c.Shared, c.OpenFiles = u.CPU, u.RSS, u.Shared, u.OpenFiles
+		}
+	}
+	return s
+}
+
+// known is what the supervisor knows itself.
+func (p *Plane) known() control.Status {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := control.Status{
@@ -47,12 +60,8 @@ func (p *Plane) snapshot() control.Status {
 			Log: p.layout.Log(m.process.Name), Started: m.child.Started, Ready: m.ready, ReadyAfter: m.readyAfter,
 			Restarts: m.restarts,
 		}
-		select {
-		case <-m.child.Done():
+		if m.ended() {
 			c.Exit, c.CPU, c.Ready = m.child.Exit().String(), m.child.Exit().CPU, false
-		default:
-			u := process.ReadUsage(m.child.PID)
-			c.CPU, c.RSS, c.Shared, c.OpenFiles = u.CPU, u.RSS, u.Shared, u.OpenFiles
 		}
 		s.Components = append(s.Components, c)
 	}
