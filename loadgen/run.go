@@ -146,6 +146,9 @@ func (r *run) prepare(ctx context.Context) error {
 	if r.timeline, err = record.OpenTimeline(r.dir); err != nil {
 		return environmentf("%w", err)
 	}
+	if err := r.timeline.Register(r.registry); err != nil {
+		return environmentf("%w", err)
+	}
 	r.step("run directory %s, seed %d", r.dir, r.info.Seed)
 	if r.Kubeconfig == "" {
 		if err := r.preparePlane(ctx); err != nil {

@@ -49,6 +49,7 @@ func RunOf(r result.Result, timeline []result.Event, scrape time.Duration) Run {
 		run.Phases = append(run.Phases, Mark{clean(p.Name), p.Start, p.End})
 	}
 	open := map[string]int{} // by the fault's ID
+	var nodes []int          // those of simulated nodes, until they recover
 	for _, e := range timeline {
 		at := len(run.Faults)
 		switch {
@@ -60,12 +61,12 @@ func RunOf(r result.Result, timeline []result.Event, scrape time.Duration) Run {
 				run.Faults[i].End = e.Time
 			}
 		case e.Kind == "fault" && e.Name == "nodeRecovery":
-			for i := range run.Faults {
-				if run.Faults[i].Name == "nodeFailure" && run.Faults[i].End.After(e.Time) {
-					run.Faults[i].End = e.Time
-				}
+			for _, i := range nodes {
+				run.Faults[i].End = e.Time
 			}
+			nodes = nil
 		case e.Kind == "fault":
+			nodes = append(nodes, at)
 			run.Faults = append(run.Faults, Mark{clean(e.Name), e.Time, run.End})
 		}
 	}

@@ -18,8 +18,9 @@ import (
 // returns, so that the story of a killed run can be told up to its last event.
 // It is safe for concurrent use.
 type Timeline struct {
-	mu sync.Mutex
-	f  *os.File
+	mu    sync.Mutex
+	f     *os.File
+	marks *marks
 }
 
 // OpenTimeline opens the timeline of the run in dir, to append to it.
@@ -28,11 +29,12 @@ func OpenTimeline(dir string) (*Timeline, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the timeline: %w", err)
 	}
-	return &Timeline{f: f}, nil
+	return &Timeline{f: f, marks: newMarks()}, nil
 }
 
 // Append writes one event.
 func (t *Timeline) Append(e result.Event) error {
+	t.marks.note(e)
 	line, err := json.Marshal(e)
 	if err != nil {
 		return fmt.Errorf("timeline: %w", err)
