@@ -1,0 +1,142 @@
+// Package deploytest is for tests of what deploy/ ships: the tools of
+// build/tools, the compose file as its own loader reads it, and the files of a
+// service where its container would have them.
+package deploytest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// ToolsEnv names a folder with the built programs of build/tools; "make tools"
+// makes one. Without it Tool builds what is asked for.
+const ToolsEnv = "STORMGLASS_TOOLS"
+
+// The programs of build/tools.
+const (
+	Prometheus   = "prometheus"
+	Promtool     = "promtool"
+	Amtool       = "amtool"
+	ComposeCheck = "compose-check"
+)
+
+// packages are where the programs come from.
+var packages = map[string]string{
+	Prometheus:   "github.com/prometheus/prometheus/cmd/prometheus",
+	Promtool:     "github.com/prometheus/prometheus/cmd/promtool",
+	Amtool:       "github.com/prometheus/alertmanager/cmd/amtool",
+	ComposeCheck: "github.com/stormglass/stormglass/build/tools/compose-check",
+}
+
+// Root is the repository's root.
+func Root(t testing.TB) string {
+	t.Helper()
+	out, err := exec.Command("go", "env", "GOMOD").Output()
+	if err != nil {
+		t.Fatalf("find the module: %v", err)
+	}
+	return filepath.Dir(strings.TrimSpace(string(out)))
+}
+
+// Tool is the path of a program of build/tools. The first build of Prometheus
+// takes minutes; after that Go keeps the program in its build cache.
+func Tool(t testing.TB, name string) string {
+	t.Helper()
+	if dir := os.Getenv(ToolsEnv); dir != "" {
+		path, err := filepath.Abs(filepath.Join(dir, name))
+		if err == nil {
+			_, err = os.Stat(path)
+		}
+		if err != nil {
+			t.Fatalf("%s: %v (make tools)", ToolsEnv, err)
+		}
+		return path
+	}
+	// -n says what it would run, having built it.
+	cmd := exec.Command("go", "-C", filepath.Join(Root(t), "build", "tools"), "tool", "-n", packages[name])
+	cmd.Env = append(os.Environ(), "GOFLAGS="+strings.TrimSpace(os.Getenv("GOFLAGS")+" -tags=remove_all_sd"))
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("build %s: %v\n%s", name, err, stderr.String())
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// Run runs a program and gives what it printed on both its streams. The error
+// is that of its exit.
+func Run(t testing.TB, dir, program string, args ...string) (string, error) {
+	t.Helper()
+	cmd := exec.Command(program, args...)
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// Project is the compose file, resolved: paths are absolute, variables have
+// their values.
+type Project struct {
+	Name     string             `json:"name"`
+	Services map[string]Service `json:"services"`
+}
+
+// Service is one service of it.
+type Service struct {
+	Image       string            `json:"image"`
+	NetworkMode string            `json:"network_mode"`
+	User        string            `json:"user"`
+	Command     []string          `json:"command"`
+	Environment map[string]string `json:"environment"`
+	Volumes     []Volume          `json:"volumes"`
+	Tmpfs       []string          `json:"tmpfs"`
+}
+
+// Volume is one mount of a service.
+type Volume struct {
+	Type     string `json:"type"`
+	Source   string `json:"source"`
+	Target   string `json:"target"`
+	ReadOnly bool   `json:"read_only"`
+}
+
+// Compose is deploy/compose/compose.yaml as the library that docker compose is
+// made of reads it, against the schema of the Compose Specification. The
+// environment is the caller's with env, lines NAME=VALUE. An error is what that
+// library does not accept.
+func Compose(t testing.TB, env ...string) (Project, error) {
+	t.Helper()
+	cmd := exec.Command(Tool(t, ComposeCheck), filepath.Join(Root(t), "deploy", "compose", "compose.yaml"))
+	cmd.Env = append(os.Environ(), env...)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	var p Project
+	if err := cmd.Run(); err != nil {
+		return p, fmt.Errorf("%w: %s", err, strings.TrimSpace(stderr.String()))
+	}
+	return p, json.Unmarshal(stdout.Bytes(), &p)
+}
+
+// Container makes a folder in which the service's mounts stand at their paths,
+// as links: what the service's configuration names is found in it as in the
+// container.
+func (s Service) Container(t testing.TB) string {
+	t.Helper()
+	root := t.TempDir()
+	for _, v := range s.Volumes {
+		target := filepath.Join(root, filepath.FromSlash(v.Target))
+		if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(v.Source, target); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return root
+}

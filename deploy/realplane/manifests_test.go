@@ -1,0 +1,137 @@
+package realplane
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/stormglass/stormglass/deploy"
+	"github.com/stormglass/stormglass/deploy/deploytest"
+)
+
+// kinds are the operator's kinds that the manifests are of.
+var kinds = []string{"prometheusrules", "servicemonitors", "scrapeconfigs"}
+
+// The API server accepts every manifest, by the operator's own definitions of
+// its kinds, and would create each of them.
+func TestManifestsAreAccepted(t *testing.T) {
+	defineKinds(t)
+	if out, err := kubectl(t, "", "create", "namespace", deploy.Namespace); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	base := filepath.Join(deploytest.Root(t), "deploy", "kubernetes")
+	for dir, want := range map[string][]string{
+		".": {
+			"configmap/stormglass-overview-dashboard", "prometheusrule.monitoring.coreos.com/stormglass-etcd",
+			"servicemonitor.monitoring.coreos.com/stormglass-kube-apiserver", "service/stormglass-etcd",
+		},
+		"external-etcd": {"scrapeconfig.monitoring.coreos.com/stormglass-etcd"},
+	} {
+		built, err := kubectl(t, "", "kustomize", filepath.Join(base, dir))
+		must(t, err)
+		out, err := kubectl(t, "", "apply", "--server-side", "--dry-run=server", "--output=name", "-k", filepath.Join(base, dir))
+		if err != nil {
+			t.Fatalf("%s: %v\n%s", dir, err, out)
+		}
+		accepted := strings.Fields(out)
+		if objects := strings.Count("\n"+built, "\nkind: "); len(accepted) != objects {
+			t.Errorf("%s: %d of %d objects were accepted: %v", dir, len(accepted), objects, accepted)
+		}
+		for _, name := range want {
+			if !slices.Contains(accepted, name) {
+				t.Errorf("%s: %s is not among %v", dir, name, accepted)
+			}
+		}
+	}
+}
+
+// What those definitions do not know is refused: being accepted says something.
+func TestWrongManifestsAreRefused(t *testing.T) {
+	defineKinds(t)
+	for want, manifest := range map[string]string{
+		`unknown field "spec.groups[0].rules[0].annotation"`: `{"apiVersion": "monitoring.coreos.com/v1", "kind": "PrometheusRule", "metadata": {"name": "x"},
+			"spec": {"groups": [{"name": "g", "rules": [{"alert": "A", "expr": "up", "annotation": {}}]}]}}`,
+		"spec.scheme: Unsupported value": `{"apiVersion": "monitoring.coreos.com/v1alpha1", "kind": "ScrapeConfig", "metadata": {"name": "x"},
+			"spec": {"scheme": "https", "staticConfigs": [{"targets": ["a:1"]}]}}`,
+	} {
+		out, err := kubectl(t, manifest, "apply", "--server-side", "--dry-run=server", "-f", "-")
+		if err == nil || !strings.Contains(out, want) {
+			t.Errorf("%s: accepted, or refused for another reason: %v\n%s", want, err, out)
+		}
+	}
+}
+
+// The monitor of API servers selects the Service that every API server makes
+// for itself, and a port that it has.
+func TestMonitorFindsTheAPIServer(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(deploytest.Root(t), "deploy", "kubernetes", "scrape", "kube-apiserver.yaml"))
+	must(t, err)
+	var monitor struct {
+		Spec struct {
+			NamespaceSelector struct {
+				MatchNames []string `yaml:"matchNames"`
+			} `yaml:"namespaceSelector"`
+			Selector struct {
+				MatchLabels map[string]string `yaml:"matchLabels"`
+			}
+			Endpoints []struct{ Port string }
+		}
+	}
+	must(t, yaml.Unmarshal(text, &monitor))
+	out, err := kubectl(t, "", "get", "services", "--namespace", monitor.Spec.NamespaceSelector.MatchNames[0],
+		"--selector", labels.FormatLabels(monitor.Spec.Selector.MatchLabels), "--output", "jsonpath={.items[*].spec.ports[*].name}")
+	if err != nil || out != monitor.Spec.Endpoints[0].Port {
+		t.Errorf("%+v selects the ports %q: %v", monitor.Spec, out, err)
+	}
+}
+
+// defineKinds applies the operator's CRDs, out of its Go module, and waits until
+// the API server serves them.
+func defineKinds(t *testing.T) {
+	t.Helper()
+	module := exec.Command("go", "mod", "download", "-json", "github.com/prometheus-operator/prometheus-operator")
+	module.Dir = filepath.Join(deploytest.Root(t), "deploy", "testdata", "operator")
+	out, err := module.Output()
+	if err != nil {
+		t.Fatalf("the Prometheus operator's module: %v\n%s", err, out)
+	}
+	var downloaded struct{ Dir string }
+	must(t, json.Unmarshal(out, &downloaded))
+	for _, kind := range kinds {
+		file := filepath.Join(downloaded.Dir, "example", "prometheus-operator-crd", "monitoring.coreos.com_"+kind+".yaml")
+		if out, err := kubectl(t, "", "apply", "--server-side", "-f", file); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+	}
+	for _, kind := range kinds {
+		var out string
+		err := wait.PollUntilContextTimeout(t.Context(), 200*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+			var err error
+			out, err = kubectl(t, "", "get", kind+".monitoring.coreos.com")
+			return err == nil, nil
+		})
+		if err != nil {
+			t.Fatalf("%s: %v\n%s", kind, err, out)
+		}
+	}
+}
+
+// kubectl runs the plane's own kubectl as its administrator, with stdin, and
+// gives what it printed on both its streams.
+func kubectl(t *testing.T, stdin string, args ...string) (string, error) {
+	t.Helper()
+	cmd := exec.Command(plane.Binary, append([]string{"kubectl", "--dir", plane.Cluster().Dir, "--cache-dir", t.TempDir()}, args...)...)
+	cmd.Stdin = strings.NewReader(stdin)
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
