@@ -90,7 +90,17 @@ func (r *run) storm(ctx context.Context) error {
 		}
 	}
 	stop := r.loads.start(r.loads.of(""))
-	return errors.Join(r.phases(ctx), stop())
+	err := r.phases(ctx)
+	return ending(err, stop())
+}
+
+// ending is what the phases and the background's loads have ended with. Joined with
+// a condition that was not met, which is no failure, a load's would pass for it.
+func ending(phases, loads error) error {
+	if loads != nil && errors.Is(phases, errConditionNotMet) {
+		return loads
+	}
+	return errors.Join(phases, loads)
 }
 
 // registerMargin is what the nodes may take to be Ready beyond the time that

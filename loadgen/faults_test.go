@@ -114,7 +114,7 @@ phases:
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage()
 		r.supervisor = s
-		if _, err := r.throughFaults(t.Context(), &r.scenario.Phases[0], time.Now()); err != nil {
+		if _, err := r.through(t.Context(), &r.scenario.Phases[0], time.Now()); err != nil {
 			t.Fatal(err)
 		}
 		want := []string{"5s begin kill", "10s begin slowFsync", "25s begin kill", "45s begin kill", "50s begin restart", "1m0s clear slowFsync"}
@@ -154,7 +154,7 @@ func TestAFaultThatIsBeingBegunDoesNotOutliveItsPhase(t *testing.T) {
 		s := newStage()
 		s.takes = 3 * time.Second
 		r.supervisor = s
-		if _, err := r.throughFaults(t.Context(), &r.scenario.Phases[0], time.Now()); err != nil {
+		if _, err := r.through(t.Context(), &r.scenario.Phases[0], time.Now()); err != nil {
 			t.Fatal(err)
 		}
 		if want := []string{"12s begin etcdQuota", "12s clear etcdQuota"}; !slices.Equal(s.log, want) {
@@ -163,7 +163,7 @@ func TestAFaultThatIsBeingBegunDoesNotOutliveItsPhase(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 9500*time.Millisecond)
 		defer cancel()
 		began := time.Now()
-		if _, err := r.throughFaults(ctx, &r.scenario.Phases[0], began); err == nil {
+		if _, err := r.through(ctx, &r.scenario.Phases[0], began); err == nil {
 			t.Error("an interrupt is no error")
 		}
 		if took := time.Since(began); took != 9500*time.Millisecond || len(s.faults) != 1 {
@@ -180,7 +180,7 @@ func TestFaultsThatNeverBegin(t *testing.T) {
 		s := newStage()
 		s.refuse = map[string]error{control.FaultPause: errors.New("it is busy")}
 		r.supervisor = s
-		_, err := r.throughFaults(t.Context(), &r.scenario.Phases[0], time.Now())
+		_, err := r.through(t.Context(), &r.scenario.Phases[0], time.Now())
 		if ExitCode(err) != ExitEnvironment || !strings.Contains(err.Error(), "phase p: fault pause could not be begun: it is busy") {
 			t.Errorf("exit code %d: %v", ExitCode(err), err)
 		}

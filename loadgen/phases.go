@@ -44,11 +44,9 @@ func (r *run) phase(ctx context.Context, p *scenario.Phase) (err error) {
 		err = errors.Join(err, writeJSON(r.dir, result.MeasurementsFile, r.m))
 	}()
 
-	// The loads begin before the actions, so that they see all of the storm.
+	// The loads begin before the storm, so that they see all of it.
 	stop := r.loads.start(loads)
-	if err = r.actions(ctx, p); err == nil {
-		stamp.ConditionMet, err = r.throughFaults(ctx, p, start)
-	}
+	stamp.ConditionMet, err = r.through(ctx, p, start)
 	err = errors.Join(err, stop())
 	// The end is stamped even when the user has interrupted: ctx is gone then.
 	end, scrapeErr := r.recorder.ScrapeNow(context.WithoutCancel(ctx))
@@ -103,18 +101,27 @@ func (r *run) actions(ctx context.Context, p *scenario.Phase) error {
 	return nil
 }
 
-// throughFaults begins the phase's faults, each at its time, waits for the phase's
-// end and undoes those that end with it: before its loads are stopped, which
-// wait for what is in flight.
-func (r *run) throughFaults(ctx context.Context, p *scenario.Phase, start time.Time) (bool, error) {
+// through begins the clock of the phase's faults, does its actions, waits for its
+// end and undoes the faults that end with it: before its loads are stopped, which
+// wait for what is in flight. The faults do not wait for the actions: those may
+// take a minute on a plane that has just lost a part of itself, and what comes
+// every ten seconds would come all at once.
+func (r *run) through(ctx context.Context, p *scenario.Phase, start time.Time) (bool, error) {
 	within, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	faults := r.startFaults(within, p, start, fail)
-	met, err := r.awaitEnd(within, p)
+	met, err := false, r.actions(within, p)
+	if err == nil {
+		met, err = r.awaitEnd(within, p, start)
+	}
 	if err != nil {
 		err = r.ended(within, err)
 	}
-	return met, errors.Join(err, faults.end(ctx))
+	undone := faults.end(ctx)
+	if undone != nil && ctx.Err() != nil {
+		r.step("%v", undone) // of an interrupted run nobody asks for its errors
+	}
+	return met, errors.Join(err, undone)
 }
 
 func actionDetail(a scenario.Action) string {
@@ -127,11 +134,11 @@ func actionDetail(a scenario.Action) string {
 	return ""
 }
 
-// awaitEnd waits until the phase's time is over or its condition holds, and
-// tells whether the condition did.
-func (r *run) awaitEnd(ctx context.Context, p *scenario.Phase) (bool, error) {
+// awaitEnd waits until the time of the phase that began at start is over or its
+// condition holds, and tells whether the condition did.
+func (r *run) awaitEnd(ctx context.Context, p *scenario.Phase, start time.Time) (bool, error) {
 	if p.Until == "" {
-		timer := time.NewTimer(p.For.D())
+		timer := time.NewTimer(time.Until(start.Add(p.For.D())))
 		defer timer.Stop()
 		select {
 		case <-timer.C:
@@ -140,7 +147,7 @@ func (r *run) awaitEnd(ctx context.Context, p *scenario.Phase) (bool, error) {
 			return false, ctx.Err()
 		}
 	}
-	within, cancel := context.WithTimeout(ctx, p.Within.D())
+	within, cancel := context.WithDeadline(ctx, start.Add(p.Within.D()))
 	defer cancel()
 	var err error
 	switch p.Until {

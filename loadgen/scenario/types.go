@@ -76,7 +76,7 @@ type Phase struct {
 	// met within it fails the run unless no gate covers it.
 	Within  Duration `yaml:"within,omitempty"`
 	Actions []Action `yaml:"actions,omitempty"` // done at the start, in this order
-	Faults  []Fault  `yaml:"faults,omitempty"`  // begun after the actions, each at its time
+	Faults  []Fault  `yaml:"faults,omitempty"`  // each begins at its time; none waits for the actions
 	Load    []Load   `yaml:"load,omitempty"`    // running for as long as the phase
 }
 
