@@ -41,11 +41,7 @@ func New(t testing.TB, o record.Options, names ...string) *Lab {
 		l.Parts[name] = c
 		targets = append(targets, control.ScrapeTarget{Job: strings.TrimRight(name, "-0123456789"), Instance: name, URL: server.URL})
 	}
-	o.Now = func() time.Time {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		return l.now
-	}
+	o.Now = l.Now
 	var err error
 	if l.recorder, err = record.Open(l.dir, targets, o); err != nil {
 		t.Fatal(err)
@@ -78,6 +74,13 @@ func (l *Lab) Phase(name string, storm func()) result.Phase {
 	l.Boundary(30 * time.Second)
 	p.End = l.Boundary(30 * time.Second)
 	return p
+}
+
+// Now is the time by the clock that Boundary moves.
+func (l *Lab) Now() time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.now
 }
 
 // Recorder is what records, until Archive.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"time"
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
@@ -26,7 +25,7 @@ type queryData struct {
 }
 
 func (s *Server) query(r *http.Request) (answer, error) {
-	at := time.Now()
+	at := s.c.Now()
 	if r.FormValue("time") != "" {
 		var err error
 		if at, err = required(r, "time"); err != nil {

@@ -75,3 +75,18 @@ func TestRetention(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestNames: from elsewhere comes what would have been recorded, and no more.
+func TestNames(t *testing.T) {
+	pattern, dropped := Names(etcd, []string{"mine_total"}, []string{"etcd_disk_wal_write_bytes_total", "etcd_mvcc_range_duration_seconds"})
+	matcher := labels.MustNewMatcher(labels.MatchRegexp, model.MetricNameLabel, pattern)
+	for series, want := range map[string]bool{
+		"etcd_disk_wal_fsync_duration_seconds_bucket": true, "process_open_fds": true, "go_sched_latencies_seconds_bucket": true, "mine_total": true,
+		"apiserver_request_total": false, "process_open_fds_high": false, "xprocess_open_fds": false,
+		"etcd_disk_wal_write_bytes_total": false, "etcd_mvcc_range_duration_seconds_count": false,
+	} {
+		if got := matcher.Matches(series) && !dropped(series); got != want {
+			t.Errorf("%s: %v, want %v", series, got, want)
+		}
+	}
+}
