@@ -117,10 +117,9 @@ func Rules() ([]Alert, error) {
 }
 
 // Floor is the longest that a fault of the documented size can take to fire
-// the alert when nothing is late: until the next scrape sees it, until it
-// fills the part of the window that takes the rule over its threshold, for,
-// and a round of evaluation to begin that and one to end it. A rule that needs
-// longer is broken; one that is faster was lucky.
+// the alert when nothing is late: until the next scrape sees it, until the rule
+// is over its threshold (Window), until the next round of evaluation, and for.
+// A rule that needs much longer is broken; one that is faster was lucky.
 //
 // scrape is the interval between scrapes, evaluation that between evaluations
 // (zero: the group's own).

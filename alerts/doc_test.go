@@ -60,11 +60,16 @@ descriptors are looked at over two minutes, as a process that has none left refu
 each file is evaluated without data. ` + "`go test ./alerts`" + ` runs them with Prometheus' engine; ` + "`promtool test rules alerts/tests/*.yaml`" + ` runs
 the same files. Names, types, labels and bucket edges are compared with the source of the components that go.mod pins.
 
-## Rule, fault, scenario
+**Proven.** ` + "`loadgen alerts prove`" + ` runs the faults below on real control planes and evaluates all rules over what was recorded,
+by Prometheus' own code: each must fire within 1.5 times its floor, and resolve; what is neither expected nor known to follow from
+the fault must be silent, and so must all in healthy runs. It prints the matrix of rules and runs. ` + "`loadgen alerts prove DIR...`" + `
+judges runs that are there.
 
-The *floor* is the longest that a fault of that size may take to fire the alert if nothing is late: scrape, the part of the
-window that has to fill, for, and a round of evaluation; here with scrapes every %s and evaluation every %s. *Upstream* is
-where the kubernetes-mixin or the etcd-mixin begins to alert on the same, if it does. Incidents are the rows I1 to I11 of the mission.
+## Rule, fault, proof
+
+The *floor* is the longest that a fault of that size may take to fire the alert if nothing is late: a scrape, the time until the
+rule is over its threshold, for, and a round of evaluation; here with scrapes every %s and evaluation every %s. What upstream's
+mixins see of the same faults: [mixins.md](mixins.md). Incidents are the rows I1 to I11 of the mission.
 `
 
 const (
@@ -77,10 +82,10 @@ func page(t *testing.T) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, docHead, docScrape, docEvaluation)
 	alerts := mustRules(t)
-	b.WriteString("\n| alert | incident | fault | scenario | floor | upstream |\n|---|---|---|---|---|---|\n")
+	b.WriteString("\n| alert | incident | fault | proof | floor | smallest fault |\n|---|---|---|---|---|---|\n")
 	for _, a := range alerts {
-		fmt.Fprintf(&b, "| [%s](#%s) | %s | %s | %s | %s | %s |\n", a.Alert, strings.ToLower(a.Alert), a.Incident, a.Fault, a.Scenario,
-			model.Duration(a.Floor(docScrape, docEvaluation)), a.Upstream)
+		fmt.Fprintf(&b, "| [%s](#%s) | %s | %s | %s | %s | %s |\n", a.Alert, strings.ToLower(a.Alert), a.Incident, a.Fault, a.Run,
+			model.Duration(a.Floor(docScrape, docEvaluation)), a.Smallest)
 	}
 	b.WriteString("\n## The alerts\n")
 	for _, a := range alerts {
