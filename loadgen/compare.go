@@ -110,12 +110,21 @@ func fill(c *result.Comparison, results map[string]result.Result) {
 			c.Rows[at[f.Name]].Values[i] = result.Value{Value: f.Value, AtLeast: f.AtLeast, Detail: f.Detail}
 		}
 	}
-	for i := range c.Rows {
-		values := c.Rows[i].Values
-		first, last := values[0], values[len(values)-1]
-		if first.Value != nil && last.Value != nil && *first.Value != 0 && !first.AtLeast && !last.AtLeast {
-			ratio := *last.Value / *first.Value
-			c.Rows[i].Ratio = &ratio
+	for _, row := range c.Rows {
+		ratios(row.Values)
+	}
+}
+
+// ratios holds each value of a row against the first.
+func ratios(values []result.Value) {
+	first := values[0]
+	if first.Value == nil || *first.Value == 0 || first.AtLeast {
+		return
+	}
+	for i := range values[1:] {
+		if v := &values[i+1]; v.Value != nil && !v.AtLeast {
+			ratio := *v.Value / *first.Value
+			v.Ratio = &ratio
 		}
 	}
 }

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"errors"
+
 	"github.com/spf13/cobra"
 
 	"github.com/stormglass/stormglass/loadgen"
@@ -8,33 +10,45 @@ import (
 
 func newReport() *cobra.Command {
 	var output string
+	var one chart
+	var sum summary
 	cmd := &cobra.Command{
 		Use:   "report DIR",
 		Short: "Judge a recorded run again and rebuild its report",
 		Long: `Judge a recorded run again and rebuild result.json, junit.xml and report.html
 from its directory alone. The exit code is the run's. Of a directory of variants
-all are judged again, and set side by side.`,
+all are judged again, and set side by side.
+
+With --chart the run is not judged: one chart of its report is written as an SVG
+that stands alone, for a page or a ticket. --charts lists their names.`,
 		Example: `  loadgen report runs/20261121-101500-rollout-500
-  loadgen report runs/20261121-101500-rollout-500 -o json | jq .verdict`,
+  loadgen report runs/20261121-101500-rollout-500 -o json | jq .verdict
+  loadgen report runs/20261121-101500-rollout-500 --charts
+  loadgen report runs/20261121-101500-rollout-500 --chart wal-fsync-p99 --svg fsync.svg`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkOutput(output); err != nil {
+			if err := errors.Join(checkOutput(output), one.check(cmd), sum.check()); err != nil {
 				return err
+			}
+			if one.asked() {
+				return one.run(cmd, args[0], output)
 			}
 			if loadgen.IsComparison(args[0]) {
 				c, err := loadgen.Compare(cmd.Context(), args[0])
 				if err != nil {
 					return err
 				}
-				return showComparison(cmd.OutOrStdout(), args[0], c, output)
+				return sum.afterAll(showComparison(cmd.OutOrStdout(), args[0], c, output), c)
 			}
 			res, err := loadgen.Judge(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
-			return show(cmd.OutOrStdout(), args[0], res, output)
+			return sum.after(show(cmd.OutOrStdout(), args[0], res, output), res)
 		},
 	}
+	sum.flag(cmd)
 	addOutputFlag(cmd, &output)
+	one.flags(cmd)
 	return cmd
 }

@@ -26,8 +26,7 @@ func WriteComparison(dir string, c result.Comparison) error {
 }
 
 // Comparison writes the variants side by side: what is compared, line by line,
-// and what became of each. The last column is the last variant's value to the
-// first's.
+// and what became of each. Behind a value stands what it is to the first variant's.
 func Comparison(w io.Writer, c result.Comparison, o TerminalOptions) error {
 	t := newTerminal(o)
 	v := verdictOf(c)
@@ -55,12 +54,16 @@ func verdictOf(c result.Comparison) result.Verdict {
 	return v
 }
 
-// ratioNote says in a sentence what the last column is.
+// ratioNote says in a sentence what is behind the values. Empty: nothing is.
 func ratioNote(c result.Comparison) string {
-	if len(c.Variants) < 2 {
-		return ""
+	for _, r := range c.Rows {
+		for _, v := range r.Values {
+			if v.Ratio != nil {
+				return clean(fmt.Sprintf("× is a value divided by that of %s.", c.Variants[0].Name))
+			}
+		}
 	}
-	return clean(fmt.Sprintf("The last column is %s divided by %s.", c.Variants[len(c.Variants)-1].Name, c.Variants[0].Name))
+	return ""
 }
 
 // when a comparison ran, for its head.
@@ -123,20 +126,23 @@ func (t *terminal) compared(c result.Comparison) {
 		t.line("nothing to compare: no variant has figures (the scenario's compare names them)")
 		return
 	}
-	tab := &table{align: "f" + strings.Repeat("r", len(c.Variants)+1)}
+	tab := &table{align: "f" + strings.Repeat("rr", len(c.Variants))} // a value, and its ratio
 	head := []string{"FIGURE"}
 	for _, v := range c.Variants {
-		head = append(head, clean(v.Name))
+		head = append(head, clean(v.Name), "")
 	}
-	tab.add(styled("head", append(head, ratioHead(c))...)...)
+	tab.add(styled("head", head...)...)
 	for _, r := range c.Rows {
 		row := []string{clean(r.Name)}
 		for _, v := range r.Values {
-			row = append(row, valueOf(r, v))
+			row = append(row, valueOf(r, v), ratioOf(v))
 		}
-		tab.add(plain(append(row, ratioOf(r))...)...)
+		tab.add(plain(row...)...)
 	}
 	t.section(tab)
+	if note := ratioNote(c); note != "" {
+		t.line(t.paint("dim", shorten(note, t.width)))
+	}
 	for _, r := range c.Rows {
 		for i, v := range r.Values {
 			if v.Value == nil && c.Variants[i].NotRun == "" {
@@ -146,14 +152,6 @@ func (t *terminal) compared(c result.Comparison) {
 	}
 }
 
-// ratioHead says what the ratio is of.
-func ratioHead(c result.Comparison) string {
-	if len(c.Variants) < 2 {
-		return "ratio"
-	}
-	return clean(c.Variants[len(c.Variants)-1].Name + "/" + c.Variants[0].Name)
-}
-
 func valueOf(r result.Row, v result.Value) string {
 	if v.Value == nil {
 		return none
@@ -161,20 +159,19 @@ func valueOf(r result.Row, v result.Value) string {
 	return least(v.AtLeast, format(scenario.Unit(r.Unit), *v.Value))
 }
 
-// ratioOf is "0.42×", to three digits.
-func ratioOf(r result.Row) string {
-	if r.Ratio == nil {
-		return none
+// ratioOf is "0.42×", to three digits, or nothing.
+func ratioOf(v result.Value) string {
+	if v.Ratio == nil {
+		return ""
 	}
-	return number(*r.Ratio, 3) + "×"
+	return number(*v.Ratio, 3) + "×"
 }
 
 // comparisonPage is what comparison.tmpl is filled with.
 type comparisonPage struct {
 	Style                         template.CSS
 	Scenario, Description         string
-	Class, Word, Tally, RatioHead string
-	RatioNote                     string
+	Class, Word, Tally, RatioNote string
 	Variants                      []comparisonVariant
 	Rows                          []comparisonRow
 }
@@ -185,12 +182,12 @@ type comparisonVariant struct {
 }
 
 type comparisonRow struct {
-	Name, Objective, Better, Ratio string
-	Values                         []comparisonValue
+	Name, Objective, Better string
+	Values                  []comparisonValue
 }
 
 type comparisonValue struct {
-	Text, Detail string
+	Text, Ratio, Detail string
 	// Bar is the value's share of the row's largest, in percent.
 	Bar int
 }
@@ -215,7 +212,7 @@ func newComparisonPage(c result.Comparison, css []byte) comparisonPage {
 	p := comparisonPage{
 		Style: template.CSS(css), Scenario: clean(c.Scenario), Description: clean(c.Description),
 		Class: style(v), Word: strings.ToUpper(string(v)), Tally: ranOf(c) + "; " + when(c),
-		RatioHead: ratioHead(c), RatioNote: ratioNote(c),
+		RatioNote: ratioNote(c),
 	}
 	for _, v := range c.Variants {
 		x := comparisonVariant{Name: clean(v.Name), What: clean(whatItIs(v)), Class: style(v.Verdict), Word: string(v.Verdict)}
@@ -228,7 +225,7 @@ func newComparisonPage(c result.Comparison, css []byte) comparisonPage {
 		p.Variants = append(p.Variants, x)
 	}
 	for _, r := range c.Rows {
-		row := comparisonRow{Name: clean(r.Name), Objective: clean(r.Objective), Better: r.Better, Ratio: ratioOf(r)}
+		row := comparisonRow{Name: clean(r.Name), Objective: clean(r.Objective), Better: r.Better}
 		largest := 0.0
 		for _, v := range r.Values {
 			if v.Value != nil {
@@ -236,7 +233,7 @@ func newComparisonPage(c result.Comparison, css []byte) comparisonPage {
 			}
 		}
 		for _, v := range r.Values {
-			x := comparisonValue{Text: valueOf(r, v), Detail: clean(v.Detail)}
+			x := comparisonValue{Text: valueOf(r, v), Ratio: ratioOf(v), Detail: clean(v.Detail)}
 			if v.Value != nil && largest > 0 {
 				x.Bar = int(math.Round(100 * math.Abs(*v.Value) / largest))
 			}

@@ -21,15 +21,15 @@ func twoOfThree() result.Comparison {
 		},
 		Rows: []result.Row{
 			{Name: "writes", Objective: "mutating-latency", Unit: "seconds", Better: "lower",
-				Values: []result.Value{{Value: v(0.5)}, {Detail: "it did not run"}, {Value: v(0.21), Detail: "worst of 3"}}, Ratio: &ratio},
+				Values: []result.Value{{Value: v(0.5)}, {Detail: "it did not run"}, {Value: v(0.21), Detail: "worst of 3", Ratio: &ratio}}},
 			{Name: "moves", Objective: "lease-failover", Unit: "seconds", Better: "lower",
 				Values: []result.Value{{Value: v(0)}, {Detail: "it did not run"}, {Detail: "no lease moved"}}},
 		},
 	}
 }
 
-// Values stand under their variants, what is missing says why, and the ratio is
-// the last to the first.
+// Values stand under their variants, each with its ratio to the first's, and what
+// is missing says why.
 func TestComparisonOnATerminal(t *testing.T) {
 	var b bytes.Buffer
 	if err := Comparison(&b, twoOfThree(), TerminalOptions{Width: 90, Dir: "runs/x"}); err != nil {
@@ -43,9 +43,10 @@ broken    no data
 external  pass     controlPlane.etcd.topology=external
 broken: it did not run: no space left on device
 
-FIGURE  stacked  broken  external  external/stacked
-writes   500 ms       –    210 ms             0.42×
-moves       0 s       –         –                 –
+FIGURE  stacked  broken  external
+writes   500 ms       –    210 ms  0.42×
+moves       0 s       –         –
+× is a value divided by that of stacked.
 moves, external: no data: no lease moved
 
 report  runs/x/comparison.html
@@ -66,7 +67,7 @@ func TestComparisonPage(t *testing.T) {
 	page := b.String()
 	for _, want := range []string{
 		`href="stacked/report.html"`, `href="external/report.html"`, "Two disks &lt;are&gt; better.", "width: 42%", "no space left on device", "default-src 'none'",
-		"started 2026-11-21 03:04:05 UTC, did not come to its end", "The last column is external divided by stacked.",
+		"started 2026-11-21 03:04:05 UTC, did not come to its end", "× is a value divided by that of stacked.", `210 ms</span> <span class="dim">0.42×</span>`,
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("no %q in the page", want)

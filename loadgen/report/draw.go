@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -21,6 +20,8 @@ const mostSeries = 8
 type drawnSection struct {
 	Title  string
 	Charts []drawn
+	Folded []folded // those of them that have nothing to show, once folded
+	empty  []drawn
 }
 
 type drawn struct {
@@ -37,6 +38,9 @@ type drawn struct {
 	Note             string
 	Long             bool // the names need a line each
 	Missing, Summary string
+
+	scale scale
+	guide float64 // of Guide
 }
 
 // line is one drawn series. Colour is its place in the palette; the values are
@@ -63,11 +67,11 @@ type artist struct {
 
 func (a *artist) sections(ctx context.Context) []drawnSection {
 	var out []drawnSection
-	for i, s := range sections() {
+	for _, s := range sections() {
 		d := drawnSection{Title: s.Title}
-		for j, c := range s.Charts {
+		for _, c := range s.Charts {
 			chart := a.draw(ctx, c)
-			chart.ID = fmt.Sprintf("chart-%d-%d", i+1, j+1)
+			chart.ID = chartID(slug(c.Title))
 			d.Charts = append(d.Charts, chart)
 		}
 		out = append(out, d)
@@ -125,11 +129,12 @@ func (a *artist) put(d drawn, c chart, lines []line) drawn {
 	for i := range lines {
 		lines[i].Path, lines[i].Dots = path(lines[i].Values, s)
 	}
-	d.Series = lines
+	d.Series, d.scale = lines, s
 	for _, t := range s.ticks {
 		d.Ticks = append(d.Ticks, mark{percentAt(s.y(t) / plotHeight), tickLabel(c.Unit, t)})
 	}
 	if c.Guide > 0 && c.Guide >= s.low && c.Guide <= s.high {
+		d.guide = c.Guide
 		d.Guide = &mark{percentAt(s.y(c.Guide) / plotHeight), c.GuideText}
 	}
 	top := lines[0]
@@ -148,7 +153,7 @@ func (a *artist) put(d drawn, c chart, lines []line) drawn {
 	for _, l := range lines {
 		d.Long = d.Long || len(lines) == 1 || textWidth(l.Name)+textWidth(l.Figure) > 14
 	}
-	d.Summary = fmt.Sprintf("%s. %d series over %s. %s %s.", c.Title, len(lines), clock(a.grid.seconds()), d.Peak, d.Where)
+	d.Summary = fmt.Sprintf("%s. %d series over %s. %s.", c.Title, len(lines), clock(a.grid.seconds()), strings.TrimSpace(d.Peak+" "+d.Where))
 	return d
 }
 
@@ -280,32 +285,4 @@ func (a *artist) scale(c chart, lines []line) scale {
 		low = c.Guide
 	}
 	return newScale(low, high, c.Log, c.Unit)
-}
-
-// metricName finds what is selected in an expression.
-var metricName = regexp.MustCompile(`([a-z_]+)(?:\{[^}]*\})?\[`)
-
-// missing says in words why a chart has nothing to show.
-func (a *artist) missing(c chart, err error) string {
-	targets := a.result.Run.Cluster.Targets
-	scraped := slices.ContainsFunc(targets, func(t string) bool { return strings.Contains(t, c.Job) })
-	switch {
-	case a.src == nil:
-		return "No metrics were recorded in this run."
-	case err != nil:
-		return "The query failed: " + clean(err.Error()) + "."
-	case c.Job != "" && c.Job != jobGenerator && len(targets) > 0 && !scraped:
-		return c.Job + " was not scraped: it is not among this run's targets."
-	case c.Quiet != "":
-		return c.Quiet
-	}
-	var names []string
-	for _, q := range c.Queries {
-		for _, found := range metricName.FindAllStringSubmatch(q.Expr, -1) {
-			if n := strings.TrimSuffix(found[1], "_bucket"); !slices.Contains(names, n) {
-				names = append(names, n)
-			}
-		}
-	}
-	return "No samples of " + strings.Join(names, ", ") + " in this run."
 }

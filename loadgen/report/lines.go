@@ -12,15 +12,20 @@ import (
 // path draws values as a line, broken at gaps; lone points are dots (lines of
 // no length with round ends).
 func path(values []float64, s scale) (line, dots string) {
+	return pathIn(values, s, plotWidth, plotHeight)
+}
+
+// pathIn is path in a plot of another size.
+func pathIn(values []float64, s scale, width, height float64) (line, dots string) {
 	var b, lone strings.Builder
-	dx := plotWidth / max(float64(len(values)-1), 1)
+	dx := width / max(float64(len(values)-1), 1)
 	pen := false
 	for i, v := range values {
 		if math.IsNaN(v) {
 			pen = false
 			continue
 		}
-		x, y := coordinate(float64(i)*dx), coordinate(s.y(v))
+		x, y := coordinate(float64(i)*dx), coordinate(s.y(v)*height/plotHeight)
 		switch {
 		case pen:
 			b.WriteString("L" + x + " " + y)

@@ -120,13 +120,13 @@ func TestPageInBrowser(t *testing.T) {
 		{"fail", stormRun(), func(r result.Result) Source { return recording{result: r} }},
 		{"pass", floodRun(), func(r result.Result) Source { return recording{result: r} }},
 		{"no-data", blindRun(), func(result.Result) Source { return nil }},
-		{"failover", failoverRun(), func(r result.Result) Source { return recording{result: r} }},
+		{"incident", incidentRun(), func(r result.Result) Source { return recording{result: r} }},
 		{"interrupted", cutRun(), func(r result.Result) Source { return recording{result: r} }},
 	} {
 		file := filepath.Join(t.TempDir(), run.name+".html")
 		page := render(t, run.r, run.src(run.r))
-		if run.name == "failover" {
-			page = renderFailover(t)
+		if run.name == "incident" {
+			page = renderFailover(t, run.r)
 		}
 		if err := os.WriteFile(file, []byte(page), 0o644); err != nil {
 			t.Fatal(err)

@@ -24,7 +24,7 @@ func (a *artist) pulseSection(slots []pulse.Slot) (drawnSection, bool) {
 		}
 	})
 	d := drawnSection{Title: "What the loads felt"}
-	for i, c := range []struct {
+	for _, c := range []struct {
 		chart
 		lines []line
 		none  string
@@ -36,7 +36,7 @@ func (a *artist) pulseSection(slots []pulse.Slot) (drawnSection, bool) {
 		if len(c.lines) == 0 {
 			chart.Missing = c.none
 		}
-		chart.ID = "chart-pulse-" + string(rune('1'+i))
+		chart.ID = chartID(slug(c.Title))
 		d.Charts = append(d.Charts, chart)
 	}
 	return d, len(slots) > 0

@@ -62,9 +62,8 @@ func failoverPulse() []pulse.Slot {
 	return slots
 }
 
-func renderFailover(t *testing.T) string {
+func renderFailover(t *testing.T, r result.Result) string {
 	t.Helper()
-	r := failoverRun()
 	var b bytes.Buffer
 	if err := HTML(context.Background(), &b, r, failoverEvents(r), failoverPulse(), []byte("name: component-loss"), recording{result: r}); err != nil {
 		t.Fatal(err)
@@ -73,7 +72,7 @@ func renderFailover(t *testing.T) string {
 }
 
 func TestThePageShowsFaultsAndRecovery(t *testing.T) {
-	got := renderFailover(t)
+	got := renderFailover(t, failoverRun())
 	for _, want := range []string{
 		"Faults and recovery", "Requests that failed", "Relists and broken watches", "etcd leader", "kube-scheduler lease",
 		"pause on etcd-0, from 1:50", ">pause on etcd-0</span>", ">to kube-scheduler-0</span>", "kube-scheduler: kube-scheduler-1 to kube-scheduler-0", "failover 16.3 s",
@@ -82,6 +81,15 @@ func TestThePageShowsFaultsAndRecovery(t *testing.T) {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is not on the page", want)
 		}
+	}
+	// What faults did is told before the charts, right behind the timeline.
+	last := -1
+	for _, part := range []string{`id="h-time"`, "Faults, leaders and restarts", `id="h-recovery"`, "What the loads felt</h3>", `id="h-charts"`, `id="chart-requests-that-failed"`} {
+		at := strings.Index(got, part)
+		if at < last {
+			t.Errorf("%s comes too early", part)
+		}
+		last = at
 	}
 	// A member's lease is a bar, not one of the numbered marks.
 	if strings.Contains(got, `<span class="what">kube-scheduler-0`) {
@@ -147,6 +155,7 @@ func TestWhatIsNotKnownOfALoadIsNotNone(t *testing.T) {
 		window, back string
 	}{
 		{result.LoadRecovery{}, "none", none},
+		{result.LoadRecovery{Back: new(float64)}, "none", none}, // it was never away
 		{result.LoadRecovery{Silent: true}, "not known", none},
 		{result.LoadRecovery{Affected: true, ErrorWindow: 2, Back: &three}, "2 s", "3 s"},
 		{result.LoadRecovery{Affected: true, ErrorWindow: 2, Open: true, BackAtLeast: &three}, "≥ 2 s", "not in 3 s"},

@@ -4,50 +4,36 @@ import (
 	"fmt"
 
 	"github.com/stormglass/stormglass/loadgen/result"
-	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// rolloutTable is the way of every change of a Deployment through the control
-// plane, hop by hop.
-func rolloutTable(phases []result.Phase) tableView {
-	t := tableView{
-		Caption: "Rollouts, hop by hop",
-		Head:    heads("Phase", "Rollout", "Hop", ">Pieces", ">First", ">Last", ">Added"),
-		Note: "First and last piece as watches brought them, since just before the change was sent: the API's answer, steps of the ReplicaSet, pods made, bound to a node, Ready, " +
-			"ready in an EndpointSlice. Added: by how much the last piece came later than at the hop before. The hops where that is large are where the time went.",
-	}
-	eachRollout(phases, func(p result.Phase, r result.Rollout) {
-		var before *float64
-		for i, h := range r.Hops {
-			phase, name := clean(p.Name), rolloutName(r)
-			if i > 0 {
-				phase, name = "", "" // said in the rollout's first row
-			}
-			added := none
-			if h.Last != nil && before != nil {
-				added = format(scenario.Seconds, max(0, *h.Last-*before))
-			}
-			t.add(phase, name, clean(h.Name), count(h.Count), optional(h.First), optional(h.Last), added)
-			if h.Last != nil && (before == nil || *h.Last > *before) {
-				before = h.Last
-			}
-		}
-	})
-	return t
+// rolled is a rollout that has hops, by names that no other of the run has.
+type rolled struct {
+	result.Rollout
+	Phase, Name string // for a person
+	slug        string // for an address
 }
 
-// eachRollout does something with each that has hops.
-func eachRollout(phases []result.Phase, do func(result.Phase, result.Rollout)) {
+// rolledOut are the rollouts of a run that have hops, in their order.
+func rolledOut(phases []result.Phase) []rolled {
+	var all []rolled
+	times := map[string]int{}
 	for _, p := range phases {
 		if p.Workload == nil {
 			continue
 		}
 		for _, r := range p.Workload.Rollouts {
-			if len(r.Hops) > 0 {
-				do(p, r)
+			if len(r.Hops) == 0 {
+				continue
 			}
+			x := rolled{Rollout: r, Phase: clean(p.Name), Name: rolloutName(r), slug: slug("rollout " + p.Name + " " + r.Action + " " + r.Deployment)}
+			if times[x.slug]++; times[x.slug] > 1 {
+				x.Name += fmt.Sprintf(" (%d)", times[x.slug])
+				x.slug += fmt.Sprintf("-%d", times[x.slug])
+			}
+			all = append(all, x)
 		}
 	}
+	return all
 }
 
 // rolloutName is a rollout in few words.
@@ -59,6 +45,41 @@ func rolloutName(r result.Rollout) string {
 	return name
 }
 
+// rolloutTable is the way of every change of a Deployment through the control
+// plane, hop by hop.
+func rolloutTable(all []rolled) tableView {
+	t := tableView{
+		Caption: "Hop by hop", Merged: 2,
+		Head: heads("Phase", "Rollout", "Hop", ">Pieces", ">First", ">Last", ">Added"),
+		Note: "First and last piece as watches brought them, since just before the change was sent: the API's answer, steps of the ReplicaSet, pods made, bound to a node, Ready, " +
+			"ready in an EndpointSlice. Added: by how much the last piece came later than at the hop before. The hops where that is large are where the time went.",
+	}
+	for _, r := range all {
+		for i, added := range addedBy(r.Hops) {
+			h := r.Hops[i]
+			t.add(r.Phase, r.Name, clean(h.Name), count(h.Count), optional(h.First), optional(h.Last), optional(added))
+		}
+	}
+	return t
+}
+
+// addedBy is by how much the last piece came later at each hop than at those
+// before; nil at the first, and where none came.
+func addedBy(hops []result.Hop) []*float64 {
+	added := make([]*float64, len(hops))
+	var before *float64
+	for i, h := range hops {
+		if h.Last != nil && before != nil {
+			more := max(0, *h.Last-*before)
+			added[i] = &more
+		}
+		if h.Last != nil && (before == nil || *h.Last > *before) {
+			before = h.Last
+		}
+	}
+	return added
+}
+
 // mostRollouts of a summary; the report has them all.
 const mostRollouts = 5
 
@@ -66,21 +87,18 @@ const mostRollouts = 5
 func (t *terminal) rollouts(r result.Result) {
 	tab := &table{align: "frrrrrr"}
 	tab.add(styled("head", "ROLLOUTS, last piece at", "API", "replicaset", "pods", "binding", "ready", "served")...)
-	more := 0
-	eachRollout(r.Measurements.Phases, func(_ result.Phase, r result.Rollout) {
-		if len(tab.rows) > mostRollouts {
-			more++
-			return
-		}
-		row := []string{rolloutName(r)}
+	all := rolledOut(r.Measurements.Phases)
+	if len(all) == 0 {
+		return
+	}
+	more := len(all) - mostRollouts
+	for _, r := range all[:min(len(all), mostRollouts)] {
+		row := []string{r.Name}
 		for _, h := range r.Hops {
 			row = append(row, optional(h.Last))
 		}
 		row = append(row, make([]string, len(tab.align))...)
 		tab.add(plain(row[:len(tab.align)]...)...)
-	})
-	if len(tab.rows) == 1 {
-		return
 	}
 	tab.dropEmpty()
 	t.section(tab)

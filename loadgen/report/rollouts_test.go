@@ -1,6 +1,7 @@
 package report
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -31,33 +32,86 @@ func hopsRun() result.Result {
 }
 
 func TestRolloutsAreToldHopByHop(t *testing.T) {
-	tables := phaseTables(hopsRun())
-	i := slices.IndexFunc(tables, func(t tableView) bool { return strings.HasPrefix(t.Caption, "Rollouts") })
-	if i < 0 {
-		t.Fatal("there is no table of rollouts")
-	}
+	table := rolloutTable(rolledOut(hopsRun().Measurements.Phases))
 	var got []string
-	for _, row := range tables[i].Rows {
-		got = append(got, strings.Join(row, " | "))
+	for _, row := range table.Rows {
+		got = append(got, strings.Join(row[2:], " | "))
 	}
 	want := []string{
-		"fill | deploy web, 500 pods | api write | 1 | 20 ms | 20 ms | –",
-		" |  | replicaset | 1 | 70 ms | 70 ms | 50 ms",
-		" |  | pods | 500 | 120 ms | 26.1 s | 26 s",
-		" |  | binding | 500 | 200 ms | 26.4 s | 300 ms",
-		" |  | ready | 500 | 1.1 s | 28.2 s | 1.8 s",
-		" |  | endpointslice | 500 | 2.1 s | 28.1 s | 0 s",
-		"storm | scale api, 10 pods, not complete | api write | 1 | 20 ms | 20 ms | –",
-		" |  | replicaset | 1 | 70 ms | 70 ms | 50 ms",
-		" |  | pods | 10 | 120 ms | 500 ms | 430 ms",
-		" |  | binding | 0 | – | – | –",
-		" |  | ready | 0 | – | – | –",
+		"api write | 1 | 20 ms | 20 ms | –",
+		"replicaset | 1 | 70 ms | 70 ms | 50 ms",
+		"pods | 500 | 120 ms | 26.1 s | 26 s",
+		"binding | 500 | 200 ms | 26.4 s | 300 ms",
+		"ready | 500 | 1.1 s | 28.2 s | 1.8 s",
+		"endpointslice | 500 | 2.1 s | 28.1 s | 0 s",
+		"api write | 1 | 20 ms | 20 ms | –",
+		"replicaset | 1 | 70 ms | 70 ms | 50 ms",
+		"pods | 10 | 120 ms | 500 ms | 430 ms",
+		"binding | 0 | – | – | –",
+		"ready | 0 | – | – | –",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("rows:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
-	if slices.ContainsFunc(phaseTables(floodRun()), func(t tableView) bool { return strings.HasPrefix(t.Caption, "Rollouts") }) {
-		t.Error("a run without rollouts has a table of them")
+	// Every row says whose it is, for who hears the table; who sees it is told once.
+	for i, row := range table.Rows {
+		rollout, again := "fill, deploy web, 500 pods", i > 0
+		if i >= 6 {
+			rollout, again = "storm, scale api, 10 pods, not complete", i > 6
+		}
+		if got := row[0] + ", " + row[1]; got != rollout || table.Again(i, 0) != again || table.Again(i, 1) != again || table.Again(i, 2) {
+			t.Errorf("row %d is of %q; told again: %v", i, got, table.Again(i, 0))
+		}
+	}
+	page := render(t, hopsRun(), nil)
+	if n := strings.Count(page, `<span class="silent">deploy web, 500 pods</span>`); n != 5 {
+		t.Errorf("the rollout's name is silent in %d rows, want 5", n)
+	}
+	if page := render(t, floodRun(), nil); strings.Contains(page, "Rollouts") {
+		t.Error("a run without rollouts has a section of them")
+	}
+}
+
+// Of a rollout's picture: each hop's bar from its first piece to its last on one
+// axis, with its words where they have room; a hop that nothing came to says so.
+func TestTheWaterfallOfARollout(t *testing.T) {
+	falls, more := waterfalls(rolledOut(hopsRun().Measurements.Phases))
+	if len(falls) != 2 || more != 0 {
+		t.Fatalf("%d waterfalls and %d more", len(falls), more)
+	}
+	web := falls[0]
+	if web.ID != "chart-rollout-fill-deploy-web" || web.Note != "Most was added at pods: 26 s." || web.Ticks[len(web.Ticks)-1].Label != "30 s" {
+		t.Errorf("%+v", web)
+	}
+	for i, want := range []struct {
+		text string
+		side side
+		from float64 // s
+		to   float64
+	}{
+		{"20 ms", behind, .02, .02}, {"70 ms", behind, .07, .07}, {"500, 120 ms to 26.1 s", inside, .12, 26.1},
+		{"500, 200 ms to 26.4 s", inside, .2, 26.4}, {"500, 1.1 s to 28.2 s", inside, 1.1, 28.2}, {"500, 2.1 s to 28.1 s", inside, 2.1, 28.1},
+	} {
+		b := web.Bars[i]
+		if b.Text != want.text || b.side != want.side || math.Abs(b.from-want.from/30*1000) > 1e-6 || math.Abs(b.to-want.to/30*1000) > 1e-6 || b.Short {
+			t.Errorf("%+v, want %+v", b, want)
+		}
+	}
+	stuck := falls[1].Bars[3]
+	if stuck.Text != "none arrived" || stuck.X != "" || !stuck.Short || falls[1].Bars[2].Short || falls[1].Bars[1].Short {
+		t.Errorf("where nothing arrived: %+v", stuck)
+	}
+	late := newHopBar(result.Hop{Name: "ready", Count: 9, First: ptr(29.9), Last: ptr(29.95)}, 4, 9, 30)
+	if late.side != before || late.Right == "" || late.Left != "" {
+		t.Errorf("a late hop's words: %+v", late)
+	}
+	// Two of one name in a phase have addresses of their own.
+	r := hopsRun()
+	w := r.Measurements.Phases[0].Workload
+	w.Rollouts = slices.Repeat(w.Rollouts, 8)
+	falls, more = waterfalls(rolledOut(r.Measurements.Phases))
+	if len(falls) != mostFalls || more != 3 || falls[1].ID != "chart-rollout-fill-deploy-web-2" || falls[1].Title != "deploy web, 500 pods (2)" {
+		t.Errorf("%d falls, %d more, the second %q, %q", len(falls), more, falls[1].ID, falls[1].Title)
 	}
 }
 

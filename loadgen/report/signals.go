@@ -2,18 +2,20 @@ package report
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
+// signalsTitle is the heading of the scenario's signals.
+const signalsTitle = "Signals"
+
 // signalSection draws the scenario's signals as they were sampled in the phases
 // that they are judged by, with the steady mean that they are held against.
 func (a *artist) signalSection() (drawnSection, bool) {
-	d := drawnSection{Title: "Signals"}
-	for i, s := range a.result.Signals {
+	d := drawnSection{Title: signalsTitle}
+	for _, s := range a.result.Signals {
 		c := chart{
 			Title: clean(s.Name), Tells: "The scenario's own metric, as it was sampled: " + clean(s.Expr), Unit: scenario.Unit(s.Unit),
 			Dips: s.Moved != nil && s.Extreme < s.Steady.Mean, Guide: s.Steady.Mean, GuideText: "steady mean",
@@ -34,7 +36,7 @@ func (a *artist) signalSection() (drawnSection, bool) {
 		case s.Moved != nil:
 			chart.Note = "Moved by " + noises(s) + "; returned: " + cmp.Or(returned(s), none) + "."
 		}
-		chart.ID = fmt.Sprintf("chart-signal-%d", i+1)
+		chart.ID = chartID(slug("signal " + s.Name))
 		d.Charts = append(d.Charts, chart)
 	}
 	return d, len(d.Charts) > 0

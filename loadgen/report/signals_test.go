@@ -20,6 +20,7 @@ func TestSignalsAreDrawn(t *testing.T) {
 		return all
 	}
 	fsync := &r.Signals[0]
+	fsync.Unit = "seconds"
 	fsync.Expr = `histogram_quantile(0.99, sum by (le) (rate(etcd_disk_wal_fsync_duration_seconds_bucket{instance=~"etcd-.*"}[$window])))`
 	fsync.Steady.Points, fsync.Under.Points = points(20, 60, .0029), points(65, 110, .0321)
 	fsync.After = &result.SignalWindow{Points: points(165, 200, .0031)}
@@ -29,7 +30,7 @@ func TestSignalsAreDrawn(t *testing.T) {
 	}
 	page := b.String()
 	for _, want := range []string{
-		`id="chart-signal-1"`, "etcd_disk_wal_fsync_duration_seconds_bucket", "steady mean", "Moved by 41.7× noise; returned: yes.", "Peak 0.0321",
+		`id="chart-signal-fsync"`, "etcd_disk_wal_fsync_duration_seconds_bucket", "steady mean", "Moved by 41.7× noise; returned: yes.", "Peak 32.1 ms",
 		"0 samples in the steady phases; 3 are needed",
 	} {
 		if !strings.Contains(page, want) {

@@ -23,8 +23,18 @@ type trackBar struct {
 	Left, Text  string // Text is empty where there is no room for it
 	Title       string
 
-	from, to float64 // in the coordinates of a plot
+	name           string  // Text, whether or not there is room for it
+	from, to, room float64 // in the coordinates of a plot: the bar, and up to where its row is free
 }
+
+// faultsTrack is the name of the track that faults are on.
+const faultsTrack = "Faults"
+
+// needs is the room of the bar's words, in the coordinates of a plot.
+func (b trackBar) needs() float64 { return 9*float64(textWidth(b.Text)) + 12 }
+
+// within tells whether the words stand in the bar, not behind it.
+func (b trackBar) within() bool { return b.to-b.from >= b.needs() }
 
 // Height of the drawing.
 func (t track) Height() int { return 10 * t.Rows }
@@ -41,7 +51,7 @@ func (p *page) layTracks(rec *result.Recovery) {
 	if rec == nil {
 		return
 	}
-	faults := track{Name: "Faults", Tells: "From begin to end. A line: a fault without length."}
+	faults := track{Name: faultsTrack, Tells: "From begin to end. A line: a fault without length."}
 	var ends []time.Time
 	for _, f := range rec.Faults {
 		end := p.grid.end()
@@ -116,7 +126,7 @@ func (p *page) addBar(t *track, ends *[]time.Time, class string, from, to time.T
 	width := max((right-left)*plotWidth, leastBar)
 	t.Bars = append(t.Bars, trackBar{
 		Class: class, X: coordinate(min(left*plotWidth, plotWidth-leastBar)), W: coordinate(width), Y: 10*row + 1, Row: row,
-		Text: text, Title: title, from: left * plotWidth, to: left*plotWidth + width,
+		Text: text, Title: title, name: text, from: left * plotWidth, to: left*plotWidth + width,
 	})
 }
 
@@ -125,17 +135,16 @@ func (p *page) addBar(t *track, ends *[]time.Time, class string, from, to time.T
 func (t *track) label() {
 	for i := range t.Bars {
 		b := &t.Bars[i]
-		needs := 9*float64(textWidth(b.Text)) + 12
-		room := plotWidth
+		b.room = plotWidth
 		for _, other := range t.Bars {
 			if other.Row == b.Row && other.from > b.from {
-				room = min(room, other.from)
+				b.room = min(b.room, other.from)
 			}
 		}
 		switch {
-		case b.to-b.from >= needs:
+		case b.within():
 			b.Left = percentAt(b.from / plotWidth)
-		case room-b.to >= needs:
+		case b.room-b.to >= b.needs():
 			b.Left = percentAt(b.to / plotWidth)
 		default:
 			b.Text = ""

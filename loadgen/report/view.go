@@ -31,6 +31,8 @@ type page struct {
 	Tracks              []track
 	Sections            []drawnSection
 	Recovery            []tableView
+	Waterfalls          []waterfall
+	Rollouts            tableView
 	Splits              []splitView
 	SplitsNote          string
 	Tables, Environment []tableView
@@ -45,6 +47,7 @@ type page struct {
 
 	grid   grid
 	phases []scriptPhase
+	origin string // what a picture that stands alone says of its run
 }
 
 type fact struct{ Name, Value string }
@@ -79,7 +82,7 @@ func newPage(ctx context.Context, r result.Result, timeline []result.Event, slot
 	p := &page{
 		Scenario: runName(r), Class: style(r.Verdict), Word: runWord(r), Warnings: warnings(r),
 		Headline: sentence(headline(r)), Description: clean(s.Description),
-		Facts: facts(r), Reasons: otherReasons(r), YAML: string(text),
+		Facts: facts(r), Reasons: otherReasons(r), YAML: string(text), origin: origin(r),
 	}
 	p.Title = fmt.Sprintf("%s: %s", p.Word, p.Scenario)
 	if p.Class == "" {
@@ -106,7 +109,11 @@ func newPage(ctx context.Context, r result.Result, timeline []result.Event, slot
 		p.Sections = append(p.Sections, signals)
 	}
 	p.Sections = append(p.Sections, a.sections(ctx)...)
+	for i := range p.Sections {
+		p.Sections[i].fold()
+	}
 	p.Recovery = recoveryTables(r, p.grid)
+	p.layRollouts(r)
 	for _, k := range r.Key {
 		p.Key = append(p.Key, newKeyBlock(k, r, p.Sections))
 	}
@@ -115,6 +122,16 @@ func newPage(ctx context.Context, r result.Result, timeline []result.Event, slot
 	p.Environment = environmentTables(r)
 	p.Command, p.ByFile = commands(r)
 	return p
+}
+
+// layRollouts draws the first few rollouts; the table has all of them.
+func (p *page) layRollouts(r result.Result) {
+	all := rolledOut(r.Measurements.Phases)
+	p.Rollouts = rolloutTable(all)
+	var more int
+	if p.Waterfalls, more = waterfalls(all); more > 0 {
+		p.Rollouts.Note += fmt.Sprintf(" %s more than are drawn above are in the table alone.", count(more))
+	}
 }
 
 func sentence(s string) string {

@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/stormglass/stormglass/loadgen/result"
@@ -13,6 +14,14 @@ type tableView struct {
 	Caption, Note, Empty string
 	Head                 []head
 	Rows                 [][]string
+	// Merged is in how many columns, from the first, a cell that says the same as
+	// the one above it is read aloud but not shown.
+	Merged int
+}
+
+// Again tells whether a cell, and all before it, say what stands above them.
+func (t tableView) Again(row, column int) bool {
+	return column < t.Merged && row > 0 && slices.Equal(t.Rows[row][:column+1], t.Rows[row-1][:column+1])
 }
 
 type head struct {
@@ -63,7 +72,7 @@ func phaseTables(r result.Result) []tableView {
 		}
 	}
 	out := []tableView{overview}
-	for _, t := range []tableView{rolloutTable(phases), requests, watches} {
+	for _, t := range []tableView{requests, watches} {
 		if len(t.Rows) > 0 {
 			out = append(out, t)
 		}

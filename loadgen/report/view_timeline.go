@@ -17,16 +17,21 @@ const defaultInterval = 5 * time.Second
 type band struct {
 	Name, Took, Left, Width, X, W string
 	Odd, Fault, Narrow            bool
+
+	from, to float64 // shares of the axis
 }
 
 // event is a vertical mark with its number; the list below the ruler says
 // what it was.
 type event struct {
-	N                          int
-	Left, X                    string
-	Lane                       int
-	Kind, Name, Detail, Clock  string
-	Fault, EdgeLeft, EdgeRight bool
+	N                         int
+	Left, X                   string
+	Lane                      int
+	Kind, Name, Detail, Clock string
+	Fault                     bool
+
+	at  float64 // share of the axis
+	bar bool    // a track has it too
 }
 
 // layTimeline makes the axis that all charts share, with phases and marks.
@@ -69,7 +74,7 @@ func (p *page) newBand(ph result.Phase, i int, timeline []result.Event) band {
 	return band{
 		Name: clean(ph.Name), Took: format("seconds", ph.Seconds()) + phaseNote(ph),
 		Left: percentAt(from), Width: percentAt(to - from), X: coordinate(from * plotWidth), W: coordinate((to - from) * plotWidth),
-		Odd: i%2 == 1, Narrow: to-from < 0.035,
+		Odd: i%2 == 1, Narrow: to-from < 0.035, from: from, to: to,
 		Fault: slices.ContainsFunc(timeline, func(e result.Event) bool {
 			return (e.Kind == "fault" && e.Name != "nodeRecovery" || e.Kind == "fault-begin") && !e.Time.Before(ph.Start) && e.Time.Before(ph.End)
 		}),
@@ -107,7 +112,8 @@ func (p *page) layEvents(timeline []result.Event) {
 			}
 		}
 		last[lane] = at
-		if e.Kind == "fault-begin" {
+		bar := e.Kind == "fault-begin"
+		if bar {
 			// Its detail says the kind again, and more.
 			e.Kind = "fault"
 			if strings.HasPrefix(e.Detail, e.Name) {
@@ -119,7 +125,7 @@ func (p *page) layEvents(timeline []result.Event) {
 		p.Events = append(p.Events, event{
 			N: len(p.Events) + 1, Left: percentAt(at), X: coordinate(at * plotWidth), Lane: lane,
 			Kind: clean(e.Kind), Name: clean(e.Name), Detail: clean(e.Detail), Clock: clock(p.grid.at(e.Time)),
-			Fault: e.Kind == "fault" || e.Kind == "component",
+			Fault: e.Kind == "fault" || e.Kind == "component", at: at, bar: bar,
 		})
 	}
 }

@@ -44,14 +44,14 @@ type Row struct {
 	Unit      string  `json:"unit"`      // of the values, as a gate's
 	Better    string  `json:"better"`    // "lower" or "higher"
 	Values    []Value `json:"values"`    // one for each variant, in their order
-	// Ratio is the last variant's value to the first's. Nil where one of them is
-	// missing or only a least value, or the first is zero.
-	Ratio *float64 `json:"ratio"`
 }
 
 // Value is a figure in one variant.
 type Value struct {
 	Value   *float64 `json:"value"`             // nil: no data
 	AtLeast bool     `json:"atLeast,omitempty"` // the true value is not below Value
-	Detail  string   `json:"detail,omitempty"`  // what it is made of, or why there is none
+	// Ratio is Value to the first variant's. Nil of the first itself, and where one
+	// of the two is missing or only a least value, or the first is zero.
+	Ratio  *float64 `json:"ratio,omitempty"`
+	Detail string   `json:"detail,omitempty"` // what it is made of, or why there is none
 }

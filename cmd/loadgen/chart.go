@@ -1,0 +1,84 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stormglass/stormglass/loadgen"
+	"github.com/stormglass/stormglass/loadgen/report"
+)
+
+// chart asks for charts of a report in place of the report.
+type chart struct {
+	list bool
+	name string
+	file string
+}
+
+func (c *chart) flags(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&c.list, "charts", false, "list the charts of the report by name, and judge nothing")
+	cmd.Flags().StringVar(&c.name, "chart", "", "write the chart of that `name` as an SVG that stands alone, and judge nothing")
+	cmd.Flags().StringVar(&c.file, "svg", "", "`file` for --chart (default standard output)")
+}
+
+// check refuses what would silently do nothing.
+func (c *chart) check(cmd *cobra.Command) error {
+	switch {
+	case c.list && c.name != "":
+		return loadgen.Usage(errors.New("--charts and --chart: one of them (--charts lists the names for --chart)"))
+	case c.file != "" && c.name == "":
+		return loadgen.Usage(fmt.Errorf("--svg %s: which chart? (add --chart NAME; --charts lists them)", c.file))
+	case c.name != "" && cmd.Flags().Changed("output"):
+		return loadgen.Usage(errors.New("--output and --chart: a chart is an SVG (leave --output out; --svg FILE writes it to a file)"))
+	}
+	return nil
+}
+
+func (c *chart) asked() bool { return c.list || c.name != "" }
+
+// run lists the charts of the run in dir, or writes one of them.
+func (c *chart) run(cmd *cobra.Command, dir, output string) error {
+	if c.list {
+		all, err := loadgen.Pictures(cmd.Context(), dir)
+		if err != nil {
+			return err
+		}
+		return listCharts(cmd.OutOrStdout(), all, output)
+	}
+	p, err := loadgen.Picture(cmd.Context(), dir, c.name)
+	if err != nil {
+		return err
+	}
+	svg := p.SVG()
+	if c.file == "" {
+		_, err := cmd.OutOrStdout().Write(svg)
+		return err
+	}
+	if err := os.WriteFile(c.file, svg, 0o644); err != nil {
+		return loadgen.Usage(fmt.Errorf("--svg: %w (name a file that can be written)", err))
+	}
+	return nil
+}
+
+func listCharts(w io.Writer, all []report.Picture, output string) error {
+	if output == "json" {
+		e := json.NewEncoder(w)
+		e.SetIndent("", "  ")
+		return e.Encode(all)
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, p := range all {
+		what := p.Title
+		if p.Missing != "" {
+			what += " (not drawn: " + p.Missing + ")"
+		}
+		fmt.Fprintf(t, "%s\t%s\n", p.Name, what)
+	}
+	return t.Flush()
+}

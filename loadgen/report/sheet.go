@@ -1,0 +1,154 @@
+package report
+
+import (
+	"encoding/xml"
+	"fmt"
+	"strings"
+)
+
+// Pictures that stand alone are drawn with their colours and sizes in each element:
+// GitHub and mail readers show them without any style. The colours are the light
+// ones of page/style.css.
+const (
+	paper      = "#ffffff"
+	ink        = "#1b1f24"
+	dimInk     = "#5a616b"
+	gridInk    = "#e6e6e1"
+	bandInk    = "#8a93a0"
+	bandFault  = "#c2410c"
+	faultInk   = "#a5211a"
+	eventInk   = "#6b7280"
+	sheetFonts = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', 'Liberation Sans', sans-serif"
+)
+
+// seriesInk is the colour of a line, and its dashes.
+func seriesInk(i int) (colour, dash string) {
+	colours := [mostSeries]string{"#0b62a8", "#b8480a", "#0b7d62", "#99488f", "#946800", "#2b8bc4", "#5c636e", "#c2334d"}
+	dashes := [mostSeries]string{4: "6 3", 5: "2 3.5", 6: "9 3 2 3", 7: "4 4"}
+	return colours[i%mostSeries], dashes[i%mostSeries]
+}
+
+// The size of a sheet, in pixels; its height is what is on it.
+const (
+	sheetWidth  = 960.0
+	sheetMargin = 16.0
+	bodySize    = 12.0
+	smallSize   = 11.0
+)
+
+// sheet is an SVG that stands alone, written from the top down; y is how far it
+// has come.
+type sheet struct {
+	body strings.Builder
+	y    float64
+}
+
+func (s *sheet) rect(x, y, w, h float64, fill string, opacity float64) {
+	fmt.Fprintf(&s.body, `<rect x="%s" y="%s" width="%s" height="%s" fill="%s"`, coordinate(x), coordinate(y), coordinate(w), coordinate(h), fill)
+	if opacity < 1 {
+		fmt.Fprintf(&s.body, ` fill-opacity="%s"`, number(opacity, 2))
+	}
+	s.body.WriteString("/>\n")
+}
+
+func (s *sheet) line(x1, y1, x2, y2 float64, stroke string, width float64, dash string) {
+	fmt.Fprintf(&s.body, `<line x1="%s" y1="%s" x2="%s" y2="%s" stroke="%s" stroke-width="%s"%s/>`+"\n",
+		coordinate(x1), coordinate(y1), coordinate(x2), coordinate(y2), stroke, coordinate(width), dashed(dash))
+}
+
+// path draws one that is relative to x, y.
+func (s *sheet) path(x, y float64, d, stroke string, width float64, dash string) {
+	if d == "" {
+		return
+	}
+	fmt.Fprintf(&s.body, `<path transform="translate(%s %s)" d="%s" fill="none" stroke="%s" stroke-width="%s" stroke-linejoin="round" stroke-linecap="round"%s/>`+"\n",
+		coordinate(x), coordinate(y), d, stroke, coordinate(width), dashed(dash))
+}
+
+func dashed(dash string) string {
+	if dash == "" {
+		return ""
+	}
+	return ` stroke-dasharray="` + dash + `"`
+}
+
+// words are how a text is set. The zero value: body size, in ink, from x to the right.
+type words struct {
+	size   float64
+	fill   string
+	anchor string // start, middle or end
+	bold   bool
+}
+
+// text writes one line whose letters stand on y.
+func (s *sheet) text(x, y float64, text string, w words) {
+	if text == "" {
+		return
+	}
+	if w.size == 0 {
+		w.size = bodySize
+	}
+	if w.fill == "" {
+		w.fill = ink
+	}
+	fmt.Fprintf(&s.body, `<text x="%s" y="%s" font-size="%s" fill="%s"`, coordinate(x), coordinate(y), coordinate(w.size), w.fill)
+	if w.anchor != "" {
+		fmt.Fprintf(&s.body, ` text-anchor="%s"`, w.anchor)
+	}
+	if w.bold {
+		s.body.WriteString(` font-weight="650"`)
+	}
+	s.body.WriteString(">" + escape(text) + "</text>\n")
+}
+
+func escape(text string) string {
+	var b strings.Builder
+	_ = xml.EscapeText(&b, []byte(clean(text))) // a Builder takes all
+	return b.String()
+}
+
+// widthOf is about how wide a text is. Which font there is nobody knows: rather too
+// wide than cut off.
+func widthOf(text string, size float64) float64 { return 0.58 * size * float64(textWidth(text)) }
+
+// fit cuts a text to a width.
+func fit(text string, size, width float64) string { return shorten(text, int(width/(0.58*size))) }
+
+// paragraph writes words in lines as wide as the sheet, no more than so many.
+func (s *sheet) paragraph(text string, most int, w words) {
+	const letters = 145 // of the body's size, on a sheet
+	lines := wrap(clean(text), letters)
+	for i, l := range lines[:min(len(lines), most)] {
+		if i == most-1 && len(lines) > most {
+			l += " …"
+		}
+		s.text(sheetMargin, s.y+bodySize, l, w)
+		s.y += bodySize + 5
+	}
+}
+
+// head begins the sheet: its title, and what it tells.
+func (s *sheet) head(title, note, tells string) {
+	s.y = sheetMargin
+	s.text(sheetMargin, s.y+15, fit(title, 17, sheetWidth-2*sheetMargin-widthOf(note, bodySize)-12), words{size: 17, bold: true})
+	s.text(sheetWidth-sheetMargin, s.y+15, note, words{fill: dimInk, anchor: "end"})
+	s.y += 26
+	s.paragraph(tells, 3, words{fill: dimInk})
+	s.y += 6
+}
+
+// svg ends the sheet with where it is from.
+func (s *sheet) svg(title, summary, from string) []byte {
+	s.y += 8
+	s.line(sheetMargin, s.y, sheetWidth-sheetMargin, s.y, gridInk, 1, "")
+	s.text(sheetMargin, s.y+17, fit(from, smallSize, sheetWidth-2*sheetMargin), words{size: smallSize, fill: dimInk})
+	height := s.y + 28
+	var b strings.Builder
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %[1]s %[2]s" width="%[1]s" height="%[2]s" role="img" aria-labelledby="title summary" font-family="%[3]s">`+"\n",
+		coordinate(sheetWidth), coordinate(height), sheetFonts)
+	fmt.Fprintf(&b, "<title id=\"title\">%s</title>\n<desc id=\"summary\">%s</desc>\n", escape(title), escape(summary))
+	fmt.Fprintf(&b, `<rect width="%s" height="%s" rx="6" fill="%s"/>`+"\n", coordinate(sheetWidth), coordinate(height), paper)
+	b.WriteString(s.body.String())
+	b.WriteString("</svg>\n")
+	return []byte(b.String())
+}
