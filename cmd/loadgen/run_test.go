@@ -175,6 +175,7 @@ func TestRunOnABundledPlane(t *testing.T) {
 			t.Errorf("key metric %s has no value: %s", k.Name, k.Missing)
 		}
 	}
+	checkPanels(t, dir)
 	before, err := os.ReadFile(filepath.Join(dir, result.ResultFile))
 	if err != nil {
 		t.Fatal(err)

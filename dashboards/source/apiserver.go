@@ -35,7 +35,7 @@ func apiServer() board {
 					do:      "writes rise: etcd's fsync. LIST: objects and selectors. GET and LIST and writes together: CPU, queues.",
 				}, {
 					title: "p99 by scope", unit: "s", log: true, warn: 1, bad: 30,
-					queries: []query{q(p99(duration, short, "scope"), "{{scope}}")},
+					queries: []query{q(p99(duration, short+`, scope!=""`, "scope"), "{{scope}}")},
 					tells:   "resource is one object (objective 1 s), namespace and cluster are lists (30 s).",
 					do:      "cluster slow: somebody lists everything; see LISTs, below.",
 				}, {
@@ -63,7 +63,7 @@ func apiServer() board {
 				}, {
 					title: "Wait for a seat, p99 by level", unit: "s", log: true, warn: 1,
 					queries: []query{q(p99("apiserver_flowcontrol_request_wait_duration_seconds", "@api", "priority_level"), "{{priority_level}}")},
-					tells:   "Time here is in the client's latency and in no handler's.",
+					tells:   "Time here is in the client's latency and in no handler's. 4.95 ms is the first bucket: anything up to 5 ms.",
 					do:      "node-high or system waiting is urgent: heartbeats and leases are in there.",
 				}, {
 					title: "Waited over 1 s", unit: "percentunit", warn: 0.1,

@@ -68,10 +68,10 @@ func controllerManager() board {
 					tells: "What it asks of the API server, and what it gets.",
 					do:    "a flat top is the limiter. 409: another writer. 429: its priority level is full.",
 				}, {
-					title: "Answers of the API server, p99", unit: "s", log: true, warn: 1, moves: []string{"slowFsync"},
+					title: "Requests as its client sees them, p99", unit: "s", log: true, warn: 1, moves: []string{"slowFsync"},
 					queries: []query{q(p99("rest_client_request_duration_seconds", "@kcm", "verb"), "{{verb}}")},
-					tells:   "As its client sees them, the limiter not counted.",
-					do:      "slow here and fast at the server: queueing before the handler, the network, or its own CPU.",
+					tells:   "From the call to the answer: waits for its own limiter and repeated tries count.",
+					do:      "compare with the limiter's p99, above. Slower than that and than the server says: retries, the network, or its own CPU.",
 				}, {
 					title: "Pods evicted", unit: "ops", warn: 1, moves: []string{"nodeFailure"},
 					queries: []query{q(rate("taint_eviction_controller_pod_deletions_total", "@kcm"), "pods")},

@@ -98,6 +98,9 @@ func motion(p dashboards.Panel, series []Series, quiet time.Time, during []Mark)
 	if p.Min != nil && !p.Log {
 		low = min(low, *p.Min)
 	}
+	if p.Max != nil {
+		high = max(high, height(*p.Max))
+	}
 	for _, s := range series {
 		least, most := math.Inf(1), math.Inf(-1)
 		least2, most2 := math.Inf(1), math.Inf(-1)

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/stormglass/stormglass/dashboards"
-	"github.com/stormglass/stormglass/loadgen/result"
 )
 
 //go:embed panels.tmpl panels.css
@@ -30,48 +29,6 @@ const MostBytes = 1 << 20
 
 // leastPoints of a line: with fewer it shows nothing.
 const leastPoints = 20
-
-// Run is what is drawn into every panel besides its data.
-type Run struct {
-	Span
-	Phases, Faults []Mark
-}
-
-// RunOf is the run that a result and its timeline tell of, with the interval
-// between its scrapes.
-func RunOf(r result.Result, timeline []result.Event, scrape time.Duration) Run {
-	run := Run{Span: Span{Start: r.Run.Started, End: r.Run.Ended, Scrape: scrape}}
-	phases := r.Measurements.Phases
-	if len(phases) > 0 {
-		run.Start, run.End = phases[0].Start, phases[len(phases)-1].End
-	}
-	for _, p := range phases {
-		run.Phases = append(run.Phases, Mark{clean(p.Name), p.Start, p.End})
-	}
-	open := map[string]int{} // by the fault's ID
-	var nodes []int          // those of simulated nodes, until they recover
-	for _, e := range timeline {
-		at := len(run.Faults)
-		switch {
-		case e.Kind == "fault-begin":
-			open[e.Fault] = at
-			run.Faults = append(run.Faults, Mark{clean(e.Name), e.Time, run.End})
-		case e.Kind == "fault-end":
-			if i, ok := open[e.Fault]; ok {
-				run.Faults[i].End = e.Time
-			}
-		case e.Kind == "fault" && e.Name == "nodeRecovery":
-			for _, i := range nodes {
-				run.Faults[i].End = e.Time
-			}
-			nodes = nil
-		case e.Kind == "fault":
-			nodes = append(nodes, at)
-			run.Faults = append(run.Faults, Mark{clean(e.Name), e.Time, run.End})
-		}
-	}
-	return run
-}
 
 // section is a dashboard of the page.
 type section struct {

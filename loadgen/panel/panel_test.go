@@ -215,7 +215,7 @@ func TestMoved(t *testing.T) {
 	under := func(by float64) []Motion {
 		src := sourceFunc(func(expr string, start, end time.Time, step time.Duration) ([]Series, error) {
 			return []Series{series("instance", "etcd-0", start, end, step, func(now time.Time) float64 {
-				v := 0.004 + 0.001*math.Sin(now.Sub(began).Seconds())
+				v := 0.04 + 0.01*math.Sin(now.Sub(began).Seconds())
 				if !now.Before(fault.Begin) && now.Before(fault.End) {
 					v *= by
 				}

@@ -13,6 +13,7 @@ import (
 	"math"
 	"strconv"
 
+	"github.com/stormglass/stormglass/loadgen/panel"
 	"github.com/stormglass/stormglass/loadgen/pulse"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
@@ -37,8 +38,11 @@ func HTML(ctx context.Context, w io.Writer, r result.Result, timeline []result.E
 	if err != nil {
 		return fmt.Errorf("encode the charts' values: %w", err)
 	}
+	if view.Panels, err = panel.HTML(ctx, panels(src), panel.RunOf(r, timeline, view.interval)); err != nil {
+		return err
+	}
 	hash := sha256.Sum256(script)
-	view.Style = template.CSS(style)
+	view.Style = template.CSS(string(style) + panel.Style())
 	view.Script = template.JS(script)
 	view.Data = template.JS(data) // json.Marshal escapes <, > and &
 	view.ScriptHash = "sha256-" + base64.StdEncoding.EncodeToString(hash[:])

@@ -7,6 +7,7 @@ import (
 	"html/template"
 	"math"
 	"strings"
+	"time"
 
 	"github.com/stormglass/stormglass/loadgen/pulse"
 	"github.com/stormglass/stormglass/loadgen/result"
@@ -40,14 +41,16 @@ type page struct {
 	Command, ByFile     string
 	YAML                string
 
+	Panels     template.HTML // of the dashboards
 	Style      template.CSS
 	Script     template.JS
 	Data       template.JS
 	ScriptHash string
 
-	grid   grid
-	phases []scriptPhase
-	origin string // what a picture that stands alone says of its run
+	grid     grid
+	interval time.Duration // between scrapes
+	phases   []scriptPhase
+	origin   string // what a picture that stands alone says of its run
 }
 
 type fact struct{ Name, Value string }
@@ -98,7 +101,8 @@ func newPage(ctx context.Context, r result.Result, timeline []result.Event, slot
 		}
 		p.Gates = append(p.Gates, row)
 	}
-	p.layTimeline(r, timeline, cmp.Or(s.Record.Interval.D(), defaultInterval))
+	p.interval = cmp.Or(s.Record.Interval.D(), defaultInterval)
+	p.layTimeline(r, timeline, p.interval)
 	p.LookBack = format(scenario.Seconds, rateSteps*p.grid.step.Seconds())
 	a := &artist{grid: p.grid, src: src, result: r}
 	p.layTracks(r.Recovery)

@@ -10,18 +10,13 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
-	"time"
 
 	"github.com/stormglass/stormglass/loadgen/panel"
 	"github.com/stormglass/stormglass/loadgen/record"
-	"github.com/stormglass/stormglass/loadgen/result"
-	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
 func main() { os.Exit(run(context.Background(), os.Args[1:], os.Stdout, os.Stderr)) }
@@ -50,7 +45,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 
 // check tells of the run in dir, and returns how much is wrong.
 func check(ctx context.Context, dir string, verbose bool, out io.Writer) (wrong int, err error) {
-	r, timeline, scrape, err := read(dir)
+	run, err := panel.ReadRun(dir)
 	if err != nil {
 		return 0, err
 	}
@@ -59,7 +54,7 @@ func check(ctx context.Context, dir string, verbose bool, out io.Writer) (wrong 
 		return 0, err
 	}
 	defer archive.Close()
-	run, source := panel.RunOf(r, timeline, scrape), panel.Of(archive)
+	source := panel.Of(archive)
 	checked, err := panel.Check(ctx, source, run.Span)
 	if err != nil {
 		return 0, err
@@ -90,29 +85,4 @@ func check(ctx context.Context, dir string, verbose bool, out io.Writer) (wrong 
 	}
 	fmt.Fprintf(out, "%d queries, %d with a reason to be empty; %d panels about faults; %d wrong\n", len(checked), excused, len(motions), wrong)
 	return wrong, nil
-}
-
-// read reads what a run left behind about itself.
-func read(dir string) (r result.Result, timeline []result.Event, scrape time.Duration, err error) {
-	for name, v := range map[string]any{result.RunFile: &r.Run, result.MeasurementsFile: &r.Measurements} {
-		text, err := os.ReadFile(filepath.Join(dir, name))
-		if err != nil {
-			return r, nil, 0, err
-		}
-		if err := json.Unmarshal(text, v); err != nil {
-			return r, nil, 0, fmt.Errorf("%s: %w", filepath.Join(dir, name), err)
-		}
-	}
-	if timeline, err = record.ReadTimeline(dir); err != nil {
-		return r, nil, 0, err
-	}
-	text, err := os.ReadFile(filepath.Join(dir, result.ScenarioFile))
-	if err != nil {
-		return r, nil, 0, err
-	}
-	s, err := scenario.Parse(result.ScenarioFile, text, nil)
-	if err != nil {
-		return r, nil, 0, err
-	}
-	return r, timeline, s.Record.Interval.D(), nil
 }

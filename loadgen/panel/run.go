@@ -1,0 +1,83 @@
+package panel
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/stormglass/stormglass/loadgen/record"
+	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// Run is what is drawn into every panel besides its data.
+type Run struct {
+	Span
+	Phases, Faults []Mark
+}
+
+// RunOf is the run that a result and its timeline tell of, with the interval
+// between its scrapes.
+func RunOf(r result.Result, timeline []result.Event, scrape time.Duration) Run {
+	run := Run{Span: Span{Start: r.Run.Started, End: r.Run.Ended, Scrape: scrape}}
+	phases := r.Measurements.Phases
+	if len(phases) > 0 {
+		run.Start, run.End = phases[0].Start, phases[len(phases)-1].End
+	}
+	for _, p := range phases {
+		run.Phases = append(run.Phases, Mark{clean(p.Name), p.Start, p.End})
+	}
+	open := map[string]int{} // by the fault's ID
+	var nodes []int          // those of simulated nodes, until they recover
+	for _, e := range timeline {
+		at := len(run.Faults)
+		switch {
+		case e.Kind == "fault-begin":
+			open[e.Fault] = at
+			run.Faults = append(run.Faults, Mark{clean(e.Name), e.Time, run.End})
+		case e.Kind == "fault-end":
+			if i, ok := open[e.Fault]; ok {
+				run.Faults[i].End = e.Time
+			}
+		case e.Kind == "fault" && e.Name == "nodeRecovery":
+			for _, i := range nodes {
+				run.Faults[i].End = e.Time
+			}
+			nodes = nil
+		case e.Kind == "fault":
+			nodes = append(nodes, at)
+			run.Faults = append(run.Faults, Mark{clean(e.Name), e.Time, run.End})
+		}
+	}
+	return run
+}
+
+// ReadRun is the run that was recorded in dir. It needs no result: a run that
+// was killed has a recording too.
+func ReadRun(dir string) (Run, error) {
+	var r result.Result
+	for name, v := range map[string]any{result.RunFile: &r.Run, result.MeasurementsFile: &r.Measurements} {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			return Run{}, err
+		}
+		if err := json.Unmarshal(text, v); err != nil {
+			return Run{}, fmt.Errorf("%s: %w", filepath.Join(dir, name), err)
+		}
+	}
+	timeline, err := record.ReadTimeline(dir)
+	if err != nil {
+		return Run{}, err
+	}
+	text, err := os.ReadFile(filepath.Join(dir, result.ScenarioFile))
+	if err != nil {
+		return Run{}, err
+	}
+	s, err := scenario.Parse(result.ScenarioFile, text, nil)
+	if err != nil {
+		return Run{}, err
+	}
+	return RunOf(r, timeline, s.Record.Interval.D()), nil
+}
