@@ -35,4 +35,12 @@ const gaps = `[...document.querySelectorAll('.stack')].filter(s => {
   return !pieces.length || whole.height < 10 || Math.abs(sum - whole.width) > 2 || pieces.some(p => !/: .+, .+% of the mean/.test(p.textContent) || getComputedStyle(p).fill === 'none');
 }).map(s => s.getAttribute('aria-label'))`
 
+// unfolded opens all that is folded up, and finds panels of the dashboards with
+// neither a picture nor words.
+const unfolded = `(() => {
+  document.querySelectorAll('details').forEach(d => d.open = true);
+  const drawn = p => [...p.querySelectorAll('svg path')].some(l => { const b = l.getBoundingClientRect(); return b.width + b.height >= 1; });
+  return [...document.querySelectorAll('.pn-panel')].filter(p => !p.querySelector('.empty, table, .pn-stat') && !drawn(p)).map(p => p.querySelector('h4').textContent);
+})()`
+
 const overflow = `document.documentElement.scrollWidth - document.documentElement.clientWidth`

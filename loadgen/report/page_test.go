@@ -154,6 +154,16 @@ func TestPageInBrowser(t *testing.T) {
 					for _, c := range must(t, ctx, chromedp.Evaluate[[]string](gaps)) {
 						t.Errorf("a bar that is not whole: %s", c)
 					}
+					// Once more with what was folded up, the dashboards among it.
+					for _, c := range must(t, ctx, chromedp.Evaluate[[]string](unfolded)) {
+						t.Errorf("a panel without picture or words: %s", c)
+					}
+					if px := must(t, ctx, chromedp.Evaluate[int](overflow)); px > 0 {
+						t.Errorf("unfolded, the page is %d px wider than the screen", px)
+					}
+					for _, c := range must(t, ctx, chromedp.Evaluate[[]string](contrast)) {
+						t.Errorf("unfolded, contrast: %s", c)
+					}
 					bad, pages := seen.since()
 					for _, b := range bad {
 						t.Errorf("the page %s", b)
