@@ -84,6 +84,12 @@ func TestTheSettingsOfTheLastStartAreWarnedOf(t *testing.T) {
 	if code != 4 || !strings.Contains(stderr, "warning: etcd.members: a quorum of 4 members is 3, ") {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
+	if err := os.WriteFile(filepath.Join(dir, "config.json"), []byte(`{"etcd": {"members": 9}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, stderr, code := run(t, "up", "--dir", dir); code != 4 || !strings.Contains(stderr, "controlplane: etcd.members: 9 is out of bounds (1, 3 or 5; ") {
+		t.Errorf("exit %d: %s", code, stderr)
+	}
 }
 
 // Whoever interrupts a start while components still check their settings is told, also

@@ -26,8 +26,10 @@ type settings struct {
 // Every error of --config names file, line and field.
 func readSettings(o upOptions, stdin io.Reader, progress io.Writer) (s settings, err error) {
 	if o.config == "" {
-		s.config, err = lastConfig(o.dir, progress)
-		return s, environment(err)
+		if s.config, err = lastConfig(o.dir, progress); err != nil {
+			return s, environment(err)
+		}
+		return s, s.refusal(s.config.Problems())
 	}
 	var data []byte
 	name := o.config
