@@ -52,7 +52,7 @@ func apiServer() board {
 					do:    "it stands: look at what requests wait for, etcd or webhooks, before raising the limit.",
 				}, {
 					title: "Seats in use by level", unit: "percentunit", max: 1, warn: 0.8, bad: 0.95,
-					queries: []query{q(`sum by (priority_level) (apiserver_flowcontrol_current_executing_seats{@api, priority_level!="exempt"}) / sum by (priority_level) (apiserver_flowcontrol_current_limit_seats{@api, priority_level!="exempt"})`, "{{priority_level}}")},
+					queries: []query{q(`sum by (priority_level) (apiserver_flowcontrol_current_executing_seats{@api, priority_level!="exempt"}) / (sum by (priority_level) (apiserver_flowcontrol_current_limit_seats{@api, priority_level!="exempt"}) > 0)`, "{{priority_level}}")},
 					tells:   "Against what the level may have now: levels lend seats to each other. A LIST takes several.",
 					do:      "a full level: find its busiest flow schema and slow that client down, or give it a level of its own.",
 				}, {
@@ -127,7 +127,7 @@ func apiServer() board {
 					do:      "select by namespace or by spec.nodeName, which have indexes.",
 				}, {
 					title: "LIST p99 by resource", unit: "s", log: true, warn: 30, w: 12,
-					queries: []query{q(`topk(8, `+p99(duration, `@api, verb="LIST"`, "resource")+`)`, "{{resource}}")},
+					queries: []query{q(`topk(8, `+p99(duration, `@api, verb="LIST"`, "resource")+`)`, "{{resource}}").or(noLists)},
 					tells:   "30 s is the objective of lists of a namespace or of all.",
 					do:      "many objects: limit and continue. Few objects and slow: the server's CPU or a wait for a fresh cache.",
 				}, {

@@ -46,7 +46,7 @@ func overview() board {
 				}, {
 					title: "How full", unit: "percentunit", w: 12, h: 10, max: 1, warn: 0.8, bad: 0.95, moves: []string{"descriptorLimit", "etcdQuota"},
 					queries: []query{
-						q(`max(sum by (instance, priority_level) (apiserver_flowcontrol_current_executing_seats{@api, priority_level!="exempt"}) / sum by (instance, priority_level) (apiserver_flowcontrol_current_limit_seats{@api, priority_level!="exempt"}))`, "seats of the fullest priority level"),
+						q(`max(sum by (instance, priority_level) (apiserver_flowcontrol_current_executing_seats{@api, priority_level!="exempt"}) / (sum by (instance, priority_level) (apiserver_flowcontrol_current_limit_seats{@api, priority_level!="exempt"}) > 0))`, "seats of the fullest priority level"),
 						q(`max by (job) (instance:process_open_fds:limit_ratio{@irecord})`, "descriptors of {{job}}"),
 						q(`max(instance:etcd_mvcc_db_total_size:quota_ratio{@irecord})`, "etcd's quota"),
 						q(`max(sum by (instance) (rate(scheduler_scheduling_algorithm_duration_seconds_sum{@scheduler}[@rate])))`, "the scheduler's loop"),

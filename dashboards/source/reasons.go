@@ -18,6 +18,7 @@ var (
 	noEtcdError = dashboards.Reason{Text: "No call to etcd failed: good.", Unless: `etcd_request_errors_total > 0`}
 	noLists     = dashboards.Reason{Text: "Nobody listed anything.", Unless: `increase(apiserver_request_total{verb="LIST"}[1m]) > 0`}
 	noPods      = dashboards.Reason{Text: "Nothing was scheduled.", Unless: `increase(scheduler_schedule_attempts_total[1m]) > 0`}
+	noSample    = dashboards.Reason{Text: "No attempt was measured: the scheduler measures one in ten.", Unless: `scheduler_plugin_execution_duration_seconds_count{extension_point!~".*Bind.*"} > 0`}
 	noLeftOver  = dashboards.Reason{Text: "Every pod has found a node: good.", Unless: `scheduler_unschedulable_pods > 0`}
 	noNodes     = dashboards.Reason{Text: "The controller manager knows no nodes.", Unless: `node_collector_zone_size > 0`}
 	noSlices    = dashboards.Reason{Text: "No EndpointSlice has changed.", Unless: `endpoint_slice_controller_changes > 0`}

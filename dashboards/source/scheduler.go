@@ -81,7 +81,7 @@ func scheduler() board {
 			{"What it costs to choose", []panel{
 				{
 					title: "Time by plugin", unit: "percentunit", stacked: true, w: 12,
-					queries: []query{q(`topk(8, 10 * sum by (plugin) (rate(`+plugin+`_sum{@scheduler, extension_point!~".*Bind.*"}[@rate])))`, "{{plugin}}").or(noPods)},
+					queries: []query{q(`topk(8, 10 * sum by (plugin) (rate(`+plugin+`_sum{@scheduler, extension_point!~".*Bind.*"}[@rate])))`, "{{plugin}}").or(noSample)},
 					tells:   "Seconds of each plugin per second, the eight that take most; binding is left out, as it waits for the API server. Filters run on several goroutines, so the sum may pass 100%. The scheduler measures a tenth of its cycles; this is ten times that.",
 					do:      "InterPodAffinity or PodTopologySpread on top: constraints that look at every node for every pod.",
 				}, {
@@ -120,8 +120,9 @@ func scheduler() board {
 }
 
 // nodesPerPod is how many nodes an extension point is run on for each attempt:
-// the plugin that looks at most of them, as some skip nodes.
+// the plugin that looks at most of them, as some skip nodes. An attempt counts
+// at its end, so a window may have nodes and no attempt: that is no answer.
 func nodesPerPod(point string) string {
-	return `max(sum by (plugin) (rate(scheduler_plugin_evaluation_total{@scheduler, extension_point="` + point + `"}[@rate]))) / ` +
-		rate("scheduler_schedule_attempts_total", "@scheduler")
+	return `max(sum by (plugin) (rate(scheduler_plugin_evaluation_total{@scheduler, extension_point="` + point + `"}[@rate]))) / (` +
+		rate("scheduler_schedule_attempts_total", "@scheduler") + ` > 0)`
 }

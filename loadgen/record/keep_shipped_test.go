@@ -1,0 +1,25 @@
+package record
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stormglass/stormglass/alerts"
+	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/dashboards"
+)
+
+// TestShippedIsKept: what the rules and the dashboards read is recorded, or they
+// could not be proven on any run.
+func TestShippedIsKept(t *testing.T) {
+	components := []string{control.KindEtcd, control.KindAPIServer, control.KindScheduler, control.KindControllerManager}
+	for _, f := range slices.Concat(alerts.Families(), dashboards.Families()) {
+		if strings.HasPrefix(f.Name, "stormglass_") || slices.Contains([]string{"up", "scrape_duration_seconds", "ALERTS"}, f.Name) {
+			continue // the generator's, of which all is kept; the recorder's own; a rule engine's
+		}
+		if !slices.ContainsFunc(components, func(job string) bool { return newKeeper(job, nil, nil).keep(f.Name) }) {
+			t.Errorf("%s is recorded of no component", f.Name)
+		}
+	}
+}
