@@ -153,10 +153,7 @@ func (r *run) measure() {
 func (r *run) finish() error {
 	ctx, cancel := context.WithTimeout(context.Background(), windUpTimeout)
 	defer cancel()
-	err := r.recorder.Close()
-	if err != nil {
-		err = environmentf("close the archive: %w", err)
-	}
+	err := r.closeRecorder()
 	if r.pulse != nil {
 		if e := r.pulse.Close(); e != nil {
 			err = errors.Join(err, environmentf("%w", e))
@@ -218,9 +215,7 @@ func (r *run) cleanCluster(ctx context.Context) error {
 // stopped, what was made is removed, the directory with it.
 func (r *run) discard(cause error) error {
 	var errs []error
-	if r.recorder != nil {
-		errs = append(errs, r.recorder.Close())
-	}
+	errs = append(errs, r.closeRecorder())
 	if r.pulse != nil {
 		errs = append(errs, r.pulse.Close())
 	}

@@ -12,9 +12,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"path/filepath"
 	"runtime"
-	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -22,8 +22,10 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/loadgen/gate"
 	"github.com/stormglass/stormglass/loadgen/node"
+	"github.com/stormglass/stormglass/loadgen/observe"
 	"github.com/stormglass/stormglass/loadgen/pulse"
 	"github.com/stormglass/stormglass/loadgen/record"
+	"github.com/stormglass/stormglass/loadgen/relay"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 	"github.com/stormglass/stormglass/loadgen/target"
@@ -53,6 +55,14 @@ type Options struct {
 	Context      string
 	Targets      string // file of further scrape targets for a user's cluster
 	ControlPlane string // path of the binary; empty means beside ours, then PATH
+	// Observe is the address, HOST:PORT, at which the run is served by
+	// Prometheus' query API while it goes on; empty means nowhere. ObservePublic
+	// allows one that other machines reach.
+	Observe       string
+	ObservePublic bool
+	// Prometheus scrapes the user's cluster already: its samples are copied, and
+	// nothing is scraped. Nil means there is none.
+	Prometheus *relay.Config
 	// Confirm is asked before anything is made in a user's cluster.
 	Confirm  func(context.Context, target.Plan) (bool, error)
 	Progress Progress
@@ -70,7 +80,7 @@ type run struct {
 
 	registry *prometheus.Registry
 	timeline *record.Timeline
-	recorder *record.Recorder
+	recorder recorder
 	pulse    *pulse.Recorder
 	self     *record.SelfMeter
 	plane    *control.Supervisor // nil on a user's cluster
@@ -82,6 +92,13 @@ type run struct {
 	workload   *workload.Workload
 	loads      *loads
 	live       liveView
+	// source of the archive, if it is not scraped.
+	source *relay.Source
+	// What the run can be observed by: the listener until there is an observer,
+	// and the folder with the configuration for another Prometheus.
+	listener     net.Listener
+	observer     *observe.Server
+	scrapeConfig string
 }
 
 // Run runs a scenario and returns its directory. An error means that there is
@@ -123,6 +140,9 @@ func (r *run) prepare(ctx context.Context) error {
 	for _, w := range r.info.Warnings {
 		r.step("warning: %s", w)
 	}
+	if err := r.listen(); err != nil {
+		return err
+	}
 	if r.Kubeconfig != "" {
 		if err := r.prepareCluster(ctx); err != nil {
 			return err
@@ -158,38 +178,6 @@ func (r *run) prepare(ctx context.Context) error {
 	return r.connect(ctx)
 }
 
-// prepareCluster checks a user's cluster and asks before touching it.
-func (r *run) prepareCluster(ctx context.Context) error {
-	if err := refuseFaults(r.scenario); err != nil {
-		return err
-	}
-	var err error
-	r.target, err = target.FromKubeconfig(ctx, r.Kubeconfig, r.Context, r.info.ID, r.scenario)
-	if err != nil {
-		return environmentf("%w", err)
-	}
-	if r.Targets != "" {
-		if err := r.target.AddTargets(r.Targets); err != nil {
-			return usageError{err}
-		}
-	}
-	for _, g := range r.gates {
-		if lacks := g.Lacks(r.target.Jobs()); len(lacks) > 0 {
-			r.target.Notes = append(r.target.Notes, fmt.Sprintf(
-				"gate %s will have no data (exit 3): the metrics of %s are not on offer (--targets FILE names them, --without-gate %s leaves it out)",
-				g.Name, strings.Join(lacks, ", "), g.Name))
-		}
-	}
-	ok, err := r.Confirm(ctx, r.target.Plan(r.scenario))
-	if err != nil {
-		return err
-	}
-	if !ok {
-		return usagef("not started: nothing was made in the cluster")
-	}
-	return nil
-}
-
 func (r *run) preparePlane(ctx context.Context) error {
 	var err error
 	r.plane, err = startPlane(ctx, r.ControlPlane, filepath.Join(r.dir, planeDir), r.scenario, r.Progress.Step)
@@ -222,12 +210,8 @@ func (r *run) connect(ctx context.Context) error {
 		return environmentf("%w", err)
 	}
 	var err error
-	r.recorder, err = record.Open(r.dir, t.Scrape, record.Options{
-		Interval: r.scenario.Record.Interval.D(), Drop: r.scenario.Record.Drop,
-		Extra: gate.Families(r.scenario), Registry: r.registry, Log: r.step,
-	})
-	if err != nil {
-		return environmentf("%w", err)
+	if err := r.openRecorder(); err != nil {
+		return err
 	}
 	if r.pulse, err = pulse.Open(r.dir, r.tell); err != nil {
 		return environmentf("%w", err)

@@ -22,6 +22,7 @@ func newRun() *cobra.Command {
 	var yes bool
 	var output, variant string
 	var sum summary
+	var prometheus prometheusFlags
 	cmd := &cobra.Command{
 		Use:   "run NAME|FILE",
 		Short: "Run a scenario, judge it, write the report",
@@ -39,16 +40,23 @@ one after another, each on a control plane of its own, and sets what the
 scenario compares side by side; the exit code is the worst of theirs. --variant
 NAME runs one. Without it the scenario runs as it is written.
 
+With --observe the run can be looked at while it goes on: by Grafana, promtool
+and whatever else asks a Prometheus, with the alerts that ship evaluated over it.
+With --prometheus the metrics of your cluster are not scraped but copied from the
+Prometheus that scrapes them already; what it does not give is no data.
+
 Ctrl-C ends the run in order and still writes the report, marked interrupted; of
 variants, those that have run are compared.`,
 		Example: `  loadgen run rollout-500
   loadgen run watch-flood --set phases.flood.load.crowd.count=500 --out runs/flood
+  loadgen run rollout-500 --observe=127.0.0.1:9090
   loadgen run rollout-500 --kubeconfig ~/.kube/config --context staging --yes
+  loadgen run api-mix --kubeconfig ~/.kube/config --prometheus http://127.0.0.1:9090
   loadgen run mine.yaml --variant all`,
-		Args:              cobra.ExactArgs(1),
+		Args:              oneScenario,
 		ValidArgsFunction: completeScenario,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := errors.Join(checkOutput(output), checkCluster(o), sum.check()); err != nil {
+			if err := errors.Join(checkOutput(output), checkCluster(o), prometheus.into(&o), sum.check()); err != nil {
 				return err
 			}
 			s, err := readScenario(args[0], o.Overrides)
@@ -101,6 +109,8 @@ variants, those that have run are compared.`,
 	addClusterFlags(cmd, &o.Kubeconfig, &o.Context)
 	flags.StringVar(&o.Targets, "targets", "", "`file` with further scrape targets of your cluster (etcd, scheduler, controller manager)")
 	flags.StringVar(&o.ControlPlane, "controlplane", "", "the controlplane `binary` (default: beside loadgen, then PATH)")
+	prometheus.add(flags)
+	addObserveFlags(flags, &o)
 	flags.BoolVar(&yes, "yes", false, "do not ask before creating objects in your cluster")
 	sum.flag(cmd)
 	addOutputFlag(cmd, &output)

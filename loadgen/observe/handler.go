@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/util/annotations"
 )
@@ -75,6 +76,9 @@ func (s *Server) handler() http.Handler {
 		"/{$}": "Stormglass serves the query API of Prometheus here: add this address as a Prometheus data source to Grafana, or `promtool query instant " + s.URL() + " up`.\n",
 	} {
 		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, text) })
+	}
+	if s.c.Metrics != nil {
+		mux.Handle("GET /metrics", promhttp.HandlerFor(s.c.Metrics, promhttp.HandlerOpts{}))
 	}
 	if s.c.Public {
 		return mux

@@ -2,6 +2,7 @@ package observe_test
 
 import (
 	"context"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/prometheus/client_golang/api"
 	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/common/model"
 
 	"github.com/stormglass/stormglass/internal/archivetest"
@@ -35,8 +37,8 @@ func storm(t *testing.T) (lab *archivetest.Lab, end time.Time) {
 
 func start(t *testing.T, c observe.Config) *observe.Server {
 	t.Helper()
-	c.Addr, c.Version = "127.0.0.1:0", "test"
-	s, err := observe.Start(c)
+	c.Version = "test"
+	s, err := observe.Start(listen(t), c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,6 +48,15 @@ func start(t *testing.T, c observe.Config) *observe.Server {
 		}
 	})
 	return s
+}
+
+func listen(t *testing.T) net.Listener {
+	t.Helper()
+	l, err := observe.Listen("127.0.0.1:0", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
 }
 
 func client(t *testing.T, s *observe.Server) v1.API {
@@ -269,12 +280,30 @@ func TestThisMachineOnly(t *testing.T) {
 	}
 }
 
+// TestOwnMetrics: the process that records can be scraped like the others.
+func TestOwnMetrics(t *testing.T) {
+	lab, _ := storm(t)
+	registry := prometheus.NewRegistry()
+	made := prometheus.NewCounter(prometheus.CounterOpts{Name: "stormglass_tests_total"})
+	registry.MustRegister(made)
+	made.Inc()
+	for metrics, want := range map[prometheus.Gatherer]string{registry: "200", nil: "404"} {
+		req, err := http.NewRequest(http.MethodGet, start(t, observe.Config{Recorder: lab.Recorder(), Metrics: metrics}).URL()+"/metrics", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if code, text := do(t, req); code != want || metrics != nil && !strings.Contains(text, "stormglass_tests_total 1") {
+			t.Errorf("%s\n%s", code, text)
+		}
+	}
+}
+
 // TestPortTaken is one line that names the address.
 func TestPortTaken(t *testing.T) {
 	lab, _ := storm(t)
 	s := start(t, observe.Config{Recorder: lab.Recorder()})
 	addr := strings.TrimPrefix(s.URL(), "http://")
-	_, err := observe.Start(observe.Config{Addr: addr, Recorder: lab.Recorder()})
+	_, err := observe.Listen(addr, false)
 	if err == nil || err.Error() != "listen on "+addr+": address already in use" {
 		t.Errorf("got %v", err)
 	}

@@ -74,7 +74,7 @@ groups:
 func TestRules(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	recorder := newDown(t)
-	s, err := observe.Start(observe.Config{Addr: "127.0.0.1:0", Recorder: recorder, Rules: quick})
+	s, err := observe.Start(listen(t), observe.Config{Recorder: recorder, Rules: quick})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +169,7 @@ func TestShippedRules(t *testing.T) {
 func TestBadRules(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	bad := fstest.MapFS{"mine.yaml": {Data: []byte("groups: [{name: g, rules: [{record: a, expr: 'sum('}]}]")}}
-	_, err := observe.Start(observe.Config{Addr: "127.0.0.1:0", Recorder: newDown(t), Rules: bad})
+	_, err := observe.Start(listen(t), observe.Config{Recorder: newDown(t), Rules: bad})
 	if err == nil || !strings.Contains(err.Error(), "mine.yaml") {
 		t.Errorf("got %v", err)
 	}

@@ -11,6 +11,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/storage"
@@ -38,12 +39,12 @@ type Recorder interface {
 
 // Config of a Server.
 type Config struct {
-	// Addr to listen on, HOST:PORT; port 0 takes a free one.
-	Addr string
-	// Public allows an Addr that others reach.
+	// Public answers whoever asks, and not this machine only.
 	Public bool
 	// Recorder to observe. It outlives the Server.
 	Recorder Recorder
+	// Metrics are the process' own, served as /metrics. Nil means none.
+	Metrics prometheus.Gatherer
 	// Rules are rule files (*.yaml) to evaluate. Nil means none.
 	Rules fs.FS
 	// Retention of what the rules make; zero means for ever.
@@ -85,19 +86,27 @@ func isLoopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// Start listens and begins to evaluate the rules.
-func Start(c Config) (*Server, error) {
-	if err := CheckAddr(c.Addr, c.Public); err != nil {
+// Listen listens on HOST:PORT; port 0 takes a free one. It refuses what CheckAddr
+// does.
+func Listen(addr string, public bool) (net.Listener, error) {
+	if err := CheckAddr(addr, public); err != nil {
 		return nil, err
 	}
+	listener, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s: %w", addr, cause(err))
+	}
+	return listener, nil
+}
+
+// Start begins to answer on a listener, which is closed with the Server, and to
+// evaluate the rules.
+func Start(listener net.Listener, c Config) (*Server, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	listener, err := net.Listen("tcp", c.Addr)
-	if err != nil {
-		return nil, fmt.Errorf("listen on %s: %w", c.Addr, cause(err))
-	}
 	s := &Server{c: c, began: time.Now(), listener: listener, served: make(chan struct{})}
+	var err error
 	if s.rules, err = newEvaluator(c, s.URL()); err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}

@@ -49,7 +49,11 @@ func newLab(t *testing.T) *lab {
 		c.Add("process_cpu_seconds_total", 100)
 		c.Add("etcd_server_leader_changes_seen_total", 4)
 	}
-	server, err := observe.Start(observe.Config{Addr: "127.0.0.1:0", Recorder: l.Recorder(), Now: l.Now})
+	listener, err := observe.Listen("127.0.0.1:0", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := observe.Start(listener, observe.Config{Recorder: l.Recorder(), Now: l.Now})
 	if err != nil {
 		t.Fatal(err)
 	}

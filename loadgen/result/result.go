@@ -122,6 +122,9 @@ type Cluster struct {
 	Server     string              `json:"server"`        // the API server's URL
 	Deviations []control.Deviation `json:"deviations"`    // settings that differ from upstream's defaults; empty for a user's cluster
 	Targets    []string            `json:"scrapeTargets"` // what was scraped
+	// Prometheus is the one that the metrics were read from, where they were not
+	// scraped by the run.
+	Prometheus string `json:"prometheus,omitempty"`
 	// ReadySeconds is how long the bundled plane took to be ready.
 	ReadySeconds float64 `json:"readySeconds,omitempty"`
 }

@@ -113,7 +113,8 @@ func FromKubeconfig(ctx context.Context, path, contextName, runID string, s *sce
 	}
 	t.offer(apiServerScrape(cfg))
 	t.Notes = append(t.Notes, differences(s.ControlPlane)...)
-	t.Notes = append(t.Notes, t.apiServers(reach, client)...)
+	t.scrapeNotes = t.apiServers(reach, client)
+	t.Notes = append(t.Notes, t.scrapeNotes...)
 	if s.Nodes.Count > 0 {
 		t.Notes = append(t.Notes, "DaemonSets that tolerate every taint place a pod on each simulated node too; those pods go with the nodes")
 	}

@@ -47,7 +47,9 @@ type Target struct {
 	namespaces []string
 	tenants    bool // some load has tenants
 	widgets    bool // some load uses the custom resource
-	scenario   *scenario.Scenario
+	// scrapeNotes are those of Notes that are about how metrics are scraped.
+	scrapeNotes []string
+	scenario    *scenario.Scenario
 }
 
 func newTarget(runID string, s *scenario.Scenario) *Target {

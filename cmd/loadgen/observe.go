@@ -1,0 +1,170 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/loadgen"
+	"github.com/stormglass/stormglass/loadgen/observe"
+	"github.com/stormglass/stormglass/loadgen/relay"
+	"github.com/stormglass/stormglass/loadgen/scrapeconfig"
+)
+
+// anyPort is where one listens who names no address.
+const anyPort = "127.0.0.1:0"
+
+func newObserve() *cobra.Command {
+	var o loadgen.ObserveOptions
+	var output string
+	cmd := &cobra.Command{
+		Use:   "observe",
+		Short: "Serve a control plane's metrics to Grafana, with the alerts evaluated",
+		Long: `Scrape a control plane that 'controlplane up' has started, evaluate the alerts
+that ship, and serve both by the query API of Prometheus, until Ctrl-C or until
+the plane stops: a Prometheus data source for Grafana, and for promtool.
+'controlplane up --observe' starts this beside its plane; 'loadgen run --observe'
+serves a run under way.
+
+It is read-only, has no password, and listens on this machine only, unless
+--observe-public allows otherwise. What it scraped is gone when it ends. For a
+Prometheus of your own it writes prometheus/prometheus.yml into the plane's
+directory, with the rules, and prometheus/scrape.yaml to be included by another.`,
+		Example: `  loadgen observe
+  loadgen observe --cluster /tmp/plane --listen 127.0.0.1:9090
+  promtool query instant http://127.0.0.1:9090 'ALERTS'`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkOutput(output); err != nil {
+				return err
+			}
+			ctx, release, err := untilParentEnds(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer release()
+			ui := newTUI(cmd.ErrOrStderr())
+			o.Log = func(format string, args ...any) { ui.Step(fmt.Sprintf(format, args...)) }
+			o.Ready = func(url, config string) { tellObserver(cmd.OutOrStdout(), url, config, output) }
+			return loadgen.Observe(ctx, o)
+		},
+	}
+	flags := cmd.Flags()
+	dir := os.Getenv(control.DirEnv)
+	if dir == "" {
+		dir = filepath.Join("planes", "default")
+	}
+	flags.StringVar(&o.Dir, "cluster", dir, "the control plane's `directory`; also $"+control.DirEnv)
+	flags.StringVar(&o.Addr, "listen", anyPort, "`address` to serve at; port 0 takes a free one")
+	addPublicFlag(flags, &o.Public)
+	flags.DurationVar(&o.Interval, "interval", 5*time.Second, "`time` between scrapes of a component")
+	flags.DurationVar(&o.Retention, "retention", 24*time.Hour, "how long samples are kept at the least, some 10 MB an hour")
+	addOutputFlag(cmd, &output)
+	return cmd
+}
+
+// tellObserver says where the API is: on standard output, for whoever started
+// this waits for it.
+func tellObserver(w io.Writer, url, config, output string) {
+	if output == "json" {
+		_ = json.NewEncoder(w).Encode(map[string]string{"url": url, "prometheusConfig": config})
+		return
+	}
+	fmt.Fprintf(w, "Prometheus' query API is at %s\n\n  Grafana: a data source of type Prometheus with this URL\n  promtool query instant %s up\n  prometheus --config.file=%s   # one of your own\n",
+		url, url, filepath.Join(config, scrapeconfig.ServerFile))
+}
+
+// untilParentEnds is a context that ends when the process does that started
+// this one, if it asked for that (control.ParentPipeEnv).
+func untilParentEnds(ctx context.Context) (context.Context, func(), error) {
+	text, asked := os.LookupEnv(control.ParentPipeEnv)
+	if !asked {
+		return ctx, func() {}, nil
+	}
+	fd, err := strconv.Atoi(text)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s=%q is not a descriptor", control.ParentPipeEnv, text)
+	}
+	pipe := os.NewFile(uintptr(fd), "parent pipe")
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		_, _ = pipe.Read(make([]byte, 1)) // nobody writes: it returns at the end of file
+		cancel()
+	}()
+	return ctx, cancel, nil
+}
+
+// oneScenario is the one argument of a run. An address that stands apart from
+// --observe, which needs none, is a second.
+func oneScenario(cmd *cobra.Command, args []string) error {
+	err := cobra.ExactArgs(1)(cmd, args)
+	if err != nil && cmd.Flags().Changed("observe") {
+		return loadgen.Usage(fmt.Errorf("%w (an address of --observe comes after =, as --observe=127.0.0.1:9090)", err))
+	}
+	return err
+}
+
+// addObserveFlags are those of a run.
+func addObserveFlags(flags *pflag.FlagSet, o *loadgen.Options) {
+	flags.StringVar(&o.Observe, "observe", "", "serve the run's metrics by Prometheus' query API while it goes on, at this `address` (--observe alone: a free port of 127.0.0.1)")
+	flags.Lookup("observe").NoOptDefVal = anyPort
+	addPublicFlag(flags, &o.ObservePublic)
+}
+
+func addPublicFlag(flags *pflag.FlagSet, public *bool) {
+	flags.BoolVar(public, "observe-public", false, "allow an address that other machines reach; there is no password")
+}
+
+// prometheusFlags are the flags of a Prometheus to read from.
+type prometheusFlags struct{ config relay.Config }
+
+func (p *prometheusFlags) add(flags *pflag.FlagSet) {
+	flags.StringVar(&p.config.URL, "prometheus", "", "`URL` of a Prometheus that scrapes your cluster: its samples are judged, and nothing is scraped")
+	flags.StringToStringVar(&p.config.Jobs, "prometheus-job", nil, "what a component's `job` is called there, as kube-apiserver=apiserver (repeatable; default: as kube-prometheus-stack has it)")
+	flags.StringVar(&p.config.Match, "prometheus-match", "", "`matchers` that your cluster's series fit, as 'cluster=\"prod\"'")
+	flags.StringVar(&p.config.HTTPConfig, "prometheus-http-config", "", "`file` with credentials and TLS, as promtool's --http.config.file")
+}
+
+// into sets what the flags say, and refuses what would silently do nothing.
+func (p *prometheusFlags) into(o *loadgen.Options) error {
+	if o.ObservePublic && o.Observe == "" {
+		return loadgen.Usage(fmt.Errorf("--observe-public: nothing is observed (add --observe=ADDR)"))
+	}
+	if o.Observe != "" {
+		if err := observe.CheckAddr(o.Observe, o.ObservePublic); err != nil {
+			return loadgen.Usage(fmt.Errorf("--observe: %w", err))
+		}
+	}
+	if p.config.URL == "" {
+		for flag, set := range map[string]bool{
+			"--prometheus-job": len(p.config.Jobs) > 0, "--prometheus-match": p.config.Match != "", "--prometheus-http-config": p.config.HTTPConfig != "",
+		} {
+			if set {
+				return loadgen.Usage(fmt.Errorf("%s: it belongs to a Prometheus of yours (add --prometheus URL)", flag))
+			}
+		}
+		return nil
+	}
+	switch {
+	case o.Kubeconfig == "":
+		return loadgen.Usage(fmt.Errorf("--prometheus: a control plane that is started for the run is scraped by the run (add --kubeconfig FILE for a cluster of yours)"))
+	case o.Targets != "":
+		return loadgen.Usage(fmt.Errorf("--targets: with --prometheus nothing is scraped (leave out one of them)"))
+	case o.Observe != "":
+		return loadgen.Usage(fmt.Errorf("--observe: with --prometheus there is nothing to serve that yours does not (leave out one of them)"))
+	}
+	if _, err := relay.New(p.config); err != nil { // as the run will
+		return loadgen.Usage(fmt.Errorf("--prometheus: %w", err))
+	}
+	o.Prometheus = &p.config
+	return nil
+}

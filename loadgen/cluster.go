@@ -1,0 +1,45 @@
+package loadgen
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/stormglass/stormglass/loadgen/target"
+)
+
+// prepareCluster checks a user's cluster and asks before touching it.
+func (r *run) prepareCluster(ctx context.Context) error {
+	if err := refuseFaults(r.scenario); err != nil {
+		return err
+	}
+	var err error
+	r.target, err = target.FromKubeconfig(ctx, r.Kubeconfig, r.Context, r.info.ID, r.scenario)
+	if err != nil {
+		return environmentf("%w", err)
+	}
+	if r.Targets != "" {
+		if err := r.target.AddTargets(r.Targets); err != nil {
+			return usageError{err}
+		}
+	}
+	if err := r.findPrometheus(ctx); err != nil {
+		return err
+	}
+	jobs, offer := r.jobs()
+	for _, g := range r.gates {
+		if lacks := g.Lacks(jobs); len(lacks) > 0 {
+			r.target.Notes = append(r.target.Notes, fmt.Sprintf(
+				"gate %s will have no data (exit 3): the metrics of %s are not on offer (%s, --without-gate %s leaves it out)",
+				g.Name, strings.Join(lacks, ", "), offer, g.Name))
+		}
+	}
+	ok, err := r.Confirm(ctx, r.target.Plan(r.scenario))
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return usagef("not started: nothing was made in the cluster")
+	}
+	return nil
+}
