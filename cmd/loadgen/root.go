@@ -95,7 +95,7 @@ scenario, 3 could not judge (no data, generator saturated, interrupted),
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return loadgen.Usage(fmt.Errorf("%w (`%s --help` shows the flags)", err, cmd.CommandPath()))
 	})
-	root.AddCommand(newRun(), newScenarios(), newValidate(), newNodes(), newObserve(), newReport(), newGate(), newCleanup())
+	root.AddCommand(newRun(), newScenarios(), newValidate(), newNodes(), newObserve(), newReport(), newGate(), newAlerts(), newCleanup())
 	root.InitDefaultCompletionCmd()
 	root.InitDefaultHelpCmd()
 	wrapArgs(root)

@@ -106,6 +106,16 @@ var rules = []rule{
 		},
 	},
 	{
+		why:  "whether an alert fired is read from a run's archive, not from a network",
+		from: "loadgen/alerting", direct: true,
+		never: []string{"net/http", "k8s.io/client-go", "os/exec"},
+	},
+	{
+		why:  "a proof is judged from what a run left behind",
+		from: "loadgen/prove", direct: true,
+		never: []string{"net/http", "k8s.io/client-go", "os", "os/exec", "sync"},
+	},
+	{
 		why:  "pacing is arithmetic",
 		from: "loadgen/pace", direct: true,
 		never: []string{"net", "os", "sync"},

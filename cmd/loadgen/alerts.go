@@ -1,0 +1,193 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stormglass/stormglass/alerts"
+	"github.com/stormglass/stormglass/loadgen"
+	"github.com/stormglass/stormglass/loadgen/prove"
+)
+
+func newAlerts() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "alerts",
+		Short: "List the alerts that Stormglass ships, and prove them",
+		Long: `List the alerts that Stormglass ships, each with the proof that fires it and the
+longest that it may take to, if nothing is late. docs/alerts.md has their
+expressions and runbooks.`,
+		Example: `  loadgen alerts
+  loadgen alerts prove --rule EtcdWALFsyncSlow`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			all, err := alerts.Rules()
+			if err != nil {
+				return err
+			}
+			t := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
+			fmt.Fprintln(t, "ALERT\tSEVERITY\tPROOF\tFLOOR\tSMALLEST FAULT")
+			for _, a := range all {
+				fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", a.Alert, a.Labels["severity"], a.Run, a.Floor(5*time.Second, 0), a.Smallest)
+			}
+			return t.Flush()
+		},
+	}
+	cmd.AddCommand(newProve())
+	return cmd
+}
+
+// proving is what `loadgen alerts prove` is asked.
+type proving struct {
+	rules, proofs     []string
+	out, controlPlane string
+	output            string
+	summary           summary
+}
+
+func newProve() *cobra.Command {
+	var p proving
+	cmd := &cobra.Command{
+		Use:   "prove [DIR...]",
+		Short: "Prove the alerts: break what each is about, and see that it fires and nothing else",
+		Long: `Prove the alerts: break what each is about, and see that it fires and nothing
+else.
+
+A proof is a scenario of a few minutes on a control plane of its own. Over what it
+recorded all rules are evaluated by Prometheus' own code, and it is asserted that
+each rule that the fault is for fires within 1.5 times its floor and resolves, that
+those that follow from the fault are known to, and that all others are silent. Two
+proofs have no fault: nothing may fire.
+
+All of them take two hours, one after another. --rule runs the proof of one rule,
+--proof one by name. With DIR, runs that are there are judged, and none is made.
+
+Exit codes: 0 proven, 1 a rule was late, missing or heard without a reason, 3 a
+run proved nothing (interrupted, no data, generator saturated).`,
+		Example: `  loadgen alerts prove --rule EtcdWALFsyncSlow
+  loadgen alerts prove --out proofs
+  loadgen alerts prove proofs/*
+  loadgen alerts prove proofs/* -o json | jq '.proofs[].outcomes[] | select(.fired)'`,
+		RunE: func(cmd *cobra.Command, dirs []string) error {
+			if err := errors.Join(checkOutput(p.output), p.summary.check()); err != nil {
+				return err
+			}
+			if len(dirs) > 0 {
+				return p.judge(cmd, dirs)
+			}
+			return p.run(cmd)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringArrayVar(&p.rules, "rule", nil, "prove the `alert` of this name (repeatable)")
+	flags.StringArrayVar(&p.proofs, "proof", nil, "run the proof of this `name` (repeatable)")
+	flags.StringVar(&p.out, "out", "", "`directory` of the runs, one for each proof (default runs/TIME-alerts)")
+	flags.StringVar(&p.controlPlane, "controlplane", "", "the controlplane `binary` (default: beside loadgen, then PATH)")
+	p.summary.flag(cmd)
+	addOutputFlag(cmd, &p.output)
+	return cmd
+}
+
+// judge judges runs that are there. Without --rule every alert is wanted.
+func (p proving) judge(cmd *cobra.Command, dirs []string) error {
+	if len(p.proofs) > 0 || p.out != "" || p.controlPlane != "" {
+		return loadgen.Usage(errors.New("--proof, --out and --controlplane are for runs that are made (leave them out, or the directories)"))
+	}
+	if _, err := prove.Select(nil, p.rules); err != nil {
+		return loadgen.Usage(err)
+	}
+	var all []prove.Judged
+	for _, dir := range dirs {
+		judged, err := loadgen.Prove(cmd.Context(), dir)
+		if err != nil {
+			return err
+		}
+		for i := range judged {
+			judged[i].Dir = short(dir)
+		}
+		all = append(all, judged...)
+	}
+	return p.show(cmd, all)
+}
+
+// run runs the proofs one after another and judges each at once. One that cannot
+// be run does not keep the others from running.
+func (p proving) run(cmd *cobra.Command) error {
+	proofs, err := prove.Select(p.proofs, p.rules)
+	if err != nil {
+		return loadgen.Usage(err)
+	}
+	if p.out == "" {
+		p.out = filepath.Join("runs", time.Now().UTC().Format("20060102-150405")+"-alerts")
+	}
+	say := func(format string, args ...any) { fmt.Fprintf(cmd.ErrOrStderr(), format+"\n", args...) }
+	var all []prove.Judged
+	ran := map[string]bool{}
+	for i, proof := range proofs {
+		name := proof.ScenarioName()
+		if ran[name] {
+			continue // its run has been judged for this proof too
+		}
+		ran[name] = true
+		if cmd.Context().Err() != nil {
+			all = append(all, loadgen.NotRun(proof, errors.New("interrupted before its turn")))
+			continue
+		}
+		say("proof %s, %d of %d", proof.Name, i+1, len(proofs))
+		dir := filepath.Join(p.out, name)
+		if err := p.start(cmd.Context(), cmd.ErrOrStderr(), proof, dir); err != nil {
+			say("proof %s did not run: %v", proof.Name, err)
+			all = append(all, loadgen.NotRun(proof, err))
+			continue
+		}
+		judged, err := loadgen.Prove(cmd.Context(), dir)
+		if err != nil {
+			return err
+		}
+		for _, j := range judged {
+			if slices.ContainsFunc(proofs, func(wanted prove.Proof) bool { return wanted.Name == j.Proof }) {
+				j.Dir = short(dir)
+				all = append(all, j)
+				say("proof %s: %s", j.Proof, j.Verdict)
+			}
+		}
+	}
+	return p.show(cmd, all)
+}
+
+// show prints the matrix; the exit code is that of all proofs. Of a choice of
+// proofs the rules that they expect are wanted.
+func (p proving) show(cmd *cobra.Command, all []prove.Judged) error {
+	wanted := p.rules
+	for _, a := range alerts.Table() {
+		if len(p.rules) > 0 || slices.Contains(wanted, a.Name) {
+			continue
+		}
+		if len(p.proofs) == 0 || slices.Contains(p.proofs, a.Run) {
+			wanted = append(wanted, a.Name)
+		}
+	}
+	r := prove.NewReport(all, wanted)
+	var err error
+	if p.output == "json" {
+		encoder := json.NewEncoder(cmd.OutOrStdout())
+		encoder.SetIndent("", "  ")
+		err = encoder.Encode(r)
+	} else {
+		err = prove.Text(cmd.OutOrStdout(), r)
+	}
+	if err == nil && r.ExitCode != loadgen.ExitPass {
+		err = verdictError(r.ExitCode)
+	}
+	if sumErr := p.summary.write(func(w io.Writer) error { return prove.Markdown(w, r) }); sumErr != nil {
+		return sumErr
+	}
+	return err
+}

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/stormglass/stormglass/loadgen"
+	"github.com/stormglass/stormglass/loadgen/prove"
+	"github.com/stormglass/stormglass/loadgen/record"
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// windUp is the longest that a run which was interrupted may take to stop its
+// plane and write what it knows.
+const windUp = 2 * time.Minute
+
+// start runs the scenario of a proof in a process of its own: a generator that is
+// to be stopped for some of its time must not be the one that stops it. A run
+// that did not pass by its own gates is judged all the same.
+func (p proving) start(ctx context.Context, stderr io.Writer, proof prove.Proof, dir string) (err error) {
+	own, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	text, err := proof.Source()
+	if err != nil {
+		return err
+	}
+	temporary, err := os.MkdirTemp("", "stormglass-proof-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(temporary)) }()
+	file := filepath.Join(temporary, proof.ScenarioName()+".yaml")
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		return err
+	}
+	args := []string{"run", file, "--out", dir}
+	if p.controlPlane != "" {
+		args = append(args, "--controlplane", p.controlPlane)
+	}
+	cmd := exec.CommandContext(ctx, own, args...)
+	cmd.Stderr = stderr // what it prints at its end is in its report
+	// A group of its own: Ctrl-C is told once, by us; twice would end it at once.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = windUp
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	stalled := make(chan error, 1)
+	done, stop := context.WithCancel(ctx)
+	go func() { stalled <- stall(done, cmd.Process, proof.Stall, dir) }()
+	err = cmd.Wait()
+	stop()
+	if stallErr := <-stalled; stallErr != nil {
+		return stallErr
+	}
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+	case errors.As(err, &exit) && (exit.ExitCode() == 1 || exit.ExitCode() == loadgen.ExitNoData):
+	default:
+		if _, missing := os.Stat(filepath.Join(dir, result.MeasurementsFile)); missing != nil {
+			return err // it has said why
+		}
+	}
+	return nil
+}
+
+// stall stops a run's process for a part of each second while a phase of it
+// lasts. It returns when the process is on its way again for good.
+func stall(ctx context.Context, p *os.Process, s prove.Stall, dir string) error {
+	if s == (prove.Stall{}) {
+		return nil
+	}
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		began, ended, err := phaseTold(dir, s.Phase)
+		switch {
+		case err != nil:
+			return err
+		case ended:
+			return nil
+		case !began:
+			continue
+		}
+		if err := p.Signal(syscall.SIGSTOP); err != nil {
+			return unlessGone(err)
+		}
+		time.Sleep(s.For)
+		if err := p.Signal(syscall.SIGCONT); err != nil {
+			return unlessGone(err)
+		}
+	}
+}
+
+// unlessGone is nil where the process has ended meanwhile.
+func unlessGone(err error) error {
+	if errors.Is(err, os.ErrProcessDone) {
+		return nil
+	}
+	return err
+}
+
+// phaseTold tells from the timeline of a run whether a phase has begun and ended.
+func phaseTold(dir, phase string) (began, ended bool, err error) {
+	events, err := record.ReadTimeline(dir)
+	for _, e := range events {
+		if e.Name == phase {
+			began, ended = began || e.Kind == "phase-start", ended || e.Kind == "phase-end"
+		}
+	}
+	return began, ended, err
+}
