@@ -10,6 +10,7 @@ import (
 
 	"github.com/stormglass/stormglass/alerts"
 	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/internal/loopback"
 	"github.com/stormglass/stormglass/loadgen/observe"
 	"github.com/stormglass/stormglass/loadgen/record"
 	"github.com/stormglass/stormglass/loadgen/scrapeconfig"
@@ -43,7 +44,7 @@ func Observe(ctx context.Context, o ObserveOptions) (err error) {
 	if o.Retention <= 0 {
 		return usagef("--retention %s: it is how long samples are kept (24h)", o.Retention)
 	}
-	if err := observe.CheckAddr(o.Addr, o.Public); err != nil {
+	if err := loopback.Check(o.Addr, o.Public); err != nil {
 		return usagef("--listen: %w", err)
 	}
 	cluster, err := running(o.Dir)

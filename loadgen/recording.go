@@ -11,6 +11,7 @@ import (
 
 	"github.com/stormglass/stormglass/alerts"
 	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/internal/loopback"
 	"github.com/stormglass/stormglass/loadgen/gate"
 	"github.com/stormglass/stormglass/loadgen/observe"
 	"github.com/stormglass/stormglass/loadgen/record"
@@ -38,7 +39,7 @@ func (r *run) listen() error {
 	if r.Observe == "" {
 		return nil
 	}
-	if err := observe.CheckAddr(r.Observe, r.ObservePublic); err != nil {
+	if err := loopback.Check(r.Observe, r.ObservePublic); err != nil {
 		return usagef("--observe: %w", err)
 	}
 	var err error

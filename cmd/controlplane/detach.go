@@ -29,6 +29,7 @@ func detach(ctx context.Context, o upOptions, stdout, stderr io.Writer) error {
 	if o.config != "" {
 		args = append(args, "--config", o.config)
 	}
+	args = append(args, o.observer.args()...)
 	ctx, now, release := interrupts(ctx)
 	defer release()
 	cmd := exec.Command(executable, args...)

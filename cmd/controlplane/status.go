@@ -152,6 +152,10 @@ func writeUsage(w io.Writer, c control.Cluster, attended bool) error {
 	if attended {
 		stop += "   (or Ctrl-C here)"
 	}
+	observed := ""
+	if c.Observe != "" {
+		observed = "  promtool query instant " + c.Observe + " ALERTS   # and a Prometheus data source for Grafana\n"
+	}
 	_, err := fmt.Fprintf(w, `Kubernetes %s and etcd %s are ready at %s
 
   export KUBECONFIG=%s
@@ -161,9 +165,9 @@ or
   controlplane kubectl --dir %s get namespaces
   controlplane etcdctl --dir %s endpoint health
   controlplane status --dir %s
-%s
+%s%s
 `, c.KubernetesVersion, c.EtcdVersion, c.Server, c.Kubeconfigs["admin"],
 		strings.Join(c.Etcd.Endpoints, ","), c.Etcd.CAFile, c.Etcd.CertFile, c.Etcd.KeyFile,
-		filepath.Join(c.Dir, "bin"), c.Dir, c.Dir, c.Dir, stop)
+		filepath.Join(c.Dir, "bin"), c.Dir, c.Dir, c.Dir, observed, stop)
 	return err
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -20,6 +21,7 @@ import (
 type upOptions struct {
 	dir, config, output string
 	detach, background  bool
+	observer            observerOptions
 }
 
 func upCommand() *cobra.Command {
@@ -45,10 +47,16 @@ a standby for the other two.
   controllerManager: {replicas: 2}
   scheduler:         {replicas: 2}
 
-Without --config, a stopped plane keeps the config of its last start.`,
+Without --config, a stopped plane keeps the config of its last start.
+
+With --observe the plane is scraped, the alerts that ship are evaluated, and both
+are served by the query API of Prometheus, for Grafana and promtool, as long as
+the plane is up ('loadgen observe'). For a Prometheus of your own there is then
+prometheus/prometheus.yml in the plane's directory.`,
 		Example: `  controlplane up
   controlplane up --detach --dir /tmp/plane --config plane.yaml
-  controlplane up --detach --output json | jq -r .kubeconfigs.admin`,
+  controlplane up --detach --output json | jq -r .kubeconfigs.admin
+  controlplane up --observe=127.0.0.1:9090`,
 		Args: cobra.NoArgs,
 	}
 	var o upOptions
@@ -57,9 +65,10 @@ Without --config, a stopped plane keeps the config of its last start.`,
 	cmd.Flags().BoolVar(&o.detach, "detach", false, "return when the plane is ready and leave it running")
 	cmd.Flags().BoolVar(&o.background, "background", false, "be the supervisor of up --detach")
 	_ = cmd.Flags().MarkHidden("background")
+	o.observer.add(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		o.dir, o.output = *dir, *output
-		if err := checkOutput(o.output); err != nil {
+		if err := errors.Join(checkOutput(o.output), o.observer.check()); err != nil {
 			return err
 		}
 		if o.detach {
@@ -74,6 +83,9 @@ Without --config, a stopped plane keeps the config of its last start.`,
 func up(ctx context.Context, o upOptions, stdin io.Reader, stdout, stderr io.Writer) error {
 	executable, err := os.Executable()
 	if err != nil {
+		return environment(err)
+	}
+	if err := o.observer.find(executable); err != nil {
 		return environment(err)
 	}
 	progress := &progressWriter{to: stderr}
@@ -94,6 +106,16 @@ func up(ctx context.Context, o upOptions, stdin io.Reader, stdout, stderr io.Wri
 	})
 	if err != nil {
 		return environment(err)
+	}
+	if o.observer.addr != "" {
+		watching, err := o.observer.start(ctx, plane, progress)
+		if err != nil { // what was asked for is not there: the plane goes too
+			stopped, cancel := context.WithCancelCause(ctx)
+			cancel(err)
+			return environment(errors.Join(err, plane.Run(stopped, now)))
+		}
+		defer watching.Stop()
+		defer context.AfterFunc(ctx, watching.Terminate)() // before the components end
 	}
 	cluster := plane.Cluster()
 	if o.background {

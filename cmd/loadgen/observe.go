@@ -14,8 +14,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/internal/loopback"
 	"github.com/stormglass/stormglass/loadgen"
-	"github.com/stormglass/stormglass/loadgen/observe"
 	"github.com/stormglass/stormglass/loadgen/relay"
 	"github.com/stormglass/stormglass/loadgen/scrapeconfig"
 )
@@ -140,7 +140,7 @@ func (p *prometheusFlags) into(o *loadgen.Options) error {
 		return loadgen.Usage(fmt.Errorf("--observe-public: nothing is observed (add --observe=ADDR)"))
 	}
 	if o.Observe != "" {
-		if err := observe.CheckAddr(o.Observe, o.ObservePublic); err != nil {
+		if err := loopback.Check(o.Observe, o.ObservePublic); err != nil {
 			return loadgen.Usage(fmt.Errorf("--observe: %w", err))
 		}
 	}

@@ -38,6 +38,9 @@ type Cluster struct {
 	// Config is what was asked for.
 	Config     Config      `json:"config"`
 	Components []Component `json:"components"`
+	// Observe is the URL of the query API that `up --observe` serves, empty
+	// without.
+	Observe string `json:"observe,omitempty"`
 	// Deviations are all settings that differ from upstream's defaults.
 	Deviations []Deviation `json:"deviations"`
 	// StartedAt is when `up` began, ReadyAt when the plane was ready.

@@ -11,6 +11,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/util/annotations"
+
+	"github.com/stormglass/stormglass/internal/loopback"
 )
 
 // answer is the data of a successful request.
@@ -88,7 +90,7 @@ func (s *Server) handler() http.Handler {
 		if err != nil {
 			host = r.Host
 		}
-		if !isLoopback(host) {
+		if !loopback.Is(host) {
 			http.Error(w, "this address is for this machine only: ask for it as 127.0.0.1", http.StatusForbidden)
 			return
 		}

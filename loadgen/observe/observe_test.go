@@ -253,21 +253,9 @@ func do(t *testing.T, req *http.Request) (code, text string) {
 // TestThisMachineOnly: an address that others reach has to be asked for, and a
 // page that a browser opened by another name gets nothing.
 func TestThisMachineOnly(t *testing.T) {
-	for addr, ok := range map[string]bool{
-		"127.0.0.1:0": true, "localhost:9090": true, "[::1]:9090": true, "127.8.8.8:1": true,
-		"0.0.0.0:9090": false, ":9090": false, "[::]:9090": false, "10.0.0.1:9090": false, "example.org:9090": false,
-		"9090": false, "127.0.0.1": false, "": false,
-	} {
-		err := observe.CheckAddr(addr, false)
-		if (err == nil) != ok {
-			t.Errorf("%q: %v", addr, err)
-		}
-		if err != nil && strings.Contains(err.Error(), "\n") {
-			t.Errorf("%q: more than one line: %v", addr, err)
-		}
-	}
-	if err := observe.CheckAddr("0.0.0.0:9090", true); err != nil {
-		t.Errorf("it was asked for: %v", err)
+	if l, err := observe.Listen("0.0.0.0:0", false); err == nil {
+		l.Close()
+		t.Error("it listens to the network")
 	}
 	lab, _ := storm(t)
 	s := start(t, observe.Config{Recorder: lab.Recorder()})

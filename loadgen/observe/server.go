@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/storage"
 
+	"github.com/stormglass/stormglass/internal/loopback"
 	"github.com/stormglass/stormglass/loadgen/record"
 )
 
@@ -68,28 +69,10 @@ type Server struct {
 	rules    *evaluator
 }
 
-// CheckAddr refuses an address that others than this machine reach, unless it
-// is public, and what is no address. Errors are one line, with a hint.
-func CheckAddr(addr string, public bool) error {
-	host, _, err := net.SplitHostPort(addr)
-	if err != nil {
-		return fmt.Errorf("%q is not an address to listen on (write 127.0.0.1:9090, or port 0 for a free one)", addr)
-	}
-	if public || isLoopback(host) {
-		return nil
-	}
-	return fmt.Errorf("%s is open to the network, and there is no password (listen on 127.0.0.1, or add --observe-public if that is meant)", addr)
-}
-
-func isLoopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
-}
-
-// Listen listens on HOST:PORT; port 0 takes a free one. It refuses what CheckAddr
-// does.
+// Listen listens on HOST:PORT; port 0 takes a free one. It refuses what
+// loopback.Check does.
 func Listen(addr string, public bool) (net.Listener, error) {
-	if err := CheckAddr(addr, public); err != nil {
+	if err := loopback.Check(addr, public); err != nil {
 		return nil, err
 	}
 	listener, err := net.Listen("tcp", addr)

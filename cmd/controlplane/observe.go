@@ -1,0 +1,95 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/pflag"
+
+	"github.com/stormglass/stormglass/controlplane"
+	"github.com/stormglass/stormglass/controlplane/observer"
+	"github.com/stormglass/stormglass/controlplane/topology"
+	"github.com/stormglass/stormglass/internal/loopback"
+)
+
+// observerLog is the name of the observer's log, beside the components'.
+const observerLog = "observer"
+
+// observerOptions say where a plane is to be observed.
+type observerOptions struct {
+	addr   string // HOST:PORT; empty means nowhere
+	public bool
+	binary string
+}
+
+func (o *observerOptions) add(flags *pflag.FlagSet) {
+	flags.StringVar(&o.addr, "observe", "", "serve the plane's metrics by Prometheus' query API at this `address` (--observe alone: a free port of 127.0.0.1)")
+	flags.Lookup("observe").NoOptDefVal = "127.0.0.1:0"
+	flags.BoolVar(&o.public, "observe-public", false, "allow an address that other machines reach; there is no password")
+	flags.StringVar(&o.binary, "loadgen", "", "the loadgen `binary` that observes (default: beside controlplane, then PATH)")
+}
+
+// args are the flags that say the same.
+func (o *observerOptions) args() []string {
+	if o.addr == "" {
+		return nil
+	}
+	args := []string{"--observe=" + o.addr}
+	if o.public {
+		args = append(args, "--observe-public")
+	}
+	if o.binary != "" {
+		args = append(args, "--loadgen", o.binary)
+	}
+	return args
+}
+
+// check refuses what cannot be meant.
+func (o *observerOptions) check() error {
+	if o.addr == "" {
+		if o.public || o.binary != "" {
+			return errors.New("--observe-public and --loadgen say how to observe, and nothing is observed (add --observe=ADDR)")
+		}
+		return nil
+	}
+	if err := loopback.Check(o.addr, o.public); err != nil {
+		return fmt.Errorf("--observe: %w", err)
+	}
+	return nil
+}
+
+// find finds the program, before a plane is started in vain.
+func (o *observerOptions) find(executable string) (err error) {
+	switch {
+	case o.addr == "":
+		return nil
+	case o.binary == "":
+		o.binary, err = observer.Find(executable)
+	default:
+		_, err = os.Stat(o.binary)
+	}
+	if err != nil {
+		return fmt.Errorf("--observe: %w", err)
+	}
+	return nil
+}
+
+// start starts the observer of a plane that is ready.
+func (o *observerOptions) start(ctx context.Context, plane *controlplane.Plane, progress io.Writer) (*observer.Observer, error) {
+	dir := plane.Cluster().Dir
+	w, err := observer.Start(ctx, observer.Options{
+		Binary: o.binary, Dir: dir, Addr: o.addr, Public: o.public, Log: topology.Layout{Dir: dir}.Log(observerLog),
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := plane.ObservedAt(w.URL()); err != nil {
+		w.Stop()
+		return nil, fmt.Errorf("observe: %w", err)
+	}
+	fmt.Fprintf(progress, "observed at %s\n", w.URL())
+	return w, nil
+}

@@ -1,0 +1,158 @@
+// Package observer starts `loadgen observe` beside a plane.
+//
+// It is a process, for two reasons. Whoever scrapes and evaluates rules
+// collects garbage, and must not do so in the supervisor, which has a balancer
+// in the way of every request. And the heavy program need not link a Prometheus
+// for it: what observes a plane is in the light one, and works on any plane
+// that is up.
+package observer
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+)
+
+const (
+	// An observer answers within moments, and has little to wind up.
+	startWithin = 30 * time.Second
+	stopWithin  = 5 * time.Second
+)
+
+// Options say what to observe, and where.
+type Options struct {
+	// Binary is the loadgen program.
+	Binary string
+	// Dir is the directory of a plane that is up.
+	Dir string
+	// Addr to serve at, HOST:PORT; Public allows one that others reach.
+	Addr   string
+	Public bool
+	// Log is the file of its messages, made anew.
+	Log string
+}
+
+// Observer is a `loadgen observe` that cannot outlive this process.
+type Observer struct {
+	url  string
+	cmd  *exec.Cmd
+	done chan struct{}
+}
+
+// Find is the loadgen program: beside executable, then on PATH.
+func Find(executable string) (string, error) {
+	if real, err := filepath.EvalSymlinks(executable); err == nil {
+		executable = real
+	}
+	beside := filepath.Join(filepath.Dir(executable), "loadgen")
+	if info, err := os.Stat(beside); err == nil && info.Mode()&0o111 != 0 {
+		return beside, nil
+	}
+	path, err := exec.LookPath("loadgen")
+	if err != nil {
+		return "", errors.New("no loadgen binary beside controlplane or on PATH, which is what observes (`make build` makes both in bin/; --loadgen FILE names one)")
+	}
+	return path, nil
+}
+
+// Start returns when the plane can be queried. An observer that does not come
+// up is an error in its own words.
+func Start(ctx context.Context, o Options) (*Observer, error) {
+	log, err := os.OpenFile(o.Log, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("observe: %w", err)
+	}
+	defer log.Close() // it has its own
+	parent, alive, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("observe: %w", err)
+	}
+	defer parent.Close()
+	w := &Observer{done: make(chan struct{})}
+	w.cmd = exec.Command(o.Binary, "observe", "--cluster", o.Dir, "--listen", o.Addr, "--output", "json")
+	if o.Public {
+		w.cmd.Args = append(w.cmd.Args, "--observe-public")
+	}
+	w.cmd.Stderr = log
+	w.cmd.ExtraFiles = []*os.File{parent} // descriptor 3
+	w.cmd.Env = append(os.Environ(), control.ParentPipeEnv+"=3")
+	w.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // a terminal's Ctrl-C is for the supervisor
+	said, err := w.cmd.StdoutPipe()
+	if err == nil {
+		err = w.cmd.Start()
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("observe: %w", err), alive.Close())
+	}
+	answered := make(chan error, 1)
+	go func() {
+		defer close(w.done)
+		var where struct {
+			URL string `json:"url"`
+		}
+		err := json.NewDecoder(said).Decode(&where)
+		w.url = where.URL
+		answered <- err
+		_, _ = io.Copy(io.Discard, said) // to its end
+		_ = w.cmd.Wait()                 // how it ended is in its log
+		_ = alive.Close()
+	}()
+	within, cancel := context.WithTimeoutCause(ctx, startWithin, fmt.Errorf("it said nothing for %s", startWithin))
+	defer cancel()
+	select {
+	case err = <-answered:
+		if errors.Is(err, io.EOF) { // it ended and has said why
+			<-w.done
+			return nil, fmt.Errorf("observe: %s", lastLine(o.Log))
+		}
+	case <-within.Done():
+		err = context.Cause(within)
+	}
+	if err != nil {
+		w.Stop()
+		return nil, fmt.Errorf("observe: %w", err)
+	}
+	return w, nil
+}
+
+// URL is where the query API is.
+func (w *Observer) URL() string { return w.url }
+
+// Done is closed when it has ended.
+func (w *Observer) Done() <-chan struct{} { return w.done }
+
+// Terminate asks it to end.
+func (w *Observer) Terminate() { _ = w.cmd.Process.Signal(syscall.SIGTERM) } // it may have ended
+
+// Stop ends it and waits for that.
+func (w *Observer) Stop() {
+	w.Terminate()
+	timer := time.NewTimer(stopWithin)
+	defer timer.Stop()
+	select {
+	case <-w.done:
+	case <-timer.C:
+		_ = w.cmd.Process.Kill()
+		<-w.done
+	}
+}
+
+// lastLine is the last that a program said in its log, without its name.
+func lastLine(file string) string {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err.Error()
+	}
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	return strings.TrimPrefix(lines[len(lines)-1], "loadgen: ")
+}

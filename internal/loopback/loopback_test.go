@@ -1,0 +1,29 @@
+package loopback
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestCheck: an address that others reach has to be asked for.
+func TestCheck(t *testing.T) {
+	for addr, ok := range map[string]bool{
+		"127.0.0.1:0": true, "localhost:9090": true, "[::1]:9090": true, "127.8.8.8:1": true,
+		"0.0.0.0:9090": false, ":9090": false, "[::]:9090": false, "10.0.0.1:9090": false, "example.org:9090": false,
+		"9090": false, "127.0.0.1": false, "": false,
+	} {
+		err := Check(addr, false)
+		if (err == nil) != ok {
+			t.Errorf("%q: %v", addr, err)
+		}
+		if err != nil && strings.Contains(err.Error(), "\n") {
+			t.Errorf("%q: more than one line: %v", addr, err)
+		}
+	}
+	if err := Check("0.0.0.0:9090", true); err != nil {
+		t.Errorf("it was asked for: %v", err)
+	}
+	if err := Check("9090", true); err == nil {
+		t.Error("what is no address is none for anybody")
+	}
+}
