@@ -93,7 +93,11 @@ func page(t *testing.T) []byte {
 		if a.For > 0 {
 			fmt.Fprintf(&b, "; for %v", a.For)
 		}
-		fmt.Fprintf(&b, ". Fired by: %s.\n\n```promql\n%s\n```\n\n", a.How, strings.TrimSpace(a.Expr))
+		fmt.Fprintf(&b, ". Fired by: %s.", a.How)
+		if a.Upstream != "" {
+			fmt.Fprintf(&b, " Upstream's mixins: %s.", a.Upstream)
+		}
+		fmt.Fprintf(&b, "\n\n```promql\n%s\n```\n\n", strings.TrimSpace(a.Expr))
 		for line := range strings.Lines(a.Annotations["runbook"]) {
 			head, rest, _ := strings.Cut(strings.TrimSpace(line), ":")
 			fmt.Fprintf(&b, "- **%s:**%s\n", head, rest)

@@ -57,7 +57,7 @@ func ofEtcd() []Proof {
 			Smallest: "a tenth of the commits over 32 ms: fsyncs of the database that take 16 ms", Upstream: "from a p99 of 0.25 s, for 10 minutes"},
 		{Name: "EtcdLeaderChanges", Incident: "I6", Fault: "pause", Run: "peers", Window: 2 * second,
 			How:      "the leader of three freezes for 2 s, twice; counted from the second time",
-			Smallest: "two elections within an hour: two freezes of over an election timeout, 1 s", Upstream: "from 4 in 15 minutes"},
+			Smallest: "two elections within an hour: two freezes of over an election timeout, 1 s", Upstream: "from 4 in 15 minutes, for 5"},
 		{Name: "EtcdNoLeader", Incident: "I11", Fault: "kill", Run: "quorum", Window: 2 * second,
 			How:      "two of three members are killed and stay away for a minute: the third says so",
 			Smallest: "32 s without a leader: for, and a round of evaluation; 15 s where the rounds fall well", Upstream: "the same, after a minute"},
@@ -72,7 +72,7 @@ func ofEtcd() []Proof {
 			How:      "the quota becomes 35 MiB, of a database of 30 MB and some",
 			Smallest: "over 80% of the quota for a minute", Upstream: "from 95%, for 10 minutes; or full within 4 hours at the present rate, for 10 minutes"},
 		{Name: "EtcdNoSpace", Fault: "etcdQuota", Run: "quota",
-			How: "the quota becomes 1 MiB, of a database of 30 MB and some", Smallest: "any size over the quota, seen by one scrape"},
+			How: "the quota becomes 1 MiB, of a database of 30 MB and some", Smallest: "any size over the quota, seen by one scrape", Upstream: "as from 95%, after 10 minutes"},
 	}
 }
 
@@ -80,9 +80,9 @@ func ofAPIServer() []Proof {
 	return []Proof{
 		{Name: "APIServerLatencyBudgetFastBurn", Incident: "I7", Fault: "webhook", Run: "webhook-slow", Window: 43 * second,
 			How:      "creates wait 5 s for an admission webhook, on a plane with little traffic before; after an hour of traffic it takes 8 min 38 s, 14.4% of the hour",
-			Smallest: "14.4% of the requests of a class over 1 s (lists 30 s), in 5 minutes and in the hour", Upstream: "its sum with 5xx is blind until there is a first 5xx"},
+			Smallest: "14.4% of the requests of a class over 1 s (lists 30 s), in 5 minutes and in the hour", Upstream: "its sum with 5xx is blind until there is a first 5xx, and its histogram leaves out webhooks and queueing"},
 		{Name: "APIServerLatencyBudgetSlowBurn", Incident: "I7", Fault: "webhook", Run: "webhook-slow", Window: 108 * second,
-			How: "the same", Smallest: "6% of the requests of a class over 1 s (lists 30 s), in 30 minutes and in 6 hours", Upstream: "its sum with 5xx is blind until there is a first 5xx"},
+			How: "the same", Smallest: "6% of the requests of a class over 1 s (lists 30 s), in 30 minutes and in 6 hours", Upstream: "its sum with 5xx is blind until there is a first 5xx, and its histogram leaves out webhooks and queueing"},
 		{Name: "APIServerErrors", Incident: "I11", Fault: "kill", Run: "quorum", Window: 22 * second,
 			How:      "two of three etcd members are killed under writes, which fail after 7 s each",
 			Smallest: "5% of all answers of 5 minutes for another minute: an outage of 15 s of a plane that only writes", Upstream: "as part of the burn rate"},
@@ -91,7 +91,7 @@ func ofAPIServer() []Proof {
 			Smallest: "a tenth of the requests of a level waiting over 1 s, for 72 s where all do"},
 		{Name: "APIServerRequestsRejected", Incident: "I7", Fault: "webhook", Run: "webhook-slow", Window: 16 * second,
 			How:      "the same: after 15 s in a queue, a quarter of the request timeout, it is over",
-			Smallest: "12 rejections within 2 minutes, and as many in the minute after", Upstream: "KubeAPITerminatedRequests, from 20% of all requests"},
+			Smallest: "12 rejections within 2 minutes, and as many in the minute after", Upstream: "KubeAPITerminatedRequests, from a fifth of all requests, for 5 minutes"},
 		{Name: "APIServerWatchersTerminated", Incident: "I8", Run: "watches", Window: 10 * second,
 			How:      "100 watches take 40 KiB a second of 80 that come",
 			Smallest: "11 watches of a resource ended within 5 minutes"},
@@ -165,7 +165,7 @@ func ofTargets() []Proof {
 			Smallest: "over 80% of the descriptors at one scrape"},
 		{Name: "TargetDown", Incident: "I11", Fault: "kill", Run: "kills",
 			How:      "the leading scheduler and a controller manager are killed and stay away for 40 s",
-			Smallest: "35 s without an answer; 15 s where scrapes and rounds fall well", Upstream: "only when all of a component are gone, after 15 minutes"},
+			Smallest: "35 s without an answer; 15 s where scrapes and rounds fall well", Upstream: "after 15 minutes; of etcd after 10"},
 		{Name: "TargetAbsent", Fault: "", Run: "monitoring",
 			How:      "the job kube-scheduler is taken out of the recorded data for 3 minutes, as by a scrape configuration that lost it",
 			Smallest: "a minute without a target", Upstream: "the same, after 15 minutes"},
@@ -174,7 +174,7 @@ func ofTargets() []Proof {
 			Smallest: "2 minutes without the family"},
 		{Name: "ComponentRestarting", Incident: "I11", Fault: "kill", Run: "kills", Window: 42 * second,
 			How:      "a controller manager is killed for 40 s, twice; counted from the second time",
-			Smallest: "two starts within 15 minutes, of a process whose CPU time had come further than that of the next at its first scrape", Upstream: "of containers, from kube-state-metrics"},
+			Smallest: "two starts within 15 minutes, of a process whose CPU time had come further than that of the next at its first scrape", Upstream: "of containers that wait in CrashLoopBackOff, for 15 minutes, from kube-state-metrics"},
 	}
 }
 
