@@ -36,7 +36,7 @@ type Fault struct {
 	// is stacked, on another if it is external), "networkDelay" and "partition" (of
 	// the links between etcd's members, and between API servers and etcd),
 	// "pause" (SIGSTOP, at the end SIGCONT), "kill" (SIGKILL, at the end a new start),
-	// "restart" (in order, at once), "descriptorLimit", "webhook" (an admission
+	// "restart" (in order, at once; several one after another), "descriptorLimit", "webhook" (an admission
 	// webhook that is slow or fails), "etcdQuota" (a small backend quota) or
 	// "etcdRestore" (etcd is taken back to a snapshot of this moment; all stops and
 	// starts again).
