@@ -17,7 +17,8 @@ type Component struct {
 	values  map[string]float64 // by series
 }
 
-func newComponent() *Component { return &Component{started: 1000, values: map[string]float64{}} }
+// NewComponent is one that has counted nothing yet. It serves its metrics.
+func NewComponent() *Component { return &Component{started: 1000, values: map[string]float64{}} }
 
 // Add adds to a cumulative series, which begins at zero.
 func (c *Component) Add(series string, v float64) {

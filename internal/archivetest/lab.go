@@ -35,7 +35,7 @@ func New(t testing.TB, o record.Options, names ...string) *Lab {
 	l := &Lab{t: t, dir: t.TempDir(), Parts: map[string]*Component{}, now: time.UnixMilli(1_800_000_000_000)}
 	var targets []control.ScrapeTarget
 	for _, name := range names {
-		c := newComponent()
+		c := NewComponent()
 		server := httptest.NewServer(c)
 		t.Cleanup(server.Close)
 		l.Parts[name] = c
@@ -82,6 +82,9 @@ func (l *Lab) Now() time.Time {
 	defer l.mu.Unlock()
 	return l.now
 }
+
+// Dir is the directory of the run.
+func (l *Lab) Dir() string { return l.dir }
 
 // Recorder is what records, until Archive.
 func (l *Lab) Recorder() *record.Recorder { return l.recorder }

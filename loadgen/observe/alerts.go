@@ -107,7 +107,7 @@ func group(g *rules.Group, sets [][]*labels.Matcher, kind string, wanted []strin
 			shown.Type = "alerting"
 			a := apiAlertingRule{
 				apiRule: shown, State: alerting.State().String(), Duration: alerting.HoldDuration().Seconds(),
-				KeepFiringFor: alerting.KeepFiringFor().Seconds(), Annotations: metric(alerting.Annotations()), Alerts: []apiAlert{},
+				KeepFiringFor: alerting.KeepFiringFor().Seconds(), Annotations: metric(alerting.Annotations()),
 			}
 			if !without {
 				a.Alerts = active(alerting)

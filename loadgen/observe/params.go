@@ -55,24 +55,34 @@ func required(r *http.Request, name string) (time.Time, error) {
 	return t, nil
 }
 
+// optional is a time that a request may have.
+func optional(r *http.Request, name string, otherwise time.Time) (time.Time, error) {
+	text := r.FormValue(name)
+	if text == "" {
+		return otherwise, nil
+	}
+	t, err := parseTime(text)
+	if err != nil {
+		return t, badParameter(name, fmt.Errorf("invalid time value for '%s': %w", name, err))
+	}
+	return t, nil
+}
+
+// All of time, as Prometheus has it.
+var (
+	minTime = time.Unix(math.MinInt64/1000+62135596801, 0).UTC()
+	maxTime = time.Unix(math.MaxInt64/1000-62135596801, 999999999).UTC()
+)
+
 // span is start and end of a request that may leave out either, in
 // milliseconds.
 func span(r *http.Request) (start, end int64, err error) {
-	start, end = math.MinInt64, math.MaxInt64
-	for name, at := range map[string]*int64{"start": &start, "end": &end} {
-		if r.FormValue(name) == "" {
-			continue
-		}
-		t, err := required(r, name)
-		if err != nil {
-			return 0, 0, err
-		}
-		*at = t.UnixMilli()
+	from, err := optional(r, "start", minTime)
+	if err != nil {
+		return 0, 0, err
 	}
-	if end < start {
-		return 0, 0, badData{errors.New("end timestamp must not be before start timestamp")}
-	}
-	return start, end, nil
+	to, err := optional(r, "end", maxTime)
+	return from.UnixMilli(), to.UnixMilli(), err
 }
 
 // limitOf is how many results are asked for at most; 0 means all.
@@ -97,7 +107,7 @@ func queryOptions(r *http.Request) (promql.QueryOpts, error) {
 	if text := r.FormValue("lookback_delta"); text != "" {
 		var err error
 		if lookback, err = parseDuration(text); err != nil {
-			return nil, badParameter("lookback_delta", err)
+			return nil, badData{fmt.Errorf("error parsing lookback delta duration: %w", err)}
 		}
 	}
 	return promql.NewPrometheusQueryOpts(r.FormValue("stats") == "all", lookback), nil
@@ -107,7 +117,7 @@ func queryOptions(r *http.Request) (promql.QueryOpts, error) {
 func matchersOf(r *http.Request) ([][]*labels.Matcher, error) {
 	sets, err := record.NewParser().ParseMetricSelectors(r.Form["match[]"])
 	if err != nil {
-		return nil, badParameter("match[]", err)
+		return nil, badData{err}
 	}
 	for _, set := range sets {
 		selects := false
@@ -115,7 +125,7 @@ func matchersOf(r *http.Request) ([][]*labels.Matcher, error) {
 			selects = selects || !m.Matches("")
 		}
 		if !selects {
-			return nil, badParameter("match[]", errors.New("match[] must contain at least one non-empty matcher"))
+			return nil, badData{errors.New("match[] must contain at least one non-empty matcher")}
 		}
 	}
 	return sets, nil

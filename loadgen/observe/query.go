@@ -3,7 +3,9 @@ package observe
 import (
 	"context"
 	"errors"
+	"math"
 	"net/http"
+	"strconv"
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
@@ -25,12 +27,9 @@ type queryData struct {
 }
 
 func (s *Server) query(r *http.Request) (answer, error) {
-	at := s.c.Now()
-	if r.FormValue("time") != "" {
-		var err error
-		if at, err = required(r, "time"); err != nil {
-			return answer{}, err
-		}
+	at, err := optional(r, "time", s.c.Now())
+	if err != nil {
+		return answer{}, err
 	}
 	return s.execute(r, func(ctx context.Context, o promql.QueryOpts, expr string) (promql.Query, error) {
 		return s.engine.NewInstantQuery(ctx, s.samples, o, expr, at)
@@ -102,7 +101,7 @@ func (s *Server) execute(r *http.Request, begin func(context.Context, promql.Que
 		cut := limited(a, matrix(v), limit)
 		data.Result, a.warnings = cut.data, cut.warnings
 	case promql.Scalar:
-		data.Result = model.Scalar{Value: model.SampleValue(v.V), Timestamp: model.Time(v.T)}
+		data.Result = point{v.T, v.V}
 	case promql.String:
 		data.Result = model.String{Value: v.V, Timestamp: model.Time(v.T)}
 	}
@@ -113,28 +112,55 @@ func (s *Server) execute(r *http.Request, begin func(context.Context, promql.Que
 	return a, nil
 }
 
-// The values of package model are written as the API writes them. There are no
-// native histograms among them: the text format, which is what the recorder
-// asks its targets for, has none.
+// There are no native histograms among what a query gives: the text format,
+// which is what the recorder asks its targets for, has none.
 
-func vector(v promql.Vector) []*model.Sample {
-	all := make([]*model.Sample, 0, len(v))
+type apiSample struct {
+	Metric model.Metric `json:"metric"`
+	Value  point        `json:"value"`
+}
+
+type apiSeries struct {
+	Metric model.Metric `json:"metric"`
+	Values []point      `json:"values"`
+}
+
+func vector(v promql.Vector) []apiSample {
+	all := make([]apiSample, 0, len(v))
 	for _, s := range v {
-		all = append(all, &model.Sample{Metric: metric(s.Metric), Value: model.SampleValue(s.F), Timestamp: model.Time(s.T)})
+		all = append(all, apiSample{metric(s.Metric), point{s.T, s.F}})
 	}
 	return all
 }
 
-func matrix(m promql.Matrix) []*model.SampleStream {
-	all := make([]*model.SampleStream, 0, len(m))
+func matrix(m promql.Matrix) []apiSeries {
+	all := make([]apiSeries, 0, len(m))
 	for _, s := range m {
-		values := make([]model.SamplePair, 0, len(s.Floats))
+		values := make([]point, 0, len(s.Floats))
 		for _, p := range s.Floats {
-			values = append(values, model.SamplePair{Timestamp: model.Time(p.T), Value: model.SampleValue(p.F)})
+			values = append(values, point{p.T, p.F})
 		}
-		all = append(all, &model.SampleStream{Metric: metric(s.Metric), Values: values})
+		all = append(all, apiSeries{metric(s.Metric), values})
 	}
 	return all
+}
+
+// point is a value and its time in ms.
+type point struct {
+	t int64
+	v float64
+}
+
+// MarshalJSON writes [seconds, "value"].
+func (p point) MarshalJSON() ([]byte, error) {
+	b := append([]byte{'['}, model.Time(p.t).String()...)
+	b = append(b, ',', '"')
+	format := byte('f')
+	if abs := math.Abs(p.v); abs != 0 && (abs < 1e-6 || abs >= 1e21) && !math.IsInf(p.v, 0) {
+		format = 'e'
+	}
+	b = strconv.AppendFloat(b, p.v, format, -1, 64)
+	return append(b, '"', ']'), nil
 }
 
 func metric(l labels.Labels) model.Metric {
@@ -146,7 +172,7 @@ func metric(l labels.Labels) model.Metric {
 // exemplars are none: they are not recorded.
 func (s *Server) exemplars(r *http.Request) (answer, error) {
 	if _, err := record.NewParser().ParseExpr(r.FormValue("query")); err != nil {
-		return answer{}, badParameter("query", err)
+		return answer{}, badData{err}
 	}
 	return answer{data: []any{}}, nil
 }

@@ -17,10 +17,13 @@ import (
 
 // series lists the labels of the series that any selector fits.
 func (s *Server) series(r *http.Request) (answer, error) {
+	if len(r.Form["match[]"]) == 0 {
+		return answer{}, badData{errors.New("no match[] parameter provided")}
+	}
+	if _, err := matchersOf(r); err != nil {
+		return answer{}, badParameter("match[]", err)
+	}
 	return s.search(r, func(ctx context.Context, q storage.Querier, sets [][]*labels.Matcher, start, end int64, limit int) (answer, error) {
-		if len(sets) == 0 {
-			return answer{}, badData{errors.New("no match[] parameter provided")}
-		}
 		hints := &storage.SelectHints{Start: start, End: end, Func: "series"} // no samples are read
 		var found []storage.SeriesSet
 		for _, set := range sets {

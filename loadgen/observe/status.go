@@ -14,13 +14,8 @@ import (
 
 // prometheusVersion is that of the Prometheus which is linked: Grafana decides
 // by it what it may ask for.
-func prometheusVersion() string {
-	const unknown = "3.0.0" // the first with this API
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return unknown
-	}
-	for _, m := range info.Deps {
+func prometheusVersion(linked []*debug.Module) string {
+	for _, m := range linked {
 		if m.Path != "github.com/prometheus/prometheus" {
 			continue
 		}
@@ -30,12 +25,16 @@ func prometheusVersion() string {
 			return fmt.Sprintf("3.%d.%d", minor, patch)
 		}
 	}
-	return unknown
+	return "3.0.0" // the first with this API
 }
 
 func (s *Server) buildInfo(*http.Request) (answer, error) {
+	var linked []*debug.Module // not known in tests
+	if info, ok := debug.ReadBuildInfo(); ok {
+		linked = info.Deps
+	}
 	return answer{data: map[string]string{
-		"version": prometheusVersion(), "revision": "stormglass " + s.c.Version, "branch": "", "buildUser": "", "buildDate": "",
+		"version": prometheusVersion(linked), "revision": "stormglass " + s.c.Version, "branch": "", "buildUser": "", "buildDate": "",
 		"goVersion": runtime.Version(),
 	}}, nil
 }

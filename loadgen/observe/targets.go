@@ -1,8 +1,10 @@
 package observe
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/prometheus/common/model"
@@ -19,16 +21,23 @@ type metadatum struct {
 
 // metadata lists the types of metrics, which Grafana's query builder goes by.
 func (s *Server) metadata(r *http.Request) (answer, error) {
-	limit, err := limitOf(r)
-	if err != nil {
-		return answer{}, err
+	limit := -1
+	for name, n := range map[string]*int{"limit": &limit, "limit_per_metric": new(int)} { // of each there is one
+		text := r.FormValue(name)
+		if text == "" {
+			continue
+		}
+		var err error
+		if *n, err = strconv.Atoi(text); err != nil {
+			return answer{}, badData{fmt.Errorf("%s must be a number", name)}
+		}
 	}
 	all := map[string][]metadatum{}
 	for family, kind := range s.c.Recorder.Types() {
 		if wanted := r.FormValue("metric"); wanted != "" && wanted != family {
 			continue
 		}
-		if limit > 0 && len(all) == limit {
+		if limit >= 0 && len(all) >= limit {
 			break
 		}
 		all[family] = []metadatum{{Type: kind}}
