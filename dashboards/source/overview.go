@@ -37,7 +37,7 @@ func overview() board {
 						q(rate("apiserver_flowcontrol_request_wait_duration_seconds_sum", "@api"), "of it, queued by priority and fairness"),
 						q(rate("etcd_request_duration_seconds_sum", "@api"), "of it, waiting for etcd"),
 						q(rate("apiserver_admission_webhook_admission_duration_seconds_sum", "@api"), "of it, waiting for webhooks").or(noWebhook),
-						q(rate("scheduler_scheduling_attempt_duration_seconds_sum", "@scheduler"), "pods in the scheduler's hands"),
+						q(rate("scheduler_scheduling_attempt_duration_seconds_sum", "@scheduler"), "pods in the scheduler's hands").or(noPods),
 						q(rate("workqueue_queue_duration_seconds_sum", "@kcm"), "keys in controllers' queues"),
 						q(rate("rest_client_rate_limiter_duration_seconds_sum", jobClients+chosen), "requests held by clients' own limiters").or(noRateLimit),
 					},
