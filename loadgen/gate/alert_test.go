@@ -138,7 +138,7 @@ groups:
 	expect(t, "a metric that is nowhere", got["Misspelt"], result.NoData, 0, "etcd_disk_wal_fsync_seconds was not recorded")
 	expect(t, "a job that is nowhere", got["Elsewhere"], result.NoData, 0, "apiserver was not scraped")
 	expect(t, "one that does not evaluate", got["Impossible"], result.NoData, 0, "Impossible cannot be evaluated")
-	if res.Verdict != result.Fail || !strings.HasPrefix(res.Reasons[0], "Descriptors: Descriptors: fired before calm") {
+	if res.Verdict != result.Fail || !strings.HasPrefix(res.Reasons[0], "Descriptors: fired before calm") {
 		t.Errorf("%s: %q", res.Verdict, res.Reasons)
 	}
 }

@@ -160,8 +160,11 @@ func reason(g result.Gate) string {
 	if g.Op == ">=" {
 		side = "under"
 	}
-	if (g.Op == "<=") == (*g.Value <= g.Bound) || g.Objective == "alert" {
-		return fmt.Sprintf("%s: %s", g.Name, g.Detail) // failed whatever the bound, or told in words
+	if g.Objective == "alert" { // told in words; the gate may have the alert's name
+		return fmt.Sprintf("%s: %s", g.Name, strings.TrimPrefix(g.Detail, g.Name+": "))
+	}
+	if (g.Op == "<=") == (*g.Value <= g.Bound) {
+		return fmt.Sprintf("%s: %s", g.Name, g.Detail) // failed whatever the bound
 	}
 	return fmt.Sprintf("%s: %s is %s %s", g.Name, show(u, *g.Value), side, show(u, g.Bound))
 }

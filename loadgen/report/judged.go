@@ -11,6 +11,10 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
+// alertObjective is the objective of gates that name an alert: their value is how
+// often it fired, which is told in words.
+const alertObjective = "alert"
+
 // word is the verdict as it is shown everywhere; colour only repeats it.
 func word(v result.Verdict) string { return strings.ToUpper(string(v)) }
 
@@ -85,8 +89,16 @@ func least(only bool, value string) string {
 // gateValue is the value with as many digits as it takes to tell it from the
 // bound: 1.0004 s against a bound of 1 s must not read "1 s, failed".
 func gateValue(g result.Gate) string {
-	if g.Value == nil {
+	switch {
+	case g.Value == nil:
 		return none
+	case g.Objective != alertObjective:
+	case *g.Value == 0:
+		return "silent"
+	case *g.Value == 1:
+		return "fired"
+	default:
+		return "fired " + number(*g.Value, 3) + "×"
 	}
 	u := scenario.Unit(g.Unit)
 	bound := format(u, g.Bound)
@@ -99,6 +111,9 @@ func gateValue(g result.Gate) string {
 }
 
 func gateBound(g result.Gate) string {
+	if g.Objective == alertObjective {
+		return map[bool]string{true: "fires", false: "silent"}[g.Op == ">="]
+	}
 	op := map[string]string{"<=": "≤", ">=": "≥"}[g.Op]
 	if op == "" {
 		op = clean(g.Op)
@@ -109,7 +124,7 @@ func gateBound(g result.Gate) string {
 // margin says by how much a gate failed or passed: "24% over", "3.1× the
 // bound", "38% to spare". Empty where there is no value.
 func margin(g result.Gate) string {
-	if g.Value == nil || math.IsNaN(*g.Value) {
+	if g.Value == nil || math.IsNaN(*g.Value) || g.Objective == alertObjective {
 		return ""
 	}
 	v, b, u := *g.Value, g.Bound, scenario.Unit(g.Unit)

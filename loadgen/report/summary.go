@@ -27,7 +27,7 @@ func Summary(w io.Writer, r result.Result) error {
 	if len(r.Gates) > 0 {
 		b.WriteString("\n| verdict | gate | value | bound | detail |\n|---|---|---|---|---|\n")
 		for _, g := range byUrgency(r.Gates) {
-			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", emphasis(g.Verdict), markdown(clean(g.Name)), summaryValue(g), summaryBound(g),
+			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", emphasis(g.Verdict), markdown(clean(g.Name)), markdown(gateValue(g)), markdown(gateBound(g)),
 				markdown(shorten(clean(g.Detail), summaryDetail)))
 		}
 	}
@@ -87,30 +87,6 @@ func emphasis(v result.Verdict) string {
 		return string(v)
 	}
 	return "**" + string(v) + "**"
-}
-
-// summaryValue and summaryBound are those of a gate in a table; an alert's says
-// in words what it is.
-func summaryValue(g result.Gate) string {
-	switch {
-	case g.Objective != "alert" || g.Value == nil:
-		return markdown(gateValue(g))
-	case *g.Value == 0:
-		return "silent"
-	case *g.Value == 1:
-		return "fired"
-	}
-	return "fired " + count(int64(*g.Value)) + " times"
-}
-
-func summaryBound(g result.Gate) string {
-	switch {
-	case g.Objective != "alert":
-		return markdown(gateBound(g))
-	case g.Op == ">=":
-		return "fires"
-	}
-	return "does not fire"
 }
 
 // markdown makes text stand for itself in a cell of a table.

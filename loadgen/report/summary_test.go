@@ -39,7 +39,7 @@ func TestSummary(t *testing.T) {
 |---|---|---|---|---|
 | **fail** | slow | 2 s | ≤ 1 s | POST pods \| 99 &lt;observations&gt; |
 | **no data** | blind | – | ≤ 1 |  |
-| pass | quiet | silent | does not fire |  |
+| pass | quiet | silent | silent |  |
 | pass | pages | fired | fires |  |
 
 run ab12, seed 7, Stormglass v1, Kubernetes v1.37.1, 2 CPUs, set nodes.count=5
