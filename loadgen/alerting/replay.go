@@ -251,19 +251,6 @@ func (r *replay) look(g *group, at time.Time) {
 	}
 }
 
-// takeDown ends the account of those that are active still and of which what
-// is true.
-func (r *replay) takeDown(what func(*Firing) bool) {
-	for _, g := range r.groups {
-		for key, f := range g.active {
-			if what(f) {
-				r.h.Firings = append(r.h.Firings, *f)
-				delete(g.active, key)
-			}
-		}
-	}
-}
-
 // failed notes an error of a rule with all alerts that depend on it.
 func (r *replay) failed(rule rules.Rule, err error) {
 	if _, ok := rule.(*rules.AlertingRule); ok {
@@ -275,46 +262,4 @@ func (r *replay) failed(rule rules.Rule, err error) {
 			r.h.Failed[alert] = fmt.Errorf("record %s: %w", rule.Name(), err)
 		}
 	}
-}
-
-// calm goes on with the alerts that still fire, until none does or a time has
-// come. What is pending stays so: nobody knows what came after.
-func (r *replay) calm(ctx context.Context, archive storage.Queryable, end time.Time) error {
-	r.takeDown(func(f *Firing) bool { return f.Fired.IsZero() })
-	for at := r.h.End; ; at = at.Add(time.Minute) {
-		firing := r.firing()
-		if len(firing) == 0 || !at.Before(end) {
-			break
-		}
-		if err := r.load(r.set.Only(firing...), archive, at); err != nil {
-			return err
-		}
-		if err := r.until(ctx, at.Add(time.Minute)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// firing are the names of the alerts that do.
-func (r *replay) firing() []string {
-	var all []string
-	for _, g := range r.groups {
-		for _, f := range g.active {
-			if !f.Fired.IsZero() && !slices.Contains(all, f.Alert) {
-				all = append(all, f.Alert)
-			}
-		}
-	}
-	slices.Sort(all)
-	return all
-}
-
-// calmStep is the time between the scrapes that repeat the last.
-func (r *replay) calmStep() time.Duration {
-	step := defaultEvery
-	for _, g := range r.groups {
-		step = min(step, g.Interval())
-	}
-	return step
 }

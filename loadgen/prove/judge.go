@@ -7,11 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/prometheus/common/model"
-	"github.com/prometheus/prometheus/model/labels"
-
 	"github.com/stormglass/stormglass/alerts"
-	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/loadgen/alerting"
 	"github.com/stormglass/stormglass/loadgen/outage"
 	"github.com/stormglass/stormglass/loadgen/record"
@@ -118,34 +114,6 @@ func (j *judge) doubts() []string {
 	return all
 }
 
-// needs are the phases that the proof is about.
-func (j *judge) needs() []string {
-	var all []string
-	for _, e := range j.proof.Expect {
-		all = append(all, e.Phase)
-	}
-	slices.Sort(all)
-	return slices.Compact(all)
-}
-
-// hidden is what the rules do not see, as the phases of this run were.
-func (j *judge) hidden() []alerting.Hidden {
-	var all []alerting.Hidden
-	for _, h := range j.proof.Hide {
-		p, ok := j.phases[h.Phase]
-		if !ok {
-			continue
-		}
-		m := labels.MustNewMatcher(labels.MatchEqual, "job", h.Job)
-		if h.Family != "" {
-			m = labels.MustNewMatcher(labels.MatchRegexp, model.MetricNameLabel, h.Family+"(_bucket|_sum|_count)?")
-		}
-		from := p.Start.Add(h.After)
-		all = append(all, alerting.Hidden{Matchers: []*labels.Matcher{m}, From: from, To: from.Add(h.For)})
-	}
-	return all
-}
-
 // outcome is what became of a rule.
 func (j *judge) outcome(ctx context.Context, a alerts.Alert) (Outcome, error) {
 	o := Outcome{Rule: a.Alert, Severity: a.Labels["severity"], Part: Silent, Verdict: result.Pass}
@@ -238,43 +206,6 @@ func (j *judge) must(ctx context.Context, o *Outcome, a alerts.Alert, e Expected
 		fail("fired and did not resolve, not even in %s of calm after the run", seconds(calm.Seconds()))
 	}
 	return nil
-}
-
-// cause is when what must fire a rule began, or why that is not known.
-func (j *judge) cause(ctx context.Context, e Expected) (at time.Time, why string, err error) {
-	p, ok := j.phases[e.Phase]
-	if !ok {
-		return at, fmt.Sprintf("phase %s was never reached", e.Phase), nil
-	}
-	at = p.Start
-	if h := slices.IndexFunc(j.proof.Hide, func(h Hide) bool { return h.Phase == e.Phase }); h >= 0 {
-		at = p.Start.Add(j.proof.Hide[h].After)
-	}
-	found := 0
-	for _, x := range j.in.Timeline {
-		if (x.Kind != control.EventFaultBegin && x.Kind != "fault") || x.Time.Before(p.Start) || x.Time.After(p.End) {
-			continue
-		}
-		if found++; found == 1 || e.Last {
-			at = x.Time
-		}
-	}
-	if e.Since == "" {
-		return at, "", nil
-	}
-	all, err := j.in.Archive.Range(ctx, e.Since, at, j.h.End, time.Second)
-	if err != nil {
-		return at, "", err
-	}
-	for i, s := range all {
-		if len(s.Points) > 0 && (i == 0 || s.Points[0].T.Before(at)) {
-			at = s.Points[0].T
-		}
-	}
-	if len(all) == 0 {
-		return at, fmt.Sprintf("%s never came true", e.Since), nil
-	}
-	return at, "", nil
 }
 
 func (j *judge) resolved(o *Outcome, f alerting.Firing) {
