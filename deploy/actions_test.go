@@ -90,9 +90,10 @@ func TestGateExampleActions(t *testing.T) {
 	}
 }
 
-// Each command it runs is one that there is, with these arguments; what can be
-// run without a control plane is run.
-func TestGateExampleCommands(t *testing.T) {
+// Each command that the example runs, and each of loadgen's that docs/deploy.md
+// tells of, is one that there is, with these arguments; what can be run without
+// a control plane is run.
+func TestCommands(t *testing.T) {
 	steps, env := gateExample(t)
 	root := deploytest.Root(t)
 	loadgen := filepath.Join(t.TempDir(), "loadgen")
@@ -116,15 +117,24 @@ func TestGateExampleCommands(t *testing.T) {
 					t.Errorf("%s: %v\n%s", line, err, out)
 				}
 			case program == "stormglass/bin/loadgen":
-				// Flags are read before --help is obeyed: one that is unknown is an error.
-				out, err := deploytest.Run(t, t.TempDir(), loadgen, append(args[1:], "--help")...)
-				if err != nil || !strings.Contains(out, "loadgen "+args[1]) {
-					t.Errorf("%s: %v\n%s", line, err, out)
-				}
+				exists(t, loadgen, args[1:])
 			default:
 				t.Errorf("%s: nobody has checked what %s does", s.Name, program)
 			}
 		}
+	}
+	for _, args := range deploytest.Documented(t, "loadgen") {
+		exists(t, loadgen, args)
+	}
+}
+
+// exists fails where a program does not know a command or one of its flags.
+// Flags are read before --help is obeyed: one that is unknown is an error.
+func exists(t *testing.T, program string, args []string) {
+	t.Helper()
+	out, err := deploytest.Run(t, t.TempDir(), program, append(args, "--help")...)
+	if err != nil || !strings.Contains(out, filepath.Base(program)+" "+args[0]) {
+		t.Errorf("%v: %v\n%s", args, err, out)
 	}
 }
 

@@ -80,6 +80,26 @@ func Run(t testing.TB, dir, program string, args ...string) (string, error) {
 	return string(out), err
 }
 
+// Documented is the commands of a program that docs/deploy.md tells of, as
+// "bin/PROGRAM ARGUMENTS" in a block or between backticks: their arguments.
+func Documented(t testing.TB, program string) [][]string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(Root(t), "docs", "deploy.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all [][]string
+	for line := range strings.FieldsFuncSeq(string(text), func(r rune) bool { return r == '\n' || r == '`' }) {
+		if _, args, ok := strings.Cut(line, "bin/"+program+" "); ok {
+			all = append(all, strings.Fields(args))
+		}
+	}
+	if len(all) == 0 {
+		t.Fatalf("docs/deploy.md tells of no command of %s", program)
+	}
+	return all
+}
+
 // Project is the compose file, resolved: paths are absolute, variables have
 // their values.
 type Project struct {

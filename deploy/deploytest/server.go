@@ -16,7 +16,7 @@ var listening = regexp.MustCompile(`msg="Listening on".* address=(\S+)`)
 
 // StartPrometheus starts a real Prometheus server with this configuration file,
 // its data in a folder, on a free port of the loopback, and returns its URL once
-// it is ready. The end of the test ends it.
+// it is ready. The end of the test ends it, and expects it to end well.
 func StartPrometheus(t testing.TB, config, data string, args ...string) (url string) {
 	t.Helper()
 	cmd := exec.Command(Tool(t, Prometheus), append(args, "--config.file="+config, "--storage.tsdb.path="+data, "--web.listen-address=127.0.0.1:0")...)
@@ -27,8 +27,13 @@ func StartPrometheus(t testing.TB, config, data string, args ...string) (url str
 	}
 	said := &strings.Builder{}
 	ready := make(chan string, 1)
-	var reader sync.WaitGroup
-	reader.Go(func() {
+	var end error
+	var threads sync.WaitGroup
+	threads.Go(func() {
+		end = cmd.Wait()
+		stderr.Close() // its reader is told, however it ended
+	})
+	threads.Go(func() {
 		defer close(ready)
 		address, is, told := "", false, false
 		for lines := bufio.NewScanner(logs); lines.Scan(); {
@@ -42,15 +47,16 @@ func StartPrometheus(t testing.TB, config, data string, args ...string) (url str
 				told = true
 			}
 		}
-		_, _ = io.Copy(io.Discard, logs)
+		_, _ = io.Copy(io.Discard, logs) // a line too long for the scanner
 	})
 	t.Cleanup(func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended
-		err := cmd.Wait()
-		stderr.Close()
-		reader.Wait()
-		if err != nil || t.Failed() {
-			t.Logf("Prometheus ended with %v and had said:\n%s", err, said)
+		threads.Wait()
+		if end != nil {
+			t.Errorf("Prometheus did not end well: %v", end)
+		}
+		if t.Failed() {
+			t.Logf("Prometheus had said:\n%s", said)
 		}
 	})
 	url, ok := <-ready

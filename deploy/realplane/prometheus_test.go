@@ -1,18 +1,11 @@
 package realplane
 
 import (
-	"bufio"
 	"context"
 	"fmt"
-	"io"
 	"maps"
-	"net/http"
-	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
-	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -138,81 +131,25 @@ func quiet(ctx context.Context, ask promv1.API) (string, error) {
 	return "", nil
 }
 
-var listening = regexp.MustCompile(`msg="Listening on" address=(\S+)`)
-
 // startPrometheus starts the service as its container would, but for the port
-// and for where the container's files are, and gives a client of it. The end
-// of the test ends it, and expects it to end well.
+// and for where the container's files are, and gives a client of it.
 func startPrometheus(t *testing.T, service deploytest.Service) promv1.API {
 	t.Helper()
 	container := service.Container(t)
+	var config, data string
 	var args []string
 	for _, arg := range service.Command {
-		name, value, _ := strings.Cut(arg, "=")
-		switch name {
-		case "--config.file", "--storage.tsdb.path":
-			arg = name + "=" + filepath.Join(container, filepath.FromSlash(value))
+		switch name, value, _ := strings.Cut(arg, "="); name {
+		case "--config.file":
+			config = filepath.Join(container, filepath.FromSlash(value))
+		case "--storage.tsdb.path":
+			data = filepath.Join(container, filepath.FromSlash(value))
 		case "--web.listen-address":
-			arg = name + "=127.0.0.1:0"
+		default:
+			args = append(args, arg)
 		}
-		args = append(args, arg)
 	}
-	cmd := exec.Command(deploytest.Tool(t, deploytest.Prometheus), args...)
-	logs, stderr := io.Pipe()
-	cmd.Stderr = stderr
-	must(t, cmd.Start())
-
-	var said strings.Builder
-	address := make(chan string, 1)
-	var reader sync.WaitGroup
-	reader.Go(func() {
-		for lines := bufio.NewScanner(logs); lines.Scan(); {
-			fmt.Fprintln(&said, lines.Text())
-			if m := listening.FindStringSubmatch(lines.Text()); m != nil {
-				address <- m[1]
-			}
-		}
-		_, _ = io.Copy(io.Discard, logs)
-		close(address)
-	})
-	t.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM)
-		err := cmd.Wait()
-		_ = stderr.Close()
-		reader.Wait()
-		if err != nil {
-			t.Errorf("Prometheus did not end well: %v", err)
-		}
-		if t.Failed() {
-			t.Logf("Prometheus said:\n%s", said.String())
-		}
-	})
-
-	select {
-	case at, ok := <-address:
-		if !ok {
-			t.Fatal("Prometheus ended")
-		}
-		base := "http://" + at
-		must(t, wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
-			return ready(base)
-		}))
-		client, err := api.NewClient(api.Config{Address: base})
-		must(t, err)
-		return promv1.NewAPI(client)
-	case <-time.After(time.Minute):
-		t.Fatal("Prometheus does not listen")
-		return nil
-	}
-}
-
-// ready tells whether Prometheus has read its configuration: it listens before
-// that.
-func ready(base string) (bool, error) {
-	answer, err := http.Get(base + "/-/ready")
-	if err != nil {
-		return false, err
-	}
-	defer answer.Body.Close()
-	return answer.StatusCode == http.StatusOK, nil
+	client, err := api.NewClient(api.Config{Address: deploytest.StartPrometheus(t, config, data, args...)})
+	must(t, err)
+	return promv1.NewAPI(client)
 }
