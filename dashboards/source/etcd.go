@@ -66,7 +66,7 @@ func etcd() board {
 					tells: "Writes that went through Raft. Failed ones are elections or a lost quorum.",
 					do:    "any failed proposal is a write that a client has to repeat: see who leads.",
 				}, {
-					title: "Proposals that wait", unit: "short", warn: 5, moves: []string{"slowFsync"},
+					title: "Proposals that wait", unit: "short", warn: 5,
 					queries: []query{q(`max by (instance) (etcd_server_proposals_pending{@etcd})`, "{{instance}}")},
 					tells:   "Writes that are not committed yet. A few under load are normal; a climb is a disk or a quorum that does not keep up.",
 					do:      "fsync and round trips; if both are sound, the write rate is more than this etcd can take.",

@@ -18,7 +18,7 @@ func generator() board {
 					tells:   "From the intended start to the sending. It is part of each latency.",
 					do:      "late with a sound scheduling lag: more connections. Late with a bad one: CPU.",
 				}, {
-					title: "Not sent", unit: "reqps", bad: 0.001, moves: []string{"pause"},
+					title: "Not sent", unit: "reqps", bad: 0.001,
 					queries: []query{q(rate("stormglass_requests_unsent_total", "@generator", "load"), "{{load}}").or(noRequests)},
 					tells:   "Arrivals that found maxInFlight requests open already. The latency of what was sent flatters the server then.",
 					do:      "read the run as overload. Raise maxInFlight only to find out how deep it gets.",

@@ -232,12 +232,12 @@ func TestMoved(t *testing.T) {
 		t.Errorf("only %d panels are about slow fsync", len(all))
 	}
 	for _, m := range under(6) {
-		if !m.Seen || m.Fault != "slowFsync" {
+		if !m.Seen() || m.Fault != "slowFsync" {
 			t.Errorf("not seen: %s", m)
 		}
 	}
 	for _, m := range under(1) {
-		if m.Seen {
+		if m.Seen() {
 			t.Errorf("seen although nothing happened: %s", m)
 		}
 	}

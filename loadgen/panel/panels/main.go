@@ -76,10 +76,10 @@ func check(ctx context.Context, dir string, verbose bool, out io.Writer) (wrong 
 		return 0, err
 	}
 	for _, m := range motions {
-		if !m.Seen {
+		if !m.Seen() {
 			wrong++
 		}
-		if verbose || !m.Seen {
+		if verbose || !m.Seen() {
 			fmt.Fprintln(out, m)
 		}
 	}
