@@ -37,6 +37,9 @@ func Figures(s *scenario.Scenario) ([]Compiled, error) {
 			errs = append(errs, err)
 			continue
 		}
+		if f.Unit != "" {
+			c.objective.Unit = scenario.Unit(f.Unit)
+		}
 		all = append(all, c)
 	}
 	return all, errors.Join(errs...)

@@ -23,6 +23,8 @@ type Figure struct {
 	Objective string `yaml:"objective,omitempty"`
 	// Expr is PromQL, as a gate's.
 	Expr string `yaml:"expr,omitempty"`
+	// Unit of what Expr gives, as a signal's. Default: a bare number.
+	Unit string `yaml:"unit,omitempty"`
 	// Load restricts a client-side objective to the load of that name.
 	Load string `yaml:"load,omitempty"`
 	// Signal restricts signal-moved and signal-returned to the signal of that name.

@@ -70,9 +70,7 @@ func (v *validator) signals() {
 		if s.Expr == "" {
 			v.fail(path+".expr", "write the PromQL of the incident's metric", "signal %q reads nothing", s.Name)
 		}
-		if s.Unit != "" {
-			v.oneOf(path+".unit", s.Unit, string(Seconds), string(Ratio), string(Size), string(Count), string(PerSec), string(PerHour))
-		}
+		v.unit(path+".unit", s.Unit)
 		for _, window := range []struct {
 			field  string
 			phases []string
@@ -97,8 +95,18 @@ func (v *validator) compare() {
 		v.name(path+".name", f.Name)
 		v.unique(path, "figure", f.Name, "figures are told apart by name", seen)
 		v.oneSource(path, fmt.Sprintf("figure %q", f.Name), "shows", f.Objective, f.Expr)
+		if v.unit(path+".unit", f.Unit); f.Unit != "" && f.Expr == "" {
+			v.fail(path+".unit", "leave it out", "objective %s has a unit of its own", f.Objective)
+		}
 		v.signal(path+".signal", f.Signal)
 		v.over(path+".over", f.Over)
+	}
+}
+
+// unit checks the unit of what an expression gives.
+func (v *validator) unit(path, unit string) {
+	if unit != "" {
+		v.oneOf(path, unit, string(Seconds), string(Ratio), string(Size), string(Count), string(PerSec), string(PerHour))
 	}
 }
 
