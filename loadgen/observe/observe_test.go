@@ -244,7 +244,7 @@ func TestThisMachineOnly(t *testing.T) {
 	}
 	lab, _ := storm(t)
 	s := start(t, observe.Config{Recorder: lab.Recorder()})
-	for host, want := range map[string]string{"rebound.example.org": "403", "localhost:3000": "200", "127.0.0.1": "200"} {
+	for host, want := range map[string]string{"rebound.example.org": "403", "localhost:3000": "200", "127.0.0.1": "200", "[::1]": "200"} {
 		req := httptest.NewRequest(http.MethodGet, s.URL()+"/api/v1/query?query=up", nil)
 		req.RequestURI, req.Host = "", host
 		if code, text := do(t, req); code != want {

@@ -106,8 +106,14 @@ func Start(listener net.Listener, c Config) (*Server, error) {
 	return s, nil
 }
 
-// URL is where the API is, http://HOST:PORT.
-func (s *Server) URL() string { return "http://" + s.listener.Addr().String() }
+// URL is where the API is, http://HOST:PORT, as this machine reaches it.
+func (s *Server) URL() string {
+	at := s.listener.Addr().String()
+	if tcp, ok := s.listener.Addr().(*net.TCPAddr); ok && tcp.IP.IsUnspecified() {
+		at = fmt.Sprintf("127.0.0.1:%d", tcp.Port)
+	}
+	return "http://" + at
+}
 
 // Close ends the evaluation of rules and all queries, and removes what the
 // rules made.

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -69,7 +70,11 @@ type Source struct {
 func New(c Config) (*Source, error) {
 	u, err := url.Parse(c.URL)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, fmt.Errorf("%q is not the URL of a Prometheus (write http://HOST:9090)", c.URL)
+		shown := strconv.Quote(c.URL)
+		if strings.Contains(c.URL, "@") { // there may be a password in it
+			shown = "what is given"
+		}
+		return nil, fmt.Errorf("%s is not the URL of a Prometheus (write http://HOST:9090)", shown)
 	}
 	s := &Source{url: u.Redacted(), clock: c.Now, ingestion: 30 * time.Second}
 	if s.clock == nil {
