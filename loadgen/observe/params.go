@@ -18,7 +18,7 @@ import (
 // parseTime reads seconds since 1970, with a fraction, or RFC 3339.
 func parseTime(text string) (time.Time, error) {
 	if s, err := strconv.ParseFloat(text, 64); err == nil {
-		if math.Abs(s) > math.MaxInt64/1000 {
+		if math.Abs(s) > math.MaxInt64/1000 || math.IsNaN(s) {
 			return time.Time{}, fmt.Errorf("cannot parse %q to a valid timestamp", text)
 		}
 		whole, fraction := math.Modf(s)

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -64,6 +65,7 @@ type Server struct {
 	listener net.Listener
 	http     *http.Server
 	served   chan struct{}
+	answers  sync.WaitGroup    // under way
 	samples  storage.Queryable // the recorder's and the rules'
 	engine   *promql.Engine
 	rules    *evaluator
@@ -98,12 +100,21 @@ func Start(listener net.Listener, c Config) (*Server, error) {
 		Logger: slog.New(slog.DiscardHandler), MaxSamples: maxSamples, Timeout: queryTimeout, ActiveQueryTracker: make(slots, maxQueries),
 		EnableAtModifier: true, EnableNegativeOffset: true, Parser: record.NewParser(),
 	})
-	s.http = &http.Server{Handler: s.handler(), ReadHeaderTimeout: 10 * time.Second, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)}
+	s.http = &http.Server{Handler: s.counted(s.handler()), ReadHeaderTimeout: 10 * time.Second, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)}
 	go func() {
 		defer close(s.served)
 		_ = s.http.Serve(listener) // until Close
 	}()
 	return s, nil
+}
+
+// counted lets Close wait for the answers under way.
+func (s *Server) counted(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.answers.Add(1)
+		defer s.answers.Done()
+		h.ServeHTTP(w, r)
+	})
 }
 
 // URL is where the API is, http://HOST:PORT, as this machine reaches it.
@@ -116,7 +127,7 @@ func (s *Server) URL() string {
 }
 
 // Close ends the evaluation of rules and all queries, and removes what the
-// rules made.
+// rules made. Nobody reads the recorder's storage any more when it returns.
 func (s *Server) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), lastAnswers)
 	defer cancel()
@@ -124,6 +135,7 @@ func (s *Server) Close() error {
 		_ = s.http.Close()
 	}
 	<-s.served
+	s.answers.Wait() // http.Server does not: their contexts have ended
 	return s.rules.close()
 }
 
