@@ -210,7 +210,7 @@ func apiServer() board {
 					do:      "with latency: connections come faster than they can be taken. Without: see who it is in the log.",
 				},
 			}},
-			processRow("@api", true),
+			processRow(jobAPI, true),
 		},
 	}
 }

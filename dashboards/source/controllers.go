@@ -97,7 +97,7 @@ func controllerManager() board {
 					do:      "PUT latency of leases, etcd's leader changes, CPU and restarts of the replicas.",
 				},
 			}},
-			processRow("@kcm", true),
+			processRow(jobKCM, true),
 		},
 	}
 }

@@ -48,8 +48,8 @@ own SDK, one Go file each. This page is written by the program: ` + "`go test ./
   has no peers" does not hold in a recording with two members. [dashboards/proof.json](../dashboards/proof.json) has them, and
   where a panel may be wholly empty Grafana shows the reason instead of "No data". A recording holds no recording rules, so
   their expressions are put in the place of their names.
-- **Panels move.** A panel that is about a fault says so in proof.json. In a run with that fault some line has to leave the
-  range of its values before by a tenth of the panel's height.
+- **Panels move.** A panel that is about a fault says so in proof.json. In a run with that fault the middle of some line has
+  to move by a tenth of the panel's height, or its peak to leave the range that it had by as much. The same command tells.
 
 ## Without a Grafana
 

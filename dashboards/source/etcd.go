@@ -18,7 +18,7 @@ func etcd() board {
 					tells:   "The number of fsyncs in each bucket. Two bands are two kinds of fsync: a neighbour on the disk, or a cache that fills now and then. A p99 shows only the upper one.",
 					do:      "compare with the times of backups, snapshots and batch jobs on the same disk.",
 				}, {
-					title: "WAL fsyncs over 8 ms and over 16 ms", unit: "percentunit", max: 1, warn: 0.1, bad: 0.25, moves: []string{"slowFsync", "diskContention"},
+					title: "WAL fsyncs over 8 ms and over 16 ms", unit: "percentunit", max: 1, warn: 0.1, bad: 0.25, moves: []string{"slowFsync"},
 					queries: []query{
 						q(`instance:etcd_disk_wal_fsync_over_8ms:ratio_rate2m{@irecord}`, "{{instance}} over 8 ms"),
 						q(`instance:etcd_disk_wal_fsync_over_16ms:ratio_rate2m{@irecord}`, "{{instance}} over 16 ms"),
@@ -26,12 +26,12 @@ func etcd() board {
 					tells: "Shares over edges of buckets, so exact. EtcdWALFsyncSlow fires when 10% are over 8 ms, EtcdWALFsyncVerySlow when 25% are over 16 ms.",
 					do:    "as for the p99; if it is the leader alone, move the leadership to a member with a sound disk.",
 				}, {
-					title: "Backend commit p99", unit: "s", log: true, warn: 0.025, bad: 0.1, moves: []string{"diskContention"},
+					title: "Backend commit p99", unit: "s", log: true, warn: 0.025, bad: 0.1,
 					queries: []query{q(p99("etcd_disk_backend_commit_duration_seconds", "@etcd", "instance"), "{{instance}}")},
 					tells:   "Writing the database file, apart from the log. Reads wait while a commit holds its lock. Sound disks stay below 25 ms.",
 					do:      "if fsync is slow too, it is the disk; if commits alone are, look for large objects, and compact and defragment.",
 				}, {
-					title: "Backend commits over 32 ms", unit: "percentunit", max: 1, warn: 0.1, moves: []string{"diskContention"},
+					title: "Backend commits over 32 ms", unit: "percentunit", max: 1, warn: 0.1,
 					queries: []query{q(`instance:etcd_disk_backend_commit_over_32ms:ratio_rate2m{@irecord}`, "{{instance}}")},
 					tells:   "The share that EtcdBackendCommitSlow is about (over 10%).",
 					do:      "see whether a defragmentation or a snapshot runs; then as for the p99.",
@@ -150,7 +150,7 @@ func etcd() board {
 					do:      "Txn slow with a slow fsync: the disk. Txn slow alone: CPU, or round trips.",
 				},
 			}},
-			processRow("@etcd", false),
+			processRow(jobEtcd, false),
 		},
 	}
 }

@@ -125,9 +125,10 @@ func boards() []board {
 	return []board{overview(), apiServer(), etcd(), scheduler(), controllerManager(), nodes(), generator(), run()}
 }
 
-// processRow is what every component has as a process; waits tells whether it
+// processRow is what every component of a job has as a process; waits tells whether it
 // exports how long its goroutines wait (etcd does not).
-func processRow(at string, waits bool) row {
+func processRow(job string, waits bool) row {
+	at := job + chosen
 	r := row{"The process", []panel{
 		{
 			title: "CPU", unit: "short", w: 6, queries: []query{q(rate("process_cpu_seconds_total", at, "instance"), "{{instance}}")},
@@ -141,7 +142,8 @@ func processRow(at string, waits bool) row {
 			title: "Open descriptors", unit: "short", w: 6, moves: []string{"descriptorLimit"},
 			queries: []query{
 				q("sum by (instance) (process_open_fds{"+at+"})", "{{instance}}"),
-				q("sum by (instance) (process_max_fds{"+at+"} < 10000)", "{{instance}} limit").or(noLowLimit),
+				q("sum by (instance) (process_max_fds{"+at+"} < 10000)", "{{instance}} limit").or(dashboards.Reason{
+					Text: "Every limit is 10,000 or more.", Unless: "process_max_fds{" + job + "} < 10000"}),
 			},
 			tells: "Each connection and each file is one. A limit is drawn where it is below 10,000. At the limit new connections fail while CPU and memory look idle.",
 			do:    "raise the limit (LimitNOFILE=1048576) and restart; then find the client that does not reuse its connections.",

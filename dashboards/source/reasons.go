@@ -33,6 +33,5 @@ var (
 	noMarks     = dashboards.Reason{Text: "Recorded by a version that did not export phases.", Unless: `stormglass_phase_active`}
 	noAlerts    = dashboards.Reason{Text: "No alert fires, or the rules are not loaded here.", Unless: `ALERTS{alertstate="firing"}`}
 	noLease     = dashboards.Reason{Text: "No Lease was written.", Unless: `increase(apiserver_request_total{resource="leases", verb="PUT"}[1m]) > 0`}
-	noLowLimit  = dashboards.Reason{Text: "Every limit is 10,000 or more.", Unless: `process_max_fds < 10000`}
 	noRateLimit = dashboards.Reason{Text: "No client has a rate limiter.", Unless: `rest_client_rate_limiter_duration_seconds_count > 0`}
 )

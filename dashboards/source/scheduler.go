@@ -114,7 +114,7 @@ func scheduler() board {
 					do:      "a lease moves within 15 s of its holder's death; longer: mend writes to the API server first.",
 				},
 			}},
-			processRow("@scheduler", true),
+			processRow(jobScheduler, true),
 		},
 	}
 }
