@@ -1,0 +1,122 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stormglass/stormglass/alerts"
+	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/deploy/deploytest"
+	"github.com/stormglass/stormglass/loadgen/relay"
+	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/scrapeconfig"
+)
+
+// series counts those that an expression gives at a Prometheus.
+func series(t *testing.T, at, expr string) int {
+	t.Helper()
+	resp, err := http.Get(at + "/api/v1/query?query=" + url.QueryEscape(expr))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var body struct {
+		Data struct{ Result []any }
+	}
+	if err := json.NewDecoder(resp.Body).Decode(&body); err != nil {
+		t.Fatal(err)
+	}
+	return len(body.Data.Result)
+}
+
+// TestRunObserve: a run can be looked at while it goes on, the generator
+// included, and goes on as if nobody had.
+func TestRunObserve(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	p := startRun(t, "testdata/short.yaml", "--out", dir, "--observe", "--set", "phases.only.for=20s")
+	p.awaitLine("Prometheus' query API at http://")
+	_, at, _ := strings.Cut(p.said[len(p.said)-1], "query API at ")
+	at, _, _ = strings.Cut(at, " ")
+	p.awaitLine("phase only")
+	deadline := time.After(15 * time.Second)
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for series(t, at, "up == 1") < 5 {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("only %d of five targets are up", series(t, at, "up == 1"))
+		}
+	}
+	if n := series(t, at, `count by (job) (process_cpu_seconds_total{job="loadgen"})`); n != 1 {
+		t.Errorf("the generator has %d series of its CPU time", n)
+	}
+	if code := p.wait(); code != 0 {
+		t.Errorf("exit code %d\n%s", code, strings.Join(p.said, "\n"))
+	}
+	if _, err := os.Stat(filepath.Join(dir, "controlplane", scrapeconfig.Dir)); !os.IsNotExist(err) {
+		t.Errorf("the scrape configuration of a plane that is gone: %v", err)
+	}
+	awaitNoProcess(t, dir, 3*time.Second)
+}
+
+// TestRunReadsPrometheus: with a Prometheus that scrapes the user's cluster, set
+// up as kube-prometheus-stack does it, the gates have data of components that
+// the run could not have scraped.
+func TestRunReadsPrometheus(t *testing.T) {
+	var targets []control.ScrapeTarget
+	for _, c := range plane.Cluster().Components {
+		theirs := c.Scrape
+		theirs.Job = relay.KubePrometheusStack()[c.Kind]
+		targets = append(targets, theirs)
+	}
+	config, err := scrapeconfig.Write(t.TempDir(), targets, scrapeconfig.Options{Interval: 5 * time.Second, Rules: alerts.Files()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := deploytest.StartPrometheus(t, filepath.Join(config, scrapeconfig.ServerFile), t.TempDir())
+	deadline := time.After(time.Minute)
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for series(t, at, "count_over_time(up[1m]) >= 2") < len(targets) {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatal("the Prometheus does not scrape all components")
+		}
+	}
+
+	kubeconfig := plane.Cluster().Kubeconfigs["admin"]
+	dir := filepath.Join(t.TempDir(), "run")
+	p := startLoadgen(t, "run", "testdata/mini.yaml", "--out", dir, "--kubeconfig", kubeconfig, "--yes", "--prometheus", at)
+	p.awaitLine("nothing is scraped: the metrics of etcd, kube-apiserver, kube-controller-manager, kube-scheduler are read from " + at)
+	code := p.wait()
+	wantFiles(t, dir)
+	r := readResult(t, dir)
+	// A machine that is too busy to judge says so, here as anywhere; nothing is
+	// failed by that.
+	if busy := len(r.Measurements.Generator.Saturated) > 0; code != 0 && !(busy && code == 3) {
+		t.Errorf("exit code %d: %v\n%s", code, r.Reasons, strings.Join(p.said, "\n"))
+	}
+	for _, g := range r.Gates {
+		if g.Verdict == result.Fail || g.Verdict == result.NoData && code == 0 {
+			t.Errorf("gate %s: %s (%s)", g.Name, g.Verdict, g.Detail)
+		}
+	}
+	if c := r.Run.Cluster; c.Prometheus != at || !slices.Contains(c.Targets, "etcd-0") {
+		t.Errorf("recorded of the cluster: %+v", c)
+	}
+	for _, k := range r.Key {
+		if len(k.Rows) == 0 {
+			t.Errorf("key metric %s has no value: %s", k.Name, k.Missing)
+		}
+	}
+	wantNothingLeft(t, kubeconfig)
+}
