@@ -110,9 +110,9 @@ func rate(counter, matchers string, by ...string) string {
 	return fmt.Sprintf("sum by (%s) (rate(%s{%s}[@rate]))", strings.Join(by, ", "), counter, matchers)
 }
 
-// mean of a histogram by labels.
+// mean of a histogram by labels; of nothing there is none.
 func mean(histogram, matchers string, by ...string) string {
-	return rate(histogram+"_sum", matchers, by...) + " / " + rate(histogram+"_count", matchers, by...)
+	return rate(histogram+"_sum", matchers, by...) + " / (" + rate(histogram+"_count", matchers, by...) + " > 0)"
 }
 
 // buckets is what a heatmap is drawn from.
