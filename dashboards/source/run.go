@@ -16,7 +16,7 @@ func run() board {
 				}, {
 					title: "Faults in force", kind: "state-timeline", unit: "bool_on_off", w: 24, h: 5,
 					queries: []query{q(`max by (fault, on) (stormglass_fault_active{@generator})`, "{{fault}} {{on}}").or(noFaults)},
-					tells:   "What was broken on purpose, on which component, from begin to end. Kills and restarts have no length: their begin is an annotation.",
+					tells:   "What was broken on purpose, on which component, from begin to end. What comes back at once has no length: its begin is an annotation.",
 					do:      "what moves here without a fault above it was not the harness.",
 				}, {
 					title: "Components that answer", kind: "state-timeline", unit: "bool_on_off", w: 24, h: 6, warn: 0.5, falls: true, moves: []string{"kill"},
