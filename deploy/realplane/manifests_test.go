@@ -3,6 +3,7 @@ package realplane
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -26,9 +27,8 @@ var kinds = []string{"prometheusrules", "servicemonitors", "scrapeconfigs"}
 // its kinds, and would create each of them.
 func TestManifestsAreAccepted(t *testing.T) {
 	defineKinds(t)
-	if out, err := kubectl(t, "", "create", "namespace", deploy.Namespace); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	_, err := kubectl(t, "", "create", "namespace", deploy.Namespace)
+	must(t, err)
 	base := filepath.Join(deploytest.Root(t), "deploy", "kubernetes")
 	for dir, want := range map[string][]string{
 		".": {
@@ -40,9 +40,7 @@ func TestManifestsAreAccepted(t *testing.T) {
 		built, err := kubectl(t, "", "kustomize", filepath.Join(base, dir))
 		must(t, err)
 		out, err := kubectl(t, "", "apply", "--server-side", "--dry-run=server", "--output=name", "-k", filepath.Join(base, dir))
-		if err != nil {
-			t.Fatalf("%s: %v\n%s", dir, err, out)
-		}
+		must(t, err)
 		accepted := strings.Fields(out)
 		if objects := strings.Count("\n"+built, "\nkind: "); len(accepted) != objects {
 			t.Errorf("%s: %d of %d objects were accepted: %v", dir, len(accepted), objects, accepted)
@@ -64,9 +62,9 @@ func TestWrongManifestsAreRefused(t *testing.T) {
 		"spec.scheme: Unsupported value": `{"apiVersion": "monitoring.coreos.com/v1alpha1", "kind": "ScrapeConfig", "metadata": {"name": "x"},
 			"spec": {"scheme": "https", "staticConfigs": [{"targets": ["a:1"]}]}}`,
 	} {
-		out, err := kubectl(t, manifest, "apply", "--server-side", "--dry-run=server", "-f", "-")
-		if err == nil || !strings.Contains(out, want) {
-			t.Errorf("%s: accepted, or refused for another reason: %v\n%s", want, err, out)
+		_, err := kubectl(t, manifest, "apply", "--dry-run=server", "-f", "-")
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: accepted, or refused for another reason: %v", want, err)
 		}
 	}
 }
@@ -109,29 +107,31 @@ func defineKinds(t *testing.T) {
 	must(t, json.Unmarshal(out, &downloaded))
 	for _, kind := range kinds {
 		file := filepath.Join(downloaded.Dir, "example", "prometheus-operator-crd", "monitoring.coreos.com_"+kind+".yaml")
-		if out, err := kubectl(t, "", "apply", "--server-side", "-f", file); err != nil {
-			t.Fatalf("%v\n%s", err, out)
-		}
+		_, err := kubectl(t, "", "apply", "--server-side", "-f", file)
+		must(t, err)
 	}
 	for _, kind := range kinds {
-		var out string
+		var unserved error
 		err := wait.PollUntilContextTimeout(t.Context(), 200*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
-			var err error
-			out, err = kubectl(t, "", "get", kind+".monitoring.coreos.com")
-			return err == nil, nil
+			_, unserved = kubectl(t, "", "get", kind+".monitoring.coreos.com")
+			return unserved == nil, nil
 		})
 		if err != nil {
-			t.Fatalf("%s: %v\n%s", kind, err, out)
+			t.Fatalf("%v: %v", err, unserved)
 		}
 	}
 }
 
 // kubectl runs the plane's own kubectl as its administrator, with stdin, and
-// gives what it printed on both its streams.
+// gives what it printed; an error has what it said of it.
 func kubectl(t *testing.T, stdin string, args ...string) (string, error) {
 	t.Helper()
 	cmd := exec.Command(plane.Binary, append([]string{"kubectl", "--dir", plane.Cluster().Dir, "--cache-dir", t.TempDir()}, args...)...)
 	cmd.Stdin = strings.NewReader(stdin)
-	out, err := cmd.CombinedOutput()
-	return string(out), err
+	var stdout, stderr strings.Builder
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("kubectl %s: %w\n%s", strings.Join(args, " "), err, stderr.String())
+	}
+	return stdout.String(), nil
 }
