@@ -100,7 +100,7 @@ func scheduler() board {
 					do:    "in a cluster of over 1,000 nodes scored should be far below nodes there are; if not, lower the percentage.",
 				}, {
 					title: "Share of nodes that is scored", unit: "percentunit", max: 1,
-					queries: []query{q(nodesPerPod("Score")+` / max(scheduler_cache_size{@scheduler, type="nodes"})`, "scored").or(noPods)},
+					queries: []query{q(nodesPerPod("Score")+` / (max(scheduler_cache_size{@scheduler, type="nodes"}) > 0)`, "scored").or(noPods)},
 					tells:   "What percentageOfNodesToScore comes to. Under 100 nodes all are looked at, whatever it says.",
 					do:      "try a smaller share and compare the attempt's p99; placement gets a little less even.",
 				}, {
