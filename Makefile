@@ -39,7 +39,7 @@ bench: ## What the load engine and simulated nodes cost, beside client-go (about
 test: lint unit ## Lint, then every test (brings up small control planes; installs Chromium for the page tests)
 
 unit: controlplane tools chromium
-	STORMGLASS_CONTROLPLANE=$(BIN)/controlplane STORMGLASS_TOOLS=$(BIN)/tools go test -timeout 20m -parallel 3 ./...
+	STORMGLASS_CONTROLPLANE=$(BIN)/controlplane STORMGLASS_TOOLS=$(BIN)/tools go test -timeout 20m ./...
 
 lint: ## gofmt, go vet, staticcheck; the import rules are a test
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); \
