@@ -48,10 +48,10 @@ func newAxis(p dashboards.Panel, values [][]float64) axis {
 			low = 0
 		}
 	}
-	step := round((top - low) / 4)
+	step := RoundStep((top - low) / 4)
 	if p.Unit == "bytes" { // round in units of 1024
 		unit := math.Pow(1024, math.Floor(math.Log((top-low)/4)/math.Log(1024)))
-		step = round((top-low)/4/unit) * unit
+		step = RoundStep((top-low)/4/unit) * unit
 	}
 	a := axis{low: math.Floor(low/step) * step, top: math.Ceil(top/step-1e-9) * step}
 	for v := a.low; v <= a.top+step/2; v += step {
@@ -60,8 +60,9 @@ func newAxis(p dashboards.Panel, values [][]float64) axis {
 	return a
 }
 
-// round is the next of 1, 2, 2.5 and 5 times a power of ten.
-func round(v float64) float64 {
+// RoundStep is the next of 1, 2, 2.5 and 5 times a power of ten: a step between
+// ticks.
+func RoundStep(v float64) float64 {
 	p := math.Pow(10, math.Floor(math.Log10(v)))
 	for _, m := range []float64{1, 2, 2.5, 5} {
 		if m*p >= v*(1-1e-9) {

@@ -23,7 +23,7 @@ func TestGapsAreGapsAndLonePointsAreDots(t *testing.T) {
 
 func TestSampleKeepsPeaksAndDips(t *testing.T) {
 	g := newGrid(began, began.Add(time.Minute), 10*time.Second)
-	points := []Point{{at(10), 1}, {at(11), 9}, {at(12), 3}, {at(30), math.Inf(1)}, {at(40), math.NaN()}, {at(-100), 5}, {at(999), 5}}
+	points := []Point{{T: at(10), V: 1}, {T: at(11), V: 9}, {T: at(12), V: 3}, {T: at(30), V: math.Inf(1)}, {T: at(40), V: math.NaN()}, {T: at(-100), V: 5}, {T: at(999), V: 5}}
 	if high := g.sample(points, false); high[1] != 9 || !math.IsNaN(high[3]) || !math.IsNaN(high[4]) {
 		t.Errorf("peaks: %v", high)
 	}

@@ -38,7 +38,7 @@ func HTML(ctx context.Context, w io.Writer, r result.Result, timeline []result.E
 	if err != nil {
 		return fmt.Errorf("encode the charts' values: %w", err)
 	}
-	if view.Panels, err = panel.HTML(ctx, panels(src), panel.RunOf(r, timeline, view.interval)); err != nil {
+	if view.Panels, err = panel.HTML(ctx, src, panel.RunOf(r, timeline, view.interval)); err != nil {
 		return err
 	}
 	hash := sha256.Sum256(script)

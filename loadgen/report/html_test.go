@@ -102,7 +102,7 @@ func (h hostile) Range(_ context.Context, _ string, start, _ time.Time, _ time.D
 	for _, l := range []string{"verb", "instance", "name", "code", "load", "cause", "queue", "result", "operation", "priority_level", "request_kind"} {
 		labels[l] = s
 	}
-	return []Series{{Labels: labels, Points: []Point{{start, 1}, {start.Add(10 * time.Second), 2}}}}, nil
+	return []Series{{Labels: labels, Points: []Point{{T: start, V: 1}, {T: start.Add(10 * time.Second), V: 2}}}}, nil
 }
 
 func TestChartsSayWhyTheyAreEmpty(t *testing.T) {
@@ -195,7 +195,7 @@ func (c crowd) Range(_ context.Context, _ string, start, end time.Time, step tim
 			if i >= 10 && len(s.Points) > 2 {
 				break
 			}
-			s.Points = append(s.Points, Point{t, float64(i + 1)})
+			s.Points = append(s.Points, Point{T: t, V: float64(i + 1)})
 		}
 		out = append(out, s)
 	}

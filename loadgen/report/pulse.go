@@ -70,7 +70,7 @@ func (a *artist) perSecond(slots []pulse.Slot, of func(pulse.Slot, func(name str
 	for _, name := range sortedKeys(sums) {
 		points := make([]Point, seconds)
 		for i, n := range sums[name] {
-			points[i] = Point{a.grid.start.Add(time.Duration(i) * time.Second), float64(n)}
+			points[i] = Point{T: a.grid.start.Add(time.Duration(i) * time.Second), V: float64(n)}
 		}
 		l := newLine(clean(name), a.grid.sample(points, false))
 		l.Figure = format(scenario.PerSec, l.peak)

@@ -85,7 +85,7 @@ func (r recording) Range(_ context.Context, expr string, start, end time.Time, s
 			series := Series{Labels: labels}
 			for t := start; !t.After(end); t = t.Add(step) {
 				if v := r.value(s, i, t, rng); !math.IsNaN(v) {
-					series.Points = append(series.Points, Point{t, v})
+					series.Points = append(series.Points, Point{T: t, V: v})
 				}
 			}
 			out = append(out, series)

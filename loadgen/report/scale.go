@@ -3,6 +3,7 @@ package report
 import (
 	"math"
 
+	"github.com/stormglass/stormglass/loadgen/panel"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
@@ -39,7 +40,7 @@ func newScale(low, high float64, log bool, u scenario.Unit) scale {
 	if high <= 0 {
 		high = 1
 	}
-	step := niceStep(high / 4)
+	step := panel.RoundStep(high / 4)
 	if u == scenario.Count {
 		step = math.Ceil(step)
 	}
@@ -48,17 +49,6 @@ func newScale(low, high float64, log bool, u scenario.Unit) scale {
 		s.ticks = append(s.ticks, v)
 	}
 	return s
-}
-
-// niceStep is the next of 1, 2, 2.5, 5 times a power of ten.
-func niceStep(v float64) float64 {
-	p := math.Pow(10, math.Floor(math.Log10(v)))
-	for _, m := range []float64{1, 2, 2.5, 5} {
-		if m*p >= v*(1-1e-9) {
-			return m * p
-		}
-	}
-	return 10 * p
 }
 
 func logScale(low, high float64) scale {

@@ -51,7 +51,7 @@ func pointsOf(s result.Signal) []Point {
 	var all []Point
 	for _, w := range windows {
 		for _, p := range w.Points {
-			all = append(all, Point{p.Time, p.Value})
+			all = append(all, Point{T: p.Time, V: p.Value})
 		}
 	}
 	slices.SortStableFunc(all, func(x, y Point) int { return x.T.Compare(y.T) })

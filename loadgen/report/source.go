@@ -1,32 +1,24 @@
 package report
 
 import (
-	"context"
 	"maps"
 	"math"
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/stormglass/stormglass/loadgen/panel"
 )
 
-// Source answers range queries over what a run recorded.
-type Source interface {
-	// Range evaluates a PromQL expression at start, start+step, ... end. A
-	// series has points only where it has values.
-	Range(ctx context.Context, expr string, start, end time.Time, step time.Duration) ([]Series, error)
-}
-
-// Series is one series of a range query.
-type Series struct {
-	Labels map[string]string
-	Points []Point
-}
-
-// Point is one value of a series.
-type Point struct {
-	T time.Time
-	V float64
-}
+// Charts ask what the dashboards' panels ask: see package panel.
+type (
+	// Source answers range queries of a run's archive.
+	Source = panel.Source
+	// Series is one series of a range query.
+	Series = panel.Series
+	// Point is one value of a series.
+	Point = panel.Point
+)
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
