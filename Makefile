@@ -29,7 +29,7 @@ storms: build ## Run the three full storms one after another (about 15 minutes)
 
 INCIDENTS = fd-exhaustion stacked-etcd slow-fsync scheduler-scale thundering-herd leader-changes slow-verbs watch-storm rollout-hops node-loss component-loss
 
-incidents: build ## Run every incident with its remedy, full size, and compare (about 45 minutes)
+incidents: build ## Run every incident with its remedy, full size, and compare
 	@status=0; for s in $(INCIDENTS); do $(BIN)/loadgen run $$s --variant all || status=$$?; done; \
 	for s in etcd-kills etcd-restore; do $(BIN)/loadgen run $$s || status=$$?; done; exit $$status
 
