@@ -50,7 +50,7 @@ lint: ## gofmt, go vet, staticcheck; the import rules are a test
 	go vet ./...
 	go tool staticcheck ./...
 
-tools: ## Build what tests of alerts/ and deploy/ run: Prometheus, promtool, amtool, a checker of compose files (minutes, once)
+tools: ## Build what tests of alerts/ and deploy/ run: Prometheus, promtool, pint, amtool, a checker of compose files (minutes, once)
 	@mkdir -p $(BIN)/tools
 	go -C build/tools build -tags remove_all_sd -ldflags '-s -w' -o $(BIN)/tools/ tool
 

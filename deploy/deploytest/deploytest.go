@@ -22,6 +22,7 @@ const ToolsEnv = "STORMGLASS_TOOLS"
 const (
 	Prometheus   = "prometheus"
 	Promtool     = "promtool"
+	Pint         = "pint"
 	Amtool       = "amtool"
 	ComposeCheck = "compose-check"
 )
@@ -30,6 +31,7 @@ const (
 var packages = map[string]string{
 	Prometheus:   "github.com/prometheus/prometheus/cmd/prometheus",
 	Promtool:     "github.com/prometheus/prometheus/cmd/promtool",
+	Pint:         "github.com/cloudflare/pint/cmd/pint",
 	Amtool:       "github.com/prometheus/alertmanager/cmd/amtool",
 	ComposeCheck: "github.com/stormglass/stormglass/build/tools/compose-check",
 }
