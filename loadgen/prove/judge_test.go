@@ -1,6 +1,7 @@
 package prove
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -241,7 +242,7 @@ func TestSince(t *testing.T) {
 			kcm.Add("taint_eviction_controller_pod_deletions_total", 100)
 		}
 		kcm.Add(`node_collector_unhealthy_nodes_in_zone{zone="a"}`, unhealthy)
-		if phase == "fill" && at == scraped {
+		if phase == "first" && at == scraped {
 			kcm.Add(`node_collector_zone_size{zone="a"}`, 20)
 		}
 		left := 0.0
@@ -256,7 +257,8 @@ func TestSince(t *testing.T) {
 	if j.Verdict != result.Pass {
 		t.Fatalf("%s %q", j.Verdict, j.Reasons)
 	}
-	lost := in.Measurements.Phases[2].Start.Sub(in.Run.Started).Seconds()
+	i := slices.IndexFunc(in.Measurements.Phases, func(x result.Phase) bool { return x.Name == "lost" })
+	lost := in.Measurements.Phases[i].Start.Sub(in.Run.Started).Seconds()
 	for rule, after := range map[string]float64{"NodesNotReady": 30, "EvictionStorm": 50, "SchedulerPodsUnschedulable": 60} {
 		if o := j.Outcome(rule); *o.CauseAt != lost+after || *o.Latency > *o.Floor {
 			t.Errorf("%s: cause %v s after the loss, latency %v of %v", rule, *o.CauseAt-lost, *o.Latency, *o.Floor)
