@@ -2,8 +2,6 @@ package loadgen
 
 import (
 	"context"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/stormglass/stormglass/loadgen/breakdown"
@@ -12,7 +10,6 @@ import (
 	"github.com/stormglass/stormglass/loadgen/record"
 	"github.com/stormglass/stormglass/loadgen/report"
 	"github.com/stormglass/stormglass/loadgen/result"
-	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
 // Judge judges the run in dir by its own gates and writes result.json,
@@ -22,13 +19,9 @@ func Judge(ctx context.Context, dir string) (result.Result, error) {
 	if err != nil {
 		return result.Result{}, err
 	}
-	text, err := os.ReadFile(filepath.Join(dir, result.ScenarioFile))
+	s, text, err := readScenario(dir)
 	if err != nil {
-		return result.Result{}, usagef("%s: %w (is it the directory of a run?)", dir, cause(err))
-	}
-	s, err := scenario.Parse(filepath.Join(dir, result.ScenarioFile), text, nil)
-	if err != nil {
-		return result.Result{}, usageError{err}
+		return result.Result{}, err
 	}
 	gates, err := gate.Compile(s)
 	if err != nil {
@@ -59,7 +52,7 @@ func Judge(ctx context.Context, dir string) (result.Result, error) {
 	if res.Breakdown, err = breakdown.Split(ctx, rec.Measurements.Phases, archive, audit, away); err != nil {
 		return res, environmentf("%w", err)
 	}
-	lacksArchive(&res, archiveErr)
+	lacks(&res, archiveErr, untold(rec))
 	if err := report.Write(ctx, dir, res, rec.Timeline, text, source); err != nil {
 		return res, environmentf("%w", err)
 	}

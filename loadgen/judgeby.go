@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -28,7 +29,7 @@ func JudgeBy(ctx context.Context, dir string, files []string) (result.Result, er
 	if err != nil {
 		return result.Result{}, err
 	}
-	s, err := readScenario(dir)
+	s, _, err := readScenario(dir)
 	if err != nil {
 		return result.Result{}, err
 	}
@@ -47,34 +48,51 @@ func JudgeBy(ctx context.Context, dir string, files []string) (result.Result, er
 	if err != nil {
 		return res, environmentf("%w", err)
 	}
-	lacksArchive(&res, archiveErr)
+	lacks(&res, archiveErr, untold(rec))
 	return res, nil
 }
 
-// readScenario reads the scenario of the run in dir.
-func readScenario(dir string) (*scenario.Scenario, error) {
+// readScenario reads the scenario of the run in dir, and gives its text too.
+func readScenario(dir string) (*scenario.Scenario, []byte, error) {
 	file := filepath.Join(dir, result.ScenarioFile)
 	text, err := os.ReadFile(file)
 	if err != nil {
-		return nil, usagef("%s: %w (is it the directory of a run?)", dir, cause(err))
+		return nil, nil, usagef("%s: %w (is it the directory of a run?)", file, cause(err))
 	}
 	s, err := scenario.Parse(file, text, nil)
 	if err != nil {
-		return nil, usageError{err}
+		return nil, nil, usageError{err}
 	}
-	return s, nil
+	return s, text, nil
 }
 
-// lacksArchive says so of a run without metrics: exact gates may pass, but every
-// scrape is lost.
-func lacksArchive(res *result.Result, err error) {
-	if err == nil {
-		return
+// lacks says what a run's directory does not tell any more. Gates that need none of
+// it may pass; the run does not.
+func lacks(res *result.Result, all ...error) {
+	for _, err := range all {
+		if err == nil {
+			continue
+		}
+		res.Reasons = append(res.Reasons, err.Error())
+		if res.Verdict == result.Pass {
+			res.Verdict, res.ExitCode = result.NoData, ExitNoData
+		}
 	}
-	res.Reasons = append(res.Reasons, err.Error())
-	if res.Verdict == result.Pass {
-		res.Verdict, res.ExitCode = result.NoData, ExitNoData
+}
+
+// untold is an error if the timeline of a run that ended in order breaks off before
+// the end of its phases: faults and exits are told there, and what it does not tell
+// may have happened all the same.
+func untold(rec gate.Recorded) error {
+	if rec.Run.Interrupted || rec.Run.Failure != "" {
+		return nil // it says so itself
 	}
+	for _, p := range rec.Measurements.Phases {
+		if !slices.ContainsFunc(rec.Timeline, func(e result.Event) bool { return e.Kind == "phase-end" && e.Name == p.Name }) {
+			return fmt.Errorf("%s is damaged: it does not tell the end of phase %s", result.TimelineFile, p.Name)
+		}
+	}
+	return nil
 }
 
 // readGates reads files of gates and of rules.
@@ -88,10 +106,12 @@ func readGates(s *scenario.Scenario, files []string) ([]gate.Compiled, error) {
 			errs = append(errs, fmt.Errorf("--rules %s: %w (name a file of gates, or of Prometheus' rules)", file, cause(err)))
 			continue
 		}
-		switch is := holds(text); {
-		case is == "gates":
+		switch holds(text) {
+		case "gates":
 			texts[file] = text
-		case is == "groups":
+		case "spec":
+			errs = append(errs, fmt.Errorf("%s: an object of the Prometheus operator (write what is under spec: into a file of its own: groups: [...])", file))
+		case "groups":
 			set, err := alerting.Parse(file, text)
 			if err == nil && len(set.Alerts()) == 0 {
 				err = fmt.Errorf("%s: there are no alerts in it (records judge nothing)", file)
@@ -141,10 +161,14 @@ func readGates(s *scenario.Scenario, files []string) ([]gate.Compiled, error) {
 // holds is the field of a YAML file that tells what it is, or "".
 func holds(text []byte) string {
 	var fields map[string]yaml.Node
-	if err := yaml.NewDecoder(bytes.NewReader(text)).Decode(&fields); err != nil {
+	err := yaml.NewDecoder(bytes.NewReader(text)).Decode(&fields)
+	switch {
+	case errors.Is(err, io.EOF):
+		return ""
+	case err != nil:
 		return "gates" // whose reader says what is wrong, and where
 	}
-	for _, name := range []string{"gates", "groups"} {
+	for _, name := range []string{"gates", "groups", "spec"} {
 		if _, ok := fields[name]; ok {
 			return name
 		}

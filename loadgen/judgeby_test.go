@@ -1,6 +1,7 @@
 package loadgen
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -30,7 +31,8 @@ func judgedDir(t *testing.T) string {
 	for range 24 {
 		p.End = l.Boundary(5 * time.Second)
 	}
-	return l.RunDir(judgedScenario, result.Run{ID: "ab12", Scenario: "slow-path", Started: p.Start, Ended: p.End}, result.Measurements{Phases: []result.Phase{p}})
+	return l.RunDir(judgedScenario, result.Run{ID: "ab12", Scenario: "slow-path", Started: p.Start, Ended: p.End}, result.Measurements{Phases: []result.Phase{p}},
+		result.Event{Time: p.Start, Kind: "phase-start", Name: "calm"}, result.Event{Time: p.End, Kind: "phase-end", Name: "calm"})
 }
 
 func written(t *testing.T, name, text string) string {
@@ -87,6 +89,48 @@ gates:
 	again := written(t, "again.yaml", "gates:\n  - {name: open, objective: generator-memory, max: 1GB}\n")
 	if _, err := JudgeBy(t.Context(), dir, []string{gates, again}); err == nil || !strings.Contains(err.Error(), `again.yaml:2: gates.open: another file has a gate "open" too`) {
 		t.Errorf("two gates of one name: %v", err)
+	}
+}
+
+// Exits are told by the timeline: without it nobody knows of them, and one that
+// breaks off knows of some.
+func TestNoPassWithoutATimeline(t *testing.T) {
+	dir := judgedDir(t)
+	gates := written(t, "gates.yaml", "gates:\n  - {name: open, expr: 'max(process_open_fds)', max: 42}\n")
+	verdict := func(judge func() (result.Result, error)) string {
+		t.Helper()
+		res, err := judge()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fmt.Sprint(res.Verdict, " ", res.ExitCode, " ", res.Reasons)
+	}
+	by := func() (result.Result, error) { return JudgeBy(t.Context(), dir, []string{gates}) }
+	if got := verdict(by); got != "pass 0 []" {
+		t.Fatal(got)
+	}
+	file := filepath.Join(dir, result.TimelineFile)
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "no data 3 [timeline.jsonl is damaged: it does not tell the end of phase calm]"
+	for what, left := range map[string]int{"cut in its last line": len(text) - 5, "empty": 0} {
+		if err := os.WriteFile(file, text[:left], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := verdict(by); got != want {
+			t.Errorf("%s: %s", what, got)
+		}
+	}
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	if got := verdict(by); got != want {
+		t.Errorf("gone: %s", got)
+	}
+	if got := verdict(func() (result.Result, error) { return Judge(t.Context(), dir) }); !strings.Contains(got, "timeline.jsonl is damaged") {
+		t.Errorf("by its own gates: %s", got)
 	}
 }
 

@@ -35,9 +35,10 @@ func Pictures(ctx context.Context, dir string) ([]report.Picture, error) {
 	if err != nil {
 		return nil, environmentf("%w", err)
 	}
-	text, err := os.ReadFile(filepath.Join(dir, result.ScenarioFile))
+	file := filepath.Join(dir, result.ScenarioFile)
+	text, err := os.ReadFile(file)
 	if err != nil {
-		return nil, usagef("%s: %w (is it the directory of a run?)", dir, cause(err))
+		return nil, usagef("%s: %w (is it the directory of a run?)", file, cause(err))
 	}
 	var source report.Source // nil: the charts of metrics say that there are none
 	if archive, err := record.OpenArchive(dir); err == nil {

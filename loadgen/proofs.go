@@ -26,7 +26,7 @@ func Prove(ctx context.Context, dir string) ([]prove.Judged, error) {
 		return nil, usagef("%s: scenario %s is no proof of alerts (the proofs are %s; `loadgen gate --rules` judges any run by any rules)",
 			dir, rec.Run.Scenario, strings.Join(names, ", "))
 	}
-	s, err := readScenario(dir)
+	s, _, err := readScenario(dir)
 	if err != nil {
 		return nil, err
 	}

@@ -18,6 +18,7 @@ import (
 )
 
 func newAlerts() *cobra.Command {
+	var output string
 	cmd := &cobra.Command{
 		Use:   "alerts",
 		Short: "List the alerts that Stormglass ships, and prove them",
@@ -25,23 +26,59 @@ func newAlerts() *cobra.Command {
 longest that it may take to, if nothing is late. docs/alerts.md has their
 expressions and runbooks.`,
 		Example: `  loadgen alerts
+  loadgen alerts -o json | jq -r '.[] | select(.severity == "critical") | .alert'
   loadgen alerts prove --rule EtcdWALFsyncSlow`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkOutput(output); err != nil {
+				return err
+			}
 			all, err := alerts.Rules()
 			if err != nil {
 				return err
 			}
-			t := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
-			fmt.Fprintln(t, "ALERT\tSEVERITY\tPROOF\tFLOOR\tSMALLEST FAULT")
-			for _, a := range all {
-				fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", a.Alert, a.Labels["severity"], a.Run, a.Floor(5*time.Second, 0), a.Smallest)
-			}
-			return t.Flush()
+			return listAlerts(cmd.OutOrStdout(), all, output)
 		},
 	}
+	addOutputFlag(cmd, &output)
 	cmd.AddCommand(newProve())
 	return cmd
+}
+
+// listedAlert is an alert for a program.
+type listedAlert struct {
+	Alert        string  `json:"alert"`
+	Severity     string  `json:"severity"`
+	Component    string  `json:"component"`
+	Proof        string  `json:"proof"`
+	FloorSeconds float64 `json:"floorSeconds"` // with scrapes 5 s apart
+	Smallest     string  `json:"smallestFault"`
+	Expr         string  `json:"expr"`
+	ForSeconds   float64 `json:"forSeconds"`
+	Runbook      string  `json:"runbook"`
+}
+
+func listAlerts(w io.Writer, all []alerts.Alert, output string) error {
+	const scrape = 5 * time.Second
+	if output == "json" {
+		var list []listedAlert
+		for _, a := range all {
+			list = append(list, listedAlert{
+				Alert: a.Alert, Severity: a.Labels["severity"], Component: a.Labels["component"], Proof: a.Run, FloorSeconds: a.Floor(scrape, 0).Seconds(),
+				Smallest: a.Smallest, Expr: a.Expr, ForSeconds: time.Duration(a.For).Seconds(), Runbook: a.Annotations["runbook"],
+			})
+		}
+		encoder := json.NewEncoder(w)
+		encoder.SetEscapeHTML(false) // > in an expression stays readable
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(list)
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "ALERT\tSEVERITY\tPROOF\tFLOOR\tSMALLEST FAULT")
+	for _, a := range all {
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", a.Alert, a.Labels["severity"], a.Run, a.Floor(scrape, 0), a.Smallest)
+	}
+	return t.Flush()
 }
 
 // proving is what `loadgen alerts prove` is asked.

@@ -34,6 +34,8 @@ func (c *chart) check(cmd *cobra.Command) error {
 		return loadgen.Usage(errors.New("--charts and --chart: one of them (--charts lists the names for --chart)"))
 	case c.file != "" && c.name == "":
 		return loadgen.Usage(fmt.Errorf("--svg %s: which chart? (add --chart NAME; --charts lists them)", c.file))
+	case c.asked() && cmd.Flags().Changed("summary"):
+		return loadgen.Usage(errors.New("--summary: it is of a verdict, and charts are not judged (leave it out, or --charts and --chart)"))
 	case c.name != "" && cmd.Flags().Changed("output"):
 		return loadgen.Usage(errors.New("--output and --chart: a chart is an SVG (leave --output out; --svg FILE writes it to a file)"))
 	}

@@ -30,7 +30,9 @@ FILE is either gates, written as in a scenario:
 
 or rules as Prometheus loads them: of these no alert may fire in any phase, but
 for those that gates of another --rules FILE are about. Rules are evaluated over
-what the run recorded, so a metric that was not is no data, which is no pass.
+what the run recorded, each group as often as it says (once a minute, if it does
+not), so a metric that was not recorded, or a phase that was over before anybody
+looked, is no data, which is no pass.
 
 A summary is appended to its file, as $GITHUB_STEP_SUMMARY wants it.`,
 		Example: `  loadgen gate runs/20261121-101500-rollout-500 --rules gates.yaml
@@ -53,7 +55,7 @@ A summary is appended to its file, as $GITHUB_STEP_SUMMARY wants it.`,
 			if err := writeJUnit(junit, res); err != nil {
 				return err
 			}
-			return sum.after(show(cmd.OutOrStdout(), args[0], res, output), res)
+			return sum.after(show(cmd.OutOrStdout(), "", res, output), res)
 		},
 	}
 	cmd.Flags().StringArrayVar(&rules, "rules", nil, "`file` of gates, or of Prometheus' rules (repeatable)")

@@ -47,6 +47,9 @@ directory, with the rules, and prometheus/scrape.yaml to be included by another.
 			if err := checkOutput(output); err != nil {
 				return err
 			}
+			if o.Interval <= 0 {
+				return loadgen.Usage(fmt.Errorf("--interval %s: it is the time between two scrapes (5s)", o.Interval))
+			}
 			ctx, release, err := untilParentEnds(cmd.Context())
 			if err != nil {
 				return err

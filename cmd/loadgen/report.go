@@ -27,7 +27,10 @@ that stands alone, for a page or a ticket. --charts lists their names.`,
   loadgen report runs/20261121-101500-rollout-500 --chart wal-fsync-p99 --svg fsync.svg`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := errors.Join(checkOutput(output), one.check(cmd), sum.check()); err != nil {
+			if err := errors.Join(checkOutput(output), one.check(cmd)); err != nil {
+				return err
+			}
+			if err := sum.check(); err != nil { // by making the file
 				return err
 			}
 			if one.asked() {

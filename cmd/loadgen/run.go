@@ -143,13 +143,17 @@ func addClusterFlags(cmd *cobra.Command, kubeconfig, kubeContext *string) {
 	cmd.Flags().StringVar(kubeContext, "context", "", "`context` in the kubeconfig (default: its current one)")
 }
 
-// show prints the result; the exit code is the verdict's.
+// show prints the result; the exit code is the verdict's. An empty dir: there is no
+// report of it.
 func show(w io.Writer, dir string, res result.Result, output string) error {
+	if dir != "" {
+		dir = short(dir)
+	}
 	var err error
 	if output == "json" {
 		err = report.JSON(w, res)
 	} else {
-		err = report.Terminal(w, res, report.TerminalOptions{Color: colours(w), Width: width(w), Dir: short(dir)})
+		err = report.Terminal(w, res, report.TerminalOptions{Color: colours(w), Width: width(w), Dir: dir})
 	}
 	if err == nil && res.ExitCode != loadgen.ExitPass {
 		err = verdictError(res.ExitCode)

@@ -17,7 +17,9 @@ func newValidate() *cobra.Command {
 		Use:   "validate FILE|NAME",
 		Short: "Check a scenario without running it",
 		Long: `Check a scenario without running it: every field, unit and reference, every
-gate's objective and PromQL. All errors are printed, one line each.`,
+gate's objective and PromQL. Errors are printed one line each, and all at once as
+far as one does not hide another: what cannot be read is told first, then what
+contradicts itself, then variants and gates.`,
 		Example: `  loadgen validate mine.yaml
   loadgen validate rollout-500 --set gates.rollout-time.max=2m`,
 		Args:              cobra.ExactArgs(1),

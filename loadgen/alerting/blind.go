@@ -4,11 +4,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
-	"time"
 
 	"github.com/prometheus/common/model"
-	"github.com/prometheus/prometheus/model/labels"
 
 	"github.com/stormglass/stormglass/alerts"
 	"github.com/stormglass/stormglass/loadgen/record"
@@ -53,13 +50,9 @@ func (s Ruleset) Look(ctx context.Context, a *record.Archive, alert string, know
 	}
 	seen := archived{ctx: ctx, a: a, first: first, last: last}
 	for _, selector := range s.Reads(alert) {
-		metric, jobs := MetricOf(selector), JobsOf(selector)
-		var targets []string
-		if len(jobs) > 0 {
-			if targets = seen.targets(jobs); len(targets) == 0 {
-				sight.Blind = strings.Join(jobs, ", ") + " was not scraped"
-				break
-			}
+		metric, jobs := MetricOf(selector), jobMatchers(selector)
+		if sight.Blind = seen.unseen(selector); sight.Blind != "" {
+			break
 		}
 		if metric == "" || metric == "up" {
 			continue
@@ -77,42 +70,12 @@ func (s Ruleset) Look(ctx context.Context, a *record.Archive, alert string, know
 		if sight.Blind != "" {
 			break
 		}
-		if len(jobs) == 0 {
-			targets = having
+		if len(jobs) > 0 {
+			having = seen.targets(jobs)
 		}
-		sight.Instances = append(sight.Instances, targets...)
+		sight.Instances = append(sight.Instances, having...)
 	}
 	slices.Sort(sight.Instances)
 	sight.Instances = slices.Compact(sight.Instances)
 	return sight, seen.err
-}
-
-// archived asks an archive until something goes wrong.
-type archived struct {
-	ctx         context.Context
-	a           *record.Archive
-	first, last time.Time
-	err         error
-}
-
-func (s *archived) instances(matchers ...*labels.Matcher) []string {
-	if s.err != nil {
-		return nil
-	}
-	found, err := s.a.Instances(s.ctx, s.first, s.last, matchers...)
-	s.err = err
-	return found
-}
-
-// targets are the instances of jobs that were scraped, or tried to be.
-func (s *archived) targets(jobs []string) []string {
-	var all []string
-	for _, job := range jobs {
-		all = append(all, s.instances(equal(model.MetricNameLabel, "up"), equal("job", job))...)
-	}
-	return all
-}
-
-func equal(name, v string) *labels.Matcher {
-	return labels.MustNewMatcher(labels.MatchEqual, name, v)
 }

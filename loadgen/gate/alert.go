@@ -18,8 +18,7 @@ import (
 type alert struct {
 	rules *alertRules
 	fires bool
-	// hold is the longest `for` of the rules of that name.
-	hold  time.Duration
+	reach alerting.Reach
 	known func(metric string) bool
 }
 
@@ -86,14 +85,13 @@ func (c *Compiled) compileAlert(s *scenario.Scenario, path string, b book) error
 		}
 		return s.Errorf(path+".alert", hint, "unknown alert %q", c.Alert)
 	}
-	c.alert = &alert{rules: rules, fires: *c.Fires, known: alerting.Known(s.Record.Drop)}
+	c.alert = &alert{rules: rules, fires: *c.Fires, reach: rules.Reach(c.Alert), known: alerting.Known(s.Record.Drop)}
 	c.op = "<="
 	if c.alert.fires {
 		c.op, c.bound = ">=", 1
 	}
 	var exprs []string
 	for _, r := range rules.Find(c.Alert) {
-		c.alert.hold = max(c.alert.hold, time.Duration(r.For))
 		exprs = append(exprs, strings.TrimSpace(r.Expr))
 	}
 	c.objective = Objective{Name: "alert", Unit: scenario.Count, Expr: strings.Join(exprs, "\n")}
@@ -193,11 +191,7 @@ func (c Compiled) sight(ctx context.Context, a *record.Archive, h alerting.Histo
 	if len(s.Unborn) > 0 {
 		notes = append(notes, strings.Join(s.Unborn, ", ")+" had no series yet")
 	}
-	if n := len(windows); n > 0 && windows[n-1].missing == "" {
-		if seen := windows[n-1].end.Sub(h.Start); seen < c.alert.hold {
-			why = append(why, fmt.Sprintf("%s cannot fire within %s: its for is %s", c.Alert, show("seconds", seen.Seconds()), show("seconds", c.alert.hold.Seconds())))
-		}
-	}
+	why = append(why, c.late(h.Start, windows)...)
 	for _, w := range windows {
 		for _, instance := range s.Instances {
 			if w.missing != "" {
@@ -215,15 +209,62 @@ func (c Compiled) sight(ctx context.Context, a *record.Archive, h alerting.Histo
 	return why, notes, nil
 }
 
+// late says why an alert had no time to fire, or to be looked at, in the windows.
+// Rules were first evaluated at a given time.
+func (c Compiled) late(first time.Time, windows []window) (why []string) {
+	r := c.alert.reach
+	if n := len(windows); n > 0 && windows[n-1].missing == "" && !r.Fires(first, windows[n-1].end) {
+		var needs []string
+		if r.For > 0 {
+			needs = append(needs, "its for is "+span(r.For))
+		}
+		if r.Back > 0 {
+			needs = append(needs, "it looks "+span(r.Back)+" back")
+		}
+		why = append(why, fmt.Sprintf("%s cannot fire within %s: %s", c.Alert, span(windows[n-1].end.Sub(first)), strings.Join(needs, ", and ")))
+	}
+	for _, w := range c.stretches(windows) {
+		if !r.Looks(first, w.start, w.end) {
+			why = append(why, fmt.Sprintf("%s was not evaluated in %s: that is done every %s (write interval: into the groups of it and of the records that it reads)", c.Alert, w.name, span(r.Every)))
+		}
+	}
+	return why
+}
+
+// stretches are the windows with those of phases that follow each other made one.
+func (c Compiled) stretches(windows []window) (all []window) {
+	last := -2 // the place of the phase before
+	for _, w := range windows {
+		at := slices.Index(c.order, w.name)
+		switch {
+		case w.missing != "":
+			continue
+		case at == last+1:
+			joined := &all[len(all)-1]
+			joined.name, joined.end = strings.SplitN(joined.name, " to ", 2)[0]+" to "+w.name, w.end
+		default:
+			all = append(all, w)
+		}
+		last = at
+	}
+	return all
+}
+
+func span(d time.Duration) string { return show("seconds", d.Seconds()) }
+
 // tell is a life of an alert in a sentence: when, of what, for how long.
 func tell(f alerting.Firing, w window, end time.Time) string {
-	when := fmt.Sprintf("fired %s into %s", show("seconds", f.Fired.Sub(w.start).Seconds()), w.name)
+	when := fmt.Sprintf("fired %s into %s", span(f.Fired.Sub(w.start)), w.name)
 	if f.Fired.Before(w.start) {
-		when = "fired before " + w.name + " and still did"
+		when = "fired before " + w.name
 	}
-	length := fmt.Sprintf("and still did at the end, %s later", show("seconds", end.Sub(f.Fired).Seconds()))
-	if !f.Resolved.IsZero() {
-		length = "for " + show("seconds", f.Resolved.Sub(f.Fired).Seconds())
+	length := fmt.Sprintf("and still did at the end of the run, %s later", span(end.Sub(f.Fired)))
+	switch {
+	case f.Resolved.IsZero():
+	case f.Fired.Before(w.start):
+		length = "and still did, for " + span(f.Resolved.Sub(f.Fired))
+	default:
+		length = "for " + span(f.Resolved.Sub(f.Fired))
 	}
 	text := when + ", " + length
 	if f.Summary != "" {

@@ -49,7 +49,7 @@ func TestAlertGates(t *testing.T) {
 		{"alert: EtcdWALFsyncSlow, fires: true, over: [storm]", result.Pass, 1, "EtcdWALFsyncSlow: fired 73 s into storm, for 2m45s: The disk under etcd-1 is slow"},
 		{"alert: EtcdWALFsyncSlow, fires: false, over: [calm]", result.Pass, 0, "did not fire in calm"},
 		{"alert: EtcdWALFsyncSlow, fires: false, over: [calm, storm]", result.Fail, 1, "fired 73 s into storm"},
-		{"alert: EtcdWALFsyncSlow, fires: false, over: [recovery]", result.Fail, 1, "fired before recovery and still did"},
+		{"alert: EtcdWALFsyncSlow, fires: false, over: [recovery]", result.Fail, 1, "fired before recovery, and still did, for 2m45s"},
 		{"alert: EtcdWALFsyncSlow, fires: true, over: [calm]", result.Fail, 0, "did not fire in calm"},
 		{"alert: EtcdWALFsyncSlow, fires: true, over: [calm, storm]", result.Pass, 1, "fired 73 s into storm"},
 		// 10 ms more is no 16.
@@ -134,12 +134,69 @@ groups:
 		got[g.Name] = g
 	}
 	expect(t, "a rule of the same name", got["EtcdWALFsyncSlow"], result.Pass, 0, "did not fire")
-	expect(t, "one that fires", got["Descriptors"], result.Fail, 2, "fired before calm and still did, and still did at the end")
+	expect(t, "one that fires", got["Descriptors"], result.Fail, 2, "fired before calm, and still did at the end of the run")
 	expect(t, "a metric that is nowhere", got["Misspelt"], result.NoData, 0, "etcd_disk_wal_fsync_seconds was not recorded")
 	expect(t, "a job that is nowhere", got["Elsewhere"], result.NoData, 0, "apiserver was not scraped")
 	expect(t, "one that does not evaluate", got["Impossible"], result.NoData, 0, "Impossible cannot be evaluated")
 	if res.Verdict != result.Fail || !strings.HasPrefix(res.Reasons[0], "Descriptors: fired before calm") {
 		t.Errorf("%s: %q", res.Verdict, res.Reasons)
+	}
+}
+
+// The silence of rules that had no time to look, or that are about another
+// monitoring's labels, is no pass.
+func TestSilentRulesThatDidNotLook(t *testing.T) {
+	rules, err := alerting.Parse("mine.yaml", []byte(`
+groups:
+  - name: seldom
+    interval: 2m
+    rules:
+      - {alert: Seldom, expr: 'process_open_fds{job="etcd"} > 50'}
+      - {record: 'etcd:fds', expr: 'process_open_fds{job="etcd"}'}
+  - name: often
+    interval: 15s
+    rules:
+      - {alert: OfSeldom, expr: 'etcd:fds > 50'}
+      - {alert: LongAgo, expr: 'process_open_fds{job="etcd"} offset 1h > 40'}
+      - {alert: Namespaced, expr: 'process_open_fds{job="etcd", namespace="kube-system"} > 40'}
+      - {alert: NoSuchJobs, expr: 'up{job=~"kube-etcd.*"} == 0'}
+      - {alert: NoSuchTarget, expr: 'up{job="etcd", instance="10.0.0.1:2379"} == 0'}
+  - name: behind
+    interval: 15s
+    query_offset: 10m
+    rules:
+      - {alert: Behind, expr: 'process_open_fds{job="etcd"} > 40'}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, m := diskRun(t, record.Options{}, nil)
+	a := l.Archive()
+	for _, c := range []struct {
+		alert, over string
+		verdict     result.Verdict
+		detail      string
+	}{
+		// Rounds are at 0, 2, 4 and 6 minutes; calm is the first minute, storm the two after.
+		{"Seldom", "calm", result.NoData, "Seldom was not evaluated in calm: that is done every 2m0s"},
+		{"OfSeldom", "calm", result.NoData, "OfSeldom was not evaluated in calm"},
+		{"Seldom", "storm", result.Pass, "did not fire in storm"},
+		{"Seldom", "calm, storm", result.Pass, "did not fire in calm, storm"},
+		{"LongAgo", "storm", result.NoData, "LongAgo cannot fire within 3m2s: it looks 1h0m0s back"},
+		{"Behind", "storm", result.NoData, "it looks 10m0s back"},
+		{"Namespaced", "storm", result.NoData, "no series of process_open_fds has a label namespace"},
+		{"NoSuchJobs", "storm", result.NoData, `nothing with job=~"kube-etcd.*" was scraped`},
+		{"NoSuchTarget", "storm", result.NoData, `no target fits up{instance="10.0.0.1:2379",job="etcd"}`},
+	} {
+		gates, err := CompileWith(parse(t, "{name: g, alert: "+c.alert+", fires: false, over: ["+c.over+"]}"), rules)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := Judge(t.Context(), gates, a, Recorded{Measurements: m})
+		if err != nil {
+			t.Fatal(err)
+		}
+		expect(t, c.alert+" in "+c.over, res.Gates[0], c.verdict, 0, c.detail)
 	}
 }
 

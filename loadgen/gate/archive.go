@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql"
 
+	"github.com/stormglass/stormglass/loadgen/alerting"
 	"github.com/stormglass/stormglass/loadgen/record"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
@@ -73,7 +74,7 @@ func (c Compiled) scrapedFinding(ctx context.Context, a *record.Archive, phases 
 	for _, w := range c.windows(phases) {
 		rs := []reading{{missing: w.missing}}
 		if w.missing == "" {
-			if rs, err = c.readWindow(ctx, a, w, targets.instances); err != nil {
+			if rs, err = c.readWindow(ctx, a, w, targets); err != nil {
 				return f, err
 			}
 		}
@@ -92,6 +93,8 @@ func (c Compiled) scrapedFinding(ctx context.Context, a *record.Archive, phases 
 type targets struct {
 	instances []string
 	missing   string
+	// unborn are metrics that had no series in the whole run.
+	unborn []string
 }
 
 // targets of a built-in objective are all instances of the components it
@@ -113,6 +116,14 @@ func (c Compiled) targets(ctx context.Context, a *record.Archive) (targets, erro
 		t.instances = append(t.instances, found...)
 	}
 	for _, selector := range c.reads {
+		if c.objective.Name == "expr" {
+			// "or vector(0)" would make a value of what nobody could have counted.
+			why, err := alerting.Unseen(ctx, a, first, last, selector)
+			if err != nil || why != "" {
+				return targets{missing: why}, err
+			}
+		}
+		metric := metricOf(selector)
 		found, err := a.Instances(ctx, first, last, selector...)
 		if err != nil {
 			return t, err
@@ -120,19 +131,24 @@ func (c Compiled) targets(ctx context.Context, a *record.Archive) (targets, erro
 		if len(found) == 0 {
 			// A labelled series may not be born yet; a metric that is in no
 			// series at all was not recorded.
-			if found, err = a.Instances(ctx, first, last, match(model.MetricNameLabel, metricOf(selector))); err != nil {
+			if found, err = a.Instances(ctx, first, last, match(model.MetricNameLabel, metric)); err != nil {
 				return t, err
 			}
 		}
-		// With several selectors one may be meant to give nothing: "or vector(0)".
-		if len(found) == 0 && (c.objective.Name != "expr" || len(c.reads) == 1) {
-			return targets{missing: fmt.Sprintf("%s was not recorded: no target exposes it, or record.drop names it", metricOf(selector))}, nil
+		// A component is known to have it, and a second selector may have been
+		// put there for the time before it counts: "or 0 * other".
+		unborn := len(found) == 0 && c.objective.Name == "expr" && len(c.reads) > 1 && c.known(metric)
+		if unborn && !slices.Contains(t.unborn, metric) {
+			t.unborn = append(t.unborn, metric)
+		}
+		if len(found) == 0 && !unborn {
+			return targets{missing: fmt.Sprintf("%s was not recorded: no target exposes it, or record.drop names it", metric)}, nil
 		}
 		if c.objective.Needs == nil {
 			t.instances = append(t.instances, found...)
 		}
 	}
-	if len(t.instances) == 0 { // "or vector(0)" would make a value of it
+	if len(t.instances) == 0 { // all of it is unborn, if anything
 		return targets{missing: "none of the metrics was recorded: no target exposes them, or record.drop names them"}, nil
 	}
 	slices.Sort(t.instances)
@@ -145,9 +161,9 @@ func match(name, v string) *labels.Matcher {
 }
 
 // readWindow evaluates the expression at the end of the window.
-func (c Compiled) readWindow(ctx context.Context, a *record.Archive, w window, instances []string) ([]reading, error) {
+func (c Compiled) readWindow(ctx context.Context, a *record.Archive, w window, of targets) ([]reading, error) {
 	var targets []fitness
-	for _, instance := range instances {
+	for _, instance := range of.instances {
 		t, err := c.fit(ctx, a, w, instance)
 		if err != nil {
 			return nil, err
@@ -158,13 +174,16 @@ func (c Compiled) readWindow(ctx context.Context, a *record.Archive, w window, i
 	if why != "" {
 		return []reading{{missing: why}}, nil
 	}
+	if len(of.unborn) > 0 {
+		notes = append(notes, strings.Join(of.unborn, ", ")+" had no series yet")
+	}
 	expr := c.exprAt(w)
 	samples, err := a.Instant(ctx, expr, w.end)
 	if err != nil {
 		return []reading{{missing: err.Error()}}, ctx.Err()
 	}
 	if c.objective.Name == "expr" && len(samples) > 1 {
-		return []reading{{missing: fmt.Sprintf("the expression gives %d series in %s, not one (aggregate them: max, sum)", len(samples), w.name)}}, nil
+		return []reading{{missing: fmt.Sprintf("the expression gives %d series, not one (aggregate them: max, sum)", len(samples)), alike: true}}, nil
 	}
 	var readings []reading
 	for _, s := range samples {
@@ -173,7 +192,7 @@ func (c Compiled) readWindow(ctx context.Context, a *record.Archive, w window, i
 		case math.IsNaN(s.V):
 			continue
 		case math.IsInf(s.V, 0):
-			r.missing = fmt.Sprintf("the value in %s is infinite", w.name)
+			r.missing, r.alike = "the value is infinite", true
 		}
 		if group := describe(s.Labels); group != "" {
 			r.of += ", " + group

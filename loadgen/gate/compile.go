@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 
 	"github.com/stormglass/stormglass/internal/strictyaml"
+	"github.com/stormglass/stormglass/loadgen/alerting"
 	"github.com/stormglass/stormglass/loadgen/outage"
 	"github.com/stormglass/stormglass/loadgen/record"
 	"github.com/stormglass/stormglass/loadgen/scenario"
@@ -34,6 +35,8 @@ type Compiled struct {
 	reads [][]*labels.Matcher
 	// outages are those of the run that is judged.
 	outages outage.Outages
+	// known are the metrics that components are known to have.
+	known func(metric string) bool
 	// alert of a gate that names one; nil for others.
 	alert *alert
 }
@@ -76,9 +79,12 @@ func compile(s *scenario.Scenario, g scenario.Gate, path string, b book) (Compil
 			c.failures = append(c.failures, p.Name)
 		}
 	}
-	for _, name := range c.Over {
-		if !slices.Contains(c.order, name) {
+	for i, name := range c.Over {
+		switch {
+		case !slices.Contains(c.order, name):
 			return fail("over", "phases: "+strings.Join(c.order, ", "), "no phase %q", name)
+		case slices.Contains(c.Over[:i], name):
+			return fail("over", "name each phase once", "phase %q is there twice", name)
 		}
 	}
 	if g.Alert != "" {
@@ -96,7 +102,7 @@ func compile(s *scenario.Scenario, g scenario.Gate, path string, b book) (Compil
 		}
 		c.objective = *o
 	default:
-		c.objective = Objective{Name: "expr", Expr: g.Expr}
+		c.objective, c.known = Objective{Name: "expr", Expr: g.Expr}, alerting.Known(s.Record.Drop)
 	}
 	bound, field := g.Max, "max"
 	c.op = "<="
@@ -110,6 +116,9 @@ func compile(s *scenario.Scenario, g scenario.Gate, path string, b book) (Compil
 		return fail(field, "write it as "+c.objective.Unit.Example(), "%s is not in %s, the unit of %s", bound, c.objective.Unit, c.objective.Name)
 	}
 	c.bound = bound.Value
+	if c.objective.Name == "expr" {
+		c.objective.Unit = unitOf(bound)
+	}
 	if g.Signal != "" && !c.objective.signals {
 		return fail("signal", "leave it out", "objective %s is not about a signal", c.objective.Name)
 	}
@@ -129,6 +138,16 @@ func compile(s *scenario.Scenario, g scenario.Gate, path string, b book) (Compil
 		}
 	}
 	return c, c.placeLoads(s, path)
+}
+
+// unitOf is the unit that a bound is written in, none of a bare number.
+func unitOf(b *scenario.Bound) scenario.Unit {
+	for _, u := range []scenario.Unit{scenario.Seconds, scenario.Size, scenario.PerHour, scenario.PerSec, scenario.Ratio} {
+		if b.Fits(u) && !b.Fits(scenario.Count) {
+			return u
+		}
+	}
+	return scenario.Number
 }
 
 // placeLoads finds the loads the gate is about.

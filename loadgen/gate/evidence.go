@@ -26,6 +26,8 @@ type reading struct {
 	// happened that could have been measured.
 	missing string
 	nothing bool
+	// alike: missing is said once, of all phases that have it.
+	alike bool
 	// failed is a failure whatever the value: a condition that was not met.
 	failed bool
 	// atLeast: the true value is at or past this one.

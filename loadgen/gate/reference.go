@@ -65,8 +65,8 @@ requests that were under way when it was killed, and all that came while nobody 
 generator measures, which misses none: request-latency, request-errors, error-window, time-to-objective.
 
 **No data for the run as a whole** is: it was interrupted; a process ended, or a scrape of any target was lost, and no fault
-accounts for it; a fault of the scenario never began, or was lost before its time; the scenario has no gates; or the
-generator was saturated. It is saturated past these bounds:
+accounts for it; a fault of the scenario never began, or was lost before its time; its timeline does not reach the end of
+its phases; the scenario has no gates; or the generator was saturated. It is saturated past these bounds:
 
 | bound | why there |
 |---|---|
@@ -82,7 +82,12 @@ generator was saturated. It is saturated past these bounds:
 in the scrapes at the phase's start and end. A counter that first appears during a phase is given a zero at the scrape
 before, so ` + "`increase`" + ` misses nothing; it extrapolates by one millisecond of the phase at most (by up to a scrape
 interval at a boundary where a fault kept the target away), so wrap counts in ` + "`round()`" + `. Name every metric: the
-recorder keeps its own list of families and those that gates name.
+recorder keeps its own list of families and those that gates name. The value is in the unit of the bound.
+
+No ` + "`or vector(0)`" + ` makes a value of what nobody could have counted: a selector of a job that was not scraped, or of a label
+that its metric has not, is no data, and so is a metric that has no series in the whole run. Only of the metrics of
+[alerts.md](alerts.md), which components are known to have, is that taken for "nothing happened", and the detail says so.
+A label's value may come with its first event: ` + "`sum(increase(apiserver_request_total{code=\"503\"}[$window])) or vector(0)`" + ` is 0 before it.
 
 Quantiles of scraped histograms are interpolated within a bucket; the detail of a gate says between which edges. A bound
 on an edge of the buckets is exact. What the generator measures itself is exact to three digits.
@@ -95,9 +100,11 @@ on, each group as often as it says; records, ` + "`for`" + ` and templates are a
 does, fires in it.
 
 An alert that was seen to fire is a fact. Its silence proves nothing, and is no data, where a metric that it reads was not
-recorded, or its job not scraped; where a scrape was lost or a phase not reached, as for any other gate; where the rule
-cannot be evaluated; and where the run had not lasted for as long as its ` + "`for`" + ` by then. A counter of the shipped rules that
-has no series yet had nothing to count: the detail names it.
+recorded, or has no such label, or its job was not scraped; where a scrape was lost or a phase not reached, as for any
+other gate; where the rule cannot be evaluated; where the run had not lasted for as long as its ` + "`for`" + ` and its offsets by
+then; and where phases were over before its group, or that of a record that it reads, was evaluated once in them. A group
+without an interval is evaluated once a minute, as by Prometheus: write one into rules that are to judge short phases. A
+counter of the shipped rules that has no series yet had nothing to count: the detail names it.
 
 A run can be judged by other gates than its own, and by rules of yours, of which none must fire:
 

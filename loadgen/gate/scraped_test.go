@@ -129,6 +129,17 @@ func TestShownExpressionGivesTheValue(t *testing.T) {
 	}
 }
 
+// A value of an expression is told in the unit of its bound.
+func TestUnitOfAnExpression(t *testing.T) {
+	l, m := stormy(t, record.Options{})
+	a := l.Archive()
+	for bound, want := range map[string]string{"50ms": "seconds", "5%": "ratio", "100MB": "bytes", "2/h": "per hour", "50/s": "per second", "5": "", "0": ""} {
+		if g := judged(t, "{name: g, expr: 'max(process_open_fds)', max: "+bound+"}", a, m); g.Unit != want {
+			t.Errorf("max: %s: the unit is %q, want %q", bound, g.Unit, want)
+		}
+	}
+}
+
 // Each of these must not pass, and says why.
 func TestNoDataOfScrapedObjectives(t *testing.T) {
 	const mutating, fsync = "{name: g, objective: mutating-latency, max: 1h, over: [storm]}", "{name: g, objective: wal-fsync, max: 1h, over: [storm]}"
@@ -137,12 +148,17 @@ func TestNoDataOfScrapedObjectives(t *testing.T) {
 		l, m := stormy(t, record.Options{})
 		a := l.Archive()
 		for what, c := range map[string]struct{ gate, why string }{
-			"NaN":                          {expr("0 / (0 * max(process_open_fds))"), "nothing was measured in storm"},
+			"NaN":                          {expr("0 / (0 * max(process_open_fds))"), "the expression gives no number"},
 			"infinity":                     {expr("1 / (0 * max(process_open_fds))"), "infinite"},
-			"empty vector":                 {expr("process_open_fds > 1e9"), "nothing was measured in storm"},
+			"empty vector":                 {expr("process_open_fds > 1e9"), "a comparison has left none, or it divides nothing by nothing) in storm"},
 			"metric that is nowhere":       {expr("max(etcd_no_such_metric)"), "etcd_no_such_metric was not recorded"},
-			"metrics that are nowhere":     {expr("max(etcd_no_such_metric) + max(etcd_nor_this) or vector(0)"), "none of the metrics was recorded"},
-			"several series":               {expr("process_open_fds"), "gives 6 series in storm"},
+			"metrics that are nowhere":     {expr("max(etcd_no_such_metric) + max(etcd_nor_this) or vector(0)"), "etcd_no_such_metric was not recorded"},
+			"one that is nowhere":          {expr("max(etcd_no_such_metric) or 0 * max(process_open_fds)"), "etcd_no_such_metric was not recorded"},
+			"a job that is nowhere":        {expr(`sum(increase(apiserver_request_total{job="apiserver", code="429"}[$window])) or vector(0)`), "apiserver was not scraped"},
+			"jobs that are nowhere":        {expr(`sum(up{job=~"api.*"}) or vector(0)`), `nothing with job=~"api.*" was scraped`},
+			"a label that it has not":      {expr(`sum(increase(apiserver_request_total{cluster="prod", code="429"}[$window])) or vector(0)`), "no series of apiserver_request_total has a label cluster"},
+			"a target that is nowhere":     {expr(`count(up{instance="etcd-7"} == 0) or vector(0)`), `no target fits up{instance="etcd-7"}`},
+			"several series":               {expr("process_open_fds"), "gives 6 series, not one (aggregate them: max, sum) in storm"},
 			"does not evaluate":            {expr("process_open_fds + on(job) group_left process_open_fds"), "many-to-many"},
 			"no observations":              {"{name: g, objective: mutating-latency, max: 1h, over: [calm]}", "nothing was measured in calm"},
 			"none in one of those named":   {"{name: g, objective: mutating-latency, max: 1h, over: [calm, storm]}", "nothing was measured in calm"},
@@ -151,6 +167,13 @@ func TestNoDataOfScrapedObjectives(t *testing.T) {
 		} {
 			expect(t, what, judged(t, c.gate, a, m), result.NoData, 0, c.why)
 		}
+		// It is said once of all phases.
+		expect(t, "several series, everywhere", judged(t, "{name: g, expr: process_open_fds, max: 1}", a, m), result.NoData, 0,
+			"the expression gives 6 series, not one (aggregate them: max, sum) in calm, storm, recovery")
+		// What a component is known to have had nothing to count, and a label may be born later.
+		expect(t, "no event yet", judged(t, expr("sum(increase(apiserver_admission_webhook_fail_open_count[$window])) or 0 * sum(up)"), a, m), result.Pass, 0,
+			"apiserver_admission_webhook_fail_open_count had no series yet")
+		expect(t, "no such code yet", judged(t, expr(`sum(increase(apiserver_request_total{code="503"}[$window])) or vector(0)`), a, m), result.Pass, 0, "")
 		expect(t, "no archive", judged(t, mutating, nil, m), result.NoData, 0, "no archive")
 		expect(t, "phase never reached", judged(t, mutating, a, result.Measurements{Phases: m.Phases[:1]}), result.NoData, 0, "phase storm was never reached")
 		cut := result.Measurements{Phases: append([]result.Phase{}, m.Phases...)}

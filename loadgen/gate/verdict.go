@@ -83,9 +83,17 @@ func (c Compiled) missing(f finding, n int) []string {
 			why = append(why, s)
 		}
 	}
+	alike := map[string]int{} // the place in why of what several phases have
 	empty := map[string]bool{}
 	for _, r := range f.readings {
 		switch {
+		case r.missing != "" && r.alike:
+			if at, said := alike[r.missing]; said {
+				why[at] += ", " + r.phase
+				break
+			}
+			alike[r.missing] = len(why)
+			why = append(why, r.missing+" in "+r.phase)
 		case r.missing != "":
 			add(r.missing)
 		case !r.nothing && c.unknown(r): // the worst one may hide behind a limit that looks better
@@ -102,14 +110,22 @@ func (c Compiled) missing(f finding, n int) []string {
 	if c.strict && !f.whole && len(empty) > 0 {
 		for _, name := range c.Over {
 			if e, known := empty[name]; e || !known && !c.objective.spans {
-				add("nothing was measured in " + name)
+				add(c.nothing() + " in " + name)
 			}
 		}
 	}
 	if n == 0 && len(why) == 0 {
-		add("nothing was measured in " + strings.Join(c.Over, ", "))
+		add(c.nothing() + " in " + strings.Join(c.Over, ", "))
 	}
 	return why
+}
+
+// nothing is what a phase has in which the gate found no value.
+func (c Compiled) nothing() string {
+	if c.objective.Name == "expr" {
+		return "the expression gives no number (no series fits, a comparison has left none, or it divides nothing by nothing)"
+	}
+	return "nothing was measured"
 }
 
 func explain(f finding, worst reading, n int) string {

@@ -226,6 +226,22 @@ func (a *Archive) Instances(ctx context.Context, start, end time.Time, matchers 
 	return slices.Sorted(maps.Keys(found)), nil
 }
 
+// LabelNames are the names of the labels, __name__ included, of the series that
+// have a place in the archive between start and end and that all matchers fit,
+// sorted.
+func (a *Archive) LabelNames(ctx context.Context, start, end time.Time, matchers ...*labels.Matcher) ([]string, error) {
+	q, err := a.queryable.Querier(start.UnixMilli(), end.UnixMilli())
+	if err != nil {
+		return nil, fmt.Errorf("read labels: %w", err)
+	}
+	defer q.Close()
+	names, _, err := q.LabelNames(ctx, nil, matchers...)
+	if err != nil {
+		return nil, fmt.Errorf("read labels: %w", err)
+	}
+	return names, nil
+}
+
 // Bounds are the first and the last moment at which every target was scraped
 // (or was tried to be): the run's first and last boundary. Where there is no
 // such moment they are those of the first and the last scrape of any.

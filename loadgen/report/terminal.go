@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"math"
 	"path/filepath"
 	"strings"
 
@@ -16,7 +17,7 @@ type TerminalOptions struct {
 	Color bool
 	// Width of the terminal in columns. Zero means 100; no line is longer.
 	Width int
-	// Dir is the run directory, for the path of the report.
+	// Dir is the run directory, for the path of the report. Empty: none was written.
 	Dir string
 }
 
@@ -40,20 +41,23 @@ func Terminal(w io.Writer, r result.Result, o TerminalOptions) error {
 	t.recovery(r)
 	t.breakdown(r)
 	t.cost(r)
-	t.line("")
-	t.line("report  " + clean(filepath.Join(o.Dir, result.HTMLFile)))
+	if t.reported {
+		t.line("")
+		t.line("report  " + clean(filepath.Join(o.Dir, result.HTMLFile)))
+	}
 	_, err := io.WriteString(w, strings.Join(t.out, "\n")+"\n")
 	return err
 }
 
 type terminal struct {
-	out   []string
-	width int
-	paint painter
+	out      []string
+	width    int
+	paint    painter
+	reported bool // there is a report besides
 }
 
 func newTerminal(o TerminalOptions) *terminal {
-	t := &terminal{width: o.Width, paint: noPaint}
+	t := &terminal{width: o.Width, paint: noPaint, reported: o.Dir != ""}
 	if t.width == 0 {
 		t.width = defaultWidth
 	}
@@ -136,8 +140,9 @@ func (t *terminal) gates(r result.Result) {
 		row := plain("", clean(g.Name), gateValue(g), gateBound(g), margin(g), overText(g, len(r.Measurements.Phases)))
 		row[0], row[4].style = cell{word(g.Verdict), style(g.Verdict)}, style(g.Verdict)
 		bad.add(row...)
-		detail := clean(g.Detail)
-		if detail == said || g.Verdict != result.NoData {
+		detail := clean(strings.TrimPrefix(g.Detail, g.Name+": "))
+		// What a value says of itself, an alert says in words: when, of what, for how long.
+		if told := g.Verdict != result.NoData && g.Objective != "alert"; told || detail == said {
 			detail = ""
 		} else {
 			said = detail
@@ -148,12 +153,23 @@ func (t *terminal) gates(r result.Result) {
 		t.line("")
 		for i, l := range bad.lines(0, t.width, t.paint) {
 			t.line(l)
-			if details[i] != "" {
-				t.line(t.paint("dim", "         "+shorten(details[i], t.width-9)))
-			}
+			t.detail(details[i])
 		}
 	}
 	t.passing(good)
+}
+
+// detail writes what there is to say of a gate below it: on one line if a report has
+// the rest.
+func (t *terminal) detail(text string) {
+	const indent = 9
+	lines := wrap(text, t.width-indent)
+	if t.reported && len(lines) > 1 {
+		lines = []string{shorten(text, t.width-indent)}
+	}
+	for _, l := range lines {
+		t.line(t.paint("dim", strings.Repeat(" ", indent)+l))
+	}
 }
 
 // overText names the phases of a gate in little room; the run had so many.
@@ -172,32 +188,40 @@ func (t *terminal) passing(good []result.Gate) {
 	if len(good) == 0 {
 		return
 	}
-	perLine := 1
-	if len(good) > 3 && t.width >= 92 {
-		perLine = 2
-	}
-	half := (len(good) + perLine - 1) / perLine
-	columns := make([][]string, perLine)
-	for c := range columns {
-		tab := &table{align: "lfrl"}
-		for _, g := range good[min(c*half, len(good)):min((c+1)*half, len(good))] {
-			row := plain("", clean(g.Name), gateValue(g), gateBound(g))
-			row[0] = cell{word(g.Verdict), style(g.Verdict)}
-			tab.add(row...)
+	columns := [][]string{passed(good, t.width)}
+	left := 0
+	if half := (len(good) + 1) / 2; len(good) > 3 {
+		two := [][]string{passed(good[:half], math.MaxInt), passed(good[half:], math.MaxInt)}
+		left = widest(two[0])
+		if left+4+widest(two[1]) <= t.width {
+			columns = two
 		}
-		columns[c] = tab.lines(0, (t.width-4*(perLine-1))/perLine, noPaint)
 	}
 	t.line("")
-	left := 0
-	for _, l := range columns[0] {
-		left = max(left, textWidth(l))
-	}
 	for i, l := range columns[0] {
-		if perLine == 2 && i < len(columns[1]) {
+		if len(columns) == 2 && i < len(columns[1]) {
 			l += strings.Repeat(" ", left-textWidth(l)+4) + columns[1][i]
 		}
 		t.line(strings.ReplaceAll(l, word(result.Pass)+"  ", t.paint("pass", word(result.Pass))+"  "))
 	}
+}
+
+// passed is a line for each gate, in so many columns.
+func passed(good []result.Gate, width int) []string {
+	tab := &table{align: "lfrl"}
+	for _, g := range good {
+		row := plain("", clean(g.Name), gateValue(g), gateBound(g))
+		row[0] = cell{word(g.Verdict), style(g.Verdict)}
+		tab.add(row...)
+	}
+	return tab.lines(0, width, noPaint)
+}
+
+func widest(lines []string) (width int) {
+	for _, l := range lines {
+		width = max(width, textWidth(l))
+	}
+	return width
 }
 
 // keyMetrics writes the four, always all of them. The verbs of the API server

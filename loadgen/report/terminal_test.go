@@ -59,6 +59,34 @@ func TestSummaryFitsItsWidth(t *testing.T) {
 	}
 }
 
+// Judged without a report, as by other gates, a run is told of in full: why a gate has
+// no data, when which alert fired, and every gate by its whole name.
+func TestWhatNoReportTells(t *testing.T) {
+	long := strings.Repeat("a reason that has to be read to its end, ", 5) + "and this is it"
+	fired := 1.0
+	r := stormRun()
+	r.Gates = []result.Gate{
+		{Name: "blind", Objective: "wal-fsync", Op: "<=", Unit: "seconds", Verdict: result.NoData, Detail: long, Over: []string{"storm"}},
+		{Name: "page", Objective: "alert", Op: "<=", Unit: "count", Value: &fired, Verdict: result.Fail, Detail: "page: fired 73 s into storm, for 15 s: etcd-1", Over: []string{"storm"}},
+	}
+	for _, name := range []string{"one", "two", "three"} {
+		r.Gates = append(r.Gates, result.Gate{Name: strings.Repeat(name+"-and-more-", 4), Objective: "alert", Op: "<=", Unit: "count", Value: new(float64), Verdict: result.Pass})
+		r.Gates = append(r.Gates, result.Gate{Name: name, Objective: "alert", Op: "<=", Unit: "count", Value: new(float64), Verdict: result.Pass})
+	}
+	got := summary(t, r, TerminalOptions{})
+	for _, want := range []string{"and this is it", "\n         fired 73 s into storm, for 15 s: etcd-1\n", r.Gates[2].Name + " ", r.Gates[6].Name + " "} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is not in\n%s", want, got)
+		}
+	}
+	if strings.Contains(got, "report.html") {
+		t.Error("it names a report that nobody wrote")
+	}
+	if got := summary(t, r, TerminalOptions{Dir: "runs/x"}); strings.Contains(got, "and this is it") || !strings.Contains(got, "runs/x/report.html") {
+		t.Errorf("with a report beside it:\n%s", got)
+	}
+}
+
 func TestColourOnlyRepeatsTheWords(t *testing.T) {
 	r := stormRun()
 	plainText, coloured := summary(t, r, TerminalOptions{}), summary(t, r, TerminalOptions{Color: true})

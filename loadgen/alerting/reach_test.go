@@ -1,0 +1,65 @@
+package alerting
+
+import (
+	"testing"
+	"time"
+)
+
+// What an alert can see depends on all that it reads: the slowest record and the
+// smallest offset count.
+func TestReach(t *testing.T) {
+	s := mustParse(t, `
+groups:
+  - name: records
+    interval: 30s
+    query_offset: 10s
+    rules:
+      - {record: 'a:b', expr: 'rate(x_total[5m] offset 1m)'}
+      - {record: 'itself', expr: 'itself + x_total'}
+  - name: alerts
+    interval: 15s
+    rules:
+      - {alert: Plain, expr: 'x_total > 0', for: 1m}
+      - {alert: OfRecord, expr: 'a:b > 0'}
+      - {alert: Compared, expr: 'rate(x_total[5m]) > 2 * rate(x_total[5m] offset 1h)'}
+      - {alert: Inner, expr: 'max_over_time((x_total offset 1m)[5m:] offset 2m) > 0'}
+      - {alert: Always, expr: 'vector(1)'}
+      - {alert: Round, expr: 'itself > 0'}
+  - name: unsaid
+    rules:
+      - {alert: Plain, expr: 'x_total > 1', for: 5m}
+      - {alert: Seldom, expr: 'x_total > 1'}
+`)
+	for alert, want := range map[string]Reach{
+		"Plain":    {Every: time.Minute, For: 5 * time.Minute},
+		"Seldom":   {Every: time.Minute},
+		"OfRecord": {Every: 30 * time.Second, Back: 70 * time.Second},
+		"Compared": {Every: 15 * time.Second},
+		"Inner":    {Every: 15 * time.Second, Back: 3 * time.Minute},
+		"Always":   {Every: 15 * time.Second},
+		"Round":    {Every: 30 * time.Second, Back: 10 * time.Second},
+	} {
+		if got := s.Reach(alert); got != want {
+			t.Errorf("%s: %+v, want %+v", alert, got, want)
+		}
+	}
+}
+
+// Rounds are at 0, 15, 30 ... seconds.
+func TestReachInTime(t *testing.T) {
+	first := time.UnixMilli(1_800_000_000_000)
+	at := func(s int) time.Time { return first.Add(time.Duration(s) * time.Second) }
+	r := Reach{Every: 15 * time.Second, For: 20 * time.Second, Back: 10 * time.Second}
+	for _, c := range []struct {
+		start, end int
+		looks      bool
+	}{{1, 14, false}, {1, 15, true}, {15, 15, true}, {0, 5, true}, {-9, -1, false}, {-9, 0, true}} {
+		if got := r.Looks(first, at(c.start), at(c.end)); got != c.looks {
+			t.Errorf("from %d s to %d s it looks: %v", c.start, c.end, got)
+		}
+	}
+	// It sees the first scrape at 15 s, and has held for 20 s at 45 s.
+	if r.Fires(first, at(44)) || !r.Fires(first, at(45)) {
+		t.Errorf("it fires by 44 s: %v, by 45 s: %v", r.Fires(first, at(44)), r.Fires(first, at(45)))
+	}
+}
