@@ -47,8 +47,8 @@ func apiServer() board {
 			}},
 			{"Inflight, priority and fairness", []panel{
 				{
-					title: "Requests in flight", unit: "short", warn: 400, queries: []query{q(`sum by (request_kind) (apiserver_current_inflight_requests{@api})`, "{{request_kind}}")},
-					tells: "Work inside the API server. The defaults allow 400 that read and 200 that change, together 600 seats for priority and fairness.",
+					title: "Requests in flight", unit: "short", warn: 400, queries: []query{q(`max by (request_kind) (apiserver_current_inflight_requests{@api})`, "{{request_kind}}")},
+					tells: "Work inside the API server, of the one that has most. The defaults allow each 400 that read and 200 that change, together 600 seats for priority and fairness.",
 					do:    "it stands: look at what requests wait for, etcd or webhooks, before raising the limit.",
 				}, {
 					title: "Seats in use by level", unit: "percentunit", max: 1, warn: 0.8, bad: 0.95,

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/grafana/grafana-foundation-sdk/go/cog"
 	"github.com/grafana/grafana-foundation-sdk/go/common"
@@ -13,7 +14,7 @@ import (
 	"github.com/stormglass/stormglass/dashboards"
 )
 
-// tag is what the dashboards know each other by.
+// tag is what a search in Grafana finds the dashboards by.
 const tag = "stormglass"
 
 // Files is what is written: the JSON of each dashboard by its UID, and what
@@ -83,9 +84,12 @@ func unhide(v any) {
 
 func (b board) build() (dashboard.Dashboard, error) {
 	d := dashboard.NewDashboardBuilder(b.title).Uid(b.uid).Description(b.tells).Tags([]string{tag}).
-		Timezone("browser").Time("now-1h", "now").Refresh("10s").Tooltip(dashboard.DashboardCursorSyncCrosshair).
-		Link(dashboard.NewDashboardLinkBuilder("Stormglass").Type(dashboard.DashboardLinkTypeDashboards).
-			Tags([]string{tag}).IncludeVars(true).KeepTime(true).Tooltip("The other dashboards, for the same cluster and time"))
+		Timezone("browser").Time("now-1h", "now").Refresh("10s").Tooltip(dashboard.DashboardCursorSyncCrosshair)
+	for _, other := range boards() {
+		if other.uid != b.uid {
+			d.Link(linkTo(other.uid, strings.TrimPrefix(other.title, "Stormglass / ")).Tooltip(other.tells))
+		}
+	}
 	for _, v := range b.variables() {
 		d.WithVariable(v)
 	}
@@ -110,6 +114,15 @@ func (b board) build() (dashboard.Dashboard, error) {
 		y += tallest
 	}
 	return d.Build()
+}
+
+// linkTo is a link to another dashboard, for the same data source, cluster and time.
+// Not for the same instances, as one to all dashboards of a tag would have it: Grafana
+// takes a value from a URL as it is, and an etcd member is no scheduler, so that every
+// panel there would be empty.
+func linkTo(uid, title string) *dashboard.DashboardLinkBuilder {
+	return dashboard.NewDashboardLinkBuilder(title).Type(dashboard.DashboardLinkTypeLink).
+		Url("/d/" + uid + "?${datasource:queryparam}&${cluster:queryparam}&${__url_time_range}")
 }
 
 func (p panel) size() (w, h uint32) {

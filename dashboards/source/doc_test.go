@@ -34,7 +34,7 @@ own SDK, one Go file each. This page is written by the program: ` + "`go test ./
   loadgen. Relabel yours, if they have other names. A label ` + "`cluster`" + ` is used where there is one.
 - The recording rules of [alerts/](../alerts): panels that show what an alert is about read the same series as the alert.
 - The variables are the data source, the cluster (all, or one) and the component's instances. The links at the top lead to
-  the other dashboards with the same choices and the same time.
+  the other dashboards for the same data source, cluster and time, and all instances: one component's are not another's.
 - Phases and faults of a run are annotations on every dashboard: ` + "`stormglass_phase_active`" + `, ` + "`stormglass_fault_active`" + ` and
   ` + "`stormglass_fault_begin_timestamp_seconds`" + `, which the load generator exports.
 

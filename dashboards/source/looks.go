@@ -39,8 +39,7 @@ func (p panel) builder(id uint32, at dashboard.GridPos) cog.Builder[dashboard.Pa
 			built.Targets = append(built.Targets, target)
 		}
 		if p.more != "" {
-			link, err := dashboard.NewDashboardLinkBuilder("More of this").Type(dashboard.DashboardLinkTypeLink).
-				Url("/d/" + p.more + "?${datasource:queryparam}&${cluster:queryparam}&${__url_time_range}").Build()
+			link, err := linkTo(p.more, "More of this").Build()
 			if err != nil {
 				return built, err
 			}
