@@ -172,9 +172,9 @@ func apiServer() board {
 					tells:   "What is left of a request after this is the API server's own: queueing, admission, encoding.",
 					do:      "compare with WAL fsync: both slow, the disk; this alone, the network between them, or CPU.",
 				}, {
-					title: "Calls over 100 ms", unit: "percentunit", warn: 0.05, moves: []string{"networkDelay"},
+					title: "Calls over 100 ms", unit: "percentunit", warn: 0.1, moves: []string{"networkDelay"},
 					queries: []query{q(`cluster_operation:etcd_request_over_100ms:ratio_rate2m{@record}`, "{{operation}}")},
-					tells:   "The share that APIServerEtcdSlow is about (over 5%).",
+					tells:   "The share that APIServerEtcdSlow is about (over 10%).",
 					do:      "what etcd's dashboard says; if all is well there, measure the round trip.",
 				}, {
 					title: "Calls that failed", unit: "cps", moves: []string{"kill", "partition"},
