@@ -78,7 +78,7 @@ func Judge(ctx context.Context, gates []Compiled, a *record.Archive, rec Recorde
 		return res, err
 	}
 	failures, doubts := weigh(gates, res.Gates, rec, lost)
-	res.Reasons = append(failures, doubts...)
+	res.Reasons = append(append(res.Reasons, failures...), doubts...)
 	switch {
 	case len(failures) > 0:
 		res.Verdict, res.ExitCode = result.Fail, ExitFail

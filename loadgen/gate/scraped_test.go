@@ -129,6 +129,15 @@ func TestShownExpressionGivesTheValue(t *testing.T) {
 	}
 }
 
+// A pass has no reasons, which is a list without any: programs go through it.
+func TestAPassHasNoReasons(t *testing.T) {
+	l, m := stormy(t, record.Options{})
+	res, err := Judge(t.Context(), compiled(t, "{name: g, expr: 'max(process_open_fds)', max: 42}"), l.Archive(), Recorded{Measurements: m})
+	if err != nil || res.Verdict != result.Pass || res.Reasons == nil || len(res.Reasons) != 0 {
+		t.Errorf("%s, reasons %#v (%v)", res.Verdict, res.Reasons, err)
+	}
+}
+
 // A value of an expression is told in the unit of its bound.
 func TestUnitOfAnExpression(t *testing.T) {
 	l, m := stormy(t, record.Options{})
