@@ -1,0 +1,57 @@
+package alerts
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestMixinsPage holds docs/mixins.md, which is written by hand, to what it can be
+// held to: our alerts and their floors are those of the rules, and its lines add up.
+func TestMixinsPage(t *testing.T) {
+	text, err := os.ReadFile("../docs/mixins.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := Rules()
+	if err != nil {
+		t.Fatal(err)
+	}
+	floors := map[string]time.Duration{}
+	for _, a := range all {
+		floors[a.Alert] = a.Floor(docScrape, docEvaluation)
+	}
+	named := regexp.MustCompile(`([A-Z][A-Za-z]+), (\d+) s`)
+	judged := map[string]int{}
+	lines := 0
+	for line := range strings.Lines(string(text)) {
+		cells := strings.Split(line, "|")
+		if len(cells) < 5 {
+			continue
+		}
+		ours := named.FindAllStringSubmatch(cells[2], -1)
+		if len(ours) == 0 {
+			continue // the head of the table
+		}
+		lines++
+		upstream := strings.Trim(strings.TrimSpace(cells[3]), "*")
+		for _, word := range []string{"seen", "later", "missed"} {
+			if strings.HasPrefix(upstream, word) {
+				judged[word]++
+			}
+		}
+		for _, m := range ours {
+			floor, known := floors[m[1]]
+			if want := fmt.Sprintf("%.0f", floor.Seconds()); !known || m[2] != want {
+				t.Errorf("%s, %s s: the rules say %s s (known: %v)", m[1], m[2], want, known)
+			}
+		}
+	}
+	sum := fmt.Sprintf("Of the %d lines %d are seen, %d need a bigger or a longer fault, and %d are missed.", lines, judged["seen"], judged["later"], judged["missed"])
+	if !strings.Contains(string(text), sum) || judged["seen"]+judged["later"]+judged["missed"] != lines {
+		t.Errorf("it does not say: %s", sum)
+	}
+}
