@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -29,7 +30,7 @@ contradicts itself, then variants and gates.`,
 			if err != nil {
 				return err
 			}
-			for _, w := range s.Warnings() {
+			for _, w := range warnings(s) {
 				fmt.Fprintln(cmd.ErrOrStderr(), "loadgen: warning: "+w)
 			}
 			variants := ""
@@ -43,6 +44,24 @@ contradicts itself, then variants and gates.`,
 	}
 	addSetFlag(cmd, &sets)
 	return cmd
+}
+
+// warnings are those of a scenario and of its variants, once each: what a variant has
+// in common with the scenario is told of that. One without gates is a way to look at
+// something, and no gate for CI.
+func warnings(s *scenario.Scenario) []string {
+	all := s.Warnings()
+	for _, v := range s.AllVariants() {
+		for _, w := range v.Warnings() {
+			if !slices.Contains(all, w) {
+				all = append(all, w)
+			}
+		}
+	}
+	if len(s.Gates) == 0 {
+		all = append(all, fmt.Sprintf("%s has no gates: a run of it judges nothing, and exits with 3", s.Name))
+	}
+	return all
 }
 
 // readScenario reads and checks a scenario, gates included.
