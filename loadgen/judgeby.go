@@ -151,11 +151,15 @@ func readGates(s *scenario.Scenario, files []string) ([]gate.Compiled, error) {
 		return nil, err
 	}
 	for _, g := range quiet {
-		if !named[g.Alert] {
-			all = append(all, g)
+		if named[g.Alert] {
+			continue
 		}
+		if slices.ContainsFunc(all, func(other gate.Compiled) bool { return other.Name == g.Name }) {
+			errs = append(errs, fmt.Errorf("an alert and a gate are both called %q (gates are told apart by name, and each alert is one: rename the gate)", g.Name))
+		}
+		all = append(all, g)
 	}
-	return all, nil
+	return all, errors.Join(errs...)
 }
 
 // holds is the field of a YAML file that tells what it is, or "".

@@ -90,6 +90,10 @@ gates:
 	if _, err := JudgeBy(t.Context(), dir, []string{gates, again}); err == nil || !strings.Contains(err.Error(), `again.yaml:2: gates.open: another file has a gate "open" too`) {
 		t.Errorf("two gates of one name: %v", err)
 	}
+	alike := written(t, "alike.yaml", "groups:\n  - {name: g, interval: 15s, rules: [{alert: open, expr: 'up == 0'}]}\n")
+	if _, err := JudgeBy(t.Context(), dir, []string{gates, rules, alike}); ExitCode(err) != ExitUsage || !strings.Contains(err.Error(), `an alert and a gate are both called "open"`) {
+		t.Errorf("an alert and a gate of one name: %v", err)
+	}
 }
 
 // Exits are told by the timeline: without it nobody knows of them, and one that

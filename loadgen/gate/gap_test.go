@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -58,7 +59,25 @@ func TestGaps(t *testing.T) {
 	}
 }
 
-// away is a run of one phase of a minute, scraped every ten seconds. Those named
+// The silence of an alert about a process that was away says as much as a value of it.
+func TestGapsOfSilentAlerts(t *testing.T) {
+	for until, c := range map[int]struct {
+		verdict result.Verdict
+		detail  string
+	}{
+		30: {result.Pass, "what etcd-1 counted is in it for 40 s of 60 s (kill)"},
+		50: {result.NoData, "what etcd-1 counted in storm is known for 20 s of 60 s (kill) only"},
+	} {
+		a, rec := awayLab(t, "kill", until, "etcd-1")
+		res, err := Judge(t.Context(), compiled(t, "{name: g, alert: EtcdLeaderChanges, fires: false, over: [storm]}"), a, rec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		expect(t, "away until "+fmt.Sprint(until), res.Gates[0], c.verdict, 0, c.detail)
+	}
+}
+
+// awayLab is a run of one phase of a minute, scraped every ten seconds. Those named
 // are away from the scrape at 20 s to that at until, by a fault of that kind.
 func awayLab(t *testing.T, kind string, until int, names ...string) (*record.Archive, Recorded) {
 	t.Helper()

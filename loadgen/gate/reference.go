@@ -102,9 +102,10 @@ does, fires in it.
 An alert that was seen to fire is a fact. Its silence proves nothing, and is no data, where a metric that it reads was not
 recorded, or has no such label, or its job was not scraped; where a scrape was lost or a phase not reached, as for any
 other gate; where the rule cannot be evaluated; where the run had not lasted for as long as its ` + "`for`" + ` and its offsets by
-then; and where phases were over before its group, or that of a record that it reads, was evaluated once in them. A group
-without an interval is evaluated once a minute, as by Prometheus: write one into rules that are to judge short phases. A
-counter of the shipped rules that has no series yet had nothing to count: the detail names it.
+then; where a fault kept a target that it reads away for more than half of a phase; and where phases were over before its
+group, or that of a record that it reads, was evaluated once in them. A group without an interval is evaluated once a
+minute, as by Prometheus: write one into rules that are to judge short phases. A counter of the shipped rules that has no
+series yet had nothing to count: the detail names it.
 
 A run can be judged by other gates than its own, and by rules of yours, of which none must fire:
 
