@@ -156,9 +156,7 @@ func (c Compiled) alertFinding(ctx context.Context, a *record.Archive, h alertin
 	f.readings = []reading{total}
 	if len(lives) > 0 {
 		f.readings[0].detail = strings.Join(lives, "; ")
-		if c.alert.fires {
-			return f, nil // it is seen: nothing that is missing could undo that
-		}
+		return f, nil // it is seen: nothing that is missing could undo that
 	}
 	why, notes, err := c.sight(ctx, a, h, windows)
 	if err != nil {

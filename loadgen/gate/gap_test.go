@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stormglass/stormglass/internal/archivetest"
+	"github.com/stormglass/stormglass/loadgen/alerting"
 	"github.com/stormglass/stormglass/loadgen/record"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
@@ -74,6 +75,29 @@ func TestGapsOfSilentAlerts(t *testing.T) {
 			t.Fatal(err)
 		}
 		expect(t, "away until "+fmt.Sprint(until), res.Gates[0], c.verdict, 0, c.detail)
+	}
+	// One that fired is a fact: of what was not seen there is nothing to say.
+	rules, err := alerting.Parse("mine.yaml", []byte(`
+groups:
+  - {name: mine, interval: 15s, rules: [{alert: Away, expr: 'up{job="etcd"} == 0 or process_open_fds{job="etcd"} > 50'}]}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, rec := awayLab(t, "kill", 50, "etcd-1")
+	for fires, verdict := range map[string]result.Verdict{"true": result.Pass, "false": result.Fail} {
+		gates, err := CompileWith(parse(t, "{name: g, alert: Away, fires: "+fires+"}"), rules)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := Judge(t.Context(), gates, a, rec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		expect(t, "fires: "+fires, res.Gates[0], verdict, 1, "into storm")
+		if strings.Contains(res.Gates[0].Detail, "known for") {
+			t.Errorf("fires: %s: %s", fires, res.Gates[0].Detail)
+		}
 	}
 }
 
