@@ -141,7 +141,12 @@ func (p proving) judge(cmd *cobra.Command, dirs []string) error {
 		return loadgen.Usage(err)
 	}
 	var all []prove.Judged
+	known := map[string]string{}
 	for _, dir := range dirs {
+		if twice := known[same(dir)]; twice != "" {
+			return loadgen.Usage(fmt.Errorf("%s and %s are one run: it counts once (leave one of them out)", twice, dir))
+		}
+		known[same(dir)] = dir
 		judged, err := loadgen.Prove(cmd.Context(), dir)
 		if err != nil {
 			return err
@@ -152,6 +157,17 @@ func (p proving) judge(cmd *cobra.Command, dirs []string) error {
 		all = append(all, judged...)
 	}
 	return p.show(cmd, all)
+}
+
+// same is one text for all paths to a directory.
+func same(dir string) string {
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = real
+	}
+	if whole, err := filepath.Abs(dir); err == nil {
+		dir = whole
+	}
+	return dir
 }
 
 // run runs the proofs one after another and judges each at once. One that cannot
