@@ -24,7 +24,7 @@ func TestSummary(t *testing.T) {
 			gate("blind", "expr", result.NoData, nil, "<=", 1, scenario.Number, "storm"),
 		},
 	}
-	r.Gates[2].Detail = "POST pods | 99 <observations>"
+	r.Gates[2].Detail = `POST pods | 99 <observations>, le=~"1\|2"`
 	var b strings.Builder
 	if err := Summary(&b, r); err != nil {
 		t.Fatal(err)
@@ -37,7 +37,7 @@ func TestSummary(t *testing.T) {
 
 | verdict | gate | value | bound | detail |
 |---|---|---|---|---|
-| **fail** | slow | 2 s | ≤ 1 s | POST pods \| 99 &lt;observations&gt; |
+| **fail** | slow | 2 s | ≤ 1 s | POST pods \| 99 &lt;observations&gt;, le=~"1\\\|2" |
 | **no data** | blind | – | ≤ 1 |  |
 | pass | quiet | silent | silent |  |
 | pass | pages | fired | fires |  |
