@@ -47,6 +47,7 @@ by their labels alone. Nothing else is touched.`,
 		},
 	}
 	addClusterFlags(cmd, &kubeconfig, &context)
+	cmd.Flags().Lookup("kubeconfig").Usage = "`file` that names your cluster"
 	cmd.Flags().StringVar(&runID, "run", "", "only what the run of this `id` left (default: every run)")
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
 	return cmd

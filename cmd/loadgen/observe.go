@@ -133,6 +133,7 @@ type prometheusFlags struct{ config relay.Config }
 func (p *prometheusFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&p.config.URL, "prometheus", "", "`URL` of a Prometheus that scrapes your cluster: its samples are judged, and nothing is scraped")
 	flags.StringToStringVar(&p.config.Jobs, "prometheus-job", nil, "what a component's `job` is called there, as kube-apiserver=apiserver (repeatable; default: as kube-prometheus-stack has it)")
+	flags.Lookup("prometheus-job").DefValue = "" // not "[]"
 	flags.StringVar(&p.config.Match, "prometheus-match", "", "`matchers` that your cluster's series fit, as 'cluster=\"prod\"'")
 	flags.StringVar(&p.config.HTTPConfig, "prometheus-http-config", "", "`file` with credentials and TLS, as promtool's --http.config.file")
 }
