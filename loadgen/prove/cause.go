@@ -11,6 +11,7 @@ import (
 
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/loadgen/alerting"
+	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
 // cause is when what must fire a rule began, or why that is not known.
@@ -50,14 +51,18 @@ func (j *judge) cause(ctx context.Context, e Expected) (at time.Time, why string
 	return at, "", nil
 }
 
-// needs are the phases that the proof is about.
-func (j *judge) needs() []string {
+// cut are the phases of the proof's scenario that this run has not, or not to
+// their end: of a run that was shorter, silence says nothing.
+func (j *judge) cut(s *scenario.Scenario) []string {
 	var all []string
-	for _, e := range j.proof.Expect {
-		all = append(all, e.Phase)
+	for _, x := range s.Phases {
+		p, ok := j.phases[x.Name]
+		// A phase ends when its time is over, never before.
+		if short := p.End.Sub(p.Start) < x.For.D(); !ok || p.Interrupted || short {
+			all = append(all, x.Name)
+		}
 	}
-	slices.Sort(all)
-	return slices.Compact(all)
+	return all
 }
 
 // hidden is what the rules do not see, as the phases of this run were.

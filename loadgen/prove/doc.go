@@ -13,7 +13,7 @@
 //     last one did. The latter is for rules that look back an hour.
 //   - A rule that is allowed follows from the fault, and may fire; why is said.
 //   - Every other rule was silent all the time.
-//   - The run is one: not interrupted, no fault missed, no unexpected exit, the
-//     generator not saturated (but where that is the fault). Else nothing is
-//     proven, which is no data.
+//   - The run is one: all phases came to their end, no fault was missed, no
+//     unexpected exit, the generator not saturated (but where that is the
+//     fault). Else nothing is proven, which is no data.
 package prove

@@ -12,6 +12,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/outage"
 	"github.com/stormglass/stormglass/loadgen/record"
 	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
 // calm is how long what still fires at the end is followed: longer than the
@@ -40,12 +41,16 @@ func Judge(ctx context.Context, p Proof, in Recorded) (Judged, error) {
 	if err != nil {
 		return Judged{}, err
 	}
+	s, err := p.Read()
+	if err != nil {
+		return Judged{}, err
+	}
 	j := judge{proof: p, in: in, rules: rules, phases: map[string]result.Phase{}}
 	for _, x := range in.Measurements.Phases {
 		j.phases[x.Name] = x
 	}
 	out := Judged{
-		Proof: p.Name, Scenario: p.ScenarioName(), Started: in.Run.Started, Verdict: result.Pass, Reasons: j.doubts(), Outcomes: []Outcome{},
+		Proof: p.Name, Scenario: p.ScenarioName(), Started: in.Run.Started, Verdict: result.Pass, Reasons: j.doubts(s), Outcomes: []Outcome{},
 	}
 	doubts := len(out.Reasons) > 0
 	hidden := j.hidden()
@@ -86,7 +91,7 @@ type judge struct {
 }
 
 // doubts say why the run proves nothing.
-func (j *judge) doubts() []string {
+func (j *judge) doubts(s *scenario.Scenario) []string {
 	all := []string{}
 	run := j.in.Run
 	if run.Failure != "" {
@@ -106,10 +111,8 @@ func (j *judge) doubts() []string {
 	if j.proof.Stall == (Stall{}) {
 		all = append(all, j.in.Measurements.Generator.Saturated...)
 	}
-	for _, name := range j.needs() {
-		if p, ok := j.phases[name]; !ok || p.Interrupted {
-			all = append(all, fmt.Sprintf("phase %s did not come to its end", name))
-		}
+	for _, name := range j.cut(s) {
+		all = append(all, fmt.Sprintf("phase %s did not come to its end", name))
 	}
 	return all
 }

@@ -225,6 +225,13 @@ func TestMonitoring(t *testing.T) {
 	if r.Verdict != result.Pass || r.HealthySeconds < 600 || len(r.Proven) != 2 {
 		t.Errorf("%s: %q, %v s", r.Verdict, calm.Reasons, r.HealthySeconds)
 	}
+	// Of a run that was shorter, silence says nothing.
+	in.Measurements.Phases = slices.Clone(in.Measurements.Phases)
+	in.Measurements.Phases[1].End = in.Measurements.Phases[1].End.Add(-time.Minute)
+	short := judged(t, byName(t, "healthy"), in)
+	if short.Verdict != result.NoData || !slices.Equal(short.Reasons, []string{"phase morning did not come to its end"}) {
+		t.Errorf("a shorter run: %s %q", short.Verdict, short.Reasons)
+	}
 }
 
 // Latency counts from when what the rule reads says that the cause is there.
