@@ -50,7 +50,7 @@ func (s Ruleset) Look(ctx context.Context, a *record.Archive, alert string, know
 	}
 	seen := archived{ctx: ctx, a: a, first: first, last: last}
 	for _, selector := range s.Reads(alert) {
-		metric, jobs := MetricOf(selector), jobMatchers(selector)
+		metric, targets := MetricOf(selector), targetMatchers(selector)
 		if sight.Blind = seen.unseen(selector); sight.Blind != "" {
 			break
 		}
@@ -60,7 +60,7 @@ func (s Ruleset) Look(ctx context.Context, a *record.Archive, alert string, know
 		having := seen.instances(equal(model.MetricNameLabel, metric))
 		switch {
 		case len(having) > 0:
-		case known(metric) && len(jobs) > 0:
+		case known(metric) && len(targets) > 0:
 			if !slices.Contains(sight.Unborn, metric) {
 				sight.Unborn = append(sight.Unborn, metric)
 			}
@@ -70,8 +70,8 @@ func (s Ruleset) Look(ctx context.Context, a *record.Archive, alert string, know
 		if sight.Blind != "" {
 			break
 		}
-		if len(jobs) > 0 {
-			having = seen.targets(jobs)
+		if len(targets) > 0 {
+			having = seen.targets(targets)
 		}
 		sight.Instances = append(sight.Instances, having...)
 	}

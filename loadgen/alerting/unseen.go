@@ -15,8 +15,9 @@ import (
 )
 
 // Unseen says why no series of an archive, scraped from first to last, can ever
-// have fitted a selector: no target of its job was scraped, or its metric has no
-// such label, as where rules of another monitoring name a cluster or a namespace.
+// have fitted a selector: no target of its job or of its instance was scraped, or its
+// metric has no such label, as where rules of another monitoring name a cluster or a
+// namespace.
 // It is empty where one could have, though none did, and where the metric has no
 // series at all, which says nothing of its labels.
 func Unseen(ctx context.Context, a *record.Archive, first, last time.Time, selector []*labels.Matcher) (string, error) {
@@ -35,10 +36,14 @@ type archived struct {
 
 // unseen is Unseen; of an error it says nothing.
 func (s *archived) unseen(selector []*labels.Matcher) string {
-	if jobs := jobMatchers(selector); len(jobs) > 0 && len(s.targets(jobs)) == 0 && s.err == nil {
-		if names := JobsOf(selector); len(names) > 0 {
-			return strings.Join(names, ", ") + " was not scraped"
-		}
+	jobs, targets := only(selector, model.JobLabel), targetMatchers(selector)
+	switch {
+	case len(targets) == 0 || len(s.targets(targets)) > 0 || s.err != nil:
+	case len(jobs) == 0 || len(s.targets(jobs)) > 0:
+		return "no target fits " + text("up", targets)
+	case len(JobsOf(selector)) > 0:
+		return strings.Join(JobsOf(selector), ", ") + " was not scraped"
+	default:
 		return fmt.Sprintf("nothing with %s was scraped", jobs[0])
 	}
 	metric := MetricOf(selector)
@@ -55,7 +60,7 @@ func (s *archived) unseen(selector []*labels.Matcher) string {
 		}
 	}
 	if metric == "up" { // which is there from the first scrape on
-		return fmt.Sprintf("no target fits %s", text(selector))
+		return "no target fits " + text(metric, selector)
 	}
 	return ""
 }
@@ -78,25 +83,30 @@ func (s *archived) labelNames(matchers ...*labels.Matcher) []string {
 	return found
 }
 
-// targets are the instances of jobs that were scraped, or tried to be.
-func (s *archived) targets(jobs []*labels.Matcher) []string {
-	return s.instances(append([]*labels.Matcher{equal(model.MetricNameLabel, "up")}, jobs...)...)
+// targets are the instances that were scraped, or tried to be, and that all matchers fit.
+func (s *archived) targets(matchers []*labels.Matcher) []string {
+	return s.instances(append([]*labels.Matcher{equal(model.MetricNameLabel, "up")}, matchers...)...)
 }
 
-// jobMatchers are those of a selector that choose jobs.
-func jobMatchers(selector []*labels.Matcher) []*labels.Matcher {
+// targetMatchers are those of a selector that choose whom to scrape.
+func targetMatchers(selector []*labels.Matcher) []*labels.Matcher {
+	return only(selector, model.JobLabel, model.InstanceLabel)
+}
+
+// only are the matchers of these labels.
+func only(selector []*labels.Matcher, names ...string) []*labels.Matcher {
 	var all []*labels.Matcher
 	for _, m := range selector {
-		if m.Name == model.JobLabel {
+		if slices.Contains(names, m.Name) {
 			all = append(all, m)
 		}
 	}
 	return all
 }
 
-// text is a selector as PromQL writes it.
-func text(selector []*labels.Matcher) string {
-	v := parser.VectorSelector{Name: MetricOf(selector), LabelMatchers: selector}
+// text is a selector of a metric as PromQL writes it.
+func text(metric string, matchers []*labels.Matcher) string {
+	v := parser.VectorSelector{Name: metric, LabelMatchers: matchers}
 	return v.String()
 }
 

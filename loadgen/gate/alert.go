@@ -121,7 +121,13 @@ func replays(ctx context.Context, gates []Compiled, a *record.Archive) (map[*ale
 		if err != nil && ctx.Err() != nil {
 			return nil, err
 		}
-		all[rules] = h // of an archive without a scrape: nothing, and the gate says so
+		if err != nil { // such as of an archive without a scrape
+			h.Failed = map[string]error{}
+			for _, name := range named {
+				h.Failed[name] = err
+			}
+		}
+		all[rules] = h
 	}
 	return all, nil
 }

@@ -84,8 +84,8 @@ before, so ` + "`increase`" + ` misses nothing; it extrapolates by one milliseco
 interval at a boundary where a fault kept the target away), so wrap counts in ` + "`round()`" + `. Name every metric: the
 recorder keeps its own list of families and those that gates name. The value is in the unit of the bound.
 
-No ` + "`or vector(0)`" + ` makes a value of what nobody could have counted: a selector of a job that was not scraped, or of a label
-that its metric has not, is no data, and so is a metric that has no series in the whole run. Only of the metrics of
+No ` + "`or vector(0)`" + ` makes a value of what nobody could have counted: a selector of a job or an instance that was not scraped, or
+of a label that its metric has not, is no data, and so is a metric that has no series in the whole run. Only of the metrics of
 [alerts.md](alerts.md), which components are known to have, is that taken for "nothing happened", and the detail says so.
 A label's value may come with its first event: ` + "`sum(increase(apiserver_request_total{code=\"503\"}[$window])) or vector(0)`" + ` is 0 before it.
 

@@ -167,6 +167,8 @@ func TestNoDataOfScrapedObjectives(t *testing.T) {
 			"jobs that are nowhere":        {expr(`sum(up{job=~"api.*"}) or vector(0)`), `nothing with job=~"api.*" was scraped`},
 			"a label that it has not":      {expr(`sum(increase(apiserver_request_total{cluster="prod", code="429"}[$window])) or vector(0)`), "no series of apiserver_request_total has a label cluster"},
 			"a target that is nowhere":     {expr(`count(up{instance="etcd-7"} == 0) or vector(0)`), `no target fits up{instance="etcd-7"}`},
+			"of a target that is nowhere":  {expr(`count(process_open_fds{instance="etcd-7"} > 100) or vector(0)`), `no target fits up{instance="etcd-7"}`},
+			"of a target of another job":   {expr(`count(process_open_fds{job="etcd", instance="kube-apiserver-0"} > 100) or vector(0)`), `no target fits up{instance="kube-apiserver-0",job="etcd"}`},
 			"several series":               {expr("process_open_fds"), "gives 6 series, not one (aggregate them: max, sum) in storm"},
 			"does not evaluate":            {expr("process_open_fds + on(job) group_left process_open_fds"), "many-to-many"},
 			"no observations":              {"{name: g, objective: mutating-latency, max: 1h, over: [calm]}", "nothing was measured in calm"},
