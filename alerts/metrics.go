@@ -52,6 +52,7 @@ func Families() []Family {
 		{"etcd_server_quota_backend_bytes", "gauge", nil, etcdServer + "storage/metrics.go"},
 		{"etcd_server_leader_changes_seen_total", "counter", nil, etcdServer + "etcdserver/metrics.go"},
 		{"etcd_server_has_leader", "gauge", nil, etcdServer + "etcdserver/metrics.go"},
+		{"grpc_server_handled_total", "counter", words("grpc_type grpc_service grpc_method grpc_code"), ""},
 		{"etcd_debugging_server_alarms", "gauge", words("server_id alarm_type"), etcdServer + "etcdserver/apply/metrics.go"},
 		{"etcd_network_peer_round_trip_time_seconds", "histogram", words("To"), etcdServer + "etcdserver/api/rafthttp/metrics.go"},
 

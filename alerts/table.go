@@ -134,7 +134,7 @@ func ofControllers() []Proof {
 			Smallest: "two moves of a lease within an hour"},
 		{Name: "NodesNotReady", Incident: "I10", Fault: "nodeFailure", Run: "nodes",
 			How:      "half of the 20 nodes of a zone fall silent; counted from the end of the grace period",
-			Smallest: "over 5% of the nodes of a zone for 30 s after their grace period: one of 19", Upstream: "per node, after 15 minutes, from kube-state-metrics"},
+			Smallest: "over 5% of the nodes of a zone, and more than one, for 30 s after their grace period: two of 39", Upstream: "per node, after 15 minutes, from kube-state-metrics"},
 		{Name: "EvictionStorm", Incident: "I5", Fault: "nodeFailure", Run: "nodes", Window: 10 * second,
 			How:      "their 200 pods are evicted, 20 a second; counted from the first",
 			Smallest: "121 evictions within 2 minutes"},

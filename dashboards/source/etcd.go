@@ -116,10 +116,10 @@ func etcd() board {
 					tells: "The difference is what a defragmentation gives back.",
 					do:    "a file twice what is in use: defragment. In use growing: see objects by resource in the API server's dashboard.",
 				}, {
-					title: "Alarms", kind: "stat", unit: "short", w: 4, bad: 1, moves: []string{"etcdQuota"},
-					queries: []query{q(`max(etcd_debugging_server_alarms{@etcd, alarm_type="NOSPACE"}) or max(etcd_server_has_leader{@etcd}) * 0`, "NOSPACE")},
+					title: "Writes refused", kind: "stat", unit: "short", w: 4, bad: 1, moves: []string{"etcdQuota"},
+					queries: []query{q(`max(rate(grpc_server_handled_total{@etcd, grpc_service="etcdserverpb.KV", grpc_code="ResourceExhausted"}[@rate])) > bool 0`, "refused")},
 					calc:    "max",
-					tells:   "Whether the NOSPACE alarm was up in the range. It does not go away by itself.",
+					tells:   "Whether writes were refused in the range: under the NOSPACE alarm, which does not go away by itself, or of too many at once. etcd's gauge of alarms does not fall back to zero.",
 					do:      "compact, defragment each member, delete the cause, then etcdctl alarm disarm.",
 				}, {
 					title: "Keys", kind: "stat", unit: "short", w: 4,
