@@ -93,7 +93,7 @@ func ofAPIServer() []Proof {
 			How:      "the same: after 15 s in a queue, a quarter of the request timeout, it is over",
 			Smallest: "12 rejections within 2 minutes, and as many in the minute after", Upstream: "KubeAPITerminatedRequests, from a fifth of all requests, for 5 minutes"},
 		{Name: "APIServerWatchersTerminated", Incident: "I8", Run: "watches", Window: 17 * second,
-			How:      "30 watches take 68 KiB a second of some 90 that come, and have room for what is over for 11 s; those that come back are ended again after 4",
+			How:      "30 watches take 68 KiB a second of some 90 that come, and have room for what is over for 12 s; those that come back are ended again after 4",
 			Smallest: "26 watches of a resource ended within 5 minutes"},
 		{Name: "APIServerWatchesDropped", Incident: "I8", Run: "watches",
 			How:      "400 of some 520 watches, open for two and a half minutes, go away at once",
