@@ -141,6 +141,10 @@ func orNone(kind string) string {
 	return kind
 }
 
+// objectful are the kinds that make objects of their own; changes write those of
+// the watches that they name.
+const objectful = "requests watches"
+
 func (v *validator) foreignFields(path string, l *Load) {
 	if len(l.Mix) > 0 && l.Kind == "requests" && l.Operation != (Operation{}) {
 		v.fail(path+".mix", "put verb, resource and the like into its items", "a load with a mix has no operation beside it")
@@ -153,7 +157,14 @@ func (v *validator) foreignFields(path string, l *Load) {
 		{"start", l.Start != "", "watches"}, {"slow", l.Slow != (SlowWatches{}), "watches"},
 		{"watches", l.Watches != "", "changes"},
 		{"clients", l.Clients != 0, "history"}, {"watchers", l.Watchers != 0, "history"},
+		// These have defaults, which are filled in for all kinds and stand in the scenario.yaml of every run.
+		{"objects", l.Objects != 1 && l.Kind == "changes", objectful + " history"},
+		{"namespaces", l.Namespaces != 1, objectful}, {"spread", l.Spread != "even", objectful},
+		{"size", l.Size != 1<<10, objectful}, {"sizes", len(l.Sizes) > 0, objectful}, {"object", l.Object != nil, objectful},
 	})
+	if l.Kind == "changes" && l.Operation != (Operation{}) {
+		v.fail(path, "leave resource and the like to the watches", "changes patch what their watches watch")
+	}
 	if l.Kind == "history" && l.Operation != (Operation{}) {
 		v.fail(path, "leave verb, resource and the like out", "a history reads and writes registers of its own")
 	}
