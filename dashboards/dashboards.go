@@ -74,6 +74,8 @@ type Panel struct {
 	// Log is a logarithmic axis, Stacked a stack of areas.
 	Log, Stacked bool
 	Min, Max     *float64
+	// SoftMax is how high the axis is at least.
+	SoftMax *float64
 	// Calc is how a stat makes one number of a series: "lastNotNull", "max", "min".
 	Calc string
 	// Hidden and Renamed are columns of a table.
@@ -81,7 +83,10 @@ type Panel struct {
 	Renamed map[string]string
 	// NoValue stands where there is no data.
 	NoValue string
-	// Moves are the kinds of fault that this panel must show.
+	// Moves are what this panel must show: a kind of fault ("slowFsync") or of load
+	// ("watches"), and after a space what it must be of, if that matters: a kind of
+	// component ("kill etcd"), how a webhook fails ("webhook slow", "closed" or
+	// "open"), a verb ("requests list"), "watches slow".
 	Moves []string
 }
 

@@ -36,6 +36,7 @@ type docPanel struct {
 				Steps []Step `json:"steps"`
 			} `json:"thresholds"`
 			Custom struct {
+				AxisSoftMax       *float64 `json:"axisSoftMax"`
 				ScaleDistribution struct {
 					Type string `json:"type"`
 				} `json:"scaleDistribution"`
@@ -91,8 +92,9 @@ func (p docPanel) panel() Panel {
 		Kind: p.Type, Title: p.Title, Description: p.Description, Unit: f.Unit,
 		X: p.GridPos.X, Y: p.GridPos.Y, W: p.GridPos.W, H: p.GridPos.H,
 		Steps: f.Thresholds.Steps, Min: f.Min, Max: f.Max, NoValue: f.NoValue,
-		Lines: f.Custom.ThresholdsStyle.Mode != "" && f.Custom.ThresholdsStyle.Mode != "off",
-		Log:   f.Custom.ScaleDistribution.Type == "log", Stacked: f.Custom.Stacking.Mode == "normal",
+		Lines:   f.Custom.ThresholdsStyle.Mode != "" && f.Custom.ThresholdsStyle.Mode != "off",
+		SoftMax: f.Custom.AxisSoftMax,
+		Log:     f.Custom.ScaleDistribution.Type == "log", Stacked: f.Custom.Stacking.Mode == "normal",
 	}
 	if p.Type == "heatmap" {
 		out.Unit = p.Options.YAxis.Unit

@@ -68,7 +68,7 @@ func controllerManager() board {
 					tells: "What it asks of the API server, and what it gets.",
 					do:    "a flat top is the limiter. 409: another writer. 429: its priority level is full.",
 				}, {
-					title: "Requests as its client sees them, p99", unit: "s", log: true, warn: 1, moves: []string{"slowFsync"},
+					title: "Requests as its client sees them, p99", unit: "s", log: true, warn: 1, moves: []string{"slowFsync", "networkDelay", "pause etcd"},
 					queries: []query{q(p99("rest_client_request_duration_seconds", "@kcm", "verb"), "{{verb}}")},
 					tells:   "From the call to the answer: waits for its own limiter and repeated tries count.",
 					do:      "compare with the limiter's p99, above. Slower than that and than the server says: retries, the network, or its own CPU.",
@@ -86,12 +86,12 @@ func controllerManager() board {
 			}},
 			{"Leases", []panel{
 				{
-					title: "Who leads", kind: "state-timeline", unit: "bool_yes_no", w: 12,
+					title: "Who leads", kind: "state-timeline", unit: "bool_yes_no", w: 12, moves: []string{"kill kube-controller-manager", "etcdQuota"},
 					queries: []query{q(`max by (name, instance) (leader_election_master_status{`+jobClients+chosen+`})`, "{{name}}: {{instance}}")},
 					tells:   "Of the schedulers too, while all instances are chosen. No yes: nothing is replaced and no node is judged.",
 					do:      "a lease moves within about 15 s of its holder's death; longer: mend writes to the API server first.",
 				}, {
-					title: "Lease changes in an hour", unit: "short", w: 12, warn: 4,
+					title: "Lease changes in an hour", unit: "short", w: 12, warn: 4, moves: []string{"kill kube-controller-manager", "kill kube-scheduler", "etcdQuota"},
 					queries: []query{q(`sum by (name) (changes(leader_election_master_status{`+jobClients+chosen+`}[1h]))`, "{{name}}")},
 					tells:   "Gains and losses. LeaseChurn fires at 4: holders cannot renew in time.",
 					do:      "PUT latency of leases, etcd's leader changes, CPU and restarts of the replicas.",

@@ -8,12 +8,12 @@ func etcd() board {
 		rows: []row{
 			{"Disk", []panel{
 				{
-					title: "WAL fsync p99", unit: "s", log: true, warn: 0.010, bad: 0.016, moves: []string{"slowFsync", "diskContention"},
-					queries: []query{q(p99("etcd_disk_wal_fsync_duration_seconds", "@etcd", "instance"), "{{instance}}")},
-					tells:   "Interpolated between edges of 1 ms times powers of two. One member: its disk. All: the load.",
+					title: "WAL fsync, p99 and median", unit: "s", log: true, warn: 0.010, bad: 0.016, moves: []string{"slowFsync", "diskContention"},
+					queries: walFsync(),
+					tells:   "Interpolated between edges of 1 ms times powers of two. A hitch lifts the p99 alone, a slow disk both. One member: its disk. All: the load.",
 					do:      "a disk of its own, local SSD or NVMe; take logs, images and backups off it. Do not raise etcd's timeouts first: that hides the disk.",
 				}, {
-					title: "WAL fsync: how long each took", kind: "heatmap", unit: "s",
+					title: "WAL fsync: how long each took", kind: "heatmap", unit: "s", moves: []string{"slowFsync"},
 					queries: []query{q(buckets("etcd_disk_wal_fsync_duration_seconds", "@etcd"), "{{le}}")},
 					tells:   "The number of fsyncs in each bucket. Two bands are two kinds of fsync: a neighbour on the disk, or a cache that fills now and then. A p99 shows only the upper one.",
 					do:      "compare with the times of backups, snapshots and batch jobs on the same disk.",
@@ -43,17 +43,17 @@ func etcd() board {
 			}},
 			{"Raft", []panel{
 				{
-					title: "Members with a leader", kind: "state-timeline", unit: "bool_yes_no", warn: 0.5, falls: true, moves: []string{"partition"},
+					title: "Members with a leader", kind: "state-timeline", unit: "bool_yes_no", warn: 0.5, falls: true, moves: []string{"kill etcd"},
 					queries: []query{q(`max by (instance) (etcd_server_has_leader{@etcd})`, "{{instance}}")},
 					tells:   "A member without a leader takes no writes and no linearizable reads. All of them: no quorum.",
 					do:      "one: it is cut off. All: bring back members until a majority runs. Only if their data is lost, restore a snapshot.",
 				}, {
-					title: "Who leads", kind: "state-timeline", unit: "bool_yes_no",
+					title: "Who leads", kind: "state-timeline", unit: "bool_yes_no", moves: []string{"pause etcd"},
 					queries: []query{q(`max by (instance) (etcd_server_is_leader{@etcd})`, "{{instance}}")},
 					tells:   "Each change of the row that says yes is an election.",
 					do:      "if the leader moves without anybody having restarted it, look at round trips and at its fsync before.",
 				}, {
-					title: "Leader changes seen", unit: "short", moves: []string{"pause", "partition"},
+					title: "Leader changes seen", unit: "short", moves: []string{"pause etcd"},
 					queries: []query{q(`max by (instance) (etcd_server_leader_changes_seen_total{@etcd})`, "{{instance}}")},
 					tells:   "Since each member started; the first counts too. A step up is an election.",
 					do:      "more than one an hour: the network between members, a slow disk, or a process starved of CPU.",
@@ -66,7 +66,7 @@ func etcd() board {
 					tells: "Writes that went through Raft. Failed ones are elections or a lost quorum.",
 					do:    "any failed proposal is a write that a client has to repeat: see who leads.",
 				}, {
-					title: "Proposals that wait", unit: "short", warn: 5,
+					title: "Proposals that wait", unit: "short", warn: 5, moves: []string{"pause etcd"},
 					queries: []query{q(`max by (instance) (etcd_server_proposals_pending{@etcd})`, "{{instance}}")},
 					tells:   "Writes that are not committed yet. A few under load are normal; a climb is a disk or a quorum that does not keep up.",
 					do:      "fsync and round trips; if both are sound, the write rate is more than this etcd can take.",
@@ -79,12 +79,12 @@ func etcd() board {
 			}},
 			{"Between the members", []panel{
 				{
-					title: "Round trip to peers, mean", unit: "s", log: true, warn: 0.025, moves: []string{"networkDelay"},
+					title: "Round trip to peers, mean", unit: "s", log: true, warn: 0.025, moves: []string{"networkDelay etcd"},
 					queries: []query{q(`instance_to:etcd_network_peer_round_trip_time_seconds:mean_rate2m{@irecord}`, "{{instance}} to {{To}}").or(loneMember)},
 					tells:   "etcd measures each link every 30 s. Every write waits for the fastest majority.",
 					do:      "one member slow: its host. All: the network. Keep members within a few milliseconds of each other.",
 				}, {
-					title: "Messages that could not be sent", unit: "cps",
+					title: "Messages that could not be sent", unit: "cps", moves: []string{"pause etcd"},
 					queries: []query{
 						q(rate("etcd_network_peer_sent_failures_total", "@etcd", "instance", "To"), "{{instance}} to {{To}}").or(noSendError),
 						q(rate("etcd_server_heartbeat_send_failures_total", "@etcd", "instance"), "{{instance}} heartbeats"),
@@ -144,7 +144,7 @@ func etcd() board {
 					tells: "API servers watch once per resource. Those that are behind get old events from disk.",
 					do:    "watchers behind: an API server that does not keep up, mostly for want of CPU.",
 				}, {
-					title: "Requests p99", unit: "s", w: 8, log: true, warn: 0.1, moves: []string{"slowFsync"},
+					title: "Requests p99", unit: "s", w: 8, log: true, warn: 0.1, moves: []string{"slowFsync", "networkDelay etcd", "pause etcd"},
 					queries: []query{q(p99("etcd_server_request_duration_seconds", "@etcd", "type"), "{{type}}")},
 					tells:   "Inside etcd, by kind of request. Txn is every write of a Kubernetes object.",
 					do:      "Txn slow with a slow fsync: the disk. Txn slow alone: CPU, or round trips.",
@@ -153,4 +153,11 @@ func etcd() board {
 			processRow(jobEtcd, false),
 		},
 	}
+}
+
+// walFsync is the tail and the middle of each member: while nobody writes but a
+// few leases, one slow fsync is the p99 of all.
+func walFsync() []query {
+	const fsync = "etcd_disk_wal_fsync_duration_seconds"
+	return []query{q(p99(fsync, "@etcd", "instance"), "{{instance}} p99"), q(quantile(0.5, fsync, "@etcd", "instance"), "{{instance}} median")}
 }

@@ -18,7 +18,7 @@ func generator() board {
 					tells:   "From the intended start to the sending. It is part of each latency.",
 					do:      "late with a sound scheduling lag: more connections. Late with a bad one: CPU.",
 				}, {
-					title: "Not sent", unit: "reqps", bad: 0.001,
+					title: "Not sent", unit: "reqps", bad: 0.001, moves: []string{"webhook slow"},
 					queries: []query{q(rate("stormglass_requests_unsent_total", "@generator", "load"), "{{load}}").or(noRequests)},
 					tells:   "Arrivals that found maxInFlight requests open already. The latency of what was sent flatters the server then.",
 					do:      "read the run as overload. Raise maxInFlight only to find out how deep it gets.",
@@ -26,14 +26,14 @@ func generator() board {
 			}},
 			{"Requests", []panel{
 				{
-					title: "Offered and achieved", unit: "reqps", moves: []string{"pause"}, queries: []query{
+					title: "Offered and achieved", unit: "reqps", moves: []string{"kill kube-apiserver", "etcdQuota"}, queries: []query{
 						q(`sum(rate(stormglass_requests_total{@generator}[@rate])) + sum(rate(stormglass_requests_unsent_total{@generator}[@rate]))`, "offered").or(noRequests),
 						q(rate("stormglass_requests_total", `@generator, code=~"2.."`), "achieved").or(noRequests),
 					},
 					tells: "Achieved counts answers of 2xx when they come. Below offered: a stall or failures. Above: answers that a stall held back.",
 					do:    "a gap that stays: the control plane's limit was found. See Work that stands in the overview.",
 				}, {
-					title: "Latency from the intended start", unit: "s", log: true, warn: 1, moves: []string{"slowFsync", "pause", "networkDelay", "webhook"},
+					title: "Latency from the intended start", unit: "s", log: true, warn: 1, moves: []string{"slowFsync", "networkDelay", "pause etcd", "kill etcd", "webhook slow"},
 					queries: []query{
 						q(quantile(0.5, "stormglass_request_seconds", "@generator", "load"), "{{load}} p50").or(noRequests),
 						q(p99("stormglass_request_seconds", "@generator", "load"), "{{load}} p99").or(noRequests),
@@ -41,7 +41,7 @@ func generator() board {
 					tells: "What a user waits. An open loop does not slow down when the server does, so a stall shows here and not as a lower rate.",
 					do:    "slower than the server's own p99 says: time before the handler: queues, connections, the network.",
 				}, {
-					title: "Answers that were not 2xx", unit: "reqps", moves: []string{"kill"},
+					title: "Answers that were not 2xx", unit: "reqps", moves: []string{"kill etcd", "etcdQuota", "webhook closed"},
 					queries: []query{q(rate("stormglass_requests_total", `@generator, code!~"2.."`, "code"), "{{code}}").or(noLosses)},
 					tells:   "By HTTP status, or by the kind of failure where there was no answer.",
 					do:      "429: priority and fairness. Timeouts and broken connections: a component that is away.",
@@ -49,12 +49,12 @@ func generator() board {
 			}},
 			{"Watches", []panel{
 				{
-					title: "Watches open", unit: "short",
+					title: "Watches open", unit: "short", moves: []string{"watches"},
 					queries: []query{q(`sum by (load) (stormglass_watches_open{@generator})`, "{{load}}").or(noWatches)},
 					tells:   "Established ones. A dip is a mass reconnect.",
 					do:      "a dip without a fault: see restarts of API servers.",
 				}, {
-					title: "Events", unit: "ops", queries: []query{
+					title: "Events", unit: "ops", moves: []string{"changes"}, queries: []query{
 						q(rate("stormglass_watch_events_total", "@generator"), "read").or(noWatches),
 						q(rate("stormglass_watch_delivered_total", "@generator"), "first deliveries of measured writes").or(noWatches),
 					},
@@ -77,14 +77,14 @@ func generator() board {
 					tells: "None of these may happen, under any fault.",
 					do:    "anything but zero is a bug, of the control plane or of the generator: keep the run's directory.",
 				}, {
-					title: "Reconnected and listed again", unit: "cps", moves: []string{"kill"}, queries: []query{
+					title: "Reconnected and listed again", unit: "cps", moves: []string{"restart kube-apiserver", "kill kube-apiserver"}, queries: []query{
 						q(rate("stormglass_watch_reconnects_total", "@generator"), "reconnected").or(noWatches),
 						q(rate("stormglass_watch_relists_total", "@generator"), "listed again").or(noWatches),
 					},
 					tells: "A watch that ends resumes where it was; after 410 it has to list.",
 					do:    "lists after each reconnect: the watch cache is too small for the length of the gap.",
 				}, {
-					title: "Bytes of events", unit: "Bps", queries: []query{q(rate("stormglass_watch_bytes_total", "@generator", "load"), "{{load}}").or(noWatches)},
+					title: "Bytes of events", unit: "Bps", moves: []string{"changes"}, queries: []query{q(rate("stormglass_watch_bytes_total", "@generator", "load"), "{{load}}").or(noWatches)},
 					tells: "What the watches read.",
 					do:    "near the network's limit: smaller objects, fewer watches.",
 				},

@@ -166,6 +166,9 @@ func (p panel) looks() (dashboard.Panel, error) {
 		scale = common.NewScaleDistributionConfigBuilder().Type(common.ScaleDistributionLog).Log(10)
 	}
 	b.ScaleDistribution(scale)
+	if p.unit == "percentunit" && p.max == 0 && p.warn != 0 {
+		b.AxisSoftMax(p.warn) // one slow call of a thousand does not fill the panel
+	}
 	if p.stacked {
 		b.Stacking(common.NewStackingConfigBuilder().Mode(common.StackingModeNormal).Group("A")).FillOpacity(35)
 	}

@@ -23,22 +23,22 @@ func nodes() board {
 					tells: "Works on any cluster, without simulated nodes.",
 					do:    "several zones at once: their path to the API server. One zone: the zone.",
 				}, {
-					title: "Heartbeats missed", unit: "cps", moves: []string{"pause"},
+					title: "Heartbeats missed", unit: "cps",
 					queries: []query{q(rate("stormglass_node_heartbeats_missed_total", "@generator", "cause"), "{{cause}}").or(noKubelets)},
 					tells:   "Renewals not acknowledged before the next was due, and by whose fault: the server's, or ours.",
 					do:      "generator: the run measured its own machine. server: writes were slower than the heartbeat.",
 				}, {
-					title: "Heartbeat p99", unit: "s", log: true, warn: 1, moves: []string{"slowFsync"},
+					title: "Heartbeat p99", unit: "s", log: true, warn: 1,
 					queries: []query{q(p99("stormglass_node_heartbeat_seconds", "@generator"), "p99").or(noKubelets)},
 					tells:   "A lease renewal from its intended start. With thousands of nodes this is the most frequent write there is.",
 					do:      "slow with a sound fsync: the priority level node-high, or the server's CPU.",
 				}, {
-					title: "Lease writes, at the server", unit: "reqps",
+					title: "Lease writes, at the server", unit: "reqps", moves: []string{"etcdQuota"},
 					queries: []query{q(`sum by (verb) (rate(apiserver_request_total{`+leases+`, verb=~"PUT|PATCH|POST"}[@rate]))`, "{{verb}}").or(noLease)},
 					tells:   "One a node each 10 s, and a few for leader election.",
 					do:      "fewer than nodes / 10: heartbeats are lost.",
 				}, {
-					title: "Watches of the nodes", unit: "short", queries: []query{q(`sum(stormglass_node_watches{@generator})`, "open").or(noKubelets)},
+					title: "Watches of the nodes", unit: "short", moves: []string{"nodeFailure"}, queries: []query{q(`sum(stormglass_node_watches{@generator})`, "open").or(noKubelets)},
 					tells: "About 18 for each node, as a real kubelet and its kube-proxy hold.",
 					do:    "a dip: connections were cut. See restarts of watches, below.",
 				}, {

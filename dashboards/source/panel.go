@@ -48,7 +48,8 @@ type panel struct {
 	renamed map[string]string
 	// more is the UID of the dashboard that shows more of this.
 	more string
-	// moves are kinds of faults that must move this panel.
+	// moves are what must move this panel, each shown by a run: a kind of fault or of
+	// load, and after a space what it must be of, if that matters ("kill etcd").
 	moves []string
 }
 
@@ -129,6 +130,10 @@ func boards() []board {
 // exports how long its goroutines wait (etcd does not).
 func processRow(job string, waits bool) row {
 	at := job + chosen
+	var limited []string
+	if job == jobAPI { // no run has lowered the limit of another
+		limited = []string{"descriptorLimit kube-apiserver"}
+	}
 	r := row{"The process", []panel{
 		{
 			title: "CPU", unit: "short", w: 6, queries: []query{q(rate("process_cpu_seconds_total", at, "instance"), "{{instance}}")},
@@ -139,7 +144,7 @@ func processRow(job string, waits bool) row {
 			tells: "Resident memory. It follows the number of objects and of watches; LISTs come on top while they last.",
 			do:    "if it climbs without objects being made, look for LISTs in a loop and for caches that are filled anew.",
 		}, {
-			title: "Open descriptors", unit: "short", w: 6, moves: []string{"descriptorLimit"},
+			title: "Open descriptors", unit: "short", w: 6, moves: limited,
 			queries: []query{
 				q("sum by (instance) (process_open_fds{"+at+"})", "{{instance}}"),
 				q("sum by (instance) (process_max_fds{"+at+"} < 10000)", "{{instance}} limit").or(dashboards.Reason{

@@ -28,7 +28,9 @@ var (
 	noRequests  = dashboards.Reason{Text: "The run sends no requests of its own.", Unless: `increase(stormglass_requests_total[1m]) > 0`}
 	noLosses    = dashboards.Reason{Text: "Every request got an answer of 2xx: good.", Unless: `stormglass_requests_total{code!~"2.."} > 0`}
 	noWatches   = dashboards.Reason{Text: "The run opens no watches of its own.", Unless: `stormglass_watches_open > 0`}
-	noDelivery  = dashboards.Reason{Text: "No write was measured by the run's watches.", Unless: `increase(stormglass_watch_delivered_total[1m]) > 0`}
+	noWanted    = dashboards.Reason{Text: "The run deploys no pods.", Unless: `stormglass_workload_pods_wanted > 0`}
+	// Deliveries to slow consumers are counted, and not timed: they are late on purpose.
+	noDelivery  = dashboards.Reason{Text: "No delivery was timed: the run's watches are for no measured writes, or slow on purpose.", Unless: `increase(stormglass_watch_delivery_seconds_count[1m]) > 0`}
 	noFaults    = dashboards.Reason{Text: "No fault was brought about.", Unless: `stormglass_fault_begin_timestamp_seconds`}
 	noMarks     = dashboards.Reason{Text: "Recorded by a version that did not export phases.", Unless: `stormglass_phase_active`}
 	noAlerts    = dashboards.Reason{Text: "No alert fires, or the rules are not loaded here.", Unless: `ALERTS{alertstate="firing"}`}

@@ -108,7 +108,7 @@ func scheduler() board {
 					tells: "Nodes and pods in its cache; assumed pods have a node and are not bound yet.",
 					do:    "assumed pods that climb: binding is slow, so the API server or the client's limiter.",
 				}, {
-					title: "Who leads", kind: "state-timeline", unit: "bool_yes_no",
+					title: "Who leads", kind: "state-timeline", unit: "bool_yes_no", moves: []string{"kill kube-scheduler", "etcdQuota"},
 					queries: []query{q(`max by (instance) (leader_election_master_status{@scheduler})`, "{{instance}}")},
 					tells:   "One replica holds the lease and works, the others stand by. No row that says yes: nothing is scheduled.",
 					do:      "a lease moves within 15 s of its holder's death; longer: mend writes to the API server first.",

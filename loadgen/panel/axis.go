@@ -39,8 +39,10 @@ func newAxis(p dashboards.Panel, values [][]float64) axis {
 	if p.Min != nil {
 		low = min(low, *p.Min)
 	}
-	if p.Max != nil {
-		top = max(top, *p.Max)
+	for _, least := range []*float64{p.Max, p.SoftMax} {
+		if least != nil {
+			top = max(top, *least)
+		}
 	}
 	if !(top > low) {
 		top, low = max(top, 1), min(low, 0)
@@ -85,15 +87,18 @@ func logAxis(low, top float64) axis {
 	return a
 }
 
-// y is the height of v, 0 at the top; values outside are held at the edge.
-func (a axis) y(v float64) int {
+// height of v in parts of the axis, from 0 at the bottom to 1; values outside are
+// held at the edge.
+func (a axis) height(v float64) float64 {
 	low, top := a.low, a.top
 	if a.log {
 		v, low, top = math.Log10(max(v, a.low)), math.Log10(a.low), math.Log10(a.top)
 	}
-	f := min(max((v-low)/(top-low), 0), 1)
-	return int(math.Round(high * (1 - f)))
+	return min(max((v-low)/(top-low), 0), 1)
 }
+
+// y is where v is drawn, 0 at the top.
+func (a axis) y(v float64) int { return int(math.Round(high * (1 - a.height(v)))) }
 
 // path draws values, one for each unit of width, as SVG path data: relative
 // steps, broken at gaps. A lone point is a line of no length, which round ends

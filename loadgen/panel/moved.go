@@ -16,73 +16,87 @@ type Mark struct {
 	Begin, End time.Time
 }
 
-// visible is the part of a panel's height by which a line has to move, for a
-// person to see it: a line of text is about as high.
-const visible = 0.1
+const (
+	// visible is the part of a panel's height by which a line has to move, for a
+	// person to see it: a line of text is about as high.
+	visible = 0.1
+	// surely is how often a value under a cause has to be over (or under) one from
+	// before it: Mann and Whitney's U, divided by the number of pairs. In runs
+	// without a fault, at moments at which nothing was done, one panel of twenty
+	// moves so much by chance; of those whose highest value only was 10% higher than
+	// any before, it was one of three.
+	surely = 0.9
+	// flat is the part of the height within which a line was at rest, so that a
+	// short peak is seen as well as a step is.
+	flat = 0.02
+)
 
-// Motion is whether a panel showed a fault that it is about.
+// Motion is what a panel did under a cause that it is about.
 type Motion struct {
-	Dashboard, Panel, Fault string
-	// By is how far, at the most, a line moved from what it was before the fault:
-	// in parts of the panel's height, on a logarithmic axis if it has one.
+	Dashboard, Panel, Claim string
+	// By is how far a line moved: the one that shows it best, from its middle
+	// before to its middle under the cause, or to its peak if it was at rest. In
+	// parts of the panel's height, on a logarithmic axis if it has one.
 	By float64
-	// Came tells that a line appeared or ended.
+	// Surely is the share of pairs of a value under the cause and one before it
+	// that differ in that direction, from 0.5 to 1.
+	Surely float64
+	// Came tells that a line appeared where there was none, or none that moved.
 	Came bool
+	// Seen tells whether a person sees it.
+	Seen bool
 }
-
-// Seen tells whether a person sees it.
-func (m Motion) Seen() bool { return m.Came || m.By >= visible }
 
 func (m Motion) String() string {
 	if m.Came {
-		return fmt.Sprintf("%s: %s: a line appeared or ended under %s", m.Dashboard, m.Panel, m.Fault)
+		return fmt.Sprintf("%s: %s: a line appeared under %s", m.Dashboard, m.Panel, m.Claim)
 	}
-	return fmt.Sprintf("%s: %s moved by %.0f%% of its height under %s", m.Dashboard, m.Panel, 100*m.By, m.Fault)
+	return fmt.Sprintf("%s: %s moved by %.0f%% of its height under %s, beyond what it was %.0f%% of the time",
+		m.Dashboard, m.Panel, 100*m.By, m.Claim, 100*m.Surely)
 }
 
-// Moved looks at the panels that are about one of the faults. What a line did
-// from a fault's begin until a rate has seen its end is held against all that it
-// did before the first fault. A panel without any data is left out.
-func Moved(ctx context.Context, src Source, span Span, faults []Mark) ([]Motion, error) {
-	if len(faults) == 0 {
+// Moved looks at the panels that are about one of the run's causes. How their
+// lines are at rest it takes from the time before the first fault. What begins
+// with the run has nothing before it, and a panel without any data is for Check:
+// both are left out.
+func Moved(ctx context.Context, src Source, run Run) ([]Motion, error) {
+	if len(run.Causes) == 0 {
 		return nil, nil
 	}
-	step := span.step(mostPoints)
-	answers, err := ask(ctx, src, span, step)
+	step := run.step(mostPoints)
+	answers, err := ask(ctx, src, run.Span, step)
 	if err != nil {
 		return nil, err
 	}
-	quiet := slices.MinFunc(faults, func(x, y Mark) int { return x.Begin.Compare(y.Begin) }).Begin
 	var all []Motion
-	for first := 0; first < len(answers); {
-		next := first
-		var series []Series
-		for ; next < len(answers) && same(answers[first], answers[next]); next++ {
-			series = append(series, answers[next].series...)
-		}
-		p := answers[first].panel
-		for _, kind := range p.Moves {
-			var during []Mark
-			for _, f := range faults {
-				if f.Name == kind {
-					during = append(during, Mark{kind, f.Begin, f.End.Add(span.window(step).Rate)})
-				}
-			}
-			if during == nil || !drawn(series) {
+	for _, drawn := range byPanel(answers) {
+		p := drawn[0].panel
+		for _, claim := range p.Moves {
+			w, ok := watched(run, step, claim)
+			if !ok {
 				continue
 			}
-			by, came := motion(p, series, quiet, during)
-			all = append(all, Motion{answers[first].dashboard.UID, p.Title, kind, by, came})
+			if m, ok := w.motion(p, drawn); ok {
+				m.Dashboard, m.Panel, m.Claim = drawn[0].dashboard.UID, p.Title, claim
+				all = append(all, m)
+			}
 		}
-		first = next
 	}
 	return all, nil
 }
 
-// drawn tells whether there is anything to see: Check says why not.
-func drawn(series []Series) bool {
-	numbers, _ := answer{series: series}.finite()
-	return numbers > 0
+// byPanel divides answers by the panel that they are of.
+func byPanel(answers []answer) [][]answer {
+	var all [][]answer
+	for first := 0; first < len(answers); {
+		next := first + 1
+		for next < len(answers) && same(answers[first], answers[next]) {
+			next++
+		}
+		all = append(all, answers[first:next])
+		first = next
+	}
+	return all
 }
 
 // same tells whether two answers are of one panel.
@@ -90,59 +104,155 @@ func same(a, b answer) bool {
 	return a.dashboard.UID == b.dashboard.UID && a.panel.Title == b.panel.Title
 }
 
-// motion is the largest move of a line, in parts of the panel's height, and
-// whether a line came or went. A line moves as far as its middle does (its
-// median), or, if that is more, as far as it leaves the range that it had: a
-// noisy line that shifts is seen by the first, a short peak by the second.
-func motion(p dashboards.Panel, series []Series, quiet time.Time, during []Mark) (by float64, came bool) {
-	height := func(v float64) float64 {
-		if p.Log {
-			return math.Log10(v) // of nothing: minus infinity, which is left out
-		}
-		return v
-	}
-	var all []float64
-	if p.Min != nil && !p.Log {
-		all = append(all, *p.Min)
-	}
-	if p.Max != nil {
-		all = append(all, height(*p.Max))
-	}
-	type stretches struct{ before, under []float64 }
-	var lines []stretches
-	for _, s := range series {
-		var l stretches
-		for _, pt := range s.Points {
-			h := height(pt.V)
-			if math.IsNaN(h) || math.IsInf(h, 0) {
+// windows are the times at which a claim is looked at.
+type windows struct {
+	artist
+	before Mark
+	// under is from each cause's begin until a rate sees nothing of it any more,
+	// core the part in which a rate sees nothing else. Of what is shorter than a rate
+	// looks back the core is all of it, without the moment of its begin.
+	under, core []Mark
+}
+
+// watched are the windows of a claim, if the run has such a cause and some time
+// before it: of that the last phase, in which nothing else is done any more. Its
+// first rates are of the phase before and left out. Where that leaves less than a
+// rate it is phase after phase more, up to the run's start.
+func watched(run Run, step time.Duration, claim string) (windows, bool) {
+	rate := run.window(step).Rate
+	w := windows{artist: artist{span: run.Span, step: step, points: run.points(step)}}
+	w.before = Mark{Begin: run.Start, End: run.End}
+	for _, c := range run.Causes {
+		if own := c.is(claim); own || !c.Load {
+			if c.Begin.Before(w.before.End) {
+				w.before.End = c.Begin
+			}
+			if !own {
 				continue
 			}
-			all = append(all, h)
-			switch {
-			case pt.T.Before(quiet):
+			w.under = append(w.under, Mark{"", c.Begin, c.End.Add(rate)})
+			core := Mark{"", c.Begin.Add(rate), c.End}
+			if c.End.Sub(c.Begin) < 2*rate {
+				core = Mark{"", c.Begin.Add(run.Scrape), c.End.Add(rate - run.Scrape)}
+			}
+			w.core = append(w.core, core)
+		}
+	}
+	for _, p := range append([]Mark{{Begin: run.Start}}, run.Phases...) {
+		if from := p.Begin.Add(rate); w.before.End.Sub(from) > rate {
+			w.before.Begin = from
+		}
+	}
+	return w, w.under != nil && w.before.End.Sub(w.before.Begin) > step
+}
+
+// line of a panel, in parts of its height, at the times of each window.
+type stretches struct{ before, under, core []float64 }
+
+// motion finds the line that shows a cause best; nothing if none has a value.
+func (w windows) motion(p dashboards.Panel, answers []answer) (Motion, bool) {
+	lines, any := w.heights(p, answers)
+	if !any {
+		return Motion{}, false
+	}
+	var rest []float64 // of all lines
+	for _, l := range lines {
+		rest = append(rest, l.before...)
+	}
+	best := Motion{Surely: 0.5}
+	better := func(m Motion) {
+		if m.Seen && !best.Seen || m.Seen == best.Seen && m.By > best.By {
+			best = m
+		}
+	}
+	for _, l := range lines {
+		switch {
+		case len(l.under) == 0:
+		case len(l.before) > 0:
+			if len(l.core) > 0 {
+				by, sure := math.Abs(median(l.core)-median(l.before)), beyond(l.core, l.before)
+				better(Motion{By: by, Surely: sure, Seen: by >= visible-1e-9 && sure >= surely})
+			}
+			if by := excursion(l.before, l.under); !p.Log && spread(l.before) <= flat && by >= visible {
+				better(Motion{By: by, Surely: beyond(l.under, l.before), Seen: true})
+			}
+		case rest == nil && p.Log, !p.Log && spread(rest) <= flat && slices.Max(l.under) >= visible+slices.Max(append(rest, 0)):
+			better(Motion{By: slices.Max(l.under), Surely: 1, Came: true, Seen: true})
+		}
+	}
+	return best, true
+}
+
+// heights are the lines of a panel as it would be drawn, and whether there are any.
+func (w windows) heights(p dashboards.Panel, answers []answer) (lines []stretches, any bool) {
+	var values [][]float64
+	for _, a := range answers {
+		for _, s := range a.series {
+			if l := (line{values: w.sample(s.Points)}); l.rank() {
+				values = append(values, l.values)
+			}
+		}
+	}
+	drawn := values
+	if p.Stacked {
+		drawn = stack(values)
+	}
+	axis := newAxis(p, drawn)
+	for _, line := range values {
+		var l stretches
+		for i, v := range line {
+			if math.IsNaN(v) || p.Log && v <= 0 {
+				continue
+			}
+			h, at := axis.height(v), w.span.Start.Add(time.Duration(i)*w.step)
+			if !at.Before(w.before.Begin) && at.Before(w.before.End) {
 				l.before = append(l.before, h)
-			case slices.ContainsFunc(during, func(m Mark) bool { return !pt.T.Before(m.Begin) && !pt.T.After(m.End) }):
+			}
+			if within(at, w.under) {
 				l.under = append(l.under, h)
+			}
+			if within(at, w.core) {
+				l.core = append(l.core, h)
 			}
 		}
 		lines = append(lines, l)
 	}
-	if len(all) == 0 {
-		return 0, false
-	}
-	whole := slices.Max(all) - slices.Min(all)
-	for _, l := range lines {
-		switch {
-		case l.before == nil || l.under == nil:
-			// A line at zero that comes or goes cannot be seen.
-			points := slices.Concat(l.before, l.under)
-			came = came || len(points) > 0 && (p.Log || slices.Max(points) > 0)
-		case whole > 0:
-			by = max(by, math.Abs(median(l.under)-median(l.before))/whole,
-				(slices.Max(l.under)-slices.Max(l.before))/whole, (slices.Min(l.before)-slices.Min(l.under))/whole)
+	return lines, len(values) > 0
+}
+
+func within(at time.Time, marks []Mark) bool {
+	return slices.ContainsFunc(marks, func(m Mark) bool { return !at.Before(m.Begin) && !at.After(m.End) })
+}
+
+// beyond is the share of pairs in which a value is over one from before, or
+// under it, whichever are more; of two that are the same each gets a half.
+func beyond(values, before []float64) float64 {
+	over := 0.0
+	for _, v := range values {
+		for _, b := range before {
+			switch {
+			case v > b+1e-9:
+				over++
+			case v > b-1e-9:
+				over += 0.5
+			}
 		}
 	}
-	return by, came
+	share := over / float64(len(values)*len(before))
+	return max(share, 1-share)
+}
+
+// excursion is how far values leave the range of those before.
+func excursion(before, values []float64) float64 {
+	return max(slices.Max(values)-slices.Max(before), slices.Min(before)-slices.Min(values))
+}
+
+// spread is from the lowest to the highest; of nothing 0.
+func spread(values []float64) float64 {
+	if len(values) == 0 {
+		return 0
+	}
+	return slices.Max(values) - slices.Min(values)
 }
 
 func median(values []float64) float64 {

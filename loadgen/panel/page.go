@@ -96,20 +96,15 @@ func newView(run Run, step time.Duration, answers []answer) view {
 	for i, p := range run.Phases {
 		v.Phases = append(v.Phases, stretch{at(p.Begin), at(p.End) - at(p.Begin), i%2 == 1})
 	}
-	for _, f := range run.Faults {
+	for _, f := range run.Faults() {
 		v.Faults = append(v.Faults, stretch{at(f.Begin), max(at(f.End)-at(f.Begin), 1), false})
 	}
 	for i := range 5 {
 		v.Clocks = append(v.Clocks, clock(time.Duration(i)*run.End.Sub(run.Start)/4))
 	}
 	pictures := map[string]picture{}
-	for first := 0; first < len(answers); {
-		next := first + 1
-		for next < len(answers) && same(answers[first], answers[next]) {
-			next++
-		}
-		pictures[answers[first].dashboard.UID+answers[first].panel.Title] = a.draw(answers[first:next])
-		first = next
+	for _, drawn := range byPanel(answers) {
+		pictures[drawn[0].dashboard.UID+drawn[0].panel.Title] = a.draw(drawn)
 	}
 	var seen []string
 	for _, x := range answers {

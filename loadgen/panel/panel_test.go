@@ -58,7 +58,7 @@ func draw(t *testing.T, src Source, run Run) string {
 
 // TestPage: all dashboards are on it, folded, with words about what this is.
 func TestPage(t *testing.T) {
-	page := draw(t, well, Run{Span: span, Phases: []Mark{{"storm", at(60), at(120)}}, Faults: []Mark{{"kill", at(70), at(80)}}})
+	page := draw(t, well, Run{Span: span, Phases: []Mark{{"storm", at(60), at(120)}}, Causes: []Cause{{Mark: Mark{"kill", at(70), at(80)}}}})
 	boards, err := dashboards.Load()
 	if err != nil {
 		t.Fatal(err)
@@ -84,7 +84,7 @@ func TestPage(t *testing.T) {
 		t.Error("something is open, or a script")
 	}
 	for range 3 {
-		if draw(t, well, Run{Span: span, Phases: []Mark{{"storm", at(60), at(120)}}, Faults: []Mark{{"kill", at(70), at(80)}}}) != page {
+		if draw(t, well, Run{Span: span, Phases: []Mark{{"storm", at(60), at(120)}}, Causes: []Cause{{Mark: Mark{"kill", at(70), at(80)}}}}) != page {
 			t.Fatal("the same run gave another page")
 		}
 	}
@@ -190,7 +190,7 @@ func TestCheck(t *testing.T) {
 		t.Fatalf("no panel %q", panel)
 		return Checked{}
 	}
-	if c := find("WAL fsync p99"); c.Problem != "" || c.Numbers == 0 {
+	if c := find("WAL fsync, p99 and median"); c.Problem != "" || c.Numbers == 0 {
 		t.Error(c)
 	}
 	if c := find("Round trip to peers, mean"); c.Excuse != "A single etcd member has no peers." || c.Problem != "" {
@@ -209,44 +209,6 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestMoved: a panel shows its fault if a line leaves what it did before.
-func TestMoved(t *testing.T) {
-	fault := Mark{"slowFsync", at(300), at(360)}
-	under := func(by float64) []Motion {
-		src := sourceFunc(func(expr string, start, end time.Time, step time.Duration) ([]Series, error) {
-			return []Series{series("instance", "etcd-0", start, end, step, func(now time.Time) float64 {
-				v := 0.04 + 0.01*math.Sin(now.Sub(began).Seconds())
-				if !now.Before(fault.Begin) && now.Before(fault.End) {
-					v *= by
-				}
-				return v
-			})}, nil
-		})
-		all, err := Moved(t.Context(), src, span, []Mark{fault})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return all
-	}
-	if all := under(6); len(all) < 5 {
-		t.Errorf("only %d panels are about slow fsync", len(all))
-	}
-	for _, m := range under(6) {
-		if !m.Seen() || m.Fault != "slowFsync" {
-			t.Errorf("not seen: %s", m)
-		}
-	}
-	for _, m := range under(1) {
-		if m.Seen() {
-			t.Errorf("seen although nothing happened: %s", m)
-		}
-	}
-	none, err := Moved(t.Context(), well, span, nil)
-	if err != nil || none != nil {
-		t.Errorf("without a fault: %v, %v", none, err)
-	}
-}
-
 // TestRunOf: a fault of the plane ends with its own event, one of nodes with
 // their recovery, others with the run.
 func TestRunOf(t *testing.T) {
@@ -260,7 +222,7 @@ func TestRunOf(t *testing.T) {
 		{Time: at(200), Kind: "fault", Name: "nodeRecovery"},
 	}, time.Second)
 	want := []Mark{{"slowFsync", at(70), at(90)}, {"nodeFailure", at(80), at(200)}, {"kill", at(95), at(300)}}
-	if !run.Start.Equal(at(0)) || !run.End.Equal(at(300)) || len(run.Phases) != 2 || fmt.Sprint(run.Faults) != fmt.Sprint(want) {
+	if !run.Start.Equal(at(0)) || !run.End.Equal(at(300)) || len(run.Phases) != 2 || fmt.Sprint(run.Faults()) != fmt.Sprint(want) {
 		t.Errorf("got %+v", run)
 	}
 }

@@ -15,7 +15,20 @@ import (
 // Run is what is drawn into every panel besides its data.
 type Run struct {
 	Span
-	Phases, Faults []Mark
+	Phases []Mark
+	// Causes are the faults. ReadRun has the loads too.
+	Causes []Cause
+}
+
+// Faults are the causes that are no loads.
+func (r Run) Faults() []Mark {
+	var all []Mark
+	for _, c := range r.Causes {
+		if !c.Load {
+			all = append(all, c.Mark)
+		}
+	}
+	return all
 }
 
 // RunOf is the run that a result and its timeline tell of, with the interval
@@ -32,23 +45,23 @@ func RunOf(r result.Result, timeline []result.Event, scrape time.Duration) Run {
 	open := map[string]int{} // by the fault's ID
 	var nodes []int          // those of simulated nodes, until they recover
 	for _, e := range timeline {
-		at := len(run.Faults)
+		at := len(run.Causes)
 		switch {
 		case e.Kind == "fault-begin":
 			open[e.Fault] = at
-			run.Faults = append(run.Faults, Mark{clean(e.Name), e.Time, run.End})
+			run.Causes = append(run.Causes, Cause{Mark: Mark{clean(e.Name), e.Time, run.End}, Of: kindsOf(e.On)})
 		case e.Kind == "fault-end":
 			if i, ok := open[e.Fault]; ok {
-				run.Faults[i].End = e.Time
+				run.Causes[i].End = e.Time
 			}
 		case e.Kind == "fault" && e.Name == "nodeRecovery":
 			for _, i := range nodes {
-				run.Faults[i].End = e.Time
+				run.Causes[i].End = e.Time
 			}
 			nodes = nil
 		case e.Kind == "fault":
 			nodes = append(nodes, at)
-			run.Faults = append(run.Faults, Mark{clean(e.Name), e.Time, run.End})
+			run.Causes = append(run.Causes, Cause{Mark: Mark{clean(e.Name), e.Time, run.End}, Of: kindsOf(e.On)})
 		}
 	}
 	return run
@@ -79,5 +92,7 @@ func ReadRun(dir string) (Run, error) {
 	if err != nil {
 		return Run{}, err
 	}
-	return RunOf(r, timeline, s.Record.Interval.D()), nil
+	run := RunOf(r, timeline, s.Record.Interval.D())
+	run.Causes = causes(run, s, r.Measurements.Phases)
+	return run, nil
 }
