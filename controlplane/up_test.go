@@ -87,7 +87,7 @@ func TestTheSettingsOfTheLastStartAreWarnedOf(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "config.json"), []byte(`{"etcd": {"members": 9}}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, stderr, code := run(t, "up", "--dir", dir); code != 4 || !strings.Contains(stderr, "controlplane: etcd.members: 9 is out of bounds (1, 3 or 5; ") {
+	if _, stderr, code := run(t, "up", "--dir", dir); code != 4 || !strings.Contains(stderr, "controlplane: etcd.members: 9 is out of bounds (1, 3, 5 or 7; ") {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
 }

@@ -25,7 +25,7 @@ type Flags map[string]string
 
 // Etcd configures the etcd members.
 type Etcd struct {
-	// Members: 1 (the default), 3 or 5. An even number is taken with a warning: it
+	// Members: 1 (the default), 3, 5 or 7. An even number is taken with a warning: it
 	// tolerates no more losses than one less.
 	Members int `yaml:"members,omitempty" json:"members,omitempty"`
 	// Topology is "stacked" (the default: etcd shares its disk with its

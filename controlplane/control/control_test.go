@@ -55,14 +55,15 @@ func TestProblems(t *testing.T) {
 			"apiServer.flags.audit-policy-file: keep one"},
 		"limit twice": {control.Config{ControllerManager: control.ControllerManager{QPS: 5, Flags: control.Flags{"kube-api-qps": "6"}}},
 			"controllerManager.flags.kube-api-qps: keep controllerManager.qps"},
-		"three members":        {control.Config{Etcd: control.Etcd{Members: 3, Topology: "external"}, NetworkFaults: "off"}, ""},
-		"too many members":     {control.Config{Etcd: control.Etcd{Members: 9}}, "etcd.members: 1, 3 or 5"},
-		"fewer than none":      {control.Config{APIServer: control.APIServer{Replicas: -1}}, "apiServer.replicas: from 1 to 16"},
-		"a crowd":              {control.Config{Scheduler: control.Scheduler{Replicas: 17}}, "scheduler.replicas: from 1 to 16: one leads"},
-		"descriptors to start": {control.Config{APIServer: control.APIServer{Descriptors: 100}}, "apiServer.descriptors: from 256, below which"},
-		"descriptors of old":   {control.Config{APIServer: control.APIServer{Descriptors: 1024}}, ""},
-		"topology":             {control.Config{Etcd: control.Etcd{Topology: "remote"}}, "etcd.topology: stacked or external"},
-		"network faults":       {control.Config{NetworkFaults: "yes"}, "networkFaults: on or off"},
+		"three members":           {control.Config{Etcd: control.Etcd{Members: 3, Topology: "external"}, NetworkFaults: "off"}, ""},
+		"too many members":        {control.Config{Etcd: control.Etcd{Members: 9}}, "etcd.members: 1, 3, 5 or 7"},
+		"as many as there may be": {control.Config{Etcd: control.Etcd{Members: 7}}, ""},
+		"fewer than none":         {control.Config{APIServer: control.APIServer{Replicas: -1}}, "apiServer.replicas: from 1 to 16"},
+		"a crowd":                 {control.Config{Scheduler: control.Scheduler{Replicas: 17}}, "scheduler.replicas: from 1 to 16: one leads"},
+		"descriptors to start":    {control.Config{APIServer: control.APIServer{Descriptors: 100}}, "apiServer.descriptors: from 256, below which"},
+		"descriptors of old":      {control.Config{APIServer: control.APIServer{Descriptors: 1024}}, ""},
+		"topology":                {control.Config{Etcd: control.Etcd{Topology: "remote"}}, "etcd.topology: stacked or external"},
+		"network faults":          {control.Config{NetworkFaults: "yes"}, "networkFaults: on or off"},
 		"election of the scheduler": {control.Config{Scheduler: control.Scheduler{Config: map[string]any{"leaderElection": map[string]any{"leaderElect": false}}}},
 			"scheduler.config.leaderElection: readiness"},
 	} {
@@ -84,7 +85,8 @@ func TestProblems(t *testing.T) {
 // TestWarnings: an even number of members is told what it is worth.
 func TestWarnings(t *testing.T) {
 	for members, want := range map[int]string{
-		0: "", 1: "", 3: "", 5: "",
+		0: "", 1: "", 3: "", 5: "", 7: "",
+		6: "a quorum of 6 members is 4, so 2 may be lost: no more than of 5 (take 5, or 7, of which 3 may be lost)",
 		2: "a quorum of 2 members is 2, so 0 may be lost: no more than of 1 (take 1, or 3, of which 1 may be lost)",
 		4: "a quorum of 4 members is 3, so 1 may be lost: no more than of 3 (take 3, or 5, of which 2 may be lost)",
 	} {

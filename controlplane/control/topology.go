@@ -64,7 +64,8 @@ func (c Config) HasLinks() bool {
 }
 
 // Bounds of a topology. Seven members are the most that etcd's documentation
-// advises; more replicas than 16 are meant by nobody.
+// advises (FAQ, "What is maximum cluster size?"); an even number is a warning.
+// More replicas than 16 are meant by nobody.
 const (
 	maxMembers  = 7
 	maxReplicas = 16
@@ -85,7 +86,7 @@ func (c Config) topologyProblems() []Problem {
 			all = append(all, Problem{path, fmt.Sprintf("%d is out of bounds", n), hint})
 		}
 	}
-	count("etcd.members", c.Etcd.Members, maxMembers, "1, 3 or 5; every member writes all that is written")
+	count("etcd.members", c.Etcd.Members, maxMembers, fmt.Sprintf("1, 3, 5 or %d; every member writes all that is written", maxMembers))
 	count("apiServer.replicas", c.APIServer.Replicas, maxReplicas, fmt.Sprintf("from 1 to %d", maxReplicas))
 	count("controllerManager.replicas", c.ControllerManager.Replicas, maxReplicas, fmt.Sprintf("from 1 to %d: one leads, the others wait", maxReplicas))
 	count("scheduler.replicas", c.Scheduler.Replicas, maxReplicas, fmt.Sprintf("from 1 to %d: one leads, the others wait", maxReplicas))

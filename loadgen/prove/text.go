@@ -126,13 +126,19 @@ func letter(i int) string {
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
+// markup is what a page of Markdown would take for its own.
+var markup = strings.NewReplacer("\\", "\\\\", "&", "&amp;", "<", "&lt;", ">", "&gt;", "|", "\\|", "`", "\\`", "*", "\\*", "_", "\\_", "[", "\\[", "]", "\\]")
+
+// cell makes text stand for itself in a cell of a table.
+func cell(s string) string { return markup.Replace(oneLine(s)) }
+
 // Markdown writes a report for the page of a pull request.
 func Markdown(w io.Writer, r Report) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "### %s: proof of the alerts\n\n%s.\n\n", strings.ToUpper(string(r.Verdict)), headline(r))
 	b.WriteString("| proof | verdict | ran | why |\n|---|---|---|---|\n")
 	for _, p := range r.Proofs {
-		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", p.Proof, p.Verdict, seconds(p.Seconds), strings.ReplaceAll(oneLine(strings.Join(p.Reasons, "; ")), "|", "\\|"))
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", cell(p.Proof), p.Verdict, seconds(p.Seconds), cell(strings.Join(p.Reasons, "; ")))
 	}
 	b.WriteString("\n```\n")
 	matrix(&b, r)

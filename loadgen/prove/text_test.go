@@ -56,10 +56,13 @@ not proven here: Follows
 		t.Errorf("got\n%s\nwant\n%s", b.String(), want)
 	}
 	b.Reset()
-	if err := Markdown(&b, sample()); err != nil {
+	report := sample()
+	report.Proofs[0].Reasons = []string{`up{job="etcd"} < 1 & a|b, *not* <img src=x>`}
+	if err := Markdown(&b, report); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"### FAIL: proof of the alerts", "| quorum | fail | 5m15s | Late: fired after 3m20s; Disk: fired 12s after the first scrape |", "\nDisk     F !     1m13s"} {
+	for _, want := range []string{"### FAIL: proof of the alerts", "| quorum | fail | 5m15s | Late: fired after 3m20s; Disk: fired 12s after the first scrape |", "\nDisk     F !     1m13s",
+		`up{job="etcd"} &lt; 1 &amp; a\|b, \*not\* &lt;img src=x&gt;`} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, b.String())
 		}

@@ -130,8 +130,10 @@ func (v *validator) faultTimes(path string, p *Phase, f *Fault) {
 		return
 	case f.Repeat > maxRepeat:
 		return
-	case f.Repeat > 1 && !f.Momentary() && (f.For == 0 || f.For >= f.Every):
+	case f.Repeat > 1 && !f.Momentary() && f.For == 0:
 		v.fail(path+".for", "shorter than every, so that one ends before the next begins", "a repeated fault needs a length")
+	case f.Repeat > 1 && !f.Momentary() && f.For >= f.Every:
+		v.fail(path+".for", "shorter than every", "%s long, and the next begins after %s", f.For, f.Every)
 	}
 	length, what := p.For.D(), "the phase lasts"
 	if p.Until != "" {
