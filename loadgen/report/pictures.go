@@ -136,10 +136,14 @@ func (a axis) legend(lines []line) {
 // timelinePicture draws phases and what happened; faults, leaders and restarts as
 // bars.
 func (p *page) timelinePicture() []byte {
-	const gap, least = 4, 30
+	const gap, least, mostLane = 4, 30, 260
 	s := &sheet{}
 	s.head("Timeline", "", "")
-	a := axis{s, p, 190, sheetWidth - sheetMargin}
+	lane := 0.0 // the widest name of a track
+	for _, t := range p.Tracks {
+		lane = max(lane, widthOf(t.Name, bodySize))
+	}
+	a := axis{s, p, sheetMargin + min(lane, mostLane) + 10, sheetWidth - sheetMargin}
 	a.phases()
 	listed := a.marks()
 	top, height, summary := s.y, 0.0, fmt.Sprintf("%d phases. ", len(p.Bands))

@@ -101,6 +101,10 @@ func TestEveryChartOfThePageIsAPicture(t *testing.T) {
 			named(t, all, f[1])
 		}
 	}
+	r.Recovery.Handovers[0].Of = "kube-controller-manager"
+	if svg := string(named(t, pictures(t, r, failoverEvents(r), nil, nil), "timeline").SVG()); !strings.Contains(svg, ">kube-controller-manager lease<") {
+		t.Error("the longest name of a lane is cut off")
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := Pictures(ctx, r, nil, nil, nil, nil); !errors.Is(err, context.Canceled) {
