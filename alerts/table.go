@@ -118,12 +118,12 @@ func ofAPIServer() []Proof {
 
 func ofControllers() []Proof {
 	return []Proof{
-		{Name: "ControllerQueueDeep", Incident: "I9", Run: "controllers", Window: 2*minute + 5*second,
-			How:      "20 ReplicaSets a second are made, then 10, with 10 requests a second for the controllers: 300 wait",
+		{Name: "ControllerQueueDeep", Incident: "I9", Run: "controllers", Window: 2*minute + 10*second,
+			How:      "20 ReplicaSets a second are made, then 10, with 10 requests a second for the controllers: over 500 keys wait, as each that is written comes back",
 			Smallest: "51 keys at every scrape for 3 minutes"},
-		{Name: "ControllerQueueSlow", Incident: "I9", Run: "controllers", Window: 14 * second,
+		{Name: "ControllerQueueSlow", Incident: "I9", Run: "controllers", Window: 17 * second,
 			How: "the same: a key waits 30 s", Smallest: "a tenth of the keys waiting over 1 s, for 72 s where all do"},
-		{Name: "ClientThrottled", Incident: "I5", Run: "controllers", Window: 14 * second,
+		{Name: "ClientThrottled", Incident: "I5", Run: "controllers", Window: 17 * second,
 			How:      "the same: five workers share 10 requests a second, so each waits half a second",
 			Smallest: "a tenth of the requests waiting over 250 ms: five workers that have more to do than 20 requests a second, upstream's default, just stay below"},
 		{Name: "LeaseNotHeld", Incident: "I11", Fault: "etcdQuota", Run: "quota", Window: 15 * second,

@@ -7,10 +7,11 @@
 //
 // # What is asserted of a run
 //
-//   - A rule that is expected was silent before its cause, fired at most 1.5
-//     times its floor after it (alerts.Alert.Floor), and resolved: in the run, or
-//     within 75 minutes of calm after it, in which every scrape says what the
-//     last one did. The latter is for rules that look back an hour.
+//   - A rule that is expected was neither firing nor pending when its cause
+//     began, fired at most 1.5 times its floor after it (alerts.Alert.Floor), and
+//     resolved: in the run, or within 75 minutes of calm after it, in which every
+//     scrape says what the last one did. The latter is for rules that look back
+//     an hour.
 //   - A rule that is allowed follows from the fault, and may fire; why is said.
 //   - Every other rule was silent all the time.
 //   - The run is one: all phases came to their end, no fault was missed, no

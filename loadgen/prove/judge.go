@@ -172,12 +172,18 @@ func (j *judge) must(ctx context.Context, o *Outcome, a alerts.Alert, e Expected
 	fail := func(format string, args ...any) {
 		o.Verdict, o.Why = result.Fail, fmt.Sprintf(format, args...)
 	}
-	i := slices.IndexFunc(lives, func(f alerting.Firing) bool { return !f.Fired.Before(cause) })
+	// What was pending when the cause began would have fired without it.
+	i := slices.IndexFunc(lives, func(f alerting.Firing) bool { return !f.Pending.Before(cause) })
 	if early := slices.IndexFunc(lives, func(f alerting.Firing) bool {
 		return f.Fired.Before(cause) && (f.Resolved.IsZero() || f.Resolved.After(cause))
 	}); early >= 0 {
 		o.FiredAt = j.since(lives[early].Fired)
 		fail("fired %s before its cause", seconds(cause.Sub(lives[early].Fired).Seconds()))
+		return nil
+	}
+	if before := slices.IndexFunc(lives, func(f alerting.Firing) bool { return f.Pending.Before(cause) && !f.Fired.Before(cause) }); i < 0 && before >= 0 {
+		o.FiredAt = j.since(lives[before].Fired)
+		fail("fired, but had been over its threshold since %s before its cause", seconds(cause.Sub(lives[before].Pending).Seconds()))
 		return nil
 	}
 	if i < 0 {

@@ -107,6 +107,16 @@ func TestFails(t *testing.T) {
 		}
 		fails(t, judged(t, p, in), "EtcdWALFsyncSlow", "fired 28s before its cause")
 	})
+	t.Run("pending before its cause", func(t *testing.T) {
+		t.Parallel()
+		in := slowPath(t, 0, record.Options{}, nil)
+		for i := range in.Timeline {
+			if in.Timeline[i].Name == "slowFsync" {
+				in.Timeline[i].Time = in.Timeline[i].Time.Add(50 * time.Second)
+			}
+		}
+		fails(t, judged(t, p, in), "EtcdWALFsyncSlow", "fired, but had been over its threshold since 38s before its cause")
+	})
 	t.Run("unrelated", func(t *testing.T) {
 		t.Parallel()
 		j := judged(t, p, slowPath(t, 0, record.Options{}, func(l *archivetest.Lab, phase string, at time.Duration) {
