@@ -116,8 +116,8 @@ func etcd() board {
 					tells: "The difference is what a defragmentation gives back.",
 					do:    "a file twice what is in use: defragment. In use growing: see objects by resource in the API server's dashboard.",
 				}, {
-					title: "Writes refused", kind: "stat", unit: "short", w: 4, bad: 1, moves: []string{"etcdQuota"},
-					queries: []query{q(`max(rate(grpc_server_handled_total{@etcd, grpc_service="etcdserverpb.KV", grpc_code="ResourceExhausted"}[@rate])) > bool 0`, "refused")},
+					title: "Writes refused", kind: "stat", unit: "bool_yes_no", w: 4, bad: 1, moves: []string{"etcdQuota"},
+					queries: []query{q(`max(rate(grpc_server_handled_total{@etcd, grpc_service="etcdserverpb.KV", grpc_code="ResourceExhausted"}[@rate])) > bool 0`, "in this time")},
 					calc:    "max",
 					tells:   "Whether writes were refused in the range: under the NOSPACE alarm, which does not go away by itself, or of too many at once. etcd's gauge of alarms does not fall back to zero.",
 					do:      "compact, defragment each member, delete the cause, then etcdctl alarm disarm.",

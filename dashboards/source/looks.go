@@ -87,7 +87,8 @@ func (p panel) target(i int, q query) cog.Builder[variants.Dataquery] {
 	return t.Format(prometheus.PromQueryFormatTimeSeries).Range()
 }
 
-// thresholds are green, from warn on orange, from bad on red; of states, off and on.
+// thresholds are green, from warn on orange, from bad on red; of states, off and
+// on, which is red where on is bad.
 func (p panel) thresholds() cog.Builder[dashboard.ThresholdsConfig] {
 	steps := []dashboard.Threshold{{Color: "green"}}
 	add := func(at float64, colour string) {
@@ -101,7 +102,11 @@ func (p panel) thresholds() cog.Builder[dashboard.ThresholdsConfig] {
 		add(p.warn, "green")
 	case p.kind == "state-timeline":
 		steps[0].Color = faint
-		add(1, "blue")
+		if p.bad != 0 {
+			add(p.bad, "red")
+		} else {
+			add(1, "blue")
+		}
 	default:
 		add(p.warn, "orange")
 		add(p.bad, "red")

@@ -33,10 +33,10 @@ func overview() board {
 				{
 					title: "Work that stands", unit: "short", w: 12, h: 10, log: true, min: 0.01, moves: []string{"slowFsync", "networkDelay", "pause etcd", "kill etcd", "webhook slow"},
 					queries: []query{
-						q(rate("apiserver_request_duration_seconds_sum", `@api, verb!~"WATCH|CONNECT"`), "in API servers"),
-						q(rate("apiserver_flowcontrol_request_wait_duration_seconds_sum", "@api"), "of it, queued by priority and fairness"),
-						q(rate("etcd_request_duration_seconds_sum", "@api"), "of it, waiting for etcd"),
-						q(rate("apiserver_admission_webhook_admission_duration_seconds_sum", "@api"), "of it, waiting for webhooks").or(noWebhook),
+						q(rate("apiserver_request_duration_seconds_sum", `@api, verb!~"WATCH|CONNECT"`), "in API servers, all"),
+						q(rate("apiserver_flowcontrol_request_wait_duration_seconds_sum", "@api"), "in API servers, queued by priority and fairness"),
+						q(rate("etcd_request_duration_seconds_sum", "@api"), "in API servers, waiting for etcd"),
+						q(rate("apiserver_admission_webhook_admission_duration_seconds_sum", "@api"), "in API servers, waiting for webhooks").or(noWebhook),
 						q(rate("scheduler_scheduling_attempt_duration_seconds_sum", "@scheduler"), "pods in the scheduler's hands").or(noPods),
 						q(rate("workqueue_queue_duration_seconds_sum", "@kcm"), "keys in controllers' queues"),
 						q(rate("rest_client_rate_limiter_duration_seconds_sum", jobClients+chosen), "requests held by clients' own limiters").or(noRateLimit),
@@ -44,7 +44,7 @@ func overview() board {
 					tells: "Seconds waited per second: how many requests, pods or keys stand at each place on average (Little's law), all in one unit. The bottleneck is the highest line that is part of no higher one.",
 					do:    "open the dashboard of the highest: etcd, API server (queues, webhooks), scheduler, or controller manager (queues, limiters).",
 				}, {
-					title: "How full", unit: "percentunit", w: 12, h: 10, max: 1, warn: 0.8, bad: 0.95, moves: []string{"descriptorLimit", "etcdQuota"},
+					title: "How full", unit: "percentunit", w: 12, h: 10, max: 1, warn: 0.8, bad: 0.95, moves: []string{"descriptorLimit", "etcdQuota", "webhook slow"},
 					queries: []query{
 						q(`max(sum by (instance, priority_level) (apiserver_flowcontrol_current_executing_seats{@api, priority_level!="exempt"}) / (sum by (instance, priority_level) (apiserver_flowcontrol_current_limit_seats{@api, priority_level!="exempt"}) > 0))`, "seats of the fullest priority level"),
 						q(`max by (job) (instance:process_open_fds:limit_ratio{@irecord})`, "descriptors of {{job}}"),

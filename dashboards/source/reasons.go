@@ -33,7 +33,7 @@ var (
 	noDelivery  = dashboards.Reason{Text: "No delivery was timed: the run's watches are for no measured writes, or slow on purpose.", Unless: `increase(stormglass_watch_delivery_seconds_count[1m]) > 0`}
 	noFaults    = dashboards.Reason{Text: "No fault was brought about.", Unless: `stormglass_fault_begin_timestamp_seconds`}
 	noMarks     = dashboards.Reason{Text: "Recorded by a version that did not export phases.", Unless: `stormglass_phase_active`}
-	noAlerts    = dashboards.Reason{Text: "No alert fires, or the rules are not loaded here.", Unless: `ALERTS{alertstate="firing"}`}
+	noAlerts    = dashboards.Reason{Text: "No alert fires, or no rules are evaluated here: in the archive of a run there are none, its gates tell.", Unless: `ALERTS{alertstate="firing"}`}
 	noLease     = dashboards.Reason{Text: "No Lease was written.", Unless: `increase(apiserver_request_total{resource="leases", verb="PUT"}[1m]) > 0`}
 	noRateLimit = dashboards.Reason{Text: "No client has a rate limiter.", Unless: `rest_client_rate_limiter_duration_seconds_count > 0`}
 )

@@ -14,7 +14,7 @@ func run() board {
 					tells:   "The phases of the scenario. Every number of a report is of one of these.",
 					do:      "compare a phase with the one before it, not with the whole run.",
 				}, {
-					title: "Faults in force", kind: "state-timeline", unit: "bool_on_off", w: 24, h: 5,
+					title: "Faults in force", kind: "state-timeline", unit: "bool_on_off", w: 24, h: 5, bad: 1,
 					queries: []query{q(`max by (fault, on) (stormglass_fault_active{@generator})`, "{{fault}} {{on}}").or(noFaults)},
 					tells:   "What was broken on purpose, on which component, from begin to end. What comes back at once has no length: its begin is an annotation.",
 					do:      "what moves here without a fault above it was not the harness.",

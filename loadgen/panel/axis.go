@@ -39,18 +39,24 @@ func newAxis(p dashboards.Panel, values [][]float64) axis {
 	if p.Min != nil {
 		low = min(low, *p.Min)
 	}
-	for _, least := range []*float64{p.Max, p.SoftMax} {
-		if least != nil {
-			top = max(top, *least)
-		}
+	if p.SoftMax != nil {
+		top = max(top, *p.SoftMax)
 	}
-	if !(top > low) {
-		top, low = max(top, 1), min(low, 0)
+	if p.Max != nil {
+		top = *p.Max // what is over it is drawn at the edge, as Grafana does; the legend has its value
+	}
+	if !(top > low) { // nothing, or nothing but zeros
+		low = min(low, 0)
 		if math.IsInf(low, 0) {
 			low = 0
 		}
+		top = max(top, 1)
+		return axis{low: low, top: top, ticks: []float64{low, top}}
 	}
 	step := RoundStep((top - low) / 4)
+	if p.Unit == "short" && whole(values) {
+		step = max(step, 1) // there is no half a leader change
+	}
 	if p.Unit == "bytes" { // round in units of 1024
 		unit := math.Pow(1024, math.Floor(math.Log((top-low)/4)/math.Log(1024)))
 		step = RoundStep((top-low)/4/unit) * unit
@@ -60,6 +66,18 @@ func newAxis(p dashboards.Panel, values [][]float64) axis {
 		a.ticks = append(a.ticks, v)
 	}
 	return a
+}
+
+// whole tells whether all values are whole numbers.
+func whole(lines [][]float64) bool {
+	for _, line := range lines {
+		for _, v := range line {
+			if !math.IsNaN(v) && v != math.Trunc(v) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // RoundStep is the next of 1, 2, 2.5 and 5 times a power of ten: a step between

@@ -27,7 +27,7 @@ type picture struct {
 	Empty  string
 	Lines  []line
 	Ticks  []tick
-	Levels []tick // thresholds; Label is their colour
+	Levels []level
 	Stats  []figure
 	Head   []string
 	Rows   [][]string
@@ -50,6 +50,12 @@ type line struct {
 type tick struct {
 	Y     int
 	Label string
+}
+
+// level is a threshold: where it is drawn, its value and its colour.
+type level struct {
+	Y            int
+	Text, Colour string
 }
 
 // figure is a number of a stat.
@@ -159,6 +165,11 @@ func (l line) last() float64 {
 	return math.NaN()
 }
 
+// first is where the line begins.
+func (l line) first() int {
+	return slices.IndexFunc(l.values, func(v float64) bool { return !math.IsNaN(v) })
+}
+
 // byPeak sorts lines, the highest first, and keeps as many as can be told apart.
 func (out *picture) byPeak(lines []line, most int) []line {
 	slices.SortStableFunc(lines, func(x, y line) int {
@@ -199,7 +210,7 @@ func (out *picture) chart(p dashboards.Panel, lines []line) {
 	}
 	for _, s := range p.Steps {
 		if p.Lines && s.Value != nil && *s.Value >= axis.low && *s.Value <= axis.top {
-			out.Levels = append(out.Levels, tick{axis.y(*s.Value), s.Color})
+			out.Levels = append(out.Levels, level{axis.y(*s.Value), text(p.Unit, *s.Value), s.Color})
 		}
 	}
 }
@@ -246,9 +257,10 @@ func colourOf(steps []dashboards.Step, v float64) string {
 	return colour
 }
 
-// timeline draws a row for each line, coloured by threshold.
+// timeline draws a row for each line, coloured by threshold: what begins first
+// comes first, as phases do.
 func (out *picture) timeline(p dashboards.Panel, lines []line) {
-	slices.SortStableFunc(lines, func(x, y line) int { return cmp.Compare(x.Name, y.Name) })
+	slices.SortStableFunc(lines, func(x, y line) int { return cmp.Or(cmp.Compare(x.first(), y.first()), cmp.Compare(x.Name, y.Name)) })
 	if len(lines) > mostRows {
 		out.Note = fmt.Sprintf("%d of %d rows.", mostRows, len(lines))
 		lines = lines[:mostRows]

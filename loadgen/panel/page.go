@@ -99,8 +99,12 @@ func newView(run Run, step time.Duration, answers []answer) view {
 	for _, f := range run.Faults() {
 		v.Faults = append(v.Faults, stretch{at(f.Begin), max(at(f.End)-at(f.Begin), 1), false})
 	}
+	zero := run.Start
+	if !run.Zero.IsZero() {
+		zero = run.Zero
+	}
 	for i := range 5 {
-		v.Clocks = append(v.Clocks, clock(time.Duration(i)*run.End.Sub(run.Start)/4))
+		v.Clocks = append(v.Clocks, clock(run.Start.Sub(zero)+time.Duration(i)*run.End.Sub(run.Start)/4))
 	}
 	pictures := map[string]picture{}
 	for _, drawn := range byPanel(answers) {

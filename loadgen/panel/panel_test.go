@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -79,6 +80,9 @@ func TestPage(t *testing.T) {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page does not have %s", want)
 		}
+	}
+	if later := draw(t, well, Run{Span: span, Zero: at(-65)}); !strings.Contains(later, ">1:05<") || !strings.Contains(later, ">11:05<") {
+		t.Error("the clock is not the page's")
 	}
 	if strings.Contains(page, "<details open") || strings.Contains(page, `" open>`) || strings.Contains(page, "<script") {
 		t.Error("something is open, or a script")
@@ -256,5 +260,55 @@ func TestPaths(t *testing.T) {
 	}
 	if bad := regexp.MustCompile(`[^-MHhlvVz0-9 ]`).FindString(got); bad != "" {
 		t.Errorf("%q in a path", bad)
+	}
+}
+
+// TestPictures: rows in the order in which they begin; counts have no halves;
+// what is over a panel's end is at its edge, with its value in the legend; and
+// thresholds have their values there too.
+func TestPictures(t *testing.T) {
+	a := artist{span: span, step: 5 * time.Second, points: 121}
+	lines := func(v map[string]func(second float64) float64) []Series {
+		var all []Series
+		for name, v := range v {
+			s := series("instance", name, began, at(600), 5*time.Second, func(t time.Time) float64 { return v(t.Sub(began).Seconds()) })
+			s.Points = slices.DeleteFunc(s.Points, func(p Point) bool { return math.IsNaN(p.V) })
+			all = append(all, s)
+		}
+		return all
+	}
+	draw := func(p dashboards.Panel, v map[string]func(float64) float64) picture {
+		p.Title, p.Min = "p", new(float64)
+		return a.draw([]answer{{panel: p, target: dashboards.Target{Legend: "{{instance}}"}, series: lines(v)}})
+	}
+	from := func(begin float64) func(float64) float64 {
+		return func(s float64) float64 { return cond(s >= begin, 1, math.NaN()) }
+	}
+	phases := draw(dashboards.Panel{Kind: "state-timeline", Unit: "bool_on_off"}, map[string]func(float64) float64{"after": from(400), "steady": from(0), "loss": from(100)})
+	var order []string
+	for _, s := range phases.States {
+		order = append(order, s.Name)
+	}
+	if got := strings.Join(order, " "); got != "steady loss after" {
+		t.Errorf("phases are in the order %s", got)
+	}
+	elections := draw(dashboards.Panel{Kind: "timeseries", Unit: "short"}, map[string]func(float64) float64{"etcd-0": func(s float64) float64 { return cond(s > 300, 2, 1) }})
+	for _, tick := range elections.Ticks {
+		if strings.Contains(tick.Label, ".") {
+			t.Errorf("a tick at %s leader changes", tick.Label)
+		}
+	}
+	most, warn := 1.0, 0.8
+	full := draw(dashboards.Panel{Kind: "timeseries", Unit: "percentunit", Max: &most, Lines: true, Steps: []dashboards.Step{{Color: "green"}, {Value: &warn, Color: "orange"}}},
+		map[string]func(float64) float64{"etcd-0": func(s float64) float64 { return cond(s > 300, 29.4, 0.85) }})
+	if top := full.Ticks[len(full.Ticks)-1]; top.Label != "100%" || top.Y != 0 || full.Lines[0].Max != "2940%" {
+		t.Errorf("the axis ends at %+v, the legend says %s", top, full.Lines[0].Max)
+	}
+	if len(full.Levels) != 1 || full.Levels[0].Text != "80%" || full.Levels[0].Y != 40 {
+		t.Errorf("thresholds: %+v", full.Levels)
+	}
+	slow := draw(dashboards.Panel{Kind: "timeseries", Unit: "percentunit", SoftMax: &warn}, map[string]func(float64) float64{"get": func(float64) float64 { return 0.001 }})
+	if top := slow.Ticks[len(slow.Ticks)-1]; top.Label != "80%" {
+		t.Errorf("one slow call of a thousand fills the panel: it ends at %s", top.Label)
 	}
 }

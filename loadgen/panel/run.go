@@ -16,6 +16,8 @@ import (
 type Run struct {
 	Span
 	Phases []Mark
+	// Zero is the moment from which the page counts time. The zero value: Start.
+	Zero time.Time
 	// Causes are the faults. ReadRun has the loads too.
 	Causes []Cause
 }

@@ -38,7 +38,9 @@ func HTML(ctx context.Context, w io.Writer, r result.Result, timeline []result.E
 	if err != nil {
 		return fmt.Errorf("encode the charts' values: %w", err)
 	}
-	if view.Panels, err = panel.HTML(ctx, src, panel.RunOf(r, timeline, view.interval)); err != nil {
+	run := panel.RunOf(r, timeline, view.interval)
+	run.Zero = view.grid.start // one clock on one page
+	if view.Panels, err = panel.HTML(ctx, src, run); err != nil {
 		return err
 	}
 	hash := sha256.Sum256(script)
