@@ -9,6 +9,7 @@ import (
 
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
 const (
@@ -119,6 +120,15 @@ func faultLine(s control.FaultStatus) string {
 	if len(s.Peers) > 0 {
 		fmt.Fprintf(&b, " to %s", strings.Join(s.Peers, ", "))
 	}
+	if s.Resource != "" {
+		fmt.Fprintf(&b, " for %s", s.Resource)
+	}
+	if s.Fails {
+		b.WriteString(", fails")
+	}
+	if s.Ignore {
+		b.WriteString(", policy Ignore")
+	}
 	if s.Delay > 0 {
 		fmt.Fprintf(&b, ", %s", s.Delay)
 		if s.Jitter > 0 {
@@ -127,6 +137,10 @@ func faultLine(s control.FaultStatus) string {
 	}
 	if s.Limit > 0 {
 		fmt.Fprintf(&b, ", %d descriptors", s.Limit)
+	}
+	if s.Quota > 0 {
+		quota, _ := scenario.Bytes(s.Quota).MarshalText() // writes any size
+		fmt.Fprintf(&b, ", quota %s", quota)
 	}
 	switch {
 	case s.For > 0:

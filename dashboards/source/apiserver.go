@@ -216,9 +216,9 @@ func apiServer() board {
 					tells: "Node, RBAC, webhooks. What nobody allows is answered with 403 and is not in here.",
 					do:    "a webhook on top: its latency is part of every request.",
 				}, {
-					title: "TLS handshakes that failed", unit: "cps", moves: []string{"descriptorLimit"},
+					title: "TLS handshakes that failed", unit: "cps",
 					queries: []query{q(rate("apiserver_tls_handshake_errors_total", "@api", "instance"), "{{instance}}")},
-					tells:   "Clients that give up before they get through, port scans, wrong certificates.",
+					tells:   "Clients that give up before they get through, port scans, wrong certificates. Not a server without descriptors: it accepts no connection, so none of them comes to a handshake.",
 					do:      "with latency: connections come faster than they can be taken. Without: see who it is in the log.",
 				},
 			}},
