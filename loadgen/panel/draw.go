@@ -210,7 +210,7 @@ func (out *picture) chart(p dashboards.Panel, lines []line) {
 	}
 	for _, s := range p.Steps {
 		if p.Lines && s.Value != nil && *s.Value >= axis.low && *s.Value <= axis.top {
-			out.Levels = append(out.Levels, level{axis.y(*s.Value), text(p.Unit, *s.Value), s.Color})
+			out.Levels = append(out.Levels, level{axis.y(*s.Value), threshold(p.Unit, *s.Value), s.Color})
 		}
 	}
 }

@@ -116,7 +116,11 @@ func (out *picture) heatmap(answers []answer, a artist) {
 			paths[shade] += fmt.Sprintf("M%d %dh%dv%dh-%dz", j*wide, y, across, below-y, across)
 		}
 		if i%max(1, (len(all)+5)/6) == 0 {
-			out.Ticks = append(out.Ticks, tick{y, "≤ " + text(answers[0].panel.Unit, b.edge)})
+			label := "≤ " + text(answers[0].panel.Unit, b.edge)
+			if math.IsInf(b.edge, 1) && i > 0 {
+				label = "> " + text(answers[0].panel.Unit, all[i-1].edge)
+			}
+			out.Ticks = append(out.Ticks, tick{y, label})
 		}
 	}
 	for shade, p := range paths {

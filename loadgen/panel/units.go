@@ -40,6 +40,14 @@ func text(unit string, v float64) string {
 	return scaled(v, 1000, "", " k", " M", " G")
 }
 
+// threshold writes where a warning begins; of some rates any is too much.
+func threshold(unit string, v float64) string {
+	if v <= 0.001 && (unit == "reqps" || unit == "ops" || unit == "cps") {
+		return "any"
+	}
+	return text(unit, v)
+}
+
 func choose(v float64, yes, no string) string {
 	if v != 0 {
 		return yes
@@ -51,9 +59,9 @@ func seconds(v float64) string {
 	switch a := math.Abs(v); {
 	case a == 0:
 		return "0 s"
-	case a < 1e-3:
+	case a < 0.9995e-3: // what rounds to 1000 µs is a millisecond
 		return digits(v*1e6) + " µs"
-	case a < 1:
+	case a < 0.9995:
 		return digits(v*1e3) + " ms"
 	case a < 120:
 		return digits(v) + " s"
@@ -63,7 +71,7 @@ func seconds(v float64) string {
 
 func scaled(v, by float64, units ...string) string {
 	i := 0
-	for ; math.Abs(v) >= by && i < len(units)-1; i++ {
+	for ; math.Abs(v) >= 0.9995*by && i < len(units)-1; i++ {
 		v /= by
 	}
 	return digits(v) + units[i]
