@@ -95,7 +95,7 @@ func ofAPIServer() []Proof {
 		{Name: "APIServerWatchersTerminated", Incident: "I8", Run: "watches", Window: 17 * second,
 			How:      "30 watches take 68 KiB a second of some 90 that come, and have room for what is over for 12 s; those that come back are ended again after 4",
 			Smallest: "26 watches of a resource ended within 5 minutes"},
-		{Name: "APIServerWatchesDropped", Incident: "I8", Run: "watches",
+		{Name: "APIServerWatchesDropped", Incident: "I8", Run: "watches", Window: 5 * second,
 			How:      "400 of some 520 watches, open for two and a half minutes, go away at once",
 			Smallest: "30% of the watches, of over 100 that were open 2 minutes before"},
 		{Name: "APIServerWatchOverload", Incident: "I8", Run: "watches", Window: 30 * second,
