@@ -66,7 +66,8 @@ compared with the source of the components that go.mod pins.
 
 **Proven.** ` + "`loadgen alerts prove`" + ` runs the faults below on real control planes and evaluates all rules over what was recorded,
 by Prometheus' own code: each must fire within 1.5 times its floor, and resolve; what is neither expected nor known to follow from
-the fault must be silent, and so must all in healthy runs. It prints the matrix of rules and runs. ` + "`loadgen alerts prove DIR...`" + `
+the fault must be silent, and so must all in healthy runs. It prints the matrix of rules and
+runs: [proofs.md](proofs.md). ` + "`loadgen alerts prove DIR...`" + `
 judges runs that are there.
 
 ## Rule, fault, proof
