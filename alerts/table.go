@@ -119,7 +119,7 @@ func ofAPIServer() []Proof {
 func ofControllers() []Proof {
 	return []Proof{
 		{Name: "ControllerQueueDeep", Incident: "I9", Run: "controllers", Window: 2*minute + 10*second,
-			How:      "20 ReplicaSets a second are made, then 10, with 10 requests a second for the controllers: over 500 keys wait, as each that is written comes back",
+			How:      "40 ReplicaSets a second are made, then 10, with 10 requests a second for the controllers, and a burst of 100: over 500 keys wait, as each that is written comes back",
 			Smallest: "51 keys at every scrape for 3 minutes"},
 		{Name: "ControllerQueueSlow", Incident: "I9", Run: "controllers", Window: 17 * second,
 			How: "the same: a key waits 30 s", Smallest: "a tenth of the keys waiting over 1 s, for 72 s where all do"},
