@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -134,6 +135,17 @@ func TestProof(t *testing.T) {
 			t.Errorf("%s: may be empty: %v, and says then %q", name, all, p.NoValue)
 		}
 	})
+}
+
+// TestPartition: the run that shows what partitions move is a scenario.
+func TestPartition(t *testing.T) {
+	text, err := os.ReadFile("partition.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := scenario.Parse("partition.yaml", text, nil); err != nil {
+		t.Error(err)
+	}
 }
 
 // TestGrid: no two panels overlap, and none leaves the grid.

@@ -28,17 +28,17 @@ func apiServer() board {
 					tells: "A storm is a change of this mix, not only of its height.",
 					do:    "a verb that grew: see which resource, and in the audit log which user agent.",
 				}, {
-					title: "Refused and failed answers", unit: "reqps", moves: []string{"kill etcd", "kill kube-apiserver", "etcdQuota", "webhook closed"},
+					title: "Refused and failed answers", unit: "reqps", moves: []string{"kill etcd", "kill kube-apiserver", "etcdQuota", "webhook closed", "partition kube-apiserver"},
 					queries: []query{q(rate("apiserver_request_total", `@api, code=~"4..|5.."`, "code"), "{{code}}").or(noRefusal)},
 					tells:   "401 and 403 who may not, 404 and 410 what is gone, 409 two writers, 429 priority and fairness, 5xx trouble behind.",
 					do:      "504: etcd or a timeout. 503: an aggregated API. 500: a webhook, or no space in etcd. 410: watchers that were too slow.",
 				}, {
-					title: "Requests that miss their objective", unit: "percentunit", warn: 0.01, bad: 0.144, moves: []string{"kill etcd", "pause etcd", "webhook slow"},
+					title: "Requests that miss their objective", unit: "percentunit", warn: 0.01, bad: 0.144, moves: []string{"kill etcd", "pause etcd", "webhook slow", "partition"},
 					queries: []query{q(`cluster_class:apiserver_request_slow:ratio_rate5m{@record}`, "{{class}}")},
 					tells:   "Share over 1 s (writes, reads of one object) or 30 s (lists). APIServerLatencyBudgetFastBurn fires at 14.4%, also over the hour.",
 					do:      "mutating alone: etcd or webhooks. All classes: CPU, descriptors or a flood.",
 				}, {
-					title: "p99 by verb", unit: "s", log: true, warn: 1, moves: []string{"slowFsync", "networkDelay", "pause etcd", "kill etcd"},
+					title: "p99 by verb", unit: "s", log: true, warn: 1, moves: []string{"slowFsync", "networkDelay", "pause etcd", "kill etcd", "partition"},
 					queries: []query{q(p99(duration, short, "verb"), "{{verb}}")},
 					tells:   "At the server, without the network and without waits in the client. Watches and streams are left out.",
 					do:      "writes rise: etcd's fsync. LIST: objects and selectors. GET and LIST and writes together: CPU, queues.",
@@ -179,17 +179,17 @@ func apiServer() board {
 			}},
 			{"etcd, as the API server sees it", []panel{
 				{
-					title: "Calls to etcd, p99 by operation", unit: "s", log: true, warn: 0.1, moves: []string{"slowFsync", "networkDelay kube-apiserver", "pause etcd", "kill etcd"},
+					title: "Calls to etcd, p99 by operation", unit: "s", log: true, warn: 0.1, moves: []string{"slowFsync", "networkDelay kube-apiserver", "pause etcd", "kill etcd", "partition"},
 					queries: []query{q(p99("etcd_request_duration_seconds", "@api", "operation"), "{{operation}}")},
 					tells:   "What is left of a request after this is the API server's own: queueing, admission, encoding.",
 					do:      "compare with WAL fsync: both slow, the disk; this alone, the network between them, or CPU.",
 				}, {
-					title: "Calls over 100 ms", unit: "percentunit", warn: 0.1, moves: []string{"networkDelay", "pause etcd", "kill etcd"},
+					title: "Calls over 100 ms", unit: "percentunit", warn: 0.1, moves: []string{"networkDelay", "pause etcd", "kill etcd", "partition kube-apiserver"},
 					queries: []query{q(`cluster_operation:etcd_request_over_100ms:ratio_rate2m{@record}`, "{{operation}}")},
 					tells:   "The share that APIServerEtcdSlow is about (over 10%).",
 					do:      "what etcd's dashboard says; if all is well there, measure the round trip.",
 				}, {
-					title: "Calls that failed", unit: "cps", moves: []string{"kill etcd", "etcdQuota"},
+					title: "Calls that failed", unit: "cps", moves: []string{"kill etcd", "etcdQuota", "partition"},
 					queries: []query{q(rate("etcd_request_errors_total", "@api", "operation"), "{{operation}}").or(noEtcdError)},
 					tells:   "Timeouts, lost leaders, no space. Conflicts of two writers are not counted.",
 					do:      "see who leads in etcd's dashboard, and its quota.",

@@ -53,6 +53,9 @@ var shown = []struct{ claim, what, by string }{
 	{"networkDelay", "slow links of etcd", "leader-changes; proofs peers, slow-path"},
 	{"networkDelay etcd", "those between its members", "leader-changes; proof peers"},
 	{"networkDelay kube-apiserver", "those from the API server", "proof slow-path"},
+	{"partition", "a partition of etcd, from within or from its API server", "`dashboards/partition.yaml`"},
+	{"partition etcd", "etcd's leader cut off from the other members", "`dashboards/partition.yaml`"},
+	{"partition kube-apiserver", "an API server cut off from etcd", "`dashboards/partition.yaml`"},
 	{"pause etcd", "etcd's leader frozen for 2 or 3 s", "leader-changes with default timers; proof peers"},
 	{"kill", "a component killed", "component-loss; proof kills"},
 	{"kill etcd", "etcd members killed", "component-loss, etcd-kills; proof quorum"},
@@ -134,9 +137,10 @@ own SDK, one Go file each. This page is written by the program: ` + "`go test ./
 - **Panels move.** A panel that is about a fault says so in proof.json, and [a table](#what-moves-which-panels) says which runs
   have shown it. Under the fault some line has to be elsewhere than before it, by a tenth of the panel's height and in nine
   of ten pairs of values (Mann and Whitney's U); or it was at rest and has a peak as high; or it was not there. The same
-  command tells, and with ` + "`-calm`" + ` what that is worth: at moments of the ten healthy minutes at which nothing was done,
-  5% of these panels are said to have moved. Of peaks alone, the rule before this one, it was 30%: a p99 of few requests jumps
-  about by itself. A panel that does not show its fault is told and is no error: a remedy may be what keeps it still.
+  command tells, and ` + "`go run ./loadgen/panel/panels -calm RUN`" + ` what that is worth: at moments of three healthy runs at which
+  nothing was done, 5, 9 and 15% of these panels are said to have moved. (Had a peak above all before been enough, it were 30%:
+  a p99 of few requests jumps about by itself.) A panel that does not show its fault is told and is no error: a remedy may be
+  what keeps it still.
 
 ## Without a Grafana
 

@@ -43,17 +43,17 @@ func etcd() board {
 			}},
 			{"Raft", []panel{
 				{
-					title: "Members with a leader", kind: "state-timeline", unit: "bool_yes_no", warn: 0.5, falls: true, moves: []string{"kill etcd"},
+					title: "Members with a leader", kind: "state-timeline", unit: "bool_yes_no", warn: 0.5, falls: true, moves: []string{"kill etcd", "partition etcd"},
 					queries: []query{q(`max by (instance) (etcd_server_has_leader{@etcd})`, "{{instance}}")},
 					tells:   "A member without a leader takes no writes and no linearizable reads. All of them: no quorum.",
 					do:      "one: it is cut off. All: bring back members until a majority runs. Only if their data is lost, restore a snapshot.",
 				}, {
-					title: "Who leads", kind: "state-timeline", unit: "bool_yes_no", moves: []string{"pause etcd"},
+					title: "Who leads", kind: "state-timeline", unit: "bool_yes_no", moves: []string{"pause etcd", "partition etcd"},
 					queries: []query{q(`max by (instance) (etcd_server_is_leader{@etcd})`, "{{instance}}")},
 					tells:   "Each change of the row that says yes is an election.",
 					do:      "if the leader moves without anybody having restarted it, look at round trips and at its fsync before.",
 				}, {
-					title: "Leader changes seen", unit: "short", moves: []string{"pause etcd"},
+					title: "Leader changes seen", unit: "short", moves: []string{"pause etcd", "partition etcd"},
 					queries: []query{q(`max by (instance) (etcd_server_leader_changes_seen_total{@etcd})`, "{{instance}}")},
 					tells:   "Since each member started; the first counts too. A step up is an election.",
 					do:      "more than one an hour: the network between members, a slow disk, or a process starved of CPU.",

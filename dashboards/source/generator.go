@@ -33,7 +33,7 @@ func generator() board {
 					tells: "Achieved counts answers of 2xx when they come. Below offered: a stall or failures. Above: answers that a stall held back.",
 					do:    "a gap that stays: the control plane's limit was found. See Work that stands in the overview.",
 				}, {
-					title: "Latency from the intended start", unit: "s", log: true, warn: 1, moves: []string{"slowFsync", "networkDelay", "pause etcd", "kill etcd", "webhook slow"},
+					title: "Latency from the intended start", unit: "s", log: true, warn: 1, moves: []string{"slowFsync", "networkDelay", "pause etcd", "kill etcd", "webhook slow", "partition"},
 					queries: []query{
 						q(quantile(0.5, "stormglass_request_seconds", "@generator", "load"), "{{load}} p50").or(noRequests),
 						q(p99("stormglass_request_seconds", "@generator", "load"), "{{load}} p99").or(noRequests),
@@ -41,7 +41,7 @@ func generator() board {
 					tells: "What a user waits. An open loop does not slow down when the server does, so a stall shows here and not as a lower rate.",
 					do:    "slower than the server's own p99 says: time before the handler: queues, connections, the network.",
 				}, {
-					title: "Answers that were not 2xx", unit: "reqps", moves: []string{"kill etcd", "etcdQuota", "webhook closed"},
+					title: "Answers that were not 2xx", unit: "reqps", moves: []string{"kill etcd", "etcdQuota", "webhook closed", "partition"},
 					queries: []query{q(rate("stormglass_requests_total", `@generator, code!~"2.."`, "code"), "{{code}}").or(noLosses)},
 					tells:   "By HTTP status, or by the kind of failure where there was no answer.",
 					do:      "429: priority and fairness. Timeouts and broken connections: a component that is away.",

@@ -23,7 +23,7 @@ func overview() board {
 					tells:   "p99 of one attempt to place one pod, filter to bind. It grows with the nodes, with anti-affinity and spread constraints, and with the share of nodes that are scored.",
 					do:      "above half a second lower percentageOfNodesToScore and look at the time of each plugin.",
 				}, {
-					title: "etcd_server_leader_changes_seen_total", unit: "short", w: 12, warn: 1.5, bad: 3, more: "stormglass-etcd", moves: []string{"pause etcd"},
+					title: "etcd_server_leader_changes_seen_total", unit: "short", w: 12, warn: 1.5, bad: 3, more: "stormglass-etcd", moves: []string{"pause etcd", "partition etcd"},
 					queries: []query{q(`cluster:etcd_server_leader_changes_seen:increase1h{@record}`, "in the last hour")},
 					tells:   "Changes of leader within the last hour, as the member that saw most of them counts. More than one means trouble between the members or a slow disk. Writes stop during each.",
 					do:      "look at the peers' round trips, then at WAL fsync of the old leader just before.",
@@ -31,7 +31,7 @@ func overview() board {
 			}},
 			{"Which component is the bottleneck", []panel{
 				{
-					title: "Work that stands", unit: "short", w: 12, h: 10, log: true, min: 0.01, moves: []string{"slowFsync", "networkDelay", "pause etcd", "kill etcd", "webhook slow"},
+					title: "Work that stands", unit: "short", w: 12, h: 10, log: true, min: 0.01, moves: []string{"slowFsync", "networkDelay", "pause etcd", "kill etcd", "webhook slow", "partition"},
 					queries: []query{
 						q(rate("apiserver_request_duration_seconds_sum", `@api, verb!~"WATCH|CONNECT"`), "in API servers, all"),
 						q(rate("apiserver_flowcontrol_request_wait_duration_seconds_sum", "@api"), "in API servers, queued by priority and fairness"),
@@ -70,12 +70,12 @@ func overview() board {
 			}},
 			{"What users notice", []panel{
 				{
-					title: "Requests that miss their objective", unit: "percentunit", warn: 0.01, bad: 0.144, more: "stormglass-apiserver", moves: []string{"kill etcd", "pause etcd", "webhook slow"},
+					title: "Requests that miss their objective", unit: "percentunit", warn: 0.01, bad: 0.144, more: "stormglass-apiserver", moves: []string{"kill etcd", "pause etcd", "webhook slow", "partition"},
 					queries: []query{q(`cluster_class:apiserver_request_slow:ratio_rate5m{@record}`, "{{class}}")},
 					tells:   "Share of requests over 1 s (writes and reads of one object) or 30 s (lists), over 5 minutes. 14.4% burns a month of budget in two days; no 5xx is needed to see it.",
 					do:      "follow the key metric that rose first.",
 				}, {
-					title: "Refused and failed answers", unit: "reqps", moves: []string{"kill etcd", "kill kube-apiserver", "etcdQuota", "webhook closed"}, more: "stormglass-apiserver",
+					title: "Refused and failed answers", unit: "reqps", moves: []string{"kill etcd", "kill kube-apiserver", "etcdQuota", "webhook closed", "partition kube-apiserver"}, more: "stormglass-apiserver",
 					queries: []query{q(rate("apiserver_request_total", `@api, code=~"4..|5.."`, "code"), "{{code}}").or(noRefusal)},
 					tells:   "409 is two writers of one object, 429 priority and fairness pushing back, 5xx trouble behind the API server.",
 					do:      "follow the code: 429 to the queues, 500 to webhooks and etcd's quota, 504 to etcd.",

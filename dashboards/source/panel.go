@@ -147,10 +147,10 @@ func processRow(job string, waits bool) row {
 			title: "Open descriptors", unit: "short", w: 6, moves: limited,
 			queries: []query{
 				q("sum by (instance) (process_open_fds{"+at+"})", "{{instance}}"),
-				q("sum by (instance) (process_max_fds{"+at+"} < 10000)", "{{instance}} limit").or(dashboards.Reason{
+				q("sum by (instance) (last_over_time(process_max_fds{"+at+"}[1h]) < 10000)", "{{instance}} limit").or(dashboards.Reason{
 					Text: "Every limit is 10,000 or more.", Unless: "process_max_fds{" + job + "} < 10000"}),
 			},
-			tells: "Each connection and each file is one. A limit is drawn where it is below 10,000. At the limit new connections fail while CPU and memory look idle.",
+			tells: "Each connection and each file is one. A limit is drawn where it is below 10,000; at it a process cannot read its own, so the last that it read is drawn. At the limit new connections fail while CPU and memory look idle.",
 			do:    "raise the limit (LimitNOFILE=1048576) and restart; then find the client that does not reuse its connections.",
 		},
 	}}

@@ -34,7 +34,7 @@ func run() board {
 					tells: "Achieved counts answers of 2xx. The gap is what users did not get.",
 					do:    "the time from a fault's end until the lines meet is the recovery.",
 				}, {
-					title: "Latency p99 from the intended start", unit: "s", log: true, warn: 1, more: "stormglass-loadgen", moves: []string{"slowFsync", "networkDelay", "pause etcd", "kill etcd", "webhook slow"},
+					title: "Latency p99 from the intended start", unit: "s", log: true, warn: 1, more: "stormglass-loadgen", moves: []string{"slowFsync", "networkDelay", "pause etcd", "kill etcd", "webhook slow", "partition"},
 					queries: []query{q(p99("stormglass_request_seconds", "@generator", "load"), "{{load}}").or(noRequests)},
 					tells:   "By load. What a user waits, our own delay included.",
 					do:      "back inside 1 s: the end of the disturbance.",
@@ -55,7 +55,7 @@ func run() board {
 					tells: "What the control plane was asked to do, by everybody.",
 					do:    "a wave of LISTs after a fault is the relist storm.",
 				}, {
-					title: "Refused and failed answers", unit: "reqps", moves: []string{"kill etcd", "kill kube-apiserver", "etcdQuota", "webhook closed"}, more: "stormglass-apiserver",
+					title: "Refused and failed answers", unit: "reqps", moves: []string{"kill etcd", "kill kube-apiserver", "etcdQuota", "webhook closed", "partition kube-apiserver"}, more: "stormglass-apiserver",
 					queries: []query{q(rate("apiserver_request_total", `@api, code=~"4..|5.."`, "code"), "{{code}}").or(noRefusal)},
 					tells:   "At the server. What never got there is in the generator's dashboard.",
 					do:      "429: queues. 5xx: behind the API server.",
@@ -68,7 +68,7 @@ func run() board {
 					tells:   "The first to move when it is the disk.",
 					do:      "see etcd's dashboard.",
 				}, {
-					title: "Request p99 by verb, at the server", unit: "s", log: true, warn: 1, more: "stormglass-apiserver", moves: []string{"slowFsync", "networkDelay", "pause etcd", "kill etcd"},
+					title: "Request p99 by verb, at the server", unit: "s", log: true, warn: 1, more: "stormglass-apiserver", moves: []string{"slowFsync", "networkDelay", "pause etcd", "kill etcd", "partition"},
 					queries: []query{q(p99("apiserver_request_duration_seconds", short, "verb"), "{{verb}}")},
 					tells:   "Second to move when it is the disk, first when it is the API server.",
 					do:      "see the API server's dashboard.",
@@ -78,7 +78,7 @@ func run() board {
 					tells:   "Moves with constraints and nodes, and with binding when writes are slow.",
 					do:      "see the scheduler's dashboard.",
 				}, {
-					title: "Leader changes seen", unit: "short", more: "stormglass-etcd", moves: []string{"pause etcd"},
+					title: "Leader changes seen", unit: "short", more: "stormglass-etcd", moves: []string{"pause etcd", "partition etcd"},
 					queries: []query{q(`max by (instance) (etcd_server_leader_changes_seen_total{@etcd})`, "{{instance}}")},
 					tells:   "Each step is an election. Lines begin anew where a member does.",
 					do:      "a step without a fault: see round trips and fsync.",

@@ -21,10 +21,10 @@ const (
 	// person to see it: a line of text is about as high.
 	visible = 0.1
 	// surely is how often a value under a cause has to be over (or under) one from
-	// before it: Mann and Whitney's U, divided by the number of pairs. In runs
-	// without a fault, at moments at which nothing was done, one panel of twenty
-	// moves so much by chance; of those whose highest value only was 10% higher than
-	// any before, it was one of three.
+	// before it: Mann and Whitney's U, divided by the number of pairs. In healthy
+	// runs, at moments at which nothing was done, 5 to 15% of panels move so much
+	// (see Calm); of those whose highest value only was 10% higher than any before,
+	// it was 30%.
 	surely = 0.9
 	// flat is the part of the height within which a line was at rest, so that a
 	// short peak is seen as well as a step is.
