@@ -54,7 +54,8 @@ This page is written by the program: ` + "`go test ./alerts -update`" + `.
 
 **Not to go blind.** No expression adds or compares with a series that may not exist. The budget of latency needs no 5xx to
 exist; a counter that appears with its first event (a webhook that fails open) fires although increase() of it is zero;
-descriptors are looked at over two minutes, as a process that has none left refuses the scrape too.
+descriptors are looked at over two minutes, as a process that has none left may refuse the scrape too, against the limit of the
+last hour, as reading the limit takes one.
 
 **Tested.** For each alert [alerts/tests](../alerts/tests) has a case in which it fires and one in which it is quiet, and
 each file is evaluated without data. ` + "`go test ./alerts`" + ` runs them with Prometheus' engine; ` + "`promtool test rules alerts/tests/*.yaml`" + ` runs
