@@ -30,7 +30,7 @@ control plane is started for them.
 Fidelity "kubelet" gives each node its own connection and the watches a kubelet
 holds; "shared" holds one watch for all of them.`,
 		Example: `  loadgen nodes --count 500
-  loadgen nodes --count 50 --kubeconfig planes/default/admin.kubeconfig --yes
+  loadgen nodes --count 50 --kubeconfig planes/default/kubeconfigs/admin.kubeconfig --yes
   loadgen nodes --count 5000 --fidelity shared`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
