@@ -54,16 +54,25 @@ func JudgeBy(ctx context.Context, dir string, files []string) (result.Result, er
 
 // readScenario reads the scenario of the run in dir, and gives its text too.
 func readScenario(dir string) (*scenario.Scenario, []byte, error) {
-	file := filepath.Join(dir, result.ScenarioFile)
-	text, err := os.ReadFile(file)
+	text, err := scenarioText(dir)
 	if err != nil {
-		return nil, nil, usagef("%s: %w (is it the directory of a run?)", file, cause(err))
+		return nil, nil, err
 	}
-	s, err := scenario.Parse(file, text, nil)
+	s, err := scenario.Parse(filepath.Join(dir, result.ScenarioFile), text, nil)
 	if err != nil {
 		return nil, nil, usageError{err}
 	}
 	return s, text, nil
+}
+
+// scenarioText is the text of the scenario of the run in dir.
+func scenarioText(dir string) ([]byte, error) {
+	file := filepath.Join(dir, result.ScenarioFile)
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, usagef("%s: %w (is it the directory of a run?)", file, cause(err))
+	}
+	return text, nil
 }
 
 // lacks says what a run's directory does not tell any more. Gates that need none of

@@ -35,10 +35,9 @@ func Pictures(ctx context.Context, dir string) ([]report.Picture, error) {
 	if err != nil {
 		return nil, environmentf("%w", err)
 	}
-	file := filepath.Join(dir, result.ScenarioFile)
-	text, err := os.ReadFile(file)
+	text, err := scenarioText(dir)
 	if err != nil {
-		return nil, usagef("%s: %w (is it the directory of a run?)", file, cause(err))
+		return nil, err
 	}
 	var source report.Source // nil: the charts of metrics say that there are none
 	if archive, err := record.OpenArchive(dir); err == nil {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/stormglass/stormglass/internal/markdown"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -126,11 +127,8 @@ func letter(i int) string {
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// markup is what a page of Markdown would take for its own.
-var markup = strings.NewReplacer("\\", "\\\\", "&", "&amp;", "<", "&lt;", ">", "&gt;", "|", "\\|", "`", "\\`", "*", "\\*", "_", "\\_", "[", "\\[", "]", "\\]")
-
 // cell makes text stand for itself in a cell of a table.
-func cell(s string) string { return markup.Replace(oneLine(s)) }
+func cell(s string) string { return markdown.Cell(oneLine(s)) }
 
 // Markdown writes a report for the page of a pull request.
 func Markdown(w io.Writer, r Report) error {

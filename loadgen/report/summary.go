@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/stormglass/stormglass/internal/markdown"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -17,21 +18,21 @@ const summaryDetail = 300
 // first. It ends with an empty line, so that summaries follow one another.
 func Summary(w io.Writer, r result.Result) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "### %s: %s\n\n%s.\n", markdown(runWord(r)), markdown(runName(r)), markdown(headline(r)))
+	fmt.Fprintf(&b, "### %s: %s\n\n%s.\n", markdown.Cell(runWord(r)), markdown.Cell(runName(r)), markdown.Cell(headline(r)))
 	if rest := otherReasons(r); len(rest) > 0 {
 		b.WriteString("\n")
 		for _, why := range rest {
-			fmt.Fprintf(&b, "- %s\n", markdown(why))
+			fmt.Fprintf(&b, "- %s\n", markdown.Cell(why))
 		}
 	}
 	if len(r.Gates) > 0 {
 		b.WriteString("\n| verdict | gate | value | bound | detail |\n|---|---|---|---|---|\n")
 		for _, g := range byUrgency(r.Gates) {
-			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", emphasis(g.Verdict), markdown(clean(g.Name)), markdown(gateValue(g)), markdown(gateBound(g)),
-				markdown(shorten(clean(g.Detail), summaryDetail)))
+			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", emphasis(g.Verdict), markdown.Cell(clean(g.Name)), markdown.Cell(gateValue(g)), markdown.Cell(gateBound(g)),
+				markdown.Cell(shorten(clean(g.Detail), summaryDetail)))
 		}
 	}
-	fmt.Fprintf(&b, "\n%s\n\n", markdown(clean(strings.Join(summaryFacts(r.Run), ", "))))
+	fmt.Fprintf(&b, "\n%s\n\n", markdown.Cell(clean(strings.Join(summaryFacts(r.Run), ", "))))
 	_, err := io.WriteString(w, b.String())
 	return err
 }
@@ -39,26 +40,26 @@ func Summary(w io.Writer, r result.Result) error {
 // ComparisonSummary is Summary for variants side by side.
 func ComparisonSummary(w io.Writer, c result.Comparison) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "### %s: %s\n\n%s.\n", word(verdictOf(c)), markdown(clean(c.Scenario)), markdown(ranOf(c)))
+	fmt.Fprintf(&b, "### %s: %s\n\n%s.\n", word(verdictOf(c)), markdown.Cell(clean(c.Scenario)), markdown.Cell(ranOf(c)))
 	b.WriteString("\n| verdict | variant | why |\n|---|---|---|\n")
 	for _, v := range c.Variants {
-		fmt.Fprintf(&b, "| %s | %s | %s |\n", emphasis(v.Verdict), markdown(clean(v.Name)), markdown(shorten(clean(strings.Join(reasonsOf(v), "; ")), summaryDetail)))
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", emphasis(v.Verdict), markdown.Cell(clean(v.Name)), markdown.Cell(shorten(clean(strings.Join(reasonsOf(v), "; ")), summaryDetail)))
 	}
 	if len(c.Rows) > 0 {
 		b.WriteString("\n| figure |")
 		for _, v := range c.Variants {
-			fmt.Fprintf(&b, " %s |", markdown(clean(v.Name)))
+			fmt.Fprintf(&b, " %s |", markdown.Cell(clean(v.Name)))
 		}
 		b.WriteString("\n|---|" + strings.Repeat("---:|", len(c.Variants)) + "\n")
 		for _, r := range c.Rows {
-			fmt.Fprintf(&b, "| %s |", markdown(clean(r.Name)))
+			fmt.Fprintf(&b, "| %s |", markdown.Cell(clean(r.Name)))
 			for _, v := range r.Values {
 				fmt.Fprintf(&b, " %s |", strings.TrimSpace(valueOf(r, v)+" "+ratioOf(v)))
 			}
 			b.WriteString("\n")
 		}
 		if note := ratioNote(c); note != "" {
-			fmt.Fprintf(&b, "\n%s\n", markdown(note))
+			fmt.Fprintf(&b, "\n%s\n", markdown.Cell(note))
 		}
 	}
 	b.WriteString("\n")
@@ -87,9 +88,4 @@ func emphasis(v result.Verdict) string {
 		return string(v)
 	}
 	return "**" + string(v) + "**"
-}
-
-// markdown makes text stand for itself in a cell of a table.
-func markdown(s string) string {
-	return strings.NewReplacer("\\", "\\\\", "&", "&amp;", "<", "&lt;", ">", "&gt;", "|", "\\|", "`", "\\`", "*", "\\*", "_", "\\_", "[", "\\[", "]", "\\]", "\n", " ").Replace(s)
 }

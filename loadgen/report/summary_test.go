@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stormglass/stormglass/internal/markdown"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -74,7 +75,7 @@ func TestComparisonSummary(t *testing.T) {
 |---|---:|---:|
 | patch-p99 | 200 ms | 50 ms 0.25× |
 `
-	if got, note, _ := strings.Cut(b.String(), "\n"+markdown(ratioNote(c))+"\n"); got != want || note != "\n" {
+	if got, note, _ := strings.Cut(b.String(), "\n"+markdown.Cell(ratioNote(c))+"\n"); got != want || note != "\n" {
 		t.Errorf("got\n%s%s\nwant\n%s", got, note, want)
 	}
 }

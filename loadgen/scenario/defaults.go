@@ -49,15 +49,24 @@ func (s *Scenario) setDefaults() {
 	}
 }
 
+// Defaults of the objects of a load that are filled in for all kinds, also for
+// those that make none.
+const (
+	defaultObjects    = 1 // of watches and changes
+	defaultNamespaces = 1
+	defaultSpread     = "even"
+	defaultSize       = 1 << 10
+)
+
 func (l *Load) setDefaults() {
 	orDefault(&l.Name, l.Kind)
 	orDefault(&l.Arrival, "constant")
 	orDefault(&l.MaxInFlight, 1000)
 	orDefault(&l.Timeout, Duration(time.Minute))
 	orDefault(&l.Connections, 4)
-	orDefault(&l.Namespaces, 1)
-	orDefault(&l.Spread, "even")
-	orDefault(&l.Size, 1<<10)
+	orDefault(&l.Namespaces, defaultNamespaces)
+	orDefault(&l.Spread, defaultSpread)
+	orDefault(&l.Size, defaultSize)
 	if l.Kind != "changes" && l.Kind != "history" && len(l.Mix) == 0 {
 		l.Operation.setDefaults()
 	}
@@ -90,7 +99,7 @@ func (l *Load) setDefaults() {
 		orDefault(&l.Watchers, 3)
 		orDefault(&l.Rate, 20)
 	default:
-		orDefault(&l.Objects, 1)
+		orDefault(&l.Objects, defaultObjects)
 	}
 }
 

@@ -158,9 +158,9 @@ func (v *validator) foreignFields(path string, l *Load) {
 		{"watches", l.Watches != "", "changes"},
 		{"clients", l.Clients != 0, "history"}, {"watchers", l.Watchers != 0, "history"},
 		// These have defaults, which are filled in for all kinds and stand in the scenario.yaml of every run.
-		{"objects", l.Objects != 1 && l.Kind == "changes", objectful + " history"},
-		{"namespaces", l.Namespaces != 1, objectful}, {"spread", l.Spread != "even", objectful},
-		{"size", l.Size != 1<<10, objectful}, {"sizes", len(l.Sizes) > 0, objectful}, {"object", l.Object != nil, objectful},
+		{"objects", l.Objects != defaultObjects && l.Kind == "changes", objectful + " history"},
+		{"namespaces", l.Namespaces != defaultNamespaces, objectful}, {"spread", l.Spread != defaultSpread, objectful},
+		{"size", l.Size != defaultSize, objectful}, {"sizes", len(l.Sizes) > 0, objectful}, {"object", l.Object != nil, objectful},
 	})
 	if l.Kind == "changes" && l.Operation != (Operation{}) {
 		v.fail(path, "leave resource and the like to the watches", "changes patch what their watches watch")
