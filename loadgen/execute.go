@@ -68,6 +68,7 @@ func (r *run) execute(parent context.Context) {
 	if r.fleet != nil {
 		r.fleet.Stop(context.WithoutCancel(parent))
 		nodes := r.fleet.Results()
+		nodes.ReadyStalledSeconds = r.nodesStalled.Seconds()
 		r.m.Nodes = &nodes
 	}
 	stopHelpers()
@@ -120,6 +121,8 @@ func (r *run) registerNodes(ctx context.Context, limit time.Duration) error {
 	count := r.scenario.Nodes.Count
 	r.step("registering %d nodes, fidelity %s", count, r.scenario.Nodes.Fidelity)
 	r.event(time.Now(), "note", "register nodes", fmt.Sprint(count))
+	stalled := r.self.Stalls().Total(time.Now())
+	defer func() { r.nodesStalled = r.self.Stalls().Total(time.Now()) - stalled }()
 	if err := r.fleet.Start(ctx); err != nil {
 		return environmentf("%w", err)
 	}
@@ -143,8 +146,10 @@ func (r *run) measure() {
 	}
 	r.m.Scrapes = r.recorder.Scrapes()
 	r.m.Generator = r.self.Results()
-	for _, p := range r.m.Phases {
-		r.m.Generator.Saturated = append(r.m.Generator.Saturated, record.LoadSaturation(p)...)
+	for i := range r.m.Phases {
+		p := &r.m.Phases[i]
+		p.Saturated = append(r.self.PhaseSaturation(p.Name), record.LoadSaturation(*p)...)
+		r.m.Generator.Saturated = append(r.m.Generator.Saturated, p.Saturated...)
 	}
 }
 

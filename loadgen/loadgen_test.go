@@ -54,6 +54,9 @@ func underway(t *testing.T, s *scenario.Scenario) *run {
 	if r.recorder, err = record.Open(r.dir, nil, record.Options{Registry: r.registry}); err != nil {
 		t.Fatal(err)
 	}
+	if r.self, err = record.NewSelfMeter(prometheus.NewRegistry()); err != nil {
+		t.Fatal(err)
+	}
 	if r.workload, err = workload.New(nowhere(), workload.Options{Namespace: "ns", Labels: map[string]string{"a": "b"}}); err != nil {
 		t.Fatal(err)
 	}

@@ -34,6 +34,7 @@ func (r *run) phase(ctx context.Context, p *scenario.Phase) (err error) {
 		return r.ended(ctx, err)
 	}
 	r.beginPhase(p, start)
+	stalled := r.self.Stalls().Total(time.Now())
 	stamp := result.Phase{Name: p.Name, Start: start, Until: p.Until}
 	defer func() {
 		// A phase that failed is cut short too: no gate may pass on it.
@@ -54,6 +55,7 @@ func (r *run) phase(ctx context.Context, p *scenario.Phase) (err error) {
 	if scrapeErr != nil {
 		stamp.End = time.Now()
 	}
+	stamp.StalledSeconds = (r.self.Stalls().Total(time.Now()) - stalled).Seconds()
 	r.event(stamp.End, "phase-end", p.Name, conditionDetail(p, stamp))
 	r.loads.drain(ctx, loads)
 	if err = errors.Join(err, scrapeErr); err != nil {
@@ -79,6 +81,7 @@ func conditionDetail(p *scenario.Phase, stamp result.Phase) string {
 
 func (r *run) beginPhase(p *scenario.Phase, at time.Time) {
 	r.loads.beginPhase(p.Name, at)
+	r.self.BeginPhase(p.Name)
 	r.workload.BeginPhase(p.Name, at)
 	r.live.phase(p, at)
 	r.event(at, "phase-start", p.Name, "")

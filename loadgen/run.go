@@ -89,9 +89,11 @@ type run struct {
 	touched    bool // the target holds something of ours
 	target     *target.Target
 	fleet      *node.Fleet
-	workload   *workload.Workload
-	loads      *loads
-	live       liveView
+	// nodesStalled is for how long the generator was stalled while they registered.
+	nodesStalled time.Duration
+	workload     *workload.Workload
+	loads        *loads
+	live         liveView
 	// source of the archive, if it is not scraped.
 	source *relay.Source
 	// What the run can be observed by: the listener until there is an observer,
@@ -221,7 +223,7 @@ func (r *run) connect(ctx context.Context) error {
 	}
 	r.workload, err = workload.New(t.Load, workload.Options{
 		Namespace: t.Namespace, Labels: t.Labels, NodeSelector: t.NodeSelector(), Tolerations: target.Tolerations(),
-		Registerer: r.registry, Patience: patience(r.scenario),
+		Registerer: r.registry, Stalls: r.self.Stalls(), Patience: patience(r.scenario),
 	})
 	if err != nil {
 		return environmentf("%w", err)
@@ -231,7 +233,7 @@ func (r *run) connect(ctx context.Context) error {
 	}
 	r.loads, err = newLoads(ctx, r.scenario, traffic.Target{
 		Config: t.Load, Namespace: t.Namespace, Labels: t.Labels, Seed: r.scenario.Seed, Registerer: r.registry,
-		Pulse: r.pulse,
+		Pulse: r.pulse, Stalls: r.self.Stalls(),
 	}, r.dir)
 	if err == nil {
 		r.self.Backlog(r.loads.backlog)

@@ -30,23 +30,13 @@ func (ls *loads) fill(phases []result.Phase) {
 	}
 }
 
-// put adds what requests or changes saw to a phase, with rates per second of
-// the phase.
+// put adds what requests or changes saw to a phase.
 func (p *placed) put(phase *result.Phase, all []result.Requests) {
 	for _, seen := range all {
-		seen.OfferedRate = perSecond(seen.Offered, phase)
-		seen.AchievedRate = perSecond(seen.Succeeded, phase)
 		if p.changes != nil {
 			phase.Changes = append(phase.Changes, result.Changes{Requests: seen, Acknowledged: p.changes.Acknowledged()[phase.Name]})
 		} else {
 			phase.Requests = append(phase.Requests, seen)
 		}
 	}
-}
-
-func perSecond(n int64, p *result.Phase) float64 {
-	if s := p.Seconds(); s > 0 {
-		return float64(n) / s
-	}
-	return 0
 }

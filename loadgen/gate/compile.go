@@ -24,6 +24,7 @@ type Compiled struct {
 	objective Objective
 	op        string  // "<=" or ">="
 	bound     float64 // in the objective's unit
+	boundless bool    // of a figure: nothing passes or fails by the bound
 	order     []string
 	// strict: every phase of Over must have data.
 	strict bool

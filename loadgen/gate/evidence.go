@@ -21,7 +21,11 @@ type evidence struct {
 type reading struct {
 	of    string // what it is the value of: "phase storm", "storm/patch"
 	phase string
-	value float64
+	// measuredIn are the phases in which it was measured, where that is not phase alone.
+	measuredIn []string
+	value      float64
+	// external is the value without the generator's own delay; nil: the same, or unknown.
+	external *float64
 	// missing says why there is no value; nothing means that nothing
 	// happened that could have been measured.
 	missing string
@@ -163,17 +167,26 @@ func (f *finding) requireEnds(e evidence) {
 	}
 }
 
-// ratioOf is one ratio over all loads and phases.
-func (e evidence) ratioOf(noun string, part, of func(result.Requests) int64) finding {
-	var parts, all int64
+// share is a part of some requests.
+type share struct{ part, of int64 }
+
+func (s share) add(o share) share { return share{s.part + o.part, s.of + o.of} }
+
+func (s share) ratio() float64 { return float64(s.part) / float64(max(s.of, 1)) }
+
+// ratioOf is one ratio over all loads and phases; external is a load's share
+// without what may have been the generator's own doing.
+func (e evidence) ratioOf(noun string, read, external func(result.Requests) share) finding {
+	var all, others share
 	f := e.perRequests(func(r result.Requests) reading {
-		parts, all = parts+part(r), all+of(r)
-		return reading{nothing: of(r) == 0}
+		all, others = all.add(read(r)), others.add(external(r))
+		return reading{nothing: read(r).of == 0}
 	})
-	total := reading{of: "all", nothing: all == 0}
-	if all > 0 {
-		total.value = float64(parts) / float64(all)
-		total.detail = fmt.Sprintf("%d of %d %s", parts, all, noun)
+	total := reading{of: "all", nothing: all.of == 0, measuredIn: e.Over}
+	if all.of > 0 {
+		without := others.ratio()
+		total.value, total.external = all.ratio(), &without
+		total.detail = fmt.Sprintf("%d of %d %s", all.part, all.of, noun)
 	}
 	kept := []reading{total}
 	for _, r := range f.readings {
@@ -191,12 +204,17 @@ func (e evidence) ratioOf(noun string, part, of func(result.Requests) int64) fin
 	return finding{readings: kept, whole: true}
 }
 
-// quantileOf reads v, the q-quantile of a distribution.
-func quantileOf(l result.Latency, q, v float64) reading {
-	r := reading{value: v, nothing: l.Count == 0, detail: fmt.Sprintf("%d samples", l.Count)}
+// quantileOf reads the q-quantile of a distribution, and of the same without the
+// generator's own delay, which runs of old did not record.
+func quantileOf(l, external result.Latency, q float64, get func(result.Latency) float64) reading {
+	r := reading{value: get(l), nothing: l.Count == 0, detail: fmt.Sprintf("%d samples", l.Count)}
 	if l.Clamped > 0 {
 		r.detail += fmt.Sprintf(", %d of them past the histogram's range", l.Clamped)
 		r.atLeast = float64(l.Clamped) > (1-q)*float64(l.Count)
+	}
+	if external.Count == l.Count {
+		v := get(external)
+		r.external = &v
 	}
 	return r
 }

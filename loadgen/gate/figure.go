@@ -33,6 +33,7 @@ func Figures(s *scenario.Scenario) ([]Compiled, error) {
 			g.Max = zero
 		}
 		c, err := compile(s, g, "compare."+f.Name, book{})
+		c.boundless = true
 		if err != nil {
 			errs = append(errs, err)
 			continue

@@ -102,7 +102,8 @@ func Judge(ctx context.Context, gates []Compiled, a *record.Archive, rec Recorde
 // judge judges one gate.
 func (c Compiled) judge(ctx context.Context, a *record.Archive, phases map[string]result.Phase, rec Recorded) (result.Gate, error) {
 	if c.objective.measure != nil {
-		g, _ := c.decide(c.objective.measure(evidence{Compiled: c, phases: phases, m: rec.Measurements, recovery: rec.Recovery, signals: rec.Signals}))
+		e := evidence{Compiled: c, phases: phases, m: rec.Measurements, recovery: rec.Recovery, signals: rec.Signals}
+		g, _ := c.decide(e.notTheGenerators(c.objective.measure(e)))
 		return g, nil
 	}
 	f, err := c.scrapedFinding(ctx, a, phases)
@@ -124,6 +125,7 @@ func (c Compiled) judge(ctx context.Context, a *record.Archive, phases map[strin
 // lost are the scrapes of each target that no fault of the scenario's excuses.
 func weigh(gates []Compiled, judged []result.Gate, rec Recorded, lost map[string]int64) (failures, doubts []string) {
 	run, m := rec.Run, rec.Measurements
+	var whole []string
 	covered := map[string]bool{}
 	for _, c := range gates {
 		for _, name := range c.Over {
@@ -132,7 +134,12 @@ func weigh(gates []Compiled, judged []result.Gate, rec Recorded, lost map[string
 	}
 	for _, p := range m.Phases {
 		if p.Until != "" && !p.ConditionMet && !p.Interrupted && covered[p.Name] && run.Failure == "" {
-			failures = append(failures, fmt.Sprintf("phase %s: %s was not met in %s", p.Name, p.Until, show("seconds", p.Seconds())))
+			why := fmt.Sprintf("phase %s: %s was not met in %s", p.Name, p.Until, show("seconds", p.Seconds()))
+			if len(p.Saturated) > 0 {
+				whole = append(whole, why+", while the generator was saturated")
+			} else {
+				failures = append(failures, why)
+			}
 		}
 	}
 	for _, g := range judged {
@@ -143,7 +150,6 @@ func weigh(gates []Compiled, judged []result.Gate, rec Recorded, lost map[string
 			doubts = append(doubts, reason(g))
 		}
 	}
-	var whole []string
 	if run.Interrupted {
 		where := ""
 		if n := len(m.Phases); n > 0 && m.Phases[n-1].Interrupted {

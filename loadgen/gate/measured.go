@@ -28,82 +28,92 @@ func measured() []Objective {
 				if p.Workload == nil {
 					return reading{nothing: true}
 				}
-				return quantileOf(p.Workload.Startup, q, get(p.Workload.Startup))
+				return quantileOf(p.Workload.Startup, p.Workload.External, q, get)
 			})
 		}
 	}
 	return []Objective{
 		{
-			Name: "pod-startup", Unit: scenario.Seconds, Default: "max: 5s",
+			Name: "pod-startup", client: true, Unit: scenario.Seconds, Default: "max: 5s",
 			Source:  "Kubernetes sig-scalability, slos/pod_startup_latency.md: p99 <= 5 s for stateless pods, image pulls excluded",
 			Doc:     "The exact p99 of the time from first seeing a pod until seeing it Ready, by a watch on the pods of the run. Simulated nodes pull no images.",
-			measure: startup(0.99, func(l result.Latency) float64 { return l.P99 }),
+			measure: startup(0.99, p99),
 		},
 		{
-			Name: "pod-startup-p50", Unit: scenario.Seconds, Default: "max: 2s", Source: ours,
+			Name: "pod-startup-p50", client: true, Unit: scenario.Seconds, Default: "max: 2s", Source: ours,
 			Doc:     "The exact median of the same time.",
 			measure: startup(0.5, func(l result.Latency) float64 { return l.P50 }),
 		},
 		{
-			Name: "request-latency", Unit: scenario.Seconds, Default: "max: 1s", Source: ours + "; the bound is that of mutating-latency", kinds: sends,
+			Name: "request-latency", client: true, Unit: scenario.Seconds, Default: "max: 1s", Source: ours + "; the bound is that of mutating-latency", kinds: sends,
 			Doc: "The exact p99 of requests from their intended start to the last byte of the answer, failed ones included, of the worst load and " +
 				"phase. `load:` picks one load.",
 			measure: func(e evidence) finding {
-				return e.perRequests(func(r result.Requests) reading { return quantileOf(r.Latency, 0.99, r.Latency.P99) })
+				return e.perRequests(func(r result.Requests) reading { return quantileOf(r.Latency, r.External, 0.99, p99) })
 			},
 		},
 		{
-			Name: "request-errors", Unit: scenario.Ratio, Default: "max: 0.1%", Source: ours, kinds: sends,
+			Name: "request-errors", client: true, Unit: scenario.Ratio, Default: "max: 0.1%", Source: ours, kinds: sends,
 			Doc: "Requests that were sent and not answered with a 2xx, of all that were sent.",
 			measure: func(e evidence) finding {
-				return e.ratioOf("requests failed", func(r result.Requests) int64 { return r.Sent - r.Succeeded }, func(r result.Requests) int64 { return r.Sent })
+				return e.ratioOf("requests failed",
+					func(r result.Requests) share { return share{r.Sent - r.Succeeded, r.Sent} },
+					func(r result.Requests) share {
+						return share{r.Sent - r.Succeeded - r.FailedLate, r.Sent - r.FailedLate}
+					})
 			},
 		},
 		{
-			Name: "unsent", Unit: scenario.Ratio, Default: "max: 0%", Source: ours, kinds: sends,
+			Name: "unsent", client: true, Unit: scenario.Ratio, Default: "max: 0%", Source: ours, kinds: sends,
 			Doc: "Arrivals that could not be sent for want of a free slot under maxInFlight, of all that the schedule offered.",
 			measure: func(e evidence) finding {
-				return e.ratioOf("arrivals unsent", func(r result.Requests) int64 { return r.Unsent }, offered)
+				return e.ratioOf("arrivals unsent",
+					func(r result.Requests) share { return share{r.Unsent, r.Offered} },
+					func(r result.Requests) share { return share{r.Unsent - r.UnsentLate, r.Offered - r.UnsentLate} })
 			},
 		},
 		{
-			Name: "achieved", Unit: scenario.Ratio, Default: "min: 99%", Source: ours, kinds: sends,
+			Name: "achieved", client: true, Unit: scenario.Ratio, Default: "min: 99%", Source: ours, kinds: sends,
 			Doc: "Requests answered with a 2xx, of all that the schedule offered.",
 			measure: func(e evidence) finding {
-				return e.ratioOf("arrivals answered with a 2xx", func(r result.Requests) int64 { return r.Succeeded }, offered)
+				return e.ratioOf("arrivals answered with a 2xx",
+					func(r result.Requests) share { return share{r.Succeeded, r.Offered} },
+					func(r result.Requests) share { return share{r.Succeeded, r.Offered - r.UnsentLate - r.FailedLate} })
 			},
 		},
 		{
-			Name: "watch-delivery", Unit: scenario.Seconds, Default: "max: 1s", Source: ours, kinds: []string{delivering},
+			Name: "watch-delivery", client: true, Unit: scenario.Seconds, Default: "max: 1s", Source: ours, kinds: []string{delivering},
 			Doc: "The exact p99 of the time from the acknowledgement of a write to its delivery on a watch, of the worst set of watches and phase.",
 			measure: func(e evidence) finding {
-				return e.perWatches(func(w result.Watches) reading { return quantileOf(w.Delivery, 0.99, w.Delivery.P99) })
+				return e.perWatches(func(w result.Watches) reading { return quantileOf(w.Delivery, w.External, 0.99, p99) })
 			},
 		},
 		{
-			Name: "watch-delivery-p999", Unit: scenario.Seconds, Default: "max: 2s", Source: ours, kinds: []string{delivering},
+			Name: "watch-delivery-p999", client: true, Unit: scenario.Seconds, Default: "max: 2s", Source: ours, kinds: []string{delivering},
 			Doc: "The exact p99.9 of the same time.",
 			measure: func(e evidence) finding {
-				return e.perWatches(func(w result.Watches) reading { return quantileOf(w.Delivery, 0.999, w.Delivery.P999) })
+				return e.perWatches(func(w result.Watches) reading {
+					return quantileOf(w.Delivery, w.External, 0.999, func(l result.Latency) float64 { return l.P999 })
+				})
 			},
 		},
 		{
-			Name: "watch-lost", Unit: scenario.Count, Default: "max: 0", Source: ours, kinds: []string{delivering},
+			Name: "watch-lost", client: true, Unit: scenario.Count, Default: "max: 0", Source: ours, kinds: []string{delivering},
 			Doc:     "Deliveries that never came: acknowledged writes times the watches that had to see them, less the first deliveries.",
 			measure: count(func(w result.Watches) int64 { return w.Lost }),
 		},
 		{
-			Name: "watch-duplicated", Unit: scenario.Count, Default: "max: 0", Source: ours, kinds: []string{delivering},
+			Name: "watch-duplicated", client: true, Unit: scenario.Count, Default: "max: 0", Source: ours, kinds: []string{delivering},
 			Doc:     "Deliveries of a write to a watch that had already seen it.",
 			measure: count(func(w result.Watches) int64 { return w.Duplicated }),
 		},
 		{
-			Name: "watch-reordered", Unit: scenario.Count, Default: "max: 0", Source: ours, kinds: []string{delivering},
-			Doc:     "Deliveries of a write older than one the watch had already seen of the same object.",
+			Name: "watch-reordered", client: true, Unit: scenario.Count, Default: "max: 0", Source: ours, kinds: []string{delivering},
+			Doc:     "Deliveries of a write that is older, by its resourceVersion, than one that the watch had already delivered, of whatever object.",
 			measure: count(func(w result.Watches) int64 { return w.Reordered }),
 		},
 		{
-			Name: "watches-open", Unit: scenario.Ratio, Default: "min: 100%", Source: ours, kinds: []string{"watches"},
+			Name: "watches-open", client: true, Unit: scenario.Ratio, Default: "min: 100%", Source: ours, kinds: []string{"watches"},
 			Doc: "Watches established at the end of the phase, of those asked for.",
 			measure: func(e evidence) finding {
 				return e.perWatches(func(w result.Watches) reading {
@@ -112,12 +122,12 @@ func measured() []Objective {
 			},
 		},
 		{
-			Name: "phase-duration", Unit: scenario.Seconds, Default: "max: 5m", Source: ours,
+			Name: "phase-duration", client: true, Unit: scenario.Seconds, Default: "max: 5m", Source: ours,
 			Doc:     "The length of a phase, of the longest if there are several. A phase whose condition was not met fails, whatever the bound.",
 			measure: func(e evidence) finding { return e.perPhase(duration) },
 		},
 		{
-			Name: "time-to-not-ready", Unit: scenario.Seconds, Default: "max: 1m", check: needsNodeFailure,
+			Name: "time-to-not-ready", client: true, Unit: scenario.Seconds, Default: "max: 1m", check: needsNodeFailure,
 			Source: ours + "; upstream's --node-monitor-grace-period is 50 s",
 			Doc:    "The time from a node failure until all failed nodes were seen NotReady.",
 			measure: func(e evidence) finding {
@@ -125,7 +135,7 @@ func measured() []Objective {
 			},
 		},
 		{
-			Name: "time-to-recover", Unit: scenario.Seconds, Default: "max: 5m", Source: ours, check: needsNodeFailure,
+			Name: "time-to-recover", client: true, Unit: scenario.Seconds, Default: "max: 5m", Source: ours, check: needsNodeFailure,
 			Doc: "The time from a node failure until every Deployment was whole again.",
 			measure: func(e evidence) finding {
 				return e.sinceFailures("podsReady", func(w result.Workload) *float64 { return w.RecoveredAfter })
@@ -145,13 +155,14 @@ func measured() []Objective {
 			}),
 		},
 		{
-			Name: "nodes-ready", Unit: scenario.Seconds, Default: "max: 30s", Source: ours, check: needsNodes,
+			Name: "nodes-ready", client: true, Unit: scenario.Seconds, Default: "max: 30s", Source: ours, check: needsNodes,
 			Doc: "The time from the start of registration until all simulated nodes were Ready.",
 			measure: overRun(func(m result.Measurements) reading {
 				if m.Nodes == nil || m.Nodes.ReadySeconds == 0 {
 					return reading{missing: "the nodes were never all Ready"}
 				}
-				return reading{value: m.Nodes.ReadySeconds, detail: fmt.Sprintf("%d nodes", m.Nodes.Count)}
+				without := m.Nodes.ReadySeconds - m.Nodes.ReadyStalledSeconds
+				return reading{value: m.Nodes.ReadySeconds, external: &without, detail: fmt.Sprintf("%d nodes", m.Nodes.Count)}
 			}),
 		},
 		{
@@ -164,19 +175,23 @@ func measured() []Objective {
 	}
 }
 
-func offered(r result.Requests) int64 { return r.Offered }
+func p99(l result.Latency) float64 { return l.P99 }
+
+// theRun is what an objective of the whole run is a value of.
+const theRun = "the run"
 
 // overRun makes an objective of the whole run, whatever `over` says.
 func overRun(read func(result.Measurements) reading) func(evidence) finding {
 	return func(e evidence) finding {
 		r := read(e.m)
-		r.of = "the run"
+		r.of = theRun
 		return finding{readings: []reading{r}}
 	}
 }
 
 func duration(p result.Phase) reading {
-	r := reading{value: p.Seconds()}
+	without := p.Seconds() - p.StalledSeconds
+	r := reading{value: p.Seconds(), external: &without}
 	switch {
 	case p.Interrupted:
 		r.missing = fmt.Sprintf("phase %s was interrupted", p.Name)
@@ -189,7 +204,15 @@ func duration(p result.Phase) reading {
 // sinceFailures reads the times of all failures, by the phases in which their
 // clocks stopped.
 func (e evidence) sinceFailures(condition string, get func(result.Workload) *float64) finding {
-	f := e.perPhase(func(p result.Phase) reading { return sinceFailure(p, condition, get) })
+	f := e.perPhase(func(p result.Phase) reading {
+		r := sinceFailure(p, condition, get)
+		r.measuredIn = e.between(e.failedBefore(p.Name), p.Name)
+		if r.external == nil && !r.nothing {
+			without := r.value - e.stalled(r.measuredIn)
+			r.external = &without
+		}
+		return r
+	})
 	f.requireEnds(e)
 	return f
 }

@@ -37,6 +37,9 @@ type Objective struct {
 	gap gapRule
 	// measure takes the value from the generator's own measurements.
 	measure func(evidence) finding
+	// client: it is of the cluster as the generator saw it, so that the generator's
+	// own delay may be part of it (generator.go).
+	client bool
 	// signals: it is about the scenario's signals.
 	signals bool
 	// kinds of load it needs, empty for those that need none.
@@ -78,9 +81,12 @@ func Reference() string {
 		fmt.Fprintf(&b, "\n### %s\n\n%s\n\n", o.Name, o.Doc)
 		unit := string(o.Unit)
 		fmt.Fprintf(&b, "- unit: %s (written as %s); to begin with: `%s`\n", unit, o.Unit.Example(), o.Default)
-		if len(o.Needs) > 0 {
+		switch {
+		case len(o.Needs) > 0:
 			fmt.Fprintf(&b, "- reads: %s\n", strings.Join(o.Needs, ", "))
-		} else {
+		case o.client:
+			b.WriteString("- reads: the generator's own measurements; client: no data where the generator's own delay decides\n")
+		default:
 			b.WriteString("- reads: the generator's own measurements\n")
 		}
 		fmt.Fprintf(&b, "- source: %s\n", o.Source)

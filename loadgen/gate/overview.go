@@ -93,6 +93,7 @@ func (k keyMetric) rows(ctx context.Context, a *record.Archive, start, end time.
 	}
 	for q, set := range map[float64]func(*result.KeyRow, float64){
 		0.5:  func(r *result.KeyRow, v float64) { r.P50 = &v },
+		0.95: func(r *result.KeyRow, v float64) { r.P95 = &v },
 		0.99: func(r *result.KeyRow, v float64) { r.P99 = &v },
 	} {
 		expr := fmt.Sprintf("histogram_quantile(%g, sum by (%s, le) (increase(%s_bucket{%s}[%s])))", q, k.label, k.name, k.match, window)

@@ -19,19 +19,19 @@ func recovered() []Objective {
 	histories := []string{"history"}
 	return []Objective{
 		{
-			Name: "error-window", Unit: scenario.Seconds, Default: "max: 30s", Source: recoveryDoc, kinds: sends, check: needsFault,
+			Name: "error-window", client: true, Unit: scenario.Seconds, Default: "max: 30s", Source: recoveryDoc, kinds: sends, check: needsFault,
 			Doc: "The time from the first request that failed or took longer than its bound to the last, of the worst load and fault; no data where the last that was seen is one. `load:` picks one load.",
 			measure: perFaultLoad(func(l result.LoadRecovery) reading {
 				return reading{value: l.ErrorWindow, atLeast: l.Open, detail: fmt.Sprintf("%d failed", l.Failed)}
 			}),
 		},
 		{
-			Name: "time-to-first-success", Unit: scenario.Seconds, Default: "max: 15s", Source: recoveryDoc, kinds: sends, check: needsFault,
+			Name: "time-to-first-success", client: true, Unit: scenario.Seconds, Default: "max: 15s", Source: recoveryDoc, kinds: sends, check: needsFault,
 			Doc:     "The time from a fault's begin to the first success after the first failure, of the worst load and fault; 0 where nothing failed. It fails where nothing succeeded any more.",
 			measure: perFaultLoad(firstSuccess),
 		},
 		{
-			Name: "time-to-objective", Unit: scenario.Seconds, Default: "max: 1m", Source: recoveryDoc, kinds: sends, check: needsFault,
+			Name: "time-to-objective", client: true, Unit: scenario.Seconds, Default: "max: 1m", Source: recoveryDoc, kinds: sends, check: needsFault,
 			Doc:     "The time from a fault's end until every request held its bound again for a whole stretch, of the worst load and fault; 0 where the fault was not felt. It fails where a load was seen not to be back for longer than the bound; where it was not seen for so long, there is no data.",
 			measure: perFaultLoad(backInside),
 		},
@@ -47,7 +47,7 @@ func recovered() []Objective {
 			measure: perFault("etcd's leader changed", func(of string) bool { return of == control.KindEtcd }, func(f result.FaultRecovery) *float64 { return f.LeaderFailover }),
 		},
 		{
-			Name: "relist-storm", Unit: scenario.Count, Default: "max: 1000", Source: recoveryDoc, check: needsFault,
+			Name: "relist-storm", client: true, Unit: scenario.Count, Default: "max: 1000", Source: recoveryDoc, check: needsFault,
 			Doc: "Watches of loads and nodes that had to list again for a fault, of the worst fault.",
 			measure: func(e evidence) finding {
 				f := eachFault(relists)(e)

@@ -26,7 +26,7 @@ func (c Compiled) decide(f finding) (g result.Gate, worst reading) {
 	}
 	switch {
 	case breached:
-		g.Verdict = result.Fail
+		g.Verdict, g.BrokenIn = result.Fail, c.brokenIn(f)
 	case len(missing) > 0 || n == 0:
 		g.Verdict, g.Detail = result.NoData, strings.Join(missing, "; ")
 		return g, worst
@@ -36,6 +36,18 @@ func (c Compiled) decide(f finding) (g result.Gate, worst reading) {
 	g.Value, g.AtLeast = &worst.value, worst.atLeast || worst.failed
 	g.Detail = explain(f, worst, n)
 	return g, worst
+}
+
+// brokenIn are the phases whose own value breaks the bound.
+func (c Compiled) brokenIn(f finding) []string {
+	var broken []string
+	for _, r := range f.readings {
+		known := !f.summed && slices.Contains(c.Over, r.phase) && !r.nothing && r.missing == "" && !c.unknown(r)
+		if known && (r.failed || !c.holds(r.value)) && !slices.Contains(broken, r.phase) {
+			broken = append(broken, r.phase)
+		}
+	}
+	return broken
 }
 
 func (c Compiled) holds(v float64) bool {

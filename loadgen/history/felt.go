@@ -13,14 +13,15 @@ import (
 // are 2xx answers, and conflicts: clients write over what they do not know on
 // purpose. The reads of the end are not told: they come after the load.
 func (l *Load) felt(answer *h2conn.Response, err error, good bool, took time.Duration) {
+	own := min(l.stalls.Late(time.Now()), took)
 	switch {
 	case good:
-		l.requests.Succeeded(took)
+		l.requests.Succeeded(took, own)
 	case answer == nil:
-		l.requests.Failed(traffic.OutcomeOf(err).String(), took)
+		l.requests.Failed(traffic.OutcomeOf(err).String(), took, own)
 	case traffic.Outcome(answer.Status).Success():
-		l.requests.Failed(traffic.Malformed.String(), took)
+		l.requests.Failed(traffic.Malformed.String(), took, own)
 	default:
-		l.requests.Failed(strconv.Itoa(answer.Status), took)
+		l.requests.Failed(strconv.Itoa(answer.Status), took, own)
 	}
 }

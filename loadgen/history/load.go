@@ -12,6 +12,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/history/check"
 	"github.com/stormglass/stormglass/loadgen/pulse"
 	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/stall"
 	"github.com/stormglass/stormglass/loadgen/traffic"
 )
 
@@ -24,6 +25,7 @@ type Load struct {
 	record    recorder
 	requests  *pulse.Requests
 	streams   *pulse.Streams
+	stalls    *stall.Meter
 	first     []check.Register // states of the beginning, once prepared
 	events    atomic.Int64     // entries of all watchers
 
@@ -46,7 +48,7 @@ func New(t traffic.Target, c Config) (*Load, error) {
 	}
 	l := &Load{
 		config: c, seed: t.Seed, record: recorder{base: time.Now()},
-		requests: t.Pulse.Requests(c.Name), streams: t.Pulse.Streams(c.Name),
+		requests: t.Pulse.Requests(c.Name), streams: t.Pulse.Streams(c.Name), stalls: t.Stalls,
 	}
 	if l.door, err = newDoor(t); err != nil {
 		return nil, fmt.Errorf("load %s: %w", c.Name, err)

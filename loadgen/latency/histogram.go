@@ -90,6 +90,22 @@ func (h *Histogram) quantile(q float64) time.Duration {
 	return v
 }
 
+// CountOver is how many values were over d, to three digits of d.
+func (h *Histogram) CountOver(d time.Duration) int64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.counts == nil {
+		return 0
+	}
+	var n int64
+	for _, bar := range h.counts.Distribution() {
+		if bar.From > int64(d) {
+			n += bar.Count
+		}
+	}
+	return n
+}
+
 func (h *Histogram) count() int64 {
 	if h.counts == nil {
 		return h.zeros
@@ -127,6 +143,7 @@ func (h *Histogram) latency() result.Latency {
 		Mean:    h.sum / float64(n) / float64(time.Second),
 		P50:     h.quantile(0.50).Seconds(),
 		P90:     h.quantile(0.90).Seconds(),
+		P95:     h.quantile(0.95).Seconds(),
 		P99:     h.quantile(0.99).Seconds(),
 		P999:    h.quantile(0.999).Seconds(),
 		Max:     h.max.Seconds(),

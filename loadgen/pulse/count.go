@@ -10,24 +10,25 @@ import (
 // of a nil one they do nothing.
 type Requests struct {
 	succeeded, unsent atomic.Int64
-	slowest           atomic.Int64 // nanoseconds
+	slowest, external atomic.Int64 // nanoseconds
 
 	mu     sync.Mutex
 	failed map[string]int64
 }
 
 // Succeeded counts a request that was answered with 2xx, after took since its
-// intended start.
-func (r *Requests) Succeeded(took time.Duration) {
+// intended start, of which own may be the generator's own delay.
+func (r *Requests) Succeeded(took, own time.Duration) {
 	if r == nil {
 		return
 	}
 	r.succeeded.Add(1)
-	r.took(took)
+	raise(&r.slowest, took)
+	raise(&r.external, took-own)
 }
 
 // Failed counts a request that was not, by its outcome as in result.Requests.
-func (r *Requests) Failed(outcome string, took time.Duration) {
+func (r *Requests) Failed(outcome string, took, own time.Duration) {
 	if r == nil {
 		return
 	}
@@ -37,7 +38,8 @@ func (r *Requests) Failed(outcome string, took time.Duration) {
 	}
 	r.failed[outcome]++
 	r.mu.Unlock()
-	r.took(took)
+	raise(&r.slowest, took)
+	raise(&r.external, took-own)
 }
 
 // Unsent counts an arrival that found no free slot.
@@ -47,10 +49,11 @@ func (r *Requests) Unsent() {
 	}
 }
 
-func (r *Requests) took(d time.Duration) {
+// raise makes a maximum of d, if it is lower.
+func raise(maximum *atomic.Int64, d time.Duration) {
 	for {
-		slowest := r.slowest.Load()
-		if int64(d) <= slowest || r.slowest.CompareAndSwap(slowest, int64(d)) {
+		so := maximum.Load()
+		if int64(d) <= so || maximum.CompareAndSwap(so, int64(d)) {
 			return
 		}
 	}
@@ -60,6 +63,8 @@ func (r *Requests) took(d time.Duration) {
 // meanwhile may be in this slot with its count and in the next with its time.
 func (r *Requests) take() RequestSlot {
 	s := RequestSlot{Succeeded: r.succeeded.Swap(0), Unsent: r.unsent.Swap(0), Slowest: time.Duration(r.slowest.Swap(0)).Seconds()}
+	external := time.Duration(r.external.Swap(0)).Seconds()
+	s.External = &external
 	r.mu.Lock()
 	s.Failed, r.failed = r.failed, nil
 	r.mu.Unlock()

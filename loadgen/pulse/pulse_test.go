@@ -42,13 +42,13 @@ func TestSlotsHoldWhatHappenedInThem(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	reads.Succeeded(20 * time.Millisecond)
-	reads.Succeeded(5 * time.Millisecond)
+	reads.Succeeded(20*time.Millisecond, 0)
+	reads.Succeeded(5*time.Millisecond, 0)
 	step(1)
 	step(2) // nothing happened: no line
-	reads.Failed("503", time.Second)
-	reads.Failed("503", time.Millisecond)
-	reads.Failed("timeout", 2*time.Second)
+	reads.Failed("503", time.Second, 0)
+	reads.Failed("503", time.Millisecond, 0)
+	reads.Failed("timeout", 2*time.Second, 0)
 	reads.Unsent()
 	watches.Broke()
 	watches.Relisted()
@@ -87,9 +87,9 @@ func TestNoRequestIsLostBetweenSlots(t *testing.T) {
 			c := r.Requests("reads")
 			for i := range each {
 				if i%10 == 0 {
-					c.Failed("500", time.Millisecond)
+					c.Failed("500", time.Millisecond, 0)
 				} else {
-					c.Succeeded(time.Millisecond)
+					c.Succeeded(time.Millisecond, 0)
 				}
 			}
 		})
@@ -152,7 +152,7 @@ func TestATimelineThatStallsDoesNotHoldUpThePulse(t *testing.T) {
 		r.Streams("flood").Relisted()
 		time.Sleep(Width / 2) // of the test's own clock
 		for range 10 {
-			r.Requests("reads").Succeeded(time.Millisecond)
+			r.Requests("reads").Succeeded(time.Millisecond, 0)
 			time.Sleep(Width)
 		}
 		close(stalled)
@@ -175,8 +175,8 @@ func TestATimelineThatStallsDoesNotHoldUpThePulse(t *testing.T) {
 
 func TestWithoutARecorderNothingIsCounted(t *testing.T) {
 	var r *Recorder
-	r.Requests("reads").Succeeded(time.Second)
-	r.Requests("reads").Failed("500", time.Second)
+	r.Requests("reads").Succeeded(time.Second, 0)
+	r.Requests("reads").Failed("500", time.Second, 0)
 	r.Requests("reads").Unsent()
 	r.Streams("watches").Broke()
 	r.Streams("watches").Relisted()
@@ -212,6 +212,6 @@ func BenchmarkSucceeded(b *testing.B) {
 	c := r.Requests("reads")
 	b.ReportAllocs()
 	for b.Loop() {
-		c.Succeeded(time.Millisecond)
+		c.Succeeded(time.Millisecond, 0)
 	}
 }

@@ -33,6 +33,18 @@ type RequestSlot struct {
 	Failed    map[string]int64 `json:"failed,omitempty"`  // by outcome
 	Unsent    int64            `json:"unsent,omitempty"`  // arrivals that found no free slot
 	Slowest   float64          `json:"slowest,omitempty"` // seconds since the intended start
+	// External is the slowest without the generator's own delay; nil in runs that
+	// were recorded before it was.
+	External *float64 `json:"external,omitempty"`
+}
+
+// SlowestExternal is the slowest request without the generator's own delay, as far
+// as that is known.
+func (s RequestSlot) SlowestExternal() float64 {
+	if s.External == nil {
+		return s.Slowest
+	}
+	return *s.External
 }
 
 // Failures is the number of requests that failed.

@@ -3,9 +3,11 @@ package record
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
+	"github.com/stormglass/stormglass/loadgen/latency"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -24,6 +26,9 @@ const (
 	MaxRequestLag = MaxSchedulingLag
 	// leastRequests have a p99 that is not one unlucky request.
 	leastRequests = 100
+	// leastLate of the timer's ticks in one phase are no single hiccup: half a
+	// second. What is shorter is taken off each request by itself (package stall).
+	leastLate = 50
 	// MaxMemoryShare of the memory we may use. Past it the kernel reclaims
 	// pages that are in use, or kills.
 	MaxMemoryShare = 0.8
@@ -48,12 +53,42 @@ type Limits struct {
 	Descriptors uint64
 }
 
+// longestLag is the range of the timer's lateness.
+const longestLag = time.Minute
+
+// phaseFitness is how fit the generator was in one phase.
+type phaseFitness struct {
+	name     string // empty: before the first phase
+	lag      *latency.Histogram
+	max      result.Generator // its maxima
+	standing standing
+}
+
+func newPhaseFitness(name string) *phaseFitness {
+	return &phaseFitness{name: name, lag: latency.New(longestLag)}
+}
+
+// saturation says which bounds were passed in the phase.
+func (p *phaseFitness) saturation(l Limits) []string {
+	g := p.max
+	if g.SchedulingLag = p.lag.Latency(); p.lag.CountOver(MaxSchedulingLag) < leastLate {
+		g.SchedulingLag = result.Latency{}
+	}
+	all := append(Saturation(g, l), p.standing.saturation()...)
+	if p.name != "" {
+		for i, s := range all {
+			all[i] = strings.Replace(s, "generator saturated:", "generator saturated in "+p.name+":", 1)
+		}
+	}
+	return all
+}
+
 // Saturation says in a line each which bound the generator passed.
 func Saturation(g result.Generator, l Limits) []string {
 	var passed []string
 	add := func(format string, args ...any) { passed = append(passed, fmt.Sprintf(format, args...)) }
 	if lag := g.SchedulingLag; lag.Count > 0 && lag.P99 > MaxSchedulingLag.Seconds() {
-		add("generator saturated: its timers fired %.0f ms late (p99), the bound is %d ms: the machine has too little CPU for it",
+		add("generator saturated: its timers fired %.0f ms late (p99), the bound is %d ms: it was stopped, or the machine has too little CPU for it",
 			lag.P99*1000, MaxSchedulingLag.Milliseconds())
 	}
 	if limit := MaxMemoryShare * float64(l.MemoryBytes); limit > 0 && float64(g.MaxRSSBytes) > limit {

@@ -30,7 +30,7 @@ func loads(in Input, f fault, reach time.Time) []result.LoadRecovery {
 		}
 		for load, r := range s.Requests {
 			m := moment{from: s.From(), until: s.Until(), RequestSlot: r, failed: r.Failures() - r.Failed[canceled]}
-			m.bad = m.failed > 0 || r.Unsent > 0 || r.Slowest > in.bound(load).Seconds()
+			m.bad = m.failed > 0 || r.Unsent > 0 || r.SlowestExternal() > in.bound(load).Seconds()
 			byLoad[load] = append(byLoad[load], m)
 		}
 	}

@@ -22,7 +22,7 @@ func at(s float64) time.Time { return began.Add(time.Duration(s * float64(time.S
 func ptr(v float64) *float64 { return &v }
 
 func lat(n int64, p50 float64) result.Latency {
-	return result.Latency{Count: n, Mean: p50 * 1.2, P50: p50, P90: p50 * 2.1, P99: p50 * 5.3, P999: p50 * 9, Max: p50 * 14}
+	return result.Latency{Count: n, Mean: p50 * 1.2, P50: p50, P90: p50 * 2.1, P95: p50 * 3.1, P99: p50 * 5.3, P999: p50 * 9, Max: p50 * 14}
 }
 
 func load(name, verb, resource string, seconds, rate, p50 float64, unsent int64) result.Requests {

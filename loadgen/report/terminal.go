@@ -172,15 +172,21 @@ func (t *terminal) detail(text string) {
 	}
 }
 
-// overText names the phases of a gate in little room; the run had so many.
+// overText names, in little room, the phases that broke a gate's bound, or those
+// that it is over where no single one did; the run had so many.
 func overText(g result.Gate, phases int) string {
+	if n := len(g.BrokenIn); n > 3 {
+		return fmt.Sprintf("in %d of %d phases", n, len(g.Over))
+	} else if n > 0 {
+		return "in " + shorten(clean(strings.Join(g.BrokenIn, ", ")), 30)
+	}
 	switch n := len(g.Over); {
 	case n > 1 && n >= phases:
-		return "in all phases"
+		return "over all phases"
 	case n > 3:
-		return fmt.Sprintf("in %d phases", n)
+		return fmt.Sprintf("over %d phases", n)
 	}
-	return "in " + shorten(clean(strings.Join(g.Over, ", ")), 30)
+	return "over " + shorten(clean(strings.Join(g.Over, ", ")), 30)
 }
 
 // passing writes what passed, two gates to a line where there is room.

@@ -22,10 +22,27 @@ func runSeconds(r result.Result) float64 {
 type phaseSums struct {
 	offered, achieved                float64
 	unsent                           int64
-	p99                              float64
+	latency                          quantileSet
 	delivered, lost, duplicated, exp int64
-	deliveryP99                      float64
+	reordered                        int64
+	delivery                         quantileSet
 	open, wanted                     int
+}
+
+// quantileSet is what is shown of a distribution, of the worst one each.
+type quantileSet struct{ p50, p95, p99 float64 }
+
+func (q *quantileSet) raise(l result.Latency) {
+	q.p50, q.p95, q.p99 = max(q.p50, l.P50), max(q.p95, l.P95), max(q.p99, l.P99)
+}
+
+// texts writes p50, p95 and p99; p95 as a dash where the run did not record it.
+func (q quantileSet) texts() []string {
+	out := []string{format(scenario.Seconds, q.p50), none, format(scenario.Seconds, q.p99)}
+	if q.p95 > 0 || q.p99 == 0 {
+		out[1] = format(scenario.Seconds, q.p95)
+	}
+	return out
 }
 
 func sums(p result.Phase) phaseSums {
@@ -34,7 +51,7 @@ func sums(p result.Phase) phaseSums {
 		s.offered += r.OfferedRate
 		s.achieved += r.AchievedRate
 		s.unsent += r.Unsent
-		s.p99 = max(s.p99, r.Latency.P99)
+		s.latency.raise(r.Latency)
 	}
 	for _, r := range p.Requests {
 		add(r)
@@ -49,7 +66,8 @@ func sums(p result.Phase) phaseSums {
 		s.exp += w.Expected
 		s.open += w.Open
 		s.wanted += w.Wanted
-		s.deliveryP99 = max(s.deliveryP99, w.Delivery.P99)
+		s.reordered += w.Reordered
+		s.delivery.raise(w.Delivery)
 	}
 	return s
 }
@@ -60,25 +78,29 @@ func (t *terminal) phases(r result.Result) {
 	if len(phases) == 0 {
 		return
 	}
-	tab := &table{align: "frrrrrrrr", gap: 2}
-	tab.add(styled("head", "PHASES", "took", "offered", "achieved", "unsent", "p99", "pods ready", "watches", "delivered")...)
+	tab := &table{align: "frrrrrrrrrr", gap: 2}
+	if t.width < 80 {
+		tab.gap = 1
+	}
+	tab.add(styled("head", "PHASES", "took", "offered", "achieved", "unsent", "p50", "p95", "p99", "pods ready", "watches", "delivered")...)
 	for _, p := range phases {
 		s := sums(p)
-		row := []string{clean(p.Name) + phaseNote(p), format(scenario.Seconds, p.Seconds()), "", "", "", "", "", "", ""}
+		row := []string{clean(p.Name) + phaseNote(p), format(scenario.Seconds, p.Seconds()), "", "", "", "", "", "", "", "", ""}
 		if len(p.Requests)+len(p.Changes) > 0 {
 			row[2], row[3] = format(scenario.PerSec, s.offered), format(scenario.PerSec, s.achieved)
-			row[4], row[5] = count(s.unsent), format(scenario.Seconds, s.p99)
+			row[4] = count(s.unsent)
+			copy(row[5:], s.latency.texts())
 		}
 		if w := p.Workload; w != nil && w.PodsReady > 0 {
-			row[6] = count(w.PodsReady)
+			row[8] = count(w.PodsReady)
 		}
 		if len(p.Watches) > 0 {
-			row[7] = count(s.open)
+			row[9] = count(s.open)
 			if s.open != s.wanted {
-				row[7] += "/" + count(s.wanted)
+				row[9] += "/" + count(s.wanted)
 			}
 			if s.exp > 0 {
-				row[8] = count(s.delivered)
+				row[10] = count(s.delivered)
 			}
 		}
 		tab.add(plain(row...)...)
@@ -87,9 +109,10 @@ func (t *terminal) phases(r result.Result) {
 	t.section(tab)
 	for _, p := range phases {
 		if s := sums(p); s.exp > 0 {
-			state := fmt.Sprintf("  %s: %s of %s watch events delivered, %s lost, %s duplicated, p99 %s", clean(p.Name),
-				count(s.delivered), count(s.exp), count(s.lost), count(s.duplicated), format(scenario.Seconds, s.deliveryP99))
-			t.line(shorten(state, t.width))
+			q := s.delivery.texts()
+			t.line(shorten(fmt.Sprintf("  %s: %s of %s watch events delivered, %s lost, %s duplicated, %s reordered", clean(p.Name),
+				count(s.delivered), count(s.exp), count(s.lost), count(s.duplicated), count(s.reordered)), t.width))
+			t.line(fmt.Sprintf("    delivery p50 %s, p95 %s, p99 %s", q[0], q[1], q[2]))
 		}
 		for _, l := range afterFailure(p) {
 			t.line(shorten("  "+clean(p.Name)+": "+l, t.width))

@@ -69,7 +69,7 @@ type keyBlock struct {
 }
 
 type keyRowView struct {
-	Label, P50, Value, Count, Guide string
+	Label, P50, P95, Value, Count, Guide string
 	Exceeds                         bool
 	Spark                           string
 	Colour                          int
@@ -189,9 +189,12 @@ func newKeyBlock(k result.KeyMetric, r result.Result, drawnSections []drawnSecti
 	hours := runSeconds(r) / 3600
 	for _, row := range k.Rows {
 		b.Histogram = b.Histogram || row.P99 != nil
-		v := keyRowView{Label: clean(row.Label), P50: none, Value: none, Count: scaled(row.Count, 3, []string{"", "k", "M", "G"})}
+		v := keyRowView{Label: clean(row.Label), P50: none, P95: none, Value: none, Count: scaled(row.Count, 3, []string{"", "k", "M", "G"})}
 		if row.P50 != nil {
 			v.P50 = format(scenario.Seconds, *row.P50)
+		}
+		if row.P95 != nil {
+			v.P95 = format(scenario.Seconds, *row.P95)
 		}
 		unit := scenario.Seconds
 		if row.P99 == nil {

@@ -46,17 +46,17 @@ func phaseTables(r result.Result) []tableView {
 	phases := r.Measurements.Phases
 	overview := tableView{
 		Caption: "Phases", Empty: "No phase was begun.",
-		Head: heads("Phase", ">Took", "Ended by", ">Pods created", ">Ready", ">Deleted", ">Startup p50", ">Startup p99", ">To scheduled p99", ">To Ready p99", ">To endpoint p99", ">NotReady after", ">Recovered after"),
+		Head: heads("Phase", ">Took", "Ended by", ">Pods created", ">Ready", ">Deleted", ">Startup p50", ">Startup p95", ">Startup p99", ">To scheduled p99", ">To Ready p99", ">To endpoint p99", ">NotReady after", ">Recovered after"),
 		Note: "Startup is from a pod's first event until Ready, as a watch on the pods saw it; to endpoint from Ready until in an EndpointSlice, of pods of a Service.",
 	}
 	requests := tableView{
 		Caption: "Requests",
-		Head:    heads("Phase", "Load", "Call", ">Offered", ">Achieved", ">Sent", ">Unsent", ">p50", ">p90", ">p99", ">p99.9", ">Max", ">Service p99", ">Lag p99", "Answers"),
-		Note:    "Latency counts from the intended start, failed requests included; service from the actual send; lag is the difference, our own. Achieved counts 2xx answers.",
+		Head:    heads("Phase", "Load", "Call", ">Offered", ">Achieved", ">Sent", ">Unsent", ">p50", ">p90", ">p95", ">p99", ">p99.9", ">Max", ">Service p99", ">Lag p99", ">External p99", "Answers"),
+		Note:    "Latency counts from the intended start, failed requests included; service from the actual send; lag is the difference, our own. External is the latency without the lag and without stalls of the generator. Achieved counts 2xx answers, per second in which arrivals were due.",
 	}
 	watches := tableView{
 		Caption: "Watches",
-		Head:    heads("Phase", "Load", "Resource", ">Open", ">Failed", ">Open p99", ">Expected", ">Delivered", ">Lost", ">Duplicated", ">Reordered", ">Delivery p50", ">p99", ">p99.9", ">Max", ">Reconnects", ">Relists"),
+		Head:    heads("Phase", "Load", "Resource", ">Open", ">Failed", ">Open p99", ">Expected", ">Delivered", ">Lost", ">Duplicated", ">Reordered", ">Delivery p50", ">p95", ">p99", ">p99.9", ">Max", ">Reconnects", ">Relists"),
 		Note:    "Delivery counts from a write's acknowledgement. Expected is acknowledged writes times the watches that had to see each.",
 	}
 	for _, p := range phases {
@@ -111,7 +111,7 @@ func phaseRow(p result.Phase) []string {
 		return format(scenario.Seconds, *v)
 	}
 	return append(row, count(w.PodsCreated), count(w.PodsReady), count(w.PodsDeleted),
-		quantile(w.Startup, w.Startup.P50), quantile(w.Startup, w.Startup.P99),
+		quantile(w.Startup, w.Startup.P50), quantile(w.Startup, w.Startup.P95), quantile(w.Startup, w.Startup.P99),
 		quantile(w.ToScheduled, w.ToScheduled.P99), quantile(w.ToReady, w.ToReady.P99), quantile(w.ToEndpoint, w.ToEndpoint.P99),
 		maybe(w.NotReadyAfter), maybe(w.RecoveredAfter))
 }
@@ -132,9 +132,10 @@ func quantiles(l result.Latency, values ...float64) []string {
 func requestRow(p result.Phase, l result.Requests) []string {
 	row := []string{clean(p.Name), clean(l.Load), callText(l.Verb, l.Resource, l.Variant, l.Tenant),
 		format(scenario.PerSec, l.OfferedRate), format(scenario.PerSec, l.AchievedRate), count(l.Sent), count(l.Unsent)}
-	row = append(row, quantiles(l.Latency, l.Latency.P50, l.Latency.P90, l.Latency.P99, l.Latency.P999, l.Latency.Max)...)
+	row = append(row, quantiles(l.Latency, l.Latency.P50, l.Latency.P90, l.Latency.P95, l.Latency.P99, l.Latency.P999, l.Latency.Max)...)
 	row = append(row, quantiles(l.Service, l.Service.P99)...)
 	row = append(row, quantiles(l.Lag, l.Lag.P99)...)
+	row = append(row, quantiles(l.External, l.External.P99)...)
 	return append(row, tally(l.Outcomes))
 }
 
@@ -158,7 +159,7 @@ func watchRow(p result.Phase, w result.Watches) []string {
 	row := []string{clean(p.Name), clean(w.Load), clean(w.Resource), open, failed}
 	row = append(row, quantiles(w.OpenLatency, w.OpenLatency.P99)...)
 	row = append(row, count(w.Expected), count(w.Delivered), count(w.Lost), count(w.Duplicated), count(w.Reordered))
-	row = append(row, quantiles(w.Delivery, w.Delivery.P50, w.Delivery.P99, w.Delivery.P999, w.Delivery.Max)...)
+	row = append(row, quantiles(w.Delivery, w.Delivery.P50, w.Delivery.P95, w.Delivery.P99, w.Delivery.P999, w.Delivery.Max)...)
 	return append(row, count(w.Reconnects), count(w.Relists))
 }
 

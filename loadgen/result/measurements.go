@@ -24,11 +24,18 @@ type Phase struct {
 	// ConditionMet tells whether Until held before the phase's `within`.
 	ConditionMet bool `json:"conditionMet"`
 	// Interrupted: the phase was cut short, by the user or by a failure.
-	Interrupted bool       `json:"interrupted,omitempty"`
-	Requests    []Requests `json:"requests,omitempty"` // open-loop request loads
-	Watches     []Watches  `json:"watches,omitempty"`  // sets of watches
-	Changes     []Changes  `json:"changes,omitempty"`  // streams of measured writes
-	Workload    *Workload  `json:"workload,omitempty"` // progress of pods
+	Interrupted bool `json:"interrupted,omitempty"`
+	// Saturated says in a line each which of its bounds the generator passed in
+	// the phase: what it measured itself in it cannot be judged.
+	Saturated []string `json:"saturated,omitempty"`
+	// StalledSeconds is for how long the generator was not run in the phase:
+	// stopped, or late by 10 ms and more.
+	StalledSeconds float64 `json:"stalledSeconds,omitempty"`
+
+	Requests []Requests `json:"requests,omitempty"` // open-loop request loads
+	Watches  []Watches  `json:"watches,omitempty"`  // sets of watches
+	Changes  []Changes  `json:"changes,omitempty"`  // streams of measured writes
+	Workload *Workload  `json:"workload,omitempty"` // progress of pods
 }
 
 // Seconds is the length of the phase.
@@ -41,6 +48,7 @@ type Latency struct {
 	Mean  float64 `json:"meanSeconds"` // their exact mean
 	P50   float64 `json:"p50Seconds"`  // median
 	P90   float64 `json:"p90Seconds"`  // 90th percentile
+	P95   float64 `json:"p95Seconds"`  // 95th percentile
 	P99   float64 `json:"p99Seconds"`  // 99th percentile
 	P999  float64 `json:"p999Seconds"` // 99.9th percentile
 	Max   float64 `json:"maxSeconds"`  // the largest value, exact
@@ -72,12 +80,24 @@ type Requests struct {
 	Outcomes map[string]int64 `json:"outcomes"`
 	// Succeeded counts 2xx answers.
 	Succeeded int64 `json:"succeeded"`
-	// OfferedRate and AchievedRate (2xx answers) are per second of the phase.
+	// UnsentLate counts those of Unsent that the generator came to over 100 ms late,
+	// or just after it had been stopped for as long.
+	UnsentLate int64 `json:"unsentLate,omitempty"`
+	// FailedLate counts requests that failed after more than half of their time was
+	// the generator's own delay.
+	FailedLate int64 `json:"failedLate,omitempty"`
+	// DueSeconds is for how long arrivals were due in the phase: without the time
+	// that the last requests took to end.
+	DueSeconds float64 `json:"dueSeconds"`
+	// OfferedRate and AchievedRate (2xx answers) are per second in which arrivals were due.
 	OfferedRate  float64 `json:"offeredPerSecond"`
-	AchievedRate float64 `json:"achievedPerSecond"` // 2xx answers per second of the phase
+	AchievedRate float64 `json:"achievedPerSecond"` // 2xx answers per second in which arrivals were due
 	// Latency counts from the intended start to the last byte of the
 	// answer, over all sent requests, failed ones included.
 	Latency Latency `json:"latency"`
+	// External is Latency without what may have been the generator's own delay:
+	// lag, and the time in which it was stopped or ran late when the answer came.
+	External Latency `json:"external"`
 	// Lag is from the intended start until the generator took the request up:
 	// its own delay.
 	Lag Latency `json:"lag"`
@@ -131,6 +151,8 @@ type Watches struct {
 	Relists    int64 `json:"relists"` // watches that had to list again (410)
 	// Delivery is the latency from the write's acknowledgement.
 	Delivery Latency `json:"delivery"`
+	// External is Delivery without what may have been the generator's own delay.
+	External Latency `json:"external"`
 	// SlowestPerWatch is the distribution over the watches of each one's
 	// slowest delivery: whether one watcher or all of them are slow.
 	SlowestPerWatch Latency `json:"slowestPerWatch"`
@@ -171,6 +193,9 @@ type Workload struct {
 	ToScheduled Latency `json:"toScheduled"`
 	ToReady     Latency `json:"toReady"` // bound until Ready
 	Startup     Latency `json:"startup"` // first seen until Ready
+	// External is Startup without the time in which the generator, its simulated
+	// nodes included, was stalled.
+	External Latency `json:"external"`
 	// ToEndpoint: Ready until in an EndpointSlice, of pods of a Service.
 	ToEndpoint Latency `json:"toEndpoint"`
 	// Rollouts that were begun in this phase, hop by hop.
@@ -211,6 +236,8 @@ type Nodes struct {
 	Fidelity string `json:"fidelity"` // kubelet or shared
 	// ReadySeconds is from the start of registration until all were Ready.
 	ReadySeconds float64 `json:"readySeconds"`
+	// ReadyStalledSeconds, of ReadySeconds, are those in which the generator was stalled.
+	ReadyStalledSeconds float64 `json:"readyStalledSeconds,omitempty"`
 	// Heartbeats are lease renewals that were acknowledged.
 	Heartbeats int64 `json:"heartbeats"`
 	// MissedByGenerator counts renewals not begun within one renew interval of their

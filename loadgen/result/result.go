@@ -146,6 +146,9 @@ type Gate struct {
 	// was waited for was not seen.
 	AtLeast bool    `json:"atLeast,omitempty"`
 	Bound   float64 `json:"bound"` // the limit, in Unit
+	// BrokenIn are the phases of Over whose value broke the bound; empty where the
+	// value is of no single phase.
+	BrokenIn []string `json:"brokenIn,omitempty"`
 	// Op is "<=" or ">=".
 	Op   string `json:"op"`
 	Unit string `json:"unit"` // of Value and Bound
@@ -182,8 +185,9 @@ type KeyMetric struct {
 type KeyRow struct {
 	// Label is the verb, the member or the attempt's result.
 	Label string `json:"label"`
-	// P50 and P99 for histograms; Value for leader changes.
+	// P50, P95 and P99 for histograms; Value for leader changes.
 	P50   *float64 `json:"p50Seconds,omitempty"`
+	P95   *float64 `json:"p95Seconds,omitempty"` // 95th percentile of a histogram
 	P99   *float64 `json:"p99Seconds,omitempty"` // 99th percentile of a histogram
 	Value *float64 `json:"value,omitempty"`      // of a counter: its increase over the run
 	Count float64  `json:"count"`                // observations behind the quantiles

@@ -5,6 +5,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/stormglass/stormglass/loadgen/pulse"
+	"github.com/stormglass/stormglass/loadgen/stall"
 )
 
 // LoadLabel is on every object a load makes; its value is the load's name.
@@ -28,4 +29,6 @@ type Target struct {
 	Registerer prometheus.Registerer
 	// Pulse takes what the loads do, ten times a second. Nil: nobody does.
 	Pulse *pulse.Recorder
+	// Stalls tells when the generator was not run. Nil: nobody knows.
+	Stalls *stall.Meter
 }

@@ -23,6 +23,8 @@ type tracker struct {
 	live Live
 	// onStartup is told each measured pod startup.
 	onStartup func(time.Duration)
+	// stalled is for how long the generator was not run until a time.
+	stalled func(time.Time) time.Duration
 }
 
 // deployment is what was asked for, what its status says, and what is seen of
@@ -56,6 +58,7 @@ type pod struct {
 	// Arrivals: first seen, bound to a node, Ready, in an EndpointSlice. Zero
 	// if not yet.
 	firstSeen, boundAt, readyAt, endpointAt time.Time
+	stalledBefore                           time.Duration // until it was first seen
 }
 
 type node struct{ ready bool }
@@ -72,13 +75,13 @@ type failure struct {
 type phase struct {
 	created, ready, deleted, unmeasured int64
 	reconnects, relists                 int64
-	toScheduled, toReady, startup       *latency.Histogram
-	toEndpoint                          *latency.Histogram
+	toScheduled, toReady, toEndpoint    *latency.Histogram
+	startup, external                   *latency.Histogram
 	rollouts                            []named
 	notReadyAfter, recoveredAfter       *float64
 }
 
-func newTracker(onStartup func(time.Duration)) *tracker {
+func newTracker(onStartup func(time.Duration), stalled func(time.Time) time.Duration) *tracker {
 	t := &tracker{
 		deployments: map[string]*deployment{},
 		pods:        map[string]*pod{},
@@ -87,6 +90,7 @@ func newTracker(onStartup func(time.Duration)) *tracker {
 		endpoints:   map[string]time.Time{},
 		phases:      map[string]*phase{},
 		onStartup:   onStartup,
+		stalled:     stalled,
 	}
 	t.beginPhase("")
 	return t
@@ -99,7 +103,8 @@ func (t *tracker) beginPhase(name string) {
 	p, again := t.phases[name]
 	if !again {
 		p = &phase{
-			toScheduled: latency.New(longest), toReady: latency.New(longest), startup: latency.New(longest), toEndpoint: latency.New(longest),
+			toScheduled: latency.New(longest), toReady: latency.New(longest), toEndpoint: latency.New(longest),
+			startup: latency.New(longest), external: latency.New(longest),
 		}
 		t.phases[name] = p
 	}
@@ -112,7 +117,8 @@ func (t *tracker) results() map[string]result.Workload {
 		w := result.Workload{
 			PodsCreated: p.created, PodsReady: p.ready, PodsDeleted: p.deleted, PodsUnmeasured: p.unmeasured,
 			Reconnects: p.reconnects, Relists: p.relists,
-			ToScheduled: p.toScheduled.Latency(), ToReady: p.toReady.Latency(), Startup: p.startup.Latency(), ToEndpoint: p.toEndpoint.Latency(),
+			ToScheduled: p.toScheduled.Latency(), ToReady: p.toReady.Latency(), ToEndpoint: p.toEndpoint.Latency(),
+			Startup: p.startup.Latency(), External: p.external.Latency(),
 			NotReadyAfter: p.notReadyAfter, RecoveredAfter: p.recoveredAfter,
 		}
 		for _, r := range p.rollouts {
@@ -186,7 +192,7 @@ func (t *tracker) sawPod(o object, at time.Time, listed bool) {
 	if known {
 		t.count(p, -1)
 	} else {
-		p = &pod{deployment: o.deployment, phase: t.phase, measured: !listed, firstSeen: at}
+		p = &pod{deployment: o.deployment, phase: t.phase, measured: !listed, firstSeen: at, stalledBefore: t.stalled(at)}
 		t.pods[o.uid] = p
 		t.phase.created++
 		if listed {
@@ -212,6 +218,7 @@ func (t *tracker) sawPod(o object, at time.Time, listed bool) {
 		if p.measured {
 			p.phase.toReady.Record(at.Sub(p.boundAt))
 			p.phase.startup.Record(at.Sub(p.firstSeen))
+			p.phase.external.Record(at.Sub(p.firstSeen) - (t.stalled(at) - p.stalledBefore))
 			t.onStartup(at.Sub(p.firstSeen))
 		}
 	}

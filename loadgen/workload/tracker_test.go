@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/stormglass/stormglass/loadgen/stall"
 )
 
 // story tells a tracker a sequence of events, one second after the other.
@@ -14,7 +16,7 @@ type story struct {
 }
 
 func newStory(t *testing.T) *story {
-	s := &story{tracker: newTracker(func(time.Duration) {}), t: t, at: time.Unix(0, 0)}
+	s := &story{tracker: newTracker(func(time.Duration) {}, (*stall.Meter)(nil).Total), t: t, at: time.Unix(0, 0)}
 	s.beginPhase("one")
 	return s
 }
@@ -268,5 +270,21 @@ func TestLiveFollowsPodsAndNodes(t *testing.T) {
 	s.gone(object{kind: nodeKind, name: "n0"}, s.at)
 	if s.nodesReady([]string{"n0"}) || s.live.NodesReady != 0 || s.live.Nodes != 1 {
 		t.Errorf("after a node is deleted: %+v", s.live)
+	}
+}
+
+// The time in which the generator was stalled is not in the external startup.
+func TestExternalStartupLeavesOutStalls(t *testing.T) {
+	s := newStory(t)
+	s.stalled = func(at time.Time) time.Duration { // from the third second to the seventh
+		return min(max(at.Sub(time.Unix(3, 0)), 0), 4*time.Second)
+	}
+	s.want("web", 1, "1")
+	s.pod("p0", "", starting) // at 1 s
+	s.at = s.at.Add(8 * time.Second)
+	s.pod("p0", "n0")
+	w := s.results()["one"]
+	if w.Startup.Max != 9 || w.External.Max != 5 {
+		t.Errorf("startup %v s, %v s external; want 9 and 5", w.Startup.Max, w.External.Max)
 	}
 }

@@ -24,6 +24,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/stall"
 )
 
 // Options of a Workload.
@@ -42,6 +43,8 @@ type Options struct {
 	// Retry is the first pause before a failed list or watch is tried again;
 	// it doubles up to 5 s. Zero means 100 ms.
 	Retry time.Duration
+	// Stalls tells when the generator was not run. Nil: nobody knows.
+	Stalls *stall.Meter
 	// Patience is how long an action is tried again while the control plane
 	// cannot be asked: for one that comes back from a fault. Zero: it is not.
 	Patience time.Duration
@@ -88,7 +91,7 @@ func New(cfg *rest.Config, o Options) (*Workload, error) {
 	m := newMetrics()
 	w := &Workload{
 		options: o, selector: selector(o.Labels), http: client, rest: restClient,
-		tracker: newTracker(func(d time.Duration) { m.startup.Observe(d.Seconds()) }),
+		tracker: newTracker(func(d time.Duration) { m.startup.Observe(d.Seconds()) }, o.Stalls.Total),
 		synced:  map[kind]bool{}, waiters: map[chan struct{}]bool{},
 	}
 	if o.Registerer != nil {

@@ -45,7 +45,7 @@ func (e *engine) dispatch(ctx context.Context) {
 	// A dispatcher that was behind at the end has not reached arrivals that
 	// were due: they were offered, and not sent.
 	for late := e.due <= last; late && e.due < end; e.advance() {
-		e.unsent(e.op.KindOf(e.n))
+		e.unsent(e.op.KindOf(e.n), true)
 	}
 	e.mu.Lock()
 	e.end = e.start.Add(end)
@@ -80,16 +80,17 @@ func (e *engine) arrive() time.Duration {
 	e.round++
 	kind := e.op.KindOf(e.n)
 	if e.inFlight.Load() >= e.maxInFlight {
-		e.unsent(kind)
+		now := e.now() // a flood of them must not blind us to the end
+		e.unsent(kind, e.ownBacklog(now))
 		e.advance()
-		return e.now() // a flood of them must not blind us to the end
+		return now
 	}
 	f := e.take()
 	f.N, f.Kind, f.Key, f.Template = e.n, kind, 0, nil
 	f.Path, f.Body, f.Scratch = f.Path[:0], f.Body[:0], f.Scratch[:0]
 	if !e.op.Next(e.n, &f.Request) {
 		e.spare = append(e.spare, f)
-		e.unsent(kind)
+		e.unsent(kind, false)
 		e.advance()
 		return e.now()
 	}
@@ -131,10 +132,15 @@ func (e *engine) collect() {
 	}
 }
 
-func (e *engine) unsent(kind int) {
+// unsent counts the arrival that is due as not sent; late if that may be our own
+// doing.
+func (e *engine) unsent(kind int, late bool) {
 	s := (*e.phases.At(e.start.Add(e.due)))[kind]
 	s.offered.Add(1)
 	s.unsent.Add(1)
+	if late {
+		s.unsentLate.Add(1)
+	}
 	e.window.offered.Add(1)
 	e.metrics[kind].unsent.Inc()
 	e.pulse.Unsent()

@@ -11,6 +11,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/pace"
 	"github.com/stormglass/stormglass/loadgen/pulse"
 	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/stall"
 	"github.com/stormglass/stormglass/loadgen/traffic"
 )
 
@@ -32,7 +33,7 @@ const batch = 64
 // requests open or waiting is unsent; it never waits.
 //
 // Memory: maxInFlight times a flight (about 1 KB and the operation's buffers)
-// and, for each phase and kind in which a request ended, three or four histograms
+// and, for each phase and kind in which a request ended, four or five histograms
 // of about 150 KB: a kind that never waited to connect has none of that. Nothing
 // grows with the number of requests.
 type engine struct {
@@ -45,6 +46,7 @@ type engine struct {
 	metrics     []*metrics                // by kind
 	window      window
 	pulse       *pulse.Requests // nil: nobody takes it
+	stalls      *stall.Meter    // nil: none are known
 
 	start    time.Time
 	flights  flights

@@ -73,14 +73,16 @@ func (f *flight) End(err error) {
 		e.wake()
 		return
 	}
-	f.stats.record(f, o, end)
+	own := e.ownDelay(f, end)
+	f.stats.record(f, o, end, own)
 	f.metrics.record(f, o, end)
-	e.window.latency.Record(end - f.intended)
+	took := end - f.intended
+	e.window.latency.Record(took)
 	if o.Success() {
 		e.window.achieved.Add(1)
-		e.pulse.Succeeded(end - f.intended)
+		e.pulse.Succeeded(took, own.all())
 	} else {
-		e.pulse.Failed(o.String(), end-f.intended)
+		e.pulse.Failed(o.String(), took, own.all())
 	}
 	e.flights.settle(f, free)
 	// The last thing: Run returns when it is zero.

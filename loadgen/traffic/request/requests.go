@@ -59,7 +59,7 @@ func New(t traffic.Target, l scenario.Load, op Operation, pacer pace.Pacer) (*Re
 		TLS: to.TLS, DialContext: to.Dial, ReadBuffer: readBuffer, Queued: true, Ping: pingAfter,
 	}, connections)
 	engine := newEngine(op, pacer, pool, all, int64(l.MaxInFlight), timeout)
-	engine.pulse = t.Pulse.Requests(l.Name)
+	engine.pulse, engine.stalls = t.Pulse.Requests(l.Name), t.Stalls
 	return &Requests{name: l.Name, op: op, pool: pool, engine: engine}, nil
 }
 

@@ -12,26 +12,29 @@ import (
 
 // stats is what the requests of one kind did in one phase.
 type stats struct {
-	latency, service, lag, connect *latency.Histogram
-	offered, unsent                atomic.Int64
+	latency, external           *latency.Histogram
+	service, lag, connect       *latency.Histogram
+	offered, unsent, unsentLate atomic.Int64
 
-	mu        sync.Mutex
-	succeeded int64
-	bytes     int64
-	pages     int64
-	outcomes  map[traffic.Outcome]int64
+	mu         sync.Mutex
+	succeeded  int64
+	failedLate int64
+	bytes      int64
+	pages      int64
+	outcomes   map[traffic.Outcome]int64
 }
 
 // newStats measures up to twice the timeout: a request that times out takes
 // its whole timeout, after whatever lag it was sent with.
 func newStats(timeout time.Duration) *stats {
 	h := func() *latency.Histogram { return latency.New(2 * timeout) }
-	return &stats{latency: h(), service: h(), lag: h(), connect: h(), outcomes: map[traffic.Outcome]int64{}}
+	return &stats{latency: h(), external: h(), service: h(), lag: h(), connect: h(), outcomes: map[traffic.Outcome]int64{}}
 }
 
 // record takes in a request that has ended.
-func (s *stats) record(f *flight, o traffic.Outcome, end time.Duration) {
+func (s *stats) record(f *flight, o traffic.Outcome, end time.Duration, own ownDelay) {
 	s.latency.Record(end - f.intended)
+	s.external.Record(end - f.intended - own.all())
 	s.lag.Record(f.taken - f.intended)
 	s.connect.Record(f.sent - f.taken)
 	s.service.Record(end - f.sent)
@@ -42,18 +45,22 @@ func (s *stats) record(f *flight, o traffic.Outcome, end time.Duration) {
 	if f.again > 0 {
 		s.pages += f.again + 1
 	}
-	if o.Success() {
+	switch {
+	case o.Success():
 		s.succeeded++
+	case own.failed(o, end-f.intended):
+		s.failedLate++
 	}
 }
 
-// result is of a phase in which the load ran for so long.
+// result is of a phase in which arrivals were due for so long.
 func (s *stats) result(length time.Duration) result.Requests {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := result.Requests{
 		Offered: s.offered.Load(), Unsent: s.unsent.Load(), Succeeded: s.succeeded, Outcomes: map[string]int64{},
-		Latency: s.latency.Latency(), Service: s.service.Latency(), Lag: s.lag.Latency(), Connect: s.connect.Latency(),
+		UnsentLate: s.unsentLate.Load(), FailedLate: s.failedLate,
+		Latency: s.latency.Latency(), External: s.external.Latency(), Service: s.service.Latency(), Lag: s.lag.Latency(), Connect: s.connect.Latency(),
 		Bytes: s.bytes, Pages: s.pages,
 	}
 	r.Sent = r.Offered - r.Unsent
@@ -61,7 +68,7 @@ func (s *stats) result(length time.Duration) result.Requests {
 		r.Outcomes[o.String()] = n
 	}
 	if sec := length.Seconds(); sec > 0 {
-		r.OfferedRate, r.AchievedRate = float64(r.Offered)/sec, float64(r.Succeeded)/sec
+		r.DueSeconds, r.OfferedRate, r.AchievedRate = sec, float64(r.Offered)/sec, float64(r.Succeeded)/sec
 	}
 	return r
 }

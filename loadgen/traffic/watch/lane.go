@@ -19,8 +19,9 @@ import (
 type lane struct {
 	set  *Watches
 	conn *h2conn.Conn
-	// arrived is when the kernel gave what is being read; the read loop's.
-	arrived time.Duration
+	// arrived is when the kernel gave what is being read, late for how long before
+	// that the generator may have kept it waiting; the read loop's.
+	arrived, late time.Duration
 	// fresh counts what was delivered since the last read; the read loop's.
 	fresh int64
 	// full: it had no free stream, and none has ended since.
@@ -31,11 +32,12 @@ type lane struct {
 	run   run
 }
 
-// run is some deliveries of the same latency: those of one write that came in
-// one read. In a flood there are dozens.
+// run is some deliveries of the same latency and lateness: those of one write
+// that came in one read. In a flood there are dozens.
 type run struct {
 	stats *deliveries
 	after time.Duration
+	late  time.Duration
 	n     int64
 }
 
@@ -57,7 +59,8 @@ func (t *timed) SyscallConn() (syscall.RawConn, error) {
 func (t *timed) Read(p []byte) (int, error) {
 	t.lane.beat() // once for all that a read brought
 	n, err := t.Conn.Read(p)
-	t.lane.arrived = t.lane.set.now()
+	now := time.Now()
+	t.lane.arrived, t.lane.late = t.lane.set.since(now), t.lane.set.stalls.Late(now)
 	return n, err
 }
 
@@ -68,12 +71,12 @@ func (l *lane) delivered(d delivery, slow bool) {
 	if slow {
 		return
 	}
-	if l.run.n > 0 && l.run.stats == d.stats && l.run.after == d.after {
+	if l.run.n > 0 && l.run.stats == d.stats && l.run.after == d.after && l.run.late == l.late {
 		l.run.n++
 		return
 	}
 	l.flush()
-	l.run = run{d.stats, d.after, 1}
+	l.run = run{d.stats, d.after, l.late, 1}
 }
 
 // beat tells the pulse what was delivered since it was told last. It is the
@@ -93,6 +96,7 @@ func (l *lane) flush() {
 	}
 	l.run = run{}
 	r.stats.delivery.RecordN(r.after, r.n)
+	r.stats.external.RecordN(r.after-r.late, r.n)
 	l.set.window.RecordN(r.after, r.n)
 	l.set.exposed.observe(r.after, r.n)
 }

@@ -139,6 +139,7 @@ func (l *ledger) ack(seq int64, rv uint64, at time.Duration) (early, earlySlow i
 	w.state.Store(max(int64(at), 1))
 	w.stats.beforeAck.Add(w.early)
 	w.stats.delivery.RecordN(0, w.early)
+	w.stats.external.RecordN(0, w.early)
 	l.mu.Lock()
 	l.acks[w.stats]++
 	l.mu.Unlock()

@@ -61,7 +61,7 @@ func (r *roster) each(rv uint64, f func(word int, owing uint64)) {
 
 // deliveries is what watches delivered of the writes of one phase.
 type deliveries struct {
-	delivery *latency.Histogram
+	delivery, external *latency.Histogram
 	// Of writes that have been given up; the rest is in the ring.
 	expected, delivered         atomic.Int64
 	duplicated, reordered, late atomic.Int64
@@ -73,7 +73,9 @@ type deliveries struct {
 	lost    []int64 // by watch, of writes given up
 }
 
-func newDeliveries() *deliveries { return &deliveries{delivery: latency.New(longestDelivery)} }
+func newDeliveries() *deliveries {
+	return &deliveries{delivery: latency.New(longestDelivery), external: latency.New(longestDelivery)}
+}
 
 // ready makes room for the watches: phases without writes need none.
 func (d *deliveries) ready(watches int) {

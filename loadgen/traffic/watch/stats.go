@@ -98,7 +98,7 @@ func (w *Watches) result(s *watchStats) result.Watches {
 		BeforeAck:  s.beforeAck.Load(), Late: s.late.Load(),
 		Events: s.tally.events, Bookmarks: s.tally.bookmarks, Bytes: s.tally.bytes,
 		Reconnects: s.reconnects.Load(), Relists: s.relists.Load(), Malformed: s.malformed.Load(),
-		Delivery: s.delivery.Latency(), SlowestPerWatch: slowest.Latency(),
+		Delivery: s.delivery.Latency(), External: s.external.Latency(), SlowestPerWatch: slowest.Latency(),
 	}
 	r.Failed, r.Failures = s.failed()
 	for _, n := range lost {

@@ -14,6 +14,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/pulse"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
+	"github.com/stormglass/stormglass/loadgen/stall"
 	"github.com/stormglass/stormglass/loadgen/traffic"
 	"github.com/stormglass/stormglass/loadgen/traffic/request"
 )
@@ -41,6 +42,7 @@ type Watches struct {
 	exposed   *exposed
 	window    *latency.Histogram // of Live
 	pulse     *pulse.Streams
+	stalls    *stall.Meter
 	queue     *queue
 
 	newest      atomic.Uint64 // resourceVersion known
@@ -93,7 +95,7 @@ func New(t traffic.Target, l scenario.Load, pacer pace.Pacer, objects Objects) (
 		load: l, objects: objects, pacer: pacer, endpoint: to,
 		roster: newRoster(l.Count), watchers: make([]watcher, l.Count),
 		phases: traffic.NewPhases(newWatchStats), base: time.Now(), exposed: newExposed(time.Now()),
-		window: latency.New(longestDelivery), pulse: t.Pulse.Streams(l.Name), queue: newQueue(), allOpen: make(chan struct{}),
+		window: latency.New(longestDelivery), pulse: t.Pulse.Streams(l.Name), stalls: t.Stalls, queue: newQueue(), allOpen: make(chan struct{}),
 		lanes: map[*lane]struct{}{}, draw: rand.New(rand.NewPCG(uint64(t.Seed), 0x7761746368)),
 	}
 	w.ledgers.Store(new([]*ledger))

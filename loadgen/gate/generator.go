@@ -1,0 +1,108 @@
+package gate
+
+import (
+	"fmt"
+	"slices"
+)
+
+// notTheGenerators is the one rule by which a gate never holds the generator's own
+// delay against the cluster. Of an objective that is of the cluster as the
+// generator saw it, a value has no data
+//
+//   - if the generator was saturated in a phase that it was measured in;
+//   - if it breaks the bound, and without the generator's own delay would hold it.
+//
+// What server-side metrics say, and facts that no delay can make, such as an
+// acknowledged write that is lost, keep their verdict.
+func (e evidence) notTheGenerators(f finding) finding {
+	if !e.objective.client {
+		return f
+	}
+	f.readings = slices.Clone(f.readings)
+	for i, r := range f.readings {
+		if r.nothing || r.missing != "" {
+			continue
+		}
+		if why := e.saturation(r); why != "" {
+			f.readings[i].missing = why
+			continue
+		}
+		if e.boundless || r.failed || r.external == nil || e.holds(r.value) || !e.holds(*r.external) {
+			continue
+		}
+		side, u := "over", e.objective.Unit
+		if e.op == ">=" {
+			side = "under"
+		}
+		f.readings[i].missing = fmt.Sprintf("%s: %s is %s %s, %s without the generator's own delay is not",
+			r.of, show(u, r.value), side, show(u, e.bound), show(u, *r.external))
+	}
+	return f
+}
+
+// saturation says why a value cannot be trusted, if the generator was saturated in
+// a phase that it was measured in. What is not of one phase, such as the recovery
+// from a fault, is of those that the gate is over and all after them; of the run
+// as a whole, such as the time that nodes took to register, what came before the
+// first phase.
+func (e evidence) saturation(r reading) string {
+	if r.of == theRun {
+		if outside := e.saturatedOutside(); len(outside) > 0 {
+			return outside[0]
+		}
+		return ""
+	}
+	phases := r.measuredIn
+	switch {
+	case phases != nil:
+	case r.phase != "":
+		phases = []string{r.phase}
+	default:
+		phases = e.between(e.Over[0], e.order[len(e.order)-1])
+	}
+	for _, name := range phases {
+		if p := e.phases[name]; len(p.Saturated) > 0 {
+			return "the generator was saturated in " + name
+		}
+	}
+	return ""
+}
+
+// saturatedOutside are the bounds that the generator passed in none of the phases.
+func (e evidence) saturatedOutside() []string {
+	outside := slices.Clone(e.m.Generator.Saturated)
+	for _, p := range e.m.Phases {
+		outside = slices.DeleteFunc(outside, func(s string) bool { return slices.Contains(p.Saturated, s) })
+	}
+	return outside
+}
+
+// between are the phases from one to another, in the scenario's order.
+func (e evidence) between(first, last string) []string {
+	from, to := slices.Index(e.order, first), slices.Index(e.order, last)
+	if from < 0 || to < from {
+		return nil
+	}
+	return e.order[from : to+1]
+}
+
+// stalled is for how long, in seconds, the generator was stalled in some phases.
+func (e evidence) stalled(phases []string) float64 {
+	var sum float64
+	for _, name := range phases {
+		sum += e.phases[name].StalledSeconds
+	}
+	return sum
+}
+
+// failedBefore is the phase of the last node failure that began in a phase or
+// before it; the phase itself if none did.
+func (e evidence) failedBefore(phase string) string {
+	since := phase
+	for _, name := range e.failures {
+		if slices.Index(e.order, name) <= slices.Index(e.order, phase) {
+			since = name
+		}
+	}
+	return since
+}

@@ -1,0 +1,105 @@
+// Package stall knows when the generator itself was not run: stopped by a
+// signal, held to a share of a processor, or late because others had the machine.
+// Whatever it saw end in such a time may have ended earlier, and the verdict of a
+// gate must not blame the cluster for that.
+package stall
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// Noticeable is the least lateness of a tick that counts as a stall. Below it
+	// are the kernel's and Go's timers.
+	Noticeable = time.Millisecond
+	// Long is the least stall after which the arrivals that it held up come as a
+	// burst that the cluster feels.
+	Long = 100 * time.Millisecond
+	// lostTick is the least lateness that Total adds up: a whole tick of 10 ms.
+	lostTick = 10 * time.Millisecond
+)
+
+// Meter tells stalls from the lateness of a ticker. Its methods are safe for
+// concurrent use; a nil Meter knows of no stall.
+//
+// A stall is followed by as much time again in which the generator catches up:
+// what ends in the one or the other may have been held up since the stall began.
+type Meter struct{ state atomic.Pointer[state] }
+
+// state is what the ticks so far have told. The zero stall has no length.
+type state struct {
+	due          time.Time     // the next tick
+	begin, until time.Time     // of the stall that reaches furthest, catching up included
+	total        time.Duration // of all stalls of lostTick and more
+}
+
+// Ticked takes in a tick that was due at due and came at now. The next one is due
+// at next.
+func (m *Meter) Ticked(due, now, next time.Time) {
+	s := state{due: due}
+	if last := m.state.Load(); last != nil {
+		s = *last
+		s.due = due
+	}
+	s = s.at(now)
+	s.due = next
+	m.state.Store(&s)
+}
+
+// Stop tells that no tick comes any more: no lateness counts from now on.
+func (m *Meter) Stop() {
+	if s := m.state.Load(); s != nil {
+		stopped := *s
+		stopped.due = time.Time{}
+		m.state.Store(&stopped)
+	}
+}
+
+// Late is for how long, up to now, the generator may have held up what it sees
+// end now: since the begin of the stall that it is in or has just left. Zero: it
+// was run on time.
+func (m *Meter) Late(now time.Time) time.Duration {
+	s := m.now(now)
+	if !now.Before(s.until) {
+		return 0
+	}
+	return max(now.Sub(s.begin), 0)
+}
+
+// Total is the length of all stalls of a whole tick and more until now. The
+// difference of two Totals is how much of the time between them was lost.
+func (m *Meter) Total(now time.Time) time.Duration { return m.now(now).total }
+
+func (m *Meter) now(now time.Time) state {
+	if m == nil {
+		return state{}
+	}
+	s := m.state.Load()
+	if s == nil {
+		return state{}
+	}
+	return s.at(now)
+}
+
+// at is the state at now, where a tick that is overdue makes a stall that no
+// tick has told of yet.
+func (s state) at(now time.Time) state {
+	if s.due.IsZero() {
+		return s
+	}
+	late := now.Sub(s.due)
+	if late < Noticeable {
+		return s
+	}
+	if until := now.Add(late); until.After(s.until) {
+		if !s.due.Before(s.until) { // else the generator was still catching up
+			s.begin = s.due
+		}
+		s.until = until
+	}
+	if late >= lostTick {
+		s.total += late
+	}
+	return s
+}

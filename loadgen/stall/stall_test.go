@@ -1,0 +1,97 @@
+package stall
+
+import (
+	"testing"
+	"time"
+)
+
+const tick = 10 * time.Millisecond
+
+// ticks is a meter and the moment that its tests start from, whose first tick is
+// due a tick later.
+func ticks() (m *Meter, at func(time.Duration) time.Time, tickAt func(time.Duration)) {
+	m = &Meter{}
+	start := time.Unix(1000, 0)
+	at = func(d time.Duration) time.Time { return start.Add(d) }
+	due := tick
+	tickAt = func(d time.Duration) {
+		next := due + tick
+		for next <= d {
+			next += tick
+		}
+		m.Ticked(at(due), at(d), at(next))
+		due = next
+	}
+	return m, at, tickAt
+}
+
+func TestNoStallWithoutLateTick(t *testing.T) {
+	m, at, tickAt := ticks()
+	tickAt(tick)
+	tickAt(2*tick + 900*time.Microsecond)
+	if late, total := m.Late(at(25*time.Millisecond)), m.Total(at(25*time.Millisecond)); late != 0 || total != 0 {
+		t.Errorf("late %v, total %v, want none", late, total)
+	}
+	var none *Meter
+	if none.Late(at(0)) != 0 || none.Total(at(0)) != 0 || (&Meter{}).Late(at(0)) != 0 {
+		t.Error("a meter without ticks knows of a stall")
+	}
+}
+
+// A stop is known to whoever runs first after it, before the ticker does.
+func TestStopIsKnownBeforeItsTick(t *testing.T) {
+	m, at, tickAt := ticks()
+	tickAt(tick)
+	end := 720 * time.Millisecond // 700 ms after the tick that was due at 20 ms
+	if got := m.Late(at(end)); got != 700*time.Millisecond {
+		t.Errorf("before the tick: late %v, want 700ms", got)
+	}
+	if got := m.Total(at(end)); got != 700*time.Millisecond {
+		t.Errorf("before the tick: total %v, want 700ms", got)
+	}
+	tickAt(end)
+	if got := m.Late(at(end)); got != 700*time.Millisecond {
+		t.Errorf("after the tick: late %v, want 700ms", got)
+	}
+}
+
+// The generator catches up for as long again as it was stopped.
+func TestCatchingUp(t *testing.T) {
+	m, at, tickAt := ticks()
+	tickAt(tick)
+	for d := 720 * time.Millisecond; d <= 1500*time.Millisecond; d += tick {
+		tickAt(d)
+		want := d - 2*tick
+		if d >= 1420*time.Millisecond { // stopped from 20 to 720 ms
+			want = 0
+		}
+		if got := m.Late(at(d)); got != want {
+			t.Fatalf("at %v: late %v, want %v", d, got, want)
+		}
+	}
+	if got := m.Total(at(1500 * time.Millisecond)); got != 700*time.Millisecond {
+		t.Errorf("total %v, want 700ms: catching up is no stall", got)
+	}
+}
+
+// A short delay does not hide the long one that it follows.
+func TestDelayWhileCatchingUp(t *testing.T) {
+	m, at, tickAt := ticks()
+	tickAt(520 * time.Millisecond) // due at 10: until 1030
+	tickAt(545 * time.Millisecond) // due at 530
+	if got := m.Late(at(545 * time.Millisecond)); got != 535*time.Millisecond {
+		t.Errorf("late %v, want 535ms", got)
+	}
+	if got := m.Total(at(545 * time.Millisecond)); got != 525*time.Millisecond {
+		t.Errorf("total %v, want 510ms and 15ms", got)
+	}
+}
+
+func TestNoStallAfterStop(t *testing.T) {
+	m, at, tickAt := ticks()
+	tickAt(tick)
+	m.Stop()
+	if got := m.Late(at(time.Hour)); got != 0 {
+		t.Errorf("late %v after the last tick, want 0", got)
+	}
+}

@@ -1,0 +1,46 @@
+package request
+
+import (
+	"time"
+
+	"github.com/stormglass/stormglass/loadgen/stall"
+	"github.com/stormglass/stormglass/loadgen/traffic"
+)
+
+// ownDelay is how much of a request's latency may be the generator's own.
+type ownDelay struct {
+	lag     time.Duration // until it was taken up
+	stalled time.Duration // of what followed: the stall that its end was seen in, or just after
+	burst   bool          // that stall held up so many arrivals that they came as a burst
+}
+
+func (d ownDelay) all() time.Duration { return d.lag + d.stalled }
+
+// failed tells whether a request that failed after such a latency may have failed
+// by our own delay: it timed out, and more than half of its time was ours; or it
+// was part of the burst after a stall. That nobody listens is never our doing.
+func (d ownDelay) failed(o traffic.Outcome, latency time.Duration) bool {
+	switch {
+	case o == traffic.TimedOut:
+		return 2*d.all() > latency
+	case o == traffic.Refused:
+		return false
+	}
+	return d.burst && 2*d.stalled > latency-d.lag
+}
+
+// ownDelay is that of a flight which ends at end.
+func (e *engine) ownDelay(f *flight, end time.Duration) ownDelay {
+	late := e.stalls.Late(e.start.Add(end))
+	return ownDelay{
+		lag:     f.taken - f.intended,
+		stalled: min(late, end-f.taken),
+		burst:   late >= stall.Long,
+	}
+}
+
+// ownBacklog tells whether the arrival that is due and finds no free slot at now
+// is part of a burst that we made: it is late itself, or we have just been stalled.
+func (e *engine) ownBacklog(now time.Duration) bool {
+	return now-e.due >= stall.Long || e.stalls.Late(e.start.Add(now)) >= stall.Long
+}
