@@ -159,5 +159,9 @@ func etcd() board {
 // few leases, one slow fsync is the p99 of all.
 func walFsync() []query {
 	const fsync = "etcd_disk_wal_fsync_duration_seconds"
-	return []query{q(p99(fsync, "@etcd", "instance"), "{{instance}} p99"), q(quantile(0.5, fsync, "@etcd", "instance"), "{{instance}} median")}
+	return []query{
+		q(p99(fsync, "@etcd", "instance"), "{{instance}} p99"),
+		q(quantile(0.95, fsync, "@etcd", "instance"), "{{instance}} p95"),
+		q(quantile(0.5, fsync, "@etcd", "instance"), "{{instance}} p50"),
+	}
 }

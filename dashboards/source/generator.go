@@ -36,6 +36,7 @@ func generator() board {
 					title: "Latency from the intended start", unit: "s", log: true, warn: 1, moves: []string{"slowFsync", "networkDelay", "pause etcd", "kill etcd", "webhook slow", "partition"},
 					queries: []query{
 						q(quantile(0.5, "stormglass_request_seconds", "@generator", "load"), "{{load}} p50").or(noRequests),
+						q(quantile(0.95, "stormglass_request_seconds", "@generator", "load"), "{{load}} p95").or(noRequests),
 						q(p99("stormglass_request_seconds", "@generator", "load"), "{{load}} p99").or(noRequests),
 					},
 					tells: "What a user waits. An open loop does not slow down when the server does, so a stall shows here and not as a lower rate.",
@@ -63,6 +64,7 @@ func generator() board {
 				}, {
 					title: "Delivery, from a write's acknowledgement", unit: "s", log: true, warn: 1, queries: []query{
 						q(quantile(0.5, "stormglass_watch_delivery_seconds", "@generator", "load"), "{{load}} p50").or(noDelivery),
+						q(quantile(0.95, "stormglass_watch_delivery_seconds", "@generator", "load"), "{{load}} p95").or(noDelivery),
 						q(p99("stormglass_watch_delivery_seconds", "@generator", "load"), "{{load}} p99").or(noDelivery),
 						q(quantile(0.999, "stormglass_watch_delivery_seconds", "@generator", "load"), "{{load}} p99.9").or(noDelivery),
 					},

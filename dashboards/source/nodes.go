@@ -74,6 +74,7 @@ func nodes() board {
 				}, {
 					title: "Pod startup", unit: "s", log: true, warn: 5, w: 12, h: 9, queries: []query{
 						q(quantile(0.5, "stormglass_pod_startup_seconds", "@generator"), "p50").or(noStart),
+						q(quantile(0.95, "stormglass_pod_startup_seconds", "@generator"), "p95").or(noStart),
 						q(p99("stormglass_pod_startup_seconds", "@generator"), "p99").or(noStart),
 					},
 					tells: "From a pod's first event until it is Ready. The objective is a p99 of 5 s, images not counted.",

@@ -85,3 +85,41 @@ func TestLoadSaturation(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 }
+
+// A stop is of the phase it was in, and one hiccup is no saturation: package stall
+// has it.
+func TestSaturationOfAPhase(t *testing.T) {
+	m, err := NewSelfMeter(prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	due := time.Now()
+	at := due
+	tick := func(after time.Duration, times int) {
+		for range times {
+			at = at.Add(after)
+			due = m.ticked(due, at)
+		}
+	}
+	tick(lagTick, 10)
+	for _, p := range []struct {
+		name string
+		stop time.Duration
+	}{{"calm", 0}, {"hiccup", 300 * time.Millisecond}, {"stopped", 700 * time.Millisecond}, {"after", 0}} {
+		m.BeginPhase(p.name)
+		tick(lagTick, 400)
+		tick(p.stop+lagTick, 1)
+		tick(lagTick, 400)
+	}
+	for _, name := range []string{"calm", "hiccup", "after"} {
+		if got := m.PhaseSaturation(name); len(got) != 0 {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+	if got := m.PhaseSaturation("stopped"); len(got) != 1 || !strings.Contains(got[0], "generator saturated in stopped: its timers fired") {
+		t.Errorf("stopped: %q", got)
+	}
+	if got := m.Results().Saturated; len(got) != 0 {
+		t.Errorf("outside of the phases: %q", got)
+	}
+}

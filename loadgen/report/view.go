@@ -70,9 +70,9 @@ type keyBlock struct {
 
 type keyRowView struct {
 	Label, P50, P95, Value, Count, Guide string
-	Exceeds                         bool
-	Spark                           string
-	Colour                          int
+	Exceeds                              bool
+	Spark                                string
+	Colour                               int
 }
 
 func newPage(ctx context.Context, r result.Result, timeline []result.Event, slots []pulse.Slot, text []byte, src Source) *page {

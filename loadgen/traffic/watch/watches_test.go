@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/stormglass/stormglass/loadgen/scenario"
+	"github.com/stormglass/stormglass/loadgen/stall"
 	"github.com/stormglass/stormglass/loadgen/wire"
 )
 
@@ -243,5 +244,28 @@ func TestPhasesAreKeptApart(t *testing.T) {
 	}
 	if st.watches.Open() != 0 || st.watches.Backlog() != 0 {
 		t.Errorf("%d open at the end", st.watches.Open())
+	}
+}
+
+// What may have come while the generator was stopped is not in the delivery without
+// its own delay.
+func TestExternalDeliveryLeavesOutStall(t *testing.T) {
+	t.Parallel()
+	for name, stopped := range map[string]bool{"run on time": false, "stopped": true} {
+		s := newStub(t, nil)
+		target := s.target()
+		if stopped { // its first tick is due and never comes
+			target.Stalls = &stall.Meter{}
+			target.Stalls.Ticked(time.Now(), time.Now(), time.Now())
+		}
+		st := startStorm(t, s, target, nil)
+		await(t, "some writes", func() bool { return s.count(&s.patches) >= testWrites })
+		got, _ := st.finish(t)
+		switch external := got.External; {
+		case external.Count != got.Delivery.Count || got.Delivery.Max == 0:
+			t.Errorf("%s: %d deliveries, %d external, the slowest after %v s", name, got.Delivery.Count, external.Count, got.Delivery.Max)
+		case stopped && external.Max > 0, !stopped && external.Max != got.Delivery.Max:
+			t.Errorf("%s: of at most %v s %v were external", name, got.Delivery.Max, external.Max)
+		}
 	}
 }
