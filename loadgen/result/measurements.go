@@ -136,7 +136,8 @@ type Watches struct {
 	Duplicated int64 `json:"duplicated"` // delivered more than once
 	Reordered  int64 `json:"reordered"`  // delivered after a newer one
 	// BeforeAck counts deliveries that arrived before the write's
-	// acknowledgement; their latency is recorded as zero.
+	// acknowledgement; their latency is recorded as zero, or as the stall of the
+	// generator's that the acknowledgement was seen in.
 	BeforeAck int64 `json:"beforeAck"`
 	// Late counts deliveries of writes so old that the ledger of outstanding
 	// writes had given them up: they are in Lost already, and are neither
@@ -149,7 +150,8 @@ type Watches struct {
 	// resourceVersion; Relists those that had to list again (410).
 	Reconnects int64 `json:"reconnects"`
 	Relists    int64 `json:"relists"` // watches that had to list again (410)
-	// Delivery is the latency from the write's acknowledgement.
+	// Delivery is the latency from the write's acknowledgement: from the earliest time
+	// that it may have come, where it was seen in a stall of 10 ms and more.
 	Delivery Latency `json:"delivery"`
 	// External is Delivery without what may have been the generator's own delay.
 	External Latency `json:"external"`

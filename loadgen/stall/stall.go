@@ -16,8 +16,8 @@ const (
 	// Long is the least stall after which the arrivals that it held up come as a
 	// burst that the cluster feels.
 	Long = 100 * time.Millisecond
-	// lostTick is the least lateness that Total adds up: a whole tick of 10 ms.
-	lostTick = 10 * time.Millisecond
+	// LostTick is the least stall that Total adds up: a whole tick of 10 ms.
+	LostTick = 10 * time.Millisecond
 )
 
 // Meter tells stalls from the lateness of a ticker. Its methods are safe for
@@ -31,7 +31,7 @@ type Meter struct{ state atomic.Pointer[state] }
 type state struct {
 	due          time.Time     // the next tick
 	begin, until time.Time     // of the stall that reaches furthest, catching up included
-	total        time.Duration // of all stalls of lostTick and more
+	total        time.Duration // of all stalls of LostTick and more
 }
 
 // Ticked takes in a tick that was due at due and came at now. The next one is due
@@ -98,7 +98,7 @@ func (s state) at(now time.Time) state {
 		}
 		s.until = until
 	}
-	if late >= lostTick {
+	if late >= LostTick {
 		s.total += late
 	}
 	return s

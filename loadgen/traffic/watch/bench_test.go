@@ -188,7 +188,7 @@ func BenchmarkEvent(b *testing.B) {
 	pour := func() {
 		rv := uint64(101 + seq)
 		account.begin(seq, stats)
-		account.ack(seq, rv, w.now())
+		account.ack(seq, rv, w.now(), 0)
 		event := strings.NewReplacer(`} \" ] \\`, payload, "1234", strconv.FormatUint(rv, 10), "run:17", string(account.stamp(nil, seq))).Replace(configMapEvent)
 		f.pour(b, []byte(event))
 		seq++

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stormglass/stormglass/loadgen/scenario"
+	"github.com/stormglass/stormglass/loadgen/stall"
 	"github.com/stormglass/stormglass/loadgen/traffic"
 	"github.com/stormglass/stormglass/loadgen/traffic/request"
 )
@@ -155,11 +156,15 @@ func (c *Changes) Done(r *request.Request, o traffic.Outcome, end time.Time) boo
 		c.ledger.fail(r.Key)
 		return false
 	}
-	early, earlySlow := c.ledger.ack(r.Key, a.rv, w.since(end))
+	late := w.stalls.Late(end)
+	if late < stall.LostTick {
+		late = 0 // the lateness of timers: deliveries would not be exact for it
+	}
+	early, earlySlow := c.ledger.ack(r.Key, a.rv, w.since(end), late)
 	w.early.Add(early + earlySlow)
 	w.pulse.Delivered(early + earlySlow)
-	w.window.RecordN(0, early)
-	w.exposed.observe(0, early)
+	w.window.RecordN(late, early)
+	w.exposed.observe(late, early)
 	w.see(a.rv)
 	return false
 }

@@ -24,7 +24,10 @@ type delivery struct {
 	// the caller counts in stats.
 	first bool
 	after time.Duration
-	stats *deliveries
+	// ackLate, of that, may be a stall of the generator's that its acknowledgement
+	// was seen in.
+	ackLate time.Duration
+	stats   *deliveries
 	// duplicated, reordered: see result.Watches. Counted.
 	duplicated, reordered bool
 }
@@ -61,7 +64,7 @@ func (l *ledger) deliver(seq int64, a arrival) delivery {
 	if !a.slow {
 		w.stats.slow(a.watch, after)
 	}
-	return delivery{first: true, after: after, stats: w.stats, reordered: w.reorder(a)}
+	return delivery{first: true, after: after, ackLate: w.ackLate, stats: w.stats, reordered: w.reorder(a)}
 }
 
 // deliverEarly is called with mu held, before the acknowledgement.

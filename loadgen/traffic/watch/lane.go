@@ -71,12 +71,13 @@ func (l *lane) delivered(d delivery, slow bool) {
 	if slow {
 		return
 	}
-	if l.run.n > 0 && l.run.stats == d.stats && l.run.after == d.after && l.run.late == l.late {
+	late := l.late + d.ackLate
+	if l.run.n > 0 && l.run.stats == d.stats && l.run.after == d.after && l.run.late == late {
 		l.run.n++
 		return
 	}
 	l.flush()
-	l.run = run{d.stats, d.after, l.late, 1}
+	l.run = run{d.stats, d.after, late, 1}
 }
 
 // beat tells the pulse what was delivered since it was told last. It is the

@@ -51,13 +51,15 @@ type write struct {
 	stats *deliveries
 	seen  []atomic.Uint64 // a bit for each watch
 
-	// state is the time of the acknowledgement, or one of those below. What is
+	// state is the earliest time of the acknowledgement, or one of those below. What is
 	// under mu changes only while the write is in flight.
 	state atomic.Int64
 	mu    sync.Mutex
 	// rv is the write's version: from its acknowledgement, or from the first
 	// delivery if that came before.
 	rv uint64
+	// ackLate is how long before it was seen the acknowledgement may have come.
+	ackLate time.Duration
 	// Deliveries before the acknowledgement, those of slow watches apart.
 	early, earlySlow int64
 
@@ -117,9 +119,10 @@ func (l *ledger) close(w *write) (given int64) {
 	return w.giveUp(expected - delivered)
 }
 
-// ack says that the write was acknowledged, with its version. It returns how
-// many deliveries came before, of watches that are slow on purpose apart.
-func (l *ledger) ack(seq int64, rv uint64, at time.Duration) (early, earlySlow int64) {
+// ack says that the write was acknowledged, with its version: at a time, or by a
+// stall of the generator's up to late before it. It returns how many deliveries
+// came before, of watches that are slow on purpose apart.
+func (l *ledger) ack(seq int64, rv uint64, at, late time.Duration) (early, earlySlow int64) {
 	w := l.slot(seq).Load()
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -136,9 +139,10 @@ func (l *ledger) ack(seq int64, rv uint64, at time.Duration) (early, earlySlow i
 		w.early, w.earlySlow = 0, 0
 	}
 	w.rv = rv
-	w.state.Store(max(int64(at), 1))
+	w.ackLate = late
+	w.state.Store(max(int64(at-late), 1))
 	w.stats.beforeAck.Add(w.early)
-	w.stats.delivery.RecordN(0, w.early)
+	w.stats.delivery.RecordN(late, w.early) // at the most
 	w.stats.external.RecordN(0, w.early)
 	l.mu.Lock()
 	l.acks[w.stats]++

@@ -37,7 +37,7 @@ func TestDeliveryIsTimedFromTheAcknowledgement(t *testing.T) {
 	l, d := account(70, 8) // more watches than bits in a word
 	begin(t, l, 0, d)
 	bring(l, 69, 0, 11, noon, false) // before the acknowledgement
-	if early, _ := l.ack(0, 11, noon); early != 1 {
+	if early, _ := l.ack(0, 11, noon, 0); early != 1 {
 		t.Errorf("%d deliveries before the acknowledgement, want 1", early)
 	}
 	if got := bring(l, 3, 0, 11, noon+time.Second, false); !got.first || got.after != time.Second {
@@ -54,6 +54,22 @@ func TestDeliveryIsTimedFromTheAcknowledgement(t *testing.T) {
 	}
 }
 
+// An acknowledgement that was seen in a stall may have come before it: deliveries
+// are timed from the earliest, so that a stall makes none of them look faster.
+func TestAcknowledgementSeenInAStall(t *testing.T) {
+	l, d := account(2, 8)
+	begin(t, l, 0, d)
+	bring(l, 0, 0, 11, noon, false)
+	l.ack(0, 11, noon, 300*time.Millisecond)
+	got := bring(l, 1, 0, 11, noon+100*time.Millisecond, false)
+	if got.after != 400*time.Millisecond || got.ackLate != 300*time.Millisecond {
+		t.Errorf("delivered after %v, of which %v may be a stall; want 400ms and 300ms", got.after, got.ackLate)
+	}
+	if all, external := d.delivery.Latency(), d.external.Latency(); all.P50 != 0.3 || external.Max != 0 {
+		t.Errorf("before the acknowledgement: %v s at the most, %v s without the stall; want 0.3 and 0", all.P50, external.Max)
+	}
+}
+
 // Who was established from the write's version or later has it in its list;
 // who was never established owes nothing.
 func TestOnlyWatchesFromAnOlderVersionOwe(t *testing.T) {
@@ -63,7 +79,7 @@ func TestOnlyWatchesFromAnOlderVersionOwe(t *testing.T) {
 	r.join(1, 50)
 	r.join(2, 51)
 	begin(t, l, 0, d)
-	l.ack(0, 50, noon)
+	l.ack(0, 50, noon, 0)
 	if expected, _ := l.count(d, nil); expected != 1 {
 		t.Errorf("%d watches owe the write of version 50, want only that from 49", expected)
 	}
@@ -81,7 +97,7 @@ func TestOnlyWatchesFromAnOlderVersionOwe(t *testing.T) {
 func TestAnotherWritersChangeIsNoDuplicate(t *testing.T) {
 	l, d := account(1, 8)
 	begin(t, l, 0, d)
-	l.ack(0, 11, noon)
+	l.ack(0, 11, noon, 0)
 	bring(l, 0, 0, 11, noon, false)
 	if got := bring(l, 0, 0, 12, noon, false); !got.foreign || d.duplicated.Load() != 0 {
 		t.Errorf("%+v, %d duplicates; want a foreign event", got, d.duplicated.Load())
@@ -97,7 +113,7 @@ func TestTheAcknowledgementDecidesWhatWasDelivered(t *testing.T) {
 	l, d := account(2, 8)
 	begin(t, l, 0, d)
 	bring(l, 0, 0, 15, noon, false)
-	if early, _ := l.ack(0, 11, noon); early != 0 {
+	if early, _ := l.ack(0, 11, noon, 0); early != 0 {
 		t.Errorf("%d early deliveries of another's write", early)
 	}
 	if got := bring(l, 0, 0, 11, noon, true); !got.first {
@@ -108,7 +124,7 @@ func TestTheAcknowledgementDecidesWhatWasDelivered(t *testing.T) {
 func TestAnOldWriteIsGivenUpWhenItsSlotIsNeeded(t *testing.T) {
 	l, d := account(3, 2)
 	begin(t, l, 0, d)
-	l.ack(0, 11, noon)
+	l.ack(0, 11, noon, 0)
 	bring(l, 0, 0, 11, noon, false)
 	begin(t, l, 1, d)
 	if _, ok := l.begin(3, d); ok {
@@ -138,7 +154,7 @@ func TestSlowWatchesAreNotTimed(t *testing.T) {
 	l, d := account(2, 8)
 	begin(t, l, 0, d)
 	l.deliver(0, arrival{watch: 0, slow: true, rv: 11, at: noon})
-	early, slow := l.ack(0, 11, noon)
+	early, slow := l.ack(0, 11, noon, 0)
 	if expected, delivered := l.count(nil, nil); early != 0 || slow != 1 || expected != 2 || delivered != 1 {
 		t.Errorf("early %d and %d, %d of %d delivered", early, slow, delivered, expected)
 	}
@@ -167,7 +183,7 @@ func TestNoDeliveryIsCountedTwiceOrNever(t *testing.T) {
 	}
 	go func() {
 		for seq := range acked {
-			l.ack(seq, uint64(11+seq), noon)
+			l.ack(seq, uint64(11+seq), noon, 0)
 		}
 		close(turns[0])
 		close(turns[1])
