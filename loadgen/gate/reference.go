@@ -36,7 +36,7 @@ a second value beside the first: what it would be at best without the generator'
 
 - a request's lag, from its intended start until the generator took it up;
 - the stall in which its answer was seen, or a watch's event. A 10 ms timer that fires over 1 ms late tells of one: the process was
-  stopped, held to a share of a processor, or others had the machine. What ends in a stall, or in as much time again after it,
+  stopped, held to a share of a processor, or others had the machine; so does a goroutine that waited over 1 ms to be run. What ends in a stall, or in as much time again after it,
   may have been kept waiting since the stall began;
 - of requests that failed: those that timed out after more than half of their time was our own, or came as a burst after a
   stall of 100 ms and more; of arrivals unsent: those that we came to 100 ms late, or in such a burst;

@@ -82,6 +82,7 @@ func (m *SelfMeter) Run(ctx context.Context) error {
 	tick := time.NewTicker(lagTick)
 	defer tick.Stop()
 	defer m.stalls.Stop()
+	queue := newRunQueue()
 	next := time.Now().Add(lagTick)
 	var sampled time.Time
 	for {
@@ -92,6 +93,7 @@ func (m *SelfMeter) Run(ctx context.Context) error {
 		}
 		now := time.Now()
 		next = m.ticked(next, now)
+		m.stalls.Queued(queue.longest(), now)
 		if now.Sub(sampled) >= sampleTick {
 			sampled = now
 			m.sample()

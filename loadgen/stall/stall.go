@@ -1,6 +1,6 @@
 // Package stall knows when the generator itself was not run: stopped by a
-// signal, held to a share of a processor, or late because others had the machine.
-// Whatever it saw end in such a time may have ended earlier, and the verdict of a
+// signal, held to a share of a processor, late because others had the machine, or
+// with more to do than its processors could. Whatever it saw end in such a time may have ended earlier, and the verdict of a
 // gate must not blame the cluster for that.
 package stall
 
@@ -20,7 +20,8 @@ const (
 	LostTick = 10 * time.Millisecond
 )
 
-// Meter tells stalls from the lateness of a ticker. Its methods are safe for
+// Meter tells stalls from the lateness of a ticker and from how long goroutines
+// queue to be run. Its methods are safe for
 // concurrent use; a nil Meter knows of no stall.
 //
 // A stall is followed by as much time again in which the generator catches up:
@@ -44,6 +45,18 @@ func (m *Meter) Ticked(due, now, next time.Time) {
 	}
 	s = s.at(now)
 	s.due = next
+	m.state.Store(&s)
+}
+
+// Queued takes in the longest time that a goroutine waited to be run in the tick
+// before now: what is read next may have waited as long.
+func (m *Meter) Queued(wait time.Duration, now time.Time) {
+	last := m.state.Load()
+	if last == nil || wait < Noticeable || !now.Add(wait).After(last.until) {
+		return
+	}
+	s := *last
+	s.begin, s.until = now.Add(-wait), now.Add(wait)
 	m.state.Store(&s)
 }
 

@@ -95,3 +95,24 @@ func TestNoStallAfterStop(t *testing.T) {
 		t.Errorf("late %v after the last tick, want 0", got)
 	}
 }
+
+// What is read after goroutines had to queue may have waited as long as they.
+func TestQueued(t *testing.T) {
+	m, at, tickAt := ticks()
+	m.Queued(time.Second, at(0)) // before the first tick nothing is known
+	tickAt(tick)
+	m.Queued(4*time.Millisecond, at(tick))
+	for after, want := range map[time.Duration]time.Duration{0: 4, 3: 7, 4: 0} {
+		if got := m.Late(at(tick + after*time.Millisecond)); got != want*time.Millisecond {
+			t.Errorf("%d ms later: late %v, want %d ms", after, got, want)
+		}
+	}
+	if got := m.Total(at(tick)); got != 0 {
+		t.Errorf("total %v: the generator was run", got)
+	}
+	tickAt(520 * time.Millisecond)
+	m.Queued(4*time.Millisecond, at(520*time.Millisecond))
+	if got := m.Late(at(520 * time.Millisecond)); got != 500*time.Millisecond {
+		t.Errorf("late %v after a stop of 500ms", got)
+	}
+}
