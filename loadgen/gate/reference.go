@@ -35,6 +35,7 @@ are passed over, but one at least must have data. A breach that was seen is a fa
 a second value beside the first: what it would be at best without the generator's own part. That part is known per phase and load:
 
 - a request's lag, from its intended start until the generator took it up;
+- the time from when the kernel had its answer until the generator read it (Linux);
 - the stall in which its answer was seen, or a watch's event. A 10 ms timer that fires over 1 ms late tells of one: the process was
   stopped, held to a share of a processor, or others had the machine; so does a goroutine that waited over 1 ms to be run. What ends in a stall, or in as much time again after it,
   may have been kept waiting since the stall began;

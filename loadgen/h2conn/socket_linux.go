@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"syscall"
+	"time"
 	"unsafe"
 )
 
@@ -24,6 +25,7 @@ type socket struct {
 	*net.TCPConn
 	raw     syscall.RawConn
 	in, out transfer
+	arrivals
 }
 
 // most is what one system call moves: the collector, which cannot stop us
@@ -41,8 +43,19 @@ func unscheduled(nc net.Conn) net.Conn {
 		return nc // it is closed, as the first write will find
 	}
 	s := &socket{TCPConn: tcp, raw: raw}
-	s.in.step, s.out.step = s.in.read, s.out.write
+	s.in.step, s.out.step = s.read, s.out.write
 	return s
+}
+
+// stampArrivals has each read tell how long what it brought had waited. Off Linux,
+// and for what is no TCP connection, that is not known: waited stays nil.
+func stampArrivals(nc net.Conn) (waited *time.Duration) {
+	s, ok := nc.(*socket)
+	if !ok {
+		return nil
+	}
+	s.stamp(s.raw)
+	return &s.waited
 }
 
 // Read is net.Conn's.
@@ -93,7 +106,12 @@ func (t *transfer) run(p []byte, ready func(func(fd uintptr) bool) error) (int, 
 }
 
 // read is done after one piece, or the end.
-func (t *transfer) read(fd uintptr) bool { return t.move(syscall.SYS_READ, fd) }
+func (s *socket) read(fd uintptr) bool {
+	if !s.on {
+		return s.in.move(syscall.SYS_READ, fd)
+	}
+	return s.in.moved(func() (uintptr, syscall.Errno) { return s.receive(fd, s.in.p, most) })
+}
 
 // write is done when nothing is left.
 func (t *transfer) write(fd uintptr) bool {
@@ -107,8 +125,15 @@ func (t *transfer) write(fd uintptr) bool {
 
 // move makes one system call; false: the descriptor is not ready.
 func (t *transfer) move(call, fd uintptr) bool {
-	for {
+	return t.moved(func() (uintptr, syscall.Errno) {
 		n, _, errno := syscall.RawSyscall(call, fd, uintptr(unsafe.Pointer(unsafe.SliceData(t.p))), uintptr(min(len(t.p), most)))
+		return n, errno
+	})
+}
+
+func (t *transfer) moved(call func() (uintptr, syscall.Errno)) bool {
+	for {
+		n, errno := call()
 		switch errno {
 		case 0:
 			t.n += int(n)

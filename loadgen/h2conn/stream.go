@@ -65,6 +65,16 @@ type Stream struct {
 	head   bool
 }
 
+// Waited is how long the bytes that a Handler is just told of had been there before
+// they were read; of several pieces read at once, the last. Zero where that is not
+// known. It is for the Handler's methods, called by the read loop.
+func (s *Stream) Waited() time.Duration {
+	if s.conn == nil || s.conn.waited == nil {
+		return 0
+	}
+	return *s.conn.waited
+}
+
 // Open sends a request. It waits while the server's limit of concurrent
 // streams is reached. Where flow control does not admit the body yet, what is
 // left of it is copied and sent when it does. After an error the handler is

@@ -73,7 +73,11 @@ func (f *flight) End(err error) {
 		e.wake()
 		return
 	}
-	own := e.ownDelay(f, end)
+	var waited time.Duration
+	if err == nil { // else this may be no read loop
+		waited = f.stream.Waited()
+	}
+	own := e.ownDelay(f, end, waited)
 	f.stats.record(f, o, end, own)
 	f.metrics.record(f, o, end)
 	took := end - f.intended

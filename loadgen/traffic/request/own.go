@@ -10,7 +10,7 @@ import (
 // ownDelay is how much of a request's latency may be the generator's own.
 type ownDelay struct {
 	lag     time.Duration // until it was taken up
-	stalled time.Duration // of what followed: the stall that its end was seen in, or just after
+	stalled time.Duration // of what followed: the stall that its end was seen in or just after, or the wait of its answer to be read
 	burst   bool          // that stall held up so many arrivals that they came as a burst
 }
 
@@ -29,12 +29,13 @@ func (d ownDelay) failed(o traffic.Outcome, latency time.Duration) bool {
 	return d.burst && 2*d.stalled > latency-d.lag
 }
 
-// ownDelay is that of a flight which ends at end.
-func (e *engine) ownDelay(f *flight, end time.Duration) ownDelay {
+// ownDelay is that of a flight which ends at end, by an answer that had waited for
+// so long before it was read.
+func (e *engine) ownDelay(f *flight, end, waited time.Duration) ownDelay {
 	late := e.stalls.Late(e.start.Add(end))
 	return ownDelay{
 		lag:     f.taken - f.intended,
-		stalled: min(late, end-f.taken),
+		stalled: min(max(late, waited), end-f.taken),
 		burst:   late >= stall.Long,
 	}
 }

@@ -56,7 +56,7 @@ func New(t traffic.Target, l scenario.Load, op Operation, pacer pace.Pacer) (*Re
 		connections = defaultConnections
 	}
 	pool := h2conn.NewPool(to.Addr, h2conn.Options{
-		TLS: to.TLS, DialContext: to.Dial, ReadBuffer: readBuffer, Queued: true, Ping: pingAfter,
+		TLS: to.TLS, DialContext: to.Dial, ReadBuffer: readBuffer, Queued: true, Ping: pingAfter, StampArrivals: true,
 	}, connections)
 	engine := newEngine(op, pacer, pool, all, int64(l.MaxInFlight), timeout)
 	engine.pulse, engine.stalls = t.Pulse.Requests(l.Name), t.Stalls

@@ -1,0 +1,61 @@
+//go:build !race
+
+package h2conn
+
+import (
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// arrivals has the kernel tell, with each read, when the last of the bytes came
+// (SO_TIMESTAMPNS, socket(7)): what came and was not read at once waited for us.
+type arrivals struct {
+	on      bool
+	waited  time.Duration // until the last read; of the read loop
+	message unix.Msghdr
+	piece   unix.Iovec
+	control [64]byte
+}
+
+// stamp asks the kernel for the times, which it may not know.
+func (a *arrivals) stamp(raw syscall.RawConn) {
+	_ = raw.Control(func(fd uintptr) {
+		a.on = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1) == nil
+	})
+}
+
+// receive is the system call of a read, at most max bytes into p.
+func (a *arrivals) receive(fd uintptr, p []byte, most int) (n uintptr, errno syscall.Errno) {
+	a.piece.Base = unsafe.SliceData(p)
+	a.piece.SetLen(min(len(p), most))
+	a.message = unix.Msghdr{Iov: &a.piece, Control: &a.control[0]}
+	a.message.SetIovlen(1)
+	a.message.SetControllen(len(a.control))
+	n, _, errno = syscall.RawSyscall(unix.SYS_RECVMSG, fd, uintptr(unsafe.Pointer(&a.message)), 0)
+	a.piece.Base = nil
+	if errno == 0 && n > 0 {
+		a.waited = sinceStamp(a.control[:a.message.Controllen], time.Now())
+	}
+	return n, errno
+}
+
+// sinceStamp is how long before now the time in a control message was; zero
+// without one, or if the clock was set back meanwhile.
+func sinceStamp(control []byte, now time.Time) time.Duration {
+	for len(control) >= unix.SizeofCmsghdr {
+		h := (*unix.Cmsghdr)(unsafe.Pointer(&control[0]))
+		if uint64(h.Len) < unix.SizeofCmsghdr || uint64(h.Len) > uint64(len(control)) {
+			return 0
+		}
+		data := control[unix.CmsgLen(0):h.Len]
+		if h.Level == unix.SOL_SOCKET && h.Type == unix.SCM_TIMESTAMPNS && len(data) >= int(unsafe.Sizeof(unix.Timespec{})) {
+			at := (*unix.Timespec)(unsafe.Pointer(&data[0]))
+			return max(now.Sub(time.Unix(at.Unix())), 0)
+		}
+		control = control[min(unix.CmsgSpace(len(data)), len(control)):]
+	}
+	return 0
+}

@@ -1,0 +1,62 @@
+//go:build !race
+
+package h2conn
+
+import (
+	"io"
+	"runtime"
+	"testing"
+	"time"
+)
+
+// What had come and waited is known to have.
+func TestSocketKnowsHowLongBytesWaited(t *testing.T) {
+	ours, theirs := sockets(t)
+	waited := stampArrivals(ours)
+	if waited == nil {
+		t.Fatal("the kernel was not asked")
+	}
+	buf := make([]byte, 10)
+	for *waited == 0 { // the kernel begins a moment after it was asked
+		if _, err := theirs.Write(buf); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadFull(ours, buf); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, c := range map[string]time.Duration{"at once": 0, "late": 50 * time.Millisecond} {
+		if _, err := theirs.Write(buf); err != nil {
+			t.Fatal(err)
+		}
+		// Once they are there, and then for so long.
+		for backlog(ours) < int64(len(buf)) {
+			runtime.Gosched()
+		}
+		there := time.Now()
+		for time.Since(there) < c {
+			runtime.Gosched()
+		}
+		before := time.Since(there)
+		if n, err := io.ReadFull(ours, buf); n != len(buf) || err != nil {
+			t.Fatal(n, err)
+		}
+		if *waited < before || *waited > before+time.Since(there)+time.Minute {
+			t.Errorf("%s: waited %v, want at least %v", name, *waited, before)
+		}
+	}
+	theirs.Close()
+	if _, err := ours.Read(buf); err != io.EOF {
+		t.Errorf("at the end: %v", err)
+	}
+}
+
+func TestSinceStampOfOddMessages(t *testing.T) {
+	for name, control := range map[string][]byte{
+		"none": nil, "short": make([]byte, 3), "of no length": make([]byte, 64), "longer than it is": {255, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 35, 0, 0, 0, 1},
+	} {
+		if got := sinceStamp(control, time.Now()); got != 0 {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
