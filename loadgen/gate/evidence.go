@@ -71,42 +71,42 @@ func (e evidence) perPhase(read func(result.Phase) reading) finding {
 	return f
 }
 
-// perLoad reads one value of each load that was expected, in each phase. A
-// load that is not there at all is read as its zero value.
+// perLoad reads the values of each load that was expected, in each phase: one for each
+// kind of its requests. A load that is not there at all is read as nothing.
 func perLoad[T any](e evidence, loads func(result.Phase) []T, name func(T) string, read func(T) reading) finding {
 	var f finding
+	heard := map[string]bool{}
 	for _, at := range e.expects {
-		r := reading{nothing: true}
+		var found []reading
 		p, reached := e.phases[at.phase]
-		if reached {
-			for _, l := range loads(p) {
-				if name(l) == at.load {
-					r = read(l)
-				}
+		for _, l := range loads(p) {
+			if name(l) == at.load {
+				found = append(found, read(l))
 			}
-		} else {
-			r = reading{missing: notReached(at.phase, e.phases)}
 		}
-		if reached && p.Interrupted && r.missing == "" {
-			r.missing, r.nothing = fmt.Sprintf("phase %s was interrupted", at.phase), false
+		switch {
+		case !reached:
+			found = []reading{{missing: notReached(at.phase, e.phases)}}
+		case len(found) == 0:
+			found = []reading{{nothing: true}}
 		}
-		r.phase, r.of = at.phase, at.phase+"/"+at.load
-		f.readings = append(f.readings, r)
+		for _, r := range found {
+			if reached && p.Interrupted && r.missing == "" {
+				r.missing, r.nothing = fmt.Sprintf("phase %s was interrupted", at.phase), false
+			}
+			r.phase, r.of = at.phase, at.phase+"/"+at.load
+			heard[at.load] = heard[at.load] || !r.nothing
+			f.readings = append(f.readings, r)
+		}
 	}
-	f.requireLoads(e)
+	f.requireLoads(e, heard)
 	return f
 }
 
 // requireLoads sees to it that no load is silent all through the run.
-func (f *finding) requireLoads(e evidence) {
+func (f *finding) requireLoads(e evidence, heard map[string]bool) {
 	for _, load := range loadsOf(e.expects) {
-		silent := true
-		for i, r := range f.readings {
-			if e.expects[i].load == load && !r.nothing {
-				silent = false
-			}
-		}
-		if silent {
+		if !heard[load] {
 			f.readings = append(f.readings, reading{of: load, missing: fmt.Sprintf("load %s has no samples in %s", load, strings.Join(e.Over, ", "))})
 		}
 	}

@@ -168,7 +168,7 @@ func weigh(gates []Compiled, judged []result.Gate, rec Recorded, lost map[string
 		}
 	}
 	if len(gates) == 0 {
-		whole = append(whole, "the scenario has no gates: nothing was judged")
+		whole = append(whole, "there are no gates: nothing was judged")
 	}
 	return failures, append(whole, doubts...)
 }

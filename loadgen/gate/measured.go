@@ -146,7 +146,7 @@ func measured() []Objective {
 			Doc: "Lease renewals that the generator did not begin within one renew interval of their time, over the whole run: a generator that starves its own nodes.",
 			measure: overRun(func(m result.Measurements) reading {
 				if m.Nodes == nil {
-					return reading{missing: "no nodes were simulated"}
+					return reading{missing: "what the nodes did was not recorded"}
 				}
 				return reading{
 					value: float64(m.Nodes.MissedByGenerator), nothing: m.Nodes.Heartbeats == 0 && m.Nodes.MissedByGenerator == 0,
@@ -158,7 +158,10 @@ func measured() []Objective {
 			Name: "nodes-ready", client: true, Unit: scenario.Seconds, Default: "max: 30s", Source: ours, check: needsNodes,
 			Doc: "The time from the start of registration until all simulated nodes were Ready.",
 			measure: overRun(func(m result.Measurements) reading {
-				if m.Nodes == nil || m.Nodes.ReadySeconds == 0 {
+				switch {
+				case m.Nodes == nil:
+					return reading{missing: "when the nodes were Ready was not recorded"}
+				case m.Nodes.ReadySeconds == 0:
 					return reading{missing: "the nodes were never all Ready"}
 				}
 				without := m.Nodes.ReadySeconds - m.Nodes.ReadyStalledSeconds

@@ -106,6 +106,15 @@ func TestConditionNotMet(t *testing.T) {
 	}
 }
 
+// A load of a mix has a row for each kind of its requests: the worst counts, not the last.
+func TestEveryKindOfAMixIsJudged(t *testing.T) {
+	m := told()
+	slow, fast := patch(150, 0, 0, 3), patch(150, 0, 0, 0.02)
+	fast.Verb = "get"
+	m.Phases[0].Requests = []result.Requests{slow, fast}
+	expect(t, "a slow kind before a fast one", judged(t, "{name: g, objective: request-latency, max: 1s, load: patch, over: [calm]}", nil, m), result.Fail, 3, "calm/patch")
+}
+
 func TestNoDataOfMeasuredObjectives(t *testing.T) {
 	for what, c := range map[string]struct {
 		gate string
@@ -119,6 +128,20 @@ func TestNoDataOfMeasuredObjectives(t *testing.T) {
 					m.Phases[i].Requests = nil
 				}
 			}, "load patch has no samples",
+		},
+		"both loads absent": {
+			"objective: request-latency, max: 1h",
+			func(m *result.Measurements) {
+				for i := range m.Phases {
+					m.Phases[i].Requests, m.Phases[i].Changes = nil, nil
+				}
+			}, "load patch has no samples in calm, storm, recovery; load news has no samples in calm, storm, recovery",
+		},
+		"both loads sent nothing": {
+			"objective: request-errors, max: 100%, over: [storm]",
+			func(m *result.Measurements) {
+				m.Phases[1].Requests[0].Sent, m.Phases[1].Changes[0].Sent = 0, 0
+			}, "load patch has no samples in storm; load news has no samples in storm",
 		},
 		"one of two loads absent": {
 			"objective: request-errors, max: 100%", func(m *result.Measurements) { m.Phases[1].Changes = nil }, "load news has no samples",
@@ -140,7 +163,7 @@ func TestNoDataOfMeasuredObjectives(t *testing.T) {
 		"interrupted mid-load":     {"objective: unsent, max: 100%", func(m *result.Measurements) { m.Phases[2].Interrupted = true }, "phase recovery was interrupted"},
 		"no pod started":           {"objective: pod-startup, max: 1h, over: [calm]", func(*result.Measurements) {}, "nothing was measured in calm"},
 		"no failure seen":          {"objective: time-to-recover, max: 1h, over: [calm]", func(*result.Measurements) {}, "nothing was measured in calm"},
-		"no nodes":                 {"objective: missed-heartbeats, max: 0", func(m *result.Measurements) { m.Nodes = nil }, "no nodes were simulated"},
+		"no nodes":                 {"objective: missed-heartbeats, max: 0", func(m *result.Measurements) { m.Nodes = nil }, "what the nodes did was not recorded"},
 		"no heartbeat":             {"objective: missed-heartbeats, max: 0", func(m *result.Measurements) { *m.Nodes = result.Nodes{} }, "nothing was measured"},
 		"nodes never ready":        {"objective: nodes-ready, max: 1h", func(m *result.Measurements) { m.Nodes.ReadySeconds = 0 }, "never all Ready"},
 		"generator not measured":   {"objective: generator-memory, max: 1GB", func(m *result.Measurements) { m.Generator = result.Generator{} }, "nothing was measured"},
@@ -227,7 +250,7 @@ func TestVerdictOfARun(t *testing.T) {
 		"saturated":         {[]string{good}, result.Run{}, func(m *result.Measurements) { m.Generator.Saturated = []string{"generator saturated: x"} }, result.NoData, 3, "generator saturated: x"},
 		"unexpected exit":   {[]string{good}, result.Run{UnexpectedExits: []string{"etcd-0: killed\n"}}, nil, result.NoData, 3, "unexpected exit: etcd-0: killed"},
 		"scrape lost":       {[]string{good}, result.Run{}, func(m *result.Measurements) { m.Scrapes.Failed = map[string]int64{"etcd-0": 2} }, result.NoData, 3, "2 of 60 scrapes were lost: etcd-0"},
-		"no gates":          {nil, result.Run{}, nil, result.NoData, 3, "the scenario has no gates"},
+		"no gates":          {nil, result.Run{}, nil, result.NoData, 3, "there are no gates"},
 		"environment":       {[]string{good}, result.Run{Failure: "disk full"}, nil, result.NoData, 4, "the environment failed: disk full"},
 		"environment beats": {[]string{bad}, result.Run{Failure: "disk full"}, nil, result.Fail, 4, "the environment failed: disk full"},
 	} {

@@ -83,8 +83,8 @@ requests that were under way when it was killed, and all that came while nobody 
 generator measures, which misses none: request-latency, request-errors, error-window, time-to-objective.
 
 **No data for the run as a whole** is: it was interrupted; a process ended, or a scrape of any target was lost, and no fault
-accounts for it; a fault of the scenario never began, or was lost before its time; its timeline does not reach the end of
-its phases; the scenario has no gates; or the generator was saturated. It is saturated past these bounds, each of them in a phase:
+accounts for it; a fault of the scenario never began, or was lost before its time; a file of its directory is missing,
+damaged or not the one that the run wrote; its scenario is not the one that was run; the scenario has no gates; or the generator was saturated. It is saturated past these bounds, each of them in a phase:
 
 | bound | why there |
 |---|---|
