@@ -37,7 +37,7 @@ func TestALostConnectionResumesWithNothingMissed(t *testing.T) {
 			t.Parallel()
 			s := newStub(t, nil)
 			w, _ := flood(t, s, func(l *scenario.Load) { l.Connect = connect }, func(*storm) {
-				s.CloseClientConnections()
+				s.loseConnections()
 				await(t, "all watches again", func() bool { return s.count(&s.watches) >= 2*testWatches })
 			})
 			if w.Reconnects != testWatches || w.Lost+w.Duplicated+w.Reordered+w.Malformed != 0 {

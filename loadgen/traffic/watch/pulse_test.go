@@ -16,7 +16,7 @@ func TestThePulseAddsUpToTheResults(t *testing.T) {
 		breaks, relists int64
 	}{
 		"connections lost": {func(t *testing.T, s *stub) {
-			s.CloseClientConnections()
+			s.loseConnections()
 			await(t, "all watches again", func() bool { return s.count(&s.watches) >= 2*testWatches })
 		}, testWatches, 0},
 		// Each breaks at the end of its stream, and again when it is told in the

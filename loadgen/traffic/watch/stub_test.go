@@ -5,6 +5,7 @@ import (
 	"encoding/pem"
 	"io"
 	"log"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -183,6 +184,23 @@ func (s *stub) end(compact bool) {
 	}
 	close(s.cut)
 	s.cut = make(chan struct{})
+}
+
+// loseConnections closes all connections. They do not go at one moment: a watch that
+// lost the first and is resumed on a second, which goes next, is not answered there,
+// so that each watch is resumed once.
+func (s *stub) loseConnections() {
+	s.mu.Lock()
+	lost := maps.Clone(s.conns)
+	s.intercept = func(_ http.ResponseWriter, r *http.Request) bool {
+		going := isWatch(r) && lost[r.RemoteAddr] > 0
+		if going {
+			<-r.Context().Done()
+		}
+		return going
+	}
+	s.mu.Unlock()
+	s.CloseClientConnections()
 }
 
 func (s *stub) list(t *testing.T, w http.ResponseWriter, r *http.Request) {
