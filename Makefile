@@ -62,9 +62,10 @@ chromium: ## Install Chromium from the distribution's packages, if there is none
 	  else echo "the page tests need Chromium: install it with your package manager"; exit 1; fi; fi
 
 FUZZ = scenario:FuzzParse h2conn:FuzzFrames h2conn:FuzzFields traffic/watch:FuzzJSON traffic/watch:FuzzProtobuf \
-  ../internal/jsontext:FuzzScanner traffic/object:FuzzDocument traffic/object:FuzzProtobufMetadata node:FuzzScan wire:FuzzEvent
+  ../internal/jsontext:FuzzScanner traffic/object:FuzzDocument traffic/object:FuzzProtobufMetadata node:FuzzScan wire:FuzzEvent \
+  .:FuzzMeasurements .:FuzzTimeline .:FuzzPulse .:FuzzRun .:FuzzAudit .:FuzzRunDirectory
 
-fuzz: ## Fuzz the scenario loader and every reader of what servers send, half a minute each
+fuzz: ## Fuzz the scenario loader and every reader of what servers send and runs leave behind, half a minute each
 	for f in $(FUZZ); do go test ./loadgen/$${f%%:*} -run '^$$' -fuzz "^$${f##*:}$$" -fuzztime 30s -fuzzminimizetime 10x || exit 1; done
 
 panels: ## Ask every query of every dashboard of the archive of a run: make panels RUN=runs/TIME-NAME

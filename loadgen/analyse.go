@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/stormglass/stormglass/loadgen/gate"
-	"github.com/stormglass/stormglass/loadgen/pulse"
 	"github.com/stormglass/stormglass/loadgen/record"
 	"github.com/stormglass/stormglass/loadgen/recovery"
 	"github.com/stormglass/stormglass/loadgen/result"
@@ -15,19 +14,19 @@ import (
 
 // analyse tells from what a run recorded what its faults did, and samples the
 // scenario's signals. Without an archive there are no samples.
-func analyse(ctx context.Context, dir string, s *scenario.Scenario, archive *record.Archive, rec *gate.Recorded) error {
-	slots, err := pulse.Read(dir)
-	if err != nil {
-		return environmentf("%w", err)
+func (rec *recordedRun) analyse(ctx context.Context) error {
+	if rec.scenario == nil {
+		return nil
 	}
 	rec.Recovery = recovery.Analyse(recovery.Input{
-		Timeline: rec.Timeline, Pulse: slots, Phases: rec.Measurements.Phases, Bound: bounds(s),
+		Timeline: rec.Timeline, Pulse: rec.slots, Phases: rec.Measurements.Phases, Bound: bounds(rec.scenario),
 	})
 	var signals []recovery.Signal
-	for _, x := range s.Signals {
+	for _, x := range rec.scenario.Signals {
 		signals = append(signals, recovery.Signal(x))
 	}
-	rec.Signals, err = recovery.Signals(ctx, signals, rec.Measurements.Phases, s.Record.Interval.D(), values(archive))
+	var err error
+	rec.Signals, err = recovery.Signals(ctx, signals, rec.Measurements.Phases, rec.scenario.Record.Interval.D(), values(rec.archive))
 	return err
 }
 
@@ -65,28 +64,12 @@ func values(archive *record.Archive) recovery.Query {
 	}
 }
 
-// readRecorded reads what the run in dir left behind.
-func readRecorded(dir string) (gate.Recorded, error) {
-	var rec gate.Recorded
-	var err error
-	if rec.Run, rec.Measurements, err = readRun(dir); err != nil {
-		return rec, err
-	}
-	if rec.Timeline, err = record.ReadTimeline(dir); err != nil {
-		return rec, environmentf("%w", err)
-	}
-	return rec, nil
-}
-
 // figures are the rows that the run adds to a comparison of variants.
-func figures(ctx context.Context, s *scenario.Scenario, archive *record.Archive, rec gate.Recorded) ([]result.Figure, error) {
-	compiled, err := gate.Figures(s)
+func (rec *recordedRun) figures(ctx context.Context) ([]result.Figure, error) {
+	compiled, err := gate.Figures(rec.scenario)
 	if err != nil {
-		return nil, usageError{err}
+		rec.damaged(&result.Damaged{File: result.ScenarioFile, Err: err})
+		return nil, nil
 	}
-	all, err := gate.Measure(ctx, compiled, archive, rec)
-	if err != nil {
-		return nil, environmentf("%w", err)
-	}
-	return all, nil
+	return gate.Measure(ctx, compiled, rec.archive, rec.Recorded)
 }

@@ -27,33 +27,62 @@ func IsComparison(dir string) bool {
 
 // Compare judges the variants in dir again and sets them side by side. It reads
 // nothing but the directory, and writes comparison.json, comparison.html and
-// what Judge writes.
-func Compare(ctx context.Context, dir string) (result.Comparison, error) {
-	var c result.Comparison
-	if err := readJSON(dir, result.ComparisonFile, &c); err != nil {
+// what Judge writes. An error means that nothing was compared, and then no older
+// comparison.html stays.
+func Compare(ctx context.Context, dir string) (c result.Comparison, err error) {
+	if err := result.ReadJSON(dir, result.ComparisonFile, &c); err != nil {
+		stale := os.Remove(filepath.Join(dir, result.ComparisonHTMLFile))
+		if errors.Is(stale, fs.ErrNotExist) {
+			stale = nil
+		}
+		return c, errors.Join(fmt.Errorf("%s: %w", dir, err), stale)
+	}
+	unlisted, err := unlistedRuns(dir, c)
+	if err != nil {
 		return c, err
 	}
-	if c.Schema != result.ComparisonSchema {
-		return c, usagef("%s: schema %q, not %q", filepath.Join(dir, result.ComparisonFile), c.Schema, result.ComparisonSchema)
+	for _, name := range unlisted {
+		c.Variants = append(c.Variants, result.Variant{Name: name})
 	}
 	results := map[string]result.Result{}
 	for i := range c.Variants {
 		v := &c.Variants[i]
-		if !filepath.IsLocal(v.Name) {
-			return c, usagef("%s: variant %q is no name (the file is damaged)", filepath.Join(dir, result.ComparisonFile), v.Name)
-		}
 		of := filepath.Join(dir, v.Name)
-		if _, err := os.Stat(filepath.Join(of, result.RunFile)); errors.Is(err, fs.ErrNotExist) {
-			continue // it did not run, and says why
+		if ours, err := result.IsRunDir(of); err != nil || !ours {
+			if v.NotRun == "" { // it ran, and cannot be judged again
+				v.NotRun = v.Name + " is no directory of a run any more"
+			}
+			if v.Verdict = result.NoData; worse(ExitPass, v.ExitCode) == ExitPass {
+				v.ExitCode = ExitNoData
+			}
+			continue
 		}
 		res, err := Judge(ctx, of)
 		if err != nil {
 			return c, fmt.Errorf("variant %s: %w", v.Name, err)
 		}
+		if slices.Contains(unlisted, v.Name) {
+			lacks(&res, &result.Damaged{File: result.ComparisonFile, Err: fmt.Errorf("it does not list %s, which ran", v.Name)})
+		}
 		results[v.Name] = res
 	}
 	fill(&c, results)
 	return c, writeComparison(dir, c)
+}
+
+// unlistedRuns are the runs in dir that a comparison does not know of.
+func unlistedRuns(dir string, c result.Comparison) (names []string, err error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, usagef("%s: %w", dir, cause(err))
+	}
+	for _, e := range entries {
+		ours, err := result.IsRunDir(filepath.Join(dir, e.Name()))
+		if err == nil && ours && !slices.ContainsFunc(c.Variants, func(v result.Variant) bool { return v.Name == e.Name() }) {
+			names = append(names, e.Name())
+		}
+	}
+	return names, nil
 }
 
 // newComparison is the comparison of a scenario's variants of which none has run.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/stormglass/stormglass/loadgen/gate"
+	"github.com/stormglass/stormglass/loadgen/result"
 )
 
 // Exit codes of `loadgen`: those of a judged run, and one of a run that never
@@ -50,6 +51,7 @@ func ExitCode(err error) int {
 	var usage usageError
 	var environment environmentError
 	var interrupted interruptedError
+	var damaged *result.Damaged
 	switch {
 	case err == nil:
 		return ExitPass
@@ -58,6 +60,8 @@ func ExitCode(err error) int {
 		return ExitNoData
 	case errors.As(err, &usage):
 		return ExitUsage
+	case errors.As(err, &damaged) && !errors.As(err, &environment):
+		return ExitNoData
 	}
 	return ExitEnvironment
 }

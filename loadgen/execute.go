@@ -183,11 +183,10 @@ func (r *run) finish() error {
 	default: // what is left in a user's cluster is told whatever else went wrong
 		r.info.Failure += "; " + err.Error()
 	}
-	return errors.Join(
-		writeJSON(r.dir, result.MeasurementsFile, r.m),
-		writeJSON(r.dir, result.RunFile, r.info),
-		r.timeline.Close(),
-	)
+	err = errors.Join(writeJSON(r.dir, result.MeasurementsFile, r.m), r.timeline.Close())
+	digests, digestErr := result.Digest(r.dir)
+	r.info.Files = digests
+	return errors.Join(err, digestErr, writeRun(r.dir, r.info))
 }
 
 // summariseAudit keeps what the audit log of a plane that has stopped says of

@@ -2,58 +2,38 @@ package loadgen
 
 import (
 	"context"
+	"errors"
 	"time"
 
-	"github.com/stormglass/stormglass/loadgen/breakdown"
 	"github.com/stormglass/stormglass/loadgen/gate"
-	"github.com/stormglass/stormglass/loadgen/outage"
 	"github.com/stormglass/stormglass/loadgen/record"
 	"github.com/stormglass/stormglass/loadgen/report"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Judge judges the run in dir by its own gates and writes result.json,
-// junit.xml and report.html. It reads nothing but the directory.
-func Judge(ctx context.Context, dir string) (result.Result, error) {
-	rec, err := readRecorded(dir)
+// Judge judges the run in dir by its own gates and writes result.json, junit.xml and
+// report.html. It reads nothing but the directory. Whatever is damaged there is no
+// data, which the result says; an error means that nothing could be judged or written.
+func Judge(ctx context.Context, dir string) (res result.Result, err error) {
+	rec, err := openRecorded(dir)
 	if err != nil {
-		return result.Result{}, err
-	}
-	s, text, err := readScenario(dir)
-	if err != nil {
-		return result.Result{}, err
-	}
-	gates, err := gate.Compile(s)
-	if err != nil {
-		return result.Result{}, usageError{err}
-	}
-	// A run without an archive is judged too: its gates have no data.
-	archive, archiveErr := record.OpenArchive(dir)
-	var source report.Source
-	if archiveErr == nil {
-		defer archive.Close()
-		source = series{archive}
-	}
-	if err := analyse(ctx, dir, s, archive, &rec); err != nil {
-		return result.Result{}, err
-	}
-	res, err := gate.Judge(ctx, gates, archive, rec)
-	if err != nil {
-		return res, environmentf("%w", err)
-	}
-	if res.Figures, err = figures(ctx, s, archive, rec); err != nil {
 		return res, err
 	}
-	away, _ := outage.Read(rec.Timeline)
-	audit, err := breakdown.LoadAudit(dir)
-	if err != nil {
-		return res, environmentf("%w", err)
+	defer func() { err = errors.Join(err, rec.Close()) }()
+	var gates []gate.Compiled
+	if rec.scenario != nil {
+		if gates, err = gate.Compile(rec.scenario); err != nil {
+			rec.damaged(&result.Damaged{File: result.ScenarioFile, Err: err})
+		}
 	}
-	if res.Breakdown, err = breakdown.Split(ctx, rec.Measurements.Phases, archive, audit, away); err != nil {
-		return res, environmentf("%w", err)
+	if res, err = rec.judge(ctx, gates); err != nil {
+		return res, err
 	}
-	lacks(&res, archiveErr, untold(rec))
-	if err := report.Write(ctx, dir, res, rec.Timeline, text, source); err != nil {
+	var source report.Source
+	if rec.archive != nil {
+		source = series{rec.archive}
+	}
+	if err := report.Write(ctx, dir, res, rec.Timeline, rec.slots, rec.text, source); err != nil {
 		return res, environmentf("%w", err)
 	}
 	return res, nil

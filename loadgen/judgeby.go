@@ -7,14 +7,12 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 
 	"go.yaml.in/yaml/v3"
 
 	"github.com/stormglass/stormglass/loadgen/alerting"
 	"github.com/stormglass/stormglass/loadgen/gate"
-	"github.com/stormglass/stormglass/loadgen/record"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -24,84 +22,20 @@ import (
 // [...]): of these every alert must not fire in any phase, but for those that a
 // gate of another file is about. Nothing is written; what the gates do not say
 // (lost scrapes, a saturated generator) counts as in Judge.
-func JudgeBy(ctx context.Context, dir string, files []string) (result.Result, error) {
-	rec, err := readRecorded(dir)
+func JudgeBy(ctx context.Context, dir string, files []string) (res result.Result, err error) {
+	rec, err := openRecorded(dir)
 	if err != nil {
-		return result.Result{}, err
+		return res, err
 	}
-	s, _, err := readScenario(dir)
+	defer func() { err = errors.Join(err, rec.Close()) }()
+	if rec.scenario == nil { // gates are about its phases and loads
+		return res, fmt.Errorf("%s: %w", dir, errors.Join(rec.damage...))
+	}
+	gates, err := readGates(rec.scenario, files)
 	if err != nil {
-		return result.Result{}, err
+		return res, usageError{err}
 	}
-	gates, err := readGates(s, files)
-	if err != nil {
-		return result.Result{}, usageError{err}
-	}
-	archive, archiveErr := record.OpenArchive(dir)
-	if archiveErr == nil {
-		defer archive.Close()
-	}
-	if err := analyse(ctx, dir, s, archive, &rec); err != nil {
-		return result.Result{}, err
-	}
-	res, err := gate.Judge(ctx, gates, archive, rec)
-	if err != nil {
-		return res, environmentf("%w", err)
-	}
-	lacks(&res, archiveErr, untold(rec))
-	return res, nil
-}
-
-// readScenario reads the scenario of the run in dir, and gives its text too.
-func readScenario(dir string) (*scenario.Scenario, []byte, error) {
-	text, err := scenarioText(dir)
-	if err != nil {
-		return nil, nil, err
-	}
-	s, err := scenario.Parse(filepath.Join(dir, result.ScenarioFile), text, nil)
-	if err != nil {
-		return nil, nil, usageError{err}
-	}
-	return s, text, nil
-}
-
-// scenarioText is the text of the scenario of the run in dir.
-func scenarioText(dir string) ([]byte, error) {
-	file := filepath.Join(dir, result.ScenarioFile)
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return nil, usagef("%s: %w (is it the directory of a run?)", file, cause(err))
-	}
-	return text, nil
-}
-
-// lacks says what a run's directory does not tell any more. Gates that need none of
-// it may pass; the run does not.
-func lacks(res *result.Result, all ...error) {
-	for _, err := range all {
-		if err == nil {
-			continue
-		}
-		res.Reasons = append(res.Reasons, err.Error())
-		if res.Verdict == result.Pass {
-			res.Verdict, res.ExitCode = result.NoData, ExitNoData
-		}
-	}
-}
-
-// untold is an error if the timeline of a run that ended in order breaks off before
-// the end of its phases: faults and exits are told there, and what it does not tell
-// may have happened all the same.
-func untold(rec gate.Recorded) error {
-	if rec.Run.Interrupted || rec.Run.Failure != "" {
-		return nil // it says so itself
-	}
-	for _, p := range rec.Measurements.Phases {
-		if !slices.ContainsFunc(rec.Timeline, func(e result.Event) bool { return e.Kind == "phase-end" && e.Name == p.Name }) {
-			return fmt.Errorf("%s is damaged: it does not tell the end of phase %s", result.TimelineFile, p.Name)
-		}
-	}
-	return nil
+	return rec.judge(ctx, gates)
 }
 
 // readGates reads files of gates and of rules.

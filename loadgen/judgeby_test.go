@@ -100,6 +100,7 @@ gates:
 // breaks off knows of some.
 func TestNoPassWithoutATimeline(t *testing.T) {
 	dir := judgedDir(t)
+	forget(t, dir) // or a digest tells
 	gates := written(t, "gates.yaml", "gates:\n  - {name: open, expr: 'max(process_open_fds)', max: 42}\n")
 	verdict := func(judge func() (result.Result, error)) string {
 		t.Helper()

@@ -3,9 +3,8 @@ package loadgen
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
-	"os"
-	"path/filepath"
 
 	"github.com/stormglass/stormglass/internal/strictyaml"
 	"github.com/stormglass/stormglass/loadgen/pulse"
@@ -21,23 +20,30 @@ func Pictures(ctx context.Context, dir string) ([]report.Picture, error) {
 		return nil, usagef("%s: a comparison has no charts of its own (name the directory of one of its variants)", dir)
 	}
 	var res result.Result
-	if _, err := os.Stat(filepath.Join(dir, result.ResultFile)); errors.Is(err, fs.ErrNotExist) {
+	err := result.ReadJSON(dir, result.ResultFile, &res)
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil, usagef("%s: it was not judged, or is no directory of a run (`loadgen report %s` judges it)", dir, dir)
 	}
-	if err := readJSON(dir, result.ResultFile, &res); err != nil {
-		return nil, err
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w (`loadgen report %s` judges the run again)", dir, err, dir)
+	}
+	changed := res.Run.Changed(dir)
+	for _, file := range []string{result.TimelineFile, result.PulseFile, result.TSDBDir} {
+		if err := changed[file]; err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("%s: %w", dir, err)
+		}
 	}
 	timeline, err := record.ReadTimeline(dir)
 	if err != nil {
-		return nil, environmentf("%w", err)
+		return nil, fmt.Errorf("%s: %w", dir, err)
 	}
 	slots, err := pulse.Read(dir)
 	if err != nil {
-		return nil, environmentf("%w", err)
+		return nil, fmt.Errorf("%s: %w", dir, err)
 	}
-	text, err := scenarioText(dir)
+	text, err := result.ReadFile(dir, result.ScenarioFile)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", dir, err)
 	}
 	var source report.Source // nil: the charts of metrics say that there are none
 	if archive, err := record.OpenArchive(dir); err == nil {

@@ -2,21 +2,22 @@ package loadgen
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/stormglass/stormglass/loadgen/prove"
-	"github.com/stormglass/stormglass/loadgen/record"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
 // Prove judges the run in dir by the proofs of alerts that its scenario is for.
 // It reads nothing but the directory, and writes nothing.
-func Prove(ctx context.Context, dir string) ([]prove.Judged, error) {
-	rec, err := readRecorded(dir)
+func Prove(ctx context.Context, dir string) (all []prove.Judged, err error) {
+	rec, err := openRecorded(dir)
 	if err != nil {
 		return nil, err
 	}
+	defer func() { err = errors.Join(err, rec.Close()) }()
 	proofs := prove.Of(rec.Run.Scenario)
 	if len(proofs) == 0 {
 		var names []string
@@ -26,29 +27,42 @@ func Prove(ctx context.Context, dir string) ([]prove.Judged, error) {
 		return nil, usagef("%s: scenario %s is no proof of alerts (the proofs are %s; `loadgen gate --rules` judges any run by any rules)",
 			dir, rec.Run.Scenario, strings.Join(names, ", "))
 	}
-	s, _, err := readScenario(dir)
-	if err != nil {
-		return nil, err
-	}
-	in := prove.Recorded{
-		Run: rec.Run, Measurements: rec.Measurements, Timeline: rec.Timeline, Interval: s.Record.Interval.D(), Drop: s.Record.Drop,
-	}
-	var archiveErr error
-	if in.Archive, archiveErr = record.OpenArchive(dir); archiveErr == nil {
-		defer in.Archive.Close()
-	}
-	var all []prove.Judged
 	for _, p := range proofs {
-		j := prove.Judged{Proof: p.Name, Scenario: rec.Run.Scenario, Verdict: result.NoData, Outcomes: []prove.Outcome{}}
-		if archiveErr != nil {
-			j.Reasons = []string{archiveErr.Error()}
-		} else if j, err = prove.Judge(ctx, p, in); err != nil {
-			return nil, environmentf("%s: proof %s: %w", dir, p.Name, err)
+		j := prove.Judged{Proof: p.Name, Scenario: rec.Run.Scenario, Started: rec.Run.Started, Verdict: result.NoData, Outcomes: []prove.Outcome{}}
+		if rec.archive != nil && rec.scenario != nil {
+			if j, err = rec.prove(ctx, p); err != nil {
+				return nil, err
+			}
 		}
+		rec.doubtProof(&j)
 		j.Dir = dir
 		all = append(all, j)
 	}
 	return all, nil
+}
+
+// prove judges the run by one proof. What cannot be read of the archive is damaged,
+// and then nothing is proven.
+func (rec *recordedRun) prove(ctx context.Context, p prove.Proof) (prove.Judged, error) {
+	j, err := prove.Judge(ctx, p, prove.Recorded{
+		Run: rec.Run, Measurements: rec.Measurements, Timeline: rec.Timeline, Archive: rec.archive,
+		Interval: rec.scenario.Record.Interval.D(), Drop: rec.scenario.Record.Drop,
+	})
+	if err != nil && ctx.Err() == nil {
+		rec.damaged(&result.Damaged{File: result.TSDBDir, Err: err})
+		j.Verdict, err = result.NoData, nil
+	}
+	return j, err
+}
+
+// doubtProof is doubt for a proof.
+func (rec *recordedRun) doubtProof(j *prove.Judged) {
+	var res result.Result
+	rec.doubt(&res)
+	j.Reasons = append(res.Reasons, j.Reasons...)
+	if len(res.Reasons) > 0 && j.Verdict == result.Pass || rec.foreign != nil {
+		j.Verdict = result.NoData
+	}
 }
 
 // NotRun is a proof whose run came to nothing.

@@ -165,6 +165,9 @@ func (r *run) prepare(ctx context.Context) error {
 	if err := writeFile(filepath.Join(r.dir, result.ScenarioFile), resolved); err != nil {
 		return err
 	}
+	if r.info.Files, err = result.Digest(r.dir); err != nil {
+		return environmentf("%w", err)
+	}
 	if r.timeline, err = record.OpenTimeline(r.dir); err != nil {
 		return environmentf("%w", err)
 	}
@@ -204,7 +207,7 @@ func (r *run) connect(ctx context.Context) error {
 	t := r.target
 	r.info.Cluster = t.Cluster
 	r.info.Versions.Kubernetes, r.info.Versions.Etcd = t.KubernetesVersion, t.EtcdVersion
-	if err := writeJSON(r.dir, result.RunFile, r.info); err != nil {
+	if err := writeRun(r.dir, r.info); err != nil {
 		return err
 	}
 	r.touched = true

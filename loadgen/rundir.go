@@ -106,16 +106,13 @@ func writeJSON(dir, name string, v any) error {
 	return writeFile(filepath.Join(dir, name), append(data, '\n'))
 }
 
-func readJSON(dir, name string, v any) error {
-	path := filepath.Join(dir, name)
-	data, err := os.ReadFile(path)
+// writeRun writes run.json.
+func writeRun(dir string, run result.Run) error {
+	data, err := run.Encode()
 	if err != nil {
-		return usagef("%s: %w (is it the directory of a run?)", path, cause(err))
+		return err
 	}
-	if err := json.Unmarshal(data, v); err != nil {
-		return usagef("%s: %w (the file is damaged)", path, err)
-	}
-	return nil
+	return writeFile(filepath.Join(dir, result.RunFile), data)
 }
 
 // cause strips the path that os errors repeat.
@@ -135,20 +132,4 @@ func diskHint(err error) string {
 		return "name a directory you may write with --out"
 	}
 	return "name another directory with --out"
-}
-
-// readRun reads the raw parts of a run directory. A run that was killed is an
-// interrupted one, with the phases that had ended by then.
-func readRun(dir string) (result.Run, result.Measurements, error) {
-	var run result.Run
-	var m result.Measurements
-	if err := readJSON(dir, result.RunFile, &run); err != nil {
-		return run, m, err
-	}
-	run.Interrupted = run.Interrupted || run.Ended.IsZero()
-	_, err := os.Stat(filepath.Join(dir, result.MeasurementsFile))
-	if errors.Is(err, fs.ErrNotExist) {
-		return run, m, nil
-	}
-	return run, m, readJSON(dir, result.MeasurementsFile, &m)
 }

@@ -8,8 +8,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// RunDir ends the recording and makes a run's directory of it, with a scenario
-// and what else a run leaves behind: what reads directories can be tested on it.
+// RunDir ends the recording and makes a run's directory of it, with a scenario, what
+// else a run leaves behind and the digests of it all: what reads directories can be
+// tested on it.
 func (l *Lab) RunDir(scenario string, run result.Run, m result.Measurements, timeline ...result.Event) string {
 	l.t.Helper()
 	if err := l.recorder.Close(); err != nil {
@@ -28,12 +29,20 @@ func (l *Lab) RunDir(scenario string, run result.Run, m result.Measurements, tim
 		return text
 	}
 	write(result.ScenarioFile, []byte(scenario))
-	write(result.RunFile, marshal(run))
 	write(result.MeasurementsFile, marshal(m))
 	var lines []byte
 	for _, e := range timeline {
 		lines = append(append(lines, marshal(e)...), '\n')
 	}
 	write(result.TimelineFile, lines)
+	var err error
+	if run.Files, err = result.Digest(l.dir); err != nil {
+		l.t.Fatal(err)
+	}
+	text, err := run.Encode()
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	write(result.RunFile, text)
 	return l.dir
 }

@@ -60,20 +60,28 @@ func (a *Audit) Save(dir string) error {
 	return os.Rename(path+".tmp", path)
 }
 
-// LoadAudit reads audit.json of a run directory; nil if there is none.
+// LoadAudit reads audit.json of a run directory; nil if there is none. Every error
+// is a *result.Damaged.
 func LoadAudit(dir string) (*Audit, error) {
-	data, err := os.ReadFile(filepath.Join(dir, result.AuditFile))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", result.AuditFile, err)
-	}
 	var a Audit
-	if err := json.Unmarshal(data, &a); err != nil {
-		return nil, fmt.Errorf("read %s: %w (the file is damaged)", result.AuditFile, err)
+	err := result.ReadJSON(dir, result.AuditFile, &a)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil
+	case err != nil:
+		return nil, err
 	}
 	return &a, nil
+}
+
+// Check tells whether it is of requests that somebody made.
+func (a *Audit) Check() error {
+	for _, c := range a.Classes {
+		if c.Verb == "" || c.Resource == "" || c.Server.Count < 0 || c.Server.Mean < 0 || c.Slow != nil && c.Slow.Count <= 0 {
+			return fmt.Errorf("the class of verb %q and resource %q counts nothing", c.Verb, c.Resource)
+		}
+	}
+	return nil
 }
 
 // class finds our requests of a verb and resource.

@@ -1,10 +1,6 @@
 package panel
 
 import (
-	"encoding/json"
-	"fmt"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/stormglass/stormglass/loadgen/record"
@@ -73,20 +69,18 @@ func RunOf(r result.Result, timeline []result.Event, scrape time.Duration) Run {
 // was killed has a recording too.
 func ReadRun(dir string) (Run, error) {
 	var r result.Result
-	for name, v := range map[string]any{result.RunFile: &r.Run, result.MeasurementsFile: &r.Measurements} {
-		text, err := os.ReadFile(filepath.Join(dir, name))
-		if err != nil {
-			return Run{}, err
-		}
-		if err := json.Unmarshal(text, v); err != nil {
-			return Run{}, fmt.Errorf("%s: %w", filepath.Join(dir, name), err)
-		}
+	var err error
+	if r.Run, err = result.ReadRun(dir); err != nil {
+		return Run{}, err
+	}
+	if err := result.ReadJSON(dir, result.MeasurementsFile, &r.Measurements); err != nil {
+		return Run{}, err
 	}
 	timeline, err := record.ReadTimeline(dir)
 	if err != nil {
 		return Run{}, err
 	}
-	text, err := os.ReadFile(filepath.Join(dir, result.ScenarioFile))
+	text, err := result.ReadFile(dir, result.ScenarioFile)
 	if err != nil {
 		return Run{}, err
 	}

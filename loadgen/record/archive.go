@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/prometheus/common/model"
@@ -61,25 +62,40 @@ func Window(start, end time.Time) string {
 
 // OpenArchive opens the archive of the run in dir without changing it. The
 // archive of a run that was killed, or still goes on, is recovered in a copy
-// under the system's temporary directory, which Close removes.
-func OpenArchive(dir string) (*Archive, error) {
-	dir = filepath.Join(dir, result.TSDBDir)
-	a := &Archive{engine: promql.NewEngine(promql.EngineOpts{
+// under the system's temporary directory, which Close removes. Every error is a
+// *result.Damaged.
+func OpenArchive(dir string) (a *Archive, err error) {
+	a = &Archive{engine: promql.NewEngine(promql.EngineOpts{
 		Logger: slog.New(slog.DiscardHandler), MaxSamples: 50_000_000, Timeout: 2 * time.Minute,
 		EnableAtModifier: true, EnableNegativeOffset: true, Parser: NewParser(),
 	})}
-	_, err := os.Stat(filepath.Join(dir, walDir))
-	switch {
-	case err == nil:
-		err = a.recover(dir)
-	case errors.Is(err, fs.ErrNotExist):
-		err = a.openBlocks(dir)
-	}
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("open the archive %s: %w", dir, err), a.Close())
+	at := filepath.Join(dir, result.TSDBDir)
+	if err := a.open(at); err != nil {
+		if _, gone := os.Stat(at); gone == nil { // a part of it is, and its error names the path of ours
+			err = errors.New(strings.ReplaceAll(err.Error(), at+string(filepath.Separator), ""))
+		}
+		return nil, errors.Join(&result.Damaged{File: result.TSDBDir, Err: err}, a.Close())
 	}
 	return a, nil
 }
+
+func (a *Archive) open(dir string) (err error) {
+	defer survive(&err)
+	if err := checkFiles(dir); err != nil {
+		return err
+	}
+	_, err = os.Stat(filepath.Join(dir, walDir))
+	switch {
+	case err == nil:
+		return a.recover(dir)
+	case errors.Is(err, fs.ErrNotExist):
+		return a.openBlocks(dir)
+	}
+	return err
+}
+
+// ulidLength is that of the name of a block, as Prometheus' TSDB draws it.
+const ulidLength = 26
 
 // openBlocks serves from the blocks of a run that ended in order.
 func (a *Archive) openBlocks(dir string) error {
@@ -89,7 +105,7 @@ func (a *Archive) openBlocks(dir string) error {
 	}
 	var blocks []*tsdb.Block
 	for _, e := range entries {
-		if _, err := os.Stat(filepath.Join(dir, e.Name(), "meta.json")); err != nil {
+		if len(e.Name()) != ulidLength { // what a kill while the archive was closed has left, or a file browser
 			continue
 		}
 		b, err := tsdb.OpenBlock(nil, filepath.Join(dir, e.Name()), chunkenc.NewPool(), nil)
@@ -128,7 +144,8 @@ func (a *Archive) Close() error {
 
 // Instant evaluates a PromQL expression at one moment. A scalar is one sample
 // without labels.
-func (a *Archive) Instant(ctx context.Context, expr string, at time.Time) ([]Sample, error) {
+func (a *Archive) Instant(ctx context.Context, expr string, at time.Time) (_ []Sample, err error) {
+	defer survive(&err)
 	q, err := a.engine.NewInstantQuery(ctx, a.queryable, nil, expr, at)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", expr, err)
@@ -153,7 +170,8 @@ func (a *Archive) Instant(ctx context.Context, expr string, at time.Time) ([]Sam
 
 // Range evaluates a PromQL expression at start, start+step, ... end. Where a
 // series has no value it has no point.
-func (a *Archive) Range(ctx context.Context, expr string, start, end time.Time, step time.Duration) ([]Series, error) {
+func (a *Archive) Range(ctx context.Context, expr string, start, end time.Time, step time.Duration) (_ []Series, err error) {
+	defer survive(&err)
 	q, err := a.engine.NewRangeQuery(ctx, a.queryable, nil, expr, start, end, step)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", expr, err)
@@ -178,7 +196,8 @@ func (a *Archive) Range(ctx context.Context, expr string, start, end time.Time, 
 // Samples are the raw samples, from start to end, both included, of every
 // series that all matchers fit. Staleness markers are left out, and so are
 // series that have no sample then.
-func (a *Archive) Samples(ctx context.Context, start, end time.Time, matchers ...*labels.Matcher) ([]Series, error) {
+func (a *Archive) Samples(ctx context.Context, start, end time.Time, matchers ...*labels.Matcher) (_ []Series, err error) {
+	defer survive(&err)
 	q, err := a.queryable.Querier(start.UnixMilli(), end.UnixMilli())
 	if err != nil {
 		return nil, fmt.Errorf("read samples: %w", err)
@@ -209,7 +228,8 @@ func (a *Archive) Samples(ctx context.Context, start, end time.Time, matchers ..
 
 // Instances are the values of label instance among the series that have a
 // place in the archive between start and end and that all matchers fit, sorted.
-func (a *Archive) Instances(ctx context.Context, start, end time.Time, matchers ...*labels.Matcher) ([]string, error) {
+func (a *Archive) Instances(ctx context.Context, start, end time.Time, matchers ...*labels.Matcher) (_ []string, err error) {
+	defer survive(&err)
 	q, err := a.queryable.Querier(start.UnixMilli(), end.UnixMilli())
 	if err != nil {
 		return nil, fmt.Errorf("read series: %w", err)
@@ -229,7 +249,8 @@ func (a *Archive) Instances(ctx context.Context, start, end time.Time, matchers 
 // LabelNames are the names of the labels, __name__ included, of the series that
 // have a place in the archive between start and end and that all matchers fit,
 // sorted.
-func (a *Archive) LabelNames(ctx context.Context, start, end time.Time, matchers ...*labels.Matcher) ([]string, error) {
+func (a *Archive) LabelNames(ctx context.Context, start, end time.Time, matchers ...*labels.Matcher) (_ []string, err error) {
+	defer survive(&err)
 	q, err := a.queryable.Querier(start.UnixMilli(), end.UnixMilli())
 	if err != nil {
 		return nil, fmt.Errorf("read labels: %w", err)

@@ -1,8 +1,6 @@
 package record
 
 import (
-	"bufio"
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -53,29 +51,13 @@ func (t *Timeline) Append(e result.Event) error {
 // Close closes the file.
 func (t *Timeline) Close() error { return t.f.Close() }
 
-// ReadTimeline reads the events of the run in dir. A last line that was cut
-// off, as by a kill, is left out. A run that wrote no timeline has no events.
+// ReadTimeline reads the events of the run in dir. A last line that was cut off, as
+// by a kill, is left out. A run that wrote no timeline has no events. Every error is
+// a *result.Damaged.
 func ReadTimeline(dir string) ([]result.Event, error) {
-	data, err := os.ReadFile(filepath.Join(dir, result.TimelineFile))
+	events, err := result.ReadLines[result.Event](dir, result.TimelineFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	if err != nil {
-		return nil, fmt.Errorf("read the timeline: %w", err)
-	}
-	data = data[:bytes.LastIndexByte(data, '\n')+1]
-	var events []result.Event
-	lines := bufio.NewScanner(bytes.NewReader(data))
-	lines.Buffer(nil, 1<<20)
-	for n := 1; lines.Scan(); n++ {
-		var e result.Event
-		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
-			return nil, fmt.Errorf("%s:%d: %w", filepath.Join(dir, result.TimelineFile), n, err)
-		}
-		events = append(events, e)
-	}
-	if err := lines.Err(); err != nil {
-		return nil, fmt.Errorf("read the timeline: %w", err)
-	}
-	return events, nil
+	return events, err
 }

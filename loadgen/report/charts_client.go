@@ -90,9 +90,24 @@ func Queries() []string {
 	return all
 }
 
+// lack says why there is nothing to draw: the run did not do it, or it was killed
+// before it wrote what it did.
+func lack(m result.Measurements, none string) string {
+	if !measuredToTheEnd(m) {
+		return "Not recorded: the run did not write what it measured."
+	}
+	return none
+}
+
+// measuredToTheEnd tells whether the generator wrote down what is known at a run's end
+// only: what loads, nodes and itself did.
+func measuredToTheEnd(m result.Measurements) bool {
+	return m.Generator.MaxRSSBytes > 0 || m.Scrapes.Done > 0
+}
+
 func needsNodes(m result.Measurements) string {
 	if m.Nodes == nil || m.Nodes.Count == 0 {
-		return "This run simulated no nodes."
+		return lack(m, "This run simulated no nodes.")
 	}
 	return ""
 }
@@ -103,19 +118,19 @@ func needsPods(m result.Measurements) string {
 	}) {
 		return ""
 	}
-	return "This run created no pods."
+	return lack(m, "This run created no pods.")
 }
 
 func needsRequests(m result.Measurements) string {
 	if slices.ContainsFunc(m.Phases, func(p result.Phase) bool { return len(p.Requests)+len(p.Changes) > 0 }) {
 		return ""
 	}
-	return "This run sent no requests of its own."
+	return lack(m, "This run sent no requests of its own.")
 }
 
 func needsWatches(m result.Measurements) string {
 	if slices.ContainsFunc(m.Phases, func(p result.Phase) bool { return len(p.Watches) > 0 }) {
 		return ""
 	}
-	return "This run opened no watches of its own."
+	return lack(m, "This run opened no watches of its own.")
 }

@@ -207,7 +207,7 @@ func TestWriteReplacesWholeFiles(t *testing.T) {
 	r := stormRun()
 	text, _ := scenario.Source(r.Run.Scenario)
 	for range 2 {
-		if err := Write(context.Background(), dir, r, events(r), text, recording{result: r}); err != nil {
+		if err := Write(context.Background(), dir, r, events(r), nil, text, recording{result: r}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -225,13 +225,13 @@ func TestWriteReplacesWholeFiles(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	before, _ := os.ReadFile(filepath.Join(dir, result.HTMLFile))
-	if err := Write(ctx, dir, r, events(r), text, recording{result: r}); !errors.Is(err, context.Canceled) {
+	if err := Write(ctx, dir, r, events(r), nil, text, recording{result: r}); !errors.Is(err, context.Canceled) {
 		t.Errorf("a cancelled Write said %v", err)
 	}
 	if after, _ := os.ReadFile(filepath.Join(dir, result.HTMLFile)); !bytes.Equal(before, after) {
 		t.Error("a cancelled Write changed the page")
 	}
-	if err := Write(context.Background(), filepath.Join(dir, "gone"), r, nil, text, nil); err == nil || !strings.Contains(err.Error(), "write result.json") {
+	if err := Write(context.Background(), filepath.Join(dir, "gone"), r, nil, nil, text, nil); err == nil || !strings.Contains(err.Error(), "write result.json") {
 		t.Errorf("writing to no directory said %v", err)
 	}
 }

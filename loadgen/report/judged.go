@@ -238,3 +238,12 @@ func warnings(r result.Result) []string {
 	}
 	return all
 }
+
+// notes are what to know before believing the verdict.
+func notes(r result.Result) []string {
+	var all []string
+	for _, n := range r.Notes {
+		all = append(all, clean(n))
+	}
+	return all
+}

@@ -188,6 +188,9 @@ func junitProperties(r result.Result) []junitProperty {
 	for _, d := range run.Cluster.Deviations {
 		props = append(props, junitProperty{"deviation", fmt.Sprintf("%s %s=%s (default %s): %s", d.Component, d.Setting, d.Value, d.Default, d.Reason)})
 	}
+	for _, n := range r.Notes {
+		props = append(props, junitProperty{"note", n})
+	}
 	for i := range props {
 		props[i].Value = clean(props[i].Value)
 	}

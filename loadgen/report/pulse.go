@@ -47,9 +47,12 @@ func (d drawnSection) drawn() bool {
 	return slices.ContainsFunc(d.Charts, func(c drawn) bool { return c.Missing == "" })
 }
 
+// mostSeconds of a run that are counted apart: a week.
+const mostSeconds = 7 * 24 * 3600
+
 // perSecond makes a line of each name that is ever over zero.
 func (a *artist) perSecond(slots []pulse.Slot, of func(pulse.Slot, func(name string, n int64))) []line {
-	seconds := int(a.grid.seconds()) + 1
+	seconds := min(int(a.grid.seconds()), mostSeconds) + 1
 	sums := map[string][]int64{}
 	for _, s := range slots {
 		at := int(a.grid.at(s.From()))

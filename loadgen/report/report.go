@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -15,27 +16,30 @@ import (
 )
 
 // Write makes result.json, junit.xml and report.html in dir. Each file is
-// replaced as a whole or not at all, so a reader never sees half of one.
-// A nil src means that no metrics were recorded; the charts then say so.
-func Write(ctx context.Context, dir string, r result.Result, timeline []result.Event, scenarioYAML []byte, src Source) error {
-	slots, err := pulse.Read(dir)
-	if err != nil {
+// replaced as a whole; one that cannot be made is removed, so that no older verdict
+// stays. A nil src means that no metrics were recorded; the charts then say so.
+func Write(ctx context.Context, dir string, r result.Result, timeline []result.Event, slots []pulse.Slot, scenarioYAML []byte, src Source) error {
+	if err := ctx.Err(); err != nil {
 		return err
 	}
-	files := []struct {
+	var errs []error
+	for _, f := range []struct {
 		name  string
 		write func(io.Writer) error
 	}{
 		{result.ResultFile, func(w io.Writer) error { return JSON(w, r) }},
 		{result.JUnitFile, func(w io.Writer) error { return JUnit(w, r) }},
 		{result.HTMLFile, func(w io.Writer) error { return HTML(ctx, w, r, timeline, slots, scenarioYAML, src) }},
-	}
-	for _, f := range files {
-		if err := writeAtomic(filepath.Join(dir, f.name), f.write); err != nil {
-			return fmt.Errorf("write %s: %w", f.name, err)
+	} {
+		path := filepath.Join(dir, f.name)
+		if err := writeAtomic(path, f.write); err != nil {
+			errs = append(errs, fmt.Errorf("write %s: %w", f.name, err))
+			if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				errs = append(errs, err)
+			}
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // JSON writes result.json; docs/result.md describes every field.

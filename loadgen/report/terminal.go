@@ -89,14 +89,14 @@ func (t *terminal) header(r result.Result) {
 	for _, w := range warnings(r) {
 		t.line(t.paint("nodata", shorten("warning: "+w, t.width)))
 	}
+	for _, note := range notes(r) {
+		t.line(t.paint("dim", shorten("note: "+note, t.width)))
+	}
 }
 
 // setting says what was run against what.
 func setting(r result.Result) string {
-	parts := []string{"bundled control plane"}
-	if !r.Run.Cluster.Bundled {
-		parts = []string{"cluster " + clean(r.Run.Cluster.Name)}
-	}
+	parts := []string{planeText(r.Run)}
 	if v := r.Run.Versions; v.Kubernetes != "" {
 		parts = append(parts, "Kubernetes "+clean(v.Kubernetes))
 		if v.Etcd != "" {
@@ -106,8 +106,21 @@ func setting(r result.Result) string {
 	if n := r.Measurements.Nodes; n != nil && n.Count > 0 {
 		parts = append(parts, fmt.Sprintf("%s nodes (%s)", count(n.Count), clean(n.Fidelity)))
 	}
-	parts = append(parts, fmt.Sprintf("seed %d", r.Run.Seed), fmt.Sprintf("exit %d", r.ExitCode))
-	return strings.Join(parts, " · ")
+	if r.Run.ID != "" {
+		parts = append(parts, fmt.Sprintf("seed %d", r.Run.Seed))
+	}
+	return strings.Join(append(parts, fmt.Sprintf("exit %d", r.ExitCode)), " · ")
+}
+
+// planeText names what the run was aimed at.
+func planeText(run result.Run) string {
+	switch {
+	case run.ID == "":
+		return "control plane not recorded"
+	case run.Cluster.Bundled:
+		return "bundled control plane"
+	}
+	return "cluster " + clean(run.Cluster.Name)
 }
 
 func (t *terminal) reasons(r result.Result) {

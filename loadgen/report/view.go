@@ -20,7 +20,7 @@ type page struct {
 	Class, Word         string // of the verdict
 	Headline            string
 	Description         string
-	Warnings            []string
+	Warnings, Notes     []string
 	Facts               []fact
 	Reasons             []string
 	Gates               []gateRow
@@ -83,7 +83,7 @@ func newPage(ctx context.Context, r result.Result, timeline []result.Event, slot
 		s = &scenario.Scenario{}
 	}
 	p := &page{
-		Scenario: runName(r), Class: style(r.Verdict), Word: runWord(r), Warnings: warnings(r),
+		Scenario: runName(r), Class: style(r.Verdict), Word: runWord(r), Warnings: warnings(r), Notes: notes(r),
 		Headline: sentence(headline(r)), Description: clean(s.Description),
 		Facts: facts(r), Reasons: otherReasons(r), YAML: string(text), origin: origin(r),
 	}
@@ -147,6 +147,9 @@ func sentence(s string) string {
 
 // facts are what the verdict depends on, in the banner.
 func facts(r result.Result) []fact {
+	if r.Run.ID == "" {
+		return []fact{{"Took, control plane, seed", "not recorded"}, {"Exit code", fmt.Sprint(r.ExitCode)}}
+	}
 	plane := "bundled"
 	if !r.Run.Cluster.Bundled {
 		plane = clean(r.Run.Cluster.Name)

@@ -45,7 +45,7 @@ func (t *tableView) add(cells ...string) { t.Rows = append(t.Rows, cells) }
 func phaseTables(r result.Result) []tableView {
 	phases := r.Measurements.Phases
 	overview := tableView{
-		Caption: "Phases", Empty: "No phase was begun.",
+		Caption: "Phases", Empty: "No phase was measured.",
 		Head: heads("Phase", ">Took", "Ended by", ">Pods created", ">Ready", ">Deleted", ">Startup p50", ">Startup p95", ">Startup p99", ">To scheduled p99", ">To Ready p99", ">To endpoint p99", ">NotReady after", ">Recovered after"),
 		Note: "Startup is from a pod's first event until Ready, as a watch on the pods saw it; to endpoint from Ready until in an EndpointSlice, of pods of a Service.",
 	}
@@ -193,6 +193,9 @@ func costTable(r result.Result) tableView {
 			format(scenario.Seconds, g.CPUSeconds), format(scenario.Size, float64(g.MaxRSSBytes)), count(g.MaxGoroutines),
 			format(scenario.Seconds, g.GCPauseP99), format(scenario.Seconds, g.SchedulingLag.P99)),
 	}
+	if !measuredToTheEnd(r.Measurements) {
+		t.Note = "What the generator measured of itself was not recorded."
+	}
 	for _, c := range r.Components {
 		t.add(clean(c.Name), format(scenario.Seconds, c.CPUSeconds), format(scenario.Ratio, c.CPUShare),
 			format(scenario.Size, c.MaxRSSBytes), count(int64(c.MaxDescriptors)))
@@ -210,7 +213,10 @@ func environmentTables(r result.Result) []tableView {
 	for _, d := range r.Run.Cluster.Deviations {
 		dev.add(clean(d.Component), clean(d.Setting), clean(d.Value), clean(d.Default), clean(d.Reason))
 	}
-	if len(r.Run.Cluster.Deviations) == 0 && !r.Run.Cluster.Bundled {
+	switch {
+	case r.Run.ID == "":
+		dev.Empty = "Not recorded."
+	case len(r.Run.Cluster.Deviations) == 0 && !r.Run.Cluster.Bundled:
 		dev.Empty = "Not known: the control plane was not started by Stormglass."
 	}
 	v, h, c := r.Run.Versions, r.Run.Host, r.Run.Cluster
@@ -222,7 +228,7 @@ func environmentTables(r result.Result) []tableView {
 		{"Memory", format(scenario.Size, float64(h.MemoryBytes))},
 		{"Descriptor limit", group(fmt.Sprint(h.Descriptors))},
 		{"Server", c.Server}, {"Scraped", strings.Join(c.Targets, ", ")},
-		{"Scrapes", scrapes(r.Measurements.Scrapes)},
+		{"Scrapes", scrapes(r.Measurements)},
 	} {
 		if row.Value = clean(row.Value); row.Value != "" {
 			env.add(row.Name, row.Value)
@@ -234,7 +240,11 @@ func environmentTables(r result.Result) []tableView {
 	return []tableView{dev, env}
 }
 
-func scrapes(s result.Scrapes) string {
+func scrapes(m result.Measurements) string {
+	if !measuredToTheEnd(m) {
+		return "not recorded"
+	}
+	s := m.Scrapes
 	text := count(s.Done) + " done"
 	if lost := tally(s.Failed); lost != "" {
 		text += ", lost: " + lost

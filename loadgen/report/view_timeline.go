@@ -38,8 +38,11 @@ type event struct {
 func (p *page) layTimeline(r result.Result, timeline []result.Event, interval time.Duration) {
 	start, end := r.Run.Started, r.Run.Ended
 	phases := r.Measurements.Phases
-	if len(phases) > 0 {
+	switch {
+	case len(phases) > 0:
 		start, end = phases[0].Start, phases[len(phases)-1].End
+	case start.IsZero() && len(timeline) > 0:
+		start, end = timeline[0].Time, timeline[len(timeline)-1].Time
 	}
 	for _, e := range timeline {
 		// Registration of nodes belongs to the picture, and what happened

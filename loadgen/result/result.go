@@ -50,7 +50,10 @@ type Result struct {
 	// as a whole could not be judged (interrupted, generator saturated, a
 	// component restarted, scrapes lost).
 	Reasons []string `json:"reasons"`
-	Gates   []Gate   `json:"gates"` // the judged gates, in the scenario's order
+	// Notes say in a line each what to know before believing the verdict, such as
+	// that a change of the run's files could not be told.
+	Notes []string `json:"notes,omitempty"`
+	Gates []Gate   `json:"gates"` // the judged gates, in the scenario's order
 	// Key are the four key metrics, always all four, always in this order.
 	Key          []KeyMetric  `json:"keyMetrics"`
 	Measurements Measurements `json:"measurements"` // what the generator saw itself, as in measurements.json
@@ -94,6 +97,12 @@ type Run struct {
 	// UnexpectedExits are components that ended by themselves, one line each: what ended
 	// the control plane and, in result.json, those that no fault accounts for.
 	UnexpectedExits []string `json:"unexpectedExits,omitempty"`
+	// Files are the SHA-256 digests of the files that judging reads, by path: of the
+	// scenario from the start, of the others from the end. A run older than they are
+	// has none.
+	Files map[string]string `json:"files,omitempty"`
+	// Digest is the SHA-256 of run.json itself, with zeros in its place.
+	Digest string `json:"digest,omitempty"`
 }
 
 // Versions of the programs that took part.

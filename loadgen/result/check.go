@@ -1,0 +1,229 @@
+package result
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"reflect"
+	"strings"
+	"time"
+)
+
+const (
+	// longestRun is more than any run takes: what reads times steps through them.
+	longestRun = 60 * 24 * time.Hour
+	// mostCounted is more than any run counts, in any unit. Sums of such numbers do
+	// not overflow.
+	mostCounted = 1e15
+)
+
+// Check tells whether a run may have written it.
+func (r *Run) Check() error {
+	switch {
+	case r.ID == "":
+		return errors.New("it has no id")
+	case r.Started.IsZero():
+		return errors.New("it does not say when the run started")
+	case !r.Ended.IsZero():
+		return checkSpan("the run", r.Started, r.Ended)
+	}
+	return nil
+}
+
+// checkSpan refuses times that nothing of a run lies between.
+func checkSpan(what string, from, until time.Time) error {
+	switch took := until.Sub(from); {
+	case from.IsZero() || until.IsZero():
+		return fmt.Errorf("%s has no start or no end", what)
+	case took < 0:
+		return fmt.Errorf("%s ends %s before it starts", what, -took)
+	case took > longestRun:
+		return fmt.Errorf("%s takes %s, which no run does", what, took)
+	}
+	return nil
+}
+
+// Check tells whether an event has a time and a kind.
+func (e Event) Check() error {
+	if e.Kind == "" || e.Time.IsZero() {
+		return errors.New("it is no event: it has no time or no kind")
+	}
+	return nil
+}
+
+// Check tells whether a generator may have measured it: phases one after another,
+// nothing negative, each load once, sums that add up.
+func (m *Measurements) Check() error {
+	if err := checkNumbers("", reflect.ValueOf(*m)); err != nil {
+		return err
+	}
+	if len(m.Phases) > 0 {
+		if err := checkSpan("the run", m.Phases[0].Start, m.Phases[len(m.Phases)-1].End); err != nil {
+			return err
+		}
+	}
+	named := map[string]bool{}
+	for i, p := range m.Phases {
+		switch {
+		case p.Name == "":
+			return fmt.Errorf("phases[%d] has no name", i)
+		case named[p.Name]:
+			return fmt.Errorf("phase %s is there twice", p.Name)
+		case i > 0 && p.Start.Before(m.Phases[i-1].End):
+			return fmt.Errorf("phase %s starts before %s ends", p.Name, m.Phases[i-1].Name)
+		}
+		named[p.Name] = true
+		if err := checkSpan("phase "+p.Name, p.Start, p.End); err != nil {
+			return err
+		}
+		if err := p.check(); err != nil {
+			return fmt.Errorf("phase %s: %w", p.Name, err)
+		}
+	}
+	return nil
+}
+
+// check tells whether the loads of a phase add up.
+func (p Phase) check() error {
+	once := map[string]bool{}
+	load := func(kind, name string) error {
+		if once[kind+" "+name] {
+			return fmt.Errorf("load %s is there twice", name)
+		}
+		once[kind+" "+name] = true
+		return nil
+	}
+	requests := func(kind string, r Requests) error {
+		if err := load(kind, strings.TrimSpace(strings.Join([]string{r.Load, r.Verb, r.Resource, r.Variant, r.Tenant}, " "))); err != nil {
+			return err
+		}
+		var answered int64
+		for _, n := range r.Outcomes {
+			answered += n
+		}
+		switch {
+		case r.Sent+r.Unsent != r.Offered:
+			return fmt.Errorf("load %s: %d sent and %d unsent are not the %d offered", r.Load, r.Sent, r.Unsent, r.Offered)
+		case max(answered, r.Succeeded, r.Latency.Count) > r.Sent:
+			return fmt.Errorf("load %s: more answers than the %d requests that were sent", r.Load, r.Sent)
+		}
+		return nil
+	}
+	for _, r := range p.Requests {
+		if err := requests("requests", r); err != nil {
+			return err
+		}
+	}
+	for _, c := range p.Changes {
+		if err := requests("changes", c.Requests); err != nil {
+			return err
+		}
+	}
+	for _, w := range p.Watches {
+		if err := load("watches", w.Load); err != nil {
+			return err
+		}
+		if w.Delivered+w.Lost != w.Expected {
+			return fmt.Errorf("load %s: %d delivered and %d lost are not the %d expected", w.Load, w.Delivered, w.Lost, w.Expected)
+		}
+	}
+	return nil
+}
+
+// checkNumbers refuses numbers below zero, and those past what can be counted:
+// everything that a generator measures is a count, a length or a rate.
+func checkNumbers(path string, v reflect.Value) error {
+	n := 0.0
+	switch v.Kind() {
+	case reflect.Pointer:
+		if v.IsNil() {
+			return nil
+		}
+		return checkNumbers(path, v.Elem())
+	case reflect.Slice:
+		for i := range v.Len() {
+			if err := checkNumbers(fmt.Sprintf("%s[%d]", path, i), v.Index(i)); err != nil {
+				return err
+			}
+		}
+	case reflect.Map:
+		for each := v.MapRange(); each.Next(); {
+			if err := checkNumbers(fmt.Sprintf("%s[%s]", path, each.Key()), each.Value()); err != nil {
+				return err
+			}
+		}
+	case reflect.Struct:
+		if l, ok := v.Interface().(Latency); ok {
+			if err := l.check(); err != nil {
+				return fmt.Errorf("%s: %w", path, err)
+			}
+		}
+		if _, ok := v.Interface().(time.Time); ok {
+			return nil
+		}
+		for i := range v.NumField() {
+			field := v.Type().Field(i)
+			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+			at := strings.Trim(path+"."+name, ".")
+			if err := checkNumbers(at, v.Field(i)); err != nil {
+				return err
+			}
+		}
+	case reflect.Int, reflect.Int64:
+		n = float64(v.Int())
+	case reflect.Uint64:
+		n = float64(v.Uint())
+	case reflect.Float64:
+		n = v.Float()
+	}
+	if !(n >= 0 && n <= mostCounted) {
+		return fmt.Errorf("%s is %v, which no run measures", path, n)
+	}
+	return nil
+}
+
+// check tells whether the quantiles of a distribution are in their order.
+func (l Latency) check() error {
+	at := math.Inf(-1)
+	for _, q := range []float64{l.P50, l.P90, l.P99, l.P999} { // older runs have no P95
+		if q < at {
+			return errors.New("its quantiles are not in their order")
+		}
+		at = q
+	}
+	if l.Clamped > l.Count {
+		return errors.New("more values past its range than values")
+	}
+	return nil
+}
+
+// Check tells whether it is a comparison of this version, of variants that have names.
+func (c *Comparison) Check() error {
+	switch {
+	case c.Schema != ComparisonSchema:
+		return fmt.Errorf("schema %q, not %q", c.Schema, ComparisonSchema)
+	case len(c.Variants) == 0:
+		return errors.New("it has no variants")
+	}
+	named := map[string]bool{}
+	for _, v := range c.Variants {
+		if !isName(v.Name) || named[v.Name] {
+			return fmt.Errorf("variant %q is no name, or there twice", v.Name)
+		}
+		named[v.Name] = true
+	}
+	return nil
+}
+
+// isName tells whether a variant's name can be that of a directory beside the file.
+func isName(name string) bool {
+	return name != "" && name != "." && name != ".." && !strings.ContainsAny(name, `/\`)
+}
+
+// Check tells whether it is a result of this version.
+func (r *Result) Check() error {
+	if r.Schema != Schema {
+		return fmt.Errorf("schema %q, not %q", r.Schema, Schema)
+	}
+	return r.Measurements.Check()
+}

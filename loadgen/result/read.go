@@ -1,0 +1,155 @@
+package result
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// mostBytes bounds what is read of one file: an hour of 200 loads writes less.
+const mostBytes = 256 << 20
+
+// Damaged is a file of a run's directory that is not as a run leaves it.
+type Damaged struct {
+	File string // its path in the directory of the run
+	Err  error  // what is wrong, with line and byte where they are known
+}
+
+// Error names the file and what is wrong with it, in one line.
+func (d *Damaged) Error() string {
+	if errors.Is(d.Err, fs.ErrNotExist) {
+		return d.File + " is missing"
+	}
+	return d.File + " is damaged: " + strings.ReplaceAll(d.Err.Error(), "\n", "; ")
+}
+
+// Unwrap gives what is wrong.
+func (d *Damaged) Unwrap() error { return d.Err }
+
+// Checked is data that can tell whether a run may have written it.
+type Checked interface{ Check() error }
+
+// ReadFile reads a file of the run in dir. Every error is a *Damaged. What is not a
+// regular file is not opened, since a FIFO would block.
+func ReadFile(dir, name string) ([]byte, error) {
+	path := filepath.Join(dir, name)
+	err := CheckRegular(path, mostBytes)
+	var f *os.File
+	if err == nil {
+		f, err = os.Open(path)
+	}
+	if err != nil {
+		return nil, &Damaged{name, withoutPath(err)}
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, mostBytes))
+	if err != nil {
+		return nil, &Damaged{name, withoutPath(err)}
+	}
+	return data, nil
+}
+
+// CheckRegular refuses what is not a regular file of at most so many bytes.
+func CheckRegular(path string, most int64) error {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return err
+	case info.IsDir():
+		return errors.New("it is a directory, not a file")
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("it is no regular file (%s)", info.Mode().Type())
+	case info.Size() > most:
+		return fmt.Errorf("it has %d bytes, and a run writes %d at the most", info.Size(), most)
+	}
+	return nil
+}
+
+// withoutPath is an error of the os package without the path that it repeats.
+func withoutPath(err error) error {
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		return path.Err
+	}
+	return err
+}
+
+// ReadJSON reads a JSON file of the run in dir and checks what it says. Every error
+// is a *Damaged.
+func ReadJSON(dir, name string, v Checked) error {
+	data, err := ReadFile(dir, name)
+	if err != nil {
+		return err
+	}
+	return Decode(name, data, v)
+}
+
+// Decode is ReadJSON for a file that has been read.
+func Decode(name string, data []byte, v Checked) error {
+	err := json.Unmarshal(data, v)
+	if err != nil {
+		err = located(err, data)
+	} else {
+		err = v.Check()
+	}
+	if err != nil {
+		return &Damaged{name, err}
+	}
+	return nil
+}
+
+// ReadLines reads a file of a JSON document a line, of the run in dir. A last line
+// that was cut off, as by a kill, is left out. Every error is a *Damaged.
+func ReadLines[T Checked](dir, name string) ([]T, error) {
+	data, err := ReadFile(dir, name)
+	if err != nil {
+		return nil, err
+	}
+	data = data[:bytes.LastIndexByte(data, '\n')+1]
+	var all []T
+	n := 0
+	for line := range bytes.Lines(data) {
+		n++
+		var v T
+		err := json.Unmarshal(line, &v)
+		if err != nil {
+			err = located(err, line)
+		} else {
+			err = v.Check()
+		}
+		if err != nil {
+			return nil, &Damaged{name, fmt.Errorf("line %d: %w", n, err)}
+		}
+		all = append(all, v)
+	}
+	return all, nil
+}
+
+// located says where in data an error of encoding/json is: the line too, if there
+// are several.
+func located(err error, data []byte) error {
+	at := int64(-1)
+	var syntax *json.SyntaxError
+	var kind *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &syntax):
+		at = syntax.Offset
+	case errors.As(err, &kind):
+		at = kind.Offset
+	}
+	if at < 0 || at > int64(len(data)) {
+		return err
+	}
+	where := fmt.Sprintf("byte %d", at)
+	if before := data[:at]; bytes.Contains(data[:max(len(data)-1, 0)], []byte("\n")) {
+		n := bytes.Count(before, []byte("\n"))
+		where = fmt.Sprintf("line %d, byte %d", n+1, at)
+	}
+	return fmt.Errorf("%s: %w", where, err)
+}
