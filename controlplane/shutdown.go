@@ -115,6 +115,7 @@ func (p *Plane) undoFaults(now <-chan struct{}) {
 func (p *Plane) shutdown(cause string, now <-chan struct{}) {
 	p.beginClosing()
 	p.setState(control.Stopping, cause)
+	p.events.Tell(control.Event{Kind: control.EventStopping, Detail: cause})
 	p.progress("stopping: %s", cause)
 	p.undoFaults(now)
 	p.stopMembers(now)

@@ -13,17 +13,23 @@ func (r *run) prepareCluster(ctx context.Context) error {
 	if err := refuseFaults(r.scenario); err != nil {
 		return err
 	}
+	done := r.waiting("the cluster to say who we are and what we may do")
 	var err error
 	r.target, err = target.FromKubeconfig(ctx, r.Kubeconfig, r.Context, r.info.ID, r.scenario)
+	done()
 	if err != nil {
 		return environmentf("%w", err)
 	}
+	r.target.Waiting = r.waiting
 	if r.Targets != "" {
 		if err := r.target.AddTargets(r.Targets); err != nil {
 			return usageError{err}
 		}
 	}
-	if err := r.findPrometheus(ctx); err != nil {
+	done = r.waiting("Prometheus to say what it scrapes")
+	err = r.findPrometheus(ctx)
+	done()
+	if err != nil {
 		return err
 	}
 	jobs, offer := r.jobs()

@@ -122,7 +122,7 @@ func fill(c *result.Comparison, results map[string]result.Result) {
 	for i := range c.Variants {
 		v := &c.Variants[i]
 		if res, ok := results[v.Name]; ok {
-			v.Verdict, v.ExitCode, v.Reasons, v.NotRun = res.Verdict, res.ExitCode, res.Reasons, ""
+			v.Verdict, v.ExitCode, v.Reasons, v.NotRun, v.Left = res.Verdict, res.ExitCode, res.Reasons, "", res.Run.Left
 		}
 		c.ExitCode = worse(c.ExitCode, v.ExitCode)
 		for _, f := range results[v.Name].Figures {

@@ -23,6 +23,19 @@ type usageError struct{ error }
 // environmentError is the machine's or the cluster's: exit 4.
 type environmentError struct{ error }
 
+// leftError tells what is left in a user's cluster and how to remove it.
+type leftError string
+
+func (e leftError) Error() string { return string(e) }
+
+// Left is what an error says is left in a user's cluster, and how to remove it; or
+// "".
+func Left(err error) string {
+	var left leftError
+	errors.As(err, &left)
+	return string(left)
+}
+
 // interruptedError ends a run that was stopped before there was anything to
 // report: exit 3, or 4 if not all that was made could be undone.
 type interruptedError struct{ left error }
@@ -34,6 +47,7 @@ func (e interruptedError) Error() string {
 	return "interrupted before there was anything to report; nothing is left behind"
 }
 
+func (e interruptedError) Unwrap() error { return e.left }
 func (e usageError) Unwrap() error       { return e.error }
 func (e environmentError) Unwrap() error { return e.error }
 

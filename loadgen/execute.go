@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -16,13 +18,11 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// errPlaneEnded is the cause by which a run ends when its plane does.
-var errPlaneEnded = errors.New("the control plane ended while the run went on")
-
 // execute runs what the scenario says and winds everything up in reverse
-// order, whatever happens. What went wrong is noted in r.info.
-func (r *run) execute(parent context.Context) {
-	ctx, cancel := context.WithCancelCause(parent)
+// order, whatever happens. What went wrong is noted in r.info. watched is parent,
+// until what the run is aimed at is lost.
+func (r *run) execute(parent, watched context.Context) {
+	ctx, cancel := context.WithCancelCause(watched)
 	defer cancel(nil)
 	var helpers sync.WaitGroup
 	background, stopHelpers := context.WithCancel(context.WithoutCancel(parent))
@@ -40,44 +40,41 @@ func (r *run) execute(parent context.Context) {
 			}
 		})
 	}
-	if r.plane != nil {
-		helpers.Go(func() {
-			select {
-			case <-planeDone(r.plane):
-				err := planeEnded(r.plane)
-				r.info.UnexpectedExits = append(r.info.UnexpectedExits, err.Error())
-				cancel(environmentf("%w: %w", errPlaneEnded, err))
-			case <-background.Done():
-			}
-		})
+	err := r.save()
+	if err == nil {
+		err = r.storm(ctx)
 	}
-
-	err := r.storm(ctx)
 	switch {
 	case parent.Err() != nil:
 		r.info.Interrupted = true
-		r.step("interrupted: winding up; the report follows")
 		r.event(time.Now(), "note", "interrupted", "")
 	case err != nil && !errors.Is(err, errConditionNotMet):
-		r.info.Failure = err.Error()
-		r.step("failed: %v", err)
-		r.event(time.Now(), "note", "failed", err.Error())
+		r.fail(r.firstCause(parent, err))
 	}
+	windUp, cancelWindUp := r.windUp(windUpTimeout)
+	defer cancelWindUp()
 	r.loads.stopAll()
 	r.finishHistories(ctx)
 	if r.fleet != nil {
-		r.fleet.Stop(context.WithoutCancel(parent))
-		nodes := r.fleet.Results()
-		nodes.ReadyStalledSeconds = r.nodesStalled.Seconds()
-		r.m.Nodes = &nodes
+		r.fleet.Stop(windUp)
 	}
 	stopHelpers()
 	helpers.Wait()
 	if r.supervisor != nil {
-		plane.last(context.WithoutCancel(parent))
+		plane.last(windUp)
 		r.info.MissedFaults = append(r.info.MissedFaults, plane.lost...)
 	}
-	r.measure()
+	r.m = r.measured()
+}
+
+// fail notes what has ended the run.
+func (r *run) fail(err error) {
+	r.info.Failure = err.Error()
+	if r.plane != nil && r.isLost() {
+		r.info.UnexpectedExits = append(r.info.UnexpectedExits, errors.Unwrap(r.loss).Error())
+	}
+	r.step("failed: %v", err)
+	r.event(time.Now(), "note", "failed", err.Error())
 }
 
 // storm registers the nodes and runs the phases.
@@ -88,6 +85,9 @@ func (r *run) storm(ctx context.Context) error {
 	if r.fleet != nil {
 		if err := r.registerNodes(ctx, registerWithin(r.scenario.Nodes)); err != nil {
 			return r.ended(ctx, err)
+		}
+		if err := r.save(); err != nil {
+			return err
 		}
 	}
 	stop := r.loads.start(r.loads.of(""))
@@ -134,29 +134,44 @@ func (r *run) registerNodes(ctx context.Context, limit time.Duration) error {
 	return nil
 }
 
-// measure gathers what the generator saw.
-func (r *run) measure() {
-	r.loads.fill(r.m.Phases)
-	r.m.Histories = r.loads.histories()
+// measured is what the generator has seen so far.
+func (r *run) measured() result.Measurements {
+	m := r.m
+	m.Phases = slices.Clone(r.m.Phases) // which are the stamps alone
+	r.loads.fill(m.Phases)
+	m.Histories = r.loads.histories()
+	if r.fleet != nil {
+		nodes := r.fleet.Results()
+		nodes.ReadyStalledSeconds = r.nodesStalled.Seconds()
+		m.Nodes = &nodes
+	}
 	seen := r.workload.Results()
-	for i := range r.m.Phases {
-		if w, ok := seen[r.m.Phases[i].Name]; ok {
-			r.m.Phases[i].Workload = &w
+	for i := range m.Phases {
+		if w, ok := seen[m.Phases[i].Name]; ok {
+			m.Phases[i].Workload = &w
 		}
 	}
-	r.m.Scrapes = r.recorder.Scrapes()
-	r.m.Generator = r.self.Results()
-	for i := range r.m.Phases {
-		p := &r.m.Phases[i]
-		p.Saturated = append(r.self.PhaseSaturation(p.Name), record.LoadSaturation(*p)...)
-		r.m.Generator.Saturated = append(r.m.Generator.Saturated, p.Saturated...)
+	m.Scrapes = r.recorder.Scrapes()
+	if r.self == nil {
+		return m
 	}
+	m.Generator = r.self.Results()
+	for i := range m.Phases {
+		p := &m.Phases[i]
+		p.Saturated = append(r.self.PhaseSaturation(p.Name), record.LoadSaturation(*p)...)
+		m.Generator.Saturated = append(m.Generator.Saturated, p.Saturated...)
+	}
+	return m
 }
+
+// save writes what the generator has seen so far, for the report of a run that is
+// killed later on.
+func (r *run) save() error { return writeJSON(r.dir, result.MeasurementsFile, r.measured()) }
 
 // finish stops the target, writes the raw results and closes the archive. It
 // does all of it even when a part fails.
 func (r *run) finish() error {
-	ctx, cancel := context.WithTimeout(context.Background(), windUpTimeout)
+	ctx, cancel := r.windUp(windUpTimeout)
 	defer cancel()
 	err := r.closeRecorder()
 	if r.pulse != nil {
@@ -166,14 +181,9 @@ func (r *run) finish() error {
 	}
 	if r.plane != nil {
 		r.step("stopping the control plane")
-		select {
-		case <-r.plane.Done(): // told already
-		default:
-			err = errors.Join(err, r.plane.Stop(ctx))
-		}
-		err = errors.Join(err, r.summariseAudit(ctx), tidyPlane(filepath.Join(r.dir, planeDir)))
+		err = errors.Join(err, r.stopPlane(), r.summariseAudit(ctx), r.tidyPlane())
 	} else {
-		err = errors.Join(err, r.cleanCluster(ctx))
+		err = errors.Join(err, r.cleanCluster())
 	}
 	r.info.Ended = time.Now().UTC()
 	switch {
@@ -187,6 +197,25 @@ func (r *run) finish() error {
 	digests, digestErr := result.Digest(r.dir)
 	r.info.Files = digests
 	return errors.Join(err, digestErr, writeRun(r.dir, r.info))
+}
+
+// stopPlane stops the bundled plane and its processes: in order, or at once when
+// it is lost, which has been told, or the user will not wait.
+func (r *run) stopPlane() error {
+	ctx, cancel := r.windUp(windUpTimeout)
+	defer cancel()
+	select {
+	case <-r.plane.Done(): // told already
+		return nil
+	default:
+	}
+	if r.isLost() {
+		cancel()
+	}
+	if err := r.plane.Stop(ctx); !r.isLost() && !r.hurried() {
+		return err
+	}
+	return nil
 }
 
 // summariseAudit keeps what the audit log of a plane that has stopped says of
@@ -206,16 +235,44 @@ func (r *run) summariseAudit(ctx context.Context) error {
 	return os.RemoveAll(filepath.Dir(log)) // up to 4 GB that nobody reads again
 }
 
-// cleanCluster removes from a user's cluster what the run made there.
-func (r *run) cleanCluster(ctx context.Context) error {
+// cleanCluster removes from a user's cluster what the run made there. What is
+// left is told, with what removes it.
+func (r *run) cleanCluster() error {
 	r.step("removing what the run made from the cluster")
-	if err := r.target.Cleanup(ctx); err != nil {
-		return environmentf("%w (`loadgen cleanup --kubeconfig %s --run %s` tries again)", err, r.Kubeconfig, r.info.ID)
+	ctx, cancel := r.windUp(windUpTimeout)
+	defer cancel()
+	err := r.target.Cleanup(ctx, func(line string) { r.step("%s", line) })
+	if err == nil {
+		return nil
 	}
-	return nil
+	if r.hurried() {
+		err = fmt.Errorf("the clean-up was ended by a second signal: %w", err)
+	}
+	r.info.Left = fmt.Sprintf("not all that run %s made in cluster %s was removed: %s (`%s` removes it)",
+		r.info.ID, r.target.Cluster.Name, strings.ReplaceAll(err.Error(), "\n", "; "), r.cleanupCommand())
+	return environmentError{leftError(r.info.Left)}
 }
 
-// discard undoes prepare, which failed for a cause: what was started is
+// cleanupCommand removes what the run made in a user's cluster.
+func (r *run) cleanupCommand() string {
+	command := "loadgen cleanup --kubeconfig " + shellWord(r.Kubeconfig)
+	if r.Context != "" {
+		command += " --context " + shellWord(r.Context)
+	}
+	return command + " --run " + r.info.ID
+}
+
+// shellWord quotes a word for a shell, where it has to be.
+func shellWord(word string) string {
+	if word != "" && !strings.ContainsFunc(word, func(c rune) bool {
+		return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@%_+=:,./-", c)
+	}) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
+// discard undoes prepare or connect, which failed for a cause: what was started is
 // stopped, what was made is removed, the directory with it.
 func (r *run) discard(cause error) error {
 	var errs []error
@@ -228,13 +285,11 @@ func (r *run) discard(cause error) error {
 	}
 	switch {
 	case r.plane != nil:
-		if err := r.plane.Stop(context.Background()); !errors.Is(cause, err) { // else it is told already
+		if err := r.stopPlane(); !errors.Is(cause, err) { // else it is told already
 			errs = append(errs, err)
 		}
 	case r.touched:
-		ctx, cancel := context.WithTimeout(context.Background(), windUpTimeout)
-		defer cancel()
-		errs = append(errs, r.cleanCluster(ctx))
+		errs = append(errs, r.cleanCluster())
 	}
 	if r.dir != "" {
 		errs = append(errs, removeRunDir(r.dir, r.made))

@@ -171,7 +171,7 @@ func (s *schedule) end(ctx context.Context) error {
 	s.stop()
 	s.done.Wait()
 	interrupted := ctx.Err() != nil
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), clearWithin)
+	ctx, cancel := s.run.windUp(clearWithin)
 	defer cancel()
 	var clears sync.WaitGroup
 	errs := make([]error, len(s.open))

@@ -35,12 +35,7 @@ type follower struct {
 func (f *follower) follow(ctx context.Context) error {
 	for ctx.Err() == nil {
 		if err := f.next(ctx); err != nil && ctx.Err() == nil {
-			timer := time.NewTimer(followRetry)
-			select {
-			case <-timer.C:
-			case <-ctx.Done():
-				timer.Stop()
-			}
+			pause(ctx, followRetry)
 		}
 	}
 	return nil
@@ -71,7 +66,10 @@ func (f *follower) next(ctx context.Context) error {
 			f.run.event(e.Time, "note", "events lost", fmt.Sprintf("%d events of the control plane were forgotten before they were asked for", e.Seq-f.after-1))
 		}
 		f.after = e.Seq
-		if !ofFault(e) {
+		switch {
+		case e.Kind == control.EventStopping:
+			f.run.event(e.Time, "note", "the control plane stops", e.Detail)
+		case !ofFault(e):
 			f.run.tell(result.Event{Time: e.Time, Kind: e.Kind, Name: e.Component, Detail: e.Detail, Expected: e.Expected})
 		}
 	}

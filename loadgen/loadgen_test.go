@@ -63,17 +63,43 @@ func underway(t *testing.T, s *scenario.Scenario) *run {
 	return r
 }
 
+// impatient is a user who will not wait once a step is told that has some words.
+type impatient struct {
+	words string
+	hurry chan struct{}
+}
+
+func (i impatient) Live(Snapshot) {}
+
+func (i impatient) Step(line string) {
+	if strings.Contains(line, i.words) {
+		close(i.hurry)
+	}
+}
+
 // What is left in a user's cluster is told, whatever else went wrong before.
 func TestWindingUpNeverHidesWhatIsLeft(t *testing.T) {
-	r := underway(t, parse(t, "phases: [{name: p, for: 1s}]"))
-	r.info.Failure = "load get: refused"
-	if err := r.finish(); err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{"load get: refused", "namespaces", "`loadgen cleanup --kubeconfig theirs.kubeconfig --run 0123456789`"} {
-		if !strings.Contains(r.info.Failure, want) {
-			t.Errorf("no %q in %q", want, r.info.Failure)
-		}
+	for name, want := range map[string]string{
+		"not all is removed yet":     "the cluster cannot be reached: connection refused",
+		"removing what the run made": "the clean-up was ended by a second signal: not tried",
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := underway(t, parse(t, "phases: [{name: p, for: 1s}]"))
+			user := impatient{name, make(chan struct{})}
+			r.Progress, r.Hurry, r.Context = user, user.hurry, "their's"
+			r.info.Failure = "load get: refused"
+			if err := r.finish(); err != nil {
+				t.Fatal(err)
+			}
+			for _, want := range []string{want, "`loadgen cleanup --kubeconfig theirs.kubeconfig --context 'their'\\''s' --run 0123456789`"} {
+				if !strings.Contains(r.info.Left, want) {
+					t.Errorf("no %q in %q", want, r.info.Left)
+				}
+			}
+			if r.info.Failure != "load get: refused; "+r.info.Left {
+				t.Errorf("failure %q", r.info.Failure)
+			}
+		})
 	}
 }
 
@@ -199,8 +225,12 @@ func TestRunDirectory(t *testing.T) {
 	if err != nil || len(made) != 2 {
 		t.Fatalf("made %v: %v", made, err)
 	}
-	if _, _, err := makeRunDir("", "mine", now); ExitCode(err) != ExitUsage {
-		t.Errorf("a second run in the same second: %v", err)
+	second, _, err := makeRunDir("", "mine", now)
+	if err != nil || second != dir+"-2" {
+		t.Errorf("a second run in the same second: %s, %v", second, err)
+	}
+	if err := os.Remove(second); err != nil {
+		t.Error(err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "file"), nil, 0o600); err != nil {
 		t.Fatal(err)

@@ -27,9 +27,10 @@ const prepareAtOnce = 4
 type loads struct {
 	all []*placed
 
-	mu      sync.Mutex
-	running sync.WaitGroup
-	failed  error
+	hurry <-chan struct{} // closed when requests in flight are no longer waited for
+
+	mu     sync.Mutex
+	failed error
 }
 
 // placed is one load and where the scenario put it.
@@ -43,9 +44,10 @@ type placed struct {
 
 // newLoads makes the loads and the objects they work on, so that no phase
 // begins with preparations.
-// dir takes the evidence of histories in which something is wrong.
-func newLoads(ctx context.Context, s *scenario.Scenario, target traffic.Target, dir string) (*loads, error) {
-	ls := &loads{}
+// dir takes the evidence of histories in which something is wrong. hurry is closed
+// when requests in flight are no longer waited for.
+func newLoads(ctx context.Context, s *scenario.Scenario, target traffic.Target, dir string, hurry <-chan struct{}) (*loads, error) {
+	ls := &loads{hurry: hurry}
 	for _, at := range s.Loads() {
 		p := &placed{at: at}
 		var err error
@@ -153,9 +155,7 @@ func (ls *loads) start(some []*placed) (stop func() error) {
 	for _, p := range some {
 		ctx, cancel := context.WithCancel(context.Background())
 		p.stop, p.done = cancel, make(chan struct{})
-		ls.running.Add(1)
 		go func() {
-			defer ls.running.Done()
 			defer close(p.done)
 			if err := p.load.Run(ctx); err != nil && ctx.Err() == nil {
 				ls.fail(fmt.Errorf("load %s: %w", p.at.Name, err))
@@ -170,7 +170,7 @@ func (ls *loads) start(some []*placed) (stop func() error) {
 		}
 		for _, p := range some {
 			if p.at.Kind != "watches" {
-				<-p.done
+				ls.await(p.done)
 			}
 		}
 		ls.mu.Lock()
@@ -197,8 +197,16 @@ func (ls *loads) drain(ctx context.Context, some []*placed) {
 	for _, p := range some {
 		if p.at.Kind == "watches" && !p.at.Hold {
 			p.stop()
-			<-p.done
+			ls.await(p.done)
 		}
+	}
+}
+
+// await waits for a load's end, unless the user will not.
+func (ls *loads) await(done <-chan struct{}) {
+	select {
+	case <-done:
+	case <-ls.hurry:
 	}
 }
 
@@ -218,7 +226,11 @@ func (ls *loads) stopAll() {
 			p.stop()
 		}
 	}
-	ls.running.Wait()
+	for _, p := range ls.all {
+		if p.stop != nil {
+			ls.await(p.done)
+		}
+	}
 }
 
 func (ls *loads) beginPhase(name string, at time.Time) {

@@ -3,12 +3,12 @@ package loadgen
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -22,10 +22,14 @@ func Nodes(ctx context.Context, o Options) (result.Nodes, error) {
 		return result.Nodes{}, err
 	}
 	r := &run{Options: o, scenario: o.Scenario, registry: prometheus.NewRegistry()}
+	defer r.tellSignals(ctx)()
 	err := r.standAloneNodes(ctx)
+	r.release()
 	var seen result.Nodes
 	if r.fleet != nil {
-		r.fleet.Stop(context.WithoutCancel(ctx))
+		windUp, cancel := r.windUp(windUpTimeout)
+		defer cancel()
+		r.fleet.Stop(windUp)
 		seen = r.fleet.Results()
 	}
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
@@ -54,46 +58,31 @@ func (r *run) standAloneNodes(ctx context.Context) error {
 		}
 		r.step("kubeconfig: %s", r.plane.Cluster().Kubeconfigs["admin"])
 	}
+	watched := r.watch(ctx)
 	r.touched = true
-	if err := r.target.Setup(ctx); err != nil {
-		return environmentf("%w", err)
+	if err := r.target.Setup(watched); err != nil {
+		return r.firstCause(ctx, r.ended(watched, environmentf("%w", err)))
 	}
 	if err := r.makeFleet(); err != nil {
 		return err
 	}
 	began := time.Now()
-	if err := r.fleet.Start(ctx); err != nil {
-		return r.ended(ctx, environmentf("%w", err))
+	done := r.waiting(fmt.Sprintf("%d nodes to be Ready", r.scenario.Nodes.Count))
+	err = r.fleet.Start(watched)
+	done()
+	if err != nil {
+		return r.firstCause(ctx, r.ended(watched, environmentf("%w", err)))
 	}
 	r.step("%d nodes Ready after %s; Ctrl-C ends them", r.scenario.Nodes.Count, time.Since(began).Round(time.Millisecond))
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
 		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-planeDone(r.plane):
-			return environmentf("%w: %w", errPlaneEnded, planeEnded(r.plane))
+		case <-watched.Done():
+			return context.Cause(watched)
 		case <-tick.C:
 			n := r.fleet.Live()
 			r.Progress.Live(Snapshot{Phase: "nodes", Elapsed: time.Since(began), Nodes: r.scenario.Nodes.Count, NodesReady: n.Ready})
 		}
 	}
-}
-
-// planeDone is closed when the bundled plane has ended; never for a user's
-// cluster.
-func planeDone(p *control.Supervisor) <-chan struct{} {
-	if p == nil {
-		return nil
-	}
-	return p.Done()
-}
-
-// planeEnded says why a plane that is Done ended: nobody here asked it to.
-func planeEnded(p *control.Supervisor) error {
-	if err := p.Err(); err != nil {
-		return err
-	}
-	return errors.New("somebody else stopped it")
 }

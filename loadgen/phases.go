@@ -40,9 +40,7 @@ func (r *run) phase(ctx context.Context, p *scenario.Phase) (err error) {
 		// A phase that failed is cut short too: no gate may pass on it.
 		stamp.Interrupted = ctx.Err() != nil || err != nil && !errors.Is(err, errConditionNotMet)
 		r.m.Phases = append(r.m.Phases, stamp)
-		// For the report of a run that is killed later on; what the loads saw
-		// is only known at the end.
-		err = errors.Join(err, writeJSON(r.dir, result.MeasurementsFile, r.m))
+		err = errors.Join(err, r.save())
 	}()
 
 	// The loads begin before the storm, so that they see all of it.
@@ -50,7 +48,9 @@ func (r *run) phase(ctx context.Context, p *scenario.Phase) (err error) {
 	stamp.ConditionMet, err = r.through(ctx, p, start)
 	err = errors.Join(err, stop())
 	// The end is stamped even when the user has interrupted: ctx is gone then.
-	end, scrapeErr := r.recorder.ScrapeNow(context.WithoutCancel(ctx))
+	windUp, cancel := r.windUp(windUpTimeout)
+	defer cancel()
+	end, scrapeErr := r.recorder.ScrapeNow(windUp)
 	stamp.End = end
 	if scrapeErr != nil {
 		stamp.End = time.Now()

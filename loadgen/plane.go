@@ -78,9 +78,16 @@ func inScenario(s *scenario.Scenario, complaints string) error {
 
 // tidyPlane removes what nobody reads after a run: keys, which should not lie
 // about, and etcd's data. Logs and configuration stay.
-func tidyPlane(dir string) error {
+func (r *run) tidyPlane() error {
+	return removeParts(filepath.Join(r.dir, planeDir), append([]string{"data", "bin"}, keyParts()...))
+}
+
+// keyParts are the parts of a plane's directory that hold keys.
+func keyParts() []string { return []string{"pki", "kubeconfigs"} }
+
+func removeParts(dir string, parts []string) error {
 	var errs []error
-	for _, part := range []string{"pki", "kubeconfigs", "data", "bin"} {
+	for _, part := range parts {
 		if err := os.RemoveAll(filepath.Join(dir, part)); err != nil {
 			errs = append(errs, environmentf("tidy %s: %w", dir, err))
 		}

@@ -63,6 +63,10 @@ type Options struct {
 	// Prometheus scrapes the user's cluster already: its samples are copied, and
 	// nothing is scraped. Nil means there is none.
 	Prometheus *relay.Config
+	// Hurry is closed when the user, who has ended the context, will not wait for
+	// the end in order: what is still to be removed stays, the report is written.
+	// Nil: they always wait.
+	Hurry <-chan struct{}
 	// Confirm is asked before anything is made in a user's cluster.
 	Confirm  func(context.Context, target.Plan) (bool, error)
 	Progress Progress
@@ -94,6 +98,10 @@ type run struct {
 	workload     *workload.Workload
 	loads        *loads
 	live         liveView
+	// lost is closed when what the run is aimed at is, for the reason in loss.
+	lost    chan struct{}
+	loss    error
+	unwatch func()
 	// source of the archive, if it is not scraped.
 	source *relay.Source
 	// What the run can be observed by: the listener until there is an observer,
@@ -115,19 +123,35 @@ func Run(ctx context.Context, o Options) (dir string, err error) {
 		return "", err
 	}
 	r := &run{Options: o, scenario: o.Scenario, gates: gates, registry: prometheus.NewRegistry()}
-	if err := r.prepare(ctx); err != nil {
+	defer r.tellSignals(ctx)()
+	watched, err := r.comeUp(ctx)
+	if err != nil {
+		r.release()
 		left := r.discard(err)
 		if ctx.Err() != nil {
 			return "", interruptedError{left}
 		}
 		return "", errors.Join(err, left)
 	}
-	r.execute(ctx)
+	r.execute(ctx, watched)
+	r.release()
 	return r.dir, r.finish()
 }
 
-// prepare gets everything ready up to the point where there is something to
-// report.
+// comeUp gets everything ready, up to the point where there is something to
+// report, and gives the context that ends when what the run is aimed at is lost.
+func (r *run) comeUp(ctx context.Context) (watched context.Context, err error) {
+	if err := r.prepare(ctx); err != nil {
+		return nil, err
+	}
+	watched = r.watch(ctx)
+	if err := r.connect(watched); err != nil {
+		return nil, r.firstCause(ctx, err)
+	}
+	return watched, nil
+}
+
+// prepare makes the run directory and finds or starts what the run is aimed at.
 func (r *run) prepare(ctx context.Context) error {
 	id, err := newRunID()
 	if err != nil {
@@ -174,18 +198,22 @@ func (r *run) prepare(ctx context.Context) error {
 	if err := r.timeline.Register(r.registry); err != nil {
 		return environmentf("%w", err)
 	}
+	r.info.Cluster.Bundled = r.Kubeconfig == ""
+	if err := writeJSON(r.dir, result.RunFile, r.info); err != nil {
+		return err
+	}
 	r.step("run directory %s, seed %d", r.dir, r.info.Seed)
 	if r.Kubeconfig == "" {
-		if err := r.preparePlane(ctx); err != nil {
-			return err
-		}
+		return r.preparePlane(ctx)
 	}
-	return r.connect(ctx)
+	return nil
 }
 
 func (r *run) preparePlane(ctx context.Context) error {
+	done := r.waiting("the control plane to be ready")
 	var err error
 	r.plane, err = startPlane(ctx, r.ControlPlane, filepath.Join(r.dir, planeDir), r.scenario, r.Progress.Step)
+	done()
 	if err != nil {
 		return err
 	}
@@ -197,8 +225,11 @@ func (r *run) preparePlane(ctx context.Context) error {
 	if err := checkFaults(ctx, client, r.scenario); err != nil {
 		return err
 	}
-	r.target, err = target.FromPlane(r.plane.Cluster(), r.info.ID, r.scenario)
-	return err
+	if r.target, err = target.FromPlane(r.plane.Cluster(), r.info.ID, r.scenario); err != nil {
+		return err
+	}
+	r.target.Waiting = r.waiting
+	return nil
 }
 
 // connect makes what drives the target: namespace and identities, tracker,
@@ -234,10 +265,11 @@ func (r *run) connect(ctx context.Context) error {
 	if err := r.makeFleet(); err != nil {
 		return err
 	}
+	defer r.waiting("the objects that loads work on")()
 	r.loads, err = newLoads(ctx, r.scenario, traffic.Target{
 		Config: t.Load, Namespace: t.Namespace, Labels: t.Labels, Seed: r.scenario.Seed, Registerer: r.registry,
 		Pulse: r.pulse, Stalls: r.self.Stalls(),
-	}, r.dir)
+	}, r.dir, r.Hurry)
 	if err == nil {
 		r.self.Backlog(r.loads.backlog)
 	}

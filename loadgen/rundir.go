@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -19,36 +21,73 @@ import (
 // had to make for that, the run's own first. An existing directory is taken
 // only if a user names it and it is empty: a run never writes over another one.
 func makeRunDir(out, scenario string, now time.Time) (dir string, made []string, err error) {
-	named := out != ""
-	if !named {
-		out = filepath.Join("runs", now.UTC().Format("20060102-150405")+"-"+scenario)
+	if out == "" {
+		return makeDefaultRunDir(filepath.Join("runs", now.UTC().Format("20060102-150405")+"-"+scenario))
 	}
-	dir, err = filepath.Abs(out)
-	if err != nil {
+	if dir, err = filepath.Abs(out); err != nil {
 		return "", nil, usagef("--out %s: %w", out, err)
 	}
-	if entries, err := os.ReadDir(dir); err == nil && (len(entries) > 0 || !named) {
+	entries, err := os.ReadDir(dir)
+	switch {
+	case err == nil && len(entries) > 0:
 		return "", nil, usagef("--out %s: the directory is not empty (name a new one; a run is never written over)", out)
-	} else if err == nil {
+	case err == nil:
+		if err := unix.Access(dir, unix.W_OK|unix.X_OK); err != nil {
+			return "", nil, usagef("--out %s: %w (%s)", out, err, diskHint(err))
+		}
 		return dir, nil, nil
-	} else if !errors.Is(err, fs.ErrNotExist) {
+	case !errors.Is(err, fs.ErrNotExist):
 		return "", nil, usagef("--out %s: %w (name a directory that can be made)", out, cause(err))
 	}
+	if made, err = makeDir(dir); err != nil {
+		return "", nil, usagef("--out %s: cannot make the run directory: %w (%s)", out, cause(err), diskHint(err))
+	}
+	return dir, made, nil
+}
+
+// mostAlike is how many runs of a scenario may begin in one second and folder.
+const mostAlike = 1000
+
+// makeDefaultRunDir makes the directory of a run for which nobody named one. Of
+// runs that begin in one second each gets its own: NAME, NAME-2, NAME-3.
+func makeDefaultRunDir(name string) (dir string, made []string, err error) {
+	for n := 1; n <= mostAlike; n++ {
+		try := name
+		if n > 1 {
+			try = fmt.Sprintf("%s-%d", name, n)
+		}
+		if dir, err = filepath.Abs(try); err == nil {
+			made, err = makeDir(dir)
+		}
+		if !errors.Is(err, fs.ErrExist) {
+			break
+		}
+	}
+	if err != nil {
+		return "", nil, usagef("cannot make the run directory %s: %w (%s)", name, cause(err), diskHint(err))
+	}
+	return dir, made, nil
+}
+
+// makeDir makes a directory that is not there, and those above it, and tells
+// which, itself first.
+func makeDir(dir string) (made []string, err error) {
 	for at := dir; at != filepath.Dir(at); at = filepath.Dir(at) {
 		if _, err := os.Lstat(at); err == nil {
 			break
 		}
 		made = append(made, at)
 	}
-	err = os.MkdirAll(filepath.Dir(dir), 0o700)
-	if err == nil {
-		err = os.Mkdir(dir, 0o700) // not MkdirAll: of two runs that begin in one second, one gets it
+	if err = os.MkdirAll(filepath.Dir(dir), 0o700); err == nil {
+		err = os.Mkdir(dir, 0o700) // not MkdirAll: of two runs that want it, one gets it
 	}
 	if err != nil {
-		removeMade(made[1:])
-		return "", nil, environmentf("--out %s: cannot make the run directory: %w (%s)", out, cause(err), diskHint(err))
+		if len(made) > 1 {
+			removeMade(made[1:])
+		}
+		return nil, err
 	}
-	return dir, made, nil
+	return made, nil
 }
 
 // removeRunDir removes what a run wrote, and the directories made for it.

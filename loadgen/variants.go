@@ -59,6 +59,7 @@ func RunVariants(ctx context.Context, o Options) (c result.Comparison, dir strin
 		res, err := runVariant(ctx, o, v, filepath.Join(dir, v.Variant))
 		if err != nil {
 			failed = append(failed, fmt.Errorf("variant %s: %w", v.Variant, err))
+			c.Variants[i].Left = Left(err)
 			c.Variants[i].NotRun, c.Variants[i].ExitCode = strings.ReplaceAll(err.Error(), "\n", "; "), ExitCode(err)
 			o.Progress.Step(fmt.Sprintf("variant %s did not run: %s", v.Variant, c.Variants[i].NotRun))
 		} else {

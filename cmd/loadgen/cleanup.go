@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -25,15 +26,15 @@ by their labels alone. Nothing else is touched.`,
 			if kubeconfig == "" {
 				return loadgen.Usage(fmt.Errorf("--kubeconfig is missing (a bundled plane needs no cleanup: it goes with its run)"))
 			}
-			cfg, name, err := target.Config(kubeconfig, context)
+			ui := newTUI(cmd.ErrOrStderr())
+			cfg, name, err := target.Reach(cmd.Context(), kubeconfig, context)
 			if err != nil {
-				return err
+				return errors.Join(err, cmd.Context().Err())
 			}
 			what := "every run"
 			if runID != "" {
 				what = "run " + runID
 			}
-			ui := newTUI(cmd.ErrOrStderr())
 			ok, err := ui.confirm(cmd.Context(), cmd.InOrStdin(), fmt.Sprintf("Remove what %s left in cluster %s (%s), by label.", what, name, cfg.Host), yes)
 			if err != nil {
 				return err
@@ -42,7 +43,9 @@ by their labels alone. Nothing else is touched.`,
 				return loadgen.Usage(fmt.Errorf("nothing was removed"))
 			}
 			removed, err := target.Cleanup(cmd.Context(), cfg, runID, ui.Step)
-			fmt.Fprintln(cmd.OutOrStdout(), removed)
+			if err == nil || removed.Any() {
+				fmt.Fprintln(cmd.OutOrStdout(), removed)
+			}
 			return err
 		},
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/target"
 )
 
-func newNodes() *cobra.Command {
+func newNodes(signals *interrupts) *cobra.Command {
 	var o loadgen.Options
 	var count int
 	var fidelity, output string
@@ -25,7 +25,8 @@ func newNodes() *cobra.Command {
 renews its Lease, reports its status and takes pods through to Ready and through
 deletion. With --kubeconfig they join that cluster (labelled and tainted, so
 that no other workload lands on them) and are removed at the end; without it, a
-control plane is started for them.
+control plane is started for them. A second Ctrl-C leaves what is not removed
+yet, and says how to remove it.
 
 Fidelity "kubelet" gives each node its own connection and the watches a kubelet
 holds; "shared" holds one watch for all of them.`,
@@ -42,7 +43,7 @@ holds; "shared" holds one watch for all of them.`,
 				return loadgen.Usage(err)
 			}
 			ui := newTUI(cmd.ErrOrStderr())
-			o.Scenario, o.Progress = s, ui
+			o.Scenario, o.Progress, o.Hurry = s, ui, signals.hurry()
 			o.Confirm = func(ctx context.Context, p target.Plan) (bool, error) {
 				return ui.confirm(ctx, cmd.InOrStdin(), p.String(), yes)
 			}

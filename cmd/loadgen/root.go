@@ -5,10 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -25,26 +22,15 @@ func (v verdictError) Error() string { return fmt.Sprintf("exit code %d", int(v)
 
 // run is the program: arguments and streams in, exit code out.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
-	if !signal.Ignored(syscall.SIGHUP) { // nohup
-		signals = append(signals, syscall.SIGHUP)
-	}
-	ctx, stop := signal.NotifyContext(ctx, signals...)
+	ctx, signals, stop := listen(ctx)
 	defer stop()
-	// A second signal ends the program at once; the plane notices by its pipe.
-	// Not a second SIGHUP: a closed terminal sends one, its shell another, and
-	// what was made in a user's cluster is still to be removed.
-	context.AfterFunc(ctx, func() {
-		signal.Ignore(syscall.SIGHUP)
-		stop()
-	})
 
 	// client-go logs to standard error, past all progress; what matters comes
 	// back as errors.
 	klog.LogToStderr(false)
 	klog.SetOutput(io.Discard)
 
-	root := newRoot()
+	root := newRoot(signals)
 	root.SetArgs(args)
 	root.SetIn(stdin)
 	root.SetOut(stdout)
@@ -71,7 +57,7 @@ func printError(stderr io.Writer, err error) {
 	}
 }
 
-func newRoot() *cobra.Command {
+func newRoot(signals *interrupts) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "loadgen",
 		Short: "Storms for Kubernetes control planes, with a verdict",
@@ -97,7 +83,7 @@ scenario, 3 could not judge (no data, generator saturated, interrupted),
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return loadgen.Usage(fmt.Errorf("%w (`%s --help` shows the flags)", err, cmd.CommandPath()))
 	})
-	root.AddCommand(newRun(), newScenarios(), newValidate(), newNodes(), newObserve(), newReport(), newGate(), newAlerts(), newCleanup())
+	root.AddCommand(newRun(signals), newScenarios(), newValidate(), newNodes(signals), newObserve(), newReport(), newGate(), newAlerts(), newCleanup())
 	root.InitDefaultCompletionCmd()
 	root.InitDefaultHelpCmd()
 	wrapArgs(root)

@@ -17,7 +17,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/target"
 )
 
-func newRun() *cobra.Command {
+func newRun(signals *interrupts) *cobra.Command {
 	var o loadgen.Options
 	var yes bool
 	var output, variant string
@@ -45,8 +45,10 @@ and whatever else asks a Prometheus, with the alerts that ship evaluated over it
 With --prometheus the metrics of your cluster are not scraped but copied from the
 Prometheus that scrapes them already; what it does not give is no data.
 
-Ctrl-C ends the run in order and still writes the report, marked interrupted; of
-variants, those that have run are compared.`,
+Ctrl-C (SIGINT, SIGTERM, SIGHUP) ends the run in order and still writes the
+report, marked interrupted; of variants, those that have run are compared. A
+second signal does not wait: what is not yet removed from your cluster stays and
+is told, the report is still written. A third, 5 s later or more, ends at once.`,
 		Example: `  loadgen run rollout-500
   loadgen run watch-flood --set phases.flood.load.crowd.count=500 --out runs/flood
   loadgen run rollout-500 --observe=127.0.0.1:9090
@@ -67,7 +69,7 @@ variants, those that have run are compared.`,
 				return loadgen.Usage(err)
 			}
 			ui := newTUI(cmd.ErrOrStderr())
-			o.Scenario, o.Progress = s, ui
+			o.Scenario, o.Progress, o.Hurry = s, ui, signals.hurry()
 			o.Confirm = func(ctx context.Context, p target.Plan) (bool, error) {
 				return ui.confirm(ctx, cmd.InOrStdin(), p.String(), yes)
 			}
@@ -79,7 +81,11 @@ variants, those that have run are compared.`,
 				if err != nil {
 					return err
 				}
-				return sum.afterAll(showComparison(cmd.OutOrStdout(), dir, c, output), c)
+				err = sum.afterAll(showComparison(cmd.OutOrStdout(), dir, c, output), c)
+				for _, v := range c.Variants {
+					tellLeft(cmd.ErrOrStderr(), v.Left)
+				}
+				return err
 			default:
 				if o.Scenario, err = s.WithVariant(variant); err != nil {
 					return loadgen.Usage(err)
@@ -98,7 +104,9 @@ variants, those that have run are compared.`,
 			if err = errors.Join(err, judgeErr); err != nil {
 				return err
 			}
-			return sum.after(show(cmd.OutOrStdout(), dir, res, output), res)
+			err = sum.after(show(cmd.OutOrStdout(), dir, res, output), res)
+			tellLeft(cmd.ErrOrStderr(), res.Run.Left)
+			return err
 		},
 	}
 	flags := cmd.Flags()
@@ -115,6 +123,14 @@ variants, those that have run are compared.`,
 	sum.flag(cmd)
 	addOutputFlag(cmd, &output)
 	return cmd
+}
+
+// tellLeft says what is left in a user's cluster: the last thing on the terminal,
+// and whole, whatever the width.
+func tellLeft(w io.Writer, left string) {
+	if left != "" {
+		printError(w, errors.New(left))
+	}
 }
 
 func addOutputFlag(cmd *cobra.Command, output *string) {

@@ -113,8 +113,8 @@ type Event struct {
 	Seq  int64     `json:"seq"`
 	Time time.Time `json:"time"`
 	// Kind is "fault-begin", "fault-end", "exit", "start", "ready" (of one
-	// component after a restart), "etcd-leader" or "lease" (a leader-elected
-	// component has got its lease).
+	// component after a restart), "etcd-leader", "lease" (a leader-elected
+	// component has got its lease) or "stopping" (the whole plane).
 	Kind string `json:"kind"`
 	// Expected tells of an exit that it was asked for, by a fault that ends processes for
 	// example: the component did not end by itself.
@@ -134,4 +134,5 @@ const (
 	EventReady      = "ready"
 	EventEtcdLeader = "etcd-leader"
 	EventLease      = "lease"
+	EventStopping   = "stopping" // the plane begins to stop, for the reason in Detail
 )

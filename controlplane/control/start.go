@@ -108,7 +108,11 @@ func (s *Supervisor) wait() {
 	err := s.cmd.Wait()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
-		err = &ExitError{Code: exit.ExitCode(), Msg: strings.TrimPrefix(s.stderr.lastMessage(), "controlplane: ")}
+		msg := strings.TrimPrefix(s.stderr.lastMessage(), "controlplane: ")
+		if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() { // what it said before is no reason
+			msg = fmt.Sprintf("its supervisor was ended by signal %v", status.Signal())
+		}
+		err = &ExitError{Code: exit.ExitCode(), Msg: msg}
 	}
 	s.err = err
 	s.alive.Close()

@@ -90,7 +90,10 @@ type Run struct {
 	MissedFaults []string `json:"missedFaults,omitempty"`
 	Interrupted  bool     `json:"interrupted"` // the user stopped the run
 	// Failure is set when the environment failed under the run (exit 4).
-	Failure  string   `json:"failure,omitempty"`
+	Failure string `json:"failure,omitempty"`
+	// Left is what the run made in a user's cluster and could not remove, why, and
+	// the command that removes it. Failure has it too.
+	Left     string   `json:"left,omitempty"`
 	Versions Versions `json:"versions"` // of the programs that took part
 	Host     Host     `json:"host"`     // the machine that ran the generator
 	Cluster  Cluster  `json:"cluster"`  // what the run was aimed at

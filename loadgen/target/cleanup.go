@@ -4,25 +4,30 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 )
 
-// cleanupTimeout bounds the wait for namespaces and pods to end, which
-// controllers of the cluster do at their own pace.
-const cleanupTimeout = 4 * time.Minute
-
-// Removed counts what a cleanup removed.
+// Removed is what a cleanup removed.
 type Removed struct {
 	Namespaces, Pods, Nodes, Leases, CSINodes, CertificateRequests, RBAC, Definitions int
+	// Unseen are the kinds that could not be listed for want of rights: whether
+	// there were any is not known.
+	Unseen []string
+}
+
+// Any tells whether anything was removed.
+func (r Removed) Any() bool {
+	return r.Namespaces+r.Pods+r.Nodes+r.Leases+r.CSINodes+r.CertificateRequests+r.RBAC+r.Definitions > 0
 }
 
 // String is one line.
@@ -33,22 +38,46 @@ func (r Removed) String() string {
 		what string
 	}{
 		{r.Namespaces, "namespace"}, {r.Pods, "pod"}, {r.Nodes, "node"}, {r.Leases, "lease"}, {r.CSINodes, "CSINode"},
-		{r.CertificateRequests, "certificate request"}, {r.RBAC, "RBAC object"},
+		{r.CertificateRequests, "certificate request"}, {r.RBAC, "RBAC object"}, {r.Definitions, "custom resource definition"},
 	} {
 		if x.n > 0 {
 			parts = append(parts, count(x.n, x.what))
 		}
 	}
-	if len(parts) == 0 {
-		return "nothing to remove"
+	line := "nothing to remove"
+	if len(parts) > 0 {
+		line = "removed " + strings.Join(parts, ", ")
 	}
-	return "removed " + strings.Join(parts, ", ")
+	if len(r.Unseen) > 0 {
+		line += fmt.Sprintf(" among what may be listed (no permission to list %s)", strings.Join(r.Unseen, ", "))
+	}
+	return line
 }
+
+const (
+	// CleanupBudget is how long a cleanup goes on: an API server that restarts is
+	// away for seconds to a minute, and namespaces end at their controller's pace.
+	CleanupBudget = 5 * time.Minute
+	// refusedBudget is how long it goes on when all that fails is refused for want
+	// of rights: an API server that has just started refuses what it allows once
+	// its authorizer has read its rules.
+	refusedBudget = 15 * time.Second
+	// namespaceWait bounds the wait for namespaces in one attempt, so that one
+	// that hangs keeps nothing else from being removed.
+	namespaceWait = time.Minute
+	// requestTimeout bounds each request: a list of 500 objects, a deletion.
+	requestTimeout = 30 * time.Second
+	// retryMax is the longest pause between attempts; the first is a second.
+	retryMax = 10 * time.Second
+	// tellEvery is how often a cleanup that does not get on says so.
+	tellEvery = 30 * time.Second
+)
 
 // Cleanup removes what the run of an id made, or with "" what every run did,
 // and returns when it is gone. It finds things by their labels alone, deletes
-// by UID, and goes on past an error so that as much as can goes. log is told
-// each step. In order:
+// by UID, and goes on past an error so that as much as can goes. It tries again
+// until all is gone, ctx ends or CleanupBudget is over. log is told each step.
+// In order:
 //
 //  1. namespaces, and with them workloads and pods; pods that wait for a
 //     kubelet which no longer runs are deleted by force
@@ -57,31 +86,128 @@ func (r Removed) String() string {
 //  4. the nodes' Leases and CSINodes, certificate requests, cluster-wide RBAC
 //  5. definitions of custom resources
 func Cleanup(ctx context.Context, cfg *rest.Config, runID string, log func(string)) (Removed, error) {
-	client, err := kubernetes.NewForConfig(cfg)
+	c, err := newCleaner(cfg, runID)
 	if err != nil {
 		return Removed{}, err
 	}
-	removed, err := cleanup(ctx, client, runID, log)
-	crds, crdErr := removeDefinitions(ctx, cfg, runID, log)
-	removed.Definitions = crds
-	return removed, errors.Join(err, crdErr)
+	if c.definitions, err = metadata.NewForConfig(cfg); err != nil {
+		return Removed{}, err
+	}
+	c.log, c.notice = log, log
+	err = c.persist(ctx)
+	return c.removed, err
 }
 
-func cleanup(ctx context.Context, client kubernetes.Interface, runID string, log func(string)) (Removed, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, cleanupTimeout, fmt.Errorf("not gone within %s", cleanupTimeout))
-	defer cancel()
-	c := &cleaner{client: client, owned: metav1.ListOptions{LabelSelector: ownedBy(runID), Limit: 500}, log: log}
-	errs := []error{c.namespaces(ctx)}
-	nodes, err := c.nodes(ctx)
-	errs = append(errs, err, c.podsOn(ctx, nodes), c.leases(ctx, nodes), c.csiNodes(ctx, nodes), c.certificateRequests(ctx), c.rbac(ctx))
-	return c.removed, errors.Join(errs...)
+// newCleaner makes a cleaner that leaves definitions of custom resources alone.
+func newCleaner(cfg *rest.Config, runID string) (*cleaner, error) {
+	cfg = rest.CopyConfig(cfg)
+	cfg.Timeout = requestTimeout
+	client, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return cleanerOf(client, runID), nil
 }
 
+func cleanerOf(client kubernetes.Interface, runID string) *cleaner {
+	return &cleaner{
+		client: client, owned: metav1.ListOptions{LabelSelector: ownedBy(runID), Limit: 500}, deleted: map[string]bool{},
+	}
+}
+
+// cleaner removes what runs made, in as many attempts as it takes.
 type cleaner struct {
-	client  kubernetes.Interface
-	owned   metav1.ListOptions
-	log     func(string)
-	removed Removed
+	client      kubernetes.Interface
+	definitions metadata.Interface // nil: definitions of custom resources stay
+	owned       metav1.ListOptions
+	log         func(string) // told each deletion; nil: nobody
+	notice      func(string) // told what keeps it waiting; nil: nobody
+	removed     Removed
+	deleted     map[string]bool // counted in removed, by kind and UID
+	nodesSeen   []item          // of all attempts: what belongs to a node is found by it
+}
+
+// persist attempts until all is gone, ctx ends or there is no sense in going on,
+// and returns the last error that tells why.
+func (c *cleaner) persist(ctx context.Context) error {
+	began := time.Now()
+	ctx, cancel := context.WithDeadline(ctx, began.Add(CleanupBudget))
+	defer cancel()
+	if ctx.Err() != nil {
+		return errors.New("not tried")
+	}
+	var last error
+	var told time.Time
+	for pause := time.Second; ; pause = min(2*pause, retryMax) {
+		err := c.attempt(ctx)
+		switch {
+		case err == nil:
+			return nil
+		case last == nil || ctx.Err() == nil: // else it tells of the end of ctx
+			last = err
+		}
+		after := time.Since(began)
+		if ctx.Err() != nil || onlyRefused(last) && after >= refusedBudget {
+			return fmt.Errorf("%w (tried for %s)", last, after.Round(time.Second))
+		}
+		if time.Since(told) >= tellEvery {
+			told = time.Now()
+			c.say(c.notice, fmt.Sprintf("not all is removed yet: %s; trying again for %s", oneLine(last), (CleanupBudget-after).Round(time.Second)))
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+		}
+	}
+}
+
+func (c *cleaner) say(to func(string), line string) {
+	if to != nil {
+		to(line)
+	}
+}
+
+// attempt removes as much as can be. A cluster that cannot be reached is asked
+// once.
+func (c *cleaner) attempt(ctx context.Context) error {
+	c.removed.Unseen = nil
+	err := c.namespaces(ctx)
+	if unreachable(err) {
+		return explainCleanup(err)
+	}
+	errs := []error{err, c.nodes(ctx)}
+	nodes := c.nodesSeen
+	errs = append(errs, c.podsOn(ctx, nodes), c.leases(ctx, nodes), c.csiNodes(ctx, nodes), c.certificateRequests(ctx), c.rbac(ctx), c.removeDefinitions(ctx))
+	return errors.Join(errs...)
+}
+
+// errNotGone is what a namespace that is still there makes of an attempt.
+var errNotGone = errors.New("not gone yet")
+
+// unreachable tells whether an error is none of an API server's answers.
+func unreachable(err error) bool {
+	var answer apierrors.APIStatus
+	return err != nil && !errors.As(err, &answer) && !errors.Is(err, errNotGone)
+}
+
+// onlyRefused tells whether all errors joined in err are refusals for want of
+// rights.
+func onlyRefused(err error) bool {
+	if all, ok := err.(interface{ Unwrap() []error }); ok {
+		return !slices.ContainsFunc(all.Unwrap(), func(err error) bool { return !onlyRefused(err) })
+	}
+	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)
+}
+
+// explainCleanup says in the words of a person why a cluster cannot be reached.
+func explainCleanup(err error) error {
+	var timeout net.Error
+	if errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout() {
+		return fmt.Errorf("the cluster does not answer within %s", requestTimeout)
+	}
+	return fmt.Errorf("the cluster cannot be reached: %w", explain(err))
 }
 
 // all is owned without the label.
@@ -110,8 +236,8 @@ func pages[L interface{ GetContinue() string }](o metav1.ListOptions, list func(
 }
 
 // remove deletes objects, each only if it is still the one that was listed,
-// and adds to removed how many. One that is gone already is as good; one that
-// cannot be deleted keeps no other.
+// and adds to removed how many, each once. One that is gone already is as good;
+// one that cannot be deleted keeps no other.
 func (c *cleaner) remove(ctx context.Context, kind string, objects []item, removed *int, o metav1.DeleteOptions, del func(context.Context, item, metav1.DeleteOptions) error) error {
 	if len(objects) == 0 {
 		return nil
@@ -120,7 +246,7 @@ func (c *cleaner) remove(ctx context.Context, kind string, objects []item, remov
 	if len(objects) > 1 {
 		names = fmt.Sprintf("%s ... %s", names, objects[len(objects)-1].name)
 	}
-	c.log(fmt.Sprintf("deleting %s: %s", count(len(objects), kind), names))
+	c.say(c.log, fmt.Sprintf("deleting %s: %s", count(len(objects), kind), names))
 	refused := make([]error, len(objects))
 	err := forEach(ctx, len(objects), func(ctx context.Context, i int) error {
 		o := o
@@ -134,8 +260,13 @@ func (c *cleaner) remove(ctx context.Context, kind string, objects []item, remov
 	if err != nil {
 		return fmt.Errorf("delete %s: %w", count(len(objects), kind), err)
 	}
+	for i, o := range objects {
+		if key := kind + " " + string(o.uid); refused[i] == nil && !c.deleted[key] {
+			c.deleted[key] = true
+			*removed++
+		}
+	}
 	refused = slices.DeleteFunc(refused, func(err error) bool { return err == nil })
-	*removed += len(objects) - len(refused)
 	switch len(refused) {
 	case 0:
 		return nil
@@ -143,132 +274,4 @@ func (c *cleaner) remove(ctx context.Context, kind string, objects []item, remov
 		return refused[0]
 	}
 	return fmt.Errorf("%w (and %d more)", refused[0], len(refused)-1) // as a rule all for one reason
-}
-
-// listError is the error of a list. Who may not list what only some scenarios
-// make has not made it either: that is a note and no error.
-func (c *cleaner) listError(what string, err error) error {
-	if apierrors.IsForbidden(err) {
-		c.log(fmt.Sprintf("no permission to list %s: if runs under another identity made some, they stay", what))
-		return nil
-	}
-	return fmt.Errorf("list %s: %w", what, err)
-}
-
-func (c *cleaner) namespaces(ctx context.Context) error {
-	list := func() (out []corev1.Namespace, err error) {
-		err = pages(c.owned, func(o metav1.ListOptions) (*corev1.NamespaceList, error) {
-			return c.client.CoreV1().Namespaces().List(ctx, o)
-		}, func(l *corev1.NamespaceList) { out = append(out, l.Items...) })
-		if err != nil {
-			err = fmt.Errorf("list namespaces: %w", err)
-		}
-		return out, err
-	}
-	left, err := list()
-	if err != nil {
-		return err
-	}
-	var objects []item
-	for _, ns := range left {
-		objects = append(objects, objectOf(ns.ObjectMeta))
-	}
-	err = c.remove(ctx, "namespace", objects, &c.removed.Namespaces, metav1.DeleteOptions{}, func(ctx context.Context, n item, o metav1.DeleteOptions) error {
-		return c.client.CoreV1().Namespaces().Delete(ctx, n.name, o)
-	})
-	if err != nil {
-		return err
-	}
-	tick := time.NewTicker(5 * settle)
-	defer tick.Stop()
-	for {
-		if left, err = list(); err == nil && len(left) == 0 {
-			return nil
-		}
-		for _, ns := range left {
-			err = errors.Join(err, c.endPods(ctx, ns.Name))
-		}
-		if ctx.Err() == nil && err != nil {
-			return err
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return fmt.Errorf("delete namespaces: %w%s", context.Cause(ctx), remaining(left))
-		}
-	}
-}
-
-// remaining says what the namespace controller says it waits for.
-func remaining(left []corev1.Namespace) string {
-	for _, ns := range left {
-		for _, condition := range ns.Status.Conditions {
-			if condition.Type == corev1.NamespaceContentRemaining && condition.Status == corev1.ConditionTrue {
-				return fmt.Sprintf(" (%s: %s)", ns.Name, condition.Message)
-			}
-		}
-	}
-	return ""
-}
-
-// endPods ends what is left of a namespace's pods on simulated nodes, which no
-// kubelet will do.
-func (c *cleaner) endPods(ctx context.Context, namespace string) error {
-	return c.forcePods(ctx, namespace, c.all(), func(p *corev1.Pod) bool {
-		return p.Spec.NodeName != "" && p.Spec.NodeSelector[RunLabel] != ""
-	})
-}
-
-func (c *cleaner) podsOn(ctx context.Context, nodes []item) error {
-	if len(nodes) == 0 {
-		return nil
-	}
-	ours := make(map[string]bool, len(nodes))
-	for _, n := range nodes {
-		ours[n.name] = true
-	}
-	return c.forcePods(ctx, metav1.NamespaceAll, c.all(), func(p *corev1.Pod) bool {
-		return ours[p.Spec.NodeName]
-	})
-}
-
-// forcePods deletes pods with no grace: nothing of them runs anywhere.
-func (c *cleaner) forcePods(ctx context.Context, namespace string, o metav1.ListOptions, which func(*corev1.Pod) bool) error {
-	var objects []item
-	err := pages(o, func(o metav1.ListOptions) (*corev1.PodList, error) {
-		return c.client.CoreV1().Pods(namespace).List(ctx, o)
-	}, func(l *corev1.PodList) {
-		for i := range l.Items {
-			if which(&l.Items[i]) {
-				objects = append(objects, objectOf(l.Items[i].ObjectMeta))
-			}
-		}
-	})
-	if err != nil {
-		return fmt.Errorf("list pods: %w", err)
-	}
-	now := int64(0)
-	return c.remove(ctx, "pod", objects, &c.removed.Pods, metav1.DeleteOptions{GracePeriodSeconds: &now}, func(ctx context.Context, p item, o metav1.DeleteOptions) error {
-		return c.client.CoreV1().Pods(p.namespace).Delete(ctx, p.name, o)
-	})
-}
-
-// nodes deletes the simulated nodes and returns which they were.
-func (c *cleaner) nodes(ctx context.Context) ([]item, error) {
-	var objects []item
-	err := pages(c.owned, func(o metav1.ListOptions) (*corev1.NodeList, error) {
-		return c.client.CoreV1().Nodes().List(ctx, o)
-	}, func(l *corev1.NodeList) {
-		for i := range l.Items {
-			objects = append(objects, objectOf(l.Items[i].ObjectMeta))
-		}
-	})
-	if err != nil {
-		return nil, c.listError("nodes", err)
-	}
-	slices.SortFunc(objects, func(a, b item) int { return strings.Compare(a.name, b.name) })
-	err = c.remove(ctx, "node", objects, &c.removed.Nodes, metav1.DeleteOptions{}, func(ctx context.Context, n item, o metav1.DeleteOptions) error {
-		return c.client.CoreV1().Nodes().Delete(ctx, n.name, o)
-	})
-	return objects, err
 }

@@ -103,11 +103,19 @@ func objects(t *testing.T, c *fake.Clientset) []string {
 	return out
 }
 
+// attempt is one attempt of a cleanup.
+func attempt(ctx context.Context, client *fake.Clientset, runID string, log func(string)) (Removed, error) {
+	c := cleanerOf(client, runID)
+	c.log = log
+	err := c.attempt(ctx)
+	return c.removed, err
+}
+
 func TestCleanupRemovesOneRunAndNothingElse(t *testing.T) {
 	c := inhabited()
 	before := objects(t, c)
 	var log []string
-	removed, err := cleanup(t.Context(), c, "r1", func(line string) { log = append(log, line) })
+	removed, err := attempt(t.Context(), c, "r1", func(line string) { log = append(log, line) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +137,7 @@ func TestCleanupRemovesOneRunAndNothingElse(t *testing.T) {
 	if len(log) != 8 || log[0] != "deleting 1 namespace: stormglass-r1" {
 		t.Errorf("log:\n%s", strings.Join(log, "\n"))
 	}
-	again, err := cleanup(t.Context(), c, "r1", func(string) {})
+	again, err := attempt(t.Context(), c, "r1", func(string) {})
 	if err != nil || again.String() != "nothing to remove" {
 		t.Errorf("the second time: %s, %v", again, err)
 	}
@@ -137,7 +145,7 @@ func TestCleanupRemovesOneRunAndNothingElse(t *testing.T) {
 
 func TestCleanupOfEveryRun(t *testing.T) {
 	c := inhabited()
-	if _, err := cleanup(t.Context(), c, "", func(string) {}); err != nil {
+	if _, err := attempt(t.Context(), c, "", func(string) {}); err != nil {
 		t.Fatal(err)
 	}
 	for _, o := range objects(t, c) {
@@ -169,7 +177,7 @@ func TestCleanupForcesPodsThatHoldTheNamespace(t *testing.T) {
 		}
 		return true, nil, c.Tracker().Delete(pods, a.GetNamespace(), a.(clienttesting.DeleteActionImpl).Name)
 	})
-	removed, err := cleanup(t.Context(), c, "r1", func(string) {})
+	removed, err := attempt(t.Context(), c, "r1", func(string) {})
 	if err != nil || removed.Pods != 2 {
 		t.Errorf("%v, %v", removed, err)
 	}
@@ -180,7 +188,7 @@ func TestCleanupGoesOnPastAnError(t *testing.T) {
 	c.PrependReactor("delete", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, fmt.Errorf("the webhook says no")
 	})
-	_, err := cleanup(t.Context(), c, "r1", func(string) {})
+	_, err := attempt(t.Context(), c, "r1", func(string) {})
 	if err == nil || !strings.Contains(err.Error(), "delete node sg-1: the webhook says no") {
 		t.Errorf("got %v", err)
 	}
@@ -202,7 +210,7 @@ func TestCleanupDeletesAllButTheOneThatIsRefused(t *testing.T) {
 		}
 		return false, nil, nil
 	})
-	removed, err := cleanup(t.Context(), c, "r1", func(string) {})
+	removed, err := attempt(t.Context(), c, "r1", func(string) {})
 	if err == nil || !strings.Contains(err.Error(), "delete node sg-00: the webhook says no (and 1 more)") {
 		t.Errorf("got %v", err)
 	}
@@ -218,7 +226,7 @@ func TestCleanupWithoutRightsToNodesIsANote(t *testing.T) {
 		return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "nodes"}, "", fmt.Errorf("no"))
 	})
 	var log []string
-	if _, err := cleanup(t.Context(), c, "r1", func(line string) { log = append(log, line) }); err != nil {
+	if _, err := attempt(t.Context(), c, "r1", func(line string) { log = append(log, line) }); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(strings.Join(log, "\n"), "no permission to list nodes") {
@@ -240,7 +248,7 @@ func TestCleanupSaysWhatANamespaceWaitsFor(t *testing.T) {
 		cancel()
 		return false, nil, nil
 	})
-	_, err := cleanup(ctx, c, "r1", func(string) {})
+	_, err := attempt(ctx, c, "r1", func(string) {})
 	if err == nil || !strings.Contains(err.Error(), "stormglass-r1: pods. has 3 resource instances") {
 		t.Errorf("got %v", err)
 	}

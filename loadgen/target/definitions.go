@@ -4,36 +4,33 @@ import (
 	"context"
 	"fmt"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/metadata"
-	"k8s.io/client-go/rest"
 )
 
 // removeDefinitions deletes the definitions of custom resources that runs made,
-// and with them all objects of theirs that are left. It is the last thing of a
-// cleanup, and does not wait for the objects.
-func removeDefinitions(ctx context.Context, cfg *rest.Config, runID string, log func(string)) (removed int, err error) {
-	client, err := metadata.NewForConfig(cfg)
-	if err != nil {
-		return 0, err
+// and with them all objects of theirs that are left. It does not wait for the
+// objects.
+func (c *cleaner) removeDefinitions(ctx context.Context) error {
+	if c.definitions == nil {
+		return nil
 	}
-	all := client.Resource(schema.GroupVersionResource{Group: definitionsGroup, Version: "v1", Resource: definitions})
-	list, err := all.List(ctx, metav1.ListOptions{LabelSelector: ownedBy(runID)})
-	c := &cleaner{log: log}
-	if err != nil {
-		return 0, c.listError(definitions, err)
-	}
+	all := c.definitions.Resource(schema.GroupVersionResource{Group: definitionsGroup, Version: "v1", Resource: definitions})
 	var items []item
-	for _, d := range list.Items {
-		items = append(items, objectOf(d.ObjectMeta))
+	err := pages(c.owned, func(o metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) { return all.List(ctx, o) },
+		func(l *metav1.PartialObjectMetadataList) {
+			for _, d := range l.Items {
+				items = append(items, objectOf(d.ObjectMeta))
+			}
+		})
+	if err != nil {
+		return c.listError(definitions, err)
 	}
-	err = c.remove(ctx, "custom resource definition", items, &removed, metav1.DeleteOptions{}, func(ctx context.Context, d item, o metav1.DeleteOptions) error {
+	err = c.remove(ctx, "custom resource definition", items, &c.removed.Definitions, metav1.DeleteOptions{}, func(ctx context.Context, d item, o metav1.DeleteOptions) error {
 		return all.Delete(ctx, d.name, o)
 	})
-	if err != nil && !apierrors.IsNotFound(err) {
-		return removed, fmt.Errorf("custom resources: %w", err)
+	if err != nil {
+		return fmt.Errorf("custom resources: %w", err)
 	}
-	return removed, nil
+	return nil
 }

@@ -35,6 +35,7 @@ const (
 // it pods are refused, and the first rollout would measure the ReplicaSet
 // controller's back-off.
 func (t *Target) makeNamespaces(ctx context.Context, client kubernetes.Interface) error {
+	defer t.waiting("the cluster to make namespace " + t.Namespace + " and its ServiceAccount")()
 	err := forEach(ctx, len(t.namespaces), func(ctx context.Context, i int) error {
 		_, err := client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: t.meta(t.namespaces[i])}, metav1.CreateOptions{})
 		if err != nil {
@@ -84,6 +85,7 @@ func await(ctx context.Context, what string, cond func(context.Context) (bool, e
 // needs and no more. Even a cluster-admin's load runs as this: system:masters
 // is exempt from priority and fairness and would hide what is measured.
 func (t *Target) makeIdentity(ctx context.Context, client kubernetes.Interface) error {
+	defer t.waiting("the cluster to make the ServiceAccount of the load, its rights and its token")()
 	_, err := client.CoreV1().ServiceAccounts(t.Namespace).Create(ctx, &corev1.ServiceAccount{ObjectMeta: t.meta(loadAccount)}, metav1.CreateOptions{})
 	if err != nil {
 		return fmt.Errorf("create serviceaccount %s: %w", loadAccount, err)
@@ -162,6 +164,7 @@ func (t *Target) awaitRights(ctx context.Context, who string, cfg *rest.Config) 
 	if err != nil {
 		return err
 	}
+	defer t.waiting("the rights of " + who + " to be in force")()
 	return await(ctx, "the rights of "+who, func(ctx context.Context) (bool, error) {
 		for _, n := range t.needs {
 			if ok, err := mayI(ctx, client, n); !ok {

@@ -108,7 +108,7 @@ func TestLoadRunsAsAServiceAccountOfItsOwn(t *testing.T) {
 			t.Errorf("not made: %s", made)
 		}
 	}
-	if err := target.cleanup(t.Context(), c); err != nil {
+	if err := target.cleanup(t.Context(), cleanerOf(c, target.runID)); err != nil {
 		t.Fatal(err)
 	}
 	if left := objects(t, c); len(left) != 0 {

@@ -53,7 +53,7 @@ phases: [{name: rollout, for: 1s}]
 	loadIsNoMaster(ctx, t, theirs)
 	loadMayNotSetUp(ctx, t, theirs, s)
 	rollOut(ctx, t, theirs, s)
-	if err := theirs.Cleanup(ctx); err != nil {
+	if err := theirs.Cleanup(ctx, nil); err != nil {
 		t.Error(err)
 	}
 	nothingLeft(ctx, t, theirs.Admin)

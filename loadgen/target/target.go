@@ -8,6 +8,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -38,6 +39,9 @@ type Target struct {
 	// Notes say in a line each what is different on this target, for the
 	// question before the start and for the report.
 	Notes []string
+	// Waiting is told what Setup waits for, and calls done when that is over. Nil:
+	// nobody wants to know.
+	Waiting func(what string) (done func())
 
 	runID    string
 	signer   node.Identities // of a bundled plane
@@ -122,16 +126,21 @@ func (t *Target) Identities(spec scenario.Nodes) node.Identities {
 
 // Setup makes the run's namespaces and, on a user's cluster, the identity of
 // load with its permissions; everywhere, the permissions of tenants. When it
-// fails, what it made is removed.
+// fails, Cleanup removes what it made.
 func (t *Target) Setup(ctx context.Context) error {
 	client, err := kubernetes.NewForConfig(t.Admin)
 	if err != nil {
 		return fmt.Errorf("client of cluster %s: %w", t.Cluster.Name, err)
 	}
-	if err := t.setup(ctx, client); err != nil {
-		return errors.Join(err, t.cleanup(context.WithoutCancel(ctx), client))
+	return t.setup(ctx, client)
+}
+
+// waiting tells what is waited for until done is called.
+func (t *Target) waiting(what string) (done func()) {
+	if t.Waiting == nil {
+		return func() {}
 	}
-	return nil
+	return t.Waiting(what)
 }
 
 func (t *Target) setup(ctx context.Context, client kubernetes.Interface) error {
@@ -139,7 +148,10 @@ func (t *Target) setup(ctx context.Context, client kubernetes.Interface) error {
 		return err
 	}
 	if t.widgets {
-		if err := object.DefineWidgets(ctx, t.Admin, t.meta("").Labels); err != nil {
+		done := t.waiting("the cluster to serve the custom resource")
+		err := object.DefineWidgets(ctx, t.Admin, t.meta("").Labels)
+		done()
+		if err != nil {
 			return err
 		}
 	}
@@ -170,25 +182,25 @@ func (t *Target) setupTenants(ctx context.Context, client kubernetes.Interface) 
 	return t.awaitRights(ctx, scenario.TenantsGroup, cfg)
 }
 
-// Cleanup ends what Setup started and removes everything that carries the
-// run's label, and waits until it is gone.
-func (t *Target) Cleanup(ctx context.Context) error {
-	client, err := kubernetes.NewForConfig(t.Admin)
+// Cleanup ends what Setup started, removes everything that carries the run's
+// label, as the function Cleanup does, and waits until it is gone. notice is told
+// what keeps it waiting.
+func (t *Target) Cleanup(ctx context.Context, notice func(string)) error {
+	c, err := newCleaner(t.Admin, t.runID)
+	if err == nil && t.widgets {
+		c.definitions, err = metadata.NewForConfig(t.Admin)
+	}
 	if err != nil {
 		return fmt.Errorf("client of cluster %s: %w", t.Cluster.Name, err)
 	}
-	return t.cleanup(ctx, client)
+	c.notice = notice
+	return t.cleanup(ctx, c)
 }
 
-func (t *Target) cleanup(ctx context.Context, client kubernetes.Interface) error {
+func (t *Target) cleanup(ctx context.Context, c *cleaner) error {
 	var err error
 	if t.identity != nil {
 		err = t.identity.close()
 	}
-	_, cleanErr := cleanup(ctx, client, t.runID, func(string) {})
-	if t.widgets {
-		_, definitionsErr := removeDefinitions(ctx, t.Admin, t.runID, func(string) {})
-		cleanErr = errors.Join(cleanErr, definitionsErr)
-	}
-	return errors.Join(err, cleanErr)
+	return errors.Join(err, c.persist(ctx))
 }

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+const (
+	// sameSignal is the time in which a further signal is the one before, which
+	// reached us twice: from the terminal and from the program that started us.
+	sameSignal = 500 * time.Millisecond
+	// reportGrace is the time after the second signal in which a third one does not
+	// end the program: the report is being written.
+	reportGrace = 5 * time.Second
+)
+
+// What a signal asks for.
+const (
+	endInOrder = iota
+	hurryUp
+	endAtOnce
+	nothing
+)
+
+// signalCount tells what each signal asks for:
+//
+//   - the first, to end in order: what was made is removed, the report written
+//   - the second, not to wait: what is still to be removed stays and is told, the
+//     report is written; a command that has neither ends at once
+//   - a third, to end at once
+type signalCount struct {
+	asked int // signals that asked for something
+	last  time.Time
+}
+
+// next is what a signal at a time asks for. patient tells whether the command has
+// something to write or to remove.
+func (c *signalCount) next(at time.Time, patient bool) int {
+	since := at.Sub(c.last)
+	switch {
+	case c.asked == 0:
+	case since < sameSignal, c.asked == 2 && since < reportGrace:
+		return nothing
+	case !patient || c.asked == 2:
+		return endAtOnce
+	}
+	c.asked, c.last = c.asked+1, at
+	return map[int]int{1: endInOrder, 2: hurryUp}[c.asked]
+}
+
+// interrupts is what a command can learn of signals beside its context.
+type interrupts struct {
+	hurried chan struct{}
+	patient atomic.Bool
+}
+
+// hurry is closed by the second signal. A command that asks for it is not ended
+// by that one.
+func (i *interrupts) hurry() <-chan struct{} {
+	i.patient.Store(true)
+	return i.hurried
+}
+
+// listen gives a context that ends with the first signal to end. Of a hangup only
+// the first counts: a closed terminal sends one, its shell another.
+func listen(parent context.Context) (ctx context.Context, i *interrupts, stop func()) {
+	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) { // nohup
+		signals = append(signals, syscall.SIGHUP)
+	}
+	come := make(chan os.Signal, 1)
+	signal.Notify(come, signals...)
+	ctx, cancel := context.WithCancel(parent)
+	i = &interrupts{hurried: make(chan struct{})}
+	go func() {
+		var count signalCount
+		for {
+			select {
+			case sig := <-come:
+				switch count.next(time.Now(), i.patient.Load()) {
+				case endInOrder:
+					signal.Ignore(syscall.SIGHUP)
+					cancel()
+				case hurryUp:
+					close(i.hurried)
+				case endAtOnce:
+					signal.Reset(sig)
+					_ = syscall.Kill(os.Getpid(), sig.(syscall.Signal))
+				}
+			case <-parent.Done():
+				return
+			}
+		}
+	}()
+	return ctx, i, func() {
+		signal.Stop(come)
+		cancel()
+	}
+}

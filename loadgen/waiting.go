@@ -1,0 +1,75 @@
+package loadgen
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+const (
+	// waitTold is how long a wait may take before a person is told of it.
+	waitTold = 3 * time.Second
+	// waitTellEvery is how often they are told that it goes on.
+	waitTellEvery = 10 * time.Second
+)
+
+// waiting says what is waited for if that takes its time, until done is called.
+func (r *run) waiting(what string) (done func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var telling sync.WaitGroup
+	began := time.Now()
+	telling.Go(func() {
+		for next := waitTold; ; next = waitTellEvery {
+			if pause(ctx, next); ctx.Err() != nil {
+				return
+			}
+			r.step("waiting for %s, %s so far", what, time.Since(began).Round(time.Second))
+		}
+	})
+	return func() {
+		cancel()
+		telling.Wait()
+	}
+}
+
+// windUp gives a context for what is done after the phases or after an
+// interrupt: it ends when limit is over, or when the user will not wait.
+func (r *run) windUp(limit time.Duration) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	switch {
+	case r.Hurry == nil:
+		return ctx, cancel
+	case r.hurried():
+		cancel()
+		return ctx, cancel
+	}
+	go func() {
+		select {
+		case <-r.Hurry:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
+}
+
+// hurried tells whether the user will not wait.
+func (r *run) hurried() bool {
+	select {
+	case <-r.Hurry:
+		return true
+	default:
+		return false
+	}
+}
+
+// tellSignals says, at the first signal, what it does and what a second would.
+func (r *run) tellSignals(ctx context.Context) (stop func() bool) {
+	return context.AfterFunc(ctx, func() {
+		removes := ""
+		if r.Kubeconfig != "" {
+			removes = " and removing what was made in your cluster"
+		}
+		r.step("interrupted: ending in order%s; a second signal skips what that waits for", removes)
+	})
+}
