@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/target"
 )
 
 // Nodes runs the simulated nodes of a scenario alone until ctx ends, and
@@ -35,7 +35,11 @@ func Nodes(ctx context.Context, o Options) (result.Nodes, error) {
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		err = nil // Ctrl-C is how this ends
 	}
-	return seen, errors.Join(err, r.discard(err))
+	err = errors.Join(err, r.discard(err))
+	if r.scratch != nil {
+		err = errors.Join(err, r.scratch.Remove())
+	}
+	return seen, err
 }
 
 func (r *run) standAloneNodes(ctx context.Context) error {
@@ -44,15 +48,16 @@ func (r *run) standAloneNodes(ctx context.Context) error {
 		return err
 	}
 	r.info.ID = id
+	r.sweep()
 	if r.Kubeconfig != "" {
 		if err := r.prepareCluster(ctx); err != nil {
 			return err
 		}
 	} else {
-		if r.dir, err = os.MkdirTemp("", "stormglass-nodes-"); err != nil {
+		if r.scratch, err = target.NodesScratch(); err != nil {
 			return environmentf("make a directory for the control plane: %w", err)
 		}
-		r.made = []string{r.dir}
+		r.dir = r.scratch.Path
 		if err := r.preparePlane(ctx); err != nil {
 			return err
 		}

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"path/filepath"
 	"runtime"
 	"time"
@@ -78,7 +79,9 @@ type run struct {
 	scenario *scenario.Scenario
 	gates    []gate.Compiled
 	dir      string
-	made     []string // directories made for dir, itself first
+	made     []string        // directories made for dir, itself first
+	lock     *os.File        // of dir: says that its process lives
+	scratch  *target.Scratch // what dir is, where nodes run alone
 	info     result.Run
 	m        result.Measurements
 
@@ -124,6 +127,7 @@ func Run(ctx context.Context, o Options) (dir string, err error) {
 	}
 	r := &run{Options: o, scenario: o.Scenario, gates: gates, registry: prometheus.NewRegistry()}
 	defer r.tellSignals(ctx)()
+	defer r.unlock()
 	watched, err := r.comeUp(ctx)
 	if err != nil {
 		r.release()
@@ -169,13 +173,20 @@ func (r *run) prepare(ctx context.Context) error {
 	if err := r.listen(); err != nil {
 		return err
 	}
+	if r.dir, r.made, err = makeRunDir(r.Out, r.scenario.Name, r.info.Started); err != nil {
+		return err
+	}
+	if r.lock, err = target.LockDir(r.dir); err != nil {
+		return environmentf("--out %s: %w", r.dir, cause(err))
+	} else if r.lock == nil {
+		r.dir = ""
+		return usagef("--out %s: another run has just taken it (name a new one)", r.Out)
+	}
+	r.sweep()
 	if r.Kubeconfig != "" {
 		if err := r.prepareCluster(ctx); err != nil {
 			return err
 		}
-	}
-	if r.dir, r.made, err = makeRunDir(r.Out, r.scenario.Name, r.info.Started); err != nil {
-		return err
 	}
 	for name, data := range r.scenario.Bundle() {
 		if err := writeFile(filepath.Join(r.dir, name), data); err != nil {

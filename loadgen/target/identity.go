@@ -144,7 +144,7 @@ func (t *Target) useIdentity() error {
 	t.Load.BearerTokenFile = t.identity.tokenFile // read again as it is renewed
 	caFile := t.Admin.CAFile
 	if caFile == "" && len(t.Admin.CAData) > 0 {
-		caFile = filepath.Join(t.identity.dir, "ca.crt")
+		caFile = filepath.Join(t.identity.scratch.Path, "ca.crt")
 		if err := os.WriteFile(caFile, t.Admin.CAData, 0o600); err != nil {
 			return fmt.Errorf("write the cluster's CA: %w", err)
 		}
@@ -180,20 +180,21 @@ func (t *Target) awaitRights(ctx context.Context, who string, cfg *rest.Config) 
 
 // identity is a ServiceAccount's token in a file, renewed before it expires.
 type identity struct {
-	dir, tokenFile string
-	stop           context.CancelFunc
-	done           chan struct{}
+	scratch   *Scratch
+	tokenFile string
+	stop      context.CancelFunc
+	done      chan struct{}
 }
 
 func newIdentity(ctx context.Context, client kubernetes.Interface, namespace string) (*identity, error) {
-	dir, err := os.MkdirTemp("", "stormglass-") // 0700
+	scratch, err := newScratch(tokenPrefix)
 	if err != nil {
 		return nil, fmt.Errorf("a directory for the token of %s: %w", loadAccount, err)
 	}
-	i := &identity{dir: dir, tokenFile: filepath.Join(dir, "token"), done: make(chan struct{})}
+	i := &identity{scratch: scratch, tokenFile: filepath.Join(scratch.Path, "token"), done: make(chan struct{})}
 	life, err := i.renew(ctx, client, namespace)
 	if err != nil {
-		return nil, errors.Join(err, os.RemoveAll(dir))
+		return nil, errors.Join(err, scratch.Remove())
 	}
 	// Renewal goes on through the winding up of an interrupted run.
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -244,5 +245,5 @@ func (i *identity) keep(ctx context.Context, client kubernetes.Interface, namesp
 func (i *identity) close() error {
 	i.stop()
 	<-i.done
-	return os.RemoveAll(i.dir)
+	return i.scratch.Remove()
 }

@@ -72,7 +72,7 @@ func TestTheTokenIsRenewedBeforeItExpires(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if _, err := os.Stat(i.dir); !os.IsNotExist(err) {
+		if _, err := os.Stat(i.scratch.Path); !os.IsNotExist(err) {
 			t.Errorf("the token's directory is still there: %v", err)
 		}
 	})
