@@ -71,7 +71,7 @@ func (r *run) execute(parent, watched context.Context) {
 func (r *run) fail(err error) {
 	r.info.Failure = err.Error()
 	if r.plane != nil && r.isLost() {
-		r.info.UnexpectedExits = append(r.info.UnexpectedExits, errors.Unwrap(r.loss).Error())
+		r.info.UnexpectedExits = append(r.info.UnexpectedExits, r.loss.Error())
 	}
 	r.step("failed: %v", err)
 	r.event(time.Now(), "note", "failed", err.Error())

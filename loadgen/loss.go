@@ -3,7 +3,6 @@ package loadgen
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -30,7 +29,7 @@ func (r *run) watch(parent context.Context) context.Context {
 		if loss := r.awaitLoss(watching); loss != nil && watching.Err() == nil {
 			r.loss = loss
 			close(r.lost)
-			cancel(environmentError{loss})
+			cancel(r.lossError())
 		}
 	})
 	r.unwatch = func() {
@@ -61,10 +60,10 @@ func (r *run) awaitLoss(ctx context.Context) error {
 	for {
 		select {
 		case <-planeDone(r.plane):
-			return fmt.Errorf("%w: %w", errPlaneEnded, planeEnded(r.plane))
+			return planeEnded(r.plane)
 		case why := <-stopping:
 			if why != nil {
-				return fmt.Errorf("%w: %w", errPlaneEnded, why)
+				return why
 			}
 			stopping = nil // the events have ended: so will the supervisor
 		case <-ctx.Done():
@@ -106,11 +105,19 @@ func (r *run) firstCause(ctx context.Context, err error) error {
 	defer wait.Stop()
 	select {
 	case <-r.lost:
-		return environmentError{r.loss}
+		return r.lossError()
 	case <-wait.C:
 	case <-ctx.Done():
 	}
 	return err
+}
+
+// lossError is the end of a run whose target is lost.
+func (r *run) lossError() error {
+	if r.plane != nil {
+		return environmentf("%w: %w", errPlaneEnded, r.loss)
+	}
+	return environmentError{r.loss}
 }
 
 // isLost tells whether what the run is aimed at is lost.

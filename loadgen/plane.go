@@ -107,6 +107,7 @@ type lineWriter struct {
 
 	mu      sync.Mutex
 	partial []byte
+	told    bool // the last line was left out
 }
 
 func (l *lineWriter) Write(b []byte) (int, error) {
@@ -118,7 +119,8 @@ func (l *lineWriter) Write(b []byte) (int, error) {
 		if !found {
 			return len(b), nil
 		}
-		if !toldByError(string(line)) {
+		// What is quoted below a line goes with it.
+		if l.told = toldByError(string(line)) || l.told && bytes.HasPrefix(line, []byte("  ")); !l.told {
 			l.line(string(line))
 		}
 		l.partial = rest

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"golang.org/x/sys/unix"
 
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/internal/loopback"
@@ -97,6 +98,10 @@ func untilParentEnds(ctx context.Context) (context.Context, func(), error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s=%q is not a descriptor", control.ParentPipeEnv, text)
 	}
+	if err := os.Unsetenv(control.ParentPipeEnv); err != nil { // it is not for what we start
+		return nil, nil, err
+	}
+	unix.CloseOnExec(fd)
 	pipe := os.NewFile(uintptr(fd), "parent pipe")
 	ctx, cancel := context.WithCancel(ctx)
 	go func() {

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/loadgen"
 	"github.com/stormglass/stormglass/loadgen/prove"
 	"github.com/stormglass/stormglass/loadgen/record"
@@ -51,7 +52,16 @@ func (p proving) start(ctx context.Context, stderr io.Writer, proof prove.Proof,
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = windUp
-	if err := cmd.Start(); err != nil {
+	// And it ends when we do, however that is.
+	parent, alive, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer alive.Close()
+	cmd.ExtraFiles, cmd.Env = []*os.File{parent}, append(os.Environ(), control.ParentPipeEnv+"=3")
+	err = cmd.Start()
+	parent.Close()
+	if err != nil {
 		return err
 	}
 	stalled := make(chan error, 1)

@@ -61,6 +61,11 @@ is told, the report is still written. A third, 5 s later or more, ends at once.`
 			if err := errors.Join(checkOutput(output), checkCluster(o), prometheus.into(&o), sum.check()); err != nil {
 				return err
 			}
+			ctx, release, err := untilParentEnds(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer release()
 			s, err := readScenario(args[0], o.Overrides)
 			if err != nil {
 				return err
@@ -76,7 +81,7 @@ is told, the report is still written. A third, 5 s later or more, ends at once.`
 			switch variant {
 			case "":
 			case "all":
-				c, dir, err := loadgen.RunVariants(cmd.Context(), o)
+				c, dir, err := loadgen.RunVariants(ctx, o)
 				ui.done()
 				if err != nil {
 					return err
@@ -94,13 +99,13 @@ is told, the report is still written. A third, 5 s later or more, ends at once.`
 					return err
 				}
 			}
-			dir, err := loadgen.Run(cmd.Context(), o)
+			dir, err := loadgen.Run(ctx, o)
 			ui.done()
 			if dir == "" {
 				return err
 			}
 			// An interrupted run is judged and reported all the same.
-			res, judgeErr := loadgen.Judge(context.WithoutCancel(cmd.Context()), dir)
+			res, judgeErr := loadgen.Judge(context.WithoutCancel(ctx), dir)
 			if err = errors.Join(err, judgeErr); err != nil {
 				return err
 			}
