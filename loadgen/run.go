@@ -131,6 +131,9 @@ func Run(ctx context.Context, o Options) (dir string, err error) {
 	watched, err := r.comeUp(ctx)
 	if err != nil {
 		r.release()
+		if r.touched && ctx.Err() == nil {
+			r.step("failed: %v", err)
+		}
 		left := r.discard(err)
 		if ctx.Err() != nil {
 			return "", interruptedError{left}

@@ -18,7 +18,9 @@ func newCleanup() *cobra.Command {
 		Short: "Remove what runs left behind in your cluster",
 		Long: `Remove what interrupted or killed runs left behind in your cluster: namespaces,
 simulated nodes and their leases, certificate requests and RBAC objects, found
-by their labels alone. Nothing else is touched.`,
+by their labels alone. Nothing else is touched. What cannot be removed is tried
+again for 5 minutes, or until Ctrl-C. Tokens that killed runs left in this
+machine's directory for temporary files go too; every run removes those first.`,
 		Example: `  loadgen cleanup --kubeconfig ~/.kube/config
   loadgen cleanup --kubeconfig ~/.kube/config --run 3f9a1c20b4 --yes`,
 		Args: cobra.NoArgs,
@@ -27,6 +29,9 @@ by their labels alone. Nothing else is touched.`,
 				return loadgen.Usage(fmt.Errorf("--kubeconfig is missing (a bundled plane needs no cleanup: it goes with its run)"))
 			}
 			ui := newTUI(cmd.ErrOrStderr())
+			for _, path := range target.Sweep() {
+				ui.Step(fmt.Sprintf("removed %s from this machine, which a killed run left", path))
+			}
 			cfg, name, err := target.Reach(cmd.Context(), kubeconfig, context)
 			if err != nil {
 				return errors.Join(err, cmd.Context().Err())
