@@ -5,8 +5,10 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -115,6 +117,89 @@ func TestAFailedPhaseIsCutShort(t *testing.T) {
 	}
 	if err := errors.Join(r.recorder.Close(), r.timeline.Close()); err != nil {
 		t.Error(err)
+	}
+}
+
+// What finished phases and nodes have measured is on disk when a run is killed.
+func TestMeasurementsAreWrittenAsPhasesEnd(t *testing.T) {
+	r := underway(t, parse(t, "nodes: {count: 2, fidelity: shared}\nphases: [{name: p, for: 10ms}]"))
+	var err error
+	r.fleet, err = node.New(node.Config{Spec: r.scenario.Nodes, Identities: node.NewShared(nowhere()), NamePrefix: "n-", Seed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.phases(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := writeJSON(r.dir, result.RunFile, r.info); err != nil {
+		t.Fatal(err)
+	}
+	killed, m, err := readRun(r.dir)
+	if err != nil || !killed.Interrupted {
+		t.Fatalf("%+v, %v", killed, err)
+	}
+	if m.Nodes == nil || m.Nodes.Count != 2 || len(m.Phases) != 1 || m.Phases[0].Workload == nil {
+		t.Errorf("on disk: %+v", m)
+	}
+	r.fleet.Stop(t.Context())
+	if err := errors.Join(r.recorder.Close(), r.timeline.Close()); err != nil {
+		t.Error(err)
+	}
+}
+
+// A wait that takes its time is told of, a short one is not.
+func TestLongWaitsAreTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		steps := make(told, 10)
+		r := &run{Options: Options{Progress: steps}}
+		done := r.waiting("a quick answer")
+		time.Sleep(waitTold - time.Millisecond)
+		done()
+		done = r.waiting("the cluster to answer")
+		time.Sleep(waitTold + waitTellEvery + time.Millisecond)
+		done()
+		close(steps)
+		var all []string
+		for line := range steps {
+			all = append(all, line)
+		}
+		want := []string{"waiting for the cluster to answer, 3s so far", "waiting for the cluster to answer, 13s so far"}
+		if !slices.Equal(all, want) {
+			t.Errorf("told %q, want %q", all, want)
+		}
+	})
+}
+
+// told is the steps that a run tells.
+type told chan string
+
+func (t told) Step(line string) { t <- line }
+func (told) Live(Snapshot)      {}
+
+// The keys of a plane whose run was killed go with the next run beside it; those of
+// one that lives stay.
+func TestKeysOfKilledRunsAreSwept(t *testing.T) {
+	for name, lives := range map[string]bool{"killed": false, "alive": true} {
+		t.Run(name, func(t *testing.T) {
+			runs := t.TempDir()
+			theirs := filepath.Join(runs, "theirs")
+			keys := filepath.Join(theirs, planeDir, "pki")
+			if err := errors.Join(os.MkdirAll(keys, 0o700), writeJSON(theirs, result.RunFile, result.Run{ID: "0123456789"})); err != nil {
+				t.Fatal(err)
+			}
+			if lives {
+				lock, err := target.LockDir(theirs)
+				if err != nil || lock == nil {
+					t.Fatal(lock, err)
+				}
+				defer lock.Close()
+			}
+			r := &run{Options: Options{Progress: silent{}}, dir: filepath.Join(runs, "ours")}
+			r.sweep()
+			if _, err := os.Stat(keys); os.IsNotExist(err) == lives {
+				t.Errorf("alive %v, the keys: %v", lives, err)
+			}
+		})
 	}
 }
 

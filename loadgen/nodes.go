@@ -25,6 +25,9 @@ func Nodes(ctx context.Context, o Options) (result.Nodes, error) {
 	defer r.tellSignals(ctx)()
 	err := r.standAloneNodes(ctx)
 	r.release()
+	if r.isLost() {
+		r.step("failed: %v", err)
+	}
 	var seen result.Nodes
 	if r.fleet != nil {
 		windUp, cancel := r.windUp(windUpTimeout)

@@ -63,13 +63,30 @@ func (r *run) hurried() bool {
 	}
 }
 
-// tellSignals says, at the first signal, what it does and what a second would.
-func (r *run) tellSignals(ctx context.Context) (stop func() bool) {
-	return context.AfterFunc(ctx, func() {
+// tellSignals says what the first signal does and what a second would, when the
+// first has come, and that the second has. Call stop when the run is over.
+func (r *run) tellSignals(ctx context.Context) (stop func()) {
+	over := make(chan struct{})
+	var telling sync.WaitGroup
+	telling.Go(func() {
+		select {
+		case <-ctx.Done():
+		case <-over:
+			return
+		}
 		removes := ""
 		if r.Kubeconfig != "" {
 			removes = " and removing what was made in your cluster"
 		}
 		r.step("interrupted: ending in order%s; a second signal skips what that waits for", removes)
+		select {
+		case <-r.Hurry:
+			r.step("second signal: nothing is waited for any more")
+		case <-over:
+		}
 	})
+	return func() {
+		close(over)
+		telling.Wait()
+	}
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -26,6 +27,14 @@ type loadgenProcess struct {
 // startLoadgen starts this test binary as `loadgen`.
 func startLoadgen(t *testing.T, args ...string) *loadgenProcess {
 	t.Helper()
+	p := newLoadgen(t, args...)
+	p.start()
+	return p
+}
+
+// newLoadgen is one that is not started yet.
+func newLoadgen(t *testing.T, args ...string) *loadgenProcess {
+	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -35,22 +44,25 @@ func startLoadgen(t *testing.T, args ...string) *loadgenProcess {
 	if err := os.Symlink(self, program); err != nil {
 		t.Fatal(err)
 	}
-	p := &loadgenProcess{t: t, cmd: exec.Command(program, args...)}
+	return &loadgenProcess{t: t, cmd: exec.Command(program, args...)}
+}
+
+func (p *loadgenProcess) start() {
+	p.t.Helper()
 	stderr, err := p.cmd.StderrPipe()
 	if err != nil {
-		t.Fatal(err)
+		p.t.Fatal(err)
 	}
 	p.stderr = bufio.NewScanner(stderr)
 	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
+		p.t.Fatal(err)
 	}
-	t.Cleanup(func() {
+	p.t.Cleanup(func() {
 		if p.cmd.ProcessState == nil {
 			_ = p.cmd.Process.Kill()
 			_ = p.cmd.Wait()
 		}
 	})
-	return p
 }
 
 // startRun starts a run on a bundled plane of its own.
@@ -264,9 +276,6 @@ func TestKill(t *testing.T) {
 			}
 			p.wait()
 			awaitNoProcess(t, dir, 3*time.Second)
-			if moment != "phase only" {
-				return
-			}
 			if code := startLoadgen(t, "report", dir).wait(); code != 3 {
 				t.Errorf("report of a killed run: exit code %d, want 3", code)
 			}
@@ -275,36 +284,60 @@ func TestKill(t *testing.T) {
 }
 
 // TestPlaneDies: when the control plane ends under a run, the environment has
-// failed, and the report says so.
+// failed, and the first reason in the report is what ended it.
 func TestPlaneDies(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "run")
-	p := startRun(t, "testdata/short.yaml", "--out", dir, "--set", "phases.only.for=10m")
-	p.awaitLine("phase only")
-	var c struct {
-		Components []struct {
-			Kind string
-			PID  int
-		}
+	for victim, reason := range map[string]string{
+		"supervisor":     "the environment failed: the control plane ended while the run went on: its supervisor was ended by signal killed",
+		"kube-scheduler": "the environment failed: the control plane ended while the run went on: kube-scheduler-0 died after ",
+	} {
+		t.Run(victim, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "run")
+			p := startRun(t, "testdata/short.yaml", "--out", dir, "--set", "phases.only.for=10m")
+			p.awaitLine("phase only")
+			c, err := control.Load(filepath.Join(dir, "controlplane"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			pid := c.SupervisorPID
+			for _, component := range c.Components {
+				if component.Kind == victim {
+					pid = component.PID
+				}
+			}
+			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+			if code := p.wait(); code != 4 {
+				t.Errorf("exit code %d, want 4\n%s", code, strings.Join(p.said, "\n"))
+			}
+			awaitNoProcess(t, dir, 3*time.Second)
+			if r := readResult(t, dir); !strings.HasPrefix(r.Reasons[0], reason) {
+				t.Errorf("the first reason is %q, want %q", r.Reasons[0], reason)
+			}
+			if _, err := os.Stat(filepath.Join(dir, "controlplane", "pki")); !os.IsNotExist(err) {
+				t.Errorf("keys are left: %v", err)
+			}
+		})
 	}
-	data, err := os.ReadFile(filepath.Join(dir, "controlplane", "cluster.json"))
+}
+
+// A run that another program has started, and that asked for it, ends in order when
+// that program has ended.
+func TestARunEndsWithWhoStartedIt(t *testing.T) {
+	parent, alive, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := json.Unmarshal(data, &c); err != nil {
-		t.Fatal(err)
-	}
-	for _, component := range c.Components {
-		if component.Kind == "kube-scheduler" {
-			if err := syscall.Kill(component.PID, syscall.SIGKILL); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	if code := p.wait(); code != 4 {
-		t.Errorf("exit code %d, want 4\n%s", code, strings.Join(p.said, "\n"))
+	defer parent.Close()
+	dir := filepath.Join(t.TempDir(), "run")
+	p := newLoadgen(t, "run", "--controlplane", plane.Binary, "testdata/short.yaml", "--out", dir, "--set", "phases.only.for=10m")
+	p.cmd.ExtraFiles, p.cmd.Env = []*os.File{parent}, append(os.Environ(), control.ParentPipeEnv+"=3")
+	p.start()
+	p.awaitLine("phase only")
+	alive.Close()
+	if code := p.wait(); code != 3 {
+		t.Errorf("exit code %d, want 3\n%s", code, strings.Join(p.said, "\n"))
 	}
 	awaitNoProcess(t, dir, 3*time.Second)
-	if r := readResult(t, dir); !strings.Contains(r.Run.Failure, "kube-scheduler") {
-		t.Errorf("the report does not name what failed: %q", r.Run.Failure)
-	}
+	wantFiles(t, dir)
 }

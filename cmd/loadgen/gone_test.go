@@ -1,0 +1,191 @@
+package main
+
+import (
+	"io"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// wire is a TCP connection's way to the shared plane that can be cut.
+type wire struct {
+	t    *testing.T
+	to   string
+	addr string
+
+	mu       sync.Mutex
+	listener net.Listener
+	conns    []net.Conn
+}
+
+// newWire gives a wire and a kubeconfig that leads over it.
+func newWire(t *testing.T) (*wire, string) {
+	t.Helper()
+	config, err := clientcmd.LoadFromFile(plane.Cluster().Kubeconfigs["admin"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &wire{t: t, addr: "127.0.0.1:0"}
+	w.mend()
+	for _, c := range config.Clusters {
+		server, err := url.Parse(c.Server)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.to, c.Server = server.Host, "https://"+w.addr
+	}
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(*config, file); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.cut)
+	return w, file
+}
+
+// mend lets connections be made, again at the same address.
+func (w *wire) mend() {
+	w.t.Helper()
+	listener, err := net.Listen("tcp", w.addr)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.addr, w.listener = listener.Addr().String(), listener
+	go func() {
+		for {
+			near, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			far, err := net.Dial("tcp", w.to)
+			if err != nil {
+				near.Close()
+				continue
+			}
+			w.mu.Lock()
+			w.conns = append(w.conns, near, far)
+			w.mu.Unlock()
+			join := func(a, b net.Conn) {
+				_, _ = io.Copy(a, b)
+				a.Close()
+				b.Close()
+			}
+			go join(near, far)
+			go join(far, near)
+		}
+	}()
+}
+
+// cut ends all connections and refuses new ones.
+func (w *wire) cut() {
+	w.listener.Close()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, c := range w.conns {
+		c.Close()
+	}
+	w.conns = nil
+}
+
+// A cluster that goes away ends the run long before its phase ends, is the reason
+// that is told, and is cleaned up when it is back.
+func TestAClusterThatGoesAway(t *testing.T) {
+	w, kubeconfig := newWire(t)
+	dir := filepath.Join(t.TempDir(), "run")
+	p := startLoadgen(t, "run", "testdata/short.yaml", "--out", dir, "--kubeconfig", kubeconfig, "--yes", "--set", "phases.only.for=10m")
+	p.awaitLine("phase only")
+	w.cut()
+	p.awaitLine("failed: cluster stormglass (https://" + w.addr + ") is gone: connection refused since ")
+	p.awaitLine("not all is removed yet: the cluster cannot be reached: connection refused")
+	w.mend()
+	if code := p.wait(); code != 4 {
+		t.Errorf("exit code %d\n%s", code, strings.Join(p.said, "\n"))
+	}
+	wantFiles(t, dir)
+	if r := readResult(t, dir); !strings.HasPrefix(r.Reasons[0], "the environment failed: cluster stormglass (") || r.Run.Left != "" {
+		t.Errorf("reasons %q, left %q", r.Reasons, r.Run.Left)
+	}
+	wantNothingLeft(t, plane.Cluster().Kubeconfigs["admin"])
+}
+
+// Whoever will not wait for the clean-up has a report, and is told last what is
+// left and what removes it.
+func TestASecondSignalLeavesTheReport(t *testing.T) {
+	w, kubeconfig := newWire(t)
+	dir := filepath.Join(t.TempDir(), "run")
+	p := startLoadgen(t, "run", "testdata/short.yaml", "--out", dir, "--kubeconfig", kubeconfig, "--yes", "--set", "phases.only.for=10m")
+	p.awaitLine("phase only")
+	w.cut()
+	p.awaitLine("not all is removed yet")
+	p.signalUntil(syscall.SIGINT, "interrupted: ending in order and removing")
+	p.signalUntil(syscall.SIGTERM, "second signal: ")
+	if code := p.wait(); code != 4 {
+		t.Errorf("exit code %d\n%s", code, strings.Join(p.said, "\n"))
+	}
+	wantFiles(t, dir)
+	left := readResult(t, dir).Run.Left
+	if last := p.said[len(p.said)-1]; last != "loadgen: "+left || !strings.Contains(last, "connection refused") {
+		t.Errorf("the last line is\n%s\nnot what is left:\n%s", last, left)
+	}
+	_, command, _ := strings.Cut(left, "`loadgen ")
+	command, _, _ = strings.Cut(command, "`")
+	w.mend()
+	if code := startLoadgen(t, append(strings.Fields(command), "--yes")...).wait(); code != 0 {
+		t.Errorf("loadgen %s: exit code %d", command, code)
+	}
+	wantNothingLeft(t, plane.Cluster().Kubeconfigs["admin"])
+}
+
+// A CI that sends SIGINT and SIGTERM has a report, and no keys are left.
+func TestTwoSignalsOnABundledPlane(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	p := startRun(t, "testdata/short.yaml", "--out", dir, "--set", "phases.only.for=10m")
+	p.awaitLine("phase only")
+	p.signalUntil(syscall.SIGINT, "interrupted: ending in order; a second signal skips what that waits for")
+	p.signalUntil(syscall.SIGTERM, "second signal: ")
+	if code := p.wait(); code != 3 {
+		t.Errorf("exit code %d\n%s", code, strings.Join(p.said, "\n"))
+	}
+	awaitNoProcess(t, dir, 3*time.Second)
+	wantFiles(t, dir)
+	for _, keys := range []string{"pki", "kubeconfigs"} {
+		if _, err := os.Stat(filepath.Join(dir, "controlplane", keys)); !os.IsNotExist(err) {
+			t.Errorf("%s is left: %v", keys, err)
+		}
+	}
+	if r := readResult(t, dir); !r.Run.Interrupted || r.Verdict == result.Pass {
+		t.Errorf("interrupted %v, verdict %q", r.Run.Interrupted, r.Verdict)
+	}
+}
+
+// signalUntil sends a signal again and again until a line with the given words is
+// printed: two within half a second are one.
+func (p *loadgenProcess) signalUntil(sig syscall.Signal, words string) {
+	p.t.Helper()
+	printed := make(chan struct{})
+	var sending sync.WaitGroup
+	sending.Go(func() {
+		tick := time.NewTicker(100 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			_ = p.cmd.Process.Signal(sig) // it may have ended: then the line never comes
+			select {
+			case <-tick.C:
+			case <-printed:
+				return
+			}
+		}
+	})
+	p.awaitLine(words)
+	close(printed)
+	sending.Wait()
+}
