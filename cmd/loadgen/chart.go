@@ -53,6 +53,9 @@ func (c *chart) run(cmd *cobra.Command, dir, output string) error {
 		}
 		return listCharts(cmd.OutOrStdout(), all, output)
 	}
+	if err := checkWritable("--svg", c.file); err != nil {
+		return err
+	}
 	p, err := loadgen.Picture(cmd.Context(), dir, c.name)
 	if err != nil {
 		return err

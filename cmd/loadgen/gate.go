@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -39,7 +40,7 @@ A summary is appended to its file, as $GITHUB_STEP_SUMMARY wants it.`,
   loadgen gate runs/20261121-101500-rollout-500 --rules prometheus-rules.yaml --junit gate.xml --summary "$GITHUB_STEP_SUMMARY"`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := errors.Join(checkOutput(output), sum.check()); err != nil {
+			if err := errors.Join(checkOutput(output), sum.check(), checkWritable("--junit", junit)); err != nil {
 				return err
 			}
 			if len(rules) == 0 {
@@ -63,6 +64,24 @@ A summary is appended to its file, as $GITHUB_STEP_SUMMARY wants it.`,
 	sum.flag(cmd)
 	addOutputFlag(cmd, &output)
 	return cmd
+}
+
+// checkWritable finds out before the work whether the file of a flag can be
+// written. One that is not there yet is not made.
+func checkWritable(flag, file string) error {
+	if file == "" {
+		return nil
+	}
+	f, err := os.OpenFile(file, os.O_WRONLY, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		if f, err = os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644); err == nil {
+			err = os.Remove(file)
+		}
+	}
+	if err != nil {
+		return loadgen.Usage(fmt.Errorf("%s: %w (name a file that can be written)", flag, err))
+	}
+	return f.Close()
 }
 
 func writeJUnit(file string, res result.Result) error {
