@@ -25,7 +25,7 @@ func (r *run) execute(parent, watched context.Context) {
 	ctx, cancel := context.WithCancelCause(watched)
 	defer cancel(nil)
 	var helpers sync.WaitGroup
-	background, stopHelpers := context.WithCancel(context.WithoutCancel(parent))
+	background, stopHelpers := r.patient()
 	works := map[string]func(context.Context) error{
 		"recorder": r.recorder.Run, "tracker": r.workload.Run, "self meter": r.self.Run, "progress": r.showLive, "pulse": r.pulse.Run,
 	}

@@ -32,25 +32,34 @@ func (r *run) waiting(what string) (done func()) {
 	}
 }
 
+// patient gives a context that ends when the user will not wait.
+func (r *run) patient() (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(context.Background())
+	switch {
+	case r.Hurry == nil:
+	case r.hurried():
+		cancel()
+	default:
+		go func() {
+			select {
+			case <-r.Hurry:
+				cancel()
+			case <-ctx.Done():
+			}
+		}()
+	}
+	return ctx, cancel
+}
+
 // windUp gives a context for what is done after the phases or after an
 // interrupt: it ends when limit is over, or when the user will not wait.
 func (r *run) windUp(limit time.Duration) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
-	switch {
-	case r.Hurry == nil:
-		return ctx, cancel
-	case r.hurried():
+	patient, stop := r.patient()
+	ctx, cancel := context.WithTimeout(patient, limit)
+	return ctx, func() {
 		cancel()
-		return ctx, cancel
+		stop()
 	}
-	go func() {
-		select {
-		case <-r.Hurry:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
-	return ctx, cancel
 }
 
 // hurried tells whether the user will not wait.
