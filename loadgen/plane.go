@@ -79,6 +79,7 @@ func inScenario(s *scenario.Scenario, complaints string) error {
 // tidyPlane removes what nobody reads after a run: keys, which should not lie
 // about, and etcd's data. Logs and configuration stay.
 func (r *run) tidyPlane() error {
+	control.RemoveSocketDir(filepath.Join(r.dir, planeDir)) // of a supervisor that was killed
 	return removeParts(filepath.Join(r.dir, planeDir), append([]string{"data", "bin"}, keyParts()...))
 }
 

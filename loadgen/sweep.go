@@ -46,6 +46,7 @@ func sweepKeys(dir string) bool {
 	if _, err := os.Lstat(plane); err != nil {
 		return false
 	}
+	control.RemoveSocketDir(plane)
 	return removeParts(plane, keyParts()) == nil
 }
 
