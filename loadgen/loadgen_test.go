@@ -48,7 +48,7 @@ func underway(t *testing.T, s *scenario.Scenario) *run {
 		Options: Options{Progress: silent{}, Kubeconfig: "theirs.kubeconfig"}, scenario: s, dir: t.TempDir(),
 		registry: prometheus.NewRegistry(), target: &target.Target{Admin: nowhere()}, loads: &loads{},
 	}
-	r.info.ID = "0123456789"
+	r.info.ID, r.info.Started = "0123456789", time.Now().UTC()
 	var err error
 	if r.timeline, err = record.OpenTimeline(r.dir); err != nil {
 		t.Fatal(err)
@@ -131,13 +131,15 @@ func TestMeasurementsAreWrittenAsPhasesEnd(t *testing.T) {
 	if err := r.phases(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := writeJSON(r.dir, result.RunFile, r.info); err != nil {
+	if err := writeRun(r.dir, r.info); err != nil {
 		t.Fatal(err)
 	}
-	killed, m, err := readRun(r.dir)
-	if err != nil || !killed.Interrupted {
-		t.Fatalf("%+v, %v", killed, err)
+	rec, err := openRecorded(r.dir)
+	if err != nil || rec.Run.ID != r.info.ID || !rec.Run.Ended.IsZero() {
+		t.Fatalf("%+v, %v", rec, err)
 	}
+	defer rec.Close()
+	m := rec.Measurements
 	if m.Nodes == nil || m.Nodes.Count != 2 || len(m.Phases) != 1 || m.Phases[0].Workload == nil {
 		t.Errorf("on disk: %+v", m)
 	}

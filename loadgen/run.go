@@ -213,7 +213,7 @@ func (r *run) prepare(ctx context.Context) error {
 		return environmentf("%w", err)
 	}
 	r.info.Cluster.Bundled = r.Kubeconfig == ""
-	if err := writeJSON(r.dir, result.RunFile, r.info); err != nil {
+	if err := writeRun(r.dir, r.info); err != nil {
 		return err
 	}
 	r.step("run directory %s, seed %d", r.dir, r.info.Seed)

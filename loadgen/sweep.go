@@ -30,9 +30,8 @@ func (r *run) sweep() {
 
 // sweepKeys removes the keys of the plane of a run whose processes are all gone.
 func sweepKeys(dir string) bool {
-	var of result.Run
-	if readJSON(dir, result.RunFile, &of) != nil || of.ID == "" {
-		return false
+	if _, err := os.Lstat(filepath.Join(dir, result.RunFile)); err != nil {
+		return false // not one of ours
 	}
 	lock, err := target.LockDir(dir)
 	if err != nil || lock == nil {
