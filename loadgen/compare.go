@@ -14,6 +14,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/report"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
@@ -161,7 +162,7 @@ func ratios(values []result.Value) {
 // worse is the worse of two exit codes: a broken environment before a misuse, a
 // failure, and what could not be judged.
 func worse(a, b int) int {
-	order := []int{ExitPass, ExitNoData, 1, ExitUsage, ExitEnvironment}
+	order := []int{ExitPass, ExitNoData, exitcode.Fail, ExitUsage, ExitEnvironment}
 	if slices.Index(order, b) > slices.Index(order, a) {
 		return b
 	}

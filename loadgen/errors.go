@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/gate"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
@@ -14,7 +15,7 @@ const (
 	ExitPass        = gate.ExitPass
 	ExitNoData      = gate.ExitNoData
 	ExitEnvironment = gate.ExitEnvironment
-	ExitUsage       = 2 // bad usage or a bad scenario
+	ExitUsage       = exitcode.Usage
 )
 
 // usageError is the user's to mend: exit 2.

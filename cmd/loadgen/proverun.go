@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen"
 	"github.com/stormglass/stormglass/loadgen/prove"
 	"github.com/stormglass/stormglass/loadgen/record"
@@ -75,7 +76,7 @@ func (p proving) start(ctx context.Context, stderr io.Writer, proof prove.Proof,
 	var exit *exec.ExitError
 	switch {
 	case err == nil:
-	case errors.As(err, &exit) && (exit.ExitCode() == 1 || exit.ExitCode() == loadgen.ExitNoData):
+	case errors.As(err, &exit) && (exit.ExitCode() == exitcode.Fail || exit.ExitCode() == loadgen.ExitNoData):
 	default:
 		if _, missing := os.Stat(filepath.Join(dir, result.MeasurementsFile)); missing != nil {
 			return err // it has said why

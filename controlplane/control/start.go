@@ -14,12 +14,14 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/stormglass/stormglass/internal/exitcode"
 )
 
 // Exit codes of the controlplane program.
 const (
-	ExitUsage       = 2
-	ExitEnvironment = 4
+	ExitUsage       = exitcode.Usage
+	ExitEnvironment = exitcode.Environment
 )
 
 // StartOptions says which plane Start starts.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/outage"
 	"github.com/stormglass/stormglass/loadgen/record"
 	"github.com/stormglass/stormglass/loadgen/result"
@@ -14,10 +15,10 @@ import (
 
 // Exit codes of a run that was judged.
 const (
-	ExitPass        = 0
-	ExitFail        = 1
-	ExitNoData      = 3
-	ExitEnvironment = 4
+	ExitPass        = exitcode.Pass
+	ExitFail        = exitcode.Fail
+	ExitNoData      = exitcode.NoData
+	ExitEnvironment = exitcode.Environment
 )
 
 // Recorded is what a run left behind beside its archive, and what was made of it.

@@ -1,0 +1,75 @@
+package exitcode
+
+import (
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// Every table of exit codes in README and docs says what the codes mean, all of them,
+// and no text names a code that there is not.
+func TestDocsSayWhatTheCodesMean(t *testing.T) {
+	tables := 0
+	for _, file := range pages(t) {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, table := range codeTables(string(text)) {
+			tables++
+			if !maps.Equal(table, Meanings()) {
+				t.Errorf("%s: the table of exit codes says\n%v, and they are\n%v", file, table, Meanings())
+			}
+		}
+		for _, m := range regexp.MustCompile(`(?i)\bexit(?:s|ed)?(?: code| with(?: code)?)? (\d+)\b`).FindAllStringSubmatch(string(text), -1) {
+			code, _ := strconv.Atoi(m[1])
+			if _, ok := Meanings()[code]; !ok {
+				t.Errorf("%s: %q: there is no such exit code", file, m[0])
+			}
+		}
+	}
+	if tables == 0 {
+		t.Error("no table of exit codes was found: is it still in README.md?")
+	}
+}
+
+func pages(t *testing.T) []string {
+	root := filepath.Join("..", "..")
+	all := []string{filepath.Join(root, "README.md")}
+	err := filepath.WalkDir(filepath.Join(root, "docs"), func(path string, _ fs.DirEntry, err error) error {
+		if filepath.Ext(path) == ".md" {
+			all = append(all, path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// codeTables are the tables of Markdown whose first column is the exit code.
+func codeTables(text string) (tables []map[int]string) {
+	var table map[int]string
+	for line := range strings.Lines(text) {
+		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
+		first := strings.Trim(strings.TrimSpace(cells[0]), "`*")
+		switch {
+		case !strings.HasPrefix(line, "|") || len(cells) < 2:
+			table = nil
+		case strings.EqualFold(first, "exit code"), strings.EqualFold(first, "exit"), strings.EqualFold(first, "code"):
+			table = map[int]string{}
+			tables = append(tables, table)
+		case table != nil:
+			if code, err := strconv.Atoi(first); err == nil {
+				table[code] = strings.TrimSpace(cells[1])
+			}
+		}
+	}
+	return tables
+}
