@@ -1,0 +1,200 @@
+// Package commandline makes the commands of both programs answer what is
+// mistyped with one line that names it and a hint.
+package commandline
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/stormglass/stormglass/internal/strictyaml"
+)
+
+// Strict checks words, flags and values of every command below root before the
+// command runs. usage marks an error as the user's. mayBeEmpty are flags for
+// which an empty value has a meaning. Call it when root has all its commands.
+func Strict(root *cobra.Command, usage func(error) error, mayBeEmpty ...string) {
+	s := strict{usage, mayBeEmpty}
+	root.InitDefaultCompletionCmd()
+	root.InitDefaultHelpCmd()
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return s.usage(flagError(c, err)) })
+	s.checkHelp(root)
+	s.checkArguments(root)
+}
+
+type strict struct {
+	usage      func(error) error
+	mayBeEmpty []string
+}
+
+func (s strict) checkArguments(c *cobra.Command) {
+	if c.HasSubCommands() && !c.Runnable() { // cobra would show the help whatever was typed
+		c.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
+	}
+	check := c.Args
+	if check == nil {
+		check = cobra.ArbitraryArgs
+		if c.HasSubCommands() {
+			check = cobra.NoArgs
+		}
+	}
+	if !c.DisableFlagParsing { // else the words are another program's
+		c.Args = func(c *cobra.Command, args []string) error {
+			err := s.empty(c, args)
+			if err == nil {
+				err = argumentError(c, args, check(c, args))
+			}
+			if err != nil {
+				return s.usage(err)
+			}
+			return nil
+		}
+	}
+	for _, sub := range c.Commands() {
+		s.checkArguments(sub)
+	}
+}
+
+// empty refuses what is set to nothing, as --kubeconfig "$UNSET" is: it would be
+// as if it had been left out, and the run be one of something else.
+func (s strict) empty(c *cobra.Command, args []string) error {
+	var errs []error
+	c.Flags().Visit(func(f *pflag.Flag) {
+		empty := f.Value.Type() == "string" && f.Value.String() == ""
+		if list, ok := f.Value.(pflag.SliceValue); ok {
+			empty = slices.Contains(list.GetSlice(), "") || len(list.GetSlice()) == 0
+		}
+		if empty && !slices.Contains(s.mayBeEmpty, f.Name) {
+			errs = append(errs, fmt.Errorf("--%s is empty (give it a value, or leave it out)", f.Name))
+		}
+	})
+	if at := slices.Index(args, ""); at >= 0 {
+		errs = append(errs, fmt.Errorf("argument %d is empty (usage: %s)", at+1, c.UseLine()))
+	}
+	return errors.Join(errs...)
+}
+
+// argumentError adds a hint to what a command's own check says of its arguments.
+func argumentError(c *cobra.Command, args []string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if c.HasSubCommands() && len(args) > 0 {
+		return unknownCommand(c, args[0])
+	}
+	if f := optionalValue(c, args); f != nil {
+		what, _ := pflag.UnquoteUsage(f)
+		return fmt.Errorf("%s takes no argument %q (the %s of --%s comes after =, as --%s=%s)", c.CommandPath(), lastAddress(args), what, f.Name, f.Name, lastAddress(args))
+	}
+	switch text := err.Error(); { // cobra's own words have no hint
+	case strings.HasPrefix(text, "unknown command "):
+		return fmt.Errorf("%s takes no argument %q (usage: %s)", c.CommandPath(), args[0], c.UseLine())
+	case strings.HasPrefix(text, "accepts "), strings.HasPrefix(text, "requires "):
+		return fmt.Errorf("%w (usage: %s)", err, c.UseLine())
+	}
+	return err
+}
+
+// optionalValue is the flag whose value stands apart from it, among args; nil: none.
+func optionalValue(c *cobra.Command, args []string) (found *pflag.Flag) {
+	c.Flags().Visit(func(f *pflag.Flag) {
+		if f.NoOptDefVal != "" && f.Value.Type() != "bool" && f.Value.String() == f.NoOptDefVal && lastAddress(args) != "" {
+			found = f
+		}
+	})
+	return found
+}
+
+// lastAddress is the last of args that may be HOST:PORT, or "".
+func lastAddress(args []string) string {
+	for _, arg := range slices.Backward(args) {
+		if strings.Contains(arg, ":") {
+			return arg
+		}
+	}
+	return ""
+}
+
+func unknownCommand(c *cobra.Command, word string) error {
+	hint := fmt.Sprintf("`%s --help` lists them", c.CommandPath())
+	if near := nearestCommand(c, word); near != "" {
+		hint = fmt.Sprintf("did you mean %q?", near)
+	}
+	return fmt.Errorf("unknown command %q for %q (%s)", word, c.CommandPath(), hint)
+}
+
+// nearestCommand is the subcommand that word was meant to be: one a few letters
+// away, one known by that word, or one of that name elsewhere in the program.
+func nearestCommand(c *cobra.Command, word string) string {
+	var names []string
+	for _, sub := range c.Commands() {
+		if sub.IsAvailableCommand() {
+			names = append(names, sub.Name())
+			if slices.Contains(sub.SuggestFor, word) {
+				return sub.Name()
+			}
+		}
+	}
+	if near := strictyaml.Suggest(word, names); near != "" {
+		return near
+	}
+	if near := containing(word, names); near != "" {
+		return near
+	}
+	root := c.Root()
+	return strings.TrimPrefix(pathOf(root, word), root.Name()+" ")
+}
+
+// containing is the only name that contains word, or "".
+func containing(word string, names []string) string {
+	var with []string
+	for _, name := range names {
+		if len(word) > 2 && strings.Contains(name, strings.ToLower(word)) {
+			with = append(with, name)
+		}
+	}
+	if len(with) != 1 {
+		return ""
+	}
+	return with[0]
+}
+
+// pathOf is the path of the first command below c that is called name, or "".
+func pathOf(c *cobra.Command, name string) string {
+	for _, sub := range c.Commands() {
+		if !sub.IsAvailableCommand() {
+			continue
+		}
+		if sub.Name() == name {
+			return sub.CommandPath()
+		}
+		if path := pathOf(sub, name); path != "" {
+			return path
+		}
+	}
+	return ""
+}
+
+// checkHelp makes `help` refuse commands that there are not.
+func (s strict) checkHelp(root *cobra.Command) {
+	for _, c := range root.Commands() {
+		if c.Name() != "help" {
+			continue
+		}
+		c.Run = nil
+		c.RunE = func(_ *cobra.Command, words []string) error {
+			about, rest, err := root.Find(words)
+			if err != nil {
+				return s.usage(err)
+			}
+			if len(rest) > 0 {
+				return s.usage(unknownCommand(about, rest[0]))
+			}
+			return about.Help()
+		}
+	}
+}

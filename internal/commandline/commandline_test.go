@@ -1,0 +1,133 @@
+package commandline
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// program has a command of each kind.
+func program() *cobra.Command {
+	ran := func(*cobra.Command, []string) error { return nil }
+	root := &cobra.Command{Use: "prog", SilenceErrors: true, SilenceUsage: true}
+	up := &cobra.Command{Use: "up", RunE: ran, Args: cobra.NoArgs, SuggestFor: []string{"start"}}
+	up.Flags().String("observe", "", "serve at this `address`")
+	up.Flags().Lookup("observe").NoOptDefVal = "127.0.0.1:0"
+	up.Flags().Int("count", 1, "`number` of them")
+	up.Flags().Duration("for", time.Second, "how long")
+	up.Flags().StringSlice("member", nil, "its `name`")
+	up.Flags().StringArray("rule", nil, "a rule")
+	up.Flags().Uint64("limit", 1, "a limit")
+	up.Flags().Bool("yes", false, "do it")
+	up.Flags().String("note", "", "may be empty")
+	fault := &cobra.Command{Use: "fault", RunE: ran} // shows help
+	fault.AddCommand(&cobra.Command{Use: "kill", RunE: ran, Args: cobra.NoArgs}, &cobra.Command{Use: "clear [ID]", RunE: ran, Args: cobra.MaximumNArgs(1)}, &cobra.Command{Use: "secret", RunE: ran, Hidden: true})
+	group := &cobra.Command{Use: "group"} // cobra's own help, whatever is typed
+	group.AddCommand(&cobra.Command{Use: "etcd-quota", RunE: ran, Args: cobra.NoArgs})
+	any := &cobra.Command{Use: "any [FILE...]", RunE: ran}
+	any.Flags().String("out", "", "where")
+	root.AddCommand(up, fault, group, any)
+	root.SetOut(io.Discard)
+	root.SetErr(io.Discard)
+	Strict(root, func(err error) error { return &usage{err} }, "note")
+	return root
+}
+
+type usage struct{ error }
+
+func TestMistakesAreOneLineWithAHint(t *testing.T) {
+	for args, want := range map[string]string{
+		"ip":                       `unknown command "ip" for "prog" (did you mean "up"?)`,
+		"start":                    `unknown command "start" for "prog" (did you mean "up"?)`,
+		"fautl":                    `unknown command "fautl" for "prog" (did you mean "fault"?)`,
+		"kill":                     `unknown command "kill" for "prog" (did you mean "fault kill"?)`,
+		"nothing":                  "unknown command \"nothing\" for \"prog\" (`prog --help` lists them)",
+		"fault kil --for 3s":       `unknown command "kil" for "prog fault" (did you mean "kill"?)`,
+		"fault secre":              "unknown command \"secre\" for \"prog fault\" (`prog fault --help` lists them)",
+		"group quota":              `unknown command "quota" for "prog group" (did you mean "etcd-quota"?)`,
+		"group no such":            "unknown command \"no\" for \"prog group\" (`prog group --help` lists them)",
+		"help fault kil":           `unknown command "kil" for "prog fault" (did you mean "kill"?)`,
+		"completion zhs":           `unknown command "zhs" for "prog completion" (did you mean "zsh"?)`,
+		"fault kill etcd-0":        `prog fault kill takes no argument "etcd-0" (usage: prog fault kill [flags])`,
+		"fault clear 1 2":          "accepts at most 1 arg(s), received 2 (usage: prog fault clear [ID] [flags])",
+		"fault clear EMPTY":        "argument 1 is empty (usage: prog fault clear [ID] [flags])",
+		"up --observe 127.0.0.1:1": `prog up takes no argument "127.0.0.1:1" (the address of --observe comes after =, as --observe=127.0.0.1:1)`,
+		"up --cout 1":              "unknown flag: --cout (did you mean --count?)",
+		"up -count 1":              "unknown shorthand flag: 'c' in -count (did you mean --count?)",
+		"up --nothing":             "unknown flag: --nothing (`prog up --help` shows the flags)",
+		"up --count":               "--count needs a value (write --count NUMBER)",
+		"up --count x":             `--count "x": is no whole number`,
+		"up --count 1.5":           `--count "1.5": is no whole number`,
+		"up --limit=-1":            `--limit "-1": is no whole number of 0 or more`,
+		"up --for 5":               `--for "5": is no length of time (write it as 30s or 5m)`,
+		"up --yes=maybe":           `--yes "maybe": is neither true nor false`,
+		"up --observe=":            "--observe is empty (give it a value, or leave it out)",
+		"up --member=":             "--member is empty (give it a value, or leave it out)",
+		"up --member a,,b":         "--member is empty (give it a value, or leave it out)",
+		"up --rule EMPTY":          "--rule is empty (give it a value, or leave it out)",
+		"any --out= a":             "--out is empty (give it a value, or leave it out)",
+		"any a EMPTY":              "argument 2 is empty (usage: prog any [FILE...] [flags])",
+		"up --observe= --rule=":    "--observe is empty (give it a value, or leave it out)\n--rule is empty (give it a value, or leave it out)",
+	} {
+		t.Run(args, func(t *testing.T) {
+			root := program()
+			words := strings.Fields(args)
+			for i := range words {
+				words[i] = strings.ReplaceAll(words[i], "EMPTY", "")
+			}
+			root.SetArgs(words)
+			err := root.Execute()
+			var marked *usage
+			if !errors.As(err, &marked) || err.Error() != want {
+				t.Errorf("\n got %v\nwant %s", err, want)
+			}
+		})
+	}
+}
+
+func TestWhatIsRightRuns(t *testing.T) {
+	for _, args := range []string{"", "up", "up --observe", "up --observe=127.0.0.1:1 --count 5 --note= --member a,b", "fault", "fault clear 1", "group", "any a b", "help", "help fault kill", "completion bash", "up --help"} {
+		root := program()
+		root.SetArgs(strings.Fields(args))
+		if err := root.Execute(); err != nil {
+			t.Errorf("prog %s: %v", args, err)
+		}
+	}
+}
+
+func TestAPathIsCheckedAndLeftAsItWas(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		check func(string) error
+		path  string
+		want  string // "" : it can be used
+	}{
+		{CheckDir, filepath.Join(dir, "a", "b"), ""},
+		{CheckDir, dir, ""},
+		{CheckDir, file, "not a directory"},
+		{CheckDir, filepath.Join(file, "a"), "not a directory"},
+		{CheckDir, "/proc/stormglass/a", "no such file or directory"},
+		{CheckDir, filepath.Join(dir, strings.Repeat("x", 300)), "file name too long"},
+		{NewFile, filepath.Join(dir, "new"), ""},
+		{NewFile, file, "is there already"},
+		{NewFile, filepath.Join(dir, "none", "new"), "no such file or directory"},
+	} {
+		err := c.check(c.path)
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: %v, want %q", c.path, err, c.want)
+		}
+	}
+	if left, _ := os.ReadDir(dir); len(left) != 1 {
+		t.Errorf("left behind: %v", left)
+	}
+}

@@ -1,0 +1,74 @@
+package commandline
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+)
+
+// PathAtFault tells whether err says that a path cannot be used as it was named:
+// bad usage. A full or broken disk is the machine's fault instead.
+func PathAtFault(err error) bool {
+	var number syscall.Errno
+	return errors.As(err, &number) && slices.Contains([]syscall.Errno{
+		syscall.EACCES, syscall.EPERM, syscall.EROFS, syscall.ENOENT, syscall.ENOTDIR, syscall.EISDIR,
+		syscall.EEXIST, syscall.ENAMETOOLONG, syscall.ELOOP, syscall.EINVAL,
+	}, number)
+}
+
+// NewFile refuses the path of a file that is there already or cannot be made.
+func NewFile(path string) error {
+	if _, err := os.Lstat(path); err == nil {
+		return fmt.Errorf("%s is there already (choose another file, or remove it)", path)
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("%s: %w (name a file that can be written)", path, Cause(err))
+	}
+	return errors.Join(f.Close(), os.Remove(path))
+}
+
+// CheckDir refuses a directory that cannot be made or written in, and leaves nothing
+// behind.
+func CheckDir(path string) error {
+	whole, err := filepath.Abs(path)
+	if err != nil {
+		return err
+	}
+	var made []string // the innermost first
+	for at := whole; at != filepath.Dir(at); at = filepath.Dir(at) {
+		if _, err := os.Lstat(at); err == nil {
+			break
+		}
+		made = append(made, at)
+	}
+	defer func() {
+		for _, dir := range made {
+			_ = os.Remove(dir) // not one that somebody else has put something in
+		}
+	}()
+	err = os.MkdirAll(whole, 0o700)
+	if err == nil {
+		var f *os.File
+		if f, err = os.CreateTemp(whole, ".writable-*"); err == nil {
+			err = errors.Join(f.Close(), os.Remove(f.Name()))
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w (name a directory that can be written)", path, Cause(err))
+	}
+	return nil
+}
+
+// Cause is err without the path that os errors repeat.
+func Cause(err error) error {
+	var pathErr *fs.PathError
+	if errors.As(err, &pathErr) {
+		return pathErr.Err
+	}
+	return err
+}
