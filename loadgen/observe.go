@@ -11,6 +11,7 @@ import (
 	"github.com/stormglass/stormglass/alerts"
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/internal/loopback"
+	"github.com/stormglass/stormglass/internal/shell"
 	"github.com/stormglass/stormglass/loadgen/observe"
 	"github.com/stormglass/stormglass/loadgen/record"
 	"github.com/stormglass/stormglass/loadgen/scrapeconfig"
@@ -41,9 +42,6 @@ type ObserveOptions struct {
 // Observe scrapes a plane and serves what it says, with the rules of package
 // alerts over it, until ctx ends or the plane does. Neither is an error.
 func Observe(ctx context.Context, o ObserveOptions) (err error) {
-	if o.Retention <= 0 {
-		return usagef("--retention %s: it is how long samples are kept (24h)", o.Retention)
-	}
 	if err := loopback.Check(o.Addr, o.Public); err != nil {
 		return usagef("--listen: %w", err)
 	}
@@ -108,7 +106,7 @@ func Observe(ctx context.Context, o ObserveOptions) (err error) {
 func running(dir string) (control.Cluster, error) {
 	cluster, err := control.Load(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return cluster, usagef("%s: there is no control plane (`controlplane up --dir %s` starts one)", dir, dir)
+		return cluster, usagef("%s: there is no control plane (`controlplane up --dir %s` starts one)", dir, shell.Quote(dir))
 	}
 	if err != nil {
 		return cluster, environmentf("%w", err)

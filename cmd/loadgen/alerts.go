@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"slices"
 	"text/tabwriter"
@@ -13,8 +14,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stormglass/stormglass/alerts"
+	"github.com/stormglass/stormglass/internal/commandline"
+	"github.com/stormglass/stormglass/internal/shell"
 	"github.com/stormglass/stormglass/loadgen"
 	"github.com/stormglass/stormglass/loadgen/prove"
+	"github.com/stormglass/stormglass/loadgen/result"
 )
 
 func newAlerts() *cobra.Command {
@@ -180,6 +184,9 @@ func (p proving) run(cmd *cobra.Command) error {
 	if p.out == "" {
 		p.out = filepath.Join("runs", time.Now().UTC().Format("20060102-150405")+"-alerts")
 	}
+	if err := p.checkOut(proofs); err != nil {
+		return err
+	}
 	say := func(format string, args ...any) { fmt.Fprintf(cmd.ErrOrStderr(), format+"\n", args...) }
 	var all []prove.Judged
 	ran := map[string]bool{}
@@ -213,6 +220,28 @@ func (p proving) run(cmd *cobra.Command) error {
 		}
 	}
 	return p.show(cmd, all)
+}
+
+// checkOut refuses a directory that cannot be written, and one in which a run is that
+// would pass for a proof's.
+func (p proving) checkOut(proofs []prove.Proof) error {
+	if err := commandline.CheckDir(p.out); err != nil {
+		err = fmt.Errorf("--out %w", err)
+		if commandline.PathAtFault(err) {
+			return loadgen.Usage(err)
+		}
+		return err
+	}
+	if _, err := os.Lstat(filepath.Join(p.out, result.RunFile)); err == nil {
+		return loadgen.Usage(fmt.Errorf("--out %s: it is the directory of a run (name a new one, for a directory of each proof)", p.out))
+	}
+	for _, proof := range proofs {
+		dir := filepath.Join(p.out, proof.ScenarioName())
+		if _, err := os.Lstat(dir); err == nil {
+			return loadgen.Usage(fmt.Errorf("--out %s: %s is there already (name another directory; `loadgen alerts prove %s` judges the run in it)", p.out, dir, shell.Quote(dir)))
+		}
+	}
+	return nil
 }
 
 // show prints the matrix; the exit code is that of all proofs. Of a choice of

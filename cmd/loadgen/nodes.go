@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stormglass/stormglass/loadgen"
+	"github.com/stormglass/stormglass/loadgen/node"
 	"github.com/stormglass/stormglass/loadgen/report"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 	"github.com/stormglass/stormglass/loadgen/target"
@@ -23,10 +24,14 @@ func newNodes(signals *interrupts) *cobra.Command {
 		Short: "Run simulated nodes alone, until Ctrl-C",
 		Long: `Run simulated nodes alone, until Ctrl-C: each registers under its own identity,
 renews its Lease, reports its status and takes pods through to Ready and through
-deletion. With --kubeconfig they join that cluster (labelled and tainted, so
-that no other workload lands on them) and are removed at the end; without it, a
-control plane is started for them. A second Ctrl-C leaves what is not removed
-yet, and says how to remove it.
+deletion. With --kubeconfig they join that cluster and are removed at the end;
+without it, a control plane is started for them.
+
+On a cluster of yours they are tainted, so that no other workload lands on them;
+what a pod needs in its spec to be scheduled to them is printed. On a control plane
+that 'controlplane up' or this command has started they are not: there a plain
+'kubectl create deployment' runs. A second Ctrl-C leaves what is not removed yet, and
+says how to remove it.
 
 Fidelity "kubelet" gives each node its own connection and the watches a kubelet
 holds; "shared" holds one watch for all of them.`,
@@ -35,7 +40,7 @@ holds; "shared" holds one watch for all of them.`,
   loadgen nodes --count 5000 --fidelity shared`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := errors.Join(checkOutput(output), checkCluster(o)); err != nil {
+			if err := errors.Join(checkOutput(output), checkCluster(o), checkNodes(count, fidelity)); err != nil {
 				return err
 			}
 			s, err := scenario.ForNodes(count, fidelity, o.Overrides)
@@ -67,11 +72,23 @@ holds; "shared" holds one watch for all of them.`,
 	}
 	flags := cmd.Flags()
 	flags.IntVar(&count, "count", 100, "`number` of nodes")
-	flags.StringVar(&fidelity, "fidelity", "kubelet", "kubelet or shared")
+	flags.StringVar(&fidelity, "fidelity", "kubelet", "`how` true to life: kubelet or shared")
 	addSetFlag(cmd, &o.Overrides)
 	flags.StringVar(&o.ControlPlane, "controlplane", "", "the controlplane `binary` (default: beside loadgen, then PATH)")
 	addClusterFlags(cmd, &o.Kubeconfig, &o.Context)
 	flags.BoolVar(&yes, "yes", false, "do not ask before creating objects in your cluster")
 	addOutputFlag(cmd, &output)
 	return cmd
+}
+
+// checkNodes refuses what the flags of `nodes` cannot mean, by the flags' names.
+func checkNodes(count int, fidelity string) error {
+	var errs []error
+	if count < 1 || count > scenario.MaxNodes {
+		errs = append(errs, loadgen.Usage(fmt.Errorf("--count %d is out of bounds (from 1 to %d)", count, scenario.MaxNodes)))
+	}
+	if fidelity != node.Kubelet && fidelity != node.Shared {
+		errs = append(errs, loadgen.Usage(fmt.Errorf("--fidelity %q is unknown (%s or %s)", fidelity, node.Kubelet, node.Shared)))
+	}
+	return errors.Join(errs...)
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -18,8 +19,13 @@ import (
 	"github.com/stormglass/stormglass/internal/loopback"
 	"github.com/stormglass/stormglass/loadgen"
 	"github.com/stormglass/stormglass/loadgen/relay"
+	"github.com/stormglass/stormglass/loadgen/scenario"
 	"github.com/stormglass/stormglass/loadgen/scrapeconfig"
 )
+
+// maxRetention bounds what an observation keeps: some 10 MB an hour, in a temporary
+// directory.
+const maxRetention = 30 * 24 * time.Hour
 
 // anyPort is where one listens who names no address.
 const anyPort = "127.0.0.1:0"
@@ -45,11 +51,8 @@ directory, with the rules, and prometheus/scrape.yaml to be included by another.
   promtool query instant http://127.0.0.1:9090 'ALERTS'`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkOutput(output); err != nil {
+			if err := errors.Join(checkOutput(output), checkTimes(o)); err != nil {
 				return err
-			}
-			if o.Interval <= 0 {
-				return loadgen.Usage(fmt.Errorf("--interval %s: it is the time between two scrapes (5s)", o.Interval))
 			}
 			ctx, release, err := untilParentEnds(cmd.Context())
 			if err != nil {
@@ -74,6 +77,18 @@ directory, with the rules, and prometheus/scrape.yaml to be included by another.
 	flags.DurationVar(&o.Retention, "retention", 24*time.Hour, "how long samples are kept at the least, some 10 MB an hour")
 	addOutputFlag(cmd, &output)
 	return cmd
+}
+
+// checkTimes holds an observation to the bounds that a scenario's recording has.
+func checkTimes(o loadgen.ObserveOptions) error {
+	var errs []error
+	if o.Interval < scenario.MinScrape || o.Interval > scenario.MaxScrape {
+		errs = append(errs, loadgen.Usage(fmt.Errorf("--interval %s is out of bounds (from 1s to 5m between two scrapes)", o.Interval)))
+	}
+	if o.Retention < o.Interval || o.Retention > maxRetention {
+		errs = append(errs, loadgen.Usage(fmt.Errorf("--retention %s is out of bounds (from one --interval to 720h)", o.Retention)))
+	}
+	return errors.Join(errs...)
 }
 
 // tellObserver says where the API is: on standard output, for whoever started
@@ -109,16 +124,6 @@ func untilParentEnds(ctx context.Context) (context.Context, func(), error) {
 		cancel()
 	}()
 	return ctx, cancel, nil
-}
-
-// oneScenario is the one argument of a run. An address that stands apart from
-// --observe, which needs none, is a second.
-func oneScenario(cmd *cobra.Command, args []string) error {
-	err := cobra.ExactArgs(1)(cmd, args)
-	if err != nil && cmd.Flags().Changed("observe") {
-		return loadgen.Usage(fmt.Errorf("%w (an address of --observe comes after =, as --observe=127.0.0.1:9090)", err))
-	}
-	return err
 }
 
 // addObserveFlags are those of a run.

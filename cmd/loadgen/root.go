@@ -8,9 +8,9 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 	"k8s.io/klog/v2"
 
+	"github.com/stormglass/stormglass/internal/commandline"
 	"github.com/stormglass/stormglass/loadgen"
 )
 
@@ -73,58 +73,14 @@ scenario, 3 could not judge (no data, generator saturated, interrupted),
 		Example: `  loadgen run rollout-demo
   loadgen run rollout-500 --set nodes.count=100
   loadgen run node-failure-storm --kubeconfig ~/.kube/config`,
-		Args:              cobra.NoArgs,
-		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return refuseEmpty(cmd.Flags()) },
-		SilenceUsage:      true,
-		SilenceErrors:     true,
-		Version:           loadgen.Version(),
+		Args:          cobra.NoArgs,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Version:       loadgen.Version(),
 	}
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return loadgen.Usage(fmt.Errorf("%w (`%s --help` shows the flags)", err, cmd.CommandPath()))
-	})
 	root.AddCommand(newRun(signals), newScenarios(), newValidate(), newNodes(signals), newObserve(), newReport(), newGate(), newAlerts(), newCleanup())
-	root.InitDefaultCompletionCmd()
-	root.InitDefaultHelpCmd()
-	wrapArgs(root)
+	// Where nobody reads a summary or a JUnit file, none is written.
+	commandline.Strict(root, loadgen.Usage, "summary", "junit")
 	return root
-}
-
-// refuseEmpty refuses a flag that is set to nothing, as --kubeconfig "$UNSET" is: it
-// would be as if it had been left out, and the run be one of something else. Where
-// nobody reads a summary or a JUnit file, none is written.
-func refuseEmpty(flags *pflag.FlagSet) error {
-	var errs []error
-	flags.Visit(func(f *pflag.Flag) {
-		if f.Value.Type() == "string" && f.Value.String() == "" && f.Name != "summary" && f.Name != "junit" {
-			errs = append(errs, fmt.Errorf("--%s is empty (give it a value, or leave it out)", f.Name))
-		}
-	})
-	if len(errs) == 0 {
-		return nil
-	}
-	return loadgen.Usage(errors.Join(errs...))
-}
-
-// wrapArgs makes wrong arguments a usage error with a hint.
-func wrapArgs(cmd *cobra.Command) {
-	check := cmd.Args
-	if check != nil {
-		cmd.Args = func(c *cobra.Command, args []string) error {
-			err := check(c, args)
-			if err == nil {
-				return nil
-			}
-			if len(args) > 0 && args[0] != "" { // of nothing, everything is near
-				if near := c.SuggestionsFor(args[0]); len(near) > 0 {
-					return loadgen.Usage(fmt.Errorf("%w (did you mean %q?)", err, near[0]))
-				}
-			}
-			return loadgen.Usage(fmt.Errorf("%w (usage: %s)", err, c.UseLine()))
-		}
-		cmd.SuggestionsMinimumDistance = 2
-	}
-	for _, sub := range cmd.Commands() {
-		wrapArgs(sub)
-	}
 }

@@ -55,7 +55,7 @@ is told, the report is still written. A third, 5 s later or more, ends at once.`
   loadgen run rollout-500 --kubeconfig ~/.kube/config --context staging --yes
   loadgen run api-mix --kubeconfig ~/.kube/config --prometheus http://127.0.0.1:9090
   loadgen run mine.yaml --variant all`,
-		Args:              oneScenario,
+		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeScenario,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := errors.Join(checkOutput(output), checkCluster(o), prometheus.into(&o), sum.check()); err != nil {

@@ -22,6 +22,8 @@ const (
 	MaxWatches = 200_000
 	MaxPods    = 500_000
 	maxPhase   = 24 * time.Hour
+
+	MinScrape, MaxScrape = time.Second, 5 * time.Minute // between two scrapes
 )
 
 // dnsLabel is the form of names that become part of object names.
@@ -98,7 +100,7 @@ func (s *Scenario) validate() error {
 	v.name("name", s.Name)
 	v.controlPlane()
 	v.nodes()
-	if d := s.Record.Interval.D(); d < time.Second || d > 5*time.Minute {
+	if d := s.Record.Interval.D(); d < MinScrape || d > MaxScrape {
 		v.fail("record.interval", "from 1s to 5m", "%s is out of bounds", s.Record.Interval)
 	}
 	loadNames := map[string]bool{}

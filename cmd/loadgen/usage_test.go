@@ -1,0 +1,82 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/stormglass/stormglass/loadgen"
+)
+
+// Every flag of every command, set to nothing, to a value of another type or with a
+// letter too many, is named in the one line that refuses it, before anything starts.
+func TestEveryFlagIsNamedWhenItIsWrong(t *testing.T) {
+	for _, c := range commands(newRoot()) {
+		words := append(strings.Fields(c.CommandPath())[1:], arguments(c)...)
+		c.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			if f.Name == "help" || f.Name == "version" {
+				return
+			}
+			refused(t, append(words, "--"+f.Name+"x=1"), "(did you mean --"+f.Name+"?)")
+			switch f.Value.Type() {
+			case "int", "duration", "bool", "stringToString":
+				refused(t, append(words, "--"+f.Name+"=no such"), `loadgen: --`+f.Name+` "no such": is n`)
+			case "string", "stringArray", "stringSlice":
+				if f.Name != "summary" && f.Name != "junit" {
+					refused(t, append(words, "--"+f.Name+"="), "loadgen: --"+f.Name+" is empty")
+				}
+			default:
+				t.Errorf("%s --%s: a flag of type %s is not tried here", c.CommandPath(), f.Name, f.Value.Type())
+			}
+			if f.Name == "output" {
+				refused(t, append(words, "--output=xml"), `loadgen: --output "xml" is unknown (text or json)`)
+			}
+		})
+	}
+}
+
+// Every command with a letter changed suggests the right one.
+func TestEveryCommandIsSuggested(t *testing.T) {
+	for _, c := range commands(newRoot()) {
+		words := strings.Fields(c.CommandPath())[1:]
+		if len(words) == 0 || c.Hidden {
+			continue
+		}
+		last := words[len(words)-1]
+		typed := append(words[:len(words)-1:len(words)-1], last+"q")
+		refused(t, typed, `(did you mean "`+last+`"?)`)
+		refused(t, append([]string{"help"}, typed...), `(did you mean "`+last+`"?)`)
+	}
+}
+
+// commands are c and all below it.
+func commands(c *cobra.Command) []*cobra.Command {
+	all := []*cobra.Command{c}
+	for _, sub := range c.Commands() {
+		all = append(all, commands(sub)...)
+	}
+	return all
+}
+
+// arguments are as many as a command needs.
+func arguments(c *cobra.Command) []string {
+	if c.Args(c, nil) == nil {
+		return nil
+	}
+	return []string{"nowhere"}
+}
+
+func refused(t *testing.T, args []string, want string) {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel() // what is not refused does not run either
+	code := run(ctx, args, strings.NewReader(""), &stdout, &stderr)
+	if code != loadgen.ExitUsage || !strings.Contains(stderr.String(), want) || stdout.Len() > 0 {
+		t.Errorf("loadgen %s: exit %d, want 2 and %q\n%s%s", strings.Join(args, " "), code, want, &stdout, &stderr)
+	}
+}
