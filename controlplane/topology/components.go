@@ -11,6 +11,12 @@ import (
 
 const loopbackOnly = "listeners on loopback only"
 
+// watchTermination is how long an API server that is stopped spreads the ends of its
+// watches over: 200 a second, or faster if that would take longer (the order is in
+// k8s.io/apiserver's preparedGenericAPIServer.RunWithContext). With what is left of
+// the 15 s after which it is killed, requests under way finish.
+const watchTermination = "5s"
+
 // maker makes the components of one plane.
 type maker struct {
 	cfg    control.Config
@@ -84,6 +90,7 @@ func (m maker) apiServer(name string) *component {
 	c.deviate("authorization-mode", "Node,RBAC", "AlwaysAllow", "as every production cluster")
 	c.deviate("enable-admission-plugins", "NodeRestriction", "", "as every production cluster: a kubelet may write its own node and pods only")
 	c.deviate("service-cluster-ip-range", ServiceRange, "10.0.0.0/24", "room for more than 254 Services (the range that kubeadm uses)")
+	c.deviate("shutdown-watch-termination-grace-period", watchTermination, "0s", "an API server that is stopped ends its watches in order; upstream's waits for them until it is killed")
 	c.scrape(keys.Cert(pki.ServerCA), keys.Pair(pki.Scrape))
 	c.audit(m.cfg, m.layout)
 	return c
