@@ -26,7 +26,7 @@ func (p *Plane) await(ctx context.Context, m *member, begun time.Time) error {
 	case err == nil:
 		p.progress("%-26s ready after %.1f s, pid %d", m.process.Name, m.readyAfter.Seconds(), m.child.PID)
 	case context.Cause(ctx) == errNotReady:
-		err = fmt.Errorf("%s is not ready after %v: %w%s", m.process.Name, readyWithin, err, lastLines(m.life))
+		err = &componentError{fmt.Errorf("%s is not ready after %v: %w%s", m.process.Name, readyWithin, err, endOf(m.life, p.layout.Log(m.process.Name)))}
 	}
 	return err
 }
@@ -73,45 +73,34 @@ func (p *Plane) ended() error {
 		default:
 			continue
 		}
-		return endError(m)
+		return p.endError(m)
 	}
 	return nil
 }
 
 // endError tells how a process ended. The caller holds the lock.
-func endError(m *member) error {
+func (p *Plane) endError(m *member) error {
 	if m.ready {
-		return diedError(m.process.Name, m.life)
+		return p.diedError(m.process.Name, m.life)
 	}
-	return startError(m)
+	return p.startError(m)
 }
 
+// componentError says why a component failed, and where its log is.
+type componentError struct{ error }
+
+func (e *componentError) Unwrap() error { return e.error }
+
 // startError tells of a process that ended before it was ready.
-func startError(m *member) error {
+func (p *Plane) startError(m *member) error {
+	name := m.process.Name
 	if strings.Contains(m.child.Output(), "address already in use") {
-		return fmt.Errorf("%s could not listen on %s: %w", m.process.Name, m.process.Address, errPortTaken)
+		return fmt.Errorf("%s could not listen on %s: %w", name, m.process.Address, errPortTaken)
 	}
-	return fmt.Errorf("%s %s before it was ready%s", m.process.Name, m.child.Exit(), lastLines(m.life))
+	return &componentError{fmt.Errorf("%s %s before it was ready%s", name, m.child.Exit(), endOf(m.life, p.layout.Log(name)))}
 }
 
 // diedError tells of a process that ended while the plane was up.
-func diedError(name string, l *life) error {
-	return fmt.Errorf("%s died after %s: it %s%s", name, l.child.Exit().At.Sub(l.child.Started).Round(time.Millisecond), l.ending(), lastLines(l))
+func (p *Plane) diedError(name string, l *life) error {
+	return &componentError{fmt.Errorf("%s died after %s: it %s%s", name, l.child.Exit().At.Sub(l.child.Started).Round(time.Millisecond), l.ending(), endOf(l, p.layout.Log(name)))}
 }
-
-// lastLines quotes the end of a process's log.
-func lastLines(l *life) string {
-	lines := l.child.LastLines(8)
-	if len(lines) == 0 {
-		return "; its log is empty"
-	}
-	for i, line := range lines {
-		if len(line) > maxLogLine {
-			lines[i] = strings.ToValidUTF8(line[:maxLogLine], "") + "..."
-		}
-	}
-	return "; the last lines of its log:\n  " + strings.Join(lines, "\n  ")
-}
-
-// maxLogLine cuts lines of etcd's log, which may carry a whole stack.
-const maxLogLine = 300

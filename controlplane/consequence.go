@@ -64,7 +64,7 @@ func (p *Plane) restart(m *member, l *life) bool {
 	m.crashes++
 	wait := backoff(m.crashes)
 	p.mu.Unlock()
-	p.progress("%-26s %s under a fault; started again in %v, as the kubelet would%s", m.process.Name, l.ending(), wait, lastLines(l))
+	p.progress("%-26s %s under a fault; started again in %v, as the kubelet would%s", m.process.Name, l.ending(), wait, endOf(l, p.layout.Log(m.process.Name)))
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {

@@ -8,9 +8,13 @@ import (
 	"path/filepath"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/controlplane/fault/disk"
 	"github.com/stormglass/stormglass/controlplane/topology"
+	"github.com/stormglass/stormglass/internal/commandline"
+	"github.com/stormglass/stormglass/internal/shell"
 )
 
 // directory is a plane's directory, locked.
@@ -22,6 +26,8 @@ type directory struct {
 	resumed bool
 	// made lists what did not exist before, the outermost first.
 	made []string
+	// keepLogs says that the logs tell why the start failed.
+	keepLogs bool
 }
 
 // stragglers is how long openDirectory waits for the last processes of a
@@ -35,8 +41,13 @@ type InUseError struct {
 }
 
 func (e *InUseError) Error() string {
-	return fmt.Sprintf("%s: a control plane runs here already, supervisor %d (stop it with: controlplane down --dir %s; or choose another --dir)", e.Dir, e.PID, e.Dir)
+	return fmt.Sprintf("%s: a control plane runs here already, supervisor %d (stop it with: controlplane down --dir %s; or choose another --dir)", e.Dir, e.PID, shell.Quote(e.Dir))
 }
+
+// UnusableError says that a directory, as it was named, cannot be a plane's.
+type UnusableError struct{ error }
+
+func (e *UnusableError) Unwrap() error { return e.error }
 
 // openDirectory makes and locks the directory.
 func openDirectory(ctx context.Context, path string) (*directory, error) {
@@ -64,24 +75,27 @@ func openDirectory(ctx context.Context, path string) (*directory, error) {
 // plane makes must never be mixed with what somebody else keeps.
 func (d *directory) make() error {
 	entries, err := os.ReadDir(d.path)
-	switch {
-	case errors.Is(err, os.ErrNotExist):
+	if errors.Is(err, os.ErrNotExist) {
 		for at := d.path; ; at = filepath.Dir(at) {
 			if _, err := os.Lstat(at); err == nil || at == filepath.Dir(at) {
 				break
 			}
 			d.made = append([]string{at}, d.made...)
 		}
-		return os.MkdirAll(d.path, 0o700)
-	case err != nil:
-		return fmt.Errorf("%w (choose another --dir)", err)
-	case len(entries) == 0:
-		return os.Chmod(d.path, 0o700)
+		err = os.MkdirAll(d.path, 0o700)
+	} else if err == nil {
+		if len(entries) > 0 && !control.IsPlaneDir(d.path) {
+			return &UnusableError{fmt.Errorf("%s: not empty and not a control plane's directory (choose another --dir)", d.path)}
+		}
+		err = os.Chmod(d.path, 0o700)
 	}
-	if !control.IsPlaneDir(d.path) {
-		return fmt.Errorf("%s: not empty and not a control plane's directory (choose another --dir)", d.path)
+	if err == nil {
+		err = unix.Access(d.path, unix.W_OK|unix.X_OK)
 	}
-	return os.Chmod(d.path, 0o700)
+	if commandline.PathAtFault(err) {
+		return &UnusableError{fmt.Errorf("%s: %w (choose another --dir)", d.path, commandline.Cause(err))}
+	}
+	return err
 }
 
 // lockPatiently takes the lock. A lock whose supervisor is gone is held by
@@ -128,11 +142,16 @@ func (d *directory) release() {
 
 // discard removes what openDirectory and a failed first start have made. A
 // directory in which a plane was ever ready, or that somebody else has locked,
-// is left alone.
+// is left alone. Beside logs that are kept stays the lock, by which the next start
+// knows the directory for a plane's.
 func (d *directory) discard() {
 	if d.lock != nil && !d.resumed {
 		entries, _ := os.ReadDir(d.path)
+		logs := filepath.Base(topology.Layout{}.Logs())
 		for _, e := range entries {
+			if d.keepLogs && (e.Name() == logs || e.Name() == control.LockFile) {
+				continue
+			}
 			os.RemoveAll(filepath.Join(d.path, e.Name()))
 		}
 	}

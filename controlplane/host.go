@@ -221,7 +221,7 @@ func (p *Plane) AwaitReady(ctx context.Context, name string) error {
 			serves = nil // from here on it is the balancer that is asked
 		case <-tick.C:
 		case <-l.child.Done():
-			return fmt.Errorf("%s %s before it was ready%s", name, l.ending(), lastLines(l))
+			return fmt.Errorf("%s %s before it was ready%s", name, l.ending(), endOf(l, p.layout.Log(name)))
 		case <-ctx.Done():
 			return fmt.Errorf("%s is not ready: %w", name, context.Cause(ctx))
 		}

@@ -135,7 +135,7 @@ func (p *Plane) watch(m *member, l *life) {
 		Time: l.child.Exit().At, Kind: control.EventExit, Component: m.process.Name, Detail: how, Expected: expected,
 	})
 	if !expected && !p.restart(m, l) {
-		p.fail(diedError(m.process.Name, l))
+		p.fail(p.diedError(m.process.Name, l))
 	}
 }
 

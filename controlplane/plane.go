@@ -92,7 +92,8 @@ type Plane struct {
 var errAsked = errors.New("asked to stop through the control socket")
 
 // Start brings a plane up and returns when it is ready. On an error nothing
-// runs any more, and a directory that Start made is gone again. When ctx ends
+// runs any more, and a directory that Start made is gone again, but for the logs if a
+// component failed. When ctx ends
 // during the start, so does the start.
 func Start(ctx context.Context, opts Options) (*Plane, error) {
 	if opts.PickPorts == nil {
@@ -126,8 +127,11 @@ func Start(ctx context.Context, opts Options) (*Plane, error) {
 		p.messages.flush()
 		return p, nil
 	}
+	var component *componentError
 	if ctx.Err() != nil {
 		err = fmt.Errorf("interrupted while starting: %w", context.Cause(ctx))
+	} else if errors.As(err, &component) {
+		p.dir.keepLogs = true
 	}
 	p.shutdown(err.Error(), p.patience(opts.Now))
 	p.Release()

@@ -234,7 +234,7 @@ func (p *Plane) startAll(ctx context.Context, members []*member) error {
 		m.expected = false
 		select {
 		case <-m.child.Done():
-			return diedError(m.process.Name, m.life)
+			return p.diedError(m.process.Name, m.life)
 		default:
 		}
 	}
@@ -254,7 +254,7 @@ func (p *Plane) startOver(ctx context.Context, m *member, begun time.Time) error
 	err = p.untilReady(ctx, m, l, begun, func() error {
 		select {
 		case <-l.child.Done():
-			return startError(m)
+			return p.startError(m)
 		default:
 			return nil
 		}
@@ -263,7 +263,7 @@ func (p *Plane) startOver(ctx context.Context, m *member, begun time.Time) error
 	case err == nil:
 		p.tellReady(m, l)
 	case context.Cause(ctx) == errNotReady:
-		err = fmt.Errorf("%s is not ready after %v: %w%s", m.process.Name, readyWithin, err, lastLines(l))
+		err = fmt.Errorf("%s is not ready after %v: %w%s", m.process.Name, readyWithin, err, endOf(l, p.layout.Log(m.process.Name)))
 	}
 	return err
 }

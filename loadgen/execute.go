@@ -291,7 +291,11 @@ func (r *run) discard(cause error) error {
 	case r.touched:
 		errs = append(errs, r.cleanCluster())
 	}
-	if r.dir != "" {
+	switch {
+	case r.dir == "":
+	case r.plane == nil && planeLeftLogs(r.dir):
+		errs = append(errs, removeButLogs(r.dir))
+	default:
 		errs = append(errs, removeRunDir(r.dir, r.made))
 	}
 	return errors.Join(errs...)

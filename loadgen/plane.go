@@ -96,6 +96,29 @@ func removeParts(dir string, parts []string) error {
 	return errors.Join(errs...)
 }
 
+// planeLeftLogs tells whether a plane that did not start has kept the logs that say why.
+func planeLeftLogs(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, planeDir, "logs"))
+	return err == nil
+}
+
+// removeButLogs removes what a run wrote, but for the logs of its plane.
+func removeButLogs(dir string) error {
+	return errors.Join(removeBut(dir, planeDir), removeBut(filepath.Join(dir, planeDir), "logs"))
+}
+
+// removeBut removes all that is in a directory but one entry.
+func removeBut(dir, keep string) error {
+	entries, err := os.ReadDir(dir)
+	errs := []error{err}
+	for _, e := range entries {
+		if e.Name() != keep {
+			errs = append(errs, os.RemoveAll(filepath.Join(dir, e.Name())))
+		}
+	}
+	return errors.Join(errs...)
+}
+
 // toldByError tells the supervisor's last words, which come back as an error
 // and are said once, there.
 func toldByError(line string) bool {

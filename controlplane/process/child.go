@@ -93,11 +93,11 @@ func (c *Child) Stop(grace time.Duration, now <-chan struct{}) Exit {
 	return c.exit
 }
 
-// tailBytes bounds how much of a log Output reads from its end.
-const tailBytes = 64 << 10
-
 // Output is the end of what this child has written, at most 64 KiB.
-func (c *Child) Output() string {
+func (c *Child) Output() string { return c.Tail(64 << 10) }
+
+// Tail is the end of what this child has written, at most so many bytes.
+func (c *Child) Tail(most int64) string {
 	f, err := os.Open(c.log)
 	if err != nil {
 		return ""
@@ -107,10 +107,10 @@ func (c *Child) Output() string {
 	if err != nil {
 		return ""
 	}
-	if _, err := f.Seek(max(c.offset, size-tailBytes), io.SeekStart); err != nil {
+	if _, err := f.Seek(max(c.offset, size-most), io.SeekStart); err != nil {
 		return ""
 	}
-	data, _ := io.ReadAll(io.LimitReader(f, tailBytes))
+	data, _ := io.ReadAll(io.LimitReader(f, most))
 	return string(data)
 }
 

@@ -1,0 +1,65 @@
+package controlplane
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+const (
+	maxQuoted  = 8       // lines
+	maxLogLine = 300     // bytes: a line of etcd's log may carry a whole stack
+	quotedTail = 4 << 20 // bytes: klog writes the stacks of all goroutines after a fatal error
+)
+
+var (
+	// crashLine begins what Go, klog or etcd write when a process gives up.
+	crashLine = regexp.MustCompile(`^(panic: |fatal error: |F\d{4} |\{"level":"(fatal|panic|dpanic)")`)
+	// errorLine is an error in the log of a process that ended in order.
+	errorLine = regexp.MustCompile(`^(E\d{4} |\{"level":"error"|[Ee]rror: )`)
+)
+
+// endOf says where the log of a process is and quotes from it why the process ended.
+func endOf(l *life, file string) string {
+	lines := quote(l.child.Tail(quotedTail))
+	if len(lines) == 0 {
+		return "; its log is empty"
+	}
+	return fmt.Sprintf("; from its log, %s:\n  %s", file, strings.Join(lines, "\n  "))
+}
+
+// quote picks the lines of a log that tell why the process ended: a crash and what
+// follows it, else the last error and the last lines, else the last lines.
+func quote(log string) []string {
+	var lines []string
+	for line := range strings.Lines(log) {
+		if line = strings.TrimRight(line, "\r\n"); line != "" {
+			lines = append(lines, line)
+		}
+	}
+	if at := lastMatch(lines, crashLine); at >= 0 {
+		lines = lines[at:min(len(lines), at+maxQuoted)]
+	} else if at := lastMatch(lines, errorLine); at >= 0 && at < len(lines)-maxQuoted {
+		lines = slices.Concat(lines[at:at+1], []string{"..."}, lines[len(lines)-maxQuoted+2:])
+	} else {
+		lines = lines[max(0, len(lines)-maxQuoted):]
+	}
+	lines = slices.Clone(lines)
+	for i, line := range lines {
+		if len(line) > maxLogLine {
+			lines[i] = strings.ToValidUTF8(line[:maxLogLine], "") + "..."
+		}
+	}
+	return lines
+}
+
+// lastMatch is the place of the last line that matches, or -1.
+func lastMatch(lines []string, what *regexp.Regexp) int {
+	for i, line := range slices.Backward(lines) {
+		if what.MatchString(line) {
+			return i
+		}
+	}
+	return -1
+}
