@@ -75,6 +75,14 @@ func (p *haPlane) roles(t *testing.T) {
 	if strings.Count(members, "started") != 3 || !strings.Contains(members, "https://etcd-2.stormglass.invalid:2380") {
 		t.Errorf("members:\n%s", members)
 	}
+	// A snapshot is one member's: one that is ready, or the one that is named.
+	dir := t.TempDir()
+	ok(t, "etcdctl", "--dir", p.dir, "snapshot", "save", filepath.Join(dir, "any.db"))
+	ok(t, "etcdctl", "--dir", p.dir, "--member", "etcd-1", "snapshot", "save", filepath.Join(dir, "first.db"))
+	ok(t, "etcdctl", "--dir", p.dir, "snapshot", "save", filepath.Join(dir, "last.db"), "--member=etcd-2")
+	if status := ok(t, "etcdctl", "--dir", p.dir, "endpoint", "status", "--member", "etcd-1"); strings.Count(status, "\n") != 1 {
+		t.Errorf("of one member:\n%s", status)
+	}
 }
 
 func (p *haPlane) loseEtcdLeader(t *testing.T) {

@@ -30,8 +30,8 @@ func TestUpRefused(t *testing.T) {
 		want              string
 	}{
 		{"in use", shared.Cluster().Dir, "", 4, "a control plane runs here already, supervisor " + fmt.Sprint(shared.Cluster().SupervisorPID)},
-		{"somebody else's directory", foreign, "", 4, "not empty and not a control plane's directory (choose another --dir)"},
-		{"unwritable", "/proc/stormglass/plane", "", 4, "/proc/stormglass"},
+		{"somebody else's directory", foreign, "", 2, "not empty and not a control plane's directory (choose another --dir)"},
+		{"unwritable", "/proc/stormglass/plane", "", 2, "/proc/stormglass/plane: no such file or directory (choose another --dir)"},
 		{"unknown field", fresh, "scheduler:\n  percentageOfNodesToScor: 5\n", 2, `stdin:2: scheduler.percentageOfNodesToScor: unknown field "percentageOfNodesToScor" (did you mean "percentageOfNodesToScore"?)`},
 		{"out of bounds", fresh, "controllerManager: {qps: -3}\n", 2, "stdin:1: controllerManager.qps: -3 is out of bounds"},
 		{"our own flag", fresh, "etcd:\n  flags:\n    unsafe-no-fsync: \"true\"\n", 2, "stdin:3: etcd.flags.unsafe-no-fsync: "},
@@ -39,7 +39,7 @@ func TestUpRefused(t *testing.T) {
 		{"wrong value", fresh, "controllerManager:\n  flags:\n    node-monitor-grace-period: soon\n", 2, "stdin:3: controllerManager.flags.node-monitor-grace-period: "},
 		{"bad scheduler profile", fresh, "scheduler:\n  config:\n    profiles: [{schedulerName: x, pluginz: 1}]\n", 2, `stdin:2: scheduler.config: strict decoding error: unknown field "profiles[0].pluginz"`},
 		{"bad scheduler value", fresh, "scheduler:\n  config: {parallelism: -1}\n", 2, `stdin:2: scheduler.config: parallelism: Invalid value: -1`},
-		{"refused by the component", fresh, "apiServer: {flags: {runtime-config: no/such=true}}\n", 4, "kube-apiserver-0 exited with code 1 before it was ready; the last lines of its log:"},
+		{"refused by the component", filepath.Join(temp, "refused"), "apiServer: {flags: {runtime-config: no/such=true}}\n", 4, "kube-apiserver-0 exited with code 1 before it was ready; from its log, " + filepath.Join(temp, "refused", "logs", "kube-apiserver-0.log")},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			args := []string{"up", "--dir", c.dir}
@@ -81,7 +81,7 @@ func TestTheSettingsOfTheLastStartAreWarnedOf(t *testing.T) {
 		}
 	}
 	_, stderr, code := run(t, "up", "--dir", dir)
-	if code != 4 || !strings.Contains(stderr, "warning: etcd.members: a quorum of 4 members is 3, ") {
+	if code != 2 || !strings.Contains(stderr, "warning: etcd.members: a quorum of 4 members is 3, ") {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "config.json"), []byte(`{"etcd": {"members": 9}}`), 0o600); err != nil {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,6 +8,8 @@ import (
 	"io"
 	"os"
 	"reflect"
+
+	"go.yaml.in/yaml/v3"
 
 	"github.com/stormglass/stormglass/controlplane"
 	"github.com/stormglass/stormglass/controlplane/control"
@@ -42,7 +43,7 @@ func readSettings(o upOptions, stdin io.Reader, progress io.Writer) (s settings,
 	if err != nil {
 		return s, fmt.Errorf("--config: %w", err)
 	}
-	if len(bytes.TrimSpace(data)) == 0 { // nothing set: upstream's defaults
+	if blank(data) { // nothing set: upstream's defaults
 		return s, nil
 	}
 	if s.from, err = strictyaml.Parse(name, data); err != nil {
@@ -52,6 +53,15 @@ func readSettings(o upOptions, stdin io.Reader, progress io.Writer) (s settings,
 		return s, err
 	}
 	return s, s.refusal(s.config.Problems())
+}
+
+// blank tells whether YAML holds nothing, or nothing but comments.
+func blank(data []byte) bool {
+	var node yaml.Node
+	if err := yaml.Unmarshal(data, &node); err != nil {
+		return false
+	}
+	return node.IsZero() || len(node.Content) == 1 && node.Content[0].Tag == "!!null"
 }
 
 // check has each component check its own part of the config, and warns of what

@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/internal/exitcode"
 )
 
 // detach starts the supervisor in a session of its own and waits until the
@@ -64,7 +65,7 @@ func detach(ctx context.Context, o upOptions, stdout, stderr io.Writer) error {
 	var exit *exec.ExitError
 	switch {
 	case !errors.As(err, &exit):
-	case exit.ExitCode() == exitUsage:
+	case exit.ExitCode() == exitcode.Usage:
 		return errAlreadyTold
 	case !exit.Exited(): // it has told nothing
 		return environment(fmt.Errorf("the control plane did not start: its supervisor was ended by %v", exit))

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/internal/commandline"
 )
 
 func etcdCommand() *cobra.Command {
@@ -42,12 +43,12 @@ it. A file that is there already is not overwritten.`,
 	}
 	dir := dirFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if _, err := os.Lstat(args[0]); err == nil {
-			return fmt.Errorf("%s is there already (choose another file, or remove it)", args[0])
+		if err := commandline.NewFile(args[0]); err != nil {
+			return err
 		}
 		cluster, err := running(*dir)
 		if err != nil {
-			return environment(err)
+			return err
 		}
 		ctx, cancel := context.WithTimeout(cmd.Context(), snapshotWithin)
 		defer cancel()

@@ -106,7 +106,7 @@ func (v faultVerb) command() *cobra.Command {
 		if *output == "json" {
 			return writeJSON(cmd.OutOrStdout(), status)
 		}
-		return writeBegun(cmd.OutOrStdout(), status)
+		return writeBegun(cmd.OutOrStdout(), status, *dir)
 	}
 	return cmd
 }
@@ -150,11 +150,16 @@ func dial(dir string) (*control.Client, error) {
 	client, err := control.Dial(dir)
 	switch {
 	case errors.Is(err, control.ErrNotRunning):
-		err = fmt.Errorf("%s: %w (start one with: controlplane up --detach --dir %s)", dir, err, dir)
+		err = notRunning(dir)
 	case errors.Is(err, control.ErrStarting):
 		err = fmt.Errorf("%s: %w (ask again in a moment)", dir, err)
 	}
 	return client, environment(err)
+}
+
+// notRunning says how to start a plane in dir.
+func notRunning(dir string) error {
+	return fmt.Errorf("%s: %w (start one with: controlplane up --detach%s)", dir, control.ErrNotRunning, dirArgument(dir))
 }
 
 func writeJSON(w io.Writer, v any) error {
@@ -163,7 +168,7 @@ func writeJSON(w io.Writer, v any) error {
 	return encoder.Encode(v)
 }
 
-func writeBegun(w io.Writer, s control.FaultStatus) error {
+func writeBegun(w io.Writer, s control.FaultStatus, dir string) error {
 	end := "until it is cleared"
 	switch {
 	case s.Momentary():
@@ -173,7 +178,7 @@ func writeBegun(w io.Writer, s control.FaultStatus) error {
 	}
 	_, err := fmt.Fprintf(w, "fault %s: %s, in force %s after it was asked for, %s\n", s.ID, faultName(s), milliseconds(s.Active.Sub(s.Asked)), end)
 	if err == nil && !s.Momentary() {
-		_, err = fmt.Fprintf(w, "to end it before: controlplane fault clear %s\n", s.ID)
+		_, err = fmt.Fprintf(w, "to end it before: controlplane fault clear%s %s\n", dirArgument(dir), s.ID)
 	}
 	return err
 }

@@ -125,12 +125,7 @@ func faultClearCommand() *cobra.Command {
 fault that could not be undone is tried again.`,
 		Example: `  controlplane fault clear 3
   controlplane fault clear --output json`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return errors.New("fault clear takes one ID (or none, for all faults)")
-			}
-			return nil
-		},
+		Args: cobra.MaximumNArgs(1),
 	}
 	dir, output := dirFlag(cmd), outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -228,7 +228,7 @@ gone. controlplane etcd restore does the same with a snapshot of yours.`,
 type wholeSeconds struct{ to *int }
 
 // Type is what help calls the value.
-func (wholeSeconds) Type() string { return "duration" }
+func (wholeSeconds) Type() string { return "seconds" }
 
 // String is the value as it is written.
 func (s wholeSeconds) String() string {

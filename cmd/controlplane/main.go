@@ -10,8 +10,9 @@
 //
 // It is a multi-call binary: executed under the name of a component or a tool
 // it is that program. Results go to stdout, progress and errors to stderr.
-// Exit codes: 0 done, 2 usage or a bad config file, 4 the environment failed
-// (among that: the directory is in use, a component died).
+// Exit codes: 0 done, 2 bad usage, a bad config file or a path that cannot be
+// used as it was named, 4 the environment failed (among that: the directory is in
+// use, a component died).
 package main
 
 import (
@@ -26,6 +27,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/fault/disk"
 	"github.com/stormglass/stormglass/controlplane/fault/fsync"
 	"github.com/stormglass/stormglass/controlplane/process"
+	"github.com/stormglass/stormglass/internal/exitcode"
 )
 
 func main() {
@@ -35,11 +37,11 @@ func main() {
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if err := process.DieWithParent(); err != nil {
 		fmt.Fprintln(stderr, "controlplane:", err)
-		return exitEnvironment
+		return exitcode.Environment
 	}
 	if err := errors.Join(process.LimitDescriptors(), fsync.StartAgent()); err != nil {
 		fmt.Fprintln(stderr, "controlplane:", err)
-		return exitEnvironment
+		return exitcode.Environment
 	}
 	name := filepath.Base(args[0])
 	if name == disk.Program {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 
 	"github.com/spf13/pflag"
@@ -75,6 +76,18 @@ func (o *observerOptions) find(executable string) (err error) {
 		return fmt.Errorf("--observe: %w", err)
 	}
 	return nil
+}
+
+// free finds out whether the address can be listened on, for the same reason.
+func (o *observerOptions) free() error {
+	if o.addr == "" {
+		return nil
+	}
+	l, err := net.Listen("tcp", o.addr)
+	if err != nil {
+		return fmt.Errorf("--observe: %w (port 0 takes a free one)", err)
+	}
+	return l.Close()
 }
 
 // start starts the observer of a plane that is ready.

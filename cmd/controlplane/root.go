@@ -14,13 +14,9 @@ import (
 
 	"github.com/stormglass/stormglass/controlplane"
 	"github.com/stormglass/stormglass/controlplane/control"
-)
-
-// Exit codes, the same in both programs of Stormglass.
-const (
-	exitOK          = 0
-	exitUsage       = 2
-	exitEnvironment = 4
+	"github.com/stormglass/stormglass/internal/commandline"
+	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/internal/shell"
 )
 
 // environmentError is an error that is not the fault of what was typed.
@@ -48,7 +44,8 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 kube-apiserver, kube-scheduler and kube-controller-manager, each a process of
 its own, with its own keys, on free loopback ports.
 
-Exit codes: 0 done, 2 usage or a bad config file, 4 the environment failed.`,
+Exit codes: 0 done, 2 bad usage, a bad config file or a path that cannot be used, 4 the
+environment failed.`,
 		Example: `  controlplane up --detach        # in ./planes/default
   controlplane kubectl get nodes
   controlplane status
@@ -61,21 +58,22 @@ Exit codes: 0 done, 2 usage or a bad config file, 4 the environment failed.`,
 	for _, tool := range tools() {
 		root.AddCommand(toolCommand(tool))
 	}
+	commandline.Strict(root, func(err error) error { return err })
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
-		return exitOK
+		return exitcode.Pass
 	}
 	if !errors.Is(err, errAlreadyTold) {
 		fmt.Fprintln(stderr, "controlplane:", err)
 	}
 	var env environmentError
 	if errors.As(err, &env) {
-		return exitEnvironment
+		return exitcode.Environment
 	}
-	return exitUsage
+	return exitcode.Usage
 }
 
 // defaultDir is where a plane lives unless --dir or STORMGLASS_DIR says so.
@@ -85,6 +83,15 @@ func defaultDir() string {
 
 func dirFlag(cmd *cobra.Command) *string {
 	return cmd.Flags().String("dir", defaultDir(), "the plane's `directory`; also $"+control.DirEnv)
+}
+
+// dirArgument names the plane in dir in a command that is shown, after a space; ""
+// where that is the default.
+func dirArgument(dir string) string {
+	if dir == defaultDir() {
+		return ""
+	}
+	return " --dir " + shell.Quote(dir)
 }
 
 func outputFlag(cmd *cobra.Command) *string {

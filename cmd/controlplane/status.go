@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/internal/shell"
 )
 
 func statusCommand() *cobra.Command {
@@ -148,7 +149,8 @@ func short(value string) string {
 
 // writeUsage tells how to reach a plane.
 func writeUsage(w io.Writer, c control.Cluster, attended bool) error {
-	stop := "  controlplane down --dir " + c.Dir
+	dir := shell.Quote(c.Dir)
+	stop := "  controlplane down --dir " + dir
 	if attended {
 		stop += "   (or Ctrl-C here)"
 	}
@@ -166,8 +168,8 @@ or
   controlplane etcdctl --dir %s endpoint health
   controlplane status --dir %s
 %s%s
-`, c.KubernetesVersion, c.EtcdVersion, c.Server, c.Kubeconfigs["admin"],
-		strings.Join(c.Etcd.Endpoints, ","), c.Etcd.CAFile, c.Etcd.CertFile, c.Etcd.KeyFile,
-		filepath.Join(c.Dir, "bin"), c.Dir, c.Dir, c.Dir, observed, stop)
+`, c.KubernetesVersion, c.EtcdVersion, c.Server, shell.Quote(c.Kubeconfigs["admin"]),
+		strings.Join(c.Etcd.Endpoints, ","), shell.Quote(c.Etcd.CAFile), shell.Quote(c.Etcd.CertFile), shell.Quote(c.Etcd.KeyFile),
+		shell.Quote(filepath.Join(c.Dir, "bin")), dir, dir, dir, observed, stop)
 	return err
 }

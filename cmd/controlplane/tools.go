@@ -1,9 +1,12 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -14,51 +17,63 @@ import (
 
 // tool is one stock command-line tool.
 type tool struct {
-	name, short, example string
-	// environment points the tool at a plane.
-	environment func(control.Cluster) []string
+	name, flags, short, long, example string
+	// environment points the tool at a plane for the given arguments; nil: it needs no
+	// plane.
+	environment func(ctx context.Context, dir string, w words, stderr io.Writer) ([]string, error)
 }
 
 func tools() []tool {
 	return []tool{
-		{"kubectl", "Run kubectl against a control plane", `  controlplane kubectl get nodes
-  controlplane kubectl --dir /tmp/plane get --raw /metrics`, kubectlEnv},
-		{"etcdctl", "Run etcdctl against a control plane", `  controlplane etcdctl endpoint status -w table
-  controlplane etcdctl --dir /tmp/plane snapshot save /tmp/etcd.db`, etcdctlEnv},
-		{"etcdutl", "Run etcdutl, etcd's tool for its files", `  controlplane etcdutl snapshot status /tmp/etcd.db -w table`, nil},
+		{
+			name: "kubectl", flags: "[--dir DIR]", short: "Run kubectl against a control plane",
+			example: `  controlplane kubectl get nodes
+  controlplane kubectl --dir /tmp/plane get --raw /metrics`, environment: kubectlEnv,
+		},
+		{
+			name: "etcdctl", flags: "[--dir DIR] [--member NAME]", short: "Run etcdctl against a control plane",
+			long: `
+
+It is pointed at all members, or with --member at one; for snapshot save, which takes
+one only, a member that is ready is chosen. etcdctl's own flags, as --endpoints, win.`,
+			example: `  controlplane etcdctl endpoint status -w table
+  controlplane etcdctl snapshot save /tmp/etcd.db
+  controlplane etcdctl --member etcd-1 endpoint health`, environment: etcdctlEnv,
+		},
+		{
+			name: "etcdutl", flags: "[--dir DIR]", short: "Run etcdutl, etcd's tool for its files",
+			example: `  controlplane etcdutl snapshot status /tmp/etcd.db -w table`,
+		},
 	}
 }
 
-func kubectlEnv(c control.Cluster) []string {
-	return []string{"KUBECONFIG=" + c.Kubeconfigs["admin"]}
-}
-
-func etcdctlEnv(c control.Cluster) []string {
-	return c.Etcd.Environment()
+func kubectlEnv(_ context.Context, dir string, _ words, _ io.Writer) ([]string, error) {
+	c, err := running(dir)
+	return []string{"KUBECONFIG=" + c.Kubeconfigs["admin"]}, err
 }
 
 func toolCommand(t tool) *cobra.Command {
 	return &cobra.Command{
-		Use:   t.name + " [--dir DIR] [ARGUMENTS OF " + strings.ToUpper(t.name) + "]",
+		Use:   t.name + " " + t.flags + " [ARGUMENTS OF " + strings.ToUpper(t.name) + "]",
 		Short: t.short,
 		Long: t.short + `.
 
---dir counts as Stormglass's only before the first other word; everything from
-there on is the tool's own.`,
+--dir counts as Stormglass' only before the first other word; everything from there
+on is the tool's own.` + t.long,
 		Example:            t.example,
 		DisableFlagParsing: true, // the flags are the tool's
-		RunE: func(_ *cobra.Command, args []string) error {
-			dir, args, err := splitDir(args)
+		RunE: func(cmd *cobra.Command, args []string) error {
+			w, err := readWords(args, strings.Contains(t.flags, "--member"))
 			if err != nil {
 				return err
 			}
 			env := os.Environ()
 			if t.environment != nil {
-				cluster, err := running(dir)
+				own, err := t.environment(cmd.Context(), w.dir, w, cmd.ErrOrStderr())
 				if err != nil {
-					return environment(err)
+					return err
 				}
-				env = append(env, t.environment(cluster)...)
+				env = override(env, own)
 			}
 			executable, err := os.Executable()
 			if err != nil {
@@ -66,37 +81,72 @@ there on is the tool's own.`,
 			}
 			// The process becomes the tool: its signals and its exit code are
 			// then the tool's own.
-			return environment(syscall.Exec(executable, append([]string{t.name}, args...), env))
+			return environment(syscall.Exec(executable, append([]string{t.name}, w.rest...), env))
 		},
 	}
+}
+
+// override lays variables over an environment. Of a name that is there twice a Go
+// program reads the first.
+func override(env, own []string) []string {
+	name := func(kv string) string { name, _, _ := strings.Cut(kv, "="); return name }
+	kept := slices.DeleteFunc(env, func(kv string) bool {
+		return slices.ContainsFunc(own, func(o string) bool { return name(o) == name(kv) })
+	})
+	return append(kept, own...)
 }
 
 // running describes the plane that runs in dir.
 func running(dir string) (control.Cluster, error) {
 	used, err := control.InUse(dir)
 	if err != nil {
-		return control.Cluster{}, err
+		return control.Cluster{}, environment(err)
 	}
 	cluster, err := control.Load(dir)
 	if !used || errors.Is(err, os.ErrNotExist) {
-		return cluster, fmt.Errorf("%s: %w (start one with: controlplane up --detach --dir %s)", dir, control.ErrNotRunning, dir)
+		err = notRunning(dir)
 	}
-	return cluster, err
+	return cluster, environment(err)
 }
 
-// splitDir takes a leading --dir off a tool's arguments.
-func splitDir(args []string) (dir string, rest []string, err error) {
-	if len(args) == 0 {
-		return defaultDir(), nil, nil
+// words are the arguments of a tool's command.
+type words struct {
+	dir, member string
+	rest        []string // the tool's own
+}
+
+// readWords takes Stormglass' own flags out of a tool's arguments: from the front, and
+// --member, which no tool has, from anywhere before "--".
+func readWords(args []string, members bool) (words, error) {
+	w := words{dir: defaultDir()}
+	front := true
+	for len(args) > 0 {
+		name, value, joined := strings.Cut(args[0], "=")
+		var to *string
+		switch {
+		case name == "--dir" && front:
+			to = &w.dir
+		case name == "--member" && members:
+			to = &w.member
+		case name == "--":
+			w.rest = append(w.rest, args...)
+			return w, nil
+		default:
+			front = false
+			w.rest, args = append(w.rest, args[0]), args[1:]
+			continue
+		}
+		args = args[1:]
+		if !joined {
+			if len(args) == 0 {
+				return w, fmt.Errorf("%s needs a value (write %s %s)", name, name, strings.ToUpper(name[2:]))
+			}
+			value, args = args[0], args[1:]
+		}
+		if value == "" {
+			return w, fmt.Errorf("%s is empty (give it a value, or leave it out)", name)
+		}
+		*to = value
 	}
-	if dir, ok := strings.CutPrefix(args[0], "--dir="); ok {
-		return dir, args[1:], nil
-	}
-	if args[0] != "--dir" {
-		return defaultDir(), args, nil
-	}
-	if len(args) == 1 {
-		return "", nil, errors.New("--dir needs a directory")
-	}
-	return args[1], args[2:], nil
+	return w, nil
 }

@@ -85,7 +85,7 @@ func up(ctx context.Context, o upOptions, stdin io.Reader, stdout, stderr io.Wri
 	if err != nil {
 		return environment(err)
 	}
-	if err := o.observer.find(executable); err != nil {
+	if err := errors.Join(o.observer.find(executable), o.observer.free()); err != nil {
 		return environment(err)
 	}
 	progress := &progressWriter{to: stderr}
@@ -104,6 +104,10 @@ func up(ctx context.Context, o upOptions, stdin io.Reader, stdout, stderr io.Wri
 	plane, err := controlplane.Start(ctx, controlplane.Options{
 		Dir: o.dir, Config: settings.config, Defaults: defaults, Executable: executable, Progress: progress, Now: now,
 	})
+	var unusable *controlplane.UnusableError
+	if errors.As(err, &unusable) {
+		return err
+	}
 	if err != nil {
 		return environment(err)
 	}

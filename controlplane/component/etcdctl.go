@@ -3,6 +3,7 @@ package component
 import (
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -13,9 +14,28 @@ import (
 // runEtcdctl is etcdctl's own main, which reads os.Args and exits by itself on
 // an error.
 func runEtcdctl(args []string) int {
+	dropShadowed(args)
 	os.Args = append([]string{"etcdctl"}, args...)
 	ctlv3.MustStart()
 	return 0
+}
+
+// dropShadowed takes out of the environment what args say by a flag: etcdctl would
+// refuse to run, with a stack trace, and the flag is meant.
+func dropShadowed(args []string) {
+	short := map[string]string{"-w": "--write-out", "-d": "--discovery-srv"}
+	for _, arg := range args {
+		if arg == "--" {
+			return
+		}
+		name, _, _ := strings.Cut(arg, "=")
+		if long, ok := short[arg[:min(2, len(arg))]]; ok { // "-wtable" too
+			name = long
+		}
+		if flag, ok := strings.CutPrefix(name, "--"); ok {
+			os.Unsetenv("ETCDCTL_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_")))
+		}
+	}
 }
 
 // runEtcdutl is etcdutl, to which etcd 3.6 moved `snapshot status` and

@@ -17,7 +17,10 @@ func Is(host string) bool {
 // Check refuses what is no address to listen on, HOST:PORT, and one that others
 // reach unless it is public. Errors are one line, with a hint.
 func Check(addr string, public bool) error {
-	host, _, err := net.SplitHostPort(addr)
+	host, port, err := net.SplitHostPort(addr)
+	if err == nil {
+		_, err = net.LookupPort("tcp", port)
+	}
 	if err != nil {
 		return fmt.Errorf("%q is not an address to listen on (write 127.0.0.1:9090, or port 0 for a free one)", addr)
 	}

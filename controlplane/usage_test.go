@@ -1,0 +1,142 @@
+package controlplane_test
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+)
+
+func TestMistypedCommandsGetOneLineWithAHint(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	loadgen := filepath.Join(t.TempDir(), "loadgen") // that it is there is all that is asked before
+	if err := os.WriteFile(loadgen, []byte("#!/bin/sh\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "no plane")
+	for _, c := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"stat"}, 2, `unknown command "stat" for "controlplane" (did you mean "status"?)`},
+		{[]string{"kill"}, 2, `(did you mean "fault kill"?)`},
+		{[]string{"fault", "kil", "--for", "3s"}, 2, `unknown command "kil" for "controlplane fault" (did you mean "kill"?)`},
+		{[]string{"help", "etcd", "restor"}, 2, `(did you mean "restore"?)`},
+		{[]string{"up", "--observe", "127.0.0.1:9090"}, 2, `controlplane up takes no argument "127.0.0.1:9090" (the address of --observe comes after =, as --observe=127.0.0.1:9090)`},
+		{[]string{"up", "--observe=127.0.0.1:90900"}, 2, `--observe: "127.0.0.1:90900" is not an address to listen on`},
+		{[]string{"up", "--dir", dir, "--loadgen", loadgen, "--observe=" + taken.Addr().String()}, 4, "--observe: listen tcp " + taken.Addr().String() + ": bind: address already in use (port 0 takes a free one)"},
+		{[]string{"up", "--config", ""}, 2, "--config is empty (give it a value, or leave it out)"},
+		{[]string{"status", "--dir="}, 2, "--dir is empty"},
+		{[]string{"status", "--ouput", "json"}, 2, "unknown flag: --ouput (did you mean --output?)"},
+		{[]string{"fault", "webhook", "--timeout", "1.5s"}, 2, `--timeout "1.5s": 1.5s is not of whole seconds`},
+		{[]string{"etcdctl", "--dir"}, 2, "--dir needs a value (write --dir DIR)"},
+		{[]string{"kubectl", "--dir=", "get", "ns"}, 2, "--dir is empty"},
+		{[]string{"etcdctl", "get", "--member"}, 2, "--member needs a value (write --member MEMBER)"},
+		{[]string{"etcd", "snapshot", "/nowhere/etcd.db"}, 2, "/nowhere/etcd.db: no such file or directory (name a file that can be written)"},
+		{[]string{"status", "--dir", dir}, 4, "(start one with: controlplane up --detach --dir '" + dir + "')"},
+	} {
+		stdout, stderr, code := run(t, c.args...)
+		if code != c.code || !strings.Contains(stderr, c.want) || strings.Count(stderr, "\n") != 1 || stdout != "" {
+			t.Errorf("controlplane %s: exit %d, want %d and %q:\n%s%s", strings.Join(c.args, " "), code, c.code, c.want, stdout, stderr)
+		}
+	}
+}
+
+// Every flag of every command, set to nothing, is named in the one line that refuses it.
+func TestEveryFlagIsNamedWhenItIsWrong(t *testing.T) {
+	flags := regexp.MustCompile(`(?m)^\s+(?:-\w, )?--([a-z-]+) \w+ `) // those that take a value
+	verbs := regexp.MustCompile(`(?m)^  ([a-z-]+) +[A-Z]`)
+	commands := [][]string{{"up"}, {"down"}, {"status"}, {"etcd", "snapshot", "f"}, {"etcd", "restore", "f"}}
+	for _, m := range verbs.FindAllStringSubmatch(ok(t, "fault", "--help"), -1) {
+		commands = append(commands, []string{"fault", m[1]})
+	}
+	if len(commands) < 18 {
+		t.Errorf("only %d commands were found: %v", len(commands), commands)
+	}
+	for _, words := range commands {
+		for _, m := range flags.FindAllStringSubmatch(ok(t, append(words, "--help")...), -1) {
+			_, stderr, code := run(t, append(words, "--"+m[1]+"=")...)
+			if code != 2 || !strings.HasPrefix(stderr, "controlplane: --"+m[1]+" ") || strings.Count(stderr, "\n") != 1 {
+				t.Errorf("%v --%s=: exit %d\n%s", words, m[1], code, stderr)
+			}
+		}
+	}
+}
+
+// What the user's environment and flags say does not lead a tool elsewhere.
+func TestToolsGoToThePlaneThatWasAsked(t *testing.T) {
+	c := shared.Cluster()
+	env := []string{"KUBECONFIG=/nowhere", "ETCDCTL_ENDPOINTS=https://127.0.0.1:1", "ETCDCTL_WRITE_OUT=json"}
+	for _, args := range [][]string{
+		{"kubectl", "--dir", c.Dir, "get", "namespaces"},
+		{"etcdctl", "--dir", c.Dir, "endpoint", "health"},
+		{"etcdctl", "--dir", c.Dir, "--endpoints", c.Etcd.Endpoints[0], "endpoint", "health", "-w", "json"},
+		{"etcdctl", "--dir", c.Dir, "--endpoints=" + c.Etcd.Endpoints[0], "--cacert=" + c.Etcd.CAFile, "get", "/none"},
+		{"etcdctl", "--dir", c.Dir, "endpoint", "health", "--member", "etcd-0"},
+	} {
+		if stdout, stderr, code := runEnv(t, env, "", args...); code != 0 || strings.Contains(stderr, "shadowed") {
+			t.Errorf("%v: exit %d\n%s%s", args, code, stdout, stderr)
+		}
+	}
+	if _, stderr, code := run(t, "etcdctl", "--dir", c.Dir, "--member", "etcd-7", "endpoint", "health"); code != 2 || !strings.Contains(stderr, "--member etcd-7: there is no such member (there are etcd-0)") {
+		t.Errorf("exit %d: %s", code, stderr)
+	}
+}
+
+// A component that panics says why, and its log stays where the error says.
+func TestAComponentThatPanicsIsQuoted(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "my plane")
+	config := "# the lease is shorter than its renewal\ncontrollerManager: {flags: {leader-elect-lease-duration: 5s}}\n"
+	for range 2 { // the second time in the directory that the first has left
+		_, stderr, code := runEnv(t, nil, config, "up", "--dir", dir, "--config", "-")
+		_, told, _ := strings.Cut(stderr, "\ncontrolplane: ")
+		first, rest, _ := strings.Cut(told, "\n")
+		log := filepath.Join(dir, "logs", "kube-controller-manager-0.log")
+		if code != 4 || !strings.HasSuffix(first, "; from its log, "+log+":") || !strings.HasPrefix(rest, "  panic: leaseDuration must be greater than renewDeadline") {
+			t.Errorf("exit %d:\n%s", code, stderr)
+		}
+		if text, err := os.ReadFile(log); err != nil || !strings.Contains(string(text), "\npanic: leaseDuration") {
+			t.Errorf("the log is gone: %v", err)
+		}
+		left, _ := filepath.Glob(filepath.Join(dir, "*"))
+		if len(left) != 2 {
+			t.Errorf("left beside the lock and the logs: %v", left)
+		}
+	}
+}
+
+// A config of comments sets nothing, as an empty one does.
+func TestAConfigOfCommentsIsEmpty(t *testing.T) {
+	for _, config := range []string{"# x\n", "---\n# x\n", "---\n", "\n"} {
+		if _, stderr, code := runEnv(t, nil, config, "up", "--dir", "/proc/stormglass/plane", "--config", "-"); code != 2 || !strings.Contains(stderr, "/proc/stormglass/plane: no such file or directory (choose another --dir)") {
+			t.Errorf("%q: exit %d: %s", config, code, stderr)
+		}
+	}
+}
+
+// A way to end a fault works as it is printed, in any directory.
+func TestHintsNameThePlane(t *testing.T) {
+	c := shared.Cluster()
+	stdout := ok(t, "fault", "pause", "--dir", c.Dir, "--component", "kube-scheduler-0", "--for", "5m")
+	_, hint, found := strings.Cut(strings.TrimSpace(stdout), "controlplane ")
+	if !found || !strings.Contains(hint, "--dir "+c.Dir) {
+		t.Fatalf("printed:\n%s", stdout)
+	}
+	ok(t, strings.Fields(hint)...)
+	client, err := control.Dial(c.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if status, err := client.Status(t.Context()); err != nil || len(status.Faults) > 0 {
+		t.Errorf("still in force: %+v, %v", status.Faults, err)
+	}
+}
