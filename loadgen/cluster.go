@@ -21,6 +21,7 @@ func (r *run) prepareCluster(ctx context.Context) error {
 		return environmentf("%w", err)
 	}
 	r.target.Waiting = r.waiting
+	r.target.NodesAlone = r.nodesAlone
 	if r.Targets != "" {
 		if err := r.target.AddTargets(r.Targets); err != nil {
 			return usageError{err}

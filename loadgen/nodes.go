@@ -21,7 +21,7 @@ func Nodes(ctx context.Context, o Options) (result.Nodes, error) {
 	if err := checkDescriptors(o.Scenario); err != nil {
 		return result.Nodes{}, err
 	}
-	r := &run{Options: o, scenario: o.Scenario, registry: prometheus.NewRegistry()}
+	r := &run{Options: o, scenario: o.Scenario, registry: prometheus.NewRegistry(), nodesAlone: true}
 	defer r.tellSignals(ctx)()
 	err := r.standAloneNodes(ctx)
 	r.release()
@@ -82,6 +82,12 @@ func (r *run) standAloneNodes(ctx context.Context) error {
 		return r.firstCause(ctx, r.ended(watched, environmentf("%w", err)))
 	}
 	r.step("%d nodes Ready after %s; Ctrl-C ends them", r.scenario.Nodes.Count, time.Since(began).Round(time.Millisecond))
+	if len(r.target.Taints()) > 0 {
+		r.step("they are tainted; a pod with this in its spec is scheduled to them:")
+		for _, line := range r.target.Placement() {
+			r.step("  %s", line)
+		}
+	}
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {

@@ -94,6 +94,7 @@ type run struct {
 	// supervisor of the plane; nil on a user's cluster, which has no such faults.
 	supervisor supervisor
 	touched    bool // the target holds something of ours
+	nodesAlone bool // nothing but simulated nodes is run
 	target     *target.Target
 	fleet      *node.Fleet
 	// nodesStalled is for how long the generator was stalled while they registered.
@@ -243,6 +244,7 @@ func (r *run) preparePlane(ctx context.Context) error {
 		return err
 	}
 	r.target.Waiting = r.waiting
+	r.target.NodesAlone = r.nodesAlone
 	return nil
 }
 
@@ -298,7 +300,7 @@ func (r *run) makeFleet() error {
 	var err error
 	r.fleet, err = node.New(node.Config{
 		Spec: r.scenario.Nodes, Identities: r.target.Identities(r.scenario.Nodes), Labels: r.target.Labels,
-		Taints: target.Taints(), NamePrefix: "sg-" + r.info.ID + "-", Seed: r.scenario.Seed,
+		Taints: r.target.Taints(), NamePrefix: "sg-" + r.info.ID + "-", Seed: r.scenario.Seed,
 		Registerer: r.registry, Pulse: r.pulse, Log: r.step,
 	})
 	if err != nil {

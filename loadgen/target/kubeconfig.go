@@ -1,34 +1,25 @@
 package target
 
 import (
+	"bytes"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
-	"net"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
-	"time"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
-
-// reachTimeout bounds the first request to a cluster.
-const reachTimeout = 10 * time.Second
 
 // Config reads a kubeconfig and returns the client configuration of a
 // context ("" means the current one) and the name of its cluster.
@@ -41,9 +32,15 @@ func Config(path, contextName string) (*rest.Config, string, error) {
 		}
 		return nil, "", fmt.Errorf("kubeconfig %s: %w (--kubeconfig takes the file that kubectl uses)", path, err)
 	}
+	if len(bytes.TrimSpace(data)) == 0 {
+		return nil, "", fmt.Errorf("kubeconfig %s: the file is empty (--kubeconfig takes the file that kubectl uses)", path)
+	}
 	file, err := clientcmd.Load(data)
 	if err != nil {
 		return nil, "", fmt.Errorf("kubeconfig %s: %s (is it a kubeconfig?)", path, oneLine(err))
+	}
+	if len(file.Contexts) == 0 {
+		return nil, "", fmt.Errorf("kubeconfig %s: it has no contexts (is it a kubeconfig?)", path)
 	}
 	names := strings.Join(slices.Sorted(maps.Keys(file.Contexts)), ", ")
 	if contextName == "" {
@@ -84,6 +81,32 @@ func Config(path, contextName string) (*rest.Config, string, error) {
 
 func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
 
+// ownPlane tells whether a kubeconfig is one that `controlplane up` wrote for its plane,
+// in the plane's directory: a copy elsewhere is that of somebody's cluster.
+func ownPlane(path string, cfg *rest.Config) bool {
+	info, err := os.Stat(path)
+	if err != nil {
+		return false
+	}
+	whole, err := filepath.EvalSymlinks(path)
+	if err == nil {
+		whole, err = filepath.Abs(whole)
+	}
+	if err != nil {
+		return false
+	}
+	c, err := control.Load(filepath.Dir(filepath.Dir(whole)))
+	if err != nil || c.Server != cfg.Host {
+		return false
+	}
+	for _, own := range c.Kubeconfigs {
+		if other, err := os.Stat(own); err == nil && os.SameFile(info, other) {
+			return true
+		}
+	}
+	return false
+}
+
 // FromKubeconfig makes a target of a user's cluster. It changes nothing
 // there: it looks whether the cluster answers, who we are, and whether we may
 // do all that the scenario will need. Each error is one line with a hint.
@@ -97,11 +120,9 @@ func FromKubeconfig(ctx context.Context, path, contextName, runID string, s *sce
 		return nil, fmt.Errorf("kubeconfig %s: %s", path, oneLine(err))
 	}
 	t := newTarget(runID, s)
-	t.Admin = cfg
+	t.Admin, t.own = cfg, ownPlane(path, cfg)
 	t.Cluster = result.Cluster{Name: name, Server: cfg.Host}
-	reach, cancel := context.WithTimeout(ctx, reachTimeout)
-	defer cancel()
-	user, err := t.reach(reach, client)
+	user, err := t.reachBounded(ctx, cfg, client)
 	if err != nil {
 		return nil, fmt.Errorf("cluster %s (%s): %w", name, cfg.Host, explain(err))
 	}
@@ -113,69 +134,12 @@ func FromKubeconfig(ctx context.Context, path, contextName, runID string, s *sce
 	}
 	t.offer(apiServerScrape(cfg))
 	t.Notes = append(t.Notes, differences(s.ControlPlane)...)
-	t.scrapeNotes = t.apiServers(reach, client)
+	ask, cancel := context.WithTimeout(ctx, reachTimeout)
+	defer cancel()
+	t.scrapeNotes = t.apiServers(ask, client)
 	t.Notes = append(t.Notes, t.scrapeNotes...)
 	if s.Nodes.Count > 0 {
 		t.Notes = append(t.Notes, "DaemonSets that tolerate every taint place a pod on each simulated node too; those pods go with the nodes")
 	}
 	return t, nil
-}
-
-// reach asks for the version, which is open to most, and who we are, which is
-// not.
-func (t *Target) reach(ctx context.Context, client kubernetes.Interface) (user string, err error) {
-	var version struct {
-		GitVersion string `json:"gitVersion"`
-	}
-	if err := getJSON(ctx, client, "/version", &version); err != nil {
-		return "", err
-	}
-	t.KubernetesVersion = version.GitVersion
-	self, err := client.AuthenticationV1().SelfSubjectReviews().
-		Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
-	switch {
-	case apierrors.IsNotFound(err):
-		return "the user of the kubeconfig", nil // before Kubernetes 1.28
-	case err != nil:
-		return "", err
-	}
-	return self.Status.UserInfo.Username, nil
-}
-
-// explain says in the words of a person what a failed first request means.
-func explain(err error) error {
-	var authority x509.UnknownAuthorityError
-	var host x509.HostnameError
-	var verify *tls.CertificateVerificationError
-	var dns *net.DNSError
-	var netErr net.Error
-	switch {
-	case errors.As(err, &authority):
-		return errors.New("its certificate is signed by an authority that the kubeconfig does not trust (certificate-authority-data of another cluster?)")
-	case errors.As(err, &host):
-		return fmt.Errorf("%s (tls-server-name in the kubeconfig sets the name to verify)", oneLine(host))
-	case errors.As(err, &verify):
-		return fmt.Errorf("its certificate is not valid: %s", oneLine(verify.Err))
-	case errors.Is(err, syscall.ECONNREFUSED):
-		return errors.New("connection refused (is the cluster up, is the address right?)")
-	case errors.As(err, &dns):
-		return fmt.Errorf("no such host %s (is the address right, is the VPN up?)", dns.Name)
-	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &netErr) && netErr.Timeout():
-		return fmt.Errorf("no answer within %s (is a firewall or VPN in between?)", reachTimeout)
-	case apierrors.IsUnauthorized(err):
-		return errors.New("401 Unauthorized: it does not accept the credentials (have they expired?)")
-	}
-	return errors.New(oneLine(err))
-}
-
-// getJSON reads a path that is no API resource.
-func getJSON(ctx context.Context, client kubernetes.Interface, path string, into any) error {
-	data, err := client.Discovery().RESTClient().Get().AbsPath(path).DoRaw(ctx)
-	if err != nil {
-		return err
-	}
-	if err := json.Unmarshal(data, into); err != nil {
-		return errors.New("it does not answer like a Kubernetes API server (is the address right?)")
-	}
-	return nil
 }

@@ -4,6 +4,7 @@
 package target
 
 import (
+	"fmt"
 	"maps"
 
 	corev1 "k8s.io/api/core/v1"
@@ -33,10 +34,23 @@ func (t *Target) meta(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: name, Labels: labels}
 }
 
-// Taints of simulated nodes, the same on every target: no pod but the run's
-// is to be believed to run there.
-func Taints() []corev1.Taint {
+// Taints of simulated nodes: no pod but the run's is to be believed to run there.
+// Nodes that run alone on a plane of ours have none: there is nothing to protect, and
+// a plain Deployment is to run.
+func (t *Target) Taints() []corev1.Taint {
+	if t.NodesAlone && t.own {
+		return nil
+	}
 	return []corev1.Taint{{Key: SimulatedTaint, Value: "true", Effect: corev1.TaintEffectNoSchedule}}
+}
+
+// Placement says in YAML to paste into a pod's spec what puts it on the run's nodes.
+func (t *Target) Placement() []string {
+	lines := []string{fmt.Sprintf("nodeSelector: {%s: %q}", RunLabel, t.Labels[RunLabel])}
+	if len(t.Taints()) > 0 {
+		lines = append([]string{fmt.Sprintf("tolerations: [{key: %s, operator: Equal, value: \"true\", effect: NoSchedule}]", SimulatedTaint)}, lines...)
+	}
+	return lines
 }
 
 // Tolerations of the run's pods: of Taints.

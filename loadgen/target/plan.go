@@ -29,6 +29,8 @@ type Plan struct {
 	// RBAC objects; empty on a bundled plane.
 	Account, Role string
 	Notes         []string
+	// Tainted says that the nodes take no pods but those that tolerate it.
+	Tainted bool
 }
 
 // Plan says what a scenario will make here.
@@ -37,7 +39,7 @@ func (t *Target) Plan(s *scenario.Scenario) Plan {
 		Scenario: s.Name, RunID: t.runID,
 		Cluster: t.Cluster.Name, Server: t.Cluster.Server, Version: t.KubernetesVersion,
 		Namespace: t.Namespace, MoreNamespaces: len(t.namespaces) - 1, Nodes: s.Nodes.Count, Fidelity: s.Nodes.Fidelity,
-		Notes: t.Notes,
+		Notes: t.Notes, Tainted: len(t.Taints()) > 0,
 	}
 	if !t.Cluster.Bundled {
 		p.Account, p.Role = loadAccount, t.Namespace
@@ -137,7 +139,11 @@ func (p Plan) String() string {
 		if p.Fidelity == node.Shared {
 			how = "all with the identity of the load"
 		}
-		line("", "%s, tainted so that no other pod is scheduled to them, %s", count(p.Nodes, "simulated node"), how)
+		taint := "tainted so that no other pod is scheduled to them"
+		if !p.Tainted {
+			taint = "not tainted, as this is a control plane of Stormglass' own: any pod may be scheduled to them"
+		}
+		line("", "%s, %s, %s", count(p.Nodes, "simulated node"), taint, how)
 	}
 	if p.Account != "" {
 		line("", "ServiceAccount %s for the load, ClusterRole and ClusterRoleBinding %s", p.Account, p.Role)

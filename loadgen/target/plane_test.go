@@ -120,7 +120,7 @@ func rollOut(ctx context.Context, t *testing.T, theirs *target.Target, s *scenar
 	}()
 	fleet, err := node.New(node.Config{
 		Spec: s.Nodes, Identities: theirs.Identities(s.Nodes), Labels: theirs.Labels,
-		Taints: target.Taints(), NamePrefix: "sg-r1-", Seed: 1, Log: t.Logf,
+		Taints: theirs.Taints(), NamePrefix: "sg-r1-", Seed: 1, Log: t.Logf,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -18,9 +18,7 @@ func Reach(ctx context.Context, path, contextName string) (cfg *rest.Config, nam
 	if err != nil {
 		return nil, "", fmt.Errorf("kubeconfig %s: %s", path, oneLine(err))
 	}
-	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
-	defer cancel()
-	if _, err := new(Target).reach(ctx, client); err != nil {
+	if _, err := new(Target).reachBounded(ctx, cfg, client); err != nil {
 		return nil, "", fmt.Errorf("cluster %s (%s): %w", name, cfg.Host, explain(err))
 	}
 	return cfg, name, nil

@@ -42,7 +42,10 @@ type Target struct {
 	// Waiting is told what Setup waits for, and calls done when that is over. Nil:
 	// nobody wants to know.
 	Waiting func(what string) (done func())
+	// NodesAlone says that the simulated nodes are all that is made here.
+	NodesAlone bool
 
+	own      bool // a control plane of Stormglass'
 	runID    string
 	signer   node.Identities // of a bundled plane
 	identity *identity       // of load, on a user's cluster, once made
@@ -83,6 +86,7 @@ func FromPlane(c control.Cluster, runID string, s *scenario.Scenario) (*Target, 
 	if t.signer, err = node.NewSigner(t.Load, c.NodeCA); err != nil {
 		return nil, fmt.Errorf("control plane in %s: %w", c.Dir, err)
 	}
+	t.own = true
 	t.KubernetesVersion, t.EtcdVersion = c.KubernetesVersion, c.EtcdVersion
 	t.Cluster = result.Cluster{
 		Bundled: true, Name: "bundled", Server: c.Server, Deviations: c.Deviations,
