@@ -1,5 +1,5 @@
-# Two commands do everything on a machine with Go and make: `make demo` and
-# `make test`. The first build compiles Kubernetes: about 6 to 10 minutes on two
+# Two commands do everything on a machine with Go, make and bash: `make demo` and
+# `make test`, which needs a browser too. The first build compiles Kubernetes: about 6 to 10 minutes on two
 # cores; after that Go's build cache serves.
 
 SHELL := /bin/bash
@@ -7,7 +7,7 @@ BIN := $(CURDIR)/bin
 LDFLAGS := $(shell cat build/ldflags)
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 
-.PHONY: help build loadgen controlplane demo test lint unit tools chromium fuzz bench storms incidents panels clean
+.PHONY: help build loadgen controlplane demo test lint unit tools browser fuzz bench storms incidents panels clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -36,11 +36,11 @@ incidents: build ## Run every incident with its remedy, full size, and compare
 bench: ## What the load engine and simulated nodes cost, beside client-go (about half an hour)
 	go run ./bench
 
-test: lint unit ## Lint, then every test (brings up small control planes; installs Chromium for the page tests)
+test: lint unit ## Lint, then every test (brings up small control planes; needs a browser, see `make browser`)
 
 unit: export STORMGLASS_CONTROLPLANE = $(BIN)/controlplane
 unit: export STORMGLASS_TOOLS = $(BIN)/tools
-unit: controlplane tools chromium
+unit: controlplane tools browser
 	go test -timeout 20m $$(go list ./... | grep -v /cmd/loadgen)
 	go test -timeout 20m ./cmd/loadgen # by itself: incidents are measured in it
 
@@ -54,12 +54,14 @@ tools: ## Build what tests of alerts/ and deploy/ run: Prometheus, promtool, pin
 	@mkdir -p $(BIN)/tools
 	go -C build/tools build -tags remove_all_sd -ldflags '-s -w' -o $(BIN)/tools/ tool
 
-chromium: ## Install Chromium from the distribution's packages, if there is none
-	@if ! command -v chromium chromium-browser google-chrome >/dev/null; then \
-	  if command -v apt-get >/dev/null; then \
-	    sudo=; [ "$$(id -u)" = 0 ] || sudo=sudo; \
-	    $$sudo apt-get update -qq && $$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium >/dev/null; \
-	  else echo "the page tests need Chromium: install it with your package manager"; exit 1; fi; fi
+browser: ## Find a Chromium, Chrome or Edge for the page tests ($STORMGLASS_BROWSER names one), or install Chromium by apt-get
+	@if [ -n "$$STORMGLASS_BROWSER" ]; then exit 0; fi; \
+	while read -r name; do if command -v "$$name" >/dev/null; then exit 0; fi; done <build/browsers; \
+	if command -v apt-get >/dev/null; then \
+	  echo "no browser: installing the package chromium by apt-get"; \
+	  sudo=; [ "$$(id -u)" = 0 ] || sudo=sudo; \
+	  $$sudo apt-get update -qq && $$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium >/dev/null; \
+	else echo "no browser: the page tests need a Chromium, Chrome or Edge on PATH, or named by STORMGLASS_BROWSER"; exit 1; fi
 
 FUZZ = scenario:FuzzParse h2conn:FuzzFrames h2conn:FuzzFields traffic/watch:FuzzJSON traffic/watch:FuzzProtobuf \
   ../internal/jsontext:FuzzScanner traffic/object:FuzzDocument traffic/object:FuzzProtobufMetadata node:FuzzScan wire:FuzzEvent \

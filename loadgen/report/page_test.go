@@ -27,15 +27,9 @@ import (
 // test ends.
 func browser(t *testing.T) context.Context {
 	t.Helper()
-	var path string
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
-		if p, err := exec.LookPath(name); err == nil {
-			path = p
-			break
-		}
-	}
-	if path == "" {
-		t.Fatal("the page tests need Chromium: `make chromium` installs it, or apt-get install chromium")
+	path, err := findBrowser(os.Getenv(browserEnv), exec.LookPath)
+	if err != nil {
+		t.Fatal(err)
 	}
 	options := []chromedp.ExecAllocatorOption{
 		chromedp.ExecPath(path), chromedp.UserDataDir(t.TempDir()), chromedp.NoFirstRun, chromedp.NoSandbox, chromedp.DisableGPU, chromedp.Headless,
