@@ -45,6 +45,7 @@ func TestMistakesAreOneLineWithAHint(t *testing.T) {
 	for args, want := range map[string]string{
 		"ip":                       `unknown command "ip" for "prog" (did you mean "up"?)`,
 		"start":                    `unknown command "start" for "prog" (did you mean "up"?)`,
+		"hepl":                     `unknown command "hepl" for "prog" (did you mean "help"?)`,
 		"fautl":                    `unknown command "fautl" for "prog" (did you mean "fault"?)`,
 		"kill":                     `unknown command "kill" for "prog" (did you mean "fault kill"?)`,
 		"nothing":                  "unknown command \"nothing\" for \"prog\" (`prog --help` lists them)",
