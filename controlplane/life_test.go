@@ -2,7 +2,6 @@ package controlplane_test
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -189,11 +188,11 @@ func TestComponentDiesWhileOthersStart(t *testing.T) {
 	_, err := controlplane.Start(t.Context(), controlplane.Options{
 		Dir: dir, Executable: shared.Binary, Progress: killsEtcd{t},
 	})
-	if err == nil || !strings.HasPrefix(err.Error(), "etcd-0 died after") {
+	if err == nil || !strings.HasPrefix(err.Error(), "etcd-0 died after") || !strings.Contains(err.Error(), filepath.Join(dir, "logs", "etcd-0.log")) {
 		t.Errorf("error: %v", err)
 	}
-	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("left behind: %v", err)
+	if left, _ := filepath.Glob(filepath.Join(dir, "*")); len(left) != 2 { // the logs and the lock
+		t.Errorf("left behind: %v", left)
 	}
 }
 
