@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/internal/shell"
 	"github.com/stormglass/stormglass/loadgen/breakdown"
 	"github.com/stormglass/stormglass/loadgen/record"
 	"github.com/stormglass/stormglass/loadgen/result"
@@ -255,21 +256,11 @@ func (r *run) cleanCluster() error {
 
 // cleanupCommand removes what the run made in a user's cluster.
 func (r *run) cleanupCommand() string {
-	command := "loadgen cleanup --kubeconfig " + shellWord(r.Kubeconfig)
+	command := "loadgen cleanup --kubeconfig " + shell.Quote(r.Kubeconfig)
 	if r.Context != "" {
-		command += " --context " + shellWord(r.Context)
+		command += " --context " + shell.Quote(r.Context)
 	}
 	return command + " --run " + r.info.ID
-}
-
-// shellWord quotes a word for a shell, where it has to be.
-func shellWord(word string) string {
-	if word != "" && !strings.ContainsFunc(word, func(c rune) bool {
-		return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@%_+=:,./-", c)
-	}) {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
 // discard undoes prepare or connect, which failed for a cause: what was started is

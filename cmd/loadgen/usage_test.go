@@ -15,7 +15,7 @@ import (
 // Every flag of every command, set to nothing, to a value of another type or with a
 // letter too many, is named in the one line that refuses it, before anything starts.
 func TestEveryFlagIsNamedWhenItIsWrong(t *testing.T) {
-	for _, c := range commands(newRoot()) {
+	for _, c := range commands(newRoot(nil)) {
 		words := append(strings.Fields(c.CommandPath())[1:], arguments(c)...)
 		c.LocalFlags().VisitAll(func(f *pflag.Flag) {
 			if f.Name == "help" || f.Name == "version" {
@@ -41,7 +41,7 @@ func TestEveryFlagIsNamedWhenItIsWrong(t *testing.T) {
 
 // Every command with a letter changed suggests the right one.
 func TestEveryCommandIsSuggested(t *testing.T) {
-	for _, c := range commands(newRoot()) {
+	for _, c := range commands(newRoot(nil)) {
 		words := strings.Fields(c.CommandPath())[1:]
 		if len(words) == 0 || c.Hidden {
 			continue
