@@ -36,7 +36,7 @@ func (c *decoder) fail(n *yaml.Node, path, hint, format string, args ...any) {
 
 func (c *decoder) value(n *yaml.Node, v reflect.Value, path string) {
 	n = follow(n)
-	if n.Kind == yaml.ScalarNode && n.Tag == "!!null" {
+	if isNull(n) {
 		return
 	}
 	if v.Kind() == reflect.Pointer {
@@ -62,6 +62,9 @@ func (c *decoder) value(n *yaml.Node, v reflect.Value, path string) {
 	case reflect.Map:
 		c.mapping(n, v, path)
 	case reflect.Interface:
+		if !c.noKeyTwice(n, path) {
+			return
+		}
 		var any any
 		if err := n.Decode(&any); err != nil {
 			c.fail(n, path, "", "%v", strings.TrimPrefix(err.Error(), "yaml: "))
@@ -78,7 +81,7 @@ func (c *decoder) fields(n *yaml.Node, v reflect.Value, path string) {
 		c.fail(n, path, "", "expected fields, found %s", kindName(n))
 		return
 	}
-	known := map[string]reflect.Value{}
+	known := map[string]knownField{}
 	knownFields(v, known)
 	seen := map[string]int{}
 	for i := 0; i+1 < len(n.Content); i += 2 {
@@ -94,20 +97,58 @@ func (c *decoder) fields(n *yaml.Node, v reflect.Value, path string) {
 			c.fail(key, at, nearest(key.Value, slices.Collect(maps.Keys(known))), "unknown field %q", key.Value)
 			continue
 		}
-		c.value(value, field, at)
+		before := len(c.errs)
+		c.value(value, field.value, at)
+		if field.zero != "" && len(c.errs) == before && !isNull(follow(value)) && isZero(field.value) {
+			c.fail(value, at, "write more than 0", "%s would mean the default, %s", follow(value).Value, field.zero)
+		}
 	}
+}
+
+// isZero tells a number's zero, -0 included.
+func isZero(v reflect.Value) bool { return v.IsZero() || v.CanFloat() && v.Float() == 0 }
+
+// noKeyTwice refuses fields written twice in what is decoded as it stands.
+func (c *decoder) noKeyTwice(n *yaml.Node, path string) bool {
+	n = follow(n)
+	before := len(c.errs)
+	seen := map[string]int{}
+	for i, child := range n.Content {
+		if n.Kind != yaml.MappingNode {
+			c.noKeyTwice(child, itemPath(path, n, i))
+			continue
+		}
+		if i%2 == 1 {
+			continue
+		}
+		at := join(path, child.Value)
+		if line, dup := seen[child.Value]; dup {
+			c.fail(child, at, fmt.Sprintf("first on line %d", line), "the field is written twice")
+		}
+		seen[child.Value] = child.Line
+		c.noKeyTwice(n.Content[i+1], at)
+	}
+	return len(c.errs) == before
+}
+
+// knownField is a field of a struct and, by its tag `zero:"5s"`, what it is when
+// left out: a zero that is written would silently become that, and is refused.
+type knownField struct {
+	value reflect.Value
+	zero  string
 }
 
 // knownFields are the fields of a struct by name, those of embedded structs
 // (`yaml:",inline"`) among them.
-func knownFields(v reflect.Value, known map[string]reflect.Value) {
+func knownFields(v reflect.Value, known map[string]knownField) {
 	for i := range v.NumField() {
-		name, option, _ := strings.Cut(v.Type().Field(i).Tag.Get("yaml"), ",")
+		tag := v.Type().Field(i).Tag
+		name, option, _ := strings.Cut(tag.Get("yaml"), ",")
 		switch {
 		case option == "inline":
 			knownFields(v.Field(i), known)
 		case name != "" && name != "-":
-			known[name] = v.Field(i)
+			known[name] = knownField{v.Field(i), tag.Get("zero")}
 		}
 	}
 }
@@ -132,7 +173,7 @@ func (c *decoder) mapping(n *yaml.Node, v reflect.Value, path string) {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, at := n.Content[i], join(path, n.Content[i].Value)
 		if v.MapIndex(reflect.ValueOf(key.Value)).IsValid() {
-			c.fail(key, at, "", "the field is written twice")
+			c.fail(key, at, "keep one", "the field is written twice")
 			continue
 		}
 		item := reflect.New(v.Type().Elem()).Elem()
@@ -157,8 +198,10 @@ func (c *decoder) scalar(n *yaml.Node, v reflect.Value, path string) {
 		}
 		v.SetBool(b)
 	case reflect.Int, reflect.Int64:
+		// Out of range it is the largest or smallest there is, which validation
+		// refuses with the field's own bounds.
 		i, err := strconv.ParseInt(n.Value, 10, 64)
-		if err != nil {
+		if err != nil && !errors.Is(err, strconv.ErrRange) {
 			c.fail(n, path, "write digits only", "%q is not a whole number", n.Value)
 			return
 		}
@@ -166,13 +209,23 @@ func (c *decoder) scalar(n *yaml.Node, v reflect.Value, path string) {
 	case reflect.Float64:
 		f, err := strconv.ParseFloat(n.Value, 64)
 		if err != nil || math.IsNaN(f) || math.IsInf(f, 0) {
-			c.fail(n, path, "", "%q is not a finite number", n.Value)
+			c.fail(n, path, numberHint(n.Value), "%q is not a finite number", n.Value)
 			return
 		}
 		v.SetFloat(f)
 	default:
 		panic("strictyaml: unsupported field type " + v.Type().String())
 	}
+}
+
+// numberHint says how a percentage is written as a number.
+func numberHint(text string) string {
+	percent, ok := strings.CutSuffix(strings.TrimSpace(text), "%")
+	f, err := strconv.ParseFloat(strings.TrimSpace(percent), 64)
+	if !ok || err != nil || math.IsNaN(f) || math.IsInf(f, 0) {
+		return "as 1 or 0.5"
+	}
+	return "write " + strconv.FormatFloat(f/100, 'g', 6, 64)
 }
 
 func join(path, name string) string {

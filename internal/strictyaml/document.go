@@ -67,8 +67,6 @@ func oneLine(s string) string {
 // lines of nested aliases cannot fill the memory.
 const maxNodes = 100_000
 
-var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
-
 // Parse reads one document. Syntax errors, duplicate keys, a second
 // document and aliases that blow up are refused.
 func Parse(file string, data []byte) (doc *Document, err error) {
@@ -77,24 +75,23 @@ func Parse(file string, data []byte) (doc *Document, err error) {
 	var node yaml.Node
 	if err := dec.Decode(&node); err != nil {
 		if err.Error() == "EOF" {
-			return nil, &Error{File: file, Msg: "the file is empty", Hint: "a scenario begins with apiVersion, kind and name"}
+			return nil, d.empty()
 		}
-		return nil, d.syntaxError(err)
+		return nil, d.syntaxError(dec, data, err)
 	}
 	var second yaml.Node
 	switch err := dec.Decode(&second); {
 	case err == nil:
 		return nil, &Error{File: file, Line: second.Line, Msg: "a second YAML document", Hint: "one document per file"}
 	case err.Error() != "EOF":
-		return nil, d.syntaxError(err)
+		return nil, d.syntaxError(dec, data, err)
 	}
-	if len(node.Content) != 1 {
-		return nil, &Error{File: file, Msg: "the file is empty"}
+	if len(node.Content) != 1 || isNull(node.Content[0]) {
+		return nil, d.empty()
 	}
 	d.root = node.Content[0]
-	budget := maxNodes
-	if !spend(d.root, &budget) {
-		return nil, &Error{File: file, Line: d.root.Line, Msg: "the document is too large once its aliases are followed"}
+	if err := d.checkAliases(); err != nil {
+		return nil, err
 	}
 	if d.root.Kind != yaml.MappingNode {
 		return nil, &Error{File: file, Line: d.root.Line, Msg: "expected fields, found " + kindName(d.root), Hint: "write name: value lines"}
@@ -102,30 +99,43 @@ func Parse(file string, data []byte) (doc *Document, err error) {
 	return d, nil
 }
 
-func spend(n *yaml.Node, budget *int) bool {
-	if *budget--; *budget < 0 {
-		return false
-	}
-	if n.Kind == yaml.AliasNode {
-		return spend(n.Alias, budget)
-	}
-	for _, c := range n.Content {
-		if !spend(c, budget) {
-			return false
-		}
-	}
-	return true
+func (d *Document) empty() error {
+	return &Error{File: d.File, Msg: "there is nothing in the file", Hint: "write name: value lines"}
 }
 
-func (d *Document) syntaxError(err error) error {
-	msg := err.Error()
-	e := &Error{File: d.File, Hint: "the file is not valid YAML"}
-	if m := yamlLine.FindStringSubmatch(msg); m != nil {
-		e.Line, _ = strconv.Atoi(m[1])
-		msg = msg[len(m[0]):]
+// checkAliases refuses merge keys, aliases of what they stand in, and aliases that
+// blow up.
+func (d *Document) checkAliases() error {
+	budget := maxNodes
+	within := map[*yaml.Node]bool{}
+	fail := func(n *yaml.Node, hint, format string, args ...any) error {
+		return &Error{File: d.File, Line: n.Line, Msg: fmt.Sprintf(format, args...), Hint: hint}
 	}
-	e.Msg = msg
-	return e
+	var walk func(n *yaml.Node) error
+	walk = func(n *yaml.Node) error {
+		if budget--; budget < 0 {
+			return fail(n, "write out less by aliases", "the document is too large once its aliases are followed")
+		}
+		of := n
+		if n.Kind == yaml.AliasNode {
+			if of = n.Alias; within[of] {
+				return fail(n, "write out what is meant", "the alias *%s stands within its own anchor", n.Value)
+			}
+			return walk(of)
+		}
+		within[n] = true
+		defer delete(within, n)
+		for i, c := range n.Content {
+			if n.Kind == yaml.MappingNode && i%2 == 0 && c.Tag == "!!merge" {
+				return fail(c, "write the fields out", "merge keys (<<) are not read")
+			}
+			if err := walk(c); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return walk(d.root)
 }
 
 // Errorf is an error at the field of the given path. The line is the
@@ -221,6 +231,19 @@ func itemName(item *yaml.Node) string {
 	}
 	return ""
 }
+
+// Written tells whether the document has a field of the given path.
+func (d *Document) Written(path string) bool { return d.at(path) != nil }
+
+// Text is the value at a path as it is written, or "" where there is no single one.
+func (d *Document) Text(path string) string {
+	if n := d.at(path); n != nil && n.Kind == yaml.ScalarNode {
+		return n.Value
+	}
+	return ""
+}
+
+func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Tag == "!!null" }
 
 func kindName(n *yaml.Node) string {
 	switch n.Kind {

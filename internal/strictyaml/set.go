@@ -2,6 +2,7 @@ package strictyaml
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -30,6 +31,8 @@ func (d *Document) place(e *Error, n *yaml.Node) {
 	}
 }
 
+var yamlLine = regexp.MustCompile(`^yaml: (?:line \d+: )?`)
+
 // Set lays one "path=value" over the document. The value is YAML.
 func (d *Document) Set(assignment string) error {
 	o := origin{file: "--set " + assignment}
@@ -39,7 +42,7 @@ func (d *Document) Set(assignment string) error {
 	}
 	var value yaml.Node
 	if err := yaml.Unmarshal([]byte(text), &value); err != nil {
-		return &Error{File: o.file, Msg: fmt.Sprintf("the value is not YAML: %v", err), Hint: "quote the value if it holds YAML's own signs"}
+		return &Error{File: o.file, Msg: "the value is not YAML: " + yamlLine.ReplaceAllString(err.Error(), ""), Hint: "quote the value if it holds YAML's own signs"}
 	}
 	set := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str"}
 	if len(value.Content) == 1 {
