@@ -15,6 +15,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/controlplane/topology"
 	"github.com/stormglass/stormglass/internal/strictyaml"
+	"github.com/stormglass/stormglass/internal/userfile"
 )
 
 // settings are a plane's config and where it was read.
@@ -25,7 +26,7 @@ type settings struct {
 
 // readSettings reads --config, or what the last start left in the plane's directory.
 // Every error of --config names file, line and field.
-func readSettings(o upOptions, stdin io.Reader, progress io.Writer) (s settings, err error) {
+func readSettings(ctx context.Context, o upOptions, stdin io.Reader, progress io.Writer) (s settings, err error) {
 	if o.config == "" {
 		if s.config, err = lastConfig(o.dir, progress); err != nil {
 			return s, environment(err)
@@ -36,12 +37,12 @@ func readSettings(o upOptions, stdin io.Reader, progress io.Writer) (s settings,
 	name := o.config
 	if name == "-" {
 		name = "stdin"
-		data, err = io.ReadAll(stdin)
+		data, err = userfile.Stdin(ctx, stdin, userfile.Text)
 	} else {
-		data, err = os.ReadFile(name)
+		data, err = userfile.Read(name, userfile.Text)
 	}
 	if err != nil {
-		return s, fmt.Errorf("--config: %w", err)
+		return s, fmt.Errorf("--config %s: %w (name a YAML file of the plane's settings, or - for standard input)", o.config, err)
 	}
 	if blank(data) { // nothing set: upstream's defaults
 		return s, nil

@@ -89,7 +89,7 @@ func up(ctx context.Context, o upOptions, stdin io.Reader, stdout, stderr io.Wri
 		return environment(err)
 	}
 	progress := &progressWriter{to: stderr}
-	settings, err := readSettings(o, stdin, progress)
+	settings, err := readSettings(ctx, o, stdin, progress)
 	if err != nil {
 		return err
 	}

@@ -11,13 +11,13 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/common/expfmt"
 
 	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/internal/userfile"
 )
 
 // maxBody bounds one exposition. An API server's is a few megabytes.
@@ -52,7 +52,7 @@ func fetchHTTP(t control.ScrapeTarget) (fetch, func(), error) {
 		req.Header.Set("Accept", "text/plain;version=0.0.4")
 		req.Header.Set("User-Agent", "stormglass-recorder")
 		if t.TokenFile != "" {
-			token, err := os.ReadFile(t.TokenFile) // each time: tokens are rotated
+			token, err := userfile.Read(t.TokenFile, userfile.Text) // each time: tokens are rotated
 			if err != nil {
 				return err
 			}
@@ -88,7 +88,7 @@ func tlsConfig(t control.ScrapeTarget) (*tls.Config, error) {
 		InsecureSkipVerify: t.InsecureSkipVerify, // the user's own word, in a kubeconfig or targets file
 	}
 	if t.CAFile != "" {
-		pem, err := os.ReadFile(t.CAFile)
+		pem, err := userfile.Read(t.CAFile, userfile.Text)
 		if err != nil {
 			return nil, fmt.Errorf("read the CA of its server: %w", err)
 		}

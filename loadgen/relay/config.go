@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 
 	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/internal/userfile"
 	"github.com/stormglass/stormglass/loadgen/record"
 )
 
@@ -88,6 +89,9 @@ func New(c Config) (*Source, error) {
 	}
 	transport := http.DefaultTransport
 	if c.HTTPConfig != "" {
+		if err := userfile.Check(c.HTTPConfig, userfile.Text); err != nil {
+			return nil, fmt.Errorf("%s: %w (it is what promtool takes as --http.config.file)", c.HTTPConfig, err)
+		}
 		h, _, err := config.LoadHTTPConfigFile(c.HTTPConfig)
 		if err == nil {
 			transport, err = config.NewRoundTripperFromConfig(*h, "stormglass", config.WithUserAgent("stormglass"))

@@ -3,9 +3,7 @@ package target
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -15,8 +13,10 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/internal/userfile"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -24,12 +24,8 @@ import (
 // Config reads a kubeconfig and returns the client configuration of a
 // context ("" means the current one) and the name of its cluster.
 func Config(path, contextName string) (*rest.Config, string, error) {
-	data, err := os.ReadFile(path)
+	data, err := userfile.Read(path, userfile.Text)
 	if err != nil {
-		var pathErr *fs.PathError
-		if errors.As(err, &pathErr) {
-			err = pathErr.Err
-		}
 		return nil, "", fmt.Errorf("kubeconfig %s: %w (--kubeconfig takes the file that kubectl uses)", path, err)
 	}
 	if len(bytes.TrimSpace(data)) == 0 {
@@ -71,12 +67,34 @@ func Config(path, contextName string) (*rest.Config, string, error) {
 	if err := clientcmd.ResolveLocalPaths(file); err != nil {
 		return nil, "", fmt.Errorf("kubeconfig %s: %s", path, oneLine(err))
 	}
+	if err := checkFiles(file.Clusters[chosen.Cluster], file.AuthInfos[chosen.AuthInfo]); err != nil {
+		return nil, "", fmt.Errorf("kubeconfig %s: context %q: %w", path, contextName, err)
+	}
 	cfg, err := clientcmd.NewNonInteractiveClientConfig(*file, contextName, nil, nil).ClientConfig()
 	if err != nil {
 		return nil, "", fmt.Errorf("kubeconfig %s: context %q: %s", path, contextName, oneLine(err))
 	}
 	cfg.QPS = -1 // a limiter in the client would hide what is offered
 	return cfg, chosen.Cluster, nil
+}
+
+// checkFiles tells of a file that client-go would read without end, or not at all.
+func checkFiles(cluster *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) error {
+	files := map[string]string{}
+	if cluster != nil {
+		files["certificate-authority"] = cluster.CertificateAuthority
+	}
+	if user != nil {
+		files["client-certificate"], files["client-key"], files["tokenFile"] = user.ClientCertificate, user.ClientKey, user.TokenFile
+	}
+	for _, field := range slices.Sorted(maps.Keys(files)) {
+		if name := files[field]; name != "" {
+			if err := userfile.Check(name, userfile.Text); err != nil {
+				return fmt.Errorf("%s %s: %w (name a file that can be read)", field, name, err)
+			}
+		}
+	}
+	return nil
 }
 
 func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }

@@ -92,7 +92,7 @@ func TestBadTargetsNameFileLineAndField(t *testing.T) {
 		"no job":        {"targets:\n- {url: https://h/metrics}", "targets.yaml:2: targets[0].job: is missing"},
 		"no URL":        {"targets:\n- {job: etcd, url: 'h:2379'}", `targets.yaml:2: targets[0].url: "h:2379" is not a URL`},
 		"half a pair":   {"targets:\n- {job: etcd, url: https://h/metrics, certFile: c}", "a certificate needs its key"},
-		"no such file":  {"targets:\n- {job: etcd, url: https://h/metrics, caFile: none.crt}", "targets[0].caFile: open none.crt: no such file"},
+		"no such file":  {"targets:\n- {job: etcd, url: https://h/metrics, caFile: none.crt}", "targets[0].caFile: cannot read none.crt: no such file"},
 		"twice":         {"targets:\n- {job: etcd, url: http://h/metrics}\n- {job: etcd, url: http://h/metrics}", `targets.yaml:3: targets[1].instance: a second "h"`},
 		"nothing":       {"targets: []", "no targets"},
 	} {

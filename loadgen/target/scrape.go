@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/url"
-	"os"
 	"slices"
 	"strings"
 
@@ -14,6 +13,7 @@ import (
 
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/internal/strictyaml"
+	"github.com/stormglass/stormglass/internal/userfile"
 )
 
 // apiServerJob is the job of API servers, as on a bundled plane.
@@ -81,9 +81,9 @@ type scrapeEntry struct {
 // Targets of job kube-apiserver take the place of the one that the kubeconfig
 // leads to. Every error names file, line and field.
 func (t *Target) AddTargets(path string) error {
-	data, err := os.ReadFile(path)
+	data, err := userfile.Read(path, userfile.Text)
 	if err != nil {
-		return fmt.Errorf("scrape targets: %w", err)
+		return fmt.Errorf("--targets %s: %w (name a file of scrape targets)", path, err)
 	}
 	doc, err := strictyaml.Parse(path, data)
 	if err != nil {
@@ -140,11 +140,9 @@ func (e scrapeEntry) check(doc *strictyaml.Document, path string) (control.Scrap
 		if name == "" {
 			continue
 		}
-		f, err := os.Open(name)
-		if err != nil {
-			return s, doc.Errorf(path+"."+field, "paths are relative to where loadgen is started", "%s", oneLine(err))
+		if err := userfile.Check(name, userfile.Text); err != nil {
+			return s, doc.Errorf(path+"."+field, "paths are relative to where loadgen is started", "cannot read %s: %s", name, oneLine(err))
 		}
-		f.Close()
 	}
 	return s, nil
 }

@@ -1,0 +1,117 @@
+// Package userfile reads files that a user names, so that none of them can hang
+// the program or fill its memory: regular files, or standard input, of bounded
+// size.
+package userfile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"syscall"
+)
+
+// Bounds of what is read, in bytes, each far above what the file is for.
+const (
+	Text   = 4 << 20   // of scenarios, rules, configuration and keys
+	Replay = 256 << 20 // of the times of a replay
+)
+
+// Read gives the content of a regular file of at most limit bytes. Its errors do
+// not name the file.
+func Read(path string, limit int64) ([]byte, error) {
+	f, err := open(path, limit)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return readAll(f, limit)
+}
+
+// Check tells whether Read could read the file, without reading it.
+func Check(path string, limit int64) error {
+	f, err := open(path, limit)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+// Stdin reads all of standard input, at most limit bytes, until ctx ends.
+func Stdin(ctx context.Context, stdin io.Reader, limit int64) ([]byte, error) {
+	type answer struct {
+		data []byte
+		err  error
+	}
+	done := make(chan answer, 1)
+	go func() { // stays behind if ctx ends first: a read cannot be cut short
+		data, err := readAll(stdin, limit)
+		done <- answer{data, err}
+	}()
+	select {
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	case a := <-done:
+		return a.data, a.err
+	}
+}
+
+func open(path string, limit int64) (*os.File, error) {
+	info, err := os.Stat(path) // opening a device may do something
+	if err != nil {
+		return nil, cause(err)
+	}
+	if err := regular(info, limit); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe put in its place would block
+	if err != nil {
+		return nil, cause(err)
+	}
+	if info, err = f.Stat(); err == nil {
+		err = regular(info, limit)
+	}
+	if err != nil {
+		f.Close()
+		return nil, cause(err)
+	}
+	return f, nil
+}
+
+func regular(info fs.FileInfo, limit int64) error {
+	switch mode := info.Mode(); {
+	case mode.IsDir():
+		return errors.New("it is a directory, not a file")
+	case mode&fs.ModeNamedPipe != 0:
+		return errors.New("it is a pipe, not a regular file")
+	case !mode.IsRegular():
+		return errors.New("it is a device or socket, not a regular file")
+	case info.Size() > limit:
+		return tooLarge(limit)
+	}
+	return nil
+}
+
+func readAll(r io.Reader, limit int64) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(r, limit+1))
+	if err != nil {
+		return nil, cause(err)
+	}
+	if int64(len(data)) > limit {
+		return nil, tooLarge(limit)
+	}
+	return data, nil
+}
+
+func tooLarge(limit int64) error { return fmt.Errorf("it is larger than %d MiB", limit>>20) }
+
+// cause leaves out the operation and the path.
+func cause(err error) error {
+	var pathErr *fs.PathError
+	if errors.As(err, &pathErr) {
+		return pathErr.Err
+	}
+	return err
+}
