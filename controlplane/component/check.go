@@ -20,21 +20,9 @@ import (
 // the scheduler about its configuration. It constructs the component's command:
 // once per process, and in no process that does anything else.
 func Check(kind string, ask control.Check) (control.Checked, error) {
-	var set *pflag.FlagSet
-	switch kind {
-	case control.KindEtcd:
-		all := flag.NewFlagSet(kind, flag.ContinueOnError)
-		embed.NewConfig().AddFlags(all)
-		set = pflag.NewFlagSet(kind, pflag.ContinueOnError)
-		set.AddGoFlagSet(all)
-	case control.KindAPIServer:
-		set = app.NewAPIServerCommand().Flags()
-	case control.KindScheduler:
-		set = scheduler.NewSchedulerCommand().Flags()
-	case control.KindControllerManager:
-		set = controllers.NewControllerManagerCommand().Flags()
-	default:
-		return control.Checked{}, fmt.Errorf("no component %q", kind)
+	set, err := flagsOf(kind)
+	if err != nil {
+		return control.Checked{}, err
 	}
 	checked := control.Checked{Defaults: map[string]string{}, Wrong: map[string]string{}}
 	set.VisitAll(func(f *pflag.Flag) { checked.Known = append(checked.Known, f.Name) })
@@ -55,6 +43,25 @@ func Check(kind string, ask control.Check) (control.Checked, error) {
 		}
 	}
 	return checked, nil
+}
+
+// flagsOf gives a component's own flag set.
+func flagsOf(kind string) (*pflag.FlagSet, error) {
+	switch kind {
+	case control.KindEtcd:
+		all := flag.NewFlagSet(kind, flag.ContinueOnError)
+		embed.NewConfig().AddFlags(all)
+		set := pflag.NewFlagSet(kind, pflag.ContinueOnError)
+		set.AddGoFlagSet(all)
+		return set, nil
+	case control.KindAPIServer:
+		return app.NewAPIServerCommand().Flags(), nil
+	case control.KindScheduler:
+		return scheduler.NewSchedulerCommand().Flags(), nil
+	case control.KindControllerManager:
+		return controllers.NewControllerManagerCommand().Flags(), nil
+	}
+	return nil, fmt.Errorf("no component %q", kind)
 }
 
 // checkSchedulerConfig decodes strictly and validates, as the scheduler does

@@ -27,7 +27,7 @@ type Flags map[string]string
 type Etcd struct {
 	// Members: 1 (the default), 3, 5 or 7. An even number is taken with a warning: it
 	// tolerates no more losses than one less.
-	Members int `yaml:"members,omitempty" json:"members,omitempty"`
+	Members int `yaml:"members,omitempty" json:"members,omitempty" zero:"1"`
 	// Topology is "stacked" (the default: etcd shares its disk with its
 	// neighbours, so a diskContention hits it) or "external" (its disk is its
 	// own: the neighbours write to another file system).
@@ -40,7 +40,7 @@ type Etcd struct {
 type APIServer struct {
 	// Replicas, all active, behind a TCP load balancer that asks each for
 	// /readyz. Default 1, without a balancer.
-	Replicas int `yaml:"replicas,omitempty" json:"replicas,omitempty"`
+	Replicas int `yaml:"replicas,omitempty" json:"replicas,omitempty" zero:"1"`
 	// Descriptors is each API server's limit of open files. Zero: that of this
 	// machine.
 	Descriptors int `yaml:"descriptors,omitempty" json:"descriptors,omitempty"`
@@ -56,7 +56,7 @@ type APIServer struct {
 // ControllerManager configures kube-controller-manager.
 type ControllerManager struct {
 	// Replicas, of which one leads. Default 1.
-	Replicas int `yaml:"replicas,omitempty" json:"replicas,omitempty"`
+	Replicas int `yaml:"replicas,omitempty" json:"replicas,omitempty" zero:"1"`
 	// QPS is --kube-api-qps, in requests per second per controller's client.
 	// Zero means upstream's default, 20.
 	QPS float64 `yaml:"qps,omitempty" json:"qps,omitempty"`
@@ -69,7 +69,7 @@ type ControllerManager struct {
 // Scheduler configures kube-scheduler.
 type Scheduler struct {
 	// Replicas, of which one leads. Default 1.
-	Replicas int `yaml:"replicas,omitempty" json:"replicas,omitempty"`
+	Replicas int `yaml:"replicas,omitempty" json:"replicas,omitempty" zero:"1"`
 	// QPS is clientConnection.qps, in requests per second. Zero means
 	// upstream's default, 50.
 	QPS float64 `yaml:"qps,omitempty" json:"qps,omitempty"`

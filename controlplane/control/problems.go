@@ -20,8 +20,9 @@ type Problem struct {
 const maxRate = 1_000_000
 
 // Problems checks what can be checked without the components themselves:
-// ranges, and flags that Stormglass sets itself. Whether a component knows a
-// flag is seen by `controlplane up` before it starts anything.
+// ranges, flags that Stormglass sets itself, and the names and types of others.
+// What a component says of its flags is seen by `controlplane up` before it
+// starts anything.
 func (c Config) Problems() []Problem {
 	all := c.topologyProblems()
 	number := func(path string, v, high float64) {
@@ -39,6 +40,8 @@ func (c Config) Problems() []Problem {
 		for _, name := range slices.Sorted(maps.Keys(section.Flags)) {
 			if hint, ok := section.refused(name, section.Flags[name]); ok {
 				all = append(all, Problem{section.Path + "." + name, "Stormglass keeps this flag to itself", hint})
+			} else if p, wrong := section.flagProblem(name, section.Flags[name]); wrong {
+				all = append(all, p)
 			}
 		}
 	}

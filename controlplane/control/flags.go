@@ -1,0 +1,128 @@
+package control
+
+import (
+	_ "embed"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/stormglass/stormglass/internal/strictyaml"
+)
+
+// flagTable is written and kept true by a test of package component, which
+// links the components.
+//
+//go:embed flags.txt
+var flagTable string
+
+// flagTypes gives the type of each component's flags by name. Its feature gates
+// are there as "feature-gates/NAME", the scheduler's plugins as "plugins/NAME".
+var flagTypes = sync.OnceValue(func() map[string]map[string]string {
+	all := map[string]map[string]string{}
+	for line := range strings.Lines(flagTable) {
+		words := strings.Fields(line)
+		if len(words) != 3 {
+			continue // a comment
+		}
+		if all[words[0]] == nil {
+			all[words[0]] = map[string]string{}
+		}
+		all[words[0]][words[1]] = words[2]
+	}
+	return all
+})
+
+// SchedulerPlugins lists the plugins that are built into the scheduler.
+func SchedulerPlugins() []string { return named(KindScheduler, "plugins/") }
+
+// named lists what the table has of a component with a prefix, without it.
+func named(kind, prefix string) []string {
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(flagTypes()[kind])) {
+		if rest, ok := strings.CutPrefix(name, prefix); ok {
+			all = append(all, rest)
+		}
+	}
+	return all
+}
+
+// flagProblem says what is wrong with a flag: that the component has none of
+// that name, or does not take the value.
+func (s FlagSection) flagProblem(name, value string) (p Problem, wrong bool) {
+	types := flagTypes()[s.Kind]
+	path := s.Path + "." + name
+	if types[name] == "" {
+		known := slices.DeleteFunc(slices.Sorted(maps.Keys(types)), func(k string) bool { return strings.Contains(k, "/") })
+		hint := "its flags are listed by: " + s.Kind + " --help"
+		plain := strings.ReplaceAll(strings.TrimLeft(name, "-"), "_", "-")
+		if near := strictyaml.Suggest(plain, known); near != "" {
+			hint = fmt.Sprintf("did you mean %q?", near)
+		}
+		return Problem{path, s.Kind + " has no such flag", hint}, true
+	}
+	if name == "feature-gates" {
+		if msg, hint := gatesProblem(s.Kind, value); msg != "" {
+			return Problem{path, msg, hint}, true
+		}
+		return p, false
+	}
+	what, hint := valueProblem(types[name], value)
+	if what == "" {
+		return p, false
+	}
+	return Problem{path, fmt.Sprintf("%q is not %s", value, what), hint}, true
+}
+
+// valueProblem says what a value of that type should be and is not. Types of
+// lists, maps and text take anything here; the component has the last word.
+func valueProblem(typ, value string) (what, hint string) {
+	var err error
+	switch typ {
+	case "bool":
+		what, hint = "true or false", "write true or false"
+		_, err = strconv.ParseBool(value)
+	case "int", "int32", "int64":
+		what, hint = "a whole number", "as 400"
+		_, err = strconv.ParseInt(value, 0, 64)
+	case "uint", "uint32", "uint64":
+		what, hint = "a whole number of 0 or more", "as 400"
+		_, err = strconv.ParseUint(value, 0, 64)
+	case "float32", "float64":
+		what, hint = "a number", "as 0.5"
+		_, err = strconv.ParseFloat(value, 64)
+	case "duration":
+		what, hint = "a duration", "as 30s"
+		_, err = time.ParseDuration(value)
+	}
+	if err != nil {
+		return what, hint
+	}
+	return "", ""
+}
+
+// gatesProblem checks the value of the flag feature-gates: NAME=true,NAME=false.
+func gatesProblem(kind, value string) (msg, hint string) {
+	known := named(kind, "feature-gates/")
+	for gate := range strings.SplitSeq(value, ",") {
+		name, on, ok := strings.Cut(strings.TrimSpace(gate), "=")
+		if name == "" && !ok {
+			continue
+		}
+		name = strings.TrimPrefix(name, "kube:")
+		if _, err := strconv.ParseBool(strings.TrimSpace(on)); !ok || err != nil {
+			return fmt.Sprintf("%q is no setting of a feature gate", gate), "as NAME=true,OTHER=false"
+		}
+		if len(known) > 0 && !slices.Contains(known, name) {
+			hint := "its feature gates are listed by: " + kind + " --help"
+			if near := strictyaml.Suggest(name, known); near != "" {
+				hint = fmt.Sprintf("did you mean %q?", near)
+			}
+			return fmt.Sprintf("%s has no feature gate %q", kind, name), hint
+		}
+	}
+	return "", ""
+}
