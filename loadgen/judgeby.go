@@ -6,11 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/stormglass/stormglass/internal/userfile"
 	"github.com/stormglass/stormglass/loadgen/alerting"
 	"github.com/stormglass/stormglass/loadgen/gate"
 	"github.com/stormglass/stormglass/loadgen/result"
@@ -44,9 +44,9 @@ func readGates(s *scenario.Scenario, files []string) ([]gate.Compiled, error) {
 	texts := map[string][]byte{} // of those that hold gates
 	var errs []error
 	for _, file := range files {
-		text, err := os.ReadFile(file)
+		text, err := userfile.Read(file, userfile.Text)
 		if err != nil {
-			errs = append(errs, fmt.Errorf("--rules %s: %w (name a file of gates, or of Prometheus' rules)", file, cause(err)))
+			errs = append(errs, fmt.Errorf("--rules %s: %w (name a file of gates, or of Prometheus' rules)", file, err))
 			continue
 		}
 		switch holds(text) {

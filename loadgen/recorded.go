@@ -129,7 +129,7 @@ func (rec *recordedRun) readScenario(changed error) {
 	}
 	rec.text = text
 	path := filepath.Join(rec.dir, result.ScenarioFile)
-	s, err := scenario.Parse(path, text, nil)
+	s, err := scenario.ParseRecorded(path, text)
 	if err != nil {
 		rec.damaged(&result.Damaged{File: result.ScenarioFile, Err: errors.New(strings.ReplaceAll(err.Error(), path+":", "line "))})
 		return

@@ -27,7 +27,7 @@ func newRun(signals *interrupts) *cobra.Command {
 		Use:   "run NAME|FILE",
 		Short: "Run a scenario, judge it, write the report",
 		Long: `Run a scenario, judge it and write the report. NAME is a built-in scenario
-(see 'loadgen scenarios'), FILE one of your own.
+(see 'loadgen scenarios'), FILE one of your own, - one on standard input.
 
 Without --kubeconfig a control plane is brought up for the run and stopped
 after it. With --kubeconfig the scenario runs against that cluster: it creates
@@ -66,7 +66,7 @@ is told, the report is still written. A third, 5 s later or more, ends at once.`
 				return err
 			}
 			defer release()
-			s, err := readScenario(args[0], o.Overrides)
+			s, err := readScenario(cmd, args[0], o.Overrides)
 			if err != nil {
 				return err
 			}

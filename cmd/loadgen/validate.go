@@ -15,7 +15,7 @@ import (
 func newValidate() *cobra.Command {
 	var sets []string
 	cmd := &cobra.Command{
-		Use:   "validate FILE|NAME",
+		Use:   "validate FILE|NAME|-",
 		Short: "Check a scenario without running it",
 		Long: `Check a scenario without running it: every field, unit and reference, every
 gate's objective and PromQL. Errors are printed one line each, and all at once as
@@ -26,7 +26,7 @@ contradicts itself, then variants and gates.`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeScenario,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			s, err := readScenario(args[0], sets)
+			s, err := readScenario(cmd, args[0], sets)
 			if err != nil {
 				return err
 			}
@@ -64,9 +64,13 @@ func warnings(s *scenario.Scenario) []string {
 	return all
 }
 
-// readScenario reads and checks a scenario, gates included.
-func readScenario(nameOrFile string, sets []string) (*scenario.Scenario, error) {
-	s, err := scenario.Read(nameOrFile, sets)
+// readScenario reads and checks a scenario, gates included; "-" is standard input.
+func readScenario(cmd *cobra.Command, nameOrFile string, sets []string) (s *scenario.Scenario, err error) {
+	if nameOrFile == "-" {
+		s, err = scenario.ReadStdin(cmd.Context(), cmd.InOrStdin(), sets)
+	} else {
+		s, err = scenario.Read(nameOrFile, sets)
+	}
 	if err != nil {
 		return nil, loadgen.Usage(err)
 	}

@@ -4,14 +4,19 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"regexp"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/rulefmt"
 	"github.com/prometheus/prometheus/promql/parser"
+	"go.yaml.in/yaml/v3"
 
 	"github.com/stormglass/stormglass/alerts"
+	"github.com/stormglass/stormglass/internal/strictyaml"
 	"github.com/stormglass/stormglass/loadgen/record"
 )
 
@@ -44,16 +49,76 @@ func Shipped() (Ruleset, error) {
 func Parse(file string, text []byte) (Ruleset, error) {
 	groups, errs := rulefmt.Parse(text, false, model.UTF8Validation, record.NewParser(), slog.New(slog.DiscardHandler))
 	if len(errs) > 0 {
-		for i, err := range errs {
-			errs[i] = fmt.Errorf("%s: %w", file, err)
-		}
-		return nil, errors.Join(errs...)
+		return nil, ruleErrors(file, text, errs)
 	}
 	var all Ruleset
 	for _, g := range groups.Groups {
 		all = append(all, Group{File: file, RuleGroup: g})
 	}
 	return all, nil
+}
+
+var (
+	// position begins an error of rulefmt, once or twice: line and column, 0 for
+	// those it does not know.
+	position = regexp.MustCompile(`^(?:(\d+):\d+: )?(?:(\d+):\d+: )?`)
+	yamlLine = regexp.MustCompile(`^(?:yaml: )?line (\d+): `)
+	noField  = regexp.MustCompile(`^field (\S+) not found in type \S+$`)
+)
+
+// ruleErrors are the errors of a rule file, once each, with file and line.
+func ruleErrors(file string, text []byte, errs []error) error {
+	if _, err := strictyaml.Parse(file, text); err != nil {
+		return err // of its syntax
+	}
+	var all []error
+	told := map[string]bool{}
+	add := func(msg string) {
+		e := &strictyaml.Error{File: file, Hint: "as Prometheus loads rules"}
+		for _, form := range []*regexp.Regexp{yamlLine, position} {
+			m := form.FindStringSubmatch(msg)
+			for _, line := range m[min(1, len(m)):] {
+				if n, _ := strconv.Atoi(line); e.Line == 0 {
+					e.Line = n
+				}
+			}
+			if len(m) > 0 {
+				msg = msg[len(m[0]):]
+			}
+		}
+		if m := noField.FindStringSubmatch(msg); m != nil {
+			msg = fmt.Sprintf("unknown field %q", m[1])
+		}
+		if e.Line == 0 {
+			e.Line = lineOf(text, msg)
+		}
+		if e.Msg = strings.TrimPrefix(msg, "yaml: "); !told[e.Error()] {
+			told[e.Error()] = true
+			all = append(all, e)
+		}
+	}
+	for _, err := range errs {
+		var typed *yaml.TypeError
+		if errors.As(err, &typed) {
+			for _, msg := range typed.Errors {
+				add(msg)
+			}
+			continue
+		}
+		add(err.Error())
+	}
+	return errors.Join(all...)
+}
+
+var quoted = regexp.MustCompile(`"([^"]+)"`)
+
+// lineOf is the only line with what an error quotes, 0 where there is none or several.
+func lineOf(text []byte, msg string) int {
+	m := quoted.FindStringSubmatch(msg)
+	if m == nil || strings.Count(string(text), m[1]) != 1 {
+		return 0
+	}
+	return 1 + strings.Count(string(text)[:strings.Index(string(text), m[1])], "\n")
 }
 
 // Alerts are the names of all alerts, once each, in their order.

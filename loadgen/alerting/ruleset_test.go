@@ -48,7 +48,7 @@ groups:
 
 func TestParseNamesFileAndLine(t *testing.T) {
 	_, err := Parse("mine.yaml", []byte("groups:\n  - name: g\n    rules:\n      - {alert: A, expr: 'sum(('}\n"))
-	if err == nil || !strings.HasPrefix(err.Error(), "mine.yaml: 4:") {
+	if err == nil || !strings.HasPrefix(err.Error(), "mine.yaml:4:") {
 		t.Errorf("a rule that does not parse: %v", err)
 	}
 }
@@ -67,5 +67,23 @@ func TestShipped(t *testing.T) {
 	}
 	if len(s.Alerts()) != len(alerts.Table()) {
 		t.Errorf("%d alerts, %d in the table", len(s.Alerts()), len(alerts.Table()))
+	}
+}
+
+// An error of a rule file is one line, once, with the line of the file.
+func TestRuleFileErrors(t *testing.T) {
+	for text, want := range map[string]string{
+		"groups:\n  - name: g\n    rulez: []\n":                                         `r.yaml:3: unknown field "rulez" (as Prometheus loads rules)`,
+		"groups:\n  - name: g\n    rules:\n      - {alert: A, expr: up, for: soon}\n":   `r.yaml:4: not a valid duration string: "soon" (as Prometheus loads rules)`,
+		"groups:\n  - name: g\n    rules: [\n":                                          `r.yaml:3: the file ends where a value is needed (close what is opened with } or ])`,
+		"groups:\n  - name: g\n    interval: 1m\n   rules: []\n":                        `r.yaml:4: this is no item of the list that begins on line 2 (begin an item with - and a space, indented as the others; indent the fields of an item alike)`,
+		"groups:\n  - rules:\n      - {alert: A, expr: up}\n":                           `r.yaml: `,
+		"groups:\n  - name: g\n    rules:\n      - {alert: A, expr: up, record: b:c}\n": `r.yaml:4: group "g", rule 1, "A": only one of 'record' and 'alert' must be set (as Prometheus loads rules)`,
+		"groups:\n  - name: g\n    rules:\n      - {alert: A, expr: 'sum(('}\n":         `r.yaml:4: group "g", rule 1, "A": could not parse expression: `,
+	} {
+		_, err := Parse("r.yaml", []byte(text))
+		if err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), "\n") || strings.Contains(err.Error(), "0:0") {
+			t.Errorf("%s got  %v\nwant %s", text, err, want)
+		}
 	}
 }

@@ -64,6 +64,9 @@ func compileAll(s *scenario.Scenario, b book) ([]Compiled, error) {
 		all = append(all, c)
 	}
 	_, err := Figures(s)
+	if !s.Recorded() {
+		errs = append(errs, contradictions(s, all)...)
+	}
 	return all, errors.Join(append(errs, err, checkSignals(s))...)
 }
 
@@ -117,6 +120,9 @@ func compile(s *scenario.Scenario, g scenario.Gate, path string, b book) (Compil
 		return fail(field, "write it as "+c.objective.Unit.Example(), "%s is not in %s, the unit of %s", bound, c.objective.Unit, c.objective.Name)
 	}
 	c.bound = bound.Value
+	if hint, wrong := c.objective.impossible(bound); wrong != "" && !s.Recorded() {
+		return fail(field, hint, "%s", wrong)
+	}
 	if c.objective.Name == "expr" {
 		c.objective.Unit = unitOf(bound)
 	}
@@ -136,6 +142,12 @@ func compile(s *scenario.Scenario, g scenario.Gate, path string, b book) (Compil
 				at = path + ".objective"
 			}
 			return c, s.Errorf(at, hint, "%s", lack)
+		}
+	}
+	if during := c.objective.during; during != nil && !s.Recorded() {
+		some := during(s)
+		if !slices.ContainsFunc(c.Over, func(name string) bool { return slices.Contains(some, name) }) {
+			return fail("over", "name one of "+strings.Join(some, ", "), "there is nothing for objective %s in %s", c.objective.Name, strings.Join(c.Over, ", "))
 		}
 	}
 	return c, c.placeLoads(s, path)
@@ -173,13 +185,29 @@ func (c *Compiled) placeLoads(s *scenario.Scenario, path string) error {
 			c.expects = append(c.expects, p)
 		}
 	}
+	if len(known) == 0 {
+		return s.Errorf(path+".objective", "add load: "+loadFor(c.objective.kinds)+" to a phase", "no load of the scenario is one for objective %s", c.objective.Name)
+	}
 	switch {
 	case c.Load != "" && !right:
 		return s.Errorf(path+".load", "loads it can judge: "+listOr(known, "none"), "no load %q for objective %s", c.Load, c.objective.Name)
 	case len(c.expects) == 0:
-		return s.Errorf(path+".over", "name a phase with such a load", "nothing for objective %s runs in %s", c.objective.Name, strings.Join(c.Over, ", "))
+		return s.Errorf(path+".over", "name a phase with "+strings.Join(known, " or "), "nothing for objective %s runs in %s", c.objective.Name, strings.Join(c.Over, ", "))
 	}
 	return nil
+}
+
+// loadFor is a load as an objective of these kinds needs.
+func loadFor(kinds []string) string {
+	switch kinds[0] {
+	case "history":
+		return "[{kind: history}]"
+	case "watches":
+		return "[{kind: watches, count: 100, rate: 50/s}]"
+	case delivering:
+		return "[{name: crowd, kind: watches, count: 100, rate: 50/s}, {kind: changes, watches: crowd, rate: 5/s}]"
+	}
+	return "[{kind: requests, verb: get, rate: 50/s}]"
 }
 
 func listOr(list []string, none string) string {

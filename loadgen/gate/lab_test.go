@@ -29,7 +29,7 @@ nodes: {count: 10}
 background:
   - {name: patch, kind: requests, verb: patch, rate: 5/s}
 phases:
-  - {name: calm, for: 30s}
+  - {name: calm, for: 30s, actions: [{kind: deploy, name: web, replicas: 10}]}
   - name: storm
     faults: [{kind: nodeFailure, fraction: 0.3}]
     until: nodesNotReady

@@ -34,13 +34,13 @@ func measured() []Objective {
 	}
 	return []Objective{
 		{
-			Name: "pod-startup", client: true, Unit: scenario.Seconds, Default: "max: 5s",
+			Name: "pod-startup", client: true, Unit: scenario.Seconds, Default: "max: 5s", check: needsPods, during: (*scenario.Scenario).StartsPods,
 			Source:  "Kubernetes sig-scalability, slos/pod_startup_latency.md: p99 <= 5 s for stateless pods, image pulls excluded",
 			Doc:     "The exact p99 of the time from first seeing a pod until seeing it Ready, by a watch on the pods of the run. Simulated nodes pull no images.",
 			measure: startup(0.99, p99),
 		},
 		{
-			Name: "pod-startup-p50", client: true, Unit: scenario.Seconds, Default: "max: 2s", Source: ours,
+			Name: "pod-startup-p50", client: true, Unit: scenario.Seconds, Default: "max: 2s", Source: ours, check: needsPods, during: (*scenario.Scenario).StartsPods,
 			Doc:     "The exact median of the same time.",
 			measure: startup(0.5, func(l result.Latency) float64 { return l.P50 }),
 		},
@@ -127,7 +127,7 @@ func measured() []Objective {
 			measure: func(e evidence) finding { return e.perPhase(duration) },
 		},
 		{
-			Name: "time-to-not-ready", client: true, Unit: scenario.Seconds, Default: "max: 1m", check: needsNodeFailure,
+			Name: "time-to-not-ready", client: true, Unit: scenario.Seconds, Default: "max: 1m", check: needsNodeFailure, during: sinceFailing,
 			Source: ours + "; upstream's --node-monitor-grace-period is 50 s",
 			Doc:    "The time from a node failure until all failed nodes were seen NotReady.",
 			measure: func(e evidence) finding {
@@ -135,7 +135,7 @@ func measured() []Objective {
 			},
 		},
 		{
-			Name: "time-to-recover", client: true, Unit: scenario.Seconds, Default: "max: 5m", Source: ours, check: needsNodeFailure,
+			Name: "time-to-recover", client: true, Unit: scenario.Seconds, Default: "max: 5m", Source: ours, check: needsNodeFailure, during: sinceFailing,
 			Doc: "The time from a node failure until every Deployment was whole again.",
 			measure: func(e evidence) finding {
 				return e.sinceFailures("podsReady", func(w result.Workload) *float64 { return w.RecoveredAfter })

@@ -162,7 +162,7 @@ func TestNoDataOfMeasuredObjectives(t *testing.T) {
 		"phase interrupted":        {"objective: phase-duration, max: 1h", func(m *result.Measurements) { m.Phases[2].Interrupted = true }, "phase recovery was interrupted"},
 		"interrupted mid-load":     {"objective: unsent, max: 100%", func(m *result.Measurements) { m.Phases[2].Interrupted = true }, "phase recovery was interrupted"},
 		"no pod started":           {"objective: pod-startup, max: 1h, over: [calm]", func(*result.Measurements) {}, "nothing was measured in calm"},
-		"no failure seen":          {"objective: time-to-recover, max: 1h, over: [calm]", func(*result.Measurements) {}, "nothing was measured in calm"},
+		"no failure seen":          {"objective: time-to-recover, max: 1h, over: [storm]", func(*result.Measurements) {}, "nothing was measured in storm"},
 		"no nodes":                 {"objective: missed-heartbeats, max: 0", func(m *result.Measurements) { m.Nodes = nil }, "what the nodes did was not recorded"},
 		"no heartbeat":             {"objective: missed-heartbeats, max: 0", func(m *result.Measurements) { *m.Nodes = result.Nodes{} }, "nothing was measured"},
 		"nodes never ready":        {"objective: nodes-ready, max: 1h", func(m *result.Measurements) { m.Nodes.ReadySeconds = 0 }, "never all Ready"},

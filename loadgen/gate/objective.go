@@ -2,6 +2,7 @@ package gate
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -46,6 +47,21 @@ type Objective struct {
 	kinds []string
 	// check says what a scenario lacks for it; empty for nothing.
 	check func(*scenario.Scenario) (path, hint, lack string)
+	// most is the largest value there can be; 0: that of its unit, if that has one.
+	most float64
+	// during lists the phases in which there can be something to measure; nil: all.
+	during func(*scenario.Scenario) []string
+}
+
+// largest is the largest value that the objective can have, infinite for none.
+func (o Objective) largest() float64 {
+	switch {
+	case o.most > 0:
+		return o.most
+	case o.Unit == scenario.Ratio:
+		return 1
+	}
+	return math.Inf(1)
 }
 
 // Objectives lists the built-in objectives: first those of scraped metrics,

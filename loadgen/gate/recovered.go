@@ -19,35 +19,35 @@ func recovered() []Objective {
 	histories := []string{"history"}
 	return []Objective{
 		{
-			Name: "error-window", client: true, Unit: scenario.Seconds, Default: "max: 30s", Source: recoveryDoc, kinds: sends, check: needsFault,
+			Name: "error-window", client: true, Unit: scenario.Seconds, Default: "max: 30s", Source: recoveryDoc, kinds: sends, check: needsFault, during: withFault,
 			Doc: "The time from the first request that failed or took longer than its bound to the last, of the worst load and fault; no data where the last that was seen is one. `load:` picks one load.",
 			measure: perFaultLoad(func(l result.LoadRecovery) reading {
 				return reading{value: l.ErrorWindow, atLeast: l.Open, detail: fmt.Sprintf("%d failed", l.Failed)}
 			}),
 		},
 		{
-			Name: "time-to-first-success", client: true, Unit: scenario.Seconds, Default: "max: 15s", Source: recoveryDoc, kinds: sends, check: needsFault,
+			Name: "time-to-first-success", client: true, Unit: scenario.Seconds, Default: "max: 15s", Source: recoveryDoc, kinds: sends, check: needsFault, during: withFault,
 			Doc:     "The time from a fault's begin to the first success after the first failure, of the worst load and fault; 0 where nothing failed. It fails where nothing succeeded any more.",
 			measure: perFaultLoad(firstSuccess),
 		},
 		{
-			Name: "time-to-objective", client: true, Unit: scenario.Seconds, Default: "max: 1m", Source: recoveryDoc, kinds: sends, check: needsFault,
+			Name: "time-to-objective", client: true, Unit: scenario.Seconds, Default: "max: 1m", Source: recoveryDoc, kinds: sends, check: needsFault, during: withFault,
 			Doc:     "The time from a fault's end until every request held its bound again for a whole stretch, of the worst load and fault; 0 where the fault was not felt. It fails where a load was seen not to be back for longer than the bound; where it was not seen for so long, there is no data.",
 			measure: perFaultLoad(backInside),
 		},
 		{
-			Name: "lease-failover", Unit: scenario.Seconds, Default: "max: 17s", check: needsFault,
+			Name: "lease-failover", Unit: scenario.Seconds, Default: "max: 17s", check: needsFault, during: withFault,
 			Source:  "component-base/config/options/leaderelectionconfig.go: a lease of 15 s and a retry every 2 s",
 			Doc:     "The time from when the holder of a scheduler's or controller manager's lease was hit until another had it, of the longest.",
 			measure: perFault("a lease moved", func(of string) bool { return of != control.KindEtcd }, func(f result.FaultRecovery) *float64 { return f.LeaseFailover }),
 		},
 		{
-			Name: "leader-failover", Unit: scenario.Seconds, Default: "max: 3s", Source: recoveryDoc + "; etcd's election timeout is 1 s", check: needsFault,
+			Name: "leader-failover", Unit: scenario.Seconds, Default: "max: 3s", Source: recoveryDoc + "; etcd's election timeout is 1 s", check: needsFault, during: withFault,
 			Doc:     "The time from when etcd's leader was hit until another led, of the longest.",
 			measure: perFault("etcd's leader changed", func(of string) bool { return of == control.KindEtcd }, func(f result.FaultRecovery) *float64 { return f.LeaderFailover }),
 		},
 		{
-			Name: "relist-storm", client: true, Unit: scenario.Count, Default: "max: 1000", Source: recoveryDoc, check: needsFault,
+			Name: "relist-storm", client: true, Unit: scenario.Count, Default: "max: 1000", Source: recoveryDoc, check: needsFault, during: withFault,
 			Doc: "Watches of loads and nodes that had to list again for a fault, of the worst fault.",
 			measure: func(e evidence) finding {
 				f := eachFault(relists)(e)
@@ -85,7 +85,7 @@ func recovered() []Objective {
 			}),
 		},
 		{
-			Name: "signal-returned", Unit: scenario.Count, Default: "min: 1", Source: recoveryDoc, signals: true, check: needsSignals,
+			Name: "signal-returned", Unit: scenario.Count, most: 1, Default: "min: 1", Source: recoveryDoc, signals: true, check: needsSignals,
 			Doc: "1 if the incident's metric came back to where it was before the fault, else 0, of the worst signal. `signal:` picks one.",
 			measure: perSignal(func(s result.Signal) reading {
 				if s.Returned == nil {

@@ -84,7 +84,7 @@ func ReadRun(dir string) (Run, error) {
 	if err != nil {
 		return Run{}, err
 	}
-	s, err := scenario.Parse(result.ScenarioFile, text, nil)
+	s, err := scenario.ParseRecorded(result.ScenarioFile, text)
 	if err != nil {
 		return Run{}, err
 	}

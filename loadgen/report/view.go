@@ -78,7 +78,7 @@ type keyRowView struct {
 func newPage(ctx context.Context, r result.Result, timeline []result.Event, slots []pulse.Slot, text []byte, src Source) *page {
 	// The resolved scenario was valid when it ran; a later version's schema
 	// must not keep an old run from being shown.
-	s, err := scenario.Parse(result.ScenarioFile, text, nil)
+	s, err := scenario.ParseRecorded(result.ScenarioFile, text)
 	if err != nil {
 		s = &scenario.Scenario{}
 	}

@@ -66,7 +66,9 @@ func (l *Load) setDefaults() {
 	orDefault(&l.Connections, 4)
 	orDefault(&l.Namespaces, defaultNamespaces)
 	orDefault(&l.Spread, defaultSpread)
-	orDefault(&l.Size, defaultSize)
+	if len(l.Sizes) == 0 {
+		orDefault(&l.Size, defaultSize)
+	}
 	if l.Kind != "changes" && l.Kind != "history" && len(l.Mix) == 0 {
 		l.Operation.setDefaults()
 	}

@@ -1,11 +1,12 @@
 package scenario
 
 import (
+	"context"
 	"embed"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/stormglass/stormglass/internal/strictyaml"
+	"github.com/stormglass/stormglass/internal/userfile"
 )
 
 //go:embed catalogue/*.yaml
@@ -60,15 +62,11 @@ func Read(nameOrFile string, overrides []string) (*Scenario, error) {
 		}
 		return Parse(nameOrFile+".yaml", data, overrides)
 	}
-	data, err := os.ReadFile(nameOrFile)
+	data, err := userfile.Read(nameOrFile, userfile.Text)
 	if errors.Is(err, fs.ErrNotExist) && !strings.ContainsAny(nameOrFile, "/.") {
 		return nil, unknown(nameOrFile)
 	}
 	if err != nil {
-		var pathErr *fs.PathError
-		if errors.As(err, &pathErr) {
-			err = pathErr.Err
-		}
 		return nil, fmt.Errorf("%s: cannot read the scenario: %w (`loadgen scenarios` lists the built-in ones)", nameOrFile, err)
 	}
 	s, err := Parse(nameOrFile, data, overrides)
@@ -78,10 +76,24 @@ func Read(nameOrFile string, overrides []string) (*Scenario, error) {
 	return s, s.readReplays(filepath.Dir(nameOrFile))
 }
 
+// ReadStdin is Read of a scenario that comes by standard input. Relative files
+// of replays lie in the working directory.
+func ReadStdin(ctx context.Context, stdin io.Reader, overrides []string) (*Scenario, error) {
+	data, err := userfile.Stdin(ctx, stdin, userfile.Text)
+	if err != nil {
+		return nil, fmt.Errorf("stdin: cannot read the scenario: %w", err)
+	}
+	s, err := Parse("stdin", data, overrides)
+	if err != nil {
+		return nil, err
+	}
+	return s, s.readReplays(".")
+}
+
 // Parse reads a scenario from data; file is its name in errors. Replays are
 // left without their times.
 func Parse(file string, data []byte, overrides []string) (*Scenario, error) {
-	s, err := parse(file, data, overrides, nil, "")
+	s, err := parse(&Scenario{}, file, data, overrides, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -91,8 +103,18 @@ func Parse(file string, data []byte, overrides []string) (*Scenario, error) {
 	return s, nil
 }
 
-// parse reads a scenario, or with an overlay one of its variants.
-func parse(file string, data []byte, overrides []string, overlay func(*strictyaml.Document) error, variant string) (*Scenario, error) {
+// ParseRecorded reads the scenario of a run that is over. What cannot come to
+// pass is not refused: that run has been.
+func ParseRecorded(file string, data []byte) (*Scenario, error) {
+	return parse(&Scenario{recorded: true}, file, data, nil, nil)
+}
+
+// Recorded tells whether the scenario is that of a run that is over.
+func (s *Scenario) Recorded() bool { return s.recorded }
+
+// parse reads a scenario into s, or with an overlay one of its variants, whose
+// name s has.
+func parse(s *Scenario, file string, data []byte, overrides []string, overlay func(*strictyaml.Document) error) (*Scenario, error) {
 	doc, err := strictyaml.Parse(file, data)
 	if err != nil {
 		return nil, err
@@ -107,7 +129,8 @@ func parse(file string, data []byte, overrides []string, overlay func(*strictyam
 			return nil, err
 		}
 	}
-	s := &Scenario{doc: doc}
+	variant := s.Variant
+	s.doc = doc
 	if err := doc.Decode(s); err != nil {
 		return nil, err
 	}

@@ -5,14 +5,13 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io/fs"
 	"math"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 
 	"github.com/stormglass/stormglass/internal/strictyaml"
+	"github.com/stormglass/stormglass/internal/userfile"
 )
 
 // maxReplay bounds a replay: 80 MB of times.
@@ -30,17 +29,19 @@ func (s *Scenario) readReplays(dir string) error {
 		if !filepath.IsAbs(file) {
 			file = filepath.Join(dir, file)
 		}
-		data, err := os.ReadFile(file)
+		data, err := userfile.Read(file, userfile.Replay)
 		if err != nil {
-			var pathErr *fs.PathError
-			if errors.As(err, &pathErr) {
-				err = pathErr.Err
-			}
 			errs = append(errs, s.Errorf(l.Path+".shape.file", "a relative path begins at the scenario file", "cannot read %s: %v", file, err))
 			continue
 		}
 		if l.Shape.Times, err = ParseReplay(file, data); err != nil {
 			errs = append(errs, err)
+			continue
+		}
+		if p := s.Phase(l.Phase); p != nil && !s.recorded {
+			if first, length := l.Shape.Times[0]/l.Shape.Speed, max(p.For, p.Within); first >= length.D().Seconds() {
+				errs = append(errs, s.Errorf(l.Path+".shape.file", "begin the file at 0, or give a higher speed", "the first arrival comes after %ss, and the phase is over after %s", plain(first), length))
+			}
 		}
 	}
 	if len(errs) == 0 { // else the variants have the same to say

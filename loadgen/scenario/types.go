@@ -23,8 +23,8 @@ type Scenario struct {
 	Name string `yaml:"name"`
 	// Description in a sentence or two, for lists and reports.
 	Description string `yaml:"description,omitempty"`
-	// Seed of everything random. Zero means 1. Same seed, same operations.
-	Seed int64 `yaml:"seed,omitempty"`
+	// Seed of everything random. Default 1. Same seed, same operations.
+	Seed int64 `yaml:"seed,omitempty" zero:"1"`
 	// ControlPlane is how the bundled plane is configured. A user's cluster is
 	// compared with it, not changed.
 	ControlPlane control.Config `yaml:"controlPlane,omitempty"`
@@ -45,6 +45,8 @@ type Scenario struct {
 	Variant string `yaml:"variant,omitempty"`
 
 	doc *strictyaml.Document
+	// recorded: it is of a run that is over.
+	recorded bool
 	// variants are the scenarios of Variants.
 	variants []*Scenario
 	// linksOn: networkFaults was turned on, for the fault at the path linksFor, or
@@ -57,7 +59,7 @@ type Scenario struct {
 type Record struct {
 	// Interval between scrapes. Default 5s; at least 1s. Every phase also
 	// begins and ends with a scrape.
-	Interval Duration `yaml:"interval,omitempty"`
+	Interval Duration `yaml:"interval,omitempty" zero:"5s"`
 	// Drop are metric families not to record, by name.
 	Drop []string `yaml:"drop,omitempty"`
 }
@@ -68,13 +70,13 @@ type Phase struct {
 	// Name of the phase, by which gates and results refer to it.
 	Name string `yaml:"name"`
 	// For is a fixed length. Exactly one of For and Until is set.
-	For Duration `yaml:"for,omitempty"`
+	For Duration `yaml:"for,omitempty" zero:"no end"`
 	// Until is a condition: nodesReady, nodesNotReady, podsReady, watchesOpen.
 	// What they mean is told above.
 	Until string `yaml:"until,omitempty"`
 	// Within bounds Until. Required with it. A phase whose condition was not
 	// met within it fails the run unless no gate covers it.
-	Within  Duration `yaml:"within,omitempty"`
+	Within  Duration `yaml:"within,omitempty" zero:"no bound"`
 	Actions []Action `yaml:"actions,omitempty"` // done at the start, in this order
 	Faults  []Fault  `yaml:"faults,omitempty"`  // each begins at its time; none waits for the actions
 	Load    []Load   `yaml:"load,omitempty"`    // running for as long as the phase
@@ -99,8 +101,8 @@ type Action struct {
 	// Memory that each pod of a deploy requests. Default 16Mi.
 	Memory string `yaml:"memory,omitempty"`
 	// EvictAfter of a deploy is tolerationSeconds for not-ready and
-	// unreachable nodes. Zero means upstream's default, 300s.
-	EvictAfter Duration `yaml:"evictAfter,omitempty"`
+	// unreachable nodes. Default: upstream's, 300s.
+	EvictAfter Duration `yaml:"evictAfter,omitempty" zero:"upstream's 300s"`
 	// AntiAffinity of a deploy's pods to each other, by node: "preferred" (the
 	// scheduler scores nodes for it) or "required" (no two on one node). Default: none.
 	AntiAffinity string `yaml:"antiAffinity,omitempty"`
@@ -115,7 +117,7 @@ type TopologySpread struct {
 	// "topology.kubernetes.io/zone" or "kubernetes.io/hostname".
 	Key string `yaml:"key"`
 	// MaxSkew between the groups, in pods. Default 1.
-	MaxSkew int `yaml:"maxSkew,omitempty"`
+	MaxSkew int `yaml:"maxSkew,omitempty" zero:"1"`
 	// Soft constraints are scored (ScheduleAnyway). Default: a pod that would
 	// break one is not scheduled (DoNotSchedule).
 	Soft bool `yaml:"soft,omitempty"`

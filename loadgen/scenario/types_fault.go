@@ -55,9 +55,9 @@ type Fault struct {
 	// For is the length of a fault of the control plane. Default: to the phase's
 	// end. Longer than the phase can last is refused; one that is still there when a
 	// condition ends the phase is ended too.
-	For Duration `yaml:"for,omitempty"`
+	For Duration `yaml:"for,omitempty" zero:"to the phase's end"`
 	// Repeat begins the fault so many times, Every apart. Default 1.
-	Repeat int `yaml:"repeat,omitempty"`
+	Repeat int `yaml:"repeat,omitempty" zero:"1"`
 	// Every is the time from one begin to the next.
 	Every Duration `yaml:"every,omitempty"`
 
@@ -75,9 +75,9 @@ type Fault struct {
 	Limit int `yaml:"limit,omitempty"`
 	// Writers of a diskContention, each of which writes Size bytes and fsyncs, over
 	// and over. Default 4.
-	Writers int `yaml:"writers,omitempty"`
+	Writers int `yaml:"writers,omitempty" zero:"4"`
 	// Size of each write of a diskContention. Default 1MiB.
-	Size Bytes `yaml:"size,omitempty"`
+	Size Bytes `yaml:"size,omitempty" zero:"1MiB"`
 	// Quota of an etcdQuota.
 	Quota Bytes `yaml:"quota,omitempty"`
 	// Resource whose creation a webhook is asked about, as "pods" or
@@ -90,7 +90,7 @@ type Fault struct {
 	Ignore bool `yaml:"ignore,omitempty"`
 	// Timeout is the API server's patience with a webhook, whole seconds, 1s to
 	// 30s. Default 10s, upstream's.
-	Timeout Duration `yaml:"timeout,omitempty"`
+	Timeout Duration `yaml:"timeout,omitempty" zero:"10s"`
 }
 
 // StopsNodes tells whether nodes are silent after the fault.

@@ -22,12 +22,12 @@ type Load struct {
 	Shape Shape `yaml:"shape,omitempty"`
 	// MaxInFlight bounds open requests; an arrival past it is counted as
 	// unsent. Default 1000.
-	MaxInFlight int `yaml:"maxInFlight,omitempty"`
+	MaxInFlight int `yaml:"maxInFlight,omitempty" zero:"1000"`
 	// Timeout of one request. Default 60s, as kubectl's and the API server's.
-	Timeout Duration `yaml:"timeout,omitempty"`
+	Timeout Duration `yaml:"timeout,omitempty" zero:"60s"`
 	// Connections that requests and changes go round, each HTTP/2. Default 4.
 	// A connection that is full to the server's limit makes another be opened.
-	Connections int `yaml:"connections,omitempty"`
+	Connections int `yaml:"connections,omitempty" zero:"4"`
 
 	// What each request asks, unless Mix says more; of watches, what is watched.
 	Operation `yaml:",inline"`
@@ -37,15 +37,15 @@ type Load struct {
 
 	// Objects is how many objects of each resource the load works on, made
 	// beforehand. Default 100 for requests, 1 for changes and watches.
-	Objects int `yaml:"objects,omitempty"`
+	Objects int `yaml:"objects,omitempty" zero:"100 for requests, 5 for a history, else 1"`
 	// Namespaces the objects are spread over: the run's own, and as many more
 	// as needed, made for the load. Default 1.
-	Namespaces int `yaml:"namespaces,omitempty"`
+	Namespaces int `yaml:"namespaces,omitempty" zero:"1"`
 	// Spread of objects over namespaces: "even" (the default) or "zipf" (the
 	// k-th namespace holds a share of 1/k, as clusters grow).
 	Spread string `yaml:"spread,omitempty"`
 	// Size of each object's payload in bytes, as "1KiB". Default 1KiB.
-	Size Bytes `yaml:"size,omitempty"`
+	Size Bytes `yaml:"size,omitempty" zero:"1KiB"`
 	// Sizes are payload sizes drawn by weight, instead of Size.
 	Sizes []SizeShare `yaml:"sizes,omitempty"`
 	// Object is the manifest of the objects for resources that Stormglass has
@@ -78,9 +78,9 @@ type Load struct {
 	// Clients of a history: each writes and reads, one operation at a time.
 	// Default 5. Its Objects are the registers they share, default 5; its Rate
 	// is that of all clients, default 20/s.
-	Clients int `yaml:"clients,omitempty"`
+	Clients int `yaml:"clients,omitempty" zero:"5"`
 	// Watchers of a history: watches of all registers. Default 3.
-	Watchers int `yaml:"watchers,omitempty"`
+	Watchers int `yaml:"watchers,omitempty" zero:"3"`
 }
 
 // Operation is one kind of request.
@@ -88,7 +88,7 @@ type Operation struct {
 	// Verb of requests: "get", "list", "create", "update", "patch", "delete", "apply".
 	Verb string `yaml:"verb,omitempty"`
 	// Weight of the operation in a mix. Default 1.
-	Weight float64 `yaml:"weight,omitempty"`
+	Weight float64 `yaml:"weight,omitempty" zero:"1"`
 	// Resource, as "configmaps" or "deployments.apps". Default configmaps.
 	// Objects are made for configmaps, secrets, services, serviceaccounts,
 	// leases.coordination.k8s.io, pods and widgets.load.stormglass.dev (a custom resource that
@@ -125,7 +125,7 @@ type Shape struct {
 	// arrivals at once each Every), "sine" (around Load.Rate by Amplitude, a
 	// period each Every) or "replay" (the arrivals of a file).
 	Kind string `yaml:"kind,omitempty"`
-	To   Rate   `yaml:"to,omitempty"` // the rate that a ramp or step ends with
+	To   *Rate  `yaml:"to,omitempty"` // the rate that a ramp or step ends with
 	// Over is a ramp's length.
 	Over  Duration `yaml:"over,omitempty"`
 	Steps int      `yaml:"steps,omitempty"` // of a step shape
@@ -137,7 +137,7 @@ type Shape struct {
 	// 0.125; # begins a comment. Beside the scenario file, or absolute.
 	File string `yaml:"file,omitempty"`
 	// Speed of a replay: 2 halves all times. Default 1.
-	Speed float64 `yaml:"speed,omitempty"`
+	Speed float64 `yaml:"speed,omitempty" zero:"1"`
 
 	// Times of a replay, in seconds, as read from File.
 	Times []float64 `yaml:"-"`
@@ -145,8 +145,8 @@ type Shape struct {
 
 // SizeShare is one size of a distribution.
 type SizeShare struct {
-	Size   Bytes   `yaml:"size"`             // of the payload, as 1KiB
-	Weight float64 `yaml:"weight,omitempty"` // among the sizes. Default 1
+	Size   Bytes   `yaml:"size"`                      // of the payload, as 1KiB
+	Weight float64 `yaml:"weight,omitempty" zero:"1"` // among the sizes. Default 1
 }
 
 // Tenant is a user that requests are made as.
@@ -156,7 +156,7 @@ type Tenant struct {
 	// Groups of the user, beside stormglass:tenants.
 	Groups []string `yaml:"groups,omitempty"`
 	// Share of the arrivals. Default 1.
-	Share float64 `yaml:"share,omitempty"`
+	Share float64 `yaml:"share,omitempty" zero:"1"`
 }
 
 // SlowWatches are watches that do not keep up, as a client does whose handler
@@ -167,7 +167,7 @@ type SlowWatches struct {
 	// BytesPerSecond that each takes in. Zero means nothing at all.
 	BytesPerSecond Bytes `yaml:"bytesPerSecond,omitempty"`
 	// Window that the server may send ahead. Default 64KiB, HTTP/2's own.
-	Window Bytes `yaml:"window,omitempty"`
+	Window Bytes `yaml:"window,omitempty" zero:"64KiB"`
 }
 
 // Operations are those of a load of requests: its mix, or the one it is. A history

@@ -34,6 +34,12 @@ func (d *Duration) UnmarshalText(text []byte) error {
 		if _, bare := strconv.ParseFloat(string(text), 64); bare == nil && string(text) != "0" {
 			return fmt.Errorf("%q has no unit; write %ss, %sms or %sm", text, text, text, text)
 		}
+		if near := nearDuration(string(text)); near != "" {
+			return fmt.Errorf("%q is not a duration; write %s", text, near)
+		}
+		if longDuration.Match(text) {
+			return fmt.Errorf("%q is out of bounds; at most 24h", text)
+		}
 		return fmt.Errorf("%q is not a duration; write one as 30s, 2m or 250ms", text)
 	}
 	if v < 0 {
@@ -41,6 +47,35 @@ func (d *Duration) UnmarshalText(text []byte) error {
 	}
 	*d = Duration(v)
 	return nil
+}
+
+var (
+	spelledDuration = regexp.MustCompile(`^([0-9]*\.?[0-9]+) ?(ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?|d|days?)$`)
+	longDuration    = regexp.MustCompile(`^(?:[0-9]*\.?[0-9]+(?:ns|us|µs|ms|s|m|h))+$`)
+)
+
+// nearDuration is how a duration with a space or a spelled unit is written, or "".
+func nearDuration(text string) string {
+	m := spelledDuration.FindStringSubmatch(strings.ToLower(strings.TrimSpace(text)))
+	if m == nil {
+		return ""
+	}
+	unit := m[2][:1]
+	if strings.HasPrefix(m[2], "ms") || strings.HasPrefix(m[2], "milli") {
+		unit = "ms"
+	}
+	if unit == "d" {
+		v, err := strconv.ParseFloat(m[1], 64)
+		if err != nil || v > 1 {
+			return "one of at most 24h"
+		}
+		return plain(v*24) + "h"
+	}
+	near := m[1] + unit
+	if _, err := time.ParseDuration(near); err != nil || near == text {
+		return ""
+	}
+	return near
 }
 
 // MarshalText writes the form that UnmarshalText reads.
@@ -129,6 +164,9 @@ var sizeUnits = map[string]float64{
 func (b *Bytes) UnmarshalText(text []byte) error {
 	v, ok := parseSize(string(text))
 	if !ok {
+		if m := boundForm.FindStringSubmatch(strings.TrimSpace(string(text))); m != nil && nearUnit(m[2]) != "" {
+			return fmt.Errorf("%q is not a size; write %s", text, m[1]+nearUnit(m[2]))
+		}
 		return fmt.Errorf("%q is not a size; write one as 512, 1KiB or 200MB", text)
 	}
 	*b = Bytes(v)
@@ -208,7 +246,16 @@ func (b *Bound) UnmarshalText(text []byte) error {
 		b.Value, b.units = v, []Unit{PerSec}
 	default:
 		f, ok := sizeUnits[unit]
-		if !ok {
+		near := nearDuration(s)
+		if near == "" && nearUnit(unit) != "" {
+			near = m[1] + nearUnit(unit)
+		}
+		switch {
+		case !ok && near != "":
+			return fmt.Errorf("%q has the unknown unit %q; write %s", text, unit, near)
+		case !ok && longDuration.MatchString(s):
+			return fmt.Errorf("%q is out of bounds; write one as 1s or 5m", text)
+		case !ok:
 			return fmt.Errorf("%q has the unknown unit %q; write a bound as 1s, 5%%, 200MB, 1/h or a number", text, unit)
 		}
 		b.Value, b.units = v*f, []Unit{Size}
@@ -232,6 +279,16 @@ func (b Bound) Fits(u Unit) bool {
 		}
 	}
 	return false
+}
+
+// nearUnit is the unit of sizes that is meant by one written otherwise, or "".
+func nearUnit(unit string) string {
+	for known := range sizeUnits {
+		if known != "" && (strings.EqualFold(known, unit) || strings.HasSuffix(known, "iB") && strings.EqualFold(known, unit+"B")) {
+			return known
+		}
+	}
+	return map[string]string{"k": "kB", "M": "MB", "G": "GB"}[unit]
 }
 
 func parseSize(s string) (float64, bool) {

@@ -22,6 +22,7 @@ const (
 	MaxWatches = 200_000
 	MaxPods    = 500_000
 	maxPhase   = 24 * time.Hour
+	maxSeed    = 1 << 53 // whole in a float64
 
 	MinScrape, MaxScrape = time.Second, 5 * time.Minute // between two scrapes
 )
@@ -72,7 +73,11 @@ func (v *validator) unique(path, what, name, hint string, seen map[string]bool) 
 
 func (v *validator) between(path string, value, low, high float64) {
 	if value < low || value > high {
-		v.fail(path, fmt.Sprintf("from %s to %s", plain(low), plain(high)), "%s is out of bounds", plain(value))
+		text := plain(value)
+		if v.s.doc != nil && v.s.doc.Text(path) != "" {
+			text = v.s.doc.Text(path)
+		}
+		v.fail(path, fmt.Sprintf("from %s to %s", plain(low), plain(high)), "%s is out of bounds", text)
 	}
 }
 
@@ -98,7 +103,10 @@ func (s *Scenario) validate() error {
 		v.fail("kind", "write kind: "+Kind, "unknown kind %q", s.Kind)
 	}
 	v.name("name", s.Name)
-	v.controlPlane()
+	v.between("seed", float64(s.Seed), -maxSeed, maxSeed)
+	if !s.recorded { // by another version, perhaps
+		v.controlPlane()
+	}
 	v.nodes()
 	if d := s.Record.Interval.D(); d < MinScrape || d > MaxScrape {
 		v.fail("record.interval", "from 1s to 5m", "%s is out of bounds", s.Record.Interval)
@@ -110,6 +118,9 @@ func (s *Scenario) validate() error {
 		v.load(path, &s.Background[i], nil)
 	}
 	v.phases(loadNames)
+	if len(v.errs) == 0 && !s.recorded { // else the course is not known
+		v.course()
+	}
 	v.variants()
 	v.signals()
 	v.gates()
@@ -121,6 +132,7 @@ func (v *validator) controlPlane() {
 	for _, p := range v.s.ControlPlane.Problems() {
 		v.fail("controlPlane."+p.Path, p.Hint, "%s", p.Msg)
 	}
+	v.schedulerConfig()
 }
 
 func (v *validator) phases(loadNames map[string]bool) {
@@ -170,7 +182,8 @@ func (v *validator) phaseEnd(path string, p *Phase) {
 		v.fail(path+".within", "within belongs to until", "phase %q has a fixed length", p.Name)
 	}
 	if p.For.D() > maxPhase || p.Within.D() > maxPhase {
-		v.fail(path, "at most 24h", "phase %q is too long", p.Name)
+		field := map[bool]string{true: ".for", false: ".within"}[p.For.D() > maxPhase]
+		v.fail(path+field, "at most 24h", "phase %q is too long", p.Name)
 	}
 }
 
@@ -207,13 +220,18 @@ func (v *validator) action(path string, a *Action, deployed map[string]bool) {
 		v.fail(path, "let one of them be over 0", "maxSurge and maxUnavailable are both 0: nothing could move")
 	}
 	v.deployShape(path, a)
-	if a.Kind == "deploy" {
+	switch {
+	case a.Kind == "deploy":
 		deployed[a.Name] = true
 		if a.Replicas == 0 {
 			v.fail(path+".replicas", "write replicas: 100", "a deploy without replicas")
 		}
-	} else if !deployed[a.Name] {
-		v.fail(path+".name", "deploy it in this phase or one before", "%s of %q, which was not deployed", a.Kind, a.Name)
+	case !deployed[a.Name]:
+		v.fail(path+".name", "deploy it before, in this phase or an earlier one", "%s of %q, which is not deployed by then", a.Kind, a.Name)
+	case a.Kind == "delete":
+		delete(deployed, a.Name)
+	case a.Kind == "scale" && a.Replicas == 0 && !v.s.recorded && v.s.doc != nil && !v.s.doc.Written(path+".replicas"):
+		v.fail(path+".replicas", "write replicas: 100, or replicas: 0 for none", "a scale that does not say to how many")
 	}
 }
 

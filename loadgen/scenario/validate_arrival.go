@@ -15,7 +15,7 @@ func (v *validator) rate(path string, l *Load) {
 	case l.Rate == 0:
 		v.fail(path+".rate", "write rate: 50/s", "load %q has no rate", l.Name)
 	}
-	for field, rate := range map[string]Rate{"rate": l.Rate, "shape.to": l.Shape.To} {
+	for field, rate := range map[string]Rate{"rate": l.Rate, "shape.to": l.Shape.EndRate()} {
 		if rate > MaxRate {
 			v.fail(path+"."+field, fmt.Sprintf("at most %d/s", MaxRate), "%s is more than one machine can send", rate)
 		}
@@ -31,27 +31,44 @@ func (v *validator) shape(path string, l *Load) {
 		return
 	}
 	v.onlyFor(path, s.Kind, []field{
-		{"to", s.To != 0, "ramp step"}, {"over", s.Over != 0, "ramp"}, {"steps", s.Steps != 0, "step"},
+		{"to", s.To != nil, "ramp step"}, {"over", s.Over != 0, "ramp"}, {"steps", s.Steps != 0, "step"},
 		{"every", s.Every != 0, "step burst sine"}, {"burst", s.Burst != 0, "burst"},
 		{"amplitude", s.Amplitude != 0, "sine"}, {"file", s.File != "", "replay"}, {"speed", s.Speed != 0, "replay"},
 	})
 	switch {
 	case s.Kind == "replay" && s.File == "":
 		v.fail(path+".file", "write file: arrivals.txt", "a replay without a file")
-	case (s.Kind == "ramp" || s.Kind == "step") && l.Rate == 0 && s.To == 0:
+	case (s.Kind == "ramp" || s.Kind == "step") && s.To == nil:
+		v.fail(path+".to", "write to: 500/s, or to: 0/s for one that ends", "a %s without the rate that it ends with", s.Kind)
+	case (s.Kind == "ramp" || s.Kind == "step") && l.Rate == 0 && *s.To == 0:
 		v.fail(path+".to", "write to: 500/s", "from 0/s to 0/s there is no load")
+	case s.Burst > MaxRate:
+		v.between(path+".burst", float64(s.Burst), 1, MaxRate)
+	case s.Steps > maxSteps:
+		v.between(path+".steps", float64(s.Steps), 1, maxSteps)
 	default:
-		if _, err := pace.NewShaped("constant", min(float64(l.Rate), MaxRate), s.Pace(), 0); err != nil && s.To <= MaxRate {
+		if _, err := pace.NewShaped("constant", min(float64(l.Rate), MaxRate), s.Pace(), 0); err != nil && s.EndRate() <= MaxRate {
 			msg, hint, _ := strings.Cut(err.Error(), "; ")
 			v.fail(path, hint, "%s", msg)
 		}
 	}
 }
 
+// maxSteps bounds the steps of a shape.
+const maxSteps = 10_000
+
+// EndRate is the rate that a ramp or step ends with, 0 for other shapes.
+func (s Shape) EndRate() Rate {
+	if s.To == nil {
+		return 0
+	}
+	return *s.To
+}
+
 // Pace is the shape as package pace knows it.
 func (s Shape) Pace() pace.Shape {
 	return pace.Shape{
-		Kind: s.Kind, To: float64(s.To), Over: s.Over.D(), Steps: s.Steps, Every: s.Every.D(),
+		Kind: s.Kind, To: float64(s.EndRate()), Over: s.Over.D(), Steps: s.Steps, Every: s.Every.D(),
 		Burst: s.Burst, Amplitude: s.Amplitude, Times: s.Times, Speed: s.Speed,
 	}
 }

@@ -139,8 +139,17 @@ func (v *validator) faultTimes(path string, p *Phase, f *Fault) {
 	if p.Until != "" {
 		length, what = p.Within.D(), "the phase lasts at most"
 	}
-	if span := f.Span(); length > 0 && (span > length || f.For == 0 && !f.Momentary() && !f.OfNodes() && span >= length) {
-		v.fail(path, fmt.Sprintf("make the phase %s longer, or the fault shorter", Duration(max(span-length, time.Second))),
-			"%s ends %s after the start of phase %q, and %s %s", f.Kind, Duration(span), p.Name, what, Duration(length))
+	span, open := f.Span(), f.For == 0 && !f.Momentary() && !f.OfNodes()
+	if length <= 0 || span < length || span == length && !open {
+		return
 	}
+	longer := "make the phase last more than " + Duration(span).String()
+	if span > maxPhase-time.Second {
+		longer = "a phase lasts at most 24h"
+	}
+	if last := f.Times()[len(f.Times())-1]; last >= length {
+		v.fail(path, longer+", or let the fault begin before its end", "%s begins %s after the start of phase %q, and %s %s", f.Kind, Duration(last), p.Name, what, Duration(length))
+		return
+	}
+	v.fail(path, longer+", or the fault less", "%s ends %s after the start of phase %q, and %s %s", f.Kind, Duration(span), p.Name, what, Duration(length))
 }

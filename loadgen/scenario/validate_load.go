@@ -82,17 +82,23 @@ func (v *validator) objects(path string, l *Load) {
 	v.between(path+".objects", float64(l.Objects), 1, 100_000)
 	v.between(path+".namespaces", float64(l.Namespaces), 1, 1000)
 	v.oneOf(path+".spread", l.Spread, "even", "zipf")
-	v.between(path+".size", float64(l.Size), 1, 1<<20)
+	if len(l.Sizes) == 0 {
+		v.between(path+".size", float64(l.Size), 1, 1<<20)
+	}
 	for i, s := range l.Sizes {
 		v.between(fmt.Sprintf("%s.sizes[%d].size", path, i), float64(s.Size), 1, 1<<20)
 		v.weight(fmt.Sprintf("%s.sizes[%d].weight", path, i), s.Weight)
 	}
-	if l.Object != nil {
-		m, _ := l.Object.(map[string]any)
-		if kind, _ := m["kind"].(string); kind == "" {
-			v.fail(path+".object", "write apiVersion:, kind: and what the resource requires", "this is no manifest")
-		}
+	if len(l.Sizes) > 0 && l.Size != 0 && !v.s.recorded { // an earlier version wrote both
+		v.fail(path+".size", "keep one of them", "both size and sizes")
 	}
+	if l.Kind != "requests" && l.Kind != "watches" {
+		return // makes no objects of a resource of its choice
+	}
+	if l.Object != nil {
+		v.manifest(path, l)
+	}
+	v.payloads(path, l)
 }
 
 func (v *validator) weight(path string, w float64) {
@@ -105,7 +111,7 @@ func (v *validator) watches(path string, l *Load) {
 	v.between(path+".count", float64(l.Count), 1, MaxWatches)
 	v.oneOf(path+".connect", l.Connect, "shared", "each")
 	v.oneOf(path+".start", l.Start, "list", "watchList")
-	v.answer(path, &l.Operation)
+	v.answer(path, l, &l.Operation)
 	if l.Form == "table" {
 		v.fail(path+".form", "object or metadata", "watches of tables are not measured")
 	}
@@ -160,7 +166,7 @@ func (v *validator) foreignFields(path string, l *Load) {
 		// These have defaults, which are filled in for all kinds and stand in the scenario.yaml of every run.
 		{"objects", l.Objects != defaultObjects && l.Kind == "changes", objectful + " history"},
 		{"namespaces", l.Namespaces != defaultNamespaces, objectful}, {"spread", l.Spread != defaultSpread, objectful},
-		{"size", l.Size != defaultSize, objectful}, {"sizes", len(l.Sizes) > 0, objectful}, {"object", l.Object != nil, objectful},
+		{"size", l.Size != defaultSize && l.Size != 0, objectful}, {"sizes", len(l.Sizes) > 0, objectful}, {"object", l.Object != nil, objectful},
 	})
 	if l.Kind == "changes" && l.Operation != (Operation{}) {
 		v.fail(path, "leave resource and the like to the watches", "changes patch what their watches watch")

@@ -30,6 +30,10 @@ func (v *validator) requests(path string, l *Load) {
 }
 
 func (v *validator) operation(path string, o *Operation, l *Load) {
+	if hint := verbHint(o.Verb); hint != "" {
+		v.fail(path+".verb", hint, "unknown value %q", o.Verb)
+		return
+	}
 	if !v.oneOf(path+".verb", o.Verb, "get", "list", "create", "update", "patch", "delete", "apply") {
 		return
 	}
@@ -50,13 +54,34 @@ func (v *validator) operation(path string, o *Operation, l *Load) {
 	if o.AllPages && o.Limit == 0 {
 		v.fail(path+".allPages", "write limit: 500", "a list without a limit has one page")
 	}
-	v.answer(path, o)
+	v.answer(path, l, o)
 }
 
-// answer checks what an operation or a watch asks of the form of answers.
-func (v *validator) answer(path string, o *Operation) {
+// verbHint says how what HTTP and kubectl call otherwise is written.
+func verbHint(verb string) string {
+	switch strings.ToLower(verb) {
+	case "watch":
+		return "watches are a load of their own, in a phase: {kind: watches, count: 100, rate: 50/s}"
+	case "post":
+		return "write create"
+	case "put", "replace", "edit":
+		return "write update"
+	case "deletecollection":
+		return "write delete: it takes one object at a time"
+	case "get", "list", "create", "update", "patch", "delete", "apply":
+		if lower := strings.ToLower(verb); lower != verb {
+			return "write " + lower
+		}
+	}
+	return ""
+}
+
+// answer checks what an operation or a watch asks for, and the form of answers.
+func (v *validator) answer(path string, l *Load, o *Operation) {
 	if strings.Trim(o.Resource, "abcdefghijklmnopqrstuvwxyz0123456789-.") != "" {
 		v.fail(path+".resource", "as configmaps or deployments.apps", "%q is not a resource", o.Resource)
+	} else {
+		v.served(path, l, o)
 	}
 	if _, err := labels.Parse(o.LabelSelector); err != nil {
 		v.fail(path+".labelSelector", "as app=web,tier!=cache", "%q is no label selector", o.LabelSelector)

@@ -31,6 +31,9 @@ func (v *validator) variants() {
 			if slices.Contains(fixed, field) {
 				v.fail(path+".set", "variants of a scenario have it in common", "a variant cannot set %s", field)
 			}
+			if name == "gates" {
+				v.fail(path+".set", "set a bound, as gates.NAME.max, or name a gate's variants in the gate", "a variant cannot replace all gates: it would be judged by others")
+			}
 		}
 	}
 }
@@ -40,6 +43,9 @@ func (v *validator) over(path string, names []string) {
 	for j, name := range names {
 		if v.s.Phase(name) == nil {
 			v.fail(fmt.Sprintf("%s[%d]", path, j), "phases: "+strings.Join(v.s.PhaseNames(), ", "), "no phase %q", name)
+		}
+		if slices.Contains(names[:j], name) {
+			v.fail(fmt.Sprintf("%s[%d]", path, j), "name each phase once", "phase %q is there twice", name)
 		}
 	}
 }
@@ -82,6 +88,30 @@ func (v *validator) signals() {
 		v.over(path+".steady", s.Steady)
 		v.over(path+".under", s.Under)
 		v.over(path+".after", s.After)
+		if !v.s.recorded {
+			v.apart(path, s)
+		}
+	}
+}
+
+// apart refuses a phase that is of two of a signal's windows, and windows after
+// the fault that lie before it.
+func (v *validator) apart(path string, s *Signal) {
+	both := func(field string, phases []string, other string, others []string) {
+		for j, name := range phases {
+			if slices.Contains(others, name) {
+				v.fail(fmt.Sprintf("%s.%s[%d]", path, field, j), "leave it to one of them", "phase %q is among those %s too", name, other)
+			}
+		}
+	}
+	both("under", s.Under, "steady", s.Steady)
+	both("after", s.After, "steady", s.Steady)
+	both("after", s.After, "under", s.Under)
+	names := v.s.PhaseNames()
+	if len(s.Under) > 0 && len(s.After) > 0 {
+		if first := slices.Index(names, s.Under[0]); slices.Index(names, s.After[len(s.After)-1]) < first {
+			v.fail(path+".after", "name phases after "+s.Under[0], "they come before the phases under the fault")
+		}
 	}
 }
 
@@ -129,6 +159,8 @@ func (v *validator) gateVariants(path string, g *Gate) {
 
 func (v *validator) deployShape(path string, a *Action) {
 	v.onlyFor(path, a.Kind, []field{
+		{"replicas", a.Replicas != 0, "deploy scale"}, {"service", a.Service, "deploy"}, {"evictAfter", a.EvictAfter != 0, "deploy"},
+		{"cpu", a.CPU != "", "deploy"}, {"memory", a.Memory != "", "deploy"},
 		{"antiAffinity", a.AntiAffinity != "", "deploy"}, {"topologySpread", len(a.TopologySpread) > 0, "deploy"},
 	})
 	if a.AntiAffinity != "" {

@@ -15,9 +15,9 @@ import (
 func (s *Scenario) parseVariants(file string, data []byte, overrides []string) error {
 	var errs []error
 	for i, v := range s.Variants {
-		read, err := parse(file, data, overrides, func(doc *strictyaml.Document) error {
+		read, err := parse(&Scenario{Variant: v.Name}, file, data, overrides, func(doc *strictyaml.Document) error {
 			return doc.Overlay(fmt.Sprintf("variants[%d].set", i), "with variant "+v.Name)
-		}, v.Name)
+		})
 		if err != nil {
 			errs = append(errs, err)
 			continue
@@ -94,6 +94,7 @@ func (s *Scenario) Warnings() []string {
 		all = append(all, s.Errorf(s.linksFor, "written into the scenario, controlPlane.networkFaults: on is no surprise",
 			"networkFaults is on%s, for links that can be cut: their proxies are a deviation from upstream", s.linksOf).Error())
 	}
+	all = append(all, s.unserved()...)
 	return all
 }
 

@@ -100,7 +100,7 @@ func (p *Plan) countLoads(s *scenario.Scenario) {
 		if l.Kind == "watches" {
 			return 0, l.Count
 		}
-		return max(float64(l.Rate), float64(l.Shape.To)), 0
+		return max(float64(l.Rate), float64(l.Shape.EndRate())), 0
 	}
 	for _, l := range s.Background {
 		rate, _ := count(l)

@@ -14,11 +14,6 @@ import (
 // for it.
 const PayloadAnnotation = "stormglass.dev/payload"
 
-// annotationLimit is the API server's for all annotations of an object
-// (apimachinery, api/validation: TotalAnnotationSizeLimitB); some is left for
-// the stamp and the manifest's own.
-const annotationLimit = 256<<10 - 4<<10
-
 // place is where an object's payload is.
 type place uint8
 

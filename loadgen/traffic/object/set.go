@@ -184,8 +184,8 @@ func (s *Set) compile() (err error) {
 	s.sizes = nil
 	for _, size := range s.load.Sizes {
 		n := s.manifest.payload.letters(int(size.Size))
-		if s.manifest.payload == inAnnotation && n > annotationLimit {
-			return fmt.Errorf("%s have their payload in an annotation, of at most %d bytes; the size is %d", s.name, annotationLimit, n)
+		if s.manifest.payload == inAnnotation && n > scenario.AnnotationLimit {
+			return fmt.Errorf("%s have their payload in an annotation, of at most %d bytes; the size is %d", s.name, scenario.AnnotationLimit, n)
 		}
 		s.sizes = append(s.sizes, n)
 	}

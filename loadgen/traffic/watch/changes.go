@@ -45,7 +45,7 @@ func NewChanges(t traffic.Target, l scenario.Load, w *Watches) (*Changes, error)
 		return nil, fmt.Errorf("load %s: %w", l.Name, err)
 	}
 	// The ring holds what comes in twice the time that one write may take.
-	rate := max(float64(l.Rate), float64(l.Shape.To))
+	rate := max(float64(l.Rate), float64(l.Shape.EndRate()))
 	slots := max(fewestSlots, min(mostSlots, int64(rate*2*l.Timeout.D().Seconds())))
 	// The start is in the id so that stamps of a run before are foreign.
 	account, err := w.newLedger(l.Name+"-"+strconv.FormatInt(time.Now().UnixNano(), 36), slots)

@@ -1,0 +1,109 @@
+package gate
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// impossible says why a bound is outside of what the objective can be: such a gate
+// could not fail, or not pass. A bound at the edge is none: with max: 100% a gate
+// asks that there is something to judge. Nothing is known of an expr.
+func (o Objective) impossible(b *scenario.Bound) (hint, wrong string) {
+	if o.Name == "expr" {
+		return "", ""
+	}
+	switch most := o.largest(); {
+	case b.Value < 0:
+		return "write 0 or more, as " + o.Unit.Example(), fmt.Sprintf("%s is below 0, and %s never is", b, o.Name)
+	case b.Value > most && o.Unit == scenario.Ratio && b.Value <= 100 && b.Fits(scenario.Count):
+		return fmt.Sprintf("write %g%% or %g", b.Value, b.Value/100), fmt.Sprintf("%s is %g%%, and %s is at most 100%%", b, b.Value*100, o.Name)
+	case b.Value > most && o.Unit == scenario.Ratio:
+		return "at most 100%", fmt.Sprintf("%s is over 100%%, and %s never is", b, o.Name)
+	case b.Value > most && !math.IsInf(most, 1):
+		return fmt.Sprintf("at most %g", most), fmt.Sprintf("%s is over %g, and %s never is", b, most, o.Name)
+	}
+	return "", ""
+}
+
+// contradictions tells of gates on the same value of which one must fail.
+func contradictions(s *scenario.Scenario, all []Compiled) []error {
+	var errs []error
+	for i, c := range all {
+		if c.alert != nil {
+			errs = append(errs, contradictingAlerts(s, c, all[:i])...)
+			continue
+		}
+		for _, other := range all[:i] {
+			same := other.alert == nil && c.Objective == other.Objective && c.Expr == other.Expr && c.Load == other.Load && c.Signal == other.Signal && sameSet(c.Over, other.Over)
+			low, high := c, other
+			if c.op == "<=" {
+				low, high = other, c
+			}
+			if same && c.op != other.op && low.bound > high.bound {
+				field, hint := "min", fmt.Sprintf("write at most %s", high.Max)
+				if c.op == "<=" {
+					field, hint = "max", fmt.Sprintf("write at least %s", low.Min)
+				}
+				errs = append(errs, s.Errorf("gates."+c.Name+"."+field, hint, "gate %q asks for %s or more and gate %q for %s or less: both cannot pass", low.Name, low.Min, high.Name, high.Max))
+			}
+		}
+	}
+	return errs
+}
+
+// contradictingAlerts tells of an alert that must fire and must not, in the same phases.
+func contradictingAlerts(s *scenario.Scenario, c Compiled, before []Compiled) []error {
+	for _, other := range before {
+		if other.alert == nil || other.Alert != c.Alert || other.alert.fires == c.alert.fires {
+			continue
+		}
+		fires, silent := c, other
+		if other.alert.fires {
+			fires, silent = other, c
+		}
+		if !slices.ContainsFunc(fires.Over, func(p string) bool { return !slices.Contains(silent.Over, p) }) {
+			return []error{s.Errorf("gates."+c.Name+".fires", "name other phases in over", "gates %q and %q ask that %s fires and that it does not: both cannot pass", other.Name, c.Name, c.Alert)}
+		}
+	}
+	return nil
+}
+
+func sameSet(a, b []string) bool {
+	in := func(of []string) func(string) bool { return func(x string) bool { return !slices.Contains(of, x) } }
+	return !slices.ContainsFunc(a, in(b)) && !slices.ContainsFunc(b, in(a))
+}
+
+// sinceFailing are the phases from the first in which a node fails.
+func sinceFailing(s *scenario.Scenario) []string {
+	if i := slices.IndexFunc(s.Phases, failsNodes); i >= 0 {
+		return s.PhaseNames()[i:]
+	}
+	return nil
+}
+
+// withFault are the phases in which a fault of the control plane begins.
+func withFault(s *scenario.Scenario) []string {
+	var all []string
+	for _, f := range s.Faults() {
+		if !f.OfNodes() && !slices.Contains(all, f.Phase) {
+			all = append(all, f.Phase)
+		}
+	}
+	return all
+}
+
+func needsPods(s *scenario.Scenario) (path, hint, lack string) {
+	switch {
+	case s.Recorded():
+	case len(s.StartsPods()) == 0 && s.Nodes.Count == 0:
+		return "", "set nodes.count, and add actions: [{kind: deploy, name: web, replicas: 100}] to a phase", "nothing is deployed in this scenario"
+	case len(s.StartsPods()) == 0:
+		return "", "add actions: [{kind: deploy, name: web, replicas: 100}] to a phase", "nothing is deployed in this scenario"
+	case s.Nodes.Count == 0:
+		return "", "set nodes.count", "no pod starts: there are no simulated nodes"
+	}
+	return "", "", ""
+}

@@ -1,0 +1,207 @@
+package scenario
+
+import (
+	_ "embed"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/stormglass/stormglass/internal/strictyaml"
+)
+
+// resourceTable is what Kubernetes serves by itself, written and kept true by a
+// test from Kubernetes' own discovery documents.
+//
+//go:embed resources.txt
+var resourceTable string
+
+// builtIn is a resource that Kubernetes serves by itself.
+type builtIn struct {
+	kind     string
+	versions []string // as apps/v1, the preferred one first
+	verbs    []string
+}
+
+// builtIns are by name, as "pods" or "deployments.apps".
+var builtIns = sync.OnceValue(func() map[string]builtIn {
+	all := map[string]builtIn{}
+	for line := range strings.Lines(resourceTable) {
+		if words := strings.Fields(line); len(words) == 4 && words[0] != "#" {
+			all[words[0]] = builtIn{words[1], strings.Split(words[2], ","), strings.Split(words[3], ",")}
+		}
+	}
+	return all
+})
+
+func groupOf(resource string) string {
+	_, group, _ := strings.Cut(resource, ".")
+	return group
+}
+
+// custom tells whether a resource is of no group that Kubernetes has itself, so
+// that only a cluster knows whether it is served.
+func custom(resource string) bool {
+	for name := range builtIns() {
+		if groupOf(name) == groupOf(resource) {
+			return false
+		}
+	}
+	return true
+}
+
+// resource checks that a resource is served and can be asked these verbs.
+func (v *validator) resource(path, name string, verbs ...string) {
+	of, ok := builtIns()[name]
+	if !ok {
+		if custom(name) {
+			return
+		}
+		v.fail(path, resourceHint(name), "Kubernetes has no resource %q", name)
+		return
+	}
+	for _, verb := range verbs {
+		if verb == "apply" {
+			verb = "patch"
+		}
+		if !slices.Contains(of.verbs, verb) {
+			v.fail(path, "it can be asked to "+strings.Join(of.verbs, ", "), "%s cannot be asked to %s", name, verb)
+			return
+		}
+	}
+}
+
+func resourceHint(name string) string {
+	plural, _, _ := strings.Cut(name, ".")
+	known := slices.Sorted(maps.Keys(builtIns()))
+	for _, k := range known {
+		if other, _, _ := strings.Cut(k, "."); other == plural || strings.EqualFold(builtIns()[k].kind, plural) {
+			return fmt.Sprintf("did you mean %q?", k)
+		}
+	}
+	if near := strictyaml.Suggest(name, known); near != "" {
+		return fmt.Sprintf("did you mean %q?", near)
+	}
+	return "in the plural, with its group, as `kubectl api-resources` lists it: pods, deployments.apps"
+}
+
+// served checks an operation's resource, or that of watches.
+func (v *validator) served(path string, l *Load, o *Operation) {
+	verbs := []string{o.Verb}
+	if l.Kind == "watches" {
+		verbs = []string{"list", "watch"}
+	}
+	if l.OwnObjects(*o) {
+		verbs = append(verbs, "create", "patch")
+	}
+	v.resource(path+".resource", o.Resource, verbs...)
+}
+
+// manifest checks the object that a load gives against what it works on.
+func (v *validator) manifest(path string, l *Load) {
+	m, _ := l.Object.(map[string]any)
+	apiVersion, _ := m["apiVersion"].(string)
+	kind, _ := m["kind"].(string)
+	if apiVersion == "" || kind == "" {
+		v.fail(path+".object", "write apiVersion:, kind: and what the resource requires", "this is no manifest")
+		return
+	}
+	if meta, ok := m["metadata"]; ok && meta != nil {
+		if _, ok := meta.(map[string]any); !ok {
+			v.fail(path+".object.metadata", "write fields, or leave it out", "the metadata of a manifest are fields")
+			return
+		}
+	}
+	used := false
+	for _, o := range l.Operations() {
+		of, ok := builtIns()[o.Resource]
+		switch {
+		case l.manifestOf(o):
+			used = true
+		case slices.Contains(Manifests, o.Resource) || o.Verb != "create" && !l.OwnObjects(o):
+		case ok:
+			v.fail(path+".object", fmt.Sprintf("write apiVersion: %s and kind: %s", of.versions[0], of.kind), "a %s of %s is none of %s", kind, apiVersion, o.Resource)
+			return
+		default:
+			v.fail(path+".object", "write its apiVersion, of group "+groupOf(o.Resource), "a %s of %s is none of %s", kind, apiVersion, o.Resource)
+			return
+		}
+	}
+	if !used {
+		v.fail(path+".object", "leave it out, or name the resource it is of", "the load works on no %s of %s", kind, apiVersion)
+	}
+}
+
+// manifestOf tells whether the load's own object is one of an operation's resource.
+func (l *Load) manifestOf(o Operation) bool {
+	m, _ := l.Object.(map[string]any)
+	apiVersion, _ := m["apiVersion"].(string)
+	group, _, found := strings.Cut(apiVersion, "/")
+	if !found {
+		group = ""
+	}
+	if m == nil || group != groupOf(o.Resource) {
+		return false
+	}
+	of, ok := builtIns()[o.Resource]
+	return !ok || of.kind == m["kind"] && slices.Contains(of.versions, apiVersion)
+}
+
+// The API server's bounds of what an object holds.
+const (
+	// AnnotationLimit is for a payload in an annotation: TotalAnnotationSizeLimitB
+	// of apimachinery's api/validation, less 4 KiB for what else is written there.
+	AnnotationLimit = 256<<10 - 4<<10
+	// dataLimit is for the data of a ConfigMap or Secret: MaxSecretSize of
+	// Kubernetes' core API. A payload of any other place is bounded likewise.
+	dataLimit = 1 << 20
+)
+
+// payloadLimit is the largest payload of an operation's objects, and why.
+func (l *Load) payloadLimit(o Operation) (limit int, why string) {
+	switch {
+	case l.manifestOf(o):
+	case o.Resource == "configmaps" || o.Resource == WidgetResource:
+		return dataLimit, o.Resource + " hold at most 1MiB"
+	case o.Resource == "secrets":
+		return dataLimit / 3 * 3, "secrets hold at most 1MiB, and base64 goes by three bytes"
+	case !slices.Contains(Manifests, o.Resource):
+		return dataLimit, ""
+	}
+	own := 0
+	if m, ok := l.Object.(map[string]any); ok && l.manifestOf(o) {
+		meta, _ := m["metadata"].(map[string]any)
+		all, _ := meta["annotations"].(map[string]any)
+		for key, value := range all {
+			own += len(key) + len(fmt.Sprint(value))
+		}
+	}
+	return AnnotationLimit - own, o.Resource + " have their payload in an annotation"
+}
+
+// payloads checks that the load's objects may be as large as it says.
+func (v *validator) payloads(path string, l *Load) {
+	type sized struct {
+		path string
+		size Bytes
+	}
+	all := []sized{{path + ".size", l.Size}}
+	if len(l.Sizes) > 0 {
+		all = nil
+	}
+	for i, s := range l.Sizes {
+		all = append(all, sized{fmt.Sprintf("%s.sizes[%d].size", path, i), s.Size})
+	}
+	for _, s := range all {
+		for _, o := range l.Operations() {
+			if o.Verb != "create" && !l.OwnObjects(o) {
+				continue
+			}
+			if limit, why := l.payloadLimit(o); s.size <= 1<<20 && int(s.size) > limit {
+				v.fail(s.path, fmt.Sprintf("at most %d", max(limit, 1)), "%d bytes is too large: %s", s.size, why)
+				break
+			}
+		}
+	}
+}

@@ -1,0 +1,124 @@
+package scenario
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	schedulerv1 "k8s.io/kube-scheduler/config/v1"
+	kjson "sigs.k8s.io/json"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/internal/strictyaml"
+)
+
+var (
+	unknownField = regexp.MustCompile(`^unknown field "(.*)"$`)
+	wrongType    = regexp.MustCompile(`cannot unmarshal (\S+) into Go struct field \S+?\.(\S+) of type (\S+)`)
+)
+
+// schedulerConfig checks the KubeSchedulerConfiguration as far as its types and
+// the names of plugins tell. The scheduler checks the rest before it starts.
+func (v *validator) schedulerConfig() {
+	const path = "controlPlane.scheduler.config"
+	given := v.s.ControlPlane.Scheduler.Config
+	if len(given) == 0 {
+		return
+	}
+	for field, want := range map[string]string{"apiVersion": schedulerv1.SchemeGroupVersion.String(), "kind": "KubeSchedulerConfiguration"} {
+		if have, ok := given[field]; ok && have != want {
+			v.fail(path+"."+field, "write "+want+", or leave it out", "unknown value %q", fmt.Sprint(have))
+		}
+	}
+	text, err := json.Marshal(given)
+	if err != nil {
+		v.fail(path, "write names of fields as text", "it cannot be read: %v", err)
+		return
+	}
+	var config schedulerv1.KubeSchedulerConfiguration
+	strict, err := kjson.UnmarshalStrict(text, &config)
+	if err != nil {
+		v.schedulerType(path, err)
+		return
+	}
+	for _, err := range strict {
+		if m := unknownField.FindStringSubmatch(err.Error()); m != nil {
+			last := m[1][strings.LastIndexByte(m[1], '.')+1:]
+			v.fail(path+"."+m[1], schedulerHint(m[1], last), "unknown field %q", last)
+		} else {
+			v.fail(path, "as Kubernetes documents it", "%v", err)
+		}
+	}
+	for i, p := range config.Profiles {
+		if p.Plugins == nil {
+			continue
+		}
+		// The points of extension are fields of one type.
+		var points map[string]schedulerv1.PluginSet
+		data, _ := json.Marshal(p.Plugins)
+		_ = json.Unmarshal(data, &points)
+		for point, set := range points {
+			v.plugins(fmt.Sprintf("%s.profiles[%d].plugins.%s.enabled", path, i, point), set.Enabled)
+			v.plugins(fmt.Sprintf("%s.profiles[%d].plugins.%s.disabled", path, i, point), set.Disabled)
+		}
+	}
+	for i, p := range config.Profiles {
+		for j, c := range p.PluginConfig {
+			v.plugins(fmt.Sprintf("%s.profiles[%d].pluginConfig[%d]", path, i, j), []schedulerv1.Plugin{{Name: c.Name}})
+		}
+	}
+}
+
+// schedulerType tells of a value of the wrong type.
+func (v *validator) schedulerType(path string, err error) {
+	if m := wrongType.FindStringSubmatch(err.Error()); m != nil {
+		names := map[string]string{"int32": "a whole number", "int64": "a whole number", "bool": "true or false", "string": "text", "float32": "a number", "float64": "a number"}
+		want := names[m[3]]
+		if want == "" {
+			want = "of another form"
+		}
+		v.fail(path+"."+m[2], "it is "+want, "a %s is not what it takes", m[1])
+		return
+	}
+	v.fail(path, "it is a KubeSchedulerConfiguration, as Kubernetes documents it", "%s", strings.TrimPrefix(err.Error(), "json: "))
+}
+
+// schedulerHint names the nearest of the fields that stand beside an unknown one.
+func schedulerHint(path, last string) string {
+	known := []string{
+		"parallelism", "leaderElection", "clientConnection", "percentageOfNodesToScore", "podInitialBackoffSeconds", "podMaxBackoffSeconds",
+		"profiles", "extenders", "delayCacheUntilActive", "enableProfiling", "enableContentionProfiling",
+	}
+	if strings.Contains(path, ".") {
+		known = []string{
+			"schedulerName", "plugins", "pluginConfig", "percentageOfNodesToScore", "qps", "burst", "contentType", "acceptContentTypes",
+			"preEnqueue", "queueSort", "preFilter", "filter", "postFilter", "preScore", "score", "reserve", "permit", "preBind", "bind",
+			"postBind", "multiPoint", "enabled", "disabled", "name", "weight", "args",
+		}
+	}
+	if near := strictyaml.Suggest(last, known); near != "" {
+		return fmt.Sprintf("did you mean %q?", near)
+	}
+	return "it is a KubeSchedulerConfiguration, " + schedulerv1.SchemeGroupVersion.String()
+}
+
+// plugins checks the names of plugins; "*" is all of them.
+func (v *validator) plugins(path string, all []schedulerv1.Plugin) {
+	known := control.SchedulerPlugins()
+	for i, p := range all {
+		if p.Name == "*" || slices.Contains(known, p.Name) {
+			continue
+		}
+		at := path
+		if !strings.HasSuffix(path, "]") {
+			at = fmt.Sprintf("%s[%d]", path, i)
+		}
+		hint := "plugins: " + strings.Join(known, ", ")
+		if near := strictyaml.Suggest(p.Name, known); near != "" {
+			hint = fmt.Sprintf("did you mean %q?", near)
+		}
+		v.fail(at+".name", hint, "the scheduler has no plugin %q", p.Name)
+	}
+}
