@@ -20,7 +20,12 @@ func newValidate() *cobra.Command {
 		Long: `Check a scenario without running it: every field, unit and reference, every
 gate's objective and PromQL. Errors are printed one line each, and all at once as
 far as one does not hide another: what cannot be read is told first, then what
-contradicts itself, then variants and gates.`,
+contradicts itself, then what cannot come to pass, then variants and gates. A -
+reads the scenario from standard input.
+
+What only a control plane can know is told when it starts: whether a component
+takes a flag's value together with the others, and of a cluster of yours the
+resources that it has itself.`,
 		Example: `  loadgen validate mine.yaml
   loadgen validate rollout-500 --set gates.rollout-time.max=2m`,
 		Args:              cobra.ExactArgs(1),

@@ -79,6 +79,11 @@ func (d *Document) syntaxError(dec *yaml.Decoder, data []byte, err error) error 
 	text := bytes.TrimRight(data, " \t\r\n")
 	last := 1 + bytes.Count(text, []byte("\n"))
 	ended := m.line > last || m.line == last && len(rest) == 0
+	if open := openQuote(at, m.line, m.column); open > 0 {
+		e.Line = open
+		e.Msg, e.Hint = fmt.Sprintf("a quote opened here goes on to line %d", m.line), "close it on this line"
+		return e
+	}
 	switch p := m.problem; {
 	case p == "did not find expected node content" && ended:
 		e.Line = last
@@ -111,11 +116,35 @@ func (d *Document) syntaxError(dec *yaml.Decoder, data []byte, err error) error 
 		e.Msg, e.Hint = "a tab in the indentation", "indent with spaces"
 	case p == "found character that cannot start any token" && len(rest) > 0:
 		e.Msg, e.Hint = fmt.Sprintf("a value cannot begin with %q", rest[0]), "put the value in quotes"
+	case p == "found unknown escape character":
+		e.Msg, e.Hint = "an unknown escape after a backslash", `write \\ for a backslash, or use single quotes`
+	case p == "did not find expected alphabetic or numeric character":
+		e.Msg, e.Hint = "* or & without a name", "quote a value that begins with * or &"
 	case p == "found unexpected end of stream" || p == "found unexpected document indicator":
 		e.Line = m.began
 		e.Msg, e.Hint = "no quote closes what is opened here", "close it with the same quote"
 	}
 	return e
+}
+
+var opensQuote = regexp.MustCompile(`(?:^|[:,\[{-])\s*"[^"]*$`)
+
+// openQuote is the line where a value's double quote was opened that only closes on
+// the given line, before the column; 0 for none.
+func openQuote(at func(int) string, line, column int) int {
+	text := []rune(at(line))
+	if !strings.Contains(string(text[:min(column, len(text))]), `"`) {
+		return 0
+	}
+	for line--; line > 0; line-- {
+		if strings.Contains(at(line), `"`) {
+			if opensQuote.MatchString(at(line)) {
+				return line
+			}
+			return 0
+		}
+	}
+	return 0
 }
 
 func indent(line string) int { return len(line) - len(strings.TrimLeft(line, " \t")) }

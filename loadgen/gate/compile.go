@@ -144,6 +144,9 @@ func compile(s *scenario.Scenario, g scenario.Gate, path string, b book) (Compil
 			return c, s.Errorf(at, hint, "%s", lack)
 		}
 	}
+	if err := c.unattainable(s, path); err != nil {
+		return c, err
+	}
 	if during := c.objective.during; during != nil && !s.Recorded() {
 		some := during(s)
 		if !slices.ContainsFunc(c.Over, func(name string) bool { return slices.Contains(some, name) }) {

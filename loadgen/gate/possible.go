@@ -107,3 +107,21 @@ func needsPods(s *scenario.Scenario) (path, hint, lack string) {
 	}
 	return "", "", ""
 }
+
+// unattainable refuses what the phases and signals that a gate is about cannot give.
+func (c *Compiled) unattainable(s *scenario.Scenario, path string) error {
+	if s.Recorded() {
+		return nil
+	}
+	for _, name := range c.Over {
+		if p := s.Phase(name); c.objective.Name == "phase-duration" && c.op == "<=" && p.For.D().Seconds() > c.bound {
+			return s.Errorf(path+".max", fmt.Sprintf("more than %s", p.For), "phase %q lasts %s", name, p.For)
+		}
+	}
+	for _, signal := range s.Signals {
+		if c.objective.Name == "signal-returned" && len(signal.After) == 0 && (c.Signal == "" || c.Signal == signal.Name) {
+			return s.Errorf(path+".objective", fmt.Sprintf("add after: to signal %q, or name another with signal:", signal.Name), "signal %q names no phases after the fault", signal.Name)
+		}
+	}
+	return nil
+}

@@ -42,7 +42,7 @@ func recovered() []Objective {
 			measure: perFault("a lease moved", func(of string) bool { return of != control.KindEtcd }, func(f result.FaultRecovery) *float64 { return f.LeaseFailover }),
 		},
 		{
-			Name: "leader-failover", Unit: scenario.Seconds, Default: "max: 3s", Source: recoveryDoc + "; etcd's election timeout is 1 s", check: needsFault, during: withFault,
+			Name: "leader-failover", Unit: scenario.Seconds, Default: "max: 3s", Source: recoveryDoc + "; etcd's election timeout is 1 s", check: needsMembers, during: withFault,
 			Doc:     "The time from when etcd's leader was hit until another led, of the longest.",
 			measure: perFault("etcd's leader changed", func(of string) bool { return of == control.KindEtcd }, func(f result.FaultRecovery) *float64 { return f.LeaderFailover }),
 		},
@@ -167,6 +167,13 @@ func needsFault(s *scenario.Scenario) (path, hint, lack string) {
 		}
 	}
 	return "", "add faults: [{kind: kill, component: etcd-0, for: 5s}] to a phase", "no fault of the control plane in this scenario"
+}
+
+func needsMembers(s *scenario.Scenario) (path, hint, lack string) {
+	if path, hint, lack = needsFault(s); lack == "" && s.ControlPlane.Count(control.KindEtcd) < 2 && !s.Recorded() {
+		return "", "set controlPlane.etcd.members: 3", "with one etcd member no other can lead"
+	}
+	return path, hint, lack
 }
 
 func needsSignals(s *scenario.Scenario) (path, hint, lack string) {

@@ -14,6 +14,9 @@ gates:
 
 This page is written by the program: ` + "`go test ./loadgen/gate -update`" + `.
 
+A bound that no value of the objective reaches (over 100%, below 0), an objective without its subject, and gates of which one
+must fail are errors of the file.
+
 ## Verdicts
 
 A gate passes, fails, or has **no data**, which is never a pass. The exit code of a run is 1 if any gate failed, or if a

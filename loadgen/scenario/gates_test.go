@@ -67,3 +67,28 @@ func TestWithGatesErrors(t *testing.T) {
 		}
 	}
 }
+
+// A run that is over has been, whatever a later version thinks of its scenario.
+// Gates that it is judged by anew are held to all rules.
+func TestRecordedScenarioIsRead(t *testing.T) {
+	const text = `
+apiVersion: stormglass/v1alpha1
+kind: Scenario
+name: old
+controlPlane: {apiServer: {flags: {gone-since: "1"}}}
+background: [{name: r, kind: requests, verb: get, rate: 1/s, size: 1KiB, sizes: [{size: 2KiB, weight: 1}]}]
+phases: [{name: a, until: podsReady, within: 1m}]
+gates: [{name: g, objective: unsent, max: 5}]
+`
+	if _, err := Parse("old.yaml", []byte(text), nil); err == nil {
+		t.Error("a new scenario of this kind was accepted")
+	}
+	s, err := ParseRecorded("old.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := s.WithGates("new.yaml", []byte("gates: [{name: g, objective: unsent, max: 1%}]\n"))
+	if err != nil || !s.Recorded() || again.Recorded() {
+		t.Errorf("%v; recorded %v and %v", err, s.Recorded(), again != nil && again.Recorded())
+	}
+}

@@ -67,7 +67,7 @@ func Read(nameOrFile string, overrides []string) (*Scenario, error) {
 		return nil, unknown(nameOrFile)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: cannot read the scenario: %w (`loadgen scenarios` lists the built-in ones)", nameOrFile, err)
+		return nil, fmt.Errorf("%s: cannot read the scenario: %w (`loadgen scenarios` lists the built-in ones; - is standard input)", nameOrFile, err)
 	}
 	s, err := Parse(nameOrFile, data, overrides)
 	if err != nil {

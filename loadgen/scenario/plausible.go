@@ -157,6 +157,8 @@ func (c *course) awaitPods(path string, phase int, p *Phase) {
 	case nodes.Count == 0:
 		c.v.fail(at, "set nodes.count", "podsReady never holds: there are no simulated nodes to run pods")
 	case c.hopeless: // said once
+	case c.down >= nodes.Count:
+		c.v.fail(at, "add a nodeRecovery before", "podsReady never holds: all nodes have failed")
 	case !c.restless:
 		c.v.fail(at, "write for: 30s, or add actions or faults", "podsReady holds at once: nothing was done since pods were last awaited")
 	default:
@@ -257,6 +259,7 @@ func (c *course) capacity() {
 // tooLarge tells of a Deployment that the nodes would not hold if it were alone.
 func (c *course) tooLarge(d *placed, rooms []room) bool {
 	var fit, largestCPU, largestMemory int64
+	each := room{cpu: math.MaxInt64, memory: math.MaxInt64} // what every node has, and how many there are
 	for _, r := range rooms {
 		n := r.pods
 		if cpu := milli(d.CPU); cpu > 0 {
@@ -270,21 +273,31 @@ func (c *course) tooLarge(d *placed, rooms []room) bool {
 		}
 		fit += r.count * n
 		largestCPU, largestMemory = max(largestCPU, r.cpu), max(largestMemory, r.memory)
+		each.count, each.cpu, each.memory = each.count+r.count, min(each.cpu, r.cpu), min(each.memory, r.memory)
 	}
 	n := c.v.s.Nodes
+	share := (int64(d.Replicas) + each.count - 1) / max(each.count, 1) // pods of each node
 	switch {
 	case int64(d.Replicas) <= fit:
 		return false
 	case milli(d.CPU) > largestCPU:
-		c.v.fail(d.path+".cpu", "at most that of a node, or set nodes.cpu", "no node holds a pod of %s CPUs", d.CPU)
+		c.v.fail(d.path+".cpu", roomHint("nodes.cpu", each.cpu/max(share, 1), "m"), "no node holds a pod of %s CPUs", d.CPU)
 	case milli(d.Memory) > largestMemory:
-		c.v.fail(d.path+".memory", "at most that of a node, or set nodes.memory", "no node holds a pod of %s", d.Memory)
+		c.v.fail(d.path+".memory", roomHint("nodes.memory", each.memory/max(share, 1)/1000>>10, "Ki"), "no node holds a pod of %s", d.Memory)
 	case d.AntiAffinity == "required":
 		c.v.fail(d.path+".antiAffinity", fmt.Sprintf("write preferred, or at most %d replicas", fit), "required puts one pod on a node, and there are %d pods for %d nodes", d.Replicas, n.Count-c.down)
 	default:
 		c.v.fail(d.path+".replicas", fmt.Sprintf("at most %d, or more or larger nodes", fit), "%d pods of %q are more than %d nodes hold", d.Replicas, d.Name, n.Count-c.down)
 	}
 	return true
+}
+
+// roomHint says how much a pod may ask for.
+func roomHint(field string, most int64, unit string) string {
+	if most <= 0 {
+		return "write a larger " + field
+	}
+	return fmt.Sprintf("at most %d%s for so many pods, or a larger %s", most, unit, field)
 }
 
 // gracePeriod is the controller manager's --node-monitor-grace-period.

@@ -41,8 +41,11 @@ func groupOf(resource string) string {
 }
 
 // custom tells whether a resource is of no group that Kubernetes has itself, so
-// that only a cluster knows whether it is served.
+// that only a cluster knows whether it is served. Such groups have a dot.
 func custom(resource string) bool {
+	if !strings.Contains(groupOf(resource), ".") {
+		return false
+	}
 	for name := range builtIns() {
 		if groupOf(name) == groupOf(resource) {
 			return false
@@ -121,10 +124,10 @@ func (v *validator) manifest(path string, l *Load) {
 			used = true
 		case slices.Contains(Manifests, o.Resource) || o.Verb != "create" && !l.OwnObjects(o):
 		case ok:
-			v.fail(path+".object", fmt.Sprintf("write apiVersion: %s and kind: %s", of.versions[0], of.kind), "a %s of %s is none of %s", kind, apiVersion, o.Resource)
+			v.fail(path+".object", fmt.Sprintf("write apiVersion: %s and kind: %s", of.versions[0], of.kind), "a %s of %s is no object of %s", kind, apiVersion, o.Resource)
 			return
 		default:
-			v.fail(path+".object", "write its apiVersion, of group "+groupOf(o.Resource), "a %s of %s is none of %s", kind, apiVersion, o.Resource)
+			v.fail(path+".object", "write its apiVersion, of group "+groupOf(o.Resource), "a %s of %s is no object of %s", kind, apiVersion, o.Resource)
 			return
 		}
 	}

@@ -67,6 +67,9 @@ func (v *validator) planeFault(path string, f *Fault) {
 	if f.Timeout.D()%time.Second != 0 {
 		v.fail(path+".timeout", "whole seconds from 1s to 30s", "the API server takes no timeout of %s", f.Timeout)
 	}
+	if f.Kind == control.FaultWebhook && f.Resource != "" {
+		v.resource(path+".resource", f.Resource, "create")
+	}
 	if f.Limit < 0 {
 		v.between(path+".limit", float64(f.Limit), 1, 1<<20)
 	}
@@ -139,15 +142,16 @@ func (v *validator) faultTimes(path string, p *Phase, f *Fault) {
 	if p.Until != "" {
 		length, what = p.Within.D(), "the phase lasts at most"
 	}
-	span, open := f.Span(), f.For == 0 && !f.Momentary() && !f.OfNodes()
-	if length <= 0 || span < length || span == length && !open {
+	span, times := f.Span(), f.Times()
+	last := times[len(times)-1]
+	if length <= 0 || last < length && span <= length {
 		return
 	}
 	longer := "make the phase last more than " + Duration(span).String()
 	if span > maxPhase-time.Second {
 		longer = "a phase lasts at most 24h"
 	}
-	if last := f.Times()[len(f.Times())-1]; last >= length {
+	if last >= length {
 		v.fail(path, longer+", or let the fault begin before its end", "%s begins %s after the start of phase %q, and %s %s", f.Kind, Duration(last), p.Name, what, Duration(length))
 		return
 	}

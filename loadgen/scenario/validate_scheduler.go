@@ -3,6 +3,7 @@ package scenario
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -27,9 +28,9 @@ func (v *validator) schedulerConfig() {
 	if len(given) == 0 {
 		return
 	}
-	for field, want := range map[string]string{"apiVersion": schedulerv1.SchemeGroupVersion.String(), "kind": "KubeSchedulerConfiguration"} {
-		if have, ok := given[field]; ok && have != want {
-			v.fail(path+"."+field, "write "+want+", or leave it out", "unknown value %q", fmt.Sprint(have))
+	for _, own := range [][2]string{{"apiVersion", schedulerv1.SchemeGroupVersion.String()}, {"kind", "KubeSchedulerConfiguration"}} {
+		if have, ok := given[own[0]]; ok && have != own[1] {
+			v.fail(path+"."+own[0], "write "+own[1]+", or leave it out", "unknown value %q", fmt.Sprint(have))
 		}
 	}
 	text, err := json.Marshal(given)
@@ -59,7 +60,8 @@ func (v *validator) schedulerConfig() {
 		var points map[string]schedulerv1.PluginSet
 		data, _ := json.Marshal(p.Plugins)
 		_ = json.Unmarshal(data, &points)
-		for point, set := range points {
+		for _, point := range slices.Sorted(maps.Keys(points)) {
+			set := points[point]
 			v.plugins(fmt.Sprintf("%s.profiles[%d].plugins.%s.enabled", path, i, point), set.Enabled)
 			v.plugins(fmt.Sprintf("%s.profiles[%d].plugins.%s.disabled", path, i, point), set.Disabled)
 		}
@@ -77,9 +79,10 @@ func (v *validator) schedulerType(path string, err error) {
 		names := map[string]string{"int32": "a whole number", "int64": "a whole number", "bool": "true or false", "string": "text", "float32": "a number", "float64": "a number"}
 		want := names[m[3]]
 		if want == "" {
-			want = "of another form"
+			want = "as Kubernetes documents it"
 		}
-		v.fail(path+"."+m[2], "it is "+want, "a %s is not what it takes", m[1])
+		given := map[string]string{"object": "fields", "array": "a list", "string": "text", "number": "a number", "bool": "true or false"}[m[1]]
+		v.fail(path+"."+m[2], "it is "+want, "it does not take %s", given)
 		return
 	}
 	v.fail(path, "it is a KubeSchedulerConfiguration, as Kubernetes documents it", "%s", strings.TrimPrefix(err.Error(), "json: "))
@@ -98,7 +101,7 @@ func schedulerHint(path, last string) string {
 			"postBind", "multiPoint", "enabled", "disabled", "name", "weight", "args",
 		}
 	}
-	if near := strictyaml.Suggest(last, known); near != "" {
+	if near := strictyaml.Suggest(last, known); near != "" && near != last {
 		return fmt.Sprintf("did you mean %q?", near)
 	}
 	return "it is a KubeSchedulerConfiguration, " + schedulerv1.SchemeGroupVersion.String()
