@@ -247,7 +247,7 @@ func TestAFaultThatIsLostIsTold(t *testing.T) {
 
 func TestActionsArePatientOnlyWithFaults(t *testing.T) {
 	for faults, want := range map[string]time.Duration{
-		"": 0, "{kind: kill, component: etcd-0}": time.Minute, "{kind: nodeRecovery}": 0,
+		"": 0, "{kind: kill, component: etcd-0}": time.Minute, "{kind: nodeFailure, fraction: 1}, {kind: nodeRecovery}": 0,
 	} {
 		if got := patience(parse(t, "nodes: {count: 1}\nphases: [{name: p, for: 1s, faults: ["+faults+"]}]")); got != want {
 			t.Errorf("faults %q: patient for %s, want %s", faults, got, want)

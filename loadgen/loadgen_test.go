@@ -269,9 +269,9 @@ func TestNoPassWithoutAnArchive(t *testing.T) {
 
 // The supervisor reads the config from stdin; the user has written a scenario.
 func TestControlPlaneSettingsAreNamedByTheScenariosLine(t *testing.T) {
-	s := parse(t, "controlPlane:\n  apiServer:\n    flags:\n      max-request-inflight: \"5\"\nphases: [{name: p, for: 1s}]")
-	got := inScenario(s, `stdin:1: apiServer.flags.max-request-inflight: kube-apiserver has no such flag (did you mean "max-requests-inflight"?)`+"\nsomething else\n").Error()
-	want := `mine.yaml:7: controlPlane.apiServer.flags.max-request-inflight: kube-apiserver has no such flag (did you mean "max-requests-inflight"?)` +
+	s := parse(t, "controlPlane:\n  apiServer:\n    flags:\n      max-requests-inflight: \"5\"\nphases: [{name: p, for: 1s}]")
+	got := inScenario(s, `stdin:1: apiServer.flags.max-requests-inflight: too few (as 400)`+"\nsomething else\n").Error()
+	want := `mine.yaml:7: controlPlane.apiServer.flags.max-requests-inflight: too few (as 400)` +
 		"\nthe scenario's controlPlane: something else"
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
