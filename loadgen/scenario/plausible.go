@@ -326,21 +326,20 @@ func (c *course) awaitNotReady(path string, p *Phase) {
 	}
 }
 
-// opening checks that watches have the time to open at their rate.
+// opening checks that watches that are awaited have the time to open at their rate.
 func (c *course) opening(path string, p *Phase) {
-	length, field := p.For.D(), "lasts"
-	if p.Until != "" {
-		length, field = p.Within.D(), "lasts at most"
+	length := p.Within.D()
+	if p.Until != "watchesOpen" || length == 0 {
+		return
 	}
 	for j := range p.Load {
 		l := &p.Load[j]
-		if l.Kind != "watches" || l.Shape.Kind != "" || l.Rate <= 0 || l.Count < 1 || length == 0 || l.Hold && p.Until != "watchesOpen" {
+		if l.Kind != "watches" || l.Shape.Kind != "" || l.Rate <= 0 || l.Count < 1 {
 			continue
 		}
-		takes := float64(l.Count-1) / float64(l.Rate)
-		if takes > length.Seconds() {
+		if takes := float64(l.Count-1) / float64(l.Rate); takes > length.Seconds() {
 			c.v.fail(fmt.Sprintf("%s.load[%d].rate", path, j), fmt.Sprintf("at least %d/s", int(math.Ceil(float64(l.Count)/length.Seconds()))),
-				"%d watches at %s are open after %s, and the phase %s %s", l.Count, l.Rate, Duration(time.Duration(takes*float64(time.Second)).Round(time.Second)), field, Duration(length))
+				"%d watches at %s are open after %s, and the phase lasts at most %s", l.Count, l.Rate, Duration(time.Duration(takes*float64(time.Second)).Round(time.Second)), Duration(length))
 		}
 	}
 }
