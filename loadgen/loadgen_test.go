@@ -122,7 +122,7 @@ func TestAFailedPhaseIsCutShort(t *testing.T) {
 
 // What finished phases and nodes have measured is on disk when a run is killed.
 func TestMeasurementsAreWrittenAsPhasesEnd(t *testing.T) {
-	r := underway(t, parse(t, "nodes: {count: 2, fidelity: shared}\nphases: [{name: p, for: 10ms}]"))
+	r := underway(t, parse(t, "nodes: {count: 2, fidelity: shared}\nphases: [{name: p, for: 1s}]"))
 	var err error
 	r.fleet, err = node.New(node.Config{Spec: r.scenario.Nodes, Identities: node.NewShared(nowhere()), NamePrefix: "n-", Seed: 1})
 	if err != nil {

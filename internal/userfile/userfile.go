@@ -1,4 +1,4 @@
-// Package userfile reads files that a user names, so that none of them can hang
+// Package userfile reads files that a user names or may have changed, so that none of them can hang
 // the program or fill its memory: regular files, or standard input, of bounded
 // size.
 package userfile

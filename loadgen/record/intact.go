@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/internal/userfile"
 )
 
 const (
@@ -38,7 +38,7 @@ func checkBelow(dir, name string, depth int) error {
 		case info.IsDir() && depth > 0:
 			err = checkBelow(dir, below, depth-1)
 		default:
-			err = pathless(below, result.CheckRegular(filepath.Join(dir, below), mostSegment))
+			err = pathless(below, userfile.Check(filepath.Join(dir, below), mostSegment))
 		}
 		if err != nil {
 			return err

@@ -15,6 +15,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/stormglass/stormglass/internal/userfile"
 )
 
 // mostDigested bounds a file that is digested: a segment of the archive has 512 MiB
@@ -86,7 +88,7 @@ func digestBelow(dir, name string, depth int, into map[string]string) error {
 }
 
 func digestFile(at string) (string, error) {
-	if err := CheckRegular(at, mostDigested); err != nil {
+	if err := userfile.Check(at, mostDigested); err != nil {
 		return "", err
 	}
 	f, err := os.Open(at)

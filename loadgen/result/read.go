@@ -5,11 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/stormglass/stormglass/internal/userfile"
 )
 
 // mostBytes bounds what is read of one file: an hour of 200 loads writes less.
@@ -35,40 +35,13 @@ func (d *Damaged) Unwrap() error { return d.Err }
 // Checked is data that can tell whether a run may have written it.
 type Checked interface{ Check() error }
 
-// ReadFile reads a file of the run in dir. Every error is a *Damaged. What is not a
-// regular file is not opened, since a FIFO would block.
+// ReadFile reads a file of the run in dir. Every error is a *Damaged.
 func ReadFile(dir, name string) ([]byte, error) {
-	path := filepath.Join(dir, name)
-	err := CheckRegular(path, mostBytes)
-	var f *os.File
-	if err == nil {
-		f, err = os.Open(path)
-	}
+	data, err := userfile.Read(filepath.Join(dir, name), mostBytes)
 	if err != nil {
-		return nil, &Damaged{name, withoutPath(err)}
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, mostBytes))
-	if err != nil {
-		return nil, &Damaged{name, withoutPath(err)}
+		return nil, &Damaged{name, err}
 	}
 	return data, nil
-}
-
-// CheckRegular refuses what is not a regular file of at most so many bytes.
-func CheckRegular(path string, most int64) error {
-	info, err := os.Stat(path)
-	switch {
-	case err != nil:
-		return err
-	case info.IsDir():
-		return errors.New("it is a directory, not a file")
-	case !info.Mode().IsRegular():
-		return fmt.Errorf("it is no regular file (%s)", info.Mode().Type())
-	case info.Size() > most:
-		return fmt.Errorf("it has %d bytes, and a run writes %d at the most", info.Size(), most)
-	}
-	return nil
 }
 
 // withoutPath is an error of the os package without the path that it repeats.
