@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/cert"
 	"k8s.io/client-go/util/certificate/csr"
+	"k8s.io/client-go/util/retry"
 )
 
 // csrTimeout bounds the wait for a signature. The controller manager signs at
@@ -98,11 +99,23 @@ func (s *csrSigner) sign(ctx context.Context, client kubernetes.Interface, name,
 		defer cancel()
 		_ = requests.Delete(ctx, made.Name, metav1.DeleteOptions{}) // the label finds it for a later cleanup
 	}()
-	made.Status.Conditions = append(made.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
-		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue,
-		Reason: "StormglassNode", Message: "a simulated node of a load test",
+	// The cluster's own approver and others write to a new request too.
+	newest := made
+	err = retry.RetryOnConflict(retry.DefaultBackoff, func() (err error) {
+		if newest == nil {
+			if newest, err = requests.Get(ctx, made.Name, metav1.GetOptions{}); err != nil {
+				return err
+			}
+		}
+		newest.Status.Conditions = append(newest.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
+			Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue,
+			Reason: "StormglassNode", Message: "a simulated node of a load test",
+		})
+		_, err = requests.UpdateApproval(ctx, made.Name, newest, metav1.UpdateOptions{})
+		newest = nil
+		return err
 	})
-	if _, err := requests.UpdateApproval(ctx, made.Name, made, metav1.UpdateOptions{}); err != nil {
+	if err != nil {
 		return nil, fmt.Errorf("approve certificatesigningrequests %s: %w", made.Name, err)
 	}
 	certificate, err := csr.WaitForCertificate(ctx, client, made.Name, made.UID)
