@@ -13,7 +13,7 @@ func (r *run) prepareCluster(ctx context.Context) error {
 	if err := refuseFaults(r.scenario); err != nil {
 		return err
 	}
-	done := r.waiting("the cluster to say who we are and what we may do")
+	done := r.waiting(r.who() + " to say who we are and what we may do")
 	var err error
 	r.target, err = target.FromKubeconfig(ctx, r.Kubeconfig, r.Context, r.info.ID, r.scenario)
 	done()
@@ -49,4 +49,14 @@ func (r *run) prepareCluster(ctx context.Context) error {
 		return usagef("not started: nothing was made in the cluster")
 	}
 	return nil
+}
+
+// who tells who we are: the cluster, and an exec plugin before it.
+func (r *run) who() string {
+	if cfg, _, err := target.Config(r.Kubeconfig, r.Context); err == nil {
+		if plugin := target.Plugin(cfg); plugin != "" {
+			return "the exec plugin of the kubeconfig (" + plugin + ") and the cluster"
+		}
+	}
+	return "the cluster"
 }

@@ -9,6 +9,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"fmt"
+	"slices"
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
@@ -99,13 +100,16 @@ func (s *csrSigner) sign(ctx context.Context, client kubernetes.Interface, name,
 		defer cancel()
 		_ = requests.Delete(ctx, made.Name, metav1.DeleteOptions{}) // the label finds it for a later cleanup
 	}()
-	// The cluster's own approver and others write to a new request too.
+	// The cluster's own approver writes to a new request too, and may come first.
 	newest := made
 	err = retry.RetryOnConflict(retry.DefaultBackoff, func() (err error) {
 		if newest == nil {
 			if newest, err = requests.Get(ctx, made.Name, metav1.GetOptions{}); err != nil {
 				return err
 			}
+		}
+		if slices.ContainsFunc(newest.Status.Conditions, isApproval) {
+			return nil
 		}
 		newest.Status.Conditions = append(newest.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
 			Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue,
@@ -124,4 +128,8 @@ func (s *csrSigner) sign(ctx context.Context, client kubernetes.Interface, name,
 			made.Name, signer, err)
 	}
 	return certificate, nil
+}
+
+func isApproval(c certificatesv1.CertificateSigningRequestCondition) bool {
+	return c.Type == certificatesv1.CertificateApproved
 }

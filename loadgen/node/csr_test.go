@@ -11,27 +11,37 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 )
 
-// Others write to a new request too: a conflict is no reason to give a node up.
+// The cluster's own approver writes to a new request too: a conflict with it is no
+// reason to give a node up, whether it has approved the request or not.
 func TestApprovalOutlastsAConflict(t *testing.T) {
-	client := fake.NewClientset()
-	client.PrependReactor("create", "certificatesigningrequests", func(a clienttesting.Action) (bool, runtime.Object, error) {
-		a.(clienttesting.CreateAction).GetObject().(*certificatesv1.CertificateSigningRequest).Name = "node-1-x" // as the server does for generateName
-		return false, nil, nil
-	})
-	approvals := 0
-	client.PrependReactor("update", "certificatesigningrequests", func(a clienttesting.Action) (bool, runtime.Object, error) {
-		if approvals++; approvals == 1 {
-			return true, nil, apierrors.NewConflict(schema.GroupResource{Resource: "certificatesigningrequests"}, "node-1-x", nil)
+	for name, approved := range map[string]bool{"not yet approved": false, "approved by the cluster": true} {
+		client := fake.NewClientset()
+		requests := schema.GroupVersionResource{Group: "certificates.k8s.io", Version: "v1", Resource: "certificatesigningrequests"}
+		client.PrependReactor("create", requests.Resource, func(a clienttesting.Action) (bool, runtime.Object, error) {
+			a.(clienttesting.CreateAction).GetObject().(*certificatesv1.CertificateSigningRequest).Name = "node-1-x" // as the server does for generateName
+			return false, nil, nil
+		})
+		tries := 0
+		client.PrependReactor("update", requests.Resource, func(a clienttesting.Action) (bool, runtime.Object, error) {
+			request := a.(clienttesting.UpdateAction).GetObject().(*certificatesv1.CertificateSigningRequest).DeepCopy()
+			if len(request.Status.Conditions) != 1 {
+				t.Errorf("%s: conditions %v", name, request.Status.Conditions)
+			}
+			request.Status.Certificate = []byte("signed")
+			tries++
+			if tries > 1 || approved {
+				if err := client.Tracker().Update(requests, request, ""); err != nil {
+					t.Error(err)
+				}
+			}
+			if tries == 1 {
+				return true, nil, apierrors.NewConflict(requests.GroupResource(), request.Name, nil)
+			}
+			return true, request, nil
+		})
+		certificate, err := (&csrSigner{}).sign(t.Context(), client, "node-1", certificatesv1.KubeAPIServerClientKubeletSignerName, []byte("request"))
+		if want := map[bool]int{false: 2, true: 1}[approved]; err != nil || string(certificate) != "signed" || tries != want {
+			t.Errorf("%s: %q after %d tries, %v; want it after %d", name, certificate, tries, err, want)
 		}
-		approved := a.(clienttesting.UpdateAction).GetObject().(*certificatesv1.CertificateSigningRequest)
-		if len(approved.Status.Conditions) != 1 {
-			t.Errorf("conditions %v", approved.Status.Conditions)
-		}
-		approved.Status.Certificate = []byte("signed")
-		return false, nil, nil
-	})
-	certificate, err := (&csrSigner{}).sign(t.Context(), client, "node-1", certificatesv1.KubeAPIServerClientKubeletSignerName, []byte("request"))
-	if err != nil || string(certificate) != "signed" || approvals != 2 {
-		t.Errorf("%q after %d approvals, %v", certificate, approvals, err)
 	}
 }
