@@ -52,7 +52,7 @@ func TestCleanupAfterAKilledRun(t *testing.T) {
 	kubeconfig := plane.Cluster().Kubeconfigs["admin"]
 	dir := filepath.Join(t.TempDir(), "run")
 	p := startLoadgen(t, "run", "testdata/mini.yaml", "--out", dir, "--kubeconfig", kubeconfig, "--yes",
-		"--set", "phases.update.actions=[]", "--set", "phases.fan-out.for=10m")
+		"--set", "phases.fan-out.for=10m")
 	p.awaitLine("phase fan-out")
 	if err := p.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)

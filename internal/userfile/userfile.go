@@ -66,6 +66,9 @@ func open(path string, limit int64) (*os.File, error) {
 	if err := regular(info, limit); err != nil {
 		return nil, err
 	}
+	if ofKernel(path) {
+		return nil, errors.New("it is made by the kernel as it is read, not a regular file")
+	}
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe put in its place would block
 	if err != nil {
 		return nil, cause(err)

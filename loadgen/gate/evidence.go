@@ -26,6 +26,8 @@ type reading struct {
 	value      float64
 	// external is the value without the generator's own delay; nil: the same, or unknown.
 	external *float64
+	// withheld: there is a value, which missing keeps from being judged.
+	withheld bool
 	// missing says why there is no value; nothing means that nothing
 	// happened that could have been measured.
 	missing string

@@ -24,7 +24,7 @@ func (e evidence) notTheGenerators(f finding) finding {
 			continue
 		}
 		if why := e.saturation(r); why != "" {
-			f.readings[i].missing = why
+			f.readings[i].missing, f.readings[i].withheld = why, true
 			continue
 		}
 		if e.boundless || r.failed || r.external == nil || e.holds(r.value) || !e.holds(*r.external) {
@@ -34,8 +34,8 @@ func (e evidence) notTheGenerators(f finding) finding {
 		if e.op == ">=" {
 			side = "under"
 		}
-		f.readings[i].missing = fmt.Sprintf("%s: %s is %s %s, %s without the generator's own delay is not",
-			r.of, show(u, r.value), side, show(u, e.bound), show(u, *r.external))
+		f.readings[i].missing, f.readings[i].withheld = fmt.Sprintf("%s: %s is %s %s, %s without the generator's own delay is not",
+			r.of, show(u, r.value), side, show(u, e.bound), show(u, *r.external)), true
 	}
 	return f
 }

@@ -117,6 +117,8 @@ func (c *Compiled) unattainable(s *scenario.Scenario, path string) error {
 	for _, name := range c.Over {
 		if p := s.Phase(name); c.objective.Name == "phase-duration" && c.op == "<=" && p.For.D().Seconds() > c.bound {
 			return s.Errorf(path+".max", fmt.Sprintf("more than %s", p.For), "phase %q lasts %s", name, p.For)
+		} else if c.objective.Name == "phase-duration" && c.op == ">=" && p.Until != "" && p.Within.D().Seconds() < c.bound {
+			return s.Errorf(path+".min", fmt.Sprintf("at most %s, or a longer within", p.Within), "phase %q ends after %s, met or not", name, p.Within)
 		}
 	}
 	for _, signal := range s.Signals {

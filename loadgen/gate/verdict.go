@@ -29,6 +29,7 @@ func (c Compiled) decide(f finding) (g result.Gate, worst reading) {
 		g.Verdict, g.BrokenIn = result.Fail, c.brokenIn(f)
 	case len(missing) > 0 || n == 0:
 		g.Verdict, g.Detail = result.NoData, strings.Join(missing, "; ")
+		g.Withheld, g.AtLeast = c.withheld(f)
 		return g, worst
 	default:
 		g.Verdict = result.Pass
@@ -36,6 +37,16 @@ func (c Compiled) decide(f finding) (g result.Gate, worst reading) {
 	g.Value, g.AtLeast = &worst.value, worst.atLeast || worst.failed
 	g.Detail = explain(f, worst, n)
 	return g, worst
+}
+
+// withheld is the worst value that is kept from being judged, nil if none is.
+func (c Compiled) withheld(f finding) (value *float64, atLeast bool) {
+	for _, r := range f.readings {
+		if r.withheld && (value == nil || c.op == "<=" && r.value > *value || c.op == ">=" && r.value < *value) {
+			value, atLeast = &r.value, r.atLeast || r.failed
+		}
+	}
+	return value, atLeast
 }
 
 // brokenIn are the phases whose own value breaks the bound.

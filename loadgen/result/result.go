@@ -154,6 +154,9 @@ type Gate struct {
 	// Value and Bound are in Unit: "seconds", "ratio", "bytes", "count",
 	// "per hour", "per second" or "" for a bare number. Value is nil where there is no data.
 	Value *float64 `json:"value"`
+	// Withheld is what was measured where Value is nil since the generator was
+	// saturated or its own delay decides: nobody is judged by it.
+	Withheld *float64 `json:"withheld,omitempty"`
 	// AtLeast: the true value is not below Value, and may be far above it: what
 	// was waited for was not seen.
 	AtLeast bool    `json:"atLeast,omitempty"`

@@ -71,6 +71,8 @@ func ParseReplay(file string, data []byte) ([]float64, error) {
 		switch {
 		case err != nil || math.IsNaN(t) || math.IsInf(t, 0) || t < 0:
 			return nil, fail("seconds since the start, as 0.125", "%.40q is no time", text)
+		case t > maxPhase.Seconds():
+			return nil, fail("times count from the load's start, in seconds: take the first one off all", "%.40s s is longer than any run", text)
 		case len(times) > 0 && t < times[len(times)-1]:
 			return nil, fail("sort the file: sort -n", "%v comes after %v", t, times[len(times)-1])
 		case len(times) == maxReplay:

@@ -216,6 +216,11 @@ func (v *validator) action(path string, a *Action, deployed map[string]bool) {
 			v.fail(path+"."+field, "as 25% or 10", "%q is neither a percentage nor a number", text)
 		}
 	}
+	if percent, found := strings.CutSuffix(a.MaxUnavailable, "%"); found {
+		if n, err := strconv.Atoi(percent); err == nil && n > 100 {
+			v.fail(path+".maxUnavailable", "at most 100%", "%s is more than all", a.MaxUnavailable)
+		}
+	}
 	if a.Kind == "rollingUpdate" && isZero(a.MaxSurge) && isZero(a.MaxUnavailable) {
 		v.fail(path, "let one of them be over 0", "maxSurge and maxUnavailable are both 0: nothing could move")
 	}

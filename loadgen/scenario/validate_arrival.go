@@ -3,6 +3,7 @@ package scenario
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/stormglass/stormglass/loadgen/pace"
 )
@@ -44,6 +45,10 @@ func (v *validator) shape(path string, l *Load) {
 		v.fail(path+".to", "write to: 500/s", "from 0/s to 0/s there is no load")
 	case s.Burst > MaxRate:
 		v.between(path+".burst", float64(s.Burst), 1, MaxRate)
+	case s.Kind == "burst" && s.Every > 0 && s.Every.D() < minEvery:
+		v.fail(path+".every", fmt.Sprintf("at least %s", Duration(minEvery)), "%s is too short for a burst", s.Every)
+	case s.Kind == "burst" && s.Every > 0 && float64(s.Burst)/s.Every.D().Seconds() > MaxRate:
+		v.fail(path+".burst", fmt.Sprintf("at most %d every %s", int64(MaxRate*s.Every.D().Seconds()), s.Every), "%d every %s is more than one machine can send", s.Burst, s.Every)
 	case s.Steps > maxSteps:
 		v.between(path+".steps", float64(s.Steps), 1, maxSteps)
 	default:
@@ -54,8 +59,12 @@ func (v *validator) shape(path string, l *Load) {
 	}
 }
 
-// maxSteps bounds the steps of a shape.
-const maxSteps = 10_000
+const (
+	// maxSteps bounds the steps of a shape.
+	maxSteps = 10_000
+	// minEvery is the least time between bursts that are told apart.
+	minEvery = 10 * time.Millisecond
+)
 
 // EndRate is the rate that a ramp or step ends with, 0 for other shapes.
 func (s Shape) EndRate() Rate {

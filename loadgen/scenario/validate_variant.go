@@ -171,6 +171,9 @@ func (v *validator) deployShape(path string, a *Action) {
 		if t.Key == "" {
 			v.fail(at+".key", "write key: topology.kubernetes.io/zone", "a spread over nothing")
 		}
+		if slices.ContainsFunc(a.TopologySpread[:i], func(o TopologySpread) bool { return o.Key == t.Key }) && t.Key != "" {
+			v.fail(at+".key", "name each key once", "%q is there twice", t.Key)
+		}
 		v.between(at+".maxSkew", float64(t.MaxSkew), 1, 1000)
 	}
 }
