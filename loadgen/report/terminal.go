@@ -123,6 +123,9 @@ func planeText(run result.Run) string {
 	return "cluster " + clean(run.Cluster.Name)
 }
 
+// environmentFailed begins the reason of a run that ended for its environment.
+const environmentFailed = "the environment failed"
+
 func (t *terminal) reasons(r result.Result) {
 	reasons := otherReasons(r)
 	const most = 5
@@ -131,11 +134,12 @@ func (t *terminal) reasons(r result.Result) {
 			t.line(fmt.Sprintf("  and %d more reasons, in the report", len(reasons)-most))
 			break
 		}
-		for j, l := range wrap(reason, t.width-4) {
+		lines, longest := wrap(reason, t.width-4), 2
+		if strings.HasPrefix(reason, environmentFailed) { // it may quote a component's log
+			longest = 8
+		}
+		for j, l := range lines[:min(len(lines), longest)] {
 			t.line(map[bool]string{true: "  ! ", false: "    "}[j == 0] + l)
-			if j == 1 {
-				break
-			}
 		}
 	}
 }
