@@ -15,6 +15,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/topology"
 	"github.com/stormglass/stormglass/internal/commandline"
 	"github.com/stormglass/stormglass/internal/shell"
+	"github.com/stormglass/stormglass/internal/userfile"
 )
 
 // directory is a plane's directory, locked.
@@ -93,7 +94,7 @@ func (d *directory) make() error {
 		err = unix.Access(d.path, unix.W_OK|unix.X_OK)
 	}
 	if commandline.PathAtFault(err) {
-		return &UnusableError{fmt.Errorf("%s: %w (choose another --dir)", d.path, commandline.Cause(err))}
+		return &UnusableError{fmt.Errorf("%s: %w (choose another --dir)", d.path, userfile.Cause(err))}
 	}
 	return err
 }

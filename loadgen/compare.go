@@ -15,6 +15,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/internal/userfile"
 	"github.com/stormglass/stormglass/loadgen/report"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
@@ -75,7 +76,7 @@ func Compare(ctx context.Context, dir string) (c result.Comparison, err error) {
 func unlistedRuns(dir string, c result.Comparison) (names []string, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return nil, usagef("%s: %w", dir, cause(err))
+		return nil, usagef("%s: %w", dir, userfile.Cause(err))
 	}
 	for _, e := range entries {
 		ours, err := result.IsRunDir(filepath.Join(dir, e.Name()))

@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/internal/userfile"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
@@ -41,7 +42,7 @@ func startPlane(ctx context.Context, binary, dir string, s *scenario.Scenario, s
 			return nil, err
 		}
 	} else if _, err := os.Stat(binary); err != nil {
-		return nil, environmentf("--controlplane %s: %w (`make build` makes bin/controlplane)", binary, cause(err))
+		return nil, environmentf("--controlplane %s: %w (`make build` makes bin/controlplane)", binary, userfile.Cause(err))
 	}
 	plane, err := control.Start(ctx, control.StartOptions{
 		Binary: binary, Dir: dir, Config: &s.ControlPlane, Progress: &lineWriter{line: step},

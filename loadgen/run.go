@@ -21,6 +21,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/internal/userfile"
 	"github.com/stormglass/stormglass/loadgen/gate"
 	"github.com/stormglass/stormglass/loadgen/node"
 	"github.com/stormglass/stormglass/loadgen/observe"
@@ -181,7 +182,7 @@ func (r *run) prepare(ctx context.Context) error {
 		return err
 	}
 	if r.lock, err = target.LockDir(r.dir); err != nil {
-		return environmentf("--out %s: %w", r.dir, cause(err))
+		return environmentf("--out %s: %w", r.dir, userfile.Cause(err))
 	} else if r.lock == nil {
 		r.dir = ""
 		return usagef("--out %s: another run has just taken it (name a new one)", r.Out)

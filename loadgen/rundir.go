@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/stormglass/stormglass/internal/userfile"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -37,10 +38,10 @@ func makeRunDir(out, scenario string, now time.Time) (dir string, made []string,
 		}
 		return dir, nil, nil
 	case !errors.Is(err, fs.ErrNotExist):
-		return "", nil, usagef("--out %s: %w (name a directory that can be made)", out, cause(err))
+		return "", nil, usagef("--out %s: %w (name a directory that can be made)", out, userfile.Cause(err))
 	}
 	if made, err = makeDir(dir); err != nil {
-		return "", nil, usagef("--out %s: cannot make the run directory: %w (%s)", out, cause(err), diskHint(err))
+		return "", nil, usagef("--out %s: cannot make the run directory: %w (%s)", out, userfile.Cause(err), diskHint(err))
 	}
 	return dir, made, nil
 }
@@ -64,7 +65,7 @@ func makeDefaultRunDir(name string) (dir string, made []string, err error) {
 		}
 	}
 	if err != nil {
-		return "", nil, usagef("cannot make the run directory %s: %w (%s)", name, cause(err), diskHint(err))
+		return "", nil, usagef("cannot make the run directory %s: %w (%s)", name, userfile.Cause(err), diskHint(err))
 	}
 	return dir, made, nil
 }
@@ -132,7 +133,7 @@ func writeFile(path string, data []byte) error {
 		if tmp != nil {
 			os.Remove(tmp.Name())
 		}
-		return environmentf("write %s: %w (%s)", path, cause(err), diskHint(err))
+		return environmentf("write %s: %w (%s)", path, userfile.Cause(err), diskHint(err))
 	}
 	return nil
 }
@@ -152,15 +153,6 @@ func writeRun(dir string, run result.Run) error {
 		return err
 	}
 	return writeFile(filepath.Join(dir, result.RunFile), data)
-}
-
-// cause strips the path that os errors repeat.
-func cause(err error) error {
-	var pathErr *fs.PathError
-	if errors.As(err, &pathErr) {
-		return pathErr.Err
-	}
-	return err
 }
 
 func diskHint(err error) string {

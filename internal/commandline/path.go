@@ -3,11 +3,12 @@ package commandline
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"syscall"
+
+	"github.com/stormglass/stormglass/internal/userfile"
 )
 
 // PathAtFault tells whether err says that a path cannot be used as it was named:
@@ -27,7 +28,7 @@ func NewFile(path string) error {
 	}
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
-		return fmt.Errorf("%s: %w (name a file that can be written)", path, Cause(err))
+		return fmt.Errorf("%s: %w (name a file that can be written)", path, userfile.Cause(err))
 	}
 	return errors.Join(f.Close(), os.Remove(path))
 }
@@ -59,16 +60,7 @@ func CheckDir(path string) error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %w (name a directory that can be written)", path, Cause(err))
+		return fmt.Errorf("%s: %w (name a directory that can be written)", path, userfile.Cause(err))
 	}
 	return nil
-}
-
-// Cause is err without the path that os errors repeat.
-func Cause(err error) error {
-	var pathErr *fs.PathError
-	if errors.As(err, &pathErr) {
-		return pathErr.Err
-	}
-	return err
 }

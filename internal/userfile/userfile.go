@@ -61,7 +61,7 @@ func Stdin(ctx context.Context, stdin io.Reader, limit int64) ([]byte, error) {
 func open(path string, limit int64) (*os.File, error) {
 	info, err := os.Stat(path) // opening a device may do something
 	if err != nil {
-		return nil, cause(err)
+		return nil, Cause(err)
 	}
 	if err := regular(info, limit); err != nil {
 		return nil, err
@@ -71,14 +71,14 @@ func open(path string, limit int64) (*os.File, error) {
 	}
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe put in its place would block
 	if err != nil {
-		return nil, cause(err)
+		return nil, Cause(err)
 	}
 	if info, err = f.Stat(); err == nil {
 		err = regular(info, limit)
 	}
 	if err != nil {
 		f.Close()
-		return nil, cause(err)
+		return nil, Cause(err)
 	}
 	return f, nil
 }
@@ -100,7 +100,7 @@ func regular(info fs.FileInfo, limit int64) error {
 func readAll(r io.Reader, limit int64) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(r, limit+1))
 	if err != nil {
-		return nil, cause(err)
+		return nil, Cause(err)
 	}
 	if int64(len(data)) > limit {
 		return nil, tooLarge(limit)
@@ -110,8 +110,8 @@ func readAll(r io.Reader, limit int64) ([]byte, error) {
 
 func tooLarge(limit int64) error { return fmt.Errorf("it is larger than %d MiB", limit>>20) }
 
-// cause leaves out the operation and the path.
-func cause(err error) error {
+// Cause is err without the operation and the path that os errors repeat.
+func Cause(err error) error {
 	var pathErr *fs.PathError
 	if errors.As(err, &pathErr) {
 		return pathErr.Err

@@ -30,12 +30,9 @@ func (e evidence) notTheGenerators(f finding) finding {
 		if e.boundless || r.failed || r.external == nil || e.holds(r.value) || !e.holds(*r.external) {
 			continue
 		}
-		side, u := "over", e.objective.Unit
-		if e.op == ">=" {
-			side = "under"
-		}
+		u := e.objective.Unit
 		f.readings[i].missing, f.readings[i].withheld = fmt.Sprintf("%s: %s is %s %s, %s without the generator's own delay is not",
-			r.of, show(u, r.value), side, show(u, e.bound), show(u, *r.external)), true
+			r.of, show(u, r.value), side(e.op), show(u, e.bound), show(u, *r.external)), true
 	}
 	return f
 }

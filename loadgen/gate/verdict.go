@@ -195,15 +195,19 @@ func reason(g result.Gate) string {
 	if g.Verdict == result.NoData {
 		return fmt.Sprintf("%s: no data: %s", g.Name, g.Detail)
 	}
-	side := "over"
-	if g.Op == ">=" {
-		side = "under"
-	}
 	if g.Objective == "alert" { // told in words; the gate may have the alert's name
 		return fmt.Sprintf("%s: %s", g.Name, strings.TrimPrefix(g.Detail, g.Name+": "))
 	}
 	if (g.Op == "<=") == (*g.Value <= g.Bound) {
 		return fmt.Sprintf("%s: %s", g.Name, g.Detail) // failed whatever the bound
 	}
-	return fmt.Sprintf("%s: %s is %s %s", g.Name, show(u, *g.Value), side, show(u, g.Bound))
+	return fmt.Sprintf("%s: %s is %s %s", g.Name, show(u, *g.Value), side(g.Op), show(u, g.Bound))
+}
+
+// side is on which side of a bound a value breaks it.
+func side(op string) string {
+	if op == ">=" {
+		return "under"
+	}
+	return "over"
 }

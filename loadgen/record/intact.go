@@ -1,9 +1,7 @@
 package record
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -53,11 +51,7 @@ func pathless(name string, err error) error {
 	if err == nil {
 		return nil
 	}
-	var path *fs.PathError
-	if errors.As(err, &path) {
-		err = path.Err
-	}
-	return fmt.Errorf("%s%w", strings.TrimPrefix(name+": ", ": "), err)
+	return fmt.Errorf("%s%w", strings.TrimPrefix(name+": ", ": "), userfile.Cause(err))
 }
 
 // survive makes an error of a panic: Prometheus' TSDB trusts what its checksums do

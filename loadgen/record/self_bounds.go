@@ -3,7 +3,6 @@ package record
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 
@@ -74,29 +73,38 @@ func (p *phaseFitness) saturation(l Limits) []string {
 	if g.SchedulingLag = p.lag.Latency(); p.lag.CountOver(MaxSchedulingLag) < leastLate {
 		g.SchedulingLag = result.Latency{}
 	}
-	all := append(Saturation(g, l), p.standing.saturation()...)
+	where := "generator saturated"
 	if p.name != "" {
-		for i, s := range all {
-			all[i] = strings.Replace(s, "generator saturated:", "generator saturated in "+p.name+":", 1)
-		}
+		where += " in " + p.name
+	}
+	return prefixed(where+": ", append(passedBounds(g, l), p.standing.passedBound()...))
+}
+
+func prefixed(prefix string, all []string) []string {
+	for i := range all {
+		all[i] = prefix + all[i]
 	}
 	return all
 }
 
 // Saturation says in a line each which bound the generator passed.
 func Saturation(g result.Generator, l Limits) []string {
+	return prefixed("generator saturated: ", passedBounds(g, l))
+}
+
+func passedBounds(g result.Generator, l Limits) []string {
 	var passed []string
 	add := func(format string, args ...any) { passed = append(passed, fmt.Sprintf(format, args...)) }
 	if lag := g.SchedulingLag; lag.Count > 0 && lag.P99 > MaxSchedulingLag.Seconds() {
-		add("generator saturated: its timers fired %.0f ms late (p99), the bound is %d ms: it was stopped, or the machine has too little CPU for it",
+		add("its timers fired %.0f ms late (p99), the bound is %d ms: it was stopped, or the machine has too little CPU for it",
 			lag.P99*1000, MaxSchedulingLag.Milliseconds())
 	}
 	if limit := MaxMemoryShare * float64(l.MemoryBytes); limit > 0 && float64(g.MaxRSSBytes) > limit {
-		add("generator saturated: it used %d MB of memory, the bound is %.0f MB (%.0f%% of what there is)",
+		add("it used %d MB of memory, the bound is %.0f MB (%.0f%% of what there is)",
 			g.MaxRSSBytes/1e6, limit/1e6, MaxMemoryShare*100)
 	}
 	if limit := MaxDescriptorShare * float64(l.Descriptors); limit > 0 && float64(g.MaxDescriptors) > limit {
-		add("generator saturated: it had %d descriptors open, the bound is %.0f (%.0f%% of its limit)",
+		add("it had %d descriptors open, the bound is %.0f (%.0f%% of its limit)",
 			g.MaxDescriptors, limit, MaxDescriptorShare*100)
 	}
 	return passed
@@ -117,13 +125,13 @@ func (s *standing) look(backlog int64) {
 	}
 }
 
-// saturation says whether that is past the bound.
-func (s *standing) saturation() []string {
+// passedBound says whether that is past the bound.
+func (s *standing) passedBound() []string {
 	if s.most <= MaxStandingBacklog {
 		return nil
 	}
 	return []string{fmt.Sprintf(
-		"generator saturated: for %d s at least %.1f MB of answers and events had come and were not read, the bound is %.1f MB: it has too little CPU for them",
+		"for %d s at least %.1f MB of answers and events had come and were not read, the bound is %.1f MB: it has too little CPU for them",
 		standingLooks, float64(s.most)/1e6, MaxStandingBacklog/1e6)}
 }
 

@@ -1,7 +1,6 @@
 package record
 
 import (
-	"math"
 	"runtime/metrics"
 	"time"
 )
@@ -36,9 +35,6 @@ func (q *runQueue) longest() time.Duration {
 			longest = max(h.Buckets[i], 0)
 		}
 		q.counts[i] = n
-	}
-	if math.IsInf(longest, 1) {
-		return 0
 	}
 	return time.Duration(longest * float64(time.Second))
 }

@@ -62,12 +62,12 @@ func digestBelow(dir, name string, depth int, into map[string]string) error {
 	at := filepath.Join(dir, filepath.FromSlash(name))
 	info, err := os.Stat(at)
 	if err != nil {
-		return &Damaged{name, withoutPath(err)}
+		return &Damaged{name, userfile.Cause(err)}
 	}
 	if !info.IsDir() {
 		sum, err := digestFile(at)
 		if err != nil {
-			return &Damaged{name, withoutPath(err)}
+			return &Damaged{name, userfile.Cause(err)}
 		}
 		into[name] = sum
 		return nil
@@ -77,7 +77,7 @@ func digestBelow(dir, name string, depth int, into map[string]string) error {
 	}
 	entries, err := os.ReadDir(at)
 	if err != nil {
-		return &Damaged{name, withoutPath(err)}
+		return &Damaged{name, userfile.Cause(err)}
 	}
 	for _, e := range entries {
 		if err := digestBelow(dir, path.Join(name, e.Name()), depth+1, into); err != nil {
@@ -151,7 +151,7 @@ func (r Run) Changed(dir string) map[string]error {
 		sum, err := digestFile(filepath.Join(dir, filepath.FromSlash(file)))
 		switch {
 		case err != nil:
-			note(file, withoutPath(err))
+			note(file, userfile.Cause(err))
 		case sum != r.Files[file]:
 			note(file, fmt.Errorf("it was changed after the run: its SHA-256 is not the one in %s", RunFile))
 		}
@@ -176,7 +176,7 @@ func (r Run) Changed(dir string) map[string]error {
 func IsRunDir(dir string) (bool, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return false, withoutPath(err)
+		return false, userfile.Cause(err)
 	}
 	return slices.ContainsFunc(entries, func(e fs.DirEntry) bool {
 		switch e.Name() {

@@ -44,15 +44,6 @@ func ReadFile(dir, name string) ([]byte, error) {
 	return data, nil
 }
 
-// withoutPath is an error of the os package without the path that it repeats.
-func withoutPath(err error) error {
-	var path *fs.PathError
-	if errors.As(err, &path) {
-		return path.Err
-	}
-	return err
-}
-
 // ReadJSON reads a JSON file of the run in dir and checks what it says. Every error
 // is a *Damaged.
 func ReadJSON(dir, name string, v Checked) error {

@@ -1,7 +1,7 @@
 // Package stall knows when the generator itself was not run: stopped by a
 // signal, held to a share of a processor, late because others had the machine, or
-// with more to do than its processors could. Whatever it saw end in such a time may have ended earlier, and the verdict of a
-// gate must not blame the cluster for that.
+// with more to do than its processors could. What it saw end in such a time may
+// have ended earlier, and no gate may blame the cluster for that.
 package stall
 
 import (
@@ -21,8 +21,8 @@ const (
 )
 
 // Meter tells stalls from the lateness of a ticker and from how long goroutines
-// queue to be run. Its methods are safe for
-// concurrent use; a nil Meter knows of no stall.
+// queue to be run. Its methods are safe for concurrent use; a nil Meter knows of no
+// stall.
 //
 // A stall is followed by as much time again in which the generator catches up:
 // what ends in the one or the other may have been held up since the stall began.
