@@ -80,7 +80,7 @@ scenario, 3 could not judge (no data, generator saturated, interrupted),
 		Version:       loadgen.Version(),
 	}
 	root.AddCommand(newRun(signals), newScenarios(), newValidate(), newNodes(signals), newObserve(), newReport(), newGate(), newAlerts(), newCleanup())
-	// Where nobody reads a summary or a JUnit file, none is written.
+	// An empty --summary or --junit writes no file.
 	commandline.Strict(root, loadgen.Usage, "summary", "junit")
 	return root
 }

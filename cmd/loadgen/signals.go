@@ -37,7 +37,7 @@ type signalCount struct {
 	last  time.Time
 }
 
-// next is what a signal at a time asks for. patient tells whether the command has
+// next returns what a signal at a time asks for. patient tells whether the command has
 // something to write or to remove.
 func (c *signalCount) next(at time.Time, patient bool) int {
 	since := at.Sub(c.last)
@@ -52,7 +52,7 @@ func (c *signalCount) next(at time.Time, patient bool) int {
 	return map[int]int{1: endInOrder, 2: hurryUp}[c.asked]
 }
 
-// interrupts is what a command can learn of signals beside its context.
+// interrupts tells a command of signals after the first, which ends its context.
 type interrupts struct {
 	hurried chan struct{}
 	patient atomic.Bool

@@ -11,7 +11,7 @@ import (
 
 const loopbackOnly = "listeners on loopback only"
 
-// watchTermination is how long an API server that is stopped spreads the ends of its
+// watchTermination is the time over which a stopped API server spreads the ends of its
 // watches over: 200 a second, or faster if that would take longer (the order is in
 // k8s.io/apiserver's preparedGenericAPIServer.RunWithContext). With what is left of
 // the 15 s after which it is killed, requests under way finish.

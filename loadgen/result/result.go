@@ -154,8 +154,8 @@ type Gate struct {
 	// Value and Bound are in Unit: "seconds", "ratio", "bytes", "count",
 	// "per hour", "per second" or "" for a bare number. Value is nil where there is no data.
 	Value *float64 `json:"value"`
-	// Withheld is what was measured where Value is nil since the generator was
-	// saturated or its own delay decides: nobody is judged by it.
+	// Withheld is the value that is not judged, because the generator was saturated or
+	// its own delay decides. Value is nil then.
 	Withheld *float64 `json:"withheld,omitempty"`
 	// AtLeast: the true value is not below Value, and may be far above it: what
 	// was waited for was not seen.

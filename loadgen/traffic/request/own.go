@@ -18,7 +18,7 @@ func (d ownDelay) all() time.Duration { return d.lag + d.stalled }
 
 // failed tells whether a request that failed after such a latency may have failed
 // by our own delay: it timed out, and more than half of its time was ours; or it
-// was part of the burst after a stall. That nobody listens is never our doing.
+// was part of the burst after a stall. A refused connection is never its doing.
 func (d ownDelay) failed(o traffic.Outcome, latency time.Duration) bool {
 	switch {
 	case o == traffic.TimedOut:
