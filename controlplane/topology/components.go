@@ -12,7 +12,7 @@ import (
 const loopbackOnly = "listeners on loopback only"
 
 // watchTermination is the time over which a stopped API server spreads the ends of its
-// watches over: 200 a second, or faster if that would take longer (the order is in
+// watches: 200 a second, or faster if that would take longer (the order is in
 // k8s.io/apiserver's preparedGenericAPIServer.RunWithContext). With what is left of
 // the 15 s after which it is killed, requests under way finish.
 const watchTermination = "5s"
