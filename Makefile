@@ -4,7 +4,7 @@
 
 SHELL := /bin/bash
 BIN := $(CURDIR)/bin
-LDFLAGS := $(shell cat build/ldflags)
+LDFLAGS := $(shell cat tools/ldflags)
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 
 .PHONY: help build loadgen controlplane demo test lint unit tools browser fuzz bench storms incidents panels clean
@@ -15,7 +15,7 @@ help: ## List the targets
 build: loadgen controlplane ## Build bin/loadgen and bin/controlplane
 
 loadgen: ## Build bin/loadgen only (seconds: it links no Kubernetes server)
-	go build -ldflags '-s -w -X github.com/stormglass/stormglass/loadgen.version=$(VERSION)' -o $(BIN)/loadgen ./cmd/loadgen
+	go build -ldflags '-s -w -X github.com/stormglass/stormglass/loadgen/internal/run.version=$(VERSION)' -o $(BIN)/loadgen ./cmd/loadgen
 
 controlplane: ## Build bin/controlplane only
 	go build -ldflags '-s -w $(LDFLAGS)' -o $(BIN)/controlplane ./cmd/controlplane
@@ -34,7 +34,7 @@ incidents: build ## Run every incident with its remedy, full size, and compare
 	for s in etcd-kills etcd-restore; do $(BIN)/loadgen run $$s || status=$$?; done; exit $$status
 
 bench: ## What the load engine and simulated nodes cost, beside client-go (about half an hour)
-	go run ./bench
+	go run ./loadgen/internal/bench
 
 test: lint unit ## Lint, then every test (brings up small control planes; needs a browser, see `make browser`)
 
@@ -52,26 +52,27 @@ lint: ## gofmt, go vet, staticcheck; the import rules are a test
 
 tools: ## Build what tests of alerts/ and deploy/ run: Prometheus, promtool, pint, amtool, a checker of compose files (minutes, once)
 	@mkdir -p $(BIN)/tools
-	go -C build/tools build -tags remove_all_sd -ldflags '-s -w' -o $(BIN)/tools/ tool
+	go -C tools build -tags remove_all_sd -ldflags '-s -w' -o $(BIN)/tools/ tool
 
 browser: ## Find a Chromium, Chrome or Edge for the page tests ($STORMGLASS_BROWSER names one), or install Chromium by apt-get
 	@if [ -n "$$STORMGLASS_BROWSER" ]; then exit 0; fi; \
-	while read -r name; do if command -v "$$name" >/dev/null; then exit 0; fi; done <build/browsers; \
+	while read -r name; do if command -v "$$name" >/dev/null; then exit 0; fi; done <tools/browsers; \
 	if command -v apt-get >/dev/null; then \
 	  echo "no browser: installing the package chromium by apt-get"; \
 	  sudo=; [ "$$(id -u)" = 0 ] || sudo=sudo; \
 	  $$sudo apt-get update -qq && $$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium >/dev/null; \
 	else echo "no browser: the page tests need a Chromium, Chrome or Edge on PATH, or named by STORMGLASS_BROWSER"; exit 1; fi
 
-FUZZ = scenario:FuzzParse h2conn:FuzzFrames h2conn:FuzzFields traffic/watch:FuzzJSON traffic/watch:FuzzProtobuf \
-  ../internal/jsontext:FuzzScanner traffic/object:FuzzDocument traffic/object:FuzzProtobufMetadata node:FuzzScan wire:FuzzEvent \
-  .:FuzzMeasurements .:FuzzTimeline .:FuzzPulse .:FuzzRun .:FuzzAudit .:FuzzRunDirectory
+FUZZ = scenario:FuzzParse $(addprefix internal/, \
+  apiclient/h2conn:FuzzFrames apiclient/h2conn:FuzzFields apiclient/jsonscan:FuzzScanner apiclient/protobuf:FuzzEvent \
+  load/watch:FuzzJSON load/watch:FuzzProtobuf load/object:FuzzDocument load/object:FuzzProtobufMetadata node:FuzzScan \
+  run:FuzzMeasurements run:FuzzTimeline run:FuzzPulse run:FuzzRun run:FuzzAudit run:FuzzRunDirectory)
 
 fuzz: ## Fuzz the scenario loader and every reader of what servers send and runs leave behind, half a minute each
 	for f in $(FUZZ); do go test ./loadgen/$${f%%:*} -run '^$$' -fuzz "^$${f##*:}$$" -fuzztime 30s -fuzzminimizetime 10x || exit 1; done
 
 panels: ## Ask every query of every dashboard of the archive of a run: make panels RUN=runs/TIME-NAME
-	go run ./loadgen/panel/panels $(RUN)
+	go run ./loadgen/internal/report/panel/panels $(RUN)
 
 clean: ## Remove bin/ and runs/
 	rm -rf $(BIN) runs planes

@@ -100,8 +100,8 @@ func TestPromtoolVersion(t *testing.T) {
 		_, after, _ := strings.Cut(string(text), "github.com/prometheus/prometheus v")
 		return strings.Fields(after)[0]
 	}
-	if ours, tools := version("../go.mod"), version("../build/tools/go.mod"); ours != tools {
-		t.Errorf("build/tools has Prometheus v%s, the harness v%s", tools, ours)
+	if ours, tools := version("../go.mod"), version("../tools/go.mod"); ours != tools {
+		t.Errorf("tools has Prometheus v%s, the harness v%s", tools, ours)
 	}
 }
 

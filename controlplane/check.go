@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/stormglass/stormglass/controlplane/control"
-	"github.com/stormglass/stormglass/controlplane/topology"
+	"github.com/stormglass/stormglass/controlplane/internal/topology"
 	"github.com/stormglass/stormglass/internal/strictyaml"
 )
 

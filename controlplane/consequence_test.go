@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/stormglass/stormglass/controlplane/control"
-	"github.com/stormglass/stormglass/controlplane/process"
+	"github.com/stormglass/stormglass/controlplane/internal/process"
 )
 
 func TestBackoffIsTheKubelets(t *testing.T) {

@@ -4,19 +4,19 @@ import (
 	"time"
 
 	"github.com/stormglass/stormglass/controlplane/control"
-	"github.com/stormglass/stormglass/controlplane/election"
+	"github.com/stormglass/stormglass/controlplane/internal/leadership"
 )
 
 // followLogs begins to read the logs of all components that are elected.
-func (p *Plane) followLogs() []*election.Log {
-	var logs []*election.Log
+func (p *Plane) followLogs() []*leadership.Log {
+	var logs []*leadership.Log
 	for _, kind := range control.Kinds() {
 		if kind == control.KindAPIServer {
 			continue
 		}
 		for i := range p.opts.Config.Count(kind) {
 			name := control.ComponentName(kind, i)
-			logs = append(logs, election.Follow(name, kind, p.layout.Log(name)))
+			logs = append(logs, leadership.Follow(name, kind, p.layout.Log(name)))
 		}
 	}
 	return logs
@@ -27,7 +27,7 @@ func (p *Plane) followLogs() []*election.Log {
 const electionInterval = 50 * time.Millisecond
 
 // tellElections tells of elections until the plane ends.
-func (p *Plane) tellElections(logs []*election.Log) {
+func (p *Plane) tellElections(logs []*leadership.Log) {
 	tick := time.NewTicker(electionInterval)
 	defer tick.Stop()
 	for {

@@ -10,7 +10,7 @@ import (
 	"slices"
 
 	"github.com/stormglass/stormglass/controlplane/control"
-	"github.com/stormglass/stormglass/controlplane/topology"
+	"github.com/stormglass/stormglass/controlplane/internal/topology"
 )
 
 // updatePeerURL tells a single member its peer address of this start. etcd keeps

@@ -8,11 +8,11 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/stormglass/stormglass/controlplane/balancer"
 	"github.com/stormglass/stormglass/controlplane/control"
-	"github.com/stormglass/stormglass/controlplane/fault"
-	"github.com/stormglass/stormglass/controlplane/pki"
-	"github.com/stormglass/stormglass/controlplane/process"
+	"github.com/stormglass/stormglass/controlplane/internal/balancer"
+	"github.com/stormglass/stormglass/controlplane/internal/fault"
+	"github.com/stormglass/stormglass/controlplane/internal/pki"
+	"github.com/stormglass/stormglass/controlplane/internal/process"
 )
 
 // The methods by which faults are brought about: Plane is a fault.Host.

@@ -10,8 +10,8 @@ import (
 	"sync"
 
 	"github.com/stormglass/stormglass/controlplane/control"
-	"github.com/stormglass/stormglass/controlplane/election"
-	"github.com/stormglass/stormglass/controlplane/topology"
+	"github.com/stormglass/stormglass/controlplane/internal/leadership"
+	"github.com/stormglass/stormglass/controlplane/internal/topology"
 )
 
 // etcdStatus is a member's answer to /v3/maintenance/status; the gateway writes
@@ -82,7 +82,7 @@ func (p *Plane) etcdLeader(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
 	var mu sync.Mutex
-	votes := election.Votes{Members: p.opts.Config.Count(control.KindEtcd)}
+	votes := leadership.Votes{Members: p.opts.Config.Count(control.KindEtcd)}
 	var failure error
 	p.each(control.KindEtcd, func(etcd topology.Process) {
 		s, err := p.probe.etcdStatus(ctx, etcd)

@@ -18,7 +18,7 @@ import (
 
 	"github.com/stormglass/stormglass/controlplane"
 	"github.com/stormglass/stormglass/controlplane/control"
-	"github.com/stormglass/stormglass/controlplane/topology"
+	"github.com/stormglass/stormglass/controlplane/internal/topology"
 )
 
 // alive tells whether a process is there and not a zombie that only waits for

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/stormglass/stormglass/controlplane/control"
-	"github.com/stormglass/stormglass/controlplane/fault/disk"
-	"github.com/stormglass/stormglass/controlplane/process"
+	"github.com/stormglass/stormglass/controlplane/internal/fault/disk"
+	"github.com/stormglass/stormglass/controlplane/internal/process"
 )
 
 // neighbourGrace is how long writers may take to end: each completes the fsync

@@ -10,8 +10,8 @@ import (
 	"slices"
 
 	"github.com/stormglass/stormglass/controlplane/control"
-	"github.com/stormglass/stormglass/controlplane/process"
-	"github.com/stormglass/stormglass/controlplane/topology"
+	"github.com/stormglass/stormglass/controlplane/internal/process"
+	"github.com/stormglass/stormglass/controlplane/internal/topology"
 )
 
 // minDescriptors is the smallest limit of open files, per process, that a

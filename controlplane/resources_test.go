@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/stormglass/stormglass/controlplane/control"
-	"github.com/stormglass/stormglass/controlplane/topology"
+	"github.com/stormglass/stormglass/controlplane/internal/topology"
 )
 
 // TestWhatAMachineLacks: a plane that it cannot hold is refused with the number

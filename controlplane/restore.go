@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/stormglass/stormglass/controlplane/control"
-	"github.com/stormglass/stormglass/controlplane/etcddata"
-	"github.com/stormglass/stormglass/controlplane/process"
+	"github.com/stormglass/stormglass/controlplane/internal/process"
+	"github.com/stormglass/stormglass/controlplane/internal/restore"
 )
 
 // revisionBump is added to the snapshot's revision. Clients that saw later ones
@@ -130,7 +130,7 @@ func (p *Plane) unpack(ctx context.Context, file string) error {
 	}
 	for _, etcd := range p.plan.Of(control.KindEtcd) {
 		err := p.tool(ctx, nil, "etcdutl", "snapshot", "restore", file,
-			"--name="+etcd.Name, "--data-dir="+etcddata.Fresh(p.layout.Data(etcd.Name)),
+			"--name="+etcd.Name, "--data-dir="+restore.Fresh(p.layout.Data(etcd.Name)),
 			"--initial-cluster="+strings.Join(cluster, ","), "--initial-cluster-token="+token, "--initial-advertise-peer-urls="+etcd.Peer,
 			fmt.Sprintf("--bump-revision=%d", revisionBump), "--mark-compacted")
 		if err != nil {
@@ -170,7 +170,7 @@ func (p *Plane) tool(ctx context.Context, more []string, name string, args ...st
 // swap stops everything, puts the restored data in its place and starts
 // everything. The members are claimed. When it gives no error there is no way
 // back.
-func (p *Plane) swap(ctx context.Context, members []*member, data etcddata.Members) error {
+func (p *Plane) swap(ctx context.Context, members []*member, data restore.Members) error {
 	p.stopAll(members, ctx.Done())
 	if err := data.Swap(); err != nil {
 		return err
@@ -182,7 +182,7 @@ func (p *Plane) swap(ctx context.Context, members []*member, data etcddata.Membe
 }
 
 // swapBack goes back to what etcd held before.
-func (p *Plane) swapBack(members []*member, data etcddata.Members) error {
+func (p *Plane) swapBack(members []*member, data restore.Members) error {
 	p.stopAll(members, p.closing.Done())
 	err := data.PutBack()
 	if err == nil && p.closing.Err() == nil {

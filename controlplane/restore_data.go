@@ -5,12 +5,12 @@ import (
 	"path/filepath"
 
 	"github.com/stormglass/stormglass/controlplane/control"
-	"github.com/stormglass/stormglass/controlplane/etcddata"
-	"github.com/stormglass/stormglass/controlplane/topology"
+	"github.com/stormglass/stormglass/controlplane/internal/restore"
+	"github.com/stormglass/stormglass/controlplane/internal/topology"
 )
 
 // etcdData are the data directories of a config's members.
-func etcdData(l topology.Layout, cfg control.Config) (m etcddata.Members) {
+func etcdData(l topology.Layout, cfg control.Config) (m restore.Members) {
 	for i := range cfg.Count(control.KindEtcd) {
 		m = append(m, l.Data(control.ComponentName(control.KindEtcd, i)))
 	}

@@ -7,7 +7,7 @@ import (
 	"os"
 
 	"github.com/stormglass/stormglass/controlplane/control"
-	"github.com/stormglass/stormglass/controlplane/topology"
+	"github.com/stormglass/stormglass/controlplane/internal/topology"
 )
 
 // sameMembers refuses a config whose etcd is another than that whose data is in

@@ -12,11 +12,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stormglass/stormglass/controlplane/balancer"
 	"github.com/stormglass/stormglass/controlplane/control"
-	"github.com/stormglass/stormglass/controlplane/fault"
-	"github.com/stormglass/stormglass/controlplane/process"
-	"github.com/stormglass/stormglass/controlplane/topology"
+	"github.com/stormglass/stormglass/controlplane/internal/balancer"
+	"github.com/stormglass/stormglass/controlplane/internal/fault"
+	"github.com/stormglass/stormglass/controlplane/internal/process"
+	"github.com/stormglass/stormglass/controlplane/internal/topology"
 )
 
 // The components of these tests are shell scripts: what the supervisor does about

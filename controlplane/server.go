@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/stormglass/stormglass/controlplane/control"
-	"github.com/stormglass/stormglass/controlplane/fault"
+	"github.com/stormglass/stormglass/controlplane/internal/fault"
 )
 
 // maxSocketPath is the longest path of a Unix socket on all systems that we

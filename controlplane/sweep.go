@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"github.com/stormglass/stormglass/controlplane/control"
-	"github.com/stormglass/stormglass/controlplane/fault"
-	"github.com/stormglass/stormglass/controlplane/topology"
+	"github.com/stormglass/stormglass/controlplane/internal/fault"
+	"github.com/stormglass/stormglass/controlplane/internal/topology"
 )
 
 // A supervisor that is killed undoes no fault. The next start takes out of the

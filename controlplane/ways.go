@@ -8,11 +8,11 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/stormglass/stormglass/controlplane/balancer"
-	"github.com/stormglass/stormglass/controlplane/fault"
-	"github.com/stormglass/stormglass/controlplane/fault/network"
-	"github.com/stormglass/stormglass/controlplane/process"
-	"github.com/stormglass/stormglass/controlplane/topology"
+	"github.com/stormglass/stormglass/controlplane/internal/balancer"
+	"github.com/stormglass/stormglass/controlplane/internal/fault"
+	"github.com/stormglass/stormglass/controlplane/internal/fault/network"
+	"github.com/stormglass/stormglass/controlplane/internal/process"
+	"github.com/stormglass/stormglass/controlplane/internal/topology"
 )
 
 // ways are what leads from one component to another through the supervisor.

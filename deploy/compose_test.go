@@ -88,7 +88,7 @@ func TestComposeAsksForThePlane(t *testing.T) {
 // The images are of the versions that are tested here: Prometheus' module
 // v0.315.0 is its release 3.15.0.
 func TestImagesAreWhatIsTested(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join(deploytest.Root(t), "build", "tools", "go.mod"))
+	text, err := os.ReadFile(filepath.Join(deploytest.Root(t), "tools", "go.mod"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +97,7 @@ func TestImagesAreWhatIsTested(t *testing.T) {
 		if fields := strings.Fields(after); len(fields) > 0 {
 			return fields[0]
 		}
-		t.Fatalf("build/tools/go.mod has no %s", module)
+		t.Fatalf("tools/go.mod has no %s", module)
 		return ""
 	}
 	module := regexp.MustCompile(`^0\.(\d)(\d\d)\.(\d+)$`).FindStringSubmatch(version("github.com/prometheus/prometheus"))

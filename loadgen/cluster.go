@@ -2,61 +2,73 @@ package loadgen
 
 import (
 	"context"
-	"fmt"
-	"strings"
 
-	"github.com/stormglass/stormglass/loadgen/target"
+	"k8s.io/client-go/rest"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/loadgen/internal/cluster"
+	"github.com/stormglass/stormglass/loadgen/internal/node"
+	"github.com/stormglass/stormglass/loadgen/internal/record/promimport"
+	"github.com/stormglass/stormglass/loadgen/internal/run"
+	"github.com/stormglass/stormglass/loadgen/internal/scrapeconfig"
+	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// prepareCluster checks a user's cluster and asks before touching it.
-func (r *run) prepareCluster(ctx context.Context) error {
-	if err := refuseFaults(r.scenario); err != nil {
-		return err
-	}
-	done := r.waiting(r.who() + " to say who we are and what we may do")
-	var err error
-	r.target, err = target.FromKubeconfig(ctx, r.Kubeconfig, r.Context, r.info.ID, r.scenario)
-	done()
-	if err != nil {
-		return environmentf("%w", err)
-	}
-	r.target.Waiting = r.waiting
-	r.target.NodesAlone = r.nodesAlone
-	if r.Targets != "" {
-		if err := r.target.AddTargets(r.Targets); err != nil {
-			return usageError{err}
-		}
-	}
-	done = r.waiting("Prometheus to say what it scrapes")
-	err = r.findPrometheus(ctx)
-	done()
-	if err != nil {
-		return err
-	}
-	jobs, offer := r.jobs()
-	for _, g := range r.gates {
-		if lacks := g.Lacks(jobs); len(lacks) > 0 {
-			r.target.Notes = append(r.target.Notes, fmt.Sprintf(
-				"gate %s will have no data (exit 3): the metrics of %s are not on offer (%s, --without-gate %s leaves it out)",
-				g.Name, strings.Join(lacks, ", "), offer, g.Name))
-		}
-	}
-	ok, err := r.Confirm(ctx, r.target.Plan(r.scenario))
-	if err != nil {
-		return err
-	}
-	if !ok {
-		return usagef("not started: nothing was made in the cluster")
-	}
-	return nil
+// Fidelities of simulated nodes.
+const (
+	FidelityKubelet = node.Kubelet
+	FidelityShared  = node.Shared
+)
+
+// RunLabel is on everything that a run makes in a cluster.
+const RunLabel = cluster.RunLabel
+
+// Nodes runs the simulated nodes of a scenario alone until ctx ends. Nothing is
+// recorded and nothing judged.
+func Nodes(ctx context.Context, o Options) (result.Nodes, error) { return run.Nodes(ctx, o) }
+
+// Reach connects to the cluster of a kubeconfig and returns its name. Empty: the
+// current context.
+func Reach(ctx context.Context, kubeconfig, contextName string) (cfg *rest.Config, name string, err error) {
+	return cluster.Reach(ctx, kubeconfig, contextName)
 }
 
-// who tells who we are: the cluster, and an exec plugin before it.
-func (r *run) who() string {
-	if cfg, _, err := target.Config(r.Kubeconfig, r.Context); err == nil {
-		if plugin := target.Plugin(cfg); plugin != "" {
-			return "the exec plugin of the kubeconfig (" + plugin + ") and the cluster"
-		}
-	}
-	return "the cluster"
+// Removed counts what Cleanup removed.
+type Removed = cluster.Removed
+
+// Cleanup removes what runs left in a cluster, by label; of the run of this id, or of
+// every run where it is empty. It tries again for five minutes.
+func Cleanup(ctx context.Context, cfg *rest.Config, runID string, log func(string)) (Removed, error) {
+	return cluster.Cleanup(ctx, cfg, runID, log)
 }
+
+// Sweep removes what killed runs left in this machine's temporary directory, and
+// returns the paths.
+func Sweep() []string { return cluster.Sweep() }
+
+// ObserveOptions says which plane to observe, and where.
+type ObserveOptions = run.ObserveOptions
+
+// Observe scrapes a plane and serves its metrics by Prometheus' query API, with the
+// rules of package alerts, until ctx ends or the plane does. Neither is an error.
+func Observe(ctx context.Context, o ObserveOptions) error { return run.Observe(ctx, o) }
+
+// ScrapeConfigDir is the directory that WriteScrapeConfig makes, and
+// ScrapeConfigFile the configuration for a Prometheus server in it.
+const (
+	ScrapeConfigDir  = scrapeconfig.Dir
+	ScrapeConfigFile = scrapeconfig.ServerFile
+)
+
+// ScrapeConfigOptions of WriteScrapeConfig.
+type ScrapeConfigOptions = scrapeconfig.Options
+
+// WriteScrapeConfig writes the configuration of a Prometheus that scrapes targets
+// into base, and returns its directory.
+func WriteScrapeConfig(base string, targets []control.ScrapeTarget, o ScrapeConfigOptions) (dir string, err error) {
+	return scrapeconfig.Write(base, targets, o)
+}
+
+// KubePrometheusStackJobs maps components to the label job that the Helm chart
+// kube-prometheus-stack gives them.
+func KubePrometheusStackJobs() map[string]string { return promimport.KubePrometheusStack() }

@@ -2,73 +2,41 @@ package loadgen
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"strings"
+	"io"
 
-	"github.com/stormglass/stormglass/loadgen/prove"
-	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/internal/alertproof"
+	"github.com/stormglass/stormglass/loadgen/internal/run"
 )
 
-// Prove judges the run in dir by the proofs of alerts that its scenario is for.
-// It reads nothing but the directory, and writes nothing.
-func Prove(ctx context.Context, dir string) (all []prove.Judged, err error) {
-	rec, err := openRecorded(dir)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, rec.Close()) }()
-	proofs := prove.Of(rec.Run.Scenario)
-	if len(proofs) == 0 {
-		var names []string
-		for _, p := range prove.All() {
-			names = append(names, p.Name)
-		}
-		return nil, usagef("%s: scenario %s is no proof of alerts (the proofs are %s; `loadgen gate --rules` judges any run by any rules)",
-			dir, rec.Run.Scenario, strings.Join(names, ", "))
-	}
-	for _, p := range proofs {
-		j := prove.Judged{Proof: p.Name, Scenario: rec.Run.Scenario, Started: rec.Run.Started, Verdict: result.NoData, Outcomes: []prove.Outcome{}}
-		if rec.archive != nil && rec.scenario != nil {
-			if j, err = rec.prove(ctx, p); err != nil {
-				return nil, err
-			}
-		}
-		rec.doubtProof(&j)
-		j.Dir = dir
-		all = append(all, j)
-	}
-	return all, nil
+type (
+	// Proof is a scenario and what it must do to the alerts.
+	Proof = alertproof.Proof
+	// ProofStall stops the generator's process for part of each second of a phase.
+	ProofStall = alertproof.Stall
+	// JudgedProof is one proof, judged.
+	JudgedProof = alertproof.Judged
+	// ProofReport sums up judged proofs.
+	ProofReport = alertproof.Report
+)
+
+// SelectProofs returns the proofs of these names, or of these alerts; all where both
+// are empty.
+func SelectProofs(names, rules []string) ([]Proof, error) { return alertproof.Select(names, rules) }
+
+// Prove judges the run in dir by the proofs that its scenario is for. It writes
+// nothing.
+func Prove(ctx context.Context, dir string) ([]JudgedProof, error) { return run.Prove(ctx, dir) }
+
+// NotRun is a proof without a run, for the reason why.
+func NotRun(p Proof, why error) JudgedProof { return run.NotRun(p, why) }
+
+// NewProofReport sums up proofs; the alerts of wanted must be proven.
+func NewProofReport(all []JudgedProof, wanted []string) ProofReport {
+	return alertproof.NewReport(all, wanted)
 }
 
-// prove judges the run by one proof. What cannot be read of the archive is damaged,
-// and then nothing is proven.
-func (rec *recordedRun) prove(ctx context.Context, p prove.Proof) (prove.Judged, error) {
-	j, err := prove.Judge(ctx, p, prove.Recorded{
-		Run: rec.Run, Measurements: rec.Measurements, Timeline: rec.Timeline, Archive: rec.archive,
-		Interval: rec.scenario.Record.Interval.D(), Drop: rec.scenario.Record.Drop,
-	})
-	if err != nil && ctx.Err() == nil {
-		rec.damaged(&result.Damaged{File: result.TSDBDir, Err: err})
-		j.Verdict, err = result.NoData, nil
-	}
-	return j, err
-}
+// WriteProofs writes a report of proofs for a terminal.
+func WriteProofs(w io.Writer, r ProofReport) error { return alertproof.Text(w, r) }
 
-// doubtProof is doubt for a proof.
-func (rec *recordedRun) doubtProof(j *prove.Judged) {
-	var res result.Result
-	rec.doubt(&res)
-	j.Reasons = append(res.Reasons, j.Reasons...)
-	if len(res.Reasons) > 0 && j.Verdict == result.Pass || rec.foreign != nil {
-		j.Verdict = result.NoData
-	}
-}
-
-// NotRun is a proof whose run came to nothing.
-func NotRun(p prove.Proof, why error) prove.Judged {
-	return prove.Judged{
-		Proof: p.Name, Scenario: p.ScenarioName(), Verdict: result.NoData, Outcomes: []prove.Outcome{},
-		Reasons: []string{fmt.Sprintf("it did not run: %v", why)},
-	}
-}
+// WriteProofsMarkdown writes a report of proofs for the summary of a CI job.
+func WriteProofsMarkdown(w io.Writer, r ProofReport) error { return alertproof.Markdown(w, r) }

@@ -7,8 +7,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/stormglass/stormglass/controlplane/component"
 	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/controlplane/programs"
 )
 
 // checkCommand is what `up` asks about a component's flags, in a process of
@@ -27,7 +27,7 @@ func checkCommand(linked *pflag.FlagSet) *cobra.Command {
 				return fmt.Errorf("the check on stdin: %w", err)
 			}
 			pflag.CommandLine = linked
-			checked, err := component.Check(args[0], ask)
+			checked, err := programs.Check(args[0], ask)
 			if err != nil {
 				return err
 			}

@@ -13,7 +13,6 @@ import (
 
 	"github.com/stormglass/stormglass/controlplane"
 	"github.com/stormglass/stormglass/controlplane/control"
-	"github.com/stormglass/stormglass/controlplane/topology"
 	"github.com/stormglass/stormglass/internal/strictyaml"
 	"github.com/stormglass/stormglass/internal/userfile"
 )
@@ -67,7 +66,7 @@ func blank(data []byte) bool {
 
 // check has each component check its own part of the config, and warns of what
 // nobody would want. It gives upstream's defaults of what is set.
-func (s settings) check(ctx context.Context, executable string, progress io.Writer) (topology.Defaults, error) {
+func (s settings) check(ctx context.Context, executable string, progress io.Writer) (controlplane.Defaults, error) {
 	defaults, problems, err := controlplane.Check(ctx, executable, s.config)
 	if ctx.Err() != nil {
 		err = fmt.Errorf("interrupted while starting: %w", context.Cause(ctx))
@@ -104,7 +103,7 @@ func (s settings) refusal(problems []control.Problem) error {
 
 // lastConfig is the config of the plane that stopped in dir, or the default.
 func lastConfig(dir string, progress io.Writer) (config control.Config, err error) {
-	file := topology.Layout{Dir: dir}.Config()
+	file := controlplane.ConfigFile(dir)
 	data, err := os.ReadFile(file)
 	if errors.Is(err, os.ErrNotExist) {
 		return config, nil

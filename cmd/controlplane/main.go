@@ -17,16 +17,12 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 
-	"github.com/stormglass/stormglass/controlplane/component"
-	"github.com/stormglass/stormglass/controlplane/fault/disk"
-	"github.com/stormglass/stormglass/controlplane/fault/fsync"
-	"github.com/stormglass/stormglass/controlplane/process"
+	"github.com/stormglass/stormglass/controlplane/programs"
 	"github.com/stormglass/stormglass/internal/exitcode"
 )
 
@@ -35,20 +31,12 @@ func main() {
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	if err := process.DieWithParent(); err != nil {
+	if err := programs.Prepare(); err != nil {
 		fmt.Fprintln(stderr, "controlplane:", err)
 		return exitcode.Environment
 	}
-	if err := errors.Join(process.LimitDescriptors(), fsync.StartAgent()); err != nil {
-		fmt.Fprintln(stderr, "controlplane:", err)
-		return exitcode.Environment
-	}
-	name := filepath.Base(args[0])
-	if name == disk.Program {
-		return disk.Main(args[1:], stdout, stderr)
-	}
-	if program, ok := component.Lookup(name); ok {
-		return program(args[1:])
+	if code, ok := programs.Main(filepath.Base(args[0]), args[1:], stdout, stderr); ok {
+		return code
 	}
 	return command(ctx, args[1:], stdout, stderr)
 }

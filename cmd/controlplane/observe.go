@@ -11,8 +11,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/stormglass/stormglass/controlplane"
-	"github.com/stormglass/stormglass/controlplane/observer"
-	"github.com/stormglass/stormglass/controlplane/topology"
 	"github.com/stormglass/stormglass/internal/loopback"
 )
 
@@ -68,7 +66,7 @@ func (o *observerOptions) find(executable string) (err error) {
 	case o.addr == "":
 		return nil
 	case o.binary == "":
-		o.binary, err = observer.Find(executable)
+		o.binary, err = controlplane.FindLoadgen(executable)
 	default:
 		_, err = os.Stat(o.binary)
 	}
@@ -91,10 +89,10 @@ func (o *observerOptions) free() error {
 }
 
 // start starts the observer of a plane that is ready.
-func (o *observerOptions) start(ctx context.Context, plane *controlplane.Plane, progress io.Writer) (*observer.Observer, error) {
+func (o *observerOptions) start(ctx context.Context, plane *controlplane.Plane, progress io.Writer) (*controlplane.Observer, error) {
 	dir := plane.Cluster().Dir
-	w, err := observer.Start(ctx, observer.Options{
-		Binary: o.binary, Dir: dir, Addr: o.addr, Public: o.public, Log: topology.Layout{Dir: dir}.Log(observerLog),
+	w, err := controlplane.StartObserver(ctx, controlplane.ObserverOptions{
+		Binary: o.binary, Dir: dir, Addr: o.addr, Public: o.public, Log: controlplane.LogFile(dir, observerLog),
 	})
 	if err != nil {
 		return nil, err

@@ -15,7 +15,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stormglass/stormglass/controlplane"
-	"github.com/stormglass/stormglass/controlplane/topology"
 )
 
 type upOptions struct {
@@ -126,7 +125,7 @@ func up(ctx context.Context, o upOptions, stdin io.Reader, stdout, stderr io.Wri
 		// Whoever reads this process's output leaves when it has the result. What is
 		// still to be said goes to the supervisor's log, a crash included.
 		progress.beQuiet()
-		_ = crashTo(topology.Layout{Dir: cluster.Dir}.Log(controlplane.SupervisorLog)) // a comfort, not a need
+		_ = crashTo(controlplane.LogFile(cluster.Dir, controlplane.SupervisorLog)) // a comfort, not a need
 	}
 	if o.output == "json" {
 		err = json.NewEncoder(stdout).Encode(cluster)

@@ -17,7 +17,6 @@ import (
 	"github.com/stormglass/stormglass/internal/commandline"
 	"github.com/stormglass/stormglass/internal/shell"
 	"github.com/stormglass/stormglass/loadgen"
-	"github.com/stormglass/stormglass/loadgen/prove"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -141,10 +140,10 @@ func (p proving) judge(cmd *cobra.Command, dirs []string) error {
 	if len(p.proofs) > 0 || p.out != "" || p.controlPlane != "" {
 		return loadgen.Usage(errors.New("--proof, --out and --controlplane are for runs that are made (leave them out, or the directories)"))
 	}
-	if _, err := prove.Select(nil, p.rules); err != nil {
+	if _, err := loadgen.SelectProofs(nil, p.rules); err != nil {
 		return loadgen.Usage(err)
 	}
-	var all []prove.Judged
+	var all []loadgen.JudgedProof
 	known := map[string]string{}
 	for _, dir := range dirs {
 		if twice := known[same(dir)]; twice != "" {
@@ -177,7 +176,7 @@ func same(dir string) string {
 // run runs the proofs one after another and judges each at once. One that cannot
 // be run does not keep the others from running.
 func (p proving) run(cmd *cobra.Command) error {
-	proofs, err := prove.Select(p.proofs, p.rules)
+	proofs, err := loadgen.SelectProofs(p.proofs, p.rules)
 	if err != nil {
 		return loadgen.Usage(err)
 	}
@@ -188,7 +187,7 @@ func (p proving) run(cmd *cobra.Command) error {
 		return err
 	}
 	say := func(format string, args ...any) { fmt.Fprintf(cmd.ErrOrStderr(), format+"\n", args...) }
-	var all []prove.Judged
+	var all []loadgen.JudgedProof
 	ran := map[string]bool{}
 	for i, proof := range proofs {
 		name := proof.ScenarioName()
@@ -212,7 +211,7 @@ func (p proving) run(cmd *cobra.Command) error {
 			return err
 		}
 		for _, j := range judged {
-			if slices.ContainsFunc(proofs, func(wanted prove.Proof) bool { return wanted.Name == j.Proof }) {
+			if slices.ContainsFunc(proofs, func(wanted loadgen.Proof) bool { return wanted.Name == j.Proof }) {
 				j.Dir = short(dir)
 				all = append(all, j)
 				say("proof %s: %s", j.Proof, j.Verdict)
@@ -224,7 +223,7 @@ func (p proving) run(cmd *cobra.Command) error {
 
 // checkOut refuses a directory that cannot be written, and one in which a run is that
 // would pass for a proof's.
-func (p proving) checkOut(proofs []prove.Proof) error {
+func (p proving) checkOut(proofs []loadgen.Proof) error {
 	if err := commandline.CheckDir(p.out); err != nil {
 		err = fmt.Errorf("--out %w", err)
 		if commandline.PathAtFault(err) {
@@ -246,7 +245,7 @@ func (p proving) checkOut(proofs []prove.Proof) error {
 
 // show prints the matrix; the exit code is that of all proofs. Of a choice of
 // proofs the rules that they expect are wanted.
-func (p proving) show(cmd *cobra.Command, all []prove.Judged) error {
+func (p proving) show(cmd *cobra.Command, all []loadgen.JudgedProof) error {
 	wanted := p.rules
 	for _, a := range alerts.Table() {
 		if len(p.rules) > 0 || slices.Contains(wanted, a.Name) {
@@ -256,19 +255,19 @@ func (p proving) show(cmd *cobra.Command, all []prove.Judged) error {
 			wanted = append(wanted, a.Name)
 		}
 	}
-	r := prove.NewReport(all, wanted)
+	r := loadgen.NewProofReport(all, wanted)
 	var err error
 	if p.output == "json" {
 		encoder := json.NewEncoder(cmd.OutOrStdout())
 		encoder.SetIndent("", "  ")
 		err = encoder.Encode(r)
 	} else {
-		err = prove.Text(cmd.OutOrStdout(), r)
+		err = loadgen.WriteProofs(cmd.OutOrStdout(), r)
 	}
 	if err == nil && r.ExitCode != loadgen.ExitPass {
 		err = verdictError(r.ExitCode)
 	}
-	if sumErr := p.summary.write(func(w io.Writer) error { return prove.Markdown(w, r) }); sumErr != nil {
+	if sumErr := p.summary.write(func(w io.Writer) error { return loadgen.WriteProofsMarkdown(w, r) }); sumErr != nil {
 		return sumErr
 	}
 	return err

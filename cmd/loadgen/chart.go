@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stormglass/stormglass/loadgen"
-	"github.com/stormglass/stormglass/loadgen/report"
 )
 
 // chart asks for charts of a report in place of the report.
@@ -47,7 +46,7 @@ func (c *chart) asked() bool { return c.list || c.name != "" }
 // run lists the charts of the run in dir, or writes one of them.
 func (c *chart) run(cmd *cobra.Command, dir, output string) error {
 	if c.list {
-		all, err := loadgen.Pictures(cmd.Context(), dir)
+		all, err := loadgen.Charts(cmd.Context(), dir)
 		if err != nil {
 			return err
 		}
@@ -56,7 +55,7 @@ func (c *chart) run(cmd *cobra.Command, dir, output string) error {
 	if err := checkWritable("--svg", c.file); err != nil {
 		return err
 	}
-	p, err := loadgen.Picture(cmd.Context(), dir, c.name)
+	p, err := loadgen.ChartByName(cmd.Context(), dir, c.name)
 	if err != nil {
 		return err
 	}
@@ -71,7 +70,7 @@ func (c *chart) run(cmd *cobra.Command, dir, output string) error {
 	return nil
 }
 
-func listCharts(w io.Writer, all []report.Picture, output string) error {
+func listCharts(w io.Writer, all []loadgen.Chart, output string) error {
 	if output == "json" {
 		e := json.NewEncoder(w)
 		e.SetIndent("", "  ")

@@ -7,7 +7,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stormglass/stormglass/loadgen"
-	"github.com/stormglass/stormglass/loadgen/target"
 )
 
 func newCleanup() *cobra.Command {
@@ -29,10 +28,10 @@ machine's directory for temporary files go too; every run removes those first.`,
 				return loadgen.Usage(fmt.Errorf("--kubeconfig is missing (a bundled plane needs no cleanup: it goes with its run)"))
 			}
 			ui := newTUI(cmd.ErrOrStderr())
-			for _, path := range target.Sweep() {
+			for _, path := range loadgen.Sweep() {
 				ui.Step(fmt.Sprintf("removed %s from this machine, which a killed run left", path))
 			}
-			cfg, name, err := target.Reach(cmd.Context(), kubeconfig, context)
+			cfg, name, err := loadgen.Reach(cmd.Context(), kubeconfig, context)
 			if err != nil {
 				return errors.Join(err, cmd.Context().Err())
 			}
@@ -47,7 +46,7 @@ machine's directory for temporary files go too; every run removes those first.`,
 			if !ok {
 				return loadgen.Usage(fmt.Errorf("nothing was removed"))
 			}
-			removed, err := target.Cleanup(cmd.Context(), cfg, runID, ui.Step)
+			removed, err := loadgen.Cleanup(cmd.Context(), cfg, runID, ui.Step)
 			if err == nil || removed.Any() {
 				fmt.Fprintln(cmd.OutOrStdout(), removed)
 			}

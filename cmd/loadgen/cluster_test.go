@@ -10,8 +10,8 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/stormglass/stormglass/loadgen"
 	"github.com/stormglass/stormglass/loadgen/result"
-	"github.com/stormglass/stormglass/loadgen/target"
 )
 
 // TestRunOnAUsersCluster runs against a plane that was not started for the
@@ -97,7 +97,7 @@ func labelled(t *testing.T, kubeconfig string) []string {
 		{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterrolebindings"},
 		{Group: "certificates.k8s.io", Version: "v1", Resource: "certificatesigningrequests"},
 	} {
-		list, err := client.Resource(kind).List(t.Context(), metav1.ListOptions{LabelSelector: target.RunLabel})
+		list, err := client.Resource(kind).List(t.Context(), metav1.ListOptions{LabelSelector: loadgen.RunLabel})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stormglass/stormglass/loadgen"
-	"github.com/stormglass/stormglass/loadgen/report"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -92,7 +91,7 @@ func writeJUnit(file string, res result.Result) error {
 	if err != nil {
 		return loadgen.Usage(fmt.Errorf("--junit: %w (name a file that can be written)", err))
 	}
-	return errors.Join(report.JUnit(f, res), f.Close())
+	return errors.Join(loadgen.WriteJUnit(f, res), f.Close())
 }
 
 // summary is a file that Markdown is appended to; empty: none.
@@ -108,7 +107,7 @@ func (s summary) check() error { return s.write(func(io.Writer) error { return n
 // after appends a result when it has been shown; shown is the exit code, or what
 // went wrong with showing it.
 func (s summary) after(shown error, res result.Result) error {
-	if err := s.write(func(w io.Writer) error { return report.Summary(w, res) }); err != nil {
+	if err := s.write(func(w io.Writer) error { return loadgen.WriteMarkdown(w, res) }); err != nil {
 		return err
 	}
 	return shown
@@ -116,7 +115,7 @@ func (s summary) after(shown error, res result.Result) error {
 
 // afterAll is after for variants side by side.
 func (s summary) afterAll(shown error, c result.Comparison) error {
-	if err := s.write(func(w io.Writer) error { return report.ComparisonSummary(w, c) }); err != nil {
+	if err := s.write(func(w io.Writer) error { return loadgen.WriteComparisonMarkdown(w, c) }); err != nil {
 		return err
 	}
 	return shown

@@ -8,10 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stormglass/stormglass/loadgen"
-	"github.com/stormglass/stormglass/loadgen/node"
-	"github.com/stormglass/stormglass/loadgen/report"
 	"github.com/stormglass/stormglass/loadgen/scenario"
-	"github.com/stormglass/stormglass/loadgen/target"
 )
 
 func newNodes(signals *interrupts) *cobra.Command {
@@ -49,7 +46,7 @@ holds; "shared" holds one watch for all of them.`,
 			}
 			ui := newTUI(cmd.ErrOrStderr())
 			o.Scenario, o.Progress, o.Hurry = s, ui, signals.hurry()
-			o.Confirm = func(ctx context.Context, p target.Plan) (bool, error) {
+			o.Confirm = func(ctx context.Context, p loadgen.Plan) (bool, error) {
 				return ui.confirm(ctx, cmd.InOrStdin(), p.String(), yes)
 			}
 			nodes, err := loadgen.Nodes(cmd.Context(), o)
@@ -58,7 +55,7 @@ holds; "shared" holds one watch for all of them.`,
 				return err
 			}
 			if output == "json" {
-				return report.NodesJSON(cmd.OutOrStdout(), nodes)
+				return loadgen.WriteNodesJSON(cmd.OutOrStdout(), nodes)
 			}
 			ready := fmt.Sprintf("%d nodes Ready in %.1f s", nodes.Count, nodes.ReadySeconds)
 			if nodes.ReadySeconds == 0 {
@@ -87,8 +84,8 @@ func checkNodes(count int, fidelity string) error {
 	if count < 1 || count > scenario.MaxNodes {
 		errs = append(errs, loadgen.Usage(fmt.Errorf("--count %d is out of bounds (from 1 to %d)", count, scenario.MaxNodes)))
 	}
-	if fidelity != node.Kubelet && fidelity != node.Shared {
-		errs = append(errs, loadgen.Usage(fmt.Errorf("--fidelity %q is unknown (%s or %s)", fidelity, node.Kubelet, node.Shared)))
+	if fidelity != loadgen.FidelityKubelet && fidelity != loadgen.FidelityShared {
+		errs = append(errs, loadgen.Usage(fmt.Errorf("--fidelity %q is unknown (%s or %s)", fidelity, loadgen.FidelityKubelet, loadgen.FidelityShared)))
 	}
 	return errors.Join(errs...)
 }

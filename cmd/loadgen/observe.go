@@ -18,9 +18,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/internal/loopback"
 	"github.com/stormglass/stormglass/loadgen"
-	"github.com/stormglass/stormglass/loadgen/relay"
 	"github.com/stormglass/stormglass/loadgen/scenario"
-	"github.com/stormglass/stormglass/loadgen/scrapeconfig"
 )
 
 // maxRetention bounds what an observation keeps: some 10 MB an hour, in a temporary
@@ -99,7 +97,7 @@ func tellObserver(w io.Writer, url, config, output string) {
 		return
 	}
 	fmt.Fprintf(w, "Prometheus' query API is at %s\n\n  Grafana: a data source of type Prometheus with this URL\n  promtool query instant %s up\n  prometheus --config.file=%s   # one of your own\n",
-		url, url, filepath.Join(config, scrapeconfig.ServerFile))
+		url, url, filepath.Join(config, loadgen.ScrapeConfigFile))
 }
 
 // untilParentEnds is a context that ends when the process does that started
@@ -138,7 +136,7 @@ func addPublicFlag(flags *pflag.FlagSet, public *bool) {
 }
 
 // prometheusFlags are the flags of a Prometheus to read from.
-type prometheusFlags struct{ config relay.Config }
+type prometheusFlags struct{ config loadgen.Prometheus }
 
 func (p *prometheusFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&p.config.URL, "prometheus", "", "`URL` of a Prometheus that scrapes your cluster: its samples are judged, and nothing is scraped")
@@ -176,7 +174,7 @@ func (p *prometheusFlags) into(o *loadgen.Options) error {
 	case o.Observe != "":
 		return loadgen.Usage(fmt.Errorf("--observe: with --prometheus there is nothing to serve that yours does not (leave out one of them)"))
 	}
-	if _, err := relay.New(p.config); err != nil { // as the run will
+	if err := loadgen.CheckPrometheus(p.config); err != nil { // as the run will
 		return loadgen.Usage(fmt.Errorf("--prometheus: %w", err))
 	}
 	o.Prometheus = &p.config

@@ -14,9 +14,8 @@ import (
 	"github.com/stormglass/stormglass/alerts"
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/deploy/deploytest"
-	"github.com/stormglass/stormglass/loadgen/relay"
+	"github.com/stormglass/stormglass/loadgen"
 	"github.com/stormglass/stormglass/loadgen/result"
-	"github.com/stormglass/stormglass/loadgen/scrapeconfig"
 )
 
 // series counts those that an expression gives at a Prometheus.
@@ -61,7 +60,7 @@ func TestRunObserve(t *testing.T) {
 	if code := p.wait(); code != 0 {
 		t.Errorf("exit code %d\n%s", code, strings.Join(p.said, "\n"))
 	}
-	if _, err := os.Stat(filepath.Join(dir, "controlplane", scrapeconfig.Dir)); !os.IsNotExist(err) {
+	if _, err := os.Stat(filepath.Join(dir, "controlplane", loadgen.ScrapeConfigDir)); !os.IsNotExist(err) {
 		t.Errorf("the scrape configuration of a plane that is gone: %v", err)
 	}
 	awaitNoProcess(t, dir, 3*time.Second)
@@ -74,14 +73,14 @@ func TestRunReadsPrometheus(t *testing.T) {
 	var targets []control.ScrapeTarget
 	for _, c := range plane.Cluster().Components {
 		theirs := c.Scrape
-		theirs.Job = relay.KubePrometheusStack()[c.Kind]
+		theirs.Job = loadgen.KubePrometheusStackJobs()[c.Kind]
 		targets = append(targets, theirs)
 	}
-	config, err := scrapeconfig.Write(t.TempDir(), targets, scrapeconfig.Options{Interval: 5 * time.Second, Rules: alerts.Files()})
+	config, err := loadgen.WriteScrapeConfig(t.TempDir(), targets, loadgen.ScrapeConfigOptions{Interval: 5 * time.Second, Rules: alerts.Files()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := deploytest.StartPrometheus(t, filepath.Join(config, scrapeconfig.ServerFile), t.TempDir())
+	at := deploytest.StartPrometheus(t, filepath.Join(config, loadgen.ScrapeConfigFile), t.TempDir())
 	deadline := time.After(time.Minute)
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()

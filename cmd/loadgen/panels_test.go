@@ -3,24 +3,14 @@ package main
 import (
 	"testing"
 
-	"github.com/stormglass/stormglass/loadgen/panel"
-	"github.com/stormglass/stormglass/loadgen/record"
+	"github.com/stormglass/stormglass/loadgen"
 )
 
 // checkPanels asks every query of every dashboard of the run in dir: each has
 // an answer, or a reason for none that holds in this very recording.
 func checkPanels(t *testing.T, dir string) {
 	t.Helper()
-	run, err := panel.ReadRun(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	archive, err := record.OpenArchive(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer archive.Close()
-	checked, err := panel.Check(t.Context(), panel.Of(archive), run.Span)
+	checked, err := loadgen.CheckPanels(t.Context(), dir)
 	if err != nil {
 		t.Fatal(err)
 	}

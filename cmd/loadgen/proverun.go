@@ -13,8 +13,6 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen"
-	"github.com/stormglass/stormglass/loadgen/prove"
-	"github.com/stormglass/stormglass/loadgen/record"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -25,7 +23,7 @@ const windUp = 2 * time.Minute
 // start runs the scenario of a proof in a process of its own: a generator that is
 // to be stopped for some of its time must not be the one that stops it. A run
 // that did not pass by its own gates is judged all the same.
-func (p proving) start(ctx context.Context, stderr io.Writer, proof prove.Proof, dir string) (err error) {
+func (p proving) start(ctx context.Context, stderr io.Writer, proof loadgen.Proof, dir string) (err error) {
 	own, err := os.Executable()
 	if err != nil {
 		return err
@@ -87,8 +85,8 @@ func (p proving) start(ctx context.Context, stderr io.Writer, proof prove.Proof,
 
 // stall stops a run's process for a part of each second while a phase of it
 // lasts. It returns when the process is on its way again for good.
-func stall(ctx context.Context, p *os.Process, s prove.Stall, dir string) error {
-	if s == (prove.Stall{}) {
+func stall(ctx context.Context, p *os.Process, s loadgen.ProofStall, dir string) error {
+	if s == (loadgen.ProofStall{}) {
 		return nil
 	}
 	tick := time.NewTicker(time.Second)
@@ -128,7 +126,7 @@ func unlessGone(err error) error {
 
 // phaseTold tells from the timeline of a run whether a phase has begun and ended.
 func phaseTold(dir, phase string) (began, ended bool, err error) {
-	events, err := record.ReadTimeline(dir)
+	events, err := loadgen.Timeline(dir)
 	for _, e := range events {
 		if e.Name == phase {
 			began, ended = began || e.Kind == "phase-start", ended || e.Kind == "phase-end"

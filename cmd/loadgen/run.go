@@ -12,9 +12,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/stormglass/stormglass/loadgen"
-	"github.com/stormglass/stormglass/loadgen/report"
 	"github.com/stormglass/stormglass/loadgen/result"
-	"github.com/stormglass/stormglass/loadgen/target"
 )
 
 func newRun(signals *interrupts) *cobra.Command {
@@ -75,7 +73,7 @@ is told, the report is still written. A third, 5 s later or more, ends at once.`
 			}
 			ui := newTUI(cmd.ErrOrStderr())
 			o.Scenario, o.Progress, o.Hurry = s, ui, signals.hurry()
-			o.Confirm = func(ctx context.Context, p target.Plan) (bool, error) {
+			o.Confirm = func(ctx context.Context, p loadgen.Plan) (bool, error) {
 				return ui.confirm(ctx, cmd.InOrStdin(), p.String(), yes)
 			}
 			switch variant {
@@ -172,9 +170,9 @@ func show(w io.Writer, dir string, res result.Result, output string) error {
 	}
 	var err error
 	if output == "json" {
-		err = report.JSON(w, res)
+		err = loadgen.WriteJSON(w, res)
 	} else {
-		err = report.Terminal(w, res, report.TerminalOptions{Color: colours(w), Width: width(w), Dir: dir})
+		err = loadgen.WriteText(w, res, loadgen.TextOptions{Color: colours(w), Width: width(w), Dir: dir})
 	}
 	if err == nil && res.ExitCode != loadgen.ExitPass {
 		err = verdictError(res.ExitCode)
@@ -187,9 +185,9 @@ func show(w io.Writer, dir string, res result.Result, output string) error {
 func showComparison(w io.Writer, dir string, c result.Comparison, output string) error {
 	var err error
 	if output == "json" {
-		err = report.ComparisonJSON(w, c)
+		err = loadgen.WriteComparisonJSON(w, c)
 	} else {
-		err = report.Comparison(w, c, report.TerminalOptions{Color: colours(w), Width: width(w), Dir: short(dir)})
+		err = loadgen.WriteComparisonText(w, c, loadgen.TextOptions{Color: colours(w), Width: width(w), Dir: short(dir)})
 	}
 	if err == nil && c.ExitCode != loadgen.ExitPass {
 		err = verdictError(c.ExitCode)

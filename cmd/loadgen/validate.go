@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stormglass/stormglass/loadgen"
-	"github.com/stormglass/stormglass/loadgen/gate"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
@@ -79,12 +78,12 @@ func readScenario(cmd *cobra.Command, nameOrFile string, sets []string) (s *scen
 	if err != nil {
 		return nil, loadgen.Usage(err)
 	}
-	if _, err := gate.Compile(s); err != nil {
+	if err := loadgen.Check(s); err != nil {
 		return nil, loadgen.Usage(err)
 	}
 	var errs []error
 	for _, v := range s.AllVariants() {
-		_, err := gate.Compile(v)
+		err := loadgen.Check(v)
 		errs = append(errs, err)
 	}
 	if err := errors.Join(errs...); err != nil {

@@ -137,7 +137,7 @@ own SDK, one Go file each. This page is written by the program: ` + "`go test ./
 - **Panels move.** A panel that is about a fault says so in proof.json, and [a table](#what-moves-which-panels) says which runs
   have shown it. Under the fault some line has to be elsewhere than before it, by a tenth of the panel's height and in nine
   of ten pairs of values (Mann and Whitney's U); or it was at rest and has a peak as high; or it was not there. The same
-  command tells, and ` + "`go run ./loadgen/panel/panels -calm RUN`" + ` what that is worth: at moments of three healthy runs at which
+  command tells, and ` + "`go run ./loadgen/internal/report/panel/panels -calm RUN`" + ` what that is worth: at moments of three healthy runs at which
   nothing was done, 5, 9 and 15% of these panels are said to have moved. (Had a peak above all before been enough, it were 30%:
   a p99 of few requests jumps about by itself.) A panel that does not show its fault is told and is no error: a remedy may be
   what keeps it still.

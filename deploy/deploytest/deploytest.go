@@ -1,5 +1,5 @@
 // Package deploytest is for tests of what deploy/ ships: the tools of
-// build/tools, the compose file as its own loader reads it, and the files of a
+// tools, the compose file as its own loader reads it, and the files of a
 // service where its container would have them.
 package deploytest
 
@@ -14,11 +14,11 @@ import (
 	"testing"
 )
 
-// ToolsEnv names a folder with the built programs of build/tools; "make tools"
+// ToolsEnv names a folder with the built programs of tools; "make tools"
 // makes one. Without it Tool builds what is asked for.
 const ToolsEnv = "STORMGLASS_TOOLS"
 
-// The programs of build/tools.
+// The programs of tools.
 const (
 	Prometheus   = "prometheus"
 	Promtool     = "promtool"
@@ -33,7 +33,7 @@ var packages = map[string]string{
 	Promtool:     "github.com/prometheus/prometheus/cmd/promtool",
 	Pint:         "github.com/cloudflare/pint/cmd/pint",
 	Amtool:       "github.com/prometheus/alertmanager/cmd/amtool",
-	ComposeCheck: "github.com/stormglass/stormglass/build/tools/compose-check",
+	ComposeCheck: "github.com/stormglass/stormglass/tools/compose-check",
 }
 
 // Root is the repository's root.
@@ -46,7 +46,7 @@ func Root(t testing.TB) string {
 	return filepath.Dir(strings.TrimSpace(string(out)))
 }
 
-// Tool is the path of a program of build/tools. The first build of Prometheus
+// Tool is the path of a program of tools. The first build of Prometheus
 // takes minutes; after that Go keeps the program in its build cache.
 func Tool(t testing.TB, name string) string {
 	t.Helper()
@@ -61,7 +61,7 @@ func Tool(t testing.TB, name string) string {
 		return path
 	}
 	// -n says what it would run, having built it.
-	cmd := exec.Command("go", "-C", filepath.Join(Root(t), "build", "tools"), "tool", "-n", packages[name])
+	cmd := exec.Command("go", "-C", filepath.Join(Root(t), "tools"), "tool", "-n", packages[name])
 	cmd.Env = append(os.Environ(), "GOFLAGS="+strings.TrimSpace(os.Getenv("GOFLAGS")+" -tags=remove_all_sd"))
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr

@@ -17,7 +17,7 @@ import (
 	"github.com/stormglass/stormglass/alerts"
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/deploy/deploytest"
-	"github.com/stormglass/stormglass/loadgen/scrapeconfig"
+	"github.com/stormglass/stormglass/loadgen"
 )
 
 // The compose file's Prometheus, started with its own arguments on its own
@@ -31,7 +31,7 @@ func TestPrometheusWatchesAPlane(t *testing.T) {
 		targets = append(targets, c.Scrape)
 		want[c.Scrape.Instance] = c.Scrape.Job
 	}
-	_, err := scrapeconfig.Write(cluster.Dir, targets, scrapeconfig.Options{})
+	_, err := loadgen.WriteScrapeConfig(cluster.Dir, targets, loadgen.ScrapeConfigOptions{})
 	must(t, err)
 	project, err := deploytest.Compose(t, "STORMGLASS_USER=1000:1000", "STORMGLASS_PLANE="+cluster.Dir)
 	must(t, err)

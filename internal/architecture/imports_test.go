@@ -45,17 +45,17 @@ var rules = []rule{
 		why:   "only component links the components",
 		from:  "controlplane",
 		never: []string{"k8s.io/kubernetes", "go.etcd.io/etcd/server"}, direct: true,
-		except: []string{"from " + module + "controlplane/component"},
+		except: []string{"from " + module + "controlplane/internal/component"},
 	},
 	{
 		why:  "a report is made from the run directory alone",
-		from: "loadgen/report", direct: true,
+		from: "loadgen/internal/report", direct: true,
 		never: []string{"net/http", "k8s.io/client-go"},
 	},
 	{
 		why:  "a verdict depends on no network",
-		from: "loadgen/gate", direct: true,
-		never: []string{"net/http", "k8s.io/client-go", module + "loadgen/relay", module + "loadgen/observe"},
+		from: "loadgen/internal/judge/gate", direct: true,
+		never: []string{"net/http", "k8s.io/client-go", module + "loadgen/internal/record/promimport", module + "loadgen/internal/observe"},
 	},
 	{
 		why:   "rules are data: whoever reads them takes on nothing that runs",
@@ -64,8 +64,8 @@ var rules = []rule{
 	},
 	{
 		why:  "outages are read off a timeline and off nothing else",
-		from: "loadgen/outage", direct: true,
-		never: []string{"net", "os", "sync", module + "loadgen/record", "github.com/prometheus"},
+		from: "loadgen/internal/judge/outage", direct: true,
+		never: []string{"net", "os", "sync", module + "loadgen/internal/record", "github.com/prometheus"},
 	},
 	{
 		why:   "manifests are made of files: whoever writes them takes on nothing that runs",
@@ -90,39 +90,39 @@ var rules = []rule{
 	},
 	{
 		why:  "panels are drawn from the run directory alone",
-		from: "loadgen/panel", direct: true,
+		from: "loadgen/internal/report/panel", direct: true,
 		never: []string{"net/http", "k8s.io/client-go"},
 	},
 	{
 		why:   "a scrape configuration is text, for whoever runs a Prometheus",
-		from:  "loadgen/scrapeconfig",
+		from:  "loadgen/internal/scrapeconfig",
 		never: []string{"github.com/prometheus", "k8s.io"},
 	},
 	{
 		why:  "who looks on does not know what is looked at, nor who judges",
-		from: "loadgen/observe",
+		from: "loadgen/internal/observe",
 		never: []string{
-			module + "loadgen/gate", module + "loadgen/target", module + "loadgen/scenario", module + "loadgen/relay", module + "alerts",
+			module + "loadgen/internal/judge/gate", module + "loadgen/internal/cluster", module + "loadgen/scenario", module + "loadgen/internal/record/promimport", module + "alerts",
 		},
 	},
 	{
 		why:  "whether an alert fired is read from a run's archive, not from a network",
-		from: "loadgen/alerting", direct: true,
+		from: "loadgen/internal/judge/alerting", direct: true,
 		never: []string{"net/http", "k8s.io/client-go", "os/exec"},
 	},
 	{
 		why:  "a proof is judged from what a run left behind",
-		from: "loadgen/prove", direct: true,
+		from: "loadgen/internal/alertproof", direct: true,
 		never: []string{"net/http", "k8s.io/client-go", "os", "os/exec", "sync"},
 	},
 	{
 		why:  "pacing is arithmetic",
-		from: "loadgen/pace", direct: true,
+		from: "loadgen/internal/load/arrival", direct: true,
 		never: []string{"net", "os", "sync"},
 	},
 	{
 		why:  "topology is arithmetic on a config",
-		from: "controlplane/topology", direct: true,
+		from: "controlplane/internal/topology", direct: true,
 		never: []string{"net/http", "os/exec", "sync"},
 	},
 }

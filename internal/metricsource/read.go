@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stormglass/stormglass/loadgen/traffic"
+	"github.com/stormglass/stormglass/internal/metricopts"
 )
 
 // Metric is what its declaration says of a metric.
@@ -130,8 +130,8 @@ func (s source) options(e ast.Expr) (name string, m Metric) {
 	if ref, ok := e.(*ast.UnaryExpr); ok {
 		e = ref.X
 	}
-	if call, ok := e.(*ast.CallExpr); ok && called(call) == "HistogramOpts" {
-		return s.text(call.Args[0]), Metric{Edges: traffic.HistogramOpts("", "").Buckets}
+	if call, ok := e.(*ast.CallExpr); ok && called(call) == "Latency" {
+		return s.text(call.Args[0]), Metric{Edges: metricopts.Latency("", "").Buckets}
 	}
 	literal, ok := e.(*ast.CompositeLit)
 	if !ok {

@@ -22,7 +22,7 @@ import (
 const BinaryEnv = "STORMGLASS_CONTROLPLANE"
 
 // Build gives the path of a controlplane program with the versions of
-// build/ldflags, made in dir unless BinaryEnv names one.
+// tools/ldflags, made in dir unless BinaryEnv names one.
 func Build(dir string) (string, error) {
 	if binary := os.Getenv(BinaryEnv); binary != "" {
 		return filepath.Abs(binary)
@@ -32,7 +32,7 @@ func Build(dir string) (string, error) {
 		return "", fmt.Errorf("find the module: %w", err)
 	}
 	root := filepath.Dir(strings.TrimSpace(string(out)))
-	flags, err := os.ReadFile(filepath.Join(root, "build", "ldflags"))
+	flags, err := os.ReadFile(filepath.Join(root, "tools", "ldflags"))
 	if err != nil {
 		return "", err
 	}

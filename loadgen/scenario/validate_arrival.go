@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/stormglass/stormglass/loadgen/pace"
+	"github.com/stormglass/stormglass/loadgen/internal/load/arrival"
 )
 
 func (v *validator) rate(path string, l *Load) {
@@ -52,7 +52,7 @@ func (v *validator) shape(path string, l *Load) {
 	case s.Steps > maxSteps:
 		v.between(path+".steps", float64(s.Steps), 1, maxSteps)
 	default:
-		if _, err := pace.NewShaped("constant", min(float64(l.Rate), MaxRate), s.Pace(), 0); err != nil && s.EndRate() <= MaxRate {
+		if _, err := arrival.NewShaped("constant", min(float64(l.Rate), MaxRate), s.Pace(), 0); err != nil && s.EndRate() <= MaxRate {
 			msg, hint, _ := strings.Cut(err.Error(), "; ")
 			v.fail(path, hint, "%s", msg)
 		}
@@ -75,8 +75,8 @@ func (s Shape) EndRate() Rate {
 }
 
 // Pace is the shape as package pace knows it.
-func (s Shape) Pace() pace.Shape {
-	return pace.Shape{
+func (s Shape) Pace() arrival.Shape {
+	return arrival.Shape{
 		Kind: s.Kind, To: float64(s.EndRate()), Over: s.Over.D(), Steps: s.Steps, Every: s.Every.D(),
 		Burst: s.Burst, Amplitude: s.Amplitude, Times: s.Times, Speed: s.Speed,
 	}

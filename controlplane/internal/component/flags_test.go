@@ -1,0 +1,74 @@
+package component
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+)
+
+var update = flag.Bool("update", false, "rewrite controlplane/control/flags.txt")
+
+// gate is a feature gate in the usage of the flag feature-gates.
+var gate = regexp.MustCompile(`(?m)^(?:kube:)?([A-Za-z0-9]+)=true\|false`)
+
+// TestFlagsOfTheComponentsAreKnown keeps the table by which `loadgen validate`
+// knows flags, feature gates and plugins equal to the components' own.
+func TestFlagsOfTheComponentsAreKnown(t *testing.T) {
+	var b bytes.Buffer
+	fmt.Fprintln(&b, "# Flags of the components with the type of their value, from the components themselves:")
+	fmt.Fprintln(&b, "# go test ./controlplane/internal/component -run Flags -update")
+	for _, kind := range control.Kinds() {
+		set, err := flagsOf(kind)
+		if err != nil {
+			t.Fatal(err)
+		}
+		set.VisitAll(func(f *pflag.Flag) {
+			if f.Name == "help" || f.Name == "version" {
+				return // with these it does nothing else
+			}
+			fmt.Fprintf(&b, "%s %s %s\n", kind, f.Name, f.Value.Type())
+			if f.Name != "feature-gates" {
+				return
+			}
+			for _, g := range gate.FindAllStringSubmatch(f.Usage, -1) {
+				fmt.Fprintf(&b, "%s feature-gates/%s gate\n", kind, g[1])
+			}
+		})
+	}
+	for _, name := range slices.Sorted(maps.Keys(plugins.NewInTreeRegistry())) {
+		fmt.Fprintf(&b, "%s plugins/%s plugin\n", control.KindScheduler, name)
+	}
+	const file = "../../control/flags.txt"
+	if *update {
+		if err := os.WriteFile(file, b.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	have, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := strings.Split(string(have), "\n"), strings.Split(b.String(), "\n"); !slices.Equal(got, want) {
+		for _, line := range want {
+			if !slices.Contains(got, line) {
+				t.Errorf("%s lacks %q (go test ./controlplane/internal/component -run Flags -update)", file, line)
+			}
+		}
+		for _, line := range got {
+			if !slices.Contains(want, line) {
+				t.Errorf("%s has %q, which is no longer so", file, line)
+			}
+		}
+	}
+}

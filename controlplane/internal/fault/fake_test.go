@@ -1,0 +1,297 @@
+package fault
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/controlplane/internal/fault/fsync"
+	"github.com/stormglass/stormglass/controlplane/internal/fault/webhook"
+)
+
+// fakeHost is a plane of three etcd members and two of everything else that keeps
+// what was done to it, and when.
+type fakeHost struct {
+	begun   time.Time
+	leaders map[string]string
+	// stopping is how long a component takes to end in order, starting until it
+	// is ready.
+	stopping, starting time.Duration
+	answers            map[string]string // of etcd's gateway, by path
+
+	lost func(error) // of the neighbour that was started last
+
+	mu     sync.Mutex
+	trace  []string
+	broken map[string]error // what fails, by the beginning of its line in the trace
+}
+
+func newFakeHost() *fakeHost {
+	return &fakeHost{
+		begun:   time.Now(),
+		leaders: map[string]string{control.KindEtcd: "etcd-1", control.KindScheduler: "kube-scheduler-0"},
+		broken:  map[string]error{}, answers: map[string]string{},
+	}
+}
+
+// did notes what was done, or gives the error that it is to fail with.
+func (h *fakeHost) did(format string, args ...any) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	line := fmt.Sprintf(format, args...)
+	for what, err := range h.broken {
+		if strings.HasPrefix(line, what) {
+			return err
+		}
+	}
+	h.trace = append(h.trace, fmt.Sprintf("%s %s", time.Since(h.begun), line))
+	return nil
+}
+
+func (h *fakeHost) breaks(what string, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if err == nil {
+		delete(h.broken, what)
+	} else {
+		h.broken[what] = err
+	}
+}
+
+// lines is the trace so far. What was done at one time to several components is
+// sorted: it is done at once.
+func (h *fakeHost) lines() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	at := func(line string) time.Duration {
+		text, _, _ := strings.Cut(line, " ")
+		d, _ := time.ParseDuration(text)
+		return d
+	}
+	lines := slices.Clone(h.trace)
+	slices.SortStableFunc(lines, func(a, b string) int {
+		if at(a) != at(b) {
+			return int(at(a) - at(b))
+		}
+		return strings.Compare(a, b)
+	})
+	return lines
+}
+
+func (h *fakeHost) Config() control.Config {
+	return control.Config{
+		Etcd: control.Etcd{Members: 3}, APIServer: control.APIServer{Replicas: 2},
+		Scheduler: control.Scheduler{Replicas: 2}, ControllerManager: control.ControllerManager{Replicas: 2},
+	}
+}
+
+func (h *fakeHost) Available(kind string) error { return h.failing("available " + kind) }
+
+// failing is the error that something is to fail with, which leaves no trace.
+func (h *fakeHost) failing(what string) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.broken[what]
+}
+
+func (h *fakeHost) Leader(_ context.Context, kind string) (string, error) {
+	if h.leaders[kind] == "" {
+		return "", fmt.Errorf("no %s leads now", kind)
+	}
+	return h.leaders[kind], nil
+}
+
+func (h *fakeHost) Signal(name string, signal os.Signal) error {
+	return h.did("%s %s", map[os.Signal]string{syscall.SIGSTOP: "stop", syscall.SIGCONT: "continue"}[signal], name)
+}
+
+func (h *fakeHost) Kill(_ context.Context, name string) error { return h.did("kill %s", name) }
+
+func (h *fakeHost) Stop(ctx context.Context, name string) error {
+	if err := h.did("end %s", name); err != nil {
+		return err
+	}
+	return pass(ctx, h.stopping)
+}
+
+func (h *fakeHost) Start(_ context.Context, name string, flags control.Flags) error {
+	line := "start " + name
+	for _, flag := range slices.Sorted(maps.Keys(flags)) {
+		line += " " + flag + "=" + flags[flag]
+	}
+	return h.did("%s", line)
+}
+
+func (h *fakeHost) AwaitReady(ctx context.Context, _ string) error { return pass(ctx, h.starting) }
+
+func (h *fakeHost) Rehearse(ctx context.Context) error {
+	if err := h.did("restore from a snapshot"); err != nil {
+		return err
+	}
+	return pass(ctx, h.stopping+h.starting)
+}
+
+func pass(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (h *fakeHost) LimitDescriptors(name string, soft uint64) (uint64, error) {
+	return 65536, h.did("limit %s %d", name, soft)
+}
+
+func (h *fakeHost) Fsync(name string) (Fsync, error) { return fakeFsync{h, name}, nil }
+
+type fakeFsync struct {
+	host *fakeHost
+	name string
+}
+
+func (f fakeFsync) Set(_ context.Context, d fsync.Delay) error {
+	return f.host.did("slow %s %s", f.name, d.Delay)
+}
+func (f fakeFsync) Clear(context.Context) error { return f.host.did("swift %s", f.name) }
+
+func (h *fakeHost) Links() []Link {
+	var all []Link
+	for _, from := range []string{"kube-apiserver-0", "kube-apiserver-1", "etcd-0", "etcd-1", "etcd-2"} {
+		for _, to := range []string{"etcd-0", "etcd-1", "etcd-2"} {
+			if from != to {
+				all = append(all, fakeLink{h, from, to})
+			}
+		}
+	}
+	return all
+}
+
+type fakeLink struct {
+	host     *fakeHost
+	from, to string
+}
+
+func (l fakeLink) From() string { return l.from }
+func (l fakeLink) To() string   { return l.to }
+func (l fakeLink) Delay(d, _ time.Duration, _ int64) error {
+	return l.host.did("delay %s %s %s", l.from, l.to, d)
+}
+func (l fakeLink) Cut()     { _ = l.host.did("cut %s %s", l.from, l.to) }
+func (l fakeLink) Restore() { _ = l.host.did("restore %s %s", l.from, l.to) }
+
+func (h *fakeHost) Neighbour(_ context.Context, writers int, size int64, lost func(error)) (func(context.Context) error, error) {
+	h.lost = lost
+	if err := h.did("neighbour %d %d", writers, size); err != nil {
+		return nil, err
+	}
+	return func(context.Context) error { return h.did("neighbour gone") }, nil
+}
+
+func (h *fakeHost) Etcd(_ context.Context, member, path string, in, out any) error {
+	ask, err := json.Marshal(in)
+	if err != nil {
+		return err
+	}
+	if err := h.did("%s %s %s", member, path, ask); err != nil {
+		return err
+	}
+	if answer, ok := h.answers[path]; ok {
+		return json.Unmarshal([]byte(answer), out)
+	}
+	return nil
+}
+
+func (h *fakeHost) Kubeconfig() string { return "admin.kubeconfig" }
+
+// fakeWebhook is the API server, and the one webhook that it knows.
+type fakeWebhook struct{ host *fakeHost }
+
+func (w fakeWebhook) start(_ context.Context, o webhook.Options) (registered, error) {
+	return w, w.host.did("webhook %s on %s", o.Name, o.Resource)
+}
+
+// errNotServed makes the fake API server serve no such resource.
+var errNotServed = errors.New("not served")
+
+func (w fakeWebhook) serves(_ context.Context, resource string) (bool, error) {
+	err := w.host.failing("serves " + resource)
+	if errors.Is(err, errNotServed) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+func (w fakeWebhook) remove(_ context.Context, name string) (bool, error) {
+	err := w.host.did("remove %s", name)
+	return err == nil, nil
+}
+
+func (w fakeWebhook) Clear(context.Context) error { return w.host.did("webhook gone") }
+func (w fakeWebhook) Close(context.Context) error { return nil }
+
+// fixture is a manager of a fake host, closed at the test's end.
+func fixture(t *testing.T) (*Manager, *fakeHost) {
+	t.Helper()
+	h := newFakeHost()
+	m := NewManager(h, &Events{})
+	m.available = func(string) error { return nil }
+	m.webhooks = func(string) (webhooks, error) { return fakeWebhook{h}, nil }
+	t.Cleanup(func() {
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel() // what a test leaves in force is its own affair
+		_ = m.Close(ctx)
+	})
+	return m, h
+}
+
+// begin begins a fault that must begin.
+func begin(t *testing.T, m *Manager, f control.Fault) control.FaultStatus {
+	t.Helper()
+	s, err := m.Begin(t.Context(), f)
+	if err != nil {
+		t.Fatalf("%s: %v", f.Kind, err)
+	}
+	return s
+}
+
+// inForce are the IDs of faults that have not ended.
+func inForce(m *Manager) []string {
+	var ids []string
+	for _, s := range m.List() {
+		if s.Ended.IsZero() {
+			ids = append(ids, s.ID)
+		}
+	}
+	return ids
+}
+
+// told are the events so far, without their times.
+func told(m *Manager) []string {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	var all []string
+	events, _ := m.events.After(ctx, 0)
+	for _, e := range events {
+		all = append(all, fmt.Sprintf("%d %s %s: %s", e.Seq, e.Kind, e.Component, e.Detail))
+	}
+	return all
+}
+
+func same(t *testing.T, what string, got []string, want ...string) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		t.Errorf("%s:\n  %s\nwant:\n  %s", what, strings.Join(got, "\n  "), strings.Join(want, "\n  "))
+	}
+}

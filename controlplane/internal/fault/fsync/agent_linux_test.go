@@ -1,0 +1,211 @@
+package fsync_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stormglass/stormglass/controlplane/internal/fault/fsync"
+)
+
+// forEver is longer than any test: a call that returns was let go.
+const forEver = time.Hour
+
+func TestThisMachineHasIt(t *testing.T) {
+	if err := fsync.Available(); err != nil {
+		t.Fatal(err)
+	}
+	if err := fsync.Available(); err != nil {
+		t.Errorf("asked again: %v", err)
+	}
+}
+
+func TestCallsOnTheWALWait(t *testing.T) {
+	c := startChild(t)
+	c.call("fdatasync x.wal")
+	if s := c.stats(); s.Seen != 0 {
+		t.Errorf("calls go through the agent before a delay was asked for: %+v", s)
+	}
+
+	const delay = 30 * time.Millisecond
+	c.set(fsync.Delay{Delay: delay})
+	for i, call := range []string{"fdatasync x.wal", "fsync x.wal"} {
+		if took := c.call(call); took < delay {
+			t.Errorf("%s took %s with a delay of %s", call, took, delay)
+		}
+		if s := c.stats(); s.Delayed != int64(i+1) {
+			t.Errorf("after %s: %+v", call, s)
+		}
+	}
+	c.call("fdatasync db")
+	if s := c.stats(); s.Delayed != 2 || s.Seen != 3 {
+		t.Errorf("a file that is not the WAL was delayed: %+v", s)
+	}
+
+	c.set(fsync.Delay{Delay: delay, Files: fsync.All})
+	if took := c.call("fdatasync db"); took < delay {
+		t.Errorf("with all files, db took %s", took)
+	}
+
+	c.clear()
+	c.call("fdatasync x.wal")
+	if s := c.stats(); s != (fsync.Stats{Seen: 5, Delayed: 3}) {
+		t.Errorf("a call after Clear was delayed: %+v", s)
+	}
+
+	c.set(fsync.Delay{Delay: delay})
+	if took := c.call("fdatasync x.wal"); took < delay {
+		t.Errorf("set again, a call took %s", took)
+	}
+}
+
+func TestCallsWaitSideBySideAndClearLetsThemGo(t *testing.T) {
+	c := startChild(t)
+	c.set(fsync.Delay{Delay: forEver})
+	for range threads {
+		c.begin("fdatasync x.wal")
+	}
+	c.waiting(threads)
+	c.clear()
+	for range threads {
+		c.returned()
+	}
+	if s := c.stats(); s != (fsync.Stats{Seen: threads, Delayed: threads}) {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestAShorterDelayIsForLaterCalls(t *testing.T) {
+	c := startChild(t)
+	c.set(fsync.Delay{Delay: forEver})
+	c.begin("fdatasync first.wal")
+	c.waiting(1)
+	c.set(fsync.Delay{Delay: time.Millisecond})
+	c.call("fdatasync second.wal")
+	c.waiting(1)
+	c.clear()
+	c.returned()
+}
+
+func TestJitterStaysInItsBounds(t *testing.T) {
+	c := startChild(t)
+	c.set(fsync.Delay{Delay: 10 * time.Millisecond, Jitter: 5 * time.Millisecond, Seed: 7})
+	for range 20 {
+		if took := c.call("fdatasync x.wal"); took < 5*time.Millisecond {
+			t.Errorf("10 ms and a jitter of 5 ms made a call take %s", took)
+		}
+	}
+	if s := c.stats(); s.Delayed != 20 {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestTheEndOfTheSupervisorLetsCallsGo(t *testing.T) {
+	c := startChild(t)
+	c.set(fsync.Delay{Delay: forEver})
+	c.begin("fdatasync x.wal")
+	c.waiting(1)
+	c.agent.Close()
+	c.returned()
+	c.call("fdatasync x.wal") // and later ones pass
+}
+
+// The Go runtime and etcd's supervisor send signals all the time. They must
+// neither shorten a wait nor begin it anew.
+func TestSignalsDoNotDisturbACall(t *testing.T) {
+	c := startChild(t)
+	c.set(fsync.Delay{Delay: forEver})
+	c.begin("fdatasync x.wal")
+	c.waiting(1)
+	tasks := c.tasks()
+	for range 5 {
+		for _, task := range tasks {
+			tid, err := strconv.Atoi(filepath.Base(task))
+			if err != nil {
+				t.Fatal(err)
+			}
+			// ESRCH: a thread may have ended since.
+			if err := unix.Tgkill(c.cmd.Process.Pid, tid, syscall.SIGURG); err != nil && err != unix.ESRCH {
+				t.Fatal(err)
+			}
+		}
+		c.waiting(1)
+	}
+	c.clear()
+	c.returned()
+	if s := c.stats(); s.Delayed != 1 {
+		t.Errorf("one call, and its signals, made %+v", s)
+	}
+}
+
+func TestAStoppedChildAnswersLater(t *testing.T) {
+	c := startChild(t)
+	c.set(fsync.Delay{Delay: forEver})
+	c.begin("fdatasync x.wal")
+	c.waiting(1)
+	if err := c.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	// The kernel never reports the whole process as stopped: the call that
+	// waits takes no signal but a deadly one.
+	for running := c.running(); running > 1; running = c.running() {
+		runtime.Gosched()
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if err := c.agent.Clear(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a stopped child: %v", err)
+	}
+	if err := c.cmd.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	c.returned() // the Clear that was given up was heard
+	if s := c.stats(); s.Waiting != 0 || s.Delayed != 1 {
+		t.Errorf("the answer to a question that was given up is taken for another's: %+v", s)
+	}
+}
+
+func TestADeadChildIsAnError(t *testing.T) {
+	c := startChild(t)
+	c.set(fsync.Delay{Delay: forEver})
+	c.begin("fdatasync x.wal")
+	c.waiting(1)
+	if err := c.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = c.cmd.Process.Wait()
+	if err := c.agent.Set(t.Context(), fsync.Delay{Delay: time.Second}); err == nil {
+		t.Error("a dead child took a delay")
+	}
+}
+
+func TestABadDelayIsNotSent(t *testing.T) {
+	c := startChild(t)
+	if err := c.agent.Set(t.Context(), fsync.Delay{}); err == nil {
+		t.Error("a delay of zero was taken")
+	}
+	if s := c.stats(); s != (fsync.Stats{}) {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestAgentEnvIsChecked(t *testing.T) {
+	for _, text := range []string{"three", "99999"} {
+		t.Setenv(fsync.AgentEnv, text)
+		if err := fsync.StartAgent(); err == nil {
+			t.Errorf("%s=%s is no error", fsync.AgentEnv, text)
+		}
+	}
+	os.Unsetenv(fsync.AgentEnv)
+	if err := fsync.StartAgent(); err != nil {
+		t.Errorf("without %s: %v", fsync.AgentEnv, err)
+	}
+}

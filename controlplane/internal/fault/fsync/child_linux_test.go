@@ -1,0 +1,214 @@
+package fsync_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stormglass/stormglass/controlplane/internal/fault/fsync"
+)
+
+// childEnv makes the test binary play the child, in the directory it names.
+const childEnv = "FSYNC_TEST_CHILD"
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(childEnv); dir != "" {
+		os.Exit(playChild(dir))
+	}
+	os.Exit(m.Run())
+}
+
+// threads is how many threads the child has for its calls, all of them older
+// than any filter.
+const threads = 4
+
+// playChild syncs the files that stdin names, one a line ("fsync NAME" or
+// "fdatasync NAME"), each on one of its threads, and prints "NAME DURATION".
+// It ends with stdin.
+func playChild(dir string) int {
+	if err := fsync.StartAgent(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	var printing sync.Mutex
+	if os.Getenv(filteredEnv) != "" {
+		if err := filterOneThread(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+	}
+	lines := make(chan string)
+	for range threads {
+		go func() {
+			runtime.LockOSThread()
+			for line := range lines {
+				call, name, _ := strings.Cut(line, " ")
+				took, err := syncFile(filepath.Join(dir, name), call)
+				printing.Lock()
+				if err != nil {
+					fmt.Println(name, err)
+				} else {
+					fmt.Println(name, took)
+				}
+				printing.Unlock()
+			}
+		}()
+	}
+	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
+		lines <- in.Text()
+	}
+	return 0
+}
+
+func syncFile(path, call string) (time.Duration, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	if _, err := f.WriteString("entry"); err != nil {
+		return 0, err
+	}
+	sync := unix.Fsync
+	if call == "fdatasync" {
+		sync = unix.Fdatasync
+	}
+	start := time.Now()
+	err = sync(int(f.Fd()))
+	return time.Since(start), err
+}
+
+type child struct {
+	t     *testing.T
+	cmd   *exec.Cmd
+	agent *fsync.Agent
+	in    io.Writer
+	out   *bufio.Scanner
+}
+
+func startChild(t *testing.T, env ...string) *child {
+	t.Helper()
+	agent, end, err := fsync.NewAgent()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(append(os.Environ(), env...), childEnv+"="+t.TempDir(), fsync.AgentEnv+"=3")
+	cmd.ExtraFiles = []*os.File{end}
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	end.Close()
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		agent.Close()
+	})
+	return &child{t: t, cmd: cmd, agent: agent, in: in, out: bufio.NewScanner(out)}
+}
+
+// begin asks for a call: "fdatasync x.wal".
+func (c *child) begin(line string) {
+	c.t.Helper()
+	if _, err := fmt.Fprintln(c.in, line); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// returned waits for the end of a call and tells how long that took.
+func (c *child) returned() time.Duration {
+	c.t.Helper()
+	if !c.out.Scan() {
+		c.t.Fatalf("the child has ended: %v", c.out.Err())
+	}
+	_, text, _ := strings.Cut(c.out.Text(), " ")
+	took, err := time.ParseDuration(text)
+	if err != nil {
+		c.t.Fatalf("a call failed: %s", c.out.Text())
+	}
+	return took
+}
+
+func (c *child) call(line string) time.Duration {
+	c.t.Helper()
+	c.begin(line)
+	return c.returned()
+}
+
+func (c *child) set(d fsync.Delay) {
+	c.t.Helper()
+	if err := c.agent.Set(c.t.Context(), d); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+func (c *child) clear() {
+	c.t.Helper()
+	if err := c.agent.Clear(c.t.Context()); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+func (c *child) stats() fsync.Stats {
+	c.t.Helper()
+	s, err := c.agent.Stats(context.Background())
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return s
+}
+
+// waiting returns when n calls wait.
+func (c *child) waiting(n int64) {
+	c.t.Helper()
+	for c.stats().Waiting != n {
+		runtime.Gosched()
+	}
+}
+
+// tasks are the directories of the child's threads in /proc.
+func (c *child) tasks() []string {
+	c.t.Helper()
+	tasks, err := filepath.Glob("/proc/" + strconv.Itoa(c.cmd.Process.Pid) + "/task/*")
+	if err != nil || len(tasks) < threads {
+		c.t.Fatal(tasks, err)
+	}
+	return tasks
+}
+
+// running is how many threads of the child are not stopped.
+func (c *child) running() (n int) {
+	c.t.Helper()
+	for _, task := range c.tasks() {
+		stat, err := os.ReadFile(filepath.Join(task, "stat"))
+		if err != nil {
+			continue // it has ended
+		}
+		// The state follows the name, which may hold anything.
+		if _, state, _ := strings.Cut(string(stat[strings.LastIndexByte(string(stat), ')'):]), " "); state[0] != 'T' {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,42 @@
+package fsync_test
+
+import (
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stormglass/stormglass/controlplane/internal/fault/fsync"
+)
+
+// filteredEnv makes a thread of the child have a filter of its own.
+const filteredEnv = "FSYNC_TEST_FILTERED"
+
+// filterOneThread puts a filter that allows everything on a thread that lives on.
+func filterOneThread() error {
+	result := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		allow := unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW}
+		program := unix.SockFprog{Len: 1, Filter: &allow}
+		err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+		if err == nil {
+			err = unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&program)), 0, 0)
+		}
+		result <- err
+		select {}
+	}()
+	return <-result
+}
+
+// The kernel's word for it, "no such process", is about a thread, and says nothing.
+func TestAThreadWithAFilterOfItsOwn(t *testing.T) {
+	c := startChild(t, filteredEnv+"=1")
+	err := c.agent.Set(t.Context(), fsync.Delay{Delay: time.Millisecond})
+	if err == nil || !strings.Contains(err.Error(), "a thread of this process has a seccomp filter that the others do not have") {
+		t.Errorf("%v", err)
+	}
+}

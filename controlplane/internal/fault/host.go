@@ -1,0 +1,104 @@
+// Package fault breaks a running control plane in the ways of control.Fault,
+// each for its time, and takes all of it back: at the fault's end by its own
+// timer, so also when whoever asked for it is gone, and at the plane's end.
+//
+// The Manager knows what each kind means, which faults go together and when
+// they end. The Host is the plane itself. How an fsync is slowed, a link cut
+// or a webhook served is in the packages below this one.
+package fault
+
+import (
+	"context"
+	"errors"
+	"os"
+	"time"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/controlplane/internal/fault/fsync"
+)
+
+// ErrNotRunning is wrapped by a Host's error of a component that does not run.
+var ErrNotRunning = errors.New("does not run")
+
+// Host is the plane as a Manager needs it. Components are known by name
+// ("etcd-0"); one that the plane does not have is an error, as is, where its
+// process is needed, one that does not run (ErrNotRunning). All methods are safe
+// for concurrent use and return soon after their context has ended.
+type Host interface {
+	// Config is what the plane was made from: it says what there is.
+	Config() control.Config
+	// Available says what this plane or machine lacks for faults of a kind, as a
+	// second file system for the diskContention of an external etcd; nil if
+	// nothing is known to. It is asked before a run and must change nothing.
+	Available(kind string) error
+	// Leader names the component of a kind that leads now: the leader of etcd's
+	// members, or who holds the lease. It is an error that nobody does, and
+	// of kube-apiserver, whose replicas are equals.
+	Leader(ctx context.Context, kind string) (string, error)
+
+	// Signal sends a signal to a component's process. After SIGSTOP the host's
+	// own watch over the component must neither hang nor give it up.
+	Signal(name string, signal os.Signal) error
+	// Kill ends a component by SIGKILL and returns when it is gone; Stop ends it in
+	// order and returns when it is gone. Both are expected exits: the plane lives
+	// on and does not start it by itself. For one that does not run that is no error,
+	// and if the plane was about to start it again, it does not.
+	Kill(ctx context.Context, name string) error
+	Stop(ctx context.Context, name string) error
+	// Start starts a component that was killed or stopped, with the same ports
+	// and data and with the flags laid over its own, for this life of it only. It
+	// returns when the process has started; that it is ready AwaitReady tells.
+	// A component that runs already is left alone: that is no error.
+	Start(ctx context.Context, name string, flags control.Flags) error
+	// AwaitReady returns when the component serves, an API server behind a load
+	// balancer when that gives it connections; or with the reason why not when the
+	// context ends or the process does.
+	AwaitReady(ctx context.Context, name string) error
+
+	// Rehearse takes a snapshot of etcd, stops everything, and starts it again on
+	// what was restored from the snapshot. It returns when all is ready; after an
+	// error the plane is what it was before.
+	Rehearse(ctx context.Context) error
+
+	// LimitDescriptors sets the soft limit of open files of a component's
+	// process, at once, and gives the one that it had. LimitDescriptors of this
+	// package does it to a process.
+	LimitDescriptors(name string, soft uint64) (was uint64, err error)
+	// Fsync is the way to the agent in an etcd member's process as it runs now.
+	Fsync(name string) (Fsync, error)
+	// Links are those that can be delayed and cut; none without networkFaults.
+	Links() []Link
+	// Neighbour starts writers that each write size bytes and fsync, over and
+	// over: on the file system of etcd's data if etcd is stacked, on
+	// another one if it is external. It returns when they write; stop ends them,
+	// removes what they wrote and returns when both is done. lost is called with the
+	// reason if they end by themselves before. ctx bounds the start only.
+	Neighbour(ctx context.Context, writers int, size int64, lost func(error)) (stop func(context.Context) error, err error)
+	// Etcd calls the JSON gateway of one member, as "/v3/maintenance/alarm".
+	// A paused member makes it wait no longer than the context.
+	Etcd(ctx context.Context, member, path string, in, out any) error
+	// Kubeconfig is the file with the administrator's identity.
+	Kubeconfig() string
+}
+
+// Fsync is an fsync.Agent.
+type Fsync interface {
+	Set(ctx context.Context, delay fsync.Delay) error
+	Clear(ctx context.Context) error
+}
+
+// Link is a network.Link: what one component sends to another and gets back,
+// over as many connections as it has. Each call is in force for open and new
+// connections alike when it returns.
+type Link interface {
+	// From is who connects, To whom it reaches.
+	From() string
+	To() string
+	// Delay makes data wait in each direction: delay, to which up to jitter is
+	// added or from which it is taken, drawn from the seed.
+	Delay(delay, jitter time.Duration, seed int64) error
+	// Cut lets nothing through, in either direction: connections hang.
+	Cut()
+	// Restore takes Delay and Cut back.
+	Restore()
+}

@@ -1,0 +1,310 @@
+package network_test
+
+import (
+	"bytes"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stormglass/stormglass/controlplane/internal/fault/network"
+)
+
+func TestASoundLinkCarriesEverythingBothWays(t *testing.T) {
+	l := listen(t, startServer(t))
+	const connections, size = 4, 1 << 20
+	var all sync.WaitGroup
+	for range connections {
+		c, sent := dial(t, l), noise(t, size)
+		all.Go(func() {
+			if _, err := c.Write(sent); err != nil {
+				t.Error(err)
+			}
+			if err := c.CloseWrite(); err != nil { // an end in one direction only
+				t.Error(err)
+			}
+		})
+		all.Go(func() {
+			got, err := io.ReadAll(c)
+			if err != nil || !bytes.Equal(got, sent) {
+				t.Errorf("%d bytes came back of %d: %v", len(got), len(sent), err)
+			}
+		})
+	}
+	all.Wait()
+	await(t, func() bool { return l.Link().Stats().Open == 0 })
+	if s := l.Link().Stats(); s != (network.Stats{Connections: connections, Sent: connections * size, Received: connections * size}) {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestDelayIsThereInEachDirection(t *testing.T) {
+	l := listen(t, startServer(t))
+	c := dial(t, l)
+	exchange(t, c, "before")
+
+	const delay = 20 * time.Millisecond
+	if err := l.Link().Delay(delay, 0, 0); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if took := exchange(t, c, "slow"); took < 2*delay {
+			t.Errorf("a round trip on an open connection took %s with a delay of %s", took, delay)
+		}
+	}
+	start := time.Now()
+	if exchange(t, dial(t, l), "new"); time.Since(start) < 4*delay {
+		t.Errorf("dial and exchange took %s with a delay of %s", time.Since(start), delay)
+	}
+}
+
+// Bytes keep their order and none is lost when delays change under them.
+func TestChangesLoseNothing(t *testing.T) {
+	l := listen(t, startServer(t))
+	c, sent := dial(t, l), noise(t, 4<<20)
+	var writing sync.WaitGroup
+	writing.Go(func() {
+		for rest := sent; len(rest) > 0; rest = rest[4<<10:] {
+			if _, err := c.Write(rest[:4<<10]); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	})
+	conditions := []network.Condition{{Delay: 2 * time.Millisecond, Jitter: 2 * time.Millisecond}, {Cut: true}, {}, {Delay: time.Millisecond}, {Cut: true}}
+	got := make([]byte, len(sent))
+	for i, step := 0, len(sent)/64; i < len(got); i += step {
+		if err := l.Link().Set(conditions[i/step%len(conditions)]); err != nil {
+			t.Fatal(err)
+		}
+		l.Link().Restore() // or a cut would hold up the next read
+		if _, err := io.ReadFull(c, got[i:i+step]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	writing.Wait()
+	if !bytes.Equal(got, sent) {
+		t.Error("what came back is not what was sent")
+	}
+}
+
+func TestACutFreezesOpenConnections(t *testing.T) {
+	s := startServer(t)
+	cut, sound := listen(t, s), listen(t, s)
+	c, other := dial(t, cut), dial(t, sound)
+	exchange(t, c, "before")
+
+	cut.Link().Cut()
+	say(t, c, "lost?")
+	for range 100 { // meanwhile the server answers others
+		exchange(t, other, "sound")
+	}
+	if s.has("lost?") {
+		t.Error("data passed a link that is cut")
+	}
+	if got := cut.Link().Condition(); !got.Cut {
+		t.Errorf("condition %+v", got)
+	}
+
+	cut.Link().Restore()
+	hear(t, c, "lost?")
+	exchange(t, c, "after")
+}
+
+func TestACutKeepsTheDelayAndRestoreEndsBoth(t *testing.T) {
+	s := startServer(t)
+	l := listen(t, s)
+	c := dial(t, l)
+	exchange(t, c, "before")
+	if err := l.Link().Delay(time.Hour, 0, 0); err != nil {
+		t.Fatal(err)
+	}
+	say(t, c, "slow")
+	l.Link().Cut()
+	if got := l.Link().Condition(); got != (network.Condition{Delay: time.Hour, Cut: true}) {
+		t.Errorf("a cut changed the delay: %+v", got)
+	}
+	l.Link().Restore()
+	hear(t, c, "slow")
+}
+
+func TestACutHoldsUpNewConnections(t *testing.T) {
+	s := startServer(t)
+	l := listen(t, s)
+	l.Link().Cut()
+	c := dial(t, l)
+	say(t, c, "hello")
+	await(t, func() bool { return l.Link().Stats().Open == 1 })
+	if n := s.accepted(); n != 0 {
+		t.Errorf("%d connections reached the server over a link that is cut", n)
+	}
+	l.Link().Restore()
+	hear(t, c, "hello")
+}
+
+// Whoever dials over a link that is cut gives up, and tries again, as long as it is
+// cut. Nothing of that may be left, or the supervisor runs out of descriptors.
+func TestADialThatIsGivenUpIsForgotten(t *testing.T) {
+	s := startServer(t)
+	l := listen(t, s)
+	l.Link().Cut()
+	const attempts = 20
+	for i := range attempts {
+		c := dial(t, l)
+		say(t, c, "hello")
+		await(t, func() bool { return l.Link().Stats().Connections == int64(i+1) })
+		if i%2 == 0 {
+			_ = c.SetLinger(0) // a reset instead of an end
+		}
+		c.Close()
+	}
+	await(t, func() bool { return l.Link().Stats().Open == 0 })
+	last := dial(t, l)
+	say(t, last, "the last one")
+	l.Link().Restore()
+	hear(t, last, "the last one")
+	if n := s.accepted(); n != 1 {
+		t.Errorf("%d connections reached the server, of which %d were given up before", n, n-1)
+	}
+}
+
+// Over a link that is slow a client may say all that it has to say before it is
+// connected.
+func TestAnEndBeforeTheConnection(t *testing.T) {
+	l := listen(t, startServer(t))
+	if err := l.Link().Delay(20*time.Millisecond, 0, 0); err != nil {
+		t.Fatal(err)
+	}
+	for _, size := range []int{5, 1 << 20} { // more than is read of it early
+		c, sent := dial(t, l), noise(t, size)
+		var writing sync.WaitGroup
+		writing.Go(func() {
+			if _, err := c.Write(sent); err != nil {
+				t.Error(err)
+			}
+			if err := c.CloseWrite(); err != nil {
+				t.Error(err)
+			}
+		})
+		if got, err := io.ReadAll(c); err != nil || !bytes.Equal(got, sent) {
+			t.Errorf("%d bytes came back of %d: %v", len(got), size, err)
+		}
+		writing.Wait()
+	}
+}
+
+func TestACutHidesThatTheOtherSideIsGone(t *testing.T) {
+	s := startServer(t)
+	l := listen(t, s)
+	c := dial(t, l)
+	exchange(t, c, "before")
+	l.Link().Cut()
+	s.hangUp()
+	ended := make(chan error, 1)
+	go func() {
+		_, err := c.Read(make([]byte, 1))
+		ended <- err
+	}()
+	exchange(t, dial(t, listen(t, s)), "the server lives")
+	select {
+	case err := <-ended:
+		t.Errorf("the end of a server came over a link that is cut: %v", err)
+	default:
+	}
+	l.Link().Restore()
+	if err := <-ended; err != io.EOF {
+		t.Errorf("after Restore: %v, want the end", err)
+	}
+}
+
+// A receiver that does not read must not hold up a change, nor Close.
+func TestAReceiverThatDoesNotRead(t *testing.T) {
+	deaf, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer deaf.Close()
+	l, err := network.Listen("a", "b", "127.0.0.1:0", deaf.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := net.Dial("tcp", l.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	var writing sync.WaitGroup
+	writing.Go(func() { // until all queues are full, and the link is closed
+		_, _ = io.Copy(c, endless{})
+	})
+	sent, still := int64(0), 0
+	await(t, func() bool { // no more gets through
+		before := sent
+		if sent = l.Link().Stats().Sent; sent != before {
+			still = 0
+		}
+		still++
+		return sent > 0 && still > 30
+	})
+	l.Link().Cut()
+	if err := l.Link().Delay(time.Millisecond, 0, 0); err != nil {
+		t.Error(err)
+	}
+	l.Link().Restore()
+	l.Link().Cut()
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+	writing.Wait()
+}
+
+type endless struct{}
+
+func (endless) Read(p []byte) (int, error) { return len(p), nil }
+
+func TestNobodyListens(t *testing.T) {
+	s := startServer(t)
+	l := listen(t, s)
+	s.listener.Close()
+	c, err := net.Dial("tcp", l.Addr())
+	if err == nil { // the reset may come before or after Dial returns
+		defer c.Close()
+		_, err = c.Read(make([]byte, 1))
+	}
+	if !isReset(err) {
+		t.Errorf("%v, want a reset", err)
+	}
+}
+
+func TestBadConditions(t *testing.T) {
+	l := listen(t, startServer(t))
+	if err := l.Link().Delay(3*time.Millisecond, time.Millisecond, 0); err != nil {
+		t.Fatal(err)
+	}
+	for want, c := range map[string]network.Condition{
+		"delay -1ms":    {Delay: -time.Millisecond},
+		"jitter 2ms":    {Delay: time.Millisecond, Jitter: 2 * time.Millisecond},
+		"jitter -1ns":   {Delay: time.Millisecond, Jitter: -1},
+		"-> etcd-0: de": {Delay: -1},
+	} {
+		if err := l.Link().Set(c); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: %v, want %q in it", c, err, want)
+		}
+	}
+	if got := l.Link().Condition(); got != (network.Condition{Delay: 3 * time.Millisecond, Jitter: time.Millisecond}) {
+		t.Errorf("a bad condition was taken: %+v", got)
+	}
+}
+
+func TestOnlyLoopbackIsListenedOn(t *testing.T) {
+	for _, address := range []string{"0.0.0.0:0", ":0", "192.0.2.1:0", "127.0.0.1"} {
+		if l, err := network.Listen("a", "b", address, "127.0.0.1:1"); err == nil {
+			l.Close()
+			t.Errorf("listens on %s", address)
+		} else if !strings.Contains(err.Error(), "a -> b") {
+			t.Errorf("%s: %v, which link?", address, err)
+		}
+	}
+}

@@ -1,0 +1,266 @@
+package network_test
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stormglass/stormglass/controlplane/internal/fault/network"
+)
+
+// peer is an HTTPS server that counts its requests.
+type peer struct {
+	*httptest.Server
+	requests atomic.Int64
+}
+
+func startPeer(t *testing.T, name string) *peer {
+	t.Helper()
+	p := &peer{}
+	p.Server = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		p.requests.Add(1)
+		_, _ = io.WriteString(w, name)
+	}))
+	t.Cleanup(p.Close)
+	return p
+}
+
+func (p *peer) address() string { return p.Listener.Addr().String() }
+
+const (
+	host1 = "etcd-1.stormglass.invalid:2380"
+	host2 = "etcd-2.stormglass.invalid:2380"
+)
+
+// startProxy makes the proxy of etcd-0 to two peers, and a client that uses it
+// as etcd does.
+func startProxy(t *testing.T, peer1, peer2 *peer) (*network.Proxy, *http.Client) {
+	t.Helper()
+	p, err := network.ListenProxy("etcd-0", "127.0.0.1:0", []network.Target{
+		{To: "etcd-1", Host: host1, Upstream: peer1.address()},
+		{To: "etcd-2", Host: host2, Upstream: peer2.address()},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	roots := x509.NewCertPool()
+	roots.AddCert(peer1.Certificate())
+	transport := &http.Transport{
+		Proxy: http.ProxyURL(&url.URL{Scheme: "http", Host: p.Addr()}),
+		// The test servers' certificate is of this name; the CONNECT is not.
+		TLSClientConfig: &tls.Config{RootCAs: roots, ServerName: "example.com"},
+	}
+	t.Cleanup(transport.CloseIdleConnections)
+	return p, &http.Client{Transport: transport}
+}
+
+func get(ctx context.Context, c *http.Client, host string) (string, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+host+"/", nil)
+	if err != nil {
+		return "", err
+	}
+	response, err := c.Do(request)
+	if err != nil {
+		return "", err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	return string(body), err
+}
+
+func mustGet(t *testing.T, c *http.Client, host, want string) {
+	t.Helper()
+	if got, err := get(t.Context(), c, host); err != nil || got != want {
+		t.Fatalf("GET %s: %q, %v; want %q", host, got, err, want)
+	}
+}
+
+func TestAProxyKnowsItsLinksByName(t *testing.T) {
+	p, client := startProxy(t, startPeer(t, "one"), startPeer(t, "two"))
+	mustGet(t, client, host1, "one")
+	mustGet(t, client, host2, "two")
+	mustGet(t, client, host2, "two")
+	for i, want := range []string{"etcd-0 -> etcd-1", "etcd-0 -> etcd-2"} {
+		link := p.Links()[i]
+		if s := link.Stats(); link.String() != want || s.Connections != 1 || s.Sent == 0 || s.Received == 0 {
+			t.Errorf("link %d: %s, %+v; want %s with one connection", i, link, s, want)
+		}
+	}
+}
+
+func TestAPartitionIsOfOneLink(t *testing.T) {
+	one, two := startPeer(t, "one"), startPeer(t, "two")
+	p, client := startProxy(t, one, two)
+	mustGet(t, client, host1, "one") // leaves a connection open
+
+	p.Links()[0].Cut()
+	type outcome struct {
+		body string
+		err  error
+	}
+	outcomes := make(chan outcome)
+	const requests = 3 // one on the open connection, the others on new ones
+	for range requests {
+		go func() {
+			body, err := get(t.Context(), client, host1)
+			outcomes <- outcome{body, err}
+		}()
+	}
+	await(t, func() bool { return p.Links()[0].Stats().Open == requests })
+	for range 20 {
+		mustGet(t, client, host2, "two")
+	}
+	if n := one.requests.Load(); n != 1 {
+		t.Errorf("%d requests came over a link that is cut", n-1)
+	}
+
+	p.Links()[0].Restore()
+	for range requests {
+		if got := <-outcomes; got.err != nil || got.body != "one" {
+			t.Errorf("after Restore: %+v", got)
+		}
+	}
+}
+
+func TestAClientGivesUpOnAPartition(t *testing.T) {
+	one := startPeer(t, "one")
+	p, client := startProxy(t, one, startPeer(t, "two"))
+	mustGet(t, client, host1, "one")
+	p.Links()[0].Cut()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if _, err := get(ctx, client, host1); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%v, want nothing but the client's own patience to end it", err)
+	}
+	p.Links()[0].Restore()
+	mustGet(t, client, host1, "one")
+	client.CloseIdleConnections()
+	await(t, func() bool { return p.Links()[0].Stats().Open == 0 })
+}
+
+func TestADelayedProxy(t *testing.T) {
+	p, client := startProxy(t, startPeer(t, "one"), startPeer(t, "two"))
+	const delay = 10 * time.Millisecond
+	if err := p.Links()[0].Delay(delay, 0, 0); err != nil {
+		t.Fatal(err)
+	}
+	start := time.Now()
+	mustGet(t, client, host1, "one")
+	// TCP, TLS 1.3 and the request are a round trip each.
+	if took := time.Since(start); took < 6*delay {
+		t.Errorf("a first request took %s with a delay of %s", took, delay)
+	}
+	start = time.Now()
+	mustGet(t, client, host1, "one")
+	if took := time.Since(start); took < 2*delay {
+		t.Errorf("a second request took %s with a delay of %s", took, delay)
+	}
+}
+
+func TestWhatAProxyRefuses(t *testing.T) {
+	one := startPeer(t, "one")
+	p, client := startProxy(t, one, startPeer(t, "two"))
+	if _, err := get(t.Context(), client, "etcd-3.stormglass.invalid:2380"); err == nil || !strings.Contains(err.Error(), "Forbidden") {
+		t.Errorf("an unknown peer: %v", err)
+	}
+	one.Listener.Close()
+	if _, err := get(t.Context(), client, host1); err == nil || !strings.Contains(err.Error(), "Bad Gateway") {
+		t.Errorf("a peer that does not listen: %v", err)
+	}
+	for request, want := range map[string]string{
+		"GET / HTTP/1.1\r\nHost: " + host1 + "\r\n\r\n": "405",
+		"nonsense\r\n\r\n": "400",
+	} {
+		c, err := net.Dial("tcp", p.Addr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		say(t, c, request)
+		if got, err := io.ReadAll(c); err != nil || !strings.HasPrefix(string(got), "HTTP/1.1 "+want) {
+			t.Errorf("%q: %q, %v", request, got, err)
+		}
+		c.Close()
+	}
+}
+
+// Nobody needs more than some hundred bytes to say where to.
+func TestARequestWithoutEnd(t *testing.T) {
+	p, err := network.ListenProxy("etcd-0", "127.0.0.1:0", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	c, err := net.Dial("tcp", p.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	say(t, c, "CONNECT "+host1+" HTTP/1.1\r\nX: ")
+	n, err := io.Copy(c, endless{})
+	if err == nil || n > 64<<20 { // what the kernel's buffers hold comes on top
+		t.Errorf("%d bytes of a header were read: %v", n, err)
+	}
+}
+
+// A client may send its first bytes together with the CONNECT.
+func TestEarlyBytesAreKept(t *testing.T) {
+	s := startServer(t)
+	p, err := network.ListenProxy("etcd-0", "127.0.0.1:0", []network.Target{{To: "etcd-1", Host: host1, Upstream: s.addr()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	c, err := net.Dial("tcp", p.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	say(t, c, "CONNECT "+host1+" HTTP/1.1\r\nHost: "+host1+"\r\n\r\nearly")
+	hear(t, c, "HTTP/1.1 200 Connection established\r\n\r\nearly")
+	exchange(t, c, "later")
+}
+
+func TestCloseEndsConnectionsThatHaveNotAsked(t *testing.T) {
+	p, err := network.ListenProxy("etcd-0", "127.0.0.1:0", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := net.Dial("tcp", p.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	say(t, c, "CONN")
+	if err := p.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := c.Read(make([]byte, 1)); err == nil {
+		t.Error("the connection is open")
+	}
+}
+
+func TestBadTargets(t *testing.T) {
+	for want, targets := range map[string][]network.Target{
+		"host of etcd-1":            {{To: "etcd-1", Host: "etcd-1.stormglass.invalid"}},
+		"is both etcd-1 and etcd-2": {{To: "etcd-1", Host: host1}, {To: "etcd-2", Host: host1}},
+	} {
+		if _, err := network.ListenProxy("etcd-0", "127.0.0.1:0", targets); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q in it", err, want)
+		}
+	}
+}

@@ -1,0 +1,170 @@
+package fault
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/controlplane/internal/fault/webhook"
+)
+
+// webhookNames begins the name of each registration; the fault's ID and the
+// resource follow.
+const webhookNames = "stormglass-fault-"
+
+// clearEvery is how often the removal of a registration is tried while the API
+// server does not serve. Nobody waits for the webhook meanwhile: it allows
+// everything at once.
+const clearEvery = 100 * time.Millisecond
+
+// A registration whose answer was lost may come about late: an etcd member
+// that is paused with it passes it on when it goes on. For lateWithin after such
+// a failure it is looked for, each lateEvery, and removed.
+const (
+	lateWithin = 10 * time.Minute
+	lateEvery  = 2 * time.Second
+)
+
+// webhooks is what the manager needs of the packages that reach an API server.
+type webhooks interface {
+	// serves tells whether objects of a resource can be created.
+	serves(ctx context.Context, resource string) (bool, error)
+	// start gives a webhook that is in force, or undoes what it can.
+	start(ctx context.Context, o webhook.Options) (registered, error)
+	// remove removes a registration and tells whether there was one.
+	remove(ctx context.Context, name string) (bool, error)
+}
+
+// registered is a webhook.Webhook.
+type registered interface {
+	Clear(context.Context) error
+	Close(context.Context) error
+}
+
+// webhookName names a registration. It is a label's value too, which has 63
+// characters at most; some resources are longer than what is left of that.
+func webhookName(id, resource string) string {
+	const most = 63
+	name := webhookNames + id + "-" + strings.ReplaceAll(resource, ".", "-")
+	return strings.TrimRight(name[:min(len(name), most)], "-")
+}
+
+// slowWebhook registers a webhook. Its server outlives the fault by the second
+// in which API servers hear of its end.
+func (m *Manager) slowWebhook(ctx context.Context, id string, f control.Fault) (effect, error) {
+	hooks, err := m.webhooks(m.host.Kubeconfig())
+	if err != nil {
+		return effect{}, err
+	}
+	name := webhookName(id, f.Resource)
+	hook, err := hooks.start(ctx, webhook.Options{
+		Name: name, Resource: f.Resource, Delay: f.Delay, Jitter: f.Jitter, Fails: f.Fails, Ignore: f.Ignore,
+		TimeoutSeconds: f.TimeoutSeconds, Seed: f.Seed,
+	})
+	if errors.Is(err, webhook.ErrUncertain) {
+		m.running.Go(func() { m.removeLate(hooks, name) })
+	}
+	if err != nil {
+		return effect{}, err
+	}
+	return effect{undo: func(ctx context.Context) error {
+		for {
+			err := hook.Clear(ctx)
+			if err == nil {
+				break
+			}
+			select {
+			case <-time.After(clearEvery):
+			case <-ctx.Done():
+				return err
+			}
+		}
+		m.running.Go(func() { _ = hook.Close(m.life) }) // what it was for is gone
+		return nil
+	}}, nil
+}
+
+// removeLate removes a registration that comes about after it was given up: its
+// server is gone, and what it is asked about would fail.
+func (m *Manager) removeLate(hooks webhooks, name string) {
+	ctx, cancel := context.WithTimeout(m.life, lateWithin)
+	defer cancel()
+	for {
+		if found, err := hooks.remove(ctx, name); found && err == nil {
+			return
+		}
+		select {
+		case <-time.After(lateEvery):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// admin is an administrator's way to the API server.
+type admin struct {
+	config *rest.Config
+	client *kubernetes.Clientset
+}
+
+func newAdmin(kubeconfig string) (admin, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return admin{}, err
+	}
+	client, err := kubernetes.NewForConfig(config)
+	return admin{config, client}, err
+}
+
+func apiServer(kubeconfig string) (webhooks, error) { return newAdmin(kubeconfig) }
+
+func (a admin) start(ctx context.Context, o webhook.Options) (registered, error) {
+	return webhook.Start(ctx, a.config, o)
+}
+
+func (a admin) remove(ctx context.Context, name string) (bool, error) {
+	err := a.client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Delete(ctx, name, meta.DeleteOptions{})
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	return true, err
+}
+
+// Sweep removes the registrations of webhooks that a supervisor left in the
+// plane's data when it was killed: nobody serves them, so what they are asked
+// about would fail for good. Call it when a plane that resumes serves, before it
+// takes faults. It gives the names of what it removed.
+func Sweep(ctx context.Context, kubeconfig string) ([]string, error) {
+	a, err := newAdmin(kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	list, err := a.client.AdmissionregistrationV1().ValidatingWebhookConfigurations().List(ctx, meta.ListOptions{
+		LabelSelector: "app.kubernetes.io/managed-by=stormglass",
+	})
+	if err != nil {
+		return nil, fmt.Errorf("look for webhooks left by a fault: %w", err)
+	}
+	var removed []string
+	var errs []error
+	for _, left := range list.Items {
+		if !strings.HasPrefix(left.Name, webhookNames) {
+			continue
+		}
+		if _, err := a.remove(ctx, left.Name); err != nil {
+			errs = append(errs, fmt.Errorf("remove the webhook %s, left by a fault: %w", left.Name, err))
+			continue
+		}
+		removed = append(removed, left.Name)
+	}
+	return removed, errors.Join(errs...)
+}

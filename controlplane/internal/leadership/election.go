@@ -1,0 +1,136 @@
+// Package leadership sees from components' logs when one of them is elected:
+// etcd's leader, and who gets the lease of the scheduler or the controller
+// manager. A log is read rather than the component asked: it has the moment
+// itself, and reading it costs the plane nothing that a measurement would see.
+// Votes tells who leads etcd now, from what members say.
+package leadership
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+)
+
+// What components write when they are elected.
+const (
+	etcdElected  = "became leader at term " // go.etcd.io/raft, raft.go
+	leaseElected = "Successfully acquired lease"
+)
+
+// find finds a component's election in a line of its log, and when it was;
+// zero if the line does not tell.
+func find(kind, line string) (event control.Event, found bool) {
+	switch kind {
+	case control.KindEtcd:
+		_, term, found := strings.Cut(line, etcdElected)
+		if !found {
+			return event, false
+		}
+		var entry struct {
+			Time time.Time `json:"ts"`
+		}
+		_ = json.Unmarshal([]byte(line), &entry) // a user may have chosen another form
+		end := strings.IndexFunc(term, func(r rune) bool { return r < '0' || r > '9' })
+		if end >= 0 {
+			term = term[:end]
+		}
+		return control.Event{Time: entry.Time, Kind: control.EventEtcdLeader, Detail: "term " + term}, true
+	case control.KindScheduler, control.KindControllerManager:
+		if !strings.Contains(line, leaseElected) {
+			return event, false
+		}
+		return control.Event{Time: klogTime(line, time.Now()), Kind: control.EventLease, Detail: "got the lease " + kind}, true
+	}
+	return event, false
+}
+
+// klogTime reads the time of a line as klog writes it, "I1121 14:33:22.123456",
+// in the local zone and without a year: it is taken to lie within half a year of now.
+func klogTime(line string, now time.Time) time.Time {
+	const form = "0102 15:04:05.000000"
+	if len(line) < 1+len(form) {
+		return time.Time{}
+	}
+	t, err := time.ParseInLocation("2006 "+form, fmt.Sprint(now.Year(), " ", line[1:1+len(form)]), now.Location())
+	switch {
+	case err != nil:
+		return time.Time{}
+	case t.Sub(now) > 180*24*time.Hour:
+		return t.AddDate(-1, 0, 0)
+	}
+	return t
+}
+
+// Log is one component's log, read as it grows.
+type Log struct {
+	component, kind, path string
+	offset                int64
+	part                  []byte // a line that has no end yet
+}
+
+// Follow gives the log of a component from where it ends now. The file need not
+// be there yet.
+func Follow(component, kind, path string) *Log {
+	l := &Log{component: component, kind: kind, path: path}
+	if info, err := os.Stat(path); err == nil {
+		l.offset = info.Size()
+	}
+	return l
+}
+
+// Next gives the elections that were written since the last call. An event
+// without a time is of a log whose form does not tell it.
+func (l *Log) Next() []control.Event {
+	var events []control.Event
+	for _, line := range l.lines() {
+		if event, found := find(l.kind, line); found {
+			event.Component = l.component
+			events = append(events, event)
+		}
+	}
+	return events
+}
+
+// tailBytes bounds what is read of a log at once, maxLine what is kept of a
+// line.
+const (
+	tailBytes = 256 << 10
+	maxLine   = 64 << 10
+)
+
+// lines gives the lines that were completed since the last call.
+func (l *Log) lines() []string {
+	info, err := os.Stat(l.path)
+	if err != nil || info.Size() <= l.offset {
+		return nil
+	}
+	f, err := os.Open(l.path)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	var lines []string
+	for {
+		data, err := io.ReadAll(io.NewSectionReader(f, l.offset, tailBytes))
+		if err != nil || len(data) == 0 {
+			return lines
+		}
+		l.offset += int64(len(data))
+		l.part = append(l.part, data...)
+		for {
+			line, rest, whole := bytes.Cut(l.part, []byte("\n"))
+			if !whole {
+				break
+			}
+			lines = append(lines, string(line))
+			l.part = rest
+		}
+		l.part = bytes.Clone(l.part[:min(len(l.part), maxLine)])
+	}
+}

@@ -1,0 +1,105 @@
+package leadership
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+)
+
+func TestElectionsAreReadFromLogs(t *testing.T) {
+	for line, want := range map[string]control.Event{
+		`{"level":"info","ts":"2026-11-21T14:33:22.123456Z","logger":"raft","caller":"v3@v3.7.0/raft.go:970","msg":"8e9e05c52164694d became leader at term 7"}`: {
+			Kind: control.EventEtcdLeader, Detail: "term 7", Time: time.Date(2026, 11, 21, 14, 33, 22, 123456000, time.UTC),
+		},
+		`{"level":"info","ts":"2026-11-21T14:33:22.1Z","logger":"raft","msg":"8e9e05c52164694d became follower at term 7"}`: {},
+		"2026-11-21 14:33:22 raft: 8e9e05c52164694d became leader at term 12":                                               {Kind: control.EventEtcdLeader, Detail: "term 12"},
+	} {
+		if got, _ := find(control.KindEtcd, line); got != want {
+			t.Errorf("%s: %+v, want %+v", line, got, want)
+		}
+	}
+	got, found := find(control.KindScheduler, `I1121 14:33:22.123456   12345 leaderelection.go:272] "Successfully acquired lease" lock="kube-system/kube-scheduler"`)
+	if !found || got.Kind != control.EventLease || got.Time.Nanosecond() != 123456000 || got.Time.Month() != time.November {
+		t.Errorf("lease: %+v %v", got, found)
+	}
+	if _, found := find(control.KindScheduler, `I1121 14:33:22.123456   12345 leaderelection.go:258] "Attempting to acquire leader lease..." lock="kube-system/kube-scheduler"`); found {
+		t.Error("an attempt is taken for a success")
+	}
+}
+
+// TestTimeOfALineInJanuary: klog writes no year.
+func TestTimeOfALineInJanuary(t *testing.T) {
+	now := time.Date(2027, 1, 1, 0, 0, 1, 0, time.UTC)
+	if got, want := klogTime("I1231 23:59:59.500000   1 a.go:1] x", now), time.Date(2026, 12, 31, 23, 59, 59, 500000000, time.UTC); !got.Equal(want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	if got := klogTime("panic: no time here, and more of a line", now); !got.IsZero() {
+		t.Errorf("a line without a time is of %v", got)
+	}
+}
+
+// TestLines: each line is given once, when it is whole.
+func TestLines(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log")
+	tail := &Log{path: path}
+	var got []string
+	for _, text := range []string{"", "one\ntw", "o\n", "", "three\nfour\n", strings.Repeat("x", 2*tailBytes), "\nfive\n"} {
+		f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.WriteString(text); err != nil {
+			t.Fatal(err)
+		}
+		f.Close()
+		for _, line := range tail.lines() {
+			if !strings.HasPrefix(line, "x") {
+				got = append(got, line)
+			} else if len(line) > maxLine+tailBytes {
+				t.Errorf("a line of %d bytes was kept", len(line))
+			}
+		}
+	}
+	if want := "one two three four five"; strings.Join(got, " ") != want {
+		t.Errorf("lines: %v, want %s", got, want)
+	}
+}
+
+// TestFollow: what was there before is not news.
+func TestFollow(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log")
+	write := func(term string) {
+		t.Helper()
+		f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		if _, err := f.WriteString(`{"ts":"2026-11-21T14:33:22Z","msg":"1 became leader at term ` + term + "\"}\n"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fresh := Follow("etcd-0", control.KindEtcd, path)
+	if got := fresh.Next(); got != nil {
+		t.Errorf("a log that is not there yet tells %v", got)
+	}
+	write("2")
+	late := Follow("etcd-0", control.KindEtcd, path)
+	write("3")
+	for log, want := range map[*Log]string{fresh: "term 2, term 3", late: "term 3"} {
+		var got []string
+		for _, e := range log.Next() {
+			got = append(got, e.Detail)
+			if e.Component != "etcd-0" || e.Kind != control.EventEtcdLeader {
+				t.Errorf("event %+v", e)
+			}
+		}
+		if strings.Join(got, ", ") != want {
+			t.Errorf("told %v, want %s", got, want)
+		}
+	}
+}

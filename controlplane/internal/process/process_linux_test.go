@@ -1,0 +1,278 @@
+package process_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stormglass/stormglass/controlplane/internal/process"
+)
+
+// roleEnv makes the test binary play a child or a supervisor.
+const roleEnv = "PROCESS_TEST_ROLE"
+
+func TestMain(m *testing.M) {
+	if role := os.Getenv(roleEnv); role != "" {
+		os.Exit(play(role))
+	}
+	os.Exit(m.Run())
+}
+
+func play(role string) int {
+	role, arg, _ := strings.Cut(role, ":")
+	switch role {
+	case "supervisor": // starts one child that plays arg, and waits for ever
+		s, err := process.NewSpawner()
+		if err != nil {
+			return 1
+		}
+		if _, err := s.Start(spec(arg, filepath.Join(os.Getenv("PROCESS_TEST_DIR"), "log"), os.NewFile(3, "hold"))); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		fmt.Println("started")
+		select {}
+	case "pipe-only": // as where the kernel has no PDEATHSIG
+		if err := clearDeathSignal(); err != nil {
+			return 1
+		}
+		if err := process.DieWithParent(); err != nil {
+			return 1
+		}
+		select {}
+	case "signal-only": // as a child that hangs before it can watch the pipe
+		select {}
+	case "limited": // says its limit of open files, as it is after the start of main
+		if err := process.LimitDescriptors(); err != nil {
+			fmt.Println(err)
+			return 1
+		}
+		soft, hard := limits()
+		fmt.Println(soft, hard, os.Getenv("STORMGLASS_DESCRIPTORS"))
+	case "deaf":
+		ignoreTerm()
+		fmt.Println("deaf")
+		select {}
+	case "fail":
+		for i := range 20 {
+			fmt.Println("line", i)
+		}
+		return 7
+	}
+	return 0
+}
+
+func spec(role, log string, hold *os.File) process.Spec {
+	return process.Spec{
+		Name: role, Path: "/proc/self/exe", Args: []string{"helper"}, Log: log, Hold: hold,
+		Env: append(os.Environ(), roleEnv+"="+role),
+	}
+}
+
+func spawner(t *testing.T) *process.Spawner {
+	t.Helper()
+	s, err := process.NewSpawner()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	return s
+}
+
+// TestNoOrphans kills a supervisor by SIGKILL. Its child must be gone soon, by
+// each of the two means alone. The child holds the write end of a pipe, so the
+// end of file tells that it is gone.
+func TestNoOrphans(t *testing.T) {
+	for _, role := range []string{"pipe-only", "signal-only"} {
+		t.Run(role, func(t *testing.T) {
+			read, write, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer read.Close()
+			cmd := exec.Command(os.Args[0])
+			cmd.Env = append(os.Environ(), roleEnv+"=supervisor:"+role, "PROCESS_TEST_DIR="+t.TempDir())
+			cmd.ExtraFiles = []*os.File{write}
+			cmd.Stderr = os.Stderr
+			out, err := cmd.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			write.Close()
+			if line, err := bufio.NewReader(out).ReadString('\n'); line != "started\n" {
+				t.Fatalf("supervisor said %q: %v", line, err)
+			}
+			if err := cmd.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			_ = cmd.Wait()
+			if err := read.SetReadDeadline(time.Now().Add(3 * time.Second)); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := read.Read(make([]byte, 1)); err != io.EOF {
+				t.Fatalf("the child lives 3 s after its supervisor: %v", err)
+			}
+		})
+	}
+}
+
+func TestExitAndLastLines(t *testing.T) {
+	log := filepath.Join(t.TempDir(), "log")
+	if err := os.WriteFile(log, []byte("of an earlier start\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, err := spawner(t).Start(spec("fail", log, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-c.Done()
+	if got := c.Exit().String(); got != "exited with code 7" {
+		t.Errorf("exit: %s", got)
+	}
+	if got := strings.Join(c.LastLines(2), "|"); got != "line 18|line 19" {
+		t.Errorf("last lines: %s", got)
+	}
+	if strings.Contains(c.Output(), "earlier") {
+		t.Error("the output of an earlier start counts as this one's")
+	}
+}
+
+func TestStopEndsADeafChild(t *testing.T) {
+	for name, stop := range map[string]func(*process.Child) process.Exit{
+		"when the grace is over": func(c *process.Child) process.Exit { return c.Stop(time.Millisecond, nil) },
+		"at once when told": func(c *process.Child) process.Exit {
+			now := make(chan struct{})
+			close(now)
+			return c.Stop(time.Hour, now)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			log := filepath.Join(t.TempDir(), "log")
+			c, err := spawner(t).Start(spec("deaf", log, nil))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for tick := time.NewTicker(5 * time.Millisecond); c.Output() == ""; <-tick.C {
+			}
+			if got := stop(c); got.Signal != syscall.SIGKILL.String() {
+				t.Errorf("exit: %v", got)
+			}
+		})
+	}
+}
+
+func TestCloseLeavesNothing(t *testing.T) {
+	s := spawner(t)
+	c, err := s.Start(spec("deaf", filepath.Join(t.TempDir(), "log"), nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	select {
+	case <-c.Done():
+	default:
+		t.Error("Close returned while a child lived")
+	}
+	if _, err := s.Start(spec("fail", filepath.Join(t.TempDir(), "log"), nil)); err == nil {
+		t.Error("a closed spawner started a child")
+	}
+}
+
+// TestDescriptors: a child's soft limit is what was asked for, although Go
+// raises it at the start of every program, and the hard limit stays.
+func TestDescriptors(t *testing.T) {
+	asked := spec("limited", filepath.Join(t.TempDir(), "log"), nil)
+	asked.Descriptors = 321
+	c, err := spawner(t).Start(asked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-c.Done()
+	_, hard := limits()
+	if got, want := strings.TrimSpace(c.Output()), fmt.Sprintf("321 %d", hard); got != want {
+		t.Errorf("limits of the child: %s, want %s", got, want)
+	}
+}
+
+// TestReserve: whoever asks for the port by number can listen on it, time and
+// again; nobody else gets it, and nobody answers there meanwhile.
+func TestReserve(t *testing.T) {
+	first, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := first.Addr().(*net.TCPAddr).Port
+	first.Close()
+	reserved, err := process.Reserve(port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reserved.Close()
+	for range 3 {
+		if conn, err := net.Dial("tcp", first.Addr().String()); err == nil {
+			conn.Close()
+			t.Error("a reserved port answers")
+		}
+		l, err := net.Listen("tcp", first.Addr().String())
+		if err != nil {
+			t.Fatalf("the port's owner cannot listen: %v", err)
+		}
+		conn, err := net.Dial("tcp", first.Addr().String())
+		if err != nil {
+			t.Fatalf("the owner is not reached: %v", err)
+		}
+		conn.Close()
+		l.Close()
+	}
+	// An outgoing connection does not get it, not even by its number.
+	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port}}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if conn, err := dialer.Dial("tcp", l.Addr().String()); err == nil {
+		conn.Close()
+		t.Error("an outgoing connection got the reserved port")
+	}
+}
+
+func TestAvailableMemory(t *testing.T) {
+	if got := process.AvailableMemory(); got < 1<<20 || got > 1<<50 {
+		t.Errorf("available: %d bytes", got)
+	}
+}
+
+func TestStartErrors(t *testing.T) {
+	s := spawner(t)
+	bad := spec("fail", filepath.Join(t.TempDir(), "log"), nil)
+	bad.Path = filepath.Join(t.TempDir(), "missing")
+	if _, err := s.Start(bad); err == nil || !strings.Contains(err.Error(), "start fail") {
+		t.Errorf("missing program: %v", err)
+	}
+	bad.Log = filepath.Join(t.TempDir(), "no", "such", "dir")
+	if _, err := s.Start(bad); err == nil {
+		t.Error("a log that cannot be made is no error")
+	}
+}
+
+func TestUsageOfThisProcess(t *testing.T) {
+	u := process.ReadUsage(os.Getpid())
+	if u.RSS < 1<<20 || u.Shared <= 0 || u.Shared > u.RSS || u.OpenFiles < 3 {
+		t.Errorf("usage: %+v", u)
+	}
+	if gone := process.ReadUsage(1 << 30); gone != (process.Usage{}) {
+		t.Errorf("usage of no process: %+v", gone)
+	}
+}

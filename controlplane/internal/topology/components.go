@@ -1,0 +1,156 @@
+package topology
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/controlplane/internal/pki"
+)
+
+const loopbackOnly = "listeners on loopback only"
+
+// watchTermination is the time over which a stopped API server spreads the ends of its
+// watches: 200 a second, or faster if that would take longer (the order is in
+// k8s.io/apiserver's preparedGenericAPIServer.RunWithContext). With what is left of
+// the 15 s after which it is killed, requests under way finish.
+const watchTermination = "5s"
+
+// maker makes the components of one plane.
+type maker struct {
+	cfg    control.Config
+	layout Layout
+	ports  Ports
+}
+
+func (m maker) etcd(name string) *component {
+	keys := m.layout.PKI()
+	clients, peers := URL(m.ports[name]), URL(m.ports[PeerListener(name)])
+	c := newComponent(name, control.KindEtcd, clients)
+	c.process.Peer = peerURL(m.cfg, m.ports, name)
+	c.plumb("name", name)
+	c.plumb("data-dir", m.layout.Data(name))
+	c.plumb("listen-client-urls", clients)
+	c.plumb("advertise-client-urls", clients)
+	c.plumb("listen-peer-urls", peers)
+	c.plumb("initial-advertise-peer-urls", c.process.Peer)
+	c.plumb("initial-cluster", InitialCluster(m.cfg, m.ports))
+	if throughProxies(m.cfg) {
+		c.process.Env = append(c.process.Env, proxyEnvironment(m.ports, name))
+	}
+	c.plumb("client-cert-auth", "true")
+	c.plumb("trusted-ca-file", keys.Cert(pki.EtcdCA))
+	c.plumb("cert-file", keys.Cert(pki.EtcdServing))
+	c.plumb("key-file", keys.Key(pki.EtcdServing))
+	c.plumb("peer-client-cert-auth", "true")
+	c.plumb("peer-trusted-ca-file", keys.Cert(pki.EtcdPeerCA))
+	c.plumb("peer-cert-file", keys.Cert(pki.EtcdPeer))
+	c.plumb("peer-key-file", keys.Key(pki.EtcdPeer))
+	c.scrape(keys.Cert(pki.EtcdCA), keys.Pair(pki.EtcdScrape))
+	return c
+}
+
+// InitialCluster is etcd's flag of that name: all members and their peer URLs.
+func InitialCluster(cfg control.Config, p Ports) string {
+	var all []string
+	for _, member := range members(cfg, control.KindEtcd) {
+		all = append(all, member+"="+peerURL(cfg, p, member))
+	}
+	return strings.Join(all, ",")
+}
+
+func (m maker) apiServer(name string) *component {
+	keys := m.layout.PKI()
+	c := newComponent(name, control.KindAPIServer, URL(m.ports[name]))
+	c.process.Descriptors = uint64(m.cfg.APIServer.Descriptors)
+	c.plumb("secure-port", strconv.Itoa(m.ports[name]))
+	c.plumb("etcd-servers", strings.Join(m.etcdServers(name), ","))
+	c.plumb("etcd-cafile", keys.Cert(pki.EtcdCA))
+	c.plumb("etcd-certfile", keys.Cert(pki.APIServerEtcd))
+	c.plumb("etcd-keyfile", keys.Key(pki.APIServerEtcd))
+	c.plumb("client-ca-file", keys.Cert(pki.ClientCA))
+	c.plumb("tls-cert-file", keys.Cert(pki.APIServer))
+	c.plumb("tls-private-key-file", keys.Key(pki.APIServer))
+	c.plumb("requestheader-client-ca-file", keys.Cert(pki.RequestHeaderCA))
+	c.plumb("requestheader-allowed-names", "front-proxy-client")
+	c.plumb("requestheader-username-headers", "X-Remote-User")
+	c.plumb("requestheader-group-headers", "X-Remote-Group")
+	c.plumb("requestheader-extra-headers-prefix", "X-Remote-Extra-")
+	c.plumb("proxy-client-cert-file", keys.Cert(pki.APIServerAggregator))
+	c.plumb("proxy-client-key-file", keys.Key(pki.APIServerAggregator))
+	c.plumb("service-account-issuer", "https://kubernetes.default.svc.cluster.local")
+	c.plumb("service-account-key-file", keys.ServiceAccountPublic())
+	c.plumb("service-account-signing-key-file", keys.ServiceAccountKey())
+
+	c.deviate("bind-address", Host, "0.0.0.0", loopbackOnly)
+	c.deviate("advertise-address", Host, "", loopbackOnly)
+	c.deviate("endpoint-reconciler-type", "none", "lease", "the endpoint of the kubernetes Service may not be a loopback address")
+	c.deviate("anonymous-auth", "false", "true", "no anonymous request of any kind")
+	c.deviate("authorization-mode", "Node,RBAC", "AlwaysAllow", "as every production cluster")
+	c.deviate("enable-admission-plugins", "NodeRestriction", "", "as every production cluster: a kubelet may write its own node and pods only")
+	c.deviate("service-cluster-ip-range", ServiceRange, "10.0.0.0/24", "room for more than 254 Services (the range that kubeadm uses)")
+	c.deviate("shutdown-watch-termination-grace-period", watchTermination, "0s", "an API server that is stopped ends its watches in order; upstream's waits for them until it is killed")
+	c.scrape(keys.Cert(pki.ServerCA), keys.Pair(pki.Scrape))
+	c.audit(m.cfg, m.layout)
+	return c
+}
+
+// etcdServers are the URLs by which an API server reaches the members.
+func (m maker) etcdServers(apiServer string) []string {
+	var urls []string
+	for _, member := range members(m.cfg, control.KindEtcd) {
+		listener := member
+		if m.cfg.HasLinks() {
+			listener = LinkListener(apiServer, member)
+		}
+		urls = append(urls, URL(m.ports[listener]))
+	}
+	return urls
+}
+
+// serving sets what the two leader-elected components share. Requests to them
+// are authenticated and authorized by the API server, health probes excepted.
+func (m maker) serving(c *component, identity, servingIdentity string) {
+	keys := m.layout.PKI()
+	c.plumb("secure-port", strconv.Itoa(m.ports[c.process.Name]))
+	c.plumb("tls-cert-file", keys.Cert(servingIdentity))
+	c.plumb("tls-private-key-file", keys.Key(servingIdentity))
+	c.plumb("client-ca-file", keys.Cert(pki.ClientCA))
+	c.plumb("requestheader-client-ca-file", keys.Cert(pki.RequestHeaderCA))
+	c.plumb("authentication-kubeconfig", m.layout.Kubeconfig(identity))
+	c.plumb("authorization-kubeconfig", m.layout.Kubeconfig(identity))
+	c.deviate("bind-address", Host, "0.0.0.0", loopbackOnly)
+	c.scrape(keys.Cert(pki.ServerCA), keys.Pair(pki.Scrape))
+}
+
+func (m maker) scheduler(name string) *component {
+	c := newComponent(name, control.KindScheduler, URL(m.ports[name]))
+	m.serving(c, pki.Scheduler, pki.SchedulerServing)
+	c.plumb("config", m.layout.SchedulerConfig())
+	c.deviations = append(schedulerDeviations(schedulerDocument(m.cfg.Scheduler, m.layout)), c.deviations...)
+	return c
+}
+
+func (m maker) controllerManager(name string) *component {
+	keys := m.layout.PKI()
+	cfg := m.cfg.ControllerManager
+	c := newComponent(name, control.KindControllerManager, URL(m.ports[name]))
+	m.serving(c, pki.Controllers, pki.ControllersServing)
+	c.plumb("kubeconfig", m.layout.Kubeconfig(pki.Controllers))
+	c.plumb("root-ca-file", keys.Cert(pki.ServerCA))
+	c.plumb("service-account-private-key-file", keys.ServiceAccountKey())
+	// Signs kubelets' certificates that are asked for by a CertificateSigningRequest.
+	c.plumb("cluster-signing-cert-file", keys.Cert(pki.ClientCA))
+	c.plumb("cluster-signing-key-file", keys.Key(pki.ClientCA))
+	c.deviate("use-service-account-credentials", "true", "false", "as every production cluster: each controller under its own account and rights")
+	if cfg.QPS > 0 {
+		c.deviate("kube-api-qps", formatFloat(cfg.QPS), "20", byUser)
+	}
+	if cfg.Burst > 0 {
+		c.deviate("kube-api-burst", fmt.Sprint(cfg.Burst), "30", byUser)
+	}
+	return c
+}
+
+func formatFloat(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }

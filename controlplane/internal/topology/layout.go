@@ -1,0 +1,70 @@
+// Package topology turns a configuration into the processes of a plane: their
+// flags, addresses, identities and scrape targets, and the list of settings
+// that differ from upstream's defaults. It is pure: no clock, no files, no
+// network.
+package topology
+
+import (
+	"fmt"
+	"path/filepath"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/controlplane/internal/pki"
+)
+
+// Layout gives the paths inside a plane's directory, which is absolute.
+type Layout struct{ Dir string }
+
+// Program is the link through which a component or tool is executed, so that
+// the process bears its name.
+func (l Layout) Program(name string) string { return filepath.Join(l.Bin(), name) }
+
+// Bin holds the links to all programs.
+func (l Layout) Bin() string { return filepath.Join(l.Dir, "bin") }
+
+// PKI holds keys and certificates.
+func (l Layout) PKI() pki.Dir { return pki.Dir(filepath.Join(l.Dir, "pki")) }
+
+// Kubeconfigs holds one kubeconfig per user of the API server.
+func (l Layout) Kubeconfigs() string { return filepath.Join(l.Dir, "kubeconfigs") }
+
+// Kubeconfig is that of one identity.
+func (l Layout) Kubeconfig(identity string) string {
+	return filepath.Join(l.Kubeconfigs(), identity+".kubeconfig")
+}
+
+// Logs holds one file per component, and the supervisor's.
+func (l Layout) Logs() string { return filepath.Join(l.Dir, "logs") }
+
+// Log is the log of one component.
+func (l Layout) Log(name string) string { return filepath.Join(l.Logs(), name+".log") }
+
+// Data is a component's own directory.
+func (l Layout) Data(name string) string { return filepath.Join(l.Dir, "data", name) }
+
+// SchedulerConfig is the generated KubeSchedulerConfiguration.
+func (l Layout) SchedulerConfig() string { return filepath.Join(l.Dir, "scheduler.yaml") }
+
+// AuditPolicy says which requests the API server audits.
+func (l Layout) AuditPolicy() string { return filepath.Join(l.Dir, "audit-policy.yaml") }
+
+// AuditLog is what it writes of them; rotated files stand beside it.
+func (l Layout) AuditLog() string { return filepath.Join(l.Dir, filepath.FromSlash(control.AuditLog)) }
+
+// Config is the configuration of the last start.
+func (l Layout) Config() string { return filepath.Join(l.Dir, "config.json") }
+
+// Host is the only address that anything listens on.
+const Host = "127.0.0.1"
+
+// URL is the address of a port.
+func URL(port int) string { return "https://" + hostPort(port) }
+
+func hostPort(port int) string { return fmt.Sprintf("%s:%d", Host, port) }
+
+// The range of Services' addresses, and the first of it, which the
+// `kubernetes` Service gets.
+const (
+	ServiceRange = "10.96.0.0/12"
+	ServiceIP    = "10.96.0.1"
+)

@@ -1,0 +1,93 @@
+package topology
+
+import (
+	"net/url"
+	"strconv"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/controlplane/internal/pki"
+)
+
+// Route is one link: what goes from one component to another through a proxy.
+type Route struct {
+	// From and To are the components.
+	From, To string
+	// Host is what a forward proxy is asked for, as host:port; empty for a
+	// listener, which leads to one place only.
+	Host string
+	// Target is where To listens, as host:port.
+	Target string
+}
+
+// Proxy is one listener of the supervisor, through which a component reaches
+// others so that each link can be delayed and cut.
+type Proxy struct {
+	// Name is that of its listener, Listen its address, as host:port.
+	Name, Listen string
+	// Forward tells an HTTP proxy that is asked by CONNECT for one of the
+	// routes. Without it there is one route, which the connection itself takes.
+	Forward bool
+	Routes  []Route
+}
+
+// peerPort is part of a member's name among its peers, and of nothing else: the
+// proxies know where the member listens. It never changes, and so what etcd
+// keeps of its members holds when a plane resumes with other ports.
+const peerPort = 2380
+
+// peerHost is a member as its peers ask their proxy for it.
+func peerHost(member string) string {
+	return member + "." + pki.PeerDomain + ":" + strconv.Itoa(peerPort)
+}
+
+// peerURL is where a member tells its peers to reach it.
+//
+// With links it is a name that no resolver knows: net/http sends loopback
+// addresses past a proxy, but names through it, and etcd's transport between
+// peers takes its proxy from the environment. Members compare such URLs as
+// text first and look nothing up when they are equal.
+func peerURL(cfg control.Config, p Ports, member string) string {
+	if throughProxies(cfg) {
+		return "https://" + peerHost(member)
+	}
+	return URL(p[PeerListener(member)])
+}
+
+// throughProxies tells whether members reach each other through proxies.
+func throughProxies(cfg control.Config) bool {
+	return cfg.HasLinks() && cfg.Count(control.KindEtcd) > 1
+}
+
+// proxies lists the proxies of a plane.
+func proxies(cfg control.Config, p Ports) []Proxy {
+	if !cfg.HasLinks() {
+		return nil
+	}
+	var all []Proxy
+	etcds := members(cfg, control.KindEtcd)
+	for _, from := range etcds {
+		if len(etcds) == 1 {
+			break
+		}
+		proxy := Proxy{Name: PeerProxy(from), Listen: hostPort(p[PeerProxy(from)]), Forward: true}
+		for _, to := range etcds {
+			if to != from {
+				proxy.Routes = append(proxy.Routes, Route{From: from, To: to, Host: peerHost(to), Target: hostPort(p[PeerListener(to)])})
+			}
+		}
+		all = append(all, proxy)
+	}
+	for _, from := range members(cfg, control.KindAPIServer) {
+		for _, to := range etcds {
+			name := LinkListener(from, to)
+			all = append(all, Proxy{Name: name, Listen: hostPort(p[name]), Routes: []Route{{From: from, To: to, Target: hostPort(p[to])}}})
+		}
+	}
+	return all
+}
+
+// proxyEnvironment sends a member's connections to its peers through its proxy.
+func proxyEnvironment(p Ports, member string) string {
+	proxy := url.URL{Scheme: "http", Host: hostPort(p[PeerProxy(member)])}
+	return "HTTPS_PROXY=" + proxy.String()
+}

@@ -1,0 +1,110 @@
+package topology
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/controlplane/internal/pki"
+)
+
+// SchedulerConfig generates the KubeSchedulerConfiguration: the user's whole
+// one if there is any, with the single fields and the kubeconfig laid over it.
+func SchedulerConfig(cfg control.Scheduler, l Layout) ([]byte, error) {
+	data, err := yaml.Marshal(schedulerDocument(cfg, l))
+	if err != nil {
+		return nil, fmt.Errorf("scheduler.config: %w", err)
+	}
+	return data, nil
+}
+
+func schedulerDocument(cfg control.Scheduler, l Layout) map[string]any {
+	doc := maps.Clone(cfg.Config)
+	if doc == nil {
+		doc = map[string]any{}
+	}
+	if _, ok := doc["apiVersion"]; !ok {
+		doc["apiVersion"] = "kubescheduler.config.k8s.io/v1"
+	}
+	doc["kind"] = "KubeSchedulerConfiguration"
+
+	connection := map[string]any{}
+	if c, ok := doc["clientConnection"].(map[string]any); ok {
+		connection = maps.Clone(c)
+	}
+	connection["kubeconfig"] = l.Kubeconfig(pki.Scheduler)
+	if cfg.QPS > 0 {
+		connection["qps"] = cfg.QPS
+	}
+	if cfg.Burst > 0 {
+		connection["burst"] = cfg.Burst
+	}
+	doc["clientConnection"] = connection
+	if cfg.PercentageOfNodesToScore > 0 {
+		doc["percentageOfNodesToScore"] = cfg.PercentageOfNodesToScore
+	}
+	return doc
+}
+
+// schedulerDeviations lists what the user has set, from either place.
+func schedulerDeviations(doc map[string]any) []control.Deviation {
+	var deviations []control.Deviation
+	note := func(setting string, value any) {
+		d := control.Deviation{
+			Component: control.KindScheduler, Setting: setting, Value: display(value),
+			Default: cmp.Or(schedulerDefault(setting), unset), Reason: byUser,
+		}
+		if d.Value != d.Default {
+			deviations = append(deviations, d)
+		}
+	}
+	connection, _ := doc["clientConnection"].(map[string]any)
+	for _, name := range slices.Sorted(maps.Keys(connection)) {
+		if name != "kubeconfig" {
+			note("clientConnection."+name, connection[name])
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(doc)) {
+		switch name {
+		case "apiVersion", "kind", "clientConnection":
+		default:
+			note(name, doc[name])
+		}
+	}
+	return deviations
+}
+
+// schedulerDefault is upstream's default of a KubeSchedulerConfiguration's
+// field, as SetDefaults_KubeSchedulerConfiguration has it. Profiles and
+// extenders are shown without one.
+func schedulerDefault(field string) string {
+	switch field {
+	case "clientConnection.qps":
+		return "50"
+	case "clientConnection.burst":
+		return "100"
+	case "parallelism":
+		return "16"
+	case "percentageOfNodesToScore":
+		return "0 (adaptive)"
+	case "podInitialBackoffSeconds":
+		return "1"
+	case "podMaxBackoffSeconds":
+		return "10"
+	}
+	return ""
+}
+
+// display shows a value on one line.
+func display(v any) string {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Sprint(v)
+	}
+	return string(data)
+}

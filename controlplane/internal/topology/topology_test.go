@@ -1,0 +1,173 @@
+package topology_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/controlplane/internal/pki"
+	"github.com/stormglass/stormglass/controlplane/internal/topology"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+func configs() map[string]control.Config {
+	return map[string]control.Config{
+		"default": {},
+		"tuned": {
+			Etcd:      control.Etcd{Flags: control.Flags{"quota-backend-bytes": "8589934592"}},
+			APIServer: control.APIServer{Flags: control.Flags{"enable-admission-plugins": "NodeRestriction,PodNodeSelector", "max-requests-inflight": "800"}},
+			ControllerManager: control.ControllerManager{
+				QPS: 12.5, Burst: 30, Flags: control.Flags{"node-monitor-grace-period": "20s"},
+			},
+			Scheduler: control.Scheduler{
+				QPS: 100, PercentageOfNodesToScore: 10,
+				Config: map[string]any{
+					"parallelism":              8,
+					"percentageOfNodesToScore": 50,
+					"clientConnection":         map[string]any{"burst": 250, "kubeconfig": "/somewhere/else"},
+				},
+			},
+		},
+		"ha": {
+			Etcd:              control.Etcd{Members: 3},
+			APIServer:         control.APIServer{Replicas: 2, Descriptors: 1024},
+			ControllerManager: control.ControllerManager{Replicas: 2},
+			Scheduler:         control.Scheduler{Replicas: 2},
+		},
+		"three-without-links": {Etcd: control.Etcd{Members: 3}, NetworkFaults: control.NetworkFaultsOff},
+		"one-with-links":      {NetworkFaults: control.NetworkFaultsOn},
+		"audited":             {APIServer: control.APIServer{Audit: control.AuditMetadata}},
+	}
+}
+
+// TestAuditedUser: the policy names the user that the load's certificate has.
+func TestAuditedUser(t *testing.T) {
+	if control.LoadUser != pki.LoadgenUser {
+		t.Errorf("the audit policy is for %q, the load is %q", control.LoadUser, pki.LoadgenUser)
+	}
+}
+
+func build(t *testing.T, cfg control.Config) topology.Plan {
+	t.Helper()
+	ports := topology.Ports{
+		"etcd-0": 2379, topology.PeerListener("etcd-0"): 2380, "kube-apiserver-0": 6443, "kube-scheduler-0": 10259, "kube-controller-manager-0": 10257,
+	}
+	for i, name := range topology.Listeners(cfg) {
+		if ports[name] == 0 {
+			ports[name] = 20000 + i
+		}
+	}
+	defaults := topology.Defaults{control.KindEtcd: {"quota-backend-bytes": "0"}}
+	plan, err := topology.Build(cfg, topology.Layout{Dir: "/plane"}, ports, defaults)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return plan
+}
+
+func TestGolden(t *testing.T) {
+	for name, cfg := range configs() {
+		t.Run(name, func(t *testing.T) {
+			got := show(build(t, cfg))
+			file := filepath.Join("testdata", name+".golden")
+			if *update {
+				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got != string(want) {
+				t.Errorf("differs from %s (rewrite it with -update and read it):\n%s", file, got)
+			}
+		})
+	}
+}
+
+func show(p topology.Plan) string {
+	var b strings.Builder
+	for _, proc := range p.Processes {
+		fmt.Fprintf(&b, "== %s, %s at %s\n%s\n", proc.Name, proc.Kind, proc.Address, strings.Join(append(proc.Args, proc.Env...), "\n"))
+		if proc.Descriptors > 0 {
+			fmt.Fprintf(&b, "open files: %d\n", proc.Descriptors)
+		}
+		s := proc.Scrape
+		fmt.Fprintf(&b, "scrape %s job %s instance %s as %s verified by %s\n\n", s.URL, s.Job, s.Instance, s.CertFile, s.CAFile)
+	}
+	fmt.Fprintf(&b, "== server %s\n", p.Server)
+	for _, backend := range p.Backends {
+		fmt.Fprintf(&b, "backend %s %s\n", backend.Name, backend.URL)
+	}
+	for _, proxy := range p.Proxies {
+		fmt.Fprintf(&b, "\n== %s at %s, forward %v\n", proxy.Name, proxy.Listen, proxy.Forward)
+		for _, r := range proxy.Routes {
+			fmt.Fprintf(&b, "%s to %s: %s %s\n", r.From, r.To, r.Host, r.Target)
+		}
+	}
+	fmt.Fprintf(&b, "\n== scheduler.yaml\n%s\n", p.SchedulerConfig)
+	if p.AuditPolicy != nil {
+		fmt.Fprintf(&b, "== audit-policy.yaml\n%s\n", p.AuditPolicy)
+	}
+	b.WriteString("== deviations\n")
+	for _, d := range p.Deviations {
+		fmt.Fprintf(&b, "%s %s=%s, not %s: %s\n", d.Component, d.Setting, d.Value, d.Default, d.Reason)
+	}
+	return b.String()
+}
+
+// TestLoopbackOnly: whatever a plane listens on is the loopback address.
+func TestLoopbackOnly(t *testing.T) {
+	plan := build(t, configs()["ha"])
+	for _, proxy := range plan.Proxies {
+		if !strings.HasPrefix(proxy.Listen, topology.Host+":") {
+			t.Errorf("%s listens elsewhere: %s", proxy.Name, proxy.Listen)
+		}
+	}
+	for _, proc := range plan.Processes {
+		for _, arg := range proc.Args {
+			name, value, _ := strings.Cut(arg, "=")
+			if name == "--bind-address" && value != topology.Host || strings.HasPrefix(name, "--listen-") && !strings.Contains(value, "//"+topology.Host+":") {
+				t.Errorf("%s listens elsewhere: %s", proc.Name, arg)
+			}
+		}
+	}
+}
+
+// TestUserConfigIsNotChanged: Build lays its settings over a copy.
+func TestUserConfigIsNotChanged(t *testing.T) {
+	cfg := configs()["tuned"]
+	build(t, cfg)
+	if !reflect.DeepEqual(cfg, configs()["tuned"]) {
+		t.Errorf("Build changed its input: %+v", cfg)
+	}
+}
+
+func TestSchedulerConfigLayers(t *testing.T) {
+	var doc struct {
+		PercentageOfNodesToScore, Parallelism int
+		ClientConnection                      struct {
+			Kubeconfig string
+			QPS        float64
+			Burst      int
+		}
+	}
+	if err := yaml.Unmarshal(build(t, configs()["tuned"]).SchedulerConfig, &doc); err != nil {
+		t.Fatal(err)
+	}
+	if doc.PercentageOfNodesToScore != 10 || doc.Parallelism != 8 {
+		t.Errorf("the single field must win over the whole config, and the rest of it stay: %+v", doc)
+	}
+	if c := doc.ClientConnection; c.QPS != 100 || c.Burst != 250 || c.Kubeconfig != "/plane/kubeconfigs/kube-scheduler.kubeconfig" {
+		t.Errorf("client connection: %+v", c)
+	}
+}

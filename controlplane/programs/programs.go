@@ -1,0 +1,41 @@
+// Package programs holds the programs that the controlplane binary is under other
+// names: the components of a control plane, its tools, and the writer that makes
+// disks slow. It links Kubernetes and etcd.
+package programs
+
+import (
+	"errors"
+	"io"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/controlplane/internal/component"
+	"github.com/stormglass/stormglass/controlplane/internal/fault/disk"
+	"github.com/stormglass/stormglass/controlplane/internal/fault/fsync"
+	"github.com/stormglass/stormglass/controlplane/internal/process"
+)
+
+// Prepare makes this process end with the one that started it, and applies the
+// descriptor limit and the fsync fault that its environment asks for.
+func Prepare() error {
+	if err := process.DieWithParent(); err != nil {
+		return err
+	}
+	return errors.Join(process.LimitDescriptors(), fsync.StartAgent())
+}
+
+// Main runs the program of this name, and reports whether there is one.
+func Main(name string, args []string, stdout, stderr io.Writer) (code int, ok bool) {
+	if name == disk.Program {
+		return disk.Main(args, stdout, stderr), true
+	}
+	program, ok := component.Lookup(name)
+	if !ok {
+		return 0, false
+	}
+	return program(args), true
+}
+
+// Check checks the settings of a component of this kind, by constructing its command.
+func Check(kind string, ask control.Check) (control.Checked, error) {
+	return component.Check(kind, ask)
+}

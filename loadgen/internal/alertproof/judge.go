@@ -1,0 +1,274 @@
+package alertproof
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stormglass/stormglass/alerts"
+	"github.com/stormglass/stormglass/loadgen/internal/judge/alerting"
+	"github.com/stormglass/stormglass/loadgen/internal/judge/outage"
+	"github.com/stormglass/stormglass/loadgen/internal/record"
+	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// calm is how long what still fires at the end is followed: longer than the
+// longest range of a rule that resolves by the passing of time, an hour.
+const calm = 75 * time.Minute
+
+// Recorded is what a run left behind.
+type Recorded struct {
+	Run          result.Run
+	Measurements result.Measurements
+	Timeline     []result.Event
+	Archive      *record.Archive
+	// Interval between scrapes, as the scenario had it, and what it dropped.
+	Interval time.Duration
+	Drop     []string
+}
+
+// Judge judges a run by a proof. An error is the context's, or one of the
+// archive or of the rules; all else is said in what it returns.
+func Judge(ctx context.Context, p Proof, in Recorded) (Judged, error) {
+	rules, err := alerting.Shipped()
+	if err != nil {
+		return Judged{}, err
+	}
+	all, err := alerts.Rules()
+	if err != nil {
+		return Judged{}, err
+	}
+	s, err := p.Read()
+	if err != nil {
+		return Judged{}, err
+	}
+	j := judge{proof: p, in: in, rules: rules, phases: map[string]result.Phase{}}
+	for _, x := range in.Measurements.Phases {
+		j.phases[x.Name] = x
+	}
+	out := Judged{
+		Proof: p.Name, Scenario: p.ScenarioName(), Started: in.Run.Started, Verdict: result.Pass, Reasons: j.doubts(s), Outcomes: []Outcome{},
+	}
+	doubts := len(out.Reasons) > 0
+	hidden := j.hidden()
+	if j.h, err = rules.Replay(ctx, in.Archive, alerting.Options{Calm: calm, Hidden: hidden}); err != nil {
+		return out, err
+	}
+	out.Seconds, out.Rounds = j.h.End.Sub(j.h.Start).Seconds(), j.h.Rounds
+	for _, a := range all {
+		o, err := j.outcome(ctx, a)
+		if err != nil {
+			return out, err
+		}
+		switch o.Verdict {
+		case result.Fail:
+			out.Verdict = result.Fail
+			out.Reasons = append(out.Reasons, o.Rule+": "+o.Why)
+		case result.NoData:
+			if o.Part == MustFire {
+				doubts = true
+				out.Reasons = append(out.Reasons, o.Rule+": no data: "+o.Why)
+			}
+		}
+		out.Outcomes = append(out.Outcomes, o)
+	}
+	if out.Verdict == result.Pass && doubts {
+		out.Verdict = result.NoData
+	}
+	return out, nil
+}
+
+// judge is one judgement under way.
+type judge struct {
+	proof  Proof
+	in     Recorded
+	rules  alerting.Ruleset
+	phases map[string]result.Phase
+	h      alerting.History
+}
+
+// doubts say why the run proves nothing.
+func (j *judge) doubts(s *scenario.Scenario) []string {
+	all := []string{}
+	run := j.in.Run
+	if run.Failure != "" {
+		all = append(all, "the environment failed: "+run.Failure)
+	}
+	if run.Interrupted {
+		all = append(all, "the run was interrupted")
+	}
+	all = append(all, run.MissedFaults...)
+	for _, exit := range run.UnexpectedExits {
+		all = append(all, "unexpected exit: "+exit)
+	}
+	_, unexplained := outage.Read(j.in.Timeline)
+	for _, e := range unexplained {
+		all = append(all, fmt.Sprintf("unexpected exit: %s at %s: %s", e.Name, e.Time.UTC().Format("15:04:05"), e.Detail))
+	}
+	if j.proof.Stall == (Stall{}) {
+		all = append(all, j.in.Measurements.Generator.Saturated...)
+	}
+	for _, name := range j.cut(s) {
+		all = append(all, fmt.Sprintf("phase %s did not come to its end", name))
+	}
+	return all
+}
+
+// outcome is what became of a rule.
+func (j *judge) outcome(ctx context.Context, a alerts.Alert) (Outcome, error) {
+	o := Outcome{Rule: a.Alert, Severity: a.Labels["severity"], Part: Silent, Verdict: result.Pass}
+	lives := j.h.Of(a.Alert)
+	o.Fired = len(lives) > 0
+	for _, f := range lives {
+		if of := describe(f.Labels); !slices.Contains(o.Of, of) {
+			o.Of = append(o.Of, of)
+		}
+	}
+	if err := j.h.Failed[a.Alert]; err != nil {
+		o.Verdict, o.Why = result.NoData, fmt.Sprintf("it cannot be evaluated: %v", err)
+		return o, nil
+	}
+	expected := j.proof.expects(a.Alert)
+	if expected != nil {
+		o.Part = MustFire
+		return o, j.must(ctx, &o, a, *expected, lives)
+	}
+	if len(lives) > 0 {
+		o.FiredAt = j.since(lives[0].Fired)
+		j.resolved(&o, lives[0])
+	}
+	if why := j.proof.allows(a.Alert); why != "" {
+		o.Part = MayFire
+		if o.Fired {
+			o.Why = why
+		}
+		return o, nil
+	}
+	if o.Fired {
+		o.Verdict = result.Fail
+		o.Why = fmt.Sprintf("fired %s after the first scrape, and nothing here is to fire it: %s", seconds(*o.FiredAt), lives[0].Summary)
+		return o, nil
+	}
+	sight, err := j.rules.Look(ctx, j.in.Archive, a.Alert, alerting.Known(j.in.Drop))
+	if sight.Blind != "" {
+		o.Verdict, o.Why = result.NoData, sight.Blind
+	}
+	return o, err
+}
+
+// must judges a rule that must fire.
+func (j *judge) must(ctx context.Context, o *Outcome, a alerts.Alert, e Expected, lives []alerting.Firing) error {
+	floor := a.Floor(j.in.Interval, 0).Seconds()
+	o.Floor = &floor
+	cause, why, err := j.cause(ctx, e)
+	if err != nil || why != "" {
+		o.Verdict, o.Why = result.NoData, why
+		return err
+	}
+	o.CauseAt = j.since(cause)
+	fail := func(format string, args ...any) {
+		o.Verdict, o.Why = result.Fail, fmt.Sprintf(format, args...)
+	}
+	// What was pending when the cause began would have fired without it.
+	i := slices.IndexFunc(lives, func(f alerting.Firing) bool { return !f.Pending.Before(cause) })
+	if early := slices.IndexFunc(lives, func(f alerting.Firing) bool {
+		return f.Fired.Before(cause) && (f.Resolved.IsZero() || f.Resolved.After(cause))
+	}); early >= 0 {
+		o.FiredAt = j.since(lives[early].Fired)
+		fail("fired %s before its cause", seconds(cause.Sub(lives[early].Fired).Seconds()))
+		return nil
+	}
+	if before := slices.IndexFunc(lives, func(f alerting.Firing) bool { return f.Pending.Before(cause) && !f.Fired.Before(cause) }); i < 0 && before >= 0 {
+		o.FiredAt = j.since(lives[before].Fired)
+		fail("fired, but had been over its threshold since %s before its cause", seconds(cause.Sub(lives[before].Pending).Seconds()))
+		return nil
+	}
+	if i < 0 {
+		sight, err := j.rules.Look(ctx, j.in.Archive, a.Alert, alerting.Known(j.in.Drop))
+		if err != nil {
+			return err
+		}
+		if sight.Blind != "" {
+			o.Verdict, o.Why = result.NoData, sight.Blind
+			return nil
+		}
+		fail("did not fire%s", j.nearly(a.Alert, cause))
+		return nil
+	}
+	f := lives[i]
+	latency := f.Fired.Sub(cause).Seconds()
+	o.FiredAt, o.Latency = j.since(f.Fired), &latency
+	last := f
+	for _, other := range lives[i:] { // several instances, or one that came back
+		if other.Resolved.IsZero() || !last.Resolved.IsZero() && other.Resolved.After(last.Resolved) {
+			last = other
+		}
+	}
+	j.resolved(o, last)
+	switch {
+	case latency > Bound*floor:
+		fail("fired after %s, over %.1f times its floor of %s", seconds(latency), Bound, seconds(floor))
+	case o.ResolvedAt == nil:
+		fail("fired and did not resolve, not even in %s of calm after the run", seconds(calm.Seconds()))
+	}
+	return nil
+}
+
+func (j *judge) resolved(o *Outcome, f alerting.Firing) {
+	if !f.Resolved.IsZero() {
+		o.ResolvedAt, o.InCalm = j.since(f.Resolved), f.Resolved.After(j.h.End)
+	}
+}
+
+// nearly tells of a rule that was pending after its cause.
+func (j *judge) nearly(rule string, cause time.Time) string {
+	longest := time.Duration(0)
+	for _, f := range j.h.Firings {
+		if f.Alert != rule || f.Pending.Before(cause) || !f.Fired.IsZero() {
+			continue
+		}
+		until := f.Resolved
+		if until.IsZero() {
+			until = j.h.End
+		}
+		longest = max(longest, until.Sub(f.Pending))
+	}
+	if longest == 0 {
+		return ", and was never over its threshold"
+	}
+	return fmt.Sprintf(", and was over its threshold for %s at most", seconds(longest.Seconds()))
+}
+
+func (j *judge) since(at time.Time) *float64 {
+	s := at.Sub(j.h.Start).Seconds()
+	return &s
+}
+
+// describe is an alert's labels in a few words, without those of the rule itself.
+func describe(set map[string]string) string {
+	var parts []string
+	for name, v := range set {
+		switch name {
+		case "alertname", "severity", "component", "job":
+		default:
+			parts = append(parts, name+"="+strings.ReplaceAll(v, ":\x00:", "/"))
+		}
+	}
+	slices.Sort(parts)
+	if len(parts) == 0 {
+		return set["job"]
+	}
+	return strings.Join(parts, " ")
+}
+
+// seconds writes a length of time as a person reads it.
+func seconds(s float64) string {
+	d := time.Duration(s * float64(time.Second))
+	if d >= time.Minute {
+		return d.Round(time.Second).String()
+	}
+	return d.Round(100 * time.Millisecond).String()
+}

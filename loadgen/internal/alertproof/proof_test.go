@@ -1,0 +1,211 @@
+package alertproof
+
+import (
+	"io/fs"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stormglass/stormglass/alerts"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// Every alert has a proof, the one that its table names, and every proof is of
+// alerts that exist.
+func TestEveryAlertHasAProof(t *testing.T) {
+	expected := map[string][]string{}
+	known := map[string]bool{}
+	for _, p := range alerts.Table() {
+		known[p.Name] = true
+	}
+	for _, p := range All() {
+		for _, e := range p.Expect {
+			expected[e.Rule] = append(expected[e.Rule], p.Name)
+		}
+		for _, a := range p.Allow {
+			if a.Why == "" {
+				t.Errorf("%s allows %v and does not say why", p.Name, a.Rules)
+			}
+			for _, rule := range a.Rules {
+				if !known[rule] || p.expects(rule) != nil {
+					t.Errorf("%s allows %s, which is no alert or is expected there", p.Name, rule)
+				}
+			}
+		}
+	}
+	for _, p := range alerts.Table() {
+		if !slices.Contains(expected[p.Name], p.Run) {
+			t.Errorf("%s is proven by %s, say the alerts; the proofs that expect it are %v", p.Name, p.Run, expected[p.Name])
+		}
+		delete(expected, p.Name)
+	}
+	for rule, by := range expected {
+		t.Errorf("%v expect %s, which is no alert", by, rule)
+	}
+}
+
+// Each scenario is valid, has the phases that its proof speaks of, and fires by
+// its own gates what the proof expects: it can be run by hand.
+func TestScenarios(t *testing.T) {
+	used := map[string]bool{}
+	for _, p := range All() {
+		used["runs/"+p.ScenarioName()+".yaml"] = true
+		s, err := p.Read()
+		if err != nil {
+			t.Errorf("%v", err)
+			continue
+		}
+		if s.Name != p.ScenarioName() {
+			t.Errorf("%s is called %s", p.ScenarioName(), s.Name)
+		}
+		if slices.Contains(scenario.Names(), s.Name) {
+			t.Errorf("the catalogue has a scenario %s too: a run of it would be taken for this one's", s.Name)
+		}
+		phases := []string{p.Stall.Phase}
+		for _, e := range p.Expect {
+			phases = append(phases, e.Phase)
+			if len(p.Hide) == 0 && p.Stall == (Stall{}) && !slices.ContainsFunc(s.Gates, func(g scenario.Gate) bool { return g.Alert == e.Rule && *g.Fires }) && primary(e.Rule) == p.Name {
+				t.Errorf("%s: no gate says that %s fires", p.Name, e.Rule)
+			}
+		}
+		for _, h := range p.Hide {
+			phases = append(phases, h.Phase)
+			if length := s.Phase(h.Phase).For.D(); h.After+h.For > length {
+				t.Errorf("%s hides something until %v after the start of %s, which lasts %v", p.Name, h.After+h.For, h.Phase, length)
+			}
+			if (h.Job == "") == (h.Family == "") {
+				t.Errorf("%s hides %+v: a job or a family", p.Name, h)
+			}
+		}
+		for _, name := range phases {
+			if name != "" && s.Phase(name) == nil {
+				t.Errorf("%s speaks of phase %s, which its scenario has not", p.Name, name)
+			}
+		}
+		for _, g := range s.Gates {
+			if g.Alert != "" && *g.Fires && p.expects(g.Alert) == nil && p.Scenario == "" {
+				t.Errorf("%s: a gate wants %s to fire, the proof does not", p.Name, g.Alert)
+			}
+		}
+	}
+	files, err := fs.Glob(runs, "runs/*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if !used[f] {
+			t.Errorf("no proof uses %s", f)
+		}
+	}
+}
+
+// primary is the proof that the table of alerts names for a rule.
+func primary(rule string) string {
+	for _, p := range alerts.Table() {
+		if p.Name == rule {
+			return p.Run
+		}
+	}
+	return ""
+}
+
+// A cause lasts until its rule may at last fire, 1.5 times its floor, or what it
+// does stays; and it begins after what is steady could have been seen. Phases of
+// the length of a condition count with nothing.
+func TestCausesLast(t *testing.T) {
+	all, err := alerts.Rules()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range All() {
+		s, err := p.Read()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, a := range all {
+			e := p.expects(a.Alert)
+			if e == nil || e.Since != "" {
+				continue
+			}
+			left, at := time.Duration(0), -1
+			for i, phase := range s.Phases {
+				if phase.Name == e.Phase {
+					at = i
+				}
+				if at >= 0 {
+					left += phase.For.D()
+				}
+			}
+			begins := time.Duration(0)
+			if faults := s.Phases[at].Faults; len(faults) > 0 {
+				times := faults[0].Times()
+				begins = times[0]
+				if e.Last {
+					begins = times[len(times)-1]
+				}
+			}
+			if need := time.Duration(Bound * float64(a.Floor(s.Record.Interval.D(), 0))); left-begins < need {
+				t.Errorf("%s: %s may take %v from its cause, and the run ends %v after it", p.Name, a.Alert, need, left-begins)
+			}
+		}
+	}
+}
+
+// Healthy runs are as long as the longest proof of their kind.
+func TestHealthyRunsAreAsLong(t *testing.T) {
+	length := func(p Proof) (time.Duration, bool) {
+		s, err := p.Read()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all time.Duration
+		for _, phase := range s.Phases {
+			all += phase.For.D()
+		}
+		return all, s.ControlPlane.Etcd.Members > 1
+	}
+	longest := map[bool]time.Duration{}
+	healthy := map[bool]time.Duration{}
+	for _, p := range All() {
+		d, several := length(p)
+		if len(p.Expect) == 0 {
+			healthy[several] = d
+		} else if p.Scenario == "" {
+			longest[several] = max(longest[several], d)
+		}
+	}
+	for _, several := range []bool{false, true} {
+		if healthy[several] < longest[several] {
+			t.Errorf("with several members %v: the healthy run lasts %v, the longest proof %v", several, healthy[several], longest[several])
+		}
+	}
+	if healthy[false] < 9*time.Minute+40*time.Second { // and two conditions
+		t.Errorf("the healthy run lasts %v, which is no 10 minutes", healthy[false])
+	}
+}
+
+func TestSelect(t *testing.T) {
+	names := func(all []Proof, err error) string {
+		if err != nil {
+			return err.Error()
+		}
+		var n []string
+		for _, p := range all {
+			n = append(n, p.Name)
+		}
+		return strings.Join(n, " ")
+	}
+	if got := names(Select([]string{"healthy-ha"}, []string{"TargetDown", "EtcdWALFsyncSlow"})); got != "slow-path kills healthy-ha" {
+		t.Errorf("selected %s", got)
+	}
+	if got := names(Select(nil, []string{"EtcdWalFsyncSlow"})); got != `--rule EtcdWalFsyncSlow: no such alert (did you mean "EtcdWALFsyncSlow"?)` {
+		t.Errorf("a rule that nobody knows: %s", got)
+	}
+	if got := names(Select([]string{"quorom"}, nil)); got != `--proof quorom: no such proof (did you mean "quorum"?)` {
+		t.Errorf("a proof that nobody knows: %s", got)
+	}
+	if len(Of("healthy")) != 2 || len(Of("rollout-500")) != 0 {
+		t.Errorf("a healthy run is for %d proofs, another for %d", len(Of("healthy")), len(Of("rollout-500")))
+	}
+}

@@ -1,0 +1,150 @@
+package alertproof
+
+import (
+	"time"
+
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// Schema is the version of a Report.
+const Schema = "stormglass.proof/v1"
+
+// Part is what a rule has in a proof.
+type Part string
+
+// The parts.
+const (
+	MustFire Part = "must fire"
+	MayFire  Part = "may fire"
+	Silent   Part = "must be silent"
+)
+
+// Outcome is what one rule did in one proof. Times are seconds since the first
+// scrape.
+type Outcome struct {
+	Rule     string         `json:"rule"`
+	Severity string         `json:"severity"`
+	Part     Part           `json:"part"`
+	Verdict  result.Verdict `json:"verdict"`
+	// Why says in a line what is wrong, what could not be judged, or of a rule that
+	// may fire and did, why it may.
+	Why string `json:"why,omitempty"`
+	// Fired tells whether it did, at any time.
+	Fired bool `json:"fired"`
+	// CauseAt is when the cause of a rule that must fire began; FiredAt when it
+	// fired after that, of another its first time.
+	CauseAt *float64 `json:"causeAtSeconds,omitempty"`
+	FiredAt *float64 `json:"firedAtSeconds,omitempty"`
+	// ResolvedAt is when it had resolved; past the end of the run in calm that was
+	// made up (package documentation). Nil: it did not.
+	ResolvedAt *float64 `json:"resolvedAtSeconds,omitempty"`
+	// InCalm: it resolved after the end of the run.
+	InCalm bool `json:"resolvedInCalm,omitempty"`
+	// Latency is from the cause to the firing, Floor the longest it may take if
+	// nothing is late; Bound is 1.5 times that.
+	Latency *float64 `json:"latencySeconds,omitempty"`
+	Floor   *float64 `json:"floorSeconds,omitempty"`
+	// Of are the labels of the alerts that fired.
+	Of []string `json:"of,omitempty"`
+}
+
+// Bound is how many times its floor a detection may take.
+const Bound = 1.5
+
+// Judged is one proof, judged.
+type Judged struct {
+	Proof    string         `json:"proof"`
+	Scenario string         `json:"scenario"`
+	Dir      string         `json:"dir,omitempty"` // of the run
+	Started  time.Time      `json:"started,omitzero"`
+	Seconds  float64        `json:"seconds"` // from the first scrape to the last
+	Rounds   int            `json:"rounds"`  // evaluations of groups
+	Verdict  result.Verdict `json:"verdict"`
+	// Reasons say in a line each why it is no pass.
+	Reasons []string `json:"reasons"`
+	// Outcomes of all rules, in their order.
+	Outcomes []Outcome `json:"outcomes"`
+}
+
+// Outcome of a rule, or nil.
+func (j Judged) Outcome(rule string) *Outcome {
+	for i := range j.Outcomes {
+		if j.Outcomes[i].Rule == rule {
+			return &j.Outcomes[i]
+		}
+	}
+	return nil
+}
+
+// Report is all proofs that were judged.
+type Report struct {
+	Schema string `json:"schema"` // stormglass.proof/v1
+	// Verdict: fail if any proof failed, else no data if any could not be judged or
+	// a rule was asked for and not tried, else pass.
+	Verdict  result.Verdict `json:"verdict"`
+	ExitCode int            `json:"exitCode"` // 0, 1 or 3
+	Proofs   []Judged       `json:"proofs"`
+	// Proven are the rules that fired wherever they had to; Failed those that did
+	// not, or were heard where they had to be silent; Untried those that no proof
+	// here expects, or whose proof could not be judged.
+	Proven  []string `json:"proven"`
+	Failed  []string `json:"failed"`
+	Untried []string `json:"untried"`
+	// Unrelated counts alerts that fired where they had to be silent.
+	Unrelated int `json:"unrelated"`
+	// HealthySeconds is how long runs without any fault were, altogether.
+	HealthySeconds float64 `json:"healthySeconds"`
+}
+
+// NewReport sums up proofs. wanted are the rules that have to be proven.
+func NewReport(proofs []Judged, wanted []string) Report {
+	r := Report{Schema: Schema, Verdict: result.Pass, Proofs: proofs, Proven: []string{}, Failed: []string{}, Untried: []string{}}
+	doubts := len(proofs) == 0
+	for _, p := range proofs {
+		expects := false
+		for _, o := range p.Outcomes {
+			expects = expects || o.Part == MustFire
+			if o.Part == Silent && o.Fired {
+				r.Unrelated++
+			}
+		}
+		if !expects {
+			r.HealthySeconds += p.Seconds
+		}
+		doubts = doubts || p.Verdict == result.NoData
+		if p.Verdict == result.Fail {
+			r.Verdict, r.ExitCode = result.Fail, 1
+		}
+	}
+	for _, rule := range wanted {
+		switch ruleVerdict(proofs, rule) {
+		case result.Pass:
+			r.Proven = append(r.Proven, rule)
+		case result.Fail:
+			r.Failed = append(r.Failed, rule)
+		default:
+			r.Untried = append(r.Untried, rule)
+			doubts = true
+		}
+	}
+	if r.Verdict == result.Pass && doubts {
+		r.Verdict, r.ExitCode = result.NoData, 3
+	}
+	return r
+}
+
+// ruleVerdict is a rule's over all proofs.
+func ruleVerdict(proofs []Judged, rule string) result.Verdict {
+	v := result.NoData
+	for _, p := range proofs {
+		o := p.Outcome(rule)
+		switch {
+		case o == nil:
+		case o.Verdict == result.Fail:
+			return result.Fail
+		case o.Part == MustFire && o.Verdict == result.Pass && p.Verdict != result.NoData:
+			v = result.Pass
+		}
+	}
+	return v
+}

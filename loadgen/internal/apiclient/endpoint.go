@@ -1,0 +1,129 @@
+// Package apiclient turns a rest.Config into what an HTTP/2 connection to the
+// API server needs, for the simulated nodes and the loads, which speak to it
+// without client-go's transports.
+package apiclient
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/transport"
+)
+
+// Endpoint is how an API server is reached by one client.
+type Endpoint struct {
+	// Addr is host:port.
+	Addr string
+	// Prefix is the path before /api, for a server behind a gateway.
+	Prefix string
+	// TLS is the client's side: roots, server name, certificate.
+	TLS *tls.Config
+	// Headers are those of each request where tokens or impersonation are in
+	// use (static, from a file, or from an exec plugin); nil where the
+	// certificate says all. Cheap enough to ask for every few seconds, not for
+	// every request.
+	Headers func() (http.Header, error)
+	// Dial opens the TCP connection, where the configuration has a way of its
+	// own (rest.Config.Dial); nil otherwise.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+}
+
+// New reads a rest.Config. roots may be shared by many clients of one server,
+// so that its CA is parsed once. A server that is not https is refused.
+func New(c *rest.Config, roots *Roots) (*Endpoint, error) {
+	server, _, err := rest.DefaultServerUrlFor(c)
+	if err != nil {
+		return nil, fmt.Errorf("the API server's address %q: %w", c.Host, err)
+	}
+	if server.Scheme != "https" {
+		return nil, fmt.Errorf("the API server's address %q is not https (stormglass speaks HTTP/2 over TLS only)", c.Host)
+	}
+	port := server.Port()
+	if port == "" {
+		port = "443"
+	}
+	to := &Endpoint{Addr: net.JoinHostPort(server.Hostname(), port), Prefix: strings.TrimSuffix(server.Path, "/"), Dial: c.Dial}
+	c = rest.CopyConfig(c)
+	if err := rest.LoadTLSFiles(c); err != nil {
+		return nil, fmt.Errorf("read the client's TLS files: %w", err)
+	}
+	ca := c.CAData
+	c.CAData, c.CAFile = nil, "" // parsed once for all nodes, below
+	tc, err := c.TransportConfig()
+	if err != nil {
+		return nil, fmt.Errorf("client authentication: %w", err)
+	}
+	if to.TLS, err = transport.TLSConfigFor(tc); err != nil {
+		return nil, fmt.Errorf("client certificate: %w", err)
+	}
+	if to.TLS == nil {
+		to.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	if len(ca) > 0 && !to.TLS.InsecureSkipVerify {
+		if to.TLS.RootCAs, err = roots.pool(ca); err != nil {
+			return nil, err
+		}
+	}
+	if tc.HasTokenAuth() || tc.HasBasicAuth() || tc.WrapTransport != nil || tc.Impersonate.UserName != "" {
+		wrapped, err := transport.HTTPWrappersForConfig(tc, headerCapture{})
+		if err != nil {
+			return nil, fmt.Errorf("client authentication: %w", err)
+		}
+		to.Headers = func() (http.Header, error) { return captureHeaders(wrapped, server) }
+	}
+	return to, nil
+}
+
+func captureHeaders(wrapped http.RoundTripper, server *url.URL) (http.Header, error) {
+	r, err := http.NewRequest(http.MethodGet, server.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := wrapped.RoundTrip(r)
+	if err != nil {
+		return nil, fmt.Errorf("client authentication: %w", err)
+	}
+	return answer.Header, nil
+}
+
+// headerCapture is a transport that answers with the headers client-go's
+// authenticating wrappers put on the request.
+type headerCapture struct{}
+
+func (headerCapture) RoundTrip(r *http.Request) (*http.Response, error) {
+	h := r.Header.Clone()
+	h.Del("User-Agent") // ours is set already
+	return &http.Response{StatusCode: http.StatusOK, Header: h, Body: http.NoBody, Request: r}, nil
+}
+
+// Roots parses a CA once for all clients of a server instead of once for
+// each. The zero value is ready.
+type Roots struct {
+	mu    sync.Mutex
+	ca    []byte
+	roots *x509.CertPool
+}
+
+func (r *Roots) pool(ca []byte) (*x509.CertPool, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.roots != nil && bytes.Equal(ca, r.ca) {
+		return r.roots, nil
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(ca) {
+		return nil, errors.New("the server's CA holds no PEM certificate")
+	}
+	r.ca, r.roots = ca, roots
+	return roots, nil
+}

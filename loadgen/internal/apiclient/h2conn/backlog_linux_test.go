@@ -1,0 +1,51 @@
+package h2conn
+
+import (
+	"testing"
+
+	"golang.org/x/net/http2"
+
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient/h2conn/h2test"
+)
+
+// slowReader is a handler whose first call lasts until it is let go.
+type slowReader struct {
+	*collector
+	busy, let chan struct{}
+}
+
+func (s *slowReader) Header(h Header) {
+	close(s.busy)
+	<-s.let
+	s.collector.Header(h)
+}
+
+// What the server has sent and we have not read is our backlog.
+func TestBacklog(t *testing.T) {
+	s := h2test.Serve(t, h2test.Options{Answer: func(p *h2test.Peer, id uint32) {
+		p.Send(func(w *http2.Framer) {
+			_ = w.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: h2test.Block(200, -1), EndHeaders: true})
+		})
+		for i := range 20 {
+			p.Send(func(w *http2.Framer) { _ = w.WriteData(id, i == 19, make([]byte, 10_000)) })
+		}
+	}})
+	p := pool(t, s, 1)
+	c, err := p.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &slowReader{collect(), make(chan struct{}), make(chan struct{})}
+	if err := c.TryOpen(&Stream{}, get, []byte("/"), nil, h); err != nil {
+		t.Fatal(err)
+	}
+	<-h.busy
+	await(t, "a backlog", func() bool { return p.Backlog() > 50_000 })
+	close(h.let)
+	if err := h.wait(t); err != nil || h.body.Load() != 200_000 {
+		t.Errorf("%v, %d bytes", err, h.body.Load())
+	}
+	if n := p.Backlog(); n != 0 {
+		t.Errorf("%d bytes when all is read", n)
+	}
+}

@@ -1,0 +1,179 @@
+package h2conn
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"syscall"
+	"testing"
+
+	"golang.org/x/net/http2"
+
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient/h2conn/h2test"
+)
+
+func pool(t *testing.T, s *h2test.Server, spread int) *Pool {
+	p := NewPool(s.Addr(), Options{TLS: s.TLS(), Queued: true}, spread)
+	t.Cleanup(p.Close)
+	return p
+}
+
+// silent answers nothing; each connection has two streams.
+func silent(t *testing.T) *h2test.Server {
+	return h2test.Serve(t, h2test.Options{Settings: []http2.Setting{{ID: http2.SettingMaxConcurrentStreams, Val: 2}}})
+}
+
+func openOn(t *testing.T, p *Pool) (*Conn, *Stream, *collector) {
+	t.Helper()
+	c, err := p.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, h := &Stream{}, collect()
+	if err := c.TryOpen(s, get, []byte("/"), nil, h); err != nil {
+		t.Fatal(err)
+	}
+	return c, s, h
+}
+
+// Streams go round the spread; when all those connections are full, and only
+// then, there is another.
+func TestPoolGoesInTurns(t *testing.T) {
+	s := silent(t)
+	p := pool(t, s, 3)
+	if err := p.Open(t.Context()); err != nil || s.Connections.Load() != 3 {
+		t.Fatalf("%v; %d connections", err, s.Connections.Load())
+	}
+	count := map[*Conn]int{}
+	for i := range 6 {
+		c, _, _ := openOn(t, p)
+		if count[c]++; count[c] != i/3+1 {
+			t.Errorf("stream %d: %v", i, count)
+		}
+	}
+	if s.Connections.Load() != 3 {
+		t.Errorf("%d connections", s.Connections.Load())
+	}
+	if c, _, _ := openOn(t, p); count[c] != 0 || s.Connections.Load() != 4 {
+		t.Errorf("the seventh stream: %d connections", s.Connections.Load())
+	}
+}
+
+// Who found no stream is told when one is free.
+func TestPoolTellsOfAFreeStream(t *testing.T) {
+	s := silent(t)
+	dials := make(chan struct{}, 1)
+	dials <- struct{}{}
+	p := NewPool(s.Addr(), Options{TLS: s.TLS(), DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+		select {
+		case <-dials:
+			return new(net.Dialer).DialContext(ctx, network, addr)
+		case <-ctx.Done(): // no second one
+			return nil, ctx.Err()
+		}
+	}}, 1)
+	t.Cleanup(p.Close)
+	_, first, _ := openOn(t, p)
+	openOn(t, p)
+	if _, err := p.TryAcquire(); err != ErrBusy {
+		t.Fatalf("a third stream of two: %v", err)
+	}
+	changed := p.Changed()
+	select {
+	case <-changed:
+		t.Fatal("told without reason")
+	default:
+	}
+	first.Cancel()
+	<-changed
+	if _, err := p.TryAcquire(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestPoolManyAtOnce(t *testing.T) {
+	s := h2test.Serve(t, h2test.Options{Answer: h2test.Respond(200, []byte("{}")), Settings: []http2.Setting{{ID: http2.SettingMaxConcurrentStreams, Val: 5}}})
+	p := pool(t, s, 2)
+	var wg sync.WaitGroup
+	for range 20 {
+		wg.Go(func() {
+			for range 50 {
+				c, err := p.Acquire(t.Context())
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if r, err := c.RoundTrip(t.Context(), &Request{Method: "GET", Path: "/"}); err != nil || r.Status != 200 {
+					t.Errorf("%v %v", r, err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if s.Asked.Load() != 1000 {
+		t.Errorf("asked %d times", s.Asked.Load())
+	}
+}
+
+func TestPoolForgetsTheDead(t *testing.T) {
+	s := silent(t)
+	p := pool(t, s, 1)
+	dead, _, h := openOn(t, p)
+	s.Drop()
+	var lost *LostError
+	if err := h.wait(t); !errors.As(err, &lost) {
+		t.Errorf("ended with %v", err)
+	}
+	<-dead.Done()
+	if c, _, _ := openOn(t, p); c == dead {
+		t.Error("the dead connection is in use")
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.conns) != 1 || len(p.leaving) != 0 {
+		t.Errorf("%d connections, %d leaving", len(p.conns), len(p.leaving))
+	}
+}
+
+func TestPoolSaysWhyItCannotDial(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener.Close()
+	p := NewPool(listener.Addr().String(), Options{TLS: silent(t).TLS()}, 1)
+	defer p.Close()
+	var dial *DialError
+	if _, err := p.Acquire(t.Context()); !errors.As(err, &dial) || !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Errorf("acquired: %v", err)
+	}
+	if n, err := p.Failed(); n != 1 || !errors.As(err, &dial) {
+		t.Errorf("%d failed, %v", n, err)
+	}
+	if err := p.Open(t.Context()); !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Errorf("opened: %v", err)
+	}
+}
+
+func TestPoolCloseEndsAll(t *testing.T) {
+	s := silent(t)
+	p := pool(t, s, 2)
+	var ended []*collector
+	for range 4 {
+		_, _, h := openOn(t, p)
+		ended = append(ended, h)
+	}
+	p.Close()
+	for _, h := range ended {
+		if h.ends.Load() != 1 || h.err != ErrClosed {
+			t.Errorf("ended %d times, %v", h.ends.Load(), h.err)
+		}
+	}
+	if _, err := p.TryAcquire(); err != ErrClosed {
+		t.Errorf("acquired: %v", err)
+	}
+	if _, err := p.Acquire(t.Context()); err != ErrClosed {
+		t.Errorf("acquired: %v", err)
+	}
+}

@@ -1,0 +1,190 @@
+package jsonscan
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// begin starts a string after its quote.
+func (s *Scanner) begin(key, keep bool) {
+	s.state, s.inKey, s.keep, s.escapes = inString, key, keep, false
+	s.partial = s.partial[:0]
+}
+
+// skip reads over a string that nobody asked for, after its quote, as far as
+// it goes without an escape.
+func (s *Scanner) skip(p []byte, key bool) (n int) {
+	n = plain(p)
+	switch {
+	case n == len(p) || p[n] != '"':
+		s.begin(key, false)
+		return n
+	case key:
+		s.state = beforeColon
+	default:
+		s.ended()
+	}
+	return n + 1
+}
+
+// string reads on in a string, up to its end or an escape.
+func (s *Scanner) string(p []byte) (n int, t Token, err error) {
+	n = plain(p)
+	ended := n < len(p) && p[n] == '"'
+	text := p[:n]
+	if s.keep {
+		if err = s.bound(len(s.partial) + n); err != nil {
+			return n, None, err
+		}
+	}
+	if s.keep && (len(s.partial) > 0 || !ended) {
+		s.partial = append(s.partial, text...)
+		text = s.partial
+	}
+	switch {
+	case ended:
+		return n + 1, s.end(text), nil
+	case n == len(p):
+		return n, None, nil
+	case p[n] != '\\':
+		return n, None, fmt.Errorf("control character %q in a JSON string", p[n])
+	}
+	s.hold('\\')
+	s.escapes, s.state = true, inEscape
+	return n + 1, None, nil
+}
+
+// bound gives up a key that is too long to matter, and refuses such a value.
+func (s *Scanner) bound(n int) error {
+	switch {
+	case s.inKey && n > s.LongestKey:
+		s.keep, s.partial = false, s.partial[:0]
+	case !s.inKey && n > s.LongestValue:
+		return ErrLong
+	}
+	return nil
+}
+
+func (s *Scanner) hold(c byte) {
+	if s.keep {
+		s.partial = append(s.partial, c)
+	}
+}
+
+// end takes a whole string.
+func (s *Scanner) end(text []byte) Token {
+	if s.keep {
+		// A key in other bytes is none that anybody looks for: not worth a look.
+		if s.text = text; s.escapes || !s.inKey && !utf8.Valid(text) {
+			s.meaning = appendMeaning(s.meaning[:0], text)
+			s.text = s.meaning
+		}
+	}
+	t := String
+	if s.inKey {
+		t, s.state, s.want = Key, beforeColon, nothing
+	} else {
+		s.ended()
+	}
+	if !s.keep {
+		return None
+	}
+	return t
+}
+
+// byte reads one of an escape or a literal.
+func (s *Scanner) byte(c byte) error {
+	switch s.state {
+	case inEscape:
+		switch {
+		case c == 'u':
+			s.state, s.hex = inHex, 4
+		case strings.IndexByte(`"\/bfnrt`, c) >= 0:
+			s.state = inString
+		default:
+			return fmt.Errorf("escape %q in a JSON string", c)
+		}
+		s.hold(c)
+	case inHex:
+		if !('0' <= c && c <= '9' || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F') {
+			return fmt.Errorf("%q in a \\u escape", c)
+		}
+		s.hold(c)
+		if s.hex--; s.hex == 0 {
+			s.state = inString
+		}
+	case inLiteral:
+		if c != s.literal[0] {
+			return fmt.Errorf("unexpected %q in a literal", c)
+		}
+		if s.literal = s.literal[1:]; s.literal == "" {
+			s.ended()
+		}
+	}
+	return nil
+}
+
+// number reads on in a number, up to what follows it, by RFC 8259, 6.
+func (s *Scanner) number(p []byte) (n int, t Token, err error) {
+	for n < len(p) {
+		next := s.digit(p[n])
+		if next == 0 {
+			break
+		}
+		s.state = next
+		n++
+	}
+	if s.keep {
+		if len(s.partial)+n > s.LongestValue {
+			return n, None, ErrLong
+		}
+		s.partial = append(s.partial, p[:n]...)
+	}
+	switch {
+	case n == len(p):
+		return n, None, nil
+	case !s.numberMayEnd():
+		return n, None, fmt.Errorf("unexpected %q in a number", p[n])
+	}
+	s.ended()
+	if !s.keep {
+		return n, None, nil
+	}
+	s.text = s.partial
+	return n, Number, nil
+}
+
+// digit is the state after c in a number; 0 if c is no part of it.
+func (s *Scanner) digit(c byte) state {
+	if '0' <= c && c <= '9' {
+		switch s.state {
+		case afterMinus:
+			if c == '0' {
+				return afterZero
+			}
+			return inInteger
+		case inInteger:
+			return inInteger
+		case afterDot, inFraction:
+			return inFraction
+		case afterE, afterESign, inExponent:
+			return inExponent
+		}
+		return 0
+	}
+	switch {
+	case c == '.' && (s.state == afterZero || s.state == inInteger):
+		return afterDot
+	case (c == 'e' || c == 'E') && (s.state == afterZero || s.state == inInteger || s.state == inFraction):
+		return afterE
+	case (c == '+' || c == '-') && s.state == afterE:
+		return afterESign
+	}
+	return 0
+}
+
+// numberMayEnd tells that what is being read is a number, and may end here.
+func (s *Scanner) numberMayEnd() bool {
+	return s.state == afterZero || s.state == inInteger || s.state == inFraction || s.state == inExponent
+}

@@ -1,0 +1,151 @@
+// Package protobuf takes the API server's protobuf apart without decoding objects
+// into Go structs: whole pods cost six times the CPU or more (BenchmarkDecodePod
+// in workload), and most events are echoes of what this program wrote itself.
+// Who reads an object takes the fields it needs by their numbers, from
+// k8s.io/api/*/generated.proto. They never change.
+package protobuf
+
+import (
+	"errors"
+	"fmt"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// Content types of the API server's protobuf.
+const (
+	ContentType = "application/vnd.kubernetes.protobuf"
+	WatchType   = ContentType + ";stream=watch"
+)
+
+// Envelope is the magic number before every object (apimachinery,
+// serializer/protobuf). A runtime.Unknown follows.
+const Envelope = "k8s\x00"
+
+// Field numbers, from apimachinery's runtime and meta/v1.
+const (
+	unknownRaw              = 2
+	unknownContentEncoding  = 3
+	eventType, eventObject  = 1, 2
+	rawExtensionRaw         = 1
+	listMetadata, listItems = 1, 2
+	listMetaResourceVersion = 2
+	listMetaContinue        = 3
+)
+
+// ErrFormat is the error of data that is not what the API server writes.
+var ErrFormat = errors.New("not Kubernetes protobuf")
+
+// Fields calls f for each field of a message: b holds the contents of a
+// string, bytes or message field, v the value of a number. What f gets is part
+// of msg.
+func Fields(msg []byte, f func(num protowire.Number, b []byte, v uint64) error) error {
+	for len(msg) > 0 {
+		num, typ, n := protowire.ConsumeTag(msg)
+		if n < 0 {
+			return malformed(n)
+		}
+		msg = msg[n:]
+		var b []byte
+		var v uint64
+		switch typ {
+		case protowire.BytesType:
+			b, n = protowire.ConsumeBytes(msg)
+		case protowire.VarintType:
+			v, n = protowire.ConsumeVarint(msg)
+		default:
+			n = protowire.ConsumeFieldValue(num, typ, msg)
+		}
+		if n < 0 {
+			return malformed(n)
+		}
+		if err := f(num, b, v); err != nil {
+			return err
+		}
+		msg = msg[n:]
+	}
+	return nil
+}
+
+func malformed(n int) error { return fmt.Errorf("%w: %w", ErrFormat, protowire.ParseError(n)) }
+
+// Unwrap takes the message of an object out of its envelope.
+func Unwrap(data []byte) ([]byte, error) {
+	if len(data) < len(Envelope) || string(data[:len(Envelope)]) != Envelope {
+		return nil, ErrFormat
+	}
+	var raw []byte
+	err := Fields(data[len(Envelope):], func(num protowire.Number, b []byte, _ uint64) error {
+		switch {
+		case num == unknownRaw:
+			raw = b
+		case num == unknownContentEncoding && len(b) > 0:
+			return fmt.Errorf("%w: encoding %q of an object", ErrFormat, b)
+		}
+		return nil
+	})
+	return raw, err
+}
+
+// Event reads one event of a watch: its type (ADDED, MODIFIED, DELETED,
+// BOOKMARK, ERROR) and the message of its object, a Status for ERROR.
+func Event(frame []byte) (kind string, object []byte, err error) {
+	var raw []byte
+	err = Fields(frame, func(num protowire.Number, b []byte, _ uint64) error {
+		switch num {
+		case eventType:
+			kind = known(b)
+		case eventObject:
+			return Fields(b, func(num protowire.Number, b []byte, _ uint64) error {
+				if num == rawExtensionRaw {
+					raw = b
+				}
+				return nil
+			})
+		}
+		return nil
+	})
+	if err == nil {
+		object, err = Unwrap(raw)
+	}
+	return kind, object, err
+}
+
+// known spares an allocation per event.
+func known(kind []byte) string {
+	for _, k := range [...]string{"ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"} {
+		if string(kind) == k {
+			return k
+		}
+	}
+	return string(kind)
+}
+
+// ListMeta is what a list says of itself.
+type ListMeta struct {
+	ResourceVersion string
+	Continue        string // of the next page, empty on the last
+}
+
+// List reads the message of a list of any kind and hands over its items.
+func List(msg []byte, item func(object []byte) error) (ListMeta, error) {
+	var m ListMeta
+	err := Fields(msg, func(num protowire.Number, b []byte, _ uint64) error {
+		switch num {
+		case listMetadata:
+			return Fields(b, func(num protowire.Number, b []byte, _ uint64) error {
+				switch num {
+				case listMetaResourceVersion:
+					m.ResourceVersion = string(b)
+				case listMetaContinue:
+					m.Continue = string(b)
+				}
+				return nil
+			})
+		case listItems:
+			return item(b)
+		}
+		return nil
+	})
+	return m, err
+}

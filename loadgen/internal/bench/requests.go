@@ -1,0 +1,254 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/stormglass/stormglass/internal/stubapi"
+	"github.com/stormglass/stormglass/loadgen/internal/load"
+	"github.com/stormglass/stormglass/loadgen/internal/load/arrival"
+	"github.com/stormglass/stormglass/loadgen/internal/load/request"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// listed is how many objects there are: what a list brings.
+const listed = 100
+
+// asked is what a request benchmark asks, and how often.
+type asked struct {
+	verb      string
+	perSecond float64
+	share     int // of the job's requests: 1/share
+}
+
+func (a asked) count(j job) int { return j.Requests / a.share }
+
+// patch is of a payload's size, another one for each n.
+func patch(b []byte, n int64) []byte {
+	b = append(b, `{"data":{"payload":"`...)
+	at := len(b)
+	for range 1024 {
+		b = append(b, 'x')
+	}
+	strconv.AppendInt(b[at:at], 1e18+n, 10) // over the first of them
+	return append(b, `"}}`...)
+}
+
+// requester prepares n requests of one side. What it returns makes them, and
+// says how many were sent: on a busy machine the open loop's time may be over
+// before the last.
+type requester func(ctx context.Context, a asked, stub *stubapi.Child, n int) (send func() (int64, error), err error)
+
+// against runs one side of a request benchmark.
+func (a asked) against(side requester) func(context.Context, job) ([]figure, error) {
+	return func(ctx context.Context, j job) ([]figure, error) {
+		stub, err := stubapi.StartChild(0, 0)
+		if err != nil {
+			return nil, err
+		}
+		defer stub.Close()
+		if err := stub.Fill(stubapi.ChildFill{Namespace: namespace, Prefix: object, N: listed, Size: 1024}); err != nil {
+			return nil, err
+		}
+		n := a.count(j)
+		warm, err := side(ctx, a, stub, n/10)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := warm(); err != nil {
+			return nil, err
+		}
+		work, err := side(ctx, a, stub, n)
+		if err != nil {
+			return nil, err
+		}
+		from, err := costNow()
+		if err != nil {
+			return nil, err
+		}
+		sent, err := work()
+		if err != nil {
+			return nil, err
+		}
+		to, err := costNow()
+		if err != nil {
+			return nil, err
+		}
+		return to.per(from, sent, "request"), nil
+	}
+}
+
+// calls are a client's, by verb: of call n the error.
+type calls map[string]func(ctx context.Context, n int64) error
+
+// theirs is the side of one of client-go's clients: each call on schedule, on a
+// goroutine of its own, as an open loop is made of client-go.
+func theirs(client func(*stubapi.Child) (calls, error)) requester {
+	return func(ctx context.Context, a asked, stub *stubapi.Child, n int) (func() (int64, error), error) {
+		c, err := client(stub)
+		if err != nil {
+			return nil, err
+		}
+		return func() (int64, error) { return int64(n), a.openLoop(ctx, n, c[a.verb]) }, nil
+	}
+}
+
+// openLoop makes n calls.
+func (a asked) openLoop(ctx context.Context, n int, call func(context.Context, int64) error) error {
+	var all sync.WaitGroup
+	var failed atomic.Pointer[error]
+	start := time.Now()
+	for i := range n {
+		time.Sleep(time.Until(start.Add(time.Duration(float64(i) / a.perSecond * float64(time.Second)))))
+		all.Go(func() {
+			if err := call(ctx, int64(i)); err != nil {
+				failed.Store(&err)
+			}
+		})
+	}
+	all.Wait()
+	if err := failed.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+func typedCalls(stub *stubapi.Child) (calls, error) {
+	c, err := typedClient(stub, jsonType)
+	if err != nil {
+		return nil, err
+	}
+	maps := c.CoreV1().ConfigMaps(namespace)
+	get := func(ctx context.Context, name string) (*corev1.ConfigMap, error) {
+		return maps.Get(ctx, name, metav1.GetOptions{})
+	}
+	return callsOf(get, maps.Patch, maps.List), nil
+}
+
+func dynamicCalls(stub *stubapi.Child) (calls, error) {
+	c, err := dynamic.NewForConfig(stub.Config())
+	if err != nil {
+		return nil, err
+	}
+	maps := c.Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace(namespace)
+	get := func(ctx context.Context, name string) (*unstructured.Unstructured, error) {
+		return maps.Get(ctx, name, metav1.GetOptions{})
+	}
+	return callsOf(get, maps.Patch, maps.List), nil
+}
+
+// callsOf a client are made with its methods.
+func callsOf[Object, List any](
+	get func(context.Context, string) (Object, error),
+	change func(context.Context, string, types.PatchType, []byte, metav1.PatchOptions, ...string) (Object, error),
+	list func(context.Context, metav1.ListOptions) (List, error),
+) calls {
+	name := func(n int64) string { return fmt.Sprintf("%s-%d", object, n%listed) }
+	return calls{
+		"get": func(ctx context.Context, n int64) error {
+			_, err := get(ctx, name(n))
+			return err
+		},
+		"patch": func(ctx context.Context, n int64) error {
+			_, err := change(ctx, name(n), types.MergePatchType, patch(nil, n), metav1.PatchOptions{})
+			return err
+		},
+		"list": func(ctx context.Context, _ int64) error {
+			_, err := list(ctx, metav1.ListOptions{})
+			return err
+		},
+	}
+}
+
+// ourRequests run the engine as a scenario does.
+func ourRequests(ctx context.Context, a asked, stub *stubapi.Child, n int) (func() (int64, error), error) {
+	r, err := newLoad(ctx, a, stub)
+	if err != nil {
+		return nil, err
+	}
+	return func() (sent int64, err error) {
+		ctx, cancel := context.WithTimeout(ctx, time.Duration(float64(n)/a.perSecond*float64(time.Second)))
+		defer cancel()
+		if err := r.Run(ctx); err != nil {
+			return 0, err
+		}
+		for _, got := range r.Results()[""] {
+			if got.Succeeded != got.Sent {
+				return 0, fmt.Errorf("%d of %d succeeded: %v", got.Succeeded, got.Sent, got.Outcomes)
+			}
+			sent += got.Sent
+		}
+		if sent < int64(n)/2 {
+			return 0, fmt.Errorf("%d of %d were sent: the machine is too busy", sent, n)
+		}
+		return sent, nil
+	}, nil
+}
+
+func newLoad(ctx context.Context, a asked, stub *stubapi.Child) (*request.Requests, error) {
+	target := load.Target{Config: stub.Config(), Namespace: namespace, Seed: 1}
+	op, err := newOperation(target, a.verb)
+	if err != nil {
+		return nil, err
+	}
+	pacer, err := arrival.New("constant", a.perSecond, 1)
+	if err != nil {
+		return nil, err
+	}
+	r, err := request.New(target, scenario.Load{Name: object, MaxInFlight: 10000, Timeout: scenario.Duration(time.Minute)}, op, pacer)
+	if err != nil {
+		return nil, err
+	}
+	return r, r.Prepare(ctx)
+}
+
+// operation asks for the stub's objects in turn.
+type operation struct {
+	verb     string
+	template *request.Template
+}
+
+func newOperation(t load.Target, verb string) (*operation, error) {
+	templates, err := request.NewTemplates(t)
+	if err != nil {
+		return nil, err
+	}
+	method, content := "GET", ""
+	if verb == "patch" {
+		method, content = "PATCH", "application/merge-patch+json"
+	}
+	return &operation{verb, templates.New(method, jsonType, content, nil)}, nil
+}
+
+func (o *operation) Kinds() []request.Kind {
+	return []request.Kind{{Verb: o.verb, Resource: "configmaps"}}
+}
+func (o *operation) KindOf(int64) int              { return 0 }
+func (o *operation) Prepare(context.Context) error { return nil }
+func (o *operation) Background(context.Context)    {}
+
+func (o *operation) Next(n int64, r *request.Request) bool {
+	r.Template = o.template.Load()
+	r.Path = append(r.Path, "/api/v1/namespaces/"+namespace+"/configmaps"...)
+	if o.verb != "list" {
+		r.Path = strconv.AppendInt(append(r.Path, "/"+object+"-"...), n%listed, 10)
+	}
+	if o.verb == "patch" {
+		r.Body = patch(r.Body, n)
+	}
+	return true
+}
+
+func (o *operation) Data(*request.Request, int, []byte) error            { return nil }
+func (o *operation) Done(*request.Request, load.Outcome, time.Time) bool { return false }

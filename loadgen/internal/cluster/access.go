@@ -1,0 +1,110 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+)
+
+// atOnce bounds requests under way to a cluster that we prepare or clean up.
+const atOnce = 16
+
+// checkAccess asks for each need whether we are allowed it. What is missing
+// is one error that names all of it. A user may give only rights that they
+// hold, so the needs of the load's identity are asked for too.
+func checkAccess(ctx context.Context, client kubernetes.Interface, needs []need) error {
+	denied := make([]bool, len(needs))
+	err := forEach(ctx, len(needs), func(ctx context.Context, i int) error {
+		allowed, err := mayI(ctx, client, needs[i])
+		denied[i] = !allowed
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("cannot be asked for its permissions: %w", err)
+	}
+	var missing []string
+	for i, n := range needs {
+		if text := n.String(); denied[i] && !slices.Contains(missing, text) {
+			missing = append(missing, text)
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	return fmt.Errorf("lacks permission to %s (a cluster-admin has all of them; `kubectl auth can-i VERB RESOURCE` checks one)", strings.Join(missing, "; "))
+}
+
+func mayI(ctx context.Context, client kubernetes.Interface, n need) (bool, error) {
+	review := &authorizationv1.SelfSubjectAccessReview{}
+	if n.url != "" {
+		review.Spec.NonResourceAttributes = &authorizationv1.NonResourceAttributes{Path: n.url, Verb: n.verb}
+	} else {
+		resource, sub, _ := strings.Cut(n.resource, "/")
+		review.Spec.ResourceAttributes = &authorizationv1.ResourceAttributes{
+			Verb: n.verb, Group: n.group, Resource: resource, Subresource: sub, Namespace: n.namespace, Name: n.name,
+		}
+	}
+	answer, err := client.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+	if err != nil {
+		return false, err
+	}
+	return answer.Status.Allowed, nil
+}
+
+// rules are the RBAC rules that grant the needs of one namespace ("" for the
+// cluster's).
+func rules(needs []need, namespace string) []rbacv1.PolicyRule {
+	var out []rbacv1.PolicyRule
+	at := map[string]int{}
+	for _, n := range needs {
+		if n.namespace != namespace {
+			continue
+		}
+		key := n.url + " " + n.group + " " + n.resource + " " + n.name
+		i, ok := at[key]
+		if !ok {
+			rule := rbacv1.PolicyRule{APIGroups: []string{n.group}, Resources: []string{n.resource}}
+			if n.name != "" {
+				rule.ResourceNames = []string{n.name}
+			}
+			if n.url != "" {
+				rule = rbacv1.PolicyRule{NonResourceURLs: []string{n.url}}
+			}
+			i, at[key] = len(out), len(out)
+			out = append(out, rule)
+		}
+		if !slices.Contains(out[i].Verbs, n.verb) {
+			out[i].Verbs = append(out[i].Verbs, n.verb)
+		}
+	}
+	return out
+}
+
+// forEach calls f for 0 to n-1, a few at a time, and returns the first error.
+func forEach(ctx context.Context, n int, f func(context.Context, int) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	slots := make(chan struct{}, atOnce)
+	var wg sync.WaitGroup
+	for i := range n {
+		slots <- struct{}{}
+		if ctx.Err() != nil {
+			break
+		}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			if err := f(ctx, i); err != nil {
+				cancel(err)
+			}
+		})
+	}
+	wg.Wait()
+	return context.Cause(ctx)
+}

@@ -1,0 +1,277 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+)
+
+// Removed is what a cleanup removed.
+type Removed struct {
+	Namespaces, Pods, Nodes, Leases, CSINodes, CertificateRequests, RBAC, Definitions int
+	// Unseen are the kinds that could not be listed for want of rights: whether
+	// there were any is not known.
+	Unseen []string
+}
+
+// Any tells whether anything was removed.
+func (r Removed) Any() bool {
+	return r.Namespaces+r.Pods+r.Nodes+r.Leases+r.CSINodes+r.CertificateRequests+r.RBAC+r.Definitions > 0
+}
+
+// String is one line.
+func (r Removed) String() string {
+	var parts []string
+	for _, x := range []struct {
+		n    int
+		what string
+	}{
+		{r.Namespaces, "namespace"}, {r.Pods, "pod"}, {r.Nodes, "node"}, {r.Leases, "lease"}, {r.CSINodes, "CSINode"},
+		{r.CertificateRequests, "certificate request"}, {r.RBAC, "RBAC object"}, {r.Definitions, "custom resource definition"},
+	} {
+		if x.n > 0 {
+			parts = append(parts, count(x.n, x.what))
+		}
+	}
+	line := "nothing to remove"
+	if len(parts) > 0 {
+		line = "removed " + strings.Join(parts, ", ")
+	}
+	if len(r.Unseen) > 0 {
+		line += fmt.Sprintf(" among what may be listed (no permission to list %s)", strings.Join(r.Unseen, ", "))
+	}
+	return line
+}
+
+const (
+	// CleanupBudget is how long a cleanup goes on: an API server that restarts is
+	// away for seconds to a minute, and namespaces end at their controller's pace.
+	CleanupBudget = 5 * time.Minute
+	// refusedBudget is how long it goes on when all that fails is refused for want
+	// of rights: an API server that has just started refuses what it allows once
+	// its authorizer has read its rules.
+	refusedBudget = 15 * time.Second
+	// namespaceWait bounds the wait for namespaces in one attempt, so that one
+	// that hangs keeps nothing else from being removed.
+	namespaceWait = time.Minute
+	// requestTimeout bounds each request: a list of 500 objects, a deletion.
+	requestTimeout = 30 * time.Second
+	// retryMax is the longest pause between attempts; the first is a second.
+	retryMax = 10 * time.Second
+	// tellEvery is how often a cleanup that does not get on says so.
+	tellEvery = 30 * time.Second
+)
+
+// Cleanup removes what the run of an id made, or with "" what every run did,
+// and returns when it is gone. It finds things by their labels alone, deletes
+// by UID, and goes on past an error so that as much as can goes. It tries again
+// until all is gone, ctx ends or CleanupBudget is over. log is told each step.
+// In order:
+//
+//  1. namespaces, and with them workloads and pods; pods that wait for a
+//     kubelet which no longer runs are deleted by force
+//  2. nodes
+//  3. pods of others on those nodes (DaemonSets that tolerate every taint)
+//  4. the nodes' Leases and CSINodes, certificate requests, cluster-wide RBAC
+//  5. definitions of custom resources
+func Cleanup(ctx context.Context, cfg *rest.Config, runID string, log func(string)) (Removed, error) {
+	c, err := newCleaner(cfg, runID)
+	if err != nil {
+		return Removed{}, err
+	}
+	if c.definitions, err = metadata.NewForConfig(cfg); err != nil {
+		return Removed{}, err
+	}
+	c.log, c.notice = log, log
+	err = c.persist(ctx)
+	return c.removed, err
+}
+
+// newCleaner makes a cleaner that leaves definitions of custom resources alone.
+func newCleaner(cfg *rest.Config, runID string) (*cleaner, error) {
+	cfg = rest.CopyConfig(cfg)
+	cfg.Timeout = requestTimeout
+	client, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return cleanerOf(client, runID), nil
+}
+
+func cleanerOf(client kubernetes.Interface, runID string) *cleaner {
+	return &cleaner{
+		client: client, owned: metav1.ListOptions{LabelSelector: ownedBy(runID), Limit: 500}, deleted: map[string]bool{},
+	}
+}
+
+// cleaner removes what runs made, in as many attempts as it takes.
+type cleaner struct {
+	client      kubernetes.Interface
+	definitions metadata.Interface // nil: definitions of custom resources stay
+	owned       metav1.ListOptions
+	log         func(string) // told each deletion; nil: nobody
+	notice      func(string) // told what keeps it waiting; nil: nobody
+	removed     Removed
+	deleted     map[string]bool // counted in removed, by kind and UID
+	nodesSeen   []item          // of all attempts: what belongs to a node is found by it
+}
+
+// persist attempts until all is gone, ctx ends or there is no sense in going on,
+// and returns the last error that tells why.
+func (c *cleaner) persist(ctx context.Context) error {
+	began := time.Now()
+	ctx, cancel := context.WithDeadline(ctx, began.Add(CleanupBudget))
+	defer cancel()
+	if ctx.Err() != nil {
+		return errors.New("not tried")
+	}
+	var last error
+	var told time.Time
+	for pause := time.Second; ; pause = min(2*pause, retryMax) {
+		err := c.attempt(ctx)
+		switch {
+		case err == nil:
+			return nil
+		case last == nil || ctx.Err() == nil: // else it tells of the end of ctx
+			last = err
+		}
+		after := time.Since(began)
+		if ctx.Err() != nil || onlyRefused(last) && after >= refusedBudget {
+			return fmt.Errorf("%w (tried for %s)", last, after.Round(time.Second))
+		}
+		if time.Since(told) >= tellEvery {
+			told = time.Now()
+			c.say(c.notice, fmt.Sprintf("not all is removed yet: %s; trying again for %s", oneLine(last), (CleanupBudget-after).Round(time.Second)))
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+		}
+	}
+}
+
+func (c *cleaner) say(to func(string), line string) {
+	if to != nil {
+		to(line)
+	}
+}
+
+// attempt removes as much as can be. A cluster that cannot be reached is asked
+// once.
+func (c *cleaner) attempt(ctx context.Context) error {
+	c.removed.Unseen = nil
+	err := c.namespaces(ctx)
+	if unreachable(err) {
+		return explainCleanup(err)
+	}
+	errs := []error{err, c.nodes(ctx)}
+	nodes := c.nodesSeen
+	errs = append(errs, c.podsOn(ctx, nodes), c.leases(ctx, nodes), c.csiNodes(ctx, nodes), c.certificateRequests(ctx), c.rbac(ctx), c.removeDefinitions(ctx))
+	return errors.Join(errs...)
+}
+
+// errNotGone is what a namespace that is still there makes of an attempt.
+var errNotGone = errors.New("not gone yet")
+
+// unreachable tells whether an error is none of an API server's answers.
+func unreachable(err error) bool {
+	var answer apierrors.APIStatus
+	return err != nil && !errors.As(err, &answer) && !errors.Is(err, errNotGone)
+}
+
+// onlyRefused tells whether all errors joined in err are refusals for want of
+// rights.
+func onlyRefused(err error) bool {
+	if all, ok := err.(interface{ Unwrap() []error }); ok {
+		return !slices.ContainsFunc(all.Unwrap(), func(err error) bool { return !onlyRefused(err) })
+	}
+	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)
+}
+
+// explainCleanup says in the words of a person why a cluster cannot be reached.
+func explainCleanup(err error) error {
+	var timeout net.Error
+	if errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout() {
+		return fmt.Errorf("the cluster does not answer within %s", requestTimeout)
+	}
+	return fmt.Errorf("the cluster cannot be reached: %w", explain(err))
+}
+
+// all is owned without the label.
+func (c *cleaner) all() metav1.ListOptions { return metav1.ListOptions{Limit: c.owned.Limit} }
+
+// object is what deleting one needs.
+type item struct {
+	namespace, name string
+	uid             types.UID
+}
+
+func objectOf(m metav1.ObjectMeta) item { return item{m.Namespace, m.Name, m.UID} }
+
+// pages lists page by page.
+func pages[L interface{ GetContinue() string }](o metav1.ListOptions, list func(metav1.ListOptions) (L, error), each func(L)) error {
+	for {
+		l, err := list(o)
+		if err != nil {
+			return err
+		}
+		each(l)
+		if o.Continue = l.GetContinue(); o.Continue == "" {
+			return nil
+		}
+	}
+}
+
+// remove deletes objects, each only if it is still the one that was listed,
+// and adds to removed how many, each once. One that is gone already is as good;
+// one that cannot be deleted keeps no other.
+func (c *cleaner) remove(ctx context.Context, kind string, objects []item, removed *int, o metav1.DeleteOptions, del func(context.Context, item, metav1.DeleteOptions) error) error {
+	if len(objects) == 0 {
+		return nil
+	}
+	names := objects[0].name
+	if len(objects) > 1 {
+		names = fmt.Sprintf("%s ... %s", names, objects[len(objects)-1].name)
+	}
+	c.say(c.log, fmt.Sprintf("deleting %s: %s", count(len(objects), kind), names))
+	refused := make([]error, len(objects))
+	err := forEach(ctx, len(objects), func(ctx context.Context, i int) error {
+		o := o
+		o.Preconditions = &metav1.Preconditions{UID: &objects[i].uid}
+		err := del(ctx, objects[i], o)
+		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+			refused[i] = fmt.Errorf("delete %s %s: %w", kind, objects[i].name, err)
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("delete %s: %w", count(len(objects), kind), err)
+	}
+	for i, o := range objects {
+		if key := kind + " " + string(o.uid); refused[i] == nil && !c.deleted[key] {
+			c.deleted[key] = true
+			*removed++
+		}
+	}
+	refused = slices.DeleteFunc(refused, func(err error) bool { return err == nil })
+	switch len(refused) {
+	case 0:
+		return nil
+	case 1:
+		return refused[0]
+	}
+	return fmt.Errorf("%w (and %d more)", refused[0], len(refused)-1) // as a rule all for one reason
+}

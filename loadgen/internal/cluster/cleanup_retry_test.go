@@ -1,0 +1,189 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/fake"
+	metadatafake "k8s.io/client-go/metadata/fake"
+	clienttesting "k8s.io/client-go/testing"
+)
+
+// refused is what a client gets of an API server that is away.
+func refused() error {
+	return &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
+}
+
+// failing makes a cluster's requests of some verb fail until it says nil.
+func failing(c *fake.Clientset, verb string, fails func() error) {
+	c.PrependReactor(verb, "*", func(clienttesting.Action) (bool, runtime.Object, error) {
+		err := fails()
+		return err != nil, nil, err
+	})
+}
+
+// An API server that is away for a while when a cleanup begins, or goes away in
+// its middle, costs time and leaves nothing.
+func TestCleanupOutlastsAnOutage(t *testing.T) {
+	for name, c := range map[string]struct {
+		verb     string
+		from, to time.Duration
+		err      error
+	}{
+		"at its start":                     {"*", 0, 4 * time.Second, refused()},
+		"nearly as long as it tries":       {"*", 0, CleanupBudget - 15*time.Second, refused()},
+		"deletions fail":                   {"delete", 0, time.Minute, refused()},
+		"the server has just started":      {"*", 0, 10 * time.Second, apierrors.NewForbidden(schema.GroupResource{Resource: "namespaces"}, "", errors.New("no rules yet"))},
+		"its authenticator is not there":   {"*", 0, 10 * time.Second, apierrors.NewUnauthorized("not yet")},
+		"the storage of its objects hangs": {"list", 0, time.Minute, apierrors.NewTimeoutError("etcd", 1)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				client := inhabited()
+				began := time.Now()
+				failing(client, c.verb, func() error {
+					if after := time.Since(began); after >= c.from && after < c.to {
+						return c.err
+					}
+					return nil
+				})
+				k := cleanerOf(client, "r1")
+				var notices []string
+				k.notice = func(line string) { notices = append(notices, line) }
+				if err := k.persist(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if left := strings.Join(objects(t, client), " "); strings.Contains(left, "r1") || strings.Contains(left, "sg-1") {
+					t.Errorf("left: %s", left)
+				}
+				if got := k.removed.String(); got != "removed 1 namespace, 2 pods, 1 node, 1 lease, 1 CSINode, 1 certificate request, 2 RBAC objects" {
+					t.Error(got)
+				}
+				if want := 1 + int(c.to/(tellEvery+retryMax)); len(notices) < want || !strings.Contains(notices[0], "trying again for ") {
+					t.Errorf("%d notices, want %d or more: %q", len(notices), want, notices)
+				}
+			})
+		})
+	}
+}
+
+// A cleanup that cannot come to its end ends: after its budget, early where only
+// rights are wanting, and at once when it is called off.
+func TestCleanupGivesUp(t *testing.T) {
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "namespaces"}, "", errors.New("no"))
+	for name, c := range map[string]struct {
+		err     error
+		signal  time.Duration // zero: none
+		want    string
+		atLeast time.Duration
+		within  time.Duration
+	}{
+		"refused for ever":    {refused(), 0, "connection refused (is the cluster up, is the address right?) (tried for 5m0s)", CleanupBudget, CleanupBudget},
+		"no rights":           {forbidden, 0, "list namespaces: namespaces is forbidden", refusedBudget, refusedBudget + retryMax},
+		"a signal":            {refused(), 7 * time.Second, "connection refused (is the cluster up, is the address right?) (tried for 7s)", 7 * time.Second, 7 * time.Second},
+		"it never hears back": {os.ErrDeadlineExceeded, 0, "the cluster does not answer within 30s", CleanupBudget, CleanupBudget},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				client := inhabited()
+				failing(client, "*", func() error { return c.err })
+				ctx := t.Context()
+				if c.signal > 0 {
+					var cancel context.CancelFunc
+					ctx, cancel = context.WithTimeout(ctx, c.signal)
+					defer cancel()
+				}
+				began := time.Now()
+				err := cleanerOf(client, "r1").persist(ctx)
+				if took := time.Since(began); took < c.atLeast || took > c.within {
+					t.Errorf("gave up after %s", took)
+				}
+				if err == nil || !strings.Contains(err.Error(), c.want) {
+					t.Errorf("got %v, want %q", err, c.want)
+				}
+			})
+		})
+	}
+}
+
+// A namespace that never ends keeps nothing else.
+func TestAStuckNamespaceKeepsNothingElse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := inhabited()
+		client.PrependReactor("delete", "namespaces", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return true, nil, nil // a finalizer keeps it
+		})
+		err := cleanerOf(client, "r1").persist(t.Context())
+		if !errors.Is(err, errNotGone) {
+			t.Errorf("got %v", err)
+		}
+		if left := strings.Join(objects(t, client), " "); strings.Contains(left, "sg-1") || strings.Contains(left, "clusterroles stormglass-r1") {
+			t.Errorf("left: %s", left)
+		}
+	})
+}
+
+// What belongs to nodes goes though the nodes went in an attempt before.
+func TestCleanupRemembersNodes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := inhabited()
+		first := true
+		client.PrependReactor("list", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
+			fails := first
+			first = false
+			return fails, nil, apierrors.NewInternalError(errors.New("etcd"))
+		})
+		if err := cleanerOf(client, "r1").persist(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if left := strings.Join(objects(t, client), " "); strings.Contains(left, "leases sg-1") {
+			t.Errorf("left: %s", left)
+		}
+	})
+}
+
+// Definitions of custom resources are said to be removed, though nothing else is.
+func TestALoneDefinitionIsToldOf(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := metav1.AddMetaToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	k := cleanerOf(fake.NewClientset(&corev1.Namespace{ObjectMeta: named("", "default", "")}), "")
+	k.definitions = metadatafake.NewSimpleMetadataClient(scheme, &metav1.PartialObjectMetadata{
+		TypeMeta: metav1.TypeMeta{APIVersion: definitionsGroup + "/v1", Kind: "CustomResourceDefinition"}, ObjectMeta: named("", "widgets.load.stormglass.dev", "r1"),
+	})
+	if err := k.persist(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := k.removed.String(); got != "removed 1 custom resource definition" {
+		t.Error(got)
+	}
+}
+
+// What may not be listed is not said to be absent.
+func TestCleanupClaimsNothingOfWhatItMayNotList(t *testing.T) {
+	client := fake.NewClientset()
+	client.PrependReactor("list", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "nodes"}, "", fmt.Errorf("no"))
+	})
+	k := cleanerOf(client, "")
+	if err := k.persist(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := k.removed.String(); got != "nothing to remove among what may be listed (no permission to list nodes)" {
+		t.Error(got)
+	}
+}

@@ -1,0 +1,255 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+)
+
+func named(namespace, name, runID string) metav1.ObjectMeta {
+	m := metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID("uid-" + name)}
+	if runID != "" {
+		m.Labels = Labels(runID)
+	}
+	return m
+}
+
+// inhabited is a cluster with what two runs left and what is none of ours,
+// some of it made to look alike.
+func inhabited() *fake.Clientset {
+	lookalike := named("", "their-node", "")
+	lookalike.Labels = map[string]string{"stormglass.example/run": "r1", managedByLabel: "stormglass"}
+	lease := func(name, owner string) *coordinationv1.Lease {
+		l := &coordinationv1.Lease{ObjectMeta: named(leaseNamespace, name, "")}
+		l.OwnerReferences = []metav1.OwnerReference{{Kind: "Node", Name: owner, UID: types.UID("uid-" + owner)}}
+		return l
+	}
+	csi := func(name, owner string) *storagev1.CSINode {
+		n := &storagev1.CSINode{ObjectMeta: named("", name, "")}
+		n.OwnerReferences = []metav1.OwnerReference{{Kind: "Node", Name: owner, UID: types.UID("uid-" + owner)}}
+		return n
+	}
+	pod := func(namespace, name, node string) *corev1.Pod {
+		return &corev1.Pod{
+			ObjectMeta: named(namespace, name, ""),
+			Spec:       corev1.PodSpec{NodeName: node, NodeSelector: map[string]string{RunLabel: "r1"}},
+		}
+	}
+	daemon := pod("kube-system", "daemon-on-ours", "sg-1")
+	theirs := pod("kube-system", "daemon-on-theirs", "their-node")
+	daemon.Spec.NodeSelector, theirs.Spec.NodeSelector = nil, nil
+	return fake.NewClientset(
+		&corev1.Namespace{ObjectMeta: named("", "stormglass-r1", "r1")},
+		&corev1.Namespace{ObjectMeta: named("", "stormglass-r2", "r2")},
+		&corev1.Namespace{ObjectMeta: named("", "default", "")},
+		&corev1.Node{ObjectMeta: named("", "sg-1", "r1")},
+		&corev1.Node{ObjectMeta: named("", "sg-2", "r2")},
+		&corev1.Node{ObjectMeta: lookalike},
+		pod("stormglass-r1", "stuck", "sg-1"), daemon, theirs,
+		lease("sg-1", "sg-1"), lease("their-node", "their-node"), csi("sg-1", "sg-1"), csi("their-node", "their-node"),
+		&certificatesv1.CertificateSigningRequest{ObjectMeta: named("", "csr-r1", "r1")},
+		&certificatesv1.CertificateSigningRequest{ObjectMeta: named("", "csr-theirs", "")},
+		&rbacv1.ClusterRole{ObjectMeta: named("", "stormglass-r1", "r1")},
+		&rbacv1.ClusterRole{ObjectMeta: named("", "cluster-admin", "")},
+		&rbacv1.ClusterRoleBinding{ObjectMeta: named("", "stormglass-r1", "r1")},
+		&rbacv1.ClusterRoleBinding{ObjectMeta: named("", "cluster-admin", "")},
+	)
+}
+
+// objects lists what is there, as "resource name", sorted.
+func objects(t *testing.T, c *fake.Clientset) []string {
+	t.Helper()
+	var out []string
+	for _, k := range []struct {
+		gvr  schema.GroupVersionResource
+		kind string
+	}{
+		{corev1.SchemeGroupVersion.WithResource("namespaces"), "Namespace"},
+		{corev1.SchemeGroupVersion.WithResource("nodes"), "Node"},
+		{corev1.SchemeGroupVersion.WithResource("pods"), "Pod"},
+		{coordinationv1.SchemeGroupVersion.WithResource("leases"), "Lease"},
+		{storagev1.SchemeGroupVersion.WithResource("csinodes"), "CSINode"},
+		{certificatesv1.SchemeGroupVersion.WithResource("certificatesigningrequests"), "CertificateSigningRequest"},
+		{rbacv1.SchemeGroupVersion.WithResource("clusterroles"), "ClusterRole"},
+		{rbacv1.SchemeGroupVersion.WithResource("clusterrolebindings"), "ClusterRoleBinding"},
+	} {
+		list, err := c.Tracker().List(k.gvr, k.gvr.GroupVersion().WithKind(k.kind), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = meta.EachListItem(list, func(o runtime.Object) error {
+			m, err := meta.Accessor(o)
+			out = append(out, k.gvr.Resource+" "+m.GetName())
+			return err
+		})
+	}
+	slices.Sort(out)
+	return out
+}
+
+// attempt is one attempt of a cleanup.
+func attempt(ctx context.Context, client *fake.Clientset, runID string, log func(string)) (Removed, error) {
+	c := cleanerOf(client, runID)
+	c.log = log
+	err := c.attempt(ctx)
+	return c.removed, err
+}
+
+func TestCleanupRemovesOneRunAndNothingElse(t *testing.T) {
+	c := inhabited()
+	before := objects(t, c)
+	var log []string
+	removed, err := attempt(t.Context(), c, "r1", func(line string) { log = append(log, line) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	after := objects(t, c)
+	var gone []string
+	for _, o := range before {
+		if !slices.Contains(after, o) {
+			gone = append(gone, o)
+		}
+	}
+	want := "certificatesigningrequests csr-r1, clusterrolebindings stormglass-r1, clusterroles stormglass-r1, csinodes sg-1, leases sg-1, " +
+		"namespaces stormglass-r1, nodes sg-1, pods daemon-on-ours, pods stuck"
+	if got := strings.Join(gone, ", "); got != want {
+		t.Errorf("removed %s\n   want %s", got, want)
+	}
+	if got := removed.String(); got != "removed 1 namespace, 2 pods, 1 node, 1 lease, 1 CSINode, 1 certificate request, 2 RBAC objects" {
+		t.Error(got)
+	}
+	if len(log) != 8 || log[0] != "deleting 1 namespace: stormglass-r1" {
+		t.Errorf("log:\n%s", strings.Join(log, "\n"))
+	}
+	again, err := attempt(t.Context(), c, "r1", func(string) {})
+	if err != nil || again.String() != "nothing to remove" {
+		t.Errorf("the second time: %s, %v", again, err)
+	}
+}
+
+func TestCleanupOfEveryRun(t *testing.T) {
+	c := inhabited()
+	if _, err := attempt(t.Context(), c, "", func(string) {}); err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range objects(t, c) {
+		if strings.Contains(o, "r1") || strings.Contains(o, "r2") || strings.Contains(o, "sg-") {
+			t.Errorf("left: %s", o)
+		}
+	}
+}
+
+// A real API server keeps a bound pod until its kubelet is done, and a
+// namespace until its pods are gone: without the deletion by force the
+// cleanup would wait for ever.
+func TestCleanupForcesPodsThatHoldTheNamespace(t *testing.T) {
+	c := inhabited()
+	pods := corev1.SchemeGroupVersion.WithResource("pods")
+	c.PrependReactor("delete", "namespaces", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, nil // accepted; it will take its time
+	})
+	c.PrependReactor("delete", "pods", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		o := a.(clienttesting.DeleteActionImpl).DeleteOptions
+		if o.GracePeriodSeconds == nil || *o.GracePeriodSeconds != 0 {
+			return true, nil, nil
+		}
+		if a.GetNamespace() == "stormglass-r1" {
+			err := c.Tracker().Delete(corev1.SchemeGroupVersion.WithResource("namespaces"), "", "stormglass-r1")
+			if err != nil {
+				return true, nil, err
+			}
+		}
+		return true, nil, c.Tracker().Delete(pods, a.GetNamespace(), a.(clienttesting.DeleteActionImpl).Name)
+	})
+	removed, err := attempt(t.Context(), c, "r1", func(string) {})
+	if err != nil || removed.Pods != 2 {
+		t.Errorf("%v, %v", removed, err)
+	}
+}
+
+func TestCleanupGoesOnPastAnError(t *testing.T) {
+	c := inhabited()
+	c.PrependReactor("delete", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, fmt.Errorf("the webhook says no")
+	})
+	_, err := attempt(t.Context(), c, "r1", func(string) {})
+	if err == nil || !strings.Contains(err.Error(), "delete node sg-1: the webhook says no") {
+		t.Errorf("got %v", err)
+	}
+	if left := strings.Join(objects(t, c), " "); strings.Contains(left, "clusterroles stormglass-r1") {
+		t.Errorf("what could go is still there: %s", left)
+	}
+}
+
+// One object that cannot be deleted keeps none of its kind.
+func TestCleanupDeletesAllButTheOneThatIsRefused(t *testing.T) {
+	var nodes []runtime.Object
+	for i := range 5 * atOnce {
+		nodes = append(nodes, &corev1.Node{ObjectMeta: named("", fmt.Sprintf("sg-%02d", i), "r1")})
+	}
+	c := fake.NewClientset(nodes...)
+	c.PrependReactor("delete", "nodes", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		if name := a.(clienttesting.DeleteAction).GetName(); name == "sg-00" || name == "sg-01" {
+			return true, nil, fmt.Errorf("the webhook says no")
+		}
+		return false, nil, nil
+	})
+	removed, err := attempt(t.Context(), c, "r1", func(string) {})
+	if err == nil || !strings.Contains(err.Error(), "delete node sg-00: the webhook says no (and 1 more)") {
+		t.Errorf("got %v", err)
+	}
+	left, listErr := c.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+	if listErr != nil || len(left.Items) != 2 || removed.Nodes != len(nodes)-2 {
+		t.Errorf("%d nodes left, %d said to be removed, %v", len(left.Items), removed.Nodes, listErr)
+	}
+}
+
+func TestCleanupWithoutRightsToNodesIsANote(t *testing.T) {
+	c := inhabited()
+	c.PrependReactor("list", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "nodes"}, "", fmt.Errorf("no"))
+	})
+	var log []string
+	if _, err := attempt(t.Context(), c, "r1", func(line string) { log = append(log, line) }); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(strings.Join(log, "\n"), "no permission to list nodes") {
+		t.Errorf("log: %v", log)
+	}
+}
+
+func TestCleanupSaysWhatANamespaceWaitsFor(t *testing.T) {
+	ns := &corev1.Namespace{ObjectMeta: named("", "stormglass-r1", "r1")}
+	ns.Status.Conditions = []corev1.NamespaceCondition{{
+		Type: corev1.NamespaceContentRemaining, Status: corev1.ConditionTrue, Message: "pods. has 3 resource instances",
+	}}
+	c := fake.NewClientset(ns)
+	ctx, cancel := context.WithCancel(t.Context())
+	c.PrependReactor("delete", "namespaces", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, nil // a finalizer keeps it
+	})
+	c.PrependReactor("list", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
+		cancel()
+		return false, nil, nil
+	})
+	_, err := attempt(ctx, c, "r1", func(string) {})
+	if err == nil || !strings.Contains(err.Error(), "stormglass-r1: pods. has 3 resource instances") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,146 @@
+package cluster
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"syscall"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// explain says in the words of a person what a failed first request means: one line
+// with a hint.
+func explain(err error) error {
+	var status apierrors.APIStatus
+	var plugin *pluginError
+	switch {
+	case errors.As(err, &plugin):
+		return plugin
+	case errors.As(err, &status):
+		return explainStatus(int(status.Status().Code), saidBy(status))
+	case strings.Contains(err.Error(), "getting credentials: "):
+		return fmt.Errorf("the exec plugin of the kubeconfig gave no credentials: %s (run it by hand to see why)", afterLast(oneLine(err), "getting credentials: "))
+	}
+	if told := explainTLS(err); told != nil {
+		return told
+	}
+	return explainNetwork(err)
+}
+
+// saidBy is what a server says, also one that does not speak Kubernetes.
+func saidBy(status apierrors.APIStatus) string {
+	s := status.Status()
+	text := s.Message
+	if s.Details != nil {
+		for _, cause := range s.Details.Causes {
+			if cause.Type == metav1.CauseTypeUnexpectedServerResponse && cause.Message != "" {
+				text = cause.Message
+			}
+		}
+	}
+	if text = strings.Join(strings.Fields(text), " "); len(text) > maxSaid {
+		text = strings.ToValidUTF8(text[:maxSaid], "") + "..."
+	}
+	if text == "unknown" { // client-go's word for what it cannot read
+		return ""
+	}
+	return text
+}
+
+// maxSaid bounds what is quoted of a server: it may be a page.
+const maxSaid = 120
+
+// explainStatus is about an answer that is not the one asked for.
+func explainStatus(code int, text string) error {
+	switch {
+	case code == http.StatusUnauthorized:
+		return errors.New("401 Unauthorized: it does not accept the credentials (have they expired?)")
+	case code == http.StatusForbidden:
+		return errors.New("403 Forbidden: the user of the kubeconfig may not even ask for the version (is it the right user, or does a proxy in between refuse?)")
+	case code == http.StatusNotFound:
+		return errors.New("404 Not Found: there is no Kubernetes API at this address (is the port or path of server in the kubeconfig right?)")
+	case code == http.StatusBadRequest && strings.Contains(text, "HTTP request to an HTTPS server"):
+		return errors.New("it speaks TLS, and the kubeconfig says http:// (write https:// in server)")
+	case code == http.StatusTooManyRequests:
+		return errors.New("429 Too Many Requests: it is overloaded or starting (try again in a moment)")
+	}
+	hint := "is it the address of an API server?"
+	if code >= 500 {
+		hint = "is its control plane up? `kubectl get --raw /readyz` tells"
+	}
+	if text != "" {
+		text = ": " + text
+	}
+	return fmt.Errorf("%d %s%s (%s)", code, http.StatusText(code), text, hint)
+}
+
+// explainTLS is about certificates and the handshake; nil: it is not.
+func explainTLS(err error) error {
+	var authority x509.UnknownAuthorityError
+	var host x509.HostnameError
+	var verify *tls.CertificateVerificationError
+	var record tls.RecordHeaderError
+	var alert tls.AlertError
+	switch {
+	case errors.As(err, &authority):
+		return errors.New("its certificate is signed by an authority that the kubeconfig does not trust (certificate-authority-data of another cluster?)")
+	case errors.As(err, &host):
+		return fmt.Errorf("%s (tls-server-name in the kubeconfig sets the name to verify)", oneLine(host))
+	case errors.As(err, &verify):
+		return fmt.Errorf("its certificate is not valid: %s (is this machine's clock right, has the cluster's certificate expired?)", oneLine(verify.Err))
+	case strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):
+		return errors.New("it speaks HTTP without TLS (is it the port of an API server?)")
+	case errors.As(err, &record):
+		return errors.New("it does not speak TLS (is it the port of an API server?)")
+	case errors.As(err, &alert):
+		return fmt.Errorf("it ended the TLS handshake: %s (does it accept the client certificate of the kubeconfig?)", oneLine(alert))
+	}
+	return nil
+}
+
+// explainNetwork is about the way to the server.
+func explainNetwork(err error) error {
+	var dns *net.DNSError
+	var op *net.OpError
+	var netErr net.Error
+	proxy := errors.As(err, &op) && (op.Op == "proxyconnect" || strings.HasPrefix(op.Op, "socks"))
+	switch {
+	case proxy:
+		return fmt.Errorf("the proxy on the way to it cannot be used: %s (proxy-url in the kubeconfig, or HTTPS_PROXY, names it)", oneLine(op.Err))
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return errors.New("connection refused (is the cluster up, is the address right?)")
+	case errors.As(err, &dns):
+		return fmt.Errorf("no such host %s (is the address right, is the VPN up?)", dns.Name)
+	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
+		return errors.New("there is no route to it (is the address right, is the VPN up?)")
+	case closed(err):
+		return errors.New("it closed the connection without an answer (is it the port of an API server?)")
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &netErr) && netErr.Timeout():
+		return fmt.Errorf("no answer within %s (is a firewall or VPN in between?)", reachTimeout)
+	case strings.Contains(err.Error(), "unsupported protocol scheme"):
+		return errors.New("its address is no https:// URL (write https:// in server)")
+	case errors.Is(err, context.Canceled), errors.Is(err, errNotKubernetes):
+		return err
+	}
+	return fmt.Errorf("%s (is the address right, and a proxy in between?)", oneLine(err))
+}
+
+// closed tells whether a connection was closed without an answer, also in an attempt
+// that client-go tells of by its words alone.
+func closed(err error) bool {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) {
+		return true
+	}
+	_, before, again := strings.Cut(oneLine(err), "error from a previous attempt: ")
+	return again && (strings.Contains(before, "EOF") || strings.Contains(before, syscall.ECONNRESET.Error()))
+}
+
+func afterLast(s, sep string) string { return s[strings.LastIndex(s, sep)+len(sep):] }

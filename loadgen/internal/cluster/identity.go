@@ -1,0 +1,249 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+const (
+	// loadAccount is the ServiceAccount of load in the run's namespace.
+	loadAccount = "stormglass-load"
+	// tokenLife is asked for; the API server may give less or more.
+	tokenLife = time.Hour
+	// tokenRetry is the pause before a refused renewal is tried again.
+	tokenRetry = 5 * time.Second
+	// settle is how often we look whether something has come about or is gone.
+	settle = 50 * time.Millisecond
+)
+
+// makeNamespaces makes the run's namespace, and those that loads spread their
+// objects over, and waits for the first one's default ServiceAccount: without
+// it pods are refused, and the first rollout would measure the ReplicaSet
+// controller's back-off.
+func (t *Target) makeNamespaces(ctx context.Context, client kubernetes.Interface) error {
+	defer t.waiting("the cluster to make namespace " + t.Namespace + " and its ServiceAccount")()
+	err := forEach(ctx, len(t.namespaces), func(ctx context.Context, i int) error {
+		_, err := client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: t.meta(t.namespaces[i])}, metav1.CreateOptions{})
+		if err != nil {
+			return fmt.Errorf("create namespace %s: %w", t.namespaces[i], err)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return await(ctx, fmt.Sprintf("ServiceAccount %s/default", t.Namespace), func(ctx context.Context) (bool, error) {
+		_, err := client.CoreV1().ServiceAccounts(t.Namespace).Get(ctx, "default", metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return false, nil
+		}
+		return err == nil, err
+	})
+}
+
+// awaitTimeout bounds what controllers do within moments.
+const awaitTimeout = time.Minute
+
+// await asks again and again until cond holds.
+func await(ctx context.Context, what string, cond func(context.Context) (bool, error)) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, awaitTimeout, fmt.Errorf("not there within %s", awaitTimeout))
+	defer cancel()
+	tick := time.NewTicker(settle)
+	defer tick.Stop()
+	for {
+		ok, err := cond(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return fmt.Errorf("wait for %s: %w", what, context.Cause(ctx))
+		case err != nil:
+			return fmt.Errorf("wait for %s: %w", what, err)
+		case ok:
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// makeIdentity makes the ServiceAccount that load runs as, with the rights it
+// needs and no more. Even a cluster-admin's load runs as this: system:masters
+// is exempt from priority and fairness and would hide what is measured.
+func (t *Target) makeIdentity(ctx context.Context, client kubernetes.Interface) error {
+	defer t.waiting("the cluster to make the ServiceAccount of the load, its rights and its token")()
+	_, err := client.CoreV1().ServiceAccounts(t.Namespace).Create(ctx, &corev1.ServiceAccount{ObjectMeta: t.meta(loadAccount)}, metav1.CreateOptions{})
+	if err != nil {
+		return fmt.Errorf("create serviceaccount %s: %w", loadAccount, err)
+	}
+	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: loadAccount, Namespace: t.Namespace}}
+	if t.tenants {
+		subjects = append(subjects, tenants())
+	}
+	if err := t.grant(ctx, client, subjects); err != nil {
+		return err
+	}
+	if t.identity, err = newIdentity(ctx, client, t.Namespace); err != nil {
+		return err
+	}
+	return t.useIdentity()
+}
+
+// tenants are who loads with tenants make their requests as.
+func tenants() rbacv1.Subject {
+	return rbacv1.Subject{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: scenario.TenantsGroup}
+}
+
+// grant gives subjects the rights that loads need.
+func (t *Target) grant(ctx context.Context, client kubernetes.Interface, subjects []rbacv1.Subject) error {
+	name := t.Namespace // unique in the cluster, as the namespace is
+	ref := func(kind string) rbacv1.RoleRef {
+		return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: name}
+	}
+	rbac, opts := client.RbacV1(), metav1.CreateOptions{}
+	_, err := rbac.ClusterRoles().Create(ctx, &rbacv1.ClusterRole{ObjectMeta: t.meta(name), Rules: rules(t.needs, "")}, opts)
+	if err != nil {
+		return fmt.Errorf("create clusterrole %s: %w", name, err)
+	}
+	_, err = rbac.ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{ObjectMeta: t.meta(name), Subjects: subjects, RoleRef: ref("ClusterRole")}, opts)
+	if err != nil {
+		return fmt.Errorf("create clusterrolebinding %s: %w", name, err)
+	}
+	return forEach(ctx, len(t.namespaces), func(ctx context.Context, i int) error {
+		ns := t.namespaces[i]
+		_, err := rbac.Roles(ns).Create(ctx, &rbacv1.Role{ObjectMeta: t.meta(name), Rules: rules(t.needs, t.Namespace)}, opts)
+		if err != nil {
+			return fmt.Errorf("create role %s/%s: %w", ns, name, err)
+		}
+		_, err = rbac.RoleBindings(ns).Create(ctx, &rbacv1.RoleBinding{ObjectMeta: t.meta(name), Subjects: subjects, RoleRef: ref("Role")}, opts)
+		if err != nil {
+			return fmt.Errorf("create rolebinding %s/%s: %w", ns, name, err)
+		}
+		return nil
+	})
+}
+
+// useIdentity makes the token the identity of load and of the scrapes.
+func (t *Target) useIdentity() error {
+	t.Load = rest.AnonymousClientConfig(t.Admin)
+	t.Load.QPS = -1
+	t.Load.BearerTokenFile = t.identity.tokenFile // read again as it is renewed
+	caFile := t.Admin.CAFile
+	if caFile == "" && len(t.Admin.CAData) > 0 {
+		caFile = filepath.Join(t.identity.scratch.Path, "ca.crt")
+		if err := os.WriteFile(caFile, t.Admin.CAData, 0o600); err != nil {
+			return fmt.Errorf("write the cluster's CA: %w", err)
+		}
+	}
+	for i := range t.Scrape {
+		if s := &t.Scrape[i]; s.URL == metricsURL(t.Admin) && s.TokenFile == "" && s.CertFile == "" {
+			s.TokenFile, s.CAFile = t.identity.tokenFile, caFile
+		}
+	}
+	return nil
+}
+
+// awaitRights waits until every right of who cfg says is in force: authorizers
+// learn of new RBAC objects by watches.
+func (t *Target) awaitRights(ctx context.Context, who string, cfg *rest.Config) error {
+	client, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		return err
+	}
+	defer t.waiting("the rights of " + who + " to be in force")()
+	return await(ctx, "the rights of "+who, func(ctx context.Context) (bool, error) {
+		for _, n := range t.needs {
+			if ok, err := mayI(ctx, client, n); !ok {
+				if apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) {
+					err = nil // nor is the account itself known everywhere yet
+				}
+				return false, err
+			}
+		}
+		return true, nil
+	})
+}
+
+// identity is a ServiceAccount's token in a file, renewed before it expires.
+type identity struct {
+	scratch   *Scratch
+	tokenFile string
+	stop      context.CancelFunc
+	done      chan struct{}
+}
+
+func newIdentity(ctx context.Context, client kubernetes.Interface, namespace string) (*identity, error) {
+	scratch, err := newScratch(tokenPrefix)
+	if err != nil {
+		return nil, fmt.Errorf("a directory for the token of %s: %w", loadAccount, err)
+	}
+	i := &identity{scratch: scratch, tokenFile: filepath.Join(scratch.Path, "token"), done: make(chan struct{})}
+	life, err := i.renew(ctx, client, namespace)
+	if err != nil {
+		return nil, errors.Join(err, scratch.Remove())
+	}
+	// Renewal goes on through the winding up of an interrupted run.
+	background, stop := context.WithCancel(context.WithoutCancel(ctx))
+	i.stop = stop
+	go i.keep(background, client, namespace, life)
+	return i, nil
+}
+
+// renew writes a new token and returns how long to use it: as the kubelet
+// does, 80% of its life.
+func (i *identity) renew(ctx context.Context, client kubernetes.Interface, namespace string) (time.Duration, error) {
+	seconds := int64(tokenLife.Seconds())
+	asked := time.Now()
+	answer, err := client.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, loadAccount,
+		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}, metav1.CreateOptions{})
+	if err != nil {
+		return 0, fmt.Errorf("create token of serviceaccount %s/%s: %w", namespace, loadAccount, err)
+	}
+	// By rename: no reader sees half a token.
+	next := i.tokenFile + ".next"
+	if err := os.WriteFile(next, []byte(answer.Status.Token), 0o600); err != nil {
+		return 0, fmt.Errorf("write token: %w", err)
+	}
+	if err := os.Rename(next, i.tokenFile); err != nil {
+		return 0, fmt.Errorf("write token: %w", err)
+	}
+	return max(answer.Status.ExpirationTimestamp.Sub(asked)*8/10, tokenRetry), nil
+}
+
+func (i *identity) keep(ctx context.Context, client kubernetes.Interface, namespace string, life time.Duration) {
+	defer close(i.done)
+	for {
+		timer := time.NewTimer(life)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		}
+		var err error
+		if life, err = i.renew(ctx, client, namespace); err != nil {
+			life = tokenRetry // there is still a fifth of the token's life left
+		}
+	}
+}
+
+// close ends the renewal and removes the files. It may be called again.
+func (i *identity) close() error {
+	i.stop()
+	<-i.done
+	return i.scratch.Remove()
+}

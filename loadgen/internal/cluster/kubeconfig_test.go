@@ -1,0 +1,183 @@
+package cluster
+
+import (
+	"encoding/pem"
+	"net"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/util/cert"
+)
+
+// Each thing that can be wrong with a user's cluster is one line that names
+// it and says what to do.
+func TestBadInputIsOneLineWithAHint(t *testing.T) {
+	s := newStub(t)
+	other := newStub(t)
+	otherCA, _, err := cert.GenerateSelfSignedCertKey("127.0.0.1", nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused := "https://" + closed.Addr().String()
+	closed.Close()
+	poor := newStub(t)
+	poor.denies = func(what string) bool {
+		return what == "create namespaces" || what == "update certificatesigningrequests/approval" || what == "get /metrics"
+	}
+	for _, c := range []struct {
+		name, path, context string
+		want                []string
+	}{
+		{"no file", filepath.Join(t.TempDir(), "none"), "", []string{"none: no such file or directory (--kubeconfig"}},
+		{"a directory", t.TempDir(), "", []string{"is a directory"}},
+		{"not YAML", file(t, "k", "clusters: ["), "", []string{"kubeconfig", "(is it a kubeconfig?)"}},
+		{"empty", file(t, "k", " \n"), "", []string{"the file is empty (--kubeconfig takes"}},
+		{"no kubeconfig", file(t, "k", "apiVersion: v1\nkind: Config\n"), "", []string{"it has no contexts (is it a kubeconfig?)"}},
+		{"no such context", s.kubeconfig(t, goodToken), "there", []string{`no context "there" (it has: broken, here)`}},
+		{"context without cluster", s.kubeconfig(t, goodToken), "broken", []string{`context "broken"`, `"nowhere"`}},
+		{"connection refused", kubeconfig(t, refused, ca, goodToken), "", []string{"cluster staging", refused, "connection refused (is the cluster up"}},
+		{"another cluster's CA", kubeconfig(t, s.URL, otherCA, goodToken), "", []string{"an authority that the kubeconfig does not trust"}},
+		{"expired credentials", other.kubeconfig(t, "old"), "", []string{"401 Unauthorized", "have they expired?"}},
+		{"no permission", poor.kubeconfig(t, goodToken), "", []string{
+			"cluster staging: alice lacks permission to create namespaces; update certificatesigningrequests.certificates.k8s.io/approval; get /metrics (",
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := FromKubeconfig(t.Context(), c.path, c.context, "r1", parsed(t, "nodes: {count: 1}\n"+quiet))
+			if err == nil {
+				t.Fatal("accepted")
+			}
+			t.Log(err)
+			if strings.ContainsAny(err.Error(), "\n") {
+				t.Errorf("more than one line: %q", err)
+			}
+			for _, want := range c.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("%q does not say %q", err, want)
+				}
+			}
+		})
+	}
+}
+
+func TestFromKubeconfigTellsWhatIsDifferentHere(t *testing.T) {
+	s := newStub(t)
+	target, err := FromKubeconfig(t.Context(), s.kubeconfig(t, goodToken), "", "r1", parsed(t, `
+controlPlane:
+  controllerManager: {qps: 100, flags: {node-eviction-rate: "5"}}
+  scheduler: {percentageOfNodesToScore: 10}
+`+quiet))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if target.Cluster.Name != "staging" || target.Cluster.Server != s.URL || target.Cluster.Bundled || target.KubernetesVersion != "v1.37.1" {
+		t.Errorf("cluster %+v, %s", target.Cluster, target.KubernetesVersion)
+	}
+	if target.Load != nil {
+		t.Error("load would run as the user of the kubeconfig")
+	}
+	notes := strings.Join(target.Notes, "\n")
+	for _, want := range []string{
+		"not applied to your cluster: kube-controller-manager --kube-api-qps=100, kube-controller-manager --node-eviction-rate=5, kube-scheduler percentageOfNodesToScore=10",
+		"2 API servers stand behind " + s.URL,
+	} {
+		if !strings.Contains(notes, want) {
+			t.Errorf("notes do not say %q:\n%s", want, notes)
+		}
+	}
+	if jobs := target.Jobs(); len(jobs) != 1 || jobs[0] != "kube-apiserver" {
+		t.Errorf("jobs on offer: %v", jobs)
+	}
+}
+
+// What a load reads is asked for where it is: in our namespace, or in the
+// cluster where it has none.
+func TestNeedsFollowTheScenario(t *testing.T) {
+	client := fake.NewClientset()
+	client.Resources = []*metav1.APIResourceList{
+		{GroupVersion: "v1", APIResources: []metav1.APIResource{
+			{Name: "nodes", Kind: "Node"}, {Name: "endpoints", Kind: "Endpoints", Namespaced: true},
+		}},
+		{GroupVersion: "apps/v1", APIResources: []metav1.APIResource{{Name: "daemonsets", Kind: "DaemonSet", Namespaced: true}}},
+	}
+	s := parsed(t, `
+background:
+- {name: a, kind: requests, verb: list, resource: endpoints, rate: 1/s}
+- {name: b, kind: requests, verb: get, resource: endpoints, rate: 1/s}
+- {name: c, kind: requests, verb: list, resource: nodes, rate: 1/s}
+- {name: d, kind: requests, verb: list, resource: daemonsets.apps, rate: 1/s}
+`+quiet)
+	needs, err := requestNeeds(client.Discovery(), "ns", s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, n := range needs {
+		got = append(got, n.String())
+	}
+	want := "list endpoints in namespace ns; get endpoints in namespace ns; list nodes; list daemonsets.apps in namespace ns"
+	if text := strings.Join(got, "; "); text != want {
+		t.Errorf("\n got %s\nwant %s", text, want)
+	}
+	s.Background[0].Resource = "unicorns"
+	if _, err := requestNeeds(client.Discovery(), "ns", s); err == nil || !strings.Contains(err.Error(), `no resource "unicorns"`) {
+		t.Errorf("an unknown resource: %v", err)
+	}
+}
+
+// Tenants may be impersonated by name and nobody else may; what a load writes
+// is asked for, also of a resource that is made for the run.
+func TestNeedsOfTenantsAndWrites(t *testing.T) {
+	s := parsed(t, `
+background:
+- {name: a, kind: requests, verb: apply, resource: widgets.load.stormglass.dev, rate: 1/s, tenants: [{name: blue, groups: [team]}]}
+- {name: b, kind: requests, verb: list, resource: configmaps, scope: cluster, rate: 1/s}
+`+quiet)
+	needs, err := requestNeeds(fake.NewClientset().Discovery(), "ns", s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, n := range needs {
+		got = append(got, n.String())
+	}
+	want := []string{
+		"patch widgets.load.stormglass.dev in namespace ns", "create widgets.load.stormglass.dev in namespace ns",
+		"impersonate users stormglass:tenant:blue", "impersonate groups stormglass:tenants", "impersonate groups team",
+		"list configmaps",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("\n got %q\nwant %q", got, want)
+	}
+	for _, rule := range rules(needs, "") {
+		if slices.Contains(rule.Verbs, "impersonate") && len(rule.ResourceNames) != 1 {
+			t.Errorf("anybody may be impersonated: %+v", rule)
+		}
+	}
+}
+
+func TestWritesAreGrantedInTheRunsNamespaceOnly(t *testing.T) {
+	needs, err := loadNeeds(fake.NewClientset().Discovery(), "ns", parsed(t, quiet))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, rule := range rules(needs, "") {
+		for _, verb := range rule.Verbs {
+			if verb != "get" && verb != "list" && verb != "watch" {
+				t.Errorf("the cluster role may %s %v", verb, rule.Resources)
+			}
+		}
+	}
+	if len(rules(needs, "ns")) < 4 {
+		t.Errorf("the namespace's role grants %v", rules(needs, "ns"))
+	}
+}

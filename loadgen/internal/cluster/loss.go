@@ -1,0 +1,189 @@
+package cluster
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"syscall"
+	"time"
+
+	"k8s.io/client-go/rest"
+)
+
+// A user's cluster is asked for /livez once a second, on a connection of its own
+// and without credentials. Any answer is one, be it 401, 429 or 503, and however
+// late: a storm makes API servers slow, and that is what a run measures. A
+// cluster is gone when it can no longer be reached, or says nothing for as long
+// as no API server takes that still works.
+const (
+	probeEvery = time.Second
+	// unreachableFor is how long connections are refused, reset or not answered at
+	// all before the cluster is gone.
+	unreachableFor = 3 * time.Second
+	// silentFor is how long one that takes connections may leave a request without
+	// answer: kube-apiserver gives up on its own requests after a minute.
+	silentFor = time.Minute
+	// dialWithin bounds the making of a connection.
+	dialWithin = time.Second
+)
+
+// AwaitLoss returns why the cluster is gone when it is, or nil when ctx ends.
+func (t *Target) AwaitLoss(ctx context.Context) error {
+	p, err := newProbe(t.Admin)
+	if err != nil {
+		return fmt.Errorf("cluster %s (%s): %w", t.Cluster.Name, t.Cluster.Server, err)
+	}
+	if why := awaitLoss(ctx, p); why != nil {
+		return fmt.Errorf("cluster %s (%s) is gone: %w", t.Cluster.Name, t.Cluster.Server, why)
+	}
+	return nil
+}
+
+// prober asks for signs of life.
+type prober interface {
+	// ask returns nil on any answer.
+	ask(context.Context) error
+	// dial returns nil if a connection can be made.
+	dial(context.Context) error
+}
+
+// awaitLoss asks until the cluster is gone or ctx ends. While a question has no
+// answer it looks each second whether there is still somebody to give one.
+func awaitLoss(ctx context.Context, p prober) error {
+	tick := time.NewTicker(probeEvery)
+	defer tick.Stop()
+	ctx, cancel := context.WithCancel(ctx) // ends the question under way
+	defer cancel()
+	var lost time.Time    // since when it cannot be reached; zero: it can
+	var answer chan error // of the question under way; nil: there is none
+	var asked time.Time
+	for {
+		if answer == nil {
+			asked, answer = time.Now(), make(chan error, 1)
+			go func(answer chan<- error) { answer <- p.ask(ctx) }(answer)
+		}
+		began := time.Now()
+		var err error
+		select {
+		case err = <-answer:
+			answer = nil
+		case <-tick.C:
+			err = p.dial(ctx)
+			if err == nil && time.Since(asked) >= silentFor {
+				return fmt.Errorf("it takes connections and has answered nothing for %s", silentFor)
+			}
+		case <-ctx.Done():
+		}
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err == nil, ours(err):
+			lost = time.Time{}
+		case lost.IsZero():
+			lost = began
+		}
+		if !lost.IsZero() && time.Since(lost) >= unreachableFor {
+			return fmt.Errorf("%s since %s", plainly(err), lost.UTC().Format("15:04:05 MST"))
+		}
+		if answer == nil {
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+			}
+		}
+	}
+}
+
+// ours tells whether a connection failed for want of what this machine gives.
+func ours(err error) bool {
+	var code syscall.Errno
+	return errors.As(err, &code) && slices.Contains(
+		[]syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.EADDRNOTAVAIL, syscall.ENOBUFS, syscall.ENOMEM}, code)
+}
+
+// plainly is an error of a connection without the address that it repeats.
+func plainly(err error) string {
+	var dns *net.DNSError
+	var code syscall.Errno
+	var timeout net.Error
+	switch {
+	case errors.As(err, &dns):
+		return "no such host " + dns.Name
+	case errors.As(err, &code):
+		return code.Error()
+	case errors.As(err, &timeout) && timeout.Timeout():
+		return "no connection can be made"
+	}
+	return "connections are closed without an answer"
+}
+
+// probe is the prober of an API server.
+type probe struct {
+	client  http.Client
+	url     string
+	network func(context.Context, string, string) (net.Conn, error)
+	address string
+}
+
+func newProbe(cfg *rest.Config) (*probe, error) {
+	base, _, err := rest.DefaultServerUrlFor(cfg)
+	if err != nil {
+		return nil, err
+	}
+	dialer := &net.Dialer{Timeout: dialWithin}
+	p := &probe{url: base.JoinPath("/livez").String(), network: dialer.DialContext, address: base.Host}
+	if cfg.Dial != nil {
+		p.network = cfg.Dial
+	}
+	if base.Port() == "" {
+		p.address = net.JoinHostPort(base.Hostname(), map[string]string{"http": "80", "https": "443"}[base.Scheme])
+	}
+	p.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	p.client.Transport = &http.Transport{
+		DialContext: p.network, MaxIdleConns: 1, DisableCompression: true,
+		// Nothing is told to whoever answers, and all that counts is that somebody does.
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true, ServerName: cfg.ServerName},
+	}
+	return p, nil
+}
+
+func (p *probe) ask(ctx context.Context) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.url, nil)
+	if err != nil {
+		return err
+	}
+	resp, err := p.client.Do(req)
+	if err != nil {
+		if unanswered(err) {
+			return err
+		}
+		return nil // not HTTP over TLS as we expect it, but an answer
+	}
+	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 1<<16)) // so that the connection is kept
+	return resp.Body.Close()
+}
+
+// unanswered tells whether an error is that of a connection that was not made, or
+// closed before it said anything.
+func unanswered(err error) bool {
+	var dns *net.DNSError
+	var code syscall.Errno
+	var timeout net.Error
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.As(err, &dns) || errors.As(err, &code) || errors.As(err, &timeout) && timeout.Timeout()
+}
+
+func (p *probe) dial(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, dialWithin)
+	defer cancel()
+	conn, err := p.network(ctx, "tcp", p.address)
+	if err != nil {
+		return err
+	}
+	return conn.Close()
+}

@@ -1,0 +1,181 @@
+package cluster
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/client-go/rest"
+)
+
+// acted is a cluster whose behaviour is a function of time.
+type acted struct {
+	began   time.Time
+	answers func(at time.Duration) (after time.Duration, err error)
+	dials   func(at time.Duration) error
+}
+
+func (a acted) ask(ctx context.Context) error {
+	after, err := a.answers(time.Since(a.began))
+	select {
+	case <-time.After(after):
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (a acted) dial(ctx context.Context) error {
+	if a.dials == nil {
+		return nil
+	}
+	err := a.dials(time.Since(a.began))
+	if err != nil && !strings.Contains(err.Error(), "refused") { // of nowhere one hears nothing
+		time.Sleep(dialWithin)
+	}
+	return err
+}
+
+func TestAClusterIsGoneWhenItCannotBeReached(t *testing.T) {
+	const loss = 100*time.Second + 300*time.Millisecond
+	never := 100 * time.Hour
+	unreachable := &net.OpError{Op: "dial", Err: os.ErrDeadlineExceeded}
+	away := func(from, to time.Duration, err error) func(time.Duration) (time.Duration, error) {
+		return func(at time.Duration) (time.Duration, error) {
+			if at < from || at >= to {
+				return time.Millisecond, nil
+			}
+			return 0, err
+		}
+	}
+	for name, c := range map[string]struct {
+		answers func(time.Duration) (time.Duration, error)
+		dials   func(time.Duration) error
+		after   time.Duration // of the loss; zero: it is none
+		want    string
+	}{
+		"refused": {answers: away(loss, never, refused()), after: 5 * time.Second, want: "connection refused since "},
+		"reset":   {answers: away(loss, never, os.NewSyscallError("read", syscall.ECONNRESET)), after: 5 * time.Second, want: "connection reset by peer since "},
+		"a blink": {answers: away(loss, loss+2*time.Second, refused())},
+		"many blinks": {answers: func(at time.Duration) (time.Duration, error) {
+			return away(0, 3*time.Second, refused())(at % (4 * time.Second))
+		}},
+		"no descriptors here": {answers: away(loss, never, os.NewSyscallError("socket", syscall.EMFILE))},
+		"slow answers":        {answers: func(time.Duration) (time.Duration, error) { return 50 * time.Second, nil }},
+		"cut off": {
+			answers: func(at time.Duration) (time.Duration, error) {
+				if at < loss {
+					return time.Millisecond, nil
+				}
+				return never, nil
+			},
+			dials: func(time.Duration) error { return unreachable }, after: 5 * time.Second, want: "no connection can be made since ",
+		},
+		"hangs": {
+			answers: func(at time.Duration) (time.Duration, error) {
+				if at < loss {
+					return time.Millisecond, nil
+				}
+				return never, nil
+			},
+			after: silentFor + 2*time.Second, want: "it takes connections and has answered nothing for 1m0s",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+				defer cancel()
+				began := time.Now()
+				err := awaitLoss(ctx, acted{began, c.answers, c.dials})
+				took := time.Since(began)
+				switch {
+				case c.after == 0 && err != nil:
+					t.Errorf("gone after %s: %v", took, err)
+				case c.after == 0:
+				case err == nil || !strings.Contains(err.Error(), c.want):
+					t.Errorf("got %v, want %s", err, c.want)
+				case took < loss || took > loss+c.after:
+					t.Errorf("noticed %s after the loss, want within %s", took-loss, c.after)
+				}
+				cancel()
+				synctest.Wait()
+			})
+		})
+	}
+}
+
+// Whatever an API server says, it is there.
+func TestAnyAnswerIsASignOfLife(t *testing.T) {
+	for name, answer := range map[string]http.HandlerFunc{
+		"unauthorized": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) },
+		"overloaded":   func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTooManyRequests) },
+		"broken":       func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) },
+		"redirects": func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "https://127.0.0.1:1/", http.StatusFound)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewTLSServer(answer)
+			p, err := newProbe(&rest.Config{Host: server.URL})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range 2 {
+				if err := p.ask(t.Context()); err != nil {
+					t.Error(err)
+				}
+			}
+			if err := p.dial(t.Context()); err != nil {
+				t.Error(err)
+			}
+			server.Close()
+			if err := p.ask(t.Context()); err == nil || plainly(err) != "connection refused" {
+				t.Errorf("of a closed server: %v", err)
+			}
+			if err := p.dial(t.Context()); err == nil {
+				t.Error("a closed server can be dialled")
+			}
+		})
+	}
+}
+
+// One that closes every connection, as a load balancer with nothing behind it
+// does, is no answer; one that speaks another protocol is.
+func TestConnectionsThatAreClosedAreNoAnswer(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			conn.Close()
+		}
+	}()
+	p, err := newProbe(&rest.Config{Host: "https://" + listener.Addr().String()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.ask(t.Context()); err == nil {
+		t.Error("it passes for an answer")
+	}
+	plain := httptest.NewServer(http.NotFoundHandler())
+	defer plain.Close()
+	if p, err = newProbe(&rest.Config{Host: "https://" + plain.Listener.Addr().String()}); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.ask(t.Context()); err != nil {
+		t.Errorf("HTTP where HTTPS was expected: %v", err)
+	}
+}

@@ -1,0 +1,211 @@
+package cluster
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/restmapper"
+
+	"github.com/stormglass/stormglass/loadgen/internal/load/object"
+	"github.com/stormglass/stormglass/loadgen/internal/node"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+const (
+	leaseNamespace = "kube-node-lease"
+	// kubeletSigner signs the client certificates of kubelets.
+	kubeletSigner = "kubernetes.io/kube-apiserver-client-kubelet"
+	// clientSigner signs those of kube-proxies.
+	clientSigner = "kubernetes.io/kube-apiserver-client"
+
+	definitions, definitionsGroup = "customresourcedefinitions", "apiextensions.k8s.io"
+)
+
+// need is one thing that somebody has to be allowed: a verb on a resource
+// (with its subresource after a slash), in a namespace or, if that is "", in
+// all of the cluster; or a verb on a URL.
+type need struct {
+	verb, group, resource, namespace string
+	name                             string // of the one object, or ""
+	url                              string
+}
+
+func (n need) String() string {
+	if n.url != "" {
+		return n.verb + " " + n.url
+	}
+	s := n.verb + " " + n.resource
+	if n.group != "" {
+		resource, sub, nested := strings.Cut(n.resource, "/")
+		s = n.verb + " " + resource + "." + n.group
+		if nested {
+			s += "/" + sub
+		}
+	}
+	if n.name != "" {
+		s += " " + n.name
+	}
+	if n.namespace != "" {
+		s += " in namespace " + n.namespace
+	}
+	return s
+}
+
+// each is one need for each verb.
+func each(verbs, group, resource, namespace string) []need {
+	var out []need
+	for verb := range strings.FieldsSeq(verbs) {
+		out = append(out, need{verb: verb, group: group, resource: resource, namespace: namespace})
+	}
+	return out
+}
+
+// adminNeeds are what Setup, the nodes' identities and Cleanup do with the
+// user's own identity.
+func adminNeeds(ns string, s *scenario.Scenario) []need {
+	needs := slices.Concat(
+		each("create get list delete", "", "namespaces", ""),
+		each("create get", "", "serviceaccounts", ns),
+		each("create", "", "serviceaccounts/token", ns),
+		each("create list delete", rbacv1.GroupName, "clusterroles", ""),
+		each("create list delete", rbacv1.GroupName, "clusterrolebindings", ""),
+		each("create", rbacv1.GroupName, "roles", ns),
+		each("create", rbacv1.GroupName, "rolebindings", ns),
+		each("list delete", "", "pods", ns),
+	)
+	if usesWidgets(s) {
+		needs = append(needs, each("get create list delete", definitionsGroup, definitions, "")...)
+	}
+	if s.Nodes.Count == 0 {
+		return needs
+	}
+	needs = append(needs, slices.Concat(
+		each("list delete", "", "nodes", ""),
+		// DaemonSets put pods on simulated nodes too.
+		each("list delete", "", "pods", ""),
+		each("list delete", "coordination.k8s.io", "leases", leaseNamespace),
+		each("list delete", "storage.k8s.io", "csinodes", ""),
+	)...)
+	if s.Nodes.Fidelity == node.Shared {
+		return needs
+	}
+	const csr = "certificatesigningrequests"
+	if s.Nodes.KubeProxy {
+		needs = append(needs, need{verb: "approve", group: "certificates.k8s.io", resource: "signers", name: clientSigner})
+	}
+	return append(needs, slices.Concat(
+		each("create get list watch delete", "certificates.k8s.io", csr, ""),
+		each("update", "certificates.k8s.io", csr+"/approval", ""),
+		[]need{{verb: "approve", group: "certificates.k8s.io", resource: "signers", name: kubeletSigner}},
+	)...)
+}
+
+// loadNeeds are what the identity of load does: all writes are in the run's
+// namespace, but for those of shared simulated nodes.
+func loadNeeds(d discovery.DiscoveryInterface, ns string, s *scenario.Scenario) ([]need, error) {
+	needs := slices.Concat(
+		[]need{{verb: "get", url: "/metrics"}},
+		each("get list watch create update patch delete deletecollection", "", "configmaps", ns),
+		each("get list watch create update patch delete", "apps", "deployments", ns),
+		each("list watch", "apps", "replicasets", ns),
+		each("list watch", "discovery.k8s.io", "endpointslices", ns),
+		each("get create update patch delete", "", "services", ns),
+		each("get list watch", "", "pods", ns),
+		each("get list watch", "", "nodes", ""),
+	)
+	requests, err := requestNeeds(d, ns, s)
+	if err != nil {
+		return nil, err
+	}
+	needs = append(needs, requests...)
+	if s.Nodes.Count > 0 && s.Nodes.Fidelity == node.Shared {
+		needs = append(needs, slices.Concat(
+			each("create get list watch", "", "nodes", ""),
+			each("patch", "", "nodes/status", ""),
+			each("create", "storage.k8s.io", "csinodes", ""),
+			each("get list watch delete", "", "pods", ""),
+			each("patch", "", "pods/status", ""),
+			// Of the run's pods only: the right to make anybody's token is one
+			// to hand to nobody.
+			each("create", "", "serviceaccounts/token", ns),
+			each("create get update delete", "coordination.k8s.io", "leases", ""),
+		)...)
+	}
+	return needs, nil
+}
+
+// usesWidgets tells whether the custom resource has to be defined.
+func usesWidgets(s *scenario.Scenario) bool {
+	return slices.ContainsFunc(s.Loads(), func(l scenario.PlacedLoad) bool {
+		return l.Kind != "changes" && slices.ContainsFunc(l.Operations(), func(o scenario.Operation) bool { return o.Resource == scenario.WidgetResource })
+	})
+}
+
+// madeBy are the resources that a load makes objects of before it starts.
+func madeBy(l *scenario.Load) map[string]bool {
+	all := map[string]bool{}
+	if l.Kind != "changes" { // those are of their watches
+		for _, o := range l.Operations() {
+			if l.OwnObjects(o) {
+				all[o.Resource] = true
+			}
+		}
+	}
+	return all
+}
+
+// requestNeeds are those of loads: in the run's namespace, or in the cluster
+// if they reach across namespaces or the resource has none. What Setup does
+// for loads with the user's own identity is not among them.
+func requestNeeds(d discovery.DiscoveryInterface, ns string, s *scenario.Scenario) ([]need, error) {
+	var needs []need
+	var mapper meta.RESTMapper
+	for _, l := range s.Loads() {
+		for _, n := range object.Needs(*l.Load) {
+			if n.Resource == "namespaces" && n.Verb == "create" || n.Resource == definitions {
+				continue
+			}
+			where := ns
+			if n.Cluster {
+				where = ""
+			} else if r := (schema.GroupResource{Group: n.Group, Resource: n.Resource}); !slices.Contains(scenario.Manifests, r.String()) {
+				namespaced, err := isNamespaced(d, &mapper, r) // those with manifests are, if they exist yet or not
+				if err != nil {
+					return nil, err
+				}
+				if !namespaced {
+					where = ""
+				}
+			}
+			if x := (need{verb: n.Verb, group: n.Group, resource: n.Resource, name: n.Name, namespace: where}); !slices.Contains(needs, x) {
+				needs = append(needs, x)
+			}
+		}
+	}
+	return needs, nil
+}
+
+// isNamespaced asks the cluster, once for all resources.
+func isNamespaced(d discovery.DiscoveryInterface, mapper *meta.RESTMapper, r schema.GroupResource) (bool, error) {
+	if *mapper == nil {
+		groups, err := restmapper.GetAPIGroupResources(d)
+		if err != nil {
+			return false, fmt.Errorf("discover its resources: %w", explain(err))
+		}
+		*mapper = restmapper.NewDiscoveryRESTMapper(groups)
+	}
+	kind, err := (*mapper).KindFor(r.WithVersion(""))
+	if err != nil {
+		return false, fmt.Errorf("it has no resource %q (`kubectl api-resources` lists them)", r)
+	}
+	mapping, err := (*mapper).RESTMapping(kind.GroupKind(), kind.Version)
+	if err != nil {
+		return false, fmt.Errorf("it has no resource %q: %w", r, err)
+	}
+	return mapping.Scope.Name() == meta.RESTScopeNameNamespace, nil
+}

@@ -1,0 +1,74 @@
+// Package cluster is what a run is aimed at: a bundled control plane or a
+// user's own cluster. It finds it, checks it, prepares it, and afterwards
+// removes what the run made, by label and nothing else.
+package cluster
+
+import (
+	"fmt"
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const (
+	// RunLabel is on everything that a run creates; its value is the run's id.
+	// Cleanup goes by it alone. The NodeRestriction admission plugin lets
+	// kubelets set labels of a domain like this one, but none of
+	// kubernetes.io beyond a few, so there is no second label for ownership.
+	RunLabel = "stormglass.dev/run"
+	// SimulatedTaint keeps pods that do not ask for it off simulated nodes.
+	SimulatedTaint = "stormglass.dev/simulated"
+
+	managedByLabel = "app.kubernetes.io/managed-by"
+)
+
+// Labels of everything that a run creates, nodes included.
+func Labels(runID string) map[string]string { return map[string]string{RunLabel: runID} }
+
+// meta is that of an object made by Setup. It also says by the customary label
+// who made it, for tools that show it.
+func (t *Target) meta(name string) metav1.ObjectMeta {
+	labels := maps.Clone(t.Labels)
+	labels[managedByLabel] = "stormglass"
+	return metav1.ObjectMeta{Name: name, Labels: labels}
+}
+
+// Taints of simulated nodes: no pod but the run's is to be believed to run there.
+// Nodes that run alone on a plane of ours have none: there is nothing to protect, and
+// a plain Deployment is to run.
+func (t *Target) Taints() []corev1.Taint {
+	if t.NodesAlone && t.own {
+		return nil
+	}
+	return []corev1.Taint{{Key: SimulatedTaint, Value: "true", Effect: corev1.TaintEffectNoSchedule}}
+}
+
+// Placement says in YAML to paste into a pod's spec what puts it on the run's nodes.
+func (t *Target) Placement() []string {
+	lines := []string{fmt.Sprintf("nodeSelector: {%s: %q}", RunLabel, t.Labels[RunLabel])}
+	if len(t.Taints()) > 0 {
+		lines = append([]string{fmt.Sprintf("tolerations: [{key: %s, operator: Equal, value: \"true\", effect: NoSchedule}]", SimulatedTaint)}, lines...)
+	}
+	return lines
+}
+
+// Tolerations of the run's pods: of Taints.
+func Tolerations() []corev1.Toleration {
+	return []corev1.Toleration{{
+		Key: SimulatedTaint, Operator: corev1.TolerationOpEqual, Value: "true", Effect: corev1.TaintEffectNoSchedule,
+	}}
+}
+
+// NodeSelector of the run's pods: the run's nodes, never real ones.
+func (t *Target) NodeSelector() map[string]string {
+	return map[string]string{RunLabel: t.Labels[RunLabel]}
+}
+
+// ownedBy selects what a run made; "" means every run.
+func ownedBy(runID string) string {
+	if runID == "" {
+		return RunLabel
+	}
+	return RunLabel + "=" + runID
+}

@@ -1,0 +1,240 @@
+package cluster
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/loadgen/internal/node"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// Plan is what a run will make on a target: what a person is asked to agree
+// to.
+type Plan struct {
+	Scenario, RunID                      string
+	Cluster, Server, Version             string
+	Namespace                            string
+	MoreNamespaces                       int // that loads spread their objects over
+	Nodes                                int
+	Fidelity                             string
+	Deployments, Services, Pods, Watches int // Pods and Watches at most at a time
+	// Objects that loads work on, by resource.
+	Objects map[string]int
+	// Rate is the highest sum of request rates of a phase, per second.
+	Rate float64
+	// Account is the ServiceAccount that load runs as, Role the name of its
+	// RBAC objects; empty on a bundled plane.
+	Account, Role string
+	Notes         []string
+	// Tainted says that the nodes take no pods but those that tolerate it.
+	Tainted bool
+}
+
+// Plan says what a scenario will make here.
+func (t *Target) Plan(s *scenario.Scenario) Plan {
+	p := Plan{
+		Scenario: s.Name, RunID: t.runID,
+		Cluster: t.Cluster.Name, Server: t.Cluster.Server, Version: t.KubernetesVersion,
+		Namespace: t.Namespace, MoreNamespaces: len(t.namespaces) - 1, Nodes: s.Nodes.Count, Fidelity: s.Nodes.Fidelity,
+		Notes: t.Notes, Tainted: len(t.Taints()) > 0,
+	}
+	if !t.Cluster.Bundled {
+		p.Account, p.Role = loadAccount, t.Namespace
+	}
+	p.countPods(s)
+	p.countLoads(s)
+	return p
+}
+
+func (p *Plan) countPods(s *scenario.Scenario) {
+	replicas, services := map[string]int{}, map[string]bool{}
+	for _, phase := range s.Phases {
+		surge := 0.0
+		for _, a := range phase.Actions {
+			switch a.Kind {
+			case "deploy", "scale":
+				replicas[a.Name] = a.Replicas
+			case "delete":
+				replicas[a.Name] = 0
+			case "rollingUpdate":
+				surge += surgeOf(a.MaxSurge, replicas[a.Name])
+			}
+			services[a.Name] = services[a.Name] || a.Service
+		}
+		sum := 0
+		for _, n := range replicas {
+			sum += n
+		}
+		p.Pods = max(p.Pods, sum+int(surge))
+	}
+	p.Deployments = len(replicas)
+	for _, made := range services {
+		if made {
+			p.Services++
+		}
+	}
+}
+
+// surgeOf is how many pods more than its replicas an update may make.
+func surgeOf(text string, replicas int) float64 {
+	var n float64
+	if _, err := fmt.Sscanf(text, "%g", &n); err != nil {
+		return 0
+	}
+	if strings.HasSuffix(text, "%") {
+		n = n / 100 * float64(replicas)
+	}
+	return n
+}
+
+func (p *Plan) countLoads(s *scenario.Scenario) {
+	p.Objects = map[string]int{}
+	background := 0.0
+	count := func(l scenario.Load) (rate float64, watches int) {
+		for resource := range madeBy(&l) {
+			p.Objects[resource] += l.Objects
+		}
+		if l.Kind == "watches" {
+			return 0, l.Count
+		}
+		return max(float64(l.Rate), float64(l.Shape.EndRate())), 0
+	}
+	for _, l := range s.Background {
+		rate, _ := count(l)
+		background += rate
+	}
+	p.Rate = background
+	held := 0
+	for _, phase := range s.Phases {
+		rate, open := background, held
+		for _, l := range phase.Load {
+			r, w := count(l)
+			rate, open = rate+r, open+w
+			if l.Hold {
+				held += w
+			}
+		}
+		p.Rate, p.Watches = max(p.Rate, rate), max(p.Watches, open)
+	}
+}
+
+// String is the plan as a person reads it, several lines.
+func (p Plan) String() string {
+	var b strings.Builder
+	line := func(head, format string, args ...any) {
+		fmt.Fprintf(&b, "%-9s %s\n", head, fmt.Sprintf(format, args...))
+	}
+	line("Run", "%s, as run %s", p.Scenario, p.RunID)
+	line("On", "cluster %s (%s), Kubernetes %s", p.Cluster, p.Server, p.Version)
+	namespace := "namespace " + p.Namespace
+	if p.MoreNamespaces > 0 {
+		namespace += fmt.Sprintf(" and %d more named after it,", p.MoreNamespaces)
+	}
+	line("Creates", "%s with %s", namespace, p.contents())
+	if p.Nodes > 0 {
+		how := "each with a client certificate that the cluster signs"
+		if p.Fidelity == node.Shared {
+			how = "all with the identity of the load"
+		}
+		taint := "tainted so that no other pod is scheduled to them"
+		if !p.Tainted {
+			taint = "not tainted, as this is a control plane of Stormglass' own: any pod may be scheduled to them"
+		}
+		line("", "%s, %s, %s", count(p.Nodes, "simulated node"), taint, how)
+	}
+	if p.Account != "" {
+		line("", "ServiceAccount %s for the load, ClusterRole and ClusterRoleBinding %s", p.Account, p.Role)
+	}
+	line("Sends", "up to %s requests/s, %s", number(p.Rate), count(p.Watches, "measured watch"))
+	line("Removes", "all of it at the end; all of it is labelled %s=%s", RunLabel, p.RunID)
+	for _, n := range p.Notes {
+		line("Note", "%s", n)
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+func (p Plan) contents() string {
+	var parts []string
+	for _, x := range []struct {
+		n    int
+		what string
+	}{{p.Deployments, "Deployment"}, {p.Services, "Service"}, {p.Pods, "pod"}} {
+		if x.n > 0 {
+			parts = append(parts, count(x.n, x.what))
+		}
+	}
+	for _, resource := range slices.Sorted(maps.Keys(p.Objects)) {
+		parts = append(parts, fmt.Sprintf("%s %s", number(float64(p.Objects[resource])), resource))
+	}
+	if len(parts) == 0 {
+		return "nothing in it"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// count is "1 pod", "2,000 watches".
+func count(n int, what string) string {
+	switch {
+	case n == 1:
+		return "1 " + what
+	case strings.HasSuffix(what, "ch"):
+		what += "es"
+	default:
+		what += "s"
+	}
+	return number(float64(n)) + " " + what
+}
+
+// number writes 12500 as "12,500" and 0.5 as "0.5".
+func number(v float64) string {
+	if v != float64(int64(v)) {
+		return fmt.Sprintf("%.1f", v)
+	}
+	s := fmt.Sprint(int64(v))
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// differences lists the control plane settings of a scenario, which nobody
+// applies to a user's cluster.
+func differences(c control.Config) []string {
+	var set []string
+	add := func(name string, value any, isSet bool) {
+		if isSet {
+			set = append(set, fmt.Sprintf("%s=%v", name, value))
+		}
+	}
+	flags := func(component string, f control.Flags) {
+		for _, name := range slices.Sorted(maps.Keys(f)) {
+			add(component+" --"+name, f[name], true)
+		}
+	}
+	add("etcd members", c.Etcd.Members, c.Etcd.Members != 0)
+	add("etcd topology", c.Etcd.Topology, c.Etcd.Topology != "")
+	add("kube-apiserver replicas", c.APIServer.Replicas, c.APIServer.Replicas != 0)
+	add("kube-apiserver descriptors", c.APIServer.Descriptors, c.APIServer.Descriptors != 0)
+	add("kube-controller-manager replicas", c.ControllerManager.Replicas, c.ControllerManager.Replicas != 0)
+	add("kube-scheduler replicas", c.Scheduler.Replicas, c.Scheduler.Replicas != 0)
+	flags("etcd", c.Etcd.Flags)
+	flags("kube-apiserver", c.APIServer.Flags)
+	m, s := c.ControllerManager, c.Scheduler
+	add("kube-controller-manager --kube-api-qps", m.QPS, m.QPS != 0)
+	add("kube-controller-manager --kube-api-burst", m.Burst, m.Burst != 0)
+	flags("kube-controller-manager", m.Flags)
+	add("kube-scheduler clientConnection.qps", s.QPS, s.QPS != 0)
+	add("kube-scheduler clientConnection.burst", s.Burst, s.Burst != 0)
+	add("kube-scheduler percentageOfNodesToScore", s.PercentageOfNodesToScore, s.PercentageOfNodesToScore != 0)
+	if len(s.Config) > 0 {
+		set = append(set, "kube-scheduler --config")
+	}
+	flags("kube-scheduler", s.Flags)
+	if len(set) == 0 {
+		return nil
+	}
+	return []string{"controlPlane settings of the scenario are not applied to your cluster: " + strings.Join(set, ", ")}
+}

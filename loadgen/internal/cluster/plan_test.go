@@ -1,0 +1,109 @@
+package cluster
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// staging is a target on a user's cluster, as FromKubeconfig leaves it.
+func staging() *Target {
+	t := newTarget("3f9a", &scenario.Scenario{})
+	t.Cluster = result.Cluster{Name: "staging", Server: "https://10.0.0.1:6443"}
+	t.KubernetesVersion = "v1.37.1"
+	t.offer(control.ScrapeTarget{Job: apiServerJob, Instance: apiServerJob, URL: "https://10.0.0.1:6443/metrics"})
+	return t
+}
+
+func TestPlanNamesTheClusterAndAllThatIsMade(t *testing.T) {
+	s, err := scenario.Read("rollout-500", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := strings.TrimSpace(`
+Run       rollout-500, as run 3f9a
+On        cluster staging (https://10.0.0.1:6443), Kubernetes v1.37.1
+Creates   namespace stormglass-3f9a with 1 Deployment, 1 Service, 6,250 pods, 200 configmaps
+          500 simulated nodes, tainted so that no other pod is scheduled to them, each with a client certificate that the cluster signs
+          ServiceAccount stormglass-load for the load, ClusterRole and ClusterRoleBinding stormglass-3f9a
+Sends     up to 15.1 requests/s, 0 measured watches
+Removes   all of it at the end; all of it is labelled stormglass.dev/run=3f9a
+`)
+	if got := staging().Plan(s).String(); got != want {
+		t.Errorf("\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestPlanCountsAtMostAtATime(t *testing.T) {
+	s := parsed(t, `
+nodes: {count: 1, fidelity: shared}
+background: [{kind: requests, verb: get, rate: 1/s}]
+phases:
+- name: a
+  for: 1s
+  actions: [{kind: deploy, name: x, replicas: 10}, {kind: deploy, name: y, replicas: 5}]
+  load: [{name: w, kind: watches, count: 100, rate: 50/s, hold: true}, {name: v, kind: watches, count: 30, rate: 50/s}]
+- name: b
+  for: 1s
+  actions: [{kind: delete, name: y}, {kind: rollingUpdate, name: x, maxSurge: "4"}]
+  load: [{name: u, kind: watches, count: 10, rate: 50/s}, {name: c, kind: changes, watches: w, rate: 2/s}]
+`)
+	p := staging().Plan(s)
+	if p.Pods != 15 || p.Watches != 130 || p.Rate != 3 || p.Deployments != 2 || p.Services != 0 {
+		t.Errorf("%+v", p)
+	}
+	if text := p.String(); !strings.Contains(text, "1 simulated node, ") || !strings.Contains(text, "all with the identity of the load") {
+		t.Errorf("\n%s", text)
+	}
+}
+
+func TestAddTargets(t *testing.T) {
+	target := staging()
+	token := file(t, "token", "secret")
+	good := file(t, "targets.yaml", `targets:
+- {job: etcd, url: "http://127.0.0.1:2381/metrics"}
+- {job: kube-scheduler, instance: scheduler-a, url: "https://127.0.0.1:10259/metrics", tokenFile: `+token+`, insecureSkipVerify: true}
+`)
+	if err := target.AddTargets(good); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(target.Jobs(), " "); got != "etcd kube-apiserver kube-scheduler" {
+		t.Errorf("jobs: %s", got)
+	}
+	if got := strings.Join(target.Cluster.Targets, " "); got != "kube-apiserver 127.0.0.1:2381 scheduler-a" {
+		t.Errorf("instances: %s", got)
+	}
+	each := file(t, "each.yaml", `targets: [{job: kube-apiserver, instance: a, url: "https://127.0.0.1:1/metrics"}, {job: kube-apiserver, instance: b, url: "https://127.0.0.1:2/metrics"}]`)
+	target = staging()
+	if err := target.AddTargets(each); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(target.Cluster.Targets, " "); got != "a b" {
+		t.Errorf("the address that stands for all is scraped beside them: %s", got)
+	}
+}
+
+func TestBadTargetsNameFileLineAndField(t *testing.T) {
+	for name, c := range map[string]struct{ text, want string }{
+		"unknown field": {"targets:\n- {job: etcd, uri: x}", `targets.yaml:2: targets[0].uri: unknown field "uri" (did you mean "url"?)`},
+		"no job":        {"targets:\n- {url: https://h/metrics}", "targets.yaml:2: targets[0].job: is missing"},
+		"no URL":        {"targets:\n- {job: etcd, url: 'h:2379'}", `targets.yaml:2: targets[0].url: "h:2379" is not a URL`},
+		"half a pair":   {"targets:\n- {job: etcd, url: https://h/metrics, certFile: c}", "a certificate needs its key"},
+		"no such file":  {"targets:\n- {job: etcd, url: https://h/metrics, caFile: none.crt}", "targets[0].caFile: cannot read none.crt: no such file"},
+		"twice":         {"targets:\n- {job: etcd, url: http://h/metrics}\n- {job: etcd, url: http://h/metrics}", `targets.yaml:3: targets[1].instance: a second "h"`},
+		"nothing":       {"targets: []", "no targets"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := staging().AddTargets(file(t, "targets.yaml", c.text))
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v\nwant %s", err, c.want)
+			}
+		})
+	}
+	if err := staging().AddTargets("none.yaml"); err == nil || !strings.Contains(err.Error(), "none.yaml") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,170 @@
+package cluster_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/stormglass/stormglass/internal/planetest"
+	"github.com/stormglass/stormglass/loadgen/internal/cluster"
+	"github.com/stormglass/stormglass/loadgen/internal/node"
+	"github.com/stormglass/stormglass/loadgen/internal/workload"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// A real control plane, used as a stranger's: pods come up on nodes whose
+// certificates it signed, and afterwards nothing of the run is left.
+func TestOnAUsersClusterNothingIsLeft(t *testing.T) {
+	binary, err := planetest.Build(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	plane := planetest.Start(t, binary, nil)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	s, err := scenario.Parse("test.yaml", []byte(`
+apiVersion: stormglass/v1alpha1
+kind: Scenario
+name: test
+nodes: {count: 2}
+background: [{kind: requests, verb: list, resource: nodes, rate: 1/s}]
+phases: [{name: rollout, for: 1s}]
+`), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirs, err := cluster.FromKubeconfig(ctx, plane.Cluster().Kubeconfigs["admin"], "", "r1", s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := theirs.Setup(ctx); err != nil {
+		t.Fatal(err)
+	}
+	loadIsNoMaster(ctx, t, theirs)
+	loadMayNotSetUp(ctx, t, theirs, s)
+	rollOut(ctx, t, theirs, s)
+	if err := theirs.Cleanup(ctx, nil); err != nil {
+		t.Error(err)
+	}
+	nothingLeft(ctx, t, theirs.Admin)
+}
+
+// loadIsNoMaster: priority and fairness applies to the load, and it may read
+// the metrics.
+func loadIsNoMaster(ctx context.Context, t *testing.T, theirs *cluster.Target) {
+	t.Helper()
+	load, err := kubernetes.NewForConfig(theirs.Load)
+	if err != nil {
+		t.Fatal(err)
+	}
+	who, err := load.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if user := who.Status.UserInfo; user.Username != "system:serviceaccount:stormglass-r1:stormglass-load" || slices.Contains(user.Groups, "system:masters") {
+		t.Errorf("load runs as %+v", user)
+	}
+	if _, err := load.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx); err != nil {
+		t.Errorf("load may not read the metrics: %v", err)
+	}
+}
+
+// loadMayNotSetUp: with a kubeconfig of so few rights a run is refused before
+// it makes anything.
+func loadMayNotSetUp(ctx context.Context, t *testing.T, theirs *cluster.Target, s *scenario.Scenario) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	text := fmt.Sprintf(`{"apiVersion": "v1", "kind": "Config", "current-context": "c",
+"clusters": [{"name": "c", "cluster": {"server": %q, "certificate-authority": %q}}],
+"users": [{"name": "u", "user": {"tokenFile": %q}}],
+"contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}]}`,
+		theirs.Admin.Host, theirs.Scrape[0].CAFile, theirs.Load.BearerTokenFile)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := cluster.FromKubeconfig(ctx, path, "", "r2", s)
+	if err == nil || !strings.Contains(err.Error(), "system:serviceaccount:stormglass-r1:stormglass-load lacks permission to create namespaces; ") {
+		t.Errorf("got %v", err)
+	}
+	if err != nil && strings.Contains(err.Error(), "get /metrics") {
+		t.Errorf("what is allowed is said to be missing: %v", err)
+	}
+}
+
+// rollOut brings 4 pods up on 2 nodes and lets the nodes go silent.
+func rollOut(ctx context.Context, t *testing.T, theirs *cluster.Target, s *scenario.Scenario) {
+	t.Helper()
+	w, err := workload.New(theirs.Load, workload.Options{
+		Namespace: theirs.Namespace, Labels: theirs.Labels,
+		NodeSelector: theirs.NodeSelector(), Tolerations: cluster.Tolerations(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tracking, stop := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- w.Run(tracking) }()
+	defer func() {
+		stop()
+		<-ended
+	}()
+	fleet, err := node.New(node.Config{
+		Spec: s.Nodes, Identities: theirs.Identities(s.Nodes), Labels: theirs.Labels,
+		Taints: theirs.Taints(), NamePrefix: "sg-r1-", Seed: 1, Log: t.Logf,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer fleet.Stop(context.WithoutCancel(ctx))
+	if err := fleet.Start(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Wait(ctx, func() bool { return w.Synced() && w.NodesReady(fleet.Names()) }); err != nil {
+		t.Fatal(err)
+	}
+	w.BeginPhase("rollout", time.Now())
+	if err := w.Do(ctx, scenario.Action{Kind: "deploy", Name: "web", Replicas: 4, Service: true, CPU: "10m"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Wait(ctx, w.Whole); err != nil {
+		t.Fatalf("%v: %+v", err, w.Live())
+	}
+	got := w.Results()["rollout"]
+	if got.PodsCreated != 4 || got.PodsReady != 4 || got.PodsUnmeasured != 0 || got.Startup.Count != 4 || got.ToScheduled.Count != 4 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// nothingLeft: no object carries the run's label, nor a name of the run's.
+func nothingLeft(ctx context.Context, t *testing.T, admin *rest.Config) {
+	t.Helper()
+	client, err := kubernetes.NewForConfig(admin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{
+		"/api/v1/namespaces", "/api/v1/nodes", "/api/v1/pods", "/apis/coordination.k8s.io/v1/leases", "/apis/storage.k8s.io/v1/csinodes",
+		"/apis/certificates.k8s.io/v1/certificatesigningrequests", "/apis/rbac.authorization.k8s.io/v1/clusterroles",
+		"/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", "/apis/rbac.authorization.k8s.io/v1/roles",
+	} {
+		all, err := client.Discovery().RESTClient().Get().AbsPath(path).SetHeader("Accept", "application/json").DoRaw(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, mark := range []string{cluster.RunLabel, "stormglass-r1", "sg-r1-"} {
+			if strings.Contains(string(all), mark) {
+				t.Errorf("%s still has something with %q", path, mark)
+			}
+		}
+	}
+}

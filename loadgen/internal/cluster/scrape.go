@@ -1,0 +1,148 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/internal/strictyaml"
+	"github.com/stormglass/stormglass/internal/userfile"
+)
+
+// apiServerJob is the job of API servers, as on a bundled plane.
+const apiServerJob = "kube-apiserver"
+
+func metricsURL(cfg *rest.Config) string { return strings.TrimSuffix(cfg.Host, "/") + "/metrics" }
+
+// apiServerScrape is the API server's own metrics, the only ones of a user's
+// control plane that a kubeconfig leads to. Setup adds the identity.
+func apiServerScrape(cfg *rest.Config) control.ScrapeTarget {
+	return control.ScrapeTarget{
+		Job: apiServerJob, Instance: "kube-apiserver", URL: metricsURL(cfg),
+		ServerName: cfg.ServerName, InsecureSkipVerify: cfg.Insecure,
+	}
+}
+
+// apiServers warns when one address stands for several API servers: each
+// scrape then meets another one. What cannot be found out is not warned of.
+func (t *Target) apiServers(ctx context.Context, client kubernetes.Interface) []string {
+	slices, err := client.DiscoveryV1().EndpointSlices("default").
+		List(ctx, metav1.ListOptions{LabelSelector: "kubernetes.io/service-name=kubernetes"})
+	if err != nil {
+		return nil
+	}
+	n := 0
+	for _, s := range slices.Items {
+		for _, e := range s.Endpoints {
+			n += len(e.Addresses)
+		}
+	}
+	if n < 2 {
+		return nil
+	}
+	return []string{fmt.Sprintf("%d API servers stand behind %s: a scrape of it meets one or another, and rates of its counters are wrong; name each in a --targets file", n, t.Cluster.Server)}
+}
+
+// targetsFile is a file of further scrape targets.
+type targetsFile struct {
+	Targets []scrapeEntry `yaml:"targets"`
+}
+
+type scrapeEntry struct {
+	Job                string `yaml:"job"`
+	Instance           string `yaml:"instance"`
+	URL                string `yaml:"url"`
+	CAFile             string `yaml:"caFile"`
+	CertFile           string `yaml:"certFile"`
+	KeyFile            string `yaml:"keyFile"`
+	TokenFile          string `yaml:"tokenFile"`
+	ServerName         string `yaml:"serverName"`
+	InsecureSkipVerify bool   `yaml:"insecureSkipVerify"`
+}
+
+// AddTargets reads further scrape targets from a YAML file:
+//
+//	targets:
+//	  - job: etcd                # becomes the label; gates know kube-apiserver,
+//	    instance: etcd-1         # kube-scheduler, kube-controller-manager, etcd
+//	    url: https://10.0.0.1:2379/metrics
+//	    caFile: ca.crt           # verifies the server
+//	    certFile: client.crt     # who we are: a certificate and its key,
+//	    keyFile: client.key
+//	    tokenFile: token         # or a bearer token
+//
+// Targets of job kube-apiserver take the place of the one that the kubeconfig
+// leads to. Every error names file, line and field.
+func (t *Target) AddTargets(path string) error {
+	data, err := userfile.Read(path, userfile.Text)
+	if err != nil {
+		return fmt.Errorf("--targets %s: %w (name a file of scrape targets)", path, err)
+	}
+	doc, err := strictyaml.Parse(path, data)
+	if err != nil {
+		return err
+	}
+	var file targetsFile
+	if err := doc.Decode(&file); err != nil {
+		return err
+	}
+	if len(file.Targets) == 0 {
+		return doc.Errorf("targets", "write - {job: etcd, url: https://HOST:2379/metrics}", "no targets")
+	}
+	seen := map[string]bool{}
+	var added []control.ScrapeTarget
+	for i, e := range file.Targets {
+		s, err := e.check(doc, fmt.Sprintf("targets[%d]", i))
+		if err != nil {
+			return err
+		}
+		if seen[s.Instance] {
+			return doc.Errorf(fmt.Sprintf("targets[%d].instance", i), "each target needs an instance of its own", "a second %q", s.Instance)
+		}
+		seen[s.Instance] = true
+		added = append(added, s)
+	}
+	if slices.ContainsFunc(added, func(s control.ScrapeTarget) bool { return s.Job == apiServerJob }) {
+		t.Scrape, t.Cluster.Targets = nil, nil
+	}
+	for _, s := range added {
+		t.offer(s)
+	}
+	return nil
+}
+
+func (e scrapeEntry) check(doc *strictyaml.Document, path string) (control.ScrapeTarget, error) {
+	s := control.ScrapeTarget{
+		Job: e.Job, Instance: e.Instance, URL: e.URL, CAFile: e.CAFile, CertFile: e.CertFile, KeyFile: e.KeyFile,
+		TokenFile: e.TokenFile, ServerName: e.ServerName, InsecureSkipVerify: e.InsecureSkipVerify,
+	}
+	if e.Job == "" {
+		return s, doc.Errorf(path+".job", "for example etcd or kube-scheduler", "is missing")
+	}
+	u, err := url.Parse(e.URL)
+	if err != nil || u.Host == "" || (u.Scheme != "https" && u.Scheme != "http") {
+		return s, doc.Errorf(path+".url", "write https://HOST:PORT/metrics", "%q is not a URL of metrics", e.URL)
+	}
+	if s.Instance == "" {
+		s.Instance = u.Host
+	}
+	if (e.CertFile == "") != (e.KeyFile == "") {
+		return s, doc.Errorf(path, "give certFile and keyFile, or neither", "a certificate needs its key")
+	}
+	for field, name := range map[string]string{"caFile": e.CAFile, "certFile": e.CertFile, "keyFile": e.KeyFile, "tokenFile": e.TokenFile} {
+		if name == "" {
+			continue
+		}
+		if err := userfile.Check(name, userfile.Text); err != nil {
+			return s, doc.Errorf(path+"."+field, "paths are relative to where loadgen is started", "cannot read %s: %s", name, oneLine(err))
+		}
+	}
+	return s, nil
+}

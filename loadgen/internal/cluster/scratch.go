@@ -1,0 +1,98 @@
+package cluster
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// The names of directories for temporary files begin with these, which no other
+// program of ours uses.
+const (
+	tokenPrefix = "stormglass-token-"
+	nodesPrefix = "stormglass-nodes-"
+)
+
+// Scratch is a directory for temporary files with keys or tokens in it, which
+// goes when its process removes it or, if that was killed, with the next sweep: a
+// lock on it says that its process lives.
+type Scratch struct {
+	Path string
+	lock *os.File
+}
+
+// NodesScratch makes one for the control plane of nodes that run alone.
+func NodesScratch() (*Scratch, error) { return newScratch(nodesPrefix) }
+
+func newScratch(prefix string) (*Scratch, error) {
+	for {
+		path, err := os.MkdirTemp("", prefix) // 0700
+		if err != nil {
+			return nil, err
+		}
+		lock, err := LockDir(path)
+		if err != nil {
+			return nil, errors.Join(err, os.Remove(path))
+		}
+		if lock == nil {
+			continue // a sweep came between
+		}
+		if _, err := os.Stat(path); err == nil {
+			return &Scratch{path, lock}, nil
+		}
+		lock.Close()
+	}
+}
+
+// Remove removes it with all that is in it. It may be called again.
+func (s *Scratch) Remove() error {
+	err := os.RemoveAll(s.Path)
+	s.lock.Close() // last, so that no sweep removes it too
+	return err
+}
+
+// LockDir locks a directory for as long as the file is open, which ends with the
+// process. It is nil where somebody else holds the lock.
+func LockDir(dir string) (*os.File, error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	switch err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); {
+	case err == nil:
+		return f, nil
+	case errors.Is(err, unix.EWOULDBLOCK):
+		return nil, f.Close()
+	default:
+		return nil, errors.Join(err, f.Close())
+	}
+}
+
+// Sweep removes the scratch directories of this user whose processes were killed,
+// and tells which. What cannot be removed, or is somebody else's, stays.
+func Sweep() (removed []string) {
+	for _, prefix := range []string{tokenPrefix, nodesPrefix} {
+		found, _ := filepath.Glob(filepath.Join(os.TempDir(), prefix+"*")) // the pattern is good
+		for _, path := range found {
+			if sweep(path) {
+				removed = append(removed, path)
+			}
+		}
+	}
+	return removed
+}
+
+func sweep(path string) bool {
+	info, err := os.Lstat(path)
+	if err != nil || !info.IsDir() {
+		return false
+	}
+	lock, err := LockDir(path)
+	if err != nil || lock == nil {
+		return false
+	}
+	defer lock.Close()
+	return os.RemoveAll(path) == nil
+}

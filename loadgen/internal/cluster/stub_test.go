@@ -1,0 +1,118 @@
+package cluster
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// stub is the little of an API server that FromKubeconfig asks of: it knows
+// one token and denies what it is told to.
+type stub struct {
+	*httptest.Server
+	// denies tells whether a "verb resource" is refused.
+	denies func(string) bool
+}
+
+const goodToken = "good"
+
+func newStub(t *testing.T) *stub {
+	s := &stub{denies: func(string) bool { return false }}
+	s.Server = httptest.NewUnstartedServer(s)
+	s.Config.ErrorLog = log.New(io.Discard, "", 0) // handshakes that fail are what is tested
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	return s
+}
+
+func (s *stub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	if r.Header.Get("Authorization") != "Bearer "+goodToken {
+		w.WriteHeader(http.StatusUnauthorized)
+		fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Unauthorized","code":401}`)
+		return
+	}
+	switch {
+	case r.URL.Path == "/version":
+		fmt.Fprint(w, `{"gitVersion":"v1.37.1"}`)
+	case strings.HasSuffix(r.URL.Path, "/selfsubjectreviews"):
+		answer := authenticationv1.SelfSubjectReview{}
+		answer.Status.UserInfo.Username = "alice"
+		_ = json.NewEncoder(w).Encode(answer)
+	case strings.HasSuffix(r.URL.Path, "/selfsubjectaccessreviews"):
+		var review authorizationv1.SelfSubjectAccessReview
+		body, _ := io.ReadAll(r.Body)
+		if _, _, err := scheme.Codecs.UniversalDeserializer().Decode(body, nil, &review); err != nil {
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		if a := review.Spec.ResourceAttributes; a != nil {
+			resource := a.Resource
+			if a.Subresource != "" {
+				resource += "/" + a.Subresource
+			}
+			review.Status.Allowed = !s.denies(a.Verb + " " + resource)
+		} else {
+			review.Status.Allowed = !s.denies(review.Spec.NonResourceAttributes.Verb + " " + review.Spec.NonResourceAttributes.Path)
+		}
+		_ = json.NewEncoder(w).Encode(review)
+	case strings.HasSuffix(r.URL.Path, "/endpointslices"):
+		fmt.Fprint(w, `{"kind":"EndpointSliceList","apiVersion":"discovery.k8s.io/v1","items":[{"addressType":"IPv4","endpoints":[{"addresses":["10.0.0.1"]},{"addresses":["10.0.0.2"]}]}]}`)
+	default:
+		w.WriteHeader(http.StatusNotFound)
+	}
+}
+
+// kubeconfig of the stub, with a token.
+func (s *stub) kubeconfig(t *testing.T, token string) string {
+	return kubeconfig(t, s.URL, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}), token)
+}
+
+func kubeconfig(t *testing.T, server string, ca []byte, token string) string {
+	t.Helper()
+	return file(t, "kubeconfig", fmt.Sprintf(`apiVersion: v1
+kind: Config
+current-context: here
+clusters: [{name: staging, cluster: {server: %q, certificate-authority-data: %s}}]
+users: [{name: alice, user: {token: %s}}]
+contexts:
+- {name: here, context: {cluster: staging, user: alice}}
+- {name: broken, context: {cluster: nowhere, user: alice}}
+`, server, base64.StdEncoding.EncodeToString(ca), token))
+}
+
+func file(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// parsed is a scenario with its defaults.
+func parsed(t *testing.T, yaml string) *scenario.Scenario {
+	t.Helper()
+	s, err := scenario.Parse("test.yaml", []byte("apiVersion: stormglass/v1alpha1\nkind: Scenario\nname: test\n"+yaml), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+const quiet = "phases: [{name: steady, for: 1s}]\n"

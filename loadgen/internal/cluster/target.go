@@ -1,0 +1,210 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/loadgen/internal/load/object"
+	"github.com/stormglass/stormglass/loadgen/internal/node"
+	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// Target is what a run is aimed at.
+type Target struct {
+	// Cluster is what the record of the run says of it.
+	Cluster result.Cluster
+	// KubernetesVersion is the API server's own; EtcdVersion is known of
+	// bundled planes only.
+	KubernetesVersion, EtcdVersion string
+	// Load is the identity of all load: never system:masters, which priority
+	// and fairness exempts. On a user's cluster it is set by Setup.
+	Load *rest.Config
+	// Admin creates and removes what the run owns.
+	Admin *rest.Config
+	// Scrape are the metrics on offer.
+	Scrape []control.ScrapeTarget
+	// Namespace of the run's objects, and the labels of all of them.
+	Namespace string
+	Labels    map[string]string
+	// Notes say in a line each what is different on this target, for the
+	// question before the start and for the report.
+	Notes []string
+	// Waiting is told what Setup waits for, and calls done when that is over. Nil:
+	// nobody wants to know.
+	Waiting func(what string) (done func())
+	// NodesAlone says that the simulated nodes are all that is made here.
+	NodesAlone bool
+
+	own      bool // a control plane of Stormglass'
+	runID    string
+	signer   node.Identities // of a bundled plane
+	identity *identity       // of load, on a user's cluster, once made
+	needs    []need          // what the identity of load has to be allowed
+	// namespaces are the run's, and those that loads spread their objects over.
+	namespaces []string
+	tenants    bool // some load has tenants
+	widgets    bool // some load uses the custom resource
+	// scrapeNotes are those of Notes that are about how metrics are scraped.
+	scrapeNotes []string
+	scenario    *scenario.Scenario
+}
+
+func newTarget(runID string, s *scenario.Scenario) *Target {
+	t := &Target{runID: runID, Namespace: "stormglass-" + runID, Labels: Labels(runID), scenario: s, widgets: usesWidgets(s)}
+	t.namespaces = []string{t.Namespace}
+	for _, l := range s.Loads() {
+		t.namespaces = append(t.namespaces, l.NamespacesIn(t.Namespace)[1:]...)
+		t.tenants = t.tenants || len(l.Tenants) > 0
+	}
+	return t
+}
+
+// FromPlane makes a target of a bundled plane for a run of a scenario.
+func FromPlane(c control.Cluster, runID string, s *scenario.Scenario) (*Target, error) {
+	t := newTarget(runID, s)
+	for user, cfg := range map[string]**rest.Config{"admin": &t.Admin, "loadgen": &t.Load} {
+		if c.Kubeconfigs[user] == "" {
+			return nil, fmt.Errorf("control plane in %s: %s names no kubeconfig %q", c.Dir, control.ClusterFile, user)
+		}
+		var err error
+		if *cfg, err = clientcmd.BuildConfigFromFlags("", c.Kubeconfigs[user]); err != nil {
+			return nil, fmt.Errorf("kubeconfig %q of the control plane in %s: %w", user, c.Dir, err)
+		}
+		(*cfg).QPS = -1 // a limiter in the client would hide what is offered
+	}
+	var err error
+	if t.signer, err = node.NewSigner(t.Load, c.NodeCA); err != nil {
+		return nil, fmt.Errorf("control plane in %s: %w", c.Dir, err)
+	}
+	t.own = true
+	t.KubernetesVersion, t.EtcdVersion = c.KubernetesVersion, c.EtcdVersion
+	t.Cluster = result.Cluster{
+		Bundled: true, Name: "bundled", Server: c.Server, Deviations: c.Deviations,
+		ReadySeconds: c.ReadyAt.Sub(c.StartedAt).Seconds(),
+	}
+	for _, component := range c.Components {
+		t.offer(component.Scrape)
+	}
+	return t, nil
+}
+
+func (t *Target) offer(s control.ScrapeTarget) {
+	t.Scrape = append(t.Scrape, s)
+	t.Cluster.Targets = append(t.Cluster.Targets, s.Instance)
+}
+
+// Jobs are the kinds of component whose metrics are on offer, sorted. A gate
+// on the metrics of another cannot be judged here.
+func (t *Target) Jobs() []string {
+	var jobs []string
+	for _, s := range t.Scrape {
+		jobs = append(jobs, s.Job)
+	}
+	slices.Sort(jobs)
+	return slices.Compact(jobs)
+}
+
+// Identities is how the simulated nodes of a run authenticate: on a bundled
+// plane by certificates of its own node CA, on a user's cluster by
+// certificates that it signs (CSR API). Nodes of shared fidelity use the
+// identity of load. Call it after Setup.
+func (t *Target) Identities(spec scenario.Nodes) node.Identities {
+	switch {
+	case spec.Fidelity == node.Shared:
+		return node.NewShared(t.Load)
+	case t.signer != nil:
+		return t.signer
+	}
+	return node.NewCSRSigner(t.Admin, t.Labels)
+}
+
+// Setup makes the run's namespaces and, on a user's cluster, the identity of
+// load with its permissions; everywhere, the permissions of tenants. When it
+// fails, Cleanup removes what it made.
+func (t *Target) Setup(ctx context.Context) error {
+	client, err := kubernetes.NewForConfig(t.Admin)
+	if err != nil {
+		return fmt.Errorf("client of cluster %s: %w", t.Cluster.Name, err)
+	}
+	return t.setup(ctx, client)
+}
+
+// waiting tells what is waited for until done is called.
+func (t *Target) waiting(what string) (done func()) {
+	if t.Waiting == nil {
+		return func() {}
+	}
+	return t.Waiting(what)
+}
+
+func (t *Target) setup(ctx context.Context, client kubernetes.Interface) error {
+	if err := t.makeNamespaces(ctx, client); err != nil {
+		return err
+	}
+	if t.widgets {
+		done := t.waiting("the cluster to serve the custom resource")
+		err := object.DefineWidgets(ctx, t.Admin, t.meta("").Labels)
+		done()
+		if err != nil {
+			return err
+		}
+	}
+	if t.Cluster.Bundled {
+		return t.setupTenants(ctx, client)
+	}
+	if err := t.makeIdentity(ctx, client); err != nil {
+		return err
+	}
+	return t.awaitRights(ctx, loadAccount, t.Load)
+}
+
+// setupTenants gives tenants their rights on a bundled plane, where load has
+// its own by its certificate.
+func (t *Target) setupTenants(ctx context.Context, client kubernetes.Interface) error {
+	if !t.tenants {
+		return nil
+	}
+	var err error
+	if t.needs, err = loadNeeds(client.Discovery(), t.Namespace, t.scenario); err != nil {
+		return err
+	}
+	if err := t.grant(ctx, client, []rbacv1.Subject{tenants()}); err != nil {
+		return err
+	}
+	cfg := rest.CopyConfig(t.Load)
+	cfg.Impersonate = rest.ImpersonationConfig{UserName: scenario.TenantUser("any"), Groups: []string{scenario.TenantsGroup}}
+	return t.awaitRights(ctx, scenario.TenantsGroup, cfg)
+}
+
+// Cleanup ends what Setup started, removes everything that carries the run's
+// label, as the function Cleanup does, and waits until it is gone. notice is told
+// what keeps it waiting.
+func (t *Target) Cleanup(ctx context.Context, notice func(string)) error {
+	c, err := newCleaner(t.Admin, t.runID)
+	if err == nil && t.widgets {
+		c.definitions, err = metadata.NewForConfig(t.Admin)
+	}
+	if err != nil {
+		return fmt.Errorf("client of cluster %s: %w", t.Cluster.Name, err)
+	}
+	c.notice = notice
+	return t.cleanup(ctx, c)
+}
+
+func (t *Target) cleanup(ctx context.Context, c *cleaner) error {
+	var err error
+	if t.identity != nil {
+		err = t.identity.close()
+	}
+	return errors.Join(err, c.persist(ctx))
+}

@@ -1,0 +1,81 @@
+package alerting
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/prometheus/common/model"
+
+	"github.com/stormglass/stormglass/alerts"
+	"github.com/stormglass/stormglass/loadgen/internal/record"
+)
+
+// Sight is whether an alert could see what it is about.
+type Sight struct {
+	// Blind says why it could not have fired whatever had happened; empty: it could.
+	Blind string
+	// Unborn are metrics that it reads and that had no series in the whole run,
+	// as a counter has none before its first event.
+	Unborn []string
+	// Instances whose metrics it reads, sorted; not those of which it reads up
+	// alone, whose lost scrapes are what it looks for.
+	Instances []string
+}
+
+// Known are the metrics of package alerts, by the names of their series. That a
+// component has them is tested against its source, so that one without a series
+// had nothing to count. Not those that the recorder was told to drop.
+func Known(drop []string) func(metric string) bool {
+	known := map[string]bool{}
+	for _, f := range alerts.Families() {
+		if slices.Contains(drop, f.Name) {
+			continue
+		}
+		known[f.Name] = true
+		for _, suffix := range []string{"_bucket", "_sum", "_count"} {
+			known[f.Name+suffix] = known[f.Name+suffix] || f.Type == "histogram"
+		}
+	}
+	return func(metric string) bool { return known[metric] }
+}
+
+// Look tells what the alerts of a name could see of an archive. An error is the
+// context's, or one of reading.
+func (s Ruleset) Look(ctx context.Context, a *record.Archive, alert string, known func(metric string) bool) (Sight, error) {
+	var sight Sight
+	first, last, err := a.Bounds(ctx)
+	if err != nil {
+		return Sight{Blind: err.Error()}, ctx.Err()
+	}
+	seen := archived{ctx: ctx, a: a, first: first, last: last}
+	for _, selector := range s.Reads(alert) {
+		metric, targets := MetricOf(selector), targetMatchers(selector)
+		if sight.Blind = seen.unseen(selector); sight.Blind != "" {
+			break
+		}
+		if metric == "" || metric == "up" {
+			continue
+		}
+		having := seen.instances(equal(model.MetricNameLabel, metric))
+		switch {
+		case len(having) > 0:
+		case known(metric) && len(targets) > 0:
+			if !slices.Contains(sight.Unborn, metric) {
+				sight.Unborn = append(sight.Unborn, metric)
+			}
+		default:
+			sight.Blind = fmt.Sprintf("%s was not recorded: no target exposes it, or record.drop names it", metric)
+		}
+		if sight.Blind != "" {
+			break
+		}
+		if len(targets) > 0 {
+			having = seen.targets(targets)
+		}
+		sight.Instances = append(sight.Instances, having...)
+	}
+	slices.Sort(sight.Instances)
+	sight.Instances = slices.Compact(sight.Instances)
+	return sight, seen.err
+}

@@ -1,0 +1,265 @@
+package alerting
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/rules"
+	"github.com/prometheus/prometheus/storage"
+
+	"github.com/stormglass/stormglass/loadgen/internal/record"
+)
+
+// defaultEvery is Prometheus' own evaluation interval, of groups that name none.
+const defaultEvery = time.Minute
+
+// Options of a replay. The zero value is usable.
+type Options struct {
+	// Every is how often all groups are evaluated. Zero: as each says itself.
+	Every time.Duration
+	// Calm is for how long alerts that still fire at the end are evaluated
+	// after it, as if every scrape from then on said what the last one did.
+	// Zero: not at all.
+	Calm time.Duration
+	// Hidden is what the rules do not see.
+	Hidden []Hidden
+}
+
+// Firing is one life of an alert: from when its condition held to when it did
+// no more. One that comes back is another.
+type Firing struct {
+	Alert string // the rule's name
+	// Labels are those of the result and of the rule, with alertname.
+	Labels  map[string]string
+	Summary string  // its annotation, as it read when it fired, or last before
+	Value   float64 // of its expression then
+	Pending time.Time
+	// Fired is when it fired: zero, it was pending only.
+	Fired time.Time
+	// Resolved is when it was evaluated and did not hold any more. Zero: never.
+	Resolved time.Time
+}
+
+// History is what a replay saw.
+type History struct {
+	// Start and End are the archive's first and last scrape: after End the last
+	// scrape was repeated.
+	Start, End time.Time
+	// Rounds is how often groups were evaluated.
+	Rounds int
+	// Firings in the order of the rules, those of one rule in that of their time.
+	Firings []Firing
+	// Failed says of an alert why it could not be evaluated: its own error, or
+	// that of a record it reads.
+	Failed map[string]error
+}
+
+// Of are the lives of the alerts of a name that fired.
+func (h History) Of(alert string) []Firing {
+	var all []Firing
+	for _, f := range h.Firings {
+		if f.Alert == alert && !f.Fired.IsZero() {
+			all = append(all, f)
+		}
+	}
+	return all
+}
+
+// During tells whether it fired at some time from start to end.
+func (f Firing) During(start, end time.Time) bool {
+	return !f.Fired.IsZero() && !f.Fired.After(end) && (f.Resolved.IsZero() || f.Resolved.After(start))
+}
+
+// replay is one under way.
+type replay struct {
+	set    Ruleset
+	engine *promql.Engine
+	opts   Options
+	store  *store
+	groups []*group
+	h      History
+}
+
+// group is a group that is evaluated, and the alerts in it that are active.
+type group struct {
+	*rules.Group
+	next   time.Time
+	active map[string]*Firing // by the rule's name and labels and its own
+}
+
+// Replay evaluates all rules over an archive, from its first scrape to its
+// last. The error is the context's, or one of reading the archive; a rule that
+// cannot be evaluated is in History.Failed.
+func (s Ruleset) Replay(ctx context.Context, a *record.Archive, o Options) (History, error) {
+	first, last, err := a.Bounds(ctx)
+	if err != nil {
+		return History{}, err
+	}
+	archive, engine := a.Storage()
+	r := &replay{
+		set: s, engine: engine, opts: o, store: newStore(),
+		h: History{Start: first, End: last, Failed: map[string]error{}},
+	}
+	seen := archive
+	if len(o.Hidden) > 0 {
+		seen = view{inner: archive, hidden: o.Hidden, end: last.UnixMilli()}
+	}
+	if err := r.load(s, seen, first); err != nil {
+		return r.h, err
+	}
+	if err := r.until(ctx, last); err != nil {
+		return r.h, err
+	}
+	if o.Calm > 0 {
+		seen = view{inner: archive, hidden: o.Hidden, end: last.UnixMilli(), step: r.calmStep().Milliseconds()}
+		if err := r.calm(ctx, seen, last.Add(o.Calm)); err != nil {
+			return r.h, err
+		}
+	}
+	r.takeDown(func(*Firing) bool { return true })
+	order := s.Alerts()
+	slices.SortStableFunc(r.h.Firings, func(x, y Firing) int {
+		return cmp.Or(cmp.Compare(slices.Index(order, x.Alert), slices.Index(order, y.Alert)), x.Pending.Compare(y.Pending))
+	})
+	return r.h, nil
+}
+
+// load makes the groups, due from a time on. Those of before hand on what
+// they know.
+func (r *replay) load(s Ruleset, archive storage.Queryable, from time.Time) error {
+	seen := storage.QueryableFunc(func(mint, maxt int64) (storage.Querier, error) {
+		scraped, err := archive.Querier(mint, maxt)
+		if err != nil {
+			return nil, err
+		}
+		wrote, err := r.store.Querier(mint, maxt)
+		if err != nil {
+			return nil, errors.Join(err, scraped.Close())
+		}
+		return storage.NewMergeQuerier([]storage.Querier{scraped, wrote}, nil, storage.ChainedSeriesMerge), nil
+	})
+	opts := &rules.ManagerOptions{
+		QueryFunc: rules.EngineQueryFunc(r.engine, seen), NotifyFunc: func(context.Context, string, ...*rules.Alert) {},
+		Appendable: r.store, Queryable: seen, ExternalURL: &url.URL{}, Logger: slog.New(slog.DiscardHandler), Metrics: rules.NewGroupMetrics(nil),
+	}
+	before := r.groups
+	r.groups = nil
+	for _, g := range s {
+		made, err := r.group(g, opts)
+		if err != nil {
+			return err
+		}
+		made.next = from
+		for _, b := range before {
+			if b.File() == g.File && b.Name() == g.Name {
+				made.CopyState(b.Group)
+				made.next, made.active = b.next, b.active
+			}
+		}
+		r.groups = append(r.groups, made)
+	}
+	return nil
+}
+
+func (r *replay) group(g Group, opts *rules.ManagerOptions) (*group, error) {
+	every := cmp.Or(r.opts.Every, time.Duration(g.Interval), defaultEvery)
+	var all []rules.Rule
+	for _, x := range g.Rules {
+		expr, err := record.NewParser().ParseExpr(x.Expr)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %s%s: %w", g.File, x.Record, x.Alert, err)
+		}
+		set := rules.FromMaps(g.Labels, x.Labels)
+		if x.Alert == "" {
+			all = append(all, rules.NewRecordingRule(x.Record, expr, set))
+			continue
+		}
+		all = append(all, rules.NewAlertingRule(x.Alert, expr, time.Duration(x.For), time.Duration(x.KeepFiringFor), set,
+			labels.FromMap(x.Annotations), labels.EmptyLabels(), "", true, opts.Logger))
+	}
+	made := rules.NewGroup(rules.GroupOptions{
+		Name: g.Name, File: g.File, Interval: every, Limit: g.Limit, Rules: all, Opts: opts, QueryOffset: (*time.Duration)(g.QueryOffset),
+	})
+	return &group{Group: made, active: map[string]*Firing{}}, nil
+}
+
+// until evaluates each group when it is due, up to a time.
+func (r *replay) until(ctx context.Context, end time.Time) error {
+	for {
+		at := end.Add(1)
+		for _, g := range r.groups {
+			if g.next.Before(at) {
+				at = g.next
+			}
+		}
+		if at.After(end) {
+			return nil
+		}
+		for _, g := range r.groups {
+			if !g.next.Equal(at) {
+				continue
+			}
+			g.next = at.Add(g.Interval())
+			r.h.Rounds++
+			g.Eval(ctx, at)
+			if err := ctx.Err(); err != nil {
+				return context.Cause(ctx)
+			}
+			r.look(g, at)
+		}
+	}
+}
+
+// look takes down what a round of evaluation has changed.
+func (r *replay) look(g *group, at time.Time) {
+	now := map[string]bool{}
+	for _, rule := range g.Rules() {
+		if err := rule.LastError(); err != nil {
+			r.failed(rule, err)
+		}
+		alert, ok := rule.(*rules.AlertingRule)
+		if !ok {
+			continue
+		}
+		for _, a := range alert.ActiveAlerts() {
+			key := fmt.Sprint(rule.Name(), rule.Labels(), a.Labels)
+			now[key] = true
+			f := g.active[key]
+			if f == nil {
+				f = &Firing{Alert: rule.Name(), Labels: a.Labels.Map(), Pending: a.ActiveAt}
+				g.active[key] = f
+			}
+			if f.Fired.IsZero() {
+				f.Fired, f.Value, f.Summary = a.FiredAt, a.Value, a.Annotations.Get("summary")
+			}
+		}
+	}
+	for key, f := range g.active {
+		if !now[key] {
+			f.Resolved = at
+			r.h.Firings = append(r.h.Firings, *f)
+			delete(g.active, key)
+		}
+	}
+}
+
+// failed notes an error of a rule with all alerts that depend on it.
+func (r *replay) failed(rule rules.Rule, err error) {
+	if _, ok := rule.(*rules.AlertingRule); ok {
+		r.h.Failed[rule.Name()] = err
+		return
+	}
+	for _, alert := range r.set.Alerts() {
+		if len(r.set.Only(alert).records(rule.Name())) > 0 && r.h.Failed[alert] == nil {
+			r.h.Failed[alert] = fmt.Errorf("record %s: %w", rule.Name(), err)
+		}
+	}
+}

@@ -1,0 +1,149 @@
+package alerting
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/prometheus/model/labels"
+
+	"github.com/stormglass/stormglass/loadgen/internal/archivetest"
+	"github.com/stormglass/stormglass/loadgen/internal/record"
+)
+
+const testRules = `
+groups:
+  - name: records
+    interval: 15s
+    rules:
+      - {record: 'job:slow:ratio', expr: 'sum by (job) (rate(slow_total{job="etcd"}[1m])) / sum by (job) (rate(all_total{job="etcd"}[1m]))'}
+  - name: alerts
+    interval: 15s
+    rules:
+      - alert: Slow
+        expr: 'job:slow:ratio > 0.5'
+        for: 30s
+        labels: {severity: warning}
+        annotations: {summary: '{{ $value | humanizePercentage }} of {{ $labels.job }} are slow'}
+      - alert: Once
+        expr: 'increase(slow_total{job="etcd"}[10m]) > 0'
+      - alert: Gone
+        expr: 'absent(up{job="etcd"})'
+        for: 15s
+      - alert: Broken
+        expr: 'up{job="etcd"} + on (job) group_left up{job="etcd"}'
+`
+
+func mustParse(t *testing.T, text string) Ruleset {
+	t.Helper()
+	s, err := Parse("rules.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// recorded is 40 scrapes 5 s apart; those from the 9th to the 20th see slow ones only.
+func recorded(t *testing.T) (*record.Archive, time.Time) {
+	t.Helper()
+	l := archivetest.New(t, record.Options{Extra: []string{"slow_total", "all_total"}}, "etcd-0", "etcd-1")
+	var start time.Time
+	for i := range 40 {
+		for _, c := range l.Parts {
+			c.Add("all_total", 10)
+			slow := 0.0
+			if i >= 9 && i < 21 {
+				slow = 10
+			}
+			c.Add("slow_total", slow)
+		}
+		at := l.Boundary(5 * time.Second)
+		if i == 0 {
+			start = at
+		}
+	}
+	return l.Archive(), start
+}
+
+// told is what became of the alerts, in seconds since the start.
+func told(h History) string {
+	var b strings.Builder
+	since := func(at time.Time) string {
+		if at.IsZero() {
+			return "-"
+		}
+		return fmt.Sprint(at.Sub(h.Start).Seconds())
+	}
+	for _, f := range h.Firings {
+		fmt.Fprintf(&b, "%s %s %s %s\n", f.Alert, since(f.Pending), since(f.Fired), since(f.Resolved))
+	}
+	return b.String()
+}
+
+// The share of slow ones is over a half from when they fill half of the last
+// minute, and `for` counts from the first round that finds it so.
+func TestReplay(t *testing.T) {
+	a, _ := recorded(t)
+	h, err := mustParse(t, testRules).Replay(t.Context(), a, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Scrapes at 45 s to 100 s count slow ones. Of the 11 increases in a minute 4
+	// are slow at 60 s, 7 at 75 s, 10 at 105 s, 7 at 120 s and 4 at 135 s.
+	want := "Slow 75 105 135\nOnce 45 45 -\nOnce 45 45 -\n"
+	if got := told(h); got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+	if s := h.Of("Slow")[0]; s.Labels["severity"] != "warning" || s.Labels["job"] != "etcd" || s.Summary != "90.91% of etcd are slow" {
+		t.Errorf("it fired with %v, %q", s.Labels, s.Summary)
+	}
+	if err := h.Failed["Broken"]; err == nil || !strings.Contains(err.Error(), "many-to-many") {
+		t.Errorf("a rule that cannot be evaluated says %v", err)
+	}
+	if len(h.Failed) != 1 {
+		t.Errorf("failed: %v", h.Failed)
+	}
+}
+
+// An alert that looks back further than the run is long resolves when what it
+// saw has left its range, if nothing else happens.
+func TestCalm(t *testing.T) {
+	a, _ := recorded(t)
+	h, err := mustParse(t, testRules).Replay(t.Context(), a, Options{Calm: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The last increase is at 100 s; a range that ends at 700 s or later begins after it.
+	want := "Slow 75 105 135\nOnce 45 45 705\nOnce 45 45 705\n"
+	if got := told(h); got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}
+
+// A job that is hidden is absent at once, as if its targets had been removed.
+func TestHidden(t *testing.T) {
+	a, start := recorded(t)
+	h, err := mustParse(t, testRules).Only("Gone").Replay(t.Context(), a, Options{Hidden: []Hidden{{
+		Matchers: []*labels.Matcher{labels.MustNewMatcher(labels.MatchEqual, "job", "etcd")},
+		From:     start.Add(60 * time.Second), To: start.Add(120 * time.Second),
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := told(h), "Gone 60 75 120\n"; got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}
+
+// Every: a coarser clock sees less.
+func TestEvery(t *testing.T) {
+	a, _ := recorded(t)
+	h, err := mustParse(t, testRules).Only("Slow").Replay(t.Context(), a, Options{Every: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := told(h), "Slow 120 - 180\n"; got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}

@@ -1,0 +1,254 @@
+package alerting
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/rulefmt"
+	"github.com/prometheus/prometheus/promql/parser"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/stormglass/stormglass/alerts"
+	"github.com/stormglass/stormglass/internal/strictyaml"
+	"github.com/stormglass/stormglass/loadgen/internal/record"
+)
+
+// Group is a group of rules and the file that it is from.
+type Group struct {
+	File string
+	rulefmt.RuleGroup
+}
+
+// Ruleset is groups of rules in the order in which they are evaluated.
+type Ruleset []Group
+
+// Shipped are the rules of package alerts, in the order of its files.
+func Shipped() (Ruleset, error) {
+	files, err := alerts.Load()
+	if err != nil {
+		return nil, err
+	}
+	var all Ruleset
+	for _, f := range files {
+		for _, g := range f.Groups {
+			all = append(all, Group{File: f.Name, RuleGroup: g})
+		}
+	}
+	return all, nil
+}
+
+// Parse reads a Prometheus rule file; file is its name in errors. An error has
+// a line for each thing that is wrong, with the line of the file.
+func Parse(file string, text []byte) (Ruleset, error) {
+	groups, errs := rulefmt.Parse(text, false, model.UTF8Validation, record.NewParser(), slog.New(slog.DiscardHandler))
+	if len(errs) > 0 {
+		return nil, ruleErrors(file, text, errs)
+	}
+	var all Ruleset
+	for _, g := range groups.Groups {
+		all = append(all, Group{File: file, RuleGroup: g})
+	}
+	return all, nil
+}
+
+var (
+	// position begins an error of rulefmt, once or twice: line and column, 0 for
+	// those it does not know.
+	position = regexp.MustCompile(`^(?:(\d+):\d+: )?(?:(\d+):\d+: )?`)
+	yamlLine = regexp.MustCompile(`^(?:yaml: )?line (\d+): `)
+	noField  = regexp.MustCompile(`^field (\S+) not found in type \S+$`)
+)
+
+// ruleErrors are the errors of a rule file, once each, with file and line.
+func ruleErrors(file string, text []byte, errs []error) error {
+	if _, err := strictyaml.Parse(file, text); err != nil {
+		return err // of its syntax
+	}
+	var all []error
+	told := map[string]bool{}
+	add := func(msg string) {
+		e := &strictyaml.Error{File: file, Hint: "as Prometheus loads rules"}
+		for _, form := range []*regexp.Regexp{yamlLine, position} {
+			m := form.FindStringSubmatch(msg)
+			for _, line := range m[min(1, len(m)):] {
+				if n, _ := strconv.Atoi(line); e.Line == 0 {
+					e.Line = n
+				}
+			}
+			if len(m) > 0 {
+				msg = msg[len(m[0]):]
+			}
+		}
+		if m := noField.FindStringSubmatch(msg); m != nil {
+			msg = fmt.Sprintf("unknown field %q", m[1])
+		}
+		if e.Line == 0 {
+			e.Line = lineOf(text, msg)
+		}
+		if e.Msg = strings.TrimPrefix(msg, "yaml: "); !told[e.Error()] {
+			told[e.Error()] = true
+			all = append(all, e)
+		}
+	}
+	for _, err := range errs {
+		var typed *yaml.TypeError
+		if errors.As(err, &typed) {
+			for _, msg := range typed.Errors {
+				add(msg)
+			}
+			continue
+		}
+		add(err.Error())
+	}
+	return errors.Join(all...)
+}
+
+var quoted = regexp.MustCompile(`"([^"]+)"`)
+
+// lineOf is the only line with what an error quotes, 0 where there is none or several.
+func lineOf(text []byte, msg string) int {
+	m := quoted.FindStringSubmatch(msg)
+	if m == nil || strings.Count(string(text), m[1]) != 1 {
+		return 0
+	}
+	return 1 + strings.Count(string(text)[:strings.Index(string(text), m[1])], "\n")
+}
+
+// Alerts are the names of all alerts, once each, in their order.
+func (s Ruleset) Alerts() []string {
+	var all []string
+	for _, g := range s {
+		for _, r := range g.Rules {
+			if r.Alert != "" && !slices.Contains(all, r.Alert) {
+				all = append(all, r.Alert)
+			}
+		}
+	}
+	return all
+}
+
+// Find are the alerting rules of that name: several may share one.
+func (s Ruleset) Find(alert string) []rulefmt.Rule {
+	var all []rulefmt.Rule
+	for _, g := range s {
+		for _, r := range g.Rules {
+			if r.Alert == alert && alert != "" {
+				all = append(all, r)
+			}
+		}
+	}
+	return all
+}
+
+// Only leaves what the alerts of these names need: themselves, and the records
+// that they read, directly or not.
+func (s Ruleset) Only(names ...string) Ruleset {
+	keep := map[string]bool{} // records
+	all := false
+	for _, name := range names {
+		for _, r := range s.Find(name) {
+			all = s.follow(r.Expr, keep, func(*parser.VectorSelector) {}) || all
+		}
+	}
+	var left Ruleset
+	for _, g := range s {
+		g.Rules = slices.DeleteFunc(slices.Clone(g.Rules), func(r rulefmt.Rule) bool {
+			return !all && !keep[r.Record] && !slices.Contains(names, r.Alert)
+		})
+		if len(g.Rules) > 0 {
+			left = append(left, g)
+		}
+	}
+	return left
+}
+
+// Reads are the selectors of what was scraped that the alerts of a name read,
+// through records or directly.
+func (s Ruleset) Reads(alert string) [][]*labels.Matcher {
+	var all [][]*labels.Matcher
+	seen := map[string]bool{}
+	for _, r := range s.Find(alert) {
+		s.follow(r.Expr, map[string]bool{}, func(v *parser.VectorSelector) {
+			if text := (&parser.VectorSelector{LabelMatchers: v.LabelMatchers}).String(); !seen[text] {
+				seen[text] = true
+				all = append(all, v.LabelMatchers)
+			}
+		})
+	}
+	return all
+}
+
+// follow visits the selectors of an expression that are of no record, and those
+// of the records that it reads, whose names it adds to seen. It tells whether
+// some selector may be of any rule at all.
+func (s Ruleset) follow(expr string, seen map[string]bool, visit func(*parser.VectorSelector)) (any bool) {
+	parsed, err := record.NewParser().ParseExpr(expr)
+	if err != nil {
+		return false // it was parsed before it became part of the set
+	}
+	parser.Inspect(parsed, func(n parser.Node, _ []parser.Node) error {
+		v, ok := n.(*parser.VectorSelector)
+		if !ok {
+			return nil
+		}
+		name := MetricOf(v.LabelMatchers)
+		any = any || name == "" || name == "ALERTS" || name == "ALERTS_FOR_STATE"
+		records := s.records(name)
+		if len(records) == 0 {
+			visit(v)
+			return nil
+		}
+		if !seen[name] {
+			seen[name] = true
+			for _, r := range records {
+				any = s.follow(r.Expr, seen, visit) || any
+			}
+		}
+		return nil
+	})
+	return any
+}
+
+func (s Ruleset) records(name string) []rulefmt.Rule {
+	var all []rulefmt.Rule
+	for _, g := range s {
+		for _, r := range g.Rules {
+			if r.Record == name && name != "" {
+				all = append(all, r)
+			}
+		}
+	}
+	return all
+}
+
+// MetricOf is the name of the metric that matchers ask for, empty where they
+// name no single one.
+func MetricOf(matchers []*labels.Matcher) string {
+	for _, m := range matchers {
+		if m.Name == model.MetricNameLabel && m.Type == labels.MatchEqual {
+			return m.Value
+		}
+	}
+	return ""
+}
+
+// JobsOf are the jobs that matchers name; none where they name no particular ones.
+func JobsOf(matchers []*labels.Matcher) []string {
+	for _, m := range matchers {
+		switch {
+		case m.Name != "job":
+		case m.Type == labels.MatchEqual:
+			return []string{m.Value}
+		case m.Type == labels.MatchRegexp:
+			return m.SetMatches()
+		}
+	}
+	return nil
+}

@@ -1,0 +1,115 @@
+package alerting
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql/parser"
+
+	"github.com/stormglass/stormglass/loadgen/internal/record"
+)
+
+// Unseen says why no series of an archive, scraped from first to last, can ever
+// have fitted a selector: no target of its job or of its instance was scraped, or its
+// metric has no such label, as where rules of another monitoring name a cluster or a
+// namespace.
+// It is empty where one could have, though none did, and where the metric has no
+// series at all, which says nothing of its labels.
+func Unseen(ctx context.Context, a *record.Archive, first, last time.Time, selector []*labels.Matcher) (string, error) {
+	seen := archived{ctx: ctx, a: a, first: first, last: last}
+	why := seen.unseen(selector)
+	return why, seen.err
+}
+
+// archived asks an archive until something goes wrong.
+type archived struct {
+	ctx         context.Context
+	a           *record.Archive
+	first, last time.Time
+	err         error
+}
+
+// unseen is Unseen; of an error it says nothing.
+func (s *archived) unseen(selector []*labels.Matcher) string {
+	jobs, targets := only(selector, model.JobLabel), targetMatchers(selector)
+	switch {
+	case len(targets) == 0 || len(s.targets(targets)) > 0 || s.err != nil:
+	case len(jobs) == 0 || len(s.targets(jobs)) > 0:
+		return "no target fits " + text("up", targets)
+	case len(JobsOf(selector)) > 0:
+		return strings.Join(JobsOf(selector), ", ") + " was not scraped"
+	default:
+		return fmt.Sprintf("nothing with %s was scraped", jobs[0])
+	}
+	metric := MetricOf(selector)
+	if metric == "" || len(s.instances(selector...)) > 0 {
+		return ""
+	}
+	names := s.labelNames(equal(model.MetricNameLabel, metric))
+	if len(names) == 0 {
+		return ""
+	}
+	for _, m := range selector {
+		if !m.Matches("") && !slices.Contains(names, m.Name) {
+			return fmt.Sprintf("no series of %s has a label %s", metric, m.Name)
+		}
+	}
+	if metric == "up" { // which is there from the first scrape on
+		return "no target fits " + text(metric, selector)
+	}
+	return ""
+}
+
+func (s *archived) instances(matchers ...*labels.Matcher) []string {
+	if s.err != nil {
+		return nil
+	}
+	found, err := s.a.Instances(s.ctx, s.first, s.last, matchers...)
+	s.err = err
+	return found
+}
+
+func (s *archived) labelNames(matchers ...*labels.Matcher) []string {
+	if s.err != nil {
+		return nil
+	}
+	found, err := s.a.LabelNames(s.ctx, s.first, s.last, matchers...)
+	s.err = err
+	return found
+}
+
+// targets are the instances that were scraped, or tried to be, and that all matchers fit.
+func (s *archived) targets(matchers []*labels.Matcher) []string {
+	return s.instances(append([]*labels.Matcher{equal(model.MetricNameLabel, "up")}, matchers...)...)
+}
+
+// targetMatchers are those of a selector that choose whom to scrape.
+func targetMatchers(selector []*labels.Matcher) []*labels.Matcher {
+	return only(selector, model.JobLabel, model.InstanceLabel)
+}
+
+// only are the matchers of these labels.
+func only(selector []*labels.Matcher, names ...string) []*labels.Matcher {
+	var all []*labels.Matcher
+	for _, m := range selector {
+		if slices.Contains(names, m.Name) {
+			all = append(all, m)
+		}
+	}
+	return all
+}
+
+// text is a selector of a metric as PromQL writes it.
+func text(metric string, matchers []*labels.Matcher) string {
+	v := parser.VectorSelector{Name: metric, LabelMatchers: matchers}
+	return v.String()
+}
+
+func equal(name, v string) *labels.Matcher {
+	return labels.MustNewMatcher(labels.MatchEqual, name, v)
+}

@@ -1,0 +1,111 @@
+package breakdown
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stormglass/stormglass/loadgen/internal/archivetest"
+	"github.com/stormglass/stormglass/loadgen/internal/record"
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// lab is a recorded API server whose every number the test knows.
+type lab struct {
+	*archivetest.Lab
+	t   *testing.T
+	api *archivetest.Component
+}
+
+func newLab(t *testing.T) *lab {
+	t.Helper()
+	l := archivetest.New(t, record.Options{}, "kube-apiserver-0")
+	return &lab{l, t, l.Parts["kube-apiserver-0"]}
+}
+
+// observe adds n observations of seconds each to a histogram.
+func (l *lab) observe(family, labels string, n, seconds float64) {
+	l.api.Observe(family, labels, nil, seconds, n)
+}
+
+// phase is a phase in which storm happens and the loads did what they say.
+func (l *lab) phase(name string, storm func(), loads ...result.Requests) result.Phase {
+	l.t.Helper()
+	p := l.Phase(name, storm)
+	p.Requests = loads
+	return p
+}
+
+func (l *lab) split(audit *Audit, phases ...result.Phase) []result.Breakdown {
+	l.t.Helper()
+	a := l.Archive()
+	rows, err := Split(context.Background(), phases, a, audit, nil)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	for _, r := range rows {
+		addsUp(l.t, r)
+	}
+	return rows
+}
+
+// addsUp: parts and the unexplained are the client's mean, to the last digit
+// that a float64 of its size has.
+func addsUp(t *testing.T, r result.Breakdown) {
+	t.Helper()
+	sum := r.Unexplained
+	for _, p := range r.Parts {
+		sum += p.Seconds
+	}
+	if math.Abs(sum-r.ClientMean) > 1e-15*float64(len(r.Parts)+1) {
+		t.Errorf("%s %s: parts and unexplained are %.18f, the client's mean is %.18f", r.Verb, r.Resource, sum, r.ClientMean)
+	}
+}
+
+// load is n requests of one verb, answered with 200, of known means in ms.
+func load(name, verb, resource string, n int64, lag, connect, service float64) result.Requests {
+	l := func(ms float64) result.Latency {
+		return result.Latency{Count: n, Mean: ms / 1e3, P99: 5 * ms / 1e3}
+	}
+	return result.Requests{
+		Load: name, Verb: verb, Resource: resource, Offered: n, Sent: n, Succeeded: n, Outcomes: map[string]int64{"200": n},
+		Latency: l(lag + connect + service), Lag: l(lag), Connect: l(connect), Service: l(service),
+	}
+}
+
+// handle is what the server observes of n requests that took it so long, of
+// which it waited in fairness.
+func (l *lab) handle(verb, group, resource, scope string, n, ms, waited float64) {
+	labels := fmt.Sprintf(`verb="%s",group="%s",version="v1",resource="%s",subresource="",scope="%s",component="apiserver"`, verb, group, resource, scope)
+	l.observe(famRequest, labels+`,dry_run=""`, n, ms/1e3)
+	l.observe(famSLI, labels, n, (ms-waited)/1e3)
+}
+
+// expect compares parts, given as "name ms", the last being the unexplained.
+func expect(t *testing.T, r result.Breakdown, want ...string) {
+	t.Helper()
+	var got []string
+	for _, p := range r.Parts {
+		got = append(got, fmt.Sprintf("%s %.4g", p.Name, p.Seconds*1e3))
+	}
+	got = append(got, fmt.Sprintf("unexplained %.4g", r.Unexplained*1e3))
+	if !slices.Equal(got, want) {
+		t.Errorf("%s %s:\n got  %s\n want %s", r.Verb, r.Resource, strings.Join(got, ", "), strings.Join(want, ", "))
+	}
+}
+
+func warns(t *testing.T, r result.Breakdown, want ...string) {
+	t.Helper()
+	if len(r.Warnings) != len(want) {
+		t.Errorf("%s %s warns %q, want %d warnings %q", r.Verb, r.Resource, r.Warnings, len(want), want)
+		return
+	}
+	for i, w := range want {
+		if !strings.Contains(r.Warnings[i], w) {
+			t.Errorf("%s %s warns %q, want %q", r.Verb, r.Resource, r.Warnings[i], w)
+		}
+	}
+}

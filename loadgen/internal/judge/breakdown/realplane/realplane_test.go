@@ -1,0 +1,223 @@
+package realplane
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/internal/planetest"
+	"github.com/stormglass/stormglass/loadgen/internal/judge/breakdown"
+	"github.com/stormglass/stormglass/loadgen/internal/latency"
+	"github.com/stormglass/stormglass/loadgen/internal/record"
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// each is how often each verb is called.
+const each = 40
+
+// The same requests as the client, the audit log and the metrics saw them. The
+// three clocks are nested: a metric is observed within the handler whose end
+// is audited, and the answer ends after that.
+func TestAuditAgreesWithMetrics(t *testing.T) {
+	binary, err := planetest.Build(t.TempDir())
+	must(t, err)
+	plane := planetest.Start(t, binary, &control.Config{APIServer: control.APIServer{Audit: control.AuditMetadata}}).Cluster()
+	if !slices.ContainsFunc(plane.Deviations, func(d control.Deviation) bool { return d.Setting == "--audit-log-path" }) {
+		t.Error("the audit log is not among the plane's deviations")
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", plane.Kubeconfigs["loadgen"])
+	must(t, err)
+	config.QPS = -1
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	green := tenant(t, ctx, config)
+
+	dir := t.TempDir()
+	var targets []control.ScrapeTarget
+	for _, c := range plane.Components {
+		targets = append(targets, c.Scrape)
+	}
+	recorder, err := record.Open(dir, targets, record.Options{})
+	must(t, err)
+	phase := result.Phase{Name: "calls"}
+	phase.Start, err = recorder.ScrapeNow(ctx)
+	must(t, err)
+	phase.Requests = call(t, ctx, client(config).PodTemplates("default"), client(green).PodTemplates("default"))
+	phase.End, err = recorder.ScrapeNow(ctx)
+	must(t, err)
+	must(t, recorder.Close())
+
+	audit, err := breakdown.ReadLog(ctx, filepath.Join(plane.Dir, filepath.FromSlash(control.AuditLog)), control.LoadUser, []result.Phase{phase})
+	must(t, err)
+	if audit.Foreign != 0 || audit.Malformed != 0 || audit.Backwards != 0 || audit.Events != each*int64(len(phase.Requests)) {
+		t.Errorf("the log: %+v", audit)
+	}
+	archive, err := record.OpenArchive(dir)
+	must(t, err)
+	defer archive.Close()
+	byMetrics, err := breakdown.Split(ctx, []result.Phase{phase}, archive, nil, nil)
+	must(t, err)
+	byAudit, err := breakdown.Split(ctx, []result.Phase{phase}, archive, audit, nil)
+	must(t, err)
+	if len(byMetrics) != len(phase.Requests) || len(byAudit) != len(phase.Requests) {
+		t.Fatalf("%d and %d rows of %d loads", len(byMetrics), len(byAudit), len(phase.Requests))
+	}
+	for i, r := range phase.Requests {
+		nested(t, r, byMetrics[i], byAudit[i])
+	}
+}
+
+func nested(t *testing.T, r result.Requests, metrics, audit result.Breakdown) {
+	t.Helper()
+	what := r.Verb + " " + r.Tenant
+	if metrics.ServerMean == nil || audit.ServerMean == nil || audit.ServerSource != "audit" || audit.OurShare == nil {
+		t.Errorf("%s: by metrics %+v, by audit %+v", what, metrics, audit)
+		return
+	}
+	// Controllers list and watch every resource once, when they find it.
+	others := r.Verb == "list"
+	if *audit.OurShare != 1 && !others {
+		t.Errorf("%s: our share is %v of a resource that nobody else uses", what, *audit.OurShare)
+	}
+	// The tenant's GETs and ours are one to the metrics.
+	const tick = 2e-6 // audit times are whole microseconds
+	if r.Verb != "get" && *metrics.ServerMean > *audit.ServerMean+tick {
+		t.Errorf("%s: %v s by metrics, %v s by the audit log, which ends later", what, *metrics.ServerMean, *audit.ServerMean)
+	}
+	if *audit.ServerMean > r.Service.Mean+tick {
+		t.Errorf("%s: %v s by the audit log, the client waited %v s", what, *audit.ServerMean, r.Service.Mean)
+	}
+	parts := map[string]float64{}
+	for _, p := range audit.Parts {
+		parts[p.Name] = p.Seconds
+	}
+	if parts[result.PartFilters] <= 0 {
+		t.Errorf("%s: no time in filters: %+v", what, audit.Parts)
+	}
+	// Upstream's calls to etcd, of which the histogram has the sum only.
+	calls := map[string]string{
+		"create": "create 1.00 times", "get": "get 1.00 times",
+		"update": "update 1.00 times", "patch": "update 1.00 times", "delete": "delete 1.00 times a request, get 1.00 times",
+	}[r.Verb]
+	if !others && !slices.ContainsFunc(audit.Parts, func(p result.BreakdownPart) bool {
+		return p.Name == result.PartEtcd && p.Seconds > 0 && strings.HasPrefix(p.Note, calls)
+	}) {
+		t.Errorf("%s: not %q at etcd: %+v", what, calls, audit.Parts)
+	}
+	if _, found := parts[result.PartFairness]; !found {
+		t.Errorf("%s: fairness is not known: %v", what, audit.Warnings)
+	}
+	if reads := r.Verb == "get" || r.Verb == "list"; reads == (parts[result.PartAdmission] > 0) {
+		t.Errorf("%s: admission %v s", what, parts[result.PartAdmission])
+	}
+}
+
+// call makes requests of each verb to a resource that no component looks at.
+func call(t *testing.T, ctx context.Context, own, green typedcorev1.PodTemplateInterface) []result.Requests {
+	t.Helper()
+	name := func(i int) string { return fmt.Sprintf("t-%d", i) }
+	template := func(i int) *corev1.PodTemplate {
+		return &corev1.PodTemplate{
+			ObjectMeta: metav1.ObjectMeta{Name: name(i)},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "web"}},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "pause"}}},
+			},
+		}
+	}
+	get := func(from typedcorev1.PodTemplateInterface) func(int) error {
+		return func(i int) error { _, err := from.Get(ctx, name(i), metav1.GetOptions{}); return err }
+	}
+	var all []result.Requests
+	for _, step := range []struct {
+		verb, tenant string
+		do           func(i int) error
+	}{
+		{"create", "", func(i int) error { _, err := own.Create(ctx, template(i), metav1.CreateOptions{}); return err }},
+		{"get", "", get(own)},
+		{"get", "green", get(green)},
+		{"list", "", func(int) error { _, err := own.List(ctx, metav1.ListOptions{}); return err }},
+		{"update", "", func(i int) error {
+			changed := template(i)
+			changed.Labels = map[string]string{"a": "a"} // an update that changes nothing is not written
+			_, err := own.Update(ctx, changed, metav1.UpdateOptions{})
+			return err
+		}},
+		{"patch", "", func(i int) error {
+			_, err := own.Patch(ctx, name(i), types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`), metav1.PatchOptions{})
+			return err
+		}},
+		{"delete", "", func(i int) error { return own.Delete(ctx, name(i), metav1.DeleteOptions{}) }},
+	} {
+		all = append(all, measure(t, step.verb, step.tenant, step.do))
+	}
+	return all
+}
+
+// tenant makes a tenant that may read, and waits until the API server's
+// authorizer has heard of it.
+func tenant(t *testing.T, ctx context.Context, config *rest.Config) *rest.Config {
+	t.Helper()
+	const user = "stormglass:tenant:green"
+	admin := kubernetes.NewForConfigOrDie(config)
+	_, err := admin.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "green"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}},
+	}, metav1.CreateOptions{})
+	must(t, err)
+	must(t, wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+		review, err := admin.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{
+			Spec: authorizationv1.SubjectAccessReviewSpec{
+				User: user, ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: "default", Verb: "get", Resource: "podtemplates"},
+			},
+		}, metav1.CreateOptions{})
+		return err == nil && review.Status.Allowed, err
+	}))
+	as := rest.CopyConfig(config)
+	as.Impersonate = rest.ImpersonationConfig{UserName: user}
+	return as
+}
+
+func client(config *rest.Config) typedcorev1.CoreV1Interface {
+	return kubernetes.NewForConfigOrDie(config).CoreV1()
+}
+
+func measure(t *testing.T, verb, tenant string, do func(i int) error) result.Requests {
+	t.Helper()
+	h := latency.New(time.Minute)
+	for i := range each {
+		start := time.Now()
+		if err := do(i); err != nil {
+			t.Fatalf("%s: %v", verb, err)
+		}
+		h.Record(time.Since(start))
+	}
+	return result.Requests{
+		Load: verb, Verb: verb, Resource: "podtemplates", Tenant: tenant, Sent: each, Offered: each,
+		Outcomes: map[string]int64{"200": each}, Latency: h.Latency(), Service: h.Latency(),
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

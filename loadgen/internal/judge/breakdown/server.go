@@ -1,0 +1,219 @@
+package breakdown
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/loadgen/internal/judge/outage"
+	"github.com/stormglass/stormglass/loadgen/internal/record"
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// The API server's histograms that parts are made of. The recorder keeps them
+// (record/keep.go).
+const (
+	famRequest   = "apiserver_request_duration_seconds"
+	famSLI       = "apiserver_request_sli_duration_seconds"
+	famFilter    = "apiserver_request_filter_duration_seconds"
+	famAdmission = "apiserver_admission_step_admission_duration_seconds"
+	famWebhook   = "apiserver_admission_webhook_admission_duration_seconds"
+	famEtcd      = "etcd_request_duration_seconds"
+	famReadWait  = "apiserver_watch_cache_read_wait_seconds"
+)
+
+func families() []string {
+	return []string{famRequest, famSLI, famFilter, famAdmission, famWebhook, famEtcd, famReadWait}
+}
+
+// total is the sum and the count of a histogram's observations.
+type total struct{ sum, count float64 }
+
+// mean is zero where there was no observation.
+func (t total) mean() float64 {
+	if t.count == 0 {
+		return 0
+	}
+	return t.sum / t.count
+}
+
+func (t total) plus(o total) total { return total{t.sum + o.sum, t.count + o.count} }
+
+// series is one histogram of one API server: what it gained in a window.
+type series struct {
+	labels map[string]string
+	total
+}
+
+// server is what the API servers observed in a window, by family. A family
+// that was not recorded has no entry.
+type server struct {
+	// missing says why there is nothing.
+	missing  string
+	families map[string][]series
+}
+
+func (s server) recorded(family string) bool { return len(s.families[family]) > 0 }
+
+// total adds up the histograms of a family that are wanted.
+func (s server) total(family string, want func(l map[string]string) bool) total {
+	var t total
+	for _, one := range s.families[family] {
+		if want(one.labels) {
+			t = t.plus(one.total)
+		}
+	}
+	return t
+}
+
+// by adds up the histograms of a family that are wanted by a label's values,
+// those with observations only.
+func (s server) by(family, label string, want func(l map[string]string) bool) map[string]total {
+	all := map[string]total{}
+	for _, one := range s.families[family] {
+		if one.count > 0 && want(one.labels) {
+			all[one.labels[label]] = all[one.labels[label]].plus(one.total)
+		}
+	}
+	return all
+}
+
+// readServer reads what the API servers observed in a phase: the difference
+// between the scrapes at its boundaries, exact, without extrapolation. The
+// error is the context's; anything else is why there is nothing to read.
+func readServer(ctx context.Context, a *record.Archive, p result.Phase, away outage.Outages) (server, error) {
+	if a == nil {
+		return server{missing: "there is no archive of metrics"}, nil
+	}
+	s := server{families: map[string][]series{}}
+	var err error
+	if s.missing, err = unfit(ctx, a, p, away); err == nil && s.missing == "" {
+		for _, family := range families() {
+			if err = s.read(ctx, a, p, family); err != nil {
+				break
+			}
+		}
+	}
+	switch {
+	case ctx.Err() != nil:
+		return s, ctx.Err()
+	case err != nil:
+		s.missing = err.Error()
+	case s.missing == "" && !s.recorded(famRequest):
+		s.missing = famRequest + " was not recorded"
+	}
+	return s, nil
+}
+
+func (s server) read(ctx context.Context, a *record.Archive, p result.Phase, family string) error {
+	sums, err := gained(ctx, a, p, family+"_sum")
+	if err != nil {
+		return err
+	}
+	counts, err := gained(ctx, a, p, family+"_count")
+	if err != nil {
+		return err
+	}
+	// In order, so that sums come out the same to the last bit.
+	for _, key := range slices.Sorted(maps.Keys(counts)) {
+		c := counts[key]
+		s.families[family] = append(s.families[family], series{labels: c.labels, total: total{sum: sums[key].gain, count: c.gain}})
+	}
+	return nil
+}
+
+type counter struct {
+	labels map[string]string
+	gain   float64
+}
+
+// gained is by how much each counter of that name rose in a phase. One that is
+// not there at the start was zero.
+func gained(ctx context.Context, a *record.Archive, p result.Phase, name string) (map[string]counter, error) {
+	at := func(t time.Time) ([]record.Series, error) {
+		return a.Samples(ctx, t, t, match(model.MetricNameLabel, name), match("job", control.KindAPIServer))
+	}
+	before, err := at(p.Start)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	after, err := at(p.End)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	all := map[string]counter{}
+	for _, s := range after {
+		delete(s.Labels, model.MetricNameLabel)
+		all[labels.FromMap(s.Labels).String()] = counter{s.Labels, s.Points[0].V}
+	}
+	for _, s := range before {
+		delete(s.Labels, model.MetricNameLabel)
+		key := labels.FromMap(s.Labels).String()
+		if c, ok := all[key]; ok {
+			c.gain -= s.Points[0].V
+			all[key] = c
+		}
+	}
+	return all, nil
+}
+
+func match(name, v string) *labels.Matcher {
+	return labels.MustNewMatcher(labels.MatchEqual, name, v)
+}
+
+// unfit says why counters at a phase's boundaries cannot be compared: an API
+// server that was not scraped at both, or is not the same process. A fault's doing
+// is no excuse, since what the old process had counted is gone: it is named.
+func unfit(ctx context.Context, a *record.Archive, p result.Phase, away outage.Outages) (string, error) {
+	job := match("job", control.KindAPIServer)
+	instances, err := a.Instances(ctx, p.Start, p.End, match(model.MetricNameLabel, "up"), job)
+	if err != nil {
+		return "", err
+	}
+	if len(instances) == 0 {
+		return control.KindAPIServer + " was not scraped", nil
+	}
+	for _, instance := range instances {
+		var started [2]float64
+		for i, t := range []time.Time{p.Start, p.End} {
+			value := func(name string) (float64, error) {
+				found, err := a.Samples(ctx, t, t, match(model.MetricNameLabel, name), job, match("instance", instance))
+				if err != nil || len(found) == 0 {
+					return 0, err
+				}
+				return found[0].Points[0].V, nil
+			}
+			up, err := value("up")
+			if err != nil {
+				return "", err
+			}
+			if up == 0 {
+				return fmt.Sprintf("%s was not scraped at the boundaries of %s", instance, p.Name) + because(away.Away(instance, t, t)), nil
+			}
+			if started[i], err = value("process_start_time_seconds"); err != nil {
+				return "", err
+			}
+		}
+		switch {
+		case started[0] == 0 || started[1] == 0:
+			return fmt.Sprintf("%s shows no process_start_time_seconds: a restart could not be told", instance), nil
+		case !record.SameProcess(started[0], started[1]):
+			return fmt.Sprintf("%s restarted in %s", instance, p.Name) + because(away.Away(instance, p.Start, p.End)), nil
+		}
+	}
+	return "", nil
+}
+
+// because names a fault after what it did, if it was one.
+func because(fault string) string {
+	if fault == "" {
+		return ""
+	}
+	return " (" + fault + ")"
+}

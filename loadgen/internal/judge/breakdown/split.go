@@ -1,0 +1,291 @@
+package breakdown
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/stormglass/stormglass/loadgen/internal/judge/outage"
+	"github.com/stormglass/stormglass/loadgen/internal/record"
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// The share of a verb's and resource's requests, as the API servers count
+// them, that must be ours for their figures to speak for us. With a share s
+// the servers' mean is off by (1-s) times what others' requests differ from
+// ours: at 80% by half, where others take 3.5 times as long. A share well over
+// one means that requests went to API servers that were not scraped.
+const (
+	leastShare = 0.80
+	mostShare  = 1.20
+)
+
+// tellShare is the share of others' requests from which on they are mentioned.
+const tellShare = 0.02
+
+// Split takes apart the mean latency of each load of requests and measured
+// changes, phase by phase. The archive and the audit summary may each be nil;
+// rows then say what is missing. Where that is for a fault's sake, away has its name.
+// Rows stand in the order of the measurements; loads without a request in a phase
+// have none. The error is the context's.
+func Split(ctx context.Context, phases []result.Phase, a *record.Archive, audit *Audit, away outage.Outages) ([]result.Breakdown, error) {
+	var rows []result.Breakdown
+	for _, p := range phases {
+		if !slices.ContainsFunc(loadsOf(p), func(r result.Requests) bool { return r.Latency.Count > 0 }) {
+			continue
+		}
+		s, err := readServer(ctx, a, p, away)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, splitPhase(p, s, audit)...)
+	}
+	return rows, nil
+}
+
+// loadsOf lists what sent requests in a phase.
+func loadsOf(p result.Phase) []result.Requests {
+	all := slices.Clone(p.Requests)
+	for _, c := range p.Changes {
+		all = append(all, c.Requests)
+	}
+	return all
+}
+
+// window is one phase and what is known of it.
+type window struct {
+	phase result.Phase
+	loads []result.Requests
+	server
+	audit *Audit
+}
+
+func splitPhase(p result.Phase, s server, audit *Audit) []result.Breakdown {
+	w := window{phase: p, loads: loadsOf(p), server: s, audit: audit}
+	var rows []result.Breakdown
+	for _, r := range w.loads {
+		if r.Latency.Count > 0 {
+			rows = append(rows, w.split(r))
+		}
+	}
+	return rows
+}
+
+// row is one row in the making.
+type row struct {
+	result.Breakdown
+}
+
+func (b *row) part(name string, seconds float64, of, source, note string) {
+	// Sums of hundreds of seconds are subtracted: less than a nanosecond of
+	// the difference is rounding, and not a measurement.
+	if -1e-9 < seconds && seconds < 1e-9 {
+		seconds = 0
+	}
+	b.Parts = append(b.Parts, result.BreakdownPart{Name: name, Seconds: seconds, Of: of, Source: source, Note: note})
+}
+
+func (b *row) warn(format string, args ...any) {
+	b.Warnings = append(b.Warnings, fmt.Sprintf(format, args...))
+}
+
+// What a figure is the mean of.
+const (
+	ofOurs      = "our requests"
+	ofCall      = "verb and resource"
+	ofResource  = "resource"
+	ofOperation = "operation"
+	ofServer    = "server"
+)
+
+const clientSource = "the generator's histogram"
+
+func (w window) split(r result.Requests) result.Breakdown {
+	b := &row{result.Breakdown{
+		Phase: w.phase.Name, Load: r.Load, Verb: r.Verb, Resource: r.Resource, Variant: r.Variant, Tenant: r.Tenant,
+		Count: r.Latency.Count, ClientMean: r.Latency.Mean, ClientP99: r.Latency.P99,
+	}}
+	if w.phase.Interrupted {
+		b.warn("the phase was interrupted: requests under way at its end are on one side only")
+	}
+	b.part(result.PartLag, r.Lag.Mean, ofOurs, clientSource, "")
+	if r.Connect.Count > 0 {
+		b.part(result.PartConnect, r.Connect.Mean, ofOurs, clientSource, "")
+	}
+	w.splitService(b, r)
+	b.Unexplained = b.ClientMean
+	for _, p := range b.Parts {
+		b.Unexplained -= p.Seconds
+	}
+	b.explainNegatives()
+	return b.Breakdown
+}
+
+// splitService adds what is behind the client's service time.
+func (w window) splitService(b *row, r result.Requests) {
+	c, known := callOf(r)
+	if !known {
+		b.UnexplainedNote = "connection, wire and API server together"
+		b.warn("%s is no verb that the API server's metrics tell", r.Verb)
+		return
+	}
+	audited, perRequest, exact := w.audited(b, r, c)
+	all := w.total(famRequest, c.is)
+	refused := w.refusal(b, c, all)
+	if !exact && refused == "" {
+		audited, perRequest = all.mean(), perSent(r, handled(r))
+		b.ServerSource = "metrics"
+	}
+	if !exact && refused != "" {
+		b.UnexplainedNote = "connection, wire and API server together"
+		b.warn("not taken apart: %s", refused)
+		return
+	}
+	mean := audited
+	b.ServerMean = &mean
+	of, source := ofCall, "service time less "+famRequest
+	if exact {
+		of, source = ofOurs, "service time less the audit log's"
+	}
+	b.part(result.PartWire, r.Service.Mean-mean*perRequest, of, source, wireNote(r))
+	if refused != "" {
+		b.UnexplainedNote = "all of the API server's time"
+		b.warn("the API server is not taken apart: %s", refused)
+		return
+	}
+	b.UnexplainedNote = "API server: decoding, validation, conversion, encoding, writing the answer, and waiting for CPU"
+	w.serverParts(b, c, all, perSent(r, handled(r)))
+}
+
+// audited is the mean by the audit log of what the API server needed for our
+// requests, and how many of those there are for each that was sent.
+func (w window) audited(b *row, r result.Requests, c call) (mean, perRequest float64, ok bool) {
+	class, found := w.audit.class(w.phase.Name, c.audit, r.Resource, r.Tenant)
+	if !found {
+		if w.audit != nil {
+			b.warn("the audit log has no such request of ours")
+		}
+		return 0, 0, false
+	}
+	var ours int64
+	rows := 0
+	for _, o := range w.loads {
+		oc, _ := callOf(o)
+		if oc.audit != c.audit || o.Resource != r.Resource || o.Tenant != r.Tenant || o.Latency.Count == 0 {
+			continue
+		}
+		if o.Verb != r.Verb {
+			b.warn("the audit log cannot tell %s from %s: it is not used", r.Verb, o.Verb)
+			return 0, 0, false
+		}
+		ours += max(answered(o), o.Pages)
+		rows++
+	}
+	share := float64(class.Server.Count) / float64(max(ours, 1))
+	switch {
+	case share < leastShare || share > mostShare:
+		b.warn("the audit log has %d requests, we had answers to %d: it is not used", class.Server.Count, ours)
+		return 0, 0, false
+	case share < 1-tellShare || share > 1+tellShare:
+		b.warn("the audit log has %d requests, we had answers to %d", class.Server.Count, ours)
+	}
+	if rows > 1 {
+		b.warn("the audit log's figures are over %d loads or variants together", rows)
+	}
+	p99 := class.Server.P99
+	b.ServerP99, b.ServerSource, b.Slow = &p99, "audit", class.Slow
+	return class.Server.Mean, perSent(r, max(answered(r), r.Pages)), true
+}
+
+// refusal says why the metrics of a call do not speak for us, or "".
+func (w window) refusal(b *row, c call, all total) string {
+	if w.missing != "" {
+		return w.missing
+	}
+	var ours int64
+	rows := 0
+	for _, o := range w.loads {
+		oc, _ := callOf(o)
+		oc.audit = c.audit
+		if oc != c || o.Latency.Count == 0 {
+			continue
+		}
+		ours += max(handled(o), o.Pages)
+		rows++
+	}
+	if all.count == 0 {
+		return "the API servers counted no such request"
+	}
+	share := float64(ours) / all.count
+	b.OurShare = &share
+	switch {
+	case share < leastShare:
+		return fmt.Sprintf("of %.0f such requests %.0f%% were ours: the server's mean is others'", all.count, share*100)
+	case share > mostShare:
+		return fmt.Sprintf("the API servers counted %.0f of our %d requests: not all of them were scraped", all.count, ours)
+	case share < 1-tellShare:
+		b.warn("%.1f%% of the requests behind the server's means are other clients'", (1-share)*100)
+	case share > 1+tellShare:
+		b.warn("the API servers counted %.0f of our %d requests", all.count, ours)
+	}
+	if rows > 1 {
+		b.warn("the server's means are over %d loads, variants or tenants together: metrics cannot tell them apart", rows)
+	}
+	return ""
+}
+
+// answered counts requests that the API server answered at all.
+func answered(r result.Requests) int64 {
+	var n int64
+	for outcome, count := range r.Outcomes {
+		if _, err := strconv.Atoi(outcome); err == nil {
+			n += count
+		}
+	}
+	return n
+}
+
+// handled counts those that came as far as a handler, as far as statuses tell:
+// refusals of authentication, authorization, and priority and fairness are in
+// no request histogram.
+func handled(r result.Requests) int64 {
+	return max(answered(r)-r.Outcomes["401"]-r.Outcomes["403"]-r.Outcomes["429"], 0)
+}
+
+// perSent is how many requests at the server each one that was sent stands
+// for: fewer than one where some never got there, more where lists have pages.
+func perSent(r result.Requests, at int64) float64 {
+	return float64(max(at, r.Pages)) / float64(r.Latency.Count)
+}
+
+func wireNote(r result.Requests) string {
+	if lost := r.Latency.Count - handled(r); lost > 0 {
+		return fmt.Sprintf("%d requests that ended before any handler (refused, reset, 401, 403, 429) are in it whole", lost)
+	}
+	if r.Connect.Count == 0 {
+		return "waiting for a connection is in it"
+	}
+	return ""
+}
+
+// explainNegatives gives the likely reason of what cannot be.
+func (b *row) explainNegatives() {
+	const told = -1e-6
+	for _, p := range b.Parts {
+		if p.Seconds >= told {
+			continue
+		}
+		switch p.Name {
+		case result.PartWire:
+			b.warn("wire is negative: the server's mean is over requests that were slower than these, or its handlers went on after the answer")
+		case result.PartFairness:
+			b.warn("fairness is negative: validating webhooks run side by side, and their sum was taken off")
+		default:
+			b.warn("%s is negative: clocks or counters were read out of step", p.Name)
+		}
+	}
+	if b.Unexplained < told {
+		b.warn("unexplained is negative: the parts are means over more than our requests (see what each is of), and others' took longer")
+	}
+}

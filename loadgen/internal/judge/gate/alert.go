@@ -1,0 +1,213 @@
+package gate
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stormglass/stormglass/internal/strictyaml"
+	"github.com/stormglass/stormglass/loadgen/internal/judge/alerting"
+	"github.com/stormglass/stormglass/loadgen/internal/record"
+	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// alert is what a gate asks about an alert.
+type alert struct {
+	rules *alertRules
+	fires bool
+	reach alerting.Reach
+	known func(metric string) bool
+}
+
+// alertRules are rules that gates name alerts of. All gates on the same ones are
+// judged by one replay.
+type alertRules struct{ alerting.Ruleset }
+
+// book is the rules that a gate may name alerts of: first those that came with
+// the gates, then the shipped ones.
+type book struct {
+	extra, shipped *alertRules
+}
+
+func newBook(extra alerting.Ruleset) (book, error) {
+	shipped, err := alerting.Shipped()
+	return book{&alertRules{extra}, &alertRules{shipped}}, err
+}
+
+// find gives the rules of an alert, nil where nobody knows it.
+func (b book) find(name string) *alertRules {
+	for _, rules := range []*alertRules{b.extra, b.shipped} {
+		if len(rules.Find(name)) > 0 {
+			return rules
+		}
+	}
+	return nil
+}
+
+// CompileWith is Compile for gates that may name alerts of further rules. Where
+// a name is among these and the shipped ones, these count.
+func CompileWith(s *scenario.Scenario, extra alerting.Ruleset) ([]Compiled, error) {
+	b, err := newBook(extra)
+	if err != nil {
+		return nil, err
+	}
+	return compileAll(s, b)
+}
+
+// Quiet is a gate for each alert of rules that must not fire in any phase.
+func Quiet(s *scenario.Scenario, rules alerting.Ruleset) ([]Compiled, error) {
+	b, err := newBook(rules)
+	if err != nil {
+		return nil, err
+	}
+	never := false
+	var all []Compiled
+	for _, name := range rules.Alerts() {
+		c, err := compile(s, scenario.Gate{Name: name, Alert: name, Fires: &never}, "", b)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, c)
+	}
+	return all, nil
+}
+
+// compileAlert fills in a gate that names an alert.
+func (c *Compiled) compileAlert(s *scenario.Scenario, path string, b book) error {
+	rules := b.find(c.Alert)
+	if rules == nil {
+		hint := "docs/alerts.md lists them; `loadgen gate --rules` takes rules of yours"
+		if near := strictyaml.Suggest(c.Alert, slices.Concat(b.extra.Alerts(), b.shipped.Alerts())); near != "" {
+			hint = fmt.Sprintf("did you mean %q?", near)
+		}
+		return s.Errorf(path+".alert", hint, "unknown alert %q", c.Alert)
+	}
+	c.alert = &alert{rules: rules, fires: *c.Fires, reach: rules.Reach(c.Alert), known: alerting.Known(s.Record.Drop)}
+	c.op = "<="
+	if c.alert.fires {
+		c.op, c.bound = ">=", 1
+	}
+	var exprs []string
+	for _, r := range rules.Find(c.Alert) {
+		exprs = append(exprs, strings.TrimSpace(r.Expr))
+	}
+	c.objective = Objective{Name: "alert", Unit: scenario.Count, Expr: strings.Join(exprs, "\n")}
+	c.reads = rules.Reads(c.Alert)
+	for _, selector := range c.reads {
+		if jobs := alerting.JobsOf(selector); len(jobs) == 1 && !slices.Contains(c.objective.Needs, jobs[0]) {
+			c.objective.Needs = append(c.objective.Needs, jobs[0])
+		}
+	}
+	return nil
+}
+
+// replays evaluates the alerts that gates name, those of the same rules at once.
+func replays(ctx context.Context, gates []Compiled, a *record.Archive) (map[*alertRules]alerting.History, error) {
+	names := map[*alertRules][]string{}
+	for _, c := range gates {
+		if c.alert != nil {
+			names[c.alert.rules] = append(names[c.alert.rules], c.Alert)
+		}
+	}
+	all := map[*alertRules]alerting.History{}
+	if a == nil {
+		return all, nil
+	}
+	for rules, named := range names {
+		h, err := rules.Only(named...).Replay(ctx, a, alerting.Options{})
+		if err != nil && ctx.Err() != nil {
+			return nil, err
+		}
+		if err != nil { // such as of an archive without a scrape
+			h.Failed = map[string]error{}
+			for _, name := range named {
+				h.Failed[name] = err
+			}
+		}
+		all[rules] = h
+	}
+	return all, nil
+}
+
+// judgeAlert judges a gate that names an alert.
+func (c Compiled) judgeAlert(ctx context.Context, a *record.Archive, h alerting.History, phases map[string]result.Phase) (result.Gate, error) {
+	f, err := c.alertFinding(ctx, a, h, c.windows(phases))
+	if err != nil {
+		return result.Gate{}, fmt.Errorf("judge gate %s: %w", c.Name, err)
+	}
+	g, _ := c.decide(f)
+	g.Expr = c.objective.Expr
+	return g, nil
+}
+
+// alertFinding counts how often the alert fired in the phases of Over.
+func (c Compiled) alertFinding(ctx context.Context, a *record.Archive, h alerting.History, windows []window) (finding, error) {
+	f := finding{summed: true} // so that what is missing may still turn a count that is too low
+	if a == nil {
+		f.readings = []reading{{missing: "there is no archive of metrics"}}
+		return f, nil
+	}
+	total := reading{of: c.Alert, detail: fmt.Sprintf("did not fire in %s%s", strings.Join(c.Over, ", "), pending(h, c.Alert))}
+	var lives []string
+	for _, life := range h.Of(c.Alert) {
+		i := slices.IndexFunc(windows, func(w window) bool { return w.missing == "" && life.During(w.start, w.end) })
+		if i >= 0 {
+			total.value++
+			lives = append(lives, tell(life, windows[i], h.End))
+		}
+	}
+	f.readings = []reading{total}
+	if len(lives) > 0 {
+		f.readings[0].detail = strings.Join(lives, "; ")
+		return f, nil // it is seen: nothing that is missing could undo that
+	}
+	why, notes, err := c.sight(ctx, a, h, windows)
+	if err != nil {
+		return f, err
+	}
+	f.readings[0].detail = withNotes(f.readings[0].detail, notes)
+	for _, w := range why {
+		f.readings = append(f.readings, reading{missing: w})
+	}
+	return f, nil
+}
+
+// tell is a life of an alert in a sentence: when, of what, for how long.
+func tell(f alerting.Firing, w window, end time.Time) string {
+	when := fmt.Sprintf("fired %s into %s", span(f.Fired.Sub(w.start)), w.name)
+	if f.Fired.Before(w.start) {
+		when = "fired before " + w.name
+	}
+	length := fmt.Sprintf("and still did at the end of the run, %s later", span(end.Sub(f.Fired)))
+	switch {
+	case f.Resolved.IsZero():
+	case f.Fired.Before(w.start):
+		length = "and still did, for " + span(f.Resolved.Sub(f.Fired))
+	default:
+		length = "for " + span(f.Resolved.Sub(f.Fired))
+	}
+	text := when + ", " + length
+	if f.Summary != "" {
+		text += ": " + f.Summary
+	}
+	return text
+}
+
+// pending tells of an alert that came near.
+func pending(h alerting.History, name string) string {
+	for _, f := range h.Firings {
+		if f.Alert != name || !f.Fired.IsZero() {
+			continue
+		}
+		if f.Resolved.IsZero() {
+			return ", but was pending at the end of the run"
+		}
+		return fmt.Sprintf(", but was pending for %s", show("seconds", f.Resolved.Sub(f.Pending).Seconds()))
+	}
+	return ""
+}
+
+func span(d time.Duration) string { return show("seconds", d.Seconds()) }

@@ -1,0 +1,220 @@
+package gate
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stormglass/stormglass/loadgen/internal/archivetest"
+	"github.com/stormglass/stormglass/loadgen/internal/judge/alerting"
+	"github.com/stormglass/stormglass/loadgen/internal/record"
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// diskRun is a lab in which etcd-1 is slow in the storm: 1 minute of calm, 2 of
+// storm, 4 of recovery, with a scrape every 5 s.
+func diskRun(t *testing.T, o record.Options, storm func(l *archivetest.Lab)) (*archivetest.Lab, result.Measurements) {
+	t.Helper()
+	l := newLab(t, o)
+	phase := func(name string, length, slow time.Duration, meanwhile func(l *archivetest.Lab)) result.Phase {
+		p := result.Phase{Name: name, Start: l.Boundary(time.Second), ConditionMet: true}
+		for at := time.Duration(0); at < length; at += 5 * time.Second {
+			l.Parts["etcd-0"].Observe("etcd_disk_wal_fsync_duration_seconds", "", fsyncEdges, 0.002, 50)
+			l.Parts["etcd-1"].Observe("etcd_disk_wal_fsync_duration_seconds", "", fsyncEdges, (2*time.Millisecond + slow).Seconds(), 50)
+			p.End = l.Boundary(5 * time.Second)
+		}
+		if meanwhile != nil {
+			meanwhile(l)
+			p.End = l.Boundary(5 * time.Second)
+		}
+		return p
+	}
+	return l, result.Measurements{Phases: []result.Phase{
+		phase("calm", time.Minute, 0, nil),
+		phase("storm", 2*time.Minute, 10*time.Millisecond, storm),
+		phase("recovery", 4*time.Minute, 0, nil),
+	}}
+}
+
+// An alert fires or does not, and the gate says when and for how long.
+func TestAlertGates(t *testing.T) {
+	l, m := diskRun(t, record.Options{}, nil)
+	a := l.Archive()
+	for _, c := range []struct {
+		gate    string
+		verdict result.Verdict
+		value   float64
+		detail  string
+	}{
+		{"alert: EtcdWALFsyncSlow, fires: true, over: [storm]", result.Pass, 1, "EtcdWALFsyncSlow: fired 73 s into storm, for 2m45s: The disk under etcd-1 is slow"},
+		{"alert: EtcdWALFsyncSlow, fires: false, over: [calm]", result.Pass, 0, "did not fire in calm"},
+		{"alert: EtcdWALFsyncSlow, fires: false, over: [calm, storm]", result.Fail, 1, "fired 73 s into storm"},
+		{"alert: EtcdWALFsyncSlow, fires: false, over: [recovery]", result.Fail, 1, "fired before recovery, and still did, for 2m45s"},
+		{"alert: EtcdWALFsyncSlow, fires: true, over: [calm]", result.Fail, 0, "did not fire in calm"},
+		{"alert: EtcdWALFsyncSlow, fires: true, over: [calm, storm]", result.Pass, 1, "fired 73 s into storm"},
+		// 10 ms more is no 16.
+		{"alert: EtcdWALFsyncVerySlow, fires: false", result.Pass, 0, "did not fire in calm, storm, recovery"},
+	} {
+		g := judged(t, "{name: g, "+c.gate+"}", a, m)
+		expect(t, c.gate, g, c.verdict, c.value, c.detail)
+		if g.Objective != "alert" || !strings.Contains(g.Expr, "instance:etcd_disk_wal_fsync") {
+			t.Errorf("%s: objective %q, expr %q", c.gate, g.Objective, g.Expr)
+		}
+	}
+}
+
+// The silence of an alert that could not have fired is no pass.
+func TestSilentAlertsWithoutData(t *testing.T) {
+	quiet := func(alert string) string { return "{name: g, alert: " + alert + ", fires: false, over: [storm]}" }
+	t.Run("metrics", func(t *testing.T) {
+		l, m := diskRun(t, record.Options{}, nil)
+		a := l.Archive()
+		expect(t, "no archive", judged(t, quiet("EtcdWALFsyncVerySlow"), nil, m), result.NoData, 0, "no archive")
+		// A counter that is not there yet had nothing to count.
+		expect(t, "no event yet", judged(t, quiet("WebhookFailingOpen"), a, m), result.Pass, 0, "apiserver_admission_webhook_fail_open_count had no series yet")
+		expect(t, "never reached", judged(t, quiet("EtcdWALFsyncVerySlow"), a, result.Measurements{Phases: m.Phases[:1]}), result.NoData, 0, "phase storm was never reached")
+		// What was seen stands.
+		expect(t, "seen before the end", judged(t, "{name: g, alert: EtcdWALFsyncSlow, fires: true}", a, result.Measurements{Phases: m.Phases[:2]}), result.Pass, 1, "fired 73 s into storm")
+		short := m.Phases[0]
+		short.End = short.Start.Add(30 * time.Second)
+		expect(t, "too short for it", judged(t, "{name: g, alert: EtcdWALFsyncVerySlow, fires: false, over: [calm]}", a, result.Measurements{Phases: []result.Phase{short}}),
+			result.NoData, 0, "EtcdWALFsyncVerySlow cannot fire within 31 s: its for is 60 s")
+	})
+	t.Run("dropped", func(t *testing.T) {
+		l, m := diskRun(t, record.Options{Drop: []string{"etcd_disk_wal_fsync_duration_seconds"}}, nil)
+		s := parse(t, quiet("EtcdWALFsyncVerySlow"))
+		s.Record.Drop = []string{"etcd_disk_wal_fsync_duration_seconds"}
+		gates, err := Compile(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := Judge(t.Context(), gates, l.Archive(), Recorded{Measurements: m})
+		if err != nil {
+			t.Fatal(err)
+		}
+		expect(t, "dropped", res.Gates[0], result.NoData, 0, "etcd_disk_wal_fsync_duration_seconds_bucket was not recorded")
+	})
+	t.Run("lost scrape", func(t *testing.T) {
+		l, m := diskRun(t, record.Options{}, func(l *archivetest.Lab) {
+			l.Parts["etcd-1"].SetDown(true)
+			l.Boundary(time.Second)
+			l.Parts["etcd-1"].SetDown(false)
+		})
+		expect(t, "lost scrape", judged(t, quiet("EtcdWALFsyncVerySlow"), l.Archive(), m), result.NoData, 0, "a scrape of etcd-1 was lost in storm")
+	})
+}
+
+// Rules of a user's own are judged as the shipped ones are, and come before them.
+func TestAlertsOfOtherRules(t *testing.T) {
+	rules, err := alerting.Parse("mine.yaml", []byte(`
+groups:
+  - name: mine
+    interval: 15s
+    rules:
+      - {alert: EtcdWALFsyncSlow, expr: 'process_open_fds{job="etcd"} > 1e6'}
+      - {alert: Descriptors, expr: 'process_open_fds{job="etcd"} > 40'}
+      - {alert: Misspelt, expr: 'etcd_disk_wal_fsync_seconds{job="etcd"} > 40'}
+      - {alert: Elsewhere, expr: 'process_open_fds{job="apiserver"} > 40'}
+      - {alert: Impossible, expr: 'process_open_fds{job="etcd"} + on (job) process_open_fds{job="etcd"} > 1'}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, m := diskRun(t, record.Options{}, nil)
+	gates, err := Quiet(parse(t, "{name: g, objective: unsent, max: 0%}"), rules)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := Judge(t.Context(), gates, l.Archive(), Recorded{Measurements: m})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]result.Gate{}
+	for _, g := range res.Gates {
+		got[g.Name] = g
+	}
+	expect(t, "a rule of the same name", got["EtcdWALFsyncSlow"], result.Pass, 0, "did not fire")
+	expect(t, "one that fires", got["Descriptors"], result.Fail, 2, "fired before calm, and still did at the end of the run")
+	expect(t, "a metric that is nowhere", got["Misspelt"], result.NoData, 0, "etcd_disk_wal_fsync_seconds was not recorded")
+	expect(t, "a job that is nowhere", got["Elsewhere"], result.NoData, 0, "apiserver was not scraped")
+	expect(t, "one that does not evaluate", got["Impossible"], result.NoData, 0, "Impossible cannot be evaluated")
+	if res.Verdict != result.Fail || !strings.HasPrefix(res.Reasons[0], "Descriptors: fired before calm") {
+		t.Errorf("%s: %q", res.Verdict, res.Reasons)
+	}
+}
+
+// The silence of rules that had no time to look, or that are about another
+// monitoring's labels, is no pass.
+func TestSilentRulesThatDidNotLook(t *testing.T) {
+	rules, err := alerting.Parse("mine.yaml", []byte(`
+groups:
+  - name: seldom
+    interval: 2m
+    rules:
+      - {alert: Seldom, expr: 'process_open_fds{job="etcd"} > 50'}
+      - {record: 'etcd:fds', expr: 'process_open_fds{job="etcd"}'}
+  - name: often
+    interval: 15s
+    rules:
+      - {alert: OfSeldom, expr: 'etcd:fds > 50'}
+      - {alert: LongAgo, expr: 'process_open_fds{job="etcd"} offset 1h > 40'}
+      - {alert: Namespaced, expr: 'process_open_fds{job="etcd", namespace="kube-system"} > 40'}
+      - {alert: NoSuchJobs, expr: 'up{job=~"kube-etcd.*"} == 0'}
+      - {alert: NoSuchTarget, expr: 'up{job="etcd", instance="10.0.0.1:2379"} == 0'}
+  - name: behind
+    interval: 15s
+    query_offset: 10m
+    rules:
+      - {alert: Behind, expr: 'process_open_fds{job="etcd"} > 40'}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, m := diskRun(t, record.Options{}, nil)
+	a := l.Archive()
+	for _, c := range []struct {
+		alert, over string
+		verdict     result.Verdict
+		detail      string
+	}{
+		// Rounds are at 0, 2, 4 and 6 minutes; calm is the first minute, storm the two after.
+		{"Seldom", "calm", result.NoData, "Seldom was not evaluated in calm: that is done every 2m0s"},
+		{"OfSeldom", "calm", result.NoData, "OfSeldom was not evaluated in calm"},
+		{"Seldom", "storm", result.Pass, "did not fire in storm"},
+		{"Seldom", "calm, storm", result.Pass, "did not fire in calm, storm"},
+		{"LongAgo", "storm", result.NoData, "LongAgo cannot fire within 3m2s: it looks 1h0m0s back"},
+		{"Behind", "storm", result.NoData, "it looks 10m0s back"},
+		{"Namespaced", "storm", result.NoData, "no series of process_open_fds has a label namespace"},
+		{"NoSuchJobs", "storm", result.NoData, `nothing with job=~"kube-etcd.*" was scraped`},
+		{"NoSuchTarget", "storm", result.NoData, `no target fits up{instance="10.0.0.1:2379",job="etcd"}`},
+	} {
+		gates, err := CompileWith(parse(t, "{name: g, alert: "+c.alert+", fires: false, over: ["+c.over+"]}"), rules)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := Judge(t.Context(), gates, a, Recorded{Measurements: m})
+		if err != nil {
+			t.Fatal(err)
+		}
+		expect(t, c.alert+" in "+c.over, res.Gates[0], c.verdict, 0, c.detail)
+	}
+}
+
+func TestAlertGatesThatCannotBe(t *testing.T) {
+	_, err := Compile(parse(t, "{name: g, alert: EtcdWalFsyncSlow, fires: false}"))
+	want := `lab.yaml:19: gates.g.alert: unknown alert "EtcdWalFsyncSlow" (did you mean "EtcdWALFsyncSlow"?)`
+	if err == nil || err.Error() != want {
+		t.Errorf("got  %v\nwant %s", err, want)
+	}
+	s := parse(t, "{name: g, alert: TargetDown, fires: false}", "{name: h, alert: EtcdLeaderChanges, fires: true}")
+	gates, err := Compile(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if lacks := gates[1].Lacks([]string{"kube-apiserver"}); len(lacks) != 1 || lacks[0] != "etcd" {
+		t.Errorf("without etcd's metrics it lacks %v", lacks)
+	}
+	if names := Families(s); !strings.Contains(strings.Join(names, " "), "etcd_server_leader_changes_seen_total") {
+		t.Errorf("what the gates read is not recorded: %v", names)
+	}
+}

@@ -1,0 +1,275 @@
+package gate
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql"
+
+	"github.com/stormglass/stormglass/loadgen/internal/judge/alerting"
+	"github.com/stormglass/stormglass/loadgen/internal/record"
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// window is one stretch of the run that is judged as a whole.
+type window struct {
+	name       string
+	start, end time.Time
+	missing    string
+}
+
+// windows of the gate: one for each phase of Over, or one for each stretch of
+// consecutive phases.
+func (c Compiled) windows(phases map[string]result.Phase) []window {
+	var all []window
+	joins := false
+	for _, name := range c.order {
+		if !slices.Contains(c.Over, name) {
+			joins = false
+			continue
+		}
+		p, reached := phases[name]
+		w := window{name: name, start: p.Start, end: p.End}
+		switch {
+		case !reached:
+			w.missing = notReached(name, phases)
+		case p.Interrupted:
+			w.missing = fmt.Sprintf("phase %s was interrupted", name)
+		}
+		if c.objective.spans && joins && w.missing == "" {
+			last := &all[len(all)-1]
+			last.name, last.end = strings.SplitN(last.name, " to ", 2)[0]+" to "+name, p.End
+			continue
+		}
+		joins = w.missing == ""
+		all = append(all, w)
+	}
+	return all
+}
+
+// scrapedFinding evaluates the gate's PromQL over the archive. An error is
+// the context's end only: all else is a finding.
+func (c Compiled) scrapedFinding(ctx context.Context, a *record.Archive, phases map[string]result.Phase) (finding, error) {
+	f := finding{summed: c.objective.sums}
+	if a == nil {
+		f.readings = []reading{{missing: "there is no archive of metrics"}}
+		return f, nil
+	}
+	targets, err := c.targets(ctx, a)
+	if err != nil {
+		return f, err
+	}
+	if targets.missing != "" {
+		f.readings = []reading{{missing: targets.missing}}
+		return f, nil
+	}
+	for _, w := range c.windows(phases) {
+		rs := []reading{{missing: w.missing}}
+		if w.missing == "" {
+			if rs, err = c.readWindow(ctx, a, w, targets); err != nil {
+				return f, err
+			}
+		}
+		for _, r := range rs {
+			r.phase = w.name
+			if r.of == "" {
+				r.of = w.name
+			}
+			f.readings = append(f.readings, r)
+		}
+	}
+	return f, nil
+}
+
+// targets are the instances whose metrics a gate reads.
+type targets struct {
+	instances []string
+	missing   string
+	// unborn are metrics that had no series in the whole run.
+	unborn []string
+}
+
+// targets of a built-in objective are all instances of the components it
+// needs; those of an expression are the ones that ever had a series it selects.
+func (c Compiled) targets(ctx context.Context, a *record.Archive) (targets, error) {
+	first, last, err := a.Bounds(ctx)
+	if err != nil {
+		return targets{missing: err.Error()}, ctx.Err()
+	}
+	var t targets
+	for _, job := range c.objective.Needs {
+		found, err := a.Instances(ctx, first, last, match(model.MetricNameLabel, "up"), match("job", job))
+		if err != nil {
+			return t, err
+		}
+		if len(found) == 0 {
+			return targets{missing: job + " was not scraped"}, nil
+		}
+		t.instances = append(t.instances, found...)
+	}
+	for _, selector := range c.reads {
+		if c.objective.Name == "expr" {
+			// "or vector(0)" would make a value of what nobody could have counted.
+			why, err := alerting.Unseen(ctx, a, first, last, selector)
+			if err != nil || why != "" {
+				return targets{missing: why}, err
+			}
+		}
+		metric := metricOf(selector)
+		found, err := a.Instances(ctx, first, last, selector...)
+		if err != nil {
+			return t, err
+		}
+		if len(found) == 0 {
+			// A labelled series may not be born yet; a metric that is in no
+			// series at all was not recorded.
+			if found, err = a.Instances(ctx, first, last, match(model.MetricNameLabel, metric)); err != nil {
+				return t, err
+			}
+		}
+		// A component is known to have it, and a second selector may have been
+		// put there for the time before it counts: "or 0 * other".
+		unborn := len(found) == 0 && c.objective.Name == "expr" && len(c.reads) > 1 && c.known(metric)
+		if unborn && !slices.Contains(t.unborn, metric) {
+			t.unborn = append(t.unborn, metric)
+		}
+		if len(found) == 0 && !unborn {
+			return targets{missing: fmt.Sprintf("%s was not recorded: no target exposes it, or record.drop names it", metric)}, nil
+		}
+		if c.objective.Needs == nil {
+			t.instances = append(t.instances, found...)
+		}
+	}
+	if len(t.instances) == 0 { // all of it is unborn, if anything
+		return targets{missing: "none of the metrics was recorded: no target exposes them, or record.drop names them"}, nil
+	}
+	slices.Sort(t.instances)
+	t.instances = slices.Compact(t.instances)
+	return t, nil
+}
+
+func match(name, v string) *labels.Matcher {
+	return labels.MustNewMatcher(labels.MatchEqual, name, v)
+}
+
+// readWindow evaluates the expression at the end of the window.
+func (c Compiled) readWindow(ctx context.Context, a *record.Archive, w window, of targets) ([]reading, error) {
+	var targets []fitness
+	for _, instance := range of.instances {
+		t, err := c.fit(ctx, a, w, instance)
+		if err != nil {
+			return nil, err
+		}
+		targets = append(targets, t)
+	}
+	why, notes, atLeast := c.objective.gap.gaps(targets, w.name)
+	if why != "" {
+		return []reading{{missing: why}}, nil
+	}
+	if len(of.unborn) > 0 {
+		notes = append(notes, strings.Join(of.unborn, ", ")+" had no series yet")
+	}
+	expr := c.exprAt(w)
+	samples, err := a.Instant(ctx, expr, w.end)
+	if err != nil {
+		return []reading{{missing: err.Error()}}, ctx.Err()
+	}
+	if c.objective.Name == "expr" && len(samples) > 1 {
+		return []reading{{missing: fmt.Sprintf("the expression gives %d series, not one (aggregate them: max, sum)", len(samples)), alike: true}}, nil
+	}
+	var readings []reading
+	for _, s := range samples {
+		r := reading{value: s.V, of: w.name, atLeast: atLeast}
+		switch {
+		case math.IsNaN(s.V):
+			continue
+		case math.IsInf(s.V, 0):
+			r.missing, r.alike = "the value is infinite", true
+		}
+		if group := describe(s.Labels); group != "" {
+			r.of += ", " + group
+		}
+		if c.objective.quantile != 0 && r.missing == "" {
+			if err := c.explainQuantile(ctx, a, w, s.Labels, &r); err != nil {
+				return nil, err
+			}
+		}
+		r.detail = withNotes(r.detail, notes)
+		readings = append(readings, r)
+	}
+	if len(readings) == 0 {
+		return []reading{{nothing: true, of: w.name}}, nil
+	}
+	return readings, nil
+}
+
+func (c Compiled) exprAt(w window) string {
+	return fill(c.objective.Expr, record.Window(w.start, w.end), max(1, w.end.Sub(w.start).Hours()))
+}
+
+// describe names a group by its labels, in their order.
+func describe(set map[string]string) string {
+	var parts []string
+	for _, name := range []string{"job", "instance", "verb", "resource", "scope"} {
+		if v := set[name]; v != "" {
+			parts = append(parts, v)
+		}
+	}
+	return strings.Join(parts, " ")
+}
+
+// explainQuantile tells what a quantile is made of, and whether it lies past
+// the last bucket, where the true value is not known.
+func (c Compiled) explainQuantile(ctx context.Context, a *record.Archive, w window, group map[string]string, r *reading) error {
+	expr := fill(c.objective.buckets, record.Window(w.start, w.end), 1)
+	samples, err := a.Instant(ctx, expr, w.end)
+	if err != nil {
+		r.missing = err.Error()
+		return ctx.Err()
+	}
+	var buckets promql.Buckets
+	for _, s := range samples {
+		if sameGroup(s.Labels, group) {
+			edge, err := strconv.ParseFloat(s.Labels["le"], 64)
+			if err != nil {
+				continue
+			}
+			buckets = append(buckets, promql.Bucket{UpperBound: edge, Count: s.V})
+		}
+	}
+	slices.SortFunc(buckets, func(x, y promql.Bucket) int { return cmp.Compare(x.UpperBound, y.UpperBound) })
+	if len(buckets) < 2 {
+		return nil
+	}
+	total := buckets[len(buckets)-1].Count
+	low := 0.0
+	for _, b := range buckets {
+		if b.Count >= c.objective.quantile*total {
+			r.detail = fmt.Sprintf("%.0f observations, interpolated between %s and %s", total, show(c.objective.Unit, low), show(c.objective.Unit, b.UpperBound))
+			if math.IsInf(b.UpperBound, 1) {
+				r.atLeast = true
+				r.detail = fmt.Sprintf("%.0f observations, past the last bucket's %s", total, show(c.objective.Unit, low))
+			}
+			return nil
+		}
+		low = b.UpperBound
+	}
+	return nil
+}
+
+func sameGroup(bucket, group map[string]string) bool {
+	for name, v := range group {
+		if bucket[name] != v {
+			return false
+		}
+	}
+	return true
+}

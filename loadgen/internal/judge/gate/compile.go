@@ -1,0 +1,323 @@
+package gate
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql/parser"
+
+	"github.com/stormglass/stormglass/internal/strictyaml"
+	"github.com/stormglass/stormglass/loadgen/internal/judge/alerting"
+	"github.com/stormglass/stormglass/loadgen/internal/judge/outage"
+	"github.com/stormglass/stormglass/loadgen/internal/record"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// Compiled is a gate that is known to be judgeable: its objective exists, its
+// PromQL parses, its bound has the right unit, its phases and loads are there.
+type Compiled struct {
+	scenario.Gate
+	objective Objective
+	op        string  // "<=" or ">="
+	bound     float64 // in the objective's unit
+	boundless bool    // of a figure: nothing passes or fails by the bound
+	order     []string
+	// strict: every phase of Over must have data.
+	strict bool
+	// expects are the loads that must have something to show.
+	expects []place
+	// failures are the phases in which nodes fail.
+	failures []string
+	// reads are the selectors of the PromQL.
+	reads [][]*labels.Matcher
+	// outages are those of the run that is judged.
+	outages outage.Outages
+	// known are the metrics that components are known to have.
+	known func(metric string) bool
+	// alert of a gate that names one; nil for others.
+	alert *alert
+}
+
+// place is a load in a phase.
+type place struct{ phase, load string }
+
+// Compile checks the gates of a scenario before anything starts. All errors
+// are joined, one line each, naming the field.
+func Compile(s *scenario.Scenario) ([]Compiled, error) { return CompileWith(s, nil) }
+
+func compileAll(s *scenario.Scenario, b book) ([]Compiled, error) {
+	var all []Compiled
+	var errs []error
+	for _, g := range s.Gates {
+		if len(g.Variants) > 0 {
+			continue // it belongs to variants, and this is none
+		}
+		c, err := compile(s, g, "gates."+g.Name, b)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		all = append(all, c)
+	}
+	_, err := Figures(s)
+	if !s.Recorded() {
+		errs = append(errs, contradictions(s, all)...)
+	}
+	return all, errors.Join(append(errs, err, checkSignals(s))...)
+}
+
+func compile(s *scenario.Scenario, g scenario.Gate, path string, b book) (Compiled, error) {
+	c := Compiled{Gate: g, order: s.PhaseNames(), strict: len(g.Over) < len(s.Phases)}
+	fail := func(field, hint, format string, args ...any) (Compiled, error) {
+		return c, s.Errorf(path+"."+field, hint, format, args...)
+	}
+	if len(c.Over) == 0 {
+		c.Over, c.strict = c.order, false
+	}
+	for _, p := range s.Phases {
+		if failsNodes(p) {
+			c.failures = append(c.failures, p.Name)
+		}
+	}
+	for i, name := range c.Over {
+		switch {
+		case !slices.Contains(c.order, name):
+			return fail("over", "phases: "+strings.Join(c.order, ", "), "no phase %q", name)
+		case slices.Contains(c.Over[:i], name):
+			return fail("over", "name each phase once", "phase %q is there twice", name)
+		}
+	}
+	if g.Alert != "" {
+		return c, c.compileAlert(s, path, b)
+	}
+	switch {
+	case g.Objective != "":
+		o := find(g.Objective)
+		if o == nil {
+			hint := "objectives: " + strings.Join(names(), ", ")
+			if near := strictyaml.Suggest(g.Objective, names()); near != "" {
+				hint = fmt.Sprintf("did you mean %q?", near)
+			}
+			return fail("objective", hint, "unknown objective %q", g.Objective)
+		}
+		c.objective = *o
+	default:
+		c.objective, c.known = Objective{Name: "expr", Expr: g.Expr}, alerting.Known(s.Record.Drop)
+	}
+	bound, field := g.Max, "max"
+	c.op = "<="
+	if bound == nil {
+		bound, field, c.op = g.Min, "min", ">="
+	}
+	if bound == nil {
+		return fail("max", "add max: or min:", "gate %q has no bound", g.Name)
+	}
+	if !bound.Fits(c.objective.Unit) {
+		return fail(field, "write it as "+c.objective.Unit.Example(), "%s is not in %s, the unit of %s", bound, c.objective.Unit, c.objective.Name)
+	}
+	c.bound = bound.Value
+	if hint, wrong := c.objective.impossible(bound); wrong != "" && !s.Recorded() {
+		return fail(field, hint, "%s", wrong)
+	}
+	if c.objective.Name == "expr" {
+		c.objective.Unit = unitOf(bound)
+	}
+	if g.Signal != "" && !c.objective.signals {
+		return fail("signal", "leave it out", "objective %s is not about a signal", c.objective.Name)
+	}
+	if c.objective.Expr != "" {
+		reads, err := selectors(c.objective.Expr)
+		if err != nil {
+			return fail("expr", "it is PromQL; $window is the length of the phase", "%v", err)
+		}
+		c.reads = reads
+	}
+	if c.objective.check != nil {
+		if at, hint, lack := c.objective.check(s); lack != "" {
+			if at == "" {
+				at = path + ".objective"
+			}
+			return c, s.Errorf(at, hint, "%s", lack)
+		}
+	}
+	if err := c.unattainable(s, path); err != nil {
+		return c, err
+	}
+	if during := c.objective.during; during != nil && !s.Recorded() {
+		some := during(s)
+		if !slices.ContainsFunc(c.Over, func(name string) bool { return slices.Contains(some, name) }) {
+			return fail("over", "name one of "+strings.Join(some, ", "), "there is nothing for objective %s in %s", c.objective.Name, strings.Join(c.Over, ", "))
+		}
+	}
+	return c, c.placeLoads(s, path)
+}
+
+// unitOf is the unit that a bound is written in, none of a bare number.
+func unitOf(b *scenario.Bound) scenario.Unit {
+	for _, u := range []scenario.Unit{scenario.Seconds, scenario.Size, scenario.PerHour, scenario.PerSec, scenario.Ratio} {
+		if b.Fits(u) && !b.Fits(scenario.Count) {
+			return u
+		}
+	}
+	return scenario.Number
+}
+
+// placeLoads finds the loads the gate is about.
+func (c *Compiled) placeLoads(s *scenario.Scenario, path string) error {
+	if len(c.objective.kinds) == 0 {
+		if c.Load != "" {
+			return s.Errorf(path+".load", "leave it out", "objective %s is not about a load", c.objective.Name)
+		}
+		return nil
+	}
+	var known []string
+	var right bool
+	for _, p := range running(s, c.objective.kinds) {
+		if !slices.Contains(known, p.load) {
+			known = append(known, p.load)
+		}
+		if c.Load != "" && p.load != c.Load {
+			continue
+		}
+		right = true
+		if slices.Contains(c.Over, p.phase) {
+			c.expects = append(c.expects, p)
+		}
+	}
+	if len(known) == 0 {
+		return s.Errorf(path+".objective", "add load: "+loadFor(c.objective.kinds)+" to a phase", "no load of the scenario is one for objective %s", c.objective.Name)
+	}
+	switch {
+	case c.Load != "" && !right:
+		return s.Errorf(path+".load", "loads it can judge: "+listOr(known, "none"), "no load %q for objective %s", c.Load, c.objective.Name)
+	case len(c.expects) == 0:
+		return s.Errorf(path+".over", "name a phase with "+strings.Join(known, " or "), "nothing for objective %s runs in %s", c.objective.Name, strings.Join(c.Over, ", "))
+	}
+	return nil
+}
+
+// loadFor is a load as an objective of these kinds needs.
+func loadFor(kinds []string) string {
+	switch kinds[0] {
+	case "history":
+		return "[{kind: history}]"
+	case "watches":
+		return "[{kind: watches, count: 100, rate: 50/s}]"
+	case delivering:
+		return "[{name: crowd, kind: watches, count: 100, rate: 50/s}, {kind: changes, watches: crowd, rate: 5/s}]"
+	}
+	return "[{kind: requests, verb: get, rate: 50/s}]"
+}
+
+func listOr(list []string, none string) string {
+	if len(list) == 0 {
+		return none
+	}
+	return strings.Join(list, ", ")
+}
+
+// delivering is the pseudo-kind of watches that measured changes are written to.
+const delivering = "delivering watches"
+
+// running lists which loads of these kinds run in which phases.
+func running(s *scenario.Scenario, kinds []string) []place {
+	var all []place
+	var held []string
+	for _, p := range s.Phases {
+		add := func(kind, load string) {
+			if slices.Contains(kinds, kind) && !slices.Contains(all, place{p.Name, load}) {
+				all = append(all, place{p.Name, load})
+			}
+		}
+		for _, l := range s.Background {
+			add(l.Kind, l.Name)
+		}
+		for _, name := range held {
+			add("watches", name)
+		}
+		for _, l := range p.Load {
+			add(l.Kind, l.Name)
+			if l.Kind == "changes" {
+				add(delivering, l.Watches)
+			}
+			if l.Kind == "watches" && l.Hold {
+				held = append(held, l.Name)
+			}
+		}
+	}
+	return all
+}
+
+// selectors parses PromQL with its variables in it.
+func selectors(expr string) ([][]*labels.Matcher, error) {
+	parsed, err := record.NewParser().ParseExpr(fill(expr, "1m", 1))
+	if err != nil {
+		return nil, err
+	}
+	if t := parsed.Type(); t != parser.ValueTypeVector && t != parser.ValueTypeScalar {
+		return nil, fmt.Errorf("it gives a %s, not a number", parser.DocumentedType(t))
+	}
+	var all [][]*labels.Matcher
+	parser.Inspect(parsed, func(n parser.Node, _ []parser.Node) error {
+		if v, ok := n.(*parser.VectorSelector); ok {
+			all = append(all, v.LabelMatchers)
+			if metricOf(v.LabelMatchers) == "" {
+				err = fmt.Errorf("%s names no metric: the recorder keeps only what is named", v)
+			}
+		}
+		return nil
+	})
+	if err == nil && len(all) == 0 {
+		err = errors.New("it reads no metric")
+	}
+	return all, err
+}
+
+func metricOf(matchers []*labels.Matcher) string {
+	for _, m := range matchers {
+		if m.Name == model.MetricNameLabel && m.Type == labels.MatchEqual {
+			return m.Value
+		}
+	}
+	return ""
+}
+
+// fill puts the variables of an expression in.
+func fill(expr, window string, hours float64) string {
+	return strings.NewReplacer("$window", window, "$hours", fmt.Sprintf("%g", hours)).Replace(expr)
+}
+
+// Families lists the metrics that the scenario's gates, figures and signals read,
+// by the names of their series: the recorder keeps them besides its own list.
+// What does not compile is left out.
+func Families(s *scenario.Scenario) []string {
+	gates, _ := Compile(s)
+	figures, _ := Figures(s)
+	var all []string
+	add := func(reads [][]*labels.Matcher) {
+		for _, r := range reads {
+			all = append(all, metricOf(r))
+		}
+	}
+	for _, c := range append(gates, figures...) {
+		add(c.reads)
+	}
+	for _, signal := range s.Signals {
+		reads, _ := selectors(signal.Expr)
+		add(reads)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// Lacks are the components whose metrics the gate reads and which are not
+// among the jobs on offer: it will have no data.
+func (c Compiled) Lacks(jobs []string) []string {
+	return slices.DeleteFunc(slices.Clone(c.objective.Needs), func(job string) bool {
+		return slices.Contains(jobs, job)
+	})
+}

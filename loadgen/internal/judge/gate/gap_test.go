@@ -1,0 +1,236 @@
+package gate
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stormglass/stormglass/loadgen/internal/archivetest"
+	"github.com/stormglass/stormglass/loadgen/internal/judge/alerting"
+	"github.com/stormglass/stormglass/loadgen/internal/record"
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// What a value is worth of which a part was counted by nobody who could tell.
+func TestGaps(t *testing.T) {
+	of := func(instance string, known time.Duration) fitness {
+		f := fitness{instance: instance, known: known * time.Second, window: time.Minute}
+		if !f.whole() {
+			f.fault = "kill"
+		}
+		return f
+	}
+	whole, most, half, little := of("kube-apiserver-0", 60), of("kube-apiserver-0", 40), of("kube-apiserver-0", 30), of("kube-apiserver-0", 29)
+	other, etcd, lost := of("kube-apiserver-1", 60), of("etcd-0", 60), fitness{instance: "etcd-0", why: "a scrape was lost"}
+	rules := []gapRule{gapEach, gapShared, gapCount, gapCountSeenByAll, gapAgainst}
+	for name, c := range map[string]struct {
+		targets []fitness
+		want    []string // what each rule makes of it
+	}{
+		"nobody was away":                    {[]fitness{whole, etcd}, []string{"judged", "judged", "judged", "judged", "judged"}},
+		"for a short time":                   {[]fitness{most, etcd}, []string{"noted", "noted", "at least", "at least", "noted"}},
+		"for half of it":                     {[]fitness{half}, []string{"noted", "noted", "at least", "at least", "noted"}},
+		"for more than half":                 {[]fitness{little, etcd}, []string{"no data", "no data", "at least", "at least", "noted"}},
+		"another was there":                  {[]fitness{little, other}, []string{"no data", "noted", "at least", "noted", "noted"}},
+		"another was there for most of it":   {[]fitness{little, of("kube-apiserver-1", 40)}, []string{"no data", "no data", "at least", "at least", "noted"}},
+		"a scrape was lost for no fault":     {[]fitness{most, lost}, []string{"no data", "no data", "no data", "no data", "no data"}},
+		"both, in turn":                      {[]fitness{most, of("kube-apiserver-1", 40)}, []string{"noted", "noted", "at least", "at least", "noted"}},
+		"away for all of it, another is not": {[]fitness{of("kube-apiserver-0", 0), other}, []string{"no data", "noted", "at least", "noted", "noted"}},
+	} {
+		for i, rule := range rules {
+			why, notes, atLeast := rule.gaps(c.targets, "storm")
+			got := "judged"
+			switch {
+			case why != "":
+				got = "no data"
+			case atLeast:
+				got = "at least"
+			case len(notes) > 0:
+				got = "noted"
+			}
+			if got != c.want[i] {
+				t.Errorf("%s, rule %d: %s, want %s (%q %q)", name, rule, got, c.want[i], why, notes)
+			}
+			if atLeast && len(notes) == 0 {
+				t.Errorf("%s, rule %d: nobody is told why", name, rule)
+			}
+		}
+	}
+}
+
+// The silence of an alert about a process that was away says as much as a value of it.
+func TestGapsOfSilentAlerts(t *testing.T) {
+	for until, c := range map[int]struct {
+		verdict result.Verdict
+		detail  string
+	}{
+		30: {result.Pass, "what etcd-1 counted is in it for 40 s of 60 s (kill)"},
+		50: {result.NoData, "what etcd-1 counted in storm is known for 20 s of 60 s (kill) only"},
+	} {
+		a, rec := awayLab(t, "kill", until, "etcd-1")
+		res, err := Judge(t.Context(), compiled(t, "{name: g, alert: EtcdLeaderChanges, fires: false, over: [storm]}"), a, rec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		expect(t, "away until "+fmt.Sprint(until), res.Gates[0], c.verdict, 0, c.detail)
+	}
+	// One that fired is a fact: of what was not seen there is nothing to say.
+	rules, err := alerting.Parse("mine.yaml", []byte(`
+groups:
+  - {name: mine, interval: 15s, rules: [{alert: Away, expr: 'up{job="etcd"} == 0 or process_open_fds{job="etcd"} > 50'}]}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, rec := awayLab(t, "kill", 50, "etcd-1")
+	for fires, verdict := range map[string]result.Verdict{"true": result.Pass, "false": result.Fail} {
+		gates, err := CompileWith(parse(t, "{name: g, alert: Away, fires: "+fires+"}"), rules)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := Judge(t.Context(), gates, a, rec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		expect(t, "fires: "+fires, res.Gates[0], verdict, 1, "into storm")
+		if strings.Contains(res.Gates[0].Detail, "known for") {
+			t.Errorf("fires: %s: %s", fires, res.Gates[0].Detail)
+		}
+	}
+}
+
+// awayLab is a run of one phase of a minute, scraped every ten seconds. Those named
+// are away from the scrape at 20 s to that at until, by a fault of that kind.
+func awayLab(t *testing.T, kind string, until int, names ...string) (*record.Archive, Recorded) {
+	t.Helper()
+	l := archivetest.New(t, record.Options{}, "etcd-0", "etcd-1", "kube-apiserver-0", "kube-apiserver-1", "kube-scheduler-0", "kube-controller-manager-0", "loadgen")
+	work := func() {
+		for name, c := range l.Parts {
+			c.Add("process_cpu_seconds_total", 1)
+			switch {
+			case strings.HasPrefix(name, "kube-apiserver"):
+				c.Observe("apiserver_request_sli_duration_seconds", `verb="PATCH",resource="nodes",scope="resource"`, apiEdges, 0.03, 100)
+				c.Add(`apiserver_request_total{code="200"}`, 100)
+			case strings.HasPrefix(name, "etcd"):
+				c.Observe("etcd_disk_wal_fsync_duration_seconds", "", fsyncEdges, 0.0015, 100)
+				c.Add("etcd_server_leader_changes_seen_total", 0)
+			}
+		}
+	}
+	work()
+	l.Boundary(time.Second)
+	p := result.Phase{Name: "storm", Start: l.Boundary(time.Second), Until: "nodesNotReady", ConditionMet: true}
+	down := func(is bool) {
+		for _, name := range names {
+			l.Parts[name].SetDown(is)
+		}
+	}
+	for at := 10; at <= 60; at += 10 {
+		work()
+		if down(20 <= at && at < until); kind == "kill" && at == until {
+			for _, name := range names {
+				l.Parts[name].Restart()
+			}
+			work()
+		}
+		p.End = l.Boundary(10 * time.Second)
+	}
+	rec := Recorded{Measurements: result.Measurements{Phases: []result.Phase{p}}}
+	after := func(s float64) time.Time { return p.Start.Add(time.Duration(s * float64(time.Second))) }
+	rec.Timeline = []result.Event{
+		{Time: after(15), Kind: "fault-begin", Name: kind, Fault: "1", On: names},
+		{Time: after(float64(until) - 5), Kind: "fault-end", Fault: "1"},
+	}
+	for _, name := range names {
+		if kind == "kill" {
+			rec.Timeline = append(rec.Timeline, result.Event{Time: after(15), Kind: "exit", Name: name, Expected: true},
+				result.Event{Time: after(float64(until) - 1), Kind: "ready", Name: name})
+		}
+	}
+	return l.Archive(), rec
+}
+
+// A gate over a phase in which an instance was killed: it passes by what was seen,
+// says so, and does not pass where that is too little or a count may be short.
+func TestGatesWhereAnInstanceWasAway(t *testing.T) {
+	const (
+		mutating = "objective: mutating-latency, max: 1s"
+		refused  = "objective: too-many-requests, max: 0"
+		fsync    = "objective: wal-fsync, max: 10ms"
+		changes  = "objective: leader-changes, max: 0"
+		cpu      = "objective: generator-cpu, max: 50%"
+		expr     = `expr: 'max(increase(apiserver_request_total{code="200"}[$window]))', min: 100`
+	)
+	type want struct {
+		gate    string
+		verdict result.Verdict
+		detail  string
+	}
+	for name, c := range map[string]struct {
+		kind  string
+		until int
+		away  []string
+		want  []want
+	}{
+		"an API server, for a short time": {"kill", 30, []string{"kube-apiserver-0"}, []want{
+			{mutating, result.Pass, "what kube-apiserver-0 counted is in it for 40 s of 60 s (kill)"},
+			{refused, result.NoData, "storm: the true value is 0 or more, which the bound does not tell apart (what kube-apiserver-0 counted is in it for 40 s of 60 s (kill))"},
+			{expr, result.Pass, "what kube-apiserver-0 counted is in it for 40 s of 60 s (kill)"},
+			{cpu, result.Pass, "what kube-apiserver-0 counted is in it for 40 s of 60 s (kill)"},
+			{fsync, result.Pass, "observations"},
+		}},
+		"an API server, for most of it": {"kill", 50, []string{"kube-apiserver-0"}, []want{
+			{mutating, result.Pass, "what kube-apiserver-0 counted is in it for 20 s of 60 s (kill)"},
+			{expr, result.NoData, "what kube-apiserver-0 counted in storm is known for 20 s of 60 s (kill) only"},
+			{cpu, result.Pass, "20 s of 60 s"},
+		}},
+		"all API servers, for most of it": {"kill", 50, []string{"kube-apiserver-0", "kube-apiserver-1"}, []want{
+			{mutating, result.NoData, "what kube-apiserver-0 counted in storm is known for 20 s of 60 s (kill) only"},
+		}},
+		"a member of etcd, for most of it": {"kill", 50, []string{"etcd-0"}, []want{
+			{fsync, result.NoData, "what etcd-0 counted in storm is known for 20 s of 60 s (kill) only"},
+			{changes, result.Pass, "what etcd-0 counted is in it for 20 s of 60 s (kill)"}, // the other has seen them
+		}},
+		"all of etcd, for a short time": {"kill", 30, []string{"etcd-0", "etcd-1"}, []want{
+			{fsync, result.Pass, "40 s of 60 s"},
+			{changes, result.NoData, "0/h or more"},
+		}},
+		"a pause loses nothing": {"pause", 50, []string{"kube-apiserver-0", "kube-apiserver-1"}, []want{
+			{mutating, result.Pass, "kube-apiserver-0 did not answer for a time (pause) and has counted on"},
+			{refused, result.Pass, "has counted on"},
+			{expr, result.Pass, "has counted on"},
+		}},
+		"to the end":                  {"kill", 70, []string{"kube-apiserver-0"}, []want{{mutating, result.Pass, "10 s of 60 s (kill)"}, {expr, result.NoData, "known for 10 s of 60 s"}}},
+		"a slow link loses no scrape": {"networkDelay", 30, []string{"kube-apiserver-0"}, []want{{mutating, result.NoData, "a scrape of kube-apiserver-0 was lost in storm"}}},
+		"nor does a partition":        {"partition", 30, []string{"etcd-0"}, []want{{fsync, result.NoData, "a scrape of etcd-0 was lost in storm"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, rec := awayLab(t, c.kind, c.until, c.away...)
+			for _, w := range c.want {
+				res, err := Judge(t.Context(), compiled(t, "{name: g, "+w.gate+", over: [storm]}"), a, rec)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if g := res.Gates[0]; g.Verdict != w.verdict || !strings.Contains(g.Detail, w.detail) {
+					t.Errorf("%s: %s, %q; want %s, %q", w.gate, g.Verdict, g.Detail, w.verdict, w.detail)
+				}
+			}
+		})
+	}
+}
+
+// A count that is short may be over its bound all the same.
+func TestAShortCountFails(t *testing.T) {
+	a, rec := awayLab(t, "kill", 30, "kube-apiserver-0")
+	c := compiled(t, "{name: g, objective: too-many-requests, max: 0, over: [storm]}")[0]
+	c.objective.Expr = strings.ReplaceAll(c.objective.Expr, "429", "200")
+	res, err := Judge(t.Context(), []Compiled{c}, a, rec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if g := res.Gates[0]; g.Verdict != result.Fail || !g.AtLeast || !slices.Equal(res.Reasons, []string{"g: " + show("", *g.Value) + " is over 0"}) {
+		t.Errorf("%s, at least: %v, %q", g.Verdict, g.AtLeast, res.Reasons)
+	}
+}

@@ -1,0 +1,222 @@
+package gate
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stormglass/stormglass/loadgen/internal/record"
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// delayed is a run in which the generator had a part in what it measured.
+func delayed(change func(m *result.Measurements, storm, recovery *result.Phase)) result.Measurements {
+	m := told()
+	for i := range m.Phases {
+		for j := range m.Phases[i].Requests {
+			r := &m.Phases[i].Requests[j]
+			r.External = r.Latency
+		}
+		for j := range m.Phases[i].Watches {
+			w := &m.Phases[i].Watches[j]
+			w.External = w.Delivery
+		}
+		if w := m.Phases[i].Workload; w != nil {
+			w.External = w.Startup
+		}
+	}
+	change(&m, &m.Phases[1], &m.Phases[2])
+	return m
+}
+
+// A breach that is the generator's own has no data, and says both values; one that
+// is there without it fails.
+func TestGeneratorsOwnDelayBreaksNoBound(t *testing.T) {
+	for name, c := range map[string]struct {
+		gate    string
+		change  func(m *result.Measurements, storm, recovery *result.Phase)
+		verdict result.Verdict
+		value   float64
+		detail  string
+	}{
+		"latency of its own": {
+			"objective: request-latency, max: 500ms, load: patch",
+			func(_ *result.Measurements, storm, _ *result.Phase) {
+				storm.Requests[0].External = lat(240, 0.002, 0.006, 0.01)
+			},
+			result.NoData, 0, "storm/patch: 900 ms is over 500 ms, 6 ms without the generator's own delay is not",
+		},
+		"latency of its own in part": {
+			"objective: request-latency, max: 500ms, load: patch",
+			func(_ *result.Measurements, storm, _ *result.Phase) {
+				storm.Requests[0].External = lat(240, 0.002, 0.7, 0.8)
+			},
+			result.Fail, 0.9, "storm/patch",
+		},
+		"latency of its own in one phase, the cluster's in another": {
+			"objective: request-latency, max: 300ms, load: patch",
+			func(_ *result.Measurements, storm, _ *result.Phase) {
+				storm.Requests[0].External = lat(240, 0.002, 0.006, 0.01)
+			},
+			result.Fail, 0.4, "recovery/patch",
+		},
+		"latency that passes in spite of it": {
+			"objective: request-latency, max: 1s, load: patch",
+			func(_ *result.Measurements, storm, _ *result.Phase) {
+				storm.Requests[0].External = lat(240, 0.002, 0.006, 0.01)
+			},
+			result.Pass, 0.9, "storm/patch",
+		},
+		"latency in a run of old": {
+			"objective: request-latency, max: 500ms, load: patch",
+			func(_ *result.Measurements, storm, _ *result.Phase) { storm.Requests[0].External = result.Latency{} },
+			result.Fail, 0.9, "storm/patch",
+		},
+		"errors of its own": {
+			"objective: request-errors, max: 0.1%, over: [storm]",
+			func(_ *result.Measurements, storm, _ *result.Phase) { storm.Requests[0].FailedLate = 6 },
+			result.NoData, 0, "2.4% is over 0.1%, 0% without the generator's own delay is not",
+		},
+		"errors of its own but one": {
+			"objective: request-errors, max: 0.1%, over: [storm]",
+			func(_ *result.Measurements, storm, _ *result.Phase) { storm.Requests[0].FailedLate = 5 },
+			result.Fail, 6. / 250, "6 of 250",
+		},
+		"unsent of its own": {
+			"objective: unsent, max: 0%, load: patch",
+			func(_ *result.Measurements, storm, _ *result.Phase) { storm.Requests[0].UnsentLate = 10 },
+			result.NoData, 0, "1.11% is over 0%, 0% without the generator's own delay is not",
+		},
+		"not achieved for its own": {
+			"objective: achieved, min: 99%, load: patch",
+			func(_ *result.Measurements, storm, _ *result.Phase) {
+				storm.Requests[0].UnsentLate, storm.Requests[0].FailedLate = 10, 6
+			},
+			result.NoData, 0, "97.9% is under 99%, 99.7% without the generator's own delay is not",
+		},
+		"delivery of its own": {
+			"objective: watch-delivery, max: 20ms",
+			func(_ *result.Measurements, storm, _ *result.Phase) {
+				storm.Watches[0].External = lat(1000, 0.001, 0.01, 0.02)
+			},
+			result.NoData, 0, "storm/crowd: 50 ms is over 20 ms, 10 ms without",
+		},
+		"startup of its own": {
+			"objective: pod-startup, max: 4s",
+			func(_ *result.Measurements, _, recovery *result.Phase) {
+				recovery.Workload.External = lat(200, 0.7, 3.5, 4)
+			},
+			result.NoData, 0, "recovery: 4.5 s is over 4 s, 3.5 s without",
+		},
+		"a phase that it made longer": {
+			"objective: phase-duration, max: 45s, over: [storm]",
+			func(_ *result.Measurements, storm, _ *result.Phase) { storm.StalledSeconds = 6 },
+			result.NoData, 0, "storm: 50 s is over 45 s, 44 s without",
+		},
+		"a recovery that it made longer, two phases long": {
+			"objective: time-to-recover, max: 95s",
+			func(_ *result.Measurements, storm, recovery *result.Phase) {
+				storm.StalledSeconds, recovery.StalledSeconds = 1.5, 1.5
+			},
+			result.NoData, 0, "recovery: 97 s is over 95 s, 94 s without",
+		},
+		"nodes that it registered late": {
+			"objective: nodes-ready, max: 3s",
+			func(m *result.Measurements, _, _ *result.Phase) { m.Nodes.ReadyStalledSeconds = 1 },
+			result.NoData, 0, "the run: 3.5 s is over 3 s, 2.5 s without",
+		},
+		"saturated, and it would have failed": {
+			"objective: request-latency, max: 500ms, load: patch",
+			func(_ *result.Measurements, storm, _ *result.Phase) {
+				storm.Saturated = []string{"generator saturated in storm: x"}
+			},
+			result.NoData, 0, "the generator was saturated in storm",
+		},
+		"saturated, and it would have passed": {
+			"objective: request-latency, max: 5s, load: patch",
+			func(_ *result.Measurements, storm, _ *result.Phase) {
+				storm.Saturated = []string{"generator saturated in storm: x"}
+			},
+			result.NoData, 0, "the generator was saturated in storm",
+		},
+		"saturated elsewhere": {
+			"objective: request-latency, max: 300ms, load: patch, over: [recovery]",
+			func(_ *result.Measurements, storm, _ *result.Phase) {
+				storm.Saturated = []string{"generator saturated in storm: x"}
+			},
+			result.Fail, 0.4, "recovery/patch",
+		},
+		"a ratio of which one phase is saturated": {
+			"objective: request-errors, max: 0.1%",
+			func(_ *result.Measurements, storm, _ *result.Phase) {
+				storm.Saturated = []string{"generator saturated in storm: x"}
+			},
+			result.NoData, 0, "the generator was saturated in storm",
+		},
+		"a condition that was not met while it was saturated": {
+			"objective: phase-duration, max: 5m, over: [storm]",
+			func(_ *result.Measurements, storm, _ *result.Phase) {
+				storm.ConditionMet, storm.Saturated = false, []string{"generator saturated in storm: x"}
+			},
+			result.NoData, 0, "the generator was saturated in storm",
+		},
+		"saturated before the first phase": {
+			"objective: nodes-ready, max: 3s",
+			func(m *result.Measurements, _, _ *result.Phase) {
+				m.Generator.Saturated = []string{"generator saturated: y"}
+			},
+			result.NoData, 0, "generator saturated: y",
+		},
+		"what is about the generator itself": {
+			"objective: missed-heartbeats, max: 0",
+			func(m *result.Measurements, storm, _ *result.Phase) {
+				storm.Saturated = []string{"generator saturated in storm: x"}
+			},
+			result.Fail, 2, "180 renewals",
+		},
+	} {
+		expect(t, name, judged(t, "{name: g, "+c.gate+"}", nil, delayed(c.change)), c.verdict, c.value, c.detail)
+	}
+}
+
+// A generator that was saturated fails no run by what it measured itself, nor by a
+// condition that it may have kept from being met; what server-side metrics say
+// still does.
+func TestSaturatedGeneratorFailsNoRunByItself(t *testing.T) {
+	l := newLab(t, record.Options{})
+	api := l.Parts["kube-apiserver-0"]
+	l.Boundary(time.Second)
+	var phases []result.Phase
+	for _, name := range []string{"calm", "storm", "recovery"} {
+		phases = append(phases, l.Phase(name, func() {
+			api.Observe("apiserver_request_sli_duration_seconds", `verb="PATCH",resource="nodes",scope="resource"`, apiEdges, 1.2, 100)
+		}))
+	}
+	m := delayed(func(m *result.Measurements, storm, _ *result.Phase) {
+		storm.ConditionMet, storm.Saturated = false, []string{"generator saturated in storm: x"}
+		m.Generator.Saturated = storm.Saturated
+	})
+	for i := range m.Phases {
+		m.Phases[i].Start, m.Phases[i].End = phases[i].Start, phases[i].End
+	}
+	archive := l.Archive()
+	judge := func(gates ...string) result.Result {
+		t.Helper()
+		res, err := Judge(context.Background(), compiled(t, gates...), archive, Recorded{Measurements: m})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return res
+	}
+	const client, server = "{name: client, objective: request-latency, max: 1ms, over: [storm]}", "{name: server, objective: mutating-latency, max: 1s}"
+	if res := judge(client); res.Verdict != result.NoData || res.ExitCode != ExitNoData {
+		t.Errorf("by the client's gate alone: %s, exit %d, %q; want no data and 3", res.Verdict, res.ExitCode, res.Reasons)
+	}
+	if withheld := judge(client).Gates[0].Withheld; withheld == nil || *withheld != 0.9 {
+		t.Errorf("withheld %v, want the 900 ms that were measured", withheld)
+	}
+	res := judge(client, server)
+	if res.Verdict != result.Fail || res.ExitCode != ExitFail || res.Gates[0].Verdict != result.NoData || res.Gates[1].Verdict != result.Fail {
+		t.Errorf("with the server's gate: %s, exit %d, %+v; want fail and 1 by the server's", res.Verdict, res.ExitCode, res.Gates)
+	}
+}

@@ -1,0 +1,175 @@
+package gate
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/loadgen/internal/judge/outage"
+	"github.com/stormglass/stormglass/loadgen/internal/record"
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// Exit codes of a run that was judged.
+const (
+	ExitPass        = exitcode.Pass
+	ExitFail        = exitcode.Fail
+	ExitNoData      = exitcode.NoData
+	ExitEnvironment = exitcode.Environment
+)
+
+// Recorded is what a run left behind beside its archive, and what was made of it.
+type Recorded struct {
+	Run          result.Run
+	Measurements result.Measurements
+	Timeline     []result.Event
+	// Recovery is what the faults did, nil where there was nothing to recover from.
+	Recovery *result.Recovery
+	// Signals as they were sampled.
+	Signals []result.Signal
+}
+
+func (rec Recorded) phases() map[string]result.Phase {
+	phases := map[string]result.Phase{}
+	for _, p := range rec.Measurements.Phases {
+		phases[p.Name] = p
+	}
+	return phases
+}
+
+// Judge judges a run by its gates. The archive may be nil: what is read from
+// it then has no data. It returns an error only if ctx ends or the archive
+// cannot be read.
+//
+// The verdict is fail if any gate failed or a phase that a gate covers did not
+// meet its condition; else no data if anything could not be judged, the run as
+// a whole included; else pass. A run whose environment failed exits with 4
+// whatever its gates say. A run without gates proves nothing: no data.
+func Judge(ctx context.Context, gates []Compiled, a *record.Archive, rec Recorded) (result.Result, error) {
+	away, unexplained := outage.Read(rec.Timeline)
+	rec.Run.UnexpectedExits = append(slices.Clone(rec.Run.UnexpectedExits), exits(unexplained, rec.Measurements.Phases)...)
+	run := rec.Run
+	res := result.Result{
+		Schema: result.Schema, Run: run, Measurements: rec.Measurements, Recovery: rec.Recovery, Signals: rec.Signals,
+		Verdict: result.Pass, Reasons: []string{}, Gates: []result.Gate{},
+	}
+	phases := rec.phases()
+	alerts, err := replays(ctx, gates, a)
+	if err != nil {
+		return res, err
+	}
+	for _, c := range gates {
+		c.outages = away
+		var g result.Gate
+		if c.alert != nil {
+			g, err = c.judgeAlert(ctx, a, alerts[c.alert.rules], phases)
+		} else {
+			g, err = c.judge(ctx, a, phases, rec)
+		}
+		if err != nil {
+			return res, err
+		}
+		res.Gates = append(res.Gates, g)
+	}
+	lost, err := lostScrapes(ctx, a, away, rec.Measurements.Scrapes)
+	if err != nil {
+		return res, err
+	}
+	failures, doubts := weigh(gates, res.Gates, rec, lost)
+	res.Reasons = append(append(res.Reasons, failures...), doubts...)
+	switch {
+	case len(failures) > 0:
+		res.Verdict, res.ExitCode = result.Fail, ExitFail
+	case len(doubts) > 0:
+		res.Verdict, res.ExitCode = result.NoData, ExitNoData
+	}
+	if run.Failure != "" {
+		res.ExitCode = ExitEnvironment
+		res.Reasons = slices.Insert(res.Reasons, 0, "the environment failed: "+run.Failure)
+		if res.Verdict == result.Pass {
+			res.Verdict = result.NoData
+		}
+	}
+	if res.Key, err = keyMetrics(ctx, a); err != nil {
+		return res, err
+	}
+	res.Components, err = componentCosts(ctx, a)
+	return res, err
+}
+
+// judge judges one gate.
+func (c Compiled) judge(ctx context.Context, a *record.Archive, phases map[string]result.Phase, rec Recorded) (result.Gate, error) {
+	if c.objective.measure != nil {
+		e := evidence{Compiled: c, phases: phases, m: rec.Measurements, recovery: rec.Recovery, signals: rec.Signals}
+		g, _ := c.decide(e.notTheGenerators(c.objective.measure(e)))
+		return g, nil
+	}
+	f, err := c.scrapedFinding(ctx, a, phases)
+	if err != nil {
+		return result.Gate{}, fmt.Errorf("judge gate %s: %w", c.Name, err)
+	}
+	g, worst := c.decide(f)
+	g.Expr = c.objective.Expr
+	for _, w := range c.windows(phases) {
+		if w.missing == "" && (worst.phase == "" || worst.phase == w.name) {
+			g.Expr = c.exprAt(w)
+			break
+		}
+	}
+	return g, nil
+}
+
+// weigh says in a line each why the run fails, and why it cannot pass.
+// lost are the scrapes of each target that no fault of the scenario's excuses.
+func weigh(gates []Compiled, judged []result.Gate, rec Recorded, lost map[string]int64) (failures, doubts []string) {
+	run, m := rec.Run, rec.Measurements
+	var whole []string
+	covered := map[string]bool{}
+	for _, c := range gates {
+		for _, name := range c.Over {
+			covered[name] = true
+		}
+	}
+	for _, p := range m.Phases {
+		if p.Until != "" && !p.ConditionMet && !p.Interrupted && covered[p.Name] && run.Failure == "" {
+			why := fmt.Sprintf("phase %s: %s was not met in %s", p.Name, p.Until, show("seconds", p.Seconds()))
+			if len(p.Saturated) > 0 {
+				whole = append(whole, why+", while the generator was saturated")
+			} else {
+				failures = append(failures, why)
+			}
+		}
+	}
+	for _, g := range judged {
+		switch g.Verdict {
+		case result.Fail:
+			failures = append(failures, reason(g))
+		case result.NoData:
+			doubts = append(doubts, reason(g))
+		}
+	}
+	if run.Interrupted {
+		where := ""
+		if n := len(m.Phases); n > 0 && m.Phases[n-1].Interrupted {
+			where = fmt.Sprintf(" in phase %s, after %s", m.Phases[n-1].Name, show("seconds", m.Phases[n-1].Seconds()))
+		}
+		whole = append(whole, "the run was interrupted"+where)
+	}
+	whole = append(whole, m.Generator.Saturated...)
+	for _, exit := range run.UnexpectedExits {
+		whole = append(whole, "unexpected exit: "+strings.TrimSpace(exit))
+	}
+	whole = append(whole, run.MissedFaults...)
+	for _, instance := range slices.Sorted(maps.Keys(lost)) {
+		if n := lost[instance]; n > 0 {
+			whole = append(whole, fmt.Sprintf("%d of %d scrapes were lost: %s", n, m.Scrapes.Done, instance))
+		}
+	}
+	if len(gates) == 0 {
+		whole = append(whole, "there are no gates: nothing was judged")
+	}
+	return failures, append(whole, doubts...)
+}

@@ -1,0 +1,68 @@
+package gate
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/prometheus/common/model"
+
+	"github.com/stormglass/stormglass/loadgen/internal/judge/outage"
+	"github.com/stormglass/stormglass/loadgen/internal/record"
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// lostScrapes counts the scrapes of each target that were lost for no fault of
+// the scenario's. Without an archive nothing is known of when: all count.
+func lostScrapes(ctx context.Context, a *record.Archive, all outage.Outages, s result.Scrapes) (map[string]int64, error) {
+	if a == nil || len(all) == 0 {
+		return s.Failed, nil
+	}
+	lost := map[string]int64{}
+	for instance, n := range s.Failed {
+		first, last, err := a.Bounds(ctx)
+		if err != nil {
+			return s.Failed, ctx.Err()
+		}
+		up, err := a.Samples(ctx, first, last, match(model.MetricNameLabel, "up"), match("instance", instance))
+		if err != nil {
+			return s.Failed, err
+		}
+		excused := int64(0)
+		for _, series := range up {
+			for _, p := range series.Points {
+				if p.V == 0 && all.Away(instance, p.T, p.T) != "" {
+					excused++
+				}
+			}
+		}
+		lost[instance] = max(0, n-excused)
+	}
+	return lost, nil
+}
+
+// exits tells of the ends of processes that no fault accounts for, a line each: when
+// (UTC), in which phase, how.
+func exits(unexplained []result.Event, phases []result.Phase) (lines []string) {
+	for _, e := range unexplained {
+		line := fmt.Sprintf("%s at %s", e.Name, e.Time.UTC().Format("15:04:05.0"))
+		for _, p := range phases {
+			if !e.Time.Before(p.Start) && e.Time.Before(p.End) {
+				line += " in " + p.Name
+			}
+		}
+		if e.Detail != "" {
+			line += ": " + e.Detail
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// withNotes adds notes to a detail.
+func withNotes(detail string, notes []string) string {
+	if len(notes) == 0 {
+		return detail
+	}
+	return strings.TrimPrefix(detail+"; "+strings.Join(notes, "; "), "; ")
+}

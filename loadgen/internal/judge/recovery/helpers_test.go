@@ -1,0 +1,81 @@
+package recovery
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stormglass/stormglass/loadgen/internal/samples"
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+var start = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+// sec is so many seconds after the start.
+func sec(s float64) time.Time { return start.Add(time.Duration(s * float64(time.Second))) }
+
+// slotsOf are slots of a load, one for each letter, from the start on: "." all
+// is well, "x" one request fails, "m" one fails and one succeeds, "s" one takes 3
+// s, "u" one is unsent, "c" one is canceled; in a blank nothing ends.
+func slotsOf(load, letters string) []samples.Slot {
+	var slots []samples.Slot
+	for i, l := range letters {
+		r := samples.RequestSlot{Succeeded: 1, Slowest: 0.01}
+		switch l {
+		case ' ':
+			continue
+		case 'x':
+			r = samples.RequestSlot{Failed: map[string]int64{"503": 1}, Slowest: 0.02}
+		case 'm':
+			r.Failed = map[string]int64{"timeout": 1}
+		case 's':
+			r.Slowest = 3
+		case 'u':
+			r.Unsent = 1
+		case 'c':
+			r = samples.RequestSlot{Failed: map[string]int64{"canceled": 1}, Slowest: 9}
+		}
+		slots = append(slots, samples.Slot{
+			Begin: start.UnixMilli() + int64(i)*100, Millis: 100,
+			Requests: map[string]samples.RequestSlot{load: r},
+		})
+	}
+	return slots
+}
+
+// faulty is a timeline with a fault from one second to another.
+func faulty(from, to float64, on ...string) []result.Event {
+	return []result.Event{
+		{Time: sec(from), Kind: "fault-begin", Name: "kill", Fault: "1", On: on},
+		{Time: sec(to), Kind: "fault-end", Name: "kill", Fault: "1"},
+	}
+}
+
+// seen is what the only load saw of the only fault.
+func seen(t *testing.T, timeline []result.Event, slots []samples.Slot) result.LoadRecovery {
+	t.Helper()
+	r := Analyse(Input{Timeline: timeline, Pulse: slots})
+	if r == nil || len(r.Faults) != 1 || len(r.Faults[0].Loads) != 1 {
+		t.Fatalf("not one fault with one load: %+v", r)
+	}
+	return r.Faults[0].Loads[0]
+}
+
+// isSeconds compares a figure with what is wanted; nil: there is none.
+func isSeconds(t *testing.T, what string, got *float64, want any) {
+	t.Helper()
+	switch {
+	case got == nil && want == nil:
+	case got == nil || want == nil:
+		t.Errorf("%s is %v, want %v", what, text(got), want)
+	case math.Abs(*got-want.(float64)) > 1e-9:
+		t.Errorf("%s is %v s, want %v s", what, *got, want)
+	}
+}
+
+func text(v *float64) any {
+	if v == nil {
+		return nil
+	}
+	return *v
+}

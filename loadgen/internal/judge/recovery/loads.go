@@ -1,0 +1,212 @@
+package recovery
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/stormglass/stormglass/loadgen/internal/samples"
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// canceled requests were given up by the generator when the run ended.
+const canceled = "canceled"
+
+// moment is what one load did in one slot.
+type moment struct {
+	from, until time.Time
+	samples.RequestSlot
+	failed int64 // without those canceled
+	bad    bool  // a request failed, was not sent or took longer than the bound
+}
+
+// loads tells what each load saw of a fault, in the order of their names.
+func loads(in Input, f fault, reach time.Time) []result.LoadRecovery {
+	byLoad := map[string][]moment{}
+	for _, s := range in.Pulse {
+		if s.Until().Before(f.begin.Add(-stretch)) || !reach.IsZero() && s.Until().After(reach) {
+			continue
+		}
+		for load, r := range s.Requests {
+			m := moment{from: s.From(), until: s.Until(), RequestSlot: r, failed: r.Failures() - r.Failed[canceled]}
+			m.bad = m.failed > 0 || r.Unsent > 0 || r.SlowestExternal() > in.bound(load).Seconds()
+			byLoad[load] = append(byLoad[load], m)
+		}
+	}
+	var all []result.LoadRecovery
+	for _, load := range slices.Sorted(maps.Keys(byLoad)) {
+		if f.over(byLoad[load][0].from.Add(-stretch)) {
+			continue // it only began when all was over
+		}
+		w := watch{fault: f, reach: reach, r: result.LoadRecovery{Load: load, Bound: in.bound(load).Seconds()}}
+		for _, m := range byLoad[load] {
+			w.take(m)
+		}
+		if !w.ran && !reach.IsZero() {
+			continue // what it still owes an answer to is the next fault's
+		}
+		all = append(all, w.result())
+	}
+	return all
+}
+
+func (in Input) bound(load string) time.Duration {
+	if in.Bound != nil {
+		if b := in.Bound(load); b > 0 {
+			return b
+		}
+	}
+	return DefaultBound
+}
+
+// watch follows one load through one fault, slot by slot.
+type watch struct {
+	fault fault
+	reach time.Time
+	r     result.LoadRecovery
+
+	ran         bool // in a slot that belongs to the fault
+	from, until time.Time
+	failedBy    time.Time // end of the first slot with a failure
+	succeeded   time.Time // end of the first slot with a success after that
+	good        time.Time // since when the load holds its bound; zero: it does not
+	back        time.Time // since when it did for a whole stretch after the fault
+	last        time.Time // end of the last slot
+	pending     tally     // of the slots since the last bad one
+}
+
+// tally is what may be part of the error window, if another bad slot follows.
+type tally struct {
+	succeeded int64
+	slowest   float64
+}
+
+func (w *watch) take(m moment) {
+	if !m.until.After(w.fault.begin) {
+		w.r.AlreadyFailing = w.r.AlreadyFailing || m.bad
+		return
+	}
+	w.ran, w.last = true, m.until
+	if !w.back.IsZero() {
+		return // what comes now is not this fault's
+	}
+	if m.bad {
+		w.spoil(m)
+	} else {
+		w.hold(m)
+	}
+	if w.succeeded.IsZero() && !w.failedBy.IsZero() && m.Succeeded > 0 && m.until.After(w.failedBy) {
+		w.succeeded = m.until
+	}
+}
+
+// spoil takes in a slot outside the bound.
+func (w *watch) spoil(m moment) {
+	if !w.r.Affected {
+		w.r.Affected, w.from = true, m.from
+	}
+	w.until, w.good = m.until, time.Time{}
+	w.r.Succeeded += w.pending.succeeded + m.Succeeded
+	w.r.Slowest = max(w.r.Slowest, w.pending.slowest, m.Slowest)
+	w.pending = tally{}
+	w.r.Failed += m.failed
+	w.r.Unsent += m.Unsent
+	if m.failed+m.Unsent == 0 {
+		w.r.SlowSlots++
+	} else if w.failedBy.IsZero() {
+		w.failedBy = m.until
+	}
+	for outcome, n := range m.RequestSlot.Failed {
+		if outcome == canceled {
+			continue
+		}
+		if w.r.Outcomes == nil {
+			w.r.Outcomes = map[string]int64{}
+		}
+		w.r.Outcomes[outcome] += n
+	}
+}
+
+// hold takes in a slot inside the bound. Once the fault is over and a whole
+// stretch of them has followed each other, the load is back.
+func (w *watch) hold(m moment) {
+	if m.Succeeded == 0 {
+		return // only canceled ones: they say nothing
+	}
+	if w.r.Affected {
+		w.pending.succeeded += m.Succeeded
+		w.pending.slowest = max(w.pending.slowest, m.Slowest)
+	}
+	if w.good.IsZero() {
+		w.good = m.from
+	}
+	if !w.fault.over(m.until) {
+		return
+	}
+	if since := later(w.good, *w.fault.end); m.until.Sub(since) >= stretch {
+		w.back = since
+	}
+}
+
+func later(x, y time.Time) time.Time {
+	if x.After(y) {
+		return x
+	}
+	return y
+}
+
+func (w *watch) result() result.LoadRecovery {
+	r, f := w.r, w.fault
+	r.Silent = !w.ran
+	if r.Affected {
+		r.Open = w.good.IsZero()
+		r.ErrorWindow = w.until.Sub(w.from).Seconds()
+		r.From, r.Until = seconds(w.from.Sub(f.begin)), seconds(w.until.Sub(f.begin))
+	}
+	if !w.succeeded.IsZero() {
+		r.FirstSuccess = seconds(w.succeeded.Sub(f.begin))
+		if f.end != nil {
+			r.FirstSuccessAfterEnd = seconds(w.succeeded.Sub(*f.end))
+		}
+	}
+	if !w.back.IsZero() {
+		r.Back = seconds(w.back.Sub(*f.end))
+	} else {
+		r.Detail, r.BackAtLeast = w.notBack(), w.notBackFor()
+	}
+	return r
+}
+
+// notBackFor is how long after the fault's end the load was not back, as far as
+// it was seen.
+func (w *watch) notBackFor() *float64 {
+	if !w.ran || !w.fault.over(w.last) {
+		return nil
+	}
+	since := w.last
+	if !w.good.IsZero() {
+		since = later(w.good, *w.fault.end)
+	}
+	return seconds(since.Sub(*w.fault.end))
+}
+
+// notBack says why it is not known that the load came back.
+func (w *watch) notBack() string {
+	next := "the load ended"
+	if !w.reach.IsZero() && !w.last.Before(w.reach.Add(-stretch)) {
+		next = "the next fault began"
+	}
+	switch {
+	case !w.ran:
+		return "no request ended while the fault was there"
+	case w.fault.end == nil:
+		return "the fault was not seen to end"
+	case !w.last.After(*w.fault.end):
+		return next + " before the fault did"
+	case w.good.IsZero():
+		return "it was outside its bound to the last"
+	}
+	held := w.last.Sub(later(w.good, *w.fault.end))
+	return fmt.Sprintf("it held its bound for %.1f s when %s; %.0f s are needed", held.Seconds(), next, stretch.Seconds())
+}

@@ -1,0 +1,105 @@
+// Package recovery tells from a run's timeline and pulse what its faults did:
+// for how long each load was outside its bound, when it succeeded again, how
+// many watches had to list again, who led before and after and how long nobody
+// did; and judges the scenario's signals against their own noise. It is
+// arithmetic on what was recorded. docs/recovery.md defines every figure.
+package recovery
+
+import (
+	"slices"
+	"time"
+
+	"github.com/stormglass/stormglass/loadgen/internal/samples"
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+const (
+	// DefaultBound is upstream's objective for calls on single objects (1 s, in
+	// kubernetes/community sig-scalability/slos/api_call_latency.md). That one is
+	// of the 99th percentile over days; here every request has to hold it.
+	DefaultBound = time.Second
+	// ListBound is upstream's for lists of a namespace or of the cluster (30 s, the
+	// same document).
+	ListBound = 30 * time.Second
+	// stretch is how long a load has to hold its bound to be back inside it.
+	stretch = 5 * time.Second
+	// stormWithin is how long after a fault's end relists are still its own:
+	// client-go's reflectors wait up to 30 s before they try again
+	// (client-go/tools/cache/reflector.go, defaultBackoffMax).
+	stormWithin = 30 * time.Second
+	// settling is how long after a fault's end a change of leader is still put
+	// down to it: leases of 15 s and a retry every 2 s, upstream's defaults
+	// (component-base/config/options/leaderelectionconfig.go), leave room for one
+	// more of each.
+	settling = 30 * time.Second
+)
+
+// Input is what a run left behind.
+type Input struct {
+	// Timeline in the order in which it was written.
+	Timeline []result.Event
+	// Pulse slots in the order of their time; none: nothing is known of loads.
+	Pulse []samples.Slot
+	// Phases as they ran.
+	Phases []result.Phase
+	// Bound of each request of a load. Nil, or zero: DefaultBound.
+	Bound func(load string) time.Duration
+}
+
+// Analyse tells what the faults did. Nil: there was no fault, no change of
+// leader and no restart.
+func Analyse(in Input) *result.Recovery {
+	in.Timeline = slices.Clone(in.Timeline)
+	slices.SortStableFunc(in.Timeline, func(x, y result.Event) int { return x.Time.Compare(y.Time) })
+	faults := faultsOf(in.Timeline)
+	changes, held := handovers(in, faults)
+	lost := unled(in, faults, held)
+	r := &result.Recovery{
+		SlotSeconds: samples.Width.Seconds(), StretchSeconds: stretch.Seconds(),
+		Handovers: changes, Restarts: restarts(in, faults),
+	}
+	if len(faults)+len(r.Handovers)+len(r.Restarts) == 0 {
+		return nil
+	}
+	for i, f := range faults {
+		reach := reachOf(faults, i)
+		out := result.FaultRecovery{
+			ID: f.id, Kind: f.kind, On: f.on, Detail: f.detail, Phase: phaseAt(in.Phases, f.begin),
+			Begin: f.begin, End: f.end,
+			Loads: loads(in, f, reach), Relists: storm(in.Pulse, f, reach), Unled: lost[f.id],
+		}
+		for _, h := range r.Handovers {
+			if h.Fault != f.id || h.Failover == nil {
+				continue
+			}
+			longest := &out.LeaseFailover
+			if h.Of == etcd {
+				longest = &out.LeaderFailover
+			}
+			if *longest == nil || **longest < *h.Failover {
+				*longest = h.Failover
+			}
+		}
+		r.Faults = append(r.Faults, out)
+	}
+	if len(in.Pulse) == 0 && len(faults) > 0 {
+		r.Missing = append(r.Missing, "the run has no pulse: what its loads saw of the faults is not known")
+	}
+	return r
+}
+
+// phaseAt names the phase that a moment is in; that between two belongs to
+// the later one. Empty: none.
+func phaseAt(phases []result.Phase, at time.Time) string {
+	for _, p := range slices.Backward(phases) {
+		if !at.Before(p.Start) && !at.After(p.End) {
+			return p.Name
+		}
+	}
+	return ""
+}
+
+func seconds(d time.Duration) *float64 {
+	s := d.Seconds()
+	return &s
+}

@@ -1,0 +1,115 @@
+// Package arrival says when the arrivals of an open-loop load are due, as pure
+// functions: no goroutine, no clock. The shape is that of vegeta's pacers
+// (tsenart/vegeta lib/pacer.go), turned round: a pacer here gives the intended
+// time of each arrival rather than a wait from now, since latency counts from
+// the intended time and a late dispatcher must not move it.
+package arrival
+
+import (
+	"fmt"
+	"math"
+	"time"
+)
+
+// Never is the intended time of an arrival that does not come.
+const Never = time.Duration(math.MaxInt64)
+
+// MaxRate is the highest rate accepted, in arrivals per second: one per
+// microsecond, the resolution of the latencies.
+const MaxRate = 1e6
+
+// Pacer is a schedule of arrivals. Its answers depend on its making and the
+// arguments alone. It is for one goroutine; calls whose arguments do not
+// decrease cost constant time.
+type Pacer interface {
+	// At is the intended time of arrival n (from 0) since the start; Never if
+	// there is no such arrival. It does not decrease with n.
+	At(n int64) time.Duration
+	// Due is the number of arrivals whose intended time is at most elapsed.
+	Due(elapsed time.Duration) int64
+}
+
+// New makes the pacer of an arrival process with a steady mean rate in
+// arrivals per second, 0 for none:
+//
+//   - "constant": arrival n at n/rate, the first at once.
+//   - "poisson": independent, exponentially distributed gaps, drawn by seed,
+//     as many independent clients make them.
+func New(arrival string, rate float64, seed int64) (Pacer, error) {
+	return NewShaped(arrival, rate, Shape{}, seed)
+}
+
+// NewShaped makes the pacer of an arrival process whose rate changes with
+// time as the shape says, from a rate in arrivals per second. The mean number
+// of arrivals by any time is the integral of the rate; "constant" arrivals
+// come when it reaches 0, 1, 2, ..., "poisson" ones when it reaches the points
+// of a Poisson process of rate 1 (inversion of the cumulative intensity:
+// Çınlar 1975).
+func NewShaped(arrival string, rate float64, s Shape, seed int64) (Pacer, error) {
+	if arrival != "constant" && arrival != "poisson" {
+		return nil, fmt.Errorf("unknown arrival %q; there are constant and poisson", arrival)
+	}
+	if err := possible(rate); err != nil {
+		return nil, err
+	}
+	if err := s.validate(); err != nil {
+		return nil, err
+	}
+	if s.Kind == "" && arrival == "constant" {
+		return constant{gap: float64(time.Second) / rate}, nil
+	}
+	if s.Kind == "replay" {
+		return newSequence(replay(s)), nil
+	}
+	points := evenly
+	if arrival == "poisson" {
+		points = func() func() float64 { return exponential(seed) }
+	}
+	base := warped(points, s.inverse(rate))
+	if s.Kind == "burst" {
+		return newSequence(withBursts(base, s)), nil
+	}
+	return newSequence(base), nil
+}
+
+func possible(rate float64) error {
+	if math.IsNaN(rate) || rate < 0 || rate > MaxRate {
+		return fmt.Errorf("a rate of %g/s is impossible; write one from 0/s to %.0f/s", rate, float64(MaxRate))
+	}
+	return nil
+}
+
+// constant has the same gap, in nanoseconds, between all arrivals. The gap is
+// infinite at rate 0.
+type constant struct{ gap float64 }
+
+// At is never far off: n x gap is exact to a nanosecond for 100 days.
+func (c constant) At(n int64) time.Duration {
+	if math.IsInf(c.gap, 1) {
+		return Never
+	}
+	return toDuration(float64(n) * c.gap)
+}
+
+func (c constant) Due(elapsed time.Duration) int64 {
+	if elapsed < 0 || math.IsInf(c.gap, 1) {
+		return 0
+	}
+	// The quotient may be off by a rounding: At decides.
+	n := int64(float64(elapsed)/c.gap) + 1
+	for n > 0 && c.At(n-1) > elapsed {
+		n--
+	}
+	for c.At(n) <= elapsed {
+		n++
+	}
+	return n
+}
+
+// toDuration rounds nanoseconds; what a Duration cannot hold is Never.
+func toDuration(ns float64) time.Duration {
+	if !(ns < math.MaxInt64) {
+		return Never
+	}
+	return time.Duration(math.Round(ns))
+}

@@ -1,0 +1,170 @@
+package arrival
+
+import (
+	"fmt"
+	"math"
+	"sort"
+	"time"
+)
+
+// Shape is how a rate changes with time, from the start. The fields are those
+// of scenario.Shape; the zero value is a steady rate.
+type Shape struct {
+	// Kind: "", "ramp", "step", "burst", "sine" or "replay".
+	Kind string
+	// To is the rate, per second, that a ramp or step ends with.
+	To float64
+	// Over is the length of a ramp.
+	Over time.Duration
+	// Steps of a step shape, evenly from the first rate to To.
+	Steps int
+	// Every is the length of a step, the period of a sine, or the time between
+	// bursts, of which the first is due after it.
+	Every time.Duration
+	// Burst is how many arrivals a burst has, all due at once.
+	Burst int
+	// Amplitude of a sine, as a fraction of the rate, over 0 and at most 1.
+	Amplitude float64
+	// Times of a replay in seconds, not decreasing; Speed divides them.
+	Times []float64
+	Speed float64
+}
+
+func (s Shape) validate() error {
+	if err := possible(s.To); err != nil {
+		return err
+	}
+	switch s.Kind {
+	case "":
+	case "ramp":
+		if s.Over <= 0 {
+			return fmt.Errorf("a ramp over %v has no slope; write over: 1m", s.Over)
+		}
+	case "step":
+		if s.Steps < 1 || s.Every <= 0 {
+			return fmt.Errorf("%d steps of %v are none; write steps: 5 and every: 30s", s.Steps, s.Every)
+		}
+	case "burst":
+		if s.Burst < 1 || s.Every <= 0 {
+			return fmt.Errorf("bursts of %d each %v are none; write burst: 100 and every: 10s", s.Burst, s.Every)
+		}
+	case "sine":
+		if !(s.Amplitude > 0 && s.Amplitude <= 1) || s.Every <= 0 {
+			return fmt.Errorf("a sine of amplitude %g and period %v is none; write amplitude: 0.5 and every: 1m", s.Amplitude, s.Every)
+		}
+	case "replay":
+		if !(s.Speed > 0) {
+			return fmt.Errorf("a replay at speed %g does not move; write speed: 1", s.Speed)
+		}
+		if !sort.Float64sAreSorted(s.Times) || len(s.Times) > 0 && !(s.Times[0] >= 0) {
+			return fmt.Errorf("the times of a replay must not decrease, nor be below 0")
+		}
+	default:
+		return fmt.Errorf("unknown shape %q; there are ramp, step, burst, sine and replay", s.Kind)
+	}
+	return nil
+}
+
+// inverse is the time, in nanoseconds, by which so many arrivals are expected;
+// infinite if there never are.
+func (s Shape) inverse(rate float64) func(float64) float64 {
+	seconds := func(f func(float64) float64) func(float64) float64 {
+		return func(u float64) float64 { return f(u) * float64(time.Second) }
+	}
+	switch s.Kind {
+	case "ramp":
+		return seconds(func(u float64) float64 { return inverseRamp(u, rate, s.To, s.Over.Seconds()) })
+	case "step":
+		return seconds(func(u float64) float64 { return inverseSteps(u, rate, s.To, s.Steps, s.Every.Seconds()) })
+	case "sine":
+		return seconds(func(u float64) float64 { return inverseSine(u, rate, s.Amplitude, s.Every.Seconds()) })
+	}
+	return seconds(func(u float64) float64 { return linear(u, rate) })
+}
+
+func linear(u, rate float64) float64 {
+	if rate == 0 {
+		return math.Inf(1)
+	}
+	return u / rate
+}
+
+// inverseRamp solves from*t + slope*t*t/2 = u for t up to over; the rate is
+// constant afterwards. The form without a difference of near numbers.
+func inverseRamp(u, from, to, over float64) float64 {
+	if full := (from + to) / 2 * over; u >= full {
+		return over + linear(u-full, to)
+	}
+	slope := (to - from) / over
+	root := math.Sqrt(max(from*from+2*slope*u, 0))
+	if from+root == 0 {
+		return 0
+	}
+	return 2 * u / (from + root)
+}
+
+// inverseSteps walks the steps: the first at the rate it begins with, the last,
+// without end, at the rate it ends with.
+func inverseSteps(u, from, to float64, steps int, every float64) float64 {
+	for k := range steps {
+		rate := from + (to-from)*float64(k)/float64(steps)
+		if u < rate*every {
+			return float64(k)*every + linear(u, rate)
+		}
+		u -= rate * every
+	}
+	return float64(steps)*every + linear(u, to)
+}
+
+// inverseSine halves the interval in which rate*t + rate*a*P/2pi*(1-cos(2pi*t/P))
+// reaches u; the sum of the rate lies within a period of its mean.
+func inverseSine(u, rate, amplitude, period float64) float64 {
+	if rate == 0 {
+		return math.Inf(1)
+	}
+	swing := amplitude * period / (2 * math.Pi)
+	high := u / rate
+	low := max(high-2*swing, 0)
+	for range 60 {
+		t := (low + high) / 2
+		if t+swing*(1-math.Cos(2*math.Pi*t/period)) < u/rate {
+			low = t
+		} else {
+			high = t
+		}
+	}
+	return high
+}
+
+// withBursts puts the bursts between the arrivals of a base process.
+func withBursts(base func() times, s Shape) func() times {
+	return func() times {
+		next := base()
+		waiting := next()
+		burst, left := float64(s.Every), s.Burst
+		return func() float64 {
+			if waiting < burst {
+				t := waiting
+				waiting = next()
+				return t
+			}
+			t := burst
+			if left--; left == 0 {
+				burst, left = burst+float64(s.Every), s.Burst
+			}
+			return t
+		}
+	}
+}
+
+func replay(s Shape) func() times {
+	return func() times {
+		i := -1
+		return func() float64 {
+			if i++; i >= len(s.Times) {
+				return math.Inf(1)
+			}
+			return s.Times[i] / s.Speed * float64(time.Second)
+		}
+	}
+}

@@ -1,0 +1,178 @@
+package history
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient/h2conn"
+	"github.com/stormglass/stormglass/loadgen/internal/load"
+	"github.com/stormglass/stormglass/loadgen/internal/load/history/check"
+)
+
+// renewEvery is how often the headers of authentication are asked for anew.
+const renewEvery = 5 * time.Second
+
+// silence is after how much of it a watch's connection is asked for a sign of
+// life. The writers' notice by their timeouts.
+const silence = 5 * time.Second
+
+// door is how the API server is reached by all clients of a load.
+type door struct {
+	to    *apiclient.Endpoint
+	agent string
+
+	mu      sync.Mutex
+	headers http.Header
+	asked   time.Time
+}
+
+func newDoor(t load.Target) (*door, error) {
+	if t.Config == nil {
+		return nil, errors.New("no configuration of the API server's client")
+	}
+	to, err := apiclient.New(t.Config, &apiclient.Roots{})
+	if err != nil {
+		return nil, err
+	}
+	d := &door{to: to, agent: t.Config.UserAgent}
+	if d.agent == "" {
+		d.agent = "stormglass-loadgen"
+	}
+	_, err = d.identity()
+	return d, err
+}
+
+// identity are the headers of authentication. While they cannot be had anew,
+// the ones of before serve on.
+func (d *door) identity() (http.Header, error) {
+	if d.to.Headers == nil {
+		return nil, nil
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if time.Since(d.asked) < renewEvery && d.headers != nil {
+		return d.headers, nil
+	}
+	h, err := d.to.Headers()
+	if err != nil && d.headers == nil {
+		return nil, err
+	}
+	if err == nil {
+		d.headers = h
+	}
+	d.asked = time.Now()
+	return d.headers, nil
+}
+
+func (d *door) dial(ctx context.Context, ping time.Duration) (*h2conn.Conn, error) {
+	return h2conn.Dial(ctx, d.to.Addr, h2conn.Options{TLS: d.to.TLS, DialContext: d.to.Dial, Ping: ping})
+}
+
+func (d *door) request(method, path string, body []byte) (*h2conn.Request, error) {
+	extra, err := d.identity()
+	if err != nil {
+		return nil, err
+	}
+	r := &h2conn.Request{
+		Method: method, Path: d.to.Prefix + path, Accept: "application/json", UserAgent: d.agent, Extra: extra, Body: body,
+	}
+	if body != nil {
+		r.ContentType = "application/json"
+	}
+	return r, nil
+}
+
+// line is one client's connection, made anew when it is of no more use. It is
+// for one goroutine.
+type line struct {
+	door *door
+	conn *h2conn.Conn
+}
+
+// notSent is an operation that never left.
+type notSent struct{ error }
+
+func (e notSent) Unwrap() error { return e.error }
+
+// ask sends one request, once. A notSent error: it was not sent. Any other:
+// what became of it is not known, and the connection is given up, since an
+// answer could be waited for on it for ever.
+func (l *line) ask(ctx context.Context, method, path string, body []byte) (*h2conn.Response, error) {
+	r, err := l.door.request(method, path, body)
+	if err != nil {
+		return nil, notSent{err}
+	}
+	if l.conn != nil && !l.conn.Usable() {
+		l.close()
+	}
+	if l.conn == nil {
+		if l.conn, err = l.door.dial(ctx, 0); err != nil {
+			l.conn = nil
+			return nil, notSent{err}
+		}
+	}
+	answer, err := l.conn.RoundTrip(ctx, r)
+	if err != nil {
+		l.close()
+	}
+	return answer, err
+}
+
+// close ends the connection, and waits until nothing of it runs.
+func (l *line) close() {
+	if l.conn != nil {
+		l.conn.Close()
+		<-l.conn.Done()
+		l.conn = nil
+	}
+}
+
+// outcome is what an answer, or the lack of one, says of an operation.
+func outcome(kind check.Kind, answer *h2conn.Response, err error) check.Outcome {
+	if err != nil {
+		if errors.As(err, new(notSent)) {
+			return check.Refused
+		}
+		return check.Unknown
+	}
+	switch s := answer.Status; {
+	case 200 <= s && s < 300:
+		return check.OK
+	case s == http.StatusNotFound && isAbsent(answer.Body) && kind == check.Write:
+		return check.Absent
+	case s == http.StatusNotFound && isAbsent(answer.Body):
+		return check.OK
+	case s == http.StatusConflict && kind == check.Write:
+		return check.Conflict
+	case 400 <= s && s < 500 && s != http.StatusRequestTimeout:
+		return check.Refused
+	}
+	return check.Unknown
+}
+
+// isAbsent tells whether a 404 is about a ConfigMap that is not there, not
+// about its namespace or the path.
+func isAbsent(body []byte) bool {
+	var status struct {
+		Details struct {
+			Kind string `json:"kind"`
+		} `json:"details"`
+		Reason string `json:"reason"`
+	}
+	return json.Unmarshal(body, &status) == nil && status.Reason == "NotFound" && status.Details.Kind == "configmaps"
+}
+
+// failed is an answer that is an error to who prepares a load.
+func failed(verb, what string, answer *h2conn.Response) error {
+	var status struct {
+		Message string `json:"message"`
+	}
+	_ = json.Unmarshal(answer.Body, &status) // without a message the code has to do
+	return fmt.Errorf("%s %s: the API server answers %d %s: %s", verb, what, answer.Status, http.StatusText(answer.Status), status.Message)
+}

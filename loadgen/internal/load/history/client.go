@@ -1,0 +1,151 @@
+package history
+
+import (
+	"context"
+	"encoding/json"
+	"math/rand/v2"
+	"net/http"
+	"time"
+
+	"github.com/stormglass/stormglass/loadgen/internal/load/history/check"
+)
+
+// What an arrival is: a write (most of them of what was just read, the others
+// over whatever the client last knew, so that writers meet), a consistent
+// read, or one that any cache may answer.
+const (
+	shareWrites = 0.5
+	shareReads  = 0.35
+	shareBlind  = 0.25 // of writes
+)
+
+// client does one operation at a time.
+type client struct {
+	load   *Load
+	number int
+	line   line
+	draw   *rand.Rand
+	known  []uint64 // version of each register; 0: not known
+}
+
+func newClient(l *Load, number int) *client {
+	return &client{
+		load: l, number: number, line: line{door: l.door}, known: make([]uint64, len(l.registers.names)),
+		draw: rand.New(rand.NewPCG(uint64(l.seed), uint64(number))),
+	}
+}
+
+// run works through the client's arrivals until ctx ends. Of the arrivals that
+// come while the client still waits for an answer, the last one waits too; the
+// others are skipped.
+func (c *client) run(ctx context.Context) {
+	defer c.line.close()
+	clients := float64(c.load.config.Clients)
+	gap := time.Duration(clients / c.load.config.Rate * float64(time.Second))
+	next := time.Now().Add(time.Duration(float64(gap) * float64(c.number) / clients))
+	timer := time.NewTimer(time.Until(next))
+	defer timer.Stop()
+	for {
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			return
+		}
+		if !c.arrive(context.WithoutCancel(ctx)) {
+			return
+		}
+		next = next.Add(gap)
+		if late := time.Since(next); late > 0 {
+			c.load.record.skipped.Add(int64(late / gap))
+			next = next.Add(late / gap * gap)
+		}
+		timer.Reset(time.Until(next))
+	}
+}
+
+// arrive does one arrival. False: the history is full.
+func (c *client) arrive(ctx context.Context) bool {
+	i := c.draw.IntN(len(c.known))
+	blind := c.draw.Float64() < shareBlind && c.known[i] > 0
+	switch x := c.draw.Float64(); {
+	case x < shareWrites:
+		return (blind || c.read(ctx, i, check.Read)) && c.write(ctx, i)
+	case x < shareWrites+shareReads:
+		return c.read(ctx, i, check.Read)
+	default:
+		return c.read(ctx, i, check.CachedRead)
+	}
+}
+
+// read reads a register. False: the history is full.
+func (c *client) read(ctx context.Context, i int, kind check.Kind) bool {
+	return c.do(ctx, check.Operation{Register: i, Kind: kind})
+}
+
+// write writes over the version that the client knows, if it knows one.
+func (c *client) write(ctx context.Context, i int) bool {
+	if c.known[i] == 0 {
+		return true
+	}
+	return c.do(ctx, check.Operation{Register: i, Kind: check.Write, Expected: c.known[i], Value: c.load.record.value.Add(1)})
+}
+
+// do is one operation of the load. False: the history is full.
+func (c *client) do(ctx context.Context, o check.Operation) bool {
+	if !c.load.record.begin(1) {
+		return false
+	}
+	c.exchange(ctx, o)
+	return true
+}
+
+// exchange asks for one operation and keeps what became of it.
+func (c *client) exchange(ctx context.Context, o check.Operation) check.Operation {
+	l := c.load
+	ctx, cancel := context.WithTimeout(ctx, l.config.Timeout)
+	defer cancel()
+	o.Client = c.number
+	method, path, body := http.MethodGet, l.registers.path(o.Register), []byte(nil)
+	switch o.Kind {
+	case check.Write:
+		method, body = http.MethodPut, l.registers.body(o.Register, o.Value, o.Expected)
+	case check.CachedRead:
+		path += "?resourceVersion=0"
+	}
+	o.Call = l.record.now()
+	answer, err := c.line.ask(ctx, method, path, body)
+	o.Return = l.record.now()
+	if o.Outcome = outcome(o.Kind, answer, err); o.Outcome == check.OK && answer.Status != http.StatusNotFound {
+		readAnswer(&o, answer.Body)
+	}
+	if !o.Final {
+		l.felt(answer, err, o.Outcome == check.OK || o.Outcome == check.Conflict, o.Return-o.Call)
+	}
+	switch {
+	case o.Outcome == check.OK && o.Kind != check.CachedRead:
+		c.known[o.Register] = o.Version
+	case o.Kind == check.Write && o.Outcome != check.Refused:
+		c.known[o.Register] = 0 // it may be another one now, or is
+	}
+	if o.Outcome == check.Unknown {
+		c.line.close() // another process, in Jepsen's words
+	}
+	l.record.end(o)
+	return o
+}
+
+// readAnswer reads the state that a 2xx answer carries. A write's must be what
+// was written; of an answer that cannot be read nothing is known.
+func readAnswer(o *check.Operation, body []byte) {
+	var is object
+	if err := json.Unmarshal(body, &is); err != nil {
+		o.Outcome = check.Unknown
+		return
+	}
+	version, err := is.version()
+	if err != nil || o.Kind == check.Write && is.value() != o.Value {
+		o.Outcome = check.Unknown
+		return
+	}
+	o.Version, o.Value = version, is.value()
+}

@@ -1,0 +1,27 @@
+package history
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient/h2conn"
+	"github.com/stormglass/stormglass/loadgen/internal/load"
+)
+
+// felt tells the pulse what became of a request, and how long it took from its
+// sending: a client of a history has one at a time, so none is due before. Good
+// are 2xx answers, and conflicts: clients write over what they do not know on
+// purpose. The reads of the end are not told: they come after the load.
+func (l *Load) felt(answer *h2conn.Response, err error, good bool, took time.Duration) {
+	own := min(l.stalls.Late(time.Now()), took)
+	switch {
+	case good:
+		l.requests.Succeeded(took, own)
+	case answer == nil:
+		l.requests.Failed(load.OutcomeOf(err).String(), took, own)
+	case load.Outcome(answer.Status).Success():
+		l.requests.Failed(load.Malformed.String(), took, own)
+	default:
+		l.requests.Failed(strconv.Itoa(answer.Status), took, own)
+	}
+}

@@ -1,0 +1,186 @@
+package history
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/stormglass/stormglass/loadgen/internal/load"
+	"github.com/stormglass/stormglass/loadgen/internal/load/history/check"
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+const (
+	// retryAfter is the wait between attempts at a final read, drainLook that
+	// between looks at the watchers.
+	retryAfter = 200 * time.Millisecond
+	drainLook  = 20 * time.Millisecond
+	// mostTold bounds the violations of one kind that a result lists: a flood
+	// of one must not hide the others.
+	mostTold = 20
+)
+
+// Finish, after Run has returned and the faults are over, reads the final
+// state, waits for the watchers, ends them, and judges the history. It takes
+// Quiet, as long as the final reads need, and at most Drain and JudgeWithin
+// (longer where something is wrong). If ctx ends before, the history is judged
+// as it is, in 5 s at most if ctx was canceled, and says in Unjudged what it
+// lacks. An error: it has not run, or
+// the evidence could not be written.
+func (l *Load) Finish(ctx context.Context) error {
+	l.mu.Lock()
+	ran, watchers := l.ran, l.watchers
+	l.mu.Unlock()
+	defer l.Close()
+	if !ran {
+		return fmt.Errorf("load %s: %w", l.config.Name, errNotRun)
+	}
+	load.Pause(ctx, l.config.Quiet)
+	err := l.finalReads(ctx)
+	h := &check.History{Registers: l.first, Watchers: make([]check.Watcher, len(watchers))}
+	if l.drain(ctx) {
+		for i, w := range watchers {
+			h.Watchers[i].Live = w.established(l.config.Drain / 2)
+		}
+	}
+	l.Close()
+	for i, w := range watchers {
+		h.Watchers[i].Start, h.Watchers[i].Entries = w.start, w.entries
+	}
+	h.Operations = l.record.operations // nobody is left to add any
+	began := time.Now()
+	report := check.Check(h, judgeWithin(ctx, l.config))
+	r := l.result(&report)
+	r.CheckSeconds = time.Since(began).Seconds()
+	if err != nil {
+		r.Unjudged = append(r.Unjudged, fmt.Sprintf("the final list: %v", err))
+	}
+	if l.record.full {
+		r.Unjudged = append(r.Unjudged, fmt.Sprintf("the clients stopped after %d operations, which is all that a history holds", MaxOperations))
+	}
+	if slices.ContainsFunc(watchers, func(w *watcher) bool { return w.full }) {
+		r.Unjudged = append(r.Unjudged, fmt.Sprintf("watch events after the first %d are not in the history", MaxEvents))
+	}
+	if r.ViolationCount > 0 && l.config.Dir != "" {
+		r.Files, err = writeEvidence(l.config, h, report.Pictures)
+	} else {
+		err = nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.finished = r
+	return err
+}
+
+// hurried is how long a history is judged for whose run was interrupted: somebody
+// waits for the report.
+const hurried = 5 * time.Second
+
+// judgeWithin bounds the search for a linear order.
+func judgeWithin(ctx context.Context, c Config) time.Duration {
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return min(c.JudgeWithin, hurried)
+	}
+	return c.JudgeWithin
+}
+
+// finalReads reads each register and then all of them at once, each until it
+// succeeds or ctx ends. The error is the list's.
+func (l *Load) finalReads(ctx context.Context) error {
+	c := newClient(l, l.reader())
+	defer c.line.close()
+	for i := range l.registers.names {
+		for !c.finalRead(ctx, i) && load.Pause(ctx, retryAfter) {
+		}
+	}
+	for {
+		limited, cancel := context.WithTimeout(ctx, l.config.Timeout)
+		_, err := l.list(limited, &c.line, c.number, true)
+		cancel()
+		if err == nil || !load.Pause(ctx, retryAfter) {
+			return err
+		}
+	}
+}
+
+// finalRead reads a register once. Room for it is not asked for: the bound is
+// of what clients do.
+func (c *client) finalRead(ctx context.Context, i int) bool {
+	o := c.exchange(ctx, check.Operation{Register: i, Kind: check.Read, Final: true})
+	return o.Outcome == check.OK
+}
+
+// drain waits until all watchers have come to the newest version that anybody
+// knows, or had their time. False: ctx ended before.
+func (l *Load) drain(ctx context.Context) bool {
+	until := time.Now().Add(l.config.Drain)
+	for !l.settled() && time.Now().Before(until) {
+		if !load.Pause(ctx, drainLook) {
+			return false
+		}
+	}
+	return ctx.Err() == nil
+}
+
+func (l *Load) settled() bool {
+	l.record.mu.Lock()
+	newest := l.record.newest
+	l.record.mu.Unlock()
+	least := newest
+	for _, w := range l.watchers {
+		w.mu.Lock()
+		newest, least = max(newest, w.last), min(least, w.newest)
+		w.mu.Unlock()
+	}
+	return least >= newest
+}
+
+// result is the history's, as judged.
+func (l *Load) result(report *check.Report) *result.History {
+	r := l.counts()
+	r.Linearizable, r.Unjudged = report.Linearizable, report.Unjudged
+	r.Hidden, r.CachedOld, r.UnknownHappened = report.Hidden, report.CachedOld, report.UnknownHappened
+	r.ViolationCount = int64(len(report.Violations))
+	r.ViolationCounts = map[string]int64{}
+	for _, v := range report.Violations {
+		if r.ViolationCounts[v.Kind]++; r.ViolationCounts[v.Kind] <= mostTold {
+			r.Violations = append(r.Violations, v)
+		}
+	}
+	r.LostWrites = r.ViolationCounts[result.LostWrite]
+	return r
+}
+
+// counts is what was seen so far.
+func (l *Load) counts() *result.History {
+	l.record.mu.Lock()
+	n := l.record.counts
+	l.record.mu.Unlock()
+	r := &result.History{
+		Load: l.config.Name, Start: l.record.base.UTC(), Registers: l.config.Registers, Clients: l.config.Clients, Watchers: l.config.Watchers,
+		Writes: n[check.Write], Reads: n[check.Read], CachedReads: n[check.CachedRead], Skipped: l.record.skipped.Load(),
+	}
+	for _, w := range l.watchers {
+		w.mu.Lock()
+		r.Events += w.events
+		r.Bookmarks += w.bookmarks
+		r.Resumes += max(w.opened-1-w.relists, 0)
+		r.Relists += w.relists
+		w.mu.Unlock()
+	}
+	return r
+}
+
+// Results are those of the whole run. Before Finish nothing is judged.
+func (l *Load) Results() result.History {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.finished != nil {
+		return *l.finished
+	}
+	r := l.counts()
+	r.Linearizable, r.Unjudged = "unknown", []string{"the history was not finished"}
+	return *r
+}

@@ -1,0 +1,207 @@
+package history
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/stormglass/stormglass/loadgen/internal/load"
+	"github.com/stormglass/stormglass/loadgen/internal/load/history/check"
+	"github.com/stormglass/stormglass/loadgen/internal/samples"
+	"github.com/stormglass/stormglass/loadgen/internal/stall"
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// Load is a history in the making: a traffic.Load.
+type Load struct {
+	config    Config
+	door      *door
+	registers *registers
+	seed      int64
+	record    recorder
+	requests  *samples.Requests
+	streams   *samples.Streams
+	stalls    *stall.Meter
+	first     []check.Register // states of the beginning, once prepared
+	events    atomic.Int64     // entries of all watchers
+
+	mu           sync.Mutex
+	watchers     []*watcher // once running
+	watching     sync.WaitGroup
+	stopWatching context.CancelFunc
+	ran          bool // Run has returned
+	rate, well   load.Rate
+	finished     *result.History
+}
+
+var _ load.Load = (*Load)(nil)
+
+// New makes a load. It sends nothing yet.
+func New(t load.Target, c Config) (*Load, error) {
+	c, err := c.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	l := &Load{
+		config: c, seed: t.Seed, record: recorder{base: time.Now()},
+		requests: t.Pulse.Requests(c.Name), streams: t.Pulse.Streams(c.Name), stalls: t.Stalls,
+	}
+	if l.door, err = newDoor(t); err != nil {
+		return nil, fmt.Errorf("load %s: %w", c.Name, err)
+	}
+	if l.registers, err = newRegisters(t, c); err != nil {
+		return nil, fmt.Errorf("load %s: %w", c.Name, err)
+	}
+	return l, nil
+}
+
+// Prepare makes the registers, or takes those of a load before and sets their
+// values back.
+func (l *Load) Prepare(ctx context.Context) error {
+	line := line{door: l.door}
+	defer line.close()
+	l.first = nil
+	for i, name := range l.registers.names {
+		what := fmt.Sprintf("configmaps %q", name)
+		verb := "create"
+		answer, err := line.ask(ctx, http.MethodPost, l.registers.collection, l.registers.body(i, 0, 0))
+		if err == nil && answer.Status == http.StatusConflict {
+			verb = "update"
+			answer, err = line.ask(ctx, http.MethodPut, l.registers.path(i), l.registers.body(i, 0, 0))
+		}
+		if err != nil {
+			return fmt.Errorf("%s %s: %w", verb, what, err)
+		}
+		made := check.Operation{Kind: check.Write}
+		if outcome(made.Kind, answer, nil) != check.OK {
+			return failed(verb, what, answer)
+		}
+		if readAnswer(&made, answer.Body); made.Outcome != check.OK {
+			return fmt.Errorf("%s %s: the answer is no ConfigMap with a numeric resourceVersion", verb, what)
+		}
+		l.first = append(l.first, check.Register{Name: name, Version: made.Version, Value: made.Value})
+	}
+	return nil
+}
+
+// Run writes, reads and watches until ctx ends, and returns when the last
+// operation has ended, at the latest after its timeout. The watchers watch on:
+// Finish or Close ends them. An error: the version that the watches start from
+// could not be had.
+func (l *Load) Run(ctx context.Context) error {
+	if l.first == nil {
+		return fmt.Errorf("load %s: it was not prepared", l.config.Name)
+	}
+	l.mu.Lock()
+	l.record.base = time.Now()
+	l.mu.Unlock()
+	start, err := l.begin(ctx)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
+	}
+	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
+	l.mu.Lock()
+	l.stopWatching = stop
+	for i := range l.config.Watchers {
+		w := newWatcher(l, i, start)
+		l.watchers = append(l.watchers, w)
+		l.watching.Go(func() { w.run(watching) })
+	}
+	l.mu.Unlock()
+	var clients sync.WaitGroup
+	for i := range l.config.Clients {
+		clients.Go(func() { newClient(l, i).run(ctx) })
+	}
+	clients.Wait()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ran = true
+	return nil
+}
+
+// begin lists the registers once: the version to watch from.
+func (l *Load) begin(ctx context.Context) (uint64, error) {
+	line := line{door: l.door}
+	defer line.close()
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	version, err := l.list(ctx, &line, l.reader(), false)
+	if err != nil {
+		return 0, fmt.Errorf("load %s: list the registers to watch from: %w", l.config.Name, err)
+	}
+	return version, nil
+}
+
+// reader is the client number of the load itself, after clients and watchers.
+func (l *Load) reader() int { return l.config.Clients + l.config.Watchers }
+
+// list reads all registers at once, consistently, and keeps that as a read of
+// each.
+func (l *Load) list(ctx context.Context, line *line, client int, final bool) (version uint64, err error) {
+	call := l.record.now()
+	answer, err := line.ask(ctx, http.MethodGet, l.registers.selected, nil)
+	end := l.record.now()
+	var states []check.Operation
+	switch {
+	case err != nil:
+	case answer.Status != http.StatusOK:
+		err = failed("list", "configmaps", answer)
+	default:
+		version, states, err = l.registers.readList(answer.Body)
+	}
+	if !final {
+		l.felt(answer, err, err == nil, end-call)
+	}
+	if err != nil {
+		return 0, err
+	}
+	if !final && !l.record.begin(len(states)) {
+		return version, nil // what was not seen accuses nobody
+	}
+	for _, o := range states {
+		o.Client, o.Final, o.Call, o.Return = client, final, call, end
+		l.record.end(o)
+	}
+	return version, nil
+}
+
+// BeginPhase does nothing: a history is of the whole run.
+func (l *Load) BeginPhase(string, time.Time) {}
+
+// Live is what happened since the last call.
+func (l *Load) Live() load.Live {
+	all, well := l.record.ended()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	live := load.Live{Offered: l.rate.Since(now, all), Achieved: l.well.Since(now, well), Wanted: len(l.watchers)}
+	for _, w := range l.watchers {
+		w.mu.Lock()
+		if !w.up.IsZero() {
+			live.Open++
+		}
+		live.Delivered += w.events
+		w.mu.Unlock()
+	}
+	return live
+}
+
+// Close ends the watchers. Finish does it too.
+func (l *Load) Close() {
+	l.mu.Lock()
+	stop := l.stopWatching
+	l.mu.Unlock()
+	if stop != nil {
+		stop()
+	}
+	l.watching.Wait()
+}
+
+var errNotRun = errors.New("it has not run to its end")

@@ -1,0 +1,133 @@
+package history
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"strconv"
+
+	"github.com/stormglass/stormglass/loadgen/internal/load"
+	"github.com/stormglass/stormglass/loadgen/internal/load/history/check"
+)
+
+// valueKey of a ConfigMap's data is where a register's value is.
+const valueKey = "value"
+
+// object is what is sent and read of a ConfigMap.
+type object struct {
+	APIVersion string            `json:"apiVersion,omitempty"`
+	Kind       string            `json:"kind,omitempty"`
+	Metadata   metadata          `json:"metadata"`
+	Data       map[string]string `json:"data,omitempty"`
+}
+
+type metadata struct {
+	Name            string            `json:"name,omitempty"`
+	Namespace       string            `json:"namespace,omitempty"`
+	Labels          map[string]string `json:"labels,omitempty"`
+	ResourceVersion string            `json:"resourceVersion,omitempty"`
+}
+
+// version is the resourceVersion as a number (KEP-5504).
+func (o *object) version() (uint64, error) {
+	v, err := strconv.ParseUint(o.Metadata.ResourceVersion, 10, 64)
+	if err != nil || v == 0 {
+		return 0, fmt.Errorf("resourceVersion %q is no number", o.Metadata.ResourceVersion)
+	}
+	return v, nil
+}
+
+// value is the register's; Foreign if it is none that a history writes.
+func (o *object) value() uint64 {
+	v, err := strconv.ParseUint(o.Data[valueKey], 10, 64)
+	if err != nil {
+		return check.Foreign
+	}
+	return v
+}
+
+// registers are the names and paths of a load's objects.
+type registers struct {
+	namespace  string
+	labels     map[string]string
+	names      []string
+	numbers    map[string]int
+	collection string // path
+	selected   string // the collection, of the load's objects only: ends with a query
+}
+
+func newRegisters(t load.Target, c Config) (*registers, error) {
+	if t.Namespace == "" {
+		return nil, errors.New("no namespace for the load's objects")
+	}
+	r := &registers{namespace: t.Namespace, labels: map[string]string{}, numbers: map[string]int{}}
+	maps.Copy(r.labels, t.Labels)
+	r.labels[load.LoadLabel] = c.Name
+	r.collection = "/api/v1/namespaces/" + url.PathEscape(t.Namespace) + "/configmaps"
+	r.selected = r.collection + "?labelSelector=" + url.QueryEscape(load.LoadLabel+"="+c.Name)
+	for i := range c.Registers {
+		name := fmt.Sprintf("%s-%d", c.Name, i)
+		r.names, r.numbers[name] = append(r.names, name), i
+	}
+	return r, nil
+}
+
+func (r *registers) path(i int) string { return r.collection + "/" + url.PathEscape(r.names[i]) }
+
+// body is register i with a value, over a version; 0: over any.
+func (r *registers) body(i int, value, version uint64) []byte {
+	o := object{
+		APIVersion: "v1", Kind: "ConfigMap",
+		Metadata: metadata{Name: r.names[i], Namespace: r.namespace, Labels: r.labels},
+		Data:     map[string]string{valueKey: strconv.FormatUint(value, 10)},
+	}
+	if version > 0 {
+		o.Metadata.ResourceVersion = strconv.FormatUint(version, 10)
+	}
+	b, err := json.Marshal(o)
+	if err != nil {
+		panic(err) // strings only
+	}
+	return b
+}
+
+// number is the register of that name, -1 if it is none.
+func (r *registers) number(name string) int {
+	if i, ok := r.numbers[name]; ok {
+		return i
+	}
+	return -1
+}
+
+// list is what is read of a list.
+type list struct {
+	Metadata metadata `json:"metadata"`
+	Items    []object `json:"items"`
+}
+
+// readList gives a list's version and the states of all registers, those that
+// are not in it with version 0.
+func (r *registers) readList(body []byte) (version uint64, states []check.Operation, err error) {
+	var l list
+	if err := json.Unmarshal(body, &l); err != nil {
+		return 0, nil, fmt.Errorf("a list that cannot be read: %w", err)
+	}
+	if version, err = (&object{Metadata: l.Metadata}).version(); err != nil {
+		return 0, nil, fmt.Errorf("a list: %w", err)
+	}
+	states = make([]check.Operation, len(r.names))
+	for i := range states {
+		states[i] = check.Operation{Register: i, Kind: check.Read}
+	}
+	for _, o := range l.Items {
+		if i := r.number(o.Metadata.Name); i >= 0 {
+			if states[i].Version, err = o.version(); err != nil {
+				return 0, nil, fmt.Errorf("%s in a list: %w", o.Metadata.Name, err)
+			}
+			states[i].Value = o.value()
+		}
+	}
+	return version, states, nil
+}

@@ -1,0 +1,69 @@
+package history
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/stormglass/stormglass/loadgen/internal/load/history/check"
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// recorder keeps the operations and tells the time: one monotonic clock for
+// all who take part. It is safe for concurrent use.
+type recorder struct {
+	base    time.Time
+	value   atomic.Uint64 // the last that was written
+	skipped atomic.Int64
+
+	mu         sync.Mutex
+	operations []check.Operation
+	begun      int
+	counts     [3]result.HistoryOperations // by kind
+	full       bool                        // an operation was refused for the bound
+	newest     uint64                      // version that was written or read
+}
+
+func (r *recorder) now() time.Duration { return time.Since(r.base) }
+
+// begin takes room for n operations. False: the history is full.
+func (r *recorder) begin(n int) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.begun+n > MaxOperations {
+		r.full = true
+		return false
+	}
+	r.begun += n
+	return true
+}
+
+// end keeps an operation that was begun.
+func (r *recorder) end(o check.Operation) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.operations = append(r.operations, o)
+	r.newest = max(r.newest, o.Version)
+	n := &r.counts[o.Kind]
+	n.Invoked++
+	switch o.Outcome {
+	case check.OK:
+		n.Succeeded++
+	case check.Conflict:
+		n.Conflicts++
+	case check.Unknown:
+		n.Unknown++
+	default:
+		n.Refused++
+	}
+}
+
+// ended is how many operations have, and how many of them well.
+func (r *recorder) ended() (all, well int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, n := range r.counts {
+		all, well = all+n.Invoked, well+n.Succeeded
+	}
+	return all, well
+}

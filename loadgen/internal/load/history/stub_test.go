@@ -1,0 +1,120 @@
+package history
+
+import (
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/stormglass/stormglass/loadgen/internal/load"
+)
+
+// liar is a store of ConfigMaps, without watches, that tells the truth but for
+// one answer.
+type liar struct {
+	*httptest.Server
+	lie func(r *http.Request, n int) lie // n counts the requests since Prepare
+
+	mu      sync.Mutex
+	version int
+	objects map[string]object
+	before  map[string]object // the state before the last write
+	asked   int
+	lied    bool
+	after   int           // requests since the lie
+	seen    chan struct{} // closed when there were enough to see what came of it
+}
+
+// lie is what is wrong with an answer.
+type lie uint8
+
+const (
+	truth     lie = iota
+	forgotten     // a write is acknowledged and not kept
+	outdated      // a read gives the state before the last write
+	denied        // a write is kept and answered as a conflict
+)
+
+func newLiar(t *testing.T, f func(*http.Request, int) lie) *liar {
+	s := &liar{lie: f, version: 100, objects: map[string]object{}, before: map[string]object{}, seen: make(chan struct{})}
+	s.Server = httptest.NewUnstartedServer(http.HandlerFunc(s.serve))
+	s.EnableHTTP2 = true
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	return s
+}
+
+func (s *liar) target() load.Target {
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
+	return load.Target{
+		Config: &rest.Config{Host: s.URL, TLSClientConfig: rest.TLSClientConfig{CAData: ca}}, Namespace: "storm", Seed: 1,
+	}
+}
+
+func (s *liar) serve(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.lied {
+		if s.after++; s.after == 20 {
+			close(s.seen)
+		}
+	}
+	_, name, one := strings.Cut(r.URL.Path, "/configmaps/")
+	is, known := s.objects[name]
+	var in object
+	if r.Method != http.MethodGet {
+		if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+	}
+	var tell lie
+	if r.Method != http.MethodPost && one && known && !s.lied {
+		// Only what would be executed is lied about.
+		if r.Method == http.MethodGet && r.URL.RawQuery == "" && s.before[name].Metadata.Name != "" || in.Metadata.ResourceVersion == is.Metadata.ResourceVersion {
+			tell = s.lie(r, s.asked)
+			s.asked++
+			s.lied = tell != truth
+		}
+	}
+	switch {
+	case r.Method == http.MethodPost:
+		s.put(w, in, truth)
+	case !one:
+		l := list{Metadata: metadata{ResourceVersion: strconv.Itoa(s.version)}}
+		for _, o := range s.objects {
+			l.Items = append(l.Items, o)
+		}
+		_ = json.NewEncoder(w).Encode(l)
+	case !known:
+		w.WriteHeader(http.StatusNotFound)
+	case r.Method == http.MethodGet && tell == outdated:
+		_ = json.NewEncoder(w).Encode(s.before[name])
+	case r.Method == http.MethodGet:
+		_ = json.NewEncoder(w).Encode(is)
+	case in.Metadata.ResourceVersion != is.Metadata.ResourceVersion:
+		w.WriteHeader(http.StatusConflict)
+	default:
+		s.put(w, in, tell)
+	}
+}
+
+func (s *liar) put(w http.ResponseWriter, o object, tell lie) {
+	s.version++
+	o.Metadata.ResourceVersion = fmt.Sprint(s.version)
+	if tell != forgotten {
+		s.before[o.Metadata.Name], s.objects[o.Metadata.Name] = s.objects[o.Metadata.Name], o
+	}
+	if tell == denied {
+		w.WriteHeader(http.StatusConflict)
+		return
+	}
+	_ = json.NewEncoder(w).Encode(o)
+}

@@ -1,0 +1,26 @@
+package load
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Register registers a collector, or takes the one that another load has
+// registered already. Without a registerer the metrics are kept for nobody.
+func Register[C prometheus.Collector](reg prometheus.Registerer, c *C) error {
+	if reg == nil {
+		return nil
+	}
+	err := reg.Register(*c)
+	var twice prometheus.AlreadyRegisteredError
+	if errors.As(err, &twice) {
+		*c = twice.ExistingCollector.(C)
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("register metrics of the load: %w", err)
+	}
+	return nil
+}

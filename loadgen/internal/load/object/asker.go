@@ -1,0 +1,185 @@
+package object
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/flowcontrol"
+
+	"github.com/stormglass/stormglass/loadgen/internal/load"
+)
+
+const (
+	jsonType       = "application/json"
+	mergePatchType = "application/merge-patch+json"
+	applyPatchType = "application/apply-patch+yaml"
+	// applyQuery: our fields are ours, whoever had them before.
+	applyQuery = "?fieldManager=stormglass&force=true"
+)
+
+// Making the objects of a load is no part of what is measured and should not
+// be a storm of its own.
+const (
+	setupRate    = 500 // per second
+	setupBurst   = 50
+	setupWorkers = 16
+)
+
+// Requests that are not measured are tried again when the server is overloaded
+// or gone for a moment.
+const (
+	setupTimeout  = time.Minute
+	setupAttempts = 8
+	setupBackoff  = 250 * time.Millisecond
+	longestWait   = 10 * time.Second // that a server may ask for
+	largestAnswer = 256 << 20
+)
+
+// asker sends the requests of a load that are not measured, on connections of
+// their own. Authentication is client-go's. net/http may send a request again
+// by itself, which is wanted here.
+type asker struct {
+	transport *http.Transport
+	client    http.RoundTripper
+	base      url.URL
+	agent     string
+	limiter   flowcontrol.RateLimiter
+}
+
+func newAsker(config *rest.Config) (*asker, error) {
+	if config == nil {
+		return nil, fmt.Errorf("no configuration of the API server's client")
+	}
+	base, _, err := rest.DefaultServerUrlFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("API server %q: %w", config.Host, err)
+	}
+	config = rest.CopyConfig(config)
+	a := &asker{
+		base: *base, agent: config.UserAgent,
+		transport: &http.Transport{ForceAttemptHTTP2: true, DisableCompression: true, MaxIdleConnsPerHost: setupWorkers, DialContext: config.Dial},
+		limiter:   flowcontrol.NewTokenBucketRateLimiter(setupRate, setupBurst),
+	}
+	if a.agent == "" {
+		a.agent = "stormglass-loadgen"
+	}
+	config.UserAgent, config.Transport = "", nil
+	if a.transport.TLSClientConfig, err = rest.TLSConfigFor(config); err != nil {
+		return nil, fmt.Errorf("TLS to %s: %w", base.Host, err)
+	}
+	if a.client, err = rest.HTTPWrappersForConfig(config, a.transport); err != nil {
+		return nil, fmt.Errorf("authentication to %s: %w", base.Host, err)
+	}
+	return a, nil
+}
+
+// close closes connections that are not in use; the next request opens one.
+func (a *asker) close() { a.transport.CloseIdleConnections() }
+
+// query is one request that is not measured.
+type query struct {
+	method string
+	path   string // of the API server, without its prefix; may have a query
+	accept string // "" for JSON
+	typ    string // of body
+	body   []byte
+}
+
+// reply is the answer to a query.
+type reply struct {
+	status int
+	body   []byte
+	wait   time.Duration // that the server asks for
+}
+
+func (r reply) success() bool { return load.Outcome(r.status).Success() }
+
+// message is what the server says of a failure.
+func (r reply) message() string {
+	var s metav1.Status
+	if json.Unmarshal(r.body, &s) == nil && s.Message != "" {
+		return s.Message
+	}
+	return http.StatusText(r.status)
+}
+
+// ask sends a query, again and again if need be. An error names method and
+// path.
+func (a *asker) ask(ctx context.Context, q query) (reply, error) {
+	wait := setupBackoff
+	for attempt := 1; ; attempt++ {
+		if err := a.limiter.Wait(ctx); err != nil {
+			return reply{}, fmt.Errorf("%s %s: %w", q.method, q.path, err)
+		}
+		r, err := a.once(ctx, q)
+		again := err != nil || r.status == http.StatusTooManyRequests || r.status >= 500
+		if !again {
+			return r, nil
+		}
+		if attempt == setupAttempts || ctx.Err() != nil || !load.Pause(ctx, max(wait, min(r.wait, longestWait))) {
+			if err != nil {
+				err = fmt.Errorf("%s %s: %w", q.method, q.path, err)
+			}
+			return r, err
+		}
+		wait *= 2
+	}
+}
+
+// once sends a query once, as soon as it is asked to.
+func (a *asker) once(ctx context.Context, q query) (reply, error) {
+	ctx, cancel := context.WithTimeout(ctx, setupTimeout)
+	defer cancel()
+	to := a.base.Scheme + "://" + a.base.Host + strings.TrimSuffix(a.base.Path, "/") + q.path
+	req, err := http.NewRequestWithContext(ctx, q.method, to, bytes.NewReader(q.body))
+	if err != nil {
+		return reply{}, err
+	}
+	req.Header.Set("User-Agent", a.agent)
+	req.Header.Set("Accept", jsonType)
+	if q.accept != "" {
+		req.Header.Set("Accept", q.accept)
+	}
+	if q.typ != "" {
+		req.Header.Set("Content-Type", q.typ)
+	}
+	resp, err := a.client.RoundTrip(req)
+	if err != nil {
+		return reply{}, err
+	}
+	defer resp.Body.Close()
+	r := reply{status: resp.StatusCode}
+	seconds, _ := strconv.Atoi(resp.Header.Get("Retry-After"))
+	r.wait = time.Duration(seconds) * time.Second
+	if r.body, err = io.ReadAll(io.LimitReader(resp.Body, largestAnswer)); err != nil {
+		return reply{}, err
+	}
+	return r, nil
+}
+
+// failed says in a line what an answer that is no success means, with a hint
+// where there is one.
+func failed(verb, object string, r reply) error {
+	hint := map[int]string{
+		http.StatusUnauthorized:          "the credentials are not valid for this API server",
+		http.StatusForbidden:             "the user needs the RBAC permission to " + verb + " this; check with `kubectl auth can-i`",
+		http.StatusNotFound:              "does the namespace exist?",
+		http.StatusUnprocessableEntity:   "the object is not what this API server takes",
+		http.StatusRequestEntityTooLarge: "use a smaller size",
+		http.StatusTooManyRequests:       "priority and fairness rejects it; lower the rate or wait",
+	}[r.status]
+	if hint != "" {
+		hint = " (" + hint + ")"
+	}
+	return fmt.Errorf("%s %s: %d: %s%s", verb, object, r.status, r.message(), hint)
+}

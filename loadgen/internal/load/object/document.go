@@ -1,0 +1,102 @@
+package object
+
+import (
+	"errors"
+
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient/jsonscan"
+)
+
+var (
+	errNotJSON   = errors.New("the answer is not JSON")
+	errTruncated = errors.New("the answer is not whole JSON")
+	errLongValue = errors.New("the answer's continue token or resourceVersion is too long")
+)
+
+const (
+	// longestKey is more than the keys that are looked for have, each letter
+	// written as \u and its number.
+	longestKey = 128
+	// longestValue bounds what is kept of an answer. etcd's tokens have the
+	// length of a key, a few hundred bytes.
+	longestValue = 16 << 10
+)
+
+// document reads one JSON document in pieces of any size. It says whether it is
+// valid, as encoding/json.Valid does (a fuzz test holds them together), and
+// keeps nothing of it but metadata.continue and metadata.resourceVersion,
+// wherever in the document metadata stands.
+type document struct {
+	text  jsonscan.Scanner
+	depth int   // 1 in the document's object, 2 in its metadata
+	field field // whose value was asked for
+	// token and version are "" if there are none that are strings.
+	token, version []byte
+}
+
+// field is a member that is looked at.
+type field uint8
+
+const (
+	noField field = iota
+	fieldContinue
+	fieldVersion
+)
+
+func (d *document) reset() {
+	d.text.Reset()
+	d.depth = 0
+	d.token, d.version = d.token[:0], d.version[:0]
+}
+
+// write reads the next piece. After an error the document is of no use.
+func (d *document) write(p []byte) error {
+	d.text.LongestKey, d.text.LongestValue = longestKey, longestValue // the zero value is ready
+	for len(p) > 0 {
+		n, token, err := d.text.Next(p)
+		if err != nil {
+			if errors.Is(err, jsonscan.ErrLong) {
+				return errLongValue
+			}
+			return errNotJSON
+		}
+		p = p[n:]
+		switch token {
+		case jsonscan.Key:
+			d.key(string(d.text.Text()))
+		case jsonscan.String:
+			if d.field == fieldContinue {
+				d.token = append(d.token, d.text.Text()...)
+			} else {
+				d.version = append(d.version, d.text.Text()...)
+			}
+		case jsonscan.Object:
+			d.depth++
+		case jsonscan.End:
+			d.depth--
+		}
+	}
+	return nil
+}
+
+// key asks for what is looked for. The last member of a name counts.
+func (d *document) key(key string) {
+	switch {
+	case d.depth == 1 && key == "metadata":
+		d.token, d.version = d.token[:0], d.version[:0]
+		d.text.Enter()
+	case d.depth == 2 && key == "continue":
+		d.field, d.token = fieldContinue, d.token[:0]
+		d.text.Keep()
+	case d.depth == 2 && key == "resourceVersion":
+		d.field, d.version = fieldVersion, d.version[:0]
+		d.text.Keep()
+	}
+}
+
+// whole tells that the document has ended.
+func (d *document) whole() error {
+	if d.text.Whole() {
+		return nil
+	}
+	return errTruncated
+}

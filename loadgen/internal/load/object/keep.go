@@ -1,0 +1,116 @@
+package object
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"sync/atomic"
+
+	"github.com/stormglass/stormglass/loadgen/internal/load"
+)
+
+// version is what is known of an object for its next update.
+type version struct {
+	number atomic.Uint64 // the newest resourceVersion seen
+	busy   atomic.Bool   // an update of it is under way, or its version is not known
+}
+
+// learn takes in the resourceVersion of an object.
+func (s *Set) learn(i int, number uint64) {
+	if s.versions == nil {
+		return
+	}
+	v := &s.versions[i].number
+	for old := v.Load(); number > old && !v.CompareAndSwap(old, number); old = v.Load() {
+	}
+}
+
+func (s *Set) learnFrom(i int, r reply) {
+	if s.versions == nil {
+		return
+	}
+	var d document
+	if d.write(r.body) == nil {
+		s.learn(i, (&answer{json: d}).version())
+	}
+}
+
+// reserve finds an object for an update, from i on: two updates that name the
+// same version would make one of them a conflict of our own making.
+func (s *Set) reserve(i int) (int, bool) {
+	for range s.versions {
+		if v := &s.versions[i]; v.number.Load() > 0 && v.busy.CompareAndSwap(false, true) {
+			return i, true
+		}
+		if i++; i == len(s.versions) {
+			i = 0
+		}
+	}
+	return 0, false
+}
+
+// release is told the end of an update. Whoever lost a race, or does not know
+// what became of it, asks for the version before the next.
+func (s *Set) release(i int, o load.Outcome) {
+	if o.Success() || o == http.StatusTooManyRequests {
+		s.versions[i].busy.Store(false)
+		return
+	}
+	s.stale <- i // there is room for every object
+}
+
+// deletable makes a stock of objects for deletes.
+func (s *Set) deletable() {
+	if s.whole != nil {
+		return
+	}
+	s.whole, s.gone = make(chan int, s.count), make(chan int, s.count)
+	for i := range s.count {
+		s.whole <- i
+	}
+}
+
+// keep makes deleted objects again and asks for versions, until ctx ends. It is
+// as fast as the load, with a few requests at a time.
+func (s *Set) keep(ctx context.Context) {
+	if s.gone == nil && s.stale == nil {
+		return
+	}
+	var workers sync.WaitGroup
+	for range min(setupWorkers, s.count) {
+		workers.Go(func() {
+			for {
+				select {
+				case i := <-s.gone:
+					s.remake(ctx, i)
+					s.whole <- i
+				case i := <-s.stale:
+					s.refresh(ctx, i)
+					s.versions[i].busy.Store(false)
+				case <-ctx.Done():
+					return
+				}
+			}
+		})
+	}
+	workers.Wait()
+}
+
+// remake makes an object again. If that fails, so will what is asked of it
+// next, with a 404 that is counted.
+func (s *Set) remake(ctx context.Context, i int) {
+	body := s.appendObject(nil, s.made, i, 0, 0)
+	r, err := s.asker.once(ctx, query{method: http.MethodPost, path: s.paths[s.home[i]], typ: jsonType, body: body})
+	if err == nil && r.success() {
+		s.learnFrom(i, r)
+	}
+}
+
+// refresh asks for an object's version. If that fails, the next update
+// conflicts, and is counted.
+func (s *Set) refresh(ctx context.Context, i int) {
+	r, err := s.asker.once(ctx, query{method: http.MethodGet, path: string(s.AppendPath(nil, i))})
+	if err == nil && r.success() {
+		s.learnFrom(i, r)
+	}
+}

@@ -1,0 +1,188 @@
+package object
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/stormglass/stormglass/loadgen/internal/load"
+	"github.com/stormglass/stormglass/loadgen/internal/load/request"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// list reads a collection: in one of the namespaces, each as often as another,
+// or in all at once.
+type list struct {
+	call
+	prefix string // of a server behind a gateway
+	draw   stream
+	pages  bool
+	exact  *exactVersion // nil: none is named
+	// By namespace, with the query: of a first page, and what more goes behind
+	// (a continue token, an exact version).
+	first, open []string
+}
+
+func (o *operation) list(ctx context.Context, x scenario.Operation, s *Set, own bool) (*list, error) {
+	l := &list{
+		call: o.call(http.MethodGet, x, ""), prefix: o.templates.Prefix(),
+		draw: newStream(o.seed, o.load.Name, "namespace of "+x.Resource), pages: x.AllPages,
+	}
+	var parts []string
+	if x.Limit > 0 {
+		parts = append(parts, "limit="+strconv.Itoa(x.Limit))
+	}
+	if own {
+		x.LabelSelector = load.LoadLabel + "=" + o.load.Name
+	}
+	if x.LabelSelector != "" {
+		parts = append(parts, "labelSelector="+url.QueryEscape(x.LabelSelector))
+	}
+	if x.FieldSelector != "" {
+		parts = append(parts, "fieldSelector="+url.QueryEscape(x.FieldSelector))
+	}
+	shared := "?"
+	for _, p := range parts {
+		shared += p + "&"
+	}
+	paths := []string{s.resource.collection("")}
+	if x.Scope != "cluster" {
+		paths = s.collections(own || s.count > 0 || o.creates(x.Resource))
+	}
+	for _, path := range paths {
+		first := path + shared
+		if x.ResourceVersion == "0" {
+			first += "resourceVersion=0&"
+		}
+		l.first = append(l.first, strings.TrimRight(first, "?&"))
+		l.open = append(l.open, path+shared)
+	}
+	if x.ResourceVersion == "exact" {
+		l.exact = &exactVersion{asker: o.asker, name: x.Resource, path: paths[0], old: make(chan struct{}, 1)}
+		return l, l.exact.renew(ctx)
+	}
+	return l, nil
+}
+
+// creates tells whether the load makes new objects of a resource.
+func (o *operation) creates(resource string) bool {
+	for _, x := range o.asked {
+		if x.Resource == resource && x.Verb == "create" {
+			return true
+		}
+	}
+	return false
+}
+
+func (l *list) next(n int64, r *request.Request, a *answer) bool {
+	i := l.draw.among(n, len(l.first))
+	r.Key = int64(i)
+	l.expect(a, noField)
+	if l.pages {
+		a.find = fieldContinue
+	}
+	if l.exact == nil {
+		r.Path = append(r.Path, l.first[i]...)
+		return true
+	}
+	r.Path = append(append(r.Path, l.open[i]...), "resourceVersion="...)
+	r.Path = append(append(r.Path, *l.exact.version.Load()...), "&resourceVersionMatch=Exact"...)
+	return true
+}
+
+// done goes on to the next page. It names neither a version nor a match: the
+// token has them in it, and the API server refuses both.
+func (l *list) done(r *request.Request, a *answer, o load.Outcome) bool {
+	if o == http.StatusGone && l.exact != nil {
+		l.exact.outdated()
+	}
+	if !l.pages || !o.Success() {
+		return false
+	}
+	token := a.token()
+	if len(token) == 0 {
+		return false
+	}
+	r.Path = append(append(append(r.Path[:0], l.prefix...), l.open[r.Key]...), "continue="...)
+	r.Path = appendEscaped(r.Path, token)
+	return true
+}
+
+func (l *list) background(ctx context.Context) {
+	if l.exact != nil {
+		l.exact.keep(ctx)
+	}
+}
+
+// appendEscaped appends a value of a query, percent-encoded.
+func appendEscaped(b, value []byte) []byte {
+	const hex = "0123456789ABCDEF"
+	for _, c := range value {
+		switch {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '-', c == '_', c == '.', c == '~':
+			b = append(b, c)
+		default:
+			b = append(b, '%', hex[c>>4], hex[c&15])
+		}
+	}
+	return b
+}
+
+// renewPause is the least time between two renewals of an exact version.
+const renewPause = time.Second
+
+// exactVersion is the version that lists name: that of a list made before
+// them. etcd keeps old versions for some minutes; a 410 then is the answer to
+// what was asked, and the version is renewed for those after.
+type exactVersion struct {
+	asker   *asker
+	name    string
+	path    string
+	version atomic.Pointer[string]
+	old     chan struct{}
+}
+
+func (e *exactVersion) renew(ctx context.Context) error {
+	r, err := e.asker.ask(ctx, query{method: http.MethodGet, path: e.path + "?limit=1"})
+	if err != nil {
+		return err
+	}
+	if !r.success() {
+		return failed("list", e.name, r)
+	}
+	var d document
+	if err := d.write(r.body); err != nil || len(d.version) == 0 {
+		return fmt.Errorf("list %s: the answer has no resourceVersion", e.name)
+	}
+	version := url.QueryEscape(string(d.version))
+	e.version.Store(&version)
+	return nil
+}
+
+// outdated asks for a renewal. It does not block.
+func (e *exactVersion) outdated() {
+	select {
+	case e.old <- struct{}{}:
+	default: // it is asked for
+	}
+}
+
+func (e *exactVersion) keep(ctx context.Context) {
+	for {
+		select {
+		case <-e.old:
+		case <-ctx.Done():
+			return
+		}
+		// If it fails, the next 410 asks again.
+		_ = e.renew(ctx)
+		if !load.Pause(ctx, renewPause) {
+			return
+		}
+	}
+}

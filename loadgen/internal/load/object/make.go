@@ -1,0 +1,179 @@
+package object
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/stormglass/stormglass/loadgen/internal/load"
+)
+
+// accountsWithin bounds the wait for the ServiceAccounts of new namespaces,
+// without which pods are refused. A controller makes them.
+const (
+	accountsWithin = 30 * time.Second
+	accountsPoll   = 100 * time.Millisecond
+)
+
+// parallel calls f with 0 to n-1, a few at a time, until one fails.
+func parallel(ctx context.Context, n int, f func(ctx context.Context, i int) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var next atomic.Int64
+	var workers sync.WaitGroup
+	for range min(setupWorkers, n) {
+		workers.Go(func() {
+			for i := int(next.Add(1)) - 1; i < n && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
+				if err := f(ctx, i); err != nil {
+					cancel(err)
+				}
+			}
+		})
+	}
+	workers.Wait()
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+// makeAll makes the namespaces and objects of the set.
+func (s *Set) makeAll(ctx context.Context) error {
+	if s.count == 0 {
+		return nil
+	}
+	if err := s.makeNamespaces(ctx); err != nil {
+		return err
+	}
+	if s.updates {
+		s.versions = make([]version, s.count)
+	}
+	if err := parallel(ctx, s.count, s.make); err != nil {
+		return err
+	}
+	if s.updates {
+		return s.learnUpdates(ctx)
+	}
+	return nil
+}
+
+// makeNamespaces makes those beside the run's own. They are there already
+// where the target's setup has made them; who may make none finds out by the
+// objects whether they are.
+func (s *Set) makeNamespaces(ctx context.Context) error {
+	if !s.resource.namespaced {
+		return nil
+	}
+	return parallel(ctx, len(s.namespaces)-1, func(ctx context.Context, i int) error {
+		name := s.namespaces[i+1]
+		body, err := json.Marshal(object{
+			"apiVersion": "v1", "kind": "Namespace", "metadata": object{"name": name, "labels": s.labels},
+		})
+		if err != nil {
+			return err
+		}
+		r, err := s.asker.ask(ctx, query{method: http.MethodPost, path: "/api/v1/namespaces", typ: jsonType, body: body})
+		if err != nil {
+			return fmt.Errorf("create namespace %q: %w", name, err)
+		}
+		if !r.success() && r.status != http.StatusConflict && r.status != http.StatusForbidden {
+			return failed("create", fmt.Sprintf("namespace %q", name), r)
+		}
+		return nil
+	})
+}
+
+// what names an object in errors, as configmaps "load-0".
+func (s *Set) what(i int) string { return fmt.Sprintf("%s %q", s.name, fmt.Sprint(s.stem, i)) }
+
+// make makes object i.
+func (s *Set) make(ctx context.Context, i int) error {
+	body := s.appendObject(nil, s.made, i, 0, 0)
+	r, err := s.create(ctx, s.home[i], "", body)
+	verb := "create"
+	if err == nil && r.status == http.StatusConflict {
+		// From a run before, or from a request whose answer was lost. An apply
+		// needs no resourceVersion.
+		verb = "apply"
+		r, err = s.asker.ask(ctx, query{
+			method: http.MethodPatch, path: string(s.AppendPath(nil, i)) + applyQuery, typ: applyPatchType, body: body,
+		})
+	}
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s %s: %w", verb, s.what(i), err)
+	case !r.success():
+		return failed(verb, s.what(i), r)
+	}
+	s.learnFrom(i, r)
+	return nil
+}
+
+// create asks for a new object. Pods wait for their ServiceAccount.
+func (s *Set) create(ctx context.Context, namespace uint16, options string, body []byte) (reply, error) {
+	q := query{method: http.MethodPost, path: s.paths[namespace] + options, typ: jsonType, body: body}
+	for until := time.Now().Add(accountsWithin); ; {
+		r, err := s.asker.ask(ctx, q)
+		early := err == nil && r.status == http.StatusForbidden && strings.Contains(r.message(), "looking up service account")
+		if !early || time.Now().After(until) || !load.Pause(ctx, accountsPoll) {
+			return r, err
+		}
+	}
+}
+
+// awaitCreate waits until new objects are taken in each namespace, without
+// making any.
+func (s *Set) awaitCreate(ctx context.Context) error {
+	if err := s.makeNamespaces(ctx); err != nil {
+		return err
+	}
+	if s.name != "pods" {
+		return nil
+	}
+	return parallel(ctx, len(s.namespaces), func(ctx context.Context, i int) error {
+		r, err := s.create(ctx, uint16(i), "?dryRun=All", s.appendNew(nil, -1, i))
+		if err != nil {
+			return fmt.Errorf("create %s: %w", s.name, err)
+		}
+		if !r.success() {
+			return failed("create", s.name+" in namespace "+s.namespaces[i], r)
+		}
+		return nil
+	})
+}
+
+// learnUpdates asks the API server, by an update that is not carried out,
+// whether updates of this resource have to name a resourceVersion: those of
+// leases and custom resources do, and conflict then.
+func (s *Set) learnUpdates(ctx context.Context) error {
+	r, err := s.asker.ask(ctx, query{
+		method: http.MethodPut, path: string(s.AppendPath(nil, 0)) + "?dryRun=All", typ: jsonType, body: s.appendObject(nil, s.made, 0, 1, 0),
+	})
+	if err != nil {
+		return fmt.Errorf("update %s: %w", s.what(0), err)
+	}
+	if r.success() {
+		s.versions = nil
+		return nil
+	}
+	if s.updated, err = s.manifest.compile(s.labels, s.load.Name, s.resource.namespaced, true); err != nil {
+		return err
+	}
+	s.stale = make(chan int, s.count)
+	r, err = s.asker.ask(ctx, query{
+		method: http.MethodPut, path: string(s.AppendPath(nil, 0)) + "?dryRun=All", typ: jsonType,
+		body: s.appendObject(nil, s.updated, 0, 1, s.versions[0].number.Load()),
+	})
+	if err != nil {
+		return fmt.Errorf("update %s: %w", s.what(0), err)
+	}
+	if !r.success() && r.status != http.StatusConflict { // somebody else writes to it too
+		return failed("update", s.what(0), r)
+	}
+	return nil
+}

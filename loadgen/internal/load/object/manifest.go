@@ -1,0 +1,187 @@
+package object
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strings"
+
+	"github.com/stormglass/stormglass/loadgen/internal/load"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// PayloadAnnotation holds the payload of objects that have no better place
+// for it.
+const PayloadAnnotation = "stormglass.dev/payload"
+
+// place is where an object's payload is.
+type place uint8
+
+const (
+	inAnnotation place = iota
+	inData             // data.payload, as text
+	inSecret           // data.payload, in base64
+	inSpec             // spec.payload
+)
+
+// manifest is what the objects of a resource are made from, without name,
+// namespace, labels and payload.
+type manifest struct {
+	apiVersion, kind string
+	rest             map[string]any
+	payload          place
+}
+
+type object = map[string]any
+
+// builtIn is Stormglass' own manifest for a resource. They are as small as
+// they can be and make nobody else do anything.
+func builtIn(resource string) (manifest, bool) {
+	switch resource {
+	case "configmaps":
+		return manifest{"v1", "ConfigMap", nil, inData}, true
+	case "secrets":
+		return manifest{"v1", "Secret", object{"type": "Opaque"}, inSecret}, true
+	case "services":
+		// Headless and without a selector: with a cluster IP each create would
+		// also write an IPAddress and the allocator's state, with a selector
+		// the EndpointSlice controller would write beside us.
+		return manifest{"v1", "Service", object{"spec": object{"clusterIP": "None", "ports": []any{object{"port": 80}}}}, inAnnotation}, true
+	case "serviceaccounts":
+		return manifest{"v1", "ServiceAccount", nil, inAnnotation}, true
+	case "leases.coordination.k8s.io":
+		return manifest{"coordination.k8s.io/v1", "Lease", object{"spec": object{"holderIdentity": "stormglass", "leaseDurationSeconds": 3600}}, inAnnotation}, true
+	case "pods":
+		return manifest{"v1", "Pod", object{"spec": podSpec()}, inAnnotation}, true
+	case scenario.WidgetResource:
+		return manifest{widgetGroup + "/" + widgetVersion, widgetKind, nil, inSpec}, true
+	}
+	return manifest{}, false
+}
+
+// podSpec is that of a pod which never runs. No scheduler looks at it, since
+// none has that name (one that does not find a node writes a condition and an
+// event); and none that takes pods of any name finds a node with such a label.
+// What the API server's admission would fill in is there already, so that an
+// update may send the manifest as it is.
+func podSpec() object {
+	tolerate := func(taint string) object {
+		return object{"key": taint, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
+	}
+	return object{
+		"schedulerName":                "stormglass-none",
+		"nodeSelector":                 object{"stormglass.dev/no-such-node": "true"},
+		"serviceAccountName":           "default",
+		"automountServiceAccountToken": false, // else a volume with a drawn name is put in
+		"priority":                     0, "preemptionPolicy": "PreemptLowerPriority",
+		"tolerations": []any{tolerate("node.kubernetes.io/not-ready"), tolerate("node.kubernetes.io/unreachable")},
+		"containers":  []any{object{"name": "none", "image": "stormglass.invalid/none"}},
+	}
+}
+
+// given reads a load's own manifest.
+func given(from any) (manifest, error) {
+	m, ok := from.(map[string]any)
+	if !ok {
+		return manifest{}, fmt.Errorf("the load's object is no manifest")
+	}
+	// Through JSON: what is shared with the scenario stays as it is, and what
+	// has no JSON is found now.
+	text, err := json.Marshal(m)
+	if err != nil {
+		return manifest{}, fmt.Errorf("the load's object cannot be written as JSON: %w", err)
+	}
+	rest := object{}
+	if err := json.Unmarshal(text, &rest); err != nil {
+		return manifest{}, fmt.Errorf("the load's object: %w", err)
+	}
+	apiVersion, _ := rest["apiVersion"].(string)
+	kind, _ := rest["kind"].(string)
+	if apiVersion == "" || kind == "" {
+		return manifest{}, fmt.Errorf("the load's object needs apiVersion and kind")
+	}
+	if strings.Contains(string(text), mark) {
+		return manifest{}, fmt.Errorf("the load's object has the character U+E000 in it")
+	}
+	return manifest{apiVersion, kind, rest, inAnnotation}, nil
+}
+
+// compile puts in what the objects of a load have. With version, their
+// resourceVersion too, for updates.
+func (m manifest) compile(labels map[string]string, loadName string, namespaced, version bool) (body, error) {
+	all := maps.Clone(m.rest)
+	if all == nil {
+		all = object{}
+	}
+	all["apiVersion"], all["kind"] = m.apiVersion, m.kind
+	meta := child(all, "metadata")
+	delete(meta, "generateName")
+	delete(meta, "resourceVersion")
+	meta["name"] = string(slotName)
+	delete(meta, "namespace")
+	if namespaced {
+		meta["namespace"] = string(slotNamespace)
+	}
+	marked := child(meta, "labels")
+	for k, v := range labels {
+		marked[k] = v
+	}
+	marked[load.LoadLabel] = loadName
+	if version {
+		meta["resourceVersion"] = string(slotVersion)
+	}
+	switch m.payload {
+	case inAnnotation:
+		child(meta, "annotations")[PayloadAnnotation] = string(slotPayload)
+	case inData, inSecret:
+		child(all, "data")["payload"] = string(slotPayload)
+	case inSpec:
+		child(all, "spec")["payload"] = string(slotPayload)
+	}
+	return compile(all)
+}
+
+// child is a copy of an object in an object, put in its place; a new one if
+// there was none.
+func child(of object, key string) object {
+	c, _ := of[key].(object)
+	if c = maps.Clone(c); c == nil {
+		c = object{}
+	}
+	of[key] = c
+	return c
+}
+
+// letters is how many letters a payload of so many bytes has.
+func (p place) letters(size int) int {
+	if p == inSecret { // a multiple of 4, which has no padding
+		return (size + 2) / 3 * 4
+	}
+	return size
+}
+
+// appendPatch appends a JSON merge patch: the payload and, unless its key is
+// empty, an annotation.
+func (p place) appendPatch(b []byte, text payload, size int, turn int64, key string, value []byte) []byte {
+	b = append(b, '{')
+	if p == inAnnotation || key != "" {
+		b = append(b, `"metadata":{"annotations":{"`...)
+		if key != "" {
+			b = append(append(append(append(b, key...), `":"`...), value...), '"')
+			if p == inAnnotation {
+				b = append(b, `,"`...)
+			}
+		}
+		if p == inAnnotation {
+			b = text.append(append(b, PayloadAnnotation+`":"`...), size, turn)
+			return append(b, `"}}}`...)
+		}
+		b = append(b, `}},`...)
+	}
+	if p == inSpec {
+		b = append(b, `"spec":{"payload":"`...)
+	} else {
+		b = append(b, `"data":{"payload":"`...)
+	}
+	return append(text.append(b, size, turn), `"}}`...)
+}

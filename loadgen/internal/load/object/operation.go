@@ -1,0 +1,280 @@
+package object
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/stormglass/stormglass/loadgen/internal/load"
+	"github.com/stormglass/stormglass/loadgen/internal/load/request"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// operation is what the arrivals of a load of requests are.
+type operation struct {
+	load      scenario.Load
+	asker     *asker
+	templates *request.Templates
+	gzip      bool
+	seed      int64
+
+	asked   []scenario.Operation
+	weights shares
+	tenants []scenario.Tenant // one without a name, if there are none
+	shares  shares
+	verb    stream
+	tenant  stream
+	kinds   []request.Kind
+	kindOf  []int // by operation, times tenants, plus tenant
+
+	sets    map[string]*Set // by resource
+	order   []*Set
+	actions []action // by operation, once prepared
+}
+
+// action does one operation of the mix.
+type action interface {
+	// next fills in path and body; a is where the answer will be.
+	next(n int64, r *request.Request, a *answer) bool
+	// done is told the end; true asks for r again, filled anew.
+	done(r *request.Request, a *answer, o load.Outcome) bool
+	// background works beside the load until ctx ends.
+	background(ctx context.Context)
+	// template is that of a tenant.
+	template(tenant int) *request.Template
+}
+
+// NewOperation makes the operation of a load of requests, with its defaults
+// set: the one that it is, or its mix. It sends nothing.
+func NewOperation(t load.Target, l scenario.Load) (request.Operation, error) {
+	o, err := newOperation(t, l)
+	if err != nil {
+		return nil, fmt.Errorf("load %s: %w", l.Name, err)
+	}
+	return o, nil
+}
+
+func newOperation(t load.Target, l scenario.Load) (*operation, error) {
+	a, err := newAsker(t.Config)
+	if err != nil {
+		return nil, err
+	}
+	templates, err := request.NewTemplates(t)
+	if err != nil {
+		return nil, err
+	}
+	o := &operation{
+		load: l, asker: a, templates: templates, gzip: !t.Config.DisableCompression, seed: t.Seed,
+		asked: l.Operations(), tenants: l.Tenants, sets: map[string]*Set{},
+		verb: newStream(t.Seed, l.Name, "operation"), tenant: newStream(t.Seed, l.Name, "tenant"),
+	}
+	if len(o.tenants) == 0 {
+		o.tenants = []scenario.Tenant{{Share: 1}}
+	}
+	var weights, dealt []float64
+	for _, x := range o.asked {
+		weights = append(weights, max(x.Weight, 0))
+	}
+	if len(o.asked) == 1 {
+		weights[0] = 1
+	}
+	for _, x := range o.tenants {
+		dealt = append(dealt, x.Share)
+	}
+	o.weights, o.shares = newShares(weights), newShares(dealt)
+	for _, x := range o.asked {
+		if err := o.add(t, x); err != nil {
+			return nil, err
+		}
+	}
+	return o, nil
+}
+
+var verbs = []string{"get", "list", "create", "update", "patch", "delete", "apply"}
+
+// add makes room for one operation of the mix: its set and its kinds.
+func (o *operation) add(t load.Target, x scenario.Operation) error {
+	if !slices.Contains(verbs, x.Verb) {
+		return fmt.Errorf("unknown verb %q; there are get, list, create, update, patch, delete and apply", x.Verb)
+	}
+	s := o.sets[x.Resource]
+	if s == nil {
+		var err error
+		if s, err = newSet(o.asker, t, o.load, x.Resource); err != nil {
+			return err
+		}
+		o.sets[x.Resource] = s
+		o.order = append(o.order, s)
+	}
+	if _, ok := builtIn(x.Resource); !ok && o.load.Object == nil && writes(x.Verb) {
+		return fmt.Errorf("cannot %s %s: there is no manifest for it (give the load an object)", x.Verb, x.Resource)
+	}
+	switch {
+	case x.Verb == "create" && s.namespace == "":
+		return errors.New("no namespace for the load's objects")
+	case o.load.OwnObjects(x):
+		if err := s.own(); err != nil {
+			return err
+		}
+	}
+	s.updates = s.updates || x.Verb == "update"
+	s.creates = s.creates || x.Verb == "create"
+	for _, tenant := range o.tenants {
+		kind := request.Kind{Verb: x.Verb, Resource: x.Resource, Variant: variant(x), Tenant: tenant.Name}
+		i := slices.Index(o.kinds, kind)
+		if i < 0 {
+			i = len(o.kinds)
+			o.kinds = append(o.kinds, kind)
+		}
+		o.kindOf = append(o.kindOf, i)
+	}
+	return nil
+}
+
+func writes(verb string) bool { return verb != "get" && verb != "list" }
+
+// Kinds are one for each operation of the mix and each tenant; equal operations
+// are of one kind.
+func (o *operation) Kinds() []request.Kind { return o.kinds }
+
+// KindOf draws operation and tenant.
+func (o *operation) KindOf(n int64) int {
+	which, tenant := o.draw(n)
+	return o.kindOf[which*len(o.tenants)+tenant]
+}
+
+func (o *operation) draw(n int64) (which, tenant int) {
+	if len(o.asked) > 1 {
+		which = o.weights.pick(o.verb.unit(n))
+	}
+	if len(o.tenants) > 1 {
+		tenant = o.shares.pick(o.tenant.unit(n))
+	}
+	return which, tenant
+}
+
+// Prepare finds the resources and makes the objects.
+func (o *operation) Prepare(ctx context.Context) error {
+	defer o.asker.close()
+	for _, s := range o.order {
+		if err := s.find(ctx); err != nil {
+			return err
+		}
+		if s.manifest == nil {
+			s.count = 0 // the load's object is of another resource of the mix
+		}
+		if err := s.makeAll(ctx); err != nil {
+			return err
+		}
+	}
+	for _, x := range o.asked {
+		s := o.sets[x.Resource]
+		if err := s.resource.can(x.Verb); err != nil {
+			return err
+		}
+		act, err := o.action(ctx, x, s)
+		if err != nil {
+			return err
+		}
+		o.actions = append(o.actions, act)
+	}
+	return nil
+}
+
+// Background renews tokens, names and versions, and makes deleted objects
+// again.
+func (o *operation) Background(ctx context.Context) {
+	defer o.asker.close()
+	var all sync.WaitGroup
+	all.Go(func() { o.templates.Renew(ctx) })
+	for _, s := range o.order {
+		all.Go(func() { s.keep(ctx) })
+	}
+	for _, act := range o.actions {
+		all.Go(func() { act.background(ctx) })
+	}
+	all.Wait()
+}
+
+// Next fills in what arrival n asks.
+func (o *operation) Next(n int64, r *request.Request) bool {
+	which, tenant := o.draw(n)
+	act := o.actions[which]
+	a, ok := r.State.(*answer)
+	if !ok {
+		a = &answer{}
+		r.State = a
+	}
+	a.begin()
+	a.action, a.tenant = act, tenant
+	r.Path = append(r.Path[:0], o.templates.Prefix()...)
+	r.Body = r.Body[:0]
+	if !act.next(n, r, a) {
+		return false
+	}
+	r.Template = act.template(tenant).Load()
+	return true
+}
+
+// Data checks each piece of a 2xx answer. An empty piece is the end of a whole
+// answer.
+func (o *operation) Data(r *request.Request, status int, p []byte) error {
+	if !load.Outcome(status).Success() {
+		return nil
+	}
+	a := r.State.(*answer)
+	if len(p) == 0 {
+		return a.whole()
+	}
+	return a.write(p)
+}
+
+// Done takes in what the answer says; true asks for the next page of a list.
+func (o *operation) Done(r *request.Request, outcome load.Outcome, _ time.Time) bool {
+	a := r.State.(*answer)
+	if !a.action.done(r, a, outcome) {
+		return false
+	}
+	r.Template = a.action.template(a.tenant).Load()
+	a.begin()
+	return true
+}
+
+// call is what all actions have: a template for each tenant, and how answers
+// are to be read.
+type call struct {
+	templates []*request.Template
+	protobuf  bool
+	gzip      bool
+}
+
+func (c *call) template(tenant int) *request.Template { return c.templates[tenant] }
+
+func (c *call) background(context.Context) {}
+
+// expect tells the answer what was asked for.
+func (c *call) expect(a *answer, find field) {
+	a.protobuf, a.gzip, a.find = c.protobuf, c.gzip, find
+}
+
+func (o *operation) call(method string, x scenario.Operation, contentType string) call {
+	c := call{protobuf: x.Encoding == "protobuf"}
+	// Writes are not answered compressed; and tokens are to be read.
+	c.gzip = o.gzip && method == http.MethodGet && !x.AllPages
+	for _, t := range o.tenants {
+		extra := http.Header{}
+		if c.gzip {
+			extra.Set("Accept-Encoding", "gzip") // as client-go asks
+		}
+		if t.Name != "" {
+			extra.Set("Impersonate-User", scenario.TenantUser(t.Name))
+			extra["Impersonate-Group"] = append([]string{scenario.TenantsGroup}, t.Groups...)
+		}
+		c.templates = append(c.templates, o.templates.New(method, accept(x), contentType, extra))
+	}
+	return c
+}

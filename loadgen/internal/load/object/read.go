@@ -1,0 +1,157 @@
+package object
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient/protobuf"
+	"github.com/stormglass/stormglass/loadgen/internal/load"
+	"github.com/stormglass/stormglass/loadgen/internal/load/request"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// accept is the Accept header of an operation. There is no second choice in
+// it: a server that has no such form says 406, and does not send another.
+func accept(o scenario.Operation) string {
+	media := jsonType
+	if o.Encoding == "protobuf" {
+		media = protobuf.ContentType
+	}
+	as := ""
+	switch {
+	case writes(o.Verb):
+	case o.Form == "table":
+		as = "Table"
+	case o.Form == "metadata" && o.Verb == "list":
+		as = "PartialObjectMetadataList"
+	case o.Form == "metadata":
+		as = "PartialObjectMetadata"
+	}
+	if as != "" {
+		media += ";as=" + as + ";v=v1;g=meta.k8s.io"
+	}
+	return media
+}
+
+// action makes that of one operation, once its resource is known and its
+// objects are made.
+func (o *operation) action(ctx context.Context, x scenario.Operation, s *Set) (action, error) {
+	picks := newStream(o.seed, o.load.Name, "object of "+x.Resource)
+	own := s.count > 0 && o.load.OwnObjects(x)
+	switch {
+	case x.Verb == "list":
+		return o.list(ctx, x, s, own)
+	case x.Verb == "get" && own:
+		return &getOwn{call: o.call(http.MethodGet, x, ""), set: s, draw: picks, query: versionQuery(x)}, nil
+	case x.Verb == "get":
+		g := &getAny{call: o.call(http.MethodGet, x, ""), set: s, draw: picks, query: versionQuery(x)}
+		return g, g.prepare(ctx)
+	}
+	return o.write(ctx, x, s, picks)
+}
+
+func versionQuery(x scenario.Operation) string {
+	if x.ResourceVersion == "" {
+		return ""
+	}
+	return "?resourceVersion=" + x.ResourceVersion
+}
+
+// getOwn reads one of the load's objects.
+type getOwn struct {
+	call
+	set   *Set
+	draw  stream
+	query string
+}
+
+func (g *getOwn) next(n int64, r *request.Request, a *answer) bool {
+	g.expect(a, noField)
+	r.Path = append(g.set.AppendPath(r.Path, g.draw.among(n, g.set.count)), g.query...)
+	return true
+}
+
+func (g *getOwn) done(*request.Request, *answer, load.Outcome) bool { return false }
+
+// Names of objects that are not ours are renewed at these intervals, from a
+// list of at most so many.
+const (
+	renewNames   = 10 * time.Second
+	renewNoNames = time.Second
+	mostNames    = 500
+	noSuchObject = "stormglass-no-such-object"
+)
+
+// getAny reads one of the objects that are there, in the run's namespace or,
+// without one, in any.
+type getAny struct {
+	call
+	set   *Set
+	draw  stream
+	query string
+	known atomic.Pointer[[]string] // paths; never empty
+}
+
+func (g *getAny) prepare(ctx context.Context) error {
+	g.known.Store(&[]string{g.set.resource.collection(g.set.namespace) + "/" + noSuchObject + g.query})
+	return g.renew(ctx)
+}
+
+// renew lists the names, and keeps those of before if there are none now. It
+// asks for a page: all of a resource could be very many.
+func (g *getAny) renew(ctx context.Context) error {
+	r, err := g.set.asker.ask(ctx, query{
+		method: http.MethodGet, path: g.set.resource.collection(g.set.namespace) + "?limit=" + strconv.Itoa(mostNames),
+		accept: jsonType + ";as=PartialObjectMetadataList;v=v1;g=meta.k8s.io",
+	})
+	if err != nil {
+		return err
+	}
+	if !r.success() {
+		return failed("list", g.set.name, r)
+	}
+	var list metav1.PartialObjectMetadataList
+	if err := json.Unmarshal(r.body, &list); err != nil {
+		return fmt.Errorf("list %s: %w", g.set.name, err)
+	}
+	var paths []string
+	for _, item := range list.Items[:min(len(list.Items), mostNames)] {
+		paths = append(paths, g.set.resource.collection(item.Namespace)+"/"+url.PathEscape(item.Name)+g.query)
+	}
+	if len(paths) > 0 {
+		g.known.Store(&paths)
+	}
+	return nil
+}
+
+func (g *getAny) background(ctx context.Context) {
+	for {
+		wait := renewNames
+		if known := *g.known.Load(); len(known) == 1 && strings.Contains(known[0], noSuchObject) {
+			wait = renewNoNames
+		}
+		if !load.Pause(ctx, wait) {
+			return
+		}
+		// A failure shows in what is measured; the names of before serve on.
+		_ = g.renew(ctx)
+	}
+}
+
+func (g *getAny) next(n int64, r *request.Request, a *answer) bool {
+	g.expect(a, noField)
+	known := *g.known.Load()
+	r.Path = append(r.Path, known[g.draw.among(n, len(known))]...)
+	return true
+}
+
+func (g *getAny) done(*request.Request, *answer, load.Outcome) bool { return false }

@@ -1,0 +1,263 @@
+package object
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strconv"
+	"strings"
+
+	"github.com/stormglass/stormglass/loadgen/internal/load"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// Set is the objects of one resource that a load works on: LOAD-0 to
+// LOAD-(n-1), with the labels of the target and traffic.LoadLabel, spread over
+// namespaces; or none of its own, and it says where those are that are there
+// anyway. Each object has a payload of its own size, in the place that its
+// kind has for data.
+type Set struct {
+	asker     *asker
+	load      scenario.Load
+	name      string // of the resource
+	namespace string // of the run
+	labels    map[string]string
+	count     int  // objects that are made
+	updates   bool // some operation is an update
+	creates   bool // some operation is a create
+	cluster   bool // what is watched is watched in all namespaces
+
+	stem, newStem string // of names, before the number
+	namespaces    []string
+	spread        shares
+	sizes         []int // in letters, once prepared
+	sized         shares
+	drawSize      stream
+	payload       payload
+
+	// Once it was found:
+	resource *resource
+	manifest *manifest // nil: nothing can be written
+	home     []uint16  // the namespace of each object
+	paths    []string  // of the collection, by namespace
+	made     body      // what is created and applied
+	updated  body      // what updates send
+
+	versions []version // of each object, where updates name it
+	whole    chan int  // objects that deletes may take
+	gone     chan int  // deleted, to be made again
+	stale    chan int  // whose version is to be asked for
+}
+
+// NewSet makes the set of a load of watches: its own objects, or what is there
+// of the resource. It is what package watch calls Objects. It sends nothing.
+func NewSet(t load.Target, l scenario.Load) (*Set, error) {
+	a, err := newAsker(t.Config)
+	if err != nil {
+		return nil, err
+	}
+	s, err := newSet(a, t, l, l.Resource)
+	if err != nil {
+		return nil, err
+	}
+	s.cluster = l.Scope == "cluster"
+	if l.OwnObjects(l.Operation) {
+		return s, s.own()
+	}
+	return s, nil
+}
+
+func newSet(a *asker, t load.Target, l scenario.Load, name string) (*Set, error) {
+	if len(l.Sizes) == 0 {
+		l.Sizes = []scenario.SizeShare{{Size: l.Size, Weight: 1}}
+	}
+	var weights []float64
+	for _, size := range l.Sizes {
+		weights = append(weights, size.Weight)
+	}
+	labels := maps.Clone(t.Labels)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	s := &Set{
+		asker: a, load: l, name: name, namespace: t.Namespace, labels: labels,
+		stem: l.Name + "-", newStem: fmt.Sprintf("%s-new-%d-", l.Name, t.Seed),
+		namespaces: l.NamespacesIn(t.Namespace), spread: even(max(l.Namespaces, 1)),
+		sized: newShares(weights), drawSize: newStream(t.Seed, l.Name, "size of "+name),
+	}
+	if l.Spread == "zipf" {
+		s.spread = zipf(len(s.namespaces))
+	}
+	var largest int
+	for _, size := range l.Sizes {
+		largest = max(largest, inSecret.letters(int(size.Size)))
+	}
+	s.payload = newPayload(largest, t.Seed)
+	return s, nil
+}
+
+// own makes objects belong to the set.
+func (s *Set) own() error {
+	if s.namespace == "" {
+		return errors.New("no namespace for the load's objects")
+	}
+	if s.count = s.load.Objects; s.count < 1 {
+		return fmt.Errorf("no %s for the load to work on (objects is %d)", s.name, s.count)
+	}
+	return nil
+}
+
+// Prepare finds the resource and makes the objects. Those that are there from
+// before are overwritten.
+func (s *Set) Prepare(ctx context.Context) error {
+	defer s.asker.close()
+	if err := s.find(ctx); err != nil {
+		return err
+	}
+	return s.makeAll(ctx)
+}
+
+// find finds the resource, and what its objects are made from.
+func (s *Set) find(ctx context.Context) error {
+	if s.name == scenario.WidgetResource {
+		if err := defineWidgets(ctx, s.asker, s.labels); err != nil {
+			return err
+		}
+	}
+	own, err := s.givenManifest()
+	if err != nil {
+		return err
+	}
+	ours, isOurs := builtIn(s.name)
+	version := ""
+	switch {
+	case own != nil:
+		version = own.apiVersion
+	case isOurs:
+		version = ours.apiVersion
+	}
+	if s.resource, err = resolve(ctx, s.asker, s.name, version); err != nil {
+		return err
+	}
+	switch {
+	case own != nil && own.kind == s.resource.kind:
+		s.manifest = own
+	case isOurs:
+		s.manifest = &ours
+	case s.count > 0:
+		return fmt.Errorf("there is no manifest for %s, whose kind is %s (give the load an object of that kind)", s.name, s.resource.kind)
+	}
+	if !s.resource.namespaced {
+		s.namespaces, s.spread = s.namespaces[:1], even(1)
+	}
+	for _, ns := range s.namespaces {
+		s.paths = append(s.paths, s.resource.collection(ns))
+	}
+	if s.manifest == nil || s.count == 0 && !s.creates { // nothing is written
+		return nil
+	}
+	return s.compile()
+}
+
+// givenManifest is the load's own, if its group is that of the resource.
+func (s *Set) givenManifest() (*manifest, error) {
+	if s.load.Object == nil {
+		return nil, nil
+	}
+	m, err := given(s.load.Object)
+	if err != nil {
+		return nil, err
+	}
+	_, group, _ := strings.Cut(s.name, ".")
+	of, _, found := strings.Cut(m.apiVersion, "/")
+	if !found {
+		of = ""
+	}
+	if of != group {
+		return nil, nil
+	}
+	return &m, nil
+}
+
+func (s *Set) compile() (err error) {
+	s.sizes = nil
+	for _, size := range s.load.Sizes {
+		n := s.manifest.payload.letters(int(size.Size))
+		if s.manifest.payload == inAnnotation && n > scenario.AnnotationLimit {
+			return fmt.Errorf("%s have their payload in an annotation, of at most %d bytes; the size is %d", s.name, scenario.AnnotationLimit, n)
+		}
+		s.sizes = append(s.sizes, n)
+	}
+	s.home = make([]uint16, s.count)
+	for i := range s.home {
+		s.home[i] = uint16(s.spread.pick((float64(i) + 0.5) / float64(s.count)))
+	}
+	if s.made, err = s.manifest.compile(s.labels, s.load.Name, s.resource.namespaced, false); err != nil {
+		return err
+	}
+	s.updated = s.made
+	return nil
+}
+
+// Len is how many objects the load has of its own; 0: none.
+func (s *Set) Len() int { return s.count }
+
+// Collection is the path of what is watched: all the load's objects, or those
+// of the run's namespace, or of all. Valid once prepared, as all that follows.
+func (s *Set) Collection() string {
+	if s.cluster || s.count > 0 && len(s.namespaces) > 1 {
+		return s.resource.collection("")
+	}
+	return s.resource.collection(s.namespace)
+}
+
+// AppendPath appends the path of object i, without the prefix of a server
+// behind a gateway.
+func (s *Set) AppendPath(b []byte, i int) []byte {
+	b = append(append(b, s.paths[s.home[i]]...), '/')
+	return strconv.AppendInt(append(b, s.stem...), int64(i), 10)
+}
+
+// AppendPatch appends a JSON merge patch of object i: the payload of that
+// turn, another one at each, and, unless key is empty, an annotation. Neither
+// is escaped.
+func (s *Set) AppendPatch(b []byte, i int, turn int64, key string, value []byte) []byte {
+	return s.manifest.payload.appendPatch(b, s.payload, s.sizeOf(int64(i)), turn+1, key, value)
+}
+
+// sizeOf is the size in letters of the object of a number.
+func (s *Set) sizeOf(n int64) int {
+	if len(s.sizes) == 1 {
+		return s.sizes[0]
+	}
+	return s.sizes[s.sized.pick(s.drawSize.unit(n))]
+}
+
+// appendObject appends object i as a whole, as it is at a turn: turn 0 is that
+// in which objects are made.
+func (s *Set) appendObject(b []byte, of body, i int, turn int64, version uint64) []byte {
+	v := values{
+		stem: s.stem, number: int64(i), namespace: s.namespaces[s.home[i]],
+		payload: s.payload, size: s.sizeOf(int64(i)), turn: turn, version: version,
+	}
+	return of.append(b, &v)
+}
+
+// appendNew appends a further object, as creates make them, in a namespace.
+func (s *Set) appendNew(b []byte, n int64, namespace int) []byte {
+	v := values{
+		stem: s.newStem, number: n, namespace: s.namespaces[namespace],
+		payload: s.payload, size: s.sizeOf(n), turn: n + 1,
+	}
+	return s.made.append(b, &v)
+}
+
+// collections are the paths of what lists read: in the namespaces of the load's
+// objects or, where it has none, in the run's.
+func (s *Set) collections(own bool) []string {
+	if own {
+		return s.paths
+	}
+	return []string{s.resource.collection(s.namespace)}
+}

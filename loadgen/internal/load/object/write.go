@@ -1,0 +1,158 @@
+package object
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/stormglass/stormglass/loadgen/internal/load"
+	"github.com/stormglass/stormglass/loadgen/internal/load/request"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// write makes the action of a verb that writes, to the load's own objects.
+func (o *operation) write(ctx context.Context, x scenario.Operation, s *Set, picks stream) (action, error) {
+	if s.manifest == nil {
+		return nil, fmt.Errorf("cannot %s %s: there is no manifest for it (give the load an object of kind %s)", x.Verb, x.Resource, s.resource.kind)
+	}
+	some := func(method, contentType string) writing {
+		return writing{call: o.call(method, x, contentType), set: s, draw: picks}
+	}
+	switch x.Verb {
+	case "create":
+		// Nothing is made beforehand: what this makes is what is measured.
+		c := &create{some(http.MethodPost, jsonType)}
+		c.draw = newStream(o.seed, o.load.Name, "namespace of new "+x.Resource)
+		return c, s.awaitCreate(ctx)
+	case "update":
+		return &update{some(http.MethodPut, jsonType)}, nil
+	case "patch":
+		return &patch{some(http.MethodPatch, mergePatchType)}, nil
+	case "apply":
+		return &apply{some(http.MethodPatch, applyPatchType)}, nil
+	case "delete":
+		s.deletable()
+		return &remove{some(http.MethodDelete, "")}, nil
+	}
+	return nil, fmt.Errorf("unknown verb %q", x.Verb)
+}
+
+// writing is what all writes have.
+type writing struct {
+	call
+	set  *Set
+	draw stream
+}
+
+// begin says how the answer is read: for its version, where updates need it.
+func (w *writing) begin(a *answer) {
+	w.expect(a, noField)
+	if w.set.versions != nil {
+		a.find = fieldVersion
+	}
+}
+
+// pick is the object of arrival n.
+func (w *writing) pick(n int64) int { return w.draw.among(n, w.set.count) }
+
+func (w *writing) done(r *request.Request, a *answer, o load.Outcome) bool {
+	if o.Success() {
+		w.set.learn(int(r.Key), a.version())
+	}
+	return false
+}
+
+type create struct{ writing }
+
+func (c *create) next(n int64, r *request.Request, a *answer) bool {
+	c.expect(a, noField)
+	s := c.set
+	namespace := 0
+	if len(s.paths) > 1 {
+		namespace = s.spread.pick(c.draw.unit(n))
+	}
+	r.Path = append(r.Path, s.paths[namespace]...)
+	r.Body = s.appendNew(r.Body, n, namespace)
+	return true
+}
+
+func (c *create) done(*request.Request, *answer, load.Outcome) bool { return false }
+
+// update sends whole objects.
+type update struct{ writing }
+
+func (u *update) next(n int64, r *request.Request, a *answer) bool {
+	u.begin(a)
+	s, i := u.set, u.pick(n)
+	var version uint64
+	if s.versions != nil {
+		var free bool
+		if i, free = s.reserve(i); !free {
+			return false
+		}
+		version = s.versions[i].number.Load()
+	}
+	r.Key = int64(i)
+	r.Path = s.AppendPath(r.Path, i)
+	r.Body = s.appendObject(r.Body, s.updated, i, n+1, version)
+	return true
+}
+
+func (u *update) done(r *request.Request, a *answer, o load.Outcome) bool {
+	u.writing.done(r, a, o)
+	if u.set.versions != nil {
+		u.set.release(int(r.Key), o)
+	}
+	return false
+}
+
+// patch sends merge patches of the payload.
+type patch struct{ writing }
+
+func (p *patch) next(n int64, r *request.Request, a *answer) bool {
+	p.begin(a)
+	i := p.pick(n)
+	r.Key = int64(i)
+	r.Path = p.set.AppendPath(r.Path, i)
+	r.Body = p.set.AppendPatch(r.Body, i, n, "", nil)
+	return true
+}
+
+// apply sends whole objects too, as one who owns all fields in them
+// (server-side apply).
+type apply struct{ writing }
+
+func (p *apply) next(n int64, r *request.Request, a *answer) bool {
+	p.begin(a)
+	s, i := p.set, p.pick(n)
+	r.Key = int64(i)
+	r.Path = append(s.AppendPath(r.Path, i), applyQuery...)
+	r.Body = s.appendObject(r.Body, s.made, i, n+1, 0)
+	return true
+}
+
+// remove deletes the object that has been whole for longest. It is made again,
+// unmeasured.
+type remove struct{ writing }
+
+func (d *remove) next(_ int64, r *request.Request, a *answer) bool {
+	d.expect(a, noField)
+	select {
+	case i := <-d.set.whole:
+		r.Key = int64(i)
+		r.Path = d.set.AppendPath(r.Path, i)
+		return true
+	default:
+		return false
+	}
+}
+
+func (d *remove) done(r *request.Request, _ *answer, o load.Outcome) bool {
+	i := int(r.Key)
+	if o == http.StatusTooManyRequests { // it was not even looked at
+		d.set.whole <- i
+	} else {
+		d.set.gone <- i
+	}
+	return false
+}

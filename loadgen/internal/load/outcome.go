@@ -1,0 +1,60 @@
+package load
+
+import "strconv"
+
+// Outcome is how a request ended: an HTTP status, or one of the kinds of
+// failure below it.
+type Outcome int16
+
+// The kinds of failure, as result.Requests.Outcomes names them.
+const (
+	// Other is a failure of no kind below, such as a certificate's.
+	Other Outcome = -iota - 1
+	// TimedOut: no whole answer within the load's timeout.
+	TimedOut
+	// Reset: the connection or the stream was lost before an answer's header
+	// or within its body.
+	Reset
+	// Refused: nobody listens.
+	Refused
+	// Truncated: the answer ended before its end.
+	Truncated
+	// Canceled: given up by us, because the run ended.
+	Canceled
+	// Malformed: a whole answer whose body is not what was asked for.
+	Malformed
+	// GoAway: the server closed the connection in order (GOAWAY) and did not
+	// take the request on.
+	GoAway
+	// Protocol: the server broke the rules of HTTP/2, or sent headers without
+	// end.
+	Protocol
+)
+
+// String is the key in result.Requests.Outcomes and the code label.
+func (o Outcome) String() string {
+	switch o {
+	case TimedOut:
+		return "timeout"
+	case Reset:
+		return "reset"
+	case Refused:
+		return "refused"
+	case Truncated:
+		return "truncated"
+	case Canceled:
+		return "canceled"
+	case Malformed:
+		return "malformed"
+	case GoAway:
+		return "goaway"
+	case Protocol:
+		return "protocol"
+	case Other:
+		return "other"
+	}
+	return strconv.Itoa(int(o))
+}
+
+// Success tells a 2xx answer.
+func (o Outcome) Success() bool { return 200 <= o && o < 300 }

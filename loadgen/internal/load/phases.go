@@ -1,0 +1,71 @@
+package load
+
+import (
+	"sync"
+	"time"
+)
+
+// Phases keeps what a load saw apart by phase. What belongs to a phase is said
+// by a time: that of a request's intended start, or of an event.
+type Phases[T any] struct {
+	fresh func() *T
+
+	mu   sync.RWMutex
+	list []phase[T]
+}
+
+type phase[T any] struct {
+	name  string
+	begin time.Time
+	stats *T
+}
+
+// NewPhases begins with a nameless phase that holds what comes before the
+// first one.
+func NewPhases[T any](fresh func() *T) *Phases[T] {
+	return &Phases[T]{fresh: fresh, list: []phase[T]{{stats: fresh()}}}
+}
+
+// Begin opens a phase of that name at that time. Say it before what the phase
+// starts is started.
+func (p *Phases[T]) Begin(name string, at time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.list = append(p.list, phase[T]{name, at, p.fresh()})
+}
+
+// At is the phase that t belongs to.
+func (p *Phases[T]) At(t time.Time) *T {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	for i := len(p.list) - 1; i > 0; i-- {
+		if !t.Before(p.list[i].begin) {
+			return p.list[i].stats
+		}
+	}
+	return p.list[0].stats
+}
+
+// Now is the phase that began last.
+func (p *Phases[T]) Now() *T {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	return p.list[len(p.list)-1].stats
+}
+
+// Each calls f for every phase with its length until end. The nameless one
+// has no beginning, and begins at start.
+func (p *Phases[T]) Each(start, end time.Time, f func(name string, length time.Duration, stats *T)) {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	for i, ph := range p.list {
+		from, to := ph.begin, end
+		if from.Before(start) {
+			from = start
+		}
+		if i+1 < len(p.list) && p.list[i+1].begin.Before(end) {
+			to = p.list[i+1].begin
+		}
+		f(ph.name, max(to.Sub(from), 0), ph.stats)
+	}
+}

@@ -1,0 +1,259 @@
+package request
+
+import (
+	"context"
+	"time"
+
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient/h2conn"
+	"github.com/stormglass/stormglass/loadgen/internal/load"
+	"github.com/stormglass/stormglass/loadgen/internal/load/arrival"
+)
+
+// dispatch is the dispatcher. It returns when ctx has ended and nothing is in
+// flight any more.
+func (e *engine) dispatch(ctx context.Context) {
+	until := arrival.Never
+	if deadline, ok := ctx.Deadline(); ok {
+		until = deadline.Sub(e.start)
+	}
+	stop := context.AfterFunc(ctx, func() {
+		e.ended.Store(true)
+		e.wake()
+	})
+	defer stop()
+	sleep := newSleep(e.alarm)
+	defer sleep.stop()
+
+	e.due = e.pacer.At(0)
+	last := e.now() // when we last looked before the end
+	for now := last; !e.ended.Load() && now < until; now = e.now() {
+		last = now
+		for sent := 0; sent < batch && e.due <= now && e.due < until && !e.ended.Load(); sent++ {
+			now = e.arrive()
+			last = now
+		}
+		e.pump()
+		e.flush()
+		if e.due > now {
+			sleep.until(e, min(e.due, until))
+			e.conn = nil // in turns, from one round to the next
+		}
+	}
+	<-ctx.Done() // at most a moment away
+	e.ended.Store(true)
+	end := min(until, e.now())
+	// A dispatcher that was behind at the end has not reached arrivals that
+	// were due: they were offered, and not sent.
+	for late := e.due <= last; late && e.due < end; e.advance() {
+		e.unsent(e.op.KindOf(e.n), true)
+	}
+	e.mu.Lock()
+	e.end = e.start.Add(end)
+	e.mu.Unlock()
+	// Requests in flight are no less real: they end by themselves or by their
+	// timeout.
+	for e.inFlight.Load() > 0 {
+		e.pump()
+		e.flush()
+		if e.inFlight.Load() > 0 {
+			sleep.until(e, arrival.Never)
+		}
+	}
+}
+
+// flush sends what the round has queued, a connection at a time.
+func (e *engine) flush() {
+	for _, conn := range e.queued {
+		conn.Flush()
+	}
+	clear(e.queued)
+	e.queued = e.queued[:0]
+}
+
+func (e *engine) advance() {
+	e.n++
+	e.due = e.pacer.At(e.n)
+}
+
+// arrive takes up the arrival that is due and gives the time after.
+func (e *engine) arrive() time.Duration {
+	e.round++
+	kind := e.op.KindOf(e.n)
+	if e.inFlight.Load() >= e.maxInFlight {
+		now := e.now() // a flood of them must not blind us to the end
+		e.unsent(kind, e.ownBacklog(now))
+		e.advance()
+		return now
+	}
+	f := e.take()
+	f.N, f.Kind, f.Key, f.Template = e.n, kind, 0, nil
+	f.Path, f.Body, f.Scratch = f.Path[:0], f.Body[:0], f.Scratch[:0]
+	if !e.op.Next(e.n, &f.Request) {
+		e.spare = append(e.spare, f)
+		e.unsent(kind, false)
+		e.advance()
+		return e.now()
+	}
+	now := e.now()
+	f.stats, f.metrics = (*e.phases.At(e.start.Add(e.due)))[kind], e.metrics[kind]
+	f.stats.offered.Add(1)
+	e.window.offered.Add(1)
+	e.inFlight.Add(1)
+	f.intended, f.taken, f.sent, f.deadline = e.due, now, 0, now+e.timeout
+	f.again, f.bytes, f.status, f.malformed = 0, 0, 0, false
+	e.advance()
+	if e.queue.len() > 0 || !e.send(f, now) {
+		e.queue.push(f)
+	}
+	return now
+}
+
+// take gives memory for an arrival. There are at most maxInFlight flights and
+// one.
+func (e *engine) take() *flight {
+	if len(e.spare) == 0 {
+		e.collect()
+	}
+	n := len(e.spare)
+	if n == 0 {
+		return &flight{engine: e}
+	}
+	f := e.spare[n-1]
+	e.spare = e.spare[:n-1]
+	return f
+}
+
+// collect takes in what the read loops have settled.
+func (e *engine) collect() {
+	e.spare, e.again = e.flights.collect(e.spare, e.again[:0])
+	for _, f := range e.again {
+		f.deadline = e.now() + e.timeout
+		e.queue.push(f)
+	}
+}
+
+// unsent counts the arrival that is due as not sent; late if that may be our own
+// doing.
+func (e *engine) unsent(kind int, late bool) {
+	s := (*e.phases.At(e.start.Add(e.due)))[kind]
+	s.offered.Add(1)
+	s.unsent.Add(1)
+	if late {
+		s.unsentLate.Add(1)
+	}
+	e.window.offered.Add(1)
+	e.metrics[kind].unsent.Inc()
+	e.pulse.Unsent()
+}
+
+// send opens the stream of a request. False: no stream is free now.
+func (e *engine) send(f *flight, now time.Duration) bool {
+	first := f.sent == 0
+	if first {
+		f.sent = now // the end may come before TryQueue returns
+	}
+	for {
+		conn, err := e.connection()
+		if err == nil {
+			if err = conn.TryQueue(&f.stream, f.Template, f.Path, f.Body, f); err == nil {
+				if n := len(e.queued); n == 0 || e.queued[n-1] != conn {
+					e.queued = append(e.queued, conn)
+				}
+				e.flights.track(f)
+				return true
+			}
+			e.conn = nil // it has just gone away, or is full: the pool knows others
+			continue
+		}
+		if first {
+			f.sent = 0
+		}
+		if err != h2conn.ErrBusy {
+			e.give(f, err)
+			return true
+		}
+		if e.freed == nil {
+			e.freed = e.pool.Changed()
+			e.failures, _ = e.pool.Failed()
+		}
+		return false
+	}
+}
+
+// connection is the next of the pool's, or the last one once more: what goes
+// out together on one connection is one record and one system call, here and
+// at the server.
+func (e *engine) connection() (conn *h2conn.Conn, err error) {
+	if e.conn != nil && e.together < together {
+		e.together++
+		return e.conn, nil
+	}
+	e.conn, err = e.pool.TryAcquire()
+	e.together = 1
+	return e.conn, err
+}
+
+// give ends a request that was not sent.
+func (e *engine) give(f *flight, err error) {
+	if f.sent == 0 {
+		f.sent = e.now()
+	}
+	f.End(err)
+}
+
+// pump sends what waits: next pages, and arrivals that found no free stream.
+// A dial that fails is the end of all that wait, as each would have dialled.
+func (e *engine) pump() {
+	e.collect()
+	if e.queue.len() == 0 {
+		e.freed = nil
+		return
+	}
+	if n, err := e.pool.Failed(); e.freed != nil && n != e.failures {
+		e.freed = nil
+		for range e.queue.len() {
+			e.give(e.queue.pop(), err)
+		}
+		return
+	}
+	e.freed = nil
+	for e.queue.len() > 0 {
+		f, now := e.queue.head(), e.now()
+		if now >= f.deadline {
+			e.give(e.queue.pop(), load.ErrTimeout)
+			continue
+		}
+		if !e.send(f, now) {
+			return
+		}
+		e.queue.pop()
+	}
+}
+
+// fifo is a queue whose memory is used again.
+type fifo struct {
+	items []*flight
+	at    int
+}
+
+func (q *fifo) len() int { return len(q.items) - q.at }
+
+func (q *fifo) head() *flight { return q.items[q.at] }
+
+func (q *fifo) push(f *flight) {
+	if q.at > 0 && len(q.items) == cap(q.items) {
+		n := copy(q.items, q.items[q.at:])
+		clear(q.items[n:])
+		q.items, q.at = q.items[:n], 0
+	}
+	q.items = append(q.items, f)
+}
+
+func (q *fifo) pop() *flight {
+	f := q.items[q.at]
+	q.items[q.at] = nil
+	if q.at++; q.at == len(q.items) {
+		q.items, q.at = q.items[:0], 0
+	}
+	return f
+}

@@ -1,0 +1,162 @@
+package request
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient/h2conn"
+	"github.com/stormglass/stormglass/loadgen/internal/latency"
+	"github.com/stormglass/stormglass/loadgen/internal/load"
+	"github.com/stormglass/stormglass/loadgen/internal/load/arrival"
+	"github.com/stormglass/stormglass/loadgen/internal/samples"
+	"github.com/stormglass/stormglass/loadgen/internal/stall"
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// together is how many requests in a row go out on one connection.
+const together = 8
+
+// batch is how many arrivals in a row are sent before others that wait, such as
+// next pages, have their turn.
+const batch = 64
+
+// engine sends the arrivals of a schedule when they are due, whatever became
+// of those before: the open loop. One dispatcher sleeps until the next is due,
+// lets the operation fill it, and opens a stream on the pool, all without
+// waiting for the network. The connections' read loops account for the
+// answers, and a sweeper cancels what has passed its timeout.
+//
+// An arrival that finds no free stream waits for one in the dispatcher's
+// queue: that is its time to connect. An arrival that finds maxInFlight
+// requests open or waiting is unsent; it never waits.
+//
+// Memory: maxInFlight times a flight (about 1 KB and the operation's buffers)
+// and, for each phase and kind in which a request ended, four or five histograms
+// of about 150 KB: a kind that never waited to connect has none of that. Nothing
+// grows with the number of requests.
+type engine struct {
+	pacer       arrival.Pacer
+	maxInFlight int64
+	timeout     time.Duration
+	op          Operation
+	pool        *h2conn.Pool
+	phases      *load.Phases[[]*stats] // by kind
+	metrics     []*metrics             // by kind
+	window      window
+	pulse       *samples.Requests // nil: nobody takes it
+	stalls      *stall.Meter      // nil: none are known
+
+	start    time.Time
+	flights  flights
+	inFlight atomic.Int64 // counted up by the dispatcher only: the bound is exact
+	ended    atomic.Bool  // no further arrivals
+	woken    chan struct{}
+	alarm    *alarm // with woken, what ends the dispatcher's sleep
+
+	// The dispatcher's.
+	n        int64 // the next arrival
+	due      time.Duration
+	round    int // arrivals taken up since it woke
+	spare    []*flight
+	again    []*flight      // collected just now
+	conn     *h2conn.Conn   // used last in this round; may be nil
+	together int            // requests on it
+	queued   []*h2conn.Conn // with requests of this round to be sent
+	queue    fifo
+	failures int64           // dials that had failed when the queue's head began to wait
+	freed    <-chan struct{} // closed when the queue's head may be tried again; nil: none waits
+
+	mu         sync.Mutex
+	begun, end time.Time // for results
+}
+
+func newEngine(op Operation, pacer arrival.Pacer, pool *h2conn.Pool, all []*metrics, maxInFlight int64, timeout time.Duration) *engine {
+	e := &engine{
+		pacer: pacer, maxInFlight: maxInFlight, timeout: timeout, op: op, pool: pool, metrics: all,
+		phases: load.NewPhases(func() *[]*stats {
+			kinds := make([]*stats, len(all))
+			for i := range kinds {
+				kinds[i] = newStats(timeout)
+			}
+			return &kinds
+		}),
+		window: window{latency: latency.New(2 * timeout)},
+		woken:  make(chan struct{}, 1),
+	}
+	e.flights.init()
+	return e
+}
+
+// now is the time since the start.
+func (e *engine) now() time.Duration { return time.Since(e.start) }
+
+// wake lets the dispatcher look for what there is to do.
+func (e *engine) wake() {
+	select {
+	case e.woken <- struct{}{}:
+	default: // it will
+	}
+	e.alarm.ring()
+}
+
+// run dispatches until ctx ends and the last request in flight has ended.
+func (e *engine) run(ctx context.Context) {
+	e.start = time.Now()
+	e.mu.Lock()
+	e.begun = e.start
+	e.mu.Unlock()
+	e.alarm = newAlarm()
+	defer e.alarm.close()
+	over := make(chan struct{})
+	var sweeper sync.WaitGroup
+	sweeper.Go(func() { e.sweep(over) })
+	e.dispatch(ctx)
+	close(over)
+	sweeper.Wait()
+}
+
+// sweep cancels open flights past their deadline until over is closed.
+func (e *engine) sweep(over <-chan struct{}) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		f, wait := e.flights.expired(e.now(), e.timeout)
+		if f != nil {
+			f.stream.CancelWith(load.ErrTimeout)
+			e.flights.unpin(f)
+			continue
+		}
+		timer.Reset(wait)
+		select {
+		case <-timer.C:
+		case <-over:
+			return
+		}
+	}
+}
+
+// results are by phase and kind, of those in which something was offered.
+func (e *engine) results(loadName string) map[string][]result.Requests {
+	e.mu.Lock()
+	begun, end := e.begun, e.end
+	e.mu.Unlock()
+	if end.IsZero() {
+		end = time.Now()
+	}
+	kinds := e.op.Kinds()
+	byPhase := map[string][]result.Requests{}
+	e.phases.Each(begun, end, func(name string, length time.Duration, all *[]*stats) {
+		for i, s := range *all {
+			r := s.result(length)
+			if r.Offered == 0 {
+				continue
+			}
+			k := kinds[i]
+			r.Load, r.Verb, r.Resource, r.Variant, r.Tenant = loadName, k.Verb, k.Resource, k.Variant, k.Tenant
+			byPhase[name] = append(byPhase[name], r)
+		}
+	})
+	return byPhase
+}

@@ -1,0 +1,189 @@
+package request
+
+import (
+	"sync"
+	"time"
+
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient/h2conn"
+	"github.com/stormglass/stormglass/loadgen/internal/load"
+)
+
+// flight is an arrival on its way, from its taking up to its end. Its memory
+// is used again. Times are since the start of the load.
+type flight struct {
+	Request
+	engine  *engine
+	stats   *stats
+	metrics *metrics
+	stream  h2conn.Stream
+
+	intended, taken, sent time.Duration
+	deadline              time.Duration // of the request now under way
+	again                 int64         // requests sent after the first
+	bytes                 int64
+
+	// Of the answer; the read loop's.
+	status    int
+	malformed bool
+
+	// Under flights.mu.
+	place      place
+	prev, next *flight
+	pinned     bool  // the sweeper is about to cancel it
+	after      place // where it goes then
+}
+
+// place is where a flight is.
+type place int8
+
+const (
+	elsewhere place = iota // the dispatcher has it, or its stream is just open
+	open                   // in the list that the sweeper looks at
+	resent                 // to be sent again
+	free
+)
+
+// Header, Data and End are its stream's handler.
+func (f *flight) Header(h h2conn.Header) { f.status = h.Status }
+
+func (f *flight) Data(p []byte) {
+	f.bytes += int64(len(p))
+	if !f.malformed && f.engine.op.Data(&f.Request, f.status, p) != nil {
+		f.malformed = true
+	}
+}
+
+func (f *flight) End(err error) {
+	e := f.engine
+	end := e.now()
+	o := load.Outcome(f.status)
+	if err == nil && !f.malformed {
+		f.malformed = e.op.Data(&f.Request, f.status, nil) != nil
+	}
+	switch {
+	case err != nil:
+		o = load.OutcomeOf(err)
+	case f.malformed:
+		o = load.Malformed
+	}
+	if e.op.Done(&f.Request, o, e.start.Add(end)) {
+		f.again++
+		f.status, f.malformed = 0, false
+		e.flights.settle(f, resent)
+		e.wake()
+		return
+	}
+	var waited time.Duration
+	if err == nil { // else this may be no read loop
+		waited = f.stream.Waited()
+	}
+	own := e.ownDelay(f, end, waited)
+	f.stats.record(f, o, end, own)
+	f.metrics.record(f, o, end)
+	took := end - f.intended
+	e.window.latency.Record(took)
+	if o.Success() {
+		e.window.achieved.Add(1)
+		e.pulse.Succeeded(took, own.all())
+	} else {
+		e.pulse.Failed(o.String(), took, own.all())
+	}
+	e.flights.settle(f, free)
+	// The last thing: Run returns when it is zero.
+	if e.inFlight.Add(-1) == 0 && e.ended.Load() {
+		e.wake()
+	}
+}
+
+// flights are all there are: the open ones in the order of their deadlines,
+// those to be sent again, and those free for another arrival.
+type flights struct {
+	mu     sync.Mutex
+	open   flight // the ends of a ring: open.next is the oldest
+	resent []*flight
+	free   []*flight
+}
+
+func (l *flights) init() { l.open.prev, l.open.next = &l.open, &l.open }
+
+// track puts a flight whose stream has been opened in the sweeper's list,
+// unless it has ended already.
+func (l *flights) track(f *flight) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if f.place != elsewhere {
+		return
+	}
+	f.place = open
+	f.prev, f.next = l.open.prev, &l.open
+	f.prev.next, f.next.prev = f, f
+}
+
+// settle is told the end of a flight's stream.
+func (l *flights) settle(f *flight, to place) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if f.place == open {
+		f.prev.next, f.next.prev = f.next, f.prev
+	}
+	if f.pinned {
+		f.place, f.after = elsewhere, to
+		return
+	}
+	l.put(f, to)
+}
+
+// put is called with mu held.
+func (l *flights) put(f *flight, to place) {
+	switch f.place = to; to {
+	case resent:
+		l.resent = append(l.resent, f)
+	case free:
+		l.free = append(l.free, f)
+	}
+}
+
+// expired is an open flight past its deadline, pinned: nobody else uses its
+// memory before unpin. Without one, the time to wait for the next.
+func (l *flights) expired(now, timeout time.Duration) (*flight, time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	f := l.open.next
+	if f == &l.open {
+		return nil, timeout // a new one has it all before it
+	}
+	if wait := f.deadline - now; wait > 0 {
+		return nil, wait
+	}
+	f.prev.next, f.next.prev = f.next, f.prev
+	f.place, f.pinned, f.after = elsewhere, true, elsewhere
+	return f, 0
+}
+
+// unpin follows the cancelling. A stream that is ending by itself settles its
+// flight as ever.
+func (l *flights) unpin(f *flight) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	f.pinned = false
+	if f.after != elsewhere {
+		l.put(f, f.after)
+	}
+}
+
+// collect moves what is free or to be sent again to the dispatcher's own
+// lists.
+func (l *flights) collect(spare, again []*flight) (s, a []*flight) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	spare, again = append(spare, l.free...), append(again, l.resent...)
+	for _, list := range [...][]*flight{l.free, l.resent} {
+		for _, f := range list {
+			f.place = elsewhere
+		}
+	}
+	clear(l.free)
+	clear(l.resent)
+	l.free, l.resent = l.free[:0], l.resent[:0]
+	return spare, again
+}

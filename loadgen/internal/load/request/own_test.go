@@ -1,0 +1,110 @@
+package request
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stormglass/stormglass/loadgen/internal/load"
+	"github.com/stormglass/stormglass/loadgen/internal/stall"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// stopped is a meter whose next tick has been due for so long and does not come.
+func stopped(since time.Duration) *stall.Meter {
+	m, due := &stall.Meter{}, time.Now().Add(-since)
+	m.Ticked(due, due, due)
+	return m
+}
+
+// What may have come while the generator was stopped is not in the latency without
+// its own delay.
+func TestExternalLatencyLeavesOutStall(t *testing.T) {
+	for name, stalls := range map[string]*stall.Meter{"run on time": nil, "stopped": stopped(0)} {
+		s := hold(t)
+		to := target(s.Server)
+		to.Stalls = stalls
+		r := newLoad(t, to, schedule{1, 0}, nil)
+		stop := start(t, r)
+		answer := <-s.asked
+		began := time.Now()
+		await(t, "some time", func() bool { return time.Since(began) > 20*time.Millisecond })
+		answer()
+		await(t, "the answer", func() bool { return one(r).Succeeded == 1 })
+		got := stop()
+		if got.Latency.Max < 0.02 {
+			t.Errorf("%s: latency %v", name, got.Latency.Max)
+		}
+		if stalls == nil && got.External.Max < 0.02 || stalls != nil && got.External.Max > 0 {
+			t.Errorf("%s: of %v s %v were external", name, got.Latency.Max, got.External.Max)
+		}
+		addUp(t, got)
+	}
+}
+
+// Arrivals that a stall held up and that find no free slot are the generator's
+// doing, and so are requests that time out in it; others are not.
+func TestUnsentAndTimedOutLate(t *testing.T) {
+	for name, c := range map[string]struct {
+		stalls *stall.Meter
+		late   int64
+	}{"run on time": {nil, 0}, "stopped": {stopped(stall.Long), 4}} {
+		s := hold(t)
+		to := target(s.Server)
+		to.Stalls = c.stalls
+		r := newLoad(t, to, schedule{5, 0}, func(_ *gets, l *scenario.Load) {
+			l.MaxInFlight, l.Timeout = 1, scenario.Duration(50*time.Millisecond)
+		})
+		stop := start(t, r)
+		await(t, "the timeout", func() bool { return one(r).Outcomes["timeout"] == 1 })
+		got := stop()
+		if got.Unsent != 4 || got.UnsentLate != c.late || got.FailedLate != c.late/4 {
+			t.Errorf("%s: %d unsent, %d of them late, %d failed late; want 4, %d, %d", name, got.Unsent, got.UnsentLate, got.FailedLate, c.late, c.late/4)
+		}
+	}
+}
+
+func TestFailureIsTheGenerators(t *testing.T) {
+	ms := time.Millisecond
+	for name, c := range map[string]struct {
+		own     ownDelay
+		outcome load.Outcome
+		latency time.Duration
+		want    bool
+	}{
+		"timed out, mostly by lag":               {ownDelay{lag: 60 * ms}, load.TimedOut, 100 * ms, true},
+		"timed out, mostly not":                  {ownDelay{lag: 10 * ms, stalled: 30 * ms}, load.TimedOut, 100 * ms, false},
+		"refused in a burst":                     {ownDelay{stalled: 90 * ms, burst: true}, load.Refused, 100 * ms, false},
+		"rejected in a burst":                    {ownDelay{stalled: 90 * ms, burst: true}, 429, 100 * ms, true},
+		"rejected after a short stall":           {ownDelay{stalled: 90 * ms}, 429, 100 * ms, false},
+		"rejected by a server, taken up late":    {ownDelay{lag: 90 * ms}, 500, 100 * ms, false},
+		"reset after a burst that was long over": {ownDelay{lag: 0, stalled: 10 * ms, burst: true}, load.Reset, 100 * ms, false},
+	} {
+		if got := c.own.failed(c.outcome, c.latency); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+// Rates are over the time in which arrivals were due, however long the last
+// requests took to end.
+func TestRatesLeaveOutTheDrain(t *testing.T) {
+	s := hold(t)
+	r := newLoad(t, target(s.Server), schedule{10, time.Millisecond}, nil)
+	stop := start(t, r)
+	await(t, "all sent", func() bool { return one(r).Sent == 10 })
+	go func() { // once the arrivals have ended
+		await(t, "the end of the arrivals", r.engine.ended.Load)
+		after := time.Now()
+		await(t, "some time", func() bool { return time.Since(after) > 100*time.Millisecond })
+		for range 10 {
+			(<-s.asked)()
+		}
+	}()
+	got := stop()
+	if want := float64(got.Offered) / got.DueSeconds; got.OfferedRate != want || got.AchievedRate != want {
+		t.Errorf("offered %v/s, achieved %v/s in %v s; want %v", got.OfferedRate, got.AchievedRate, got.DueSeconds, want)
+	}
+	if wait := got.Latency.Max; got.DueSeconds > wait {
+		t.Errorf("arrivals were due for %v s, which has the %v s of the drain in it", got.DueSeconds, wait)
+	}
+}

@@ -1,0 +1,99 @@
+package request
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient/h2conn"
+	"github.com/stormglass/stormglass/loadgen/internal/load"
+	"github.com/stormglass/stormglass/loadgen/internal/load/arrival"
+	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// Of the connections: one system call takes in many answers, and the pings are
+// client-go's (apimachinery/pkg/util/net).
+const (
+	readBuffer         = 64 << 10
+	pingAfter          = 30 * time.Second
+	defaultConnections = 4
+)
+
+// Requests is an open-loop load of what an Operation asks. It is a
+// traffic.Load.
+type Requests struct {
+	name   string
+	op     Operation
+	engine *engine
+	pool   *h2conn.Pool
+}
+
+var _ load.Load = (*Requests)(nil)
+
+// New makes a load with its defaults set. It sends nothing yet. Errors name
+// the load.
+func New(t load.Target, l scenario.Load, op Operation, pacer arrival.Pacer) (*Requests, error) {
+	timeout := l.Timeout.D()
+	if l.MaxInFlight <= 0 || timeout <= 0 {
+		return nil, fmt.Errorf("load %s: maxInFlight and timeout must be over 0", l.Name)
+	}
+	if t.Config == nil {
+		return nil, fmt.Errorf("load %s: no configuration of the API server's client", l.Name)
+	}
+	to, err := apiclient.New(t.Config, &apiclient.Roots{})
+	if err != nil {
+		return nil, fmt.Errorf("load %s: %w", l.Name, err)
+	}
+	all, err := newMetrics(t.Registerer, l.Name, op.Kinds())
+	if err != nil {
+		return nil, fmt.Errorf("load %s: %w", l.Name, err)
+	}
+	connections := l.Connections
+	if connections <= 0 {
+		connections = defaultConnections
+	}
+	pool := h2conn.NewPool(to.Addr, h2conn.Options{
+		TLS: to.TLS, DialContext: to.Dial, ReadBuffer: readBuffer, Queued: true, Ping: pingAfter, StampArrivals: true,
+	}, connections)
+	engine := newEngine(op, pacer, pool, all, int64(l.MaxInFlight), timeout)
+	engine.pulse, engine.stalls = t.Pulse.Requests(l.Name), t.Stalls
+	return &Requests{name: l.Name, op: op, pool: pool, engine: engine}, nil
+}
+
+// Prepare lets the operation make its objects, and opens the connections.
+func (r *Requests) Prepare(ctx context.Context) error {
+	if err := r.op.Prepare(ctx); err != nil {
+		return err
+	}
+	return r.pool.Open(ctx)
+}
+
+// Run offers the load until ctx ends, and closes the connections when the last
+// request has ended.
+func (r *Requests) Run(ctx context.Context) error {
+	defer r.pool.Close()
+	background, cancel := context.WithCancel(ctx)
+	var beside sync.WaitGroup
+	beside.Go(func() { r.op.Background(background) })
+	r.engine.run(ctx)
+	cancel()
+	beside.Wait()
+	return nil
+}
+
+// BeginPhase attributes requests intended from then on to that phase.
+func (r *Requests) BeginPhase(name string, at time.Time) { r.engine.phases.Begin(name, at) }
+
+// Live is what happened since the last call.
+func (r *Requests) Live() load.Live { return r.engine.window.live(time.Now()) }
+
+// Backlog is how many bytes of answers the kernel holds that were not read
+// yet: what we are behind.
+func (r *Requests) Backlog() int64 { return r.pool.Backlog() }
+
+// Results are by phase, one for each kind that was offered something. Rates
+// are per second that the load ran in the phase. They are final after Run.
+func (r *Requests) Results() map[string][]result.Requests { return r.engine.results(r.name) }

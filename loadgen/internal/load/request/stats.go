@@ -1,0 +1,93 @@
+package request
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/stormglass/stormglass/loadgen/internal/latency"
+	"github.com/stormglass/stormglass/loadgen/internal/load"
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// stats is what the requests of one kind did in one phase.
+type stats struct {
+	latency, external           *latency.Histogram
+	service, lag, connect       *latency.Histogram
+	offered, unsent, unsentLate atomic.Int64
+
+	mu         sync.Mutex
+	succeeded  int64
+	failedLate int64
+	bytes      int64
+	pages      int64
+	outcomes   map[load.Outcome]int64
+}
+
+// newStats measures up to twice the timeout: a request that times out takes
+// its whole timeout, after whatever lag it was sent with.
+func newStats(timeout time.Duration) *stats {
+	h := func() *latency.Histogram { return latency.New(2 * timeout) }
+	return &stats{latency: h(), external: h(), service: h(), lag: h(), connect: h(), outcomes: map[load.Outcome]int64{}}
+}
+
+// record takes in a request that has ended.
+func (s *stats) record(f *flight, o load.Outcome, end time.Duration, own ownDelay) {
+	s.latency.Record(end - f.intended)
+	s.external.Record(end - f.intended - own.all())
+	s.lag.Record(f.taken - f.intended)
+	s.connect.Record(f.sent - f.taken)
+	s.service.Record(end - f.sent)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.outcomes[o]++
+	s.bytes += f.bytes
+	if f.again > 0 {
+		s.pages += f.again + 1
+	}
+	switch {
+	case o.Success():
+		s.succeeded++
+	case own.failed(o, end-f.intended):
+		s.failedLate++
+	}
+}
+
+// result is of a phase in which arrivals were due for so long.
+func (s *stats) result(length time.Duration) result.Requests {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := result.Requests{
+		Offered: s.offered.Load(), Unsent: s.unsent.Load(), Succeeded: s.succeeded, Outcomes: map[string]int64{},
+		UnsentLate: s.unsentLate.Load(), FailedLate: s.failedLate,
+		Latency: s.latency.Latency(), External: s.external.Latency(), Service: s.service.Latency(), Lag: s.lag.Latency(), Connect: s.connect.Latency(),
+		Bytes: s.bytes, Pages: s.pages,
+	}
+	r.Sent = r.Offered - r.Unsent
+	for o, n := range s.outcomes {
+		r.Outcomes[o.String()] = n
+	}
+	if sec := length.Seconds(); sec > 0 {
+		r.DueSeconds, r.OfferedRate, r.AchievedRate = sec, float64(r.Offered)/sec, float64(r.Succeeded)/sec
+	}
+	return r
+}
+
+// window is what a live display shows.
+type window struct {
+	offered, achieved atomic.Int64
+	latency           *latency.Histogram
+
+	mu                       sync.Mutex
+	offeredRate, achieveRate load.Rate
+}
+
+func (w *window) live(now time.Time) load.Live {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return load.Live{
+		Offered:  w.offeredRate.Since(now, w.offered.Load()),
+		Achieved: w.achieveRate.Since(now, w.achieved.Load()),
+		P99:      time.Duration(w.latency.Take().P99 * float64(time.Second)),
+	}
+}

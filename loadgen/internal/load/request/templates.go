@@ -1,0 +1,135 @@
+package request
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"reflect"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient/h2conn"
+	"github.com/stormglass/stormglass/loadgen/internal/load"
+)
+
+// renewEvery is how often the headers of authentication are asked for anew.
+// client-go reads a token file again after a minute.
+const renewEvery = 5 * time.Second
+
+// defaultAgent names us where the configuration has no name of its own.
+const defaultAgent = "stormglass-loadgen"
+
+// Templates makes the templates of a load's requests: the headers of its
+// identity (a token, impersonation) beside those of each kind of request. An
+// Operation has one, makes its handles when it is made, and calls Renew in its
+// Background.
+type Templates struct {
+	headers func() (http.Header, error) // nil: the certificate says all
+	prefix  string
+	agent   string
+
+	mu       sync.Mutex
+	identity http.Header
+	handles  []*Template
+}
+
+// Template is a handle on a template that is remade when the identity's
+// headers change.
+type Template struct {
+	request h2conn.Request // without the identity
+	extra   http.Header
+	current atomic.Pointer[h2conn.Template]
+}
+
+// Load is the template as it is now; for Request.Template.
+func (t *Template) Load() *h2conn.Template { return t.current.Load() }
+
+// NewTemplates asks for the identity's headers once: an error is one of the
+// client's configuration, or of its exec plugin.
+func NewTemplates(t load.Target) (*Templates, error) {
+	if t.Config == nil {
+		return nil, fmt.Errorf("no configuration of the API server's client")
+	}
+	to, err := apiclient.New(t.Config, &apiclient.Roots{})
+	if err != nil {
+		return nil, err
+	}
+	s := &Templates{headers: to.Headers, prefix: to.Prefix, agent: t.Config.UserAgent}
+	if s.agent == "" {
+		s.agent = defaultAgent
+	}
+	return s, s.renew()
+}
+
+// Prefix goes before every path: that of a server behind a gateway, without a
+// slash at its end; mostly empty.
+func (s *Templates) Prefix() string { return s.prefix }
+
+// New makes a template. Empty accept and contentType are left out; extra, such
+// as Impersonate-User, is put beside the identity's headers and goes before
+// them where both have one.
+func (s *Templates) New(method, accept, contentType string, extra http.Header) *Template {
+	t := &Template{
+		request: h2conn.Request{Method: method, Accept: accept, ContentType: contentType, UserAgent: s.agent},
+		extra:   extra.Clone(),
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t.remake(s.identity)
+	s.handles = append(s.handles, t)
+	return t
+}
+
+func (t *Template) remake(identity http.Header) {
+	r := t.request
+	r.Extra = http.Header{}
+	for _, from := range []http.Header{identity, t.extra} {
+		for name, values := range from {
+			r.Extra[http.CanonicalHeaderKey(name)] = slices.Clone(values)
+		}
+	}
+	t.current.Store(h2conn.NewTemplate(r))
+}
+
+// Renew asks for the identity's headers every few seconds until ctx ends, and
+// remakes all templates when they have changed. While they cannot be had, the
+// ones of before serve on: the server's 401 is what is measured then. It
+// returns at once where there are none.
+func (s *Templates) Renew(ctx context.Context) {
+	if s.headers == nil {
+		return
+	}
+	tick := time.NewTicker(renewEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			_ = s.renew()
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (s *Templates) renew() error {
+	if s.headers == nil {
+		return nil
+	}
+	identity, err := s.headers() // not under the lock: a plugin may take seconds
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if reflect.DeepEqual(identity, s.identity) {
+		return nil
+	}
+	s.identity = identity
+	for _, t := range s.handles {
+		t.remake(identity)
+	}
+	return nil
+}

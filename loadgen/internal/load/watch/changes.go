@@ -1,0 +1,182 @@
+package watch
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/stormglass/stormglass/loadgen/internal/load"
+	"github.com/stormglass/stormglass/loadgen/internal/load/request"
+	"github.com/stormglass/stormglass/loadgen/internal/stall"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// Bounds of the ledger's ring.
+const (
+	fewestSlots = 1 << 10
+	mostSlots   = 1 << 13
+)
+
+// Changes are measured writes to the objects of a set of watches, for the
+// request engine: merge patches of a stamp and a new payload, over the objects
+// in turn. Each acknowledged one must be delivered by every watch (see
+// ledger). An arrival's number in the schedule is its write's number too. It
+// belongs to the phase in which it is taken up, and so do its deliveries.
+type Changes struct {
+	watches   *Watches
+	ledger    *ledger
+	templates *request.Templates
+	template  *request.Template
+	answers   sync.Pool // of *answer
+}
+
+var _ request.Operation = (*Changes)(nil)
+
+// NewChanges makes the operation of a load of kind "changes" with its defaults
+// set, on the watches that it names. It sends nothing.
+func NewChanges(t load.Target, l scenario.Load, w *Watches) (*Changes, error) {
+	if w == nil {
+		return nil, fmt.Errorf("load %s: there are no watches %q", l.Name, l.Watches)
+	}
+	all, err := request.NewTemplates(t)
+	if err != nil {
+		return nil, fmt.Errorf("load %s: %w", l.Name, err)
+	}
+	// The ring holds what comes in twice the time that one write may take.
+	rate := max(float64(l.Rate), float64(l.Shape.EndRate()))
+	slots := max(fewestSlots, min(mostSlots, int64(rate*2*l.Timeout.D().Seconds())))
+	// The start is in the id so that stamps of a run before are foreign.
+	account, err := w.newLedger(l.Name+"-"+strconv.FormatInt(time.Now().UnixNano(), 36), slots)
+	if err != nil {
+		return nil, fmt.Errorf("load %s: %w", l.Name, err)
+	}
+	return &Changes{
+		watches: w, ledger: account, templates: all,
+		template: all.New("PATCH", "application/json", "application/merge-patch+json", nil),
+	}, nil
+}
+
+// newLedger opens an account of writes to the load's objects.
+func (w *Watches) newLedger(id string, size int64) (*ledger, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, other := range *w.ledgers.Load() {
+		if other.id == id {
+			return nil, fmt.Errorf("two loads of changes are called %s", id)
+		}
+	}
+	l := newLedger(id, w.roster, size)
+	all := append([]*ledger{l}, *w.ledgers.Load()...)
+	w.ledgers.Store(&all)
+	return l, nil
+}
+
+// ledger finds the account that a stamp belongs to, nil if it is not ours.
+func (w *Watches) ledger(id []byte) *ledger {
+	for _, l := range *w.ledgers.Load() {
+		if l.id == string(id) {
+			return l
+		}
+	}
+	return nil
+}
+
+// Kinds is one: patches of what is watched.
+func (c *Changes) Kinds() []request.Kind {
+	return []request.Kind{{Verb: "patch", Resource: c.watches.load.Resource}}
+}
+
+// KindOf is the one.
+func (c *Changes) KindOf(int64) int { return 0 }
+
+// Prepare makes nothing: the objects are those of the watches, which are
+// prepared on their own.
+func (c *Changes) Prepare(context.Context) error { return nil }
+
+// Background renews tokens.
+func (c *Changes) Background(ctx context.Context) { c.templates.Renew(ctx) }
+
+// Next makes a write. False: the ledger's ring is full of writes in flight.
+func (c *Changes) Next(n int64, r *request.Request) bool {
+	w := c.watches
+	objects := w.objects.Len()
+	if objects == 0 {
+		return false // the scenario's validation refuses it
+	}
+	given, ok := c.ledger.begin(n, w.phases.Now().deliveries)
+	w.lost.Add(given)
+	if !ok {
+		return false
+	}
+	object := int(n % int64(objects))
+	r.Key, r.Template = n, c.template.Load()
+	r.Path = w.objects.AppendPath(append(r.Path[:0], c.templates.Prefix()...), object)
+	r.Scratch = c.ledger.stamp(r.Scratch[:0], n)
+	r.Body = w.objects.AppendPatch(r.Body[:0], object, n, StampAnnotation, r.Scratch)
+	a, ok := c.answers.Get().(*answer)
+	if !ok {
+		a = &answer{}
+		a.scan = newJSONObjects(a)
+	}
+	a.scan.reset()
+	a.rv = 0
+	r.State = a
+	return true
+}
+
+// answer reads the version of a written object as the answer comes in.
+type answer struct {
+	scan *jsonScanner
+	rv   uint64
+}
+
+func (a *answer) take(e *event) error {
+	if a.rv = e.rv; a.rv == 0 {
+		return malformed("the answer to a write has no resourceVersion")
+	}
+	return nil
+}
+
+// Data reads the written object.
+func (c *Changes) Data(r *request.Request, status int, p []byte) error {
+	if !load.Outcome(status).Success() {
+		return nil
+	}
+	return r.State.(*answer).scan.feed(p)
+}
+
+// Done acknowledges the write. A 2xx answer without a version is no
+// acknowledgement.
+func (c *Changes) Done(r *request.Request, o load.Outcome, end time.Time) bool {
+	w, a := c.watches, r.State.(*answer)
+	defer c.answers.Put(a)
+	if !o.Success() || a.rv == 0 || !a.scan.idle() {
+		c.ledger.fail(r.Key)
+		return false
+	}
+	late := w.stalls.Late(end)
+	if late < stall.LostTick {
+		late = 0 // the lateness of timers: deliveries would not be exact for it
+	}
+	early, earlySlow := c.ledger.ack(r.Key, a.rv, w.since(end), late)
+	w.early.Add(early + earlySlow)
+	w.pulse.Delivered(early + earlySlow)
+	w.window.RecordN(late, early)
+	w.exposed.observe(late, early)
+	w.see(a.rv)
+	return false
+}
+
+// Acknowledged is how many writes of each phase were, for result.Changes.
+func (c *Changes) Acknowledged() map[string]int64 {
+	byPhase := map[string]int64{}
+	now := time.Now()
+	c.watches.phases.Each(time.Time{}, now, func(name string, _ time.Duration, s *watchStats) {
+		if n := c.ledger.acknowledged(s.deliveries); n > 0 {
+			byPhase[name] += n
+		}
+	})
+	return byPhase
+}

@@ -1,0 +1,129 @@
+package watch
+
+import (
+	"bytes"
+	"strconv"
+	"time"
+)
+
+// arrival is one event with our stamp.
+type arrivals struct {
+	watch int
+	slow  bool // on purpose: it stays out of all latencies
+	rv    uint64
+	at    time.Duration
+	older bool // the watch has seen a newer version before
+}
+
+// delivery is what became of it.
+type delivery struct {
+	// foreign: none of ours, whatever its stamp says: it belongs to a write that
+	// was not acknowledged, or another's write left our stamp in place.
+	foreign bool
+	// first: the first one of an acknowledged write, after such a time, which
+	// the caller counts in stats.
+	first bool
+	after time.Duration
+	// ackLate, of that, may be a stall of the generator's that its acknowledgement
+	// was seen in.
+	ackLate time.Duration
+	stats   *deliveries
+	// duplicated, reordered: see result.Watches. Counted.
+	duplicated, reordered bool
+}
+
+// deliver takes an event of write seq.
+func (l *ledger) deliver(seq int64, a arrivals) delivery {
+	w := l.slot(seq).Load()
+	if w == nil || seq > w.seq {
+		return delivery{foreign: true}
+	}
+	if seq < w.seq {
+		w.stats.late.Add(1)
+		return delivery{}
+	}
+	state := w.state.Load()
+	if state == inFlight {
+		w.mu.Lock()
+		if state = w.state.Load(); state == inFlight {
+			defer w.mu.Unlock()
+			return w.deliverEarly(a)
+		}
+		w.mu.Unlock()
+	}
+	switch {
+	case state == givenUp:
+		w.stats.late.Add(1)
+		return delivery{}
+	case state == unknown, w.rv != a.rv:
+		return delivery{foreign: true}
+	case !w.mark(a.watch):
+		return w.duplicate()
+	}
+	after := max(a.at-time.Duration(state), 0)
+	if !a.slow {
+		w.stats.slow(a.watch, after)
+	}
+	return delivery{first: true, after: after, ackLate: w.ackLate, stats: w.stats, reordered: w.reorder(a)}
+}
+
+// deliverEarly is called with mu held, before the acknowledgement.
+func (w *write) deliverEarly(a arrivals) delivery {
+	if w.rv != 0 && w.rv != a.rv {
+		return delivery{foreign: true}
+	}
+	if !w.mark(a.watch) {
+		return w.duplicate()
+	}
+	w.rv = a.rv
+	if a.slow {
+		w.earlySlow++
+	} else {
+		w.early++
+		w.stats.slow(a.watch, 0)
+	}
+	return delivery{reordered: w.reorder(a)}
+}
+
+// mark sets a watch's bit; false if it was set.
+func (w *write) mark(watch int) bool {
+	bit := uint64(1) << (watch % 64)
+	return w.seen[watch/64].Or(bit)&bit == 0
+}
+
+func (w *write) duplicate() delivery {
+	if w.state.Load() == givenUp { // just now
+		w.stats.late.Add(1)
+		return delivery{}
+	}
+	w.stats.duplicated.Add(1)
+	return delivery{duplicated: true}
+}
+
+func (w *write) reorder(a arrivals) bool {
+	if a.older {
+		w.stats.reordered.Add(1)
+	}
+	return a.older
+}
+
+// stamp is what marks the write of that number.
+func (l *ledger) stamp(b []byte, seq int64) []byte {
+	b = append(append(b, l.id...), ':')
+	return strconv.AppendInt(b, seq, 10)
+}
+
+// parseStamp reads "id:seq"; ok is false for anything else.
+func parseStamp(stamp []byte) (id []byte, seq int64, ok bool) {
+	i := bytes.LastIndexByte(stamp, ':')
+	if i < 0 || i+1 == len(stamp) || len(stamp)-i > 19 {
+		return nil, 0, false
+	}
+	for _, c := range stamp[i+1:] {
+		if c < '0' || c > '9' {
+			return nil, 0, false
+		}
+		seq = seq*10 + int64(c-'0')
+	}
+	return stamp[:i], seq, true
+}

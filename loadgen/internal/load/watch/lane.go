@@ -1,0 +1,220 @@
+package watch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient/h2conn"
+)
+
+// lane is one connection and what its read loop counts. One lock per piece of
+// data, mostly taken by the read loop alone, keeps the counts exact for whoever
+// adds them up.
+type lane struct {
+	set  *Watches
+	conn *h2conn.Conn
+	// arrived is when the kernel gave what is being read, late for how long before
+	// that the generator may have kept it waiting; the read loop's.
+	arrived, late time.Duration
+	// fresh counts what was delivered since the last read; the read loop's.
+	fresh int64
+	// full: it had no free stream, and none has ended since.
+	full atomic.Bool
+
+	mu    sync.Mutex
+	tally tally
+	run   run
+}
+
+// run is some deliveries of the same latency and lateness: those of one write
+// that came in one read. In a flood there are dozens.
+type run struct {
+	stats *deliveries
+	after time.Duration
+	late  time.Duration
+	n     int64
+}
+
+// timed is the lane's socket: it notes the time once per read. A read takes in
+// what dozens of watches are sent, and all of it had arrived by then.
+type timed struct {
+	net.Conn
+	lane *lane
+}
+
+// SyscallConn lets the socket's queues be asked for.
+func (t *timed) SyscallConn() (syscall.RawConn, error) {
+	if s, ok := t.Conn.(syscall.Conn); ok {
+		return s.SyscallConn()
+	}
+	return nil, errors.ErrUnsupported
+}
+
+func (t *timed) Read(p []byte) (int, error) {
+	t.lane.beat() // once for all that a read brought
+	n, err := t.Conn.Read(p)
+	now := time.Now()
+	t.lane.arrived, t.lane.late = t.lane.set.since(now), t.lane.set.stalls.Late(now)
+	return n, err
+}
+
+// delivered counts a first delivery. The caller holds mu.
+func (l *lane) delivered(d delivery, slow bool) {
+	l.tally.delivered++
+	l.fresh++
+	if slow {
+		return
+	}
+	late := l.late + d.ackLate
+	if l.run.n > 0 && l.run.stats == d.stats && l.run.after == d.after && l.run.late == late {
+		l.run.n++
+		return
+	}
+	l.flush()
+	l.run = run{d.stats, d.after, late, 1}
+}
+
+// beat tells the pulse what was delivered since it was told last. It is the
+// read loop's, or of whoever knows that this has ended.
+func (l *lane) beat() {
+	if l.fresh > 0 {
+		l.set.pulse.Delivered(l.fresh)
+		l.fresh = 0
+	}
+}
+
+// flush records the run. The caller holds mu.
+func (l *lane) flush() {
+	r := l.run
+	if r.n == 0 {
+		return
+	}
+	l.run = run{}
+	r.stats.delivery.RecordN(r.after, r.n)
+	r.stats.external.RecordN(r.after-r.late, r.n)
+	l.set.window.RecordN(r.after, r.n)
+	l.set.exposed.observe(r.after, r.n)
+}
+
+// take hands over what was counted since the last time.
+func (l *lane) take() tally {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.flush()
+	t := l.tally
+	l.tally = tally{}
+	return t
+}
+
+// over tells that nothing will be counted any more.
+func (l *lane) over() bool {
+	select {
+	case <-l.conn.Done():
+		return true
+	default:
+		return false
+	}
+}
+
+const (
+	dialTimeout = 30 * time.Second
+	// A server that did not let us connect is left alone for so long: watches
+	// that wait for a connection fail at once meanwhile, each with its backoff,
+	// instead of one after the other with its timeout.
+	dialAgain = time.Second
+	// ping is client-go's health check of a silent connection.
+	ping = 30 * time.Second
+	// sharedBuffer takes in what a hundred watches are sent with few reads.
+	sharedBuffer = 64 << 10
+)
+
+// dial opens a lane of its own.
+func (w *Watches) dial(ctx context.Context, o h2conn.Options) (*lane, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	l := &lane{set: w}
+	open := w.endpoint.Dial
+	if open == nil {
+		open = (&net.Dialer{KeepAlive: 30 * time.Second}).DialContext
+	}
+	o.TLS, o.Ping = w.endpoint.TLS, ping
+	o.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		raw, err := open(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		return &timed{raw, l}, nil
+	}
+	conn, err := h2conn.Dial(ctx, w.endpoint.Addr, o)
+	if err != nil {
+		return nil, err
+	}
+	l.conn = conn
+	w.lanesMu.Lock()
+	defer w.lanesMu.Unlock()
+	w.lanes[l] = struct{}{}
+	return l, nil
+}
+
+// shared are connections that watches share, each filled to the server's limit
+// before another is opened. It is for one goroutine.
+type shared struct {
+	set      *Watches
+	options  h2conn.Options
+	lanes    []*lane
+	failedAt time.Duration
+	failed   error
+}
+
+// open sends a request. handler is called before it, with the lane it goes to,
+// and once more if that one turned out to be full.
+func (p *shared) open(ctx context.Context, s *h2conn.Stream, t *h2conn.Template, path []byte, handler func(*lane) h2conn.Handler) error {
+	var dialled *lane
+	for {
+		kept := p.lanes[:0]
+		opened := false
+		for _, l := range p.lanes {
+			if !opened && !l.full.Load() {
+				// First, so that a stream that ends meanwhile is not overlooked.
+				l.full.Store(true)
+				switch err := l.conn.TryOpen(s, t, path, nil, handler(l)); {
+				case err == nil:
+					opened = true
+					l.full.Store(false)
+				case !errors.Is(err, h2conn.ErrBusy):
+					continue // it takes no more streams
+				}
+			}
+			kept = append(kept, l)
+		}
+		clear(p.lanes[len(kept):])
+		p.lanes = kept
+		if opened {
+			return nil
+		}
+		if dialled != nil {
+			dialled.conn.Close() // or the next attempt would leave one more
+			return fmt.Errorf("the API server allows no stream on a new connection")
+		}
+		l, err := p.dial(ctx)
+		if err != nil {
+			return err
+		}
+		p.lanes, dialled = append(p.lanes, l), l
+	}
+}
+
+func (p *shared) dial(ctx context.Context) (*lane, error) {
+	if now := p.set.now(); p.failed != nil && now-p.failedAt < dialAgain {
+		return nil, p.failed
+	}
+	l, err := p.set.dial(ctx, p.options)
+	p.failedAt, p.failed = p.set.now(), err
+	return l, err
+}

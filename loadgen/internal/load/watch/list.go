@@ -1,0 +1,143 @@
+package watch
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient/h2conn"
+)
+
+// The first list is no part of what is measured: it is tried again when the
+// server is overloaded or gone for a moment.
+const (
+	listTimeout  = time.Minute
+	listAttempts = 8
+	listBackoff  = 250 * time.Millisecond
+	// keptRefusal is what is kept of the answer to say why it failed.
+	keptRefusal = 4 << 10
+)
+
+// firstList asks for the load's objects as a consistent read, and returns the
+// version of the list.
+func (w *Watches) firstList(ctx context.Context) (uint64, error) {
+	p := newOpener(w).fast
+	defer func() {
+		for _, l := range p.lanes {
+			l.conn.Close()
+		}
+	}()
+	wait := listBackoff
+	for attempt := 1; ; attempt++ {
+		l := &lister{done: make(chan error, 1)}
+		err := w.listOnce(ctx, p, l)
+		if err == nil && l.rv > 0 {
+			return l.rv, nil
+		}
+		if err == nil {
+			err = errors.New("the answer has no resourceVersion")
+		}
+		again := l.status == 0 || l.status == http.StatusTooManyRequests || l.status >= 500
+		if !again || attempt == listAttempts || ctx.Err() != nil {
+			return 0, fmt.Errorf("list %s: %w", w.load.Resource, err)
+		}
+		timer := time.NewTimer(max(wait, l.retryAfter))
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return 0, context.Cause(ctx)
+		}
+		wait *= 2
+		p.failed = nil
+	}
+}
+
+func (w *Watches) listOnce(ctx context.Context, p *shared, l *lister) error {
+	ctx, cancel := context.WithTimeout(ctx, listTimeout)
+	defer cancel()
+	l.scan = w.requests.newList(l)
+	l.stream = &h2conn.Stream{}
+	path := w.requests.appendPath(nil, askFreshList, 0, 0)
+	if err := p.open(ctx, l.stream, w.templates.list.Load(), path, func(*lane) h2conn.Handler { return l }); err != nil {
+		return err
+	}
+	select {
+	case err := <-l.done:
+		return err
+	case <-ctx.Done():
+		l.stream.CancelWith(ctx.Err())
+		return <-l.done
+	}
+}
+
+// lister is the handler of one list.
+type lister struct {
+	stream     *h2conn.Stream
+	scan       scanner
+	rv         uint64
+	status     int
+	retryAfter time.Duration
+	refused    []byte
+	failed     error
+	done       chan error
+}
+
+func (l *lister) take(e *event) error {
+	l.rv = e.rv
+	return nil
+}
+
+func (l *lister) Header(h h2conn.Header) { l.status, l.retryAfter = h.Status, h.RetryAfter }
+
+func (l *lister) Data(p []byte) {
+	if l.status != http.StatusOK {
+		l.refused = append(l.refused, p[:min(len(p), keptRefusal-len(l.refused))]...)
+		if len(l.refused) == keptRefusal {
+			l.stream.CancelWith(nil)
+		}
+		return
+	}
+	if l.failed == nil {
+		if l.failed = l.scan.feed(p); l.failed != nil {
+			l.stream.CancelWith(l.failed)
+		}
+	}
+}
+
+func (l *lister) End(err error) {
+	switch {
+	case l.failed != nil:
+		err = l.failed
+	case l.status != 0 && l.status != http.StatusOK:
+		err = l.refusal()
+	case err == nil && !l.scan.idle():
+		err = malformed("a list that ends before its end")
+	}
+	l.done <- err
+}
+
+// refusal says in a line what the answer means, with a hint where there is one.
+func (l *lister) refusal() error {
+	var s struct {
+		Message string `json:"message"`
+	}
+	message := http.StatusText(l.status)
+	if json.Unmarshal(l.refused, &s) == nil && s.Message != "" {
+		message = s.Message
+	}
+	hint := map[int]string{
+		http.StatusUnauthorized:    "the credentials are not valid for this API server",
+		http.StatusForbidden:       "the user needs the RBAC permission to list this; check with `kubectl auth can-i`",
+		http.StatusNotFound:        "does the namespace exist?",
+		http.StatusNotAcceptable:   "custom resources have no protobuf: encoding: json",
+		http.StatusTooManyRequests: "priority and fairness rejects it; lower the rate or wait",
+	}[l.status]
+	if hint != "" {
+		hint = " (" + hint + ")"
+	}
+	return fmt.Errorf("%d: %s%s", l.status, message, hint)
+}

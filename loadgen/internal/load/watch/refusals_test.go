@@ -1,0 +1,134 @@
+package watch
+
+import (
+	"bytes"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+func TestRetryAfterIsHonoured(t *testing.T) {
+	t.Parallel()
+	var first, again atomic.Int64
+	s := newStub(t, nil)
+	s.intercept = func(w http.ResponseWriter, r *http.Request) bool {
+		if !isWatch(r) {
+			return false
+		}
+		now := time.Now().UnixNano()
+		if first.CompareAndSwap(0, now) {
+			w.Header().Set("Retry-After", "3")
+			refuse(w, http.StatusTooManyRequests, "slow down")
+			return true
+		}
+		again.Store(now)
+		return false
+	}
+	w, _ := flood(t, s, nil, nil)
+	if waited := time.Duration(again.Load() - first.Load()); waited < 2900*time.Millisecond || w.Failed != 1 {
+		t.Errorf("asked again after %v, %d failures; want 3 s and 1", waited, w.Failed)
+	}
+}
+
+// What is no stream of events is counted, and the watch begins again; no event
+// of it is taken.
+func TestMalformedStreams(t *testing.T) {
+	t.Parallel()
+	for _, encoding := range []string{"json", "protobuf"} {
+		t.Run(encoding, func(t *testing.T) {
+			t.Parallel()
+			whole := stubEvent{"ADDED", 9999, version(9999, nil)}.encode(t, encoding == "protobuf")
+			flawed := bytes.Clone(whole)
+			flawed[6] = 0xff
+			bodies := [][]byte{
+				[]byte("<html>bad gateway</html>"), whole[:len(whole)/2], flawed,
+				stubEvent{"NEW", 9999, version(9999, nil)}.encode(t, encoding == "protobuf"),
+				stubEvent{"ADDED", 0, &corev1.ConfigMap{}}.encode(t, encoding == "protobuf"),
+			}
+			var broken atomic.Int64
+			s := newStub(t, nil)
+			s.intercept = func(w http.ResponseWriter, r *http.Request) bool {
+				if !isWatch(r) {
+					return false
+				}
+				n := int(broken.Add(1)) - 1
+				if n < len(bodies) {
+					_, _ = w.Write(bodies[n])
+				}
+				return n < len(bodies)
+			}
+			w, _ := flood(t, s, func(l *scenario.Load) { l.Encoding = encoding }, nil)
+			if w.Malformed != int64(len(bodies)) || w.Lost+w.Duplicated+w.Reordered+w.Failed != 0 {
+				t.Errorf("%d malformed, want %d and no other fault: %+v", w.Malformed, len(bodies), w)
+			}
+		})
+	}
+}
+
+// Refusals of all sorts, some without an end, are counted as failed attempts.
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	var n atomic.Int64
+	s := newStub(t, nil)
+	s.intercept = func(w http.ResponseWriter, r *http.Request) bool {
+		if !isWatch(r) || n.Load() == 5 {
+			return false
+		}
+		switch n.Add(1) {
+		case 1:
+			refuse(w, http.StatusInternalServerError, "no")
+		case 2: // an endless one
+			w.WriteHeader(http.StatusBadGateway)
+			for r.Context().Err() == nil {
+				if _, err := w.Write(bytes.Repeat([]byte("x"), 1000)); err != nil {
+					break
+				}
+			}
+		case 3:
+			panic(http.ErrAbortHandler) // a reset
+		case 4: // a stream that ends at once
+		case 5: // an ERROR event
+			_, _ = w.Write([]byte(`{"type":"ERROR","object":{"kind":"Status","code":500}}`))
+		}
+		return true
+	}
+	w, _ := flood(t, s, nil, nil)
+	if w.Failed != 5 || w.Lost+w.Duplicated+w.Reordered+w.Malformed != 0 {
+		t.Errorf("%d failed attempts, want 5 and no other fault: %+v", w.Failed, w)
+	}
+}
+
+// A server that takes a request and never answers does not hold a watch for
+// ever, nor one that does not end a watch in time.
+func TestASilentServerIsGivenUp(t *testing.T) {
+	t.Parallel()
+	var silent atomic.Bool
+	s := newStub(t, nil)
+	s.intercept = func(w http.ResponseWriter, r *http.Request) bool {
+		if isWatch(r) && !silent.Swap(true) {
+			<-r.Context().Done()
+			return true
+		}
+		return false
+	}
+	w, err := New(s.target(), newLoad("watches", nil), pacer(t, 500), someObjects{3})
+	must(t, err)
+	must(t, w.Prepare(t.Context()))
+	w.BeginPhase("storm", time.Now())
+	start(t, w)
+	await(t, "all watches but one", func() bool { return w.Open() == testWatches-1 })
+	w.overdue(w.now() + dialTimeout + answerTimeout + time.Second)
+	await(t, "all watches", func() bool { return w.Open() == testWatches })
+	if got := w.Results()["storm"]; got.Failed != 1 || got.Reconnects != 0 {
+		t.Errorf("%d failed, %d reconnects; want 1 and 0", got.Failed, got.Reconnects)
+	}
+	s.bookmark()
+	await(t, "bookmarks", func() bool { return w.Results()["storm"].Bookmarks == testWatches })
+	w.overdue(w.now() + 2*shortestWatch + endGrace + time.Second)
+	await(t, "all watches again", func() bool { return w.Results()["storm"].Reconnects == testWatches && w.Open() == testWatches })
+}

@@ -1,0 +1,125 @@
+package watch
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/stormglass/stormglass/loadgen/internal/load/arrival"
+)
+
+// Run opens the watches and holds them until ctx ends. Call Drain before that,
+// or what is on its way counts as lost. An error: the state that the watches
+// start from could not be had.
+//
+// It ends in this order: accounts are closed, the phase gets its number of open
+// watches, nobody opens any more, connections are closed and their read loops
+// awaited, and what they counted is kept.
+func (w *Watches) Run(ctx context.Context) error {
+	defer w.closeLanes()
+	if w.load.Start != "watchList" {
+		rv, err := w.firstList(ctx)
+		if err != nil {
+			if ctx.Err() != nil {
+				return nil
+			}
+			return err
+		}
+		w.see(rv)
+	}
+	// The watches outlive ctx for as long as it takes to count those open.
+	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	var helpers sync.WaitGroup
+	helpers.Go(func() { w.templates.all.Renew(watching) })
+	helpers.Go(func() { w.tend(watching) })
+	if w.slowCount() > 0 && w.load.Slow.BytesPerSecond > 0 {
+		helpers.Go(func() { w.slowDown(watching) })
+	}
+	openers := 1
+	if w.load.Connect == "each" {
+		openers = eachOpeners
+	}
+	for range openers {
+		helpers.Go(func() { newOpener(w).run(watching) })
+	}
+	w.begin(ctx)
+	<-ctx.Done()
+
+	for _, l := range *w.ledgers.Load() {
+		l.closed.Store(true)
+	}
+	w.mu.Lock()
+	w.gather()
+	w.endPhase()
+	w.running.end = time.Now()
+	w.mu.Unlock()
+	w.closing.Store(true)
+	w.queue.close()
+	for i := range w.watchers {
+		if t := w.watchers[i].timer.Load(); t != nil {
+			t.Stop()
+		}
+	}
+	stop()
+	helpers.Wait()
+	w.closeLanes()
+	return nil
+}
+
+// begin hands the watches to the openers, each at its intended time.
+func (w *Watches) begin(ctx context.Context) {
+	start := time.Now()
+	w.mu.Lock()
+	w.running.start = start
+	w.mu.Unlock()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for i := range w.watchers {
+		at := w.pacer.At(int64(i))
+		if at == arrival.Never {
+			return
+		}
+		if wait := time.Until(start.Add(at)); wait > 0 {
+			timer.Reset(wait)
+			select {
+			case <-timer.C:
+			case <-ctx.Done():
+			}
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		v := &w.watchers[i]
+		v.intended = w.since(start.Add(at))
+		if w.load.Start == "watchList" {
+			v.next = w.first()
+		}
+		w.queue.push(v)
+	}
+}
+
+// first is what a watch asks that has no state to go on from.
+func (w *Watches) first() question {
+	if w.load.Start == "watchList" && !w.listFirst.Load() {
+		return askWatchList
+	}
+	return askList
+}
+
+// closeLanes ends all connections and waits for their read loops.
+func (w *Watches) closeLanes() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.lanesMu.Lock()
+	var lanes []*lane
+	for l := range w.lanes {
+		l.conn.Close()
+		lanes = append(lanes, l)
+	}
+	w.lanesMu.Unlock()
+	for _, l := range lanes {
+		<-l.conn.Done()
+	}
+	w.gather()
+}

@@ -1,0 +1,138 @@
+package watch
+
+import (
+	"errors"
+	"strconv"
+
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient/jsonscan"
+)
+
+// jsonScanner reads a stream of JSON objects: newline-delimited watch events, a
+// list, an object. It takes what encoding/json takes and refuses what that
+// refuses (see jsontext), but for two things: a document must be an object,
+// and the few values it keeps must be short.
+type jsonScanner struct {
+	sink eventSink
+	root level // of a whole document
+	text jsonscan.Scanner
+
+	ev    event
+	level level // of the object being read
+	field field // of the key just read
+}
+
+// newJSONEvents reads watch events.
+func newJSONEvents(sink eventSink) *jsonScanner { return newJSON(sink, levelEvent) }
+
+// newJSONObjects reads plain objects and lists: rv, code (of a Status), stamp.
+func newJSONObjects(sink eventSink) *jsonScanner { return newJSON(sink, levelObject) }
+
+func newJSON(sink eventSink, root level) *jsonScanner {
+	return &jsonScanner{sink: sink, root: root, text: jsonscan.Scanner{
+		Stream: true, LongestKey: longestKey, LongestValue: longestValue,
+	}}
+}
+
+func (s *jsonScanner) idle() bool { return s.text.Whole() }
+
+func (s *jsonScanner) reset() {
+	s.text.Reset()
+	s.level = outside
+}
+
+func (s *jsonScanner) feed(p []byte) error {
+	for len(p) > 0 {
+		n, token, err := s.text.Next(p)
+		if err != nil {
+			if errors.Is(err, jsonscan.ErrLong) {
+				return errLongValue
+			}
+			return malformed("%v", err)
+		}
+		p = p[n:]
+		switch token {
+		case jsonscan.Key:
+			s.key(s.text.Text())
+		case jsonscan.String:
+			s.string(s.text.Text())
+		case jsonscan.Number:
+			if s.field == fieldCode {
+				s.ev.code, _ = strconv.Atoi(string(s.text.Text()))
+			}
+		case jsonscan.Object:
+			if s.level != outside {
+				s.level++
+				continue
+			}
+			s.level, s.ev = s.root, event{stamp: s.ev.stamp[:0]}
+		case jsonscan.End:
+			if s.level > s.root {
+				s.level--
+				continue
+			}
+			s.level = outside
+			if err := s.sink.take(&s.ev); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// key asks for the value if it matters, and drops what an earlier key of the
+// same name has set: the last one counts, as in encoding/json.
+func (s *jsonScanner) key(text []byte) {
+	s.field = fieldOf(s.level, text)
+	switch s.field {
+	case noField:
+		return
+	case fieldDescend:
+		s.text.Enter()
+	default:
+		s.text.Keep()
+	}
+	e := &s.ev
+	switch s.field {
+	case fieldType:
+		e.kind = unknownEvent
+	case fieldCode:
+		e.code = 0
+	case fieldRV:
+		e.rv = 0
+	case fieldName:
+		e.name = 0
+	case fieldNamespace:
+		e.namespace = 0
+	case fieldStamp:
+		e.stamp = e.stamp[:0]
+	case fieldEnds:
+		e.ends = false
+	case fieldDescend:
+		e.stamp, e.ends = e.stamp[:0], false
+		if s.level <= levelObject {
+			e.rv, e.name, e.namespace = 0, 0, 0
+		}
+		if s.level == levelEvent {
+			e.code = 0
+		}
+	}
+}
+
+// string takes a value that was asked for.
+func (s *jsonScanner) string(text []byte) {
+	e := &s.ev
+	switch s.field {
+	case fieldType:
+		e.kind = kindOf(text)
+	case fieldRV:
+		e.rv = parseVersion(text)
+	case fieldName:
+		e.name = hash(text)
+	case fieldNamespace:
+		e.namespace = hash(text)
+	case fieldStamp:
+		e.stamp = append(e.stamp[:0], text...)
+	case fieldEnds:
+		e.ends = string(text) == "true"
+	}
+}

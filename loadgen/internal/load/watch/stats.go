@@ -1,0 +1,111 @@
+package watch
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/stormglass/stormglass/loadgen/internal/latency"
+	"github.com/stormglass/stormglass/loadgen/internal/load"
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// tally is what a connection's read loop counts for itself, between two times
+// that somebody asks.
+type tally struct {
+	events, bookmarks, bytes int64
+	// delivered counts first deliveries of acknowledged writes.
+	delivered int64
+}
+
+func (t *tally) add(o tally) {
+	t.events += o.events
+	t.bookmarks += o.bookmarks
+	t.bytes += o.bytes
+	t.delivered += o.delivered
+}
+
+// rare is what is counted one by one.
+type rare struct {
+	malformed, reconnects, relists atomic.Int64
+	// Of events that are not measured writes.
+	duplicated, reordered atomic.Int64
+}
+
+// watchStats is what the watches saw in one phase.
+type watchStats struct {
+	*deliveries // of the phase's writes
+	rare
+	tally       tally // under Watches.mu
+	openLatency *latency.Histogram
+	openAtEnd   int // under Watches.mu
+
+	mu       sync.Mutex
+	failures map[load.Outcome]int64
+}
+
+func newWatchStats() *watchStats {
+	return &watchStats{deliveries: newDeliveries(), openLatency: latency.New(longestOpen), failures: map[load.Outcome]int64{}}
+}
+
+// fail counts an attempt that failed.
+func (s *watchStats) fail(o load.Outcome) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.failures[o]++
+}
+
+// failed gives the count of attempts that failed, and by kind.
+func (s *watchStats) failed() (all int64, byKind map[string]int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for o, n := range s.failures {
+		if byKind == nil {
+			byKind = map[string]int64{}
+		}
+		all += n
+		byKind[o.String()] = n
+	}
+	return all, byKind
+}
+
+// totals are counts of all phases.
+type totals struct {
+	tally
+	lost, duplicated, reordered    int64
+	relists, reconnects, malformed int64
+}
+
+// result is a phase's, of watches that all wrote their tallies.
+func (w *Watches) result(s *watchStats) result.Watches {
+	slowest, lost := s.perWatch()
+	expected, delivered := s.expected.Load(), s.delivered.Load()
+	for _, l := range *w.ledgers.Load() {
+		e, d := l.count(s.deliveries, func(word int, watches uint64) {
+			if lost == nil {
+				lost = make([]int64, w.load.Count)
+			}
+			addEach(lost, word, watches)
+		})
+		expected, delivered = expected+e, delivered+d
+	}
+	r := result.Watches{
+		Load: w.load.Name, Resource: w.load.Resource,
+		Wanted: w.load.Count, Open: s.openAtEnd, Slow: w.slowCount(),
+		OpenLatency: s.openLatency.Latency(),
+		Expected:    expected, Delivered: delivered, Lost: expected - delivered,
+		Duplicated: s.deliveries.duplicated.Load() + s.rare.duplicated.Load(),
+		Reordered:  s.deliveries.reordered.Load() + s.rare.reordered.Load(),
+		BeforeAck:  s.beforeAck.Load(), Late: s.late.Load(),
+		Events: s.tally.events, Bookmarks: s.tally.bookmarks, Bytes: s.tally.bytes,
+		Reconnects: s.reconnects.Load(), Relists: s.relists.Load(), Malformed: s.malformed.Load(),
+		Delivery: s.delivery.Latency(), External: s.external.Latency(), SlowestPerWatch: slowest.Latency(),
+	}
+	r.Failed, r.Failures = s.failed()
+	for _, n := range lost {
+		if n > 0 {
+			r.Lossy++
+			r.WorstLost = max(r.WorstLost, n)
+		}
+	}
+	return r
+}

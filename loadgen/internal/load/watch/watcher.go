@@ -1,0 +1,259 @@
+package watch
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient/h2conn"
+)
+
+// watcher is one watch through all its reconnections: the handler of its
+// streams. It has no goroutine; the read loop of its connection calls it. One
+// attempt follows another, and its fields pass from the opener's goroutine to
+// the read loop and back through the connection and the queue.
+type watcher struct {
+	set  *Watches
+	id   int
+	slow bool
+	lane *lane
+	// scan is the attempt's scanner, watching that of watches.
+	scan, watching scanner
+
+	rv  uint64 // newest seen: where the watch resumes
+	key uint64 // of the object of that version
+	// intended start of the watch, for the latency of its opening.
+	intended time.Duration
+	tries    int // failures in a row
+
+	joined bool // it owes deliveries
+	timed  bool // its opening was timed
+
+	// Of the attempt.
+	next      question
+	asked     question
+	relisting bool // the state has to be asked for because of a 410
+	up        bool // counted as open
+	listing   bool // the initial events of a WatchList are coming in
+	stream    *h2conn.Stream
+	began     time.Duration
+	events    int
+	// failed is why the stream is given up, once it is.
+	failed error
+
+	// opening is held while an attempt is being made.
+	opening sync.Mutex
+	// For those who look after all watches: the stream that is open, the time by
+	// which it must have been answered or have ended, the timer of a backoff.
+	current  atomic.Pointer[h2conn.Stream]
+	deadline atomic.Int64
+	timer    atomic.Pointer[time.Timer]
+}
+
+// attempt asks what the watch has to ask next.
+func (v *watcher) attempt(ctx context.Context, o *opener) {
+	v.opening.Lock()
+	defer v.opening.Unlock()
+	w := v.set
+	if !v.joined && v.next == askWatch {
+		v.rv = max(v.rv, w.newest.Load())
+	}
+	v.asked, v.failed, v.up, v.listing, v.events = v.next, nil, false, false, 0
+	v.began = w.now()
+	timeout := shortestWatch + time.Duration(w.random()*float64(shortestWatch))
+	template := w.templates.watch
+	if v.asked >= askList {
+		v.scan, template = w.requests.newList(v), w.templates.list
+	} else {
+		if v.watching == nil {
+			v.watching = w.requests.newEvents(v)
+		}
+		v.scan = v.watching
+		v.scan.reset()
+	}
+	o.path = w.requests.appendPath(o.path[:0], v.asked, v.rv, timeout)
+	s := &h2conn.Stream{}
+	v.stream = s
+	// Before the stream is opened, since it may end at once.
+	v.deadline.Store(int64(v.began + dialTimeout + answerTimeout))
+	if err := o.open(ctx, v, s, template.Load()); err != nil {
+		v.End(err)
+		return
+	}
+	if v.slow {
+		s.HoldWindow()
+	}
+	v.current.Store(s)
+}
+
+// Header is the answer to the request.
+func (v *watcher) Header(h h2conn.Header) {
+	if h.Status != http.StatusOK {
+		// What else it says does not matter, and may never end.
+		v.giveUp(&refusal{h.Status, h.RetryAfter})
+		return
+	}
+	if v.asked < askList {
+		v.established()
+	}
+}
+
+// established counts a stream that was opened.
+func (v *watcher) established() {
+	w, stats := v.set, v.set.phases.Now()
+	v.up = true
+	w.open.Add(1)
+	v.deadline.Store(int64(w.now() + 2*shortestWatch + endGrace))
+	switch {
+	case !v.timed:
+		v.timed = true
+		stats.openLatency.Record(w.now() - v.intended)
+	case !v.relisting:
+		stats.reconnects.Add(1)
+		w.all.reconnects.Add(1)
+	}
+	if v.asked == askWatchList {
+		v.listing = true
+		return
+	}
+	v.relisting = false // the list was counted
+	if !v.joined {
+		v.join()
+	}
+}
+
+// Data is a piece of the stream.
+func (v *watcher) Data(p []byte) {
+	if v.failed != nil {
+		return
+	}
+	l := v.lane
+	l.mu.Lock()
+	if v.up {
+		l.tally.bytes += int64(len(p))
+	}
+	err := v.scan.feed(p)
+	l.mu.Unlock()
+	if err != nil {
+		v.giveUp(err)
+	}
+}
+
+// giveUp ends the stream; End follows when the call under way has returned.
+func (v *watcher) giveUp(err error) {
+	v.failed = err
+	v.stream.CancelWith(err)
+}
+
+// take is told each event of the stream. The lane's lock is held.
+func (v *watcher) take(e *event) error {
+	if v.asked >= askList {
+		v.rv = max(v.rv, e.rv)
+		return nil
+	}
+	l := v.lane
+	l.tally.events++
+	switch {
+	case e.kind == errorEvent:
+		return &refusal{status: e.code}
+	case e.kind == unknownEvent:
+		return malformed("an event of no type that there is")
+	case e.rv == 0:
+		return malformed("an object without a resourceVersion")
+	}
+	v.events++
+	switch {
+	case e.kind == bookmark:
+		l.tally.bookmarks++
+		if v.listing {
+			if e.ends {
+				v.listed(e.rv)
+			}
+			return nil
+		}
+		if e.rv > v.rv {
+			v.rv, v.key = e.rv, 0
+		}
+		return nil
+	case v.listing:
+		return nil // state, not change
+	}
+	key := e.key()
+	if e.kind == deleted || len(e.stamp) == 0 || !v.deliver(e) {
+		v.foreign(e, key)
+	}
+	if e.rv >= v.rv {
+		v.rv, v.key = e.rv, key
+	}
+	return nil
+}
+
+// deliver hands a stamped event to its account; false if it is in none.
+func (v *watcher) deliver(e *event) bool {
+	w := v.set
+	id, seq, ok := parseStamp(e.stamp)
+	if !ok {
+		return false
+	}
+	account := w.ledger(id)
+	if account == nil {
+		return false
+	}
+	d := account.deliver(seq, arrivals{watch: v.id, slow: v.slow, rv: e.rv, at: v.lane.arrived, older: e.rv < v.rv})
+	switch {
+	case d.foreign:
+		return false
+	case d.first:
+		v.lane.delivered(d, v.slow)
+	case d.duplicated:
+		w.all.duplicated.Add(1)
+	}
+	if d.reordered {
+		w.all.reordered.Add(1)
+	}
+	return true
+}
+
+// foreign checks the order of events that are no measured writes. See the
+// package's comment for what Kubernetes guarantees.
+func (v *watcher) foreign(e *event, key uint64) {
+	switch {
+	case e.rv < v.rv:
+		v.set.phases.Now().rare.reordered.Add(1)
+		v.set.all.reordered.Add(1)
+	case e.rv == v.rv && key == v.key:
+		v.set.phases.Now().rare.duplicated.Add(1)
+		v.set.all.duplicated.Add(1)
+	}
+}
+
+// listed ends the initial events of a WatchList: changes follow.
+func (v *watcher) listed(rv uint64) {
+	v.listing, v.next = false, askWatch
+	v.rv, v.key = max(v.rv, rv), 0
+	v.countRelist()
+	v.relisting = false
+	if !v.joined {
+		v.join()
+	}
+}
+
+func (v *watcher) countRelist() {
+	if v.relisting {
+		v.set.phases.Now().relists.Add(1)
+		v.set.all.relists.Add(1)
+		v.set.pulse.Relisted()
+	}
+}
+
+// join makes the watch one of those that owe deliveries.
+func (v *watcher) join() {
+	w := v.set
+	v.joined = true
+	w.roster.join(v.id, v.rv)
+	if w.established.Add(1) == int64(w.load.Count) {
+		close(w.allOpen)
+	}
+}

@@ -1,0 +1,295 @@
+package watch
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
+	"github.com/stormglass/stormglass/loadgen/internal/latency"
+	"github.com/stormglass/stormglass/loadgen/internal/load"
+	"github.com/stormglass/stormglass/loadgen/internal/load/arrival"
+	"github.com/stormglass/stormglass/loadgen/internal/load/request"
+	"github.com/stormglass/stormglass/loadgen/internal/samples"
+	"github.com/stormglass/stormglass/loadgen/internal/stall"
+	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// Histogram ranges: opening takes in every retry, and a delivery may come
+// after a reconnection.
+const (
+	longestOpen     = 5 * time.Minute
+	longestDelivery = 5 * time.Minute
+)
+
+// Watches is a set of watches that are opened at a rate and held: a
+// traffic.Load. It is safe for concurrent use.
+type Watches struct {
+	load      scenario.Load
+	objects   Objects
+	pacer     arrival.Pacer
+	endpoint  *apiclient.Endpoint
+	templates templates
+	requests  requests // once prepared
+	roster    *roster
+	watchers  []watcher
+	phases    *load.Phases[watchStats]
+	base      time.Time
+	exposed   *exposed
+	window    *latency.Histogram // of Live
+	pulse     *samples.Streams
+	stalls    *stall.Meter
+	queue     *queue
+
+	newest      atomic.Uint64 // resourceVersion known
+	open        atomic.Int64
+	established atomic.Int64 // watches that owe deliveries
+	allOpen     chan struct{}
+	closing     atomic.Bool
+	listFirst   atomic.Bool // the server has no WatchList
+	all         rare        // of all phases
+	early, lost atomic.Int64
+
+	lanesMu sync.Mutex
+	lanes   map[*lane]struct{}
+
+	drawMu sync.Mutex
+	draw   *rand.Rand
+
+	mu      sync.Mutex
+	counted tally // of all phases
+	ledgers atomic.Pointer[[]*ledger]
+	rate    load.Rate
+	running struct{ start, end time.Time }
+}
+
+var _ load.Load = (*Watches)(nil)
+
+type templates struct {
+	all         *request.Templates
+	watch, list *request.Template
+}
+
+// New makes a load of kind "watches" with its defaults set. It sends nothing
+// yet.
+func New(t load.Target, l scenario.Load, pacer arrival.Pacer, objects Objects) (*Watches, error) {
+	if l.Count <= 0 {
+		return nil, fmt.Errorf("load %s: count of watches must be over 0", l.Name)
+	}
+	if t.Config == nil {
+		return nil, fmt.Errorf("load %s: no configuration of the API server's client", l.Name)
+	}
+	to, err := apiclient.New(t.Config, &apiclient.Roots{})
+	if err != nil {
+		return nil, fmt.Errorf("load %s: %w", l.Name, err)
+	}
+	all, err := request.NewTemplates(t)
+	if err != nil {
+		return nil, fmt.Errorf("load %s: %w", l.Name, err)
+	}
+	w := &Watches{
+		load: l, objects: objects, pacer: pacer, endpoint: to,
+		roster: newRoster(l.Count), watchers: make([]watcher, l.Count),
+		phases: load.NewPhases(newWatchStats), base: time.Now(), exposed: newExposed(time.Now()),
+		window: latency.New(longestDelivery), pulse: t.Pulse.Streams(l.Name), stalls: t.Stalls, queue: newQueue(), allOpen: make(chan struct{}),
+		lanes: map[*lane]struct{}{}, draw: rand.New(rand.NewPCG(uint64(t.Seed), 0x7761746368)),
+	}
+	w.ledgers.Store(new([]*ledger))
+	watchType, listType, _ := accept(l.Encoding, l.Form)
+	w.templates = templates{all, all.New("GET", watchType, "", nil), all.New("GET", listType, "", nil)}
+	for i := range w.watchers {
+		v := &w.watchers[i]
+		v.set, v.id, v.slow = w, i, isSlow(i, l.Slow.Fraction)
+	}
+	return w, newCollector(w).register(t.Registerer)
+}
+
+// isSlow spreads a fraction evenly over the watches.
+func isSlow(i int, fraction float64) bool {
+	return int64(float64(i+1)*fraction) > int64(float64(i)*fraction)
+}
+
+func (w *Watches) slowCount() int { return int(float64(w.load.Count) * w.load.Slow.Fraction) }
+
+// now is the time since the set was made: all times are.
+func (w *Watches) now() time.Duration { return time.Since(w.base) }
+
+// since is a time as now tells it.
+func (w *Watches) since(t time.Time) time.Duration { return t.Sub(w.base) }
+
+// random is from 0 to 1.
+func (w *Watches) random() float64 {
+	w.drawMu.Lock()
+	defer w.drawMu.Unlock()
+	return w.draw.Float64()
+}
+
+// Prepare makes the load's objects, or finds its resource.
+func (w *Watches) Prepare(ctx context.Context) error {
+	if err := w.objects.Prepare(ctx); err != nil {
+		return err
+	}
+	w.requests = newRequests(w.templates.all.Prefix(), w)
+	return nil
+}
+
+// BeginPhase attributes what happens from then on to that phase; deliveries
+// belong to the phase in which their write was begun.
+func (w *Watches) BeginPhase(name string, at time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.gather()
+	w.endPhase()
+	w.phases.Begin(name, at)
+}
+
+// endPhase keeps how many watches were open at the end of the phase, unless
+// all have been closed since. The caller holds mu.
+func (w *Watches) endPhase() {
+	if w.running.end.IsZero() {
+		w.phases.Now().openAtEnd = w.Open()
+	}
+}
+
+// gather adds what the connections have counted to the phase that they counted
+// it in, which is the present one. The caller holds mu.
+func (w *Watches) gather() {
+	w.lanesMu.Lock()
+	lanes := make([]*lane, 0, len(w.lanes))
+	for l := range w.lanes {
+		lanes = append(lanes, l)
+	}
+	w.lanesMu.Unlock()
+	var sum tally
+	for _, l := range lanes {
+		over := l.over() // before it is asked for the last time
+		sum.add(l.take())
+		if over {
+			l.beat() // the end may have come with the last piece
+			w.lanesMu.Lock()
+			delete(w.lanes, l)
+			w.lanesMu.Unlock()
+		}
+	}
+	w.counted.add(sum)
+	w.phases.Now().tally.add(sum)
+}
+
+// totals are what was counted so far.
+func (w *Watches) totals() totals {
+	w.mu.Lock()
+	w.gather()
+	t := totals{tally: w.counted}
+	w.mu.Unlock()
+	t.delivered += w.early.Load()
+	t.lost, t.malformed = w.lost.Load(), w.all.malformed.Load()
+	t.duplicated, t.reordered = w.all.duplicated.Load(), w.all.reordered.Load()
+	t.relists, t.reconnects = w.all.relists.Load(), w.all.reconnects.Load()
+	return t
+}
+
+// Open is how many watches are established.
+func (w *Watches) Open() int { return int(w.open.Load()) }
+
+// AllOpen is closed when every watch has been established once.
+func (w *Watches) AllOpen() <-chan struct{} { return w.allOpen }
+
+// Backlog is how many bytes the API server has sent on the watches'
+// connections that we have not read yet.
+func (w *Watches) Backlog() int64 {
+	w.lanesMu.Lock()
+	defer w.lanesMu.Unlock()
+	var sum int64
+	for l := range w.lanes {
+		sum += l.conn.Backlog()
+	}
+	return sum
+}
+
+// drainLook is how often Drain looks at the account.
+const drainLook = 50 * time.Millisecond
+
+// Drain waits, after the last write has ended, until every expected event has
+// been delivered or none has come for the quiet time. What is missing then is
+// lost; the number is returned, and the same as in Results.
+func (w *Watches) Drain(ctx context.Context, quiet time.Duration) (lost int64, err error) {
+	look := time.NewTicker(drainLook)
+	defer look.Stop()
+	last, since := w.totals().events, time.Now()
+	for {
+		lost = 0
+		for _, l := range *w.ledgers.Load() {
+			expected, delivered := l.count(nil, nil)
+			lost += expected - delivered
+		}
+		if events := w.totals().events; events != last {
+			last, since = events, time.Now()
+		}
+		if lost == 0 || time.Since(since) >= quiet {
+			for _, l := range *w.ledgers.Load() {
+				w.lost.Add(l.giveUp())
+			}
+			return lost, nil
+		}
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			return lost, context.Cause(ctx)
+		}
+	}
+}
+
+// Live is what happened since the last call.
+func (w *Watches) Live() load.Live {
+	delivered := w.totals().delivered
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return load.Live{
+		P99:    time.Duration(w.window.Take().P99 * float64(time.Second)),
+		Wanted: w.load.Count, Open: w.Open(),
+		Events: w.rate.Since(time.Now(), delivered), Delivered: delivered,
+	}
+}
+
+// Results are by phase, of those in which the watches ran. They are final
+// after Drain.
+func (w *Watches) Results() map[string]result.Watches {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.gather()
+	start, end := w.running.start, w.running.end
+	byPhase := map[string]result.Watches{}
+	if start.IsZero() {
+		return byPhase
+	}
+	ended := !end.IsZero()
+	if !ended {
+		end = time.Now()
+	}
+	now := w.phases.Now()
+	w.phases.Each(start, end, func(name string, length time.Duration, s *watchStats) {
+		if length <= 0 || name == "" {
+			return
+		}
+		r := w.result(s)
+		if !ended && s == now {
+			r.Open = w.Open()
+		}
+		byPhase[name] = r
+	})
+	return byPhase
+}
+
+// see remembers the newest version there is, for watches to start from.
+func (w *Watches) see(rv uint64) {
+	for {
+		known := w.newest.Load()
+		if rv <= known || w.newest.CompareAndSwap(known, rv) {
+			return
+		}
+	}
+}

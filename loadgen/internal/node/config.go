@@ -1,0 +1,128 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math/bits"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/clock"
+
+	"github.com/stormglass/stormglass/loadgen/internal/samples"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// The two fidelities.
+const (
+	// Kubelet gives each node its own identity, its own connection and the
+	// watches of a real kubelet.
+	Kubelet = "kubelet"
+	// Shared serves all nodes from one watch of pods and one of nodes over a
+	// few connections of one identity; each node's writes are the same.
+	Shared = "shared"
+)
+
+// Config of a Fleet.
+type Config struct {
+	// Spec is the scenario's section, with its defaults set.
+	Spec scenario.Nodes
+	// Identities signs or lends the nodes' client credentials.
+	Identities Identities
+	// Labels are put on each Node, such as the run's id. Keys under
+	// kubernetes.io and k8s.io are refused but for those a kubelet may set
+	// (NodeRestriction would refuse the registration). They are also how a Node
+	// of ours is told from a stranger's of the same name: with labels, an
+	// existing Node that lacks them is never taken over.
+	Labels map[string]string
+	// Taints are put on each Node, to keep foreign pods away. May be empty.
+	Taints []corev1.Taint
+	// NamePrefix of the nodes, before their number: "sg-" makes sg-0, sg-1, ...
+	NamePrefix string
+	// Seed of what is drawn: phases of heartbeats, jitter, which nodes fail.
+	Seed int64
+	// Registerer takes the fleet's metrics. Nil means none are exported.
+	Registerer prometheus.Registerer
+	// Pulse takes what breaks and is relisted of the nodes' watches, ten times a
+	// second. Nil: nobody does.
+	Pulse *samples.Recorder
+	// Log gets a line for each thing a person may want to know. May be nil.
+	Log func(format string, args ...any)
+
+	clock clock.WithDelayedExecution // tests set it; otherwise the real one
+}
+
+// plan is a Config made ready to use.
+type plan struct {
+	Config
+	shapes  []shape
+	shapeAt []int // of each node, an index of shapes; nil: all are the first
+	// leaseSeconds is leaseDurationSeconds of the nodes' Leases.
+	leaseSeconds int32
+	// podBits is log2 of the addresses of one node's pods.
+	podBits int
+}
+
+// validate checks a Config, and fills what may be left out.
+func (c Config) validate() (*plan, error) {
+	p := &plan{Config: c}
+	if p.clock == nil {
+		p.clock = clock.RealClock{}
+	}
+	if p.Log == nil {
+		p.Log = func(string, ...any) {}
+	}
+	p.Labels = maps.Clone(c.Labels)
+	s := c.Spec
+	var errs []error
+	fail := func(format string, args ...any) { errs = append(errs, fmt.Errorf("nodes: "+format, args...)) }
+	if s.Count < 1 {
+		fail("count is %d (at least 1)", s.Count)
+	}
+	if s.Fidelity != Kubelet && s.Fidelity != Shared {
+		fail("fidelity %q is unknown (%s or %s)", s.Fidelity, Kubelet, Shared)
+	}
+	if c.Identities == nil {
+		fail("no identities given")
+	}
+	if s.Zones < 1 || s.Pods < 1 {
+		fail("zones is %d and pods is %d (each at least 1)", s.Zones, s.Pods)
+	}
+	if s.LeaseRenew.D() <= 0 || s.StatusReport.D() <= 0 || s.RegisterRate <= 0 {
+		fail("leaseRenew, statusReport and registerRate must be over 0")
+	}
+	lease := s.LeaseDuration.D()
+	if lease == 0 {
+		lease = 4 * s.LeaseRenew.D()
+	}
+	if lease < s.LeaseRenew.D() {
+		fail("leaseDuration %s is shorter than leaseRenew %s", s.LeaseDuration, s.LeaseRenew)
+	}
+	p.leaseSeconds = int32(max(1, (lease+time.Second-1)/time.Second))
+	if s.KubeProxy && s.Fidelity != Kubelet {
+		fail("kubeProxy needs fidelity %s", Kubelet)
+	}
+	pods := p.shape(fail)
+	if msgs := validation.IsDNS1123Subdomain(c.NamePrefix + "0"); len(msgs) > 0 {
+		fail("name prefix %q: %s", c.NamePrefix, strings.Join(msgs, "; "))
+	}
+	for _, e := range metavalidation.ValidateLabels(c.Labels, field.NewPath("labels")) {
+		fail("%v", e)
+	}
+	// Twice as many addresses as pods: a pod's replacement may come before its
+	// end was seen.
+	p.podBits = bits.Len(uint(2*max(pods, 1) - 1))
+	if room := 1 << max(0, podNetworkBits-p.podBits); s.Count > room {
+		fail("count is %d; 10.64.0.0/10 has addresses for %d nodes of %d pods (lower nodes.pods)", s.Count, room, pods)
+	}
+	return p, errors.Join(errs...)
+}
+
+// nodeName of the node with a number.
+func (p *plan) nodeName(i int) string { return fmt.Sprintf("%s%d", p.NamePrefix, i) }

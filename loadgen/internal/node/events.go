@@ -1,0 +1,137 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient/protobuf"
+)
+
+// Retries of an Event that got no answer (client-go's record.EventBroadcaster).
+// One that was refused is not sent again.
+const (
+	eventTries = 12
+	eventSleep = 10 * time.Second
+)
+
+// containerEvent is what a kubelet has to say of a container.
+type containerEvent struct{ container, field, reason, message string }
+
+// startEvents are a pod's as its containers start: an image was there or was
+// pulled, the container was created, and started. The Pulling before it is
+// told when the pull begins.
+func startEvents(pod *corev1.Pod, pulled []bool) []containerEvent {
+	var out []containerEvent
+	eachContainer(pod, func(i int, c *corev1.Container, field string) {
+		message := fmt.Sprintf("Container image %q already present on machine and can be accessed by the pod", c.Image)
+		if pulled[i] {
+			message = fmt.Sprintf("Successfully pulled image %q", c.Image)
+		}
+		out = append(out,
+			containerEvent{c.Name, field, "Pulled", message},
+			containerEvent{c.Name, field, "Created", "Container created"},
+			containerEvent{c.Name, field, "Started", "Container started"})
+	})
+	return out
+}
+
+func pullingEvents(pod *corev1.Pod, pulled []bool) []containerEvent {
+	var out []containerEvent
+	eachContainer(pod, func(i int, c *corev1.Container, field string) {
+		if pulled[i] {
+			out = append(out, containerEvent{c.Name, field, "Pulling", fmt.Sprintf("Pulling image %q", c.Image)})
+		}
+	})
+	return out
+}
+
+// killingEvents are those of the containers that run: init containers but
+// sidecars have ended.
+func killingEvents(pod *corev1.Pod) []containerEvent {
+	var out []containerEvent
+	eachContainer(pod, func(i int, c *corev1.Container, field string) {
+		if i >= len(pod.Spec.InitContainers) || isSidecar(c) {
+			out = append(out, containerEvent{c.Name, field, "Killing", "Stopping container " + c.Name})
+		}
+	})
+	return out
+}
+
+// eachContainer calls f for each container as imagesOf orders them.
+func eachContainer(pod *corev1.Pod, f func(i int, c *corev1.Container, field string)) {
+	for i := range pod.Spec.InitContainers {
+		f(i, &pod.Spec.InitContainers[i], "spec.initContainers")
+	}
+	for i := range pod.Spec.Containers {
+		f(len(pod.Spec.InitContainers)+i, &pod.Spec.Containers[i], "spec.containers")
+	}
+}
+
+// tell posts events of a pod after all that were told before. A kubelet's
+// broadcaster posts one at a time; here those of one moment go out together, at
+// a third of the cost to this process.
+func (k *kubelet) tell(life *life, pod *corev1.Pod, events []containerEvent) {
+	if !k.plan.Spec.Events || k.plan.Spec.Fidelity != Kubelet {
+		return
+	}
+	ref := corev1.ObjectReference{
+		Kind: "Pod", APIVersion: "v1", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
+	}
+	now := life.clock.Now()
+	var bodies [][]byte
+	for i, e := range events {
+		ref.FieldPath = e.field + "{" + e.container + "}"
+		at := metav1.NewTime(now)
+		body, err := encode("v1", "Event", &corev1.Event{
+			// Named as client-go's recorder names them; one instant must not name two.
+			ObjectMeta:     metav1.ObjectMeta{Namespace: ref.Namespace, Name: ref.Name + "." + strconv.FormatInt(now.UnixNano()+int64(i), 16)},
+			InvolvedObject: ref, Reason: e.reason, Message: e.message, Type: corev1.EventTypeNormal, Count: 1,
+			FirstTimestamp: at, LastTimestamp: at,
+			Source:              corev1.EventSource{Component: "kubelet", Host: k.name},
+			ReportingController: "kubelet", ReportingInstance: k.name,
+		})
+		if err != nil {
+			k.plan.Log("node %s: %v", k.name, err)
+			return
+		}
+		bodies = append(bodies, body)
+	}
+	if len(bodies) > 0 {
+		k.late(life, func() { life.events.add(func() { k.postEvents(life, ref.Namespace, bodies, 1) }) })
+	}
+}
+
+// postEvents returns when all are answered. Those that got no answer are tried
+// again later.
+func (k *kubelet) postEvents(life *life, namespace string, bodies [][]byte, try int) {
+	var all sync.WaitGroup
+	all.Add(len(bodies))
+	for _, body := range bodies {
+		k.link.start(life.ctx, call{
+			verb: "create", resource: "events", method: http.MethodPost, path: "/api/v1/namespaces/" + namespace + "/events",
+			contentType: protobuf.ContentType, body: body, blind: true,
+		}, func(_ []byte, err error) {
+			defer all.Done()
+			if !answered(err) && try < eventTries {
+				life.after(eventSleep, func() {
+					life.events.add(func() { k.postEvents(life, namespace, [][]byte{body}, try+1) })
+				})
+			}
+		})
+	}
+	all.Wait()
+}
+
+// answered tells that the server took a request, or refused it.
+func answered(err error) bool {
+	var status *apierrors.StatusError
+	return err == nil || errors.As(err, &status)
+}

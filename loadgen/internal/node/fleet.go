@@ -1,0 +1,268 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/url"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
+	"github.com/stormglass/stormglass/loadgen/internal/samples"
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// sharedConnections of a fleet of fidelity "shared". Each carries at most as
+// many requests at a time as the server allows, commonly 100.
+const sharedConnections = 8
+
+// Fleet is the simulated nodes of one run. Its methods may be called
+// concurrently, but Start once only.
+type Fleet struct {
+	plan     *plan
+	ledger   *ledger
+	crew     *crew
+	ctx      context.Context
+	cancel   context.CancelFunc
+	kubelets []*kubelet
+	byName   map[string]*kubelet
+	links    []*link
+
+	listFirst    atomic.Bool // the server has no WatchList
+	registered   atomic.Int64
+	readySeconds atomic.Int64 // nanoseconds
+
+	mu         sync.Mutex
+	rng        *rand.Rand // draws which nodes fail
+	generation uint64
+	shared     *watcher // of pods, with fidelity "shared"
+}
+
+// New checks the configuration and makes a fleet; nothing is sent yet.
+func New(cfg Config) (*Fleet, error) {
+	p, err := cfg.validate()
+	if err != nil {
+		return nil, err
+	}
+	f := &Fleet{
+		plan: p, crew: newCrew(), byName: make(map[string]*kubelet, p.Spec.Count),
+		rng: rand.New(rand.NewPCG(uint64(p.Seed), 0xfa11)),
+	}
+	if f.ledger, err = newLedger(p.Registerer, p.Spec.LeaseRenew.D()); err != nil {
+		return nil, err
+	}
+	f.ledger.pulse = p.Pulse.Streams(samples.Nodes)
+	f.ctx, f.cancel = context.WithCancel(context.Background())
+	roots := &apiclient.Roots{}
+	if p.Spec.Fidelity == Shared {
+		identity := func(ctx context.Context) (*rest.Config, error) { return p.Identities.For(ctx, p.nodeName(0)) }
+		for range min(sharedConnections, p.Spec.Count) {
+			f.links = append(f.links, &link{identity: identity, roots: roots, ledger: f.ledger})
+		}
+	}
+	proxies := &once{make: p.Identities.ForProxies}
+	for i := range p.Spec.Count {
+		name := p.nodeName(i)
+		if p.Spec.Fidelity == Kubelet {
+			f.links = append(f.links, &link{
+				identity: func(ctx context.Context) (*rest.Config, error) { return p.Identities.For(ctx, name) },
+				roots:    roots, ledger: f.ledger,
+			})
+		}
+		k := newKubelet(f, i, f.links[i%len(f.links)])
+		if p.Spec.KubeProxy {
+			k.proxy = &kubeProxy{fleet: f, node: name, link: &link{identity: proxies.get, roots: roots, ledger: f.ledger}}
+		}
+		f.kubelets = append(f.kubelets, k)
+		f.byName[name] = k
+	}
+	return f, nil
+}
+
+// Start registers the nodes, Spec.RegisterRate per second, and returns when
+// the API server has acknowledged every one of them as Ready; or with the first
+// error that would not go away, naming verb, resource and node; or when ctx
+// ends. After an error Stop is still to be called.
+func (f *Fleet) Start(ctx context.Context) error {
+	begin := f.plan.clock.Now()
+	if f.plan.Spec.Fidelity == Shared {
+		f.startShared()
+	}
+	failed := make(chan error, len(f.kubelets))
+	done := make(chan struct{}, len(f.kubelets))
+	gap := time.Duration(float64(time.Second) / float64(f.plan.Spec.RegisterRate))
+	pace := newLife(f.ctx, f.plan.clock, f.crew, f.ledger, nil)
+	defer pace.cancel() // whoever has not begun by then need not
+	for i, k := range f.kubelets {
+		pace.after(time.Duration(i)*gap, func() {
+			if err := k.run(k.wake(f.ctx, 0)); err != nil {
+				failed <- err
+				return
+			}
+			f.registered.Add(1)
+			done <- struct{}{}
+		})
+	}
+	for range f.kubelets {
+		select {
+		case <-done:
+		case err := <-failed:
+			return hint(err)
+		case <-ctx.Done():
+			return fmt.Errorf("%d of %d nodes are Ready: %w", f.registered.Load(), len(f.kubelets), context.Cause(ctx))
+		}
+	}
+	f.readySeconds.Store(int64(f.plan.clock.Since(begin)))
+	f.relist()
+	return nil
+}
+
+// startShared opens the two watches that serve all nodes.
+func (f *Fleet) startShared() {
+	rng := rand.New(rand.NewPCG(uint64(f.plan.Seed), 0x5a4ed))
+	life := newLife(f.ctx, f.plan.clock, f.crew, f.ledger, rng)
+	pods := f.watcher(life, f.links[0], "pods", "/api/v1/pods", fields("spec.nodeName!="))
+	pods.layout, pods.sink = podLayout(), sharedPods{f}
+	nodes := f.watcher(life, f.links[0], "nodes", "/api/v1/nodes", nil)
+	nodes.layout, nodes.sink = nodeLayout(), sharedNodes{f}
+	f.mu.Lock()
+	f.shared = pods
+	f.mu.Unlock()
+	pods.start()
+	nodes.start()
+}
+
+// sharedPods hands each pod to the kubelet it is bound to.
+type sharedPods struct{ *Fleet }
+
+func (s sharedPods) begin() {
+	for _, k := range s.kubelets {
+		k.begin()
+	}
+}
+
+func (s sharedPods) listed() {
+	for _, k := range s.kubelets {
+		k.listed()
+	}
+}
+
+func (s sharedPods) event(kind string, object []byte, v view) {
+	if k := s.byName[string(v.nodeName)]; k != nil {
+		k.event(kind, object, v)
+	}
+}
+
+type sharedNodes struct{ *Fleet }
+
+func (sharedNodes) begin()  {}
+func (sharedNodes) listed() {}
+
+func (s sharedNodes) event(_ string, _ []byte, v view) {
+	if k := s.byName[string(v.name)]; k != nil {
+		k.sawNode(string(v.ready) == "True")
+	}
+}
+
+// watcher makes a watch with a reflector's timeout; selector is what selects
+// objects in its query, or nil.
+func (f *Fleet) watcher(l *life, to *link, resource, path string, selector url.Values) *watcher {
+	return &watcher{
+		life: l, link: to, resource: resource, path: path, selector: selector.Encode(),
+		timeout: watchTimeout, listFirst: &f.listFirst,
+	}
+}
+
+// relist makes the shared watch tell again of all pods, for the nodes that
+// were not there to hear it.
+func (f *Fleet) relist() {
+	f.mu.Lock()
+	shared := f.shared
+	f.mu.Unlock()
+	if shared != nil {
+		shared.relist()
+	}
+}
+
+// Live is a fleet's present state, for a display.
+type Live struct {
+	Count, Registered, Ready, Failed int
+	Slow                             int // on purpose
+	PodsRunning                      int
+	Watches                          int
+	Heartbeats, Missed               int64
+}
+
+// Live returns the present state.
+func (f *Fleet) Live() Live {
+	l := f.ledger
+	slow := 0
+	for _, k := range f.kubelets {
+		if k.delay.Load() > 0 {
+			slow++
+		}
+	}
+	return Live{
+		Slow:  slow,
+		Count: len(f.kubelets), Registered: int(f.registered.Load()), Ready: int(l.ready.Load()), Failed: int(l.failed.Load()),
+		PodsRunning: int(l.podsRunning.Load()), Watches: int(l.watches.Load()),
+		Heartbeats: l.heartbeats.Load(), Missed: l.missedHere.Load() + l.missedThere.Load(),
+	}
+}
+
+// Results is what the nodes did so far.
+func (f *Fleet) Results() result.Nodes {
+	r := f.ledger.results()
+	r.Count, r.Fidelity = len(f.kubelets), f.plan.Spec.Fidelity
+	r.ReadySeconds = time.Duration(f.readySeconds.Load()).Seconds()
+	return r
+}
+
+// Names of all nodes, in order.
+func (f *Fleet) Names() []string {
+	names := make([]string, len(f.kubelets))
+	for i, k := range f.kubelets {
+		names[i] = k.name
+	}
+	return names
+}
+
+// Stop ends all nodes' work and connections and returns when the last
+// goroutine has ended, or ctx has. Objects stay as they are: the control plane
+// sees nodes that went silent.
+func (f *Fleet) Stop(ctx context.Context) {
+	f.cancel()
+	for _, k := range f.kubelets {
+		k.end()
+	}
+	idle := f.crew.close()
+	links := f.allLinks()
+	for _, l := range links {
+		l.drop(false) // wakes whoever waits for it
+	}
+	select {
+	case <-idle:
+	case <-ctx.Done():
+		return
+	}
+	for _, l := range links {
+		l.drop(false) // what was dialled in the meantime
+		l.ended(ctx)
+	}
+}
+
+// allLinks are the kubelets' and the kube-proxies'.
+func (f *Fleet) allLinks() []*link {
+	links := slices.Clone(f.links)
+	for _, k := range f.kubelets {
+		if k.proxy != nil {
+			links = append(links, k.proxy.link)
+		}
+	}
+	return links
+}

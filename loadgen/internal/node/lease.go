@@ -1,0 +1,159 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient/protobuf"
+)
+
+const (
+	leases       = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
+	leaseVersion = "coordination.k8s.io/v1"
+)
+
+// leaseKeeper writes one node's Lease. It is used by one goroutine at a time
+// but for a renewal that was given up and has not noticed yet.
+type leaseKeeper struct {
+	node  string
+	owner metav1.OwnerReference
+	life  *life
+	link  *link
+	// seconds is leaseDurationSeconds.
+	seconds int32
+
+	mu   sync.Mutex
+	last []byte // the Lease as last seen, encoded
+}
+
+// create makes the Lease as a starting kubelet does, after deleting one that
+// an earlier kubelet may have left.
+func (k *leaseKeeper) create(ctx context.Context) error {
+	_, err := k.link.do(ctx, call{verb: "delete", resource: "leases", method: http.MethodDelete, path: leases + "/" + k.node, urgent: true})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return err
+	}
+	return k.post(ctx)
+}
+
+func (k *leaseKeeper) post(ctx context.Context) error {
+	now := metav1.NewMicroTime(k.life.clock.Now())
+	body, err := encode(leaseVersion, "Lease", &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Name: k.node, Namespace: "kube-node-lease", OwnerReferences: []metav1.OwnerReference{k.owner}},
+		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &k.node, LeaseDurationSeconds: &k.seconds, RenewTime: &now},
+	})
+	if err != nil {
+		return err
+	}
+	answer, err := k.link.do(ctx, call{
+		verb: "create", resource: "leases", method: http.MethodPost, path: leases, contentType: protobuf.ContentType, body: body, urgent: true,
+	})
+	return k.seen(answer, err)
+}
+
+// renew updates the Lease as last seen, and looks again only when somebody
+// else changed or removed it. The usual renewal costs no goroutine: done is
+// called by the connection that brings the answer.
+func (k *leaseKeeper) renew(ctx context.Context, done func(error)) {
+	c, err := k.put()
+	if err != nil {
+		done(err)
+		return
+	}
+	k.link.start(ctx, c, func(answer []byte, err error) {
+		switch err = k.seen(answer, err); {
+		case apierrors.IsNotFound(err):
+			k.life.spawn(func() { done(k.post(ctx)) })
+		case apierrors.IsConflict(err):
+			k.life.spawn(func() { done(k.renewAfresh(ctx)) })
+		default:
+			done(err)
+		}
+	})
+}
+
+// renewAfresh reads the Lease before it updates it.
+func (k *leaseKeeper) renewAfresh(ctx context.Context) error {
+	answer, err := k.link.do(ctx, call{verb: "get", resource: "leases", method: http.MethodGet, path: leases + "/" + k.node, urgent: true})
+	if err := k.seen(answer, err); err != nil {
+		return err
+	}
+	c, err := k.put()
+	if err != nil {
+		return err
+	}
+	answer, err = k.link.do(ctx, c)
+	return k.seen(answer, err)
+}
+
+func (k *leaseKeeper) put() (call, error) {
+	k.mu.Lock()
+	last := k.last
+	k.mu.Unlock()
+	lease, err := renewedLease(last, k.seconds, k.life.clock.Now())
+	if err != nil {
+		return call{}, fmt.Errorf("renew the lease of node %s: %w", k.node, err)
+	}
+	return call{
+		verb: "update", resource: "leases", method: http.MethodPut, path: leases + "/" + k.node,
+		contentType: protobuf.ContentType, body: wrap(leaseVersion, "Lease", lease), urgent: true,
+	}, nil
+}
+
+func (k *leaseKeeper) seen(answer []byte, err error) error {
+	if err != nil {
+		return err
+	}
+	raw, err := protobuf.Unwrap(answer)
+	if err != nil {
+		return fmt.Errorf("read the lease of node %s: %w", k.node, err)
+	}
+	k.mu.Lock()
+	k.last = raw
+	k.mu.Unlock()
+	return nil
+}
+
+// renewedLease is an encoded Lease with another renewTime and
+// leaseDurationSeconds. All else is left as it is encoded: a kubelet, too, sends
+// back all that it was sent. Field numbers are those of
+// k8s.io/api/coordination/v1/generated.proto.
+func renewedLease(lease []byte, seconds int32, now time.Time) ([]byte, error) {
+	const metadata, spec = 1, 2
+	const duration, renewTime = 2, 4 // in spec
+	at := metav1.NewMicroTime(now)
+	stamp, err := at.Marshal()
+	if err != nil {
+		return nil, err
+	}
+	var kept []byte // of spec
+	out := make([]byte, 0, len(lease)+32)
+	err = protobuf.Fields(lease, func(n protowire.Number, v []byte, x uint64) error {
+		if n != spec {
+			out = appendField(out, n, v, x)
+			return nil
+		}
+		return protobuf.Fields(v, func(n protowire.Number, v []byte, x uint64) error {
+			if n != duration && n != renewTime {
+				kept = appendField(kept, n, v, x)
+			}
+			return nil
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	kept = protowire.AppendTag(kept, duration, protowire.VarintType)
+	kept = protowire.AppendVarint(kept, uint64(seconds))
+	kept = appendField(kept, renewTime, stamp, 0)
+	return appendField(out, spec, kept, 0), nil
+}

@@ -1,0 +1,151 @@
+package node
+
+import (
+	"fmt"
+	"maps"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/stormglass/stormglass/loadgen/internal/latency"
+	"github.com/stormglass/stormglass/loadgen/internal/samples"
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// ledger counts what the nodes did, once for the results and once for the
+// metrics.
+type ledger struct {
+	ready, failed            atomic.Int64
+	podsRunning              atomic.Int64
+	podsStarted, podsStopped atomic.Int64
+	heartbeats, statusWrites atomic.Int64
+	missedHere, missedThere  atomic.Int64
+	delayed                  atomic.Int64
+	reconnects, relists      atomic.Int64
+	watches, watchesPeak     atomic.Int64
+
+	heartbeat *latency.Histogram
+	seconds   prometheus.Histogram
+	pulse     *samples.Streams
+	requests  *prometheus.CounterVec
+
+	mu     sync.Mutex
+	errors map[string]int64
+}
+
+// newLedger makes a ledger and registers its metrics:
+//
+//	stormglass_nodes_ready                       simulated nodes that are Ready
+//	stormglass_node_heartbeats_total             acknowledged lease renewals
+//	stormglass_node_heartbeats_missed_total      by cause: generator, server
+//	stormglass_node_heartbeats_delayed_total     renewals of nodes that are slow on purpose
+//	stormglass_node_heartbeat_seconds            intended start to acknowledgement
+//	stormglass_node_pods_running                 pods whose containers run
+//	stormglass_node_watches                      watches held
+//	stormglass_node_watch_restarts_total         by kind: reconnect, relist
+//	stormglass_node_requests_total               by verb, resource, code
+func newLedger(r prometheus.Registerer, leaseRenew time.Duration) (*ledger, error) {
+	l := &ledger{
+		errors: map[string]int64{},
+		// The longest there is to record: a renewal is given up when the next
+		// one is due.
+		heartbeat: latency.New(4 * leaseRenew),
+		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "stormglass_node_heartbeat_seconds", Help: "Lease renewals, from the intended start to the acknowledgement.",
+			Buckets:                     []float64{.001, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 40},
+			NativeHistogramBucketFactor: 1.1, NativeHistogramMaxBucketNumber: 160,
+		}),
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "stormglass_node_requests_total", Help: "Requests of the simulated nodes, by answer.",
+		}, []string{"verb", "resource", "code"}),
+	}
+	if r == nil {
+		return l, nil
+	}
+	gauge := func(name, help string, v *atomic.Int64) prometheus.Collector {
+		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return float64(v.Load()) })
+	}
+	counter := func(name, help, label, value string, v *atomic.Int64) prometheus.Collector {
+		o := prometheus.CounterOpts{Name: name, Help: help}
+		if label != "" {
+			o.ConstLabels = prometheus.Labels{label: value}
+		}
+		return prometheus.NewCounterFunc(o, func() float64 { return float64(v.Load()) })
+	}
+	const missed, missedHelp = "stormglass_node_heartbeats_missed_total", "Lease renewals not acknowledged before the next was due, by whose fault."
+	const restarts, restartsHelp = "stormglass_node_watch_restarts_total", "Watches resumed by resourceVersion, or begun anew with a list."
+	for _, c := range []prometheus.Collector{
+		gauge("stormglass_nodes_ready", "Simulated nodes that are Ready.", &l.ready),
+		gauge("stormglass_node_pods_running", "Pods whose simulated containers run.", &l.podsRunning),
+		gauge("stormglass_node_watches", "Watches held by the simulated nodes.", &l.watches),
+		counter("stormglass_node_heartbeats_total", "Acknowledged lease renewals.", "", "", &l.heartbeats),
+		counter(missed, missedHelp, "cause", "generator", &l.missedHere),
+		counter(missed, missedHelp, "cause", "server", &l.missedThere),
+		counter("stormglass_node_heartbeats_delayed_total", "Lease renewals begun late on purpose.", "", "", &l.delayed),
+		counter(restarts, restartsHelp, "kind", "reconnect", &l.reconnects),
+		counter(restarts, restartsHelp, "kind", "relist", &l.relists),
+		l.seconds, l.requests,
+	} {
+		if err := r.Register(c); err != nil {
+			return nil, fmt.Errorf("register the nodes' metrics: %w", err)
+		}
+	}
+	return l, nil
+}
+
+// request counts one request by its status code, or by the kind of failure
+// that kept it from getting one.
+func (l *ledger) request(verb, resource, code string) {
+	l.requests.WithLabelValues(verb, resource, code).Inc()
+	// Gone is what a deletion wants, and a look may find nothing.
+	if code[0] == '2' || code == "404" && (verb == "delete" || verb == "get") {
+		return
+	}
+	l.mu.Lock()
+	l.errors[verb+" "+resource+" "+code]++
+	l.mu.Unlock()
+}
+
+// renewed counts an acknowledged renewal; since is its latency from the
+// intended start. Whoever sees the count sees its latency too: it comes first,
+// here and below.
+func (l *ledger) renewed(since time.Duration) {
+	l.took(since)
+	l.heartbeats.Add(1)
+}
+
+func (l *ledger) missed(by *atomic.Int64, since time.Duration) {
+	l.took(since)
+	by.Add(1)
+}
+
+func (l *ledger) took(since time.Duration) {
+	l.heartbeat.Record(since)
+	l.seconds.Observe(since.Seconds())
+}
+
+func (l *ledger) watchOpened() {
+	n := l.watches.Add(1)
+	for {
+		peak := l.watchesPeak.Load()
+		if n <= peak || l.watchesPeak.CompareAndSwap(peak, n) {
+			return
+		}
+	}
+}
+
+func (l *ledger) watchClosed() { l.watches.Add(-1) }
+
+func (l *ledger) results() result.Nodes {
+	l.mu.Lock()
+	errs := maps.Clone(l.errors)
+	l.mu.Unlock()
+	return result.Nodes{
+		Heartbeats: l.heartbeats.Load(), MissedByGenerator: l.missedHere.Load(), MissedByServer: l.missedThere.Load(), Delayed: l.delayed.Load(),
+		Heartbeat: l.heartbeat.Latency(), StatusWrites: l.statusWrites.Load(),
+		PodsStarted: l.podsStarted.Load(), PodsStopped: l.podsStopped.Load(),
+		Watches: l.watchesPeak.Load(), Reconnects: l.reconnects.Load(), Relists: l.relists.Load(), Errors: errs,
+	}
+}

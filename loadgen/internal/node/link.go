@@ -1,0 +1,209 @@
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient/h2conn"
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient/protobuf"
+)
+
+// dialTimeout bounds a connection's TCP and TLS handshakes, the 30 s of a
+// kubelet's dialer.
+const dialTimeout = 30 * time.Second
+
+// link is a node's way to the API server: one connection, dialled when first
+// needed and replaced when it breaks.
+type link struct {
+	// identity is asked for once, at the first dial.
+	identity func(context.Context) (*rest.Config, error)
+	roots    *apiclient.Roots
+	ledger   *ledger
+
+	mu      sync.Mutex
+	conns   []*h2conn.Conn // the last is in use; others go on to the end of their streams
+	dialing chan struct{}  // closed when the dial under way is over; nil without one
+
+	access atomic.Pointer[apiclient.Endpoint] // set before the first connection
+}
+
+// get is a usable connection.
+func (l *link) get(ctx context.Context) (*h2conn.Conn, error) {
+	for {
+		l.mu.Lock()
+		if n := len(l.conns); n > 0 && l.conns[n-1].Usable() {
+			defer l.mu.Unlock()
+			return l.conns[n-1], nil
+		}
+		if wait := l.dialing; wait != nil {
+			l.mu.Unlock()
+			select {
+			case <-wait:
+				continue
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		}
+		over := make(chan struct{})
+		l.dialing = over
+		l.mu.Unlock()
+		conn, err := l.dial(ctx)
+		l.mu.Lock()
+		l.conns = slices.DeleteFunc(l.conns, func(c *h2conn.Conn) bool { return c.Err() != nil })
+		if err == nil {
+			l.conns = append(l.conns, conn)
+		}
+		l.dialing = nil
+		l.mu.Unlock()
+		close(over)
+		return conn, err
+	}
+}
+
+func (l *link) dial(ctx context.Context) (*h2conn.Conn, error) {
+	to := l.access.Load()
+	if to == nil {
+		config, err := l.identity(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if to, err = apiclient.New(config, l.roots); err != nil {
+			return nil, err
+		}
+		l.access.Store(to)
+	}
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	conn, err := h2conn.Dial(ctx, to.Addr, h2conn.Options{TLS: to.TLS, DialContext: to.Dial, Urgent: 16})
+	if err != nil {
+		return nil, fmt.Errorf("connect to %s: %w", to.Addr, err)
+	}
+	return conn, nil
+}
+
+// drop ends the connections: abruptly, as a machine that loses its power, or
+// in order. The next request dials anew.
+func (l *link) drop(abrupt bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, c := range l.conns {
+		if abrupt {
+			c.Abort()
+		} else {
+			c.Close()
+		}
+	}
+}
+
+// ended returns when the connections that were dropped have ended, or ctx has.
+func (l *link) ended(ctx context.Context) {
+	l.mu.Lock()
+	conns := slices.Clone(l.conns)
+	l.mu.Unlock()
+	for _, c := range conns {
+		select {
+		case <-c.Done():
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// call is one request, named as the API server's metrics name it.
+type call struct {
+	verb, resource string // "patch", "pods/status"
+	method, path   string
+	contentType    string
+	body           []byte
+	urgent         bool
+	blind          bool // start need not keep what the answer holds
+}
+
+// do sends a call and waits for its answer. An answer that is no success is an
+// *apierrors.StatusError. All are counted.
+func (l *link) do(ctx context.Context, c call) ([]byte, error) {
+	answer, err := l.roundTrip(ctx, c)
+	if err != nil {
+		return l.settle(ctx, c, h2conn.Header{}, nil, err)
+	}
+	return l.settle(ctx, c, answer.Header, answer.Body, nil)
+}
+
+func (l *link) roundTrip(ctx context.Context, c call) (*h2conn.Response, error) {
+	conn, err := l.get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r, err := l.request(c)
+	if err != nil {
+		return nil, err
+	}
+	r.Accept = protobuf.ContentType
+	return conn.RoundTrip(ctx, r)
+}
+
+// request is valid once there was a connection.
+func (l *link) request(c call) (*h2conn.Request, error) {
+	to := l.access.Load()
+	r := &h2conn.Request{
+		Method: c.method, Path: to.Prefix + c.path, UserAgent: userAgent,
+		ContentType: c.contentType, Body: c.body, Urgent: c.urgent,
+	}
+	if to.Headers != nil {
+		var err error
+		if r.Extra, err = to.Headers(); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+// outcome names a failure that brought no answer.
+func outcome(err error) string {
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return "timeout"
+	case errors.Is(err, h2conn.ErrGoAway):
+		return "goaway"
+	}
+	return "connection"
+}
+
+// statusError is the API server's Status, in whatever form it came.
+func statusError(h h2conn.Header, body []byte) *apierrors.StatusError {
+	var s metav1.Status
+	if decode(body, &s) != nil && json.Unmarshal(body, &s) != nil || s.Code == 0 {
+		text := strings.TrimSpace(string(body[:min(len(body), 200)]))
+		s = metav1.Status{
+			Status: metav1.StatusFailure, Code: int32(h.Status), Message: fmt.Sprintf("the server answered %d %s", h.Status, text),
+		}
+		switch h.Status {
+		case http.StatusUnauthorized:
+			s.Reason = metav1.StatusReasonUnauthorized
+		case http.StatusForbidden:
+			s.Reason = metav1.StatusReasonForbidden
+		case http.StatusTooManyRequests:
+			s.Reason = metav1.StatusReasonTooManyRequests
+		}
+	}
+	if seconds := int32(h.RetryAfter / time.Second); seconds > 0 {
+		if s.Details == nil {
+			s.Details = &metav1.StatusDetails{}
+		}
+		s.Details.RetryAfterSeconds = seconds
+	}
+	return &apierrors.StatusError{ErrStatus: s}
+}

@@ -1,0 +1,136 @@
+package realplane
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/clientcmd"
+	watchtools "k8s.io/client-go/tools/watch"
+
+	"github.com/stormglass/stormglass/internal/planetest"
+	"github.com/stormglass/stormglass/loadgen/internal/node"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// Each kind of identity brings nodes up, runs a Deployment on them, survives a
+// failure and leaves nothing behind.
+func TestNodesAreTakenForKubelets(t *testing.T) {
+	binary, err := planetest.Build(t.TempDir())
+	must(t, err)
+	plane := planetest.Start(t, binary, nil).Cluster()
+	config, err := clientcmd.BuildConfigFromFlags("", plane.Kubeconfigs["loadgen"])
+	must(t, err)
+	labels := map[string]string{"stormglass.example/run": "test"}
+	signer, err := node.NewSigner(config, plane.NodeCA)
+	must(t, err)
+	for name, test := range map[string]struct {
+		fidelity string
+		ids      node.Identities
+	}{
+		"signed": {node.Kubelet, signer},
+		"csr":    {node.Kubelet, node.NewCSRSigner(config, labels)},
+		"shared": {node.Shared, node.NewShared(config)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+			defer cancel()
+			rollout(t, ctx, config, node.Config{
+				Spec: scenario.Nodes{
+					Count: 5, Fidelity: test.fidelity, KubeProxy: test.fidelity == node.Kubelet, Zones: 3, CPU: "8", Memory: "32Gi", Pods: 110, LeaseRenew: scenario.Duration(10 * time.Second),
+					StatusReport: scenario.Duration(5 * time.Minute), RegisterRate: 50,
+				},
+				Identities: test.ids, Labels: labels, NamePrefix: name + "-", Seed: 1, Log: t.Logf,
+			})
+		})
+	}
+}
+
+func rollout(t *testing.T, ctx context.Context, config *rest.Config, nodes node.Config) {
+	client := kubernetes.NewForConfigOrDie(config)
+	fleet, err := node.New(nodes)
+	must(t, err)
+	defer fleet.Stop(ctx)
+	must(t, fleet.Start(ctx))
+
+	deployments := client.AppsV1().Deployments("default")
+	replicas := int32(20)
+	app := map[string]string{"app": "web"}
+	_, err = deployments.Create(ctx, &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: "web"},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: app},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: app},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "pause"}}},
+			},
+		},
+	}, metav1.CreateOptions{})
+	must(t, err)
+	await(t, ctx, client.AppsV1().RESTClient(), "deployments", &appsv1.Deployment{}, func(d any, _ int) bool {
+		web, ok := d.(*appsv1.Deployment)
+		return ok && web.Status.ReadyReplicas == replicas
+	})
+
+	if failed := fleet.Fail(0.4); len(failed) != 2 {
+		t.Errorf("%d nodes failed, want 2", len(failed))
+	}
+	fleet.Recover()
+	background := metav1.DeletePropagationBackground
+	must(t, deployments.Delete(ctx, "web", metav1.DeleteOptions{PropagationPolicy: &background}))
+	await(t, ctx, client.CoreV1().RESTClient(), "pods", &corev1.Pod{}, func(_ any, left int) bool { return left == 0 })
+
+	fleet.Stop(ctx)
+	if r := fleet.Results(); r.PodsStarted != int64(replicas) || r.MissedByServer+r.MissedByGenerator != 0 {
+		t.Errorf("results %+v", r)
+	}
+	for what, n := range fleet.Results().Errors {
+		// The Node authorizer hears of a binding a little later than the node: its
+		// pod's token and ConfigMap are then refused at first. Nothing else is.
+		if strings.HasSuffix(what, " 403") && !strings.Contains(what, "serviceaccounts/token") && !strings.Contains(what, "configmaps") &&
+			!strings.Contains(what, "pods/status") {
+			t.Errorf("%d times %s", n, what)
+		}
+	}
+	must(t, client.CoreV1().Nodes().DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}))
+	requests, err := client.CertificatesV1().CertificateSigningRequests().List(ctx, metav1.ListOptions{})
+	must(t, err)
+	if len(requests.Items) != 0 {
+		t.Errorf("%d certificate requests are left", len(requests.Items))
+	}
+}
+
+// await lists and watches a resource of the default namespace until done, which
+// gets the last object that changed (nil at first) and how many there are.
+func await(t *testing.T, ctx context.Context, getter cache.Getter, resource string, kind runtime.Object, done func(any, int) bool) {
+	t.Helper()
+	lw := cache.NewListWatchFromClient(getter, resource, "default", fields.Everything())
+	var store cache.Store
+	none := func(s cache.Store) (bool, error) {
+		store = s
+		return len(s.List()) == 0 && done(nil, 0), nil
+	}
+	_, err := watchtools.UntilWithSync(ctx, lw, kind, none, func(e watch.Event) (bool, error) {
+		return done(e.Object, len(store.List())), nil
+	})
+	if err != nil {
+		t.Fatalf("wait for %s: %v", resource, err)
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

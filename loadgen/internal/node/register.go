@@ -1,0 +1,165 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient/protobuf"
+)
+
+const (
+	csiNodes = "/apis/storage.k8s.io/v1/csinodes"
+	// Retries of a registration: a kubelet's.
+	registerBackoff    = 100 * time.Millisecond
+	registerBackoffMax = 7 * time.Second
+	// registerPatience is how long a node tries to register before the fleet's
+	// start is given up; registerThrottled where the server answers that it has
+	// too much to do, as it may with thousands of nodes at once.
+	registerPatience  = time.Minute
+	registerThrottled = 10 * time.Minute
+)
+
+// run registers, as a starting kubelet does, and returns when the API server
+// has acknowledged the node as Ready.
+func (k *kubelet) run(life *life) error {
+	began := life.clock.Now()
+	for failures := 1; ; failures++ {
+		err := k.register(life)
+		if err == nil {
+			return nil
+		}
+		if life.over() {
+			return life.ctx.Err()
+		}
+		patience := registerPatience
+		if apierrors.IsTooManyRequests(err) {
+			patience = registerThrottled
+		}
+		if final(err) || life.clock.Since(began) > patience {
+			return fmt.Errorf("register node %s: %w", k.name, err)
+		}
+		if !life.wait(life.ctx, life.backoff(registerBackoff, registerBackoffMax, failures)) {
+			return life.ctx.Err()
+		}
+	}
+}
+
+// final errors will not go away by trying again.
+func final(err error) bool {
+	var stranger *strangerError
+	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) ||
+		errors.As(err, &stranger) || isCertificateError(err)
+}
+
+// strangerError: the Node exists and is not this run's.
+type strangerError struct{ node string }
+
+func (e *strangerError) Error() string {
+	return fmt.Sprintf("create nodes: %q exists already and does not carry this run's labels (choose another name prefix)", e.node)
+}
+
+// register makes the Node, its Lease and CSINode, opens the watches, reports
+// Ready and starts the heartbeats.
+func (k *kubelet) register(life *life) error {
+	uid, err := k.createNode(life)
+	if err != nil {
+		return err
+	}
+	owner := metav1.OwnerReference{APIVersion: "v1", Kind: "Node", Name: k.name, UID: uid}
+	lease := &leaseKeeper{
+		node: k.name, owner: owner, life: life, link: k.link,
+		seconds: k.plan.leaseSeconds,
+	}
+	k.look(life, "leases", leases+"/"+k.name)
+	k.look(life, "nodes", "/api/v1/nodes/"+k.name) // for the Lease's owner
+	if err := lease.create(life.ctx); err != nil {
+		return err
+	}
+	k.look(life, "csinodes", csiNodes+"/"+k.name)
+	if err := k.createCSINode(life, owner); err != nil {
+		return err
+	}
+	body, err := readyPatch(life.clock.Now(), isReadyNow())
+	if err != nil {
+		return err
+	}
+	if err := k.patchStatus(life, body); err != nil {
+		return err
+	}
+	beat := &heartbeat{life: life, interval: k.plan.Spec.LeaseRenew.D(), renew: lease.renew, broken: k.reconnect}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if life.over() {
+		return life.ctx.Err()
+	}
+	k.settled, k.beat = true, beat
+	k.setReady(true)
+	beat.start()
+	k.watch(life)
+	life.after(time.Duration((0.5+life.float())*float64(k.plan.Spec.StatusReport.D())), func() { k.reportStatus(life) })
+	return nil
+}
+
+func (k *kubelet) createNode(life *life) (types.UID, error) {
+	body, err := encode("v1", "Node", k.plan.newNode(k.index, life.clock.Now()))
+	if err != nil {
+		return "", err
+	}
+	const path = "/api/v1/nodes"
+	answer, err := k.link.do(life.ctx, call{
+		verb: "create", resource: "nodes", method: http.MethodPost, path: path, contentType: protobuf.ContentType, body: body, urgent: true,
+	})
+	existed := apierrors.IsAlreadyExists(err)
+	if existed {
+		answer, err = k.link.do(life.ctx, call{verb: "get", resource: "nodes", method: http.MethodGet, path: path + "/" + k.name, urgent: true})
+	}
+	if err != nil {
+		return "", err
+	}
+	var n corev1.Node
+	if err := decode(answer, &n); err != nil {
+		return "", fmt.Errorf("create nodes: read the answer: %w", err)
+	}
+	if existed {
+		for key, value := range k.plan.Labels {
+			if n.Labels[key] != value {
+				return "", &strangerError{k.name}
+			}
+		}
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.uid = n.UID
+	return n.UID, nil
+}
+
+// look is a GET that a starting kubelet makes and whose answer, no such object
+// or the one that was just made, is known here.
+func (k *kubelet) look(life *life, resource, path string) {
+	if k.plan.Spec.Fidelity == Kubelet {
+		k.link.start(life.ctx, call{verb: "get", resource: resource, method: http.MethodGet, path: path, urgent: true, blind: true},
+			func([]byte, error) {}) // counted
+	}
+}
+
+func (k *kubelet) createCSINode(life *life, owner metav1.OwnerReference) error {
+	body, err := encode("storage.k8s.io/v1", "CSINode", newCSINode(owner))
+	if err != nil {
+		return err
+	}
+	_, err = k.link.do(life.ctx, call{
+		verb: "create", resource: "csinodes", method: http.MethodPost, path: csiNodes,
+		contentType: protobuf.ContentType, body: body, urgent: true,
+	})
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,106 @@
+package node
+
+import (
+	"net/http"
+	"net/url"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient/protobuf"
+)
+
+// A kubelet's token manager (pkg/kubelet/token) asks for a new token when a
+// fifth of the old one's time is left, or after a day, give or take a jitter.
+const (
+	tokenMaxAge = 24 * time.Hour
+	tokenJitter = 10 * time.Second
+)
+
+// token is a service account token that a pod mounts. It goes nowhere: no
+// container is there to use it.
+type token struct {
+	call call
+	life time.Duration // as asked for; 0: the server's choice, never refreshed
+}
+
+// tokensOf are those that a pod mounts, bound to it.
+func tokensOf(pod *corev1.Pod) ([]token, error) {
+	var out []token
+	for _, v := range pod.Spec.Volumes {
+		if v.Projected == nil {
+			continue
+		}
+		for _, s := range v.Projected.Sources {
+			if s.ServiceAccountToken == nil {
+				continue
+			}
+			t, err := newToken(pod, s.ServiceAccountToken)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, t)
+		}
+	}
+	return out, nil
+}
+
+func newToken(pod *corev1.Pod, p *corev1.ServiceAccountTokenProjection) (token, error) {
+	r := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
+		ExpirationSeconds: p.ExpirationSeconds,
+		BoundObjectRef:    &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID},
+	}}
+	if p.Audience != "" {
+		r.Spec.Audiences = []string{p.Audience}
+	}
+	body, err := encode("authentication.k8s.io/v1", "TokenRequest", r)
+	if err != nil {
+		return token{}, err
+	}
+	t := token{call: call{
+		verb: "create", resource: "serviceaccounts/token", method: http.MethodPost,
+		path: "/api/v1/namespaces/" + pod.Namespace + "/serviceaccounts/" +
+			url.PathEscape(or(pod.Spec.ServiceAccountName, "default")) + "/token",
+		contentType: protobuf.ContentType, body: body,
+	}}
+	if p.ExpirationSeconds != nil {
+		t.life = time.Duration(*p.ExpirationSeconds) * time.Second
+	}
+	return t, nil
+}
+
+// fetchToken gets a pod's token, again and again until it has it; false when
+// the pod was done with first.
+func (k *kubelet) fetchToken(life *life, p *pod, t token) bool {
+	for failures := 1; ; failures++ {
+		if !k.in(p, starting) {
+			return false
+		}
+		if _, err := k.link.do(life.ctx, t.call); err == nil {
+			k.refreshLater(life, p, t)
+			return true
+		}
+		if !life.wait(life.ctx, life.backoff(podBackoff, podBackoffMax, failures)) {
+			return false
+		}
+	}
+}
+
+// refreshLater gets a token anew for as long as the pod is there.
+func (k *kubelet) refreshLater(life *life, p *pod, t token) {
+	if t.life == 0 {
+		return
+	}
+	age := min(t.life*4/5, tokenMaxAge) - time.Duration(life.float()*float64(tokenJitter))
+	life.after(age, func() {
+		k.mu.Lock()
+		there := k.pods[p.uid] == p && p.state <= running
+		k.mu.Unlock()
+		if there {
+			// What fails is counted; the old token is good for a while.
+			k.late(life, func() { _, _ = k.link.do(life.ctx, t.call) })
+			k.refreshLater(life, p, t)
+		}
+	})
+}

@@ -1,0 +1,165 @@
+package observe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/storage"
+
+	"github.com/stormglass/stormglass/internal/loopback"
+	"github.com/stormglass/stormglass/loadgen/internal/record"
+)
+
+const (
+	// A query shares the process with who records: its bounds are a tenth of
+	// Prometheus' own, which are for a server.
+	maxSamples   = 5_000_000
+	queryTimeout = 30 * time.Second
+	maxQueries   = 4
+	// lastAnswers is what queries under way are given when the server closes.
+	lastAnswers = 2 * time.Second
+)
+
+// Recorder is what is observed: package record's.
+type Recorder interface {
+	Live() record.Storage
+	Targets() []record.TargetState
+	Types() map[string]model.MetricType
+	Interval() time.Duration
+}
+
+// Config of a Server.
+type Config struct {
+	// Public answers whoever asks, and not this machine only.
+	Public bool
+	// Recorder to observe. It outlives the Server.
+	Recorder Recorder
+	// Metrics are the process' own, served as /metrics. Nil means none.
+	Metrics prometheus.Gatherer
+	// Rules are rule files (*.yaml) to evaluate. Nil means none.
+	Rules fs.FS
+	// Retention of what the rules make; zero means for ever.
+	Retention time.Duration
+	// Version of Stormglass, for who asks.
+	Version string
+	// Now is the time of queries that name none. Nil means time.Now. Rules go by
+	// the clock on the wall.
+	Now func() time.Time
+}
+
+// Server answers queries from Start to Close.
+type Server struct {
+	c        Config
+	began    time.Time
+	listener net.Listener
+	http     *http.Server
+	served   chan struct{}
+	answers  sync.WaitGroup    // under way
+	samples  storage.Queryable // the recorder's and the rules'
+	engine   *promql.Engine
+	rules    *evaluator
+}
+
+// Listen listens on HOST:PORT; port 0 takes a free one. It refuses what
+// loopback.Check does.
+func Listen(addr string, public bool) (net.Listener, error) {
+	if err := loopback.Check(addr, public); err != nil {
+		return nil, err
+	}
+	listener, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s: %w", addr, cause(err))
+	}
+	return listener, nil
+}
+
+// Start begins to answer on a listener, which is closed with the Server, and to
+// evaluate the rules.
+func Start(listener net.Listener, c Config) (*Server, error) {
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	s := &Server{c: c, began: time.Now(), listener: listener, served: make(chan struct{})}
+	var err error
+	if s.rules, err = newEvaluator(c, s.URL()); err != nil {
+		return nil, errors.Join(err, listener.Close())
+	}
+	s.samples = s.rules.samples
+	s.engine = promql.NewEngine(promql.EngineOpts{
+		Logger: slog.New(slog.DiscardHandler), MaxSamples: maxSamples, Timeout: queryTimeout, ActiveQueryTracker: make(slots, maxQueries),
+		EnableAtModifier: true, EnableNegativeOffset: true, Parser: record.NewParser(),
+	})
+	s.http = &http.Server{Handler: s.counted(s.handler()), ReadHeaderTimeout: 10 * time.Second, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)}
+	go func() {
+		defer close(s.served)
+		_ = s.http.Serve(listener) // until Close
+	}()
+	return s, nil
+}
+
+// counted lets Close wait for the answers under way.
+func (s *Server) counted(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.answers.Add(1)
+		defer s.answers.Done()
+		h.ServeHTTP(w, r)
+	})
+}
+
+// URL is where the API is, http://HOST:PORT, as this machine reaches it.
+func (s *Server) URL() string {
+	at := s.listener.Addr().String()
+	if tcp, ok := s.listener.Addr().(*net.TCPAddr); ok && tcp.IP.IsUnspecified() {
+		at = fmt.Sprintf("127.0.0.1:%d", tcp.Port)
+	}
+	return "http://" + at
+}
+
+// Close ends the evaluation of rules and all queries, and removes what the
+// rules made. Nobody reads the recorder's storage any more when it returns.
+func (s *Server) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), lastAnswers)
+	defer cancel()
+	if s.http.Shutdown(ctx) != nil { // somebody still waits for an answer
+		_ = s.http.Close()
+	}
+	<-s.served
+	s.answers.Wait() // http.Server does not: their contexts have ended
+	return s.rules.close()
+}
+
+// slots bounds how many queries run at a time; the others wait.
+type slots chan struct{}
+
+func (s slots) GetMaxConcurrent() int { return cap(s) }
+func (s slots) Delete(int)            { <-s }
+func (s slots) Close() error          { return nil }
+
+func (s slots) Insert(ctx context.Context, _ string) (int, error) {
+	select {
+	case s <- struct{}{}:
+		return 0, nil
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+}
+
+// cause is the error of the system alone: the address is said once.
+func cause(err error) error {
+	var syscall *os.SyscallError
+	if errors.As(err, &syscall) {
+		return syscall.Err
+	}
+	return err
+}

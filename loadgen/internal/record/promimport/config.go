@@ -1,0 +1,166 @@
+package promimport
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/api"
+	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
+	"github.com/prometheus/common/config"
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/internal/userfile"
+	"github.com/stormglass/stormglass/loadgen/internal/record"
+)
+
+// Config names a Prometheus and says which of its series are the cluster's.
+type Config struct {
+	// URL of its API, as http://127.0.0.1:9090 or https://mimir/prometheus.
+	// Whatever answers its query API will do.
+	URL string
+	// HTTPConfig is a file with credentials and TLS, in the form of promtool's
+	// --http.config.file. Empty means none are needed.
+	HTTPConfig string
+	// Jobs are its labels job by ours: {"kube-apiserver": "apiserver"}. What is
+	// not named is as in KubePrometheusStack; what is named empty is left out.
+	Jobs map[string]string
+	// Match are matchers that all series of the cluster fit, as PromQL writes
+	// them: `cluster="prod", prometheus_replica="a"`. Empty means none.
+	Match string
+	// Now is our clock. Nil means time.Now.
+	Now func() time.Time
+}
+
+// KubePrometheusStack is the label job of each component where the Helm chart
+// kube-prometheus-stack has set Prometheus up (the jobLabel of its
+// ServiceMonitors, templates/exporters).
+func KubePrometheusStack() map[string]string {
+	return map[string]string{
+		control.KindAPIServer:         "apiserver",
+		control.KindEtcd:              "kube-etcd",
+		control.KindScheduler:         "kube-scheduler",
+		control.KindControllerManager: "kube-controller-manager",
+	}
+}
+
+// Source is a Prometheus to record from.
+type Source struct {
+	api   v1.API
+	url   string            // as it may be shown
+	jobs  map[string]string // our label job by its
+	match []*labels.Matcher
+	clock func() time.Time // ours
+	// ingestion is how long after a scrape its samples may come to be had: remote
+	// write takes a while.
+	ingestion time.Duration
+
+	targets []Target
+	ahead   int64 // of its clock before ours, ms
+}
+
+// New checks a Config and asks nobody yet. Its errors are the user's to mend.
+func New(c Config) (*Source, error) {
+	u, err := url.Parse(c.URL)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		shown := strconv.Quote(c.URL)
+		if strings.Contains(c.URL, "@") { // there may be a password in it
+			shown = "what is given"
+		}
+		return nil, fmt.Errorf("%s is not the URL of a Prometheus (write http://HOST:9090)", shown)
+	}
+	s := &Source{url: u.Redacted(), clock: c.Now, ingestion: 30 * time.Second}
+	if s.clock == nil {
+		s.clock = time.Now
+	}
+	if s.jobs, err = theirJobs(c.Jobs); err != nil {
+		return nil, err
+	}
+	if s.match, err = parseMatch(c.Match); err != nil {
+		return nil, err
+	}
+	transport := http.DefaultTransport
+	if c.HTTPConfig != "" {
+		if err := userfile.Check(c.HTTPConfig, userfile.Text); err != nil {
+			return nil, fmt.Errorf("%s: %w (it is what promtool takes as --http.config.file)", c.HTTPConfig, err)
+		}
+		h, _, err := config.LoadHTTPConfigFile(c.HTTPConfig)
+		if err == nil {
+			transport, err = config.NewRoundTripperFromConfig(*h, "stormglass", config.WithUserAgent("stormglass"))
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %s (it is what promtool takes as --http.config.file)", c.HTTPConfig, oneLine(err))
+		}
+	}
+	client, err := api.NewClient(api.Config{Address: c.URL, RoundTripper: transport})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", s.url, err)
+	}
+	s.api = v1.NewAPI(client)
+	return s, nil
+}
+
+// theirJobs turns the map of jobs round, with the defaults in it.
+func theirJobs(named map[string]string) (map[string]string, error) {
+	jobs := KubePrometheusStack()
+	for ours, theirs := range named {
+		if _, known := jobs[ours]; !known {
+			return nil, fmt.Errorf("job %q is no component (it is one of %s)", ours, strings.Join(slices.Sorted(maps.Keys(jobs)), ", "))
+		}
+		jobs[ours] = theirs
+	}
+	all := map[string]string{}
+	for _, ours := range slices.Sorted(maps.Keys(jobs)) {
+		theirs := jobs[ours]
+		if theirs == "" {
+			continue
+		}
+		if other := all[theirs]; other != "" {
+			return nil, fmt.Errorf("job %q is named for %s and for %s (tell them apart by relabelling, or leave one out: %s=)", theirs, other, ours, ours)
+		}
+		all[theirs] = ours
+	}
+	if len(all) == 0 {
+		return nil, errors.New("every job is left out: nothing would be read")
+	}
+	return all, nil
+}
+
+func parseMatch(text string) ([]*labels.Matcher, error) {
+	if strings.TrimSpace(text) == "" {
+		return nil, nil
+	}
+	matchers, err := record.NewParser().ParseMetricSelector("{" + text + "}")
+	if err != nil {
+		return nil, fmt.Errorf("%q are not matchers: %s (write them as in PromQL: cluster=\"prod\")", text, oneLine(err))
+	}
+	for _, m := range matchers {
+		if m.Name == model.MetricNameLabel || m.Name == "job" {
+			return nil, fmt.Errorf("%q matches %s, which is matched already (name what tells the cluster from others)", text, m.Name)
+		}
+	}
+	return matchers, nil
+}
+
+// selector is a PromQL selector of series of the cluster.
+func (s *Source) selector(more ...*labels.Matcher) string {
+	var parts []string
+	for _, m := range append(more, s.match...) {
+		parts = append(parts, m.String())
+	}
+	return "{" + strings.Join(parts, ",") + "}"
+}
+
+func equal(name, value string) *labels.Matcher {
+	return labels.MustNewMatcher(labels.MatchEqual, name, value)
+}
+
+func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }

@@ -1,0 +1,286 @@
+package promimport
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/value"
+	"github.com/prometheus/prometheus/storage"
+
+	"github.com/stormglass/stormglass/loadgen/internal/record"
+)
+
+// chunk is how much time one query asks for: an API server's 30,000 series,
+// scraped twice a minute, are 300,000 samples then, some 20 MB.
+const chunk = 5 * time.Minute
+
+// copy brings what was scraped between the boundaries into the archive. What
+// the Prometheus does not give is a lost scrape; an error is our storage's.
+func (r *Recorder) copy(ctx context.Context) error {
+	r.mu.Lock()
+	boundaries := r.boundaries
+	r.mu.Unlock()
+	if len(boundaries) == 0 {
+		return nil
+	}
+	last := boundaries[len(boundaries)-1].at
+	to := time.UnixMilli(last + r.source.ahead).Add(time.Second) // the clocks are known to a little
+	window := time.Duration(last-boundaries[0].at)*time.Millisecond + time.Duration(patience*float64(r.source.Interval())) + 2*time.Second
+	found, err := r.source.ups(ctx, to, window)
+	if err != nil {
+		r.o.Log("nothing can be copied from %s: %s", r.source.url, oneLine(err))
+	}
+	types, err := r.source.types(ctx)
+	if err != nil {
+		r.o.Log("%s does not know the types of its metrics: %s", r.source.url, oneLine(err)) // names tell most
+	}
+	for _, t := range r.source.withNew(found) {
+		var of []boundary
+		for _, b := range boundaries {
+			of = append(of, boundary{b.at, b.scrapes[t.key]})
+		}
+		c := copier{
+			Recorder: r, target: t, types: types, series: map[string]*copied{},
+			moments: moments(merged(found[t.key]), of, r.source.ahead, t.Interval),
+		}
+		if err := c.run(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// types are those that are known of metrics, by the names of families.
+func (s *Source) types(ctx context.Context) (map[string]model.MetricType, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	all, err := s.api.Metadata(ctx, "", "")
+	known := map[string]model.MetricType{}
+	for family, said := range all {
+		for _, m := range said {
+			known[family] = model.MetricType(m.Type)
+		}
+	}
+	return known, err
+}
+
+// withNew are the targets and those that came during the run. A phase in which
+// one came has no scrape of it at its start: no gate on it passes.
+func (s *Source) withNew(found map[key][]history) []Target {
+	all := append([]Target(nil), s.targets...)
+	known := map[key]bool{}
+	taken := map[string]bool{}
+	for _, t := range s.targets {
+		known[t.key], taken[t.Instance] = true, true
+	}
+	for _, k := range sortedKeys(found) {
+		if known[k] {
+			continue
+		}
+		t := Target{Job: s.jobs[k.job], Instance: k.instance, key: k, Interval: interval(found[k][0].ticks)}
+		if taken[t.Instance] {
+			t.Instance = t.Job + "/" + k.instance
+		}
+		taken[t.Instance] = true
+		all = append(all, t)
+	}
+	return all
+}
+
+// merged are the scrapes of one target that changed a label of its own, as a
+// pod's name.
+func merged(all []history) []tick {
+	var ticks []tick
+	for _, h := range all {
+		ticks = append(ticks, h.ticks...)
+	}
+	slices.SortFunc(ticks, func(a, b tick) int { return cmp.Compare(a.at, b.at) })
+	return ticks
+}
+
+// copier copies one target.
+type copier struct {
+	*Recorder
+	target  Target
+	types   map[string]model.MetricType
+	moments []moment
+
+	series map[string]*copied // by their labels there
+	before before
+}
+
+// copied is a series under way.
+type copied struct {
+	past
+	labels labels.Labels // as archived
+	counts bool
+	round  int // in which it was last seen
+}
+
+// run copies the target, a chunk of time after another.
+func (c *copier) run(ctx context.Context) error {
+	pattern, dropped := record.Names(c.target.Job, c.o.Extra, c.o.Drop)
+	var failed error
+	for round, part := range parts(c.moments) {
+		matrix, err := c.fetch(ctx, part, pattern)
+		if err != nil {
+			if failed == nil {
+				failed = err
+			}
+			for i := range part {
+				part[i].up = false
+			}
+		}
+		if err := c.store(ctx, part, matrix, dropped, round+1); err != nil {
+			return err
+		}
+	}
+	if failed != nil {
+		c.o.Log("%s gave not all of %s: %s", c.source.url, c.target.Instance, oneLine(failed))
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, m := range c.moments {
+		c.scrapes.Done++
+		if !m.up {
+			c.scrapes.Failed[c.target.Instance]++
+		}
+	}
+	return nil
+}
+
+// parts cuts moments into stretches that one query each can answer. A scrape
+// and the boundary that shows it are not parted.
+func parts(moments []moment) [][]moment {
+	var all [][]moment
+	begin := 0
+	for i, m := range moments {
+		if m.at-moments[begin].at > chunk.Milliseconds() && m.of != moments[i-1].of {
+			all, begin = append(all, moments[begin:i]), i
+		}
+	}
+	if len(moments) > 0 {
+		all = append(all, moments[begin:])
+	}
+	return all
+}
+
+// fetch asks for the samples of the scrapes that a part shows.
+func (c *copier) fetch(ctx context.Context, part []moment, pattern string) (model.Matrix, error) {
+	var first, last int64
+	for _, m := range part {
+		if m.up {
+			if first == 0 {
+				first = m.of
+			}
+			last = m.of
+		}
+	}
+	if last == 0 {
+		return nil, nil // there was no answer to any scrape
+	}
+	return c.source.samples(ctx, time.UnixMilli(last), time.Duration(last-first+1)*time.Millisecond,
+		equal("job", c.target.key.job), equal("instance", c.target.key.instance),
+		labels.MustNewMatcher(labels.MatchRegexp, model.MetricNameLabel, pattern))
+}
+
+// store writes a part into the archive.
+func (c *copier) store(ctx context.Context, part []moment, matrix model.Matrix, dropped func(string) bool, round int) error {
+	app := c.own.Live().AppenderV2(ctx)
+	add := func(l labels.Labels, points []point) error {
+		var ref storage.SeriesRef
+		for _, p := range points {
+			var err error
+			if ref, err = app.Append(ref, l, 0, p.at, p.v, nil, nil, storage.AOptions{}); err != nil {
+				return fmt.Errorf("store a sample of %s: %w", c.target.Instance, err)
+			}
+		}
+		return nil
+	}
+	if err := c.each(part, matrix, dropped, round, add); err != nil {
+		return errors.Join(err, app.Rollback())
+	}
+	return app.Commit()
+}
+
+// each adds the samples of every series of a part.
+func (c *copier) each(part []moment, matrix model.Matrix, dropped func(string) bool, round int, add func(labels.Labels, []point) error) error {
+	var ups []point
+	for _, m := range part {
+		v := 0.0
+		if m.up {
+			v = 1
+		}
+		ups = append(ups, point{m.at, v})
+	}
+	if err := add(labels.FromStrings(model.MetricNameLabel, "up", "job", c.target.Job, "instance", c.target.Instance), ups); err != nil {
+		return err
+	}
+	started := started(part, matrix)
+	for _, s := range matrix {
+		name, key := string(s.Metric[model.MetricNameLabel]), s.Metric.String()
+		if name == "up" || dropped(name) {
+			continue
+		}
+		known := c.series[key]
+		if known == nil {
+			known = &copied{labels: c.archived(s.Metric), counts: counts(name, c.types)}
+			c.series[key] = known
+		}
+		known.round = round
+		if err := add(known.labels, place(s.Values, part, started, c.before, &known.past, known.counts)); err != nil {
+			return err
+		}
+	}
+	for _, known := range c.series {
+		if known.round != round && known.present { // it is in no scrape of this part
+			known.present = false
+			if err := add(known.labels, []point{{part[0].at, math.Float64frombits(value.StaleNaN)}}); err != nil {
+				return err
+			}
+		}
+	}
+	c.before = before{part[len(part)-1], started[len(part)-1]}
+	return nil
+}
+
+// started is when the target's process had started, by what it said at each
+// moment; 0 where it said nothing.
+func started(part []moment, matrix model.Matrix) []float64 {
+	all := make([]float64, len(part))
+	for _, s := range matrix {
+		if s.Metric[model.MetricNameLabel] != "process_start_time_seconds" {
+			continue
+		}
+		for _, p := range place(s.Values, part, all, before{}, &past{}, false) {
+			i, _ := slices.BinarySearchFunc(part, p.at, func(m moment, at int64) int { return cmp.Compare(m.at, at) })
+			if !value.IsStaleNaN(p.v) {
+				all[i] = p.v
+			}
+		}
+	}
+	return all
+}
+
+// archived is a series' labels with the target's as they are here.
+func (c *copier) archived(m model.Metric) labels.Labels {
+	b := labels.NewScratchBuilder(len(m))
+	for name, v := range m {
+		switch name {
+		case model.JobLabel:
+			v = model.LabelValue(c.target.Job)
+		case model.InstanceLabel:
+			v = model.LabelValue(c.target.Instance)
+		}
+		b.Add(string(name), string(v))
+	}
+	b.Sort()
+	return b.Labels()
+}

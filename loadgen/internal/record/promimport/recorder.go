@@ -1,0 +1,164 @@
+package promimport
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/stormglass/stormglass/loadgen/internal/record"
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+const (
+	// A boundary asks so many times an interval whether the scrapes were made, or
+	// as often as that.
+	polls       = 10
+	pollAtLeast = 2 * time.Second
+	// copyTimeout bounds the copy at the end of a run.
+	copyTimeout = 4 * time.Minute
+)
+
+// Recorder records a run from a Prometheus, and the generator's own metrics by
+// scraping them. It has the methods of record.Recorder that a run uses.
+type Recorder struct {
+	source *Source
+	own    *record.Recorder
+	o      record.Options
+
+	mu         sync.Mutex
+	boundaries []seen
+	scrapes    result.Scrapes // of the targets
+	failed     error          // of our own storage
+}
+
+// seen is a boundary with the scrape of each target that was waited for, in ms
+// by their clock.
+type seen struct {
+	at      int64
+	scrapes map[key]int64
+}
+
+// Record makes the archive in dir, as record.Open does. Call Find before.
+// Nothing but Options' Registry is scraped; what is kept of the targets is
+// what would be kept of a scrape.
+func (s *Source) Record(dir string, o record.Options) (*Recorder, error) {
+	own, err := record.Open(dir, nil, o)
+	if err != nil {
+		return nil, err
+	}
+	if o.Log == nil {
+		o.Log = func(string, ...any) {}
+	}
+	return &Recorder{source: s, own: own, o: o, scrapes: result.Scrapes{Failed: map[string]int64{}}}, nil
+}
+
+// Run scrapes the generator until ctx ends, and then copies what the Prometheus
+// has of the time between the first boundary and the last. What cannot be
+// copied is counted as lost; an error is one of our own storage.
+func (r *Recorder) Run(ctx context.Context) error {
+	err := r.own.Run(ctx)
+	// ctx is what ended the recording; the copy is made all the same.
+	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), copyTimeout)
+	defer cancel()
+	copied := r.copy(within)
+	r.mu.Lock()
+	r.failed = copied
+	r.mu.Unlock()
+	return err
+}
+
+// ScrapeNow waits until every target was scraped once more and gives that
+// moment: the boundary of a phase. A target that is not scraped in time is
+// counted as lost when the copy is made. An error means that ctx ended or
+// storing failed.
+func (r *Recorder) ScrapeNow(ctx context.Context) (time.Time, error) {
+	began := r.source.clock()
+	asked, err := r.source.now(ctx)
+	if err != nil {
+		// It may be back before the run is over: what was scraped is copied then.
+		asked = began.Add(r.source.Ahead())
+		r.o.Log("%s does not say what time it is: %s", r.source.url, oneLine(err))
+	}
+	waited := r.await(ctx, asked.Add(r.source.clock().Sub(began))) // it is no later there
+	at, err := r.own.ScrapeNow(ctx)
+	if err != nil {
+		return at, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.boundaries = append(r.boundaries, seen{at.UnixMilli(), waited})
+	return at, nil
+}
+
+// await waits until every target was scraped after a time by their clock, or
+// there is no more hope of it, and returns those scrapes.
+func (r *Recorder) await(ctx context.Context, asked time.Time) map[key]int64 {
+	every := r.source.Interval()
+	window := time.Duration(patience*float64(every)) + r.source.ingestion
+	ctx, cancel := context.WithTimeout(ctx, window)
+	defer cancel()
+	tick := time.NewTicker(max(time.Millisecond, min(every/polls, pollAtLeast)))
+	defer tick.Stop()
+	scrapes := map[key]int64{}
+	told := false
+	for {
+		// Whatever is later than asked is wanted. A window that ends later than
+		// their clock says holds nothing that is not there.
+		found, err := r.source.ups(ctx, asked.Add(window), window)
+		for _, k := range sortedKeys(found) {
+			if ticks := merged(found[k]); scrapes[k] == 0 {
+				scrapes[k] = ticks[0].at
+			}
+		}
+		late := r.source.without(scrapes)
+		switch {
+		case late == "":
+			return scrapes
+		case ctx.Err() != nil:
+			r.o.Log("%s shows no scrape of %s since %s", r.source.url, late, asked.Format(time.TimeOnly))
+			return scrapes
+		case err != nil && !told:
+			told = true
+			r.o.Log("%s does not answer: %s", r.source.url, oneLine(err))
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// without names a target that has no scrape, or nothing.
+func (s *Source) without(scrapes map[key]int64) string {
+	for _, t := range s.targets {
+		if scrapes[t.key] == 0 {
+			return t.Instance
+		}
+	}
+	return ""
+}
+
+// Scrapes counts those of the targets, once they are copied, and the
+// generator's own.
+func (r *Recorder) Scrapes() result.Scrapes {
+	all := r.own.Scrapes()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all.Done += r.scrapes.Done
+	for instance, n := range r.scrapes.Failed {
+		all.Failed[instance] += n
+	}
+	return all
+}
+
+// Close writes the archive. It has no more than what was copied.
+func (r *Recorder) Close() error {
+	err := r.own.Close()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err == nil && r.failed != nil {
+		err = fmt.Errorf("copy from %s: %w", r.source.url, r.failed)
+	}
+	return err
+}

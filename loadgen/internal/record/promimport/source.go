@@ -1,0 +1,257 @@
+package promimport
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+)
+
+const (
+	// askTimeout of one query.
+	askTimeout = 30 * time.Second
+	// lookBack is how far targets are looked for, and their intervals read off.
+	lookBack = 10 * time.Minute
+	// usualInterval is Prometheus' own default, for a target that was scraped
+	// once so far.
+	usualInterval = time.Minute
+)
+
+// Target is one that the Prometheus scrapes.
+type Target struct {
+	// Job is the component's kind and Instance its label here, which no other
+	// target has.
+	Job, Instance string
+	// Interval between its scrapes.
+	Interval time.Duration
+
+	key key
+}
+
+// key is a target by its labels there.
+type key struct{ job, instance string }
+
+// tick is one scrape: the time of its samples by their clock, in ms, and
+// whether the target answered.
+type tick struct {
+	at int64
+	up bool
+}
+
+// Find looks for the cluster's targets. Errors are one line each, with a hint.
+func (s *Source) Find(ctx context.Context) error {
+	asked := s.clock()
+	now, err := s.now(ctx)
+	if err != nil {
+		return fmt.Errorf("%s: %w", s.url, explain(err))
+	}
+	s.ahead = now.UnixMilli() - asked.Add(s.clock().Sub(asked)/2).UnixMilli()
+	found, err := s.ups(ctx, now, lookBack)
+	if err != nil {
+		return fmt.Errorf("%s: %w", s.url, explain(err))
+	}
+	if err := current(found, now); err != nil {
+		return fmt.Errorf("%s: %w", s.url, err)
+	}
+	if len(found) == 0 {
+		return fmt.Errorf("%s: %w", s.url, s.foundNone(ctx))
+	}
+	s.targets = s.name(found)
+	return nil
+}
+
+// URL of the Prometheus, as it may be shown.
+func (s *Source) URL() string { return s.url }
+
+// Targets are those that were found, in the order of their jobs and instances.
+func (s *Source) Targets() []Target { return s.targets }
+
+// Jobs are the kinds of component whose metrics are on offer, sorted.
+func (s *Source) Jobs() []string {
+	var all []string
+	for _, t := range s.targets {
+		all = append(all, t.Job)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// Interval is the longest between the scrapes of a target.
+func (s *Source) Interval() time.Duration {
+	longest := time.Duration(0)
+	for _, t := range s.targets {
+		longest = max(longest, t.Interval)
+	}
+	return longest
+}
+
+// Ahead is how far its clock is before ours.
+func (s *Source) Ahead() time.Duration { return time.Duration(s.ahead) * time.Millisecond }
+
+// now asks what time it is there.
+func (s *Source) now(ctx context.Context) (time.Time, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	v, _, err := s.api.Query(ctx, "time()", time.Time{})
+	if err != nil {
+		return time.Time{}, err
+	}
+	scalar, ok := v.(*model.Scalar)
+	if !ok {
+		return time.Time{}, fmt.Errorf("time() gives a %s", v.Type())
+	}
+	return scalar.Timestamp.Time(), nil
+}
+
+// history is one series of up.
+type history struct {
+	labels model.Metric
+	ticks  []tick
+}
+
+// ups are the scrapes of all targets in the window that ends at to.
+func (s *Source) ups(ctx context.Context, to time.Time, window time.Duration) (map[key][]history, error) {
+	var jobs []string
+	for theirs := range s.jobs {
+		jobs = append(jobs, regexp.QuoteMeta(theirs))
+	}
+	slices.Sort(jobs)
+	matrix, err := s.samples(ctx, to, window,
+		equal(model.MetricNameLabel, "up"), labels.MustNewMatcher(labels.MatchRegexp, "job", strings.Join(jobs, "|")))
+	found := map[key][]history{}
+	for _, series := range matrix {
+		k := key{string(series.Metric["job"]), string(series.Metric["instance"])}
+		h := history{labels: series.Metric}
+		for _, p := range series.Values {
+			h.ticks = append(h.ticks, tick{at: int64(p.Timestamp), up: p.Value == 1})
+		}
+		found[k] = append(found[k], h)
+	}
+	return found, err
+}
+
+// samples are those of the series that all matchers fit, as they were scraped,
+// in the window that ends at to, its end included and its start not.
+func (s *Source) samples(ctx context.Context, to time.Time, window time.Duration, matchers ...*labels.Matcher) (model.Matrix, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	expr := fmt.Sprintf("%s[%s]", s.selector(matchers...), model.Duration(window))
+	v, _, err := s.api.Query(ctx, expr, to)
+	if err != nil {
+		return nil, err
+	}
+	matrix, ok := v.(model.Matrix)
+	if !ok {
+		return nil, fmt.Errorf("a range of samples comes as a %s", v.Type())
+	}
+	return matrix, nil
+}
+
+// current leaves the targets that are scraped now. Two at once that differ in
+// nothing that we know a target by are an error: one of two replicas of a
+// Prometheus, or of two clusters, has to be named.
+func current(found map[key][]history, now time.Time) error {
+	for _, k := range sortedKeys(found) {
+		all := slices.DeleteFunc(found[k], func(h history) bool {
+			last := h.ticks[len(h.ticks)-1].at
+			return now.UnixMilli()-last > 3*interval(h.ticks).Milliseconds()
+		})
+		switch len(all) {
+		case 0:
+			delete(found, k)
+		case 1:
+			found[k] = all
+		default:
+			return fmt.Errorf("%s of job %s is there %d times: %s (name one with --prometheus-match)",
+				k.instance, k.job, len(all), differences(all[0].labels, all[1].labels))
+		}
+	}
+	return nil
+}
+
+// differences of two sets of labels, as `cluster="a" and cluster="b"`.
+func differences(a, b model.Metric) string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(a)) {
+		if a[name] != b[name] {
+			parts = append(parts, fmt.Sprintf("%s=%q and %s=%q", name, string(a[name]), name, string(b[name])))
+		}
+	}
+	if len(parts) == 0 {
+		return "they differ by a label that one has and the other has not"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// name makes targets of what was found, with instances that are unique: gates
+// know a target by its instance alone.
+func (s *Source) name(found map[key][]history) []Target {
+	shared := map[string]int{}
+	for k := range found {
+		shared[k.instance]++
+	}
+	var all []Target
+	for _, k := range sortedKeys(found) {
+		t := Target{Job: s.jobs[k.job], Instance: k.instance, key: k, Interval: interval(found[k][0].ticks)}
+		if shared[k.instance] > 1 {
+			t.Instance = t.Job + "/" + k.instance
+		}
+		all = append(all, t)
+	}
+	slices.SortFunc(all, func(a, b Target) int {
+		return cmp.Or(cmp.Compare(a.Job, b.Job), cmp.Compare(a.Instance, b.Instance))
+	})
+	return all
+}
+
+// interval is the median of the times between scrapes.
+func interval(ticks []tick) time.Duration {
+	var gaps []int64
+	for i := 1; i < len(ticks); i++ {
+		gaps = append(gaps, ticks[i].at-ticks[i-1].at)
+	}
+	if len(gaps) == 0 {
+		return usualInterval
+	}
+	slices.Sort(gaps)
+	return time.Duration(gaps[len(gaps)/2]) * time.Millisecond
+}
+
+// foundNone says what is there instead.
+func (s *Source) foundNone(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	jobs, _, err := s.api.LabelValues(ctx, "job", []string{s.selector(equal(model.MetricNameLabel, "up"))}, time.Time{}, time.Time{})
+	has := "it has none that fit"
+	if err == nil && len(jobs) > 0 {
+		var names []string
+		for _, j := range jobs {
+			names = append(names, string(j))
+		}
+		has = "its jobs are " + strings.Join(names, ", ")
+	}
+	return fmt.Errorf("it scrapes no target of the jobs %s: %s (--prometheus-job kube-apiserver=NAME says what a job is called)",
+		strings.Join(slices.Sorted(maps.Keys(s.jobs)), ", "), has)
+}
+
+// explain says in one line why a Prometheus did not answer.
+func explain(err error) error {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("no answer within %s (is a firewall or VPN in between?)", askTimeout)
+	}
+	return fmt.Errorf("%s (--prometheus takes the URL that Grafana's data source has)", oneLine(err))
+}
+
+func sortedKeys[V any](m map[key]V) []key {
+	return slices.SortedFunc(maps.Keys(m), func(a, b key) int {
+		return cmp.Or(cmp.Compare(a.job, b.job), cmp.Compare(a.instance, b.instance))
+	})
+}

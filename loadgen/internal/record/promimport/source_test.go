@@ -1,0 +1,55 @@
+package promimport
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/common/model"
+)
+
+func scraped(now time.Time, ago time.Duration, more model.Metric) history {
+	h := history{labels: model.Metric{"job": "kube-etcd", "instance": "a"}}
+	for name, v := range more {
+		h.labels[name] = v
+	}
+	for at := now.Add(-ago - 5*time.Minute); !at.After(now.Add(-ago)); at = at.Add(30 * time.Second) {
+		h.ticks = append(h.ticks, tick{at: at.UnixMilli(), up: true})
+	}
+	return h
+}
+
+// TestCurrent: what is gone is no target; what is there twice, as from two
+// replicas of a Prometheus, has to be told apart by the user.
+func TestCurrent(t *testing.T) {
+	now := time.UnixMilli(1_800_000_000_000)
+	k := key{"kube-etcd", "a"}
+	one, gone := scraped(now, time.Second, model.Metric{"pod": "etcd-2"}), scraped(now, 2*time.Minute, model.Metric{"pod": "etcd-1"})
+	found := map[key][]history{k: {gone, one}, {"kube-etcd", "b"}: {gone}}
+	if err := current(found, now); err != nil || len(found) != 1 || found[k][0].labels["pod"] != "etcd-2" {
+		t.Errorf("left are %v (%v)", found, err)
+	}
+	twice := map[key][]history{k: {
+		scraped(now, time.Second, model.Metric{"prometheus_replica": "p-0"}), scraped(now, 2*time.Second, model.Metric{"prometheus_replica": "p-1"}),
+	}}
+	want := `a of job kube-etcd is there 2 times: prometheus_replica="p-0" and prometheus_replica="p-1" (name one with --prometheus-match)`
+	if err := current(twice, now); err == nil || err.Error() != want {
+		t.Errorf("got  %v\nwant %s", err, want)
+	}
+}
+
+// TestNames: instances are unique in the archive, where gates know a target by
+// its instance alone.
+func TestNames(t *testing.T) {
+	now := time.UnixMilli(1_800_000_000_000)
+	h := []history{scraped(now, 0, nil)}
+	s := Source{jobs: map[string]string{"kube-etcd": "etcd", "apiserver": "kube-apiserver"}}
+	var got []string
+	for _, target := range s.name(map[key][]history{{"kube-etcd", "cp-1"}: h, {"apiserver", "cp-1"}: h, {"apiserver", "cp-2"}: h}) {
+		got = append(got, target.Job+"="+target.Instance+" every "+target.Interval.String())
+	}
+	want := "etcd=etcd/cp-1 every 30s, kube-apiserver=cp-2 every 30s, kube-apiserver=kube-apiserver/cp-1 every 30s"
+	if g := strings.Join(got, ", "); g != want {
+		t.Errorf("got  %s\nwant %s", g, want)
+	}
+}

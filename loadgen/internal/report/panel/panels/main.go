@@ -1,0 +1,127 @@
+// Panels asks every query of every dashboard of the archive of a run, and tells
+// which panels have no data without a good reason, and which do not show a
+// fault that they are about: that may be what a scenario is to show (a frozen
+// leader that long timers keep), so it is told and no error.
+//
+//	go run ./loadgen/internal/report/panel/panels [-v] [-calm] RUN
+//
+// RUN is the directory of a run. Exit codes: 0 all is well, 1 it is not, 2 the
+// directory cannot be read. With -v it tells of every query. With -calm it asks
+// instead how many panels would be said to show a fault at moments of the run's
+// longest quiet phase, in which there was none: what the above is worth.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/stormglass/stormglass/loadgen/internal/record"
+	"github.com/stormglass/stormglass/loadgen/internal/report/panel"
+)
+
+func main() { os.Exit(run(context.Background(), os.Args[1:], os.Stdout, os.Stderr)) }
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	flags := flag.NewFlagSet("panels", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	verbose := flags.Bool("v", false, "tell of every query")
+	quiet := flags.Bool("calm", false, "tell how many panels move by chance")
+	if err := flags.Parse(args); err != nil {
+		return 2
+	}
+	if flags.NArg() != 1 {
+		fmt.Fprintln(stderr, "usage: panels [-v] [-calm] RUN")
+		return 2
+	}
+	if *quiet {
+		if err := calm(ctx, flags.Arg(0), stdout); err != nil {
+			fmt.Fprintln(stderr, err)
+			return 2
+		}
+		return 0
+	}
+	wrong, err := check(ctx, flags.Arg(0), *verbose, stdout)
+	switch {
+	case err != nil:
+		fmt.Fprintln(stderr, err)
+		return 2
+	case wrong > 0:
+		return 1
+	}
+	return 0
+}
+
+// calm tells how many panels would move by chance in the run in dir, after rests
+// and under causes as long as scenarios have them.
+func calm(ctx context.Context, dir string, out io.Writer) error {
+	run, err := panel.ReadRun(dir)
+	if err != nil {
+		return err
+	}
+	archive, err := record.OpenArchive(dir)
+	if err != nil {
+		return err
+	}
+	defer archive.Close()
+	seen, looked := 0, 0
+	for _, d := range [][2]time.Duration{{30 * time.Second, 60 * time.Second}, {30 * time.Second, 140 * time.Second}, {60 * time.Second, 100 * time.Second}} {
+		s, n, err := panel.Calm(ctx, panel.Of(archive), run, d[0], d[1])
+		if err != nil {
+			return err
+		}
+		seen, looked = seen+s, looked+n
+	}
+	fmt.Fprintf(out, "where nothing was done %d of %d panels moved (%.1f%%)\n", seen, looked, 100*float64(seen)/float64(max(looked, 1)))
+	return nil
+}
+
+// check tells of the run in dir, and returns how much is wrong.
+func check(ctx context.Context, dir string, verbose bool, out io.Writer) (wrong int, err error) {
+	run, err := panel.ReadRun(dir)
+	if err != nil {
+		return 0, err
+	}
+	archive, err := record.OpenArchive(dir)
+	if err != nil {
+		return 0, err
+	}
+	defer archive.Close()
+	source := panel.Of(archive)
+	checked, err := panel.Check(ctx, source, run.Span)
+	if err != nil {
+		return 0, err
+	}
+	excused := 0
+	for _, c := range checked {
+		if c.Problem != "" {
+			wrong++
+		}
+		if c.Excuse != "" {
+			excused++
+		}
+		if verbose || c.Problem != "" {
+			fmt.Fprintln(out, c)
+		}
+	}
+	unseen := 0
+	motions, err := panel.Moved(ctx, source, run)
+	if err != nil {
+		return 0, err
+	}
+	for _, m := range motions {
+		if !m.Seen {
+			unseen++
+			fmt.Fprint(out, "not seen: ")
+		}
+		if verbose || !m.Seen {
+			fmt.Fprintln(out, m)
+		}
+	}
+	fmt.Fprintf(out, "%d queries: %d have data, %d a reason to have none, %d are wrong; %d of %d panels about faults show them\n",
+		len(checked), len(checked)-excused-wrong, excused, wrong, len(motions)-unseen, len(motions))
+	return wrong, nil
+}

@@ -1,0 +1,113 @@
+package report
+
+import (
+	"math"
+
+	"github.com/stormglass/stormglass/loadgen/internal/report/panel"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// The coordinates of a plot. It is stretched to its place on the page, so they
+// are no pixels; lines keep their width (vector-effect).
+const (
+	plotWidth  = 1000.0
+	plotHeight = 100.0
+)
+
+// scale maps values to heights in a plot.
+type scale struct {
+	low, high float64
+	log       bool
+	ticks     []float64
+}
+
+// y is the height of v, 0 at the top; values outside are held at the edge.
+func (s scale) y(v float64) float64 {
+	low, high := s.low, s.high
+	if s.log {
+		v, low, high = math.Log10(max(v, s.low)), math.Log10(s.low), math.Log10(s.high)
+	}
+	f := (v - low) / (high - low)
+	return plotHeight * (1 - min(max(f, 0), 1))
+}
+
+// newScale spans the values between low and high, with round ticks.
+// Things that are counted get no ticks between two numbers.
+func newScale(low, high float64, log bool, u scenario.Unit) scale {
+	if log && high > 0 {
+		return logScale(low, high)
+	}
+	if high <= 0 {
+		high = 1
+	}
+	step := panel.RoundStep(high / 4)
+	if u == scenario.Count {
+		step = math.Ceil(step)
+	}
+	s := scale{high: math.Ceil(high/step-1e-9) * step}
+	for v := 0.0; v <= s.high+step/2; v += step {
+		s.ticks = append(s.ticks, v)
+	}
+	return s
+}
+
+func logScale(low, high float64) scale {
+	if low <= 0 || low > high {
+		low = high / 10
+	}
+	at := func(i int) float64 { // ... 0.1 0.2 0.5 1 2 5 10 ...
+		return []float64{1, 2, 5}[((i%3)+3)%3] * math.Pow(10, math.Floor(float64(i)/3))
+	}
+	first, last := 3*int(math.Floor(math.Log10(low))), 3*int(math.Floor(math.Log10(low)))
+	for at(first+1) <= low*(1+1e-9) {
+		first++
+	}
+	for last < first+2 || at(last) < high*(1-1e-9) {
+		last++
+	}
+	s := scale{low: at(first), high: at(last), log: true}
+	for i := first; i <= last; i++ {
+		// Few decades: 1, 2 and 5 of each. Many: the decades alone.
+		if last-first <= 5 || i%3 == 0 {
+			s.ticks = append(s.ticks, at(i))
+		}
+	}
+	for len(s.ticks) > 5 {
+		var fewer []float64
+		for i := 0; i < len(s.ticks); i += 2 {
+			fewer = append(fewer, s.ticks[i])
+		}
+		s.ticks = fewer
+	}
+	return s
+}
+
+// timeTicks are round times along an axis of the given length in seconds.
+func timeTicks(length float64, most int) []float64 {
+	steps := []float64{1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200, 86400}
+	step := steps[len(steps)-1]
+	for _, s := range steps {
+		if length/s <= float64(most) {
+			step = s
+			break
+		}
+	}
+	var ticks []float64
+	for t := 0.0; t <= length; t += step {
+		ticks = append(ticks, t)
+	}
+	return ticks
+}
+
+// tickLabel writes an axis label; ticks are round, so it is short.
+func tickLabel(u scenario.Unit, v float64) string {
+	switch u {
+	case unitCores:
+		return number(v, 3)
+	case scenario.Count, scenario.PerSec:
+		if v >= 10_000 {
+			return scaled(v, 3, []string{"", "k", "M", "G", "T"})
+		}
+	}
+	return format(u, v)
+}

@@ -1,0 +1,62 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/stormglass/stormglass/loadgen/internal/cluster"
+)
+
+// prepareCluster checks a user's cluster and asks before touching it.
+func (r *run) prepareCluster(ctx context.Context) error {
+	if err := refuseFaults(r.scenario); err != nil {
+		return err
+	}
+	done := r.waiting(r.who() + " to say who we are and what we may do")
+	var err error
+	r.target, err = cluster.FromKubeconfig(ctx, r.Kubeconfig, r.Context, r.info.ID, r.scenario)
+	done()
+	if err != nil {
+		return environmentf("%w", err)
+	}
+	r.target.Waiting = r.waiting
+	r.target.NodesAlone = r.nodesAlone
+	if r.Targets != "" {
+		if err := r.target.AddTargets(r.Targets); err != nil {
+			return usageError{err}
+		}
+	}
+	done = r.waiting("Prometheus to say what it scrapes")
+	err = r.findPrometheus(ctx)
+	done()
+	if err != nil {
+		return err
+	}
+	jobs, offer := r.jobs()
+	for _, g := range r.gates {
+		if lacks := g.Lacks(jobs); len(lacks) > 0 {
+			r.target.Notes = append(r.target.Notes, fmt.Sprintf(
+				"gate %s will have no data (exit 3): the metrics of %s are not on offer (%s, --without-gate %s leaves it out)",
+				g.Name, strings.Join(lacks, ", "), offer, g.Name))
+		}
+	}
+	ok, err := r.Confirm(ctx, r.target.Plan(r.scenario))
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return usagef("not started: nothing was made in the cluster")
+	}
+	return nil
+}
+
+// who tells who we are: the cluster, and an exec plugin before it.
+func (r *run) who() string {
+	if cfg, _, err := cluster.Config(r.Kubeconfig, r.Context); err == nil {
+		if plugin := cluster.Plugin(cfg); plugin != "" {
+			return "the exec plugin of the kubeconfig (" + plugin + ") and the cluster"
+		}
+	}
+	return "the cluster"
+}

@@ -1,0 +1,224 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// supervisor is the bundled plane's, as far as faults go: a control.Client.
+type supervisor interface {
+	Check(context.Context, control.Fault) error
+	Begin(context.Context, control.Fault) (control.FaultStatus, error)
+	Clear(context.Context, string) (control.FaultStatus, error)
+	Faults(context.Context) ([]control.FaultStatus, error)
+	Events(ctx context.Context, after int64) ([]control.Event, error)
+}
+
+// clearWithin bounds how long a fault may take to be undone at a phase's end;
+// restarting etcd's members one after another takes the longest.
+const clearWithin = 2 * time.Minute
+
+// refuseFaults says of each fault of the control plane that a user's cluster has
+// none of them.
+func refuseFaults(s *scenario.Scenario) error {
+	var errs []error
+	for _, f := range s.Faults() {
+		if !f.OfNodes() {
+			errs = append(errs, usageError{s.Errorf(f.Path, "run it without --kubeconfig, on a control plane of its own",
+				"%s is a fault of a bundled control plane; nothing of a cluster of yours is broken on purpose", f.Kind)})
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// checkFaults asks the plane about every fault before anything is broken: what
+// cannot be done on this machine is an error now, not a fault that was left out.
+func checkFaults(ctx context.Context, plane supervisor, s *scenario.Scenario) error {
+	var errs []error
+	for _, f := range s.Faults() {
+		if f.OfNodes() {
+			continue
+		}
+		err := plane.Check(ctx, f.Control(s.Seed))
+		var invalid *control.InvalidFault
+		switch {
+		case err == nil:
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case errors.As(err, &invalid):
+			for _, p := range invalid.Problems {
+				errs = append(errs, usageError{s.Errorf(f.Path+"."+p.Path, p.Hint, "%s", p.Msg)})
+			}
+		default:
+			errs = append(errs, environmentError{s.Errorf(f.Path, "", "%s cannot be had here: %v", f.Kind, err)})
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// comeback is how long a control plane may take to answer again after a fault of
+// an earlier phase: the end of a kill is the start of a process, not its readiness.
+const comeback = time.Minute
+
+// patience of the actions of a scenario: where nothing is broken on purpose, an
+// action that fails is the end of the run.
+func patience(s *scenario.Scenario) time.Duration {
+	if slices.ContainsFunc(s.Faults(), func(f scenario.PlacedFault) bool { return !f.OfNodes() }) {
+		return comeback
+	}
+	return 0
+}
+
+// schedule is the faults of one phase: each begins at its time, and those
+// without a length end with the phase.
+type schedule struct {
+	run   *run
+	start time.Time
+	fail  context.CancelCauseFunc // ends the phase: a fault could not be begun
+	stop  context.CancelFunc      // begins no more
+	done  sync.WaitGroup
+
+	mu     sync.Mutex
+	open   []string // IDs of those that began: some have ended since
+	missed []string // those that the phase was too short for
+}
+
+// startFaults begins the faults of a phase that began at start. Those of nodes
+// that are due at once have begun when it returns. fail is called with what
+// went wrong.
+func (r *run) startFaults(ctx context.Context, p *scenario.Phase, start time.Time, fail context.CancelCauseFunc) *schedule {
+	s := &schedule{run: r, start: start, fail: fail}
+	waiting, stop := context.WithCancel(ctx)
+	s.stop = stop
+	for i := range p.Faults {
+		f := &p.Faults[i]
+		for _, after := range f.Times() {
+			if f.OfNodes() && after == 0 {
+				r.nodeFault(f)
+				continue
+			}
+			s.done.Go(func() { s.at(ctx, waiting, start.Add(after), p, f) })
+		}
+	}
+	return s
+}
+
+// lead is how long before its time a fault is asked for. The neighbour of a
+// diskContention is a process whose start costs 80 ms of CPU time. Asked for half of
+// that ahead it writes within 100 ms of its time if it takes up to 140 ms to start:
+// a little early on a quiet machine, late on a busy one. At a phase's very start nothing
+// can be ahead.
+func lead(kind string) time.Duration {
+	if kind == control.FaultDiskContention {
+		return 40 * time.Millisecond
+	}
+	return 0
+}
+
+// at begins a fault at its time, unless waiting ends before. One that was asked
+// for is waited for even if the phase ends meanwhile, which may be some seconds:
+// of a fault that was in force just when the question was taken back nobody
+// would know, and it would go on into the next phase.
+func (s *schedule) at(ctx, waiting context.Context, due time.Time, p *scenario.Phase, f *scenario.Fault) {
+	timer := time.NewTimer(time.Until(due.Add(-lead(f.Kind))))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-waiting.Done():
+		s.miss(due, p, f)
+		return
+	}
+	if f.OfNodes() {
+		s.run.nodeFault(f)
+		return
+	}
+	asked := f.Control(s.run.scenario.Seed)
+	begun, err := s.run.supervisor.Begin(ctx, asked)
+	if err != nil {
+		if ctx.Err() != nil {
+			s.miss(due, p, f)
+		} else {
+			s.fail(environmentf("phase %s: fault %s could not be begun: %w", p.Name, f.Kind, err))
+		}
+		return
+	}
+	s.run.step("fault: %s", faultLine(begun))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.open = append(s.open, begun.ID)
+}
+
+// miss notes a fault that the phase was too short for: what the scenario says
+// did not happen, and no gate may pass as if it had.
+func (s *schedule) miss(due time.Time, p *scenario.Phase, f *scenario.Fault) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.missed = append(s.missed, fmt.Sprintf("fault %s, due %s after the start of phase %s, never began: the phase ended before",
+		f.Kind, due.Sub(s.start).Round(time.Millisecond), p.Name))
+}
+
+// end begins no more faults, ends those that are still there (the phase may have
+// been shorter than they were to be) and returns when they are undone. ctx may
+// have ended already.
+func (s *schedule) end(ctx context.Context) error {
+	s.stop()
+	s.done.Wait()
+	interrupted := ctx.Err() != nil
+	ctx, cancel := s.run.windUp(clearWithin)
+	defer cancel()
+	var clears sync.WaitGroup
+	errs := make([]error, len(s.open))
+	for i, id := range s.open {
+		clears.Go(func() {
+			ended, err := s.run.supervisor.Clear(ctx, id)
+			if err == nil && ended.Error != "" {
+				err = errors.New(ended.Error)
+			}
+			if err != nil {
+				errs[i] = environmentf("fault %s could not be undone: %w", id, err)
+			}
+		})
+	}
+	clears.Wait()
+	for _, m := range s.missed {
+		if !interrupted { // that says enough
+			s.run.step("%s", m)
+		}
+	}
+	s.run.info.MissedFaults = append(s.run.info.MissedFaults, s.missed...)
+	return errors.Join(errs...)
+}
+
+// nodeFault begins a fault of simulated nodes, or ends those of before.
+func (r *run) nodeFault(f *scenario.Fault) {
+	at := time.Now()
+	var names []string
+	does := ""
+	switch f.Kind {
+	case scenario.NodeFailure:
+		names, does = r.fleet.Fail(f.Fraction), "stop"
+	case scenario.NodeShutdown:
+		names, does = r.fleet.Shutdown(f.Fraction), "shut down in order"
+	case scenario.SlowKubelet:
+		names, does = r.fleet.Slow(f.Fraction, f.Delay.D()), "write late by "+f.Delay.String()
+	case scenario.NodeRecovery:
+		r.workload.NodesRecovered()
+		r.fleet.Recover()
+		r.event(at, "fault", f.Kind, "all nodes come back")
+		r.step("all nodes come back")
+		return
+	}
+	if f.StopsNodes() {
+		r.workload.NodesFailed(at, names)
+	}
+	detail := fmt.Sprintf("%d of %d nodes %s", len(names), r.scenario.Nodes.Count, does)
+	r.event(at, "fault", f.Kind, detail)
+	r.step("fault: %s", detail)
+}

@@ -1,0 +1,29 @@
+package run
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// What takes its time to begin is asked for ahead, so that it is in force at its time.
+func TestAFaultThatTakesItsTimeIsAskedForAhead(t *testing.T) {
+	r := underway(t, parse(t, "phases: [{name: p, for: 20s, faults: [{kind: diskContention, for: 1s, repeat: 2, every: 10s}]}]"))
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage()
+		s.takes = 70 * time.Millisecond
+		r.supervisor = s
+		ctx, fail := context.WithCancelCause(t.Context())
+		defer fail(nil)
+		faults := r.startFaults(ctx, &r.scenario.Phases[0], time.Now(), fail)
+		time.Sleep(20 * time.Second)
+		if err := faults.end(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if want := []string{"70ms begin diskContention", "10.03s begin diskContention"}; !slices.Equal(s.log, want) {
+			t.Errorf("%q, want %q", s.log, want)
+		}
+	})
+}

@@ -1,0 +1,297 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/loadgen/internal/record"
+)
+
+// stage is a supervisor that does what it is asked and remembers when.
+type stage struct {
+	refuse map[string]error // by kind, of Check and Begin
+	takes  time.Duration    // from when a fault is asked for until it is in force
+
+	mu     sync.Mutex
+	start  time.Time
+	faults []control.FaultStatus
+	log    []string
+	events []control.Event
+	news   chan struct{}
+}
+
+func newStage() *stage { return &stage{start: time.Now(), news: make(chan struct{}, 100)} }
+
+func (s *stage) Check(_ context.Context, f control.Fault) error { return s.refuse[f.Kind] }
+
+func (s *stage) Begin(ctx context.Context, f control.Fault) (control.FaultStatus, error) {
+	select {
+	case <-time.After(s.takes):
+	case <-ctx.Done():
+		return control.FaultStatus{}, ctx.Err()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.refuse[f.Kind]; err != nil {
+		return control.FaultStatus{}, err
+	}
+	st := control.FaultStatus{ID: fmt.Sprint(len(s.faults) + 1), Fault: f, On: f.Components, Active: time.Now()}
+	if f.For > 0 {
+		st.Ends = st.Active.Add(f.For)
+	}
+	s.faults = append(s.faults, st)
+	s.log = append(s.log, fmt.Sprintf("%s begin %s", time.Since(s.start), f.Kind))
+	s.tell(control.EventFaultBegin, "")
+	return st, nil
+}
+
+func (s *stage) Clear(_ context.Context, id string) (control.FaultStatus, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range s.faults {
+		if f := &s.faults[i]; f.ID == id {
+			if !f.Ends.IsZero() && !time.Now().Before(f.Ends) || f.Kind == control.FaultRestart {
+				f.Ended = f.Ends
+				return *f, nil // by itself, long ago
+			}
+			f.Ended = time.Now()
+			s.log = append(s.log, fmt.Sprintf("%s clear %s", time.Since(s.start), f.Kind))
+			s.tell(control.EventFaultEnd, "")
+			return *f, nil
+		}
+	}
+	return control.FaultStatus{}, errors.New("no such fault")
+}
+
+func (s *stage) Faults(context.Context) ([]control.FaultStatus, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.faults), nil
+}
+
+// tell wants the lock.
+func (s *stage) tell(kind, component string) {
+	s.events = append(s.events, control.Event{Seq: int64(len(s.events) + 1), Time: time.Now(), Kind: kind, Component: component, Expected: kind == control.EventExit})
+	s.news <- struct{}{}
+}
+
+func (s *stage) Events(ctx context.Context, after int64) ([]control.Event, error) {
+	for {
+		s.mu.Lock()
+		if int(after) < len(s.events) {
+			defer s.mu.Unlock()
+			return slices.Clone(s.events[after:]), nil
+		}
+		s.mu.Unlock()
+		select {
+		case <-s.news:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// Faults begin at their times; those without a length end with the phase, and
+// none outlives it.
+func TestFaultsBeginAndEndAtTheirTimes(t *testing.T) {
+	r := underway(t, parse(t, `controlPlane: {etcd: {members: 3}}
+phases:
+  - name: p
+    for: 1m
+    faults:
+      - {kind: slowFsync, component: etcd-1, delay: 25ms, after: 10s}
+      - {kind: kill, component: etcd-leader, after: 5s, for: 2s, repeat: 3, every: 20s}
+      - {kind: restart, component: etcd-0, after: 50s}
+`))
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage()
+		r.supervisor = s
+		if _, err := r.through(t.Context(), &r.scenario.Phases[0], time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		want := []string{"5s begin kill", "10s begin slowFsync", "25s begin kill", "45s begin kill", "50s begin restart", "1m0s clear slowFsync"}
+		if !slices.Equal(s.log, want) {
+			t.Errorf("%q, want %q", s.log, want)
+		}
+		if len(r.info.MissedFaults) > 0 {
+			t.Errorf("missed %q", r.info.MissedFaults)
+		}
+	})
+}
+
+// A phase that ends by its condition ends its faults too.
+func TestFaultsEndWithAPhaseThatIsOverEarly(t *testing.T) {
+	r := underway(t, parse(t, "phases: [{name: p, until: watchesOpen, within: 1m, load: [{kind: watches, count: 1, rate: 1/s}], faults: [{kind: pause, component: etcd-0, for: 30s}]}]"))
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage()
+		r.supervisor = s
+		ctx, fail := context.WithCancelCause(t.Context())
+		faults := r.startFaults(ctx, &r.scenario.Phases[0], time.Now(), fail)
+		time.Sleep(5 * time.Second) // the condition holds
+		if err := faults.end(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if want := []string{"0s begin pause", "5s clear pause"}; !slices.Equal(s.log, want) {
+			t.Errorf("%q, want %q", s.log, want)
+		}
+		fail(nil)
+	})
+}
+
+// A fault that is being begun when its phase ends is ended by name: it must not
+// come to be in the next phase, unknown to all. An interrupt does not wait for it.
+func TestAFaultThatIsBeingBegunDoesNotOutliveItsPhase(t *testing.T) {
+	r := underway(t, parse(t, "phases: [{name: p, for: 10s, faults: [{kind: etcdQuota, quota: 16MiB, after: 9s}]}]"))
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage()
+		s.takes = 3 * time.Second
+		r.supervisor = s
+		if _, err := r.through(t.Context(), &r.scenario.Phases[0], time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		if want := []string{"12s begin etcdQuota", "12s clear etcdQuota"}; !slices.Equal(s.log, want) {
+			t.Errorf("%q, want %q", s.log, want)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 9500*time.Millisecond)
+		defer cancel()
+		began := time.Now()
+		if _, err := r.through(ctx, &r.scenario.Phases[0], began); err == nil {
+			t.Error("an interrupt is no error")
+		}
+		if took := time.Since(began); took != 9500*time.Millisecond || len(s.faults) != 1 {
+			t.Errorf("an interrupt took %s, and %d faults began", took, len(s.faults))
+		}
+	})
+}
+
+// A fault that cannot be begun ends the phase and the run; one that its phase
+// was too short for is noted, so that no gate passes as if it had been.
+func TestFaultsThatNeverBegin(t *testing.T) {
+	r := underway(t, parse(t, "phases: [{name: p, for: 1h, faults: [{kind: pause, component: etcd-0, after: 3s}, {kind: kill, component: kube-scheduler-0, after: 1m}]}]"))
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage()
+		s.refuse = map[string]error{control.FaultPause: errors.New("it is busy")}
+		r.supervisor = s
+		_, err := r.through(t.Context(), &r.scenario.Phases[0], time.Now())
+		if ExitCode(err) != ExitEnvironment || !strings.Contains(err.Error(), "phase p: fault pause could not be begun: it is busy") {
+			t.Errorf("exit code %d: %v", ExitCode(err), err)
+		}
+		if took := time.Since(s.start); took != 3*time.Second {
+			t.Errorf("the phase went on to %s", took)
+		}
+		want := []string{"fault kill, due 1m0s after the start of phase p, never began: the phase ended before"}
+		if !slices.Equal(r.info.MissedFaults, want) {
+			t.Errorf("missed %q", r.info.MissedFaults)
+		}
+	})
+}
+
+// What a plane cannot do is said at the line of the fault, before anything is
+// broken; a user's cluster is broken by nothing.
+func TestFaultsAreCheckedBeforeTheFirstPhase(t *testing.T) {
+	sc := parse(t, `phases:
+  - name: p
+    for: 1m
+    faults:
+      - {kind: slowFsync, delay: 25ms}
+      - {kind: kill, component: kube-apiserver-0}
+      - {kind: pause, component: kube-scheduler-0}
+`)
+	s := newStage()
+	s.refuse = map[string]error{
+		control.FaultSlowFsync: errors.New("this kernel has no seccomp user notification"),
+		control.FaultKill:      &control.InvalidFault{Problems: []control.Problem{{Path: "components", Msg: "there is no kube-apiserver-0", Hint: "there is none"}}},
+	}
+	err := checkFaults(t.Context(), s, sc)
+	want := "mine.yaml:8: phases.p.faults[0]: slowFsync cannot be had here: this kernel has no seccomp user notification\n" +
+		"mine.yaml:9: phases.p.faults[1].components: there is no kube-apiserver-0 (there is none)"
+	if err == nil || err.Error() != want {
+		t.Errorf("error %v, want %s", err, want)
+	}
+	err = refuseFaults(sc)
+	if ExitCode(err) != ExitUsage || strings.Count(err.Error(), "\n") != 2 || !strings.HasPrefix(err.Error(), "mine.yaml:8: phases.p.faults[0]: slowFsync is a fault of a bundled control plane") {
+		t.Errorf("exit code %d: %v", ExitCode(err), err)
+	}
+}
+
+// A fault that its component's new process has not got is told once, and keeps
+// the run from passing.
+func TestAFaultThatIsLostIsTold(t *testing.T) {
+	r := underway(t, parse(t, "phases: [{name: p, for: 1s}]"))
+	f := follower{run: r, told: map[string]bool{}}
+	s := control.FaultStatus{ID: "3", Fault: control.Fault{Kind: control.FaultSlowFsync}, Active: time.Now()}
+	f.fault(s)
+	if len(f.lost) != 0 {
+		t.Errorf("a fault in force is lost: %q", f.lost)
+	}
+	s.Lost = "with the process of etcd-0: no agent"
+	f.fault(s)
+	f.fault(s)
+	want := []string{"fault 3, slowFsync, was not in force all of its time: it was lost: with the process of etcd-0: no agent"}
+	if !slices.Equal(f.lost, want) {
+		t.Errorf("lost %q, want %q", f.lost, want)
+	}
+	events, err := record.ReadTimeline(r.dir)
+	if err != nil || len(events) != 2 || events[1].Name != "fault lost" || events[1].Detail != want[0] {
+		t.Errorf("the timeline is %+v, %v", events, err)
+	}
+}
+
+func TestActionsArePatientOnlyWithFaults(t *testing.T) {
+	for faults, want := range map[string]time.Duration{
+		"": 0, "{kind: kill, component: etcd-0}": time.Minute, "{kind: nodeFailure, fraction: 1}, {kind: nodeRecovery}": 0,
+	} {
+		if got := patience(parse(t, "nodes: {count: 1}\nphases: [{name: p, for: 1s, faults: ["+faults+"]}]")); got != want {
+			t.Errorf("faults %q: patient for %s, want %s", faults, got, want)
+		}
+	}
+}
+
+// The timeline has what the supervisor told: faults once each, with their own
+// times and components, and what became of processes.
+func TestTheSupervisorsEventsAreInTheTimeline(t *testing.T) {
+	r := underway(t, parse(t, "phases: [{name: p, for: 1s}]"))
+	s := newStage()
+	r.supervisor = s
+	begun, err := s.Begin(t.Context(), control.Fault{Kind: control.FaultKill, Components: []string{"etcd-0"}, For: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.tell(control.EventExit, "etcd-0")
+	f := &follower{run: r, told: map[string]bool{}}
+	if err := f.next(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Clear(t.Context(), begun.ID); err != nil {
+		t.Fatal(err)
+	}
+	s.tell(control.EventReady, "etcd-0")
+	f.last(t.Context())
+	events, err := record.ReadTimeline(r.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	count := map[string]int{}
+	for _, e := range events {
+		count[e.Kind]++
+		switch {
+		case e.Kind == "fault-begin" && (e.Fault != "1" || e.Name != "kill" || !slices.Equal(e.On, []string{"etcd-0"}) || !e.Time.Equal(begun.Active)):
+			t.Errorf("%+v", e)
+		case e.Kind == "exit" && (e.Name != "etcd-0" || !e.Expected):
+			t.Errorf("%+v", e)
+		}
+	}
+	for _, kind := range []string{"fault-begin", "fault-end", "exit", "ready"} {
+		if count[kind] != 1 {
+			t.Errorf("%d events %s in %+v", count[kind], kind, events)
+		}
+	}
+}

@@ -1,0 +1,115 @@
+package run
+
+import (
+	"bufio"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// version is set by the linker: the Makefile takes it from git.
+var version = ""
+
+// Version is the program's own version, from the build.
+func Version() string {
+	if version != "" {
+		return version
+	}
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "(devel)"
+}
+
+func hostFacts() result.Host {
+	h := result.Host{OS: runtime.GOOS + "/" + runtime.GOARCH, CPUs: runtime.NumCPU()}
+	var u unix.Utsname
+	if unix.Uname(&u) == nil {
+		h.Kernel = unix.ByteSliceToString(u.Release[:])
+	}
+	h.CPUModel = procField("/proc/cpuinfo", "model name")
+	kib, _ := strconv.ParseInt(strings.TrimSuffix(procField("/proc/meminfo", "MemTotal"), " kB"), 10, 64)
+	h.MemoryBytes = kib << 10
+	var lim syscall.Rlimit
+	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &lim) == nil {
+		h.Descriptors = lim.Cur
+	}
+	return h
+}
+
+// procField is the value of the first "name : value" line of a proc file, or
+// empty where there is none, as on systems without /proc.
+func procField(file, name string) string {
+	f, err := os.Open(file)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		key, value, ok := strings.Cut(lines.Text(), ":")
+		if ok && strings.TrimSpace(key) == name {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}
+
+// Descriptors the generator needs: one connection per kubelet-fidelity node,
+// one per 100 watches (the API server's limit of streams on a connection),
+// and what the archive, the plane's pipes and a margin take.
+const (
+	baseDescriptors   = 256
+	watchesPerConn    = 100
+	descriptorsPerCon = 1
+)
+
+func descriptorsNeeded(s *scenario.Scenario) uint64 {
+	need := baseDescriptors
+	if s.Nodes.Fidelity == "kubelet" {
+		need += s.Nodes.Count * descriptorsPerCon
+		if s.Nodes.KubeProxy {
+			need += s.Nodes.Count * descriptorsPerCon
+		}
+	}
+	for _, l := range s.Loads() {
+		perConn := watchesPerConn
+		if l.Connect == "each" {
+			perConn = 1
+		}
+		need += l.Clients + l.Watchers // a history's have a connection each
+		need += (l.Count+perConn-1)/perConn + max(l.Connections, (l.MaxInFlight+watchesPerConn-1)/watchesPerConn)
+	}
+	return uint64(need)
+}
+
+// checkDescriptors raises the soft limit to the hard one and refuses a
+// scenario that needs more. The Go runtime already raises it at start; a
+// process started by another may have a lower one.
+func checkDescriptors(s *scenario.Scenario) error {
+	var lim syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &lim); err != nil {
+		return environmentf("read the descriptor limit: %w", err)
+	}
+	if lim.Cur < lim.Max {
+		lim.Cur = lim.Max
+		// Refused on systems whose hard limit is above what they allow: the
+		// check below then says so.
+		_ = syscall.Setrlimit(syscall.RLIMIT_NOFILE, &lim)
+		if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &lim); err != nil {
+			return environmentf("read the descriptor limit: %w", err)
+		}
+	}
+	if need := descriptorsNeeded(s); lim.Cur < need {
+		return environmentf("scenario %s needs about %d file descriptors, the limit is %d: %d are missing (raise it with `ulimit -n %d`, or lower nodes.count)",
+			s.Name, need, lim.Cur, need-lim.Cur, need)
+	}
+	return nil
+}

@@ -1,0 +1,345 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/rest"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/loadgen/internal/cluster"
+	"github.com/stormglass/stormglass/loadgen/internal/load"
+	"github.com/stormglass/stormglass/loadgen/internal/node"
+	"github.com/stormglass/stormglass/loadgen/internal/record"
+	"github.com/stormglass/stormglass/loadgen/internal/workload"
+	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+type silent struct{}
+
+func (silent) Step(string)   {}
+func (silent) Live(Snapshot) {}
+
+// nowhere is an API server that refuses every connection.
+func nowhere() *rest.Config { return &rest.Config{Host: "https://127.0.0.1:1"} }
+
+func parse(t *testing.T, body string) *scenario.Scenario {
+	t.Helper()
+	s, err := scenario.Parse("mine.yaml", []byte("apiVersion: stormglass/v1alpha1\nkind: Scenario\nname: mine\n"+body), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// underway is a run whose parts are real and whose cluster is gone.
+func underway(t *testing.T, s *scenario.Scenario) *run {
+	t.Helper()
+	r := &run{
+		Options: Options{Progress: silent{}, Kubeconfig: "theirs.kubeconfig"}, scenario: s, dir: t.TempDir(),
+		registry: prometheus.NewRegistry(), target: &cluster.Target{Admin: nowhere()}, loads: &loads{},
+	}
+	r.info.ID, r.info.Started = "0123456789", time.Now().UTC()
+	var err error
+	if r.timeline, err = record.OpenTimeline(r.dir); err != nil {
+		t.Fatal(err)
+	}
+	if r.recorder, err = record.Open(r.dir, nil, record.Options{Registry: r.registry}); err != nil {
+		t.Fatal(err)
+	}
+	if r.self, err = record.NewSelfMeter(prometheus.NewRegistry()); err != nil {
+		t.Fatal(err)
+	}
+	if r.workload, err = workload.New(nowhere(), workload.Options{Namespace: "ns", Labels: map[string]string{"a": "b"}}); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// impatient is a user who will not wait once a step is told that has some words.
+type impatient struct {
+	words string
+	hurry chan struct{}
+}
+
+func (i impatient) Live(Snapshot) {}
+
+func (i impatient) Step(line string) {
+	if strings.Contains(line, i.words) {
+		close(i.hurry)
+	}
+}
+
+// What is left in a user's cluster is told, whatever else went wrong before.
+func TestWindingUpNeverHidesWhatIsLeft(t *testing.T) {
+	for name, want := range map[string]string{
+		"not all is removed yet":     "the cluster cannot be reached: connection refused",
+		"removing what the run made": "the clean-up was ended by a second signal: not tried",
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := underway(t, parse(t, "phases: [{name: p, for: 1s}]"))
+			user := impatient{name, make(chan struct{})}
+			r.Progress, r.Hurry, r.Context = user, user.hurry, "their's"
+			r.info.Failure = "load get: refused"
+			if err := r.finish(); err != nil {
+				t.Fatal(err)
+			}
+			for _, want := range []string{want, "`loadgen cleanup --kubeconfig theirs.kubeconfig --context 'their'\\''s' --run 0123456789`"} {
+				if !strings.Contains(r.info.Left, want) {
+					t.Errorf("no %q in %q", want, r.info.Left)
+				}
+			}
+			if r.info.Failure != "load get: refused; "+r.info.Left {
+				t.Errorf("failure %q", r.info.Failure)
+			}
+		})
+	}
+}
+
+// A phase that an error cut short is no whole phase for the gates.
+func TestAFailedPhaseIsCutShort(t *testing.T) {
+	r := underway(t, parse(t, "phases: [{name: p, for: 1h, actions: [{kind: deploy, name: web, replicas: 1}]}]"))
+	err := r.phases(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "patch deployment ns/web") {
+		t.Fatalf("error %v", err)
+	}
+	if p := r.m.Phases[0]; !p.Interrupted || p.Seconds() > 60 {
+		t.Errorf("%+v", p)
+	}
+	if err := errors.Join(r.recorder.Close(), r.timeline.Close()); err != nil {
+		t.Error(err)
+	}
+}
+
+// What finished phases and nodes have measured is on disk when a run is killed.
+func TestMeasurementsAreWrittenAsPhasesEnd(t *testing.T) {
+	r := underway(t, parse(t, "nodes: {count: 2, fidelity: shared}\nphases: [{name: p, for: 1s}]"))
+	var err error
+	r.fleet, err = node.New(node.Config{Spec: r.scenario.Nodes, Identities: node.NewShared(nowhere()), NamePrefix: "n-", Seed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.phases(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := writeRun(r.dir, r.info); err != nil {
+		t.Fatal(err)
+	}
+	rec, err := openRecorded(r.dir)
+	if err != nil || rec.Run.ID != r.info.ID || !rec.Run.Ended.IsZero() {
+		t.Fatalf("%+v, %v", rec, err)
+	}
+	defer rec.Close()
+	m := rec.Measurements
+	if m.Nodes == nil || m.Nodes.Count != 2 || len(m.Phases) != 1 || m.Phases[0].Workload == nil {
+		t.Errorf("on disk: %+v", m)
+	}
+	r.fleet.Stop(t.Context())
+	if err := errors.Join(r.recorder.Close(), r.timeline.Close()); err != nil {
+		t.Error(err)
+	}
+}
+
+// A wait that takes its time is told of, a short one is not.
+func TestLongWaitsAreTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		steps := make(told, 10)
+		r := &run{Options: Options{Progress: steps}}
+		done := r.waiting("a quick answer")
+		time.Sleep(waitTold - time.Millisecond)
+		done()
+		done = r.waiting("the cluster to answer")
+		time.Sleep(waitTold + waitTellEvery + time.Millisecond)
+		done()
+		close(steps)
+		var all []string
+		for line := range steps {
+			all = append(all, line)
+		}
+		want := []string{"waiting for the cluster to answer, 3s so far", "waiting for the cluster to answer, 13s so far"}
+		if !slices.Equal(all, want) {
+			t.Errorf("told %q, want %q", all, want)
+		}
+	})
+}
+
+// told is the steps that a run tells.
+type told chan string
+
+func (t told) Step(line string) { t <- line }
+func (told) Live(Snapshot)      {}
+
+// The keys of a plane whose run was killed go with the next run beside it; those of
+// one that lives stay.
+func TestKeysOfKilledRunsAreSwept(t *testing.T) {
+	for name, lives := range map[string]bool{"killed": false, "alive": true} {
+		t.Run(name, func(t *testing.T) {
+			runs := t.TempDir()
+			theirs := filepath.Join(runs, "theirs")
+			keys := filepath.Join(theirs, planeDir, "pki")
+			if err := errors.Join(os.MkdirAll(keys, 0o700), writeJSON(theirs, result.RunFile, result.Run{ID: "0123456789"})); err != nil {
+				t.Fatal(err)
+			}
+			if lives {
+				lock, err := cluster.LockDir(theirs)
+				if err != nil || lock == nil {
+					t.Fatal(lock, err)
+				}
+				defer lock.Close()
+			}
+			r := &run{Options: Options{Progress: silent{}}, dir: filepath.Join(runs, "ours")}
+			r.sweep()
+			if _, err := os.Stat(keys); os.IsNotExist(err) == lives {
+				t.Errorf("alive %v, the keys: %v", lives, err)
+			}
+		})
+	}
+}
+
+// Nodes that never come do not make a run that never ends.
+func TestNodesThatAreNeverReadyEndTheRun(t *testing.T) {
+	r := underway(t, parse(t, "nodes: {count: 2, fidelity: shared}\nphases: [{name: p, for: 1s}]"))
+	var err error
+	r.fleet, err = node.New(node.Config{Spec: r.scenario.Nodes, Identities: node.NewShared(nowhere()), NamePrefix: "n-", Seed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = r.registerNodes(t.Context(), 100*time.Millisecond)
+	if ExitCode(err) != ExitEnvironment || !strings.Contains(err.Error(), "0 of 2 nodes are Ready: the others were not within 100ms") {
+		t.Errorf("exit code %d: %v", ExitCode(err), err)
+	}
+	r.fleet.Stop(t.Context())
+	if got := registerWithin(scenario.Nodes{Count: 500, RegisterRate: 50}); got != 10*time.Minute+10*time.Second {
+		t.Errorf("500 nodes at 50/s have %s", got)
+	}
+	if err := errors.Join(r.recorder.Close(), r.timeline.Close()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestWatchesOfAPhaseThatIsOverAreNotAwaited(t *testing.T) {
+	s := parse(t, "phases: [{name: p, for: 1s, load: [{kind: watches, count: 5, rate: 5/s}]}]")
+	w, err := newWatches(load.Target{Config: nowhere(), Namespace: "ns"}, s.Loads()[0].Load)
+	if err != nil {
+		t.Fatal(err)
+	}
+	over := make(chan struct{})
+	close(over)
+	ls := &loads{all: []*placed{{at: s.Loads()[0], load: w, stop: func() {}, done: over}}}
+	within, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if err := ls.awaitOpen(within); err != nil {
+		t.Error(err)
+	}
+}
+
+// A run whose archive is lost never passes, not even by exact gates.
+func TestNoPassWithoutAnArchive(t *testing.T) {
+	dir := t.TempDir()
+	s := parse(t, "phases: [{name: p, for: 1s}]\ngates: [{name: length, objective: phase-duration, max: 1m}]")
+	text, err := s.Resolved()
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.UnixMilli(1_800_000_000_000).UTC()
+	if err := errors.Join(
+		writeFile(filepath.Join(dir, result.ScenarioFile), text),
+		writeJSON(dir, result.RunFile, result.Run{Started: now, Ended: now.Add(time.Second)}),
+		writeJSON(dir, result.MeasurementsFile, result.Measurements{Phases: []result.Phase{{Name: "p", Start: now, End: now.Add(time.Second)}}}),
+	); err != nil {
+		t.Fatal(err)
+	}
+	res, err := Judge(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res.Gates[0].Verdict != result.Pass || res.Verdict != result.NoData || res.ExitCode != ExitNoData {
+		t.Errorf("gate %s, run %s, exit code %d", res.Gates[0].Verdict, res.Verdict, res.ExitCode)
+	}
+}
+
+// The supervisor reads the config from stdin; the user has written a scenario.
+func TestControlPlaneSettingsAreNamedByTheScenariosLine(t *testing.T) {
+	s := parse(t, "controlPlane:\n  apiServer:\n    flags:\n      max-requests-inflight: \"5\"\nphases: [{name: p, for: 1s}]")
+	got := inScenario(s, `stdin:1: apiServer.flags.max-requests-inflight: too few (as 400)`+"\nsomething else\n").Error()
+	want := `mine.yaml:7: controlPlane.apiServer.flags.max-requests-inflight: too few (as 400)` +
+		"\nthe scenario's controlPlane: something else"
+	if got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestInterruptBeforeThereIsAnything(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := Run(ctx, Options{Scenario: parse(t, "phases: [{name: p, for: 1s}]"), Kubeconfig: "none.kubeconfig", Progress: silent{}})
+	if ExitCode(err) != ExitNoData || !strings.Contains(err.Error(), "nothing is left behind") {
+		t.Errorf("exit code %d: %v", ExitCode(err), err)
+	}
+	err = interruptedError{errors.New("delete namespaces: refused")}
+	if ExitCode(err) != ExitEnvironment || strings.Contains(err.Error(), "nothing is left") || !strings.Contains(err.Error(), "delete namespaces") {
+		t.Errorf("exit code %d: %v", ExitCode(err), err)
+	}
+}
+
+func TestNodesWithoutNodes(t *testing.T) {
+	_, err := Nodes(t.Context(), Options{Scenario: parse(t, "phases: [{name: p, for: 1s}]"), Progress: silent{}})
+	if ExitCode(err) != ExitUsage {
+		t.Errorf("exit code %d: %v", ExitCode(err), err)
+	}
+}
+
+// A supervisor that ends in order has no error to tell.
+func TestAPlaneThatSomebodyElseStopped(t *testing.T) {
+	if err := planeEnded(new(control.Supervisor)); err == nil {
+		t.Error("no reason")
+	}
+}
+
+func TestRunDirectory(t *testing.T) {
+	t.Chdir(t.TempDir())
+	now := time.Now()
+	dir, made, err := makeRunDir("", "mine", now)
+	if err != nil || len(made) != 2 {
+		t.Fatalf("made %v: %v", made, err)
+	}
+	second, _, err := makeRunDir("", "mine", now)
+	if err != nil || second != dir+"-2" {
+		t.Errorf("a second run in the same second: %s, %v", second, err)
+	}
+	if err := os.Remove(second); err != nil {
+		t.Error(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "file"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := removeRunDir(dir, made); err != nil {
+		t.Error(err)
+	}
+	if left, err := os.ReadDir("."); err != nil || len(left) != 0 {
+		t.Errorf("left %v, %v", left, err)
+	}
+
+	if err := os.Mkdir("theirs", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	dir, made, err = makeRunDir("theirs", "mine", now)
+	if err != nil || len(made) != 0 {
+		t.Fatalf("made %v: %v", made, err)
+	}
+	if err := removeRunDir(dir, made); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat("theirs"); err != nil {
+		t.Errorf("the user's own directory: %v", err)
+	}
+}

@@ -1,0 +1,310 @@
+package run
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stormglass/stormglass/loadgen/internal/archivetest"
+	"github.com/stormglass/stormglass/loadgen/internal/record"
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// at gives what is at a path of maps and of places in lists.
+func at(v any, path ...any) any {
+	for _, p := range path {
+		switch p := p.(type) {
+		case string:
+			v = v.(map[string]any)[p]
+		case int:
+			v = v.([]any)[p]
+		}
+	}
+	return v
+}
+
+func reads(m map[string]any, phase int) map[string]any {
+	return at(m, "phases", phase, "requests", 0).(map[string]any)
+}
+
+// JSON that is whole in its form and that no generator can have written is damage,
+// with digests or without.
+func TestMeasurementsThatNoRunMakesDoNotPass(t *testing.T) {
+	t.Parallel()
+	whole := soundRun(t)
+	forget(t, whole)
+	for what, c := range map[string]struct {
+		do  func(map[string]any)
+		why string
+	}{
+		"a negative count":          {func(m map[string]any) { reads(m, 0)["sent"] = -300 }, "phases[0].requests[0].sent is -300"},
+		"a negative latency":        {func(m map[string]any) { at(reads(m, 1), "latency").(map[string]any)["meanSeconds"] = -1 }, "phases[1].requests[0].latency.meanSeconds is -1"},
+		"a count past all counting": {func(m map[string]any) { reads(m, 0)["offered"] = int64(math.MaxInt64) }, "which no run measures"},
+		"a length past all lengths": {func(m map[string]any) { at(m, "generator").(map[string]any)["cpuSeconds"] = 1e300 }, "generator.cpuSeconds is 1e+300"},
+		"text for a number":         {func(m map[string]any) { reads(m, 0)["sent"] = "NaN" }, "sent"},
+		"quantiles upside down":     {func(m map[string]any) { at(reads(m, 0), "latency").(map[string]any)["p50Seconds"] = 5 }, "quantiles are not in their order"},
+		"a phase missing":           {func(m map[string]any) { m["phases"] = m["phases"].([]any)[:1] }, "it does not tell of phase storm"},
+		"no phases":                 {func(m map[string]any) { delete(m, "phases") }, "it does not tell of phase calm"},
+		"a phase twice":             {func(m map[string]any) { m["phases"] = append(m["phases"].([]any), at(m, "phases", 1)) }, "phase storm is there twice"},
+		"a phase too many": {func(m map[string]any) {
+			last := map[string]any{"name": "more", "start": at(m, "phases", 1, "end"), "end": at(m, "phases", 1, "end")}
+			m["phases"] = append(m["phases"].([]any), last)
+		}, "it tells of phase more"},
+		"phases in another order": {func(m map[string]any) { all := m["phases"].([]any); all[0], all[1] = all[1], all[0] }, "ends 1s before it starts"},
+		"times reversed": {func(m map[string]any) {
+			p := at(m, "phases", 1).(map[string]any)
+			p["start"], p["end"] = p["end"], p["start"]
+		}, "ends"},
+		"a phase of 300 years":   {func(m map[string]any) { at(m, "phases", 1).(map[string]any)["end"] = "2327-01-01T00:00:00Z" }, "which no run does"},
+		"a phase without a time": {func(m map[string]any) { delete(at(m, "phases", 0).(map[string]any), "start") }, "has no start or no end"},
+		"a load twice": {func(m map[string]any) {
+			at(m, "phases", 0).(map[string]any)["requests"] = []any{reads(m, 0), reads(m, 0)}
+		}, "load reads get configmaps is there twice"},
+		"sums that do not add up":    {func(m map[string]any) { reads(m, 0)["unsent"] = 7 }, "300 sent and 7 unsent are not the 300 offered"},
+		"more answers than requests": {func(m map[string]any) { reads(m, 0)["succeeded"] = 301 }, "more answers than the 300 requests"},
+		"an interrupted phase":       {func(m map[string]any) { at(m, "phases", 1).(map[string]any)["interrupted"] = true }, "storm is not told as the run ended it"},
+		"a condition nobody set":     {func(m map[string]any) { at(m, "phases", 1).(map[string]any)["until"] = "podsReady" }, "storm is not told as the run ended it"},
+	} {
+		dir := copyOf(t, whole)
+		change(t, filepath.Join(dir, result.MeasurementsFile), c.do)
+		if o := weighed(t, dir); o.code != ExitNoData || !strings.HasPrefix(o.said[0], "measurements.json is damaged: ") || !strings.Contains(o.said[0], c.why) {
+			t.Errorf("%s: exit code %d, %q", what, o.code, o.said)
+		}
+	}
+}
+
+// A damaged file is told by name, and by line and byte where they are known.
+func TestDamageIsToldByLineAndByte(t *testing.T) {
+	t.Parallel()
+	whole := soundRun(t)
+	for file, c := range map[string]struct {
+		do   func(text []byte) []byte
+		want string
+	}{
+		result.TimelineFile: {func(text []byte) []byte { return bytes.Replace(text, []byte(`"fault-end"`), []byte(`"fault-end`), 1) }, "timeline.jsonl is damaged: line 5: byte "},
+		result.PulseFile:    {func(text []byte) []byte { return bytes.Replace(text, []byte(`"ok":5`), []byte(`"ok":-5`), 1) }, "pulse.jsonl is damaged: line 1: requests of reads: "},
+		result.RunFile:      {func(text []byte) []byte { return text[:len(text)/2] }, "run.json is damaged: line "},
+		result.ScenarioFile: {func(text []byte) []byte { return bytes.Replace(text, []byte("phases:"), []byte("fazes:"), 1) }, "scenario.yaml is damaged: line 8: "},
+		result.AuditFile:    {func([]byte) []byte { return []byte("{\n\n]") }, "audit.json is damaged: line 3, byte 4: "},
+	} {
+		dir := copyOf(t, whole)
+		text, err := os.ReadFile(filepath.Join(dir, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, file), c.do(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if o := weighed(t, dir); !strings.HasPrefix(o.said[0], c.want) {
+			t.Errorf("%s: %q, want %q...", file, o.said, c.want)
+		}
+	}
+}
+
+// A run judged by another scenario than its own neither passes nor fails as itself, and
+// says so wherever its verdict is told.
+func TestAnotherScenarioIsNotTheRunsOwn(t *testing.T) {
+	t.Parallel()
+	whole := soundRun(t)
+	for what, edit := range map[string]func(string) string{
+		"its last gates lost":     func(s string) string { return s[:strings.Index(s, "  - {name: felt")] },
+		"a bound raised":          func(s string) string { return strings.Replace(s, "max: 1s", "max: 9s", 1) },
+		"a bound that fails":      func(s string) string { return strings.Replace(s, "max: 1s", "max: 1ms", 1) },
+		"a comment":               func(s string) string { return s + "# looked at\n" },
+		"another scenario's name": func(s string) string { return strings.Replace(s, "name: sound", "name: other", 1) },
+	} {
+		dir := copyOf(t, whole)
+		file := filepath.Join(dir, result.ScenarioFile)
+		if err := os.WriteFile(file, []byte(edit(soundScenario)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		const says = "scenario.yaml is not the scenario that was run"
+		if o := judged(t, dir); o.code != ExitNoData || o.result.Verdict != result.NoData || !strings.HasPrefix(o.said[0], says) {
+			t.Errorf("%s: exit code %d, %q", what, o.code, o.said)
+		}
+		noStalePass(t, what, dir)
+		for _, told := range []string{result.ResultFile, result.JUnitFile, result.HTMLFile} {
+			if text, err := os.ReadFile(filepath.Join(dir, told)); err != nil || !bytes.Contains(text, []byte(says)) {
+				t.Errorf("%s: %s does not say so (%v)", what, told, err)
+			}
+		}
+	}
+}
+
+// What the generator knows at a run's end only is not recorded of a run that was
+// killed: nobody may take it for nothing. One that was killed while it came up has no
+// run.json.
+func TestARunThatWasKilledSaysWhatWasNotRecorded(t *testing.T) {
+	t.Parallel()
+	l := archivetest.New(t, record.Options{}, "etcd-0")
+	l.Boundary(time.Second)
+	l.Boundary(time.Second)
+	young := copyOf(t, l.Dir()) // with a write-ahead log
+	text := strings.Replace(soundScenario, "gates:", "nodes: {count: 10}\ngates:\n  - {name: beats, objective: missed-heartbeats, max: 0}", 1)
+	for name, text := range map[string][]byte{result.ScenarioFile: []byte(text), result.TimelineFile: nil} {
+		if err := os.WriteFile(filepath.Join(young, name), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o := judged(t, young)
+	if o.code != ExitNoData || o.said[0] != "run.json is missing: the run was killed while it came up, or the file was lost" || o.result.Run.Scenario != "sound" {
+		t.Errorf("exit code %d, %q of %+v", o.code, o.said, o.result.Run)
+	}
+	page, err := os.ReadFile(filepath.Join(young, result.HTMLFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, wrong := range []string{"simulated no nodes", "no nodes were simulated", "sent no requests", "measured itself: 0"} {
+		if all := strings.Join(o.said, "\n") + string(page); strings.Contains(all, wrong) {
+			t.Errorf("it says %q", wrong)
+		}
+	}
+	// Every byte of the log may be lost.
+	for _, segment := range []string{"tsdb/wal/00000000"} {
+		file := filepath.Join(young, segment)
+		log, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, cut := range [][]byte{nil, log[:1], log[:len(log)/2], log[:len(log)-1], make([]byte, len(log)), append(bytes.Clone(log[:len(log)/2]), make([]byte, len(log)/2)...)} {
+			if err := os.WriteFile(file, cut, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if o := weighed(t, young); o.code != ExitNoData {
+				t.Errorf("a log of %d bytes: exit code %d, %q", len(cut), o.code, o.said)
+			}
+		}
+	}
+}
+
+// A directory where a file should be is in TestADamagedRunDoesNotPass; here are the
+// directories of an archive, and what nobody wrote.
+func TestAnArchiveOfAnotherShapeDoesNotPass(t *testing.T) {
+	t.Parallel()
+	whole := soundRun(t)
+	blocks, err := filepath.Glob(filepath.Join(whole, "tsdb", "*"))
+	if err != nil || len(blocks) != 1 {
+		t.Fatal(blocks, err)
+	}
+	block := filepath.Join("tsdb", filepath.Base(blocks[0]))
+	file := func(path string) error {
+		return errors.Join(os.RemoveAll(path), os.WriteFile(path, []byte("x"), 0o600))
+	}
+	for what, do := range map[string]func(dir string) error{
+		"no archive":             func(dir string) error { return os.RemoveAll(filepath.Join(dir, "tsdb")) },
+		"an empty archive":       func(dir string) error { return os.RemoveAll(filepath.Join(dir, block)) },
+		"a file for the archive": func(dir string) error { return file(filepath.Join(dir, "tsdb")) },
+		"a file for the block":   func(dir string) error { return file(filepath.Join(dir, block)) },
+		"a file for the chunks":  func(dir string) error { return file(filepath.Join(dir, block, "chunks")) },
+		"no chunks":              func(dir string) error { return os.RemoveAll(filepath.Join(dir, block, "chunks")) },
+		"a block too many": func(dir string) error {
+			return os.CopyFS(filepath.Join(dir, "tsdb", "01M80YMTZWY5PQC185PF0YAR4S"), os.DirFS(filepath.Join(dir, block)))
+		},
+		"a link to itself": func(dir string) error { return os.Symlink("..", filepath.Join(dir, "tsdb", "loop")) },
+	} {
+		for _, digested := range []bool{true, false} {
+			dir := copyOf(t, whole)
+			if err := do(dir); err != nil {
+				t.Fatal(err)
+			}
+			if !digested {
+				forget(t, dir)
+			}
+			o := weighed(t, dir)
+			if extra := what == "a block too many" || what == "a link to itself"; !digested && extra {
+				continue // it takes nothing away
+			}
+			if o.code != ExitNoData || !o.names("tsdb") {
+				t.Errorf("%s (digests: %v): exit code %d, %q", what, digested, o.code, o.said)
+			}
+		}
+	}
+}
+
+// What is no run's directory is a mistake of the user's, whatever it is.
+func TestWhatIsNoRunDirectoryIsAUsageError(t *testing.T) {
+	dir := t.TempDir()
+	for _, path := range []string{dir, filepath.Join(dir, "gone"), written(t, "file", "x"), "/dev/null"} {
+		for name, o := range map[string]outcome{
+			"report": outcomeOf(Judge(t.Context(), path)), "gate": outcomeOf(JudgeBy(t.Context(), path, nil)),
+		} {
+			if o.code != ExitUsage || len(o.said) != 1 || !strings.HasPrefix(o.said[0], path+": ") {
+				t.Errorf("%s %s: exit code %d, %q", name, path, o.code, o.said)
+			}
+		}
+	}
+}
+
+// A comparison whose variants cannot be judged any more does not keep their verdicts.
+func TestADamagedComparisonDoesNotPass(t *testing.T) {
+	t.Parallel()
+	whole := t.TempDir()
+	run := soundRun(t)
+	c := result.Comparison{Schema: result.ComparisonSchema, Scenario: "sound", Rows: []result.Row{}}
+	for _, name := range []string{"a", "b"} {
+		if err := os.CopyFS(filepath.Join(whole, name), os.DirFS(run)); err != nil {
+			t.Fatal(err)
+		}
+		c.Variants = append(c.Variants, result.Variant{Name: name})
+	}
+	if err := writeComparison(whole, c); err != nil {
+		t.Fatal(err)
+	}
+	compare := func(dir string) (int, string) {
+		c, err := Compare(t.Context(), dir)
+		if err != nil {
+			return ExitCode(err), err.Error()
+		}
+		text, err := json.Marshal(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c.ExitCode, string(text)
+	}
+	if code, said := compare(whole); code != ExitPass {
+		t.Fatalf("the comparison itself: exit code %d, %s", code, said)
+	}
+	listed := func(dir string, do func(map[string]any)) { change(t, filepath.Join(dir, result.ComparisonFile), do) }
+	for what, c := range map[string]struct {
+		do   func(dir string)
+		says string
+	}{
+		"a variant's directory gone": {func(dir string) { must(t, os.RemoveAll(filepath.Join(dir, "b"))) }, "b is no directory of a run any more"},
+		"a variant's run damaged":    {func(dir string) { must(t, os.Remove(filepath.Join(dir, "b", result.RunFile))) }, "run.json is missing"},
+		"a variant not listed":       {func(dir string) { listed(dir, func(m map[string]any) { m["variants"] = m["variants"].([]any)[:1] }) }, "it does not list b, which ran"},
+		"none listed":                {func(dir string) { listed(dir, func(m map[string]any) { m["variants"] = nil }) }, "it has no variants"},
+		"one that did not run passed": {func(dir string) {
+			must(t, os.RemoveAll(filepath.Join(dir, "b")))
+			listed(dir, func(m map[string]any) {
+				at(m, "variants", 1).(map[string]any)["notRun"] = "the plane did not start"
+				at(m, "variants", 1).(map[string]any)["exitCode"] = 77
+			})
+		}, "the plane did not start"},
+		"a name that leads out": {func(dir string) {
+			listed(dir, func(m map[string]any) { at(m, "variants", 1).(map[string]any)["name"] = "../b" })
+		}, "is no name"},
+		"cut": {func(dir string) { must(t, os.Truncate(filepath.Join(dir, result.ComparisonFile), 40)) }, "comparison.json is damaged: line "},
+		"a list": {func(dir string) {
+			must(t, os.WriteFile(filepath.Join(dir, result.ComparisonFile), []byte("[]"), 0o600))
+		}, "comparison.json is damaged: "},
+	} {
+		dir := copyOf(t, whole)
+		c.do(dir)
+		if code, said := compare(dir); code != ExitNoData || !strings.Contains(said, c.says) {
+			t.Errorf("%s: exit code %d, %s", what, code, said)
+		}
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,144 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/stormglass/stormglass/alerts"
+	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/internal/loopback"
+	"github.com/stormglass/stormglass/internal/shell"
+	"github.com/stormglass/stormglass/loadgen/internal/observe"
+	"github.com/stormglass/stormglass/loadgen/internal/record"
+	"github.com/stormglass/stormglass/loadgen/internal/scrapeconfig"
+)
+
+// planeGone is how often an observer looks whether its plane still runs.
+const planeGone = time.Second
+
+// ObserveOptions says which plane to observe, and where.
+type ObserveOptions struct {
+	// Dir is the directory of a plane that runs.
+	Dir string
+	// Addr to serve at, HOST:PORT; Public allows one that others reach.
+	Addr   string
+	Public bool
+	// Interval between scrapes; zero means 5 s.
+	Interval time.Duration
+	// Retention is how long samples are kept at the least. They are gone when
+	// the observation ends.
+	Retention time.Duration
+	// Log takes a line now and then.
+	Log func(format string, args ...any)
+	// Ready is told where the API is, and the folder with the configuration for
+	// another Prometheus.
+	Ready func(url, config string)
+}
+
+// Observe scrapes a plane and serves what it says, with the rules of package
+// alerts over it, until ctx ends or the plane does. Neither is an error.
+func Observe(ctx context.Context, o ObserveOptions) (err error) {
+	if err := loopback.Check(o.Addr, o.Public); err != nil {
+		return usagef("--listen: %w", err)
+	}
+	cluster, err := running(o.Dir)
+	if err != nil {
+		return err
+	}
+	listener, err := observe.Listen(o.Addr, o.Public)
+	if err != nil {
+		return environmentf("--listen: %w", err)
+	}
+	dir, err := os.MkdirTemp("", "stormglass-observe-")
+	if err != nil {
+		return environmentf("%w", errors.Join(err, listener.Close()))
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	var targets []control.ScrapeTarget
+	for _, c := range cluster.Components {
+		targets = append(targets, c.Scrape)
+	}
+	recorder, err := record.Open(dir, targets, record.Options{Interval: o.Interval, Retention: o.Retention, Log: o.Log})
+	if err != nil {
+		return environmentf("%w", errors.Join(err, listener.Close()))
+	}
+	defer func() { err = errors.Join(err, recorder.Close()) }()
+	server, err := observe.Start(listener, observe.Config{
+		Public: o.Public, Recorder: recorder, Rules: alerts.Files(), Retention: o.Retention, Version: Version(),
+	})
+	if err != nil {
+		return environmentf("%w", err)
+	}
+	defer func() { err = errors.Join(err, server.Close()) }()
+	config, err := scrapeconfig.Write(o.Dir, targets, scrapeconfig.Options{
+		Interval: recorder.Interval(), Rules: alerts.Files(), Owner: "the control plane in " + cluster.Dir,
+	})
+	if err != nil {
+		return environmentf("%w", err)
+	}
+	o.Ready(server.URL(), config)
+
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	recorded := make(chan error, 1)
+	go func() { recorded <- recorder.Run(ctx) }()
+	gone := awaitGone(ctx, o.Dir)
+	select {
+	case err = <-recorded: // it ends by itself only when it cannot store
+	case <-gone:
+		if ctx.Err() == nil {
+			o.Log("the control plane has stopped")
+		}
+		stop()
+		err = <-recorded
+	}
+	if err != nil {
+		return environmentf("%w", err)
+	}
+	return nil
+}
+
+// running describes the plane in a directory, which has to be up.
+func running(dir string) (control.Cluster, error) {
+	cluster, err := control.Load(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return cluster, usagef("%s: there is no control plane (`controlplane up --dir %s` starts one)", dir, shell.Quote(dir))
+	}
+	if err != nil {
+		return cluster, environmentf("%w", err)
+	}
+	up, err := control.InUse(dir)
+	if err == nil && !up {
+		err = fmt.Errorf("%s: the control plane is stopped (`controlplane up --dir %s` starts it)", dir, dir)
+	}
+	if err != nil {
+		return cluster, environmentf("%w", err)
+	}
+	return cluster, nil
+}
+
+// awaitGone is closed when no process of the plane in dir lives any more, or
+// ctx has ended.
+func awaitGone(ctx context.Context, dir string) <-chan struct{} {
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		tick := time.NewTicker(planeGone)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+				if up, err := control.InUse(dir); err == nil && !up {
+					return
+				}
+			}
+		}
+	}()
+	return gone
+}

@@ -1,0 +1,144 @@
+package run
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/api"
+	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
+	"github.com/prometheus/common/model"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/loadgen/internal/scrapeconfig"
+)
+
+// etcdOnly is the directory of a plane of one component, which lives until stop
+// is called.
+func etcdOnly(t *testing.T) (dir string, stop func()) {
+	t.Helper()
+	component := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/plain; version=0.0.4")
+		fmt.Fprint(w, "# TYPE etcd_server_has_leader gauge\netcd_server_has_leader 1\n")
+	}))
+	t.Cleanup(component.Close)
+	dir = t.TempDir()
+	text, err := json.Marshal(control.Cluster{Schema: control.ClusterSchema, Dir: dir, Components: []control.Component{{
+		Name: "etcd-0", Kind: control.KindEtcd,
+		Scrape: control.ScrapeTarget{Job: control.KindEtcd, Instance: "etcd-0", URL: component.URL + "/metrics"},
+	}}})
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, control.ClusterFile), text, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	lock, err := control.LockDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { lock.Close() })
+	return dir, func() { lock.Close() }
+}
+
+// value asks a Prometheus until an expression has a value.
+func value(t *testing.T, url, expr string) model.SampleValue {
+	t.Helper()
+	client, err := api.NewClient(api.Config{Address: url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		v, _, err := v1.NewAPI(client).Query(ctx, expr, time.Time{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if vector := v.(model.Vector); len(vector) == 1 {
+			return vector[0].Value
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatalf("%s never had a value", expr)
+		}
+	}
+}
+
+// TestObserve: a plane that runs can be queried, another Prometheus is told how
+// to scrape it, and with the plane the observation ends and leaves nothing.
+func TestObserve(t *testing.T) {
+	temp := t.TempDir()
+	t.Setenv("TMPDIR", temp)
+	for name, end := range map[string]func(cancel, stop func()){
+		"the plane stops": func(_, stop func()) { stop() },
+		"an interrupt":    func(cancel, _ func()) { cancel() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir, stop := etcdOnly(t)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			type ready struct{ url, config string }
+			told, done := make(chan ready, 1), make(chan error, 1)
+			go func() {
+				done <- Observe(ctx, ObserveOptions{
+					Dir: dir, Addr: "127.0.0.1:0", Interval: 50 * time.Millisecond, Retention: time.Hour,
+					Log: t.Logf, Ready: func(url, config string) { told <- ready{url, config} },
+				})
+			}()
+			r := <-told
+			if v := value(t, r.url, `etcd_server_has_leader{job="etcd",instance="etcd-0"}`); v != 1 {
+				t.Errorf("the component says %v", v)
+			}
+			if _, err := os.Stat(filepath.Join(dir, scrapeconfig.Dir, scrapeconfig.ServerFile)); err != nil || r.config != filepath.Join(dir, scrapeconfig.Dir) {
+				t.Errorf("the configuration is said to be in %s: %v", r.config, err)
+			}
+			end(cancel, stop)
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+			if conn, err := net.Dial("tcp", strings.TrimPrefix(r.url, "http://")); err == nil {
+				conn.Close()
+				t.Error("it still listens")
+			}
+			if left, err := filepath.Glob(filepath.Join(temp, "stormglass-*")); err != nil || len(left) > 0 {
+				t.Errorf("left behind: %v, %v", left, err)
+			}
+		})
+	}
+}
+
+// TestObserveRefused: what cannot be observed is said in one line, with the
+// exit code that it deserves.
+func TestObserveRefused(t *testing.T) {
+	running, _ := etcdOnly(t)
+	stopped, stop := etcdOnly(t)
+	stop()
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	for want, o := range map[string]ObserveOptions{
+		"2 nowhere: there is no control plane (`controlplane up --dir nowhere` starts one)": {Dir: "nowhere", Addr: "127.0.0.1:0", Retention: time.Hour},
+		"4 " + stopped + ": the control plane is stopped":                                   {Dir: stopped, Addr: "127.0.0.1:0", Retention: time.Hour},
+		"2 --listen: 0.0.0.0:0 is open to the network":                                      {Dir: running, Addr: "0.0.0.0:0", Retention: time.Hour},
+		"4 --listen: listen on " + taken.Addr().String() + ": address already in use":       {Dir: running, Addr: taken.Addr().String(), Retention: time.Hour},
+	} {
+		err := Observe(t.Context(), o)
+		if got := fmt.Sprintf("%d %v", ExitCode(err), err); !strings.HasPrefix(got, want) || strings.Contains(got, "\n") {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	}
+}

@@ -1,0 +1,118 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/loadgen/internal/workload"
+)
+
+// A plane that cannot be asked for a minute holds up the actions, not the faults.
+func TestFaultsDoNotWaitForActions(t *testing.T) {
+	r := underway(t, parse(t, `phases:
+  - name: p
+    for: 2m
+    actions: [{kind: deploy, name: web, replicas: 1}]
+    faults: [{kind: kill, component: kube-scheduler-0, after: 5s, for: 2s, repeat: 3, every: 20s}]
+`))
+	synctest.Test(t, func(t *testing.T) {
+		var err error
+		r.workload, err = workload.New(nowhere(), workload.Options{Namespace: "ns", Labels: map[string]string{"a": "b"}, Patience: time.Minute})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := newStage()
+		r.supervisor = s
+		_, err = r.through(t.Context(), &r.scenario.Phases[0], time.Now())
+		if ExitCode(err) != ExitEnvironment || !strings.Contains(err.Error(), "patch deployment ns/web") {
+			t.Errorf("exit code %d: %v", ExitCode(err), err)
+		}
+		if took := time.Since(s.start); took < time.Minute {
+			t.Errorf("the action was given up after %s", took)
+		}
+		if want := []string{"5s begin kill", "25s begin kill", "45s begin kill"}; !slices.Equal(s.log, want) {
+			t.Errorf("%q, want %q", s.log, want)
+		}
+	})
+}
+
+// A phase is as long as the scenario says, whatever its start took.
+func TestAPhaseCountsFromItsStart(t *testing.T) {
+	s := parse(t, "phases: [{name: p, for: 1m}, {name: q, for: 30s}]")
+	// A condition that never holds is no valid scenario.
+	s.Phases[1].For, s.Phases[1].Until, s.Phases[1].Within = 0, "podsReady", s.Phases[1].For
+	r := underway(t, s)
+	synctest.Test(t, func(t *testing.T) {
+		for i, want := range []time.Duration{50 * time.Second, 20 * time.Second} {
+			began := time.Now()
+			met, err := r.through(t.Context(), &r.scenario.Phases[i], began.Add(-10*time.Second))
+			if took := time.Since(began); took != want || met || err != nil {
+				t.Errorf("phase %d went on for %s more, want %s; met: %v, %v", i, took, want, met, err)
+			}
+		}
+	})
+}
+
+// stuck is a plane that does not give a fault back.
+type stuck struct{ *stage }
+
+func (s stuck) Clear(context.Context, string) (control.FaultStatus, error) {
+	return control.FaultStatus{}, errors.New("etcd-0 does not go on")
+}
+
+// lines are the steps that somebody watching sees.
+type lines struct {
+	silent
+	mu    sync.Mutex
+	steps []string
+}
+
+func (l *lines) Step(line string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.steps = append(l.steps, line)
+}
+
+// Who interrupts a run is told of a fault that is still there.
+func TestAnInterruptTellsOfFaultsThatStay(t *testing.T) {
+	r := underway(t, parse(t, "phases: [{name: p, for: 1m, faults: [{kind: pause, component: etcd-0}]}]"))
+	said := &lines{}
+	r.Progress = said
+	synctest.Test(t, func(t *testing.T) {
+		r.supervisor = stuck{newStage()}
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		if _, err := r.through(ctx, &r.scenario.Phases[0], time.Now()); err == nil {
+			t.Error("an interrupt is no error")
+		}
+	})
+	if last := said.steps[len(said.steps)-1]; last != "fault 1 could not be undone: etcd-0 does not go on" {
+		t.Errorf("said %q", said.steps)
+	}
+}
+
+// A load that fails as the run winds up is not taken for the condition that ended it.
+func TestALoadsFailureIsNotTakenForACondition(t *testing.T) {
+	refused := errors.New("load get: refused")
+	for _, c := range []struct {
+		phases, loads error
+		want          string
+	}{
+		{errConditionNotMet, nil, "condition not met"}, {errConditionNotMet, refused, "load get: refused"},
+		{nil, refused, "load get: refused"}, {errors.New("phase p: lost"), refused, "phase p: lost\nload get: refused"},
+	} {
+		if got := ending(c.phases, c.loads); got.Error() != c.want || errors.Is(got, errConditionNotMet) != (c.loads == nil) {
+			t.Errorf("%v and %v end the run with %v, want %s", c.phases, c.loads, got, c.want)
+		}
+	}
+	if err := ending(nil, nil); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,333 @@
+// Package loadgen runs a scenario against a control plane, from the plan to
+// the report. One run is:
+//
+//	scenario -> gates compiled -> run directory -> target ready -> recorder
+//	-> nodes -> phases -> stop in reverse -> measurements -> Judge
+//
+// Everything a run learns is written to its directory as it goes on, so that
+// a run that was killed can still be reported; Judge reads nothing else.
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/internal/userfile"
+	"github.com/stormglass/stormglass/loadgen/internal/cluster"
+	"github.com/stormglass/stormglass/loadgen/internal/judge/gate"
+	"github.com/stormglass/stormglass/loadgen/internal/load"
+	"github.com/stormglass/stormglass/loadgen/internal/node"
+	"github.com/stormglass/stormglass/loadgen/internal/observe"
+	"github.com/stormglass/stormglass/loadgen/internal/record"
+	"github.com/stormglass/stormglass/loadgen/internal/record/promimport"
+	"github.com/stormglass/stormglass/loadgen/internal/samples"
+	"github.com/stormglass/stormglass/loadgen/internal/workload"
+	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// planeDir is the directory of a bundled plane in a run directory.
+const planeDir = "controlplane"
+
+// windUpTimeout bounds what is done after the phases, or after an interrupt:
+// deleting from a user's cluster takes the longest.
+const windUpTimeout = 5 * time.Minute
+
+// Options of a run.
+type Options struct {
+	Scenario *scenario.Scenario
+	// Overrides are the --set values the scenario was read with, for the record.
+	Overrides []string
+	// WithoutGates are those that were left out of the scenario, for the record.
+	WithoutGates []string
+	// Out is the run directory; empty means runs/TIME-NAME.
+	Out string
+	// Kubeconfig of a user's cluster, and its context; empty means a bundled
+	// plane, started for this run by the ControlPlane binary.
+	Kubeconfig   string
+	Context      string
+	Targets      string // file of further scrape targets for a user's cluster
+	ControlPlane string // path of the binary; empty means beside ours, then PATH
+	// Observe is the address, HOST:PORT, at which the run is served by
+	// Prometheus' query API while it goes on; empty means nowhere. ObservePublic
+	// allows one that other machines reach.
+	Observe       string
+	ObservePublic bool
+	// Prometheus scrapes the user's cluster already: its samples are copied, and
+	// nothing is scraped. Nil means there is none.
+	Prometheus *promimport.Config
+	// Hurry is closed when the user, who has ended the context, will not wait for
+	// the end in order: what is still to be removed stays, the report is written.
+	// Nil: they always wait.
+	Hurry <-chan struct{}
+	// Confirm is asked before anything is made in a user's cluster.
+	Confirm  func(context.Context, cluster.Plan) (bool, error)
+	Progress Progress
+}
+
+// run is one run under way.
+type run struct {
+	Options
+	scenario *scenario.Scenario
+	gates    []gate.Compiled
+	dir      string
+	made     []string         // directories made for dir, itself first
+	lock     *os.File         // of dir: says that its process lives
+	scratch  *cluster.Scratch // what dir is, where nodes run alone
+	info     result.Run
+	m        result.Measurements
+
+	registry *prometheus.Registry
+	timeline *record.Timeline
+	recorder recorder
+	pulse    *samples.Recorder
+	self     *record.SelfMeter
+	plane    *control.Supervisor // nil on a user's cluster
+	// supervisor of the plane; nil on a user's cluster, which has no such faults.
+	supervisor supervisor
+	touched    bool // the target holds something of ours
+	nodesAlone bool // nothing but simulated nodes is run
+	target     *cluster.Target
+	fleet      *node.Fleet
+	// nodesStalled is for how long the generator was stalled while they registered.
+	nodesStalled time.Duration
+	workload     *workload.Workload
+	loads        *loads
+	live         liveView
+	// lost is closed when what the run is aimed at is, for the reason in loss.
+	lost    chan struct{}
+	loss    error
+	unwatch func()
+	// source of the archive, if it is not scraped.
+	source *promimport.Source
+	// What the run can be observed by: the listener until there is an observer,
+	// and the folder with the configuration for another Prometheus.
+	listener     net.Listener
+	observer     *observe.Server
+	scrapeConfig string
+}
+
+// Run runs a scenario and returns its directory. An error means that there is
+// nothing to judge; a run that was interrupted, or whose environment failed
+// under it, has a directory that says so.
+func Run(ctx context.Context, o Options) (dir string, err error) {
+	gates, err := gate.Compile(o.Scenario)
+	if err != nil {
+		return "", usageError{err}
+	}
+	if err := checkDescriptors(o.Scenario); err != nil {
+		return "", err
+	}
+	r := &run{Options: o, scenario: o.Scenario, gates: gates, registry: prometheus.NewRegistry()}
+	defer r.tellSignals(ctx)()
+	defer r.unlock()
+	watched, err := r.comeUp(ctx)
+	if err != nil {
+		r.release()
+		if r.touched && ctx.Err() == nil {
+			r.step("failed: %v", err)
+		}
+		left := r.discard(err)
+		if ctx.Err() != nil {
+			return "", interruptedError{left}
+		}
+		return "", errors.Join(err, left)
+	}
+	r.execute(ctx, watched)
+	r.release()
+	return r.dir, r.finish()
+}
+
+// comeUp gets everything ready, up to the point where there is something to
+// report, and gives the context that ends when what the run is aimed at is lost.
+func (r *run) comeUp(ctx context.Context) (watched context.Context, err error) {
+	if err := r.prepare(ctx); err != nil {
+		return nil, err
+	}
+	watched = r.watch(ctx)
+	if err := r.connect(watched); err != nil {
+		return nil, r.firstCause(ctx, err)
+	}
+	return watched, nil
+}
+
+// prepare makes the run directory and finds or starts what the run is aimed at.
+func (r *run) prepare(ctx context.Context) error {
+	id, err := newRunID()
+	if err != nil {
+		return err
+	}
+	r.info = result.Run{
+		ID: id, Scenario: r.scenario.Name, Started: time.Now().UTC(), Seed: r.scenario.Seed,
+		Variant: r.scenario.Variant, Warnings: r.scenario.Warnings(),
+		Overrides: r.Overrides, WithoutGates: r.WithoutGates, Host: hostFacts(),
+		Versions: result.Versions{Stormglass: Version(), Go: runtime.Version()},
+	}
+	for _, w := range r.info.Warnings {
+		r.step("warning: %s", w)
+	}
+	if err := r.listen(); err != nil {
+		return err
+	}
+	if r.dir, r.made, err = makeRunDir(r.Out, r.scenario.Name, r.info.Started); err != nil {
+		return err
+	}
+	if r.lock, err = cluster.LockDir(r.dir); err != nil {
+		return environmentf("--out %s: %w", r.dir, userfile.Cause(err))
+	} else if r.lock == nil {
+		r.dir = ""
+		return usagef("--out %s: another run has just taken it (name a new one)", r.Out)
+	}
+	r.sweep()
+	if r.Kubeconfig != "" {
+		if err := r.prepareCluster(ctx); err != nil {
+			return err
+		}
+	}
+	for name, data := range r.scenario.Bundle() {
+		if err := writeFile(filepath.Join(r.dir, name), data); err != nil {
+			return err
+		}
+	}
+	resolved, err := r.scenario.Resolved()
+	if err != nil {
+		return err
+	}
+	if err := writeFile(filepath.Join(r.dir, result.ScenarioFile), resolved); err != nil {
+		return err
+	}
+	if r.info.Files, err = result.Digest(r.dir); err != nil {
+		return environmentf("%w", err)
+	}
+	if r.timeline, err = record.OpenTimeline(r.dir); err != nil {
+		return environmentf("%w", err)
+	}
+	if err := r.timeline.Register(r.registry); err != nil {
+		return environmentf("%w", err)
+	}
+	r.info.Cluster.Bundled = r.Kubeconfig == ""
+	if err := writeRun(r.dir, r.info); err != nil {
+		return err
+	}
+	r.step("run directory %s, seed %d", r.dir, r.info.Seed)
+	if r.Kubeconfig == "" {
+		return r.preparePlane(ctx)
+	}
+	return nil
+}
+
+func (r *run) preparePlane(ctx context.Context) error {
+	done := r.waiting("the control plane to be ready")
+	var err error
+	r.plane, err = startPlane(ctx, r.ControlPlane, filepath.Join(r.dir, planeDir), r.scenario, r.Progress.Step)
+	done()
+	if err != nil {
+		return err
+	}
+	client, err := control.Dial(r.plane.Cluster().Dir)
+	if err != nil {
+		return environmentf("the control plane's supervisor: %w", err)
+	}
+	r.supervisor = client
+	if err := checkFaults(ctx, client, r.scenario); err != nil {
+		return err
+	}
+	if r.target, err = cluster.FromPlane(r.plane.Cluster(), r.info.ID, r.scenario); err != nil {
+		return err
+	}
+	r.target.Waiting = r.waiting
+	r.target.NodesAlone = r.nodesAlone
+	return nil
+}
+
+// connect makes what drives the target: namespace and identities, tracker,
+// recorder, nodes, loads.
+func (r *run) connect(ctx context.Context) error {
+	t := r.target
+	r.info.Cluster = t.Cluster
+	r.info.Versions.Kubernetes, r.info.Versions.Etcd = t.KubernetesVersion, t.EtcdVersion
+	if err := writeRun(r.dir, r.info); err != nil {
+		return err
+	}
+	r.touched = true
+	if err := t.Setup(ctx); err != nil {
+		return environmentf("%w", err)
+	}
+	var err error
+	if err := r.openRecorder(); err != nil {
+		return err
+	}
+	if r.pulse, err = samples.Open(r.dir, r.tell); err != nil {
+		return environmentf("%w", err)
+	}
+	if r.self, err = record.NewSelfMeter(r.registry); err != nil {
+		return environmentf("%w", err)
+	}
+	r.workload, err = workload.New(t.Load, workload.Options{
+		Namespace: t.Namespace, Labels: t.Labels, NodeSelector: t.NodeSelector(), Tolerations: cluster.Tolerations(),
+		Registerer: r.registry, Stalls: r.self.Stalls(), Patience: patience(r.scenario),
+	})
+	if err != nil {
+		return environmentf("%w", err)
+	}
+	if err := r.makeFleet(); err != nil {
+		return err
+	}
+	defer r.waiting("the objects that loads work on")()
+	r.loads, err = newLoads(ctx, r.scenario, load.Target{
+		Config: t.Load, Namespace: t.Namespace, Labels: t.Labels, Seed: r.scenario.Seed, Registerer: r.registry,
+		Pulse: r.pulse, Stalls: r.self.Stalls(),
+	}, r.dir, r.Hurry)
+	if err == nil {
+		r.self.Backlog(r.loads.backlog)
+	}
+	return err
+}
+
+// makeFleet makes the simulated nodes, if the scenario wants any.
+func (r *run) makeFleet() error {
+	if r.scenario.Nodes.Count == 0 {
+		return nil
+	}
+	var err error
+	r.fleet, err = node.New(node.Config{
+		Spec: r.scenario.Nodes, Identities: r.target.Identities(r.scenario.Nodes), Labels: r.target.Labels,
+		Taints: r.target.Taints(), NamePrefix: "sg-" + r.info.ID + "-", Seed: r.scenario.Seed,
+		Registerer: r.registry, Pulse: r.pulse, Log: r.step,
+	})
+	if err != nil {
+		return environmentf("%w", err)
+	}
+	return nil
+}
+
+func (r *run) step(format string, args ...any) { r.Progress.Step(fmt.Sprintf(format, args...)) }
+
+func (r *run) event(at time.Time, kind, name, detail string) {
+	r.tell(result.Event{Time: at, Kind: kind, Name: name, Detail: detail})
+}
+
+// tell puts an event into the timeline.
+func (r *run) tell(e result.Event) {
+	e.Time = e.Time.UTC()
+	if err := r.timeline.Append(e); err != nil {
+		r.step("timeline: %v", err)
+	}
+}
+
+// ended tells an interrupt of the user's from a failure.
+func (r *run) ended(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}

@@ -1,0 +1,187 @@
+package samples
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// quiet is how long the streams of a load have to be calm before what happens
+// next is told as an event of its own.
+const quiet = 5 * time.Second
+
+// Recorder writes pulse.jsonl. Its methods are safe for concurrent use; a nil
+// one gives loads nothing to count in, and they do not.
+type Recorder struct {
+	f     *os.File
+	event func(result.Event)
+
+	mu       sync.Mutex
+	from     time.Time // of the slot under way
+	requests map[string]*Requests
+	streams  map[string]*Streams
+	last     map[string]time.Time // by kind of event and load: when it happened last
+	untold   []result.Event       // of a few seconds: two for each load in five
+	news     chan struct{}        // there is something untold
+}
+
+// Open makes the pulse of the run in dir, which must not have one yet. event is
+// told when relists and breaks of a load begin; nil: nobody is.
+func Open(dir string, event func(result.Event)) (*Recorder, error) {
+	f, err := os.OpenFile(filepath.Join(dir, result.PulseFile), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open the pulse: %w", err)
+	}
+	if event == nil {
+		event = func(result.Event) {}
+	}
+	return &Recorder{
+		f: f, event: event, from: time.Now(),
+		requests: map[string]*Requests{}, streams: map[string]*Streams{}, last: map[string]time.Time{},
+		news: make(chan struct{}, 1),
+	}, nil
+}
+
+// Requests is where the requests of the load of that name are counted.
+func (r *Recorder) Requests(load string) *Requests {
+	if r == nil {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c := r.requests[load]
+	if c == nil {
+		c = &Requests{}
+		r.requests[load] = c
+	}
+	return c
+}
+
+// Streams is where the watches of the load of that name are counted.
+func (r *Recorder) Streams(load string) *Streams {
+	if r == nil {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c := r.streams[load]
+	if c == nil {
+		c = &Streams{}
+		r.streams[load] = c
+	}
+	return c
+}
+
+// Run ends a slot every Width until ctx ends, which is no error. Events are told
+// beside it: whoever writes them to a disk that a fault keeps busy must not make
+// the slots longer that the fault is measured by.
+func (r *Recorder) Run(ctx context.Context) error {
+	ctx, stop := context.WithCancel(ctx)
+	var telling sync.WaitGroup
+	defer telling.Wait()
+	defer stop()
+	telling.Go(func() {
+		for {
+			select {
+			case <-r.news:
+				r.tellAll()
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	tick := time.NewTicker(Width)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			if err := r.flush(time.Now()); err != nil {
+				return err
+			}
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// Close writes the last slot and tells what is untold. Nothing is counted after it.
+func (r *Recorder) Close() error {
+	err := r.flush(time.Now())
+	r.tellAll()
+	if closed := r.f.Close(); err == nil && closed != nil {
+		err = fmt.Errorf("close the pulse: %w", closed)
+	}
+	return err
+}
+
+// flush ends the slot under way at now.
+func (r *Recorder) flush(now time.Time) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	// Whole milliseconds of the slots' boundaries, so that they join.
+	s := Slot{Begin: r.from.UnixMilli(), Requests: map[string]RequestSlot{}, Streams: map[string]StreamSlot{}}
+	s.Millis = now.UnixMilli() - s.Begin
+	if s.Millis <= 0 {
+		return nil // the next slot takes it in; also when the clock was set back
+	}
+	r.from = now
+	for load, c := range r.requests {
+		if taken := c.take(); !taken.empty() {
+			s.Requests[load] = taken
+		}
+	}
+	for load, c := range r.streams {
+		taken := c.take()
+		if taken == (StreamSlot{}) {
+			continue
+		}
+		s.Streams[load] = taken
+		r.note("relist", load, taken.Relists, now)
+		r.note("watch-break", load, taken.Breaks, now)
+	}
+	if len(s.Requests)+len(s.Streams) == 0 {
+		return nil
+	}
+	line, err := json.Marshal(s)
+	if err != nil {
+		return fmt.Errorf("pulse: %w", err)
+	}
+	// One write, no sync: what a process has written outlives its kill.
+	if _, err := r.f.Write(append(line, '\n')); err != nil {
+		return fmt.Errorf("pulse: %w", err)
+	}
+	return nil
+}
+
+// note keeps the first of many events to be told; the pulse has them all.
+func (r *Recorder) note(kind, load string, n int64, now time.Time) {
+	if n == 0 {
+		return
+	}
+	key := kind + " " + load
+	if now.Sub(r.last[key]) >= quiet {
+		r.untold = append(r.untold, result.Event{Time: now.UTC(), Kind: kind, Name: load, Detail: fmt.Sprintf("%d at first", n)})
+		select {
+		case r.news <- struct{}{}:
+		default: // known already
+		}
+	}
+	r.last[key] = now
+}
+
+// tellAll tells what is untold.
+func (r *Recorder) tellAll() {
+	r.mu.Lock()
+	events := r.untold
+	r.untold = nil
+	r.mu.Unlock()
+	for _, e := range events {
+		r.event(e)
+	}
+}

@@ -1,0 +1,245 @@
+package workload
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"strconv"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient/protobuf"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+const (
+	// DeploymentLabel names a pod's Deployment.
+	DeploymentLabel = "stormglass.dev/deployment"
+	// RevisionAnnotation counts the updates of a pod template. It tells old
+	// pods from new ones, and changing it is what a rolling update changes.
+	RevisionAnnotation = "stormglass.dev/revision"
+	// Image of the pods. A simulated node pulls nothing, a real one gets none
+	// of our pods.
+	Image = "pause:3.10.1"
+
+	fieldManager = "stormglass"
+)
+
+// Do does one action and returns when the API server has accepted it. The
+// same action done twice is as good as once. Errors name verb and object.
+func (w *Workload) Do(ctx context.Context, a scenario.Action) error {
+	now := ask(w, func(t *tracker) deployment { return *t.of(a.Name) })
+	next := revisionAfter(now.revision)
+	switch a.Kind {
+	case "deploy":
+		if now.revision != "" && now.generation != deleted {
+			next = now.revision // there already: the same again
+		}
+		d, err := w.deployment(a, next)
+		if err != nil {
+			return err
+		}
+		if a.Service {
+			if _, err := w.patch(ctx, "service", a.Name, types.ApplyPatchType, w.service(a)); err != nil {
+				return err
+			}
+		}
+		return w.become(ctx, a, int64(a.Replicas), next, types.ApplyPatchType, d)
+	case "rollingUpdate":
+		return w.become(ctx, a, now.replicas, next, types.MergePatchType, updatePatch(a, next))
+	case "scale":
+		return w.become(ctx, a, int64(a.Replicas), now.revision, types.MergePatchType,
+			map[string]any{"spec": map[string]any{"replicas": a.Replicas}})
+	case "delete":
+		w.change(func(t *tracker) { t.want(a.Name, 0, now.revision); t.accepted(a.Name, deleted, time.Now()) })
+		for _, kind := range []string{"service", "deployment"} {
+			if err := w.remove(ctx, kind, a.Name); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return fmt.Errorf("unknown action %q", a.Kind)
+}
+
+func revisionAfter(revision string) string {
+	n, _ := strconv.Atoi(revision) // "" before the first
+	return strconv.Itoa(n + 1)
+}
+
+// become patches a Deployment; the tracker knows what is wanted before the
+// server does.
+func (w *Workload) become(ctx context.Context, a scenario.Action, replicas int64, revision string, how types.PatchType, patch any) error {
+	asked := time.Now()
+	w.change(func(t *tracker) {
+		pods := replicas
+		if d := t.of(a.Name); d.revision == revision {
+			pods = max(0, replicas-d.replicas)
+		}
+		t.want(a.Name, replicas, revision)
+		t.begin(a.Name, a.Kind, pods, revision, a.Service, asked)
+	})
+	o, err := w.patch(ctx, "deployment", a.Name, how, patch)
+	if err != nil {
+		return err
+	}
+	answered := time.Now()
+	w.change(func(t *tracker) { t.accepted(a.Name, o.generation, answered) })
+	return nil
+}
+
+func (w *Workload) path(kind, name string) string {
+	if kind == "deployment" {
+		return "/apis/apps/v1/namespaces/" + w.options.Namespace + "/deployments/" + name
+	}
+	return "/api/v1/namespaces/" + w.options.Namespace + "/services/" + name
+}
+
+func (w *Workload) patch(ctx context.Context, kind, name string, how types.PatchType, patch any) (object, error) {
+	fail := func(err error) (object, error) {
+		return object{}, fmt.Errorf("patch %s %s/%s: %w", kind, w.options.Namespace, name, err)
+	}
+	data, err := json.Marshal(patch)
+	if err != nil {
+		return fail(err)
+	}
+	r := w.rest.Patch(how).AbsPath(w.path(kind, name)).Param("fieldManager", fieldManager).
+		SetHeader("Accept", protobuf.ContentType).Body(data)
+	if how == types.ApplyPatchType {
+		r = r.Param("force", "true")
+	}
+	var answer []byte
+	if err := w.insist(ctx, func() (err error) { answer, err = body(r.Do(ctx)); return err }); err != nil {
+		return fail(err)
+	}
+	msg, err := protobuf.Unwrap(answer)
+	if err != nil {
+		return fail(err)
+	}
+	o, err := decode(deploymentKind, msg)
+	if err != nil {
+		return fail(err)
+	}
+	return o, nil
+}
+
+func (w *Workload) remove(ctx context.Context, kind, name string) error {
+	err := w.insist(ctx, func() error {
+		return w.rest.Delete().AbsPath(w.path(kind, name)).Param("propagationPolicy", "Background").Do(ctx).Error()
+	})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("delete %s %s/%s: %w", kind, w.options.Namespace, name, err)
+	}
+	return nil
+}
+
+// labels of an object of Deployment name.
+func (w *Workload) labels(name string) map[string]string {
+	l := maps.Clone(w.options.Labels)
+	l[DeploymentLabel] = name
+	return l
+}
+
+// deployment is what `deploy` applies. What is not set is upstream's default:
+// grace period, service account token, strategy, history.
+func (w *Workload) deployment(a scenario.Action, revision string) (*appsv1.Deployment, error) {
+	requests := corev1.ResourceList{}
+	for name, text := range map[corev1.ResourceName]string{corev1.ResourceCPU: a.CPU, corev1.ResourceMemory: a.Memory} {
+		if text == "" {
+			continue
+		}
+		q, err := resource.ParseQuantity(text)
+		if err != nil {
+			return nil, fmt.Errorf("deploy %s: %s request %q: %w", a.Name, name, text, err)
+		}
+		requests[name] = q
+	}
+	replicas := int32(a.Replicas)
+	labels := w.labels(a.Name)
+	d := &appsv1.Deployment{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
+		ObjectMeta: metav1.ObjectMeta{Name: a.Name, Namespace: w.options.Namespace, Labels: labels},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: &replicas,
+			Strategy: strategy(a),
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels, Annotations: map[string]string{RevisionAnnotation: revision}},
+				Spec: corev1.PodSpec{
+					NodeSelector: w.options.NodeSelector,
+					Tolerations:  append(evictAfter(a), w.options.Tolerations...),
+					Containers: []corev1.Container{{
+						Name: "pause", Image: Image,
+						Ports:     []corev1.ContainerPort{{Name: "http", ContainerPort: 8080}},
+						Resources: corev1.ResourceRequirements{Requests: requests},
+					}},
+				},
+			},
+		},
+	}
+	place(&d.Spec.Template.Spec, a, labels)
+	return d, nil
+}
+
+// evictAfter are the tolerations that the DefaultTolerationSeconds admission
+// plugin would add with 300 s.
+func evictAfter(a scenario.Action) []corev1.Toleration {
+	if a.EvictAfter == 0 {
+		return nil
+	}
+	seconds := int64(math.Ceil(a.EvictAfter.D().Seconds())) // the API knows whole seconds
+	var out []corev1.Toleration
+	for _, key := range []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable} {
+		out = append(out, corev1.Toleration{
+			Key: key, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: &seconds,
+		})
+	}
+	return out
+}
+
+func strategy(a scenario.Action) appsv1.DeploymentStrategy {
+	if a.MaxSurge == "" && a.MaxUnavailable == "" {
+		return appsv1.DeploymentStrategy{}
+	}
+	r := &appsv1.RollingUpdateDeployment{}
+	if a.MaxSurge != "" {
+		v := intstr.Parse(a.MaxSurge)
+		r.MaxSurge = &v
+	}
+	if a.MaxUnavailable != "" {
+		v := intstr.Parse(a.MaxUnavailable)
+		r.MaxUnavailable = &v
+	}
+	return appsv1.DeploymentStrategy{Type: appsv1.RollingUpdateDeploymentStrategyType, RollingUpdate: r}
+}
+
+func updatePatch(a scenario.Action, revision string) any {
+	spec := map[string]any{"template": map[string]any{"metadata": map[string]any{
+		"annotations": map[string]string{RevisionAnnotation: revision},
+	}}}
+	if s := strategy(a); s.RollingUpdate != nil {
+		spec["strategy"] = s
+	}
+	return map[string]any{"spec": spec}
+}
+
+func (w *Workload) service(a scenario.Action) *corev1.Service {
+	labels := w.labels(a.Name)
+	return &corev1.Service{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},
+		ObjectMeta: metav1.ObjectMeta{Name: a.Name, Namespace: w.options.Namespace, Labels: labels},
+		Spec: corev1.ServiceSpec{
+			Selector: labels,
+			Ports:    []corev1.ServicePort{{Name: "http", Port: 80, TargetPort: intstr.FromString("http")}},
+		},
+	}
+}

@@ -1,0 +1,186 @@
+package workload
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient/protobuf"
+)
+
+// stub is an API server that says what the test tells it to.
+type stub struct {
+	t      *testing.T
+	server *httptest.Server
+
+	mu sync.Mutex
+	// pods are the answers to LISTs of pods, in order; the last one stays.
+	pods []answer
+	// patched is the answer to every PATCH, after those of trouble.
+	patched answer
+	trouble []answer
+	seen    []request
+	// watches hands the test each watch on pods that is opened.
+	watches chan *podWatch
+}
+
+type answer struct {
+	status int
+	body   runtime.Object
+}
+
+type request struct{ method, path, query, contentType, body string }
+
+// podWatch is one open watch on pods. The test sends events and closes it.
+type podWatch struct {
+	version string // asked for
+	events  chan []byte
+}
+
+func newStub(t *testing.T) *stub {
+	s := &stub{t: t, watches: make(chan *podWatch), pods: []answer{{200, podList("10")}}}
+	s.server = httptest.NewServer(s)
+	t.Cleanup(s.server.Close)
+	return s
+}
+
+func podList(version string, pods ...*corev1.Pod) *corev1.PodList {
+	l := &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: version}}
+	for _, p := range pods {
+		l.Items = append(l.Items, *p)
+	}
+	return l
+}
+
+func (s *stub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	pods := strings.HasSuffix(r.URL.Path, "/pods")
+	watch := r.URL.Query().Get("watch") == "true"
+	s.mu.Lock()
+	s.seen = append(s.seen, request{r.Method, r.URL.Path, r.URL.RawQuery, r.Header.Get("Content-Type"), string(body)})
+	var a answer
+	switch {
+	case r.Method == http.MethodDelete:
+		a = answer{200, &metav1.Status{Status: "Success"}}
+	case r.Method == http.MethodPatch && len(s.trouble) > 0:
+		a, s.trouble = s.trouble[0], s.trouble[1:]
+	case r.Method == http.MethodPatch:
+		a = s.patched
+	case pods && !watch:
+		a = s.pods[0]
+		if len(s.pods) > 1 {
+			s.pods = s.pods[1:]
+		}
+	case strings.HasSuffix(r.URL.Path, "/nodes"):
+		a = answer{200, &corev1.NodeList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}}}
+	default:
+		a = answer{200, &appsv1.DeploymentList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}}}
+	}
+	s.mu.Unlock()
+	if watch {
+		s.serveWatch(w, r, pods)
+		return
+	}
+	w.Header().Set("Content-Type", protobuf.ContentType)
+	w.WriteHeader(a.status)
+	_, _ = w.Write(encoded(s.t, a.body))
+}
+
+func (s *stub) serveWatch(w http.ResponseWriter, r *http.Request, pods bool) {
+	w.Header().Set("Content-Type", protobuf.WatchType)
+	w.WriteHeader(http.StatusOK)
+	w.(http.Flusher).Flush()
+	pw := &podWatch{version: r.URL.Query().Get("resourceVersion"), events: make(chan []byte)}
+	if pods {
+		select {
+		case s.watches <- pw:
+		case <-r.Context().Done():
+			return
+		}
+	}
+	for {
+		select {
+		case e, open := <-pw.events:
+			if !open {
+				return
+			}
+			_, _ = w.Write(e)
+			w.(http.Flusher).Flush()
+		case <-r.Context().Done():
+			return
+		}
+	}
+}
+
+// workload is one that speaks to the stub.
+func (s *stub) workload() *Workload {
+	s.t.Helper()
+	w, err := New(&rest.Config{Host: s.server.URL}, Options{
+		Namespace: "ns", Labels: map[string]string{"run": "r"}, Retry: time.Millisecond,
+		NodeSelector: map[string]string{"run": "r"},
+		Tolerations:  []corev1.Toleration{{Key: "simulated", Operator: "Exists", Effect: "NoSchedule"}},
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return w
+}
+
+// running is a workload whose tracker runs; it ends with the test.
+func (s *stub) running() *Workload {
+	s.t.Helper()
+	w := s.workload()
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- w.Run(ctx) }()
+	s.t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != context.Canceled {
+			s.t.Errorf("Run ended with %v", err)
+		}
+	})
+	return w
+}
+
+func (s *stub) watch() *podWatch {
+	s.t.Helper()
+	select {
+	case w := <-s.watches:
+		return w
+	case <-s.t.Context().Done():
+		s.t.Fatal("no watch was opened")
+		return nil
+	}
+}
+
+func (s *stub) requests(method string) []request {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []request
+	for _, r := range s.seen {
+		if r.method == method {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// await waits until cond holds; a tracker that never gets there hangs the
+// test, and its timeout tells where.
+func await(t *testing.T, w *Workload, cond func() bool) {
+	t.Helper()
+	if err := w.Wait(t.Context(), cond); err != nil {
+		t.Fatal(err)
+	}
+}

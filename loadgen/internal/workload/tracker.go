@@ -1,0 +1,293 @@
+package workload
+
+import (
+	"time"
+
+	"github.com/stormglass/stormglass/loadgen/internal/latency"
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// tracker knows the state of the run's objects from the events that were seen
+// of them. It has no clock, no lock and no I/O: times are arguments.
+type tracker struct {
+	deployments map[string]*deployment
+	pods        map[string]*pod  // by UID: a name can come again
+	nodes       map[string]*node // the run's simulated nodes, by name
+	failed      map[string]bool  // nodes that the run has stopped
+	failures    []*failure
+	endpoints   map[string]time.Time // pods' UIDs that a slice had before we saw the pod
+
+	phases map[string]*phase
+	phase  *phase
+
+	live Live
+	// onStartup is told each measured pod startup.
+	onStartup func(time.Duration)
+	// stalled is for how long the generator was not run until a time.
+	stalled func(time.Time) time.Duration
+}
+
+// deployment is what was asked for, what its status says, and what is seen of
+// its pods. Pods on failed nodes are in neither good nor other: nothing but
+// the node's return can change them.
+type deployment struct {
+	replicas   int64
+	revision   string
+	generation int64 // that the status has to have observed
+
+	exists bool // seen by the watch and not deleted
+	status object
+
+	service bool     // it has one
+	rollout *rollout // of the last change; nil before the first
+
+	good  int64 // Ready, of the current revision, not being deleted
+	other int64 // all else that is there: old, starting, terminating
+}
+
+type pod struct {
+	deployment         string
+	revision, nodeName string
+
+	ready, deleting, ended bool
+
+	phase *phase // in which it was first seen
+	// measured: it was first seen by an event and not by a list, so the
+	// arrival tells when it came to be.
+	measured bool
+	// Arrivals: first seen, bound to a node, Ready, in an EndpointSlice. Zero
+	// if not yet.
+	firstSeen, boundAt, readyAt, endpointAt time.Time
+	stalledBefore                           time.Duration // until it was first seen
+}
+
+type node struct{ ready bool }
+
+// failure is one failure of nodes and its two clocks.
+type failure struct {
+	at    time.Time
+	nodes []string
+	// awaitsNotReady until all nodes were seen NotReady; awaitsRecovery until
+	// all Deployments are whole again, if the failure left one that is not.
+	awaitsNotReady, awaitsRecovery bool
+}
+
+type phase struct {
+	created, ready, deleted, unmeasured int64
+	reconnects, relists                 int64
+	toScheduled, toReady, toEndpoint    *latency.Histogram
+	startup, external                   *latency.Histogram
+	rollouts                            []named
+	notReadyAfter, recoveredAfter       *float64
+}
+
+func newTracker(onStartup func(time.Duration), stalled func(time.Time) time.Duration) *tracker {
+	t := &tracker{
+		deployments: map[string]*deployment{},
+		pods:        map[string]*pod{},
+		nodes:       map[string]*node{},
+		failed:      map[string]bool{},
+		endpoints:   map[string]time.Time{},
+		phases:      map[string]*phase{},
+		onStartup:   onStartup,
+		stalled:     stalled,
+	}
+	t.beginPhase("")
+	return t
+}
+
+// longest is the highest startup told apart: longer ones count as clamped.
+const longest = time.Hour
+
+func (t *tracker) beginPhase(name string) {
+	p, again := t.phases[name]
+	if !again {
+		p = &phase{
+			toScheduled: latency.New(longest), toReady: latency.New(longest), toEndpoint: latency.New(longest),
+			startup: latency.New(longest), external: latency.New(longest),
+		}
+		t.phases[name] = p
+	}
+	t.phase = p
+}
+
+func (t *tracker) results() map[string]result.Workload {
+	out := make(map[string]result.Workload, len(t.phases))
+	for name, p := range t.phases {
+		w := result.Workload{
+			PodsCreated: p.created, PodsReady: p.ready, PodsDeleted: p.deleted, PodsUnmeasured: p.unmeasured,
+			Reconnects: p.reconnects, Relists: p.relists,
+			ToScheduled: p.toScheduled.Latency(), ToReady: p.toReady.Latency(), ToEndpoint: p.toEndpoint.Latency(),
+			Startup: p.startup.Latency(), External: p.external.Latency(),
+			NotReadyAfter: p.notReadyAfter, RecoveredAfter: p.recoveredAfter,
+		}
+		for _, r := range p.rollouts {
+			w.Rollouts = append(w.Rollouts, r.result())
+		}
+		out[name] = w
+	}
+	return out
+}
+
+// want sets what a Deployment is to become; it is called before the request
+// is sent, so that no state from before can pass for the state after.
+func (t *tracker) want(name string, replicas int64, revision string) {
+	d := t.of(name)
+	t.live.PodsWanted += replicas - d.replicas
+	d.replicas, d.revision = replicas, revision
+	// A generation that no status reaches, until the answer tells the real one.
+	d.generation = 1 << 62
+	t.recount()
+}
+
+// accepted notes the generation that the API server gave to the change.
+func (t *tracker) accepted(name string, generation int64, at time.Time) {
+	d := t.of(name)
+	d.generation = generation
+	if generation != deleted && d.rollout != nil {
+		d.rollout.hops[hopAPIWrite].add(at)
+	}
+}
+
+func (t *tracker) of(name string) *deployment {
+	d, ok := t.deployments[name]
+	if !ok {
+		d = &deployment{}
+		t.deployments[name] = d
+	}
+	return d
+}
+
+// saw takes in one object that a watch or list brought at a time. listed
+// objects may be older than they look.
+func (t *tracker) saw(o object, at time.Time, listed bool) {
+	switch o.kind {
+	case podKind:
+		t.sawPod(o, at, listed)
+	case nodeKind:
+		n, ok := t.nodes[o.name]
+		if !ok {
+			n = &node{}
+			t.nodes[o.name] = n
+			t.live.Nodes++
+		}
+		t.live.NodesReady += step(n.ready, o.ready)
+		n.ready = o.ready
+	case deploymentKind:
+		if o.deployment == "" {
+			return // labelled as the run's, but not by us
+		}
+		d := t.of(o.name)
+		d.exists, d.status = true, o
+	case replicaSetKind:
+		t.sawReplicaSet(o, at, listed)
+	case sliceKind:
+		t.sawSlice(o, at, listed)
+	}
+	t.check(at)
+}
+
+func (t *tracker) sawPod(o object, at time.Time, listed bool) {
+	p, known := t.pods[o.uid]
+	if known {
+		t.count(p, -1)
+	} else {
+		p = &pod{deployment: o.deployment, phase: t.phase, measured: !listed, firstSeen: at, stalledBefore: t.stalled(at)}
+		t.pods[o.uid] = p
+		t.phase.created++
+		if listed {
+			t.phase.unmeasured++
+		}
+	}
+	p.revision, p.nodeName, p.ready, p.deleting, p.ended = o.revision, o.nodeName, o.ready, o.deleting, o.ended
+	if !known {
+		t.reach(p, hopPods, at)
+	}
+	if p.nodeName != "" && p.boundAt.IsZero() {
+		p.boundAt = at
+		t.reach(p, hopBinding, at)
+		if p.measured {
+			p.phase.toScheduled.Record(at.Sub(p.firstSeen))
+		}
+	}
+	if p.ready && p.readyAt.IsZero() {
+		p.readyAt = at
+		t.phase.ready++
+		t.reach(p, hopReady, at)
+		t.toEndpoint(p)
+		if p.measured {
+			p.phase.toReady.Record(at.Sub(p.boundAt))
+			p.phase.startup.Record(at.Sub(p.firstSeen))
+			p.phase.external.Record(at.Sub(p.firstSeen) - (t.stalled(at) - p.stalledBefore))
+			t.onStartup(at.Sub(p.firstSeen))
+		}
+	}
+	if served, early := t.endpoints[o.uid]; early {
+		delete(t.endpoints, o.uid)
+		t.served(p, served, listed)
+	}
+	t.count(p, 1)
+}
+
+// gone takes in a deletion.
+func (t *tracker) gone(o object, at time.Time) {
+	switch o.kind {
+	case podKind:
+		if p, ok := t.pods[o.uid]; ok {
+			t.count(p, -1)
+			delete(t.pods, o.uid)
+			delete(t.endpoints, o.uid)
+			t.phase.deleted++
+		}
+	case nodeKind:
+		if n, ok := t.nodes[o.name]; ok {
+			t.live.Nodes--
+			t.live.NodesReady += step(n.ready, false)
+			delete(t.nodes, o.name)
+		}
+	case deploymentKind:
+		if d, ok := t.deployments[o.name]; ok && d.status.uid == o.uid {
+			d.exists = false
+		}
+	}
+	t.check(at)
+}
+
+// replace takes in a whole list: what it lacks is gone.
+func (t *tracker) replace(k kind, objects []object, at time.Time) {
+	listed := make(map[string]bool, len(objects))
+	for _, o := range objects {
+		listed[o.key()] = true
+	}
+	switch k {
+	case podKind:
+		for uid := range t.pods {
+			if !listed[uid] {
+				t.gone(object{kind: k, uid: uid}, at)
+			}
+		}
+	case nodeKind:
+		for name := range t.nodes {
+			if !listed[name] {
+				t.gone(object{kind: k, name: name}, at)
+			}
+		}
+	case deploymentKind:
+		for name, d := range t.deployments {
+			if !listed[name] {
+				t.gone(object{kind: k, name: name, uid: d.status.uid}, at)
+			}
+		}
+	}
+	for _, o := range objects {
+		t.saw(o, at, true)
+	}
+}
+
+// key is what tells objects of a kind apart here.
+func (o object) key() string {
+	if o.kind == podKind {
+		return o.uid
+	}
+	return o.name
+}

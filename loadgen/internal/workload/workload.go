@@ -1,0 +1,231 @@
+// Package workload does to objects what a scenario's actions say, and tracks
+// what becomes of them: pods from first seen to bound to Ready, Deployments
+// until they are whole, nodes until they are NotReady.
+//
+// All times are arrivals of events at one watch per kind, on a connection of
+// its own, so that the generator's own traffic does not delay them.
+package workload
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+
+	"github.com/stormglass/stormglass/loadgen/internal/stall"
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// Options of a Workload.
+type Options struct {
+	// Namespace of all objects; it exists.
+	Namespace string
+	// Labels of every object; together they select the run's pods,
+	// Deployments and nodes. Required.
+	Labels map[string]string
+	// NodeSelector and Tolerations of every pod: they bring pods to the run's
+	// nodes and nowhere else.
+	NodeSelector map[string]string
+	Tolerations  []corev1.Toleration
+	// Registerer of the metrics; nil for none.
+	Registerer prometheus.Registerer
+	// Retry is the first pause before a failed list or watch is tried again;
+	// it doubles up to 5 s. Zero means 100 ms.
+	Retry time.Duration
+	// Stalls tells when the generator was not run. Nil: nobody knows.
+	Stalls *stall.Meter
+	// Patience is how long an action is tried again while the control plane
+	// cannot be asked: for one that comes back from a fault. Zero: it is not.
+	Patience time.Duration
+}
+
+// Workload acts on the run's objects and tracks them. Its methods are safe
+// for concurrent use.
+type Workload struct {
+	options  Options
+	selector string
+	http     *http.Client
+	rest     *rest.RESTClient
+
+	mu      sync.Mutex
+	tracker *tracker
+	synced  map[kind]bool
+	waiters map[chan struct{}]bool
+	ended   error // why Run ended, if it has
+}
+
+// New makes a Workload that speaks to the API server as cfg says. It sends
+// nothing yet.
+func New(cfg *rest.Config, o Options) (*Workload, error) {
+	if o.Namespace == "" || len(o.Labels) == 0 {
+		return nil, fmt.Errorf("workload: a namespace and labels are needed, got %q and %v", o.Namespace, o.Labels)
+	}
+	if o.Retry == 0 {
+		o.Retry = 100 * time.Millisecond
+	}
+	own := rest.CopyConfig(cfg)
+	own.QPS = -1 // no limiter: a delay in here would be measured as the server's
+	own.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
+	// client-go shares a connection between equal configs; a dialer makes this
+	// one unequal to the traffic's.
+	own.Dial = (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext
+	client, err := rest.HTTPClientFor(own)
+	if err != nil {
+		return nil, fmt.Errorf("workload: client: %w", err)
+	}
+	restClient, err := rest.UnversionedRESTClientForConfigAndClient(own, client)
+	if err != nil {
+		return nil, fmt.Errorf("workload: client: %w", err)
+	}
+	m := newMetrics()
+	w := &Workload{
+		options: o, selector: selector(o.Labels), http: client, rest: restClient,
+		tracker: newTracker(func(d time.Duration) { m.startup.Observe(d.Seconds()) }, o.Stalls.Total),
+		synced:  map[kind]bool{}, waiters: map[chan struct{}]bool{},
+	}
+	if o.Registerer != nil {
+		if err := m.register(o.Registerer, w.Live, func() []result.Rollout { return ask(w, (*tracker).lastRollouts) }); err != nil {
+			return nil, fmt.Errorf("workload: metrics: %w", err)
+		}
+	}
+	return w, nil
+}
+
+func selector(labels map[string]string) string {
+	var terms []string
+	for _, k := range slices.Sorted(maps.Keys(labels)) {
+		terms = append(terms, k+"="+labels[k])
+	}
+	return strings.Join(terms, ",")
+}
+
+// Run watches the run's pods, Deployments, ReplicaSets, EndpointSlices and nodes until ctx ends. Lost
+// connections are resumed and expired watches relisted for as long as it
+// takes; only a first list that is refused (401, 403, 404) is an error.
+func (w *Workload) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	ns := "/namespaces/" + w.options.Namespace
+	var wg sync.WaitGroup
+	for k, path := range map[kind]string{
+		podKind:        "/api/v1" + ns + "/pods",
+		nodeKind:       "/api/v1/nodes",
+		deploymentKind: "/apis/apps/v1" + ns + "/deployments",
+		replicaSetKind: "/apis/apps/v1" + ns + "/replicasets",
+		sliceKind:      "/apis/discovery.k8s.io/v1" + ns + "/endpointslices",
+	} {
+		wg.Go(func() {
+			if err := w.follow(ctx, k, path); err != nil && ctx.Err() == nil {
+				cancel(err)
+			}
+		})
+	}
+	wg.Wait()
+	utilnet.CloseIdleConnectionsFor(w.http.Transport)
+	err := context.Cause(ctx)
+	w.change(func(*tracker) { w.ended = fmt.Errorf("the tracker has ended: %w", err) })
+	return err
+}
+
+// change applies f to the tracker's state and wakes all that wait.
+func (w *Workload) change(f func(*tracker)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	f(w.tracker)
+	for c := range w.waiters {
+		select {
+		case c <- struct{}{}:
+		default: // it has not looked since the last change
+		}
+	}
+}
+
+// Wait returns when cond holds, nil, or when ctx or Run ends, with an error.
+// cond is asked again after every change, and may call methods of w.
+func (w *Workload) Wait(ctx context.Context, cond func() bool) error {
+	changed := make(chan struct{}, 1)
+	w.mu.Lock()
+	w.waiters[changed] = true
+	w.mu.Unlock()
+	defer func() {
+		w.mu.Lock()
+		delete(w.waiters, changed)
+		w.mu.Unlock()
+	}()
+	for {
+		if cond() {
+			return nil
+		}
+		w.mu.Lock()
+		ended := w.ended
+		w.mu.Unlock()
+		if ended != nil {
+			return ended
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func ask[T any](w *Workload, f func(*tracker) T) T {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return f(w.tracker)
+}
+
+// Synced tells whether the first list of every kind is in.
+func (w *Workload) Synced() bool {
+	return ask(w, func(*tracker) bool { return len(w.synced) == int(statusKind) })
+}
+
+// Whole tells whether every Deployment has all its pods Ready, of the current
+// revision and on nodes that have not failed, with no other pod left on such
+// nodes; and whether the Deployment controller's status says the same.
+func (w *Workload) Whole() bool {
+	return w.Synced() && ask(w, (*tracker).whole)
+}
+
+// NodesReady tells whether the API server says that all these nodes are Ready.
+func (w *Workload) NodesReady(names []string) bool {
+	return ask(w, func(t *tracker) bool { return t.nodesReady(names) })
+}
+
+// AllNotReady tells whether nodes have failed and none of them is Ready any more.
+func (w *Workload) AllNotReady() bool { return ask(w, (*tracker).allFailedNotReady) }
+
+// NodesFailed starts the clocks of a failure: NotReadyAfter runs until the
+// API server says NotReady of the last of these nodes, RecoveredAfter until
+// every Deployment has all pods Ready on other nodes. Each is reported in the
+// phase in which it stops. A failure that takes no pod has no recovery.
+func (w *Workload) NodesFailed(at time.Time, names []string) {
+	w.change(func(t *tracker) { t.nodesFailed(at, names) })
+}
+
+// NodesRecovered says that all failed nodes are coming back.
+func (w *Workload) NodesRecovered() { w.change((*tracker).nodesRecovered) }
+
+// BeginPhase makes a phase the current one. A pod's times belong to the phase
+// in which it was first seen, counts and clocks to the current one.
+func (w *Workload) BeginPhase(name string, _ time.Time) {
+	w.change(func(t *tracker) { t.beginPhase(name) })
+}
+
+// Results by phase; what was before the first phase is under "".
+func (w *Workload) Results() map[string]result.Workload { return ask(w, (*tracker).results) }
+
+// Live is the state at this moment.
+func (w *Workload) Live() Live { return ask(w, func(t *tracker) Live { return t.live }) }

@@ -1,0 +1,83 @@
+// Package loadgen drives load at a Kubernetes control plane and judges what
+// happened. Run runs a scenario (package scenario) and leaves a directory; Judge
+// reads that directory, and nothing else, and gives a Result (package result):
+//
+//	s, err := scenario.Read("rollout-500", nil)
+//	dir, err := loadgen.Run(ctx, loadgen.Options{Scenario: s, Progress: progress})
+//	res, err := loadgen.Judge(ctx, dir)
+//
+// Everything that a run learns is in its directory as it goes on, so a run that was
+// killed can be judged too.
+package loadgen
+
+import (
+	"context"
+
+	"github.com/stormglass/stormglass/loadgen/internal/cluster"
+	"github.com/stormglass/stormglass/loadgen/internal/judge/gate"
+	"github.com/stormglass/stormglass/loadgen/internal/record/promimport"
+	"github.com/stormglass/stormglass/loadgen/internal/run"
+	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// Exit codes of a judged run, and of one that never began.
+const (
+	ExitPass        = run.ExitPass
+	ExitNoData      = run.ExitNoData
+	ExitEnvironment = run.ExitEnvironment
+	ExitUsage       = run.ExitUsage
+)
+
+type (
+	// Options of a run.
+	Options = run.Options
+	// Progress receives the steps and the state of a run, from several goroutines.
+	Progress = run.Progress
+	// Snapshot is the state of a run.
+	Snapshot = run.Snapshot
+	// Plan lists what a run will make in a user's cluster.
+	Plan = cluster.Plan
+	// Prometheus names a Prometheus whose samples are copied in place of scrapes.
+	Prometheus = promimport.Config
+)
+
+// Run runs a scenario and returns its directory. An error means that there is
+// nothing to judge; a run that was interrupted, or whose environment failed
+// under it, has a directory that says so.
+func Run(ctx context.Context, o Options) (dir string, err error) { return run.Run(ctx, o) }
+
+// RunVariants runs all variants of a scenario, one after another, each on a plane
+// of its own and in a directory of its name, and compares them. A variant that
+// cannot run does not stop the others; an interrupt does, and those that have run
+// are compared. An error means that there is nothing to compare.
+func RunVariants(ctx context.Context, o Options) (c result.Comparison, dir string, err error) {
+	return run.RunVariants(ctx, o)
+}
+
+// Check reports the first error of a scenario's gates.
+func Check(s *scenario.Scenario) error {
+	_, err := gate.Compile(s)
+	return err
+}
+
+// CheckVariant refuses a variant that sets fields of the control plane in a run on a
+// user's cluster, where they are not applied.
+func CheckVariant(s *scenario.Scenario, name, kubeconfig string) error {
+	return run.CheckVariant(s, name, kubeconfig)
+}
+
+// CheckPrometheus reports what is wrong with p, without connecting.
+func CheckPrometheus(p Prometheus) error {
+	_, err := promimport.New(p)
+	return err
+}
+
+// Usage marks an error as the user's to mend: ExitUsage.
+func Usage(err error) error { return run.Usage(err) }
+
+// ExitCode returns the exit code for an error.
+func ExitCode(err error) int { return run.ExitCode(err) }
+
+// Version returns the version of the build.
+func Version() string { return run.Version() }
