@@ -28,7 +28,7 @@ type settings struct {
 func readSettings(ctx context.Context, o upOptions, stdin io.Reader, progress io.Writer) (s settings, err error) {
 	if o.config == "" {
 		if s.config, err = lastConfig(o.dir, progress); err != nil {
-			return s, environment(err)
+			return s, exitcode.EnvironmentError(err)
 		}
 		return s, s.refusal(s.config.Problems())
 	}
@@ -72,7 +72,7 @@ func (s settings) check(ctx context.Context, executable string, progress io.Writ
 		err = fmt.Errorf("interrupted while starting: %w", context.Cause(ctx))
 	}
 	if err != nil {
-		return nil, environment(err)
+		return nil, exitcode.EnvironmentError(err)
 	}
 	for _, w := range s.config.Warnings() {
 		fmt.Fprintf(progress, "warning: %v\n", s.at(w))
@@ -96,7 +96,7 @@ func (s settings) refusal(problems []control.Problem) error {
 		errs = append(errs, s.at(p))
 	}
 	if s.from == nil {
-		return environment(errors.Join(errs...))
+		return exitcode.EnvironmentError(errors.Join(errs...))
 	}
 	return errors.Join(errs...)
 }

@@ -20,11 +20,11 @@ import (
 func detach(ctx context.Context, o upOptions, stdout, stderr io.Writer) error {
 	executable, err := os.Executable()
 	if err != nil {
-		return environment(err)
+		return exitcode.EnvironmentError(err)
 	}
 	dir, err := filepath.Abs(o.dir)
 	if err != nil {
-		return environment(err)
+		return exitcode.EnvironmentError(err)
 	}
 	args := []string{"up", "--background", "--dir", dir, "--output", "json"}
 	if o.config != "" {
@@ -38,11 +38,11 @@ func detach(ctx context.Context, o upOptions, stdout, stderr io.Writer) error {
 	cmd.Stdin = os.Stdin // for --config -
 	said, err := cmd.StdoutPipe()
 	if err != nil {
-		return environment(err)
+		return exitcode.EnvironmentError(err)
 	}
 	cmd.Stderr = cmd.Stdout // one stream: what was said before the result is read before it
 	if err := cmd.Start(); err != nil {
-		return environment(err)
+		return exitcode.EnvironmentError(err)
 	}
 	terminate := func() { _ = cmd.Process.Signal(syscall.SIGTERM) } // it may have ended
 	defer context.AfterFunc(ctx, terminate)()
@@ -57,9 +57,9 @@ func detach(ctx context.Context, o upOptions, stdout, stderr io.Writer) error {
 	}()
 	if cluster, ready := control.ReadStart(said, stderr); ready {
 		if o.output == "json" {
-			return environment(json.NewEncoder(stdout).Encode(cluster))
+			return exitcode.EnvironmentError(json.NewEncoder(stdout).Encode(cluster))
 		}
-		return environment(writeUsage(stdout, cluster, false))
+		return exitcode.EnvironmentError(writeUsage(stdout, cluster, false))
 	}
 	err = cmd.Wait() // the supervisor has told already what went wrong
 	var exit *exec.ExitError
@@ -68,9 +68,9 @@ func detach(ctx context.Context, o upOptions, stdout, stderr io.Writer) error {
 	case exit.ExitCode() == exitcode.Usage:
 		return errAlreadyTold
 	case !exit.Exited(): // it has told nothing
-		return environment(fmt.Errorf("the control plane did not start: its supervisor was ended by %v", exit))
+		return exitcode.EnvironmentError(fmt.Errorf("the control plane did not start: its supervisor was ended by %v", exit))
 	}
-	return environment(errAlreadyTold)
+	return exitcode.EnvironmentError(errAlreadyTold)
 }
 
 // errAlreadyTold only carries an exit code.

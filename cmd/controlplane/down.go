@@ -39,7 +39,7 @@ directory, and the next up resumes them.`,
 		defer cancel()
 		begun := time.Now()
 		if err := client.Stop(ctx); err != nil {
-			return environment(err)
+			return exitcode.EnvironmentError(err)
 		}
 		fmt.Fprintf(cmd.OutOrStdout(), "%s: stopped after %.1f s\n", *dir, time.Since(begun).Seconds())
 		return nil

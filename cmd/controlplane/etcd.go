@@ -54,11 +54,11 @@ it. A file that is there already is not overwritten.`,
 		defer cancel()
 		begun := time.Now()
 		if err := saveSnapshot(ctx, cluster, args[0]); err != nil {
-			return environment(err)
+			return exitcode.EnvironmentError(err)
 		}
 		info, err := os.Stat(args[0])
 		if err != nil {
-			return environment(err)
+			return exitcode.EnvironmentError(err)
 		}
 		fmt.Fprintf(cmd.OutOrStdout(), "%s: %.1f MB after %.1f s\n", args[0], float64(info.Size())/1e6, time.Since(begun).Seconds())
 		return nil
@@ -116,10 +116,10 @@ to what it held before. It is refused while faults are in force.`,
 		}
 		restored, err := client.RestoreEtcd(cmd.Context(), file)
 		if err != nil {
-			return environment(err)
+			return exitcode.EnvironmentError(err)
 		}
 		if *output == "json" {
-			return environment(json.NewEncoder(cmd.OutOrStdout()).Encode(restored))
+			return exitcode.EnvironmentError(json.NewEncoder(cmd.OutOrStdout()).Encode(restored))
 		}
 		fmt.Fprintf(cmd.OutOrStdout(), "%s restored from %s; nothing was served for %.1f s\n", strings.Join(restored.Members, ", "), file, restored.Down.Seconds())
 		return nil

@@ -62,7 +62,7 @@ func chooseMember(components []control.ComponentStatus, name string) (chosen con
 	case name != "":
 		err = fmt.Errorf("--member %s: there is no such member (there are %s)", name, strings.Join(names, ", "))
 	case chosen.Name == "":
-		err = environment(fmt.Errorf("no etcd member is ready (of %s)", strings.Join(names, ", ")))
+		err = exitcode.EnvironmentError(fmt.Errorf("no etcd member is ready (of %s)", strings.Join(names, ", ")))
 	}
 	return chosen, err
 }

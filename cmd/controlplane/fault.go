@@ -126,7 +126,7 @@ func (v faultVerb) noArguments(_ *cobra.Command, args []string) error {
 func (v faultVerb) refused(err error) error {
 	var invalid *control.InvalidFault
 	if !errors.As(err, &invalid) {
-		return environment(err)
+		return exitcode.EnvironmentError(err)
 	}
 	var lines []string
 	for _, p := range invalid.Problems {
@@ -154,7 +154,7 @@ func dial(dir string) (*control.Client, error) {
 	case errors.Is(err, control.ErrStarting):
 		err = fmt.Errorf("%s: %w (ask again in a moment)", dir, err)
 	}
-	return client, environment(err)
+	return client, exitcode.EnvironmentError(err)
 }
 
 // notRunning says how to start a plane in dir.

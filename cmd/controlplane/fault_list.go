@@ -44,7 +44,7 @@ force and the last thousand of those that have ended.`,
 		defer cancel()
 		list, err := client.Faults(ctx)
 		if err != nil {
-			return environment(err)
+			return exitcode.EnvironmentError(err)
 		}
 		if *output == "json" {
 			return writeJSON(cmd.OutOrStdout(), list)
@@ -146,7 +146,7 @@ fault that could not be undone is tried again.`,
 			ended[0], err = client.Clear(ctx, args[0])
 		}
 		if err != nil {
-			return environment(err)
+			return exitcode.EnvironmentError(err)
 		}
 		if *output == "json" {
 			return writeJSON(cmd.OutOrStdout(), ended)
@@ -187,7 +187,7 @@ leader and of the holders of leases. It keeps the last few thousand.`,
 		}
 		ctx, cancel := within(cmd.Context(), 365*24*time.Hour)
 		defer cancel()
-		return environment(showEvents(ctx, client, cmd.OutOrStdout(), *output, follow))
+		return exitcode.EnvironmentError(showEvents(ctx, client, cmd.OutOrStdout(), *output, follow))
 	}
 	return cmd
 }

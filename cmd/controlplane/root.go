@@ -19,18 +19,6 @@ import (
 	"github.com/stormglass/stormglass/internal/shell"
 )
 
-// environmentError is an error that is not the fault of what was typed.
-type environmentError struct{ error }
-
-func (e environmentError) Unwrap() error { return e.error }
-
-func environment(err error) error {
-	if err == nil {
-		return nil
-	}
-	return environmentError{err}
-}
-
 // command runs one command line and gives its exit code.
 func command(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	// Kubernetes puts flags of its own there as it is linked in, and cobra would
@@ -69,8 +57,7 @@ environment failed.`,
 	if !errors.Is(err, errAlreadyTold) {
 		fmt.Fprintln(stderr, "controlplane:", err)
 	}
-	var env environmentError
-	if errors.As(err, &env) {
+	if exitcode.IsEnvironment(err) {
 		return exitcode.Environment
 	}
 	return exitcode.Usage

@@ -47,7 +47,7 @@ default, and how to reach it. It exits with 4 unless the plane is ready.`,
 		if err == nil && status.State != control.Ready {
 			err = fmt.Errorf("the control plane is %s", status.State)
 		}
-		return environment(err)
+		return exitcode.EnvironmentError(err)
 	}
 	return cmd
 }
@@ -59,7 +59,7 @@ func readStatus(ctx context.Context, dir string) (control.Status, error) {
 	client, err := dial(dir)
 	if err == nil {
 		status, err := client.Status(ctx)
-		return status, environment(err)
+		return status, exitcode.EnvironmentError(err)
 	}
 	var status control.Status
 	if !errors.Is(err, control.ErrNotRunning) {
@@ -69,7 +69,7 @@ func readStatus(ctx context.Context, dir string) (control.Status, error) {
 	if readErr != nil {
 		return status, err
 	}
-	return status, environment(json.Unmarshal(data, &status))
+	return status, exitcode.EnvironmentError(json.Unmarshal(data, &status))
 }
 
 func writeStatus(w io.Writer, s control.Status, now time.Time) error {

@@ -69,7 +69,7 @@ on is the tool's own.` + t.long,
 			}
 			env := os.Environ()
 			if t.environment != nil {
-				own, err := t.environment(cmd.Context(), w.dir, w, cmd.ErrOrStderr())
+				own, err := t.exitcode.EnvironmentError(cmd.Context(), w.dir, w, cmd.ErrOrStderr())
 				if err != nil {
 					return err
 				}
@@ -77,11 +77,11 @@ on is the tool's own.` + t.long,
 			}
 			executable, err := os.Executable()
 			if err != nil {
-				return environment(err)
+				return exitcode.EnvironmentError(err)
 			}
 			// The process becomes the tool: its signals and its exit code are
 			// then the tool's own.
-			return environment(syscall.Exec(executable, append([]string{t.name}, w.rest...), env))
+			return exitcode.EnvironmentError(syscall.Exec(executable, append([]string{t.name}, w.rest...), env))
 		},
 	}
 }
@@ -100,13 +100,13 @@ func override(env, own []string) []string {
 func running(dir string) (control.Cluster, error) {
 	used, err := control.InUse(dir)
 	if err != nil {
-		return control.Cluster{}, environment(err)
+		return control.Cluster{}, exitcode.EnvironmentError(err)
 	}
 	cluster, err := control.Load(dir)
 	if !used || errors.Is(err, os.ErrNotExist) {
 		err = notRunning(dir)
 	}
-	return cluster, environment(err)
+	return cluster, exitcode.EnvironmentError(err)
 }
 
 // words are the arguments of a tool's command.

@@ -82,10 +82,10 @@ prometheus/prometheus.yml in the plane's directory.`,
 func up(ctx context.Context, o upOptions, stdin io.Reader, stdout, stderr io.Writer) error {
 	executable, err := os.Executable()
 	if err != nil {
-		return environment(err)
+		return exitcode.EnvironmentError(err)
 	}
 	if err := errors.Join(o.observer.find(executable), o.observer.free()); err != nil {
-		return environment(err)
+		return exitcode.EnvironmentError(err)
 	}
 	progress := &progressWriter{to: stderr}
 	settings, err := readSettings(ctx, o, stdin, progress)
@@ -108,14 +108,14 @@ func up(ctx context.Context, o upOptions, stdin io.Reader, stdout, stderr io.Wri
 		return err
 	}
 	if err != nil {
-		return environment(err)
+		return exitcode.EnvironmentError(err)
 	}
 	if o.observer.addr != "" {
 		watching, err := o.observer.start(ctx, plane, progress)
 		if err != nil { // what was asked for is not there: the plane goes too
 			stopped, cancel := context.WithCancelCause(ctx)
 			cancel(err)
-			return environment(errors.Join(err, plane.Run(stopped, now)))
+			return exitcode.EnvironmentError(errors.Join(err, plane.Run(stopped, now)))
 		}
 		defer watching.Stop()
 		defer context.AfterFunc(ctx, watching.Terminate)() // before the components end
@@ -136,10 +136,10 @@ func up(ctx context.Context, o upOptions, stdin io.Reader, stdout, stderr io.Wri
 		fmt.Fprintln(progress, "write the result:", err)
 	}
 	if !o.background {
-		return environment(plane.Run(ctx, now))
+		return exitcode.EnvironmentError(plane.Run(ctx, now))
 	}
 	if plane.Run(ctx, now) != nil {
-		return environment(errAlreadyTold)
+		return exitcode.EnvironmentError(errAlreadyTold)
 	}
 	return nil
 }

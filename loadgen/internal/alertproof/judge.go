@@ -10,7 +10,7 @@ import (
 	"github.com/stormglass/stormglass/alerts"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/alerting"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/outage"
-	"github.com/stormglass/stormglass/loadgen/internal/record"
+	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -19,20 +19,9 @@ import (
 // longest range of a rule that resolves by the passing of time, an hour.
 const calm = 75 * time.Minute
 
-// Recorded is what a run left behind.
-type Recorded struct {
-	Run          result.Run
-	Measurements result.Measurements
-	Timeline     []result.Event
-	Archive      *record.Archive
-	// Interval between scrapes, as the scenario had it, and what it dropped.
-	Interval time.Duration
-	Drop     []string
-}
-
 // Judge judges a run by a proof. An error is the context's, or one of the
 // archive or of the rules; all else is said in what it returns.
-func Judge(ctx context.Context, p Proof, in Recorded) (Judged, error) {
+func Judge(ctx context.Context, p Proof, in rundir.Recorded) (Judged, error) {
 	rules, err := alerting.Shipped()
 	if err != nil {
 		return Judged{}, err
@@ -84,7 +73,7 @@ func Judge(ctx context.Context, p Proof, in Recorded) (Judged, error) {
 // judge is one judgement under way.
 type judge struct {
 	proof  Proof
-	in     Recorded
+	in     rundir.Recorded
 	rules  alerting.Ruleset
 	phases map[string]result.Phase
 	h      alerting.History
@@ -152,7 +141,7 @@ func (j *judge) outcome(ctx context.Context, a alerts.Alert) (Outcome, error) {
 		o.Why = fmt.Sprintf("fired %s after the first scrape, and nothing here is to fire it: %s", seconds(*o.FiredAt), lives[0].Summary)
 		return o, nil
 	}
-	sight, err := j.rules.Look(ctx, j.in.Archive, a.Alert, alerting.Known(j.in.Drop))
+	sight, err := j.rules.Look(ctx, j.in.Archive, a.Alert, alerting.Known(j.in.Scenario.Record.Drop))
 	if sight.Blind != "" {
 		o.Verdict, o.Why = result.NoData, sight.Blind
 	}
@@ -161,7 +150,7 @@ func (j *judge) outcome(ctx context.Context, a alerts.Alert) (Outcome, error) {
 
 // must judges a rule that must fire.
 func (j *judge) must(ctx context.Context, o *Outcome, a alerts.Alert, e Expected, lives []alerting.Firing) error {
-	floor := a.Floor(j.in.Interval, 0).Seconds()
+	floor := a.Floor(j.in.Scenario.Record.Interval.D(), 0).Seconds()
 	o.Floor = &floor
 	cause, why, err := j.cause(ctx, e)
 	if err != nil || why != "" {
@@ -187,7 +176,7 @@ func (j *judge) must(ctx context.Context, o *Outcome, a alerts.Alert, e Expected
 		return nil
 	}
 	if i < 0 {
-		sight, err := j.rules.Look(ctx, j.in.Archive, a.Alert, alerting.Known(j.in.Drop))
+		sight, err := j.rules.Look(ctx, j.in.Archive, a.Alert, alerting.Known(j.in.Scenario.Record.Drop))
 		if err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stormglass/stormglass/loadgen/internal/archivetest"
 	"github.com/stormglass/stormglass/loadgen/internal/record"
+	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -20,7 +21,7 @@ func byName(t *testing.T, name string) Proof {
 	return all[0]
 }
 
-func judged(t *testing.T, p Proof, in Recorded) Judged {
+func judged(t *testing.T, p Proof, in rundir.Recorded) Judged {
 	t.Helper()
 	j, err := Judge(t.Context(), p, in)
 	if err != nil {
@@ -31,7 +32,7 @@ func judged(t *testing.T, p Proof, in Recorded) Judged {
 
 // slowPath is a run in which the disk is slow from so long after the begin of its
 // phase, and the link all of its own.
-func slowPath(t *testing.T, after time.Duration, o record.Options, more func(l *archivetest.Lab, phase string, at time.Duration)) Recorded {
+func slowPath(t *testing.T, after time.Duration, o record.Options, more func(l *archivetest.Lab, phase string, at time.Duration)) rundir.Recorded {
 	t.Helper()
 	return recordRun(t, byName(t, "slow-path"), o, func(l *archivetest.Lab, phase string, at time.Duration) {
 		disk, link := 0.002, 0.01
@@ -158,15 +159,15 @@ func TestAllowed(t *testing.T) {
 func TestProvesNothing(t *testing.T) {
 	p := byName(t, "slow-path")
 	sound := slowPath(t, 0, record.Options{}, nil)
-	for why, change := range map[string]func(*Recorded){
-		"the run was interrupted":      func(in *Recorded) { in.Run.Interrupted = true },
-		"the environment failed: gone": func(in *Recorded) { in.Run.Failure = "gone" },
-		"unexpected exit: kube-scheduler-0 at": func(in *Recorded) {
+	for why, change := range map[string]func(*rundir.Recorded){
+		"the run was interrupted":      func(in *rundir.Recorded) { in.Run.Interrupted = true },
+		"the environment failed: gone": func(in *rundir.Recorded) { in.Run.Failure = "gone" },
+		"unexpected exit: kube-scheduler-0 at": func(in *rundir.Recorded) {
 			in.Timeline = append(in.Timeline, result.Event{Time: sound.Run.Started.Add(20 * time.Second), Kind: "exit", Name: "kube-scheduler-0"})
 		},
-		"generator saturated":                func(in *Recorded) { in.Measurements.Generator.Saturated = []string{"generator saturated"} },
-		"phase link did not come to its end": func(in *Recorded) { in.Measurements.Phases = in.Measurements.Phases[:2] },
-		"fault networkDelay, due 1s after the start, never": func(in *Recorded) {
+		"generator saturated":                func(in *rundir.Recorded) { in.Measurements.Generator.Saturated = []string{"generator saturated"} },
+		"phase link did not come to its end": func(in *rundir.Recorded) { in.Measurements.Phases = in.Measurements.Phases[:2] },
+		"fault networkDelay, due 1s after the start, never": func(in *rundir.Recorded) {
 			in.Run.MissedFaults = []string{"fault networkDelay, due 1s after the start, never began"}
 		},
 	} {

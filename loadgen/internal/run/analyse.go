@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/stormglass/stormglass/loadgen/internal/rundir"
+
 	"github.com/stormglass/stormglass/loadgen/internal/judge/gate"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/recovery"
 	"github.com/stormglass/stormglass/loadgen/internal/record"
@@ -14,19 +16,19 @@ import (
 
 // analyse tells from what a run recorded what its faults did, and samples the
 // scenario's signals. Without an archive there are no samples.
-func (rec *recordedRun) analyse(ctx context.Context) error {
-	if rec.scenario == nil {
+func analyse(ctx context.Context, rec *rundir.Recorded) error {
+	if rec.Scenario == nil {
 		return nil
 	}
 	rec.Recovery = recovery.Analyse(recovery.Input{
-		Timeline: rec.Timeline, Pulse: rec.slots, Phases: rec.Measurements.Phases, Bound: bounds(rec.scenario),
+		Timeline: rec.Timeline, Pulse: rec.Slots, Phases: rec.Measurements.Phases, Bound: bounds(rec.Scenario),
 	})
 	var signals []recovery.Signal
-	for _, x := range rec.scenario.Signals {
+	for _, x := range rec.Scenario.Signals {
 		signals = append(signals, recovery.Signal(x))
 	}
 	var err error
-	rec.Signals, err = recovery.Signals(ctx, signals, rec.Measurements.Phases, rec.scenario.Record.Interval.D(), values(rec.archive))
+	rec.Signals, err = recovery.Signals(ctx, signals, rec.Measurements.Phases, rec.Scenario.Record.Interval.D(), values(rec.Archive))
 	return err
 }
 
@@ -65,11 +67,11 @@ func values(archive *record.Archive) recovery.Query {
 }
 
 // figures are the rows that the run adds to a comparison of variants.
-func (rec *recordedRun) figures(ctx context.Context) ([]result.Figure, error) {
-	compiled, err := gate.Figures(rec.scenario)
+func figures(ctx context.Context, rec *rundir.Recorded) ([]result.Figure, error) {
+	compiled, err := gate.Figures(rec.Scenario)
 	if err != nil {
-		rec.damaged(&result.Damaged{File: result.ScenarioFile, Err: err})
+		rec.AddDamage(&result.Damaged{File: result.ScenarioFile, Err: err})
 		return nil, nil
 	}
-	return gate.Measure(ctx, compiled, rec.archive, rec.Recorded)
+	return gate.Measure(ctx, compiled, *rec)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/internal/cluster"
 )
 
@@ -18,13 +19,13 @@ func (r *run) prepareCluster(ctx context.Context) error {
 	r.target, err = cluster.FromKubeconfig(ctx, r.Kubeconfig, r.Context, r.info.ID, r.scenario)
 	done()
 	if err != nil {
-		return environmentf("%w", err)
+		return exitcode.Environmentf("%w", err)
 	}
 	r.target.Waiting = r.waiting
 	r.target.NodesAlone = r.nodesAlone
 	if r.Targets != "" {
 		if err := r.target.AddTargets(r.Targets); err != nil {
-			return usageError{err}
+			return exitcode.UsageError(err)
 		}
 	}
 	done = r.waiting("Prometheus to say what it scrapes")
@@ -46,7 +47,7 @@ func (r *run) prepareCluster(ctx context.Context) error {
 		return err
 	}
 	if !ok {
-		return usagef("not started: nothing was made in the cluster")
+		return exitcode.Usagef("not started: nothing was made in the cluster")
 	}
 	return nil
 }

@@ -76,7 +76,7 @@ func Compare(ctx context.Context, dir string) (c result.Comparison, err error) {
 func unlistedRuns(dir string, c result.Comparison) (names []string, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return nil, usagef("%s: %w", dir, userfile.Cause(err))
+		return nil, exitcode.Usagef("%s: %w", dir, userfile.Cause(err))
 	}
 	for _, e := range entries {
 		ours, err := result.IsRunDir(filepath.Join(dir, e.Name()))
@@ -175,7 +175,7 @@ func writeComparison(dir string, c result.Comparison) error {
 		return err
 	}
 	if err := report.WriteComparison(dir, c); err != nil {
-		return environmentf("%w", err)
+		return exitcode.Environmentf("%w", err)
 	}
 	return nil
 }

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stormglass/stormglass/loadgen/internal/rundir"
+
 	"github.com/stormglass/stormglass/loadgen/internal/archivetest"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/breakdown"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/gate"
@@ -283,18 +285,18 @@ func TestADamagedRunWithoutDigests(t *testing.T) {
 // weighed is judged without a report.
 func weighed(t *testing.T, dir string) outcome {
 	t.Helper()
-	rec, err := openRecorded(dir)
+	rec, err := rundir.Open(dir)
 	if err != nil {
 		return outcomeOf(result.Result{}, err)
 	}
 	defer rec.Close()
 	var gates []gate.Compiled
-	if rec.scenario != nil {
-		if gates, err = gate.Compile(rec.scenario); err != nil {
+	if rec.Scenario != nil {
+		if gates, err = gate.Compile(rec.Scenario); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return outcomeOf(rec.judge(t.Context(), gates))
+	return outcomeOf(judgeBy(t.Context(), rec, gates))
 }
 
 // forget makes a run one of before the digests.

@@ -18,12 +18,6 @@ const (
 	ExitUsage       = exitcode.Usage
 )
 
-// usageError is the user's to mend: exit 2.
-type usageError struct{ error }
-
-// environmentError is the machine's or the cluster's: exit 4.
-type environmentError struct{ error }
-
 // leftError tells what is left in a user's cluster and how to remove it.
 type leftError string
 
@@ -49,33 +43,23 @@ func (e interruptedError) Error() string {
 }
 
 func (e interruptedError) Unwrap() error { return e.left }
-func (e usageError) Unwrap() error       { return e.error }
-func (e environmentError) Unwrap() error { return e.error }
-
-func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
-
-func environmentf(format string, args ...any) error {
-	return environmentError{fmt.Errorf(format, args...)}
-}
 
 // Usage marks err as the user's to mend.
-func Usage(err error) error { return usageError{err} }
+func Usage(err error) error { return exitcode.UsageError(err) }
 
 // ExitCode is the exit code an error deserves.
 func ExitCode(err error) int {
-	var usage usageError
-	var environment environmentError
 	var interrupted interruptedError
 	var damaged *result.Damaged
 	switch {
 	case err == nil:
 		return ExitPass
 	// Of several variants one may have failed before another was interrupted.
-	case errors.As(err, &interrupted) && interrupted.left == nil && !errors.As(err, &environment):
+	case errors.As(err, &interrupted) && interrupted.left == nil && !exitcode.IsEnvironment(err):
 		return ExitNoData
-	case errors.As(err, &usage):
+	case exitcode.IsUsage(err):
 		return ExitUsage
-	case errors.As(err, &damaged) && !errors.As(err, &environment):
+	case errors.As(err, &damaged) && !exitcode.IsEnvironment(err):
 		return ExitNoData
 	}
 	return ExitEnvironment

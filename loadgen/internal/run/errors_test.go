@@ -3,10 +3,12 @@ package run
 import (
 	"errors"
 	"testing"
+
+	"github.com/stormglass/stormglass/internal/exitcode"
 )
 
 func TestAnInterruptDoesNotHideAFailure(t *testing.T) {
-	failed := environmentf("variant slow: no space left on device")
+	failed := exitcode.Environmentf("variant slow: no space left on device")
 	for name, c := range map[string]struct {
 		err  error
 		want int
@@ -14,7 +16,7 @@ func TestAnInterruptDoesNotHideAFailure(t *testing.T) {
 		"interrupted":                 {interruptedError{}, ExitNoData},
 		"interrupted after a failure": {errors.Join(failed, interruptedError{}), ExitEnvironment},
 		"something is left":           {interruptedError{left: errors.New("busy")}, ExitEnvironment},
-		"misused":                     {errors.Join(usagef("no such gate"), failed), ExitUsage},
+		"misused":                     {errors.Join(exitcode.Usagef("no such gate"), failed), ExitUsage},
 	} {
 		if got := ExitCode(c.err); got != c.want {
 			t.Errorf("%s: exit code %d, want %d", name, got, c.want)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/internal/shell"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/breakdown"
 	"github.com/stormglass/stormglass/loadgen/internal/record"
@@ -37,7 +38,7 @@ func (r *run) execute(parent, watched context.Context) {
 	for name, f := range works {
 		helpers.Go(func() {
 			if err := f(background); err != nil && background.Err() == nil {
-				cancel(environmentf("%s: %w", name, err))
+				cancel(exitcode.Environmentf("%s: %w", name, err))
 			}
 		})
 	}
@@ -125,10 +126,10 @@ func (r *run) registerNodes(ctx context.Context, limit time.Duration) error {
 	stalled := r.self.Stalls().Total(time.Now())
 	defer func() { r.nodesStalled = r.self.Stalls().Total(time.Now()) - stalled }()
 	if err := r.fleet.Start(ctx); err != nil {
-		return environmentf("%w", err)
+		return exitcode.Environmentf("%w", err)
 	}
 	if err := r.workload.Wait(ctx, func() bool { return r.workload.NodesReady(r.fleet.Names()) }); err != nil {
-		return environmentf("not all of %d nodes were seen Ready: %w", count, r.ended(ctx, err))
+		return exitcode.Environmentf("not all of %d nodes were seen Ready: %w", count, r.ended(ctx, err))
 	}
 	r.event(time.Now(), "note", "nodes ready", fmt.Sprint(count))
 	r.step("%d nodes Ready", count)
@@ -177,7 +178,7 @@ func (r *run) finish() error {
 	err := r.closeRecorder()
 	if r.pulse != nil {
 		if e := r.pulse.Close(); e != nil {
-			err = errors.Join(err, environmentf("%w", e))
+			err = errors.Join(err, exitcode.Environmentf("%w", e))
 		}
 	}
 	if r.plane != nil {
@@ -228,10 +229,10 @@ func (r *run) summariseAudit(ctx context.Context) error {
 	log := filepath.Join(r.dir, planeDir, control.AuditLog)
 	audit, err := breakdown.ReadLog(ctx, log, control.LoadUser, r.m.Phases)
 	if err != nil {
-		return environmentf("%w", err)
+		return exitcode.Environmentf("%w", err)
 	}
 	if err := audit.Save(r.dir); err != nil {
-		return environmentf("%w", err)
+		return exitcode.Environmentf("%w", err)
 	}
 	return os.RemoveAll(filepath.Dir(log)) // up to 4 GB that nobody reads again
 }
@@ -251,7 +252,7 @@ func (r *run) cleanCluster() error {
 	}
 	r.info.Left = fmt.Sprintf("not all that run %s made in cluster %s was removed: %s (`%s` removes it)",
 		r.info.ID, r.target.Cluster.Name, strings.ReplaceAll(err.Error(), "\n", "; "), r.cleanupCommand())
-	return environmentError{leftError(r.info.Left)}
+	return exitcode.EnvironmentError(leftError(r.info.Left))
 }
 
 // cleanupCommand removes what the run made in a user's cluster.

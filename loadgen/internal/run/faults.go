@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
@@ -31,8 +32,8 @@ func refuseFaults(s *scenario.Scenario) error {
 	var errs []error
 	for _, f := range s.Faults() {
 		if !f.OfNodes() {
-			errs = append(errs, usageError{s.Errorf(f.Path, "run it without --kubeconfig, on a control plane of its own",
-				"%s is a fault of a bundled control plane; nothing of a cluster of yours is broken on purpose", f.Kind)})
+			errs = append(errs, exitcode.UsageError(s.Errorf(f.Path, "run it without --kubeconfig, on a control plane of its own",
+				"%s is a fault of a bundled control plane; nothing of a cluster of yours is broken on purpose", f.Kind)))
 		}
 	}
 	return errors.Join(errs...)
@@ -54,10 +55,10 @@ func checkFaults(ctx context.Context, plane supervisor, s *scenario.Scenario) er
 			return context.Cause(ctx)
 		case errors.As(err, &invalid):
 			for _, p := range invalid.Problems {
-				errs = append(errs, usageError{s.Errorf(f.Path+"."+p.Path, p.Hint, "%s", p.Msg)})
+				errs = append(errs, exitcode.UsageError(s.Errorf(f.Path+"."+p.Path, p.Hint, "%s", p.Msg)))
 			}
 		default:
-			errs = append(errs, environmentError{s.Errorf(f.Path, "", "%s cannot be had here: %v", f.Kind, err)})
+			errs = append(errs, exitcode.EnvironmentError(s.Errorf(f.Path, "", "%s cannot be had here: %v", f.Kind, err)))
 		}
 	}
 	return errors.Join(errs...)
@@ -145,7 +146,7 @@ func (s *schedule) at(ctx, waiting context.Context, due time.Time, p *scenario.P
 		if ctx.Err() != nil {
 			s.miss(due, p, f)
 		} else {
-			s.fail(environmentf("phase %s: fault %s could not be begun: %w", p.Name, f.Kind, err))
+			s.fail(exitcode.Environmentf("phase %s: fault %s could not be begun: %w", p.Name, f.Kind, err))
 		}
 		return
 	}
@@ -182,7 +183,7 @@ func (s *schedule) end(ctx context.Context) error {
 				err = errors.New(ended.Error)
 			}
 			if err != nil {
-				errs[i] = environmentf("fault %s could not be undone: %w", id, err)
+				errs[i] = exitcode.Environmentf("fault %s could not be undone: %w", id, err)
 			}
 		})
 	}

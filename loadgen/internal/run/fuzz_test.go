@@ -8,6 +8,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/stormglass/stormglass/loadgen/internal/rundir"
+
 	"github.com/stormglass/stormglass/loadgen/internal/judge/gate"
 	"github.com/stormglass/stormglass/loadgen/internal/report"
 	"github.com/stormglass/stormglass/loadgen/result"
@@ -76,7 +78,7 @@ func FuzzRunDirectory(f *testing.F) {
 // render judges the run in dir, draws its report, and tells whether it passes.
 func render(t *testing.T, dir string, digested bool) bool {
 	t.Helper()
-	rec, err := openRecorded(dir)
+	rec, err := rundir.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,12 +88,12 @@ func render(t *testing.T, dir string, digested bool) bool {
 		}
 	}()
 	var gates []gate.Compiled
-	if rec.scenario != nil {
-		if gates, err = gate.Compile(rec.scenario); err != nil && !digested {
+	if rec.Scenario != nil {
+		if gates, err = gate.Compile(rec.Scenario); err != nil && !digested {
 			t.Fatal(err)
 		}
 	}
-	res, err := rec.judge(t.Context(), gates)
+	res, err := judgeBy(t.Context(), rec, gates)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +103,7 @@ func render(t *testing.T, dir string, digested bool) bool {
 		func(w io.Writer) error { return report.Summary(w, res) },
 		func(w io.Writer) error { return report.Terminal(w, res, report.TerminalOptions{}) },
 		func(w io.Writer) error {
-			return report.HTML(t.Context(), w, res, rec.Timeline, rec.slots, rec.text, nil)
+			return report.HTML(t.Context(), w, res, rec.Timeline, rec.Slots, rec.ScenarioText, nil)
 		},
 	} {
 		if err := write(io.Discard); err != nil {

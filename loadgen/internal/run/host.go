@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -96,7 +97,7 @@ func descriptorsNeeded(s *scenario.Scenario) uint64 {
 func checkDescriptors(s *scenario.Scenario) error {
 	var lim syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &lim); err != nil {
-		return environmentf("read the descriptor limit: %w", err)
+		return exitcode.Environmentf("read the descriptor limit: %w", err)
 	}
 	if lim.Cur < lim.Max {
 		lim.Cur = lim.Max
@@ -104,11 +105,11 @@ func checkDescriptors(s *scenario.Scenario) error {
 		// check below then says so.
 		_ = syscall.Setrlimit(syscall.RLIMIT_NOFILE, &lim)
 		if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &lim); err != nil {
-			return environmentf("read the descriptor limit: %w", err)
+			return exitcode.Environmentf("read the descriptor limit: %w", err)
 		}
 	}
 	if need := descriptorsNeeded(s); lim.Cur < need {
-		return environmentf("scenario %s needs about %d file descriptors, the limit is %d: %d are missing (raise it with `ulimit -n %d`, or lower nodes.count)",
+		return exitcode.Environmentf("scenario %s needs about %d file descriptors, the limit is %d: %d are missing (raise it with `ulimit -n %d`, or lower nodes.count)",
 			s.Name, need, lim.Cur, need-lim.Cur, need)
 	}
 	return nil

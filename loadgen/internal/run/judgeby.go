@@ -8,8 +8,11 @@ import (
 	"io"
 	"slices"
 
+	"github.com/stormglass/stormglass/loadgen/internal/rundir"
+
 	"go.yaml.in/yaml/v3"
 
+	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/internal/userfile"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/alerting"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/gate"
@@ -23,19 +26,19 @@ import (
 // gate of another file is about. Nothing is written; what the gates do not say
 // (lost scrapes, a saturated generator) counts as in Judge.
 func JudgeBy(ctx context.Context, dir string, files []string) (res result.Result, err error) {
-	rec, err := openRecorded(dir)
+	rec, err := rundir.Open(dir)
 	if err != nil {
 		return res, err
 	}
 	defer func() { err = errors.Join(err, rec.Close()) }()
-	if rec.scenario == nil { // gates are about its phases and loads
-		return res, fmt.Errorf("%s: %w", dir, errors.Join(rec.damage...))
+	if rec.Scenario == nil { // gates are about its phases and loads
+		return res, fmt.Errorf("%s: %w", dir, errors.Join(rec.Damage...))
 	}
-	gates, err := readGates(rec.scenario, files)
+	gates, err := readGates(rec.Scenario, files)
 	if err != nil {
-		return res, usageError{err}
+		return res, exitcode.UsageError(err)
 	}
-	return rec.judge(ctx, gates)
+	return judgeBy(ctx, rec, gates)
 }
 
 // readGates reads files of gates and of rules.

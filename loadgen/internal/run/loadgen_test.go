@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stormglass/stormglass/loadgen/internal/rundir"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/rest"
 
@@ -134,7 +136,7 @@ func TestMeasurementsAreWrittenAsPhasesEnd(t *testing.T) {
 	if err := writeRun(r.dir, r.info); err != nil {
 		t.Fatal(err)
 	}
-	rec, err := openRecorded(r.dir)
+	rec, err := rundir.Open(r.dir)
 	if err != nil || rec.Run.ID != r.info.ID || !rec.Run.Ended.IsZero() {
 		t.Fatalf("%+v, %v", rec, err)
 	}

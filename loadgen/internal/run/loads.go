@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 	"github.com/stormglass/stormglass/loadgen/internal/load/arrival"
 	"github.com/stormglass/stormglass/loadgen/internal/load/object"
@@ -60,7 +61,7 @@ func newLoads(ctx context.Context, s *scenario.Scenario, target load.Target, dir
 			p.load, err = newHistory(target, at, s, dir)
 		}
 		if err != nil {
-			return nil, environmentf("%s: %w", at.Path, err)
+			return nil, exitcode.Environmentf("%s: %w", at.Path, err)
 		}
 		ls.all = append(ls.all, p)
 	}
@@ -69,7 +70,7 @@ func newLoads(ctx context.Context, s *scenario.Scenario, target load.Target, dir
 		if p.at.Kind == "changes" {
 			var err error
 			if p.load, p.changes, err = newChanges(target, p.at.Load, ls.watches(p.at.Watches)); err != nil {
-				return nil, environmentf("%s: %w", p.at.Path, err)
+				return nil, exitcode.Environmentf("%s: %w", p.at.Path, err)
 			}
 		}
 	}
@@ -130,7 +131,7 @@ func (ls *loads) prepare(ctx context.Context) error {
 			slots <- struct{}{}
 			defer func() { <-slots }()
 			if err := p.load.Prepare(ctx); err != nil {
-				errs[i] = environmentf("prepare %s (%s): %w", p.at.Name, p.at.Path, err)
+				errs[i] = exitcode.Environmentf("prepare %s (%s): %w", p.at.Name, p.at.Path, err)
 			}
 		})
 	}

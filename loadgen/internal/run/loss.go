@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/internal/exitcode"
 )
 
 // errPlaneEnded is the cause by which a run ends when its plane does.
@@ -97,8 +98,7 @@ func (r *run) awaitStopping(ctx context.Context) error {
 // consequence, or err. A consequence is often known first: it is waited for.
 func (r *run) firstCause(ctx context.Context, err error) error {
 	var answer apierrors.APIStatus
-	var usage usageError
-	if r.lost == nil || errors.As(err, &answer) || errors.As(err, &usage) {
+	if r.lost == nil || errors.As(err, &answer) || exitcode.IsUsage(err) {
 		return err
 	}
 	wait := time.NewTimer(lossWithin)
@@ -115,9 +115,9 @@ func (r *run) firstCause(ctx context.Context, err error) error {
 // lossError is the end of a run whose target is lost.
 func (r *run) lossError() error {
 	if r.plane != nil {
-		return environmentf("%w: %w", errPlaneEnded, r.loss)
+		return exitcode.Environmentf("%w: %w", errPlaneEnded, r.loss)
 	}
-	return environmentError{r.loss}
+	return exitcode.EnvironmentError(r.loss)
 }
 
 // isLost tells whether what the run is aimed at is lost.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/internal/cluster"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
@@ -16,7 +17,7 @@ import (
 // tells what they did. Nothing is recorded and nothing judged.
 func Nodes(ctx context.Context, o Options) (result.Nodes, error) {
 	if o.Scenario.Nodes.Count == 0 {
-		return result.Nodes{}, usagef("nodes.count: no nodes to run (write --count 100)")
+		return result.Nodes{}, exitcode.Usagef("nodes.count: no nodes to run (write --count 100)")
 	}
 	if err := checkDescriptors(o.Scenario); err != nil {
 		return result.Nodes{}, err
@@ -58,7 +59,7 @@ func (r *run) standAloneNodes(ctx context.Context) error {
 		}
 	} else {
 		if r.scratch, err = cluster.NodesScratch(); err != nil {
-			return environmentf("make a directory for the control plane: %w", err)
+			return exitcode.Environmentf("make a directory for the control plane: %w", err)
 		}
 		r.dir = r.scratch.Path
 		if err := r.preparePlane(ctx); err != nil {
@@ -69,7 +70,7 @@ func (r *run) standAloneNodes(ctx context.Context) error {
 	watched := r.watch(ctx)
 	r.touched = true
 	if err := r.target.Setup(watched); err != nil {
-		return r.firstCause(ctx, r.ended(watched, environmentf("%w", err)))
+		return r.firstCause(ctx, r.ended(watched, exitcode.Environmentf("%w", err)))
 	}
 	if err := r.makeFleet(); err != nil {
 		return err
@@ -79,7 +80,7 @@ func (r *run) standAloneNodes(ctx context.Context) error {
 	err = r.fleet.Start(watched)
 	done()
 	if err != nil {
-		return r.firstCause(ctx, r.ended(watched, environmentf("%w", err)))
+		return r.firstCause(ctx, r.ended(watched, exitcode.Environmentf("%w", err)))
 	}
 	r.step("%d nodes Ready after %s; Ctrl-C ends them", r.scenario.Nodes.Count, time.Since(began).Round(time.Millisecond))
 	if len(r.target.Taints()) > 0 {

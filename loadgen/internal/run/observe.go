@@ -10,6 +10,7 @@ import (
 
 	"github.com/stormglass/stormglass/alerts"
 	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/internal/loopback"
 	"github.com/stormglass/stormglass/internal/shell"
 	"github.com/stormglass/stormglass/loadgen/internal/observe"
@@ -43,7 +44,7 @@ type ObserveOptions struct {
 // alerts over it, until ctx ends or the plane does. Neither is an error.
 func Observe(ctx context.Context, o ObserveOptions) (err error) {
 	if err := loopback.Check(o.Addr, o.Public); err != nil {
-		return usagef("--listen: %w", err)
+		return exitcode.Usagef("--listen: %w", err)
 	}
 	cluster, err := running(o.Dir)
 	if err != nil {
@@ -51,11 +52,11 @@ func Observe(ctx context.Context, o ObserveOptions) (err error) {
 	}
 	listener, err := observe.Listen(o.Addr, o.Public)
 	if err != nil {
-		return environmentf("--listen: %w", err)
+		return exitcode.Environmentf("--listen: %w", err)
 	}
 	dir, err := os.MkdirTemp("", "stormglass-observe-")
 	if err != nil {
-		return environmentf("%w", errors.Join(err, listener.Close()))
+		return exitcode.Environmentf("%w", errors.Join(err, listener.Close()))
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	var targets []control.ScrapeTarget
@@ -64,21 +65,21 @@ func Observe(ctx context.Context, o ObserveOptions) (err error) {
 	}
 	recorder, err := record.Open(dir, targets, record.Options{Interval: o.Interval, Retention: o.Retention, Log: o.Log})
 	if err != nil {
-		return environmentf("%w", errors.Join(err, listener.Close()))
+		return exitcode.Environmentf("%w", errors.Join(err, listener.Close()))
 	}
 	defer func() { err = errors.Join(err, recorder.Close()) }()
 	server, err := observe.Start(listener, observe.Config{
 		Public: o.Public, Recorder: recorder, Rules: alerts.Files(), Retention: o.Retention, Version: Version(),
 	})
 	if err != nil {
-		return environmentf("%w", err)
+		return exitcode.Environmentf("%w", err)
 	}
 	defer func() { err = errors.Join(err, server.Close()) }()
 	config, err := scrapeconfig.Write(o.Dir, targets, scrapeconfig.Options{
 		Interval: recorder.Interval(), Rules: alerts.Files(), Owner: "the control plane in " + cluster.Dir,
 	})
 	if err != nil {
-		return environmentf("%w", err)
+		return exitcode.Environmentf("%w", err)
 	}
 	o.Ready(server.URL(), config)
 
@@ -97,7 +98,7 @@ func Observe(ctx context.Context, o ObserveOptions) (err error) {
 		err = <-recorded
 	}
 	if err != nil {
-		return environmentf("%w", err)
+		return exitcode.Environmentf("%w", err)
 	}
 	return nil
 }
@@ -106,17 +107,17 @@ func Observe(ctx context.Context, o ObserveOptions) (err error) {
 func running(dir string) (control.Cluster, error) {
 	cluster, err := control.Load(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return cluster, usagef("%s: there is no control plane (`controlplane up --dir %s` starts one)", dir, shell.Quote(dir))
+		return cluster, exitcode.Usagef("%s: there is no control plane (`controlplane up --dir %s` starts one)", dir, shell.Quote(dir))
 	}
 	if err != nil {
-		return cluster, environmentf("%w", err)
+		return cluster, exitcode.Environmentf("%w", err)
 	}
 	up, err := control.InUse(dir)
 	if err == nil && !up {
 		err = fmt.Errorf("%s: the control plane is stopped (`controlplane up --dir %s` starts it)", dir, dir)
 	}
 	if err != nil {
-		return cluster, environmentf("%w", err)
+		return cluster, exitcode.Environmentf("%w", err)
 	}
 	return cluster, nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -98,7 +99,7 @@ func (r *run) actions(ctx context.Context, p *scenario.Phase) error {
 	for _, a := range p.Actions {
 		r.event(time.Now(), "action", a.Kind+" "+a.Name, actionDetail(a))
 		if err := r.workload.Do(ctx, a); err != nil {
-			return environmentf("phase %s: %w", p.Name, err)
+			return exitcode.Environmentf("phase %s: %w", p.Name, err)
 		}
 	}
 	return nil

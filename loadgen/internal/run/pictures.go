@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 
+	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/internal/strictyaml"
 	"github.com/stormglass/stormglass/loadgen/internal/record"
 	"github.com/stormglass/stormglass/loadgen/internal/report"
@@ -17,12 +18,12 @@ import (
 // They read nothing but the directory and write nothing.
 func Pictures(ctx context.Context, dir string) ([]report.Picture, error) {
 	if IsComparison(dir) {
-		return nil, usagef("%s: a comparison has no charts of its own (name the directory of one of its variants)", dir)
+		return nil, exitcode.Usagef("%s: a comparison has no charts of its own (name the directory of one of its variants)", dir)
 	}
 	var res result.Result
 	err := result.ReadJSON(dir, result.ResultFile, &res)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, usagef("%s: it was not judged, or is no directory of a run (`loadgen report %s` judges it)", dir, dir)
+		return nil, exitcode.Usagef("%s: it was not judged, or is no directory of a run (`loadgen report %s` judges it)", dir, dir)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w (`loadgen report %s` judges the run again)", dir, err, dir)
@@ -66,7 +67,7 @@ func Picture(ctx context.Context, dir, name string) (report.Picture, error) {
 		case p.Name != name:
 			names = append(names, p.Name)
 		case p.Missing != "":
-			return p, usagef("chart %s of %s: %s", name, dir, p.Missing)
+			return p, exitcode.Usagef("chart %s of %s: %s", name, dir, p.Missing)
 		default:
 			return p, nil
 		}
@@ -75,5 +76,5 @@ func Picture(ctx context.Context, dir, name string) (report.Picture, error) {
 	if near := strictyaml.Suggest(name, names); near != "" {
 		hint = "did you mean " + near + "? " + hint
 	}
-	return report.Picture{}, usagef("%s has no chart %q (%s)", dir, name, hint)
+	return report.Picture{}, exitcode.Usagef("%s has no chart %q (%s)", dir, name, hint)
 }

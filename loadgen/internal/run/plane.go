@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/internal/userfile"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -30,7 +31,7 @@ func findControlPlane() (string, error) {
 	if path, err := exec.LookPath("controlplane"); err == nil {
 		return path, nil
 	}
-	return "", environmentf("no controlplane binary beside loadgen or on PATH (`make build` makes both in bin/; --controlplane FILE names one; --kubeconfig FILE runs against your own cluster)")
+	return "", exitcode.Environmentf("no controlplane binary beside loadgen or on PATH (`make build` makes both in bin/; --controlplane FILE names one; --kubeconfig FILE runs against your own cluster)")
 }
 
 // startPlane brings up a plane in dir and waits until it is ready. When ctx
@@ -42,7 +43,7 @@ func startPlane(ctx context.Context, binary, dir string, s *scenario.Scenario, s
 			return nil, err
 		}
 	} else if _, err := os.Stat(binary); err != nil {
-		return nil, environmentf("--controlplane %s: %w (`make build` makes bin/controlplane)", binary, userfile.Cause(err))
+		return nil, exitcode.Environmentf("--controlplane %s: %w (`make build` makes bin/controlplane)", binary, userfile.Cause(err))
 	}
 	plane, err := control.Start(ctx, control.StartOptions{
 		Binary: binary, Dir: dir, Config: &s.ControlPlane, Progress: &lineWriter{line: step},
@@ -54,9 +55,9 @@ func startPlane(ctx context.Context, binary, dir string, s *scenario.Scenario, s
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
 	case errors.As(err, &exit) && exit.Code == control.ExitUsage:
-		return nil, usageError{inScenario(s, exit.Msg)}
+		return nil, exitcode.UsageError(inScenario(s, exit.Msg))
 	}
-	return nil, environmentf("the control plane did not start: %w", err)
+	return nil, exitcode.Environmentf("the control plane did not start: %w", err)
 }
 
 // inScenario turns the supervisor's complaints about the config that it read
@@ -91,7 +92,7 @@ func removeParts(dir string, parts []string) error {
 	var errs []error
 	for _, part := range parts {
 		if err := os.RemoveAll(filepath.Join(dir, part)); err != nil {
-			errs = append(errs, environmentf("tidy %s: %w", dir, err))
+			errs = append(errs, exitcode.Environmentf("tidy %s: %w", dir, err))
 		}
 	}
 	return errors.Join(errs...)

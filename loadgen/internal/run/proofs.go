@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/stormglass/stormglass/loadgen/internal/rundir"
+
+	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/internal/alertproof"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
@@ -13,7 +16,7 @@ import (
 // Prove judges the run in dir by the proofs of alerts that its scenario is for.
 // It reads nothing but the directory, and writes nothing.
 func Prove(ctx context.Context, dir string) (all []alertproof.Judged, err error) {
-	rec, err := openRecorded(dir)
+	rec, err := rundir.Open(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -24,17 +27,17 @@ func Prove(ctx context.Context, dir string) (all []alertproof.Judged, err error)
 		for _, p := range alertproof.All() {
 			names = append(names, p.Name)
 		}
-		return nil, usagef("%s: scenario %s is no proof of alerts (the proofs are %s; `loadgen gate --rules` judges any run by any rules)",
+		return nil, exitcode.Usagef("%s: scenario %s is no proof of alerts (the proofs are %s; `loadgen gate --rules` judges any run by any rules)",
 			dir, rec.Run.Scenario, strings.Join(names, ", "))
 	}
 	for _, p := range proofs {
 		j := alertproof.Judged{Proof: p.Name, Scenario: rec.Run.Scenario, Started: rec.Run.Started, Verdict: result.NoData, Outcomes: []alertproof.Outcome{}}
-		if rec.archive != nil && rec.scenario != nil {
-			if j, err = rec.prove(ctx, p); err != nil {
+		if rec.Archive != nil && rec.Scenario != nil {
+			if j, err = prove(ctx, rec, p); err != nil {
 				return nil, err
 			}
 		}
-		rec.doubtProof(&j)
+		doubtProof(rec, &j)
 		j.Dir = dir
 		all = append(all, j)
 	}
@@ -43,24 +46,21 @@ func Prove(ctx context.Context, dir string) (all []alertproof.Judged, err error)
 
 // prove judges the run by one proof. What cannot be read of the archive is damaged,
 // and then nothing is proven.
-func (rec *recordedRun) prove(ctx context.Context, p alertproof.Proof) (alertproof.Judged, error) {
-	j, err := alertproof.Judge(ctx, p, alertproof.Recorded{
-		Run: rec.Run, Measurements: rec.Measurements, Timeline: rec.Timeline, Archive: rec.archive,
-		Interval: rec.scenario.Record.Interval.D(), Drop: rec.scenario.Record.Drop,
-	})
+func prove(ctx context.Context, rec *rundir.Recorded, p alertproof.Proof) (alertproof.Judged, error) {
+	j, err := alertproof.Judge(ctx, p, *rec)
 	if err != nil && ctx.Err() == nil {
-		rec.damaged(&result.Damaged{File: result.TSDBDir, Err: err})
+		rec.AddDamage(&result.Damaged{File: result.TSDBDir, Err: err})
 		j.Verdict, err = result.NoData, nil
 	}
 	return j, err
 }
 
 // doubtProof is doubt for a proof.
-func (rec *recordedRun) doubtProof(j *alertproof.Judged) {
+func doubtProof(rec *rundir.Recorded, j *alertproof.Judged) {
 	var res result.Result
-	rec.doubt(&res)
+	doubt(rec, &res)
 	j.Reasons = append(res.Reasons, j.Reasons...)
-	if len(res.Reasons) > 0 && j.Verdict == result.Pass || rec.foreign != nil {
+	if len(res.Reasons) > 0 && j.Verdict == result.Pass || rec.Foreign != nil {
 		j.Verdict = result.NoData
 	}
 }

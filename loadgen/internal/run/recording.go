@@ -11,6 +11,7 @@ import (
 
 	"github.com/stormglass/stormglass/alerts"
 	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/internal/loopback"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/gate"
 	"github.com/stormglass/stormglass/loadgen/internal/observe"
@@ -40,11 +41,11 @@ func (r *run) listen() error {
 		return nil
 	}
 	if err := loopback.Check(r.Observe, r.ObservePublic); err != nil {
-		return usagef("--observe: %w", err)
+		return exitcode.Usagef("--observe: %w", err)
 	}
 	var err error
 	if r.listener, err = observe.Listen(r.Observe, r.ObservePublic); err != nil {
-		return environmentf("--observe: %w", err)
+		return exitcode.Environmentf("--observe: %w", err)
 	}
 	return nil
 }
@@ -57,10 +58,10 @@ func (r *run) findPrometheus(ctx context.Context) error {
 	}
 	var err error
 	if r.source, err = promimport.New(*r.Prometheus); err != nil {
-		return usagef("--prometheus: %w", err)
+		return exitcode.Usagef("--prometheus: %w", err)
 	}
 	if err := r.source.Find(ctx); err != nil {
-		return environmentf("--prometheus: %w", err)
+		return exitcode.Environmentf("--prometheus: %w", err)
 	}
 	every := r.source.Interval()
 	r.scenario.Record.Interval = max(r.scenario.Record.Interval, scenario.Duration(every))
@@ -96,14 +97,14 @@ func (r *run) openRecorder() error {
 	if r.source != nil {
 		copies, err := r.source.Record(r.dir, o)
 		if err != nil {
-			return environmentf("%w", err)
+			return exitcode.Environmentf("%w", err)
 		}
 		r.recorder = copies
 		return nil
 	}
 	scrapes, err := record.Open(r.dir, r.target.Scrape, o)
 	if err != nil {
-		return environmentf("%w", err)
+		return exitcode.Environmentf("%w", err)
 	}
 	r.recorder = scrapes
 	if r.listener == nil {
@@ -115,7 +116,7 @@ func (r *run) openRecorder() error {
 		Public: r.ObservePublic, Recorder: scrapes, Metrics: r.registry, Rules: alerts.Files(), Version: Version(),
 	})
 	if err != nil {
-		return environmentf("--observe: %w", err)
+		return exitcode.Environmentf("--observe: %w", err)
 	}
 	return r.tellObserver()
 }
@@ -136,7 +137,7 @@ func (r *run) tellObserver() error {
 		Interval: r.scenario.Record.Interval.D(), Rules: alerts.Files(), Owner: owner,
 	})
 	if err != nil {
-		return environmentf("%w", err)
+		return exitcode.Environmentf("%w", err)
 	}
 	r.step("for a Prometheus of your own: prometheus --config.file=%s", filepath.Join(r.scrapeConfig, scrapeconfig.ServerFile))
 	return nil
@@ -161,7 +162,7 @@ func (r *run) closeRecorder() error {
 		errs = append(errs, r.recorder.Close())
 	}
 	if err := errors.Join(errs...); err != nil {
-		return environmentf("close the archive: %w", err)
+		return exitcode.Environmentf("close the archive: %w", err)
 	}
 	return nil
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/internal/userfile"
 	"github.com/stormglass/stormglass/loadgen/internal/cluster"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/gate"
@@ -122,7 +123,7 @@ type run struct {
 func Run(ctx context.Context, o Options) (dir string, err error) {
 	gates, err := gate.Compile(o.Scenario)
 	if err != nil {
-		return "", usageError{err}
+		return "", exitcode.UsageError(err)
 	}
 	if err := checkDescriptors(o.Scenario); err != nil {
 		return "", err
@@ -182,10 +183,10 @@ func (r *run) prepare(ctx context.Context) error {
 		return err
 	}
 	if r.lock, err = cluster.LockDir(r.dir); err != nil {
-		return environmentf("--out %s: %w", r.dir, userfile.Cause(err))
+		return exitcode.Environmentf("--out %s: %w", r.dir, userfile.Cause(err))
 	} else if r.lock == nil {
 		r.dir = ""
-		return usagef("--out %s: another run has just taken it (name a new one)", r.Out)
+		return exitcode.Usagef("--out %s: another run has just taken it (name a new one)", r.Out)
 	}
 	r.sweep()
 	if r.Kubeconfig != "" {
@@ -206,13 +207,13 @@ func (r *run) prepare(ctx context.Context) error {
 		return err
 	}
 	if r.info.Files, err = result.Digest(r.dir); err != nil {
-		return environmentf("%w", err)
+		return exitcode.Environmentf("%w", err)
 	}
 	if r.timeline, err = record.OpenTimeline(r.dir); err != nil {
-		return environmentf("%w", err)
+		return exitcode.Environmentf("%w", err)
 	}
 	if err := r.timeline.Register(r.registry); err != nil {
-		return environmentf("%w", err)
+		return exitcode.Environmentf("%w", err)
 	}
 	r.info.Cluster.Bundled = r.Kubeconfig == ""
 	if err := writeRun(r.dir, r.info); err != nil {
@@ -235,7 +236,7 @@ func (r *run) preparePlane(ctx context.Context) error {
 	}
 	client, err := control.Dial(r.plane.Cluster().Dir)
 	if err != nil {
-		return environmentf("the control plane's supervisor: %w", err)
+		return exitcode.Environmentf("the control plane's supervisor: %w", err)
 	}
 	r.supervisor = client
 	if err := checkFaults(ctx, client, r.scenario); err != nil {
@@ -260,24 +261,24 @@ func (r *run) connect(ctx context.Context) error {
 	}
 	r.touched = true
 	if err := t.Setup(ctx); err != nil {
-		return environmentf("%w", err)
+		return exitcode.Environmentf("%w", err)
 	}
 	var err error
 	if err := r.openRecorder(); err != nil {
 		return err
 	}
 	if r.pulse, err = samples.Open(r.dir, r.tell); err != nil {
-		return environmentf("%w", err)
+		return exitcode.Environmentf("%w", err)
 	}
 	if r.self, err = record.NewSelfMeter(r.registry); err != nil {
-		return environmentf("%w", err)
+		return exitcode.Environmentf("%w", err)
 	}
 	r.workload, err = workload.New(t.Load, workload.Options{
 		Namespace: t.Namespace, Labels: t.Labels, NodeSelector: t.NodeSelector(), Tolerations: cluster.Tolerations(),
 		Registerer: r.registry, Stalls: r.self.Stalls(), Patience: patience(r.scenario),
 	})
 	if err != nil {
-		return environmentf("%w", err)
+		return exitcode.Environmentf("%w", err)
 	}
 	if err := r.makeFleet(); err != nil {
 		return err
@@ -305,7 +306,7 @@ func (r *run) makeFleet() error {
 		Registerer: r.registry, Pulse: r.pulse, Log: r.step,
 	})
 	if err != nil {
-		return environmentf("%w", err)
+		return exitcode.Environmentf("%w", err)
 	}
 	return nil
 }

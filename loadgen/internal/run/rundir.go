@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/internal/userfile"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
@@ -26,22 +27,22 @@ func makeRunDir(out, scenario string, now time.Time) (dir string, made []string,
 		return makeDefaultRunDir(filepath.Join("runs", now.UTC().Format("20060102-150405")+"-"+scenario))
 	}
 	if dir, err = filepath.Abs(out); err != nil {
-		return "", nil, usagef("--out %s: %w", out, err)
+		return "", nil, exitcode.Usagef("--out %s: %w", out, err)
 	}
 	entries, err := os.ReadDir(dir)
 	switch {
 	case err == nil && len(entries) > 0:
-		return "", nil, usagef("--out %s: the directory is not empty (name a new one; a run is never written over)", out)
+		return "", nil, exitcode.Usagef("--out %s: the directory is not empty (name a new one; a run is never written over)", out)
 	case err == nil:
 		if err := unix.Access(dir, unix.W_OK|unix.X_OK); err != nil {
-			return "", nil, usagef("--out %s: %w (%s)", out, err, diskHint(err))
+			return "", nil, exitcode.Usagef("--out %s: %w (%s)", out, err, diskHint(err))
 		}
 		return dir, nil, nil
 	case !errors.Is(err, fs.ErrNotExist):
-		return "", nil, usagef("--out %s: %w (name a directory that can be made)", out, userfile.Cause(err))
+		return "", nil, exitcode.Usagef("--out %s: %w (name a directory that can be made)", out, userfile.Cause(err))
 	}
 	if made, err = makeDir(dir); err != nil {
-		return "", nil, usagef("--out %s: cannot make the run directory: %w (%s)", out, userfile.Cause(err), diskHint(err))
+		return "", nil, exitcode.Usagef("--out %s: cannot make the run directory: %w (%s)", out, userfile.Cause(err), diskHint(err))
 	}
 	return dir, made, nil
 }
@@ -65,7 +66,7 @@ func makeDefaultRunDir(name string) (dir string, made []string, err error) {
 		}
 	}
 	if err != nil {
-		return "", nil, usagef("cannot make the run directory %s: %w (%s)", name, userfile.Cause(err), diskHint(err))
+		return "", nil, exitcode.Usagef("cannot make the run directory %s: %w (%s)", name, userfile.Cause(err), diskHint(err))
 	}
 	return dir, made, nil
 }
@@ -133,7 +134,7 @@ func writeFile(path string, data []byte) error {
 		if tmp != nil {
 			os.Remove(tmp.Name())
 		}
-		return environmentf("write %s: %w (%s)", path, userfile.Cause(err), diskHint(err))
+		return exitcode.Environmentf("write %s: %w (%s)", path, userfile.Cause(err), diskHint(err))
 	}
 	return nil
 }

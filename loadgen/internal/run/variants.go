@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/gate"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
@@ -22,14 +23,14 @@ import (
 func RunVariants(ctx context.Context, o Options) (c result.Comparison, dir string, err error) {
 	variants := o.Scenario.AllVariants()
 	if len(variants) == 0 {
-		return c, "", usagef("--variant all: scenario %s has no variants (write variants: [{name: ..., set: {...}}])", o.Scenario.Name)
+		return c, "", exitcode.Usagef("--variant all: scenario %s has no variants (write variants: [{name: ..., set: {...}}])", o.Scenario.Name)
 	}
 	for _, v := range variants {
 		if err := CheckVariant(o.Scenario, v.Variant, o.Kubeconfig); err != nil {
 			return c, "", err
 		}
 		if _, err := gate.Compile(v); err != nil {
-			return c, "", usageError{err}
+			return c, "", exitcode.UsageError(err)
 		}
 		if err := checkDescriptors(v); err != nil {
 			return c, "", err
@@ -103,8 +104,8 @@ func CheckVariant(s *scenario.Scenario, name, kubeconfig string) error {
 	}
 	for path := range s.Variants[i].Set {
 		if path == "controlPlane" || strings.HasPrefix(path, "controlPlane.") {
-			return usageError{s.Errorf(fmt.Sprintf("variants[%d].set", i), "run it without --kubeconfig",
-				"variant %s sets %s, which is not applied to a cluster of yours", name, path)}
+			return exitcode.UsageError(s.Errorf(fmt.Sprintf("variants[%d].set", i), "run it without --kubeconfig",
+				"variant %s sets %s, which is not applied to a cluster of yours", name, path))
 		}
 	}
 	return nil

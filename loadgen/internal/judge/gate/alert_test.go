@@ -8,6 +8,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/archivetest"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/alerting"
 	"github.com/stormglass/stormglass/loadgen/internal/record"
+	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -88,7 +89,7 @@ func TestSilentAlertsWithoutData(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		res, err := Judge(t.Context(), gates, l.Archive(), Recorded{Measurements: m})
+		res, err := Judge(t.Context(), gates, rundir.Recorded{Archive: l.Archive(), Measurements: m})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -125,7 +126,7 @@ groups:
 	if err != nil {
 		t.Fatal(err)
 	}
-	res, err := Judge(t.Context(), gates, l.Archive(), Recorded{Measurements: m})
+	res, err := Judge(t.Context(), gates, rundir.Recorded{Archive: l.Archive(), Measurements: m})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,7 +193,7 @@ groups:
 		if err != nil {
 			t.Fatal(err)
 		}
-		res, err := Judge(t.Context(), gates, a, Recorded{Measurements: m})
+		res, err := Judge(t.Context(), gates, rundir.Recorded{Archive: a, Measurements: m})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/stormglass/stormglass/loadgen/internal/judge/outage"
-	"github.com/stormglass/stormglass/loadgen/internal/record"
+	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -47,13 +47,13 @@ func Figures(s *scenario.Scenario) ([]Compiled, error) {
 }
 
 // Measure takes the figures of a run. One without data says why.
-func Measure(ctx context.Context, figures []Compiled, a *record.Archive, rec Recorded) ([]result.Figure, error) {
+func Measure(ctx context.Context, figures []Compiled, rec rundir.Recorded) ([]result.Figure, error) {
 	all := []result.Figure{}
-	phases := rec.phases()
+	phases := phasesOf(rec)
 	away, _ := outage.Read(rec.Timeline)
 	for _, c := range figures {
 		c.outages = away
-		g, err := c.judge(ctx, a, phases, rec)
+		g, err := c.judge(ctx, phases, rec)
 		if err != nil {
 			return all, err
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stormglass/stormglass/loadgen/internal/record"
+	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -202,7 +203,7 @@ func TestSaturatedGeneratorFailsNoRunByItself(t *testing.T) {
 	archive := l.Archive()
 	judge := func(gates ...string) result.Result {
 		t.Helper()
-		res, err := Judge(context.Background(), compiled(t, gates...), archive, Recorded{Measurements: m})
+		res, err := Judge(context.Background(), compiled(t, gates...), rundir.Recorded{Archive: archive, Measurements: m})
 		if err != nil {
 			t.Fatal(err)
 		}

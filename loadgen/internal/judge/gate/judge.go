@@ -9,7 +9,7 @@ import (
 
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/outage"
-	"github.com/stormglass/stormglass/loadgen/internal/record"
+	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -21,18 +21,8 @@ const (
 	ExitEnvironment = exitcode.Environment
 )
 
-// Recorded is what a run left behind beside its archive, and what was made of it.
-type Recorded struct {
-	Run          result.Run
-	Measurements result.Measurements
-	Timeline     []result.Event
-	// Recovery is what the faults did, nil where there was nothing to recover from.
-	Recovery *result.Recovery
-	// Signals as they were sampled.
-	Signals []result.Signal
-}
-
-func (rec Recorded) phases() map[string]result.Phase {
+// phasesOf maps the phases of a run by name.
+func phasesOf(rec rundir.Recorded) map[string]result.Phase {
 	phases := map[string]result.Phase{}
 	for _, p := range rec.Measurements.Phases {
 		phases[p.Name] = p
@@ -48,7 +38,7 @@ func (rec Recorded) phases() map[string]result.Phase {
 // meet its condition; else no data if anything could not be judged, the run as
 // a whole included; else pass. A run whose environment failed exits with 4
 // whatever its gates say. A run without gates proves nothing: no data.
-func Judge(ctx context.Context, gates []Compiled, a *record.Archive, rec Recorded) (result.Result, error) {
+func Judge(ctx context.Context, gates []Compiled, rec rundir.Recorded) (result.Result, error) {
 	away, unexplained := outage.Read(rec.Timeline)
 	rec.Run.UnexpectedExits = append(slices.Clone(rec.Run.UnexpectedExits), exits(unexplained, rec.Measurements.Phases)...)
 	run := rec.Run
@@ -56,8 +46,8 @@ func Judge(ctx context.Context, gates []Compiled, a *record.Archive, rec Recorde
 		Schema: result.Schema, Run: run, Measurements: rec.Measurements, Recovery: rec.Recovery, Signals: rec.Signals,
 		Verdict: result.Pass, Reasons: []string{}, Gates: []result.Gate{},
 	}
-	phases := rec.phases()
-	alerts, err := replays(ctx, gates, a)
+	phases := phasesOf(rec)
+	alerts, err := replays(ctx, gates, rec.Archive)
 	if err != nil {
 		return res, err
 	}
@@ -65,16 +55,16 @@ func Judge(ctx context.Context, gates []Compiled, a *record.Archive, rec Recorde
 		c.outages = away
 		var g result.Gate
 		if c.alert != nil {
-			g, err = c.judgeAlert(ctx, a, alerts[c.alert.rules], phases)
+			g, err = c.judgeAlert(ctx, rec.Archive, alerts[c.alert.rules], phases)
 		} else {
-			g, err = c.judge(ctx, a, phases, rec)
+			g, err = c.judge(ctx, phases, rec)
 		}
 		if err != nil {
 			return res, err
 		}
 		res.Gates = append(res.Gates, g)
 	}
-	lost, err := lostScrapes(ctx, a, away, rec.Measurements.Scrapes)
+	lost, err := lostScrapes(ctx, rec.Archive, away, rec.Measurements.Scrapes)
 	if err != nil {
 		return res, err
 	}
@@ -93,21 +83,21 @@ func Judge(ctx context.Context, gates []Compiled, a *record.Archive, rec Recorde
 			res.Verdict = result.NoData
 		}
 	}
-	if res.Key, err = keyMetrics(ctx, a); err != nil {
+	if res.Key, err = keyMetrics(ctx, rec.Archive); err != nil {
 		return res, err
 	}
-	res.Components, err = componentCosts(ctx, a)
+	res.Components, err = componentCosts(ctx, rec.Archive)
 	return res, err
 }
 
 // judge judges one gate.
-func (c Compiled) judge(ctx context.Context, a *record.Archive, phases map[string]result.Phase, rec Recorded) (result.Gate, error) {
+func (c Compiled) judge(ctx context.Context, phases map[string]result.Phase, rec rundir.Recorded) (result.Gate, error) {
 	if c.objective.measure != nil {
 		e := evidence{Compiled: c, phases: phases, m: rec.Measurements, recovery: rec.Recovery, signals: rec.Signals}
 		g, _ := c.decide(e.notTheGenerators(c.objective.measure(e)))
 		return g, nil
 	}
-	f, err := c.scrapedFinding(ctx, a, phases)
+	f, err := c.scrapedFinding(ctx, rec.Archive, phases)
 	if err != nil {
 		return result.Gate{}, fmt.Errorf("judge gate %s: %w", c.Name, err)
 	}
@@ -124,7 +114,7 @@ func (c Compiled) judge(ctx context.Context, a *record.Archive, phases map[strin
 
 // weigh says in a line each why the run fails, and why it cannot pass.
 // lost are the scrapes of each target that no fault of the scenario's excuses.
-func weigh(gates []Compiled, judged []result.Gate, rec Recorded, lost map[string]int64) (failures, doubts []string) {
+func weigh(gates []Compiled, judged []result.Gate, rec rundir.Recorded, lost map[string]int64) (failures, doubts []string) {
 	run, m := rec.Run, rec.Measurements
 	var whole []string
 	covered := map[string]bool{}

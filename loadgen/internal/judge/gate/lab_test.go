@@ -7,6 +7,7 @@ import (
 
 	"github.com/stormglass/stormglass/loadgen/internal/archivetest"
 	"github.com/stormglass/stormglass/loadgen/internal/record"
+	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -63,7 +64,7 @@ func compiled(t *testing.T, gates ...string) []Compiled {
 // judged judges one gate.
 func judged(t *testing.T, gate string, a *record.Archive, m result.Measurements) result.Gate {
 	t.Helper()
-	res, err := Judge(context.Background(), compiled(t, gate), a, Recorded{Measurements: m})
+	res, err := Judge(context.Background(), compiled(t, gate), rundir.Recorded{Archive: a, Measurements: m})
 	if err != nil {
 		t.Fatal(err)
 	}

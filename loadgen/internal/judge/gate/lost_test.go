@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -31,7 +32,7 @@ func TestAnExitThatNoFaultAccountsForIsNoPass(t *testing.T) {
 		"the kill itself":                  {[]result.Event{begin("kill", "kube-apiserver-0"), asked}, result.Pass},
 		"too few descriptors, and it ends": {[]result.Event{begin("descriptorLimit", "kube-apiserver-0"), exit}, result.Pass},
 	} {
-		res, err := Judge(t.Context(), gates, nil, Recorded{Measurements: m, Timeline: c.timeline})
+		res, err := Judge(t.Context(), gates, rundir.Recorded{Measurements: m, Timeline: c.timeline})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -51,11 +52,11 @@ func TestObjectivesOfFaults(t *testing.T) {
 			compiled.expects = nil
 		}
 		compiled.bound = bound(t, c.max)
-		rec := Recorded{Measurements: result.Measurements{Phases: []result.Phase{{Name: "storm"}}}}
+		rec := rundir.Recorded{Measurements: result.Measurements{Phases: []result.Phase{{Name: "storm"}}}}
 		if c.faults != nil {
 			rec.Recovery = &result.Recovery{Faults: c.faults}
 		}
-		g, err := compiled.judge(t.Context(), nil, rec.phases(), rec)
+		g, err := compiled.judge(t.Context(), phasesOf(rec), rec)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -70,7 +71,7 @@ func TestObjectivesOfFaults(t *testing.T) {
 func TestAStormNobodyCountedIsNoPass(t *testing.T) {
 	compiled := Compiled{objective: *find("relist-storm"), op: "<=", bound: 1000, order: []string{"storm"}}
 	compiled.Over = []string{"storm"}
-	rec := Recorded{
+	rec := rundir.Recorded{
 		Measurements: result.Measurements{Phases: []result.Phase{{Name: "storm"}}},
 		Recovery:     &result.Recovery{Faults: []result.FaultRecovery{{ID: "1", Kind: "kill", Phase: "storm"}}},
 	}
@@ -78,7 +79,7 @@ func TestAStormNobodyCountedIsNoPass(t *testing.T) {
 		if lack != "" {
 			rec.Recovery.Missing = []string{lack}
 		}
-		g, err := compiled.judge(t.Context(), nil, rec.phases(), rec)
+		g, err := compiled.judge(t.Context(), phasesOf(rec), rec)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -106,8 +107,8 @@ func TestAHistoryThatWasNotJudgedIsNoPass(t *testing.T) {
 		for _, objective := range []string{"lost-writes", "history-violations"} {
 			compiled := Compiled{objective: *find(objective), op: "<=", order: []string{"storm"}, expects: []place{{"storm", "registers"}}}
 			compiled.Over = []string{"storm"}
-			rec := Recorded{Measurements: result.Measurements{Phases: []result.Phase{{Name: "storm"}}, Histories: c.histories}}
-			g, err := compiled.judge(t.Context(), nil, rec.phases(), rec)
+			rec := rundir.Recorded{Measurements: result.Measurements{Phases: []result.Phase{{Name: "storm"}}, Histories: c.histories}}
+			g, err := compiled.judge(t.Context(), phasesOf(rec), rec)
 			if err != nil {
 				t.Fatal(err)
 			}

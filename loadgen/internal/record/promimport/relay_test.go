@@ -13,6 +13,7 @@ import (
 
 	"github.com/stormglass/stormglass/loadgen/internal/judge/gate"
 	"github.com/stormglass/stormglass/loadgen/internal/record"
+	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -28,7 +29,7 @@ func gates(t *testing.T, a *record.Archive, scrapes result.Scrapes, phase result
 	if err != nil {
 		t.Fatal(err)
 	}
-	res, err := gate.Judge(t.Context(), compiled, a, gate.Recorded{Measurements: result.Measurements{Phases: []result.Phase{phase}, Scrapes: scrapes}})
+	res, err := gate.Judge(t.Context(), compiled, rundir.Recorded{Archive: a, Measurements: result.Measurements{Phases: []result.Phase{phase}, Scrapes: scrapes}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/value"
+
 	"github.com/stormglass/stormglass/loadgen/internal/record"
 )
 

@@ -1,0 +1,224 @@
+package rundir
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/loadgen/internal/judge/breakdown"
+	"github.com/stormglass/stormglass/loadgen/internal/record"
+	"github.com/stormglass/stormglass/loadgen/internal/samples"
+	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// Recorded is what a run left behind. A file that is not as the run wrote it is taken
+// for missing: what gates would read in it is no data. Only the scenario is read all
+// the same, and then the run is not judged as itself.
+type Recorded struct {
+	Dir          string
+	Run          result.Run
+	Measurements result.Measurements
+	Timeline     []result.Event
+	Scenario     *scenario.Scenario // nil: it cannot be read
+	ScenarioText []byte
+	Slots        []samples.Slot
+	Audit        *breakdown.Audit
+	Archive      *record.Archive // nil: it cannot be read
+	// Foreign says that the scenario is not the run's own; nil: it is, or that is
+	// not known.
+	Foreign error
+	// Damage has an error for each file that is damaged, Notes a line for what
+	// cannot be checked.
+	Damage []error
+	Notes  []string
+	// Recovery is what the faults did, and Signals as they were sampled. Judging
+	// fills them in. Nil: there was nothing to recover from.
+	Recovery *result.Recovery
+	Signals  []result.Signal
+}
+
+// Open reads the directory of a run. An error means that it is none.
+func Open(dir string) (*Recorded, error) {
+	ours, err := result.IsRunDir(dir)
+	if err != nil {
+		return nil, exitcode.Usagef("%s: %w (is it the directory of a run?)", dir, err)
+	}
+	if !ours {
+		return nil, exitcode.Usagef("%s: none of the files of a run is in it (is it the directory of a run?)", dir)
+	}
+	rec := &Recorded{Dir: dir}
+	rec.Run, err = result.ReadRun(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		rec.AddDamage(fmt.Errorf("%w: the run was killed while it came up, or the file was lost", err))
+	case err != nil:
+		rec.AddDamage(err)
+	}
+	changed := rec.Run.Changed(dir)
+	if err == nil && len(rec.Run.Files) == 0 {
+		rec.Notes = append(rec.Notes, "digests of the run's files: not recorded (a change after the run would not be noticed)")
+	}
+	rec.readScenario(changed[result.ScenarioFile])
+	take(rec, &rec.Measurements, changed[result.MeasurementsFile], rec.readMeasurements)
+	take(rec, &rec.Timeline, changed[result.TimelineFile], record.ReadTimeline)
+	take(rec, &rec.Slots, changed[result.PulseFile], samples.Read)
+	take(rec, &rec.Audit, changed[result.AuditFile], breakdown.LoadAudit)
+	take(rec, &rec.Archive, changed[result.TSDBDir], func(dir string) (*record.Archive, error) {
+		if changed[result.TSDBDir] != nil { // Prometheus' TSDB trusts what it opens
+			return nil, changed[result.TSDBDir]
+		}
+		return record.OpenArchive(dir)
+	})
+	rec.complete()
+	return rec, nil
+}
+
+// take reads a part of the run. One that was changed since is not taken.
+func take[T any](rec *Recorded, into *T, changed error, read func(dir string) (T, error)) {
+	part, err := read(rec.Dir)
+	switch {
+	case err != nil: // it says where
+		rec.AddDamage(err)
+	case changed != nil:
+		rec.AddDamage(changed)
+	default:
+		*into = part
+	}
+}
+
+// AddDamage notes what is wrong, once.
+func (rec *Recorded) AddDamage(err error) {
+	if err != nil && !slices.ContainsFunc(rec.Damage, func(known error) bool { return known.Error() == err.Error() }) {
+		rec.Damage = append(rec.Damage, err)
+	}
+}
+
+// lost tells whether a file is damaged.
+func (rec *Recorded) lost(file string) bool {
+	return slices.ContainsFunc(rec.Damage, func(err error) bool {
+		var d *result.Damaged
+		return errors.As(err, &d) && d.File == file
+	})
+}
+
+// Close releases the archive.
+func (rec *Recorded) Close() error {
+	if rec.Archive == nil {
+		return nil
+	}
+	return rec.Archive.Close()
+}
+
+// readMeasurements reads the measurements. A run that was killed in its first phase
+// has none.
+func (rec *Recorded) readMeasurements(dir string) (m result.Measurements, err error) {
+	err = result.ReadJSON(dir, result.MeasurementsFile, &m)
+	if errors.Is(err, fs.ErrNotExist) && rec.Run.Ended.IsZero() {
+		err = nil
+	}
+	if err != nil {
+		m = result.Measurements{}
+	}
+	return m, err
+}
+
+// readScenario reads the scenario, whether it is the run's own or not.
+func (rec *Recorded) readScenario(changed error) {
+	text, err := result.ReadFile(rec.Dir, result.ScenarioFile)
+	if err != nil {
+		rec.AddDamage(err)
+		return
+	}
+	rec.ScenarioText = text
+	path := filepath.Join(rec.Dir, result.ScenarioFile)
+	s, err := scenario.ParseRecorded(path, text)
+	if err != nil {
+		rec.AddDamage(&result.Damaged{File: result.ScenarioFile, Err: errors.New(strings.ReplaceAll(err.Error(), path+":", "line "))})
+		return
+	}
+	rec.Scenario = s
+	why := ""
+	switch {
+	case changed != nil:
+		why = "its SHA-256 is not the one in " + result.RunFile
+	case rec.Run.Scenario != "" && s.Name != rec.Run.Scenario:
+		why = fmt.Sprintf("it is %s, and %s was run", s.Name, rec.Run.Scenario)
+	default:
+		return
+	}
+	rec.Foreign = fmt.Errorf("%s is not the scenario that was run: %s (put the original back; by other gates `loadgen gate DIR --rules FILE` judges)",
+		result.ScenarioFile, why)
+}
+
+// complete says what is missing of what the run wrote, as far as the files that are
+// there tell.
+func (rec *Recorded) complete() {
+	switch {
+	case rec.Run.ID == "":
+		if rec.Scenario != nil {
+			rec.Run.Scenario = rec.Scenario.Name
+		}
+		return // nobody knows how far it got
+	case rec.Run.Ended.IsZero():
+		rec.Run.Interrupted = true
+	}
+	if rec.Run.Interrupted || rec.Run.Failure != "" {
+		return // it says so itself
+	}
+	if rec.Scenario != nil && rec.Foreign == nil && !rec.lost(result.MeasurementsFile) {
+		if err := rec.checkPhases(); err != nil {
+			rec.AddDamage(err)
+			rec.Measurements = result.Measurements{}
+		}
+	}
+	if !rec.lost(result.TimelineFile) {
+		rec.AddDamage(rec.checkTimeline())
+	}
+}
+
+// checkPhases is an error if the measurements of a run that ended in order lack one
+// of its phases. A condition that was not met ends a run in order.
+func (rec *Recorded) checkPhases() error {
+	told := rec.Measurements.Phases
+	for i, p := range rec.Scenario.Phases {
+		switch {
+		case i < len(told) && told[i].Name == p.Name && (told[i].Until != p.Until || told[i].Interrupted):
+			return &result.Damaged{File: result.MeasurementsFile, Err: fmt.Errorf("phase %s is not told as the run ended it", p.Name)}
+		case i < len(told) && told[i].Name == p.Name:
+			continue
+		case i > 0 && i == len(told) && told[i-1].Until != "" && !told[i-1].ConditionMet:
+			return nil
+		}
+		return &result.Damaged{File: result.MeasurementsFile, Err: fmt.Errorf("it does not tell of phase %s, though the run ended in order", p.Name)}
+	}
+	if len(told) > len(rec.Scenario.Phases) {
+		return &result.Damaged{File: result.MeasurementsFile, Err: fmt.Errorf("it tells of phase %s, which the scenario has not", told[len(rec.Scenario.Phases)].Name)}
+	}
+	return nil
+}
+
+// checkTimeline is an error if the timeline of a run that ended in order breaks off
+// before the end of its phases: faults and exits are told there, and what it does not
+// tell may have happened all the same.
+func (rec *Recorded) checkTimeline() error {
+	for _, p := range rec.Measurements.Phases {
+		ends := 0
+		for _, e := range rec.Timeline {
+			if e.Kind == "phase-end" && e.Name == p.Name {
+				ends++
+			}
+		}
+		switch {
+		case ends == 0:
+			return &result.Damaged{File: result.TimelineFile, Err: fmt.Errorf("it does not tell the end of phase %s", p.Name)}
+		case ends > 1:
+			return &result.Damaged{File: result.TimelineFile, Err: fmt.Errorf("it tells the end of phase %s %d times", p.Name, ends)}
+		}
+	}
+	return nil
+}
