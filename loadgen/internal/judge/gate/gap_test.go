@@ -70,8 +70,8 @@ func TestGapsOfSilentAlerts(t *testing.T) {
 		30: {result.Pass, "what etcd-1 counted is in it for 40 s of 60 s (kill)"},
 		50: {result.NoData, "what etcd-1 counted in storm is known for 20 s of 60 s (kill) only"},
 	} {
-		a, rec := awayLab(t, "kill", until, "etcd-1")
-		res, err := Judge(t.Context(), compiled(t, "{name: g, alert: EtcdLeaderChanges, fires: false, over: [storm]}"), a, rec)
+		rec := awayLab(t, "kill", until, "etcd-1")
+		res, err := Judge(t.Context(), compiled(t, "{name: g, alert: EtcdLeaderChanges, fires: false, over: [storm]}"), rec)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -85,13 +85,13 @@ groups:
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, rec := awayLab(t, "kill", 50, "etcd-1")
+	rec := awayLab(t, "kill", 50, "etcd-1")
 	for fires, verdict := range map[string]result.Verdict{"true": result.Pass, "false": result.Fail} {
 		gates, err := CompileWith(parse(t, "{name: g, alert: Away, fires: "+fires+"}"), rules)
 		if err != nil {
 			t.Fatal(err)
 		}
-		res, err := Judge(t.Context(), gates, a, rec)
+		res, err := Judge(t.Context(), gates, rec)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -104,7 +104,7 @@ groups:
 
 // awayLab is a run of one phase of a minute, scraped every ten seconds. Those named
 // are away from the scrape at 20 s to that at until, by a fault of that kind.
-func awayLab(t *testing.T, kind string, until int, names ...string) (*record.Archive, rundir.Recorded) {
+func awayLab(t *testing.T, kind string, until int, names ...string) rundir.Recorded {
 	t.Helper()
 	l := archivetest.New(t, record.Options{}, "etcd-0", "etcd-1", "kube-apiserver-0", "kube-apiserver-1", "kube-scheduler-0", "kube-controller-manager-0", "loadgen")
 	work := func() {
@@ -150,7 +150,8 @@ func awayLab(t *testing.T, kind string, until int, names ...string) (*record.Arc
 				result.Event{Time: after(float64(until) - 1), Kind: "ready", Name: name})
 		}
 	}
-	return l.Archive(), rec
+	rec.Archive = l.Archive()
+	return rec
 }
 
 // A gate over a phase in which an instance was killed: it passes by what was seen,
@@ -208,9 +209,9 @@ func TestGatesWhereAnInstanceWasAway(t *testing.T) {
 		"nor does a partition":        {"partition", 30, []string{"etcd-0"}, []want{{fsync, result.NoData, "a scrape of etcd-0 was lost in storm"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a, rec := awayLab(t, c.kind, c.until, c.away...)
+			rec := awayLab(t, c.kind, c.until, c.away...)
 			for _, w := range c.want {
-				res, err := Judge(t.Context(), compiled(t, "{name: g, "+w.gate+", over: [storm]}"), a, rec)
+				res, err := Judge(t.Context(), compiled(t, "{name: g, "+w.gate+", over: [storm]}"), rec)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -224,10 +225,10 @@ func TestGatesWhereAnInstanceWasAway(t *testing.T) {
 
 // A count that is short may be over its bound all the same.
 func TestAShortCountFails(t *testing.T) {
-	a, rec := awayLab(t, "kill", 30, "kube-apiserver-0")
+	rec := awayLab(t, "kill", 30, "kube-apiserver-0")
 	c := compiled(t, "{name: g, objective: too-many-requests, max: 0, over: [storm]}")[0]
 	c.objective.Expr = strings.ReplaceAll(c.objective.Expr, "429", "200")
-	res, err := Judge(t.Context(), []Compiled{c}, a, rec)
+	res, err := Judge(t.Context(), []Compiled{c}, rec)
 	if err != nil {
 		t.Fatal(err)
 	}

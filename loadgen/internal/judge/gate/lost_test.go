@@ -57,7 +57,7 @@ func TestWhoseLostScrapesAreExcused(t *testing.T) {
 		{"partition", "kube-apiserver-0", "kube-apiserver-0", false}, {"slowFsync", "etcd-0", "etcd-0", false},
 		{"kill", "kube-apiserver-1", "kube-apiserver-0", false}, {"pause", "etcd-0", "kube-apiserver-0", false},
 	} {
-		a, rec := awayLab(t, c.kind, 30, c.of)
+		rec := awayLab(t, c.kind, 30, c.of)
 		for i := range rec.Timeline {
 			e := &rec.Timeline[i]
 			e.On = slices.Clone(e.On)
@@ -67,7 +67,7 @@ func TestWhoseLostScrapesAreExcused(t *testing.T) {
 			e.Name = strings.ReplaceAll(e.Name, c.of, c.on)
 		}
 		rec.Measurements.Scrapes = result.Scrapes{Done: 60, Failed: map[string]int64{c.of: 1}}
-		res, err := Judge(t.Context(), compiled(t, "{name: good, objective: phase-duration, max: 1h, over: [storm]}"), a, rec)
+		res, err := Judge(t.Context(), compiled(t, "{name: good, objective: phase-duration, max: 1h, over: [storm]}"), rec)
 		if err != nil {
 			t.Fatal(err)
 		}
