@@ -6,7 +6,6 @@ import (
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/storage"
-	"github.com/prometheus/prometheus/tsdb"
 )
 
 // Storage is an archive while it is written.
@@ -64,8 +63,3 @@ func (t *target) learn(family []byte, kind model.MetricType) {
 		t.types[string(family)] = kind
 	}
 }
-
-// OpenStore opens a TSDB in dir for samples that are no part of an archive,
-// such as what rules make of one. It keeps them for the retention at the least,
-// zero for ever.
-func OpenStore(dir string, retention time.Duration) (*tsdb.DB, error) { return openDB(dir, retention) }

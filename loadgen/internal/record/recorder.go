@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"sync"
@@ -12,7 +11,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/prometheus/tsdb"
-	"github.com/prometheus/prometheus/util/compression"
 
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/loadgen/result"
@@ -22,18 +20,6 @@ const (
 	defaultInterval = 5 * time.Second
 	// ScrapeTimeout of one target is Prometheus' default.
 	ScrapeTimeout = 10 * time.Second
-	// blockLength is longer than any run: the head stays one piece until Close.
-	blockLength = 7 * 24 * time.Hour
-	// blocksKept is how many blocks a retention is divided into: whole blocks are
-	// forgotten, and the youngest is in memory.
-	blocksKept = 8
-	// shortestBlock keeps samples in reach that come a little late.
-	shortestBlock = 10 * time.Minute
-	// stripes of the head's locks. Prometheus' 16,384 are for many cores and
-	// cost memory; ours has a handful of writers.
-	stripes = 256
-	// chunkBuffer is the smallest write buffer the head's chunk files allow.
-	chunkBuffer = 64 << 10
 )
 
 // Options of a Recorder. The zero value is usable.
@@ -99,34 +85,10 @@ func Open(dir string, targets []control.ScrapeTarget, o Options) (*Recorder, err
 		return nil, fmt.Errorf("make the archive: %w", err)
 	}
 	var err error
-	if r.db, err = openDB(r.dir, o.Retention); err != nil {
+	if r.db, err = OpenStore(r.dir, o.Retention); err != nil {
 		return nil, errors.Join(fmt.Errorf("make the archive: %w", err), os.RemoveAll(r.dir))
 	}
 	return r, nil
-}
-
-// openDB opens a TSDB that neither compacts nor forgets, unless it is given a
-// retention.
-func openDB(dir string, retention time.Duration) (*tsdb.DB, error) {
-	length := blockLength
-	if retention > 0 {
-		length = min(length, max(retention/blocksKept, shortestBlock))
-	}
-	o := tsdb.DefaultOptions()
-	o.RetentionDuration = retention.Milliseconds()
-	o.MinBlockDuration = length.Milliseconds()
-	o.MaxBlockDuration = length.Milliseconds()
-	o.WALCompression = compression.Snappy
-	o.StripeSize = stripes
-	o.HeadChunksWriteBufferSize = chunkBuffer
-	db, err := tsdb.Open(dir, slog.New(slog.DiscardHandler), nil, o, nil)
-	if err != nil {
-		return nil, err
-	}
-	if retention == 0 {
-		db.DisableCompactions()
-	}
-	return db, nil
 }
 
 // Run scrapes each target each interval until ctx ends, which is no error. The
@@ -240,29 +202,5 @@ func (r *Recorder) Close() error {
 	if r.o.Retention > 0 {
 		return r.db.Close() // it is no archive, and has blocks already
 	}
-	err := writeBlock(r.dir, r.db)
-	if err = errors.Join(err, r.db.Close()); err != nil {
-		return fmt.Errorf("close the archive: %w", err)
-	}
-	return errors.Join(os.RemoveAll(filepath.Join(r.dir, walDir)), os.RemoveAll(filepath.Join(r.dir, headChunksDir)))
-}
-
-// The TSDB's own names.
-const (
-	walDir        = "wal"
-	headChunksDir = "chunks_head"
-)
-
-func writeBlock(dir string, db *tsdb.DB) error {
-	head := db.Head()
-	if head.NumSeries() == 0 {
-		return nil
-	}
-	compactor, err := tsdb.NewLeveledCompactor(context.Background(), nil, slog.New(slog.DiscardHandler), []int64{blockLength.Milliseconds()}, nil, nil)
-	if err != nil {
-		return err
-	}
-	from, to := head.MinTime(), head.MaxTime()
-	_, err = compactor.Write(dir, tsdb.NewRangeHead(head, from, to), from, to+1, nil)
-	return err
+	return sealStore(r.dir, r.db)
 }
