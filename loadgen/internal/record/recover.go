@@ -21,7 +21,7 @@ func (a *Archive) recover(dir string) error {
 	if err := copyArchive(copied, dir); err != nil {
 		return fmt.Errorf("copy it to recover it: %w", err)
 	}
-	db, err := openDB(copied, 0)
+	db, err := OpenStore(copied, 0)
 	if err != nil {
 		return fmt.Errorf("recover it: %w", err)
 	}

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/prometheus/prometheus/tsdb"
-	"github.com/prometheus/prometheus/tsdb/compression"
+	"github.com/prometheus/prometheus/util/compression"
 )
 
 const (
