@@ -12,8 +12,18 @@ import (
 	"github.com/stormglass/stormglass/internal/userfile"
 )
 
-// mostBytes bounds what is read of one file: an hour of 200 loads writes less.
-const mostBytes = 256 << 20
+// mostBytes bounds what is read of one file, by what it is called: a document takes
+// up to fifty times its size in memory, and a thousand loads in ten phases write less.
+// Of lines an hour of 200 loads writes less.
+func mostBytes(name string) int64 {
+	switch filepath.Ext(name) {
+	case ".yaml":
+		return 4 * userfile.Text // the defaults are written out in it
+	case ".json":
+		return 64 << 20
+	}
+	return 256 << 20
+}
 
 // Damaged is a file of a run's directory that is not as a run leaves it.
 type Damaged struct {
@@ -37,7 +47,7 @@ type Checked interface{ Check() error }
 
 // ReadFile reads a file of the run in dir. Every error is a *Damaged.
 func ReadFile(dir, name string) ([]byte, error) {
-	data, err := userfile.Read(filepath.Join(dir, name), mostBytes)
+	data, err := userfile.Read(filepath.Join(dir, name), mostBytes(name))
 	if err != nil {
 		return nil, &Damaged{name, err}
 	}
