@@ -245,10 +245,9 @@ func TestWhatIsNoRunDirectoryIsAUsageError(t *testing.T) {
 func TestADamagedComparisonDoesNotPass(t *testing.T) {
 	t.Parallel()
 	whole := t.TempDir()
-	run := soundRun(t)
 	c := result.Comparison{Schema: result.ComparisonSchema, Scenario: "sound", Rows: []result.Row{}}
 	for _, name := range []string{"a", "b"} {
-		if err := os.CopyFS(filepath.Join(whole, name), os.DirFS(run)); err != nil {
+		if err := os.CopyFS(filepath.Join(whole, name), os.DirFS(soundVariant(t, name))); err != nil {
 			t.Fatal(err)
 		}
 		c.Variants = append(c.Variants, result.Variant{Name: name})
@@ -286,6 +285,16 @@ func TestADamagedComparisonDoesNotPass(t *testing.T) {
 				at(m, "variants", 1).(map[string]any)["exitCode"] = 77
 			})
 		}, "the plane did not start"},
+		"another variant's run in its place": {func(dir string) {
+			must(t, os.RemoveAll(filepath.Join(dir, "b")))
+			must(t, os.CopyFS(filepath.Join(dir, "b"), os.DirFS(filepath.Join(dir, "a"))))
+		}, "what is in b is not its run, but one of sound a"},
+		"another scenario's": {func(dir string) { listed(dir, func(m map[string]any) { m["scenario"] = "storm" }) }, "what is in a is not its run, but one of sound a"},
+		"not there":          {func(dir string) { must(t, os.Remove(filepath.Join(dir, result.ComparisonFile))) }, "comparison.json is missing"},
+		"a link to itself": {func(dir string) {
+			must(t, os.Remove(filepath.Join(dir, result.ComparisonFile)))
+			must(t, os.Symlink(result.ComparisonFile, filepath.Join(dir, result.ComparisonFile)))
+		}, "comparison.json is damaged: too many levels"},
 		"a name that leads out": {func(dir string) {
 			listed(dir, func(m map[string]any) { at(m, "variants", 1).(map[string]any)["name"] = "../b" })
 		}, "is no name"},
@@ -296,8 +305,15 @@ func TestADamagedComparisonDoesNotPass(t *testing.T) {
 	} {
 		dir := copyOf(t, whole)
 		c.do(dir)
-		if code, said := compare(dir); code != ExitNoData || !strings.Contains(said, c.says) {
+		if !IsComparison(dir) {
+			t.Errorf("%s: it is taken for no comparison", what)
+		}
+		code, said := compare(dir)
+		if code != ExitNoData || !strings.Contains(said, c.says) {
 			t.Errorf("%s: exit code %d, %s", what, code, said)
+		}
+		if page, err := os.ReadFile(filepath.Join(dir, result.ComparisonHTMLFile)); err == nil && !bytes.Contains(page, []byte("no data")) {
+			t.Errorf("%s: comparison.html still passes", what)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/stormglass/stormglass/loadgen/breakdown"
 	"github.com/stormglass/stormglass/loadgen/gate"
@@ -195,26 +196,41 @@ func (rec *recordedRun) checkPhases() error {
 	return nil
 }
 
-// checkTimeline is an error if the timeline of a run that ended in order breaks off
-// before the end of its phases: faults and exits are told there, and what it does not
-// tell may have happened all the same.
+// checkTimeline is an error if the timeline of a run that ended in order does not tell
+// the start and the end of each phase once, at the time that was measured: faults and
+// exits are told there, and what it does not tell may have happened all the same.
 func (rec *recordedRun) checkTimeline() error {
 	for _, p := range rec.Measurements.Phases {
-		ends := 0
-		for _, e := range rec.Timeline {
-			if e.Kind == "phase-end" && e.Name == p.Name {
-				ends++
+		for _, bound := range []struct {
+			kind, what string
+			at         time.Time
+		}{{"phase-start", "start", p.Start}, {"phase-end", "end", p.End}} {
+			var told []time.Time
+			for _, e := range rec.Timeline {
+				if e.Kind == bound.kind && e.Name == p.Name {
+					told = append(told, e.Time)
+				}
 			}
-		}
-		switch {
-		case ends == 0:
-			return &result.Damaged{File: result.TimelineFile, Err: fmt.Errorf("it does not tell the end of phase %s", p.Name)}
-		case ends > 1:
-			return &result.Damaged{File: result.TimelineFile, Err: fmt.Errorf("it tells the end of phase %s %d times", p.Name, ends)}
+			var err error
+			switch {
+			case len(told) == 0:
+				err = fmt.Errorf("it does not tell the %s of phase %s", bound.what, p.Name)
+			case len(told) > 1:
+				err = fmt.Errorf("it tells the %s of phase %s %d times", bound.what, p.Name, len(told))
+			case !told[0].Equal(bound.at):
+				err = fmt.Errorf("it tells the %s of phase %s at %s, and %s at %s", bound.what, p.Name,
+					told[0].UTC().Format(clock), result.MeasurementsFile, bound.at.UTC().Format(clock))
+			}
+			if err != nil {
+				return &result.Damaged{File: result.TimelineFile, Err: err}
+			}
 		}
 	}
 	return nil
 }
+
+// clock is how a time is told in an error.
+const clock = "2006-01-02T15:04:05.000"
 
 // judge judges the run by gates. An archive that cannot be read after all is none.
 func (rec *recordedRun) judge(ctx context.Context, gates []gate.Compiled) (res result.Result, err error) {
