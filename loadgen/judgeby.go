@@ -32,7 +32,11 @@ func JudgeBy(ctx context.Context, dir string, files []string) (res result.Result
 		return res, fmt.Errorf("%s: %w", dir, errors.Join(rec.damage...))
 	}
 	gates, err := readGates(rec.scenario, files)
-	if err != nil {
+	switch {
+	case err != nil && rec.foreign != nil: // the gates may be about what it has lost
+		err = fmt.Errorf("it is not the scenario that was run, and the gates do not fit it: %w", err)
+		return res, fmt.Errorf("%s: %w", dir, &result.Damaged{File: result.ScenarioFile, Err: err})
+	case err != nil:
 		return res, usageError{err}
 	}
 	return rec.judge(ctx, gates)

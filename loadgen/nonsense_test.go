@@ -129,6 +129,12 @@ func TestAnotherScenarioIsNotTheRunsOwn(t *testing.T) {
 			t.Errorf("%s: exit code %d, %q", what, o.code, o.said)
 		}
 		noStalePass(t, what, dir)
+		const fits = "gates: [{name: g, objective: generator-memory, max: 1GB}]\n"
+		for gates, says := range map[string]string{fits: says, strings.Replace(fits, "generator-memory", "watch-lost", 1): "scenario.yaml is damaged: it is not the scenario that was run"} {
+			if o := outcomeOf(JudgeBy(t.Context(), dir, []string{written(t, "gates.yaml", gates)})); o.code != ExitNoData || !o.names(says) {
+				t.Errorf("%s, by other gates: exit code %d, %q", what, o.code, o.said)
+			}
+		}
 		for _, told := range []string{result.ResultFile, result.JUnitFile, result.HTMLFile} {
 			if text, err := os.ReadFile(filepath.Join(dir, told)); err != nil || !bytes.Contains(text, []byte(says)) {
 				t.Errorf("%s: %s does not say so (%v)", what, told, err)

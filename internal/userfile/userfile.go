@@ -111,11 +111,15 @@ func readAll(r io.Reader, limit int64) ([]byte, error) {
 
 func tooLarge(limit int64) error { return fmt.Errorf("it is larger than %d MiB", limit>>20) }
 
-// Cause is err without the operation and the path that os errors repeat.
+// Cause is err without the operation and the paths that os errors repeat.
 func Cause(err error) error {
 	var pathErr *fs.PathError
-	if errors.As(err, &pathErr) {
+	var linkErr *os.LinkError
+	switch {
+	case errors.As(err, &pathErr):
 		return pathErr.Err
+	case errors.As(err, &linkErr):
+		return linkErr.Err
 	}
 	return err
 }
