@@ -68,7 +68,7 @@ func values(archive *record.Archive) recovery.Query {
 func (rec *recordedRun) figures(ctx context.Context) ([]result.Figure, error) {
 	compiled, err := gate.Figures(rec.scenario)
 	if err != nil {
-		rec.damaged(&result.Damaged{File: result.ScenarioFile, Err: err})
+		rec.damagedScenario(err)
 		return nil, nil
 	}
 	return gate.Measure(ctx, compiled, rec.archive, rec.Recorded)

@@ -23,7 +23,7 @@ func Judge(ctx context.Context, dir string) (res result.Result, err error) {
 	var gates []gate.Compiled
 	if rec.scenario != nil {
 		if gates, err = gate.Compile(rec.scenario); err != nil {
-			rec.damaged(&result.Damaged{File: result.ScenarioFile, Err: err})
+			rec.damagedScenario(err)
 		}
 	}
 	if res, err = rec.judge(ctx, gates); err != nil {

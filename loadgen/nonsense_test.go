@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -103,6 +104,56 @@ func TestDamageIsToldByLineAndByte(t *testing.T) {
 		}
 		if o := weighed(t, dir); !strings.HasPrefix(o.said[0], c.want) {
 			t.Errorf("%s: %q, want %q...", file, o.said, c.want)
+		}
+	}
+	dir := copyOf(t, whole) // what only its gates tell is wrong
+	gone := regexp.MustCompile(`\n *faults:.*`).ReplaceAllString(soundScenario, "")
+	if err := os.WriteFile(filepath.Join(dir, result.ScenarioFile), []byte(gone), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if o := judged(t, dir); o.code != ExitNoData || !o.names("scenario.yaml is damaged: line 1") || o.names(dir) {
+		t.Errorf("a scenario without the fault that its gate is about: exit code %d, %q", o.code, o.said)
+	}
+}
+
+// A run.json with the digests of its files has its own too.
+func TestARunWithoutItsOwnDigestIsDamaged(t *testing.T) {
+	t.Parallel()
+	dir := soundRun(t)
+	change(t, filepath.Join(dir, result.RunFile), func(run map[string]any) { delete(run, "digest") })
+	if o := weighed(t, dir); o.code != ExitNoData || !strings.HasPrefix(o.said[0], "run.json is damaged: it was changed after the run: its own SHA-256 is not in it") {
+		t.Errorf("exit code %d, %q", o.code, o.said)
+	}
+}
+
+// A timeline has to agree with what was measured, with digests or without.
+func TestATimelineOfOtherTimesDoesNotPass(t *testing.T) {
+	t.Parallel()
+	whole := soundRun(t)
+	forget(t, whole)
+	for what, c := range map[string]struct {
+		do  func(lines []string) []string
+		why string
+	}{
+		"a start lost":     {func(l []string) []string { return l[1:] }, "it does not tell the start of phase calm"},
+		"an end twice":     {func(l []string) []string { return append(l, l[1]) }, "it tells the end of phase calm 2 times"},
+		"a clock set back": {func(l []string) []string { l[5] = strings.Replace(l[5], `T08:`, `T07:`, 1); return l }, "it tells the end of phase storm at 2027-01-15T07:"},
+		"all of another day": {func(l []string) []string {
+			return strings.Split(strings.ReplaceAll(strings.Join(l, "\n"), "-15T", "-16T"), "\n")
+		}, "it tells the start of phase calm at 2027-01-16T"},
+	} {
+		dir := copyOf(t, whole)
+		file := filepath.Join(dir, result.TimelineFile)
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := c.do(strings.Split(strings.TrimSpace(string(text)), "\n"))
+		if err := os.WriteFile(file, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if o := weighed(t, dir); o.code != ExitNoData || !strings.HasPrefix(o.said[0], "timeline.jsonl is damaged: "+c.why) {
+			t.Errorf("%s: exit code %d, %q", what, o.code, o.said)
 		}
 	}
 }

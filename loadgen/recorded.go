@@ -129,10 +129,9 @@ func (rec *recordedRun) readScenario(changed error) {
 		return
 	}
 	rec.text = text
-	path := filepath.Join(rec.dir, result.ScenarioFile)
-	s, err := scenario.ParseRecorded(path, text)
+	s, err := scenario.ParseRecorded(rec.scenarioPath(), text)
 	if err != nil {
-		rec.damaged(&result.Damaged{File: result.ScenarioFile, Err: errors.New(strings.ReplaceAll(err.Error(), path+":", "line "))})
+		rec.damagedScenario(err)
 		return
 	}
 	rec.scenario = s
@@ -147,6 +146,13 @@ func (rec *recordedRun) readScenario(changed error) {
 	}
 	rec.foreign = fmt.Errorf("%s is not the scenario that was run: %s (put the original back; by other gates `loadgen gate DIR --rules FILE` judges)",
 		result.ScenarioFile, why)
+}
+
+func (rec *recordedRun) scenarioPath() string { return filepath.Join(rec.dir, result.ScenarioFile) }
+
+// damagedScenario notes what is wrong with the scenario, by its lines.
+func (rec *recordedRun) damagedScenario(err error) {
+	rec.damaged(&result.Damaged{File: result.ScenarioFile, Err: errors.New(strings.ReplaceAll(err.Error(), rec.scenarioPath()+":", "line "))})
 }
 
 // complete says what is missing of what the run wrote, as far as the files that are
