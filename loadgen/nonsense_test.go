@@ -126,6 +126,17 @@ func TestARunWithoutItsOwnDigestIsDamaged(t *testing.T) {
 	}
 }
 
+// The times of a replay are not judged by: a change is told, and the run still passes.
+func TestAChangedReplayIsNoted(t *testing.T) {
+	t.Parallel()
+	dir := soundRun(t)
+	must(t, os.WriteFile(filepath.Join(dir, "replay-reads.txt"), []byte("0\n"), 0o600))
+	const want = "replay-reads.txt is damaged: the run did not write it"
+	if o := weighed(t, dir); o.code != ExitPass || len(o.result.Notes) != 1 || o.result.Notes[0] != want {
+		t.Errorf("exit code %d, %q, notes %q", o.code, o.said, o.result.Notes)
+	}
+}
+
 // A timeline has to agree with what was measured, with digests or without.
 func TestATimelineOfOtherTimesDoesNotPass(t *testing.T) {
 	t.Parallel()

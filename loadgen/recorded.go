@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -68,6 +69,11 @@ func openRecorded(dir string) (*recordedRun, error) {
 		}
 		return record.OpenArchive(dir)
 	})
+	for _, file := range slices.Sorted(maps.Keys(changed)) {
+		if strings.HasPrefix(file, result.ReplayPrefix) { // judging does not read it
+			rec.notes = append(rec.notes, changed[file].Error())
+		}
+	}
 	rec.complete()
 	return rec, nil
 }

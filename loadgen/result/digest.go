@@ -26,13 +26,13 @@ const mostSegment = 1 << 30
 var noDigest = strings.Repeat("0", hex.EncodedLen(sha256.Size))
 
 // judgedFrom tells whether a file at the top of a run's directory is one that judging
-// reads, and that only the run writes.
+// reads, or the times of a replay, and that only the run writes.
 func judgedFrom(name string) bool {
 	switch name {
 	case ScenarioFile, TimelineFile, PulseFile, MeasurementsFile, AuditFile, TSDBDir:
 		return true
 	}
-	return strings.HasPrefix(name, "replay-")
+	return strings.HasPrefix(name, ReplayPrefix)
 }
 
 // Digest gives the SHA-256 of each file in dir that judging reads, in hexadecimal, by
