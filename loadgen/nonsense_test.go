@@ -116,6 +116,17 @@ func TestDamageIsToldByLineAndByte(t *testing.T) {
 	}
 }
 
+// Empty objects are a few bytes in a file and a kilobyte each in memory.
+func TestADocumentOfManyObjectsIsNotRead(t *testing.T) {
+	t.Parallel()
+	dir := soundRun(t)
+	text := `{"phases":[` + strings.Repeat("{},", 1_000_000) + `{}]}`
+	must(t, os.WriteFile(filepath.Join(dir, result.MeasurementsFile), []byte(text), 0o600))
+	if o := weighed(t, dir); o.code != ExitNoData || !strings.HasPrefix(o.said[0], "measurements.json is damaged: it has more than 1000000 objects") {
+		t.Errorf("exit code %d, %q", o.code, o.said)
+	}
+}
+
 // A run.json with the digests of its files has its own too.
 func TestARunWithoutItsOwnDigestIsDamaged(t *testing.T) {
 	t.Parallel()

@@ -12,9 +12,12 @@ import (
 	"github.com/stormglass/stormglass/internal/userfile"
 )
 
-// mostBytes bounds what is read of one file, by what it is called: a document takes
-// up to fifty times its size in memory, and a thousand loads in ten phases write less.
-// Of lines an hour of 200 loads writes less.
+// mostObjects bounds the objects of a document: an empty one has three bytes in it and
+// up to a kilobyte in memory. Those of a run are a hundred bytes long and more.
+const mostObjects = 1_000_000
+
+// mostBytes bounds what is read of one file, by what it is called: a thousand loads in
+// ten phases write less, and of lines an hour of 200 loads.
 func mostBytes(name string) int64 {
 	switch filepath.Ext(name) {
 	case ".yaml":
@@ -66,6 +69,9 @@ func ReadJSON(dir, name string, v Checked) error {
 
 // Decode is ReadJSON for a file that has been read.
 func Decode(name string, data []byte, v Checked) error {
+	if bytes.Count(data, []byte("{")) > mostObjects {
+		return &Damaged{name, fmt.Errorf("it has more than %d objects, which no run writes", mostObjects)}
+	}
 	err := json.Unmarshal(data, v)
 	if err != nil {
 		err = located(err, data)
