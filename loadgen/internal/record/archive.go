@@ -69,27 +69,29 @@ func OpenArchive(dir string) (a *Archive, err error) {
 		Logger: slog.New(slog.DiscardHandler), MaxSamples: 50_000_000, Timeout: 2 * time.Minute,
 		EnableAtModifier: true, EnableNegativeOffset: true, Parser: NewParser(),
 	})}
-	at := filepath.Join(dir, result.TSDBDir)
-	if err := a.open(at); err != nil {
-		if _, gone := os.Stat(at); gone == nil { // a part of it is, and its error names the path of ours
-			err = errors.New(strings.ReplaceAll(err.Error(), at+string(filepath.Separator), ""))
-		}
+	// Before Prometheus' TSDB opens them: it would wait for a writer of a FIFO, and
+	// copy a file of any size.
+	files, err := result.FilesBelow(dir, result.TSDBDir)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.open(dir, files); err != nil {
+		within := filepath.Join(dir, result.TSDBDir) + string(filepath.Separator)
+		err = errors.New(strings.ReplaceAll(err.Error(), within, ""))
 		return nil, errors.Join(&result.Damaged{File: result.TSDBDir, Err: err}, a.Close())
 	}
 	return a, nil
 }
 
-func (a *Archive) open(dir string) (err error) {
+func (a *Archive) open(dir string, files []string) (err error) {
 	defer survive(&err)
-	if err := checkFiles(dir); err != nil {
-		return err
-	}
-	_, err = os.Stat(filepath.Join(dir, walDir))
+	at := filepath.Join(dir, result.TSDBDir)
+	_, err = os.Stat(filepath.Join(at, walDir))
 	switch {
 	case err == nil:
-		return a.recover(dir)
+		return a.recover(dir, files)
 	case errors.Is(err, fs.ErrNotExist):
-		return a.openBlocks(dir)
+		return a.openBlocks(at)
 	}
 	return err
 }
@@ -298,4 +300,12 @@ func (a *Archive) Bounds(ctx context.Context) (first, last time.Time, err error)
 		return first, last, errors.New("the archive holds no scrape")
 	}
 	return first, last, nil
+}
+
+// survive makes an error of a panic: Prometheus' TSDB trusts what its checksums do
+// not cover, and reads past the end of what was cut off.
+func survive(err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("it cannot be read: %v", p)
+	}
 }

@@ -4,24 +4,26 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
+
+	"github.com/stormglass/stormglass/loadgen/result"
 )
 
 // recover replays the write-ahead log in a copy: a log that was cut off in
 // mid-record is repaired by writing to it.
-func (a *Archive) recover(dir string) error {
+func (a *Archive) recover(dir string, files []string) error {
 	copied, err := os.MkdirTemp("", "stormglass-archive-")
 	if err != nil {
 		return err
 	}
 	a.closers = append(a.closers, func() error { return os.RemoveAll(copied) })
-	if err := copyArchive(copied, dir); err != nil {
+	if err := copyArchive(copied, dir, files); err != nil {
 		return fmt.Errorf("copy it to recover it: %w", err)
 	}
-	db, err := OpenStore(copied, 0)
+	db, err := OpenStore(filepath.Join(copied, result.TSDBDir), 0)
 	if err != nil {
 		return fmt.Errorf("recover it: %w", err)
 	}
@@ -33,23 +35,20 @@ func (a *Archive) recover(dir string) error {
 // copyArchive copies blocks and the write-ahead log, which holds every sample
 // that is in no block. The head's chunk files would only speed up the replay,
 // and may be cut off.
-func copyArchive(to, from string) error {
-	return filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
+func copyArchive(to, from string, files []string) error {
+	for _, name := range files {
+		if strings.Contains(name, "/"+headChunksDir+"/") || strings.Contains(name, ".tmp") || path.Base(name) == "lock" {
+			continue
+		}
+		target := filepath.Join(to, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(target), 0o700); err != nil {
 			return err
 		}
-		name := strings.TrimPrefix(path, from)
-		target := filepath.Join(to, name)
-		switch {
-		case d.IsDir() && (d.Name() == headChunksDir || strings.Contains(d.Name(), ".tmp")):
-			return fs.SkipDir
-		case d.IsDir():
-			return os.MkdirAll(target, 0o700)
-		case d.Name() == "lock":
-			return nil
+		if err := copyFile(target, filepath.Join(from, filepath.FromSlash(name))); err != nil {
+			return err
 		}
-		return copyFile(target, path)
-	})
+	}
+	return nil
 }
 
 func copyFile(to, from string) error {

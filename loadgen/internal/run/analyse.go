@@ -70,7 +70,7 @@ func values(archive *record.Archive) recovery.Query {
 func figures(ctx context.Context, rec *rundir.Recorded) ([]result.Figure, error) {
 	compiled, err := gate.Figures(rec.Scenario)
 	if err != nil {
-		rec.AddDamage(&result.Damaged{File: result.ScenarioFile, Err: err})
+		rec.AddScenarioDamage(err)
 		return nil, nil
 	}
 	return gate.Measure(ctx, compiled, *rec)

@@ -23,8 +23,12 @@ import (
 
 // IsComparison tells whether dir is that of several variants.
 func IsComparison(dir string) bool {
-	_, err := os.Stat(filepath.Join(dir, result.ComparisonFile))
-	return err == nil
+	for _, name := range []string{result.ComparisonFile, result.ComparisonHTMLFile} {
+		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
+			return true
+		}
+	}
+	return false
 }
 
 // Compare judges the variants in dir again and sets them side by side. It reads
@@ -32,12 +36,16 @@ func IsComparison(dir string) bool {
 // what Judge writes. An error means that nothing was compared, and then no older
 // comparison.html stays.
 func Compare(ctx context.Context, dir string) (c result.Comparison, err error) {
-	if err := result.ReadJSON(dir, result.ComparisonFile, &c); err != nil {
-		stale := os.Remove(filepath.Join(dir, result.ComparisonHTMLFile))
-		if errors.Is(stale, fs.ErrNotExist) {
-			stale = nil
+	defer func() {
+		if err == nil {
+			return
 		}
-		return c, errors.Join(fmt.Errorf("%s: %w", dir, err), stale)
+		if stale := os.Remove(filepath.Join(dir, result.ComparisonHTMLFile)); !errors.Is(stale, fs.ErrNotExist) {
+			err = errors.Join(err, stale)
+		}
+	}()
+	if err := result.ReadJSON(dir, result.ComparisonFile, &c); err != nil {
+		return c, fmt.Errorf("%s: %w (`loadgen report DIR/VARIANT` judges one variant)", dir, err)
 	}
 	unlisted, err := unlistedRuns(dir, c)
 	if err != nil {
@@ -65,6 +73,9 @@ func Compare(ctx context.Context, dir string) (c result.Comparison, err error) {
 		}
 		if slices.Contains(unlisted, v.Name) {
 			lacks(&res, &result.Damaged{File: result.ComparisonFile, Err: fmt.Errorf("it does not list %s, which ran", v.Name)})
+		}
+		if run := res.Run; run.ID != "" && (run.Variant != v.Name || run.Scenario != c.Scenario) {
+			lacks(&res, fmt.Errorf("what is in %s is not its run, but one of %s", v.Name, strings.TrimSpace(run.Scenario+" "+run.Variant)))
 		}
 		results[v.Name] = res
 	}

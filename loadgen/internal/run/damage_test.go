@@ -46,6 +46,12 @@ gates:
 // soundRun is the directory of a run that passes. It has every file that judging reads.
 func soundRun(t testing.TB) string {
 	t.Helper()
+	return soundVariant(t, "")
+}
+
+// soundVariant is soundRun of a variant.
+func soundVariant(t testing.TB, variant string) string {
+	t.Helper()
 	l := archivetest.New(t, record.Options{}, "etcd-0", "kube-apiserver-0")
 	var phases []result.Phase
 	for _, name := range []string{"calm", "storm"} {
@@ -83,7 +89,7 @@ func soundRun(t testing.TB) string {
 	if err := audit.Save(l.Dir()); err != nil {
 		t.Fatal(err)
 	}
-	run := result.Run{ID: "ab12", Scenario: "sound", Started: phases[0].Start.Add(-time.Minute), Ended: phases[1].End.Add(time.Minute), Cluster: result.Cluster{Bundled: true}}
+	run := result.Run{ID: "ab12", Scenario: "sound", Variant: variant, Started: phases[0].Start.Add(-time.Minute), Ended: phases[1].End.Add(time.Minute), Cluster: result.Cluster{Bundled: true}}
 	return l.RunDir(soundScenario, run, result.Measurements{
 		Phases: phases, Generator: result.Generator{MaxRSSBytes: 1e8}, Scrapes: result.Scrapes{Done: 12},
 	}, timeline...)

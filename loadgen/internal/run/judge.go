@@ -28,7 +28,7 @@ func Judge(ctx context.Context, dir string) (res result.Result, err error) {
 	var gates []gate.Compiled
 	if rec.Scenario != nil {
 		if gates, err = gate.Compile(rec.Scenario); err != nil {
-			rec.AddDamage(&result.Damaged{File: result.ScenarioFile, Err: err})
+			rec.AddScenarioDamage(err)
 		}
 	}
 	if res, err = judgeBy(ctx, rec, gates); err != nil {

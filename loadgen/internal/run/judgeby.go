@@ -35,7 +35,11 @@ func JudgeBy(ctx context.Context, dir string, files []string) (res result.Result
 		return res, fmt.Errorf("%s: %w", dir, errors.Join(rec.Damage...))
 	}
 	gates, err := readGates(rec.Scenario, files)
-	if err != nil {
+	switch {
+	case err != nil && rec.Foreign != nil: // the gates may be about what it has lost
+		err = fmt.Errorf("it is not the scenario that was run, and the gates do not fit it: %w", err)
+		return res, fmt.Errorf("%s: %w", dir, &result.Damaged{File: result.ScenarioFile, Err: err})
+	case err != nil:
 		return res, exitcode.UsageError(err)
 	}
 	return judgeBy(ctx, rec, gates)

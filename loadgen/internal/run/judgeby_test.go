@@ -119,12 +119,15 @@ func TestNoPassWithoutATimeline(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const want = "no data 3 [timeline.jsonl is damaged: it does not tell the end of phase calm]"
-	for what, left := range map[string]int{"cut in its last line": len(text) - 5, "empty": 0} {
-		if err := os.WriteFile(file, text[:left], 0o600); err != nil {
+	const want = "no data 3 [timeline.jsonl is damaged: it does not tell the start of phase calm]"
+	for what, c := range map[string]struct {
+		left int
+		want string
+	}{"cut in its last line": {len(text) - 5, strings.Replace(want, "start", "end", 1)}, "empty": {0, want}} {
+		if err := os.WriteFile(file, text[:c.left], 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if got := verdict(by); got != want {
+		if got := verdict(by); got != c.want {
 			t.Errorf("%s: %s", what, got)
 		}
 	}

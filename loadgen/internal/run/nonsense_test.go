@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -105,6 +106,78 @@ func TestDamageIsToldByLineAndByte(t *testing.T) {
 			t.Errorf("%s: %q, want %q...", file, o.said, c.want)
 		}
 	}
+	dir := copyOf(t, whole) // what only its gates tell is wrong
+	gone := regexp.MustCompile(`\n *faults:.*`).ReplaceAllString(soundScenario, "")
+	if err := os.WriteFile(filepath.Join(dir, result.ScenarioFile), []byte(gone), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if o := judged(t, dir); o.code != ExitNoData || !o.names("scenario.yaml is damaged: line 1") || o.names(dir) {
+		t.Errorf("a scenario without the fault that its gate is about: exit code %d, %q", o.code, o.said)
+	}
+}
+
+// Empty objects are a few bytes in a file and a kilobyte each in memory.
+func TestADocumentOfManyObjectsIsNotRead(t *testing.T) {
+	t.Parallel()
+	dir := soundRun(t)
+	text := `{"phases":[` + strings.Repeat("{},", 1_000_000) + `{}]}`
+	must(t, os.WriteFile(filepath.Join(dir, result.MeasurementsFile), []byte(text), 0o600))
+	if o := weighed(t, dir); o.code != ExitNoData || !strings.HasPrefix(o.said[0], "measurements.json is damaged: it has more than 1000000 objects") {
+		t.Errorf("exit code %d, %q", o.code, o.said)
+	}
+}
+
+// A run.json with the digests of its files has its own too.
+func TestARunWithoutItsOwnDigestIsDamaged(t *testing.T) {
+	t.Parallel()
+	dir := soundRun(t)
+	change(t, filepath.Join(dir, result.RunFile), func(run map[string]any) { delete(run, "digest") })
+	if o := weighed(t, dir); o.code != ExitNoData || !strings.HasPrefix(o.said[0], "run.json is damaged: it was changed after the run: its own SHA-256 is not in it") {
+		t.Errorf("exit code %d, %q", o.code, o.said)
+	}
+}
+
+// The times of a replay are not judged by: a change is told, and the run still passes.
+func TestAChangedReplayIsNoted(t *testing.T) {
+	t.Parallel()
+	dir := soundRun(t)
+	must(t, os.WriteFile(filepath.Join(dir, "replay-reads.txt"), []byte("0\n"), 0o600))
+	const want = "replay-reads.txt is damaged: the run did not write it"
+	if o := weighed(t, dir); o.code != ExitPass || len(o.result.Notes) != 1 || o.result.Notes[0] != want {
+		t.Errorf("exit code %d, %q, notes %q", o.code, o.said, o.result.Notes)
+	}
+}
+
+// A timeline has to agree with what was measured, with digests or without.
+func TestATimelineOfOtherTimesDoesNotPass(t *testing.T) {
+	t.Parallel()
+	whole := soundRun(t)
+	forget(t, whole)
+	for what, c := range map[string]struct {
+		do  func(lines []string) []string
+		why string
+	}{
+		"a start lost":     {func(l []string) []string { return l[1:] }, "it does not tell the start of phase calm"},
+		"an end twice":     {func(l []string) []string { return append(l, l[1]) }, "it tells the end of phase calm 2 times"},
+		"a clock set back": {func(l []string) []string { l[5] = strings.Replace(l[5], `T08:`, `T07:`, 1); return l }, "it tells the end of phase storm at 2027-01-15T07:"},
+		"all of another day": {func(l []string) []string {
+			return strings.Split(strings.ReplaceAll(strings.Join(l, "\n"), "-15T", "-16T"), "\n")
+		}, "it tells the start of phase calm at 2027-01-16T"},
+	} {
+		dir := copyOf(t, whole)
+		file := filepath.Join(dir, result.TimelineFile)
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := c.do(strings.Split(strings.TrimSpace(string(text)), "\n"))
+		if err := os.WriteFile(file, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if o := weighed(t, dir); o.code != ExitNoData || !strings.HasPrefix(o.said[0], "timeline.jsonl is damaged: "+c.why) {
+			t.Errorf("%s: exit code %d, %q", what, o.code, o.said)
+		}
+	}
 }
 
 // A run judged by another scenario than its own neither passes nor fails as itself, and
@@ -129,6 +202,12 @@ func TestAnotherScenarioIsNotTheRunsOwn(t *testing.T) {
 			t.Errorf("%s: exit code %d, %q", what, o.code, o.said)
 		}
 		noStalePass(t, what, dir)
+		const fits = "gates: [{name: g, objective: generator-memory, max: 1GB}]\n"
+		for gates, says := range map[string]string{fits: says, strings.Replace(fits, "generator-memory", "watch-lost", 1): "scenario.yaml is damaged: it is not the scenario that was run"} {
+			if o := outcomeOf(JudgeBy(t.Context(), dir, []string{written(t, "gates.yaml", gates)})); o.code != ExitNoData || !o.names(says) {
+				t.Errorf("%s, by other gates: exit code %d, %q", what, o.code, o.said)
+			}
+		}
 		for _, told := range []string{result.ResultFile, result.JUnitFile, result.HTMLFile} {
 			if text, err := os.ReadFile(filepath.Join(dir, told)); err != nil || !bytes.Contains(text, []byte(says)) {
 				t.Errorf("%s: %s does not say so (%v)", what, told, err)
@@ -245,10 +324,9 @@ func TestWhatIsNoRunDirectoryIsAUsageError(t *testing.T) {
 func TestADamagedComparisonDoesNotPass(t *testing.T) {
 	t.Parallel()
 	whole := t.TempDir()
-	run := soundRun(t)
 	c := result.Comparison{Schema: result.ComparisonSchema, Scenario: "sound", Rows: []result.Row{}}
 	for _, name := range []string{"a", "b"} {
-		if err := os.CopyFS(filepath.Join(whole, name), os.DirFS(run)); err != nil {
+		if err := os.CopyFS(filepath.Join(whole, name), os.DirFS(soundVariant(t, name))); err != nil {
 			t.Fatal(err)
 		}
 		c.Variants = append(c.Variants, result.Variant{Name: name})
@@ -286,6 +364,16 @@ func TestADamagedComparisonDoesNotPass(t *testing.T) {
 				at(m, "variants", 1).(map[string]any)["exitCode"] = 77
 			})
 		}, "the plane did not start"},
+		"another variant's run in its place": {func(dir string) {
+			must(t, os.RemoveAll(filepath.Join(dir, "b")))
+			must(t, os.CopyFS(filepath.Join(dir, "b"), os.DirFS(filepath.Join(dir, "a"))))
+		}, "what is in b is not its run, but one of sound a"},
+		"another scenario's": {func(dir string) { listed(dir, func(m map[string]any) { m["scenario"] = "storm" }) }, "what is in a is not its run, but one of sound a"},
+		"not there":          {func(dir string) { must(t, os.Remove(filepath.Join(dir, result.ComparisonFile))) }, "comparison.json is missing"},
+		"a link to itself": {func(dir string) {
+			must(t, os.Remove(filepath.Join(dir, result.ComparisonFile)))
+			must(t, os.Symlink(result.ComparisonFile, filepath.Join(dir, result.ComparisonFile)))
+		}, "comparison.json is damaged: too many levels"},
 		"a name that leads out": {func(dir string) {
 			listed(dir, func(m map[string]any) { at(m, "variants", 1).(map[string]any)["name"] = "../b" })
 		}, "is no name"},
@@ -296,8 +384,15 @@ func TestADamagedComparisonDoesNotPass(t *testing.T) {
 	} {
 		dir := copyOf(t, whole)
 		c.do(dir)
-		if code, said := compare(dir); code != ExitNoData || !strings.Contains(said, c.says) {
+		if !IsComparison(dir) {
+			t.Errorf("%s: it is taken for no comparison", what)
+		}
+		code, said := compare(dir)
+		if code != ExitNoData || !strings.Contains(said, c.says) {
 			t.Errorf("%s: exit code %d, %s", what, code, said)
+		}
+		if page, err := os.ReadFile(filepath.Join(dir, result.ComparisonHTMLFile)); err == nil && !bytes.Contains(page, []byte("no data")) {
+			t.Errorf("%s: comparison.html still passes", what)
 		}
 	}
 }
