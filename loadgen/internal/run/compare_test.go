@@ -43,7 +43,7 @@ func recordedVariant(t *testing.T, dir string, s *scenario.Scenario, seconds flo
 // A comparison is told from its directory, also one that was killed before its
 // last variant.
 func TestAComparisonIsToldFromItsDirectory(t *testing.T) {
-	s := parse(t, twoVariants)
+	s := parseVariants(t, twoVariants)
 	dir := t.TempDir()
 	if err := writeComparison(dir, newComparison(s, time.Now().UTC())); err != nil {
 		t.Fatal(err)
@@ -94,10 +94,10 @@ func TestVariantsAreRefusedBeforeAnythingIsMade(t *testing.T) {
 		o    Options
 		want string
 	}{
-		"no variants":    {Options{Scenario: parse(t, "phases: [{name: p, for: 1s}]")}, "--variant all: scenario mine has no variants"},
-		"user's cluster": {Options{Scenario: parse(t, twoVariants), Kubeconfig: "theirs"}, "mine.yaml:7: variants.quick.set: variant quick sets controlPlane.scheduler.qps"},
+		"no variants":    {Options{Scenario: parseVariants(t, "phases: [{name: p, for: 1s}]")}, "--variant all: scenario mine has no variants"},
+		"user's cluster": {Options{Scenario: parseVariants(t, twoVariants), Kubeconfig: "theirs"}, "mine.yaml:7: variants.quick.set: variant quick sets controlPlane.scheduler.qps"},
 	} {
-		c.o.Progress = silent{}
+		c.o.Progress = quietly{}
 		_, dir, err := RunVariants(t.Context(), c.o)
 		if ExitCode(err) != ExitUsage || dir != "" || !strings.HasPrefix(err.Error(), c.want) {
 			t.Errorf("%s: %q, exit code %d: %v", name, dir, ExitCode(err), err)
@@ -106,11 +106,26 @@ func TestVariantsAreRefusedBeforeAnythingIsMade(t *testing.T) {
 	// Interrupted before the first, nothing is left either.
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, dir, err := RunVariants(ctx, Options{Scenario: parse(t, twoVariants), ControlPlane: "controlplane", Progress: silent{}})
+	_, dir, err := RunVariants(ctx, Options{Scenario: parseVariants(t, twoVariants), ControlPlane: "controlplane", Progress: quietly{}})
 	if dir != "" || ExitCode(err) != ExitNoData {
 		t.Errorf("%q, exit code %d: %v", dir, ExitCode(err), err)
 	}
 	if left, err := os.ReadDir("."); err != nil || len(left) != 0 {
 		t.Errorf("left %v, %v", left, err)
 	}
+}
+
+// quietly ignores the progress of a run.
+type quietly struct{}
+
+func (quietly) Step(string)   {}
+func (quietly) Live(Snapshot) {}
+
+func parseVariants(t *testing.T, body string) *scenario.Scenario {
+	t.Helper()
+	s, err := scenario.Parse("mine.yaml", []byte("apiVersion: stormglass/v1alpha1\nkind: Scenario\nname: mine\n"+body), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
 }

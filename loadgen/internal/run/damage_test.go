@@ -2,7 +2,6 @@ package run
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"io/fs"
 	"maps"
@@ -12,88 +11,13 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 
 	"github.com/stormglass/stormglass/loadgen/internal/archivetest"
-	"github.com/stormglass/stormglass/loadgen/internal/judge/breakdown"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/gate"
-	"github.com/stormglass/stormglass/loadgen/internal/record"
-	"github.com/stormglass/stormglass/loadgen/internal/samples"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
-
-const soundScenario = `
-apiVersion: stormglass/v1alpha1
-kind: Scenario
-name: sound
-controlPlane: {apiServer: {audit: metadata}}
-background:
-  - {name: reads, kind: requests, verb: get, resource: configmaps, objects: 10, rate: 5/s}
-phases:
-  - {name: calm, for: 1m}
-  - name: storm
-    for: 1m
-    faults: [{kind: pause, component: etcd-0, after: 10s, for: 5s}]
-gates:
-  - {name: open, expr: 'max(process_open_fds{job="kube-apiserver"})', max: 42}
-  - {name: reads, objective: request-latency, max: 1s}
-  - {name: felt, objective: error-window, max: 10s, over: [storm]}
-  - {name: memory, objective: generator-memory, max: 1GB}
-`
-
-// soundRun is the directory of a run that passes. It has every file that judging reads.
-func soundRun(t testing.TB) string {
-	t.Helper()
-	return soundVariant(t, "")
-}
-
-// soundVariant is soundRun of a variant.
-func soundVariant(t testing.TB, variant string) string {
-	t.Helper()
-	l := archivetest.New(t, record.Options{}, "etcd-0", "kube-apiserver-0")
-	var phases []result.Phase
-	for _, name := range []string{"calm", "storm"} {
-		p := l.Phase(name, nil)
-		p.Requests = []result.Requests{{
-			Load: "reads", Verb: "get", Resource: "configmaps", Offered: 300, Sent: 300, Succeeded: 299, Outcomes: map[string]int64{"200": 299, "503": 1},
-			OfferedRate: 5, AchievedRate: 5, Latency: result.Latency{Count: 300, Mean: 0.02, P50: 0.02, P90: 0.03, P99: 0.04, P999: 0.05, Max: 0.05},
-		}}
-		phases = append(phases, p)
-	}
-	begin := phases[1].Start.Add(10 * time.Second)
-	timeline := []result.Event{
-		{Time: phases[0].Start, Kind: "phase-start", Name: "calm"}, {Time: phases[0].End, Kind: "phase-end", Name: "calm"},
-		{Time: phases[1].Start, Kind: "phase-start", Name: "storm"},
-		{Time: begin, Kind: "fault-begin", Name: "pause", Fault: "1", On: []string{"etcd-0"}},
-		{Time: begin.Add(5 * time.Second), Kind: "fault-end", Name: "pause", Fault: "1"},
-		{Time: phases[1].End, Kind: "phase-end", Name: "storm"},
-	}
-	var lines []byte
-	for at := phases[0].Start; at.Before(phases[1].End); at = at.Add(time.Second) {
-		slot := samples.RequestSlot{Succeeded: 5, Slowest: 0.02}
-		if at.Sub(begin).Abs() < 2*time.Second {
-			slot.Failed = map[string]int64{"503": 1}
-		}
-		line, err := json.Marshal(samples.Slot{Begin: at.UnixMilli(), Millis: 1000, Requests: map[string]samples.RequestSlot{"reads": slot}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		lines = append(append(lines, line...), '\n')
-	}
-	if err := os.WriteFile(filepath.Join(l.Dir(), result.PulseFile), lines, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	audit := breakdown.Audit{Files: 1, Events: 300, Classes: []breakdown.AuditClass{{Phase: "calm", Verb: "get", Resource: "configmaps", Server: phases[0].Requests[0].Latency}}}
-	if err := audit.Save(l.Dir()); err != nil {
-		t.Fatal(err)
-	}
-	run := result.Run{ID: "ab12", Scenario: "sound", Variant: variant, Started: phases[0].Start.Add(-time.Minute), Ended: phases[1].End.Add(time.Minute), Cluster: result.Cluster{Bundled: true}}
-	return l.RunDir(soundScenario, run, result.Measurements{
-		Phases: phases, Generator: result.Generator{MaxRSSBytes: 1e8}, Scrapes: result.Scrapes{Done: 12},
-	}, timeline...)
-}
 
 // outcome is what a command would exit with and say.
 type outcome struct {
@@ -181,15 +105,6 @@ func filesOf(t testing.TB, dir string) (files []string) {
 	return files
 }
 
-func copyOf(t *testing.T, dir string) string {
-	t.Helper()
-	to := t.TempDir()
-	if err := os.CopyFS(to, os.DirFS(dir)); err != nil {
-		t.Fatal(err)
-	}
-	return to
-}
-
 // noStalePass fails if a verdict in dir is a pass.
 func noStalePass(t *testing.T, what, dir string) {
 	t.Helper()
@@ -204,7 +119,7 @@ func noStalePass(t *testing.T, what, dir string) {
 // the file named in one line, and no older verdict left.
 func TestADamagedRunDoesNotPass(t *testing.T) {
 	t.Parallel()
-	whole := soundRun(t)
+	whole := archivetest.SoundRun(t)
 	if o := judged(t, whole); o.code != ExitPass || len(o.result.Notes) != 0 {
 		t.Fatalf("the run itself: exit code %d, %q, notes %q", o.code, o.said, o.result.Notes)
 	}
@@ -221,7 +136,7 @@ func TestADamagedRunDoesNotPass(t *testing.T) {
 		top, _, _ := strings.Cut(file, "/")
 		for _, how := range slices.Sorted(maps.Keys(damages())) {
 			what := file + ", " + how
-			dir := copyOf(t, whole)
+			dir := archivetest.CopyDir(t, whole)
 			damages()[how](t, filepath.Join(dir, file), text)
 			o := judged(t, dir)
 			if o.code != ExitNoData || !o.names(top) {
@@ -246,7 +161,7 @@ func TestADamagedRunDoesNotPass(t *testing.T) {
 // is listed: damage that nothing tells but a digest.
 func TestADamagedRunWithoutDigests(t *testing.T) {
 	t.Parallel()
-	whole := soundRun(t)
+	whole := archivetest.SoundRun(t)
 	forget(t, whole)
 	if o := judged(t, whole); o.code != ExitPass || len(o.result.Notes) != 1 || !strings.Contains(o.result.Notes[0], "not recorded") {
 		t.Fatalf("the run itself: exit code %d, %q, notes %q", o.code, o.said, o.result.Notes)
@@ -258,7 +173,7 @@ func TestADamagedRunWithoutDigests(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, how := range slices.Sorted(maps.Keys(damages())) {
-			dir := copyOf(t, whole)
+			dir := archivetest.CopyDir(t, whole)
 			damages()[how](t, filepath.Join(dir, file), text)
 			what := filepath.Base(file) + ", " + how
 			switch o := weighed(t, dir); o.code {
@@ -308,28 +223,10 @@ func weighed(t *testing.T, dir string) outcome {
 // forget makes a run one of before the digests.
 func forget(t testing.TB, dir string) {
 	t.Helper()
-	change(t, filepath.Join(dir, result.RunFile), func(run map[string]any) {
+	archivetest.Change(t, filepath.Join(dir, result.RunFile), func(run map[string]any) {
 		delete(run, "files")
 		delete(run, "digest")
 	})
 }
 
 // change rewrites a file of JSON.
-func change(t testing.TB, path string, how func(map[string]any)) {
-	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var v map[string]any
-	if err := json.Unmarshal(text, &v); err != nil {
-		t.Fatal(err)
-	}
-	how(v)
-	if text, err = json.MarshalIndent(v, "", "  "); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
-}

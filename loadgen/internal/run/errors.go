@@ -44,6 +44,10 @@ func (e interruptedError) Error() string {
 
 func (e interruptedError) Unwrap() error { return e.left }
 
+// Interrupted is the error of a run that was stopped before there was anything to
+// report; left, which may be nil, says what could not be undone.
+func Interrupted(left error) error { return interruptedError{left} }
+
 // Usage marks err as the user's to mend.
 func Usage(err error) error { return exitcode.UsageError(err) }
 

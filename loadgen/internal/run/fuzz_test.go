@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/stormglass/stormglass/loadgen/internal/archivetest"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 
 	"github.com/stormglass/stormglass/loadgen/internal/judge/gate"
@@ -26,7 +27,7 @@ func FuzzAudit(f *testing.F)        { fuzzFile(f, result.AuditFile) }
 
 // fuzzFile fuzzes one file of a run without digests: with them it would not be used.
 func fuzzFile(f *testing.F, file string) {
-	dir := soundRun(f)
+	dir := archivetest.SoundRun(f)
 	forget(f, dir)
 	path := filepath.Join(dir, file)
 	text, err := os.ReadFile(path)
@@ -47,7 +48,7 @@ func fuzzFile(f *testing.F, file string) {
 // FuzzRunDirectory fuzzes any file of a run with digests: none but the run as it was
 // passes.
 func FuzzRunDirectory(f *testing.F) {
-	dir := soundRun(f)
+	dir := archivetest.SoundRun(f)
 	var files []string
 	sound := map[string][]byte{}
 	for _, file := range filesOf(f, dir) {

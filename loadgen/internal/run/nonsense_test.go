@@ -2,7 +2,6 @@ package run
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"math"
 	"os"
@@ -18,27 +17,15 @@ import (
 )
 
 // at gives what is at a path of maps and of places in lists.
-func at(v any, path ...any) any {
-	for _, p := range path {
-		switch p := p.(type) {
-		case string:
-			v = v.(map[string]any)[p]
-		case int:
-			v = v.([]any)[p]
-		}
-	}
-	return v
-}
-
 func reads(m map[string]any, phase int) map[string]any {
-	return at(m, "phases", phase, "requests", 0).(map[string]any)
+	return archivetest.At(m, "phases", phase, "requests", 0).(map[string]any)
 }
 
 // JSON that is whole in its form and that no generator can have written is damage,
 // with digests or without.
 func TestMeasurementsThatNoRunMakesDoNotPass(t *testing.T) {
 	t.Parallel()
-	whole := soundRun(t)
+	whole := archivetest.SoundRun(t)
 	forget(t, whole)
 	for what, c := range map[string]struct {
 		do  func(map[string]any)
@@ -47,33 +34,35 @@ func TestMeasurementsThatNoRunMakesDoNotPass(t *testing.T) {
 		"a negative count":          {func(m map[string]any) { reads(m, 0)["sent"] = -300 }, "phases[0].requests[0].sent is -300"},
 		"a negative latency":        {func(m map[string]any) { at(reads(m, 1), "latency").(map[string]any)["meanSeconds"] = -1 }, "phases[1].requests[0].latency.meanSeconds is -1"},
 		"a count past all counting": {func(m map[string]any) { reads(m, 0)["offered"] = int64(math.MaxInt64) }, "which no run measures"},
-		"a length past all lengths": {func(m map[string]any) { at(m, "generator").(map[string]any)["cpuSeconds"] = 1e300 }, "generator.cpuSeconds is 1e+300"},
+		"a length past all lengths": {func(m map[string]any) { archivetest.At(m, "generator").(map[string]any)["cpuSeconds"] = 1e300 }, "generator.cpuSeconds is 1e+300"},
 		"text for a number":         {func(m map[string]any) { reads(m, 0)["sent"] = "NaN" }, "sent"},
 		"quantiles upside down":     {func(m map[string]any) { at(reads(m, 0), "latency").(map[string]any)["p50Seconds"] = 5 }, "quantiles are not in their order"},
 		"a phase missing":           {func(m map[string]any) { m["phases"] = m["phases"].([]any)[:1] }, "it does not tell of phase storm"},
 		"no phases":                 {func(m map[string]any) { delete(m, "phases") }, "it does not tell of phase calm"},
-		"a phase twice":             {func(m map[string]any) { m["phases"] = append(m["phases"].([]any), at(m, "phases", 1)) }, "phase storm is there twice"},
+		"a phase twice":             {func(m map[string]any) { m["phases"] = append(m["phases"].([]any), archivetest.At(m, "phases", 1)) }, "phase storm is there twice"},
 		"a phase too many": {func(m map[string]any) {
-			last := map[string]any{"name": "more", "start": at(m, "phases", 1, "end"), "end": at(m, "phases", 1, "end")}
+			last := map[string]any{"name": "more", "start": archivetest.At(m, "phases", 1, "end"), "end": archivetest.At(m, "phases", 1, "end")}
 			m["phases"] = append(m["phases"].([]any), last)
 		}, "it tells of phase more"},
 		"phases in another order": {func(m map[string]any) { all := m["phases"].([]any); all[0], all[1] = all[1], all[0] }, "ends 1s before it starts"},
 		"times reversed": {func(m map[string]any) {
-			p := at(m, "phases", 1).(map[string]any)
+			p := archivetest.At(m, "phases", 1).(map[string]any)
 			p["start"], p["end"] = p["end"], p["start"]
 		}, "ends"},
-		"a phase of 300 years":   {func(m map[string]any) { at(m, "phases", 1).(map[string]any)["end"] = "2327-01-01T00:00:00Z" }, "which no run does"},
-		"a phase without a time": {func(m map[string]any) { delete(at(m, "phases", 0).(map[string]any), "start") }, "has no start or no end"},
+		"a phase of 300 years": {func(m map[string]any) {
+			archivetest.At(m, "phases", 1).(map[string]any)["end"] = "2327-01-01T00:00:00Z"
+		}, "which no run does"},
+		"a phase without a time": {func(m map[string]any) { delete(archivetest.At(m, "phases", 0).(map[string]any), "start") }, "has no start or no end"},
 		"a load twice": {func(m map[string]any) {
-			at(m, "phases", 0).(map[string]any)["requests"] = []any{reads(m, 0), reads(m, 0)}
+			archivetest.At(m, "phases", 0).(map[string]any)["requests"] = []any{reads(m, 0), reads(m, 0)}
 		}, "load reads get configmaps is there twice"},
 		"sums that do not add up":    {func(m map[string]any) { reads(m, 0)["unsent"] = 7 }, "300 sent and 7 unsent are not the 300 offered"},
 		"more answers than requests": {func(m map[string]any) { reads(m, 0)["succeeded"] = 301 }, "more answers than the 300 requests"},
-		"an interrupted phase":       {func(m map[string]any) { at(m, "phases", 1).(map[string]any)["interrupted"] = true }, "storm is not told as the run ended it"},
-		"a condition nobody set":     {func(m map[string]any) { at(m, "phases", 1).(map[string]any)["until"] = "podsReady" }, "storm is not told as the run ended it"},
+		"an interrupted phase":       {func(m map[string]any) { archivetest.At(m, "phases", 1).(map[string]any)["interrupted"] = true }, "storm is not told as the run ended it"},
+		"a condition nobody set":     {func(m map[string]any) { archivetest.At(m, "phases", 1).(map[string]any)["until"] = "podsReady" }, "storm is not told as the run ended it"},
 	} {
-		dir := copyOf(t, whole)
-		change(t, filepath.Join(dir, result.MeasurementsFile), c.do)
+		dir := archivetest.CopyDir(t, whole)
+		archivetest.Change(t, filepath.Join(dir, result.MeasurementsFile), c.do)
 		if o := weighed(t, dir); o.code != ExitNoData || !strings.HasPrefix(o.said[0], "measurements.json is damaged: ") || !strings.Contains(o.said[0], c.why) {
 			t.Errorf("%s: exit code %d, %q", what, o.code, o.said)
 		}
@@ -83,7 +72,7 @@ func TestMeasurementsThatNoRunMakesDoNotPass(t *testing.T) {
 // A damaged file is told by name, and by line and byte where they are known.
 func TestDamageIsToldByLineAndByte(t *testing.T) {
 	t.Parallel()
-	whole := soundRun(t)
+	whole := archivetest.SoundRun(t)
 	for file, c := range map[string]struct {
 		do   func(text []byte) []byte
 		want string
@@ -94,7 +83,7 @@ func TestDamageIsToldByLineAndByte(t *testing.T) {
 		result.ScenarioFile: {func(text []byte) []byte { return bytes.Replace(text, []byte("phases:"), []byte("fazes:"), 1) }, "scenario.yaml is damaged: line 8: "},
 		result.AuditFile:    {func([]byte) []byte { return []byte("{\n\n]") }, "audit.json is damaged: line 3, byte 4: "},
 	} {
-		dir := copyOf(t, whole)
+		dir := archivetest.CopyDir(t, whole)
 		text, err := os.ReadFile(filepath.Join(dir, file))
 		if err != nil {
 			t.Fatal(err)
@@ -106,8 +95,8 @@ func TestDamageIsToldByLineAndByte(t *testing.T) {
 			t.Errorf("%s: %q, want %q...", file, o.said, c.want)
 		}
 	}
-	dir := copyOf(t, whole) // what only its gates tell is wrong
-	gone := regexp.MustCompile(`\n *faults:.*`).ReplaceAllString(soundScenario, "")
+	dir := archivetest.CopyDir(t, whole) // what only its gates tell is wrong
+	gone := regexp.MustCompile(`\n *faults:.*`).ReplaceAllString(archivetest.SoundScenario, "")
 	if err := os.WriteFile(filepath.Join(dir, result.ScenarioFile), []byte(gone), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -119,9 +108,9 @@ func TestDamageIsToldByLineAndByte(t *testing.T) {
 // Empty objects are a few bytes in a file and a kilobyte each in memory.
 func TestADocumentOfManyObjectsIsNotRead(t *testing.T) {
 	t.Parallel()
-	dir := soundRun(t)
+	dir := archivetest.SoundRun(t)
 	text := `{"phases":[` + strings.Repeat("{},", 1_000_000) + `{}]}`
-	must(t, os.WriteFile(filepath.Join(dir, result.MeasurementsFile), []byte(text), 0o600))
+	archivetest.Must(t, os.WriteFile(filepath.Join(dir, result.MeasurementsFile), []byte(text), 0o600))
 	if o := weighed(t, dir); o.code != ExitNoData || !strings.HasPrefix(o.said[0], "measurements.json is damaged: it has more than 1000000 objects") {
 		t.Errorf("exit code %d, %q", o.code, o.said)
 	}
@@ -130,8 +119,8 @@ func TestADocumentOfManyObjectsIsNotRead(t *testing.T) {
 // A run.json with the digests of its files has its own too.
 func TestARunWithoutItsOwnDigestIsDamaged(t *testing.T) {
 	t.Parallel()
-	dir := soundRun(t)
-	change(t, filepath.Join(dir, result.RunFile), func(run map[string]any) { delete(run, "digest") })
+	dir := archivetest.SoundRun(t)
+	archivetest.Change(t, filepath.Join(dir, result.RunFile), func(run map[string]any) { delete(run, "digest") })
 	if o := weighed(t, dir); o.code != ExitNoData || !strings.HasPrefix(o.said[0], "run.json is damaged: it was changed after the run: its own SHA-256 is not in it") {
 		t.Errorf("exit code %d, %q", o.code, o.said)
 	}
@@ -140,8 +129,8 @@ func TestARunWithoutItsOwnDigestIsDamaged(t *testing.T) {
 // The times of a replay are not judged by: a change is told, and the run still passes.
 func TestAChangedReplayIsNoted(t *testing.T) {
 	t.Parallel()
-	dir := soundRun(t)
-	must(t, os.WriteFile(filepath.Join(dir, "replay-reads.txt"), []byte("0\n"), 0o600))
+	dir := archivetest.SoundRun(t)
+	archivetest.Must(t, os.WriteFile(filepath.Join(dir, "replay-reads.txt"), []byte("0\n"), 0o600))
 	const want = "replay-reads.txt is damaged: the run did not write it"
 	if o := weighed(t, dir); o.code != ExitPass || len(o.result.Notes) != 1 || o.result.Notes[0] != want {
 		t.Errorf("exit code %d, %q, notes %q", o.code, o.said, o.result.Notes)
@@ -151,7 +140,7 @@ func TestAChangedReplayIsNoted(t *testing.T) {
 // A timeline has to agree with what was measured, with digests or without.
 func TestATimelineOfOtherTimesDoesNotPass(t *testing.T) {
 	t.Parallel()
-	whole := soundRun(t)
+	whole := archivetest.SoundRun(t)
 	forget(t, whole)
 	for what, c := range map[string]struct {
 		do  func(lines []string) []string
@@ -164,7 +153,7 @@ func TestATimelineOfOtherTimesDoesNotPass(t *testing.T) {
 			return strings.Split(strings.ReplaceAll(strings.Join(l, "\n"), "-15T", "-16T"), "\n")
 		}, "it tells the start of phase calm at 2027-01-16T"},
 	} {
-		dir := copyOf(t, whole)
+		dir := archivetest.CopyDir(t, whole)
 		file := filepath.Join(dir, result.TimelineFile)
 		text, err := os.ReadFile(file)
 		if err != nil {
@@ -184,7 +173,7 @@ func TestATimelineOfOtherTimesDoesNotPass(t *testing.T) {
 // says so wherever its verdict is told.
 func TestAnotherScenarioIsNotTheRunsOwn(t *testing.T) {
 	t.Parallel()
-	whole := soundRun(t)
+	whole := archivetest.SoundRun(t)
 	for what, edit := range map[string]func(string) string{
 		"its last gates lost":     func(s string) string { return s[:strings.Index(s, "  - {name: felt")] },
 		"a bound raised":          func(s string) string { return strings.Replace(s, "max: 1s", "max: 9s", 1) },
@@ -192,9 +181,9 @@ func TestAnotherScenarioIsNotTheRunsOwn(t *testing.T) {
 		"a comment":               func(s string) string { return s + "# looked at\n" },
 		"another scenario's name": func(s string) string { return strings.Replace(s, "name: sound", "name: other", 1) },
 	} {
-		dir := copyOf(t, whole)
+		dir := archivetest.CopyDir(t, whole)
 		file := filepath.Join(dir, result.ScenarioFile)
-		if err := os.WriteFile(file, []byte(edit(soundScenario)), 0o600); err != nil {
+		if err := os.WriteFile(file, []byte(edit(archivetest.SoundScenario)), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		const says = "scenario.yaml is not the scenario that was run"
@@ -224,8 +213,8 @@ func TestARunThatWasKilledSaysWhatWasNotRecorded(t *testing.T) {
 	l := archivetest.New(t, record.Options{}, "etcd-0")
 	l.Boundary(time.Second)
 	l.Boundary(time.Second)
-	young := copyOf(t, l.Dir()) // with a write-ahead log
-	text := strings.Replace(soundScenario, "gates:", "nodes: {count: 10}\ngates:\n  - {name: beats, objective: missed-heartbeats, max: 0}", 1)
+	young := archivetest.CopyDir(t, l.Dir()) // with a write-ahead log
+	text := strings.Replace(archivetest.SoundScenario, "gates:", "nodes: {count: 10}\ngates:\n  - {name: beats, objective: missed-heartbeats, max: 0}", 1)
 	for name, text := range map[string][]byte{result.ScenarioFile: []byte(text), result.TimelineFile: nil} {
 		if err := os.WriteFile(filepath.Join(young, name), text, 0o600); err != nil {
 			t.Fatal(err)
@@ -266,7 +255,7 @@ func TestARunThatWasKilledSaysWhatWasNotRecorded(t *testing.T) {
 // directories of an archive, and what nobody wrote.
 func TestAnArchiveOfAnotherShapeDoesNotPass(t *testing.T) {
 	t.Parallel()
-	whole := soundRun(t)
+	whole := archivetest.SoundRun(t)
 	blocks, err := filepath.Glob(filepath.Join(whole, "tsdb", "*"))
 	if err != nil || len(blocks) != 1 {
 		t.Fatal(blocks, err)
@@ -288,7 +277,7 @@ func TestAnArchiveOfAnotherShapeDoesNotPass(t *testing.T) {
 		"a link to itself": func(dir string) error { return os.Symlink("..", filepath.Join(dir, "tsdb", "loop")) },
 	} {
 		for _, digested := range []bool{true, false} {
-			dir := copyOf(t, whole)
+			dir := archivetest.CopyDir(t, whole)
 			if err := do(dir); err != nil {
 				t.Fatal(err)
 			}
@@ -317,89 +306,5 @@ func TestWhatIsNoRunDirectoryIsAUsageError(t *testing.T) {
 				t.Errorf("%s %s: exit code %d, %q", name, path, o.code, o.said)
 			}
 		}
-	}
-}
-
-// A comparison whose variants cannot be judged any more does not keep their verdicts.
-func TestADamagedComparisonDoesNotPass(t *testing.T) {
-	t.Parallel()
-	whole := t.TempDir()
-	c := result.Comparison{Schema: result.ComparisonSchema, Scenario: "sound", Rows: []result.Row{}}
-	for _, name := range []string{"a", "b"} {
-		if err := os.CopyFS(filepath.Join(whole, name), os.DirFS(soundVariant(t, name))); err != nil {
-			t.Fatal(err)
-		}
-		c.Variants = append(c.Variants, result.Variant{Name: name})
-	}
-	if err := writeComparison(whole, c); err != nil {
-		t.Fatal(err)
-	}
-	compare := func(dir string) (int, string) {
-		c, err := Compare(t.Context(), dir)
-		if err != nil {
-			return ExitCode(err), err.Error()
-		}
-		text, err := json.Marshal(c)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return c.ExitCode, string(text)
-	}
-	if code, said := compare(whole); code != ExitPass {
-		t.Fatalf("the comparison itself: exit code %d, %s", code, said)
-	}
-	listed := func(dir string, do func(map[string]any)) { change(t, filepath.Join(dir, result.ComparisonFile), do) }
-	for what, c := range map[string]struct {
-		do   func(dir string)
-		says string
-	}{
-		"a variant's directory gone": {func(dir string) { must(t, os.RemoveAll(filepath.Join(dir, "b"))) }, "b is no directory of a run any more"},
-		"a variant's run damaged":    {func(dir string) { must(t, os.Remove(filepath.Join(dir, "b", result.RunFile))) }, "run.json is missing"},
-		"a variant not listed":       {func(dir string) { listed(dir, func(m map[string]any) { m["variants"] = m["variants"].([]any)[:1] }) }, "it does not list b, which ran"},
-		"none listed":                {func(dir string) { listed(dir, func(m map[string]any) { m["variants"] = nil }) }, "it has no variants"},
-		"one that did not run passed": {func(dir string) {
-			must(t, os.RemoveAll(filepath.Join(dir, "b")))
-			listed(dir, func(m map[string]any) {
-				at(m, "variants", 1).(map[string]any)["notRun"] = "the plane did not start"
-				at(m, "variants", 1).(map[string]any)["exitCode"] = 77
-			})
-		}, "the plane did not start"},
-		"another variant's run in its place": {func(dir string) {
-			must(t, os.RemoveAll(filepath.Join(dir, "b")))
-			must(t, os.CopyFS(filepath.Join(dir, "b"), os.DirFS(filepath.Join(dir, "a"))))
-		}, "what is in b is not its run, but one of sound a"},
-		"another scenario's": {func(dir string) { listed(dir, func(m map[string]any) { m["scenario"] = "storm" }) }, "what is in a is not its run, but one of sound a"},
-		"not there":          {func(dir string) { must(t, os.Remove(filepath.Join(dir, result.ComparisonFile))) }, "comparison.json is missing"},
-		"a link to itself": {func(dir string) {
-			must(t, os.Remove(filepath.Join(dir, result.ComparisonFile)))
-			must(t, os.Symlink(result.ComparisonFile, filepath.Join(dir, result.ComparisonFile)))
-		}, "comparison.json is damaged: too many levels"},
-		"a name that leads out": {func(dir string) {
-			listed(dir, func(m map[string]any) { at(m, "variants", 1).(map[string]any)["name"] = "../b" })
-		}, "is no name"},
-		"cut": {func(dir string) { must(t, os.Truncate(filepath.Join(dir, result.ComparisonFile), 40)) }, "comparison.json is damaged: line "},
-		"a list": {func(dir string) {
-			must(t, os.WriteFile(filepath.Join(dir, result.ComparisonFile), []byte("[]"), 0o600))
-		}, "comparison.json is damaged: "},
-	} {
-		dir := copyOf(t, whole)
-		c.do(dir)
-		if !IsComparison(dir) {
-			t.Errorf("%s: it is taken for no comparison", what)
-		}
-		code, said := compare(dir)
-		if code != ExitNoData || !strings.Contains(said, c.says) {
-			t.Errorf("%s: exit code %d, %s", what, code, said)
-		}
-		if page, err := os.ReadFile(filepath.Join(dir, result.ComparisonHTMLFile)); err == nil && !bytes.Contains(page, []byte("no data")) {
-			t.Errorf("%s: comparison.html still passes", what)
-		}
-	}
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

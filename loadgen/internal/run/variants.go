@@ -74,7 +74,7 @@ func RunVariants(ctx context.Context, o Options) (c result.Comparison, dir strin
 	if len(results) == 0 {
 		left := removeRunDir(dir, made)
 		if len(failed) == 0 {
-			return c, "", interruptedError{left}
+			return c, "", Interrupted(left)
 		}
 		return c, "", errors.Join(errors.Join(failed...), left)
 	}
