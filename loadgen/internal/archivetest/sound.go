@@ -4,7 +4,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/stormglass/stormglass/loadgen/internal/judge/breakdown"
+	"github.com/stormglass/stormglass/loadgen/internal/audit"
 	"github.com/stormglass/stormglass/loadgen/internal/record"
 	"github.com/stormglass/stormglass/loadgen/internal/samples"
 	"github.com/stormglass/stormglass/loadgen/result"
@@ -76,7 +76,7 @@ func SoundVariant(t testing.TB, variant string) string {
 	if err := os.WriteFile(filepath.Join(l.Dir(), result.PulseFile), lines, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	audit := breakdown.Audit{Files: 1, Events: 300, Classes: []breakdown.AuditClass{{Phase: "calm", Verb: "get", Resource: "configmaps", Server: phases[0].Requests[0].Latency}}}
+	audit := audit.Audit{Files: 1, Events: 300, Classes: []audit.Class{{Phase: "calm", Verb: "get", Resource: "configmaps", Server: phases[0].Requests[0].Latency}}}
 	if err := audit.Save(l.Dir()); err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/internal/shell"
-	"github.com/stormglass/stormglass/loadgen/internal/judge/breakdown"
+	"github.com/stormglass/stormglass/loadgen/internal/audit"
 	"github.com/stormglass/stormglass/loadgen/internal/record"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
@@ -227,7 +227,7 @@ func (r *run) summariseAudit(ctx context.Context) error {
 		return nil
 	}
 	log := filepath.Join(r.dir, planeDir, control.AuditLog)
-	audit, err := breakdown.ReadLog(ctx, log, control.LoadUser, r.m.Phases)
+	audit, err := audit.ReadLog(ctx, log, control.LoadUser, r.m.Phases)
 	if err != nil {
 		return exitcode.Environmentf("%w", err)
 	}

@@ -32,11 +32,11 @@ func TestMeasurementsThatNoRunMakesDoNotPass(t *testing.T) {
 		why string
 	}{
 		"a negative count":          {func(m map[string]any) { reads(m, 0)["sent"] = -300 }, "phases[0].requests[0].sent is -300"},
-		"a negative latency":        {func(m map[string]any) { at(reads(m, 1), "latency").(map[string]any)["meanSeconds"] = -1 }, "phases[1].requests[0].latency.meanSeconds is -1"},
+		"a negative latency":        {func(m map[string]any) { archivetest.At(reads(m, 1), "latency").(map[string]any)["meanSeconds"] = -1 }, "phases[1].requests[0].latency.meanSeconds is -1"},
 		"a count past all counting": {func(m map[string]any) { reads(m, 0)["offered"] = int64(math.MaxInt64) }, "which no run measures"},
 		"a length past all lengths": {func(m map[string]any) { archivetest.At(m, "generator").(map[string]any)["cpuSeconds"] = 1e300 }, "generator.cpuSeconds is 1e+300"},
 		"text for a number":         {func(m map[string]any) { reads(m, 0)["sent"] = "NaN" }, "sent"},
-		"quantiles upside down":     {func(m map[string]any) { at(reads(m, 0), "latency").(map[string]any)["p50Seconds"] = 5 }, "quantiles are not in their order"},
+		"quantiles upside down":     {func(m map[string]any) { archivetest.At(reads(m, 0), "latency").(map[string]any)["p50Seconds"] = 5 }, "quantiles are not in their order"},
 		"a phase missing":           {func(m map[string]any) { m["phases"] = m["phases"].([]any)[:1] }, "it does not tell of phase storm"},
 		"no phases":                 {func(m map[string]any) { delete(m, "phases") }, "it does not tell of phase calm"},
 		"a phase twice":             {func(m map[string]any) { m["phases"] = append(m["phases"].([]any), archivetest.At(m, "phases", 1)) }, "phase storm is there twice"},

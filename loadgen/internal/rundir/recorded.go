@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/stormglass/stormglass/internal/exitcode"
-	"github.com/stormglass/stormglass/loadgen/internal/judge/breakdown"
+	"github.com/stormglass/stormglass/loadgen/internal/audit"
 	"github.com/stormglass/stormglass/loadgen/internal/record"
 	"github.com/stormglass/stormglass/loadgen/internal/samples"
 	"github.com/stormglass/stormglass/loadgen/result"
@@ -29,7 +29,7 @@ type Recorded struct {
 	Scenario     *scenario.Scenario // nil: it cannot be read
 	ScenarioText []byte
 	Slots        []samples.Slot
-	Audit        *breakdown.Audit
+	Audit        *audit.Audit
 	Archive      *record.Archive // nil: it cannot be read
 	// Foreign says that the scenario is not the run's own; nil: it is, or that is
 	// not known.
@@ -69,7 +69,7 @@ func Open(dir string) (*Recorded, error) {
 	take(rec, &rec.Measurements, changed[result.MeasurementsFile], rec.readMeasurements)
 	take(rec, &rec.Timeline, changed[result.TimelineFile], record.ReadTimeline)
 	take(rec, &rec.Slots, changed[result.PulseFile], samples.Read)
-	take(rec, &rec.Audit, changed[result.AuditFile], breakdown.LoadAudit)
+	take(rec, &rec.Audit, changed[result.AuditFile], audit.Load)
 	take(rec, &rec.Archive, changed[result.TSDBDir], func(dir string) (*record.Archive, error) {
 		if changed[result.TSDBDir] != nil { // Prometheus' TSDB trusts what it opens
 			return nil, changed[result.TSDBDir]

@@ -22,6 +22,7 @@ import (
 
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/internal/planetest"
+	"github.com/stormglass/stormglass/loadgen/internal/audit"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/breakdown"
 	"github.com/stormglass/stormglass/loadgen/internal/latency"
 	"github.com/stormglass/stormglass/loadgen/internal/record"
@@ -63,7 +64,7 @@ func TestAuditAgreesWithMetrics(t *testing.T) {
 	must(t, err)
 	must(t, recorder.Close())
 
-	audit, err := breakdown.ReadLog(ctx, filepath.Join(plane.Dir, filepath.FromSlash(control.AuditLog)), control.LoadUser, []result.Phase{phase})
+	audit, err := audit.audit.ReadLog(ctx, filepath.Join(plane.Dir, filepath.FromSlash(control.AuditLog)), control.LoadUser, []result.Phase{phase})
 	must(t, err)
 	if audit.Foreign != 0 || audit.Malformed != 0 || audit.Backwards != 0 || audit.Events != each*int64(len(phase.Requests)) {
 		t.Errorf("the log: %+v", audit)
@@ -73,13 +74,13 @@ func TestAuditAgreesWithMetrics(t *testing.T) {
 	defer archive.Close()
 	byMetrics, err := breakdown.Split(ctx, []result.Phase{phase}, archive, nil, nil)
 	must(t, err)
-	byAudit, err := breakdown.Split(ctx, []result.Phase{phase}, archive, audit, nil)
+	byaudit.Audit, err := breakdown.Split(ctx, []result.Phase{phase}, archive, audit, nil)
 	must(t, err)
-	if len(byMetrics) != len(phase.Requests) || len(byAudit) != len(phase.Requests) {
-		t.Fatalf("%d and %d rows of %d loads", len(byMetrics), len(byAudit), len(phase.Requests))
+	if len(byMetrics) != len(phase.Requests) || len(byaudit.Audit) != len(phase.Requests) {
+		t.Fatalf("%d and %d rows of %d loads", len(byMetrics), len(byaudit.Audit), len(phase.Requests))
 	}
 	for i, r := range phase.Requests {
-		nested(t, r, byMetrics[i], byAudit[i])
+		nested(t, r, byMetrics[i], byaudit.Audit[i])
 	}
 }
 

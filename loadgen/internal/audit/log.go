@@ -1,4 +1,4 @@
-package breakdown
+package audit
 
 import (
 	"bufio"
@@ -18,8 +18,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// maxLine bounds an audit event; at level Metadata one has about a kilobyte.
-const maxLine = 1 << 20
+// MaxLine bounds an audit event; at level Metadata one has about a kilobyte.
+const MaxLine = 1 << 20
 
 // ReadLog summarises the audit log at path, rotated files beside it included,
 // by phase. Events of other users than user are counted and passed over, and
@@ -78,7 +78,7 @@ func (s *summary) readFile(ctx context.Context, path string) error {
 		return err
 	}
 	defer f.Close()
-	r := bufio.NewReaderSize(f, maxLine)
+	r := bufio.NewReaderSize(f, MaxLine)
 	for n := 0; ; n++ {
 		if n%1024 == 0 && ctx.Err() != nil {
 			return ctx.Err()

@@ -1,4 +1,4 @@
-package breakdown
+package audit
 
 import (
 	"cmp"
@@ -29,14 +29,14 @@ type Audit struct {
 	// Malformed lines are no events; Torn is a last line without an end, of a
 	// server that was killed. Backwards ended before they were received: the
 	// machine's clock was set, and nothing can be made of them.
-	Malformed int64        `json:"malformed,omitempty"`
-	Torn      int64        `json:"torn,omitempty"`
-	Backwards int64        `json:"backwards,omitempty"`
-	Classes   []AuditClass `json:"classes"`
+	Malformed int64   `json:"malformed,omitempty"`
+	Torn      int64   `json:"torn,omitempty"`
+	Backwards int64   `json:"backwards,omitempty"`
+	Classes   []Class `json:"classes"`
 }
 
-// AuditClass are our requests of one verb and resource in a phase.
-type AuditClass struct {
+// Class are our requests of one verb and resource in a phase.
+type Class struct {
 	Phase    string `json:"phase"`
 	Verb     string `json:"verb"`     // as audit events have it: an apply is a patch
 	Resource string `json:"resource"` // as deployments.apps or pods/status
@@ -60,9 +60,9 @@ func (a *Audit) Save(dir string) error {
 	return os.Rename(path+".tmp", path)
 }
 
-// LoadAudit reads audit.json of a run directory; nil if there is none. Every error
+// Load reads audit.json of a run directory; nil if there is none. Every error
 // is a *result.Damaged.
-func LoadAudit(dir string) (*Audit, error) {
+func Load(dir string) (*Audit, error) {
 	var a Audit
 	err := result.ReadJSON(dir, result.AuditFile, &a)
 	switch {
@@ -84,16 +84,16 @@ func (a *Audit) Check() error {
 	return nil
 }
 
-// class finds our requests of a verb and resource.
-func (a *Audit) class(phase, verb, resource, tenant string) (AuditClass, bool) {
+// ClassOf finds our requests of a verb and resource.
+func (a *Audit) ClassOf(phase, verb, resource, tenant string) (Class, bool) {
 	if a == nil {
-		return AuditClass{}, false
+		return Class{}, false
 	}
-	i := slices.IndexFunc(a.Classes, func(c AuditClass) bool {
+	i := slices.IndexFunc(a.Classes, func(c Class) bool {
 		return c.Phase == phase && c.Verb == verb && c.Resource == resource && c.Tenant == tenant
 	})
 	if i < 0 {
-		return AuditClass{}, false
+		return Class{}, false
 	}
 	return a.Classes[i], true
 }
@@ -167,10 +167,10 @@ func (s *summary) add(e *event) {
 func (s *summary) audit() *Audit {
 	a := &Audit{
 		Events: s.events, Foreign: s.foreign, Other: s.other, Outside: s.outside,
-		Malformed: s.malformed, Torn: s.torn, Backwards: s.backwards, Classes: []AuditClass{},
+		Malformed: s.malformed, Torn: s.torn, Backwards: s.backwards, Classes: []Class{},
 	}
 	for key, sum := range s.classes {
-		c := AuditClass{Phase: key.phase, Verb: key.verb, Resource: key.resource, Tenant: key.tenant, Server: sum.server.Latency()}
+		c := Class{Phase: key.phase, Verb: key.verb, Resource: key.resource, Tenant: key.tenant, Server: sum.server.Latency()}
 		if sum.slow > 0 {
 			n := float64(sum.slow)
 			c.Slow = &result.SlowRequests{Count: sum.slow, Mean: sum.slowSum.Seconds() / n, Layers: map[string]float64{}}
@@ -186,7 +186,7 @@ func (s *summary) audit() *Audit {
 	for i, p := range s.phases {
 		order[p.Name] = i
 	}
-	slices.SortFunc(a.Classes, func(x, y AuditClass) int {
+	slices.SortFunc(a.Classes, func(x, y Class) int {
 		return cmp.Or(cmp.Compare(order[x.Phase], order[y.Phase]), cmp.Compare(x.Resource, y.Resource),
 			cmp.Compare(x.Verb, y.Verb), cmp.Compare(x.Tenant, y.Tenant))
 	})
