@@ -64,23 +64,23 @@ func TestAuditAgreesWithMetrics(t *testing.T) {
 	must(t, err)
 	must(t, recorder.Close())
 
-	audit, err := audit.audit.ReadLog(ctx, filepath.Join(plane.Dir, filepath.FromSlash(control.AuditLog)), control.LoadUser, []result.Phase{phase})
+	log, err := audit.ReadLog(ctx, filepath.Join(plane.Dir, filepath.FromSlash(control.AuditLog)), control.LoadUser, []result.Phase{phase})
 	must(t, err)
-	if audit.Foreign != 0 || audit.Malformed != 0 || audit.Backwards != 0 || audit.Events != each*int64(len(phase.Requests)) {
-		t.Errorf("the log: %+v", audit)
+	if log.Foreign != 0 || log.Malformed != 0 || log.Backwards != 0 || log.Events != each*int64(len(phase.Requests)) {
+		t.Errorf("the log: %+v", log)
 	}
 	archive, err := record.OpenArchive(dir)
 	must(t, err)
 	defer archive.Close()
 	byMetrics, err := breakdown.Split(ctx, []result.Phase{phase}, archive, nil, nil)
 	must(t, err)
-	byaudit.Audit, err := breakdown.Split(ctx, []result.Phase{phase}, archive, audit, nil)
+	byAudit, err := breakdown.Split(ctx, []result.Phase{phase}, archive, log, nil)
 	must(t, err)
-	if len(byMetrics) != len(phase.Requests) || len(byaudit.Audit) != len(phase.Requests) {
-		t.Fatalf("%d and %d rows of %d loads", len(byMetrics), len(byaudit.Audit), len(phase.Requests))
+	if len(byMetrics) != len(phase.Requests) || len(byAudit) != len(phase.Requests) {
+		t.Fatalf("%d and %d rows of %d loads", len(byMetrics), len(byAudit), len(phase.Requests))
 	}
 	for i, r := range phase.Requests {
-		nested(t, r, byMetrics[i], byaudit.Audit[i])
+		nested(t, r, byMetrics[i], byAudit[i])
 	}
 }
 
