@@ -73,6 +73,10 @@ func (v *validator) unique(path, what, name, hint string, seen map[string]bool) 
 
 func (v *validator) between(path string, value, low, high float64) {
 	if value < low || value > high {
+		if value == 0 && v.s.doc != nil && !v.s.doc.Written(path) {
+			v.fail(path, fmt.Sprintf("from %s to %s", plain(low), plain(high)), "is missing")
+			return
+		}
 		text := plain(value)
 		if v.s.doc != nil && v.s.doc.Text(path) != "" {
 			text = v.s.doc.Text(path)
