@@ -172,6 +172,9 @@ func (r *run) prepare(ctx context.Context) error {
 		Overrides: r.Overrides, WithoutGates: r.WithoutGates, Host: hostFacts(),
 		Versions: result.Versions{Stormglass: Version(), Go: runtime.Version()},
 	}
+	if r.Kubeconfig == "" {
+		r.info.Warnings = append(r.info.Warnings, gate.Warnings(r.scenario)...)
+	}
 	for _, w := range r.info.Warnings {
 		r.step("warning: %s", w)
 	}

@@ -55,7 +55,7 @@ resources that it has itself.`,
 // in common with the scenario is told of that. One without gates is a way to look at
 // something, and no gate for CI.
 func warnings(s *scenario.Scenario) []string {
-	all := s.Warnings()
+	all := append(s.Warnings(), gate.Warnings(s)...)
 	for _, v := range s.AllVariants() {
 		for _, w := range v.Warnings() {
 			if !slices.Contains(all, w) {
