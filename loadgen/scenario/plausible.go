@@ -62,6 +62,7 @@ func (v *validator) course() {
 		c.opening(path, p)
 		c.bursts(path, p)
 	}
+	c.loads()
 }
 
 func (c *course) act(path string, phase int, a *Action) {
