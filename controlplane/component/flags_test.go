@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/spf13/pflag"
+	controllers "k8s.io/kubernetes/cmd/kube-controller-manager/app"
+	admission "k8s.io/kubernetes/pkg/kubeapiserver/options"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins"
 
 	"github.com/stormglass/stormglass/controlplane/control"
@@ -26,7 +28,7 @@ var gate = regexp.MustCompile(`(?m)^(?:kube:)?([A-Za-z0-9]+)=true\|false`)
 // knows flags, feature gates and plugins equal to the components' own.
 func TestFlagsOfTheComponentsAreKnown(t *testing.T) {
 	var b bytes.Buffer
-	fmt.Fprintln(&b, "# Flags of the components with the type of their value, from the components themselves:")
+	fmt.Fprintln(&b, "# Flags of the components with the type of their value and what it is at least, from the components themselves:")
 	fmt.Fprintln(&b, "# go test ./controlplane/component -run Flags -update")
 	for _, kind := range control.Kinds() {
 		set, err := flagsOf(kind)
@@ -37,7 +39,7 @@ func TestFlagsOfTheComponentsAreKnown(t *testing.T) {
 			if f.Name == "help" || f.Name == "version" {
 				return // with these it does nothing else
 			}
-			fmt.Fprintf(&b, "%s %s %s\n", kind, f.Name, f.Value.Type())
+			fmt.Fprintf(&b, "%s %s %s%s\n", kind, f.Name, f.Value.Type(), limit(t, kind, f))
 			if f.Name != "feature-gates" {
 				return
 			}
@@ -48,6 +50,12 @@ func TestFlagsOfTheComponentsAreKnown(t *testing.T) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(plugins.NewInTreeRegistry())) {
 		fmt.Fprintf(&b, "%s plugins/%s plugin\n", control.KindScheduler, name)
+	}
+	for _, name := range slices.Sorted(slices.Values(append(controllers.KnownControllers(), slices.Collect(maps.Keys(controllers.ControllerAliases()))...))) {
+		fmt.Fprintf(&b, "%s controllers/%s controller\n", control.KindControllerManager, name)
+	}
+	for _, name := range slices.Sorted(slices.Values(admission.AllOrderedPlugins)) {
+		fmt.Fprintf(&b, "%s admission-plugins/%s plugin\n", control.KindAPIServer, name)
 	}
 	const file = "../control/flags.txt"
 	if *update {

@@ -70,38 +70,83 @@ func (s FlagSection) flagProblem(name, value string) (p Problem, wrong bool) {
 		}
 		return p, false
 	}
-	what, hint := valueProblem(types[name], value)
-	if what == "" {
+	if what, hint := valueProblem(types[name], value); what != "" {
+		return Problem{path, fmt.Sprintf("%q is not %s", value, what), hint}, true
+	}
+	return s.listProblem(name, value)
+}
+
+// lists are the flags whose values are names that the table has, by the prefix there.
+var lists = map[string]string{
+	"controllers": "controllers/", "enable-admission-plugins": "admission-plugins/", "disable-admission-plugins": "admission-plugins/",
+}
+
+// listProblem says which name of a list the component does not know.
+func (s FlagSection) listProblem(flag, value string) (p Problem, wrong bool) {
+	known := named(s.Kind, lists[flag])
+	if lists[flag] == "" || len(known) == 0 {
 		return p, false
 	}
-	return Problem{path, fmt.Sprintf("%q is not %s", value, what), hint}, true
+	for word := range strings.SplitSeq(value, ",") {
+		name := strings.TrimSpace(word)
+		if flag == "controllers" {
+			if name = strings.TrimPrefix(name, "-"); name == "*" {
+				continue
+			}
+		}
+		if name == "" && value == "" || slices.Contains(known, name) {
+			continue
+		}
+		what := strings.TrimSuffix(strings.ReplaceAll(lists[flag], "-", " "), "s/")
+		hint := what + "s are listed by: " + s.Kind + " --help"
+		if near := strictyaml.Suggest(name, known); near != "" {
+			hint = fmt.Sprintf("did you mean %q?", near)
+		}
+		return Problem{s.Path + "." + flag, fmt.Sprintf("%s has no %s %q", s.Kind, what, name), hint}, true
+	}
+	return p, false
 }
 
 // valueProblem says what a value of that type should be and is not. Types of
 // lists, maps and text take anything here; the component has the last word.
+//
+// A type may end in what the component's validation takes at least, as "int>=0" or
+// "duration>0".
 func valueProblem(typ, value string) (what, hint string) {
 	var err error
-	switch typ {
+	base, least, bounded := strings.Cut(typ, ">")
+	var number float64
+	switch base {
 	case "bool":
 		what, hint = "true or false", "write true or false"
 		_, err = strconv.ParseBool(value)
 	case "int", "int32", "int64":
 		what, hint = "a whole number", "as 400"
-		_, err = strconv.ParseInt(value, 0, 64)
+		var n int64
+		n, err = strconv.ParseInt(value, 0, 64)
+		number = float64(n)
 	case "uint", "uint32", "uint64":
 		what, hint = "a whole number of 0 or more", "as 400"
 		_, err = strconv.ParseUint(value, 0, 64)
 	case "float32", "float64":
 		what, hint = "a number", "as 0.5"
-		_, err = strconv.ParseFloat(value, 64)
+		number, err = strconv.ParseFloat(value, 64)
 	case "duration":
 		what, hint = "a duration", "as 30s"
-		_, err = time.ParseDuration(value)
+		var d time.Duration
+		d, err = time.ParseDuration(value)
+		number = d.Seconds()
 	}
-	if err != nil {
-		return what, hint
+	switch {
+	case err != nil:
+	case bounded && least == "0" && number <= 0:
+		what += " over 0"
+	case bounded && least == "=0" && number < 0:
+		what += " of 0 or more"
+	default:
+		return "", ""
 	}
-	return "", ""
+	return what, hint
 }
 
 // gatesProblem checks the value of the flag feature-gates: NAME=true,NAME=false.

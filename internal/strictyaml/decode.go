@@ -100,7 +100,11 @@ func (c *decoder) fields(n *yaml.Node, v reflect.Value, path string) {
 		before := len(c.errs)
 		c.value(value, field.value, at)
 		if field.zero != "" && len(c.errs) == before && !isNull(follow(value)) && isZero(field.value) {
-			c.fail(value, at, "write more than 0", "%s would mean the default, %s", follow(value).Value, field.zero)
+			means, hint, ok := strings.Cut(field.zero, "; ")
+			if !ok {
+				hint = "write more than 0"
+			}
+			c.fail(value, at, hint, "%s would mean the default, %s", follow(value).Value, means)
 		}
 	}
 }
@@ -132,7 +136,8 @@ func (c *decoder) noKeyTwice(n *yaml.Node, path string) bool {
 }
 
 // knownField is a field of a struct and, by its tag `zero:"5s"`, what it is when
-// left out: a zero that is written would silently become that, and is refused.
+// left out: a zero that is written would silently become that, and is refused. After
+// "; " there may be a hint.
 type knownField struct {
 	value reflect.Value
 	zero  string
