@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/pflag"
 	controllers "k8s.io/kubernetes/cmd/kube-controller-manager/app"
+	"k8s.io/kubernetes/pkg/kubeapiserver/authorizer/modes"
 	admission "k8s.io/kubernetes/pkg/kubeapiserver/options"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins"
 
@@ -56,6 +57,9 @@ func TestFlagsOfTheComponentsAreKnown(t *testing.T) {
 	}
 	for _, name := range slices.Sorted(slices.Values(admission.AllOrderedPlugins)) {
 		fmt.Fprintf(&b, "%s admission-plugins/%s plugin\n", control.KindAPIServer, name)
+	}
+	for _, name := range slices.Sorted(slices.Values(modes.AuthorizationModeChoices)) {
+		fmt.Fprintf(&b, "%s authorization-modes/%s mode\n", control.KindAPIServer, name)
 	}
 	const file = "../control/flags.txt"
 	if *update {

@@ -79,6 +79,7 @@ func (s FlagSection) flagProblem(name, value string) (p Problem, wrong bool) {
 // lists are the flags whose values are names that the table has, by the prefix there.
 var lists = map[string]string{
 	"controllers": "controllers/", "enable-admission-plugins": "admission-plugins/", "disable-admission-plugins": "admission-plugins/",
+	"authorization-mode": "authorization-modes/",
 }
 
 // listProblem says which name of a list the component does not know.

@@ -104,13 +104,22 @@ func (c *decoder) fields(n *yaml.Node, v reflect.Value, path string) {
 			if !ok {
 				hint = "write more than 0"
 			}
-			c.fail(value, at, hint, "%s would mean the default, %s", follow(value).Value, means)
+			c.fail(value, at, hint, "%s would mean the default, %s", written(follow(value)), means)
 		}
 	}
 }
 
-// isZero tells a number's zero, -0 included.
-func isZero(v reflect.Value) bool { return v.IsZero() || v.CanFloat() && v.Float() == 0 }
+// isZero tells a number's zero, -0 included, or an empty list.
+func isZero(v reflect.Value) bool {
+	return v.IsZero() || v.CanFloat() && v.Float() == 0 || v.Kind() == reflect.Slice && v.Len() == 0
+}
+
+func written(n *yaml.Node) string {
+	if n.Kind == yaml.SequenceNode {
+		return "[]"
+	}
+	return n.Value
+}
 
 // noKeyTwice refuses fields written twice in what is decoded as it stands.
 func (c *decoder) noKeyTwice(n *yaml.Node, path string) bool {

@@ -39,6 +39,9 @@ func TestCompileErrors(t *testing.T) {
 		"expr: 'quantile_over_time((2), a[1m])', max: 1":                                "expr: quantile_over_time takes a quantile from 0 to 1, not 2 (write 0.02)",
 		"expr: 'histogram_quantile(.9, (sum by (verb) (rate(a_bucket[1m]))))', max: 1":  "expr: sum drops the label le, by which histogram_quantile knows the buckets (write sum by (verb, le))",
 		"expr: 'histogram_quantile(.9, sum without (le) (rate(a_bucket[1m])))', max: 1": "expr: sum drops the label le, by which histogram_quantile knows the buckets (leave le out of without)",
+		"expr: 'histogram_quantile(.9, sum by (le) (rate(a_count[1m])))', max: 1":       "expr: a_count has no buckets, which histogram_quantile reads (write a_bucket, summed by (le))",
+		"objective: phase-duration, min: 31s, over: [calm]":                             `min: phase "calm" lasts 30s (at most 30s, or a longer phase)`,
+		"objective: watch-lost, max: 0.5":                                               `max: 0.5 is no whole number, and watch-lost is a count (write 0 or 1)`,
 		"expr: 'max(a) / 0', max: 1":                                                    "expr: it divides by 0 (leave the division out)",
 		"objective: wal-fsync, load: patch, max: 1s":                                    "load: objective wal-fsync is not about a load",
 	} {
@@ -112,11 +115,14 @@ func TestContradictionsAreFoundInThePromQL(t *testing.T) {
 	}
 }
 
-func TestJobsThatABundledPlaneHasNot(t *testing.T) {
+func TestWarningsOfPromQL(t *testing.T) {
 	for expr, want := range map[string]string{
 		`sum(up{job="apiserver"})`: `lab.yaml:19: gates.g.expr: no data on the bundled control plane: it has no job "apiserver" (did you mean "kube-apiserver"?)`,
 		`sum(up{job="kube-etcd"})`: `(did you mean "etcd"?)`, `sum(up{job=~"node.*"})`: `(jobs: etcd, kube-apiserver, `,
 		`sum(up{job="etcd"})`: "", `sum(up{job=~"kube-.*|x"})`: "", `sum(up{job!="x"})`: "", `sum(up)`: "",
+		`sum(up{instance="etcd-1"})`: `it has no instance "etcd-1" (did you mean "etcd-0"?)`, `sum(up{instance="etcd-0"})`: "", `sum(up{instance=~"kube.*-0"})`: "",
+		`(max(up) > 5)`: "no data where the comparison does not hold (write > bool, which gives 0 or 1)", `max(up) > bool 5`: "", `sum(up == 1)`: "", `max(up) > max(up)`: "(write > bool",
+		`max(rate(x_total[1s]))`: "a range of 1s has two scrapes by chance only: they are 5s apart (write $window)", `max(rate(x_total[$window]))`: "", `max(rate(x_total[30s]))`: "",
 	} {
 		got := strings.Join(Warnings(parse(t, "{name: g, expr: '"+expr+"', max: 1}")), "\n")
 		if !strings.Contains(got, want) || (want == "") != (got == "") {

@@ -36,6 +36,8 @@ func (o Objective) impossible(b *scenario.Bound, op string) (hint, wrong string)
 		return upTo + " 100%", fmt.Sprintf("%s is over 100%%, and %s never is", b, o.Name)
 	case b.Value > most && !math.IsInf(most, 1):
 		return fmt.Sprintf("%s %g", upTo, most), fmt.Sprintf("%s is over %g, and %s never is", b, most, o.Name)
+	case o.Unit == scenario.Count && b.Value != math.Trunc(b.Value):
+		return fmt.Sprintf("write %g or %g", math.Floor(b.Value), math.Ceil(b.Value)), fmt.Sprintf("%s is no whole number, and %s is a count", b, o.Name)
 	case o.Unit == scenario.Seconds && b.Value > longest:
 		return "at most 24h, as the longest phase", fmt.Sprintf("%s is longer than any phase", b)
 	case op == "<=" && b.Value >= most:
@@ -144,6 +146,8 @@ func (c *Compiled) unattainable(s *scenario.Scenario, path string) error {
 	for _, name := range c.Over {
 		if p := s.Phase(name); c.objective.Name == "phase-duration" && c.op == "<=" && p.For.D().Seconds() > c.bound {
 			return s.Errorf(path+".max", fmt.Sprintf("more than %s", p.For), "phase %q lasts %s", name, p.For)
+		} else if c.objective.Name == "phase-duration" && c.op == ">=" && p.Until == "" && p.For.D().Seconds() < c.bound {
+			return s.Errorf(path+".min", fmt.Sprintf("at most %s, or a longer phase", p.For), "phase %q lasts %s", name, p.For)
 		} else if c.objective.Name == "phase-duration" && c.op == ">=" && p.Until != "" && p.Within.D().Seconds() < c.bound {
 			return s.Errorf(path+".min", fmt.Sprintf("at most %s, or a longer within", p.Within), "phase %q ends after %s, met or not", name, p.Within)
 		}

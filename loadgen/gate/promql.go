@@ -100,8 +100,13 @@ func badQuantile(function string, arg parser.Expr) *vain {
 }
 
 // withoutEdges tells of classic buckets whose edges, the label le, are summed away,
-// or that are no buckets. Where both kinds are added up nothing is told.
+// or of what is no buckets.
 func withoutEdges(of parser.Expr) *vain {
+	for _, suffix := range []string{"_count", "_sum"} {
+		if metric := onlyOf(of, suffix); metric != "" {
+			return &vain{fmt.Sprintf("%s has no buckets, which histogram_quantile reads", metric), "write " + strings.TrimSuffix(metric, suffix) + "_bucket, summed by (le)"}
+		}
+	}
 	for {
 		switch e := of.(type) {
 		case *parser.ParenExpr:
@@ -109,7 +114,7 @@ func withoutEdges(of parser.Expr) *vain {
 		case *parser.StepInvariantExpr:
 			of = e.Expr
 		case *parser.AggregateExpr:
-			if slices.Contains(e.Grouping, model.BucketLabel) == e.Without && ofBuckets(e.Expr) {
+			if slices.Contains(e.Grouping, model.BucketLabel) == e.Without && onlyOf(e.Expr, "_bucket") != "" {
 				hint := fmt.Sprintf("write %s by (%s)", e.Op, strings.Join(append(slices.Clone(e.Grouping), model.BucketLabel), ", "))
 				if e.Without {
 					hint = "leave le out of without"
@@ -123,16 +128,20 @@ func withoutEdges(of parser.Expr) *vain {
 	}
 }
 
-// ofBuckets tells whether all that is read are classic buckets.
-func ofBuckets(e parser.Expr) bool {
-	all := true
+// onlyOf is a metric that is read, if the names of all end so, else "".
+func onlyOf(e parser.Expr, suffix string) string {
+	metric, all := "", true
 	parser.Inspect(e, func(n parser.Node, _ []parser.Node) error {
 		if v, ok := n.(*parser.VectorSelector); ok {
-			all = all && strings.HasSuffix(metricOf(v.LabelMatchers), "_bucket")
+			metric = metricOf(v.LabelMatchers)
+			all = all && strings.HasSuffix(metric, suffix)
 		}
 		return nil
 	})
-	return all
+	if !all {
+		return ""
+	}
+	return metric
 }
 
 // literal is the number that an expression is.
@@ -151,25 +160,42 @@ func literal(e parser.Expr) (float64, bool) {
 // bundledJobs are those whose metrics a run on the bundled control plane records.
 func bundledJobs() []string { return append(control.Kinds(), "loadgen") }
 
-// Warnings tell of PromQL that reads a job which only other clusters have, with
-// --targets, one line each.
+// Warnings tell of PromQL that reads what only other clusters have, with --targets,
+// and of PromQL that gives a value by chance only, one line each.
 func Warnings(s *scenario.Scenario) []string {
 	var all []string
-	jobs := bundledJobs()
+	known := map[string][]string{model.JobLabel: bundledJobs(), model.InstanceLabel: append(s.ControlPlane.Components(), "loadgen")}
 	check := func(path, expr string) {
+		warn := func(hint, format string, args ...any) {
+			all = append(all, s.Errorf(path, hint, format, args...).Error())
+		}
 		reads, _ := selectors(expr)
 		for _, matchers := range reads {
 			for _, m := range matchers {
-				if m.Name != model.JobLabel || m.Type != labels.MatchEqual && m.Type != labels.MatchRegexp || slices.ContainsFunc(jobs, m.Matches) {
+				values := known[m.Name]
+				if len(values) == 0 || m.Type != labels.MatchEqual && m.Type != labels.MatchRegexp || slices.ContainsFunc(values, m.Matches) {
 					continue
 				}
-				hint := "jobs: " + strings.Join(jobs, ", ")
-				if near := nearJob(m.Value); near != "" {
+				hint := m.Name + "s: " + strings.Join(values, ", ")
+				if near := nearJob(m.Value, values); near != "" {
 					hint = fmt.Sprintf("did you mean %q?", near)
 				}
-				all = append(all, s.Errorf(path, hint, "no data on the bundled control plane: it has no job %q", m.Value).Error())
+				warn(hint, "no data on the bundled control plane: it has no %s %q", m.Name, m.Value)
 			}
 		}
+		root, err := record.NewParser().ParseExpr(fill(expr, "24h", 1))
+		if err != nil {
+			return
+		}
+		if b, ok := bare(root).(*parser.BinaryExpr); ok && b.Op.IsComparisonOperator() && !b.ReturnBool && b.Type() == parser.ValueTypeVector {
+			warn(fmt.Sprintf("write %s bool, which gives 0 or 1", b.Op), "no data where the comparison does not hold")
+		}
+		parser.Inspect(root, func(n parser.Node, _ []parser.Node) error {
+			if m, ok := n.(*parser.MatrixSelector); ok && m.RangeExpr == nil && m.Range < s.Record.Interval.D() {
+				warn("write $window", "a range of %s has two scrapes by chance only: they are %s apart", model.Duration(m.Range), s.Record.Interval)
+			}
+			return nil
+		})
 	}
 	for _, g := range s.Gates {
 		if g.Expr != "" {
@@ -187,14 +213,25 @@ func Warnings(s *scenario.Scenario) []string {
 	return all
 }
 
-// nearJob is the job that is meant by another word, or "".
-func nearJob(word string) string {
-	for _, job := range bundledJobs() {
-		if strings.TrimPrefix(job, "kube-") == word || "kube-"+job == word {
-			return job
+// nearJob is the job or instance that is meant by another word, or "".
+func nearJob(word string, known []string) string {
+	for _, k := range known {
+		if strings.TrimPrefix(k, "kube-") == word || "kube-"+k == word {
+			return k
 		}
 	}
-	return strictyaml.Suggest(word, bundledJobs())
+	return strictyaml.Suggest(word, known)
+}
+
+// bare is an expression without the parentheses around it.
+func bare(e parser.Expr) parser.Expr {
+	for {
+		p, ok := e.(*parser.ParenExpr)
+		if !ok {
+			return e
+		}
+		e = p.Expr
+	}
 }
 
 // canonical is PromQL in one form, whatever its spaces, outer parentheses and order
@@ -204,13 +241,7 @@ func canonical(expr string) string {
 	if err != nil {
 		return ""
 	}
-	for {
-		p, ok := root.(*parser.ParenExpr)
-		if !ok {
-			break
-		}
-		root = p.Expr
-	}
+	root = bare(root)
 	parser.Inspect(root, func(n parser.Node, _ []parser.Node) error {
 		switch n := n.(type) {
 		case *parser.VectorSelector:

@@ -51,7 +51,10 @@ func parseDuration(text string) (d time.Duration, near string, err error) {
 	if err != nil {
 		return 0, powerOfTen(text), err
 	}
-	if text == "0" {
+	if !durationUnit.MatchString(text) { // Go reads a bare 0, with a sign too
+		if text != "0" {
+			return 0, "", errors.New("no unit")
+		}
 		return d, "", nil
 	}
 	last := 24 * time.Hour

@@ -3,7 +3,9 @@ package scenario
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/stormglass/stormglass/loadgen/pace"
@@ -22,6 +24,29 @@ func (c *course) loads() {
 		}
 	}
 	c.volume()
+	c.controllers()
+}
+
+// controllers refuses to wait for pods that no controller makes, or for nodes that
+// none watches.
+func (c *course) controllers() {
+	const flag = "controlPlane.controllerManager.flags.controllers"
+	list, set := c.v.s.ControlPlane.ControllerManager.Flags["controllers"]
+	if !set {
+		return
+	}
+	words := strings.Split(list, ",")
+	for i := range c.v.s.Phases {
+		for _, name := range map[string][]string{"podsReady": {"deployment", "replicaset"}, "nodesNotReady": {"node-lifecycle"}}[c.v.s.Phases[i].Until] {
+			full := name + "-controller"
+			on := slices.Contains(words, name) || slices.Contains(words, full)
+			off := slices.Contains(words, "-"+name) || slices.Contains(words, "-"+full) || !slices.Contains(words, "*")
+			if !on && off {
+				c.v.fail(flag, "leave it on, as with *", "%s never holds without the %s", c.v.s.Phases[i].Until, full)
+				return
+			}
+		}
+	}
 }
 
 // slow is how many of a load's watches are slow, as package watch counts them.
@@ -55,6 +80,9 @@ func (s *Scenario) pacer(l PlacedLoad) pace.Pacer {
 
 // arrivals refuses a load of which nothing is due in its time.
 func (c *course) arrivals(l PlacedLoad) {
+	if l.Kind == "history" {
+		c.history(l)
+	}
 	p, length := c.v.s.pacer(l), c.v.s.longest(l)
 	if p == nil || length == 0 {
 		return
@@ -66,20 +94,41 @@ func (c *course) arrivals(l PlacedLoad) {
 		c.v.fail(l.Path+".shape", "a higher rate, or a longer phase", "watchesOpen never holds: %d of %d watches are open when the phase is over after %s", p.Due(length), l.Count, Duration(length))
 	case first < length || l.Phase != "" && l.Shape.Kind == "burst" && l.Shape.Every.D() >= length: // told of bursts
 	case l.Shape.Kind != "":
-		c.v.fail(l.Path+".shape", "a higher rate, or a shorter shape", "nothing is due: the first arrival comes %s, and the time of the load is over after %s", after(first), Duration(length))
+		c.v.fail(l.Path+".shape", "a higher rate, or a shorter shape", "nothing is due: the first arrival %s, and the time of the load is over after %s", after(first), Duration(length))
 	default:
 		// The first point of the process is the same at any rate.
 		least := float64(l.Rate) * first.Seconds() / length.Seconds()
-		c.v.fail(l.Path+".rate", "write "+atLeast(least), "nothing is due: the first arrival comes %s, and the time of the load is over after %s", after(first), Duration(length))
+		c.v.fail(l.Path+".rate", "write "+atLeast(least), "nothing is due: the first arrival %s, and the time of the load is over after %s", after(first), Duration(length))
+	}
+}
+
+// MaxHistory is the number of operations that a history keeps; an arrival may be two,
+// a read and the write of what it read.
+const MaxHistory = 100_000
+
+// history refuses one that is full before its phases of a fixed length are over.
+func (c *course) history(l PlacedLoad) {
+	for i := range c.v.s.Phases {
+		if p := &c.v.s.Phases[i]; p.Until != "" && (l.Phase == "" || l.Phase == p.Name) {
+			return // its length is not known
+		}
+	}
+	length := c.v.s.longest(l)
+	if most := MaxHistory / 2 / length.Seconds(); length > 0 && float64(l.Rate) > most {
+		hint := "a shorter phase"
+		if most >= 0.1 {
+			hint = fmt.Sprintf("at most %s/s, or a shorter phase", plain(math.Floor(most*10)/10))
+		}
+		c.v.fail(l.Path+".rate", hint, "%s for %s may be %.0f operations, and a history holds %d", l.Rate, Duration(length), 2*float64(l.Rate)*length.Seconds(), MaxHistory)
 	}
 }
 
 // after says when an arrival comes.
 func after(at time.Duration) string {
 	if at == pace.Never {
-		return "never"
+		return "never comes"
 	}
-	return "after " + Duration(at.Round(time.Second)).String()
+	return "comes after " + Duration(at.Round(time.Second)).String()
 }
 
 // atLeast writes a rate over another, in the unit in which it is a whole number.
@@ -102,6 +151,9 @@ func (s *Scenario) sparse() []string {
 	warn := func(path, hint, format string, args ...any) {
 		all = append(all, s.Errorf(path, hint, format, args...).Error())
 	}
+	if n := s.Nodes; n.Count > 0 && s.gracePeriod() > 0 && n.LeaseRenew.D() >= s.gracePeriod() {
+		warn("nodes.leaseRenew", fmt.Sprintf("less than %s, or a longer node-monitor-grace-period", Duration(s.gracePeriod())), "nodes turn NotReady between their heartbeats: the controller manager waits %s for one", Duration(s.gracePeriod()))
+	}
 	for _, l := range s.Loads() {
 		p, length := s.pacer(l), s.longest(l)
 		if p == nil || length == 0 {
@@ -114,7 +166,7 @@ func (s *Scenario) sparse() []string {
 		shape := l.Shape
 		switch {
 		case l.Kind != "watches" && p.At(1) >= length:
-			warn(l.Path+".rate", "a higher rate, as "+atLeast(1/length.Seconds()), "one arrival is due in all: the next comes %s, and the time of the load is over after %s", after(p.At(1)), Duration(length))
+			warn(l.Path+".rate", "a higher rate, as "+atLeast(1/length.Seconds()), "one arrival is due in all: the next %s, and the time of the load is over after %s", after(p.At(1)), Duration(length))
 		case l.Kind == "watches" && !l.Hold && until == "" && p.At(int64(l.Count-1)) >= length:
 			warn(l.Path+".rate", fmt.Sprintf("write %s, or a longer phase", atLeast(float64(l.Count)/length.Seconds())), "%d of %d watches are open when the phase ends after %s", p.Due(length), l.Count, Duration(length))
 		case shape.Kind == "ramp" && until == "" && shape.Over.D() > length:
@@ -150,11 +202,17 @@ func (c *course) volume() {
 	room := float64(quota)*3/4 - (sum - most) // etcd keeps more than payloads
 	each := most / float64(largest.Objects)
 	hint := fmt.Sprintf(`at most %d, or smaller ones, or controlPlane.etcd.flags: {quota-backend-bytes: "%d"}`, int64(max(room/each, 1)), int64(math.Ceil(sum*4/3/(1<<30)))<<30)
-	c.v.fail(largest.Path+".objects", hint, "the objects of all loads hold %s, and etcd's quota is %s", inGiB(sum), inGiB(float64(quota)))
+	c.v.fail(largest.Path+".objects", hint, "the objects of all loads hold %s, and etcd's quota is %s", inUnits(sum), inUnits(float64(quota)))
 }
 
-func inGiB(bytes float64) string {
-	return strconv.FormatFloat(bytes/(1<<30), 'g', 3, 64) + "GiB"
+// inUnits writes a size in the largest unit that it fills, with three digits.
+func inUnits(bytes float64) string {
+	for _, unit := range []string{"GiB", "MiB", "KiB"} {
+		if n := bytes / sizeUnits[unit]; n >= 1 {
+			return strconv.FormatFloat(n, 'g', 3, 64) + unit
+		}
+	}
+	return plain(bytes) + " bytes"
 }
 
 // kept is how many bytes of payload the objects hold that a load makes beforehand.

@@ -147,7 +147,7 @@ type Gate struct {
 	// Signal restricts signal-moved and signal-returned to the signal of that name.
 	Signal string `yaml:"signal,omitempty"`
 	// Over names the phases judged. Default: all of them.
-	Over []string `yaml:"over,omitempty"`
+	Over []string `yaml:"over,omitempty" zero:"all phases; leave it out for that"`
 	// Variants in which the gate is judged, by name. Default: all of them.
-	Variants []string `yaml:"variants,omitempty"`
+	Variants []string `yaml:"variants,omitempty" zero:"all variants; leave it out for that"`
 }

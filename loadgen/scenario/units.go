@@ -116,7 +116,11 @@ var sizeUnits = map[string]float64{
 func (b *Bytes) UnmarshalText(text []byte) error {
 	v, ok := parseSize(string(text))
 	if !ok {
-		if m := boundForm.FindStringSubmatch(strings.TrimSpace(string(text))); m != nil && nearUnit(m[2]) != "" {
+		m := boundForm.FindStringSubmatch(strings.TrimSpace(string(text)))
+		if m != nil && strings.HasPrefix(m[1], "-") {
+			return fmt.Errorf("%q is negative; a size is 0 or more", text)
+		}
+		if m != nil && nearUnit(m[2]) != "" {
 			return fmt.Errorf("%q is not a size; write %s", text, m[1]+nearUnit(m[2]))
 		}
 		return fmt.Errorf("%q is not a size; write one as 512, 1KiB or 200MB", text)
@@ -202,6 +206,9 @@ func (b *Bound) UnmarshalText(text []byte) error {
 	default:
 		f, ok := sizeUnits[unit]
 		near := nearDuration(s)
+		if unit == "/m" || unit == "/min" {
+			near = plain(v*60) + "/h"
+		}
 		if near == "" && nearUnit(unit) != "" {
 			near = m[1] + nearUnit(unit)
 		}

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Manifests are the resources that Stormglass can make objects of without
@@ -54,6 +55,9 @@ func (v *validator) load(path string, l *Load, watches map[string]*Load) {
 	v.rate(path, l)
 	v.between(path+".maxInFlight", float64(l.MaxInFlight), 1, 100_000)
 	v.between(path+".connections", float64(l.Connections), 1, 1000)
+	if d := l.Timeout.D(); d < minTimeout || d > maxPhase {
+		v.fail(path+".timeout", fmt.Sprintf("from %s to 24h", Duration(minTimeout)), "%s is out of bounds", l.Timeout)
+	}
 	v.foreignFields(path, l)
 	v.objects(path, l)
 	switch l.Kind {
@@ -76,6 +80,9 @@ func (v *validator) load(path string, l *Load, watches map[string]*Load) {
 		}
 	}
 }
+
+// minTimeout is less than any request takes that is of use.
+const minTimeout = time.Millisecond
 
 // objects checks the objects a load makes.
 func (v *validator) objects(path string, l *Load) {

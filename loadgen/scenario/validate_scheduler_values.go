@@ -68,8 +68,30 @@ func (v *validator) profiles(path string, all []schedulerv1.KubeSchedulerProfile
 			configured[c.Name] = true
 		}
 	}
+	for i, p := range all {
+		if p.Plugins != nil {
+			at := fmt.Sprintf("%s.profiles[%d].plugins", path, i)
+			v.needsPlugin(at+".bind", p.Plugins.Bind, "DefaultBinder", p.Plugins.MultiPoint)
+			v.needsPlugin(at+".queueSort", p.Plugins.QueueSort, "PrioritySort", p.Plugins.MultiPoint)
+		}
+	}
 	awaits := slices.ContainsFunc(v.s.Phases, func(p Phase) bool { return p.Until == "podsReady" })
 	if len(all) > 0 && awaits && !seen[corev1.DefaultSchedulerName] {
 		v.fail(path+".profiles", fmt.Sprintf("add one with schedulerName: %s, which the pods of a deploy have", corev1.DefaultSchedulerName), "podsReady never holds: no profile takes the pods")
+	}
+}
+
+// needsPlugin refuses a point of extension without the plugin that a scheduler must
+// have there: none but the default one is built in.
+func (v *validator) needsPlugin(path string, point schedulerv1.PluginSet, plugin string, everywhere schedulerv1.PluginSet) {
+	is := func(name string) func(schedulerv1.Plugin) bool {
+		return func(p schedulerv1.Plugin) bool { return p.Name == name }
+	}
+	off := func(s schedulerv1.PluginSet) bool {
+		return slices.ContainsFunc(s.Disabled, is("*")) || slices.ContainsFunc(s.Disabled, is(plugin))
+	}
+	on := slices.ContainsFunc(point.Enabled, is(plugin))
+	if !on && (off(point) || off(everywhere) && !slices.ContainsFunc(everywhere.Enabled, is(plugin))) {
+		v.fail(path, fmt.Sprintf("add enabled: [{name: %s}]", plugin), "a scheduler does not start without %s", plugin)
 	}
 }

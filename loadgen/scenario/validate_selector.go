@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/fields"
 
 	"github.com/stormglass/stormglass/internal/strictyaml"
@@ -44,6 +45,22 @@ func selectableOf(resource string) []string {
 	return nil
 }
 
+// phasesOf are the values of status.phase.
+var phasesOf = map[string][]string{
+	"pods":       {string(corev1.PodPending), string(corev1.PodRunning), string(corev1.PodSucceeded), string(corev1.PodFailed), string(corev1.PodUnknown)},
+	"namespaces": {string(corev1.NamespaceActive), string(corev1.NamespaceTerminating)},
+}
+
+// nearField is the field that is meant by another word, or "".
+func nearField(word string, known []string) string {
+	for _, k := range known {
+		if strings.HasSuffix(strings.ToLower(k), "."+strings.ToLower(word)) || strings.TrimPrefix(k, "regarding") == strings.TrimPrefix(word, "involvedObject") {
+			return k
+		}
+	}
+	return strictyaml.Suggest(word, known)
+}
+
 // fieldSelector checks that the API server knows the fields that are selected by.
 func (v *validator) fieldSelector(path, resource, text string) {
 	s, err := fields.ParseSelector(text)
@@ -53,11 +70,15 @@ func (v *validator) fieldSelector(path, resource, text string) {
 	}
 	known := selectableOf(resource)
 	for _, r := range s.Requirements() {
+		if phases := phasesOf[resource]; r.Field == "status.phase" && len(phases) > 0 && !slices.Contains(phases, r.Value) {
+			v.oneOf(path, r.Value, phases...)
+			continue
+		}
 		if len(known) == 0 || slices.Contains(known, r.Field) {
 			continue
 		}
 		hint := "fields: " + strings.Join(known, ", ")
-		if near := strictyaml.Suggest(r.Field, known); near != "" {
+		if near := nearField(r.Field, known); near != "" {
 			hint = fmt.Sprintf("did you mean %q?", near)
 		} else if strings.HasPrefix(r.Field, "metadata.labels") || !strings.Contains(r.Field, ".") && r.Field != "type" {
 			hint = "labels are selected by labelSelector; " + hint
