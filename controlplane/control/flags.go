@@ -102,6 +102,8 @@ func (s FlagSection) listProblem(flag, value string) (p Problem, wrong bool) {
 		hint := what + "s are listed by: " + s.Kind + " --help"
 		if near := strictyaml.Suggest(name, known); near != "" {
 			hint = fmt.Sprintf("did you mean %q?", near)
+		} else if name == "" {
+			hint = "leave out the comma too many"
 		}
 		return Problem{s.Path + "." + flag, fmt.Sprintf("%s has no %s %q", s.Kind, what, name), hint}, true
 	}
@@ -141,9 +143,9 @@ func valueProblem(typ, value string) (what, hint string) {
 	switch {
 	case err != nil:
 	case bounded && least == "0" && number <= 0:
-		what += " over 0"
+		what, hint = what+" over 0", "write more than 0"
 	case bounded && least == "=0" && number < 0:
-		what += " of 0 or more"
+		what, hint = what+" of 0 or more", "write 0 or more"
 	default:
 		return "", ""
 	}

@@ -37,12 +37,13 @@ func (c *course) controllers() {
 	}
 	words := strings.Split(list, ",")
 	for i := range c.v.s.Phases {
-		for _, name := range map[string][]string{"podsReady": {"deployment", "replicaset"}, "nodesNotReady": {"node-lifecycle"}}[c.v.s.Phases[i].Until] {
-			full := name + "-controller"
+		until := c.v.s.Phases[i].Until
+		for _, full := range map[string][]string{"podsReady": {"deployment-controller", "replicaset-controller"}, "nodesNotReady": {"node-lifecycle-controller"}}[until] {
+			name := strings.ReplaceAll(strings.TrimSuffix(full, "-controller"), "-", "") // its older name
 			on := slices.Contains(words, name) || slices.Contains(words, full)
 			off := slices.Contains(words, "-"+name) || slices.Contains(words, "-"+full) || !slices.Contains(words, "*")
 			if !on && off {
-				c.v.fail(flag, "leave it on, as with *", "%s never holds without the %s", c.v.s.Phases[i].Until, full)
+				c.v.fail(flag, "leave it on, as with *", "%s never holds without the %s", until, full)
 				return
 			}
 		}

@@ -125,7 +125,7 @@ func (v *validator) watches(path string, l *Load) {
 	v.between(path+".slow.fraction", l.Slow.Fraction, 0, 1)
 	if l.Slow.Fraction > 0 {
 		v.between(path+".slow.window", float64(l.Slow.Window), 1, 1<<30)
-	} else if l.Slow != (SlowWatches{}) {
+	} else if l.Slow.Fraction == 0 && l.Slow != (SlowWatches{}) {
 		v.fail(path+".slow", "add fraction: 0.1", "no watch is slow")
 	}
 }

@@ -45,6 +45,7 @@ func (v *validator) percentage(path string, p *int32) {
 // profiles checks the names of profiles, and that one of them takes the pods that are awaited.
 func (v *validator) profiles(path string, all []schedulerv1.KubeSchedulerProfile) {
 	seen := map[string]bool{}
+	named := true
 	for i, p := range all {
 		at := fmt.Sprintf("%s.profiles[%d]", path, i)
 		v.percentage(at+".percentageOfNodesToScore", p.PercentageOfNodesToScore)
@@ -54,6 +55,7 @@ func (v *validator) profiles(path string, all []schedulerv1.KubeSchedulerProfile
 			name = *p.SchedulerName
 		case len(all) > 1 || p.SchedulerName != nil:
 			v.fail(at+".schedulerName", "write a name for each profile", "is missing")
+			named = false
 			continue
 		}
 		if seen[name] {
@@ -76,7 +78,7 @@ func (v *validator) profiles(path string, all []schedulerv1.KubeSchedulerProfile
 		}
 	}
 	awaits := slices.ContainsFunc(v.s.Phases, func(p Phase) bool { return p.Until == "podsReady" })
-	if len(all) > 0 && awaits && !seen[corev1.DefaultSchedulerName] {
+	if len(all) > 0 && named && awaits && !seen[corev1.DefaultSchedulerName] {
 		v.fail(path+".profiles", fmt.Sprintf("add one with schedulerName: %s, which the pods of a deploy have", corev1.DefaultSchedulerName), "podsReady never holds: no profile takes the pods")
 	}
 }
