@@ -55,7 +55,7 @@ func (v *validator) load(path string, l *Load, watches map[string]*Load) {
 	v.rate(path, l)
 	v.between(path+".maxInFlight", float64(l.MaxInFlight), 1, 100_000)
 	v.between(path+".connections", float64(l.Connections), 1, 1000)
-	if d := l.Timeout.D(); d < minTimeout || d > maxPhase {
+	if d := l.Timeout.D(); !v.s.recorded && (d < minTimeout || d > maxPhase) {
 		v.fail(path+".timeout", fmt.Sprintf("from %s to 24h", Duration(minTimeout)), "%s is out of bounds", l.Timeout)
 	}
 	v.foreignFields(path, l)

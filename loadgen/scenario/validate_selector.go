@@ -68,6 +68,9 @@ func (v *validator) fieldSelector(path, resource, text string) {
 		v.fail(path, "as metadata.name=x", "%q is no field selector", text)
 		return
 	}
+	if v.s.recorded {
+		return
+	}
 	known := selectableOf(resource)
 	for _, r := range s.Requirements() {
 		if phases := phasesOf[resource]; r.Field == "status.phase" && len(phases) > 0 && !slices.Contains(phases, r.Value) {
