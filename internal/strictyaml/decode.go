@@ -121,9 +121,13 @@ func written(n *yaml.Node) string {
 	return n.Value
 }
 
-// noKeyTwice refuses fields written twice in what is decoded as it stands.
+// noKeyTwice refuses fields written twice in what is decoded as it stands. A date
+// in it is the text that it is written as, as for kubectl.
 func (c *decoder) noKeyTwice(n *yaml.Node, path string) bool {
 	n = follow(n)
+	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!timestamp" {
+		n.Tag = "!!str"
+	}
 	before := len(c.errs)
 	seen := map[string]int{}
 	for i, child := range n.Content {

@@ -116,6 +116,9 @@ func (v *validator) manifest(path string, l *Load) {
 			return
 		}
 	}
+	if !v.s.recorded {
+		v.objectFields(path+".object", m)
+	}
 	used := false
 	for _, o := range l.Operations() {
 		of, ok := builtIns()[o.Resource]
