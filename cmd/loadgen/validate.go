@@ -79,18 +79,23 @@ func readScenario(cmd *cobra.Command, nameOrFile string, sets []string) (s *scen
 	if err != nil {
 		return nil, loadgen.Usage(err)
 	}
-	if _, err := gate.Compile(s); err != nil {
+	if err := s.Check(compileGates); err != nil {
 		return nil, loadgen.Usage(err)
+	}
+	return s, nil
+}
+
+// compileGates tells whether the gates of a scenario and of its variants can be judged.
+func compileGates(s *scenario.Scenario) error {
+	if _, err := gate.Compile(s); err != nil {
+		return err
 	}
 	var errs []error
 	for _, v := range s.AllVariants() {
 		_, err := gate.Compile(v)
 		errs = append(errs, err)
 	}
-	if err := errors.Join(errs...); err != nil {
-		return nil, loadgen.Usage(err)
-	}
-	return s, nil
+	return errors.Join(errs...)
 }
 
 func addSetFlag(cmd *cobra.Command, sets *[]string) {

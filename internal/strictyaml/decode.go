@@ -77,12 +77,12 @@ func (c *decoder) value(n *yaml.Node, v reflect.Value, path string) {
 }
 
 func (c *decoder) fields(n *yaml.Node, v reflect.Value, path string) {
-	if n.Kind != yaml.MappingNode {
-		c.fail(n, path, "", "expected fields, found %s", kindName(n))
-		return
-	}
 	known := map[string]knownField{}
 	knownFields(v, known)
+	if n.Kind != yaml.MappingNode {
+		c.fail(n, path, "known here: "+strings.Join(slices.Sorted(maps.Keys(known)), ", "), "expected fields, found %s", kindName(n))
+		return
+	}
 	seen := map[string]int{}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]

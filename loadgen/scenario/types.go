@@ -45,6 +45,10 @@ type Scenario struct {
 	Variant string `yaml:"variant,omitempty"`
 
 	doc *strictyaml.Document
+	// overrides were laid over the file, and original is the scenario without
+	// them: nil if there are none, or it is not valid.
+	overrides []string
+	original  *Scenario
 	// recorded: it is of a run that is over.
 	recorded bool
 	// variants are the scenarios of Variants.
