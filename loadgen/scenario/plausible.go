@@ -27,10 +27,11 @@ type course struct {
 	fleet
 }
 
-// placed is a Deployment, where it stands, and the phase of the last action on it.
+// placed is a Deployment and the phase of the last action on it.
 type placed struct {
 	Action
-	path    string
+	made    string // where its deploy stands
+	path    string // where its number of replicas stands
 	since   int
 	update  *Action // the last rollingUpdate since pods were awaited, of pods of an earlier phase
 	updated string  // where it stands
@@ -41,6 +42,7 @@ type placed struct {
 func (v *validator) course() {
 	c := &course{v: v, alive: map[string]*placed{}}
 	c.shaken = !v.s.registersAtOnce()
+	v.heartbeats()
 	for i := range v.s.Phases {
 		p := &v.s.Phases[i]
 		path := fmt.Sprintf("phases[%d]", i)
@@ -77,7 +79,7 @@ func (c *course) act(path string, phase int, a *Action) {
 	case a.Kind == "deploy" && d != nil:
 		c.v.fail(path+".name", "scale it, or give this one another name", "%q is deployed already", a.Name)
 	case a.Kind == "deploy":
-		c.alive[a.Name] = &placed{Action: *a, path: path, since: phase}
+		c.alive[a.Name] = &placed{Action: *a, made: path, path: path, since: phase}
 		c.checkSpread(path, a)
 	case d == nil: // validator.action says so
 	case a.Kind == "delete":
@@ -159,7 +161,11 @@ func (c *course) starting(phase int, p *Phase) {
 			since += max(c.v.s.Phases[i].For, c.v.s.Phases[i].Within).D()
 		}
 		if c.alive[name].Replicas > 0 && takes > since {
-			c.v.fail("nodes.podStart", fmt.Sprintf("write less than %s, imagePull counted in, or make the phase longer", Duration(since)),
+			field, other := "nodes.podStart", "imagePull"
+			if c.v.s.Nodes.ImagePull.Median > c.v.s.Nodes.PodStart.Median {
+				field, other = "nodes.imagePull", "podStart"
+			}
+			c.v.fail(field, fmt.Sprintf("write less than %s, %s counted in, or make the phase longer", Duration(since), other),
 				"pods take %s to start, and phase %q is over after %s at most", Duration(takes), p.Name, Duration(since))
 			return
 		}

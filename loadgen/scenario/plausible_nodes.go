@@ -27,6 +27,24 @@ func (s *Scenario) gracePeriod() time.Duration {
 	return 50 * time.Second // upstream's default
 }
 
+// heartbeats refuses nodes that the controller manager takes for dead from one
+// heartbeat, a renewed Lease or a status, to the next.
+func (v *validator) heartbeats() {
+	const flag = "node-monitor-grace-period"
+	n, grace := v.s.Nodes, v.s.gracePeriod()
+	if n.Count == 0 || grace > min(n.LeaseRenew, n.StatusReport).D() {
+		return
+	}
+	at := "controlPlane.controllerManager.flags." + flag
+	if v.s.ControlPlane.ControllerManager.Flags[flag] == "" || v.s.doc != nil && v.s.doc.Written("nodes.leaseRenew") {
+		v.fail("nodes.leaseRenew", fmt.Sprintf("less than %s, or %s: %s", Duration(grace), at, Duration(5*n.LeaseRenew.D())),
+			"renewed every %s, nodes are not Ready in between: the controller manager's %s is %s", n.LeaseRenew, flag, Duration(grace))
+		return
+	}
+	v.fail(at, fmt.Sprintf("at least %s, or a shorter nodes.leaseRenew", Duration(5*n.LeaseRenew.D())),
+		"after %s nodes are not Ready, and they renew their leases every %s", Duration(grace), n.LeaseRenew)
+}
+
 // notice is the soonest that the controller manager takes a silent node for dead.
 func (s *Scenario) notice() time.Duration { return max(0, s.gracePeriod()-s.Nodes.LeaseRenew.D()) }
 

@@ -126,15 +126,28 @@ func (c *course) tooLarge(d *placed, rooms []room) bool {
 	share := (int64(d.Replicas) + each.count - 1) / max(each.count, 1) // pods of each node
 	switch {
 	case milli(d.CPU) > largestCPU:
-		c.v.fail(d.path+".cpu", roomHint("nodes.cpu", each.cpu/max(share, 1), "m"), "no node holds a pod of %s CPUs", d.CPU)
+		c.noPodFits(d, "cpu", roomHint("nodes.cpu", each.cpu/max(share, 1), "m"), d.CPU+" CPUs", fmt.Sprintf("%dm", share*milli(d.CPU)))
 	case milli(d.Memory) > largestMemory:
-		c.v.fail(d.path+".memory", roomHint("nodes.memory", each.memory/max(share, 1)/1000>>10, "Ki"), "no node holds a pod of %s", d.Memory)
+		c.noPodFits(d, "memory", roomHint("nodes.memory", each.memory/max(share, 1)/1000>>10, "Ki"), d.Memory, fmt.Sprintf("%dKi", share*milli(d.Memory)/1000>>10))
 	case d.AntiAffinity == "required":
-		c.v.fail(d.path+".antiAffinity", fmt.Sprintf("write preferred, or at most %d replicas", fit), "required puts one pod on a node, and there are %d pods for %d nodes", d.Replicas, n.Count-c.down)
+		c.v.fail(d.made+".antiAffinity", fmt.Sprintf("write preferred, or at most %d replicas", fit), "required puts one pod on a node, and there are %d pods for %d nodes", d.Replicas, n.Count-c.down)
 	default:
 		c.v.fail(d.path+".replicas", fmt.Sprintf("at most %d, or more or larger nodes", fit), "%d pods of %q are more than %d nodes hold", d.Replicas, d.Name, n.Count-c.down)
 	}
 	return true
+}
+
+// noPodFits tells of pods that are larger than a node, at what was written: a pod of
+// the default size has too small a node.
+func (c *course) noPodFits(d *placed, field, hint, size, least string) {
+	at := d.made + "." + field
+	if doc := c.v.s.doc; doc != nil && !doc.Written(at) {
+		if at = "nodes." + field; len(c.v.s.Nodes.Shapes) > 0 {
+			at = "nodes.shapes"
+		}
+		hint = "at least " + least + " for so many pods"
+	}
+	c.v.fail(at, hint, "no node holds a pod of %s", size)
 }
 
 // roomHint says how much a pod may ask for.
