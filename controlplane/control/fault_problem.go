@@ -104,13 +104,20 @@ func (f Fault) Problems() []Problem {
 		case set && f.Momentary() && field.name == "for":
 			all = append(all, Problem{"for", f.Kind + " has no length", "kill keeps a component down for a time"})
 		case set && !slices.Contains(rule.takes, field.name):
-			all = append(all, Problem{field.name, f.Kind + " does not take it", "it takes " + strings.Join(rule.takes, ", ")})
+			all = append(all, Problem{field.name, f.Kind + " does not take it", takesHint(rule.takes)})
 		case !set && slices.Contains(rule.needs, field.name):
 			all = append(all, Problem{field.name, f.Kind + " needs it", neededHint(f.Kind, field.name)})
 		}
 	}
 	all = append(all, f.componentProblems(rule)...)
 	return append(all, f.boundProblems()...)
+}
+
+func takesHint(fields []string) string {
+	if len(fields) == 0 {
+		return "leave it out: it is of all of etcd"
+	}
+	return "it takes " + strings.Join(fields, ", ")
 }
 
 func neededHint(kind, field string) string {

@@ -130,6 +130,9 @@ func clone(n *yaml.Node, budget *int) (*yaml.Node, bool) {
 	return &own, true
 }
 
+// isIndex is the number of a list's item.
+var isIndex = regexp.MustCompile(`^[0-9]+$`)
+
 // wellFormed is the form of a path: names with dots between them, or in brackets.
 var wellFormed = regexp.MustCompile(`^[^\s.\[\]]+(?:\.[^\s.\[\]]+|\[[^\s.\[\]]+\])*$`)
 
@@ -159,6 +162,10 @@ func (d *Document) put(path string, set *yaml.Node, o origin) error {
 		}
 		if node.Kind == yaml.SequenceNode {
 			return fail(listHint(node, step), "%s has no item %q", strings.Join(steps[:i], "."), step)
+		}
+		if !last && isIndex.MatchString(steps[i+1]) {
+			list := strings.Join(steps[:i+1], ".")
+			return fail(fmt.Sprintf("write the whole list, as %s=[{...}]", list), "there is no %s to have an item %s", list, steps[i+1])
 		}
 		next := set
 		if !last {

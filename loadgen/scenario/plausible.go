@@ -55,12 +55,15 @@ func (v *validator) course() {
 			c.act(fmt.Sprintf("%s.actions[%d]", path, j), i, &p.Actions[j])
 		}
 		notReady := c.mayBeNotReady(c.elapsed)
+		before := len(v.errs)
 		c.strike(path, p)
 		switch p.Until {
 		case "podsReady":
 			c.awaitPods(path, i, p)
 		case "nodesReady":
-			c.awaitReady(path, p, notReady)
+			if len(v.errs) == before { // else what nodes do is not known
+				c.awaitReady(path, p, notReady)
+			}
 		case "nodesNotReady":
 			c.awaitNotReady(path, p)
 		}

@@ -93,7 +93,7 @@ func (c *course) strike(path string, p *Phase) {
 		n := int(f.Fraction*float64(nodes) + 0.5) // as package node counts them
 		switch {
 		case f.Fraction > 0 && n == 0:
-			c.seen, c.shaken = true, true // said once
+			c.seen = true // said here
 			c.v.fail(at+".fraction", fmt.Sprintf("at least %s, which is one node", plain(math.Ceil(1e5/float64(nodes))/1e5)), "%s of %d nodes is none", plain(f.Fraction), nodes)
 		case f.StopsNodes() && c.down >= nodes:
 			c.v.fail(at, "add a nodeRecovery before it", "all nodes have failed by then")

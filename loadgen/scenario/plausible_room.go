@@ -126,9 +126,11 @@ func (c *course) tooLarge(d *placed, rooms []room) bool {
 	share := (int64(d.Replicas) + each.count - 1) / max(each.count, 1) // pods of each node
 	switch {
 	case milli(d.CPU) > largestCPU:
-		c.noPodFits(d, "cpu", roomHint("nodes.cpu", each.cpu/max(share, 1), "m"), d.CPU+" CPUs", fmt.Sprintf("%dm", share*milli(d.CPU)))
+		c.noPodFits(d, "cpu", resource.NewMilliQuantity(each.cpu/max(share, 1), resource.DecimalSI), d.CPU+" CPUs", resource.NewMilliQuantity(share*milli(d.CPU), resource.DecimalSI))
 	case milli(d.Memory) > largestMemory:
-		c.noPodFits(d, "memory", roomHint("nodes.memory", each.memory/max(share, 1)/1000>>10, "Ki"), d.Memory, fmt.Sprintf("%dKi", share*milli(d.Memory)/1000>>10))
+		c.noPodFits(d, "memory", resource.NewQuantity(each.memory/max(share, 1)/1000>>10<<10, resource.BinarySI), d.Memory, resource.NewQuantity(share*milli(d.Memory)/1000, resource.BinarySI))
+	case d.AntiAffinity == "required" && d.path != d.made:
+		c.v.fail(d.path+".replicas", fmt.Sprintf("at most %d, or antiAffinity: preferred", fit), "antiAffinity required puts one pod on a node, and there are %d pods for %d nodes", d.Replicas, n.Count-c.down)
 	case d.AntiAffinity == "required":
 		c.v.fail(d.made+".antiAffinity", fmt.Sprintf("write preferred, or at most %d replicas", fit), "required puts one pod on a node, and there are %d pods for %d nodes", d.Replicas, n.Count-c.down)
 	default:
@@ -138,24 +140,20 @@ func (c *course) tooLarge(d *placed, rooms []room) bool {
 }
 
 // noPodFits tells of pods that are larger than a node, at what was written: a pod of
-// the default size has too small a node.
-func (c *course) noPodFits(d *placed, field, hint, size, least string) {
-	at := d.made + "." + field
+// the default size has too small a node. Each pod may ask for most, or each node has
+// at least least.
+func (c *course) noPodFits(d *placed, field string, most *resource.Quantity, size string, least *resource.Quantity) {
+	at, hint := d.made+"."+field, "write a larger nodes."+field
+	if most.Sign() > 0 {
+		hint = fmt.Sprintf("at most %s for so many pods, or a larger nodes.%s", most, field)
+	}
 	if doc := c.v.s.doc; doc != nil && !doc.Written(at) {
 		if at = "nodes." + field; len(c.v.s.Nodes.Shapes) > 0 {
 			at = "nodes.shapes"
 		}
-		hint = "at least " + least + " for so many pods"
+		hint = fmt.Sprintf("at least %s for so many pods", least)
 	}
 	c.v.fail(at, hint, "no node holds a pod of %s", size)
-}
-
-// roomHint says how much a pod may ask for.
-func roomHint(field string, most int64, unit string) string {
-	if most <= 0 {
-		return "write a larger " + field
-	}
-	return fmt.Sprintf("at most %d%s for so many pods, or a larger %s", most, unit, field)
 }
 
 // updates refuses a rollingUpdate that waits for ever: it may take no pod away

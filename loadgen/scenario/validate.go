@@ -64,8 +64,12 @@ func (v *validator) oneOf(path, value string, allowed ...string) bool {
 }
 
 func (v *validator) name(path, value string) {
-	if !dnsLabel.MatchString(value) {
-		v.fail(path, "lower-case letters, digits and -, at most 40", "%q is not a usable name", value)
+	const form = "lower-case letters, digits and -, at most 40"
+	switch {
+	case value == "":
+		v.fail(path, form, "is missing")
+	case !dnsLabel.MatchString(value):
+		v.fail(path, form, "%q is not a usable name", value)
 	}
 }
 

@@ -80,8 +80,12 @@ func (v *validator) objectValue(path string, value any, want reflect.Type) {
 		}
 	case reflect.Int32, reflect.Int64:
 		n, ok := number(value)
-		if bound := math.Pow(2, float64(want.Bits()-1)); !ok || n != math.Trunc(n) || n < -bound || n >= bound {
+		most := int64(1)<<(want.Bits()-1) - 1
+		switch {
+		case !ok || n != math.Trunc(n):
 			refuse("write digits only", "a whole number")
+		case n > float64(most) || n < -float64(most):
+			v.fail(path, fmt.Sprintf("from %d to %d", -most, most), "%s is out of bounds", plain(n))
 		}
 	case reflect.Float64:
 		if _, ok := number(value); !ok {
