@@ -105,7 +105,7 @@ type Action struct {
 	// Memory that each pod of a deploy requests. Default 16Mi.
 	Memory string `yaml:"memory,omitempty"`
 	// EvictAfter of a deploy is tolerationSeconds for not-ready and
-	// unreachable nodes. Default: upstream's, 300s.
+	// unreachable nodes, in whole seconds. Default: upstream's, 300s.
 	EvictAfter Duration `yaml:"evictAfter,omitempty" zero:"upstream's 300s"`
 	// AntiAffinity of a deploy's pods to each other, by node: "preferred" (the
 	// scheduler scores nodes for it) or "required" (no two on one node). Default: none.
