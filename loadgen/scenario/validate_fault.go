@@ -78,7 +78,12 @@ func (v *validator) planeFault(path string, f *Fault) {
 	if f.Limit < 0 {
 		v.between(path+".limit", float64(f.Limit), 1, 1<<20)
 	}
-	for _, p := range f.Control(v.s.Seed).ProblemsOn(v.s.ControlPlane) {
+	asked := f.Control(v.s.Seed)
+	problems := asked.ProblemsOn(v.s.ControlPlane)
+	if v.s.recorded {
+		problems = asked.Problems()
+	}
+	for _, p := range problems {
 		at := path + "." + p.Path
 		switch {
 		case (p.Path == "components" || p.Path == "peers") && !named:
