@@ -110,7 +110,7 @@ func (c *course) capacity() {
 	}
 }
 
-// tooLarge tells of a Deployment that the nodes would not hold if it were alone.
+// tooLarge refuses a Deployment that the nodes would not hold if it were alone.
 func (c *course) tooLarge(d *placed, rooms []room) bool {
 	fit := d.fit(rooms)
 	if int64(d.Replicas) <= fit {
@@ -139,9 +139,9 @@ func (c *course) tooLarge(d *placed, rooms []room) bool {
 	return true
 }
 
-// noPodFits tells of pods that are larger than a node, at what was written: a pod of
-// the default size has too small a node. Each pod may ask for most, or each node has
-// at least least.
+// noPodFits refuses pods that are larger than a node, at the field that was written:
+// a pod of the default size has too small a node. The pods fit where each asks for
+// most at the most, or each node has least at the least.
 func (c *course) noPodFits(d *placed, field string, most *resource.Quantity, size string, least *resource.Quantity) {
 	at, hint := d.made+"."+field, "write a larger nodes."+field
 	if most.Sign() > 0 {
