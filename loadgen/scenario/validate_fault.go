@@ -66,9 +66,6 @@ func (v *validator) planeFault(path string, f *Fault) {
 	if f.Component != "" && len(f.Components) > 0 {
 		v.fail(path+".components", "keep one of them", "both component and components")
 	}
-	if asked := f.Control(v.s.Seed); named && !v.s.recorded && f.OfNetwork() && len(f.Peers) > 0 && !v.linked(asked.Components, asked.Peers) {
-		v.fail(path+".peers", "links are between etcd's members, and between API servers and etcd", "there is no link from %s to %s", strings.Join(asked.Components, ", "), strings.Join(asked.Peers, ", "))
-	}
 	if f.Timeout.D()%time.Second != 0 {
 		v.fail(path+".timeout", "whole seconds from 1s to 30s", "the API server takes no timeout of %s", f.Timeout)
 	}
@@ -121,17 +118,6 @@ func (v *validator) component(path, text string) {
 	case s.Name != "" && s.Index >= n:
 		v.fail(path, fmt.Sprintf("%s is %d, so the last is %s", countField(s.Kind), n, control.ComponentName(s.Kind, n-1)), "no %s in this topology", text)
 	}
-}
-
-// linked tells whether there may be a link between components and others: who is in a
-// role is not known.
-func (v *validator) linked(on, peers []string) bool {
-	for _, text := range slices.Concat(on, peers) {
-		if s, _ := control.ParseSelector(text); s.Role != "" || s.Kind != control.KindEtcd && s.Kind != control.KindAPIServer {
-			return true // known later, or told by the plane
-		}
-	}
-	return len(v.links(v.named(on), v.named(peers), false)) > 0
 }
 
 // countField is where a topology says how many there are of a kind.
