@@ -8,10 +8,12 @@ import (
 	"os"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/spf13/pflag"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	controllers "k8s.io/kubernetes/cmd/kube-controller-manager/app"
 	"k8s.io/kubernetes/pkg/kubeapiserver/authorizer/modes"
 	admission "k8s.io/kubernetes/pkg/kubeapiserver/options"
@@ -22,8 +24,28 @@ import (
 
 var update = flag.Bool("update", false, "rewrite controlplane/control/flags.txt")
 
-// gate is a feature gate in the usage of the flag feature-gates.
-var gate = regexp.MustCompile(`(?m)^(?:kube:)?([A-Za-z0-9]+)=true\|false`)
+// usageGate is a feature gate in the usage of the flag feature-gates.
+var usageGate = regexp.MustCompile(`(?m)^([A-Za-z0-9]+)=true\|false`)
+
+// gatesOf gives the feature gates that a component takes, with "gate" or, where one is
+// locked, its only value. Kubernetes' usage leaves out those that are GA or deprecated;
+// etcd's would too, but it has none.
+func gatesOf(kind, usage string) map[string]string {
+	gates := map[string]string{}
+	if kind == control.KindEtcd {
+		for _, found := range usageGate.FindAllStringSubmatch(usage, -1) {
+			gates[found[1]] = "gate"
+		}
+		return gates
+	}
+	for name, spec := range utilfeature.DefaultMutableFeatureGate.GetAll() {
+		gates[string(name)] = "gate"
+		if spec.LockToDefault {
+			gates[string(name)] = strconv.FormatBool(spec.Default)
+		}
+	}
+	return gates
+}
 
 // TestFlagsOfTheComponentsAreKnown keeps the table by which `loadgen validate`
 // knows flags, feature gates and plugins equal to the components' own.
@@ -44,8 +66,9 @@ func TestFlagsOfTheComponentsAreKnown(t *testing.T) {
 			if f.Name != "feature-gates" {
 				return
 			}
-			for _, g := range gate.FindAllStringSubmatch(f.Usage, -1) {
-				fmt.Fprintf(&b, "%s feature-gates/%s gate\n", kind, g[1])
+			gates := gatesOf(kind, f.Usage)
+			for _, name := range slices.Sorted(maps.Keys(gates)) {
+				fmt.Fprintf(&b, "%s feature-gates/%s %s\n", kind, name, gates[name])
 			}
 		})
 	}

@@ -20,7 +20,8 @@ import (
 var flagTable string
 
 // flagTypes gives the type of each component's flags by name. Its feature gates
-// are there as "feature-gates/NAME", the scheduler's plugins as "plugins/NAME".
+// are there as "feature-gates/NAME" with the type gate, or the only value that they
+// take; the scheduler's plugins as "plugins/NAME".
 var flagTypes = sync.OnceValue(func() map[string]map[string]string {
 	all := map[string]map[string]string{}
 	for line := range strings.Lines(flagTable) {
@@ -154,14 +155,16 @@ func valueProblem(typ, value string) (what, hint string) {
 
 // gatesProblem checks the value of the flag feature-gates: NAME=true,NAME=false.
 func gatesProblem(kind, value string) (msg, hint string) {
-	known := named(kind, "feature-gates/")
+	const prefix = "feature-gates/"
+	known := named(kind, prefix)
 	for gate := range strings.SplitSeq(value, ",") {
 		name, on, ok := strings.Cut(strings.TrimSpace(gate), "=")
 		if name == "" && !ok {
 			continue
 		}
 		name = strings.TrimPrefix(name, "kube:")
-		if _, err := strconv.ParseBool(strings.TrimSpace(on)); !ok || err != nil {
+		wanted, err := strconv.ParseBool(strings.TrimSpace(on))
+		if !ok || err != nil {
 			return fmt.Sprintf("%q is no setting of a feature gate", gate), "as NAME=true,OTHER=false"
 		}
 		if len(known) > 0 && !slices.Contains(known, name) {
@@ -170,6 +173,9 @@ func gatesProblem(kind, value string) (msg, hint string) {
 				hint = fmt.Sprintf("did you mean %q?", near)
 			}
 			return fmt.Sprintf("%s has no feature gate %q", kind, name), hint
+		}
+		if locked, err := strconv.ParseBool(flagTypes()[kind][prefix+name]); err == nil && locked != wanted {
+			return fmt.Sprintf("feature gate %q of %s is locked to %t", name, kind, locked), "leave it out"
 		}
 	}
 	return "", ""
