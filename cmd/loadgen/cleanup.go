@@ -32,7 +32,7 @@ machine's directory for temporary files go too; every run removes those first.`,
 			for _, path := range target.Sweep() {
 				ui.Step(fmt.Sprintf("removed %s from this machine, which a killed run left", path))
 			}
-			cfg, name, err := target.Reach(cmd.Context(), kubeconfig, context)
+			cfg, name, err := target.Reach(cmd.Context(), kubeconfig, context, ui.Step)
 			if err != nil {
 				return errors.Join(err, cmd.Context().Err())
 			}
