@@ -12,7 +12,7 @@ import (
 	"sync"
 
 	"github.com/stormglass/stormglass/controlplane/control"
-	"github.com/stormglass/stormglass/internal/userfile"
+	"github.com/stormglass/stormglass/internal/commandline"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
@@ -41,8 +41,11 @@ func startPlane(ctx context.Context, binary, dir string, s *scenario.Scenario, s
 		if binary, err = findControlPlane(); err != nil {
 			return nil, err
 		}
-	} else if _, err := os.Stat(binary); err != nil {
-		return nil, environmentf("--controlplane %s: %w (`make build` makes bin/controlplane)", binary, userfile.Cause(err))
+	} else {
+		var err error
+		if binary, err = commandline.Program(binary); err != nil {
+			return nil, environmentf("--controlplane %w (`make build` makes bin/controlplane)", err)
+		}
 	}
 	plane, err := control.Start(ctx, control.StartOptions{
 		Binary: binary, Dir: dir, Config: &s.ControlPlane, Progress: &lineWriter{line: step},

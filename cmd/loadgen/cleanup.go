@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/stormglass/stormglass/loadgen"
 	"github.com/stormglass/stormglass/loadgen/target"
@@ -27,6 +28,9 @@ machine's directory for temporary files go too; every run removes those first.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if kubeconfig == "" {
 				return loadgen.Usage(fmt.Errorf("--kubeconfig is missing (a bundled plane needs no cleanup: it goes with its run)"))
+			}
+			if wrong := validation.IsValidLabelValue(runID); len(wrong) > 0 {
+				return loadgen.Usage(fmt.Errorf("--run %q is no id of a run (it is the value of the label %s on what the run left)", runID, target.RunLabel))
 			}
 			ui := newTUI(cmd.ErrOrStderr())
 			for _, path := range target.Sweep() {
