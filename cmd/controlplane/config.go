@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"reflect"
+	"syscall"
 
 	"go.yaml.in/yaml/v3"
 
@@ -106,8 +107,8 @@ func (s settings) refusal(problems []control.Problem) error {
 func lastConfig(dir string, progress io.Writer) (config control.Config, err error) {
 	file := topology.Layout{Dir: dir}.Config()
 	data, err := os.ReadFile(file)
-	if errors.Is(err, os.ErrNotExist) {
-		return config, nil
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ENAMETOOLONG) {
+		return config, nil // whether the directory can be used is told as it is opened
 	}
 	if err != nil {
 		return config, err

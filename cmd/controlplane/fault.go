@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/signal"
 	"strings"
@@ -157,8 +158,12 @@ func dial(dir string) (*control.Client, error) {
 	return client, environment(err)
 }
 
-// notRunning says how to start a plane in dir.
+// notRunning says how to start a plane in dir, where one can be.
 func notRunning(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if len(entries) > 0 && !control.IsPlaneDir(dir) || err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s: %w (it is not a control plane's: name another with --dir)", dir, control.ErrNotRunning)
+	}
 	return fmt.Errorf("%s: %w (start one with: controlplane up --detach%s)", dir, control.ErrNotRunning, dirArgument(dir))
 }
 
