@@ -31,7 +31,6 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 	"github.com/stormglass/stormglass/loadgen/target"
-	"github.com/stormglass/stormglass/loadgen/traffic"
 	"github.com/stormglass/stormglass/loadgen/workload"
 )
 
@@ -249,67 +248,6 @@ func (r *run) preparePlane(ctx context.Context) error {
 	}
 	r.target.Waiting = r.waiting
 	r.target.NodesAlone = r.nodesAlone
-	return nil
-}
-
-// connect makes what drives the target: namespace and identities, tracker,
-// recorder, nodes, loads.
-func (r *run) connect(ctx context.Context) error {
-	t := r.target
-	r.info.Cluster = t.Cluster
-	r.info.Versions.Kubernetes, r.info.Versions.Etcd = t.KubernetesVersion, t.EtcdVersion
-	if err := writeRun(r.dir, r.info); err != nil {
-		return err
-	}
-	r.touched = true
-	if err := t.Setup(ctx); err != nil {
-		return environmentf("%w", err)
-	}
-	var err error
-	if err := r.openRecorder(); err != nil {
-		return err
-	}
-	if r.pulse, err = pulse.Open(r.dir, r.tell); err != nil {
-		return environmentf("%w", err)
-	}
-	if r.self, err = record.NewSelfMeter(r.registry); err != nil {
-		return environmentf("%w", err)
-	}
-	r.workload, err = workload.New(t.Load, workload.Options{
-		Namespace: t.Namespace, Labels: t.Labels, NodeSelector: t.NodeSelector(), Tolerations: target.Tolerations(),
-		Registerer: r.registry, Stalls: r.self.Stalls(), Patience: patience(r.scenario),
-	})
-	if err != nil {
-		return environmentf("%w", err)
-	}
-	if err := r.makeFleet(); err != nil {
-		return err
-	}
-	defer r.waiting("the objects that loads work on")()
-	r.loads, err = newLoads(ctx, r.scenario, traffic.Target{
-		Config: t.Load, Namespace: t.Namespace, Labels: t.Labels, Seed: r.scenario.Seed, Registerer: r.registry,
-		Pulse: r.pulse, Stalls: r.self.Stalls(),
-	}, r.dir, r.Hurry)
-	if err == nil {
-		r.self.Backlog(r.loads.backlog)
-	}
-	return err
-}
-
-// makeFleet makes the simulated nodes, if the scenario wants any.
-func (r *run) makeFleet() error {
-	if r.scenario.Nodes.Count == 0 {
-		return nil
-	}
-	var err error
-	r.fleet, err = node.New(node.Config{
-		Spec: r.scenario.Nodes, Identities: r.target.Identities(r.scenario.Nodes), Labels: r.target.Labels,
-		Taints: r.target.Taints(), NamePrefix: "sg-" + r.info.ID + "-", Seed: r.scenario.Seed,
-		Registerer: r.registry, Pulse: r.pulse, Log: r.step,
-	})
-	if err != nil {
-		return environmentf("%w", err)
-	}
 	return nil
 }
 
