@@ -150,7 +150,7 @@ func (v faultVerb) refused(err error) error {
 func dial(dir string) (*control.Client, error) {
 	client, err := control.Dial(dir)
 	switch {
-	case errors.Is(err, control.ErrNotRunning):
+	case errors.Is(err, control.ErrNotRunning), errors.Is(err, syscall.ENOTDIR):
 		err = notRunning(dir)
 	case errors.Is(err, control.ErrStarting):
 		err = fmt.Errorf("%s: %w (ask again in a moment)", dir, err)

@@ -99,7 +99,7 @@ func override(env, own []string) []string {
 // running describes the plane that runs in dir.
 func running(dir string) (control.Cluster, error) {
 	used, err := control.InUse(dir)
-	if err != nil {
+	if err != nil && !errors.Is(err, syscall.ENOTDIR) {
 		return control.Cluster{}, environment(err)
 	}
 	cluster, err := control.Load(dir)

@@ -55,7 +55,7 @@ func LockDir(dir string) (*os.File, error) {
 // InUse tells whether any process of a plane in dir still lives.
 func InUse(dir string) (bool, error) {
 	f, err := openLock(dir)
-	if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
+	if errors.Is(err, os.ErrNotExist) {
 		return false, nil
 	}
 	if err != nil {
@@ -97,7 +97,7 @@ func SetHolder(lock *os.File, h Holder) error {
 func ReadHolder(dir string) (Holder, error) {
 	f, err := openLock(dir)
 	if err != nil {
-		if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
+		if errors.Is(err, os.ErrNotExist) {
 			err = ErrNotRunning
 		}
 		return Holder{}, err
