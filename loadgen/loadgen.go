@@ -12,6 +12,9 @@ package loadgen
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"slices"
 
 	"github.com/stormglass/stormglass/loadgen/internal/cluster"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/gate"
@@ -55,10 +58,36 @@ func RunVariants(ctx context.Context, o Options) (c result.Comparison, dir strin
 	return run.RunVariants(ctx, o)
 }
 
-// Check reports the first error of a scenario's gates.
+// Check reports what is wrong with the gates of a scenario and of its variants.
 func Check(s *scenario.Scenario) error {
-	_, err := gate.Compile(s)
-	return err
+	return s.Check(func(s *scenario.Scenario) error {
+		if _, err := gate.Compile(s); err != nil {
+			return err
+		}
+		var errs []error
+		for _, v := range s.AllVariants() {
+			_, err := gate.Compile(v)
+			errs = append(errs, err)
+		}
+		return errors.Join(errs...)
+	})
+}
+
+// Warnings says in a line each what is probably not meant in a scenario and in its
+// variants.
+func Warnings(s *scenario.Scenario) []string {
+	all := append(s.Warnings(), gate.Warnings(s)...)
+	for _, v := range s.AllVariants() {
+		for _, w := range v.Warnings() {
+			if !slices.Contains(all, w) {
+				all = append(all, w)
+			}
+		}
+	}
+	if len(s.Gates) == 0 {
+		all = append(all, fmt.Sprintf("%s has no gates: a run of it judges nothing, and exits with 3", s.Name))
+	}
+	return all
 }
 
 // CheckVariant refuses a variant that sets fields of the control plane in a run on a

@@ -18,7 +18,7 @@ import (
 func TestRunOnAUsersCluster(t *testing.T) {
 	kubeconfig := plane.Cluster().Kubeconfigs["admin"]
 
-	// Nobody is there to confirm: refused, and nothing made.
+	// Without a terminal to confirm on it is refused, and nothing is made.
 	dir := filepath.Join(t.TempDir(), "run")
 	p := startLoadgen(t, "run", "testdata/mini.yaml", "--out", dir, "--kubeconfig", kubeconfig)
 	if code := p.wait(); code != 2 || !strings.Contains(strings.Join(p.said, "\n"), "add --yes") {

@@ -249,7 +249,7 @@ func TestVerdicts(t *testing.T) {
 		sets []string
 		code int
 	}{
-		"tighter gate":             {[]string{"gates.mutating-latency.max=1us"}, 1},
+		"tighter gate":             {[]string{"gates.mutating-latency.max=1ms"}, 1},
 		"metric not recorded":      {[]string{"record.drop=[apiserver_request_sli_duration_seconds]"}, 3},
 		"metric disabled upstream": {[]string{"controlPlane.apiServer.flags.disabled-metrics=apiserver_request_sli_duration_seconds"}, 3},
 	} {

@@ -79,7 +79,7 @@ func Listen(addr string, public bool) (net.Listener, error) {
 	}
 	listener, err := net.Listen("tcp", addr)
 	if err != nil {
-		return nil, fmt.Errorf("listen on %s: %w", addr, cause(err))
+		return nil, fmt.Errorf("listen on %s: %w (port 0 takes a free one)", addr, cause(err))
 	}
 	return listener, nil
 }

@@ -5,10 +5,8 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
@@ -150,35 +148,6 @@ func TestMeasurementsAreWrittenAsPhasesEnd(t *testing.T) {
 		t.Error(err)
 	}
 }
-
-// A wait that takes its time is told of, a short one is not.
-func TestLongWaitsAreTold(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		steps := make(told, 10)
-		r := &run{Options: Options{Progress: steps}}
-		done := r.waiting("a quick answer")
-		time.Sleep(waitTold - time.Millisecond)
-		done()
-		done = r.waiting("the cluster to answer")
-		time.Sleep(waitTold + waitTellEvery + time.Millisecond)
-		done()
-		close(steps)
-		var all []string
-		for line := range steps {
-			all = append(all, line)
-		}
-		want := []string{"waiting for the cluster to answer, 3s so far", "waiting for the cluster to answer, 13s so far"}
-		if !slices.Equal(all, want) {
-			t.Errorf("told %q, want %q", all, want)
-		}
-	})
-}
-
-// told is the steps that a run tells.
-type told chan string
-
-func (t told) Step(line string) { t <- line }
-func (told) Live(Snapshot)      {}
 
 // The keys of a plane whose run was killed go with the next run beside it; those of
 // one that lives stay.

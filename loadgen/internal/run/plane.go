@@ -12,8 +12,8 @@ import (
 	"sync"
 
 	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/internal/commandline"
 	"github.com/stormglass/stormglass/internal/exitcode"
-	"github.com/stormglass/stormglass/internal/userfile"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
@@ -42,8 +42,11 @@ func startPlane(ctx context.Context, binary, dir string, s *scenario.Scenario, s
 		if binary, err = findControlPlane(); err != nil {
 			return nil, err
 		}
-	} else if _, err := os.Stat(binary); err != nil {
-		return nil, exitcode.Environmentf("--controlplane %s: %w (`make build` makes bin/controlplane)", binary, userfile.Cause(err))
+	} else {
+		var err error
+		if binary, err = commandline.Program(binary); err != nil {
+			return nil, exitcode.Environmentf("--controlplane %w (`make build` makes bin/controlplane)", err)
+		}
 	}
 	plane, err := control.Start(ctx, control.StartOptions{
 		Binary: binary, Dir: dir, Config: &s.ControlPlane, Progress: &lineWriter{line: step},

@@ -25,7 +25,6 @@ import (
 	"github.com/stormglass/stormglass/internal/userfile"
 	"github.com/stormglass/stormglass/loadgen/internal/cluster"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/gate"
-	"github.com/stormglass/stormglass/loadgen/internal/load"
 	"github.com/stormglass/stormglass/loadgen/internal/node"
 	"github.com/stormglass/stormglass/loadgen/internal/observe"
 	"github.com/stormglass/stormglass/loadgen/internal/record"
@@ -173,6 +172,9 @@ func (r *run) prepare(ctx context.Context) error {
 		Overrides: r.Overrides, WithoutGates: r.WithoutGates, Host: hostFacts(),
 		Versions: result.Versions{Stormglass: Version(), Go: runtime.Version()},
 	}
+	if r.Kubeconfig == "" {
+		r.info.Warnings = append(r.info.Warnings, gate.Warnings(r.scenario)...)
+	}
 	for _, w := range r.info.Warnings {
 		r.step("warning: %s", w)
 	}
@@ -247,67 +249,6 @@ func (r *run) preparePlane(ctx context.Context) error {
 	}
 	r.target.Waiting = r.waiting
 	r.target.NodesAlone = r.nodesAlone
-	return nil
-}
-
-// connect makes what drives the target: namespace and identities, tracker,
-// recorder, nodes, loads.
-func (r *run) connect(ctx context.Context) error {
-	t := r.target
-	r.info.Cluster = t.Cluster
-	r.info.Versions.Kubernetes, r.info.Versions.Etcd = t.KubernetesVersion, t.EtcdVersion
-	if err := writeRun(r.dir, r.info); err != nil {
-		return err
-	}
-	r.touched = true
-	if err := t.Setup(ctx); err != nil {
-		return exitcode.Environmentf("%w", err)
-	}
-	var err error
-	if err := r.openRecorder(); err != nil {
-		return err
-	}
-	if r.pulse, err = samples.Open(r.dir, r.tell); err != nil {
-		return exitcode.Environmentf("%w", err)
-	}
-	if r.self, err = record.NewSelfMeter(r.registry); err != nil {
-		return exitcode.Environmentf("%w", err)
-	}
-	r.workload, err = workload.New(t.Load, workload.Options{
-		Namespace: t.Namespace, Labels: t.Labels, NodeSelector: t.NodeSelector(), Tolerations: cluster.Tolerations(),
-		Registerer: r.registry, Stalls: r.self.Stalls(), Patience: patience(r.scenario),
-	})
-	if err != nil {
-		return exitcode.Environmentf("%w", err)
-	}
-	if err := r.makeFleet(); err != nil {
-		return err
-	}
-	defer r.waiting("the objects that loads work on")()
-	r.loads, err = newLoads(ctx, r.scenario, load.Target{
-		Config: t.Load, Namespace: t.Namespace, Labels: t.Labels, Seed: r.scenario.Seed, Registerer: r.registry,
-		Pulse: r.pulse, Stalls: r.self.Stalls(),
-	}, r.dir, r.Hurry)
-	if err == nil {
-		r.self.Backlog(r.loads.backlog)
-	}
-	return err
-}
-
-// makeFleet makes the simulated nodes, if the scenario wants any.
-func (r *run) makeFleet() error {
-	if r.scenario.Nodes.Count == 0 {
-		return nil
-	}
-	var err error
-	r.fleet, err = node.New(node.Config{
-		Spec: r.scenario.Nodes, Identities: r.target.Identities(r.scenario.Nodes), Labels: r.target.Labels,
-		Taints: r.target.Taints(), NamePrefix: "sg-" + r.info.ID + "-", Seed: r.scenario.Seed,
-		Registerer: r.registry, Pulse: r.pulse, Log: r.step,
-	})
-	if err != nil {
-		return exitcode.Environmentf("%w", err)
-	}
 	return nil
 }
 

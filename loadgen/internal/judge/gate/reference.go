@@ -14,8 +14,8 @@ gates:
 
 This page is written by the program: ` + "`go test ./loadgen/internal/judge/gate -update`" + `.
 
-A bound that no value of the objective reaches (over 100%, below 0), an objective without its subject, and gates of which one
-must fail are errors of the file.
+A gate that cannot fail or cannot pass is an error of the file: a bound that every value holds (` + "`max: 100%`, `min: 0`" + `) or none
+does (a latency of 0s), an objective without its subject, two gates of which one must fail, PromQL that never gives a value.
 
 ## Verdicts
 
