@@ -45,6 +45,9 @@ func (d *Damaged) Error() string {
 // Unwrap gives what is wrong.
 func (d *Damaged) Unwrap() error { return d.Err }
 
+// Unjudged: what a damaged file held is not known, and a run is not judged without it.
+func (d *Damaged) Unjudged() bool { return true }
+
 // Checked is data that can tell whether a run may have written it.
 type Checked interface{ Check() error }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/prometheus/storage"
 
 	"github.com/stormglass/stormglass/internal/loopback"
+	"github.com/stormglass/stormglass/loadgen/internal/archive"
 	"github.com/stormglass/stormglass/loadgen/internal/record"
 )
 
@@ -98,7 +99,7 @@ func Start(listener net.Listener, c Config) (*Server, error) {
 	s.samples = s.rules.samples
 	s.engine = promql.NewEngine(promql.EngineOpts{
 		Logger: slog.New(slog.DiscardHandler), MaxSamples: maxSamples, Timeout: queryTimeout, ActiveQueryTracker: make(slots, maxQueries),
-		EnableAtModifier: true, EnableNegativeOffset: true, Parser: record.NewParser(),
+		EnableAtModifier: true, EnableNegativeOffset: true, Parser: archive.NewParser(),
 	})
 	s.http = &http.Server{Handler: s.counted(s.handler()), ReadHeaderTimeout: 10 * time.Second, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)}
 	go func() {

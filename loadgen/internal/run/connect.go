@@ -5,9 +5,10 @@ import (
 
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/internal/cluster"
+	"github.com/stormglass/stormglass/loadgen/internal/generator"
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 	"github.com/stormglass/stormglass/loadgen/internal/node"
-	"github.com/stormglass/stormglass/loadgen/internal/record"
+	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/internal/samples"
 	"github.com/stormglass/stormglass/loadgen/internal/workload"
 )
@@ -18,7 +19,7 @@ func (r *run) connect(ctx context.Context) error {
 	t := r.target
 	r.info.Cluster = t.Cluster
 	r.info.Versions.Kubernetes, r.info.Versions.Etcd = t.KubernetesVersion, t.EtcdVersion
-	if err := writeRun(r.dir, r.info); err != nil {
+	if err := rundir.WriteInfo(r.dir, r.info); err != nil {
 		return err
 	}
 	r.touched = true
@@ -32,7 +33,7 @@ func (r *run) connect(ctx context.Context) error {
 	if r.pulse, err = samples.Open(r.dir, r.tell); err != nil {
 		return exitcode.Environmentf("%w", err)
 	}
-	if r.self, err = record.NewSelfMeter(r.registry); err != nil {
+	if r.self, err = generator.NewSelfMeter(r.registry); err != nil {
 		return exitcode.Environmentf("%w", err)
 	}
 	r.workload, err = workload.New(t.Load, workload.Options{

@@ -18,7 +18,7 @@ import (
 )
 
 // findControlPlane looks for the binary beside ours, then on PATH.
-func findControlPlane() (string, error) {
+func FindControlPlane() (string, error) {
 	if self, err := os.Executable(); err == nil {
 		if real, err := filepath.EvalSymlinks(self); err == nil {
 			self = real
@@ -39,7 +39,7 @@ func findControlPlane() (string, error) {
 func startPlane(ctx context.Context, binary, dir string, s *scenario.Scenario, step func(string)) (*control.Supervisor, error) {
 	if binary == "" {
 		var err error
-		if binary, err = findControlPlane(); err != nil {
+		if binary, err = FindControlPlane(); err != nil {
 			return nil, err
 		}
 	} else {

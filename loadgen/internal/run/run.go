@@ -24,12 +24,14 @@ import (
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/internal/userfile"
 	"github.com/stormglass/stormglass/loadgen/internal/cluster"
+	"github.com/stormglass/stormglass/loadgen/internal/generator"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/gate"
 	"github.com/stormglass/stormglass/loadgen/internal/node"
 	"github.com/stormglass/stormglass/loadgen/internal/observe"
-	"github.com/stormglass/stormglass/loadgen/internal/record"
 	"github.com/stormglass/stormglass/loadgen/internal/record/promimport"
+	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/internal/samples"
+	"github.com/stormglass/stormglass/loadgen/internal/timeline"
 	"github.com/stormglass/stormglass/loadgen/internal/workload"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
@@ -87,10 +89,10 @@ type run struct {
 	m        result.Measurements
 
 	registry *prometheus.Registry
-	timeline *record.Timeline
+	timeline *timeline.Timeline
 	recorder recorder
 	pulse    *samples.Recorder
-	self     *record.SelfMeter
+	self     *generator.SelfMeter
 	plane    *control.Supervisor // nil on a user's cluster
 	// supervisor of the plane; nil on a user's cluster, which has no such faults.
 	supervisor supervisor
@@ -124,7 +126,7 @@ func Run(ctx context.Context, o Options) (dir string, err error) {
 	if err != nil {
 		return "", exitcode.UsageError(err)
 	}
-	if err := checkDescriptors(o.Scenario); err != nil {
+	if err := CheckDescriptors(o.Scenario); err != nil {
 		return "", err
 	}
 	r := &run{Options: o, scenario: o.Scenario, gates: gates, registry: prometheus.NewRegistry()}
@@ -162,7 +164,7 @@ func (r *run) comeUp(ctx context.Context) (watched context.Context, err error) {
 
 // prepare makes the run directory and finds or starts what the run is aimed at.
 func (r *run) prepare(ctx context.Context) error {
-	id, err := newRunID()
+	id, err := rundir.NewID()
 	if err != nil {
 		return err
 	}
@@ -181,7 +183,7 @@ func (r *run) prepare(ctx context.Context) error {
 	if err := r.listen(); err != nil {
 		return err
 	}
-	if r.dir, r.made, err = makeRunDir(r.Out, r.scenario.Name, r.info.Started); err != nil {
+	if r.dir, r.made, err = rundir.Make(r.Out, r.scenario.Name, r.info.Started); err != nil {
 		return err
 	}
 	if r.lock, err = cluster.LockDir(r.dir); err != nil {
@@ -197,7 +199,7 @@ func (r *run) prepare(ctx context.Context) error {
 		}
 	}
 	for name, data := range r.scenario.Bundle() {
-		if err := writeFile(filepath.Join(r.dir, name), data); err != nil {
+		if err := rundir.WriteFile(filepath.Join(r.dir, name), data); err != nil {
 			return err
 		}
 	}
@@ -205,20 +207,20 @@ func (r *run) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := writeFile(filepath.Join(r.dir, result.ScenarioFile), resolved); err != nil {
+	if err := rundir.WriteFile(filepath.Join(r.dir, result.ScenarioFile), resolved); err != nil {
 		return err
 	}
 	if r.info.Files, err = result.Digest(r.dir); err != nil {
 		return exitcode.Environmentf("%w", err)
 	}
-	if r.timeline, err = record.OpenTimeline(r.dir); err != nil {
+	if r.timeline, err = timeline.OpenTimeline(r.dir); err != nil {
 		return exitcode.Environmentf("%w", err)
 	}
 	if err := r.timeline.Register(r.registry); err != nil {
 		return exitcode.Environmentf("%w", err)
 	}
 	r.info.Cluster.Bundled = r.Kubeconfig == ""
-	if err := writeRun(r.dir, r.info); err != nil {
+	if err := rundir.WriteInfo(r.dir, r.info); err != nil {
 		return err
 	}
 	r.step("run directory %s, seed %d", r.dir, r.info.Seed)

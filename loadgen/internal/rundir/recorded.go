@@ -5,15 +5,17 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/loadgen/internal/archive"
 	"github.com/stormglass/stormglass/loadgen/internal/audit"
-	"github.com/stormglass/stormglass/loadgen/internal/record"
 	"github.com/stormglass/stormglass/loadgen/internal/samples"
+	"github.com/stormglass/stormglass/loadgen/internal/timeline"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -30,7 +32,7 @@ type Recorded struct {
 	ScenarioText []byte
 	Slots        []samples.Slot
 	Audit        *audit.Audit
-	Archive      *record.Archive // nil: it cannot be read
+	Archive      *archive.Archive // nil: it cannot be read
 	// Foreign says that the scenario is not the run's own; nil: it is, or that is
 	// not known.
 	Foreign error
@@ -67,14 +69,14 @@ func Open(dir string) (*Recorded, error) {
 	}
 	rec.readScenario(changed[result.ScenarioFile])
 	take(rec, &rec.Measurements, changed[result.MeasurementsFile], rec.readMeasurements)
-	take(rec, &rec.Timeline, changed[result.TimelineFile], record.ReadTimeline)
+	take(rec, &rec.Timeline, changed[result.TimelineFile], timeline.ReadTimeline)
 	take(rec, &rec.Slots, changed[result.PulseFile], samples.Read)
 	take(rec, &rec.Audit, changed[result.AuditFile], audit.Load)
-	take(rec, &rec.Archive, changed[result.TSDBDir], func(dir string) (*record.Archive, error) {
+	take(rec, &rec.Archive, changed[result.TSDBDir], func(dir string) (*archive.Archive, error) {
 		if changed[result.TSDBDir] != nil { // Prometheus' TSDB trusts what it opens
 			return nil, changed[result.TSDBDir]
 		}
-		return record.OpenArchive(dir)
+		return archive.Open(dir)
 	})
 	for _, file := range slices.Sorted(maps.Keys(changed)) {
 		if strings.HasPrefix(file, result.ReplayPrefix) { // judging does not read it
@@ -250,3 +252,13 @@ func (rec *Recorded) checkTimeline() error {
 
 // clock is how a time is told in an error.
 const clock = "2006-01-02T15:04:05.000"
+
+// IsComparison tells whether dir is that of several variants.
+func IsComparison(dir string) bool {
+	for _, name := range []string{result.ComparisonFile, result.ComparisonHTMLFile} {
+		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
+			return true
+		}
+	}
+	return false
+}

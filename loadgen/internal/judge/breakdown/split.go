@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/stormglass/stormglass/loadgen/internal/archive"
 	"github.com/stormglass/stormglass/loadgen/internal/audit"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/outage"
-	"github.com/stormglass/stormglass/loadgen/internal/record"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -30,7 +30,7 @@ const tellShare = 0.02
 // rows then say what is missing. Where that is for a fault's sake, away has its name.
 // Rows stand in the order of the measurements; loads without a request in a phase
 // have none. The error is the context's.
-func Split(ctx context.Context, phases []result.Phase, a *record.Archive, audit *audit.Audit, away outage.Outages) ([]result.Breakdown, error) {
+func Split(ctx context.Context, phases []result.Phase, a *archive.Archive, audit *audit.Audit, away outage.Outages) ([]result.Breakdown, error) {
 	var rows []result.Breakdown
 	for _, p := range phases {
 		if !slices.ContainsFunc(loadsOf(p), func(r result.Requests) bool { return r.Latency.Count > 0 }) {

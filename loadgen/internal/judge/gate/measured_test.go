@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
@@ -98,7 +99,7 @@ func TestConditionNotMet(t *testing.T) {
 		expect(t, gate, judged(t, "{name: g, "+gate+"}", nil, m), result.Fail, 100, "condition podsReady not met")
 	}
 	res, err := Judge(context.Background(), compiled(t, "{name: memory, objective: generator-memory, max: 1GB}"), rundir.Recorded{Measurements: m})
-	if err != nil || res.Verdict != result.Fail || res.ExitCode != ExitFail || !slices.Contains(res.Reasons, "phase recovery: podsReady was not met in 1m40s") {
+	if err != nil || res.Verdict != result.Fail || res.ExitCode != exitcode.Fail || !slices.Contains(res.Reasons, "phase recovery: podsReady was not met in 1m40s") {
 		t.Errorf("a gate covers the phase: %s %d %q %v", res.Verdict, res.ExitCode, res.Reasons, err)
 	}
 	res, err = Judge(context.Background(), compiled(t, "{name: startup, objective: pod-startup, max: 1h, over: [storm]}"), rundir.Recorded{Measurements: m})

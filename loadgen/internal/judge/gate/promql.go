@@ -13,7 +13,7 @@ import (
 
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/internal/strictyaml"
-	"github.com/stormglass/stormglass/loadgen/internal/record"
+	"github.com/stormglass/stormglass/loadgen/internal/archive"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
@@ -33,7 +33,7 @@ func hintOf(err error, other string) string {
 
 // parsed reads PromQL with its variables in it.
 func parsed(expr string) (parser.Expr, error) {
-	return record.NewParser().ParseExpr(fill(expr, "1m", 1))
+	return archive.NewParser().ParseExpr(fill(expr, "1m", 1))
 }
 
 // selectors parses PromQL and lists what it reads. One that never gives a value is
@@ -183,7 +183,7 @@ func Warnings(s *scenario.Scenario) []string {
 				warn(hint, "no data on the bundled control plane: it has no %s %q", m.Name, m.Value)
 			}
 		}
-		root, err := record.NewParser().ParseExpr(fill(expr, "24h", 1))
+		root, err := archive.NewParser().ParseExpr(fill(expr, "24h", 1))
 		if err != nil {
 			return
 		}

@@ -21,7 +21,7 @@ import (
 
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/internal/userfile"
-	"github.com/stormglass/stormglass/loadgen/internal/record"
+	"github.com/stormglass/stormglass/loadgen/internal/archive"
 )
 
 // Config names a Prometheus and says which of its series are the cluster's.
@@ -186,7 +186,7 @@ func parseMatch(text string) ([]*labels.Matcher, error) {
 	if strings.TrimSpace(text) == "" {
 		return nil, nil
 	}
-	matchers, err := record.NewParser().ParseMetricSelector("{" + text + "}")
+	matchers, err := archive.NewParser().ParseMetricSelector("{" + text + "}")
 	if err != nil {
 		return nil, fmt.Errorf("%q are not matchers: %s (write them as in PromQL: cluster=\"prod\")", text, oneLine(err))
 	}

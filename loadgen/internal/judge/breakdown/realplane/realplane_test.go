@@ -22,6 +22,7 @@ import (
 
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/internal/planetest"
+	"github.com/stormglass/stormglass/loadgen/internal/archive"
 	"github.com/stormglass/stormglass/loadgen/internal/audit"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/breakdown"
 	"github.com/stormglass/stormglass/loadgen/internal/latency"
@@ -69,7 +70,7 @@ func TestAuditAgreesWithMetrics(t *testing.T) {
 	if log.Foreign != 0 || log.Malformed != 0 || log.Backwards != 0 || log.Events != each*int64(len(phase.Requests)) {
 		t.Errorf("the log: %+v", log)
 	}
-	archive, err := record.OpenArchive(dir)
+	archive, err := archive.Open(dir)
 	must(t, err)
 	defer archive.Close()
 	byMetrics, err := breakdown.Split(ctx, []result.Phase{phase}, archive, nil, nil)
