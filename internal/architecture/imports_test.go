@@ -48,6 +48,22 @@ var rules = []rule{
 		except: []string{"from " + module + "controlplane/internal/component"},
 	},
 	{
+		why:  "what makes a run and what reads one know each other by its directory only",
+		from: "loadgen/internal/judge", never: making, except: []string{module + "loadgen/internal/load/arrival"},
+	},
+	{
+		why:  "what makes a run and what reads one know each other by its directory only",
+		from: "loadgen/internal/report", never: making, except: []string{module + "loadgen/internal/load/arrival"},
+	},
+	{
+		why:  "what makes a run and what reads one know each other by its directory only",
+		from: "loadgen/internal/rundir", never: making, except: []string{module + "loadgen/internal/load/arrival"},
+	},
+	{
+		why:  "what makes a run and what reads one know each other by its directory only",
+		from: "loadgen/internal/alertproof", never: making, except: []string{module + "loadgen/internal/load/arrival"},
+	},
+	{
 		why:  "a report is made from the run directory alone",
 		from: "loadgen/internal/report", direct: true,
 		never: []string{"net/http", "k8s.io/client-go"},
@@ -125,6 +141,59 @@ var rules = []rule{
 		from: "controlplane/internal/topology", direct: true,
 		never: []string{"net/http", "os/exec", "sync"},
 	},
+}
+
+// making are the packages that make a run.
+var making = []string{
+	module + "loadgen/internal/run", module + "loadgen/internal/cluster", module + "loadgen/internal/load", module + "loadgen/internal/node",
+	module + "loadgen/internal/workload", module + "loadgen/internal/apiclient", module + "loadgen/internal/observe",
+}
+
+// layers are the packages of loadgen from the top down: each imports only those
+// below it. A name stands for the package and those in its folder that are not named
+// themselves.
+var layers = []string{
+	"cmd", "loadgen",
+	"loadgen/internal/compare", "loadgen/internal/run", "loadgen/internal/bench",
+	"loadgen/internal/observe", "loadgen/internal/cluster",
+	"loadgen/internal/workload", "loadgen/internal/node",
+	"loadgen/internal/load/history", "loadgen/internal/load/watch", "loadgen/internal/load/object", "loadgen/internal/load/request", "loadgen/internal/load",
+	"loadgen/internal/apiclient",
+	"loadgen/internal/judge", "loadgen/internal/alertproof",
+	"loadgen/internal/judge/gate", "loadgen/internal/judge/breakdown", "loadgen/internal/judge/alerting", "loadgen/internal/judge/recovery", "loadgen/internal/judge/outage",
+	"loadgen/internal/report", "loadgen/internal/report/panel",
+	"loadgen/internal/archivetest", "loadgen/internal/rundir",
+	"loadgen/internal/scrapeconfig", "loadgen/internal/record/promimport", "loadgen/internal/record", "loadgen/internal/generator",
+	"loadgen/internal/timeline", "loadgen/internal/archive", "loadgen/internal/audit", "loadgen/internal/samples", "loadgen/internal/latency", "loadgen/internal/stall",
+	"loadgen/scenario", "loadgen/internal/load/arrival", "loadgen/result",
+	"dashboards", "alerts", "controlplane/control", "internal",
+}
+
+func TestLayers(t *testing.T) {
+	layer := func(path string) int {
+		best, at := "", -1
+		for i, l := range layers {
+			if below(path, module+l) && len(l) > len(best) {
+				best, at = l, i
+			}
+		}
+		return at
+	}
+	for _, p := range list(t) {
+		from := layer(p.ImportPath)
+		if !below(p.ImportPath, module+"loadgen") {
+			continue
+		}
+		if from < 0 || layers[from] == "loadgen" && p.ImportPath != module+"loadgen" || layers[from] == "internal" {
+			t.Errorf("%s is in no layer", p.ImportPath)
+		}
+		for _, imp := range p.Imports {
+			to := layer(imp)
+			if below(imp, module[:len(module)-1]) && to < from && !below(imp, p.ImportPath) {
+				t.Errorf("%s imports %s, which is above it", p.ImportPath, imp)
+			}
+		}
+	}
 }
 
 type pkg struct {

@@ -16,6 +16,8 @@ import (
 	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/tsdb"
+
+	"github.com/stormglass/stormglass/loadgen/internal/archive"
 )
 
 // target is one endpoint and what is known of its series.
@@ -116,7 +118,7 @@ func (t *target) storeAll(ctx context.Context, db *tsdb.DB, at int64, o *outcome
 	started := processStart(t.raw.Bytes())
 	t.kept, o.samples = filterFamilies(t.kept[:0], t.raw.Bytes(), t.keeper.keep)
 	b := batch{target: t, app: db.AppenderV2(ctx), at: at, scrape: t.scrape + 1}
-	if t.scrape > 0 && SameProcess(started, t.started) {
+	if t.scrape > 0 && archive.SameProcess(started, t.started) {
 		b.bornAt = t.lastGood
 	}
 	err := b.parse(t.kept)

@@ -13,7 +13,6 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/outage"
-	"github.com/stormglass/stormglass/loadgen/internal/record"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -204,7 +203,7 @@ func unfit(ctx context.Context, a *archive.Archive, p result.Phase, away outage.
 		switch {
 		case started[0] == 0 || started[1] == 0:
 			return fmt.Sprintf("%s shows no process_start_time_seconds: a restart could not be told", instance), nil
-		case !record.SameProcess(started[0], started[1]):
+		case !archive.SameProcess(started[0], started[1]):
 			return fmt.Sprintf("%s restarted in %s", instance, p.Name) + because(away.Away(instance, p.Start, p.End)), nil
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	"github.com/prometheus/common/model"
 
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
-	"github.com/stormglass/stormglass/loadgen/internal/record"
 )
 
 // fitness is what the scrapes of a target in a window are worth.
@@ -68,7 +67,7 @@ func (c Compiled) fit(ctx context.Context, a *archive.Archive, w window, instanc
 		for _, p := range s.Points {
 			switch {
 			case first == 0:
-			case record.SameProcess(first, p.V):
+			case archive.SameProcess(first, p.V):
 				f.known += p.T.Sub(last)
 			case !excuse(last, p.T):
 				f.why = fmt.Sprintf("%s restarted in %s", instance, w.name)

@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/value"
 
-	"github.com/stormglass/stormglass/loadgen/internal/record"
+	"github.com/stormglass/stormglass/loadgen/internal/archive"
 )
 
 // point is one sample of a series in the archive.
@@ -49,7 +49,7 @@ func place(samples []model.SamplePair, moments []moment, started []float64, b be
 		}
 		switch {
 		case shown != nil && m.up:
-			if !p.seen && cumulative && b.up && record.SameProcess(b.started, started[i]) {
+			if !p.seen && cumulative && b.up && archive.SameProcess(b.started, started[i]) {
 				all = append(all, point{b.at, 0})
 			}
 			all = append(all, point{m.at, float64(shown.Value)})
