@@ -10,18 +10,18 @@ import (
 	"github.com/stormglass/stormglass/internal/schemadoc"
 )
 
-// update rewrites golden files and docs/result.md; read the difference before
+// update rewrites golden files and docs/reference/result.md; read the difference before
 // committing it.
-var update = flag.Bool("update", false, "rewrite golden files and docs/result.md")
+var update = flag.Bool("update", false, "rewrite golden files and docs/reference/result.md")
 
-// TestResultDoc keeps docs/result.md equal to the Go types and their comments.
+// TestResultDoc keeps docs/reference/result.md equal to the Go types and their comments.
 func TestResultDoc(t *testing.T) {
 	head, err := os.ReadFile("testdata/result.head.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	page := schemadoc.Page{
-		File: "../../../docs/result.md", Head: head, Tag: "json",
+		File: "../../../docs/reference/result.md", Head: head, Tag: "json",
 		Scalars: map[string]string{"Verdict": "string"}, Unit: unitOf,
 	}
 	// Both packages have a Cluster: of control only what results hold.
