@@ -48,9 +48,12 @@ the fault that fires it. Expressions are in the rule files of [alerts/](../../al
 
 ## Rule, fault, proof
 
-*Floor*: the longest that a fault of that size takes to fire the alert if nothing is late: a scrape, the time until the
-rule is over its threshold, ` + "`for`" + `, a round of evaluation; here with scrapes every %s and evaluation every %s. *Incident*: a
-page of [incidents](../records/incidents/README.md). What upstream's mixins see of the same faults: [mixins.md](mixins.md).
+` + "`loadgen alerts`" + ` prints these as a table. Of each alert below:
+
+- *Proof*: the run that fires it ([proofs.md](../records/proofs.md)). *Smallest*: the smallest fault that does.
+- *Floor*: the longest that a fault of that size takes to fire the alert if nothing is late: a scrape, the time until the rule is
+  over its threshold, ` + "`for`" + `, a round of evaluation; here with scrapes every %s and evaluation every %s.
+- *Incident*: a page of [incidents](../records/incidents/README.md). *Upstream*: when its mixins alert ([mixins.md](mixins.md)).
 `
 
 const docRules = `
@@ -81,14 +84,13 @@ func page(t *testing.T) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, docHead, docScrape, docEvaluation)
 	alerts := mustRules(t)
-	b.WriteString("\n| alert | incident | proof | floor | smallest fault |\n|---|---|---|---|---|\n")
-	for _, a := range alerts {
-		fmt.Fprintf(&b, "| [%s](#%s) | %s | %s | %s | %s |\n", a.Alert, strings.ToLower(a.Alert), a.Incident, a.Run,
-			model.Duration(a.Floor(docScrape, docEvaluation)), a.Smallest)
-	}
 	b.WriteString("\n## The alerts\n")
 	for _, a := range alerts {
-		fmt.Fprintf(&b, "\n### %s\n\n%s, %s, [%s](../../alerts/%s). Fired by: %s.", a.Alert, a.Labels["severity"], a.Labels["component"], a.File, a.File, a.How)
+		fmt.Fprintf(&b, "\n### %s\n\n%s, %s, in %s. Proof %s, floor %s. Fired by: %s. Smallest: %s.", a.Alert, a.Labels["severity"], a.Labels["component"], a.File,
+			a.Run, model.Duration(a.Floor(docScrape, docEvaluation)), a.How, a.Smallest)
+		if a.Incident != "" {
+			fmt.Fprintf(&b, " Incident %s.", a.Incident)
+		}
 		if a.Upstream != "" {
 			fmt.Fprintf(&b, " Upstream: %s.", a.Upstream)
 		}

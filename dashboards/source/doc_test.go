@@ -12,38 +12,32 @@ func TestDoc(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(docHead)
 	for _, d := range boards() {
-		fmt.Fprintf(&b, "\n## %s\n\n`%s`. %s\n", strings.TrimPrefix(d.title, "Stormglass / "), d.uid, d.tells)
+		fmt.Fprintf(&b, "\n## %s\n\n`%s`. %s\n\n", strings.TrimPrefix(d.title, "Stormglass / "), d.uid, d.tells)
 		for _, r := range d.rows {
-			fmt.Fprintf(&b, "\n%s:\n\n", r.title)
+			var titles []string
 			for _, p := range r.panels {
-				fmt.Fprintf(&b, "- **%s:** %s\n", p.title, p.do)
+				titles = append(titles, p.title)
 			}
+			fmt.Fprintf(&b, "- **%s:** %s\n", r.title, strings.Join(titles, "; "))
 		}
 	}
 	b.WriteString(movesHead)
 	for _, c := range shown {
-		fmt.Fprintf(&b, "| %s | %s | %s |\n", c.what, c.by, strings.Join(movedBy(c.claim), "; "))
+		fmt.Fprintf(&b, "- %s: %s\n", c.what, c.by)
 	}
 	equal(t, "../../docs/reference/dashboards.md", []byte(b.String()))
 }
 
-// movedBy is the panels that claim to show something, by dashboard.
-func movedBy(claim string) []string {
-	var all []string
+// moved tells whether a panel claims to show something.
+func moved(claim string) bool {
 	for _, d := range boards() {
-		var titles []string
 		for _, r := range d.rows {
-			for _, p := range r.panels {
-				if slices.Contains(p.moves, claim) {
-					titles = append(titles, p.title)
-				}
+			if slices.ContainsFunc(r.panels, func(p panel) bool { return slices.Contains(p.moves, claim) }) {
+				return true
 			}
 		}
-		if titles != nil {
-			all = append(all, fmt.Sprintf("*%s*: %s", strings.TrimPrefix(d.title, "Stormglass / "), `"`+strings.Join(titles, `", "`)+`"`))
-		}
 	}
-	return all
+	return false
 }
 
 // shown is where each claim was seen to hold: scenarios, and proofs of alerts.
@@ -82,7 +76,7 @@ func TestShown(t *testing.T) {
 	known := map[string]bool{}
 	for _, c := range shown {
 		known[c.claim] = true
-		if movedBy(c.claim) == nil {
+		if !moved(c.claim) {
 			t.Errorf("no panel is about %q", c.claim)
 		}
 	}
@@ -100,19 +94,18 @@ func TestShown(t *testing.T) {
 }
 
 const movesHead = `
-## What moves which panels
+## What was seen to move panels
 
-Each line was seen in the archives of these runs: ` + "`make panels RUN=DIR`" + `. Proofs are the runs of ` + "`loadgen alerts prove`" + `.
+[dashboards/proof.json](../../dashboards/proof.json) names the panels that each must move, and ` + "`make panels RUN=DIR`" + ` checks a run. Proofs are
+runs of ` + "`loadgen alerts prove`" + `.
 
-| what is done | shown by | panels |
-|---|---|---|
 `
 
 const docHead = `# Dashboards
 
 Eight Grafana dashboards for a production cluster or a run of Stormglass. Import the files of
-[dashboards/json](../../dashboards/json), or have them provisioned ([how](../how-to/grafana-prometheus.md)). Below: each panel, and
-what to do when it looks wrong. What it shows is in the panel's own description, in Grafana and in the report.
+[dashboards/json](../../dashboards/json), or have them provisioned ([how](../how-to/grafana-prometheus.md)). Below: their rows and panels. What a
+panel shows, and what to do when it looks wrong, is in its description, in Grafana and in the report.
 
 ## What they expect
 
@@ -139,7 +132,7 @@ are the report's; there is no zoom; at most 150 points a line, 8 lines a panel a
   empty answer needs a reason in [dashboards/proof.json](../../dashboards/proof.json), and each reason names a query that would refute it. Grafana
   shows the reason in place of "No data".
 - **Panels move.** For a panel about a fault, some line must differ under the fault by a tenth of the panel's height in nine of ten pairs
-  of values (Mann-Whitney U), or reach such a peak from rest, or appear. [Below](#what-moves-which-panels): the runs that showed it. On three healthy
+  of values (Mann-Whitney U), or reach such a peak from rest, or appear. [Below](#what-was-seen-to-move-panels): the runs that showed it. On three healthy
   runs 5, 9 and 15% of these panels count as moved at moments when nothing happened (` + "`go run ./loadgen/internal/report/panel/panels -calm RUN`" + `); had one
   peak above all before been enough, 30%. A panel that does not show its fault is reported, not an error: a remedy may keep it still.
 `

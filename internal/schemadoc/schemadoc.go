@@ -132,15 +132,16 @@ func (p *Page) rows(name string, next *[]string) {
 		if meaning == "" {
 			p.errs = append(p.errs, fmt.Errorf("%s.%s has no comment that says what it means", name, f.Names[0].Name))
 		}
+		optional := ""
 		if p.Unit != nil {
 			if unit := p.Unit(name, key, text); unit != "" {
 				text += ", " + unit
 			}
 			if strings.Contains(option, "omitempty") {
-				text += ", optional"
+				optional = "?"
 			}
 		}
-		fmt.Fprintf(&p.out, "- `%s` (%s): %s\n", key, text, meaning)
+		fmt.Fprintf(&p.out, "- `%s`%s (%s): %s\n", key, optional, text, meaning)
 		if inner != "" {
 			*next = append(*next, inner)
 		}
