@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -65,6 +66,7 @@ func TestFaults(t *testing.T) {
 		{"a webhook fails", b.webhook},
 		{"a neighbour writes", b.neighbour},
 		{"a process is killed", b.kill},
+		{"an API server is restarted under watches", b.restartWatched},
 		{"etcd lacks space", b.quota},
 	} {
 		if !t.Run(test.name, test.run) {
@@ -245,6 +247,27 @@ func (b *broken) kill(t *testing.T) {
 	eventually(t, 30*time.Second, "the scheduler is ready again", func() bool {
 		return strings.Contains(b.fault(t, "events"), "ready        kube-scheduler-0")
 	})
+}
+
+// restartWatched restarts the API server while watches are open: it ends them and itself
+// in the time that it is given, where by upstream's default it would wait to be killed.
+func (b *broken) restartWatched(t *testing.T) {
+	for range 20 {
+		w, err := b.kube.CoreV1().ConfigMaps(metav1.NamespaceAll).Watch(t.Context(), metav1.ListOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer w.Stop()
+	}
+	b.fault(t, "restart", "--component", "kube-apiserver-0")
+	var events string
+	eventually(t, time.Minute, "the API server is ready again", func() bool {
+		events = b.fault(t, "events")
+		return strings.Contains(events, "ready        kube-apiserver-0")
+	})
+	if !regexp.MustCompile(`exit +kube-apiserver-0 .*exited with code 0`).MatchString(events) {
+		t.Errorf("it did not end in order:\n%s", events)
+	}
 }
 
 func (b *broken) quota(t *testing.T) {

@@ -36,7 +36,7 @@ func TestUpObserveRefused(t *testing.T) {
 		{[]string{"--observe=0.0.0.0:9090"}, 2, "controlplane: --observe: 0.0.0.0:9090 is open to the network"},
 		{[]string{"--observe=9090", "--detach"}, 2, `controlplane: --observe: "9090" is not an address to listen on`},
 		{[]string{"--observe-public"}, 2, "nothing is observed (add --observe=ADDR)"},
-		{[]string{"--observe", "--loadgen", "/nowhere/loadgen"}, 4, "controlplane: --observe: stat /nowhere/loadgen: no such file"},
+		{[]string{"--observe", "--loadgen", "/nowhere/loadgen"}, 4, "controlplane: --loadgen /nowhere/loadgen: no such file or directory (`make build`"},
 	} {
 		stdout, stderr, code := run(t, append([]string{"up", "--dir", dir}, c.args...)...)
 		if code != c.code || !strings.Contains(stderr, c.want) || stdout != "" {

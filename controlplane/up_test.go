@@ -30,7 +30,7 @@ func TestUpRefused(t *testing.T) {
 		want              string
 	}{
 		{"in use", shared.Cluster().Dir, "", 4, "a control plane runs here already, supervisor " + fmt.Sprint(shared.Cluster().SupervisorPID)},
-		{"somebody else's directory", foreign, "", 2, "not empty and not a control plane's directory (choose another --dir)"},
+		{"a foreign directory", foreign, "", 2, "not empty and not a control plane's directory (choose another --dir)"},
 		{"unwritable", "/proc/stormglass/plane", "", 2, "/proc/stormglass/plane: no such file or directory (choose another --dir)"},
 		{"unknown field", fresh, "scheduler:\n  percentageOfNodesToScor: 5\n", 2, `stdin:2: scheduler.percentageOfNodesToScor: unknown field "percentageOfNodesToScor" (did you mean "percentageOfNodesToScore"?)`},
 		{"out of bounds", fresh, "controllerManager: {qps: -3}\n", 2, "stdin:1: controllerManager.qps: -3 is out of bounds"},
@@ -56,7 +56,7 @@ func TestUpRefused(t *testing.T) {
 		t.Errorf("failed starts left something behind: %v", err)
 	}
 	if left, _ := os.ReadDir(foreign); len(left) != 1 {
-		t.Errorf("somebody else's directory was touched: %v", left)
+		t.Errorf("the foreign directory was touched: %v", left)
 	}
 }
 
@@ -71,8 +71,8 @@ func TestTooFewDescriptors(t *testing.T) {
 	}
 }
 
-// A plane that resumes is warned of what its config was warned of; where nothing is
-// started, for that its directory is somebody else's, no more than the warning is seen.
+// A plane that resumes is warned of what its config was warned of; in a foreign
+// directory, where nothing is started, only the warning is printed.
 func TestTheSettingsOfTheLastStartAreWarnedOf(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{"config.json": `{"etcd": {"members": 4}}`, "thesis.tex": "x"} {
@@ -92,8 +92,8 @@ func TestTheSettingsOfTheLastStartAreWarnedOf(t *testing.T) {
 	}
 }
 
-// Whoever interrupts a start while components still check their settings is told, also
-// by up --detach, whose supervisor it is that ends.
+// An interrupt while components still check their settings is told, also by up
+// --detach, whose supervisor ends.
 func TestInterruptedWhileTheSettingsAreChecked(t *testing.T) {
 	config := filepath.Join(t.TempDir(), "config.yaml")
 	if err := os.WriteFile(config, []byte("apiServer: {flags: {max-requests-inflight: \"800\"}}\n"), 0o600); err != nil {

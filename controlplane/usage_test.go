@@ -21,7 +21,7 @@ func TestMistypedCommandsGetOneLineWithAHint(t *testing.T) {
 	if err := os.WriteFile(loadgen, []byte("#!/bin/sh\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	dir := filepath.Join(t.TempDir(), "no plane")
+	dir, other := filepath.Join(t.TempDir(), "no plane"), filepath.Dir(loadgen)
 	for _, c := range []struct {
 		args []string
 		code int
@@ -42,6 +42,10 @@ func TestMistypedCommandsGetOneLineWithAHint(t *testing.T) {
 		{[]string{"kubectl", "--dir=", "get", "ns"}, 2, "--dir is empty"},
 		{[]string{"etcdctl", "get", "--member"}, 2, "--member needs a value (write --member MEMBER)"},
 		{[]string{"etcd", "snapshot", "/nowhere/etcd.db"}, 2, "/nowhere/etcd.db: no such file or directory (name a file that can be written)"},
+		{[]string{"etcd", "restore", "/dev/zero"}, 2, "/dev/zero: it is a device or socket, not a regular file (name a file that `controlplane etcd snapshot` has written)"},
+		{[]string{"up", "--dir", loadgen}, 2, loadgen + ": not a directory (choose another --dir)"},
+		{[]string{"status", "--dir", loadgen}, 4, loadgen + ": no control plane runs in this directory (it is not a control plane's: name another with --dir)"},
+		{[]string{"kubectl", "--dir", other, "get", "ns"}, 4, other + ": no control plane runs in this directory (it is not a control plane's: name another with --dir)"},
 		{[]string{"status", "--dir", dir}, 4, "(start one with: controlplane up --detach --dir '" + dir + "')"},
 	} {
 		stdout, stderr, code := run(t, c.args...)

@@ -28,9 +28,9 @@ const RunLabel = cluster.RunLabel
 func Nodes(ctx context.Context, o Options) (result.Nodes, error) { return run.Nodes(ctx, o) }
 
 // Reach connects to the cluster of a kubeconfig and returns its name. Empty: the
-// current context.
-func Reach(ctx context.Context, kubeconfig, contextName string) (cfg *rest.Config, name string, err error) {
-	return cluster.Reach(ctx, kubeconfig, contextName)
+// current context. What it waits for for long is told to step.
+func Reach(ctx context.Context, kubeconfig, contextName string, step func(string)) (cfg *rest.Config, name string, err error) {
+	return cluster.Reach(ctx, kubeconfig, contextName, step)
 }
 
 // Removed counts what Cleanup removed.

@@ -12,8 +12,13 @@ package loadgen
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"slices"
 
+	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/internal/cluster"
+	"github.com/stormglass/stormglass/loadgen/internal/compare"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/gate"
 	"github.com/stormglass/stormglass/loadgen/internal/record/promimport"
 	"github.com/stormglass/stormglass/loadgen/internal/run"
@@ -23,10 +28,10 @@ import (
 
 // Exit codes of a judged run, and of one that never began.
 const (
-	ExitPass        = run.ExitPass
-	ExitNoData      = run.ExitNoData
-	ExitEnvironment = run.ExitEnvironment
-	ExitUsage       = run.ExitUsage
+	ExitPass        = exitcode.Pass
+	ExitNoData      = exitcode.NoData
+	ExitEnvironment = exitcode.Environment
+	ExitUsage       = exitcode.Usage
 )
 
 type (
@@ -52,19 +57,45 @@ func Run(ctx context.Context, o Options) (dir string, err error) { return run.Ru
 // cannot run does not stop the others; an interrupt does, and those that have run
 // are compared. An error means that there is nothing to compare.
 func RunVariants(ctx context.Context, o Options) (c result.Comparison, dir string, err error) {
-	return run.RunVariants(ctx, o)
+	return compare.Run(ctx, o)
 }
 
-// Check reports the first error of a scenario's gates.
+// Check reports what is wrong with the gates of a scenario and of its variants.
 func Check(s *scenario.Scenario) error {
-	_, err := gate.Compile(s)
-	return err
+	return s.Check(func(s *scenario.Scenario) error {
+		if _, err := gate.Compile(s); err != nil {
+			return err
+		}
+		var errs []error
+		for _, v := range s.AllVariants() {
+			_, err := gate.Compile(v)
+			errs = append(errs, err)
+		}
+		return errors.Join(errs...)
+	})
+}
+
+// Warnings says in a line each what is probably not meant in a scenario and in its
+// variants.
+func Warnings(s *scenario.Scenario) []string {
+	all := append(s.Warnings(), gate.Warnings(s)...)
+	for _, v := range s.AllVariants() {
+		for _, w := range v.Warnings() {
+			if !slices.Contains(all, w) {
+				all = append(all, w)
+			}
+		}
+	}
+	if len(s.Gates) == 0 {
+		all = append(all, fmt.Sprintf("%s has no gates: a run of it judges nothing, and exits with 3", s.Name))
+	}
+	return all
 }
 
 // CheckVariant refuses a variant that sets fields of the control plane in a run on a
 // user's cluster, where they are not applied.
 func CheckVariant(s *scenario.Scenario, name, kubeconfig string) error {
-	return run.CheckVariant(s, name, kubeconfig)
+	return compare.CheckVariant(s, name, kubeconfig)
 }
 
 // CheckPrometheus reports what is wrong with p, without connecting.
@@ -74,10 +105,10 @@ func CheckPrometheus(p Prometheus) error {
 }
 
 // Usage marks an error as the user's to mend: ExitUsage.
-func Usage(err error) error { return run.Usage(err) }
+func Usage(err error) error { return exitcode.UsageError(err) }
 
 // ExitCode returns the exit code for an error.
-func ExitCode(err error) int { return run.ExitCode(err) }
+func ExitCode(err error) int { return exitcode.Of(err) }
 
 // Version returns the version of the build.
 func Version() string { return run.Version() }

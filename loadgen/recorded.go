@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 
-	"github.com/stormglass/stormglass/loadgen/internal/record"
+	"github.com/stormglass/stormglass/loadgen/internal/archive"
+	"github.com/stormglass/stormglass/loadgen/internal/compare"
+	"github.com/stormglass/stormglass/loadgen/internal/judge"
 	"github.com/stormglass/stormglass/loadgen/internal/report"
 	"github.com/stormglass/stormglass/loadgen/internal/report/panel"
-	"github.com/stormglass/stormglass/loadgen/internal/run"
+	"github.com/stormglass/stormglass/loadgen/internal/rundir"
+	"github.com/stormglass/stormglass/loadgen/internal/timeline"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -17,34 +20,34 @@ type Chart = report.Picture
 // Judge judges the run in dir by its own gates and writes result.json, junit.xml and
 // report.html. A damaged file is no data, which the result says; an error means that
 // nothing could be judged or written.
-func Judge(ctx context.Context, dir string) (result.Result, error) { return run.Judge(ctx, dir) }
+func Judge(ctx context.Context, dir string) (result.Result, error) { return judge.Judge(ctx, dir) }
 
 // JudgeBy judges the run in dir by files of gates or of Prometheus' rules, and writes
 // nothing. Alerts of rules must not fire in any phase, except those that a gate names.
 func JudgeBy(ctx context.Context, dir string, files []string) (result.Result, error) {
-	return run.JudgeBy(ctx, dir, files)
+	return judge.By(ctx, dir, files)
 }
 
 // IsComparison reports whether dir holds the runs of several variants.
-func IsComparison(dir string) bool { return run.IsComparison(dir) }
+func IsComparison(dir string) bool { return rundir.IsComparison(dir) }
 
 // Compare judges the variants in dir again, compares them and writes comparison.json,
 // comparison.html and what Judge writes. An error means that nothing was compared.
 func Compare(ctx context.Context, dir string) (result.Comparison, error) {
-	return run.Compare(ctx, dir)
+	return compare.Compare(ctx, dir)
 }
 
 // Charts returns the charts of the report of the run in dir.
-func Charts(ctx context.Context, dir string) ([]Chart, error) { return run.Pictures(ctx, dir) }
+func Charts(ctx context.Context, dir string) ([]Chart, error) { return judge.Pictures(ctx, dir) }
 
 // ChartByName returns one chart of the run in dir. An error: there is none of that
 // name, or it has nothing to show.
 func ChartByName(ctx context.Context, dir, name string) (Chart, error) {
-	return run.Picture(ctx, dir, name)
+	return judge.Picture(ctx, dir, name)
 }
 
 // Timeline returns the events of the run in dir, which may be under way.
-func Timeline(dir string) ([]result.Event, error) { return record.ReadTimeline(dir) }
+func Timeline(dir string) ([]result.Event, error) { return timeline.ReadTimeline(dir) }
 
 // PanelCheck is what one query of a dashboard gave on the archive of a run.
 type PanelCheck = panel.Checked
@@ -55,7 +58,7 @@ func CheckPanels(ctx context.Context, dir string) (all []PanelCheck, err error) 
 	if err != nil {
 		return nil, err
 	}
-	archive, err := record.OpenArchive(dir)
+	archive, err := archive.Open(dir)
 	if err != nil {
 		return nil, err
 	}

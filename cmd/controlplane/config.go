@@ -8,11 +8,13 @@ import (
 	"io"
 	"os"
 	"reflect"
+	"syscall"
 
 	"go.yaml.in/yaml/v3"
 
 	"github.com/stormglass/stormglass/controlplane"
 	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/internal/strictyaml"
 	"github.com/stormglass/stormglass/internal/userfile"
 )
@@ -105,8 +107,8 @@ func (s settings) refusal(problems []control.Problem) error {
 func lastConfig(dir string, progress io.Writer) (config control.Config, err error) {
 	file := controlplane.ConfigFile(dir)
 	data, err := os.ReadFile(file)
-	if errors.Is(err, os.ErrNotExist) {
-		return config, nil
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ENAMETOOLONG) {
+		return config, nil // whether the directory can be used is told as it is opened
 	}
 	if err != nil {
 		return config, err

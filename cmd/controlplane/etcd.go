@@ -14,6 +14,8 @@ import (
 
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/internal/commandline"
+	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/internal/userfile"
 )
 
 func etcdCommand() *cobra.Command {
@@ -27,8 +29,11 @@ func etcdCommand() *cobra.Command {
 	return cmd
 }
 
-// snapshotWithin bounds a snapshot: etcd's database is 8 GB at most.
-const snapshotWithin = 10 * time.Minute
+// The bounds of a snapshot: etcd advises against a database of more than 8 GiB.
+const (
+	snapshotWithin = 10 * time.Minute
+	snapshotMax    = 64 << 30 // bytes
+)
 
 func snapshotCommand() *cobra.Command {
 	cmd := &cobra.Command{
@@ -105,10 +110,10 @@ to what it held before. It is refused while faults are in force.`,
 		}
 		file, err := filepath.Abs(args[0])
 		if err == nil {
-			_, err = os.Stat(file)
+			err = userfile.Check(file, snapshotMax)
 		}
 		if err != nil {
-			return err
+			return fmt.Errorf("%s: %w (name a file that `controlplane etcd snapshot` has written)", args[0], err)
 		}
 		client, err := dial(*dir)
 		if err != nil {

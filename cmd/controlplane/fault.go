@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/signal"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/internal/exitcode"
 )
 
 func faultCommand() *cobra.Command {
@@ -149,7 +151,7 @@ func (v faultVerb) refused(err error) error {
 func dial(dir string) (*control.Client, error) {
 	client, err := control.Dial(dir)
 	switch {
-	case errors.Is(err, control.ErrNotRunning):
+	case errors.Is(err, control.ErrNotRunning), errors.Is(err, syscall.ENOTDIR):
 		err = notRunning(dir)
 	case errors.Is(err, control.ErrStarting):
 		err = fmt.Errorf("%s: %w (ask again in a moment)", dir, err)
@@ -157,8 +159,12 @@ func dial(dir string) (*control.Client, error) {
 	return client, exitcode.EnvironmentError(err)
 }
 
-// notRunning says how to start a plane in dir.
+// notRunning says how to start a plane in dir, where one can be.
 func notRunning(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if len(entries) > 0 && !control.IsPlaneDir(dir) || err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s: %w (it is not a control plane's: name another with --dir)", dir, control.ErrNotRunning)
+	}
 	return fmt.Errorf("%s: %w (start one with: controlplane up --detach%s)", dir, control.ErrNotRunning, dirArgument(dir))
 }
 

@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
 
 	"github.com/spf13/pflag"
 
 	"github.com/stormglass/stormglass/controlplane"
+	"github.com/stormglass/stormglass/internal/commandline"
 	"github.com/stormglass/stormglass/internal/loopback"
 )
 
@@ -68,7 +68,9 @@ func (o *observerOptions) find(executable string) (err error) {
 	case o.binary == "":
 		o.binary, err = controlplane.FindLoadgen(executable)
 	default:
-		_, err = os.Stat(o.binary)
+		if o.binary, err = commandline.Program(o.binary); err != nil {
+			return fmt.Errorf("--loadgen %w (`make build` makes bin/loadgen)", err)
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("--observe: %w", err)

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/internal/exitcode"
 )
 
 // tool is one stock command-line tool.
@@ -69,7 +70,7 @@ on is the tool's own.` + t.long,
 			}
 			env := os.Environ()
 			if t.environment != nil {
-				own, err := t.exitcode.EnvironmentError(cmd.Context(), w.dir, w, cmd.ErrOrStderr())
+				own, err := t.environment(cmd.Context(), w.dir, w, cmd.ErrOrStderr())
 				if err != nil {
 					return err
 				}
@@ -99,7 +100,7 @@ func override(env, own []string) []string {
 // running describes the plane that runs in dir.
 func running(dir string) (control.Cluster, error) {
 	used, err := control.InUse(dir)
-	if err != nil {
+	if err != nil && !errors.Is(err, syscall.ENOTDIR) {
 		return control.Cluster{}, exitcode.EnvironmentError(err)
 	}
 	cluster, err := control.Load(dir)

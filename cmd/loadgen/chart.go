@@ -64,10 +64,12 @@ func (c *chart) run(cmd *cobra.Command, dir, output string) error {
 		_, err := cmd.OutOrStdout().Write(svg)
 		return err
 	}
-	if err := os.WriteFile(c.file, svg, 0o644); err != nil {
-		return loadgen.Usage(fmt.Errorf("--svg: %w (name a file that can be written)", err))
+	f, err := openOutput("--svg", c.file, os.O_CREATE|os.O_TRUNC)
+	if err != nil {
+		return err
 	}
-	return nil
+	_, err = f.Write(svg)
+	return errors.Join(err, f.Close())
 }
 
 func listCharts(w io.Writer, all []loadgen.Chart, output string) error {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/stormglass/stormglass/loadgen"
 )
@@ -27,11 +28,14 @@ machine's directory for temporary files go too; every run removes those first.`,
 			if kubeconfig == "" {
 				return loadgen.Usage(fmt.Errorf("--kubeconfig is missing (a bundled plane needs no cleanup: it goes with its run)"))
 			}
+			if wrong := validation.IsValidLabelValue(runID); len(wrong) > 0 {
+				return loadgen.Usage(fmt.Errorf("--run %q is no id of a run (it is the value of the label %s on what the run left)", runID, loadgen.RunLabel))
+			}
 			ui := newTUI(cmd.ErrOrStderr())
 			for _, path := range loadgen.Sweep() {
 				ui.Step(fmt.Sprintf("removed %s from this machine, which a killed run left", path))
 			}
-			cfg, name, err := loadgen.Reach(cmd.Context(), kubeconfig, context)
+			cfg, name, err := loadgen.Reach(cmd.Context(), kubeconfig, context, ui.Step)
 			if err != nil {
 				return errors.Join(err, cmd.Context().Err())
 			}

@@ -1,88 +1,62 @@
 package main
 
 import (
-	"bytes"
-	"encoding/base64"
-	"encoding/pem"
 	"fmt"
-	"io"
-	"log"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"strings"
+	"syscall"
 	"testing"
 )
 
-// What cleanup could not see it says nothing of, but why it could not.
-func TestCleanupNeverClaimsWhatItHasNotSeen(t *testing.T) {
-	status := func(code int, reason string) http.HandlerFunc {
-		return func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Type", "application/json")
-			w.WriteHeader(code)
-			fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":%q,"code":%d}`, reason, code)
-		}
+// Each command that takes a kubeconfig says that it waits for the exec plugin, and
+// Ctrl-C ends it.
+func TestAPluginThatHangsIsNamed(t *testing.T) {
+	dir := t.TempDir()
+	pipe := filepath.Join(dir, "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
 	}
-	html := func(code int) http.HandlerFunc {
-		return func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Type", "text/html")
-			w.WriteHeader(code)
-			fmt.Fprint(w, "<html><body>Sign in</body></html>")
-		}
+	never, err := os.OpenFile(pipe, os.O_RDWR, 0) // the plugins read it until the test ends
+	if err != nil {
+		t.Fatal(err)
 	}
+	t.Cleanup(func() { never.Close() })
+	kubeconfig := filepath.Join(dir, "kubeconfig")
+	text := fmt.Sprintf(`apiVersion: v1
+kind: Config
+current-context: x
+clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}]
+users: [{name: u, user: {exec: {apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never, command: cat, args: [%q]}}}]
+contexts: [{name: x, context: {cluster: c, user: u}}]
+`, pipe)
+	if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out := filepath.Join(dir, "run")
 	for name, c := range map[string]struct {
-		answer http.HandlerFunc
-		broken bool // the authority in the kubeconfig is another's
-		closed bool // nobody listens
-		want   string
+		args []string
+		code int
 	}{
-		"refused":             {answer: status(200, ""), closed: true, want: "connection refused"},
-		"unauthorized":        {answer: status(401, "Unauthorized"), want: "401"},
-		"an HTML page":        {answer: html(200), want: "does not answer like a Kubernetes API server"},
-		"an HTML error":       {answer: html(502), want: "cluster"},
-		"another's authority": {answer: status(200, ""), broken: true, want: "authority"},
-		"it hangs up":         {answer: func(w http.ResponseWriter, _ *http.Request) { panic(http.ErrAbortHandler) }, want: "cluster"},
+		"cleanup": {[]string{"cleanup"}, 3},
+		"nodes":   {[]string{"nodes"}, 0}, // which Ctrl-C is to end
+		"run":     {[]string{"run", "rollout-demo", "--out", out}, 3},
 	} {
 		t.Run(name, func(t *testing.T) {
-			server := httptest.NewUnstartedServer(c.answer)
-			server.Config.ErrorLog = log.New(io.Discard, "", 0)
-			server.StartTLS()
-			defer server.Close()
-			ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-			if c.broken {
-				ca = []byte(otherAuthority)
-			}
-			if c.closed {
-				server.Close()
-			}
-			kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-			text := fmt.Sprintf("apiVersion: v1\nkind: Config\ncurrent-context: x\nclusters: [{name: c, cluster: {server: %q, certificate-authority-data: %s}}]\n"+
-				"users: [{name: u, user: {token: t}}]\ncontexts: [{name: x, context: {cluster: c, user: u}}]\n", server.URL, base64.StdEncoding.EncodeToString(ca))
-			if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
+			t.Parallel()
+			p := startLoadgen(t, append(c.args, "--yes", "--kubeconfig", kubeconfig)...)
+			p.awaitLine("waiting for the exec plugin of the kubeconfig (cat " + pipe + ") and the cluster to say who we are, 3s so far")
+			if err := p.cmd.Process.Signal(os.Interrupt); err != nil {
 				t.Fatal(err)
 			}
-			var stdout, stderr bytes.Buffer
-			code := run(t.Context(), []string{"cleanup", "--kubeconfig", kubeconfig, "--yes"}, strings.NewReader(""), &stdout, &stderr)
-			if code != 4 || stdout.Len() > 0 || strings.Contains(stderr.String(), "nothing to remove") {
-				t.Errorf("exit code %d, said %s and\n%s", code, &stdout, &stderr)
-			}
-			if lines := strings.Count(stderr.String(), "\n"); lines != 1 || !strings.Contains(stderr.String(), c.want) {
-				t.Errorf("want one line with %q, not\n%s", c.want, &stderr)
+			_ = p.cmd.Wait() // not for the plugin, which has the same standard error
+			if code := p.cmd.ProcessState.ExitCode(); code != c.code {
+				t.Errorf("exit code %d", code)
 			}
 		})
 	}
+	t.Cleanup(func() {
+		if _, err := os.Stat(out); !os.IsNotExist(err) {
+			t.Errorf("the run's directory is left: %v", err)
+		}
+	})
 }
-
-// otherAuthority has signed nothing.
-const otherAuthority = `-----BEGIN CERTIFICATE-----
-MIIBejCCASGgAwIBAgIUUO744vvzrwz4uV7KHrFzLpasDKowCgYIKoZIzj0EAwIw
-EjEQMA4GA1UEAwwHYW5vdGhlcjAgFw0yNjExMjIwNzA0NTJaGA8yMTI2MTAyOTA3
-MDQ1MlowEjEQMA4GA1UEAwwHYW5vdGhlcjBZMBMGByqGSM49AgEGCCqGSM49AwEH
-A0IABJS/JmeTmAvQPX0SJUBCE5qaJoWCx10I4vjneEdPPnUHhyp/TT2/VcMD5UOO
-tccuMk5a8ffTb4DG2a1QE75ZR8qjUzBRMB0GA1UdDgQWBBQ/5EV1YkeKNGqYjRfp
-Hk7iXVO8azAfBgNVHSMEGDAWgBQ/5EV1YkeKNGqYjRfpHk7iXVO8azAPBgNVHRMB
-Af8EBTADAQH/MAoGCCqGSM49BAMCA0cAMEQCIFpfGbYqp2scjr16jONnwVuTg5nx
-Fct4LX7Z36A7n49pAiAuDaKM2OFrjz3L67dnOfOHtCAWD3YIrAJ8Lz0520rb4Q==
------END CERTIFICATE-----
-`

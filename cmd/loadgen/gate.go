@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -71,25 +72,38 @@ func checkWritable(flag, file string) error {
 	if file == "" {
 		return nil
 	}
-	f, err := os.OpenFile(file, os.O_WRONLY, 0)
-	if errors.Is(err, fs.ErrNotExist) {
-		if f, err = os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644); err == nil {
-			err = os.Remove(file)
-		}
+	_, missing := os.Stat(file)
+	f, err := openOutput(flag, file, os.O_CREATE)
+	if err != nil {
+		return err
+	}
+	err = f.Close()
+	if errors.Is(missing, fs.ErrNotExist) {
+		err = errors.Join(err, os.Remove(file))
+	}
+	return err
+}
+
+// openOutput opens the file of a flag to write. A pipe that nothing reads is an error
+// and no wait.
+func openOutput(flag, file string, mode int) (*os.File, error) {
+	f, err := os.OpenFile(file, mode|os.O_WRONLY|syscall.O_NONBLOCK, 0o644)
+	if errors.Is(err, syscall.ENXIO) {
+		err = fmt.Errorf("nothing reads the pipe %s", file)
 	}
 	if err != nil {
-		return loadgen.Usage(fmt.Errorf("%s: %w (name a file that can be written)", flag, err))
+		return nil, loadgen.Usage(fmt.Errorf("%s: %w (name a file that can be written)", flag, err))
 	}
-	return f.Close()
+	return f, nil
 }
 
 func writeJUnit(file string, res result.Result) error {
 	if file == "" {
 		return nil
 	}
-	f, err := os.Create(file)
+	f, err := openOutput("--junit", file, os.O_CREATE|os.O_TRUNC)
 	if err != nil {
-		return loadgen.Usage(fmt.Errorf("--junit: %w (name a file that can be written)", err))
+		return err
 	}
 	return errors.Join(loadgen.WriteJUnit(f, res), f.Close())
 }
@@ -125,9 +139,9 @@ func (s summary) write(write func(io.Writer) error) error {
 	if s.file == "" {
 		return nil
 	}
-	f, err := os.OpenFile(s.file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	f, err := openOutput("--summary", s.file, os.O_APPEND|os.O_CREATE)
 	if err != nil {
-		return loadgen.Usage(fmt.Errorf("--summary: %w (name a file that can be written)", err))
+		return err
 	}
 	return errors.Join(write(f), f.Close())
 }

@@ -117,8 +117,8 @@ func TestAClusterThatGoesAway(t *testing.T) {
 	wantNothingLeft(t, plane.Cluster().Kubeconfigs["admin"])
 }
 
-// Whoever will not wait for the clean-up has a report, and is told last what is
-// left and what removes it.
+// The second signal skips the clean-up: the report is written, and the last line says
+// what is left and what removes it.
 func TestASecondSignalLeavesTheReport(t *testing.T) {
 	w, kubeconfig := newWire(t)
 	dir := filepath.Join(t.TempDir(), "run")

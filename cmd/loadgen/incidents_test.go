@@ -105,8 +105,11 @@ func TestIncidents(t *testing.T) {
 // metric became three times what it was, or came back by two thirds of its way,
 // where its steady noise was too large, or its steady phase too quiet, to say more.
 func shows(g result.Gate, signals []result.Signal) bool {
-	if g.Unit == "seconds" { // withheld: the machine ran the generator too late to judge by it
-		return (g.Value != nil || g.Withheld != nil) && !g.AtLeast
+	if withheldWithinBound(g) {
+		return true
+	}
+	if g.Unit == "seconds" {
+		return g.Value != nil && !g.AtLeast
 	}
 	return slices.ContainsFunc(signals, func(s result.Signal) bool {
 		if s.Moved == nil || !strings.Contains(g.Detail, "signal "+s.Name+":") {
@@ -136,8 +139,10 @@ func TestShows(t *testing.T) {
 		"late":                {gate: result.Gate{Unit: "seconds", Value: &seconds}, shows: true},
 		"never":               {gate: result.Gate{Unit: "seconds", Value: &seconds, AtLeast: true}},
 		"no data":             {gate: result.Gate{Unit: "seconds"}},
-		"withheld":            {gate: result.Gate{Unit: "seconds", Withheld: &seconds}, shows: true},
-		"withheld, never":     {gate: result.Gate{Unit: "seconds", Withheld: &seconds, AtLeast: true}},
+		"withheld":            {gate: result.Gate{Verdict: result.NoData, Unit: "seconds", Withheld: &seconds}, shows: true},
+		"withheld, never":     {gate: result.Gate{Verdict: result.NoData, Unit: "seconds", Withheld: &seconds, AtLeast: true}},
+		"withheld, in bounds": {gate: result.Gate{Verdict: result.NoData, Unit: "ratio", Withheld: &last, Op: "<=", Bound: 5}, shows: true},
+		"withheld, broken":    {gate: result.Gate{Verdict: result.NoData, Unit: "ratio", Withheld: &last, Op: "<=", Bound: 3}},
 		"moved in loud noise": {gate: result.Gate{Objective: "signal-moved", Detail: "signal fsync: from 1 to 13"}, last: &last, shows: true},
 		"another signal":      {gate: result.Gate{Objective: "signal-moved", Detail: "signal other: from 1 to 13"}, last: &last},
 		"back by 3/4":         {gate: result.Gate{Objective: "signal-returned", Detail: "signal fsync: from 1 to 13 and then 4"}, last: &last, shows: true},

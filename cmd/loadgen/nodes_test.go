@@ -10,15 +10,15 @@ import (
 	"time"
 )
 
-// A plain Deployment runs beside simulated nodes on a plane of ours; on what may be
-// somebody's cluster the nodes are tainted, and what is printed puts a pod on them.
+// A plain Deployment runs beside simulated nodes on a plane of ours; on a user's cluster
+// the nodes are tainted, and what is printed puts a pod on them.
 func TestPodsOnSimulatedNodes(t *testing.T) {
 	own := plane.Cluster().Kubeconfigs["admin"]
 	data, err := os.ReadFile(own)
 	if err != nil {
 		t.Fatal(err)
 	}
-	foreign := filepath.Join(t.TempDir(), "somebodys.kubeconfig")
+	foreign := filepath.Join(t.TempDir(), "users.kubeconfig")
 	if err := os.WriteFile(foreign, data, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +30,7 @@ func TestPodsOnSimulatedNodes(t *testing.T) {
 		kubectl(t, "delete", "deployment", "plain", "--wait", "--cascade=foreground")
 		stop(t, p)
 	})
-	t.Run("on somebody's cluster", func(t *testing.T) {
+	t.Run("on a user's cluster", func(t *testing.T) {
 		p := startLoadgen(t, "nodes", "--count", "2", "--kubeconfig", foreign, "--yes")
 		p.awaitLine("2 nodes Ready")
 		p.awaitLine("tolerations: [{key: stormglass.dev/simulated, ")
@@ -48,6 +48,31 @@ func TestPodsOnSimulatedNodes(t *testing.T) {
 		stop(t, p)
 	})
 	wantNothingLeft(t, own)
+}
+
+// A cluster that goes away ends the nodes with one line that says so, when what they were
+// is removed.
+func TestNodesOfAClusterThatGoesAway(t *testing.T) {
+	w, kubeconfig := newWire(t)
+	p := startLoadgen(t, "nodes", "--count", "2", "--kubeconfig", kubeconfig, "--yes")
+	p.awaitLine("2 nodes Ready")
+	w.cut()
+	p.awaitLine("not all is removed yet: the cluster cannot be reached: connection refused")
+	w.mend()
+	if code := p.wait(); code != 4 {
+		t.Errorf("exit code %d", code)
+	}
+	var errs []string
+	for _, line := range p.said {
+		if strings.HasPrefix(line, "loadgen: ") || strings.Contains(line, "dial tcp") {
+			errs = append(errs, line)
+		}
+	}
+	want := "loadgen: cluster stormglass (https://" + w.addr + ") is gone: connection refused since "
+	if len(errs) != 1 || !strings.HasPrefix(errs[0], want) || errs[0] != p.said[len(p.said)-1] {
+		t.Errorf("want the last line, alone, to begin with %s:\n%s", want, strings.Join(p.said, "\n"))
+	}
+	wantNothingLeft(t, plane.Cluster().Kubeconfigs["admin"])
 }
 
 // lastStep is the last line that was printed, without its time.

@@ -15,7 +15,6 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/deploy/deploytest"
 	"github.com/stormglass/stormglass/loadgen"
-	"github.com/stormglass/stormglass/loadgen/result"
 )
 
 // series counts those that an expression gives at a Prometheus.
@@ -57,9 +56,7 @@ func TestRunObserve(t *testing.T) {
 	if n := series(t, at, `count by (job) (process_cpu_seconds_total{job="loadgen"})`); n != 1 {
 		t.Errorf("the generator has %d series of its CPU time", n)
 	}
-	if code := p.wait(); code != 0 {
-		t.Errorf("exit code %d\n%s", code, strings.Join(p.said, "\n"))
-	}
+	wantPass(t, p, dir)
 	if _, err := os.Stat(filepath.Join(dir, "controlplane", loadgen.ScrapeConfigDir)); !os.IsNotExist(err) {
 		t.Errorf("the scrape configuration of a plane that is gone: %v", err)
 	}
@@ -96,19 +93,7 @@ func TestRunReadsPrometheus(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
 	p := startLoadgen(t, "run", "testdata/mini.yaml", "--out", dir, "--kubeconfig", kubeconfig, "--yes", "--prometheus", at)
 	p.awaitLine("nothing is scraped: the metrics of etcd, kube-apiserver, kube-controller-manager, kube-scheduler are read from " + at)
-	code := p.wait()
-	wantFiles(t, dir)
-	r := readResult(t, dir)
-	// A machine that is too busy to judge says so, here as anywhere; nothing is
-	// failed by that.
-	if busy := len(r.Measurements.Generator.Saturated) > 0; code != 0 && !(busy && code == 3) {
-		t.Errorf("exit code %d: %v\n%s", code, r.Reasons, strings.Join(p.said, "\n"))
-	}
-	for _, g := range r.Gates {
-		if g.Verdict == result.Fail || g.Verdict == result.NoData && code == 0 {
-			t.Errorf("gate %s: %s (%s)", g.Name, g.Verdict, g.Detail)
-		}
-	}
+	r := wantPass(t, p, dir)
 	if c := r.Run.Cluster; c.Prometheus != at || !slices.Contains(c.Targets, "etcd-0") {
 		t.Errorf("recorded of the cluster: %+v", c)
 	}

@@ -27,8 +27,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 
 	// client-go logs to standard error, past all progress; what matters comes
 	// back as errors.
-	klog.LogToStderr(false)
-	klog.SetOutput(io.Discard)
+	klog.SetLogger(klog.Logger{})
 
 	root := newRoot(signals)
 	root.SetArgs(args)

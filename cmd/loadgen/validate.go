@@ -1,9 +1,7 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -34,7 +32,7 @@ resources that it has itself.`,
 			if err != nil {
 				return err
 			}
-			for _, w := range warnings(s) {
+			for _, w := range loadgen.Warnings(s) {
 				fmt.Fprintln(cmd.ErrOrStderr(), "loadgen: warning: "+w)
 			}
 			variants := ""
@@ -50,24 +48,6 @@ resources that it has itself.`,
 	return cmd
 }
 
-// warnings are those of a scenario and of its variants, once each: what a variant has
-// in common with the scenario is told of that. One without gates is a way to look at
-// something, and no gate for CI.
-func warnings(s *scenario.Scenario) []string {
-	all := s.Warnings()
-	for _, v := range s.AllVariants() {
-		for _, w := range v.Warnings() {
-			if !slices.Contains(all, w) {
-				all = append(all, w)
-			}
-		}
-	}
-	if len(s.Gates) == 0 {
-		all = append(all, fmt.Sprintf("%s has no gates: a run of it judges nothing, and exits with 3", s.Name))
-	}
-	return all
-}
-
 // readScenario reads and checks a scenario, gates included; "-" is standard input.
 func readScenario(cmd *cobra.Command, nameOrFile string, sets []string) (s *scenario.Scenario, err error) {
 	if nameOrFile == "-" {
@@ -79,14 +59,6 @@ func readScenario(cmd *cobra.Command, nameOrFile string, sets []string) (s *scen
 		return nil, loadgen.Usage(err)
 	}
 	if err := loadgen.Check(s); err != nil {
-		return nil, loadgen.Usage(err)
-	}
-	var errs []error
-	for _, v := range s.AllVariants() {
-		err := loadgen.Check(v)
-		errs = append(errs, err)
-	}
-	if err := errors.Join(errs...); err != nil {
 		return nil, loadgen.Usage(err)
 	}
 	return s, nil

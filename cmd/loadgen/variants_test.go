@@ -30,7 +30,7 @@ func TestVariantsWithAFaultAndAnInterrupt(t *testing.T) {
 
 	short := readResult(t, filepath.Join(dir, "short"))
 	for _, g := range short.Gates {
-		if g.Verdict != result.Pass {
+		if g.Verdict != result.Pass && !withheldWithinBound(g) {
 			t.Errorf("gate %s: %s (%s)", g.Name, g.Verdict, g.Detail)
 		}
 	}

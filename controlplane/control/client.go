@@ -7,26 +7,32 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
-	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/stormglass/stormglass/internal/userfile"
 )
 
 // Load reads cluster.json of the plane in dir. The plane may have stopped
 // since.
 func Load(dir string) (Cluster, error) {
 	var c Cluster
-	data, err := os.ReadFile(filepath.Join(dir, ClusterFile))
-	if err != nil {
-		return c, err
+	path := filepath.Join(dir, ClusterFile)
+	data, err := userfile.Read(path, userfile.Text)
+	if err == nil {
+		err = json.Unmarshal(data, &c)
 	}
-	if err := json.Unmarshal(data, &c); err != nil {
-		return c, fmt.Errorf("%s: %w", filepath.Join(dir, ClusterFile), err)
+	if err == nil && c.Schema != ClusterSchema {
+		err = fmt.Errorf("schema %q, not %q", c.Schema, ClusterSchema)
 	}
-	if c.Schema != ClusterSchema {
-		return c, fmt.Errorf("%s: schema %q, not %q", filepath.Join(dir, ClusterFile), c.Schema, ClusterSchema)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return c, fmt.Errorf("%s: %w", path, err)
+	case err != nil:
+		return c, fmt.Errorf("%s: %w (stop the control plane and start it again, which writes the file anew)", path, err)
 	}
 	return c, nil
 }

@@ -57,11 +57,11 @@ type APIServer struct {
 type ControllerManager struct {
 	// Replicas, of which one leads. Default 1.
 	Replicas int `yaml:"replicas,omitempty" json:"replicas,omitempty" zero:"1"`
-	// QPS is --kube-api-qps, in requests per second per controller's client.
-	// Zero means upstream's default, 20.
-	QPS float64 `yaml:"qps,omitempty" json:"qps,omitempty"`
-	// Burst is --kube-api-burst, in requests. Zero means upstream's default, 30.
-	Burst int `yaml:"burst,omitempty" json:"burst,omitempty"`
+	// QPS is --kube-api-qps, in requests per second per controller's client; -1 is
+	// no limit. Left out: upstream's default, 20.
+	QPS float64 `yaml:"qps,omitempty" json:"qps,omitempty" zero:"upstream's 20; leave it out for that, or write -1 for no limit"`
+	// Burst is --kube-api-burst, in requests. Left out: upstream's default, 30.
+	Burst int `yaml:"burst,omitempty" json:"burst,omitempty" zero:"upstream's 30; leave it out for that"`
 	// Flags of kube-controller-manager, by name without dashes.
 	Flags Flags `yaml:"flags,omitempty" json:"flags,omitempty"`
 }
@@ -70,14 +70,13 @@ type ControllerManager struct {
 type Scheduler struct {
 	// Replicas, of which one leads. Default 1.
 	Replicas int `yaml:"replicas,omitempty" json:"replicas,omitempty" zero:"1"`
-	// QPS is clientConnection.qps, in requests per second. Zero means
-	// upstream's default, 50.
-	QPS float64 `yaml:"qps,omitempty" json:"qps,omitempty"`
-	// Burst is clientConnection.burst, in requests. Zero means upstream's
+	// QPS is clientConnection.qps, in requests per second; -1 is no limit. Left
+	// out: upstream's default, 50.
+	QPS float64 `yaml:"qps,omitempty" json:"qps,omitempty" zero:"upstream's 50; leave it out for that, or write -1 for no limit"`
+	// Burst is clientConnection.burst, in requests. Left out: upstream's
 	// default, 100.
-	Burst int `yaml:"burst,omitempty" json:"burst,omitempty"`
-	// PercentageOfNodesToScore, 0 to 100. Zero means upstream's adaptive
-	// default.
+	Burst int `yaml:"burst,omitempty" json:"burst,omitempty" zero:"upstream's 100; leave it out for that"`
+	// PercentageOfNodesToScore, 0 to 100. 0, upstream's default, is adaptive.
 	PercentageOfNodesToScore int `yaml:"percentageOfNodesToScore,omitempty" json:"percentageOfNodesToScore,omitempty"`
 	// Config is a whole KubeSchedulerConfiguration. The fields above and the
 	// kubeconfig are laid over it.

@@ -45,7 +45,7 @@ func TestProblems(t *testing.T) {
 		"scheduler limits":   {flags(control.KindScheduler, "kube-api-qps", "5"), "scheduler.flags.kube-api-qps: write scheduler.qps"},
 		"election":           {flags(control.KindControllerManager, "leader-elect", "false"), "controllerManager.flags.leader-elect: readiness"},
 		"election timing":    {flags(control.KindControllerManager, "leader-elect-lease-duration", "30s"), ""},
-		"negative":           {control.Config{ControllerManager: control.ControllerManager{QPS: -1}}, "controllerManager.qps: from 0"},
+		"negative":           {control.Config{ControllerManager: control.ControllerManager{QPS: -2}}, "controllerManager.qps: over 0, at most 1000000, or -1 for no limit"},
 		"over 100 percent":   {control.Config{Scheduler: control.Scheduler{PercentageOfNodesToScore: 101}}, "scheduler.percentageOfNodesToScore: from 0 (upstream's default) to 100"},
 		"audited":            {control.Config{APIServer: control.APIServer{Audit: "metadata"}}, ""},
 		"audit off":          {control.Config{APIServer: control.APIServer{Audit: "off", Flags: control.Flags{"audit-log-path": "-"}}}, ""},

@@ -104,13 +104,20 @@ func (f Fault) Problems() []Problem {
 		case set && f.Momentary() && field.name == "for":
 			all = append(all, Problem{"for", f.Kind + " has no length", "kill keeps a component down for a time"})
 		case set && !slices.Contains(rule.takes, field.name):
-			all = append(all, Problem{field.name, f.Kind + " does not take it", "it takes " + strings.Join(rule.takes, ", ")})
+			all = append(all, Problem{field.name, f.Kind + " does not take it", takesHint(rule.takes)})
 		case !set && slices.Contains(rule.needs, field.name):
 			all = append(all, Problem{field.name, f.Kind + " needs it", neededHint(f.Kind, field.name)})
 		}
 	}
 	all = append(all, f.componentProblems(rule)...)
 	return append(all, f.boundProblems()...)
+}
+
+func takesHint(fields []string) string {
+	if len(fields) == 0 {
+		return "leave it out: it is of all of etcd"
+	}
+	return "it takes " + strings.Join(fields, ", ")
 }
 
 func neededHint(kind, field string) string {
@@ -197,11 +204,38 @@ func (f Fault) ProblemsOn(c Config) []Problem {
 		}
 	}
 	network := f.Kind == FaultNetworkDelay || f.Kind == FaultPartition
-	if network && !c.HasLinks() {
+	switch {
+	case network && !c.HasLinks():
 		all = append(all, Problem{"kind", f.Kind + " needs links that can be delayed and cut, and this plane has none", "start the plane with networkFaults: on"})
+	case network && len(all) == 0 && len(f.Peers) > 0 && !c.mayLink(f.Components, f.Peers):
+		all = append(all, NoLink(f.Components, f.Peers))
 	}
 	slices.SortStableFunc(all, func(a, b Problem) int { return strings.Compare(a.Path, b.Path) })
 	return all
+}
+
+// mayLink tells whether a link may join some of the components with some of the peers.
+func (c Config) mayLink(components, peers []string) bool {
+	return slices.ContainsFunc(components, func(component string) bool {
+		a, _ := ParseSelector(component)
+		return slices.ContainsFunc(peers, func(peer string) bool {
+			b, _ := ParseSelector(peer)
+			same := a.Name != "" && a.Name == b.Name || a.Role != "" && a.Role == b.Role
+			return a.Kind != b.Kind || a.Kind == KindEtcd && c.Count(KindEtcd) > 1 && !same
+		})
+	})
+}
+
+// NoLink is the problem of components between which there is no link.
+func NoLink(components, peers []string) Problem {
+	p := Problem{
+		Path: "components", Msg: "no link begins or ends at " + strings.Join(components, ", "),
+		Hint: "links lead from API servers to etcd members, and between those",
+	}
+	if len(peers) > 0 {
+		p.Path, p.Msg = "peers", fmt.Sprintf("no link joins %s and %s", strings.Join(components, ", "), strings.Join(peers, ", "))
+	}
+	return p
 }
 
 // names is "etcd-0", or "etcd-0 to etcd-2".

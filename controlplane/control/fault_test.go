@@ -85,7 +85,12 @@ func TestFaultProblems(t *testing.T) {
 func TestFaultProblemsOnAPlane(t *testing.T) {
 	small := control.Config{}
 	large := control.Config{Etcd: control.Etcd{Members: 3}, Scheduler: control.Scheduler{Replicas: 2}}
+	alone := control.Config{NetworkFaults: control.NetworkFaultsOn}
+	twice := control.Config{NetworkFaults: control.NetworkFaultsOn, APIServer: control.APIServer{Replicas: 2}}
 	cut := etcd0(control.FaultPartition)
+	link := func(from, to string) control.Fault {
+		return control.Fault{Kind: control.FaultPartition, Components: []string{from}, Peers: []string{to}}
+	}
 	follower := control.Fault{Kind: control.FaultPause, Components: []string{"kube-scheduler-follower"}}
 	tests := []struct {
 		name  string
@@ -100,6 +105,13 @@ func TestFaultProblemsOnAPlane(t *testing.T) {
 		{"a follower of nobody", follower, small, []string{"components: there is no kube-scheduler-follower (there is one kube-scheduler, kube-scheduler-0, and it leads)"}},
 		{"links", cut, large, nil},
 		{"no links", cut, small, []string{"kind: partition needs links that can be delayed and cut, and this plane has none (start the plane with networkFaults: on)"}},
+		{"a member and itself", link("etcd-0", "etcd-0"), large, []string{"peers: no link joins etcd-0 and etcd-0"}},
+		{"a member and all of it", link("etcd-0", "etcd"), large, nil},
+		{"the leader and itself", link("etcd-leader", "etcd-leader"), large, []string{"peers: no link joins etcd-leader and etcd-leader"}},
+		{"the leader and a follower", link("etcd-leader", "etcd-follower"), large, nil},
+		{"the only member and all of it", link("etcd-0", "etcd"), alone, []string{"peers: no link joins etcd-0 and etcd"}},
+		{"the only member and the API servers", link("etcd", "kube-apiserver"), alone, nil},
+		{"API servers", link("kube-apiserver-0", "kube-apiserver-1"), twice, []string{"peers: no link joins kube-apiserver-0 and kube-apiserver-1"}},
 		{"wrong in itself", control.Fault{Kind: control.FaultKill}, small, []string{"components: kill needs it"}},
 	}
 	for _, test := range tests {

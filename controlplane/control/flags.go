@@ -20,7 +20,8 @@ import (
 var flagTable string
 
 // flagTypes gives the type of each component's flags by name. Its feature gates
-// are there as "feature-gates/NAME", the scheduler's plugins as "plugins/NAME".
+// are there as "feature-gates/NAME" with the type gate, or the only value that they
+// take; the scheduler's plugins as "plugins/NAME".
 var flagTypes = sync.OnceValue(func() map[string]map[string]string {
 	all := map[string]map[string]string{}
 	for line := range strings.Lines(flagTable) {
@@ -70,50 +71,100 @@ func (s FlagSection) flagProblem(name, value string) (p Problem, wrong bool) {
 		}
 		return p, false
 	}
-	what, hint := valueProblem(types[name], value)
-	if what == "" {
+	if what, hint := valueProblem(types[name], value); what != "" {
+		return Problem{path, fmt.Sprintf("%q is not %s", value, what), hint}, true
+	}
+	return s.listProblem(name, value)
+}
+
+// lists are the flags whose values are names that the table has, by the prefix there.
+var lists = map[string]string{
+	"controllers": "controllers/", "enable-admission-plugins": "admission-plugins/", "disable-admission-plugins": "admission-plugins/",
+	"authorization-mode": "authorization-modes/",
+}
+
+// listProblem says which name of a list the component does not know.
+func (s FlagSection) listProblem(flag, value string) (p Problem, wrong bool) {
+	known := named(s.Kind, lists[flag])
+	if lists[flag] == "" || len(known) == 0 {
 		return p, false
 	}
-	return Problem{path, fmt.Sprintf("%q is not %s", value, what), hint}, true
+	for word := range strings.SplitSeq(value, ",") {
+		name := strings.TrimSpace(word)
+		if flag == "controllers" {
+			if name = strings.TrimPrefix(name, "-"); name == "*" {
+				continue
+			}
+		}
+		if name == "" && value == "" || slices.Contains(known, name) {
+			continue
+		}
+		what := strings.TrimSuffix(strings.ReplaceAll(lists[flag], "-", " "), "s/")
+		hint := what + "s are listed by: " + s.Kind + " --help"
+		if near := strictyaml.Suggest(name, known); near != "" {
+			hint = fmt.Sprintf("did you mean %q?", near)
+		} else if name == "" {
+			hint = "leave out the comma too many"
+		}
+		return Problem{s.Path + "." + flag, fmt.Sprintf("%s has no %s %q", s.Kind, what, name), hint}, true
+	}
+	return p, false
 }
 
 // valueProblem says what a value of that type should be and is not. Types of
 // lists, maps and text take anything here; the component has the last word.
+//
+// A type may end in what the component's validation takes at least, as "int>=0" or
+// "duration>0".
 func valueProblem(typ, value string) (what, hint string) {
 	var err error
-	switch typ {
+	base, least, bounded := strings.Cut(typ, ">")
+	var number float64
+	switch base {
 	case "bool":
 		what, hint = "true or false", "write true or false"
 		_, err = strconv.ParseBool(value)
 	case "int", "int32", "int64":
 		what, hint = "a whole number", "as 400"
-		_, err = strconv.ParseInt(value, 0, 64)
+		var n int64
+		n, err = strconv.ParseInt(value, 0, 64)
+		number = float64(n)
 	case "uint", "uint32", "uint64":
 		what, hint = "a whole number of 0 or more", "as 400"
 		_, err = strconv.ParseUint(value, 0, 64)
 	case "float32", "float64":
 		what, hint = "a number", "as 0.5"
-		_, err = strconv.ParseFloat(value, 64)
+		number, err = strconv.ParseFloat(value, 64)
 	case "duration":
 		what, hint = "a duration", "as 30s"
-		_, err = time.ParseDuration(value)
+		var d time.Duration
+		d, err = time.ParseDuration(value)
+		number = d.Seconds()
 	}
-	if err != nil {
-		return what, hint
+	switch {
+	case err != nil:
+	case bounded && least == "0" && number <= 0:
+		what, hint = what+" over 0", "write more than 0"
+	case bounded && least == "=0" && number < 0:
+		what, hint = what+" of 0 or more", "write 0 or more"
+	default:
+		return "", ""
 	}
-	return "", ""
+	return what, hint
 }
 
 // gatesProblem checks the value of the flag feature-gates: NAME=true,NAME=false.
 func gatesProblem(kind, value string) (msg, hint string) {
-	known := named(kind, "feature-gates/")
+	const prefix = "feature-gates/"
+	known := named(kind, prefix)
 	for gate := range strings.SplitSeq(value, ",") {
 		name, on, ok := strings.Cut(strings.TrimSpace(gate), "=")
 		if name == "" && !ok {
 			continue
 		}
 		name = strings.TrimPrefix(name, "kube:")
-		if _, err := strconv.ParseBool(strings.TrimSpace(on)); !ok || err != nil {
+		wanted, err := strconv.ParseBool(strings.TrimSpace(on))
+		if !ok || err != nil {
 			return fmt.Sprintf("%q is no setting of a feature gate", gate), "as NAME=true,OTHER=false"
 		}
 		if len(known) > 0 && !slices.Contains(known, name) {
@@ -122,6 +173,9 @@ func gatesProblem(kind, value string) (msg, hint string) {
 				hint = fmt.Sprintf("did you mean %q?", near)
 			}
 			return fmt.Sprintf("%s has no feature gate %q", kind, name), hint
+		}
+		if locked, err := strconv.ParseBool(flagTypes()[kind][prefix+name]); err == nil && locked != wanted {
+			return fmt.Sprintf("feature gate %q of %s is locked to %t", name, kind, locked), "leave it out"
 		}
 	}
 	return "", ""

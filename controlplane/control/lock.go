@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/stormglass/stormglass/internal/userfile"
 )
 
 // LockFile is the name of the lock in a plane's directory.
@@ -52,7 +54,7 @@ func LockDir(dir string) (*os.File, error) {
 
 // InUse tells whether any process of a plane in dir still lives.
 func InUse(dir string) (bool, error) {
-	f, err := os.Open(filepath.Join(dir, LockFile))
+	f, err := openLock(dir)
 	if errors.Is(err, os.ErrNotExist) {
 		return false, nil
 	}
@@ -66,6 +68,16 @@ func InUse(dir string) (bool, error) {
 		return true, nil
 	}
 	return false, err
+}
+
+// openLock opens the lock to look at it. What is no regular file would block.
+func openLock(dir string) (*os.File, error) {
+	path := filepath.Join(dir, LockFile)
+	f, err := userfile.Open(path, userfile.Text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return f, nil
 }
 
 // SetHolder writes who holds the lock.
@@ -83,7 +95,7 @@ func SetHolder(lock *os.File, h Holder) error {
 
 // ReadHolder reads who holds, or last held, the lock of dir.
 func ReadHolder(dir string) (Holder, error) {
-	f, err := os.Open(filepath.Join(dir, LockFile))
+	f, err := openLock(dir)
 	if err != nil {
 		if errors.Is(err, os.ErrNotExist) {
 			err = ErrNotRunning

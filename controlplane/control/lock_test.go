@@ -1,8 +1,11 @@
 package control_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stormglass/stormglass/controlplane/control"
@@ -93,4 +96,28 @@ func TestASocketsDirectoryIsNotLeftBehind(t *testing.T) {
 		}
 	}
 	control.RemoveSocketDir(t.TempDir()) // nobody ever held it
+}
+
+// What is no regular file of a plane's is refused: reading it would never end.
+func TestFilesThatNeverEndAreRefused(t *testing.T) {
+	for what, put := range map[string]func(path string) error{
+		"a pipe":    func(path string) error { return syscall.Mkfifo(path, 0o600) },
+		"a device":  func(path string) error { return os.Symlink("/dev/zero", path) },
+		"directory": func(path string) error { return os.Mkdir(path, 0o700) },
+	} {
+		dir := t.TempDir()
+		for _, file := range []string{control.LockFile, control.ClusterFile} {
+			if err := put(filepath.Join(dir, file)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, load := control.Load(dir)
+		_, use := control.InUse(dir)
+		_, holder := control.ReadHolder(dir)
+		for file, err := range map[string]error{control.ClusterFile: load, control.LockFile: errors.Join(use, holder)} {
+			if err == nil || !strings.HasPrefix(err.Error(), filepath.Join(dir, file)+": ") || !strings.Contains(err.Error(), what) {
+				t.Errorf("%s, %s: %v", file, what, err)
+			}
+		}
+	}
 }

@@ -19,22 +19,29 @@ type Problem struct {
 // maxRate bounds client limits; beyond it no limit is meant.
 const maxRate = 1_000_000
 
+// noLimit is a client's rate without a limit, as client-go has it.
+const noLimit = -1
+
 // Problems checks what can be checked without the components themselves:
 // ranges, flags that Stormglass sets itself, and the names and types of others.
 // What a component says of its flags is seen by `controlplane up` before it
 // starts anything.
 func (c Config) Problems() []Problem {
 	all := c.topologyProblems()
-	number := func(path string, v, high float64) {
+	number := func(path string, v, high float64, hint string) {
 		if v < 0 || v > high {
-			all = append(all, Problem{path, fmt.Sprintf("%v is out of bounds", v), fmt.Sprintf("from 0 (upstream's default) to %.0f", high)})
+			all = append(all, Problem{path, fmt.Sprintf("%v is out of bounds", v), fmt.Sprintf(hint, high)})
 		}
 	}
-	number("controllerManager.qps", c.ControllerManager.QPS, maxRate)
-	number("controllerManager.burst", float64(c.ControllerManager.Burst), maxRate)
-	number("scheduler.qps", c.Scheduler.QPS, maxRate)
-	number("scheduler.burst", float64(c.Scheduler.Burst), maxRate)
-	number("scheduler.percentageOfNodesToScore", float64(c.Scheduler.PercentageOfNodesToScore), 100)
+	limit := func(path string, qps float64, burst int) {
+		if qps != noLimit {
+			number(path+".qps", qps, maxRate, "over 0, at most %.0f, or -1 for no limit")
+		}
+		number(path+".burst", float64(burst), maxRate, "from 1 to %.0f")
+	}
+	limit("controllerManager", c.ControllerManager.QPS, c.ControllerManager.Burst)
+	limit("scheduler", c.Scheduler.QPS, c.Scheduler.Burst)
+	number("scheduler.percentageOfNodesToScore", float64(c.Scheduler.PercentageOfNodesToScore), 100, "from 0 (upstream's default) to %.0f")
 
 	for _, section := range c.FlagSections() {
 		for _, name := range slices.Sorted(maps.Keys(section.Flags)) {
@@ -45,7 +52,7 @@ func (c Config) Problems() []Problem {
 			}
 		}
 	}
-	for name, set := range map[string]bool{"kube-api-qps": c.ControllerManager.QPS > 0, "kube-api-burst": c.ControllerManager.Burst > 0} {
+	for name, set := range map[string]bool{"kube-api-qps": c.ControllerManager.QPS != 0, "kube-api-burst": c.ControllerManager.Burst > 0} {
 		if _, flag := c.ControllerManager.Flags[name]; flag && set {
 			all = append(all, Problem{"controllerManager.flags." + name, "the limit is written twice", "keep controllerManager." + strings.TrimPrefix(name, "kube-api-")})
 		}

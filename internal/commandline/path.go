@@ -21,6 +21,19 @@ func PathAtFault(err error) bool {
 	}, number)
 }
 
+// Program gives the whole path of a program that a user named, which is not looked for
+// on PATH.
+func Program(path string) (string, error) {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("%s: %w", path, userfile.Cause(err))
+	case !info.Mode().IsRegular() || info.Mode()&0o111 == 0:
+		return "", fmt.Errorf("%s: it is no program that can be started", path)
+	}
+	return filepath.Abs(path)
+}
+
 // NewFile refuses the path of a file that is there already or cannot be made.
 func NewFile(path string) error {
 	if _, err := os.Lstat(path); err == nil {

@@ -44,3 +44,18 @@ func IsEnvironment(err error) bool {
 	var e environmentError
 	return errors.As(err, &e)
 }
+
+// Of returns the exit code of an error: of one that says that it left nothing to
+// judge (Unjudged) NoData, unless the environment failed too.
+func Of(err error) int {
+	var unjudged interface{ Unjudged() bool }
+	switch {
+	case err == nil:
+		return Pass
+	case errors.As(err, &unjudged) && unjudged.Unjudged() && !IsEnvironment(err):
+		return NoData
+	case IsUsage(err):
+		return Usage
+	}
+	return Environment
+}

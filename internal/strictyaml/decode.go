@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,6 +23,8 @@ func (d *Document) Decode(into any) error {
 	c.value(d.root, reflect.ValueOf(into).Elem(), "")
 	return errors.Join(c.errs...)
 }
+
+const oneValueHint = "write one value, in quotes if it holds signs of YAML"
 
 type decoder struct {
 	doc  *Document
@@ -45,7 +48,7 @@ func (c *decoder) value(n *yaml.Node, v reflect.Value, path string) {
 	}
 	if u, ok := v.Addr().Interface().(encoding.TextUnmarshaler); ok {
 		if n.Kind != yaml.ScalarNode {
-			c.fail(n, path, "", "expected one value, found %s", kindName(n))
+			c.fail(n, path, oneValueHint, "expected one value, found %s", kindName(n))
 			return
 		}
 		if err := u.UnmarshalText([]byte(n.Value)); err != nil {
@@ -77,12 +80,12 @@ func (c *decoder) value(n *yaml.Node, v reflect.Value, path string) {
 }
 
 func (c *decoder) fields(n *yaml.Node, v reflect.Value, path string) {
-	if n.Kind != yaml.MappingNode {
-		c.fail(n, path, "", "expected fields, found %s", kindName(n))
-		return
-	}
 	known := map[string]knownField{}
 	knownFields(v, known)
+	if n.Kind != yaml.MappingNode {
+		c.fail(n, path, "known here: "+strings.Join(slices.Sorted(maps.Keys(known)), ", "), "expected fields, found %s", kindName(n))
+		return
+	}
 	seen := map[string]int{}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
@@ -94,23 +97,40 @@ func (c *decoder) fields(n *yaml.Node, v reflect.Value, path string) {
 		seen[key.Value] = key.Line
 		field, ok := known[key.Value]
 		if !ok {
-			c.fail(key, at, nearest(key.Value, slices.Collect(maps.Keys(known))), "unknown field %q", key.Value)
+			c.fail(key, at, fieldHint(key.Value, slices.Collect(maps.Keys(known))), "unknown field %q", key.Value)
 			continue
 		}
 		before := len(c.errs)
 		c.value(value, field.value, at)
 		if field.zero != "" && len(c.errs) == before && !isNull(follow(value)) && isZero(field.value) {
-			c.fail(value, at, "write more than 0", "%s would mean the default, %s", follow(value).Value, field.zero)
+			means, hint, ok := strings.Cut(field.zero, "; ")
+			if !ok {
+				hint = "write more than 0"
+			}
+			c.fail(value, at, hint, "%s would mean the default, %s", written(follow(value)), means)
 		}
 	}
 }
 
-// isZero tells a number's zero, -0 included.
-func isZero(v reflect.Value) bool { return v.IsZero() || v.CanFloat() && v.Float() == 0 }
+// isZero tells a number's zero, -0 included, or an empty list.
+func isZero(v reflect.Value) bool {
+	return v.IsZero() || v.CanFloat() && v.Float() == 0 || v.Kind() == reflect.Slice && v.Len() == 0
+}
 
-// noKeyTwice refuses fields written twice in what is decoded as it stands.
+func written(n *yaml.Node) string {
+	if n.Kind == yaml.SequenceNode {
+		return "[]"
+	}
+	return n.Value
+}
+
+// noKeyTwice refuses fields written twice in what is decoded as it stands. A date
+// in it is the text that it is written as, as for kubectl.
 func (c *decoder) noKeyTwice(n *yaml.Node, path string) bool {
 	n = follow(n)
+	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!timestamp" {
+		n.Tag = "!!str"
+	}
 	before := len(c.errs)
 	seen := map[string]int{}
 	for i, child := range n.Content {
@@ -132,7 +152,8 @@ func (c *decoder) noKeyTwice(n *yaml.Node, path string) bool {
 }
 
 // knownField is a field of a struct and, by its tag `zero:"5s"`, what it is when
-// left out: a zero that is written would silently become that, and is refused.
+// left out: a zero that is written would silently become that, and is refused. After
+// "; " there may be a hint.
 type knownField struct {
 	value reflect.Value
 	zero  string
@@ -160,13 +181,17 @@ func (c *decoder) list(n *yaml.Node, v reflect.Value, path string) {
 	}
 	v.Set(reflect.MakeSlice(v.Type(), len(n.Content), len(n.Content)))
 	for i, item := range n.Content {
+		if v.Type().Elem().Kind() == reflect.Struct && isNull(follow(item)) {
+			c.fail(item, itemPath(path, n, i), "remove it, or write its fields", "an empty item")
+			continue
+		}
 		c.value(item, v.Index(i), itemPath(path, n, i))
 	}
 }
 
 func (c *decoder) mapping(n *yaml.Node, v reflect.Value, path string) {
 	if n.Kind != yaml.MappingNode {
-		c.fail(n, path, "", "expected fields, found %s", kindName(n))
+		c.fail(n, path, "write name: value", "expected fields, found %s", kindName(n))
 		return
 	}
 	v.Set(reflect.MakeMap(v.Type()))
@@ -184,7 +209,7 @@ func (c *decoder) mapping(n *yaml.Node, v reflect.Value, path string) {
 
 func (c *decoder) scalar(n *yaml.Node, v reflect.Value, path string) {
 	if n.Kind != yaml.ScalarNode {
-		c.fail(n, path, "", "expected one value, found %s", kindName(n))
+		c.fail(n, path, oneValueHint, "expected one value, found %s", kindName(n))
 		return
 	}
 	switch v.Kind() {
@@ -233,6 +258,20 @@ func join(path, name string) string {
 		return name
 	}
 	return path + "." + name
+}
+
+// notColon is a field whose name and value nothing separates as YAML does.
+var notColon = regexp.MustCompile(`^(\w+)\s*[:=]\s*(.+)$`)
+
+// fieldHint says what to write in place of an unknown field.
+func fieldHint(name string, known []string) string {
+	if strings.ContainsRune(name, noBreakSpace) {
+		return noBreakHint
+	}
+	if m := notColon.FindStringSubmatch(name); m != nil && slices.Contains(known, m[1]) {
+		return fmt.Sprintf("write %s: %s", m[1], m[2])
+	}
+	return nearest(name, known)
 }
 
 // nearest suggests the known name closest to a mistyped one, or lists them.

@@ -3,6 +3,7 @@ package strictyaml
 import (
 	"errors"
 	"fmt"
+	"io"
 	"regexp"
 	"strconv"
 	"strings"
@@ -67,29 +68,31 @@ func oneLine(s string) string {
 // lines of nested aliases cannot fill the memory.
 const maxNodes = 100_000
 
-// Parse reads one document. Syntax errors, duplicate keys, a second
-// document and aliases that blow up are refused.
+// Parse reads one document; others may be empty. Syntax errors, duplicate keys, a
+// second document and aliases that blow up are refused.
 func Parse(file string, data []byte) (doc *Document, err error) {
 	d := &Document{File: file, overrides: map[*yaml.Node]origin{}}
 	dec := yaml.NewDecoder(strings.NewReader(string(data)))
-	var node yaml.Node
-	if err := dec.Decode(&node); err != nil {
-		if err.Error() == "EOF" {
+	for {
+		var node yaml.Node
+		err := dec.Decode(&node)
+		switch {
+		case errors.Is(err, io.EOF) && d.root == nil:
 			return nil, d.empty()
+		case err != nil && !errors.Is(err, io.EOF):
+			return nil, d.syntaxError(dec, data, err)
 		}
-		return nil, d.syntaxError(dec, data, err)
+		if err != nil {
+			break
+		}
+		if len(node.Content) != 1 || isNull(node.Content[0]) {
+			continue // a --- with nothing after it
+		}
+		if d.root != nil {
+			return nil, &Error{File: file, Line: node.Line, Msg: "a second YAML document", Hint: "one document per file"}
+		}
+		d.root = node.Content[0]
 	}
-	var second yaml.Node
-	switch err := dec.Decode(&second); {
-	case err == nil:
-		return nil, &Error{File: file, Line: second.Line, Msg: "a second YAML document", Hint: "one document per file"}
-	case err.Error() != "EOF":
-		return nil, d.syntaxError(dec, data, err)
-	}
-	if len(node.Content) != 1 || isNull(node.Content[0]) {
-		return nil, d.empty()
-	}
-	d.root = node.Content[0]
 	if err := d.checkAliases(); err != nil {
 		return nil, err
 	}

@@ -31,11 +31,29 @@ func (d *Document) place(e *Error, n *yaml.Node) {
 	}
 }
 
+// BlameOverrides makes errors name the overrides, as after --set, that they come
+// of: those that were not there without them and do not name one.
+func BlameOverrides(err, without error, overrides []string) error {
+	had := map[string]bool{}
+	for _, e := range Errors(without) {
+		had[e.Error()] = true
+	}
+	for _, e := range Errors(err) {
+		if !strings.HasPrefix(e.File, setFile) && !had[e.Error()] {
+			e.Msg = "with " + setFile + strings.Join(overrides, " "+setFile) + ": " + e.Msg
+		}
+	}
+	return err
+}
+
+// setFile begins the name of an override in errors.
+const setFile = "--set "
+
 var yamlLine = regexp.MustCompile(`^yaml: (?:line \d+: )?`)
 
 // Set lays one "path=value" over the document. The value is YAML.
 func (d *Document) Set(assignment string) error {
-	o := origin{file: "--set " + assignment}
+	o := origin{file: setFile + assignment}
 	path, text, ok := strings.Cut(assignment, "=")
 	if !ok || path == "" {
 		return &Error{File: o.file, Msg: "expected PATH=VALUE", Hint: "for example --set nodes.count=50"}
@@ -112,6 +130,12 @@ func clone(n *yaml.Node, budget *int) (*yaml.Node, bool) {
 	return &own, true
 }
 
+// isIndex is the number of a list's item.
+var isIndex = regexp.MustCompile(`^[0-9]+$`)
+
+// wellFormed is the form of a path: names with dots between them, or in brackets.
+var wellFormed = regexp.MustCompile(`^[^\s.\[\]]+(?:\.[^\s.\[\]]+|\[[^\s.\[\]]+\])*$`)
+
 // put lays a value over what is at a path, or adds it.
 func (d *Document) put(path string, set *yaml.Node, o origin) error {
 	fail := func(hint, format string, args ...any) error {
@@ -119,14 +143,14 @@ func (d *Document) put(path string, set *yaml.Node, o origin) error {
 		return e
 	}
 	d.markOverride(set, o)
-	steps := splitPath(path)
-	if len(steps) == 0 {
-		return fail("for example nodes.count", "%q is no path", path)
+	if !wellFormed.MatchString(path) {
+		return fail("as nodes.count or phases[0].for", "%q is no path", path)
 	}
+	steps := splitPath(path)
 	node := d.root
 	for i, step := range steps {
 		if node = follow(node); node == nil || (node.Kind != yaml.MappingNode && node.Kind != yaml.SequenceNode) {
-			return fail("", "%s holds no fields", strings.Join(steps[:i], "."))
+			return fail("write "+strings.Join(steps[:i], ".")+"=VALUE", "%s holds no fields", strings.Join(steps[:i], "."))
 		}
 		last := i == len(steps)-1
 		if at := position(node, step); at >= 0 {
@@ -138,6 +162,10 @@ func (d *Document) put(path string, set *yaml.Node, o origin) error {
 		}
 		if node.Kind == yaml.SequenceNode {
 			return fail(listHint(node, step), "%s has no item %q", strings.Join(steps[:i], "."), step)
+		}
+		if !last && isIndex.MatchString(steps[i+1]) {
+			list := strings.Join(steps[:i+1], ".")
+			return fail(fmt.Sprintf("write the whole list, as %s=[{...}]", list), "there is no %s to have an item %s", list, steps[i+1])
 		}
 		next := set
 		if !last {

@@ -84,7 +84,18 @@ func (d *Document) syntaxError(dec *yaml.Decoder, data []byte, err error) error 
 		e.Msg, e.Hint = fmt.Sprintf("a quote opened here goes on to line %d", m.line), "close it on this line"
 		return e
 	}
+	for _, line := range []int{m.line, m.line - 1} {
+		if strings.ContainsRune(at(line), noBreakSpace) {
+			e.Line = line
+			e.Msg, e.Hint = "a no-break space, U+00A0", noBreakHint
+			return e
+		}
+	}
 	switch p := m.problem; {
+	case p == "found incompatible YAML document":
+		e.Msg, e.Hint = "YAML 1.1 is read, and not the version of this %YAML line", "remove the line"
+	case p == "did not find expected node content" && len(rest) > 0 && rest[0] == ',':
+		e.Msg, e.Hint = `a "," with nothing before it`, "remove it"
 	case p == "did not find expected node content" && ended:
 		e.Line = last
 		e.Msg, e.Hint = "the file ends where a value is needed", "close what is opened with } or ]"
@@ -108,6 +119,11 @@ func (d *Document) syntaxError(dec *yaml.Decoder, data []byte, err error) error 
 	case p == "could not find expected ':'":
 		e.Line = m.began
 		e.Msg, e.Hint = "this is no field", "write name: value, with a space after the colon"
+	case p == "mapping values are not allowed in this context" && dashWithoutSpace.MatchString(at(m.line-1)):
+		e.Line--
+		e.Msg, e.Hint = "this is no item of a list", "write a space after the -"
+	case p == "mapping values are not allowed in this context" && strings.Count(at(m.line), ": ") > 1:
+		e.Msg, e.Hint = `a second ":" in one line`, "quote a value that holds a colon; write the fields of a field in { } or on lines of their own"
 	case p == "mapping values are not allowed in this context":
 		e.Msg, e.Hint = `a ":" where no field can be`, "indent the line as the fields above it, or quote a value that holds a colon"
 	case p == "block sequence entries are not allowed in this context":
@@ -126,6 +142,13 @@ func (d *Document) syntaxError(dec *yaml.Decoder, data []byte, err error) error 
 	}
 	return e
 }
+
+const (
+	noBreakSpace = '\u00a0'
+	noBreakHint  = "YAML takes no-break spaces for text: write plain spaces"
+)
+
+var dashWithoutSpace = regexp.MustCompile(`^\s*-\w+:`)
 
 var opensQuote = regexp.MustCompile(`(?:^|[:,\[{-])\s*"[^"]*$`)
 

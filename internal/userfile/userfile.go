@@ -22,7 +22,7 @@ const (
 // Read gives the content of a regular file of at most limit bytes. Its errors do
 // not name the file.
 func Read(path string, limit int64) ([]byte, error) {
-	f, err := open(path, limit)
+	f, err := Open(path, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -32,7 +32,7 @@ func Read(path string, limit int64) ([]byte, error) {
 
 // Check tells whether Read could read the file, without reading it.
 func Check(path string, limit int64) error {
-	f, err := open(path, limit)
+	f, err := Open(path, limit)
 	if err != nil {
 		return err
 	}
@@ -58,7 +58,8 @@ func Stdin(ctx context.Context, stdin io.Reader, limit int64) ([]byte, error) {
 	}
 }
 
-func open(path string, limit int64) (*os.File, error) {
+// Open opens what Read reads, for one that is too large to be held in memory.
+func Open(path string, limit int64) (*os.File, error) {
 	info, err := os.Stat(path) // opening a device may do something
 	if err != nil {
 		return nil, Cause(err)
@@ -110,11 +111,15 @@ func readAll(r io.Reader, limit int64) ([]byte, error) {
 
 func tooLarge(limit int64) error { return fmt.Errorf("it is larger than %d MiB", limit>>20) }
 
-// Cause is err without the operation and the path that os errors repeat.
+// Cause is err without the operation and the paths that os errors repeat.
 func Cause(err error) error {
 	var pathErr *fs.PathError
-	if errors.As(err, &pathErr) {
+	var linkErr *os.LinkError
+	switch {
+	case errors.As(err, &pathErr):
 		return pathErr.Err
+	case errors.As(err, &linkErr):
+		return linkErr.Err
 	}
 	return err
 }

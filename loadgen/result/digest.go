@@ -19,86 +19,102 @@ import (
 	"github.com/stormglass/stormglass/internal/userfile"
 )
 
-// mostDigested bounds a file that is digested: a segment of the archive has 512 MiB
-// at the most.
-const mostDigested = 1 << 30
+// mostSegment bounds a file of a run: the largest of Prometheus' archives have 512 MiB.
+const mostSegment = 1 << 30
 
 // noDigest stands for Run.Digest while it is computed.
 var noDigest = strings.Repeat("0", hex.EncodedLen(sha256.Size))
 
 // judgedFrom tells whether a file at the top of a run's directory is one that judging
-// reads, and that only the run writes.
+// reads, or the times of a replay, and that only the run writes.
 func judgedFrom(name string) bool {
 	switch name {
 	case ScenarioFile, TimelineFile, PulseFile, MeasurementsFile, AuditFile, TSDBDir:
 		return true
 	}
-	return strings.HasPrefix(name, "replay-")
+	return strings.HasPrefix(name, ReplayPrefix)
 }
 
 // Digest gives the SHA-256 of each file in dir that judging reads, in hexadecimal, by
 // path; run.json, which holds them, is not among them.
 func Digest(dir string) (map[string]string, error) {
-	digests := map[string]string{}
-	entries, err := os.ReadDir(dir)
+	files, err := judgedFiles(dir)
 	if err != nil {
 		return nil, err
 	}
-	for _, e := range entries {
-		if judgedFrom(e.Name()) {
-			if err := digestBelow(dir, e.Name(), 0, digests); err != nil {
-				return nil, err
-			}
+	digests := map[string]string{}
+	for _, name := range files {
+		if digests[name], err = digestFile(dir, name); err != nil {
+			return nil, err
 		}
 	}
 	return digests, nil
 }
 
-// deepest is the depth of an archive: tsdb/BLOCK/chunks/000001. A loop of links ends
-// there.
-const deepest = 4
+// judgedFiles are the files in dir that judging reads, run.json left out.
+func judgedFiles(dir string) (files []string, err error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, userfile.Cause(err)
+	}
+	for _, e := range entries {
+		if judgedFrom(e.Name()) {
+			below, err := FilesBelow(dir, e.Name())
+			if err != nil {
+				return nil, err
+			}
+			files = append(files, below...)
+		}
+	}
+	return files, nil
+}
 
-func digestBelow(dir, name string, depth int, into map[string]string) error {
+// deepest is how many directories are above a file of a run: tsdb/BLOCK/chunks/000001.
+// A loop of links ends there.
+const deepest = 3
+
+// FilesBelow gives the paths in dir of the files at and below name, links followed.
+// Each is a regular file that can be opened. Every error is a *Damaged.
+func FilesBelow(dir, name string) ([]string, error) {
 	at := filepath.Join(dir, filepath.FromSlash(name))
 	info, err := os.Stat(at)
 	if err != nil {
-		return &Damaged{name, userfile.Cause(err)}
+		return nil, &Damaged{name, userfile.Cause(err)}
 	}
 	if !info.IsDir() {
-		sum, err := digestFile(at)
-		if err != nil {
-			return &Damaged{name, userfile.Cause(err)}
+		if err := userfile.Check(at, mostSegment); err != nil {
+			return nil, &Damaged{name, err}
 		}
-		into[name] = sum
-		return nil
+		return []string{name}, nil
 	}
-	if depth == deepest {
-		return &Damaged{name, errors.New("the archive of a run is not that deep")}
+	if strings.Count(name, "/") == deepest {
+		return nil, &Damaged{name, errors.New("it is a directory, and the archive of a run is not that deep")}
 	}
 	entries, err := os.ReadDir(at)
 	if err != nil {
-		return &Damaged{name, userfile.Cause(err)}
+		return nil, &Damaged{name, userfile.Cause(err)}
 	}
+	var files []string
 	for _, e := range entries {
-		if err := digestBelow(dir, path.Join(name, e.Name()), depth+1, into); err != nil {
-			return err
+		below, err := FilesBelow(dir, path.Join(name, e.Name()))
+		if err != nil {
+			return nil, err
 		}
+		files = append(files, below...)
 	}
-	return nil
+	return files, nil
 }
 
-func digestFile(at string) (string, error) {
-	if err := userfile.Check(at, mostDigested); err != nil {
-		return "", err
-	}
-	f, err := os.Open(at)
+// digestFile gives the SHA-256 of a file of the run in dir. Every error is a *Damaged.
+func digestFile(dir, name string) (string, error) {
+	f, err := userfile.Open(filepath.Join(dir, filepath.FromSlash(name)), mostSegment)
 	if err != nil {
-		return "", err
+		return "", &Damaged{name, err}
 	}
 	defer f.Close()
 	h := sha256.New()
 	if _, err := io.Copy(h, f); err != nil {
-		return "", err
+		return "", &Damaged{name, userfile.Cause(err)}
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
@@ -125,7 +141,10 @@ func ReadRun(dir string) (Run, error) {
 	if err := Decode(RunFile, data, &r); err != nil {
 		return Run{}, err
 	}
-	if r.Digest != "" {
+	switch {
+	case r.Digest == "" && len(r.Files) > 0:
+		return Run{}, &Damaged{RunFile, errors.New("it was changed after the run: its own SHA-256 is not in it")}
+	case r.Digest != "":
 		sum := sha256.Sum256(bytes.Replace(data, []byte(r.Digest), []byte(noDigest), 1))
 		if r.Digest != hex.EncodeToString(sum[:]) {
 			return Run{}, &Damaged{RunFile, errors.New("it was changed after the run: its SHA-256 is not the one in it")}
@@ -141,32 +160,32 @@ func (r Run) Changed(dir string) map[string]error {
 	note := func(file string, err error) {
 		top, _, _ := strings.Cut(file, "/")
 		if changed[top] == nil {
-			changed[top] = &Damaged{file, err}
+			changed[top] = err
 		}
 	}
 	for _, file := range slices.Sorted(maps.Keys(r.Files)) {
 		if !filepath.IsLocal(file) {
 			continue
 		}
-		sum, err := digestFile(filepath.Join(dir, filepath.FromSlash(file)))
-		switch {
-		case err != nil:
-			note(file, userfile.Cause(err))
-		case sum != r.Files[file]:
-			note(file, fmt.Errorf("it was changed after the run: its SHA-256 is not the one in %s", RunFile))
+		sum, err := digestFile(dir, file)
+		if err == nil && sum != r.Files[file] {
+			err = &Damaged{file, fmt.Errorf("it was changed after the run: its SHA-256 is not the one in %s", RunFile)}
+		}
+		if err != nil {
+			note(file, err)
 		}
 	}
 	if len(r.Files) == 0 || r.Ended.IsZero() {
 		return changed // a run that was killed wrote on after the digests
 	}
-	there, err := Digest(dir)
+	there, err := judgedFiles(dir)
 	var damaged *Damaged
 	if errors.As(err, &damaged) {
-		note(damaged.File, damaged.Err)
+		note(damaged.File, damaged)
 	}
-	for _, file := range slices.Sorted(maps.Keys(there)) {
+	for _, file := range there {
 		if r.Files[file] == "" {
-			note(file, errors.New("the run did not write it"))
+			note(file, &Damaged{file, errors.New("the run did not write it")})
 		}
 	}
 	return changed

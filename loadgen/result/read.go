@@ -12,8 +12,21 @@ import (
 	"github.com/stormglass/stormglass/internal/userfile"
 )
 
-// mostBytes bounds what is read of one file: an hour of 200 loads writes less.
-const mostBytes = 256 << 20
+// mostObjects bounds the objects of a document: an empty one has three bytes in it and
+// up to a kilobyte in memory. Those of a run are a hundred bytes long and more.
+const mostObjects = 1_000_000
+
+// mostBytes bounds what is read of one file, by what it is called: a thousand loads in
+// ten phases write less, and of lines an hour of 200 loads.
+func mostBytes(name string) int64 {
+	switch filepath.Ext(name) {
+	case ".yaml":
+		return 4 * userfile.Text // the defaults are written out in it
+	case ".json":
+		return 64 << 20
+	}
+	return 256 << 20
+}
 
 // Damaged is a file of a run's directory that is not as a run leaves it.
 type Damaged struct {
@@ -32,12 +45,15 @@ func (d *Damaged) Error() string {
 // Unwrap gives what is wrong.
 func (d *Damaged) Unwrap() error { return d.Err }
 
+// Unjudged: what a damaged file held is not known, and a run is not judged without it.
+func (d *Damaged) Unjudged() bool { return true }
+
 // Checked is data that can tell whether a run may have written it.
 type Checked interface{ Check() error }
 
 // ReadFile reads a file of the run in dir. Every error is a *Damaged.
 func ReadFile(dir, name string) ([]byte, error) {
-	data, err := userfile.Read(filepath.Join(dir, name), mostBytes)
+	data, err := userfile.Read(filepath.Join(dir, name), mostBytes(name))
 	if err != nil {
 		return nil, &Damaged{name, err}
 	}
@@ -56,6 +72,9 @@ func ReadJSON(dir, name string, v Checked) error {
 
 // Decode is ReadJSON for a file that has been read.
 func Decode(name string, data []byte, v Checked) error {
+	if bytes.Count(data, []byte("{")) > mostObjects {
+		return &Damaged{name, fmt.Errorf("it has more than %d objects, which no run writes", mostObjects)}
+	}
 	err := json.Unmarshal(data, v)
 	if err != nil {
 		err = located(err, data)

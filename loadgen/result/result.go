@@ -25,6 +25,7 @@ const (
 	ResultFile       = "result.json"
 	JUnitFile        = "junit.xml"
 	HTMLFile         = "report.html"
+	ReplayPrefix     = "replay-" // of the times of a load's replay
 )
 
 // Verdict is the outcome of a gate or of a run.

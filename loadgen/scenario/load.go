@@ -93,6 +93,30 @@ func ReadStdin(ctx context.Context, stdin io.Reader, overrides []string) (*Scena
 // Parse reads a scenario from data; file is its name in errors. Replays are
 // left without their times.
 func Parse(file string, data []byte, overrides []string) (*Scenario, error) {
+	s, err := parseAll(file, data, overrides)
+	if len(overrides) == 0 {
+		return s, err
+	}
+	original, without := parseAll(file, data, nil)
+	if err != nil {
+		return nil, strictyaml.BlameOverrides(err, without, overrides)
+	}
+	s.original, s.overrides = original, overrides
+	return s, nil
+}
+
+// Check runs a check on the scenario. Errors that it would not give without the
+// scenario's overrides name these.
+func (s *Scenario) Check(check func(*Scenario) error) error {
+	err := check(s)
+	if err == nil || s.original == nil {
+		return err
+	}
+	return strictyaml.BlameOverrides(err, check(s.original), s.overrides)
+}
+
+// parseAll reads the scenario and its variants.
+func parseAll(file string, data []byte, overrides []string) (*Scenario, error) {
 	s, err := parse(&Scenario{}, file, data, overrides, nil)
 	if err != nil {
 		return nil, err

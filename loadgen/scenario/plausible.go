@@ -9,7 +9,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/stormglass/stormglass/internal/strictyaml"
 )
@@ -24,23 +23,26 @@ type course struct {
 	alive map[string]*placed // Deployments by name
 	// restless: something was done to pods or nodes since they were last awaited.
 	restless bool
-	down     int  // nodes that failed and were not brought back
-	struck   bool // nodes failed or became slow, and were not brought back
 	hopeless bool // some pods were found never to become ready
+	fleet
 }
 
-// placed is a Deployment, where it stands, and the phase of the last action on it.
+// placed is a Deployment and the phase of the last action on it.
 type placed struct {
 	Action
-	path  string
-	since int
+	made    string // where its deploy stands
+	path    string // where its number of replicas stands
+	since   int
+	update  *Action // the last rollingUpdate since pods were awaited, of pods of an earlier phase
+	updated string  // where it stands
 }
 
 // course checks what can be told on paper: conditions that hold at once or never,
-// pods that no node holds, faults without their target. That nodesReady holds at
-// once is no error: large fleets fall back while they register.
+// pods that no node holds, faults without their target.
 func (v *validator) course() {
 	c := &course{v: v, alive: map[string]*placed{}}
+	c.shaken = !v.s.registersAtOnce()
+	v.heartbeats()
 	for i := range v.s.Phases {
 		p := &v.s.Phases[i]
 		path := fmt.Sprintf("phases[%d]", i)
@@ -52,16 +54,25 @@ func (v *validator) course() {
 		for j := range p.Actions {
 			c.act(fmt.Sprintf("%s.actions[%d]", path, j), i, &p.Actions[j])
 		}
+		notReady := c.mayBeNotReady(c.elapsed)
+		before := len(v.errs)
 		c.strike(path, p)
 		switch p.Until {
 		case "podsReady":
 			c.awaitPods(path, i, p)
+		case "nodesReady":
+			if len(v.errs) == before { // else what nodes do is not known
+				c.awaitReady(path, p, notReady)
+			}
 		case "nodesNotReady":
 			c.awaitNotReady(path, p)
 		}
+		c.shake(p)
+		c.elapsed += max(p.For, p.Within).D()
 		c.opening(path, p)
 		c.bursts(path, p)
 	}
+	c.loads()
 }
 
 func (c *course) act(path string, phase int, a *Action) {
@@ -71,7 +82,7 @@ func (c *course) act(path string, phase int, a *Action) {
 	case a.Kind == "deploy" && d != nil:
 		c.v.fail(path+".name", "scale it, or give this one another name", "%q is deployed already", a.Name)
 	case a.Kind == "deploy":
-		c.alive[a.Name] = &placed{*a, path, phase}
+		c.alive[a.Name] = &placed{Action: *a, made: path, path: path, since: phase}
 		c.checkSpread(path, a)
 	case d == nil: // validator.action says so
 	case a.Kind == "delete":
@@ -79,6 +90,9 @@ func (c *course) act(path string, phase int, a *Action) {
 	case a.Kind == "scale":
 		d.Replicas, d.path, d.since = a.Replicas, path, phase
 	case a.Kind == "rollingUpdate":
+		if d.since < phase || d.update != nil {
+			d.update, d.updated = a, path
+		}
 		d.since = phase
 	}
 }
@@ -112,41 +126,6 @@ func (c *course) checkSpread(path string, a *Action) {
 	}
 }
 
-// strike follows the faults of a phase in the order of their times.
-func (c *course) strike(path string, p *Phase) {
-	nodes := c.v.s.Nodes.Count
-	order := make([]int, len(p.Faults))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(i, j int) int { return int(p.Faults[i].After - p.Faults[j].After) })
-	for _, i := range order {
-		f := &p.Faults[i]
-		at := fmt.Sprintf("%s.faults[%d]", path, i)
-		c.restless = true
-		if !f.OfNodes() || nodes == 0 {
-			continue
-		}
-		if f.Kind == NodeRecovery {
-			if !c.struck {
-				c.v.fail(at, "put it after a nodeFailure, nodeShutdown or slowKubelet", "no node has failed by then")
-			}
-			c.down, c.struck = 0, false
-			continue
-		}
-		c.struck = true
-		n := int(f.Fraction*float64(nodes) + 0.5) // as package node counts them
-		switch {
-		case f.Fraction > 0 && n == 0:
-			c.v.fail(at+".fraction", fmt.Sprintf("at least %s, which is one node", plain(math.Ceil(1e5/float64(nodes))/1e5)), "%s of %d nodes is none", plain(f.Fraction), nodes)
-		case f.StopsNodes() && c.down >= nodes:
-			c.v.fail(at, "add a nodeRecovery before it", "all nodes have failed by then")
-		case f.StopsNodes():
-			c.down = min(nodes, c.down+n)
-		}
-	}
-}
-
 // awaitPods checks that pods can become ready in the phase, and that they are not.
 func (c *course) awaitPods(path string, phase int, p *Phase) {
 	at := path + ".until"
@@ -164,8 +143,14 @@ func (c *course) awaitPods(path string, phase int, p *Phase) {
 	default:
 		before := len(c.v.errs)
 		c.capacity()
+		if len(c.v.errs) == before {
+			c.updates()
+		}
 		c.starting(phase, p)
 		c.hopeless = len(c.v.errs) > before
+	}
+	for _, d := range c.alive {
+		d.update = nil
 	}
 	c.restless = false
 }
@@ -179,150 +164,14 @@ func (c *course) starting(phase int, p *Phase) {
 			since += max(c.v.s.Phases[i].For, c.v.s.Phases[i].Within).D()
 		}
 		if c.alive[name].Replicas > 0 && takes > since {
-			c.v.fail("nodes.podStart", fmt.Sprintf("write less than %s, imagePull counted in, or make the phase longer", Duration(since)),
+			field, other := "nodes.podStart", "imagePull"
+			if c.v.s.Nodes.ImagePull.Median > c.v.s.Nodes.PodStart.Median {
+				field, other = "nodes.imagePull", "podStart"
+			}
+			c.v.fail(field, fmt.Sprintf("write less than %s, %s counted in, or make the phase longer", Duration(since), other),
 				"pods take %s to start, and phase %q is over after %s at most", Duration(takes), p.Name, Duration(since))
 			return
 		}
-	}
-}
-
-// room is a kind of node and how many there are of it, at most.
-type room struct {
-	count, pods int64
-	cpu, memory int64 // in thousandths
-}
-
-func (c *course) rooms() []room {
-	n := c.v.s.Nodes
-	shapes := n.Shapes
-	if len(shapes) == 0 {
-		shapes = []NodeShape{{Weight: 1, CPU: n.CPU, Memory: n.Memory, Pods: n.Pods}}
-	}
-	weights := 0.0
-	for _, s := range shapes {
-		weights += s.Weight
-	}
-	var all []room
-	for _, s := range shapes {
-		count := math.Ceil(float64(n.Count-c.down) * s.Weight / weights)
-		all = append(all, room{int64(count), int64(s.Pods), milli(s.CPU), milli(s.Memory)})
-	}
-	return all
-}
-
-// milli is a quantity in thousandths, 0 for one that is none.
-func milli(text string) int64 {
-	q, err := resource.ParseQuantity(text)
-	if err != nil {
-		return 0
-	}
-	return q.MilliValue()
-}
-
-// capacity refuses Deployments that the nodes cannot hold.
-func (c *course) capacity() {
-	var pods, cpu, memory float64
-	var last *placed
-	rooms := c.rooms()
-	for _, name := range slices.Sorted(maps.Keys(c.alive)) {
-		d := c.alive[name]
-		if c.tooLarge(d, rooms) {
-			return
-		}
-		n := float64(d.Replicas)
-		pods, cpu, memory = pods+n, cpu+n*float64(milli(d.CPU)), memory+n*float64(milli(d.Memory))
-		if last == nil || d.since >= last.since {
-			last = d
-		}
-	}
-	var all room
-	for _, r := range rooms {
-		all.pods += r.count * r.pods
-		all.cpu += r.count * r.cpu
-		all.memory += r.count * r.memory
-	}
-	for _, of := range []struct {
-		what       string
-		asked, has float64
-		unit       float64
-	}{
-		{"pods", pods, float64(all.pods), 1}, {"CPUs", cpu, float64(all.cpu), 1000}, {"bytes of memory", memory, float64(all.memory), 1000},
-	} {
-		if of.asked > of.has {
-			c.v.fail(last.path+".replicas", "fewer pods, or more or larger nodes",
-				"the pods of all Deployments need %s %s, and the nodes have %s", plain(of.asked/of.unit), of.what, plain(of.has/of.unit))
-			return
-		}
-	}
-}
-
-// tooLarge tells of a Deployment that the nodes would not hold if it were alone.
-func (c *course) tooLarge(d *placed, rooms []room) bool {
-	var fit, largestCPU, largestMemory int64
-	each := room{cpu: math.MaxInt64, memory: math.MaxInt64} // what every node has, and how many there are
-	for _, r := range rooms {
-		n := r.pods
-		if cpu := milli(d.CPU); cpu > 0 {
-			n = min(n, r.cpu/cpu)
-		}
-		if memory := milli(d.Memory); memory > 0 {
-			n = min(n, r.memory/memory)
-		}
-		if d.AntiAffinity == "required" {
-			n = min(n, 1)
-		}
-		fit += r.count * n
-		largestCPU, largestMemory = max(largestCPU, r.cpu), max(largestMemory, r.memory)
-		each.count, each.cpu, each.memory = each.count+r.count, min(each.cpu, r.cpu), min(each.memory, r.memory)
-	}
-	n := c.v.s.Nodes
-	share := (int64(d.Replicas) + each.count - 1) / max(each.count, 1) // pods of each node
-	switch {
-	case int64(d.Replicas) <= fit:
-		return false
-	case milli(d.CPU) > largestCPU:
-		c.v.fail(d.path+".cpu", roomHint("nodes.cpu", each.cpu/max(share, 1), "m"), "no node holds a pod of %s CPUs", d.CPU)
-	case milli(d.Memory) > largestMemory:
-		c.v.fail(d.path+".memory", roomHint("nodes.memory", each.memory/max(share, 1)/1000>>10, "Ki"), "no node holds a pod of %s", d.Memory)
-	case d.AntiAffinity == "required":
-		c.v.fail(d.path+".antiAffinity", fmt.Sprintf("write preferred, or at most %d replicas", fit), "required puts one pod on a node, and there are %d pods for %d nodes", d.Replicas, n.Count-c.down)
-	default:
-		c.v.fail(d.path+".replicas", fmt.Sprintf("at most %d, or more or larger nodes", fit), "%d pods of %q are more than %d nodes hold", d.Replicas, d.Name, n.Count-c.down)
-	}
-	return true
-}
-
-// roomHint says how much a pod may ask for.
-func roomHint(field string, most int64, unit string) string {
-	if most <= 0 {
-		return "write a larger " + field
-	}
-	return fmt.Sprintf("at most %d%s for so many pods, or a larger %s", most, unit, field)
-}
-
-// gracePeriod is the controller manager's --node-monitor-grace-period.
-func (s *Scenario) gracePeriod() time.Duration {
-	if d, err := time.ParseDuration(s.ControlPlane.ControllerManager.Flags["node-monitor-grace-period"]); err == nil {
-		return d
-	}
-	return 50 * time.Second // upstream's default
-}
-
-// awaitNotReady checks that nodes that fail in the phase can be seen so in it.
-func (c *course) awaitNotReady(path string, p *Phase) {
-	var first *Fault
-	for i := range p.Faults {
-		if f := &p.Faults[i]; f.Kind == NodeShutdown || f.Kind == NodeFailure && (first == nil || f.After < first.After) {
-			first = f
-		}
-	}
-	if first == nil || first.Kind == NodeShutdown {
-		return // failed before, or says so itself
-	}
-	soonest := first.After.D() + c.v.s.gracePeriod() - c.v.s.Nodes.LeaseRenew.D()
-	if c.v.s.gracePeriod() > 0 && p.Within.D() < soonest {
-		c.v.fail(path+".within", fmt.Sprintf("at least %s; the flag node-monitor-grace-period of the controller manager is %s", Duration(soonest+c.v.s.Nodes.LeaseRenew.D()+10*time.Second), Duration(c.v.s.gracePeriod())),
-			"nodesNotReady never holds: a failed node is noticed after %s at the soonest", Duration(soonest))
 	}
 }
 

@@ -60,7 +60,7 @@ func ParseReplay(file string, data []byte) ([]float64, error) {
 	fail := func(hint, format string, args ...any) error {
 		return &strictyaml.Error{File: file, Line: line, Msg: fmt.Sprintf(format, args...), Hint: hint}
 	}
-	lines := bufio.NewScanner(bytes.NewReader(data))
+	lines := bufio.NewScanner(bytes.NewReader(bytes.TrimPrefix(data, []byte("\ufeff"))))
 	for lines.Scan() {
 		line++
 		text, _, _ := strings.Cut(lines.Text(), "#")

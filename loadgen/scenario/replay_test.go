@@ -41,7 +41,7 @@ func TestReplayIsReadBesideTheScenario(t *testing.T) {
 			t.Errorf("%q: %v, want ...%s", text, err, want)
 		}
 	}
-	write("arrivals.txt", "# recorded\n0\n0.125\n\n7e1\n")
+	write("arrivals.txt", "\ufeff# recorded\n0\n0.125\n\n7e1\n")
 	s, err := Read(file, nil)
 	if err != nil {
 		t.Fatal(err)

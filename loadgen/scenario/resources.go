@@ -116,6 +116,9 @@ func (v *validator) manifest(path string, l *Load) {
 			return
 		}
 	}
+	if !v.s.recorded {
+		v.objectFields(path+".object", m)
+	}
 	used := false
 	for _, o := range l.Operations() {
 		of, ok := builtIns()[o.Resource]
@@ -132,7 +135,11 @@ func (v *validator) manifest(path string, l *Load) {
 		}
 	}
 	if !used {
-		v.fail(path+".object", "leave it out, or name the resource it is of", "the load works on no %s of %s", kind, apiVersion)
+		hint := "leave it out, or name the resource it is of"
+		if of, ok := builtIns()[l.Operations()[0].Resource]; ok && strings.EqualFold(of.kind, kind) {
+			hint = fmt.Sprintf("write apiVersion: %s and kind: %s", of.versions[0], of.kind)
+		}
+		v.fail(path+".object", hint, "the load works on no %s of %s", kind, apiVersion)
 	}
 }
 

@@ -78,6 +78,26 @@ func TestCatalogueIsValidAndResolves(t *testing.T) {
 	}
 }
 
+// A run that is over can be judged again whatever is refused of scenarios by now.
+func TestRecordedScenarioMayHoldWhatIsRefusedNow(t *testing.T) {
+	for name, body := range map[string]string{
+		"a condition that holds at once": "nodes: {count: 3}\nphases: [{name: a, until: nodesReady, within: 1m}]",
+		"leases that are late":           "nodes: {count: 3, leaseRenew: 70s}\nphases: [{name: a, for: 30s}]",
+		"sizes":                          "nodes: {count: 3, memory: 32, cpu: 8Gi}\nphases: [{name: a, for: 30s}]",
+		"a deploy":                       "phases: [{name: a, for: 30s, actions: [{kind: deploy, name: web, replicas: 1, memory: 128m, evictAfter: 500ms, maxSurge: 1}]}]",
+		"a partition of none":            "controlPlane: {etcd: {members: 3}}\nphases: [{name: a, for: 30s, faults: [{kind: partition, component: etcd-0, peers: [etcd-0]}]}]",
+		"an object":                      "phases: [{name: a, for: 30s, load: [{kind: requests, verb: create, resource: configmaps, rate: 1/s, object: {apiVersion: v1, kind: ConfigMap, data: {a: 1}}}]}]",
+	} {
+		text := []byte("apiVersion: stormglass/v1alpha1\nkind: Scenario\nname: old\n" + body + "\n")
+		if _, err := Parse("old.yaml", text, nil); err == nil {
+			t.Errorf("%s: not refused", name)
+		}
+		if _, err := ParseRecorded("old.yaml", text); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 func TestOverrides(t *testing.T) {
 	s, err := Read("rollout-500", []string{
 		"nodes.count=50", "gates.mutating-latency.max=1ms", "phases.steady.for=5s",

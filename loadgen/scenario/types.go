@@ -45,6 +45,10 @@ type Scenario struct {
 	Variant string `yaml:"variant,omitempty"`
 
 	doc *strictyaml.Document
+	// overrides were laid over the file, and original is the scenario without
+	// them: nil if there are none, or it is not valid.
+	overrides []string
+	original  *Scenario
 	// recorded: it is of a run that is over.
 	recorded bool
 	// variants are the scenarios of Variants.
@@ -101,7 +105,7 @@ type Action struct {
 	// Memory that each pod of a deploy requests. Default 16Mi.
 	Memory string `yaml:"memory,omitempty"`
 	// EvictAfter of a deploy is tolerationSeconds for not-ready and
-	// unreachable nodes. Default: upstream's, 300s.
+	// unreachable nodes, in whole seconds. Default: upstream's, 300s.
 	EvictAfter Duration `yaml:"evictAfter,omitempty" zero:"upstream's 300s"`
 	// AntiAffinity of a deploy's pods to each other, by node: "preferred" (the
 	// scheduler scores nodes for it) or "required" (no two on one node). Default: none.
@@ -147,7 +151,7 @@ type Gate struct {
 	// Signal restricts signal-moved and signal-returned to the signal of that name.
 	Signal string `yaml:"signal,omitempty"`
 	// Over names the phases judged. Default: all of them.
-	Over []string `yaml:"over,omitempty"`
+	Over []string `yaml:"over,omitempty" zero:"all phases; leave it out for that"`
 	// Variants in which the gate is judged, by name. Default: all of them.
-	Variants []string `yaml:"variants,omitempty"`
+	Variants []string `yaml:"variants,omitempty" zero:"all variants; leave it out for that"`
 }

@@ -25,7 +25,8 @@ type Nodes struct {
 	// Shapes are kinds of nodes, dealt out by weight, instead of CPU, Memory
 	// and Pods, which are the defaults of theirs.
 	Shapes []NodeShape `yaml:"shapes,omitempty"`
-	// LeaseRenew is the interval of Lease renewals. Default 10s, a kubelet's.
+	// LeaseRenew is the interval of Lease renewals, less than the controller
+	// manager's node-monitor-grace-period (50s). Default 10s, a kubelet's.
 	LeaseRenew Duration `yaml:"leaseRenew,omitempty" zero:"10s"`
 	// LeaseDuration is what the Lease says of itself. Default four times
 	// LeaseRenew, as a kubelet's. The controller manager waits for

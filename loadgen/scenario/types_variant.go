@@ -30,7 +30,7 @@ type Figure struct {
 	// Signal restricts signal-moved and signal-returned to the signal of that name.
 	Signal string `yaml:"signal,omitempty"`
 	// Over names the phases. Default: all of them.
-	Over []string `yaml:"over,omitempty"`
+	Over []string `yaml:"over,omitempty" zero:"all phases; leave it out for that"`
 }
 
 // Signal is an incident's own metric: it lies still in the steady phases,

@@ -27,57 +27,6 @@ func (d Duration) String() string {
 	return s
 }
 
-// UnmarshalText reads a duration; negative ones are refused.
-func (d *Duration) UnmarshalText(text []byte) error {
-	v, err := time.ParseDuration(string(text))
-	if err != nil {
-		if _, bare := strconv.ParseFloat(string(text), 64); bare == nil && string(text) != "0" {
-			return fmt.Errorf("%q has no unit; write %ss, %sms or %sm", text, text, text, text)
-		}
-		if near := nearDuration(string(text)); near != "" {
-			return fmt.Errorf("%q is not a duration; write %s", text, near)
-		}
-		if longDuration.Match(text) {
-			return fmt.Errorf("%q is out of bounds; at most 24h", text)
-		}
-		return fmt.Errorf("%q is not a duration; write one as 30s, 2m or 250ms", text)
-	}
-	if v < 0 {
-		return fmt.Errorf("%q is negative; a duration is 0s or more", text)
-	}
-	*d = Duration(v)
-	return nil
-}
-
-var (
-	spelledDuration = regexp.MustCompile(`^([0-9]*\.?[0-9]+) ?(ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?|d|days?)$`)
-	longDuration    = regexp.MustCompile(`^(?:[0-9]*\.?[0-9]+(?:ns|us|µs|ms|s|m|h))+$`)
-)
-
-// nearDuration is how a duration with a space or a spelled unit is written, or "".
-func nearDuration(text string) string {
-	m := spelledDuration.FindStringSubmatch(strings.ToLower(strings.TrimSpace(text)))
-	if m == nil {
-		return ""
-	}
-	unit := m[2][:1]
-	if strings.HasPrefix(m[2], "ms") || strings.HasPrefix(m[2], "milli") {
-		unit = "ms"
-	}
-	if unit == "d" {
-		v, err := strconv.ParseFloat(m[1], 64)
-		if err != nil || v > 1 {
-			return "one of at most 24h"
-		}
-		return plain(v*24) + "h"
-	}
-	near := m[1] + unit
-	if _, err := time.ParseDuration(near); err != nil || near == text {
-		return ""
-	}
-	return near
-}
-
 // MarshalText writes the form that UnmarshalText reads.
 func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
@@ -88,6 +37,9 @@ type Spread struct{ Median, P99 time.Duration }
 
 // UnmarshalText reads a spread.
 func (s *Spread) UnmarshalText(text []byte) error {
+	if near := nearSpread(string(text)); near != "" {
+		return fmt.Errorf("%q is no spread; write %s", text, near)
+	}
 	low, high, two := strings.Cut(string(text), "..")
 	var median, p99 Duration
 	if err := median.UnmarshalText([]byte(low)); err != nil {
@@ -164,7 +116,11 @@ var sizeUnits = map[string]float64{
 func (b *Bytes) UnmarshalText(text []byte) error {
 	v, ok := parseSize(string(text))
 	if !ok {
-		if m := boundForm.FindStringSubmatch(strings.TrimSpace(string(text))); m != nil && nearUnit(m[2]) != "" {
+		m := boundForm.FindStringSubmatch(strings.TrimSpace(string(text)))
+		if m != nil && strings.HasPrefix(m[1], "-") {
+			return fmt.Errorf("%q is negative; a size is 0 or more", text)
+		}
+		if m != nil && nearUnit(m[2]) != "" {
 			return fmt.Errorf("%q is not a size; write %s", text, m[1]+nearUnit(m[2]))
 		}
 		return fmt.Errorf("%q is not a size; write one as 512, 1KiB or 200MB", text)
@@ -220,9 +176,12 @@ var boundForm = regexp.MustCompile(`^([-+]?[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?)\
 func (b *Bound) UnmarshalText(text []byte) error {
 	s := string(text)
 	b.text = s
-	if d, err := time.ParseDuration(s); err == nil && s != "0" {
+	switch d, near, err := parseDuration(s); {
+	case err == nil && s != "0":
 		b.Value, b.units = d.Seconds(), []Unit{Seconds}
 		return nil
+	case near != "":
+		return fmt.Errorf("%q is not a bound; write %s", text, near)
 	}
 	m := boundForm.FindStringSubmatch(s)
 	if m == nil {
@@ -247,6 +206,9 @@ func (b *Bound) UnmarshalText(text []byte) error {
 	default:
 		f, ok := sizeUnits[unit]
 		near := nearDuration(s)
+		if unit == "/m" || unit == "/min" {
+			near = plain(v*60) + "/h"
+		}
 		if near == "" && nearUnit(unit) != "" {
 			near = m[1] + nearUnit(unit)
 		}

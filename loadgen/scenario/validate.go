@@ -30,6 +30,12 @@ const (
 // dnsLabel is the form of names that become part of object names.
 var dnsLabel = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?$`)
 
+// numberOrPercent is the form of a rolling update's bounds.
+var numberOrPercent = regexp.MustCompile(`^[0-9]{1,7}%?$`)
+
+// sizeWithB is a size whose unit has a B, which a Kubernetes quantity has not.
+var sizeWithB = regexp.MustCompile(`^([0-9.]+) ?([kKmMgGtT])i?[bB]$`)
+
 // validator collects errors in the order of the file.
 type validator struct {
 	s    *Scenario
@@ -58,8 +64,12 @@ func (v *validator) oneOf(path, value string, allowed ...string) bool {
 }
 
 func (v *validator) name(path, value string) {
-	if !dnsLabel.MatchString(value) {
-		v.fail(path, "lower-case letters, digits and -, at most 40", "%q is not a usable name", value)
+	const form = "lower-case letters, digits and -, at most 40"
+	switch {
+	case value == "":
+		v.fail(path, form, "is missing")
+	case !dnsLabel.MatchString(value):
+		v.fail(path, form, "%q is not a usable name", value)
 	}
 }
 
@@ -73,6 +83,10 @@ func (v *validator) unique(path, what, name, hint string, seen map[string]bool) 
 
 func (v *validator) between(path string, value, low, high float64) {
 	if value < low || value > high {
+		if value == 0 && v.s.doc != nil && !v.s.doc.Written(path) {
+			v.fail(path, fmt.Sprintf("from %s to %s", plain(low), plain(high)), "is missing")
+			return
+		}
 		text := plain(value)
 		if v.s.doc != nil && v.s.doc.Text(path) != "" {
 			text = v.s.doc.Text(path)
@@ -84,14 +98,44 @@ func (v *validator) between(path string, value, low, high float64) {
 // plain writes a number without an exponent.
 func plain(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
 
-func (v *validator) quantity(path, value string) {
+// quantity checks a Kubernetes quantity, and what else one has to be.
+func (v *validator) quantity(path, value string, check func(resource.Quantity)) {
 	if value == "" {
 		return
 	}
 	q, err := resource.ParseQuantity(value)
 	if err != nil || q.Sign() <= 0 {
-		v.fail(path, "a positive Kubernetes quantity such as 500m or 32Gi", "%q is not a quantity", value)
+		hint := "a positive Kubernetes quantity such as 500m or 32Gi"
+		if m := sizeWithB.FindStringSubmatch(value); m != nil {
+			hint = "write " + m[1] + strings.ToUpper(m[2]) + "i"
+		}
+		v.fail(path, hint, "%q is not a quantity", value)
+		return
 	}
+	check(q)
+}
+
+// cpu checks a quantity of CPUs.
+func (v *validator) cpu(path, value string) {
+	v.quantity(path, value, func(q resource.Quantity) {
+		if most := resource.MustParse("10k"); !v.s.recorded && q.Cmp(most) > 0 {
+			v.fail(path, "CPUs, as 8 or 500m", "%s is %s CPUs", value, plain(q.AsApproximateFloat64()))
+		}
+	})
+}
+
+// memory checks a quantity of bytes.
+func (v *validator) memory(path, value string, least int64) {
+	v.quantity(path, value, func(q resource.Quantity) {
+		number := strings.TrimRight(value, "num")
+		switch {
+		case v.s.recorded:
+		case number != value:
+			v.fail(path, fmt.Sprintf("write %sMi", number), "%s is %s bytes", value, plain(q.AsApproximateFloat64()))
+		case q.CmpInt64(least) < 0:
+			v.fail(path, fmt.Sprintf("at least %s, with a unit as 32Mi or 32Gi", resource.NewQuantity(least, resource.BinarySI)), "%s is too little memory: %s bytes", value, plain(q.AsApproximateFloat64()))
+		}
+	})
 }
 
 func (s *Scenario) validate() error {
@@ -209,11 +253,14 @@ func (v *validator) action(path string, a *Action, deployed map[string]bool) {
 	}
 	v.name(path+".name", a.Name)
 	v.between(path+".replicas", float64(a.Replicas), 0, MaxPods)
-	v.quantity(path+".cpu", a.CPU)
-	v.quantity(path+".memory", a.Memory)
-	for field, text := range map[string]string{"maxSurge": a.MaxSurge, "maxUnavailable": a.MaxUnavailable} {
-		if text != "" && !regexp.MustCompile(`^[0-9]{1,7}%?$`).MatchString(text) {
-			v.fail(path+"."+field, "as 25% or 10", "%q is neither a percentage nor a number", text)
+	v.cpu(path+".cpu", a.CPU)
+	v.memory(path+".memory", a.Memory, 1<<10)
+	if a.EvictAfter.D()%time.Second != 0 && !v.s.recorded {
+		v.fail(path+".evictAfter", fmt.Sprintf("write %s", Duration(a.EvictAfter.D().Truncate(time.Second)+time.Second)), "the API server takes no toleration of %s: whole seconds", a.EvictAfter)
+	}
+	for _, share := range [][2]string{{"maxSurge", a.MaxSurge}, {"maxUnavailable", a.MaxUnavailable}} {
+		if share[1] != "" && !numberOrPercent.MatchString(share[1]) {
+			v.fail(path+"."+share[0], "as 25% or 10", "%q is neither a percentage nor a number", share[1])
 		}
 	}
 	if percent, found := strings.CutSuffix(a.MaxUnavailable, "%"); found {

@@ -49,6 +49,8 @@ func (v *validator) shape(path string, l *Load) {
 		v.fail(path+".every", fmt.Sprintf("at least %s", Duration(minEvery)), "%s is too short for a burst", s.Every)
 	case s.Kind == "burst" && s.Every > 0 && float64(s.Burst)/s.Every.D().Seconds() > MaxRate:
 		v.fail(path+".burst", fmt.Sprintf("at most %d every %s", int64(MaxRate*s.Every.D().Seconds()), s.Every), "%d every %s is more than one machine can send", s.Burst, s.Every)
+	case s.Kind == "sine" && !v.s.recorded && s.Amplitude <= 1 && float64(l.Rate)*(1+s.Amplitude) > MaxRate:
+		v.fail(strings.TrimSuffix(path, ".shape")+".rate", fmt.Sprintf("at most %d/s", int(MaxRate/(1+s.Amplitude))), "%s, the top of the sine, is more than one machine can send", l.Rate*Rate(1+s.Amplitude))
 	case s.Steps > maxSteps:
 		v.between(path+".steps", float64(s.Steps), 1, maxSteps)
 	default:

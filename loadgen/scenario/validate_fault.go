@@ -38,7 +38,9 @@ func (v *validator) nodeFault(path string, f *Fault) {
 	if v.s.Nodes.Count == 0 {
 		v.fail(path, "set nodes.count", "%s without simulated nodes", f.Kind)
 	}
-	if f.Kind != NodeRecovery && (f.Fraction <= 0 || f.Fraction > 1) {
+	if f.Kind != NodeRecovery && f.Fraction == 0 && v.s.doc != nil && !v.s.doc.Written(path+".fraction") {
+		v.fail(path+".fraction", "over 0 and at most 1, as 0.3", "is missing")
+	} else if f.Kind != NodeRecovery && (f.Fraction <= 0 || f.Fraction > 1) {
 		v.fail(path+".fraction", "over 0 and at most 1, as 0.3", "%v is not a fraction of the nodes", f.Fraction)
 	}
 	if f.Kind == SlowKubelet && f.Delay == 0 {
@@ -73,7 +75,12 @@ func (v *validator) planeFault(path string, f *Fault) {
 	if f.Limit < 0 {
 		v.between(path+".limit", float64(f.Limit), 1, 1<<20)
 	}
-	for _, p := range f.Control(v.s.Seed).ProblemsOn(v.s.ControlPlane) {
+	asked := f.Control(v.s.Seed)
+	problems := asked.ProblemsOn(v.s.ControlPlane)
+	if v.s.recorded {
+		problems = asked.Problems()
+	}
+	for _, p := range problems {
 		at := path + "." + p.Path
 		switch {
 		case (p.Path == "components" || p.Path == "peers") && !named:

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Manifests are the resources that Stormglass can make objects of without
@@ -54,6 +55,9 @@ func (v *validator) load(path string, l *Load, watches map[string]*Load) {
 	v.rate(path, l)
 	v.between(path+".maxInFlight", float64(l.MaxInFlight), 1, 100_000)
 	v.between(path+".connections", float64(l.Connections), 1, 1000)
+	if d := l.Timeout.D(); !v.s.recorded && (d < minTimeout || d > maxPhase) {
+		v.fail(path+".timeout", fmt.Sprintf("from %s to 24h", Duration(minTimeout)), "%s is out of bounds", l.Timeout)
+	}
 	v.foreignFields(path, l)
 	v.objects(path, l)
 	switch l.Kind {
@@ -76,6 +80,9 @@ func (v *validator) load(path string, l *Load, watches map[string]*Load) {
 		}
 	}
 }
+
+// minTimeout is less than any request takes that is of use.
+const minTimeout = time.Millisecond
 
 // objects checks the objects a load makes.
 func (v *validator) objects(path string, l *Load) {
@@ -118,7 +125,7 @@ func (v *validator) watches(path string, l *Load) {
 	v.between(path+".slow.fraction", l.Slow.Fraction, 0, 1)
 	if l.Slow.Fraction > 0 {
 		v.between(path+".slow.window", float64(l.Slow.Window), 1, 1<<30)
-	} else if l.Slow != (SlowWatches{}) {
+	} else if l.Slow.Fraction == 0 && l.Slow != (SlowWatches{}) {
 		v.fail(path+".slow", "add fraction: 0.1", "no watch is slow")
 	}
 }

@@ -23,6 +23,12 @@ func (v *validator) nodes() {
 		v.name(path+".name", s.Name)
 		v.unique(path, "shape", s.Name, "shapes are told apart by name", seen)
 		v.weight(path+".weight", s.Weight)
+		if s.CPU == n.CPU { // checked above
+			s.CPU = ""
+		}
+		if s.Memory == n.Memory {
+			s.Memory = ""
+		}
 		v.nodeSize(path, s.CPU, s.Memory, s.Pods)
 	}
 	v.between("nodes.registerRate", float64(n.RegisterRate), 0.01, MaxRate)
@@ -39,6 +45,6 @@ func (v *validator) nodes() {
 
 func (v *validator) nodeSize(path, cpu, memory string, pods int) {
 	v.between(path+".pods", float64(pods), 1, 10_000)
-	v.quantity(path+".cpu", cpu)
-	v.quantity(path+".memory", memory)
+	v.cpu(path+".cpu", cpu)
+	v.memory(path+".memory", memory, 1<<20)
 }

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 )
 
@@ -86,9 +85,7 @@ func (v *validator) answer(path string, l *Load, o *Operation) {
 	if _, err := labels.Parse(o.LabelSelector); err != nil {
 		v.fail(path+".labelSelector", "as app=web,tier!=cache", "%q is no label selector", o.LabelSelector)
 	}
-	if _, err := fields.ParseSelector(o.FieldSelector); err != nil {
-		v.fail(path+".fieldSelector", "as metadata.name=x", "%q is no field selector", o.FieldSelector)
-	}
+	v.fieldSelector(path+".fieldSelector", o.Resource, o.FieldSelector)
 	v.oneOf(path+".form", o.Form, "object", "metadata", "table")
 	v.oneOf(path+".scope", o.Scope, "namespace", "cluster")
 	if v.oneOf(path+".encoding", o.Encoding, "json", "protobuf") && o.Encoding == "protobuf" {

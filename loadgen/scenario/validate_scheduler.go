@@ -52,6 +52,7 @@ func (v *validator) schedulerConfig() {
 			v.fail(path, "as Kubernetes documents it", "%v", err)
 		}
 	}
+	v.schedulerValues(path, &config)
 	for i, p := range config.Profiles {
 		if p.Plugins == nil {
 			continue
@@ -111,6 +112,10 @@ func schedulerHint(path, last string) string {
 func (v *validator) plugins(path string, all []schedulerv1.Plugin) {
 	known := control.SchedulerPlugins()
 	for i, p := range all {
+		if strings.HasSuffix(path, ".enabled") && slices.ContainsFunc(all[:i], func(o schedulerv1.Plugin) bool { return o.Name == p.Name }) {
+			v.fail(fmt.Sprintf("%s[%d].name", path, i), "keep one", "plugin %q is enabled twice", p.Name)
+			continue
+		}
 		if p.Name == "*" || slices.Contains(known, p.Name) {
 			continue
 		}

@@ -44,7 +44,7 @@ func (v *validator) over(path string, names []string) {
 		if v.s.Phase(name) == nil {
 			v.fail(fmt.Sprintf("%s[%d]", path, j), "phases: "+strings.Join(v.s.PhaseNames(), ", "), "no phase %q", name)
 		}
-		if slices.Contains(names[:j], name) {
+		if slices.Contains(names[:j], name) && (v.s.doc == nil || v.s.doc.Written(path)) { // else said of the phases
 			v.fail(fmt.Sprintf("%s[%d]", path, j), "name each phase once", "phase %q is there twice", name)
 		}
 	}
@@ -162,6 +162,7 @@ func (v *validator) deployShape(path string, a *Action) {
 		{"replicas", a.Replicas != 0, "deploy scale"}, {"service", a.Service, "deploy"}, {"evictAfter", a.EvictAfter != 0, "deploy"},
 		{"cpu", a.CPU != "", "deploy"}, {"memory", a.Memory != "", "deploy"},
 		{"antiAffinity", a.AntiAffinity != "", "deploy"}, {"topologySpread", len(a.TopologySpread) > 0, "deploy"},
+		{"maxSurge", a.MaxSurge != "" && !v.s.recorded, "rollingUpdate"}, {"maxUnavailable", a.MaxUnavailable != "" && !v.s.recorded, "rollingUpdate"},
 	})
 	if a.AntiAffinity != "" {
 		v.oneOf(path+".antiAffinity", a.AntiAffinity, "preferred", "required")

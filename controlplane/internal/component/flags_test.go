@@ -8,10 +8,15 @@ import (
 	"os"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/spf13/pflag"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	controllers "k8s.io/kubernetes/cmd/kube-controller-manager/app"
+	"k8s.io/kubernetes/pkg/kubeapiserver/authorizer/modes"
+	admission "k8s.io/kubernetes/pkg/kubeapiserver/options"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins"
 
 	"github.com/stormglass/stormglass/controlplane/control"
@@ -19,14 +24,34 @@ import (
 
 var update = flag.Bool("update", false, "rewrite controlplane/control/flags.txt")
 
-// gate is a feature gate in the usage of the flag feature-gates.
-var gate = regexp.MustCompile(`(?m)^(?:kube:)?([A-Za-z0-9]+)=true\|false`)
+// usageGate is a feature gate in the usage of the flag feature-gates.
+var usageGate = regexp.MustCompile(`(?m)^([A-Za-z0-9]+)=true\|false`)
+
+// gatesOf gives the feature gates that a component takes, with "gate" or, where one is
+// locked, its only value. Kubernetes' usage leaves out those that are GA or deprecated;
+// etcd's would too, but it has none.
+func gatesOf(kind, usage string) map[string]string {
+	gates := map[string]string{}
+	if kind == control.KindEtcd {
+		for _, found := range usageGate.FindAllStringSubmatch(usage, -1) {
+			gates[found[1]] = "gate"
+		}
+		return gates
+	}
+	for name, spec := range utilfeature.DefaultMutableFeatureGate.GetAll() {
+		gates[string(name)] = "gate"
+		if spec.LockToDefault {
+			gates[string(name)] = strconv.FormatBool(spec.Default)
+		}
+	}
+	return gates
+}
 
 // TestFlagsOfTheComponentsAreKnown keeps the table by which `loadgen validate`
 // knows flags, feature gates and plugins equal to the components' own.
 func TestFlagsOfTheComponentsAreKnown(t *testing.T) {
 	var b bytes.Buffer
-	fmt.Fprintln(&b, "# Flags of the components with the type of their value, from the components themselves:")
+	fmt.Fprintln(&b, "# Flags of the components with the type of their value and what it is at least, from the components themselves:")
 	fmt.Fprintln(&b, "# go test ./controlplane/internal/component -run Flags -update")
 	for _, kind := range control.Kinds() {
 		set, err := flagsOf(kind)
@@ -37,17 +62,27 @@ func TestFlagsOfTheComponentsAreKnown(t *testing.T) {
 			if f.Name == "help" || f.Name == "version" {
 				return // with these it does nothing else
 			}
-			fmt.Fprintf(&b, "%s %s %s\n", kind, f.Name, f.Value.Type())
+			fmt.Fprintf(&b, "%s %s %s%s\n", kind, f.Name, f.Value.Type(), limit(t, kind, f))
 			if f.Name != "feature-gates" {
 				return
 			}
-			for _, g := range gate.FindAllStringSubmatch(f.Usage, -1) {
-				fmt.Fprintf(&b, "%s feature-gates/%s gate\n", kind, g[1])
+			gates := gatesOf(kind, f.Usage)
+			for _, name := range slices.Sorted(maps.Keys(gates)) {
+				fmt.Fprintf(&b, "%s feature-gates/%s %s\n", kind, name, gates[name])
 			}
 		})
 	}
 	for _, name := range slices.Sorted(maps.Keys(plugins.NewInTreeRegistry())) {
 		fmt.Fprintf(&b, "%s plugins/%s plugin\n", control.KindScheduler, name)
+	}
+	for _, name := range slices.Sorted(slices.Values(append(controllers.KnownControllers(), slices.Collect(maps.Keys(controllers.ControllerAliases()))...))) {
+		fmt.Fprintf(&b, "%s controllers/%s controller\n", control.KindControllerManager, name)
+	}
+	for _, name := range slices.Sorted(slices.Values(admission.AllOrderedPlugins)) {
+		fmt.Fprintf(&b, "%s admission-plugins/%s plugin\n", control.KindAPIServer, name)
+	}
+	for _, name := range slices.Sorted(slices.Values(modes.AuthorizationModeChoices)) {
+		fmt.Fprintf(&b, "%s authorization-modes/%s mode\n", control.KindAPIServer, name)
 	}
 	const file = "../../control/flags.txt"
 	if *update {

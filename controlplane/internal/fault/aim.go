@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/stormglass/stormglass/controlplane/control"
@@ -90,7 +89,7 @@ func (m *Manager) aim(f control.Fault, leaders map[string]string) (target, error
 	if f.Kind == control.FaultNetworkDelay || f.Kind == control.FaultPartition {
 		peers := m.named(f.Peers, leaders, free)
 		if t.links = m.linksOf(t.names, peers); len(t.links) == 0 {
-			return t, &control.InvalidFault{Problems: []control.Problem{noLink(t.names, peers)}}
+			return t, &control.InvalidFault{Problems: []control.Problem{control.NoLink(t.names, peers)}}
 		}
 	}
 	t.claims = claimsOf(f, t.names, t.links)
@@ -140,16 +139,4 @@ func (m *Manager) linksOf(names, peers []string) []Link {
 		}
 	}
 	return all
-}
-
-// noLink is the problem of components between which there is none.
-func noLink(names, peers []string) control.Problem {
-	p := control.Problem{
-		Path: "components", Msg: "no link begins or ends at " + strings.Join(names, ", "),
-		Hint: "links lead from API servers to etcd members, and between those",
-	}
-	if len(peers) > 0 {
-		p.Path, p.Msg = "peers", fmt.Sprintf("no link joins %s and %s", strings.Join(names, ", "), strings.Join(peers, ", "))
-	}
-	return p
 }

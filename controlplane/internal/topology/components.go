@@ -144,7 +144,7 @@ func (m maker) controllerManager(name string) *component {
 	c.plumb("cluster-signing-cert-file", keys.Cert(pki.ClientCA))
 	c.plumb("cluster-signing-key-file", keys.Key(pki.ClientCA))
 	c.deviate("use-service-account-credentials", "true", "false", "as every production cluster: each controller under its own account and rights")
-	if cfg.QPS > 0 {
+	if cfg.QPS != 0 {
 		c.deviate("kube-api-qps", formatFloat(cfg.QPS), "20", byUser)
 	}
 	if cfg.Burst > 0 {

@@ -38,7 +38,7 @@ func schedulerDocument(cfg control.Scheduler, l Layout) map[string]any {
 		connection = maps.Clone(c)
 	}
 	connection["kubeconfig"] = l.Kubeconfig(pki.Scheduler)
-	if cfg.QPS > 0 {
+	if cfg.QPS != 0 {
 		connection["qps"] = cfg.QPS
 	}
 	if cfg.Burst > 0 {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/loadgen/internal/archive"
 	"github.com/stormglass/stormglass/loadgen/internal/record"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
@@ -90,12 +91,12 @@ func (l *Lab) Dir() string { return l.dir }
 func (l *Lab) Recorder() *record.Recorder { return l.recorder }
 
 // Archive ends the recording and opens what it wrote, until the test ends.
-func (l *Lab) Archive() *record.Archive {
+func (l *Lab) Archive() *archive.Archive {
 	l.t.Helper()
 	if err := l.recorder.Close(); err != nil {
 		l.t.Fatal(err)
 	}
-	a, err := record.OpenArchive(l.dir)
+	a, err := archive.Open(l.dir)
 	if err != nil {
 		l.t.Fatal(err)
 	}

@@ -20,6 +20,8 @@ const atOnce = 16
 // is one error that names all of it. A user may give only rights that they
 // hold, so the needs of the load's identity are asked for too.
 func checkAccess(ctx context.Context, client kubernetes.Interface, needs []need) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, requestTimeout, fmt.Errorf("no answer within %s", requestTimeout))
+	defer cancel()
 	denied := make([]bool, len(needs))
 	err := forEach(ctx, len(needs), func(ctx context.Context, i int) error {
 		allowed, err := mayI(ctx, client, needs[i])
@@ -27,7 +29,10 @@ func checkAccess(ctx context.Context, client kubernetes.Interface, needs []need)
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("cannot be asked for its permissions: %w", err)
+		if why := context.Cause(ctx); why != nil {
+			err = why
+		}
+		return fmt.Errorf("cannot be asked for its permissions: %w (`kubectl auth can-i --list` asks for the same)", err)
 	}
 	var missing []string
 	for i, n := range needs {

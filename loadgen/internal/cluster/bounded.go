@@ -37,18 +37,23 @@ func (e *pluginError) Error() string {
 	return fmt.Sprintf("the exec plugin of the kubeconfig has not ended within %s: %s (run it by hand to see what it waits for)", e.within, e.command)
 }
 
-// Plugin is the command line of the exec plugin that gives the credentials, or "".
-func Plugin(cfg *rest.Config) string {
+// plugin is the command line of the exec plugin that gives the credentials, or "".
+func plugin(cfg *rest.Config) string {
 	if cfg.ExecProvider == nil {
 		return ""
 	}
 	return strings.Join(append([]string{cfg.ExecProvider.Command}, cfg.ExecProvider.Args...), " ")
 }
 
-// reachBounded is reach within the bounds.
-func (t *Target) reachBounded(ctx context.Context, cfg *rest.Config, client kubernetes.Interface) (user string, err error) {
+// reachBounded is reach within the bounds; tell is told what it waits for.
+func (t *Target) reachBounded(ctx context.Context, cfg *rest.Config, client kubernetes.Interface, tell func(string)) (user string, err error) {
+	command, who := plugin(cfg), "the cluster"
+	if command != "" {
+		who = "the exec plugin of the kubeconfig (" + command + ") and the cluster"
+	}
+	defer Waiting(tell, who+" to say who we are")()
 	var seen string // not to be read if the request goes on
-	err = bounded(ctx, Plugin(cfg), pluginTimeout, reachTimeout, func(ctx context.Context) error {
+	err = bounded(ctx, command, pluginTimeout, reachTimeout, func(ctx context.Context) error {
 		user, err := t.reach(ctx, client)
 		if err == nil {
 			seen = user

@@ -94,6 +94,7 @@ func Cleanup(ctx context.Context, cfg *rest.Config, runID string, log func(strin
 		return Removed{}, err
 	}
 	c.log, c.notice = log, log
+	defer Waiting(log, "the cluster to remove what runs left")()
 	err = c.persist(ctx)
 	return c.removed, err
 }
@@ -123,6 +124,7 @@ type cleaner struct {
 	log         func(string) // told each deletion; nil: nobody
 	notice      func(string) // told what keeps it waiting; nil: nobody
 	removed     Removed
+	unseen      []string        // kinds said to be unlisted, of all attempts
 	deleted     map[string]bool // counted in removed, by kind and UID
 	nodesSeen   []item          // of all attempts: what belongs to a node is found by it
 }
@@ -174,8 +176,11 @@ func (c *cleaner) say(to func(string), line string) {
 func (c *cleaner) attempt(ctx context.Context) error {
 	c.removed.Unseen = nil
 	err := c.namespaces(ctx)
-	if unreachable(err) {
+	switch {
+	case unreachable(err):
 		return explainCleanup(err)
+	case apierrors.IsUnauthorized(err): // and so is all else
+		return fmt.Errorf("the cluster does not accept the credentials: %w (have they expired?)", err)
 	}
 	errs := []error{err, c.nodes(ctx)}
 	nodes := c.nodesSeen

@@ -19,6 +19,9 @@ func (c *cleaner) listError(what string, err error) error {
 	if apierrors.IsForbidden(err) {
 		if !slices.Contains(c.removed.Unseen, what) {
 			c.removed.Unseen = append(c.removed.Unseen, what)
+		}
+		if !slices.Contains(c.unseen, what) {
+			c.unseen = append(c.unseen, what)
 			c.say(c.log, fmt.Sprintf("no permission to list %s: if runs under another identity made some, they stay", what))
 		}
 		return nil

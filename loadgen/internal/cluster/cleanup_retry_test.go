@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -93,6 +94,7 @@ func TestCleanupGivesUp(t *testing.T) {
 	}{
 		"refused for ever":    {refused(), 0, "connection refused (is the cluster up, is the address right?) (tried for 5m0s)", CleanupBudget, CleanupBudget},
 		"no rights":           {forbidden, 0, "list namespaces: namespaces is forbidden", refusedBudget, refusedBudget + retryMax},
+		"credentials refused": {apierrors.NewUnauthorized("expired"), 0, "the cluster does not accept the credentials: list namespaces: expired (have they expired?) (tried for 15s)", refusedBudget, refusedBudget + retryMax},
 		"a signal":            {refused(), 7 * time.Second, "connection refused (is the cluster up, is the address right?) (tried for 7s)", 7 * time.Second, 7 * time.Second},
 		"it never hears back": {os.ErrDeadlineExceeded, 0, "the cluster does not answer within 30s", CleanupBudget, CleanupBudget},
 	} {
@@ -107,12 +109,20 @@ func TestCleanupGivesUp(t *testing.T) {
 					defer cancel()
 				}
 				began := time.Now()
-				err := cleanerOf(client, "r1").persist(ctx)
+				k := cleanerOf(client, "r1")
+				var steps []string
+				k.log = func(line string) { steps = append(steps, line) }
+				err := k.persist(ctx)
 				if took := time.Since(began); took < c.atLeast || took > c.within {
 					t.Errorf("gave up after %s", took)
 				}
 				if err == nil || !strings.Contains(err.Error(), c.want) {
 					t.Errorf("got %v, want %q", err, c.want)
+				}
+				for i, line := range steps {
+					if slices.Contains(steps[:i], line) {
+						t.Errorf("said twice: %s", line)
+					}
 				}
 			})
 		})

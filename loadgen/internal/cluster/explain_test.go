@@ -2,11 +2,9 @@ package cluster
 
 import (
 	"context"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
-	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -16,11 +14,12 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/cert"
 )
 
-// Whatever answers in place of a cluster, or does not, is told in one line with a
-// hint that fits.
-func TestWhoeverAnswersInPlaceOfACluster(t *testing.T) {
+// What answers in place of a cluster, or does not, is told in one line with a hint
+// that fits.
+func TestAnswersInPlaceOfACluster(t *testing.T) {
 	status := func(code int, text string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
@@ -28,59 +27,51 @@ func TestWhoeverAnswersInPlaceOfACluster(t *testing.T) {
 			fmt.Fprint(w, text)
 		}
 	}
-	tls := func(h http.Handler) *httptest.Server {
-		s := httptest.NewUnstartedServer(h)
-		s.Config.ErrorLog = log.New(io.Discard, "", 0)
-		s.StartTLS()
-		t.Cleanup(s.Close)
-		return s
-	}
 	plain := httptest.NewServer(status(200, "hello"))
 	t.Cleanup(plain.Close)
-	ca := func(s *httptest.Server) []byte {
-		return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
-	}
 	good := newStub(t)
-	over := func(s *httptest.Server) string { return kubeconfig(t, s.URL, ca(s), goodToken) }
+	ca := authority(good.Server)
+	over := func(h http.Handler) string {
+		s := serveTLS(t, h)
+		return kubeconfig(t, s.URL, authority(s), goodToken)
+	}
+	insecure := fmt.Sprintf("server: %q, insecure-skip-tls-verify: true", good.URL)
 	through := func(proxy string) string {
-		return file(t, "k", fmt.Sprintf(`apiVersion: v1
-kind: Config
-current-context: here
-clusters: [{name: staging, cluster: {server: %q, insecure-skip-tls-verify: true, proxy-url: %q}}]
-users: [{name: alice, user: {token: good}}]
-contexts: [{name: here, context: {cluster: staging, user: alice}}]
-`, good.URL, proxy))
+		return kubeconfigOf(t, fmt.Sprintf("%s, proxy-url: %q", insecure, proxy), "token: good")
 	}
 	plugin := func(command, args string) string {
-		return file(t, "k", fmt.Sprintf(`apiVersion: v1
-kind: Config
-current-context: here
-clusters: [{name: staging, cluster: {server: %q, insecure-skip-tls-verify: true}}]
-users: [{name: alice, user: {exec: {apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never, command: %s, args: %s}}}]
-contexts: [{name: here, context: {cluster: staging, user: alice}}]
-`, good.URL, command, args))
+		return kubeconfigOf(t, insecure, fmt.Sprintf("exec: {apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never, command: %s, args: %s}", command, args))
 	}
+	certificate, _, err := cert.GenerateSelfSignedCertKey("alice", nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, foreignKey, err := cert.GenerateSelfSignedCertKey("bob", nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	empty, text := file(t, "empty", "\n"), file(t, "text", "hello")
 	refuses := httptest.NewServer(status(http.StatusForbidden, "not through me")) // a proxy
 	t.Cleanup(refuses.Close)
 	ssh := listener(t, func(c net.Conn) { fmt.Fprint(c, "SSH-2.0-OpenSSH_9.6\r\n") })
 	kubeStatus := `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"%s","reason":"%s","code":%d}`
 	for _, c := range []struct{ name, path, want string }{
-		{"403 as JSON of no Status", over(tls(status(403, `{"message": "denied"}`))), "403 Forbidden: the user of the kubeconfig may not"},
-		{"403 as a Status", over(tls(status(403, fmt.Sprintf(kubeStatus, "no", "Forbidden", 403)))), "403 Forbidden: the user of the kubeconfig may not"},
-		{"403 as text", over(tls(status(403, `denied`))), "403 Forbidden: "},
-		{"404", over(tls(status(404, `{"error": "no route"}`))), "404 Not Found: there is no Kubernetes API at this address (is the port or path"},
-		{"404 of a web server", over(tls(http.NotFoundHandler())), "404 Not Found: "},
-		{"401 as text", over(tls(status(401, `who?`))), "401 Unauthorized: it does not accept the credentials"},
-		{"429", over(tls(status(429, `slow down`))), "429 Too Many Requests: "},
-		{"503 of a balancer", over(tls(status(503, `no backend`))), "503 Service Unavailable (is its control plane up?"},
-		{"418", over(tls(status(418, `tea`))), "418 I'm a teapot (is it the address"},
-		{"a page", over(tls(status(200, `<html>log in</html>`))), "does not answer like a Kubernetes API server"},
-		{"JSON of something else", over(tls(status(200, `{"hello": 1}`))), "does not answer like a Kubernetes API server"},
-		{"TLS to HTTP", kubeconfig(t, "https://"+plain.Listener.Addr().String(), ca(good.Server), goodToken), "it speaks HTTP without TLS (is it the port"},
+		{"403 as JSON of no Status", over(status(403, `{"message": "denied"}`)), "403 Forbidden: the user of the kubeconfig may not"},
+		{"403 as a Status", over(status(403, fmt.Sprintf(kubeStatus, "no", "Forbidden", 403))), "403 Forbidden: the user of the kubeconfig may not"},
+		{"403 as text", over(status(403, `denied`)), "403 Forbidden: "},
+		{"404", over(status(404, `{"error": "no route"}`)), "404 Not Found: there is no Kubernetes API at this address (is the port or path"},
+		{"404 of a web server", over(http.NotFoundHandler()), "404 Not Found: "},
+		{"401 as text", over(status(401, `who?`)), "401 Unauthorized: it does not accept the credentials"},
+		{"429", over(status(429, `slow down`)), "429 Too Many Requests: "},
+		{"503 of a balancer", over(status(503, `no backend`)), "503 Service Unavailable (is its control plane up?"},
+		{"418", over(status(418, `tea`)), "418 I'm a teapot (is it the address"},
+		{"a page", over(status(200, `<html>log in</html>`)), "does not answer like a Kubernetes API server"},
+		{"JSON of something else", over(status(200, `{"hello": 1}`)), "does not answer like a Kubernetes API server"},
+		{"TLS to HTTP", kubeconfig(t, "https://"+plain.Listener.Addr().String(), ca, goodToken), "it speaks HTTP without TLS (is it the port"},
 		{"HTTP to TLS", kubeconfig(t, "http://"+good.Listener.Addr().String(), nil, goodToken), "it speaks TLS, and the kubeconfig says http:// (write https:// in server)"},
-		{"speaks SSH", kubeconfig(t, "https://"+ssh, ca(good.Server), goodToken), "it does not speak TLS (is it the port"},
-		{"another scheme", kubeconfig(t, "ftp://127.0.0.1:1", ca(good.Server), goodToken), "its address is no https:// URL (write https:// in server)"},
-		{"no such host", kubeconfig(t, "https://nowhere.invalid:6443", ca(good.Server), goodToken), "no such host nowhere.invalid (is the address right"},
+		{"speaks SSH", kubeconfig(t, "https://"+ssh, ca, goodToken), "it does not speak TLS (is it the port"},
+		{"another scheme", kubeconfig(t, "ftp://127.0.0.1:1", ca, goodToken), "its address is no https:// URL (write https:// in server)"},
+		{"no such host", kubeconfig(t, "https://nowhere.invalid:6443", ca, goodToken), "no such host nowhere.invalid (is the address right"},
 		{"a dead proxy", through("http://127.0.0.1:1"), "the proxy on the way to it cannot be used: dial tcp 127.0.0.1:1: connect: connection refused (proxy-url"},
 		{"a proxy of no such name", through("http://nowhere.invalid:3128"), "the proxy on the way to it cannot be used: "},
 		{"a dead SOCKS proxy", through("socks5://127.0.0.1:1"), "the proxy on the way to it cannot be used: "},
@@ -88,9 +79,15 @@ contexts: [{name: here, context: {cluster: staging, user: alice}}]
 		{"a plugin that fails", plugin("sh", `["-c", "exit 3"]`), "the exec plugin of the kubeconfig gave no credentials: exec: executable sh failed with exit code 3 (run it by hand"},
 		{"a plugin that is not there", plugin("no-such-plugin", "[]"), "the exec plugin of the kubeconfig gave no credentials: exec: executable no-such-plugin not found"},
 		{"a plugin that says something else", plugin("echo", "[hello]"), "the exec plugin of the kubeconfig gave no credentials: "},
+		{"an empty authority", kubeconfigOf(t, fmt.Sprintf("server: %q, certificate-authority: %s", good.URL, empty), "token: good"), empty + ": the file is empty (name a file"},
+		{"an authority of no certificate", kubeconfigOf(t, fmt.Sprintf("server: %q, certificate-authority: %s", good.URL, text), "token: good"), "certificate-authority holds no certificate in PEM form (`kubectl --kubeconfig"},
+		{"an empty token file", kubeconfigOf(t, insecure, "tokenFile: "+empty), empty + ": the file is empty (name a file"},
+		{"a certificate of another key", kubeconfigOf(t, insecure, fmt.Sprintf("client-certificate: %s, client-key: %s", file(t, "crt", string(certificate)), file(t, "key", string(foreignKey)))), "the client certificate cannot be used: tls: private key does not match public key (`kubectl"},
+		{"a certificate without key", kubeconfigOf(t, insecure, "client-certificate: "+file(t, "crt", string(certificate))), "client-key must be specified"},
+		{"credentials that are no longer built in", kubeconfigOf(t, insecure, "auth-provider: {name: gcp}"), `no Auth Provider found for name "gcp" (` + "`kubectl"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, err := FromKubeconfig(t.Context(), c.path, "", "r1", parsed(t, quiet))
+			_, err := FromKubeconfig(t.Context(), c.path, "", "r1", parsed(t, quiet), func(string) {})
 			if err == nil {
 				t.Fatal("accepted")
 			}

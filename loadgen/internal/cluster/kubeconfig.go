@@ -3,6 +3,9 @@ package cluster
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -10,14 +13,13 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/internal/shell"
 	"github.com/stormglass/stormglass/internal/userfile"
-	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
@@ -49,8 +51,9 @@ func Config(path, contextName string) (*rest.Config, string, error) {
 	if !ok {
 		return nil, "", fmt.Errorf("kubeconfig %s: no context %q (it has: %s)", path, contextName, names)
 	}
+	look := fmt.Sprintf("`kubectl --kubeconfig %s config view` shows it", shell.Quote(path))
 	dangling := func(kind, name string) error {
-		return fmt.Errorf("kubeconfig %s: context %q names the %s %q, which is not in the file", path, contextName, kind, name)
+		return fmt.Errorf("kubeconfig %s: context %q names the %s %q, which is not in the file (%s)", path, contextName, kind, name, look)
 	}
 	if file.Clusters[chosen.Cluster] == nil {
 		return nil, "", dangling("cluster", chosen.Cluster)
@@ -65,20 +68,42 @@ func Config(path, contextName string) (*rest.Config, string, error) {
 		user.LocationOfOrigin = path
 	}
 	if err := clientcmd.ResolveLocalPaths(file); err != nil {
-		return nil, "", fmt.Errorf("kubeconfig %s: %s", path, oneLine(err))
+		return nil, "", fmt.Errorf("kubeconfig %s: %s (%s)", path, oneLine(err), look)
 	}
 	if err := checkFiles(file.Clusters[chosen.Cluster], file.AuthInfos[chosen.AuthInfo]); err != nil {
 		return nil, "", fmt.Errorf("kubeconfig %s: context %q: %w", path, contextName, err)
 	}
 	cfg, err := clientcmd.NewNonInteractiveClientConfig(*file, contextName, nil, nil).ClientConfig()
+	if err == nil {
+		err = checkKeys(cfg)
+	}
 	if err != nil {
-		return nil, "", fmt.Errorf("kubeconfig %s: context %q: %s", path, contextName, oneLine(err))
+		return nil, "", fmt.Errorf("kubeconfig %s: context %q: %s (%s)", path, contextName, oneLine(err), look)
 	}
 	cfg.QPS = -1 // a limiter in the client would hide what is offered
 	return cfg, chosen.Cluster, nil
 }
 
-// checkFiles tells of a file that client-go would read without end, or not at all.
+// checkKeys tells of certificates that client-go would leave out, or refuse without a
+// hint.
+func checkKeys(cfg *rest.Config) error {
+	loaded := rest.CopyConfig(cfg)
+	if err := rest.LoadTLSFiles(loaded); err != nil {
+		return err
+	}
+	if len(loaded.CAData) > 0 && !x509.NewCertPool().AppendCertsFromPEM(loaded.CAData) {
+		return errors.New("certificate-authority holds no certificate in PEM form")
+	}
+	if len(loaded.CertData) > 0 {
+		if _, err := tls.X509KeyPair(loaded.CertData, loaded.KeyData); err != nil {
+			return fmt.Errorf("the client certificate cannot be used: %w", err)
+		}
+	}
+	return nil
+}
+
+// checkFiles tells of a file that client-go would read without end, not at all, or as if
+// it were not named.
 func checkFiles(cluster *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) error {
 	files := map[string]string{}
 	if cluster != nil {
@@ -89,7 +114,11 @@ func checkFiles(cluster *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) erro
 	}
 	for _, field := range slices.Sorted(maps.Keys(files)) {
 		if name := files[field]; name != "" {
-			if err := userfile.Check(name, userfile.Text); err != nil {
+			data, err := userfile.Read(name, userfile.Text)
+			if err == nil && len(bytes.TrimSpace(data)) == 0 {
+				err = errors.New("the file is empty")
+			}
+			if err != nil {
 				return fmt.Errorf("%s %s: %w (name a file that can be read)", field, name, err)
 			}
 		}
@@ -127,30 +156,23 @@ func ownPlane(path string, cfg *rest.Config) bool {
 
 // FromKubeconfig makes a target of a user's cluster. It changes nothing
 // there: it looks whether the cluster answers, who we are, and whether we may
-// do all that the scenario will need. Each error is one line with a hint.
-func FromKubeconfig(ctx context.Context, path, contextName, runID string, s *scenario.Scenario) (*Target, error) {
-	cfg, name, err := Config(path, contextName)
+// do all that the scenario will need. Each error is one line with a hint. tell is told
+// what takes its time.
+func FromKubeconfig(ctx context.Context, path, contextName, runID string, s *scenario.Scenario, tell func(string)) (*Target, error) {
+	t := newTarget(runID, s)
+	client, user, err := t.reachFrom(ctx, path, contextName, tell)
 	if err != nil {
 		return nil, err
 	}
-	client, err := kubernetes.NewForConfig(cfg)
-	if err != nil {
-		return nil, fmt.Errorf("kubeconfig %s: %s", path, oneLine(err))
-	}
-	t := newTarget(runID, s)
-	t.Admin, t.own = cfg, ownPlane(path, cfg)
-	t.Cluster = result.Cluster{Name: name, Server: cfg.Host}
-	user, err := t.reachBounded(ctx, cfg, client)
-	if err != nil {
-		return nil, fmt.Errorf("cluster %s (%s): %w", name, cfg.Host, explain(err))
-	}
+	t.own = ownPlane(path, t.Admin)
+	defer Waiting(tell, "the cluster to say what we may do")()
 	if t.needs, err = loadNeeds(client.Discovery(), t.Namespace, s); err != nil {
-		return nil, fmt.Errorf("cluster %s: %w", name, err)
+		return nil, fmt.Errorf("cluster %s: %w", t.Cluster.Name, err)
 	}
 	if err := checkAccess(ctx, client, append(adminNeeds(t.Namespace, s), t.needs...)); err != nil {
-		return nil, fmt.Errorf("cluster %s: %s %w", name, user, err)
+		return nil, fmt.Errorf("cluster %s: %s %w", t.Cluster.Name, user, err)
 	}
-	t.offer(apiServerScrape(cfg))
+	t.offer(apiServerScrape(t.Admin))
 	t.Notes = append(t.Notes, differences(s.ControlPlane)...)
 	ask, cancel := context.WithTimeout(ctx, reachTimeout)
 	defer cancel()

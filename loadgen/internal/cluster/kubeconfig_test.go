@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"encoding/pem"
 	"net"
 	"path/filepath"
 	"slices"
@@ -22,7 +21,7 @@ func TestBadInputIsOneLineWithAHint(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
+	ca := authority(s.Server)
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -52,7 +51,7 @@ func TestBadInputIsOneLineWithAHint(t *testing.T) {
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, err := FromKubeconfig(t.Context(), c.path, c.context, "r1", parsed(t, "nodes: {count: 1}\n"+quiet))
+			_, err := FromKubeconfig(t.Context(), c.path, c.context, "r1", parsed(t, "nodes: {count: 1}\n"+quiet), func(string) {})
 			if err == nil {
 				t.Fatal("accepted")
 			}
@@ -75,7 +74,7 @@ func TestFromKubeconfigTellsWhatIsDifferentHere(t *testing.T) {
 controlPlane:
   controllerManager: {qps: 100, flags: {node-eviction-rate: "5"}}
   scheduler: {percentageOfNodesToScore: 10}
-`+quiet))
+`+quiet), func(string) {})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -43,7 +43,7 @@ phases: [{name: rollout, for: 1s}]
 	if err != nil {
 		t.Fatal(err)
 	}
-	theirs, err := cluster.FromKubeconfig(ctx, plane.Cluster().Kubeconfigs["admin"], "", "r1", s)
+	theirs, err := cluster.FromKubeconfig(ctx, plane.Cluster().Kubeconfigs["admin"], "", "r1", s, func(string) {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +92,7 @@ func loadMayNotSetUp(ctx context.Context, t *testing.T, theirs *cluster.Target, 
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, err := cluster.FromKubeconfig(ctx, path, "", "r2", s)
+	_, err := cluster.FromKubeconfig(ctx, path, "", "r2", s, func(string) {})
 	if err == nil || !strings.Contains(err.Error(), "system:serviceaccount:stormglass-r1:stormglass-load lacks permission to create namespaces; ") {
 		t.Errorf("got %v", err)
 	}

@@ -6,20 +6,33 @@ import (
 
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"github.com/stormglass/stormglass/internal/shell"
 )
 
 // Reach reads a kubeconfig, as Config does, and makes the check that a run makes
-// first: whether the cluster answers, and accepts who we are.
-func Reach(ctx context.Context, path, contextName string) (cfg *rest.Config, name string, err error) {
-	if cfg, name, err = Config(path, contextName); err != nil {
+// first: whether the cluster answers, and accepts who we are. tell is told what takes
+// its time.
+func Reach(ctx context.Context, path, contextName string, tell func(string)) (cfg *rest.Config, name string, err error) {
+	t := new(Target)
+	if _, _, err := t.reachFrom(ctx, path, contextName, tell); err != nil {
 		return nil, "", err
 	}
-	client, err := kubernetes.NewForConfig(cfg)
-	if err != nil {
-		return nil, "", fmt.Errorf("kubeconfig %s: %s", path, oneLine(err))
+	return t.Admin, t.Cluster.Name, nil
+}
+
+// reachFrom makes the first requests to the cluster of a kubeconfig, which t becomes a
+// target of, and returns a client and the name of its user.
+func (t *Target) reachFrom(ctx context.Context, path, contextName string, tell func(string)) (client kubernetes.Interface, user string, err error) {
+	if t.Admin, t.Cluster.Name, err = Config(path, contextName); err != nil {
+		return nil, "", err
 	}
-	if _, err := new(Target).reachBounded(ctx, cfg, client); err != nil {
-		return nil, "", fmt.Errorf("cluster %s (%s): %w", name, cfg.Host, explain(err))
+	t.Cluster.Server = t.Admin.Host
+	if client, err = kubernetes.NewForConfig(t.Admin); err != nil {
+		return nil, "", fmt.Errorf("kubeconfig %s: %s (`kubectl --kubeconfig %s version` should say the same)", path, oneLine(err), shell.Quote(path))
 	}
-	return cfg, name, nil
+	if user, err = t.reachBounded(ctx, t.Admin, client, tell); err != nil {
+		return nil, "", fmt.Errorf("cluster %s (%s): %w", t.Cluster.Name, t.Cluster.Server, explain(err))
+	}
+	return client, user, nil
 }

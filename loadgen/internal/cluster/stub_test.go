@@ -33,11 +33,22 @@ const goodToken = "good"
 
 func newStub(t *testing.T) *stub {
 	s := &stub{denies: func(string) bool { return false }}
-	s.Server = httptest.NewUnstartedServer(s)
+	s.Server = serveTLS(t, s)
+	return s
+}
+
+// serveTLS serves until the test ends.
+func serveTLS(t *testing.T, h http.Handler) *httptest.Server {
+	s := httptest.NewUnstartedServer(h)
 	s.Config.ErrorLog = log.New(io.Discard, "", 0) // handshakes that fail are what is tested
 	s.StartTLS()
 	t.Cleanup(s.Close)
 	return s
+}
+
+// authority is the certificate that a server is trusted by.
+func authority(s *httptest.Server) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
 }
 
 func (s *stub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -80,20 +91,26 @@ func (s *stub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // kubeconfig of the stub, with a token.
 func (s *stub) kubeconfig(t *testing.T, token string) string {
-	return kubeconfig(t, s.URL, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}), token)
+	return kubeconfig(t, s.URL, authority(s.Server), token)
 }
 
 func kubeconfig(t *testing.T, server string, ca []byte, token string) string {
 	t.Helper()
+	return kubeconfigOf(t, fmt.Sprintf("server: %q, certificate-authority-data: %s", server, base64.StdEncoding.EncodeToString(ca)), "token: "+token)
+}
+
+// kubeconfigOf is a kubeconfig with the given fields of its cluster and user.
+func kubeconfigOf(t *testing.T, cluster, user string) string {
+	t.Helper()
 	return file(t, "kubeconfig", fmt.Sprintf(`apiVersion: v1
 kind: Config
 current-context: here
-clusters: [{name: staging, cluster: {server: %q, certificate-authority-data: %s}}]
-users: [{name: alice, user: {token: %s}}]
+clusters: [{name: staging, cluster: {%s}}]
+users: [{name: alice, user: {%s}}]
 contexts:
 - {name: here, context: {cluster: staging, user: alice}}
 - {name: broken, context: {cluster: nowhere, user: alice}}
-`, server, base64.StdEncoding.EncodeToString(ca), token))
+`, cluster, user))
 }
 
 func file(t *testing.T, name, text string) string {

@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql"
 
-	"github.com/stormglass/stormglass/loadgen/internal/record"
+	"github.com/stormglass/stormglass/loadgen/internal/archive"
 )
 
 // parseTime reads seconds since 1970, with a fraction, or RFC 3339.
@@ -115,7 +115,7 @@ func queryOptions(r *http.Request) (promql.QueryOpts, error) {
 
 // matchersOf are the selectors of match[]. None are no error.
 func matchersOf(r *http.Request) ([][]*labels.Matcher, error) {
-	sets, err := record.NewParser().ParseMetricSelectors(r.Form["match[]"])
+	sets, err := archive.NewParser().ParseMetricSelectors(r.Form["match[]"])
 	if err != nil {
 		return nil, badData{err}
 	}

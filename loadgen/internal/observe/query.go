@@ -13,7 +13,7 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/util/stats"
 
-	"github.com/stormglass/stormglass/loadgen/internal/record"
+	"github.com/stormglass/stormglass/loadgen/internal/archive"
 )
 
 // maxSteps of a range query, as in Prometheus.
@@ -171,14 +171,14 @@ func metric(l labels.Labels) model.Metric {
 
 // exemplars are none: they are not recorded.
 func (s *Server) exemplars(r *http.Request) (answer, error) {
-	if _, err := record.NewParser().ParseExpr(r.FormValue("query")); err != nil {
+	if _, err := archive.NewParser().ParseExpr(r.FormValue("query")); err != nil {
 		return answer{}, badData{err}
 	}
 	return answer{data: []any{}}, nil
 }
 
 func (s *Server) formatQuery(r *http.Request) (answer, error) {
-	expr, err := record.NewParser().ParseExpr(r.FormValue("query"))
+	expr, err := archive.NewParser().ParseExpr(r.FormValue("query"))
 	if err != nil {
 		return answer{}, badParameter("query", err)
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/tsdb"
 
-	"github.com/stormglass/stormglass/loadgen/internal/record"
+	"github.com/stormglass/stormglass/loadgen/internal/archive"
 )
 
 const (
@@ -50,7 +50,7 @@ func newEvaluator(c Config, externalURL string) (_ *evaluator, err error) {
 	if e.dir, err = os.MkdirTemp("", "stormglass-rules-"); err != nil {
 		return nil, err
 	}
-	if e.db, err = record.OpenStore(e.dir, c.Retention); err != nil {
+	if e.db, err = archive.OpenStore(e.dir, c.Retention); err != nil {
 		return nil, err
 	}
 	e.samples = both(c.Recorder.Live(), e.db)
@@ -62,11 +62,11 @@ func newEvaluator(c Config, externalURL string) (_ *evaluator, err error) {
 	e.stop = stop
 	engine := promql.NewEngine(promql.EngineOpts{
 		Logger: slog.New(slog.DiscardHandler), MaxSamples: ruleSamples, Timeout: queryTimeout,
-		EnableAtModifier: true, EnableNegativeOffset: true, Parser: record.NewParser(),
+		EnableAtModifier: true, EnableNegativeOffset: true, Parser: archive.NewParser(),
 	})
 	files := ruleFiles{c.Rules}
 	e.manager = rules.NewManager(&rules.ManagerOptions{
-		Context: ctx, ExternalURL: external, Logger: slog.New(slog.DiscardHandler), Parser: record.NewParser(),
+		Context: ctx, ExternalURL: external, Logger: slog.New(slog.DiscardHandler), Parser: archive.NewParser(),
 		QueryFunc: rules.EngineQueryFunc(engine, e.samples), Queryable: e.samples, Appendable: e.db, GroupLoader: files,
 		NotifyFunc: func(context.Context, string, ...*rules.Alert) {}, // whoever wants to know asks
 	})
@@ -135,7 +135,7 @@ func (f ruleFiles) Load(name string, ignoreUnknown bool, scheme model.Validation
 	if err != nil {
 		return nil, []error{err}
 	}
-	groups, errs := rulefmt.Parse(text, ignoreUnknown, scheme, record.NewParser(), slog.New(slog.DiscardHandler))
+	groups, errs := rulefmt.Parse(text, ignoreUnknown, scheme, archive.NewParser(), slog.New(slog.DiscardHandler))
 	for i := range errs {
 		errs[i] = fmt.Errorf("%s: %w", name, errs[i])
 	}
@@ -143,5 +143,5 @@ func (f ruleFiles) Load(name string, ignoreUnknown bool, scheme model.Validation
 }
 
 func (f ruleFiles) Parse(query string) (parser.Expr, error) {
-	return record.NewParser().ParseExpr(query)
+	return archive.NewParser().ParseExpr(query)
 }

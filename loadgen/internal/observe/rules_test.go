@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/prometheus/storage"
 
 	"github.com/stormglass/stormglass/alerts"
+	"github.com/stormglass/stormglass/loadgen/internal/archive"
 	"github.com/stormglass/stormglass/loadgen/internal/observe"
 	"github.com/stormglass/stormglass/loadgen/internal/record"
 )
@@ -24,7 +25,7 @@ type down struct{ record.Storage }
 
 func newDown(t *testing.T) down {
 	t.Helper()
-	db, err := record.OpenStore(t.TempDir(), 0)
+	db, err := archive.OpenStore(t.TempDir(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}

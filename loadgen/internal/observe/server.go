@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/prometheus/storage"
 
 	"github.com/stormglass/stormglass/internal/loopback"
+	"github.com/stormglass/stormglass/loadgen/internal/archive"
 	"github.com/stormglass/stormglass/loadgen/internal/record"
 )
 
@@ -79,7 +80,7 @@ func Listen(addr string, public bool) (net.Listener, error) {
 	}
 	listener, err := net.Listen("tcp", addr)
 	if err != nil {
-		return nil, fmt.Errorf("listen on %s: %w", addr, cause(err))
+		return nil, fmt.Errorf("listen on %s: %w (port 0 takes a free one)", addr, cause(err))
 	}
 	return listener, nil
 }
@@ -98,7 +99,7 @@ func Start(listener net.Listener, c Config) (*Server, error) {
 	s.samples = s.rules.samples
 	s.engine = promql.NewEngine(promql.EngineOpts{
 		Logger: slog.New(slog.DiscardHandler), MaxSamples: maxSamples, Timeout: queryTimeout, ActiveQueryTracker: make(slots, maxQueries),
-		EnableAtModifier: true, EnableNegativeOffset: true, Parser: record.NewParser(),
+		EnableAtModifier: true, EnableNegativeOffset: true, Parser: archive.NewParser(),
 	})
 	s.http = &http.Server{Handler: s.counted(s.handler()), ReadHeaderTimeout: 10 * time.Second, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)}
 	go func() {

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/loadgen/internal/archive"
+	"github.com/stormglass/stormglass/loadgen/internal/timeline"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -40,7 +42,7 @@ func TestArchiveOfAKilledRun(t *testing.T) {
 		t.Errorf("the last scrape before the kill reads %v, want 49", got)
 	}
 
-	segments, err := filepath.Glob(filepath.Join(killed, result.TSDBDir, walDir, "0*"))
+	segments, err := filepath.Glob(filepath.Join(killed, result.TSDBDir, archive.WalDir, "0*"))
 	if err != nil || len(segments) == 0 {
 		t.Fatal(segments, err)
 	}
@@ -54,7 +56,7 @@ func TestArchiveOfAKilledRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	torn := openArchive(t, killed)
-	if got := valueOf(t, torn, fmt.Sprintf("max_over_time(etcd_server_x_total[%s])", Window(times[0], last)), last); got < 48 {
+	if got := valueOf(t, torn, fmt.Sprintf("max_over_time(etcd_server_x_total[%s])", archive.Window(times[0], last)), last); got < 48 {
 		t.Errorf("a log cut off in its last record reads up to %v, want at least 48", got)
 	}
 	if now, err := os.ReadFile(segment); err != nil || len(now) != len(cut) {
@@ -83,24 +85,24 @@ func TestAClosedArchiveIsOneBlock(t *testing.T) {
 }
 
 func TestArchiveThatIsNotThere(t *testing.T) {
-	if _, err := OpenArchive(t.TempDir()); err == nil || strings.Contains(err.Error(), "\n") {
+	if _, err := archive.Open(t.TempDir()); err == nil || strings.Contains(err.Error(), "\n") {
 		t.Errorf("got %v, want one line", err)
 	}
 	b := newBench(t, Options{})
 	if err := b.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := OpenArchive(b.dir); err == nil || !strings.Contains(err.Error(), "nothing was recorded") {
+	if _, err := archive.Open(b.dir); err == nil || !strings.Contains(err.Error(), "nothing was recorded") {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestTimelineSurvivesAKill(t *testing.T) {
 	dir := t.TempDir()
-	if events, err := ReadTimeline(dir); err != nil || events != nil {
+	if events, err := timeline.ReadTimeline(dir); err != nil || events != nil {
 		t.Errorf("no timeline: %v, %v", events, err)
 	}
-	line, err := OpenTimeline(dir)
+	line, err := timeline.OpenTimeline(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,10 +121,10 @@ func TestTimelineSurvivesAKill(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.Close()
-	if events, err := ReadTimeline(dir); err != nil || len(events) != 1 || !reflect.DeepEqual(events[0], want) {
+	if events, err := timeline.ReadTimeline(dir); err != nil || len(events) != 1 || !reflect.DeepEqual(events[0], want) {
 		t.Errorf("read %+v, %v", events, err)
 	}
-	if line, err = OpenTimeline(filepath.Join(dir, "none")); err == nil {
+	if line, err = timeline.OpenTimeline(filepath.Join(dir, "none")); err == nil {
 		t.Errorf("opened %v in a directory that is not there", line)
 	}
 }

@@ -7,6 +7,8 @@ import (
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
+
+	"github.com/stormglass/stormglass/loadgen/internal/archive"
 )
 
 // TestLive: who looks on sees every scrape at once, each target's health, and
@@ -19,7 +21,7 @@ func TestLive(t *testing.T) {
 	}
 	s.says(100, counter("etcd_server_changes_total", 3))
 	at := b.scrape(0)
-	a := Over(b.Live())
+	a := archive.Over(b.Live())
 	samples, err := a.Samples(t.Context(), at, at, labels.MustNewMatcher(labels.MatchEqual, model.MetricNameLabel, "etcd_server_changes_total"))
 	if err != nil || len(samples) != 1 || samples[0].Points[0].V != 3 {
 		t.Errorf("live are %v (%v)", samples, err)
@@ -57,8 +59,8 @@ func TestRetention(t *testing.T) {
 			}
 		}
 	}
-	a := Over(b.Live())
-	points := func(name string) []Point {
+	a := archive.Over(b.Live())
+	points := func(name string) []archive.Point {
 		samples, err := a.Samples(t.Context(), at.Add(-24*time.Hour), at, labels.MustNewMatcher(labels.MatchEqual, model.MetricNameLabel, name))
 		if err != nil || len(samples) != 1 {
 			t.Fatalf("%s: %v, %v", name, samples, err)

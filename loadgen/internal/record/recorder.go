@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/prometheus/tsdb"
 
 	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/loadgen/internal/archive"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -85,7 +86,7 @@ func Open(dir string, targets []control.ScrapeTarget, o Options) (*Recorder, err
 		return nil, fmt.Errorf("make the archive: %w", err)
 	}
 	var err error
-	if r.db, err = OpenStore(r.dir, o.Retention); err != nil {
+	if r.db, err = archive.OpenStore(r.dir, o.Retention); err != nil {
 		return nil, errors.Join(fmt.Errorf("make the archive: %w", err), os.RemoveAll(r.dir))
 	}
 	return r, nil
@@ -202,5 +203,5 @@ func (r *Recorder) Close() error {
 	if r.o.Retention > 0 {
 		return r.db.Close() // it is no archive, and has blocks already
 	}
-	return sealStore(r.dir, r.db)
+	return archive.Seal(r.dir, r.db)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 
 	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/loadgen/internal/archive"
 )
 
 const etcd = control.KindEtcd
@@ -51,7 +52,7 @@ func TestIncreaseOverAPhaseIsExact(t *testing.T) {
 	b.scrape(time.Second)
 	a := b.archive()
 
-	window := Window(start, end)
+	window := archive.Window(start, end)
 	for expr, want := range map[string]float64{
 		"etcd_server_old_total":      10_000,
 		"etcd_disk_h_count":          100,
@@ -128,11 +129,11 @@ func TestALostScrapeIsCountedAndEndsTheSeries(t *testing.T) {
 	if got := valueOf(t, a, "etcd_server_x_total", lost); !math.IsNaN(got) {
 		t.Errorf("while the target was away its counter still read %v", got)
 	}
-	if got := valueOf(t, a, fmt.Sprintf("increase(etcd_server_x_total[%s])", Window(first, back)), back); math.Round(got) != 4 {
+	if got := valueOf(t, a, fmt.Sprintf("increase(etcd_server_x_total[%s])", archive.Window(first, back)), back); math.Round(got) != 4 {
 		t.Errorf("increase across the lost scrape is %v, want 4", got)
 	}
 	// It appeared after the last good scrape: its zero stands there.
-	if got := valueOf(t, a, fmt.Sprintf("increase(etcd_server_new_total[%s])", Window(first, back)), back); got != 2 {
+	if got := valueOf(t, a, fmt.Sprintf("increase(etcd_server_new_total[%s])", archive.Window(first, back)), back); got != 2 {
 		t.Errorf("increase of a counter born while the target was away is %v, want 2", got)
 	}
 }

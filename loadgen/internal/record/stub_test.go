@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/loadgen/internal/archive"
 )
 
 // stub is a component with a /metrics endpoint that says what the test wants.
@@ -106,7 +107,7 @@ func (b *bench) scrape(after time.Duration) time.Time {
 }
 
 // archive closes the recorder and opens what it wrote.
-func (b *bench) archive() *Archive {
+func (b *bench) archive() *archive.Archive {
 	b.t.Helper()
 	if err := b.Close(); err != nil {
 		b.t.Fatal(err)
@@ -114,9 +115,9 @@ func (b *bench) archive() *Archive {
 	return openArchive(b.t, b.dir)
 }
 
-func openArchive(t *testing.T, dir string) *Archive {
+func openArchive(t *testing.T, dir string) *archive.Archive {
 	t.Helper()
-	a, err := OpenArchive(dir)
+	a, err := archive.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +130,7 @@ func openArchive(t *testing.T, dir string) *Archive {
 }
 
 // valueOf evaluates an expression that has one value; NaN where it has none.
-func valueOf(t *testing.T, a *Archive, expr string, at time.Time) float64 {
+func valueOf(t *testing.T, a *archive.Archive, expr string, at time.Time) float64 {
 	t.Helper()
 	samples, err := a.Instant(context.Background(), expr, at)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/stormglass/stormglass/internal/userfile"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -20,7 +21,7 @@ func ComparisonJSON(w io.Writer, c result.Comparison) error { return indented(w,
 func WriteComparison(dir string, c result.Comparison) error {
 	path := filepath.Join(dir, result.ComparisonHTMLFile)
 	if err := writeAtomic(path, func(w io.Writer) error { return ComparisonHTML(w, c) }); err != nil {
-		return fmt.Errorf("write %s: %w", result.ComparisonHTMLFile, err)
+		return fmt.Errorf("write %s: %w (make the directory writable, and remove what is no file in it)", path, userfile.Cause(err))
 	}
 	return nil
 }

@@ -231,8 +231,17 @@ func TestWriteReplacesWholeFiles(t *testing.T) {
 	if after, _ := os.ReadFile(filepath.Join(dir, result.HTMLFile)); !bytes.Equal(before, after) {
 		t.Error("a cancelled Write changed the page")
 	}
-	if err := Write(context.Background(), filepath.Join(dir, "gone"), r, nil, nil, text, nil); err == nil || !strings.Contains(err.Error(), "write result.json") {
+	if err := Write(context.Background(), filepath.Join(dir, "gone"), r, nil, nil, text, nil); err == nil || !strings.Contains(err.Error(), "result.json: no such file or directory (") {
 		t.Errorf("writing to no directory said %v", err)
+	}
+	// What stands in the place of a file and cannot be removed is named, on one line.
+	inPlace := filepath.Join(dir, result.JUnitFile)
+	if err := errors.Join(os.Remove(inPlace), os.MkdirAll(filepath.Join(inPlace, "full"), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	want := "write " + inPlace + ": file exists; what is there is not of this verdict (make the directory writable, and remove what is no file in it)"
+	if err := Write(context.Background(), dir, r, nil, nil, text, nil); err == nil || err.Error() != want {
+		t.Errorf("a directory in place of a file: %v, want %s", err, want)
 	}
 }
 

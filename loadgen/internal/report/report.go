@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/stormglass/stormglass/internal/userfile"
 	"github.com/stormglass/stormglass/loadgen/internal/samples"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
@@ -33,10 +34,11 @@ func Write(ctx context.Context, dir string, r result.Result, timeline []result.E
 	} {
 		path := filepath.Join(dir, f.name)
 		if err := writeAtomic(path, f.write); err != nil {
-			errs = append(errs, fmt.Errorf("write %s: %w", f.name, err))
+			stays := ""
 			if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				errs = append(errs, err)
+				stays = "; what is there is not of this verdict"
 			}
+			errs = append(errs, fmt.Errorf("write %s: %w%s (make the directory writable, and remove what is no file in it)", path, userfile.Cause(err), stays))
 		}
 	}
 	return errors.Join(errs...)

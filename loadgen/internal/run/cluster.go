@@ -14,11 +14,8 @@ func (r *run) prepareCluster(ctx context.Context) error {
 	if err := refuseFaults(r.scenario); err != nil {
 		return err
 	}
-	done := r.waiting(r.who() + " to say who we are and what we may do")
 	var err error
-	r.target, err = cluster.FromKubeconfig(ctx, r.Kubeconfig, r.Context, r.info.ID, r.scenario)
-	done()
-	if err != nil {
+	if r.target, err = cluster.FromKubeconfig(ctx, r.Kubeconfig, r.Context, r.info.ID, r.scenario, r.Progress.Step); err != nil {
 		return exitcode.Environmentf("%w", err)
 	}
 	r.target.Waiting = r.waiting
@@ -28,7 +25,7 @@ func (r *run) prepareCluster(ctx context.Context) error {
 			return exitcode.UsageError(err)
 		}
 	}
-	done = r.waiting("Prometheus to say what it scrapes")
+	done := r.waiting("Prometheus to say what it scrapes")
 	err = r.findPrometheus(ctx)
 	done()
 	if err != nil {
@@ -50,14 +47,4 @@ func (r *run) prepareCluster(ctx context.Context) error {
 		return exitcode.Usagef("not started: nothing was made in the cluster")
 	}
 	return nil
-}
-
-// who tells who we are: the cluster, and an exec plugin before it.
-func (r *run) who() string {
-	if cfg, _, err := cluster.Config(r.Kubeconfig, r.Context); err == nil {
-		if plugin := cluster.Plugin(cfg); plugin != "" {
-			return "the exec plugin of the kubeconfig (" + plugin + ") and the cluster"
-		}
-	}
-	return "the cluster"
 }

@@ -13,12 +13,12 @@ func TestAnInterruptDoesNotHideAFailure(t *testing.T) {
 		err  error
 		want int
 	}{
-		"interrupted":                 {interruptedError{}, ExitNoData},
-		"interrupted after a failure": {errors.Join(failed, interruptedError{}), ExitEnvironment},
-		"something is left":           {interruptedError{left: errors.New("busy")}, ExitEnvironment},
-		"misused":                     {errors.Join(exitcode.Usagef("no such gate"), failed), ExitUsage},
+		"interrupted":                 {interruptedError{}, exitcode.NoData},
+		"interrupted after a failure": {errors.Join(failed, interruptedError{}), exitcode.Environment},
+		"something is left":           {interruptedError{left: errors.New("busy")}, exitcode.Environment},
+		"misused":                     {errors.Join(exitcode.Usagef("no such gate"), failed), exitcode.Usage},
 	} {
-		if got := ExitCode(c.err); got != c.want {
+		if got := exitcode.Of(c.err); got != c.want {
 			t.Errorf("%s: exit code %d, want %d", name, got, c.want)
 		}
 	}

@@ -14,8 +14,9 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/internal/shell"
-	"github.com/stormglass/stormglass/loadgen/internal/judge/breakdown"
-	"github.com/stormglass/stormglass/loadgen/internal/record"
+	"github.com/stormglass/stormglass/loadgen/internal/audit"
+	"github.com/stormglass/stormglass/loadgen/internal/generator"
+	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -160,7 +161,7 @@ func (r *run) measured() result.Measurements {
 	m.Generator = r.self.Results()
 	for i := range m.Phases {
 		p := &m.Phases[i]
-		p.Saturated = append(r.self.PhaseSaturation(p.Name), record.LoadSaturation(*p)...)
+		p.Saturated = append(r.self.PhaseSaturation(p.Name), generator.LoadSaturation(*p)...)
 		m.Generator.Saturated = append(m.Generator.Saturated, p.Saturated...)
 	}
 	return m
@@ -168,7 +169,7 @@ func (r *run) measured() result.Measurements {
 
 // save writes what the generator has seen so far, for the report of a run that is
 // killed later on.
-func (r *run) save() error { return writeJSON(r.dir, result.MeasurementsFile, r.measured()) }
+func (r *run) save() error { return rundir.WriteJSON(r.dir, result.MeasurementsFile, r.measured()) }
 
 // finish stops the target, writes the raw results and closes the archive. It
 // does all of it even when a part fails.
@@ -195,10 +196,10 @@ func (r *run) finish() error {
 	default: // what is left in a user's cluster is told whatever else went wrong
 		r.info.Failure += "; " + err.Error()
 	}
-	err = errors.Join(writeJSON(r.dir, result.MeasurementsFile, r.m), r.timeline.Close())
+	err = errors.Join(rundir.WriteJSON(r.dir, result.MeasurementsFile, r.m), r.timeline.Close())
 	digests, digestErr := result.Digest(r.dir)
 	r.info.Files = digests
-	return errors.Join(err, digestErr, writeRun(r.dir, r.info))
+	return errors.Join(err, digestErr, rundir.WriteInfo(r.dir, r.info))
 }
 
 // stopPlane stops the bundled plane and its processes: in order, or at once when
@@ -227,7 +228,7 @@ func (r *run) summariseAudit(ctx context.Context) error {
 		return nil
 	}
 	log := filepath.Join(r.dir, planeDir, control.AuditLog)
-	audit, err := breakdown.ReadLog(ctx, log, control.LoadUser, r.m.Phases)
+	audit, err := audit.ReadLog(ctx, log, control.LoadUser, r.m.Phases)
 	if err != nil {
 		return exitcode.Environmentf("%w", err)
 	}
@@ -288,7 +289,7 @@ func (r *run) discard(cause error) error {
 	case r.plane == nil && planeLeftLogs(r.dir):
 		errs = append(errs, removeButLogs(r.dir))
 	default:
-		errs = append(errs, removeRunDir(r.dir, r.made))
+		errs = append(errs, rundir.Remove(r.dir, r.made))
 	}
 	return errors.Join(errs...)
 }

@@ -12,7 +12,8 @@ import (
 	"time"
 
 	"github.com/stormglass/stormglass/controlplane/control"
-	"github.com/stormglass/stormglass/loadgen/internal/record"
+	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/loadgen/internal/timeline"
 )
 
 // stage is a supervisor that does what it is asked and remembers when.
@@ -181,8 +182,8 @@ func TestFaultsThatNeverBegin(t *testing.T) {
 		s.refuse = map[string]error{control.FaultPause: errors.New("it is busy")}
 		r.supervisor = s
 		_, err := r.through(t.Context(), &r.scenario.Phases[0], time.Now())
-		if ExitCode(err) != ExitEnvironment || !strings.Contains(err.Error(), "phase p: fault pause could not be begun: it is busy") {
-			t.Errorf("exit code %d: %v", ExitCode(err), err)
+		if exitcode.Of(err) != exitcode.Environment || !strings.Contains(err.Error(), "phase p: fault pause could not be begun: it is busy") {
+			t.Errorf("exit code %d: %v", exitcode.Of(err), err)
 		}
 		if took := time.Since(s.start); took != 3*time.Second {
 			t.Errorf("the phase went on to %s", took)
@@ -217,8 +218,8 @@ func TestFaultsAreCheckedBeforeTheFirstPhase(t *testing.T) {
 		t.Errorf("error %v, want %s", err, want)
 	}
 	err = refuseFaults(sc)
-	if ExitCode(err) != ExitUsage || strings.Count(err.Error(), "\n") != 2 || !strings.HasPrefix(err.Error(), "mine.yaml:8: phases.p.faults[0]: slowFsync is a fault of a bundled control plane") {
-		t.Errorf("exit code %d: %v", ExitCode(err), err)
+	if exitcode.Of(err) != exitcode.Usage || strings.Count(err.Error(), "\n") != 2 || !strings.HasPrefix(err.Error(), "mine.yaml:8: phases.p.faults[0]: slowFsync is a fault of a bundled control plane") {
+		t.Errorf("exit code %d: %v", exitcode.Of(err), err)
 	}
 }
 
@@ -239,7 +240,7 @@ func TestAFaultThatIsLostIsTold(t *testing.T) {
 	if !slices.Equal(f.lost, want) {
 		t.Errorf("lost %q, want %q", f.lost, want)
 	}
-	events, err := record.ReadTimeline(r.dir)
+	events, err := timeline.ReadTimeline(r.dir)
 	if err != nil || len(events) != 2 || events[1].Name != "fault lost" || events[1].Detail != want[0] {
 		t.Errorf("the timeline is %+v, %v", events, err)
 	}
@@ -275,7 +276,7 @@ func TestTheSupervisorsEventsAreInTheTimeline(t *testing.T) {
 	}
 	s.tell(control.EventReady, "etcd-0")
 	f.last(t.Context())
-	events, err := record.ReadTimeline(r.dir)
+	events, err := timeline.ReadTimeline(r.dir)
 	if err != nil {
 		t.Fatal(err)
 	}

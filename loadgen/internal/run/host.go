@@ -94,7 +94,7 @@ func descriptorsNeeded(s *scenario.Scenario) uint64 {
 // checkDescriptors raises the soft limit to the hard one and refuses a
 // scenario that needs more. The Go runtime already raises it at start; a
 // process started by another may have a lower one.
-func checkDescriptors(s *scenario.Scenario) error {
+func CheckDescriptors(s *scenario.Scenario) error {
 	var lim syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &lim); err != nil {
 		return exitcode.Environmentf("read the descriptor limit: %w", err)

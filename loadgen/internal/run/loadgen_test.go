@@ -5,22 +5,23 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
-
-	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/rest"
 
 	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/internal/cluster"
+	"github.com/stormglass/stormglass/loadgen/internal/generator"
+	"github.com/stormglass/stormglass/loadgen/internal/judge"
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 	"github.com/stormglass/stormglass/loadgen/internal/node"
 	"github.com/stormglass/stormglass/loadgen/internal/record"
+	"github.com/stormglass/stormglass/loadgen/internal/rundir"
+	"github.com/stormglass/stormglass/loadgen/internal/timeline"
 	"github.com/stormglass/stormglass/loadgen/internal/workload"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
@@ -52,13 +53,13 @@ func underway(t *testing.T, s *scenario.Scenario) *run {
 	}
 	r.info.ID, r.info.Started = "0123456789", time.Now().UTC()
 	var err error
-	if r.timeline, err = record.OpenTimeline(r.dir); err != nil {
+	if r.timeline, err = timeline.OpenTimeline(r.dir); err != nil {
 		t.Fatal(err)
 	}
 	if r.recorder, err = record.Open(r.dir, nil, record.Options{Registry: r.registry}); err != nil {
 		t.Fatal(err)
 	}
-	if r.self, err = record.NewSelfMeter(prometheus.NewRegistry()); err != nil {
+	if r.self, err = generator.NewSelfMeter(prometheus.NewRegistry()); err != nil {
 		t.Fatal(err)
 	}
 	if r.workload, err = workload.New(nowhere(), workload.Options{Namespace: "ns", Labels: map[string]string{"a": "b"}}); err != nil {
@@ -133,7 +134,7 @@ func TestMeasurementsAreWrittenAsPhasesEnd(t *testing.T) {
 	if err := r.phases(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := writeRun(r.dir, r.info); err != nil {
+	if err := rundir.WriteInfo(r.dir, r.info); err != nil {
 		t.Fatal(err)
 	}
 	rec, err := rundir.Open(r.dir)
@@ -151,35 +152,6 @@ func TestMeasurementsAreWrittenAsPhasesEnd(t *testing.T) {
 	}
 }
 
-// A wait that takes its time is told of, a short one is not.
-func TestLongWaitsAreTold(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		steps := make(told, 10)
-		r := &run{Options: Options{Progress: steps}}
-		done := r.waiting("a quick answer")
-		time.Sleep(waitTold - time.Millisecond)
-		done()
-		done = r.waiting("the cluster to answer")
-		time.Sleep(waitTold + waitTellEvery + time.Millisecond)
-		done()
-		close(steps)
-		var all []string
-		for line := range steps {
-			all = append(all, line)
-		}
-		want := []string{"waiting for the cluster to answer, 3s so far", "waiting for the cluster to answer, 13s so far"}
-		if !slices.Equal(all, want) {
-			t.Errorf("told %q, want %q", all, want)
-		}
-	})
-}
-
-// told is the steps that a run tells.
-type told chan string
-
-func (t told) Step(line string) { t <- line }
-func (told) Live(Snapshot)      {}
-
 // The keys of a plane whose run was killed go with the next run beside it; those of
 // one that lives stay.
 func TestKeysOfKilledRunsAreSwept(t *testing.T) {
@@ -188,7 +160,7 @@ func TestKeysOfKilledRunsAreSwept(t *testing.T) {
 			runs := t.TempDir()
 			theirs := filepath.Join(runs, "theirs")
 			keys := filepath.Join(theirs, planeDir, "pki")
-			if err := errors.Join(os.MkdirAll(keys, 0o700), writeJSON(theirs, result.RunFile, result.Run{ID: "0123456789"})); err != nil {
+			if err := errors.Join(os.MkdirAll(keys, 0o700), rundir.WriteJSON(theirs, result.RunFile, result.Run{ID: "0123456789"})); err != nil {
 				t.Fatal(err)
 			}
 			if lives {
@@ -216,8 +188,8 @@ func TestNodesThatAreNeverReadyEndTheRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = r.registerNodes(t.Context(), 100*time.Millisecond)
-	if ExitCode(err) != ExitEnvironment || !strings.Contains(err.Error(), "0 of 2 nodes are Ready: the others were not within 100ms") {
-		t.Errorf("exit code %d: %v", ExitCode(err), err)
+	if exitcode.Of(err) != exitcode.Environment || !strings.Contains(err.Error(), "0 of 2 nodes are Ready: the others were not within 100ms") {
+		t.Errorf("exit code %d: %v", exitcode.Of(err), err)
 	}
 	r.fleet.Stop(t.Context())
 	if got := registerWithin(scenario.Nodes{Count: 500, RegisterRate: 50}); got != 10*time.Minute+10*time.Second {
@@ -254,17 +226,17 @@ func TestNoPassWithoutAnArchive(t *testing.T) {
 	}
 	now := time.UnixMilli(1_800_000_000_000).UTC()
 	if err := errors.Join(
-		writeFile(filepath.Join(dir, result.ScenarioFile), text),
-		writeJSON(dir, result.RunFile, result.Run{Started: now, Ended: now.Add(time.Second)}),
-		writeJSON(dir, result.MeasurementsFile, result.Measurements{Phases: []result.Phase{{Name: "p", Start: now, End: now.Add(time.Second)}}}),
+		rundir.WriteFile(filepath.Join(dir, result.ScenarioFile), text),
+		rundir.WriteJSON(dir, result.RunFile, result.Run{Started: now, Ended: now.Add(time.Second)}),
+		rundir.WriteJSON(dir, result.MeasurementsFile, result.Measurements{Phases: []result.Phase{{Name: "p", Start: now, End: now.Add(time.Second)}}}),
 	); err != nil {
 		t.Fatal(err)
 	}
-	res, err := Judge(t.Context(), dir)
+	res, err := judge.Judge(t.Context(), dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if res.Gates[0].Verdict != result.Pass || res.Verdict != result.NoData || res.ExitCode != ExitNoData {
+	if res.Gates[0].Verdict != result.Pass || res.Verdict != result.NoData || res.ExitCode != exitcode.NoData {
 		t.Errorf("gate %s, run %s, exit code %d", res.Gates[0].Verdict, res.Verdict, res.ExitCode)
 	}
 }
@@ -284,19 +256,19 @@ func TestInterruptBeforeThereIsAnything(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err := Run(ctx, Options{Scenario: parse(t, "phases: [{name: p, for: 1s}]"), Kubeconfig: "none.kubeconfig", Progress: silent{}})
-	if ExitCode(err) != ExitNoData || !strings.Contains(err.Error(), "nothing is left behind") {
-		t.Errorf("exit code %d: %v", ExitCode(err), err)
+	if exitcode.Of(err) != exitcode.NoData || !strings.Contains(err.Error(), "nothing is left behind") {
+		t.Errorf("exit code %d: %v", exitcode.Of(err), err)
 	}
 	err = interruptedError{errors.New("delete namespaces: refused")}
-	if ExitCode(err) != ExitEnvironment || strings.Contains(err.Error(), "nothing is left") || !strings.Contains(err.Error(), "delete namespaces") {
-		t.Errorf("exit code %d: %v", ExitCode(err), err)
+	if exitcode.Of(err) != exitcode.Environment || strings.Contains(err.Error(), "nothing is left") || !strings.Contains(err.Error(), "delete namespaces") {
+		t.Errorf("exit code %d: %v", exitcode.Of(err), err)
 	}
 }
 
 func TestNodesWithoutNodes(t *testing.T) {
 	_, err := Nodes(t.Context(), Options{Scenario: parse(t, "phases: [{name: p, for: 1s}]"), Progress: silent{}})
-	if ExitCode(err) != ExitUsage {
-		t.Errorf("exit code %d: %v", ExitCode(err), err)
+	if exitcode.Of(err) != exitcode.Usage {
+		t.Errorf("exit code %d: %v", exitcode.Of(err), err)
 	}
 }
 
@@ -310,11 +282,11 @@ func TestAPlaneThatSomebodyElseStopped(t *testing.T) {
 func TestRunDirectory(t *testing.T) {
 	t.Chdir(t.TempDir())
 	now := time.Now()
-	dir, made, err := makeRunDir("", "mine", now)
+	dir, made, err := rundir.Make("", "mine", now)
 	if err != nil || len(made) != 2 {
 		t.Fatalf("made %v: %v", made, err)
 	}
-	second, _, err := makeRunDir("", "mine", now)
+	second, _, err := rundir.Make("", "mine", now)
 	if err != nil || second != dir+"-2" {
 		t.Errorf("a second run in the same second: %s, %v", second, err)
 	}
@@ -324,7 +296,7 @@ func TestRunDirectory(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "file"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := removeRunDir(dir, made); err != nil {
+	if err := rundir.Remove(dir, made); err != nil {
 		t.Error(err)
 	}
 	if left, err := os.ReadDir("."); err != nil || len(left) != 0 {
@@ -334,11 +306,11 @@ func TestRunDirectory(t *testing.T) {
 	if err := os.Mkdir("theirs", 0o700); err != nil {
 		t.Fatal(err)
 	}
-	dir, made, err = makeRunDir("theirs", "mine", now)
+	dir, made, err = rundir.Make("theirs", "mine", now)
 	if err != nil || len(made) != 0 {
 		t.Fatalf("made %v: %v", made, err)
 	}
-	if err := removeRunDir(dir, made); err != nil {
+	if err := rundir.Remove(dir, made); err != nil {
 		t.Error(err)
 	}
 	if _, err := os.Stat("theirs"); err != nil {

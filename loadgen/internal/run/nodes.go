@@ -10,6 +10,7 @@ import (
 
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/internal/cluster"
+	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -19,7 +20,7 @@ func Nodes(ctx context.Context, o Options) (result.Nodes, error) {
 	if o.Scenario.Nodes.Count == 0 {
 		return result.Nodes{}, exitcode.Usagef("nodes.count: no nodes to run (write --count 100)")
 	}
-	if err := checkDescriptors(o.Scenario); err != nil {
+	if err := CheckDescriptors(o.Scenario); err != nil {
 		return result.Nodes{}, err
 	}
 	r := &run{Options: o, scenario: o.Scenario, registry: prometheus.NewRegistry(), nodesAlone: true}
@@ -47,7 +48,7 @@ func Nodes(ctx context.Context, o Options) (result.Nodes, error) {
 }
 
 func (r *run) standAloneNodes(ctx context.Context) error {
-	id, err := newRunID()
+	id, err := rundir.NewID()
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"syscall"
 	"time"
 
 	"github.com/stormglass/stormglass/alerts"
@@ -106,7 +107,7 @@ func Observe(ctx context.Context, o ObserveOptions) (err error) {
 // running describes the plane in a directory, which has to be up.
 func running(dir string) (control.Cluster, error) {
 	cluster, err := control.Load(dir)
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return cluster, exitcode.Usagef("%s: there is no control plane (`controlplane up --dir %s` starts one)", dir, shell.Quote(dir))
 	}
 	if err != nil {
@@ -114,7 +115,7 @@ func running(dir string) (control.Cluster, error) {
 	}
 	up, err := control.InUse(dir)
 	if err == nil && !up {
-		err = fmt.Errorf("%s: the control plane is stopped (`controlplane up --dir %s` starts it)", dir, dir)
+		err = fmt.Errorf("%s: the control plane is stopped (`controlplane up --dir %s` starts it)", dir, shell.Quote(dir))
 	}
 	if err != nil {
 		return cluster, exitcode.Environmentf("%w", err)

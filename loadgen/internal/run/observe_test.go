@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/common/model"
 
 	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/internal/scrapeconfig"
 )
 
@@ -137,7 +138,7 @@ func TestObserveRefused(t *testing.T) {
 		"4 --listen: listen on " + taken.Addr().String() + ": address already in use":       {Dir: running, Addr: taken.Addr().String(), Retention: time.Hour},
 	} {
 		err := Observe(t.Context(), o)
-		if got := fmt.Sprintf("%d %v", ExitCode(err), err); !strings.HasPrefix(got, want) || strings.Contains(got, "\n") {
+		if got := fmt.Sprintf("%d %v", exitcode.Of(err), err); !strings.HasPrefix(got, want) || strings.Contains(got, "\n") {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}
 	}

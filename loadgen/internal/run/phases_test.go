@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/internal/workload"
 )
 
@@ -31,8 +32,8 @@ func TestFaultsDoNotWaitForActions(t *testing.T) {
 		s := newStage()
 		r.supervisor = s
 		_, err = r.through(t.Context(), &r.scenario.Phases[0], time.Now())
-		if ExitCode(err) != ExitEnvironment || !strings.Contains(err.Error(), "patch deployment ns/web") {
-			t.Errorf("exit code %d: %v", ExitCode(err), err)
+		if exitcode.Of(err) != exitcode.Environment || !strings.Contains(err.Error(), "patch deployment ns/web") {
+			t.Errorf("exit code %d: %v", exitcode.Of(err), err)
 		}
 		if took := time.Since(s.start); took < time.Minute {
 			t.Errorf("the action was given up after %s", took)

@@ -12,13 +12,13 @@ import (
 	"sync"
 
 	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/internal/commandline"
 	"github.com/stormglass/stormglass/internal/exitcode"
-	"github.com/stormglass/stormglass/internal/userfile"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
 // findControlPlane looks for the binary beside ours, then on PATH.
-func findControlPlane() (string, error) {
+func FindControlPlane() (string, error) {
 	if self, err := os.Executable(); err == nil {
 		if real, err := filepath.EvalSymlinks(self); err == nil {
 			self = real
@@ -39,11 +39,14 @@ func findControlPlane() (string, error) {
 func startPlane(ctx context.Context, binary, dir string, s *scenario.Scenario, step func(string)) (*control.Supervisor, error) {
 	if binary == "" {
 		var err error
-		if binary, err = findControlPlane(); err != nil {
+		if binary, err = FindControlPlane(); err != nil {
 			return nil, err
 		}
-	} else if _, err := os.Stat(binary); err != nil {
-		return nil, exitcode.Environmentf("--controlplane %s: %w (`make build` makes bin/controlplane)", binary, userfile.Cause(err))
+	} else {
+		var err error
+		if binary, err = commandline.Program(binary); err != nil {
+			return nil, exitcode.Environmentf("--controlplane %w (`make build` makes bin/controlplane)", err)
+		}
 	}
 	plane, err := control.Start(ctx, control.StartOptions{
 		Binary: binary, Dir: dir, Config: &s.ControlPlane, Progress: &lineWriter{line: step},

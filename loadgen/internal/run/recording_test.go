@@ -9,6 +9,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/loadgen/internal/archive"
 	"github.com/stormglass/stormglass/loadgen/internal/archivetest"
 	"github.com/stormglass/stormglass/loadgen/internal/cluster"
 	"github.com/stormglass/stormglass/loadgen/internal/observe"
@@ -74,7 +76,7 @@ func TestRunObserved(t *testing.T) {
 	if _, err := os.Stat(config); !os.IsNotExist(err) {
 		t.Errorf("what names this run's addresses is still there: %v", err)
 	}
-	a, err := record.OpenArchive(r.dir)
+	a, err := archive.Open(r.dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,11 +127,11 @@ func TestRunReadsPrometheus(t *testing.T) {
 	}
 
 	r, _ = recorded(t, Options{Prometheus: &promimport.Config{URL: "http://127.0.0.1:1"}})
-	if err := r.findPrometheus(t.Context()); ExitCode(err) != ExitEnvironment || !strings.HasPrefix(err.Error(), "--prometheus: http://127.0.0.1:1: ") {
+	if err := r.findPrometheus(t.Context()); exitcode.Of(err) != exitcode.Environment || !strings.HasPrefix(err.Error(), "--prometheus: http://127.0.0.1:1: ") {
 		t.Errorf("a Prometheus that is not there: %v", err)
 	}
 	r, _ = recorded(t, Options{Prometheus: &promimport.Config{URL: "here"}})
-	if err := r.findPrometheus(t.Context()); ExitCode(err) != ExitUsage {
+	if err := r.findPrometheus(t.Context()); exitcode.Of(err) != exitcode.Usage {
 		t.Errorf("what is no URL: %v", err)
 	}
 }

@@ -24,13 +24,14 @@ import (
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/internal/userfile"
 	"github.com/stormglass/stormglass/loadgen/internal/cluster"
+	"github.com/stormglass/stormglass/loadgen/internal/generator"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/gate"
-	"github.com/stormglass/stormglass/loadgen/internal/load"
 	"github.com/stormglass/stormglass/loadgen/internal/node"
 	"github.com/stormglass/stormglass/loadgen/internal/observe"
-	"github.com/stormglass/stormglass/loadgen/internal/record"
 	"github.com/stormglass/stormglass/loadgen/internal/record/promimport"
+	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/internal/samples"
+	"github.com/stormglass/stormglass/loadgen/internal/timeline"
 	"github.com/stormglass/stormglass/loadgen/internal/workload"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
@@ -88,10 +89,10 @@ type run struct {
 	m        result.Measurements
 
 	registry *prometheus.Registry
-	timeline *record.Timeline
+	timeline *timeline.Timeline
 	recorder recorder
 	pulse    *samples.Recorder
-	self     *record.SelfMeter
+	self     *generator.SelfMeter
 	plane    *control.Supervisor // nil on a user's cluster
 	// supervisor of the plane; nil on a user's cluster, which has no such faults.
 	supervisor supervisor
@@ -125,7 +126,7 @@ func Run(ctx context.Context, o Options) (dir string, err error) {
 	if err != nil {
 		return "", exitcode.UsageError(err)
 	}
-	if err := checkDescriptors(o.Scenario); err != nil {
+	if err := CheckDescriptors(o.Scenario); err != nil {
 		return "", err
 	}
 	r := &run{Options: o, scenario: o.Scenario, gates: gates, registry: prometheus.NewRegistry()}
@@ -163,7 +164,7 @@ func (r *run) comeUp(ctx context.Context) (watched context.Context, err error) {
 
 // prepare makes the run directory and finds or starts what the run is aimed at.
 func (r *run) prepare(ctx context.Context) error {
-	id, err := newRunID()
+	id, err := rundir.NewID()
 	if err != nil {
 		return err
 	}
@@ -173,13 +174,16 @@ func (r *run) prepare(ctx context.Context) error {
 		Overrides: r.Overrides, WithoutGates: r.WithoutGates, Host: hostFacts(),
 		Versions: result.Versions{Stormglass: Version(), Go: runtime.Version()},
 	}
+	if r.Kubeconfig == "" {
+		r.info.Warnings = append(r.info.Warnings, gate.Warnings(r.scenario)...)
+	}
 	for _, w := range r.info.Warnings {
 		r.step("warning: %s", w)
 	}
 	if err := r.listen(); err != nil {
 		return err
 	}
-	if r.dir, r.made, err = makeRunDir(r.Out, r.scenario.Name, r.info.Started); err != nil {
+	if r.dir, r.made, err = rundir.Make(r.Out, r.scenario.Name, r.info.Started); err != nil {
 		return err
 	}
 	if r.lock, err = cluster.LockDir(r.dir); err != nil {
@@ -195,7 +199,7 @@ func (r *run) prepare(ctx context.Context) error {
 		}
 	}
 	for name, data := range r.scenario.Bundle() {
-		if err := writeFile(filepath.Join(r.dir, name), data); err != nil {
+		if err := rundir.WriteFile(filepath.Join(r.dir, name), data); err != nil {
 			return err
 		}
 	}
@@ -203,20 +207,20 @@ func (r *run) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := writeFile(filepath.Join(r.dir, result.ScenarioFile), resolved); err != nil {
+	if err := rundir.WriteFile(filepath.Join(r.dir, result.ScenarioFile), resolved); err != nil {
 		return err
 	}
 	if r.info.Files, err = result.Digest(r.dir); err != nil {
 		return exitcode.Environmentf("%w", err)
 	}
-	if r.timeline, err = record.OpenTimeline(r.dir); err != nil {
+	if r.timeline, err = timeline.OpenTimeline(r.dir); err != nil {
 		return exitcode.Environmentf("%w", err)
 	}
 	if err := r.timeline.Register(r.registry); err != nil {
 		return exitcode.Environmentf("%w", err)
 	}
 	r.info.Cluster.Bundled = r.Kubeconfig == ""
-	if err := writeRun(r.dir, r.info); err != nil {
+	if err := rundir.WriteInfo(r.dir, r.info); err != nil {
 		return err
 	}
 	r.step("run directory %s, seed %d", r.dir, r.info.Seed)
@@ -247,67 +251,6 @@ func (r *run) preparePlane(ctx context.Context) error {
 	}
 	r.target.Waiting = r.waiting
 	r.target.NodesAlone = r.nodesAlone
-	return nil
-}
-
-// connect makes what drives the target: namespace and identities, tracker,
-// recorder, nodes, loads.
-func (r *run) connect(ctx context.Context) error {
-	t := r.target
-	r.info.Cluster = t.Cluster
-	r.info.Versions.Kubernetes, r.info.Versions.Etcd = t.KubernetesVersion, t.EtcdVersion
-	if err := writeRun(r.dir, r.info); err != nil {
-		return err
-	}
-	r.touched = true
-	if err := t.Setup(ctx); err != nil {
-		return exitcode.Environmentf("%w", err)
-	}
-	var err error
-	if err := r.openRecorder(); err != nil {
-		return err
-	}
-	if r.pulse, err = samples.Open(r.dir, r.tell); err != nil {
-		return exitcode.Environmentf("%w", err)
-	}
-	if r.self, err = record.NewSelfMeter(r.registry); err != nil {
-		return exitcode.Environmentf("%w", err)
-	}
-	r.workload, err = workload.New(t.Load, workload.Options{
-		Namespace: t.Namespace, Labels: t.Labels, NodeSelector: t.NodeSelector(), Tolerations: cluster.Tolerations(),
-		Registerer: r.registry, Stalls: r.self.Stalls(), Patience: patience(r.scenario),
-	})
-	if err != nil {
-		return exitcode.Environmentf("%w", err)
-	}
-	if err := r.makeFleet(); err != nil {
-		return err
-	}
-	defer r.waiting("the objects that loads work on")()
-	r.loads, err = newLoads(ctx, r.scenario, load.Target{
-		Config: t.Load, Namespace: t.Namespace, Labels: t.Labels, Seed: r.scenario.Seed, Registerer: r.registry,
-		Pulse: r.pulse, Stalls: r.self.Stalls(),
-	}, r.dir, r.Hurry)
-	if err == nil {
-		r.self.Backlog(r.loads.backlog)
-	}
-	return err
-}
-
-// makeFleet makes the simulated nodes, if the scenario wants any.
-func (r *run) makeFleet() error {
-	if r.scenario.Nodes.Count == 0 {
-		return nil
-	}
-	var err error
-	r.fleet, err = node.New(node.Config{
-		Spec: r.scenario.Nodes, Identities: r.target.Identities(r.scenario.Nodes), Labels: r.target.Labels,
-		Taints: r.target.Taints(), NamePrefix: "sg-" + r.info.ID + "-", Seed: r.scenario.Seed,
-		Registerer: r.registry, Pulse: r.pulse, Log: r.step,
-	})
-	if err != nil {
-		return exitcode.Environmentf("%w", err)
-	}
 	return nil
 }
 

@@ -4,33 +4,12 @@ import (
 	"context"
 	"sync"
 	"time"
-)
 
-const (
-	// waitTold is how long a wait may take before a person is told of it.
-	waitTold = 3 * time.Second
-	// waitTellEvery is how often they are told that it goes on.
-	waitTellEvery = 10 * time.Second
+	"github.com/stormglass/stormglass/loadgen/internal/cluster"
 )
 
 // waiting says what is waited for if that takes its time, until done is called.
-func (r *run) waiting(what string) (done func()) {
-	ctx, cancel := context.WithCancel(context.Background())
-	var telling sync.WaitGroup
-	began := time.Now()
-	telling.Go(func() {
-		for next := waitTold; ; next = waitTellEvery {
-			if pause(ctx, next); ctx.Err() != nil {
-				return
-			}
-			r.step("waiting for %s, %s so far", what, time.Since(began).Round(time.Second))
-		}
-	})
-	return func() {
-		cancel()
-		telling.Wait()
-	}
-}
+func (r *run) waiting(what string) (done func()) { return cluster.Waiting(r.Progress.Step, what) }
 
 // patient gives a context that ends when the user will not wait.
 func (r *run) patient() (context.Context, context.CancelFunc) {

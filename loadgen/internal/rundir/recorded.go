@@ -4,14 +4,18 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/stormglass/stormglass/internal/exitcode"
-	"github.com/stormglass/stormglass/loadgen/internal/judge/breakdown"
-	"github.com/stormglass/stormglass/loadgen/internal/record"
+	"github.com/stormglass/stormglass/loadgen/internal/archive"
+	"github.com/stormglass/stormglass/loadgen/internal/audit"
 	"github.com/stormglass/stormglass/loadgen/internal/samples"
+	"github.com/stormglass/stormglass/loadgen/internal/timeline"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -27,8 +31,8 @@ type Recorded struct {
 	Scenario     *scenario.Scenario // nil: it cannot be read
 	ScenarioText []byte
 	Slots        []samples.Slot
-	Audit        *breakdown.Audit
-	Archive      *record.Archive // nil: it cannot be read
+	Audit        *audit.Audit
+	Archive      *archive.Archive // nil: it cannot be read
 	// Foreign says that the scenario is not the run's own; nil: it is, or that is
 	// not known.
 	Foreign error
@@ -65,15 +69,20 @@ func Open(dir string) (*Recorded, error) {
 	}
 	rec.readScenario(changed[result.ScenarioFile])
 	take(rec, &rec.Measurements, changed[result.MeasurementsFile], rec.readMeasurements)
-	take(rec, &rec.Timeline, changed[result.TimelineFile], record.ReadTimeline)
+	take(rec, &rec.Timeline, changed[result.TimelineFile], timeline.ReadTimeline)
 	take(rec, &rec.Slots, changed[result.PulseFile], samples.Read)
-	take(rec, &rec.Audit, changed[result.AuditFile], breakdown.LoadAudit)
-	take(rec, &rec.Archive, changed[result.TSDBDir], func(dir string) (*record.Archive, error) {
+	take(rec, &rec.Audit, changed[result.AuditFile], audit.Load)
+	take(rec, &rec.Archive, changed[result.TSDBDir], func(dir string) (*archive.Archive, error) {
 		if changed[result.TSDBDir] != nil { // Prometheus' TSDB trusts what it opens
 			return nil, changed[result.TSDBDir]
 		}
-		return record.OpenArchive(dir)
+		return archive.Open(dir)
 	})
+	for _, file := range slices.Sorted(maps.Keys(changed)) {
+		if strings.HasPrefix(file, result.ReplayPrefix) { // judging does not read it
+			rec.Notes = append(rec.Notes, changed[file].Error())
+		}
+	}
 	rec.complete()
 	return rec, nil
 }
@@ -135,10 +144,9 @@ func (rec *Recorded) readScenario(changed error) {
 		return
 	}
 	rec.ScenarioText = text
-	path := filepath.Join(rec.Dir, result.ScenarioFile)
-	s, err := scenario.ParseRecorded(path, text)
+	s, err := scenario.ParseRecorded(rec.scenarioPath(), text)
 	if err != nil {
-		rec.AddDamage(&result.Damaged{File: result.ScenarioFile, Err: errors.New(strings.ReplaceAll(err.Error(), path+":", "line "))})
+		rec.AddScenarioDamage(err)
 		return
 	}
 	rec.Scenario = s
@@ -153,6 +161,13 @@ func (rec *Recorded) readScenario(changed error) {
 	}
 	rec.Foreign = fmt.Errorf("%s is not the scenario that was run: %s (put the original back; by other gates `loadgen gate DIR --rules FILE` judges)",
 		result.ScenarioFile, why)
+}
+
+func (rec *Recorded) scenarioPath() string { return filepath.Join(rec.Dir, result.ScenarioFile) }
+
+// AddScenarioDamage notes what is wrong with the scenario, by its lines.
+func (rec *Recorded) AddScenarioDamage(err error) {
+	rec.AddDamage(&result.Damaged{File: result.ScenarioFile, Err: errors.New(strings.ReplaceAll(err.Error(), rec.scenarioPath()+":", "line "))})
 }
 
 // complete says what is missing of what the run wrote, as far as the files that are
@@ -202,23 +217,48 @@ func (rec *Recorded) checkPhases() error {
 	return nil
 }
 
-// checkTimeline is an error if the timeline of a run that ended in order breaks off
-// before the end of its phases: faults and exits are told there, and what it does not
-// tell may have happened all the same.
+// checkTimeline is an error if the timeline of a run that ended in order does not tell
+// the start and the end of each phase once, at the time that was measured: faults and
+// exits are told there, and what it does not tell may have happened all the same.
 func (rec *Recorded) checkTimeline() error {
 	for _, p := range rec.Measurements.Phases {
-		ends := 0
-		for _, e := range rec.Timeline {
-			if e.Kind == "phase-end" && e.Name == p.Name {
-				ends++
+		for _, bound := range []struct {
+			kind, what string
+			at         time.Time
+		}{{"phase-start", "start", p.Start}, {"phase-end", "end", p.End}} {
+			var told []time.Time
+			for _, e := range rec.Timeline {
+				if e.Kind == bound.kind && e.Name == p.Name {
+					told = append(told, e.Time)
+				}
 			}
-		}
-		switch {
-		case ends == 0:
-			return &result.Damaged{File: result.TimelineFile, Err: fmt.Errorf("it does not tell the end of phase %s", p.Name)}
-		case ends > 1:
-			return &result.Damaged{File: result.TimelineFile, Err: fmt.Errorf("it tells the end of phase %s %d times", p.Name, ends)}
+			var err error
+			switch {
+			case len(told) == 0:
+				err = fmt.Errorf("it does not tell the %s of phase %s", bound.what, p.Name)
+			case len(told) > 1:
+				err = fmt.Errorf("it tells the %s of phase %s %d times", bound.what, p.Name, len(told))
+			case !told[0].Equal(bound.at):
+				err = fmt.Errorf("it tells the %s of phase %s at %s, and %s at %s", bound.what, p.Name,
+					told[0].UTC().Format(clock), result.MeasurementsFile, bound.at.UTC().Format(clock))
+			}
+			if err != nil {
+				return &result.Damaged{File: result.TimelineFile, Err: err}
+			}
 		}
 	}
 	return nil
+}
+
+// clock is how a time is told in an error.
+const clock = "2006-01-02T15:04:05.000"
+
+// IsComparison tells whether dir is that of several variants.
+func IsComparison(dir string) bool {
+	for _, name := range []string{result.ComparisonFile, result.ComparisonHTMLFile} {
+		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
+			return true
+		}
+	}
+	return false
 }

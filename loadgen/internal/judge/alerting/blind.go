@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/common/model"
 
 	"github.com/stormglass/stormglass/alerts"
-	"github.com/stormglass/stormglass/loadgen/internal/record"
+	"github.com/stormglass/stormglass/loadgen/internal/archive"
 )
 
 // Sight is whether an alert could see what it is about.
@@ -42,7 +42,7 @@ func Known(drop []string) func(metric string) bool {
 
 // Look tells what the alerts of a name could see of an archive. An error is the
 // context's, or one of reading.
-func (s Ruleset) Look(ctx context.Context, a *record.Archive, alert string, known func(metric string) bool) (Sight, error) {
+func (s Ruleset) Look(ctx context.Context, a *archive.Archive, alert string, known func(metric string) bool) (Sight, error) {
 	var sight Sight
 	first, last, err := a.Bounds(ctx)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/prometheus/prometheus/promql/parser"
 
-	"github.com/stormglass/stormglass/loadgen/internal/record"
+	"github.com/stormglass/stormglass/loadgen/internal/archive"
 )
 
 // Reach is when an alert can see something at all.
@@ -67,7 +67,7 @@ func (g Group) offset() time.Duration {
 // that they read; those of within are being followed already. An expression
 // without selectors looks at nothing, so not back.
 func (s Ruleset) back(expr string, within []string) time.Duration {
-	parsed, err := record.NewParser().ParseExpr(expr)
+	parsed, err := archive.NewParser().ParseExpr(expr)
 	if err != nil {
 		return 0 // it was parsed before it became part of the set
 	}

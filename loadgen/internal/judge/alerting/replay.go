@@ -15,7 +15,7 @@ import (
 	"github.com/prometheus/prometheus/rules"
 	"github.com/prometheus/prometheus/storage"
 
-	"github.com/stormglass/stormglass/loadgen/internal/record"
+	"github.com/stormglass/stormglass/loadgen/internal/archive"
 )
 
 // defaultEvery is Prometheus' own evaluation interval, of groups that name none.
@@ -98,7 +98,7 @@ type group struct {
 // Replay evaluates all rules over an archive, from its first scrape to its
 // last. The error is the context's, or one of reading the archive; a rule that
 // cannot be evaluated is in History.Failed.
-func (s Ruleset) Replay(ctx context.Context, a *record.Archive, o Options) (History, error) {
+func (s Ruleset) Replay(ctx context.Context, a *archive.Archive, o Options) (History, error) {
 	first, last, err := a.Bounds(ctx)
 	if err != nil {
 		return History{}, err
@@ -173,7 +173,7 @@ func (r *replay) group(g Group, opts *rules.ManagerOptions) (*group, error) {
 	every := cmp.Or(r.opts.Every, time.Duration(g.Interval), defaultEvery)
 	var all []rules.Rule
 	for _, x := range g.Rules {
-		expr, err := record.NewParser().ParseExpr(x.Expr)
+		expr, err := archive.NewParser().ParseExpr(x.Expr)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %s%s: %w", g.File, x.Record, x.Alert, err)
 		}

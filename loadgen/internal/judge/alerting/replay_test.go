@@ -8,6 +8,7 @@ import (
 
 	"github.com/prometheus/prometheus/model/labels"
 
+	"github.com/stormglass/stormglass/loadgen/internal/archive"
 	"github.com/stormglass/stormglass/loadgen/internal/archivetest"
 	"github.com/stormglass/stormglass/loadgen/internal/record"
 )
@@ -45,7 +46,7 @@ func mustParse(t *testing.T, text string) Ruleset {
 }
 
 // recorded is 40 scrapes 5 s apart; those from the 9th to the 20th see slow ones only.
-func recorded(t *testing.T) (*record.Archive, time.Time) {
+func recorded(t *testing.T) (*archive.Archive, time.Time) {
 	t.Helper()
 	l := archivetest.New(t, record.Options{Extra: []string{"slow_total", "all_total"}}, "etcd-0", "etcd-1")
 	var start time.Time

@@ -17,7 +17,7 @@ import (
 
 	"github.com/stormglass/stormglass/alerts"
 	"github.com/stormglass/stormglass/internal/strictyaml"
-	"github.com/stormglass/stormglass/loadgen/internal/record"
+	"github.com/stormglass/stormglass/loadgen/internal/archive"
 )
 
 // Group is a group of rules and the file that it is from.
@@ -47,7 +47,7 @@ func Shipped() (Ruleset, error) {
 // Parse reads a Prometheus rule file; file is its name in errors. An error has
 // a line for each thing that is wrong, with the line of the file.
 func Parse(file string, text []byte) (Ruleset, error) {
-	groups, errs := rulefmt.Parse(text, false, model.UTF8Validation, record.NewParser(), slog.New(slog.DiscardHandler))
+	groups, errs := rulefmt.Parse(text, false, model.UTF8Validation, archive.NewParser(), slog.New(slog.DiscardHandler))
 	if len(errs) > 0 {
 		return nil, ruleErrors(file, text, errs)
 	}
@@ -189,7 +189,7 @@ func (s Ruleset) Reads(alert string) [][]*labels.Matcher {
 // of the records that it reads, whose names it adds to seen. It tells whether
 // some selector may be of any rule at all.
 func (s Ruleset) follow(expr string, seen map[string]bool, visit func(*parser.VectorSelector)) (any bool) {
-	parsed, err := record.NewParser().ParseExpr(expr)
+	parsed, err := archive.NewParser().ParseExpr(expr)
 	if err != nil {
 		return false // it was parsed before it became part of the set
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 
-	"github.com/stormglass/stormglass/loadgen/internal/record"
+	"github.com/stormglass/stormglass/loadgen/internal/archive"
 )
 
 // Unseen says why no series of an archive, scraped from first to last, can ever
@@ -20,7 +20,7 @@ import (
 // namespace.
 // It is empty where one could have, though none did, and where the metric has no
 // series at all, which says nothing of its labels.
-func Unseen(ctx context.Context, a *record.Archive, first, last time.Time, selector []*labels.Matcher) (string, error) {
+func Unseen(ctx context.Context, a *archive.Archive, first, last time.Time, selector []*labels.Matcher) (string, error) {
 	seen := archived{ctx: ctx, a: a, first: first, last: last}
 	why := seen.unseen(selector)
 	return why, seen.err
@@ -29,7 +29,7 @@ func Unseen(ctx context.Context, a *record.Archive, first, last time.Time, selec
 // archived asks an archive until something goes wrong.
 type archived struct {
 	ctx         context.Context
-	a           *record.Archive
+	a           *archive.Archive
 	first, last time.Time
 	err         error
 }

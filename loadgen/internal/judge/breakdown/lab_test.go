@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/stormglass/stormglass/loadgen/internal/archivetest"
+	"github.com/stormglass/stormglass/loadgen/internal/audit"
 	"github.com/stormglass/stormglass/loadgen/internal/record"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
@@ -39,7 +40,7 @@ func (l *lab) phase(name string, storm func(), loads ...result.Requests) result.
 	return p
 }
 
-func (l *lab) split(audit *Audit, phases ...result.Phase) []result.Breakdown {
+func (l *lab) split(audit *audit.Audit, phases ...result.Phase) []result.Breakdown {
 	l.t.Helper()
 	a := l.Archive()
 	rows, err := Split(context.Background(), phases, a, audit, nil)

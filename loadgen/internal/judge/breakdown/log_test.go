@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stormglass/stormglass/loadgen/internal/audit"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -49,9 +50,9 @@ func write(t *testing.T, files map[string]string) string {
 	return filepath.Join(dir, "audit.log")
 }
 
-func read(t *testing.T, path string) *Audit {
+func read(t *testing.T, path string) *audit.Audit {
 	t.Helper()
-	a, err := ReadLog(context.Background(), path, us, twoPhases())
+	a, err := audit.ReadLog(context.Background(), path, us, twoPhases())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +73,7 @@ func TestLogIsSortedIntoClasses(t *testing.T) {
 			line(us, "get", configMaps, 16*time.Second, -ms, "") +
 			strings.Replace(line(us, "get", configMaps, 16*time.Second, ms, ""), "ResponseComplete", "ResponseStarted", 1) +
 			strings.Replace(line(us, "get", configMaps, 16*time.Second, ms, ""), `"objectRef":`+configMaps+`,`, "", 1) +
-			"not json\n\n{}\n" + `{"pad":"` + strings.Repeat("x", maxLine) + `"}` + "\n" +
+			"not json\n\n{}\n" + `{"pad":"` + strings.Repeat("x", audit.MaxLine) + `"}` + "\n" +
 			line(us, "get", configMaps, 17*time.Second, 3*ms, "") +
 			line(us, "get", configMaps, 18*time.Second, 3*ms, "")[:200],
 		"audit-notes.log":                      "not a rotated file\n",
@@ -93,18 +94,18 @@ func TestLogIsSortedIntoClasses(t *testing.T) {
 		t.Errorf("tenant: %+v", tenant)
 	}
 	a.Classes = nil
-	if want := (&Audit{Files: 3, Events: 7, Foreign: 1, Other: 2, Outside: 1, Malformed: 3, Torn: 1, Backwards: 1}); !reflect.DeepEqual(a, want) {
+	if want := (&audit.Audit{Files: 3, Events: 7, Foreign: 1, Other: 2, Outside: 1, Malformed: 3, Torn: 1, Backwards: 1}); !reflect.DeepEqual(a, want) {
 		t.Errorf("counts: %+v, want %+v", a, want)
 	}
 }
 
 func TestLogThatCannotBeRead(t *testing.T) {
-	if _, err := ReadLog(context.Background(), filepath.Join(t.TempDir(), "audit.log"), us, nil); err == nil || !strings.Contains(err.Error(), "find the audit log") {
+	if _, err := audit.ReadLog(context.Background(), filepath.Join(t.TempDir(), "audit.log"), us, nil); err == nil || !strings.Contains(err.Error(), "find the audit log") {
 		t.Errorf("no log: %v", err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := ReadLog(ctx, write(t, map[string]string{"audit.log": line(us, "get", configMaps, 0, 1, "")}), us, nil); err == nil {
+	if _, err := audit.ReadLog(ctx, write(t, map[string]string{"audit.log": line(us, "get", configMaps, 0, 1, "")}), us, nil); err == nil {
 		t.Error("a cancelled read succeeded")
 	}
 	if a := read(t, write(t, map[string]string{"audit.log": ""})); a.Events != 0 || len(a.Classes) != 0 {
@@ -114,28 +115,28 @@ func TestLogThatCannotBeRead(t *testing.T) {
 
 func TestSummaryIsKept(t *testing.T) {
 	dir := t.TempDir()
-	if a, err := LoadAudit(dir); a != nil || err != nil {
+	if a, err := audit.Load(dir); a != nil || err != nil {
 		t.Fatal(a, err)
 	}
 	saved := read(t, write(t, map[string]string{"audit.log": line(us, "get", configMaps, 0, time.Second, `,"annotations":{"apiserver.latency.k8s.io/etcd":"1s"}`)}))
 	if err := saved.Save(dir); err != nil {
 		t.Fatal(err)
 	}
-	loaded, err := LoadAudit(dir)
+	loaded, err := audit.Load(dir)
 	if err != nil || !reflect.DeepEqual(saved, loaded) {
 		t.Errorf("%v: saved %+v, loaded %+v", err, saved, loaded)
 	}
 	if err := os.WriteFile(filepath.Join(dir, result.AuditFile), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := LoadAudit(dir); err == nil || !strings.Contains(err.Error(), "damaged") {
+	if _, err := audit.Load(dir); err == nil || !strings.Contains(err.Error(), "damaged") {
 		t.Errorf("a damaged file: %v", err)
 	}
 }
 
 // auditOf is a summary of n requests of a class in phase p.
-func auditOf(n int64, verb, resource, tenant string, ms float64) *Audit {
-	return &Audit{Classes: []AuditClass{{
+func auditOf(n int64, verb, resource, tenant string, ms float64) *audit.Audit {
+	return &audit.Audit{Classes: []audit.Class{{
 		Phase: "p", Verb: verb, Resource: resource, Tenant: tenant,
 		Server: result.Latency{Count: n, Mean: ms / 1e3, P99: ms / 1e2}, Slow: &result.SlowRequests{Count: 1, Mean: .6},
 	}}}
@@ -145,7 +146,7 @@ func auditOf(n int64, verb, resource, tenant string, ms float64) *Audit {
 func TestAuditTellsOursFromOthers(t *testing.T) {
 	ours := load("w", "patch", "configmaps", 100, 1, 0, 12)
 	for name, c := range map[string]struct {
-		audit  *Audit
+		audit  *audit.Audit
 		others float64
 		source string
 		want   []string
@@ -178,7 +179,7 @@ func TestAuditTellsOursFromOthers(t *testing.T) {
 	}
 }
 
-// Audit events do not tell an apply from a patch.
+// audit.Audit events do not tell an apply from a patch.
 func TestAuditOfApplies(t *testing.T) {
 	for _, together := range []bool{false, true} {
 		l := newLab(t)

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 
 	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/loadgen/internal/archive"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/outage"
 	"github.com/stormglass/stormglass/loadgen/internal/record"
 	"github.com/stormglass/stormglass/loadgen/result"
@@ -87,7 +88,7 @@ func (s server) by(family, label string, want func(l map[string]string) bool) ma
 // readServer reads what the API servers observed in a phase: the difference
 // between the scrapes at its boundaries, exact, without extrapolation. The
 // error is the context's; anything else is why there is nothing to read.
-func readServer(ctx context.Context, a *record.Archive, p result.Phase, away outage.Outages) (server, error) {
+func readServer(ctx context.Context, a *archive.Archive, p result.Phase, away outage.Outages) (server, error) {
 	if a == nil {
 		return server{missing: "there is no archive of metrics"}, nil
 	}
@@ -111,7 +112,7 @@ func readServer(ctx context.Context, a *record.Archive, p result.Phase, away out
 	return s, nil
 }
 
-func (s server) read(ctx context.Context, a *record.Archive, p result.Phase, family string) error {
+func (s server) read(ctx context.Context, a *archive.Archive, p result.Phase, family string) error {
 	sums, err := gained(ctx, a, p, family+"_sum")
 	if err != nil {
 		return err
@@ -135,8 +136,8 @@ type counter struct {
 
 // gained is by how much each counter of that name rose in a phase. One that is
 // not there at the start was zero.
-func gained(ctx context.Context, a *record.Archive, p result.Phase, name string) (map[string]counter, error) {
-	at := func(t time.Time) ([]record.Series, error) {
+func gained(ctx context.Context, a *archive.Archive, p result.Phase, name string) (map[string]counter, error) {
+	at := func(t time.Time) ([]archive.Series, error) {
 		return a.Samples(ctx, t, t, match(model.MetricNameLabel, name), match("job", control.KindAPIServer))
 	}
 	before, err := at(p.Start)
@@ -170,7 +171,7 @@ func match(name, v string) *labels.Matcher {
 // unfit says why counters at a phase's boundaries cannot be compared: an API
 // server that was not scraped at both, or is not the same process. A fault's doing
 // is no excuse, since what the old process had counted is gone: it is named.
-func unfit(ctx context.Context, a *record.Archive, p result.Phase, away outage.Outages) (string, error) {
+func unfit(ctx context.Context, a *archive.Archive, p result.Phase, away outage.Outages) (string, error) {
 	job := match("job", control.KindAPIServer)
 	instances, err := a.Instances(ctx, p.Start, p.End, match(model.MetricNameLabel, "up"), job)
 	if err != nil {

@@ -6,8 +6,9 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/stormglass/stormglass/loadgen/internal/archive"
+	"github.com/stormglass/stormglass/loadgen/internal/audit"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/outage"
-	"github.com/stormglass/stormglass/loadgen/internal/record"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -29,7 +30,7 @@ const tellShare = 0.02
 // rows then say what is missing. Where that is for a fault's sake, away has its name.
 // Rows stand in the order of the measurements; loads without a request in a phase
 // have none. The error is the context's.
-func Split(ctx context.Context, phases []result.Phase, a *record.Archive, audit *Audit, away outage.Outages) ([]result.Breakdown, error) {
+func Split(ctx context.Context, phases []result.Phase, a *archive.Archive, audit *audit.Audit, away outage.Outages) ([]result.Breakdown, error) {
 	var rows []result.Breakdown
 	for _, p := range phases {
 		if !slices.ContainsFunc(loadsOf(p), func(r result.Requests) bool { return r.Latency.Count > 0 }) {
@@ -58,10 +59,10 @@ type window struct {
 	phase result.Phase
 	loads []result.Requests
 	server
-	audit *Audit
+	audit *audit.Audit
 }
 
-func splitPhase(p result.Phase, s server, audit *Audit) []result.Breakdown {
+func splitPhase(p result.Phase, s server, audit *audit.Audit) []result.Breakdown {
 	w := window{phase: p, loads: loadsOf(p), server: s, audit: audit}
 	var rows []result.Breakdown
 	for _, r := range w.loads {
@@ -161,7 +162,7 @@ func (w window) splitService(b *row, r result.Requests) {
 // audited is the mean by the audit log of what the API server needed for our
 // requests, and how many of those there are for each that was sent.
 func (w window) audited(b *row, r result.Requests, c call) (mean, perRequest float64, ok bool) {
-	class, found := w.audit.class(w.phase.Name, c.audit, r.Resource, r.Tenant)
+	class, found := w.audit.ClassOf(w.phase.Name, c.audit, r.Resource, r.Tenant)
 	if !found {
 		if w.audit != nil {
 			b.warn("the audit log has no such request of ours")

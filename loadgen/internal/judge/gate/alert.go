@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/stormglass/stormglass/internal/strictyaml"
+	"github.com/stormglass/stormglass/loadgen/internal/archive"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/alerting"
-	"github.com/stormglass/stormglass/loadgen/internal/record"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -105,7 +105,7 @@ func (c *Compiled) compileAlert(s *scenario.Scenario, path string, b book) error
 }
 
 // replays evaluates the alerts that gates name, those of the same rules at once.
-func replays(ctx context.Context, gates []Compiled, a *record.Archive) (map[*alertRules]alerting.History, error) {
+func replays(ctx context.Context, gates []Compiled, a *archive.Archive) (map[*alertRules]alerting.History, error) {
 	names := map[*alertRules][]string{}
 	for _, c := range gates {
 		if c.alert != nil {
@@ -133,7 +133,7 @@ func replays(ctx context.Context, gates []Compiled, a *record.Archive) (map[*ale
 }
 
 // judgeAlert judges a gate that names an alert.
-func (c Compiled) judgeAlert(ctx context.Context, a *record.Archive, h alerting.History, phases map[string]result.Phase) (result.Gate, error) {
+func (c Compiled) judgeAlert(ctx context.Context, a *archive.Archive, h alerting.History, phases map[string]result.Phase) (result.Gate, error) {
 	f, err := c.alertFinding(ctx, a, h, c.windows(phases))
 	if err != nil {
 		return result.Gate{}, fmt.Errorf("judge gate %s: %w", c.Name, err)
@@ -144,7 +144,7 @@ func (c Compiled) judgeAlert(ctx context.Context, a *record.Archive, h alerting.
 }
 
 // alertFinding counts how often the alert fired in the phases of Over.
-func (c Compiled) alertFinding(ctx context.Context, a *record.Archive, h alerting.History, windows []window) (finding, error) {
+func (c Compiled) alertFinding(ctx context.Context, a *archive.Archive, h alerting.History, windows []window) (finding, error) {
 	f := finding{summed: true} // so that what is missing may still turn a count that is too low
 	if a == nil {
 		f.readings = []reading{{missing: "there is no archive of metrics"}}

@@ -14,8 +14,8 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql"
 
+	"github.com/stormglass/stormglass/loadgen/internal/archive"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/alerting"
-	"github.com/stormglass/stormglass/loadgen/internal/record"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -57,7 +57,7 @@ func (c Compiled) windows(phases map[string]result.Phase) []window {
 
 // scrapedFinding evaluates the gate's PromQL over the archive. An error is
 // the context's end only: all else is a finding.
-func (c Compiled) scrapedFinding(ctx context.Context, a *record.Archive, phases map[string]result.Phase) (finding, error) {
+func (c Compiled) scrapedFinding(ctx context.Context, a *archive.Archive, phases map[string]result.Phase) (finding, error) {
 	f := finding{summed: c.objective.sums}
 	if a == nil {
 		f.readings = []reading{{missing: "there is no archive of metrics"}}
@@ -99,7 +99,7 @@ type targets struct {
 
 // targets of a built-in objective are all instances of the components it
 // needs; those of an expression are the ones that ever had a series it selects.
-func (c Compiled) targets(ctx context.Context, a *record.Archive) (targets, error) {
+func (c Compiled) targets(ctx context.Context, a *archive.Archive) (targets, error) {
 	first, last, err := a.Bounds(ctx)
 	if err != nil {
 		return targets{missing: err.Error()}, ctx.Err()
@@ -161,7 +161,7 @@ func match(name, v string) *labels.Matcher {
 }
 
 // readWindow evaluates the expression at the end of the window.
-func (c Compiled) readWindow(ctx context.Context, a *record.Archive, w window, of targets) ([]reading, error) {
+func (c Compiled) readWindow(ctx context.Context, a *archive.Archive, w window, of targets) ([]reading, error) {
 	var targets []fitness
 	for _, instance := range of.instances {
 		t, err := c.fit(ctx, a, w, instance)
@@ -212,7 +212,7 @@ func (c Compiled) readWindow(ctx context.Context, a *record.Archive, w window, o
 }
 
 func (c Compiled) exprAt(w window) string {
-	return fill(c.objective.Expr, record.Window(w.start, w.end), max(1, w.end.Sub(w.start).Hours()))
+	return fill(c.objective.Expr, archive.Window(w.start, w.end), max(1, w.end.Sub(w.start).Hours()))
 }
 
 // describe names a group by its labels, in their order.
@@ -228,8 +228,8 @@ func describe(set map[string]string) string {
 
 // explainQuantile tells what a quantile is made of, and whether it lies past
 // the last bucket, where the true value is not known.
-func (c Compiled) explainQuantile(ctx context.Context, a *record.Archive, w window, group map[string]string, r *reading) error {
-	expr := fill(c.objective.buckets, record.Window(w.start, w.end), 1)
+func (c Compiled) explainQuantile(ctx context.Context, a *archive.Archive, w window, group map[string]string, r *reading) error {
+	expr := fill(c.objective.buckets, archive.Window(w.start, w.end), 1)
 	samples, err := a.Instant(ctx, expr, w.end)
 	if err != nil {
 		r.missing = err.Error()

@@ -6,14 +6,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
-	"github.com/prometheus/prometheus/promql/parser"
 
 	"github.com/stormglass/stormglass/internal/strictyaml"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/alerting"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/outage"
-	"github.com/stormglass/stormglass/loadgen/internal/record"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
@@ -120,7 +117,7 @@ func compile(s *scenario.Scenario, g scenario.Gate, path string, b book) (Compil
 		return fail(field, "write it as "+c.objective.Unit.Example(), "%s is not in %s, the unit of %s", bound, c.objective.Unit, c.objective.Name)
 	}
 	c.bound = bound.Value
-	if hint, wrong := c.objective.impossible(bound); wrong != "" && !s.Recorded() {
+	if hint, wrong := c.objective.impossible(bound, c.op); wrong != "" && !s.Recorded() && isGate(path) {
 		return fail(field, hint, "%s", wrong)
 	}
 	if c.objective.Name == "expr" {
@@ -132,7 +129,7 @@ func compile(s *scenario.Scenario, g scenario.Gate, path string, b book) (Compil
 	if c.objective.Expr != "" {
 		reads, err := selectors(c.objective.Expr)
 		if err != nil {
-			return fail("expr", "it is PromQL; $window is the length of the phase", "%v", err)
+			return fail("expr", hintOf(err, "it is PromQL; $window is the length of the phase"), "%v", err)
 		}
 		c.reads = reads
 	}
@@ -250,45 +247,6 @@ func running(s *scenario.Scenario, kinds []string) []place {
 		}
 	}
 	return all
-}
-
-// selectors parses PromQL with its variables in it.
-func selectors(expr string) ([][]*labels.Matcher, error) {
-	parsed, err := record.NewParser().ParseExpr(fill(expr, "1m", 1))
-	if err != nil {
-		return nil, err
-	}
-	if t := parsed.Type(); t != parser.ValueTypeVector && t != parser.ValueTypeScalar {
-		return nil, fmt.Errorf("it gives a %s, not a number", parser.DocumentedType(t))
-	}
-	var all [][]*labels.Matcher
-	parser.Inspect(parsed, func(n parser.Node, _ []parser.Node) error {
-		if v, ok := n.(*parser.VectorSelector); ok {
-			all = append(all, v.LabelMatchers)
-			if metricOf(v.LabelMatchers) == "" {
-				err = fmt.Errorf("%s names no metric: the recorder keeps only what is named", v)
-			}
-		}
-		return nil
-	})
-	if err == nil && len(all) == 0 {
-		err = errors.New("it reads no metric")
-	}
-	return all, err
-}
-
-func metricOf(matchers []*labels.Matcher) string {
-	for _, m := range matchers {
-		if m.Name == model.MetricNameLabel && m.Type == labels.MatchEqual {
-			return m.Value
-		}
-	}
-	return ""
-}
-
-// fill puts the variables of an expression in.
-func fill(expr, window string, hours float64) string {
-	return strings.NewReplacer("$window", window, "$hours", fmt.Sprintf("%g", hours)).Replace(expr)
 }
 
 // Families lists the metrics that the scenario's gates, figures and signals read,

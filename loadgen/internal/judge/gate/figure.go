@@ -74,7 +74,7 @@ func checkSignals(s *scenario.Scenario) error {
 	var errs []error
 	for _, signal := range s.Signals {
 		if _, err := selectors(signal.Expr); err != nil {
-			errs = append(errs, s.Errorf("signals."+signal.Name+".expr", "it is PromQL; $window is two and a half scrape intervals", "%v", err))
+			errs = append(errs, s.Errorf("signals."+signal.Name+".expr", hintOf(err, "it is PromQL; $window is two and a half scrape intervals"), "%v", err))
 		}
 	}
 	return errors.Join(errs...)

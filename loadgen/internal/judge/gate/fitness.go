@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/common/model"
 
+	"github.com/stormglass/stormglass/loadgen/internal/archive"
 	"github.com/stormglass/stormglass/loadgen/internal/record"
 )
 
@@ -29,7 +30,7 @@ func (f fitness) whole() bool { return f.why == "" && f.known == f.window }
 // fit looks at the scrapes of a target in a window. One that is lost, or of another
 // process, is no reason for doubt where a fault of the scenario's kept the target
 // away: that is noted.
-func (c Compiled) fit(ctx context.Context, a *record.Archive, w window, instance string) (f fitness, err error) {
+func (c Compiled) fit(ctx context.Context, a *archive.Archive, w window, instance string) (f fitness, err error) {
 	f = fitness{instance: instance, window: w.end.Sub(w.start)}
 	up, err := a.Samples(ctx, w.start, w.end, match(model.MetricNameLabel, "up"), match("instance", instance))
 	if err != nil {

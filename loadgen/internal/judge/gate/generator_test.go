@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/internal/record"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/result"
@@ -210,14 +211,14 @@ func TestSaturatedGeneratorFailsNoRunByItself(t *testing.T) {
 		return res
 	}
 	const client, server = "{name: client, objective: request-latency, max: 1ms, over: [storm]}", "{name: server, objective: mutating-latency, max: 1s}"
-	if res := judge(client); res.Verdict != result.NoData || res.ExitCode != ExitNoData {
+	if res := judge(client); res.Verdict != result.NoData || res.ExitCode != exitcode.NoData {
 		t.Errorf("by the client's gate alone: %s, exit %d, %q; want no data and 3", res.Verdict, res.ExitCode, res.Reasons)
 	}
 	if withheld := judge(client).Gates[0].Withheld; withheld == nil || *withheld != 0.9 {
 		t.Errorf("withheld %v, want the 900 ms that were measured", withheld)
 	}
 	res := judge(client, server)
-	if res.Verdict != result.Fail || res.ExitCode != ExitFail || res.Gates[0].Verdict != result.NoData || res.Gates[1].Verdict != result.Fail {
+	if res.Verdict != result.Fail || res.ExitCode != exitcode.Fail || res.Gates[0].Verdict != result.NoData || res.Gates[1].Verdict != result.Fail {
 		t.Errorf("with the server's gate: %s, exit %d, %+v; want fail and 1 by the server's", res.Verdict, res.ExitCode, res.Gates)
 	}
 }

@@ -13,14 +13,6 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Exit codes of a run that was judged.
-const (
-	ExitPass        = exitcode.Pass
-	ExitFail        = exitcode.Fail
-	ExitNoData      = exitcode.NoData
-	ExitEnvironment = exitcode.Environment
-)
-
 // phasesOf maps the phases of a run by name.
 func phasesOf(rec rundir.Recorded) map[string]result.Phase {
 	phases := map[string]result.Phase{}
@@ -72,12 +64,12 @@ func Judge(ctx context.Context, gates []Compiled, rec rundir.Recorded) (result.R
 	res.Reasons = append(append(res.Reasons, failures...), doubts...)
 	switch {
 	case len(failures) > 0:
-		res.Verdict, res.ExitCode = result.Fail, ExitFail
+		res.Verdict, res.ExitCode = result.Fail, exitcode.Fail
 	case len(doubts) > 0:
-		res.Verdict, res.ExitCode = result.NoData, ExitNoData
+		res.Verdict, res.ExitCode = result.NoData, exitcode.NoData
 	}
 	if run.Failure != "" {
-		res.ExitCode = ExitEnvironment
+		res.ExitCode = exitcode.Environment
 		res.Reasons = slices.Insert(res.Reasons, 0, "the environment failed: "+run.Failure)
 		if res.Verdict == result.Pass {
 			res.Verdict = result.NoData

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stormglass/stormglass/loadgen/internal/archive"
 	"github.com/stormglass/stormglass/loadgen/internal/archivetest"
 	"github.com/stormglass/stormglass/loadgen/internal/record"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
@@ -62,7 +63,7 @@ func compiled(t *testing.T, gates ...string) []Compiled {
 }
 
 // judged judges one gate.
-func judged(t *testing.T, gate string, a *record.Archive, m result.Measurements) result.Gate {
+func judged(t *testing.T, gate string, a *archive.Archive, m result.Measurements) result.Gate {
 	t.Helper()
 	res, err := Judge(context.Background(), compiled(t, gate), rundir.Recorded{Archive: a, Measurements: m})
 	if err != nil {

@@ -7,14 +7,14 @@ import (
 
 	"github.com/prometheus/common/model"
 
+	"github.com/stormglass/stormglass/loadgen/internal/archive"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/outage"
-	"github.com/stormglass/stormglass/loadgen/internal/record"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
 // lostScrapes counts the scrapes of each target that were lost for no fault of
 // the scenario's. Without an archive nothing is known of when: all count.
-func lostScrapes(ctx context.Context, a *record.Archive, all outage.Outages, s result.Scrapes) (map[string]int64, error) {
+func lostScrapes(ctx context.Context, a *archive.Archive, all outage.Outages, s result.Scrapes) (map[string]int64, error) {
 	if a == nil || len(all) == 0 {
 		return s.Failed, nil
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
@@ -98,7 +99,7 @@ func TestConditionNotMet(t *testing.T) {
 		expect(t, gate, judged(t, "{name: g, "+gate+"}", nil, m), result.Fail, 100, "condition podsReady not met")
 	}
 	res, err := Judge(context.Background(), compiled(t, "{name: memory, objective: generator-memory, max: 1GB}"), rundir.Recorded{Measurements: m})
-	if err != nil || res.Verdict != result.Fail || res.ExitCode != ExitFail || !slices.Contains(res.Reasons, "phase recovery: podsReady was not met in 1m40s") {
+	if err != nil || res.Verdict != result.Fail || res.ExitCode != exitcode.Fail || !slices.Contains(res.Reasons, "phase recovery: podsReady was not met in 1m40s") {
 		t.Errorf("a gate covers the phase: %s %d %q %v", res.Verdict, res.ExitCode, res.Reasons, err)
 	}
 	res, err = Judge(context.Background(), compiled(t, "{name: startup, objective: pod-startup, max: 1h, over: [storm]}"), rundir.Recorded{Measurements: m})
@@ -139,13 +140,13 @@ func TestNoDataOfMeasuredObjectives(t *testing.T) {
 			}, "load patch has no samples in calm, storm, recovery; load news has no samples in calm, storm, recovery",
 		},
 		"both loads sent nothing": {
-			"objective: request-errors, max: 100%, over: [storm]",
+			"objective: request-errors, max: 99%, over: [storm]",
 			func(m *result.Measurements) {
 				m.Phases[1].Requests[0].Sent, m.Phases[1].Changes[0].Sent = 0, 0
 			}, "load patch has no samples in storm; load news has no samples in storm",
 		},
 		"one of two loads absent": {
-			"objective: request-errors, max: 100%", func(m *result.Measurements) { m.Phases[1].Changes = nil }, "load news has no samples",
+			"objective: request-errors, max: 99%", func(m *result.Measurements) { m.Phases[1].Changes = nil }, "load news has no samples",
 		},
 		"load without samples": {
 			"objective: request-latency, max: 1h, load: news",
@@ -155,13 +156,13 @@ func TestNoDataOfMeasuredObjectives(t *testing.T) {
 			"objective: request-latency, max: 1h, load: patch, over: [calm, storm]",
 			func(m *result.Measurements) { m.Phases[0].Requests = nil }, "nothing was measured in calm",
 		},
-		"nothing sent":             {"objective: request-errors, max: 100%, over: [calm]", func(m *result.Measurements) { m.Phases[0].Requests[0].Sent = 0 }, "load patch has no samples"},
+		"nothing sent":             {"objective: request-errors, max: 99%, over: [calm]", func(m *result.Measurements) { m.Phases[0].Requests[0].Sent = 0 }, "load patch has no samples"},
 		"no writes to deliver":     {"objective: watch-lost, max: 0", func(m *result.Measurements) { m.Phases[1].Watches[0].Expected = 0 }, "load crowd has no samples"},
 		"nothing delivered":        {"objective: watch-delivery, max: 1h", func(m *result.Measurements) { m.Phases[1].Watches[0].Delivery = result.Latency{} }, "load crowd has no samples"},
 		"phase never reached":      {"objective: phase-duration, max: 1h", func(m *result.Measurements) { m.Phases = m.Phases[:2] }, "phase recovery was never reached"},
 		"load's phase not reached": {"objective: watch-lost, max: 1", func(m *result.Measurements) { m.Phases = m.Phases[:1] }, "phase storm was never reached"},
 		"phase interrupted":        {"objective: phase-duration, max: 1h", func(m *result.Measurements) { m.Phases[2].Interrupted = true }, "phase recovery was interrupted"},
-		"interrupted mid-load":     {"objective: unsent, max: 100%", func(m *result.Measurements) { m.Phases[2].Interrupted = true }, "phase recovery was interrupted"},
+		"interrupted mid-load":     {"objective: unsent, max: 99%", func(m *result.Measurements) { m.Phases[2].Interrupted = true }, "phase recovery was interrupted"},
 		"no pod started":           {"objective: pod-startup, max: 1h, over: [calm]", func(*result.Measurements) {}, "nothing was measured in calm"},
 		"no failure seen":          {"objective: time-to-recover, max: 1h, over: [storm]", func(*result.Measurements) {}, "nothing was measured in storm"},
 		"no nodes":                 {"objective: missed-heartbeats, max: 0", func(m *result.Measurements) { m.Nodes = nil }, "what the nodes did was not recorded"},
@@ -180,7 +181,7 @@ func TestNoDataOfMeasuredObjectives(t *testing.T) {
 			}, "storm/news: the true value is 2 s or more",
 		},
 		"named phase sent nothing": {
-			"objective: request-errors, max: 100%, load: patch, over: [calm, storm]",
+			"objective: request-errors, max: 99%, load: patch, over: [calm, storm]",
 			func(m *result.Measurements) { m.Phases[1].Requests[0].Sent = 0 }, "nothing was measured in storm",
 		},
 		"killed run": {"objective: request-latency, max: 1h", func(m *result.Measurements) { *m = result.Measurements{} }, "no phase was measured"},

@@ -49,6 +49,8 @@ type Objective struct {
 	check func(*scenario.Scenario) (path, hint, lack string)
 	// most is the largest value there can be; 0: that of its unit, if that has one.
 	most float64
+	// least is the smallest value there can be, in the unit.
+	least float64
 	// during lists the phases in which there can be something to measure; nil: all.
 	during func(*scenario.Scenario) []string
 }

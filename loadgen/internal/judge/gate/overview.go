@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/stormglass/stormglass/loadgen/internal/record"
+	"github.com/stormglass/stormglass/loadgen/internal/archive"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -33,7 +33,7 @@ func keys() []keyMetric {
 }
 
 // keyMetrics reads the four key metrics from the first scrape to the last.
-func keyMetrics(ctx context.Context, a *record.Archive) ([]result.KeyMetric, error) {
+func keyMetrics(ctx context.Context, a *archive.Archive) ([]result.KeyMetric, error) {
 	var all []result.KeyMetric
 	start, end, missing, err := wholeRun(ctx, a)
 	if err != nil {
@@ -57,7 +57,7 @@ func keyMetrics(ctx context.Context, a *record.Archive) ([]result.KeyMetric, err
 }
 
 // wholeRun is the time from the first scrape to the last.
-func wholeRun(ctx context.Context, a *record.Archive) (start, end time.Time, missing string, err error) {
+func wholeRun(ctx context.Context, a *archive.Archive) (start, end time.Time, missing string, err error) {
 	if a == nil {
 		return start, end, "there is no archive of metrics", nil
 	}
@@ -67,10 +67,10 @@ func wholeRun(ctx context.Context, a *record.Archive) (start, end time.Time, mis
 	return start, end, "", nil
 }
 
-func (k keyMetric) rows(ctx context.Context, a *record.Archive, start, end time.Time) ([]result.KeyRow, error) {
-	window := record.Window(start, end)
+func (k keyMetric) rows(ctx context.Context, a *archive.Archive, start, end time.Time) ([]result.KeyRow, error) {
+	window := archive.Window(start, end)
 	rows := map[string]*result.KeyRow{}
-	row := func(s record.Sample) *result.KeyRow {
+	row := func(s archive.Sample) *result.KeyRow {
 		label := s.Labels[k.label]
 		if rows[label] == nil {
 			rows[label] = &result.KeyRow{Label: label}
@@ -121,7 +121,7 @@ func sorted(rows map[string]*result.KeyRow) []result.KeyRow {
 
 // componentCosts reads what each process used from the first scrape to the
 // last, by its own process_* metrics, the generator's included.
-func componentCosts(ctx context.Context, a *record.Archive) ([]result.ComponentCost, error) {
+func componentCosts(ctx context.Context, a *archive.Archive) ([]result.ComponentCost, error) {
 	costs := []result.ComponentCost{}
 	start, end, missing, err := wholeRun(ctx, a)
 	if err != nil || missing != "" {
@@ -129,7 +129,7 @@ func componentCosts(ctx context.Context, a *record.Archive) ([]result.ComponentC
 	}
 	at := map[string]int{}
 	var total float64
-	window := record.Window(start, end)
+	window := archive.Window(start, end)
 	for _, read := range []struct {
 		expr string
 		set  func(*result.ComponentCost, float64)

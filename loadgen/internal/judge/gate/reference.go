@@ -12,8 +12,8 @@ gates:
   - {name: page, alert: EtcdWALFsyncSlow, fires: false, over: [steady]}
 ` + "```" + `
 
-The file is refused where a bound is one that no value reaches (over 100%, below 0), an objective lacks its subject, or one of
-two gates must fail. ` + "`go test ./loadgen/internal/judge/gate -update`" + ` writes this page.
+A gate that cannot fail or cannot pass is an error of the file: a bound that every value holds (` + "`max: 100%`, `min: 0`" + `) or none does (a
+latency of 0s), an objective without its subject, two gates of which one must fail, PromQL that never gives a value. ` + "`go test ./loadgen/internal/judge/gate -update`" + ` writes this page.
 
 Judge a recorded run by other gates, or by Prometheus rules of which none may fire:
 

@@ -21,7 +21,7 @@ const virtual = "(self|local)?subjectaccessreviews|selfsubjectrulesreviews|selfs
 // each group of labels by.
 func histogram(o Objective, q float64, metric, match string, by ...string) Objective {
 	o.Unit = scenario.Seconds
-	o.quantile = q
+	o.quantile, o.least = q, leastLatency
 	o.buckets = fmt.Sprintf("sum by (%s) (increase(%s_bucket{%s}[$window]))", strings.Join(append(by, "le"), ", "), metric, match)
 	o.Expr = fmt.Sprintf("histogram_quantile(%g, %s)", q, o.buckets)
 	return o

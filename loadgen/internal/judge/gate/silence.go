@@ -7,12 +7,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stormglass/stormglass/loadgen/internal/archive"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/alerting"
-	"github.com/stormglass/stormglass/loadgen/internal/record"
 )
 
 // sight says why the alert's silence proves nothing, if so.
-func (c Compiled) sight(ctx context.Context, a *record.Archive, h alerting.History, windows []window) (why, notes []string, err error) {
+func (c Compiled) sight(ctx context.Context, a *archive.Archive, h alerting.History, windows []window) (why, notes []string, err error) {
 	for _, w := range windows {
 		if w.missing != "" {
 			why = append(why, w.missing)

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,10 +17,11 @@ import (
 	"github.com/prometheus/common/config"
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
+	"go.yaml.in/yaml/v3"
 
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/internal/userfile"
-	"github.com/stormglass/stormglass/loadgen/internal/record"
+	"github.com/stormglass/stormglass/loadgen/internal/archive"
 )
 
 // Config names a Prometheus and says which of its series are the cluster's.
@@ -89,10 +91,7 @@ func New(c Config) (*Source, error) {
 	}
 	transport := http.DefaultTransport
 	if c.HTTPConfig != "" {
-		if err := userfile.Check(c.HTTPConfig, userfile.Text); err != nil {
-			return nil, fmt.Errorf("%s: %w (it is what promtool takes as --http.config.file)", c.HTTPConfig, err)
-		}
-		h, _, err := config.LoadHTTPConfigFile(c.HTTPConfig)
+		h, err := httpConfig(c.HTTPConfig)
 		if err == nil {
 			transport, err = config.NewRoundTripperFromConfig(*h, "stormglass", config.WithUserAgent("stormglass"))
 		}
@@ -106,6 +105,55 @@ func New(c Config) (*Source, error) {
 	}
 	s.api = v1.NewAPI(client)
 	return s, nil
+}
+
+// httpConfig reads a file of promtool's --http.config.file. The files that it names,
+// relative to itself, are checked: Prometheus' client would read a device without end.
+func httpConfig(file string) (*config.HTTPClientConfig, error) {
+	data, err := userfile.Read(file, userfile.Text)
+	if err != nil {
+		return nil, err
+	}
+	c, err := config.LoadHTTPConfig(string(data))
+	if err != nil {
+		return nil, err
+	}
+	dir := filepath.Dir(file)
+	c.SetDirectory(dir)
+	var fields yaml.Node
+	if err := yaml.Unmarshal(data, &fields); err != nil {
+		return nil, err
+	}
+	return c, checkNamed(&fields, dir)
+}
+
+// checkNamed checks the files that fields name: those of NAME_file, and a header's list
+// of files.
+func checkNamed(n *yaml.Node, dir string) error {
+	for i, child := range n.Content {
+		if n.Kind == yaml.MappingNode && i%2 == 1 {
+			var names []*yaml.Node
+			switch field := n.Content[i-1].Value; {
+			case strings.HasSuffix(field, "_file"):
+				names = []*yaml.Node{child}
+			case field == "files":
+				names = child.Content
+			}
+			for _, name := range names {
+				if name.Value == "" {
+					continue
+				}
+				path := config.JoinDir(dir, name.Value)
+				if err := userfile.Check(path, userfile.Text); err != nil {
+					return fmt.Errorf("line %d: %s: %s: %w", name.Line, n.Content[i-1].Value, path, err)
+				}
+			}
+		}
+		if err := checkNamed(child, dir); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // theirJobs turns the map of jobs round, with the defaults in it.
@@ -138,7 +186,7 @@ func parseMatch(text string) ([]*labels.Matcher, error) {
 	if strings.TrimSpace(text) == "" {
 		return nil, nil
 	}
-	matchers, err := record.NewParser().ParseMetricSelector("{" + text + "}")
+	matchers, err := archive.NewParser().ParseMetricSelector("{" + text + "}")
 	if err != nil {
 		return nil, fmt.Errorf("%q are not matchers: %s (write them as in PromQL: cluster=\"prod\")", text, oneLine(err))
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/stormglass/stormglass/loadgen/internal/archive"
 	"github.com/stormglass/stormglass/loadgen/internal/archivetest"
 	"github.com/stormglass/stormglass/loadgen/internal/observe"
 	"github.com/stormglass/stormglass/loadgen/internal/record"
@@ -149,7 +150,7 @@ func (r *recording) boundary() time.Time {
 }
 
 // archive ends the recording and opens it.
-func (r *recording) archive() (*record.Archive, result.Scrapes) {
+func (r *recording) archive() (*archive.Archive, result.Scrapes) {
 	r.t.Helper()
 	r.end()
 	if err := <-r.done; err != nil {
@@ -159,7 +160,7 @@ func (r *recording) archive() (*record.Archive, result.Scrapes) {
 	if err := r.Close(); err != nil {
 		r.t.Fatal(err)
 	}
-	a, err := record.OpenArchive(r.dir)
+	a, err := archive.Open(r.dir)
 	if err != nil {
 		r.t.Fatal(err)
 	}

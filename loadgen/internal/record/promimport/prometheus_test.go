@@ -12,6 +12,7 @@ import (
 
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/deploy/deploytest"
+	"github.com/stormglass/stormglass/loadgen/internal/archive"
 	"github.com/stormglass/stormglass/loadgen/internal/archivetest"
 	"github.com/stormglass/stormglass/loadgen/internal/record"
 	"github.com/stormglass/stormglass/loadgen/internal/scrapeconfig"
@@ -62,7 +63,7 @@ func TestRealPrometheus(t *testing.T) {
 	r.boundary()
 	a, scrapes := r.archive()
 	for series, want := range map[string]float64{"etcd_server_leader_changes_seen_total": 30, "etcd_server_proposals_failed_total": 7} {
-		got, err := a.Instant(t.Context(), fmt.Sprintf(`round(increase(%s{job="etcd",instance="cp-1"}[%s]))`, series, record.Window(begin, end)), end)
+		got, err := a.Instant(t.Context(), fmt.Sprintf(`round(increase(%s{job="etcd",instance="cp-1"}[%s]))`, series, archive.Window(begin, end)), end)
 		if err != nil || len(got) != 1 || got[0].V != want {
 			t.Errorf("%s grew by %v (%v), want %v", series, got, err, want)
 		}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stormglass/stormglass/loadgen/internal/archive"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/gate"
 	"github.com/stormglass/stormglass/loadgen/internal/record"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
@@ -19,7 +20,7 @@ import (
 )
 
 // gates judges a run of one phase by these gates.
-func gates(t *testing.T, a *record.Archive, scrapes result.Scrapes, phase result.Phase, lines ...string) result.Result {
+func gates(t *testing.T, a *archive.Archive, scrapes result.Scrapes, phase result.Phase, lines ...string) result.Result {
 	t.Helper()
 	s, err := scenario.Parse("lab.yaml", []byte("apiVersion: stormglass/v1alpha1\nkind: Scenario\nname: lab\nphases:\n  - {name: storm, for: 30s}\ngates:\n  - "+strings.Join(lines, "\n  - ")+"\n"), nil)
 	if err != nil {

@@ -4,15 +4,15 @@ import (
 	"context"
 	"time"
 
-	"github.com/stormglass/stormglass/loadgen/internal/record"
+	"github.com/stormglass/stormglass/loadgen/internal/archive"
 )
 
 // Of lets panels ask a run's archive.
-func Of(a *record.Archive) Source { return archive{a} }
+func Of(a *archive.Archive) Source { return recording{a} }
 
-type archive struct{ *record.Archive }
+type recording struct{ *archive.Archive }
 
-func (a archive) Range(ctx context.Context, expr string, start, end time.Time, step time.Duration) ([]Series, error) {
+func (a recording) Range(ctx context.Context, expr string, start, end time.Time, step time.Duration) ([]Series, error) {
 	found, err := a.Archive.Range(ctx, expr, start, end, step)
 	all := make([]Series, 0, len(found))
 	for _, f := range found {

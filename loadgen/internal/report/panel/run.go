@@ -3,7 +3,7 @@ package panel
 import (
 	"time"
 
-	"github.com/stormglass/stormglass/loadgen/internal/record"
+	"github.com/stormglass/stormglass/loadgen/internal/timeline"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -76,7 +76,7 @@ func ReadRun(dir string) (Run, error) {
 	if err := result.ReadJSON(dir, result.MeasurementsFile, &r.Measurements); err != nil {
 		return Run{}, err
 	}
-	timeline, err := record.ReadTimeline(dir)
+	timeline, err := timeline.ReadTimeline(dir)
 	if err != nil {
 		return Run{}, err
 	}

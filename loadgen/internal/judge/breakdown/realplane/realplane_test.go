@@ -22,6 +22,8 @@ import (
 
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/internal/planetest"
+	"github.com/stormglass/stormglass/loadgen/internal/archive"
+	"github.com/stormglass/stormglass/loadgen/internal/audit"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/breakdown"
 	"github.com/stormglass/stormglass/loadgen/internal/latency"
 	"github.com/stormglass/stormglass/loadgen/internal/record"
@@ -63,17 +65,17 @@ func TestAuditAgreesWithMetrics(t *testing.T) {
 	must(t, err)
 	must(t, recorder.Close())
 
-	audit, err := breakdown.ReadLog(ctx, filepath.Join(plane.Dir, filepath.FromSlash(control.AuditLog)), control.LoadUser, []result.Phase{phase})
+	log, err := audit.ReadLog(ctx, filepath.Join(plane.Dir, filepath.FromSlash(control.AuditLog)), control.LoadUser, []result.Phase{phase})
 	must(t, err)
-	if audit.Foreign != 0 || audit.Malformed != 0 || audit.Backwards != 0 || audit.Events != each*int64(len(phase.Requests)) {
-		t.Errorf("the log: %+v", audit)
+	if log.Foreign != 0 || log.Malformed != 0 || log.Backwards != 0 || log.Events != each*int64(len(phase.Requests)) {
+		t.Errorf("the log: %+v", log)
 	}
-	archive, err := record.OpenArchive(dir)
+	archive, err := archive.Open(dir)
 	must(t, err)
 	defer archive.Close()
 	byMetrics, err := breakdown.Split(ctx, []result.Phase{phase}, archive, nil, nil)
 	must(t, err)
-	byAudit, err := breakdown.Split(ctx, []result.Phase{phase}, archive, audit, nil)
+	byAudit, err := breakdown.Split(ctx, []result.Phase{phase}, archive, log, nil)
 	must(t, err)
 	if len(byMetrics) != len(phase.Requests) || len(byAudit) != len(phase.Requests) {
 		t.Fatalf("%d and %d rows of %d loads", len(byMetrics), len(byAudit), len(phase.Requests))

@@ -19,7 +19,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/stormglass/stormglass/loadgen/internal/record"
+	"github.com/stormglass/stormglass/loadgen/internal/archive"
 	"github.com/stormglass/stormglass/loadgen/internal/report/panel"
 )
 
@@ -62,7 +62,7 @@ func calm(ctx context.Context, dir string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	archive, err := record.OpenArchive(dir)
+	archive, err := archive.Open(dir)
 	if err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func check(ctx context.Context, dir string, verbose bool, out io.Writer) (wrong 
 	if err != nil {
 		return 0, err
 	}
-	archive, err := record.OpenArchive(dir)
+	archive, err := archive.Open(dir)
 	if err != nil {
 		return 0, err
 	}

@@ -1,0 +1,132 @@
+package component
+
+import (
+	"flag"
+	"fmt"
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/spf13/pflag"
+	"go.etcd.io/etcd/server/v3/embed"
+	"go.uber.org/zap"
+	cliflag "k8s.io/component-base/cli/flag"
+	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app/options"
+	controllers "k8s.io/kubernetes/cmd/kube-controller-manager/app"
+	managers "k8s.io/kubernetes/cmd/kube-controller-manager/app/options"
+	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app/options"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+)
+
+// limit is the mark of a type whose values a component's own validation refuses from
+// below: ">=0", ">0", or "" where it says nothing of -1.
+func limit(t *testing.T, kind string, f *pflag.Flag) string {
+	t.Helper()
+	unit := ""
+	switch f.Value.Type() {
+	case "int", "int32", "int64", "float32", "float64":
+	case "duration":
+		unit = "s"
+	default:
+		return ""
+	}
+	refused := func(value string) bool {
+		before := complaints(t, kind, "", "")
+		return slices.ContainsFunc(complaints(t, kind, f.Name, value), func(c string) bool { return !slices.Contains(before, c) })
+	}
+	switch {
+	case !refused("-1" + unit):
+		return ""
+	case refused("0" + unit):
+		return ">0"
+	}
+	return ">=0"
+}
+
+// complaints are those of the validation of a component's options, one of which is set.
+func complaints(t *testing.T, kind, name, value string) []string {
+	t.Helper()
+	var options any
+	var sets cliflag.NamedFlagSets
+	set := pflag.NewFlagSet(kind, pflag.ContinueOnError)
+	switch kind {
+	case control.KindEtcd:
+		c := embed.NewConfig()
+		c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.NewNop())
+		all := flag.NewFlagSet(kind, flag.ContinueOnError)
+		c.AddFlags(all)
+		set.AddGoFlagSet(all)
+		options = c
+	case control.KindAPIServer:
+		o := apiserver.NewServerRunOptions()
+		sets, options = o.Flags(), o
+	case control.KindControllerManager:
+		o, err := managers.NewKubeControllerManagerOptions()
+		if err != nil {
+			t.Fatal(err)
+		}
+		sets, options = o.Flags(controllers.KnownControllers(), controllers.ControllersDisabledByDefault(), controllers.ControllerAliases()), o
+	case control.KindScheduler:
+		o := scheduler.NewOptions()
+		sets, options = *o.Flags, o
+	}
+	for _, s := range sets.FlagSets {
+		set.AddFlagSet(s)
+	}
+	if name != "" {
+		if set.Lookup(name) == nil {
+			return nil // of the program, not of its options
+		}
+		if err := set.Set(name, value); err != nil {
+			return []string{err.Error()}
+		}
+	}
+	return validated(reflect.ValueOf(options))
+}
+
+// validated calls what parts of options have to validate themselves.
+func validated(v reflect.Value) []string {
+	if v.Kind() == reflect.Pointer && v.IsNil() {
+		return nil
+	}
+	if v.CanAddr() {
+		v = v.Addr()
+	}
+	if all, ok := ownValidation(v); ok {
+		return all
+	}
+	var all []string
+	if v = reflect.Indirect(v); v.Kind() != reflect.Struct {
+		return nil
+	}
+	for i := range v.NumField() {
+		if f := v.Field(i); v.Type().Field(i).IsExported() && (f.Kind() == reflect.Struct || f.Kind() == reflect.Pointer && f.Type().Elem().Kind() == reflect.Struct) {
+			all = append(all, validated(f)...)
+		}
+	}
+	return all
+}
+
+// ownValidation calls the method Validate of a part. What needs the whole to be
+// completed panics: its parts are asked then.
+func ownValidation(v reflect.Value) (all []string, ok bool) {
+	m := v.MethodByName("Validate")
+	if !m.IsValid() || m.Type().NumIn() != 0 || m.Type().NumOut() != 1 {
+		return nil, false
+	}
+	defer func() {
+		if recover() != nil {
+			all, ok = nil, false
+		}
+	}()
+	switch errs := m.Call(nil)[0].Interface().(type) {
+	case []error:
+		for _, err := range errs {
+			all = append(all, fmt.Sprint(err))
+		}
+	case error:
+		all = append(all, errs.Error())
+	}
+	return all, true
+}

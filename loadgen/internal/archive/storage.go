@@ -1,0 +1,14 @@
+package archive
+
+import (
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/storage"
+)
+
+// Storage is what the archive's queries read, and the engine that answers them,
+// for those who lay series of their own over it: rules do.
+func (a *Archive) Storage() (storage.Queryable, *promql.Engine) { return a.queryable, a.engine }
+
+// Over returns an archive of samples that are still being recorded. It cannot
+// evaluate PromQL.
+func Over(samples storage.Queryable) *Archive { return &Archive{queryable: samples} }

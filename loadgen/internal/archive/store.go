@@ -1,0 +1,83 @@
+package archive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/prometheus/prometheus/tsdb"
+	"github.com/prometheus/prometheus/util/compression"
+)
+
+const (
+	// blockLength is longer than any run: the head stays one piece until Close.
+	blockLength = 7 * 24 * time.Hour
+	// blocksKept is how many blocks a retention is divided into: whole blocks are
+	// forgotten, and the youngest is in memory.
+	blocksKept = 8
+	// shortestBlock keeps samples in reach that come a little late.
+	shortestBlock = 10 * time.Minute
+	// stripes of the head's locks. Prometheus' 16,384 are for many cores and
+	// cost memory; ours has a handful of writers.
+	stripes = 256
+	// chunkBuffer is the smallest write buffer the head's chunk files allow.
+	chunkBuffer = 64 << 10
+)
+
+// OpenStore opens a TSDB in dir. It neither compacts nor forgets, unless it is given a
+// retention: then it keeps samples for at least that time.
+func OpenStore(dir string, retention time.Duration) (*tsdb.DB, error) {
+	length := blockLength
+	if retention > 0 {
+		length = min(length, max(retention/blocksKept, shortestBlock))
+	}
+	o := tsdb.DefaultOptions()
+	o.RetentionDuration = retention.Milliseconds()
+	o.MinBlockDuration = length.Milliseconds()
+	o.MaxBlockDuration = length.Milliseconds()
+	o.WALCompression = compression.Snappy
+	o.StripeSize = stripes
+	o.HeadChunksWriteBufferSize = chunkBuffer
+	db, err := tsdb.Open(dir, slog.New(slog.DiscardHandler), nil, o, nil)
+	if err != nil {
+		return nil, err
+	}
+	if retention == 0 {
+		db.DisableCompactions()
+	}
+	return db, nil
+}
+
+// sealStore writes what is in memory as one block, closes db and removes its
+// write-ahead log.
+func Seal(dir string, db *tsdb.DB) error {
+	err := writeBlock(dir, db)
+	if err = errors.Join(err, db.Close()); err != nil {
+		return fmt.Errorf("close the archive: %w", err)
+	}
+	return errors.Join(os.RemoveAll(filepath.Join(dir, WalDir)), os.RemoveAll(filepath.Join(dir, headChunksDir)))
+}
+
+// The TSDB's own names.
+const (
+	WalDir        = "wal"
+	headChunksDir = "chunks_head"
+)
+
+func writeBlock(dir string, db *tsdb.DB) error {
+	head := db.Head()
+	if head.NumSeries() == 0 {
+		return nil
+	}
+	compactor, err := tsdb.NewLeveledCompactor(context.Background(), nil, slog.New(slog.DiscardHandler), []int64{blockLength.Milliseconds()}, nil, nil)
+	if err != nil {
+		return err
+	}
+	from, to := head.MinTime(), head.MaxTime()
+	_, err = compactor.Write(dir, tsdb.NewRangeHead(head, from, to), from, to+1, nil)
+	return err
+}

@@ -1,0 +1,194 @@
+package audit
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stormglass/stormglass/loadgen/internal/latency"
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// Audit is what the API server's audit log says of our requests: audit.json.
+type Audit struct {
+	// Files that were read.
+	Files int `json:"files"`
+	// Events that are in Classes. Foreign are of other users, Other no ended
+	// request for a resource, Outside received in no phase.
+	Events  int64 `json:"events"`
+	Foreign int64 `json:"foreign,omitempty"`
+	Other   int64 `json:"other,omitempty"`
+	Outside int64 `json:"outside,omitempty"`
+	// Malformed lines are no events; Torn is a last line without an end, of a
+	// server that was killed. Backwards ended before they were received: the
+	// machine's clock was set, and nothing can be made of them.
+	Malformed int64   `json:"malformed,omitempty"`
+	Torn      int64   `json:"torn,omitempty"`
+	Backwards int64   `json:"backwards,omitempty"`
+	Classes   []Class `json:"classes"`
+}
+
+// Class are our requests of one verb and resource in a phase.
+type Class struct {
+	Phase    string `json:"phase"`
+	Verb     string `json:"verb"`     // as audit events have it: an apply is a patch
+	Resource string `json:"resource"` // as deployments.apps or pods/status
+	Tenant   string `json:"tenant,omitempty"`
+	// Server is the time from a request's receipt to the end of its handler,
+	// by the server's wall clock in microseconds.
+	Server result.Latency       `json:"server"`
+	Slow   *result.SlowRequests `json:"slow,omitempty"`
+}
+
+// Save writes audit.json into a run directory.
+func (a *Audit) Save(dir string) error {
+	data, err := json.MarshalIndent(a, "", "  ")
+	if err != nil {
+		return fmt.Errorf("write %s: %w", result.AuditFile, err)
+	}
+	path := filepath.Join(dir, result.AuditFile)
+	if err := os.WriteFile(path+".tmp", append(data, '\n'), 0o644); err != nil {
+		return fmt.Errorf("write %s: %w", result.AuditFile, err)
+	}
+	return os.Rename(path+".tmp", path)
+}
+
+// Load reads audit.json of a run directory; nil if there is none. Every error
+// is a *result.Damaged.
+func Load(dir string) (*Audit, error) {
+	var a Audit
+	err := result.ReadJSON(dir, result.AuditFile, &a)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	return &a, nil
+}
+
+// Check tells whether it is of requests that somebody made.
+func (a *Audit) Check() error {
+	for _, c := range a.Classes {
+		if c.Verb == "" || c.Resource == "" || c.Server.Count < 0 || c.Server.Mean < 0 || c.Slow != nil && c.Slow.Count <= 0 {
+			return fmt.Errorf("the class of verb %q and resource %q counts nothing", c.Verb, c.Resource)
+		}
+	}
+	return nil
+}
+
+// ClassOf finds our requests of a verb and resource.
+func (a *Audit) ClassOf(phase, verb, resource, tenant string) (Class, bool) {
+	if a == nil {
+		return Class{}, false
+	}
+	i := slices.IndexFunc(a.Classes, func(c Class) bool {
+		return c.Phase == phase && c.Verb == verb && c.Resource == resource && c.Tenant == tenant
+	})
+	if i < 0 {
+		return Class{}, false
+	}
+	return a.Classes[i], true
+}
+
+// highest is past what any request may take: the API server's own timeout is
+// one minute.
+const highest = 2 * time.Minute
+
+// tenantPrefix begins the user names of tenants.
+const tenantPrefix = "stormglass:tenant:"
+
+type classKey struct{ phase, verb, resource, tenant string }
+
+type classSum struct {
+	server  *latency.Histogram
+	slow    int64
+	slowSum time.Duration
+	layers  map[string]time.Duration
+}
+
+// summary collects events.
+type summary struct {
+	user                            string
+	phases                          []result.Phase
+	classes                         map[classKey]*classSum
+	events, foreign, other, outside int64
+	malformed, torn, backwards      int64
+}
+
+func newSummary(user string, phases []result.Phase) *summary {
+	return &summary{user: user, phases: phases, classes: map[classKey]*classSum{}}
+}
+
+func (s *summary) add(e *event) {
+	at := slices.IndexFunc(s.phases, func(p result.Phase) bool { return !e.Received.Before(p.Start) && e.Received.Before(p.End) })
+	took := e.Ended.Sub(e.Received)
+	switch {
+	case at < 0:
+		s.outside++
+		return
+	case took < 0:
+		s.backwards++
+		return
+	}
+	s.events++
+	key := classKey{phase: s.phases[at].Name, verb: e.Verb, resource: e.ObjectRef.Resource}
+	if g := e.ObjectRef.APIGroup; g != "" {
+		key.resource += "." + g
+	}
+	if sub := e.ObjectRef.Subresource; sub != "" {
+		key.resource += "/" + sub
+	}
+	if e.ImpersonatedUser != nil {
+		key.tenant = strings.TrimPrefix(e.ImpersonatedUser.Username, tenantPrefix)
+	}
+	c := s.classes[key]
+	if c == nil {
+		c = &classSum{server: latency.New(highest), layers: map[string]time.Duration{}}
+		s.classes[key] = c
+	}
+	c.server.Record(took)
+	if layers := e.layers(); layers != nil {
+		c.slow++
+		c.slowSum += took
+		for layer, d := range layers {
+			c.layers[layer] += d
+		}
+	}
+}
+
+func (s *summary) audit() *Audit {
+	a := &Audit{
+		Events: s.events, Foreign: s.foreign, Other: s.other, Outside: s.outside,
+		Malformed: s.malformed, Torn: s.torn, Backwards: s.backwards, Classes: []Class{},
+	}
+	for key, sum := range s.classes {
+		c := Class{Phase: key.phase, Verb: key.verb, Resource: key.resource, Tenant: key.tenant, Server: sum.server.Latency()}
+		if sum.slow > 0 {
+			n := float64(sum.slow)
+			c.Slow = &result.SlowRequests{Count: sum.slow, Mean: sum.slowSum.Seconds() / n, Layers: map[string]float64{}}
+			for layer, d := range sum.layers {
+				if layer != "total" { // Mean says it
+					c.Slow.Layers[layer] = d.Seconds() / n
+				}
+			}
+		}
+		a.Classes = append(a.Classes, c)
+	}
+	order := map[string]int{}
+	for i, p := range s.phases {
+		order[p.Name] = i
+	}
+	slices.SortFunc(a.Classes, func(x, y Class) int {
+		return cmp.Or(cmp.Compare(order[x.Phase], order[y.Phase]), cmp.Compare(x.Resource, y.Resource),
+			cmp.Compare(x.Verb, y.Verb), cmp.Compare(x.Tenant, y.Tenant))
+	})
+	return a
+}

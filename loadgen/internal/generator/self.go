@@ -1,0 +1,200 @@
+package generator
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"runtime"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/stormglass/stormglass/loadgen/internal/latency"
+	"github.com/stormglass/stormglass/loadgen/internal/stall"
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+const (
+	lagTick    = 10 * time.Millisecond
+	sampleTick = time.Second
+)
+
+// SelfMeter measures what the generator costs and how fit it is.
+type SelfMeter struct {
+	limits  Limits
+	cpu     float64      // seconds used before New
+	gc      float64      // of them for garbage collection
+	pauses  pauses       // before New
+	backlog func() int64 // nil: not looked at
+	lag     *latency.Histogram
+	lagSeen prometheus.Histogram
+	stalls  stall.Meter
+
+	mu     sync.Mutex
+	phases []*phaseFitness // the nameless one before the first phase, and each phase
+}
+
+// NewSelfMeter makes a meter and registers the standard process and Go
+// collectors, so that job "loadgen" exports process_* as all others do, and
+// stormglass_scheduling_lag_seconds. It measures from now on.
+func NewSelfMeter(registry prometheus.Registerer) (*SelfMeter, error) {
+	m := &SelfMeter{
+		limits: ownLimits(), cpu: cpuSeconds(), gc: gcSeconds(), pauses: gcPauses(), lag: latency.New(longestLag),
+		phases: []*phaseFitness{newPhaseFitness("")},
+		lagSeen: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name:    "stormglass_scheduling_lag_seconds",
+			Help:    "How late a 10 ms ticker of the load generator fires.",
+			Buckets: prometheus.ExponentialBuckets(0.001, 2, 12),
+		}),
+	}
+	for _, c := range []prometheus.Collector{
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		collectors.NewGoCollector(collectors.WithGoCollectorRuntimeMetrics(
+			collectors.GoRuntimeMetricsRule{Matcher: regexp.MustCompile(`^/sched/latencies:seconds$`)})),
+		m.lagSeen,
+	} {
+		if err := registry.Register(c); err != nil {
+			return nil, fmt.Errorf("register the generator's own metrics: %w", err)
+		}
+	}
+	return m, nil
+}
+
+// Backlog says how to learn how many bytes the API servers have sent that were
+// not read yet, over all connections. Call it before Run.
+func (m *SelfMeter) Backlog(unread func() int64) { m.backlog = unread }
+
+// Stalls knows when the generator was not run, while Run runs.
+func (m *SelfMeter) Stalls() *stall.Meter { return &m.stalls }
+
+// BeginPhase attributes what is measured from now on to that phase.
+func (m *SelfMeter) BeginPhase(name string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.phases = append(m.phases, newPhaseFitness(name))
+}
+
+// Run measures until ctx ends, which is no error.
+func (m *SelfMeter) Run(ctx context.Context) error {
+	tick := time.NewTicker(lagTick)
+	defer tick.Stop()
+	defer m.stalls.Stop()
+	queue := newRunQueue()
+	next := time.Now().Add(lagTick)
+	var sampled time.Time
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		now := time.Now()
+		next = m.ticked(next, now)
+		m.stalls.Queued(queue.longest(), now)
+		if now.Sub(sampled) >= sampleTick {
+			sampled = now
+			m.sample()
+			m.look()
+		}
+	}
+}
+
+// ticked notes a tick at now that was due at next, and those after it that it
+// swallowed, each late from its own due time, and returns when the coming one
+// is due. Counting the late tick alone would be coordinated omission.
+func (m *SelfMeter) ticked(next, now time.Time) time.Time {
+	due, phase := next, m.phase()
+	m.observe(phase, now.Sub(next))
+	for next = next.Add(lagTick); !next.After(now); next = next.Add(lagTick) {
+		m.observe(phase, now.Sub(next))
+	}
+	m.stalls.Ticked(due, now, next)
+	return next
+}
+
+func (m *SelfMeter) observe(phase *phaseFitness, late time.Duration) {
+	late = max(late, 0)
+	m.lag.Record(late)
+	phase.lag.Record(late)
+	m.lagSeen.Observe(late.Seconds())
+}
+
+// phase is the one that began last.
+func (m *SelfMeter) phase() *phaseFitness {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.phases[len(m.phases)-1]
+}
+
+func (m *SelfMeter) sample() {
+	p := m.phase()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	p.max.MaxGoroutines = max(p.max.MaxGoroutines, runtime.NumGoroutine())
+	p.max.MaxDescriptors = max(p.max.MaxDescriptors, openDescriptors())
+	p.max.MaxRSSBytes = max(p.max.MaxRSSBytes, peakRSS())
+}
+
+// look looks at what has come and is not read yet.
+func (m *SelfMeter) look() {
+	if m.backlog == nil {
+		return
+	}
+	n, p := m.backlog(), m.phase()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	p.max.BacklogMax = max(p.max.BacklogMax, n)
+	p.standing.look(n)
+}
+
+// Results is the cost and the fitness so far. Saturated has what was passed
+// outside of any phase, or in none of them alone: PhaseSaturation has the rest.
+func (m *SelfMeter) Results() result.Generator {
+	m.sample()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var g result.Generator
+	for _, p := range m.phases {
+		g.MaxGoroutines = max(g.MaxGoroutines, p.max.MaxGoroutines)
+		g.MaxDescriptors = max(g.MaxDescriptors, p.max.MaxDescriptors)
+		g.MaxRSSBytes = max(g.MaxRSSBytes, p.max.MaxRSSBytes)
+		g.BacklogMax = max(g.BacklogMax, p.max.BacklogMax)
+	}
+	g.CPUSeconds = cpuSeconds() - m.cpu
+	g.GCCPU = gcSeconds() - m.gc
+	paused := gcPauses().since(m.pauses)
+	g.GCPauseP99, g.GCPauseMax = paused.quantile(0.99), paused.quantile(1)
+	g.SchedulingLag = m.lag.Latency()
+	saturated := false
+	for _, p := range m.phases[1:] {
+		saturated = saturated || len(p.saturation(m.limits)) > 0
+	}
+	if g.Saturated = m.phases[0].saturation(m.limits); len(g.Saturated) == 0 && !saturated {
+		g.Saturated = Saturation(g, m.limits)
+	}
+	return g
+}
+
+// PhaseSaturation says in a line each which bounds the generator passed in a phase.
+func (m *SelfMeter) PhaseSaturation(name string) []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, p := range m.phases[1:] {
+		if p.name == name {
+			return p.saturation(m.limits)
+		}
+	}
+	return nil
+}
+
+// cpuSeconds is the user and system time of this process.
+func cpuSeconds() float64 {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano()).Seconds()
+}

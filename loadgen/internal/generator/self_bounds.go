@@ -1,0 +1,171 @@
+package generator
+
+import (
+	"fmt"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/stormglass/stormglass/loadgen/internal/latency"
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// The bounds past which the generator is saturated, and what it measured says
+// as much about itself as about the cluster. Garbage collection is told and not
+// judged: where it costs too much, timers and read loops are late.
+const (
+	// MaxSchedulingLag bounds the p99 of how late a timer of ours fires: a
+	// tenth of the 1 s objective that latencies from the intended start are
+	// most often held against. Up to there, our own delay moves no verdict
+	// that was not on edge.
+	MaxSchedulingLag = 100 * time.Millisecond
+	// MaxRequestLag bounds the p99 of a load's own lag, from an arrival's
+	// intended start until it was taken up. Lag is part of the latency that is
+	// judged: the same tenth, for the same reason.
+	MaxRequestLag = MaxSchedulingLag
+	// leastRequests have a p99 that is not one unlucky request.
+	leastRequests = 100
+	// leastLate of the timer's ticks in one phase are no single hiccup: half a
+	// second. What is shorter is taken off each request by itself (package stall).
+	leastLate = 50
+	// MaxMemoryShare of the memory we may use. Past it the kernel reclaims
+	// pages that are in use, or kills.
+	MaxMemoryShare = 0.8
+	// MaxDescriptorShare of our own descriptor limit. Past it a burst of
+	// connections fails here and looks like a fault of the cluster.
+	MaxDescriptorShare = 0.9
+	// MaxStandingBacklog of bytes that had come and were not read at any of
+	// standingLooks looks in a row, a second apart. A burst is no fault: 20,000
+	// watches of one object make 30 MB of a write, and they are gone before the
+	// next look or the one after. But a generator that keeps up is seen with
+	// next to nothing sooner or later; one that never is reads all events late.
+	// The bound is what a fast flow (100 MB/s) has on its way in 10 ms. It cannot
+	// be much higher: the kernel takes in little that nobody reads, 64 KB or so
+	// of a connection.
+	MaxStandingBacklog = 1 << 20
+	standingLooks      = 10
+)
+
+// Limits are what the generator may use. Zero means unknown: not judged.
+type Limits struct {
+	MemoryBytes int64
+	Descriptors uint64
+}
+
+// longestLag is the range of the timer's lateness.
+const longestLag = time.Minute
+
+// phaseFitness is how fit the generator was in one phase.
+type phaseFitness struct {
+	name     string // empty: before the first phase
+	lag      *latency.Histogram
+	max      result.Generator // its maxima
+	standing standing
+}
+
+func newPhaseFitness(name string) *phaseFitness {
+	return &phaseFitness{name: name, lag: latency.New(longestLag)}
+}
+
+// saturation says which bounds were passed in the phase.
+func (p *phaseFitness) saturation(l Limits) []string {
+	g := p.max
+	if g.SchedulingLag = p.lag.Latency(); p.lag.CountOver(MaxSchedulingLag) < leastLate {
+		g.SchedulingLag = result.Latency{}
+	}
+	where := "generator saturated"
+	if p.name != "" {
+		where += " in " + p.name
+	}
+	return prefixed(where+": ", append(passedBounds(g, l), p.standing.passedBound()...))
+}
+
+func prefixed(prefix string, all []string) []string {
+	for i := range all {
+		all[i] = prefix + all[i]
+	}
+	return all
+}
+
+// Saturation says in a line each which bound the generator passed.
+func Saturation(g result.Generator, l Limits) []string {
+	return prefixed("generator saturated: ", passedBounds(g, l))
+}
+
+func passedBounds(g result.Generator, l Limits) []string {
+	var passed []string
+	add := func(format string, args ...any) { passed = append(passed, fmt.Sprintf(format, args...)) }
+	if lag := g.SchedulingLag; lag.Count > 0 && lag.P99 > MaxSchedulingLag.Seconds() {
+		add("its timers fired %.0f ms late (p99), the bound is %d ms: it was stopped, or the machine has too little CPU for it",
+			lag.P99*1000, MaxSchedulingLag.Milliseconds())
+	}
+	if limit := MaxMemoryShare * float64(l.MemoryBytes); limit > 0 && float64(g.MaxRSSBytes) > limit {
+		add("it used %d MB of memory, the bound is %.0f MB (%.0f%% of what there is)",
+			g.MaxRSSBytes/1e6, limit/1e6, MaxMemoryShare*100)
+	}
+	if limit := MaxDescriptorShare * float64(l.Descriptors); limit > 0 && float64(g.MaxDescriptors) > limit {
+		add("it had %d descriptors open, the bound is %.0f (%.0f%% of its limit)",
+			g.MaxDescriptors, limit, MaxDescriptorShare*100)
+	}
+	return passed
+}
+
+// standing is the most bytes that were there at every one of standingLooks
+// looks in a row. The zero value is ready.
+type standing struct {
+	recent [standingLooks]int64
+	looks  int
+	most   int64
+}
+
+func (s *standing) look(backlog int64) {
+	s.recent[s.looks%standingLooks] = backlog
+	if s.looks++; s.looks >= standingLooks {
+		s.most = max(s.most, slices.Min(s.recent[:]))
+	}
+}
+
+// passedBound says whether that is past the bound.
+func (s *standing) passedBound() []string {
+	if s.most <= MaxStandingBacklog {
+		return nil
+	}
+	return []string{fmt.Sprintf(
+		"for %d s at least %.1f MB of answers and events had come and were not read, the bound is %.1f MB: it has too little CPU for them",
+		standingLooks, float64(s.most)/1e6, MaxStandingBacklog/1e6)}
+}
+
+// LoadSaturation says which loads of a phase were sent so late, by our own
+// delay, that their latencies cannot be judged. Verbs and tenants of one load
+// have a line each.
+func LoadSaturation(p result.Phase) []string {
+	var passed []string
+	judge := func(r result.Requests) {
+		if r.Lag.Count >= leastRequests && r.Lag.P99 > MaxRequestLag.Seconds() {
+			of := ""
+			if r.Tenant != "" {
+				of = " as " + r.Tenant
+			}
+			passed = append(passed, fmt.Sprintf(
+				"generator saturated: load %s, %s %s%s, phase %s: requests were taken up %.0f ms late (p99), the bound is %d ms: the rate is too high for this machine",
+				r.Load, r.Verb, r.Resource, of, p.Name, r.Lag.P99*1000, MaxRequestLag.Milliseconds()))
+		}
+	}
+	for _, r := range p.Requests {
+		judge(r)
+	}
+	for _, c := range p.Changes {
+		judge(c.Requests)
+	}
+	return passed
+}
+
+// ownLimits reads the memory and the descriptors this process may use.
+func ownLimits() Limits {
+	l := Limits{MemoryBytes: memoryLimit()}
+	var rl syscall.Rlimit
+	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &rl) == nil {
+		l.Descriptors = uint64(rl.Cur)
+	}
+	return l
+}

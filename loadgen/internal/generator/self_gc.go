@@ -1,0 +1,66 @@
+package generator
+
+import (
+	"math"
+	"runtime/metrics"
+	"slices"
+)
+
+// gcSeconds is the CPU time of garbage collection since the process began, as
+// the runtime estimates it at each collection's end. Idle time that it used is
+// left out: nobody else wanted it.
+func gcSeconds() float64 {
+	s := []metrics.Sample{{Name: "/cpu/classes/gc/total:cpu-seconds"}, {Name: "/cpu/classes/gc/mark/idle:cpu-seconds"}}
+	metrics.Read(s)
+	for _, one := range s {
+		if one.Value.Kind() != metrics.KindFloat64 {
+			return 0
+		}
+	}
+	return max(s[0].Value.Float64()-s[1].Value.Float64(), 0)
+}
+
+// pauses is the distribution of the stop-the-world pauses of the garbage
+// collector: counts of the buckets between edges, in seconds.
+type pauses struct {
+	counts []uint64
+	edges  []float64
+}
+
+func gcPauses() pauses {
+	s := []metrics.Sample{{Name: "/sched/pauses/total/gc:seconds"}}
+	metrics.Read(s)
+	if s[0].Value.Kind() != metrics.KindFloat64Histogram {
+		return pauses{}
+	}
+	h := s[0].Value.Float64Histogram()
+	return pauses{slices.Clone(h.Counts), h.Buckets}
+}
+
+// since is what came after an earlier reading.
+func (p pauses) since(before pauses) pauses {
+	for i := range min(len(p.counts), len(before.counts)) {
+		p.counts[i] -= before.counts[i]
+	}
+	return p
+}
+
+// quantile is the upper edge of the bucket that holds it; 0 without pauses.
+func (p pauses) quantile(q float64) float64 {
+	var total, below uint64
+	for _, n := range p.counts {
+		total += n
+	}
+	if total == 0 {
+		return 0
+	}
+	for i, n := range p.counts {
+		if below += n; float64(below) >= q*float64(total) {
+			if edge := p.edges[i+1]; !math.IsInf(edge, 1) {
+				return edge
+			}
+			return p.edges[i]
+		}
+	}
+	return 0
+}

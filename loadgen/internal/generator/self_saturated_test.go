@@ -1,0 +1,125 @@
+package generator
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// starved marks the test's own process as the one that is starved of CPU.
+const starved = "STORMGLASS_TEST_STARVED"
+
+// A generator that gets next to no CPU says so: one processor, which a goroutine
+// of its own keeps for a good tenth of a second each time.
+func TestStarvedOfCPU(t *testing.T) {
+	if os.Getenv(starved) != "" {
+		starve(t)
+		return
+	}
+	cmd := exec.Command(os.Args[0], "-test.run=^TestStarvedOfCPU$", "-test.v")
+	cmd.Env = append(os.Environ(), starved+"=1", "GOMAXPROCS=1", "GODEBUG=asyncpreemptoff=1")
+	out, err := cmd.CombinedOutput()
+	if err != nil || !bytes.Contains(out, []byte("generator saturated: its timers fired")) {
+		t.Errorf("%v; it said:\n%s", err, out)
+	}
+}
+
+// starve measures until the lag of the meter's timers is beyond doubt.
+func starve(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	m, err := NewSelfMeter(prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error)
+	go func() { done <- m.Run(ctx) }()
+	for m.Results().SchedulingLag.Count < 300 { // 3 s worth
+		spin(2 * MaxSchedulingLag)
+		runtime.Gosched()
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	t.Log(strings.Join(m.Results().Saturated, "\n"))
+}
+
+// spin keeps the processor for at least so long: there is no call in its loop at
+// which the scheduler could take it away.
+func spin(atLeast time.Duration) {
+	sum := 0
+	for start, turns := time.Now(), 1<<26; time.Since(start) < atLeast; turns *= 2 {
+		start = time.Now()
+		for i := range turns {
+			sum += i & turns
+		}
+	}
+	runtime.KeepAlive(sum)
+}
+
+func TestLoadSaturation(t *testing.T) {
+	lag := func(p99 time.Duration) result.Requests {
+		return result.Requests{Load: "gets", Verb: "get", Resource: "pods", Lag: result.Latency{Count: 100, P99: p99.Seconds()}}
+	}
+	late, tenant := lag(MaxRequestLag+time.Millisecond), lag(time.Second)
+	tenant.Tenant = "blue"
+	few := late
+	few.Lag.Count--
+	p := result.Phase{
+		Name: "storm", Requests: []result.Requests{lag(MaxRequestLag), late, tenant, few},
+		Changes: []result.Changes{{Requests: late}},
+	}
+	got := LoadSaturation(p)
+	if len(got) != 3 || !strings.Contains(got[0], "load gets, get pods, phase storm: requests were taken up 101 ms late (p99), the bound is 100 ms") ||
+		!strings.Contains(got[1], "get pods as blue, phase storm") {
+		t.Errorf("got %q", got)
+	}
+}
+
+// A stop is of the phase it was in, and one hiccup is no saturation: package stall
+// has it.
+func TestSaturationOfAPhase(t *testing.T) {
+	m, err := NewSelfMeter(prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	due := time.Now()
+	at := due
+	tick := func(after time.Duration, times int) {
+		for range times {
+			at = at.Add(after)
+			due = m.ticked(due, at)
+		}
+	}
+	tick(lagTick, 10)
+	for _, p := range []struct {
+		name string
+		stop time.Duration
+	}{{"calm", 0}, {"hiccup", 300 * time.Millisecond}, {"stopped", 700 * time.Millisecond}, {"after", 0}} {
+		m.BeginPhase(p.name)
+		tick(lagTick, 400)
+		tick(p.stop+lagTick, 1)
+		tick(lagTick, 400)
+	}
+	for _, name := range []string{"calm", "hiccup", "after"} {
+		if got := m.PhaseSaturation(name); len(got) != 0 {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+	if got := m.PhaseSaturation("stopped"); len(got) != 1 || !strings.Contains(got[0], "generator saturated in stopped: its timers fired") {
+		t.Errorf("stopped: %q", got)
+	}
+	if got := m.Results().Saturated; len(got) != 0 {
+		t.Errorf("outside of the phases: %q", got)
+	}
+}

@@ -1,0 +1,269 @@
+package gate
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql/parser"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/internal/strictyaml"
+	"github.com/stormglass/stormglass/loadgen/internal/archive"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// vain is PromQL that parses and never gives a value.
+type vain struct{ msg, hint string }
+
+func (e *vain) Error() string { return e.msg }
+
+// hintOf is the hint of an error of PromQL, or another.
+func hintOf(err error, other string) string {
+	var v *vain
+	if errors.As(err, &v) {
+		return v.hint
+	}
+	return other
+}
+
+// parsed reads PromQL with its variables in it.
+func parsed(expr string) (parser.Expr, error) {
+	return archive.NewParser().ParseExpr(fill(expr, "1m", 1))
+}
+
+// selectors parses PromQL and lists what it reads. One that never gives a value is
+// an error.
+func selectors(expr string) ([][]*labels.Matcher, error) {
+	root, err := parsed(expr)
+	if err != nil {
+		return nil, err
+	}
+	if t := root.Type(); t != parser.ValueTypeVector && t != parser.ValueTypeScalar {
+		return nil, fmt.Errorf("it gives a %s, not a number", parser.DocumentedType(t))
+	}
+	var all [][]*labels.Matcher
+	parser.Inspect(root, func(n parser.Node, _ []parser.Node) error {
+		if v, ok := n.(*parser.VectorSelector); ok {
+			all = append(all, v.LabelMatchers)
+			if metricOf(v.LabelMatchers) == "" {
+				err = fmt.Errorf("%s names no metric: the recorder keeps only what is named", v)
+			}
+		}
+		if v := inVain(n); v != nil && err == nil {
+			err = v
+		}
+		return nil
+	})
+	if err == nil && len(all) == 0 {
+		err = errors.New("it reads no metric")
+	}
+	return all, err
+}
+
+// inVain tells of a part of PromQL that makes no value of whatever it reads, or nil.
+func inVain(n parser.Node) *vain {
+	switch n := n.(type) {
+	case *parser.Call:
+		switch {
+		case n.Func.Name == "histogram_quantile":
+			return cmp.Or(badQuantile(n.Func.Name, n.Args[0]), withoutEdges(n.Args[1]))
+		case n.Func.Name == "quantile_over_time":
+			return badQuantile(n.Func.Name, n.Args[0])
+		}
+	case *parser.AggregateExpr:
+		if n.Op == parser.QUANTILE {
+			return badQuantile("quantile", n.Param)
+		}
+	case *parser.BinaryExpr:
+		if d, ok := literal(n.RHS); ok && d == 0 && (n.Op == parser.DIV || n.Op == parser.MOD) {
+			return &vain{"it divides by 0", "leave the division out"}
+		}
+	}
+	return nil
+}
+
+func badQuantile(function string, arg parser.Expr) *vain {
+	q, ok := literal(arg)
+	if !ok || q >= 0 && q <= 1 {
+		return nil
+	}
+	hint := "from 0 to 1, as 0.99"
+	if q > 1 && q < 100 {
+		hint = fmt.Sprintf("write %g", q/100)
+	}
+	return &vain{fmt.Sprintf("%s takes a quantile from 0 to 1, not %g", function, q), hint}
+}
+
+// withoutEdges tells of classic buckets whose edges, the label le, are summed away,
+// or of what is no buckets.
+func withoutEdges(of parser.Expr) *vain {
+	for _, suffix := range []string{"_count", "_sum"} {
+		if metric := onlyOf(of, suffix); metric != "" {
+			return &vain{fmt.Sprintf("%s has no buckets, which histogram_quantile reads", metric), "write " + strings.TrimSuffix(metric, suffix) + "_bucket, summed by (le)"}
+		}
+	}
+	for {
+		switch e := of.(type) {
+		case *parser.ParenExpr:
+			of = e.Expr
+		case *parser.StepInvariantExpr:
+			of = e.Expr
+		case *parser.AggregateExpr:
+			if slices.Contains(e.Grouping, model.BucketLabel) == e.Without && onlyOf(e.Expr, "_bucket") != "" {
+				hint := fmt.Sprintf("write %s by (%s)", e.Op, strings.Join(append(slices.Clone(e.Grouping), model.BucketLabel), ", "))
+				if e.Without {
+					hint = "leave le out of without"
+				}
+				return &vain{fmt.Sprintf("%s drops the label le, by which histogram_quantile knows the buckets", e.Op), hint}
+			}
+			of = e.Expr
+		default:
+			return nil
+		}
+	}
+}
+
+// onlyOf is a metric that is read, if the names of all end so, else "".
+func onlyOf(e parser.Expr, suffix string) string {
+	metric, all := "", true
+	parser.Inspect(e, func(n parser.Node, _ []parser.Node) error {
+		if v, ok := n.(*parser.VectorSelector); ok {
+			metric = metricOf(v.LabelMatchers)
+			all = all && strings.HasSuffix(metric, suffix)
+		}
+		return nil
+	})
+	if !all {
+		return ""
+	}
+	return metric
+}
+
+// literal is the number that an expression is.
+func literal(e parser.Expr) (float64, bool) {
+	switch e := e.(type) {
+	case *parser.NumberLiteral:
+		return e.Val, true
+	case *parser.ParenExpr:
+		return literal(e.Expr)
+	case *parser.StepInvariantExpr:
+		return literal(e.Expr)
+	}
+	return 0, false
+}
+
+// bundledJobs are those whose metrics a run on the bundled control plane records.
+func bundledJobs() []string { return append(control.Kinds(), "loadgen") }
+
+// Warnings tell of PromQL that reads what only other clusters have, with --targets,
+// and of PromQL that gives a value by chance only, one line each.
+func Warnings(s *scenario.Scenario) []string {
+	var all []string
+	known := map[string][]string{model.JobLabel: bundledJobs(), model.InstanceLabel: append(s.ControlPlane.Components(), "loadgen")}
+	check := func(path, expr string) {
+		warn := func(hint, format string, args ...any) {
+			all = append(all, s.Errorf(path, hint, format, args...).Error())
+		}
+		reads, _ := selectors(expr)
+		for _, matchers := range reads {
+			for _, m := range matchers {
+				values := known[m.Name]
+				if len(values) == 0 || m.Type != labels.MatchEqual && m.Type != labels.MatchRegexp || slices.ContainsFunc(values, m.Matches) {
+					continue
+				}
+				hint := m.Name + "s: " + strings.Join(values, ", ")
+				if near := nearJob(m.Value, values); near != "" {
+					hint = fmt.Sprintf("did you mean %q?", near)
+				}
+				warn(hint, "no data on the bundled control plane: it has no %s %q", m.Name, m.Value)
+			}
+		}
+		root, err := archive.NewParser().ParseExpr(fill(expr, "24h", 1))
+		if err != nil {
+			return
+		}
+		if b, ok := bare(root).(*parser.BinaryExpr); ok && b.Op.IsComparisonOperator() && !b.ReturnBool && b.Type() == parser.ValueTypeVector {
+			warn(fmt.Sprintf("write %s bool, which gives 0 or 1", b.Op), "no data where the comparison does not hold")
+		}
+		parser.Inspect(root, func(n parser.Node, _ []parser.Node) error {
+			if m, ok := n.(*parser.MatrixSelector); ok && m.RangeExpr == nil && m.Range < s.Record.Interval.D() {
+				warn("write $window", "a range of %s has two scrapes by chance only: they are %s apart", model.Duration(m.Range), s.Record.Interval)
+			}
+			return nil
+		})
+	}
+	for _, g := range s.Gates {
+		if g.Expr != "" {
+			check("gates."+g.Name+".expr", g.Expr)
+		}
+	}
+	for _, f := range s.Compare {
+		if f.Expr != "" {
+			check("compare."+f.Name+".expr", f.Expr)
+		}
+	}
+	for _, signal := range s.Signals {
+		check("signals."+signal.Name+".expr", signal.Expr)
+	}
+	return all
+}
+
+// nearJob is the job or instance that is meant by another word, or "".
+func nearJob(word string, known []string) string {
+	for _, k := range known {
+		if strings.TrimPrefix(k, "kube-") == word || "kube-"+k == word {
+			return k
+		}
+	}
+	return strictyaml.Suggest(word, known)
+}
+
+// bare is an expression without the parentheses around it.
+func bare(e parser.Expr) parser.Expr {
+	for {
+		p, ok := e.(*parser.ParenExpr)
+		if !ok {
+			return e
+		}
+		e = p.Expr
+	}
+}
+
+// canonical is PromQL in one form, whatever its spaces, outer parentheses and order
+// of labels; "" of what does not parse.
+func canonical(expr string) string {
+	root, err := parsed(expr)
+	if err != nil {
+		return ""
+	}
+	root = bare(root)
+	parser.Inspect(root, func(n parser.Node, _ []parser.Node) error {
+		switch n := n.(type) {
+		case *parser.VectorSelector:
+			slices.SortFunc(n.LabelMatchers, func(a, b *labels.Matcher) int { return strings.Compare(a.String(), b.String()) })
+		case *parser.AggregateExpr:
+			slices.Sort(n.Grouping)
+		}
+		return nil
+	})
+	return root.String()
+}
+
+func metricOf(matchers []*labels.Matcher) string {
+	for _, m := range matchers {
+		if m.Name == model.MetricNameLabel && m.Type == labels.MatchEqual {
+			return m.Value
+		}
+	}
+	return ""
+}
+
+// fill puts the variables of an expression in.
+func fill(expr, window string, hours float64) string {
+	return strings.NewReplacer("$window", window, "$hours", fmt.Sprintf("%g", hours)).Replace(expr)
+}

@@ -1,0 +1,125 @@
+package judge
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/loadgen/internal/archive"
+	"github.com/stormglass/stormglass/loadgen/internal/judge/breakdown"
+	"github.com/stormglass/stormglass/loadgen/internal/judge/gate"
+	"github.com/stormglass/stormglass/loadgen/internal/judge/outage"
+	"github.com/stormglass/stormglass/loadgen/internal/report"
+	"github.com/stormglass/stormglass/loadgen/internal/rundir"
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// Judge judges the run in dir by its own gates and writes result.json, junit.xml and
+// report.html. It reads nothing but the directory. Whatever is damaged there is no
+// data, which the result says; an error means that nothing could be judged or written.
+func Judge(ctx context.Context, dir string) (res result.Result, err error) {
+	rec, err := rundir.Open(dir)
+	if err != nil {
+		return res, err
+	}
+	defer func() { err = errors.Join(err, rec.Close()) }()
+	var gates []gate.Compiled
+	if rec.Scenario != nil {
+		if gates, err = gate.Compile(rec.Scenario); err != nil {
+			rec.AddScenarioDamage(err)
+		}
+	}
+	if res, err = judge(ctx, rec, gates); err != nil {
+		return res, err
+	}
+	var source report.Source
+	if rec.Archive != nil {
+		source = series{rec.Archive}
+	}
+	if err := report.Write(ctx, dir, res, rec.Timeline, rec.Slots, rec.ScenarioText, source); err != nil {
+		return res, exitcode.Environmentf("%w", err)
+	}
+	return res, nil
+}
+
+// judge judges the run by gates. An archive that cannot be read after all is none.
+func judge(ctx context.Context, rec *rundir.Recorded, gates []gate.Compiled) (res result.Result, err error) {
+	err = withArchive(ctx, rec, func() error {
+		if err := analyse(ctx, rec); err != nil {
+			return err
+		}
+		if res, err = gate.Judge(ctx, gates, *rec); err != nil {
+			return err
+		}
+		if rec.Scenario != nil {
+			if res.Figures, err = figures(ctx, rec); err != nil {
+				return err
+			}
+		}
+		away, _ := outage.Read(rec.Timeline)
+		res.Breakdown, err = breakdown.Split(ctx, rec.Measurements.Phases, rec.Archive, rec.Audit, away)
+		return err
+	})
+	if err != nil {
+		return res, err
+	}
+	doubt(rec, &res)
+	return res, nil
+}
+
+// withArchive does what reads the archive. Where that fails it is damaged, and all is
+// done again without it.
+func withArchive(ctx context.Context, rec *rundir.Recorded, do func() error) error {
+	err := do()
+	if err == nil || ctx.Err() != nil || rec.Archive == nil {
+		return err
+	}
+	rec.AddDamage(&result.Damaged{File: result.TSDBDir, Err: err})
+	rec.AddDamage(rec.Archive.Close())
+	rec.Archive = nil
+	return do()
+}
+
+// doubt says what the directory does not tell any more. By a scenario that is not its
+// own the run does not fail either.
+func doubt(rec *rundir.Recorded, res *result.Result) {
+	res.Notes = append(res.Notes, rec.Notes...)
+	AddReasons(res, rec.Damage...)
+	if rec.Foreign == nil {
+		return
+	}
+	AddReasons(res, rec.Foreign)
+	if res.Verdict = result.NoData; res.ExitCode != exitcode.Environment {
+		res.ExitCode = exitcode.NoData
+	}
+}
+
+// lacks says first what is missing. Gates that need none of it may pass; the run does
+// not.
+func AddReasons(res *result.Result, all ...error) {
+	var reasons []string
+	for _, err := range all {
+		reasons = append(reasons, err.Error())
+	}
+	res.Reasons = append(reasons, res.Reasons...)
+	if len(all) > 0 && res.Verdict == result.Pass {
+		res.Verdict, res.ExitCode = result.NoData, exitcode.NoData
+	}
+}
+
+// series lets the report draw from the archive.
+type series struct{ archive *archive.Archive }
+
+func (s series) Range(ctx context.Context, expr string, start, end time.Time, step time.Duration) ([]report.Series, error) {
+	found, err := s.archive.Range(ctx, expr, start, end, step)
+	out := make([]report.Series, 0, len(found))
+	for _, f := range found {
+		points := make([]report.Point, 0, len(f.Points))
+		for _, p := range f.Points {
+			points = append(points, report.Point(p))
+		}
+		out = append(out, report.Series{Labels: f.Labels, Points: points})
+	}
+	return out, err
+}

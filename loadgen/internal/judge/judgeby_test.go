@@ -1,0 +1,160 @@
+package judge
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/loadgen/internal/archivetest"
+	"github.com/stormglass/stormglass/loadgen/internal/record"
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+const judgedScenario = `
+apiVersion: stormglass/v1alpha1
+kind: Scenario
+name: slow-path
+phases:
+  - {name: calm, for: 2m}
+`
+
+// judgedDir is the directory of a run of two minutes, in which an etcd member has
+// 42 descriptors open.
+func judgedDir(t *testing.T) string {
+	t.Helper()
+	l := archivetest.New(t, record.Options{}, "etcd-0")
+	p := result.Phase{Name: "calm", Start: l.Boundary(time.Second)}
+	for range 24 {
+		p.End = l.Boundary(5 * time.Second)
+	}
+	return l.RunDir(judgedScenario, result.Run{ID: "ab12", Scenario: "slow-path", Started: p.Start, Ended: p.End}, result.Measurements{Phases: []result.Phase{p}},
+		result.Event{Time: p.Start, Kind: "phase-start", Name: "calm"}, result.Event{Time: p.End, Kind: "phase-end", Name: "calm"})
+}
+
+func written(t *testing.T, name, text string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// A run is judged by gates and rules that nobody had when it was made. Of rules
+// every alert must be silent, but for one that a gate is about.
+func TestJudgeBy(t *testing.T) {
+	dir := judgedDir(t)
+	rules := written(t, "rules.yaml", `
+groups:
+  - name: mine
+    interval: 15s
+    rules:
+      - {record: 'mine:fds', expr: 'process_open_fds{job="etcd"}'}
+      - {alert: Many, expr: 'mine:fds > 40'}
+      - {alert: TooMany, expr: 'mine:fds > 50'}
+`)
+	verdicts := func(files ...string) (map[string]result.Verdict, result.Result) {
+		t.Helper()
+		res, err := By(t.Context(), dir, files)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := map[string]result.Verdict{}
+		for _, g := range res.Gates {
+			all[g.Name] = g.Verdict
+		}
+		return all, res
+	}
+	got, res := verdicts(rules)
+	if len(got) != 2 || got["Many"] != result.Fail || got["TooMany"] != result.Pass || res.ExitCode != 1 {
+		t.Errorf("by rules: %v, exit code %d", got, res.ExitCode)
+	}
+	gates := written(t, "gates.yaml", `
+gates:
+  - {name: many, alert: Many, fires: true}
+  - {name: open, expr: 'max(process_open_fds)', max: 42}
+  - {name: quorum, alert: EtcdQuorumLost, fires: false}
+`)
+	got, res = verdicts(gates, rules)
+	if len(got) != 4 || got["many"] != result.Pass || got["open"] != result.Pass || got["quorum"] != result.Pass || got["TooMany"] != result.Pass || res.ExitCode != 0 {
+		t.Errorf("by gates and rules: %v, exit code %d: %q", got, res.ExitCode, res.Reasons)
+	}
+	if left, err := filepath.Glob(filepath.Join(dir, "result.json")); err != nil || len(left) > 0 {
+		t.Errorf("the directory has %v now (%v)", left, err)
+	}
+	again := written(t, "again.yaml", "gates:\n  - {name: open, objective: generator-memory, max: 1GB}\n")
+	if _, err := By(t.Context(), dir, []string{gates, again}); err == nil || !strings.Contains(err.Error(), `again.yaml:2: gates.open: another file has a gate "open" too`) {
+		t.Errorf("two gates of one name: %v", err)
+	}
+	alike := written(t, "alike.yaml", "groups:\n  - {name: g, interval: 15s, rules: [{alert: open, expr: 'up == 0'}]}\n")
+	if _, err := By(t.Context(), dir, []string{gates, rules, alike}); exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), `an alert and a gate are both called "open"`) {
+		t.Errorf("an alert and a gate of one name: %v", err)
+	}
+}
+
+// Exits are told by the timeline: without it nobody knows of them, and one that
+// breaks off knows of some.
+func TestNoPassWithoutATimeline(t *testing.T) {
+	dir := judgedDir(t)
+	forget(t, dir) // or a digest tells
+	gates := written(t, "gates.yaml", "gates:\n  - {name: open, expr: 'max(process_open_fds)', max: 42}\n")
+	verdict := func(judge func() (result.Result, error)) string {
+		t.Helper()
+		res, err := judge()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fmt.Sprint(res.Verdict, " ", res.ExitCode, " ", res.Reasons)
+	}
+	by := func() (result.Result, error) { return By(t.Context(), dir, []string{gates}) }
+	if got := verdict(by); got != "pass 0 []" {
+		t.Fatal(got)
+	}
+	file := filepath.Join(dir, result.TimelineFile)
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "no data 3 [timeline.jsonl is damaged: it does not tell the start of phase calm]"
+	for what, c := range map[string]struct {
+		left int
+		want string
+	}{"cut in its last line": {len(text) - 5, strings.Replace(want, "start", "end", 1)}, "empty": {0, want}} {
+		if err := os.WriteFile(file, text[:c.left], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := verdict(by); got != c.want {
+			t.Errorf("%s: %s", what, got)
+		}
+	}
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	if got := verdict(by); got != want {
+		t.Errorf("gone: %s", got)
+	}
+	if got := verdict(func() (result.Result, error) { return Judge(t.Context(), dir) }); !strings.Contains(got, "timeline.jsonl is damaged") {
+		t.Errorf("by its own gates: %s", got)
+	}
+}
+
+// A run of a proof's scenario is judged as that; one that lacks what the proof is
+// about proves nothing.
+func TestProve(t *testing.T) {
+	all, err := Prove(t.Context(), judgedDir(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(all) != 1 || all[0].Proof != "slow-path" || all[0].Verdict == result.Pass || !slices.Contains(all[0].Reasons, "phase disk did not come to its end") {
+		t.Errorf("%+v", all[0].Reasons)
+	}
+	// Three of the four jobs are nowhere: that is heard.
+	if o := all[0].Outcome("TargetAbsent"); o.Verdict != result.Fail || len(o.Of) != 3 {
+		t.Errorf("%+v", o)
+	}
+}

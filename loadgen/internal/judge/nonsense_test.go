@@ -1,0 +1,311 @@
+package judge
+
+import (
+	"bytes"
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/loadgen/internal/archivetest"
+	"github.com/stormglass/stormglass/loadgen/internal/record"
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// at gives what is at a path of maps and of places in lists.
+func reads(m map[string]any, phase int) map[string]any {
+	return archivetest.At(m, "phases", phase, "requests", 0).(map[string]any)
+}
+
+// JSON that is whole in its form and that no generator can have written is damage,
+// with digests or without.
+func TestMeasurementsThatNoRunMakesDoNotPass(t *testing.T) {
+	t.Parallel()
+	whole := archivetest.SoundRun(t)
+	forget(t, whole)
+	for what, c := range map[string]struct {
+		do  func(map[string]any)
+		why string
+	}{
+		"a negative count":          {func(m map[string]any) { reads(m, 0)["sent"] = -300 }, "phases[0].requests[0].sent is -300"},
+		"a negative latency":        {func(m map[string]any) { archivetest.At(reads(m, 1), "latency").(map[string]any)["meanSeconds"] = -1 }, "phases[1].requests[0].latency.meanSeconds is -1"},
+		"a count past all counting": {func(m map[string]any) { reads(m, 0)["offered"] = int64(math.MaxInt64) }, "which no run measures"},
+		"a length past all lengths": {func(m map[string]any) { archivetest.At(m, "generator").(map[string]any)["cpuSeconds"] = 1e300 }, "generator.cpuSeconds is 1e+300"},
+		"text for a number":         {func(m map[string]any) { reads(m, 0)["sent"] = "NaN" }, "sent"},
+		"quantiles upside down":     {func(m map[string]any) { archivetest.At(reads(m, 0), "latency").(map[string]any)["p50Seconds"] = 5 }, "quantiles are not in their order"},
+		"a phase missing":           {func(m map[string]any) { m["phases"] = m["phases"].([]any)[:1] }, "it does not tell of phase storm"},
+		"no phases":                 {func(m map[string]any) { delete(m, "phases") }, "it does not tell of phase calm"},
+		"a phase twice":             {func(m map[string]any) { m["phases"] = append(m["phases"].([]any), archivetest.At(m, "phases", 1)) }, "phase storm is there twice"},
+		"a phase too many": {func(m map[string]any) {
+			last := map[string]any{"name": "more", "start": archivetest.At(m, "phases", 1, "end"), "end": archivetest.At(m, "phases", 1, "end")}
+			m["phases"] = append(m["phases"].([]any), last)
+		}, "it tells of phase more"},
+		"phases in another order": {func(m map[string]any) { all := m["phases"].([]any); all[0], all[1] = all[1], all[0] }, "ends 1s before it starts"},
+		"times reversed": {func(m map[string]any) {
+			p := archivetest.At(m, "phases", 1).(map[string]any)
+			p["start"], p["end"] = p["end"], p["start"]
+		}, "ends"},
+		"a phase of 300 years": {func(m map[string]any) {
+			archivetest.At(m, "phases", 1).(map[string]any)["end"] = "2327-01-01T00:00:00Z"
+		}, "which no run does"},
+		"a phase without a time": {func(m map[string]any) { delete(archivetest.At(m, "phases", 0).(map[string]any), "start") }, "has no start or no end"},
+		"a load twice": {func(m map[string]any) {
+			archivetest.At(m, "phases", 0).(map[string]any)["requests"] = []any{reads(m, 0), reads(m, 0)}
+		}, "load reads get configmaps is there twice"},
+		"sums that do not add up":    {func(m map[string]any) { reads(m, 0)["unsent"] = 7 }, "300 sent and 7 unsent are not the 300 offered"},
+		"more answers than requests": {func(m map[string]any) { reads(m, 0)["succeeded"] = 301 }, "more answers than the 300 requests"},
+		"an interrupted phase":       {func(m map[string]any) { archivetest.At(m, "phases", 1).(map[string]any)["interrupted"] = true }, "storm is not told as the run ended it"},
+		"a condition nobody set":     {func(m map[string]any) { archivetest.At(m, "phases", 1).(map[string]any)["until"] = "podsReady" }, "storm is not told as the run ended it"},
+	} {
+		dir := archivetest.CopyDir(t, whole)
+		archivetest.Change(t, filepath.Join(dir, result.MeasurementsFile), c.do)
+		if o := weighed(t, dir); o.code != exitcode.NoData || !strings.HasPrefix(o.said[0], "measurements.json is damaged: ") || !strings.Contains(o.said[0], c.why) {
+			t.Errorf("%s: exit code %d, %q", what, o.code, o.said)
+		}
+	}
+}
+
+// A damaged file is told by name, and by line and byte where they are known.
+func TestDamageIsToldByLineAndByte(t *testing.T) {
+	t.Parallel()
+	whole := archivetest.SoundRun(t)
+	for file, c := range map[string]struct {
+		do   func(text []byte) []byte
+		want string
+	}{
+		result.TimelineFile: {func(text []byte) []byte { return bytes.Replace(text, []byte(`"fault-end"`), []byte(`"fault-end`), 1) }, "timeline.jsonl is damaged: line 5: byte "},
+		result.PulseFile:    {func(text []byte) []byte { return bytes.Replace(text, []byte(`"ok":5`), []byte(`"ok":-5`), 1) }, "pulse.jsonl is damaged: line 1: requests of reads: "},
+		result.RunFile:      {func(text []byte) []byte { return text[:len(text)/2] }, "run.json is damaged: line "},
+		result.ScenarioFile: {func(text []byte) []byte { return bytes.Replace(text, []byte("phases:"), []byte("fazes:"), 1) }, "scenario.yaml is damaged: line 8: "},
+		result.AuditFile:    {func([]byte) []byte { return []byte("{\n\n]") }, "audit.json is damaged: line 3, byte 4: "},
+	} {
+		dir := archivetest.CopyDir(t, whole)
+		text, err := os.ReadFile(filepath.Join(dir, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, file), c.do(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if o := weighed(t, dir); !strings.HasPrefix(o.said[0], c.want) {
+			t.Errorf("%s: %q, want %q...", file, o.said, c.want)
+		}
+	}
+	dir := archivetest.CopyDir(t, whole) // what only its gates tell is wrong
+	gone := regexp.MustCompile(`\n *faults:.*`).ReplaceAllString(archivetest.SoundScenario, "")
+	if err := os.WriteFile(filepath.Join(dir, result.ScenarioFile), []byte(gone), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if o := judged(t, dir); o.code != exitcode.NoData || !o.names("scenario.yaml is damaged: line 1") || o.names(dir) {
+		t.Errorf("a scenario without the fault that its gate is about: exit code %d, %q", o.code, o.said)
+	}
+}
+
+// Empty objects are a few bytes in a file and a kilobyte each in memory.
+func TestADocumentOfManyObjectsIsNotRead(t *testing.T) {
+	t.Parallel()
+	dir := archivetest.SoundRun(t)
+	text := `{"phases":[` + strings.Repeat("{},", 1_000_000) + `{}]}`
+	archivetest.Must(t, os.WriteFile(filepath.Join(dir, result.MeasurementsFile), []byte(text), 0o600))
+	if o := weighed(t, dir); o.code != exitcode.NoData || !strings.HasPrefix(o.said[0], "measurements.json is damaged: it has more than 1000000 objects") {
+		t.Errorf("exit code %d, %q", o.code, o.said)
+	}
+}
+
+// A run.json with the digests of its files has its own too.
+func TestARunWithoutItsOwnDigestIsDamaged(t *testing.T) {
+	t.Parallel()
+	dir := archivetest.SoundRun(t)
+	archivetest.Change(t, filepath.Join(dir, result.RunFile), func(run map[string]any) { delete(run, "digest") })
+	if o := weighed(t, dir); o.code != exitcode.NoData || !strings.HasPrefix(o.said[0], "run.json is damaged: it was changed after the run: its own SHA-256 is not in it") {
+		t.Errorf("exit code %d, %q", o.code, o.said)
+	}
+}
+
+// The times of a replay are not judged by: a change is told, and the run still passes.
+func TestAChangedReplayIsNoted(t *testing.T) {
+	t.Parallel()
+	dir := archivetest.SoundRun(t)
+	archivetest.Must(t, os.WriteFile(filepath.Join(dir, "replay-reads.txt"), []byte("0\n"), 0o600))
+	const want = "replay-reads.txt is damaged: the run did not write it"
+	if o := weighed(t, dir); o.code != exitcode.Pass || len(o.result.Notes) != 1 || o.result.Notes[0] != want {
+		t.Errorf("exit code %d, %q, notes %q", o.code, o.said, o.result.Notes)
+	}
+}
+
+// A timeline has to agree with what was measured, with digests or without.
+func TestATimelineOfOtherTimesDoesNotPass(t *testing.T) {
+	t.Parallel()
+	whole := archivetest.SoundRun(t)
+	forget(t, whole)
+	for what, c := range map[string]struct {
+		do  func(lines []string) []string
+		why string
+	}{
+		"a start lost":     {func(l []string) []string { return l[1:] }, "it does not tell the start of phase calm"},
+		"an end twice":     {func(l []string) []string { return append(l, l[1]) }, "it tells the end of phase calm 2 times"},
+		"a clock set back": {func(l []string) []string { l[5] = strings.Replace(l[5], `T08:`, `T07:`, 1); return l }, "it tells the end of phase storm at 2027-01-15T07:"},
+		"all of another day": {func(l []string) []string {
+			return strings.Split(strings.ReplaceAll(strings.Join(l, "\n"), "-15T", "-16T"), "\n")
+		}, "it tells the start of phase calm at 2027-01-16T"},
+	} {
+		dir := archivetest.CopyDir(t, whole)
+		file := filepath.Join(dir, result.TimelineFile)
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := c.do(strings.Split(strings.TrimSpace(string(text)), "\n"))
+		if err := os.WriteFile(file, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if o := weighed(t, dir); o.code != exitcode.NoData || !strings.HasPrefix(o.said[0], "timeline.jsonl is damaged: "+c.why) {
+			t.Errorf("%s: exit code %d, %q", what, o.code, o.said)
+		}
+	}
+}
+
+// A run judged by another scenario than its own neither passes nor fails as itself, and
+// says so wherever its verdict is told.
+func TestAnotherScenarioIsNotTheRunsOwn(t *testing.T) {
+	t.Parallel()
+	whole := archivetest.SoundRun(t)
+	for what, edit := range map[string]func(string) string{
+		"its last gates lost":     func(s string) string { return s[:strings.Index(s, "  - {name: felt")] },
+		"a bound raised":          func(s string) string { return strings.Replace(s, "max: 1s", "max: 9s", 1) },
+		"a bound that fails":      func(s string) string { return strings.Replace(s, "max: 1s", "max: 1ms", 1) },
+		"a comment":               func(s string) string { return s + "# looked at\n" },
+		"another scenario's name": func(s string) string { return strings.Replace(s, "name: sound", "name: other", 1) },
+	} {
+		dir := archivetest.CopyDir(t, whole)
+		file := filepath.Join(dir, result.ScenarioFile)
+		if err := os.WriteFile(file, []byte(edit(archivetest.SoundScenario)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		const says = "scenario.yaml is not the scenario that was run"
+		if o := judged(t, dir); o.code != exitcode.NoData || o.result.Verdict != result.NoData || !strings.HasPrefix(o.said[0], says) {
+			t.Errorf("%s: exit code %d, %q", what, o.code, o.said)
+		}
+		noStalePass(t, what, dir)
+		const fits = "gates: [{name: g, objective: generator-memory, max: 1GB}]\n"
+		for gates, says := range map[string]string{fits: says, strings.Replace(fits, "generator-memory", "watch-lost", 1): "scenario.yaml is damaged: it is not the scenario that was run"} {
+			if o := outcomeOf(By(t.Context(), dir, []string{written(t, "gates.yaml", gates)})); o.code != exitcode.NoData || !o.names(says) {
+				t.Errorf("%s, by other gates: exit code %d, %q", what, o.code, o.said)
+			}
+		}
+		for _, told := range []string{result.ResultFile, result.JUnitFile, result.HTMLFile} {
+			if text, err := os.ReadFile(filepath.Join(dir, told)); err != nil || !bytes.Contains(text, []byte(says)) {
+				t.Errorf("%s: %s does not say so (%v)", what, told, err)
+			}
+		}
+	}
+}
+
+// What the generator knows at a run's end only is not recorded of a run that was
+// killed: nobody may take it for nothing. One that was killed while it came up has no
+// run.json.
+func TestARunThatWasKilledSaysWhatWasNotRecorded(t *testing.T) {
+	t.Parallel()
+	l := archivetest.New(t, record.Options{}, "etcd-0")
+	l.Boundary(time.Second)
+	l.Boundary(time.Second)
+	young := archivetest.CopyDir(t, l.Dir()) // with a write-ahead log
+	text := strings.Replace(archivetest.SoundScenario, "gates:", "nodes: {count: 10}\ngates:\n  - {name: beats, objective: missed-heartbeats, max: 0}", 1)
+	for name, text := range map[string][]byte{result.ScenarioFile: []byte(text), result.TimelineFile: nil} {
+		if err := os.WriteFile(filepath.Join(young, name), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o := judged(t, young)
+	if o.code != exitcode.NoData || o.said[0] != "run.json is missing: the run was killed while it came up, or the file was lost" || o.result.Run.Scenario != "sound" {
+		t.Errorf("exit code %d, %q of %+v", o.code, o.said, o.result.Run)
+	}
+	page, err := os.ReadFile(filepath.Join(young, result.HTMLFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, wrong := range []string{"simulated no nodes", "no nodes were simulated", "sent no requests", "measured itself: 0"} {
+		if all := strings.Join(o.said, "\n") + string(page); strings.Contains(all, wrong) {
+			t.Errorf("it says %q", wrong)
+		}
+	}
+	// Every byte of the log may be lost.
+	for _, segment := range []string{"tsdb/wal/00000000"} {
+		file := filepath.Join(young, segment)
+		log, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, cut := range [][]byte{nil, log[:1], log[:len(log)/2], log[:len(log)-1], make([]byte, len(log)), append(bytes.Clone(log[:len(log)/2]), make([]byte, len(log)/2)...)} {
+			if err := os.WriteFile(file, cut, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if o := weighed(t, young); o.code != exitcode.NoData {
+				t.Errorf("a log of %d bytes: exit code %d, %q", len(cut), o.code, o.said)
+			}
+		}
+	}
+}
+
+// A directory where a file should be is in TestADamagedRunDoesNotPass; here are the
+// directories of an archive, and what nobody wrote.
+func TestAnArchiveOfAnotherShapeDoesNotPass(t *testing.T) {
+	t.Parallel()
+	whole := archivetest.SoundRun(t)
+	blocks, err := filepath.Glob(filepath.Join(whole, "tsdb", "*"))
+	if err != nil || len(blocks) != 1 {
+		t.Fatal(blocks, err)
+	}
+	block := filepath.Join("tsdb", filepath.Base(blocks[0]))
+	file := func(path string) error {
+		return errors.Join(os.RemoveAll(path), os.WriteFile(path, []byte("x"), 0o600))
+	}
+	for what, do := range map[string]func(dir string) error{
+		"no archive":             func(dir string) error { return os.RemoveAll(filepath.Join(dir, "tsdb")) },
+		"an empty archive":       func(dir string) error { return os.RemoveAll(filepath.Join(dir, block)) },
+		"a file for the archive": func(dir string) error { return file(filepath.Join(dir, "tsdb")) },
+		"a file for the block":   func(dir string) error { return file(filepath.Join(dir, block)) },
+		"a file for the chunks":  func(dir string) error { return file(filepath.Join(dir, block, "chunks")) },
+		"no chunks":              func(dir string) error { return os.RemoveAll(filepath.Join(dir, block, "chunks")) },
+		"a block too many": func(dir string) error {
+			return os.CopyFS(filepath.Join(dir, "tsdb", "01M80YMTZWY5PQC185PF0YAR4S"), os.DirFS(filepath.Join(dir, block)))
+		},
+		"a link to itself": func(dir string) error { return os.Symlink("..", filepath.Join(dir, "tsdb", "loop")) },
+	} {
+		for _, digested := range []bool{true, false} {
+			dir := archivetest.CopyDir(t, whole)
+			if err := do(dir); err != nil {
+				t.Fatal(err)
+			}
+			if !digested {
+				forget(t, dir)
+			}
+			o := weighed(t, dir)
+			if extra := what == "a block too many" || what == "a link to itself"; !digested && extra {
+				continue // it takes nothing away
+			}
+			if o.code != exitcode.NoData || !o.names("tsdb") {
+				t.Errorf("%s (digests: %v): exit code %d, %q", what, digested, o.code, o.said)
+			}
+		}
+	}
+}
+
+// What is no run's directory is a mistake of the user's, whatever it is.
+func TestWhatIsNoRunDirectoryIsAUsageError(t *testing.T) {
+	dir := t.TempDir()
+	for _, path := range []string{dir, filepath.Join(dir, "gone"), written(t, "file", "x"), "/dev/null"} {
+		for name, o := range map[string]outcome{
+			"report": outcomeOf(Judge(t.Context(), path)), "gate": outcomeOf(By(t.Context(), path, nil)),
+		} {
+			if o.code != exitcode.Usage || len(o.said) != 1 || !strings.HasPrefix(o.said[0], path+": ") {
+				t.Errorf("%s %s: exit code %d, %q", name, path, o.code, o.said)
+			}
+		}
+	}
+}

@@ -1,0 +1,167 @@
+package rundir
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/internal/userfile"
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// makeRunDir makes the directory of one run, and tells which directories it
+// had to make for that, the run's own first. An existing directory is taken
+// only if a user names it and it is empty: a run never writes over another one.
+func Make(out, scenario string, now time.Time) (dir string, made []string, err error) {
+	if out == "" {
+		return makeDefaultRunDir(filepath.Join("runs", now.UTC().Format("20060102-150405")+"-"+scenario))
+	}
+	if dir, err = filepath.Abs(out); err != nil {
+		return "", nil, exitcode.Usagef("--out %s: %w", out, err)
+	}
+	entries, err := os.ReadDir(dir)
+	switch {
+	case err == nil && len(entries) > 0:
+		return "", nil, exitcode.Usagef("--out %s: the directory is not empty (name a new one; a run is never written over)", out)
+	case err == nil:
+		if err := unix.Access(dir, unix.W_OK|unix.X_OK); err != nil {
+			return "", nil, exitcode.Usagef("--out %s: %w (%s)", out, err, DiskHint(err))
+		}
+		return dir, nil, nil
+	case !errors.Is(err, fs.ErrNotExist):
+		return "", nil, exitcode.Usagef("--out %s: %w (name a directory that can be made)", out, userfile.Cause(err))
+	}
+	if made, err = makeDir(dir); err != nil {
+		return "", nil, exitcode.Usagef("--out %s: cannot make the run directory: %w (%s)", out, userfile.Cause(err), DiskHint(err))
+	}
+	return dir, made, nil
+}
+
+// mostAlike is how many runs of a scenario may begin in one second and folder.
+const mostAlike = 1000
+
+// makeDefaultRunDir makes the directory of a run for which nobody named one. Of
+// runs that begin in one second each gets its own: NAME, NAME-2, NAME-3.
+func makeDefaultRunDir(name string) (dir string, made []string, err error) {
+	for n := 1; n <= mostAlike; n++ {
+		try := name
+		if n > 1 {
+			try = fmt.Sprintf("%s-%d", name, n)
+		}
+		if dir, err = filepath.Abs(try); err == nil {
+			made, err = makeDir(dir)
+		}
+		if !errors.Is(err, fs.ErrExist) {
+			break
+		}
+	}
+	if err != nil {
+		return "", nil, exitcode.Usagef("cannot make the run directory %s: %w (%s)", name, userfile.Cause(err), DiskHint(err))
+	}
+	return dir, made, nil
+}
+
+// makeDir makes a directory that is not there, and those above it, and tells
+// which, itself first.
+func makeDir(dir string) (made []string, err error) {
+	for at := dir; at != filepath.Dir(at); at = filepath.Dir(at) {
+		if _, err := os.Lstat(at); err == nil {
+			break
+		}
+		made = append(made, at)
+	}
+	if err = os.MkdirAll(filepath.Dir(dir), 0o700); err == nil {
+		err = os.Mkdir(dir, 0o700) // not MkdirAll: of two runs that want it, one gets it
+	}
+	if err != nil {
+		if len(made) > 1 {
+			RemoveMade(made[1:])
+		}
+		return nil, err
+	}
+	return made, nil
+}
+
+// removeRunDir removes what a run wrote, and the directories made for it.
+func Remove(dir string, made []string) error {
+	entries, err := os.ReadDir(dir)
+	errs := []error{err}
+	for _, e := range entries {
+		errs = append(errs, os.RemoveAll(filepath.Join(dir, e.Name())))
+	}
+	RemoveMade(made)
+	return errors.Join(errs...)
+}
+
+// removeMade removes directories from the inside out. One with something in it
+// stays: another run has come to live there.
+func RemoveMade(made []string) {
+	for _, dir := range made {
+		_ = os.Remove(dir)
+	}
+}
+
+// newRunID names a run in labels: short, a DNS label, unlike any other.
+func NewID() (string, error) {
+	b := make([]byte, 5)
+	if _, err := rand.Read(b); err != nil {
+		return "", fmt.Errorf("draw a run id: %w", err)
+	}
+	return hex.EncodeToString(b), nil
+}
+
+// writeFile writes whole files only: a reader sees the old one or the new one.
+func WriteFile(path string, data []byte) error {
+	tmp, err := os.CreateTemp(filepath.Dir(path), ".tmp-*")
+	if err == nil {
+		_, err = tmp.Write(data)
+		err = errors.Join(err, tmp.Close())
+	}
+	if err == nil {
+		err = os.Rename(tmp.Name(), path)
+	}
+	if err != nil {
+		if tmp != nil {
+			os.Remove(tmp.Name())
+		}
+		return exitcode.Environmentf("write %s: %w (%s)", path, userfile.Cause(err), DiskHint(err))
+	}
+	return nil
+}
+
+func WriteJSON(dir, name string, v any) error {
+	data, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	return WriteFile(filepath.Join(dir, name), append(data, '\n'))
+}
+
+// writeRun writes run.json.
+func WriteInfo(dir string, run result.Run) error {
+	data, err := run.Encode()
+	if err != nil {
+		return err
+	}
+	return WriteFile(filepath.Join(dir, result.RunFile), data)
+}
+
+func DiskHint(err error) string {
+	switch {
+	case errors.Is(err, syscall.ENOSPC):
+		return "free some space, or name another disk with --out"
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
+		return "name a directory you may write with --out"
+	}
+	return "name another directory with --out"
+}

@@ -1,0 +1,238 @@
+package scenario
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/stormglass/stormglass/loadgen/internal/load/arrival"
+)
+
+// defaultQuota is etcd's quota of its backend where none is set.
+const defaultQuota = 2 << 30
+
+// loads checks what loads can come to in the time that they have, and what they
+// keep in etcd.
+func (c *course) loads() {
+	for _, l := range c.v.s.Loads() {
+		c.arrivals(l)
+		if n := l.slow(); l.Kind == "watches" && l.Slow.Fraction > 0 && n == 0 {
+			c.v.fail(l.Path+".slow.fraction", fmt.Sprintf("at least %s, which is one watch", plain(math.Ceil(1e5/float64(l.Count))/1e5)), "%s of %d watches is none", plain(l.Slow.Fraction), l.Count)
+		}
+	}
+	c.volume()
+	c.controllers()
+}
+
+// controllers refuses to wait for pods that no controller makes, or for nodes that
+// none watches.
+func (c *course) controllers() {
+	const flag = "controlPlane.controllerManager.flags.controllers"
+	list, set := c.v.s.ControlPlane.ControllerManager.Flags["controllers"]
+	if !set {
+		return
+	}
+	words := strings.Split(list, ",")
+	for i := range c.v.s.Phases {
+		until := c.v.s.Phases[i].Until
+		for _, full := range map[string][]string{"podsReady": {"deployment-controller", "replicaset-controller"}, "nodesNotReady": {"node-lifecycle-controller"}}[until] {
+			name := strings.ReplaceAll(strings.TrimSuffix(full, "-controller"), "-", "") // its older name
+			on := slices.Contains(words, name) || slices.Contains(words, full)
+			off := slices.Contains(words, "-"+name) || slices.Contains(words, "-"+full) || !slices.Contains(words, "*")
+			if !on && off {
+				c.v.fail(flag, "leave it on, as with *", "%s never holds without the %s", until, full)
+				return
+			}
+		}
+	}
+}
+
+// slow is how many of a load's watches are slow, as package watch counts them.
+func (l *Load) slow() int { return int(float64(l.Count) * l.Slow.Fraction) }
+
+// longest is the time that a load has at most: that of its phase, or of all.
+func (s *Scenario) longest(l PlacedLoad) time.Duration {
+	var all time.Duration
+	for i := range s.Phases {
+		p := &s.Phases[i]
+		length := max(p.For, p.Within).D()
+		if p.Name == l.Phase {
+			return length
+		}
+		all += length
+	}
+	return all
+}
+
+// pacer gives the arrivals of a load, nil where they are not known on paper.
+func (s *Scenario) pacer(l PlacedLoad) arrival.Pacer {
+	if l.Shape.Kind == "replay" || l.Kind == "history" {
+		return nil
+	}
+	p, err := arrival.NewShaped(l.Arrival, float64(l.Rate), l.Shape.Pace(), s.Seed)
+	if err != nil {
+		return nil // told before
+	}
+	return p
+}
+
+// arrivals refuses a load of which nothing is due in its time.
+func (c *course) arrivals(l PlacedLoad) {
+	if l.Kind == "history" {
+		c.history(l)
+	}
+	p, length := c.v.s.pacer(l), c.v.s.longest(l)
+	if p == nil || length == 0 {
+		return
+	}
+	first := p.At(0)
+	phase := c.v.s.Phase(l.Phase)
+	switch {
+	case first < length && l.Kind == "watches" && l.Shape.Kind != "" && phase != nil && phase.Until == "watchesOpen" && p.At(int64(l.Count-1)) >= length:
+		c.v.fail(l.Path+".shape", "a higher rate, or a longer phase", "watchesOpen never holds: %d of %d watches are open when the phase is over after %s", p.Due(length), l.Count, Duration(length))
+	case first < length || l.Phase != "" && l.Shape.Kind == "burst" && l.Shape.Every.D() >= length: // told of bursts
+	case l.Shape.Kind != "":
+		c.v.fail(l.Path+".shape", "a higher rate, or a shorter shape", "nothing is due: the first arrival %s, and the time of the load is over after %s", after(first), Duration(length))
+	default:
+		// The first point of the process is the same at any rate.
+		least := float64(l.Rate) * first.Seconds() / length.Seconds()
+		c.v.fail(l.Path+".rate", "write "+atLeast(least), "nothing is due: the first arrival %s, and the time of the load is over after %s", after(first), Duration(length))
+	}
+}
+
+// MaxHistory is the number of operations that a history keeps; an arrival may be two,
+// a read and the write of what it read.
+const MaxHistory = 100_000
+
+// history refuses one that is full before its phases of a fixed length are over.
+func (c *course) history(l PlacedLoad) {
+	for i := range c.v.s.Phases {
+		if p := &c.v.s.Phases[i]; p.Until != "" && (l.Phase == "" || l.Phase == p.Name) {
+			return // its length is not known
+		}
+	}
+	length := c.v.s.longest(l)
+	if most := MaxHistory / 2 / length.Seconds(); length > 0 && float64(l.Rate) > most {
+		hint := "a shorter phase"
+		if most >= 0.1 {
+			hint = fmt.Sprintf("at most %s/s, or a shorter phase", plain(math.Floor(most*10)/10))
+		}
+		c.v.fail(l.Path+".rate", hint, "%s for %s may be %.0f operations, and a history holds %d", l.Rate, Duration(length), 2*float64(l.Rate)*length.Seconds(), MaxHistory)
+	}
+}
+
+// after says when an arrival comes.
+func after(at time.Duration) string {
+	if at == arrival.Never {
+		return "never comes"
+	}
+	return "comes after " + Duration(at.Round(time.Second)).String()
+}
+
+// atLeast writes a rate over another, in the unit in which it is a whole number.
+func atLeast(rate float64) string {
+	for _, unit := range []struct {
+		name    string
+		seconds float64
+	}{{"s", 1}, {"m", 60}, {"h", 3600}} {
+		if n := math.Floor(rate*unit.seconds) + 1; n > 1 || unit.name == "h" {
+			return strconv.FormatFloat(n, 'f', -1, 64) + "/" + unit.name
+		}
+	}
+	return ""
+}
+
+// sparse tells of loads that come to less than they say: requests of which only the
+// first is due, watches that are not all opened, ramps and steps that do not arrive.
+func (s *Scenario) sparse() []string {
+	var all []string
+	warn := func(path, hint, format string, args ...any) {
+		all = append(all, s.Errorf(path, hint, format, args...).Error())
+	}
+	if n := s.Nodes; n.Count > 0 && s.gracePeriod() > 0 && n.LeaseRenew.D() >= s.gracePeriod() {
+		warn("nodes.leaseRenew", fmt.Sprintf("less than %s, or a longer node-monitor-grace-period", Duration(s.gracePeriod())), "nodes turn NotReady between their heartbeats: the controller manager waits %s for one", Duration(s.gracePeriod()))
+	}
+	for _, l := range s.Loads() {
+		p, length := s.pacer(l), s.longest(l)
+		if p == nil || length == 0 {
+			continue
+		}
+		until := ""
+		if phase := s.Phase(l.Phase); phase != nil {
+			until = phase.Until
+		}
+		shape := l.Shape
+		switch {
+		case l.Kind != "watches" && p.At(1) >= length:
+			warn(l.Path+".rate", "a higher rate, as "+atLeast(1/length.Seconds()), "one arrival is due in all: the next %s, and the time of the load is over after %s", after(p.At(1)), Duration(length))
+		case l.Kind == "watches" && !l.Hold && until == "" && p.At(int64(l.Count-1)) >= length:
+			warn(l.Path+".rate", fmt.Sprintf("write %s, or a longer phase", atLeast(float64(l.Count)/length.Seconds())), "%d of %d watches are open when the phase ends after %s", p.Due(length), l.Count, Duration(length))
+		case shape.Kind == "ramp" && until == "" && shape.Over.D() > length:
+			warn(l.Path+".shape.over", fmt.Sprintf("at most %s", Duration(length)), "the ramp never ends: the time of the load is over after %s", Duration(length))
+		case shape.Kind == "step" && until == "" && time.Duration(shape.Steps)*shape.Every.D() >= length:
+			warn(l.Path+".shape", fmt.Sprintf("fewer or shorter steps than %d of %s", shape.Steps, shape.Every), "the last step never comes: the time of the load is over after %s", Duration(length))
+		}
+	}
+	return all
+}
+
+// volume refuses objects that etcd has no room for. They are all made before the
+// first phase.
+func (c *course) volume() {
+	quota := int64(defaultQuota)
+	if n, err := strconv.ParseInt(c.v.s.ControlPlane.Etcd.Flags["quota-backend-bytes"], 0, 64); err == nil && n != 0 {
+		quota = n
+	}
+	if quota < 0 { // none
+		return
+	}
+	var sum, most float64
+	var largest PlacedLoad
+	for _, l := range c.v.s.Loads() {
+		size := l.kept()
+		if sum += size; size > most {
+			most, largest = size, l
+		}
+	}
+	if sum <= float64(quota) {
+		return
+	}
+	room := float64(quota)*3/4 - (sum - most) // etcd keeps more than payloads
+	each := most / float64(largest.Objects)
+	hint := fmt.Sprintf(`at most %d, or smaller ones, or controlPlane.etcd.flags: {quota-backend-bytes: "%d"}`, int64(max(room/each, 1)), int64(math.Ceil(sum*4/3/(1<<30)))<<30)
+	c.v.fail(largest.Path+".objects", hint, "the objects of all loads hold %s, and etcd's quota is %s", inUnits(sum), inUnits(float64(quota)))
+}
+
+// inUnits writes a size in the largest unit that it fills, with three digits.
+func inUnits(bytes float64) string {
+	for _, unit := range []string{"GiB", "MiB", "KiB"} {
+		if n := bytes / sizeUnits[unit]; n >= 1 {
+			return strconv.FormatFloat(n, 'g', 3, 64) + unit
+		}
+	}
+	return plain(bytes) + " bytes"
+}
+
+// kept is how many bytes of payload the objects hold that a load makes beforehand.
+func (l *Load) kept() float64 {
+	if l.Kind != "requests" && l.Kind != "watches" {
+		return 0
+	}
+	var size, weights float64
+	for _, s := range l.Sizes {
+		size, weights = size+float64(s.Size)*s.Weight, weights+s.Weight
+	}
+	if size = size / max(weights, 1e-9); len(l.Sizes) == 0 {
+		size = float64(l.Size)
+	}
+	made := map[string]bool{}
+	for _, o := range l.Operations() {
+		if l.OwnObjects(o) {
+			made[o.Resource] = true
+		}
+	}
+	return float64(len(made)) * float64(l.Objects) * size
+}

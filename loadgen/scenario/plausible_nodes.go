@@ -1,0 +1,179 @@
+package scenario
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+)
+
+// fleet is how the simulated nodes stand as phases go by. Times count from the
+// start of the first phase, with every phase at its longest.
+type fleet struct {
+	elapsed time.Duration // when the current phase begins
+	down    int           // nodes that failed and were not brought back
+	downAt  time.Duration // when the first of them failed
+	struck  bool          // nodes failed or became slow, and were not brought back
+	hasty   bool          // nodes were brought back before anything could notice that they failed
+	shaken  bool          // nodes may be not Ready for another reason than being down
+	seen    bool          // failed nodes may be seen not Ready in the current phase
+}
+
+// gracePeriod is the controller manager's --node-monitor-grace-period.
+func (s *Scenario) gracePeriod() time.Duration {
+	if d, err := time.ParseDuration(s.ControlPlane.ControllerManager.Flags["node-monitor-grace-period"]); err == nil {
+		return d
+	}
+	return 50 * time.Second // upstream's default
+}
+
+// heartbeats refuses nodes that the controller manager takes for dead from one
+// heartbeat, a renewed Lease or a status, to the next.
+func (v *validator) heartbeats() {
+	const flag = "node-monitor-grace-period"
+	n, grace := v.s.Nodes, v.s.gracePeriod()
+	if n.Count == 0 || grace > min(n.LeaseRenew, n.StatusReport).D() {
+		return
+	}
+	at := "controlPlane.controllerManager.flags." + flag
+	if v.s.ControlPlane.ControllerManager.Flags[flag] == "" || v.s.doc != nil && v.s.doc.Written("nodes.leaseRenew") {
+		v.fail("nodes.leaseRenew", fmt.Sprintf("less than %s, or %s: %s", Duration(grace), at, Duration(5*n.LeaseRenew.D())),
+			"renewed every %s, nodes are not Ready in between: the controller manager's %s is %s", n.LeaseRenew, flag, Duration(grace))
+		return
+	}
+	v.fail(at, fmt.Sprintf("at least %s, or a shorter nodes.leaseRenew", Duration(5*n.LeaseRenew.D())),
+		"after %s nodes are not Ready, and they renew their leases every %s", Duration(grace), n.LeaseRenew)
+}
+
+// notice is the soonest that the controller manager takes a silent node for dead.
+func (s *Scenario) notice() time.Duration { return max(0, s.gracePeriod()-s.Nodes.LeaseRenew.D()) }
+
+// registersAtOnce tells whether all nodes register before the first of them renews
+// its lease. Larger fleets may fall back while they register.
+func (s *Scenario) registersAtOnce() bool {
+	return float64(s.Nodes.Count)/float64(s.Nodes.RegisterRate) < s.Nodes.LeaseRenew.D().Seconds()
+}
+
+// mayBeNotReady tells whether some node may be not Ready at a time.
+func (c *course) mayBeNotReady(at time.Duration) bool {
+	return c.shaken || c.down > 0 && at-c.downAt >= c.v.s.notice()
+}
+
+// shake notes what a phase may have done to nodes beside failing them: anything
+// that loads or breaks the control plane may cost them heartbeats.
+func (c *course) shake(p *Phase) {
+	c.shaken = c.shaken || len(p.Load) > 0 || len(p.Actions) > 0 ||
+		slices.ContainsFunc(p.Faults, func(f Fault) bool { return !f.OfNodes() || f.Kind == SlowKubelet })
+}
+
+// strike follows the faults of a phase in the order of their times.
+func (c *course) strike(path string, p *Phase) {
+	nodes := c.v.s.Nodes.Count
+	c.seen = false
+	order := make([]int, len(p.Faults))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(i, j int) int { return int(p.Faults[i].After - p.Faults[j].After) })
+	for _, i := range order {
+		f := &p.Faults[i]
+		at := fmt.Sprintf("%s.faults[%d]", path, i)
+		c.restless = true
+		if !f.OfNodes() || nodes == 0 {
+			continue
+		}
+		if f.Kind == NodeRecovery {
+			if !c.struck {
+				c.v.fail(at, "put it after a nodeFailure, nodeShutdown or slowKubelet", "no node has failed by then")
+			}
+			c.recover(c.elapsed + f.After.D())
+			continue
+		}
+		c.struck = true
+		n := int(f.Fraction*float64(nodes) + 0.5) // as package node counts them
+		switch {
+		case f.Fraction > 0 && n == 0:
+			c.seen = true // said here
+			c.v.fail(at+".fraction", fmt.Sprintf("at least %s, which is one node", plain(math.Ceil(1e5/float64(nodes))/1e5)), "%s of %d nodes is none", plain(f.Fraction), nodes)
+		case f.StopsNodes() && c.down >= nodes:
+			c.v.fail(at, "add a nodeRecovery before it", "all nodes have failed by then")
+		case f.StopsNodes():
+			c.fail(c.elapsed+f.After.D(), f.Kind, n)
+		}
+	}
+	c.seen = c.seen || c.down > 0
+}
+
+// fail notes that n nodes are silent from a time on.
+func (c *course) fail(at time.Duration, kind string, n int) {
+	if kind == NodeShutdown { // it reports itself
+		at -= c.v.s.notice()
+		c.shaken, c.seen = true, true
+	}
+	if c.down == 0 {
+		c.downAt = at
+	}
+	c.down = min(c.v.s.Nodes.Count, c.down+n)
+}
+
+// recover notes that all nodes come back at a time.
+func (c *course) recover(at time.Duration) {
+	switch {
+	case c.down == 0:
+	case at-c.downAt >= c.v.s.notice():
+		c.shaken, c.seen = true, true
+	default:
+		c.hasty = true
+	}
+	c.down, c.struck = 0, false
+}
+
+// awaitReady checks that nodesReady can hold in the phase, and need not hold as it
+// begins; notReady tells whether nodes may be not Ready then.
+func (c *course) awaitReady(path string, p *Phase, notReady bool) {
+	at := path + ".until"
+	switch {
+	case notReady && c.down > 0:
+		c.v.fail(at, "add faults: [{kind: nodeRecovery}]", "nodesReady never holds: nodes have failed and are not brought back by phase %q", p.Name)
+	case notReady:
+	case slices.ContainsFunc(p.Faults, Fault.StopsNodes):
+		c.v.fail(at, "await nodesNotReady here, and nodesReady in a later phase with faults: [{kind: nodeRecovery}]",
+			"nodesReady holds at once: no node has failed when phase %q begins", p.Name)
+	case c.hasty || c.down > 0:
+		c.v.fail(at, "before it, let a phase with the nodeFailure end until: nodesNotReady",
+			"nodesReady holds at once: a failed node is noticed after %s at the soonest", Duration(c.v.s.notice()))
+	default:
+		c.v.fail(at, "nodes are Ready before the first phase: write for: 30s, or await it after a nodeFailure, with a nodeRecovery",
+			"nodesReady holds at once: no fault, load or action before phase %q makes a node not Ready", p.Name)
+	}
+	c.shaken, c.hasty = false, false
+}
+
+// awaitNotReady checks that failed nodes can be seen not Ready in the phase.
+func (c *course) awaitNotReady(path string, p *Phase) {
+	var first *Fault
+	recovers := false
+	for i := range p.Faults {
+		f := &p.Faults[i]
+		if f.StopsNodes() && (first == nil || f.Kind == NodeShutdown || f.After < first.After && first.Kind != NodeShutdown) {
+			first = f
+		}
+		recovers = recovers || f.Kind == NodeRecovery
+	}
+	grace, notice := c.v.s.gracePeriod(), c.v.s.notice()
+	after := c.downAt - c.elapsed // the phase's start
+	if first != nil {
+		after = max(after, first.After.D())
+	}
+	switch {
+	case c.seen && first != nil && first.Kind == NodeShutdown: // it reports itself
+	case c.seen && p.Within.D() < after+notice:
+		c.v.fail(path+".within", fmt.Sprintf("at least %s; the flag node-monitor-grace-period of the controller manager is %s", Duration(after+grace+10*time.Second), Duration(grace)),
+			"nodesNotReady never holds: a failed node is noticed after %s at the soonest", Duration(after+notice))
+	case c.seen:
+	case recovers:
+		c.v.fail(path+".until", "leave the nodeRecovery to a later phase", "nodesNotReady never holds: the failed nodes are back before they are noticed, which takes %s at the soonest", Duration(notice))
+	default:
+		c.v.fail(path+".until", "add faults: [{kind: nodeFailure, fraction: 0.3}]", "nodesNotReady never holds: all nodes that failed are back before phase %q", p.Name)
+	}
+}

@@ -1,0 +1,199 @@
+package scenario
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// room is a kind of node and how many there are of it, at most.
+type room struct {
+	count, pods int64
+	cpu, memory int64 // in thousandths
+}
+
+func (c *course) rooms() []room {
+	n := c.v.s.Nodes
+	shapes := n.Shapes
+	if len(shapes) == 0 {
+		shapes = []NodeShape{{Weight: 1, CPU: n.CPU, Memory: n.Memory, Pods: n.Pods}}
+	}
+	weights := 0.0
+	for _, s := range shapes {
+		weights += s.Weight
+	}
+	var all []room
+	for _, s := range shapes {
+		count := math.Ceil(float64(n.Count-c.down) * s.Weight / weights)
+		all = append(all, room{int64(count), int64(s.Pods), milli(s.CPU), milli(s.Memory)})
+	}
+	return all
+}
+
+// milli is a quantity in thousandths, 0 for one that is none.
+func milli(text string) int64 {
+	q, err := resource.ParseQuantity(text)
+	if err != nil {
+		return 0
+	}
+	return q.MilliValue()
+}
+
+// fit is how many of the Deployment's pods the nodes would hold if it were alone.
+func (d *placed) fit(rooms []room) int64 {
+	var fit int64
+	for _, r := range rooms {
+		n := r.pods
+		if cpu := milli(d.CPU); cpu > 0 {
+			n = min(n, r.cpu/cpu)
+		}
+		if memory := milli(d.Memory); memory > 0 {
+			n = min(n, r.memory/memory)
+		}
+		if d.AntiAffinity == "required" {
+			n = min(n, 1)
+		}
+		fit += r.count * n
+	}
+	return fit
+}
+
+// demand is what pods ask for and nodes have of one kind.
+type demand struct {
+	what       string
+	asked, has float64
+}
+
+// demands are those of all Deployments and of one pod more, if there is one.
+func (c *course) demands(rooms []room, more *placed) []demand {
+	pods, cpu, memory := demand{what: "pods"}, demand{what: "CPUs"}, demand{what: "bytes of memory"}
+	add := func(d *placed, n float64) {
+		pods.asked, cpu.asked, memory.asked = pods.asked+n, cpu.asked+n*float64(milli(d.CPU))/1000, memory.asked+n*float64(milli(d.Memory))/1000
+	}
+	for _, d := range c.alive {
+		add(d, float64(d.Replicas))
+	}
+	if more != nil {
+		add(more, 1)
+	}
+	for _, r := range rooms {
+		n := float64(r.count)
+		pods.has, cpu.has, memory.has = pods.has+n*float64(r.pods), cpu.has+n*float64(r.cpu)/1000, memory.has+n*float64(r.memory)/1000
+	}
+	return []demand{pods, cpu, memory}
+}
+
+// capacity refuses Deployments that the nodes cannot hold.
+func (c *course) capacity() {
+	var last *placed
+	rooms := c.rooms()
+	for _, name := range slices.Sorted(maps.Keys(c.alive)) {
+		d := c.alive[name]
+		if c.tooLarge(d, rooms) {
+			return
+		}
+		if last == nil || d.since >= last.since {
+			last = d
+		}
+	}
+	for _, of := range c.demands(rooms, nil) {
+		if of.asked > of.has {
+			c.v.fail(last.path+".replicas", "fewer pods, or more or larger nodes",
+				"the pods of all Deployments need %s %s, and the nodes have %s", plain(of.asked), of.what, plain(of.has))
+			return
+		}
+	}
+}
+
+// tooLarge refuses a Deployment that the nodes would not hold if it were alone.
+func (c *course) tooLarge(d *placed, rooms []room) bool {
+	fit := d.fit(rooms)
+	if int64(d.Replicas) <= fit {
+		return false
+	}
+	var largestCPU, largestMemory int64
+	each := room{cpu: math.MaxInt64, memory: math.MaxInt64} // what every node has, and how many there are
+	for _, r := range rooms {
+		largestCPU, largestMemory = max(largestCPU, r.cpu), max(largestMemory, r.memory)
+		each.count, each.cpu, each.memory = each.count+r.count, min(each.cpu, r.cpu), min(each.memory, r.memory)
+	}
+	n := c.v.s.Nodes
+	share := (int64(d.Replicas) + each.count - 1) / max(each.count, 1) // pods of each node
+	switch {
+	case milli(d.CPU) > largestCPU:
+		c.noPodFits(d, "cpu", resource.NewMilliQuantity(each.cpu/max(share, 1), resource.DecimalSI), d.CPU+" CPUs", resource.NewMilliQuantity(share*milli(d.CPU), resource.DecimalSI))
+	case milli(d.Memory) > largestMemory:
+		c.noPodFits(d, "memory", resource.NewQuantity(each.memory/max(share, 1)/1000>>10<<10, resource.BinarySI), d.Memory, resource.NewQuantity(share*milli(d.Memory)/1000, resource.BinarySI))
+	case d.AntiAffinity == "required" && d.path != d.made:
+		c.v.fail(d.path+".replicas", fmt.Sprintf("at most %d, or antiAffinity: preferred", fit), "antiAffinity required puts one pod on a node, and there are %d pods for %d nodes", d.Replicas, n.Count-c.down)
+	case d.AntiAffinity == "required":
+		c.v.fail(d.made+".antiAffinity", fmt.Sprintf("write preferred, or at most %d replicas", fit), "required puts one pod on a node, and there are %d pods for %d nodes", d.Replicas, n.Count-c.down)
+	default:
+		c.v.fail(d.path+".replicas", fmt.Sprintf("at most %d, or more or larger nodes", fit), "%d pods of %q are more than %d nodes hold", d.Replicas, d.Name, n.Count-c.down)
+	}
+	return true
+}
+
+// noPodFits refuses pods that are larger than a node, at the field that was written:
+// a pod of the default size has too small a node. The pods fit where each asks for
+// most at the most, or each node has least at the least.
+func (c *course) noPodFits(d *placed, field string, most *resource.Quantity, size string, least *resource.Quantity) {
+	at, hint := d.made+"."+field, "write a larger nodes."+field
+	if most.Sign() > 0 {
+		hint = fmt.Sprintf("at most %s for so many pods, or a larger nodes.%s", most, field)
+	}
+	if doc := c.v.s.doc; doc != nil && !doc.Written(at) {
+		if at = "nodes." + field; len(c.v.s.Nodes.Shapes) > 0 {
+			at = "nodes.shapes"
+		}
+		hint = fmt.Sprintf("at least %s for so many pods", least)
+	}
+	c.v.fail(at, hint, "no node holds a pod of %s", size)
+}
+
+// updates refuses a rollingUpdate that waits for ever: it may take no pod away
+// before a new one is Ready, and the nodes have no room for one more.
+func (c *course) updates() {
+	rooms := c.rooms()
+	for _, name := range slices.Sorted(maps.Keys(c.alive)) {
+		d := c.alive[name]
+		if d.update == nil || d.Replicas == 0 || c.down > 0 || d.update.takesAway(d.Replicas) {
+			continue
+		}
+		fit := d.fit(rooms)
+		full := slices.ContainsFunc(c.demands(rooms, d), func(of demand) bool { return of.asked > of.has })
+		if fit > int64(d.Replicas) && !full {
+			continue
+		}
+		why := "no node has room for one more"
+		if d.AntiAffinity == "required" && !full {
+			why = "antiAffinity required lets no node have a second one"
+		}
+		c.v.fail(d.updated+".maxUnavailable", "write maxUnavailable: 1, or let there be fewer pods or more nodes",
+			"the rollingUpdate of %q never ends: maxUnavailable, %s of %d pods, is none, and %s", name, d.update.MaxUnavailable, d.Replicas, why)
+		return
+	}
+}
+
+// takesAway tells whether a rollingUpdate may take a pod away before a new one is
+// Ready. The Deployment controller rounds a percentage of maxSurge up and one of
+// maxUnavailable down, and lets one be unavailable where both are none
+// (ResolveFenceposts of Kubernetes' deployment util).
+func (a *Action) takesAway(replicas int) bool {
+	return shareOf(replicas, a.MaxUnavailable, math.Floor) > 0 || shareOf(replicas, a.MaxSurge, math.Ceil) == 0
+}
+
+// shareOf is a number, or a percentage of n, rounded.
+func shareOf(n int, text string, round func(float64) float64) int {
+	percent, ok := strings.CutSuffix(text, "%")
+	v, _ := strconv.Atoi(percent)
+	if ok {
+		return int(round(float64(v) * float64(n) / 100))
+	}
+	return v
+}

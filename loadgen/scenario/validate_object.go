@@ -1,0 +1,224 @@
+package scenario
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"reflect"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/stormglass/stormglass/internal/strictyaml"
+)
+
+// objectFields checks the fields of a load's object as the API server decodes them:
+// it drops unknown ones in silence and answers 400 to values of another type. Kinds
+// that Kubernetes does not have may hold whatever can be written as JSON.
+func (v *validator) objectFields(path string, object map[string]any) {
+	apiVersion, _ := object["apiVersion"].(string)
+	kind, _ := object["kind"].(string)
+	want := reflect.TypeFor[any]()
+	if typed, err := scheme.Scheme.New(schema.FromAPIVersionAndKind(apiVersion, kind)); err == nil {
+		want = reflect.TypeOf(typed).Elem()
+	}
+	v.objectValue(path, object, want)
+}
+
+func (v *validator) objectValue(path string, value any, want reflect.Type) {
+	for want.Kind() == reflect.Pointer {
+		want = want.Elem()
+	}
+	refuse := func(hint, expected string) {
+		if kind := reflect.ValueOf(value).Kind(); (kind == reflect.Map || kind == reflect.Slice) && want.Kind() != reflect.Slice {
+			hint = "write one value"
+		}
+		v.fail(path, hint, "it takes %s, not %s", expected, valueName(value))
+	}
+	if value == nil {
+		return
+	}
+	if hint, expected, ok := unmarshals(value, want); !ok {
+		refuse(hint, expected)
+		return
+	} else if reflect.PointerTo(want).Implements(reflect.TypeFor[json.Unmarshaler]()) {
+		return
+	}
+	switch want.Kind() {
+	case reflect.Struct, reflect.Map, reflect.Interface:
+		v.objectMembers(path, value, want)
+	case reflect.Slice:
+		if want.Elem().Kind() == reflect.Uint8 {
+			text, ok := value.(string)
+			if _, err := base64.StdEncoding.DecodeString(text); !ok || err != nil {
+				refuse("base64 -w0 writes it; the stringData of a Secret takes text", "base64")
+			}
+			return
+		}
+		items, ok := value.([]any)
+		if !ok {
+			refuse("write [a, b] or lines that begin with -", "a list")
+			return
+		}
+		for i, item := range items {
+			v.objectValue(fmt.Sprintf("%s[%d]", path, i), item, want.Elem())
+		}
+	case reflect.String:
+		if _, ok := value.(string); !ok {
+			refuse("put it in quotes", "text")
+		}
+	case reflect.Bool:
+		if _, ok := value.(bool); !ok {
+			refuse("write true or false", "true or false")
+		}
+	case reflect.Int32, reflect.Int64:
+		n, ok := number(value)
+		most := int64(1)<<(want.Bits()-1) - 1
+		switch {
+		case !ok || n != math.Trunc(n):
+			refuse("write digits only", "a whole number")
+		case n > float64(most) || n < -float64(most):
+			v.fail(path, fmt.Sprintf("from %d to %d", -most, most), "%s is out of bounds", plain(n))
+		}
+	case reflect.Float64:
+		if _, ok := number(value); !ok {
+			refuse("as 1 or 0.5", "a number")
+		}
+	}
+}
+
+// objectMembers checks what holds other values, or anything where any is wanted.
+func (v *validator) objectMembers(path string, value any, want reflect.Type) {
+	free := want.Kind() == reflect.Interface
+	if items, ok := value.([]any); ok && free {
+		for i, item := range items {
+			v.objectValue(fmt.Sprintf("%s[%d]", path, i), item, want)
+		}
+		return
+	}
+	if odd, ok := value.(map[any]any); ok {
+		for key := range odd {
+			if _, ok := key.(string); !ok {
+				v.fail(path, fmt.Sprintf(`write "%v":`, key), "the name of a field is text, and %v is %s", key, valueName(key))
+				return
+			}
+		}
+	}
+	members, ok := value.(map[string]any)
+	switch n, isNumber := number(value); {
+	case ok:
+	case free && isNumber && (math.IsNaN(n) || math.IsInf(n, 0)):
+		v.fail(path, "put it in quotes", "JSON has no number %v", n)
+		return
+	case free:
+		return
+	default:
+		v.fail(path, "write name: value", "it takes fields, not %s", valueName(value))
+		return
+	}
+	known := map[string]reflect.Type{}
+	if want.Kind() == reflect.Struct {
+		jsonFields(want, known)
+	}
+	for _, key := range slices.Sorted(maps.Keys(members)) {
+		at, of := path+"."+key, want
+		switch want.Kind() {
+		case reflect.Struct:
+			if of = known[key]; of == nil {
+				v.fail(at, fieldHint(key, slices.Sorted(maps.Keys(known))), "unknown field %q", key)
+				continue
+			}
+		case reflect.Map:
+			of = want.Elem()
+		}
+		v.objectValue(at, members[key], of)
+	}
+}
+
+// jsonFields are the fields of a struct by their names in JSON.
+func jsonFields(of reflect.Type, known map[string]reflect.Type) {
+	for i := range of.NumField() {
+		f := of.Field(i)
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		switch {
+		case name == "-":
+		case name == "" && f.Anonymous:
+			jsonFields(f.Type, known)
+		case name != "":
+			known[name] = f.Type
+		}
+	}
+}
+
+func fieldHint(key string, known []string) string {
+	if near := strictyaml.Suggest(key, known); near != "" {
+		return fmt.Sprintf("did you mean %q?", near)
+	}
+	if len(known) > 12 {
+		return "as Kubernetes documents it"
+	}
+	return "known here: " + strings.Join(known, ", ")
+}
+
+// unmarshals tells whether a type that reads its JSON itself takes a value; other
+// types take all here.
+func unmarshals(value any, want reflect.Type) (hint, expected string, ok bool) {
+	into := reflect.New(want).Interface()
+	reader, reads := into.(json.Unmarshaler)
+	if !reads {
+		return "", "", true
+	}
+	text, err := json.Marshal(value)
+	if err == nil {
+		err = reader.UnmarshalJSON(text)
+	}
+	if err == nil {
+		return "", "", true
+	}
+	switch into.(type) {
+	case *resource.Quantity:
+		return "as 500m or 32Gi", "a Kubernetes quantity", false
+	case *intstr.IntOrString:
+		return "as 8080, http or 25%", "a number or a name", false
+	case *metav1.Time, *metav1.MicroTime:
+		return "as 2026-01-02T15:04:05Z", "a time", false
+	}
+	return "as Kubernetes documents it", "another form", false
+}
+
+// number is a value of YAML that is one.
+func number(value any) (float64, bool) {
+	switch n := value.(type) {
+	case int:
+		return float64(n), true
+	case int64:
+		return float64(n), true
+	case uint64:
+		return float64(n), true
+	case float64:
+		return n, true
+	}
+	return 0, false
+}
+
+// valueName names a value in an error.
+func valueName(value any) string {
+	switch v := value.(type) {
+	case string:
+		return fmt.Sprintf("%.40q", v)
+	case []any:
+		return "a list"
+	case map[string]any, map[any]any:
+		return "fields"
+	case bool:
+		return fmt.Sprint(v)
+	}
+	return fmt.Sprintf("the number %v", value)
+}
