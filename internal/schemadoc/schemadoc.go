@@ -106,7 +106,11 @@ func oneLine(s string) string {
 // table writes the fields of a type, then those of the types in it.
 func (p *Page) table(name string) {
 	p.written = append(p.written, name)
-	fmt.Fprintf(&p.out, "\n## %s\n\n%s\n\n", name, withoutName(p.comments[name], name))
+	lead := withoutName(p.comments[name], name)
+	if lead != "" {
+		lead = strings.ToUpper(lead[:1]) + lead[1:] + "\n\n"
+	}
+	fmt.Fprintf(&p.out, "\n## %s\n\n%s", name, lead)
 	var next []string
 	p.rows(name, &next)
 	for _, n := range next {
