@@ -107,10 +107,10 @@ func oneLine(s string) string {
 func (p *Page) table(name string) {
 	p.written = append(p.written, name)
 	lead := withoutName(p.comments[name], name)
-	if lead != "" {
-		lead = strings.ToUpper(lead[:1]) + lead[1:] + "\n\n"
+	if first, _, _ := strings.Cut(lead, " "); lead != "" && !strings.Contains(strings.TrimRight(first, ".:"), ".") { // no file's name
+		lead = strings.ToUpper(lead[:1]) + lead[1:]
 	}
-	fmt.Fprintf(&p.out, "\n## %s\n\n%s", name, lead)
+	fmt.Fprintf(&p.out, "\n## %s\n\n%s\n\n", name, lead)
 	var next []string
 	p.rows(name, &next)
 	for _, n := range next {
