@@ -13,11 +13,11 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-var update = flag.Bool("update", false, "rewrite docs/alerts.md")
+var update = flag.Bool("update", false, "rewrite docs/reference/alerts.md")
 
-const docFile = "../docs/alerts.md"
+const docFile = "../docs/reference/alerts.md"
 
-// TestDoc keeps docs/alerts.md equal to the rules.
+// TestDoc keeps docs/reference/alerts.md equal to the rules.
 func TestDoc(t *testing.T) {
 	got := page(t)
 	if *update {
@@ -30,52 +30,48 @@ func TestDoc(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(got, want) {
-		t.Error("docs/alerts.md is not what the rules say: go test ./alerts -update")
+		t.Error("docs/reference/alerts.md is not what the rules say: go test ./alerts -update")
 	}
 }
 
 const docHead = `# Alerts
 
-The rules in [alerts/](../alerts) are ordinary Prometheus rule files. They watch a production cluster as they watch a
-storm here, and each has the fault that must fire it.
-
-This page is written by the program: ` + "`go test ./alerts -update`" + `.
+Prometheus rules for a production cluster or a storm here. Below: what each alert means, what to look at and do, and
+the fault that fires it. Expressions are in the rule files of [alerts/](../../alerts); ` + "`loadgen alerts`" + ` lists the alerts.
 
 ## What they expect
 
-- The jobs kube-apiserver, etcd, kube-scheduler, kube-controller-manager and, beside a run, loadgen. Relabel yours, if they have other names.
-  A label ` + "`cluster`" + ` is kept. Alerts on what is absent cannot be per cluster: absence has no labels.
-- Scrapes at most 30 s apart. The shortest range is 2 minutes, which then holds four of them.
-- The metrics at the end of this page. MetricsMissing fires where a component answers without them.
-
-## How they are made
-
-**On edges of buckets.** "Over 10%% of fsyncs took over 8 ms" is counted; a p99 is interpolated between 8 and 16 ms.
-
-**Not to go blind.** No expression adds or compares with a series that may not exist. The budget of latency needs no 5xx to
-exist; a counter that appears with its first event (a webhook that fails open) fires although increase() of it is zero;
-descriptors are looked at over two minutes, as a process that has none left may refuse the scrape too, against the limit of the
-last hour, as reading the limit takes one.
-
-**Tested.** For each alert [alerts/tests](../alerts/tests) has a case in which it fires and one in which it is quiet, and
-each file is evaluated without data. ` + "`go test ./alerts`" + ` runs them with Prometheus' engine; ` + "`promtool test rules alerts/tests/*.yaml`" + ` runs
-the same files. [pint](https://github.com/cloudflare/pint) finds nothing in the rules, by its checks that need no server and by
-[two of ours](../alerts/.pint.hcl); where a check is switched off, the reason is beside it. Names, types, labels and bucket edges are
-compared with the source of the components that go.mod pins.
-
-**Cheap.** All of them over a recorded hour of 5,000 nodes, every 15 s, took 6.3 s of CPU: a fifth of a percent of a core.
-
-**Proven.** ` + "`loadgen alerts prove`" + ` runs the faults below on real control planes and evaluates all rules over what was recorded,
-by Prometheus' own code: each must fire within 1.5 times its floor, and resolve; what is neither expected nor known to follow from
-the fault must be silent, and so must all in healthy runs. It prints the matrix of rules and
-runs: [proofs.md](proofs.md). ` + "`loadgen alerts prove DIR...`" + `
-judges runs that are there.
+- The jobs kube-apiserver, etcd, kube-scheduler, kube-controller-manager and, beside a run, loadgen. Relabel yours where they have
+  other names. A label ` + "`cluster`" + ` is kept, but not by alerts on absence: absence has no labels.
+- Scrapes at most 30 s apart: the shortest range is 2 minutes.
+- The [metrics](#metrics) at the end of this page, declared where [alerts/metrics.go](../../alerts/metrics.go) says. MetricsMissing fires where a component answers without them.
 
 ## Rule, fault, proof
 
-The *floor* is the longest that a fault of that size may take to fire the alert if nothing is late: a scrape, the time until the
-rule is over its threshold, for, and a round of evaluation; here with scrapes every %s and evaluation every %s. What upstream's
-mixins see of the same faults: [mixins.md](mixins.md). Incidents are the rows I1 to I11 of the mission.
+` + "`loadgen alerts`" + ` prints these as a table. Of each alert below:
+
+- *Proof*: the run that fires it ([proofs.md](../records/proofs.md)). *Smallest*: the smallest fault that does.
+- *Floor*: the longest that a fault of that size takes to fire the alert if nothing is late: a scrape, the time until the rule is
+  over its threshold, ` + "`for`" + `, a round of evaluation; here with scrapes every %s and evaluation every %s.
+- *Incident*: a page of [incidents](../records/incidents/README.md). *Upstream*: when its mixins alert ([mixins.md](mixins.md)).
+`
+
+const docRules = `
+## How they are made and tested
+
+- **Thresholds lie on edges of buckets**: "over 10% of fsyncs took over 8 ms" is counted; a p99 would be interpolated between 8 and 16 ms.
+- **No rule goes blind on a missing series.** None adds or compares with a series that may not exist: the latency budget needs no 5xx
+  to exist; a counter that appears with its first event fires; descriptors are looked at over two minutes, against the limit of the
+  last hour, because a process without free descriptors refuses the scrape and cannot read its own limit.
+- **Unit tests.** [alerts/tests](../../alerts/tests) has a case that fires and one that is quiet for each alert; each file is also evaluated
+  without data. ` + "`go test ./alerts`" + ` and ` + "`promtool test rules alerts/tests/*.yaml`" + ` run them. [pint](https://github.com/cloudflare/pint) finds nothing,
+  with [two checks of ours](../../alerts/.pint.hcl). Metrics, labels and bucket edges are compared with the source of the pinned components.
+- **Cost.** All rules every 15 s over a recorded hour of 5,000 nodes: 6.3 s of CPU, 0.2% of a core.
+- **Proofs.** ` + "`loadgen alerts prove`" + ` runs the faults on real control planes and evaluates all rules over the recording with Prometheus' own
+  code. Each must fire within 1.5 times its floor and resolve; all but expected consequences must be silent, and all must be in
+  healthy runs. Results: [proofs.md](../records/proofs.md).
+
+` + "`go test ./alerts -update`" + ` writes this page.
 `
 
 const (
@@ -88,28 +84,24 @@ func page(t *testing.T) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, docHead, docScrape, docEvaluation)
 	alerts := mustRules(t)
-	b.WriteString("\n| alert | incident | fault | proof | floor | smallest fault |\n|---|---|---|---|---|---|\n")
-	for _, a := range alerts {
-		fmt.Fprintf(&b, "| [%s](#%s) | %s | %s | %s | %s | %s |\n", a.Alert, strings.ToLower(a.Alert), a.Incident, a.Fault, a.Run,
-			model.Duration(a.Floor(docScrape, docEvaluation)), a.Smallest)
-	}
 	b.WriteString("\n## The alerts\n")
 	for _, a := range alerts {
-		fmt.Fprintf(&b, "\n### %s\n\n%s, of %s, in %s", a.Alert, a.Labels["severity"], a.Labels["component"], a.File)
-		if a.For > 0 {
-			fmt.Fprintf(&b, "; for %v", a.For)
+		fmt.Fprintf(&b, "\n### %s\n\n%s, %s, in %s. Proof %s, floor %s. Fired by: %s. Smallest: %s.", a.Alert, a.Labels["severity"], a.Labels["component"], a.File,
+			a.Run, model.Duration(a.Floor(docScrape, docEvaluation)), a.How, a.Smallest)
+		if a.Incident != "" {
+			fmt.Fprintf(&b, " Incident %s.", a.Incident)
 		}
-		fmt.Fprintf(&b, ". Fired by: %s.", a.How)
 		if a.Upstream != "" {
-			fmt.Fprintf(&b, " Upstream's mixins: %s.", a.Upstream)
+			fmt.Fprintf(&b, " Upstream: %s.", a.Upstream)
 		}
-		fmt.Fprintf(&b, "\n\n```promql\n%s\n```\n\n", strings.TrimSpace(a.Expr))
+		b.WriteString("\n\n")
 		for line := range strings.Lines(a.Annotations["runbook"]) {
 			head, rest, _ := strings.Cut(strings.TrimSpace(line), ":")
 			fmt.Fprintf(&b, "- **%s:**%s\n", head, rest)
 		}
 	}
-	b.WriteString("\n## Recording rules\n\nDashboards read these too.\n\n| record | labels |\n|---|---|\n")
+	b.WriteString(docRules)
+	b.WriteString("\n## Recording rules\n\nDashboards read these too.\n\n")
 	var rows []string
 	for _, r := range allRules(t) {
 		if r.Record != "" {
@@ -117,14 +109,22 @@ func page(t *testing.T) []byte {
 			for name, v := range r.Labels {
 				set = append(set, name+"="+v)
 			}
-			rows = append(rows, fmt.Sprintf("| %s | %s |\n", r.Record, strings.Join(set, ", ")))
+			labels := ""
+			if len(set) > 0 {
+				labels = " (" + strings.Join(set, ", ") + ")"
+			}
+			rows = append(rows, fmt.Sprintf("- %s%s\n", r.Record, labels))
 		}
 	}
 	slices.Sort(rows)
 	b.WriteString(strings.Join(rows, ""))
-	b.WriteString("\n## Metrics\n\n| metric | type | labels | declared in |\n|---|---|---|---|\n")
+	b.WriteString("\n## Metrics\n\n")
 	for _, f := range Families() {
-		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", f.Name, f.Type, strings.Join(f.Labels, ", "), f.Source)
+		name := f.Name
+		if len(f.Labels) > 0 {
+			name += "{" + strings.Join(f.Labels, ",") + "}"
+		}
+		fmt.Fprintf(&b, "- `%s`, %s\n", name, f.Type)
 	}
 	return b.Bytes()
 }

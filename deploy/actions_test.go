@@ -90,7 +90,7 @@ func TestGateExampleActions(t *testing.T) {
 	}
 }
 
-// Each command that the example runs, and each of loadgen's that docs/deploy.md
+// Each command that the example runs, and each of loadgen's that docs/how-to
 // tells of, is one that there is, with these arguments; what can be run without
 // a control plane is run.
 func TestCommands(t *testing.T) {

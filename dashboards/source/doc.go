@@ -4,7 +4,7 @@
 //
 //	go test ./dashboards/source -update
 //
-// writes dashboards/json, dashboards/proof.json and docs/dashboards.md.
+// writes dashboards/json, dashboards/proof.json and docs/reference/dashboards.md.
 //
 // The SDK is pinned at v0.0.12: it is the newest to be had in which the schema
 // that every Grafana imports and provisions from files (v1) is not deprecated,

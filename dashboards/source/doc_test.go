@@ -7,43 +7,37 @@ import (
 	"testing"
 )
 
-// TestDoc keeps docs/dashboards.md equal to the dashboards.
+// TestDoc keeps docs/reference/dashboards.md equal to the dashboards.
 func TestDoc(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(docHead)
 	for _, d := range boards() {
-		fmt.Fprintf(&b, "\n## %s\n\n`%s`. %s\n", strings.TrimPrefix(d.title, "Stormglass / "), d.uid, d.tells)
+		fmt.Fprintf(&b, "\n## %s\n\n`%s`. %s\n\n", strings.TrimPrefix(d.title, "Stormglass / "), d.uid, d.tells)
 		for _, r := range d.rows {
-			fmt.Fprintf(&b, "\n| %s | shows | do |\n|---|---|---|\n", r.title)
+			var titles []string
 			for _, p := range r.panels {
-				fmt.Fprintf(&b, "| %s | %s | %s |\n", p.title, p.tells, p.do)
+				titles = append(titles, p.title)
 			}
+			fmt.Fprintf(&b, "- **%s:** %s\n", r.title, strings.Join(titles, "; "))
 		}
 	}
 	b.WriteString(movesHead)
 	for _, c := range shown {
-		fmt.Fprintf(&b, "| %s | %s | %s |\n", c.what, c.by, strings.Join(movedBy(c.claim), "; "))
+		fmt.Fprintf(&b, "- %s: %s\n", c.what, c.by)
 	}
-	equal(t, "../../docs/dashboards.md", []byte(b.String()))
+	equal(t, "../../docs/reference/dashboards.md", []byte(b.String()))
 }
 
-// movedBy is the panels that claim to show something, by dashboard.
-func movedBy(claim string) []string {
-	var all []string
+// moved tells whether a panel claims to show something.
+func moved(claim string) bool {
 	for _, d := range boards() {
-		var titles []string
 		for _, r := range d.rows {
-			for _, p := range r.panels {
-				if slices.Contains(p.moves, claim) {
-					titles = append(titles, p.title)
-				}
+			if slices.ContainsFunc(r.panels, func(p panel) bool { return slices.Contains(p.moves, claim) }) {
+				return true
 			}
 		}
-		if titles != nil {
-			all = append(all, fmt.Sprintf("*%s*: %s", strings.TrimPrefix(d.title, "Stormglass / "), `"`+strings.Join(titles, `", "`)+`"`))
-		}
 	}
-	return all
+	return false
 }
 
 // shown is where each claim was seen to hold: scenarios, and proofs of alerts.
@@ -82,7 +76,7 @@ func TestShown(t *testing.T) {
 	known := map[string]bool{}
 	for _, c := range shown {
 		known[c.claim] = true
-		if movedBy(c.claim) == nil {
+		if !moved(c.claim) {
 			t.Errorf("no panel is about %q", c.claim)
 		}
 	}
@@ -100,51 +94,45 @@ func TestShown(t *testing.T) {
 }
 
 const movesHead = `
-## What moves which panels
+## What was seen to move panels
 
-Each line was seen in the archives of these runs: ` + "`make panels RUN=DIR`" + `. Proofs are the runs of ` + "`loadgen alerts prove`" + `.
+[dashboards/proof.json](../../dashboards/proof.json) names the panels that each must move, and ` + "`make panels RUN=DIR`" + ` checks a run. Proofs are
+runs of ` + "`loadgen alerts prove`" + `.
 
-| what is done | shown by | panels |
-|---|---|---|
 `
 
 const docHead = `# Dashboards
 
-Eight Grafana dashboards, for a production cluster as for a run of Stormglass. [dashboards/json](../dashboards/json) has
-the files that a Grafana imports or provisions; they are written by [dashboards/source](../dashboards/source) with Grafana's
-own SDK, one Go file each. This page is written by the program: ` + "`go test ./dashboards/source -update`" + `.
+Eight Grafana dashboards for a production cluster or a run of Stormglass. Import the files of
+[dashboards/json](../../dashboards/json), or have them provisioned ([how](../how-to/grafana-prometheus.md)). Below: their rows and panels. What a
+panel shows, and what to do when it looks wrong, is in its description, in Grafana and in the report.
 
 ## What they expect
 
 - A Prometheus data source with the jobs kube-apiserver, etcd, kube-scheduler, kube-controller-manager and, beside a run,
-  loadgen. Relabel yours, if they have other names. A label ` + "`cluster`" + ` is used where there is one.
-- The recording rules of [alerts/](../alerts): panels that show what an alert is about read the same series as the alert.
-- The variables are the data source, the cluster (all, or one) and the component's instances. The links at the top lead to
-  the other dashboards for the same data source, cluster and time, and all instances: one component's are not another's.
-- Phases and faults of a run are annotations on every dashboard: ` + "`stormglass_phase_active`" + `, ` + "`stormglass_fault_active`" + ` and
-  ` + "`stormglass_fault_begin_timestamp_seconds`" + `, which the load generator exports.
+  loadgen. Relabel yours where they have other names. A label ` + "`cluster`" + ` is used where there is one.
+- The recording rules of [alerts/](../../alerts): panels read the same series as the alerts about the same thing.
+- Variables: data source, cluster (all, or one), the component's instances. The links at the top keep data source, cluster and time.
+- Phases and faults of a run are annotations: ` + "`stormglass_phase_active`" + `, ` + "`stormglass_fault_active`" + ` and
+  ` + "`stormglass_fault_begin_timestamp_seconds`" + `, which the generator exports.
 
-## How they are held to it
+## Without Grafana
 
-- **Conventions.** A test reads the JSON: every panel has a description that says what to do, a unit, thresholds from low to
-  high, the chosen data source, its own ID and its own place; every query parses, chooses cluster and instance, names metrics
-  and labels that the pinned versions of Kubernetes and etcd declare (read from their source), and takes the rate of counters only.
-- **Every panel has data.** ` + "`make panels RUN=runs/TIME-NAME`" + ` asks every query of the archive of a run. Each must answer with
-  finite numbers, or have a reason for being empty, and each reason names a query that would refute it: "a single etcd member
-  has no peers" does not hold in a recording with two members. [dashboards/proof.json](../dashboards/proof.json) has them, and
-  where a panel may be wholly empty Grafana shows the reason instead of "No data". A recording holds no recording rules, so
-  their expressions are put in the place of their names.
-- **Panels move.** A panel that is about a fault says so in proof.json, and [a table](#what-moves-which-panels) says which runs
-  have shown it. Under the fault some line has to be elsewhere than before it, by a tenth of the panel's height and in nine
-  of ten pairs of values (Mann and Whitney's U); or it was at rest and has a peak as high; or it was not there. The same
-  command tells, and ` + "`go run ./loadgen/internal/report/panel/panels -calm RUN`" + ` what that is worth: at moments of three healthy runs at which
-  nothing was done, 5, 9 and 15% of these panels are said to have moved. (Had a peak above all before been enough, it were 30%:
-  a p99 of few requests jumps about by itself.) A panel that does not show its fault is told and is no error: a remedy may be
-  what keeps it still.
+The HTML report of every run draws all panels from this JSON and the run's archive, folded up below its own charts. Colours and axes
+are the report's; there is no zoom; at most 150 points a line, 8 lines a panel and 1 MB in all (a larger run gets fewer points a line).
 
-## Without a Grafana
+## How they are tested
 
-The HTML report of every run draws all panels from this JSON and the run's archive, below its own charts, folded up. That is
-not Grafana: colours and axes are the report's, nothing can be chosen or zoomed, lines have at most 150 points and panels at
-most 8 lines, and all of it together at most 1 MB; where a run would need more, lines get fewer points.
+[dashboards/source](../../dashboards/source) writes the JSON with Grafana's SDK; ` + "`go test ./dashboards/source -update`" + ` writes it and this page.
+
+- **Conventions.** Every panel has a description that says what to do, a unit, ascending thresholds, the chosen data source, its own ID
+  and place. Every query parses, selects cluster and instance, names metrics and labels that the pinned Kubernetes and etcd declare in
+  their source, and takes rates of counters only.
+- **Every panel has data.** ` + "`make panels RUN=runs/TIME-NAME`" + ` asks every query of a run's archive (recording rules replaced by their expressions). An
+  empty answer needs a reason in [dashboards/proof.json](../../dashboards/proof.json), and each reason names a query that would refute it. Grafana
+  shows the reason in place of "No data".
+- **Panels move.** For a panel about a fault, some line must differ under the fault by a tenth of the panel's height in nine of ten pairs
+  of values (Mann-Whitney U), or reach such a peak from rest, or appear. [Below](#what-was-seen-to-move-panels): the runs that showed it. On three healthy
+  runs 5, 9 and 15% of these panels count as moved at moments when nothing happened (` + "`go run ./loadgen/internal/report/panel/panels -calm RUN`" + `); had one
+  peak above all before been enough, 30%. A panel that does not show its fault is reported, not an error: a remedy may keep it still.
 `

@@ -88,7 +88,7 @@ func overview() board {
 					title: "Alerts that fire", kind: "table", unit: "short", w: 24, h: 6, hidden: []string{"Time", "__name__", "alertstate", "Value"},
 					queries: []query{{expr: `ALERTS{alertstate="firing", @record}`, empty: &noAlerts}},
 					tells:   "What fires at the end of the range, with its labels: the alerts of alerts/, and whatever else this Prometheus evaluates.",
-					do:      "each of alerts/ has a runbook in its annotations and in docs/alerts.md.",
+					do:      "each of alerts/ has a runbook in its annotations and in docs/reference/alerts.md.",
 				},
 			}},
 		},

@@ -20,7 +20,7 @@ import (
 	"github.com/stormglass/stormglass/dashboards"
 )
 
-var update = flag.Bool("update", false, "write dashboards/json, dashboards/proof.json and docs/dashboards.md")
+var update = flag.Bool("update", false, "write dashboards/json, dashboards/proof.json and docs/reference/dashboards.md")
 
 // TestFiles keeps what is checked in equal to what is written here, and leaves
 // nothing there that no dashboard writes.

@@ -82,22 +82,29 @@ func Run(t testing.TB, dir, program string, args ...string) (string, error) {
 	return string(out), err
 }
 
-// Documented is the commands of a program that docs/deploy.md tells of, as
-// "bin/PROGRAM ARGUMENTS" in a block or between backticks: their arguments.
+// Documented is the commands of a program that the pages of docs/how-to tell of,
+// as "bin/PROGRAM ARGUMENTS" in a block or between backticks: their arguments.
 func Documented(t testing.TB, program string) [][]string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(Root(t), "docs", "deploy.md"))
+	pages, err := filepath.Glob(filepath.Join(Root(t), "docs", "how-to", "*.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	var all [][]string
-	for line := range strings.FieldsFuncSeq(string(text), func(r rune) bool { return r == '\n' || r == '`' }) {
-		if _, args, ok := strings.Cut(line, "bin/"+program+" "); ok {
-			all = append(all, strings.Fields(args))
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.FieldsFuncSeq(string(text), func(r rune) bool { return r == '\n' || r == '`' }) {
+			if _, args, ok := strings.Cut(line, "bin/"+program+" "); ok {
+				args, _, _ = strings.Cut(args, " > ")
+				all = append(all, strings.Fields(args))
+			}
 		}
 	}
 	if len(all) == 0 {
-		t.Fatalf("docs/deploy.md tells of no command of %s", program)
+		t.Fatalf("docs/how-to tells of no command of %s", program)
 	}
 	return all
 }

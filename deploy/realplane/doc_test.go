@@ -6,7 +6,7 @@ import (
 	"github.com/stormglass/stormglass/deploy/deploytest"
 )
 
-// The commands of controlplane that docs/deploy.md tells of are there, with
+// The commands of controlplane that docs/how-to tells of are there, with
 // these flags: flags are read before --help is obeyed, and one that is unknown
 // is an error.
 func TestDocumentedCommands(t *testing.T) {

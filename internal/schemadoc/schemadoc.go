@@ -18,8 +18,8 @@ import (
 	"testing"
 )
 
-// Page is a reference page: a head, then a table for the root type and for
-// every struct reached from it.
+// Page is a reference page: a head, then a list of fields for the root type and
+// for every struct reached from it.
 type Page struct {
 	// File is the page, Head the text before the tables.
 	File string
@@ -28,8 +28,7 @@ type Page struct {
 	Tag string
 	// Scalars are what named types that are no structs are called.
 	Scalars map[string]string
-	// Unit is a field's unit, from its struct, key and type; nil leaves the
-	// column out.
+	// Unit is a field's unit, from its struct, key and type; nil leaves it out.
 	Unit func(of, key, text string) string
 
 	structs  map[string]*ast.StructType
@@ -104,14 +103,14 @@ func oneLine(s string) string {
 	return strings.ReplaceAll(strings.Join(strings.Fields(s), " "), "|", "\\|")
 }
 
-// table writes the table of a type, then those of the types in it.
+// table writes the fields of a type, then those of the types in it.
 func (p *Page) table(name string) {
 	p.written = append(p.written, name)
-	columns := "| field | type | unit | meaning |\n|---|---|---|---|\n"
-	if p.Unit == nil {
-		columns = "| field | type | meaning |\n|---|---|---|\n"
+	lead := withoutName(p.comments[name], name)
+	if first, _, _ := strings.Cut(lead, " "); lead != "" && !strings.Contains(strings.TrimRight(first, ".:"), ".") { // no file's name
+		lead = strings.ToUpper(lead[:1]) + lead[1:]
 	}
-	fmt.Fprintf(&p.out, "\n## %s\n\n%s\n\n%s", name, p.comments[name], columns)
+	fmt.Fprintf(&p.out, "\n## %s\n\n%s\n\n", name, lead)
 	var next []string
 	p.rows(name, &next)
 	for _, n := range next {
@@ -121,7 +120,7 @@ func (p *Page) table(name string) {
 	}
 }
 
-// rows writes a type's rows, those of embedded types in their place.
+// rows writes a type's fields, those of embedded types in their place.
 func (p *Page) rows(name string, next *[]string) {
 	for _, f := range p.structs[name].Fields.List {
 		text, inner := p.typeText(f.Type)
@@ -133,28 +132,42 @@ func (p *Page) rows(name string, next *[]string) {
 			continue // not part of the format
 		}
 		key, option, _ := strings.Cut(reflect.StructTag(strings.Trim(f.Tag.Value, "`")).Get(p.Tag), ",")
-		meaning := oneLine(f.Doc.Text() + " " + f.Comment.Text())
+		meaning := withoutName(oneLine(f.Doc.Text()+" "+f.Comment.Text()), f.Names[0].Name)
 		if meaning == "" {
 			p.errs = append(p.errs, fmt.Errorf("%s.%s has no comment that says what it means", name, f.Names[0].Name))
 		}
-		if strings.Contains(option, "omitempty") && p.Unit != nil {
-			text += ", optional"
-		}
+		optional := ""
 		if p.Unit != nil {
-			text += " | " + p.Unit(name, key, text)
+			if unit := p.Unit(name, key, text); unit != "" {
+				text += ", " + unit
+			}
+			if strings.Contains(option, "omitempty") {
+				optional = "?"
+			}
 		}
-		fmt.Fprintf(&p.out, "| `%s` | %s | %s |\n", key, text, meaning)
+		fmt.Fprintf(&p.out, "- `%s`%s (%s): %s\n", key, optional, text, meaning)
 		if inner != "" {
 			*next = append(*next, inner)
 		}
 	}
 }
 
+// withoutName is a comment without its "Name is" or "Name are": the page has the
+// name beside it.
+func withoutName(comment, name string) string {
+	for _, is := range []string{" is ", " are ", ": "} {
+		if rest, ok := strings.CutPrefix(comment, name+is); ok {
+			return rest
+		}
+	}
+	return comment
+}
+
 // typeText names a type as the format knows it, and the struct in it, if any.
 func (p *Page) typeText(e ast.Expr) (text, inner string) {
-	list, object := "array of ", "object of "
+	object := "object of "
 	if p.Tag == "yaml" {
-		list, object = "list of ", "map of "
+		object = "map of "
 	}
 	switch e := e.(type) {
 	case *ast.StarExpr:
@@ -165,7 +178,7 @@ func (p *Page) typeText(e ast.Expr) (text, inner string) {
 		return text, inner
 	case *ast.ArrayType:
 		text, inner = p.typeText(e.Elt)
-		return list + text, inner
+		return text + "[]", inner
 	case *ast.MapType:
 		text, inner = p.typeText(e.Value)
 		return object + text, inner

@@ -6,7 +6,7 @@ const AuditFile = "audit.json"
 
 // Breakdown tells where the mean latency of one load's requests of one verb
 // and resource went in a phase. Means add up, quantiles do not: the mean is
-// split, the p99 stands beside it whole. docs/breakdown.md says what each part is.
+// split, the p99 stands beside it whole. docs/reference/breakdown.md says what each part is.
 type Breakdown struct {
 	Phase    string `json:"phase"`             // the name of the phase
 	Load     string `json:"load"`              // the load's name in the scenario

@@ -6,7 +6,7 @@ import "time"
 const PulseFile = "pulse.jsonl"
 
 // Recovery is what the faults of a run did to its loads and to who leads, and
-// how long it took until all was well again. docs/recovery.md defines every
+// how long it took until all was well again. docs/reference/recovery.md defines every
 // figure. Nil where a run had no fault, no change of leader and no restart.
 type Recovery struct {
 	// SlotSeconds is the width of a slot of the pulse: how exact times are that
@@ -143,7 +143,7 @@ type Restart struct {
 }
 
 // Signal is an incident's own metric over steady phases, under the fault and
-// after it, judged against its own noise. docs/recovery.md says how.
+// after it, judged against its own noise. docs/reference/recovery.md says how.
 type Signal struct {
 	Name string `json:"name"` // unique in the scenario
 	Expr string `json:"expr"` // the PromQL

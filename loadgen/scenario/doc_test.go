@@ -8,7 +8,7 @@ import (
 	"github.com/stormglass/stormglass/internal/schemadoc"
 )
 
-// TestScenarioDoc keeps docs/scenarios.md equal to the Go types and their
+// TestScenarioDoc keeps docs/reference/scenarios.md equal to the Go types and their
 // comments.
 func TestScenarioDoc(t *testing.T) {
 	head, err := os.ReadFile("testdata/scenarios.head.md")
@@ -16,7 +16,7 @@ func TestScenarioDoc(t *testing.T) {
 		t.Fatal(err)
 	}
 	page := schemadoc.Page{
-		File: "../../docs/scenarios.md", Head: head, Tag: "yaml",
+		File: "../../docs/reference/scenarios.md", Head: head, Tag: "yaml",
 		Scalars: map[string]string{
 			"Duration": "duration", "Rate": "rate", "Bytes": "size", "Bound": "bound", "Spread": "spread", "Flags": "map of string",
 		},

@@ -137,7 +137,7 @@ type Gate struct {
 	// Expr is PromQL, evaluated at the end of the phases in Over; $window is
 	// their length. It must give exactly one series or scalar.
 	Expr string `yaml:"expr,omitempty"`
-	// Alert is one of docs/alerts.md, or of rules that `loadgen gate` is given: it must
+	// Alert is one of docs/reference/alerts.md, or of rules that `loadgen gate` is given: it must
 	// fire in one of the phases in Over, or in none, as Fires says.
 	Alert string `yaml:"alert,omitempty"`
 	// Fires tells whether the Alert must fire (true) or must not (false).

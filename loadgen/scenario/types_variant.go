@@ -40,7 +40,7 @@ type Signal struct {
 	Name string `yaml:"name"`
 	// Expr is PromQL that gives one series or scalar, evaluated again and again
 	// over the phases; $window is two and a half scrape intervals
-	// (docs/recovery.md).
+	// (docs/reference/recovery.md).
 	Expr string `yaml:"expr"`
 	// Unit of what Expr gives, for tables and charts: "seconds", "ratio", "bytes",
 	// "count", "per second" or "per hour". Default: a bare number.

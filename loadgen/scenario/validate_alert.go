@@ -4,7 +4,7 @@ package scenario
 func (v *validator) alertGate(path string, g *Gate) {
 	switch {
 	case g.Alert == "":
-		v.fail(path+".fires", "name the alert: it stands in docs/alerts.md", "gate %q says whether an alert fires, and not which", g.Name)
+		v.fail(path+".fires", "name the alert: it stands in docs/reference/alerts.md", "gate %q says whether an alert fires, and not which", g.Name)
 	case g.Objective != "" || g.Expr != "":
 		v.fail(path+".alert", "write two gates", "gate %q has an alert and an objective or expr", g.Name)
 	case g.Fires == nil:

@@ -57,7 +57,7 @@ func feltTable(rec result.Recovery) tableView {
 		Caption: "What the loads felt",
 		Head:    heads("Fault", "Load", ">Error window", ">From", ">Until", ">First success", ">After the end", ">Back inside", ">Failed", ">Unsent", ">Slowest", "Note"),
 		Note: fmt.Sprintf("Error window: from the first to the last tenth of a second in which a request failed, was not sent or took longer than the load's bound. "+
-			"From, Until and First success count from the fault's begin; After the end is the same success since the fault's end, negative if it came before. Back inside counts from its end to the moment since which the load held its bound for %s. docs/recovery.md has the definitions.",
+			"From, Until and First success count from the fault's begin; After the end is the same success since the fault's end, negative if it came before. Back inside counts from its end to the moment since which the load held its bound for %s. docs/reference/recovery.md has the definitions.",
 			format(scenario.Seconds, rec.StretchSeconds)),
 	}
 	for _, f := range rec.Faults {

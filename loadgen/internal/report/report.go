@@ -44,7 +44,7 @@ func Write(ctx context.Context, dir string, r result.Result, timeline []result.E
 	return errors.Join(errs...)
 }
 
-// JSON writes result.json; docs/result.md describes every field.
+// JSON writes result.json; docs/reference/result.md describes every field.
 func JSON(w io.Writer, r result.Result) error { return indented(w, r) }
 
 // NodesJSON writes what `loadgen nodes -o json` prints: the `nodes` section of

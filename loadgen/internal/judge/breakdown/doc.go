@@ -6,6 +6,6 @@
 // Only means are split: they add up, quantiles do not. The client's side is
 // exact, from the sums of its histograms. The server's is sum over count of
 // its histograms between the scrapes at a phase's boundaries. What no figure
-// accounts for is a figure itself. docs/breakdown.md is the reference of all
+// accounts for is a figure itself. docs/reference/breakdown.md is the reference of all
 // parts: formula, source, and what each cannot tell.
 package breakdown

@@ -118,7 +118,7 @@ func (w window) etcd(b *row, c call, perRequest float64) {
 	slices.Sort(with)
 	note := cmp.Or(strings.Join(used, ", "), "no call: served from the watch cache")
 	if len(with) > 0 {
-		note += "; as if shared with " + strings.Join(with, ", ") + " by the rule in docs/breakdown.md"
+		note += "; as if shared with " + strings.Join(with, ", ") + " by the rule in docs/reference/breakdown.md"
 	}
 	b.part(result.PartEtcd, seconds*perRequest, ofResource, famEtcd, note)
 }

@@ -79,7 +79,7 @@ func Quiet(s *scenario.Scenario, rules alerting.Ruleset) ([]Compiled, error) {
 func (c *Compiled) compileAlert(s *scenario.Scenario, path string, b book) error {
 	rules := b.find(c.Alert)
 	if rules == nil {
-		hint := "docs/alerts.md lists them; `loadgen gate --rules` takes rules of yours"
+		hint := "docs/reference/alerts.md lists them; `loadgen gate --rules` takes rules of yours"
 		if near := strictyaml.Suggest(c.Alert, slices.Concat(b.extra.Alerts(), b.shipped.Alerts())); near != "" {
 			hint = fmt.Sprintf("did you mean %q?", near)
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-var update = flag.Bool("update", false, "rewrite docs/objectives.md")
+var update = flag.Bool("update", false, "rewrite docs/reference/objectives.md")
 
 // What is wrong with a gate is said before anything starts, in one line with
 // file, line, field and a hint.
@@ -142,7 +142,7 @@ func TestFamilies(t *testing.T) {
 }
 
 func TestReferenceIsWhatTheProgramKnows(t *testing.T) {
-	file := filepath.Join("..", "..", "..", "..", "docs", "objectives.md")
+	file := filepath.Join("..", "..", "..", "..", "docs", "reference", "objectives.md")
 	if *update {
 		if err := os.WriteFile(file, []byte(Reference()), 0o644); err != nil {
 			t.Fatal(err)
@@ -153,7 +153,7 @@ func TestReferenceIsWhatTheProgramKnows(t *testing.T) {
 		t.Fatal(err)
 	}
 	if string(text) != Reference() {
-		t.Error("docs/objectives.md is not what the program knows; read what changed and run: go test ./loadgen/internal/judge/gate -update")
+		t.Error("docs/reference/objectives.md is not what the program knows; read what changed and run: go test ./loadgen/internal/judge/gate -update")
 	}
 	for _, o := range Objectives() {
 		if o.Doc == "" || o.Source == "" || o.Default == "" || (o.Expr == "") == (o.measure == nil) {

@@ -87,7 +87,7 @@ func names() []string {
 	return all
 }
 
-// Reference is docs/objectives.md: every objective with its unit, bound,
+// Reference is docs/reference/objectives.md: every objective with its unit, bound,
 // definition and source.
 func Reference() string {
 	var b strings.Builder
@@ -96,18 +96,16 @@ func Reference() string {
 		"$count", withGap(gapCount), "$against", withGap(gapAgainst),
 	).Replace(referenceHead))
 	for _, o := range Objectives() {
-		fmt.Fprintf(&b, "\n### %s\n\n%s\n\n", o.Name, o.Doc)
-		unit := string(o.Unit)
-		fmt.Fprintf(&b, "- unit: %s (written as %s); to begin with: `%s`\n", unit, o.Unit.Example(), o.Default)
+		fmt.Fprintf(&b, "\n### %s\n\n%s\n\nUnit: %s; to begin with `%s`. Reads ", o.Name, o.Doc, o.Unit, o.Default)
 		switch {
 		case len(o.Needs) > 0:
-			fmt.Fprintf(&b, "- reads: %s\n", strings.Join(o.Needs, ", "))
+			b.WriteString(strings.Join(o.Needs, ", "))
 		case o.client:
-			b.WriteString("- reads: the generator's own measurements; client: no data where the generator's own delay decides\n")
+			b.WriteString("the generator's measurements (client)")
 		default:
-			b.WriteString("- reads: the generator's own measurements\n")
+			b.WriteString("the generator's measurements")
 		}
-		fmt.Fprintf(&b, "- source: %s\n", o.Source)
+		fmt.Fprintf(&b, ". Source: %s.\n", o.Source)
 		if o.Expr != "" {
 			fmt.Fprintf(&b, "\n```promql\n%s\n```\n", o.Expr)
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-const recoveryDoc = "docs/recovery.md"
+const recoveryDoc = "docs/reference/recovery.md"
 
 // recovered lists the objectives of faults: what they did, how long it took until
 // all was well again, and whether anything was lost.
@@ -60,7 +60,7 @@ func recovered() []Objective {
 			},
 		},
 		{
-			Name: "lost-writes", Unit: scenario.Count, Default: "max: 0", Source: ours + "; docs/recovery.md", kinds: histories,
+			Name: "lost-writes", Unit: scenario.Count, Default: "max: 0", Source: ours + "; docs/reference/recovery.md", kinds: histories,
 			Doc: "Acknowledged writes of a history that are not in the chain of versions that leads to the final state, over the whole run.",
 			measure: perHistory(func(h result.History) (int64, string) {
 				return h.LostWrites, fmt.Sprintf("%d acknowledged", h.Writes.Succeeded)

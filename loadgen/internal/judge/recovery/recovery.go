@@ -2,7 +2,7 @@
 // for how long each load was outside its bound, when it succeeded again, how
 // many watches had to list again, who led before and after and how long nobody
 // did; and judges the scenario's signals against their own noise. It is
-// arithmetic on what was recorded. docs/recovery.md defines every figure.
+// arithmetic on what was recorded. docs/reference/recovery.md defines every figure.
 package recovery
 
 import (
