@@ -81,9 +81,9 @@ func Families() []Family {
 		{"node_collector_zone_size", "gauge", words("zone"), nodeMetrics},
 		{"taint_eviction_controller_pod_deletions_total", "counter", nil, taintMetrics},
 
-		{"stormglass_scheduling_lag_seconds", "histogram", nil, own + "record/self.go"},
-		{"stormglass_request_lag_seconds", "histogram", words("load"), own + "traffic/request/metrics.go"},
-		{"stormglass_requests_unsent_total", "counter", words("load verb resource"), own + "traffic/request/metrics.go"},
+		{"stormglass_scheduling_lag_seconds", "histogram", nil, own + "internal/generator/self.go"},
+		{"stormglass_request_lag_seconds", "histogram", words("load"), own + "internal/load/request/metrics.go"},
+		{"stormglass_requests_unsent_total", "counter", words("load verb resource"), own + "internal/load/request/metrics.go"},
 	}
 	slices.SortFunc(all, func(a, b Family) int { return strings.Compare(a.Name, b.Name) })
 	return all
