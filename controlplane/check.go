@@ -15,11 +15,15 @@ import (
 	"github.com/stormglass/stormglass/internal/strictyaml"
 )
 
+// Defaults are the components' own values of flags that a config sets, by component
+// and flag.
+type Defaults = topology.Defaults
+
 // Check has each component check what the config sets for it, before anything
 // is started, and gives upstream's defaults of the flags. Each component that
 // has anything set is asked in a short-lived process of the executable.
-func Check(ctx context.Context, executable string, cfg control.Config) (topology.Defaults, []control.Problem, error) {
-	defaults := topology.Defaults{}
+func Check(ctx context.Context, executable string, cfg control.Config) (Defaults, []control.Problem, error) {
+	defaults := Defaults{}
 	var problems []control.Problem
 	for _, section := range cfg.FlagSections() {
 		ask := control.Check{Flags: section.Flags}

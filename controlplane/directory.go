@@ -31,6 +31,12 @@ type directory struct {
 	keepLogs bool
 }
 
+// ConfigFile is where the plane in dir keeps its config.
+func ConfigFile(dir string) string { return topology.Layout{Dir: dir}.Config() }
+
+// LogFile is the log of a component, or of the supervisor, of the plane in dir.
+func LogFile(dir, name string) string { return topology.Layout{Dir: dir}.Log(name) }
+
 // stragglers is how long openDirectory waits for the last processes of a
 // supervisor that was killed.
 const stragglers = 3 * time.Second

@@ -2,7 +2,6 @@ package controlplane_test
 
 import (
 	"bytes"
-	"context"
 	"os/exec"
 	"testing"
 
@@ -12,12 +11,6 @@ import (
 
 func kubeConfigMap(name string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string]string{"a": "b"}}
-}
-
-func contextEnded() (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	return ctx, cancel
 }
 
 // limited runs the program after a shell command, such as a ulimit.

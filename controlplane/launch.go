@@ -11,7 +11,10 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/controlplane/internal/adminclient"
+	"github.com/stormglass/stormglass/controlplane/internal/fault"
 	"github.com/stormglass/stormglass/controlplane/internal/pki"
+	"github.com/stormglass/stormglass/controlplane/internal/supervisor"
 	"github.com/stormglass/stormglass/controlplane/internal/topology"
 )
 
@@ -19,9 +22,7 @@ import (
 // between the pick and the component's listening.
 const portAttempts = 5
 
-var errPortTaken = errors.New("port taken")
-
-// launchRetrying launches with ever new ports until none is taken.
+// launchRetrying launches with other ports until none is taken.
 func (p *Plane) launchRetrying(ctx context.Context) error {
 	first := lastPorts(p.layout.Dir)
 	last := first
@@ -34,23 +35,21 @@ func (p *Plane) launchRetrying(ctx context.Context) error {
 			return err
 		}
 		err = p.launch(ctx, ports, p.dir.resumed || attempt > 1)
-		if !errors.Is(err, errPortTaken) || attempt == portAttempts {
+		if !errors.Is(err, supervisor.ErrPortTaken) || attempt == portAttempts {
 			return err
 		}
 		p.progress("%v; trying other ports", err)
-		p.stopMembers(p.opts.Now)
-		p.closeWays()
-		p.mu.Lock()
-		p.members = nil
-		p.mu.Unlock()
-		if err := p.forgetMembers(); err != nil {
+		p.components.StopAll(p.opts.Now)
+		p.disconnect()
+		p.components.Forget()
+		if err := p.dropEtcdData(); err != nil {
 			return err
 		}
 		last = nil
 	}
 }
 
-// pickPorts has a port chosen for each listener.
+// pickPorts picks a port for each listener.
 func (p *Plane) pickPorts(last topology.Ports) (topology.Ports, error) {
 	want := topology.Ports{}
 	for _, name := range topology.Listeners(p.opts.Config) {
@@ -59,10 +58,9 @@ func (p *Plane) pickPorts(last topology.Ports) (topology.Ports, error) {
 	return p.opts.PickPorts(want)
 }
 
-// forgetMembers removes what several members wrote during an attempt to start
-// for the first time: each keeps the others' addresses, and without a quorum
-// nobody can tell them new ones.
-func (p *Plane) forgetMembers() error {
+// dropEtcdData removes what several members wrote during an attempt at a first
+// start: each keeps the others' addresses, which cannot be changed without a quorum.
+func (p *Plane) dropEtcdData() error {
 	if p.dir.resumed || p.opts.Config.Count(control.KindEtcd) == 1 {
 		return nil
 	}
@@ -79,47 +77,76 @@ func (p *Plane) launch(ctx context.Context, ports topology.Ports, again bool) er
 	if err := p.write(plan, ports); err != nil {
 		return err
 	}
-	probe, err := newProber(p.layout, plan)
+	c, err := connect(plan, p.layout, ports)
 	if err != nil {
 		return err
 	}
-	if err := p.openWays(plan, probe, ports); err != nil {
-		return err
-	}
-	if err := p.startAndAwait(ctx, plan.Of(control.KindEtcd)); err != nil {
+	p.mu.Lock()
+	p.connections = c
+	p.mu.Unlock()
+	etcd := plan.Of(control.KindEtcd)
+	if err := p.components.Launch(ctx, etcd); err != nil {
 		return err
 	}
 	if again {
-		if err := probe.updatePeerURL(ctx); err != nil {
+		if err := c.client.UpdatePeerURL(ctx, etcd); err != nil {
 			return err
 		}
-		if err := p.disarm(ctx, probe, plan); err != nil {
+		if err := p.disarm(ctx, c.client, etcd[0]); err != nil {
 			return err
 		}
 	}
-	if err := p.startAndAwait(ctx, plan.Of(control.KindAPIServer)); err != nil {
+	if err := p.components.Launch(ctx, plan.Of(control.KindAPIServer)); err != nil {
 		return err
 	}
-	// Leases of the last start would keep the new leaders waiting for 15 s.
-	// Their holders are dead: whoever lives holds the directory's lock.
+	// The holders of an earlier start's leases are dead: a living one would hold the
+	// directory's lock.
 	if again {
-		if err := probe.deleteLeases(ctx); err != nil {
+		if err := c.client.DeleteLeases(ctx); err != nil {
 			return err
 		}
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return probe.grantLoadgen(ctx) })
-	group.Go(func() error { return probe.makeDefaultAccount(ctx) })
+	group.Go(func() error { return c.client.GrantLoadgen(ctx) })
+	group.Go(func() error { return c.client.CreateDefaultServiceAccount(ctx) })
 	for _, kind := range []string{control.KindScheduler, control.KindControllerManager} {
-		group.Go(func() error { return p.startAndAwait(ctx, plan.Of(kind)) })
+		group.Go(func() error { return p.components.Launch(ctx, plan.Of(kind)) })
 	}
 	if err := group.Wait(); err != nil {
 		return err
 	}
+	cluster := p.describe(plan)
 	p.mu.Lock()
-	p.cluster = p.describe(plan)
+	p.cluster = &cluster
 	p.mu.Unlock()
 	return nil
+}
+
+// A supervisor that is killed undoes no fault. disarm and sweepWebhooks remove from
+// the plane's data what would keep it from serving as before.
+
+// disarm takes back etcd's alarm about space, under which no leader gets its lease. If
+// there is no room the next write raises it again.
+func (p *Plane) disarm(ctx context.Context, client *adminclient.Client, etcd topology.Process) error {
+	raised, err := fault.Disarm(ctx, func(ctx context.Context, path string, in, out any) error {
+		return client.CallEtcd(ctx, etcd, path, in, out)
+	})
+	if raised {
+		p.progress("%-26s NOSPACE disarmed: it was raised before this start", control.KindEtcd)
+	}
+	return err
+}
+
+// sweepWebhooks removes the webhooks of faults.
+func (p *Plane) sweepWebhooks(ctx context.Context) error {
+	if !p.dir.resumed {
+		return nil
+	}
+	removed, err := fault.Sweep(ctx, p.layout.Kubeconfig(pki.Admin))
+	for _, name := range removed {
+		p.progress("%-26s removed: a fault had left it", name)
+	}
+	return err
 }
 
 // write writes the files that the processes and the user read.
@@ -154,51 +181,14 @@ func writeJSON(path string, v any) error {
 	return pki.WriteFile(path, append(data, '\n'))
 }
 
-// startAndAwait starts processes of one kind together and waits until all are
-// ready.
-func (p *Plane) startAndAwait(ctx context.Context, processes []topology.Process) error {
-	begun := time.Now()
-	group, ctx := errgroup.WithContext(ctx)
-	for _, proc := range processes {
-		m, err := p.startMember(proc)
-		group.Go(func() error {
-			if err != nil {
-				return err
-			}
-			return p.await(ctx, m, begun)
-		})
-	}
-	return group.Wait()
-}
-
-// announce makes the plane known as ready and watches over its processes.
+// announce publishes the plane as ready and lets the supervisor watch its processes.
 func (p *Plane) announce() error {
-	p.mu.Lock()
-	p.cluster.ReadyAt = time.Now()
-	p.mu.Unlock()
-	if err := p.publish(); err != nil {
+	if err := p.publishChanged(func(c *control.Cluster) { c.ReadyAt = time.Now() }); err != nil {
 		return err
 	}
 	os.Remove(filepath.Join(p.layout.Dir, control.StoppedFile))
 	p.dir.resumed = true
-	p.mu.Lock()
-	p.settled = true
-	for _, m := range p.members { // before any fault gives one another life
-		go p.watch(m, m.life)
-	}
-	p.mu.Unlock()
+	p.components.Settle()
 	p.setState(control.Ready, "")
 	return nil
-}
-
-// publish writes cluster.json, with the processes as they are now.
-func (p *Plane) publish() error {
-	p.publishing.Lock() // so that the newest is written last
-	defer p.publishing.Unlock()
-	p.mu.Lock()
-	cluster := *p.cluster
-	cluster.Components = p.components()
-	p.cluster = &cluster // those who have the old one may still read it
-	p.mu.Unlock()
-	return writeJSON(filepath.Join(p.layout.Dir, control.ClusterFile), cluster)
 }

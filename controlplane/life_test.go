@@ -2,6 +2,7 @@ package controlplane_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -173,11 +174,7 @@ func TestPortTakenWhileStarting(t *testing.T) {
 	}
 	now := make(chan struct{})
 	close(now)
-	kill, cancel := contextEnded()
-	defer cancel()
-	if err := plane.Run(kill, now); err != nil {
-		t.Error(err)
-	}
+	plane.Stop(errors.New("the test is over"), now)
 	plane.Release()
 }
 

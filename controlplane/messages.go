@@ -12,11 +12,11 @@ import (
 // components.
 const SupervisorLog = "supervisor"
 
-// progress tells what happens, and keeps it in the supervisor's log.
+// progress writes a line to Options.Progress and to the supervisor's log.
 func (p *Plane) progress(format string, args ...any) { p.messages.say(fmt.Sprintf(format, args...)) }
 
-// tell tells of an error that nothing depends on, if there is one.
-func (p *Plane) tell(err error) {
+// report writes an error that nothing depends on, if there is one.
+func (p *Plane) report(err error) {
 	if err != nil {
 		p.progress("%v", err)
 	}

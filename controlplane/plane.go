@@ -6,6 +6,11 @@
 // processes in order and returns when all are ready; Run waits for the end;
 // the processes are stopped in reverse order. No process outlives the
 // supervisor, however that ends.
+//
+// The Plane owns its directory, its state and the order of these steps. The parts
+// below internal own the rest: supervisor the processes, readiness and leadership
+// the answers to who is ready and who leads, restore etcd's data while it changes,
+// fault what is broken on purpose.
 package controlplane
 
 import (
@@ -15,31 +20,34 @@ import (
 	"io"
 	"net"
 	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/controlplane/internal/fault"
-	"github.com/stormglass/stormglass/controlplane/internal/process"
+	"github.com/stormglass/stormglass/controlplane/internal/leadership"
+	"github.com/stormglass/stormglass/controlplane/internal/readiness"
+	"github.com/stormglass/stormglass/controlplane/internal/restore"
+	"github.com/stormglass/stormglass/controlplane/internal/supervisor"
 	"github.com/stormglass/stormglass/controlplane/internal/topology"
 )
 
 // Options says what to start.
 type Options struct {
-	// Dir is the plane's directory. It is made if it is not there; a stopped
-	// plane's directory resumes its data, keys and, where free, ports.
+	// Dir is the plane's directory. It is created if needed; a stopped plane's
+	// directory resumes its data, keys and, where free, ports.
 	Dir string
-	// Config must be valid (Config.Problems); Defaults are what Check found
-	// out about its flags.
+	// Config must be valid (Config.Problems). Defaults are Check's, of its flags.
 	Config   control.Config
-	Defaults topology.Defaults
+	Defaults Defaults
 	// Executable is the multi-call binary that holds the components.
 	Executable string
-	// Progress receives what happens, line by line. When Start returns it has all that
-	// was said; if it does not read, nothing waits for it.
+	// Progress receives what happens, line by line. When Start returns it has all
+	// lines so far. The plane does not wait for a Progress that blocks.
 	Progress io.Writer
-	// Now is closed when a start that has failed or was interrupted is to kill what
-	// still runs at once. Nil: it always stops in order.
+	// Now is closed to kill what still runs when a start that has failed or was
+	// interrupted stops it. Nil: it always stops in order.
 	Now <-chan struct{}
 	// PickPorts chooses a port for each listener, given those of the last start
 	// (zero where there was none). Nil picks free ports on loopback.
@@ -48,70 +56,50 @@ type Options struct {
 
 // Plane is one control plane. Its methods are safe for concurrent use.
 type Plane struct {
-	opts    Options
-	layout  topology.Layout
-	dir     *directory
-	spawner *process.Spawner
-	server  *server
-	started time.Time
-
-	events fault.Events
-	faults *fault.Manager
+	opts       Options
+	layout     topology.Layout
+	dir        *directory
+	started    time.Time
+	messages   *messages
+	server     *server
+	events     fault.Events
+	faults     *fault.Manager
+	components *supervisor.Supervisor
 	// closing ends when the plane begins to stop, lifetime when its last process
 	// was stopped.
 	closing, lifetime         context.Context
 	beginClosing, endLifetime context.CancelFunc
 
 	stopOnce sync.Once
-	stopAsk  chan struct{} // closed when somebody asked to stop
-	died     chan error    // why the plane cannot go on; nearly always a process that ended by itself
+	stopAsk  chan struct{} // closed when a stop is requested through the control socket
+	died     chan error    // why the plane cannot go on: nearly always the end of a process
 
-	mu      sync.Mutex
-	state   control.State
-	since   time.Time
-	cause   string
-	members []*member
-	// settled tells that the plane has become ready and its processes are not yet
-	// being stopped: components may be started again.
-	settled bool
-	cluster *control.Cluster
-
-	// Files are written without mu: a disk that is kept busy on purpose must not
-	// hold up the end of that.
-	publishing sync.Mutex // held while cluster.json is written
-	messages   *messages
-
-	// These are of the launch that came through.
-	plan  topology.Plan
-	probe *prober
-	ways  ways
-
-	memberIDs map[string]string // etcd's IDs of members, to names
+	// publishing is held while cluster.json is written, so that the newest is written
+	// last. It is taken before mu, which is not held meanwhile: a disk that a fault
+	// keeps busy must not delay the end of that fault.
+	publishing sync.Mutex
+	// mu guards what follows.
+	mu          sync.Mutex
+	state       control.State
+	since       time.Time        // of state
+	cause       string           // of the stop
+	cluster     *control.Cluster // nil before the plane is ready; replaced, never changed
+	connections connections
 }
 
 var errAsked = errors.New("asked to stop through the control socket")
 
 // Start brings a plane up and returns when it is ready. On an error nothing
-// runs any more, and a directory that Start made is gone again, but for the logs if a
-// component failed. When ctx ends
-// during the start, so does the start.
+// runs any more, and a directory that Start made is removed, but for the logs if a
+// component failed. When ctx ends during the start, so does the start.
 func Start(ctx context.Context, opts Options) (*Plane, error) {
 	if opts.PickPorts == nil {
 		opts.PickPorts = PickPorts
 	}
-	dir, err := openDirectory(ctx, opts.Dir)
+	p, err := newPlane(ctx, opts)
 	if err != nil {
 		return nil, err
 	}
-	p := &Plane{
-		opts: opts, dir: dir, layout: topology.Layout{Dir: dir.path},
-		stopAsk: make(chan struct{}), died: make(chan error, 1),
-		started: time.Now(), state: control.Starting, since: time.Now(), memberIDs: map[string]string{},
-		messages: newMessages(opts.Progress),
-	}
-	p.faults = fault.NewManager(p, &p.events)
-	p.closing, p.beginClosing = context.WithCancel(context.WithoutCancel(ctx))
-	p.lifetime, p.endLifetime = context.WithCancel(context.WithoutCancel(ctx))
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	go func() { // `down` also ends a plane that is still starting
@@ -127,21 +115,52 @@ func Start(ctx context.Context, opts Options) (*Plane, error) {
 		p.messages.flush()
 		return p, nil
 	}
-	var component *componentError
+	var component *supervisor.ComponentError
 	if ctx.Err() != nil {
 		err = fmt.Errorf("interrupted while starting: %w", context.Cause(ctx))
 	} else if errors.As(err, &component) {
 		p.dir.keepLogs = true
 	}
-	p.shutdown(err.Error(), p.patience(opts.Now))
+	p.Stop(err, p.patience(opts.Now))
 	p.Release()
 	return nil, err
 }
 
-func (p *Plane) start(ctx context.Context) (err error) {
-	if p.spawner, err = process.NewSpawner(); err != nil {
-		return err
+// newPlane opens the directory and connects the parts of a plane.
+func newPlane(ctx context.Context, opts Options) (*Plane, error) {
+	dir, err := openDirectory(ctx, opts.Dir)
+	if err != nil {
+		return nil, err
 	}
+	p := &Plane{
+		opts: opts, dir: dir, layout: topology.Layout{Dir: dir.path},
+		stopAsk: make(chan struct{}), died: make(chan error, 1),
+		started: time.Now(), state: control.Starting, since: time.Now(),
+	}
+	p.closing, p.beginClosing = context.WithCancel(context.WithoutCancel(ctx))
+	p.lifetime, p.endLifetime = context.WithCancel(context.WithoutCancel(ctx))
+	host := &faultHost{plane: p}
+	p.faults = fault.NewManager(host, &p.events)
+	p.components, err = supervisor.New(supervisor.Plane{
+		Layout: p.layout, Order: opts.Config.Components(), Lock: dir.lock, Closing: p.closing, Lifetime: p.lifetime,
+		Events: &p.events, Faults: p.faults, Progress: p.progress,
+		Ready: func(ctx context.Context, proc topology.Process, begun time.Time) error {
+			return readiness.Check(ctx, p.connected().client, proc, begun)
+		},
+		InService: func(name string) bool { c := p.connected(); return c.inService(name) },
+		Restarted: func() { p.report(p.publish()) },
+		Fail:      p.fail,
+	})
+	if err != nil {
+		dir.discard()
+		return nil, err
+	}
+	host.Supervisor = p.components
+	p.messages = newMessages(opts.Progress)
+	return p, nil
+}
+
+func (p *Plane) start(ctx context.Context) (err error) {
 	if p.server, err = serve(p); err != nil {
 		return err
 	}
@@ -151,29 +170,25 @@ func (p *Plane) start(ctx context.Context) (err error) {
 	if err := p.prepare(); err != nil {
 		return err
 	}
-	go p.tellElections(p.followLogs())
+	go leadership.FollowAll(p.opts.Config, p.layout).Report(p.lifetime, p.events.Tell)
 	if err := p.launchRetrying(ctx); err != nil {
 		return err
 	}
-	if err := p.sweep(ctx); err != nil {
+	if err := p.sweepWebhooks(ctx); err != nil {
 		return err
 	}
 	return p.announce()
 }
 
-// check refuses what cannot be, before anything is made.
-func (p *Plane) check() error {
+// prepare makes everything that the processes read. Before that it refuses a plane
+// that the machine or the directory cannot hold.
+func (p *Plane) prepare() error {
 	if p.dir.resumed {
 		if err := sameMembers(p.layout, p.opts.Config); err != nil {
 			return err
 		}
 	}
-	return checkResources(p.layout.Dir, p.opts.Config, p.dir.resumed)
-}
-
-// prepare makes everything that the processes read.
-func (p *Plane) prepare() error {
-	if err := p.check(); err != nil {
+	if err := checkResources(p.layout.Dir, p.opts.Config, p.dir.resumed); err != nil {
 		return err
 	}
 	for _, d := range []string{p.layout.Bin(), p.layout.Logs(), p.layout.Kubeconfigs(), p.layout.Data("")} {
@@ -184,7 +199,7 @@ func (p *Plane) prepare() error {
 	if err := p.messages.keep(p.layout.Log(SupervisorLog)); err != nil {
 		return err
 	}
-	if err := finishRestore(p.layout, p.opts.Config); err != nil {
+	if err := restore.FinishInterrupted(p.layout, p.opts.Config); err != nil {
 		return err
 	}
 	if err := p.layout.PKI().Ensure(time.Now(), net.ParseIP(topology.ServiceIP)); err != nil {
@@ -194,35 +209,93 @@ func (p *Plane) prepare() error {
 }
 
 // Run waits until the plane ends: by ctx, by the control socket, or because a
-// process died, which is the only case that gives an error. Then it stops all
-// processes in order. When now is closed, what still runs is killed at once; so
-// it is when etcd died, without which the API server cannot end in order.
-// The directory stays locked until Release or the end of this process.
+// process died, which is the only case that gives an error. Then it stops the plane.
+// If etcd died what still runs is killed at once: without etcd an API server cannot
+// end in order.
 func (p *Plane) Run(ctx context.Context, now <-chan struct{}) error {
-	var err error
-	var cause string
 	select {
 	case <-ctx.Done():
-		cause = context.Cause(ctx).Error()
+		p.Stop(context.Cause(ctx), now)
 	case <-p.stopAsk:
-		cause = errAsked.Error()
-	case err = <-p.died:
-		cause = err.Error()
-		now = p.patience(now)
+		p.Stop(errAsked, now)
+	case err := <-p.died:
+		p.Stop(err, p.patience(now))
+		return err
 	}
-	p.shutdown(cause, now)
-	return err
+	return nil
 }
 
-// patience is over at once if a member of etcd has died: what waits for it to end
-// in order would wait in vain. Else it is over when now is closed.
+// Stop stops a plane for the reason cause. Once now is closed, what still runs is
+// killed. Its order:
+//
+//  0. faults are undone;
+//  1. scheduler and controller manager, so that nothing new is decided;
+//  2. API servers, so that nothing new is written;
+//  3. etcd;
+//  4. the load balancer and the links;
+//  5. the last status is kept in stopped.json;
+//  6. the control socket;
+//  7. the whole directory, if no plane was ever ready in it.
+//
+// The directory stays locked until Release or the end of this process: who waits for
+// the lock (`down`) then knows that the supervisor has ended too.
+func (p *Plane) Stop(cause error, now <-chan struct{}) {
+	p.beginClosing()
+	p.setState(control.Stopping, cause.Error())
+	p.events.Tell(control.Event{Kind: control.EventStopping, Detail: cause.Error()})
+	p.progress("stopping: %s", cause)
+	p.undoFaults(now)
+	p.components.StopAll(now)
+	p.endLifetime()
+	p.disconnect()
+	p.setState(control.Stopped, cause.Error())
+	p.events.Close()
+	if p.dir.resumed {
+		p.report(writeJSON(filepath.Join(p.layout.Dir, control.StoppedFile), p.Status()))
+	}
+	if p.server != nil {
+		p.server.close()
+	}
+	p.components.Close()
+	if !p.dir.resumed {
+		p.dir.discard()
+	}
+	p.messages.close()
+}
+
+// Release unlocks the directory of a plane that has ended.
+func (p *Plane) Release() { p.dir.release() }
+
+// patience returns now, or a closed channel if an etcd member has died: without a
+// quorum an API server cannot end in order.
 func (p *Plane) patience(now <-chan struct{}) <-chan struct{} {
-	if !p.etcdDied() {
+	if !p.components.Died(control.KindEtcd) {
 		return now
 	}
 	over := make(chan struct{})
 	close(over)
 	return over
+}
+
+// faultsWithin bounds the undoing of faults at the end. Together with the stop
+// of the processes it stays below what `down` and control.Supervisor.Stop wait.
+const faultsWithin = 8 * time.Second
+
+// undoFaults undoes all faults: a paused process ignores a stop, and etcd keeps its
+// alarms on disk.
+func (p *Plane) undoFaults(now <-chan struct{}) {
+	ctx, cancel := context.WithTimeout(context.Background(), faultsWithin)
+	defer cancel()
+	go func() {
+		select {
+		case <-now:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	if err := p.faults.Close(ctx); err != nil {
+		p.progress("undo faults: %v", err)
+	}
 }
 
 // fail ends the plane for a reason; the first counts.
@@ -233,44 +306,27 @@ func (p *Plane) fail(err error) {
 	}
 }
 
-// etcdDied tells whether a member has ended by itself: without a quorum the API
-// server cannot end in order.
-func (p *Plane) etcdDied() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, m := range p.members {
-		select {
-		case <-m.child.Done():
-			if m.process.Kind == control.KindEtcd && !m.expected {
-				return true
-			}
-		default:
-		}
-	}
-	return false
-}
+// requestStop makes Run, or a Start that is under way, end the plane.
+func (p *Plane) requestStop() { p.stopOnce.Do(func() { close(p.stopAsk) }) }
 
-// Release unlocks the directory of a plane that has ended.
-func (p *Plane) Release() { p.dir.release() }
-
-// Cluster describes the plane, once it is ready.
-func (p *Plane) Cluster() control.Cluster {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.cluster == nil {
-		return control.Cluster{}
-	}
-	return *p.cluster
-}
-
-// askStop makes Run, or a Start that is under way, end the plane.
-func (p *Plane) askStop() { p.stopOnce.Do(func() { close(p.stopAsk) }) }
-
+// setState changes the plane's state. A restore that is under way does not change
+// that of a plane that has begun to stop.
 func (p *Plane) setState(s control.State, cause string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closing.Err() != nil && (s == control.Starting || s == control.Ready) {
-		return // a restore that was under way
+		return
 	}
 	p.state, p.since, p.cause = s, time.Now(), cause
+}
+
+// restorer restores etcd from snapshots.
+func (p *Plane) restorer() *restore.Restorer {
+	c := p.connected()
+	return &restore.Restorer{
+		Components: p.components, Layout: p.layout, Etcd: c.plan.Of(control.KindEtcd), Closing: p.closing,
+		DeleteLeases: func(ctx context.Context) error { return c.client.DeleteLeases(ctx) },
+		SetState:     func(s control.State) { p.setState(s, "") },
+		Publish:      p.publish, Fail: p.fail, Progress: p.progress,
+	}
 }

@@ -14,9 +14,6 @@ import (
 	"github.com/stormglass/stormglass/internal/loopback"
 )
 
-// observerLog is the name of the observer's log, beside the components'.
-const observerLog = "observer"
-
 // observerOptions say where a plane is to be observed.
 type observerOptions struct {
 	addr   string // HOST:PORT; empty means nowhere
@@ -92,16 +89,9 @@ func (o *observerOptions) free() error {
 
 // start starts the observer of a plane that is ready.
 func (o *observerOptions) start(ctx context.Context, plane *controlplane.Plane, progress io.Writer) (*controlplane.Observer, error) {
-	dir := plane.Cluster().Dir
-	w, err := controlplane.StartObserver(ctx, controlplane.ObserverOptions{
-		Binary: o.binary, Dir: dir, Addr: o.addr, Public: o.public, Log: controlplane.LogFile(dir, observerLog),
-	})
+	w, err := plane.Observe(ctx, controlplane.ObserverOptions{Binary: o.binary, Addr: o.addr, Public: o.public})
 	if err != nil {
 		return nil, err
-	}
-	if err := plane.ObservedAt(w.URL()); err != nil {
-		w.Stop()
-		return nil, fmt.Errorf("observe: %w", err)
 	}
 	fmt.Fprintf(progress, "observed at %s\n", w.URL())
 	return w, nil

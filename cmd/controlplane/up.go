@@ -114,9 +114,12 @@ func up(ctx context.Context, o upOptions, stdin io.Reader, stdout, stderr io.Wri
 	if o.observer.addr != "" {
 		watching, err := o.observer.start(ctx, plane, progress)
 		if err != nil { // what was asked for is not there: the plane goes too
-			stopped, cancel := context.WithCancelCause(ctx)
-			cancel(err)
-			return exitcode.EnvironmentError(errors.Join(err, plane.Run(stopped, now)))
+			cause := err
+			if ctx.Err() != nil {
+				cause = context.Cause(ctx)
+			}
+			plane.Stop(cause, now)
+			return exitcode.EnvironmentError(err)
 		}
 		defer watching.Stop()
 		defer context.AfterFunc(ctx, watching.Terminate)() // before the components end

@@ -1,5 +1,6 @@
-// Package restore changes the data of a plane's etcd members for other data: that
-// of all members or of none, also if the supervisor is killed on the way.
+// Package restore takes the etcd of a plane back to a snapshot. It owns the data
+// directories while they change: the data of all members is replaced or of none,
+// also when the supervisor is killed on the way.
 package restore
 
 import (

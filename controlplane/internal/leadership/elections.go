@@ -1,12 +1,11 @@
-// Package leadership sees from components' logs when one of them is elected:
-// etcd's leader, and who gets the lease of the scheduler or the controller
-// manager. A log is read rather than the component asked: it has the moment
-// itself, and reading it costs the plane nothing that a measurement would see.
-// Votes tells who leads etcd now, from what members say.
+// Package leadership knows who leads: now, by asking the components (Roles), and
+// since when, by reading in their logs when one was elected (Elections). The log has
+// the exact moment, and reading it adds no load to what is measured.
 package leadership
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -15,7 +14,47 @@ import (
 	"time"
 
 	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/controlplane/internal/topology"
 )
+
+// Elections follows the logs of all components of a plane that are elected.
+type Elections []*Log
+
+// FollowAll follows the logs from where they end now.
+func FollowAll(cfg control.Config, layout topology.Layout) (all Elections) {
+	for _, kind := range control.Kinds() {
+		if kind == control.KindAPIServer {
+			continue
+		}
+		for i := range cfg.Count(kind) {
+			name := control.ComponentName(kind, i)
+			all = append(all, Follow(name, kind, layout.Log(name)))
+		}
+	}
+	return all
+}
+
+// pollInterval is how often the logs are read: an event is reported that late, but
+// bears the time of its log line.
+const pollInterval = 50 * time.Millisecond
+
+// Report reports elections until ctx ends.
+func (all Elections) Report(ctx context.Context, report func(control.Event)) {
+	tick := time.NewTicker(pollInterval)
+	defer tick.Stop()
+	for {
+		for _, log := range all {
+			for _, event := range log.Next() {
+				report(event)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
 
 // What components write when they are elected.
 const (

@@ -1,8 +1,6 @@
 package controlplane
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -77,37 +75,5 @@ func TestResumedAsAnother(t *testing.T) {
 	}
 	if err := samePeers(topology.Ports{"etcd-1/peer": 5}, topology.Ports{"etcd-1/peer": 6}, three); err != nil {
 		t.Errorf("a peer that goes by its name: %v", err)
-	}
-}
-
-// TestUnfinishedRestore: a supervisor that was killed in the middle of a restore
-// leaves what etcd held before to the next.
-func TestUnfinishedRestore(t *testing.T) {
-	l := topology.Layout{Dir: t.TempDir()}
-	write := func(name, text string) {
-		t.Helper()
-		if err := os.MkdirAll(l.Data(name), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(l.Data(name), "db"), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	write("etcd-0", "new") // has changed places
-	write("etcd-0.before-restore", "old")
-	write("etcd-1.before-restore", "old") // is on its way
-	write("etcd-1.restored", "new")
-	write("etcd-2", "old") // has not yet
-	write("etcd-2.restored", "new")
-	if err := finishRestore(l, control.Config{Etcd: control.Etcd{Members: 3}}); err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range []string{"etcd-0", "etcd-1", "etcd-2"} {
-		if got, err := os.ReadFile(filepath.Join(l.Data(name), "db")); string(got) != "old" {
-			t.Errorf("%s holds %q: %v", name, got, err)
-		}
-	}
-	if left, err := os.ReadDir(l.Data("")); len(left) != 3 {
-		t.Errorf("left behind: %v %v", left, err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -14,8 +15,8 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/fault"
 )
 
-// maxSocketPath is the longest path of a Unix socket on all systems that we
-// run on: sun_path holds 104 bytes on BSD and 108 on Linux, with a final zero.
+// maxSocketPath is the longest path of a Unix socket on all supported systems:
+// sun_path holds 104 bytes on BSD and 108 on Linux, with a final zero.
 const maxSocketPath = 103
 
 // server answers on the control socket.
@@ -36,7 +37,7 @@ func serve(p *Plane) (*server, error) {
 		}
 		s.temp, s.path = temp, filepath.Join(temp, control.SocketFile)
 	}
-	os.Remove(s.path) // one left by a killed supervisor: the lock is ours now
+	os.Remove(s.path) // one left by a killed supervisor: this one has the lock
 	listener, err := net.Listen("unix", s.path)
 	if err == nil {
 		err = os.Chmod(s.path, 0o600) // the directory is 0700 already
@@ -50,10 +51,10 @@ func serve(p *Plane) (*server, error) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v1/status", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(p.Status()) // a client that left is its own affair
+		_ = json.NewEncoder(w).Encode(p.Status()) // the client may have left
 	})
 	mux.HandleFunc("POST /v1/stop", func(w http.ResponseWriter, _ *http.Request) {
-		p.askStop()
+		p.requestStop()
 		w.WriteHeader(http.StatusAccepted)
 	})
 	mux.HandleFunc("POST /v1/etcd/restore", p.serveRestore)
@@ -66,8 +67,35 @@ func serve(p *Plane) (*server, error) {
 	return s, nil
 }
 
-// lastAnswers is how long answers that are on their way may take at the end: who
-// follows the events is to hear that they have ended.
+// serveRestore answers a request to restore etcd. A client that leaves ends the
+// restore: etcd goes back to the data of before. No restore goes with a fault.
+func (p *Plane) serveRestore(w http.ResponseWriter, r *http.Request) {
+	var ask control.Restore
+	err := json.NewDecoder(io.LimitReader(r.Body, 1<<20)).Decode(&ask)
+	status, answer := http.StatusOK, any(nil)
+	if err != nil {
+		status, answer = http.StatusBadRequest, control.FaultRefusal{Error: err.Error()}
+	} else if restored, err := p.restoreEtcd(r.Context(), ask.File); err != nil {
+		status, answer = http.StatusConflict, control.FaultRefusal{Error: err.Error()}
+	} else {
+		answer = restored
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(answer) // the client may have left
+}
+
+func (p *Plane) restoreEtcd(ctx context.Context, file string) (control.Restored, error) {
+	allow, err := p.faults.Exclude("etcd is being restored")
+	if err != nil {
+		return control.Restored{}, err
+	}
+	defer allow()
+	return p.restorer().Restore(ctx, file)
+}
+
+// lastAnswers bounds the answers that are under way at the end: a client that follows
+// the events must receive that they have ended.
 const lastAnswers = time.Second
 
 func (s *server) close() {

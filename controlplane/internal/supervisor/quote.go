@@ -1,4 +1,4 @@
-package controlplane
+package supervisor
 
 import (
 	"fmt"
@@ -14,23 +14,23 @@ const (
 )
 
 var (
-	// crashLine begins what Go, klog or etcd write when a process gives up.
+	// crashLine begins what Go, klog and etcd write when a process crashes.
 	crashLine = regexp.MustCompile(`^(panic: |fatal error: |F\d{4} |\{"level":"(fatal|panic|dpanic)")`)
 	// errorLine is an error in the log of a process that ended in order.
 	errorLine = regexp.MustCompile(`^(E\d{4} |\{"level":"error"|[Ee]rror: )`)
 )
 
-// endOf says where the log of a process is and quotes from it why the process ended.
-func endOf(l *life, file string) string {
-	lines := quote(l.child.Tail(quotedTail))
+// quoteLog names the log of a process and quotes why the process ended.
+func (s *Supervisor) quoteLog(i *instance) string {
+	lines := quote(i.child.Tail(quotedTail))
 	if len(lines) == 0 {
 		return "; its log is empty"
 	}
-	return fmt.Sprintf("; from its log, %s:\n  %s", file, strings.Join(lines, "\n  "))
+	return fmt.Sprintf("; from its log, %s:\n  %s", s.plane.Layout.Log(i.child.Name), strings.Join(lines, "\n  "))
 }
 
-// quote picks the lines of a log that tell why the process ended: a crash and what
-// follows it, else the last error and the last lines, else the last lines.
+// quote picks the lines of a log that say why the process ended: a crash and the
+// lines after it, else the last error and the last lines, else the last lines.
 func quote(log string) []string {
 	var lines []string
 	for line := range strings.Lines(log) {
@@ -54,7 +54,7 @@ func quote(log string) []string {
 	return lines
 }
 
-// lastMatch is the place of the last line that matches, or -1.
+// lastMatch is the index of the last line that matches, or -1.
 func lastMatch(lines []string, what *regexp.Regexp) int {
 	for i, line := range slices.Backward(lines) {
 		if what.MatchString(line) {

@@ -1,11 +1,14 @@
-package controlplane
+package supervisor
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -15,7 +18,6 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/controlplane/internal/balancer"
 	"github.com/stormglass/stormglass/controlplane/internal/fault"
-	"github.com/stormglass/stormglass/controlplane/internal/process"
 	"github.com/stormglass/stormglass/controlplane/internal/topology"
 )
 
@@ -29,59 +31,86 @@ const (
 	lasting = "exec sleep 1000"
 )
 
-// supervise gives a plane that is ready, of a scheduler and a controller manager
-// that are these scripts, and lets it go at the test's end.
-func supervise(t *testing.T, schedulerScript, managerScript string) *Plane {
+// supervised is a plane of a scheduler and a controller manager that are scripts.
+type supervised struct {
+	*Supervisor
+	events fault.Events
+	faults *fault.Manager
+	died   chan error
+	// inService is what the load balancer says.
+	inService func(name string) bool
+}
+
+// faultHost adds to a Supervisor what faults need besides; they call nothing of rest.
+type faultHost struct {
+	*Supervisor
+	rest
+}
+
+type rest struct{ fault.Host }
+
+func (faultHost) Config() control.Config { return control.Config{} }
+func (faultHost) Available(string) error { return nil }
+
+// supervise starts the scripts as a plane that is ready, and stops it at the test's
+// end.
+func supervise(t *testing.T, schedulerScript, managerScript string) *supervised {
 	t.Helper()
 	lock, err := os.Create(filepath.Join(t.TempDir(), "lock"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &Plane{
-		layout: topology.Layout{Dir: t.TempDir()}, dir: &directory{lock: lock}, messages: newMessages(t.Output()),
-		died: make(chan error, 1), settled: true, state: control.Ready, cluster: &control.Cluster{},
-		probe: &prober{kubeHTTP: &http.Client{}},
-	}
-	p.faults = fault.NewManager(p, &p.events)
-	p.closing, p.beginClosing = context.WithCancel(context.Background())
-	p.lifetime, p.endLifetime = context.WithCancel(context.Background())
-	if p.spawner, err = process.NewSpawner(); err != nil {
+	p := &supervised{died: make(chan error, 1)}
+	host := &faultHost{}
+	p.faults = fault.NewManager(host, &p.events)
+	layout := topology.Layout{Dir: t.TempDir()}
+	closing, beginClosing := context.WithCancel(context.Background())
+	lifetime, endLifetime := context.WithCancel(context.Background())
+	p.Supervisor, err = New(Plane{
+		Layout: layout, Order: control.Config{}.Components(), Lock: lock, Closing: closing, Lifetime: lifetime,
+		Events: &p.events, Faults: p.faults,
+		Progress:  func(format string, args ...any) { fmt.Fprintf(t.Output(), format+"\n", args...) },
+		Ready:     func(context.Context, topology.Process, time.Time) error { return errors.New("a script serves nothing") },
+		InService: func(name string) bool { return p.inService(name) },
+		Restarted: func() {},
+		Fail:      func(err error) { p.died <- err },
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
+	host.Supervisor = p.Supervisor
 	t.Cleanup(func() { // as a plane's end does
-		p.beginClosing()
+		beginClosing()
 		if err := p.faults.Close(context.Background()); err != nil {
 			t.Error(err)
 		}
 		now := make(chan struct{})
 		close(now)
-		p.stopMembers(now)
-		p.endLifetime()
-		p.spawner.Close()
-		p.messages.close()
+		p.StopAll(now)
+		endLifetime()
+		p.Close()
 		lock.Close()
 	})
-	for _, dir := range []string{p.layout.Bin(), p.layout.Logs()} {
+	for _, dir := range []string{layout.Bin(), layout.Logs()} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for name, script := range map[string]string{scheduler: schedulerScript, manager: managerScript} {
 		kind := control.ComponentKind(name)
-		if err := os.WriteFile(p.layout.Program(kind), []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
+		if err := os.WriteFile(layout.Program(kind), []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		m, err := p.startMember(topology.Process{Name: name, Kind: kind, Address: "http://127.0.0.1:1"})
-		if err != nil {
+		if _, err := p.add(topology.Process{Name: name, Kind: kind}); err != nil {
 			t.Fatal(err)
 		}
-		go p.watch(m, m.life)
 	}
+	p.Settle()
 	return p
 }
 
 // breaks begins a fault that must begin.
-func (p *Plane) breaks(t *testing.T, f control.Fault) control.FaultStatus {
+func (p *supervised) breaks(t *testing.T, f control.Fault) control.FaultStatus {
 	t.Helper()
 	s, err := p.faults.Begin(t.Context(), f)
 	if err != nil {
@@ -91,7 +120,7 @@ func (p *Plane) breaks(t *testing.T, f control.Fault) control.FaultStatus {
 }
 
 // eventsOf waits for so many events of a kind about a component.
-func (p *Plane) eventsOf(t *testing.T, component, kind string, n int) []control.Event {
+func (p *supervised) eventsOf(t *testing.T, component, kind string, n int) []control.Event {
 	t.Helper()
 	var found []control.Event
 	for after := int64(0); len(found) < n; {
@@ -110,7 +139,7 @@ func (p *Plane) eventsOf(t *testing.T, component, kind string, n int) []control.
 }
 
 // count is how many of them there have been so far.
-func (p *Plane) count(component, kind string) (n int) {
+func (p *supervised) count(component, kind string) (n int) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	events, _ := p.events.After(ctx, 0)
@@ -129,7 +158,7 @@ var limited = control.Fault{Kind: control.FaultDescriptors, Components: []string
 func TestAnEndBySignalUnderAFault(t *testing.T) {
 	p := supervise(t, lasting, lasting)
 	f := p.breaks(t, limited)
-	l, err := p.living(scheduler)
+	l, err := p.running(scheduler)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +199,7 @@ func TestAKillOfWhatIsDown(t *testing.T) {
 	}
 	p := supervise(t, "cd "+dir+"; if mkdir once; then read line <fails; exit 1; fi; "+lasting, lasting)
 	p.breaks(t, limited)
-	m, l, err := p.member(scheduler)
+	m, l, err := p.find(scheduler)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -197,7 +226,7 @@ func TestAKillOfWhatIsDown(t *testing.T) {
 	if n := p.count(scheduler, control.EventStart); n != 1 {
 		t.Errorf("it was started %d times", n)
 	}
-	if _, err := p.living(scheduler); err != nil {
+	if _, err := p.running(scheduler); err != nil {
 		t.Error(err)
 	}
 }
@@ -223,10 +252,10 @@ func TestReadyIsWhatTheLoadBalancerThinks(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer lb.Close()
-	p.mu.Lock()
-	p.ways.balancer = lb
-	p.mu.Unlock()
-	l, err := p.living(scheduler)
+	p.inService = func(name string) bool {
+		return !slices.ContainsFunc(lb.States(), func(s balancer.State) bool { return s.Name == name && !s.Ready })
+	}
+	l, err := p.running(scheduler)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,138 @@
+package controlplane
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/controlplane/internal/adminclient"
+	"github.com/stormglass/stormglass/controlplane/internal/balancer"
+	"github.com/stormglass/stormglass/controlplane/internal/fault"
+	"github.com/stormglass/stormglass/controlplane/internal/fault/network"
+	"github.com/stormglass/stormglass/controlplane/internal/leadership"
+	"github.com/stormglass/stormglass/controlplane/internal/process"
+	"github.com/stormglass/stormglass/controlplane/internal/supervisor"
+	"github.com/stormglass/stormglass/controlplane/internal/topology"
+)
+
+// connections are the ways to the components of one attempt at a start: the plane's
+// own client, and the load balancer and proxies through which components reach each
+// other.
+type connections struct {
+	plan     topology.Plan
+	client   *adminclient.Client
+	roles    *leadership.Roles
+	balancer *balancer.Balancer // nil: there is one API server
+	proxies  []io.Closer
+	links    []fault.Link
+	// reserved keep the components' ports, so that a component that was killed finds
+	// its port free when it is started again.
+	reserved []*os.File
+}
+
+// connect opens all connections of a plan, or none.
+func connect(plan topology.Plan, layout topology.Layout, ports topology.Ports) (c connections, err error) {
+	defer func() {
+		if err != nil {
+			c.close()
+			c = connections{}
+		}
+		if errors.Is(err, syscall.EADDRINUSE) {
+			err = fmt.Errorf("%w: %w", err, supervisor.ErrPortTaken)
+		}
+	}()
+	if c.client, err = adminclient.New(layout.PKI(), plan.Server); err != nil {
+		return c, err
+	}
+	c.plan, c.roles = plan, leadership.NewRoles(c.client, len(plan.Of(control.KindEtcd)))
+	for _, name := range plan.Listeners() {
+		// Without a reservation, the component says itself that its port is taken.
+		if file, err := process.Reserve(ports[name]); err == nil && file != nil {
+			c.reserved = append(c.reserved, file)
+		}
+	}
+	for _, proxy := range plan.Proxies {
+		if err := c.open(proxy); err != nil {
+			return c, err
+		}
+	}
+	if len(plan.Backends) > 0 {
+		var backends []balancer.Backend
+		for _, b := range plan.Backends {
+			backends = append(backends, balancer.Backend{Name: b.Name, Address: hostPort(b.URL), Ready: b.URL + "/readyz"})
+		}
+		c.balancer, err = balancer.Listen(hostPort(plan.Server), backends, c.client.HTTP(), balancer.Options{})
+	}
+	return c, err
+}
+
+func hostPort(url string) string { return strings.TrimPrefix(url, "https://") }
+
+// open opens one proxy and its links.
+func (c *connections) open(proxy topology.Proxy) error {
+	if !proxy.Forward {
+		r := proxy.Routes[0]
+		l, err := network.Listen(r.From, r.To, proxy.Listen, r.Target)
+		if err != nil {
+			return err
+		}
+		c.proxies = append(c.proxies, l)
+		c.links = append(c.links, l.Link())
+		return nil
+	}
+	var targets []network.Target
+	for _, r := range proxy.Routes {
+		targets = append(targets, network.Target{To: r.To, Host: r.Host, Upstream: r.Target})
+	}
+	p, err := network.ListenProxy(proxy.Routes[0].From, proxy.Listen, targets)
+	if err != nil {
+		return err
+	}
+	c.proxies = append(c.proxies, p)
+	for _, l := range p.Links() {
+		c.links = append(c.links, l)
+	}
+	return nil
+}
+
+// close closes them. The client remains usable: a Status may be under way.
+func (c *connections) close() {
+	if c.balancer != nil {
+		c.balancer.Close()
+	}
+	for _, p := range c.proxies {
+		_ = p.Close() // a listener that is closed already
+	}
+	for _, file := range c.reserved {
+		file.Close()
+	}
+	if c.client != nil {
+		c.client.Close()
+	}
+}
+
+// inService reports whether no load balancer keeps connections from a component.
+func (c *connections) inService(name string) bool {
+	return c.balancer == nil || !slices.ContainsFunc(c.balancer.States(), func(s balancer.State) bool { return s.Name == name && !s.Ready })
+}
+
+// connected returns the plane's connections of now.
+func (p *Plane) connected() connections {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.connections
+}
+
+// disconnect closes the plane's connections.
+func (p *Plane) disconnect() {
+	p.mu.Lock()
+	c := p.connections
+	p.connections = connections{plan: c.plan, client: c.client, roles: c.roles}
+	p.mu.Unlock()
+	c.close()
+}

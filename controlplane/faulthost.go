@@ -1,0 +1,126 @@
+package controlplane
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/controlplane/internal/fault"
+	"github.com/stormglass/stormglass/controlplane/internal/fault/disk"
+	"github.com/stormglass/stormglass/controlplane/internal/pki"
+	"github.com/stormglass/stormglass/controlplane/internal/supervisor"
+)
+
+// faultHost is the plane as faults need it. The Supervisor has the methods that act
+// on one component's process.
+type faultHost struct {
+	*supervisor.Supervisor
+	plane *Plane
+}
+
+var _ fault.Host = (*faultHost)(nil)
+
+// Config is the plane's config.
+func (h *faultHost) Config() control.Config { return h.plane.opts.Config }
+
+// Kubeconfig is the administrator's.
+func (h *faultHost) Kubeconfig() string { return h.plane.layout.Kubeconfig(pki.Admin) }
+
+// Available returns what this plane or machine lacks for faults of a kind.
+func (h *faultHost) Available(kind string) error {
+	h.plane.mu.Lock()
+	state := h.plane.state
+	h.plane.mu.Unlock()
+	if state != control.Ready {
+		return fmt.Errorf("the plane is %s", state)
+	}
+	if kind == control.FaultDiskContention {
+		_, err := h.neighbourDir()
+		return err
+	}
+	return nil
+}
+
+// Leader names the component that leads its kind now.
+func (h *faultHost) Leader(ctx context.Context, kind string) (string, error) {
+	return h.plane.connected().roles.Leader(ctx, kind, h.Running)
+}
+
+// Links are the links that can be delayed and cut.
+func (h *faultHost) Links() []fault.Link { return h.plane.connected().links }
+
+// Etcd calls the JSON gateway of one member.
+func (h *faultHost) Etcd(ctx context.Context, name, path string, in, out any) error {
+	c := h.plane.connected()
+	for _, etcd := range c.plan.Of(control.KindEtcd) {
+		if etcd.Name == name {
+			return c.client.CallEtcd(ctx, etcd, path, in, out)
+		}
+	}
+	return fmt.Errorf("this plane has no %s", name)
+}
+
+// Rehearse takes a snapshot of etcd and restores it.
+func (h *faultHost) Rehearse(ctx context.Context) error {
+	return h.plane.restorer().Rehearse(ctx, h.plane.Cluster().Etcd)
+}
+
+// neighbourGrace is how long writers may take to end: each completes its fsync, on a
+// disk that is as busy as they made it.
+const neighbourGrace = 10 * time.Second
+
+// neighbourDir is where writers write: on the disk of a stacked etcd, on another disk
+// than an external etcd's.
+func (h *faultHost) neighbourDir() (string, error) {
+	data := h.plane.layout.Data("")
+	if h.Config().Etcd.Topology == control.EtcdExternal {
+		return disk.OtherFileSystem(data)
+	}
+	return data, nil
+}
+
+// Neighbour starts writers as a process of their own: it costs 80 ms of CPU time,
+// nearly all of it the initialization of Kubernetes' packages.
+func (h *faultHost) Neighbour(ctx context.Context, writers int, size int64, lost func(error)) (stop func(context.Context) error, err error) {
+	dir, err := h.neighbourDir()
+	if err != nil {
+		return nil, err
+	}
+	// It needs little memory, but collecting what its initialization allocates would be
+	// a third of the CPU time of its start.
+	child, err := h.StartTool([]string{"GOGC=off"}, disk.Program, disk.Args(disk.Options{Dir: dir, Writers: writers, Size: size})...)
+	if err != nil {
+		return nil, err
+	}
+	var stopped atomic.Bool
+	stop = func(ctx context.Context) error {
+		stopped.Store(true)
+		child.Stop(neighbourGrace, ctx.Done())
+		return nil
+	}
+	ended := func() error {
+		return fmt.Errorf("%s %s: %s", child.Name, child.Exit(), strings.Join(child.LastLines(1), ""))
+	}
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for !strings.Contains(child.Output(), disk.ReadyLine) {
+		select {
+		case <-child.Done():
+			return nil, ended()
+		case <-ctx.Done():
+			_ = stop(ctx)
+			return nil, fmt.Errorf("%s does not write yet: %w", child.Name, context.Cause(ctx))
+		case <-tick.C:
+		}
+	}
+	go func() { // it ends with the process
+		<-child.Done()
+		if !stopped.Load() {
+			lost(ended())
+		}
+	}()
+	return stop, nil
+}

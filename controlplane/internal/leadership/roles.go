@@ -1,0 +1,191 @@
+package leadership
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/controlplane/internal/adminclient"
+	"github.com/stormglass/stormglass/controlplane/internal/balancer"
+	"github.com/stormglass/stormglass/controlplane/internal/topology"
+)
+
+// askWithin bounds the wait for all components' answers: a paused one never answers.
+const askWithin = time.Second
+
+// Roles asks the components of a plane which of them leads and what role each has.
+// It owns the names of etcd's member IDs. Its methods are safe for concurrent use.
+type Roles struct {
+	client      *adminclient.Client
+	etcdMembers int
+
+	mu sync.Mutex // guards names
+	// names holds the member names by ID. A paused member cannot say its own.
+	names map[string]string
+}
+
+// NewRoles returns the Roles of a plane with so many etcd members, those that do not
+// run included.
+func NewRoles(client *adminclient.Client, etcdMembers int) *Roles {
+	return &Roles{client: client, etcdMembers: etcdMembers, names: map[string]string{}}
+}
+
+// Leader names the component that leads its kind now. running gives the processes
+// of a kind that have not ended.
+func (r *Roles) Leader(ctx context.Context, kind string, running func(kind string) []topology.Process) (string, error) {
+	switch kind {
+	case control.KindEtcd:
+		return r.etcdLeader(ctx, running(kind))
+	case control.KindScheduler, control.KindControllerManager:
+		return r.leaseHolder(ctx, kind, running(kind))
+	case control.KindAPIServer:
+		return "", fmt.Errorf("no %s leads: they are equals", kind)
+	}
+	return "", fmt.Errorf("no component of the kind %q", kind)
+}
+
+// etcdLeader asks all members at once and waits until a quorum agrees or all have
+// answered: a paused member must not delay the fault that asks.
+func (r *Roles) etcdLeader(ctx context.Context, running []topology.Process) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, askWithin)
+	defer cancel()
+	var mu sync.Mutex
+	votes := Votes{Members: r.etcdMembers}
+	var failure error
+	each(running, func(etcd topology.Process) {
+		s, err := r.etcdStatus(ctx, etcd)
+		mu.Lock()
+		defer mu.Unlock()
+		if err != nil {
+			failure = err
+			return
+		}
+		// The leader itself may be the only member that can say its own name.
+		if votes.Add(s.Leader, s.Term) && r.name(votes.Leader()) != "" {
+			cancel()
+		}
+	})
+	leader := votes.Leader()
+	name := r.name(leader)
+	switch {
+	case name != "":
+		return name, nil
+	case leader == "" && failure == nil:
+		return "", fmt.Errorf("etcd has no leader")
+	case leader == "":
+		return "", fmt.Errorf("etcd has no leader: %w", failure)
+	}
+	return "", fmt.Errorf("etcd's leader is member %s, which has never been reached", leader)
+}
+
+// etcdStatus asks one member for its status and keeps the name of its ID.
+func (r *Roles) etcdStatus(ctx context.Context, etcd topology.Process) (adminclient.EtcdStatus, error) {
+	s, err := r.client.EtcdStatus(ctx, etcd)
+	if err == nil {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.names[s.Header.MemberID] = etcd.Name
+	}
+	return s, err
+}
+
+// name is the name of the member with an ID, "" if it was never reached.
+func (r *Roles) name(id string) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.names[id]
+}
+
+// leaseHolder names the component that holds the lease of a kind.
+func (r *Roles) leaseHolder(ctx context.Context, kind string, running []topology.Process) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, askWithin)
+	defer cancel()
+	var mu sync.Mutex
+	var holders []string
+	var failure error
+	each(running, func(proc topology.Process) {
+		leads, err := r.client.HoldsLease(ctx, proc)
+		mu.Lock()
+		defer mu.Unlock()
+		if err != nil {
+			failure = err
+		}
+		if leads {
+			holders = append(holders, proc.Name)
+			cancel() // there is only one: the others' answers are not needed
+		}
+	})
+	switch {
+	case len(holders) > 0:
+		return holders[0], nil
+	case failure != nil:
+		return "", fmt.Errorf("no %s holds the lease: %w", kind, failure)
+	}
+	return "", fmt.Errorf("no %s holds the lease", kind)
+}
+
+// each calls ask for all processes at once and waits for all.
+func each(processes []topology.Process, ask func(topology.Process)) {
+	var all sync.WaitGroup
+	for _, proc := range processes {
+		all.Go(func() { ask(proc) })
+	}
+	all.Wait()
+}
+
+// Fill asks all components that run at once and fills in their roles. A component
+// that does not answer stays without one. lb is nil for a single API server.
+func (r *Roles) Fill(ctx context.Context, components []control.ComponentStatus, lb *balancer.Balancer) {
+	ctx, cancel := context.WithTimeout(ctx, askWithin)
+	defer cancel()
+	var all sync.WaitGroup
+	for i := range components {
+		if c := &components[i]; c.Exit == "" {
+			all.Go(func() { r.fill(ctx, c) })
+		}
+	}
+	all.Wait()
+	if lb == nil {
+		return
+	}
+	for _, s := range lb.States() {
+		for i := range components {
+			if c := &components[i]; c.Name == s.Name {
+				c.Role, c.Connections = control.RoleOut, s.Connections
+				if s.Ready {
+					c.Role = control.RoleServing
+				}
+			}
+		}
+	}
+}
+
+// fill asks one component.
+func (r *Roles) fill(ctx context.Context, c *control.ComponentStatus) {
+	proc := topology.Process{Name: c.Name, Kind: c.Kind, Address: c.Address}
+	switch c.Kind {
+	case control.KindEtcd:
+		s, err := r.etcdStatus(ctx, proc)
+		if err != nil {
+			return
+		}
+		c.Etcd = &control.EtcdStatus{Term: s.Term, DBSize: s.DBSize, DBInUse: s.DBInUse, Alarms: s.Errors}
+		switch s.Leader {
+		case "": // none is known
+		case s.Header.MemberID:
+			c.Role = control.RoleLeader
+		default:
+			c.Role = control.RoleFollower
+		}
+	case control.KindScheduler, control.KindControllerManager:
+		switch leads, err := r.client.HoldsLease(ctx, proc); {
+		case err != nil:
+		case leads:
+			c.Role = control.RoleLeader
+		default:
+			c.Role = control.RoleStandby
+		}
+	}
+}

@@ -1,0 +1,172 @@
+package restore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/controlplane/internal/supervisor"
+	"github.com/stormglass/stormglass/controlplane/internal/topology"
+)
+
+// revisionBump is added to the snapshot's revision, so that clients never see a
+// revision that they know with other content: their watches are told that theirs is
+// compacted, and they list again. A billion is the advice of etcd's documentation for
+// Kubernetes: more than a cluster writes between two snapshots.
+const revisionBump = 1_000_000_000
+
+// Restorer takes the etcd of a plane back to a snapshot. Every field must be set.
+type Restorer struct {
+	Components *supervisor.Supervisor
+	Layout     topology.Layout
+	// Etcd are the members' processes.
+	Etcd []topology.Process
+	// Closing ends when the plane begins to stop.
+	Closing context.Context
+	// DeleteLeases deletes the leases of components that were stopped.
+	DeleteLeases func(context.Context) error
+	// SetState changes the plane's state, Publish writes its new processes to
+	// cluster.json, Fail ends it.
+	SetState func(control.State)
+	Publish  func() error
+	Fail     func(error)
+	Progress func(format string, args ...any)
+}
+
+// Restore takes etcd back to a snapshot:
+//
+//  1. the snapshot becomes fresh data of a new cluster for each member, beside the
+//     data in use: a bad snapshot is found before anything stops;
+//  2. everything is stopped, as at the plane's end;
+//  3. the fresh data replaces the data in use, and everything is started as at the
+//     plane's start;
+//  4. when all is ready the change is final and the old data is removed. If anything
+//     fails before, the old data is put back.
+//
+// No fault may be in force.
+func (r *Restorer) Restore(ctx context.Context, file string) (control.Restored, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(r.Closing, func() { cancel(errors.New("the plane is ending")) })()
+	claim, err := r.Components.Claim()
+	if err != nil {
+		return control.Restored{}, err
+	}
+	defer claim.Release()
+	restored := control.Restored{}
+	var data Members
+	for _, etcd := range r.Etcd {
+		restored.Members = append(restored.Members, etcd.Name)
+		data = append(data, r.Layout.Data(etcd.Name))
+	}
+	defer func() { r.report(data.DropFresh()) }() // what is left only takes space
+	if err := r.unpack(ctx, file, data); err != nil {
+		return control.Restored{}, err
+	}
+	begun := time.Now()
+	r.SetState(control.Starting)
+	r.Progress("restoring etcd from %s", file)
+	if err := r.swap(ctx, claim, data); err != nil {
+		r.Progress("restore etcd: %v; going back to what it held", err)
+		return control.Restored{}, errors.Join(fmt.Errorf("restore etcd: %w", err), r.swapBack(claim, data))
+	}
+	r.report(data.Clean()) // the next start tries again
+	r.SetState(control.Ready)
+	restored.Down = time.Since(begun)
+	r.Progress("%-26s restored after %.1f s", "etcd", restored.Down.Seconds())
+	return restored, r.Publish()
+}
+
+// Rehearse takes a snapshot through a client, restores it, and removes it.
+func (r *Restorer) Rehearse(ctx context.Context, client control.EtcdClient) error {
+	dir, err := os.MkdirTemp(r.Layout.Dir, "rehearsal-")
+	if err != nil {
+		return err
+	}
+	defer func() { r.report(os.RemoveAll(dir)) }() // what is left only takes space
+	file := filepath.Join(dir, "etcd.db")
+	err = client.AnyMember(ctx, func(member control.EtcdClient) error {
+		return r.Components.RunTool(ctx, member.Environment(), "etcdctl", "snapshot", "save", file)
+	})
+	if err != nil {
+		return err
+	}
+	_, err = r.Restore(ctx, file)
+	return err
+}
+
+// report reports an error that nothing depends on, if there is one.
+func (r *Restorer) report(err error) {
+	if err != nil {
+		r.Progress("%v", err)
+	}
+}
+
+// unpack makes each member's fresh data from the snapshot.
+func (r *Restorer) unpack(ctx context.Context, file string, data Members) error {
+	if err := data.DropFresh(); err != nil {
+		return err
+	}
+	token := "stormglass-" + time.Now().UTC().Format("20060102T150405.000000000")
+	var cluster []string
+	for _, etcd := range r.Etcd {
+		cluster = append(cluster, etcd.Name+"="+etcd.Peer)
+	}
+	for i, etcd := range r.Etcd {
+		err := r.Components.RunTool(ctx, nil, "etcdutl", "snapshot", "restore", file,
+			"--name="+etcd.Name, "--data-dir="+Fresh(data[i]),
+			"--initial-cluster="+strings.Join(cluster, ","), "--initial-cluster-token="+token, "--initial-advertise-peer-urls="+etcd.Peer,
+			fmt.Sprintf("--bump-revision=%d", revisionBump), "--mark-compacted")
+		if err != nil {
+			return fmt.Errorf("restore %s for %s: %w", file, etcd.Name, err)
+		}
+	}
+	return nil
+}
+
+// swap stops everything, puts the fresh data in use and starts everything. Without
+// an error the change is final.
+func (r *Restorer) swap(ctx context.Context, claim *supervisor.Claim, data Members) error {
+	claim.Stop(ctx.Done())
+	if err := data.Swap(); err != nil {
+		return err
+	}
+	if err := claim.Start(ctx, r.DeleteLeases); err != nil {
+		return err
+	}
+	return data.Commit()
+}
+
+// swapBack goes back to the data of before.
+func (r *Restorer) swapBack(claim *supervisor.Claim, data Members) error {
+	claim.Stop(r.Closing.Done())
+	err := data.PutBack()
+	if err == nil && r.Closing.Err() == nil {
+		err = claim.Start(r.Closing, r.DeleteLeases)
+	}
+	if err == nil {
+		r.SetState(control.Ready)
+		return r.Publish()
+	}
+	err = fmt.Errorf("go back to what etcd held: %w", err)
+	r.Fail(err)
+	return err
+}
+
+// FinishInterrupted finishes a restore whose supervisor was killed, before the next
+// start of a plane.
+func FinishInterrupted(layout topology.Layout, cfg control.Config) error {
+	var data Members
+	for i := range cfg.Count(control.KindEtcd) {
+		data = append(data, layout.Data(control.ComponentName(control.KindEtcd, i)))
+	}
+	if err := data.Recover(); err != nil {
+		return fmt.Errorf("end a restore that was broken off in %s: %w", layout.Data(""), err)
+	}
+	return nil
+}

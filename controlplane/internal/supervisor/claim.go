@@ -1,0 +1,101 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+)
+
+// Claim is the sole right to stop and start all components of a plane that lives on.
+type Claim struct {
+	s          *Supervisor
+	components []*component
+}
+
+// Claim waits until no component is being ended or started. It is an error if the
+// plane is not ready. Release the claim.
+func (s *Supervisor) Claim() (*Claim, error) {
+	s.mu.Lock()
+	claim := &Claim{s, slices.Clone(s.components)}
+	settled := s.settled
+	s.mu.Unlock()
+	if !settled {
+		return nil, errors.New("the plane is not ready")
+	}
+	for _, c := range claim.components {
+		c.change.Lock()
+	}
+	return claim, nil
+}
+
+// Release lets others end and start components again.
+func (claim *Claim) Release() {
+	for _, c := range claim.components {
+		c.change.Unlock()
+	}
+}
+
+// Stop stops all components in order, as StopAll does.
+func (claim *Claim) Stop(now <-chan struct{}) {
+	claim.s.mu.Lock()
+	claim.s.expectEnds(claim.components)
+	claim.s.mu.Unlock()
+	claim.s.stopInOrder(claim.components, now)
+}
+
+// Start starts all components in order and waits until they are ready. beforeLeaders
+// is called before the components that take leases are started.
+func (claim *Claim) Start(ctx context.Context, beforeLeaders func(context.Context) error) error {
+	for _, kinds := range [][]string{{control.KindEtcd}, {control.KindAPIServer}, {control.KindScheduler, control.KindControllerManager}} {
+		if kinds[0] == control.KindScheduler {
+			if err := beforeLeaders(ctx); err != nil {
+				return err
+			}
+		}
+		begun := time.Now()
+		group, ctx := errgroup.WithContext(ctx)
+		for _, c := range claim.components {
+			if slices.Contains(kinds, c.process.Kind) {
+				group.Go(func() error { return claim.s.startOver(ctx, c, begun) })
+			}
+		}
+		if err := group.Wait(); err != nil {
+			return err
+		}
+	}
+	// From here on the end of a component ends the plane.
+	claim.s.mu.Lock()
+	defer claim.s.mu.Unlock()
+	for _, c := range claim.components {
+		c.expected = false
+		if c.ended() {
+			return claim.s.diedError(c.instance)
+		}
+	}
+	return nil
+}
+
+// startOver starts a component that was stopped and waits until it is ready.
+func (s *Supervisor) startOver(ctx context.Context, c *component, begun time.Time) error {
+	i, err := s.spawn(c, nil)
+	if err != nil {
+		return err
+	}
+	i.expected = true // until all are ready its end is an error of Claim.Start
+	s.replace(c, i)
+	err = s.awaitStart(ctx, c, i, begun, func() error {
+		if i.ended() {
+			return s.startError(c, i)
+		}
+		return nil
+	})
+	if err == nil {
+		s.reportReadyAgain(c, i)
+	}
+	return err
+}

@@ -1,0 +1,180 @@
+package supervisor
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/controlplane/internal/process"
+)
+
+// Components end by themselves under faults, by design: a scheduler or controller
+// manager that cannot renew its lease, an API server that is started while etcd has
+// no quorum, a process that the kernel kills because it has grown too large. In
+// production the kubelet (or systemd) starts them again, however they ended, so the
+// supervisor does. Without a fault such an end is the plane's.
+
+// aftermath is how long after a fault, or after a restart that it made necessary, an
+// exit may still be due to it: a lease of 15 s that was renewed for the last time
+// just before, and a start that waits 10 s for an API server.
+const aftermath = 30 * time.Second
+
+// The kubelet's back-off: the first restart is immediate, then it waits 10 s, twice
+// as long each time, up to five minutes, and starts over after ten minutes without
+// an end.
+const (
+	backoffBase  = 10 * time.Second
+	backoffMax   = 5 * time.Minute
+	backoffReset = 2 * backoffMax
+)
+
+// backoff is the wait before the restart of a component that has ended crashes times
+// in a row.
+func backoff(crashes int) time.Duration {
+	wait := time.Duration(0)
+	for n := 1; n < crashes && wait < backoffMax; n++ {
+		wait = max(2*wait, backoffBase)
+	}
+	return min(wait, backoffMax)
+}
+
+// underFault reports whether the end of a process at a time may be due to a fault:
+// one is in force or has just ended, or the component had just been revived, which
+// with its back-off may be minutes after the fault.
+func underFault(faults []control.FaultStatus, revived, at time.Time) bool {
+	soonAfter := func(cause time.Time) bool { return at.Sub(cause) < aftermath }
+	return soonAfter(revived) || slices.ContainsFunc(faults, func(f control.FaultStatus) bool {
+		return f.Ended.IsZero() || soonAfter(f.Ended)
+	})
+}
+
+// watch reports the end of a process. An unexpected one that is not due to a fault
+// ends the plane.
+func (s *Supervisor) watch(c *component, i *instance) {
+	<-i.child.Done()
+	if i.agent != nil {
+		i.agent.Close()
+	}
+	s.mu.Lock()
+	expected := i.expected
+	s.mu.Unlock()
+	how := i.child.Exit().String()
+	if !expected {
+		how = i.ending()
+	}
+	s.plane.Events.Tell(control.Event{
+		Time: i.child.Exit().At, Kind: control.EventExit, Component: c.process.Name, Detail: how, Expected: expected,
+	})
+	if !expected && !s.restart(c, i) {
+		s.plane.Fail(s.diedError(i))
+	}
+}
+
+// restart restarts a component that has ended unexpectedly, after its back-off, if
+// that was due to a fault; else it returns false at once.
+func (s *Supervisor) restart(c *component, i *instance) bool {
+	exit := i.child.Exit()
+	faults := s.plane.Faults.List()
+	s.mu.Lock()
+	if !s.settled || !underFault(faults, c.revived, exit.At) {
+		s.mu.Unlock()
+		return false
+	}
+	i.expected = true
+	if exit.At.Sub(i.child.Started) > backoffReset {
+		c.crashes = 0
+	}
+	c.crashes++
+	wait := backoff(c.crashes)
+	s.mu.Unlock()
+	s.plane.Progress("%-26s %s under a fault; started again in %v, as the kubelet would%s", c.process.Name, i.ending(), wait, s.quoteLog(i))
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-s.plane.Closing.Done():
+		return true
+	case <-timer.C:
+	}
+	revived, err := s.revive(c, i)
+	switch {
+	case s.plane.Closing.Err() != nil: // the error may be due to that
+	case err != nil:
+		s.plane.Fail(err)
+	case revived:
+		s.plane.Faults.Renew(s.plane.Closing, c.process.Name)
+	}
+	return true
+}
+
+// revive starts a component whose process has ended by itself, unless a fault has
+// taken over its restart.
+func (s *Supervisor) revive(c *component, i *instance) (bool, error) {
+	c.change.Lock()
+	defer c.change.Unlock()
+	s.mu.Lock()
+	due := c.instance == i && !i.claimed
+	if due {
+		c.revived = time.Now()
+	}
+	s.mu.Unlock()
+	if !due {
+		return false, nil
+	}
+	return true, s.startAgain(c, i.overlay)
+}
+
+// ending describes how the process ended. Call it when it has.
+func (i *instance) ending() string { return ending(i.child.Exit(), process.OOMKills()-i.oomKills) }
+
+// ending describes an exit. oomKills is how many processes the kernel has killed for
+// lack of memory since the start: this may be one of them, but only a reader of the
+// kernel's log can tell.
+func ending(exit process.Exit, oomKills uint64) string {
+	if exit.Signal != syscall.SIGKILL.String() || oomKills == 0 {
+		return exit.String()
+	}
+	return fmt.Sprintf("%s (the machine ran out of memory: its kernel has killed %d since this process was started)", exit, oomKills)
+}
+
+// ErrPortTaken is wrapped by the error of a component whose port another process has.
+var ErrPortTaken = errors.New("port taken")
+
+// ComponentError is an error whose reason is in a component's log.
+type ComponentError struct{ error }
+
+// Unwrap is the error itself.
+func (e *ComponentError) Unwrap() error { return e.error }
+
+// firstEnd is the error of the first component, in the order of starting, that has
+// ended; nil if none has. The others may have ended because of it.
+func (s *Supervisor) firstEnd() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.components {
+		switch {
+		case !c.ended():
+		case c.ready:
+			return s.diedError(c.instance)
+		default:
+			return s.startError(c, c.instance)
+		}
+	}
+	return nil
+}
+
+// startError is the error of a process that ended before it was ready.
+func (s *Supervisor) startError(c *component, i *instance) error {
+	if strings.Contains(i.child.Output(), "address already in use") {
+		return fmt.Errorf("%s could not listen on %s: %w", c.process.Name, c.process.Address, ErrPortTaken)
+	}
+	return &ComponentError{fmt.Errorf("%s %s before it was ready%s", c.process.Name, i.child.Exit(), s.quoteLog(i))}
+}
+
+// diedError is the error of a process that ended after it was ready.
+func (s *Supervisor) diedError(i *instance) error {
+	return &ComponentError{fmt.Errorf("%s died after %s: it %s%s", i.child.Name, i.child.Exit().At.Sub(i.child.Started).Round(time.Millisecond), i.ending(), s.quoteLog(i))}
+}

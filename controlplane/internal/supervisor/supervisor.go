@@ -1,0 +1,204 @@
+// Package supervisor runs the components of a plane, each as a process of its own.
+// It owns their processes from the first start to the ordered stop: which of their
+// ends are expected, which are restarted as the kubelet would, and which end the
+// plane.
+package supervisor
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/controlplane/internal/fault"
+	"github.com/stormglass/stormglass/controlplane/internal/process"
+	"github.com/stormglass/stormglass/controlplane/internal/readiness"
+	"github.com/stormglass/stormglass/controlplane/internal/topology"
+)
+
+// Plane is what a Supervisor needs of its plane. Every field must be set.
+type Plane struct {
+	Layout topology.Layout
+	// Order lists all components by name in the order of starting.
+	Order []string
+	// Lock is the directory's lock. Every process keeps it open while it lives.
+	Lock *os.File
+	// Closing ends when the plane begins to stop, Lifetime when its last process was
+	// stopped.
+	Closing, Lifetime context.Context
+	Events            *fault.Events
+	Faults            *fault.Manager
+	// Progress writes a line for the user.
+	Progress func(format string, args ...any)
+	// Ready is readiness.Check with a client of the plane.
+	Ready func(ctx context.Context, proc topology.Process, begun time.Time) error
+	// InService reports whether the load balancer, if there is one, gives a component
+	// connections.
+	InService func(name string) bool
+	// Restarted is called when a component has a new process.
+	Restarted func()
+	// Fail ends the plane because of a component.
+	Fail func(error)
+}
+
+// Supervisor owns the processes of one plane. Its methods are safe for concurrent
+// use. Close it.
+type Supervisor struct {
+	plane   Plane
+	spawner *process.Spawner
+
+	// mu guards what follows and the components' fields. It is never held while a
+	// process is waited for or a file is written.
+	mu         sync.Mutex
+	components []*component // in the order of starting
+	// settled is true from the moment when the plane is ready until its processes are
+	// stopped: components may be started again.
+	settled bool
+}
+
+// New returns a Supervisor without processes.
+func New(p Plane) (*Supervisor, error) {
+	spawner, err := process.NewSpawner()
+	if err != nil {
+		return nil, err
+	}
+	return &Supervisor{plane: p, spawner: spawner}, nil
+}
+
+// Close kills what still runs.
+func (s *Supervisor) Close() { s.spawner.Close() }
+
+// Launch starts processes of one kind together and waits until all are ready. It
+// fails as soon as a component ends, also one that was launched before.
+func (s *Supervisor) Launch(ctx context.Context, processes []topology.Process) error {
+	begun := time.Now()
+	group, ctx := errgroup.WithContext(ctx)
+	for _, proc := range processes {
+		c, err := s.add(proc)
+		group.Go(func() error {
+			if err == nil {
+				err = s.awaitStart(ctx, c, c.instance, begun, s.firstEnd)
+			}
+			if err == nil {
+				s.reportReady(c, c.instance)
+			}
+			return err
+		})
+	}
+	return group.Wait()
+}
+
+// add starts a component for the first time.
+func (s *Supervisor) add(proc topology.Process) (*component, error) {
+	c := &component{process: proc, order: slices.Index(s.plane.Order, proc.Name)}
+	i, err := s.spawn(c, nil)
+	if err != nil {
+		return nil, err
+	}
+	c.instance = i
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.components = append(s.components, c)
+	slices.SortFunc(s.components, func(a, b *component) int { return cmp.Compare(a.order, b.order) }) // kinds may start at once
+	return c, nil
+}
+
+// Settle ends the start: from now on the end of a component is reported, and ends
+// the plane unless it is expected or under a fault.
+func (s *Supervisor) Settle() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.settled = true
+	for _, c := range s.components { // before a fault can replace an instance
+		go s.watch(c, c.instance)
+	}
+}
+
+// Forget drops all components, which StopAll has stopped, before another attempt to
+// start.
+func (s *Supervisor) Forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.components = nil
+}
+
+var errNotReady = errors.New("not ready in time")
+
+// awaitStart waits until a process that the plane cannot do without is ready. begun
+// is when the first of its kind was started.
+func (s *Supervisor) awaitStart(ctx context.Context, c *component, i *instance, begun time.Time, ended func() error) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, readiness.Within, errNotReady)
+	defer cancel()
+	err := s.await(ctx, c, i, begun, ended)
+	if err != nil && context.Cause(ctx) == errNotReady {
+		return &ComponentError{fmt.Errorf("%s is not ready after %v: %w%s", c.process.Name, readiness.Within, err, s.quoteLog(i))}
+	}
+	return err
+}
+
+// await waits until a process is ready, ended reports a reason to give up, or ctx ends.
+func (s *Supervisor) await(ctx context.Context, c *component, i *instance, begun time.Time, ended func() error) error {
+	check := func(ctx context.Context) error { return s.plane.Ready(ctx, c.process, begun) }
+	if err := readiness.Await(ctx, check, i.child.Done(), ended); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	i.ready, i.readyAfter = true, time.Since(i.child.Started)
+	s.mu.Unlock()
+	close(i.serves)
+	return nil
+}
+
+// startAgain starts a component whose process has ended. The caller holds its change.
+func (s *Supervisor) startAgain(c *component, flags control.Flags) error {
+	s.mu.Lock()
+	allowed := s.settled && c.expected // the plane must not be ending, least of all because of it
+	s.mu.Unlock()
+	if !allowed {
+		return fmt.Errorf("start %s: the plane is ending", c.process.Name)
+	}
+	i, err := s.spawn(c, flags)
+	if err != nil {
+		return err
+	}
+	s.replace(c, i)
+	s.plane.Restarted()
+	go func() {
+		ended := func() error {
+			if i.ended() {
+				return errNotReady
+			}
+			return nil
+		}
+		if s.await(s.plane.Lifetime, c, i, time.Time{}, ended) == nil {
+			s.reportReadyAgain(c, i)
+		} // else watch reports its end
+	}()
+	return nil
+}
+
+// replace gives a component a new instance and watches it.
+func (s *Supervisor) replace(c *component, i *instance) {
+	s.mu.Lock()
+	c.instance, c.restarts = i, c.restarts+1
+	s.mu.Unlock()
+	s.plane.Progress("%-26s started again, pid %d", c.process.Name, i.child.PID)
+	s.plane.Events.Tell(control.Event{Time: i.child.Started, Kind: control.EventStart, Component: c.process.Name, Detail: fmt.Sprintf("pid %d", i.child.PID)})
+	go s.watch(c, i)
+}
+
+func (s *Supervisor) reportReady(c *component, i *instance) {
+	s.plane.Progress("%-26s ready after %.1f s, pid %d", c.process.Name, i.readyAfter.Seconds(), i.child.PID)
+}
+
+func (s *Supervisor) reportReadyAgain(c *component, i *instance) {
+	s.reportReady(c, i)
+	s.plane.Events.Tell(control.Event{Kind: control.EventReady, Component: c.process.Name, Detail: fmt.Sprintf("after %.1f s", i.readyAfter.Seconds())})
+}
