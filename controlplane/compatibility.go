@@ -42,11 +42,10 @@ func samePeers(last, now topology.Ports, cfg control.Config) error {
 	if cfg.Count(control.KindEtcd) == 1 || cfg.HasLinks() {
 		return nil
 	}
-	for name, port := range now {
-		for i := range cfg.Count(control.KindEtcd) {
-			if member := control.ComponentName(control.KindEtcd, i); name == topology.PeerListener(member) && port != last[name] {
-				return fmt.Errorf("%s: another process has port %d, by which the other members know it (end that process; with networkFaults on any port does)", member, last[name])
-			}
+	for i := range cfg.Count(control.KindEtcd) {
+		member := control.ComponentName(control.KindEtcd, i)
+		if name := topology.PeerListener(member); now[name] != last[name] {
+			return fmt.Errorf("%s: another process has port %d, by which the other members know it (end that process; with networkFaults on any port does)", member, last[name])
 		}
 	}
 	return nil

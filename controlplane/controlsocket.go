@@ -49,10 +49,7 @@ func serve(p *Plane) (*server, error) {
 		return nil, fmt.Errorf("control socket: %w", err)
 	}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /v1/status", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(p.Status()) // the client may have left
-	})
+	mux.HandleFunc("GET /v1/status", func(w http.ResponseWriter, _ *http.Request) { reply(w, http.StatusOK, p.Status()) })
 	mux.HandleFunc("POST /v1/stop", func(w http.ResponseWriter, _ *http.Request) {
 		p.requestStop()
 		w.WriteHeader(http.StatusAccepted)
@@ -68,23 +65,22 @@ func serve(p *Plane) (*server, error) {
 }
 
 // serveRestore answers a request to restore etcd. A client that leaves ends the
-// restore: etcd goes back to the data of before. No restore goes with a fault.
+// restore: etcd goes back to the data of before.
 func (p *Plane) serveRestore(w http.ResponseWriter, r *http.Request) {
 	var ask control.Restore
-	err := json.NewDecoder(io.LimitReader(r.Body, 1<<20)).Decode(&ask)
-	status, answer := http.StatusOK, any(nil)
-	if err != nil {
-		status, answer = http.StatusBadRequest, control.FaultRefusal{Error: err.Error()}
-	} else if restored, err := p.restoreEtcd(r.Context(), ask.File); err != nil {
-		status, answer = http.StatusConflict, control.FaultRefusal{Error: err.Error()}
-	} else {
-		answer = restored
+	if err := json.NewDecoder(io.LimitReader(r.Body, 1<<20)).Decode(&ask); err != nil {
+		reply(w, http.StatusBadRequest, control.FaultRefusal{Error: err.Error()})
+		return
 	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(answer) // the client may have left
+	restored, err := p.restoreEtcd(r.Context(), ask.File)
+	if err != nil {
+		reply(w, http.StatusConflict, control.FaultRefusal{Error: err.Error()})
+		return
+	}
+	reply(w, http.StatusOK, restored)
 }
 
+// restoreEtcd is refused while faults are in force, and faults are refused meanwhile.
 func (p *Plane) restoreEtcd(ctx context.Context, file string) (control.Restored, error) {
 	allow, err := p.faults.Exclude("etcd is being restored")
 	if err != nil {
@@ -92,6 +88,12 @@ func (p *Plane) restoreEtcd(ctx context.Context, file string) (control.Restored,
 	}
 	defer allow()
 	return p.restorer().Restore(ctx, file)
+}
+
+func reply(w http.ResponseWriter, status int, answer any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(answer) // the client may have left
 }
 
 // lastAnswers bounds the answers that are under way at the end: a client that follows

@@ -22,12 +22,12 @@ import (
 type directory struct {
 	path string
 	lock *os.File
-	// resumed tells that a plane was ready here before, or that there is data of
-	// one, and so that nothing here may be discarded.
+	// resumed is true if a plane was ready here before, or left data: nothing here may
+	// be discarded.
 	resumed bool
 	// made lists what did not exist before, the outermost first.
 	made []string
-	// keepLogs says that the logs tell why the start failed.
+	// keepLogs is true if the logs say why the start failed.
 	keepLogs bool
 }
 
@@ -37,21 +37,10 @@ func ConfigFile(dir string) string { return topology.Layout{Dir: dir}.Config() }
 // LogFile is the log of a component, or of the supervisor, of the plane in dir.
 func LogFile(dir, name string) string { return topology.Layout{Dir: dir}.Log(name) }
 
-// stragglers is how long openDirectory waits for the last processes of a
-// supervisor that was killed.
+// stragglers bounds the wait for the last processes of a supervisor that was killed.
 const stragglers = 3 * time.Second
 
-// InUseError says that another supervisor has the directory.
-type InUseError struct {
-	Dir string
-	PID int
-}
-
-func (e *InUseError) Error() string {
-	return fmt.Sprintf("%s: a control plane runs here already, supervisor %d (stop it with: controlplane down --dir %s; or choose another --dir)", e.Dir, e.PID, shell.Quote(e.Dir))
-}
-
-// UnusableError says that a directory, as it was named, cannot be a plane's.
+// UnusableError is the error of a directory that cannot be a plane's.
 type UnusableError struct{ error }
 
 func (e *UnusableError) Unwrap() error { return e.error }
@@ -78,8 +67,7 @@ func openDirectory(ctx context.Context, path string) (*directory, error) {
 	return d, nil
 }
 
-// make makes the directory, and refuses one with other things in it: what a
-// plane makes must never be mixed with what somebody else keeps.
+// make makes the directory, and refuses one that holds anything but a plane's files.
 func (d *directory) make() error {
 	entries, err := os.ReadDir(d.path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -105,9 +93,12 @@ func (d *directory) make() error {
 	return err
 }
 
-// lockPatiently takes the lock. A lock whose supervisor is gone is held by
-// components that are about to die with it, so it waits a little for those.
+// lockPatiently takes the lock. A lock whose supervisor is gone is held by components
+// that are about to end with it, so it waits a little for those.
 func lockPatiently(ctx context.Context, path string) (*os.File, error) {
+	inUse := func(pid int) error {
+		return fmt.Errorf("%s: a control plane runs here already, supervisor %d (stop it with: controlplane down --dir %s; or choose another --dir)", path, pid, shell.Quote(path))
+	}
 	deadline := time.Now().Add(stragglers)
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
@@ -116,20 +107,17 @@ func lockPatiently(ctx context.Context, path string) (*os.File, error) {
 		if !errors.Is(err, control.ErrInUse) {
 			return lock, err
 		}
-		inUse := &InUseError{Dir: path}
 		if client, err := control.Dial(path); err == nil {
 			ask, cancel := context.WithTimeout(ctx, time.Second)
 			status, err := client.Status(ask)
 			cancel()
 			if err == nil && status.State != control.Stopped {
-				inUse.PID = status.SupervisorPID
-				return nil, inUse
+				return nil, inUse(status.SupervisorPID)
 			}
 		}
 		if time.Now().After(deadline) {
 			holder, _ := control.ReadHolder(path)
-			inUse.PID = holder.PID
-			return nil, inUse
+			return nil, inUse(holder.PID)
 		}
 		select {
 		case <-ctx.Done():
@@ -147,10 +135,10 @@ func (d *directory) release() {
 	}
 }
 
-// discard removes what openDirectory and a failed first start have made. A
-// directory in which a plane was ever ready, or that somebody else has locked,
-// is left alone. Beside logs that are kept stays the lock, by which the next start
-// knows the directory for a plane's.
+// discard removes what openDirectory and a failed first start have made. A directory
+// in which a plane was ever ready, or that another supervisor has locked, is left
+// alone. With logs that are kept the lock file stays, which marks the directory as a
+// plane's.
 func (d *directory) discard() {
 	if d.lock != nil && !d.resumed {
 		entries, _ := os.ReadDir(d.path)
@@ -168,10 +156,10 @@ func (d *directory) discard() {
 	}
 }
 
-// linkPrograms makes bin/etcd and so on, links to the multi-call binary: a
-// process bears the name through which it was executed.
+// linkPrograms makes bin/etcd and so on, links to the multi-call binary: a process is
+// named after the link through which it was executed.
 func linkPrograms(l topology.Layout, executable string) error {
-	for _, name := range programs() {
+	for _, name := range append(control.Kinds(), "kubectl", "etcdctl", "etcdutl", disk.Program) {
 		link := l.Program(name)
 		if target, err := os.Readlink(link); err == nil && target == executable {
 			continue
@@ -184,8 +172,4 @@ func linkPrograms(l topology.Layout, executable string) error {
 		}
 	}
 	return nil
-}
-
-func programs() []string {
-	return append(control.Kinds(), "kubectl", "etcdctl", "etcdutl", disk.Program)
 }

@@ -27,7 +27,11 @@ func (p *Plane) launchRetrying(ctx context.Context) error {
 	first := lastPorts(p.layout.Dir)
 	last := first
 	for attempt := 1; ; attempt++ {
-		ports, err := p.pickPorts(last)
+		want := topology.Ports{}
+		for _, name := range topology.Listeners(p.opts.Config) {
+			want[name] = last[name]
+		}
+		ports, err := p.opts.PickPorts(want)
 		if err == nil && p.dir.resumed {
 			err = samePeers(first, ports, p.opts.Config)
 		}
@@ -47,15 +51,6 @@ func (p *Plane) launchRetrying(ctx context.Context) error {
 		}
 		last = nil
 	}
-}
-
-// pickPorts picks a port for each listener.
-func (p *Plane) pickPorts(last topology.Ports) (topology.Ports, error) {
-	want := topology.Ports{}
-	for _, name := range topology.Listeners(p.opts.Config) {
-		want[name] = last[name]
-	}
-	return p.opts.PickPorts(want)
 }
 
 // dropEtcdData removes what several members wrote during an attempt at a first

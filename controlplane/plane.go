@@ -325,8 +325,8 @@ func (p *Plane) restorer() *restore.Restorer {
 	c := p.connected()
 	return &restore.Restorer{
 		Components: p.components, Layout: p.layout, Etcd: c.plan.Of(control.KindEtcd), Closing: p.closing,
-		DeleteLeases: func(ctx context.Context) error { return c.client.DeleteLeases(ctx) },
+		DeleteLeases: c.client.DeleteLeases,
 		SetState:     func(s control.State) { p.setState(s, "") },
-		Publish:      p.publish, Fail: p.fail, Progress: p.progress,
+		Publish:      p.publish, Fail: p.fail, Progress: p.progress, Report: p.report,
 	}
 }

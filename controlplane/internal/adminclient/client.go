@@ -5,6 +5,7 @@
 package adminclient
 
 import (
+	"bufio"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -12,6 +13,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"strings"
 
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -74,24 +76,56 @@ func httpsClient(caFile string, id control.KeyPair) (*http.Client, error) {
 	}}, nil
 }
 
+// do sends a request to a component's process.
+func (c *Client) do(ctx context.Context, proc topology.Process, method, path string, body io.Reader) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, method, proc.Address+path, body)
+	if err != nil {
+		return nil, err
+	}
+	if proc.Kind == control.KindEtcd {
+		return c.etcd.Do(req)
+	}
+	return c.components.Do(req)
+}
+
 // Get expects status 200 from a path of a component's process.
 func (c *Client) Get(ctx context.Context, proc topology.Process, path string) error {
-	client, url := c.components, proc.Address+path
-	if proc.Kind == control.KindEtcd {
-		client = c.etcd
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return err
-	}
-	resp, err := client.Do(req)
+	resp, err := c.do(ctx, proc, http.MethodGet, path, nil)
 	if err != nil {
 		return err
 	}
 	defer resp.Body.Close()
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, 4<<10))
 	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("GET %s: %s: %s", url, resp.Status, body)
+		return fmt.Errorf("GET %s: %s: %s", proc.Address+path, resp.Status, body)
 	}
 	return nil
+}
+
+// HoldsLease reports whether a leader-elected component holds its kind's lease. It
+// asks the component: the holder's name in the lease is the host's and a random part.
+func (c *Client) HoldsLease(ctx context.Context, proc topology.Process) (bool, error) {
+	resp, err := c.do(ctx, proc, http.MethodGet, "/metrics", nil)
+	if err != nil {
+		return false, fmt.Errorf("%s: %w", proc.Name, err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return false, fmt.Errorf("%s: GET /metrics: %s", proc.Name, resp.Status)
+	}
+	return masterStatus(resp.Body, proc.Kind)
+}
+
+// masterStatus reads leader_election_master_status of a lease; false while a
+// component has not taken part in an election.
+func masterStatus(metrics io.Reader, lease string) (leads bool, err error) {
+	series := fmt.Sprintf("leader_election_master_status{name=%q} ", lease)
+	lines := bufio.NewScanner(metrics)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		if value, found := strings.CutPrefix(lines.Text(), series); found {
+			return value == "1", nil
+		}
+	}
+	return false, lines.Err()
 }

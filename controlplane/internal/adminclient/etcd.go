@@ -72,11 +72,7 @@ func (c *Client) CallEtcd(ctx context.Context, etcd topology.Process, path strin
 	if err != nil {
 		return err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, etcd.Address+path, bytes.NewReader(body))
-	if err != nil {
-		return err
-	}
-	resp, err := c.etcd.Do(req)
+	resp, err := c.do(ctx, etcd, http.MethodPost, path, bytes.NewReader(body))
 	if err != nil {
 		return fmt.Errorf("%s: %w", etcd.Name, err)
 	}

@@ -22,12 +22,8 @@ type Elections []*Log
 
 // FollowAll follows the logs from where they end now.
 func FollowAll(cfg control.Config, layout topology.Layout) (all Elections) {
-	for _, kind := range control.Kinds() {
-		if kind == control.KindAPIServer {
-			continue
-		}
-		for i := range cfg.Count(kind) {
-			name := control.ComponentName(kind, i)
+	for _, name := range cfg.Components() {
+		if kind := control.ComponentKind(name); kind != control.KindAPIServer {
 			all = append(all, Follow(name, kind, layout.Log(name)))
 		}
 	}

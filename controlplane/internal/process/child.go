@@ -53,7 +53,8 @@ func (c *Child) wait(cmd *exec.Cmd) {
 // Done is closed when the child has ended.
 func (c *Child) Done() <-chan struct{} { return c.done }
 
-func (c *Child) ended() bool {
+// Ended reports whether the child has ended.
+func (c *Child) Ended() bool {
 	select {
 	case <-c.done:
 		return true
@@ -67,7 +68,7 @@ func (c *Child) Exit() Exit { return c.exit }
 
 // Signal sends a signal. A child that has ended already is no error.
 func (c *Child) Signal(sig os.Signal) error {
-	if c.ended() {
+	if c.Ended() {
 		return nil
 	}
 	if err := c.process.Signal(sig); err != nil && err != os.ErrProcessDone {

@@ -119,7 +119,7 @@ func (s *Spawner) Start(spec Spec) (*Child, error) {
 		return nil, fmt.Errorf("start %s: %w", spec.Name, err)
 	}
 	c := &Child{Name: spec.Name, PID: cmd.Process.Pid, Started: time.Now(), log: spec.Log, offset: offset, process: cmd.Process, done: make(chan struct{})}
-	s.children = append(slices.DeleteFunc(s.children, (*Child).ended), c)
+	s.children = append(slices.DeleteFunc(s.children, (*Child).Ended), c)
 	go c.wait(cmd)
 	return c, nil
 }

@@ -35,7 +35,9 @@ type Restorer struct {
 	SetState func(control.State)
 	Publish  func() error
 	Fail     func(error)
+	// Progress writes a line for the user, Report an error that nothing depends on.
 	Progress func(format string, args ...any)
+	Report   func(error)
 }
 
 // Restore takes etcd back to a snapshot:
@@ -64,7 +66,7 @@ func (r *Restorer) Restore(ctx context.Context, file string) (control.Restored, 
 		restored.Members = append(restored.Members, etcd.Name)
 		data = append(data, r.Layout.Data(etcd.Name))
 	}
-	defer func() { r.report(data.DropFresh()) }() // what is left only takes space
+	defer func() { r.Report(data.DropFresh()) }() // what is left only takes space
 	if err := r.unpack(ctx, file, data); err != nil {
 		return control.Restored{}, err
 	}
@@ -75,7 +77,7 @@ func (r *Restorer) Restore(ctx context.Context, file string) (control.Restored, 
 		r.Progress("restore etcd: %v; going back to what it held", err)
 		return control.Restored{}, errors.Join(fmt.Errorf("restore etcd: %w", err), r.swapBack(claim, data))
 	}
-	r.report(data.Clean()) // the next start tries again
+	r.Report(data.Clean()) // the next start tries again
 	r.SetState(control.Ready)
 	restored.Down = time.Since(begun)
 	r.Progress("%-26s restored after %.1f s", "etcd", restored.Down.Seconds())
@@ -88,7 +90,7 @@ func (r *Restorer) Rehearse(ctx context.Context, client control.EtcdClient) erro
 	if err != nil {
 		return err
 	}
-	defer func() { r.report(os.RemoveAll(dir)) }() // what is left only takes space
+	defer func() { r.Report(os.RemoveAll(dir)) }() // what is left only takes space
 	file := filepath.Join(dir, "etcd.db")
 	err = client.AnyMember(ctx, func(member control.EtcdClient) error {
 		return r.Components.RunTool(ctx, member.Environment(), "etcdctl", "snapshot", "save", file)
@@ -98,13 +100,6 @@ func (r *Restorer) Rehearse(ctx context.Context, client control.EtcdClient) erro
 	}
 	_, err = r.Restore(ctx, file)
 	return err
-}
-
-// report reports an error that nothing depends on, if there is one.
-func (r *Restorer) report(err error) {
-	if err != nil {
-		r.Progress("%v", err)
-	}
 }
 
 // unpack makes each member's fresh data from the snapshot.

@@ -43,7 +43,9 @@ func (claim *Claim) Release() {
 // Stop stops all components in order, as StopAll does.
 func (claim *Claim) Stop(now <-chan struct{}) {
 	claim.s.mu.Lock()
-	claim.s.expectEnds(claim.components)
+	for _, c := range claim.components {
+		c.expected = true
+	}
 	claim.s.mu.Unlock()
 	claim.s.stopInOrder(claim.components, now)
 }
@@ -73,7 +75,7 @@ func (claim *Claim) Start(ctx context.Context, beforeLeaders func(context.Contex
 	defer claim.s.mu.Unlock()
 	for _, c := range claim.components {
 		c.expected = false
-		if c.ended() {
+		if c.child.Ended() {
 			return claim.s.diedError(c.instance)
 		}
 	}
@@ -89,7 +91,7 @@ func (s *Supervisor) startOver(ctx context.Context, c *component, begun time.Tim
 	i.expected = true // until all are ready its end is an error of Claim.Start
 	s.replace(c, i)
 	err = s.awaitStart(ctx, c, i, begun, func() error {
-		if i.ended() {
+		if i.child.Ended() {
 			return s.startError(c, i)
 		}
 		return nil

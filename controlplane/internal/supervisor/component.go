@@ -42,16 +42,6 @@ type instance struct {
 	expected, claimed bool
 }
 
-// ended reports whether the process has ended.
-func (i *instance) ended() bool {
-	select {
-	case <-i.child.Done():
-		return true
-	default:
-		return false
-	}
-}
-
 // find returns a component and its instance of now.
 func (s *Supervisor) find(name string) (*component, *instance, error) {
 	s.mu.Lock()
@@ -70,7 +60,7 @@ func (s *Supervisor) running(name string) (*instance, error) {
 	if err != nil {
 		return nil, err
 	}
-	if i.ended() {
+	if i.child.Ended() {
 		return nil, fmt.Errorf("%s %w: it %s", name, fault.ErrNotRunning, i.ending())
 	}
 	return i, nil
@@ -81,7 +71,7 @@ func (s *Supervisor) Running(kind string) (all []topology.Process) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, c := range s.components {
-		if c.process.Kind == kind && !c.ended() {
+		if c.process.Kind == kind && !c.child.Ended() {
 			all = append(all, c.process)
 		}
 	}
@@ -93,7 +83,7 @@ func (s *Supervisor) Died(kind string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, c := range s.components {
-		if c.process.Kind == kind && c.ended() && !c.expected {
+		if c.process.Kind == kind && c.child.Ended() && !c.expected {
 			return true
 		}
 	}
@@ -114,30 +104,25 @@ func (s *Supervisor) Components() (all []control.Component) {
 }
 
 // Status describes all components and what their processes use, without calling them.
-func (s *Supervisor) Status() []control.ComponentStatus {
-	all := s.status()
-	for i := range all { // without mu, for which faults would wait
-		if c := &all[i]; c.Exit == "" {
-			u := process.ReadUsage(c.PID)
-			c.CPU, c.RSS, c.Shared, c.OpenFiles = u.CPU, u.RSS, u.Shared, u.OpenFiles
-		}
-	}
-	return all
-}
-
-func (s *Supervisor) status() (all []control.ComponentStatus) {
+func (s *Supervisor) Status() (all []control.ComponentStatus) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	for _, c := range s.components {
 		status := control.ComponentStatus{
 			Name: c.process.Name, Kind: c.process.Kind, PID: c.child.PID, Address: c.process.Address,
 			Log: s.plane.Layout.Log(c.process.Name), Started: c.child.Started, Ready: c.ready, ReadyAfter: c.readyAfter,
 			Restarts: c.restarts,
 		}
-		if c.ended() {
+		if c.child.Ended() {
 			status.Exit, status.CPU, status.Ready = c.child.Exit().String(), c.child.Exit().CPU, false
 		}
 		all = append(all, status)
+	}
+	s.mu.Unlock() // before files of the kernel are read: faults wait for mu
+	for i := range all {
+		if c := &all[i]; c.Exit == "" {
+			u := process.ReadUsage(c.PID)
+			c.CPU, c.RSS, c.Shared, c.OpenFiles = u.CPU, u.RSS, u.Shared, u.OpenFiles
+		}
 	}
 	return all
 }

@@ -156,7 +156,7 @@ func (s *Supervisor) firstEnd() error {
 	defer s.mu.Unlock()
 	for _, c := range s.components {
 		switch {
-		case !c.ended():
+		case !c.child.Ended():
 		case c.ready:
 			return s.diedError(c.instance)
 		default:

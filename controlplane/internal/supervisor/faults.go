@@ -73,10 +73,10 @@ func (s *Supervisor) end(ctx context.Context, name string, how func(*process.Chi
 	i := c.instance
 	i.expected, i.claimed = true, true
 	s.mu.Unlock()
-	if !i.ended() {
+	if !i.child.Ended() {
 		how(i.child)
 	}
-	if !i.ended() {
+	if !i.child.Ended() {
 		return fmt.Errorf("end %s: %w", name, ctx.Err())
 	}
 	return nil

@@ -40,20 +40,15 @@ func (s *Supervisor) StopAll(now <-chan struct{}) {
 	s.mu.Lock()
 	s.settled = false
 	components := s.components
-	s.expectEnds(components)
+	for _, c := range components {
+		c.expected = true
+	}
 	s.mu.Unlock()
 	for _, c := range components {
 		c.change.Lock()
 		defer c.change.Unlock()
 	}
 	s.stopInOrder(components, now)
-}
-
-// expectEnds marks the ends of all components as expected. The caller holds mu.
-func (s *Supervisor) expectEnds(components []*component) {
-	for _, c := range components {
-		c.expected = true
-	}
 }
 
 // stopInOrder stops components so that none loses the server that it writes to. The

@@ -172,7 +172,7 @@ func (s *Supervisor) startAgain(c *component, flags control.Flags) error {
 	s.plane.Restarted()
 	go func() {
 		ended := func() error {
-			if i.ended() {
+			if i.child.Ended() {
 				return errNotReady
 			}
 			return nil
