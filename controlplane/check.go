@@ -19,9 +19,9 @@ import (
 // and flag.
 type Defaults = topology.Defaults
 
-// Check has each component check what the config sets for it, before anything
-// is started, and gives upstream's defaults of the flags. Each component that
-// has anything set is asked in a short-lived process of the executable.
+// Check has each component check the settings that the config has for it, before
+// anything is started, and returns upstream's defaults of the flags. Each such
+// component runs in a short-lived process of the executable.
 func Check(ctx context.Context, executable string, cfg control.Config) (Defaults, []control.Problem, error) {
 	defaults := Defaults{}
 	var problems []control.Problem

@@ -2,6 +2,7 @@ package controlplane
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -154,6 +155,32 @@ func (d *directory) discard() {
 	for i := len(d.made) - 1; i >= 0; i-- {
 		os.Remove(d.made[i]) // fails, rightly, if there is something in it
 	}
+}
+
+// sameMembers refuses a config whose etcd members do not fit the data in the
+// directory: each keeps the number and addresses of all in it. Everything else may
+// change from start to start.
+func sameMembers(l topology.Layout, cfg control.Config) error {
+	var last control.Config
+	data, err := os.ReadFile(l.Config())
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		err = json.Unmarshal(data, &last)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", l.Config(), err)
+	}
+	was, is := last.Count(control.KindEtcd), cfg.Count(control.KindEtcd)
+	const hint = "choose another --dir; `controlplane etcd snapshot` and `etcd restore` take the data there"
+	if was != is {
+		return fmt.Errorf("etcd.members: the data in %s is of %d members, not of %d (%s)", l.Dir, was, is, hint)
+	}
+	if is > 1 && last.HasLinks() != cfg.HasLinks() {
+		return fmt.Errorf("networkFaults: the %d members whose data is in %s know each other by other addresses (leave it as it was, or %s)", is, l.Dir, hint)
+	}
+	return nil
 }
 
 // linkPrograms makes bin/etcd and so on, links to the multi-call binary: a process is

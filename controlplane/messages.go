@@ -23,14 +23,14 @@ func (p *Plane) report(err error) {
 }
 
 const (
-	// maxUnread is how many lines wait for whoever reads them.
+	// maxUnread is how many lines wait for the reader.
 	maxUnread = 1024
-	// readWithin bounds how long a start, or the plane's end, waits for that.
+	// readWithin bounds how long a start, or the plane's end, waits for the reader.
 	readWithin = time.Second
 )
 
-// messages are what a supervisor says. They are written to its log at once and passed
-// on by a goroutine of their own: whoever reads them may have stopped reading, as a
+// messages are the lines of a supervisor. They are written to its log at once and
+// passed on by a goroutine of their own: the reader may have stopped reading, as a
 // terminal does on Ctrl-S, and a fault's end must not wait for that.
 type messages struct {
 	to       io.Writer
@@ -38,12 +38,12 @@ type messages struct {
 	queue    chan message
 	quit     chan struct{} // closed when nothing is passed on any more
 
-	mu     sync.Mutex // held while the log is written, so that both have one order
+	mu     sync.Mutex // guards log and unread, and keeps log and queue in one order
 	log    *os.File   // nil before it is opened and when it is closed
 	unread int        // lines that found no room in the queue
 }
 
-// message is a line, or a question whether all before it was passed on.
+// message is a line, or a request to close passed when all before it was passed on.
 type message struct {
 	line   string
 	passed chan struct{}
@@ -68,13 +68,13 @@ func (m *messages) pass() {
 			case next.passed != nil:
 				close(next.passed)
 			default:
-				fmt.Fprintln(m.to, next.line) // a reader that has left is his own affair
+				fmt.Fprintln(m.to, next.line) // the reader may have left
 			}
 		}
 	}
 }
 
-// over tells whether they are closed.
+// over reports whether they are closed.
 func (m *messages) over() bool {
 	select {
 	case <-m.quit:
@@ -123,8 +123,7 @@ func (m *messages) pend(line string) bool {
 	}
 }
 
-// flush returns when all that was said has been passed on, or nobody has read it in
-// time.
+// flush returns when all lines so far have been passed on, or were not read in time.
 func (m *messages) flush() {
 	patience := time.NewTimer(m.patience)
 	defer patience.Stop()
@@ -143,7 +142,8 @@ func (m *messages) flush() {
 	}
 }
 
-// close closes the log. After it nothing is passed on but the line that is being read.
+// close closes the log. Afterwards nothing is passed on but the line that is being
+// read.
 func (m *messages) close() {
 	m.flush()
 	m.mu.Lock()

@@ -1,17 +1,10 @@
 package controlplane
 
 import (
-	"encoding/json"
 	"fmt"
-	"maps"
-	"net"
-	"os"
-	"path/filepath"
-	"slices"
 
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/controlplane/internal/process"
-	"github.com/stormglass/stormglass/controlplane/internal/topology"
 )
 
 // minDescriptors is the smallest limit of open files, per process, that a
@@ -20,8 +13,8 @@ import (
 // watches with a hundred on each, and its own about 200 to etcd and itself.
 // Even a client with a connection for every watch (HTTP/1.1) fits: the next
 // power of two above 2,700 is taken. A smaller limit is an incident to
-// reproduce on purpose (apiServer.descriptors), not a state to start in. The
-// load balancer holds two descriptors for each connection.
+// reproduce on purpose (apiServer.descriptors). The load balancer holds two
+// descriptors for each connection.
 const minDescriptors = 4096
 
 // What a start needs of the disk: each member preallocates two WAL segments of
@@ -31,22 +24,16 @@ const (
 	minFreeBesides   = 128 << 20
 )
 
-// need is what a plane needs to start.
-type need struct {
-	descriptors, disk, memory uint64
+// resources are those that a plane needs to start, or that the machine has.
+type resources struct {
+	descriptors uint64 // limit of open files per process
+	disk        uint64 // bytes, free where the plane's directory is
+	memory      uint64 // bytes that new processes can have; zero: the system does not tell
 }
 
-// machine is what there is.
-type machine struct {
-	// descriptors is the limit of open files, disk what is free where the plane's
-	// directory is and memory what new processes can have, in bytes. Memory is
-	// zero where the system does not tell.
-	descriptors, disk, memory uint64
-}
-
-// needOf is what a plane of a config needs. A resumed one has its WAL already.
-func needOf(cfg control.Config, resumed bool) need {
-	n := need{descriptors: minDescriptors, disk: minFreeBesides, memory: memoryShared}
+// needOf returns what a plane of a config needs. A resumed one has its WAL already.
+func needOf(cfg control.Config, resumed bool) resources {
+	n := resources{descriptors: minDescriptors, disk: minFreeBesides, memory: memoryShared}
 	if cfg.Count(control.KindAPIServer) > 1 {
 		n.descriptors *= 2
 	}
@@ -60,11 +47,12 @@ func needOf(cfg control.Config, resumed bool) need {
 	return n
 }
 
-// memoryShared is what the components of a plane share, the pages of their one
-// executable; memoryOf is what one of a kind has to itself when a plane has just
-// become ready, as `controlplane status` tells it, and some.
+// memoryShared is the memory that the components of a plane share, the pages of their
+// one executable.
 const memoryShared = 128 << 20
 
+// memoryOf is the memory of one component of a kind alone when a plane has just become
+// ready, as `controlplane status` shows it, with a margin.
 func memoryOf(kind string) uint64 {
 	switch kind {
 	case control.KindAPIServer:
@@ -84,11 +72,12 @@ func checkResources(dir string, cfg control.Config, resumed bool) error {
 	if err != nil {
 		return err
 	}
-	return needOf(cfg, resumed).check(dir, machine{descriptors: limit, disk: free, memory: process.AvailableMemory()})
+	return needOf(cfg, resumed).check(dir, resources{descriptors: limit, disk: free, memory: process.AvailableMemory()})
 }
 
-// check says what is missing, and how much of it.
-func (n need) check(dir string, m machine) error {
+// check is the error of the first resource that m has less of than n, with the
+// missing amount.
+func (n resources) check(dir string, m resources) error {
 	if m.descriptors < n.descriptors {
 		return fmt.Errorf("too few descriptors: the hard limit of open files is %d, %d short of the %d that this control plane needs (raise it: ulimit -Hn %d, as root or in limits.conf)",
 			m.descriptors, n.descriptors-m.descriptors, n.descriptors, n.descriptors)
@@ -104,50 +93,5 @@ func (n need) check(dir string, m machine) error {
 	return nil
 }
 
-// megabytes rounds up: so much more is enough.
+// megabytes rounds up.
 func megabytes(bytes uint64) uint64 { return (bytes + 1<<20 - 1) >> 20 }
-
-// PickPorts picks a free loopback port for each listener, the last start's
-// (those that are not zero) where they are free. Another process may still take
-// one before its component listens; the start is then tried again.
-func PickPorts(last topology.Ports) (topology.Ports, error) {
-	ports := topology.Ports{}
-	var held []net.Listener // all at once, so that no port is picked twice
-	defer func() {
-		for _, l := range held {
-			l.Close()
-		}
-	}()
-	pick := func(name string, port int) error {
-		l, err := net.Listen("tcp", fmt.Sprintf("%s:%d", topology.Host, port))
-		if err == nil {
-			held = append(held, l)
-			ports[name] = l.Addr().(*net.TCPAddr).Port
-		}
-		return err
-	}
-	var fresh []string
-	for _, name := range slices.Sorted(maps.Keys(last)) { // those of old first: a new one must not take theirs
-		if last[name] == 0 || pick(name, last[name]) != nil {
-			fresh = append(fresh, name)
-		}
-	}
-	for _, name := range fresh {
-		if err := pick(name, 0); err != nil {
-			return nil, fmt.Errorf("find a free port on %s: %w", topology.Host, err)
-		}
-	}
-	return ports, nil
-}
-
-// portsFile remembers the ports of the last start.
-const portsFile = "ports.json"
-
-func lastPorts(dir string) topology.Ports {
-	var p topology.Ports
-	data, err := os.ReadFile(filepath.Join(dir, portsFile))
-	if err != nil || json.Unmarshal(data, &p) != nil {
-		return nil // any free ports do as well
-	}
-	return p
-}

@@ -17,8 +17,8 @@ func TestWhatAMachineLacks(t *testing.T) {
 		ControllerManager: control.ControllerManager{Replicas: 2}, Scheduler: control.Scheduler{Replicas: 2},
 	}
 	wide := control.Config{APIServer: control.APIServer{Descriptors: 65536}}
-	large := machine{descriptors: 1 << 20, disk: 1 << 40, memory: 1 << 36}
-	with := func(edit func(*machine)) machine {
+	large := resources{descriptors: 1 << 20, disk: 1 << 40, memory: 1 << 36}
+	with := func(edit func(*resources)) resources {
 		m := large
 		edit(&m)
 		return m
@@ -26,18 +26,18 @@ func TestWhatAMachineLacks(t *testing.T) {
 	for name, c := range map[string]struct {
 		cfg     control.Config
 		resumed bool
-		has     machine
+		has     resources
 		want    string
 	}{
 		"enough":                   {many, false, large, ""},
-		"a system that says less":  {many, false, with(func(m *machine) { m.memory = 0 }), ""},
-		"descriptors of one":       {one, false, with(func(m *machine) { m.descriptors = 4096 }), ""},
-		"descriptors of many":      {many, false, with(func(m *machine) { m.descriptors = 4096 }), "4096 short of the 8192"},
-		"descriptors as asked for": {wide, false, with(func(m *machine) { m.descriptors = 20000 }), "45536 short of the 65536"},
-		"disk of one":              {one, false, with(func(m *machine) { m.disk = 255 << 20 }), "255 MB free, 1 MB short of the 256 MB"},
-		"disk of many":             {many, false, with(func(m *machine) { m.disk = 256 << 20 }), "256 MB short of the 512 MB"},
-		"disk of a resumed one":    {one, true, with(func(m *machine) { m.disk = 128 << 20 }), ""},
-		"memory of many":           {many, false, with(func(m *machine) { m.memory = 512 << 20 }), "too little memory: 512 MB are available"},
+		"a system that says less":  {many, false, with(func(m *resources) { m.memory = 0 }), ""},
+		"descriptors of one":       {one, false, with(func(m *resources) { m.descriptors = 4096 }), ""},
+		"descriptors of many":      {many, false, with(func(m *resources) { m.descriptors = 4096 }), "4096 short of the 8192"},
+		"descriptors as asked for": {wide, false, with(func(m *resources) { m.descriptors = 20000 }), "45536 short of the 65536"},
+		"disk of one":              {one, false, with(func(m *resources) { m.disk = 255 << 20 }), "255 MB free, 1 MB short of the 256 MB"},
+		"disk of many":             {many, false, with(func(m *resources) { m.disk = 256 << 20 }), "256 MB short of the 512 MB"},
+		"disk of a resumed one":    {one, true, with(func(m *resources) { m.disk = 128 << 20 }), ""},
+		"memory of many":           {many, false, with(func(m *resources) { m.memory = 512 << 20 }), "too little memory: 512 MB are available"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := needOf(c.cfg, c.resumed).check("/plane", c.has)

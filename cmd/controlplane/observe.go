@@ -57,7 +57,7 @@ func (o *observerOptions) check() error {
 	return nil
 }
 
-// find finds the program, before a plane is started in vain.
+// find finds the program, so that a plane is not started without it.
 func (o *observerOptions) find(executable string) (err error) {
 	switch {
 	case o.addr == "":
@@ -75,7 +75,7 @@ func (o *observerOptions) find(executable string) (err error) {
 	return nil
 }
 
-// free finds out whether the address can be listened on, for the same reason.
+// free checks that the address can be listened on, for the same reason.
 func (o *observerOptions) free() error {
 	if o.addr == "" {
 		return nil

@@ -126,8 +126,8 @@ func up(ctx context.Context, o upOptions, stdin io.Reader, stdout, stderr io.Wri
 	}
 	cluster := plane.Cluster()
 	if o.background {
-		// Whoever reads this process's output leaves when it has the result. What is
-		// still to be said goes to the supervisor's log, a crash included.
+		// The reader of this process's output leaves when it has the result. All later
+		// messages go to the supervisor's log, a crash included.
 		progress.beQuiet()
 		_ = crashTo(controlplane.LogFile(cluster.Dir, controlplane.SupervisorLog)) // a comfort, not a need
 	}

@@ -1,10 +1,9 @@
 package leadership
 
-// Votes finds etcd's leader from what members say who answer one after another.
-// One that is cut off may still know an old leader, and one that is paused says
-// nothing for as long as anybody is willing to wait.
+// Votes finds etcd's leader from the members' answers. A member that is cut off may
+// still know an old leader, and a paused one does not answer.
 type Votes struct {
-	// Members is how many there are, those that do not run included.
+	// Members counts all members, also those that do not run.
 	Members int
 
 	leader string
@@ -17,9 +16,9 @@ type vote struct {
 	term   int64
 }
 
-// Add takes one member's word: the leader that it knows, "" if none, in its term.
-// It tells whether a quorum has said the same, so that nobody else has to be
-// heard: a leader of a newer term would have needed one of theirs.
+// Add counts one member's answer: the leader that it knows, "" if none, in its term.
+// It reports whether a quorum has given the same answer, so that no other is needed: a
+// leader of a newer term would have needed a vote of that quorum.
 func (v *Votes) Add(leader string, term int64) (settled bool) {
 	if leader == "" {
 		return false
@@ -35,5 +34,5 @@ func (v *Votes) Add(leader string, term int64) (settled bool) {
 	return v.said[said] > v.Members/2
 }
 
-// Leader is the one of the newest term that anybody knows, or "".
+// Leader is that of the newest term in any answer, or "".
 func (v *Votes) Leader() string { return v.leader }

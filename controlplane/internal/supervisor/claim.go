@@ -90,12 +90,7 @@ func (s *Supervisor) startOver(ctx context.Context, c *component, begun time.Tim
 	}
 	i.expected = true // until all are ready its end is an error of Claim.Start
 	s.replace(c, i)
-	err = s.awaitStart(ctx, c, i, begun, func() error {
-		if i.child.Ended() {
-			return s.startError(c, i)
-		}
-		return nil
-	})
+	err = s.awaitStart(ctx, c, i, begun, s.endedEarly(c, i))
 	if err == nil {
 		s.reportReadyAgain(c, i)
 	}

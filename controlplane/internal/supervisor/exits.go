@@ -166,6 +166,17 @@ func (s *Supervisor) firstEnd() error {
 	return nil
 }
 
+// endedEarly returns a function that gives the error of a process that ended before it
+// was ready, nil while it has not ended.
+func (s *Supervisor) endedEarly(c *component, i *instance) func() error {
+	return func() error {
+		if i.child.Ended() {
+			return s.startError(c, i)
+		}
+		return nil
+	}
+}
+
 // startError is the error of a process that ended before it was ready.
 func (s *Supervisor) startError(c *component, i *instance) error {
 	if strings.Contains(i.child.Output(), "address already in use") {

@@ -171,13 +171,7 @@ func (s *Supervisor) startAgain(c *component, flags control.Flags) error {
 	s.replace(c, i)
 	s.plane.Restarted()
 	go func() {
-		ended := func() error {
-			if i.child.Ended() {
-				return errNotReady
-			}
-			return nil
-		}
-		if s.await(s.plane.Lifetime, c, i, time.Time{}, ended) == nil {
+		if s.await(s.plane.Lifetime, c, i, time.Time{}, s.endedEarly(c, i)) == nil {
 			s.reportReadyAgain(c, i)
 		} // else watch reports its end
 	}()
