@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/internal/samples"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
@@ -16,6 +17,8 @@ import (
 
 // page is what the template shows, all text ready to read.
 type page struct {
+	chart.Timeline
+
 	Title, Scenario     string
 	Class, Word         string // of the verdict
 	Headline            string
@@ -25,14 +28,10 @@ type page struct {
 	Reasons             []string
 	Gates               []gateRow
 	Key                 []keyBlock
-	Bands               []band
-	Events              []event
-	TimeTicks           []mark
 	LookBack            string // of rates and quantiles
-	Tracks              []track
 	Sections            []drawnSection
 	Recovery            []tableView
-	Waterfalls          []waterfall
+	Waterfalls          []chart.Waterfall
 	Rollouts            tableView
 	Splits              []splitView
 	SplitsNote          string
@@ -47,10 +46,8 @@ type page struct {
 	Data       template.JS
 	ScriptHash string
 
-	grid     grid
 	interval time.Duration // between scrapes
 	phases   []scriptPhase
-	origin   string // what a picture that stands alone says of its run
 }
 
 type fact struct{ Name, Value string }
@@ -75,7 +72,7 @@ type keyRowView struct {
 	Colour                               int
 }
 
-func newPage(ctx context.Context, r result.Result, timeline []result.Event, slots []samples.Slot, text []byte, src Source) *page {
+func newPage(ctx context.Context, r result.Result, timeline []result.Event, slots []samples.Slot, text []byte, src chart.Source) *page {
 	// The resolved scenario was valid when it ran; a later version's schema
 	// must not keep an old run from being shown.
 	s, err := scenario.ParseRecorded(result.ScenarioFile, text)
@@ -84,9 +81,10 @@ func newPage(ctx context.Context, r result.Result, timeline []result.Event, slot
 	}
 	p := &page{
 		Scenario: runName(r), Class: style(r.Verdict), Word: runWord(r), Warnings: warnings(r), Notes: notes(r),
-		Headline: sentence(headline(r)), Description: clean(s.Description),
-		Facts: facts(r), Reasons: otherReasons(r), YAML: string(text), origin: origin(r),
+		Headline: sentence(headline(r)), Description: chart.Clean(s.Description),
+		Facts: facts(r), Reasons: otherReasons(r), YAML: string(text),
 	}
+	p.Origin = origin(r)
 	p.Title = fmt.Sprintf("%s: %s", p.Word, p.Scenario)
 	if p.Class == "" {
 		p.Class = "nodata"
@@ -103,8 +101,8 @@ func newPage(ctx context.Context, r result.Result, timeline []result.Event, slot
 	}
 	p.interval = cmp.Or(s.Record.Interval.D(), defaultInterval)
 	p.layTimeline(r, timeline, p.interval)
-	p.LookBack = format(scenario.Seconds, rateSteps*p.grid.step.Seconds())
-	a := &artist{grid: p.grid, src: src, result: r}
+	p.LookBack = chart.Format(scenario.Seconds, rateSteps*p.Grid.Step.Seconds())
+	a := &artist{grid: p.Grid, src: src, result: r}
 	p.layTracks(r.Recovery)
 	if felt, ok := a.pulseSection(slots); ok && (r.Recovery != nil || felt.drawn()) {
 		p.Sections = append(p.Sections, felt)
@@ -116,7 +114,7 @@ func newPage(ctx context.Context, r result.Result, timeline []result.Event, slot
 	for i := range p.Sections {
 		p.Sections[i].fold()
 	}
-	p.Recovery = recoveryTables(r, p.grid)
+	p.Recovery = recoveryTables(r, p.Grid)
 	p.layRollouts(r)
 	for _, k := range r.Key {
 		p.Key = append(p.Key, newKeyBlock(k, r, p.Sections))
@@ -134,7 +132,7 @@ func (p *page) layRollouts(r result.Result) {
 	p.Rollouts = rolloutTable(all)
 	var more int
 	if p.Waterfalls, more = waterfalls(all); more > 0 {
-		p.Rollouts.Note += fmt.Sprintf(" %s more than are drawn above are in the table alone.", count(more))
+		p.Rollouts.Note += fmt.Sprintf(" %s more than are drawn above are in the table alone.", chart.Count(more))
 	}
 }
 
@@ -152,17 +150,17 @@ func facts(r result.Result) []fact {
 	}
 	plane := "bundled"
 	if !r.Run.Cluster.Bundled {
-		plane = clean(r.Run.Cluster.Name)
+		plane = chart.Clean(r.Run.Cluster.Name)
 	}
-	f := []fact{{"Took", format(scenario.Seconds, runSeconds(r))}, {"Control plane", plane}}
-	if v := clean(r.Run.Versions.Kubernetes); v != "" {
+	f := []fact{{"Took", chart.Format(scenario.Seconds, runSeconds(r))}, {"Control plane", plane}}
+	if v := chart.Clean(r.Run.Versions.Kubernetes); v != "" {
 		f = append(f, fact{"Kubernetes", v})
 	}
-	if v := clean(r.Run.Versions.Etcd); v != "" {
+	if v := chart.Clean(r.Run.Versions.Etcd); v != "" {
 		f = append(f, fact{"etcd", v})
 	}
 	if n := r.Measurements.Nodes; n != nil && n.Count > 0 {
-		f = append(f, fact{"Nodes", count(n.Count) + ", " + clean(n.Fidelity)})
+		f = append(f, fact{"Nodes", chart.Count(n.Count) + ", " + chart.Clean(n.Fidelity)})
 	}
 	return append(f,
 		fact{"Started", r.Run.Started.UTC().Format("2006-01-02 15:04:05 UTC")},
@@ -172,39 +170,39 @@ func facts(r result.Result) []fact {
 
 func newGateRow(g result.Gate, phases int) gateRow {
 	row := gateRow{
-		Class: style(g.Verdict), Word: word(g.Verdict), Name: clean(g.Name), Value: gateValue(g), Bound: gateBound(g),
-		Margin: margin(g), Objective: clean(g.Objective), Detail: clean(g.Detail), Expr: clean(g.Expr),
+		Class: style(g.Verdict), Word: word(g.Verdict), Name: chart.Clean(g.Name), Value: gateValue(g), Bound: gateBound(g),
+		Margin: margin(g), Objective: chart.Clean(g.Objective), Detail: chart.Clean(g.Detail), Expr: chart.Clean(g.Expr),
 		Over: overText(g, phases), More: g.Verdict != result.Pass && g.Detail+g.Expr != "",
 	}
 	// The bar is the part of the bound that was used up, so for a bound from
 	// above only.
 	if g.Value != nil && g.Op == "<=" && g.Bound > 0 && !math.IsNaN(*g.Value) {
-		row.Fill = percentAt(min(max(*g.Value/g.Bound, 0), 1))
+		row.Fill = chart.PercentAt(min(max(*g.Value/g.Bound, 0), 1))
 	}
 	return row
 }
 
 func newKeyBlock(k result.KeyMetric, r result.Result, drawnSections []drawnSection) keyBlock {
-	b := keyBlock{Name: clean(k.Name), Missing: clean(k.Missing)}
+	b := keyBlock{Name: chart.Clean(k.Name), Missing: chart.Clean(k.Missing)}
 	if len(k.Rows) == 0 && b.Missing == "" {
 		b.Missing = "no rows"
 	}
 	hours := runSeconds(r) / 3600
 	for _, row := range k.Rows {
 		b.Histogram = b.Histogram || row.P99 != nil
-		v := keyRowView{Label: clean(row.Label), P50: none, P95: none, Value: none, Count: scaled(row.Count, 3, []string{"", "k", "M", "G"})}
+		v := keyRowView{Label: chart.Clean(row.Label), P50: chart.None, P95: chart.None, Value: chart.None, Count: chart.Scaled(row.Count, 3, []string{"", "k", "M", "G"})}
 		if row.P50 != nil {
-			v.P50 = format(scenario.Seconds, *row.P50)
+			v.P50 = chart.Format(scenario.Seconds, *row.P50)
 		}
 		if row.P95 != nil {
-			v.P95 = format(scenario.Seconds, *row.P95)
+			v.P95 = chart.Format(scenario.Seconds, *row.P95)
 		}
 		unit := scenario.Seconds
 		if row.P99 == nil {
 			unit = scenario.Count
 		}
 		if value := keyValue(row); value != nil {
-			v.Value = format(unit, *value)
+			v.Value = chart.Format(unit, *value)
 			if g, ok := guideOf(k.Name, row, hours); ok {
 				v.Guide, v.Exceeds = g.text, *value > g.bound
 			}
@@ -236,15 +234,15 @@ func commands(r result.Result) (typed, byFile string) {
 	if !r.Run.Cluster.Bundled {
 		cluster = " --kubeconfig FILE"
 	}
-	typed = "loadgen run " + shellQuote(clean(r.Run.Scenario))
+	typed = "loadgen run " + shellQuote(chart.Clean(r.Run.Scenario))
 	if r.Run.Variant != "" {
-		typed += " --variant " + shellQuote(clean(r.Run.Variant))
+		typed += " --variant " + shellQuote(chart.Clean(r.Run.Variant))
 	}
 	for _, o := range r.Run.Overrides {
-		typed += " --set " + shellQuote(clean(o))
+		typed += " --set " + shellQuote(chart.Clean(o))
 	}
 	for _, g := range r.Run.WithoutGates {
-		typed += " --without-gate " + shellQuote(clean(g))
+		typed += " --without-gate " + shellQuote(chart.Clean(g))
 	}
 	return typed + cluster, "loadgen run DIR/" + result.ScenarioFile + cluster
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -89,28 +90,28 @@ func phaseRow(p result.Phase) []string {
 	case p.Interrupted:
 		end = "interrupt"
 	case p.Until != "" && p.ConditionMet:
-		end = clean(p.Until)
+		end = chart.Clean(p.Until)
 	case p.Until != "":
-		end = clean(p.Until) + " not met"
+		end = chart.Clean(p.Until) + " not met"
 	}
-	row := []string{clean(p.Name), format(scenario.Seconds, p.Seconds()), end}
+	row := []string{chart.Clean(p.Name), chart.Format(scenario.Seconds, p.Seconds()), end}
 	w := p.Workload
 	if w == nil {
 		w = &result.Workload{}
 	}
 	quantile := func(l result.Latency, v float64) string {
 		if l.Count == 0 {
-			return none
+			return chart.None
 		}
-		return format(scenario.Seconds, v)
+		return chart.Format(scenario.Seconds, v)
 	}
 	maybe := func(v *float64) string {
 		if v == nil {
-			return none
+			return chart.None
 		}
-		return format(scenario.Seconds, *v)
+		return chart.Format(scenario.Seconds, *v)
 	}
-	return append(row, count(w.PodsCreated), count(w.PodsReady), count(w.PodsDeleted),
+	return append(row, chart.Count(w.PodsCreated), chart.Count(w.PodsReady), chart.Count(w.PodsDeleted),
 		quantile(w.Startup, w.Startup.P50), quantile(w.Startup, w.Startup.P95), quantile(w.Startup, w.Startup.P99),
 		quantile(w.ToScheduled, w.ToScheduled.P99), quantile(w.ToReady, w.ToReady.P99), quantile(w.ToEndpoint, w.ToEndpoint.P99),
 		maybe(w.NotReadyAfter), maybe(w.RecoveredAfter))
@@ -121,17 +122,17 @@ func phaseRow(p result.Phase) []string {
 func quantiles(l result.Latency, values ...float64) []string {
 	out := make([]string, len(values))
 	for i, v := range values {
-		out[i] = none
+		out[i] = chart.None
 		if l.Count > 0 {
-			out[i] = format(scenario.Seconds, v)
+			out[i] = chart.Format(scenario.Seconds, v)
 		}
 	}
 	return out
 }
 
 func requestRow(p result.Phase, l result.Requests) []string {
-	row := []string{clean(p.Name), clean(l.Load), callText(l.Verb, l.Resource, l.Variant, l.Tenant),
-		format(scenario.PerSec, l.OfferedRate), format(scenario.PerSec, l.AchievedRate), count(l.Sent), count(l.Unsent)}
+	row := []string{chart.Clean(p.Name), chart.Clean(l.Load), callText(l.Verb, l.Resource, l.Variant, l.Tenant),
+		chart.Format(scenario.PerSec, l.OfferedRate), chart.Format(scenario.PerSec, l.AchievedRate), chart.Count(l.Sent), chart.Count(l.Unsent)}
 	row = append(row, quantiles(l.Latency, l.Latency.P50, l.Latency.P90, l.Latency.P95, l.Latency.P99, l.Latency.P999, l.Latency.Max)...)
 	row = append(row, quantiles(l.Service, l.Service.P99)...)
 	row = append(row, quantiles(l.Lag, l.Lag.P99)...)
@@ -142,25 +143,25 @@ func requestRow(p result.Phase, l result.Requests) []string {
 func tally(m map[string]int64) string {
 	var parts []string
 	for _, k := range sortedKeys(m) {
-		parts = append(parts, clean(k)+" × "+count(m[k]))
+		parts = append(parts, chart.Clean(k)+" × "+chart.Count(m[k]))
 	}
 	return strings.Join(parts, ", ")
 }
 
 func watchRow(p result.Phase, w result.Watches) []string {
-	open := count(w.Open)
+	open := chart.Count(w.Open)
 	if w.Open != w.Wanted {
-		open += " of " + count(w.Wanted)
+		open += " of " + chart.Count(w.Wanted)
 	}
-	failed := count(w.Failed)
+	failed := chart.Count(w.Failed)
 	if kinds := tally(w.Failures); kinds != "" {
 		failed += " (" + kinds + ")"
 	}
-	row := []string{clean(p.Name), clean(w.Load), clean(w.Resource), open, failed}
+	row := []string{chart.Clean(p.Name), chart.Clean(w.Load), chart.Clean(w.Resource), open, failed}
 	row = append(row, quantiles(w.OpenLatency, w.OpenLatency.P99)...)
-	row = append(row, count(w.Expected), count(w.Delivered), count(w.Lost), count(w.Duplicated), count(w.Reordered))
+	row = append(row, chart.Count(w.Expected), chart.Count(w.Delivered), chart.Count(w.Lost), chart.Count(w.Duplicated), chart.Count(w.Reordered))
 	row = append(row, quantiles(w.Delivery, w.Delivery.P50, w.Delivery.P95, w.Delivery.P99, w.Delivery.P999, w.Delivery.Max)...)
-	return append(row, count(w.Reconnects), count(w.Relists))
+	return append(row, chart.Count(w.Reconnects), chart.Count(w.Relists))
 }
 
 func nodesTable(n *result.Nodes) tableView {
@@ -168,18 +169,18 @@ func nodesTable(n *result.Nodes) tableView {
 	if n == nil || n.Count == 0 {
 		return t
 	}
-	t.add("Nodes, fidelity", count(n.Count)+", "+clean(n.Fidelity))
-	t.add("All Ready after", format(scenario.Seconds, n.ReadySeconds))
-	t.add("Heartbeats acknowledged", count(n.Heartbeats))
+	t.add("Nodes, fidelity", chart.Count(n.Count)+", "+chart.Clean(n.Fidelity))
+	t.add("All Ready after", chart.Format(scenario.Seconds, n.ReadySeconds))
+	t.add("Heartbeats acknowledged", chart.Count(n.Heartbeats))
 	t.add("Heartbeat p99", quantiles(n.Heartbeat, n.Heartbeat.P99)[0])
-	t.add("Missed by us", count(n.MissedByGenerator))
-	t.add("Missed by the server", count(n.MissedByServer))
-	t.add("Status writes", count(n.StatusWrites))
-	t.add("Pods started, stopped", count(n.PodsStarted)+", "+count(n.PodsStopped))
-	t.add("Watches at the peak", count(n.Watches))
-	t.add("Watches resumed, relisted", count(n.Reconnects)+", "+count(n.Relists))
+	t.add("Missed by us", chart.Count(n.MissedByGenerator))
+	t.add("Missed by the server", chart.Count(n.MissedByServer))
+	t.add("Status writes", chart.Count(n.StatusWrites))
+	t.add("Pods started, stopped", chart.Count(n.PodsStarted)+", "+chart.Count(n.PodsStopped))
+	t.add("Watches at the peak", chart.Count(n.Watches))
+	t.add("Watches resumed, relisted", chart.Count(n.Reconnects)+", "+chart.Count(n.Relists))
 	for _, k := range sortedKeys(n.Errors) {
-		t.add("Errors: "+clean(k), count(n.Errors[k]))
+		t.add("Errors: "+chart.Clean(k), chart.Count(n.Errors[k]))
 	}
 	return t
 }
@@ -190,15 +191,15 @@ func costTable(r result.Result) tableView {
 		Caption: "What it cost, over the whole run", Empty: "The components' own process metrics were not recorded.",
 		Head: heads("Process", ">CPU", ">Share", ">Memory, peak", ">Descriptors, peak"),
 		Note: fmt.Sprintf("The generator measured itself: %s CPU, %s memory, %s goroutines, GC pause p99 %s, timer lag p99 %s.",
-			format(scenario.Seconds, g.CPUSeconds), format(scenario.Size, float64(g.MaxRSSBytes)), count(g.MaxGoroutines),
-			format(scenario.Seconds, g.GCPauseP99), format(scenario.Seconds, g.SchedulingLag.P99)),
+			chart.Format(scenario.Seconds, g.CPUSeconds), chart.Format(scenario.Size, float64(g.MaxRSSBytes)), chart.Count(g.MaxGoroutines),
+			chart.Format(scenario.Seconds, g.GCPauseP99), chart.Format(scenario.Seconds, g.SchedulingLag.P99)),
 	}
 	if !measuredToTheEnd(r.Measurements) {
 		t.Note = "What the generator measured of itself was not recorded."
 	}
 	for _, c := range r.Components {
-		t.add(clean(c.Name), format(scenario.Seconds, c.CPUSeconds), format(scenario.Ratio, c.CPUShare),
-			format(scenario.Size, c.MaxRSSBytes), count(int64(c.MaxDescriptors)))
+		t.add(chart.Clean(c.Name), chart.Format(scenario.Seconds, c.CPUSeconds), chart.Format(scenario.Ratio, c.CPUShare),
+			chart.Format(scenario.Size, c.MaxRSSBytes), chart.Count(int64(c.MaxDescriptors)))
 	}
 	return t
 }
@@ -211,7 +212,7 @@ func environmentTables(r result.Result) []tableView {
 		Head:    heads("Component", "Setting", "Value", "Default", "Why"),
 	}
 	for _, d := range r.Run.Cluster.Deviations {
-		dev.add(clean(d.Component), clean(d.Setting), clean(d.Value), clean(d.Default), clean(d.Reason))
+		dev.add(chart.Clean(d.Component), chart.Clean(d.Setting), chart.Clean(d.Value), chart.Clean(d.Default), chart.Clean(d.Reason))
 	}
 	switch {
 	case r.Run.ID == "":
@@ -225,17 +226,17 @@ func environmentTables(r result.Result) []tableView {
 		{"Run", r.Run.ID}, {"Stormglass", v.Stormglass}, {"Kubernetes", v.Kubernetes}, {"etcd", v.Etcd}, {"Go", v.Go},
 		{"Generator's machine", h.OS + ", kernel " + h.Kernel},
 		{"CPU", fmt.Sprintf("%d × %s", h.CPUs, h.CPUModel)},
-		{"Memory", format(scenario.Size, float64(h.MemoryBytes))},
-		{"Descriptor limit", group(fmt.Sprint(h.Descriptors))},
+		{"Memory", chart.Format(scenario.Size, float64(h.MemoryBytes))},
+		{"Descriptor limit", chart.Group(fmt.Sprint(h.Descriptors))},
 		{"Server", c.Server}, {"Scraped", strings.Join(c.Targets, ", ")},
 		{"Scrapes", scrapes(r.Measurements)},
 	} {
-		if row.Value = clean(row.Value); row.Value != "" {
+		if row.Value = chart.Clean(row.Value); row.Value != "" {
 			env.add(row.Name, row.Value)
 		}
 	}
 	if c.ReadySeconds > 0 {
-		env.add("Control plane ready after", format(scenario.Seconds, c.ReadySeconds))
+		env.add("Control plane ready after", chart.Format(scenario.Seconds, c.ReadySeconds))
 	}
 	return []tableView{dev, env}
 }
@@ -245,7 +246,7 @@ func scrapes(m result.Measurements) string {
 		return "not recorded"
 	}
 	s := m.Scrapes
-	text := count(s.Done) + " done"
+	text := chart.Count(s.Done) + " done"
 	if lost := tally(s.Failed); lost != "" {
 		text += ", lost: " + lost
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stormglass/stormglass/dashboards"
+	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 )
 
 const (
@@ -131,7 +132,7 @@ func nothing(answers []answer) string {
 }
 
 // sample puts points on the drawing's grid; NaN where there is none.
-func (a artist) sample(points []Point) []float64 {
+func (a artist) sample(points []chart.Point) []float64 {
 	values := make([]float64, a.points)
 	for i := range values {
 		values[i] = math.NaN()

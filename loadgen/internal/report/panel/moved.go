@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stormglass/stormglass/dashboards"
+	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 )
 
 // Mark is a stretch of a run with a name: a phase, or a fault of that kind.
@@ -59,7 +60,7 @@ func (m Motion) String() string {
 // lines are at rest it takes from the time before the first fault. What begins
 // with the run has nothing before it, and a panel without any data is for Check:
 // both are left out.
-func Moved(ctx context.Context, src Source, run Run) ([]Motion, error) {
+func Moved(ctx context.Context, src chart.Source, run Run) ([]Motion, error) {
 	if len(run.Causes) == 0 {
 		return nil, nil
 	}

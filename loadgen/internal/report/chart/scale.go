@@ -1,16 +1,15 @@
-package report
+package chart
 
 import (
 	"math"
 
-	"github.com/stormglass/stormglass/loadgen/internal/report/panel"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
 // The coordinates of a plot. It is stretched to its place on the page, so they
 // are no pixels; lines keep their width (vector-effect).
 const (
-	plotWidth  = 1000.0
+	PlotWidth  = 1000.0
 	plotHeight = 100.0
 )
 
@@ -40,7 +39,7 @@ func newScale(low, high float64, log bool, u scenario.Unit) scale {
 	if high <= 0 {
 		high = 1
 	}
-	step := panel.RoundStep(high / 4)
+	step := roundStep(high / 4)
 	if u == scenario.Count {
 		step = math.Ceil(step)
 	}
@@ -82,8 +81,8 @@ func logScale(low, high float64) scale {
 	return s
 }
 
-// timeTicks are round times along an axis of the given length in seconds.
-func timeTicks(length float64, most int) []float64 {
+// TimeTicks are round times along an axis of the given length in seconds.
+func TimeTicks(length float64, most int) []float64 {
 	steps := []float64{1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200, 86400}
 	step := steps[len(steps)-1]
 	for _, s := range steps {
@@ -102,12 +101,24 @@ func timeTicks(length float64, most int) []float64 {
 // tickLabel writes an axis label; ticks are round, so it is short.
 func tickLabel(u scenario.Unit, v float64) string {
 	switch u {
-	case unitCores:
-		return number(v, 3)
+	case UnitCores:
+		return Number(v, 3)
 	case scenario.Count, scenario.PerSec:
 		if v >= 10_000 {
-			return scaled(v, 3, []string{"", "k", "M", "G", "T"})
+			return Scaled(v, 3, []string{"", "k", "M", "G", "T"})
 		}
 	}
-	return format(u, v)
+	return Format(u, v)
+}
+
+// roundStep is the next of 1, 2, 2.5 and 5 times a power of ten: a step between
+// ticks.
+func roundStep(v float64) float64 {
+	p := math.Pow(10, math.Floor(math.Log10(v)))
+	for _, m := range []float64{1, 2, 2.5, 5} {
+		if m*p >= v*(1-1e-9) {
+			return m * p
+		}
+	}
+	return 10 * p
 }
