@@ -2,6 +2,7 @@ package report
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -67,16 +68,23 @@ func colourOf(name string) int {
 	return max(slices.Index(result.PartNames(), name), 0)
 }
 
-// splits are the bars, in the run's order.
-func splits(r result.Result) (views []splitView, note string) {
-	rows := worstSplits(r, mostSplits)
-	if n := len(r.Breakdown); n > len(rows) {
-		note = fmt.Sprintf("%d of %s: those with the largest means. All are in result.json.", len(rows), chart.Count(n))
+// breakdownView is the bars of the page, in the run's order.
+func breakdownView(_ context.Context, p *page) (any, error) {
+	var v struct {
+		Splits []splitView
+		Note   string
+	}
+	rows := worstSplits(p.result, mostSplits)
+	if len(rows) == 0 {
+		return nil, nil
+	}
+	if n := len(p.result.Breakdown); n > len(rows) {
+		v.Note = fmt.Sprintf("%d of %s: those with the largest means. All are in result.json.", len(rows), chart.Count(n))
 	}
 	for _, b := range rows {
-		views = append(views, newSplitView(b))
+		v.Splits = append(v.Splits, newSplitView(b))
 	}
-	return views, note
+	return v, nil
 }
 
 // worstSplits are the rows with the largest means, in the run's order.

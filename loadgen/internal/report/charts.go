@@ -50,8 +50,8 @@ type query struct {
 	PerPhase func(result.Phase) float64
 }
 
-// section groups charts under a heading.
-type section struct {
+// chartSection groups charts under a heading.
+type chartSection struct {
 	Title  string
 	Charts []metricChart
 }
@@ -70,11 +70,11 @@ func p99(metric, matchers string, by ...string) string {
 // longCalls are requests that last as long as their client likes.
 const longCalls = `{verb!~"WATCH|WATCHLIST|CONNECT|PROXY", subresource!~"log|exec|attach|portforward|proxy"}`
 
-// sections is the timeline, in the order of a request's way: API server, etcd,
+// chartSections is the charts, in the order of a request's way: API server, etcd,
 // scheduler and controllers, nodes and pods; then what the client saw of it,
 // and what it cost.
-func sections() []section {
-	return []section{
+func chartSections() []chartSection {
+	return []chartSection{
 		{"API server", []metricChart{
 			{
 				Title: "Requests by verb", Unit: scenario.PerSec, Job: control.KindAPIServer,

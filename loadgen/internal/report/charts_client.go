@@ -79,7 +79,7 @@ func costCharts() []metricChart {
 // place of the windows: what a recorder must keep for a report to be whole.
 func Queries() []string {
 	var all []string
-	for _, s := range sections() {
+	for _, s := range chartSections() {
 		for _, c := range s.Charts {
 			for _, q := range c.Queries {
 				if q.Expr != "" {

@@ -30,7 +30,7 @@ type artist struct {
 
 func (a *artist) sections(ctx context.Context) []drawnSection {
 	var out []drawnSection
-	for _, s := range sections() {
+	for _, s := range chartSections() {
 		d := drawnSection{Title: s.Title}
 		for _, c := range s.Charts {
 			d.Charts = append(d.Charts, a.draw(ctx, c))

@@ -39,9 +39,7 @@ func HTML(ctx context.Context, w io.Writer, r result.Result, timeline []result.E
 	if err != nil {
 		return fmt.Errorf("encode the charts' values: %w", err)
 	}
-	run := panel.RunOf(r, timeline, view.interval)
-	run.Zero = view.Grid.Start // one clock on one page
-	if view.Panels, err = panel.HTML(ctx, src, run); err != nil {
+	if err := view.fill(ctx, tmpl); err != nil {
 		return err
 	}
 	hash := sha256.Sum256(script)

@@ -137,7 +137,7 @@ func TestChartsSayWhyTheyAreEmpty(t *testing.T) {
 				}
 			}
 			// Each chart is drawn, or named among those that are not, with the reason.
-			for _, s := range sections() {
+			for _, s := range chartSections() {
 				for _, c := range s.Charts {
 					drawn := strings.Contains(page, `id="`+chart.ID(chart.Slug(c.Title))+`"`)
 					if folded := strings.Contains(page, html.EscapeString(c.Title)+"</b>") || strings.Contains(page, html.EscapeString(c.Title)+"; "); drawn == folded {

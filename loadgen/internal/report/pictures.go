@@ -41,7 +41,8 @@ func Pictures(ctx context.Context, r result.Result, timeline []result.Event, slo
 		overview = Picture{Name: overview.Name, Title: overview.Title, Missing: "No phase was begun."}
 	}
 	all := []Picture{overview}
-	for _, w := range p.Waterfalls {
+	falls, _ := waterfalls(rolledOut(r.Measurements.Phases))
+	for _, w := range falls {
 		all = append(all, Picture{Name: w.Name, Title: "Rollout: " + w.Title, draw: func() []byte { return w.SVG(p.Origin) }})
 	}
 	for _, s := range p.Sections {

@@ -2,6 +2,7 @@ package report
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,6 +13,13 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
+
+func recoveryView(_ context.Context, p *page) (any, error) {
+	if tables := recoveryTables(p.result, p.Grid); len(tables) > 0 {
+		return tables, nil
+	}
+	return nil, nil
+}
 
 // recoveryTables are what faults did, and whether the signals moved. Empty:
 // the run had neither. Times are on the page's axis.

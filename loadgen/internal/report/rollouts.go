@@ -1,6 +1,7 @@
 package report
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
@@ -13,6 +14,24 @@ type rolled struct {
 	result.Rollout
 	Phase, Name string // for a person
 	slug        string // for an address
+}
+
+// rolloutsView is the drawings of the first few rollouts, and the table of all.
+func rolloutsView(_ context.Context, p *page) (any, error) {
+	all := rolledOut(p.result.Measurements.Phases)
+	var v struct {
+		Waterfalls []chart.Waterfall
+		Table      tableView
+	}
+	var more int
+	if v.Waterfalls, more = waterfalls(all); len(v.Waterfalls) == 0 {
+		return nil, nil
+	}
+	v.Table = rolloutTable(all)
+	if more > 0 {
+		v.Table.Note += fmt.Sprintf(" %s more than are drawn above are in the table alone.", chart.Count(more))
+	}
+	return v, nil
 }
 
 // rolledOut are the rollouts of a run that have hops, in their order.

@@ -46,7 +46,6 @@ func (p *page) layTimeline(r result.Result, timeline []result.Event, interval ti
 		}
 		p.TimeTicks = append(p.TimeTicks, chart.Mark{At: chart.PercentAt(t / p.Grid.Seconds()), Label: chart.Clock(t)})
 	}
-	p.Log = p.eventLog(timeline)
 }
 
 func round3(v float64) float64 { return float64(int64(v*1000+0.5)) / 1000 }
@@ -128,7 +127,7 @@ func (p *page) eventLog(timeline []result.Event) tableView {
 
 // EventsNote says that there were more events than marks.
 func (p *page) EventsNote() string {
-	if len(p.Events) == mostMarks && len(p.Log.Rows) > mostMarks {
+	if len(p.Events) == mostMarks && len(p.events) > mostMarks {
 		return fmt.Sprintf("The first %d; the log of the timeline below has all of them.", mostMarks)
 	}
 	return ""
