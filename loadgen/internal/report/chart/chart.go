@@ -30,7 +30,7 @@ type Chart struct {
 	Peak, Where string
 	Long        bool // the names need a line each
 	Summary     string
-	scale       scale
+	scale       Scale
 }
 
 // Mark is a position in percent with its label.
@@ -45,10 +45,10 @@ func (d *Chart) Draw(lines []Line, axis Grid, when func(point int) string) {
 		lines[i].Path, lines[i].Dots = path(lines[i].Values, d.scale)
 	}
 	d.Series = lines
-	for _, t := range d.scale.ticks {
+	for _, t := range d.scale.Ticks {
 		d.Ticks = append(d.Ticks, Mark{PercentAt(d.scale.y(t) / plotHeight), tickLabel(d.Unit, t)})
 	}
-	if d.Level > 0 && d.Level >= d.scale.low && d.Level <= d.scale.high {
+	if d.Level > 0 && d.Level >= d.scale.Low && d.Level <= d.scale.High {
 		d.Guide = &Mark{PercentAt(d.scale.y(d.Level) / plotHeight), d.LevelText}
 	}
 	top := lines[0]
@@ -57,8 +57,8 @@ func (d *Chart) Draw(lines []Line, axis Grid, when func(point int) string) {
 	case d.Dips:
 		// What counts is where it ended: a peak of Ready nodes is no news.
 		d.Peak = "Figures: at the end"
-	case top.peak > 0:
-		d.Peak = "Peak " + Format(d.Unit, top.peak)
+	case top.Peak > 0:
+		d.Peak = "Peak " + Format(d.Unit, top.Peak)
 		d.Where = "at " + when(top.PeakAt)
 		if len(lines) > 1 {
 			d.Where = "(" + top.Name + ") " + d.Where
@@ -70,7 +70,7 @@ func (d *Chart) Draw(lines []Line, axis Grid, when func(point int) string) {
 	d.Summary = fmt.Sprintf("%s. %d series over %s. %s.", d.Title, len(lines), Clock(axis.Seconds()), strings.TrimSpace(d.Peak+" "+d.Where))
 }
 
-func (d *Chart) scaleOf(lines []Line) scale {
+func (d *Chart) scaleOf(lines []Line) Scale {
 	low, high := math.Inf(1), 0.0
 	for _, l := range lines {
 		for _, v := range l.Values {

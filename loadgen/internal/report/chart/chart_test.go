@@ -51,11 +51,11 @@ func TestScalesHoldTheirValues(t *testing.T) {
 		log       bool
 	}{{0, 0, false}, {3, 3, false}, {0, 1e-9, false}, {0, 7e12, false}, {.002, .002, true}, {1e-6, 60, true}, {0, 3, true}, {.0099, 1.0000001, true}} {
 		s := newScale(c.low, c.high, c.log, scenario.Seconds)
-		if y := s.y(c.high); y < -1e-9 || y > plotHeight || s.high < c.high*(1-1e-9) || math.IsNaN(y) {
+		if y := s.y(c.high); y < -1e-9 || y > plotHeight || s.High < c.high*(1-1e-9) || math.IsNaN(y) {
 			t.Errorf("%+v: %v at %v on %+v", c, c.high, y, s)
 		}
-		if len(s.ticks) < 2 || len(s.ticks) > 7 {
-			t.Errorf("%+v: %d ticks", c, len(s.ticks))
+		if len(s.Ticks) < 2 || len(s.Ticks) > 7 {
+			t.Errorf("%+v: %d ticks", c, len(s.Ticks))
 		}
 	}
 }

@@ -21,7 +21,7 @@ type Line struct {
 	Colour     int
 	Figure     string // the peak, or where it ended
 	Values     []float64
-	peak       float64
+	Peak       float64
 	PeakAt     int // -1: no value at all
 }
 
@@ -29,13 +29,13 @@ type Line struct {
 func NewLine(name string, values []float64) Line {
 	l := Line{Name: name, Values: values, PeakAt: peak(values)}
 	if l.PeakAt >= 0 {
-		l.peak = values[l.PeakAt]
+		l.Peak = values[l.PeakAt]
 	}
 	return l
 }
 
-// lastOf is the last value that is one.
-func lastOf(values []float64) float64 {
+// Last is the last value that is one.
+func Last(values []float64) float64 {
 	for _, v := range slices.Backward(values) {
 		if !math.IsNaN(v) {
 			return v
@@ -61,7 +61,7 @@ func peak(values []float64) (at int) {
 func SplitZero(lines []Line) (rest []Line, names string) {
 	var zero []string
 	for _, l := range lines {
-		if l.peak == 0 && !slices.ContainsFunc(l.Values, func(v float64) bool { return v < 0 }) {
+		if l.Peak == 0 && !slices.ContainsFunc(l.Values, func(v float64) bool { return v < 0 }) {
 			zero = append(zero, l.Name)
 		} else {
 			rest = append(rest, l)
@@ -103,15 +103,15 @@ func colour(lines []Line) {
 
 // ByPeak orders lines: the highest peak first, then by name.
 func ByPeak(x, y Line) int {
-	return cmp.Or(cmp.Compare(y.peak, x.peak), cmp.Compare(x.Name, y.Name))
+	return cmp.Or(cmp.Compare(y.Peak, x.Peak), cmp.Compare(x.Name, y.Name))
 }
 
 // figure writes the value that stands beside the line's name: its last where dips
 // are the news, or else its peak.
 func (l *Line) SetFigure(u scenario.Unit, dips bool) {
-	v := l.peak
+	v := l.Peak
 	if dips {
-		v = lastOf(l.Values)
+		v = Last(l.Values)
 	}
 	l.Figure = Format(u, v)
 }

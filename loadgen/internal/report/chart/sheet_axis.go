@@ -143,8 +143,8 @@ func (a axis) list(listed []Event) {
 }
 
 // levels writes the horizontal lines of a scale and their labels.
-func (a axis) levels(s scale, u scenario.Unit, y, height float64) {
-	for _, t := range s.ticks {
+func (a axis) levels(s Scale, u scenario.Unit, y, height float64) {
+	for _, t := range s.Ticks {
 		at := y + s.y(t)*height/plotHeight
 		a.line(a.x0, at, a.x1, at, gridInk, 1, "")
 		a.text(a.x0-6, at+4, tickLabel(u, t), words{size: smallSize, fill: dimInk, anchor: "end"})

@@ -82,13 +82,13 @@ func NewWaterfall(name, title, where, note string, hops []Hop) Waterfall {
 		}
 	}
 	axis := newScale(0, longest, false, scenario.Seconds)
-	for _, t := range axis.ticks {
-		at := tick{t / axis.high, tickLabel(scenario.Seconds, t)}
+	for _, t := range axis.Ticks {
+		at := tick{t / axis.High, tickLabel(scenario.Seconds, t)}
 		w.ticks = append(w.ticks, at)
 		w.Ticks = append(w.Ticks, Mark{PercentAt(at.share), at.label})
 	}
 	for i, h := range hops {
-		w.Bars = append(w.Bars, newHopBar(h, i, axis.high))
+		w.Bars = append(w.Bars, newHopBar(h, i, axis.High))
 	}
 	w.Summary = fmt.Sprintf("%s, %s: %d hops, the last piece after %s.", w.Title, w.Where, len(w.Bars), Format(scenario.Seconds, longest))
 	return w

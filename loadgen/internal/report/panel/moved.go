@@ -189,8 +189,8 @@ func (w windows) heights(p dashboards.Panel, answers []answer) (lines []stretche
 	var values [][]float64
 	for _, a := range answers {
 		for _, s := range a.series {
-			if l := (line{values: w.sample(s.Points)}); l.rank() {
-				values = append(values, l.values)
+			if l := chart.NewLine("", w.sample(s.Points)); l.PeakAt >= 0 {
+				values = append(values, l.Values)
 			}
 		}
 	}
@@ -205,7 +205,7 @@ func (w windows) heights(p dashboards.Panel, answers []answer) (lines []stretche
 			if math.IsNaN(v) || p.Log && v <= 0 {
 				continue
 			}
-			h, at := axis.height(v), w.span.Start.Add(time.Duration(i)*w.step)
+			h, at := axis.Share(v), w.span.Start.Add(time.Duration(i)*w.step)
 			if !at.Before(w.before.Begin) && at.Before(w.before.End) {
 				l.before = append(l.before, h)
 			}

@@ -105,7 +105,7 @@ func newView(run Run, step time.Duration, answers []answer) view {
 		zero = run.Zero
 	}
 	for i := range 5 {
-		v.Clocks = append(v.Clocks, clock(run.Start.Sub(zero)+time.Duration(i)*run.End.Sub(run.Start)/4))
+		v.Clocks = append(v.Clocks, chart.Clock((run.Start.Sub(zero) + time.Duration(i)*run.End.Sub(run.Start)/4).Seconds()))
 	}
 	pictures := map[string]picture{}
 	for _, drawn := range byPanel(answers) {

@@ -241,10 +241,10 @@ func TestTexts(t *testing.T) {
 	}{
 		{"s", 0.0123, "12.3 ms"}, {"s", 90, "90 s"}, {"s", 600, "10 min"}, {"s", 0.00002, "20 µs"}, {"percentunit", 0.144, "14.4%"},
 		{"bytes", 3 << 30, "3 GiB"}, {"Bps", 1.5e6, "1.5 MB/s"}, {"reqps", 12345, "12.3 k/s"}, {"short", 0, "0"}, {"short", 2e-6, "<0.001"},
-		{"short", 1234, "1.23 k"}, {"bool_yes_no", 1, "yes"}, {"bool_on_off", 0, "off"}, {"s", math.NaN(), none},
+		{"short", 1234, "1.23 k"}, {"bool_yes_no", 1, "yes"}, {"bool_on_off", 0, "off"}, {"s", math.NaN(), chart.None},
 		{"s", 0.0009999, "1 ms"}, {"s", 0.99999, "1 s"}, {"reqps", 999.99, "1 k/s"},
 	} {
-		if got := text(c.unit, c.v); got != c.want {
+		if got := chart.Grafana(c.unit, c.v); got != c.want {
 			t.Errorf("%g %s is %q, want %q", c.v, c.unit, got, c.want)
 		}
 	}
@@ -253,11 +253,11 @@ func TestTexts(t *testing.T) {
 // TestPaths: whole numbers, gaps, and dots for lone points.
 func TestPaths(t *testing.T) {
 	y := func(v float64) int { return int(v) }
-	got := path([]float64{1, 3, 2, math.NaN(), 7, math.NaN(), 5, 5}, y)
+	got := chart.CompactPath([]float64{1, 3, 2, math.NaN(), 7, math.NaN(), 5, 5}, y)
 	if want := "M0 1l1 2 1-1M4 7h0M6 5l1 0"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	if got := area([]float64{0, 0}, []float64{2, 3}, y); got != "M0 2 1 3 1 0 0 0 z" {
+	if got := chart.Area([]float64{0, 0}, []float64{2, 3}, y); got != "M0 2 1 3 1 0 0 0 z" {
 		t.Errorf("got %s", got)
 	}
 	if bad := regexp.MustCompile(`[^-MHhlvVz0-9 ]`).FindString(got); bad != "" {
