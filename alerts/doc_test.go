@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/prometheus/common/model"
+
+	"github.com/stormglass/stormglass/internal/metricnames"
 )
 
 var update = flag.Bool("update", false, "rewrite docs/reference/alerts.md")
@@ -119,7 +121,7 @@ func page(t *testing.T) []byte {
 	slices.Sort(rows)
 	b.WriteString(strings.Join(rows, ""))
 	b.WriteString("\n## Metrics\n\n")
-	for _, f := range Families() {
+	for _, f := range metricnames.For(metricnames.Rules) {
 		name := f.Name
 		if len(f.Labels) > 0 {
 			name += "{" + strings.Join(f.Labels, ",") + "}"

@@ -15,6 +15,8 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 
 	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/internal/metricnames"
+	"github.com/stormglass/stormglass/internal/metricsource"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
@@ -125,12 +127,16 @@ func TestFloor(t *testing.T) {
 // TestRulesNameKnownMetrics: every selector names a known metric or record
 // with labels and buckets that it has, and nothing takes the rate of a gauge.
 func TestRulesNameKnownMetrics(t *testing.T) {
-	families := map[string]Family{}
-	for _, f := range Families() {
+	families := map[string]metricnames.Metric{}
+	for _, f := range metricnames.For(metricnames.Rules) {
 		families[f.Name] = f
 	}
 	unused := maps.Clone(families)
-	sources := readSources(t)
+	var files []string
+	for _, f := range families {
+		files = append(files, f.Source)
+	}
+	sources := metricsource.Read(t, files...)
 	records := rulesByName(t)
 	for _, r := range allRules(t) {
 		inspect(t, r.Expr, func(s *parser.VectorSelector, path []parser.Node) {
@@ -152,7 +158,7 @@ func TestRulesNameKnownMetrics(t *testing.T) {
 				if !slices.Contains(known, m.Name) {
 					t.Errorf("%s: %s has no label %s", name, s.Name, m.Name)
 				}
-				if edges := sources[f.Source][f.Name].edges; m.Name == "le" && edges != nil {
+				if edges := sources[f.Source][f.Name].Edges; m.Name == "le" && edges != nil {
 					if n := edgesMatched(m, edges); n != 1 {
 						t.Errorf("%s: %s matches %d edges of the buckets of %s, want one", name, m, n, f.Name)
 					}
@@ -188,7 +194,7 @@ func edgesMatched(m *labels.Matcher, edges []float64) int {
 	return n
 }
 
-func family(families map[string]Family, series string) (Family, bool) {
+func family(families map[string]metricnames.Metric, series string) (metricnames.Metric, bool) {
 	for _, suffix := range []string{"_bucket", "_sum", "_count"} {
 		if f, ok := families[strings.TrimSuffix(series, suffix)]; ok && f.Type == "histogram" && strings.HasSuffix(series, suffix) {
 			return f, true

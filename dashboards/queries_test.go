@@ -12,8 +12,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 
-	"github.com/stormglass/stormglass/alerts"
-	"github.com/stormglass/stormglass/internal/metricsource"
+	"github.com/stormglass/stormglass/internal/metricnames"
 )
 
 var window = Window{Rate: 20 * time.Second, Interval: 5 * time.Second, Range: 10 * time.Minute}
@@ -46,16 +45,16 @@ func exprs(t *testing.T, visit func(name, expr string)) {
 }
 
 // families is the metrics that rules and dashboards know of, by name.
-func families() map[string]alerts.Family {
-	all := map[string]alerts.Family{}
-	for _, f := range slices.Concat(alerts.Families(), Families()) {
+func families() map[string]metricnames.Metric {
+	all := map[string]metricnames.Metric{}
+	for _, f := range slices.Concat(metricnames.For(metricnames.Rules), metricnames.For(metricnames.Dashboards)) {
 		all[f.Name] = f
 	}
 	return all
 }
 
 // family is what a series is of.
-func family(all map[string]alerts.Family, series string) (alerts.Family, bool) {
+func family(all map[string]metricnames.Metric, series string) (metricnames.Metric, bool) {
 	if f, ok := all[series]; ok && f.Type != "histogram" {
 		return f, true
 	}
@@ -64,7 +63,7 @@ func family(all map[string]alerts.Family, series string) (alerts.Family, bool) {
 			return all[name], true
 		}
 	}
-	return alerts.Family{}, false
+	return metricnames.Metric{}, false
 }
 
 // asked tells whether a selector is only asked whether it has a series, by "and"
@@ -99,7 +98,7 @@ var growing = []string{"etcd_disk_wal_write_bytes_total", "etcd_server_proposals
 // they have, chooses cluster and instance, and takes the rate of no gauge.
 func TestQueries(t *testing.T) {
 	known, unused := families(), map[string]bool{}
-	for _, f := range Families() {
+	for _, f := range metricnames.For(metricnames.Dashboards) {
 		unused[f.Name] = true
 	}
 	records := mustAsker(t).Records()
@@ -172,36 +171,6 @@ func TestInstances(t *testing.T) {
 			})
 		}
 	})
-}
-
-// TestFamilies holds the table against the source of the modules that go.mod pins.
-func TestFamilies(t *testing.T) {
-	var files []string
-	for _, f := range Families() {
-		files = append(files, f.Source)
-	}
-	sources := metricsource.Read(t, files...)
-	rules := map[string]bool{}
-	for _, f := range alerts.Families() {
-		rules[f.Name] = true
-	}
-	for _, f := range Families() {
-		if rules[f.Name] {
-			t.Errorf("%s is in the table of package alerts already", f.Name)
-		}
-		if f.Source == "" {
-			continue
-		}
-		m, ok := sources[f.Source][f.Name]
-		switch {
-		case !ok:
-			t.Errorf("%s does not declare %s", f.Source, f.Name)
-		case m.Type != f.Type || !slices.Equal(m.Labels, f.Labels):
-			t.Errorf("%s is a %s with the labels %q in %s, a %s with %q in Families", f.Name, m.Type, m.Labels, f.Source, f.Type, f.Labels)
-		case m.Deprecated != "":
-			t.Errorf("%s is deprecated since %s", f.Name, m.Deprecated)
-		}
-	}
 }
 
 // TestAsk: what a recording is asked holds no variable and no record.

@@ -11,6 +11,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/judge/gate"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/outage"
 	"github.com/stormglass/stormglass/loadgen/internal/report"
+	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
@@ -33,7 +34,7 @@ func Judge(ctx context.Context, dir string) (res result.Result, err error) {
 	if res, err = judge(ctx, rec, gates); err != nil {
 		return res, err
 	}
-	var source report.Source
+	var source chart.Source
 	if rec.Archive != nil {
 		source = series{rec.Archive}
 	}
@@ -111,15 +112,15 @@ func AddReasons(res *result.Result, all ...error) {
 // series lets the report draw from the archive.
 type series struct{ archive *archive.Archive }
 
-func (s series) Range(ctx context.Context, expr string, start, end time.Time, step time.Duration) ([]report.Series, error) {
+func (s series) Range(ctx context.Context, expr string, start, end time.Time, step time.Duration) ([]chart.Series, error) {
 	found, err := s.archive.Range(ctx, expr, start, end, step)
-	out := make([]report.Series, 0, len(found))
+	out := make([]chart.Series, 0, len(found))
 	for _, f := range found {
-		points := make([]report.Point, 0, len(f.Points))
+		points := make([]chart.Point, 0, len(f.Points))
 		for _, p := range f.Points {
-			points = append(points, report.Point(p))
+			points = append(points, chart.Point(p))
 		}
-		out = append(out, report.Series{Labels: f.Labels, Points: points})
+		out = append(out, chart.Series{Labels: f.Labels, Points: points})
 	}
 	return out, err
 }

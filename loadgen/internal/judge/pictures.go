@@ -10,6 +10,7 @@ import (
 	"github.com/stormglass/stormglass/internal/strictyaml"
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 	"github.com/stormglass/stormglass/loadgen/internal/report"
+	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/internal/samples"
 	"github.com/stormglass/stormglass/loadgen/internal/timeline"
@@ -48,7 +49,7 @@ func Pictures(ctx context.Context, dir string) ([]report.Picture, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", dir, err)
 	}
-	var source report.Source // nil: the charts of metrics say that there are none
+	var source chart.Source // nil: the charts of metrics say that there are none
 	if archive, err := archive.Open(dir); err == nil {
 		defer archive.Close()
 		source = series{archive}

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"k8s.io/utils/clock"
+
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 )
 
 // crew is every goroutine of a fleet, so that Stop can wait for the last one.
@@ -147,14 +149,7 @@ func (l *life) float() float64 {
 // backoff is how long to wait after the given number of failures in a row:
 // doubled each time, and up to twice that by jitter.
 func (l *life) backoff(first, most time.Duration, failures int) time.Duration {
-	d := first
-	for range failures - 1 {
-		if d = 2 * d; d >= most {
-			d = most
-			break
-		}
-	}
-	return d + time.Duration(l.float()*float64(d))
+	return apiclient.Backoff{First: first, Most: most}.Wait(failures, l.float())
 }
 
 // serial runs jobs one after the other, on a goroutine that is there only

@@ -19,13 +19,6 @@ type sink interface {
 }
 
 const (
-	// Backoff of a broken watch: that of client-go's reflectors.
-	watchBackoff    = 800 * time.Millisecond
-	watchBackoffMax = 30 * time.Second
-	// A watch that ends sooner, and without an event, has failed.
-	watchTooShort = time.Second
-	// maxEvent bounds one watch event: etcd takes no object near this size.
-	maxEvent = 16 << 20
 	// maxErrorBody bounds what is kept of a refusal.
 	maxErrorBody = 64 << 10
 )

@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/h2conn"
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/protobuf"
 )
@@ -65,7 +66,7 @@ func (s *watchStream) open() error {
 
 func (s *watchStream) path() string {
 	w := s.w
-	seconds := int(w.timeout.Seconds() * (1 + w.life.float()))
+	seconds := int(apiclient.WatchLength(w.timeout, w.life.float()).Seconds())
 	p := w.path + "?watch=true&allowWatchBookmarks=true&timeoutSeconds=" + strconv.Itoa(seconds) +
 		"&resourceVersion=" + s.version
 	if s.version == "" {
@@ -154,7 +155,7 @@ func (s *watchStream) Data(p []byte) {
 	}
 	for len(p) >= 4 {
 		n := int(binary.BigEndian.Uint32(p))
-		if n > maxEvent {
+		if n > apiclient.MostEvent {
 			s.abandon(fmt.Errorf("watch %s: an event of %d bytes", s.w.resource, n))
 			return
 		}
@@ -256,7 +257,7 @@ func (s *watchStream) verdict(err error, held bool) (delay time.Duration, again 
 		ledger.pulse.Broke()
 	}
 	switch {
-	case err == nil && (s.events > 0 || w.life.clock.Since(s.opened) >= watchTooShort):
+	case err == nil && (s.events > 0 || w.life.clock.Since(s.opened) >= apiclient.TooShort):
 		// The server ends a watch after timeoutSeconds.
 		w.tries = 0
 		ledger.reconnects.Add(1)
@@ -280,7 +281,7 @@ func (s *watchStream) verdict(err error, held bool) (delay time.Duration, again 
 	if w.tries == 1 && apierrors.IsResourceExpired(err) {
 		return 0, true
 	}
-	delay = w.life.backoff(watchBackoff, watchBackoffMax, w.tries)
+	delay = apiclient.WatchBackoff(w.tries, w.life.float())
 	if seconds, ok := apierrors.SuggestsClientDelay(err); ok {
 		delay = max(delay, time.Duration(seconds)*time.Second)
 	}

@@ -5,16 +5,15 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stormglass/stormglass/alerts"
 	"github.com/stormglass/stormglass/controlplane/control"
-	"github.com/stormglass/stormglass/dashboards"
+	"github.com/stormglass/stormglass/internal/metricnames"
 )
 
 // TestShippedIsKept: what the rules and the dashboards read is recorded, or they
 // could not be proven on any run.
 func TestShippedIsKept(t *testing.T) {
 	components := []string{control.KindEtcd, control.KindAPIServer, control.KindScheduler, control.KindControllerManager}
-	for _, f := range slices.Concat(alerts.Families(), dashboards.Families()) {
+	for _, f := range slices.Concat(metricnames.For(metricnames.Rules), metricnames.For(metricnames.Dashboards)) {
 		if strings.HasPrefix(f.Name, "stormglass_") || slices.Contains([]string{"up", "scrape_duration_seconds", "ALERTS"}, f.Name) {
 			continue // the generator's, of which all is kept; the recorder's own; a rule engine's
 		}

@@ -2,11 +2,13 @@ package report
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
 
+	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -51,7 +53,7 @@ func partText(name string) (title, tells string) {
 	case result.PartCache:
 		return "watch cache", "waiting for the watch cache to be current"
 	}
-	return clean(name), ""
+	return chart.Clean(name), ""
 }
 
 // colourOf is a part's place in the palette, the same on every page. The grey
@@ -66,16 +68,23 @@ func colourOf(name string) int {
 	return max(slices.Index(result.PartNames(), name), 0)
 }
 
-// splits are the bars, in the run's order.
-func splits(r result.Result) (views []splitView, note string) {
-	rows := worstSplits(r, mostSplits)
-	if n := len(r.Breakdown); n > len(rows) {
-		note = fmt.Sprintf("%d of %s: those with the largest means. All are in result.json.", len(rows), count(n))
+// breakdownView is the bars of the page, in the run's order.
+func breakdownView(_ context.Context, p *page) (any, error) {
+	var v struct {
+		Splits []splitView
+		Note   string
+	}
+	rows := worstSplits(p.result, mostSplits)
+	if len(rows) == 0 {
+		return nil, nil
+	}
+	if n := len(p.result.Breakdown); n > len(rows) {
+		v.Note = fmt.Sprintf("%d of %s: those with the largest means. All are in result.json.", len(rows), chart.Count(n))
 	}
 	for _, b := range rows {
-		views = append(views, newSplitView(b))
+		v.Splits = append(v.Splits, newSplitView(b))
 	}
-	return views, note
+	return v, nil
 }
 
 // worstSplits are the rows with the largest means, in the run's order.
@@ -96,11 +105,11 @@ func worstSplits(r result.Result, most int) []result.Breakdown {
 
 func newSplitView(b result.Breakdown) splitView {
 	v := splitView{
-		Call: callText(b.Verb, b.Resource, b.Variant, b.Tenant), Where: clean(b.Phase) + ", " + clean(b.Load), Mean: format(scenario.Seconds, b.ClientMean),
-		P99: format(scenario.Seconds, b.ClientP99), Server: none,
+		Call: callText(b.Verb, b.Resource, b.Variant, b.Tenant), Where: chart.Clean(b.Phase) + ", " + chart.Clean(b.Load), Mean: chart.Format(scenario.Seconds, b.ClientMean),
+		P99: chart.Format(scenario.Seconds, b.ClientP99), Server: chart.None,
 	}
 	if b.ServerMean != nil {
-		v.Server = format(scenario.Seconds, *b.ServerMean)
+		v.Server = chart.Format(scenario.Seconds, *b.ServerMean)
 		if b.ServerSource == "audit" {
 			v.Server += " (audit log)"
 		}
@@ -111,19 +120,19 @@ func newSplitView(b result.Breakdown) splitView {
 	}
 	x := 0.0
 	add := func(name, tells string, colour int, s float64) {
-		p := piece{Name: name, Value: format(scenario.Seconds, s), Tells: tells, Colour: colour, Share: shareText(s, b.ClientMean)}
+		p := piece{Name: name, Value: chart.Format(scenario.Seconds, s), Tells: tells, Colour: colour, Share: shareText(s, b.ClientMean)}
 		if s > 0 && whole > 0 {
-			width := plotWidth * s / whole
-			p.X, p.Width = coordinate(x), coordinate(width)
+			width := chart.PlotWidth * s / whole
+			p.X, p.Width = chart.Coordinate(x), chart.Coordinate(width)
 			x += width
 		}
 		v.Pieces = append(v.Pieces, p)
 	}
 	for _, p := range b.Parts {
 		name, tells := partText(p.Name)
-		add(name, strings.TrimSuffix(tells+"; "+clean(p.Note), "; ")+"; of: "+clean(p.Of), colourOf(p.Name), p.Seconds)
+		add(name, strings.TrimSuffix(tells+"; "+chart.Clean(p.Note), "; ")+"; of: "+chart.Clean(p.Of), colourOf(p.Name), p.Seconds)
 	}
-	add("unexplained", clean(b.UnexplainedNote), -1, b.Unexplained)
+	add("unexplained", chart.Clean(b.UnexplainedNote), -1, b.Unexplained)
 	for _, p := range v.Pieces {
 		v.Summary += fmt.Sprintf("%s %s, ", p.Name, p.Value)
 	}
@@ -132,29 +141,29 @@ func newSplitView(b result.Breakdown) splitView {
 		v.Notes = append(v.Notes, slowText(*s))
 	}
 	for _, w := range b.Warnings {
-		v.Notes = append(v.Notes, clean(w))
+		v.Notes = append(v.Notes, chart.Clean(w))
 	}
 	return v
 }
 
 // callText says what was asked, and as whom.
 func callText(verb, resource, variant, tenant string) string {
-	text := clean(verb + " " + resource)
+	text := chart.Clean(verb + " " + resource)
 	if variant != "" {
-		text += " (" + clean(variant) + ")"
+		text += " (" + chart.Clean(variant) + ")"
 	}
 	if tenant != "" {
-		text += " as " + clean(tenant)
+		text += " as " + chart.Clean(tenant)
 	}
 	return text
 }
 
 // slowText is the API server's own account of its slow requests.
 func slowText(s result.SlowRequests) string {
-	text := fmt.Sprintf("%s took the API server over 500 ms, %s on average", plural(s.Count, "request"), format(scenario.Seconds, s.Mean))
+	text := fmt.Sprintf("%s took the API server over 500 ms, %s on average", plural(s.Count, "request"), chart.Format(scenario.Seconds, s.Mean))
 	var layers []string
 	for _, name := range sortedKeys(s.Layers) {
-		layers = append(layers, clean(name)+" "+format(scenario.Seconds, s.Layers[name]))
+		layers = append(layers, chart.Clean(name)+" "+chart.Format(scenario.Seconds, s.Layers[name]))
 	}
 	if len(layers) > 0 {
 		text += ", by its own account of each: " + strings.Join(layers, ", ")
@@ -166,19 +175,19 @@ func plural(n int64, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}
-	return count(n) + " " + noun + "s"
+	return chart.Count(n) + " " + noun + "s"
 }
 
 // shareText is a part of a mean in whole percent.
 func shareText(part, of float64) string {
 	if of <= 0 {
-		return none
+		return chart.None
 	}
 	share := math.Round(100 * part / of)
 	if share == 0 && part > 0 {
 		return "<1%"
 	}
-	return number(share+0, 4) + "%" // +0: no negative zero
+	return chart.Number(share+0, 4) + "%" // +0: no negative zero
 }
 
 // terminalSplits is how many rows a summary has: it must fit a screen.
@@ -203,11 +212,11 @@ func (t *terminal) breakdown(r result.Result) {
 				}
 			}
 			if !found {
-				return none
+				return chart.None
 			}
 			return shareText(sum, b.ClientMean)
 		}
-		tab.add(plain(clean(b.Phase)+" "+callText(b.Verb, b.Resource, b.Variant, b.Tenant), format(scenario.Seconds, b.ClientMean),
+		tab.add(plain(chart.Clean(b.Phase)+" "+callText(b.Verb, b.Resource, b.Variant, b.Tenant), chart.Format(scenario.Seconds, b.ClientMean),
 			share(result.PartLag, result.PartConnect), share(result.PartWire), share(result.PartFairness), share(result.PartEtcd),
 			share(result.PartFilters, result.PartAdmission, result.PartCache), shareText(b.Unexplained, b.ClientMean))...)
 	}

@@ -9,9 +9,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// chart declares one chart of the timeline. What it draws is data, in this
+// metricChart declares one chart of the timeline. What it draws is data, in this
 // file; how it is drawn is in draw.go.
-type chart struct {
+type metricChart struct {
 	// Title, and one sentence on what the chart tells a person.
 	Title, Tells string
 	// MovesWith names the faults and actions that this chart shows first.
@@ -50,10 +50,10 @@ type query struct {
 	PerPhase func(result.Phase) float64
 }
 
-// section groups charts under a heading.
-type section struct {
+// chartSection groups charts under a heading.
+type chartSection struct {
 	Title  string
-	Charts []chart
+	Charts []metricChart
 }
 
 // jobGenerator is the scrape job of our own metrics.
@@ -70,12 +70,12 @@ func p99(metric, matchers string, by ...string) string {
 // longCalls are requests that last as long as their client likes.
 const longCalls = `{verb!~"WATCH|WATCHLIST|CONNECT|PROXY", subresource!~"log|exec|attach|portforward|proxy"}`
 
-// sections is the timeline, in the order of a request's way: API server, etcd,
+// chartSections is the charts, in the order of a request's way: API server, etcd,
 // scheduler and controllers, nodes and pods; then what the client saw of it,
 // and what it cost.
-func sections() []section {
-	return []section{
-		{"API server", []chart{
+func chartSections() []chartSection {
+	return []chartSection{
+		{"API server", []metricChart{
 			{
 				Title: "Requests by verb", Unit: scenario.PerSec, Job: control.KindAPIServer,
 				Tells:     "What the control plane was asked to do. A storm is a change of this mix, not only of its height.",
@@ -106,7 +106,7 @@ func sections() []section {
 				Queries:   []query{{Expr: p99("apiserver_flowcontrol_request_wait_duration_seconds", "", "priority_level"), By: []string{"priority_level"}}},
 			},
 		}},
-		{"etcd", []chart{
+		{"etcd", []metricChart{
 			{
 				Title: "WAL fsync p99", Key: keyFsync, Unit: scenario.Seconds, Log: true, Job: control.KindEtcd,
 				Guide: 0.010, GuideText: "10 ms: above it, the disk is too slow for etcd",
@@ -125,7 +125,7 @@ func sections() []section {
 				Queries:   []query{{Expr: `max by (instance) (max_over_time(etcd_server_leader_changes_seen_total[$seen]))`, By: []string{"instance"}}},
 			},
 		}},
-		{"Scheduler and controllers", []chart{
+		{"Scheduler and controllers", []metricChart{
 			{
 				Title: "Scheduling attempt p99", Key: keyScheduling, Unit: scenario.Seconds, Log: true, Job: control.KindScheduler,
 				Tells:     "One attempt to place one pod, filter to bind. It grows with nodes, spread constraints and the score percentage.",
@@ -143,7 +143,7 @@ func sections() []section {
 				Queries:   []query{{Expr: `max by (name) (max_over_time(workqueue_depth{job="kube-controller-manager"}[$seen]))`, By: []string{"name"}}},
 			},
 		}},
-		{"Nodes and pods", []chart{
+		{"Nodes and pods", []metricChart{
 			{
 				Title: "Nodes Ready", Unit: scenario.Count, Dips: true, Job: jobGenerator, Needs: needsNodes,
 				Tells:     "As the API server says, and as the simulated kubelets believe of themselves. The gap is the failure not yet noticed.",

@@ -3,12 +3,13 @@ package report
 import (
 	"slices"
 
+	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-func clientCharts() []chart {
-	return []chart{
+func clientCharts() []metricChart {
+	return []metricChart{
 		{
 			Title: "Offered and achieved", Unit: scenario.PerSec, Job: jobGenerator, Needs: needsRequests,
 			Tells:     "Offered is the schedule's mean over each phase; achieved counts 2xx answers when they come. Below it: a stall. Unsent: no free slot, so the latency would have been worse.",
@@ -48,10 +49,10 @@ func clientCharts() []chart {
 	}
 }
 
-func costCharts() []chart {
-	return []chart{
+func costCharts() []metricChart {
+	return []metricChart{
 		{
-			Title: "CPU by component, in cores", Unit: unitCores,
+			Title: "CPU by component, in cores", Unit: chart.UnitCores,
 			Tells:     "Who was busy. When the sum reaches the machine's cores, latencies measure the machine, not the control plane.",
 			MovesWith: "every storm",
 			Queries:   []query{{Expr: `sum by (instance) (rate(process_cpu_seconds_total[$rate]))`, By: []string{"instance"}}},
@@ -78,7 +79,7 @@ func costCharts() []chart {
 // place of the windows: what a recorder must keep for a report to be whole.
 func Queries() []string {
 	var all []string
-	for _, s := range sections() {
+	for _, s := range chartSections() {
 		for _, c := range s.Charts {
 			for _, q := range c.Queries {
 				if q.Expr != "" {

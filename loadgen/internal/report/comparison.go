@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/stormglass/stormglass/internal/userfile"
+	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -32,11 +33,11 @@ func Comparison(w io.Writer, c result.Comparison, o TerminalOptions) error {
 	t := newTerminal(o)
 	v := verdictOf(c)
 	word := strings.ToUpper(string(v))
-	t.line(t.paint(style(v), word) + t.paint("head", shorten("  "+clean(c.Scenario)+"  "+ranOf(c), t.width-textWidth(word))))
+	t.line(t.paint(style(v), word) + t.paint("head", chart.Shorten("  "+chart.Clean(c.Scenario)+"  "+ranOf(c), t.width-chart.TextWidth(word))))
 	t.variants(c)
 	t.compared(c)
 	t.line("")
-	t.line("report  " + clean(filepath.Join(o.Dir, result.ComparisonHTMLFile)))
+	t.line("report  " + chart.Clean(filepath.Join(o.Dir, result.ComparisonHTMLFile)))
 	_, err := io.WriteString(w, strings.Join(t.out, "\n")+"\n")
 	return err
 }
@@ -60,7 +61,7 @@ func ratioNote(c result.Comparison) string {
 	for _, r := range c.Rows {
 		for _, v := range r.Values {
 			if v.Ratio != nil {
-				return clean(fmt.Sprintf("× is a value divided by that of %s.", c.Variants[0].Name))
+				return chart.Clean(fmt.Sprintf("× is a value divided by that of %s.", c.Variants[0].Name))
 			}
 		}
 	}
@@ -73,7 +74,7 @@ func when(c result.Comparison) string {
 	if c.Ended.IsZero() {
 		return text + ", did not come to its end"
 	}
-	return text + ", took " + format(scenario.Seconds, c.Ended.Sub(c.Started).Seconds())
+	return text + ", took " + chart.Format(scenario.Seconds, c.Ended.Sub(c.Started).Seconds())
 }
 
 // ranOf is "2 of 3 variants ran, 1 passed".
@@ -94,14 +95,14 @@ func (t *terminal) variants(c result.Comparison) {
 	tab := &table{align: "llf"}
 	tab.add(styled("head", "VARIANT", "VERDICT", "WHAT IT IS")...)
 	for _, v := range c.Variants {
-		cells := plain(clean(v.Name), string(v.Verdict), clean(whatItIs(v)))
+		cells := plain(chart.Clean(v.Name), string(v.Verdict), chart.Clean(whatItIs(v)))
 		cells[1].style = style(v.Verdict)
 		tab.add(cells...)
 	}
 	t.section(tab)
 	for _, v := range c.Variants {
 		for _, why := range reasonsOf(v) {
-			t.line(shorten(clean(v.Name+": "+why), t.width))
+			t.line(chart.Shorten(chart.Clean(v.Name+": "+why), t.width))
 		}
 	}
 }
@@ -130,11 +131,11 @@ func (t *terminal) compared(c result.Comparison) {
 	tab := &table{align: "f" + strings.Repeat("rr", len(c.Variants))} // a value, and its ratio
 	head := []string{"FIGURE"}
 	for _, v := range c.Variants {
-		head = append(head, clean(v.Name), "")
+		head = append(head, chart.Clean(v.Name), "")
 	}
 	tab.add(styled("head", head...)...)
 	for _, r := range c.Rows {
-		row := []string{clean(r.Name)}
+		row := []string{chart.Clean(r.Name)}
 		for _, v := range r.Values {
 			row = append(row, valueOf(r, v), ratioOf(v))
 		}
@@ -142,12 +143,12 @@ func (t *terminal) compared(c result.Comparison) {
 	}
 	t.section(tab)
 	if note := ratioNote(c); note != "" {
-		t.line(t.paint("dim", shorten(note, t.width)))
+		t.line(t.paint("dim", chart.Shorten(note, t.width)))
 	}
 	for _, r := range c.Rows {
 		for i, v := range r.Values {
 			if v.Value == nil && c.Variants[i].NotRun == "" {
-				t.line(shorten(clean(fmt.Sprintf("%s, %s: no data: %s", r.Name, c.Variants[i].Name, v.Detail)), t.width))
+				t.line(chart.Shorten(chart.Clean(fmt.Sprintf("%s, %s: no data: %s", r.Name, c.Variants[i].Name, v.Detail)), t.width))
 			}
 		}
 	}
@@ -155,9 +156,9 @@ func (t *terminal) compared(c result.Comparison) {
 
 func valueOf(r result.Row, v result.Value) string {
 	if v.Value == nil {
-		return none
+		return chart.None
 	}
-	return least(v.AtLeast, format(scenario.Unit(r.Unit), *v.Value))
+	return least(v.AtLeast, chart.Format(scenario.Unit(r.Unit), *v.Value))
 }
 
 // ratioOf is "0.42×", to three digits, or nothing.
@@ -165,7 +166,7 @@ func ratioOf(v result.Value) string {
 	if v.Ratio == nil {
 		return ""
 	}
-	return number(*v.Ratio, 3) + "×"
+	return chart.Number(*v.Ratio, 3) + "×"
 }
 
 // comparisonPage is what comparison.tmpl is filled with.
@@ -211,22 +212,22 @@ func ComparisonHTML(w io.Writer, c result.Comparison) error {
 func newComparisonPage(c result.Comparison, css []byte) comparisonPage {
 	v := verdictOf(c)
 	p := comparisonPage{
-		Style: template.CSS(css), Scenario: clean(c.Scenario), Description: clean(c.Description),
+		Style: template.CSS(css), Scenario: chart.Clean(c.Scenario), Description: chart.Clean(c.Description),
 		Class: style(v), Word: strings.ToUpper(string(v)), Tally: ranOf(c) + "; " + when(c),
 		RatioNote: ratioNote(c),
 	}
 	for _, v := range c.Variants {
-		x := comparisonVariant{Name: clean(v.Name), What: clean(whatItIs(v)), Class: style(v.Verdict), Word: string(v.Verdict)}
+		x := comparisonVariant{Name: chart.Clean(v.Name), What: chart.Clean(whatItIs(v)), Class: style(v.Verdict), Word: string(v.Verdict)}
 		if v.NotRun == "" {
 			x.Report = v.Name + "/" + result.HTMLFile
 		}
 		for _, why := range reasonsOf(v) {
-			x.Reasons = append(x.Reasons, clean(why))
+			x.Reasons = append(x.Reasons, chart.Clean(why))
 		}
 		p.Variants = append(p.Variants, x)
 	}
 	for _, r := range c.Rows {
-		row := comparisonRow{Name: clean(r.Name), Objective: clean(r.Objective), Better: r.Better}
+		row := comparisonRow{Name: chart.Clean(r.Name), Objective: chart.Clean(r.Objective), Better: r.Better}
 		largest := 0.0
 		for _, v := range r.Values {
 			if v.Value != nil {
@@ -234,7 +235,7 @@ func newComparisonPage(c result.Comparison, css []byte) comparisonPage {
 			}
 		}
 		for _, v := range r.Values {
-			x := comparisonValue{Text: valueOf(r, v), Ratio: ratioOf(v), Detail: clean(v.Detail)}
+			x := comparisonValue{Text: valueOf(r, v), Ratio: ratioOf(v), Detail: chart.Clean(v.Detail)}
 			if v.Value != nil && largest > 0 {
 				x.Bar = int(math.Round(100 * math.Abs(*v.Value) / largest))
 			}

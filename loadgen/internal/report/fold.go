@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 )
 
 // folded are charts of a section that have nothing to show for one reason.
@@ -24,21 +26,21 @@ func (d *drawnSection) fold() {
 			d.Folded[i].Titles += "; " + c.Title
 		}
 	}
-	d.Charts = slices.DeleteFunc(d.Charts, func(c drawn) bool { return c.Missing != "" })
+	d.Charts = slices.DeleteFunc(d.Charts, func(c chart.Chart) bool { return c.Missing != "" })
 }
 
 // metricName finds what is selected in an expression.
 var metricName = regexp.MustCompile(`([a-z_]+)(?:\{[^}]*\})?\[`)
 
 // missing says in words why a chart has nothing to show.
-func (a *artist) missing(c chart, err error) string {
+func (a *artist) missing(c metricChart, err error) string {
 	targets := a.result.Run.Cluster.Targets
 	scraped := slices.ContainsFunc(targets, func(t string) bool { return strings.Contains(t, c.Job) })
 	switch {
 	case a.src == nil:
 		return "No metrics were recorded in this run."
 	case err != nil:
-		return "The query failed: " + clean(err.Error()) + "."
+		return "The query failed: " + chart.Clean(err.Error()) + "."
 	case c.Job != "" && c.Job != jobGenerator && len(targets) > 0 && !scraped:
 		return c.Job + " was not scraped: it is not among this run's targets."
 	case c.Quiet != "":
@@ -53,13 +55,4 @@ func (a *artist) missing(c chart, err error) string {
 		}
 	}
 	return "No samples of " + strings.Join(names, ", ") + " in this run."
-}
-
-// chartID is the address of a chart on the page, from its name.
-func chartID(name string) string { return "chart-" + name }
-
-// slug makes a name of a title: lower-case letters and digits, joined by dashes.
-func slug(title string) string {
-	words := strings.FieldsFunc(strings.ToLower(strings.ReplaceAll(title, "'", "")), func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') })
-	return strings.Join(words, "-")
 }

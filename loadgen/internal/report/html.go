@@ -13,6 +13,7 @@ import (
 	"math"
 	"strconv"
 
+	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/internal/report/panel"
 	"github.com/stormglass/stormglass/loadgen/internal/samples"
 	"github.com/stormglass/stormglass/loadgen/result"
@@ -25,7 +26,7 @@ var pageFiles embed.FS
 // script. A policy in the page forbids both, but for our own script by its
 // hash: a label from a hostile cluster could not load or run anything even if
 // it were not escaped.
-func HTML(ctx context.Context, w io.Writer, r result.Result, timeline []result.Event, slots []samples.Slot, scenarioYAML []byte, src Source) error {
+func HTML(ctx context.Context, w io.Writer, r result.Result, timeline []result.Event, slots []samples.Slot, scenarioYAML []byte, src chart.Source) error {
 	view := newPage(ctx, r, timeline, slots, scenarioYAML, src)
 	if err := ctx.Err(); err != nil {
 		return err // half of the charts would be missing
@@ -38,9 +39,7 @@ func HTML(ctx context.Context, w io.Writer, r result.Result, timeline []result.E
 	if err != nil {
 		return fmt.Errorf("encode the charts' values: %w", err)
 	}
-	run := panel.RunOf(r, timeline, view.interval)
-	run.Zero = view.grid.start // one clock on one page
-	if view.Panels, err = panel.HTML(ctx, src, run); err != nil {
+	if err := view.fill(ctx, tmpl); err != nil {
 		return err
 	}
 	hash := sha256.Sum256(script)
@@ -113,7 +112,7 @@ func (v scriptValues) MarshalJSON() ([]byte, error) {
 }
 
 func (p *page) data() scriptData {
-	d := scriptData{Start: p.grid.start.Unix(), Step: p.grid.step.Seconds(), N: p.grid.n, Phases: p.phases, Charts: []scriptChart{}}
+	d := scriptData{Start: p.Grid.Start.Unix(), Step: p.Grid.Step.Seconds(), N: p.Grid.N, Phases: p.phases, Charts: []scriptChart{}}
 	for _, s := range p.Sections {
 		for _, c := range s.Charts {
 			if c.Missing != "" {

@@ -15,11 +15,12 @@ import (
 
 	"github.com/prometheus/prometheus/promql/parser"
 
+	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-func render(t *testing.T, r result.Result, src Source) string {
+func render(t *testing.T, r result.Result, src chart.Source) string {
 	t.Helper()
 	var buf bytes.Buffer
 	text, err := scenario.Source(r.Run.Scenario)
@@ -96,35 +97,35 @@ func TestHostileTextStaysText(t *testing.T) {
 
 type hostile string
 
-func (h hostile) Range(_ context.Context, _ string, start, _ time.Time, _ time.Duration) ([]Series, error) {
+func (h hostile) Range(_ context.Context, _ string, start, _ time.Time, _ time.Duration) ([]chart.Series, error) {
 	s := string(h)
 	labels := map[string]string{}
 	for _, l := range []string{"verb", "instance", "name", "code", "load", "cause", "queue", "result", "operation", "priority_level", "request_kind"} {
 		labels[l] = s
 	}
-	return []Series{{Labels: labels, Points: []Point{{T: start, V: 1}, {T: start.Add(10 * time.Second), V: 2}}}}, nil
+	return []chart.Series{{Labels: labels, Points: []chart.Point{{T: start, V: 1}, {T: start.Add(10 * time.Second), V: 2}}}}, nil
 }
 
 func TestChartsSayWhyTheyAreEmpty(t *testing.T) {
 	cases := []struct {
 		name string
 		run  func() result.Result
-		src  func(result.Result) Source
+		src  func(result.Result) chart.Source
 		want []string
 	}{
-		{"nothing recorded", blindRun, func(result.Result) Source { return nil }, []string{"No metrics were recorded in this run."}},
-		{"no nodes, no pods", floodRun, func(r result.Result) Source { return recording{result: r} }, []string{"This run simulated no nodes.", "This run created no pods."}},
-		{"a metric removed", stormRun, func(r result.Result) Source { return recording{result: r, empty: keyFsync} },
+		{"nothing recorded", blindRun, func(result.Result) chart.Source { return nil }, []string{"No metrics were recorded in this run."}},
+		{"no nodes, no pods", floodRun, func(r result.Result) chart.Source { return recording{result: r} }, []string{"This run simulated no nodes.", "This run created no pods."}},
+		{"a metric removed", stormRun, func(r result.Result) chart.Source { return recording{result: r, empty: keyFsync} },
 			[]string{"No samples of " + keyFsync + " in this run.", "This run opened no watches of its own."}},
-		{"good news", stormRun, func(r result.Result) Source { return recording{result: r, empty: "apiserver_request_total{code"} },
+		{"good news", stormRun, func(r result.Result) chart.Source { return recording{result: r, empty: "apiserver_request_total{code"} },
 			[]string{"No answer with a 4xx or 5xx code was recorded."}},
-		{"query fails", stormRun, func(r result.Result) Source { return recording{result: r, err: errors.New("block is corrupt")} },
+		{"query fails", stormRun, func(r result.Result) chart.Source { return recording{result: r, err: errors.New("block is corrupt")} },
 			[]string{"The query failed: block is corrupt."}},
 		{"not scraped", func() result.Result {
 			r := stormRun()
 			r.Run.Cluster.Targets = []string{"kube-apiserver-0"}
 			return r
-		}, func(r result.Result) Source { return recording{result: r, empty: "etcd"} }, []string{"etcd was not scraped: it is not among this run&#39;s targets."}},
+		}, func(r result.Result) chart.Source { return recording{result: r, empty: "etcd"} }, []string{"etcd was not scraped: it is not among this run&#39;s targets."}},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -136,9 +137,9 @@ func TestChartsSayWhyTheyAreEmpty(t *testing.T) {
 				}
 			}
 			// Each chart is drawn, or named among those that are not, with the reason.
-			for _, s := range sections() {
+			for _, s := range chartSections() {
 				for _, c := range s.Charts {
-					drawn := strings.Contains(page, `id="`+chartID(slug(c.Title))+`"`)
+					drawn := strings.Contains(page, `id="`+chart.ID(chart.Slug(c.Title))+`"`)
 					if folded := strings.Contains(page, html.EscapeString(c.Title)+"</b>") || strings.Contains(page, html.EscapeString(c.Title)+"; "); drawn == folded {
 						t.Errorf("%s: drawn %v, told why not %v", c.Title, drawn, folded)
 					}
@@ -154,7 +155,7 @@ func TestChartsSayWhyTheyAreEmpty(t *testing.T) {
 func TestQueriesParse(t *testing.T) {
 	p := parser.NewParser(parser.Options{})
 	for _, q := range Queries() {
-		if _, err := p.ParseExpr(windows(grid{step: 5 * time.Second}).Replace(q)); err != nil {
+		if _, err := p.ParseExpr(windows(chart.Grid{Step: 5 * time.Second}).Replace(q)); err != nil {
 			t.Errorf("%s: %v", q, err)
 		}
 	}
@@ -179,7 +180,7 @@ func TestManySeriesAndPointsStaySane(t *testing.T) {
 		t.Errorf("the page has %d bytes", len(page))
 	}
 	for _, d := range regexp.MustCompile(` d="(M[^"]*)"`).FindAllStringSubmatch(page, -1) {
-		if n := strings.Count(d[1], "L"); n > maxPoints {
+		if n := strings.Count(d[1], "L"); n > chart.MaxPoints {
 			t.Fatalf("a line has %d points", n)
 		}
 	}
@@ -187,15 +188,15 @@ func TestManySeriesAndPointsStaySane(t *testing.T) {
 
 type crowd int
 
-func (c crowd) Range(_ context.Context, _ string, start, end time.Time, step time.Duration) ([]Series, error) {
-	var out []Series
+func (c crowd) Range(_ context.Context, _ string, start, end time.Time, step time.Duration) ([]chart.Series, error) {
+	var out []chart.Series
 	for i := range int(c) {
-		s := Series{Labels: map[string]string{"instance": fmt.Sprint("i", i), "verb": fmt.Sprint("v", i), "name": fmt.Sprint("n", i)}}
+		s := chart.Series{Labels: map[string]string{"instance": fmt.Sprint("i", i), "verb": fmt.Sprint("v", i), "name": fmt.Sprint("n", i)}}
 		for t := start; !t.After(end); t = t.Add(step / 2) {
 			if i >= 10 && len(s.Points) > 2 {
 				break
 			}
-			s.Points = append(s.Points, Point{T: t, V: float64(i + 1)})
+			s.Points = append(s.Points, chart.Point{T: t, V: float64(i + 1)})
 		}
 		out = append(out, s)
 	}

@@ -3,10 +3,12 @@ package report
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
 
+	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -91,23 +93,23 @@ func least(only bool, value string) string {
 func gateValue(g result.Gate) string {
 	switch {
 	case g.Value == nil:
-		return none
+		return chart.None
 	case g.Objective != alertObjective:
 	case *g.Value == 0:
 		return "silent"
 	case *g.Value == 1:
 		return "fired"
 	default:
-		return "fired " + number(*g.Value, 3) + "×"
+		return "fired " + chart.Number(*g.Value, 3) + "×"
 	}
 	u := scenario.Unit(g.Unit)
-	bound := format(u, g.Bound)
+	bound := chart.Format(u, g.Bound)
 	for digits := 3; digits < 9; digits++ {
-		if s := formatDigits(u, *g.Value, digits); s != bound || *g.Value == g.Bound {
+		if s := chart.FormatDigits(u, *g.Value, digits); s != bound || *g.Value == g.Bound {
 			return least(g.AtLeast, s)
 		}
 	}
-	return least(g.AtLeast, formatDigits(u, *g.Value, 9))
+	return least(g.AtLeast, chart.FormatDigits(u, *g.Value, 9))
 }
 
 func gateBound(g result.Gate) string {
@@ -116,9 +118,9 @@ func gateBound(g result.Gate) string {
 	}
 	op := map[string]string{"<=": "≤", ">=": "≥"}[g.Op]
 	if op == "" {
-		op = clean(g.Op)
+		op = chart.Clean(g.Op)
 	}
-	return op + " " + format(scenario.Unit(g.Unit), g.Bound)
+	return op + " " + chart.Format(scenario.Unit(g.Unit), g.Bound)
 }
 
 // margin says by how much a gate failed or passed: "24% over", "3.1× the
@@ -141,13 +143,13 @@ func margin(g result.Gate) string {
 	case v == b:
 		return "at the bound"
 	case b == 0 || v < 0 || b < 0:
-		return format(u, math.Abs(v-b)) + map[bool]string{true: " to spare", false: map[bool]string{true: " over", false: " short"}[atMost]}[inside]
+		return chart.Format(u, math.Abs(v-b)) + map[bool]string{true: " to spare", false: map[bool]string{true: " over", false: " short"}[atMost]}[inside]
 	case inside && atMost:
 		return percent(1-v/b) + " to spare"
 	case inside:
 		return percent(v/b-1) + " to spare"
 	case atMost && v/b >= 2:
-		return number(v/b, 2) + "× the bound"
+		return chart.Number(v/b, 2) + "× the bound"
 	case atMost:
 		return percent(v/b-1) + " over"
 	}
@@ -159,7 +161,7 @@ func percent(f float64) string {
 	if f > 0 && f < 0.001 {
 		return "<0.1%"
 	}
-	return number(math.Round(f*1000)/10, 2) + "%"
+	return chart.Number(math.Round(f*1000)/10, 2) + "%"
 }
 
 // otherReasons are the reasons that the table of gates does not already tell.
@@ -170,7 +172,7 @@ func otherReasons(r result.Result) []string {
 			return g.Verdict != result.Pass && (strings.HasPrefix(reason, g.Name+":") || strings.HasPrefix(reason, "gate "+g.Name+":") ||
 				strings.HasPrefix(reason, "gate "+g.Name+" "))
 		})
-		if reason = clean(reason); !told && !slices.Contains(rest, reason) {
+		if reason = chart.Clean(reason); !told && !slices.Contains(rest, reason) {
 			rest = append(rest, reason)
 		}
 	}
@@ -225,16 +227,16 @@ func keyValue(row result.KeyRow) *float64 {
 // runName is the scenario, and the variant of it that was run.
 func runName(r result.Result) string {
 	if r.Run.Variant == "" {
-		return clean(r.Run.Scenario)
+		return chart.Clean(r.Run.Scenario)
 	}
-	return clean(r.Run.Scenario + ", variant " + r.Run.Variant)
+	return chart.Clean(r.Run.Scenario + ", variant " + r.Run.Variant)
 }
 
 // warnings are those of before the start.
 func warnings(r result.Result) []string {
 	var all []string
 	for _, w := range r.Run.Warnings {
-		all = append(all, clean(w))
+		all = append(all, chart.Clean(w))
 	}
 	return all
 }
@@ -243,7 +245,16 @@ func warnings(r result.Result) []string {
 func notes(r result.Result) []string {
 	var all []string
 	for _, n := range r.Notes {
-		all = append(all, clean(n))
+		all = append(all, chart.Clean(n))
 	}
 	return all
 }
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -57,7 +58,7 @@ type (
 // when the verdict is pass.
 func JUnit(w io.Writer, r result.Result) error {
 	s := junitSuite{
-		Name: clean(r.Run.Scenario), Time: junitTime(runSeconds(r)),
+		Name: chart.Clean(r.Run.Scenario), Time: junitTime(runSeconds(r)),
 		Timestamp:  r.Run.Started.UTC().Format("2006-01-02T15:04:05"),
 		Properties: junitProperties(r),
 	}
@@ -99,17 +100,17 @@ func junitGate(g result.Gate, lengths map[string]float64) junitCase {
 	for _, name := range g.Over {
 		over += lengths[name]
 	}
-	c := junitCase{Name: clean(g.Name), Time: junitTime(over)}
-	said := fmt.Sprintf("%s: %s, bound %s", clean(g.Objective), gateValue(g), gateBound(g))
+	c := junitCase{Name: chart.Clean(g.Name), Time: junitTime(over)}
+	said := fmt.Sprintf("%s: %s, bound %s", chart.Clean(g.Objective), gateValue(g), gateBound(g))
 	if m := margin(g); m != "" {
 		said += " (" + m + ")"
 	}
-	detail := []string{said, "phases: " + clean(strings.Join(g.Over, ", "))}
+	detail := []string{said, "phases: " + chart.Clean(strings.Join(g.Over, ", "))}
 	if g.Detail != "" {
-		detail = append(detail, clean(g.Detail))
+		detail = append(detail, chart.Clean(g.Detail))
 	}
 	if g.Expr != "" {
-		detail = append(detail, "PromQL: "+clean(g.Expr))
+		detail = append(detail, "PromQL: "+chart.Clean(g.Expr))
 	}
 	text := strings.Join(detail, "\n")
 	switch g.Verdict {
@@ -118,7 +119,7 @@ func junitGate(g result.Gate, lengths map[string]float64) junitCase {
 	case result.Fail:
 		c.Failure = &junitProblem{Message: said, Type: "gate", Text: text}
 	default:
-		why := clean(g.Detail)
+		why := chart.Clean(g.Detail)
 		if why == "" {
 			why = "could not be judged"
 		}
@@ -130,13 +131,13 @@ func junitGate(g result.Gate, lengths map[string]float64) junitCase {
 // junitRun is the run as a test: whether it could be judged at all. It also
 // carries a verdict that no gate accounts for.
 func junitRun(r result.Result, red bool) junitCase {
-	c := junitCase{Name: "run", Classname: clean(r.Run.Scenario), Time: junitTime(runSeconds(r))}
+	c := junitCase{Name: "run", Classname: chart.Clean(r.Run.Scenario), Time: junitTime(runSeconds(r))}
 	kind, text := "", strings.Join(otherReasons(r), "\n")
 	switch {
 	case r.Run.Failure != "":
 		kind = "environment"
-		if !strings.Contains(text, clean(r.Run.Failure)) {
-			text = strings.TrimSpace(clean(r.Run.Failure) + "\n" + text)
+		if !strings.Contains(text, chart.Clean(r.Run.Failure)) {
+			text = strings.TrimSpace(chart.Clean(r.Run.Failure) + "\n" + text)
 		}
 	case r.Run.Interrupted:
 		kind = "interrupted"
@@ -177,7 +178,7 @@ func junitProperties(r result.Result) []junitProperty {
 		{"started", run.Started.UTC().Format(time.RFC3339)},
 		{"stormglass", run.Versions.Stormglass}, {"kubernetes", run.Versions.Kubernetes},
 		{"etcd", run.Versions.Etcd}, {"go", run.Versions.Go},
-		{"host", fmt.Sprintf("%s, %d CPUs, %s", run.Host.OS, run.Host.CPUs, format("bytes", float64(run.Host.MemoryBytes)))},
+		{"host", fmt.Sprintf("%s, %d CPUs, %s", run.Host.OS, run.Host.CPUs, chart.Format("bytes", float64(run.Host.MemoryBytes)))},
 	}
 	for _, o := range run.Overrides {
 		props = append(props, junitProperty{"set", o})
@@ -192,7 +193,7 @@ func junitProperties(r result.Result) []junitProperty {
 		props = append(props, junitProperty{"note", n})
 	}
 	for i := range props {
-		props[i].Value = clean(props[i].Value)
+		props[i].Value = chart.Clean(props[i].Value)
 	}
 	return props
 }

@@ -20,6 +20,7 @@ import (
 	cdplog "github.com/chromedp/cdproto/log"
 	cdppage "github.com/chromedp/cdproto/page"
 
+	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -109,13 +110,13 @@ func TestPageInBrowser(t *testing.T) {
 	for _, run := range []struct {
 		name string
 		r    result.Result
-		src  func(result.Result) Source
+		src  func(result.Result) chart.Source
 	}{
-		{"fail", stormRun(), func(r result.Result) Source { return recording{result: r} }},
-		{"pass", floodRun(), func(r result.Result) Source { return recording{result: r} }},
-		{"no-data", blindRun(), func(result.Result) Source { return nil }},
-		{"incident", incidentRun(), func(r result.Result) Source { return recording{result: r} }},
-		{"interrupted", cutRun(), func(r result.Result) Source { return recording{result: r} }},
+		{"fail", stormRun(), func(r result.Result) chart.Source { return recording{result: r} }},
+		{"pass", floodRun(), func(r result.Result) chart.Source { return recording{result: r} }},
+		{"no-data", blindRun(), func(result.Result) chart.Source { return nil }},
+		{"incident", incidentRun(), func(r result.Result) chart.Source { return recording{result: r} }},
+		{"interrupted", cutRun(), func(r result.Result) chart.Source { return recording{result: r} }},
 	} {
 		file := filepath.Join(t.TempDir(), run.name+".html")
 		page := render(t, run.r, run.src(run.r))

@@ -15,11 +15,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/internal/samples"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-func pictures(t *testing.T, r result.Result, timeline []result.Event, slots []samples.Slot, src Source) []Picture {
+func pictures(t *testing.T, r result.Result, timeline []result.Event, slots []samples.Slot, src chart.Source) []Picture {
 	t.Helper()
 	all, err := Pictures(t.Context(), r, timeline, slots, []byte("name: mine"), src)
 	if err != nil {
@@ -73,7 +74,7 @@ func TestEveryChartOfThePageIsAPicture(t *testing.T) {
 			t.Errorf("two pictures %q, or one without name or title: %+v", p.Name, p)
 		}
 		seen[p.Name] = true
-		if on := strings.Contains(page.String(), `id="`+chartID(p.Name)+`"`); on != (p.Missing == "") && p.Name != "timeline" {
+		if on := strings.Contains(page.String(), `id="`+chart.ID(p.Name)+`"`); on != (p.Missing == "") && p.Name != "timeline" {
 			t.Errorf("%s: on the page %v, missing %q", p.Name, on, p.Missing)
 		}
 		if svg := p.SVG(); (len(svg) == 0) != (p.Missing != "") {
@@ -214,29 +215,6 @@ func TestHostileNamesStayTextInPictures(t *testing.T) {
 	}
 	if drawn < 10 {
 		t.Errorf("%d pictures", drawn)
-	}
-}
-
-// Pictures and page have the same colours.
-func TestPicturesHaveThePagesColours(t *testing.T) {
-	css, err := pageFiles.ReadFile("page/style.css")
-	if err != nil {
-		t.Fatal(err)
-	}
-	light, _, _ := strings.Cut(string(css), "@media")
-	want := map[string]string{"ink": ink, "dim": dimInk, "grid": gridInk, "fail": faultInk, "event": eventInk}
-	for i := range mostSeries {
-		want[fmt.Sprint("s", i)], _ = seriesInk(i)
-	}
-	for name, colour := range want {
-		if !strings.Contains(light, "--"+name+": "+colour+";") {
-			t.Errorf("--%s is not %s on the page", name, colour)
-		}
-	}
-	for i := range mostSeries {
-		if colour, dash := seriesInk(i); dash != "" && !strings.Contains(string(css), fmt.Sprintf(".s%d { stroke: var(--s%d); stroke-dasharray: %s; }", i, i, dash)) {
-			t.Errorf("line %d, %s, is not dashed %s on the page", i, colour, dash)
-		}
 	}
 }
 

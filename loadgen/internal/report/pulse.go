@@ -2,9 +2,9 @@ package report
 
 import (
 	"slices"
-	"strings"
 	"time"
 
+	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/internal/samples"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -25,37 +25,38 @@ func (a *artist) pulseSection(slots []samples.Slot) (drawnSection, bool) {
 	})
 	d := drawnSection{Title: "What the loads felt"}
 	for _, c := range []struct {
-		chart
-		lines []line
-		none  string
+		title, tells, moves string
+		lines               []chart.Line
+		none                string
 	}{
-		{chart{Title: "Requests that failed", Tells: "By load, unsent ones included: the error window of a fault, as it was. Each point is the worst second around it.", Unit: scenario.PerSec, MovesWith: "any fault that is felt"}, errors, "No request failed."},
-		{chart{Title: "Relists and broken watches", Tells: "What every watcher asks for at once when an API server comes back. Each point is the worst second around it.", Unit: scenario.PerSec, MovesWith: "API server killed or restarted, partition"}, relists, "No watch broke, and none had to list again."},
+		{"Requests that failed", "By load, unsent ones included: the error window of a fault, as it was. Each point is the worst second around it.", "any fault that is felt", errors, "No request failed."},
+		{"Relists and broken watches", "What every watcher asks for at once when an API server comes back. Each point is the worst second around it.", "API server killed or restarted, partition", relists, "No watch broke, and none had to list again."},
 	} {
-		chart := a.plot(c.chart, c.lines)
+		c2 := chart.Chart{ID: chart.ID(chart.Slug(c.title)), Title: c.title, Tells: c.tells, MovesWith: c.moves, Unit: scenario.PerSec}
 		if len(c.lines) == 0 {
-			chart.Missing = c.none
+			c2.Missing = c.none
+		} else {
+			c2.Draw(c.lines, a.grid, a.when)
 		}
-		chart.ID = chartID(slug(c.Title))
-		d.Charts = append(d.Charts, chart)
+		d.Charts = append(d.Charts, c2)
 	}
 	return d, len(slots) > 0
 }
 
 // drawn tells whether the section has a line to show.
 func (d drawnSection) drawn() bool {
-	return slices.ContainsFunc(d.Charts, func(c drawn) bool { return c.Missing == "" })
+	return slices.ContainsFunc(d.Charts, func(c chart.Chart) bool { return c.Missing == "" })
 }
 
 // mostSeconds of a run that are counted apart: a week.
 const mostSeconds = 7 * 24 * 3600
 
 // perSecond makes a line of each name that is ever over zero.
-func (a *artist) perSecond(slots []samples.Slot, of func(samples.Slot, func(name string, n int64))) []line {
-	seconds := min(int(a.grid.seconds()), mostSeconds) + 1
+func (a *artist) perSecond(slots []samples.Slot, of func(samples.Slot, func(name string, n int64))) []chart.Line {
+	seconds := min(int(a.grid.Seconds()), mostSeconds) + 1
 	sums := map[string][]int64{}
 	for _, s := range slots {
-		at := int(a.grid.at(s.From()))
+		at := int(a.grid.At(s.From()))
 		if at < 0 || at >= seconds {
 			continue
 		}
@@ -69,21 +70,16 @@ func (a *artist) perSecond(slots []samples.Slot, of func(samples.Slot, func(name
 			sums[name][at] += n
 		})
 	}
-	var lines []line
+	var lines []chart.Line
 	for _, name := range sortedKeys(sums) {
-		points := make([]Point, seconds)
+		points := make([]chart.Point, seconds)
 		for i, n := range sums[name] {
-			points[i] = Point{T: a.grid.start.Add(time.Duration(i) * time.Second), V: float64(n)}
+			points[i] = chart.Point{T: a.grid.Start.Add(time.Duration(i) * time.Second), V: float64(n)}
 		}
-		l := newLine(clean(name), a.grid.sample(points, false))
-		l.Figure = format(scenario.PerSec, l.peak)
+		l := chart.NewLine(chart.Clean(name), a.grid.Sample(points, false))
+		l.SetFigure(scenario.PerSec, false)
 		lines = append(lines, l)
 	}
-	slices.SortStableFunc(lines, func(x, y line) int {
-		if x.peak != y.peak {
-			return int(y.peak - x.peak)
-		}
-		return strings.Compare(x.Name, y.Name)
-	})
-	return lines[:min(len(lines), mostSeries)]
+	slices.SortStableFunc(lines, chart.ByPeak)
+	return lines[:min(len(lines), chart.MostSeries)]
 }

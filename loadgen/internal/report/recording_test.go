@@ -8,10 +8,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// recording is a Source whose series follow the phases of a run.
+// recording is a chart.Source whose series follow the phases of a run.
 type recording struct {
 	result result.Result
 	empty  string // metrics with this in their name have no series
@@ -66,7 +67,7 @@ func shapes() []shape {
 	}
 }
 
-func (r recording) Range(_ context.Context, expr string, start, end time.Time, step time.Duration) ([]Series, error) {
+func (r recording) Range(_ context.Context, expr string, start, end time.Time, step time.Duration) ([]chart.Series, error) {
 	if r.err != nil {
 		return nil, r.err
 	}
@@ -77,15 +78,15 @@ func (r recording) Range(_ context.Context, expr string, start, end time.Time, s
 		if r.empty != "" && strings.Contains(s.metric, r.empty) {
 			return nil, nil
 		}
-		var out []Series
+		var out []chart.Series
 		for i, labels := range s.series() {
 			h := fnv.New64a()
 			h.Write([]byte(expr + strings.Repeat("x", i)))
 			rng := rand.New(rand.NewPCG(h.Sum64(), 7))
-			series := Series{Labels: labels}
+			series := chart.Series{Labels: labels}
 			for t := start; !t.After(end); t = t.Add(step) {
 				if v := r.value(s, i, t, rng); !math.IsNaN(v) {
-					series.Points = append(series.Points, Point{T: t, V: v})
+					series.Points = append(series.Points, chart.Point{T: t, V: v})
 				}
 			}
 			out = append(out, series)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stormglass/stormglass/loadgen/internal/judge/recovery"
+	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/internal/samples"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
@@ -120,8 +121,8 @@ func TestTheSummaryTellsOfRecovery(t *testing.T) {
 	}
 	for _, width := range []int{72, 100, 120} {
 		for _, l := range strings.Split(summary(t, r, TerminalOptions{Width: width}), "\n") {
-			if textWidth(l) > width {
-				t.Errorf("width %d: %d columns: %s", width, textWidth(l), l)
+			if chart.TextWidth(l) > width {
+				t.Errorf("width %d: %d columns: %s", width, chart.TextWidth(l), l)
 			}
 		}
 	}
@@ -154,9 +155,9 @@ func TestWhatIsNotKnownOfALoadIsNotNone(t *testing.T) {
 		load         result.LoadRecovery
 		window, back string
 	}{
-		{result.LoadRecovery{}, "none", none},
-		{result.LoadRecovery{Back: new(float64)}, "none", none}, // it was never away
-		{result.LoadRecovery{Silent: true}, "not known", none},
+		{result.LoadRecovery{}, "none", chart.None},
+		{result.LoadRecovery{Back: new(float64)}, "none", chart.None}, // it was never away
+		{result.LoadRecovery{Silent: true}, "not known", chart.None},
 		{result.LoadRecovery{Affected: true, ErrorWindow: 2, Back: &three}, "2 s", "3 s"},
 		{result.LoadRecovery{Affected: true, ErrorWindow: 2, Open: true, BackAtLeast: &three}, "≥ 2 s", "not in 3 s"},
 	} {
@@ -172,8 +173,8 @@ func TestALeaseWithoutASuccessorIsTold(t *testing.T) {
 	if got := summary(t, r, TerminalOptions{}); !strings.Contains(got, "no successor") || strings.Contains(got, "16.3 s") {
 		t.Errorf("the summary does not tell that nobody led any more:\n%s", got)
 	}
-	table := faultTable(*r.Recovery, grid{})
-	if lease, leader := table.Rows[0][8], table.Rows[0][9]; lease != "no successor" || leader != none {
+	table := faultTable(*r.Recovery, chart.Grid{})
+	if lease, leader := table.Rows[0][8], table.Rows[0][9]; lease != "no successor" || leader != chart.None {
 		t.Errorf("the table says %q and %q", lease, leader)
 	}
 }

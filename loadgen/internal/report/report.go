@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 
 	"github.com/stormglass/stormglass/internal/userfile"
+	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/internal/samples"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
@@ -19,7 +20,7 @@ import (
 // Write makes result.json, junit.xml and report.html in dir. Each file is
 // replaced as a whole; one that cannot be made is removed, so that no older verdict
 // stays. A nil src means that no metrics were recorded; the charts then say so.
-func Write(ctx context.Context, dir string, r result.Result, timeline []result.Event, slots []samples.Slot, scenarioYAML []byte, src Source) error {
+func Write(ctx context.Context, dir string, r result.Result, timeline []result.Event, slots []samples.Slot, scenarioYAML []byte, src chart.Source) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}

@@ -1,9 +1,12 @@
 package report
 
 import (
+	"context"
 	"fmt"
 
+	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
 // rolled is a rollout that has hops, by names that no other of the run has.
@@ -11,6 +14,24 @@ type rolled struct {
 	result.Rollout
 	Phase, Name string // for a person
 	slug        string // for an address
+}
+
+// rolloutsView is the drawings of the first few rollouts, and the table of all.
+func rolloutsView(_ context.Context, p *page) (any, error) {
+	all := rolledOut(p.result.Measurements.Phases)
+	var v struct {
+		Waterfalls []chart.Waterfall
+		Table      tableView
+	}
+	var more int
+	if v.Waterfalls, more = waterfalls(all); len(v.Waterfalls) == 0 {
+		return nil, nil
+	}
+	v.Table = rolloutTable(all)
+	if more > 0 {
+		v.Table.Note += fmt.Sprintf(" %s more than are drawn above are in the table alone.", chart.Count(more))
+	}
+	return v, nil
 }
 
 // rolledOut are the rollouts of a run that have hops, in their order.
@@ -25,7 +46,7 @@ func rolledOut(phases []result.Phase) []rolled {
 			if len(r.Hops) == 0 {
 				continue
 			}
-			x := rolled{Rollout: r, Phase: clean(p.Name), Name: rolloutName(r), slug: slug("rollout " + p.Name + " " + r.Action + " " + r.Deployment)}
+			x := rolled{Rollout: r, Phase: chart.Clean(p.Name), Name: rolloutName(r), slug: chart.Slug("rollout " + p.Name + " " + r.Action + " " + r.Deployment)}
 			if times[x.slug]++; times[x.slug] > 1 {
 				x.Name += fmt.Sprintf(" (%d)", times[x.slug])
 				x.slug += fmt.Sprintf("-%d", times[x.slug])
@@ -38,7 +59,7 @@ func rolledOut(phases []result.Phase) []rolled {
 
 // rolloutName is a rollout in few words.
 func rolloutName(r result.Rollout) string {
-	name := fmt.Sprintf("%s %s, %s pods", clean(r.Action), clean(r.Deployment), count(r.Pods))
+	name := fmt.Sprintf("%s %s, %s pods", chart.Clean(r.Action), chart.Clean(r.Deployment), chart.Count(r.Pods))
 	if !r.Complete {
 		name += ", not complete"
 	}
@@ -57,7 +78,7 @@ func rolloutTable(all []rolled) tableView {
 	for _, r := range all {
 		for i, added := range addedBy(r.Hops) {
 			h := r.Hops[i]
-			t.add(r.Phase, r.Name, clean(h.Name), count(h.Count), optional(h.First), optional(h.Last), optional(added))
+			t.add(r.Phase, r.Name, chart.Clean(h.Name), chart.Count(h.Count), optional(h.First), optional(h.Last), optional(added))
 		}
 	}
 	return t
@@ -105,4 +126,29 @@ func (t *terminal) rollouts(r result.Result) {
 	if more > 0 {
 		t.line(fmt.Sprintf("  and %d more, in the report", more))
 	}
+}
+
+// mostFalls are drawn; the table has all rollouts.
+const mostFalls = 6
+
+// waterfalls are the drawings of a run's rollouts, and how many are not drawn.
+func waterfalls(all []rolled) (falls []chart.Waterfall, more int) {
+	for _, r := range all[:min(len(all), mostFalls)] {
+		var hops []chart.Hop
+		note, most := "", 0.0
+		for i, added := range addedBy(r.Hops) {
+			h := r.Hops[i]
+			name := chart.Clean(h.Name)
+			hops = append(hops, chart.Hop{
+				Name: name, First: h.First, Last: h.Last, Count: h.Count,
+				Short: h.Count < r.Pods && h.Name != "api write" && h.Name != "replicaset", // these are no pods
+			})
+			if added != nil && *added > most {
+				most = *added
+				note = fmt.Sprintf("Most was added at %s: %s.", name, chart.Format(scenario.Seconds, most))
+			}
+		}
+		falls = append(falls, chart.NewWaterfall(r.slug, r.Name, "in phase "+r.Phase, note, hops))
+	}
+	return falls, len(all) - len(falls)
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -16,44 +17,39 @@ const signalsTitle = "Signals"
 func (a *artist) signalSection() (drawnSection, bool) {
 	d := drawnSection{Title: signalsTitle}
 	for _, s := range a.result.Signals {
-		c := chart{
-			Title: clean(s.Name), Tells: "The scenario's own metric, as it was sampled: " + clean(s.Expr), Unit: scenario.Unit(s.Unit),
-			Dips: s.Moved != nil && s.Extreme < s.Steady.Mean, Guide: s.Steady.Mean, GuideText: "steady mean",
+		c := chart.Chart{
+			ID: chart.ID(chart.Slug("signal " + s.Name)), Title: chart.Clean(s.Name), Tells: "The scenario's own metric, as it was sampled: " + chart.Clean(s.Expr),
+			Unit: scenario.Unit(s.Unit), Dips: s.Moved != nil && s.Extreme < s.Steady.Mean, Level: s.Steady.Mean, LevelText: "steady mean",
 		}
-		var lines []line
-		if points := pointsOf(s); len(points) > 0 {
-			l := newLine(clean(s.Name), a.grid.sample(points, c.Dips))
-			l.Figure = format(c.Unit, l.peak)
-			if c.Dips {
-				l.Figure = format(c.Unit, lastOf(l.Values))
-			}
-			lines = []line{l}
+		points := pointsOf(s)
+		if len(points) > 0 {
+			l := chart.NewLine(chart.Clean(s.Name), a.grid.Sample(points, c.Dips))
+			l.SetFigure(c.Unit, c.Dips)
+			c.Draw([]chart.Line{l}, a.grid, a.when)
 		}
-		chart := a.plot(c, lines)
 		switch {
-		case len(lines) == 0:
-			chart.Missing = cmp.Or(clean(s.Detail), "It was not sampled.")
+		case len(points) == 0:
+			c.Missing = cmp.Or(chart.Clean(s.Detail), "It was not sampled.")
 		case s.Moved != nil:
-			chart.Note = "Moved by " + noises(s) + "; returned: " + cmp.Or(returned(s), none) + "."
+			c.Note = "Moved by " + noises(s) + "; returned: " + cmp.Or(returned(s), chart.None) + "."
 		}
-		chart.ID = chartID(slug("signal " + s.Name))
-		d.Charts = append(d.Charts, chart)
+		d.Charts = append(d.Charts, c)
 	}
 	return d, len(d.Charts) > 0
 }
 
 // pointsOf are a signal's samples in the order of time.
-func pointsOf(s result.Signal) []Point {
+func pointsOf(s result.Signal) []chart.Point {
 	windows := []result.SignalWindow{s.Steady, s.Under}
 	if s.After != nil {
 		windows = append(windows, *s.After)
 	}
-	var all []Point
+	var all []chart.Point
 	for _, w := range windows {
 		for _, p := range w.Points {
-			all = append(all, Point{T: p.Time, V: p.Value})
+			all = append(all, chart.Point{T: p.Time, V: p.Value})
 		}
 	}
-	slices.SortStableFunc(all, func(x, y Point) int { return x.T.Compare(y.T) })
+	slices.SortStableFunc(all, func(x, y chart.Point) int { return x.T.Compare(y.T) })
 	return all
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/stormglass/stormglass/internal/markdown"
+	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -28,11 +29,11 @@ func Summary(w io.Writer, r result.Result) error {
 	if len(r.Gates) > 0 {
 		b.WriteString("\n| verdict | gate | value | bound | detail |\n|---|---|---|---|---|\n")
 		for _, g := range byUrgency(r.Gates) {
-			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", emphasis(g.Verdict), markdown.Cell(clean(g.Name)), markdown.Cell(gateValue(g)), markdown.Cell(gateBound(g)),
-				markdown.Cell(shorten(clean(g.Detail), summaryDetail)))
+			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", emphasis(g.Verdict), markdown.Cell(chart.Clean(g.Name)), markdown.Cell(gateValue(g)), markdown.Cell(gateBound(g)),
+				markdown.Cell(chart.Shorten(chart.Clean(g.Detail), summaryDetail)))
 		}
 	}
-	fmt.Fprintf(&b, "\n%s\n\n", markdown.Cell(clean(strings.Join(summaryFacts(r.Run), ", "))))
+	fmt.Fprintf(&b, "\n%s\n\n", markdown.Cell(chart.Clean(strings.Join(summaryFacts(r.Run), ", "))))
 	_, err := io.WriteString(w, b.String())
 	return err
 }
@@ -40,19 +41,19 @@ func Summary(w io.Writer, r result.Result) error {
 // ComparisonSummary is Summary for variants side by side.
 func ComparisonSummary(w io.Writer, c result.Comparison) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "### %s: %s\n\n%s.\n", word(verdictOf(c)), markdown.Cell(clean(c.Scenario)), markdown.Cell(ranOf(c)))
+	fmt.Fprintf(&b, "### %s: %s\n\n%s.\n", word(verdictOf(c)), markdown.Cell(chart.Clean(c.Scenario)), markdown.Cell(ranOf(c)))
 	b.WriteString("\n| verdict | variant | why |\n|---|---|---|\n")
 	for _, v := range c.Variants {
-		fmt.Fprintf(&b, "| %s | %s | %s |\n", emphasis(v.Verdict), markdown.Cell(clean(v.Name)), markdown.Cell(shorten(clean(strings.Join(reasonsOf(v), "; ")), summaryDetail)))
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", emphasis(v.Verdict), markdown.Cell(chart.Clean(v.Name)), markdown.Cell(chart.Shorten(chart.Clean(strings.Join(reasonsOf(v), "; ")), summaryDetail)))
 	}
 	if len(c.Rows) > 0 {
 		b.WriteString("\n| figure |")
 		for _, v := range c.Variants {
-			fmt.Fprintf(&b, " %s |", markdown.Cell(clean(v.Name)))
+			fmt.Fprintf(&b, " %s |", markdown.Cell(chart.Clean(v.Name)))
 		}
 		b.WriteString("\n|---|" + strings.Repeat("---:|", len(c.Variants)) + "\n")
 		for _, r := range c.Rows {
-			fmt.Fprintf(&b, "| %s |", markdown.Cell(clean(r.Name)))
+			fmt.Fprintf(&b, "| %s |", markdown.Cell(chart.Clean(r.Name)))
 			for _, v := range r.Values {
 				fmt.Fprintf(&b, " %s |", strings.TrimSpace(valueOf(r, v)+" "+ratioOf(v)))
 			}

@@ -2,7 +2,8 @@ package report
 
 import (
 	"strings"
-	"unicode/utf8"
+
+	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 )
 
 // table is aligned text. Its width never passes the given one: the column
@@ -35,19 +36,6 @@ func styled(style string, texts ...string) []cell {
 	return cells
 }
 
-func textWidth(s string) int { return utf8.RuneCountInString(s) }
-
-// shorten cuts s to width characters.
-func shorten(s string, width int) string {
-	if textWidth(s) <= width {
-		return s
-	}
-	if width < 1 {
-		return ""
-	}
-	return strings.TrimRight(string([]rune(s)[:width-1]), " ") + "…"
-}
-
 // lines lays the table out in at most width columns, each line indented.
 func (t *table) lines(indent, width int, paint painter) []string {
 	gap := t.gap
@@ -57,7 +45,7 @@ func (t *table) lines(indent, width int, paint painter) []string {
 	widths := make([]int, len(t.align))
 	for _, row := range t.rows {
 		for i, c := range row {
-			widths[i] = max(widths[i], textWidth(c.text))
+			widths[i] = max(widths[i], chart.TextWidth(c.text))
 		}
 	}
 	total := indent
@@ -79,8 +67,8 @@ func (t *table) lines(indent, width int, paint painter) []string {
 			if widths[i] == 0 {
 				continue
 			}
-			text := shorten(c.text, widths[i])
-			pad := widths[i] - textWidth(text)
+			text := chart.Shorten(c.text, widths[i])
+			pad := widths[i] - chart.TextWidth(text)
 			if t.align[i] == 'r' {
 				pending += pad
 			}
@@ -96,28 +84,6 @@ func (t *table) lines(indent, width int, paint painter) []string {
 		out = append(out, b.String())
 	}
 	return out
-}
-
-// wrap breaks words into lines of at most width characters.
-func wrap(s string, width int) []string {
-	var lines []string
-	line := ""
-	for _, w := range strings.Fields(s) {
-		w = shorten(w, width)
-		switch {
-		case line == "":
-			line = w
-		case textWidth(line)+1+textWidth(w) <= width:
-			line += " " + w
-		default:
-			lines = append(lines, line)
-			line = w
-		}
-	}
-	if line != "" {
-		lines = append(lines, line)
-	}
-	return lines
 }
 
 // painter puts terminal colours around a text, or none.

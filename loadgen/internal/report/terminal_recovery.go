@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 
+	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -36,15 +37,15 @@ func (t *terminal) recovery(r result.Result) {
 	tab.add(styled("head", "SIGNALS", "moved by", "steady", "under", "returned")...)
 	for _, s := range r.Signals {
 		if s.Moved == nil {
-			tab.add(plain(clean(s.Name), "NO DATA", "", "", "")...)
+			tab.add(plain(chart.Clean(s.Name), "NO DATA", "", "", "")...)
 			continue
 		}
-		tab.add(plain(clean(s.Name), noises(s), format(scenario.Unit(s.Unit), s.Steady.Mean), format(scenario.Unit(s.Unit), s.Extreme), returned(s))...)
+		tab.add(plain(chart.Clean(s.Name), noises(s), chart.Format(scenario.Unit(s.Unit), s.Steady.Mean), chart.Format(scenario.Unit(s.Unit), s.Extreme), returned(s))...)
 	}
 	t.section(tab)
 	for _, s := range r.Signals {
 		if s.Moved == nil {
-			t.line(t.paint("dim", shorten("  "+clean(s.Name)+": "+clean(s.Detail), t.width)))
+			t.line(t.paint("dim", chart.Shorten("  "+chart.Clean(s.Name)+": "+chart.Clean(s.Detail), t.width)))
 		}
 	}
 }
@@ -53,11 +54,11 @@ func (t *terminal) recovery(r result.Result) {
 func recoveryRows(f result.FaultRecovery) [][]string {
 	relists, failover := "", ""
 	if f.Relists.Relists > 0 {
-		relists = count(f.Relists.Relists)
+		relists = chart.Count(f.Relists.Relists)
 	}
 	for _, text := range []string{failoverText(f, f.LeaseFailover, false), failoverText(f, f.LeaderFailover, true)} {
 		switch {
-		case text == none:
+		case text == chart.None:
 		case failover == "":
 			failover = text
 		default:
@@ -69,12 +70,12 @@ func recoveryRows(f result.FaultRecovery) [][]string {
 	}
 	var rows [][]string
 	for i, l := range f.Loads {
-		row := []string{faultName(f), clean(l.Load), windowText(l), "", backText(l), relists, failover}
+		row := []string{faultName(f), chart.Clean(l.Load), windowText(l), "", backText(l), relists, failover}
 		if i > 0 {
 			row[0], row[5], row[6] = "", "", ""
 		}
 		if l.FirstSuccess != nil {
-			row[3] = format(scenario.Seconds, *l.FirstSuccess)
+			row[3] = chart.Format(scenario.Seconds, *l.FirstSuccess)
 		}
 		rows = append(rows, row)
 	}

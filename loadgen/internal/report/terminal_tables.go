@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -38,9 +39,9 @@ func (q *quantileSet) raise(l result.Latency) {
 
 // texts writes p50, p95 and p99; p95 as a dash where the run did not record it.
 func (q quantileSet) texts() []string {
-	out := []string{format(scenario.Seconds, q.p50), none, format(scenario.Seconds, q.p99)}
+	out := []string{chart.Format(scenario.Seconds, q.p50), chart.None, chart.Format(scenario.Seconds, q.p99)}
 	if q.p95 > 0 || q.p99 == 0 {
-		out[1] = format(scenario.Seconds, q.p95)
+		out[1] = chart.Format(scenario.Seconds, q.p95)
 	}
 	return out
 }
@@ -85,22 +86,22 @@ func (t *terminal) phases(r result.Result) {
 	tab.add(styled("head", "PHASES", "took", "offered", "achieved", "unsent", "p50", "p95", "p99", "pods ready", "watches", "delivered")...)
 	for _, p := range phases {
 		s := sums(p)
-		row := []string{clean(p.Name) + phaseNote(p), format(scenario.Seconds, p.Seconds()), "", "", "", "", "", "", "", "", ""}
+		row := []string{chart.Clean(p.Name) + phaseNote(p), chart.Format(scenario.Seconds, p.Seconds()), "", "", "", "", "", "", "", "", ""}
 		if len(p.Requests)+len(p.Changes) > 0 {
-			row[2], row[3] = format(scenario.PerSec, s.offered), format(scenario.PerSec, s.achieved)
-			row[4] = count(s.unsent)
+			row[2], row[3] = chart.Format(scenario.PerSec, s.offered), chart.Format(scenario.PerSec, s.achieved)
+			row[4] = chart.Count(s.unsent)
 			copy(row[5:], s.latency.texts())
 		}
 		if w := p.Workload; w != nil && w.PodsReady > 0 {
-			row[8] = count(w.PodsReady)
+			row[8] = chart.Count(w.PodsReady)
 		}
 		if len(p.Watches) > 0 {
-			row[9] = count(s.open)
+			row[9] = chart.Count(s.open)
 			if s.open != s.wanted {
-				row[9] += "/" + count(s.wanted)
+				row[9] += "/" + chart.Count(s.wanted)
 			}
 			if s.exp > 0 {
-				row[10] = count(s.delivered)
+				row[10] = chart.Count(s.delivered)
 			}
 		}
 		tab.add(plain(row...)...)
@@ -110,12 +111,12 @@ func (t *terminal) phases(r result.Result) {
 	for _, p := range phases {
 		if s := sums(p); s.exp > 0 {
 			q := s.delivery.texts()
-			t.line(shorten(fmt.Sprintf("  %s: %s of %s watch events delivered, %s lost, %s duplicated, %s reordered", clean(p.Name),
-				count(s.delivered), count(s.exp), count(s.lost), count(s.duplicated), count(s.reordered)), t.width))
+			t.line(chart.Shorten(fmt.Sprintf("  %s: %s of %s watch events delivered, %s lost, %s duplicated, %s reordered", chart.Clean(p.Name),
+				chart.Count(s.delivered), chart.Count(s.exp), chart.Count(s.lost), chart.Count(s.duplicated), chart.Count(s.reordered)), t.width))
 			t.line(fmt.Sprintf("    delivery p50 %s, p95 %s, p99 %s", q[0], q[1], q[2]))
 		}
 		for _, l := range afterFailure(p) {
-			t.line(shorten("  "+clean(p.Name)+": "+l, t.width))
+			t.line(chart.Shorten("  "+chart.Clean(p.Name)+": "+l, t.width))
 		}
 	}
 }
@@ -126,7 +127,7 @@ func phaseNote(p result.Phase) string {
 	case p.Interrupted:
 		return " (interrupted)"
 	case p.Until != "" && !p.ConditionMet:
-		return " (" + clean(p.Until) + " not met)"
+		return " (" + chart.Clean(p.Until) + " not met)"
 	}
 	return ""
 }
@@ -135,10 +136,10 @@ func phaseNote(p result.Phase) string {
 func afterFailure(p result.Phase) []string {
 	var out []string
 	if w := p.Workload; w != nil && w.NotReadyAfter != nil {
-		out = append(out, "failed nodes seen NotReady after "+format(scenario.Seconds, *w.NotReadyAfter))
+		out = append(out, "failed nodes seen NotReady after "+chart.Format(scenario.Seconds, *w.NotReadyAfter))
 	}
 	if w := p.Workload; w != nil && w.RecoveredAfter != nil {
-		out = append(out, "every Deployment whole again after "+format(scenario.Seconds, *w.RecoveredAfter))
+		out = append(out, "every Deployment whole again after "+chart.Format(scenario.Seconds, *w.RecoveredAfter))
 	}
 	return out
 }
@@ -163,19 +164,19 @@ func (t *terminal) cost(r result.Result) {
 	tab := &table{align: "frrrr"}
 	tab.add(styled("head", "COST", "CPU", "share", "memory", "descriptors")...)
 	for _, c := range r.Components {
-		tab.add(plain(clean(c.Name), format(scenario.Seconds, c.CPUSeconds), format(scenario.Ratio, c.CPUShare),
-			format(scenario.Size, c.MaxRSSBytes), count(int64(c.MaxDescriptors)))...)
+		tab.add(plain(chart.Clean(c.Name), chart.Format(scenario.Seconds, c.CPUSeconds), chart.Format(scenario.Ratio, c.CPUShare),
+			chart.Format(scenario.Size, c.MaxRSSBytes), chart.Count(int64(c.MaxDescriptors)))...)
 	}
 	t.section(tab)
 	if n := r.Measurements.Nodes; n != nil && n.MissedByGenerator+n.MissedByServer > 0 {
-		t.line(shorten(fmt.Sprintf("  heartbeats: %s acknowledged, %s missed by us, %s by the server",
-			count(n.Heartbeats), count(n.MissedByGenerator), count(n.MissedByServer)), t.width))
+		t.line(chart.Shorten(fmt.Sprintf("  heartbeats: %s acknowledged, %s missed by us, %s by the server",
+			chart.Count(n.Heartbeats), chart.Count(n.MissedByGenerator), chart.Count(n.MissedByServer)), t.width))
 	}
 	if s := r.Measurements.Scrapes; len(s.Failed) > 0 {
 		var lost []string
 		for _, name := range sortedKeys(s.Failed) {
-			lost = append(lost, fmt.Sprintf("%s %s", clean(name), count(s.Failed[name])))
+			lost = append(lost, fmt.Sprintf("%s %s", chart.Clean(name), chart.Count(s.Failed[name])))
 		}
-		t.line(shorten(fmt.Sprintf("  scrapes: %s done, lost: %s", count(s.Done), strings.Join(lost, ", ")), t.width))
+		t.line(chart.Shorten(fmt.Sprintf("  scrapes: %s done, lost: %s", chart.Count(s.Done), strings.Join(lost, ", ")), t.width))
 	}
 }

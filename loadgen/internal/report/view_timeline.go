@@ -6,33 +6,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
 // defaultInterval is that of scrapes where the scenario can't be read.
 const defaultInterval = 5 * time.Second
-
-// band is a phase on the time axis. Left and Width are in percent, X and W in
-// the coordinates of a plot.
-type band struct {
-	Name, Took, Left, Width, X, W string
-	Odd, Fault, Narrow            bool
-
-	from, to float64 // shares of the axis
-}
-
-// event is a vertical mark with its number; the list below the ruler says
-// what it was.
-type event struct {
-	N                         int
-	Left, X                   string
-	Lane                      int
-	Kind, Name, Detail, Clock string
-	Fault                     bool
-
-	at  float64 // share of the axis
-	bar bool    // a track has it too
-}
 
 // layTimeline makes the axis that all charts share, with phases and marks.
 func (p *page) layTimeline(r result.Result, timeline []result.Event, interval time.Duration) {
@@ -54,30 +33,29 @@ func (p *page) layTimeline(r result.Result, timeline []result.Event, interval ti
 			end = e.Time
 		}
 	}
-	p.grid = newGrid(start, end, interval)
+	p.Grid = chart.NewGrid(start, end, interval)
 	p.phases = []scriptPhase{}
 	for i, ph := range phases {
 		p.Bands = append(p.Bands, p.newBand(ph, i, timeline))
-		p.phases = append(p.phases, scriptPhase{clean(ph.Name), round3(p.grid.at(ph.Start)), round3(p.grid.at(ph.End))})
+		p.phases = append(p.phases, scriptPhase{chart.Clean(ph.Name), round3(p.Grid.At(ph.Start)), round3(p.Grid.At(ph.End))})
 	}
 	p.layEvents(timeline)
-	for _, t := range timeTicks(p.grid.seconds(), 12) {
-		if t > .97*p.grid.seconds() {
+	for _, t := range chart.TimeTicks(p.Grid.Seconds(), 12) {
+		if t > .97*p.Grid.Seconds() {
 			break // its label would be cut off
 		}
-		p.TimeTicks = append(p.TimeTicks, mark{percentAt(t / p.grid.seconds()), clock(t)})
+		p.TimeTicks = append(p.TimeTicks, chart.Mark{At: chart.PercentAt(t / p.Grid.Seconds()), Label: chart.Clock(t)})
 	}
-	p.Log = p.eventLog(timeline)
 }
 
 func round3(v float64) float64 { return float64(int64(v*1000+0.5)) / 1000 }
 
-func (p *page) newBand(ph result.Phase, i int, timeline []result.Event) band {
-	from, to := p.grid.fraction(ph.Start), p.grid.fraction(ph.End)
-	return band{
-		Name: clean(ph.Name), Took: format("seconds", ph.Seconds()) + phaseNote(ph),
-		Left: percentAt(from), Width: percentAt(to - from), X: coordinate(from * plotWidth), W: coordinate((to - from) * plotWidth),
-		Odd: i%2 == 1, Narrow: to-from < 0.035, from: from, to: to,
+func (p *page) newBand(ph result.Phase, i int, timeline []result.Event) chart.Band {
+	from, to := p.Grid.Fraction(ph.Start), p.Grid.Fraction(ph.End)
+	return chart.Band{
+		Name: chart.Clean(ph.Name), Took: chart.Format("seconds", ph.Seconds()) + phaseNote(ph),
+		Left: chart.PercentAt(from), Width: chart.PercentAt(to - from), X: chart.Coordinate(from * chart.PlotWidth), W: chart.Coordinate((to - from) * chart.PlotWidth),
+		Odd: i%2 == 1, Narrow: to-from < 0.035, From: from, To: to,
 		Fault: slices.ContainsFunc(timeline, func(e result.Event) bool {
 			return (e.Kind == "fault" && e.Name != "nodeRecovery" || e.Kind == "fault-begin") && !e.Time.Before(ph.Start) && e.Time.Before(ph.End)
 		}),
@@ -106,7 +84,7 @@ func (p *page) layEvents(timeline []result.Event) {
 		if len(p.Events) == mostMarks {
 			return
 		}
-		at := p.grid.fraction(e.Time)
+		at := p.Grid.Fraction(e.Time)
 		lane := 0
 		for i := range lanes {
 			if at-last[i] > near {
@@ -125,10 +103,10 @@ func (p *page) layEvents(timeline []result.Event) {
 				e.Name += " on " + strings.Join(e.On, ", ")
 			}
 		}
-		p.Events = append(p.Events, event{
-			N: len(p.Events) + 1, Left: percentAt(at), X: coordinate(at * plotWidth), Lane: lane,
-			Kind: clean(e.Kind), Name: clean(e.Name), Detail: clean(e.Detail), Clock: clock(p.grid.at(e.Time)),
-			Fault: e.Kind == "fault" || e.Kind == "component", at: at, bar: bar,
+		p.Events = append(p.Events, chart.Event{
+			N: len(p.Events) + 1, Left: chart.PercentAt(at), X: chart.Coordinate(at * chart.PlotWidth), Lane: lane,
+			Kind: chart.Clean(e.Kind), Name: chart.Clean(e.Name), Detail: chart.Clean(e.Detail), Clock: chart.Clock(p.Grid.At(e.Time)),
+			Fault: e.Kind == "fault" || e.Kind == "component", At: at, Bar: bar,
 		})
 	}
 }
@@ -139,7 +117,7 @@ func (p *page) eventLog(timeline []result.Event) tableView {
 		Head:    heads("Time", "UTC", "Kind", "What", "Detail"),
 	}
 	for _, e := range timeline {
-		t.add(clock(p.grid.at(e.Time)), e.Time.UTC().Format("15:04:05.000"), clean(e.Kind), clean(e.Name), clean(e.Detail))
+		t.add(chart.Clock(p.Grid.At(e.Time)), e.Time.UTC().Format("15:04:05.000"), chart.Clean(e.Kind), chart.Clean(e.Name), chart.Clean(e.Detail))
 	}
 	if len(timeline) == 0 {
 		t.Empty = "No event was recorded."
@@ -147,18 +125,9 @@ func (p *page) eventLog(timeline []result.Event) tableView {
 	return t
 }
 
-// laneHeight is in the template: em per lane of marks.
-func (p *page) Lanes() int {
-	n := 0
-	for _, e := range p.Events {
-		n = max(n, e.Lane+1)
-	}
-	return n
-}
-
 // EventsNote says that there were more events than marks.
 func (p *page) EventsNote() string {
-	if len(p.Events) == mostMarks && len(p.Log.Rows) > mostMarks {
+	if len(p.Events) == mostMarks && len(p.events) > mostMarks {
 		return fmt.Sprintf("The first %d; the log of the timeline below has all of them.", mostMarks)
 	}
 	return ""

@@ -15,13 +15,13 @@ import (
 // good twice as once.
 func (w *Workload) insist(ctx context.Context, ask func() error) error {
 	deadline := time.Now().Add(w.options.Patience)
-	pause := pauser{next: w.options.Retry, first: w.options.Retry}
+	pause := w.retry()
 	for {
 		err := ask()
 		if err == nil || !passing(err) || !time.Now().Before(deadline) || ctx.Err() != nil {
 			return err
 		}
-		pause.wait(ctx)
+		pause.Pause(ctx)
 	}
 }
 

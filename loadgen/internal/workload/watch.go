@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
 
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/protobuf"
 )
 
@@ -26,7 +27,7 @@ var errExpired = errors.New("resourceVersion expired")
 
 // follow lists and watches one kind until ctx ends.
 func (w *Workload) follow(ctx context.Context, k kind, path string) error {
-	pause := pauser{next: w.options.Retry, first: w.options.Retry}
+	pause := w.retry()
 	for first := true; ; {
 		rv, err := w.list(ctx, k, path)
 		switch {
@@ -35,7 +36,7 @@ func (w *Workload) follow(ctx context.Context, k kind, path string) error {
 		case err != nil && first && refused(err):
 			return fmt.Errorf("list %s: %w", k, err)
 		case err != nil:
-			pause.wait(ctx)
+			pause.Pause(ctx)
 			continue
 		}
 		if !first {
@@ -52,31 +53,21 @@ func (w *Workload) follow(ctx context.Context, k kind, path string) error {
 			}
 			w.change(func(t *tracker) { t.phase.reconnects++ })
 			if next != rv {
-				pause.reset()
+				pause.Reset()
 			}
 			rv = next
-			pause.wait(ctx)
+			pause.Pause(ctx)
 		}
 	}
 }
 
-func refused(err error) bool {
-	return apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) || apierrors.IsNotFound(err)
+// retry waits a little longer each time.
+func (w *Workload) retry() apiclient.Retry {
+	return apiclient.Retry{Backoff: apiclient.Backoff{First: w.options.Retry, Most: maxRetry}}
 }
 
-// pauser waits a little longer each time.
-type pauser struct{ first, next time.Duration }
-
-func (p *pauser) reset() { p.next = p.first }
-
-func (p *pauser) wait(ctx context.Context) {
-	timer := time.NewTimer(p.next)
-	defer timer.Stop()
-	p.next = min(2*p.next, maxRetry)
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
+func refused(err error) bool {
+	return apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) || apierrors.IsNotFound(err)
 }
 
 // list takes in all objects of a kind and returns the resourceVersion that a

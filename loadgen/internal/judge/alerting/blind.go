@@ -7,7 +7,7 @@ import (
 
 	"github.com/prometheus/common/model"
 
-	"github.com/stormglass/stormglass/alerts"
+	"github.com/stormglass/stormglass/internal/metricnames"
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 )
 
@@ -23,12 +23,12 @@ type Sight struct {
 	Instances []string
 }
 
-// Known are the metrics of package alerts, by the names of their series. That a
+// Known are the metrics that the rules of package alerts read, by the names of their series. That a
 // component has them is tested against its source, so that one without a series
 // had nothing to count. Not those that the recorder was told to drop.
 func Known(drop []string) func(metric string) bool {
 	known := map[string]bool{}
-	for _, f := range alerts.Families() {
+	for _, f := range metricnames.For(metricnames.Rules) {
 		if slices.Contains(drop, f.Name) {
 			continue
 		}

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/stormglass/stormglass/loadgen/internal/load"
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 	"github.com/stormglass/stormglass/loadgen/internal/load/history/check"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
@@ -37,7 +37,7 @@ func (l *Load) Finish(ctx context.Context) error {
 	if !ran {
 		return fmt.Errorf("load %s: %w", l.config.Name, errNotRun)
 	}
-	load.Pause(ctx, l.config.Quiet)
+	apiclient.Pause(ctx, l.config.Quiet)
 	err := l.finalReads(ctx)
 	h := &check.History{Registers: l.first, Watchers: make([]check.Watcher, len(watchers))}
 	if l.drain(ctx) {
@@ -92,14 +92,14 @@ func (l *Load) finalReads(ctx context.Context) error {
 	c := newClient(l, l.reader())
 	defer c.line.close()
 	for i := range l.registers.names {
-		for !c.finalRead(ctx, i) && load.Pause(ctx, retryAfter) {
+		for !c.finalRead(ctx, i) && apiclient.Pause(ctx, retryAfter) {
 		}
 	}
 	for {
 		limited, cancel := context.WithTimeout(ctx, l.config.Timeout)
 		_, err := l.list(limited, &c.line, c.number, true)
 		cancel()
-		if err == nil || !load.Pause(ctx, retryAfter) {
+		if err == nil || !apiclient.Pause(ctx, retryAfter) {
 			return err
 		}
 	}
@@ -117,7 +117,7 @@ func (c *client) finalRead(ctx context.Context, i int) bool {
 func (l *Load) drain(ctx context.Context) bool {
 	until := time.Now().Add(l.config.Drain)
 	for !l.settled() && time.Now().Before(until) {
-		if !load.Pause(ctx, drainLook) {
+		if !apiclient.Pause(ctx, drainLook) {
 			return false
 		}
 	}

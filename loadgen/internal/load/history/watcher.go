@@ -11,18 +11,16 @@ import (
 	"sync"
 	"time"
 
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/h2conn"
-	"github.com/stormglass/stormglass/loadgen/internal/load"
 	"github.com/stormglass/stormglass/loadgen/internal/load/history/check"
 )
 
-// Waits after a watch that failed, and the length that a watch asks for, as
-// client-go's reflectors do (client-go/tools/cache/reflector.go), but with
-// shorter waits: a watcher has to be back when the history ends.
+// The waits after a watch that failed are shorter than client-go's: a watcher has to
+// be back when the history ends.
 const (
 	firstBackoff   = 100 * time.Millisecond
 	longestBackoff = 2 * time.Second
-	shortestWatch  = 5 * time.Minute
 	// answerTimeout is for the headers of a watch, and for a list.
 	answerTimeout = 30 * time.Second
 	// longestEvent bounds what is kept of an event that does not end.
@@ -62,7 +60,7 @@ func newWatcher(l *Load, number int, start uint64) *watcher {
 // run watches until ctx ends.
 func (w *watcher) run(ctx context.Context) {
 	defer w.line.close()
-	wait := firstBackoff
+	retry := apiclient.Retry{Backoff: apiclient.Backoff{First: firstBackoff, Most: longestBackoff}}
 	for ctx.Err() == nil {
 		began := time.Now()
 		err := w.watch(ctx)
@@ -70,11 +68,10 @@ func (w *watcher) run(ctx context.Context) {
 			err = w.relist(ctx)
 		}
 		if err == nil && time.Since(began) >= firstBackoff {
-			wait = firstBackoff
+			retry.Reset()
 			continue
 		}
-		load.Pause(ctx, wait)
-		wait = min(2*wait, longestBackoff)
+		retry.Pause(ctx)
 	}
 }
 
@@ -92,7 +89,7 @@ func (w *watcher) watch(ctx context.Context) error {
 		<-conn.Done()
 	}()
 	path := fmt.Sprintf("%s&watch=1&allowWatchBookmarks=true&resourceVersion=%d&timeoutSeconds=%d",
-		w.load.registers.selected, w.known(), int(shortestWatch.Seconds()*(1+w.draw.Float64())))
+		w.load.registers.selected, w.known(), int(apiclient.WatchLength(apiclient.ShortestWatch, w.draw.Float64()).Seconds()))
 	r, err := w.load.door.request(http.MethodGet, path, nil)
 	if err != nil {
 		return err
@@ -226,7 +223,7 @@ func (s *watchStream) End(err error) {
 	}
 	s.watcher.mu.Lock()
 	// The server ends a watch in order, and not before it asked for that.
-	s.broke = s.status == http.StatusOK && (err != nil || s.wrong != nil || time.Since(s.watcher.up) < shortestWatch)
+	s.broke = s.status == http.StatusOK && (err != nil || s.wrong != nil || time.Since(s.watcher.up) < apiclient.ShortestWatch)
 	s.watcher.up = time.Time{}
 	s.watcher.mu.Unlock()
 	close(s.done)

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/flowcontrol"
 
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 )
 
@@ -126,7 +127,7 @@ func (a *asker) ask(ctx context.Context, q query) (reply, error) {
 		if !again {
 			return r, nil
 		}
-		if attempt == setupAttempts || ctx.Err() != nil || !load.Pause(ctx, max(wait, min(r.wait, longestWait))) {
+		if attempt == setupAttempts || ctx.Err() != nil || !apiclient.Pause(ctx, max(wait, min(r.wait, longestWait))) {
 			if err != nil {
 				err = fmt.Errorf("%s %s: %w", q.method, q.path, err)
 			}

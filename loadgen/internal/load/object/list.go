@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 	"github.com/stormglass/stormglass/loadgen/internal/load/request"
 	"github.com/stormglass/stormglass/loadgen/scenario"
@@ -181,7 +182,7 @@ func (e *exactVersion) keep(ctx context.Context) {
 		}
 		// If it fails, the next 410 asks again.
 		_ = e.renew(ctx)
-		if !load.Pause(ctx, renewPause) {
+		if !apiclient.Pause(ctx, renewPause) {
 			return
 		}
 	}

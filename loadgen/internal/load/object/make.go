@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/stormglass/stormglass/loadgen/internal/load"
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 )
 
 // accountsWithin bounds the wait for the ServiceAccounts of new namespaces,
@@ -120,7 +120,7 @@ func (s *Set) create(ctx context.Context, namespace uint16, options string, body
 	for until := time.Now().Add(accountsWithin); ; {
 		r, err := s.asker.ask(ctx, q)
 		early := err == nil && r.status == http.StatusForbidden && strings.Contains(r.message(), "looking up service account")
-		if !early || time.Now().After(until) || !load.Pause(ctx, accountsPoll) {
+		if !early || time.Now().After(until) || !apiclient.Pause(ctx, accountsPoll) {
 			return r, err
 		}
 	}

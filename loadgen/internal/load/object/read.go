@@ -13,6 +13,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/protobuf"
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 	"github.com/stormglass/stormglass/loadgen/internal/load/request"
@@ -139,7 +140,7 @@ func (g *getAny) background(ctx context.Context) {
 		if known := *g.known.Load(); len(known) == 1 && strings.Contains(known[0], noSuchObject) {
 			wait = renewNoNames
 		}
-		if !load.Pause(ctx, wait) {
+		if !apiclient.Pause(ctx, wait) {
 			return
 		}
 		// A failure shows in what is measured; the names of before serve on.

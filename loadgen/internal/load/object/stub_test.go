@@ -15,6 +15,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 	"github.com/stormglass/stormglass/loadgen/internal/load/request"
 	"github.com/stormglass/stormglass/loadgen/scenario"
@@ -171,7 +172,7 @@ func await(t *testing.T, what string, cond func() bool) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for !cond() {
-		if !load.Pause(ctx, time.Millisecond) {
+		if !apiclient.Pause(ctx, time.Millisecond) {
 			t.Fatalf("no %s within a minute", what)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/stormglass/stormglass/loadgen/internal/load"
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
@@ -64,7 +64,7 @@ func defineWidgets(ctx context.Context, a *asker, labels map[string]string) erro
 		if done || err != nil {
 			return err
 		}
-		if !load.Pause(ctx, definedPoll) {
+		if !apiclient.Pause(ctx, definedPoll) {
 			return fmt.Errorf("wait for %s: %w", what, context.Cause(ctx))
 		}
 	}

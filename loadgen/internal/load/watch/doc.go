@@ -79,4 +79,9 @@
 //	stormglass_watch_reconnects_total       counter: resumed by resourceVersion
 //	stormglass_watch_relists_total          counter: asked for the state again after a 410
 //	stormglass_watch_delivery_seconds       histogram: acknowledgement to delivery; 0 if the event came first
+//
+// What a watch waits and how long it asks to last is package apiclient's, as for all
+// who list and then watch. The streams are this package's own: the ledger takes each
+// event's stamp on the read loop, under the lane's lock and without an allocation,
+// and a shared client would put a call through an interface in between.
 package watch

@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
@@ -180,7 +181,7 @@ func TestBackoffGrowsToItsBound(t *testing.T) {
 	for tries, want := range map[int]time.Duration{
 		1: 800 * time.Millisecond, 2: 1600 * time.Millisecond, 6: 25600 * time.Millisecond, 7: 30 * time.Second, 1000: 30 * time.Second,
 	} {
-		if least, most := backoff(tries, 0), backoff(tries, 1); least != want || most != 2*want {
+		if least, most := apiclient.WatchBackoff(tries, 0), apiclient.WatchBackoff(tries, 1); least != want || most != 2*want {
 			t.Errorf("after %d failures %v to %v, want %v to twice that", tries, least, most, want)
 		}
 	}

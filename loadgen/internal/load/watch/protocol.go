@@ -12,18 +12,6 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 )
 
-// How client-go's reflectors behave (client-go/tools/cache/reflector.go): a
-// watch is asked to end after 5 to 10 minutes, and a failure is followed by a
-// wait that grows from 0.8 s to 30 s, up to doubled at random.
-const (
-	shortestWatch  = 5 * time.Minute
-	firstBackoff   = 800 * time.Millisecond
-	longestBackoff = 30 * time.Second
-	// veryShort is a watch that ended at once with nothing to say: client-go
-	// takes it for a failure.
-	veryShort = time.Second
-)
-
 // A server that does not answer, or does not end a watch when it should, must
 // not make a watch hang. client-go would wait for ever.
 const (
@@ -139,13 +127,4 @@ func (r *requests) appendPath(b []byte, q question, rv uint64, timeout time.Dura
 		b = append(b, "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"...)
 	}
 	return append(b, r.selector...)
-}
-
-// backoff is the wait after so many failures in a row; random is from 0 to 1.
-func backoff(tries int, random float64) time.Duration {
-	d := longestBackoff
-	if tries < 7 {
-		d = min(firstBackoff<<max(tries-1, 0), longestBackoff)
-	}
-	return d + time.Duration(random*float64(d))
 }

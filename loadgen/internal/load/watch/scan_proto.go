@@ -1,5 +1,7 @@
 package watch
 
+import "github.com/stormglass/stormglass/loadgen/internal/apiclient"
+
 // protoScanner reads the API server's protobuf: a stream of watch events, each
 // behind four bytes of length, or one list. It takes what apimachinery's
 // generated decoders take (a fuzz test says so) and checks as they do what it
@@ -48,10 +50,6 @@ const (
 
 // magic is before every object (apimachinery, serializer/protobuf).
 const magic = "k8s\x00"
-
-// longestEvent is the largest event that client-go takes (rest/watch, through
-// serializer/streaming).
-const longestEvent = 16 << 20
 
 // unbounded is the length of a message that ends with its stream.
 const unbounded = 1 << 62
@@ -127,7 +125,7 @@ func (s *protoScanner) length(c byte) error {
 	}
 	n := s.value
 	s.value, s.count = 0, 0
-	if n == 0 || n > longestEvent {
+	if n == 0 || n > apiclient.MostEvent {
 		return malformed("an event of %d bytes", n)
 	}
 	s.ev = event{stamp: s.ev.stamp[:0]}

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/h2conn"
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 )
@@ -43,7 +44,7 @@ func (v *watcher) verdict(err error, up bool) time.Duration {
 	var refused *refusal
 	errors.As(err, &refused)
 	lived := w.now() - v.began
-	if up && (err != nil || lived < shortestWatch) {
+	if up && (err != nil || lived < apiclient.ShortestWatch) {
 		w.pulse.Broke()
 	}
 	if up && v.events > 0 {
@@ -73,7 +74,7 @@ func (v *watcher) verdict(err error, up bool) time.Duration {
 		stats.malformed.Add(1)
 		w.all.malformed.Add(1)
 		return v.fail(0)
-	case up && refused == nil && (v.events > 0 || lived >= veryShort):
+	case up && refused == nil && (v.events > 0 || lived >= apiclient.TooShort):
 		// The server ended it, or the connection was lost: resumed at once.
 		v.tries = 0
 		return 0
@@ -104,5 +105,5 @@ func outcomeOf(err error) load.Outcome {
 // fail is the wait after a failure, at least as long as the server asks.
 func (v *watcher) fail(retryAfter time.Duration) time.Duration {
 	v.tries++
-	return max(backoff(v.tries, v.set.random()), retryAfter)
+	return max(apiclient.WatchBackoff(v.tries, v.set.random()), retryAfter)
 }

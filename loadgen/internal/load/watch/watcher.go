@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/h2conn"
 )
 
@@ -62,7 +63,7 @@ func (v *watcher) attempt(ctx context.Context, o *opener) {
 	}
 	v.asked, v.failed, v.up, v.listing, v.events = v.next, nil, false, false, 0
 	v.began = w.now()
-	timeout := shortestWatch + time.Duration(w.random()*float64(shortestWatch))
+	timeout := apiclient.WatchLength(apiclient.ShortestWatch, w.random())
 	template := w.templates.watch
 	if v.asked >= askList {
 		v.scan, template = w.requests.newList(v), w.templates.list
@@ -105,7 +106,7 @@ func (v *watcher) established() {
 	w, stats := v.set, v.set.phases.Now()
 	v.up = true
 	w.open.Add(1)
-	v.deadline.Store(int64(w.now() + 2*shortestWatch + endGrace))
+	v.deadline.Store(int64(w.now() + 2*apiclient.ShortestWatch + endGrace))
 	switch {
 	case !v.timed:
 		v.timed = true

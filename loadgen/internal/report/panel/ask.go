@@ -15,27 +15,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/stormglass/stormglass/dashboards"
+	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 )
-
-// Source answers range queries over what a run recorded. It may be asked from
-// several goroutines at once.
-type Source interface {
-	// Range evaluates a PromQL expression at start, start+step, ... end. A
-	// series has points only where it has values.
-	Range(ctx context.Context, expr string, start, end time.Time, step time.Duration) ([]Series, error)
-}
-
-// Series is one series of a range query.
-type Series struct {
-	Labels map[string]string
-	Points []Point
-}
-
-// Point is one value of a series.
-type Point struct {
-	T time.Time
-	V float64
-}
 
 // Span is the stretch of a recording that is looked at.
 type Span struct {
@@ -71,7 +52,7 @@ type answer struct {
 	dashboard dashboards.Dashboard
 	panel     dashboards.Panel
 	target    dashboards.Target
-	series    []Series
+	series    []chart.Series
 	err       error
 }
 
@@ -93,7 +74,7 @@ func (a answer) finite() (numbers, infinite int) {
 
 // ask asks every query of every panel, in their order. What a query fails with
 // is in its answer; an error is of the dashboards or of ctx.
-func ask(ctx context.Context, src Source, span Span, step time.Duration) ([]answer, error) {
+func ask(ctx context.Context, src chart.Source, span Span, step time.Duration) ([]answer, error) {
 	boards, err := dashboards.Load()
 	if err != nil {
 		return nil, err

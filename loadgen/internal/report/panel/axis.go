@@ -2,10 +2,9 @@ package panel
 
 import (
 	"math"
-	"strconv"
-	"strings"
 
 	"github.com/stormglass/stormglass/dashboards"
+	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 )
 
 // high is the height of a drawing, in its own coordinates; it is as wide as it
@@ -13,15 +12,8 @@ import (
 // the page small: a unit is less than a pixel.
 const high = 200
 
-// axis maps values to heights.
-type axis struct {
-	low, top float64
-	log      bool
-	ticks    []float64
-}
-
 // newAxis spans the values of a panel with round ticks.
-func newAxis(p dashboards.Panel, values [][]float64) axis {
+func newAxis(p dashboards.Panel, values [][]float64) chart.Scale {
 	low, top := math.Inf(1), math.Inf(-1)
 	for _, line := range values {
 		for _, v := range line {
@@ -51,19 +43,19 @@ func newAxis(p dashboards.Panel, values [][]float64) axis {
 			low = 0
 		}
 		top = max(top, 1)
-		return axis{low: low, top: top, ticks: []float64{low, top}}
+		return chart.Scale{Low: low, High: top, Ticks: []float64{low, top}}
 	}
-	step := RoundStep((top - low) / 4)
+	step := chart.RoundStep((top - low) / 4)
 	if p.Unit == "short" && whole(values) {
 		step = max(step, 1) // there is no half a leader change
 	}
 	if p.Unit == "bytes" { // round in units of 1024
 		unit := math.Pow(1024, math.Floor(math.Log((top-low)/4)/math.Log(1024)))
-		step = RoundStep((top-low)/4/unit) * unit
+		step = chart.RoundStep((top-low)/4/unit) * unit
 	}
-	a := axis{low: math.Floor(low/step) * step, top: math.Ceil(top/step-1e-9) * step}
-	for v := a.low; v <= a.top+step/2; v += step {
-		a.ticks = append(a.ticks, v)
+	a := chart.Scale{Low: math.Floor(low/step) * step, High: math.Ceil(top/step-1e-9) * step}
+	for v := a.Low; v <= a.High+step/2; v += step {
+		a.Ticks = append(a.Ticks, v)
 	}
 	return a
 }
@@ -80,100 +72,20 @@ func whole(lines [][]float64) bool {
 	return true
 }
 
-// RoundStep is the next of 1, 2, 2.5 and 5 times a power of ten: a step between
-// ticks.
-func RoundStep(v float64) float64 {
-	p := math.Pow(10, math.Floor(math.Log10(v)))
-	for _, m := range []float64{1, 2, 2.5, 5} {
-		if m*p >= v*(1-1e-9) {
-			return m * p
-		}
-	}
-	return 10 * p
-}
-
 // logAxis has a tick at each power of ten, at every other if they are many.
-func logAxis(low, top float64) axis {
+func logAxis(low, top float64) chart.Scale {
 	first, last := int(math.Floor(math.Log10(low)+1e-9)), int(math.Ceil(math.Log10(top)-1e-9))
 	if last == first {
 		last++
 	}
-	a := axis{low: math.Pow10(first), top: math.Pow10(last), log: true}
+	a := chart.Scale{Low: math.Pow10(first), High: math.Pow10(last), Log: true}
 	for i := first; i <= last; i += max(1, (last-first+4)/5) {
-		a.ticks = append(a.ticks, math.Pow10(i))
+		a.Ticks = append(a.Ticks, math.Pow10(i))
 	}
 	return a
 }
 
-// height of v in parts of the axis, from 0 at the bottom to 1; values outside are
-// held at the edge.
-func (a axis) height(v float64) float64 {
-	low, top := a.low, a.top
-	if a.log {
-		v, low, top = math.Log10(max(v, a.low)), math.Log10(a.low), math.Log10(a.top)
-	}
-	return min(max((v-low)/(top-low), 0), 1)
-}
-
-// y is where v is drawn, 0 at the top.
-func (a axis) y(v float64) int { return int(math.Round(high * (1 - a.height(v)))) }
-
-// path draws values, one for each unit of width, as SVG path data: relative
-// steps, broken at gaps. A lone point is a line of no length, which round ends
-// make a dot.
-func path(values []float64, y func(float64) int) string {
-	var b strings.Builder
-	lastX, lastY, pen := 0, 0, false
-	for i, v := range values {
-		if math.IsNaN(v) {
-			pen = false
-			continue
-		}
-		at := y(v)
-		switch {
-		case !pen:
-			b.WriteString("M" + strconv.Itoa(i) + " " + strconv.Itoa(at))
-			if i+1 == len(values) || math.IsNaN(values[i+1]) {
-				b.WriteString("h0")
-			} else {
-				b.WriteString("l")
-			}
-		default:
-			if s := b.String(); s[len(s)-1] != 'l' {
-				b.WriteByte(' ')
-			}
-			b.WriteString(strconv.Itoa(i - lastX))
-			if at >= lastY {
-				b.WriteByte(' ')
-			}
-			b.WriteString(strconv.Itoa(at - lastY))
-		}
-		lastX, lastY, pen = i, at, true
-	}
-	return b.String()
-}
-
-// area is the stretch between two stacked lines, closed, part by part.
-func area(under, over []float64, y func(float64) int) string {
-	var b strings.Builder
-	for from := 0; from < len(over); {
-		if math.IsNaN(over[from]) {
-			from++
-			continue
-		}
-		to := from
-		for to+1 < len(over) && !math.IsNaN(over[to+1]) {
-			to++
-		}
-		b.WriteString("M")
-		for i := from; i <= to; i++ {
-			b.WriteString(strconv.Itoa(i) + " " + strconv.Itoa(y(over[i])) + " ")
-		}
-		for i := to; i >= from; i-- {
-			b.WriteString(strconv.Itoa(i) + " " + strconv.Itoa(y(under[i])) + " ")
-		}
-		b.WriteString("z")
-		from = to + 1
-	}
-	return b.String()
+// height is where v is drawn, 0 at the top.
+func height(s chart.Scale) func(v float64) int {
+	return func(v float64) int { return int(math.Round(high * (1 - s.Share(v)))) }
 }

@@ -7,13 +7,14 @@ import (
 	"time"
 
 	"github.com/stormglass/stormglass/dashboards"
+	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 )
 
 // Calm tells what Moved would say of moments at which nothing was done: how many
 // panels it would hold to have moved (seen), of how many that it looked at. It
 // takes the longest phase in which nothing begins or ends, and lets a cause that
 // never was last for `last` there, after so much rest, over and over.
-func Calm(ctx context.Context, src Source, run Run, rest, last time.Duration) (seen, looked int, err error) {
+func Calm(ctx context.Context, src chart.Source, run Run, rest, last time.Duration) (seen, looked int, err error) {
 	claims, err := allClaims()
 	if err != nil {
 		return 0, 0, err

@@ -3,6 +3,8 @@ package panel
 import (
 	"context"
 	"fmt"
+
+	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 )
 
 // Checked is one query of a panel, asked of a recording.
@@ -32,7 +34,7 @@ func (c Checked) String() string {
 // Check asks every query of every dashboard. Each must have a finite answer, or
 // a reason for having none, and that reason must hold in the recording itself.
 // An error is of the dashboards, of a reason's query, or of ctx.
-func Check(ctx context.Context, src Source, span Span) ([]Checked, error) {
+func Check(ctx context.Context, src chart.Source, span Span) ([]Checked, error) {
 	step := span.step(mostPoints)
 	answers, err := ask(ctx, src, span, step)
 	if err != nil {
@@ -72,7 +74,7 @@ func Check(ctx context.Context, src Source, span Span) ([]Checked, error) {
 }
 
 // happened tells whether an expression has an answer at any time of the span.
-func happened(ctx context.Context, src Source, span Span, expr string) (bool, error) {
+func happened(ctx context.Context, src chart.Source, span Span, expr string) (bool, error) {
 	series, err := src.Range(ctx, expr, span.Start, span.End, span.step(4*mostPoints))
 	if err != nil {
 		return false, fmt.Errorf("refute a reason: %w", err)

@@ -9,12 +9,10 @@ import (
 	"time"
 
 	"github.com/stormglass/stormglass/dashboards"
+	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 )
 
 const (
-	// mostLines is how many lines of one panel a person can tell apart, and how
-	// many colours the page has.
-	mostLines = 8
 	// mostRows of a table or of a state timeline are shown.
 	mostRows = 24
 )
@@ -38,12 +36,9 @@ type picture struct {
 
 // line is one drawn series. Colour is its place in the page's palette.
 type line struct {
-	Name, Max, Last string
-	Path, Fill      string
-	Colour          int
-
-	values []float64
-	peak   float64
+	chart.Line
+	Max, Last string
+	Fill      string
 }
 
 // tick is a height of the drawing with its label.
@@ -90,11 +85,11 @@ func (a artist) draw(answers []answer) picture {
 	var lines []line
 	for _, x := range answers {
 		if x.err != nil {
-			out.Note = "A query failed: " + clean(x.err.Error()) + "."
+			out.Note = "A query failed: " + chart.Clean(x.err.Error()) + "."
 		}
 		for _, s := range x.series {
-			if l := (line{Name: name(x.target.Legend, s.Labels), values: a.sample(s.Points)}); l.rank() {
-				lines = append(lines, l)
+			if l := chart.NewLine(name(x.target.Legend, s.Labels), a.sample(s.Points)); l.PeakAt >= 0 {
+				lines = append(lines, line{Line: l})
 			}
 		}
 	}
@@ -121,7 +116,7 @@ func (a artist) draw(answers []answer) picture {
 func nothing(answers []answer) string {
 	for _, a := range answers {
 		if a.err != nil {
-			return "The query failed: " + clean(a.err.Error()) + "."
+			return "The query failed: " + chart.Clean(a.err.Error()) + "."
 		}
 	}
 	if t := answers[0].panel.NoValue; t != "" {
@@ -131,7 +126,7 @@ func nothing(answers []answer) string {
 }
 
 // sample puts points on the drawing's grid; NaN where there is none.
-func (a artist) sample(points []Point) []float64 {
+func (a artist) sample(points []chart.Point) []float64 {
 	values := make([]float64, a.points)
 	for i := range values {
 		values[i] = math.NaN()
@@ -145,36 +140,14 @@ func (a artist) sample(points []Point) []float64 {
 	return values
 }
 
-// rank finds the highest value, and tells whether there is any.
-func (l *line) rank() bool {
-	l.peak = math.Inf(-1)
-	for _, v := range l.values {
-		if !math.IsNaN(v) {
-			l.peak = max(l.peak, v)
-		}
-	}
-	return !math.IsInf(l.peak, -1)
-}
-
-func (l line) last() float64 {
-	for _, v := range slices.Backward(l.values) {
-		if !math.IsNaN(v) {
-			return v
-		}
-	}
-	return math.NaN()
-}
-
 // first is where the line begins.
 func (l line) first() int {
-	return slices.IndexFunc(l.values, func(v float64) bool { return !math.IsNaN(v) })
+	return slices.IndexFunc(l.Values, func(v float64) bool { return !math.IsNaN(v) })
 }
 
 // byPeak sorts lines, the highest first, and keeps as many as can be told apart.
 func (out *picture) byPeak(lines []line, most int) []line {
-	slices.SortStableFunc(lines, func(x, y line) int {
-		return cmp.Or(cmp.Compare(y.peak, x.peak), cmp.Compare(x.Name, y.Name))
-	})
+	slices.SortStableFunc(lines, func(x, y line) int { return chart.ByPeak(x.Line, y.Line) })
 	if len(lines) > most {
 		out.Note = strings.TrimSpace(fmt.Sprintf("%s %d of %d lines: those with the highest peaks.", out.Note, most, len(lines)))
 		lines = lines[:most]
@@ -183,34 +156,35 @@ func (out *picture) byPeak(lines []line, most int) []line {
 }
 
 func (out *picture) chart(p dashboards.Panel, lines []line) {
-	lines = out.byPeak(lines, mostLines)
+	lines = out.byPeak(lines, chart.MostSeries)
 	var drawn [][]float64
 	for _, l := range lines {
-		drawn = append(drawn, l.values)
+		drawn = append(drawn, l.Values)
 	}
 	if p.Stacked {
 		drawn = stack(drawn)
 	}
 	axis := newAxis(p, drawn)
+	y := height(axis)
 	for i := range lines {
 		l := &lines[i]
-		l.Colour, l.Max, l.Last = i, text(p.Unit, l.peak), text(p.Unit, l.last())
-		l.Path = path(drawn[i], axis.y)
+		l.Colour, l.Max, l.Last = i, chart.Grafana(p.Unit, l.Peak), chart.Grafana(p.Unit, chart.Last(l.Values))
+		l.Path = chart.CompactPath(drawn[i], y)
 		if p.Stacked {
 			under := make([]float64, len(drawn[i]))
 			if i > 0 {
 				under = drawn[i-1]
 			}
-			l.Fill = area(under, drawn[i], axis.y)
+			l.Fill = chart.Area(under, drawn[i], y)
 		}
 	}
 	out.Lines = lines
-	for _, t := range axis.ticks {
-		out.Ticks = append(out.Ticks, tick{axis.y(t), text(p.Unit, t)})
+	for _, t := range axis.Ticks {
+		out.Ticks = append(out.Ticks, tick{y(t), chart.Grafana(p.Unit, t)})
 	}
 	for _, s := range p.Steps {
-		if p.Lines && s.Value != nil && *s.Value >= axis.low && *s.Value <= axis.top {
-			out.Levels = append(out.Levels, level{axis.y(*s.Value), threshold(p.Unit, *s.Value), s.Color})
+		if p.Lines && s.Value != nil && *s.Value >= axis.Low && *s.Value <= axis.High {
+			out.Levels = append(out.Levels, level{y(*s.Value), threshold(p.Unit, *s.Value), s.Color})
 		}
 	}
 }
@@ -234,12 +208,12 @@ func stack(lines [][]float64) [][]float64 {
 }
 
 func (out *picture) stats(p dashboards.Panel, lines []line) {
-	for _, l := range out.byPeak(lines, mostLines) {
-		v := l.last()
+	for _, l := range out.byPeak(lines, chart.MostSeries) {
+		v := chart.Last(l.Values)
 		if p.Calc == "max" {
-			v = l.peak
+			v = l.Peak
 		}
-		out.Stats = append(out.Stats, figure{l.Name, text(p.Unit, v), colourOf(p.Steps, v)})
+		out.Stats = append(out.Stats, figure{l.Name, chart.Grafana(p.Unit, v), colourOf(p.Steps, v)})
 	}
 }
 
@@ -267,14 +241,14 @@ func (out *picture) timeline(p dashboards.Panel, lines []line) {
 	}
 	for _, l := range lines {
 		s := state{Name: l.Name}
-		for from := 0; from < len(l.values); {
+		for from := 0; from < len(l.Values); {
 			to := from + 1
-			if math.IsNaN(l.values[from]) {
+			if math.IsNaN(l.Values[from]) {
 				from = to
 				continue
 			}
-			c := colourOf(p.Steps, l.values[from])
-			for to < len(l.values) && !math.IsNaN(l.values[to]) && colourOf(p.Steps, l.values[to]) == c {
+			c := colourOf(p.Steps, l.Values[from])
+			for to < len(l.Values) && !math.IsNaN(l.Values[to]) && colourOf(p.Steps, l.Values[to]) == c {
 				to++
 			}
 			i := slices.IndexFunc(s.Spans, func(x colouredPath) bool { return x.Colour == c })

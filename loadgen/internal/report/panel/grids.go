@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/stormglass/stormglass/dashboards"
+	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 )
 
 // table shows the last value of each series, with its labels as columns: in the
@@ -42,16 +43,16 @@ func (out *picture) table(p dashboards.Panel, answers []answer) {
 	for _, c := range append(slices.Sorted(maps.Keys(columns)), "Value") {
 		if !p.Hidden[c] {
 			shown = append(shown, c)
-			out.Head = append(out.Head, cmp.Or(p.Renamed[c], clean(c)))
+			out.Head = append(out.Head, cmp.Or(p.Renamed[c], chart.Clean(c)))
 		}
 	}
 	for _, r := range rows {
 		var texts []string
 		for _, c := range shown {
 			if c == "Value" {
-				texts = append(texts, text(p.Unit, r.value))
+				texts = append(texts, chart.Grafana(p.Unit, r.value))
 			} else {
-				texts = append(texts, clean(r.labels[c]))
+				texts = append(texts, chart.Clean(r.labels[c]))
 			}
 		}
 		out.Rows = append(out.Rows, texts)
@@ -116,9 +117,9 @@ func (out *picture) heatmap(answers []answer, a artist) {
 			paths[shade] += fmt.Sprintf("M%d %dh%dv%dh-%dz", j*wide, y, across, below-y, across)
 		}
 		if i%max(1, (len(all)+5)/6) == 0 {
-			label := "≤ " + text(answers[0].panel.Unit, b.edge)
+			label := "≤ " + chart.Grafana(answers[0].panel.Unit, b.edge)
 			if math.IsInf(b.edge, 1) && i > 0 {
-				label = "> " + text(answers[0].panel.Unit, all[i-1].edge)
+				label = "> " + chart.Grafana(answers[0].panel.Unit, all[i-1].edge)
 			}
 			out.Ticks = append(out.Ticks, tick{y, label})
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stormglass/stormglass/dashboards"
+	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 )
 
 // Mark is a stretch of a run with a name: a phase, or a fault of that kind.
@@ -59,7 +60,7 @@ func (m Motion) String() string {
 // lines are at rest it takes from the time before the first fault. What begins
 // with the run has nothing before it, and a panel without any data is for Check:
 // both are left out.
-func Moved(ctx context.Context, src Source, run Run) ([]Motion, error) {
+func Moved(ctx context.Context, src chart.Source, run Run) ([]Motion, error) {
 	if len(run.Causes) == 0 {
 		return nil, nil
 	}
@@ -188,8 +189,8 @@ func (w windows) heights(p dashboards.Panel, answers []answer) (lines []stretche
 	var values [][]float64
 	for _, a := range answers {
 		for _, s := range a.series {
-			if l := (line{values: w.sample(s.Points)}); l.rank() {
-				values = append(values, l.values)
+			if l := chart.NewLine("", w.sample(s.Points)); l.PeakAt >= 0 {
+				values = append(values, l.Values)
 			}
 		}
 	}
@@ -204,7 +205,7 @@ func (w windows) heights(p dashboards.Panel, answers []answer) (lines []stretche
 			if math.IsNaN(v) || p.Log && v <= 0 {
 				continue
 			}
-			h, at := axis.height(v), w.span.Start.Add(time.Duration(i)*w.step)
+			h, at := axis.Share(v), w.span.Start.Add(time.Duration(i)*w.step)
 			if !at.Before(w.before.Begin) && at.Before(w.before.End) {
 				l.before = append(l.before, h)
 			}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stormglass/stormglass/dashboards"
+	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -20,13 +21,13 @@ func under(c Cause) Run {
 }
 
 // one answers every query with a line.
-func one(v func(second float64) float64) Source {
-	return sourceFunc(func(expr string, start, end time.Time, step time.Duration) ([]Series, error) {
-		return []Series{series("instance", "etcd-0", start, end, step, func(t time.Time) float64 { return v(t.Sub(began).Seconds()) })}, nil
+func one(v func(second float64) float64) chart.Source {
+	return sourceFunc(func(expr string, start, end time.Time, step time.Duration) ([]chart.Series, error) {
+		return []chart.Series{series("instance", "etcd-0", start, end, step, func(t time.Time) float64 { return v(t.Sub(began).Seconds()) })}, nil
 	})
 }
 
-func moved(t *testing.T, src Source, run Run) []Motion {
+func moved(t *testing.T, src chart.Source, run Run) []Motion {
 	t.Helper()
 	all, err := Moved(t.Context(), src, run)
 	if err != nil {
@@ -38,7 +39,7 @@ func moved(t *testing.T, src Source, run Run) []Motion {
 // TestMoved: a panel shows its fault if a line is elsewhere while it lasts, and
 // not if it only goes on as before.
 func TestMoved(t *testing.T) {
-	by := func(times float64) Source {
+	by := func(times float64) chart.Source {
 		return one(func(s float64) float64 {
 			v := 0.04 + 0.01*math.Sin(s)
 			if s >= 300 && s < 360 {
@@ -125,7 +126,7 @@ func TestMovedShapes(t *testing.T) {
 		if !c.log {
 			p.Min = new(float64)
 		}
-		var all []Series
+		var all []chart.Series
 		for i, v := range c.v {
 			s := series("instance", fmt.Sprint(i), began, at(600), 5*time.Second, func(t time.Time) float64 { return v(t.Sub(began).Seconds()) })
 			all = append(all, s)

@@ -2,36 +2,27 @@ package panel
 
 import (
 	"regexp"
-	"strings"
-	"unicode"
+
+	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 )
 
 var placeholder = regexp.MustCompile(`\{\{\s*([a-zA-Z_][a-zA-Z0-9_]*)\s*\}\}`)
 
 // name fills a legend with a series' labels.
 func name(legend string, labels map[string]string) string {
-	s := clean(placeholder.ReplaceAllStringFunc(legend, func(m string) string {
+	s := chart.Clean(placeholder.ReplaceAllStringFunc(legend, func(m string) string {
 		return labels[placeholder.FindStringSubmatch(m)[1]]
 	}))
 	if s == "" {
 		s = "(no label)"
 	}
-	if r := []rune(s); len(r) > 60 {
-		s = string(r[:59]) + "…"
-	}
-	return s
+	return chart.Shorten(s, 60)
 }
 
-// clean makes foreign text one line without control characters, and without
-// those that reverse the reading order. The template escapes the rest.
-func clean(s string) string {
-	return strings.TrimSpace(strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n', r == '\t':
-			return ' '
-		case unicode.IsControl(r), unicode.Is(unicode.Cf, r), r == unicode.ReplacementChar:
-			return -1
-		}
-		return r
-	}, s))
+// threshold writes where a warning begins; of some rates any is too much.
+func threshold(unit string, v float64) string {
+	if v <= 0.001 && (unit == "reqps" || unit == "ops" || unit == "cps") {
+		return "any"
+	}
+	return chart.Grafana(unit, v)
 }

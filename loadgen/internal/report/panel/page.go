@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stormglass/stormglass/dashboards"
+	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 )
 
 //go:embed panels.tmpl panels.css
@@ -60,7 +61,7 @@ type stretch struct {
 // HTML draws all dashboards, each folded up, into the page of a report. It
 // needs Style. A nil src means that nothing was recorded, which the page says.
 // An error is of ctx or of the dashboards; a query that fails says so in its panel.
-func HTML(ctx context.Context, src Source, run Run) (template.HTML, error) {
+func HTML(ctx context.Context, src chart.Source, run Run) (template.HTML, error) {
 	if src == nil || !run.End.After(run.Start) {
 		return render(view{Missing: "No metrics were recorded in this run, so there is nothing to draw."})
 	}
@@ -104,7 +105,7 @@ func newView(run Run, step time.Duration, answers []answer) view {
 		zero = run.Zero
 	}
 	for i := range 5 {
-		v.Clocks = append(v.Clocks, clock(run.Start.Sub(zero)+time.Duration(i)*run.End.Sub(run.Start)/4))
+		v.Clocks = append(v.Clocks, chart.Clock((run.Start.Sub(zero) + time.Duration(i)*run.End.Sub(run.Start)/4).Seconds()))
 	}
 	pictures := map[string]picture{}
 	for _, drawn := range byPanel(answers) {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stormglass/stormglass/dashboards"
+	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -22,24 +23,24 @@ func at(seconds int) time.Time { return began.Add(time.Duration(seconds) * time.
 var span = Span{Start: began, End: at(600), Scrape: 5 * time.Second}
 
 // sourceFunc answers by itself.
-type sourceFunc func(expr string, start, end time.Time, step time.Duration) ([]Series, error)
+type sourceFunc func(expr string, start, end time.Time, step time.Duration) ([]chart.Series, error)
 
-func (f sourceFunc) Range(_ context.Context, expr string, start, end time.Time, step time.Duration) ([]Series, error) {
+func (f sourceFunc) Range(_ context.Context, expr string, start, end time.Time, step time.Duration) ([]chart.Series, error) {
 	return f(expr, start, end, step)
 }
 
 // series with a value at each step, and the label that is given.
-func series(label, value string, start, end time.Time, step time.Duration, v func(time.Time) float64) Series {
-	s := Series{Labels: map[string]string{label: value}}
+func series(label, value string, start, end time.Time, step time.Duration, v func(time.Time) float64) chart.Series {
+	s := chart.Series{Labels: map[string]string{label: value}}
 	for t := start; !t.After(end); t = t.Add(step) {
-		s.Points = append(s.Points, Point{t, v(t)})
+		s.Points = append(s.Points, chart.Point{T: t, V: v(t)})
 	}
 	return s
 }
 
 // well answers every query with a few lines.
-var well = sourceFunc(func(expr string, start, end time.Time, step time.Duration) ([]Series, error) {
-	var all []Series
+var well = sourceFunc(func(expr string, start, end time.Time, step time.Duration) ([]chart.Series, error) {
+	var all []chart.Series
 	for i, le := range []string{"0.001", "0.01", "+Inf"} {
 		s := series("le", le, start, end, step, func(t time.Time) float64 { return float64(i+1) * (1 + t.Sub(began).Seconds()/600) })
 		s.Labels["instance"], s.Labels["verb"] = fmt.Sprint("etcd-", i), "POST"
@@ -48,7 +49,7 @@ var well = sourceFunc(func(expr string, start, end time.Time, step time.Duration
 	return all, nil
 })
 
-func draw(t *testing.T, src Source, run Run) string {
+func draw(t *testing.T, src chart.Source, run Run) string {
 	t.Helper()
 	page, err := HTML(t.Context(), src, run)
 	if err != nil {
@@ -96,15 +97,15 @@ func TestPage(t *testing.T) {
 
 // TestPageSaysWhatIsMissing: each panel has a picture or words.
 func TestPageSaysWhatIsMissing(t *testing.T) {
-	empty := sourceFunc(func(string, time.Time, time.Time, time.Duration) ([]Series, error) { return nil, nil })
+	empty := sourceFunc(func(string, time.Time, time.Time, time.Duration) ([]chart.Series, error) { return nil, nil })
 	for _, c := range []struct {
 		name string
-		src  Source
+		src  chart.Source
 		want []string
 	}{
 		{"nothing recorded", nil, []string{"No metrics were recorded in this run"}},
 		{"empty", empty, []string{"A single etcd member has no peers.", "Nothing was recorded.", "No admission webhook was asked."}},
-		{"fails", sourceFunc(func(string, time.Time, time.Time, time.Duration) ([]Series, error) {
+		{"fails", sourceFunc(func(string, time.Time, time.Time, time.Duration) ([]chart.Series, error) {
 			return nil, errors.New("block is corrupt")
 		}),
 			[]string{"The query failed: block is corrupt."}},
@@ -124,8 +125,8 @@ func TestPageSaysWhatIsMissing(t *testing.T) {
 // TestPageIsBounded: thousands of series and a long run make no large page.
 func TestPageIsBounded(t *testing.T) {
 	long := Span{began, began.Add(10 * time.Hour), time.Second}
-	crowd := sourceFunc(func(_ string, start, end time.Time, step time.Duration) ([]Series, error) {
-		var all []Series
+	crowd := sourceFunc(func(_ string, start, end time.Time, step time.Duration) ([]chart.Series, error) {
+		var all []chart.Series
 		for i := range 40 {
 			name := strings.Repeat("long", 30) + fmt.Sprint(i)
 			s := series("instance", name, start, end, step, func(t time.Time) float64 { return 1000 * math.Abs(math.Sin(float64(t.Unix()*int64(i+1)))) })
@@ -149,12 +150,12 @@ func TestPageIsBounded(t *testing.T) {
 // TestHostileText stays text.
 func TestHostileText(t *testing.T) {
 	const evil = "</svg><script>alert(1)</script>\x1b\u202e"
-	src := sourceFunc(func(_ string, start, end time.Time, step time.Duration) ([]Series, error) {
+	src := sourceFunc(func(_ string, start, end time.Time, step time.Duration) ([]chart.Series, error) {
 		s := series("le", "1", start, end, step, func(time.Time) float64 { return 1 })
 		for _, l := range []string{"instance", "verb", "name", "load", "job", "code", "deployment", "resource", "queue", "alertname"} {
 			s.Labels[l] = evil
 		}
-		return []Series{s}, nil
+		return []chart.Series{s}, nil
 	})
 	page := draw(t, src, Run{Span: span, Phases: []Mark{{evil, at(1), at(2)}}})
 	if strings.Contains(page, "<script") || strings.ContainsAny(page, "\x1b\u202e") {
@@ -166,16 +167,16 @@ func TestHostileText(t *testing.T) {
 // that are no numbers.
 func TestCheck(t *testing.T) {
 	peers := false
-	src := sourceFunc(func(expr string, start, end time.Time, step time.Duration) ([]Series, error) {
+	src := sourceFunc(func(expr string, start, end time.Time, step time.Duration) ([]chart.Series, error) {
 		switch {
 		case strings.Contains(expr, "etcd_network_peer_round_trip_time_seconds"):
 			return nil, nil
 		case expr == `count(up{job="etcd"}) > 1` && !peers:
 			return nil, nil
 		case strings.Contains(expr, "etcd_disk_wal_write_bytes_total"):
-			return []Series{series("x", "", start, end, step, func(time.Time) float64 { return math.NaN() })}, nil
+			return []chart.Series{series("x", "", start, end, step, func(time.Time) float64 { return math.NaN() })}, nil
 		case strings.Contains(expr, "etcd_server_proposals_pending"):
-			return []Series{series("x", "", start, end, step, func(time.Time) float64 { return math.Inf(1) })}, nil
+			return []chart.Series{series("x", "", start, end, step, func(time.Time) float64 { return math.Inf(1) })}, nil
 		case strings.Contains(expr, "apiserver_current_inflight_requests"):
 			return nil, errors.New("block is corrupt")
 		}
@@ -240,10 +241,10 @@ func TestTexts(t *testing.T) {
 	}{
 		{"s", 0.0123, "12.3 ms"}, {"s", 90, "90 s"}, {"s", 600, "10 min"}, {"s", 0.00002, "20 µs"}, {"percentunit", 0.144, "14.4%"},
 		{"bytes", 3 << 30, "3 GiB"}, {"Bps", 1.5e6, "1.5 MB/s"}, {"reqps", 12345, "12.3 k/s"}, {"short", 0, "0"}, {"short", 2e-6, "<0.001"},
-		{"short", 1234, "1.23 k"}, {"bool_yes_no", 1, "yes"}, {"bool_on_off", 0, "off"}, {"s", math.NaN(), none},
+		{"short", 1234, "1.23 k"}, {"bool_yes_no", 1, "yes"}, {"bool_on_off", 0, "off"}, {"s", math.NaN(), chart.None},
 		{"s", 0.0009999, "1 ms"}, {"s", 0.99999, "1 s"}, {"reqps", 999.99, "1 k/s"},
 	} {
-		if got := text(c.unit, c.v); got != c.want {
+		if got := chart.Grafana(c.unit, c.v); got != c.want {
 			t.Errorf("%g %s is %q, want %q", c.v, c.unit, got, c.want)
 		}
 	}
@@ -252,11 +253,11 @@ func TestTexts(t *testing.T) {
 // TestPaths: whole numbers, gaps, and dots for lone points.
 func TestPaths(t *testing.T) {
 	y := func(v float64) int { return int(v) }
-	got := path([]float64{1, 3, 2, math.NaN(), 7, math.NaN(), 5, 5}, y)
+	got := chart.CompactPath([]float64{1, 3, 2, math.NaN(), 7, math.NaN(), 5, 5}, y)
 	if want := "M0 1l1 2 1-1M4 7h0M6 5l1 0"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	if got := area([]float64{0, 0}, []float64{2, 3}, y); got != "M0 2 1 3 1 0 0 0 z" {
+	if got := chart.Area([]float64{0, 0}, []float64{2, 3}, y); got != "M0 2 1 3 1 0 0 0 z" {
 		t.Errorf("got %s", got)
 	}
 	if bad := regexp.MustCompile(`[^-MHhlvVz0-9 ]`).FindString(got); bad != "" {
@@ -269,11 +270,11 @@ func TestPaths(t *testing.T) {
 // thresholds have their values there too.
 func TestPictures(t *testing.T) {
 	a := artist{span: span, step: 5 * time.Second, points: 121}
-	lines := func(v map[string]func(second float64) float64) []Series {
-		var all []Series
+	lines := func(v map[string]func(second float64) float64) []chart.Series {
+		var all []chart.Series
 		for name, v := range v {
 			s := series("instance", name, began, at(600), 5*time.Second, func(t time.Time) float64 { return v(t.Sub(began).Seconds()) })
-			s.Points = slices.DeleteFunc(s.Points, func(p Point) bool { return math.IsNaN(p.V) })
+			s.Points = slices.DeleteFunc(s.Points, func(p chart.Point) bool { return math.IsNaN(p.V) })
 			all = append(all, s)
 		}
 		return all

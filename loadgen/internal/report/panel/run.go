@@ -3,6 +3,7 @@ package panel
 import (
 	"time"
 
+	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/internal/timeline"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
@@ -38,7 +39,7 @@ func RunOf(r result.Result, timeline []result.Event, scrape time.Duration) Run {
 		run.Start, run.End = phases[0].Start, phases[len(phases)-1].End
 	}
 	for _, p := range phases {
-		run.Phases = append(run.Phases, Mark{clean(p.Name), p.Start, p.End})
+		run.Phases = append(run.Phases, Mark{chart.Clean(p.Name), p.Start, p.End})
 	}
 	open := map[string]int{} // by the fault's ID
 	var nodes []int          // those of simulated nodes, until they recover
@@ -47,7 +48,7 @@ func RunOf(r result.Result, timeline []result.Event, scrape time.Duration) Run {
 		switch {
 		case e.Kind == "fault-begin":
 			open[e.Fault] = at
-			run.Causes = append(run.Causes, Cause{Mark: Mark{clean(e.Name), e.Time, run.End}, Of: kindsOf(e.On)})
+			run.Causes = append(run.Causes, Cause{Mark: Mark{chart.Clean(e.Name), e.Time, run.End}, Of: kindsOf(e.On)})
 		case e.Kind == "fault-end":
 			if i, ok := open[e.Fault]; ok {
 				run.Causes[i].End = e.Time
@@ -59,7 +60,7 @@ func RunOf(r result.Result, timeline []result.Event, scrape time.Duration) Run {
 			nodes = nil
 		case e.Kind == "fault":
 			nodes = append(nodes, at)
-			run.Causes = append(run.Causes, Cause{Mark: Mark{clean(e.Name), e.Time, run.End}, Of: kindsOf(e.On)})
+			run.Causes = append(run.Causes, Cause{Mark: Mark{chart.Clean(e.Name), e.Time, run.End}, Of: kindsOf(e.On)})
 		}
 	}
 	return run

@@ -1,57 +1,59 @@
-package report
+package chart
 
 import (
 	"math"
 
-	"github.com/stormglass/stormglass/loadgen/internal/report/panel"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
 // The coordinates of a plot. It is stretched to its place on the page, so they
 // are no pixels; lines keep their width (vector-effect).
 const (
-	plotWidth  = 1000.0
+	PlotWidth  = 1000.0
 	plotHeight = 100.0
 )
 
-// scale maps values to heights in a plot.
-type scale struct {
-	low, high float64
-	log       bool
-	ticks     []float64
+// Scale maps values to heights in a plot.
+type Scale struct {
+	Low, High float64
+	Log       bool
+	Ticks     []float64
 }
 
-// y is the height of v, 0 at the top; values outside are held at the edge.
-func (s scale) y(v float64) float64 {
-	low, high := s.low, s.high
-	if s.log {
-		v, low, high = math.Log10(max(v, s.low)), math.Log10(s.low), math.Log10(s.high)
+// Share is how high v is on the scale, from 0 at the bottom to 1; values outside are
+// held at the edge.
+func (s Scale) Share(v float64) float64 {
+	low, high := s.Low, s.High
+	if s.Log {
+		v, low, high = math.Log10(max(v, s.Low)), math.Log10(s.Low), math.Log10(s.High)
 	}
-	f := (v - low) / (high - low)
-	return plotHeight * (1 - min(max(f, 0), 1))
+	return min(max((v-low)/(high-low), 0), 1)
 }
+
+// y is the height of v in a plot, 0 at the top.
+func (s Scale) y(v float64) float64 { return plotHeight * (1 - s.Share(v)) }
 
 // newScale spans the values between low and high, with round ticks.
 // Things that are counted get no ticks between two numbers.
-func newScale(low, high float64, log bool, u scenario.Unit) scale {
+func newScale(low, high float64, log bool, u scenario.Unit) Scale {
 	if log && high > 0 {
 		return logScale(low, high)
 	}
 	if high <= 0 {
 		high = 1
 	}
-	step := panel.RoundStep(high / 4)
+	step := RoundStep(high / 4)
 	if u == scenario.Count {
 		step = math.Ceil(step)
 	}
-	s := scale{high: math.Ceil(high/step-1e-9) * step}
-	for v := 0.0; v <= s.high+step/2; v += step {
-		s.ticks = append(s.ticks, v)
+	s := Scale{High: math.Ceil(high/step-1e-9) * step}
+	for v := 0.0; v <= s.High+step/2; v += step {
+		s.Ticks = append(s.Ticks, v)
 	}
 	return s
 }
 
-func logScale(low, high float64) scale {
+func logScale(low, high float64) Scale {
 	if low <= 0 || low > high {
 		low = high / 10
 	}
@@ -65,25 +67,25 @@ func logScale(low, high float64) scale {
 	for last < first+2 || at(last) < high*(1-1e-9) {
 		last++
 	}
-	s := scale{low: at(first), high: at(last), log: true}
+	s := Scale{Low: at(first), High: at(last), Log: true}
 	for i := first; i <= last; i++ {
 		// Few decades: 1, 2 and 5 of each. Many: the decades alone.
 		if last-first <= 5 || i%3 == 0 {
-			s.ticks = append(s.ticks, at(i))
+			s.Ticks = append(s.Ticks, at(i))
 		}
 	}
-	for len(s.ticks) > 5 {
+	for len(s.Ticks) > 5 {
 		var fewer []float64
-		for i := 0; i < len(s.ticks); i += 2 {
-			fewer = append(fewer, s.ticks[i])
+		for i := 0; i < len(s.Ticks); i += 2 {
+			fewer = append(fewer, s.Ticks[i])
 		}
-		s.ticks = fewer
+		s.Ticks = fewer
 	}
 	return s
 }
 
-// timeTicks are round times along an axis of the given length in seconds.
-func timeTicks(length float64, most int) []float64 {
+// TimeTicks are round times along an axis of the given length in seconds.
+func TimeTicks(length float64, most int) []float64 {
 	steps := []float64{1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200, 86400}
 	step := steps[len(steps)-1]
 	for _, s := range steps {
@@ -102,12 +104,24 @@ func timeTicks(length float64, most int) []float64 {
 // tickLabel writes an axis label; ticks are round, so it is short.
 func tickLabel(u scenario.Unit, v float64) string {
 	switch u {
-	case unitCores:
-		return number(v, 3)
+	case UnitCores:
+		return Number(v, 3)
 	case scenario.Count, scenario.PerSec:
 		if v >= 10_000 {
-			return scaled(v, 3, []string{"", "k", "M", "G", "T"})
+			return Scaled(v, 3, []string{"", "k", "M", "G", "T"})
 		}
 	}
-	return format(u, v)
+	return Format(u, v)
+}
+
+// RoundStep is the next of 1, 2, 2.5 and 5 times a power of ten: a step between
+// ticks.
+func RoundStep(v float64) float64 {
+	p := math.Pow(10, math.Floor(math.Log10(v)))
+	for _, m := range []float64{1, 2, 2.5, 5} {
+		if m*p >= v*(1-1e-9) {
+			return m * p
+		}
+	}
+	return 10 * p
 }

@@ -1,11 +1,11 @@
-package report
+package chart
 
 import "github.com/stormglass/stormglass/loadgen/scenario"
 
 // axis is the time of a run across a sheet, from x0 to x1.
 type axis struct {
 	*sheet
-	page   *page
+	time   *Timeline
 	x0, x1 float64
 }
 
@@ -13,13 +13,13 @@ type axis struct {
 func (a axis) at(share float64) float64 { return a.x0 + share*(a.x1-a.x0) }
 
 // plotted is where a place in a plot's coordinates lies.
-func (a axis) plotted(x float64) float64 { return a.at(x / plotWidth) }
+func (a axis) plotted(x float64) float64 { return a.at(x / PlotWidth) }
 
 // phases writes the strip of phases.
 func (a axis) phases() {
 	const high = 18
-	for _, b := range a.page.Bands {
-		x, w := a.at(b.from), a.at(b.to)-a.at(b.from)
+	for _, b := range a.time.Bands {
+		x, w := a.at(b.From), a.at(b.To)-a.at(b.From)
 		fill, opacity := bandInk, 0.16
 		switch {
 		case b.Fault:
@@ -40,7 +40,7 @@ func (a axis) phases() {
 const barHigh, leastName = 17, 40
 
 // bars writes the rows of a track.
-func (a axis) bars(t track) {
+func (a axis) bars(t Track) {
 	for _, b := range t.Bars {
 		fill := map[string]string{"fault": faultInk, "lead": "#99488f", "restart": "#5c636e"}[b.Class]
 		x, w, y := a.plotted(b.from), max(a.plotted(b.to)-a.plotted(b.from), 2.5), a.y+barHigh*float64(b.Row)
@@ -58,35 +58,27 @@ func (a axis) bars(t track) {
 	a.y += barHigh * float64(t.Rows)
 }
 
-// faults is the track of faults, if the run had any.
-func (p *page) faults() (track, bool) {
-	if len(p.Tracks) > 0 && p.Tracks[0].Name == faultsTrack {
-		return p.Tracks[0], true
-	}
-	return track{}, false
-}
-
 // mostListed marks have their words on a sheet.
 const mostListed = 8
 
 // marks numbers what was done and what happened, but for what a bar shows.
-func (a axis) marks() (listed []event) {
+func (a axis) marks() (listed []Event) {
 	const high = 16
 	lanes := 0
-	for _, e := range a.page.Events {
-		if e.bar || len(listed) == mostListed {
+	for _, e := range a.time.Events {
+		if e.Bar || len(listed) == mostListed {
 			continue
 		}
 		e.N = len(listed) + 1
 		listed = append(listed, e)
 		lanes = max(lanes, e.Lane+1)
-		x, y := min(max(a.at(e.at), a.x0+7), a.x1-7), a.y+high*float64(e.Lane)
+		x, y := min(max(a.at(e.At), a.x0+7), a.x1-7), a.y+high*float64(e.Lane)
 		fill := eventInk
 		if e.Fault {
 			fill = faultInk
 		}
 		a.rect(x-7, y+1, 14, high-3, fill, 1)
-		a.text(x, y+11.5, number(float64(e.N), 1), words{size: 10, fill: paper, anchor: "middle", bold: true})
+		a.text(x, y+11.5, Number(float64(e.N), 1), words{size: 10, fill: paper, anchor: "middle", bold: true})
 	}
 	a.y += high * float64(lanes)
 	return listed
@@ -94,19 +86,19 @@ func (a axis) marks() (listed []event) {
 
 // ground paints phases, faults and marks from y down.
 func (a axis) ground(y, height float64) {
-	for _, b := range a.page.Bands {
+	for _, b := range a.time.Bands {
 		if b.Odd {
-			a.rect(a.at(b.from), y, a.at(b.to)-a.at(b.from), height, bandInk, 0.12)
+			a.rect(a.at(b.From), y, a.at(b.To)-a.at(b.From), height, bandInk, 0.12)
 		}
 	}
-	if t, ok := a.page.faults(); ok {
+	if t, ok := a.time.faults(); ok {
 		for _, b := range t.Bars {
 			a.rect(a.plotted(b.from), y, max(a.plotted(b.to)-a.plotted(b.from), 1), height, bandFault, 0.14)
 		}
 	}
-	for _, e := range a.page.Events {
-		switch x := a.at(e.at); {
-		case e.bar:
+	for _, e := range a.time.Events {
+		switch x := a.at(e.At); {
+		case e.Bar:
 		case e.Fault:
 			a.line(x, y, x, y+height, faultInk, 1.4, "")
 		default:
@@ -117,8 +109,8 @@ func (a axis) ground(y, height float64) {
 
 // times writes the labels below.
 func (a axis) times() {
-	whole := a.page.grid.seconds()
-	for _, t := range timeTicks(whole, 12) {
+	whole := a.time.Grid.Seconds()
+	for _, t := range TimeTicks(whole, 12) {
 		share := 0.0
 		if whole > 0 {
 			share = t / whole
@@ -126,20 +118,20 @@ func (a axis) times() {
 		if share > .985 {
 			break // it would be cut off
 		}
-		a.text(a.at(share), a.y+15, clock(t), words{size: smallSize, fill: dimInk, anchor: "middle"})
+		a.text(a.at(share), a.y+15, Clock(t), words{size: smallSize, fill: dimInk, anchor: "middle"})
 	}
 	a.y += 20
 }
 
 // list writes the words of the marks, in two columns where there are many.
-func (a axis) list(listed []event) {
+func (a axis) list(listed []Event) {
 	columns := 1
 	if len(listed) > 3 {
 		columns = 2
 	}
 	width := (sheetWidth - 2*sheetMargin) / float64(columns)
 	for i, e := range listed {
-		what := number(float64(e.N), 1) + "  " + e.Clock + "  " + e.Name
+		what := Number(float64(e.N), 1) + "  " + e.Clock + "  " + e.Name
 		if e.Detail != "" {
 			what += ", " + e.Detail
 		}
@@ -151,8 +143,8 @@ func (a axis) list(listed []event) {
 }
 
 // levels writes the horizontal lines of a scale and their labels.
-func (a axis) levels(s scale, u scenario.Unit, y, height float64) {
-	for _, t := range s.ticks {
+func (a axis) levels(s Scale, u scenario.Unit, y, height float64) {
+	for _, t := range s.Ticks {
 		at := y + s.y(t)*height/plotHeight
 		a.line(a.x0, at, a.x1, at, gridInk, 1, "")
 		a.text(a.x0-6, at+4, tickLabel(u, t), words{size: smallSize, fill: dimInk, anchor: "end"})

@@ -1,4 +1,4 @@
-package report
+package chart
 
 import (
 	"encoding/xml"
@@ -23,9 +23,9 @@ const (
 
 // seriesInk is the colour of a line, and its dashes.
 func seriesInk(i int) (colour, dash string) {
-	colours := [mostSeries]string{"#0b62a8", "#b8480a", "#0b7d62", "#99488f", "#946800", "#2b8bc4", "#5c636e", "#c2334d"}
-	dashes := [mostSeries]string{4: "6 3", 5: "2 3.5", 6: "9 3 2 3", 7: "4 4"}
-	return colours[i%mostSeries], dashes[i%mostSeries]
+	colours := [MostSeries]string{"#0b62a8", "#b8480a", "#0b7d62", "#99488f", "#946800", "#2b8bc4", "#5c636e", "#c2334d"}
+	dashes := [MostSeries]string{4: "6 3", 5: "2 3.5", 6: "9 3 2 3", 7: "4 4"}
+	return colours[i%MostSeries], dashes[i%MostSeries]
 }
 
 // The size of a sheet, in pixels; its height is what is on it.
@@ -44,16 +44,16 @@ type sheet struct {
 }
 
 func (s *sheet) rect(x, y, w, h float64, fill string, opacity float64) {
-	fmt.Fprintf(&s.body, `<rect x="%s" y="%s" width="%s" height="%s" fill="%s"`, coordinate(x), coordinate(y), coordinate(w), coordinate(h), fill)
+	fmt.Fprintf(&s.body, `<rect x="%s" y="%s" width="%s" height="%s" fill="%s"`, Coordinate(x), Coordinate(y), Coordinate(w), Coordinate(h), fill)
 	if opacity < 1 {
-		fmt.Fprintf(&s.body, ` fill-opacity="%s"`, number(opacity, 2))
+		fmt.Fprintf(&s.body, ` fill-opacity="%s"`, Number(opacity, 2))
 	}
 	s.body.WriteString("/>\n")
 }
 
 func (s *sheet) line(x1, y1, x2, y2 float64, stroke string, width float64, dash string) {
 	fmt.Fprintf(&s.body, `<line x1="%s" y1="%s" x2="%s" y2="%s" stroke="%s" stroke-width="%s"%s/>`+"\n",
-		coordinate(x1), coordinate(y1), coordinate(x2), coordinate(y2), stroke, coordinate(width), dashed(dash))
+		Coordinate(x1), Coordinate(y1), Coordinate(x2), Coordinate(y2), stroke, Coordinate(width), dashed(dash))
 }
 
 // path draws one that is relative to x, y.
@@ -62,7 +62,7 @@ func (s *sheet) path(x, y float64, d, stroke string, width float64, dash string)
 		return
 	}
 	fmt.Fprintf(&s.body, `<path transform="translate(%s %s)" d="%s" fill="none" stroke="%s" stroke-width="%s" stroke-linejoin="round" stroke-linecap="round"%s/>`+"\n",
-		coordinate(x), coordinate(y), d, stroke, coordinate(width), dashed(dash))
+		Coordinate(x), Coordinate(y), d, stroke, Coordinate(width), dashed(dash))
 }
 
 func dashed(dash string) string {
@@ -91,7 +91,7 @@ func (s *sheet) text(x, y float64, text string, w words) {
 	if w.fill == "" {
 		w.fill = ink
 	}
-	fmt.Fprintf(&s.body, `<text x="%s" y="%s" font-size="%s" fill="%s"`, coordinate(x), coordinate(y), coordinate(w.size), w.fill)
+	fmt.Fprintf(&s.body, `<text x="%s" y="%s" font-size="%s" fill="%s"`, Coordinate(x), Coordinate(y), Coordinate(w.size), w.fill)
 	if w.anchor != "" {
 		fmt.Fprintf(&s.body, ` text-anchor="%s"`, w.anchor)
 	}
@@ -103,21 +103,21 @@ func (s *sheet) text(x, y float64, text string, w words) {
 
 func escape(text string) string {
 	var b strings.Builder
-	_ = xml.EscapeText(&b, []byte(clean(text))) // a Builder takes all
+	_ = xml.EscapeText(&b, []byte(Clean(text))) // a Builder takes all
 	return b.String()
 }
 
 // widthOf is about how wide a text is. Which font there is nobody knows: rather too
 // wide than cut off.
-func widthOf(text string, size float64) float64 { return 0.58 * size * float64(textWidth(text)) }
+func widthOf(text string, size float64) float64 { return 0.58 * size * float64(TextWidth(text)) }
 
 // fit cuts a text to a width.
-func fit(text string, size, width float64) string { return shorten(text, int(width/(0.58*size))) }
+func fit(text string, size, width float64) string { return Shorten(text, int(width/(0.58*size))) }
 
 // paragraph writes words in lines as wide as the sheet, no more than so many.
 func (s *sheet) paragraph(text string, most int, w words) {
 	const letters = 145 // of the body's size, on a sheet
-	lines := wrap(clean(text), letters)
+	lines := Wrap(Clean(text), letters)
 	for i, l := range lines[:min(len(lines), most)] {
 		if i == most-1 && len(lines) > most {
 			l += " …"
@@ -145,9 +145,9 @@ func (s *sheet) svg(title, summary, from string) []byte {
 	height := s.y + 28
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %[1]s %[2]s" width="%[1]s" height="%[2]s" role="img" aria-labelledby="title summary" font-family="%[3]s">`+"\n",
-		coordinate(sheetWidth), coordinate(height), sheetFonts)
+		Coordinate(sheetWidth), Coordinate(height), sheetFonts)
 	fmt.Fprintf(&b, "<title id=\"title\">%s</title>\n<desc id=\"summary\">%s</desc>\n", escape(title), escape(summary))
-	fmt.Fprintf(&b, `<rect width="%s" height="%s" rx="6" fill="%s"/>`+"\n", coordinate(sheetWidth), coordinate(height), paper)
+	fmt.Fprintf(&b, `<rect width="%s" height="%s" rx="6" fill="%s"/>`+"\n", Coordinate(sheetWidth), Coordinate(height), paper)
 	b.WriteString(s.body.String())
 	b.WriteString("</svg>\n")
 	return []byte(b.String())

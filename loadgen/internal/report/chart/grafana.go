@@ -1,21 +1,16 @@
-package panel
+package chart
 
 import (
-	"fmt"
 	"math"
 	"strconv"
 	"strings"
-	"time"
 )
 
-// none stands where there is no value.
-const none = "–"
-
-// text writes a value in one of Grafana's units, with three significant digits.
-func text(unit string, v float64) string {
+// Grafana writes a value in one of Grafana's units, with three significant digits.
+func Grafana(unit string, v float64) string {
 	switch {
 	case math.IsNaN(v):
-		return none
+		return None
 	case math.IsInf(v, 1):
 		return "∞"
 	case math.IsInf(v, -1):
@@ -23,29 +18,21 @@ func text(unit string, v float64) string {
 	}
 	switch unit {
 	case "s":
-		return seconds(v)
+		return grafanaSeconds(v)
 	case "percentunit":
 		return digits(100*v) + "%"
 	case "bytes":
-		return scaled(v, 1024, " B", " KiB", " MiB", " GiB", " TiB")
+		return grafanaScaled(v, 1024, " B", " KiB", " MiB", " GiB", " TiB")
 	case "Bps":
-		return scaled(v, 1000, " B/s", " kB/s", " MB/s", " GB/s")
+		return grafanaScaled(v, 1000, " B/s", " kB/s", " MB/s", " GB/s")
 	case "reqps", "ops", "cps":
-		return scaled(v, 1000, "", " k", " M") + "/s"
+		return grafanaScaled(v, 1000, "", " k", " M") + "/s"
 	case "bool_yes_no":
 		return choose(v, "yes", "no")
 	case "bool_on_off":
 		return choose(v, "on", "off")
 	}
-	return scaled(v, 1000, "", " k", " M", " G")
-}
-
-// threshold writes where a warning begins; of some rates any is too much.
-func threshold(unit string, v float64) string {
-	if v <= 0.001 && (unit == "reqps" || unit == "ops" || unit == "cps") {
-		return "any"
-	}
-	return text(unit, v)
+	return grafanaScaled(v, 1000, "", " k", " M", " G")
 }
 
 func choose(v float64, yes, no string) string {
@@ -55,7 +42,7 @@ func choose(v float64, yes, no string) string {
 	return no
 }
 
-func seconds(v float64) string {
+func grafanaSeconds(v float64) string {
 	switch a := math.Abs(v); {
 	case a == 0:
 		return "0 s"
@@ -69,7 +56,7 @@ func seconds(v float64) string {
 	return digits(v/60) + " min"
 }
 
-func scaled(v, by float64, units ...string) string {
+func grafanaScaled(v, by float64, units ...string) string {
 	i := 0
 	for ; math.Abs(v) >= 0.9995*by && i < len(units)-1; i++ {
 		v /= by
@@ -92,13 +79,4 @@ func digits(v float64) string {
 		s = strings.TrimRight(strings.TrimRight(s, "0"), ".")
 	}
 	return s
-}
-
-// clock writes a time since the start of the run: "2:05" or "1:02:05".
-func clock(d time.Duration) string {
-	t := int(d.Round(time.Second) / time.Second)
-	if t < 3600 {
-		return fmt.Sprintf("%d:%02d", t/60, t%60)
-	}
-	return fmt.Sprintf("%d:%02d:%02d", t/3600, t/60%60, t%60)
 }

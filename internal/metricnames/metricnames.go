@@ -1,0 +1,82 @@
+// Package metricnames is the table of the metrics that the project reads: what each
+// is called, its type and labels, which component exposes it, and who needs it. The
+// recorder keeps what is in it; tests of packages alerts and dashboards hold it
+// against the source of the components.
+package metricnames
+
+import (
+	"slices"
+	"strings"
+)
+
+// Metric is a metric that rules or dashboards read.
+type Metric struct {
+	// Name as it is exposed, without the suffixes of a histogram's series.
+	Name string
+	// Type is "counter", "gauge" or "histogram".
+	Type string
+	// Labels it has besides those of its target.
+	Labels []string
+	// Source is the Go file that declares it, by import path. Tests read that
+	// file and compare name, type and labels. Empty: Prometheus' own libraries
+	// declare it, or it is declared with helpers; a recording of a real run is
+	// held against those.
+	Source string
+}
+
+// Component exposes a metric.
+type Component string
+
+// The components; a metric of Kube or Process is of several.
+const (
+	Process           Component = "process"
+	Kube              Component = "kube"
+	APIServer         Component = "kube-apiserver"
+	Etcd              Component = "etcd"
+	Scheduler         Component = "kube-scheduler"
+	ControllerManager Component = "kube-controller-manager"
+	Generator         Component = "loadgen"
+	Recorder          Component = "recorder"
+)
+
+// Reader needs a metric.
+type Reader string
+
+// The readers. A metric of several is the first one's.
+const (
+	Rules      Reader = "rules"      // of package alerts
+	Dashboards Reader = "dashboards" // of package dashboards
+	Diagnosis  Reader = "diagnosis"  // objectives, breakdowns, and persons who look for a cause
+)
+
+// For is the metrics that a reader of declared ones (Rules or Dashboards) needs,
+// sorted by name.
+func For(by Reader) []Metric {
+	var all []Metric
+	for _, r := range table() {
+		if r.by == by {
+			all = append(all, Metric{r.name, r.kind, strings.Fields(r.labels), r.source})
+		}
+	}
+	slices.SortFunc(all, func(a, b Metric) int { return strings.Compare(a.Name, b.Name) })
+	return all
+}
+
+// Recorded is the names of what is recorded of components. One that ends in * is a
+// prefix; names that it covers are left out.
+func Recorded(of ...Component) []string {
+	var names []string
+	for _, component := range of {
+		for _, r := range table() {
+			if r.of == component {
+				names = append(names, r.name)
+			}
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+		return slices.ContainsFunc(names, func(p string) bool {
+			prefix, ok := strings.CutSuffix(p, "*")
+			return ok && p != name && strings.HasPrefix(name, prefix)
+		})
+	})
+}

@@ -1,0 +1,61 @@
+package metricnames
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/stormglass/stormglass/internal/metricsource"
+)
+
+// TestDeclared holds the table against the source of the very modules that go.mod
+// pins: a rename or a lost label upstream fails here, not in an alert that has gone
+// quiet.
+func TestDeclared(t *testing.T) {
+	all := slices.Concat(For(Rules), For(Dashboards))
+	var files []string
+	for _, m := range all {
+		files = append(files, m.Source)
+	}
+	sources := metricsource.Read(t, files...)
+	for _, m := range all {
+		if m.Source == "" {
+			continue
+		}
+		d, ok := sources[m.Source][m.Name]
+		switch {
+		case !ok:
+			t.Errorf("%s does not declare %s", m.Source, m.Name)
+		case d.Type != m.Type || !slices.Equal(d.Labels, m.Labels):
+			t.Errorf("%s is a %s with the labels %q in %s, a %s with %q in the table", m.Name, d.Type, d.Labels, m.Source, m.Type, m.Labels)
+		case d.Deprecated != "":
+			t.Errorf("%s is deprecated since %s", m.Name, d.Deprecated)
+		}
+	}
+	for _, m := range For(Rules) {
+		if m.Source != "" && m.Type == "histogram" && sources[m.Source][m.Name].Edges == nil {
+			t.Errorf("%s: the edges of the buckets of %s cannot be read", m.Source, m.Name)
+		}
+	}
+}
+
+// TestTableIsWhole: a metric stands in the table once, and one that rules or
+// dashboards read has a type.
+func TestTableIsWhole(t *testing.T) {
+	seen := map[string]bool{}
+	for _, r := range table() {
+		if seen[r.name] {
+			t.Errorf("%s stands there twice", r.name)
+		}
+		seen[r.name] = true
+		if (r.kind == "") != (r.by == Diagnosis) {
+			t.Errorf("%s has the type %q, for %s", r.name, r.kind, r.by)
+		}
+	}
+}
+
+func TestRecordedLeavesOutWhatAPrefixCovers(t *testing.T) {
+	names := Recorded(Kube, Scheduler)
+	if !slices.Contains(names, "workqueue_*") || slices.Contains(names, "workqueue_depth") || !slices.Contains(names, "kubernetes_build_info") || slices.Contains(names, "etcd_server_*") {
+		t.Errorf("%q", names)
+	}
+}

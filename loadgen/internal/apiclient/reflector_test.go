@@ -1,0 +1,26 @@
+package apiclient
+
+import (
+	"testing"
+	"time"
+)
+
+func TestBackoffDoublesUpToItsMost(t *testing.T) {
+	b := Backoff{First: 100 * time.Millisecond, Most: time.Second}
+	for failures, want := range []time.Duration{100 * time.Millisecond, 100 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond, 800 * time.Millisecond, time.Second, time.Second} {
+		if least, most := b.Wait(failures, 0), b.Wait(failures, 1); least != want || most != 2*want {
+			t.Errorf("after %d failures %v to %v, want %v and its double", failures, least, most, want)
+		}
+	}
+}
+
+func TestRetryBeginsAgainAfterReset(t *testing.T) {
+	r := Retry{Backoff: Backoff{First: time.Nanosecond, Most: time.Hour}}
+	for range 3 {
+		r.Pause(t.Context())
+	}
+	r.Reset()
+	if r.Pause(t.Context()); r.failures != 1 {
+		t.Errorf("%d failures after a reset and one more", r.failures)
+	}
+}

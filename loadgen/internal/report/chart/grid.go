@@ -1,0 +1,81 @@
+package chart
+
+import (
+	"math"
+	"strconv"
+	"time"
+)
+
+// MaxPoints is how many points of a series are drawn: about one for each
+// pixel of a chart on a wide screen.
+const MaxPoints = 600
+
+// Grid is the time axis that all charts of a report share.
+type Grid struct {
+	Start time.Time
+	Step  time.Duration
+	N     int // points: start, start+step, ... start+(n-1)*step
+}
+
+// NewGrid lays at most MaxPoints over the run, but no more than there were
+// scrapes: between two of them there is nothing to see.
+func NewGrid(start, end time.Time, interval time.Duration) Grid {
+	length := max(end.Sub(start), time.Second)
+	step := max(interval, time.Second, length/(MaxPoints-1)).Round(time.Second)
+	for length/step+1 > MaxPoints {
+		step += time.Second
+	}
+	n := int(length/step) + 1
+	if length%step != 0 && n < MaxPoints {
+		n++ // the last stretch is shorter than a step
+	}
+	return Grid{Start: start, Step: step, N: n}
+}
+
+// Seconds is the length of the axis.
+func (g Grid) Seconds() float64 { return float64(g.N-1) * g.Step.Seconds() }
+
+// End is the last point.
+func (g Grid) End() time.Time { return g.Start.Add(time.Duration(g.N-1) * g.Step) }
+
+// At is how many seconds after the grid's start t is.
+func (g Grid) At(t time.Time) float64 { return t.Sub(g.Start).Seconds() }
+
+// Fraction is where t lies on the axis, from 0 to 1.
+func (g Grid) Fraction(t time.Time) float64 {
+	if g.Seconds() <= 0 {
+		return 0
+	}
+	return min(max(g.At(t)/g.Seconds(), 0), 1)
+}
+
+// Sample puts points on the grid. A cell that gets several keeps the largest
+// (the smallest if dips matter more): a mean would hide what a report is
+// read for. Where there is no point, or none that is a number, is a gap (NaN).
+func (g Grid) Sample(points []Point, dips bool) []float64 {
+	values := make([]float64, g.N)
+	for i := range values {
+		values[i] = math.NaN()
+	}
+	for _, p := range points {
+		i := int(math.Round(g.At(p.T) / g.Step.Seconds()))
+		if i < 0 || i >= g.N || math.IsNaN(p.V) || math.IsInf(p.V, 0) {
+			continue
+		}
+		have := values[i]
+		if math.IsNaN(have) || (p.V > have) != dips {
+			values[i] = Round6(p.V)
+		}
+	}
+	return values
+}
+
+// Round6 keeps six significant digits: more than anybody reads, and the page
+// and its script round the same number.
+func Round6(v float64) float64 {
+	v, err := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 6, 64), 64)
+	if err != nil {
+		return math.NaN() // cannot be: it was just written
+	}
+	return v
+}

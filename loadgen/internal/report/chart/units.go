@@ -1,0 +1,132 @@
+package chart
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// None stands where there is no value.
+const None = "–"
+
+// UnitCores is a unit of charts that no gate has.
+const UnitCores scenario.Unit = "cores"
+
+// Format writes v in a unit of result.Gate as a person reads it: "1.24 s",
+// "340 ms", "5,000", "12%", "310 MB", "50/s". Three significant digits, since
+// more are noise in a load test; whole numbers are exact.
+func Format(u scenario.Unit, v float64) string { return FormatDigits(u, v, 3) }
+
+// FormatDigits is Format with other than three significant digits.
+func FormatDigits(u scenario.Unit, v float64, digits int) string {
+	if math.IsNaN(v) {
+		return None
+	}
+	if math.IsInf(v, 0) {
+		return strings.Replace(fmt.Sprint(v), "Inf", "∞", 1)
+	}
+	switch u {
+	case scenario.Seconds:
+		return Seconds(v, digits)
+	case scenario.Ratio:
+		return Number(v*100, digits) + "%"
+	case scenario.Size:
+		return Scaled(v, digits, []string{" B", " kB", " MB", " GB", " TB"})
+	case scenario.PerHour:
+		return Number(v, digits) + "/h"
+	case scenario.PerSec:
+		return Number(v, digits) + "/s"
+	}
+	return Number(v, digits)
+}
+
+// Seconds writes a duration: "85 µs", "340 ms", "1.24 s", "2m 05s", "5m", "1h 02m".
+func Seconds(v float64, digits int) string {
+	a := math.Abs(v)
+	switch {
+	case a == 0:
+		return "0 s"
+	case a < 999.5e-6:
+		return Number(v*1e6, digits) + " µs"
+	case a < 999.5e-3:
+		return Number(v*1e3, digits) + " ms"
+	case a < 59.95:
+		return Number(v, digits) + " s"
+	}
+	d := time.Duration(math.Round(a)) * time.Second
+	sign := minus(v < 0)
+	switch {
+	case d%time.Hour == 0:
+		return fmt.Sprintf("%s%dh", sign, d/time.Hour)
+	case d%time.Minute == 0 && d < time.Hour:
+		return fmt.Sprintf("%s%dm", sign, d/time.Minute)
+	case d < time.Hour:
+		return fmt.Sprintf("%s%dm %02ds", sign, d/time.Minute, d%time.Minute/time.Second)
+	}
+	return fmt.Sprintf("%s%dh %02dm", sign, d/time.Hour, d%time.Hour/time.Minute)
+}
+
+// minus is the sign of a number below zero.
+func minus(below bool) string {
+	if below {
+		return "-"
+	}
+	return ""
+}
+
+// Scaled divides by 1,000 until the number is readable. Decimal, as the sizes
+// in a scenario file are.
+func Scaled(v float64, digits int, units []string) string {
+	i := 0
+	for ; math.Abs(v) >= 999.5 && i < len(units)-1; i++ {
+		v /= 1000
+	}
+	return Number(v, digits) + units[i]
+}
+
+// Number rounds to significant digits, but never before the point, and groups
+// thousands.
+func Number(v float64, digits int) string {
+	if v == 0 {
+		return "0"
+	}
+	decimals := max(digits-1-int(math.Floor(math.Log10(math.Abs(v)))), 0)
+	s := strconv.FormatFloat(v, 'f', min(decimals, 12), 64)
+	if strings.Contains(s, ".") {
+		s = strings.TrimRight(strings.TrimRight(s, "0"), ".")
+	}
+	return Group(s)
+}
+
+// Count writes whole numbers: "5,000".
+func Count[N int | int64](n N) string { return Group(strconv.FormatInt(int64(n), 10)) }
+
+// Group puts commas between the thousands of a number.
+func Group(s string) string {
+	whole, frac, dot := strings.Cut(s, ".")
+	sign := ""
+	if strings.HasPrefix(whole, "-") {
+		sign, whole = "-", whole[1:]
+	}
+	for i := len(whole) - 3; i > 0; i -= 3 {
+		whole = whole[:i] + "," + whole[i:]
+	}
+	if dot {
+		whole += "." + frac
+	}
+	return sign + whole
+}
+
+// Clock writes seconds since the start of the run as "2:05" or "1:02:05".
+func Clock(s float64) string {
+	t := int(math.Round(math.Abs(s)))
+	sign := minus(s < -0.5)
+	if t < 3600 {
+		return fmt.Sprintf("%s%d:%02d", sign, t/60, t%60)
+	}
+	return fmt.Sprintf("%s%d:%02d:%02d", sign, t/3600, t/60%60, t%60)
+}

@@ -1,0 +1,172 @@
+package chart
+
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// Waterfall is a change's way through the control plane: a bar for each hop,
+// from its first piece to its last, in seconds since just before the change was
+// sent.
+type Waterfall struct {
+	ID, Title, Where string
+	Note, Summary    string
+	Bars             []hopBar
+	Ticks            []Mark
+
+	Name  string
+	ticks []tick
+}
+
+// tick is a place on an axis.
+type tick struct {
+	share float64
+	label string
+}
+
+// hopBar is the bar of a hop. X, Y and W are in the coordinates of the drawing, in
+// which a row is ten high; X is empty where nothing arrived.
+type hopBar struct {
+	Name, Text, Title string
+	X, W              string
+	Y, Row            int
+	Short             bool   // not all pieces arrived
+	Left, Right       string // of the text, in percent; one of them, or none: there is no room
+
+	from, to float64 // in the coordinates of a plot
+	side     side
+}
+
+// side is where a bar's text has room.
+type side int
+
+const (
+	nowhere side = iota
+	behind
+	inside
+	before
+)
+
+const (
+	// hopLetter and hopPad are the room that a text needs, in the coordinates of a
+	// plot.
+	hopLetter, hopPad = 9.5, 24
+)
+
+// Inside tells whether the text stands in the bar.
+func (b hopBar) Inside() bool { return b.side == inside }
+
+// Height of the drawing.
+func (w Waterfall) Height() int { return 10 * len(w.Bars) }
+
+// Rems is the height on the page: as a track's rows.
+func (w Waterfall) Rems() string { return Coordinate(1.5 * float64(len(w.Bars))) }
+
+// Hop is a step of the way that a waterfall shows.
+type Hop struct {
+	Name        string
+	First, Last *float64 // seconds; nil: nothing arrived
+	Count       int64    // of pieces
+	Short       bool     // not all pieces arrived
+}
+
+// NewWaterfall draws hops; name is its address, title, where and note are its words.
+func NewWaterfall(name, title, where, note string, hops []Hop) Waterfall {
+	w := Waterfall{ID: ID(name), Name: name, Title: title, Where: where, Note: note}
+	longest := 0.0
+	for _, h := range hops {
+		if h.Last != nil {
+			longest = max(longest, *h.Last)
+		}
+	}
+	axis := newScale(0, longest, false, scenario.Seconds)
+	for _, t := range axis.Ticks {
+		at := tick{t / axis.High, tickLabel(scenario.Seconds, t)}
+		w.ticks = append(w.ticks, at)
+		w.Ticks = append(w.Ticks, Mark{PercentAt(at.share), at.label})
+	}
+	for i, h := range hops {
+		w.Bars = append(w.Bars, newHopBar(h, i, axis.High))
+	}
+	w.Summary = fmt.Sprintf("%s, %s: %d hops, the last piece after %s.", w.Title, w.Where, len(w.Bars), Format(scenario.Seconds, longest))
+	return w
+}
+
+func newHopBar(h Hop, row int, high float64) hopBar {
+	b := hopBar{Name: h.Name, Short: h.Short, Row: row, Y: 10*row + 1, Left: "0"}
+	if h.First == nil || h.Last == nil {
+		b.Text = "none arrived"
+		b.Title, b.side = b.Name+": none arrived", behind
+		return b
+	}
+	b.from, b.to = *h.First/high*PlotWidth, *h.Last/high*PlotWidth
+	width := max(b.to-b.from, leastBar)
+	b.X, b.W = Coordinate(min(b.from, PlotWidth-leastBar)), Coordinate(width)
+	b.Text = Format(scenario.Seconds, *h.Last)
+	if *h.First != *h.Last {
+		b.Text = Format(scenario.Seconds, *h.First) + " to " + b.Text
+	}
+	if h.Count != 1 {
+		b.Text = Count(h.Count) + ", " + b.Text
+	}
+	b.Title = b.Name + ": " + b.Text
+	b.place(hopLetter*float64(TextWidth(b.Text)) + hopPad)
+	return b
+}
+
+// place finds room for a text that needs so much.
+func (b *hopBar) place(needs float64) {
+	b.Left = ""
+	switch {
+	case PlotWidth-b.to >= needs:
+		b.side, b.Left = behind, PercentAt(b.to/PlotWidth)
+	case b.to-b.from >= needs:
+		b.side, b.Left = inside, PercentAt(b.from/PlotWidth)
+	case b.from >= needs:
+		b.side, b.Right = before, PercentAt(1-b.from/PlotWidth)
+	}
+}
+
+// SVG draws a rollout's hops as a picture that stands alone.
+func (w Waterfall) SVG(origin string) []byte {
+	const high = 24
+	s := &sheet{}
+	s.head("Rollout: "+w.Title, w.Where, "Each hop from its first piece to its last, since just before the change was sent.")
+	a := axis{s, nil, 130, sheetWidth - sheetMargin - 14}
+	top, height := s.y, high*float64(len(w.Bars))
+	for _, t := range w.ticks {
+		s.line(a.at(t.share), top, a.at(t.share), top+height, gridInk, 1, "")
+		s.text(a.at(t.share), top+height+15, t.label, words{size: smallSize, fill: dimInk, anchor: "middle"})
+	}
+	for i, b := range w.Bars {
+		y := top + high*float64(i)
+		s.text(a.x0-8, y+16, fit(b.Name, bodySize, a.x0-8-sheetMargin), words{anchor: "end"})
+		x, end := a.plotted(b.from), max(a.plotted(b.to), a.plotted(b.from)+2.5)
+		if b.X != "" {
+			s.rect(x, y+3, end-x, high-6, b.ink(), 1)
+		}
+		switch b.side {
+		case behind:
+			s.text(end+6, y+16, b.Text, words{})
+		case inside:
+			s.text(x+8, y+16, b.Text, words{fill: paper})
+		case before:
+			s.text(x-6, y+16, b.Text, words{anchor: "end"})
+		}
+	}
+	s.y = top + height + 24
+	s.paragraph(cmp.Or(w.Note, w.Summary), 1, words{})
+	return s.svg("Rollout: "+w.Title, w.Summary, origin)
+}
+
+// ink of a hop's bar.
+func (b hopBar) ink() string {
+	i := 0
+	if b.Short {
+		i = 1
+	}
+	colour, _ := seriesInk(i)
+	return colour
+}

@@ -1,0 +1,177 @@
+package report
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
+	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// detailView is the tables of the page, of all that was measured.
+func detailView(_ context.Context, p *page) (any, error) { return phaseTables(p.result), nil }
+
+// phaseTables are the phases in detail; kinds of load that the run did not
+// have are left out.
+func phaseTables(r result.Result) []tableView {
+	phases := r.Measurements.Phases
+	overview := tableView{
+		Caption: "Phases", Empty: "No phase was measured.",
+		Head: heads("Phase", ">Took", "Ended by", ">Pods created", ">Ready", ">Deleted", ">Startup p50", ">Startup p95", ">Startup p99", ">To scheduled p99", ">To Ready p99", ">To endpoint p99", ">NotReady after", ">Recovered after"),
+		Note: "Startup is from a pod's first event until Ready, as a watch on the pods saw it; to endpoint from Ready until in an EndpointSlice, of pods of a Service.",
+	}
+	requests := tableView{
+		Caption: "Requests",
+		Head:    heads("Phase", "Load", "Call", ">Offered", ">Achieved", ">Sent", ">Unsent", ">p50", ">p90", ">p95", ">p99", ">p99.9", ">Max", ">Service p99", ">Lag p99", ">External p99", "Answers"),
+		Note:    "Latency counts from the intended start, failed requests included; service from the actual send; lag is the difference, our own. External is the latency without the lag and without stalls of the generator. Achieved counts 2xx answers, per second in which arrivals were due.",
+	}
+	watches := tableView{
+		Caption: "Watches",
+		Head:    heads("Phase", "Load", "Resource", ">Open", ">Failed", ">Open p99", ">Expected", ">Delivered", ">Lost", ">Duplicated", ">Reordered", ">Delivery p50", ">p95", ">p99", ">p99.9", ">Max", ">Reconnects", ">Relists"),
+		Note:    "Delivery counts from a write's acknowledgement. Expected is acknowledged writes times the watches that had to see each.",
+	}
+	for _, p := range phases {
+		overview.add(phaseRow(p)...)
+		for _, l := range p.Requests {
+			requests.add(requestRow(p, l)...)
+		}
+		for _, l := range p.Changes {
+			requests.add(requestRow(p, l.Requests)...)
+		}
+		for _, w := range p.Watches {
+			watches.add(watchRow(p, w)...)
+		}
+	}
+	out := []tableView{overview}
+	for _, t := range []tableView{requests, watches} {
+		if len(t.Rows) > 0 {
+			out = append(out, t)
+		}
+	}
+	if t := nodesTable(r.Measurements.Nodes); len(t.Rows) > 0 {
+		out = append(out, t)
+	}
+	return append(out, costTable(r))
+}
+
+func phaseRow(p result.Phase) []string {
+	end := "time"
+	switch {
+	case p.Interrupted:
+		end = "interrupt"
+	case p.Until != "" && p.ConditionMet:
+		end = chart.Clean(p.Until)
+	case p.Until != "":
+		end = chart.Clean(p.Until) + " not met"
+	}
+	row := []string{chart.Clean(p.Name), chart.Format(scenario.Seconds, p.Seconds()), end}
+	w := p.Workload
+	if w == nil {
+		w = &result.Workload{}
+	}
+	quantile := func(l result.Latency, v float64) string {
+		if l.Count == 0 {
+			return chart.None
+		}
+		return chart.Format(scenario.Seconds, v)
+	}
+	maybe := func(v *float64) string {
+		if v == nil {
+			return chart.None
+		}
+		return chart.Format(scenario.Seconds, *v)
+	}
+	return append(row, chart.Count(w.PodsCreated), chart.Count(w.PodsReady), chart.Count(w.PodsDeleted),
+		quantile(w.Startup, w.Startup.P50), quantile(w.Startup, w.Startup.P95), quantile(w.Startup, w.Startup.P99),
+		quantile(w.ToScheduled, w.ToScheduled.P99), quantile(w.ToReady, w.ToReady.P99), quantile(w.ToEndpoint, w.ToEndpoint.P99),
+		maybe(w.NotReadyAfter), maybe(w.RecoveredAfter))
+}
+
+// quantiles writes some of a distribution, or dashes where it is empty: zero
+// would be a lie.
+func quantiles(l result.Latency, values ...float64) []string {
+	out := make([]string, len(values))
+	for i, v := range values {
+		out[i] = chart.None
+		if l.Count > 0 {
+			out[i] = chart.Format(scenario.Seconds, v)
+		}
+	}
+	return out
+}
+
+func requestRow(p result.Phase, l result.Requests) []string {
+	row := []string{chart.Clean(p.Name), chart.Clean(l.Load), callText(l.Verb, l.Resource, l.Variant, l.Tenant),
+		chart.Format(scenario.PerSec, l.OfferedRate), chart.Format(scenario.PerSec, l.AchievedRate), chart.Count(l.Sent), chart.Count(l.Unsent)}
+	row = append(row, quantiles(l.Latency, l.Latency.P50, l.Latency.P90, l.Latency.P95, l.Latency.P99, l.Latency.P999, l.Latency.Max)...)
+	row = append(row, quantiles(l.Service, l.Service.P99)...)
+	row = append(row, quantiles(l.Lag, l.Lag.P99)...)
+	row = append(row, quantiles(l.External, l.External.P99)...)
+	return append(row, tally(l.Outcomes))
+}
+
+func tally(m map[string]int64) string {
+	var parts []string
+	for _, k := range sortedKeys(m) {
+		parts = append(parts, chart.Clean(k)+" × "+chart.Count(m[k]))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func watchRow(p result.Phase, w result.Watches) []string {
+	open := chart.Count(w.Open)
+	if w.Open != w.Wanted {
+		open += " of " + chart.Count(w.Wanted)
+	}
+	failed := chart.Count(w.Failed)
+	if kinds := tally(w.Failures); kinds != "" {
+		failed += " (" + kinds + ")"
+	}
+	row := []string{chart.Clean(p.Name), chart.Clean(w.Load), chart.Clean(w.Resource), open, failed}
+	row = append(row, quantiles(w.OpenLatency, w.OpenLatency.P99)...)
+	row = append(row, chart.Count(w.Expected), chart.Count(w.Delivered), chart.Count(w.Lost), chart.Count(w.Duplicated), chart.Count(w.Reordered))
+	row = append(row, quantiles(w.Delivery, w.Delivery.P50, w.Delivery.P95, w.Delivery.P99, w.Delivery.P999, w.Delivery.Max)...)
+	return append(row, chart.Count(w.Reconnects), chart.Count(w.Relists))
+}
+
+func nodesTable(n *result.Nodes) tableView {
+	t := tableView{Caption: "Simulated nodes", Head: heads("Figure", "Value")}
+	if n == nil || n.Count == 0 {
+		return t
+	}
+	t.add("Nodes, fidelity", chart.Count(n.Count)+", "+chart.Clean(n.Fidelity))
+	t.add("All Ready after", chart.Format(scenario.Seconds, n.ReadySeconds))
+	t.add("Heartbeats acknowledged", chart.Count(n.Heartbeats))
+	t.add("Heartbeat p99", quantiles(n.Heartbeat, n.Heartbeat.P99)[0])
+	t.add("Missed by us", chart.Count(n.MissedByGenerator))
+	t.add("Missed by the server", chart.Count(n.MissedByServer))
+	t.add("Status writes", chart.Count(n.StatusWrites))
+	t.add("Pods started, stopped", chart.Count(n.PodsStarted)+", "+chart.Count(n.PodsStopped))
+	t.add("Watches at the peak", chart.Count(n.Watches))
+	t.add("Watches resumed, relisted", chart.Count(n.Reconnects)+", "+chart.Count(n.Relists))
+	for _, k := range sortedKeys(n.Errors) {
+		t.add("Errors: "+chart.Clean(k), chart.Count(n.Errors[k]))
+	}
+	return t
+}
+
+func costTable(r result.Result) tableView {
+	g := r.Measurements.Generator
+	t := tableView{
+		Caption: "What it cost, over the whole run", Empty: "The components' own process metrics were not recorded.",
+		Head: heads("Process", ">CPU", ">Share", ">Memory, peak", ">Descriptors, peak"),
+		Note: fmt.Sprintf("The generator measured itself: %s CPU, %s memory, %s goroutines, GC pause p99 %s, timer lag p99 %s.",
+			chart.Format(scenario.Seconds, g.CPUSeconds), chart.Format(scenario.Size, float64(g.MaxRSSBytes)), chart.Count(g.MaxGoroutines),
+			chart.Format(scenario.Seconds, g.GCPauseP99), chart.Format(scenario.Seconds, g.SchedulingLag.P99)),
+	}
+	if !measuredToTheEnd(r.Measurements) {
+		t.Note = "What the generator measured of itself was not recorded."
+	}
+	for _, c := range r.Components {
+		t.add(chart.Clean(c.Name), chart.Format(scenario.Seconds, c.CPUSeconds), chart.Format(scenario.Ratio, c.CPUShare),
+			chart.Format(scenario.Size, c.MaxRSSBytes), chart.Count(int64(c.MaxDescriptors)))
+	}
+	return t
+}

@@ -1,0 +1,104 @@
+package report
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
+	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// environment is what a reader needs to trust the numbers, or to repeat the run.
+type environment struct {
+	Tables                []tableView
+	Command, ByFile, YAML string
+	Log                   tableView
+}
+
+func environmentView(_ context.Context, p *page) (any, error) {
+	e := environment{Tables: environmentTables(p.result), YAML: p.yaml, Log: p.eventLog(p.events)}
+	e.Command, e.ByFile = commands(p.result)
+	return e, nil
+}
+
+// environmentTables are what a reader needs to trust or repeat the numbers.
+func environmentTables(r result.Result) []tableView {
+	dev := tableView{
+		Caption: "Settings that differ from upstream's defaults",
+		Empty:   "None.",
+		Head:    heads("Component", "Setting", "Value", "Default", "Why"),
+	}
+	for _, d := range r.Run.Cluster.Deviations {
+		dev.add(chart.Clean(d.Component), chart.Clean(d.Setting), chart.Clean(d.Value), chart.Clean(d.Default), chart.Clean(d.Reason))
+	}
+	switch {
+	case r.Run.ID == "":
+		dev.Empty = "Not recorded."
+	case len(r.Run.Cluster.Deviations) == 0 && !r.Run.Cluster.Bundled:
+		dev.Empty = "Not known: the control plane was not started by Stormglass."
+	}
+	v, h, c := r.Run.Versions, r.Run.Host, r.Run.Cluster
+	env := tableView{Caption: "Versions and machine", Head: heads("What", "Value")}
+	for _, row := range []fact{
+		{"Run", r.Run.ID}, {"Stormglass", v.Stormglass}, {"Kubernetes", v.Kubernetes}, {"etcd", v.Etcd}, {"Go", v.Go},
+		{"Generator's machine", h.OS + ", kernel " + h.Kernel},
+		{"CPU", fmt.Sprintf("%d × %s", h.CPUs, h.CPUModel)},
+		{"Memory", chart.Format(scenario.Size, float64(h.MemoryBytes))},
+		{"Descriptor limit", chart.Group(fmt.Sprint(h.Descriptors))},
+		{"Server", c.Server}, {"Scraped", strings.Join(c.Targets, ", ")},
+		{"Scrapes", scrapes(r.Measurements)},
+	} {
+		if row.Value = chart.Clean(row.Value); row.Value != "" {
+			env.add(row.Name, row.Value)
+		}
+	}
+	if c.ReadySeconds > 0 {
+		env.add("Control plane ready after", chart.Format(scenario.Seconds, c.ReadySeconds))
+	}
+	return []tableView{dev, env}
+}
+
+func scrapes(m result.Measurements) string {
+	if !measuredToTheEnd(m) {
+		return "not recorded"
+	}
+	s := m.Scrapes
+	text := chart.Count(s.Done) + " done"
+	if lost := tally(s.Failed); lost != "" {
+		text += ", lost: " + lost
+	}
+	return text
+}
+
+// commands are how to run the same again: as it was typed, and from the
+// resolved scenario, which holds even when the catalogue has changed.
+func commands(r result.Result) (typed, byFile string) {
+	var cluster string
+	if !r.Run.Cluster.Bundled {
+		cluster = " --kubeconfig FILE"
+	}
+	typed = "loadgen run " + shellQuote(chart.Clean(r.Run.Scenario))
+	if r.Run.Variant != "" {
+		typed += " --variant " + shellQuote(chart.Clean(r.Run.Variant))
+	}
+	for _, o := range r.Run.Overrides {
+		typed += " --set " + shellQuote(chart.Clean(o))
+	}
+	for _, g := range r.Run.WithoutGates {
+		typed += " --without-gate " + shellQuote(chart.Clean(g))
+	}
+	return typed + cluster, "loadgen run DIR/" + result.ScenarioFile + cluster
+}
+
+// shellQuote quotes what a POSIX shell would not take as it is.
+func shellQuote(s string) string {
+	safe := strings.IndexFunc(s, func(r rune) bool {
+		return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=./:,%+@", r)
+	}) < 0
+	if safe && s != "" {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}

@@ -1,0 +1,151 @@
+package report
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// gatesView is the gates of the page, the most urgent first.
+func gatesView(_ context.Context, p *page) (any, error) {
+	var rows []gateRow
+	said := ""
+	for _, g := range byUrgency(p.result.Gates) {
+		row := newGateRow(g, len(p.result.Measurements.Phases))
+		if row.Detail == said { // nine gates without data for one reason
+			row.Detail, row.More = "", row.More && row.Expr != ""
+		} else if row.More {
+			said = row.Detail
+		}
+		rows = append(rows, row)
+	}
+	return rows, nil
+}
+
+type gateRow struct {
+	Class, Word, Name, Value, Bound, Margin string
+	Fill                                    string // of the bar, in percent; empty without one
+	Over, Objective, Detail, Expr           string
+	More                                    bool // a second line says why
+}
+
+func newGateRow(g result.Gate, phases int) gateRow {
+	row := gateRow{
+		Class: style(g.Verdict), Word: word(g.Verdict), Name: chart.Clean(g.Name), Value: gateValue(g), Bound: gateBound(g),
+		Margin: margin(g), Objective: chart.Clean(g.Objective), Detail: chart.Clean(g.Detail), Expr: chart.Clean(g.Expr),
+		Over: overText(g, phases), More: g.Verdict != result.Pass && g.Detail+g.Expr != "",
+	}
+	// The bar is the part of the bound that was used up, so for a bound from
+	// above only.
+	if g.Value != nil && g.Op == "<=" && g.Bound > 0 && !math.IsNaN(*g.Value) {
+		row.Fill = chart.PercentAt(min(max(*g.Value/g.Bound, 0), 1))
+	}
+	return row
+}
+
+func (t *terminal) gates(r result.Result) {
+	bad := &table{align: "lfrlll"}
+	var good []result.Gate
+	var details []string // of each row of bad; empty: nothing to add
+	said := ""
+	for _, g := range byUrgency(r.Gates) {
+		if g.Verdict == result.Pass {
+			good = append(good, g)
+			continue
+		}
+		row := plain("", chart.Clean(g.Name), gateValue(g), gateBound(g), margin(g), overText(g, len(r.Measurements.Phases)))
+		row[0], row[4].style = cell{word(g.Verdict), style(g.Verdict)}, style(g.Verdict)
+		bad.add(row...)
+		detail := chart.Clean(strings.TrimPrefix(g.Detail, g.Name+": "))
+		// What a value says of itself, an alert says in words: when, of what, for how long.
+		if told := g.Verdict != result.NoData && g.Objective != "alert"; told || detail == said {
+			detail = ""
+		} else {
+			said = detail
+		}
+		details = append(details, detail)
+	}
+	if len(bad.rows) > 0 {
+		t.line("")
+		for i, l := range bad.lines(0, t.width, t.paint) {
+			t.line(l)
+			t.detail(details[i])
+		}
+	}
+	t.passing(good)
+}
+
+// detail writes what there is to say of a gate below it: on one line if a report has
+// the rest.
+func (t *terminal) detail(text string) {
+	const indent = 9
+	lines := chart.Wrap(text, t.width-indent)
+	if t.reported && len(lines) > 1 {
+		lines = []string{chart.Shorten(text, t.width-indent)}
+	}
+	for _, l := range lines {
+		t.line(t.paint("dim", strings.Repeat(" ", indent)+l))
+	}
+}
+
+// overText names, in little room, the phases that broke a gate's bound, or those
+// that it is over where no single one did; the run had so many.
+func overText(g result.Gate, phases int) string {
+	if n := len(g.BrokenIn); n > 3 {
+		return fmt.Sprintf("in %d of %d phases", n, len(g.Over))
+	} else if n > 0 {
+		return "in " + chart.Shorten(chart.Clean(strings.Join(g.BrokenIn, ", ")), 30)
+	}
+	switch n := len(g.Over); {
+	case n > 1 && n >= phases:
+		return "over all phases"
+	case n > 3:
+		return fmt.Sprintf("over %d phases", n)
+	}
+	return "over " + chart.Shorten(chart.Clean(strings.Join(g.Over, ", ")), 30)
+}
+
+// passing writes what passed, two gates to a line where there is room.
+func (t *terminal) passing(good []result.Gate) {
+	if len(good) == 0 {
+		return
+	}
+	columns := [][]string{passed(good, t.width)}
+	left := 0
+	if half := (len(good) + 1) / 2; len(good) > 3 {
+		two := [][]string{passed(good[:half], math.MaxInt), passed(good[half:], math.MaxInt)}
+		left = widest(two[0])
+		if left+4+widest(two[1]) <= t.width {
+			columns = two
+		}
+	}
+	t.line("")
+	for i, l := range columns[0] {
+		if len(columns) == 2 && i < len(columns[1]) {
+			l += strings.Repeat(" ", left-chart.TextWidth(l)+4) + columns[1][i]
+		}
+		t.line(strings.ReplaceAll(l, word(result.Pass)+"  ", t.paint("pass", word(result.Pass))+"  "))
+	}
+}
+
+// passed is a line for each gate, in so many columns.
+func passed(good []result.Gate, width int) []string {
+	tab := &table{align: "lfrl"}
+	for _, g := range good {
+		row := plain("", chart.Clean(g.Name), gateValue(g), gateBound(g))
+		row[0] = cell{word(g.Verdict), style(g.Verdict)}
+		tab.add(row...)
+	}
+	return tab.lines(0, width, noPaint)
+}
+
+func widest(lines []string) (width int) {
+	for _, l := range lines {
+		width = max(width, chart.TextWidth(l))
+	}
+	return width
+}

@@ -1,0 +1,130 @@
+package report
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
+	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// keyView is the key metrics of the page, with their lines of its charts.
+func keyView(_ context.Context, p *page) (any, error) {
+	var blocks []keyBlock
+	for _, k := range p.result.Key {
+		blocks = append(blocks, newKeyBlock(k, p.result, p.Sections))
+	}
+	return blocks, nil
+}
+
+type keyBlock struct {
+	Name, Missing string
+	Histogram     bool
+	Rows          []keyRowView
+}
+
+type keyRowView struct {
+	Label, P50, P95, Value, Count, Guide string
+	Exceeds                              bool
+	Spark                                string
+	Colour                               int
+}
+
+func newKeyBlock(k result.KeyMetric, r result.Result, drawnSections []drawnSection) keyBlock {
+	b := keyBlock{Name: chart.Clean(k.Name), Missing: chart.Clean(k.Missing)}
+	if len(k.Rows) == 0 && b.Missing == "" {
+		b.Missing = "no rows"
+	}
+	hours := runSeconds(r) / 3600
+	for _, row := range k.Rows {
+		b.Histogram = b.Histogram || row.P99 != nil
+		v := keyRowView{Label: chart.Clean(row.Label), P50: chart.None, P95: chart.None, Value: chart.None, Count: chart.Scaled(row.Count, 3, []string{"", "k", "M", "G"})}
+		if row.P50 != nil {
+			v.P50 = chart.Format(scenario.Seconds, *row.P50)
+		}
+		if row.P95 != nil {
+			v.P95 = chart.Format(scenario.Seconds, *row.P95)
+		}
+		unit := scenario.Seconds
+		if row.P99 == nil {
+			unit = scenario.Count
+		}
+		if value := keyValue(row); value != nil {
+			v.Value = chart.Format(unit, *value)
+			if g, ok := guideOf(k.Name, row, hours); ok {
+				v.Guide, v.Exceeds = g.text, *value > g.bound
+			}
+		}
+		v.Spark, v.Colour = sparkline(k.Name, v.Label, drawnSections)
+		b.Rows = append(b.Rows, v)
+	}
+	return b
+}
+
+// sparkline borrows the line of a key metric's row from its chart.
+func sparkline(metric, label string, sections []drawnSection) (path string, colour int) {
+	for _, s := range sections {
+		for _, c := range s.Charts {
+			for _, l := range c.Series {
+				if c.Key == metric && l.Name == label {
+					return l.Path + l.Dots, l.Colour
+				}
+			}
+		}
+	}
+	return "", 0
+}
+
+// keyMetrics writes the four, always all of them. The verbs of the API server
+// share lines: what matters is each verb's p99.
+func (t *terminal) keyMetrics(r result.Result) {
+	t.line("")
+	t.line(t.paint("head", "KEY METRICS") + t.paint("dim", "  p99 over the whole run; ! is over upstream's objective"))
+	hours := runSeconds(r) / 3600
+	const indent = 49 // the longest name, between gaps
+	for _, k := range r.Key {
+		name := chart.Clean(k.Name)
+		if len(k.Rows) == 0 {
+			missing := chart.Shorten("NO DATA  "+chart.Clean(k.Missing), t.width-indent)
+			t.line(fmt.Sprintf("  %-*s%s", indent-2, name, missing))
+			continue
+		}
+		for i, line := range keyLines(k, hours, t.width-indent) {
+			if i > 0 {
+				name = ""
+			}
+			t.line(fmt.Sprintf("  %-*s%s", indent-2, name, line))
+		}
+	}
+}
+
+// keyLines puts as many rows of a metric on a line as the width takes.
+func keyLines(k result.KeyMetric, hours float64, width int) []string {
+	labels, values := 0, 0
+	for _, row := range k.Rows {
+		labels = max(labels, chart.TextWidth(chart.Clean(row.Label)))
+		values = max(values, chart.TextWidth(keyText(row)))
+	}
+	labels = min(labels, width/2)
+	one := labels + 1 + values + 1
+	perLine := max((width+2)/(one+2), 1)
+	var lines []string
+	for i, row := range k.Rows {
+		mark := " "
+		if g, ok := guideOf(k.Name, row, hours); ok && keyValue(row) != nil && *keyValue(row) > g.bound {
+			mark = "!"
+		}
+		c := fmt.Sprintf("%-*s %*s%s", labels, chart.Shorten(chart.Clean(row.Label), labels), values, keyText(row), mark)
+		if i%perLine == 0 {
+			lines = append(lines, c)
+		} else {
+			lines[len(lines)-1] += "  " + c
+		}
+	}
+	for i := range lines {
+		lines[i] = strings.TrimRight(lines[i], " ")
+	}
+	return lines
+}
