@@ -26,19 +26,20 @@ func (p *Plane) neighbourDir() (string, error) {
 	return data, nil
 }
 
-// Available says what this plane or machine lacks for faults of a kind.
-func (p *Plane) Available(kind string) error {
+// Available says why no fault can begin now.
+func (p *Plane) Available() error {
 	p.mu.Lock()
-	state := p.state
-	p.mu.Unlock()
-	if state != control.Ready {
-		return fmt.Errorf("the plane is %s", state)
-	}
-	if kind == control.FaultDiskContention {
-		_, err := p.neighbourDir()
-		return err
+	defer p.mu.Unlock()
+	if p.state != control.Ready {
+		return fmt.Errorf("the plane is %s", p.state)
 	}
 	return nil
+}
+
+// NeighbourAvailable says what this machine lacks for a neighbour.
+func (p *Plane) NeighbourAvailable() error {
+	_, err := p.neighbourDir()
+	return err
 }
 
 // Neighbour starts writers, as a process of their own: that costs 80 ms of CPU time,

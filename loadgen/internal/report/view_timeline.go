@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -79,7 +80,7 @@ func (p *page) newBand(ph result.Phase, i int, timeline []result.Event) band {
 		Left: percentAt(from), Width: percentAt(to - from), X: coordinate(from * plotWidth), W: coordinate((to - from) * plotWidth),
 		Odd: i%2 == 1, Narrow: to-from < 0.035, from: from, to: to,
 		Fault: slices.ContainsFunc(timeline, func(e result.Event) bool {
-			return (e.Kind == "fault" && e.Name != "nodeRecovery" || e.Kind == "fault-begin") && !e.Time.Before(ph.Start) && e.Time.Before(ph.End)
+			return (e.Kind == "fault" && !control.EndsNodeFaults(e.Name) || e.Kind == "fault-begin") && !e.Time.Before(ph.Start) && e.Time.Before(ph.End)
 		}),
 	}
 }
