@@ -17,7 +17,6 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/internal/metricnames"
 	"github.com/stormglass/stormglass/internal/metricsource"
-	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
 func mustRules(t *testing.T) []Alert {
@@ -81,7 +80,7 @@ func TestEveryAlertIsTested(t *testing.T) {
 // TestTable: faults are known by these names, a proof that takes a run says by
 // how small a fault, and no window is longer than what the rule looks at.
 func TestTable(t *testing.T) {
-	faults := append(control.FaultKinds(), scenario.NodeFailure)
+	faults := append(control.FaultKinds(), control.NodeFailure)
 	incidents := map[string]bool{}
 	records := rulesByName(t)
 	for _, a := range mustRules(t) {

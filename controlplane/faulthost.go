@@ -29,19 +29,20 @@ func (h *faultHost) Config() control.Config { return h.plane.opts.Config }
 // Kubeconfig is the administrator's.
 func (h *faultHost) Kubeconfig() string { return h.plane.layout.Kubeconfig(pki.Admin) }
 
-// Available returns what this plane or machine lacks for faults of a kind.
-func (h *faultHost) Available(kind string) error {
+// Available returns why no fault can begin now.
+func (h *faultHost) Available() error {
 	h.plane.mu.Lock()
-	state := h.plane.state
-	h.plane.mu.Unlock()
-	if state != control.Ready {
-		return fmt.Errorf("the plane is %s", state)
-	}
-	if kind == control.FaultDiskContention {
-		_, err := h.neighbourDir()
-		return err
+	defer h.plane.mu.Unlock()
+	if h.plane.state != control.Ready {
+		return fmt.Errorf("the plane is %s", h.plane.state)
 	}
 	return nil
+}
+
+// NeighbourAvailable returns what this machine lacks for a neighbour.
+func (h *faultHost) NeighbourAvailable() error {
+	_, err := h.neighbourDir()
+	return err
 }
 
 // Leader names the component that leads its kind now.

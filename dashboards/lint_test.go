@@ -54,7 +54,7 @@ func TestKeyMetricsFirst(t *testing.T) {
 
 // TestPanels: what a person needs of each panel.
 func TestPanels(t *testing.T) {
-	causes := slices.Concat(control.FaultKinds(), scenario.NodeFaultKinds(), []string{"requests", "watches", "changes"})
+	causes := slices.Concat(control.FaultKinds(), control.NodeFaultKinds(), []string{"requests", "watches", "changes"})
 	of := append(control.Kinds(), "slow", "closed", "open", "list")
 	titles := map[string]bool{}
 	each(t, func(d Dashboard, name string, p Panel) {

@@ -59,23 +59,13 @@ not running, the fault clashes with another or could not be begun or undone.`,
 }
 
 // faultVerb is the command that begins faults of one kind.
-type faultVerb struct {
-	use, kind            string
-	short, long, example string
-	// flags adds those of the kind; components is the flag of its components,
-	// or "".
-	flags      func(cmd *cobra.Command, f *control.Fault)
-	components string
-}
+type faultVerb struct{ control.FaultKind }
 
 func (v faultVerb) command() *cobra.Command {
-	cmd := &cobra.Command{Use: v.use, Short: v.short, Long: v.long, Example: v.example, Args: v.noArguments}
-	f := control.Fault{Kind: v.kind}
+	cmd := &cobra.Command{Use: v.Command(), Short: v.Short, Long: v.Long, Example: v.Example, Args: v.noArguments}
+	f := control.Fault{Kind: v.Name}
 	var dryRun bool
 	v.flags(cmd, &f)
-	if !f.Momentary() {
-		cmd.Flags().DurationVar(&f.For, "for", 0, "its `length`, as 30s or 5m (default: until it is cleared)")
-	}
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "tell whether the plane could have it now, and begin nothing")
 	dir, output := dirFlag(cmd), outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -118,10 +108,10 @@ func (v faultVerb) noArguments(_ *cobra.Command, args []string) error {
 	switch {
 	case len(args) == 0:
 		return nil
-	case v.components != "":
-		return fmt.Errorf("fault %s takes no %q by itself (name components with --%s)", v.use, args[0], v.components)
+	case v.Has("components"):
+		return fmt.Errorf("fault %s takes no %q by itself (name components with --%s)", v.Command(), args[0], v.componentsFlag())
 	}
-	return fmt.Errorf("fault %s takes no %q", v.use, args[0])
+	return fmt.Errorf("fault %s takes no %q", v.Command(), args[0])
 }
 
 // refused puts a supervisor's refusal in terms of flags.
@@ -136,7 +126,7 @@ func (v faultVerb) refused(err error) error {
 		switch p.Path {
 		case "kind", "fault": // of no flag
 		case "components":
-			line = "--" + v.components + ": " + line
+			line = "--" + v.componentsFlag() + ": " + line
 		case "peers":
 			line = "--peer: " + line
 		default:

@@ -2,17 +2,9 @@ package control
 
 import "slices"
 
-// Claim is a part of the plane that a fault works on while it is in force.
-// Two faults with the same part clash if either needs it alone.
-//
-//	process      alone for what stops or ends the process (pause, kill,
-//	             restart, etcdQuota, etcdRestore), shared by what lives in it (slowFsync,
-//	             descriptorLimit): it would be lost with the process, and an
-//	             agent in a stopped process does not answer
-//	fsync, limit one slowFsync and one descriptorLimit for each component
-//	link         one delay or partition for each
-//	disk, quota  one of the kind in the plane
-//	webhook      one for each resource
+// Claim is a part of the plane that a fault works on while it is in force: a
+// process, a link, or what its FaultKind names. Two faults with the same part clash
+// if either needs it alone.
 type Claim struct {
 	Part  string // for a person: "the process of etcd-0"
 	Alone bool
@@ -21,28 +13,77 @@ type Claim struct {
 // ProcessClaim is one on a component's process.
 func ProcessClaim(name string, alone bool) Claim { return Claim{"the process of " + name, alone} }
 
-// LinkClaim is one on a link.
-func LinkClaim(from, to string) Claim { return Claim{"the link from " + from + " to " + to, true} }
+// Link joins two components: From connects to To.
+type Link struct{ From, To string }
 
-// Claims are the parts that a fault on these components works on; those on its
-// links are LinkClaims.
-func (f Fault) Claims(on []string) []Claim {
-	var all []Claim
-	for _, name := range on {
-		switch f.Kind {
-		case FaultPause, FaultKill, FaultRestart, FaultQuota, FaultRestore:
-			all = append(all, ProcessClaim(name, true))
-		case FaultSlowFsync:
-			all = append(all, ProcessClaim(name, false), Claim{"the fsync of " + name, true})
-		case FaultDescriptors:
-			all = append(all, ProcessClaim(name, false), Claim{"the descriptor limit of " + name, true})
+// Joins tells whether the link leads from one of the components to one of the peers,
+// or back. anyPeer takes every component for a peer.
+func (l Link) Joins(components, peers []string, anyPeer bool) bool {
+	between := func(a, b string) bool {
+		return slices.Contains(components, a) && (anyPeer || slices.Contains(peers, b))
+	}
+	return between(l.From, l.To) || between(l.To, l.From)
+}
+
+// Links are those that faults of the network can be about: between etcd's members,
+// and from API servers to these.
+func (c Config) Links() []Link {
+	var all []Link
+	members := c.ComponentsOf(KindEtcd)
+	for _, to := range members {
+		for _, from := range slices.Concat(members, c.ComponentsOf(KindAPIServer)) {
+			if from != to {
+				all = append(all, Link{from, to})
+			}
 		}
 	}
-	switch f.Kind {
-	case FaultDiskContention:
-		all = append(all, Claim{"the disk", true})
-	case FaultWebhook:
-		all = append(all, Claim{"the webhook for " + f.Resource, true})
+	return all
+}
+
+// Named are the components that selectors mean, each once. inRole gives those that a
+// selector with a role means; none, if that is not known yet.
+func (c Config) Named(selectors []string, inRole func(Selector) []string) []string {
+	var all []string
+	for _, text := range selectors {
+		s, ok := ParseSelector(text)
+		var found []string
+		switch {
+		case !ok:
+		case s.Role != "":
+			found = inRole(s)
+		case s.Name != "":
+			found = []string{s.Name}
+		default:
+			found = c.ComponentsOf(s.Kind)
+		}
+		for _, name := range found {
+			if !slices.Contains(all, name) {
+				all = append(all, name)
+			}
+		}
+	}
+	return all
+}
+
+// Claims are the parts that a fault on these components and links works on.
+func (f Fault) Claims(on []string, links []Link) []Claim {
+	kind := f.kind()
+	var all []Claim
+	for _, name := range on {
+		if kind.Process != ProcessUntouched {
+			all = append(all, ProcessClaim(name, kind.Process != ProcessAltered))
+		}
+		if kind.PartOfEach != "" {
+			all = append(all, Claim{kind.PartOfEach + " " + name, true})
+		}
+	}
+	if kind.Part != nil {
+		all = append(all, Claim{kind.Part(f), true})
+	}
+	if kind.Links {
+		for _, l := range links {
+			all = append(all, Claim{"the link from " + l.From + " to " + l.To, true})
+		}
 	}
 	return all
 }

@@ -2,45 +2,6 @@ package control
 
 import "time"
 
-// The kinds of fault that a bundled plane can inject, each a real one on a
-// real component. A fault lasts from its begin to its end; what it did is
-// undone then, and when the plane stops.
-const (
-	// FaultSlowFsync makes fsync and fdatasync calls of etcd members wait.
-	FaultSlowFsync = "slowFsync"
-	// FaultDiskContention runs a neighbour that writes and fsyncs: on the file
-	// system of etcd's data if etcd is stacked, on another one if it is external.
-	FaultDiskContention = "diskContention"
-	// FaultNetworkDelay delays what goes over a component's links.
-	FaultNetworkDelay = "networkDelay"
-	// FaultPartition lets nothing through a component's links.
-	FaultPartition = "partition"
-	// FaultPause stops a process by SIGSTOP; the end is SIGCONT.
-	FaultPause = "pause"
-	// FaultKill ends a process by SIGKILL; the end is a new start.
-	FaultKill = "kill"
-	// FaultRestart ends a process in order and starts it anew at once: it has
-	// no length.
-	FaultRestart = "restart"
-	// FaultDescriptors lowers a process's limit of open files.
-	FaultDescriptors = "descriptorLimit"
-	// FaultWebhook registers an admission webhook that is slow or fails.
-	FaultWebhook = "webhook"
-	// FaultQuota runs the etcd members with a small backend quota.
-	FaultQuota = "etcdQuota"
-	// FaultRestore takes a snapshot of etcd and takes the plane back to it, on
-	// fresh data for each member: a restore, rehearsed. It has no length.
-	FaultRestore = "etcdRestore"
-)
-
-// FaultKinds lists all kinds.
-func FaultKinds() []string {
-	return []string{
-		FaultSlowFsync, FaultDiskContention, FaultNetworkDelay, FaultPartition, FaultPause, FaultKill, FaultRestart,
-		FaultDescriptors, FaultWebhook, FaultQuota, FaultRestore,
-	}
-}
-
 // Fault is what is to be broken, and how. Which fields a kind takes, and which
 // it needs, Problems says.
 type Fault struct {
@@ -80,9 +41,24 @@ type Fault struct {
 	Seed int64 `json:"seed,omitempty"`
 }
 
+// kind is the description of the fault's kind.
+func (f Fault) kind() FaultKind {
+	k, _ := FaultKindOf(f.Kind)
+	return k
+}
+
 // Momentary tells whether the fault has no length: it ends when it has run its
 // course.
-func (f Fault) Momentary() bool { return f.Kind == FaultRestart || f.Kind == FaultRestore }
+func (f Fault) Momentary() bool { return f.kind().Momentary }
+
+// Selectors say which components the fault is on: those that it names, or all of
+// some kinds.
+func (f Fault) Selectors() []string {
+	if all := f.kind().OnAll; len(all) > 0 {
+		return all
+	}
+	return f.Components
+}
 
 // FaultStatus is a fault that was begun.
 type FaultStatus struct {

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -35,82 +36,119 @@ var resourceName = regexp.MustCompile(`^[a-z][a-z0-9]*(\.[a-z0-9]([-a-z0-9]*[a-z
 type faultField struct {
 	name string
 	set  func(Fault) bool
+	// needed says how to write a field that is missing.
+	needed string
+	// wrong says what is wrong with the value, or "", and allowed what is not; nil
+	// and "" where every value is right.
+	wrong   func(Fault) string
+	allowed string
 }
 
 func faultFields() []faultField {
 	return []faultField{
-		{"components", func(f Fault) bool { return len(f.Components) > 0 }},
-		{"peers", func(f Fault) bool { return len(f.Peers) > 0 }},
-		{"for", func(f Fault) bool { return f.For != 0 }},
-		{"delay", func(f Fault) bool { return f.Delay != 0 }},
-		{"jitter", func(f Fault) bool { return f.Jitter != 0 }},
-		{"files", func(f Fault) bool { return f.Files != "" }},
-		{"limit", func(f Fault) bool { return f.Limit != 0 }},
-		{"writers", func(f Fault) bool { return f.Writers != 0 }},
-		{"size", func(f Fault) bool { return f.Size != 0 }},
-		{"quota", func(f Fault) bool { return f.Quota != 0 }},
-		{"resource", func(f Fault) bool { return f.Resource != "" }},
-		{"fails", func(f Fault) bool { return f.Fails }},
-		{"ignore", func(f Fault) bool { return f.Ignore }},
-		{"timeout", func(f Fault) bool { return f.TimeoutSeconds != 0 }},
+		{name: "components", set: func(f Fault) bool { return len(f.Components) > 0 }, needed: selectorHint},
+		{name: "peers", set: func(f Fault) bool { return len(f.Peers) > 0 }},
+		{
+			name: "for", set: func(f Fault) bool { return f.For != 0 },
+			wrong: func(f Fault) string { return outside(f.For, 0, maxFaultFor) }, allowed: "to 24h; none: until it is cleared",
+		},
+		{
+			name: "delay", set: func(f Fault) bool { return f.Delay != 0 }, needed: `as "25ms"`,
+			wrong: func(f Fault) string { return outside(f.Delay, 0, maxFaultDelay) }, allowed: "to 1m",
+		},
+		{
+			name: "jitter", set: func(f Fault) bool { return f.Jitter != 0 },
+			wrong: func(f Fault) string { return outside(f.Jitter, 0, max(f.Delay, 0)) }, allowed: "at most the delay, from which it may be taken",
+		},
+		{
+			name: "files", set: func(f Fault) bool { return f.Files != "" },
+			wrong: func(f Fault) string {
+				if f.Files == FaultFilesWAL || f.Files == FaultFilesAll {
+					return ""
+				}
+				return fmt.Sprintf("%q is not known", f.Files)
+			}, allowed: "wal or all",
+		},
+		{
+			name: "limit", set: func(f Fault) bool { return f.Limit != 0 }, needed: "open files, as 1024",
+			wrong: func(f Fault) string { return outside(f.Limit, 0, maxFaultDescriptors) }, allowed: fmt.Sprintf("to %d", maxFaultDescriptors),
+		},
+		{
+			name: "writers", set: func(f Fault) bool { return f.Writers != 0 },
+			wrong: func(f Fault) string { return outside(f.Writers, 1, maxFaultWriters) }, allowed: fmt.Sprintf("from 1 to %d", maxFaultWriters),
+		},
+		{
+			name: "size", set: func(f Fault) bool { return f.Size != 0 },
+			wrong: func(f Fault) string { return outside(size(f.Size), minFaultSize, maxFaultSize) }, allowed: "from 4KiB to 1GiB",
+		},
+		{
+			name: "quota", set: func(f Fault) bool { return f.Quota != 0 }, needed: `as "16MiB"`,
+			wrong: func(f Fault) string { return outside(size(f.Quota), minFaultQuota, maxFaultQuota) }, allowed: "from 1MiB to 8GiB",
+		},
+		{
+			name: "resource", set: func(f Fault) bool { return f.Resource != "" }, needed: `whose creation it is asked about, as "pods" or "deployments.apps"`,
+			wrong: func(f Fault) string {
+				if resourceName.MatchString(f.Resource) {
+					return ""
+				}
+				return fmt.Sprintf("%q is no resource", f.Resource)
+			}, allowed: `plural, as "pods" or "deployments.apps"`,
+		},
+		{name: "fails", set: func(f Fault) bool { return f.Fails }},
+		{name: "ignore", set: func(f Fault) bool { return f.Ignore }},
+		{
+			name: "timeout", set: func(f Fault) bool { return f.TimeoutSeconds != 0 },
+			wrong: func(f Fault) string { return outside(f.TimeoutSeconds, 1, maxWebhookTimeout) }, allowed: "from 1 to 30 seconds",
+		},
 	}
 }
 
-// faultTakes lists the fields that a kind takes and those that it needs, and the
-// kinds of component that it can be on: none means all.
-type faultTakes struct {
-	takes, needs []string
-	kinds        []string
-}
+// size is a number of bytes.
+type size int64
 
-func takesOf(kind string) (faultTakes, bool) {
-	linked := []string{KindEtcd, KindAPIServer}
-	switch kind {
-	case FaultSlowFsync:
-		return faultTakes{[]string{"components", "for", "delay", "jitter", "files"}, []string{"components", "delay"}, []string{KindEtcd}}, true
-	case FaultDiskContention:
-		return faultTakes{[]string{"for", "writers", "size"}, nil, nil}, true
-	case FaultNetworkDelay:
-		return faultTakes{[]string{"components", "peers", "for", "delay", "jitter"}, []string{"components", "delay"}, linked}, true
-	case FaultPartition:
-		return faultTakes{[]string{"components", "peers", "for"}, []string{"components"}, linked}, true
-	case FaultPause, FaultKill:
-		return faultTakes{[]string{"components", "for"}, []string{"components"}, nil}, true
-	case FaultRestart:
-		return faultTakes{[]string{"components"}, []string{"components"}, nil}, true
-	case FaultRestore:
-		return faultTakes{}, true
-	case FaultDescriptors:
-		return faultTakes{[]string{"components", "for", "limit"}, []string{"components", "limit"}, nil}, true
-	case FaultWebhook:
-		return faultTakes{[]string{"for", "delay", "jitter", "resource", "fails", "ignore", "timeout"}, []string{"resource"}, nil}, true
-	case FaultQuota:
-		return faultTakes{[]string{"for", "quota"}, []string{"quota"}, nil}, true
+// String is the number with its unit.
+func (s size) String() string { return fmt.Sprintf("%d bytes", int64(s)) }
+
+// outside says that a value is out of its bounds, or "".
+func outside[T cmp.Ordered](v, low, high T) string {
+	if v < low || v > high {
+		return fmt.Sprintf("%v is out of bounds", v)
 	}
-	return faultTakes{}, false
+	return ""
 }
 
 // Problems checks what can be checked without a plane: the fields that the kind
 // takes and needs, and their bounds. A problem's path is the field's name in a
 // scenario: "components", "for", "delay", ...
 func (f Fault) Problems() []Problem {
-	rule, ok := takesOf(f.Kind)
-	if !ok {
+	kind, ok := FaultKindOf(f.Kind)
+	if !ok || kind.OfNodes {
 		return []Problem{{"kind", fmt.Sprintf("%q is no kind of fault", f.Kind), strings.Join(FaultKinds(), ", ")}}
 	}
-	var all []Problem
+	var all, bounds []Problem
 	for _, field := range faultFields() {
-		switch set := field.set(f); {
-		case set && f.Momentary() && field.name == "for":
+		set := field.set(f)
+		switch {
+		case set && kind.Momentary && field.name == "for":
 			all = append(all, Problem{"for", f.Kind + " has no length", "kill keeps a component down for a time"})
-		case set && !slices.Contains(rule.takes, field.name):
-			all = append(all, Problem{field.name, f.Kind + " does not take it", takesHint(rule.takes)})
-		case !set && slices.Contains(rule.needs, field.name):
-			all = append(all, Problem{field.name, f.Kind + " needs it", neededHint(f.Kind, field.name)})
+		case set && !kind.Has(field.name):
+			all = append(all, Problem{field.name, f.Kind + " does not take it", takesHint(kind.Takes)})
+		case !set && slices.Contains(kind.Needs, field.name):
+			all = append(all, Problem{field.name, f.Kind + " needs it", field.neededBy(kind)})
+		}
+		if !set || field.wrong == nil {
+			continue
+		}
+		if msg := field.wrong(f); msg != "" {
+			bounds = append(bounds, Problem{field.name, msg, field.allowed})
 		}
 	}
-	all = append(all, f.componentProblems(rule)...)
-	return append(all, f.boundProblems()...)
+	if kind.Check != nil {
+		if p, wrong := kind.Check(f); wrong {
+			bounds = append(bounds, p)
+		}
+	}
+	return slices.Concat(all, f.componentProblems(kind), bounds)
 }
 
 func takesHint(fields []string) string {
@@ -120,28 +158,17 @@ func takesHint(fields []string) string {
 	return "it takes " + strings.Join(fields, ", ")
 }
 
-func neededHint(kind, field string) string {
-	switch field {
-	case "components":
-		if kind == FaultSlowFsync {
-			return `as "etcd-0", "etcd-leader", or "etcd" for all members`
-		}
-		return selectorHint
-	case "delay":
-		return `as "25ms"`
-	case "limit":
-		return "open files, as 1024"
-	case "resource":
-		return `whose creation it is asked about, as "pods" or "deployments.apps"`
-	case "quota":
-		return `as "16MiB"`
+// neededBy says how to write a field that a kind needs.
+func (field faultField) neededBy(kind FaultKind) string {
+	if field.name == "components" && kind.OfMembers() {
+		return `as "etcd-0", "etcd-leader", or "etcd" for all members`
 	}
-	return ""
+	return field.needed
 }
 
 const selectorHint = `a name as "etcd-0", a kind as "kube-apiserver" for all of it, or "-leader" or "-follower" after etcd, kube-scheduler or kube-controller-manager`
 
-func (f Fault) componentProblems(rule faultTakes) []Problem {
+func (f Fault) componentProblems(kind FaultKind) []Problem {
 	var all []Problem
 	check := func(path string, texts []string) {
 		for i, text := range texts {
@@ -153,34 +180,13 @@ func (f Fault) componentProblems(rule faultTakes) []Problem {
 				all = append(all, Problem{path, fmt.Sprintf("%q: API servers are equals", text), `take one by name, as "kube-apiserver-0"`})
 			case !ok:
 				all = append(all, Problem{path, fmt.Sprintf("%q is no component", text), selectorHint})
-			case len(rule.kinds) > 0 && !slices.Contains(rule.kinds, s.Kind):
-				all = append(all, Problem{path, fmt.Sprintf("%s is not for %s", f.Kind, text), "for " + strings.Join(rule.kinds, " and ") + " only"})
+			case len(kind.On) > 0 && !slices.Contains(kind.On, s.Kind):
+				all = append(all, Problem{path, fmt.Sprintf("%s is not for %s", f.Kind, text), "for " + strings.Join(kind.On, " and ") + " only"})
 			}
 		}
 	}
 	check("components", f.Components)
 	check("peers", f.Peers)
-	return all
-}
-
-func (f Fault) boundProblems() []Problem {
-	var all []Problem
-	wrong := func(bad bool, path, hint, format string, args ...any) {
-		if bad {
-			all = append(all, Problem{path, fmt.Sprintf(format, args...), hint})
-		}
-	}
-	wrong(f.For < 0 || f.For > maxFaultFor, "for", "to 24h; none: until it is cleared", "%s is out of bounds", f.For)
-	wrong(f.Delay < 0 || f.Delay > maxFaultDelay, "delay", "to 1m", "%s is out of bounds", f.Delay)
-	wrong(f.Jitter < 0 || f.Jitter > max(f.Delay, 0), "jitter", "at most the delay, from which it may be taken", "%s is out of bounds", f.Jitter)
-	wrong(f.Files != "" && f.Files != FaultFilesWAL && f.Files != FaultFilesAll, "files", "wal or all", "%q is not known", f.Files)
-	wrong(f.Limit > maxFaultDescriptors, "limit", fmt.Sprintf("to %d", maxFaultDescriptors), "%d is out of bounds", f.Limit)
-	wrong(f.Writers < 0 || f.Writers > maxFaultWriters, "writers", fmt.Sprintf("from 1 to %d", maxFaultWriters), "%d is out of bounds", f.Writers)
-	wrong(f.Size != 0 && (f.Size < minFaultSize || f.Size > maxFaultSize), "size", "from 4KiB to 1GiB", "%d bytes is out of bounds", f.Size)
-	wrong(f.Quota != 0 && (f.Quota < minFaultQuota || f.Quota > maxFaultQuota), "quota", "from 1MiB to 8GiB", "%d bytes is out of bounds", f.Quota)
-	wrong(f.Resource != "" && !resourceName.MatchString(f.Resource), "resource", `plural, as "pods" or "deployments.apps"`, "%q is no resource", f.Resource)
-	wrong(f.TimeoutSeconds < 0 || f.TimeoutSeconds > maxWebhookTimeout, "timeout", "from 1 to 30 seconds", "%d is out of bounds", f.TimeoutSeconds)
-	wrong(f.Kind == FaultWebhook && f.Delay == 0 && !f.Fails, "delay", "give a delay, or fails", "a webhook that neither waits nor fails breaks nothing")
 	return all
 }
 
@@ -203,7 +209,7 @@ func (f Fault) ProblemsOn(c Config) []Problem {
 			}
 		}
 	}
-	network := f.Kind == FaultNetworkDelay || f.Kind == FaultPartition
+	network := f.kind().Links
 	switch {
 	case network && !c.HasLinks():
 		all = append(all, Problem{"kind", f.Kind + " needs links that can be delayed and cut, and this plane has none", "start the plane with networkFaults: on"})

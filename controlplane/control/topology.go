@@ -44,9 +44,16 @@ func (c Config) Count(kind string) int {
 func (c Config) Components() []string {
 	var names []string
 	for _, kind := range Kinds() {
-		for i := range c.Count(kind) {
-			names = append(names, ComponentName(kind, i))
-		}
+		names = append(names, c.ComponentsOf(kind)...)
+	}
+	return names
+}
+
+// ComponentsOf names the processes of one kind.
+func (c Config) ComponentsOf(kind string) []string {
+	var names []string
+	for i := range c.Count(kind) {
+		names = append(names, ComponentName(kind, i))
 	}
 	return names
 }

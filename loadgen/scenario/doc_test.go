@@ -1,10 +1,15 @@
 package scenario
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
 	"os"
+	"slices"
+	"strings"
 	"testing"
 
+	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/internal/schemadoc"
 )
 
@@ -15,6 +20,7 @@ func TestScenarioDoc(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	head = bytes.Replace(head, []byte("{{faults}}\n"), faultKinds(), 1)
 	page := schemadoc.Page{
 		File: "../../docs/reference/scenarios.md", Head: head, Tag: "yaml",
 		Scalars: map[string]string{
@@ -25,4 +31,26 @@ func TestScenarioDoc(t *testing.T) {
 		t.Fatal(err)
 	}
 	page.Check(t, "Scenario", *update)
+}
+
+// faultKinds is a table of the kinds of fault.
+func faultKinds() []byte {
+	var b bytes.Buffer
+	b.WriteString("| kind | of | what it does | fields |\n|---|---|---|---|\n")
+	for _, k := range control.FaultTable() {
+		of := "the control plane"
+		if k.OfNodes {
+			of = "simulated nodes"
+		}
+		var fields []string
+		for _, name := range k.Takes {
+			format := "`%s`"
+			if byDefault := name == "components" && k.OfMembers(); slices.Contains(k.Needs, name) && !byDefault {
+				format = "**`%s`**"
+			}
+			fields = append(fields, fmt.Sprintf(format, name))
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", k.Name, of, k.Short, strings.Join(fields, ", "))
+	}
+	return b.Bytes()
 }

@@ -63,7 +63,7 @@ func (c *course) mayBeNotReady(at time.Duration) bool {
 // that loads or breaks the control plane may cost them heartbeats.
 func (c *course) shake(p *Phase) {
 	c.shaken = c.shaken || len(p.Load) > 0 || len(p.Actions) > 0 ||
-		slices.ContainsFunc(p.Faults, func(f Fault) bool { return !f.OfNodes() || f.Kind == SlowKubelet })
+		slices.ContainsFunc(p.Faults, func(f Fault) bool { return !f.OfNodes() || !f.StopsNodes() && !f.kind().Recovers })
 }
 
 // strike follows the faults of a phase in the order of their times.
@@ -82,7 +82,7 @@ func (c *course) strike(path string, p *Phase) {
 		if !f.OfNodes() || nodes == 0 {
 			continue
 		}
-		if f.Kind == NodeRecovery {
+		if f.kind().Recovers {
 			if !c.struck {
 				c.v.fail(at, "put it after a nodeFailure, nodeShutdown or slowKubelet", "no node has failed by then")
 			}
@@ -98,15 +98,15 @@ func (c *course) strike(path string, p *Phase) {
 		case f.StopsNodes() && c.down >= nodes:
 			c.v.fail(at, "add a nodeRecovery before it", "all nodes have failed by then")
 		case f.StopsNodes():
-			c.fail(c.elapsed+f.After.D(), f.Kind, n)
+			c.fail(c.elapsed+f.After.D(), f.kind().Announced, n)
 		}
 	}
 	c.seen = c.seen || c.down > 0
 }
 
-// fail notes that n nodes are silent from a time on.
-func (c *course) fail(at time.Duration, kind string, n int) {
-	if kind == NodeShutdown { // it reports itself
+// fail notes that n nodes are silent from a time on; announced: they report that.
+func (c *course) fail(at time.Duration, announced bool, n int) {
+	if announced {
 		at -= c.v.s.notice()
 		c.shaken, c.seen = true, true
 	}
@@ -155,10 +155,10 @@ func (c *course) awaitNotReady(path string, p *Phase) {
 	recovers := false
 	for i := range p.Faults {
 		f := &p.Faults[i]
-		if f.StopsNodes() && (first == nil || f.Kind == NodeShutdown || f.After < first.After && first.Kind != NodeShutdown) {
+		if f.StopsNodes() && (first == nil || f.kind().Announced || f.After < first.After && !first.kind().Announced) {
 			first = f
 		}
-		recovers = recovers || f.Kind == NodeRecovery
+		recovers = recovers || f.kind().Recovers
 	}
 	grace, notice := c.v.s.gracePeriod(), c.v.s.notice()
 	after := c.downAt - c.elapsed // the phase's start
@@ -166,7 +166,7 @@ func (c *course) awaitNotReady(path string, p *Phase) {
 		after = max(after, first.After.D())
 	}
 	switch {
-	case c.seen && first != nil && first.Kind == NodeShutdown: // it reports itself
+	case c.seen && first != nil && first.kind().Announced:
 	case c.seen && p.Within.D() < after+notice:
 		c.v.fail(path+".within", fmt.Sprintf("at least %s; the flag node-monitor-grace-period of the controller manager is %s", Duration(after+grace+10*time.Second), Duration(grace)),
 			"nodesNotReady never holds: a failed node is noticed after %s at the soonest", Duration(after+notice))

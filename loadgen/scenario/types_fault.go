@@ -1,45 +1,16 @@
 package scenario
 
 import (
-	"slices"
 	"time"
 
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// The kinds of fault that simulated nodes have. Those of the control plane are
-// control.FaultKinds.
-const (
-	NodeFailure  = "nodeFailure"
-	NodeShutdown = "nodeShutdown"
-	NodeRecovery = "nodeRecovery"
-	SlowKubelet  = "slowKubelet"
-)
-
-// NodeFaultKinds lists the kinds that simulated nodes have.
-func NodeFaultKinds() []string {
-	return []string{NodeFailure, NodeShutdown, NodeRecovery, SlowKubelet}
-}
-
 // Fault is something broken in a phase. Those of the control plane are real
 // ones on its real processes: its supervisor is asked for them, and a user's
 // cluster has none.
 type Fault struct {
-	// Kind, of simulated nodes: "nodeFailure" (a fraction of the nodes goes
-	// silent at once: no heartbeat, no watch, connections dropped), "nodeShutdown" (a
-	// fraction shuts down in order: not Ready, pods ended within their grace, then
-	// silence), "nodeRecovery" (all of them come back) or "slowKubelet" (all that a
-	// fraction of the nodes writes is late by Delay).
-	//
-	// Of the control plane: "slowFsync" (fsync and fdatasync calls of etcd
-	// wait), "diskContention" (a neighbour writes and fsyncs on etcd's disk if etcd
-	// is stacked, on another if it is external), "networkDelay" and "partition" (of
-	// the links between etcd's members, and between API servers and etcd),
-	// "pause" (SIGSTOP, at the end SIGCONT), "kill" (SIGKILL, at the end a new start),
-	// "restart" (in order, at once; several one after another), "descriptorLimit", "webhook" (an admission
-	// webhook that is slow or fails), "etcdQuota" (a small backend quota) or
-	// "etcdRestore" (etcd is taken back to a snapshot of this moment; all stops and
-	// starts again).
+	// Kind is one of those listed above: of the control plane, or of simulated nodes.
 	Kind string `yaml:"kind"`
 	// Component it is about: a name ("etcd-0"), a kind ("etcd": all of them), or a
 	// kind with -leader or -follower, looked up when the fault begins. Default: all
@@ -93,19 +64,23 @@ type Fault struct {
 	Timeout Duration `yaml:"timeout,omitempty" zero:"10s"`
 }
 
+// kind describes the fault's kind.
+func (f Fault) kind() control.FaultKind {
+	k, _ := control.FaultKindOf(f.Kind)
+	return k
+}
+
 // StopsNodes tells whether nodes are silent after the fault.
-func (f Fault) StopsNodes() bool { return f.Kind == NodeFailure || f.Kind == NodeShutdown }
+func (f Fault) StopsNodes() bool { return f.kind().SilencesNodes }
 
 // OfNodes tells whether the fault is one of simulated nodes.
-func (f Fault) OfNodes() bool { return slices.Contains(NodeFaultKinds(), f.Kind) }
+func (f Fault) OfNodes() bool { return f.kind().OfNodes }
 
 // Momentary tells whether a fault of the control plane has no length.
-func (f Fault) Momentary() bool { return control.Fault{Kind: f.Kind}.Momentary() }
+func (f Fault) Momentary() bool { return f.kind().Momentary }
 
 // OfNetwork tells whether the fault needs links that can be delayed and cut.
-func (f Fault) OfNetwork() bool {
-	return f.Kind == control.FaultNetworkDelay || f.Kind == control.FaultPartition
-}
+func (f Fault) OfNetwork() bool { return f.kind().Links }
 
 // On are the components that the fault is about, as they are written.
 func (f Fault) On() []string {
@@ -135,7 +110,7 @@ func (f Fault) Span() time.Duration {
 // follow the scenario's seed.
 func (f Fault) Control(seed int64) control.Fault {
 	on := f.On()
-	if len(on) == 0 && f.Kind == control.FaultSlowFsync {
+	if len(on) == 0 && f.kind().OfMembers() {
 		on = []string{control.KindEtcd}
 	}
 	return control.Fault{

@@ -98,10 +98,7 @@ func (r roleNeeds) always(has []control.Claim) bool {
 
 func (v *validator) needs(f *Fault) needs {
 	asked := f.Control(v.s.Seed)
-	if f.Kind == control.FaultQuota || f.Kind == control.FaultRestore {
-		asked.Components = []string{control.KindEtcd}
-	}
-	n := needs{sure: v.claims(f, asked, v.named(asked.Components))}
+	n := needs{sure: v.claims(asked, v.named(asked.Selectors()))}
 	for _, text := range asked.Components {
 		s, ok := control.ParseSelector(text)
 		if !ok || s.Role == "" || v.s.ControlPlane.Count(s.Kind) == 1 {
@@ -111,8 +108,8 @@ func (v *validator) needs(f *Fault) needs {
 		if f.OfNetwork() {
 			r.part = "a link of " + text
 		}
-		for _, name := range v.named([]string{s.Kind}) {
-			r.may = append(r.may, v.claims(f, asked, []string{name}))
+		for _, name := range v.s.ControlPlane.ComponentsOf(s.Kind) {
+			r.may = append(r.may, v.claims(asked, []string{name}))
 		}
 		n.roles = append(n.roles, r)
 	}
@@ -120,49 +117,20 @@ func (v *validator) needs(f *Fault) needs {
 }
 
 // claims are the parts that the fault works on if it is about these components.
-func (v *validator) claims(f *Fault, asked control.Fault, on []string) []control.Claim {
-	if f.OfNetwork() {
-		return v.links(on, v.named(asked.Peers), len(asked.Peers) == 0)
-	}
-	return asked.Claims(on)
+func (v *validator) claims(asked control.Fault, on []string) []control.Claim {
+	peers := v.named(asked.Peers)
+	links := slices.DeleteFunc(v.s.ControlPlane.Links(), func(l control.Link) bool { return !l.Joins(on, peers, len(asked.Peers) == 0) })
+	return asked.Claims(on, links)
 }
 
 // named are the components that the selectors are sure to mean: the leader of
 // several, and a follower, are known when the fault begins.
 func (v *validator) named(selectors []string) []string {
 	c := v.s.ControlPlane
-	var all []string
-	for _, text := range selectors {
-		s, ok := control.ParseSelector(text)
-		n := c.Count(s.Kind)
-		switch {
-		case !ok || s.Role != "" && n > 1:
-		case s.Name != "":
-			all = append(all, s.Name)
-		default:
-			for i := range n {
-				all = append(all, control.ComponentName(s.Kind, i))
-			}
+	return c.Named(selectors, func(s control.Selector) []string {
+		if c.Count(s.Kind) > 1 {
+			return nil
 		}
-	}
-	return all
-}
-
-// links are those between the components and the peers, or all that the
-// components have: from API servers to etcd's members, and between these.
-func (v *validator) links(on, peers []string, every bool) []control.Claim {
-	c := v.s.ControlPlane
-	between := func(a, b string) bool { return slices.Contains(on, a) && (every || slices.Contains(peers, b)) }
-	var all []control.Claim
-	for i := range c.Count(control.KindEtcd) {
-		to := control.ComponentName(control.KindEtcd, i)
-		for _, kind := range []string{control.KindEtcd, control.KindAPIServer} {
-			for j := range c.Count(kind) {
-				if from := control.ComponentName(kind, j); from != to && (between(from, to) || between(to, from)) {
-					all = append(all, control.LinkClaim(from, to))
-				}
-			}
-		}
-	}
-	return all
+		return c.ComponentsOf(s.Kind)
+	})
 }

@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -14,7 +15,7 @@ import (
 const maxRepeat = 1000
 
 func (v *validator) fault(path string, p *Phase, f *Fault) {
-	if !v.oneOf(path+".kind", f.Kind, slices.Concat(NodeFaultKinds(), control.FaultKinds())...) {
+	if !v.oneOf(path+".kind", f.Kind, slices.Concat(control.NodeFaultKinds(), control.FaultKinds())...) {
 		return
 	}
 	if f.OfNodes() {
@@ -26,26 +27,57 @@ func (v *validator) fault(path string, p *Phase, f *Fault) {
 }
 
 func (v *validator) nodeFault(path string, f *Fault) {
-	plane := strings.Join(control.FaultKinds(), " ")
-	v.onlyFor(path, f.Kind, []field{
-		{"fraction", f.Fraction != 0, "nodeFailure nodeShutdown slowKubelet"}, {"delay", f.Delay != 0, "slowKubelet"},
-		{"for", f.For != 0, plane}, {"repeat", f.Repeat != 0, plane}, {"every", f.Every != 0, plane},
-		{"component", f.Component != "", plane}, {"components", len(f.Components) > 0, plane}, {"peers", len(f.Peers) > 0, plane},
-		{"jitter", f.Jitter != 0, plane}, {"files", f.Files != "", plane}, {"limit", f.Limit != 0, plane},
-		{"writers", f.Writers != 0, plane}, {"size", f.Size != 0, plane}, {"quota", f.Quota != 0, plane},
-		{"resource", f.Resource != "", plane}, {"fails", f.Fails, plane}, {"ignore", f.Ignore, plane}, {"timeout", f.Timeout != 0, plane},
-	})
+	v.foreignToFault(path, f)
 	if v.s.Nodes.Count == 0 {
 		v.fail(path, "set nodes.count", "%s without simulated nodes", f.Kind)
 	}
-	if f.Kind != NodeRecovery && f.Fraction == 0 && v.s.doc != nil && !v.s.doc.Written(path+".fraction") {
-		v.fail(path+".fraction", "over 0 and at most 1, as 0.3", "is missing")
-	} else if f.Kind != NodeRecovery && (f.Fraction <= 0 || f.Fraction > 1) {
-		v.fail(path+".fraction", "over 0 and at most 1, as 0.3", "%v is not a fraction of the nodes", f.Fraction)
+	needs := f.kind().Needs
+	const hint = "over 0 and at most 1, as 0.3"
+	switch {
+	case !slices.Contains(needs, "fraction"):
+	case f.Fraction == 0 && v.s.doc != nil && !v.s.doc.Written(path+".fraction"):
+		v.fail(path+".fraction", hint, "is missing")
+	case f.Fraction <= 0 || f.Fraction > 1:
+		v.fail(path+".fraction", hint, "%v is not a fraction of the nodes", f.Fraction)
 	}
-	if f.Kind == SlowKubelet && f.Delay == 0 {
-		v.fail(path+".delay", "write delay: 15s", "a slowKubelet that is not late")
+	if slices.Contains(needs, "delay") && f.Delay == 0 {
+		v.fail(path+".delay", "write delay: 15s", "a %s that is not late", f.Kind)
 	}
+}
+
+// foreignToFault refuses fields that belong to other kinds only. What a plane's
+// supervisor knows of fields of its own it says itself.
+func (v *validator) foreignToFault(path string, f *Fault) {
+	takers := func(field string, nodes bool) string {
+		var all []string
+		for _, k := range control.FaultTable() {
+			if k.OfNodes == nodes && k.Has(field) {
+				all = append(all, k.Name)
+			}
+		}
+		return strings.Join(all, " ")
+	}
+	var times, others []field
+	value := reflect.ValueOf(*f)
+	for i := range value.NumField() {
+		name, _, _ := strings.Cut(value.Type().Field(i).Tag.Get("yaml"), ",")
+		set := !value.Field(i).IsZero() && (value.Field(i).Kind() != reflect.Slice || value.Field(i).Len() > 0)
+		of := takers(name, true)
+		switch {
+		case name == "kind" || name == "after": // of all
+			continue
+		case of == "" && f.OfNodes():
+			of = strings.Join(control.FaultKinds(), " ")
+		case !f.OfNodes() && (of == "" || takers(name, false) != ""):
+			continue
+		}
+		if name == "for" || name == "repeat" || name == "every" {
+			times = append(times, field{name, set, of})
+		} else {
+			others = append(others, field{name, set, of})
+		}
+	}
+	v.onlyFor(path, f.Kind, slices.Concat(times, others))
 }
 
 // planeFault checks a fault as the plane will that the scenario asks for. Names
@@ -62,14 +94,14 @@ func (v *validator) planeFault(path string, f *Fault) {
 		v.component(fmt.Sprintf("%s.peers[%d]", path, i), name)
 	}
 	named := len(v.errs) == before
-	v.onlyFor(path, f.Kind, []field{{"fraction", f.Fraction != 0, "nodeFailure nodeShutdown slowKubelet"}})
+	v.foreignToFault(path, f)
 	if f.Component != "" && len(f.Components) > 0 {
 		v.fail(path+".components", "keep one of them", "both component and components")
 	}
 	if f.Timeout.D()%time.Second != 0 {
 		v.fail(path+".timeout", "whole seconds from 1s to 30s", "the API server takes no timeout of %s", f.Timeout)
 	}
-	if f.Kind == control.FaultWebhook && f.Resource != "" {
+	if f.kind().Has("resource") && f.Resource != "" {
 		v.resource(path+".resource", f.Resource, "create")
 	}
 	if f.Limit < 0 {

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/stormglass/stormglass/controlplane/control"
-	"github.com/stormglass/stormglass/controlplane/internal/fault/fsync"
 )
 
 // leaderWithin bounds the question who leads: the host knows it or does not.
@@ -21,28 +20,24 @@ type target struct {
 }
 
 // possible tells whether this plane on this machine can have the fault at all.
-func (m *Manager) possible(f control.Fault) error {
+func (m *Manager) possible(ctx context.Context, f control.Fault) error {
 	if problems := f.ProblemsOn(m.host.Config()); len(problems) > 0 {
 		return &control.InvalidFault{Problems: problems}
 	}
-	if err := m.available(f.Kind); err != nil {
-		return fmt.Errorf("%s cannot begin: %w", f.Kind, err)
+	how := mechanisms()[f.Kind]
+	lacks := []func() error{func() error { return m.machineLacks(f.Kind) }, m.host.Available}
+	if how.plane != nil {
+		lacks = append(lacks, func() error { return how.plane(m) })
 	}
-	if err := m.host.Available(f.Kind); err != nil {
-		return fmt.Errorf("%s cannot begin: %w", f.Kind, err)
+	for _, lacks := range lacks {
+		if err := lacks(); err != nil {
+			return fmt.Errorf("%s cannot begin: %w", f.Kind, err)
+		}
 	}
-	return nil
-}
-
-// available says what this machine lacks for faults of a kind.
-func available(kind string) error {
-	switch kind {
-	case control.FaultSlowFsync:
-		return fsync.Available()
-	case control.FaultDescriptors:
-		return descriptorsAvailable()
+	if how.served == nil {
+		return nil
 	}
-	return nil
+	return how.served(m, ctx, f)
 }
 
 // leaders looks up who leads each kind of which the fault names a role.
@@ -73,70 +68,36 @@ func (m *Manager) aim(f control.Fault, leaders map[string]string) (target, error
 	if m.excluded != "" {
 		return target{}, fmt.Errorf("%s cannot begin: %s", f.Kind, m.excluded)
 	}
-	// A follower that another fault has, or has stopped, is passed over, if there
-	// is a free one.
-	free := func(name string) bool {
-		return m.clash(f.Kind, append(claimsOf(f, []string{name}, nil), control.ProcessClaim(name, false))) == nil
+	inRole := func(s control.Selector) []string {
+		if s.Role == control.RoleLeader {
+			return []string{leaders[s.Kind]}
+		}
+		return []string{m.follower(f, s.Kind, leaders[s.Kind])}
 	}
-	components := f.Components
-	switch f.Kind {
-	case control.FaultQuota:
-		components = []string{control.KindEtcd}
-	case control.FaultRestore:
-		components = control.Kinds()
-	}
-	t := target{names: m.named(components, leaders, free)}
-	if f.Kind == control.FaultNetworkDelay || f.Kind == control.FaultPartition {
-		peers := m.named(f.Peers, leaders, free)
-		if t.links = m.linksOf(t.names, peers); len(t.links) == 0 {
+	config := m.host.Config()
+	t := target{names: config.Named(f.Selectors(), inRole)}
+	peers := config.Named(f.Peers, inRole)
+	var links []control.Link
+	if kind, _ := control.FaultKindOf(f.Kind); kind.Links {
+		for _, l := range m.host.Links() {
+			if ends := (control.Link{From: l.From(), To: l.To()}); ends.Joins(t.names, peers, len(f.Peers) == 0) {
+				t.links, links = append(t.links, l), append(links, ends)
+			}
+		}
+		if len(links) == 0 {
 			return t, &control.InvalidFault{Problems: []control.Problem{control.NoLink(t.names, peers)}}
 		}
 	}
-	t.claims = claimsOf(f, t.names, t.links)
+	t.claims = f.Claims(t.names, links)
 	return t, m.clash(f.Kind, t.claims)
 }
 
-// named are the components that the selectors mean, each once.
-func (m *Manager) named(texts []string, leaders map[string]string, free func(string) bool) []string {
-	config := m.host.Config()
-	var all []string
-	for _, text := range texts {
-		s, _ := control.ParseSelector(text)
-		var found []string
-		switch {
-		case s.Name != "":
-			found = []string{s.Name}
-		case s.Role == control.RoleLeader:
-			found = []string{leaders[s.Kind]}
-		default:
-			for i := range config.Count(s.Kind) {
-				found = append(found, control.ComponentName(s.Kind, i))
-			}
-		}
-		if s.Role == control.RoleFollower {
-			found = slices.DeleteFunc(found, func(name string) bool { return name == leaders[s.Kind] })
-			found = found[max(slices.IndexFunc(found, free), 0):][:1]
-		}
-		for _, name := range found {
-			if !slices.Contains(all, name) {
-				all = append(all, name)
-			}
-		}
-	}
-	return all
-}
-
-// linksOf are the links between the components and the peers, in either
-// direction; with no peers, all that the components have.
-func (m *Manager) linksOf(names, peers []string) []Link {
-	between := func(a, b string) bool {
-		return slices.Contains(names, a) && (len(peers) == 0 || slices.Contains(peers, b))
-	}
-	var all []Link
-	for _, l := range m.host.Links() {
-		if between(l.From(), l.To()) || between(l.To(), l.From()) {
-			all = append(all, l)
-		}
-	}
-	return all
+// follower is the first component of a kind, but for the leader, that no other fault
+// has or has stopped; if there is none, the first.
+func (m *Manager) follower(f control.Fault, kind, leader string) string {
+	others := slices.DeleteFunc(m.host.Config().ComponentsOf(kind), func(name string) bool { return name == leader })
+	free := slices.IndexFunc(others, func(name string) bool {
+		return m.clash(f.Kind, append(f.Claims([]string{name}, nil), control.ProcessClaim(name, false))) == nil
+	})
+	return others[max(free, 0)]
 }

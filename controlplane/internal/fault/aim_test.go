@@ -157,8 +157,8 @@ func TestAWebhooksNameIsALabelsValue(t *testing.T) {
 func TestWhatThisPlaneCannotHave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, h := fixture(t)
-		h.breaks("available diskContention", errors.New("no second file system"))
-		m.available = func(kind string) error {
+		h.breaks("neighbour available", errors.New("no second file system"))
+		m.machineLacks = func(kind string) error {
 			if kind == control.FaultSlowFsync {
 				return errors.New("no seccomp")
 			}

@@ -7,15 +7,6 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// claimsOf are the parts that a fault on these components and links works on.
-func claimsOf(f control.Fault, on []string, links []Link) []control.Claim {
-	all := f.Claims(on)
-	for _, l := range links {
-		all = append(all, control.LinkClaim(l.From(), l.To()))
-	}
-	return all
-}
-
 // BusyError is the error of a fault that clashes with one that is in force, or is
 // being begun.
 type BusyError struct {

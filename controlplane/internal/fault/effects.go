@@ -7,46 +7,69 @@ import (
 	"fmt"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/controlplane/internal/fault/disk"
 	"github.com/stormglass/stormglass/controlplane/internal/fault/fsync"
 )
 
-// apply puts a fault in force. On an error the effect is what was done so far.
-func (m *Manager) apply(ctx context.Context, id string, f control.Fault, t target) (effect, error) {
-	switch f.Kind {
-	case control.FaultSlowFsync:
-		return m.slowFsync(ctx, f, t.names)
-	case control.FaultDiskContention:
-		stop, err := m.host.Neighbour(ctx, cmp.Or(f.Writers, disk.DefaultWriters), cmp.Or(f.Size, disk.DefaultSize), func(why error) { m.lose(id, why) })
-		return effect{undo: stop}, err
-	case control.FaultNetworkDelay:
-		return onEach(t.links, func(l Link) error { return l.Delay(f.Delay, f.Jitter, f.Seed) }, restore)
-	case control.FaultPartition:
-		return onEach(t.links, func(l Link) error { l.Cut(); return nil }, restore)
-	case control.FaultPause:
-		return onEach(t.names,
-			func(name string) error { return m.host.Signal(name, syscall.SIGSTOP) },
-			func(_ context.Context, name string) error { return unlessGone(m.host.Signal(name, syscall.SIGCONT)) })
-	case control.FaultKill:
-		return onEach(t.names, func(name string) error { return m.host.Kill(ctx, name) }, m.startAgain)
-	case control.FaultRestart:
-		return m.restart(id, t.names), nil
-	case control.FaultRestore:
-		return m.rehearse(id), nil
-	case control.FaultDescriptors:
-		return m.limitDescriptors(ctx, f, t.names)
-	case control.FaultWebhook:
-		return m.slowWebhook(ctx, id, f)
-	case control.FaultQuota:
-		return m.smallQuota(ctx, f, t.names)
-	}
-	return effect{}, errors.New("no such kind of fault") // Problems has refused it
+// mechanism is how faults of one kind begin, and how the effect of that ends.
+type mechanism struct {
+	// machine says what this machine lacks for it, plane what this plane does; nil: it
+	// needs nothing. Neither changes anything.
+	machine func() error
+	plane   func(*Manager) error
+	// served says what the API server lacks for one fault; nil: it is not asked.
+	served func(*Manager, context.Context, control.Fault) error
+	// begin puts a fault in force. On an error the effect is what was done so far.
+	begin func(m *Manager, ctx context.Context, id string, f control.Fault, t target) (effect, error)
+	// undoWithin bounds the undoing; zero: 30 s.
+	undoWithin time.Duration
+	// last tells that undoing it needs a plane that serves, so that other faults are
+	// undone first.
+	last bool
 }
 
-func (m *Manager) startAgain(ctx context.Context, name string) error {
-	return m.host.Start(ctx, name, nil)
+// mechanisms are those of all kinds that control.FaultTable has of a plane.
+func mechanisms() map[string]mechanism {
+	return map[string]mechanism{
+		control.FaultSlowFsync:      {machine: fsync.Available, begin: (*Manager).slowFsync},
+		control.FaultDiskContention: {plane: func(m *Manager) error { return m.host.NeighbourAvailable() }, begin: (*Manager).neighbour},
+		control.FaultNetworkDelay:   {begin: (*Manager).delay},
+		control.FaultPartition:      {begin: (*Manager).cut},
+		control.FaultPause:          {begin: (*Manager).pause},
+		control.FaultKill:           {begin: (*Manager).kill},
+		control.FaultRestart:        {begin: (*Manager).restart, undoWithin: undoLongWithin},
+		control.FaultDescriptors:    {machine: descriptorsAvailable, begin: (*Manager).limitDescriptors},
+		control.FaultWebhook:        {served: (*Manager).served, begin: (*Manager).slowWebhook, last: true},
+		control.FaultQuota:          {begin: (*Manager).smallQuota, undoWithin: undoLongWithin, last: true},
+		control.FaultRestore:        {begin: (*Manager).rehearse, undoWithin: undoLongWithin},
+	}
+}
+
+// machineLacks says what this machine lacks for faults of a kind.
+func machineLacks(kind string) error {
+	if lacks := mechanisms()[kind].machine; lacks != nil {
+		return lacks()
+	}
+	return nil
+}
+
+// neighbour starts writers beside etcd.
+func (m *Manager) neighbour(ctx context.Context, id string, f control.Fault, _ target) (effect, error) {
+	stop, err := m.host.Neighbour(ctx, cmp.Or(f.Writers, disk.DefaultWriters), cmp.Or(f.Size, disk.DefaultSize), func(why error) { m.lose(id, why) })
+	return effect{undo: stop}, err
+}
+
+// delay makes data on links wait.
+func (m *Manager) delay(_ context.Context, _ string, f control.Fault, t target) (effect, error) {
+	return onEach(t.links, func(l Link) error { return l.Delay(f.Delay, f.Jitter, f.Seed) }, restore)
+}
+
+// cut lets nothing through links.
+func (m *Manager) cut(_ context.Context, _ string, _ control.Fault, t target) (effect, error) {
+	return onEach(t.links, func(l Link) error { l.Cut(); return nil }, restore)
 }
 
 func restore(_ context.Context, l Link) error {
@@ -54,8 +77,24 @@ func restore(_ context.Context, l Link) error {
 	return nil
 }
 
+// pause stops processes until the end.
+func (m *Manager) pause(_ context.Context, _ string, _ control.Fault, t target) (effect, error) {
+	return onEach(t.names,
+		func(name string) error { return m.host.Signal(name, syscall.SIGSTOP) },
+		func(_ context.Context, name string) error { return unlessGone(m.host.Signal(name, syscall.SIGCONT)) })
+}
+
+// kill ends processes; the end starts them anew.
+func (m *Manager) kill(ctx context.Context, _ string, _ control.Fault, t target) (effect, error) {
+	return onEach(t.names, func(name string) error { return m.host.Kill(ctx, name) }, m.startAgain)
+}
+
+func (m *Manager) startAgain(ctx context.Context, name string) error {
+	return m.host.Start(ctx, name, nil)
+}
+
 // slowFsync asks the agents in the members' processes.
-func (m *Manager) slowFsync(ctx context.Context, f control.Fault, names []string) (effect, error) {
+func (m *Manager) slowFsync(ctx context.Context, _ string, f control.Fault, t target) (effect, error) {
 	delay := fsync.Delay{Delay: f.Delay, Jitter: f.Jitter, Files: f.Files, Seed: f.Seed}
 	set := func(ctx context.Context, name string) error {
 		agent, err := m.host.Fsync(name)
@@ -64,7 +103,7 @@ func (m *Manager) slowFsync(ctx context.Context, f control.Fault, names []string
 		}
 		return agent.Set(ctx, delay)
 	}
-	e, err := onEach(names,
+	e, err := onEach(t.names,
 		func(name string) error { return set(ctx, name) },
 		func(ctx context.Context, name string) error {
 			agent, err := m.host.Fsync(name)
@@ -78,7 +117,7 @@ func (m *Manager) slowFsync(ctx context.Context, f control.Fault, names []string
 }
 
 // limitDescriptors remembers what each limit was.
-func (m *Manager) limitDescriptors(ctx context.Context, f control.Fault, names []string) (effect, error) {
+func (m *Manager) limitDescriptors(ctx context.Context, _ string, f control.Fault, t target) (effect, error) {
 	var mu sync.Mutex
 	was := map[string]uint64{}
 	set := func(_ context.Context, name string) error {
@@ -94,7 +133,7 @@ func (m *Manager) limitDescriptors(ctx context.Context, f control.Fault, names [
 		}
 		return nil
 	}
-	e, err := onEach(names,
+	e, err := onEach(t.names,
 		func(name string) error { return set(ctx, name) },
 		func(_ context.Context, name string) error {
 			mu.Lock()

@@ -95,7 +95,8 @@ func (h *fakeHost) Config() control.Config {
 	}
 }
 
-func (h *fakeHost) Available(kind string) error { return h.failing("available " + kind) }
+func (h *fakeHost) Available() error          { return nil }
+func (h *fakeHost) NeighbourAvailable() error { return h.failing("neighbour available") }
 
 // failing is the error that something is to fail with, which leaves no trace.
 func (h *fakeHost) failing(what string) error {
@@ -246,7 +247,7 @@ func fixture(t *testing.T) (*Manager, *fakeHost) {
 	t.Helper()
 	h := newFakeHost()
 	m := NewManager(h, &Events{})
-	m.available = func(string) error { return nil }
+	m.machineLacks = func(string) error { return nil }
 	m.webhooks = func(string) (webhooks, error) { return fakeWebhook{h}, nil }
 	t.Cleanup(func() {
 		ctx, cancel := context.WithCancel(context.Background())

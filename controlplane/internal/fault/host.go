@@ -27,10 +27,11 @@ var ErrNotRunning = errors.New("does not run")
 type Host interface {
 	// Config is what the plane was made from: it says what there is.
 	Config() control.Config
-	// Available says what this plane or machine lacks for faults of a kind, as a
-	// second file system for the diskContention of an external etcd; nil if
-	// nothing is known to. It is asked before a run and must change nothing.
-	Available(kind string) error
+	// Available says why the plane can have no fault now, NeighbourAvailable why it can
+	// have no Neighbour: an external etcd needs a second file system. Both are asked
+	// before a run and must change nothing.
+	Available() error
+	NeighbourAvailable() error
 	// Leader names the component of a kind that leads now: the leader of etcd's
 	// members, or who holds the lease. It is an error that nobody does, and
 	// of kube-apiserver, whose replicas are equals.

@@ -129,12 +129,7 @@ func (m *Manager) lose(id string, why error) {
 
 // undo takes a fault back and tells how that went.
 func (m *Manager) undo(a *active) error {
-	within := undoWithin
-	switch a.status.Kind {
-	case control.FaultQuota, control.FaultRestart, control.FaultRestore:
-		within = undoLongWithin
-	}
-	ctx, cancel := context.WithTimeout(m.life, within)
+	ctx, cancel := context.WithTimeout(m.life, cmp.Or(mechanisms()[a.status.Kind].undoWithin, undoWithin))
 	defer cancel()
 	a.work.Lock()
 	defer a.work.Unlock()
@@ -205,7 +200,7 @@ func (m *Manager) tell(kind string, at time.Time, s control.FaultStatus, detail 
 
 // describe is a fault in a few words: "pause of etcd-0".
 func describe(s control.FaultStatus) string {
-	if len(s.On) == 0 || s.Kind == control.FaultQuota || s.Kind == control.FaultRestore {
+	if len(s.Components) == 0 { // on none, or always on the same
 		return s.Kind
 	}
 	return s.Kind + " of " + strings.Join(s.On, ", ")

@@ -21,9 +21,9 @@ const endedKept = 1000
 type Manager struct {
 	host   Host
 	events *Events
-	// available and webhooks are what this machine and the API server can do.
-	available func(kind string) error
-	webhooks  func(kubeconfig string) (webhooks, error)
+	// machineLacks and webhooks tell what this machine and the API server can do.
+	machineLacks func(kind string) error
+	webhooks     func(kubeconfig string) (webhooks, error)
 
 	open  context.Context // ends when no fault may begin any more
 	shut  context.CancelFunc
@@ -48,7 +48,7 @@ var errCleared = errors.New("it was cleared")
 
 // NewManager gives a manager of the host's faults, which tells of them in events.
 func NewManager(host Host, events *Events) *Manager {
-	m := &Manager{host: host, events: events, available: available, webhooks: apiServer}
+	m := &Manager{host: host, events: events, machineLacks: machineLacks, webhooks: apiServer}
 	m.open, m.shut = context.WithCancel(context.Background())
 	m.life, m.leave = context.WithCancel(context.Background())
 	return m
@@ -56,10 +56,7 @@ func NewManager(host Host, events *Events) *Manager {
 
 // Check tells whether Begin would begin the fault now, and changes nothing.
 func (m *Manager) Check(ctx context.Context, f control.Fault) error {
-	if err := m.possible(f); err != nil {
-		return err
-	}
-	if err := m.served(ctx, f); err != nil {
+	if err := m.possible(ctx, f); err != nil {
 		return err
 	}
 	leaders, err := m.leaders(ctx, f)
@@ -78,10 +75,7 @@ func (m *Manager) Check(ctx context.Context, f control.Fault) error {
 // that this plane can never have, *BusyError for one that clashes with another.
 func (m *Manager) Begin(ctx context.Context, f control.Fault) (control.FaultStatus, error) {
 	asked := time.Now()
-	if err := m.possible(f); err != nil {
-		return control.FaultStatus{}, err
-	}
-	if err := m.served(ctx, f); err != nil {
+	if err := m.possible(ctx, f); err != nil {
 		return control.FaultStatus{}, err
 	}
 	leaders, err := m.leaders(ctx, f)
@@ -95,7 +89,7 @@ func (m *Manager) Begin(ctx context.Context, f control.Fault) (control.FaultStat
 	if err != nil {
 		return control.FaultStatus{}, err
 	}
-	if a.effect, err = m.apply(ctx, a.status.ID, f, t); err != nil {
+	if a.effect, err = mechanisms()[f.Kind].begin(m, ctx, a.status.ID, f, t); err != nil {
 		if cause := context.Cause(ctx); cause != nil {
 			err = cause // rather than what it led to
 		}
@@ -183,7 +177,7 @@ func (m *Manager) endAll(ctx context.Context, cause error) ([]control.FaultStatu
 	for _, a := range m.faults {
 		switch {
 		case !a.status.Ended.IsZero():
-		case a.status.Kind == control.FaultQuota, a.status.Kind == control.FaultWebhook:
+		case mechanisms()[a.status.Kind].last:
 			last = append(last, a)
 		default:
 			first = append(first, a)

@@ -269,3 +269,17 @@ func TestHalfAFaultIsNone(t *testing.T) {
 		}
 	})
 }
+
+// Each kind of a plane can be begun, and no other.
+func TestEachKindHasAMechanism(t *testing.T) {
+	all := mechanisms()
+	for _, kind := range control.FaultKinds() {
+		if all[kind].begin == nil {
+			t.Errorf("%s cannot be begun", kind)
+		}
+		delete(all, kind)
+	}
+	for kind := range all {
+		t.Errorf("%s is no kind of fault of a plane", kind)
+	}
+}

@@ -19,12 +19,12 @@ const noSpace = "NOSPACE"
 //
 // They are killed: a member that ends in order waits 7 seconds for the watches of
 // API servers, which do not end. What it has acknowledged is in its log.
-func (m *Manager) smallQuota(ctx context.Context, f control.Fault, members []string) (effect, error) {
+func (m *Manager) smallQuota(ctx context.Context, _ string, f control.Fault, t target) (effect, error) {
 	leader, err := m.host.Leader(ctx, control.KindEtcd)
 	if err != nil {
 		return effect{}, err
 	}
-	order := slices.DeleteFunc(slices.Clone(members), func(name string) bool { return name == leader })
+	order := slices.DeleteFunc(slices.Clone(t.names), func(name string) bool { return name == leader })
 	order = append(order, leader)
 	e := effect{undo: func(ctx context.Context) error { return m.freeSpace(ctx, order) }}
 	return e, m.roll(ctx, order, control.Flags{"quota-backend-bytes": strconv.FormatInt(f.Quota, 10)})

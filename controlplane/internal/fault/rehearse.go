@@ -1,11 +1,15 @@
 package fault
 
-import "context"
+import (
+	"context"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+)
 
 // rehearse has the host restore etcd from a snapshot. The fault is in force
 // meanwhile, and over when all serves again, or when the host has given up and
 // gone back to what etcd held: that is told as a fault that was lost.
-func (m *Manager) rehearse(id string) effect {
+func (m *Manager) rehearse(_ context.Context, id string, _ control.Fault, _ target) (effect, error) {
 	over := make(chan struct{})
 	m.running.Go(func() {
 		defer close(over)
@@ -22,5 +26,5 @@ func (m *Manager) rehearse(id string) effect {
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-	}}
+	}}, nil
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/stormglass/stormglass/controlplane/control"
 )
 
 // turnWithin bounds how long a component that was restarted may take to serve again,
@@ -14,14 +16,14 @@ const turnWithin = 90 * time.Second
 // are several it is a rollout: each has its turn when the one before it serves again.
 // The fault is in force meanwhile, and over when the last has started. A rollout that
 // cannot go on is told as a fault that was lost.
-func (m *Manager) restart(id string, names []string) effect {
+func (m *Manager) restart(_ context.Context, id string, _ control.Fault, t target) (effect, error) {
 	over := make(chan struct{})
 	failed := "" // half-way
 	m.running.Go(func() {
 		defer close(over)
-		for i, name := range names {
+		for i, name := range t.names {
 			if i > 0 {
-				if err := m.awaitTurn(names[i-1]); err != nil {
+				if err := m.awaitTurn(t.names[i-1]); err != nil {
 					m.lose(id, fmt.Errorf("%s was not restarted: %w", name, err))
 					return
 				}
@@ -43,7 +45,7 @@ func (m *Manager) restart(id string, names []string) effect {
 			return nil
 		}
 		return m.startAgain(ctx, failed)
-	}}
+	}}, nil
 }
 
 func (m *Manager) restartOne(name string) error {

@@ -60,7 +60,7 @@ func webhookName(id, resource string) string {
 
 // slowWebhook registers a webhook. Its server outlives the fault by the second
 // in which API servers hear of its end.
-func (m *Manager) slowWebhook(ctx context.Context, id string, f control.Fault) (effect, error) {
+func (m *Manager) slowWebhook(ctx context.Context, id string, f control.Fault, _ target) (effect, error) {
 	hooks, err := m.webhooks(m.host.Kubeconfig())
 	if err != nil {
 		return effect{}, err

@@ -17,9 +17,6 @@ import (
 // without its group: it would be registered, be asked about nothing and break
 // nothing.
 func (m *Manager) served(ctx context.Context, f control.Fault) error {
-	if f.Kind != control.FaultWebhook {
-		return nil
-	}
 	hooks, err := m.webhooks(m.host.Kubeconfig())
 	if err != nil {
 		return err

@@ -49,8 +49,9 @@ type faultHost struct {
 
 type rest struct{ fault.Host }
 
-func (faultHost) Config() control.Config { return control.Config{} }
-func (faultHost) Available(string) error { return nil }
+func (faultHost) Config() control.Config    { return control.Config{} }
+func (faultHost) Available() error          { return nil }
+func (faultHost) NeighbourAvailable() error { return nil }
 
 // supervise starts the scripts as a plane that is ready, and stops it at the test's
 // end.

@@ -54,7 +54,7 @@ func (m maker) etcd(name string) *component {
 // InitialCluster is etcd's flag of that name: all members and their peer URLs.
 func InitialCluster(cfg control.Config, p Ports) string {
 	var all []string
-	for _, member := range members(cfg, control.KindEtcd) {
+	for _, member := range cfg.ComponentsOf(control.KindEtcd) {
 		all = append(all, member+"="+peerURL(cfg, p, member))
 	}
 	return strings.Join(all, ",")
@@ -99,7 +99,7 @@ func (m maker) apiServer(name string) *component {
 // etcdServers are the URLs by which an API server reaches the members.
 func (m maker) etcdServers(apiServer string) []string {
 	var urls []string
-	for _, member := range members(m.cfg, control.KindEtcd) {
+	for _, member := range m.cfg.ComponentsOf(control.KindEtcd) {
 		listener := member
 		if m.cfg.HasLinks() {
 			listener = LinkListener(apiServer, member)

@@ -64,7 +64,7 @@ func proxies(cfg control.Config, p Ports) []Proxy {
 		return nil
 	}
 	var all []Proxy
-	etcds := members(cfg, control.KindEtcd)
+	etcds := cfg.ComponentsOf(control.KindEtcd)
 	for _, from := range etcds {
 		if len(etcds) == 1 {
 			break
@@ -77,7 +77,7 @@ func proxies(cfg control.Config, p Ports) []Proxy {
 		}
 		all = append(all, proxy)
 	}
-	for _, from := range members(cfg, control.KindAPIServer) {
+	for _, from := range cfg.ComponentsOf(control.KindAPIServer) {
 		for _, to := range etcds {
 			name := LinkListener(from, to)
 			all = append(all, Proxy{Name: name, Listen: hostPort(p[name]), Routes: []Route{{From: from, To: to, Target: hostPort(p[to])}}})

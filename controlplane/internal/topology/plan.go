@@ -87,14 +87,14 @@ func Build(cfg control.Config, l Layout, p Ports, defaults Defaults) (Plan, erro
 		Server: URL(p[control.ComponentName(control.KindAPIServer, 0)]), Proxies: proxies(cfg, p),
 		SchedulerConfig: schedulerConfig, AuditPolicy: auditPolicy(cfg),
 	}
-	if apiServers := members(cfg, control.KindAPIServer); len(apiServers) > 1 {
+	if apiServers := cfg.ComponentsOf(control.KindAPIServer); len(apiServers) > 1 {
 		plan.Server = URL(p[Balancer])
 		for _, name := range apiServers {
 			plan.Backends = append(plan.Backends, Backend{name, URL(p[name])})
 		}
 	}
 	for _, section := range cfg.FlagSections() {
-		for i, name := range members(cfg, section.Kind) {
+		for i, name := range cfg.ComponentsOf(section.Kind) {
 			c := m.make(section.Kind, name)
 			c.user(section.Flags, defaults[section.Kind])
 			plan.Processes = append(plan.Processes, c.finish())

@@ -24,7 +24,7 @@ func LinkListener(apiServer, member string) string { return apiServer + "/" + me
 // Listeners names everything in a plane that listens on a port of its own.
 func Listeners(cfg control.Config) []string {
 	names := cfg.Components()
-	etcds := members(cfg, control.KindEtcd)
+	etcds := cfg.ComponentsOf(control.KindEtcd)
 	for _, member := range etcds {
 		names = append(names, PeerListener(member))
 	}
@@ -38,18 +38,9 @@ func Listeners(cfg control.Config) []string {
 		if len(etcds) > 1 {
 			names = append(names, PeerProxy(member))
 		}
-		for _, apiServer := range members(cfg, control.KindAPIServer) {
+		for _, apiServer := range cfg.ComponentsOf(control.KindAPIServer) {
 			names = append(names, LinkListener(apiServer, member))
 		}
-	}
-	return names
-}
-
-// members names the processes of a kind.
-func members(cfg control.Config, kind string) []string {
-	var names []string
-	for i := range cfg.Count(kind) {
-		names = append(names, control.ComponentName(kind, i))
 	}
 	return names
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
@@ -57,7 +58,7 @@ func (p *page) newBand(ph result.Phase, i int, timeline []result.Event) chart.Ba
 		Left: chart.PercentAt(from), Width: chart.PercentAt(to - from), X: chart.Coordinate(from * chart.PlotWidth), W: chart.Coordinate((to - from) * chart.PlotWidth),
 		Odd: i%2 == 1, Narrow: to-from < 0.035, From: from, To: to,
 		Fault: slices.ContainsFunc(timeline, func(e result.Event) bool {
-			return (e.Kind == "fault" && e.Name != "nodeRecovery" || e.Kind == "fault-begin") && !e.Time.Before(ph.Start) && e.Time.Before(ph.End)
+			return (e.Kind == "fault" && !control.EndsNodeFaults(e.Name) || e.Kind == "fault-begin") && !e.Time.Before(ph.Start) && e.Time.Before(ph.End)
 		}),
 	}
 }

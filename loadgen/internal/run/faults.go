@@ -111,24 +111,13 @@ func (r *run) startFaults(ctx context.Context, p *scenario.Phase, start time.Tim
 	return s
 }
 
-// lead is how long before its time a fault is asked for. The neighbour of a
-// diskContention is a process whose start costs 80 ms of CPU time. Asked for half of
-// that ahead it writes within 100 ms of its time if it takes up to 140 ms to start:
-// a little early on a quiet machine, late on a busy one. At a phase's very start nothing
-// can be ahead.
-func lead(kind string) time.Duration {
-	if kind == control.FaultDiskContention {
-		return 40 * time.Millisecond
-	}
-	return 0
-}
-
 // at begins a fault at its time, unless waiting ends before. One that was asked
 // for is waited for even if the phase ends meanwhile, which may be some seconds:
 // of a fault that was in force just when the question was taken back nobody
 // would know, and it would go on into the next phase.
 func (s *schedule) at(ctx, waiting context.Context, due time.Time, p *scenario.Phase, f *scenario.Fault) {
-	timer := time.NewTimer(time.Until(due.Add(-lead(f.Kind))))
+	kind, _ := control.FaultKindOf(f.Kind)
+	timer := time.NewTimer(time.Until(due.Add(-kind.Lead)))
 	defer timer.Stop()
 	select {
 	case <-timer.C:
@@ -197,23 +186,32 @@ func (s *schedule) end(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
+// nodeMechanisms are how each kind of fault of simulated nodes begins: they give the
+// nodes that are hit, and what these do then.
+func nodeMechanisms() map[string]func(*run, *scenario.Fault) (names []string, does string) {
+	return map[string]func(*run, *scenario.Fault) ([]string, string){
+		control.NodeFailure: func(r *run, f *scenario.Fault) ([]string, string) { return r.fleet.Fail(f.Fraction), "stop" },
+		control.NodeShutdown: func(r *run, f *scenario.Fault) ([]string, string) {
+			return r.fleet.Shutdown(f.Fraction), "shut down in order"
+		},
+		control.SlowKubelet: func(r *run, f *scenario.Fault) ([]string, string) {
+			return r.fleet.Slow(f.Fraction, f.Delay.D()), "write late by " + f.Delay.String()
+		},
+		control.NodeRecovery: func(r *run, _ *scenario.Fault) ([]string, string) {
+			r.workload.NodesRecovered()
+			r.fleet.Recover()
+			return nil, "come back"
+		},
+	}
+}
+
 // nodeFault begins a fault of simulated nodes, or ends those of before.
 func (r *run) nodeFault(f *scenario.Fault) {
 	at := time.Now()
-	var names []string
-	does := ""
-	switch f.Kind {
-	case scenario.NodeFailure:
-		names, does = r.fleet.Fail(f.Fraction), "stop"
-	case scenario.NodeShutdown:
-		names, does = r.fleet.Shutdown(f.Fraction), "shut down in order"
-	case scenario.SlowKubelet:
-		names, does = r.fleet.Slow(f.Fraction, f.Delay.D()), "write late by "+f.Delay.String()
-	case scenario.NodeRecovery:
-		r.workload.NodesRecovered()
-		r.fleet.Recover()
-		r.event(at, "fault", f.Kind, "all nodes come back")
-		r.step("all nodes come back")
+	names, does := nodeMechanisms()[f.Kind](r, f)
+	if control.EndsNodeFaults(f.Kind) {
+		r.event(at, "fault", f.Kind, "all nodes "+does)
+		r.step("all nodes %s", does)
 		return
 	}
 	if f.StopsNodes() {

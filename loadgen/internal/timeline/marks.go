@@ -2,6 +2,7 @@ package timeline
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -51,12 +53,9 @@ func (m *marks) note(e result.Event) {
 	case "fault-end":
 		delete(m.faults, e.Fault)
 	case "fault": // of nodes: those end with their recovery, all at once
-		for id, k := range m.faults {
-			if k.on == onNodes && e.Name == "nodeRecovery" {
-				delete(m.faults, id)
-			}
-		}
-		if e.Name != "nodeRecovery" {
+		if control.EndsNodeFaults(e.Name) {
+			maps.DeleteFunc(m.faults, func(_ string, k key) bool { return k.on == onNodes })
+		} else {
 			begin("nodes: "+e.Name, key{e.Name, onNodes})
 		}
 	}

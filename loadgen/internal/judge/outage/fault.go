@@ -33,34 +33,32 @@ func faultsOf(events []result.Event) (all []fault) {
 
 func (f fault) hits(name string) bool { return slices.Contains(f.on, name) }
 
-// ends tells whether the supervisor ends processes for the fault. A kind that is
-// not known here counts as one: then only what the supervisor says it asked for is
-// the fault's.
-func (f fault) ends() bool {
-	return f.mutes() && f.kind != control.FaultPause && f.kind != control.FaultDescriptors
-}
-
-// mutes tells whether its components do not answer while the fault is in force.
-// Scrapes go straight to a component, not over the links that faults delay and cut.
-func (f fault) mutes() bool {
-	switch f.kind {
-	case control.FaultSlowFsync, control.FaultDiskContention, control.FaultNetworkDelay, control.FaultPartition, control.FaultWebhook:
-		return false
+// about describes the fault's kind. One that is not known here counts as one for
+// which the supervisor ends processes: then only what it says it asked for is the
+// fault's.
+func (f fault) about() control.FaultKind {
+	kind, ok := control.FaultKindOf(f.kind)
+	if !ok {
+		kind.Process, kind.Silences = control.ProcessEnded, true
 	}
-	return true
+	return kind
 }
 
 // starves tells whether schedulers and controller managers may not answer while
 // the fault is in force: they ask an API server who it is that asks them.
 func (f fault) starves() bool {
-	return f.kind == control.FaultPartition || f.mutes() && (f.isOn(control.KindEtcd) || f.isOn(control.KindAPIServer))
+	kind := f.about()
+	return kind.Isolates || kind.Silences && (f.isOn(control.KindEtcd) || f.isOn(control.KindAPIServer))
 }
+
+// ends tells whether the supervisor ends processes for the fault.
+func (f fault) ends() bool { return f.about().Process == control.ProcessEnded }
 
 // explains tells whether a component may end by itself under the fault. young: its
 // process was started and not ready yet. told: the supervisor marks the ends
 // that it asked for; where it does not, all of the fault's own components are meant.
 func (f fault) explains(name string, young, told bool) bool {
-	reachesEtcd := f.isOn(control.KindEtcd) || f.onLinks() || f.kind == control.FaultDiskContention
+	reachesEtcd := f.isOn(control.KindEtcd) || f.about().ReachesEtcd
 	switch {
 	case f.hits(name) && (!f.ends() || !told):
 		return true
@@ -70,10 +68,6 @@ func (f fault) explains(name string, young, told bool) bool {
 		return young && reachesEtcd
 	}
 	return false
-}
-
-func (f fault) onLinks() bool {
-	return f.kind == control.FaultNetworkDelay || f.kind == control.FaultPartition
 }
 
 // isOn tells whether the fault is on a component of a kind.

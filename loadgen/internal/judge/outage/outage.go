@@ -86,7 +86,7 @@ type reader struct {
 
 // kept are the outages of those whom a fault keeps from answering all of its time.
 func (r reader) kept(f fault) (all Outages) {
-	if !f.mutes() && !f.starves() {
+	if !f.about().Silences && !f.starves() {
 		return nil
 	}
 	end := f.end
@@ -95,7 +95,7 @@ func (r reader) kept(f fault) (all Outages) {
 		if back.After(end) {
 			end = back
 		}
-		if f.mutes() {
+		if f.about().Silences {
 			all = append(all, Outage{name, f.begin.Add(-before), back.Add(after), f.kind})
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -24,12 +25,11 @@ func (f fault) over(at time.Time) bool { return f.end != nil && !f.end.After(at)
 // hits tells whether the fault is on a component.
 func (f fault) hits(component string) bool { return slices.Contains(f.on, component) }
 
-// The event kinds read here, and what recovers simulated nodes.
+// The event kinds read here.
 const (
-	faultBegin   = "fault-begin"
-	faultEnd     = "fault-end"
-	nodeFault    = "fault"
-	nodeRecovery = "nodeRecovery"
+	faultBegin = "fault-begin"
+	faultEnd   = "fault-end"
+	nodeFault  = "fault"
 )
 
 // faultsOf pairs begins with ends, in the order of the begins. Faults of
@@ -51,7 +51,7 @@ func faultsOf(timeline []result.Event) []fault {
 			all = append(all, fault{id: e.Fault, kind: e.Name, detail: e.Detail, on: e.On, begin: e.Time})
 		case e.Kind == faultEnd:
 			ends(e, func(f fault) bool { return f.id == e.Fault && f.kind == e.Name })
-		case e.Kind == nodeFault && e.Name == nodeRecovery:
+		case e.Kind == nodeFault && control.EndsNodeFaults(e.Name):
 			ends(e, fault.ofNodes)
 		case e.Kind == nodeFault:
 			nodes++

@@ -51,8 +51,8 @@ func causes(run Run, s *scenario.Scenario, phases []result.Phase) []Cause {
 			continue
 		}
 		for j := range all {
-			if c := &all[j]; c.Name == control.FaultWebhook && !c.Begin.Before(ran.Start) && c.Begin.Before(ran.End) {
-				c.Of = webhooks(s.Phases[i].Faults)
+			if c := &all[j]; mayFail(c.Name) && !c.Begin.Before(ran.Start) && c.Begin.Before(ran.End) {
+				c.Of = failures(c.Name, s.Phases[i].Faults)
 			}
 		}
 		for _, l := range s.Phases[i].Load {
@@ -66,18 +66,26 @@ func causes(run Run, s *scenario.Scenario, phases []result.Phase) []Cause {
 	return all
 }
 
-// webhooks is how the webhooks of a phase fail.
-func webhooks(faults []scenario.Fault) []string {
+// mayFail tells whether faults of a kind are told apart by how they fail, as webhooks
+// are.
+func mayFail(kind string) bool {
+	k, _ := control.FaultKindOf(kind)
+	return k.Has("fails")
+}
+
+// failures is how the faults of a kind in a phase fail.
+func failures(kind string, faults []scenario.Fault) []string {
 	var all []string
 	for _, f := range faults {
 		switch {
-		case f.Kind != control.FaultWebhook:
+		case f.Kind != kind:
+			continue
 		case f.Fails && f.Ignore:
 			all = append(all, "open")
 		case f.Fails:
 			all = append(all, "closed")
 		}
-		if f.Kind == control.FaultWebhook && f.Delay > 0 {
+		if f.Delay > 0 {
 			all = append(all, "slow")
 		}
 	}

@@ -3,6 +3,7 @@ package panel
 import (
 	"time"
 
+	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/internal/timeline"
 	"github.com/stormglass/stormglass/loadgen/result"
@@ -53,7 +54,7 @@ func RunOf(r result.Result, timeline []result.Event, scrape time.Duration) Run {
 			if i, ok := open[e.Fault]; ok {
 				run.Causes[i].End = e.Time
 			}
-		case e.Kind == "fault" && e.Name == "nodeRecovery":
+		case e.Kind == "fault" && control.EndsNodeFaults(e.Name):
 			for _, i := range nodes {
 				run.Causes[i].End = e.Time
 			}

@@ -1,0 +1,205 @@
+package control
+
+import "time"
+
+// The kinds of fault: those of a bundled plane, each a real one on a real
+// component, and those of simulated nodes.
+const (
+	FaultSlowFsync      = "slowFsync"
+	FaultDiskContention = "diskContention"
+	FaultNetworkDelay   = "networkDelay"
+	FaultPartition      = "partition"
+	FaultPause          = "pause"
+	FaultKill           = "kill"
+	FaultRestart        = "restart"
+	FaultDescriptors    = "descriptorLimit"
+	FaultWebhook        = "webhook"
+	FaultQuota          = "etcdQuota"
+	FaultRestore        = "etcdRestore"
+
+	NodeFailure  = "nodeFailure"
+	NodeShutdown = "nodeShutdown"
+	NodeRecovery = "nodeRecovery"
+	SlowKubelet  = "slowKubelet"
+)
+
+// FaultTable describes each kind of fault: those of a plane, then those of simulated
+// nodes. A fault lasts from its begin to its end; what it did is undone then, and
+// when the plane stops.
+func FaultTable() []FaultKind {
+	return []FaultKind{
+		{
+			Name:  FaultSlowFsync,
+			Short: "Make fsync of etcd members slow, as a throttled disk does",
+			Long: `Make each fsync and fdatasync of etcd members wait before it is done. The data
+is as durable as ever. It needs Linux with seccomp; no root.
+
+It shows in etcd_disk_wal_fsync_duration_seconds, then in the latency of all
+writes. A slow member that follows hurts less than the leader: a quorum of the
+others is enough.`,
+			Example: `  controlplane fault slow-fsync --member etcd-0 --delay 25ms --for 1m
+  controlplane fault slow-fsync --member etcd --delay 10ms --jitter 5ms --files all`,
+			Takes: []string{"components", "for", "delay", "jitter", "files"}, Needs: []string{"components", "delay"}, Delays: "each call",
+			On: []string{KindEtcd}, Process: ProcessAltered, PartOfEach: "the fsync of",
+		},
+		{
+			Name:  FaultDiskContention,
+			Short: "Have a neighbour write and fsync on the disk",
+			Long: `Run a neighbour that writes and fsyncs, over and over: on the file system of
+etcd's data if etcd is stacked, on another one if it is external. What it writes
+is removed at the end.
+
+How much it hurts depends on the disk; see etcd_disk_wal_fsync_duration_seconds
+and etcd_disk_backend_commit_duration_seconds.`,
+			Example: `  controlplane fault disk-contention --for 1m
+  controlplane fault disk-contention --writers 16 --size 4MiB --for 1m`,
+			Takes: []string{"for", "writers", "size"},
+			// The neighbour is a process whose start costs 80 ms of CPU time. Asked for half of
+			// that ahead it writes within 100 ms of its time if it takes up to 140 ms to start: a
+			// little early on a quiet machine, late on a busy one. At a phase's very start
+			// nothing can be ahead.
+			Lead: 40 * time.Millisecond,
+			Part: func(Fault) string { return "the disk" }, ReachesEtcd: true,
+		},
+		{
+			Name:  FaultNetworkDelay,
+			Short: "Delay what goes over a component's links",
+			Long: `Delay data on the links of a component, in each direction, so that a round trip
+takes twice the delay longer.
+
+` + linksLong + `
+
+It shows in etcd_network_peer_round_trip_time_seconds and in the latency of all
+writes; from about half of etcd's election timeout (1 s) on, in leader changes.`,
+			Example: `  controlplane fault network-delay --component etcd-leader --delay 50ms --jitter 10ms --for 1m
+  controlplane fault network-delay --component kube-apiserver-0 --peer etcd --delay 20ms --for 1m`,
+			Takes: []string{"components", "peers", "for", "delay", "jitter"}, Needs: []string{"components", "delay"}, Delays: "data in each direction",
+			On: []string{KindEtcd, KindAPIServer}, Links: true, ReachesEtcd: true,
+		},
+		{
+			Name:  FaultPartition,
+			Short: "Let nothing through a component's links",
+			Long: `Cut the links of a component: nothing comes through in either direction, and
+connections hang rather than fail, as behind a switch that is gone.
+
+` + linksLong + `
+
+A leader that is cut from the other members loses its role after an election
+timeout; see etcd_server_leader_changes_seen_total and etcd_server_has_leader.`,
+			Example: `  controlplane fault partition --component etcd-leader --for 30s
+  controlplane fault partition --component etcd-0 --peer etcd-1 --for 30s`,
+			Takes: []string{"components", "peers", "for"}, Needs: []string{"components"},
+			On: []string{KindEtcd, KindAPIServer}, Links: true, ReachesEtcd: true, Isolates: true,
+		},
+		{
+			Name:  FaultPause,
+			Short: "Stop a process for a time (SIGSTOP, then SIGCONT)",
+			Long: `Stop a process where it is and let it go on later, as a host that hangs: its
+connections stay open and nobody answers on them.`,
+			Example: `  controlplane fault pause --component etcd-leader --for 10s
+  controlplane fault pause --component kube-apiserver-0 --for 30s`,
+			Takes: []string{"components", "for"}, Needs: []string{"components"},
+			Process: ProcessStopped, Silences: true,
+		},
+		{
+			Name:  FaultKill,
+			Short: "Kill a process (SIGKILL) and start it anew at the end",
+			Long: `Kill a process. At the end of the fault it is started anew, with the same ports
+and data. A kill of all etcd members but one stops all writes until then.`,
+			Example: `  controlplane fault kill --component kube-scheduler-leader --for 30s
+  controlplane fault kill --component etcd-0 --component etcd-1 --for 20s`,
+			Takes: []string{"components", "for"}, Needs: []string{"components"},
+			Process: ProcessEnded, Silences: true,
+		},
+		{
+			Name:  FaultRestart,
+			Short: "End a process in order (SIGTERM) and start it anew at once",
+			Long: `End a process in order and start it anew as soon as it is gone: a rollout of the
+control plane. Of several, as of a kind, each has its turn when the one before it
+serves again. The fault ends by itself when the last has started again, so it has
+no length; fault events tells when it is ready.`,
+			Example: `  controlplane fault restart --component kube-apiserver-0
+  controlplane fault restart --component etcd`,
+			Takes: []string{"components"}, Needs: []string{"components"}, Momentary: true,
+			Process: ProcessEnded, Silences: true,
+		},
+		{
+			Name:  FaultDescriptors,
+			Short: "Lower a process's limit of open files",
+			Long: `Lower a process's soft limit of open files, at once, and put it back at the end.
+What is open stays open; every new connection beyond the limit waits unaccepted
+until its client gives up. Linux only.
+
+See process_open_fds and process_max_fds. status shows how many are open.`,
+			Example: `  controlplane fault descriptor-limit --component kube-apiserver-0 --limit 256 --for 1m`,
+			Takes:   []string{"components", "for", "limit"}, Needs: []string{"components", "limit"},
+			Process: ProcessAltered, PartOfEach: "the descriptor limit of", Silences: true,
+		},
+		{
+			Name:  FaultWebhook,
+			Short: "Register an admission webhook that is slow or fails",
+			Long: `Register a validating webhook that is asked about each creation of a resource and
+waits before it allows it, or answers 500. It is removed at the end.
+
+It shows in apiserver_admission_webhook_admission_duration_seconds and in the
+latency, or the errors, of POSTs of the resource.`,
+			Example: `  controlplane fault webhook --resource pods --delay 2s --for 1m
+  controlplane fault webhook --resource deployments.apps --fails --ignore --for 1m`,
+			Takes: []string{"for", "delay", "jitter", "resource", "fails", "ignore", "timeout"}, Needs: []string{"resource"}, Delays: "each answer",
+			Check: func(f Fault) (Problem, bool) {
+				return Problem{"delay", "a webhook that neither waits nor fails breaks nothing", "give a delay, or fails"}, f.Delay == 0 && !f.Fails
+			},
+			Part: func(f Fault) string { return "the webhook for " + f.Resource },
+		},
+		{
+			Name:  FaultQuota,
+			Short: "Run the etcd members with a small backend quota",
+			Long: `Restart the etcd members, one after another, with a small quota of their
+database. The write that finds it used up raises the NOSPACE alarm; from then on
+etcd refuses all that needs space.
+
+At the end the members are restarted with the quota that they had, the alarm is
+disarmed, revisions are compacted and the databases defragmented: what a person
+on call does. Beginning and ending take some seconds for each member.
+
+See etcd_mvcc_db_total_size_in_bytes and etcd_server_quota_backend_bytes.`,
+			Example: `  controlplane fault etcd-quota --quota 16MiB --for 2m`,
+			Takes:   []string{"for", "quota"}, Needs: []string{"quota"},
+			OnAll: []string{KindEtcd}, Process: ProcessEnded, Silences: true,
+		},
+		{
+			Name:  FaultRestore,
+			Short: "Take a snapshot of etcd and take the plane back to it",
+			Long: `Rehearse a restore: take a snapshot of etcd, stop everything, make fresh data of
+the snapshot for each member and start everything again. It takes some seconds,
+in which nothing is served; what is written while the snapshot is unpacked is
+gone. controlplane etcd restore does the same with a snapshot of yours.`,
+			Example: `  controlplane fault etcd-restore`,
+			OnAll:   Kinds(), Momentary: true, Process: ProcessEnded, Silences: true,
+		},
+		{
+			Name: NodeFailure, Short: "Silence a fraction of the nodes at once: no heartbeat, no watch, connections dropped",
+			Takes: []string{"fraction"}, Needs: []string{"fraction"},
+			OfNodes: true, SilencesNodes: true,
+		},
+		{
+			Name: NodeShutdown, Short: "Shut a fraction of the nodes down in order: not Ready, pods ended within their grace, then silence",
+			Takes: []string{"fraction"}, Needs: []string{"fraction"},
+			OfNodes: true, SilencesNodes: true, Announced: true,
+		},
+		{
+			Name: NodeRecovery, Short: "Bring all nodes back",
+			OfNodes: true, Recovers: true,
+		},
+		{
+			Name: SlowKubelet, Short: "Make all that a fraction of the nodes writes late by the delay, heartbeats among it",
+			Takes: []string{"fraction", "delay"}, Needs: []string{"fraction", "delay"},
+			OfNodes: true,
+		},
+	}
+}
+
+// linksLong says which links a fault of the network is about.
+const linksLong = `The links are those between etcd members and from API servers to members; the
+plane must have been started with networkFaults: on, as it is with several
+members. Without --peer all links of the component are meant.`
