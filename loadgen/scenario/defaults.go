@@ -52,7 +52,7 @@ func (s *Scenario) setDefaults() {
 // Defaults of the objects of a load that are filled in for all kinds, also for
 // those that make none.
 const (
-	defaultObjects    = 1 // of watches and changes
+	defaultObjects    = 1
 	defaultNamespaces = 1
 	defaultSpread     = "even"
 	defaultSize       = 1 << 10
@@ -69,7 +69,8 @@ func (l *Load) setDefaults() {
 	if len(l.Sizes) == 0 {
 		orDefault(&l.Size, defaultSize)
 	}
-	if l.Kind != "changes" && l.Kind != "history" && len(l.Mix) == 0 {
+	k := l.kind()
+	if k.fixed == nil && len(l.Mix) == 0 {
 		l.Operation.setDefaults()
 	}
 	for i := range l.Mix {
@@ -85,23 +86,9 @@ func (l *Load) setDefaults() {
 	if l.Shape.Kind == "replay" {
 		orDefault(&l.Shape.Speed, 1)
 	}
-	if l.Kind == "watches" {
-		orDefault(&l.Connect, "shared")
-		orDefault(&l.Start, "list")
-		if l.Slow.Fraction > 0 {
-			orDefault(&l.Slow.Window, 64<<10)
-		}
-	}
-	switch l.Kind {
-	case "requests":
-		orDefault(&l.Objects, 100)
-	case "history":
-		orDefault(&l.Objects, 5)
-		orDefault(&l.Clients, 5)
-		orDefault(&l.Watchers, 3)
-		orDefault(&l.Rate, 20)
-	default:
-		orDefault(&l.Objects, defaultObjects)
+	orDefault(&l.Objects, max(k.objects, defaultObjects))
+	if k.defaults != nil {
+		k.defaults(l)
 	}
 }
 

@@ -183,7 +183,7 @@ func (c *course) opening(path string, p *Phase) {
 	}
 	for j := range p.Load {
 		l := &p.Load[j]
-		if l.Kind != "watches" || l.Shape.Kind != "" || l.Rate <= 0 || l.Count < 1 {
+		if !l.OpensWatches() || l.Shape.Kind != "" || l.Rate <= 0 || l.Count < 1 {
 			continue
 		}
 		if takes := float64(l.Count-1) / float64(l.Rate); takes > length.Seconds() {
@@ -234,7 +234,7 @@ func (s *Scenario) unserved() []string {
 			if len(l.Mix) > 0 {
 				path = fmt.Sprintf("%s.mix[%d].resource", l.Path, i)
 			}
-			if l.Kind != "changes" && o.Resource != "" && o.Resource != WidgetResource && custom(o.Resource) {
+			if o.Resource != "" && o.Resource != WidgetResource && custom(o.Resource) {
 				all = append(all, s.Errorf(path, "run it with --kubeconfig, against a cluster with its definition", "%s is no resource of Kubernetes: the bundled control plane has none", o.Resource).Error())
 			}
 		}

@@ -19,8 +19,8 @@ const defaultQuota = 2 << 30
 func (c *course) loads() {
 	for _, l := range c.v.s.Loads() {
 		c.arrivals(l)
-		if n := l.slow(); l.Kind == "watches" && l.Slow.Fraction > 0 && n == 0 {
-			c.v.fail(l.Path+".slow.fraction", fmt.Sprintf("at least %s, which is one watch", plain(math.Ceil(1e5/float64(l.Count))/1e5)), "%s of %d watches is none", plain(l.Slow.Fraction), l.Count)
+		if check := l.kind().plausible; check != nil {
+			check(c, l)
 		}
 	}
 	c.volume()
@@ -50,9 +50,6 @@ func (c *course) controllers() {
 	}
 }
 
-// slow is how many of a load's watches are slow, as package watch counts them.
-func (l *Load) slow() int { return int(float64(l.Count) * l.Slow.Fraction) }
-
 // longest is the time that a load has at most: that of its phase, or of all.
 func (s *Scenario) longest(l PlacedLoad) time.Duration {
 	var all time.Duration
@@ -67,9 +64,19 @@ func (s *Scenario) longest(l PlacedLoad) time.Duration {
 	return all
 }
 
+// FixedLength is the time that a load has, 0 where a phase of it ends by a condition.
+func (s *Scenario) FixedLength(l PlacedLoad) time.Duration {
+	for i := range s.Phases {
+		if p := &s.Phases[i]; p.Until != "" && (l.Phase == "" || l.Phase == p.Name) {
+			return 0
+		}
+	}
+	return s.longest(l)
+}
+
 // pacer gives the arrivals of a load, nil where they are not known on paper.
 func (s *Scenario) pacer(l PlacedLoad) arrival.Pacer {
-	if l.Shape.Kind == "replay" || l.Kind == "history" {
+	if l.Shape.Kind == "replay" || l.kind().unpaced {
 		return nil
 	}
 	p, err := arrival.NewShaped(l.Arrival, float64(l.Rate), l.Shape.Pace(), s.Seed)
@@ -81,9 +88,6 @@ func (s *Scenario) pacer(l PlacedLoad) arrival.Pacer {
 
 // arrivals refuses a load of which nothing is due in its time.
 func (c *course) arrivals(l PlacedLoad) {
-	if l.Kind == "history" {
-		c.history(l)
-	}
 	p, length := c.v.s.pacer(l), c.v.s.longest(l)
 	if p == nil || length == 0 {
 		return
@@ -91,7 +95,7 @@ func (c *course) arrivals(l PlacedLoad) {
 	first := p.At(0)
 	phase := c.v.s.Phase(l.Phase)
 	switch {
-	case first < length && l.Kind == "watches" && l.Shape.Kind != "" && phase != nil && phase.Until == "watchesOpen" && p.At(int64(l.Count-1)) >= length:
+	case first < length && l.OpensWatches() && l.Shape.Kind != "" && phase != nil && phase.Until == "watchesOpen" && p.At(int64(l.Count-1)) >= length:
 		c.v.fail(l.Path+".shape", "a higher rate, or a longer phase", "watchesOpen never holds: %d of %d watches are open when the phase is over after %s", p.Due(length), l.Count, Duration(length))
 	case first < length || l.Phase != "" && l.Shape.Kind == "burst" && l.Shape.Every.D() >= length: // told of bursts
 	case l.Shape.Kind != "":
@@ -100,27 +104,6 @@ func (c *course) arrivals(l PlacedLoad) {
 		// The first point of the process is the same at any rate.
 		least := float64(l.Rate) * first.Seconds() / length.Seconds()
 		c.v.fail(l.Path+".rate", "write "+atLeast(least), "nothing is due: the first arrival %s, and the time of the load is over after %s", after(first), Duration(length))
-	}
-}
-
-// MaxHistory is the number of operations that a history keeps; an arrival may be two,
-// a read and the write of what it read.
-const MaxHistory = 100_000
-
-// history refuses one that is full before its phases of a fixed length are over.
-func (c *course) history(l PlacedLoad) {
-	for i := range c.v.s.Phases {
-		if p := &c.v.s.Phases[i]; p.Until != "" && (l.Phase == "" || l.Phase == p.Name) {
-			return // its length is not known
-		}
-	}
-	length := c.v.s.longest(l)
-	if most := MaxHistory / 2 / length.Seconds(); length > 0 && float64(l.Rate) > most {
-		hint := "a shorter phase"
-		if most >= 0.1 {
-			hint = fmt.Sprintf("at most %s/s, or a shorter phase", plain(math.Floor(most*10)/10))
-		}
-		c.v.fail(l.Path+".rate", hint, "%s for %s may be %.0f operations, and a history holds %d", l.Rate, Duration(length), 2*float64(l.Rate)*length.Seconds(), MaxHistory)
 	}
 }
 
@@ -166,9 +149,9 @@ func (s *Scenario) sparse() []string {
 		}
 		shape := l.Shape
 		switch {
-		case l.Kind != "watches" && p.At(1) >= length:
+		case !l.OpensWatches() && p.At(1) >= length:
 			warn(l.Path+".rate", "a higher rate, as "+atLeast(1/length.Seconds()), "one arrival is due in all: the next %s, and the time of the load is over after %s", after(p.At(1)), Duration(length))
-		case l.Kind == "watches" && !l.Hold && until == "" && p.At(int64(l.Count-1)) >= length:
+		case l.OpensWatches() && !l.Hold && until == "" && p.At(int64(l.Count-1)) >= length:
 			warn(l.Path+".rate", fmt.Sprintf("write %s, or a longer phase", atLeast(float64(l.Count)/length.Seconds())), "%d of %d watches are open when the phase ends after %s", p.Due(length), l.Count, Duration(length))
 		case shape.Kind == "ramp" && until == "" && shape.Over.D() > length:
 			warn(l.Path+".shape.over", fmt.Sprintf("at most %s", Duration(length)), "the ramp never ends: the time of the load is over after %s", Duration(length))
@@ -218,7 +201,7 @@ func inUnits(bytes float64) string {
 
 // kept is how many bytes of payload the objects hold that a load makes beforehand.
 func (l *Load) kept() float64 {
-	if l.Kind != "requests" && l.Kind != "watches" {
+	if !l.kind().manifests {
 		return 0
 	}
 	var size, weights float64

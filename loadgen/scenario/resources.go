@@ -92,7 +92,7 @@ func resourceHint(name string) string {
 // served checks an operation's resource, or that of watches.
 func (v *validator) served(path string, l *Load, o *Operation) {
 	verbs := []string{o.Verb}
-	if l.Kind == "watches" {
+	if l.OpensWatches() {
 		verbs = []string{"list", "watch"}
 	}
 	if l.OwnObjects(*o) {

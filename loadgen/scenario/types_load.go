@@ -170,18 +170,6 @@ type SlowWatches struct {
 	Window Bytes `yaml:"window,omitempty" zero:"64KiB"`
 }
 
-// Operations are those of a load of requests: its mix, or the one it is. A history
-// reads and updates ConfigMaps of its own.
-func (l *Load) Operations() []Operation {
-	switch {
-	case len(l.Mix) > 0:
-		return l.Mix
-	case l.Kind == "history":
-		return []Operation{{Verb: "update", Resource: "configmaps", Form: "object", Encoding: "json", Scope: "namespace"}}
-	}
-	return []Operation{l.Operation}
-}
-
 // TenantsGroup is a group that all tenants are in.
 const TenantsGroup = "stormglass:tenants"
 

@@ -76,7 +76,7 @@ func (s Shape) EndRate() Rate {
 	return *s.To
 }
 
-// Pace is the shape as package pace knows it.
+// Pace is the shape as package arrival knows it.
 func (s Shape) Pace() arrival.Shape {
 	return arrival.Shape{
 		Kind: s.Kind, To: float64(s.EndRate()), Over: s.Over.D(), Steps: s.Steps, Every: s.Every.D(),

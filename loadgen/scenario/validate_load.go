@@ -26,7 +26,7 @@ func (v *validator) loadsOf(path string, p *Phase, held map[string]*Load, names 
 	for j := range p.Load {
 		l := &p.Load[j]
 		v.uniqueLoad(fmt.Sprintf("%s.load[%d]", path, j), l, names)
-		if l.Kind == "watches" {
+		if l.OpensWatches() {
 			watches[l.Name] = l
 			if l.Hold {
 				held[l.Name] = l
@@ -37,7 +37,7 @@ func (v *validator) loadsOf(path string, p *Phase, held map[string]*Load, names 
 		v.load(fmt.Sprintf("%s.load[%d]", path, j), &p.Load[j], watches)
 	}
 	if p.Until == "watchesOpen" && len(watches) == 0 {
-		v.fail(path+".until", "add load: [{kind: watches, count: 100, rate: 50/s}]", "phase %q opens no watches", p.Name)
+		v.fail(path+".until", "add load: "+watchesExample, "phase %q opens no watches", p.Name)
 	}
 }
 
@@ -48,7 +48,7 @@ func (v *validator) uniqueLoad(path string, l *Load, names map[string]bool) {
 // load checks one load; watches are those that changes may be for, nil in the
 // background.
 func (v *validator) load(path string, l *Load, watches map[string]*Load) {
-	if !v.oneOf(path+".kind", l.Kind, "requests", "watches", "changes", "history") {
+	if !v.oneOf(path+".kind", l.Kind, LoadKinds()...) {
 		return
 	}
 	v.name(path+".name", l.Name)
@@ -60,25 +60,7 @@ func (v *validator) load(path string, l *Load, watches map[string]*Load) {
 	}
 	v.foreignFields(path, l)
 	v.objects(path, l)
-	switch l.Kind {
-	case "requests":
-		v.requests(path, l)
-	case "watches":
-		v.watches(path, l)
-		if watches == nil {
-			v.fail(path+".kind", "open watches in a phase, with hold: true", "watches cannot run in the background")
-		}
-	case "history":
-		v.history(path, l)
-	case "changes":
-		if watches == nil {
-			v.fail(path+".kind", "write changes in a phase", "changes cannot run in the background")
-		} else if w := watches[l.Watches]; w == nil {
-			v.fail(path+".watches", "name a watches load of this phase, or one held from an earlier phase", "no watches %q are open here", l.Watches)
-		} else if !w.OwnObjects(w.Operation) {
-			v.fail(path+".watches", "give them an object, or let them watch "+strings.Join(Manifests[:3], ", "), "watches %q have no objects of their own to change", l.Watches)
-		}
-	}
+	l.kind().validate(v, path, l, watches)
 }
 
 // minTimeout is less than any request takes that is of use.
@@ -99,8 +81,8 @@ func (v *validator) objects(path string, l *Load) {
 	if len(l.Sizes) > 0 && l.Size != 0 && !v.s.recorded { // an earlier version wrote both
 		v.fail(path+".size", "keep one of them", "both size and sizes")
 	}
-	if l.Kind != "requests" && l.Kind != "watches" {
-		return // makes no objects of a resource of its choice
+	if !l.kind().manifests {
+		return
 	}
 	if l.Object != nil {
 		v.manifest(path, l)
@@ -111,22 +93,6 @@ func (v *validator) objects(path string, l *Load) {
 func (v *validator) weight(path string, w float64) {
 	if !(w > 0) || w > 1e6 {
 		v.fail(path, "over 0, as 1 or 0.5", "%v is no weight", w)
-	}
-}
-
-func (v *validator) watches(path string, l *Load) {
-	v.between(path+".count", float64(l.Count), 1, MaxWatches)
-	v.oneOf(path+".connect", l.Connect, "shared", "each")
-	v.oneOf(path+".start", l.Start, "list", "watchList")
-	v.answer(path, l, &l.Operation)
-	if l.Form == "table" {
-		v.fail(path+".form", "object or metadata", "watches of tables are not measured")
-	}
-	v.between(path+".slow.fraction", l.Slow.Fraction, 0, 1)
-	if l.Slow.Fraction > 0 {
-		v.between(path+".slow.window", float64(l.Slow.Window), 1, 1<<30)
-	} else if l.Slow.Fraction == 0 && l.Slow != (SlowWatches{}) {
-		v.fail(path+".slow", "add fraction: 0.1", "no watch is slow")
 	}
 }
 
@@ -154,32 +120,33 @@ func orNone(kind string) string {
 	return kind
 }
 
-// objectful are the kinds that make objects of their own; changes write those of
-// the watches that they name.
-const objectful = "requests watches"
-
+// foreignFields refuses what the load's kind does not take.
 func (v *validator) foreignFields(path string, l *Load) {
-	if len(l.Mix) > 0 && l.Kind == "requests" && l.Operation != (Operation{}) {
+	var all []field
+	for _, k := range loadKinds() {
+		for _, f := range k.fields(l) {
+			i := slices.IndexFunc(all, func(o field) bool { return o.name == f.name })
+			if i < 0 {
+				i, all = len(all), append(all, f)
+			}
+			all[i].of = strings.TrimSpace(all[i].of + " " + k.name)
+		}
+	}
+	kind := l.kind()
+	mixes := slices.Contains(kind.fields(l), field{name: "mix", set: true})
+	if mixes && l.Operation != (Operation{}) {
 		v.fail(path+".mix", "put verb, resource and the like into its items", "a load with a mix has no operation beside it")
 	}
-	v.onlyFor(path, l.Kind, []field{
-		{"verb", l.Verb != "", "requests"}, {"mix", len(l.Mix) > 0, "requests"}, {"tenants", len(l.Tenants) > 0, "requests"},
-		{"limit", l.Limit != 0 && l.Kind != "requests", "requests"}, {"allPages", l.AllPages && l.Kind != "requests", "requests"},
-		{"resourceVersion", l.ResourceVersion != "" && l.Kind != "requests", "requests"},
-		{"count", l.Count != 0, "watches"}, {"hold", l.Hold, "watches"}, {"connect", l.Connect != "", "watches"},
-		{"start", l.Start != "", "watches"}, {"slow", l.Slow != (SlowWatches{}), "watches"},
-		{"watches", l.Watches != "", "changes"},
-		{"clients", l.Clients != 0, "history"}, {"watchers", l.Watchers != 0, "history"},
+	objects := loadKindsThat(func(k loadKind) bool { return k.objects > 0 })
+	manifests := strings.Join(loadKindsThat(func(k loadKind) bool { return k.manifests }), " ")
+	v.onlyFor(path, l.Kind, append(all,
 		// These have defaults, which are filled in for all kinds and stand in the scenario.yaml of every run.
-		{"objects", l.Objects != defaultObjects && l.Kind == "changes", objectful + " history"},
-		{"namespaces", l.Namespaces != defaultNamespaces, objectful}, {"spread", l.Spread != defaultSpread, objectful},
-		{"size", l.Size != defaultSize && l.Size != 0, objectful}, {"sizes", len(l.Sizes) > 0, objectful}, {"object", l.Object != nil, objectful},
-	})
-	if l.Kind == "changes" && l.Operation != (Operation{}) {
-		v.fail(path, "leave resource and the like to the watches", "changes patch what their watches watch")
-	}
-	if l.Kind == "history" && l.Operation != (Operation{}) {
-		v.fail(path, "leave verb, resource and the like out", "a history reads and writes registers of its own")
+		field{"objects", l.Objects != defaultObjects, strings.Join(objects, " ")},
+		field{"namespaces", l.Namespaces != defaultNamespaces, manifests}, field{"spread", l.Spread != defaultSpread, manifests},
+		field{"size", l.Size != defaultSize && l.Size != 0, manifests}, field{"sizes", len(l.Sizes) > 0, manifests}, field{"object", l.Object != nil, manifests},
+	))
+	if refused := kind.fixed; refused != nil && l.Operation != (Operation{}) {
+		v.fail(path, refused.hint, "%s", refused.why)
 	}
 	if l.Weight != 0 {
 		v.fail(path+".weight", "it belongs to the items of a mix", "does nothing in a load")

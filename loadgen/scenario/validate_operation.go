@@ -1,32 +1,11 @@
 package scenario
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/labels"
 )
-
-func (v *validator) requests(path string, l *Load) {
-	if len(l.Mix) == 0 {
-		v.operation(path, &l.Operation, l)
-	}
-	for i := range l.Mix {
-		v.operation(fmt.Sprintf("%s.mix[%d]", path, i), &l.Mix[i], l)
-		v.weight(fmt.Sprintf("%s.mix[%d].weight", path, i), l.Mix[i].Weight)
-	}
-	seen := map[string]bool{}
-	for i, t := range l.Tenants {
-		at := fmt.Sprintf("%s.tenants[%d]", path, i)
-		v.name(at+".name", t.Name)
-		v.unique(at, "tenant", t.Name, "tenants are told apart by name", seen)
-		v.weight(at+".share", t.Share)
-		if slices.Contains(t.Groups, "system:masters") {
-			v.fail(at+".groups", "use a group of your own", "system:masters is exempt from priority and fairness: it would show nothing")
-		}
-	}
-}
 
 func (v *validator) operation(path string, o *Operation, l *Load) {
 	if hint := verbHint(o.Verb); hint != "" {

@@ -178,19 +178,3 @@ func (v *validator) deployShape(path string, a *Action) {
 		v.between(at+".maxSkew", float64(t.MaxSkew), 1, 1000)
 	}
 }
-
-// history checks a load of that kind, beside what all loads have in common.
-func (v *validator) history(path string, l *Load) {
-	v.between(path+".clients", float64(l.Clients), 1, 100)
-	v.between(path+".watchers", float64(l.Watchers), 0, 100)
-	v.between(path+".objects", float64(l.Objects), 1, 1000)
-	if v.s.doc != nil { // 0/s is of use in other loads, and would mean the default here
-		var written Rate
-		if text := v.s.doc.Text(path + ".rate"); text != "" && written.UnmarshalText([]byte(text)) == nil && written == 0 {
-			v.fail(path+".rate", "write rate: 20/s", "a history of %s does nothing", text)
-		}
-	}
-	if l.Rate > 1000 {
-		v.fail(path+".rate", "at most 1000/s: every operation is kept and judged", "%s is too much for a history", l.Rate)
-	}
-}

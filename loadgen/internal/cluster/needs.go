@@ -142,18 +142,16 @@ func loadNeeds(d discovery.DiscoveryInterface, ns string, s *scenario.Scenario) 
 // usesWidgets tells whether the custom resource has to be defined.
 func usesWidgets(s *scenario.Scenario) bool {
 	return slices.ContainsFunc(s.Loads(), func(l scenario.PlacedLoad) bool {
-		return l.Kind != "changes" && slices.ContainsFunc(l.Operations(), func(o scenario.Operation) bool { return o.Resource == scenario.WidgetResource })
+		return slices.ContainsFunc(l.Operations(), func(o scenario.Operation) bool { return o.Resource == scenario.WidgetResource })
 	})
 }
 
 // madeBy are the resources that a load makes objects of before it starts.
 func madeBy(l *scenario.Load) map[string]bool {
 	all := map[string]bool{}
-	if l.Kind != "changes" { // those are of their watches
-		for _, o := range l.Operations() {
-			if l.OwnObjects(o) {
-				all[o.Resource] = true
-			}
+	for _, o := range l.Operations() {
+		if l.OwnObjects(o) {
+			all[o.Resource] = true
 		}
 	}
 	return all

@@ -97,7 +97,7 @@ func (p *Plan) countLoads(s *scenario.Scenario) {
 		for resource := range madeBy(&l) {
 			p.Objects[resource] += l.Objects
 		}
-		if l.Kind == "watches" {
+		if l.OpensWatches() {
 			return 0, l.Count
 		}
 		return max(float64(l.Rate), float64(l.Shape.EndRate())), 0

@@ -1,10 +1,15 @@
-// Package load is what loads have in common: the target they are sent to,
-// the phases their figures are kept apart by, how a request may end. The loads
-// are in its rooms: request offers requests in an open loop, watch holds
-// watches and measures deliveries, object has what both work on.
+// Package load has what loads have in common: the interface by which a run drives
+// them, the target they are sent to, the phases their figures are kept apart by, how
+// a request may end. Package request offers requests in an open loop, watch holds
+// watches and measures deliveries, history keeps every operation, object has the
+// objects that loads work on. Package kind makes a scenario's loads of them.
+//
+// To add a kind of load, describe it in a file load_KIND.go of package scenario, add
+// it to the table there (load_kinds.go) and to the makers of package kind, and name
+// it at scenario.Load.Kind, which the reference is made from.
 //
 // Load is offered and measured from the client's side, honestly. Arrivals come
-// when the schedule of package pace says, whatever became of those before.
+// when the schedule of package arrival says, whatever became of those before.
 // Latency counts from the intended start to the last byte of the answer, so
 // neither a server that stalls nor a generator that is late can hide; lag,
 // connect and service time tell them apart. What could not be sent is counted.

@@ -3,10 +3,12 @@ package load
 import (
 	"context"
 	"time"
+
+	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Load is a stream of work. Its life: Prepare, Run, then its Results, which
-// are a method of each kind since their types differ.
+// Load is a stream of work. Its life: Prepare, Run, Settle, Finish. Plain has the
+// methods that only some kinds need.
 type Load interface {
 	// Prepare makes the objects the load works on and opens connections.
 	// Errors name verb and object, with a hint.
@@ -18,8 +20,47 @@ type Load interface {
 	// BeginPhase attributes new work to the phase of that name, which began
 	// at that time. Call it before what the phase starts is started.
 	BeginPhase(name string, at time.Time)
+	// AllOpen is closed when all watches that a phase may wait for are established;
+	// nil: there are none.
+	AllOpen() <-chan struct{}
+	// Settle waits, after Run has returned, until what was written has arrived
+	// where it must.
+	Settle(ctx context.Context)
+	// Finish ends the load when all loads have ended and all faults are over. It
+	// tells step what takes its time. It is called only after Run.
+	Finish(ctx context.Context, step func(format string, args ...any)) error
+	// AddTo adds what the load has seen to the measurements and their phases. It is
+	// final after Finish.
+	AddTo(m *result.Measurements)
 	// Live is what happened since the last call, for a display.
 	Live() Live
+	// Backlog is how many bytes have come that were not read yet.
+	Backlog() int64
+}
+
+// Plain has nothing to open, to settle, to finish or to read.
+type Plain struct{}
+
+// AllOpen is nil: nothing is waited for.
+func (Plain) AllOpen() <-chan struct{} { return nil }
+
+// Settle returns at once.
+func (Plain) Settle(context.Context) {}
+
+// Finish does nothing.
+func (Plain) Finish(context.Context, func(string, ...any)) error { return nil }
+
+// Backlog is 0.
+func (Plain) Backlog() int64 { return 0 }
+
+// AddToPhases adds what a load saw in each phase, by name, to those that the
+// measurements have.
+func AddToPhases[T any](m *result.Measurements, byPhase map[string]T, add func(*result.Phase, T)) {
+	for i := range m.Phases {
+		if seen, ok := byPhase[m.Phases[i].Name]; ok {
+			add(&m.Phases[i], seen)
+		}
+	}
 }
 
 // Live is a load's state at a glance. Rates are per second since the last call
@@ -27,9 +68,9 @@ type Load interface {
 type Live struct {
 	// Offered arrivals, and Achieved (answered with 2xx).
 	Offered, Achieved float64
-	// P99 of the latency from the intended start; of watches, of the delivery
-	// from the write's acknowledgement.
-	P99 time.Duration
+	// P99 of the latency of requests from the intended start, DeliveryP99 of that
+	// of events from the write's acknowledgement.
+	P99, DeliveryP99 time.Duration
 	// Wanted and Open watches.
 	Wanted, Open int
 	// Events delivered of measured writes, per second and in total.

@@ -57,7 +57,7 @@ func (r *run) execute(parent, watched context.Context) {
 	windUp, cancelWindUp := r.windUp(windUpTimeout)
 	defer cancelWindUp()
 	r.loads.stopAll()
-	r.finishHistories(ctx)
+	r.loads.finish(ctx, r.step)
 	if r.fleet != nil {
 		r.fleet.Stop(windUp)
 	}
@@ -141,8 +141,7 @@ func (r *run) registerNodes(ctx context.Context, limit time.Duration) error {
 func (r *run) measured() result.Measurements {
 	m := r.m
 	m.Phases = slices.Clone(r.m.Phases) // which are the stamps alone
-	r.loads.fill(m.Phases)
-	m.Histories = r.loads.histories()
+	r.loads.addTo(&m)
 	if r.fleet != nil {
 		nodes := r.fleet.Results()
 		nodes.ReadyStalledSeconds = r.nodesStalled.Seconds()

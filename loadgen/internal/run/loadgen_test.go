@@ -17,7 +17,6 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/cluster"
 	"github.com/stormglass/stormglass/loadgen/internal/generator"
 	"github.com/stormglass/stormglass/loadgen/internal/judge"
-	"github.com/stormglass/stormglass/loadgen/internal/load"
 	"github.com/stormglass/stormglass/loadgen/internal/node"
 	"github.com/stormglass/stormglass/loadgen/internal/record"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
@@ -196,22 +195,6 @@ func TestNodesThatAreNeverReadyEndTheRun(t *testing.T) {
 		t.Errorf("500 nodes at 50/s have %s", got)
 	}
 	if err := errors.Join(r.recorder.Close(), r.timeline.Close()); err != nil {
-		t.Error(err)
-	}
-}
-
-func TestWatchesOfAPhaseThatIsOverAreNotAwaited(t *testing.T) {
-	s := parse(t, "phases: [{name: p, for: 1s, load: [{kind: watches, count: 5, rate: 5/s}]}]")
-	w, err := newWatches(load.Target{Config: nowhere(), Namespace: "ns"}, s.Loads()[0].Load)
-	if err != nil {
-		t.Fatal(err)
-	}
-	over := make(chan struct{})
-	close(over)
-	ls := &loads{all: []*placed{{at: s.Loads()[0], load: w, stop: func() {}, done: over}}}
-	within, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	if err := ls.awaitOpen(within); err != nil {
 		t.Error(err)
 	}
 }

@@ -9,16 +9,14 @@ import (
 
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/internal/load"
-	"github.com/stormglass/stormglass/loadgen/internal/load/arrival"
-	"github.com/stormglass/stormglass/loadgen/internal/load/object"
-	"github.com/stormglass/stormglass/loadgen/internal/load/request"
-	"github.com/stormglass/stormglass/loadgen/internal/load/watch"
+	"github.com/stormglass/stormglass/loadgen/internal/load/kind"
+	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// drainTimeout is how long watches may be silent after the last write before
-// what has not arrived counts as lost.
-const drainTimeout = 10 * time.Second
+// finishWithin bounds the end of all loads: the final reads of a history wait for a
+// control plane that comes back from its last fault.
+const finishWithin = 3 * time.Minute
 
 // prepareAtOnce bounds how many loads make their objects at the same time.
 const prepareAtOnce = 4
@@ -36,11 +34,10 @@ type loads struct {
 
 // placed is one load and where the scenario put it.
 type placed struct {
-	at      scenario.PlacedLoad
-	load    load.Load
-	changes *watch.Changes     // what the load does, of kind changes
-	stop    context.CancelFunc // while it runs
-	done    chan struct{}      // closed when it has ended
+	at   scenario.PlacedLoad
+	load load.Load
+	stop context.CancelFunc // while it runs
+	done chan struct{}      // closed when it has ended
 }
 
 // newLoads makes the loads and the objects they work on, so that no phase
@@ -48,78 +45,15 @@ type placed struct {
 // dir takes the evidence of histories in which something is wrong. hurry is closed
 // when requests in flight are no longer waited for.
 func newLoads(ctx context.Context, s *scenario.Scenario, target load.Target, dir string, hurry <-chan struct{}) (*loads, error) {
-	ls := &loads{hurry: hurry}
-	for _, at := range s.Loads() {
-		p := &placed{at: at}
-		var err error
-		switch at.Kind {
-		case "requests":
-			p.load, err = newRequests(target, at.Load)
-		case "watches":
-			p.load, err = newWatches(target, at.Load)
-		case "history":
-			p.load, err = newHistory(target, at, s, dir)
-		}
-		if err != nil {
-			return nil, exitcode.Environmentf("%s: %w", at.Path, err)
-		}
-		ls.all = append(ls.all, p)
+	made, err := kind.Make(s, target, dir)
+	if err != nil {
+		return nil, exitcode.EnvironmentError(err)
 	}
-	// Changes write to what watches watch, wherever in the file those stand.
-	for _, p := range ls.all {
-		if p.at.Kind == "changes" {
-			var err error
-			if p.load, p.changes, err = newChanges(target, p.at.Load, ls.watches(p.at.Watches)); err != nil {
-				return nil, exitcode.Environmentf("%s: %w", p.at.Path, err)
-			}
-		}
+	ls := &loads{hurry: hurry}
+	for i, at := range s.Loads() {
+		ls.all = append(ls.all, &placed{at: at, load: made[i]})
 	}
 	return ls, ls.prepare(ctx)
-}
-
-func newRequests(target load.Target, l *scenario.Load) (load.Load, error) {
-	pacer, err := newPacer(target, l)
-	if err != nil {
-		return nil, err
-	}
-	op, err := object.NewOperation(target, *l)
-	if err != nil {
-		return nil, err
-	}
-	return request.New(target, *l, op, pacer)
-}
-
-func newWatches(target load.Target, l *scenario.Load) (load.Load, error) {
-	pacer, err := newPacer(target, l)
-	if err != nil {
-		return nil, err
-	}
-	objects, err := object.NewSet(target, *l)
-	if err != nil {
-		return nil, err
-	}
-	return watch.New(target, *l, pacer, objects)
-}
-
-func newChanges(target load.Target, l *scenario.Load, watches *watch.Watches) (load.Load, *watch.Changes, error) {
-	pacer, err := newPacer(target, l)
-	if err != nil {
-		return nil, nil, err
-	}
-	op, err := watch.NewChanges(target, *l, watches)
-	if err != nil {
-		return nil, nil, err
-	}
-	requests, err := request.New(target, *l, op, pacer)
-	return requests, op, err
-}
-
-func newPacer(target load.Target, l *scenario.Load) (arrival.Pacer, error) {
-	p, err := arrival.NewShaped(l.Arrival, float64(l.Rate), l.Shape.Pace(), target.Seed)
-	if err != nil {
-		return nil, fmt.Errorf("load %s: %w", l.Name, err)
-	}
-	return p, nil
 }
 
 func (ls *loads) prepare(ctx context.Context) error {
@@ -165,12 +99,12 @@ func (ls *loads) start(some []*placed) (stop func() error) {
 	}
 	return func() error {
 		for _, p := range some {
-			if p.at.Kind != "watches" {
+			if !p.at.OpensWatches() {
 				p.stop()
 			}
 		}
 		for _, p := range some {
-			if p.at.Kind != "watches" {
+			if !p.at.OpensWatches() {
 				ls.await(p.done)
 			}
 		}
@@ -186,17 +120,14 @@ func (ls *loads) fail(err error) {
 	ls.failed = errors.Join(ls.failed, err)
 }
 
-// drain waits until the watches have delivered what was written to them, and
-// ends those that do not outlive the phase.
+// drain waits until what the loads wrote has arrived, and ends the watches that do
+// not outlive the phase.
 func (ls *loads) drain(ctx context.Context, some []*placed) {
 	for _, p := range some {
-		if p.at.Kind == "changes" {
-			// What is lost by then stands in the results.
-			_, _ = ls.watches(p.at.Watches).Drain(ctx, drainTimeout)
-		}
+		p.load.Settle(ctx)
 	}
 	for _, p := range some {
-		if p.at.Kind == "watches" && !p.at.Hold {
+		if p.at.OpensWatches() && !p.at.Hold {
 			p.stop()
 			ls.await(p.done)
 		}
@@ -209,15 +140,6 @@ func (ls *loads) await(done <-chan struct{}) {
 	case <-done:
 	case <-ls.hurry:
 	}
-}
-
-func (ls *loads) watches(name string) *watch.Watches {
-	for _, p := range ls.all {
-		if w, ok := p.load.(*watch.Watches); ok && p.at.Name == name {
-			return w
-		}
-	}
-	return nil
 }
 
 // stopAll ends whatever still runs.
@@ -244,12 +166,12 @@ func (ls *loads) beginPhase(name string, at time.Time) {
 // that is over do not run; one that failed is told when the phase ends.
 func (ls *loads) awaitOpen(ctx context.Context) error {
 	for _, p := range ls.all {
-		w, ok := p.load.(*watch.Watches)
-		if !ok || p.stop == nil {
+		open := p.load.AllOpen()
+		if open == nil || p.stop == nil {
 			continue
 		}
 		select {
-		case <-w.AllOpen():
+		case <-open:
 		case <-p.done:
 		case <-ctx.Done():
 			return ctx.Err()
@@ -258,17 +180,38 @@ func (ls *loads) awaitOpen(ctx context.Context) error {
 	return nil
 }
 
+// finish ends the loads that ran. When the run was interrupted, or its plane has
+// ended, ctx has too: a history is judged then as far as it goes, and says what it
+// lacks.
+func (ls *loads) finish(ctx context.Context, step func(format string, args ...any)) {
+	ctx, cancel := context.WithTimeout(ctx, finishWithin)
+	defer cancel()
+	for _, p := range ls.all {
+		if p.stop == nil {
+			continue
+		}
+		if err := p.load.Finish(ctx, step); err != nil {
+			step("%v", err)
+		}
+	}
+}
+
+// addTo adds what the loads saw to the measurements and their phases.
+func (ls *loads) addTo(m *result.Measurements) {
+	for _, p := range ls.all {
+		p.load.AddTo(m)
+	}
+}
+
 // snapshot adds up what happened since the last one.
 func (ls *loads) snapshot(s *Snapshot) {
 	for _, p := range ls.all {
 		l := p.load.Live()
 		s.WatchesOpen += l.Open
 		s.Delivered += l.Delivered
-		if p.at.Kind != "watches" { // theirs is the latency of a delivery
-			s.Offered += l.Offered
-			s.Achieved += l.Achieved
-			s.P99 = max(s.P99, l.P99)
-		}
+		s.Offered += l.Offered
+		s.Achieved += l.Achieved
+		s.P99 = max(s.P99, l.P99)
 	}
 }
 
@@ -276,9 +219,7 @@ func (ls *loads) snapshot(s *Snapshot) {
 func (ls *loads) backlog() int64 {
 	var sum int64
 	for _, p := range ls.all {
-		if b, ok := p.load.(interface{ Backlog() int64 }); ok {
-			sum += b.Backlog()
-		}
+		sum += p.load.Backlog()
 	}
 	return sum
 }

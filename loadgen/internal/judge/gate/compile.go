@@ -165,7 +165,7 @@ func unitOf(b *scenario.Bound) scenario.Unit {
 
 // placeLoads finds the loads the gate is about.
 func (c *Compiled) placeLoads(s *scenario.Scenario, path string) error {
-	if len(c.objective.kinds) == 0 {
+	if c.objective.of == 0 {
 		if c.Load != "" {
 			return s.Errorf(path+".load", "leave it out", "objective %s is not about a load", c.objective.Name)
 		}
@@ -173,7 +173,7 @@ func (c *Compiled) placeLoads(s *scenario.Scenario, path string) error {
 	}
 	var known []string
 	var right bool
-	for _, p := range running(s, c.objective.kinds) {
+	for _, p := range running(s, c.objective.of) {
 		if !slices.Contains(known, p.load) {
 			known = append(known, p.load)
 		}
@@ -186,7 +186,7 @@ func (c *Compiled) placeLoads(s *scenario.Scenario, path string) error {
 		}
 	}
 	if len(known) == 0 {
-		return s.Errorf(path+".objective", "add load: "+loadFor(c.objective.kinds)+" to a phase", "no load of the scenario is one for objective %s", c.objective.Name)
+		return s.Errorf(path+".objective", "add load: "+scenario.LoadExample(c.objective.of)+" to a phase", "no load of the scenario is one for objective %s", c.objective.Name)
 	}
 	switch {
 	case c.Load != "" && !right:
@@ -197,19 +197,6 @@ func (c *Compiled) placeLoads(s *scenario.Scenario, path string) error {
 	return nil
 }
 
-// loadFor is a load as an objective of these kinds needs.
-func loadFor(kinds []string) string {
-	switch kinds[0] {
-	case "history":
-		return "[{kind: history}]"
-	case "watches":
-		return "[{kind: watches, count: 100, rate: 50/s}]"
-	case delivering:
-		return "[{name: crowd, kind: watches, count: 100, rate: 50/s}, {kind: changes, watches: crowd, rate: 5/s}]"
-	}
-	return "[{kind: requests, verb: get, rate: 50/s}]"
-}
-
 func listOr(list []string, none string) string {
 	if len(list) == 0 {
 		return none
@@ -217,32 +204,20 @@ func listOr(list []string, none string) string {
 	return strings.Join(list, ", ")
 }
 
-// delivering is the pseudo-kind of watches that measured changes are written to.
-const delivering = "delivering watches"
-
-// running lists which loads of these kinds run in which phases.
-func running(s *scenario.Scenario, kinds []string) []place {
+// running lists which loads give these results in which phases.
+func running(s *scenario.Scenario, of scenario.LoadResult) []place {
 	var all []place
-	var held []string
+	held := slices.Clone(s.Background)
 	for _, p := range s.Phases {
-		add := func(kind, load string) {
-			if slices.Contains(kinds, kind) && !slices.Contains(all, place{p.Name, load}) {
-				all = append(all, place{p.Name, load})
+		for _, l := range slices.Concat(held, p.Load) {
+			name, gives := l.Results()[of]
+			if at := (place{p.Name, name}); gives && !slices.Contains(all, at) {
+				all = append(all, at)
 			}
-		}
-		for _, l := range s.Background {
-			add(l.Kind, l.Name)
-		}
-		for _, name := range held {
-			add("watches", name)
 		}
 		for _, l := range p.Load {
-			add(l.Kind, l.Name)
-			if l.Kind == "changes" {
-				add(delivering, l.Watches)
-			}
-			if l.Kind == "watches" && l.Hold {
-				held = append(held, l.Name)
+			if l.Hold {
+				held = append(held, l)
 			}
 		}
 	}

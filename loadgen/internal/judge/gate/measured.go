@@ -12,7 +12,6 @@ const ours = "Stormglass' own measurement"
 
 // measured lists the objectives that the generator measures itself, exactly.
 func measured() []Objective {
-	sends := []string{"requests", "changes"}
 	count := func(get func(result.Watches) int64) func(evidence) finding {
 		return func(e evidence) finding {
 			f := e.perWatches(func(w result.Watches) reading {
@@ -45,7 +44,7 @@ func measured() []Objective {
 			measure: startup(0.5, func(l result.Latency) float64 { return l.P50 }),
 		},
 		{
-			Name: "request-latency", client: true, Unit: scenario.Seconds, least: leastLatency, Default: "max: 1s", Source: ours + "; the bound is that of mutating-latency", kinds: sends,
+			Name: "request-latency", client: true, Unit: scenario.Seconds, least: leastLatency, Default: "max: 1s", Source: ours + "; the bound is that of mutating-latency", of: scenario.RequestResults,
 			Doc: "The exact p99 of requests from their intended start to the last byte of the answer, failed ones included, of the worst load and " +
 				"phase. `load:` picks one load.",
 			measure: func(e evidence) finding {
@@ -53,7 +52,7 @@ func measured() []Objective {
 			},
 		},
 		{
-			Name: "request-errors", client: true, Unit: scenario.Ratio, Default: "max: 0.1%", Source: ours, kinds: sends,
+			Name: "request-errors", client: true, Unit: scenario.Ratio, Default: "max: 0.1%", Source: ours, of: scenario.RequestResults,
 			Doc: "Requests that were sent and not answered with a 2xx, of all that were sent.",
 			measure: func(e evidence) finding {
 				return e.ratioOf("requests failed",
@@ -64,7 +63,7 @@ func measured() []Objective {
 			},
 		},
 		{
-			Name: "unsent", client: true, Unit: scenario.Ratio, Default: "max: 0%", Source: ours, kinds: sends,
+			Name: "unsent", client: true, Unit: scenario.Ratio, Default: "max: 0%", Source: ours, of: scenario.RequestResults,
 			Doc: "Arrivals that could not be sent for want of a free slot under maxInFlight, of all that the schedule offered.",
 			measure: func(e evidence) finding {
 				return e.ratioOf("arrivals unsent",
@@ -73,7 +72,7 @@ func measured() []Objective {
 			},
 		},
 		{
-			Name: "achieved", client: true, Unit: scenario.Ratio, Default: "min: 99%", Source: ours, kinds: sends,
+			Name: "achieved", client: true, Unit: scenario.Ratio, Default: "min: 99%", Source: ours, of: scenario.RequestResults,
 			Doc: "Requests answered with a 2xx, of all that the schedule offered.",
 			measure: func(e evidence) finding {
 				return e.ratioOf("arrivals answered with a 2xx",
@@ -82,14 +81,14 @@ func measured() []Objective {
 			},
 		},
 		{
-			Name: "watch-delivery", client: true, Unit: scenario.Seconds, Default: "max: 1s", Source: ours, kinds: []string{delivering},
+			Name: "watch-delivery", client: true, Unit: scenario.Seconds, Default: "max: 1s", Source: ours, of: scenario.DeliveryResults,
 			Doc: "The exact p99 of the time from the acknowledgement of a write to its delivery on a watch, of the worst set of watches and phase.",
 			measure: func(e evidence) finding {
 				return e.perWatches(func(w result.Watches) reading { return quantileOf(w.Delivery, w.External, 0.99, p99) })
 			},
 		},
 		{
-			Name: "watch-delivery-p999", client: true, Unit: scenario.Seconds, Default: "max: 2s", Source: ours, kinds: []string{delivering},
+			Name: "watch-delivery-p999", client: true, Unit: scenario.Seconds, Default: "max: 2s", Source: ours, of: scenario.DeliveryResults,
 			Doc: "The exact p99.9 of the same time.",
 			measure: func(e evidence) finding {
 				return e.perWatches(func(w result.Watches) reading {
@@ -98,22 +97,22 @@ func measured() []Objective {
 			},
 		},
 		{
-			Name: "watch-lost", client: true, Unit: scenario.Count, Default: "max: 0", Source: ours, kinds: []string{delivering},
+			Name: "watch-lost", client: true, Unit: scenario.Count, Default: "max: 0", Source: ours, of: scenario.DeliveryResults,
 			Doc:     "Deliveries that never came: acknowledged writes times the watches that had to see them, less the first deliveries.",
 			measure: count(func(w result.Watches) int64 { return w.Lost }),
 		},
 		{
-			Name: "watch-duplicated", client: true, Unit: scenario.Count, Default: "max: 0", Source: ours, kinds: []string{delivering},
+			Name: "watch-duplicated", client: true, Unit: scenario.Count, Default: "max: 0", Source: ours, of: scenario.DeliveryResults,
 			Doc:     "Deliveries of a write to a watch that had already seen it.",
 			measure: count(func(w result.Watches) int64 { return w.Duplicated }),
 		},
 		{
-			Name: "watch-reordered", client: true, Unit: scenario.Count, Default: "max: 0", Source: ours, kinds: []string{delivering},
+			Name: "watch-reordered", client: true, Unit: scenario.Count, Default: "max: 0", Source: ours, of: scenario.DeliveryResults,
 			Doc:     "Deliveries of a write that is older, by its resourceVersion, than one that the watch had already delivered, of whatever object.",
 			measure: count(func(w result.Watches) int64 { return w.Reordered }),
 		},
 		{
-			Name: "watches-open", client: true, Unit: scenario.Ratio, Default: "min: 100%", Source: ours, kinds: []string{"watches"},
+			Name: "watches-open", client: true, Unit: scenario.Ratio, Default: "min: 100%", Source: ours, of: scenario.WatchResults,
 			Doc: "Watches established at the end of the phase, of those asked for.",
 			measure: func(e evidence) finding {
 				return e.perWatches(func(w result.Watches) reading {

@@ -43,8 +43,8 @@ type Objective struct {
 	client bool
 	// signals: it is about the scenario's signals.
 	signals bool
-	// kinds of load it needs, empty for those that need none.
-	kinds []string
+	// of which results of loads it is; 0 for those that need no load.
+	of scenario.LoadResult
 	// check says what a scenario lacks for it; empty for nothing.
 	check func(*scenario.Scenario) (path, hint, lack string)
 	// most is the largest value there can be; 0: that of its unit, if that has one.

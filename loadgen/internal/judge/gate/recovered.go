@@ -15,23 +15,21 @@ const recoveryDoc = "docs/reference/recovery.md"
 // recovered lists the objectives of faults: what they did, how long it took until
 // all was well again, and whether anything was lost.
 func recovered() []Objective {
-	sends := []string{"requests", "changes"}
-	histories := []string{"history"}
 	return []Objective{
 		{
-			Name: "error-window", client: true, Unit: scenario.Seconds, Default: "max: 30s", Source: recoveryDoc, kinds: sends, check: needsFault, during: withFault,
+			Name: "error-window", client: true, Unit: scenario.Seconds, Default: "max: 30s", Source: recoveryDoc, of: scenario.RequestResults, check: needsFault, during: withFault,
 			Doc: "The time from the first request that failed or took longer than its bound to the last, of the worst load and fault; no data where the last that was seen is one. `load:` picks one load.",
 			measure: perFaultLoad(func(l result.LoadRecovery) reading {
 				return reading{value: l.ErrorWindow, atLeast: l.Open, detail: fmt.Sprintf("%d failed", l.Failed)}
 			}),
 		},
 		{
-			Name: "time-to-first-success", client: true, Unit: scenario.Seconds, Default: "max: 15s", Source: recoveryDoc, kinds: sends, check: needsFault, during: withFault,
+			Name: "time-to-first-success", client: true, Unit: scenario.Seconds, Default: "max: 15s", Source: recoveryDoc, of: scenario.RequestResults, check: needsFault, during: withFault,
 			Doc:     "The time from a fault's begin to the first success after the first failure, of the worst load and fault; 0 where nothing failed. It fails where nothing succeeded any more.",
 			measure: perFaultLoad(firstSuccess),
 		},
 		{
-			Name: "time-to-objective", client: true, Unit: scenario.Seconds, Default: "max: 1m", Source: recoveryDoc, kinds: sends, check: needsFault, during: withFault,
+			Name: "time-to-objective", client: true, Unit: scenario.Seconds, Default: "max: 1m", Source: recoveryDoc, of: scenario.RequestResults, check: needsFault, during: withFault,
 			Doc:     "The time from a fault's end until every request held its bound again for a whole stretch, of the worst load and fault; 0 where the fault was not felt. It fails where a load was seen not to be back for longer than the bound; where it was not seen for so long, there is no data.",
 			measure: perFaultLoad(backInside),
 		},
@@ -60,14 +58,14 @@ func recovered() []Objective {
 			},
 		},
 		{
-			Name: "lost-writes", Unit: scenario.Count, Default: "max: 0", Source: ours + "; docs/reference/recovery.md", kinds: histories,
+			Name: "lost-writes", Unit: scenario.Count, Default: "max: 0", Source: ours + "; docs/reference/recovery.md", of: scenario.HistoryResults,
 			Doc: "Acknowledged writes of a history that are not in the chain of versions that leads to the final state, over the whole run.",
 			measure: perHistory(func(h result.History) (int64, string) {
 				return h.LostWrites, fmt.Sprintf("%d acknowledged", h.Writes.Succeeded)
 			}),
 		},
 		{
-			Name: "history-violations", Unit: scenario.Count, Default: "max: 0", Source: ours + "; linearizability by Porcupine", kinds: histories,
+			Name: "history-violations", Unit: scenario.Count, Default: "max: 0", Source: ours + "; linearizability by Porcupine", of: scenario.HistoryResults,
 			Doc: "Promises of the API that a history shows broken, over the whole run: lost writes, reads that went backwards or that no order of " +
 				"the writes explains, events missed, doubled, reordered or of nobody's making.",
 			measure: perHistory(func(h result.History) (int64, string) {

@@ -48,7 +48,7 @@ func TestObjectivesOfFaults(t *testing.T) {
 		o := find(c.objective)
 		compiled := Compiled{objective: *o, op: "<=", order: []string{"storm"}}
 		compiled.Over, compiled.expects = []string{"storm"}, []place{{"storm", "patch"}}
-		if len(o.kinds) == 0 {
+		if o.of == 0 {
 			compiled.expects = nil
 		}
 		compiled.bound = bound(t, c.max)

@@ -3,6 +3,8 @@ package history
 import (
 	"fmt"
 	"time"
+
+	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
 // Bounds. All of a history is kept in memory, about 100 bytes for an operation
@@ -10,7 +12,7 @@ import (
 // kept, 60 MB of those. Past a bound the history says that it could not be
 // judged.
 const (
-	MaxOperations = 100_000
+	MaxOperations = scenario.MaxHistory
 	MaxEvents     = 1_000_000
 	mostClients   = 100
 	mostWatchers  = 100

@@ -43,7 +43,7 @@ func TestThePulseHasWhatAHistoryFelt(t *testing.T) {
 		s.SetPolicy(stubapi.Always(stubapi.Answer{Status: 500}))
 		late, stop := context.WithTimeout(t.Context(), 10*time.Second)
 		defer stop()
-		must(t, l.Finish(late))
+		must(t, l.Finish(late, t.Logf))
 		must(t, beats.Close())
 		slots, err := samples.Read(dir)
 		must(t, err)

@@ -27,9 +27,16 @@ const (
 // Quiet, as long as the final reads need, and at most Drain and JudgeWithin
 // (longer where something is wrong). If ctx ends before, the history is judged
 // as it is, in 5 s at most if ctx was canceled, and says in Unjudged what it
-// lacks. An error: it has not run, or
-// the evidence could not be written.
-func (l *Load) Finish(ctx context.Context) error {
+// lacks. An error: it has not run, or the evidence could not be written.
+func (l *Load) Finish(ctx context.Context, step func(format string, args ...any)) error {
+	step("judging the history of %s", l.config.Name)
+	if err := l.finish(ctx); err != nil {
+		return fmt.Errorf("history of %s: %w", l.config.Name, err)
+	}
+	return nil
+}
+
+func (l *Load) finish(ctx context.Context) error {
 	l.mu.Lock()
 	ran, watchers := l.ran, l.watchers
 	l.mu.Unlock()
@@ -172,6 +179,9 @@ func (l *Load) counts() *result.History {
 	}
 	return r
 }
+
+// AddTo adds the history.
+func (l *Load) AddTo(m *result.Measurements) { m.Histories = append(m.Histories, l.Results()) }
 
 // Results are those of the whole run. Before Finish nothing is judged.
 func (l *Load) Results() result.History {

@@ -16,8 +16,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Load is a history in the making: a traffic.Load.
+// Load is a history in the making: a load.Load.
 type Load struct {
+	load.Plain
 	config    Config
 	door      *door
 	registers *registers

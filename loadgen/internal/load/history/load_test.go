@@ -46,7 +46,7 @@ func past(t *testing.T, o stubapi.Options, c Config, length time.Duration, meanw
 	}
 	must(t, <-done)
 	s.SetPolicy(stubapi.Fixed(time.Millisecond))
-	must(t, l.Finish(t.Context()))
+	must(t, l.Finish(t.Context(), t.Logf))
 	return l.Results()
 }
 
@@ -134,7 +134,7 @@ func TestNoEnd(t *testing.T) {
 		l, err := New(load.Target{Config: s.Config(), Namespace: "storm"}, Config{Name: "history", Timeout: time.Second})
 		must(t, err)
 		must(t, l.Prepare(t.Context()))
-		if err := l.Finish(t.Context()); err == nil {
+		if err := l.Finish(t.Context(), t.Logf); err == nil {
 			t.Error("a load that has not run is finished")
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
@@ -144,7 +144,7 @@ func TestNoEnd(t *testing.T) {
 		s.EndWatches()
 		ending, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		defer cancel()
-		must(t, l.Finish(ending))
+		must(t, l.Finish(ending, t.Logf))
 		r := l.Results()
 		if r.ViolationCount > 0 || len(r.Unjudged) < 5 {
 			t.Errorf("%+v, unjudged %q", r.Violations, r.Unjudged)
@@ -183,7 +183,7 @@ func TestLies(t *testing.T) {
 			<-s.seen
 			cancel()
 			must(t, <-done)
-			must(t, l.Finish(t.Context()))
+			must(t, l.Finish(t.Context(), t.Logf))
 			r := l.Results()
 			if r.ViolationCounts[c.want] == 0 {
 				t.Errorf("violations: %v, want %s", r.ViolationCounts, c.want)

@@ -45,15 +45,12 @@ func Needs(l scenario.Load) []Need {
 			all = append(all, need)
 		}
 	}
-	if l.Kind == "changes" { // what they write is their watches'
-		return nil
-	}
 	for _, x := range l.Operations() {
 		resource, group, _ := strings.Cut(x.Resource, ".")
 		own := l.OwnObjects(x)
 		several := own && l.Namespaces > 1
 		for _, verb := range verbsOf(l, x, own) {
-			across := x.Scope == "cluster" || l.Kind == "watches" && several && (verb == "list" || verb == "watch")
+			across := x.Scope == "cluster" || l.OpensWatches() && several && (verb == "list" || verb == "watch")
 			add(Need{Verb: verb, Group: group, Resource: resource, Cluster: across})
 		}
 		if l.Namespaces > 1 && (own || x.Verb == "create") {
@@ -80,7 +77,7 @@ func Needs(l scenario.Load) []Need {
 func verbsOf(l scenario.Load, x scenario.Operation, own bool) []string {
 	var verbs []string
 	switch {
-	case l.Kind == "watches":
+	case l.OpensWatches():
 		verbs = []string{"list", "watch"}
 		if own {
 			verbs = append(verbs, "patch") // the changes'

@@ -23,8 +23,9 @@ const (
 )
 
 // Requests is an open-loop load of what an Operation asks. It is a
-// traffic.Load.
+// load.Load.
 type Requests struct {
+	load.Plain
 	name   string
 	op     Operation
 	engine *engine
@@ -97,3 +98,8 @@ func (r *Requests) Backlog() int64 { return r.pool.Backlog() }
 // Results are by phase, one for each kind that was offered something. Rates
 // are per second that the load ran in the phase. They are final after Run.
 func (r *Requests) Results() map[string][]result.Requests { return r.engine.results(r.name) }
+
+// AddTo adds the results to the phases.
+func (r *Requests) AddTo(m *result.Measurements) {
+	load.AddToPhases(m, r.Results(), func(p *result.Phase, all []result.Requests) { p.Requests = append(p.Requests, all...) })
+}

@@ -27,8 +27,9 @@ const (
 )
 
 // Watches is a set of watches that are opened at a rate and held: a
-// traffic.Load. It is safe for concurrent use.
+// load.Load. It is safe for concurrent use.
 type Watches struct {
+	load.Plain
 	load      scenario.Load
 	objects   Objects
 	pacer     arrival.Pacer
@@ -249,8 +250,8 @@ func (w *Watches) Live() load.Live {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return load.Live{
-		P99:    time.Duration(w.window.Take().P99 * float64(time.Second)),
-		Wanted: w.load.Count, Open: w.Open(),
+		DeliveryP99: time.Duration(w.window.Take().P99 * float64(time.Second)),
+		Wanted:      w.load.Count, Open: w.Open(),
 		Events: w.rate.Since(time.Now(), delivered), Delivered: delivered,
 	}
 }
@@ -282,6 +283,11 @@ func (w *Watches) Results() map[string]result.Watches {
 		byPhase[name] = r
 	})
 	return byPhase
+}
+
+// AddTo adds the results to the phases.
+func (w *Watches) AddTo(m *result.Measurements) {
+	load.AddToPhases(m, w.Results(), func(p *result.Phase, seen result.Watches) { p.Watches = append(p.Watches, seen) })
 }
 
 // see remembers the newest version there is, for watches to start from.

@@ -85,7 +85,7 @@ func past(t *testing.T, config *rest.Config, name string, meddle func(context.Co
 	})
 	stop()
 	must(t, <-done)
-	must(t, l.Finish(ctx))
+	must(t, l.Finish(ctx, t.Logf))
 	return l.Results()
 }
 

@@ -1,0 +1,56 @@
+package scenario
+
+import (
+	"fmt"
+	"math"
+)
+
+// MaxHistory is the number of operations that a history keeps; an arrival may be two,
+// a read and the write of what it read.
+const MaxHistory = 100_000
+
+func historyKind() loadKind {
+	return loadKind{
+		name: "history", example: "[{kind: history}]", results: []LoadResult{HistoryResults},
+		unpaced: true, objects: 5,
+		fixed:      &refusal{"leave verb, resource and the like out", "a history reads and writes registers of its own"},
+		operations: []Operation{{Verb: "update", Resource: "configmaps", Form: "object", Encoding: "json", Scope: "namespace"}},
+		fields: func(l *Load) []field {
+			return []field{{name: "clients", set: l.Clients != 0}, {name: "watchers", set: l.Watchers != 0}}
+		},
+		defaults: func(l *Load) {
+			orDefault(&l.Clients, 5)
+			orDefault(&l.Watchers, 3)
+			orDefault(&l.Rate, 20)
+		},
+		validate:  func(v *validator, path string, l *Load, _ map[string]*Load) { v.history(path, l) },
+		plausible: (*course).history,
+	}
+}
+
+func (v *validator) history(path string, l *Load) {
+	v.between(path+".clients", float64(l.Clients), 1, 100)
+	v.between(path+".watchers", float64(l.Watchers), 0, 100)
+	v.between(path+".objects", float64(l.Objects), 1, 1000)
+	if v.s.doc != nil { // 0/s is of use in other loads, and would mean the default here
+		var written Rate
+		if text := v.s.doc.Text(path + ".rate"); text != "" && written.UnmarshalText([]byte(text)) == nil && written == 0 {
+			v.fail(path+".rate", "write rate: 20/s", "a history of %s does nothing", text)
+		}
+	}
+	if l.Rate > 1000 {
+		v.fail(path+".rate", "at most 1000/s: every operation is kept and judged", "%s is too much for a history", l.Rate)
+	}
+}
+
+// history refuses one that is full before its phases of a fixed length are over.
+func (c *course) history(l PlacedLoad) {
+	length := c.v.s.FixedLength(l)
+	if most := MaxHistory / 2 / length.Seconds(); length > 0 && float64(l.Rate) > most {
+		hint := "a shorter phase"
+		if most >= 0.1 {
+			hint = fmt.Sprintf("at most %s/s, or a shorter phase", plain(math.Floor(most*10)/10))
+		}
+		c.v.fail(l.Path+".rate", hint, "%s for %s may be %.0f operations, and a history holds %d", l.Rate, Duration(length), 2*float64(l.Rate)*length.Seconds(), MaxHistory)
+	}
+}
