@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stormglass/stormglass/loadgen/internal/timeline"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -35,16 +36,16 @@ type event struct {
 }
 
 // layTimeline makes the axis that all charts share, with phases and marks.
-func (p *page) layTimeline(r result.Result, timeline []result.Event, interval time.Duration) {
+func (p *page) layTimeline(r result.Result, events []result.Event, interval time.Duration) {
 	start, end := r.Run.Started, r.Run.Ended
 	phases := r.Measurements.Phases
 	switch {
 	case len(phases) > 0:
 		start, end = phases[0].Start, phases[len(phases)-1].End
-	case start.IsZero() && len(timeline) > 0:
-		start, end = timeline[0].Time, timeline[len(timeline)-1].Time
+	case start.IsZero() && len(events) > 0:
+		start, end = events[0].Time, events[len(events)-1].Time
 	}
-	for _, e := range timeline {
+	for _, e := range events {
 		// Registration of nodes belongs to the picture, and what happened
 		// after the last phase too.
 		if e.Time.Before(start) && e.Time.After(r.Run.Started) {
@@ -56,31 +57,30 @@ func (p *page) layTimeline(r result.Result, timeline []result.Event, interval ti
 	}
 	p.grid = newGrid(start, end, interval)
 	p.phases = []scriptPhase{}
+	faults := timeline.Of(events).Faults
 	for i, ph := range phases {
-		p.Bands = append(p.Bands, p.newBand(ph, i, timeline))
+		p.Bands = append(p.Bands, p.newBand(ph, i, faults))
 		p.phases = append(p.phases, scriptPhase{clean(ph.Name), round3(p.grid.at(ph.Start)), round3(p.grid.at(ph.End))})
 	}
-	p.layEvents(timeline)
+	p.layEvents(events)
 	for _, t := range timeTicks(p.grid.seconds(), 12) {
 		if t > .97*p.grid.seconds() {
 			break // its label would be cut off
 		}
 		p.TimeTicks = append(p.TimeTicks, mark{percentAt(t / p.grid.seconds()), clock(t)})
 	}
-	p.Log = p.eventLog(timeline)
+	p.Log = p.eventLog(events)
 }
 
 func round3(v float64) float64 { return float64(int64(v*1000+0.5)) / 1000 }
 
-func (p *page) newBand(ph result.Phase, i int, timeline []result.Event) band {
+func (p *page) newBand(ph result.Phase, i int, faults []timeline.Fault) band {
 	from, to := p.grid.fraction(ph.Start), p.grid.fraction(ph.End)
 	return band{
 		Name: clean(ph.Name), Took: format("seconds", ph.Seconds()) + phaseNote(ph),
 		Left: percentAt(from), Width: percentAt(to - from), X: coordinate(from * plotWidth), W: coordinate((to - from) * plotWidth),
 		Odd: i%2 == 1, Narrow: to-from < 0.035, from: from, to: to,
-		Fault: slices.ContainsFunc(timeline, func(e result.Event) bool {
-			return (e.Kind == "fault" && e.Name != "nodeRecovery" || e.Kind == "fault-begin") && !e.Time.Before(ph.Start) && e.Time.Before(ph.End)
-		}),
+		Fault: slices.ContainsFunc(faults, func(f timeline.Fault) bool { return !f.Begin.Before(ph.Start) && f.Begin.Before(ph.End) }),
 	}
 }
 
@@ -90,17 +90,18 @@ const mostMarks = 40
 
 // layEvents numbers what was done to the cluster and what happened to it.
 // Marks too close to the one before go to a lower lane.
-func (p *page) layEvents(timeline []result.Event) {
+func (p *page) layEvents(events []result.Event) {
 	const near, lanes = 0.045, 3
 	last := make([]float64, lanes)
 	for i := range last {
 		last[i] = -1
 	}
-	for _, e := range timeline {
+	for _, e := range events {
 		switch e.Kind {
-		case "phase-start", "phase-end":
+		case result.EventPhaseStart, result.EventPhaseEnd:
 			continue
-		case "fault-end", "exit", "start", "ready", "restart", "lease", "etcd-leader", "relist", "watch-break":
+		case result.EventFaultEnd, result.EventExit, result.EventStart, result.EventReady, result.EventLease, result.EventEtcdLeader,
+			result.EventRelist, result.EventWatchBreak:
 			continue // bars and curves show them; the log has each
 		}
 		if len(p.Events) == mostMarks {
@@ -115,10 +116,10 @@ func (p *page) layEvents(timeline []result.Event) {
 			}
 		}
 		last[lane] = at
-		bar := e.Kind == "fault-begin"
+		bar := e.Kind == result.EventFaultBegin
 		if bar {
 			// Its detail says the kind again, and more.
-			e.Kind = "fault"
+			e.Kind = result.EventNodeFault // one word for both
 			if strings.HasPrefix(e.Detail, e.Name) {
 				e.Name, e.Detail = e.Detail, ""
 			} else if len(e.On) > 0 {
@@ -127,21 +128,21 @@ func (p *page) layEvents(timeline []result.Event) {
 		}
 		p.Events = append(p.Events, event{
 			N: len(p.Events) + 1, Left: percentAt(at), X: coordinate(at * plotWidth), Lane: lane,
-			Kind: clean(e.Kind), Name: clean(e.Name), Detail: clean(e.Detail), Clock: clock(p.grid.at(e.Time)),
-			Fault: e.Kind == "fault" || e.Kind == "component", at: at, bar: bar,
+			Kind: clean(string(e.Kind)), Name: clean(e.Name), Detail: clean(e.Detail), Clock: clock(p.grid.at(e.Time)),
+			Fault: e.Kind == result.EventNodeFault, at: at, bar: bar,
 		})
 	}
 }
 
-func (p *page) eventLog(timeline []result.Event) tableView {
+func (p *page) eventLog(events []result.Event) tableView {
 	t := tableView{
 		Caption: "Every event of the timeline",
 		Head:    heads("Time", "UTC", "Kind", "What", "Detail"),
 	}
-	for _, e := range timeline {
-		t.add(clock(p.grid.at(e.Time)), e.Time.UTC().Format("15:04:05.000"), clean(e.Kind), clean(e.Name), clean(e.Detail))
+	for _, e := range events {
+		t.add(clock(p.grid.at(e.Time)), e.Time.UTC().Format("15:04:05.000"), clean(string(e.Kind)), clean(e.Name), clean(e.Detail))
 	}
-	if len(timeline) == 0 {
+	if len(events) == 0 {
 		t.Empty = "No event was recorded."
 	}
 	return t

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
@@ -212,7 +213,7 @@ func (r *run) nodeFault(f *scenario.Fault) {
 	case scenario.NodeRecovery:
 		r.workload.NodesRecovered()
 		r.fleet.Recover()
-		r.event(at, "fault", f.Kind, "all nodes come back")
+		r.event(at, result.EventNodeFault, f.Kind, "all nodes come back")
 		r.step("all nodes come back")
 		return
 	}
@@ -220,6 +221,6 @@ func (r *run) nodeFault(f *scenario.Fault) {
 		r.workload.NodesFailed(at, names)
 	}
 	detail := fmt.Sprintf("%d of %d nodes %s", len(names), r.scenario.Nodes.Count, does)
-	r.event(at, "fault", f.Kind, detail)
+	r.event(at, result.EventNodeFault, f.Kind, detail)
 	r.step("fault: %s", detail)
 }

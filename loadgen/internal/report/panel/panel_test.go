@@ -32,7 +32,7 @@ func (f sourceFunc) Range(_ context.Context, expr string, start, end time.Time, 
 func series(label, value string, start, end time.Time, step time.Duration, v func(time.Time) float64) Series {
 	s := Series{Labels: map[string]string{label: value}}
 	for t := start; !t.After(end); t = t.Add(step) {
-		s.Points = append(s.Points, Point{t, v(t)})
+		s.Points = append(s.Points, Point{T: t, V: v(t)})
 	}
 	return s
 }
