@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"github.com/stormglass/stormglass/loadgen/internal/archive"
 	"github.com/stormglass/stormglass/loadgen/internal/compare"
 	"github.com/stormglass/stormglass/loadgen/internal/judge"
 	"github.com/stormglass/stormglass/loadgen/internal/report"
@@ -47,21 +46,21 @@ func ChartByName(ctx context.Context, dir, name string) (Chart, error) {
 }
 
 // Timeline returns the events of the run in dir, which may be under way.
-func Timeline(dir string) ([]result.Event, error) { return timeline.ReadTimeline(dir) }
+func Timeline(dir string) ([]result.Event, error) { return timeline.Read(dir) }
 
 // PanelCheck is what one query of a dashboard gave on the archive of a run.
 type PanelCheck = panel.Checked
 
 // CheckPanels asks every query of every dashboard of the archive of the run in dir.
 func CheckPanels(ctx context.Context, dir string) (all []PanelCheck, err error) {
-	recorded, err := panel.ReadRun(dir)
+	rec, err := rundir.Open(dir)
 	if err != nil {
 		return nil, err
 	}
-	archive, err := archive.Open(dir)
+	defer func() { err = errors.Join(err, rec.Close()) }()
+	run, err := panel.Recorded(rec)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, archive.Close()) }()
-	return panel.Check(ctx, panel.Of(archive), recorded.Span)
+	return panel.Check(ctx, rec.Archive, run.Span)
 }

@@ -129,7 +129,7 @@ func phaseTold(dir, phase string) (began, ended bool, err error) {
 	events, err := loadgen.Timeline(dir)
 	for _, e := range events {
 		if e.Name == phase {
-			began, ended = began || e.Kind == "phase-start", ended || e.Kind == "phase-end"
+			began, ended = began || e.Kind == result.EventPhaseStart, ended || e.Kind == result.EventPhaseEnd
 		}
 	}
 	return began, ended, err

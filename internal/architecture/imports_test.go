@@ -79,9 +79,9 @@ var rules = []rule{
 		never: []string{module + "loadgen", module + "controlplane", module + "cmd", "k8s.io/kubernetes", "go.etcd.io/etcd"},
 	},
 	{
-		why:  "outages are read off a timeline and off nothing else",
-		from: "loadgen/internal/judge/outage", direct: true,
-		never: []string{"net", "os", "sync", module + "loadgen/internal/record", "github.com/prometheus"},
+		why:   "a timeline is read off its events and off nothing else",
+		from:  "loadgen/internal/timeline",
+		never: []string{module + "loadgen/internal/archive", module + "loadgen/internal/record", module + "loadgen/internal/rundir", module + "loadgen/internal/judge"},
 	},
 	{
 		why:   "manifests are made of files: whoever writes them takes on nothing that runs",
@@ -160,7 +160,7 @@ var layers = []string{
 	"loadgen/internal/load/history", "loadgen/internal/load/watch", "loadgen/internal/load/object", "loadgen/internal/load/request", "loadgen/internal/load",
 	"loadgen/internal/apiclient",
 	"loadgen/internal/judge", "loadgen/internal/alertproof",
-	"loadgen/internal/judge/gate", "loadgen/internal/judge/breakdown", "loadgen/internal/judge/alerting", "loadgen/internal/judge/recovery", "loadgen/internal/judge/outage",
+	"loadgen/internal/judge/gate", "loadgen/internal/judge/breakdown", "loadgen/internal/judge/alerting", "loadgen/internal/judge/recovery",
 	"loadgen/internal/report", "loadgen/internal/report/panel",
 	"loadgen/internal/archivetest", "loadgen/internal/rundir",
 	"loadgen/internal/scrapeconfig", "loadgen/internal/record/promimport", "loadgen/internal/record", "loadgen/internal/generator",

@@ -287,24 +287,3 @@ type Scrapes struct {
 	Done   int64            `json:"done"`             // scrapes that succeeded or failed, of all targets
 	Failed map[string]int64 `json:"failed,omitempty"` // by instance
 }
-
-// Event is one line of timeline.jsonl.
-type Event struct {
-	Time time.Time `json:"time"` // when it happened
-	// Kind is "phase-start", "phase-end", "action", "fault" (of simulated nodes),
-	// "condition", "component", "note"; of a fault of the control plane
-	// "fault-begin" and "fault-end"; of one component "exit", "start", "ready" (again),
-	// or "restart" where only the new process is known of; "lease" and
-	// "etcd-leader" (somebody has got it); "relist" and "watch-break".
-	Kind string `json:"kind"`
-	// Name is what it is about: the phase, the action, the fault's kind, the
-	// component that restarted or leads, the load that had to relist.
-	Name   string `json:"name"`
-	Detail string `json:"detail,omitempty"` // the rest, for a person
-	// Fault is the ID of the fault, of fault-begin and fault-end.
-	Fault string `json:"fault,omitempty"`
-	// On are the components that the fault hits, by name.
-	On []string `json:"on,omitempty"`
-	// Expected tells of an exit that the plane's supervisor had asked for.
-	Expected bool `json:"expected,omitempty"`
-}

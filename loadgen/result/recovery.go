@@ -41,9 +41,9 @@ type FaultRecovery struct {
 	// caused, and LeaderFailover of etcd's leader. Nil: it caused none.
 	LeaseFailover  *float64 `json:"leaseFailoverSeconds,omitempty"`
 	LeaderFailover *float64 `json:"leaderFailoverSeconds,omitempty"` // of etcd's leader
-	// Unled is what had no leader any more that anybody saw, after this fault had
-	// ended the process of the one before: as Handover.Of.
-	Unled []string `json:"unled,omitempty"`
+	// Leaderless lists what lost its leader's process to this fault and got no new
+	// leader that was observed: as Handover.Of.
+	Leaderless []string `json:"unled,omitempty"`
 }
 
 // LoadRecovery is what one request load saw of a fault. Times count from the

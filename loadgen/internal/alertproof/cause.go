@@ -9,8 +9,8 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 
-	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/alerting"
+	"github.com/stormglass/stormglass/loadgen/internal/timeline"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
@@ -24,13 +24,10 @@ func (j *judge) cause(ctx context.Context, e Expected) (at time.Time, why string
 	if h := slices.IndexFunc(j.proof.Hide, func(h Hide) bool { return h.Phase == e.Phase }); h >= 0 {
 		at = p.Start.Add(j.proof.Hide[h].After)
 	}
-	found := 0
-	for _, x := range j.in.Timeline {
-		if (x.Kind != control.EventFaultBegin && x.Kind != "fault") || x.Time.Before(p.Start) || x.Time.After(p.End) {
-			continue
-		}
-		if found++; found == 1 || e.Last {
-			at = x.Time
+	if faults := timeline.Of(j.in.Timeline).FaultsWithin(p.Start, p.End); len(faults) > 0 {
+		at = faults[0].Begin
+		if e.Last {
+			at = faults[len(faults)-1].Begin
 		}
 	}
 	if e.Since == "" {

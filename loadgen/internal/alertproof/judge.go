@@ -9,8 +9,8 @@ import (
 
 	"github.com/stormglass/stormglass/alerts"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/alerting"
-	"github.com/stormglass/stormglass/loadgen/internal/judge/outage"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
+	"github.com/stormglass/stormglass/loadgen/internal/timeline"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -21,7 +21,7 @@ const calm = 75 * time.Minute
 
 // Judge judges a run by a proof. An error is the context's, or one of the
 // archive or of the rules; all else is said in what it returns.
-func Judge(ctx context.Context, p Proof, in rundir.Recorded) (Judged, error) {
+func Judge(ctx context.Context, p Proof, in *rundir.Recorded) (Judged, error) {
 	rules, err := alerting.Shipped()
 	if err != nil {
 		return Judged{}, err
@@ -73,7 +73,7 @@ func Judge(ctx context.Context, p Proof, in rundir.Recorded) (Judged, error) {
 // judge is one judgement under way.
 type judge struct {
 	proof  Proof
-	in     rundir.Recorded
+	in     *rundir.Recorded
 	rules  alerting.Ruleset
 	phases map[string]result.Phase
 	h      alerting.History
@@ -93,9 +93,9 @@ func (j *judge) doubts(s *scenario.Scenario) []string {
 	for _, exit := range run.UnexpectedExits {
 		all = append(all, "unexpected exit: "+exit)
 	}
-	_, unexplained := outage.Read(j.in.Timeline)
+	_, unexplained := timeline.Of(j.in.Timeline).Outages()
 	for _, e := range unexplained {
-		all = append(all, fmt.Sprintf("unexpected exit: %s at %s: %s", e.Name, e.Time.UTC().Format("15:04:05"), e.Detail))
+		all = append(all, fmt.Sprintf("unexpected exit: %s at %s: %s", e.Component, e.Time.UTC().Format("15:04:05"), e.Detail))
 	}
 	if j.proof.Stall == (Stall{}) {
 		all = append(all, j.in.Measurements.Generator.Saturated...)

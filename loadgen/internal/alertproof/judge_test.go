@@ -21,7 +21,7 @@ func byName(t *testing.T, name string) Proof {
 	return all[0]
 }
 
-func judged(t *testing.T, p Proof, in rundir.Recorded) Judged {
+func judged(t *testing.T, p Proof, in *rundir.Recorded) Judged {
 	t.Helper()
 	j, err := Judge(t.Context(), p, in)
 	if err != nil {
@@ -32,7 +32,7 @@ func judged(t *testing.T, p Proof, in rundir.Recorded) Judged {
 
 // slowPath is a run in which the disk is slow from so long after the begin of its
 // phase, and the link all of its own.
-func slowPath(t *testing.T, after time.Duration, o record.Options, more func(l *archivetest.Lab, phase string, at time.Duration)) rundir.Recorded {
+func slowPath(t *testing.T, after time.Duration, o record.Options, more func(l *archivetest.Lab, phase string, at time.Duration)) *rundir.Recorded {
 	t.Helper()
 	return recordRun(t, byName(t, "slow-path"), o, func(l *archivetest.Lab, phase string, at time.Duration) {
 		disk, link := 0.002, 0.01
@@ -171,10 +171,10 @@ func TestProvesNothing(t *testing.T) {
 			in.Run.MissedFaults = []string{"fault networkDelay, due 1s after the start, never began"}
 		},
 	} {
-		in := sound
+		in := *sound
 		in.Timeline = append([]result.Event{}, sound.Timeline...)
 		change(&in)
-		j := judged(t, p, in)
+		j := judged(t, p, &in)
 		if j.Verdict != result.NoData || len(j.Reasons) == 0 || !strings.HasPrefix(j.Reasons[0], why) {
 			t.Errorf("%s: %s %q", why, j.Verdict, j.Reasons)
 		}

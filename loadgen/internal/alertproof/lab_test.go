@@ -25,7 +25,7 @@ const scraped = 5 * time.Second
 // recordRun goes through the phases of a scenario; each is what happens in the 5 s
 // before a scrape, so long after the phase's start. A phase of a condition lasts
 // 10 s.
-func recordRun(t *testing.T, p Proof, o record.Options, each func(l *archivetest.Lab, phase string, at time.Duration)) rundir.Recorded {
+func recordRun(t *testing.T, p Proof, o record.Options, each func(l *archivetest.Lab, phase string, at time.Duration)) *rundir.Recorded {
 	t.Helper()
 	s, err := p.Read()
 	if err != nil {
@@ -39,7 +39,7 @@ func recordRun(t *testing.T, p Proof, o record.Options, each func(l *archivetest
 	for _, c := range l.Parts {
 		c.Add("process_max_fds", 1000)
 	}
-	in := rundir.Recorded{Scenario: &scenario.Scenario{Record: scenario.Record{Interval: scenario.Duration(scraped), Drop: o.Drop}}}
+	in := &rundir.Recorded{Scenario: &scenario.Scenario{Record: scenario.Record{Interval: scenario.Duration(scraped), Drop: o.Drop}}}
 	start := l.Boundary(time.Second)
 	in.Run.Started = start
 	for _, x := range s.Phases {

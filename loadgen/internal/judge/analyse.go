@@ -72,5 +72,5 @@ func figures(ctx context.Context, rec *rundir.Recorded) ([]result.Figure, error)
 		rec.AddScenarioDamage(err)
 		return nil, nil
 	}
-	return gate.Measure(ctx, compiled, *rec)
+	return gate.Measure(ctx, compiled, rec)
 }

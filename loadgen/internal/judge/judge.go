@@ -3,16 +3,14 @@ package judge
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/stormglass/stormglass/internal/exitcode"
-	"github.com/stormglass/stormglass/loadgen/internal/archive"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/breakdown"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/gate"
-	"github.com/stormglass/stormglass/loadgen/internal/judge/outage"
 	"github.com/stormglass/stormglass/loadgen/internal/report"
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
+	"github.com/stormglass/stormglass/loadgen/internal/timeline"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -34,11 +32,7 @@ func Judge(ctx context.Context, dir string) (res result.Result, err error) {
 	if res, err = judge(ctx, rec, gates); err != nil {
 		return res, err
 	}
-	var source chart.Source
-	if rec.Archive != nil {
-		source = series{rec.Archive}
-	}
-	if err := report.Write(ctx, dir, res, rec.Timeline, rec.Slots, rec.ScenarioText, source); err != nil {
+	if err := report.Write(ctx, dir, res, rec.Timeline, rec.Slots, rec.ScenarioText, source(rec)); err != nil {
 		return res, exitcode.Environmentf("%w", err)
 	}
 	return res, nil
@@ -50,7 +44,7 @@ func judge(ctx context.Context, rec *rundir.Recorded, gates []gate.Compiled) (re
 		if err := analyse(ctx, rec); err != nil {
 			return err
 		}
-		if res, err = gate.Judge(ctx, gates, *rec); err != nil {
+		if res, err = gate.Judge(ctx, gates, rec); err != nil {
 			return err
 		}
 		if rec.Scenario != nil {
@@ -58,8 +52,8 @@ func judge(ctx context.Context, rec *rundir.Recorded, gates []gate.Compiled) (re
 				return err
 			}
 		}
-		away, _ := outage.Read(rec.Timeline)
-		res.Breakdown, err = breakdown.Split(ctx, rec.Measurements.Phases, rec.Archive, rec.Audit, away)
+		outages, _ := timeline.Of(rec.Timeline).Outages()
+		res.Breakdown, err = breakdown.Split(ctx, rec.Measurements.Phases, rec.Archive, rec.Audit, outages)
 		return err
 	})
 	if err != nil {
@@ -109,18 +103,10 @@ func AddReasons(res *result.Result, all ...error) {
 	}
 }
 
-// series lets the report draw from the archive.
-type series struct{ archive *archive.Archive }
-
-func (s series) Range(ctx context.Context, expr string, start, end time.Time, step time.Duration) ([]chart.Series, error) {
-	found, err := s.archive.Range(ctx, expr, start, end, step)
-	out := make([]chart.Series, 0, len(found))
-	for _, f := range found {
-		points := make([]chart.Point, 0, len(f.Points))
-		for _, p := range f.Points {
-			points = append(points, chart.Point(p))
-		}
-		out = append(out, chart.Series{Labels: f.Labels, Points: points})
+// source is the archive for the report's charts; nil where there is none.
+func source(rec *rundir.Recorded) chart.Source {
+	if rec.Archive == nil {
+		return nil
 	}
-	return out, err
+	return rec.Archive
 }

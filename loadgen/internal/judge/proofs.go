@@ -47,7 +47,7 @@ func Prove(ctx context.Context, dir string) (all []alertproof.Judged, err error)
 // prove judges the run by one proof. What cannot be read of the archive is damaged,
 // and then nothing is proven.
 func prove(ctx context.Context, rec *rundir.Recorded, p alertproof.Proof) (alertproof.Judged, error) {
-	j, err := alertproof.Judge(ctx, p, *rec)
+	j, err := alertproof.Judge(ctx, p, rec)
 	if err != nil && ctx.Err() == nil {
 		rec.AddDamage(&result.Damaged{File: result.TSDBDir, Err: err})
 		j.Verdict, err = result.NoData, nil

@@ -99,10 +99,10 @@ func TestArchiveThatIsNotThere(t *testing.T) {
 
 func TestTimelineSurvivesAKill(t *testing.T) {
 	dir := t.TempDir()
-	if events, err := timeline.ReadTimeline(dir); err != nil || events != nil {
+	if events, err := timeline.Read(dir); err != nil || events != nil {
 		t.Errorf("no timeline: %v, %v", events, err)
 	}
-	line, err := timeline.OpenTimeline(dir)
+	line, err := timeline.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,10 +121,10 @@ func TestTimelineSurvivesAKill(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.Close()
-	if events, err := timeline.ReadTimeline(dir); err != nil || len(events) != 1 || !reflect.DeepEqual(events[0], want) {
+	if events, err := timeline.Read(dir); err != nil || len(events) != 1 || !reflect.DeepEqual(events[0], want) {
 		t.Errorf("read %+v, %v", events, err)
 	}
-	if line, err = timeline.OpenTimeline(filepath.Join(dir, "none")); err == nil {
+	if line, err = timeline.Open(filepath.Join(dir, "none")); err == nil {
 		t.Errorf("opened %v in a directory that is not there", line)
 	}
 }

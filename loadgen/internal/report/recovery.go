@@ -140,7 +140,7 @@ func faultTable(rec result.Recovery, axis chart.Grid) tableView {
 // failoverText is the longest failover of a lease, or of etcd's leader, or that
 // one never came.
 func failoverText(f result.FaultRecovery, longest *float64, ofEtcd bool) string {
-	if slices.ContainsFunc(f.Unled, func(of string) bool { return (of == control.KindEtcd) == ofEtcd }) {
+	if slices.ContainsFunc(f.Leaderless, func(of string) bool { return (of == control.KindEtcd) == ofEtcd }) {
 		return "no successor"
 	}
 	return optional(longest)

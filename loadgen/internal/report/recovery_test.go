@@ -39,7 +39,7 @@ func failoverRun() result.Result {
 }
 
 func failoverEvents(r result.Result) []result.Event {
-	e := func(s float64, kind, name, fault string, on ...string) result.Event {
+	e := func(s float64, kind result.EventKind, name, fault string, on ...string) result.Event {
 		return result.Event{Time: at(s), Kind: kind, Name: name, Fault: fault, On: on}
 	}
 	return slices.Concat([]result.Event{e(5, "lease", "kube-scheduler-1", ""), e(5.2, "etcd-leader", "etcd-0", "")}, events(r), []result.Event{
@@ -169,7 +169,7 @@ func TestWhatIsNotKnownOfALoadIsNotNone(t *testing.T) {
 
 func TestALeaseWithoutASuccessorIsTold(t *testing.T) {
 	r := failoverRun()
-	r.Recovery.Faults[0].LeaseFailover, r.Recovery.Faults[0].Unled = nil, []string{"kube-scheduler"}
+	r.Recovery.Faults[0].LeaseFailover, r.Recovery.Faults[0].Leaderless = nil, []string{"kube-scheduler"}
 	if got := summary(t, r, TerminalOptions{}); !strings.Contains(got, "no successor") || strings.Contains(got, "16.3 s") {
 		t.Errorf("the summary does not tell that nobody led any more:\n%s", got)
 	}

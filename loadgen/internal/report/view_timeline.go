@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
+	"github.com/stormglass/stormglass/loadgen/internal/timeline"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -15,16 +15,16 @@ import (
 const defaultInterval = 5 * time.Second
 
 // layTimeline makes the axis that all charts share, with phases and marks.
-func (p *page) layTimeline(r result.Result, timeline []result.Event, interval time.Duration) {
+func (p *page) layTimeline(r result.Result, events []result.Event, interval time.Duration) {
 	start, end := r.Run.Started, r.Run.Ended
 	phases := r.Measurements.Phases
 	switch {
 	case len(phases) > 0:
 		start, end = phases[0].Start, phases[len(phases)-1].End
-	case start.IsZero() && len(timeline) > 0:
-		start, end = timeline[0].Time, timeline[len(timeline)-1].Time
+	case start.IsZero() && len(events) > 0:
+		start, end = events[0].Time, events[len(events)-1].Time
 	}
-	for _, e := range timeline {
+	for _, e := range events {
 		// Registration of nodes belongs to the picture, and what happened
 		// after the last phase too.
 		if e.Time.Before(start) && e.Time.After(r.Run.Started) {
@@ -36,11 +36,12 @@ func (p *page) layTimeline(r result.Result, timeline []result.Event, interval ti
 	}
 	p.Grid = chart.NewGrid(start, end, interval)
 	p.phases = []scriptPhase{}
+	faults := timeline.Of(events).Faults
 	for i, ph := range phases {
-		p.Bands = append(p.Bands, p.newBand(ph, i, timeline))
+		p.Bands = append(p.Bands, p.newBand(ph, i, faults))
 		p.phases = append(p.phases, scriptPhase{chart.Clean(ph.Name), round3(p.Grid.At(ph.Start)), round3(p.Grid.At(ph.End))})
 	}
-	p.layEvents(timeline)
+	p.layEvents(events)
 	for _, t := range chart.TimeTicks(p.Grid.Seconds(), 12) {
 		if t > .97*p.Grid.Seconds() {
 			break // its label would be cut off
@@ -51,15 +52,13 @@ func (p *page) layTimeline(r result.Result, timeline []result.Event, interval ti
 
 func round3(v float64) float64 { return float64(int64(v*1000+0.5)) / 1000 }
 
-func (p *page) newBand(ph result.Phase, i int, timeline []result.Event) chart.Band {
+func (p *page) newBand(ph result.Phase, i int, faults []timeline.Fault) chart.Band {
 	from, to := p.Grid.Fraction(ph.Start), p.Grid.Fraction(ph.End)
 	return chart.Band{
 		Name: chart.Clean(ph.Name), Took: chart.Format("seconds", ph.Seconds()) + phaseNote(ph),
 		Left: chart.PercentAt(from), Width: chart.PercentAt(to - from), X: chart.Coordinate(from * chart.PlotWidth), W: chart.Coordinate((to - from) * chart.PlotWidth),
 		Odd: i%2 == 1, Narrow: to-from < 0.035, From: from, To: to,
-		Fault: slices.ContainsFunc(timeline, func(e result.Event) bool {
-			return (e.Kind == "fault" && !control.EndsNodeFaults(e.Name) || e.Kind == "fault-begin") && !e.Time.Before(ph.Start) && e.Time.Before(ph.End)
-		}),
+		Fault: slices.ContainsFunc(faults, func(f timeline.Fault) bool { return !f.Begin.Before(ph.Start) && f.Begin.Before(ph.End) }),
 	}
 }
 
@@ -69,17 +68,18 @@ const mostMarks = 40
 
 // layEvents numbers what was done to the cluster and what happened to it.
 // Marks too close to the one before go to a lower lane.
-func (p *page) layEvents(timeline []result.Event) {
+func (p *page) layEvents(events []result.Event) {
 	const near, lanes = 0.045, 3
 	last := make([]float64, lanes)
 	for i := range last {
 		last[i] = -1
 	}
-	for _, e := range timeline {
+	for _, e := range events {
 		switch e.Kind {
-		case "phase-start", "phase-end":
+		case result.EventPhaseStart, result.EventPhaseEnd:
 			continue
-		case "fault-end", "exit", "start", "ready", "restart", "lease", "etcd-leader", "relist", "watch-break":
+		case result.EventFaultEnd, result.EventExit, result.EventStart, result.EventReady, result.EventLease, result.EventEtcdLeader,
+			result.EventRelist, result.EventWatchBreak:
 			continue // bars and curves show them; the log has each
 		}
 		if len(p.Events) == mostMarks {
@@ -94,10 +94,10 @@ func (p *page) layEvents(timeline []result.Event) {
 			}
 		}
 		last[lane] = at
-		bar := e.Kind == "fault-begin"
+		bar := e.Kind == result.EventFaultBegin
 		if bar {
 			// Its detail says the kind again, and more.
-			e.Kind = "fault"
+			e.Kind = result.EventNodeFault // one word for both
 			if strings.HasPrefix(e.Detail, e.Name) {
 				e.Name, e.Detail = e.Detail, ""
 			} else if len(e.On) > 0 {
@@ -106,21 +106,21 @@ func (p *page) layEvents(timeline []result.Event) {
 		}
 		p.Events = append(p.Events, chart.Event{
 			N: len(p.Events) + 1, Left: chart.PercentAt(at), X: chart.Coordinate(at * chart.PlotWidth), Lane: lane,
-			Kind: chart.Clean(e.Kind), Name: chart.Clean(e.Name), Detail: chart.Clean(e.Detail), Clock: chart.Clock(p.Grid.At(e.Time)),
-			Fault: e.Kind == "fault" || e.Kind == "component", At: at, Bar: bar,
+			Kind: chart.Clean(string(e.Kind)), Name: chart.Clean(e.Name), Detail: chart.Clean(e.Detail), Clock: chart.Clock(p.Grid.At(e.Time)),
+			Fault: e.Kind == result.EventNodeFault, At: at, Bar: bar,
 		})
 	}
 }
 
-func (p *page) eventLog(timeline []result.Event) tableView {
+func (p *page) eventLog(events []result.Event) tableView {
 	t := tableView{
 		Caption: "Every event of the timeline",
 		Head:    heads("Time", "UTC", "Kind", "What", "Detail"),
 	}
-	for _, e := range timeline {
-		t.add(chart.Clock(p.Grid.At(e.Time)), e.Time.UTC().Format("15:04:05.000"), chart.Clean(e.Kind), chart.Clean(e.Name), chart.Clean(e.Detail))
+	for _, e := range events {
+		t.add(chart.Clock(p.Grid.At(e.Time)), e.Time.UTC().Format("15:04:05.000"), chart.Clean(string(e.Kind)), chart.Clean(e.Name), chart.Clean(e.Detail))
 	}
-	if len(timeline) == 0 {
+	if len(events) == 0 {
 		t.Empty = "No event was recorded."
 	}
 	return t

@@ -50,7 +50,7 @@ func (r *run) execute(parent, watched context.Context) {
 	switch {
 	case parent.Err() != nil:
 		r.info.Interrupted = true
-		r.event(time.Now(), "note", "interrupted", "")
+		r.event(time.Now(), result.EventNote, "interrupted", "")
 	case err != nil && !errors.Is(err, errConditionNotMet):
 		r.fail(r.firstCause(parent, err))
 	}
@@ -77,7 +77,7 @@ func (r *run) fail(err error) {
 		r.info.UnexpectedExits = append(r.info.UnexpectedExits, r.loss.Error())
 	}
 	r.step("failed: %v", err)
-	r.event(time.Now(), "note", "failed", err.Error())
+	r.event(time.Now(), result.EventNote, "failed", err.Error())
 }
 
 // storm registers the nodes and runs the phases.
@@ -123,7 +123,7 @@ func (r *run) registerNodes(ctx context.Context, limit time.Duration) error {
 	defer cancel()
 	count := r.scenario.Nodes.Count
 	r.step("registering %d nodes, fidelity %s", count, r.scenario.Nodes.Fidelity)
-	r.event(time.Now(), "note", "register nodes", fmt.Sprint(count))
+	r.event(time.Now(), result.EventNote, "register nodes", fmt.Sprint(count))
 	stalled := r.self.Stalls().Total(time.Now())
 	defer func() { r.nodesStalled = r.self.Stalls().Total(time.Now()) - stalled }()
 	if err := r.fleet.Start(ctx); err != nil {
@@ -132,7 +132,7 @@ func (r *run) registerNodes(ctx context.Context, limit time.Duration) error {
 	if err := r.workload.Wait(ctx, func() bool { return r.workload.NodesReady(r.fleet.Names()) }); err != nil {
 		return exitcode.Environmentf("not all of %d nodes were seen Ready: %w", count, r.ended(ctx, err))
 	}
-	r.event(time.Now(), "note", "nodes ready", fmt.Sprint(count))
+	r.event(time.Now(), result.EventNote, "nodes ready", fmt.Sprint(count))
 	r.step("%d nodes Ready", count)
 	return nil
 }

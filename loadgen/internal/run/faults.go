@@ -10,6 +10,7 @@ import (
 
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
@@ -210,7 +211,7 @@ func (r *run) nodeFault(f *scenario.Fault) {
 	at := time.Now()
 	names, does := nodeMechanisms()[f.Kind](r, f)
 	if control.EndsNodeFaults(f.Kind) {
-		r.event(at, "fault", f.Kind, "all nodes "+does)
+		r.event(at, result.EventNodeFault, f.Kind, "all nodes "+does)
 		r.step("all nodes %s", does)
 		return
 	}
@@ -218,6 +219,6 @@ func (r *run) nodeFault(f *scenario.Fault) {
 		r.workload.NodesFailed(at, names)
 	}
 	detail := fmt.Sprintf("%d of %d nodes %s", len(names), r.scenario.Nodes.Count, does)
-	r.event(at, "fault", f.Kind, detail)
+	r.event(at, result.EventNodeFault, f.Kind, detail)
 	r.step("fault: %s", detail)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/internal/timeline"
+	"github.com/stormglass/stormglass/loadgen/result"
 )
 
 // stage is a supervisor that does what it is asked and remembers when.
@@ -240,7 +241,7 @@ func TestAFaultThatIsLostIsTold(t *testing.T) {
 	if !slices.Equal(f.lost, want) {
 		t.Errorf("lost %q, want %q", f.lost, want)
 	}
-	events, err := timeline.ReadTimeline(r.dir)
+	events, err := timeline.Read(r.dir)
 	if err != nil || len(events) != 2 || events[1].Name != "fault lost" || events[1].Detail != want[0] {
 		t.Errorf("the timeline is %+v, %v", events, err)
 	}
@@ -276,21 +277,21 @@ func TestTheSupervisorsEventsAreInTheTimeline(t *testing.T) {
 	}
 	s.tell(control.EventReady, "etcd-0")
 	f.last(t.Context())
-	events, err := timeline.ReadTimeline(r.dir)
+	events, err := timeline.Read(r.dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	count := map[string]int{}
+	count := map[result.EventKind]int{}
 	for _, e := range events {
 		count[e.Kind]++
 		switch {
-		case e.Kind == "fault-begin" && (e.Fault != "1" || e.Name != "kill" || !slices.Equal(e.On, []string{"etcd-0"}) || !e.Time.Equal(begun.Active)):
+		case e.Kind == result.EventFaultBegin && (e.Fault != "1" || e.Name != "kill" || !slices.Equal(e.On, []string{"etcd-0"}) || !e.Time.Equal(begun.Active)):
 			t.Errorf("%+v", e)
-		case e.Kind == "exit" && (e.Name != "etcd-0" || !e.Expected):
+		case e.Kind == result.EventExit && (e.Name != "etcd-0" || !e.Expected):
 			t.Errorf("%+v", e)
 		}
 	}
-	for _, kind := range []string{"fault-begin", "fault-end", "exit", "ready"} {
+	for _, kind := range []result.EventKind{result.EventFaultBegin, result.EventFaultEnd, result.EventExit, result.EventReady} {
 		if count[kind] != 1 {
 			t.Errorf("%d events %s in %+v", count[kind], kind, events)
 		}

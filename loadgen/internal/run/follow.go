@@ -63,14 +63,14 @@ func (f *follower) next(ctx context.Context) error {
 	}
 	for _, e := range events {
 		if f.after > 0 && e.Seq > f.after+1 {
-			f.run.event(e.Time, "note", "events lost", fmt.Sprintf("%d events of the control plane were forgotten before they were asked for", e.Seq-f.after-1))
+			f.run.event(e.Time, result.EventNote, "events lost", fmt.Sprintf("%d events of the control plane were forgotten before they were asked for", e.Seq-f.after-1))
 		}
 		f.after = e.Seq
 		switch {
 		case e.Kind == control.EventStopping:
-			f.run.event(e.Time, "note", "the control plane stops", e.Detail)
+			f.run.event(e.Time, result.EventNote, "the control plane stops", e.Detail)
 		case !ofFault(e):
-			f.run.tell(result.Event{Time: e.Time, Kind: e.Kind, Name: e.Component, Detail: e.Detail, Expected: e.Expected})
+			f.run.tell(result.Event{Time: e.Time, Kind: result.EventKind(e.Kind), Name: e.Component, Detail: e.Detail, Expected: e.Expected})
 		}
 	}
 	for _, s := range faults {
@@ -87,25 +87,25 @@ func ofFault(e control.Event) bool {
 
 // fault tells of a fault's begin and end, once each.
 func (f *follower) fault(s control.FaultStatus) {
-	tell := func(at time.Time, kind, detail string) {
-		if key := s.ID + " " + kind; !at.IsZero() && !f.told[key] {
+	tell := func(at time.Time, kind result.EventKind, detail string) {
+		if key := s.ID + " " + string(kind); !at.IsZero() && !f.told[key] {
 			f.told[key] = true
 			f.run.tell(result.Event{Time: at, Kind: kind, Name: s.Kind, Detail: detail, Fault: s.ID, On: s.On})
 		}
 	}
-	tell(s.Active, control.EventFaultBegin, faultLine(s))
+	tell(s.Active, result.EventFaultBegin, faultLine(s))
 	if key := s.ID + " lost"; s.Lost != "" && !f.told[key] {
 		f.told[key] = true
 		what := fmt.Sprintf("fault %s, %s, was not in force all of its time: it was lost: %s", s.ID, s.Kind, s.Lost)
 		f.lost = append(f.lost, what)
-		f.run.event(time.Now(), "note", "fault lost", what)
+		f.run.event(time.Now(), result.EventNote, "fault lost", what)
 		f.run.step("%s", what)
 	}
 	detail := ""
 	if s.Error != "" {
 		detail = "not all was undone: " + s.Error
 	}
-	tell(s.Ended, control.EventFaultEnd, detail)
+	tell(s.Ended, result.EventFaultEnd, detail)
 }
 
 // faultLine is a fault in a line: what, on what, how much, for how long.

@@ -52,7 +52,7 @@ func underway(t *testing.T, s *scenario.Scenario) *run {
 	}
 	r.info.ID, r.info.Started = "0123456789", time.Now().UTC()
 	var err error
-	if r.timeline, err = timeline.OpenTimeline(r.dir); err != nil {
+	if r.timeline, err = timeline.Open(r.dir); err != nil {
 		t.Fatal(err)
 	}
 	if r.recorder, err = record.Open(r.dir, nil, record.Options{Registry: r.registry}); err != nil {

@@ -57,7 +57,7 @@ func (r *run) phase(ctx context.Context, p *scenario.Phase) (err error) {
 		stamp.End = time.Now()
 	}
 	stamp.StalledSeconds = (r.self.Stalls().Total(time.Now()) - stalled).Seconds()
-	r.event(stamp.End, "phase-end", p.Name, conditionDetail(p, stamp))
+	r.event(stamp.End, result.EventPhaseEnd, p.Name, conditionDetail(p, stamp))
 	r.loads.drain(ctx, loads)
 	if err = errors.Join(err, scrapeErr); err != nil {
 		return r.ended(ctx, err)
@@ -85,7 +85,7 @@ func (r *run) beginPhase(p *scenario.Phase, at time.Time) {
 	r.self.BeginPhase(p.Name)
 	r.workload.BeginPhase(p.Name, at)
 	r.live.phase(p, at)
-	r.event(at, "phase-start", p.Name, "")
+	r.event(at, result.EventPhaseStart, p.Name, "")
 	switch {
 	case p.Until != "":
 		r.step("phase %s: until %s, within %s", p.Name, p.Until, p.Within)
@@ -97,7 +97,7 @@ func (r *run) beginPhase(p *scenario.Phase, at time.Time) {
 // actions does the phase's actions, in the order of the file.
 func (r *run) actions(ctx context.Context, p *scenario.Phase) error {
 	for _, a := range p.Actions {
-		r.event(time.Now(), "action", a.Kind+" "+a.Name, actionDetail(a))
+		r.event(time.Now(), result.EventAction, a.Kind+" "+a.Name, actionDetail(a))
 		if err := r.workload.Do(ctx, a); err != nil {
 			return exitcode.Environmentf("phase %s: %w", p.Name, err)
 		}

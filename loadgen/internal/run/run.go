@@ -89,7 +89,7 @@ type run struct {
 	m        result.Measurements
 
 	registry *prometheus.Registry
-	timeline *timeline.Timeline
+	timeline *timeline.Writer
 	recorder recorder
 	pulse    *samples.Recorder
 	self     *generator.SelfMeter
@@ -213,7 +213,7 @@ func (r *run) prepare(ctx context.Context) error {
 	if r.info.Files, err = result.Digest(r.dir); err != nil {
 		return exitcode.Environmentf("%w", err)
 	}
-	if r.timeline, err = timeline.OpenTimeline(r.dir); err != nil {
+	if r.timeline, err = timeline.Open(r.dir); err != nil {
 		return exitcode.Environmentf("%w", err)
 	}
 	if err := r.timeline.Register(r.registry); err != nil {
@@ -256,7 +256,7 @@ func (r *run) preparePlane(ctx context.Context) error {
 
 func (r *run) step(format string, args ...any) { r.Progress.Step(fmt.Sprintf(format, args...)) }
 
-func (r *run) event(at time.Time, kind, name, detail string) {
+func (r *run) event(at time.Time, kind result.EventKind, name, detail string) {
 	r.tell(result.Event{Time: at, Kind: kind, Name: name, Detail: detail})
 }
 

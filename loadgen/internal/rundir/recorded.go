@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
@@ -69,7 +68,7 @@ func Open(dir string) (*Recorded, error) {
 	}
 	rec.readScenario(changed[result.ScenarioFile])
 	take(rec, &rec.Measurements, changed[result.MeasurementsFile], rec.readMeasurements)
-	take(rec, &rec.Timeline, changed[result.TimelineFile], timeline.ReadTimeline)
+	take(rec, &rec.Timeline, changed[result.TimelineFile], timeline.Read)
 	take(rec, &rec.Slots, changed[result.PulseFile], samples.Read)
 	take(rec, &rec.Audit, changed[result.AuditFile], audit.Load)
 	take(rec, &rec.Archive, changed[result.TSDBDir], func(dir string) (*archive.Archive, error) {
@@ -192,7 +191,9 @@ func (rec *Recorded) complete() {
 		}
 	}
 	if !rec.lost(result.TimelineFile) {
-		rec.AddDamage(rec.checkTimeline())
+		if err := timeline.Of(rec.Timeline).CheckPhases(rec.Measurements.Phases); err != nil {
+			rec.AddDamage(&result.Damaged{File: result.TimelineFile, Err: err})
+		}
 	}
 }
 
@@ -216,42 +217,6 @@ func (rec *Recorded) checkPhases() error {
 	}
 	return nil
 }
-
-// checkTimeline is an error if the timeline of a run that ended in order does not tell
-// the start and the end of each phase once, at the time that was measured: faults and
-// exits are told there, and what it does not tell may have happened all the same.
-func (rec *Recorded) checkTimeline() error {
-	for _, p := range rec.Measurements.Phases {
-		for _, bound := range []struct {
-			kind, what string
-			at         time.Time
-		}{{"phase-start", "start", p.Start}, {"phase-end", "end", p.End}} {
-			var told []time.Time
-			for _, e := range rec.Timeline {
-				if e.Kind == bound.kind && e.Name == p.Name {
-					told = append(told, e.Time)
-				}
-			}
-			var err error
-			switch {
-			case len(told) == 0:
-				err = fmt.Errorf("it does not tell the %s of phase %s", bound.what, p.Name)
-			case len(told) > 1:
-				err = fmt.Errorf("it tells the %s of phase %s %d times", bound.what, p.Name, len(told))
-			case !told[0].Equal(bound.at):
-				err = fmt.Errorf("it tells the %s of phase %s at %s, and %s at %s", bound.what, p.Name,
-					told[0].UTC().Format(clock), result.MeasurementsFile, bound.at.UTC().Format(clock))
-			}
-			if err != nil {
-				return &result.Damaged{File: result.TimelineFile, Err: err}
-			}
-		}
-	}
-	return nil
-}
-
-// clock is how a time is told in an error.
-const clock = "2006-01-02T15:04:05.000"
 
 // IsComparison tells whether dir is that of several variants.
 func IsComparison(dir string) bool {

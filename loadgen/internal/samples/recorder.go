@@ -142,8 +142,8 @@ func (r *Recorder) flush(now time.Time) error {
 			continue
 		}
 		s.Streams[load] = taken
-		r.note("relist", load, taken.Relists, now)
-		r.note("watch-break", load, taken.Breaks, now)
+		r.note(result.EventRelist, load, taken.Relists, now)
+		r.note(result.EventWatchBreak, load, taken.Breaks, now)
 	}
 	if len(s.Requests)+len(s.Streams) == 0 {
 		return nil
@@ -160,11 +160,11 @@ func (r *Recorder) flush(now time.Time) error {
 }
 
 // note keeps the first of many events to be told; the pulse has them all.
-func (r *Recorder) note(kind, load string, n int64, now time.Time) {
+func (r *Recorder) note(kind result.EventKind, load string, n int64, now time.Time) {
 	if n == 0 {
 		return
 	}
-	key := kind + " " + load
+	key := string(kind) + " " + load
 	if now.Sub(r.last[key]) >= quiet {
 		r.untold = append(r.untold, result.Event{Time: now.UTC(), Kind: kind, Name: load, Detail: fmt.Sprintf("%d at first", n)})
 		select {

@@ -1,8 +1,6 @@
 package timeline
 
 import (
-	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -10,55 +8,33 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// onNodes is what faults of simulated nodes are on: they have no component.
+// onNodes is the label "on" of faults of simulated nodes, which are on no component.
 const onNodes = "nodes"
 
-// marks are the phases and faults of a timeline as metrics, for dashboards: a
-// Grafana beside the run draws them into its panels. A fault without length,
-// as a kill, is never in force at a scrape: the time of its begin tells of it.
+// marks exposes the phases and faults of a timeline as metrics, for dashboards: a
+// Grafana beside the run draws them into its panels. A fault without length, as a
+// kill, is in force at no scrape: only the time of its begin shows it.
 type marks struct {
 	mu     sync.Mutex
 	phases map[string]bool // whether it goes on, by name
-	faults map[string]key  // those in force, by ID; those of nodes by their kind
-	begins map[key]time.Time
+	faults faults
 }
 
-// key is the labels of a fault: its kind, and the components that it hits.
-type key struct{ fault, on string }
+func newMarks() *marks { return &marks{phases: map[string]bool{}} }
 
-func newMarks() *marks {
-	return &marks{phases: map[string]bool{}, faults: map[string]key{}, begins: map[key]time.Time{}}
-}
-
-// note takes an event in.
-func (m *marks) note(e result.Event) {
+func (m *marks) add(e result.Event) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	begin := func(id string, k key) {
-		m.faults[id], m.begins[k] = k, e.Time
-	}
 	switch e.Kind {
-	case "phase-start":
+	case result.EventPhaseStart:
 		m.phases[e.Name] = true
-	case "phase-end":
+	case result.EventPhaseEnd:
 		m.phases[e.Name] = false
-	case "fault-begin":
-		on := slices.Clone(e.On)
-		slices.Sort(on)
-		begin(e.Fault, key{e.Name, strings.Join(on, ",")})
-	case "fault-end":
-		delete(m.faults, e.Fault)
-	case "fault": // of nodes: those end with their recovery, all at once
-		if control.EndsNodeFaults(e.Name) {
-			maps.DeleteFunc(m.faults, func(_ string, k key) bool { return k.on == onNodes })
-		} else {
-			begin("nodes: "+e.Name, key{e.Name, onNodes})
-		}
 	}
+	m.faults.add(e)
 }
 
 var (
@@ -84,13 +60,18 @@ func (m *marks) Collect(out chan<- prometheus.Metric) {
 	for name, active := range m.phases {
 		gauge(phaseDesc, one(active), name)
 	}
-	inForce := map[key]bool{}
-	for _, k := range m.faults {
-		inForce[k] = true
+	type labels struct{ fault, on string }
+	begins, active := map[labels]time.Time{}, map[labels]bool{}
+	for _, f := range m.faults.all {
+		of := labels{f.Kind, onNodes}
+		if !f.ofNodes() {
+			of.on = strings.Join(slices.Sorted(slices.Values(f.On)), ",")
+		}
+		begins[of], active[of] = f.Begin, active[of] || f.End == nil
 	}
-	for k, at := range m.begins {
-		gauge(faultDesc, one(inForce[k]), k.fault, k.on)
-		gauge(beginDesc, float64(at.UnixMilli())/1000, k.fault, k.on)
+	for of, at := range begins {
+		gauge(faultDesc, one(active[of]), of.fault, of.on)
+		gauge(beginDesc, float64(at.UnixMilli())/1000, of.fault, of.on)
 	}
 }
 
@@ -99,12 +80,4 @@ func one(yes bool) float64 {
 		return 1
 	}
 	return 0
-}
-
-// Register shows the timeline's phases and faults as metrics: see marks.
-func (t *Timeline) Register(r prometheus.Registerer) error {
-	if err := r.Register(t.marks); err != nil {
-		return fmt.Errorf("register the timeline's metrics: %w", err)
-	}
-	return nil
 }

@@ -14,7 +14,7 @@ import (
 
 // TestMarks: what a Grafana beside the run would draw after each event.
 func TestMarks(t *testing.T) {
-	line, err := OpenTimeline(t.TempDir())
+	line, err := Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,63 +1,190 @@
+// Package timeline owns the events of a run: it appends them to timeline.jsonl, reads
+// them, exposes phases and faults as metrics, and answers what analyses ask: which
+// fault was on which components from when to when, which processes ended and why, how
+// long a fault kept a component away, and who led.
 package timeline
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
-	"sync"
+	"slices"
+	"sort"
+	"time"
 
+	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Timeline appends events to timeline.jsonl, each synced to disk before Append
-// returns, so that the story of a killed run can be told up to its last event.
-// It is safe for concurrent use.
+// clockSkew is how far apart two sources may report one moment: a kill, and the end
+// of the process that it kills.
+const clockSkew = time.Second
+
+// Timeline is what the events of a run tell.
 type Timeline struct {
-	mu    sync.Mutex
-	f     *os.File
-	marks *marks
+	Faults  []Fault  // in the order in which they began
+	Exits   []Exit   // in the order of time
+	Leaders []Leader // in the order of time
+
+	events    []result.Event // in the order of time
+	processes map[string]*process
+	elected   []string // schedulers and controller managers, in the order of their first event
 }
 
-// OpenTimeline opens the timeline of the run in dir, to append to it.
-func OpenTimeline(dir string) (*Timeline, error) {
-	f, err := os.OpenFile(filepath.Join(dir, result.TimelineFile), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("open the timeline: %w", err)
-	}
-	return &Timeline{f: f, marks: newMarks()}, nil
+// Exit is the end of a component's process.
+type Exit struct {
+	Component string
+	Time      time.Time
+	Detail    string
+	Expected  bool // the supervisor had asked for it
+	// Ready is when the process that took its place was ready. Zero: none was before
+	// the next exit.
+	Ready time.Time
+
+	started  time.Time // of the process that ended; zero for the first, which the run found ready
+	starting bool      // it was started and not ready yet
+	back     time.Time // when any later process was ready; zero: none was
 }
 
-// Append writes one event.
-func (t *Timeline) Append(e result.Event) error {
-	t.marks.note(e)
-	line, err := json.Marshal(e)
-	if err != nil {
-		return fmt.Errorf("timeline: %w", err)
+// Leader is a component that became the leader of its kind.
+type Leader struct {
+	Of    string // the kind: etcd, kube-scheduler, ...
+	Name  string // the component
+	Since time.Time
+}
+
+// process is a component's process as the events follow it.
+type process struct {
+	exits   []int // indices in Timeline.Exits
+	back    int   // of exits, how many have been followed by a ready process
+	started time.Time
+	ready   bool
+}
+
+// Of reads events, which may be in any order.
+func Of(events []result.Event) *Timeline {
+	t := &Timeline{events: slices.Clone(events), processes: map[string]*process{}}
+	slices.SortStableFunc(t.events, func(a, b result.Event) int { return a.Time.Compare(b.Time) })
+	var faults faults
+	for _, e := range t.events {
+		faults.add(e)
+		t.follow(e)
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if _, err := t.f.Write(append(line, '\n')); err != nil {
-		return fmt.Errorf("timeline: %w", err)
+	t.Faults = faults.all
+	return t
+}
+
+// follow takes in what an event tells of a component.
+func (t *Timeline) follow(e result.Event) {
+	p := t.processes[e.Name]
+	if p == nil {
+		p = &process{}
+		t.processes[e.Name] = p
+		if isElected(e.Name) {
+			t.elected = append(t.elected, e.Name)
+		}
 	}
-	if err := t.f.Sync(); err != nil {
-		return fmt.Errorf("timeline: %w", err)
+	switch e.Kind {
+	case result.EventLease:
+		t.Leaders = append(t.Leaders, Leader{control.ComponentKind(e.Name), e.Name, e.Time})
+	case result.EventEtcdLeader:
+		t.Leaders = append(t.Leaders, Leader{control.KindEtcd, e.Name, e.Time})
+	case result.EventStart:
+		p.started, p.ready = e.Time, false
+	case result.EventReady:
+		p.ready = true
+		for i, x := range p.exits[p.back:] {
+			t.Exits[x].back = e.Time
+			if p.back+i == len(p.exits)-1 {
+				t.Exits[x].Ready = e.Time
+			}
+		}
+		p.back = len(p.exits)
+	case result.EventExit:
+		p.exits = append(p.exits, len(t.Exits))
+		t.Exits = append(t.Exits, Exit{
+			Component: e.Name, Time: e.Time, Detail: e.Detail, Expected: e.Expected,
+			started: p.started, starting: !p.started.IsZero() && !p.ready,
+		})
+	}
+}
+
+// ExitBetween is the last exit of a component after one time and before another;
+// nil: there was none.
+func (t *Timeline) ExitBetween(component string, after, before time.Time) *Exit {
+	n, exits := t.exitsUntil(component, func(at time.Time) bool { return !at.Before(before) })
+	if n == 0 || !t.Exits[exits[n-1]].Time.After(after) {
+		return nil
+	}
+	return &t.Exits[exits[n-1]]
+}
+
+// ExitAfter is the first exit of a component after a time; nil: there was none.
+func (t *Timeline) ExitAfter(component string, after time.Time) *Exit {
+	n, exits := t.exitsUntil(component, func(at time.Time) bool { return at.After(after) })
+	if n == len(exits) {
+		return nil
+	}
+	return &t.Exits[exits[n]]
+}
+
+// exitsUntil counts the exits of a component before the first that is over a bound.
+func (t *Timeline) exitsUntil(component string, over func(time.Time) bool) (n int, exits []int) {
+	if p := t.processes[component]; p != nil {
+		exits = p.exits
+	}
+	return sort.Search(len(exits), func(i int) bool { return over(t.Exits[exits[i]].Time) }), exits
+}
+
+// FaultOn is the fault that was on a component at a time, the latest begun of
+// several, with a grace after its end. Nil: none was.
+func (t *Timeline) FaultOn(component string, at time.Time, grace time.Duration) *Fault {
+	for i, f := range slices.Backward(t.Faults) {
+		if f.Hits(component) && !f.Begin.After(at.Add(clockSkew)) && (f.End == nil || !f.End.Add(grace).Before(at)) {
+			return &t.Faults[i]
+		}
 	}
 	return nil
 }
 
-// Close closes the file.
-func (t *Timeline) Close() error { return t.f.Close() }
-
-// ReadTimeline reads the events of the run in dir. A last line that was cut off, as
-// by a kill, is left out. A run that wrote no timeline has no events. Every error is
-// a *result.Damaged.
-func ReadTimeline(dir string) ([]result.Event, error) {
-	events, err := result.ReadLines[result.Event](dir, result.TimelineFile)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+// FaultsWithin are the faults that began between two times, both included.
+func (t *Timeline) FaultsWithin(from, until time.Time) []Fault {
+	var all []Fault
+	for _, f := range t.Faults {
+		if !f.Begin.Before(from) && !f.Begin.After(until) {
+			all = append(all, f)
+		}
 	}
-	return events, err
+	return all
+}
+
+// CheckPhases is an error unless the timeline has the start and the end of each
+// measured phase once, at the time that was measured: a timeline that lacks them may
+// lack faults and exits too.
+func (t *Timeline) CheckPhases(phases []result.Phase) error {
+	type bound struct {
+		kind result.EventKind
+		name string
+	}
+	told := map[bound][]time.Time{}
+	for _, e := range t.events {
+		told[bound{e.Kind, e.Name}] = append(told[bound{e.Kind, e.Name}], e.Time)
+	}
+	const clock = "2006-01-02T15:04:05.000"
+	for _, p := range phases {
+		for _, b := range []struct {
+			kind result.EventKind
+			what string
+			at   time.Time
+		}{{result.EventPhaseStart, "start", p.Start}, {result.EventPhaseEnd, "end", p.End}} {
+			switch times := told[bound{b.kind, p.Name}]; {
+			case len(times) == 0:
+				return fmt.Errorf("it does not tell the %s of phase %s", b.what, p.Name)
+			case len(times) > 1:
+				return fmt.Errorf("it tells the %s of phase %s %d times", b.what, p.Name, len(times))
+			case !times[0].Equal(b.at):
+				return fmt.Errorf("it tells the %s of phase %s at %s, and %s at %s", b.what, p.Name,
+					times[0].UTC().Format(clock), result.MeasurementsFile, b.at.UTC().Format(clock))
+			}
+		}
+	}
+	return nil
 }

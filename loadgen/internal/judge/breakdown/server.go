@@ -12,7 +12,7 @@ import (
 
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
-	"github.com/stormglass/stormglass/loadgen/internal/judge/outage"
+	"github.com/stormglass/stormglass/loadgen/internal/timeline"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -87,13 +87,13 @@ func (s server) by(family, label string, want func(l map[string]string) bool) ma
 // readServer reads what the API servers observed in a phase: the difference
 // between the scrapes at its boundaries, exact, without extrapolation. The
 // error is the context's; anything else is why there is nothing to read.
-func readServer(ctx context.Context, a *archive.Archive, p result.Phase, away outage.Outages) (server, error) {
+func readServer(ctx context.Context, a *archive.Archive, p result.Phase, outages timeline.Outages) (server, error) {
 	if a == nil {
 		return server{missing: "there is no archive of metrics"}, nil
 	}
 	s := server{families: map[string][]series{}}
 	var err error
-	if s.missing, err = unfit(ctx, a, p, away); err == nil && s.missing == "" {
+	if s.missing, err = unfit(ctx, a, p, outages); err == nil && s.missing == "" {
 		for _, family := range families() {
 			if err = s.read(ctx, a, p, family); err != nil {
 				break
@@ -170,7 +170,7 @@ func match(name, v string) *labels.Matcher {
 // unfit says why counters at a phase's boundaries cannot be compared: an API
 // server that was not scraped at both, or is not the same process. A fault's doing
 // is no excuse, since what the old process had counted is gone: it is named.
-func unfit(ctx context.Context, a *archive.Archive, p result.Phase, away outage.Outages) (string, error) {
+func unfit(ctx context.Context, a *archive.Archive, p result.Phase, outages timeline.Outages) (string, error) {
 	job := match("job", control.KindAPIServer)
 	instances, err := a.Instances(ctx, p.Start, p.End, match(model.MetricNameLabel, "up"), job)
 	if err != nil {
@@ -194,7 +194,7 @@ func unfit(ctx context.Context, a *archive.Archive, p result.Phase, away outage.
 				return "", err
 			}
 			if up == 0 {
-				return fmt.Sprintf("%s was not scraped at the boundaries of %s", instance, p.Name) + because(away.Away(instance, t, t)), nil
+				return fmt.Sprintf("%s was not scraped at the boundaries of %s", instance, p.Name) + because(outages.Fault(instance, t, t)), nil
 			}
 			if started[i], err = value("process_start_time_seconds"); err != nil {
 				return "", err
@@ -204,7 +204,7 @@ func unfit(ctx context.Context, a *archive.Archive, p result.Phase, away outage.
 		case started[0] == 0 || started[1] == 0:
 			return fmt.Sprintf("%s shows no process_start_time_seconds: a restart could not be told", instance), nil
 		case !archive.SameProcess(started[0], started[1]):
-			return fmt.Sprintf("%s restarted in %s", instance, p.Name) + because(away.Away(instance, p.Start, p.End)), nil
+			return fmt.Sprintf("%s restarted in %s", instance, p.Name) + because(outages.Fault(instance, p.Start, p.End)), nil
 		}
 	}
 	return "", nil

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 	"github.com/stormglass/stormglass/loadgen/internal/audit"
-	"github.com/stormglass/stormglass/loadgen/internal/judge/outage"
+	"github.com/stormglass/stormglass/loadgen/internal/timeline"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -27,16 +27,16 @@ const tellShare = 0.02
 
 // Split takes apart the mean latency of each load of requests and measured
 // changes, phase by phase. The archive and the audit summary may each be nil;
-// rows then say what is missing. Where that is for a fault's sake, away has its name.
+// rows then say what is missing. Where a fault is the reason, outages name it.
 // Rows stand in the order of the measurements; loads without a request in a phase
 // have none. The error is the context's.
-func Split(ctx context.Context, phases []result.Phase, a *archive.Archive, audit *audit.Audit, away outage.Outages) ([]result.Breakdown, error) {
+func Split(ctx context.Context, phases []result.Phase, a *archive.Archive, audit *audit.Audit, outages timeline.Outages) ([]result.Breakdown, error) {
 	var rows []result.Breakdown
 	for _, p := range phases {
 		if !slices.ContainsFunc(loadsOf(p), func(r result.Requests) bool { return r.Latency.Count > 0 }) {
 			continue
 		}
-		s, err := readServer(ctx, a, p, away)
+		s, err := readServer(ctx, a, p, outages)
 		if err != nil {
 			return nil, err
 		}

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stormglass/stormglass/loadgen/internal/judge/outage"
+	"github.com/stormglass/stormglass/loadgen/internal/timeline"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -132,8 +132,8 @@ func TestARestartHasTheNameOfItsFault(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := newLab(t)
 			p := l.phase("p", func() { c.storm(l) }, ours)
-			rows, err := Split(t.Context(), []result.Phase{p}, l.Archive(), nil, outage.Outages{
-				{Component: c.on, From: p.Start, Until: p.End, Fault: "kill"},
+			rows, err := Split(t.Context(), []result.Phase{p}, l.Archive(), nil, timeline.Outages{
+				c.on: {{From: p.Start, Until: p.End, Fault: "kill"}},
 			})
 			if err != nil || len(rows) != 1 {
 				t.Fatal(rows, err)

@@ -89,7 +89,7 @@ func TestSilentAlertsWithoutData(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		res, err := Judge(t.Context(), gates, rundir.Recorded{Archive: l.Archive(), Measurements: m})
+		res, err := Judge(t.Context(), gates, &rundir.Recorded{Archive: l.Archive(), Measurements: m})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -126,7 +126,7 @@ groups:
 	if err != nil {
 		t.Fatal(err)
 	}
-	res, err := Judge(t.Context(), gates, rundir.Recorded{Archive: l.Archive(), Measurements: m})
+	res, err := Judge(t.Context(), gates, &rundir.Recorded{Archive: l.Archive(), Measurements: m})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,7 +193,7 @@ groups:
 		if err != nil {
 			t.Fatal(err)
 		}
-		res, err := Judge(t.Context(), gates, rundir.Recorded{Archive: a, Measurements: m})
+		res, err := Judge(t.Context(), gates, &rundir.Recorded{Archive: a, Measurements: m})
 		if err != nil {
 			t.Fatal(err)
 		}

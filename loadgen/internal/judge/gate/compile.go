@@ -10,7 +10,7 @@ import (
 
 	"github.com/stormglass/stormglass/internal/strictyaml"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/alerting"
-	"github.com/stormglass/stormglass/loadgen/internal/judge/outage"
+	"github.com/stormglass/stormglass/loadgen/internal/timeline"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
@@ -32,7 +32,7 @@ type Compiled struct {
 	// reads are the selectors of the PromQL.
 	reads [][]*labels.Matcher
 	// outages are those of the run that is judged.
-	outages outage.Outages
+	outages timeline.Outages
 	// known are the metrics that components are known to have.
 	known func(metric string) bool
 	// alert of a gate that names one; nil for others.

@@ -17,7 +17,7 @@
 //   - a target that the expression reads did not answer a scrape in the
 //     window, or was not scraped at its boundaries, or is another process at
 //     its end than at its start, and no fault of the scenario's accounts for it
-//     (loadgen/internal/judge/outage; what is then known of it must be enough: gap.go);
+//     (loadgen/internal/timeline; what is then known of it must be enough: gap.go);
 //   - a phase was interrupted or never reached;
 //   - the expression gives nothing, NaN, an infinity, or more than one series;
 //   - nothing happened: no observation in the window. Phases named in `over`

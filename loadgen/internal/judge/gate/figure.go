@@ -5,8 +5,8 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/stormglass/stormglass/loadgen/internal/judge/outage"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
+	"github.com/stormglass/stormglass/loadgen/internal/timeline"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -47,12 +47,12 @@ func Figures(s *scenario.Scenario) ([]Compiled, error) {
 }
 
 // Measure takes the figures of a run. One without data says why.
-func Measure(ctx context.Context, figures []Compiled, rec rundir.Recorded) ([]result.Figure, error) {
+func Measure(ctx context.Context, figures []Compiled, rec *rundir.Recorded) ([]result.Figure, error) {
 	all := []result.Figure{}
 	phases := phasesOf(rec)
-	away, _ := outage.Read(rec.Timeline)
+	outages, _ := timeline.Of(rec.Timeline).Outages()
 	for _, c := range figures {
-		c.outages = away
+		c.outages = outages
 		g, err := c.judge(ctx, phases, rec)
 		if err != nil {
 			return all, err

@@ -36,7 +36,7 @@ func (c Compiled) fit(ctx context.Context, a *archive.Archive, w window, instanc
 		return f, err
 	}
 	excuse := func(from, until time.Time) bool {
-		fault := c.outages.Away(instance, from, until)
+		fault := c.outages.Fault(instance, from, until)
 		if fault != "" {
 			f.fault = fault
 		}

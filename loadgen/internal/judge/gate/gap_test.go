@@ -104,7 +104,7 @@ groups:
 
 // awayLab is a run of one phase of a minute, scraped every ten seconds. Those named
 // are away from the scrape at 20 s to that at until, by a fault of that kind.
-func awayLab(t *testing.T, kind string, until int, names ...string) rundir.Recorded {
+func awayLab(t *testing.T, kind string, until int, names ...string) *rundir.Recorded {
 	t.Helper()
 	l := archivetest.New(t, record.Options{}, "etcd-0", "etcd-1", "kube-apiserver-0", "kube-apiserver-1", "kube-scheduler-0", "kube-controller-manager-0", "loadgen")
 	work := func() {
@@ -138,7 +138,7 @@ func awayLab(t *testing.T, kind string, until int, names ...string) rundir.Recor
 		}
 		p.End = l.Boundary(10 * time.Second)
 	}
-	rec := rundir.Recorded{Measurements: result.Measurements{Phases: []result.Phase{p}}}
+	rec := &rundir.Recorded{Measurements: result.Measurements{Phases: []result.Phase{p}}}
 	after := func(s float64) time.Time { return p.Start.Add(time.Duration(s * float64(time.Second))) }
 	rec.Timeline = []result.Event{
 		{Time: after(15), Kind: "fault-begin", Name: kind, Fault: "1", On: names},

@@ -204,7 +204,7 @@ func TestSaturatedGeneratorFailsNoRunByItself(t *testing.T) {
 	archive := l.Archive()
 	judge := func(gates ...string) result.Result {
 		t.Helper()
-		res, err := Judge(context.Background(), compiled(t, gates...), rundir.Recorded{Archive: archive, Measurements: m})
+		res, err := Judge(context.Background(), compiled(t, gates...), &rundir.Recorded{Archive: archive, Measurements: m})
 		if err != nil {
 			t.Fatal(err)
 		}

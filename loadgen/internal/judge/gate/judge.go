@@ -8,13 +8,13 @@ import (
 	"strings"
 
 	"github.com/stormglass/stormglass/internal/exitcode"
-	"github.com/stormglass/stormglass/loadgen/internal/judge/outage"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
+	"github.com/stormglass/stormglass/loadgen/internal/timeline"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
 // phasesOf maps the phases of a run by name.
-func phasesOf(rec rundir.Recorded) map[string]result.Phase {
+func phasesOf(rec *rundir.Recorded) map[string]result.Phase {
 	phases := map[string]result.Phase{}
 	for _, p := range rec.Measurements.Phases {
 		phases[p.Name] = p
@@ -30,10 +30,10 @@ func phasesOf(rec rundir.Recorded) map[string]result.Phase {
 // meet its condition; else no data if anything could not be judged, the run as
 // a whole included; else pass. A run whose environment failed exits with 4
 // whatever its gates say. A run without gates proves nothing: no data.
-func Judge(ctx context.Context, gates []Compiled, rec rundir.Recorded) (result.Result, error) {
-	away, unexplained := outage.Read(rec.Timeline)
-	rec.Run.UnexpectedExits = append(slices.Clone(rec.Run.UnexpectedExits), exits(unexplained, rec.Measurements.Phases)...)
+func Judge(ctx context.Context, gates []Compiled, rec *rundir.Recorded) (result.Result, error) {
+	outages, unexplained := timeline.Of(rec.Timeline).Outages()
 	run := rec.Run
+	run.UnexpectedExits = append(slices.Clone(run.UnexpectedExits), exits(unexplained, rec.Measurements.Phases)...)
 	res := result.Result{
 		Schema: result.Schema, Run: run, Measurements: rec.Measurements, Recovery: rec.Recovery, Signals: rec.Signals,
 		Verdict: result.Pass, Reasons: []string{}, Gates: []result.Gate{},
@@ -44,7 +44,7 @@ func Judge(ctx context.Context, gates []Compiled, rec rundir.Recorded) (result.R
 		return res, err
 	}
 	for _, c := range gates {
-		c.outages = away
+		c.outages = outages
 		var g result.Gate
 		if c.alert != nil {
 			g, err = c.judgeAlert(ctx, rec.Archive, alerts[c.alert.rules], phases)
@@ -56,11 +56,11 @@ func Judge(ctx context.Context, gates []Compiled, rec rundir.Recorded) (result.R
 		}
 		res.Gates = append(res.Gates, g)
 	}
-	lost, err := lostScrapes(ctx, rec.Archive, away, rec.Measurements.Scrapes)
+	lost, err := lostScrapes(ctx, rec.Archive, outages, rec.Measurements.Scrapes)
 	if err != nil {
 		return res, err
 	}
-	failures, doubts := weigh(gates, res.Gates, rec, lost)
+	failures, doubts := weigh(gates, res.Gates, run, rec.Measurements, lost)
 	res.Reasons = append(append(res.Reasons, failures...), doubts...)
 	switch {
 	case len(failures) > 0:
@@ -83,7 +83,7 @@ func Judge(ctx context.Context, gates []Compiled, rec rundir.Recorded) (result.R
 }
 
 // judge judges one gate.
-func (c Compiled) judge(ctx context.Context, phases map[string]result.Phase, rec rundir.Recorded) (result.Gate, error) {
+func (c Compiled) judge(ctx context.Context, phases map[string]result.Phase, rec *rundir.Recorded) (result.Gate, error) {
 	if c.objective.measure != nil {
 		e := evidence{Compiled: c, phases: phases, m: rec.Measurements, recovery: rec.Recovery, signals: rec.Signals}
 		g, _ := c.decide(e.notTheGenerators(c.objective.measure(e)))
@@ -106,8 +106,7 @@ func (c Compiled) judge(ctx context.Context, phases map[string]result.Phase, rec
 
 // weigh says in a line each why the run fails, and why it cannot pass.
 // lost are the scrapes of each target that no fault of the scenario's excuses.
-func weigh(gates []Compiled, judged []result.Gate, rec rundir.Recorded, lost map[string]int64) (failures, doubts []string) {
-	run, m := rec.Run, rec.Measurements
+func weigh(gates []Compiled, judged []result.Gate, run result.Run, m result.Measurements, lost map[string]int64) (failures, doubts []string) {
 	var whole []string
 	covered := map[string]bool{}
 	for _, c := range gates {

@@ -65,7 +65,7 @@ func compiled(t *testing.T, gates ...string) []Compiled {
 // judged judges one gate.
 func judged(t *testing.T, gate string, a *archive.Archive, m result.Measurements) result.Gate {
 	t.Helper()
-	res, err := Judge(context.Background(), compiled(t, gate), rundir.Recorded{Archive: a, Measurements: m})
+	res, err := Judge(context.Background(), compiled(t, gate), &rundir.Recorded{Archive: a, Measurements: m})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,14 +8,14 @@ import (
 	"github.com/prometheus/common/model"
 
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
-	"github.com/stormglass/stormglass/loadgen/internal/judge/outage"
+	"github.com/stormglass/stormglass/loadgen/internal/timeline"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
 // lostScrapes counts the scrapes of each target that were lost for no fault of
 // the scenario's. Without an archive nothing is known of when: all count.
-func lostScrapes(ctx context.Context, a *archive.Archive, all outage.Outages, s result.Scrapes) (map[string]int64, error) {
-	if a == nil || len(all) == 0 {
+func lostScrapes(ctx context.Context, a *archive.Archive, outages timeline.Outages, s result.Scrapes) (map[string]int64, error) {
+	if a == nil || len(outages) == 0 {
 		return s.Failed, nil
 	}
 	lost := map[string]int64{}
@@ -31,7 +31,7 @@ func lostScrapes(ctx context.Context, a *archive.Archive, all outage.Outages, s 
 		excused := int64(0)
 		for _, series := range up {
 			for _, p := range series.Points {
-				if p.V == 0 && all.Away(instance, p.T, p.T) != "" {
+				if p.V == 0 && outages.Fault(instance, p.T, p.T) != "" {
 					excused++
 				}
 			}
@@ -43,9 +43,9 @@ func lostScrapes(ctx context.Context, a *archive.Archive, all outage.Outages, s 
 
 // exits tells of the ends of processes that no fault accounts for, a line each: when
 // (UTC), in which phase, how.
-func exits(unexplained []result.Event, phases []result.Phase) (lines []string) {
+func exits(unexplained []timeline.Exit, phases []result.Phase) (lines []string) {
 	for _, e := range unexplained {
-		line := fmt.Sprintf("%s at %s", e.Name, e.Time.UTC().Format("15:04:05.0"))
+		line := fmt.Sprintf("%s at %s", e.Component, e.Time.UTC().Format("15:04:05.0"))
 		for _, p := range phases {
 			if !e.Time.Before(p.Start) && e.Time.Before(p.End) {
 				line += " in " + p.Name

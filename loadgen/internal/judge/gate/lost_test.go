@@ -32,7 +32,7 @@ func TestAnExitThatNoFaultAccountsForIsNoPass(t *testing.T) {
 		"the kill itself":                  {[]result.Event{begin("kill", "kube-apiserver-0"), asked}, result.Pass},
 		"too few descriptors, and it ends": {[]result.Event{begin("descriptorLimit", "kube-apiserver-0"), exit}, result.Pass},
 	} {
-		res, err := Judge(t.Context(), gates, rundir.Recorded{Measurements: m, Timeline: c.timeline})
+		res, err := Judge(t.Context(), gates, &rundir.Recorded{Measurements: m, Timeline: c.timeline})
 		if err != nil {
 			t.Fatal(err)
 		}

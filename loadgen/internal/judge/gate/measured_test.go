@@ -98,11 +98,11 @@ func TestConditionNotMet(t *testing.T) {
 	for _, gate := range []string{"objective: phase-duration, max: 1h, over: [recovery]", "objective: time-to-recover, max: 1h"} {
 		expect(t, gate, judged(t, "{name: g, "+gate+"}", nil, m), result.Fail, 100, "condition podsReady not met")
 	}
-	res, err := Judge(context.Background(), compiled(t, "{name: memory, objective: generator-memory, max: 1GB}"), rundir.Recorded{Measurements: m})
+	res, err := Judge(context.Background(), compiled(t, "{name: memory, objective: generator-memory, max: 1GB}"), &rundir.Recorded{Measurements: m})
 	if err != nil || res.Verdict != result.Fail || res.ExitCode != exitcode.Fail || !slices.Contains(res.Reasons, "phase recovery: podsReady was not met in 1m40s") {
 		t.Errorf("a gate covers the phase: %s %d %q %v", res.Verdict, res.ExitCode, res.Reasons, err)
 	}
-	res, err = Judge(context.Background(), compiled(t, "{name: startup, objective: pod-startup, max: 1h, over: [storm]}"), rundir.Recorded{Measurements: m})
+	res, err = Judge(context.Background(), compiled(t, "{name: startup, objective: pod-startup, max: 1h, over: [storm]}"), &rundir.Recorded{Measurements: m})
 	if err != nil || res.Verdict != result.Pass {
 		t.Errorf("no gate covers the phase: %s %q %v", res.Verdict, res.Reasons, err)
 	}
@@ -223,7 +223,7 @@ gates:
 		for name, w := range map[string]*result.Workload{"first": ended, "return": not, "second": c.second} {
 			m.Phases = append(m.Phases, result.Phase{Name: name, Start: at, End: at.Add(time.Minute), Workload: w})
 		}
-		res, err := Judge(t.Context(), gates, rundir.Recorded{Measurements: m})
+		res, err := Judge(t.Context(), gates, &rundir.Recorded{Measurements: m})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -264,7 +264,7 @@ func TestVerdictOfARun(t *testing.T) {
 		if c.gates != nil {
 			gates = compiled(t, c.gates...)
 		}
-		res, err := Judge(context.Background(), gates, rundir.Recorded{Run: c.run, Measurements: m})
+		res, err := Judge(context.Background(), gates, &rundir.Recorded{Run: c.run, Measurements: m})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -24,7 +24,7 @@ func TestKeyMetricsAndCosts(t *testing.T) {
 		l.Parts["loadgen"].Add("process_cpu_seconds_total", 1)
 		api.Add("process_cpu_seconds_total", 3)
 	})
-	res, err := Judge(context.Background(), nil, rundir.Recorded{Archive: l.Archive(), Measurements: result.Measurements{Phases: []result.Phase{p}}})
+	res, err := Judge(context.Background(), nil, &rundir.Recorded{Archive: l.Archive(), Measurements: result.Measurements{Phases: []result.Phase{p}}})
 	if err != nil {
 		t.Fatal(err)
 	}

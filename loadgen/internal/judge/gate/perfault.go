@@ -57,7 +57,7 @@ func perFault(what string, about func(of string) bool, get func(result.FaultReco
 	return func(e evidence) finding {
 		f := eachFault(func(f result.FaultRecovery) []reading {
 			var all []reading
-			for _, of := range f.Unled {
+			for _, of := range f.Leaderless {
 				if about(of) {
 					all = append(all, reading{missing: fmt.Sprintf("nobody was seen to lead %s any more after %s", of, faultName(f))})
 				}

@@ -42,8 +42,8 @@ func TestObjectivesOfFaults(t *testing.T) {
 		{"time-to-first-success", "1h", []result.FaultRecovery{fault("1", silent)}, result.NoData, 0},
 		{"lease-failover", "17s", []result.FaultRecovery{fault("1", quick)}, result.NoData, 0},
 		{"lease-failover", "17s", []result.FaultRecovery{fault("1", quick), {ID: "2", Phase: "storm", LeaseFailover: &long}}, result.Pass, 12.5},
-		{"lease-failover", "17s", []result.FaultRecovery{{ID: "1", Phase: "storm", LeaseFailover: &long}, {ID: "2", Phase: "storm", Unled: []string{"etcd"}}}, result.Pass, 12.5},
-		{"lease-failover", "17s", []result.FaultRecovery{{ID: "1", Phase: "storm", LeaseFailover: &long}, {ID: "2", Phase: "storm", Unled: []string{"kube-scheduler"}}}, result.NoData, 0},
+		{"lease-failover", "17s", []result.FaultRecovery{{ID: "1", Phase: "storm", LeaseFailover: &long}, {ID: "2", Phase: "storm", Leaderless: []string{"etcd"}}}, result.Pass, 12.5},
+		{"lease-failover", "17s", []result.FaultRecovery{{ID: "1", Phase: "storm", LeaseFailover: &long}, {ID: "2", Phase: "storm", Leaderless: []string{"kube-scheduler"}}}, result.NoData, 0},
 	} {
 		o := find(c.objective)
 		compiled := Compiled{objective: *o, op: "<=", order: []string{"storm"}}
@@ -52,7 +52,7 @@ func TestObjectivesOfFaults(t *testing.T) {
 			compiled.expects = nil
 		}
 		compiled.bound = bound(t, c.max)
-		rec := rundir.Recorded{Measurements: result.Measurements{Phases: []result.Phase{{Name: "storm"}}}}
+		rec := &rundir.Recorded{Measurements: result.Measurements{Phases: []result.Phase{{Name: "storm"}}}}
 		if c.faults != nil {
 			rec.Recovery = &result.Recovery{Faults: c.faults}
 		}
@@ -71,7 +71,7 @@ func TestObjectivesOfFaults(t *testing.T) {
 func TestAStormNobodyCountedIsNoPass(t *testing.T) {
 	compiled := Compiled{objective: *find("relist-storm"), op: "<=", bound: 1000, order: []string{"storm"}}
 	compiled.Over = []string{"storm"}
-	rec := rundir.Recorded{
+	rec := &rundir.Recorded{
 		Measurements: result.Measurements{Phases: []result.Phase{{Name: "storm"}}},
 		Recovery:     &result.Recovery{Faults: []result.FaultRecovery{{ID: "1", Kind: "kill", Phase: "storm"}}},
 	}
@@ -107,7 +107,7 @@ func TestAHistoryThatWasNotJudgedIsNoPass(t *testing.T) {
 		for _, objective := range []string{"lost-writes", "history-violations"} {
 			compiled := Compiled{objective: *find(objective), op: "<=", order: []string{"storm"}, expects: []place{{"storm", "registers"}}}
 			compiled.Over = []string{"storm"}
-			rec := rundir.Recorded{Measurements: result.Measurements{Phases: []result.Phase{{Name: "storm"}}, Histories: c.histories}}
+			rec := &rundir.Recorded{Measurements: result.Measurements{Phases: []result.Phase{{Name: "storm"}}, Histories: c.histories}}
 			g, err := compiled.judge(t.Context(), phasesOf(rec), rec)
 			if err != nil {
 				t.Fatal(err)

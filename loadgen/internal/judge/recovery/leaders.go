@@ -2,75 +2,47 @@ package recovery
 
 import (
 	"maps"
-	"regexp"
 	"slices"
 	"time"
 
+	"github.com/stormglass/stormglass/loadgen/internal/timeline"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-const (
-	etcd        = "etcd"
-	leaseEvent  = "lease"
-	leaderEvent = "etcd-leader"
-	exitEvent   = "exit"
-	readyEvent  = "ready"
-	restarted   = "restart"
-)
-
-// number ends a component's name: kube-scheduler-1 is a kube-scheduler.
-var number = regexp.MustCompile(`-\d+$`)
-
-// holder is who leads, and since when.
-type holder struct {
-	name  string
-	since time.Time
-}
-
-// handovers are the changes of who leads, and who did at the end, by what is
-// led. The first holder of each is only learned of: nobody had it before.
-func handovers(in Input, faults []fault) (all []result.Handover, held map[string]holder) {
-	held = map[string]holder{}
-	for _, e := range in.Timeline {
-		if e.Kind != leaseEvent && e.Kind != leaderEvent {
-			continue
-		}
-		of := number.ReplaceAllString(e.Name, "")
-		if e.Kind == leaderEvent {
-			of = etcd
-		}
-		before, known := held[of]
-		held[of] = holder{e.Name, e.Time}
+// handovers gives the changes of leaders, and the last leader of each kind. The first
+// leader of a kind is no change: it is only learned of.
+func handovers(in Input, line *timeline.Timeline) (all []result.Handover, last map[string]timeline.Leader) {
+	last = map[string]timeline.Leader{}
+	for _, l := range line.Leaders {
+		before, known := last[l.Of]
+		last[l.Of] = l
 		if !known {
 			continue
 		}
-		h := result.Handover{Of: of, From: before.name, To: e.Name, At: e.Time, Phase: phaseAt(in.Phases, e.Time)}
-		lost, cause := hit(in.Timeline, faults, before.name, before.since, e.Time)
-		if lost.IsZero() && before.name == e.Name {
+		h := result.Handover{Of: l.Of, From: before.Name, To: l.Name, At: l.Since, Phase: phaseAt(in.Phases, l.Since)}
+		lost, cause := hit(line, before, l.Since)
+		if lost.IsZero() && before.Name == l.Name {
 			continue // told twice
 		}
 		if !lost.IsZero() {
-			h.Lost, h.Failover, h.Fault = &lost, seconds(e.Time.Sub(lost)), idOf(cause)
+			h.Lost, h.Failover, h.Fault = &lost, seconds(l.Since.Sub(lost)), idOf(cause)
 		}
 		all = append(all, h)
 	}
-	return all, held
+	return all, last
 }
 
-// unled is what lost its last holder to a fault, by the fault's ID: the process
-// ended before the run did, and nobody was seen to lead after it.
-func unled(in Input, faults []fault, held map[string]holder) map[string][]string {
+// leaderless gives, by fault, the kinds whose last leader it ended before the run did.
+func leaderless(in Input, line *timeline.Timeline, last map[string]timeline.Leader) map[string][]string {
 	lost := map[string][]string{}
 	stop := lastEnd(in.Phases)
-	for _, of := range slices.Sorted(maps.Keys(held)) {
-		for _, e := range in.Timeline {
-			if e.Kind != exitEvent || e.Name != held[of].name || !e.Time.After(held[of].since) || !stop.IsZero() && e.Time.After(stop) {
-				continue
-			}
-			if cause := causeOf(faults, e.Name, e.Time, settled); cause != nil {
-				lost[cause.id] = append(lost[cause.id], of)
-			}
-			break
+	for _, of := range slices.Sorted(maps.Keys(last)) {
+		x := line.ExitAfter(last[of].Name, last[of].Since)
+		if x == nil || !stop.IsZero() && x.Time.After(stop) {
+			continue
+		}
+		if cause := line.FaultOn(x.Component, x.Time, settled); cause != nil {
+			lost[cause.ID] = append(lost[cause.ID], of)
 		}
 	}
 	return lost
@@ -84,46 +56,42 @@ func lastEnd(phases []result.Phase) time.Time {
 	return phases[len(phases)-1].End
 }
 
-// hit is when a holder was hit last between its getting the lease and its
-// successor's: its process ended, or a fault on it began that was in force until
-// shortly before. The fault is nil if its process ended by itself.
-func hit(timeline []result.Event, faults []fault, holder string, since, until time.Time) (lost time.Time, cause *fault) {
-	for i, f := range faults {
-		if f.hits(holder) && !f.begin.Before(since) && f.begin.Before(until) && (f.end == nil || !f.end.Add(settling).Before(until)) {
-			lost, cause = f.begin, &faults[i]
+// hit is when a leader was hit last before its successor's time: its process ended, or
+// a fault on it began that was in force until shortly before. The fault is nil if its
+// process ended by itself.
+func hit(line *timeline.Timeline, leader timeline.Leader, until time.Time) (lost time.Time, cause *timeline.Fault) {
+	for i, f := range line.Faults {
+		if f.Hits(leader.Name) && !f.Begin.Before(leader.Since) && f.Begin.Before(until) && (f.End == nil || !f.End.Add(settling).Before(until)) {
+			lost, cause = f.Begin, &line.Faults[i]
 		}
 	}
-	for _, e := range timeline {
-		if e.Kind == exitEvent && e.Name == holder && e.Time.After(since) && e.Time.Before(until) && !e.Time.Before(lost) {
-			lost, cause = e.Time, causeOf(faults, holder, e.Time, settled)
-		}
+	if x := line.ExitBetween(leader.Name, leader.Since, until); x != nil && !x.Time.Before(lost) {
+		lost, cause = x.Time, line.FaultOn(x.Component, x.Time, settled)
 	}
 	return lost, cause
 }
 
 // restarts pairs the ends of processes with the readiness of those that took
 // their place. What ends after the last phase is the plane's own stop.
-func restarts(in Input, faults []fault) []result.Restart {
+func restarts(in Input, line *timeline.Timeline) (all []result.Restart) {
 	stop := lastEnd(in.Phases)
-	var all []result.Restart
-	open := map[string]int{} // index of the restart under way
-	for _, e := range in.Timeline {
-		at := e.Time
-		switch e.Kind {
-		case exitEvent:
-			if !stop.IsZero() && at.After(stop) {
-				continue
-			}
-			open[e.Name] = len(all)
-			all = append(all, result.Restart{Component: e.Name, Exited: &at, Fault: idOf(causeOf(faults, e.Name, at, settled))})
-		case readyEvent:
-			if i, ok := open[e.Name]; ok {
-				all[i].Ready, all[i].Down = &at, seconds(at.Sub(*all[i].Exited))
-				delete(open, e.Name)
-			}
-		case restarted:
-			all = append(all, result.Restart{Component: e.Name, Ready: &at, Fault: idOf(causeOf(faults, e.Name, at, settling))})
+	for _, x := range line.Exits {
+		if !stop.IsZero() && x.Time.After(stop) {
+			continue
 		}
+		r := result.Restart{Component: x.Component, Exited: &x.Time, Fault: idOf(line.FaultOn(x.Component, x.Time, settled))}
+		if !x.Ready.IsZero() {
+			r.Ready, r.Down = &x.Ready, seconds(x.Ready.Sub(x.Time))
+		}
+		all = append(all, r)
 	}
 	return all
+}
+
+// idOf a fault that may be none.
+func idOf(f *timeline.Fault) string {
+	if f == nil {
+		return ""
+	}
+	return f.ID
 }

@@ -22,10 +22,10 @@ type moment struct {
 }
 
 // loads tells what each load saw of a fault, in the order of their names.
-func loads(in Input, f fault, reach time.Time) []result.LoadRecovery {
+func loads(in Input, f span) []result.LoadRecovery {
 	byLoad := map[string][]moment{}
 	for _, s := range in.Pulse {
-		if s.Until().Before(f.begin.Add(-stretch)) || !reach.IsZero() && s.Until().After(reach) {
+		if s.Until().Before(f.Begin.Add(-stretch)) || !f.next.IsZero() && s.Until().After(f.next) {
 			continue
 		}
 		for load, r := range s.Requests {
@@ -36,14 +36,14 @@ func loads(in Input, f fault, reach time.Time) []result.LoadRecovery {
 	}
 	var all []result.LoadRecovery
 	for _, load := range slices.Sorted(maps.Keys(byLoad)) {
-		if f.over(byLoad[load][0].from.Add(-stretch)) {
+		if f.Over(byLoad[load][0].from.Add(-stretch)) {
 			continue // it only began when all was over
 		}
-		w := watch{fault: f, reach: reach, r: result.LoadRecovery{Load: load, Bound: in.bound(load).Seconds()}}
+		w := watch{fault: f, r: result.LoadRecovery{Load: load, Bound: in.bound(load).Seconds()}}
 		for _, m := range byLoad[load] {
 			w.take(m)
 		}
-		if !w.ran && !reach.IsZero() {
+		if !w.ran && !f.next.IsZero() {
 			continue // what it still owes an answer to is the next fault's
 		}
 		all = append(all, w.result())
@@ -62,8 +62,7 @@ func (in Input) bound(load string) time.Duration {
 
 // watch follows one load through one fault, slot by slot.
 type watch struct {
-	fault fault
-	reach time.Time
+	fault span
 	r     result.LoadRecovery
 
 	ran         bool // in a slot that belongs to the fault
@@ -83,7 +82,7 @@ type tally struct {
 }
 
 func (w *watch) take(m moment) {
-	if !m.until.After(w.fault.begin) {
+	if !m.until.After(w.fault.Begin) {
 		w.r.AlreadyFailing = w.r.AlreadyFailing || m.bad
 		return
 	}
@@ -141,10 +140,10 @@ func (w *watch) hold(m moment) {
 	if w.good.IsZero() {
 		w.good = m.from
 	}
-	if !w.fault.over(m.until) {
+	if !w.fault.Over(m.until) {
 		return
 	}
-	if since := later(w.good, *w.fault.end); m.until.Sub(since) >= stretch {
+	if since := later(w.good, *w.fault.End); m.until.Sub(since) >= stretch {
 		w.back = since
 	}
 }
@@ -162,16 +161,16 @@ func (w *watch) result() result.LoadRecovery {
 	if r.Affected {
 		r.Open = w.good.IsZero()
 		r.ErrorWindow = w.until.Sub(w.from).Seconds()
-		r.From, r.Until = seconds(w.from.Sub(f.begin)), seconds(w.until.Sub(f.begin))
+		r.From, r.Until = seconds(w.from.Sub(f.Begin)), seconds(w.until.Sub(f.Begin))
 	}
 	if !w.succeeded.IsZero() {
-		r.FirstSuccess = seconds(w.succeeded.Sub(f.begin))
-		if f.end != nil {
-			r.FirstSuccessAfterEnd = seconds(w.succeeded.Sub(*f.end))
+		r.FirstSuccess = seconds(w.succeeded.Sub(f.Begin))
+		if f.End != nil {
+			r.FirstSuccessAfterEnd = seconds(w.succeeded.Sub(*f.End))
 		}
 	}
 	if !w.back.IsZero() {
-		r.Back = seconds(w.back.Sub(*f.end))
+		r.Back = seconds(w.back.Sub(*f.End))
 	} else {
 		r.Detail, r.BackAtLeast = w.notBack(), w.notBackFor()
 	}
@@ -181,32 +180,32 @@ func (w *watch) result() result.LoadRecovery {
 // notBackFor is how long after the fault's end the load was not back, as far as
 // it was seen.
 func (w *watch) notBackFor() *float64 {
-	if !w.ran || !w.fault.over(w.last) {
+	if !w.ran || !w.fault.Over(w.last) {
 		return nil
 	}
 	since := w.last
 	if !w.good.IsZero() {
-		since = later(w.good, *w.fault.end)
+		since = later(w.good, *w.fault.End)
 	}
-	return seconds(since.Sub(*w.fault.end))
+	return seconds(since.Sub(*w.fault.End))
 }
 
 // notBack says why it is not known that the load came back.
 func (w *watch) notBack() string {
 	next := "the load ended"
-	if !w.reach.IsZero() && !w.last.Before(w.reach.Add(-stretch)) {
+	if !w.fault.next.IsZero() && !w.last.Before(w.fault.next.Add(-stretch)) {
 		next = "the next fault began"
 	}
 	switch {
 	case !w.ran:
 		return "no request ended while the fault was there"
-	case w.fault.end == nil:
+	case w.fault.End == nil:
 		return "the fault was not seen to end"
-	case !w.last.After(*w.fault.end):
+	case !w.last.After(*w.fault.End):
 		return next + " before the fault did"
 	case w.good.IsZero():
 		return "it was outside its bound to the last"
 	}
-	held := w.last.Sub(later(w.good, *w.fault.end))
+	held := w.last.Sub(later(w.good, *w.fault.End))
 	return fmt.Sprintf("it held its bound for %.1f s when %s; %.0f s are needed", held.Seconds(), next, stretch.Seconds())
 }

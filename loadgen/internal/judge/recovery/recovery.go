@@ -9,7 +9,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/loadgen/internal/samples"
+	"github.com/stormglass/stormglass/loadgen/internal/timeline"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -32,11 +34,13 @@ const (
 	// (component-base/config/options/leaderelectionconfig.go), leave room for one
 	// more of each.
 	settling = 30 * time.Second
+	// settled is how long after a fault's end the end of a process is still put down
+	// to it: two sources tell of the two.
+	settled = time.Second
 )
 
 // Input is what a run left behind.
 type Input struct {
-	// Timeline in the order in which it was written.
 	Timeline []result.Event
 	// Pulse slots in the order of their time; none: nothing is known of loads.
 	Pulse []samples.Slot
@@ -49,31 +53,32 @@ type Input struct {
 // Analyse tells what the faults did. Nil: there was no fault, no change of
 // leader and no restart.
 func Analyse(in Input) *result.Recovery {
-	in.Timeline = slices.Clone(in.Timeline)
-	slices.SortStableFunc(in.Timeline, func(x, y result.Event) int { return x.Time.Compare(y.Time) })
-	faults := faultsOf(in.Timeline)
-	changes, held := handovers(in, faults)
-	lost := unled(in, faults, held)
+	line := timeline.Of(in.Timeline)
+	changes, leaders := handovers(in, line)
+	leaderless := leaderless(in, line, leaders)
 	r := &result.Recovery{
 		SlotSeconds: samples.Width.Seconds(), StretchSeconds: stretch.Seconds(),
-		Handovers: changes, Restarts: restarts(in, faults),
+		Handovers: changes, Restarts: restarts(in, line),
 	}
-	if len(faults)+len(r.Handovers)+len(r.Restarts) == 0 {
+	if len(line.Faults)+len(r.Handovers)+len(r.Restarts) == 0 {
 		return nil
 	}
-	for i, f := range faults {
-		reach := reachOf(faults, i)
+	for i, fault := range line.Faults {
+		f := span{Fault: fault}
+		if i+1 < len(line.Faults) {
+			f.next = line.Faults[i+1].Begin
+		}
 		out := result.FaultRecovery{
-			ID: f.id, Kind: f.kind, On: f.on, Detail: f.detail, Phase: phaseAt(in.Phases, f.begin),
-			Begin: f.begin, End: f.end,
-			Loads: loads(in, f, reach), Relists: storm(in.Pulse, f, reach), Unled: lost[f.id],
+			ID: f.ID, Kind: f.Kind, On: f.On, Detail: f.Detail, Phase: phaseAt(in.Phases, f.Begin),
+			Begin: f.Begin, End: f.End,
+			Loads: loads(in, f), Relists: relists(in.Pulse, f), Leaderless: leaderless[f.ID],
 		}
 		for _, h := range r.Handovers {
-			if h.Fault != f.id || h.Failover == nil {
+			if h.Fault != f.ID || h.Failover == nil {
 				continue
 			}
 			longest := &out.LeaseFailover
-			if h.Of == etcd {
+			if h.Of == control.KindEtcd {
 				longest = &out.LeaderFailover
 			}
 			if *longest == nil || **longest < *h.Failover {
@@ -82,10 +87,21 @@ func Analyse(in Input) *result.Recovery {
 		}
 		r.Faults = append(r.Faults, out)
 	}
-	if len(in.Pulse) == 0 && len(faults) > 0 {
+	if len(in.Pulse) == 0 && len(line.Faults) > 0 {
 		r.Missing = append(r.Missing, "the run has no pulse: what its loads saw of the faults is not known")
 	}
 	return r
+}
+
+// span is a fault with the time that it answers for.
+type span struct {
+	timeline.Fault
+	next time.Time // when the next fault begins, which answers from then on; zero: none does
+}
+
+// has tells whether a slot that ends at a time belongs to the fault.
+func (f span) has(until time.Time) bool {
+	return until.After(f.Begin) && (f.next.IsZero() || !until.After(f.next))
 }
 
 // phaseAt names the phase that a moment is in; that between two belongs to

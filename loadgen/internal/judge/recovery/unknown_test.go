@@ -67,10 +67,10 @@ func TestALeaseThatNobodyTookIsTold(t *testing.T) {
 			{Time: sec(61), Kind: "exit", Name: "kube-controller-manager-0"}, // the plane is stopped
 		},
 	})
-	if got := r.Faults[0].Unled; len(got) != 0 {
+	if got := r.Faults[0].Leaderless; len(got) != 0 {
 		t.Errorf("after the first kill nobody leads %v", got)
 	}
-	if got := r.Faults[1].Unled; len(got) != 1 || got[0] != "kube-scheduler" {
+	if got := r.Faults[1].Leaderless; len(got) != 1 || got[0] != "kube-scheduler" {
 		t.Errorf("after the second kill nobody leads %v, want the scheduler", got)
 	}
 }

@@ -30,7 +30,7 @@ func gates(t *testing.T, a *archive.Archive, scrapes result.Scrapes, phase resul
 	if err != nil {
 		t.Fatal(err)
 	}
-	res, err := gate.Judge(t.Context(), compiled, rundir.Recorded{Archive: a, Measurements: result.Measurements{Phases: []result.Phase{phase}, Scrapes: scrapes}})
+	res, err := gate.Judge(t.Context(), compiled, &rundir.Recorded{Archive: a, Measurements: result.Measurements{Phases: []result.Phase{phase}, Scrapes: scrapes}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,8 @@ package chart
 import (
 	"context"
 	"time"
+
+	"github.com/stormglass/stormglass/loadgen/internal/archive"
 )
 
 // Source answers range queries over what a run recorded. It may be asked from
@@ -13,14 +15,9 @@ type Source interface {
 	Range(ctx context.Context, expr string, start, end time.Time, step time.Duration) ([]Series, error)
 }
 
-// Series is one series of a range query.
-type Series struct {
-	Labels map[string]string
-	Points []Point
-}
-
-// Point is one value of a series.
-type Point struct {
-	T time.Time
-	V float64
-}
+type (
+	// Series is one series of a range query.
+	Series = archive.Series
+	// Point is one value of a series.
+	Point = archive.Point
+)

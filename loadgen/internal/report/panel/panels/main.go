@@ -19,8 +19,8 @@ import (
 	"os"
 	"time"
 
-	"github.com/stormglass/stormglass/loadgen/internal/archive"
 	"github.com/stormglass/stormglass/loadgen/internal/report/panel"
+	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 )
 
 func main() { os.Exit(run(context.Background(), os.Args[1:], os.Stdout, os.Stderr)) }
@@ -58,18 +58,18 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 // calm tells how many panels would move by chance in the run in dir, after rests
 // and under causes as long as scenarios have them.
 func calm(ctx context.Context, dir string, out io.Writer) error {
-	run, err := panel.ReadRun(dir)
+	rec, err := rundir.Open(dir)
 	if err != nil {
 		return err
 	}
-	archive, err := archive.Open(dir)
+	defer rec.Close()
+	run, err := panel.Recorded(rec)
 	if err != nil {
 		return err
 	}
-	defer archive.Close()
 	seen, looked := 0, 0
 	for _, d := range [][2]time.Duration{{30 * time.Second, 60 * time.Second}, {30 * time.Second, 140 * time.Second}, {60 * time.Second, 100 * time.Second}} {
-		s, n, err := panel.Calm(ctx, panel.Of(archive), run, d[0], d[1])
+		s, n, err := panel.Calm(ctx, rec.Archive, run, d[0], d[1])
 		if err != nil {
 			return err
 		}
@@ -81,17 +81,16 @@ func calm(ctx context.Context, dir string, out io.Writer) error {
 
 // check tells of the run in dir, and returns how much is wrong.
 func check(ctx context.Context, dir string, verbose bool, out io.Writer) (wrong int, err error) {
-	run, err := panel.ReadRun(dir)
+	rec, err := rundir.Open(dir)
 	if err != nil {
 		return 0, err
 	}
-	archive, err := archive.Open(dir)
+	defer rec.Close()
+	run, err := panel.Recorded(rec)
 	if err != nil {
 		return 0, err
 	}
-	defer archive.Close()
-	source := panel.Of(archive)
-	checked, err := panel.Check(ctx, source, run.Span)
+	checked, err := panel.Check(ctx, rec.Archive, run.Span)
 	if err != nil {
 		return 0, err
 	}
@@ -108,7 +107,7 @@ func check(ctx context.Context, dir string, verbose bool, out io.Writer) (wrong 
 		}
 	}
 	unseen := 0
-	motions, err := panel.Moved(ctx, source, run)
+	motions, err := panel.Moved(ctx, rec.Archive, run)
 	if err != nil {
 		return 0, err
 	}

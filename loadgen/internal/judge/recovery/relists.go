@@ -7,17 +7,17 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// storm counts the relists and breaks of a fault.
-func storm(slots []samples.Slot, f fault, reach time.Time) result.RelistStorm {
+// relists counts the relists and broken watches of a fault.
+func relists(slots []samples.Slot, f span) result.RelistStorm {
 	s := result.RelistStorm{WithinSeconds: stormWithin.Seconds()}
-	type relists struct {
+	type count struct {
 		from time.Time
 		n    int64
 	}
-	var lately []relists // of the last second
+	var lately []count // of the last second
 	var inSecond int64
 	for _, slot := range slots {
-		if !f.within(reach, slot.Until()) || f.end != nil && slot.From().After(f.end.Add(stormWithin)) {
+		if !f.has(slot.Until()) || f.End != nil && slot.From().After(f.End.Add(stormWithin)) {
 			continue
 		}
 		var n int64
@@ -36,8 +36,8 @@ func storm(slots []samples.Slot, f fault, reach time.Time) result.RelistStorm {
 			continue
 		}
 		s.Relists += n
-		s.Last = seconds(slot.Until().Sub(f.begin))
-		lately, inSecond = append(lately, relists{slot.From(), n}), inSecond+n
+		s.Last = seconds(slot.Until().Sub(f.Begin))
+		lately, inSecond = append(lately, count{slot.From(), n}), inSecond+n
 		for slot.From().Sub(lately[0].from) >= time.Second {
 			inSecond -= lately[0].n
 			lately = lately[1:]

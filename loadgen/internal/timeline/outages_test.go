@@ -1,4 +1,4 @@
-package outage
+package timeline
 
 import (
 	"slices"
@@ -13,18 +13,20 @@ var zero = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 func at(s float64) time.Time { return zero.Add(time.Duration(s * float64(time.Second))) }
 
 func begin(s float64, kind string, on ...string) result.Event {
-	return result.Event{Time: at(s), Kind: "fault-begin", Name: kind, Fault: "1", On: on}
+	return result.Event{Time: at(s), Kind: result.EventFaultBegin, Name: kind, Fault: "1", On: on}
 }
 
-func end(s float64) result.Event { return result.Event{Time: at(s), Kind: "fault-end", Fault: "1"} }
+func end(s float64) result.Event {
+	return result.Event{Time: at(s), Kind: result.EventFaultEnd, Fault: "1"}
+}
 
-func event(s float64, kind, name string) result.Event {
+func event(s float64, kind result.EventKind, name string) result.Event {
 	return result.Event{Time: at(s), Kind: kind, Name: name}
 }
 
 // asked is the end of a process that the supervisor asked for.
 func asked(s float64, name string) result.Event {
-	return result.Event{Time: at(s), Kind: "exit", Name: name, Expected: true}
+	return result.Event{Time: at(s), Kind: result.EventExit, Name: name, Expected: true}
 }
 
 // killed is the timeline of a component that is killed at 10 s, started at 15 s and
@@ -76,9 +78,9 @@ func TestWhoIsAwayAndWhen(t *testing.T) {
 		},
 		"a restore of etcd by a person": {[]result.Event{asked(10, "etcd-0"), event(15, "ready", "etcd-0")}, []look{{"etcd-0", 12, ""}}},
 	} {
-		away, unexplained := Read(c.timeline)
+		outages, unexplained := Of(c.timeline).Outages()
 		for _, l := range c.looks {
-			if got := away.Away(l.component, at(l.at), at(l.at)); got != l.want {
+			if got := outages.Fault(l.component, at(l.at), at(l.at)); got != l.want {
 				t.Errorf("%s: %s at %v s is away by %q, want %q", name, l.component, l.at, got, l.want)
 			}
 		}
@@ -99,12 +101,12 @@ func TestSlowIsNotAway(t *testing.T) {
 		if kind != "diskContention" && kind != "webhook" {
 			on = []string{"etcd-0", "kube-apiserver-0"}
 		}
-		away, _ := Read([]result.Event{
+		outages, _ := Of([]result.Event{
 			event(0, "lease", "kube-scheduler-0"), event(0, "lease", "kube-controller-manager-0"), begin(10, kind, on...), end(20),
-		})
+		}).Outages()
 		var got []string
 		for _, name := range components {
-			if away.Away(name, at(15), at(15)) != "" {
+			if outages.Fault(name, at(15), at(15)) != "" {
 				got = append(got, name)
 			}
 		}
@@ -156,7 +158,7 @@ func TestWhoseDoingAnExitIs(t *testing.T) {
 		"again, when it had lived": {append(under("pause", etcd)(event(49, "exit", scheduler)), event(60, "start", scheduler), event(95, "exit", scheduler)), false},
 		"stopped by a person":      {[]result.Event{asked(10, etcd)}, true},
 	} {
-		_, unexplained := Read(c.timeline)
+		_, unexplained := Of(c.timeline).Outages()
 		if (len(unexplained) == 0) != c.explained {
 			t.Errorf("%s: no fault accounts for %v, want accounted for: %v", name, unexplained, c.explained)
 		}
@@ -167,10 +169,33 @@ func TestWhoseDoingAnExitIs(t *testing.T) {
 func TestEachOutageHasItsFault(t *testing.T) {
 	restart, over := begin(50, "restart", "etcd-0"), end(51)
 	restart.Fault, over.Fault = "2", "2"
-	away, _ := Read([]result.Event{asked(19.99, "etcd-0"), begin(20, "kill", "etcd-0"), end(25), restart, asked(50.5, "etcd-0"), over})
+	outages, _ := Of([]result.Event{asked(19.99, "etcd-0"), begin(20, "kill", "etcd-0"), end(25), restart, asked(50.5, "etcd-0"), over}).Outages()
 	for s, want := range map[float64]string{18: "", 19.5: "kill", 39: "kill", 45: "", 50: "restart", 65: "restart", 67: ""} {
-		if got := away.Away("etcd-0", at(s), at(s)); got != want {
+		if got := outages.Fault("etcd-0", at(s), at(s)); got != want {
 			t.Errorf("at %v s: %q, want %q", s, got, want)
+		}
+	}
+}
+
+// A component that ends over and over is read in linear time: a crash loop of a day is
+// tens of thousands of exits.
+func TestCrashLoopIsReadInLinearTime(t *testing.T) {
+	const exits = 100_000
+	for name, ready := range map[string]bool{"ready each time": true, "never ready": false} {
+		events := []result.Event{begin(1, "kill", "etcd-0"), end(2)}
+		for i := range exits {
+			events = append(events, event(float64(i), "exit", "etcd-0"))
+			if ready {
+				events = append(events, event(float64(i)+0.5, "ready", "etcd-0"))
+			}
+		}
+		start := time.Now()
+		_, unexplained := Of(events).Outages()
+		if took := time.Since(start); took > 30*time.Second { // quadratic: minutes
+			t.Errorf("%s: it took %s", name, took)
+		}
+		if len(unexplained) < exits-100 {
+			t.Errorf("%s: %d of %d exits are unexplained", name, len(unexplained), exits)
 		}
 	}
 }
