@@ -46,7 +46,7 @@ the fault that fires it. Expressions are in the rule files of [alerts/](../../al
 - The jobs kube-apiserver, etcd, kube-scheduler, kube-controller-manager and, beside a run, loadgen. Relabel yours where they have
   other names. A label ` + "`cluster`" + ` is kept, but not by alerts on absence: absence has no labels.
 - Scrapes at most 30 s apart: the shortest range is 2 minutes.
-- The [metrics](#metrics) at the end of this page, declared where [alerts/metrics.go](../../alerts/metrics.go) says. MetricsMissing fires where a component answers without them.
+- The [metrics](#metrics) at the end of this page, declared where [internal/metricnames/table.go](../../internal/metricnames/table.go) says. MetricsMissing fires where a component answers without them.
 
 ## Rule, fault, proof
 
