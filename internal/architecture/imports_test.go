@@ -162,7 +162,7 @@ var layers = []string{
 	"loadgen/internal/compare", "loadgen/internal/run", "loadgen/internal/bench",
 	"loadgen/internal/observe", "loadgen/internal/cluster",
 	"loadgen/internal/workload", "loadgen/internal/node",
-	"loadgen/internal/load/history", "loadgen/internal/load/watch", "loadgen/internal/load/object", "loadgen/internal/load/request", "loadgen/internal/load",
+	"loadgen/internal/load/kind", "loadgen/internal/load/history", "loadgen/internal/load/watch", "loadgen/internal/load/object", "loadgen/internal/load/request", "loadgen/internal/load",
 	"loadgen/internal/apiclient",
 	"loadgen/internal/judge", "loadgen/internal/alertproof",
 	"loadgen/internal/judge/gate", "loadgen/internal/judge/breakdown", "loadgen/internal/judge/alerting", "loadgen/internal/judge/recovery",
