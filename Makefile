@@ -66,7 +66,7 @@ browser: ## Find a Chromium, Chrome or Edge for the page tests ($STORMGLASS_BROW
 FUZZ = scenario:FuzzParse $(addprefix internal/, \
   apiclient/h2conn:FuzzFrames apiclient/h2conn:FuzzFields apiclient/jsonscan:FuzzScanner apiclient/protobuf:FuzzEvent \
   load/watch:FuzzJSON load/watch:FuzzProtobuf load/object:FuzzDocument load/object:FuzzProtobufMetadata node:FuzzScan \
-  run:FuzzMeasurements run:FuzzTimeline run:FuzzPulse run:FuzzRun run:FuzzAudit run:FuzzRunDirectory)
+  judge:FuzzMeasurements judge:FuzzTimeline judge:FuzzPulse judge:FuzzRun judge:FuzzAudit judge:FuzzRunDirectory)
 
 fuzz: ## Fuzz the scenario loader and every reader of what servers send and runs leave behind, half a minute each
 	for f in $(FUZZ); do go test ./loadgen/$${f%%:*} -run '^$$' -fuzz "^$${f##*:}$$" -fuzztime 30s -fuzzminimizetime 10x || exit 1; done
