@@ -2,7 +2,7 @@ package alerts
 
 import "time"
 
-// Proof is what must fire an alert.
+// Proof names what must fire an alert.
 type Proof struct {
 	// Name of the alert.
 	Name string

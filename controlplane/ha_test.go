@@ -239,7 +239,7 @@ func (p *haPlane) resume(t *testing.T) {
 	}
 }
 
-// stopped is what a stopped plane has left.
+// stopped returns the components that status shows of a stopped plane.
 func (p *haPlane) stopped(t *testing.T) []control.ComponentStatus {
 	t.Helper()
 	var status control.Status

@@ -86,7 +86,7 @@ func TestLife(t *testing.T) {
 		}
 		eventually(t, 3*time.Second, "all processes are gone", func() bool { return gone(t, first) })
 	})
-	// Somebody takes two of its ports meanwhile.
+	// Two of its ports are taken meanwhile.
 	var squatters []net.Listener
 	for _, url := range []string{first.Server, first.Etcd.Endpoints[0]} {
 		l, err := net.Listen("tcp", strings.TrimPrefix(url, "https://"))
@@ -178,8 +178,8 @@ func TestPortTakenWhileStarting(t *testing.T) {
 	plane.Release()
 }
 
-// TestComponentDiesWhileOthersStart: the start fails by the name of the one
-// that died, and not of one that waited for it in vain.
+// TestComponentDiesWhileOthersStart: the error names the component that died, not
+// one that waited for it.
 func TestComponentDiesWhileOthersStart(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "plane")
 	_, err := controlplane.Start(t.Context(), controlplane.Options{
@@ -210,8 +210,7 @@ func (k killsEtcd) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// TestDeviations: what the plane says of upstream's defaults is what the
-// components themselves say.
+// TestDeviations: the plane lists the same upstream defaults as the components.
 func TestDeviations(t *testing.T) {
 	c := shared.Cluster()
 	if len(c.Deviations) == 0 {

@@ -70,7 +70,7 @@ func TestUpObserve(t *testing.T) {
 	if err := json.Unmarshal([]byte(ok(t, "up", "--detach", "--dir", dir, "--output", "json", "--loadgen", binary, "--observe")), &c); err != nil {
 		t.Fatal(err)
 	}
-	// count is how many series an expression gives; -1 where nobody answers.
+	// count returns the number of series of an expression; -1 without an answer.
 	count := func(expr string) int {
 		resp, err := http.Get(c.Observe + "/api/v1/query?query=" + url.QueryEscape(expr))
 		if err != nil {

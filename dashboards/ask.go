@@ -14,7 +14,7 @@ import (
 	"github.com/stormglass/stormglass/alerts"
 )
 
-// Window is what Grafana's variables of time stand for.
+// Window holds the values of Grafana's time variables.
 type Window struct {
 	// Rate is $__rate_interval: four scrapes, and no less than a step and one.
 	Rate time.Duration

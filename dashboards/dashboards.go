@@ -4,7 +4,7 @@
 // a panel (proof.json): which faults move it, and why a query may be empty.
 //
 // The JSON is written by package source, from Go; a test keeps both equal.
-// Whoever imports this package links no Grafana SDK.
+// This package links no Grafana SDK.
 //
 // # Conventions
 //
@@ -45,7 +45,7 @@ func Order() []string {
 	}
 }
 
-// Dashboard is what is read of one.
+// Dashboard is one dashboard, as read from its JSON.
 type Dashboard struct {
 	UID, Title, Description string
 	Rows                    []Row
@@ -156,7 +156,7 @@ func Load() ([]Dashboard, error) {
 	return all, nil
 }
 
-// Proof is what proof.json says of a panel.
+// Proof is a panel's entry in proof.json.
 type Proof struct {
 	Dashboard string `json:"dashboard"` // its UID
 	Panel     string `json:"panel"`     // its title

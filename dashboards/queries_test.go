@@ -53,7 +53,7 @@ func families() map[string]metricnames.Metric {
 	return all
 }
 
-// family is what a series is of.
+// family returns the metric of a series.
 func family(all map[string]metricnames.Metric, series string) (metricnames.Metric, bool) {
 	if f, ok := all[series]; ok && f.Type != "histogram" {
 		return f, true
@@ -67,7 +67,7 @@ func family(all map[string]metricnames.Metric, series string) (metricnames.Metri
 }
 
 // asked tells whether a selector is only asked whether it has a series, by "and"
-// or "unless": its labels are nobody's then.
+// or "unless": its labels are dropped then.
 func asked(s *parser.VectorSelector, path []parser.Node) bool {
 	return slices.ContainsFunc(path, func(n parser.Node) bool {
 		b, ok := n.(*parser.BinaryExpr)
@@ -151,8 +151,8 @@ func TestQueries(t *testing.T) {
 	}
 }
 
-// TestInstances: whoever chooses an instance sees that one only, on every panel
-// about the dashboard's own components.
+// TestInstances: a chosen instance is the only one shown on every panel about the
+// dashboard's own components.
 func TestInstances(t *testing.T) {
 	// Whole by their nature.
 	exempt := []string{"Alerts that fire", "Lease writes, at the server", "Scrapes took"}

@@ -15,8 +15,8 @@ import (
 	"github.com/stormglass/stormglass/deploy/deploytest"
 )
 
-// workflow is a GitHub Actions workflow, as much of it as the example uses: a
-// field that is not here is a misspelt one until somebody adds it.
+// workflow holds the fields of a GitHub Actions workflow that the example uses:
+// any other field is taken for misspelt.
 // https://docs.github.com/actions/reference/workflows-and-actions/workflow-syntax
 type workflow struct {
 	Name        string            `yaml:"name"`
@@ -68,8 +68,8 @@ func gateExample(t *testing.T) (steps []step, env map[string]string) {
 	return w.Jobs["gate"].Steps, w.Env
 }
 
-// Others' code is of a version that is named, and what is kept is what the run
-// left, also when its verdict was bad.
+// Actions of others are pinned to a version, and the run's output is kept also
+// after a bad verdict.
 func TestGateExampleActions(t *testing.T) {
 	steps, env := gateExample(t)
 	release := regexp.MustCompile(`^actions/[a-z-]+@v\d+\.\d+\.\d+$`)

@@ -66,7 +66,7 @@ func TestKustomization(t *testing.T) {
 // The targets are given the jobs that the rules look for.
 func TestJobs(t *testing.T) {
 	want := ruleJobs(t)
-	// Where the load generator runs is nobody's to know; its rules are quiet.
+	// The load generator's address is unknown; its rules stay silent.
 	delete(want, "loadgen")
 	if got := monitorJobs(t, "."); !maps.Equal(got, want) {
 		t.Errorf("the monitors give the jobs %v, the rules look for %v", slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(want)))

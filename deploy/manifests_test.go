@@ -32,7 +32,7 @@ func generated(t *testing.T) map[string][]byte {
 	return files
 }
 
-// What is checked in is what the sources make: nothing else, nothing less.
+// The checked-in manifests equal those generated from the sources.
 func TestManifestsAreCurrent(t *testing.T) {
 	base := filepath.Join(deploytest.Root(t), "deploy", "kubernetes")
 	want := generated(t)
@@ -57,7 +57,7 @@ func TestManifestsAreCurrent(t *testing.T) {
 	}
 }
 
-// object is what of a manifest is looked at here.
+// object holds the fields of a manifest that these tests read.
 type object struct {
 	APIVersion string
 	Kind       string

@@ -7,13 +7,13 @@ import (
 
 const kustomizationFile = "kustomization.yaml"
 
-// header is what Go's own tools take for the mark of a generated file.
+// header marks a generated file for Go's tools.
 func header(from string) string {
 	return fmt.Sprintf("# Code generated from %s by \"go run ./deploy/generate\"; DO NOT EDIT.\n", from)
 }
 
-// prometheusRule is a rule file as the operator takes it. Its text stands there
-// as it is, comments included: what a rule file holds is what spec holds.
+// prometheusRule wraps a rule file for the Prometheus operator: its text, comments
+// included, is the spec.
 func prometheusRule(s source) []byte {
 	return []byte(header(s.file) + `apiVersion: monitoring.coreos.com/v1
 kind: PrometheusRule

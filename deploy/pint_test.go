@@ -26,8 +26,8 @@ type finding struct {
 // entries is how pint says how many rules it has read.
 var entries = regexp.MustCompile(`msg="Checking Prometheus rules" entries=(\d+)`)
 
-// pint is what pint finds in files, as alerts/.pint.hcl has it, and how many
-// rules it has read for that.
+// pint runs pint on files with alerts/.pint.hcl, and returns its findings and the
+// number of rules it read.
 func pint(t *testing.T, files ...string) (read string, found []finding) {
 	t.Helper()
 	report := filepath.Join(t.TempDir(), "pint.json")
@@ -157,7 +157,7 @@ func ruleFiles(t *testing.T, dir string) []string {
 	return names
 }
 
-// checks is what was found, as "FILE CHECK", in the order of both.
+// checks formats findings as "FILE CHECK", sorted.
 func checks(found []finding) []string {
 	var all []string
 	for _, f := range found {

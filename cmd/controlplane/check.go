@@ -11,8 +11,8 @@ import (
 	"github.com/stormglass/stormglass/controlplane/programs"
 )
 
-// checkCommand is what `up` asks about a component's flags, in a process of
-// its own because the component's command has to be constructed for it. linked
+// checkCommand checks a component's flags for `up`, in a separate process
+// because it must construct the component's command. linked
 // are the flags that the linked components keep in pflag.CommandLine.
 func checkCommand(linked *pflag.FlagSet) *cobra.Command {
 	return &cobra.Command{

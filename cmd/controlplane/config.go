@@ -66,8 +66,8 @@ func blank(data []byte) bool {
 	return node.IsZero() || len(node.Content) == 1 && node.Content[0].Tag == "!!null"
 }
 
-// check has each component check its own part of the config, and warns of what
-// nobody would want. It gives upstream's defaults of what is set.
+// check has each component check its own part of the config, and prints the
+// config's warnings. It returns upstream's defaults of the flags that are set.
 func (s settings) check(ctx context.Context, executable string, progress io.Writer) (controlplane.Defaults, error) {
 	defaults, problems, err := controlplane.Check(ctx, executable, s.config)
 	if ctx.Err() != nil {

@@ -10,7 +10,7 @@ import (
 // byteCount is a flag's value in bytes: "4096", "16KiB", "1MiB", "2GiB".
 type byteCount struct{ to *int64 }
 
-// Type is what help calls the value.
+// Type returns the value's name in help.
 func (byteCount) Type() string { return "size" }
 
 // String is the value in the largest unit that it is a multiple of.

@@ -72,7 +72,7 @@ func writeFaults(w io.Writer, list []control.FaultStatus, now time.Time) error {
 	return table.Flush()
 }
 
-// faultDetail is what a fault was asked for besides its components.
+// faultDetail describes a fault's parameters other than its components.
 func faultDetail(f control.Fault) string {
 	var detail string
 	add := func(set bool, format string, args ...any) {
@@ -194,8 +194,8 @@ leader and of the holders of leases. It keeps the last few thousand.`,
 }
 
 func showEvents(ctx context.Context, client *control.Client, w io.Writer, output string, follow bool) error {
-	// A question for events waits for one, so whoever does not follow asks with
-	// little patience: a plane that runs has told of its start.
+	// A request for events waits for one, so without --follow the timeout is short:
+	// a running plane has at least the event of its start.
 	if !follow {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, listWithin)

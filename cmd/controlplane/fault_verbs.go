@@ -75,7 +75,7 @@ func (v faultVerb) flags(cmd *cobra.Command, f *control.Fault) {
 // wholeSeconds is a flag's value in seconds: "5s".
 type wholeSeconds struct{ to *int }
 
-// Type is what help calls the value.
+// Type returns the value's name in help.
 func (wholeSeconds) Type() string { return "seconds" }
 
 // String is the value as it is written.

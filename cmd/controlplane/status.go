@@ -121,7 +121,7 @@ func writeStatus(w io.Writer, s control.Status, now time.Time) error {
 	return writeUsage(w, *s.Cluster, false)
 }
 
-// role is what a component does among its equals.
+// role describes a component's role among its replicas.
 func role(c control.ComponentStatus) string {
 	text := c.Role
 	switch {

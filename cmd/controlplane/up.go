@@ -94,7 +94,7 @@ func up(ctx context.Context, o upOptions, stdin io.Reader, stdout, stderr io.Wri
 		return err
 	}
 	// From here on an interrupt ends the start and says so. It could not end the
-	// reading of stdin, so there it ends the process, as is usual.
+	// reading of stdin; until here it ends the process.
 	ctx, now, release := interrupts(ctx)
 	defer release()
 	defaults, err := settings.check(ctx, executable, progress)

@@ -84,7 +84,7 @@ func listAlerts(w io.Writer, all []alerts.Alert, output string) error {
 	return t.Flush()
 }
 
-// proving is what `loadgen alerts prove` is asked.
+// proving holds the arguments of `loadgen alerts prove`.
 type proving struct {
 	rules, proofs     []string
 	out, controlPlane string

@@ -89,8 +89,8 @@ func checkTimes(o loadgen.ObserveOptions) error {
 	return errors.Join(errs...)
 }
 
-// tellObserver says where the API is: on standard output, for whoever started
-// this waits for it.
+// tellObserver prints the API's address to standard output, where the parent
+// process waits for it.
 func tellObserver(w io.Writer, url, config, output string) {
 	if output == "json" {
 		_ = json.NewEncoder(w).Encode(map[string]string{"url": url, "prometheusConfig": config})
@@ -118,7 +118,7 @@ func untilParentEnds(ctx context.Context) (context.Context, func(), error) {
 	pipe := os.NewFile(uintptr(fd), "parent pipe")
 	ctx, cancel := context.WithCancel(ctx)
 	go func() {
-		_, _ = pipe.Read(make([]byte, 1)) // nobody writes: it returns at the end of file
+		_, _ = pipe.Read(make([]byte, 1)) // the parent never writes: it returns at the end of file
 		cancel()
 	}()
 	return ctx, cancel, nil

@@ -34,8 +34,8 @@ func series(t *testing.T, at, expr string) int {
 	return len(body.Data.Result)
 }
 
-// TestRunObserve: a run can be looked at while it goes on, the generator
-// included, and goes on as if nobody had.
+// TestRunObserve: a run can be queried while it is under way, the generator
+// included, and the queries do not change it.
 func TestRunObserve(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
 	p := startRun(t, "testdata/short.yaml", "--out", dir, "--observe", "--set", "phases.only.for=20s")

@@ -308,7 +308,7 @@ func TestKill(t *testing.T) {
 }
 
 // TestPlaneDies: when the control plane ends under a run, the environment has
-// failed, and the first reason in the report is what ended it.
+// failed, and the report's first reason names the cause.
 func TestPlaneDies(t *testing.T) {
 	for victim, reason := range map[string]string{
 		"supervisor":     "the environment failed: the control plane ended while the run went on: its supervisor was ended by signal killed",

@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// FaultRefusal is what the control socket answers when a fault is not begun or
-// not undone, with a status from 400.
+// FaultRefusal is the control socket's answer, with a status from 400, when a
+// fault is not begun or not undone.
 type FaultRefusal struct {
 	// Error says why.
 	Error string `json:"error"`
@@ -69,7 +69,7 @@ func (c *Client) Events(ctx context.Context, after int64) ([]Event, error) {
 	var events []Event
 	err := c.call(ctx, http.MethodGet, "/v1/events?after="+strconv.FormatInt(after, 10), nil, &events)
 	for _, gone := range []error{os.ErrNotExist, syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.EPIPE} {
-		if errors.Is(err, gone) { // nobody has the socket any more
+		if errors.Is(err, gone) { // the socket has no listener any more
 			return nil, ErrEnded
 		}
 	}

@@ -24,7 +24,7 @@ func TestDialTellsWhatItCannotKnow(t *testing.T) {
 	}
 }
 
-// A supervisor has the lock for some milliseconds before anybody can reach it.
+// A supervisor holds the lock some milliseconds before its socket accepts.
 func TestDialWhileThePlaneStarts(t *testing.T) {
 	dir := t.TempDir()
 	lock, err := control.LockDir(dir)
@@ -37,7 +37,7 @@ func TestDialWhileThePlaneStarts(t *testing.T) {
 	}
 }
 
-// Whoever follows the events may ask again just when the plane is gone.
+// A client that follows the events may ask again just when the plane is gone.
 func TestEventsOfAPlaneThatIsGone(t *testing.T) {
 	for name, leave := range map[string]func(t *testing.T, socket string){
 		"it has removed its socket": func(*testing.T, string) {},

@@ -8,7 +8,7 @@ const ClusterFile = "cluster.json"
 // SocketFile is the name of the control socket in a plane's directory.
 const SocketFile = "control.sock"
 
-// Cluster is what a ready control plane says of itself, in cluster.json.
+// Cluster describes a ready control plane, in cluster.json.
 // Paths are absolute; nothing in it is secret, but the files it names are.
 type Cluster struct {
 	// Schema is "stormglass.cluster/v1".
@@ -35,7 +35,7 @@ type Cluster struct {
 	SupervisorPID int `json:"supervisorPID"`
 	// Socket is the control socket's path, see Holder.
 	Socket string `json:"socket"`
-	// Config is what was asked for.
+	// Config is the plane's configuration.
 	Config     Config      `json:"config"`
 	Components []Component `json:"components"`
 	// Observe is the URL of the query API that `up --observe` serves, empty

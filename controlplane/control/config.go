@@ -4,7 +4,7 @@
 // loadgen imports it and nothing else of controlplane.
 package control
 
-// Config is what a user may choose about a bundled control plane. The zero
+// Config configures a bundled control plane. The zero
 // value is a usable plane: upstream's defaults, one etcd member and one API
 // server. The same section stands in a scenario under `controlPlane`.
 type Config struct {
@@ -55,7 +55,7 @@ type APIServer struct {
 
 // ControllerManager configures kube-controller-manager.
 type ControllerManager struct {
-	// Replicas, of which one leads. Default 1.
+	// Replicas; one leads. Default 1.
 	Replicas int `yaml:"replicas,omitempty" json:"replicas,omitempty" zero:"1"`
 	// QPS is --kube-api-qps, in requests per second per controller's client; -1 is
 	// no limit. Left out: upstream's default, 20.
@@ -68,7 +68,7 @@ type ControllerManager struct {
 
 // Scheduler configures kube-scheduler.
 type Scheduler struct {
-	// Replicas, of which one leads. Default 1.
+	// Replicas; one leads. Default 1.
 	Replicas int `yaml:"replicas,omitempty" json:"replicas,omitempty" zero:"1"`
 	// QPS is clientConnection.qps, in requests per second; -1 is no limit. Left
 	// out: upstream's default, 50.

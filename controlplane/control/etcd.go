@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Environment is what tells etcdctl how to reach the members.
+// Environment holds the variables that tell etcdctl how to reach the members.
 func (e EtcdClient) Environment() []string {
 	return []string{
 		"ETCDCTL_ENDPOINTS=" + strings.Join(e.Endpoints, ","), "ETCDCTL_CACERT=" + e.CAFile,

@@ -2,8 +2,8 @@ package control
 
 import "time"
 
-// Fault is what is to be broken, and how. Which fields a kind takes, and which
-// it needs, Problems says.
+// Fault describes one fault. Problems checks which fields its kind takes and
+// which it needs.
 type Fault struct {
 	Kind string `json:"kind"`
 	// Components it is about, by name ("etcd-0") or by role: a kind (all of

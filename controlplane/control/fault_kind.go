@@ -51,7 +51,7 @@ type FaultKind struct {
 	// none of its members.
 	ReachesEtcd bool
 
-	// OfNodes tells a fault of simulated nodes, of which a supervisor knows nothing.
+	// OfNodes marks a fault of simulated nodes, which the supervisor does not run.
 	OfNodes bool
 	// SilencesNodes tells that nodes send nothing after it; Announced, that they
 	// report themselves not Ready first.
@@ -60,8 +60,9 @@ type FaultKind struct {
 	Recovers bool
 }
 
-// ProcessEffect is what a fault does to a process. Whoever stops or ends one has it
-// alone: what lives in it would be lost, or not answer.
+// ProcessEffect is a fault's effect on a process. A fault that stops or ends a
+// process excludes all others of it: their state in the process would be lost, or
+// not answer.
 type ProcessEffect int
 
 // The effects, from none to the end of the process.

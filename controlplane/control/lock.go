@@ -26,7 +26,7 @@ var ErrNotRunning = errors.New("no control plane runs in this directory")
 // ErrStarting says that a supervisor has the directory and cannot be reached yet.
 var ErrStarting = errors.New("a control plane is being started in this directory")
 
-// Holder is what the supervisor writes into the lock file.
+// Holder is the content of the lock file, written by the supervisor.
 type Holder struct {
 	PID int `json:"pid"`
 	// Socket is the path of the control socket. It is DIR/control.sock unless

@@ -18,8 +18,8 @@ func put(t *testing.T, dir, name, text string) {
 	}
 }
 
-// A failed first start removes all that is in its directory, so what is somebody
-// else's must never be taken for a plane's.
+// A failed first start removes all that is in its directory, so a directory of
+// other files must never be taken for a plane's.
 func TestWhoseDirectoryItIs(t *testing.T) {
 	for name, c := range map[string]struct {
 		files map[string]string
@@ -95,7 +95,7 @@ func TestASocketsDirectoryIsNotLeftBehind(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	control.RemoveSocketDir(t.TempDir()) // nobody ever held it
+	control.RemoveSocketDir(t.TempDir()) // it was never held
 }
 
 // What is no regular file of a plane's is refused: reading it would never end.

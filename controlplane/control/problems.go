@@ -190,7 +190,7 @@ func (s FlagSection) refused(name, value string) (hint string, refused bool) {
 	return "", false
 }
 
-// Check is what a component is asked about before anything starts.
+// Check holds the flags that a component checks before anything starts.
 type Check struct {
 	// Flags that a user has set.
 	Flags Flags `json:"flags"`
@@ -198,9 +198,9 @@ type Check struct {
 	SchedulerConfig string `json:"schedulerConfig,omitempty"`
 }
 
-// Checked is what the component says of them.
+// Checked is the component's answer to a Check.
 type Checked struct {
-	// ConfigError is what is wrong with SchedulerConfig, or "".
+	// ConfigError describes the mistake in SchedulerConfig, or is empty.
 	ConfigError string `json:"configError,omitempty"`
 	// Known are all its flags, Unknown those asked for that are none.
 	Known   []string `json:"known"`

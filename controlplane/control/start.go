@@ -48,7 +48,7 @@ type Supervisor struct {
 type ExitError struct {
 	// Code is its exit code: ExitUsage or ExitEnvironment, -1 for a signal.
 	Code int
-	// Msg is what it said last.
+	// Msg is its last message.
 	Msg string
 }
 

@@ -2,7 +2,7 @@ package control
 
 import "time"
 
-// State is what a plane is about.
+// State is a stage of a plane's life.
 type State string
 
 // A plane's states, in the order in which it goes through them.
@@ -42,11 +42,11 @@ type ComponentStatus struct {
 	// Ready tells that it was seen ready since it started.
 	Ready      bool          `json:"ready"`
 	ReadyAfter time.Duration `json:"readyAfterNanoseconds"`
-	// Role is what it does among its equals, "" if it does not say: of an etcd
+	// Role is its role among its replicas, "" if unknown: of an etcd
 	// member "leader" or "follower", of a leader-elected component "leader"
 	// or "standby", of an API server behind the load balancer "serving" or "out".
 	Role string `json:"role,omitempty"`
-	// Etcd is what a member says of itself.
+	// Etcd is a member's own status.
 	Etcd *EtcdStatus `json:"etcd,omitempty"`
 	// Connections lead to an API server through the load balancer.
 	Connections int `json:"connections,omitempty"`
@@ -63,7 +63,7 @@ type ComponentStatus struct {
 	Exit string `json:"exit,omitempty"`
 }
 
-// EtcdStatus is what an etcd member says of itself.
+// EtcdStatus is an etcd member's own status.
 type EtcdStatus struct {
 	// Term of Raft: it goes up with every election.
 	Term int64 `json:"term"`

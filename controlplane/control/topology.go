@@ -72,7 +72,7 @@ func (c Config) HasLinks() bool {
 
 // Bounds of a topology. Seven members are the most that etcd's documentation
 // advises (FAQ, "What is maximum cluster size?"); an even number is a warning.
-// More replicas than 16 are meant by nobody.
+// More than 16 replicas are taken for a mistake.
 const (
 	maxMembers  = 7
 	maxReplicas = 16

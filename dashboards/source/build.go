@@ -14,11 +14,11 @@ import (
 	"github.com/stormglass/stormglass/dashboards"
 )
 
-// tag is what a search in Grafana finds the dashboards by.
+// tag marks the dashboards for Grafana's search.
 const tag = "stormglass"
 
-// Files is what is written: the JSON of each dashboard by its UID, and what
-// proves the panels. An error is what the SDK refuses.
+// Files returns the JSON of each dashboard by its UID, and proof.json. An error
+// means that the SDK refuses a dashboard.
 func Files() (boardFiles map[string][]byte, proof []byte, err error) {
 	boardFiles = map[string][]byte{}
 	var proofs []dashboards.Proof
@@ -64,8 +64,8 @@ func (b board) json() ([]byte, error) {
 	return indented(doc)
 }
 
-// unhide takes out the SDK's default for links and annotations, which puts them
-// into a menu where nobody looks.
+// unhide removes the SDK's default for links and annotations, which hides them in
+// a menu.
 func unhide(v any) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -160,7 +160,7 @@ func (b board) variables() []cog.Builder[dashboard.VariableModel] {
 // mark is an annotation: a stretch or a moment on every panel.
 type mark struct {
 	name, colour, expr string
-	// extra is what Prometheus' data source reads of an annotation besides.
+	// extra holds an annotation's further fields for Prometheus' data source.
 	extra map[string]any
 }
 
@@ -182,7 +182,7 @@ func (m mark) builder() *dashboard.AnnotationQueryBuilder {
 		Target(prometheus.NewDataqueryBuilder().Expr(m.expr).RefId("Anno").Range())
 }
 
-// proofs is what proof.json says of the dashboard's panels.
+// proofs returns the entries of the dashboard's panels in proof.json.
 func (b board) proofs() []dashboards.Proof {
 	var all []dashboards.Proof
 	for _, r := range b.rows {

@@ -6,7 +6,7 @@
 //
 // writes dashboards/json, dashboards/proof.json and docs/reference/dashboards.md.
 //
-// The SDK is pinned at v0.0.12: it is the newest to be had in which the schema
-// that every Grafana imports and provisions from files (v1) is not deprecated,
-// and its strict decoder, which the tests use, tells errors from none.
+// The SDK is pinned at v0.0.12: the newest version in which the schema that every
+// Grafana imports and provisions from files (v1) is not deprecated, and in which
+// the strict decoder, which the tests use, reports errors correctly.
 package source

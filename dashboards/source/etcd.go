@@ -155,8 +155,8 @@ func etcd() board {
 	}
 }
 
-// walFsync is the tail and the middle of each member: while nobody writes but a
-// few leases, one slow fsync is the p99 of all.
+// walFsync queries p99, p95 and median of each member: while only a few leases are
+// written, one slow fsync sets the p99.
 func walFsync() []query {
 	const fsync = "etcd_disk_wal_fsync_duration_seconds"
 	return []query{

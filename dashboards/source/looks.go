@@ -64,8 +64,8 @@ func (p panel) builder(id uint32, at dashboard.GridPos) cog.Builder[dashboard.Pa
 	})
 }
 
-// nothing is what stands in the place of the picture when no query has an
-// answer, if each has a reason: the first one's.
+// nothing returns the text shown when no query has data: the first query's reason,
+// if each has one.
 func (p panel) nothing() string {
 	for _, q := range p.queries {
 		if q.empty == nil {

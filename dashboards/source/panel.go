@@ -116,7 +116,7 @@ func mean(histogram, matchers string, by ...string) string {
 	return rate(histogram+"_sum", matchers, by...) + " / (" + rate(histogram+"_count", matchers, by...) + " > 0)"
 }
 
-// buckets is what a heatmap is drawn from.
+// buckets returns the query of a heatmap.
 func buckets(histogram, matchers string) string {
 	return fmt.Sprintf("sum by (le) (increase(%s_bucket{%s}[@rate]))", histogram, matchers)
 }
@@ -126,7 +126,7 @@ func boards() []board {
 	return []board{overview(), apiServer(), etcd(), scheduler(), controllerManager(), nodes(), generator(), run()}
 }
 
-// processRow is what every component of a job has as a process; waits tells whether it
+// processRow holds the process metrics of a job's components; waits tells whether it
 // exports how long its goroutines wait (etcd does not).
 func processRow(job string, waits bool) row {
 	at := job + chosen

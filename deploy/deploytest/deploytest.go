@@ -137,8 +137,8 @@ type Volume struct {
 
 // Compose is deploy/compose/compose.yaml as the library that docker compose is
 // made of reads it, against the schema of the Compose Specification. The
-// environment is the caller's with env, lines NAME=VALUE. An error is what that
-// library does not accept.
+// environment is the caller's with env, lines NAME=VALUE. An error means that the
+// library does not accept it.
 func Compose(t testing.TB, env ...string) (Project, error) {
 	t.Helper()
 	cmd := exec.Command(Tool(t, ComposeCheck), filepath.Join(Root(t), "deploy", "compose", "compose.yaml"))

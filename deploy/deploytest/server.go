@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// listening is what Prometheus says of the port that it took.
+// listening matches Prometheus' log line with its port.
 var listening = regexp.MustCompile(`msg="Listening on".* address=(\S+)`)
 
 // StartPrometheus starts a real Prometheus server with this configuration file,

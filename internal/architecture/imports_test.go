@@ -1,4 +1,4 @@
-// Package architecture holds the rules of who may import whom, as a test.
+// Package architecture tests which packages may import which.
 package architecture
 
 import (
@@ -13,8 +13,8 @@ import (
 
 const module = "github.com/stormglass/stormglass/"
 
-// rule forbids packages below From to import, directly or through others,
-// packages that begin with a word of Never; Except lists who may.
+// rule forbids packages below from to import, directly or through others, packages
+// below those of never. except lists exempt imports, and importers after "from ".
 type rule struct {
 	why    string
 	from   string
@@ -36,31 +36,31 @@ var rules = []rule{
 		never: []string{"k8s.io/kubernetes", "go.etcd.io/etcd/server"},
 	},
 	{
-		why:    "loadgen knows a target, not how it was made",
+		why:    "loadgen does not depend on how a target was made",
 		from:   "loadgen",
 		never:  []string{module + "controlplane"},
 		except: []string{module + "controlplane/control"},
 	},
 	{
-		why:   "only component links the components",
+		why:   "only package component links the Kubernetes components",
 		from:  "controlplane",
 		never: []string{"k8s.io/kubernetes", "go.etcd.io/etcd/server"}, direct: true,
 		except: []string{"from " + module + "controlplane/internal/component"},
 	},
 	{
-		why:  "what makes a run and what reads one know each other by its directory only",
+		why:  "packages that make a run and packages that read one share its directory only",
 		from: "loadgen/internal/judge", never: making, except: []string{module + "loadgen/internal/load/arrival"},
 	},
 	{
-		why:  "what makes a run and what reads one know each other by its directory only",
+		why:  "packages that make a run and packages that read one share its directory only",
 		from: "loadgen/internal/report", never: making, except: []string{module + "loadgen/internal/load/arrival"},
 	},
 	{
-		why:  "what makes a run and what reads one know each other by its directory only",
+		why:  "packages that make a run and packages that read one share its directory only",
 		from: "loadgen/internal/rundir", never: making, except: []string{module + "loadgen/internal/load/arrival"},
 	},
 	{
-		why:  "what makes a run and what reads one know each other by its directory only",
+		why:  "packages that make a run and packages that read one share its directory only",
 		from: "loadgen/internal/alertproof", never: making, except: []string{module + "loadgen/internal/load/arrival"},
 	},
 	{
@@ -74,17 +74,17 @@ var rules = []rule{
 		never: []string{"net/http", "k8s.io/client-go", module + "loadgen/internal/record/promimport", module + "loadgen/internal/observe"},
 	},
 	{
-		why:   "rules are data: whoever reads them takes on nothing that runs",
+		why:   "rules are data: their readers link neither load generator nor control plane",
 		from:  "alerts",
 		never: []string{module + "loadgen", module + "controlplane", module + "cmd", "k8s.io/kubernetes", "go.etcd.io/etcd"},
 	},
 	{
-		why:   "a timeline is read off its events and off nothing else",
+		why:   "a timeline depends on its events only",
 		from:  "loadgen/internal/timeline",
 		never: []string{module + "loadgen/internal/archive", module + "loadgen/internal/record", module + "loadgen/internal/rundir", module + "loadgen/internal/judge"},
 	},
 	{
-		why:   "manifests are made of files: whoever writes them takes on nothing that runs",
+		why:   "manifests are generated from files, without load generator or control plane",
 		from:  "deploy",
 		never: []string{module + "loadgen", module + "controlplane", module + "cmd", "k8s.io", "go.etcd.io", "github.com/prometheus"},
 	},
@@ -94,18 +94,18 @@ var rules = []rule{
 		never: []string{module + "loadgen", module + "controlplane", module + "cmd", "k8s.io/kubernetes", "go.etcd.io/etcd"},
 	},
 	{
-		why:    "the Grafana SDK writes JSON, and is linked into nothing that runs",
+		why:    "the Grafana SDK writes JSON and is linked into no program",
 		from:   "dashboards",
 		never:  []string{"github.com/grafana/grafana-foundation-sdk"},
 		except: []string{"from " + module + "dashboards/source"},
 	},
 	{
-		why:   "the Grafana SDK is linked into nothing that runs",
+		why:   "the Grafana SDK is linked into no program",
 		from:  "cmd",
 		never: []string{"github.com/grafana/grafana-foundation-sdk", module + "dashboards/source"},
 	},
 	{
-		why:  "charts know numbers, not runs",
+		why:  "charts take numbers, not runs",
 		from: "loadgen/internal/report/chart", direct: true,
 		never: []string{module + "loadgen/result", module + "loadgen/internal/rundir", "os", "net/http"},
 	},
@@ -115,12 +115,12 @@ var rules = []rule{
 		never: []string{"net/http", "k8s.io/client-go"},
 	},
 	{
-		why:   "a scrape configuration is text, for whoever runs a Prometheus",
+		why:   "a scrape configuration is text",
 		from:  "loadgen/internal/scrapeconfig",
 		never: []string{"github.com/prometheus", "k8s.io"},
 	},
 	{
-		why:  "who looks on does not know what is looked at, nor who judges",
+		why:  "an observer depends neither on the target nor on judging",
 		from: "loadgen/internal/observe",
 		never: []string{
 			module + "loadgen/internal/judge/gate", module + "loadgen/internal/cluster", module + "loadgen/scenario", module + "loadgen/internal/record/promimport", module + "alerts",
@@ -132,12 +132,12 @@ var rules = []rule{
 		never: []string{"net/http", "k8s.io/client-go", "os/exec"},
 	},
 	{
-		why:  "a proof is judged from what a run left behind",
+		why:  "a proof is judged from the run directory alone",
 		from: "loadgen/internal/alertproof", direct: true,
 		never: []string{"net/http", "k8s.io/client-go", "os", "os/exec", "sync"},
 	},
 	{
-		why:  "pacing is arithmetic",
+		why:  "pacing is arithmetic, without clock or I/O",
 		from: "loadgen/internal/load/arrival", direct: true,
 		never: []string{"net", "os", "sync"},
 	},
@@ -148,13 +148,13 @@ var rules = []rule{
 	},
 }
 
-// making are the packages that make a run.
+// making lists the packages that make a run.
 var making = []string{
 	module + "loadgen/internal/run", module + "loadgen/internal/cluster", module + "loadgen/internal/load", module + "loadgen/internal/node",
 	module + "loadgen/internal/workload", module + "loadgen/internal/apiclient", module + "loadgen/internal/observe",
 }
 
-// layers are the packages of loadgen from the top down: each imports only those
+// layers lists the packages of loadgen from the top down: each imports only those
 // below it. A name stands for the package and those in its folder that are not named
 // themselves.
 var layers = []string{
@@ -234,7 +234,7 @@ func TestImportRules(t *testing.T) {
 	}
 }
 
-// below tells whether path is the tree's root or in it.
+// below reports whether path is tree or a package in it.
 func below(path, tree string) bool {
 	return path == tree || strings.HasPrefix(path, tree+"/")
 }

@@ -132,7 +132,7 @@ func unknownCommand(c *cobra.Command, word string) error {
 func nearestCommand(c *cobra.Command, word string) string {
 	var names []string
 	for _, sub := range c.Commands() {
-		if sub.IsAvailableCommand() || sub.Name() == "help" { // of which cobra says that it is not
+		if sub.IsAvailableCommand() || sub.Name() == "help" { // cobra calls help unavailable
 			names = append(names, sub.Name())
 			if slices.Contains(sub.SuggestFor, word) {
 				return sub.Name()

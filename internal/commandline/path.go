@@ -62,7 +62,7 @@ func CheckDir(path string) error {
 	}
 	defer func() {
 		for _, dir := range made {
-			_ = os.Remove(dir) // not one that somebody else has put something in
+			_ = os.Remove(dir) // fails for a directory that is no longer empty
 		}
 	}()
 	err = os.MkdirAll(whole, 0o700)

@@ -113,7 +113,7 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// page is what the tests read of a Markdown file.
+// page holds the parts of a Markdown file that the tests read.
 type page struct {
 	links, anchors, spans []string
 	blocks                []block

@@ -206,7 +206,7 @@ func table() []row {
 		{"taint_eviction_controller_pod_deletions_total", "counter", "", taintMetrics, ControllerManager, Rules},
 		{"endpoint_slice_controller_changes", "counter", "operation", sliceMetrics, ControllerManager, Dashboards},
 
-		// Of the generator, of which all is recorded.
+		// Metrics of the generator; all of them are recorded.
 		{"stormglass_scheduling_lag_seconds", "histogram", "", own + "generator/self.go", Generator, Rules},
 		{"stormglass_request_lag_seconds", "histogram", "load", own + "load/request/metrics.go", Generator, Rules},
 		{"stormglass_requests_unsent_total", "counter", "load verb resource", own + "load/request/metrics.go", Generator, Rules},

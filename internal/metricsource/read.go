@@ -16,7 +16,7 @@ import (
 	"github.com/stormglass/stormglass/internal/metricopts"
 )
 
-// Metric is what its declaration says of a metric.
+// Metric is a metric's declaration.
 type Metric struct {
 	Type   string    // counter, gauge or histogram
 	Labels []string  // in their order

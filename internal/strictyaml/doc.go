@@ -3,7 +3,7 @@
 // nearest field name, the form a value must have. The document stays at hand
 // afterwards, so that validation can point at the line of any field.
 //
-// A path is what a person writes after --set: "nodes.count",
+// A path is the name of a field in --set: "nodes.count",
 // "phases[0].for", or "gates.mutating-p99.max", where an item of a list of
 // named things is addressed by its name.
 package strictyaml

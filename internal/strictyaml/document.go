@@ -19,8 +19,7 @@ type Document struct {
 	// overrides are the nodes put there by Set and Overlay: their errors name
 	// where they come from and not where they were put.
 	overrides map[*yaml.Node]origin
-	// layer is what was laid over the document, for errors that stand elsewhere
-	// than in it and come of it.
+	// layer names the overlay, for errors that it causes outside the document.
 	layer string
 }
 

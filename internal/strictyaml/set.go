@@ -70,7 +70,7 @@ func (d *Document) Set(assignment string) error {
 }
 
 // Overlay lays the "path: value" fields of the mapping at a path of the document
-// over the document, as Set does. layer names them in errors that come of them
+// over the document, as Set does. layer names them in errors that they cause
 // and stand elsewhere. Nothing at the path is nothing to do.
 func (d *Document) Overlay(path, layer string) error {
 	d.layer = layer

@@ -17,8 +17,8 @@ import (
 const childEnv = "STORMGLASS_STUBAPI_CHILD"
 
 // Child is a stub in a process of its own, so that its CPU is not counted as
-// the client's. It ends when this process does, however that ends: its
-// standard input is a pipe that nobody writes to then.
+// the client's. It ends when this process does, also if that is killed: its
+// standard input is a pipe that closes then.
 type Child struct {
 	cmd    *exec.Cmd
 	client *rpc.Client
@@ -92,7 +92,7 @@ func (c *Child) Fill(f ChildFill) error { return c.client.Call("Stub.Fill", f, &
 // Storm touches ConfigMaps in turn, in the child.
 func (c *Child) Storm(s ChildStorm) error { return c.client.Call("Stub.Storm", s, &struct{}{}) }
 
-// Cost is what the child has done so far.
+// Cost returns the child's cost so far.
 func (c *Child) Cost() (cost ChildCost, err error) {
 	err = c.client.Call("Stub.Cost", struct{}{}, &cost)
 	return cost, err

@@ -54,7 +54,7 @@ func (f form) contentType(watch bool) string {
 	return jsonType
 }
 
-// object writes one object of which the JSON is whole.
+// object encodes one object in the form.
 func (f form) object(o *object) []byte {
 	if b := o.forms[f]; b != nil {
 		return b

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Request is what a policy knows of a request.
+// Request describes a request to a policy.
 type Request struct {
 	N      int64 // number in the order of receipt, from 0
 	Method string
@@ -16,8 +16,8 @@ type Request struct {
 	Watch  bool
 }
 
-// Answer is what becomes of a request. The zero value: it is executed and
-// answered at once, as an API server does.
+// Answer decides how a request is answered. The zero value executes and answers
+// it at once, as an API server does.
 type Answer struct {
 	// After is the time from receipt to execution, Ack from there to the
 	// answer: a write's events are sent in between.
@@ -26,7 +26,7 @@ type Answer struct {
 	// if it is over 0; nothing is executed.
 	Status     int
 	RetryAfter time.Duration
-	// Fault is what goes wrong. Nothing is executed, unless the fault needs an
+	// Fault is the failure to inject. Nothing is executed, unless the fault needs an
 	// answer to spoil (Truncated, Cut, Garbled) or Commits says so.
 	Fault   Fault
 	Commits bool

@@ -42,7 +42,7 @@ func (r resource) root() string {
 	return "/apis/" + r.group + "/" + r.version
 }
 
-// place is what a path names: a collection, in one namespace or in all, or an
+// place is the target of a path: a collection, in one namespace or in all, or an
 // object of it.
 type place struct {
 	resource        resource

@@ -95,7 +95,7 @@ func (c *collection) all() []*object {
 	return c.sorted
 }
 
-// selector is what a list or watch is of.
+// selector selects the objects of a list or watch.
 type selector struct {
 	namespace, name string
 	labels          labels.Selector

@@ -1,6 +1,6 @@
 package stubapi
 
-// Spoil is what becomes of one event on its way to one watch.
+// Spoil is a failure of one event on its way to one watch.
 type Spoil uint8
 
 // The ways an event is spoilt.
@@ -15,9 +15,9 @@ const (
 	Garble       // bytes that are no event are sent in its place
 )
 
-// Script says what becomes of event n (from 0) of watch k. Watches are
-// numbered in the order in which they were opened, from 0; one that is resumed
-// is another. It is a pure function.
+// Script returns the failure of event n (from 0) of watch k. Watches are numbered
+// in the order of opening, from 0; a resumed watch has a new number. It is a pure
+// function.
 type Script func(k, n int64) Spoil
 
 // Spoils makes a script out of a list.
@@ -25,7 +25,7 @@ func Spoils(list map[int64]map[int64]Spoil) Script {
 	return func(k, n int64) Spoil { return list[k][n] }
 }
 
-// piece is what a watch is sent for an event, or at its end.
+// piece is one message sent to a watch, for an event or at its end.
 type piece struct {
 	event *event // nil: an end, or garbage
 	spoil Spoil
@@ -41,7 +41,7 @@ type tape struct {
 	ended  bool
 }
 
-// next is what is sent for an event.
+// next returns the messages for an event.
 func (t *tape) next(e *event) []piece {
 	if t.ended {
 		return nil

@@ -35,7 +35,7 @@ func (p *pair) carry(to, from net.Conn) {
 	}
 }
 
-// bufferSize is what is read at once: two full TLS records.
+// bufferSize is the size of one read in bytes: two full TLS records.
 const bufferSize = 32 << 10
 
 // buffers are shared by all connections: each is borrowed only while there is

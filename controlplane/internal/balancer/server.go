@@ -18,7 +18,7 @@ type server struct {
 	conns  map[*pair]struct{}
 }
 
-// State is what a balancer knows of a server.
+// State is the balancer's view of a server.
 type State struct {
 	Name string
 	// Ready tells that it gets new connections.
@@ -41,7 +41,7 @@ func (b *Balancer) States() []State {
 // order lists the servers as a new connection should try them: ready ones
 // first, and of those the one with the fewest connections, so that a server
 // that comes back gets its share. Those that are not ready are tried last: if
-// all are so slow that no check is answered, refusing helps nobody.
+// all are so slow that no check is answered, refusing would help no client.
 func (b *Balancer) order() []*server {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -44,7 +44,7 @@ func limit(t *testing.T, kind string, f *pflag.Flag) string {
 	return ">=0"
 }
 
-// complaints are those of the validation of a component's options, one of which is set.
+// complaints validates a component's options with one of them set, and returns the errors.
 func complaints(t *testing.T, kind, name, value string) []string {
 	t.Helper()
 	var options any

@@ -9,12 +9,12 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// leaderWithin bounds the question who leads: the host knows it or does not.
+// leaderWithin bounds the lookup of a leader.
 const leaderWithin = 5 * time.Second
 
-// target is what a fault is aimed at.
+// target holds the components and links of a fault, and its claims on them.
 type target struct {
-	names  []string // the components, in the order of asking
+	names  []string // the components, in the requested order
 	links  []Link
 	claims []control.Claim
 }
@@ -40,7 +40,7 @@ func (m *Manager) possible(ctx context.Context, f control.Fault) error {
 	return how.served(m, ctx, f)
 }
 
-// leaders looks up who leads each kind of which the fault names a role.
+// leaders looks up the leader of each kind that the fault selects by role.
 func (m *Manager) leaders(ctx context.Context, f control.Fault) (map[string]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, leaderWithin)
 	defer cancel()

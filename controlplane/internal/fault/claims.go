@@ -10,8 +10,8 @@ import (
 // BusyError is the error of a fault that clashes with one that is in force, or is
 // being begun.
 type BusyError struct {
-	// Kind was asked for, At this time; Part of the plane is what both need,
-	// Holder has it.
+	// Kind was requested at time At; Holder has the Part of the plane that both
+	// need.
 	Kind, Part string
 	At         time.Time
 	Holder     control.FaultStatus

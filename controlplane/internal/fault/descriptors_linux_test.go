@@ -30,7 +30,7 @@ func TestTheLimitOfAProcessIsSetAndPutBack(t *testing.T) {
 		t.Errorf("before %+v, during %+v, after %+v", before, during, after)
 	}
 
-	// One that could not be put back by whoever has no rights is not set.
+	// A limit that an unprivileged process could not put back is not set.
 	if before.Max < unix.RLIM_INFINITY {
 		_, err := LimitDescriptors(os.Getpid(), before.Max+1)
 		if err == nil || !strings.Contains(err.Error(), "over the hard limit") {

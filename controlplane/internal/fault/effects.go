@@ -22,7 +22,7 @@ type mechanism struct {
 	plane   func(*Manager) error
 	// served says what the API server lacks for one fault; nil: it is not asked.
 	served func(*Manager, context.Context, control.Fault) error
-	// begin puts a fault in force. On an error the effect is what was done so far.
+	// begin puts a fault in force. On an error the effect holds what was done so far.
 	begin func(m *Manager, ctx context.Context, id string, f control.Fault, t target) (effect, error)
 	// undoWithin bounds the undoing; zero: 30 s.
 	undoWithin time.Duration

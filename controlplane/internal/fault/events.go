@@ -12,8 +12,8 @@ import (
 // components are killed every second tells some ten in that time.
 const eventsKept = 4096
 
-// Events is what happened to a plane, in order. The manager tells of faults, the
-// plane of exits, starts, leaders and leases. The last 4,096 are kept. The zero
+// Events is the ordered log of a plane's events. The manager appends faults, the
+// plane exits, starts, leaders and leases. The last 4,096 are kept. The zero
 // value is ready to use; its methods are safe for concurrent use.
 type Events struct {
 	mu     sync.Mutex
@@ -21,7 +21,7 @@ type Events struct {
 	next   int
 	seq    int64
 	closed bool
-	news   chan struct{} // closed at the next event; nil if nobody waits
+	news   chan struct{} // closed at the next event; nil without a waiting client
 }
 
 // Tell adds an event and gives it its number. Time zero means now.

@@ -41,8 +41,8 @@ func TestAProcessThatIsGoneNeedsNoMending(t *testing.T) {
 	}
 }
 
-// A neighbour that ends by itself is no contention any more, and nobody may take it
-// for one.
+// A neighbour that ends by itself causes no contention any more, so its fault is
+// lost.
 func TestANeighbourThatEndsByItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, h := fixture(t)

@@ -1,6 +1,6 @@
-// Package fault breaks a running control plane in the ways of control.Fault,
-// each for its time, and takes all of it back: at the fault's end by its own
-// timer, so also when whoever asked for it is gone, and at the plane's end.
+// Package fault applies a control.Fault to a running control plane and undoes it:
+// at the fault's end by a timer, which does not depend on the client that began
+// it, and at the plane's end.
 //
 // The Manager knows what each kind means, which faults go together and when
 // they end. The Host is the plane itself. How an fsync is slowed, a link cut
@@ -21,11 +21,11 @@ import (
 var ErrNotRunning = errors.New("does not run")
 
 // Host is the plane as a Manager needs it. Components are known by name
-// ("etcd-0"); one that the plane does not have is an error, as is, where its
-// process is needed, one that does not run (ErrNotRunning). All methods are safe
+// ("etcd-0"). A name that the plane does not have is an error; so is a component
+// that does not run where its process is needed (ErrNotRunning). All methods are safe
 // for concurrent use and return soon after their context has ended.
 type Host interface {
-	// Config is what the plane was made from: it says what there is.
+	// Config is the plane's configuration.
 	Config() control.Config
 	// Available says why the plane can have no fault now, NeighbourAvailable why it can
 	// have no Neighbour: an external etcd needs a second file system. Both are asked
@@ -33,8 +33,8 @@ type Host interface {
 	Available() error
 	NeighbourAvailable() error
 	// Leader names the component of a kind that leads now: the leader of etcd's
-	// members, or who holds the lease. It is an error that nobody does, and
-	// of kube-apiserver, whose replicas are equals.
+	// members, or the holder of the lease. It is an error if none leads, and for
+	// kube-apiserver, whose replicas are equals.
 	Leader(ctx context.Context, kind string) (string, error)
 
 	// Signal sends a signal to a component's process. After SIGSTOP the host's
@@ -56,9 +56,9 @@ type Host interface {
 	// context ends or the process does.
 	AwaitReady(ctx context.Context, name string) error
 
-	// Rehearse takes a snapshot of etcd, stops everything, and starts it again on
-	// what was restored from the snapshot. It returns when all is ready; after an
-	// error the plane is what it was before.
+	// Rehearse takes a snapshot of etcd, stops everything, restores the snapshot
+	// and starts everything on it. It returns when all is ready; after an error the
+	// plane is unchanged.
 	Rehearse(ctx context.Context) error
 
 	// LimitDescriptors sets the soft limit of open files of a component's

@@ -33,7 +33,7 @@ type active struct {
 	gone    chan struct{}           // closed when all of it is undone
 }
 
-// effect is what a fault has done to the plane.
+// effect records a fault's changes to the plane.
 type effect struct {
 	// undo takes back what was done, also if that was not all. After an error it
 	// is called again. Nil: nothing was done.
@@ -46,8 +46,8 @@ type effect struct {
 	over <-chan struct{}
 }
 
-// keep ends a fault when its time is over, when it is asked to, or when it has run
-// its course. One that cannot be undone stays until somebody asks again.
+// keep ends a fault when its time is over, when it is cleared, or when it ends by
+// itself. A fault that cannot be undone stays until the next request to clear it.
 func (m *Manager) keep(a *active, ends time.Time) {
 	defer m.running.Done()
 	var due <-chan time.Time
@@ -142,7 +142,7 @@ func (m *Manager) undo(a *active) error {
 		m.tell(control.EventFaultEnd, now, a.status, fmt.Sprintf("%s could not be undone: %v", describe(a.status), err))
 		return fmt.Errorf("fault %s, %s, could not be undone: %w", a.status.ID, a.status.Kind, err)
 	}
-	if !a.status.Active.IsZero() || a.status.Error != "" { // else nobody was told of it
+	if !a.status.Active.IsZero() || a.status.Error != "" { // else it was never published
 		m.tell(control.EventFaultEnd, now, a.status, describe(a.status))
 	}
 	a.status.Ended, a.status.Error = now, ""
@@ -161,7 +161,7 @@ func (m *Manager) rollback(a *active, cause error) (control.FaultStatus, error) 
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if a.status.Ended.IsZero() { // whoever waits to clear it has it still
+	if a.status.Ended.IsZero() { // a waiting Clear still returns it
 		a.status.Ended = time.Now()
 	}
 	m.faults = slices.DeleteFunc(m.faults, func(other *active) bool { return other == a })

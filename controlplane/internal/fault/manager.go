@@ -170,7 +170,7 @@ func (m *Manager) ClearAll(ctx context.Context) ([]control.FaultStatus, error) {
 	return m.endAll(ctx, errCleared)
 }
 
-// endAll ends all faults; cause is told to whoever waits for the beginning of one.
+// endAll ends all faults; a Begin under way returns cause.
 func (m *Manager) endAll(ctx context.Context, cause error) ([]control.FaultStatus, error) {
 	m.mu.Lock()
 	var first, last []*active

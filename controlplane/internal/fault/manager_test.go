@@ -23,8 +23,8 @@ func slowOf(name string, d time.Duration) control.Fault {
 	return control.Fault{Kind: control.FaultSlowFsync, Components: []string{name}, Delay: 25 * time.Millisecond, For: d}
 }
 
-// What each kind does, when its length is over, to the nanosecond, though
-// whoever asked is long gone.
+// Each kind ends when its duration is over, to the nanosecond, though the
+// client's context has ended long before.
 func TestEachKindEndsByItself(t *testing.T) {
 	tests := []struct {
 		fault control.Fault

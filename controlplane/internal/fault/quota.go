@@ -30,9 +30,9 @@ func (m *Manager) smallQuota(ctx context.Context, _ string, f control.Fault, t t
 	return e, m.roll(ctx, order, control.Flags{"quota-backend-bytes": strconv.FormatInt(f.Quota, 10)})
 }
 
-// freeSpace is what a person on call does about NOSPACE: more room, compaction,
-// defragmentation, alarms disarmed. The room comes first: with the small quota a
-// disarmed alarm would be raised again by the next write.
+// freeSpace recovers from NOSPACE as an operator would: the old quota, compaction,
+// defragmentation, then disarmed alarms. The quota comes first: with the small one
+// the next write would raise the alarm again.
 func (m *Manager) freeSpace(ctx context.Context, members []string) error {
 	if err := m.roll(ctx, members, nil); err != nil {
 		return err

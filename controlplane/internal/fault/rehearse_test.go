@@ -33,7 +33,7 @@ func TestARestoreIsOverWhenAllServesAgain(t *testing.T) {
 	})
 }
 
-// One that the host had to give up was no restore, and whoever judges is told.
+// A restore that the host gave up is reported as lost.
 func TestARestoreThatFailsIsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, h := fixture(t)

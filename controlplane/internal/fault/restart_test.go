@@ -48,7 +48,7 @@ func TestARolloutIsOneAfterAnother(t *testing.T) {
 	})
 }
 
-// A rollout that cannot go on has not restarted all, which nobody may take for all.
+// A rollout that cannot go on is reported as lost: it has not restarted all.
 func TestARolloutThatCannotGoOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, h := fixture(t)
@@ -70,8 +70,8 @@ func TestARolloutThatCannotGoOn(t *testing.T) {
 	})
 }
 
-// A component that could not be ended, or not be started, is started all the same, and
-// the fault is told as one that was not what was asked for.
+// A component whose end or start failed is started all the same, and the fault is
+// reported as lost.
 func TestARestartThatFailsHalfWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, h := fixture(t)

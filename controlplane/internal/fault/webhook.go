@@ -22,7 +22,7 @@ import (
 const webhookNames = "stormglass-fault-"
 
 // clearEvery is how often the removal of a registration is tried while the API
-// server does not serve. Nobody waits for the webhook meanwhile: it allows
+// server does not serve. No request waits for the webhook meanwhile: it allows
 // everything at once.
 const clearEvery = 100 * time.Millisecond
 
@@ -34,11 +34,11 @@ const (
 	lateEvery  = 2 * time.Second
 )
 
-// webhooks is what the manager needs of the packages that reach an API server.
+// webhooks registers webhooks in the API server and removes them.
 type webhooks interface {
 	// serves tells whether objects of a resource can be created.
 	serves(ctx context.Context, resource string) (bool, error)
-	// start gives a webhook that is in force, or undoes what it can.
+	// start returns a webhook in force; on an error it undoes what it can.
 	start(ctx context.Context, o webhook.Options) (registered, error)
 	// remove removes a registration and tells whether there was one.
 	remove(ctx context.Context, name string) (bool, error)
@@ -140,9 +140,9 @@ func (a admin) remove(ctx context.Context, name string) (bool, error) {
 }
 
 // Sweep removes the registrations of webhooks that a supervisor left in the
-// plane's data when it was killed: nobody serves them, so what they are asked
-// about would fail for good. Call it when a plane that resumes serves, before it
-// takes faults. It gives the names of what it removed.
+// plane's data when it was killed: they have no server, so the requests they match
+// would fail for good. Call it when a resumed plane serves, before it takes faults.
+// It returns the names of the removed registrations.
 func Sweep(ctx context.Context, kubeconfig string) ([]string, error) {
 	a, err := newAdmin(kubeconfig)
 	if err != nil {

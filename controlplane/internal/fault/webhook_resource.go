@@ -13,9 +13,8 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// served refuses a webhook on a resource that nobody can create, as "deployments"
-// without its group: it would be registered, be asked about nothing and break
-// nothing.
+// served refuses a webhook on a resource that the API server does not serve, as
+// "deployments" without its group: no request would ever match it.
 func (m *Manager) served(ctx context.Context, f control.Fault) error {
 	hooks, err := m.webhooks(m.host.Kubeconfig())
 	if err != nil {

@@ -1,10 +1,9 @@
 // Package observer starts `loadgen observe` beside a plane.
 //
-// It is a process, for two reasons. Whoever scrapes and evaluates rules
-// collects garbage, and must not do so in the supervisor, which has a balancer
-// in the way of every request. And the heavy program need not link a Prometheus
-// for it: what observes a plane is in the light one, and works on any plane
-// that is up.
+// It is a separate process for two reasons. Scraping and evaluating rules causes
+// garbage collection, which would delay the requests through the supervisor's
+// balancer. And cmd/controlplane need not link Prometheus: the observer is part of
+// cmd/loadgen, and observes any plane that is up.
 package observer
 
 import (

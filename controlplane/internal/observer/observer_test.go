@@ -135,8 +135,8 @@ func TestDiesWithParent(t *testing.T) {
 	}
 }
 
-// zombie tells of a process that has ended and that nobody has waited for: where
-// the tests are the first process of a container, orphans stay such.
+// zombie reports whether a process has ended without being waited for: orphans
+// remain zombies where the tests are the first process of a container.
 func zombie(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

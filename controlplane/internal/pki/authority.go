@@ -2,10 +2,9 @@
 // one ECDSA P-256 identity per component, the service accounts' signing key,
 // and kubeconfigs. It uses crypto/x509 and nothing else.
 //
-// Separate authorities matter: etcd lets anybody in whose certificate its
-// authority signed, so a kubelet's certificate must come from another one; and
-// whoever holds a certificate of the request-header authority may claim to be
-// any user.
+// Separate authorities matter: etcd admits every client with a certificate of its
+// authority, so a kubelet's certificate must come from another one; and a client
+// with a certificate of the request-header authority may claim to be any user.
 package pki
 
 import (

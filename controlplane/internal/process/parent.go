@@ -14,8 +14,8 @@ import (
 // parent is gone, if the parent asked for that through control.ParentPipeEnv.
 // Call it once, first thing in main.
 //
-// SIGKILL and no clean-up: the parent's death is never orderly, and whoever
-// is left must not race with what is started next.
+// SIGKILL and no clean-up: the parent's death is never orderly, and its children
+// must not race with those of the next parent.
 func DieWithParent() error {
 	text, ok := os.LookupEnv(control.ParentPipeEnv)
 	if !ok {
@@ -36,7 +36,7 @@ func DieWithParent() error {
 	}
 	pipe := os.NewFile(uintptr(fd), "parent pipe")
 	go func() {
-		// Nobody writes, so the read returns when the last write end closes.
+		// The parent never writes, so the read returns when the last write end closes.
 		_, _ = pipe.Read(make([]byte, 1))
 		_ = unix.Kill(os.Getpid(), unix.SIGKILL)
 	}()

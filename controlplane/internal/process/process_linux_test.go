@@ -189,8 +189,8 @@ func TestCloseLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestDescriptors: a child's soft limit is what was asked for, although Go
-// raises it at the start of every program, and the hard limit stays.
+// TestDescriptors: a child has the requested soft limit, although Go raises it at
+// the start of every program, and the hard limit stays.
 func TestDescriptors(t *testing.T) {
 	asked := spec("limited", filepath.Join(t.TempDir(), "log"), nil)
 	asked.Descriptors = 321
@@ -205,8 +205,8 @@ func TestDescriptors(t *testing.T) {
 	}
 }
 
-// TestReserve: whoever asks for the port by number can listen on it, time and
-// again; nobody else gets it, and nobody answers there meanwhile.
+// TestReserve: a reserved port can be listened on by its number, repeatedly; the
+// kernel assigns it to no other socket, and a dial is refused meanwhile.
 func TestReserve(t *testing.T) {
 	first, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Reserve keeps a loopback port from being given to anybody who does not ask
-// for it by number, above all to outgoing connections, while the component that
-// listens on it is not there. The component itself can listen: both have
+// Reserve keeps the kernel from assigning a loopback port, above all to outgoing
+// connections, while the component that listens on it does not run. A process can
+// still listen on it by number, as the component does: both have
 // SO_REUSEADDR, as Go's listeners do, and this socket does not listen.
 func Reserve(port int) (*os.File, error) {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)

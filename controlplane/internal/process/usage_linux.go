@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Usage is what a process has used and holds.
+// Usage holds the resources that a process has used and holds.
 type Usage struct {
 	// CPU is user plus system time since its start.
 	CPU time.Duration

@@ -4,7 +4,7 @@ package process
 
 import "time"
 
-// Usage is what a process has used and holds.
+// Usage holds the resources that a process has used and holds.
 type Usage struct {
 	CPU         time.Duration
 	RSS, Shared int64

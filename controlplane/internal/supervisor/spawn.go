@@ -77,7 +77,7 @@ func (s *Supervisor) spec(name, program string, env, args []string) process.Spec
 	}
 }
 
-// environment is what a process inherits: nothing that could change a component's
+// environment returns the variables that a process inherits: none that could change a component's
 // flags (etcd reads ETCD_*) or its clients (KUBECONFIG, proxies).
 func environment() []string {
 	return slices.DeleteFunc(os.Environ(), func(kv string) bool {

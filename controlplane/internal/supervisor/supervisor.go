@@ -23,7 +23,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/topology"
 )
 
-// Plane is what a Supervisor needs of its plane. Every field must be set.
+// Plane holds a Supervisor's access to its plane. Every field must be set.
 type Plane struct {
 	Layout topology.Layout
 	// Order lists all components by name in the order of starting.

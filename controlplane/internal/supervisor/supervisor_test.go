@@ -37,7 +37,7 @@ type supervised struct {
 	events fault.Events
 	faults *fault.Manager
 	died   chan error
-	// inService is what the load balancer says.
+	// inService stands for the load balancer.
 	inService func(name string) bool
 }
 

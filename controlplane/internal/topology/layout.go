@@ -48,7 +48,7 @@ func (l Layout) SchedulerConfig() string { return filepath.Join(l.Dir, "schedule
 // AuditPolicy says which requests the API server audits.
 func (l Layout) AuditPolicy() string { return filepath.Join(l.Dir, "audit-policy.yaml") }
 
-// AuditLog is what it writes of them; rotated files stand beside it.
+// AuditLog is the path of the audit log; rotated files stand beside it.
 func (l Layout) AuditLog() string { return filepath.Join(l.Dir, filepath.FromSlash(control.AuditLog)) }
 
 // Config is the configuration of the last start.

@@ -12,8 +12,8 @@ import (
 type Route struct {
 	// From and To are the components.
 	From, To string
-	// Host is what a forward proxy is asked for, as host:port; empty for a
-	// listener, which leads to one place only.
+	// Host is the host:port requested of a forward proxy; empty for a listener,
+	// which has one destination only.
 	Host string
 	// Target is where To listens, as host:port.
 	Target string

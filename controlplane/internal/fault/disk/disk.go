@@ -53,7 +53,7 @@ type Options struct {
 	Ready func()
 }
 
-// Stats is what the neighbour did.
+// Stats holds the neighbour's writes and their times.
 type Stats struct {
 	// Syncs that were completed, and the bytes written before them.
 	Syncs int64 `json:"syncs"`
@@ -118,7 +118,7 @@ func Run(ctx context.Context, o Options) (Stats, error) {
 	for i, f := range files {
 		running.Go(func() {
 			begun := sync.OnceFunc(first.Done)
-			defer begun() // also if it fails: nobody waits for ever
+			defer begun() // also on failure, so that Run does not wait for ever
 			w := writer{file: f, size: o.Size, data: incompressible(min(o.Size, chunk), uint64(i))}
 			err := w.run(ctx, begun)
 			mu.Lock()
@@ -170,8 +170,8 @@ func (w *writer) run(ctx context.Context, begun func()) error {
 	pace := time.NewTicker(time.Second / maxRounds)
 	defer pace.Stop()
 	for {
-		// Emptied, so that each round needs new blocks: the file system's
-		// journal is what neighbours share.
+		// Emptied, so that each round allocates new blocks and writes the
+		// file system's journal, which neighbours share.
 		if err := w.file.Truncate(0); err != nil {
 			return err
 		}

@@ -145,7 +145,7 @@ func TestOtherFileSystem(t *testing.T) {
 			t.Errorf("%v, want %q in it", err, want)
 		}
 	}
-	// /proc is another device everywhere, and nobody can write files there.
+	// /proc is another device everywhere, and takes no files.
 	if _, err := otherFileSystem(dir, []candidate{{"proc", "/proc"}}); err == nil {
 		t.Error("/proc was taken")
 	}

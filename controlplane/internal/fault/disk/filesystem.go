@@ -68,7 +68,7 @@ func device(dir string) (uint64, error) {
 	return uint64(stat.Dev), nil
 }
 
-// freeSpace is what an unprivileged process may still write, in bytes.
+// freeSpace returns the bytes that an unprivileged process may still write.
 func freeSpace(dir string) (uint64, error) {
 	var stat unix.Statfs_t
 	if err := unix.Statfs(dir, &stat); err != nil {

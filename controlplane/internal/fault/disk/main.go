@@ -15,7 +15,7 @@ import (
 // Program is the neighbour's name in the multi-call binary.
 const Program = "disk-neighbour"
 
-// ReadyLine is what Main prints when all writers are at it (Options.Ready).
+// ReadyLine is printed by Main when all writers have begun (Options.Ready).
 const ReadyLine = "disk-neighbour: writing"
 
 // Args are the arguments of Main that mean the options.

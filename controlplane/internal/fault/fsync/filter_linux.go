@@ -32,7 +32,7 @@ func Available() error {
 	return nil
 }
 
-// auditArch is what the kernel calls this architecture's system calls.
+// auditArch returns the kernel's AUDIT_ARCH value for this architecture.
 func auditArch() (arch uint32, ok bool) {
 	switch runtime.GOARCH {
 	case "amd64":

@@ -80,8 +80,7 @@ func (g *gate) serve(listener int) {
 	for {
 		n, err := receive(listener)
 		if err != nil {
-			// Nobody would ever let the callers go on again. There is no
-			// such error that the kernel documents.
+			// The callers would wait for ever. The kernel documents no such error.
 			panic(fmt.Sprintf("fsync: the seccomp listener is lost: %v", err))
 		}
 		g.hold(n.id, int(int32(n.args[0])))
@@ -120,9 +119,9 @@ func (g *gate) release(id uint64) {
 	proceed(g.listener, id)
 }
 
-// pathOf is what this process's descriptor is open on; empty if it is not
-// open: then the call fails by itself. It cannot have become another file in
-// between, unless the process closes a file that it is syncing.
+// pathOf returns the path of this process's open descriptor; empty if it is not
+// open: then the call fails by itself. The descriptor cannot have become another
+// file meanwhile, unless the process closes a file that it is syncing.
 func pathOf(fd int) string {
 	path, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(fd))
 	if err != nil {

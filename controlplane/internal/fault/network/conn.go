@@ -47,7 +47,7 @@ func reset(c *net.TCPConn) {
 }
 
 // carry forwards a client's connection over the link until both sides have
-// ended. from is what it sends. connected is called when the other end was dialled,
+// ended. from reads the client's bytes. connected is called when the other end was dialled,
 // or with the error; its own error makes the client see a reset.
 func (l *Link) carry(client *net.TCPConn, from io.Reader, connected func(error) error) {
 	c := &conn{client: client}

@@ -63,7 +63,7 @@ func (frozen) Pipe(stub *toxics.ToxicStub) { <-stub.Interrupt }
 // at a time (Link.mu).
 func (d *direction) turn(c Condition) (wait func(patience <-chan time.Time) bool) {
 	t := turn{d.toxic(c), make(chan struct{})}
-	select { // a turn that nobody has taken yet is out of date
+	select { // a turn not taken yet is out of date
 	case <-d.turns:
 	default:
 	}

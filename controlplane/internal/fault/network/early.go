@@ -13,8 +13,8 @@ import (
 var errGivenUp = errors.New("the client gave up")
 
 // earlyBytes bounds what is read of a client that waits for the link. A TLS
-// ClientHello has some 1500 bytes; of a client that says more, and goes, nobody hears
-// before the link lets it through.
+// ClientHello has some 1500 bytes; that a client sent more and left is noticed only
+// when the link lets it through.
 const earlyBytes = 64 << 10
 
 // early listens to a client while its connection waits for the link: without

@@ -144,8 +144,8 @@ func TestACutHoldsUpNewConnections(t *testing.T) {
 	hear(t, c, "hello")
 }
 
-// Whoever dials over a link that is cut gives up, and tries again, as long as it is
-// cut. Nothing of that may be left, or the supervisor runs out of descriptors.
+// A client of a cut link gives up and dials again as long as the link is cut. None of
+// these connections may be left, or the supervisor runs out of descriptors.
 func TestADialThatIsGivenUpIsForgotten(t *testing.T) {
 	s := startServer(t)
 	l := listen(t, s)

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Listener is a link that is a port of its own: whoever connects to it reaches
-// the other component.
+// Listener is a link with its own port: a client that connects to it reaches the
+// other component.
 type Listener struct {
 	link *Link
 	port *port
@@ -28,7 +28,7 @@ func Listen(from, to, listen, upstream string) (*Listener, error) {
 	return &Listener{link, p}, nil
 }
 
-// Link is what can be delayed and cut.
+// Link returns the link, to delay and cut it.
 func (l *Listener) Link() *Link { return l.link }
 
 // Addr is where it listens: "127.0.0.1:12345".

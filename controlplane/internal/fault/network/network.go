@@ -14,9 +14,9 @@
 // sent meanwhile arrive, as TCP's retransmissions would.
 //
 // Limits:
-//   - The kernel accepts a TCP connection before this process is asked, so a
-//     dial through a cut link succeeds, and the TLS handshake or the answer to
-//     CONNECT is what hangs. In production the dial itself would.
+//   - The kernel accepts a TCP connection before this process does, so a dial
+//     through a cut link succeeds, and the TLS handshake or the answer to CONNECT
+//     hangs. In production the dial itself would.
 //   - Loss shows as delay, as it does to TCP. A link has no bandwidth limit.
 //   - Delays count in each direction on its own, and come late by what a timer
 //     does, some 100 microseconds. Opening a connection costs one round trip, as

@@ -16,8 +16,8 @@ import (
 type Target struct {
 	// To is the component.
 	To string
-	// Host is what the proxied component connects to, as in its URLs:
-	// "etcd-1.stormglass.invalid:12380". Nobody resolves it.
+	// Host is the address in the proxied component's URLs:
+	// "etcd-1.stormglass.invalid:12380". It is never resolved.
 	Host string
 	// Upstream is where the other component really listens.
 	Upstream string

@@ -198,7 +198,7 @@ func TestWhatAProxyRefuses(t *testing.T) {
 	}
 }
 
-// Nobody needs more than some hundred bytes to say where to.
+// A CONNECT request needs some hundred bytes only.
 func TestARequestWithoutEnd(t *testing.T) {
 	p, err := network.ListenProxy("etcd-0", "127.0.0.1:0", nil)
 	if err != nil {

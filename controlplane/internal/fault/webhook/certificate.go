@@ -14,7 +14,7 @@ import (
 )
 
 // selfSigned makes a serving certificate for 127.0.0.1 that is its own
-// authority, and the bundle for whoever is to trust it. The key stays in memory.
+// authority, and the bundle for its clients. The key stays in memory.
 func selfSigned(now time.Time) (certificate tls.Certificate, bundle []byte, err error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -52,7 +52,7 @@ func (w *Webhook) review(out http.ResponseWriter, r *http.Request) {
 		http.Error(out, "stormglass: this webhook fails, as it was asked to", http.StatusInternalServerError)
 	case allowed:
 		allow(out, review)
-	case abandoned: // nobody reads an answer
+	case abandoned: // no answer is read
 	}
 }
 
@@ -142,5 +142,5 @@ func allow(out http.ResponseWriter, review *admission.AdmissionReview) {
 	}
 	answer.SetGroupVersionKind(schema.GroupVersionKind{Group: admission.GroupName, Version: "v1", Kind: "AdmissionReview"})
 	out.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(out).Encode(answer) // an error means that nobody reads it
+	_ = json.NewEncoder(out).Encode(answer) // an error means that the client is gone
 }

@@ -100,9 +100,9 @@ type Webhook struct {
 // API server that has not heard of that yet must get its answer.
 const linger = time.Second
 
-// ErrUncertain is wrapped by Start's error when the registration may be there all the
-// same, or come about yet: an API server that got the request has not answered, or has
-// not removed it again. Nobody serves it.
+// ErrUncertain is wrapped by Start's error when the registration may exist all the
+// same, or appear later: an API server that got the request has not answered, or has
+// not removed it again. The registration then has no server.
 var ErrUncertain = errors.New("the registration may come about all the same")
 
 // Start serves the webhook and registers it, and returns when the API server
@@ -133,7 +133,7 @@ func Start(ctx context.Context, config *rest.Config, o Options) (*Webhook, error
 	w.server = serverOf(w.handler(), certificate)
 	go func() { w.served <- w.server.ServeTLS(listener, "", "") }()
 	err = w.register(ctx, bundle)
-	if refused(err) { // if somebody else has that name, his stays
+	if refused(err) { // another's registration of that name stays
 		return nil, errors.Join(fmt.Errorf("webhook: %w", err), w.stop())
 	}
 	answered := err == nil

@@ -19,19 +19,18 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// apiServer plays the part of an API server that matters here: it keeps
-// registrations, and asks a registered webhook about a ConfigMap that somebody
-// pretends to create, after it was late to hear some times.
+// apiServer is a stub API server: it keeps registrations, and calls a registered
+// webhook for each ConfigMap that is created once `late` probes have passed.
 type apiServer struct {
 	*httptest.Server
 	t    *testing.T
-	late int // so many probes pass before a change is heard of
+	late int // number of probes before a change takes effect
 
 	mu         sync.Mutex
 	registered *admissionregistration.ValidatingWebhookConfiguration
 	inForce    *admissionregistration.ValidatingWebhookConfiguration
 	probes     int    // since the last change
-	deaf       func() // if set, no change is ever heard of; called at each probe
+	deaf       func() // if set, no change takes effect; called at each probe
 }
 
 const registrations = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
@@ -99,7 +98,7 @@ func (s *apiServer) current() *admissionregistration.ValidatingWebhookConfigurat
 	return s.registered
 }
 
-// probe gives the registration in force.
+// probe returns the registration in force.
 func (s *apiServer) probe() *admissionregistration.ValidatingWebhookConfiguration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
