@@ -54,7 +54,7 @@ func openDirectory(ctx context.Context, path string) (*directory, error) {
 	}
 	d := &directory{path: path}
 	if err = d.make(); err == nil {
-		d.lock, err = lockPatiently(ctx, path)
+		d.lock, err = lockWithin(ctx, path)
 	}
 	if err != nil {
 		d.discard()
@@ -94,9 +94,9 @@ func (d *directory) make() error {
 	return err
 }
 
-// lockPatiently takes the lock. A lock whose supervisor is gone is held by components
-// that are about to end with it, so it waits a little for those.
-func lockPatiently(ctx context.Context, path string) (*os.File, error) {
+// lockWithin takes the lock. The components of a dead supervisor hold its lock until
+// they have ended too, so it waits for them a little (stragglers).
+func lockWithin(ctx context.Context, path string) (*os.File, error) {
 	inUse := func(pid int) error {
 		return fmt.Errorf("%s: a control plane runs here already, supervisor %d (stop it with: controlplane down --dir %s; or choose another --dir)", path, pid, shell.Quote(path))
 	}

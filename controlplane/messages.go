@@ -13,7 +13,7 @@ import (
 const SupervisorLog = "supervisor"
 
 // progress writes a line to Options.Progress and to the supervisor's log.
-func (p *Plane) progress(format string, args ...any) { p.messages.say(fmt.Sprintf(format, args...)) }
+func (p *Plane) progress(format string, args ...any) { p.messages.write(fmt.Sprintf(format, args...)) }
 
 // report writes an error that nothing depends on, if there is one.
 func (p *Plane) report(err error) {
@@ -45,28 +45,29 @@ type messages struct {
 
 // message is a line, or a request to close passed when all before it was passed on.
 type message struct {
-	line   string
-	passed chan struct{}
+	line      string
+	forwarded chan struct{}
 }
 
 // newMessages passes lines on to a writer, one at a time. Close it.
 func newMessages(to io.Writer) *messages {
 	m := &messages{to: to, patience: readWithin, queue: make(chan message, maxUnread), quit: make(chan struct{})}
-	go m.pass()
+	go m.forward()
 	return m
 }
 
-func (m *messages) pass() {
+// forward passes lines on until the messages are closed.
+func (m *messages) forward() {
 	for {
 		select {
 		case <-m.quit:
 			return
 		case next := <-m.queue:
 			switch {
-			case m.over():
+			case m.closed():
 				return
-			case next.passed != nil:
-				close(next.passed)
+			case next.forwarded != nil:
+				close(next.forwarded)
 			default:
 				fmt.Fprintln(m.to, next.line) // the reader may have left
 			}
@@ -74,8 +75,8 @@ func (m *messages) pass() {
 	}
 }
 
-// over reports whether they are closed.
-func (m *messages) over() bool {
+// closed reports whether the messages are closed.
+func (m *messages) closed() bool {
 	select {
 	case <-m.quit:
 		return true
@@ -84,8 +85,8 @@ func (m *messages) over() bool {
 	}
 }
 
-// keep opens the log.
-func (m *messages) keep(path string) error {
+// openLog opens the log.
+func (m *messages) openLog(path string) error {
 	log, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
@@ -96,25 +97,26 @@ func (m *messages) keep(path string) error {
 	return nil
 }
 
-func (m *messages) say(line string) {
+// write writes a line to the log and queues it for the reader.
+func (m *messages) write(line string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.over() {
+	if m.closed() {
 		return
 	}
 	if m.log != nil {
 		fmt.Fprintln(m.log, time.Now().UTC().Format(time.RFC3339Nano), line)
 	}
-	if m.unread > 0 && m.pend(fmt.Sprintf("(%d lines are left out here; the supervisor's log has them)", m.unread)) {
+	if m.unread > 0 && m.enqueue(fmt.Sprintf("(%d lines are left out here; the supervisor's log has them)", m.unread)) {
 		m.unread = 0
 	}
-	if m.unread > 0 || !m.pend(line) {
+	if m.unread > 0 || !m.enqueue(line) {
 		m.unread++
 	}
 }
 
-// pend puts a line in the queue, if there is room. The caller holds the lock.
-func (m *messages) pend(line string) bool {
+// enqueue puts a line in the queue, if there is room. The caller holds the lock.
+func (m *messages) enqueue(line string) bool {
 	select {
 	case m.queue <- message{line: line}:
 		return true
@@ -127,7 +129,7 @@ func (m *messages) pend(line string) bool {
 func (m *messages) flush() {
 	patience := time.NewTimer(m.patience)
 	defer patience.Stop()
-	question := message{passed: make(chan struct{})}
+	question := message{forwarded: make(chan struct{})}
 	select {
 	case m.queue <- question:
 	case <-m.quit:
@@ -136,7 +138,7 @@ func (m *messages) flush() {
 		return
 	}
 	select {
-	case <-question.passed:
+	case <-question.forwarded:
 	case <-m.quit:
 	case <-patience.C:
 	}
@@ -148,7 +150,7 @@ func (m *messages) close() {
 	m.flush()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.over() {
+	if m.closed() {
 		return
 	}
 	close(m.quit)

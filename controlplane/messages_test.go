@@ -25,23 +25,23 @@ func (s *stalled) Write(p []byte) (int, error) {
 }
 
 // A terminal that was paused holds up nothing; what it misses the log has, and says so.
-func TestNobodyWaitsForAReader(t *testing.T) {
+func TestStalledReaderDelaysNoMessage(t *testing.T) {
 	reader := &stalled{let: make(chan struct{})}
 	m := newMessages(reader)
 	m.patience = time.Hour
 	file := filepath.Join(t.TempDir(), "supervisor.log")
-	if err := m.keep(file); err != nil {
+	if err := m.openLog(file); err != nil {
 		t.Fatal(err)
 	}
 	const said = 3 * maxUnread
 	for i := range said {
-		m.say(fmt.Sprintf("line %d", i))
+		m.write(fmt.Sprintf("line %d", i))
 	}
 	close(reader.let)
 	m.flush()
-	m.say("the last line")
+	m.write("the last line")
 	m.close()
-	m.say("nobody hears this")
+	m.write("nobody hears this")
 	lines := strings.Split(strings.TrimSpace(reader.String()), "\n")
 	read, leftOut := 0, 0
 	for _, line := range lines {
@@ -65,11 +65,11 @@ func TestNobodyWaitsForAReader(t *testing.T) {
 }
 
 // A plane's end does not wait for a reader that never comes back.
-func TestAReaderThatNeverReads(t *testing.T) {
+func TestFlushGivesUpOnStalledReader(t *testing.T) {
 	reader := &stalled{let: make(chan struct{})}
 	m := newMessages(reader)
 	m.patience = time.Millisecond
-	m.say("one")
+	m.write("one")
 	m.close()
 	m.close()
 	close(reader.let)

@@ -121,7 +121,7 @@ func Start(ctx context.Context, opts Options) (*Plane, error) {
 	} else if errors.As(err, &component) {
 		p.dir.keepLogs = true
 	}
-	p.Stop(err, p.patience(opts.Now))
+	p.Stop(err, p.shutdownSignal(opts.Now))
 	p.Release()
 	return nil, err
 }
@@ -170,7 +170,7 @@ func (p *Plane) start(ctx context.Context) (err error) {
 	if err := p.prepare(); err != nil {
 		return err
 	}
-	go leadership.FollowAll(p.opts.Config, p.layout).Report(p.lifetime, p.events.Tell)
+	go leadership.FollowAll(p.opts.Config, p.layout).Report(p.lifetime, p.events.Append)
 	if err := p.launchRetrying(ctx); err != nil {
 		return err
 	}
@@ -196,7 +196,7 @@ func (p *Plane) prepare() error {
 			return err
 		}
 	}
-	if err := p.messages.keep(p.layout.Log(SupervisorLog)); err != nil {
+	if err := p.messages.openLog(p.layout.Log(SupervisorLog)); err != nil {
 		return err
 	}
 	if err := restore.FinishInterrupted(p.layout, p.opts.Config); err != nil {
@@ -219,7 +219,7 @@ func (p *Plane) Run(ctx context.Context, now <-chan struct{}) error {
 	case <-p.stopAsk:
 		p.Stop(errAsked, now)
 	case err := <-p.died:
-		p.Stop(err, p.patience(now))
+		p.Stop(err, p.shutdownSignal(now))
 		return err
 	}
 	return nil
@@ -242,7 +242,7 @@ func (p *Plane) Run(ctx context.Context, now <-chan struct{}) error {
 func (p *Plane) Stop(cause error, now <-chan struct{}) {
 	p.beginClosing()
 	p.setState(control.Stopping, cause.Error())
-	p.events.Tell(control.Event{Kind: control.EventStopping, Detail: cause.Error()})
+	p.events.Append(control.Event{Kind: control.EventStopping, Detail: cause.Error()})
 	p.progress("stopping: %s", cause)
 	p.undoFaults(now)
 	p.components.StopAll(now)
@@ -266,9 +266,9 @@ func (p *Plane) Stop(cause error, now <-chan struct{}) {
 // Release unlocks the directory of a plane that has ended.
 func (p *Plane) Release() { p.dir.release() }
 
-// patience returns now, or a closed channel if an etcd member has died: without a
-// quorum an API server cannot end in order.
-func (p *Plane) patience(now <-chan struct{}) <-chan struct{} {
+// shutdownSignal returns now, or a closed channel if an etcd member has died: without
+// a quorum an API server cannot end in order.
+func (p *Plane) shutdownSignal(now <-chan struct{}) <-chan struct{} {
 	if !p.components.Died(control.KindEtcd) {
 		return now
 	}

@@ -8,9 +8,9 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/topology"
 )
 
-// TestWhatAMachineLacks: a plane that it cannot hold is refused with the number
+// TestTooSmallMachineIsRefused: a plane that it cannot hold is refused with the number
 // that is missing.
-func TestWhatAMachineLacks(t *testing.T) {
+func TestTooSmallMachineIsRefused(t *testing.T) {
 	one := control.Config{}
 	many := control.Config{
 		Etcd: control.Etcd{Members: 3}, APIServer: control.APIServer{Replicas: 2},
@@ -48,8 +48,8 @@ func TestWhatAMachineLacks(t *testing.T) {
 	}
 }
 
-// TestResumedAsAnother: etcd's data fits the members that wrote it, and no others.
-func TestResumedAsAnother(t *testing.T) {
+// TestResumeWithOtherMembersIsRefused: etcd's data fits the members that wrote it, and no others.
+func TestResumeWithOtherMembersIsRefused(t *testing.T) {
 	l := topology.Layout{Dir: t.TempDir()}
 	three := control.Config{Etcd: control.Etcd{Members: 3}}
 	if err := sameMembers(l, three); err != nil {

@@ -28,7 +28,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-func TestNobodyAnonymous(t *testing.T) {
+func TestAnonymousRequestsAreRefused(t *testing.T) {
 	c := shared.Cluster()
 	stranger := https(t, c.CAFile, control.KeyPair{})
 	for _, path := range []string{"/api/v1/namespaces", "/version", "/readyz", "/metrics"} {
@@ -122,9 +122,9 @@ func TestNodeRestriction(t *testing.T) {
 	}
 }
 
-// TestLoadgenIsNoMaster: the load generator may do everything, by RBAC, and
+// TestLoadgenIsNotInSystemMasters: the load generator may do everything, by RBAC, and
 // priority and fairness applies to it.
-func TestLoadgenIsNoMaster(t *testing.T) {
+func TestLoadgenIsNotInSystemMasters(t *testing.T) {
 	c := shared.Cluster()
 	out := ok(t, "kubectl", "--dir", c.Dir, "--kubeconfig", c.Kubeconfigs["loadgen"], "auth", "whoami", "-o", "yaml")
 	if !strings.Contains(out, "stormglass-loadgen") || strings.Contains(out, "system:masters") {

@@ -76,7 +76,7 @@ func (v faultVerb) command() *cobra.Command {
 			return errors.New("--for 0s has no length (leave --for away: until it is cleared)")
 		}
 		if problems := f.Problems(); len(problems) > 0 {
-			return v.refused(&control.InvalidFault{Problems: problems})
+			return v.refusal(&control.InvalidFault{Problems: problems})
 		}
 		ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 		defer stop()
@@ -86,14 +86,14 @@ func (v faultVerb) command() *cobra.Command {
 		}
 		if dryRun {
 			if err := client.Check(ctx, f); err != nil {
-				return v.refused(err)
+				return v.refusal(err)
 			}
 			_, err := fmt.Fprintln(cmd.ErrOrStderr(), "the plane could have this fault now; nothing was begun")
 			return err
 		}
 		status, err := client.Begin(ctx, f)
 		if err != nil {
-			return v.refused(err)
+			return v.refusal(err)
 		}
 		if *output == "json" {
 			return writeJSON(cmd.OutOrStdout(), status)
@@ -114,8 +114,8 @@ func (v faultVerb) noArguments(_ *cobra.Command, args []string) error {
 	return fmt.Errorf("fault %s takes no %q", v.Command(), args[0])
 }
 
-// refused puts a supervisor's refusal in terms of flags.
-func (v faultVerb) refused(err error) error {
+// refusal words a supervisor's refusal in terms of flags.
+func (v faultVerb) refusal(err error) error {
 	var invalid *control.InvalidFault
 	if !errors.As(err, &invalid) {
 		return exitcode.EnvironmentError(err)

@@ -128,7 +128,7 @@ func up(ctx context.Context, o upOptions, stdin io.Reader, stdout, stderr io.Wri
 	if o.background {
 		// The reader of this process's output leaves when it has the result. All later
 		// messages go to the supervisor's log, a crash included.
-		progress.beQuiet()
+		progress.silence()
 		_ = crashTo(controlplane.LogFile(cluster.Dir, controlplane.SupervisorLog)) // a comfort, not a need
 	}
 	if o.output == "json" {
@@ -158,15 +158,15 @@ func crashTo(file string) error {
 	return debug.SetCrashOutput(f, debug.CrashOptions{})
 }
 
-// progressWriter passes on, a line at a time, until it is told to be quiet.
+// progressWriter passes lines on until it is silenced.
 type progressWriter struct {
 	to    io.Writer
 	mu    sync.Mutex
 	quiet bool
 }
 
-// beQuiet returns when nothing is being written any more.
-func (w *progressWriter) beQuiet() {
+// silence ends the output; it returns when no write is under way.
+func (w *progressWriter) silence() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.quiet = true

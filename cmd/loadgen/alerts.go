@@ -84,8 +84,8 @@ func listAlerts(w io.Writer, all []alerts.Alert, output string) error {
 	return t.Flush()
 }
 
-// proving holds the arguments of `loadgen alerts prove`.
-type proving struct {
+// proveOptions holds the arguments of `loadgen alerts prove`.
+type proveOptions struct {
 	rules, proofs     []string
 	out, controlPlane string
 	output            string
@@ -93,7 +93,7 @@ type proving struct {
 }
 
 func newProve() *cobra.Command {
-	var p proving
+	var p proveOptions
 	cmd := &cobra.Command{
 		Use:   "prove [DIR...]",
 		Short: "Prove the alerts: break what each is about, and see that it fires and nothing else",
@@ -136,7 +136,7 @@ run proved nothing (interrupted, no data, generator saturated).`,
 }
 
 // judge judges runs that are there. Without --rule every alert is wanted.
-func (p proving) judge(cmd *cobra.Command, dirs []string) error {
+func (p proveOptions) judge(cmd *cobra.Command, dirs []string) error {
 	if len(p.proofs) > 0 || p.out != "" || p.controlPlane != "" {
 		return loadgen.Usage(errors.New("--proof, --out and --controlplane are for runs that are made (leave them out, or the directories)"))
 	}
@@ -175,7 +175,7 @@ func same(dir string) string {
 
 // run runs the proofs one after another and judges each at once. One that cannot
 // be run does not keep the others from running.
-func (p proving) run(cmd *cobra.Command) error {
+func (p proveOptions) run(cmd *cobra.Command) error {
 	proofs, err := loadgen.SelectProofs(p.proofs, p.rules)
 	if err != nil {
 		return loadgen.Usage(err)
@@ -223,7 +223,7 @@ func (p proving) run(cmd *cobra.Command) error {
 
 // checkOut refuses a directory that cannot be written, and one in which a run is that
 // would pass for a proof's.
-func (p proving) checkOut(proofs []loadgen.Proof) error {
+func (p proveOptions) checkOut(proofs []loadgen.Proof) error {
 	if err := commandline.CheckDir(p.out); err != nil {
 		err = fmt.Errorf("--out %w", err)
 		if commandline.PathAtFault(err) {
@@ -245,7 +245,7 @@ func (p proving) checkOut(proofs []loadgen.Proof) error {
 
 // show prints the matrix; the exit code is that of all proofs. Of a choice of
 // proofs the rules that they expect are wanted.
-func (p proving) show(cmd *cobra.Command, all []loadgen.JudgedProof) error {
+func (p proveOptions) show(cmd *cobra.Command, all []loadgen.JudgedProof) error {
 	wanted := p.rules
 	for _, a := range alerts.Table() {
 		if len(p.rules) > 0 || slices.Contains(wanted, a.Name) {

@@ -33,7 +33,7 @@ func (c *chart) check(cmd *cobra.Command) error {
 		return loadgen.Usage(errors.New("--charts and --chart: one of them (--charts lists the names for --chart)"))
 	case c.file != "" && c.name == "":
 		return loadgen.Usage(fmt.Errorf("--svg %s: which chart? (add --chart NAME; --charts lists them)", c.file))
-	case c.asked() && cmd.Flags().Changed("summary"):
+	case c.requested() && cmd.Flags().Changed("summary"):
 		return loadgen.Usage(errors.New("--summary: it is of a verdict, and charts are not judged (leave it out, or --charts and --chart)"))
 	case c.name != "" && cmd.Flags().Changed("output"):
 		return loadgen.Usage(errors.New("--output and --chart: a chart is an SVG (leave --output out; --svg FILE writes it to a file)"))
@@ -41,7 +41,7 @@ func (c *chart) check(cmd *cobra.Command) error {
 	return nil
 }
 
-func (c *chart) asked() bool { return c.list || c.name != "" }
+func (c *chart) requested() bool { return c.list || c.name != "" }
 
 // run lists the charts of the run in dir, or writes one of them.
 func (c *chart) run(cmd *cobra.Command, dir, output string) error {

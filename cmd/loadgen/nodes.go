@@ -45,7 +45,7 @@ holds; "shared" holds one watch for all of them.`,
 				return loadgen.Usage(err)
 			}
 			ui := newTUI(cmd.ErrOrStderr())
-			o.Scenario, o.Progress, o.Hurry = s, ui, signals.hurry()
+			o.Scenario, o.Progress, o.Hurry = s, ui, signals.second()
 			o.Confirm = func(ctx context.Context, p loadgen.Plan) (bool, error) {
 				return ui.confirm(ctx, cmd.InOrStdin(), p.String(), yes)
 			}

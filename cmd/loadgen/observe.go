@@ -59,7 +59,7 @@ directory, with the rules, and prometheus/scrape.yaml to be included by another.
 			defer release()
 			ui := newTUI(cmd.ErrOrStderr())
 			o.Log = func(format string, args ...any) { ui.Step(fmt.Sprintf(format, args...)) }
-			o.Ready = func(url, config string) { tellObserver(cmd.OutOrStdout(), url, config, output) }
+			o.Ready = func(url, config string) { printObserver(cmd.OutOrStdout(), url, config, output) }
 			return loadgen.Observe(ctx, o)
 		},
 	}
@@ -89,9 +89,9 @@ func checkTimes(o loadgen.ObserveOptions) error {
 	return errors.Join(errs...)
 }
 
-// tellObserver prints the API's address to standard output, where the parent
+// printObserver prints the API's address to standard output, where the parent
 // process waits for it.
-func tellObserver(w io.Writer, url, config, output string) {
+func printObserver(w io.Writer, url, config, output string) {
 	if output == "json" {
 		_ = json.NewEncoder(w).Encode(map[string]string{"url": url, "prometheusConfig": config})
 		return

@@ -23,7 +23,7 @@ const windUp = 2 * time.Minute
 // start runs the scenario of a proof in a process of its own: a generator that is
 // to be stopped for some of its time must not be the one that stops it. A run
 // that did not pass by its own gates is judged all the same.
-func (p proving) start(ctx context.Context, stderr io.Writer, proof loadgen.Proof, dir string) (err error) {
+func (p proveOptions) start(ctx context.Context, stderr io.Writer, proof loadgen.Proof, dir string) (err error) {
 	own, err := os.Executable()
 	if err != nil {
 		return err
@@ -84,7 +84,7 @@ func (p proving) start(ctx context.Context, stderr io.Writer, proof loadgen.Proo
 }
 
 // stall stops a run's process for a part of each second while a phase of it
-// lasts. It returns when the process is on its way again for good.
+// lasts. It returns when the process runs again for good.
 func stall(ctx context.Context, p *os.Process, s loadgen.ProofStall, dir string) error {
 	if s == (loadgen.ProofStall{}) {
 		return nil
@@ -97,7 +97,7 @@ func stall(ctx context.Context, p *os.Process, s loadgen.ProofStall, dir string)
 			return nil
 		case <-tick.C:
 		}
-		began, ended, err := phaseTold(dir, s.Phase)
+		began, ended, err := phaseState(dir, s.Phase)
 		switch {
 		case err != nil:
 			return err
@@ -107,25 +107,25 @@ func stall(ctx context.Context, p *os.Process, s loadgen.ProofStall, dir string)
 			continue
 		}
 		if err := p.Signal(syscall.SIGSTOP); err != nil {
-			return unlessGone(err)
+			return ignoreGone(err)
 		}
 		time.Sleep(s.For)
 		if err := p.Signal(syscall.SIGCONT); err != nil {
-			return unlessGone(err)
+			return ignoreGone(err)
 		}
 	}
 }
 
-// unlessGone is nil where the process has ended meanwhile.
-func unlessGone(err error) error {
+// ignoreGone drops the error of a signal to an ended process.
+func ignoreGone(err error) error {
 	if errors.Is(err, os.ErrProcessDone) {
 		return nil
 	}
 	return err
 }
 
-// phaseTold tells from the timeline of a run whether a phase has begun and ended.
-func phaseTold(dir, phase string) (began, ended bool, err error) {
+// phaseState reads from a run's timeline whether a phase has begun and ended.
+func phaseState(dir, phase string) (began, ended bool, err error) {
 	events, err := loadgen.Timeline(dir)
 	for _, e := range events {
 		if e.Name == phase {

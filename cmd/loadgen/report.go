@@ -33,7 +33,7 @@ that stands alone, for a page or a ticket. --charts lists their names.`,
 			if err := sum.check(); err != nil { // by making the file
 				return err
 			}
-			if one.asked() {
+			if one.requested() {
 				return one.run(cmd, args[0], output)
 			}
 			if loadgen.IsComparison(args[0]) {

@@ -72,7 +72,7 @@ is told, the report is still written. A third, 5 s later or more, ends at once.`
 				return loadgen.Usage(err)
 			}
 			ui := newTUI(cmd.ErrOrStderr())
-			o.Scenario, o.Progress, o.Hurry = s, ui, signals.hurry()
+			o.Scenario, o.Progress, o.Hurry = s, ui, signals.second()
 			o.Confirm = func(ctx context.Context, p loadgen.Plan) (bool, error) {
 				return ui.confirm(ctx, cmd.InOrStdin(), p.String(), yes)
 			}
@@ -86,7 +86,7 @@ is told, the report is still written. A third, 5 s later or more, ends at once.`
 				}
 				err = sum.afterAll(showComparison(cmd.OutOrStdout(), dir, c, output), c)
 				for _, v := range c.Variants {
-					tellLeft(cmd.ErrOrStderr(), v.Left)
+					printLeftovers(cmd.ErrOrStderr(), v.Left)
 				}
 				return err
 			default:
@@ -108,7 +108,7 @@ is told, the report is still written. A third, 5 s later or more, ends at once.`
 				return err
 			}
 			err = sum.after(show(cmd.OutOrStdout(), dir, res, output), res)
-			tellLeft(cmd.ErrOrStderr(), res.Run.Left)
+			printLeftovers(cmd.ErrOrStderr(), res.Run.Left)
 			return err
 		},
 	}
@@ -128,9 +128,9 @@ is told, the report is still written. A third, 5 s later or more, ends at once.`
 	return cmd
 }
 
-// tellLeft says what is left in a user's cluster: the last thing on the terminal,
+// printLeftovers prints what is left in a user's cluster: the last thing on the terminal,
 // and whole, whatever the width.
-func tellLeft(w io.Writer, left string) {
+func printLeftovers(w io.Writer, left string) {
 	if left != "" {
 		printError(w, errors.New(left))
 	}

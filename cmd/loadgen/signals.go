@@ -18,7 +18,7 @@ const (
 	reportGrace = 5 * time.Second
 )
 
-// What a signal asks for.
+// Actions on a signal.
 const (
 	endInOrder = iota
 	hurryUp
@@ -26,41 +26,41 @@ const (
 	nothing
 )
 
-// signalCount tells what each signal asks for:
+// signalCount decides the action for each signal:
 //
 //   - the first, to end in order: what was made is removed, the report written
 //   - the second, not to wait: what is still to be removed stays and is told, the
 //     report is written; a command that has neither ends at once
 //   - a third, to end at once
 type signalCount struct {
-	asked int // signals that asked for something
+	acted int // signals acted on
 	last  time.Time
 }
 
-// next returns what a signal at a time asks for. patient tells whether the command has
-// something to write or to remove.
+// next returns the action for a signal at a time. patient tells whether the command
+// has something to write or to remove.
 func (c *signalCount) next(at time.Time, patient bool) int {
 	since := at.Sub(c.last)
 	switch {
-	case c.asked == 0:
-	case since < sameSignal, c.asked == 2 && since < reportGrace:
+	case c.acted == 0:
+	case since < sameSignal, c.acted == 2 && since < reportGrace:
 		return nothing
-	case !patient || c.asked == 2:
+	case !patient || c.acted == 2:
 		return endAtOnce
 	}
-	c.asked, c.last = c.asked+1, at
-	return map[int]int{1: endInOrder, 2: hurryUp}[c.asked]
+	c.acted, c.last = c.acted+1, at
+	return map[int]int{1: endInOrder, 2: hurryUp}[c.acted]
 }
 
-// interrupts tells a command of signals after the first, which ends its context.
+// interrupts passes on the signals after the first, which ends the context.
 type interrupts struct {
 	hurried chan struct{}
 	patient atomic.Bool
 }
 
-// hurry is closed by the second signal. A command that asks for it is not ended
-// by that one.
-func (i *interrupts) hurry() <-chan struct{} {
+// second returns a channel that the second signal closes. That signal does not end a
+// command that has called it.
+func (i *interrupts) second() <-chan struct{} {
 	i.patient.Store(true)
 	return i.hurried
 }

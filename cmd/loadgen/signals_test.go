@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-func TestWhatSignalsAskFor(t *testing.T) {
+func TestSignalCount(t *testing.T) {
 	s := func(x float64) time.Duration { return time.Duration(x * float64(time.Second)) }
 	for name, c := range map[string]struct {
 		impatient bool

@@ -11,7 +11,7 @@ import (
 )
 
 // A directory that cannot be looked into is not one in which nothing runs.
-func TestDialTellsWhatItCannotKnow(t *testing.T) {
+func TestDialReportsUnreadableDirectory(t *testing.T) {
 	if _, err := control.Dial(t.TempDir()); !errors.Is(err, control.ErrNotRunning) {
 		t.Errorf("an empty directory: %v", err)
 	}

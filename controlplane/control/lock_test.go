@@ -20,7 +20,7 @@ func put(t *testing.T, dir, name, text string) {
 
 // A failed first start removes all that is in its directory, so a directory of
 // other files must never be taken for a plane's.
-func TestWhoseDirectoryItIs(t *testing.T) {
+func TestPlaneDirectoriesAreRecognized(t *testing.T) {
 	for name, c := range map[string]struct {
 		files map[string]string
 		want  bool
@@ -43,7 +43,7 @@ func TestWhoseDirectoryItIs(t *testing.T) {
 	}
 }
 
-func TestANewHolderReplacesALongerOne(t *testing.T) {
+func TestShorterLockContentReplacesLonger(t *testing.T) {
 	dir := t.TempDir()
 	lock, err := control.LockDir(dir)
 	if err != nil {

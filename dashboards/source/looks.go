@@ -24,7 +24,7 @@ func (f asBuilder) Build() (dashboard.Panel, error) { return f() }
 // builder is the panel in its kind, with what all kinds have in common.
 func (p panel) builder(id uint32, at dashboard.GridPos) cog.Builder[dashboard.Panel] {
 	return asBuilder(func() (dashboard.Panel, error) {
-		built, err := p.looks()
+		built, err := p.withoutData()
 		if err != nil {
 			return built, err
 		}
@@ -57,16 +57,16 @@ func (p panel) builder(id uint32, at dashboard.GridPos) cog.Builder[dashboard.Pa
 		if p.max != 0 {
 			f.Max = &p.max
 		}
-		if text := p.nothing(); text != "" {
+		if text := p.noDataText(); text != "" {
 			f.NoValue = &text
 		}
 		return built, nil
 	})
 }
 
-// nothing returns the text shown when no query has data: the first query's reason,
+// noDataText returns the text shown when no query has data: the first query's reason,
 // if each has one.
-func (p panel) nothing() string {
+func (p panel) noDataText() string {
 	for _, q := range p.queries {
 		if q.empty == nil {
 			return ""
@@ -127,8 +127,8 @@ func colours(mode dashboard.FieldColorModeId) *dashboard.FieldColorBuilder {
 	return dashboard.NewFieldColorBuilder().Mode(mode)
 }
 
-// looks is a panel of its kind without data.
-func (p panel) looks() (dashboard.Panel, error) {
+// withoutData returns a panel of its kind without queries.
+func (p panel) withoutData() (dashboard.Panel, error) {
 	switch p.kind {
 	case "stat":
 		calc := p.calc

@@ -92,7 +92,7 @@ func TestMistakesAreOneLineWithAHint(t *testing.T) {
 	}
 }
 
-func TestWhatIsRightRuns(t *testing.T) {
+func TestValidCommandsRun(t *testing.T) {
 	for _, args := range []string{"", "up", "up --observe", "up --observe=127.0.0.1:1 --count 5 --note= --member a,b", "fault", "fault clear 1", "group", "any a b", "help", "help fault kill", "completion bash", "up --help"} {
 		root := program()
 		root.SetArgs(strings.Fields(args))

@@ -38,9 +38,9 @@ func TestDeclared(t *testing.T) {
 	}
 }
 
-// TestTableIsWhole: a metric stands in the table once, and one that rules or
+// TestTableEntriesAreUniqueAndTyped: a metric stands in the table once, and one that rules or
 // dashboards read has a type.
-func TestTableIsWhole(t *testing.T) {
+func TestTableEntriesAreUniqueAndTyped(t *testing.T) {
 	seen := map[string]bool{}
 	for _, r := range table() {
 		if seen[r.name] {

@@ -99,7 +99,7 @@ func declarations(t testing.TB, file string) map[string]Metric {
 			return true
 		}
 		for _, kind := range []string{"Counter", "Gauge", "Histogram"} {
-			if !strings.HasPrefix(called(call), "New"+kind) {
+			if !strings.HasPrefix(calleeName(call), "New"+kind) {
 				continue
 			}
 			name, m := s.options(call.Args[0])
@@ -114,8 +114,8 @@ func declarations(t testing.TB, file string) map[string]Metric {
 	return all
 }
 
-// called is the name of the function, without its package.
-func called(call *ast.CallExpr) string {
+// calleeName returns the name of the called function, without its package.
+func calleeName(call *ast.CallExpr) string {
 	switch f := call.Fun.(type) {
 	case *ast.SelectorExpr:
 		return f.Sel.Name
@@ -130,7 +130,7 @@ func (s source) options(e ast.Expr) (name string, m Metric) {
 	if ref, ok := e.(*ast.UnaryExpr); ok {
 		e = ref.X
 	}
-	if call, ok := e.(*ast.CallExpr); ok && called(call) == "Latency" {
+	if call, ok := e.(*ast.CallExpr); ok && calleeName(call) == "Latency" {
 		return s.text(call.Args[0]), Metric{Edges: metricopts.Latency("", "").Buckets}
 	}
 	literal, ok := e.(*ast.CompositeLit)
@@ -202,7 +202,7 @@ func (s source) edges(e ast.Expr) []float64 {
 			all = append(all, number(element))
 		}
 	case *ast.CallExpr:
-		if called(e) != "ExponentialBuckets" {
+		if calleeName(e) != "ExponentialBuckets" {
 			return nil
 		}
 		// As client_golang reckons them, so that each edge is the same float.

@@ -212,7 +212,7 @@ func (c *conn) write() {
 		}
 		if len(out) > 0 && !closed {
 			if _, err := c.nc.Write(out); err != nil {
-				c.hangUp()
+				c.abort()
 			}
 		}
 		if spare = out; cap(spare) > 1<<20 {
@@ -226,7 +226,7 @@ func (c *conn) write() {
 
 // end releases what the connection had.
 func (c *conn) end() {
-	c.hangUp()
+	c.abort()
 	c.mu.Lock()
 	all := c.streams
 	c.streams = map[uint32]*stream{}
@@ -238,16 +238,16 @@ func (c *conn) end() {
 	}
 }
 
-// hangUp closes the connection without a word.
-func (c *conn) hangUp() {
+// abort closes the connection without a GOAWAY frame.
+func (c *conn) abort() {
 	c.mu.Lock()
 	c.closed = true
 	c.mu.Unlock()
 	_ = c.nc.NetConn().Close()
-	c.kick()
+	c.wakeWriter()
 }
 
-func (c *conn) kick() {
+func (c *conn) wakeWriter() {
 	select {
 	case c.wake <- struct{}{}:
 	default:

@@ -107,7 +107,7 @@ func (s *Server) Watches() []Watch {
 	}
 	s.record.mu.Unlock()
 	for i := range all {
-		all[i].Taken = all[i].stream.taken()
+		all[i].Taken = all[i].stream.flowed()
 	}
 	return all
 }

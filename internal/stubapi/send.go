@@ -13,7 +13,7 @@ func (c *conn) queue(frames func([]byte) []byte) {
 	c.mu.Lock()
 	c.out = frames(c.out)
 	c.mu.Unlock()
-	c.kick()
+	c.wakeWriter()
 }
 
 func appendReset(b []byte, id uint32, code http2.ErrCode) []byte {
@@ -23,7 +23,7 @@ func appendReset(b []byte, id uint32, code http2.ErrCode) []byte {
 // head sends the header of an answer, with a content-length unless that is
 // negative, and a Retry-After of so many seconds unless that is zero.
 func (c *conn) head(st *stream, status int, contentType string, length int, retryAfter time.Duration) {
-	defer c.kick()
+	defer c.wakeWriter()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.streams[st.id] != st {
@@ -62,7 +62,7 @@ func (c *conn) body(st *stream, p []byte, last bool) bool {
 		}
 	}
 	c.mu.Unlock()
-	c.kick()
+	c.wakeWriter()
 	if ended {
 		c.over(st)
 	}
@@ -113,7 +113,7 @@ func (c *conn) grown(id uint32, n int64) {
 		}
 	}
 	c.mu.Unlock()
-	c.kick()
+	c.wakeWriter()
 	for _, st := range over {
 		c.over(st)
 	}
@@ -183,7 +183,7 @@ func (c *conn) floodOn(out []byte, id uint32) {
 	more = append(more, field...)
 	for {
 		if _, err := c.nc.Write(out); err != nil {
-			c.hangUp()
+			c.abort()
 			return
 		}
 		out = more

@@ -102,7 +102,7 @@ func (s *Server) Compact() {
 
 // EndWatches ends all open watches, in order.
 func (s *Server) EndWatches() {
-	s.eachWatch(func(_ resource, w *watch) { w.put(due{piece: piece{spoil: End}}) })
+	s.eachWatch(func(_ resource, w *watch) { w.write(due{piece: piece{spoil: End}}) })
 }
 
 // Bookmark tells all watches the present version.
@@ -113,7 +113,7 @@ func (s *Server) Bookmark() {
 	s.eachWatch(func(r resource, w *watch) {
 		s.store.mu.Lock()
 		defer s.store.mu.Unlock()
-		w.tell(s.store.bookmarkOf(r, false))
+		w.send(s.store.bookmarkOf(r, false))
 	})
 }
 
@@ -148,7 +148,7 @@ func (s *Server) Close() {
 	s.closed = true
 	_ = s.listener.Close()
 	for c := range s.conns {
-		c.hangUp()
+		c.abort()
 	}
 	s.mu.Unlock()
 	s.running.Wait()

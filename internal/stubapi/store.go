@@ -147,17 +147,17 @@ func (s *store) put(at place, kind string, fields map[string]any) *object {
 	if c.byKey[o.key()] = o; kind == deleted {
 		delete(c.byKey, o.key())
 	}
-	s.tell(c, &event{kind: kind, object: o, rv: s.rv})
+	s.publish(c, &event{kind: kind, object: o, rv: s.rv})
 	return o
 }
 
 // tell keeps an event and sends it to the watches. The lock is held.
-func (s *store) tell(c *collection, e *event) {
+func (s *store) publish(c *collection, e *event) {
 	if e.kind != bookmark {
 		c.history = append(c.history, e)
 	}
 	for w := range c.watches {
-		w.tell(e)
+		w.send(e)
 	}
 }
 

@@ -24,7 +24,7 @@ type stream struct {
 
 func cut(path string) (string, string, bool) { return strings.Cut(path, "?") }
 
-// watching says what to do when the stream has ended; false if it has already.
+// watching sets the function to call at the stream's end; false if it has ended already.
 func (st *stream) watching(onEnd func()) bool {
 	st.conn.mu.Lock()
 	defer st.conn.mu.Unlock()
@@ -32,14 +32,14 @@ func (st *stream) watching(onEnd func()) bool {
 	return st.conn.streams[st.id] == st
 }
 
-// taken is how many bytes of the body the client's windows have let through.
-func (st *stream) taken() int64 {
+// flowed returns how many bytes of the body the client's windows have let through.
+func (st *stream) flowed() int64 {
 	st.conn.mu.Lock()
 	defer st.conn.mu.Unlock()
 	return st.through
 }
 
-// respond answers in whole.
+// respond sends a complete response.
 func (st *stream) respond(f form, r response) {
 	// Noted before it can arrive: a client never is earlier than the record.
 	st.conn.server.record.answered(st.request.N, r.status, None)
@@ -50,7 +50,7 @@ func (st *stream) respond(f form, r response) {
 // giant is the size of a giant header field.
 const giant = 1 << 20
 
-// spoil does what goes wrong; body is that of the right answer.
+// spoil injects the answer's fault; body is that of the correct answer.
 func (st *stream) spoil(a Answer, body []byte) {
 	c := st.conn
 	c.server.record.answered(st.request.N, a.Status, a.Fault)
@@ -68,7 +68,7 @@ func (st *stream) spoil(a Answer, body []byte) {
 	case GoAway:
 		c.goAway(st)
 	case Hangup:
-		c.hangUp()
+		c.abort()
 	case Truncated:
 		c.head(st, 200, jsonType, len(body), 0)
 		c.body(st, body[:len(body)/2], true)

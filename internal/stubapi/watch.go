@@ -18,10 +18,10 @@ type watch struct {
 	selector selector
 	tape     tape // under the store's lock
 
-	mu    sync.Mutex
-	told  int64
-	queue []due
-	done  bool
+	mu     sync.Mutex
+	events int64
+	queue  []due
+	done   bool
 }
 
 // due is a piece that is sent later.
@@ -75,25 +75,25 @@ func (s *Server) watch(st *stream, at place, query url.Values) {
 		return
 	}
 	for _, e := range events {
-		w.tell(e)
+		w.send(e)
 	}
 	if initial {
-		w.tell(s.store.bookmarkOf(at.resource, true))
+		w.send(s.store.bookmarkOf(at.resource, true))
 	}
 	if n, err := strconv.Atoi(query.Get("timeoutSeconds")); err == nil && n > 0 {
-		w.server.after(time.Duration(n)*time.Second, func() { w.put(due{piece: piece{spoil: End}}) })
+		w.server.after(time.Duration(n)*time.Second, func() { w.write(due{piece: piece{spoil: End}}) })
 	}
 }
 
-// tell sends an event, as the script has it. The store's lock is held.
-func (w *watch) tell(e *event) {
+// send sends an event, with the script's failures. The store's lock is held.
+func (w *watch) send(e *event) {
 	if e.kind != bookmark && !w.selector.matches(e.object) {
 		return
 	}
 	var delay time.Duration
 	if w.server.options.EventDelay != nil && e.kind != bookmark {
-		delay = w.server.options.EventDelay(w.k, w.told)
-		w.told++
+		delay = w.server.options.EventDelay(w.k, w.events)
+		w.events++
 	}
 	for _, p := range w.tape.next(e) {
 		d := due{piece: p}
@@ -108,15 +108,15 @@ func (w *watch) tell(e *event) {
 			d.bytes = []byte("{\"type\":\"ADDED\",\"object\":[}\n")
 		}
 		if w.server.options.EventDelay == nil {
-			w.put(d)
+			w.write(d)
 			continue
 		}
-		w.later(d, delay)
+		w.enqueue(d, delay)
 	}
 }
 
-// later puts a piece into the queue: never before those of before.
-func (w *watch) later(d due, delay time.Duration) {
+// enqueue puts a piece into the queue, due no earlier than those before it.
+func (w *watch) enqueue(d due, delay time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	d.at = time.Now().Add(delay)
@@ -134,14 +134,14 @@ func (w *watch) flush() {
 	now := time.Now()
 	for len(w.queue) > 0 && !w.queue[0].at.After(now) {
 		if !w.done {
-			w.put(w.queue[0])
+			w.write(w.queue[0])
 		}
 		w.queue = w.queue[1:]
 	}
 }
 
-// put hands a piece to the connection and notes it.
-func (w *watch) put(d due) {
+// write hands a piece to the connection and records it.
+func (w *watch) write(d due) {
 	c := w.stream.conn
 	if d.event != nil {
 		if c.body(w.stream, d.bytes, false) {

@@ -147,9 +147,9 @@ func (b *Balancer) serve(ctx context.Context, client net.Conn) {
 		if err != nil {
 			continue // its next check says what is the matter
 		}
-		if p := b.join(s, client, upstream); p != nil {
+		if p := b.addPair(s, client, upstream); p != nil {
 			p.run()
-			b.part(s, p)
+			b.removePair(s, p)
 			return
 		}
 		upstream.Close()
@@ -161,8 +161,8 @@ func (b *Balancer) serve(ctx context.Context, client net.Conn) {
 	client.Close()
 }
 
-// join makes a pair, or gives nil when the balancer is closed.
-func (b *Balancer) join(s *server, client, upstream net.Conn) *pair {
+// addPair makes a pair, or returns nil when the balancer is closed.
+func (b *Balancer) addPair(s *server, client, upstream net.Conn) *pair {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.closed {
@@ -174,7 +174,8 @@ func (b *Balancer) join(s *server, client, upstream net.Conn) *pair {
 	return p
 }
 
-func (b *Balancer) part(s *server, p *pair) {
+// removePair closes a pair.
+func (b *Balancer) removePair(s *server, p *pair) {
 	b.mu.Lock()
 	delete(s.conns, p)
 	b.mu.Unlock()

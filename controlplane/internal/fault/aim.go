@@ -9,8 +9,8 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// leaderWithin bounds the lookup of a leader.
-const leaderWithin = 5 * time.Second
+// leaderTimeout bounds the lookup of a leader.
+const leaderTimeout = 5 * time.Second
 
 // target holds the components and links of a fault, and its claims on them.
 type target struct {
@@ -19,8 +19,8 @@ type target struct {
 	claims []control.Claim
 }
 
-// possible tells whether this plane on this machine can have the fault at all.
-func (m *Manager) possible(ctx context.Context, f control.Fault) error {
+// checkPossible returns an error if this plane on this machine can never have the fault.
+func (m *Manager) checkPossible(ctx context.Context, f control.Fault) error {
 	if problems := f.ProblemsOn(m.host.Config()); len(problems) > 0 {
 		return &control.InvalidFault{Problems: problems}
 	}
@@ -42,7 +42,7 @@ func (m *Manager) possible(ctx context.Context, f control.Fault) error {
 
 // leaders looks up the leader of each kind that the fault selects by role.
 func (m *Manager) leaders(ctx context.Context, f control.Fault) (map[string]string, error) {
-	ctx, cancel := context.WithTimeout(ctx, leaderWithin)
+	ctx, cancel := context.WithTimeout(ctx, leaderTimeout)
 	defer cancel()
 	found := map[string]string{}
 	for _, text := range slices.Concat(f.Components, f.Peers) {
@@ -89,7 +89,7 @@ func (m *Manager) aim(f control.Fault, leaders map[string]string) (target, error
 		}
 	}
 	t.claims = f.Claims(t.names, links)
-	return t, m.clash(f.Kind, t.claims)
+	return t, m.conflict(f.Kind, t.claims)
 }
 
 // follower is the first component of a kind, but for the leader, that no other fault
@@ -97,7 +97,7 @@ func (m *Manager) aim(f control.Fault, leaders map[string]string) (target, error
 func (m *Manager) follower(f control.Fault, kind, leader string) string {
 	others := slices.DeleteFunc(m.host.Config().ComponentsOf(kind), func(name string) bool { return name == leader })
 	free := slices.IndexFunc(others, func(name string) bool {
-		return m.clash(f.Kind, append(f.Claims([]string{name}, nil), control.ProcessClaim(name, false))) == nil
+		return m.conflict(f.Kind, append(f.Claims([]string{name}, nil), control.ProcessClaim(name, false))) == nil
 	})
 	return others[max(free, 0)]
 }

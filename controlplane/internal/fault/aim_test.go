@@ -92,7 +92,7 @@ func TestARefusalNamesTheActiveFault(t *testing.T) {
 }
 
 // A second fault on a follower takes the one that still runs.
-func TestAFollowerIsAFreeOne(t *testing.T) {
+func TestFollowerSelectsOneWithoutFault(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, h := fixture(t)
 		begin(t, m, killOf("etcd-follower", 0))
@@ -106,7 +106,7 @@ func TestAFollowerIsAFreeOne(t *testing.T) {
 }
 
 // A follower that is down has no links that could be delayed.
-func TestAFollowerThatIsStoppedIsPassedOver(t *testing.T) {
+func TestFollowerMustRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, _ := fixture(t)
 		begin(t, m, killOf("etcd-0", 0))
@@ -117,7 +117,7 @@ func TestAFollowerThatIsStoppedIsPassedOver(t *testing.T) {
 }
 
 // A fault that has no end yet is told from one that lasts until it is cleared.
-func TestARefusalSaysWhatBecomesOfTheOther(t *testing.T) {
+func TestRefusalDescribesEndOfActiveFault(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, h := fixture(t)
 		refused := func(f control.Fault, want string) {
@@ -154,7 +154,7 @@ func TestAWebhooksNameIsALabelsValue(t *testing.T) {
 	}
 }
 
-func TestWhatThisPlaneCannotHave(t *testing.T) {
+func TestImpossibleFaultsAreRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, h := fixture(t)
 		h.breaks("neighbour available", errors.New("no second file system"))
@@ -227,7 +227,7 @@ func TestQuota(t *testing.T) {
 
 // A member that was killed and could not be started again is started when the fault
 // is cleared once more, and no member keeps the small quota.
-func TestAQuotaThatFailedHalfWay(t *testing.T) {
+func TestFailedQuotaCanBeCleared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, h := fixture(t)
 		h.answers["/v3/maintenance/status"] = `{"header": {"revision": "4711"}}`

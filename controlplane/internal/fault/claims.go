@@ -37,9 +37,9 @@ func (e *BusyError) state() string {
 	return fmt.Sprintf("for another %s", max(e.Holder.Ends.Sub(e.At), 0).Round(time.Second/10))
 }
 
-// clash is the first fault that has a part which the claims want. The caller
-// holds the lock.
-func (m *Manager) clash(kind string, want []control.Claim) error {
+// conflict returns a *BusyError for the first fault that holds a claimed part. The
+// caller holds the lock.
+func (m *Manager) conflict(kind string, want []control.Claim) error {
 	for _, a := range m.faults {
 		if !a.status.Ended.IsZero() {
 			continue

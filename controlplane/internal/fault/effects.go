@@ -42,8 +42,8 @@ func mechanisms() map[string]mechanism {
 		control.FaultKill:           {begin: (*Manager).kill},
 		control.FaultRestart:        {begin: (*Manager).restart, undoWithin: undoLongWithin},
 		control.FaultDescriptors:    {machine: descriptorsAvailable, begin: (*Manager).limitDescriptors},
-		control.FaultWebhook:        {served: (*Manager).served, begin: (*Manager).slowWebhook, last: true},
-		control.FaultQuota:          {begin: (*Manager).smallQuota, undoWithin: undoLongWithin, last: true},
+		control.FaultWebhook:        {served: (*Manager).checkServed, begin: (*Manager).slowWebhook, last: true},
+		control.FaultQuota:          {begin: (*Manager).lowerQuota, undoWithin: undoLongWithin, last: true},
 		control.FaultRestore:        {begin: (*Manager).rehearse, undoWithin: undoLongWithin},
 	}
 }
@@ -58,7 +58,7 @@ func machineLacks(kind string) error {
 
 // neighbour starts writers beside etcd.
 func (m *Manager) neighbour(ctx context.Context, id string, f control.Fault, _ target) (effect, error) {
-	stop, err := m.host.Neighbour(ctx, cmp.Or(f.Writers, disk.DefaultWriters), cmp.Or(f.Size, disk.DefaultSize), func(why error) { m.lose(id, why) })
+	stop, err := m.host.Neighbour(ctx, cmp.Or(f.Writers, disk.DefaultWriters), cmp.Or(f.Size, disk.DefaultSize), func(why error) { m.markLost(id, why) })
 	return effect{undo: stop}, err
 }
 
@@ -81,7 +81,7 @@ func restore(_ context.Context, l Link) error {
 func (m *Manager) pause(_ context.Context, _ string, _ control.Fault, t target) (effect, error) {
 	return onEach(t.names,
 		func(name string) error { return m.host.Signal(name, syscall.SIGSTOP) },
-		func(_ context.Context, name string) error { return unlessGone(m.host.Signal(name, syscall.SIGCONT)) })
+		func(_ context.Context, name string) error { return ignoreGone(m.host.Signal(name, syscall.SIGCONT)) })
 }
 
 // kill ends processes; the end starts them anew.
@@ -108,9 +108,9 @@ func (m *Manager) slowFsync(ctx context.Context, _ string, f control.Fault, t ta
 		func(ctx context.Context, name string) error {
 			agent, err := m.host.Fsync(name)
 			if err != nil {
-				return unlessGone(err)
+				return ignoreGone(err)
 			}
-			return unlessGone(agent.Clear(ctx))
+			return ignoreGone(agent.Clear(ctx))
 		})
 	e.renew = set
 	return e, err
@@ -143,16 +143,16 @@ func (m *Manager) limitDescriptors(ctx context.Context, _ string, f control.Faul
 				return nil
 			}
 			_, err := m.host.LimitDescriptors(name, limit)
-			return unlessGone(err)
+			return ignoreGone(err)
 		})
 	e.renew = set
 	return e, err
 }
 
-// unlessGone takes the error of undoing what was done to a process for none if the
-// process is gone: what was done is gone with it. The component may have ended
-// by itself, and wait for its next start.
-func unlessGone(err error) error {
+// ignoreGone drops the error of undoing a process' fault if the process is gone: the
+// fault's effect is gone with it. The component may have ended by itself and wait for
+// its next start.
+func ignoreGone(err error) error {
 	if errors.Is(err, ErrNotRunning) || errors.Is(err, syscall.ESRCH) {
 		return nil
 	}

@@ -16,16 +16,16 @@ const eventsKept = 4096
 // plane exits, starts, leaders and leases. The last 4,096 are kept. The zero
 // value is ready to use; its methods are safe for concurrent use.
 type Events struct {
-	mu     sync.Mutex
-	kept   []control.Event // a ring once it is full: the oldest at next
-	next   int
-	seq    int64
-	closed bool
-	news   chan struct{} // closed at the next event; nil without a waiting client
+	mu      sync.Mutex
+	kept    []control.Event // a ring once it is full: the oldest at next
+	next    int
+	seq     int64
+	closed  bool
+	changed chan struct{} // closed at the next event; nil without a waiting client
 }
 
-// Tell adds an event and gives it its number. Time zero means now.
-func (e *Events) Tell(event control.Event) {
+// Append adds an event and numbers it. Time zero means now.
+func (e *Events) Append(event control.Event) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if event.Time.IsZero() {
@@ -73,10 +73,10 @@ func (e *Events) after(seq int64) ([]control.Event, <-chan struct{}, error) {
 	if e.closed {
 		return nil, nil, control.ErrEnded
 	}
-	if e.news == nil {
-		e.news = make(chan struct{})
+	if e.changed == nil {
+		e.changed = make(chan struct{})
 	}
-	return nil, e.news, nil
+	return nil, e.changed, nil
 }
 
 // Close ends the log: who waits is told at once.
@@ -88,8 +88,8 @@ func (e *Events) Close() {
 }
 
 func (e *Events) wake() {
-	if e.news != nil {
-		close(e.news)
-		e.news = nil
+	if e.changed != nil {
+		close(e.changed)
+		e.changed = nil
 	}
 }

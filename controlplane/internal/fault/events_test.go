@@ -14,7 +14,7 @@ func TestEventsAreNumberedAndKeptInBounds(t *testing.T) {
 	var e Events
 	const all = eventsKept + 100
 	for range all {
-		e.Tell(control.Event{Kind: control.EventExit})
+		e.Append(control.Event{Kind: control.EventExit})
 	}
 	for _, test := range []struct{ after, first, count int64 }{
 		{0, 101, eventsKept}, {100, 101, eventsKept}, {101, 102, eventsKept - 1}, {all - 1, all, 1}, {-5, 101, eventsKept},
@@ -34,13 +34,13 @@ func TestEventsAreNumberedAndKeptInBounds(t *testing.T) {
 	}
 }
 
-func TestWhoAsksForEventsWaitsForOne(t *testing.T) {
+func TestEventsAfterWaitsForAnEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var e Events
-		e.Tell(control.Event{Kind: control.EventStart})
+		e.Append(control.Event{Kind: control.EventStart})
 		go func() {
 			time.Sleep(time.Minute)
-			e.Tell(control.Event{Kind: control.EventReady})
+			e.Append(control.Event{Kind: control.EventReady})
 		}()
 		begun := time.Now()
 		got, _ := e.After(t.Context(), 1)

@@ -9,7 +9,7 @@ import (
 )
 
 // A restore goes together with no fault.
-func TestWhatGoesTogetherWithNoFault(t *testing.T) {
+func TestRestoreExcludesFaults(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, h := fixture(t)
 		begin(t, m, pauseOf("etcd-0", 0))

@@ -13,7 +13,7 @@ import (
 
 // A component may end by itself under a fault and wait for its next start when the
 // fault's time is over. There is nothing to undo then, and nothing to clear.
-func TestAProcessThatIsGoneNeedsNoMending(t *testing.T) {
+func TestUndoIgnoresEndedProcess(t *testing.T) {
 	notRunning := fmt.Errorf("kube-apiserver-0 %w: it exited with code 1", ErrNotRunning)
 	limit := control.Fault{Kind: control.FaultDescriptors, Components: []string{"kube-apiserver-0"}, Limit: 100, For: time.Second}
 	for _, test := range []struct {
@@ -43,7 +43,7 @@ func TestAProcessThatIsGoneNeedsNoMending(t *testing.T) {
 
 // A neighbour that ends by itself causes no contention any more, so its fault is
 // lost.
-func TestANeighbourThatEndsByItself(t *testing.T) {
+func TestFaultIsLostWhenNeighbourEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, h := fixture(t)
 		begin(t, m, control.Fault{Kind: control.FaultDiskContention, For: time.Minute})
@@ -61,7 +61,7 @@ func TestANeighbourThatEndsByItself(t *testing.T) {
 }
 
 // A limit that is not below the one that a process has breaks nothing.
-func TestALimitThatIsNone(t *testing.T) {
+func TestDescriptorLimitMustLowerCurrent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, h := fixture(t)
 		_, err := m.Begin(t.Context(), control.Fault{Kind: control.FaultDescriptors, Components: []string{"etcd-0"}, Limit: 65536})

@@ -88,7 +88,7 @@ func TestAClientBeginsAndEndsFaults(t *testing.T) {
 	}
 }
 
-func TestAClientHearsOfAnEventAsItHappens(t *testing.T) {
+func TestClientReturnsNewEvents(t *testing.T) {
 	m, _ := fixture(t)
 	client := dial(t, m)
 	heard := make(chan []control.Event)
@@ -99,17 +99,17 @@ func TestAClientHearsOfAnEventAsItHappens(t *testing.T) {
 		}
 		heard <- events
 	}()
-	m.events.Tell(control.Event{Kind: control.EventLease, Component: "kube-scheduler-1"}) // before or after the question: it is heard
+	m.events.Append(control.Event{Kind: control.EventLease, Component: "kube-scheduler-1"}) // before or after the question: it is heard
 	if events := <-heard; len(events) != 1 || events[0].Component != "kube-scheduler-1" {
 		t.Errorf("heard: %+v", events)
 	}
 }
 
 // Who follows the events tells the plane's end from a supervisor that is gone.
-func TestAClientHearsOfTheEnd(t *testing.T) {
+func TestClientReturnsEndOfEvents(t *testing.T) {
 	m, _ := fixture(t)
 	client := dial(t, m)
-	m.events.Tell(control.Event{Kind: control.EventExit, Component: "etcd-0"})
+	m.events.Append(control.Event{Kind: control.EventExit, Component: "etcd-0"})
 	m.events.Close()
 	if events, err := client.Events(t.Context(), 0); err != nil || len(events) != 1 {
 		t.Errorf("what happened before: %+v, %v", events, err)
@@ -119,7 +119,7 @@ func TestAClientHearsOfTheEnd(t *testing.T) {
 	}
 }
 
-func TestAClientIsToldWhyNot(t *testing.T) {
+func TestClientReturnsRefusals(t *testing.T) {
 	m, h := fixture(t)
 	h.breaks("kill etcd-1", errors.New("operation not permitted"))
 	client := dial(t, m)

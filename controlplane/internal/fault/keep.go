@@ -106,28 +106,28 @@ func (m *Manager) renew(ctx context.Context, a *active, name string) {
 	default:
 	}
 	if err := a.effect.renew(ctx, name); err != nil {
-		m.lose(a.status.ID, fmt.Errorf("with the process of %s: %w", name, err))
+		m.markLost(a.status.ID, fmt.Errorf("with the process of %s: %w", name, err))
 		return
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.tell(control.EventFaultBegin, time.Now(), a.status, describe(a.status)+", again in the new process of "+name)
+	m.publish(control.EventFaultBegin, time.Now(), a.status, describe(a.status)+", again in the new process of "+name)
 }
 
-// lose notes, and tells, that a fault is not in force any more, or not on all that
-// it was meant for, though its time is not over. The first reason counts.
-func (m *Manager) lose(id string, why error) {
+// markLost records and publishes that a fault is no longer in force, or not on all
+// its components, before its time is over. The first reason counts.
+func (m *Manager) markLost(id string, why error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, a := range m.faults {
 		if a.status.ID == id && a.status.Ended.IsZero() {
 			a.status.Lost = cmp.Or(a.status.Lost, why.Error())
-			m.tell(control.EventFaultEnd, time.Now(), a.status, fmt.Sprintf("%s is lost: %v", describe(a.status), why))
+			m.publish(control.EventFaultEnd, time.Now(), a.status, fmt.Sprintf("%s is lost: %v", describe(a.status), why))
 		}
 	}
 }
 
-// undo takes a fault back and tells how that went.
+// undo undoes a fault and publishes the outcome.
 func (m *Manager) undo(a *active) error {
 	ctx, cancel := context.WithTimeout(m.life, cmp.Or(mechanisms()[a.status.Kind].undoWithin, undoWithin))
 	defer cancel()
@@ -139,11 +139,11 @@ func (m *Manager) undo(a *active) error {
 	now := time.Now()
 	if err != nil {
 		a.status.Error = err.Error()
-		m.tell(control.EventFaultEnd, now, a.status, fmt.Sprintf("%s could not be undone: %v", describe(a.status), err))
+		m.publish(control.EventFaultEnd, now, a.status, fmt.Sprintf("%s could not be undone: %v", describe(a.status), err))
 		return fmt.Errorf("fault %s, %s, could not be undone: %w", a.status.ID, a.status.Kind, err)
 	}
 	if !a.status.Active.IsZero() || a.status.Error != "" { // else it was never published
-		m.tell(control.EventFaultEnd, now, a.status, describe(a.status))
+		m.publish(control.EventFaultEnd, now, a.status, describe(a.status))
 	}
 	a.status.Ended, a.status.Error = now, ""
 	close(a.gone)
@@ -189,16 +189,16 @@ func (a *active) end(ctx context.Context, cause error) error {
 	}
 }
 
-// tell adds an event about a fault.
-func (m *Manager) tell(kind string, at time.Time, s control.FaultStatus, detail string) {
+// publish appends an event about a fault.
+func (m *Manager) publish(kind string, at time.Time, s control.FaultStatus, detail string) {
 	component := ""
 	if len(s.On) == 1 {
 		component = s.On[0]
 	}
-	m.events.Tell(control.Event{Time: at, Kind: kind, Component: component, Detail: "fault " + s.ID + ": " + detail})
+	m.events.Append(control.Event{Time: at, Kind: kind, Component: component, Detail: "fault " + s.ID + ": " + detail})
 }
 
-// describe is a fault in a few words: "pause of etcd-0".
+// describe names a fault in a few words: "pause of etcd-0".
 func describe(s control.FaultStatus) string {
 	if len(s.Components) == 0 { // on none, or always on the same
 		return s.Kind

@@ -56,7 +56,7 @@ func NewManager(host Host, events *Events) *Manager {
 
 // Check tells whether Begin would begin the fault now, and changes nothing.
 func (m *Manager) Check(ctx context.Context, f control.Fault) error {
-	if err := m.possible(ctx, f); err != nil {
+	if err := m.checkPossible(ctx, f); err != nil {
 		return err
 	}
 	leaders, err := m.leaders(ctx, f)
@@ -75,7 +75,7 @@ func (m *Manager) Check(ctx context.Context, f control.Fault) error {
 // that this plane can never have, *BusyError for one that clashes with another.
 func (m *Manager) Begin(ctx context.Context, f control.Fault) (control.FaultStatus, error) {
 	asked := time.Now()
-	if err := m.possible(ctx, f); err != nil {
+	if err := m.checkPossible(ctx, f); err != nil {
 		return control.FaultStatus{}, err
 	}
 	leaders, err := m.leaders(ctx, f)
@@ -101,7 +101,7 @@ func (m *Manager) Begin(ctx context.Context, f control.Fault) (control.FaultStat
 	if f.For > 0 {
 		a.status.Ends = a.status.Active.Add(f.For)
 	}
-	m.tell(control.EventFaultBegin, a.status.Active, a.status, describe(a.status))
+	m.publish(control.EventFaultBegin, a.status.Active, a.status, describe(a.status))
 	go m.keep(a, a.status.Ends)
 	return a.status, nil
 }
@@ -119,14 +119,14 @@ func (m *Manager) reserve(f control.Fault, leaders map[string]string, asked time
 		status: control.FaultStatus{ID: strconv.FormatInt(m.lastID, 10), Fault: f, On: t.names, Asked: asked},
 		claims: t.claims, abandon: abandon, clear: make(chan chan error), gone: make(chan struct{}),
 	}
-	m.forget()
+	m.dropOldest()
 	m.faults = append(m.faults, a)
 	m.running.Add(1)
 	return a, t, nil
 }
 
-// forget drops the oldest fault that has ended, once there are many.
-func (m *Manager) forget() {
+// dropOldest drops the oldest ended fault once endedKept faults are listed.
+func (m *Manager) dropOldest() {
 	if len(m.faults) < endedKept {
 		return
 	}

@@ -211,7 +211,7 @@ func TestShutdownIsBounded(t *testing.T) {
 	})
 }
 
-func TestWhatCannotBeUndoneIsToldAndTriedAgain(t *testing.T) {
+func TestFailedUndoIsReportedAndRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, h := fixture(t)
 		begin(t, m, killOf("etcd-0", time.Second))
@@ -241,7 +241,7 @@ func TestWhatCannotBeUndoneIsToldAndTriedAgain(t *testing.T) {
 }
 
 // A fault on several components is on all of them or on none.
-func TestHalfAFaultIsNone(t *testing.T) {
+func TestFailedBeginIsUndoneOnAllComponents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, h := fixture(t)
 		h.breaks("stop etcd-2", errors.New("no such process"))

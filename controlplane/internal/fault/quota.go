@@ -14,12 +14,12 @@ import (
 // refuses all that needs space until the alarm is disarmed, also after a restart.
 const noSpace = "NOSPACE"
 
-// smallQuota restarts the etcd members with a small backend quota, one after
+// lowerQuota restarts the etcd members with a small backend quota, one after
 // another, so that a quorum holds; the leader comes last, so that it moves once.
 //
 // They are killed: a member that ends in order waits 7 seconds for the watches of
 // API servers, which do not end. What it has acknowledged is in its log.
-func (m *Manager) smallQuota(ctx context.Context, _ string, f control.Fault, t target) (effect, error) {
+func (m *Manager) lowerQuota(ctx context.Context, _ string, f control.Fault, t target) (effect, error) {
 	leader, err := m.host.Leader(ctx, control.KindEtcd)
 	if err != nil {
 		return effect{}, err
@@ -27,14 +27,14 @@ func (m *Manager) smallQuota(ctx context.Context, _ string, f control.Fault, t t
 	order := slices.DeleteFunc(slices.Clone(t.names), func(name string) bool { return name == leader })
 	order = append(order, leader)
 	e := effect{undo: func(ctx context.Context) error { return m.freeSpace(ctx, order) }}
-	return e, m.roll(ctx, order, control.Flags{"quota-backend-bytes": strconv.FormatInt(f.Quota, 10)})
+	return e, m.restartInTurn(ctx, order, control.Flags{"quota-backend-bytes": strconv.FormatInt(f.Quota, 10)})
 }
 
 // freeSpace recovers from NOSPACE as an operator would: the old quota, compaction,
 // defragmentation, then disarmed alarms. The quota comes first: with the small one
 // the next write would raise the alarm again.
 func (m *Manager) freeSpace(ctx context.Context, members []string) error {
-	if err := m.roll(ctx, members, nil); err != nil {
+	if err := m.restartInTurn(ctx, members, nil); err != nil {
 		return err
 	}
 	call := func(ctx context.Context, path string, in, out any) error {
@@ -54,9 +54,9 @@ func (m *Manager) freeSpace(ctx context.Context, members []string) error {
 	return nil
 }
 
-// roll kills members and starts them with flags laid over their own, each when the
-// one before it serves again.
-func (m *Manager) roll(ctx context.Context, members []string, flags control.Flags) error {
+// restartInTurn kills members and starts them with flags laid over their own, each
+// when the previous one serves again.
+func (m *Manager) restartInTurn(ctx context.Context, members []string, flags control.Flags) error {
 	for _, name := range members {
 		if err := m.host.Kill(ctx, name); err != nil {
 			return err

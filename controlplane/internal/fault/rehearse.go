@@ -16,7 +16,7 @@ func (m *Manager) rehearse(_ context.Context, id string, _ control.Fault, _ targ
 		ctx, cancel := context.WithTimeout(m.life, undoLongWithin)
 		defer cancel()
 		if err := m.host.Rehearse(ctx); err != nil {
-			m.lose(id, err)
+			m.markLost(id, err)
 		}
 	})
 	return effect{over: over, undo: func(ctx context.Context) error {

@@ -13,7 +13,7 @@ var rehearsal = control.Fault{Kind: control.FaultRestore}
 
 // A restore is of everything, goes together with nothing that works on a process,
 // and is over when all serves again.
-func TestARestoreIsOverWhenAllServesAgain(t *testing.T) {
+func TestRestoreEndsWhenAllComponentsAreReady(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, h := fixture(t)
 		h.stopping, h.starting = 3*time.Second, 40*time.Second
@@ -34,7 +34,7 @@ func TestARestoreIsOverWhenAllServesAgain(t *testing.T) {
 }
 
 // A restore that the host gave up is reported as lost.
-func TestARestoreThatFailsIsLost(t *testing.T) {
+func TestFailedRestoreIsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, h := fixture(t)
 		h.breaks("restore", errors.New("no space left on device"))

@@ -24,13 +24,13 @@ func (m *Manager) restart(_ context.Context, id string, _ control.Fault, t targe
 		for i, name := range t.names {
 			if i > 0 {
 				if err := m.awaitTurn(t.names[i-1]); err != nil {
-					m.lose(id, fmt.Errorf("%s was not restarted: %w", name, err))
+					m.markLost(id, fmt.Errorf("%s was not restarted: %w", name, err))
 					return
 				}
 			}
 			if err := m.restartOne(name); err != nil {
 				failed = name
-				m.lose(id, err)
+				m.markLost(id, err)
 				return
 			}
 		}

@@ -10,7 +10,7 @@ import (
 )
 
 // A component goes down as long as its process takes, and comes back at once.
-func TestARestartIsOverWhenTheProcessIsBack(t *testing.T) {
+func TestRestartEndsWhenProcessIsReady(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, h := fixture(t)
 		h.stopping = 3 * time.Second
@@ -33,7 +33,7 @@ func TestARestartIsOverWhenTheProcessIsBack(t *testing.T) {
 
 // A kind is restarted as in a rollout: the next one's turn comes when the one before it
 // serves again.
-func TestARolloutIsOneAfterAnother(t *testing.T) {
+func TestRolloutRestartsInTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, h := fixture(t)
 		h.stopping, h.starting = 3*time.Second, 4*time.Second
@@ -49,7 +49,7 @@ func TestARolloutIsOneAfterAnother(t *testing.T) {
 }
 
 // A rollout that cannot go on is reported as lost: it has not restarted all.
-func TestARolloutThatCannotGoOn(t *testing.T) {
+func TestInterruptedRolloutIsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, h := fixture(t)
 		h.starting = time.Hour
@@ -72,7 +72,7 @@ func TestARolloutThatCannotGoOn(t *testing.T) {
 
 // A component whose end or start failed is started all the same, and the fault is
 // reported as lost.
-func TestARestartThatFailsHalfWay(t *testing.T) {
+func TestFailedRestartStartsComponentAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, h := fixture(t)
 		h.breaks("start etcd-0", errors.New("the port is taken"))

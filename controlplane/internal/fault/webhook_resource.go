@@ -13,14 +13,14 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// served refuses a webhook on a resource that the API server does not serve, as
+// checkServed refuses a webhook on a resource that the API server does not serve, as
 // "deployments" without its group: no request would ever match it.
-func (m *Manager) served(ctx context.Context, f control.Fault) error {
+func (m *Manager) checkServed(ctx context.Context, f control.Fault) error {
 	hooks, err := m.webhooks(m.host.Kubeconfig())
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, leaderWithin)
+	ctx, cancel := context.WithTimeout(ctx, leaderTimeout)
 	defer cancel()
 	switch found, err := hooks.serves(ctx, f.Resource); {
 	case err != nil:

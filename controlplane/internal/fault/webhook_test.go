@@ -18,7 +18,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/fault/webhook"
 )
 
-func TestWhatAnAPIServerServes(t *testing.T) {
+func TestServesCreatableResources(t *testing.T) {
 	answers := map[string]string{
 		"/api/v1":                       `{"resources": [{"name": "pods", "verbs": ["create", "get"]}, {"name": "componentstatuses", "verbs": ["get", "list"]}]}`,
 		"/apis/apps":                    `{"versions": [{"groupVersion": "apps/v1"}]}`,
@@ -61,7 +61,7 @@ func TestWhatAnAPIServerServes(t *testing.T) {
 }
 
 // A webhook that would never be asked is refused, and not registered.
-func TestAWebhookOnNothing(t *testing.T) {
+func TestWebhookOnUnservedResourceIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, h := fixture(t)
 		f := control.Fault{Kind: control.FaultWebhook, Resource: "deployments", Fails: true}
@@ -102,7 +102,7 @@ func TestAWebhookIsRemovedWhenThereIsAnAPIServerAgain(t *testing.T) {
 }
 
 // A registration that was given up may come about all the same.
-func TestALateWebhookIsRemoved(t *testing.T) {
+func TestWebhookRegisteredLateIsRemoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, h := fixture(t)
 		h.breaks("webhook stormglass-fault-1-pods", fmt.Errorf("request timed out: %w", webhook.ErrUncertain))
@@ -120,7 +120,7 @@ func TestALateWebhookIsRemoved(t *testing.T) {
 
 // One that was refused does not come about: asking for its removal every two seconds
 // would only be load.
-func TestAWebhookThatWasRefusedIsForgotten(t *testing.T) {
+func TestRefusedWebhookIsNotRemovedLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, h := fixture(t)
 		h.breaks("webhook stormglass-fault-1-pods", errors.New("forbidden"))

@@ -54,7 +54,7 @@ func (r *Roles) etcdLeader(ctx context.Context, running []topology.Process) (str
 	var mu sync.Mutex
 	votes := Votes{Members: r.etcdMembers}
 	var failure error
-	each(running, func(etcd topology.Process) {
+	forEach(running, func(etcd topology.Process) {
 		s, err := r.etcdStatus(ctx, etcd)
 		mu.Lock()
 		defer mu.Unlock()
@@ -105,7 +105,7 @@ func (r *Roles) leaseHolder(ctx context.Context, kind string, running []topology
 	var mu sync.Mutex
 	var holders []string
 	var failure error
-	each(running, func(proc topology.Process) {
+	forEach(running, func(proc topology.Process) {
 		leads, err := r.client.HoldsLease(ctx, proc)
 		mu.Lock()
 		defer mu.Unlock()
@@ -126,8 +126,8 @@ func (r *Roles) leaseHolder(ctx context.Context, kind string, running []topology
 	return "", fmt.Errorf("no %s holds the lease", kind)
 }
 
-// each calls ask for all processes at once and waits for all.
-func each(processes []topology.Process, ask func(topology.Process)) {
+// forEach calls ask for all processes at once and waits for all.
+func forEach(processes []topology.Process, ask func(topology.Process)) {
 	var all sync.WaitGroup
 	for _, proc := range processes {
 		all.Go(func() { ask(proc) })

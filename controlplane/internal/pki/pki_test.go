@@ -159,7 +159,7 @@ func TestResume(t *testing.T) {
 	}
 }
 
-func TestDamageIsSaid(t *testing.T) {
+func TestDamagedKeysAreReported(t *testing.T) {
 	for name, damage := range map[string]func(pki.Dir) error{
 		"client-ca.key: no PEM block":       func(d pki.Dir) error { return os.WriteFile(d.Key(pki.ClientCA), []byte("x"), 0o600) },
 		"is there, but not its other half":  func(d pki.Dir) error { return os.Remove(d.Cert(pki.EtcdCA)) },

@@ -148,7 +148,7 @@ func TestExitAndLastLines(t *testing.T) {
 	}
 }
 
-func TestStopEndsADeafChild(t *testing.T) {
+func TestStopKillsChildThatIgnoresSignals(t *testing.T) {
 	for name, stop := range map[string]func(*process.Child) process.Exit{
 		"when the grace is over": func(c *process.Child) process.Exit { return c.Stop(time.Millisecond, nil) },
 		"at once when told": func(c *process.Child) process.Exit {

@@ -136,7 +136,7 @@ func TestASwapAfterOneThatCouldNotBeCleaned(t *testing.T) {
 }
 
 // One member is a plane too, and a plane that never ran has nothing to recover.
-func TestWhatIsNotThere(t *testing.T) {
+func TestSwapAndRecoverWithoutData(t *testing.T) {
 	m := restore.Members{filepath.Join(t.TempDir(), "etcd-0")}
 	must(t, m.Recover())
 	if err := m.Swap(); !errors.Is(err, fs.ErrNotExist) {

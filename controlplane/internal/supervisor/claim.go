@@ -90,7 +90,7 @@ func (s *Supervisor) startOver(ctx context.Context, c *component, begun time.Tim
 	}
 	i.expected = true // until all are ready its end is an error of Claim.Start
 	s.replace(c, i)
-	err = s.awaitStart(ctx, c, i, begun, s.endedEarly(c, i))
+	err = s.awaitStart(ctx, c, i, begun, s.exitedEarly(c, i))
 	if err == nil {
 		s.reportReadyAgain(c, i)
 	}

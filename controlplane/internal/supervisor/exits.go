@@ -42,7 +42,7 @@ func backoff(crashes int) time.Duration {
 	return min(wait, backoffMax)
 }
 
-// underFault reports whether the end of a process at a time may be due to a fault:
+// underFault reports whether the exit of a process may be due to a fault:
 // one is in force or has just ended, or the component had just been revived, which
 // with its back-off may be minutes after the fault.
 func underFault(faults []control.FaultStatus, revived, at time.Time) bool {
@@ -66,7 +66,7 @@ func (s *Supervisor) watch(c *component, i *instance) {
 	if !expected {
 		how = i.ending()
 	}
-	s.plane.Events.Tell(control.Event{
+	s.plane.Events.Append(control.Event{
 		Time: i.child.Exit().At, Kind: control.EventExit, Component: c.process.Name, Detail: how, Expected: expected,
 	})
 	if !expected && !s.restart(c, i) {
@@ -149,9 +149,9 @@ type ComponentError struct{ error }
 // Unwrap is the error itself.
 func (e *ComponentError) Unwrap() error { return e.error }
 
-// firstEnd is the error of the first component, in the order of starting, that has
-// ended; nil if none has. The others may have ended because of it.
-func (s *Supervisor) firstEnd() error {
+// firstExit returns the error of the first component, in the order of starting, that
+// has ended; nil if none has. The others may have ended because of it.
+func (s *Supervisor) firstExit() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, c := range s.components {
@@ -166,9 +166,9 @@ func (s *Supervisor) firstEnd() error {
 	return nil
 }
 
-// endedEarly returns a function that gives the error of a process that ended before it
+// exitedEarly returns a function that gives the error of a process that ended before it
 // was ready, nil while it has not ended.
-func (s *Supervisor) endedEarly(c *component, i *instance) func() error {
+func (s *Supervisor) exitedEarly(c *component, i *instance) func() error {
 	return func() error {
 		if i.child.Ended() {
 			return s.startError(c, i)

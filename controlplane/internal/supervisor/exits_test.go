@@ -18,8 +18,8 @@ func TestBackoffIsTheKubelets(t *testing.T) {
 	}
 }
 
-// TestWhatAFaultMayHaveDone: an exit while a fault is in force, or soon after.
-func TestWhatAFaultMayHaveDone(t *testing.T) {
+// TestExitUnderFault: an exit while a fault is in force, or soon after.
+func TestExitUnderFault(t *testing.T) {
 	now := time.Date(2026, 11, 21, 15, 0, 0, 0, time.UTC)
 	ended := func(before time.Duration) control.FaultStatus { return control.FaultStatus{Ended: now.Add(-before)} }
 	for _, c := range []struct {

@@ -84,7 +84,7 @@ func (s *Supervisor) Launch(ctx context.Context, processes []topology.Process) e
 		c, err := s.add(proc)
 		group.Go(func() error {
 			if err == nil {
-				err = s.awaitStart(ctx, c, c.instance, begun, s.firstEnd)
+				err = s.awaitStart(ctx, c, c.instance, begun, s.firstExit)
 			}
 			if err == nil {
 				s.reportReady(c, c.instance)
@@ -171,7 +171,7 @@ func (s *Supervisor) startAgain(c *component, flags control.Flags) error {
 	s.replace(c, i)
 	s.plane.Restarted()
 	go func() {
-		if s.await(s.plane.Lifetime, c, i, time.Time{}, s.endedEarly(c, i)) == nil {
+		if s.await(s.plane.Lifetime, c, i, time.Time{}, s.exitedEarly(c, i)) == nil {
 			s.reportReadyAgain(c, i)
 		} // else watch reports its end
 	}()
@@ -184,7 +184,7 @@ func (s *Supervisor) replace(c *component, i *instance) {
 	c.instance, c.restarts = i, c.restarts+1
 	s.mu.Unlock()
 	s.plane.Progress("%-26s started again, pid %d", c.process.Name, i.child.PID)
-	s.plane.Events.Tell(control.Event{Time: i.child.Started, Kind: control.EventStart, Component: c.process.Name, Detail: fmt.Sprintf("pid %d", i.child.PID)})
+	s.plane.Events.Append(control.Event{Time: i.child.Started, Kind: control.EventStart, Component: c.process.Name, Detail: fmt.Sprintf("pid %d", i.child.PID)})
 	go s.watch(c, i)
 }
 
@@ -194,5 +194,5 @@ func (s *Supervisor) reportReady(c *component, i *instance) {
 
 func (s *Supervisor) reportReadyAgain(c *component, i *instance) {
 	s.reportReady(c, i)
-	s.plane.Events.Tell(control.Event{Kind: control.EventReady, Component: c.process.Name, Detail: fmt.Sprintf("after %.1f s", i.readyAfter.Seconds())})
+	s.plane.Events.Append(control.Event{Kind: control.EventReady, Component: c.process.Name, Detail: fmt.Sprintf("after %.1f s", i.readyAfter.Seconds())})
 }

@@ -192,7 +192,7 @@ func TestAnEndBySignalWithoutAFault(t *testing.T) {
 
 // A kill of a component that waits for its back-off keeps it away until the kill
 // ends; the start that it waited for does not come.
-func TestAKillOfWhatIsDown(t *testing.T) {
+func TestKillDuringBackoffPreventsRestart(t *testing.T) {
 	dir := t.TempDir()
 	fails := filepath.Join(dir, "fails")
 	if err := syscall.Mkfifo(fails, 0o600); err != nil {
@@ -233,7 +233,7 @@ func TestAKillOfWhatIsDown(t *testing.T) {
 }
 
 // A rollout must not go on to the last API server while clients still find none.
-func TestReadyIsWhatTheLoadBalancerThinks(t *testing.T) {
+func TestAwaitReadyAsksTheLoadBalancer(t *testing.T) {
 	var ready atomic.Bool
 	asked := make(chan struct{}, 1)
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -17,9 +17,9 @@ func (c *component) audit(cfg control.Config, l Layout) {
 		return
 	}
 	const reason = "apiServer.audit: a line for each request of the load, which costs the server CPU and the request some latency"
-	c.deviate("audit-policy-file", l.AuditPolicy(), "", reason)
-	c.deviate("audit-log-path", l.AuditLog(), "", reason)
-	c.deviate("audit-log-maxbackup", auditBackups, "100", "apiServer.audit: at most 4 GB of log")
+	c.setDeviation("audit-policy-file", l.AuditPolicy(), "", reason)
+	c.setDeviation("audit-log-path", l.AuditLog(), "", reason)
+	c.setDeviation("audit-log-maxbackup", auditBackups, "100", "apiServer.audit: at most 4 GB of log")
 }
 
 // auditPolicy is the content of Layout.AuditPolicy, nil without auditing. The

@@ -148,12 +148,12 @@ func newComponent(name, kind, address string) *component {
 	return &component{process: Process{Name: name, Kind: kind, Address: address}, flags: map[string]string{}}
 }
 
-// plumb sets what every installation sets for itself.
-func (c *component) plumb(name, value string) { c.flags[name] = value }
+// set sets a flag that every installation sets for itself.
+func (c *component) set(name, value string) { c.flags[name] = value }
 
-// deviate sets what differs from upstream, and says why. What turns out to be
-// upstream's default is set and not listed.
-func (c *component) deviate(name, value, upstream, reason string) {
+// setDeviation sets a flag that differs from upstream, with the reason. A value that
+// equals upstream's default is set and not listed.
+func (c *component) setDeviation(name, value, upstream, reason string) {
 	c.flags[name] = value
 	if value == upstream {
 		return
@@ -172,7 +172,7 @@ const (
 func (c *component) user(flags control.Flags, defaults map[string]string) {
 	for _, name := range slices.Sorted(maps.Keys(flags)) {
 		c.deviations = slices.DeleteFunc(c.deviations, func(d control.Deviation) bool { return d.Setting == "--"+name })
-		c.deviate(name, flags[name], defaults[name], byUser)
+		c.setDeviation(name, flags[name], defaults[name], byUser)
 	}
 }
 

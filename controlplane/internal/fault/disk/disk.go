@@ -103,7 +103,7 @@ func Run(ctx context.Context, o Options) (Stats, error) {
 		}
 	}()
 	for range o.Writers {
-		f, err := nameless(o.Dir)
+		f, err := createUnlinked(o.Dir)
 		if err != nil {
 			return Stats{}, fmt.Errorf("disk neighbour: %w", err)
 		}
@@ -212,8 +212,8 @@ func incompressible(n int64, seed uint64) []byte {
 	return data
 }
 
-// nameless makes a file in a directory and takes its name away.
-func nameless(dir string) (*os.File, error) {
+// createUnlinked creates a file in a directory and unlinks it.
+func createUnlinked(dir string) (*os.File, error) {
 	f, err := os.CreateTemp(dir, "stormglass-neighbour-*")
 	if err != nil {
 		return nil, err

@@ -31,7 +31,7 @@ func otherFileSystem(dir string, candidates []candidate) (string, error) {
 	}
 	var lacks []string
 	for _, c := range candidates {
-		why := c.unfit(own)
+		why := c.check(own)
 		if why == nil {
 			return c.dir, nil
 		}
@@ -40,8 +40,8 @@ func otherFileSystem(dir string, candidates []candidate) (string, error) {
 	return "", fmt.Errorf("no other file system than that of %s can be written to (%s)", dir, strings.Join(lacks, "; "))
 }
 
-// unfit tells why a candidate will not do.
-func (c candidate) unfit(own uint64) error {
+// check returns why a candidate cannot be used, nil if it can.
+func (c candidate) check(own uint64) error {
 	if c.dir == "" {
 		return errors.New("not set")
 	}
@@ -52,7 +52,7 @@ func (c candidate) unfit(own uint64) error {
 	if other == own {
 		return errors.New("the same device")
 	}
-	f, err := nameless(c.dir)
+	f, err := createUnlinked(c.dir)
 	if err != nil {
 		return err
 	}

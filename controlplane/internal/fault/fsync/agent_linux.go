@@ -133,25 +133,25 @@ func (a *Agent) Set(ctx context.Context, d Delay) error {
 	if err := d.check(); err != nil {
 		return err
 	}
-	_, err := a.ask(ctx, question{Set: &d})
+	_, err := a.request(ctx, question{Set: &d})
 	return err
 }
 
 // Clear ends the delay. When it returns no call waits any more.
 func (a *Agent) Clear(ctx context.Context) error {
-	_, err := a.ask(ctx, question{Clear: true})
+	_, err := a.request(ctx, question{Clear: true})
 	return err
 }
 
 // Stats asks for the counters.
 func (a *Agent) Stats(ctx context.Context) (Stats, error) {
-	return a.ask(ctx, question{})
+	return a.request(ctx, question{})
 }
 
 // Close ends the agent's service: a delay is cleared. The child goes on.
 func (a *Agent) Close() error { return a.conn.Close() }
 
-func (a *Agent) ask(ctx context.Context, q question) (Stats, error) {
+func (a *Agent) request(ctx context.Context, q question) (Stats, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.seq++

@@ -19,7 +19,7 @@ import (
 // forEver is longer than any test: a call that returns was let go.
 const forEver = time.Hour
 
-func TestThisMachineHasIt(t *testing.T) {
+func TestFsyncDelayIsAvailable(t *testing.T) {
 	if err := fsync.Available(); err != nil {
 		t.Fatal(err)
 	}

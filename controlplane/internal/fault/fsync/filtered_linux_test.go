@@ -33,7 +33,7 @@ func filterOneThread() error {
 }
 
 // The kernel's word for it, "no such process", is about a thread, and says nothing.
-func TestAThreadWithAFilterOfItsOwn(t *testing.T) {
+func TestThreadWithOwnSeccompFilterIsReported(t *testing.T) {
 	c := startChild(t, filteredEnv+"=1")
 	err := c.agent.Set(t.Context(), fsync.Delay{Delay: time.Millisecond})
 	if err == nil || !strings.Contains(err.Error(), "a thread of this process has a seccomp filter that the others do not have") {

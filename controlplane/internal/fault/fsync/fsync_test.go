@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-func TestWhatIsWAL(t *testing.T) {
+func TestIsWAL(t *testing.T) {
 	for path, want := range map[string]bool{
 		"/data/member/wal/0000000000000000-0000000000000000.wal": true,
 		"/data/member/wal/0.tmp":                                 true,

@@ -117,7 +117,7 @@ func (l *Link) begin(c *conn) {
 func (l *Link) connect(c *conn, from io.Reader) (io.Reader, error) {
 	if now, _ := l.state(); now.Cut || now.Delay > 0 {
 		e := listenEarly(c.client, from)
-		err := l.passable(e)
+		err := l.awaitRoundTrip(e)
 		if from = e.stop(); err != nil {
 			return from, err
 		}
@@ -142,11 +142,11 @@ func (l *Link) connect(c *conn, from io.Reader) (io.Reader, error) {
 	return from, nil
 }
 
-// passable waits until a round trip has gone over the link; a cut starts it over.
-// It ends when the client has given up. Over a link that is only slow a client may
+// awaitRoundTrip waits until a round trip has gone over the link; a cut starts it
+// over. It ends when the client has given up. Over a link that is only slow a client may
 // end its own direction and still wait for an answer. Over one that is cut there is no
 // connection yet, in which it could: it is gone.
-func (l *Link) passable(e *early) error {
+func (l *Link) awaitRoundTrip(e *early) error {
 	for {
 		condition, changed := l.state()
 		gone := e.ended

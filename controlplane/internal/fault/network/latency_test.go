@@ -54,7 +54,7 @@ func TestOneSeedDrawsOneSequence(t *testing.T) {
 
 // Each read waits from when it was read, so what is read at once comes at once; and
 // none overtakes another.
-func TestReadsAreDueFromWhenTheyWereRead(t *testing.T) {
+func TestDelayCountsFromEachRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		in, out := make(chan *stream.StreamChunk, 3), make(chan *stream.StreamChunk)
 		start := time.Now()

@@ -264,7 +264,7 @@ type endless struct{}
 
 func (endless) Read(p []byte) (int, error) { return len(p), nil }
 
-func TestNobodyListens(t *testing.T) {
+func TestRefusedDialResetsClient(t *testing.T) {
 	s := startServer(t)
 	l := listen(t, s)
 	s.listener.Close()

@@ -91,7 +91,7 @@ const (
 )
 
 func (p *Proxy) serve(c *net.TCPConn) {
-	link, from, err := p.ask(c)
+	link, from, err := p.readConnect(c)
 	if err != nil {
 		_ = answer(c, err)
 		c.Close()
@@ -108,9 +108,9 @@ type refusal struct {
 
 func (r refusal) Error() string { return r.why }
 
-// ask reads where the connection wants to go, and gives the link there and what
-// else the client sends.
-func (p *Proxy) ask(c *net.TCPConn) (*Link, io.Reader, error) {
+// readConnect reads the CONNECT request and returns the link to its host, and a
+// reader of the client's further bytes.
+func (p *Proxy) readConnect(c *net.TCPConn) (*Link, io.Reader, error) {
 	p.mu.Lock()
 	if p.closed {
 		p.mu.Unlock()

@@ -92,7 +92,7 @@ func TestJitterIsRepeatableAndBounded(t *testing.T) {
 	})
 }
 
-func TestNobodyWaitsAfterTheEnd(t *testing.T) {
+func TestClearEndsDelayedReviews(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWebhook(nil, Options{Delay: time.Hour, Fails: true})
 		start := time.Now()
@@ -113,7 +113,7 @@ func TestNobodyWaitsAfterTheEnd(t *testing.T) {
 	})
 }
 
-func TestAnAPIServerGivesUp(t *testing.T) {
+func TestReviewEndsWithItsRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWebhook(nil, Options{Delay: time.Hour})
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -125,7 +125,7 @@ func TestAnAPIServerGivesUp(t *testing.T) {
 	})
 }
 
-func TestWhatIsNoReviewIsRefused(t *testing.T) {
+func TestInvalidAdmissionReviewIsRefused(t *testing.T) {
 	w := newWebhook(nil, Options{Delay: time.Hour})
 	for want, body := range map[string]string{
 		"not an AdmissionReview": "{",

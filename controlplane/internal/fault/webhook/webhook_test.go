@@ -133,7 +133,7 @@ func ask(ctx context.Context, url string, registration *admissionregistration.Va
 
 func (s *apiServer) config() *rest.Config { return &rest.Config{Host: s.URL} }
 
-func TestItsLife(t *testing.T) {
+func TestWebhookLifecycle(t *testing.T) {
 	api := startAPIServer(t, 2)
 	w, err := Start(t.Context(), api.config(), Options{
 		Name: "stormglass-fault-1", Resource: "deployments.apps", Delay: time.Hour, Ignore: true, TimeoutSeconds: 30,
@@ -192,7 +192,7 @@ func TestItsLife(t *testing.T) {
 	}
 }
 
-func TestCloseAloneRemovesBoth(t *testing.T) {
+func TestCloseRemovesRegistrationAndServer(t *testing.T) {
 	api := startAPIServer(t, 0)
 	w, err := Start(t.Context(), api.config(), Options{Name: "n", Resource: "pods", Fails: true})
 	if err != nil {
@@ -217,7 +217,7 @@ func TestCloseAloneRemovesBoth(t *testing.T) {
 	}
 }
 
-func TestAnAPIServerThatNeverHears(t *testing.T) {
+func TestCancelledStartRemovesRegistration(t *testing.T) {
 	api := startAPIServer(t, 0)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -233,7 +233,7 @@ func TestAnAPIServerThatNeverHears(t *testing.T) {
 }
 
 // Only what was sent and not answered can come about later.
-func TestWhatMayComeAboutLater(t *testing.T) {
+func TestUnansweredRegistrationIsUncertain(t *testing.T) {
 	for _, c := range []struct {
 		code      int // 0: the connection ends instead
 		uncertain bool
@@ -258,7 +258,7 @@ func TestWhatMayComeAboutLater(t *testing.T) {
 	}
 }
 
-func TestARegistrationOfThatNameStays(t *testing.T) {
+func TestExistingRegistrationIsKept(t *testing.T) {
 	api := startAPIServer(t, 0)
 	w, err := Start(t.Context(), api.config(), Options{Name: "n", Resource: "pods", Fails: true})
 	if err != nil {
