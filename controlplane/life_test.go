@@ -22,7 +22,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/topology"
 )
 
-// alive tells whether a process is there and not a zombie that only waits for
+// alive reports whether a process is there and not a zombie that only waits for
 // its exit code to be read.
 func alive(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
@@ -33,7 +33,7 @@ func alive(pid int) bool {
 	return !strings.HasPrefix(rest, "Z")
 }
 
-// gone tells whether all processes of a plane have ended and let go of the
+// gone reports whether all processes of a plane have ended and let go of the
 // directory's lock, which is the last thing that they have of it.
 func gone(t *testing.T, c control.Cluster) bool {
 	t.Helper()

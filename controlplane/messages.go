@@ -23,7 +23,7 @@ func (p *Plane) report(err error) {
 }
 
 const (
-	// maxUnread is how many lines wait for the reader.
+	// maxUnread is the number of lines that wait for the reader at most.
 	maxUnread = 1024
 	// readWithin bounds how long a start, or the plane's end, waits for the reader.
 	readWithin = time.Second

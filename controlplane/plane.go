@@ -33,7 +33,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/topology"
 )
 
-// Options says what to start.
+// Options describes the plane to start.
 type Options struct {
 	// Dir is the plane's directory. It is created if needed; a stopped plane's
 	// directory resumes its data, keys and, where free, ports.

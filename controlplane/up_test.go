@@ -125,7 +125,7 @@ func TestInterruptedWhileTheSettingsAreChecked(t *testing.T) {
 	}
 }
 
-// hasChild tells whether a process has started another.
+// hasChild reports whether a process has started another.
 func hasChild(t *testing.T, pid int) bool {
 	t.Helper()
 	all, err := filepath.Glob("/proc/[0-9]*/stat")

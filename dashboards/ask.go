@@ -161,7 +161,7 @@ func (a *Asker) union(s *parser.VectorSelector, inside []string) (string, error)
 	return "(" + strings.Join(parts, " or ") + ")", nil
 }
 
-// selected tells whether a selector of a record takes in the rule with these
+// selected reports whether a selector of a record takes in the rule with these
 // labels of its own. A matcher of any other label must match everything: it
 // would have to be moved into the rule's expression.
 func selected(s *parser.VectorSelector, own map[string]string) (bool, error) {

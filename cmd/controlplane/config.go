@@ -57,7 +57,7 @@ func readSettings(ctx context.Context, o upOptions, stdin io.Reader, progress io
 	return s, s.refusal(s.config.Problems())
 }
 
-// blank tells whether YAML holds nothing, or nothing but comments.
+// blank reports whether YAML holds nothing, or nothing but comments.
 func blank(data []byte) bool {
 	var node yaml.Node
 	if err := yaml.Unmarshal(data, &node); err != nil {

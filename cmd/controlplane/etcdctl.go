@@ -68,7 +68,7 @@ func chooseMember(components []control.ComponentStatus, name string) (chosen con
 	return chosen, err
 }
 
-// takesOneMember tells whether etcdctl refuses these words with several endpoints.
+// takesOneMember reports whether etcdctl refuses these words with several endpoints.
 func takesOneMember(words []string) bool {
 	verb := slices.DeleteFunc(slices.Clone(words), func(word string) bool { return strings.HasPrefix(word, "-") })
 	at := slices.Index(verb, "snapshot")

@@ -137,7 +137,7 @@ func (v faultVerb) refusal(err error) error {
 	return errors.New(strings.Join(lines, "\n"))
 }
 
-// dial gives a client of the plane in dir, or says how to start one.
+// dial returns a client of the plane in dir, or an error that tells how to start one.
 func dial(dir string) (*control.Client, error) {
 	client, err := control.Dial(dir)
 	switch {
@@ -149,7 +149,7 @@ func dial(dir string) (*control.Client, error) {
 	return client, exitcode.EnvironmentError(err)
 }
 
-// notRunning says how to start a plane in dir, where one can be.
+// notRunning returns an error that tells how to start a plane in dir.
 func notRunning(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if len(entries) > 0 && !control.IsPlaneDir(dir) || err != nil && !errors.Is(err, fs.ErrNotExist) {

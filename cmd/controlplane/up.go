@@ -181,7 +181,7 @@ func (w *progressWriter) Write(p []byte) (int, error) {
 	return w.to.Write(p)
 }
 
-// interrupts gives a context that ends on the first signal to stop, and a
+// interrupts returns a context that ends on the first signal to stop, and a
 // channel that is closed on the second.
 func interrupts(parent context.Context) (ctx context.Context, now <-chan struct{}, release func()) {
 	ctx, cancel := context.WithCancelCause(parent)

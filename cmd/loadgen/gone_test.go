@@ -28,7 +28,7 @@ type wire struct {
 	conns    []net.Conn
 }
 
-// newWire gives a wire and a kubeconfig that leads over it.
+// newWire returns a wire and a kubeconfig that leads over it.
 func newWire(t *testing.T) (*wire, string) {
 	t.Helper()
 	config, err := clientcmd.LoadFromFile(plane.Cluster().Kubeconfigs["admin"])

@@ -100,7 +100,7 @@ func TestIncidents(t *testing.T) {
 	}
 }
 
-// shows tells whether a gate that did not pass shows the same thing in a way that
+// shows reports whether a gate that did not pass shows the same thing in a way that
 // other work on the machine cannot hide: what was waited for came, if late; a
 // metric became three times what it was, or came back by two thirds of its way,
 // where its steady noise was too large, or its steady phase too quiet, to say more.

@@ -65,7 +65,7 @@ func (i *interrupts) second() <-chan struct{} {
 	return i.hurried
 }
 
-// listen gives a context that ends with the first signal to end. Of a hangup only
+// listen returns a context that ends with the first signal to end. Of a hangup only
 // the first counts: a closed terminal sends one, its shell another.
 func listen(parent context.Context) (ctx context.Context, i *interrupts, stop func()) {
 	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}

@@ -15,7 +15,7 @@ const AuditLog = "audit/audit.log"
 // only one whose requests are audited.
 const LoadUser = "stormglass-loadgen"
 
-// Audited tells whether the load's requests are in an audit log.
+// Audited reports whether the load's requests are in an audit log.
 func (c Config) Audited() bool { return c.APIServer.Audit == AuditMetadata }
 
 // auditFlags are what Audit sets, or what would keep it from working.

@@ -16,7 +16,7 @@ func ProcessClaim(name string, alone bool) Claim { return Claim{"the process of 
 // Link joins two components: From connects to To.
 type Link struct{ From, To string }
 
-// Joins tells whether the link leads from one of the components to one of the peers,
+// Joins reports whether the link leads from one of the components to one of the peers,
 // or back. anyPeer takes every component for a peer.
 func (l Link) Joins(components, peers []string, anyPeer bool) bool {
 	between := func(a, b string) bool {

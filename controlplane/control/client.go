@@ -44,7 +44,7 @@ type Client struct {
 	http   http.Client
 }
 
-// Dial gives a client of the plane in dir, or ErrNotRunning, or ErrStarting.
+// Dial returns a client of the plane in dir, or ErrNotRunning, or ErrStarting.
 func Dial(dir string) (*Client, error) {
 	used, err := InUse(dir)
 	if err != nil {

@@ -21,14 +21,14 @@ type FaultRefusal struct {
 
 // Begin begins a fault and returns when it is in force. The supervisor ends it by
 // itself when its length is over. If ctx ends before it is in force it is undone
-// and never was. An *InvalidFault tells that this plane cannot be asked for it.
+// and never was. An *InvalidFault means that this plane can never have it.
 func (c *Client) Begin(ctx context.Context, f Fault) (FaultStatus, error) {
 	var status FaultStatus
 	err := c.call(ctx, http.MethodPost, "/v1/faults", f, &status)
 	return status, err
 }
 
-// Check tells whether Begin would begin the fault now, and changes nothing: its
+// Check reports whether Begin would begin the fault now, and changes nothing: its
 // fields, the components, what this machine must have for it.
 func (c *Client) Check(ctx context.Context, f Fault) error {
 	return c.call(ctx, http.MethodPost, "/v1/faults/check", f, nil)
@@ -42,7 +42,7 @@ func (c *Client) Clear(ctx context.Context, id string) (FaultStatus, error) {
 	return status, err
 }
 
-// ClearAll ends all faults and returns when they are undone. It gives those that
+// ClearAll ends all faults and returns when they are undone. It returns those that
 // it has ended.
 func (c *Client) ClearAll(ctx context.Context) ([]FaultStatus, error) {
 	var list []FaultStatus
@@ -50,7 +50,7 @@ func (c *Client) ClearAll(ctx context.Context) ([]FaultStatus, error) {
 	return list, err
 }
 
-// Faults lists the plane's faults in the order in which they were asked for:
+// Faults lists the plane's faults in the order of their requests:
 // all that are in force, and the last of those that have ended.
 func (c *Client) Faults(ctx context.Context) ([]FaultStatus, error) {
 	var list []FaultStatus
@@ -58,13 +58,13 @@ func (c *Client) Faults(ctx context.Context) ([]FaultStatus, error) {
 	return list, err
 }
 
-// ErrEnded says that there will be no more events.
+// ErrEnded means that there will be no more events.
 var ErrEnded = errors.New("the plane has ended")
 
-// Events gives the events with numbers over after, oldest first. If there are
-// none it waits for one: half a minute at most, then it gives none. The supervisor
-// keeps the last few thousand; a gap in the numbers tells that some are gone.
-// When the plane ends it gives ErrEnded, and afterwards.
+// Events returns the events with numbers over after, oldest first. If there are
+// none it waits for one: half a minute at most, then it returns none. The supervisor
+// keeps the last few thousand; a gap in the numbers means that some were dropped.
+// When the plane ends it returns ErrEnded, and afterwards.
 func (c *Client) Events(ctx context.Context, after int64) ([]Event, error) {
 	var events []Event
 	err := c.call(ctx, http.MethodGet, "/v1/events?after="+strconv.FormatInt(after, 10), nil, &events)

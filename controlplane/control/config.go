@@ -1,5 +1,5 @@
-// Package control is the contract between the two programs: what may be asked
-// of a control plane (Config), what a running one says of itself (Cluster,
+// Package control is the contract between the two programs: the configuration
+// of a control plane (Config), the description of a running one (Cluster,
 // Status), and the client of its control socket. It is light on purpose:
 // loadgen imports it and nothing else of controlplane.
 package control

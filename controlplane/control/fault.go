@@ -37,7 +37,7 @@ type Fault struct {
 	Fails          bool   `json:"fails,omitempty"`
 	Ignore         bool   `json:"ignore,omitempty"`
 	TimeoutSeconds int    `json:"timeoutSeconds,omitempty"`
-	// Seed of what is random in it.
+	// Seed of its random numbers.
 	Seed int64 `json:"seed,omitempty"`
 }
 
@@ -47,7 +47,7 @@ func (f Fault) kind() FaultKind {
 	return k
 }
 
-// Momentary tells whether the fault has no length: it ends when it has run its
+// Momentary reports whether the fault has no length: it ends when it has run its
 // course.
 func (f Fault) Momentary() bool { return f.kind().Momentary }
 
@@ -67,23 +67,23 @@ type FaultStatus struct {
 	Fault
 	// On are the components it hit, by name: roles as they were looked up.
 	On []string `json:"on,omitempty"`
-	// Asked is when the supervisor was asked, Active when the fault was in
-	// force, Ends when it is due to end (zero: when it is cleared), Ended when
-	// all of it was undone (zero: it is not). A fault with Ended zero and an
+	// Asked is the time of the request, Active when the fault was in force,
+	// Ends when it is due to end (zero: when it is cleared), Ended when all of
+	// it was undone (zero: it is not). A fault with Ended zero and an
 	// Error could not be undone: clearing it tries again.
 	Asked  time.Time `json:"asked"`
 	Active time.Time `json:"active"`
 	Ends   time.Time `json:"ends,omitzero"`
 	Ended  time.Time `json:"ended,omitzero"`
-	// Error says what went wrong with undoing it.
+	// Error is the reason why it could not be undone.
 	Error string `json:"error,omitempty"`
-	// Lost says why it was not in force all of its time on all that it was meant for: a
+	// Lost is the reason why it was not in force all its time on all its components: a
 	// neighbour ended by itself, or a component's new process could not be slowed or
 	// limited as the one before.
 	Lost string `json:"lost,omitempty"`
 }
 
-// Event is something that happened to a plane, as its supervisor saw it.
+// Event is an event of a plane, as its supervisor recorded it.
 type Event struct {
 	// Seq counts events of the plane from 1.
 	Seq  int64     `json:"seq"`
@@ -92,8 +92,8 @@ type Event struct {
 	// component after a restart), "etcd-leader", "lease" (a leader-elected
 	// component has got its lease) or "stopping" (the whole plane).
 	Kind string `json:"kind"`
-	// Expected tells of an exit that it was asked for, by a fault that ends processes for
-	// example: the component did not end by itself.
+	// Expected marks a requested exit, by a fault that ends processes for example: the
+	// component did not end by itself.
 	Expected bool `json:"expected,omitempty"`
 	// Component it is about, by name; empty for faults of several.
 	Component string `json:"component,omitempty"`

@@ -11,12 +11,12 @@ import (
 type FaultKind struct {
 	// Name is the kind as scenarios write it: "slowFsync".
 	Name string
-	// Short says in a line what the fault does, Long how, and where it shows;
+	// Short describes the fault in a line, Long how it works and where it shows;
 	// Example holds command lines. Faults of nodes have no command: Short only.
 	Short, Long, Example string
 
 	// Takes lists the fields of the fault, by the names that a scenario gives them,
-	// Needs those without which it is none. FaultFields holds their bounds.
+	// Needs those that are required. FaultFields holds their bounds.
 	Takes, Needs []string
 	// Check finds a combination of fields that makes no fault; nil: there is none.
 	Check func(Fault) (Problem, bool)
@@ -24,39 +24,39 @@ type FaultKind struct {
 	Delays string
 	// Momentary faults have no length: they end when they have run their course.
 	Momentary bool
-	// Lead is how long before its time a run asks for the fault, for one that
-	// takes that long to begin.
+	// Lead is how long before its time a run requests a fault that takes that long
+	// to begin.
 	Lead time.Duration
 
 	// On lists the kinds of component that the fault may name; empty: all.
 	On []string
 	// OnAll lists the kinds of component that the fault is always on, where it names none.
 	OnAll []string
-	// Process says what becomes of its components' processes.
+	// Process is the fault's effect on its components' processes.
 	Process ProcessEffect
 	// PartOfEach begins the name of a part of each component that one such fault
 	// has alone: "the fsync of". Part names such a part of the plane.
 	PartOfEach string
 	Part       func(Fault) string
-	// Links tells that it works on its components' links, each alone.
+	// Links is true if it works on its components' links, each alone.
 	Links bool
 
-	// Silences tells that its components do not answer scrapes while it is in force.
+	// Silences is true if its components do not answer scrapes while it is in force.
 	// Scrapes go straight to a component, not over its links.
 	Silences bool
-	// Isolates tells that schedulers and controller managers may not answer scrapes
+	// Isolates is true if schedulers and controller managers may not answer scrapes
 	// either: they ask an API server who it is that asks them.
 	Isolates bool
-	// ReachesEtcd tells that etcd may fail its clients under the fault though it is on
+	// ReachesEtcd is true if etcd may fail its clients under the fault though it is on
 	// none of its members.
 	ReachesEtcd bool
 
 	// OfNodes marks a fault of simulated nodes, which the supervisor does not run.
 	OfNodes bool
-	// SilencesNodes tells that nodes send nothing after it; Announced, that they
+	// SilencesNodes is true if nodes send nothing after it; Announced, that they
 	// report themselves not Ready first.
 	SilencesNodes, Announced bool
-	// Recovers tells that it ends the faults of nodes before it.
+	// Recovers is true if it ends the faults of nodes before it.
 	Recovers bool
 }
 
@@ -86,10 +86,10 @@ func (k FaultKind) Command() string {
 	return b.String()
 }
 
-// Has tells whether the kind takes a field.
+// Has reports whether the kind takes a field.
 func (k FaultKind) Has(field string) bool { return slices.Contains(k.Takes, field) }
 
-// OfMembers tells whether the kind is for members of etcd only.
+// OfMembers reports whether the kind is for members of etcd only.
 func (k FaultKind) OfMembers() bool { return slices.Equal(k.On, []string{KindEtcd}) }
 
 // FaultKindOf is the kind of a name; ok is false if there is none.
@@ -119,7 +119,7 @@ func kindNames(want func(FaultKind) bool) []string {
 	return all
 }
 
-// EndsNodeFaults tells whether a kind of fault ends those of simulated nodes before it.
+// EndsNodeFaults reports whether a kind of fault ends those of simulated nodes before it.
 func EndsNodeFaults(kind string) bool {
 	k, _ := FaultKindOf(kind)
 	return k.Recovers

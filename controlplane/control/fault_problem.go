@@ -158,7 +158,7 @@ func takesHint(fields []string) string {
 	return "it takes " + strings.Join(fields, ", ")
 }
 
-// neededBy says how to write a field that a kind needs.
+// neededBy returns how to write a field that a kind needs.
 func (field faultField) neededBy(kind FaultKind) string {
 	if field.name == "components" && kind.OfMembers() {
 		return `as "etcd-0", "etcd-leader", or "etcd" for all members`
@@ -220,7 +220,7 @@ func (f Fault) ProblemsOn(c Config) []Problem {
 	return all
 }
 
-// mayLink tells whether a link may join some of the components with some of the peers.
+// mayLink reports whether a link may join some of the components with some of the peers.
 func (c Config) mayLink(components, peers []string) bool {
 	return slices.ContainsFunc(components, func(component string) bool {
 		a, _ := ParseSelector(component)

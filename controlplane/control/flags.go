@@ -51,7 +51,7 @@ func named(kind, prefix string) []string {
 	return all
 }
 
-// flagProblem says what is wrong with a flag: that the component has none of
+// flagProblem describes the mistake in a flag: that the component has none of
 // that name, or does not take the value.
 func (s FlagSection) flagProblem(name, value string) (p Problem, wrong bool) {
 	types := flagTypes()[s.Kind]
@@ -83,7 +83,7 @@ var lists = map[string]string{
 	"authorization-mode": "authorization-modes/",
 }
 
-// listProblem says which name of a list the component does not know.
+// listProblem returns which name of a list the component does not know.
 func (s FlagSection) listProblem(flag, value string) (p Problem, wrong bool) {
 	known := named(s.Kind, lists[flag])
 	if lists[flag] == "" || len(known) == 0 {
@@ -111,7 +111,7 @@ func (s FlagSection) listProblem(flag, value string) (p Problem, wrong bool) {
 	return p, false
 }
 
-// valueProblem says what a value of that type should be and is not. Types of
+// valueProblem returns what a value of that type should be and is not. Types of
 // lists, maps and text take anything here; the component has the last word.
 //
 // A type may end in what the component's validation takes at least, as "int>=0" or

@@ -17,13 +17,13 @@ import (
 // LockFile is the name of the lock in a plane's directory.
 const LockFile = "lock"
 
-// ErrInUse says that a plane runs in the directory.
+// ErrInUse means that a plane runs in the directory.
 var ErrInUse = errors.New("a control plane runs in this directory")
 
-// ErrNotRunning says that no plane runs in the directory.
+// ErrNotRunning means that no plane runs in the directory.
 var ErrNotRunning = errors.New("no control plane runs in this directory")
 
-// ErrStarting says that a supervisor has the directory and cannot be reached yet.
+// ErrStarting means that a supervisor has the directory and cannot be reached yet.
 var ErrStarting = errors.New("a control plane is being started in this directory")
 
 // Holder is the content of the lock file, written by the supervisor.
@@ -52,7 +52,7 @@ func LockDir(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// InUse tells whether any process of a plane in dir still lives.
+// InUse reports whether any process of a plane in dir still lives.
 func InUse(dir string) (bool, error) {
 	f, err := openLock(dir)
 	if errors.Is(err, os.ErrNotExist) {
@@ -110,7 +110,7 @@ func ReadHolder(dir string) (Holder, error) {
 	return h, nil
 }
 
-// IsPlaneDir tells whether a supervisor made what is in dir: the lock says who
+// IsPlaneDir reports whether a supervisor made what is in dir: the lock says who
 // held it, or there is a plane's description. A file that happens to be called
 // "lock" is not enough. A supervisor that was killed before it could say who it is
 // has left an empty lock, and nothing else but its socket.

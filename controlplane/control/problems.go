@@ -140,7 +140,7 @@ func electedOwn() []ownFlags {
 	}
 }
 
-// unsafe says why a flag of the API server may not take these values.
+// unsafe returns why a flag of the API server may not take these values.
 func unsafe(name string, values []string) (hint string) {
 	has := func(v string) bool { return slices.Contains(values, v) }
 	switch name {
@@ -164,7 +164,7 @@ func unsafe(name string, values []string) (hint string) {
 	return ""
 }
 
-// refused says whether a flag is Stormglass's own, and what to do instead.
+// refused reports whether a flag is set by Stormglass itself, with a hint.
 func (s FlagSection) refused(name, value string) (hint string, refused bool) {
 	var own []ownFlags
 	switch s.Kind {

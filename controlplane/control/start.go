@@ -24,7 +24,7 @@ const (
 	ExitEnvironment = exitcode.Environment
 )
 
-// StartOptions says which plane Start starts.
+// StartOptions describes the plane that Start starts.
 type StartOptions struct {
 	// Binary is the controlplane program, Dir the plane's directory.
 	Binary, Dir string
@@ -127,7 +127,7 @@ func (s *Supervisor) Cluster() Cluster { return s.cluster }
 // Done is closed when the supervisor has ended, and its components with it.
 func (s *Supervisor) Done() <-chan struct{} { return s.done }
 
-// Err is why it ended: nil if it was asked to. Ask after Done.
+// Err is the reason of its end: nil after Stop. Call it after Done.
 func (s *Supervisor) Err() error { return s.err }
 
 // stopWithin is more than a stop takes at most: 8 s to undo faults, 5 s more for a
@@ -150,7 +150,7 @@ func (s *Supervisor) Stop(ctx context.Context) error {
 	}
 }
 
-// ReadStart reads what a supervisor says while it starts, its messages and its
+// ReadStart reads the output of a starting supervisor, its messages and its
 // result (`up --output json`) in one stream. It passes the messages on and returns
 // at the result, with what was said before it passed on; ready is false if the
 // stream ends without one. A message that cannot be passed on is lost.

@@ -39,7 +39,7 @@ type ComponentStatus struct {
 	Address string    `json:"address"`
 	Log     string    `json:"log"`
 	Started time.Time `json:"started"`
-	// Ready tells that it was seen ready since it started.
+	// Ready is true if it was seen ready since it started.
 	Ready      bool          `json:"ready"`
 	ReadyAfter time.Duration `json:"readyAfterNanoseconds"`
 	// Role is its role among its replicas, "" if unknown: of an etcd

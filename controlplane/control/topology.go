@@ -21,7 +21,7 @@ const (
 // ComponentName names one process of a kind: "etcd-0".
 func ComponentName(kind string, i int) string { return kind + "-" + strconv.Itoa(i) }
 
-// Count is how many processes of a kind a config asks for.
+// Count returns the number of processes of a kind in a config.
 func (c Config) Count(kind string) int {
 	asked := 0
 	switch kind {
@@ -58,7 +58,7 @@ func (c Config) ComponentsOf(kind string) []string {
 	return names
 }
 
-// HasLinks tells whether the links between etcd's peers, and between API
+// HasLinks reports whether the links between etcd's peers, and between API
 // servers and etcd, go through proxies that can delay and cut them.
 func (c Config) HasLinks() bool {
 	switch c.NetworkFaults {
@@ -114,7 +114,7 @@ func (c Config) topologyProblems() []Problem {
 	return all
 }
 
-// Warnings are what works and is not wise.
+// Warnings lists settings that work but are unwise.
 func (c Config) Warnings() []Problem {
 	n := c.Count(KindEtcd)
 	if n%2 != 0 {

@@ -28,7 +28,7 @@ func TestDoc(t *testing.T) {
 	equal(t, "../../docs/reference/dashboards.md", []byte(b.String()))
 }
 
-// moved tells whether a panel claims to show something.
+// moved reports whether a panel claims to show something.
 func moved(claim string) bool {
 	for _, d := range boards() {
 		for _, r := range d.rows {

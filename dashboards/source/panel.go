@@ -85,7 +85,7 @@ var abbreviations = strings.NewReplacer(
 // q is a query that must have an answer.
 func q(expr, legend string) query { return query{expr: expr, legend: legend} }
 
-// or gives a reason for having none.
+// or sets the reason why the query may have no data.
 func (x query) or(why dashboards.Reason) query {
 	x.empty = &why
 	return x

@@ -119,9 +119,9 @@ func scheduler() board {
 	}
 }
 
-// nodesPerPod is how many nodes an extension point is run on for each attempt:
-// the plugin that looks at most of them, as some skip nodes. An attempt counts
-// at its end, so a window may have nodes and no attempt: that is no answer.
+// nodesPerPod queries the number of nodes that an extension point runs on for each
+// attempt: that of the plugin with most nodes, as some skip nodes. An attempt counts
+// at its end, so a window may have nodes and no attempt: then there is no data.
 func nodesPerPod(point string) string {
 	return `max(sum by (plugin) (rate(scheduler_plugin_evaluation_total{@scheduler, extension_point="` + point + `"}[@rate]))) / (` +
 		rate("scheduler_schedule_attempts_total", "@scheduler") + ` > 0)`

@@ -56,7 +56,7 @@ func TestPrometheusWatchesAPlane(t *testing.T) {
 	}
 }
 
-// scraped says what of the targets Prometheus has not scraped yet.
+// scraped returns the targets that Prometheus has not scraped yet.
 func scraped(ctx context.Context, ask promv1.API, want map[string]string) (string, error) {
 	found, err := ask.Targets(ctx)
 	if err != nil {
@@ -75,8 +75,8 @@ func scraped(ctx context.Context, ask promv1.API, want map[string]string) (strin
 	return "", nil
 }
 
-// evaluated says which rule was not evaluated yet. One that cannot be is an
-// error.
+// evaluated returns a rule that was not evaluated yet. A rule that cannot be
+// evaluated is an error.
 func evaluated(ctx context.Context, ask promv1.API) (string, error) {
 	loaded, err := alerts.Load()
 	if err != nil {
@@ -118,8 +118,8 @@ func evaluated(ctx context.Context, ask promv1.API) (string, error) {
 	return "", nil
 }
 
-// quiet says which alert about missing targets or metrics there is. At first
-// all are missing.
+// quiet returns an active alert about missing targets or metrics. At first all are
+// missing.
 func quiet(ctx context.Context, ask promv1.API) (string, error) {
 	now, _, err := ask.Query(ctx, `ALERTS{alertname=~"TargetDown|TargetAbsent|MetricsMissing"}`, time.Time{})
 	if err != nil {

@@ -54,7 +54,7 @@ func nearestFlag(c *cobra.Command, unknown *pflag.NotExistError) string {
 	return containing(word, names)
 }
 
-// wrongValue says what a flag's value should have been.
+// wrongValue returns what a flag's value should have been.
 func wrongValue(e *pflag.InvalidValueError) error {
 	for of, text := range map[string]string{
 		"int": "is no whole number", "uint": "is no whole number of 0 or more",

@@ -11,7 +11,7 @@ import (
 	"github.com/stormglass/stormglass/internal/userfile"
 )
 
-// PathAtFault tells whether err says that a path cannot be used as it was named:
+// PathAtFault reports whether err says that a path cannot be used as it was named:
 // bad usage. A full or broken disk is the machine's fault instead.
 func PathAtFault(err error) bool {
 	var number syscall.Errno
@@ -21,7 +21,7 @@ func PathAtFault(err error) bool {
 	}, number)
 }
 
-// Program gives the whole path of a program that a user named, which is not looked for
+// Program returns the whole path of a program that a user named, which is not looked for
 // on PATH.
 func Program(path string) (string, error) {
 	info, err := os.Stat(path)

@@ -7,7 +7,7 @@ import (
 	"net"
 )
 
-// Is tells whether a host, a name or an address, is this machine as only it
+// Is reports whether a host, a name or an address, is this machine as only it
 // can call itself. Of names it believes localhost alone.
 func Is(host string) bool {
 	ip := net.ParseIP(host)

@@ -21,7 +21,7 @@ import (
 // which takes most of a minute; `make test` sets it.
 const BinaryEnv = "STORMGLASS_CONTROLPLANE"
 
-// Build gives the path of a controlplane program with the versions of
+// Build returns the path of a controlplane program with the versions of
 // tools/ldflags, made in dir unless BinaryEnv names one.
 func Build(dir string) (string, error) {
 	if binary := os.Getenv(BinaryEnv); binary != "" {

@@ -243,7 +243,7 @@ func (c *decoder) scalar(n *yaml.Node, v reflect.Value, path string) {
 	}
 }
 
-// numberHint says how a percentage is written as a number.
+// numberHint returns how a percentage is written as a number.
 func numberHint(text string) string {
 	percent, ok := strings.CutSuffix(strings.TrimSpace(text), "%")
 	f, err := strconv.ParseFloat(strings.TrimSpace(percent), 64)
@@ -263,7 +263,7 @@ func join(path, name string) string {
 // notColon is a field whose name and value nothing separates as YAML does.
 var notColon = regexp.MustCompile(`^(\w+)\s*[:=]\s*(.+)$`)
 
-// fieldHint says what to write in place of an unknown field.
+// fieldHint returns what to write in place of an unknown field.
 func fieldHint(name string, known []string) string {
 	if strings.ContainsRune(name, noBreakSpace) {
 		return noBreakHint

@@ -234,7 +234,7 @@ func itemName(item *yaml.Node) string {
 	return ""
 }
 
-// Written tells whether the document has a field of the given path.
+// Written reports whether the document has a field of the given path.
 func (d *Document) Written(path string) bool { return d.at(path) != nil }
 
 // Text is the value at a path as it is written, or "" where there is no single one.

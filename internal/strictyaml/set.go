@@ -187,7 +187,7 @@ func (d *Document) markOverride(n *yaml.Node, o origin) {
 	}
 }
 
-// listHint says what the items of a list are called, the nearest first.
+// listHint returns what the items of a list are called, the nearest first.
 func listHint(seq *yaml.Node, asked string) string {
 	var names []string
 	for _, item := range seq.Content {

@@ -116,7 +116,7 @@ func appendSetting(b []byte, id http2.SettingID, v uint32) []byte {
 	return append(b, byte(id>>8), byte(id), byte(v>>24), byte(v>>16), byte(v>>8), byte(v))
 }
 
-// appendWindow gives the connection's window back.
+// appendWindow appends a WINDOW_UPDATE frame of the connection.
 func appendWindow(b []byte, n uint32) []byte {
 	return append(appendFrame(b, http2.FrameWindowUpdate, 0, 0, 4), byte(n>>24), byte(n>>16), byte(n>>8), byte(n))
 }

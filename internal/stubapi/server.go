@@ -85,7 +85,7 @@ func (s *Server) SetPolicy(p Policy) {
 	s.mu.Unlock()
 }
 
-// Dialed is how many connections were made.
+// Dialed returns the number of connections made.
 func (s *Server) Dialed() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -135,7 +135,7 @@ func (s *Server) eachWatch(f func(resource, *watch)) {
 	}
 }
 
-// OpenWatches is how many watches are open.
+// OpenWatches returns the number of open watches.
 func (s *Server) OpenWatches() int {
 	n := 0
 	s.eachWatch(func(resource, *watch) { n++ })

@@ -2,7 +2,7 @@ package userfile
 
 import "golang.org/x/sys/unix"
 
-// ofKernel tells whether a path is in a file system whose files the kernel makes as
+// ofKernel reports whether a path is in a file system whose files the kernel makes as
 // they are read: those say that they are regular and empty, and may have no end.
 func ofKernel(path string) bool {
 	var fs unix.Statfs_t

@@ -19,7 +19,7 @@ const (
 	Replay = 256 << 20 // of the times of a replay
 )
 
-// Read gives the content of a regular file of at most limit bytes. Its errors do
+// Read returns the content of a regular file of at most limit bytes. Its errors do
 // not name the file.
 func Read(path string, limit int64) ([]byte, error) {
 	f, err := Open(path, limit)
@@ -30,7 +30,7 @@ func Read(path string, limit int64) ([]byte, error) {
 	return readAll(f, limit)
 }
 
-// Check tells whether Read could read the file, without reading it.
+// Check reports whether Read could read the file, without reading it.
 func Check(path string, limit int64) error {
 	f, err := Open(path, limit)
 	if err != nil {

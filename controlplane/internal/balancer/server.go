@@ -21,7 +21,7 @@ type server struct {
 // State is the balancer's view of a server.
 type State struct {
 	Name string
-	// Ready tells that it gets new connections.
+	// Ready is true if it gets new connections.
 	Ready bool
 	// Connections are open through the balancer.
 	Connections int

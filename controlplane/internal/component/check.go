@@ -45,7 +45,7 @@ func Check(kind string, ask control.Check) (control.Checked, error) {
 	return checked, nil
 }
 
-// flagsOf gives a component's own flag set.
+// flagsOf returns a component's own flag set.
 func flagsOf(kind string) (*pflag.FlagSet, error) {
 	switch kind {
 	case control.KindEtcd:

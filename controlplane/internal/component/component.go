@@ -28,7 +28,7 @@ import (
 // program's name and gives its exit code, if it returns at all.
 type Program func(args []string) int
 
-// Lookup gives the program of that name; ok is false for any other name.
+// Lookup returns the program of that name; ok is false for any other name.
 func Lookup(name string) (program Program, ok bool) {
 	// The etcd tools' packages turn this on for the whole binary as they are
 	// linked in; kubectl would then take "kubectl d" for some command.

@@ -27,7 +27,7 @@ var update = flag.Bool("update", false, "rewrite controlplane/control/flags.txt"
 // usageGate is a feature gate in the usage of the flag feature-gates.
 var usageGate = regexp.MustCompile(`(?m)^([A-Za-z0-9]+)=true\|false`)
 
-// gatesOf gives the feature gates that a component takes, with "gate" or, where one is
+// gatesOf returns the feature gates that a component takes, with "gate" or, where one is
 // locked, its only value. Kubernetes' usage leaves out those that are GA or deprecated;
 // etcd's would too, but it has none.
 func gatesOf(kind, usage string) map[string]string {

@@ -22,7 +22,7 @@ func (e *BusyError) Error() string {
 		e.Kind, e.Part, e.Holder.ID, e.Holder.Kind, e.state(), e.Holder.ID)
 }
 
-// state says how long the other fault has the part.
+// state returns how long the other fault has the part.
 func (e *BusyError) state() string {
 	switch {
 	case e.Holder.Error != "":

@@ -26,5 +26,5 @@ func LimitDescriptors(pid int, soft uint64) (was uint64, err error) {
 	return now.Cur, nil
 }
 
-// descriptorsAvailable tells whether LimitDescriptors works here.
+// descriptorsAvailable reports whether LimitDescriptors works here.
 func descriptorsAvailable() error { return nil }

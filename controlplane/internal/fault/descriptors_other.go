@@ -11,7 +11,7 @@ import (
 // LimitDescriptors needs Linux.
 func LimitDescriptors(int, uint64) (was uint64, err error) { return 0, descriptorsAvailable() }
 
-// descriptorsAvailable tells whether LimitDescriptors works here.
+// descriptorsAvailable reports whether LimitDescriptors works here.
 func descriptorsAvailable() error {
 	return fmt.Errorf("the limit of another process can be set on Linux only, this is %s: %w", runtime.GOOS, errors.ErrUnsupported)
 }

@@ -26,7 +26,7 @@ type mechanism struct {
 	begin func(m *Manager, ctx context.Context, id string, f control.Fault, t target) (effect, error)
 	// undoWithin bounds the undoing; zero: 30 s.
 	undoWithin time.Duration
-	// last tells that undoing it needs a plane that serves, so that other faults are
+	// last is true if undoing it needs a plane that serves, so that other faults are
 	// undone first.
 	last bool
 }
@@ -48,7 +48,7 @@ func mechanisms() map[string]mechanism {
 	}
 }
 
-// machineLacks says what this machine lacks for faults of a kind.
+// machineLacks returns what this machine lacks for faults of a kind.
 func machineLacks(kind string) error {
 	if lacks := mechanisms()[kind].machine; lacks != nil {
 		return lacks()

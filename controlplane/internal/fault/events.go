@@ -8,8 +8,8 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// eventsKept is how many events of a plane can be asked for; a plane whose
-// components are killed every second tells some ten in that time.
+// eventsKept is the number of events that are kept; a plane whose components are
+// killed every second has some ten in that time.
 const eventsKept = 4096
 
 // Events is the ordered log of a plane's events. The manager appends faults, the
@@ -42,9 +42,9 @@ func (e *Events) Append(event control.Event) {
 	e.wake()
 }
 
-// After gives the kept events with numbers over seq, oldest first. If there are
-// none it waits for one until ctx ends, and then gives none, or until the log
-// ends: control.ErrEnded. A first number over seq+1 tells that some were forgotten.
+// After returns the kept events with numbers over seq, oldest first. If there are
+// none it waits for one until ctx ends, and then returns none, or until the log
+// ends: control.ErrEnded. A first number over seq+1 means that some were dropped.
 func (e *Events) After(ctx context.Context, seq int64) ([]control.Event, error) {
 	for {
 		found, news, err := e.after(seq)
@@ -59,7 +59,7 @@ func (e *Events) After(ctx context.Context, seq int64) ([]control.Event, error) 
 	}
 }
 
-// after gives the events there are, or a channel that closes at the next one.
+// after returns the events there are, or a channel that closes at the next one.
 func (e *Events) after(seq int64) ([]control.Event, <-chan struct{}, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -79,7 +79,7 @@ func (e *Events) after(seq int64) ([]control.Event, <-chan struct{}, error) {
 	return nil, e.changed, nil
 }
 
-// Close ends the log: who waits is told at once.
+// Close ends the log: a waiting After returns at once.
 func (e *Events) Close() {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -27,9 +27,9 @@ var ErrNotRunning = errors.New("does not run")
 type Host interface {
 	// Config is the plane's configuration.
 	Config() control.Config
-	// Available says why the plane can have no fault now, NeighbourAvailable why it can
-	// have no Neighbour: an external etcd needs a second file system. Both are asked
-	// before a run and must change nothing.
+	// Available returns an error if the plane can have no fault now, NeighbourAvailable if
+	// it can have no Neighbour: an external etcd needs a second file system. Both are
+	// called before a run and must change nothing.
 	Available() error
 	NeighbourAvailable() error
 	// Leader names the component of a kind that leads now: the leader of etcd's

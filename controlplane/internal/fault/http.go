@@ -12,7 +12,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// eventsWithin is how long a question for events waits for one.
+// eventsWithin bounds how long a request for events waits for one.
 const eventsWithin = 30 * time.Second
 
 // maxFaultBytes bounds a fault as it is sent.
@@ -73,7 +73,7 @@ func Handle(mux *http.ServeMux, m *Manager, events *Events) {
 	})
 }
 
-// answer writes what was asked for, or why there is none.
+// answer writes a result, or the error instead.
 func answer(w http.ResponseWriter, out any, err error) {
 	status := http.StatusOK
 	if err != nil {

@@ -81,7 +81,7 @@ func (m *Manager) keep(a *active, ends time.Time) {
 // Renew does again what faults in force did to a component's process, in the
 // one that has taken its place. The plane calls it when it has started a
 // component anew that had ended by itself; for one that a fault has ended there
-// is nothing to do. A failure is told as an event.
+// is nothing to do. A failure is published as an event.
 func (m *Manager) Renew(ctx context.Context, name string) {
 	m.mu.Lock()
 	var lost []*active

@@ -13,7 +13,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// endedKept is how many faults that have ended List still gives.
+// endedKept is the number of ended faults that are still listed.
 const endedKept = 1000
 
 // Manager begins and ends the faults of one plane. Its methods are safe for
@@ -46,7 +46,7 @@ var errClosed = errors.New("the plane is stopping")
 // errCleared ends the beginning of a fault that is cleared meanwhile.
 var errCleared = errors.New("it was cleared")
 
-// NewManager gives a manager of the host's faults, which tells of them in events.
+// NewManager returns a manager of the host's faults, which appends them to events.
 func NewManager(host Host, events *Events) *Manager {
 	m := &Manager{host: host, events: events, machineLacks: machineLacks, webhooks: apiServer}
 	m.open, m.shut = context.WithCancel(context.Background())
@@ -54,7 +54,7 @@ func NewManager(host Host, events *Events) *Manager {
 	return m
 }
 
-// Check tells whether Begin would begin the fault now, and changes nothing.
+// Check reports whether Begin would begin the fault now, and changes nothing.
 func (m *Manager) Check(ctx context.Context, f control.Fault) error {
 	if err := m.checkPossible(ctx, f); err != nil {
 		return err
@@ -135,7 +135,7 @@ func (m *Manager) dropOldest() {
 	}
 }
 
-// List gives all faults in the order in which they were asked for: those that
+// List returns all faults in the order of their requests: those that
 // are in force or being begun, and the last thousand of those that have ended.
 func (m *Manager) List() []control.FaultStatus {
 	m.mu.Lock()
@@ -221,7 +221,7 @@ func (m *Manager) Exclude(why string) (release func(), err error) {
 	}), nil
 }
 
-// Close refuses new faults, undoes all and gives what could not be undone in the
+// Close refuses new faults, undoes all and returns what could not be undone in the
 // time of ctx. Call it before the plane's processes are stopped: a paused
 // one does not hear.
 func (m *Manager) Close(ctx context.Context) error {

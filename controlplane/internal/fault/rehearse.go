@@ -8,7 +8,7 @@ import (
 
 // rehearse has the host restore etcd from a snapshot. The fault is in force
 // meanwhile, and over when all serves again, or when the host has given up and
-// gone back to what etcd held: that is told as a fault that was lost.
+// gone back to what etcd held: that is reported as a lost fault.
 func (m *Manager) rehearse(_ context.Context, id string, _ control.Fault, _ target) (effect, error) {
 	over := make(chan struct{})
 	m.running.Go(func() {

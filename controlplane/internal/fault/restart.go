@@ -15,7 +15,7 @@ const turnWithin = 90 * time.Second
 // restart ends the components in order and starts each as soon as it is gone. If there
 // are several it is a rollout: each has its turn when the one before it serves again.
 // The fault is in force meanwhile, and over when the last has started. A rollout that
-// cannot go on is told as a fault that was lost.
+// cannot go on is reported as a lost fault.
 func (m *Manager) restart(_ context.Context, id string, _ control.Fault, t target) (effect, error) {
 	over := make(chan struct{})
 	failed := "" // half-way

@@ -36,7 +36,7 @@ const (
 
 // webhooks registers webhooks in the API server and removes them.
 type webhooks interface {
-	// serves tells whether objects of a resource can be created.
+	// serves reports whether objects of a resource can be created.
 	serves(ctx context.Context, resource string) (bool, error)
 	// start returns a webhook in force; on an error it undoes what it can.
 	start(ctx context.Context, o webhook.Options) (registered, error)

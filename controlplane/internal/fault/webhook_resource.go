@@ -34,7 +34,7 @@ func (m *Manager) checkServed(ctx context.Context, f control.Fault) error {
 	return nil
 }
 
-// serves tells whether a resource, as "pods" or "deployments.apps", can be created
+// serves reports whether a resource, as "pods" or "deployments.apps", can be created
 // in any version of its group.
 func (a admin) serves(ctx context.Context, resource string) (bool, error) {
 	name, group, grouped := strings.Cut(resource, ".")

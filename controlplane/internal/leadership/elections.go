@@ -1,4 +1,4 @@
-// Package leadership knows who leads: now, by asking the components (Roles), and
+// Package leadership finds the leaders of a plane: now, by asking the components (Roles), and
 // since when, by reading in their logs when one was elected (Elections). The log has
 // the exact moment, and reading it adds no load to what is measured.
 package leadership
@@ -109,7 +109,7 @@ type Log struct {
 	part                  []byte // a line that has no end yet
 }
 
-// Follow gives the log of a component from where it ends now. The file need not
+// Follow returns the log of a component from where it ends now. The file need not
 // be there yet.
 func Follow(component, kind, path string) *Log {
 	l := &Log{component: component, kind: kind, path: path}
@@ -119,7 +119,7 @@ func Follow(component, kind, path string) *Log {
 	return l
 }
 
-// Next gives the elections that were written since the last call. An event
+// Next returns the elections that were written since the last call. An event
 // without a time is of a log whose form does not tell it.
 func (l *Log) Next() []control.Event {
 	var events []control.Event
@@ -139,7 +139,7 @@ const (
 	maxLine   = 64 << 10
 )
 
-// lines gives the lines that were completed since the last call.
+// lines returns the lines that were completed since the last call.
 func (l *Log) lines() []string {
 	info, err := os.Stat(l.path)
 	if err != nil || info.Size() <= l.offset {

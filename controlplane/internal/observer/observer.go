@@ -146,7 +146,7 @@ func (w *Observer) Stop() {
 	}
 }
 
-// lastLine is the last that a program said in its log, without its name.
+// lastLine returns the last line of a program's log, without its name.
 func lastLine(file string) string {
 	text, err := os.ReadFile(file)
 	if err != nil {

@@ -27,8 +27,8 @@ func AvailableMemory() uint64 {
 	return available
 }
 
-// OOMKills is how many processes the kernel has killed for want of memory since the
-// machine was started, those of others too. It is zero if the system does not tell.
+// OOMKills returns the number of processes of the whole machine that the kernel has
+// killed for want of memory since boot. It is zero where the system does not count.
 func OOMKills() uint64 { return field("/proc/vmstat", "oom_kill") }
 
 const cgroupRoot = "/sys/fs/cgroup"

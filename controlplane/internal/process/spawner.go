@@ -39,7 +39,7 @@ type Spawner struct {
 	children []*Child // those that live, and some that do not any more
 }
 
-// NewSpawner gives a Spawner. Close it.
+// NewSpawner returns a Spawner. Close it.
 func NewSpawner() (*Spawner, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -55,7 +55,7 @@ func NewSpawner() (*Spawner, error) {
 	return s, nil
 }
 
-// Spec says what to start.
+// Spec describes the process to start.
 type Spec struct {
 	// Name is used in errors, and Args[0] is the program's name.
 	Name string

@@ -77,8 +77,8 @@ func (m Members) DropFresh() error {
 	return errors.Join(errs...)
 }
 
-// PutBack gives members what a swap has put aside, where it has, unless that
-// swap is final. No member may run.
+// PutBack restores the data that a swap has put aside, unless the swap is final. No
+// member may run.
 func (m Members) PutBack() error {
 	if _, err := os.Stat(m.marker()); err == nil {
 		return nil

@@ -178,7 +178,7 @@ func (s *Supervisor) startAgain(c *component, flags control.Flags) error {
 	return nil
 }
 
-// replace gives a component a new instance and watches it.
+// replace returns a component a new instance and watches it.
 func (s *Supervisor) replace(c *component, i *instance) {
 	s.mu.Lock()
 	c.instance, c.restarts = i, c.restarts+1

@@ -139,7 +139,7 @@ func (p *supervised) eventsOf(t *testing.T, component, kind string, n int) []con
 	return found
 }
 
-// count is how many of them there have been so far.
+// count returns the number of a component's events of a kind so far.
 func (p *supervised) count(component, kind string) (n int) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

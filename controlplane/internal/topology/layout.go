@@ -45,7 +45,7 @@ func (l Layout) Data(name string) string { return filepath.Join(l.Dir, "data", n
 // SchedulerConfig is the generated KubeSchedulerConfiguration.
 func (l Layout) SchedulerConfig() string { return filepath.Join(l.Dir, "scheduler.yaml") }
 
-// AuditPolicy says which requests the API server audits.
+// AuditPolicy is the path of the API server's audit policy.
 func (l Layout) AuditPolicy() string { return filepath.Join(l.Dir, "audit-policy.yaml") }
 
 // AuditLog is the path of the audit log; rotated files stand beside it.

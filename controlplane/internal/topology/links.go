@@ -53,7 +53,7 @@ func peerURL(cfg control.Config, p Ports, member string) string {
 	return URL(p[PeerListener(member)])
 }
 
-// throughProxies tells whether members reach each other through proxies.
+// throughProxies reports whether members reach each other through proxies.
 func throughProxies(cfg control.Config) bool {
 	return cfg.HasLinks() && cfg.Count(control.KindEtcd) > 1
 }

@@ -37,7 +37,7 @@ const (
 // is not kept fully busy by one writer; more writers keep it so.
 const maxRounds = 100
 
-// Options say what the neighbour does.
+// Options configure the neighbour.
 type Options struct {
 	// Dir is where it writes: it decides which disk.
 	Dir string

@@ -96,7 +96,7 @@ type Agent struct {
 	seq  int64
 }
 
-// NewAgent gives a supervisor's side and the child's end of it. Pass that to
+// NewAgent returns a supervisor's side and the child's end of it. Pass that to
 // the child (exec.Cmd.ExtraFiles) with its number there in AgentEnv, and close
 // it here once the child has started, so that a child's end is noticed. A
 // child that is started anew needs a new Agent.

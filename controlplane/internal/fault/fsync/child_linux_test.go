@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// threads is how many threads the child has for its calls, all of them older
+// threads is the number of the child's threads for its calls, all of them older
 // than any filter.
 const threads = 4
 
@@ -197,7 +197,7 @@ func (c *child) tasks() []string {
 	return tasks
 }
 
-// running is how many threads of the child are not stopped.
+// running returns the number of the child's threads that are not stopped.
 func (c *child) running() (n int) {
 	c.t.Helper()
 	for _, task := range c.tasks() {

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Available tells whether this machine can delay fsync: nil, or an error that
+// Available reports whether this machine can delay fsync: nil, or an error that
 // wraps ErrUnavailable and says what is missing. It asks the kernel by putting
 // a filter that allows everything on a thread made for it, which then ends.
 func Available() error {

@@ -47,7 +47,7 @@ const (
 	All = "all"
 )
 
-// Delay says how slow what is to be.
+// Delay configures the delay of fsync calls.
 type Delay struct {
 	// Delay that each call waits for, beside the disk's own time.
 	Delay time.Duration `json:"delay"`
@@ -84,7 +84,7 @@ type Stats struct {
 // ErrUnavailable is wrapped by what Available gives.
 var ErrUnavailable = errors.New("slow fsync is not to be had here")
 
-// isWAL tells whether the file at path, as /proc/self/fd names it, is of
+// isWAL reports whether the file at path, as /proc/self/fd names it, is of
 // etcd's write-ahead log.
 func isWAL(path string) bool {
 	path = strings.TrimSuffix(path, " (deleted)")

@@ -9,7 +9,7 @@ import (
 	"runtime"
 )
 
-// Available gives an error that wraps ErrUnavailable: only Linux has seccomp.
+// Available returns an error that wraps ErrUnavailable: only Linux has seccomp.
 func Available() error {
 	return fmt.Errorf("%w: it needs Linux's seccomp, this is %s", ErrUnavailable, runtime.GOOS)
 }
@@ -20,16 +20,16 @@ func StartAgent() error { return nil }
 // Agent cannot be had here.
 type Agent struct{}
 
-// NewAgent gives the error of Available.
+// NewAgent returns the error of Available.
 func NewAgent() (*Agent, *os.File, error) { return nil, nil, Available() }
 
-// Set gives the error of Available.
+// Set returns the error of Available.
 func (*Agent) Set(context.Context, Delay) error { return Available() }
 
-// Clear gives the error of Available.
+// Clear returns the error of Available.
 func (*Agent) Clear(context.Context) error { return Available() }
 
-// Stats gives the error of Available.
+// Stats returns the error of Available.
 func (*Agent) Stats(context.Context) (Stats, error) { return Stats{}, Available() }
 
 // Close does nothing.

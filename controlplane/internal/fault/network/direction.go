@@ -9,7 +9,7 @@ import (
 	"github.com/Shopify/toxiproxy/v2/toxics"
 )
 
-// queued is how many reads of a direction may be under way, as in toxiproxy.
+// queued is the number of reads of a direction under way at most, as in toxiproxy.
 const queued = 1024
 
 // direction carries the bytes of one connection one way: a reader puts them in

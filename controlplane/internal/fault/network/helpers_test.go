@@ -163,7 +163,7 @@ func goroutines() string {
 	return string(buf[:runtime.Stack(buf, true)])
 }
 
-// isReset tells whether a connection was broken off, not ended.
+// isReset reports whether a connection was broken off, not ended.
 func isReset(err error) bool { return errors.Is(err, syscall.ECONNRESET) }
 
 func noise(t *testing.T, n int) []byte {

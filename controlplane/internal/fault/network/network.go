@@ -103,14 +103,14 @@ func (l *Link) To() string { return l.to }
 // String is "etcd-0 -> etcd-1".
 func (l *Link) String() string { return l.from + " -> " + l.to }
 
-// Stats gives the counters.
+// Stats returns the counters.
 func (l *Link) Stats() Stats {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return Stats{Connections: l.opened.Load(), Open: int64(len(l.conns)), Sent: l.sent.Load(), Received: l.received.Load()}
 }
 
-// Condition is the state asked for last.
+// Condition is the state requested last.
 func (l *Link) Condition() Condition {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -73,7 +73,7 @@ func (w *Webhook) register(ctx context.Context, bundle []byte) error {
 	return nil
 }
 
-// refused tells whether an error of register means that there is no registration, and
+// refused reports whether an error of register means that there is no registration, and
 // will be none: the API server was never reached, or has said that it will not have
 // it. A 5xx is no such answer: etcd may have got the write.
 func refused(err error) bool {
@@ -119,7 +119,7 @@ func (w *Webhook) awaitProbe(ctx context.Context, asked bool) error {
 	}
 }
 
-// tryProbe tells whether the API server asks the webhook now.
+// tryProbe reports whether the API server asks the webhook now.
 func (w *Webhook) tryProbe(ctx context.Context) (asked bool, err error) {
 	select {
 	case <-w.probed: // of an earlier one

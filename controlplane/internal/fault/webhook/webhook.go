@@ -30,7 +30,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Options say what the webhook does.
+// Options configure the webhook.
 type Options struct {
 	// Name of the registration (the ValidatingWebhookConfiguration): a DNS
 	// label that no other has, as "stormglass-fault-7".
@@ -71,7 +71,7 @@ func (o Options) check() error {
 	return nil
 }
 
-// Stats counts what the webhook was asked.
+// Stats counts the webhook's reviews.
 type Stats struct {
 	// Reviews that came, Failed those answered by 500, Abandoned those whose
 	// API server gave up first; Waiting are not answered yet.
@@ -171,7 +171,7 @@ func newWebhook(client kubernetes.Interface, o Options) *Webhook {
 // Address is where it listens: "127.0.0.1:12345".
 func (w *Webhook) Address() string { return w.address }
 
-// Stats gives the counters.
+// Stats returns the counters.
 func (w *Webhook) Stats() Stats {
 	w.mu.Lock()
 	defer w.mu.Unlock()
