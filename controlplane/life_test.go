@@ -168,7 +168,7 @@ func TestPortTakenWhileStarting(t *testing.T) {
 	if picks != 2 {
 		t.Errorf("%d picks of ports, want 2", picks)
 	}
-	// etcd remembers the ports of the attempt that failed, unless it is told.
+	// etcd keeps the ports of the failed attempt unless they are updated.
 	if members := ok(t, "etcdctl", "--dir", dir, "member", "list"); !strings.Contains(members, topology.URL(ports[topology.PeerListener("etcd-0")])) {
 		t.Errorf("etcd's peer is at %s, but its member list says\n%s", topology.URL(ports[topology.PeerListener("etcd-0")]), members)
 	}

@@ -44,7 +44,7 @@ func exprs(t *testing.T, visit func(name, expr string)) {
 	})
 }
 
-// families is the metrics that rules and dashboards know of, by name.
+// families holds the metrics of rules and dashboards, by name.
 func families() map[string]metricnames.Metric {
 	all := map[string]metricnames.Metric{}
 	for _, f := range slices.Concat(metricnames.For(metricnames.Rules), metricnames.For(metricnames.Dashboards)) {

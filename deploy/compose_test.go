@@ -75,7 +75,7 @@ func listens(s deploytest.Service) string {
 	return s.Environment["GF_SERVER_HTTP_ADDR"] + ":" + s.Environment["GF_SERVER_HTTP_PORT"]
 }
 
-// What has to be set is asked for by its name.
+// A missing variable is reported by its name.
 func TestComposeAsksForThePlane(t *testing.T) {
 	_, err := deploytest.Compose(t, "STORMGLASS_USER=", "STORMGLASS_PLANE=")
 	for _, name := range []string{"STORMGLASS_USER", "STORMGLASS_PLANE"} {

@@ -82,7 +82,7 @@ func (s settings) check(ctx context.Context, executable string, progress io.Writ
 	return defaults, s.refusal(problems)
 }
 
-// at tells of a problem with the place that it was read from.
+// at words a problem with the place that it was read from.
 func (s settings) at(p control.Problem) error {
 	if s.from == nil {
 		return fmt.Errorf("%s: %s (%s)", p.Path, p.Msg, p.Hint)

@@ -97,7 +97,7 @@ func (w *wire) cut() {
 }
 
 // A cluster that goes away ends the run long before its phase ends, is the reason
-// that is told, and is cleaned up when it is back.
+// that is reported, and is cleaned up when it is back.
 func TestAClusterThatGoesAway(t *testing.T) {
 	w, kubeconfig := newWire(t)
 	dir := filepath.Join(t.TempDir(), "run")

@@ -126,7 +126,7 @@ func shows(g result.Gate, signals []result.Signal) bool {
 	})
 }
 
-// TestShows: what a busy machine may do to a gate is forgiven, and no more.
+// TestShows: shows tolerates the effects of a busy machine on a gate, and no others.
 func TestShows(t *testing.T) {
 	seconds, moved, last := 31.0, 2.5, 4.0
 	signal := result.Signal{Name: "fsync", Steady: result.SignalWindow{Mean: 1}, Extreme: 13, Moved: &moved, Last: &last}

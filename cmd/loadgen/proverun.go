@@ -47,7 +47,8 @@ func (p proveOptions) start(ctx context.Context, stderr io.Writer, proof loadgen
 	}
 	cmd := exec.CommandContext(ctx, own, args...)
 	cmd.Stderr = stderr // what it prints at its end is in its report
-	// A group of its own: Ctrl-C is told once, by us; twice would end it at once.
+	// A group of its own, so that Ctrl-C reaches it once, from this process; a second
+	// signal would end it at once.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = windUp

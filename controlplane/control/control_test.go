@@ -82,7 +82,7 @@ func TestProblems(t *testing.T) {
 	}
 }
 
-// TestWarnings: an even number of members is told what it is worth.
+// TestWarnings: an even number of members is warned of.
 func TestWarnings(t *testing.T) {
 	for members, want := range map[int]string{
 		0: "", 1: "", 3: "", 5: "", 7: "",
@@ -166,7 +166,7 @@ func script(t *testing.T, body string) string {
 	return file
 }
 
-func TestStartTellsWhatTheSupervisorSaid(t *testing.T) {
+func TestStartReturnsTheSupervisorsMessage(t *testing.T) {
 	binary := script(t, `echo "etcd-0 ready" >&2; echo "controlplane: it broke" >&2; echo "  a line of a log" >&2; exit 4`)
 	_, err := control.Start(context.Background(), control.StartOptions{Binary: binary, Dir: "d"})
 	var exit *control.ExitError

@@ -65,7 +65,7 @@ func TestShorterLockContentReplacesLonger(t *testing.T) {
 
 // A supervisor that is killed leaves the directory of its socket in /tmp; the next
 // one in the plane's directory removes that, and nothing else.
-func TestASocketsDirectoryIsNotLeftBehind(t *testing.T) {
+func TestSocketDirectoryIsRemoved(t *testing.T) {
 	for name, c := range map[string]struct {
 		made, besides string
 		stays         bool
@@ -99,7 +99,7 @@ func TestASocketsDirectoryIsNotLeftBehind(t *testing.T) {
 }
 
 // What is no regular file of a plane's is refused: reading it would never end.
-func TestFilesThatNeverEndAreRefused(t *testing.T) {
+func TestEndlessFilesAreRefused(t *testing.T) {
 	for what, put := range map[string]func(path string) error{
 		"a pipe":    func(path string) error { return syscall.Mkfifo(path, 0o600) },
 		"a device":  func(path string) error { return os.Symlink("/dev/zero", path) },

@@ -41,7 +41,7 @@ func indented(v any) ([]byte, error) {
 	return buf.Bytes(), err
 }
 
-// json builds the dashboard and adds what the SDK does not know of.
+// json builds the dashboard and adds fields that the SDK lacks.
 func (b board) json() ([]byte, error) {
 	built, err := b.build()
 	if err != nil {

@@ -102,7 +102,7 @@ func TestValidCommandsRun(t *testing.T) {
 	}
 }
 
-func TestAPathIsCheckedAndLeftAsItWas(t *testing.T) {
+func TestCheckLeavesPathUnchanged(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {

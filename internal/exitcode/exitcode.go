@@ -3,7 +3,7 @@
 package exitcode
 
 const (
-	// Pass: every gate passed, or what was asked for is done.
+	// Pass: every gate passed, or the command succeeded.
 	Pass = 0
 	// Fail: a gate failed.
 	Fail = 1

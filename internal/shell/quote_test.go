@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestAShellReadsBackWhatWasQuoted(t *testing.T) {
+func TestQuotedTextSurvivesAShell(t *testing.T) {
 	for _, word := range []string{
 		"", "/tmp/plane", "/tmp/my plane", "it's", `"$HOME"`, "a;b", "`id`", "*", "~", "line\nbreak", "é", `back\slash`, "a=b", "!x", "#c", "'",
 	} {

@@ -13,5 +13,5 @@
 //
 // It is no API server: no authentication, no validation, no admission, no
 // defaults. Lists are of the present state whatever version they ask for.
-// Memory grows with what it was asked and told; a run is short.
+// Memory grows with the recorded requests and events; a run is short.
 package stubapi

@@ -61,7 +61,7 @@ const (
 	BadFrame
 )
 
-// Policy decides what becomes of each request. It is called on many
+// Policy decides how each request is answered. It is called on many
 // goroutines and must be a pure function.
 type Policy func(Request) Answer
 

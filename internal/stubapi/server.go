@@ -14,9 +14,9 @@ import (
 
 // Options of a server; the zero value serves as an API server does, at once.
 type Options struct {
-	// Policy decides what becomes of each request. Nil: all is answered.
+	// Policy decides how each request is answered. Nil: all are executed.
 	Policy Policy
-	// Script says what becomes of the events of each watch. Nil: all are sent.
+	// Script selects failures of each watch's events. Nil: all are sent.
 	Script Script
 	// EventDelay is the time from a write to its event's being sent to watch
 	// k as its nth; order is kept. Nil: at once, before the write's answer.

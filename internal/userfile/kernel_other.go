@@ -2,5 +2,5 @@
 
 package userfile
 
-// ofKernel knows of no such file systems.
+// ofKernel is false: such file systems are known on Linux only.
 func ofKernel(string) bool { return false }

@@ -116,7 +116,8 @@ func TestFollowerMustRun(t *testing.T) {
 	})
 }
 
-// A fault that has no end yet is told from one that lasts until it is cleared.
+// A refusal distinguishes a fault without an end yet from one that lasts until it is
+// cleared.
 func TestRefusalDescribesEndOfActiveFault(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, h := fixture(t)
@@ -141,7 +142,7 @@ func TestRefusalDescribesEndOfActiveFault(t *testing.T) {
 	})
 }
 
-func TestAWebhooksNameIsALabelsValue(t *testing.T) {
+func TestWebhookNameIsAValidLabelValue(t *testing.T) {
 	for resource, want := range map[string]string{
 		"pods":             "stormglass-fault-12-pods",
 		"deployments.apps": "stormglass-fault-12-deployments-apps",

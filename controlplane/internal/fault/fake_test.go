@@ -278,7 +278,7 @@ func inForce(m *Manager) []string {
 	return ids
 }
 
-// told are the events so far, without their times.
+// told returns the events so far, without their times.
 func told(m *Manager) []string {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

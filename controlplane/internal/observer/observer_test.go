@@ -62,7 +62,7 @@ func TestStart(t *testing.T) {
 	w.Stop() // again is no error
 }
 
-// TestNotStarted: what went wrong is told in its own words, and nothing is left.
+// TestNotStarted: the observer's own error is returned, and no process is left.
 func TestNotStarted(t *testing.T) {
 	interrupted, interrupt := context.WithCancelCause(t.Context())
 	interrupt(errors.New("signal interrupt"))
@@ -146,7 +146,7 @@ func zombie(pid int) bool {
 	return strings.HasPrefix(after, "Z")
 }
 
-// TestFind: beside the program that asks, or on PATH, or told how to get it.
+// TestFind: loadgen is found beside the program or on PATH; the error tells how to get it.
 func TestFind(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("PATH", "")

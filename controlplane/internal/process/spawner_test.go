@@ -7,7 +7,7 @@ import (
 )
 
 // A plane that is broken for a day restarts its components some thousand times.
-func TestASpawnerForgetsThoseThatHaveEnded(t *testing.T) {
+func TestSpawnerDropsEndedChildren(t *testing.T) {
 	s, err := NewSpawner()
 	if err != nil {
 		t.Fatal(err)

@@ -41,7 +41,7 @@ func TestExitUnderFault(t *testing.T) {
 	}
 }
 
-// Memory that ran out is told where it may be the reason.
+// An exit that the kernel's OOM killer may have caused says so.
 func TestAnEndForWantOfMemory(t *testing.T) {
 	for _, c := range []struct {
 		exit     process.Exit

@@ -49,7 +49,7 @@ func TestTheNeighbourWritesAndLeavesNothing(t *testing.T) {
 
 // On a disk that is as busy as a neighbour makes it an fsync may take a second, and
 // the neighbour is felt all the while.
-func TestItHasBegunWhileItsFirstFsyncWaits(t *testing.T) {
+func TestReadyDuringFirstFsync(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	f := slow{begun: make(chan struct{})}
 	w := writer{file: f, size: 1, data: []byte("x")}

@@ -146,7 +146,7 @@ func TestACutHoldsUpNewConnections(t *testing.T) {
 
 // A client of a cut link gives up and dials again as long as the link is cut. None of
 // these connections may be left, or the supervisor runs out of descriptors.
-func TestADialThatIsGivenUpIsForgotten(t *testing.T) {
+func TestAbandonedDialLeavesNoConnection(t *testing.T) {
 	s := startServer(t)
 	l := listen(t, s)
 	l.Link().Cut()

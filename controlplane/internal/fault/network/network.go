@@ -63,7 +63,7 @@ func (c Condition) check() error {
 	return nil
 }
 
-// Stats counts what a link has carried.
+// Stats counts a link's bytes and connections.
 type Stats struct {
 	// Connections were opened since the link was made; Open are so now, among
 	// them those that hang because the link is cut.
@@ -152,7 +152,7 @@ func (l *Link) change(edit func(*Condition)) error {
 	l.condition = c
 	close(l.changed)
 	l.changed = make(chan struct{})
-	// All are told before any is waited for: one that is stuck holds up no other.
+	// All are notified before any is awaited: a stuck one delays no other.
 	var turned []func(patience <-chan time.Time) bool
 	for conn := range l.conns {
 		for _, d := range conn.directions() {

@@ -172,7 +172,7 @@ func TestADelayedProxy(t *testing.T) {
 	}
 }
 
-func TestWhatAProxyRefuses(t *testing.T) {
+func TestProxyRefusesOtherRequests(t *testing.T) {
 	one := startPeer(t, "one")
 	p, client := startProxy(t, one, startPeer(t, "two"))
 	if _, err := get(t.Context(), client, "etcd-3.stormglass.invalid:2380"); err == nil || !strings.Contains(err.Error(), "Forbidden") {
@@ -235,7 +235,7 @@ func TestEarlyBytesAreKept(t *testing.T) {
 	exchange(t, c, "later")
 }
 
-func TestCloseEndsConnectionsThatHaveNotAsked(t *testing.T) {
+func TestCloseEndsConnectionsWithoutRequest(t *testing.T) {
 	p, err := network.ListenProxy("etcd-0", "127.0.0.1:0", nil)
 	if err != nil {
 		t.Fatal(err)
