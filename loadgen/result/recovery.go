@@ -2,10 +2,10 @@ package result
 
 import "time"
 
-// PulseFile is what each load did ten times a second.
+// PulseFile holds samples of each load, ten a second.
 const PulseFile = "pulse.jsonl"
 
-// Recovery is what the faults of a run did to its loads and to who leads, and
+// Recovery holds the effects of a run's faults on its loads and leaders, and
 // how long it took until all was well again. docs/reference/recovery.md defines every
 // figure. Nil where a run had no fault, no change of leader and no restart.
 type Recovery struct {
@@ -46,7 +46,7 @@ type FaultRecovery struct {
 	Leaderless []string `json:"unled,omitempty"`
 }
 
-// LoadRecovery is what one request load saw of a fault. Times count from the
+// LoadRecovery holds the effect of a fault on one request load. Times count from the
 // fault's begin or end; those before are negative. A request counts in the slot
 // in which it ended.
 type LoadRecovery struct {

@@ -86,7 +86,7 @@ func (s *Scenario) pacer(l PlacedLoad) arrival.Pacer {
 	return p
 }
 
-// arrivals refuses a load of which nothing is due in its time.
+// arrivals refuses a load without an arrival in its time.
 func (c *course) arrivals(l PlacedLoad) {
 	p, length := c.v.s.pacer(l), c.v.s.longest(l)
 	if p == nil || length == 0 {

@@ -63,7 +63,7 @@ func (d *placed) fit(rooms []room) int64 {
 	return fit
 }
 
-// demand is what pods ask for and nodes have of one kind.
+// demand compares the pods' requests with the nodes' capacity in one resource.
 type demand struct {
 	what       string
 	asked, has float64

@@ -11,7 +11,7 @@ import (
 	"github.com/stormglass/stormglass/internal/strictyaml"
 )
 
-// resourceTable is what Kubernetes serves by itself, written and kept true by a
+// resourceTable lists the resources built into Kubernetes, written and checked by a
 // test from Kubernetes' own discovery documents.
 //
 //go:embed resources.txt

@@ -193,7 +193,7 @@ func (l *Load) NamespacesIn(run string) []string {
 func (l *Load) OwnObjects(o Operation) bool {
 	switch o.Verb {
 	case "create":
-		return false // what it makes is what is measured
+		return false // the creation itself is measured
 	case "update", "patch", "delete", "apply":
 		return true
 	}

@@ -106,7 +106,7 @@ func (j *judge) doubts(s *scenario.Scenario) []string {
 	return all
 }
 
-// outcome is what became of a rule.
+// outcome judges one rule.
 func (j *judge) outcome(ctx context.Context, a alerts.Alert) (Outcome, error) {
 	o := Outcome{Rule: a.Alert, Severity: a.Labels["severity"], Part: Silent, Verdict: result.Pass}
 	lives := j.h.Of(a.Alert)

@@ -9,7 +9,7 @@ import (
 // Schema is the version of a Report.
 const Schema = "stormglass.proof/v1"
 
-// Part is what a rule has in a proof.
+// Part is a rule's part in a proof.
 type Part string
 
 // The parts.
@@ -19,7 +19,7 @@ const (
 	Silent   Part = "must be silent"
 )
 
-// Outcome is what one rule did in one proof. Times are seconds since the first
+// Outcome is the result of one rule in one proof. Times are seconds since the first
 // scrape.
 type Outcome struct {
 	Rule     string         `json:"rule"`

@@ -35,7 +35,7 @@ func explain(err error) error {
 	return explainNetwork(err)
 }
 
-// saidBy is what a server says, also one that does not speak Kubernetes.
+// saidBy returns a server's message, also of one that is no Kubernetes API server.
 func saidBy(status apierrors.APIStatus) string {
 	s := status.Status()
 	text := s.Message

@@ -128,8 +128,8 @@ func checkFiles(cluster *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) erro
 
 func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
 
-// ownPlane tells whether a kubeconfig is one that `controlplane up` wrote for its plane,
-// in the plane's directory: a copy elsewhere is that of somebody's cluster.
+// ownPlane reports whether a kubeconfig is one that `controlplane up` wrote for its plane,
+// in the plane's directory: a copy elsewhere counts as a user's cluster.
 func ownPlane(path string, cfg *rest.Config) bool {
 	info, err := os.Stat(path)
 	if err != nil {

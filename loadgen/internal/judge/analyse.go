@@ -20,7 +20,7 @@ func analyse(ctx context.Context, rec *rundir.Recorded) error {
 		return nil
 	}
 	rec.Recovery = recovery.Analyse(recovery.Input{
-		Timeline: rec.Timeline, Pulse: rec.Slots, Phases: rec.Measurements.Phases, Bound: bounds(rec.Scenario),
+		Timeline: rec.Timeline, Slots: rec.Slots, Phases: rec.Measurements.Phases, Bound: bounds(rec.Scenario),
 	})
 	var signals []recovery.Signal
 	for _, x := range rec.Scenario.Signals {

@@ -20,7 +20,7 @@ const (
 	statusUpdate = 10 * time.Second
 )
 
-// nodeState is what became of a node.
+// nodeState is a node's state of life.
 type nodeState uint8
 
 const (
@@ -135,7 +135,7 @@ func (k *kubelet) endLocked() {
 	k.clear()
 }
 
-// reconnect is what a kubelet does whose heartbeats fail repeatedly. Shared
+// reconnect opens a new connection after repeated failures of the heartbeat. Shared
 // connections are left alone: the other nodes' requests are on them.
 func (k *kubelet) reconnect() {
 	if k.plan.Spec.Fidelity == Kubelet {

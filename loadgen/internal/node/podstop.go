@@ -19,7 +19,7 @@ func (k *kubelet) stopDecoded(p *pod, spec *corev1.Pod) {
 	k.dereference(p)
 	life := k.life
 	if p.counted {
-		k.tell(life, spec, killingEvents(spec))
+		k.announceEvents(life, spec, killingEvents(spec))
 	}
 	k.write(life, func() { k.terminate(life, p, spec, finished(spec.Status.Phase), 0) })
 }

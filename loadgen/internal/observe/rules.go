@@ -68,7 +68,7 @@ func newEvaluator(c Config, externalURL string) (_ *evaluator, err error) {
 	e.manager = rules.NewManager(&rules.ManagerOptions{
 		Context: ctx, ExternalURL: external, Logger: slog.New(slog.DiscardHandler), Parser: archive.NewParser(),
 		QueryFunc: rules.EngineQueryFunc(engine, e.samples), Queryable: e.samples, Appendable: e.db, GroupLoader: files,
-		NotifyFunc: func(context.Context, string, ...*rules.Alert) {}, // whoever wants to know asks
+		NotifyFunc: func(context.Context, string, ...*rules.Alert) {}, // alerts are served on request
 	})
 	e.running.Go(e.manager.Run)
 	names, err := files.names()

@@ -12,7 +12,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/record"
 )
 
-// metadatum is what is known of a metric. Help is not recorded.
+// metadatum is the metadata of a metric. Help is not recorded.
 type metadatum struct {
 	Type model.MetricType `json:"type"`
 	Help string           `json:"help"`
@@ -96,7 +96,7 @@ func (s *Server) target(t record.TargetState) apiTarget {
 	}
 }
 
-// alertmanagers are none: nobody is notified.
+// alertmanagers answers that there are none.
 func (s *Server) alertmanagers(*http.Request) (answer, error) {
 	return answer{data: map[string][]any{"activeAlertmanagers": {}, "droppedAlertmanagers": {}}}, nil
 }

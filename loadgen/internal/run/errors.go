@@ -10,7 +10,7 @@ type leftError string
 
 func (e leftError) Error() string { return string(e) }
 
-// Left is what an error says is left in a user's cluster, and how to remove it; or
+// Left returns what an error says is left in a user's cluster, and how to remove it; or
 // "".
 func Left(err error) string {
 	var left leftError

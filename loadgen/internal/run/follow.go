@@ -70,7 +70,7 @@ func (f *follower) next(ctx context.Context) error {
 		case e.Kind == control.EventStopping:
 			f.run.event(e.Time, result.EventNote, "the control plane stops", e.Detail)
 		case !ofFault(e):
-			f.run.tell(result.Event{Time: e.Time, Kind: result.EventKind(e.Kind), Name: e.Component, Detail: e.Detail, Expected: e.Expected})
+			f.run.record(result.Event{Time: e.Time, Kind: result.EventKind(e.Kind), Name: e.Component, Detail: e.Detail, Expected: e.Expected})
 		}
 	}
 	for _, s := range faults {
@@ -90,7 +90,7 @@ func (f *follower) fault(s control.FaultStatus) {
 	tell := func(at time.Time, kind result.EventKind, detail string) {
 		if key := s.ID + " " + string(kind); !at.IsZero() && !f.told[key] {
 			f.told[key] = true
-			f.run.tell(result.Event{Time: at, Kind: kind, Name: s.Kind, Detail: detail, Fault: s.ID, On: s.On})
+			f.run.record(result.Event{Time: at, Kind: kind, Name: s.Kind, Detail: detail, Fault: s.ID, On: s.On})
 		}
 	}
 	tell(s.Active, result.EventFaultBegin, faultLine(s))

@@ -11,7 +11,7 @@ type Progress interface {
 	Live(Snapshot)
 }
 
-// Snapshot is what a person watching the run sees.
+// Snapshot is the state of the run shown while it runs.
 type Snapshot struct {
 	Phase string
 	// Elapsed in the phase; Length of it, or its `within`.

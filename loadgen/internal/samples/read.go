@@ -9,7 +9,7 @@ import (
 )
 
 // Read reads the slots of the run in dir, in the order of their time. A last
-// line that was cut off, as by a kill, is left out. A run without a pulse has
+// line that was cut off, as by a kill, is left out. A run without the file has
 // no slots. Every error is a *result.Damaged.
 func Read(dir string) ([]Slot, error) {
 	slots, err := result.ReadLines[Slot](dir, result.PulseFile)

@@ -27,7 +27,7 @@ type tracker struct {
 	stalled func(time.Time) time.Duration
 }
 
-// deployment is what was asked for, what its status says, and what is seen of
+// deployment holds what was asked for, what its status says, and the state of
 // its pods. Pods on failed nodes are in neither good nor other: nothing but
 // the node's return can change them.
 type deployment struct {
@@ -284,7 +284,7 @@ func (t *tracker) replace(k kind, objects []object, at time.Time) {
 	}
 }
 
-// key is what tells objects of a kind apart here.
+// key identifies an object among those of its kind.
 func (o object) key() string {
 	if o.kind == podKind {
 		return o.uid

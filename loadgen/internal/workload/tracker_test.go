@@ -77,7 +77,7 @@ func deployed(t *testing.T, n int64) *story {
 
 func (s *story) mustBeWhole(want bool, when string) {
 	s.t.Helper()
-	if got := s.whole(); got != want {
+	if got := s.allPodsReady(); got != want {
 		s.t.Errorf("%s: whole = %t, want %t (%+v)", when, got, want, *s.of("web"))
 	}
 }

@@ -28,7 +28,7 @@ type socket struct {
 	arrivals
 }
 
-// most is what one system call moves: the collector, which cannot stop us
+// most bounds the bytes of one system call: the collector, which cannot stop us
 // meanwhile, is not to wait for long.
 const most = 64 << 10
 

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// Request is what a stream asks for.
+// Request is the request of a stream.
 type Request struct {
 	Method string
 	// Path with its query, percent-encoded.
@@ -24,7 +24,7 @@ type Request struct {
 	Urgent bool
 }
 
-// Header is what is kept of a response's headers.
+// Header holds the part of a response's headers that is kept.
 type Header struct {
 	Status      int
 	ContentType string

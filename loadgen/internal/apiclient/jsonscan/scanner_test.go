@@ -94,7 +94,7 @@ func (w wish) scanned(s *Scanner, text []byte, piece func(left int) int) (all []
 		}
 		clear(p)
 	}
-	if !s.Whole() {
+	if !s.Complete() {
 		return all, io.ErrUnexpectedEOF
 	}
 	return all, nil

@@ -12,7 +12,7 @@ func (s *Scanner) begin(key, keep bool) {
 	s.partial = s.partial[:0]
 }
 
-// skip reads over a string that nobody asked for, after its quote, as far as
+// skip reads over an unwanted string, after its quote, as far as
 // it goes without an escape.
 func (s *Scanner) skip(p []byte, key bool) (n int) {
 	n = plain(p)

@@ -6,7 +6,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// call is what a client's verb and resource are to the API server.
+// call is a client's verb and resource in the API server's terms.
 type call struct {
 	verb                         string // label verb: GET, LIST, POST, PUT, PATCH, APPLY, DELETE
 	group, resource, subresource string

@@ -117,8 +117,8 @@ func (c Compiled) targets(ctx context.Context, a *archive.Archive) (targets, err
 	}
 	for _, selector := range c.reads {
 		if c.objective.Name == "expr" {
-			// "or vector(0)" would make a value of what nobody could have counted.
-			why, err := alerting.Unseen(ctx, a, first, last, selector)
+			// "or vector(0)" would make a value of what no target could have counted.
+			why, err := alerting.WhyNoSeriesFits(ctx, a, first, last, selector)
 			if err != nil || why != "" {
 				return targets{missing: why}, err
 			}

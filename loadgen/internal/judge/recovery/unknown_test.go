@@ -37,7 +37,7 @@ func TestALoadThatHangsIsNotOneThatFeltNothing(t *testing.T) {
 		{Time: sec(4), Kind: "fault-end", Name: "kill", Fault: "2"},
 	}
 	letters := "..........                        x" + strings.Repeat(".", 60)
-	r := Analyse(Input{Timeline: append(faulty(1, 2), second...), Pulse: slotsOf("reads", letters)})
+	r := Analyse(Input{Timeline: append(faulty(1, 2), second...), Slots: slotsOf("reads", letters)})
 	if n := len(r.Faults[0].Loads); n != 0 {
 		t.Errorf("the first fault tells of %d loads of which no request ended in its time", n)
 	}

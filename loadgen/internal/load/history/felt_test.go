@@ -22,7 +22,7 @@ func TestThePulseHasWhatAHistoryFelt(t *testing.T) {
 		s, err := stubapi.Start(stubapi.Options{Listener: stubapi.NewPipes(), Policy: stubapi.Fixed(time.Millisecond)})
 		must(t, err)
 		defer s.Close()
-		l, err := New(load.Target{Config: s.Config(), Namespace: "storm", Seed: 7, Pulse: beats}, Config{Name: "registers", Rate: 40, Timeout: time.Second})
+		l, err := New(load.Target{Config: s.Config(), Namespace: "storm", Seed: 7, Samples: beats}, Config{Name: "registers", Rate: 40, Timeout: time.Second})
 		must(t, err)
 		must(t, l.Prepare(t.Context()))
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)

@@ -23,7 +23,7 @@ func makers() map[string]func(*making, scenario.PlacedLoad) (load.Load, error) {
 	}
 }
 
-// making is what loads are made from.
+// making holds the inputs to making loads.
 type making struct {
 	scenario *scenario.Scenario
 	target   load.Target

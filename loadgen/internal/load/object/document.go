@@ -95,7 +95,7 @@ func (d *document) key(key string) {
 
 // whole tells that the document has ended.
 func (d *document) whole() error {
-	if d.text.Whole() {
+	if d.text.Complete() {
 		return nil
 	}
 	return errTruncated

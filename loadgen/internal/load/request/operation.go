@@ -24,7 +24,7 @@ type Operation interface {
 	// Background works beside the load until ctx ends (names are renewed,
 	// tokens too). It returns at once if there is nothing to do.
 	Background(ctx context.Context)
-	// KindOf is what kind of request arrival n is, whether it can be sent or
+	// KindOf returns the kind of request of arrival n, whether it can be sent or
 	// not: an index into Kinds. It depends on n and the seed alone.
 	KindOf(n int64) int
 	// Next fills r, which is empty but for N, Kind and its buffers, with what
@@ -43,7 +43,7 @@ type Operation interface {
 	Done(r *Request, o load.Outcome, end time.Time) (again bool)
 }
 
-// Kind is what results are kept apart by: the fields of that name in
+// Kind is the key of results: the fields of that name in
 // result.Requests.
 type Kind struct{ Verb, Resource, Variant, Tenant string }
 

@@ -20,7 +20,7 @@ func TestThePulseAddsUpToTheResults(t *testing.T) {
 			}
 			s := h2test.Serve(t, h2test.Options{Answer: h2test.Respond(status, []byte("{}"))})
 			to := target(s)
-			to.Pulse = beat
+			to.Samples = beat
 			r := newLoad(t, to, schedule{200, 200 * time.Microsecond}, func(_ *gets, l *scenario.Load) { l.MaxInFlight = 5 })
 			if err := r.Prepare(t.Context()); err != nil {
 				t.Fatal(err)

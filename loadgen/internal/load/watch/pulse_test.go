@@ -34,7 +34,7 @@ func TestThePulseAddsUpToTheResults(t *testing.T) {
 			must(t, err)
 			s := newStub(t, func(s *stub) { s.inBand = true })
 			target := s.target()
-			target.Pulse = beat
+			target.Samples = beat
 			st := startStorm(t, s, target, func(l *scenario.Load) { l.Start = "list" })
 			await(t, "some writes", func() bool { return s.count(&s.patches) >= testWrites/3 })
 			c.during(t, s)

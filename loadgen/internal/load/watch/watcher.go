@@ -245,7 +245,7 @@ func (v *watcher) countRelist() {
 	if v.relisting {
 		v.set.phases.Now().relists.Add(1)
 		v.set.all.relists.Add(1)
-		v.set.pulse.Relisted()
+		v.set.samples.Relisted()
 	}
 }
 

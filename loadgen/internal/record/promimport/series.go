@@ -16,7 +16,7 @@ type point struct {
 	v  float64
 }
 
-// past is what is known of a series from the moments before.
+// past holds a series' earlier samples.
 type past struct {
 	seen    bool // it was in some scrape
 	present bool // it was in the last

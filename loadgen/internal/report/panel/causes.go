@@ -92,7 +92,7 @@ func failures(kind string, faults []scenario.Fault) []string {
 	return all
 }
 
-// manners is what a panel may ask of a load.
+// manners lists the properties of a load that a panel may ask for.
 func manners(l scenario.Load) []string {
 	var all []string
 	if l.Slow.Fraction > 0 {

@@ -15,7 +15,7 @@ type Checked struct {
 	Numbers int
 	// Excuse is why there are none, if that is well.
 	Excuse string
-	// Problem is what is wrong, if anything is: the query fails, its answer is
+	// Problem says what is wrong, or is empty: the query fails, its answer is
 	// empty or infinite, or the excuse for that does not hold in this recording.
 	Problem string
 }

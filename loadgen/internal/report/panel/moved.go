@@ -32,7 +32,7 @@ const (
 	flat = 0.02
 )
 
-// Motion is what a panel did under a cause that it is about.
+// Motion is a panel's reaction to a cause that it is about.
 type Motion struct {
 	Dashboard, Panel, Claim string
 	// By is how far a line moved: the one that shows it best, from its middle
