@@ -9,7 +9,7 @@ const PulseFile = "pulse.jsonl"
 // how long it took until all was well again. docs/reference/recovery.md defines every
 // figure. Nil where a run had no fault, no change of leader and no restart.
 type Recovery struct {
-	// SlotSeconds is the width of a slot of the pulse: how exact times are that
+	// SlotSeconds is the width of a slot of pulse.jsonl: how exact times are that
 	// come from requests.
 	SlotSeconds float64 `json:"slotSeconds"`
 	// StretchSeconds is how long a load has to hold its bound to be back inside

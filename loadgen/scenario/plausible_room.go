@@ -63,7 +63,7 @@ func (d *placed) fit(rooms []room) int64 {
 	return fit
 }
 
-// demand compares the pods' requests with the nodes' capacity in one resource.
+// demand is the pods' demand and the nodes' capacity of one resource.
 type demand struct {
 	what       string
 	asked, has float64

@@ -8,7 +8,7 @@ import (
 )
 
 // A wait that takes its time is told of, a short one is not.
-func TestLongWaitsAreTold(t *testing.T) {
+func TestLongWaitsAreReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told []string
 		tell := func(line string) { told = append(told, line) }

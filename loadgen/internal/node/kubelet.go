@@ -20,7 +20,7 @@ const (
 	statusUpdate = 10 * time.Second
 )
 
-// nodeState is a node's state of life.
+// nodeState tells whether a node is up, shutting down or down.
 type nodeState uint8
 
 const (

@@ -20,7 +20,7 @@ func (k *kubelet) shutdown() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	life := k.life
-	if life == nil || life.over() { // no pods left to end gracefully
+	if life == nil || life.over() { // the node is not running
 		k.silence()
 		return
 	}

@@ -108,7 +108,7 @@ func TestBrokenConnectionIsReplaced(t *testing.T) {
 
 // A connection that is lost breaks its watches; a version that is gone makes one
 // list again; that is a break too.
-func TestThePulseCountsBreaksAndRelists(t *testing.T) {
+func TestSamplesCountBreaksAndRelists(t *testing.T) {
 	dir := t.TempDir()
 	beat, err := samples.Open(dir, nil)
 	must(t, err)

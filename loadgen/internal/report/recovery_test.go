@@ -148,8 +148,8 @@ func TestManyFaultsStayReadable(t *testing.T) {
 	}
 }
 
-// What is not known reads otherwise than what did not happen.
-func TestWhatIsNotKnownOfALoadIsNotNone(t *testing.T) {
+// Unknown figures are shown differently from zero.
+func TestUnknownLoadFiguresAreNotZero(t *testing.T) {
 	three := 3.0
 	for _, c := range []struct {
 		load         result.LoadRecovery
@@ -167,7 +167,7 @@ func TestWhatIsNotKnownOfALoadIsNotNone(t *testing.T) {
 	}
 }
 
-func TestALeaseWithoutASuccessorIsTold(t *testing.T) {
+func TestLeaseWithoutSuccessorIsReported(t *testing.T) {
 	r := failoverRun()
 	r.Recovery.Faults[0].LeaseFailover, r.Recovery.Faults[0].Leaderless = nil, []string{"kube-scheduler"}
 	if got := summary(t, r, TerminalOptions{}); !strings.Contains(got, "no successor") || strings.Contains(got, "16.3 s") {

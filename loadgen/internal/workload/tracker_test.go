@@ -166,7 +166,7 @@ func TestWholeAfterADeleteMeansGone(t *testing.T) {
 	}
 }
 
-func TestFailedPodsAreNobodysBusiness(t *testing.T) {
+func TestFailedPodsAreIgnored(t *testing.T) {
 	s := deployed(t, 1)
 	s.pod("evicted", "n0", starting, ended)
 	s.mustBeWhole(true, "a Failed pod that its ReplicaSet has replaced")

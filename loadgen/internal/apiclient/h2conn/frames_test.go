@@ -14,7 +14,7 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// told is what a frame says, as text.
+// told formats a frame as text.
 func told(kind http2.FrameType, flags http2.Flags, id uint32, payload []byte) string {
 	return fmt.Sprintf("%v %x %d %x", kind, flags, id, payload)
 }
@@ -231,7 +231,7 @@ func FuzzFields(f *testing.F) {
 		case !valid && err == nil:
 			t.Fatalf("%x: we cannot decode what is %v", block, all)
 		case !valid || err != nil || got.invalid != "":
-			return // ours does not decode what nobody reads
+			return // ours does not decode unread fields
 		}
 		want, regular := http.Header{}, false
 		for _, field := range all {

@@ -51,7 +51,7 @@ func faulty(from, to float64, on ...string) []result.Event {
 	}
 }
 
-// seen is what the only load saw of the only fault.
+// seen returns the only load's recovery from the only fault.
 func seen(t *testing.T, timeline []result.Event, slots []samples.Slot) result.LoadRecovery {
 	t.Helper()
 	r := Analyse(Input{Timeline: timeline, Slots: slots})

@@ -11,7 +11,7 @@ import (
 )
 
 // The fault lasts from 1.0 s to 2.0 s in all of these.
-func TestWhatALoadSawOfAFault(t *testing.T) {
+func TestLoadRecovery(t *testing.T) {
 	well := strings.Repeat(".", 60)
 	for name, c := range map[string]struct {
 		letters                     string

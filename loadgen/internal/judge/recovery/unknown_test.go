@@ -31,7 +31,7 @@ func TestHowLongALoadWasNotBack(t *testing.T) {
 
 // Where nothing ended from a fault's begin to the next one's, the next one
 // answers; where nothing ended at all any more, nothing is known.
-func TestALoadThatHangsIsNotOneThatFeltNothing(t *testing.T) {
+func TestHangingLoadIsNotUnaffected(t *testing.T) {
 	second := []result.Event{
 		{Time: sec(3), Kind: "fault-begin", Name: "kill", Fault: "2"},
 		{Time: sec(4), Kind: "fault-end", Name: "kill", Fault: "2"},
@@ -50,8 +50,8 @@ func TestALoadThatHangsIsNotOneThatFeltNothing(t *testing.T) {
 	}
 }
 
-// Of two killed holders one has a successor: the other's lease is nobody's.
-func TestALeaseThatNobodyTookIsTold(t *testing.T) {
+// Of two killed holders one has a successor: the other's lease has no holder.
+func TestUnclaimedLeaseIsReported(t *testing.T) {
 	r := Analyse(Input{
 		Phases: []result.Phase{{Name: "kills", Start: sec(5), End: sec(60)}},
 		Timeline: []result.Event{

@@ -11,10 +11,10 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/samples"
 )
 
-// What a fault did to a history's clients and watchers is in the pulse: outcomes
+// The samples hold a fault's effects on a history's clients and watchers: outcomes
 // as those of all loads are, conflicts among the successes, and watches that broke
 // or had to list again. What comes after the load is not.
-func TestThePulseHasWhatAHistoryFelt(t *testing.T) {
+func TestHistoryOutcomesAreSampled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
 		beats, err := samples.Open(dir, nil)

@@ -9,8 +9,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// What the pulse says, slot by slot, adds up to what the results say.
-func TestThePulseAddsUpToTheResults(t *testing.T) {
+// The samples of all slots add up to the results.
+func TestSamplesAddUpToTheResults(t *testing.T) {
 	for name, status := range map[string]int{"answered": 200, "refused": 503} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()

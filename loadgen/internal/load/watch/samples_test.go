@@ -8,8 +8,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// What the pulse says, slot by slot, adds up to what the results say.
-func TestThePulseAddsUpToTheResults(t *testing.T) {
+// The samples of all slots add up to the results.
+func TestSamplesAddUpToTheResults(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		during          func(*testing.T, *stub)
