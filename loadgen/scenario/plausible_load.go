@@ -128,8 +128,8 @@ func atLeast(rate float64) string {
 	return ""
 }
 
-// sparse tells of loads that come to less than they say: requests of which only the
-// first is due, watches that are not all opened, ramps and steps that do not arrive.
+// sparse warns of loads that offer less than they say: requests with a
+// single arrival, watches that are not all opened, ramps and steps that do not complete.
 func (s *Scenario) sparse() []string {
 	var all []string
 	warn := func(path, hint, format string, args ...any) {

@@ -65,7 +65,7 @@ func newKubelet(f *Fleet, index int, link *link) *kubelet {
 	return k
 }
 
-// clear forgets all pods. Called with mu held, or before anybody else knows k.
+// clear forgets all pods. Called with mu held, or before k is shared.
 func (k *kubelet) clear() {
 	for _, p := range k.pods {
 		if p.state == running {

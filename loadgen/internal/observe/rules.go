@@ -26,7 +26,7 @@ import (
 const (
 	// ruleInterval is of groups that name none.
 	ruleInterval = 15 * time.Second
-	// ruleSamples bounds one rule. Rules are ours, queries are anybody's.
+	// ruleSamples bounds one rule: rules are ours, unlike queries.
 	ruleSamples = 50_000_000
 )
 

@@ -299,7 +299,7 @@ func (c *Conn) fail(err error) {
 	c.mu.Unlock()
 }
 
-// failLocked records the first error and wakes everybody. The read loop, which
+// failLocked records the first error and wakes all waiters. The read loop, which
 // ends by the closed socket, tells the streams.
 func (c *Conn) failLocked(err error) {
 	if c.err != nil {

@@ -75,7 +75,7 @@ func (s *Scanner) hold(c byte) {
 // end takes a whole string.
 func (s *Scanner) end(text []byte) Token {
 	if s.keep {
-		// A key in other bytes is none that anybody looks for: not worth a look.
+		// A key in other bytes is never wanted.
 		if s.text = text; s.escapes || !s.inKey && !utf8.Valid(text) {
 			s.meaning = appendMeaning(s.meaning[:0], text)
 			s.text = s.meaning

@@ -50,7 +50,7 @@ func (o Objective) impossible(b *scenario.Bound, op string) (hint, wrong string)
 	return "", ""
 }
 
-// contradictions tells of gates on the same value of which one must fail.
+// contradictions finds pairs of gates on one value that cannot both pass.
 func contradictions(s *scenario.Scenario, all []Compiled) []error {
 	var errs []error
 	for i, c := range all {

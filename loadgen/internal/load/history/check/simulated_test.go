@@ -97,7 +97,7 @@ func (s *simulation) run() {
 }
 
 // execute answers one operation. What a write expects is mostly the version of
-// the moment, if anybody was ever told it.
+// the moment, if any client ever received it.
 func (s *simulation) execute(i int, m *moment, known *[simRegisters]uint64) {
 	o := &m.o
 	now := &s.store[o.Register]

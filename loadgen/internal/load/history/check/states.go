@@ -160,7 +160,7 @@ func (s *states) unknownHappened() (n int64) {
 	return n
 }
 
-// newest is the highest version of each register that anybody saw.
+// newest returns the highest observed version of each register.
 func (s *states) newest() []uint64 {
 	high := make([]uint64, len(s.h.Registers))
 	for i, r := range s.h.Registers {
