@@ -21,7 +21,7 @@ type Phase struct {
 	End   time.Time `json:"end"`   // time of the scrape that ends it
 	// Until is the condition awaited, empty for a phase of fixed length.
 	Until string `json:"until,omitempty"`
-	// ConditionMet tells whether Until held before the phase's `within`.
+	// ConditionMet reports whether Until held before the phase's `within`.
 	ConditionMet bool `json:"conditionMet"`
 	// Interrupted: the phase was cut short, by the user or by a failure.
 	Interrupted bool `json:"interrupted,omitempty"`

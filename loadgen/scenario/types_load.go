@@ -186,7 +186,7 @@ func (l *Load) NamespacesIn(run string) []string {
 	return all
 }
 
-// OwnObjects tells whether a load makes the objects that an operation of its
+// OwnObjects reports whether a load makes the objects that an operation of its
 // works on: where it writes, and of a resource that Stormglass has a manifest
 // for or was given one for. Else gets, lists and watches are of whatever is
 // there. Pods that are only read are whatever is there too.

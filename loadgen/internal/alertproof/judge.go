@@ -212,7 +212,7 @@ func (j *judge) resolved(o *Outcome, f alerting.Firing) {
 	}
 }
 
-// nearly tells of a rule that was pending after its cause.
+// nearly describes a rule that was pending after its cause.
 func (j *judge) nearly(rule string, cause time.Time) string {
 	longest := time.Duration(0)
 	for _, f := range j.h.Firings {

@@ -29,7 +29,7 @@ type Outcome struct {
 	// Why says in a line what is wrong, what could not be judged, or of a rule that
 	// may fire and did, why it may.
 	Why string `json:"why,omitempty"`
-	// Fired tells whether it did, at any time.
+	// Fired reports whether it did, at any time.
 	Fired bool `json:"fired"`
 	// CauseAt is when the cause of a rule that must fire began; FiredAt when it
 	// fired after that, of another its first time.

@@ -25,7 +25,7 @@ type Removed struct {
 	Unseen []string
 }
 
-// Any tells whether anything was removed.
+// Any reports whether anything was removed.
 func (r Removed) Any() bool {
 	return r.Namespaces+r.Pods+r.Nodes+r.Leases+r.CSINodes+r.CertificateRequests+r.RBAC+r.Definitions > 0
 }
@@ -191,13 +191,13 @@ func (c *cleaner) attempt(ctx context.Context) error {
 // errNotGone ends an attempt whose namespace is still there.
 var errNotGone = errors.New("not gone yet")
 
-// unreachable tells whether an error is none of an API server's answers.
+// unreachable reports whether an error is none of an API server's answers.
 func unreachable(err error) bool {
 	var answer apierrors.APIStatus
 	return err != nil && !errors.As(err, &answer) && !errors.Is(err, errNotGone)
 }
 
-// onlyRefused tells whether all errors joined in err are refusals for want of
+// onlyRefused reports whether all errors joined in err are refusals for want of
 // rights.
 func onlyRefused(err error) bool {
 	if all, ok := err.(interface{ Unwrap() []error }); ok {

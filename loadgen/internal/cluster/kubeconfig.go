@@ -84,7 +84,7 @@ func Config(path, contextName string) (*rest.Config, string, error) {
 	return cfg, chosen.Cluster, nil
 }
 
-// checkKeys tells of certificates that client-go would leave out, or refuse without a
+// checkKeys refuses certificates that client-go would leave out, or refuse without a
 // hint.
 func checkKeys(cfg *rest.Config) error {
 	loaded := rest.CopyConfig(cfg)
@@ -102,7 +102,7 @@ func checkKeys(cfg *rest.Config) error {
 	return nil
 }
 
-// checkFiles tells of a file that client-go would read without end, not at all, or as if
+// checkFiles refuses a file that client-go would read without end, not at all, or as if
 // it were not named.
 func checkFiles(cluster *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) error {
 	files := map[string]string{}

@@ -99,7 +99,7 @@ func awaitLoss(ctx context.Context, p prober) error {
 	}
 }
 
-// ours tells whether a connection failed for want of what this machine gives.
+// ours reports whether a connection failed for want of what this machine gives.
 func ours(err error) bool {
 	var code syscall.Errno
 	return errors.As(err, &code) && slices.Contains(
@@ -168,7 +168,7 @@ func (p *probe) ask(ctx context.Context) error {
 	return resp.Body.Close()
 }
 
-// unanswered tells whether an error is that of a connection that was not made, or
+// unanswered reports whether an error is that of a connection that was not made, or
 // closed before it said anything.
 func unanswered(err error) bool {
 	var dns *net.DNSError

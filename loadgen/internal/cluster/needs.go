@@ -139,7 +139,7 @@ func loadNeeds(d discovery.DiscoveryInterface, ns string, s *scenario.Scenario) 
 	return needs, nil
 }
 
-// usesWidgets tells whether the custom resource has to be defined.
+// usesWidgets reports whether the custom resource has to be defined.
 func usesWidgets(s *scenario.Scenario) bool {
 	return slices.ContainsFunc(s.Loads(), func(l scenario.PlacedLoad) bool {
 		return slices.ContainsFunc(l.Operations(), func(o scenario.Operation) bool { return o.Resource == scenario.WidgetResource })

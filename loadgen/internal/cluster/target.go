@@ -139,7 +139,7 @@ func (t *Target) Setup(ctx context.Context) error {
 	return t.setup(ctx, client)
 }
 
-// waiting tells what is waited for until done is called.
+// waiting announces a wait, which lasts until done is called.
 func (t *Target) waiting(what string) (done func()) {
 	if t.Waiting == nil {
 		return func() {}

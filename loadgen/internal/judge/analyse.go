@@ -13,7 +13,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// analyse tells from what a run recorded what its faults did, and samples the
+// analyse computes the faults' effects from a run's records, and samples the
 // scenario's signals. Without an archive there are no samples.
 func analyse(ctx context.Context, rec *rundir.Recorded) error {
 	if rec.Scenario == nil {

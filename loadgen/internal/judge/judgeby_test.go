@@ -97,7 +97,7 @@ gates:
 	}
 }
 
-// Exits are told by the timeline: without it they are unknown, and one that
+// Exits are in the timeline: without it they are unknown, and one that
 // breaks off knows of some.
 func TestNoPassWithoutATimeline(t *testing.T) {
 	dir := judgedDir(t)

@@ -130,7 +130,7 @@ func (k *kubelet) postEvents(life *life, namespace string, bodies [][]byte, try 
 	all.Wait()
 }
 
-// answered tells that the server took a request, or refused it.
+// answered reports whether the server accepted or refused a request.
 func answered(err error) bool {
 	var status *apierrors.StatusError
 	return err == nil || errors.As(err, &status)

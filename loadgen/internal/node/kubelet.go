@@ -20,7 +20,7 @@ const (
 	statusUpdate = 10 * time.Second
 )
 
-// nodeState tells whether a node is up, shutting down or down.
+// nodeState reports whether a node is up, shutting down or down.
 type nodeState uint8
 
 const (

@@ -66,6 +66,6 @@ func (k *kubelet) forget(p *pod) {
 	}
 }
 
-// gone tells that a pod is no more, or another of its name has its place
+// gone reports whether a pod is deleted, or another of its name has its place
 // (failed uid precondition).
 func gone(err error) bool { return apierrors.IsNotFound(err) || apierrors.IsConflict(err) }

@@ -101,7 +101,7 @@ func (s *Server) alertmanagers(*http.Request) (answer, error) {
 	return answer{data: map[string][]any{"activeAlertmanagers": {}, "droppedAlertmanagers": {}}}, nil
 }
 
-// oneOf tells whether a list of wanted names is empty or has the name.
+// oneOf reports whether a list of wanted names is empty or has the name.
 func oneOf(wanted []string, name string) bool {
 	return len(wanted) == 0 || slices.Contains(wanted, name)
 }

@@ -43,7 +43,7 @@ func (a *artist) errorRateSection(slots []samples.Slot) (drawnSection, bool) {
 	return d, len(slots) > 0
 }
 
-// drawn tells whether the section has a line to show.
+// drawn reports whether the section has a line to show.
 func (d drawnSection) drawn() bool {
 	return slices.ContainsFunc(d.Charts, func(c chart.Chart) bool { return c.Missing == "" })
 }

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// leftError tells what is left in a user's cluster and how to remove it.
+// leftError names what is left in a user's cluster and how to remove it.
 type leftError string
 
 func (e leftError) Error() string { return string(e) }

@@ -238,7 +238,7 @@ func (r *run) summariseAudit(ctx context.Context) error {
 }
 
 // cleanCluster removes from a user's cluster what the run made there. What is
-// left is told, with what removes it.
+// left is reported, with the command that removes it.
 func (r *run) cleanCluster() error {
 	r.step("removing what the run made from the cluster")
 	ctx, cancel := r.windUp(windUpTimeout)

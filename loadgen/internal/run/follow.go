@@ -41,7 +41,7 @@ func (f *follower) follow(ctx context.Context) error {
 	return nil
 }
 
-// last tells what came since the plane was followed.
+// last records the events that have not been followed yet.
 func (f *follower) last(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, lastEvents)
 	defer cancel()
@@ -49,7 +49,7 @@ func (f *follower) last(ctx context.Context) {
 	}
 }
 
-// next waits for events and tells them.
+// next waits for events and records them.
 func (f *follower) next(ctx context.Context) error {
 	events, err := f.run.supervisor.Events(ctx, f.after)
 	if err != nil {
@@ -85,7 +85,7 @@ func ofFault(e control.Event) bool {
 	return e.Kind == control.EventFaultBegin || e.Kind == control.EventFaultEnd
 }
 
-// fault tells of a fault's begin and end, once each.
+// fault records a fault's begin and end, once each.
 func (f *follower) fault(s control.FaultStatus) {
 	tell := func(at time.Time, kind result.EventKind, detail string) {
 		if key := s.ID + " " + string(kind); !at.IsZero() && !f.told[key] {

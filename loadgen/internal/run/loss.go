@@ -120,7 +120,7 @@ func (r *run) lossError() error {
 	return exitcode.EnvironmentError(r.loss)
 }
 
-// isLost tells whether what the run is aimed at is lost.
+// isLost reports whether what the run is aimed at is lost.
 func (r *run) isLost() bool {
 	select {
 	case <-r.lost:

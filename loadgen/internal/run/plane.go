@@ -101,7 +101,7 @@ func removeParts(dir string, parts []string) error {
 	return errors.Join(errs...)
 }
 
-// planeLeftLogs tells whether a plane that did not start has kept the logs that say why.
+// planeLeftLogs reports whether a plane that did not start has kept the logs that say why.
 func planeLeftLogs(dir string) bool {
 	_, err := os.Stat(filepath.Join(dir, planeDir, "logs"))
 	return err == nil

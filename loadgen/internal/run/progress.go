@@ -2,7 +2,7 @@ package run
 
 import "time"
 
-// Progress is told what the run does. Its methods may be called from several
+// Progress shows what the run does. Its methods may be called from several
 // goroutines.
 type Progress interface {
 	// Step is one line about something done or begun.

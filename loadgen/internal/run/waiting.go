@@ -41,7 +41,7 @@ func (r *run) windUp(limit time.Duration) (context.Context, context.CancelFunc) 
 	}
 }
 
-// hurried tells whether the user will not wait.
+// hurried reports whether the user will not wait.
 func (r *run) hurried() bool {
 	select {
 	case <-r.Hurry:

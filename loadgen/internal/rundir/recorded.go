@@ -106,7 +106,7 @@ func (rec *Recorded) AddDamage(err error) {
 	}
 }
 
-// lost tells whether a file is damaged.
+// lost reports whether a file is damaged.
 func (rec *Recorded) lost(file string) bool {
 	return slices.ContainsFunc(rec.Damage, func(err error) bool {
 		var d *result.Damaged
@@ -218,7 +218,7 @@ func (rec *Recorded) checkPhases() error {
 	return nil
 }
 
-// IsComparison tells whether dir is that of several variants.
+// IsComparison reports whether dir is that of several variants.
 func IsComparison(dir string) bool {
 	for _, name := range []string{result.ComparisonFile, result.ComparisonHTMLFile} {
 		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {

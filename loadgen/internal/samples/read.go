@@ -24,7 +24,7 @@ func Read(dir string) ([]Slot, error) {
 	return slots, err
 }
 
-// Check tells whether a recorder may have written the slot.
+// Check reports whether a recorder may have written the slot.
 func (s Slot) Check() error {
 	const longest = 1 << 40 // milliseconds: 35 years
 	if s.Begin <= 0 || s.Millis <= 0 || s.Millis > longest || s.Begin > 4*longest {

@@ -13,7 +13,7 @@ import (
 )
 
 // quiet is how long the streams of a load have to be calm before what happens
-// next is told as an event of its own.
+// next is an event of its own.
 const quiet = 5 * time.Second
 
 // Recorder writes pulse.jsonl. Its methods are safe for concurrent use; a nil

@@ -60,7 +60,7 @@ func (m *Meter) Queued(wait time.Duration, now time.Time) {
 	m.state.Store(&s)
 }
 
-// Stop tells that no tick comes any more: no lateness counts from now on.
+// Stop ends the ticks: no lateness counts from now on.
 func (m *Meter) Stop() {
 	if s := m.state.Load(); s != nil {
 		stopped := *s

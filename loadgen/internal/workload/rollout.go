@@ -69,7 +69,7 @@ type named struct {
 	*rollout
 }
 
-// of tells whether a piece of this revision, first seen then, belongs to it.
+// of reports whether a piece of this revision, first seen then, belongs to it.
 func (r *rollout) of(revision string, firstSeen time.Time) bool {
 	return r != nil && !r.over && revision == r.revision && !firstSeen.Before(r.asked)
 }

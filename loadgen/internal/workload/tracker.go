@@ -21,7 +21,7 @@ type tracker struct {
 	phase  *phase
 
 	live Live
-	// onStartup is told each measured pod startup.
+	// onStartup is called with each measured pod startup.
 	onStartup func(time.Duration)
 	// stalled is for how long the generator was not run until a time.
 	stalled func(time.Time) time.Duration
@@ -53,7 +53,7 @@ type pod struct {
 
 	phase *phase // in which it was first seen
 	// measured: it was first seen by an event and not by a list, so the
-	// arrival tells when it came to be.
+	// arrival is the time of its creation.
 	measured bool
 	// Arrivals: first seen, bound to a node, Ready, in an EndpointSlice. Zero
 	// if not yet.

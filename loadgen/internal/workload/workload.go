@@ -187,7 +187,7 @@ func ask[T any](w *Workload, f func(*tracker) T) T {
 	return f(w.tracker)
 }
 
-// Synced tells whether the first list of every kind is in.
+// Synced reports whether the first list of every kind is in.
 func (w *Workload) Synced() bool {
 	return ask(w, func(*tracker) bool { return len(w.synced) == int(statusKind) })
 }
@@ -199,12 +199,12 @@ func (w *Workload) AllPodsReady() bool {
 	return w.Synced() && ask(w, (*tracker).allPodsReady)
 }
 
-// NodesReady tells whether the API server says that all these nodes are Ready.
+// NodesReady reports whether the API server says that all these nodes are Ready.
 func (w *Workload) NodesReady(names []string) bool {
 	return ask(w, func(t *tracker) bool { return t.nodesReady(names) })
 }
 
-// AllNotReady tells whether nodes have failed and none of them is Ready any more.
+// AllNotReady reports whether nodes have failed and none of them is Ready any more.
 func (w *Workload) AllNotReady() bool { return ask(w, (*tracker).allFailedNotReady) }
 
 // NodesFailed starts the clocks of a failure: NotReadyAfter runs until the

@@ -248,7 +248,7 @@ func (c source) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Usable tells whether a new stream may be opened, sooner or later.
+// Usable reports whether a new stream may be opened, sooner or later.
 func (c *Conn) Usable() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

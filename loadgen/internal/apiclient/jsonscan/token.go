@@ -184,7 +184,7 @@ func (s *Scanner) digit(c byte) state {
 	return 0
 }
 
-// numberMayEnd tells that what is being read is a number, and may end here.
+// numberMayEnd reports whether the value being read is a number that may end here.
 func (s *Scanner) numberMayEnd() bool {
 	return s.state == afterZero || s.state == inInteger || s.state == inFraction || s.state == inExponent
 }

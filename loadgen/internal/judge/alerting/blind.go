@@ -11,7 +11,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 )
 
-// Visibility tells whether the recorded data could make an alert fire.
+// Visibility reports whether the recorded data could make an alert fire.
 type Visibility struct {
 	// Blind says why it could not have fired whatever had happened; empty: it could.
 	Blind string
@@ -40,7 +40,7 @@ func Known(drop []string) func(metric string) bool {
 	return func(metric string) bool { return known[metric] }
 }
 
-// Look tells what the alerts of a name could see of an archive. An error is the
+// Look returns what the alerts of a name can read in an archive. An error is the
 // context's, or one of reading.
 func (s Ruleset) Look(ctx context.Context, a *archive.Archive, alert string, known func(metric string) bool) (Visibility, error) {
 	var sight Visibility

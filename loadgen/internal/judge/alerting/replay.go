@@ -73,7 +73,7 @@ func (h History) Of(alert string) []Firing {
 	return all
 }
 
-// During tells whether it fired at some time from start to end.
+// During reports whether it fired at some time from start to end.
 func (f Firing) During(start, end time.Time) bool {
 	return !f.Fired.IsZero() && !f.Fired.After(end) && (f.Resolved.IsZero() || f.Resolved.After(start))
 }

@@ -196,7 +196,7 @@ func describeFiring(f alerting.Firing, w window, end time.Time) string {
 	return text
 }
 
-// pending tells of an alert that came near.
+// pending describes an alert that was pending.
 func pending(h alerting.History, name string) string {
 	for _, f := range h.Firings {
 		if f.Alert != name || !f.Fired.IsZero() {

@@ -21,7 +21,7 @@ type moment struct {
 	bad    bool  // a request failed, was not sent or took longer than the bound
 }
 
-// loads tells what each load saw of a fault, in the order of their names.
+// loads returns a fault's effect on each load, in the order of their names.
 func loads(in Input, f span) []result.LoadRecovery {
 	byLoad := map[string][]moment{}
 	for _, s := range in.Slots {

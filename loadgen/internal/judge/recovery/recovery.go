@@ -50,7 +50,7 @@ type Input struct {
 	Bound func(load string) time.Duration
 }
 
-// Analyse tells what the faults did. Nil: there was no fault, no change of
+// Analyse returns the faults' effects. Nil: there was no fault, no change of
 // leader and no restart.
 func Analyse(in Input) *result.Recovery {
 	line := timeline.Of(in.Timeline)
@@ -99,7 +99,7 @@ type span struct {
 	next time.Time // when the next fault begins, which answers from then on; zero: none does
 }
 
-// has tells whether a slot that ends at a time belongs to the fault.
+// has reports whether a slot that ends at a time belongs to the fault.
 func (f span) has(until time.Time) bool {
 	return until.After(f.Begin) && (f.next.IsZero() || !until.After(f.next))
 }

@@ -93,7 +93,7 @@ func (d *document) key(key string) {
 	}
 }
 
-// whole tells that the document has ended.
+// whole reports whether the document has ended.
 func (d *document) whole() error {
 	if d.text.Complete() {
 		return nil

@@ -40,7 +40,7 @@ type operation struct {
 type action interface {
 	// next fills in path and body; a is where the answer will be.
 	next(n int64, r *request.Request, a *answer) bool
-	// done is told the end; true asks for r again, filled anew.
+	// done is called at the end; true asks for r again, filled anew.
 	done(r *request.Request, a *answer, o load.Outcome) bool
 	// background works beside the load until ctx ends.
 	background(ctx context.Context)

@@ -119,7 +119,7 @@ func (l *flights) track(f *flight) {
 	f.prev.next, f.next.prev = f, f
 }
 
-// settle is told the end of a flight's stream.
+// settle is called at the end of a flight's stream.
 func (l *flights) settle(f *flight, to place) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -32,11 +32,11 @@ type Operation interface {
 	// dispatcher calls it, in order, for arrivals that have a free slot. It
 	// must not block.
 	Next(n int64, r *Request) bool
-	// Data is told each piece of the body of an answer, on the connection's
+	// Data receives each piece of the body of an answer, on the connection's
 	// read loop, and an empty one at the end of a whole answer; an error counts
 	// the answer as malformed. Status is that of the answer.
 	Data(r *Request, status int, p []byte) error
-	// Done is told the end of each request that Next gave out, mostly on the
+	// Done is called at the end of each request that Next gave out, mostly on the
 	// connection's read loop, where it must not block. True asks to send r
 	// again as Done has filled it anew: the next page of a list. The latency of
 	// the arrival then goes on; its outcome is that of the last.

@@ -70,7 +70,7 @@ type eventSink interface{ take(*event) error }
 type scanner interface {
 	// feed reads the next piece. After an error the scanner has to be reset.
 	feed(p []byte) error
-	// idle tells that the stream may end here.
+	// idle reports whether the stream may end here.
 	idle() bool
 	reset()
 }

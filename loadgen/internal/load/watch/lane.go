@@ -112,7 +112,7 @@ func (l *lane) take() tally {
 	return t
 }
 
-// over tells that nothing will be counted any more.
+// over reports whether the connection has ended: nothing more is counted.
 func (l *lane) over() bool {
 	select {
 	case <-l.conn.Done():

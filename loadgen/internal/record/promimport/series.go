@@ -63,7 +63,7 @@ func place(samples []model.SamplePair, moments []moment, started []float64, b be
 	return all
 }
 
-// counts tells whether a series only grows while its process lives: by the type
+// counts reports whether a series only grows while its process lives: by the type
 // of its family, or where that is not known by its name.
 func counts(series string, types map[string]model.MetricType) bool {
 	switch types[series] {

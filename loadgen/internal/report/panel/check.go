@@ -73,7 +73,7 @@ func Check(ctx context.Context, src chart.Source, span Span) ([]Checked, error) 
 	return all, nil
 }
 
-// happened tells whether an expression has an answer at any time of the span.
+// happened reports whether an expression has an answer at any time of the span.
 func happened(ctx context.Context, src chart.Source, span Span, expr string) (bool, error) {
 	series, err := src.Range(ctx, expr, span.Start, span.End, span.step(4*mostPoints))
 	if err != nil {

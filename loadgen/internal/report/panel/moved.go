@@ -42,9 +42,9 @@ type Motion struct {
 	// Surely is the share of pairs of a value under the cause and one before it
 	// that differ in that direction, from 0.5 to 1.
 	Surely float64
-	// Came tells that a line appeared where there was none, or none that moved.
+	// Came: a line appeared where there was none, or none that moved.
 	Came bool
-	// Seen tells whether a person sees it.
+	// Seen reports whether a person sees it.
 	Seen bool
 }
 
@@ -100,7 +100,7 @@ func byPanel(answers []answer) [][]answer {
 	return all
 }
 
-// same tells whether two answers are of one panel.
+// same reports whether two answers are of one panel.
 func same(a, b answer) bool {
 	return a.dashboard.UID == b.dashboard.UID && a.panel.Title == b.panel.Title
 }

@@ -127,7 +127,7 @@ func TestFaultsOfWatches(t *testing.T) {
 	}
 }
 
-// acknowledged tells whether the write of a state was.
+// acknowledged reports whether the write of a state was.
 func (s *simulation) acknowledged(is state) bool {
 	return slices.ContainsFunc(s.h.Operations, func(o Operation) bool {
 		return o.Kind == Write && o.Outcome == OK && o.Version == is.version
@@ -141,7 +141,7 @@ func (s *simulation) returned(is state, before *Operation) bool {
 	})
 }
 
-// beside tells whether another write of the register was, or is for ever, under
+// beside reports whether another write of the register was, or is for ever, under
 // way beside an operation.
 func (s *simulation) beside(o *Operation) bool {
 	return slices.ContainsFunc(s.h.Operations, func(p Operation) bool {
