@@ -21,9 +21,9 @@ import (
 // It is empty where one could have, though none did, and where the metric has no
 // series at all, which says nothing of its labels.
 func WhyNoSeriesFits(ctx context.Context, a *archive.Archive, first, last time.Time, selector []*labels.Matcher) (string, error) {
-	seen := archived{ctx: ctx, a: a, first: first, last: last}
-	why := seen.whyNoSeriesFits(selector)
-	return why, seen.err
+	lookup := archived{ctx: ctx, a: a, first: first, last: last}
+	why := lookup.whyNoSeriesFits(selector)
+	return why, lookup.err
 }
 
 // archived asks an archive until something goes wrong.

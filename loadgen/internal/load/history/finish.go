@@ -17,9 +17,9 @@ const (
 	// between looks at the watchers.
 	retryAfter = 200 * time.Millisecond
 	drainLook  = 20 * time.Millisecond
-	// mostTold bounds the violations of one kind that a result lists: a flood
+	// maxReported bounds the violations of one kind that a result lists: a flood
 	// of one must not hide the others.
-	mostTold = 20
+	maxReported = 20
 )
 
 // Finish, after Run has returned and the faults are over, reads the final
@@ -152,7 +152,7 @@ func (l *Load) result(report *check.Report) *result.History {
 	r.ViolationCount = int64(len(report.Violations))
 	r.ViolationCounts = map[string]int64{}
 	for _, v := range report.Violations {
-		if r.ViolationCounts[v.Kind]++; r.ViolationCounts[v.Kind] <= mostTold {
+		if r.ViolationCounts[v.Kind]++; r.ViolationCounts[v.Kind] <= maxReported {
 			r.Violations = append(r.Violations, v)
 		}
 	}
