@@ -211,8 +211,8 @@ func TestEmptyFieldsOfTheTable(t *testing.T) {
 	}
 }
 
-// FuzzFields: what the standard decoder makes of a header block is what ours
-// reads of it; and what ours cannot decode, it cannot either.
+// FuzzFields compares our reading of header blocks with the standard decoder's:
+// both return the same fields, and refuse the same blocks.
 func FuzzFields(f *testing.F) {
 	f.Add(answerBlock(200))
 	f.Add(answerBlock(429))
