@@ -48,7 +48,7 @@ func ChartByName(ctx context.Context, dir, name string) (Chart, error) {
 // Timeline returns the events of the run in dir, which may be under way.
 func Timeline(dir string) ([]result.Event, error) { return timeline.Read(dir) }
 
-// PanelCheck is what one query of a dashboard gave on the archive of a run.
+// PanelCheck holds the answer of a run's archive to one query of a dashboard.
 type PanelCheck = panel.Checked
 
 // CheckPanels asks every query of every dashboard of the archive of the run in dir.

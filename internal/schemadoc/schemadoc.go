@@ -152,12 +152,17 @@ func (p *Page) rows(name string, next *[]string) {
 	}
 }
 
-// withoutName is a comment without its "Name is" or "Name are": the page has the
-// name beside it.
+// withoutName returns a comment without the name it begins with, and without a
+// verb that says no more than "is": the page has the name beside it.
 func withoutName(comment, name string) string {
-	for _, is := range []string{" is ", " are ", ": "} {
-		if rest, ok := strings.CutPrefix(comment, name+is); ok {
+	for _, verb := range []string{" is ", " are ", " holds ", ": "} {
+		if rest, ok := strings.CutPrefix(comment, name+verb); ok {
 			return rest
+		}
+	}
+	for _, verb := range []string{" counts ", " lists ", " names "} {
+		if strings.HasPrefix(comment, name+verb) {
+			return strings.TrimPrefix(comment, name+" ")
 		}
 	}
 	return comment

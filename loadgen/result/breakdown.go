@@ -15,7 +15,7 @@ type Breakdown struct {
 	Variant  string `json:"variant,omitempty"` // as in Requests
 	Tenant   string `json:"tenant,omitempty"`  // as in Requests
 	Count    int64  `json:"count"`             // sent requests, which all means are over
-	// ClientMean is what Parts and Unexplained add up to.
+	// ClientMean is the sum of Parts and Unexplained.
 	ClientMean float64 `json:"clientMeanSeconds"`
 	ClientP99  float64 `json:"clientP99Seconds"` // from the same histogram; not split
 	// ServerMean is the API server's own time from receiving a request to the
@@ -67,7 +67,7 @@ type BreakdownPart struct {
 	// "etcd", "cache".
 	Name    string  `json:"name"`
 	Seconds float64 `json:"meanSeconds"` // per request
-	// Of is what the figure is the mean of: "our requests", or the requests
+	// Of names the requests averaged: "our requests", or the requests
 	// of all clients of this "verb and resource", of this "resource", of this
 	// "operation" on any resource, or of the "server".
 	Of     string `json:"of"`

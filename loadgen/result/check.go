@@ -17,7 +17,7 @@ const (
 	mostCounted = 1e15
 )
 
-// Check tells whether a run may have written it.
+// Check reports whether a run may have written it.
 func (r *Run) Check() error {
 	switch {
 	case r.ID == "":
@@ -43,7 +43,7 @@ func checkSpan(what string, from, until time.Time) error {
 	return nil
 }
 
-// Check tells whether an event has a time and a kind.
+// Check reports whether an event has a time and a kind.
 func (e Event) Check() error {
 	if e.Kind == "" || e.Time.IsZero() {
 		return errors.New("it is no event: it has no time or no kind")
@@ -51,7 +51,7 @@ func (e Event) Check() error {
 	return nil
 }
 
-// Check tells whether a generator may have measured it: phases one after another,
+// Check reports whether a generator may have measured it: phases one after another,
 // nothing negative, each load once, sums that add up.
 func (m *Measurements) Check() error {
 	if err := checkNumbers("", reflect.ValueOf(*m)); err != nil {
@@ -83,7 +83,7 @@ func (m *Measurements) Check() error {
 	return nil
 }
 
-// check tells whether the loads of a phase add up.
+// check reports whether the loads of a phase add up.
 func (p Phase) check() error {
 	once := map[string]bool{}
 	load := func(kind, name string) error {
@@ -182,7 +182,7 @@ func checkNumbers(path string, v reflect.Value) error {
 	return nil
 }
 
-// check tells whether the quantiles of a distribution are in their order.
+// check reports whether the quantiles of a distribution are in their order.
 func (l Latency) check() error {
 	at := math.Inf(-1)
 	for _, q := range []float64{l.P50, l.P90, l.P99, l.P999} { // older runs have no P95
@@ -197,7 +197,7 @@ func (l Latency) check() error {
 	return nil
 }
 
-// Check tells whether it is a comparison of this version, of variants that have names.
+// Check reports whether it is a comparison of this version, of variants that have names.
 func (c *Comparison) Check() error {
 	switch {
 	case c.Schema != ComparisonSchema:
@@ -215,12 +215,12 @@ func (c *Comparison) Check() error {
 	return nil
 }
 
-// isName tells whether a variant's name can be that of a directory beside the file.
+// isName reports whether a variant's name can be that of a directory beside the file.
 func isName(name string) bool {
 	return name != "" && name != "." && name != ".." && !strings.ContainsAny(name, `/\`)
 }
 
-// Check tells whether it is a result of this version.
+// Check reports whether it is a result of this version.
 func (r *Result) Check() error {
 	if r.Schema != Schema {
 		return fmt.Errorf("schema %q, not %q", r.Schema, Schema)

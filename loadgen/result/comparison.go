@@ -35,7 +35,7 @@ type Variant struct {
 	Reasons     []string `json:"reasons,omitempty"`     // why it is not a pass
 	// NotRun says why there is nothing of it.
 	NotRun string `json:"notRun,omitempty"`
-	// Left is what it made in a user's cluster and could not remove, as in run.json.
+	// Left names what it made in a user's cluster and could not remove, as in run.json.
 	Left string `json:"left,omitempty"`
 }
 

@@ -25,7 +25,7 @@ const mostSegment = 1 << 30
 // noDigest stands for Run.Digest while it is computed.
 var noDigest = strings.Repeat("0", hex.EncodedLen(sha256.Size))
 
-// judgedFrom tells whether a file at the top of a run's directory is one that judging
+// judgedFrom reports whether a file at the top of a run's directory is one that judging
 // reads, or the times of a replay, and that only the run writes.
 func judgedFrom(name string) bool {
 	switch name {
@@ -191,7 +191,7 @@ func (r Run) Changed(dir string) map[string]error {
 	return changed
 }
 
-// IsRunDir tells whether there is anything in dir that only a run writes.
+// IsRunDir reports whether there is anything in dir that only a run writes.
 func IsRunDir(dir string) (bool, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

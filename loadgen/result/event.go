@@ -22,7 +22,7 @@ type Event struct {
 	Expected bool `json:"expected,omitempty"`
 }
 
-// EventKind tells what happened.
+// EventKind is the kind of an event.
 type EventKind string
 
 // The kinds of Event.

@@ -2,8 +2,8 @@ package result
 
 import "time"
 
-// History is what a load of kind "history" saw over the whole run, faults
-// included, and what its checker says of it: writers, readers and watchers
+// History holds the observations of a load of kind "history" over the whole run, faults
+// included, and its checker's verdict: writers, readers and watchers
 // over a set of registers (ConfigMaps), each operation with the times of its
 // call and its return.
 type History struct {
@@ -19,7 +19,7 @@ type History struct {
 	// each register.
 	Reads HistoryOperations `json:"reads"`
 	// UnknownHappened of the writes of unknown outcome were seen later: they
-	// had happened. Of the others nobody knows.
+	// had happened. The others may or may not have.
 	UnknownHappened int64 `json:"unknownHappened"`
 	// CachedReads are with resourceVersion=0: the API allows them to be old,
 	// and CachedOld of them were older than what their client knew.
@@ -39,9 +39,9 @@ type History struct {
 
 	// Linearizable: "yes", "no" or "unknown". Unknown is no pass.
 	Linearizable string `json:"linearizable"`
-	// LostWrites is how many acknowledged writes are not in the chain of
-	// versions that leads to the final state. Not in Writes.Unknown: nobody
-	// was promised those.
+	// LostWrites counts acknowledged writes that are not in the chain of
+	// versions that leads to the final state. It excludes Writes.Unknown, which
+	// were never acknowledged.
 	LostWrites int64 `json:"lostWrites"`
 	// ViolationCounts is by kind (see Violation); the sum is ViolationCount.
 	ViolationCounts map[string]int64 `json:"violationCounts,omitempty"`

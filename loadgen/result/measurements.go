@@ -21,7 +21,7 @@ type Phase struct {
 	End   time.Time `json:"end"`   // time of the scrape that ends it
 	// Until is the condition awaited, empty for a phase of fixed length.
 	Until string `json:"until,omitempty"`
-	// ConditionMet tells whether Until held before the phase's `within`.
+	// ConditionMet reports whether Until held before the phase's `within`.
 	ConditionMet bool `json:"conditionMet"`
 	// Interrupted: the phase was cut short, by the user or by a failure.
 	Interrupted bool `json:"interrupted,omitempty"`
@@ -57,7 +57,7 @@ type Latency struct {
 	Clamped int64 `json:"clamped,omitempty"`
 }
 
-// Requests is what one open-loop request load did in a phase. A request
+// Requests holds the results of one open-loop request load in a phase. A request
 // belongs to the phase of its intended start.
 type Requests struct {
 	Load     string `json:"load"`     // the load's name in the scenario
@@ -113,7 +113,7 @@ type Requests struct {
 	Pages int64 `json:"pages,omitempty"`
 }
 
-// Watches is what one set of watches saw in a phase.
+// Watches holds the results of one set of watches in a phase.
 type Watches struct {
 	Load     string `json:"load"`     // the load's name in the scenario
 	Resource string `json:"resource"` // what is watched
@@ -170,7 +170,7 @@ type Watches struct {
 	Slow int `json:"slow,omitempty"`
 }
 
-// Changes is what one stream of measured writes did in a phase.
+// Changes holds the results of one stream of measured writes in a phase.
 type Changes struct {
 	Requests
 	// Acknowledged writes, each of which every watch must deliver once.
@@ -232,7 +232,7 @@ type Hop struct {
 	Last  *float64 `json:"lastSeconds,omitempty"`  // nil: none arrived
 }
 
-// Nodes is what the simulated kubelets did over the whole run.
+// Nodes holds the results of the simulated kubelets over the whole run.
 type Nodes struct {
 	Count    int    `json:"count"`    // of simulated nodes
 	Fidelity string `json:"fidelity"` // kubelet or shared

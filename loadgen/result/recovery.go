@@ -2,14 +2,14 @@ package result
 
 import "time"
 
-// PulseFile is what each load did ten times a second.
+// PulseFile holds samples of each load, ten a second.
 const PulseFile = "pulse.jsonl"
 
-// Recovery is what the faults of a run did to its loads and to who leads, and
+// Recovery holds the effects of a run's faults on its loads and leaders, and
 // how long it took until all was well again. docs/reference/recovery.md defines every
 // figure. Nil where a run had no fault, no change of leader and no restart.
 type Recovery struct {
-	// SlotSeconds is the width of a slot of the pulse: how exact times are that
+	// SlotSeconds is the width of a slot of pulse.jsonl: how exact times are that
 	// come from requests.
 	SlotSeconds float64 `json:"slotSeconds"`
 	// StretchSeconds is how long a load has to hold its bound to be back inside
@@ -46,7 +46,7 @@ type FaultRecovery struct {
 	Leaderless []string `json:"unled,omitempty"`
 }
 
-// LoadRecovery is what one request load saw of a fault. Times count from the
+// LoadRecovery holds the effect of a fault on one request load. Times count from the
 // fault's begin or end; those before are negative. A request counts in the slot
 // in which it ended.
 type LoadRecovery struct {

@@ -45,7 +45,7 @@ type Result struct {
 	// Verdict: Fail if any gate failed, else NoData if anything could not be
 	// judged, else Pass.
 	Verdict Verdict `json:"verdict"`
-	// ExitCode is what `loadgen run` exits with: 0, 1, 3 or 4.
+	// ExitCode is the exit code of `loadgen run`: 0, 1, 3 or 4.
 	ExitCode int `json:"exitCode"`
 	// Reasons say in a line each why the verdict is not Pass, or why the run
 	// as a whole could not be judged (interrupted, generator saturated, a
@@ -61,7 +61,7 @@ type Result struct {
 	// Breakdown splits each load's mean latency between the generator, the
 	// connection and the API server, phase by phase.
 	Breakdown []Breakdown `json:"breakdown,omitempty"`
-	// Recovery is what faults did, and how long it took to recover.
+	// Recovery holds the faults' effects and the time to recover from them.
 	Recovery *Recovery `json:"recovery,omitempty"`
 	// Signals are the scenario's, judged against their own noise.
 	Signals []Signal `json:"signals,omitempty"`
@@ -92,7 +92,7 @@ type Run struct {
 	Interrupted  bool     `json:"interrupted"` // the user stopped the run
 	// Failure is set when the environment failed under the run (exit 4).
 	Failure string `json:"failure,omitempty"`
-	// Left is what the run made in a user's cluster and could not remove, why, and
+	// Left names what the run made in a user's cluster and could not remove, why, and
 	// the command that removes it. Failure has it too.
 	Left     string   `json:"left,omitempty"`
 	Versions Versions `json:"versions"` // of the programs that took part
@@ -209,7 +209,7 @@ type KeyRow struct {
 	Count float64  `json:"count"`                // observations behind the quantiles
 }
 
-// ComponentCost is what one process used over the run, from its own
+// ComponentCost holds the resources one process used over the run, from its own
 // process_* metrics.
 type ComponentCost struct {
 	Name           string  `json:"name"`           // the instance label: etcd-0, kube-apiserver-0, loadgen

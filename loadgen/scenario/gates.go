@@ -11,8 +11,8 @@ type gatesFile struct {
 	Gates []Gate `yaml:"gates"`
 }
 
-// WithGates is the scenario with the gates of a file in place of its own, to
-// judge a run by what nobody had thought of before it. The file has one field,
+// WithGates returns the scenario with the gates of a file in place of its own, to
+// judge a run by gates written after it. The file has one field,
 // gates, written as in a scenario; file is its name in errors, which are joined,
 // one line each. Of a variant's run, gates of other variants are left out.
 func (s *Scenario) WithGates(file string, data []byte) (*Scenario, error) {

@@ -133,7 +133,7 @@ func ParseRecorded(file string, data []byte) (*Scenario, error) {
 	return parse(&Scenario{recorded: true}, file, data, nil, nil)
 }
 
-// Recorded tells whether the scenario is that of a run that is over.
+// Recorded reports whether the scenario is that of a run that is over.
 func (s *Scenario) Recorded() bool { return s.recorded }
 
 // parse reads a scenario into s, or with an overlay one of its variants, whose

@@ -101,7 +101,7 @@ func LoadExample(r LoadResult) string {
 	return ""
 }
 
-// OpensWatches tells whether the load's rate is that of opening watches, which end
+// OpensWatches reports whether the load's rate is that of opening watches, which end
 // after the loads that write to what they watch.
 func (l *Load) OpensWatches() bool { return l.kind().watches }
 

@@ -86,7 +86,7 @@ func (s *Scenario) pacer(l PlacedLoad) arrival.Pacer {
 	return p
 }
 
-// arrivals refuses a load of which nothing is due in its time.
+// arrivals refuses a load without an arrival in its time.
 func (c *course) arrivals(l PlacedLoad) {
 	p, length := c.v.s.pacer(l), c.v.s.longest(l)
 	if p == nil || length == 0 {
@@ -128,8 +128,8 @@ func atLeast(rate float64) string {
 	return ""
 }
 
-// sparse tells of loads that come to less than they say: requests of which only the
-// first is due, watches that are not all opened, ramps and steps that do not arrive.
+// sparse warns of loads that offer less than they say: requests with a
+// single arrival, watches that are not all opened, ramps and steps that do not complete.
 func (s *Scenario) sparse() []string {
 	var all []string
 	warn := func(path, hint, format string, args ...any) {

@@ -48,13 +48,13 @@ func (v *validator) heartbeats() {
 // notice is the soonest that the controller manager takes a silent node for dead.
 func (s *Scenario) notice() time.Duration { return max(0, s.gracePeriod()-s.Nodes.LeaseRenew.D()) }
 
-// registersAtOnce tells whether all nodes register before the first of them renews
+// registersAtOnce reports whether all nodes register before the first of them renews
 // its lease. Larger fleets may fall back while they register.
 func (s *Scenario) registersAtOnce() bool {
 	return float64(s.Nodes.Count)/float64(s.Nodes.RegisterRate) < s.Nodes.LeaseRenew.D().Seconds()
 }
 
-// mayBeNotReady tells whether some node may be not Ready at a time.
+// mayBeNotReady reports whether some node may be not Ready at a time.
 func (c *course) mayBeNotReady(at time.Duration) bool {
 	return c.shaken || c.down > 0 && at-c.downAt >= c.v.s.notice()
 }

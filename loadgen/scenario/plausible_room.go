@@ -63,7 +63,7 @@ func (d *placed) fit(rooms []room) int64 {
 	return fit
 }
 
-// demand is what pods ask for and nodes have of one kind.
+// demand is the pods' demand and the nodes' capacity of one resource.
 type demand struct {
 	what       string
 	asked, has float64
@@ -180,7 +180,7 @@ func (c *course) updates() {
 	}
 }
 
-// takesAway tells whether a rollingUpdate may take a pod away before a new one is
+// takesAway reports whether a rollingUpdate may take a pod away before a new one is
 // Ready. The Deployment controller rounds a percentage of maxSurge up and one of
 // maxUnavailable down, and lets one be unavailable where both are none
 // (ResolveFenceposts of Kubernetes' deployment util).

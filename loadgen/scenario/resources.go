@@ -11,7 +11,7 @@ import (
 	"github.com/stormglass/stormglass/internal/strictyaml"
 )
 
-// resourceTable is what Kubernetes serves by itself, written and kept true by a
+// resourceTable lists the resources built into Kubernetes, written and checked by a
 // test from Kubernetes' own discovery documents.
 //
 //go:embed resources.txt
@@ -40,7 +40,7 @@ func groupOf(resource string) string {
 	return group
 }
 
-// custom tells whether a resource is of no group that Kubernetes has itself, so
+// custom reports whether a resource is of no group that Kubernetes has itself, so
 // that only a cluster knows whether it is served. Such groups have a dot.
 func custom(resource string) bool {
 	if !strings.Contains(groupOf(resource), ".") {
@@ -143,7 +143,7 @@ func (v *validator) manifest(path string, l *Load) {
 	}
 }
 
-// manifestOf tells whether the load's own object is one of an operation's resource.
+// manifestOf reports whether the load's own object is one of an operation's resource.
 func (l *Load) manifestOf(o Operation) bool {
 	m, _ := l.Object.(map[string]any)
 	apiVersion, _ := m["apiVersion"].(string)

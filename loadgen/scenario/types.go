@@ -140,7 +140,7 @@ type Gate struct {
 	// Alert is one of docs/reference/alerts.md, or of rules that `loadgen gate` is given: it must
 	// fire in one of the phases in Over, or in none, as Fires says.
 	Alert string `yaml:"alert,omitempty"`
-	// Fires tells whether the Alert must fire (true) or must not (false).
+	// Fires reports whether the Alert must fire (true) or must not (false).
 	Fires *bool `yaml:"fires,omitempty"`
 	// Load restricts a client-side objective to the load of that name.
 	Load string `yaml:"load,omitempty"`

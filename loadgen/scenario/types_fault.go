@@ -70,16 +70,16 @@ func (f Fault) kind() control.FaultKind {
 	return k
 }
 
-// StopsNodes tells whether nodes are silent after the fault.
+// StopsNodes reports whether nodes are silent after the fault.
 func (f Fault) StopsNodes() bool { return f.kind().SilencesNodes }
 
-// OfNodes tells whether the fault is one of simulated nodes.
+// OfNodes reports whether the fault is one of simulated nodes.
 func (f Fault) OfNodes() bool { return f.kind().OfNodes }
 
-// Momentary tells whether a fault of the control plane has no length.
+// Momentary reports whether a fault of the control plane has no length.
 func (f Fault) Momentary() bool { return f.kind().Momentary }
 
-// OfNetwork tells whether the fault needs links that can be delayed and cut.
+// OfNetwork reports whether the fault needs links that can be delayed and cut.
 func (f Fault) OfNetwork() bool { return f.kind().Links }
 
 // On are the components that the fault is about, as they are written.

@@ -186,14 +186,14 @@ func (l *Load) NamespacesIn(run string) []string {
 	return all
 }
 
-// OwnObjects tells whether a load makes the objects that an operation of its
+// OwnObjects reports whether a load makes the objects that an operation of its
 // works on: where it writes, and of a resource that Stormglass has a manifest
 // for or was given one for. Else gets, lists and watches are of whatever is
 // there. Pods that are only read are whatever is there too.
 func (l *Load) OwnObjects(o Operation) bool {
 	switch o.Verb {
 	case "create":
-		return false // what it makes is what is measured
+		return false // the creation itself is measured
 	case "update", "patch", "delete", "apply":
 		return true
 	}

@@ -28,7 +28,7 @@ type Nodes struct {
 	// LeaseRenew is the interval of Lease renewals, less than the controller
 	// manager's node-monitor-grace-period (50s). Default 10s, a kubelet's.
 	LeaseRenew Duration `yaml:"leaseRenew,omitempty" zero:"10s"`
-	// LeaseDuration is what the Lease says of itself. Default four times
+	// LeaseDuration is written into the Lease's spec. Default four times
 	// LeaseRenew, as a kubelet's. The controller manager waits for
 	// node-monitor-grace-period (50s) whatever it says.
 	LeaseDuration Duration `yaml:"leaseDuration,omitempty" zero:"four times leaseRenew"`

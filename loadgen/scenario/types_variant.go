@@ -49,6 +49,6 @@ type Signal struct {
 	Steady []string `yaml:"steady"`
 	// Under names the phases in which the fault is in force.
 	Under []string `yaml:"under"`
-	// After names the phases by the end of which it has come back.
+	// After names the phases by whose end it has come back.
 	After []string `yaml:"after,omitempty"`
 }

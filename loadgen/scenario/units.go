@@ -230,7 +230,7 @@ func (b Bound) MarshalText() ([]byte, error) { return []byte(b.text), nil }
 
 func (b Bound) String() string { return b.text }
 
-// Fits tells whether the bound can be meant in unit u.
+// Fits reports whether the bound can be meant in unit u.
 func (b Bound) Fits(u Unit) bool {
 	if u == Number {
 		return true

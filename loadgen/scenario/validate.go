@@ -231,7 +231,7 @@ func (v *validator) phaseEnd(path string, p *Phase) {
 	}
 }
 
-// failsNodesBy tells whether p or a phase before it makes nodes fail.
+// failsNodesBy reports whether p or a phase before it makes nodes fail.
 func (v *validator) failsNodesBy(p *Phase) bool {
 	for i := range v.s.Phases {
 		q := &v.s.Phases[i]

@@ -77,7 +77,7 @@ func (v *validator) shared(f, g *Fault) string {
 }
 
 // needs are the parts that a fault is sure to work on, and those that it works on
-// with whoever is in a role when it begins.
+// if they hold a role when it begins.
 type needs struct {
 	sure  []control.Claim
 	roles []roleNeeds
@@ -88,7 +88,7 @@ type roleNeeds struct {
 	may  [][]control.Claim // one of these: of each component that may be in the role
 }
 
-// always tells whether the role's parts clash with others, whoever is in it.
+// always reports whether the role's parts clash with others, whichever holds it.
 func (r roleNeeds) always(has []control.Claim) bool {
 	return len(r.may) > 0 && !slices.ContainsFunc(r.may, func(want []control.Claim) bool {
 		_, clash := control.Clash(want, has)

@@ -29,7 +29,7 @@ func (v *validator) gates() {
 }
 
 // oneSource checks that a value comes from an objective or from PromQL, and not
-// from both; does is what is done with the value.
+// from both; does names the use of the value.
 func (v *validator) oneSource(path, what, does, objective, expr string) bool {
 	switch {
 	case objective == "" && expr == "":

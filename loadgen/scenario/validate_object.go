@@ -167,7 +167,7 @@ func fieldHint(key string, known []string) string {
 	return "known here: " + strings.Join(known, ", ")
 }
 
-// unmarshals tells whether a type that reads its JSON itself takes a value; other
+// unmarshals reports whether a type that reads its JSON itself takes a value; other
 // types take all here.
 func unmarshals(value any, want reflect.Type) (hint, expected string, ok bool) {
 	into := reflect.New(want).Interface()

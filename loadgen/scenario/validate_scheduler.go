@@ -74,7 +74,7 @@ func (v *validator) schedulerConfig() {
 	}
 }
 
-// schedulerType tells of a value of the wrong type.
+// schedulerType refuses a value of the wrong type.
 func (v *validator) schedulerType(path string, err error) {
 	if m := wrongType.FindStringSubmatch(err.Error()); m != nil {
 		names := map[string]string{"int32": "a whole number", "int64": "a whole number", "bool": "true or false", "string": "text", "float32": "a number", "float64": "a number"}

@@ -47,7 +47,7 @@ func read(t *testing.T, text string, sets ...string) *Scenario {
 
 // A variant is the scenario with its fields laid over it and over --set, with
 // its own gates; the scenario itself stays as it is written.
-func TestVariantsAreLaidOverTheScenario(t *testing.T) {
+func TestVariantsOverrideTheScenario(t *testing.T) {
 	s := read(t, compared, "nodes.count=20")
 	if got := s.AllVariants(); len(got) != 2 || got[0].Variant != "stacked" || got[1].Variant != "external" {
 		t.Fatalf("variants %v", got)

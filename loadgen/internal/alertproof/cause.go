@@ -62,7 +62,7 @@ func (j *judge) cut(s *scenario.Scenario) []string {
 	return all
 }
 
-// hidden is what the rules do not see, as the phases of this run were.
+// hidden returns the data hidden from the rules, in the times of this run's phases.
 func (j *judge) hidden() []alerting.Hidden {
 	var all []alerting.Hidden
 	for _, h := range j.proof.Hide {

@@ -106,7 +106,7 @@ func (j *judge) doubts(s *scenario.Scenario) []string {
 	return all
 }
 
-// outcome is what became of a rule.
+// outcome judges one rule.
 func (j *judge) outcome(ctx context.Context, a alerts.Alert) (Outcome, error) {
 	o := Outcome{Rule: a.Alert, Severity: a.Labels["severity"], Part: Silent, Verdict: result.Pass}
 	lives := j.h.Of(a.Alert)
@@ -141,9 +141,9 @@ func (j *judge) outcome(ctx context.Context, a alerts.Alert) (Outcome, error) {
 		o.Why = fmt.Sprintf("fired %s after the first scrape, and nothing here is to fire it: %s", seconds(*o.FiredAt), lives[0].Summary)
 		return o, nil
 	}
-	sight, err := j.rules.Look(ctx, j.in.Archive, a.Alert, alerting.Known(j.in.Scenario.Record.Drop))
-	if sight.Blind != "" {
-		o.Verdict, o.Why = result.NoData, sight.Blind
+	visibility, err := j.rules.Look(ctx, j.in.Archive, a.Alert, alerting.Known(j.in.Scenario.Record.Drop))
+	if visibility.Blind != "" {
+		o.Verdict, o.Why = result.NoData, visibility.Blind
 	}
 	return o, err
 }
@@ -176,12 +176,12 @@ func (j *judge) must(ctx context.Context, o *Outcome, a alerts.Alert, e Expected
 		return nil
 	}
 	if i < 0 {
-		sight, err := j.rules.Look(ctx, j.in.Archive, a.Alert, alerting.Known(j.in.Scenario.Record.Drop))
+		visibility, err := j.rules.Look(ctx, j.in.Archive, a.Alert, alerting.Known(j.in.Scenario.Record.Drop))
 		if err != nil {
 			return err
 		}
-		if sight.Blind != "" {
-			o.Verdict, o.Why = result.NoData, sight.Blind
+		if visibility.Blind != "" {
+			o.Verdict, o.Why = result.NoData, visibility.Blind
 			return nil
 		}
 		fail("did not fire%s", j.nearly(a.Alert, cause))
@@ -212,7 +212,7 @@ func (j *judge) resolved(o *Outcome, f alerting.Firing) {
 	}
 }
 
-// nearly tells of a rule that was pending after its cause.
+// nearly describes a rule that was pending after its cause.
 func (j *judge) nearly(rule string, cause time.Time) string {
 	longest := time.Duration(0)
 	for _, f := range j.h.Firings {

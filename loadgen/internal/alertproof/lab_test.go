@@ -22,7 +22,7 @@ var (
 // scraped is the time between scrapes.
 const scraped = 5 * time.Second
 
-// recordRun goes through the phases of a scenario; each is what happens in the 5 s
+// recordRun goes through the phases of a scenario; each is called for the 5 s
 // before a scrape, so long after the phase's start. A phase of a condition lasts
 // 10 s.
 func recordRun(t *testing.T, p Proof, o record.Options, each func(l *archivetest.Lab, phase string, at time.Duration)) *rundir.Recorded {
@@ -78,7 +78,7 @@ func faults(p scenario.Phase, start time.Time) []result.Event {
 	return all
 }
 
-// healthy is what a plane with nothing wrong counts in 5 s, but for what tests
+// healthy adds the counts of a sound plane in 5 s, but for what tests
 // say themselves.
 func healthy(l *archivetest.Lab) {
 	for name, c := range l.Parts {

@@ -27,7 +27,7 @@ type Proof struct {
 	Expect []Expected
 	// Allow are those that may.
 	Allow []Allowed
-	// Hide is what is taken out of the recorded data before the rules see it.
+	// Hide lists the recorded data that the rules do not read.
 	Hide []Hide
 	// Stall stops the generator's process while a phase lasts.
 	Stall Stall

@@ -9,7 +9,7 @@ import (
 // Schema is the version of a Report.
 const Schema = "stormglass.proof/v1"
 
-// Part is what a rule has in a proof.
+// Part is a rule's part in a proof.
 type Part string
 
 // The parts.
@@ -19,7 +19,7 @@ const (
 	Silent   Part = "must be silent"
 )
 
-// Outcome is what one rule did in one proof. Times are seconds since the first
+// Outcome is the result of one rule in one proof. Times are seconds since the first
 // scrape.
 type Outcome struct {
 	Rule     string         `json:"rule"`
@@ -29,7 +29,7 @@ type Outcome struct {
 	// Why says in a line what is wrong, what could not be judged, or of a rule that
 	// may fire and did, why it may.
 	Why string `json:"why,omitempty"`
-	// Fired tells whether it did, at any time.
+	// Fired reports whether it did, at any time.
 	Fired bool `json:"fired"`
 	// CauseAt is when the cause of a rule that must fire began; FiredAt when it
 	// fired after that, of another its first time.

@@ -8,7 +8,7 @@ import (
 // What all who list and then watch have in common, as client-go's reflectors do it
 // (client-go/tools/cache/reflector.go). Their streams are their own: a simulated
 // node and a watch of the load are a handler on a connection's read loop, without a
-// goroutine or an interface between them and the bytes, which is what lets ten
+// goroutine or an interface between them and the bytes, which lets ten
 // thousand of them fit; a workload and a history read one stream each.
 const (
 	// ShortestWatch is the least time that a watch asks to last; the most is twice

@@ -7,7 +7,7 @@ import "math"
 // the clock.
 const startJitter = 2
 
-// SameProcess tells whether two values of process_start_time_seconds are of
+// SameProcess reports whether two values of process_start_time_seconds are of
 // one process. Zero is unknown, and like no other.
 func SameProcess(a, b float64) bool {
 	return a != 0 && b != 0 && math.Abs(a-b) < startJitter

@@ -5,7 +5,7 @@ import (
 	"github.com/prometheus/prometheus/storage"
 )
 
-// Storage is what the archive's queries read, and the engine that answers them,
+// Storage returns the storage that the archive's queries read, and their engine,
 // for those who lay series of their own over it: rules do.
 func (a *Archive) Storage() (storage.Queryable, *promql.Engine) { return a.queryable, a.engine }
 

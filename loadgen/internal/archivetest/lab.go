@@ -64,8 +64,8 @@ func (l *Lab) Boundary(after time.Duration) time.Time {
 	return at
 }
 
-// Phase is a phase of a minute with a scrape in its middle; storm, if not nil,
-// is what happens before that.
+// Phase records a phase of a minute with a scrape in its middle; storm, if not nil,
+// is called before that.
 func (l *Lab) Phase(name string, storm func()) result.Phase {
 	l.t.Helper()
 	p := result.Phase{Name: name, Start: l.Boundary(time.Second)}
@@ -87,7 +87,7 @@ func (l *Lab) Now() time.Time {
 // Dir is the directory of the run.
 func (l *Lab) Dir() string { return l.dir }
 
-// Recorder is what records, until Archive.
+// Recorder returns the recorder, which runs until Archive.
 func (l *Lab) Recorder() *record.Recorder { return l.recorder }
 
 // Archive ends the recording and opens what it wrote, until the test ends.

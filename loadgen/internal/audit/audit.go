@@ -16,7 +16,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Audit is what the API server's audit log says of our requests: audit.json.
+// Audit summarizes our requests in the API server's audit log: audit.json.
 type Audit struct {
 	// Files that were read.
 	Files int `json:"files"`
@@ -74,7 +74,7 @@ func Load(dir string) (*Audit, error) {
 	return &a, nil
 }
 
-// Check tells whether it is of requests that somebody made.
+// Check returns an error if the counts contradict each other.
 func (a *Audit) Check() error {
 	for _, c := range a.Classes {
 		if c.Verb == "" || c.Resource == "" || c.Server.Count < 0 || c.Server.Mean < 0 || c.Slow != nil && c.Slow.Count <= 0 {

@@ -107,7 +107,7 @@ func (s *summary) readFile(ctx context.Context, path string) error {
 	}
 }
 
-// event is what is read of an audit event (audit.k8s.io/v1).
+// event holds the fields read from an audit event (audit.k8s.io/v1).
 type event struct {
 	Stage string `json:"stage"`
 	Verb  string `json:"verb"`
@@ -127,7 +127,7 @@ type event struct {
 	Annotations map[string]string `json:"annotations"`
 }
 
-// layerPrefix is what the names of the API server's own timings begin with
+// layerPrefix begins the names of the API server's own timings
 // (apiserver/pkg/endpoints/request/webhook_duration.go). It writes them for
 // requests of more than 500 ms only (endpoints/filters/audit.go).
 const layerPrefix = "apiserver.latency.k8s.io/"

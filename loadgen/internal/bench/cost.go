@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// cost is what this process has used so far.
+// cost holds this process' use of resources so far.
 type cost struct {
 	cpu    time.Duration
 	allocs uint64
@@ -33,7 +33,7 @@ func (c cost) per(before cost, n int64, unit string) []figure {
 	}
 }
 
-// memory is what is in use after a garbage collection, in bytes: the Go heap
+// memory is the memory in use after a garbage collection, in bytes: the Go heap
 // and stacks, and the resident set once free pages were given back.
 type memory struct{ live, rss float64 }
 

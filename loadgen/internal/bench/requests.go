@@ -25,7 +25,7 @@ import (
 // listed is how many objects there are: what a list brings.
 const listed = 100
 
-// asked is what a request benchmark asks, and how often.
+// asked is the load of a request benchmark: its requests and rate.
 type asked struct {
 	verb      string
 	perSecond float64

@@ -24,7 +24,7 @@ const (
 	reachTimeout  = 10 * time.Second
 )
 
-// errNotKubernetes says that whoever answers is no API server.
+// errNotKubernetes says that the answer is not an API server's.
 var errNotKubernetes = errors.New("it does not answer like a Kubernetes API server (is the address right?)")
 
 // pluginError says that an exec plugin has not ended.

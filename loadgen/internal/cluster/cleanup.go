@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Removed is what a cleanup removed.
+// Removed counts the objects a cleanup removed.
 type Removed struct {
 	Namespaces, Pods, Nodes, Leases, CSINodes, CertificateRequests, RBAC, Definitions int
 	// Unseen are the kinds that could not be listed for want of rights: whether
@@ -25,7 +25,7 @@ type Removed struct {
 	Unseen []string
 }
 
-// Any tells whether anything was removed.
+// Any reports whether anything was removed.
 func (r Removed) Any() bool {
 	return r.Namespaces+r.Pods+r.Nodes+r.Leases+r.CSINodes+r.CertificateRequests+r.RBAC+r.Definitions > 0
 }
@@ -121,8 +121,8 @@ type cleaner struct {
 	client      kubernetes.Interface
 	definitions metadata.Interface // nil: definitions of custom resources stay
 	owned       metav1.ListOptions
-	log         func(string) // told each deletion; nil: nobody
-	notice      func(string) // told what keeps it waiting; nil: nobody
+	log         func(string) // called with each deletion; may be nil
+	notice      func(string) // called with what keeps it waiting; may be nil
 	removed     Removed
 	unseen      []string        // kinds said to be unlisted, of all attempts
 	deleted     map[string]bool // counted in removed, by kind and UID
@@ -188,16 +188,16 @@ func (c *cleaner) attempt(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// errNotGone is what a namespace that is still there makes of an attempt.
+// errNotGone ends an attempt whose namespace is still there.
 var errNotGone = errors.New("not gone yet")
 
-// unreachable tells whether an error is none of an API server's answers.
+// unreachable reports whether an error is none of an API server's answers.
 func unreachable(err error) bool {
 	var answer apierrors.APIStatus
 	return err != nil && !errors.As(err, &answer) && !errors.Is(err, errNotGone)
 }
 
-// onlyRefused tells whether all errors joined in err are refusals for want of
+// onlyRefused reports whether all errors joined in err are refusals for want of
 // rights.
 func onlyRefused(err error) bool {
 	if all, ok := err.(interface{ Unwrap() []error }); ok {
@@ -218,7 +218,7 @@ func explainCleanup(err error) error {
 // all is owned without the label.
 func (c *cleaner) all() metav1.ListOptions { return metav1.ListOptions{Limit: c.owned.Limit} }
 
-// object is what deleting one needs.
+// item holds what deleting an object needs.
 type item struct {
 	namespace, name string
 	uid             types.UID

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// ofNodes is what is the nodes': it has a node's name and says that the node
+// ofNodes selects the objects of nodes: each has a node's name and says that the node
 // owns it. A kubelet's Lease and CSINode carry no label; the garbage collector
 // would delete them too, but later.
 func ofNodes(nodes []item) func(metav1.ObjectMeta) bool {

@@ -23,7 +23,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 )
 
-// refused is what a client gets of an API server that is away.
+// refused is the error of a request to an API server that is away.
 func refused() error {
 	return &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
 }
@@ -166,7 +166,7 @@ func TestCleanupRemembersNodes(t *testing.T) {
 }
 
 // Definitions of custom resources are said to be removed, though nothing else is.
-func TestALoneDefinitionIsToldOf(t *testing.T) {
+func TestRemovedDefinitionsAreReported(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := metav1.AddMetaToScheme(scheme); err != nil {
 		t.Fatal(err)
@@ -184,7 +184,7 @@ func TestALoneDefinitionIsToldOf(t *testing.T) {
 }
 
 // What may not be listed is not said to be absent.
-func TestCleanupClaimsNothingOfWhatItMayNotList(t *testing.T) {
+func TestCleanupMakesNoClaimAboutUnlistableKinds(t *testing.T) {
 	client := fake.NewClientset()
 	client.PrependReactor("list", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "nodes"}, "", fmt.Errorf("no"))

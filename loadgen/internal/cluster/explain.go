@@ -35,7 +35,7 @@ func explain(err error) error {
 	return explainNetwork(err)
 }
 
-// saidBy is what a server says, also one that does not speak Kubernetes.
+// saidBy returns a server's message, also of one that is no Kubernetes API server.
 func saidBy(status apierrors.APIStatus) string {
 	s := status.Status()
 	text := s.Message
@@ -133,7 +133,7 @@ func explainNetwork(err error) error {
 	return fmt.Errorf("%s (is the address right, and a proxy in between?)", oneLine(err))
 }
 
-// closed tells whether a connection was closed without an answer, also in an attempt
+// closed reports whether a connection was closed without an answer, also in an attempt
 // that client-go tells of by its words alone.
 func closed(err error) bool {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) {

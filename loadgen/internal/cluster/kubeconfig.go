@@ -84,7 +84,7 @@ func Config(path, contextName string) (*rest.Config, string, error) {
 	return cfg, chosen.Cluster, nil
 }
 
-// checkKeys tells of certificates that client-go would leave out, or refuse without a
+// checkKeys refuses certificates that client-go would leave out, or refuse without a
 // hint.
 func checkKeys(cfg *rest.Config) error {
 	loaded := rest.CopyConfig(cfg)
@@ -102,7 +102,7 @@ func checkKeys(cfg *rest.Config) error {
 	return nil
 }
 
-// checkFiles tells of a file that client-go would read without end, not at all, or as if
+// checkFiles refuses a file that client-go would read without end, not at all, or as if
 // it were not named.
 func checkFiles(cluster *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) error {
 	files := map[string]string{}
@@ -128,8 +128,8 @@ func checkFiles(cluster *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) erro
 
 func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
 
-// ownPlane tells whether a kubeconfig is one that `controlplane up` wrote for its plane,
-// in the plane's directory: a copy elsewhere is that of somebody's cluster.
+// ownPlane reports whether a kubeconfig is one that `controlplane up` wrote for its plane,
+// in the plane's directory: a copy elsewhere counts as a user's cluster.
 func ownPlane(path string, cfg *rest.Config) bool {
 	info, err := os.Stat(path)
 	if err != nil {

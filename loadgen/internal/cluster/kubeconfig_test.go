@@ -133,7 +133,7 @@ background:
 	}
 }
 
-// Tenants may be impersonated by name and nobody else may; what a load writes
+// Only tenants may be impersonated, by name; what a load writes
 // is asked for, also of a resource that is made for the run.
 func TestNeedsOfTenantsAndWrites(t *testing.T) {
 	s := parsed(t, `

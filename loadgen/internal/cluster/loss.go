@@ -17,7 +17,7 @@ import (
 
 // A user's cluster is asked for /livez once a second, on a connection of its own
 // and without credentials. Any answer is one, be it 401, 429 or 503, and however
-// late: a storm makes API servers slow, and that is what a run measures. A
+// late: a storm makes API servers slow, and a run measures that. A
 // cluster is gone when it can no longer be reached, or says nothing for as long
 // as no API server takes that still works.
 const (
@@ -53,7 +53,7 @@ type prober interface {
 }
 
 // awaitLoss asks until the cluster is gone or ctx ends. While a question has no
-// answer it looks each second whether there is still somebody to give one.
+// answer it checks each second whether the server is still reachable.
 func awaitLoss(ctx context.Context, p prober) error {
 	tick := time.NewTicker(probeEvery)
 	defer tick.Stop()
@@ -99,7 +99,7 @@ func awaitLoss(ctx context.Context, p prober) error {
 	}
 }
 
-// ours tells whether a connection failed for want of what this machine gives.
+// ours reports whether a connection failed for want of what this machine gives.
 func ours(err error) bool {
 	var code syscall.Errno
 	return errors.As(err, &code) && slices.Contains(
@@ -146,7 +146,7 @@ func newProbe(cfg *rest.Config) (*probe, error) {
 	p.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	p.client.Transport = &http.Transport{
 		DialContext: p.network, MaxIdleConns: 1, DisableCompression: true,
-		// Nothing is told to whoever answers, and all that counts is that somebody does.
+		// No credentials are sent, and any answer counts.
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true, ServerName: cfg.ServerName},
 	}
 	return p, nil
@@ -168,7 +168,7 @@ func (p *probe) ask(ctx context.Context) error {
 	return resp.Body.Close()
 }
 
-// unanswered tells whether an error is that of a connection that was not made, or
+// unanswered reports whether an error is that of a connection that was not made, or
 // closed before it said anything.
 func unanswered(err error) bool {
 	var dns *net.DNSError

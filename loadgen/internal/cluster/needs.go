@@ -26,7 +26,7 @@ const (
 	definitions, definitionsGroup = "customresourcedefinitions", "apiextensions.k8s.io"
 )
 
-// need is one thing that somebody has to be allowed: a verb on a resource
+// need is one permission: a verb on a resource
 // (with its subresource after a slash), in a namespace or, if that is "", in
 // all of the cluster; or a verb on a URL.
 type need struct {
@@ -130,8 +130,8 @@ func loadNeeds(d discovery.DiscoveryInterface, ns string, s *scenario.Scenario) 
 			each("create", "storage.k8s.io", "csinodes", ""),
 			each("get list watch delete", "", "pods", ""),
 			each("patch", "", "pods/status", ""),
-			// Of the run's pods only: the right to make anybody's token is one
-			// to hand to nobody.
+			// In the run's namespace only: the right to make any token
+			// must not be granted.
 			each("create", "", "serviceaccounts/token", ns),
 			each("create get update delete", "coordination.k8s.io", "leases", ""),
 		)...)
@@ -139,7 +139,7 @@ func loadNeeds(d discovery.DiscoveryInterface, ns string, s *scenario.Scenario) 
 	return needs, nil
 }
 
-// usesWidgets tells whether the custom resource has to be defined.
+// usesWidgets reports whether the custom resource has to be defined.
 func usesWidgets(s *scenario.Scenario) bool {
 	return slices.ContainsFunc(s.Loads(), func(l scenario.PlacedLoad) bool {
 		return slices.ContainsFunc(l.Operations(), func(o scenario.Operation) bool { return o.Resource == scenario.WidgetResource })

@@ -1,4 +1,4 @@
-// Package cluster is what a run is aimed at: a bundled control plane or a
+// Package cluster opens the target of a run: a bundled control plane or a
 // user's own cluster. It finds it, checks it, prepares it, and afterwards
 // removes what the run made, by label and nothing else.
 package cluster

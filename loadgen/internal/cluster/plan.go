@@ -11,7 +11,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Plan is what a run will make on a target: what a person is asked to agree
+// Plan lists what a run will make on a target, for the user to agree
 // to.
 type Plan struct {
 	Scenario, RunID                      string
@@ -200,8 +200,8 @@ func number(v float64) string {
 	return s
 }
 
-// differences lists the control plane settings of a scenario, which nobody
-// applies to a user's cluster.
+// differences lists the control plane settings of a scenario, which are not
+// applied to a user's cluster.
 func differences(c control.Config) []string {
 	var set []string
 	add := func(name string, value any, isSet bool) {

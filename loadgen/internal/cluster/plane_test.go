@@ -136,7 +136,7 @@ func rollOut(ctx context.Context, t *testing.T, theirs *cluster.Target, s *scena
 	if err := w.Do(ctx, scenario.Action{Kind: "deploy", Name: "web", Replicas: 4, Service: true, CPU: "10m"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Wait(ctx, w.Whole); err != nil {
+	if err := w.Wait(ctx, w.AllPodsReady); err != nil {
 		t.Fatalf("%v: %+v", err, w.Live())
 	}
 	got := w.Results()["rollout"]

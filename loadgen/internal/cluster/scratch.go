@@ -54,7 +54,7 @@ func (s *Scratch) Remove() error {
 }
 
 // LockDir locks a directory for as long as the file is open, which ends with the
-// process. It is nil where somebody else holds the lock.
+// process. It is nil where another process holds the lock.
 func LockDir(dir string) (*os.File, error) {
 	f, err := os.Open(dir)
 	if err != nil {
@@ -71,7 +71,7 @@ func LockDir(dir string) (*os.File, error) {
 }
 
 // Sweep removes the scratch directories of this user whose processes were killed,
-// and tells which. What cannot be removed, or is somebody else's, stays.
+// and returns which. What cannot be removed, or belongs to another user, stays.
 func Sweep() (removed []string) {
 	for _, prefix := range []string{tokenPrefix, nodesPrefix} {
 		found, _ := filepath.Glob(filepath.Join(os.TempDir(), prefix+"*")) // the pattern is good

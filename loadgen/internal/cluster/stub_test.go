@@ -25,7 +25,7 @@ import (
 // one token and denies what it is told to.
 type stub struct {
 	*httptest.Server
-	// denies tells whether a "verb resource" is refused.
+	// denies reports whether a "verb resource" is refused.
 	denies func(string) bool
 }
 

@@ -19,9 +19,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Target is what a run is aimed at.
+// Target is the cluster under load.
 type Target struct {
-	// Cluster is what the record of the run says of it.
+	// Cluster describes it in the record of the run.
 	Cluster result.Cluster
 	// KubernetesVersion is the API server's own; EtcdVersion is known of
 	// bundled planes only.
@@ -39,8 +39,8 @@ type Target struct {
 	// Notes say in a line each what is different on this target, for the
 	// question before the start and for the report.
 	Notes []string
-	// Waiting is told what Setup waits for, and calls done when that is over. Nil:
-	// nobody wants to know.
+	// Waiting is called with what Setup waits for; Setup calls done when that is over. It may
+	// be nil.
 	Waiting func(what string) (done func())
 	// NodesAlone says that the simulated nodes are all that is made here.
 	NodesAlone bool
@@ -139,7 +139,7 @@ func (t *Target) Setup(ctx context.Context) error {
 	return t.setup(ctx, client)
 }
 
-// waiting tells what is waited for until done is called.
+// waiting announces a wait, which lasts until done is called.
 func (t *Target) waiting(what string) (done func()) {
 	if t.Waiting == nil {
 		return func() {}

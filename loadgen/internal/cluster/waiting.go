@@ -8,19 +8,19 @@ import (
 )
 
 const (
-	// waitTold is how long a wait may take before a person is told of it.
-	waitTold = 3 * time.Second
-	// waitTellEvery is how often they are told that it goes on.
-	waitTellEvery = 10 * time.Second
+	// firstNotice is how long a wait may take before a person is told of it.
+	firstNotice = 3 * time.Second
+	// noticeInterval is how often they are told that it goes on.
+	noticeInterval = 10 * time.Second
 )
 
-// Waiting tells what is waited for if that takes its time, until done is called.
+// Waiting announces a wait if it is long, until done is called.
 func Waiting(tell func(line string), what string) (done func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var telling sync.WaitGroup
 	began := time.Now()
 	telling.Go(func() {
-		for next := waitTold; ; next = waitTellEvery {
+		for next := firstNotice; ; next = noticeInterval {
 			timer := time.NewTimer(next)
 			select {
 			case <-timer.C:

@@ -8,15 +8,15 @@ import (
 )
 
 // A wait that takes its time is told of, a short one is not.
-func TestLongWaitsAreTold(t *testing.T) {
+func TestLongWaitsAreReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told []string
 		tell := func(line string) { told = append(told, line) }
 		done := Waiting(tell, "a quick answer")
-		time.Sleep(waitTold - time.Millisecond)
+		time.Sleep(firstNotice - time.Millisecond)
 		done()
 		done = Waiting(tell, "the cluster to answer")
-		time.Sleep(waitTold + waitTellEvery + time.Millisecond)
+		time.Sleep(firstNotice + noticeInterval + time.Millisecond)
 		done()
 		want := []string{"waiting for the cluster to answer, 3s so far", "waiting for the cluster to answer, 13s so far"}
 		if !slices.Equal(told, want) {

@@ -90,7 +90,7 @@ func unlistedRuns(dir string, c result.Comparison) (names []string, err error) {
 	return names, nil
 }
 
-// newComparison is the comparison of a scenario's variants of which none has run.
+// newComparison returns the comparison of a scenario's variants before any has run.
 func newComparison(s *scenario.Scenario, now time.Time) result.Comparison {
 	c := result.Comparison{Schema: result.ComparisonSchema, Scenario: s.Name, Description: s.Description, Started: now, Rows: []result.Row{}}
 	for _, v := range s.Variants {

@@ -23,7 +23,7 @@ func TestALeastValueHasNoRatio(t *testing.T) {
 }
 
 // With several variants each is held against the first.
-func TestEachVariantIsHeldAgainstTheFirst(t *testing.T) {
+func TestEachVariantIsComparedWithTheFirst(t *testing.T) {
 	v := func(x float64) result.Value { return result.Value{Value: &x} }
 	least := v(9)
 	least.AtLeast = true

@@ -45,7 +45,7 @@ func recordedVariant(t *testing.T, dir string, s *scenario.Scenario, seconds flo
 
 // A comparison is told from its directory, also one that was killed before its
 // last variant.
-func TestAComparisonIsToldFromItsDirectory(t *testing.T) {
+func TestComparisonIsReportedFromItsDirectory(t *testing.T) {
 	s := parseVariants(t, twoVariants)
 	dir := t.TempDir()
 	if err := writeComparison(dir, newComparison(s, time.Now().UTC())); err != nil {

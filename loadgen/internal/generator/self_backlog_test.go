@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Connections on which data has come that nobody reads saturate the generator
+// Connections with unread data saturate the generator
 // when they stay so; a burst that is read does not.
 func TestUnreadBacklog(t *testing.T) {
 	full := connect(t, 64)
@@ -41,7 +41,7 @@ func TestUnreadBacklog(t *testing.T) {
 	}
 }
 
-// connect makes connections that are sent 32 KB each, which nobody reads yet.
+// connect makes connections with 32 KB of unread data each.
 func connect(t *testing.T, n int) (readers []*net.TCPConn) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -39,8 +39,8 @@ const (
 	// watches of one object make 30 MB of a write, and they are gone before the
 	// next look or the one after. But a generator that keeps up is seen with
 	// next to nothing sooner or later; one that never is reads all events late.
-	// The bound is what a fast flow (100 MB/s) has on its way in 10 ms. It cannot
-	// be much higher: the kernel takes in little that nobody reads, 64 KB or so
+	// The bound is the data of a fast flow (100 MB/s) in 10 ms. It cannot
+	// be much higher: the kernel holds little unread data, 64 KB or so
 	// of a connection.
 	MaxStandingBacklog = 1 << 20
 	standingLooks      = 10

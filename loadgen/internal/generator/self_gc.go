@@ -8,7 +8,7 @@ import (
 
 // gcSeconds is the CPU time of garbage collection since the process began, as
 // the runtime estimates it at each collection's end. Idle time that it used is
-// left out: nobody else wanted it.
+// left out: no other thread wanted it.
 func gcSeconds() float64 {
 	s := []metrics.Sample{{Name: "/cpu/classes/gc/total:cpu-seconds"}, {Name: "/cpu/classes/gc/mark/idle:cpu-seconds"}}
 	metrics.Read(s)
@@ -37,7 +37,7 @@ func gcPauses() pauses {
 	return pauses{slices.Clone(h.Counts), h.Buckets}
 }
 
-// since is what came after an earlier reading.
+// since returns the pauses after an earlier reading.
 func (p pauses) since(before pauses) pauses {
 	for i := range min(len(p.counts), len(before.counts)) {
 		p.counts[i] -= before.counts[i]

@@ -13,14 +13,14 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// analyse tells from what a run recorded what its faults did, and samples the
+// analyse computes the faults' effects from a run's records, and samples the
 // scenario's signals. Without an archive there are no samples.
 func analyse(ctx context.Context, rec *rundir.Recorded) error {
 	if rec.Scenario == nil {
 		return nil
 	}
 	rec.Recovery = recovery.Analyse(recovery.Input{
-		Timeline: rec.Timeline, Pulse: rec.Slots, Phases: rec.Measurements.Phases, Bound: bounds(rec.Scenario),
+		Timeline: rec.Timeline, Slots: rec.Slots, Phases: rec.Measurements.Phases, Bound: bounds(rec.Scenario),
 	})
 	var signals []recovery.Signal
 	for _, x := range rec.Scenario.Signals {

@@ -19,7 +19,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// outcome is what a command would exit with and say.
+// outcome is a command's exit code and message.
 type outcome struct {
 	code   int
 	said   []string // a line each
@@ -186,7 +186,7 @@ func TestADamagedRunWithoutDigests(t *testing.T) {
 		}
 	}
 	want := []string{
-		// Nobody need have written it: of no weight for a gate.
+		// It is optional: of no weight for a gate.
 		"audit.json, a link to nothing", "audit.json, absent", "tombstones, a link to nothing", "tombstones, absent",
 		// Only white space is lost.
 		"audit.json, cut before the last byte", "scenario.yaml, cut before the last byte",

@@ -45,7 +45,7 @@ func written(t *testing.T, name, text string) string {
 	return file
 }
 
-// A run is judged by gates and rules that nobody had when it was made. Of rules
+// A run is judged by gates and rules written after it. Of rules
 // every alert must be silent, but for one that a gate is about.
 func TestJudgeBy(t *testing.T) {
 	dir := judgedDir(t)
@@ -97,7 +97,7 @@ gates:
 	}
 }
 
-// Exits are told by the timeline: without it nobody knows of them, and one that
+// Exits are in the timeline: without it they are unknown, and one that
 // breaks off knows of some.
 func TestNoPassWithoutATimeline(t *testing.T) {
 	dir := judgedDir(t)

@@ -71,7 +71,7 @@ func TestMeasurementsThatNoRunMakesDoNotPass(t *testing.T) {
 }
 
 // A damaged file is told by name, and by line and byte where they are known.
-func TestDamageIsToldByLineAndByte(t *testing.T) {
+func TestDamageNamesLineAndByte(t *testing.T) {
 	t.Parallel()
 	whole := archivetest.SoundRun(t)
 	for file, c := range map[string]struct {
@@ -107,7 +107,7 @@ func TestDamageIsToldByLineAndByte(t *testing.T) {
 }
 
 // Empty objects are a few bytes in a file and a kilobyte each in memory.
-func TestADocumentOfManyObjectsIsNotRead(t *testing.T) {
+func TestTooManyObjectsAreRefused(t *testing.T) {
 	t.Parallel()
 	dir := archivetest.SoundRun(t)
 	text := `{"phases":[` + strings.Repeat("{},", 1_000_000) + `{}]}`
@@ -207,7 +207,7 @@ func TestAnotherScenarioIsNotTheRunsOwn(t *testing.T) {
 }
 
 // What the generator knows at a run's end only is not recorded of a run that was
-// killed: nobody may take it for nothing. One that was killed while it came up has no
+// killed: it must not count as nothing. One that was killed while it came up has no
 // run.json.
 func TestARunThatWasKilledSaysWhatWasNotRecorded(t *testing.T) {
 	t.Parallel()
@@ -253,7 +253,7 @@ func TestARunThatWasKilledSaysWhatWasNotRecorded(t *testing.T) {
 }
 
 // A directory where a file should be is in TestADamagedRunDoesNotPass; here are the
-// directories of an archive, and what nobody wrote.
+// directories of an archive, and foreign files.
 func TestAnArchiveOfAnotherShapeDoesNotPass(t *testing.T) {
 	t.Parallel()
 	whole := archivetest.SoundRun(t)

@@ -32,7 +32,7 @@ type Load interface {
 	// AddTo adds what the load has seen to the measurements and their phases. It is
 	// final after Finish.
 	AddTo(m *result.Measurements)
-	// Live is what happened since the last call, for a display.
+	// Live returns what happened since the last call, for a display.
 	Live() Live
 	// Backlog is how many bytes have come that were not read yet.
 	Backlog() int64

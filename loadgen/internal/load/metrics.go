@@ -8,7 +8,7 @@ import (
 )
 
 // Register registers a collector, or takes the one that another load has
-// registered already. Without a registerer the metrics are kept for nobody.
+// registered already. Without a registerer the metrics are not exposed.
 func Register[C prometheus.Collector](reg prometheus.Registerer, c *C) error {
 	if reg == nil {
 		return nil

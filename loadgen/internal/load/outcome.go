@@ -15,7 +15,7 @@ const (
 	// Reset: the connection or the stream was lost before an answer's header
 	// or within its body.
 	Reset
-	// Refused: nobody listens.
+	// Refused: the connection was refused.
 	Refused
 	// Truncated: the answer ended before its end.
 	Truncated

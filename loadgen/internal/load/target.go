@@ -11,7 +11,7 @@ import (
 // LoadLabel is on every object a load makes; its value is the load's name.
 const LoadLabel = "stormglass.dev/load"
 
-// Target is what loads are sent to, as an authenticated client. Loads of one
+// Target is the API server under load, with an authenticated client. Loads of one
 // target that run on one namespace need names of their own.
 type Target struct {
 	// Config is how to reach and authenticate to the API server. Its rate
@@ -27,8 +27,8 @@ type Target struct {
 	Seed int64
 	// Registerer takes the loads' metrics. Nil: none are exposed.
 	Registerer prometheus.Registerer
-	// Pulse takes what the loads do, ten times a second. Nil: nobody does.
-	Pulse *samples.Recorder
-	// Stalls tells when the generator was not run. Nil: nobody knows.
+	// Samples records the loads ten times a second. Nil: they are not recorded.
+	Samples *samples.Recorder
+	// Stalls tells when the generator was not run. Nil: unknown.
 	Stalls *stall.Meter
 }

@@ -28,7 +28,7 @@ func address(n uint32) netip.Addr {
 
 // addresses hands out a node's pod addresses, the longest unused first, as a
 // CNI's host-local allocation does: an address that was just freed may still
-// stand in somebody's EndpointSlice.
+// stand in an EndpointSlice.
 type addresses struct {
 	prefix netip.Prefix
 	used   []uint64 // bitmap

@@ -26,7 +26,7 @@ import (
 // stubVariable makes this test binary a stub.
 const stubVariable = "STORMGLASS_NODE_STUB"
 
-// stubAddress is what a stub in a process of its own says of itself.
+// stubAddress is the address that a stub in a process of its own prints.
 type stubAddress struct {
 	Host   string
 	CA     []byte
@@ -98,7 +98,7 @@ func benchmarkFleet(b *testing.B, fidelity string, nodes int) (*Fleet, io.Writer
 	return f, pods, float64(memory()-before) / float64(nodes)
 }
 
-// BenchmarkIdleNodes is what nodes cost that do nothing but live: an iteration
+// BenchmarkIdleNodes measures the cost of idle nodes: an iteration
 // is a second of all of them, of which -benchtime=20x or more makes sense. Each
 // node renews its Lease every 10 s.
 func BenchmarkIdleNodes(b *testing.B) {
@@ -126,7 +126,7 @@ func BenchmarkIdleNodes(b *testing.B) {
 	}
 }
 
-// BenchmarkPodStart is what it costs to take pods from their binding to Ready,
+// BenchmarkPodStart measures the cost of taking pods from their binding to Ready,
 // with all that a kubelet asks of the API server meanwhile: an iteration is one
 // pod for each of 500 nodes.
 func BenchmarkPodStart(b *testing.B) {
@@ -167,7 +167,7 @@ func cpuSeconds() float64 {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano()).Seconds()
 }
 
-// memory is what is in use after a collection: heap and stacks.
+// memory returns the bytes in use after a collection: heap and stacks.
 func memory() int64 {
 	runtime.GC()
 	runtime.GC()

@@ -49,9 +49,9 @@ type Config struct {
 	Seed int64
 	// Registerer takes the fleet's metrics. Nil means none are exported.
 	Registerer prometheus.Registerer
-	// Pulse takes what breaks and is relisted of the nodes' watches, ten times a
-	// second. Nil: nobody does.
-	Pulse *samples.Recorder
+	// Samples counts breaks and relists of the nodes' watches, ten times a
+	// second. Nil: they are not recorded.
+	Samples *samples.Recorder
 	// Log gets a line for each thing a person may want to know. May be nil.
 	Log func(format string, args ...any)
 

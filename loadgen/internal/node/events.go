@@ -22,7 +22,7 @@ const (
 	eventSleep = 10 * time.Second
 )
 
-// containerEvent is what a kubelet has to say of a container.
+// containerEvent is an Event that a kubelet posts of a container.
 type containerEvent struct{ container, field, reason, message string }
 
 // startEvents are a pod's as its containers start: an image was there or was
@@ -75,10 +75,10 @@ func eachContainer(pod *corev1.Pod, f func(i int, c *corev1.Container, field str
 	}
 }
 
-// tell posts events of a pod after all that were told before. A kubelet's
+// announceEvents posts events of a pod after all earlier ones. A kubelet's
 // broadcaster posts one at a time; here those of one moment go out together, at
 // a third of the cost to this process.
-func (k *kubelet) tell(life *life, pod *corev1.Pod, events []containerEvent) {
+func (k *kubelet) announceEvents(life *life, pod *corev1.Pod, events []containerEvent) {
 	if !k.plan.Spec.Events || k.plan.Spec.Fidelity != Kubelet {
 		return
 	}
@@ -130,7 +130,7 @@ func (k *kubelet) postEvents(life *life, namespace string, bodies [][]byte, try 
 	all.Wait()
 }
 
-// answered tells that the server took a request, or refused it.
+// answered reports whether the server accepted or refused a request.
 func answered(err error) bool {
 	var status *apierrors.StatusError
 	return err == nil || errors.As(err, &status)

@@ -10,12 +10,11 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/protobuf"
 )
 
-// maxAnswer bounds what is read of an answer that nobody waits for.
+// maxAnswer bounds how much of an exchange's answer is read, in bytes.
 const maxAnswer = 1 << 20
 
-// exchange is one request whose answer nobody waits for: a goroutine that
-// sleeps until its answer comes costs a stack, and another wake of an idle
-// process.
+// exchange is one request whose answer no goroutine waits for: a sleeping
+// goroutine costs a stack, and another wake of an idle process.
 type exchange struct {
 	link   *link
 	call   call

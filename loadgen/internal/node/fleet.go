@@ -56,7 +56,7 @@ func New(cfg Config) (*Fleet, error) {
 	if f.ledger, err = newLedger(p.Registerer, p.Spec.LeaseRenew.D()); err != nil {
 		return nil, err
 	}
-	f.ledger.pulse = p.Pulse.Streams(samples.Nodes)
+	f.ledger.samples = p.Samples.Streams(samples.Nodes)
 	f.ctx, f.cancel = context.WithCancel(context.Background())
 	roots := &apiclient.Roots{}
 	if p.Spec.Fidelity == Shared {
@@ -97,7 +97,7 @@ func (f *Fleet) Start(ctx context.Context) error {
 	done := make(chan struct{}, len(f.kubelets))
 	gap := time.Duration(float64(time.Second) / float64(f.plan.Spec.RegisterRate))
 	pace := newLife(f.ctx, f.plan.clock, f.crew, f.ledger, nil)
-	defer pace.cancel() // whoever has not begun by then need not
+	defer pace.cancel() // cancel registrations not yet started
 	for i, k := range f.kubelets {
 		pace.after(time.Duration(i)*gap, func() {
 			if err := k.run(k.wake(f.ctx, 0)); err != nil {
@@ -169,8 +169,8 @@ func (s sharedNodes) event(_ string, _ []byte, v view) {
 	}
 }
 
-// watcher makes a watch with a reflector's timeout; selector is what selects
-// objects in its query, or nil.
+// watcher makes a watch with a reflector's timeout; selector selects
+// objects in its query; it may be nil.
 func (f *Fleet) watcher(l *life, to *link, resource, path string, selector url.Values) *watcher {
 	return &watcher{
 		life: l, link: to, resource: resource, path: path, selector: selector.Encode(),
@@ -215,7 +215,7 @@ func (f *Fleet) Live() Live {
 	}
 }
 
-// Results is what the nodes did so far.
+// Results returns the nodes' results so far.
 func (f *Fleet) Results() result.Nodes {
 	r := f.ledger.results()
 	r.Count, r.Fidelity = len(f.kubelets), f.plan.Spec.Fidelity
@@ -243,7 +243,7 @@ func (f *Fleet) Stop(ctx context.Context) {
 	idle := f.crew.close()
 	links := f.allLinks()
 	for _, l := range links {
-		l.drop(false) // wakes whoever waits for it
+		l.drop(false) // wakes its waiters
 	}
 	select {
 	case <-idle:

@@ -140,7 +140,7 @@ func TestThrottledRegistrationGoesOn(t *testing.T) {
 	}
 }
 
-func TestStrangersNodeIsNotTakenOver(t *testing.T) {
+func TestForeignNodeIsNotTakenOver(t *testing.T) {
 	s := newStub(t)
 	s.answer = func(w http.ResponseWriter, r request) bool {
 		switch {

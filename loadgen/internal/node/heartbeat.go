@@ -17,10 +17,10 @@ const (
 
 // heartbeat renews one node's Lease on a fixed grid: first, first+interval,
 // first+2·interval, ... Each point of the grid is one intended renewal, and
-// each that fails is laid at one door:
+// each that fails is attributed to exactly one side:
 //
 //   - A renewal has a timer of its own; nothing is queued behind other nodes,
-//     and nobody sits waiting for its answer. So if it begins late, this process was not run or
+//     and no goroutine waits for its answer. So if it begins late, this process was not run or
 //     the machine was too slow: begun more than an interval late, it is missed
 //     by the generator (and not sent: the next one is due).
 //   - It is given up when the next one is due, which bounds what is in flight
@@ -37,7 +37,7 @@ const (
 // A node that is slow on purpose renews late by its delay: as a kubelet counts
 // from the end of the last renewal, the grid is then interval+delay wide. These
 // renewals are counted as delayed, and judged from when they were to begin with
-// the delay in it: what was asked for is nobody's fault.
+// the delay in it: a configured delay is no fault.
 type heartbeat struct {
 	life     *life
 	interval time.Duration

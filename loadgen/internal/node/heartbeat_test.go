@@ -132,7 +132,7 @@ func TestStalledServerIsBlamedAndBoundsOurRequests(t *testing.T) {
 
 func TestStarvedGeneratorBlamesItself(t *testing.T) {
 	b := newBeats(t)
-	b.until(3*interval + time.Second) // nobody ran us for three intervals and more
+	b.until(3*interval + time.Second) // the process was not run for three intervals and more
 	answer := b.begun()
 	answer <- nil
 	b.expect(1, 3, 0)
@@ -154,7 +154,7 @@ func TestFrozenGeneratorDoesNotBlameTheServer(t *testing.T) {
 	b := newBeats(t)
 	b.until(0)
 	b.begun()                // begun in time; then the process is stopped,
-	b.until(7 * time.Second) // and nobody reads the answer until long after it was due
+	b.until(7 * time.Second) // and the answer is read long after it was due
 	b.begun() <- nil
 	b.expect(1, 1, 0)
 }

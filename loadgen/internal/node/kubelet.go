@@ -20,7 +20,7 @@ const (
 	statusUpdate = 10 * time.Second
 )
 
-// nodeState is what became of a node.
+// nodeState reports whether a node is up, shutting down or down.
 type nodeState uint8
 
 const (
@@ -65,7 +65,7 @@ func newKubelet(f *Fleet, index int, link *link) *kubelet {
 	return k
 }
 
-// clear forgets all pods. Called with mu held, or before anybody else knows k.
+// clear forgets all pods. Called with mu held, or before k is shared.
 func (k *kubelet) clear() {
 	for _, p := range k.pods {
 		if p.state == running {
@@ -135,7 +135,7 @@ func (k *kubelet) endLocked() {
 	k.clear()
 }
 
-// reconnect is what a kubelet does whose heartbeats fail repeatedly. Shared
+// reconnect opens a new connection after repeated failures of the heartbeat. Shared
 // connections are left alone: the other nodes' requests are on them.
 func (k *kubelet) reconnect() {
 	if k.plan.Spec.Fidelity == Kubelet {

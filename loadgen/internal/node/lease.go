@@ -57,11 +57,11 @@ func (k *leaseKeeper) post(ctx context.Context) error {
 	answer, err := k.link.do(ctx, call{
 		verb: "create", resource: "leases", method: http.MethodPost, path: leases, contentType: protobuf.ContentType, body: body, urgent: true,
 	})
-	return k.seen(answer, err)
+	return k.remember(answer, err)
 }
 
-// renew updates the Lease as last seen, and looks again only when somebody
-// else changed or removed it. The usual renewal costs no goroutine: done is
+// renew updates the Lease as last seen, and reads it only when another client
+// changed or removed it. The usual renewal costs no goroutine: done is
 // called by the connection that brings the answer.
 func (k *leaseKeeper) renew(ctx context.Context, done func(error)) {
 	c, err := k.put()
@@ -70,7 +70,7 @@ func (k *leaseKeeper) renew(ctx context.Context, done func(error)) {
 		return
 	}
 	k.link.start(ctx, c, func(answer []byte, err error) {
-		switch err = k.seen(answer, err); {
+		switch err = k.remember(answer, err); {
 		case apierrors.IsNotFound(err):
 			k.life.spawn(func() { done(k.post(ctx)) })
 		case apierrors.IsConflict(err):
@@ -84,7 +84,7 @@ func (k *leaseKeeper) renew(ctx context.Context, done func(error)) {
 // renewAfresh reads the Lease before it updates it.
 func (k *leaseKeeper) renewAfresh(ctx context.Context) error {
 	answer, err := k.link.do(ctx, call{verb: "get", resource: "leases", method: http.MethodGet, path: leases + "/" + k.node, urgent: true})
-	if err := k.seen(answer, err); err != nil {
+	if err := k.remember(answer, err); err != nil {
 		return err
 	}
 	c, err := k.put()
@@ -92,7 +92,7 @@ func (k *leaseKeeper) renewAfresh(ctx context.Context) error {
 		return err
 	}
 	answer, err = k.link.do(ctx, c)
-	return k.seen(answer, err)
+	return k.remember(answer, err)
 }
 
 func (k *leaseKeeper) put() (call, error) {
@@ -109,7 +109,7 @@ func (k *leaseKeeper) put() (call, error) {
 	}, nil
 }
 
-func (k *leaseKeeper) seen(answer []byte, err error) error {
+func (k *leaseKeeper) remember(answer []byte, err error) error {
 	if err != nil {
 		return err
 	}

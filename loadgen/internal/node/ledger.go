@@ -28,7 +28,7 @@ type ledger struct {
 
 	heartbeat *latency.Histogram
 	seconds   prometheus.Histogram
-	pulse     *samples.Streams
+	samples   *samples.Streams
 	requests  *prometheus.CounterVec
 
 	mu     sync.Mutex
@@ -99,7 +99,7 @@ func newLedger(r prometheus.Registerer, leaseRenew time.Duration) (*ledger, erro
 // that kept it from getting one.
 func (l *ledger) request(verb, resource, code string) {
 	l.requests.WithLabelValues(verb, resource, code).Inc()
-	// Gone is what a deletion wants, and a look may find nothing.
+	// 404 is a success for a deletion, and a valid answer to a read.
 	if code[0] == '2' || code == "404" && (verb == "delete" || verb == "get") {
 		return
 	}
@@ -109,7 +109,7 @@ func (l *ledger) request(verb, resource, code string) {
 }
 
 // renewed counts an acknowledged renewal; since is its latency from the
-// intended start. Whoever sees the count sees its latency too: it comes first,
+// intended start. The latency is counted first, so a reader of the count finds it,
 // here and below.
 func (l *ledger) renewed(since time.Duration) {
 	l.took(since)

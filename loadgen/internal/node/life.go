@@ -17,7 +17,7 @@ type crew struct {
 	mu     sync.Mutex
 	n      int
 	closed bool
-	idle   chan struct{} // closed when the crew is closed and nobody is left
+	idle   chan struct{} // closed when the crew is closed and its last member has left
 }
 
 func newCrew() *crew { return &crew{idle: make(chan struct{})} }
@@ -54,7 +54,7 @@ func (c *crew) done() {
 	}
 }
 
-// close lets nobody join any more. The channel closes when the last has left.
+// close refuses new members. The channel closes when the last has left.
 func (c *crew) close() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -21,7 +21,7 @@ const kubeletVersion = "v1.37.1-stormglass"
 // real kubelets.
 const userAgent = "stormglass-node/" + kubeletVersion
 
-// newNode is what a kubelet registers: it is not Ready until its status says
+// newNode makes the Node a kubelet registers: it is not Ready until its status says
 // so, a little later.
 func (p *plan) newNode(i int, now time.Time) *corev1.Node {
 	name := p.nodeName(i)
@@ -70,7 +70,7 @@ func (p *plan) newNode(i int, now time.Time) *corev1.Node {
 	}
 }
 
-// readiness is what a node's condition Ready says.
+// readiness holds the status of a node's condition Ready.
 type readiness struct {
 	status          corev1.ConditionStatus
 	reason, message string
@@ -126,7 +126,7 @@ func nodeStatusPatch(conditions any) ([]byte, error) {
 	return body, nil
 }
 
-// newCSINode is what the volume manager of a kubelet without CSI drivers
+// newCSINode makes the CSINode that the volume manager of a kubelet without CSI drivers
 // registers.
 func newCSINode(owner metav1.OwnerReference) *storagev1.CSINode {
 	return &storagev1.CSINode{

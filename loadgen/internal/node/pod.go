@@ -30,7 +30,7 @@ const (
 	ended // phase Succeeded or Failed: nothing is left to do
 )
 
-// pod is what a node remembers of a pod. The rest comes with the event that
+// pod holds a node's memory of a pod. The rest comes with the event that
 // needs it.
 type pod struct {
 	namespace, name string
@@ -41,7 +41,7 @@ type pod struct {
 	counted         bool       // as started
 	listing         uint32     // the last listing it was seen in
 	refs            []objectRef
-	// overtaken is the pod as somebody else changed it while our own status
+	// overtaken is the pod as another client changed it while our own status
 	// was on its way: whether that came before or after ours, the answer tells.
 	overtaken []byte
 }
@@ -69,7 +69,7 @@ func (k *kubelet) event(kind string, object []byte, v view) {
 	case v.deleting && p.state != stopping:
 		k.stop(p, object)
 	case p.state == running && string(v.ready) != "True" && number(string(v.version)) > p.version:
-		// Somebody else changed the status, as the node lifecycle controller
+		// Another client changed the status, as the node lifecycle controller
 		// does on a node it takes for dead: a kubelet sets it right.
 		k.repair(p, object)
 	case p.state == starting && string(v.ready) != "True":

@@ -40,12 +40,12 @@ func (k *kubelet) startPod(life *life, p *pod, spec *corev1.Pod, tokens []token,
 	now := life.clock.Now()
 	wait := max(0, starts.Sub(now))
 	there, pulled := k.pullImages(spec, now)
-	k.tell(life, spec, pullingEvents(spec, pulled))
+	k.announceEvents(life, spec, pullingEvents(spec, pulled))
 	life.after(wait+there.Sub(now), func() {
 		if !k.in(p, starting) {
 			return
 		}
-		k.tell(life, spec, startEvents(spec, pulled))
+		k.announceEvents(life, spec, startEvents(spec, pulled))
 		k.report(life, p, spec)
 	})
 }
@@ -117,7 +117,7 @@ func (k *kubelet) writeRunning(life *life, p *pod, spec *corev1.Pod, failures in
 	}
 }
 
-// repair writes the status again that somebody else changed.
+// repair rewrites a status that another client changed.
 func (k *kubelet) repair(p *pod, object []byte) {
 	if spec := k.decodePod(object); spec != nil {
 		p.version = number(spec.ResourceVersion) // one write for one change

@@ -217,7 +217,7 @@ func isReady(pod *corev1.Pod) bool {
 	return c != nil && c.Status == corev1.ConditionTrue
 }
 
-// gatesOpen tells whether all readiness gates are True, which other
+// gatesOpen reports whether all readiness gates are True, which other
 // controllers must set.
 func gatesOpen(pod *corev1.Pod) bool {
 	for _, g := range pod.Spec.ReadinessGates {

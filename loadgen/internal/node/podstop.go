@@ -19,7 +19,7 @@ func (k *kubelet) stopDecoded(p *pod, spec *corev1.Pod) {
 	k.dereference(p)
 	life := k.life
 	if p.counted {
-		k.tell(life, spec, killingEvents(spec))
+		k.announceEvents(life, spec, killingEvents(spec))
 	}
 	k.write(life, func() { k.terminate(life, p, spec, finished(spec.Status.Phase), 0) })
 }
@@ -66,6 +66,6 @@ func (k *kubelet) forget(p *pod) {
 	}
 }
 
-// gone tells that a pod is no more, or another of its name has its place
+// gone reports whether a pod is deleted, or another of its name has its place
 // (failed uid precondition).
 func gone(err error) bool { return apierrors.IsNotFound(err) || apierrors.IsConflict(err) }

@@ -20,7 +20,7 @@ func (k *kubelet) write(life *life, job func()) {
 	k.late(life, func() { life.writes.add(job) })
 }
 
-// getPod reads a pod of which too little is remembered.
+// getPod reads a pod.
 func getPod(p *pod) call {
 	return call{verb: "get", resource: "pods", method: http.MethodGet, path: podPath(p.namespace, p.name)}
 }

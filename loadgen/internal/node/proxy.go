@@ -2,7 +2,7 @@ package node
 
 import "net/url"
 
-// kubeProxy is what a kube-proxy on a node asks of the API server: watches, and
+// kubeProxy makes the requests of a kube-proxy on a node: watches, and
 // nothing else after its start (cmd/kube-proxy/app/server.go, pkg/proxy/node.go).
 type kubeProxy struct {
 	fleet *Fleet

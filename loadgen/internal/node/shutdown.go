@@ -20,7 +20,7 @@ func (k *kubelet) shutdown() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	life := k.life
-	if life == nil || life.over() { // there is nobody to say farewell
+	if life == nil || life.over() { // the node is not running
 		k.silence()
 		return
 	}
@@ -76,7 +76,7 @@ func (k *kubelet) reportShutdown(life *life, try int) {
 func (k *kubelet) writeShutdown(life *life, p *pod, failures int) {
 	spec, err := k.lookAtPod(life, p)
 	if err == nil && spec.UID == p.uid && !finished(spec.Status.Phase) {
-		k.tell(life, spec, killingEvents(spec))
+		k.announceEvents(life, spec, killingEvents(spec))
 		_, err = k.patchPodStatus(life.ctx, p, shutdownStatus(spec, life.clock.Now()))
 	}
 	if err != nil && !gone(err) {

@@ -37,7 +37,7 @@ import (
 // patience of every wait in these tests: far more than any needs.
 const patience = 20 * time.Second
 
-// request is what the stub saw of one.
+// request is a request that the stub received.
 type request struct {
 	user, method, path, query string
 	body                      []byte
@@ -147,7 +147,7 @@ func (s *stub) fleet(count int, change func(*Config)) *Fleet {
 	return f
 }
 
-// update changes the stub's state and wakes whoever waits for it.
+// update changes the stub's state and wakes its waiters.
 func (s *stub) update(f func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

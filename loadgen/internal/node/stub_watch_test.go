@@ -65,7 +65,7 @@ func (s *stub) watch(w http.ResponseWriter, r *http.Request) {
 				return
 			}
 			w.(http.Flusher).Flush()
-			s.update(func() {}) // somebody may wait for it to be sent
+			s.update(func() {}) // wakes waiters for its sending
 		case <-sw.kill:
 			return
 		case <-r.Context().Done():

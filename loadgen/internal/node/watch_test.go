@@ -108,11 +108,11 @@ func TestBrokenConnectionIsReplaced(t *testing.T) {
 
 // A connection that is lost breaks its watches; a version that is gone makes one
 // list again; that is a break too.
-func TestThePulseCountsBreaksAndRelists(t *testing.T) {
+func TestSamplesCountBreaksAndRelists(t *testing.T) {
 	dir := t.TempDir()
 	beat, err := samples.Open(dir, nil)
 	must(t, err)
-	s, f := started(t, func(c *Config) { c.Pulse = beat })
+	s, f := started(t, func(c *Config) { c.Samples = beat })
 	eventually(t, "all is watched", func() bool { return f.Live().Watches == 6 })
 	s.bind("sg-0", "a", nil)
 	eventually(t, "it runs", func() bool { return f.Live().PodsRunning == 1 })

@@ -112,12 +112,12 @@ func (s *watchStream) list() error {
 	if w.sink != nil {
 		w.sink.listed()
 	}
-	s.seen(meta.ResourceVersion)
+	s.advance(meta.ResourceVersion)
 	return nil
 }
 
-// seen notes how far the watch has come.
-func (s *watchStream) seen(version string) {
+// advance notes the version that the watch has reached.
+func (s *watchStream) advance(version string) {
 	s.version = version
 	s.w.mu.Lock()
 	if s.w.current == s {
@@ -204,7 +204,7 @@ func (s *watchStream) event(frame []byte) error {
 		}
 	}
 	if !s.listing { // a listing cut short must begin anew
-		s.seen(string(v.version))
+		s.advance(string(v.version))
 	}
 	return nil
 }
@@ -254,7 +254,7 @@ func (s *watchStream) verdict(err error, held bool) (delay time.Duration, again 
 	}
 	ledger := w.life.ledger
 	if held && (err != nil || w.life.clock.Since(s.opened) < w.timeout) {
-		ledger.pulse.Broke()
+		ledger.samples.Broke()
 	}
 	switch {
 	case err == nil && (s.events > 0 || w.life.clock.Since(s.opened) >= apiclient.TooShort):
@@ -265,7 +265,7 @@ func (s *watchStream) verdict(err error, held bool) (delay time.Duration, again 
 	case apierrors.IsResourceExpired(err) || apierrors.IsGone(err):
 		w.version = ""
 		ledger.relists.Add(1)
-		ledger.pulse.Relisted()
+		ledger.samples.Relisted()
 	case s.listing && (apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)) && !w.listFirst.Load():
 		w.listFirst.Store(true)
 		return 0, true

@@ -27,7 +27,7 @@ type apiGroup struct {
 	LastEvaluation time.Time `json:"lastEvaluation"`
 }
 
-// apiRule is what both kinds of rule have in common.
+// apiRule holds the fields common to both kinds of rule.
 type apiRule struct {
 	Type           string           `json:"type"`
 	Name           string           `json:"name"`

@@ -44,7 +44,7 @@ func (q endlessQuerier) Select(ctx context.Context, _ bool, _ *storage.SelectHin
 	return storage.ErrSeriesSet(errors.New("called off"))
 }
 
-// TestCloseWaits: when the server is closed nobody reads the storage any more,
+// TestCloseWaits: when the server is closed all reads of the storage have ended,
 // which is closed next.
 func TestCloseWaits(t *testing.T) {
 	e := &endless{down: newDown(t), reading: make(chan struct{})}

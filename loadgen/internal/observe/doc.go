@@ -8,11 +8,11 @@
 // them: 30 modules, most of an OpenTelemetry collector, and 14 MB more of a
 // program of 62 (docs/design.md).
 //
-// It is read-only. What rules make goes into a store of its own: the archive of
-// a run that somebody looked at is that of one nobody did.
+// It is read-only. Results of rules go into a store of their own: observing
+// a run does not change its archive.
 //
-// It is for this machine: it listens on loopback addresses only unless it is
-// told otherwise, and answers nobody who came by another name, so that no page
+// It serves this machine: it listens on loopback addresses only unless it is
+// told otherwise, and refuses requests under another host name, so that no page
 // in a browser can ask it by a name of its own (DNS rebinding). There is no
 // password, as Prometheus has none.
 package observe

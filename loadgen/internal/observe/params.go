@@ -22,7 +22,7 @@ func parseTime(text string) (time.Time, error) {
 			return time.Time{}, fmt.Errorf("cannot parse %q to a valid timestamp", text)
 		}
 		whole, fraction := math.Modf(s)
-		// To the millisecond, which is what storage knows.
+		// To the millisecond, the resolution of the storage.
 		return time.Unix(int64(whole), int64(math.Round(fraction*1000))*int64(time.Millisecond)).UTC(), nil
 	}
 	if t, err := time.Parse(time.RFC3339Nano, text); err == nil {

@@ -113,7 +113,7 @@ func (s *Server) execute(r *http.Request, begin func(context.Context, promql.Que
 }
 
 // There are no native histograms among what a query gives: the text format,
-// which is what the recorder asks its targets for, has none.
+// which the recorder asks its targets for, has none.
 
 type apiSample struct {
 	Metric model.Metric `json:"metric"`

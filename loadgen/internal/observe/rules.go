@@ -26,7 +26,7 @@ import (
 const (
 	// ruleInterval is of groups that name none.
 	ruleInterval = 15 * time.Second
-	// ruleSamples bounds one rule. Rules are ours, queries are anybody's.
+	// ruleSamples bounds one rule: rules are ours, unlike queries.
 	ruleSamples = 50_000_000
 )
 
@@ -68,7 +68,7 @@ func newEvaluator(c Config, externalURL string) (_ *evaluator, err error) {
 	e.manager = rules.NewManager(&rules.ManagerOptions{
 		Context: ctx, ExternalURL: external, Logger: slog.New(slog.DiscardHandler), Parser: archive.NewParser(),
 		QueryFunc: rules.EngineQueryFunc(engine, e.samples), Queryable: e.samples, Appendable: e.db, GroupLoader: files,
-		NotifyFunc: func(context.Context, string, ...*rules.Alert) {}, // whoever wants to know asks
+		NotifyFunc: func(context.Context, string, ...*rules.Alert) {}, // alerts are served on request
 	})
 	e.running.Go(e.manager.Run)
 	names, err := files.names()

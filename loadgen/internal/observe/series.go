@@ -86,7 +86,7 @@ func (s *Server) search(r *http.Request, find func(ctx context.Context, q storag
 	return find(r.Context(), q, sets, start, end, limit)
 }
 
-// union is what find gives for any of the sets, or without matchers where there
+// union answers with what find gives for any of the sets, or without matchers where there
 // is none, sorted.
 func union(sets [][]*labels.Matcher, limit int, find func([]*labels.Matcher) ([]string, annotations.Annotations, error)) (answer, error) {
 	if len(sets) == 0 {

@@ -28,11 +28,11 @@ const (
 	maxSamples   = 5_000_000
 	queryTimeout = 30 * time.Second
 	maxQueries   = 4
-	// lastAnswers is what queries under way are given when the server closes.
+	// lastAnswers is the time that queries under way have when the server closes.
 	lastAnswers = 2 * time.Second
 )
 
-// Recorder is what is observed: package record's.
+// Recorder is the observed recorder: package record's.
 type Recorder interface {
 	Live() record.Storage
 	Targets() []record.TargetState
@@ -42,7 +42,7 @@ type Recorder interface {
 
 // Config of a Server.
 type Config struct {
-	// Public answers whoever asks, and not this machine only.
+	// Public answers requests from other machines too.
 	Public bool
 	// Recorder to observe. It outlives the Server.
 	Recorder Recorder
@@ -128,11 +128,11 @@ func (s *Server) URL() string {
 }
 
 // Close ends the evaluation of rules and all queries, and removes what the
-// rules made. Nobody reads the recorder's storage any more when it returns.
+// rules made. All reads of the recorder's storage have ended when it returns.
 func (s *Server) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), lastAnswers)
 	defer cancel()
-	if s.http.Shutdown(ctx) != nil { // somebody still waits for an answer
+	if s.http.Shutdown(ctx) != nil { // a request is still being answered
 		_ = s.http.Close()
 	}
 	<-s.served

@@ -40,7 +40,7 @@ func (s *Server) buildInfo(*http.Request) (answer, error) {
 }
 
 func (s *Server) runtimeInfo(*http.Request) (answer, error) {
-	here, _ := os.Getwd() // empty where nobody knows
+	here, _ := os.Getwd() // empty where unknown
 	host, _ := os.Hostname()
 	retention := "0s"
 	if s.c.Retention > 0 {
@@ -57,7 +57,7 @@ func (s *Server) runtimeInfo(*http.Request) (answer, error) {
 // flags are none of Prometheus'.
 func (s *Server) flags(*http.Request) (answer, error) { return answer{data: map[string]string{}}, nil }
 
-// config is what a Prometheus would have been told to do the same, in short.
+// config answers with the configuration of a Prometheus that records the same, in short.
 func (s *Server) config(*http.Request) (answer, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "global:\n  scrape_interval: %s\n  evaluation_interval: %s\n", model.Duration(s.c.Recorder.Interval()), model.Duration(ruleInterval))

@@ -12,7 +12,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/record"
 )
 
-// metadatum is what is known of a metric. Help is not recorded.
+// metadatum is the metadata of a metric. Help is not recorded.
 type metadatum struct {
 	Type model.MetricType `json:"type"`
 	Help string           `json:"help"`
@@ -96,12 +96,12 @@ func (s *Server) target(t record.TargetState) apiTarget {
 	}
 }
 
-// alertmanagers are none: nobody is notified.
+// alertmanagers answers that there are none.
 func (s *Server) alertmanagers(*http.Request) (answer, error) {
 	return answer{data: map[string][]any{"activeAlertmanagers": {}, "droppedAlertmanagers": {}}}, nil
 }
 
-// oneOf tells whether a list of wanted names is empty or has the name.
+// oneOf reports whether a list of wanted names is empty or has the name.
 func oneOf(wanted []string, name string) bool {
 	return len(wanted) == 0 || slices.Contains(wanted, name)
 }

@@ -1,9 +1,9 @@
 package record
 
-// tell says when the scrapes of the target begin to fail, and when they are back.
-// What fails in between is counted: a component may be away for minutes, and a
+// logAbsence logs when the scrapes of the target begin to fail, and when they are back.
+// Failures in between are counted: a component may be away for minutes, and a
 // line for each scrape hides all others. The caller holds t.mu.
-func (t *target) tell(failed error, log func(format string, args ...any)) {
+func (t *target) logAbsence(failed error, log func(format string, args ...any)) {
 	switch {
 	case failed != nil:
 		if t.missed++; t.missed == 1 {

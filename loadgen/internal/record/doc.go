@@ -7,7 +7,7 @@
 // phase with its start, so both must be scrapes, taken when the phase says so,
 // with one timestamp for all targets (ScrapeNow). A lost scrape must be
 // counted, not only stored as up=0, because a run with one cannot pass. And
-// the loop runs beside what it measures: families that nobody asked for are
+// the loop runs beside what it measures: unwanted families are
 // skipped before a single label is built (an API server exposes 17,500 lines).
 //
 // What Prometheus would do is kept otherwise: labels job and instance, up and

@@ -64,7 +64,7 @@ func nameEnd(b []byte) int {
 	return len(b)
 }
 
-// belongs tells whether a series line is of the family.
+// belongs reports whether a series line is of the family.
 func belongs(line, family []byte) bool {
 	if len(family) == 0 || !bytes.HasPrefix(line, family) {
 		return false

@@ -17,7 +17,7 @@ type Storage interface {
 // Live is the archive as it is now, until Close.
 func (r *Recorder) Live() Storage { return r.db }
 
-// TargetState is what the last scrape of a target was like.
+// TargetState is the outcome of the last scrape of a target.
 type TargetState struct {
 	Job, Instance string
 	// URL of its /metrics; empty for the generator's own, which has none.

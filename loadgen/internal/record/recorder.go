@@ -170,7 +170,7 @@ func (r *Recorder) scrape(ctx context.Context, t *target, at int64) error {
 	if err != nil {
 		return err
 	}
-	t.tell(o.failed, r.o.Log)
+	t.logAbsence(o.failed, r.o.Log)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.counts.Done++

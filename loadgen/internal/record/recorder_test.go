@@ -140,7 +140,7 @@ func TestALostScrapeIsCountedAndEndsTheSeries(t *testing.T) {
 
 // A component that a fault keeps away is told of twice: when it goes and when it
 // is back, with what was lost.
-func TestAnAbsenceIsToldOnce(t *testing.T) {
+func TestAbsenceIsLoggedOnce(t *testing.T) {
 	s := newStub(t)
 	var logged []string
 	b := newBench(t, Options{Log: func(f string, a ...any) { logged = append(logged, fmt.Sprintf(f, a...)) }}, s.target(etcd))

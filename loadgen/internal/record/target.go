@@ -234,7 +234,7 @@ func (t *target) label(own labels.Labels) labels.Labels {
 	return b.Labels()
 }
 
-// cumulative tells whether a series only grows while its process lives:
+// cumulative reports whether a series only grows while its process lives:
 // counters, and the buckets, sums and counts of histograms and summaries.
 func cumulative(key []byte, kind model.MetricType) bool {
 	switch kind {

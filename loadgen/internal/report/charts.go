@@ -20,7 +20,7 @@ type metricChart struct {
 	Queries   []query
 	// Log draws a logarithmic axis: latencies span five decades.
 	Log bool
-	// Dips tells that low values are the news: nodes Ready, not latency.
+	// Dips marks charts whose low values matter: nodes Ready, not latency.
 	Dips bool
 	// Guide is a level worth knowing, drawn as a line with its reason.
 	Guide     float64
@@ -32,7 +32,7 @@ type metricChart struct {
 	// Quiet says what it means that there are no samples, where that is good
 	// news. Empty: it is not.
 	Quiet string
-	// Needs tells why a run cannot have this chart, or "".
+	// Needs returns why a run cannot have this chart, or "".
 	Needs func(result.Measurements) string
 }
 

@@ -100,7 +100,7 @@ func lack(m result.Measurements, none string) string {
 	return none
 }
 
-// measuredToTheEnd tells whether the generator wrote down what is known at a run's end
+// measuredToTheEnd reports whether the generator wrote down what is known at a run's end
 // only: what loads, nodes and itself did.
 func measuredToTheEnd(m result.Measurements) bool {
 	return m.Generator.MaxRSSBytes > 0 || m.Scrapes.Done > 0

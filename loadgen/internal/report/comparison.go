@@ -169,7 +169,7 @@ func ratioOf(v result.Value) string {
 	return chart.Number(*v.Ratio, 3) + "×"
 }
 
-// comparisonPage is what comparison.tmpl is filled with.
+// comparisonPage holds the data of comparison.tmpl.
 type comparisonPage struct {
 	Style                         template.CSS
 	Scenario, Description         string

@@ -10,7 +10,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// environment is what a reader needs to trust the numbers, or to repeat the run.
+// environment holds the versions and settings needed to repeat the run.
 type environment struct {
 	Tables                []tableView
 	Command, ByFile, YAML string

@@ -66,7 +66,7 @@ func loadPage() (style, script []byte, tmpl *template.Template, err error) {
 	return style, script, tmpl, err
 }
 
-// scriptData is what the script needs to show values under the pointer.
+// scriptData holds the values that the script shows under the pointer.
 type scriptData struct {
 	Start  int64         `json:"start"` // Unix seconds of the first point
 	Step   float64       `json:"step"`  // seconds

@@ -187,7 +187,7 @@ const (
 	keyLeaders    = "etcd_server_leader_changes_seen_total"
 )
 
-// guide is what upstream's objectives or etcd's own advice say of a key
+// guide holds what upstream's objectives or etcd's own advice say of a key
 // metric; it informs, only gates judge.
 type guide struct {
 	text  string
@@ -216,7 +216,7 @@ func guideOf(metric string, row result.KeyRow, hours float64) (guide, bool) {
 	return guide{}, false
 }
 
-// keyValue is what a row is measured by: p99, or the value itself.
+// keyValue returns the p99 of a row, or the value itself.
 func keyValue(row result.KeyRow) *float64 {
 	if row.P99 != nil {
 		return row.P99

@@ -181,7 +181,7 @@ func TestPageInBrowser(t *testing.T) {
 	}
 }
 
-// readout is what the page shows while a moment is pointed at.
+// readout returns the text the page shows for a moment under the pointer.
 const readout = `({
   tip: [...document.querySelectorAll('.tip')].filter(t => !t.hidden).map(t => t.innerText.replaceAll('\n', ' ')).join('|'),
   clock: document.getElementById('clock').textContent,

@@ -8,7 +8,7 @@ import (
 )
 
 // Why the environment failed is told whole, with what a component's log says.
-func TestTheCauseOfAFailedEnvironmentIsTold(t *testing.T) {
+func TestCauseOfFailedEnvironmentIsReported(t *testing.T) {
 	var r result.Result
 	r.ExitCode = 4
 	r.Reasons = []string{"the environment failed: kube-controller-manager-0 died after 3m: it exited with code 1; from its log, " +

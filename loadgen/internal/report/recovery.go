@@ -26,7 +26,7 @@ func recoveryView(_ context.Context, p *page) (any, error) {
 func recoveryTables(r result.Result, axis chart.Grid) []tableView {
 	var out []tableView
 	if rec := r.Recovery; rec != nil {
-		for _, t := range []tableView{feltTable(*rec), faultTable(*rec, axis), handoverTable(*rec, axis), restartTable(*rec, axis)} {
+		for _, t := range []tableView{loadRecoveryTable(*rec), faultTable(*rec, axis), handoverTable(*rec, axis), restartTable(*rec, axis)} {
 			if len(t.Rows) > 0 {
 				out = append(out, t)
 			}
@@ -61,7 +61,7 @@ func optional(v *float64) string {
 	return chart.Format(scenario.Seconds, *v)
 }
 
-func feltTable(rec result.Recovery) tableView {
+func loadRecoveryTable(rec result.Recovery) tableView {
 	t := tableView{
 		Caption: "What the loads felt",
 		Head:    heads("Fault", "Load", ">Error window", ">From", ">Until", ">First success", ">After the end", ">Back inside", ">Failed", ">Unsent", ">Slowest", "Note"),
@@ -76,7 +76,7 @@ func feltTable(rec result.Recovery) tableView {
 				slowest = chart.Format(scenario.Seconds, l.Slowest)
 			}
 			t.add(faultName(f), chart.Clean(l.Load), windowText(l), optional(l.From), optional(l.Until), optional(l.FirstSuccess), optional(l.FirstSuccessAfterEnd),
-				backText(l), chart.Count(l.Failed), chart.Count(l.Unsent), slowest, feltNote(l))
+				backText(l), chart.Count(l.Failed), chart.Count(l.Unsent), slowest, loadRecoveryNote(l))
 		}
 	}
 	return t
@@ -105,7 +105,7 @@ func backText(l result.LoadRecovery) string {
 	return optional(l.Back)
 }
 
-func feltNote(l result.LoadRecovery) string {
+func loadRecoveryNote(l result.LoadRecovery) string {
 	parts := []string{"bound " + chart.Format(scenario.Seconds, l.Bound)}
 	for _, o := range sortedKeys(l.Outcomes) {
 		parts = append(parts, chart.Clean(o)+": "+chart.Count(l.Outcomes[o]))

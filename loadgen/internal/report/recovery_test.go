@@ -26,7 +26,7 @@ func failoverRun() result.Result {
 	}
 	r.Run.Ended = at(204)
 	r.Breakdown = nil
-	r.Recovery = recovery.Analyse(recovery.Input{Timeline: failoverEvents(r), Pulse: failoverPulse(), Phases: r.Measurements.Phases})
+	r.Recovery = recovery.Analyse(recovery.Input{Timeline: failoverEvents(r), Slots: failoverPulse(), Phases: r.Measurements.Phases})
 	yes, no := true, false
 	moved, last := 41.7, 0.0031
 	r.Signals = []result.Signal{
@@ -137,7 +137,7 @@ func TestManyFaultsStayReadable(t *testing.T) {
 			result.Event{Time: from, Kind: "fault-begin", Name: "kill", Fault: string(rune('a' + i)), On: []string{"etcd-1"}},
 			result.Event{Time: from.Add(4 * time.Second), Kind: "fault-end", Name: "kill", Fault: string(rune('a' + i))})
 	}
-	r.Recovery = recovery.Analyse(recovery.Input{Timeline: timeline, Pulse: failoverPulse(), Phases: r.Measurements.Phases})
+	r.Recovery = recovery.Analyse(recovery.Input{Timeline: timeline, Slots: failoverPulse(), Phases: r.Measurements.Phases})
 	got := summary(t, r, TerminalOptions{})
 	if !strings.Contains(got, "and 15 more, in the report") {
 		t.Errorf("20 kills are not shortened:\n%s", got)
@@ -148,8 +148,8 @@ func TestManyFaultsStayReadable(t *testing.T) {
 	}
 }
 
-// What is not known reads otherwise than what did not happen.
-func TestWhatIsNotKnownOfALoadIsNotNone(t *testing.T) {
+// Unknown figures are shown differently from zero.
+func TestUnknownLoadFiguresAreNotZero(t *testing.T) {
 	three := 3.0
 	for _, c := range []struct {
 		load         result.LoadRecovery
@@ -167,7 +167,7 @@ func TestWhatIsNotKnownOfALoadIsNotNone(t *testing.T) {
 	}
 }
 
-func TestALeaseWithoutASuccessorIsTold(t *testing.T) {
+func TestLeaseWithoutSuccessorIsReported(t *testing.T) {
 	r := failoverRun()
 	r.Recovery.Faults[0].LeaseFailover, r.Recovery.Faults[0].Leaderless = nil, []string{"kube-scheduler"}
 	if got := summary(t, r, TerminalOptions{}); !strings.Contains(got, "no successor") || strings.Contains(got, "16.3 s") {

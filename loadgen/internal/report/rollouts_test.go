@@ -31,7 +31,7 @@ func hopsRun() result.Result {
 	return r
 }
 
-func TestRolloutsAreToldHopByHop(t *testing.T) {
+func TestRolloutsAreReportedHopByHop(t *testing.T) {
 	table := rolloutTable(rolledOut(hopsRun().Measurements.Phases))
 	var got []string
 	for _, row := range table.Rows {

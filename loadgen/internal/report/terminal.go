@@ -28,7 +28,7 @@ const (
 	mostWidth    = 120
 )
 
-// Terminal writes the summary: what somebody woken at 3 AM must know, most
+// Terminal writes the summary for the terminal, most
 // urgent first, on one screen.
 func Terminal(w io.Writer, r result.Result, o TerminalOptions) error {
 	t := newTerminal(o)

@@ -30,7 +30,7 @@ type phaseSums struct {
 	open, wanted                     int
 }
 
-// quantileSet is what is shown of a distribution, of the worst one each.
+// quantileSet holds the quantiles shown of a distribution, each the worst of its series.
 type quantileSet struct{ p50, p95, p99 float64 }
 
 func (q *quantileSet) raise(l result.Latency) {

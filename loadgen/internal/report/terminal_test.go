@@ -62,7 +62,7 @@ func TestSummaryFitsItsWidth(t *testing.T) {
 
 // Judged without a report, as by other gates, a run is told of in full: why a gate has
 // no data, when which alert fired, and every gate by its whole name.
-func TestWhatNoReportTells(t *testing.T) {
+func TestSummaryWithoutReportIsComplete(t *testing.T) {
 	long := strings.Repeat("a reason that has to be read to its end, ", 5) + "and this is it"
 	fired := 1.0
 	r := stormRun()

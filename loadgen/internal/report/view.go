@@ -14,7 +14,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// page is what the template shows, all text ready to read.
+// page holds the template's data, all text formatted.
 type page struct {
 	chart.Timeline
 
@@ -68,7 +68,7 @@ func newPage(ctx context.Context, r result.Result, timeline []result.Event, slot
 	p.LookBack = chart.Format(scenario.Seconds, rateSteps*p.Grid.Step.Seconds())
 	a := &artist{grid: p.Grid, src: src, result: r}
 	p.layTracks(r.Recovery)
-	if felt, ok := a.pulseSection(slots); ok && (r.Recovery != nil || felt.drawn()) {
+	if felt, ok := a.errorRateSection(slots); ok && (r.Recovery != nil || felt.drawn()) {
 		p.Sections = append(p.Sections, felt)
 	}
 	if signals, ok := a.signalSection(); ok {

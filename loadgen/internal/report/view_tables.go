@@ -15,7 +15,7 @@ type tableView struct {
 	Merged int
 }
 
-// Again tells whether a cell, and all before it, say what stands above them.
+// Again reports whether a cell, and all before it, say what stands above them.
 func (t tableView) Again(row, column int) bool {
 	return column < t.Merged && row > 0 && slices.Equal(t.Rows[row][:column+1], t.Rows[row-1][:column+1])
 }

@@ -30,7 +30,7 @@ func (r *run) connect(ctx context.Context) error {
 	if err := r.openRecorder(); err != nil {
 		return err
 	}
-	if r.pulse, err = samples.Open(r.dir, r.tell); err != nil {
+	if r.samples, err = samples.Open(r.dir, r.record); err != nil {
 		return exitcode.Environmentf("%w", err)
 	}
 	if r.self, err = generator.NewSelfMeter(r.registry); err != nil {
@@ -49,7 +49,7 @@ func (r *run) connect(ctx context.Context) error {
 	defer r.waiting("the objects that loads work on")()
 	r.loads, err = newLoads(ctx, r.scenario, load.Target{
 		Config: t.Load, Namespace: t.Namespace, Labels: t.Labels, Seed: r.scenario.Seed, Registerer: r.registry,
-		Pulse: r.pulse, Stalls: r.self.Stalls(),
+		Samples: r.samples, Stalls: r.self.Stalls(),
 	}, r.dir, r.Hurry)
 	if err == nil {
 		r.self.Backlog(r.loads.backlog)
@@ -66,7 +66,7 @@ func (r *run) makeFleet() error {
 	r.fleet, err = node.New(node.Config{
 		Spec: r.scenario.Nodes, Identities: r.target.Identities(r.scenario.Nodes), Labels: r.target.Labels,
 		Taints: r.target.Taints(), NamePrefix: "sg-" + r.info.ID + "-", Seed: r.scenario.Seed,
-		Registerer: r.registry, Pulse: r.pulse, Log: r.step,
+		Registerer: r.registry, Samples: r.samples, Log: r.step,
 	})
 	if err != nil {
 		return exitcode.Environmentf("%w", err)

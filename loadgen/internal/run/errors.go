@@ -5,12 +5,12 @@ import (
 	"fmt"
 )
 
-// leftError tells what is left in a user's cluster and how to remove it.
+// leftError names what is left in a user's cluster and how to remove it.
 type leftError string
 
 func (e leftError) Error() string { return string(e) }
 
-// Left is what an error says is left in a user's cluster, and how to remove it; or
+// Left returns what an error says is left in a user's cluster, and how to remove it; or
 // "".
 func Left(err error) string {
 	var left leftError

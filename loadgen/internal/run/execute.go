@@ -30,7 +30,7 @@ func (r *run) execute(parent, watched context.Context) {
 	var helpers sync.WaitGroup
 	background, stopHelpers := r.patient()
 	works := map[string]func(context.Context) error{
-		"recorder": r.recorder.Run, "tracker": r.workload.Run, "self meter": r.self.Run, "progress": r.showLive, "pulse": r.pulse.Run,
+		"recorder": r.recorder.Run, "tracker": r.workload.Run, "self meter": r.self.Run, "progress": r.showLive, "pulse": r.samples.Run,
 	}
 	plane := follower{run: r, told: map[string]bool{}}
 	if r.supervisor != nil {
@@ -98,7 +98,7 @@ func (r *run) storm(ctx context.Context) error {
 	return ending(err, stop())
 }
 
-// ending is what the phases and the background's loads have ended with. Joined with
+// ending joins the errors of the phases and the background's loads. Joined with
 // a condition that was not met, which is no failure, a load's would pass for it.
 func ending(phases, loads error) error {
 	if loads != nil && errors.Is(phases, errConditionNotMet) {
@@ -107,7 +107,7 @@ func ending(phases, loads error) error {
 	return errors.Join(phases, loads)
 }
 
-// registerMargin is what the nodes may take to be Ready beyond the time that
+// registerMargin bounds the time until the nodes are Ready, beyond the time that
 // their registration is spread over. It is far more than any cluster that works
 // needs: a run that waits for ever leaves no report.
 const registerMargin = 10 * time.Minute
@@ -137,7 +137,7 @@ func (r *run) registerNodes(ctx context.Context, limit time.Duration) error {
 	return nil
 }
 
-// measured is what the generator has seen so far.
+// measured returns the generator's measurements so far.
 func (r *run) measured() result.Measurements {
 	m := r.m
 	m.Phases = slices.Clone(r.m.Phases) // which are the stamps alone
@@ -176,8 +176,8 @@ func (r *run) finish() error {
 	ctx, cancel := r.windUp(windUpTimeout)
 	defer cancel()
 	err := r.closeRecorder()
-	if r.pulse != nil {
-		if e := r.pulse.Close(); e != nil {
+	if r.samples != nil {
+		if e := r.samples.Close(); e != nil {
 			err = errors.Join(err, exitcode.Environmentf("%w", e))
 		}
 	}
@@ -234,11 +234,11 @@ func (r *run) summariseAudit(ctx context.Context) error {
 	if err := audit.Save(r.dir); err != nil {
 		return exitcode.Environmentf("%w", err)
 	}
-	return os.RemoveAll(filepath.Dir(log)) // up to 4 GB that nobody reads again
+	return os.RemoveAll(filepath.Dir(log)) // up to 4 GB, no longer needed
 }
 
 // cleanCluster removes from a user's cluster what the run made there. What is
-// left is told, with what removes it.
+// left is reported, with the command that removes it.
 func (r *run) cleanCluster() error {
 	r.step("removing what the run made from the cluster")
 	ctx, cancel := r.windUp(windUpTimeout)
@@ -269,8 +269,8 @@ func (r *run) cleanupCommand() string {
 func (r *run) discard(cause error) error {
 	var errs []error
 	errs = append(errs, r.closeRecorder())
-	if r.pulse != nil {
-		errs = append(errs, r.pulse.Close())
+	if r.samples != nil {
+		errs = append(errs, r.samples.Close())
 	}
 	if r.timeline != nil {
 		errs = append(errs, r.timeline.Close())

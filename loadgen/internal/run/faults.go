@@ -114,8 +114,8 @@ func (r *run) startFaults(ctx context.Context, p *scenario.Phase, start time.Tim
 
 // at begins a fault at its time, unless waiting ends before. One that was asked
 // for is waited for even if the phase ends meanwhile, which may be some seconds:
-// of a fault that was in force just when the question was taken back nobody
-// would know, and it would go on into the next phase.
+// a fault that took effect just when the request was cancelled
+// would go unnoticed, and on into the next phase.
 func (s *schedule) at(ctx, waiting context.Context, due time.Time, p *scenario.Phase, f *scenario.Fault) {
 	kind, _ := control.FaultKindOf(f.Kind)
 	timer := time.NewTimer(time.Until(due.Add(-kind.Lead)))

@@ -226,7 +226,7 @@ func TestFaultsAreCheckedBeforeTheFirstPhase(t *testing.T) {
 
 // A fault that its component's new process has not got is told once, and keeps
 // the run from passing.
-func TestAFaultThatIsLostIsTold(t *testing.T) {
+func TestLostFaultIsReported(t *testing.T) {
 	r := underway(t, parse(t, "phases: [{name: p, for: 1s}]"))
 	f := follower{run: r, told: map[string]bool{}}
 	s := control.FaultStatus{ID: "3", Fault: control.Fault{Kind: control.FaultSlowFsync}, Active: time.Now()}

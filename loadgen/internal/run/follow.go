@@ -41,7 +41,7 @@ func (f *follower) follow(ctx context.Context) error {
 	return nil
 }
 
-// last tells what came since the plane was followed.
+// last records the events that have not been followed yet.
 func (f *follower) last(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, lastEvents)
 	defer cancel()
@@ -49,7 +49,7 @@ func (f *follower) last(ctx context.Context) {
 	}
 }
 
-// next waits for events and tells them.
+// next waits for events and records them.
 func (f *follower) next(ctx context.Context) error {
 	events, err := f.run.supervisor.Events(ctx, f.after)
 	if err != nil {
@@ -70,7 +70,7 @@ func (f *follower) next(ctx context.Context) error {
 		case e.Kind == control.EventStopping:
 			f.run.event(e.Time, result.EventNote, "the control plane stops", e.Detail)
 		case !ofFault(e):
-			f.run.tell(result.Event{Time: e.Time, Kind: result.EventKind(e.Kind), Name: e.Component, Detail: e.Detail, Expected: e.Expected})
+			f.run.record(result.Event{Time: e.Time, Kind: result.EventKind(e.Kind), Name: e.Component, Detail: e.Detail, Expected: e.Expected})
 		}
 	}
 	for _, s := range faults {
@@ -85,12 +85,12 @@ func ofFault(e control.Event) bool {
 	return e.Kind == control.EventFaultBegin || e.Kind == control.EventFaultEnd
 }
 
-// fault tells of a fault's begin and end, once each.
+// fault records a fault's begin and end, once each.
 func (f *follower) fault(s control.FaultStatus) {
 	tell := func(at time.Time, kind result.EventKind, detail string) {
 		if key := s.ID + " " + string(kind); !at.IsZero() && !f.told[key] {
 			f.told[key] = true
-			f.run.tell(result.Event{Time: at, Kind: kind, Name: s.Kind, Detail: detail, Fault: s.ID, On: s.On})
+			f.run.record(result.Event{Time: at, Kind: kind, Name: s.Kind, Detail: detail, Fault: s.ID, On: s.On})
 		}
 	}
 	tell(s.Active, result.EventFaultBegin, faultLine(s))

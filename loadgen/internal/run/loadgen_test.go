@@ -256,7 +256,7 @@ func TestNodesWithoutNodes(t *testing.T) {
 }
 
 // A supervisor that ends in order has no error to tell.
-func TestAPlaneThatSomebodyElseStopped(t *testing.T) {
+func TestPlaneStoppedByAnotherProcess(t *testing.T) {
 	if err := planeEnded(new(control.Supervisor)); err == nil {
 		t.Error("no reason")
 	}

@@ -120,7 +120,7 @@ func (r *run) lossError() error {
 	return exitcode.EnvironmentError(r.loss)
 }
 
-// isLost tells whether what the run is aimed at is lost.
+// isLost reports whether what the run is aimed at is lost.
 func (r *run) isLost() bool {
 	select {
 	case <-r.lost:
@@ -149,7 +149,7 @@ func planeDone(p *control.Supervisor) <-chan struct{} {
 	return p.Done()
 }
 
-// planeEnded says why a plane that is Done ended: nobody here asked it to.
+// planeEnded says why a plane that is Done ended without being stopped by the run.
 func planeEnded(p *control.Supervisor) error {
 	if err := p.Err(); err != nil {
 		return err

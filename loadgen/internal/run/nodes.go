@@ -24,7 +24,7 @@ func Nodes(ctx context.Context, o Options) (result.Nodes, error) {
 		return result.Nodes{}, err
 	}
 	r := &run{Options: o, scenario: o.Scenario, registry: prometheus.NewRegistry(), nodesAlone: true}
-	defer r.tellSignals(ctx)()
+	defer r.announceSignals(ctx)()
 	err := r.standAloneNodes(ctx)
 	r.release()
 	if r.isLost() {

@@ -36,7 +36,7 @@ type ObserveOptions struct {
 	Retention time.Duration
 	// Log takes a line now and then.
 	Log func(format string, args ...any)
-	// Ready is told where the API is, and the folder with the configuration for
+	// Ready is called with the API's address, and the folder with the configuration for
 	// another Prometheus.
 	Ready func(url, config string)
 }

@@ -123,7 +123,7 @@ func (r *run) through(ctx context.Context, p *scenario.Phase, start time.Time) (
 	}
 	undone := faults.end(ctx)
 	if undone != nil && ctx.Err() != nil {
-		r.step("%v", undone) // of an interrupted run nobody asks for its errors
+		r.step("%v", undone) // its errors do not decide an interrupted run
 	}
 	return met, errors.Join(err, undone)
 }
@@ -156,7 +156,7 @@ func (r *run) awaitEnd(ctx context.Context, p *scenario.Phase, start time.Time) 
 	var err error
 	switch p.Until {
 	case "podsReady":
-		err = r.workload.Wait(within, r.workload.Whole)
+		err = r.workload.Wait(within, r.workload.AllPodsReady)
 	case "nodesReady":
 		err = r.workload.Wait(within, func() bool { return r.workload.NodesReady(r.fleet.Names()) })
 	case "nodesNotReady":

@@ -68,7 +68,7 @@ func (s stuck) Clear(context.Context, string) (control.FaultStatus, error) {
 	return control.FaultStatus{}, errors.New("etcd-0 does not go on")
 }
 
-// lines are the steps that somebody watching sees.
+// lines holds the steps shown to the user.
 type lines struct {
 	silent
 	mu    sync.Mutex
@@ -100,7 +100,7 @@ func TestAnInterruptTellsOfFaultsThatStay(t *testing.T) {
 }
 
 // A load that fails as the run winds up is not taken for the condition that ended it.
-func TestALoadsFailureIsNotTakenForACondition(t *testing.T) {
+func TestLoadFailureIsNotAnUnmetCondition(t *testing.T) {
 	refused := errors.New("load get: refused")
 	for _, c := range []struct {
 		phases, loads error

@@ -81,7 +81,7 @@ func inScenario(s *scenario.Scenario, complaints string) error {
 	return errors.Join(errs...)
 }
 
-// tidyPlane removes what nobody reads after a run: keys, which should not lie
+// tidyPlane removes what is not needed after a run: keys, which should not lie
 // about, and etcd's data. Logs and configuration stay.
 func (r *run) tidyPlane() error {
 	control.RemoveSocketDir(filepath.Join(r.dir, planeDir)) // of a supervisor that was killed
@@ -101,7 +101,7 @@ func removeParts(dir string, parts []string) error {
 	return errors.Join(errs...)
 }
 
-// planeLeftLogs tells whether a plane that did not start has kept the logs that say why.
+// planeLeftLogs reports whether a plane that did not start has kept the logs that say why.
 func planeLeftLogs(dir string) bool {
 	_, err := os.Stat(filepath.Join(dir, planeDir, "logs"))
 	return err == nil
@@ -124,9 +124,9 @@ func removeBut(dir, keep string) error {
 	return errors.Join(errs...)
 }
 
-// toldByError tells the supervisor's last words, which come back as an error
-// and are said once, there.
-func toldByError(line string) bool {
+// repeatedByError reports whether the line is one of the supervisor's last, which come back as an error
+// and are printed once, there.
+func repeatedByError(line string) bool {
 	return strings.HasPrefix(line, "controlplane: ") || strings.HasPrefix(line, "stopping: ")
 }
 
@@ -149,7 +149,7 @@ func (l *lineWriter) Write(b []byte) (int, error) {
 			return len(b), nil
 		}
 		// What is quoted below a line goes with it.
-		if l.told = toldByError(string(line)) || l.told && bytes.HasPrefix(line, []byte("  ")); !l.told {
+		if l.told = repeatedByError(string(line)) || l.told && bytes.HasPrefix(line, []byte("  ")); !l.told {
 			l.line(string(line))
 		}
 		l.partial = rest

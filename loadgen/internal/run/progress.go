@@ -2,7 +2,7 @@ package run
 
 import "time"
 
-// Progress is told what the run does. Its methods may be called from several
+// Progress shows what the run does. Its methods may be called from several
 // goroutines.
 type Progress interface {
 	// Step is one line about something done or begun.
@@ -11,7 +11,7 @@ type Progress interface {
 	Live(Snapshot)
 }
 
-// Snapshot is what a person watching the run sees.
+// Snapshot is the state of the run shown while it runs.
 type Snapshot struct {
 	Phase string
 	// Elapsed in the phase; Length of it, or its `within`.

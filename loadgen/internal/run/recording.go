@@ -22,8 +22,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// recorder is what makes the archive of a run: package record's scrapes,
-// package relay's copies from a Prometheus that does.
+// recorder makes the archive of a run: package record's scrapes,
+// package promimport's copies from a Prometheus.
 type recorder interface {
 	Run(context.Context) error
 	ScrapeNow(context.Context) (time.Time, error)
@@ -79,7 +79,7 @@ func (r *run) findPrometheus(ctx context.Context) error {
 	return nil
 }
 
-// jobs are the kinds of component whose metrics are on offer, and offer is what
+// jobs are the kinds of component whose metrics are on offer, and offer says what
 // to do about one that is not.
 func (r *run) jobs() (jobs []string, offer string) {
 	if r.source != nil {
@@ -118,12 +118,12 @@ func (r *run) openRecorder() error {
 	if err != nil {
 		return exitcode.Environmentf("--observe: %w", err)
 	}
-	return r.tellObserver()
+	return r.announceObserver()
 }
 
-// tellObserver says where the run can be observed, and writes how a Prometheus
+// announceObserver prints where the run can be observed, and writes how a Prometheus
 // of the user's own scrapes the same.
-func (r *run) tellObserver() error {
+func (r *run) announceObserver() error {
 	url := r.observer.URL()
 	r.step("Prometheus' query API at %s (a data source for Grafana; promtool query instant %s up)", url, url)
 	base, owner := r.dir, "the run in "+r.dir

@@ -20,7 +20,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// quiet shows nobody anything.
+// quiet discards all output.
 type quiet struct{ steps []string }
 
 func (q *quiet) Step(line string) { q.steps = append(q.steps, line) }

@@ -91,7 +91,7 @@ type run struct {
 	registry *prometheus.Registry
 	timeline *timeline.Writer
 	recorder recorder
-	pulse    *samples.Recorder
+	samples  *samples.Recorder
 	self     *generator.SelfMeter
 	plane    *control.Supervisor // nil on a user's cluster
 	// supervisor of the plane; nil on a user's cluster, which has no such faults.
@@ -130,7 +130,7 @@ func Run(ctx context.Context, o Options) (dir string, err error) {
 		return "", err
 	}
 	r := &run{Options: o, scenario: o.Scenario, gates: gates, registry: prometheus.NewRegistry()}
-	defer r.tellSignals(ctx)()
+	defer r.announceSignals(ctx)()
 	defer r.unlock()
 	watched, err := r.comeUp(ctx)
 	if err != nil {
@@ -257,11 +257,11 @@ func (r *run) preparePlane(ctx context.Context) error {
 func (r *run) step(format string, args ...any) { r.Progress.Step(fmt.Sprintf(format, args...)) }
 
 func (r *run) event(at time.Time, kind result.EventKind, name, detail string) {
-	r.tell(result.Event{Time: at, Kind: kind, Name: name, Detail: detail})
+	r.record(result.Event{Time: at, Kind: kind, Name: name, Detail: detail})
 }
 
-// tell puts an event into the timeline.
-func (r *run) tell(e result.Event) {
+// record appends an event to the timeline.
+func (r *run) record(e result.Event) {
 	e.Time = e.Time.UTC()
 	if err := r.timeline.Append(e); err != nil {
 		r.step("timeline: %v", err)

@@ -41,7 +41,7 @@ func (r *run) windUp(limit time.Duration) (context.Context, context.CancelFunc) 
 	}
 }
 
-// hurried tells whether the user will not wait.
+// hurried reports whether the user will not wait.
 func (r *run) hurried() bool {
 	select {
 	case <-r.Hurry:
@@ -51,9 +51,9 @@ func (r *run) hurried() bool {
 	}
 }
 
-// tellSignals says what the first signal does and what a second would, when the
+// announceSignals prints what the first signal does and what a second would, when the
 // first has come, and that the second has. Call stop when the run is over.
-func (r *run) tellSignals(ctx context.Context) (stop func()) {
+func (r *run) announceSignals(ctx context.Context) (stop func()) {
 	over := make(chan struct{})
 	var telling sync.WaitGroup
 	telling.Go(func() {

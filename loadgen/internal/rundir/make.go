@@ -50,7 +50,7 @@ func Make(out, scenario string, now time.Time) (dir string, made []string, err e
 // mostAlike is how many runs of a scenario may begin in one second and folder.
 const mostAlike = 1000
 
-// makeDefaultRunDir makes the directory of a run for which nobody named one. Of
+// makeDefaultRunDir makes the directory of a run without --out. Of
 // runs that begin in one second each gets its own: NAME, NAME-2, NAME-3.
 func makeDefaultRunDir(name string) (dir string, made []string, err error) {
 	for n := 1; n <= mostAlike; n++ {

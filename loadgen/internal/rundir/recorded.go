@@ -19,7 +19,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Recorded is what a run left behind. A file that is not as the run wrote it is taken
+// Recorded holds the contents of a run directory. A file that is not as the run wrote it is taken
 // for missing: what gates would read in it is no data. Only the scenario is read all
 // the same, and then the run is not judged as itself.
 type Recorded struct {
@@ -39,7 +39,7 @@ type Recorded struct {
 	// cannot be checked.
 	Damage []error
 	Notes  []string
-	// Recovery is what the faults did, and Signals as they were sampled. Judging
+	// Recovery holds the faults' effects, and Signals the sampled signals. Judging
 	// fills them in. Nil: there was nothing to recover from.
 	Recovery *result.Recovery
 	Signals  []result.Signal
@@ -106,7 +106,7 @@ func (rec *Recorded) AddDamage(err error) {
 	}
 }
 
-// lost tells whether a file is damaged.
+// lost reports whether a file is damaged.
 func (rec *Recorded) lost(file string) bool {
 	return slices.ContainsFunc(rec.Damage, func(err error) bool {
 		var d *result.Damaged
@@ -177,7 +177,7 @@ func (rec *Recorded) complete() {
 		if rec.Scenario != nil {
 			rec.Run.Scenario = rec.Scenario.Name
 		}
-		return // nobody knows how far it got
+		return // its progress is unknown
 	case rec.Run.Ended.IsZero():
 		rec.Run.Interrupted = true
 	}
@@ -218,7 +218,7 @@ func (rec *Recorded) checkPhases() error {
 	return nil
 }
 
-// IsComparison tells whether dir is that of several variants.
+// IsComparison reports whether dir is that of several variants.
 func IsComparison(dir string) bool {
 	for _, name := range []string{result.ComparisonFile, result.ComparisonHTMLFile} {
 		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {

@@ -17,7 +17,7 @@ type Requests struct {
 }
 
 // Succeeded counts a request that was answered with 2xx, after took since its
-// intended start, of which own may be the generator's own delay.
+// intended start; up to own of it may be the generator's own delay.
 func (r *Requests) Succeeded(took, own time.Duration) {
 	if r == nil {
 		return

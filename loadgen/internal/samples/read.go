@@ -9,7 +9,7 @@ import (
 )
 
 // Read reads the slots of the run in dir, in the order of their time. A last
-// line that was cut off, as by a kill, is left out. A run without a pulse has
+// line that was cut off, as by a kill, is left out. A run without the file has
 // no slots. Every error is a *result.Damaged.
 func Read(dir string) ([]Slot, error) {
 	slots, err := result.ReadLines[Slot](dir, result.PulseFile)
@@ -24,7 +24,7 @@ func Read(dir string) ([]Slot, error) {
 	return slots, err
 }
 
-// Check tells whether a recorder may have written the slot.
+// Check reports whether a recorder may have written the slot.
 func (s Slot) Check() error {
 	const longest = 1 << 40 // milliseconds: 35 years
 	if s.Begin <= 0 || s.Millis <= 0 || s.Millis > longest || s.Begin > 4*longest {

@@ -13,7 +13,7 @@ import (
 )
 
 // quiet is how long the streams of a load have to be calm before what happens
-// next is told as an event of its own.
+// next is an event of its own.
 const quiet = 5 * time.Second
 
 // Recorder writes pulse.jsonl. Its methods are safe for concurrent use; a nil
@@ -22,17 +22,17 @@ type Recorder struct {
 	f     *os.File
 	event func(result.Event)
 
-	mu       sync.Mutex
-	from     time.Time // of the slot under way
-	requests map[string]*Requests
-	streams  map[string]*Streams
-	last     map[string]time.Time // by kind of event and load: when it happened last
-	untold   []result.Event       // of a few seconds: two for each load in five
-	news     chan struct{}        // there is something untold
+	mu          sync.Mutex
+	from        time.Time // of the slot under way
+	requests    map[string]*Requests
+	streams     map[string]*Streams
+	last        map[string]time.Time // by kind of event and load: when it happened last
+	undelivered []result.Event       // of a few seconds: two for each load in five
+	news        chan struct{}        // there are undelivered events
 }
 
-// Open makes the pulse of the run in dir, which must not have one yet. event is
-// told when relists and breaks of a load begin; nil: nobody is.
+// Open creates pulse.jsonl in dir, which must not exist yet. event is
+// called when relists and breaks of a load begin; it may be nil.
 func Open(dir string, event func(result.Event)) (*Recorder, error) {
 	f, err := os.OpenFile(filepath.Join(dir, result.PulseFile), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -78,9 +78,9 @@ func (r *Recorder) Streams(load string) *Streams {
 	return c
 }
 
-// Run ends a slot every Width until ctx ends, which is no error. Events are told
-// beside it: whoever writes them to a disk that a fault keeps busy must not make
-// the slots longer that the fault is measured by.
+// Run ends a slot every Width until ctx ends, which is no error. Events are delivered
+// in another goroutine: writing them to a disk that a fault keeps busy must not make
+// the slots longer.
 func (r *Recorder) Run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	var telling sync.WaitGroup
@@ -90,7 +90,7 @@ func (r *Recorder) Run(ctx context.Context) error {
 		for {
 			select {
 			case <-r.news:
-				r.tellAll()
+				r.deliverEvents()
 			case <-ctx.Done():
 				return
 			}
@@ -110,10 +110,10 @@ func (r *Recorder) Run(ctx context.Context) error {
 	}
 }
 
-// Close writes the last slot and tells what is untold. Nothing is counted after it.
+// Close writes the last slot and delivers the remaining events. Nothing is counted after it.
 func (r *Recorder) Close() error {
 	err := r.flush(time.Now())
-	r.tellAll()
+	r.deliverEvents()
 	if closed := r.f.Close(); err == nil && closed != nil {
 		err = fmt.Errorf("close the pulse: %w", closed)
 	}
@@ -159,14 +159,14 @@ func (r *Recorder) flush(now time.Time) error {
 	return nil
 }
 
-// note keeps the first of many events to be told; the pulse has them all.
+// note keeps the first of many equal events for delivery; the slots count them all.
 func (r *Recorder) note(kind result.EventKind, load string, n int64, now time.Time) {
 	if n == 0 {
 		return
 	}
 	key := string(kind) + " " + load
 	if now.Sub(r.last[key]) >= quiet {
-		r.untold = append(r.untold, result.Event{Time: now.UTC(), Kind: kind, Name: load, Detail: fmt.Sprintf("%d at first", n)})
+		r.undelivered = append(r.undelivered, result.Event{Time: now.UTC(), Kind: kind, Name: load, Detail: fmt.Sprintf("%d at first", n)})
 		select {
 		case r.news <- struct{}{}:
 		default: // known already
@@ -175,11 +175,11 @@ func (r *Recorder) note(kind result.EventKind, load string, n int64, now time.Ti
 	r.last[key] = now
 }
 
-// tellAll tells what is untold.
-func (r *Recorder) tellAll() {
+// deliverEvents calls event with the undelivered events.
+func (r *Recorder) deliverEvents() {
 	r.mu.Lock()
-	events := r.untold
-	r.untold = nil
+	events := r.undelivered
+	r.undelivered = nil
 	r.mu.Unlock()
 	for _, e := range events {
 		r.event(e)

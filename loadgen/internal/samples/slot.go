@@ -27,7 +27,7 @@ func (s Slot) From() time.Time { return time.UnixMilli(s.Begin).UTC() }
 // Until is when it ends.
 func (s Slot) Until() time.Time { return time.UnixMilli(s.Begin + s.Millis).UTC() }
 
-// RequestSlot is what the requests of one load did that ended in a slot.
+// RequestSlot counts the requests of one load that ended in a slot.
 type RequestSlot struct {
 	Succeeded int64            `json:"ok,omitempty"`      // answered with 2xx
 	Failed    map[string]int64 `json:"failed,omitempty"`  // by outcome
@@ -58,7 +58,7 @@ func (s RequestSlot) Failures() int64 {
 
 func (s RequestSlot) empty() bool { return s.Succeeded == 0 && len(s.Failed) == 0 && s.Unsent == 0 }
 
-// StreamSlot is what happened to the watches of one load in a slot.
+// StreamSlot counts the events of one load's watches in a slot.
 type StreamSlot struct {
 	Breaks    int64 `json:"breaks,omitempty"`    // ended out of turn
 	Relists   int64 `json:"relists,omitempty"`   // had to list again

@@ -56,7 +56,7 @@ type targetGroup struct {
 	Labels  map[string]string `json:"labels"`
 }
 
-// same tells whether targets of both fit into one configuration.
+// same reports whether targets of both fit into one configuration.
 func (c *scrapeConfig) same(other *scrapeConfig) bool {
 	return c.job == other.job && c.Scheme == other.Scheme && c.MetricsPath == other.MetricsPath &&
 		reflect.DeepEqual(c.Params, other.Params) && reflect.DeepEqual(c.TLS, other.TLS) &&

@@ -28,7 +28,7 @@ const (
 // what ends in the one or the other may have been held up since the stall began.
 type Meter struct{ state atomic.Pointer[state] }
 
-// state is what the ticks so far have told. The zero stall has no length.
+// state holds the stalls found by the ticks so far. The zero stall has no length.
 type state struct {
 	due          time.Time     // the next tick
 	begin, until time.Time     // of the stall that reaches furthest, catching up included
@@ -60,7 +60,7 @@ func (m *Meter) Queued(wait time.Duration, now time.Time) {
 	m.state.Store(&s)
 }
 
-// Stop tells that no tick comes any more: no lateness counts from now on.
+// Stop ends the ticks: no lateness counts from now on.
 func (m *Meter) Stop() {
 	if s := m.state.Load(); s != nil {
 		stopped := *s

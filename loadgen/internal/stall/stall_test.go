@@ -38,7 +38,7 @@ func TestNoStallWithoutLateTick(t *testing.T) {
 	}
 }
 
-// A stop is known to whoever runs first after it, before the ticker does.
+// A stop is known at the first call after it, before the ticker runs.
 func TestStopIsKnownBeforeItsTick(t *testing.T) {
 	m, at, tickAt := ticks()
 	tickAt(tick)

@@ -17,19 +17,19 @@ func (f Fault) about() control.FaultKind {
 	return kind
 }
 
-// stops tells whether the supervisor ends processes for the fault.
+// stops reports whether the supervisor ends processes for the fault.
 func (f Fault) stops() bool { return f.about().Process == control.ProcessEnded }
 
-// silences tells whether its components do not answer while the fault is in force.
+// silences reports whether its components do not answer while the fault is in force.
 func (f Fault) silences() bool { return f.about().Silences }
 
-// silencesElected tells whether schedulers and controller managers may not answer
+// silencesElected reports whether schedulers and controller managers may not answer
 // while the fault is in force: they ask an API server who scrapes them.
 func (f Fault) silencesElected() bool {
 	return f.about().Isolates || f.silences() && (f.isOn(control.KindEtcd) || f.isOn(control.KindAPIServer))
 }
 
-// accountsFor tells whether a component may end by itself under the fault. marked: the
+// accountsFor reports whether a component may end by itself under the fault. marked: the
 // supervisor marks the exits that it asked for; where it does not, all of the fault's
 // own components are meant.
 func (f Fault) accountsFor(x Exit, marked bool) bool {
@@ -45,12 +45,12 @@ func (f Fault) accountsFor(x Exit, marked bool) bool {
 	return false
 }
 
-// isOn tells whether the fault is on a component of a kind.
+// isOn reports whether the fault is on a component of a kind.
 func (f Fault) isOn(kind string) bool {
 	return slices.ContainsFunc(f.On, func(name string) bool { return control.ComponentKind(name) == kind })
 }
 
-// isElected tells whether a component needs a lease to live.
+// isElected reports whether a component needs a lease to live.
 func isElected(name string) bool {
 	kind := control.ComponentKind(name)
 	return kind == control.KindScheduler || kind == control.KindControllerManager

@@ -19,7 +19,7 @@ type Fault struct {
 	End          *time.Time // nil: the timeline has none
 }
 
-// Over tells whether the fault had ended by a time.
+// Over reports whether the fault had ended by a time.
 func (f Fault) Over(at time.Time) bool { return f.End != nil && !f.End.After(at) }
 
 // EndOr is when the fault ended, or last where the timeline has no end.
@@ -30,7 +30,7 @@ func (f Fault) EndOr(last time.Time) time.Time {
 	return *f.End
 }
 
-// Hits tells whether the fault is on a component.
+// Hits reports whether the fault is on a component.
 func (f Fault) Hits(component string) bool { return slices.Contains(f.On, component) }
 
 // nodesPrefix begins the IDs of faults of nodes, which have none of a plane.

@@ -38,7 +38,7 @@ func killed(name string, more ...result.Event) []result.Event {
 }
 
 // A fault keeps its own components away until they are ready again, and those that
-// cannot answer without them; nobody else and at no other time.
+// cannot answer without them; no others and at no other time.
 func TestWhoIsAwayAndWhen(t *testing.T) {
 	type look struct {
 		component string
@@ -91,7 +91,7 @@ func TestWhoIsAwayAndWhen(t *testing.T) {
 }
 
 // All goes on under these, slower: a scrape goes straight to its component.
-func TestSlowIsNotAway(t *testing.T) {
+func TestSlowServerIsNotGone(t *testing.T) {
 	components := []string{"etcd-0", "etcd-1", "kube-apiserver-0", "kube-scheduler-0", "kube-controller-manager-0"}
 	for kind, want := range map[string][]string{
 		"slowFsync": nil, "diskContention": nil, "networkDelay": nil, "webhook": nil,
@@ -116,8 +116,8 @@ func TestSlowIsNotAway(t *testing.T) {
 	}
 }
 
-// What a fault accounts for and what it does not: the other ends are told.
-func TestWhoseDoingAnExitIs(t *testing.T) {
+// Exits caused by a fault are expected; all others are reported.
+func TestExitsAreAttributed(t *testing.T) {
 	const api, etcd, scheduler, manager = "kube-apiserver-0", "etcd-0", "kube-scheduler-0", "kube-controller-manager-0"
 	under := func(kind string, on ...string) func(exit result.Event) []result.Event {
 		return func(exit result.Event) []result.Event { return []result.Event{begin(10, kind, on...), end(20), exit} }

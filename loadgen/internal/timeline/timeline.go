@@ -18,7 +18,7 @@ import (
 // of the process that it kills.
 const clockSkew = time.Second
 
-// Timeline is what the events of a run tell.
+// Timeline holds the spans and moments read from the events of a run.
 type Timeline struct {
 	Faults  []Fault  // in the order in which they began
 	Exits   []Exit   // in the order of time

@@ -25,7 +25,7 @@ const (
 	// DeploymentLabel names a pod's Deployment.
 	DeploymentLabel = "stormglass.dev/deployment"
 	// RevisionAnnotation counts the updates of a pod template. It tells old
-	// pods from new ones, and changing it is what a rolling update changes.
+	// pods from new ones; a rolling update changes it alone.
 	RevisionAnnotation = "stormglass.dev/revision"
 	// Image of the pods. A simulated node pulls nothing, a real one gets none
 	// of our pods.
@@ -149,7 +149,7 @@ func (w *Workload) labels(name string) map[string]string {
 	return l
 }
 
-// deployment is what `deploy` applies. What is not set is upstream's default:
+// deployment makes the Deployment that `deploy` applies. Fields not set have upstream's defaults:
 // grace period, service account token, strategy, history.
 func (w *Workload) deployment(a scenario.Action, revision string) (*appsv1.Deployment, error) {
 	requests := corev1.ResourceList{}

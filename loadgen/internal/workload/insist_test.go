@@ -42,7 +42,7 @@ func TestAnActionOutlivesAFault(t *testing.T) {
 			t.Errorf("%s: asked %d times, want %d", name, n, c.asked)
 		}
 	}
-	// Nobody listens: the patience ends.
+	// No server listens: the patience ends.
 	w, err := New(&rest.Config{Host: "https://127.0.0.1:1"}, Options{
 		Namespace: "ns", Labels: map[string]string{"run": "r"}, Retry: time.Millisecond, Patience: 20 * time.Millisecond,
 	})

@@ -6,7 +6,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/protobuf"
 )
 
-// object is what the tracker needs to know of a Pod, a Node, a Deployment, a
+// object holds the fields that the tracker needs of a Pod, a Node, a Deployment, a
 // ReplicaSet or an EndpointSlice.
 // It is read off the wire directly: decoding whole pods into Go structs costs
 // six times the CPU and 12 KB of garbage each (BenchmarkDecodePod), and a

@@ -69,7 +69,7 @@ type named struct {
 	*rollout
 }
 
-// of tells whether a piece of this revision, first seen then, belongs to it.
+// of reports whether a piece of this revision, first seen then, belongs to it.
 func (r *rollout) of(revision string, firstSeen time.Time) bool {
 	return r != nil && !r.over && revision == r.revision && !firstSeen.Before(r.asked)
 }
@@ -115,7 +115,7 @@ func (t *tracker) sawSlice(o object, at time.Time, listed bool) {
 }
 
 // Early endpoints: a slice may be ahead of its pods' events, or behind their
-// deletion, and then nobody asks for them any more.
+// deletion, and then they are never asked for.
 const (
 	earlyFor  = time.Minute
 	mostEarly = 1000 // before the old ones are looked for
@@ -148,7 +148,7 @@ func (t *tracker) toEndpoint(p *pod) {
 	}
 }
 
-// result is what a rollout was, with times since it was asked for.
+// result returns a rollout's result, with times since it was asked for.
 func (r named) result() result.Rollout {
 	out := result.Rollout{Deployment: r.name, Action: r.action, Pods: r.pods, Began: r.asked.UTC(), Complete: r.over}
 	for i, name := range hopNames() {

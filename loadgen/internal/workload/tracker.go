@@ -21,13 +21,13 @@ type tracker struct {
 	phase  *phase
 
 	live Live
-	// onStartup is told each measured pod startup.
+	// onStartup is called with each measured pod startup.
 	onStartup func(time.Duration)
 	// stalled is for how long the generator was not run until a time.
 	stalled func(time.Time) time.Duration
 }
 
-// deployment is what was asked for, what its status says, and what is seen of
+// deployment holds what was asked for, what its status says, and the state of
 // its pods. Pods on failed nodes are in neither good nor other: nothing but
 // the node's return can change them.
 type deployment struct {
@@ -53,7 +53,7 @@ type pod struct {
 
 	phase *phase // in which it was first seen
 	// measured: it was first seen by an event and not by a list, so the
-	// arrival tells when it came to be.
+	// arrival is the time of its creation.
 	measured bool
 	// Arrivals: first seen, bound to a node, Ready, in an EndpointSlice. Zero
 	// if not yet.
@@ -284,7 +284,7 @@ func (t *tracker) replace(k kind, objects []object, at time.Time) {
 	}
 }
 
-// key is what tells objects of a kind apart here.
+// key identifies an object among those of its kind.
 func (o object) key() string {
 	if o.kind == podKind {
 		return o.uid

@@ -77,7 +77,7 @@ func deployed(t *testing.T, n int64) *story {
 
 func (s *story) mustBeWhole(want bool, when string) {
 	s.t.Helper()
-	if got := s.whole(); got != want {
+	if got := s.allPodsReady(); got != want {
 		s.t.Errorf("%s: whole = %t, want %t (%+v)", when, got, want, *s.of("web"))
 	}
 }
@@ -166,7 +166,7 @@ func TestWholeAfterADeleteMeansGone(t *testing.T) {
 	}
 }
 
-func TestFailedPodsAreNobodysBusiness(t *testing.T) {
+func TestFailedPodsAreIgnored(t *testing.T) {
 	s := deployed(t, 1)
 	s.pod("evicted", "n0", starting, ended)
 	s.mustBeWhole(true, "a Failed pod that its ReplicaSet has replaced")

@@ -43,7 +43,7 @@ type Options struct {
 	// Retry is the first pause before a failed list or watch is tried again;
 	// it doubles up to 5 s. Zero means 100 ms.
 	Retry time.Duration
-	// Stalls tells when the generator was not run. Nil: nobody knows.
+	// Stalls tells when the generator was not run. Nil: unknown.
 	Stalls *stall.Meter
 	// Patience is how long an action is tried again while the control plane
 	// cannot be asked: for one that comes back from a fault. Zero: it is not.
@@ -187,24 +187,24 @@ func ask[T any](w *Workload, f func(*tracker) T) T {
 	return f(w.tracker)
 }
 
-// Synced tells whether the first list of every kind is in.
+// Synced reports whether the first list of every kind is in.
 func (w *Workload) Synced() bool {
 	return ask(w, func(*tracker) bool { return len(w.synced) == int(statusKind) })
 }
 
-// Whole tells whether every Deployment has all its pods Ready, of the current
+// AllPodsReady reports whether every Deployment has all its pods Ready, of the current
 // revision and on nodes that have not failed, with no other pod left on such
 // nodes; and whether the Deployment controller's status says the same.
-func (w *Workload) Whole() bool {
-	return w.Synced() && ask(w, (*tracker).whole)
+func (w *Workload) AllPodsReady() bool {
+	return w.Synced() && ask(w, (*tracker).allPodsReady)
 }
 
-// NodesReady tells whether the API server says that all these nodes are Ready.
+// NodesReady reports whether the API server says that all these nodes are Ready.
 func (w *Workload) NodesReady(names []string) bool {
 	return ask(w, func(t *tracker) bool { return t.nodesReady(names) })
 }
 
-// AllNotReady tells whether nodes have failed and none of them is Ready any more.
+// AllNotReady reports whether nodes have failed and none of them is Ready any more.
 func (w *Workload) AllNotReady() bool { return ask(w, (*tracker).allFailedNotReady) }
 
 // NodesFailed starts the clocks of a failure: NotReadyAfter runs until the

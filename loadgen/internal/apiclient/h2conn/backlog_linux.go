@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// backlog is what the kernel has received for a socket and nobody has read
+// backlog returns the bytes that the kernel has received for a socket and that are unread
 // (SIOCINQ, tcp(7)); zero for what is no socket.
 func backlog(nc net.Conn) int64 {
 	q := newQueues(nc)
@@ -47,6 +47,6 @@ func (q *queues) length(request uint) int64 {
 	return q.answer
 }
 
-// unsent is what the kernel has taken in and the peer has not acknowledged
+// unsent returns the bytes that the kernel has taken in and the peer has not acknowledged
 // (SIOCOUTQ).
 func (q *queues) unsent() int64 { return q.length(unix.SIOCOUTQ) }

@@ -63,12 +63,12 @@ type Options struct {
 	// StampArrivals has the kernel say when what is read came, for Stream.Waited.
 	// It costs a few hundred nanoseconds a read.
 	StampArrivals bool
-	// StreamWindow is what the server may send ahead on one stream, in bytes.
+	// StreamWindow bounds what the server may send ahead on one stream, in bytes.
 	// Zero: 4 MiB, as Go's own client.
 	StreamWindow uint32
 	// Queued makes a goroutine of the connection's own do the writing. It sends
 	// together what was queued while it was busy, and opening a stream never
-	// waits for the network. Without it, whoever has something to send sends
+	// waits for the network. Without it, the goroutine with something to send sends
 	// it, and what others queue meanwhile.
 	Queued bool
 	// Ping is the silence after which the server is asked for a sign of life.
@@ -90,7 +90,7 @@ type Conn struct {
 	born      time.Time
 	done      chan struct{}
 	settled   chan struct{} // closed by the server's first SETTINGS
-	pool      *Pool         // nil: nobody's
+	pool      *Pool         // nil: not in a pool
 
 	// The read loop's.
 	waited   *time.Duration // until the last read; nil: unknown
@@ -237,7 +237,7 @@ func (c *Conn) start() {
 	go c.read()
 }
 
-// source is what the frames are read from.
+// source is the reader of the frames.
 type source struct{ *Conn }
 
 func (c source) Read(p []byte) (int, error) {
@@ -248,7 +248,7 @@ func (c source) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Usable tells whether a new stream may be opened, sooner or later.
+// Usable reports whether a new stream may be opened, sooner or later.
 func (c *Conn) Usable() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -299,7 +299,7 @@ func (c *Conn) fail(err error) {
 	c.mu.Unlock()
 }
 
-// failLocked records the first error and wakes everybody. The read loop, which
+// failLocked records the first error and wakes all waiters. The read loop, which
 // ends by the closed socket, tells the streams.
 func (c *Conn) failLocked(err error) {
 	if c.err != nil {

@@ -17,7 +17,7 @@ type frame struct {
 	// payload without padding and, of HEADERS, without priority. Of DATA it is
 	// a piece: last tells that the frame ends with it.
 	payload []byte
-	// size is what flow control counts of a DATA frame's piece: padding too.
+	// size is the size of a DATA frame's piece in flow control, padding included.
 	size int
 	last bool
 }
@@ -80,7 +80,7 @@ func (f *frameReader) next() (frame, error) {
 	return fr, fr.check()
 }
 
-// piece is what there is of the DATA frame under way.
+// piece returns what there is of the DATA frame under way.
 func (f *frameReader) piece() (frame, error) {
 	if f.at == f.end {
 		if err := f.fill(); err != nil {

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// told is what a frame says, as text.
+// told formats a frame as text.
 func told(kind http2.FrameType, flags http2.Flags, id uint32, payload []byte) string {
 	return fmt.Sprintf("%v %x %d %x", kind, flags, id, payload)
 }
@@ -211,8 +211,8 @@ func TestEmptyFieldsOfTheTable(t *testing.T) {
 	}
 }
 
-// FuzzFields: what the standard decoder makes of a header block is what ours
-// reads of it; and what ours cannot decode, it cannot either.
+// FuzzFields compares our reading of header blocks with the standard decoder's:
+// both return the same fields, and refuse the same blocks.
 func FuzzFields(f *testing.F) {
 	f.Add(answerBlock(200))
 	f.Add(answerBlock(429))
@@ -231,7 +231,7 @@ func FuzzFields(f *testing.F) {
 		case !valid && err == nil:
 			t.Fatalf("%x: we cannot decode what is %v", block, all)
 		case !valid || err != nil || got.invalid != "":
-			return // ours does not decode what nobody reads
+			return // ours does not decode unread fields
 		}
 		want, regular := http.Header{}, false
 		for _, field := range all {

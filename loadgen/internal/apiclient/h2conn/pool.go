@@ -40,7 +40,7 @@ type Pool struct {
 
 	// A leaf: taken with mu and with a connection's mu held.
 	rmu     sync.Mutex
-	starved atomic.Bool   // somebody waits for changed
+	starved atomic.Bool   // a goroutine waits for changed
 	changed chan struct{} // the last that was made
 }
 

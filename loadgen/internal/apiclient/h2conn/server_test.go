@@ -215,8 +215,8 @@ func TestPingsAndSettingsAreAcknowledged(t *testing.T) {
 	}
 }
 
-// A server that falls silent is asked, and given up without an answer.
-func TestASilentServerIsAskedForASign(t *testing.T) {
+// A silent server is pinged, and its connection closed without an answer.
+func TestSilentServerIsPinged(t *testing.T) {
 	pings := make(chan bool, 100)
 	s := h2test.Serve(t, h2test.Options{Frame: func(p *h2test.Peer, f http2.Frame) {
 		if f.Header().Type == http2.FramePing {

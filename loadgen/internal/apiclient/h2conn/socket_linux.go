@@ -16,7 +16,7 @@ import (
 // call that the scheduler is told of after a time with nothing to run wakes the
 // runtime's monitor thread (runtime/proc.go, entersyscall), which then looks
 // every 20 µs or so whether the call hangs: a quarter of the CPU of a
-// few thousand small requests a second, each of which finds an idle process.
+// few thousand small requests a second, each finding an idle process.
 //
 // One reads at a time, and one writes: crypto/tls sees to it. Under the race
 // detector connections stay what they are, as internal/poll tells it that what
@@ -28,7 +28,7 @@ type socket struct {
 	arrivals
 }
 
-// most is what one system call moves: the collector, which cannot stop us
+// most bounds the bytes of one system call: the collector, which cannot stop us
 // meanwhile, is not to wait for long.
 const most = 64 << 10
 

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// Request is what a stream asks for.
+// Request is the request of a stream.
 type Request struct {
 	Method string
 	// Path with its query, percent-encoded.
@@ -24,7 +24,7 @@ type Request struct {
 	Urgent bool
 }
 
-// Header is what is kept of a response's headers.
+// Header holds the part of a response's headers that is kept.
 type Header struct {
 	Status      int
 	ContentType string
@@ -32,7 +32,7 @@ type Header struct {
 	RetryAfter time.Duration
 }
 
-// Handler is told of a stream's response, on the connection's read loop and in
+// Handler receives a stream's response, on the connection's read loop and in
 // order: it must not block. All methods of Conn and Stream may be called but
 // Open and RoundTrip, which can wait.
 type Handler interface {
@@ -152,7 +152,7 @@ func open[T string | []byte](c *Conn, s *Stream, t *Template, path T, body []byt
 	}
 }
 
-// free tells how many more streams TryOpen may open now; an error if there
+// free returns how many more streams TryOpen may open now; an error if there
 // never will be any.
 func (c *Conn) free() (int, error) {
 	c.mu.Lock()

@@ -12,7 +12,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/h2conn/h2test"
 )
 
-// End is called once, whoever is first, and the memory may be used again.
+// End is called once, and then the memory may be used again.
 func TestCancelWithEndsOnce(t *testing.T) {
 	s := h2test.Serve(t, h2test.Options{Answer: h2test.Respond(200, []byte("{}"))})
 	c := to(t, s, Options{Queued: true})
@@ -63,7 +63,7 @@ func TestTryOpenDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// What a template says is what the server reads, on each connection.
+// The server reads the template's request on each connection.
 func TestTemplateCarriesEverything(t *testing.T) {
 	addr, config := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)

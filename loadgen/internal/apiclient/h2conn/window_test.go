@@ -10,8 +10,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/h2conn/h2test"
 )
 
-// The body goes out as the windows allow, also after one went below zero, and
-// nobody waits for it.
+// The body goes out as the windows allow, also after one went below zero, without
+// a waiting goroutine.
 func TestBodyFollowsTheWindows(t *testing.T) {
 	got := make(chan int, 100)
 	var peer atomic.Pointer[h2test.Peer]

@@ -19,7 +19,7 @@ const pingTimeout = 15 * time.Second
 // asks and does not read must not fill our memory.
 const maxReplies = 10_000
 
-// handedOver is what Flush sends by itself: less than any socket's buffer.
+// handedOver bounds the bytes that Flush sends by itself: less than any socket's buffer.
 const handedOver = 8 << 10
 
 // Write buffers up to these sizes are kept.
@@ -29,7 +29,7 @@ const (
 )
 
 // unlock releases mu and sees to it that what is queued is sent: by the writer
-// or, without one, by the caller, unless somebody is writing just now, who
+// or, without one, by the caller, unless another goroutine is writing, which
 // will send it too.
 func (c *Conn) unlock() {
 	defer c.mu.Unlock()

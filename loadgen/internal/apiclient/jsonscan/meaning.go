@@ -41,7 +41,7 @@ func appendMeaning(b, inside []byte) []byte {
 	return b
 }
 
-// hexRune is what four hexadecimal digits say.
+// hexRune decodes four hexadecimal digits.
 func hexRune(digits []byte) (r rune) {
 	for _, c := range digits[:4] {
 		switch {

@@ -9,10 +9,10 @@ import (
 	"fmt"
 )
 
-// Token is what Next has come to.
+// Token is the kind of token that Next found.
 type Token uint8
 
-// The tokens. What nobody asked for gives none.
+// The tokens. Unwanted values give none.
 const (
 	None   Token = iota // the piece is used up
 	Key                 // of a member of an entered object: Text is the key; bytes in it that are no UTF-8 stay as they are
@@ -85,7 +85,7 @@ const (
 	inExponent
 )
 
-// want is what is wanted of a value.
+// want is the wanted part of a value.
 type want uint8
 
 const (
@@ -105,9 +105,9 @@ func (s *Scanner) Enter() { s.want = members }
 // call of Next or Reset and as long as the piece is.
 func (s *Scanner) Text() []byte { return s.text }
 
-// Whole tells that the input may end here: after a text, or between the
+// Complete reports whether the input may end here: after a text, or between the
 // objects of a stream.
-func (s *Scanner) Whole() bool {
+func (s *Scanner) Complete() bool {
 	if s.Stream {
 		return s.state == beforeText
 	}

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// wish is what a test asks of the value of a key: by the key and the test's
+// wish tells what a test wants of the value of a key: by the key and the test's
 // seed, so that the reference can ask the same.
 type wish uint64
 
@@ -24,7 +24,7 @@ func (w wish) of(key string) want {
 	return want(h.Sum64() % 3)
 }
 
-// found is what a scanner has given of one text: members by key, those read
+// found holds the tokens of one text: members by key, those read
 // over left out.
 type found map[string]any
 
@@ -94,7 +94,7 @@ func (w wish) scanned(s *Scanner, text []byte, piece func(left int) int) (all []
 		}
 		clear(p)
 	}
-	if !s.Whole() {
+	if !s.Complete() {
 		return all, io.ErrUnexpectedEOF
 	}
 	return all, nil

@@ -12,7 +12,7 @@ func (s *Scanner) begin(key, keep bool) {
 	s.partial = s.partial[:0]
 }
 
-// skip reads over a string that nobody asked for, after its quote, as far as
+// skip reads over an unwanted string, after its quote, as far as
 // it goes without an escape.
 func (s *Scanner) skip(p []byte, key bool) (n int) {
 	n = plain(p)
@@ -75,7 +75,7 @@ func (s *Scanner) hold(c byte) {
 // end takes a whole string.
 func (s *Scanner) end(text []byte) Token {
 	if s.keep {
-		// A key in other bytes is none that anybody looks for: not worth a look.
+		// A key in other bytes is never wanted.
 		if s.text = text; s.escapes || !s.inKey && !utf8.Valid(text) {
 			s.meaning = appendMeaning(s.meaning[:0], text)
 			s.text = s.meaning
@@ -184,7 +184,7 @@ func (s *Scanner) digit(c byte) state {
 	return 0
 }
 
-// numberMayEnd tells that what is being read is a number, and may end here.
+// numberMayEnd reports whether the value being read is a number that may end here.
 func (s *Scanner) numberMayEnd() bool {
 	return s.state == afterZero || s.state == inInteger || s.state == inFraction || s.state == inExponent
 }

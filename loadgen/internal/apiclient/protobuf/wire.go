@@ -121,7 +121,7 @@ func known(kind []byte) string {
 	return string(kind)
 }
 
-// ListMeta is what a list says of itself.
+// ListMeta is the metadata of a list.
 type ListMeta struct {
 	ResourceVersion string
 	Continue        string // of the next page, empty on the last

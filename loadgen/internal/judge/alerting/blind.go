@@ -11,11 +11,11 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 )
 
-// Sight is whether an alert could see what it is about.
-type Sight struct {
+// Visibility reports whether the recorded data could make an alert fire.
+type Visibility struct {
 	// Blind says why it could not have fired whatever had happened; empty: it could.
 	Blind string
-	// Unborn are metrics that it reads and that had no series in the whole run,
+	// Unborn lists metrics that it reads and that had no series in the whole run,
 	// as a counter has none before its first event.
 	Unborn []string
 	// Instances whose metrics it reads, sorted; not those of which it reads up
@@ -40,18 +40,18 @@ func Known(drop []string) func(metric string) bool {
 	return func(metric string) bool { return known[metric] }
 }
 
-// Look tells what the alerts of a name could see of an archive. An error is the
+// Look returns what the alerts of a name can read in an archive. An error is the
 // context's, or one of reading.
-func (s Ruleset) Look(ctx context.Context, a *archive.Archive, alert string, known func(metric string) bool) (Sight, error) {
-	var sight Sight
+func (s Ruleset) Look(ctx context.Context, a *archive.Archive, alert string, known func(metric string) bool) (Visibility, error) {
+	var sight Visibility
 	first, last, err := a.Bounds(ctx)
 	if err != nil {
-		return Sight{Blind: err.Error()}, ctx.Err()
+		return Visibility{Blind: err.Error()}, ctx.Err()
 	}
 	seen := archived{ctx: ctx, a: a, first: first, last: last}
 	for _, selector := range s.Reads(alert) {
 		metric, targets := MetricOf(selector), targetMatchers(selector)
-		if sight.Blind = seen.unseen(selector); sight.Blind != "" {
+		if sight.Blind = seen.whyNoSeriesFits(selector); sight.Blind != "" {
 			break
 		}
 		if metric == "" || metric == "up" {

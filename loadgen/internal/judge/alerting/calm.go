@@ -9,7 +9,7 @@ import (
 )
 
 // calm goes on with the alerts that still fire, until none does or a time has
-// come. What is pending stays so: nobody knows what came after.
+// come. What is pending stays so: what came after is unknown.
 func (r *replay) calm(ctx context.Context, archive storage.Queryable, end time.Time) error {
 	r.takeDown(func(f *Firing) bool { return f.Fired.IsZero() })
 	for at := r.h.End; ; at = at.Add(time.Minute) {

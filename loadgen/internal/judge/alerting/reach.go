@@ -44,11 +44,11 @@ func (r Reach) next(first, start time.Time) time.Time {
 	return first.Add(max(rounds, 0) * r.Every)
 }
 
-// Looks tells whether it is evaluated at some time from start to end, where its
+// Looks reports whether it is evaluated at some time from start to end, where its
 // rules were first evaluated at a given time.
 func (r Reach) Looks(first, start, end time.Time) bool { return !r.next(first, start).After(end) }
 
-// Fires tells whether it would have fired by a time if its condition had held from
+// Fires reports whether it would have fired by a time if its condition had held from
 // the first scrape on, at which its rules were first evaluated.
 func (r Reach) Fires(first, by time.Time) bool {
 	holds := r.next(first, first.Add(r.Back))

@@ -29,7 +29,7 @@ type Options struct {
 	// after it, as if every scrape from then on said what the last one did.
 	// Zero: not at all.
 	Calm time.Duration
-	// Hidden is what the rules do not see.
+	// Hidden lists the data that the rules do not read.
 	Hidden []Hidden
 }
 
@@ -48,7 +48,7 @@ type Firing struct {
 	Resolved time.Time
 }
 
-// History is what a replay saw.
+// History is the outcome of a replay.
 type History struct {
 	// Start and End are the archive's first and last scrape: after End the last
 	// scrape was repeated.
@@ -73,7 +73,7 @@ func (h History) Of(alert string) []Firing {
 	return all
 }
 
-// During tells whether it fired at some time from start to end.
+// During reports whether it fired at some time from start to end.
 func (f Firing) During(start, end time.Time) bool {
 	return !f.Fired.IsZero() && !f.Fired.After(end) && (f.Resolved.IsZero() || f.Resolved.After(start))
 }

@@ -67,7 +67,7 @@ func recorded(t *testing.T) (*archive.Archive, time.Time) {
 	return l.Archive(), start
 }
 
-// told is what became of the alerts, in seconds since the start.
+// told lists the alerts' firings, in seconds since the start.
 func told(h History) string {
 	var b strings.Builder
 	since := func(at time.Time) string {

@@ -17,7 +17,7 @@ import (
 	"github.com/prometheus/prometheus/util/annotations"
 )
 
-// store is what rules wrote, in memory. It is for one goroutine.
+// store holds the series written by rules, in memory. It is for one goroutine.
 type store struct {
 	byHash map[uint64][]*written
 	byName map[string][]*written

@@ -23,7 +23,7 @@ type Hidden struct {
 	From, To time.Time
 }
 
-// view is an archive of which something is hidden, or which goes on after its
+// view is an archive with some data hidden, or extended beyond its
 // end with its last scrape over and over.
 type view struct {
 	inner  storage.Queryable

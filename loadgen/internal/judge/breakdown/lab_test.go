@@ -77,7 +77,7 @@ func load(name, verb, resource string, n int64, lag, connect, service float64) r
 	}
 }
 
-// handle is what the server observes of n requests that took it so long, of
+// handle adds the server's observations of n requests that took it so long, of
 // which it waited in fairness.
 func (l *lab) handle(verb, group, resource, scope string, n, ms, waited float64) {
 	labels := fmt.Sprintf(`verb="%s",group="%s",version="v1",resource="%s",subresource="",scope="%s",component="apiserver"`, verb, group, resource, scope)

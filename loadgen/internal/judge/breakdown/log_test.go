@@ -142,7 +142,7 @@ func auditOf(n int64, verb, resource, tenant string, ms float64) *audit.Audit {
 	}}}
 }
 
-// With the log, the server's time is ours alone, whoever else was there.
+// With the log, the server's time is that of our requests alone.
 func TestAuditTellsOursFromOthers(t *testing.T) {
 	ours := load("w", "patch", "configmaps", 100, 1, 0, 12)
 	for name, c := range map[string]struct {

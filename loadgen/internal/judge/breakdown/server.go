@@ -51,7 +51,7 @@ type series struct {
 	total
 }
 
-// server is what the API servers observed in a window, by family. A family
+// server holds the API servers' histograms of a window, by family. A family
 // that was not recorded has no entry.
 type server struct {
 	// missing says why there is nothing.

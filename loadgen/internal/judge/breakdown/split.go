@@ -22,8 +22,8 @@ const (
 	mostShare  = 1.20
 )
 
-// tellShare is the share of others' requests from which on they are mentioned.
-const tellShare = 0.02
+// mentionShare is the share of others' requests from which on they are mentioned.
+const mentionShare = 0.02
 
 // Split takes apart the mean latency of each load of requests and measured
 // changes, phase by phase. The archive and the audit summary may each be nil;
@@ -188,7 +188,7 @@ func (w window) audited(b *row, r result.Requests, c call) (mean, perRequest flo
 	case share < leastShare || share > mostShare:
 		b.warn("the audit log has %d requests, we had answers to %d: it is not used", class.Server.Count, ours)
 		return 0, 0, false
-	case share < 1-tellShare || share > 1+tellShare:
+	case share < 1-mentionShare || share > 1+mentionShare:
 		b.warn("the audit log has %d requests, we had answers to %d", class.Server.Count, ours)
 	}
 	if rows > 1 {
@@ -225,9 +225,9 @@ func (w window) refusal(b *row, c call, all total) string {
 		return fmt.Sprintf("of %.0f such requests %.0f%% were ours: the server's mean is others'", all.count, share*100)
 	case share > mostShare:
 		return fmt.Sprintf("the API servers counted %.0f of our %d requests: not all of them were scraped", all.count, ours)
-	case share < 1-tellShare:
+	case share < 1-mentionShare:
 		b.warn("%.1f%% of the requests behind the server's means are other clients'", (1-share)*100)
-	case share > 1+tellShare:
+	case share > 1+mentionShare:
 		b.warn("the API servers counted %.0f of our %d requests", all.count, ours)
 	}
 	if rows > 1 {

@@ -6,7 +6,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// call is what a client's verb and resource are to the API server.
+// call is a client's verb and resource in the API server's terms.
 type call struct {
 	verb                         string // label verb: GET, LIST, POST, PUT, PATCH, APPLY, DELETE
 	group, resource, subresource string
@@ -33,14 +33,14 @@ func callOf(r result.Requests) (call, bool) {
 	return c, known
 }
 
-// is tells whether a series of a request histogram is of this call.
+// is reports whether a series of a request histogram is of this call.
 func (c call) is(l map[string]string) bool {
 	return l["verb"] == c.verb && l["group"] == c.group && l["resource"] == c.resource && l["subresource"] == c.subresource &&
 		// DELETE of a collection has the same verb and another scope.
 		(c.verb != "DELETE" || l["scope"] == "resource")
 }
 
-// sameResource tells whether a series is of the call's resource, of whatever
+// sameResource reports whether a series is of the call's resource, of whatever
 // subresource.
 func (c call) sameResource(l map[string]string) bool {
 	return l["group"] == c.group && l["resource"] == c.resource

@@ -14,7 +14,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// alert is what a gate asks about an alert.
+// alert is a gate's condition on an alert.
 type alert struct {
 	rules *alertRules
 	fires bool
@@ -37,7 +37,7 @@ func newBook(extra alerting.Ruleset) (book, error) {
 	return book{&alertRules{extra}, &alertRules{shipped}}, err
 }
 
-// find gives the rules of an alert, nil where nobody knows it.
+// find returns the rules of an alert, nil where it is unknown.
 func (b book) find(name string) *alertRules {
 	for _, rules := range []*alertRules{b.extra, b.shipped} {
 		if len(rules.Find(name)) > 0 {
@@ -156,7 +156,7 @@ func (c Compiled) alertFinding(ctx context.Context, a *archive.Archive, h alerti
 		i := slices.IndexFunc(windows, func(w window) bool { return w.missing == "" && life.During(w.start, w.end) })
 		if i >= 0 {
 			total.value++
-			lives = append(lives, tell(life, windows[i], h.End))
+			lives = append(lives, describeFiring(life, windows[i], h.End))
 		}
 	}
 	f.readings = []reading{total}
@@ -164,7 +164,7 @@ func (c Compiled) alertFinding(ctx context.Context, a *archive.Archive, h alerti
 		f.readings[0].detail = strings.Join(lives, "; ")
 		return f, nil // it is seen: nothing that is missing could undo that
 	}
-	why, notes, err := c.sight(ctx, a, h, windows)
+	why, notes, err := c.silenceDoubts(ctx, a, h, windows)
 	if err != nil {
 		return f, err
 	}
@@ -175,8 +175,8 @@ func (c Compiled) alertFinding(ctx context.Context, a *archive.Archive, h alerti
 	return f, nil
 }
 
-// tell is a life of an alert in a sentence: when, of what, for how long.
-func tell(f alerting.Firing, w window, end time.Time) string {
+// describeFiring describes one firing of an alert in a sentence: when, of what, for how long.
+func describeFiring(f alerting.Firing, w window, end time.Time) string {
 	when := fmt.Sprintf("fired %s into %s", span(f.Fired.Sub(w.start)), w.name)
 	if f.Fired.Before(w.start) {
 		when = "fired before " + w.name
@@ -196,7 +196,7 @@ func tell(f alerting.Firing, w window, end time.Time) string {
 	return text
 }
 
-// pending tells of an alert that came near.
+// pending describes an alert that was pending.
 func pending(h alerting.History, name string) string {
 	for _, f := range h.Firings {
 		if f.Alert != name || !f.Fired.IsZero() {

@@ -117,8 +117,8 @@ func (c Compiled) targets(ctx context.Context, a *archive.Archive) (targets, err
 	}
 	for _, selector := range c.reads {
 		if c.objective.Name == "expr" {
-			// "or vector(0)" would make a value of what nobody could have counted.
-			why, err := alerting.Unseen(ctx, a, first, last, selector)
+			// "or vector(0)" would make a value of what no target could have counted.
+			why, err := alerting.WhyNoSeriesFits(ctx, a, first, last, selector)
 			if err != nil || why != "" {
 				return targets{missing: why}, err
 			}
@@ -226,7 +226,7 @@ func describe(set map[string]string) string {
 	return strings.Join(parts, " ")
 }
 
-// explainQuantile tells what a quantile is made of, and whether it lies past
+// explainQuantile describes the samples of a quantile, and whether it lies past
 // the last bucket, where the true value is not known.
 func (c Compiled) explainQuantile(ctx context.Context, a *archive.Archive, w window, group map[string]string, r *reading) error {
 	expr := fill(c.objective.buckets, archive.Window(w.start, w.end), 1)

@@ -8,7 +8,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// evidence is what a client-side objective looks at.
+// evidence holds the inputs of a client-side objective.
 type evidence struct {
 	Compiled
 	phases   map[string]result.Phase
@@ -41,7 +41,7 @@ type reading struct {
 	detail  string
 }
 
-// finding is what there is to say about a gate.
+// finding is the result of evaluating a gate.
 type finding struct {
 	readings []reading
 	// whole: the readings are one value that is wrong if any is missing.

@@ -10,7 +10,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 )
 
-// fitness is what the scrapes of a target in a window are worth.
+// fitness tells how far the scrapes of a target in a window can be relied on.
 type fitness struct {
 	instance string
 	// why they cannot be trusted at all; empty: they can.

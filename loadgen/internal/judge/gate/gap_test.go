@@ -14,7 +14,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// What a value is worth of which a part was counted by nobody who could tell.
+// Values of counters with a gap in their scrapes.
 func TestGaps(t *testing.T) {
 	of := func(instance string, known time.Duration) fitness {
 		f := fitness{instance: instance, known: known * time.Second, window: time.Minute}

@@ -41,7 +41,7 @@ func lostScrapes(ctx context.Context, a *archive.Archive, outages timeline.Outag
 	return lost, nil
 }
 
-// exits tells of the ends of processes that no fault accounts for, a line each: when
+// exits describes the exits of processes not caused by a fault, a line each: when
 // (UTC), in which phase, how.
 func exits(unexplained []timeline.Exit, phases []result.Phase) (lines []string) {
 	for _, e := range unexplained {

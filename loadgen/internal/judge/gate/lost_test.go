@@ -11,7 +11,7 @@ import (
 
 // A process that ended under a fault that does not account for it makes a pass
 // impossible, whatever the gates say.
-func TestAnExitThatNoFaultAccountsForIsNoPass(t *testing.T) {
+func TestUnexpectedExitDoesNotPass(t *testing.T) {
 	gates := compiled(t, "{name: good, objective: generator-memory, max: 1GB}")
 	m := told()
 	storm := m.Phases[1]

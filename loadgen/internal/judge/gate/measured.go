@@ -179,7 +179,7 @@ func measured() []Objective {
 
 func p99(l result.Latency) float64 { return l.P99 }
 
-// theRun is what an objective of the whole run is a value of.
+// theRun names the source of an objective of the whole run.
 const theRun = "the run"
 
 // overRun makes an objective of the whole run, whatever `over` says.

@@ -22,7 +22,7 @@ func patch(offered, unsent, failed int64, p99 float64) result.Requests {
 	return result.Requests{Load: "patch", Offered: offered, Sent: sent, Unsent: unsent, Succeeded: sent - failed, Latency: lat(sent, p99/4, p99, p99*2)}
 }
 
-// told is what the generator measured in a run that went well.
+// told holds the generator's measurements of a run that went well.
 func told() result.Measurements {
 	at := time.UnixMilli(1_800_000_000_000).UTC()
 	notReady, recovered := 41.5, 97.0

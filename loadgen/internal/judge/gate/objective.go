@@ -11,7 +11,7 @@ import (
 
 // Objective is one built-in way to judge a run.
 type Objective struct {
-	// Name is what a gate writes after `objective:`.
+	// Name is the name that a gate writes after `objective:`.
 	Name string
 	// Unit of its value.
 	Unit scenario.Unit

@@ -50,7 +50,7 @@ func (o Objective) impossible(b *scenario.Bound, op string) (hint, wrong string)
 	return "", ""
 }
 
-// contradictions tells of gates on the same value of which one must fail.
+// contradictions finds pairs of gates on one value that cannot both pass.
 func contradictions(s *scenario.Scenario, all []Compiled) []error {
 	var errs []error
 	for i, c := range all {
@@ -81,7 +81,7 @@ func contradictions(s *scenario.Scenario, all []Compiled) []error {
 	return errs
 }
 
-// contradictingAlerts tells of an alert that must fire and must not, in the same phases.
+// contradictingAlerts finds an alert that must fire and must not, in the same phases.
 func contradictingAlerts(s *scenario.Scenario, c Compiled, before []Compiled) []error {
 	for _, other := range before {
 		if other.alert == nil || other.Alert != c.Alert || other.alert.fires == c.alert.fires {

@@ -65,7 +65,7 @@ func selectors(expr string) ([][]*labels.Matcher, error) {
 	return all, err
 }
 
-// inVain tells of a part of PromQL that makes no value of whatever it reads, or nil.
+// inVain returns the reason why a part of PromQL never has a value, or nil.
 func inVain(n parser.Node) *vain {
 	switch n := n.(type) {
 	case *parser.Call:
@@ -99,7 +99,7 @@ func badQuantile(function string, arg parser.Expr) *vain {
 	return &vain{fmt.Sprintf("%s takes a quantile from 0 to 1, not %g", function, q), hint}
 }
 
-// withoutEdges tells of classic buckets whose edges, the label le, are summed away,
+// withoutEdges finds classic buckets whose edges, the label le, are summed away,
 // or of what is no buckets.
 func withoutEdges(of parser.Expr) *vain {
 	for _, suffix := range []string{"_count", "_sum"} {
@@ -160,7 +160,7 @@ func literal(e parser.Expr) (float64, bool) {
 // bundledJobs are those whose metrics a run on the bundled control plane records.
 func bundledJobs() []string { return append(control.Kinds(), "loadgen") }
 
-// Warnings tell of PromQL that reads what only other clusters have, with --targets,
+// Warnings list PromQL that reads what only other clusters have, with --targets,
 // and of PromQL that gives a value by chance only, one line each.
 func Warnings(s *scenario.Scenario) []string {
 	var all []string

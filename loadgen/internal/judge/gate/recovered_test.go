@@ -67,8 +67,8 @@ func TestObjectivesOfFaults(t *testing.T) {
 	}
 }
 
-// Without a pulse no relist was counted, and that is not none.
-func TestAStormNobodyCountedIsNoPass(t *testing.T) {
+// Without samples the number of relists is unknown, not zero.
+func TestUncountedRelistsDoNotPass(t *testing.T) {
 	compiled := Compiled{objective: *find("relist-storm"), op: "<=", bound: 1000, order: []string{"storm"}}
 	compiled.Over = []string{"storm"}
 	rec := &rundir.Recorded{
@@ -89,8 +89,8 @@ func TestAStormNobodyCountedIsNoPass(t *testing.T) {
 	}
 }
 
-// A history proves nothing by what could not be judged.
-func TestAHistoryThatWasNotJudgedIsNoPass(t *testing.T) {
+// An unjudged part of a history keeps a gate from passing.
+func TestUnjudgedHistoryDoesNotPass(t *testing.T) {
 	good := result.History{Load: "registers", Writes: result.HistoryOperations{Invoked: 9, Succeeded: 9}, Linearizable: "yes"}
 	unjudged := good
 	unjudged.Unjudged = []string{"the final list: refused"}

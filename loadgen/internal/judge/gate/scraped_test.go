@@ -119,7 +119,7 @@ func TestScrapedObjectives(t *testing.T) {
 	}
 }
 
-// The value of a quantile is what Prometheus computes from the shown PromQL.
+// The value of a quantile equals Prometheus' result of the shown PromQL.
 func TestShownExpressionGivesTheValue(t *testing.T) {
 	l, m := stormy(t, record.Options{})
 	a := l.Archive()

@@ -11,8 +11,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/judge/alerting"
 )
 
-// sight says why the alert's silence proves nothing, if so.
-func (c Compiled) sight(ctx context.Context, a *archive.Archive, h alerting.History, windows []window) (why, notes []string, err error) {
+// silenceDoubts returns reasons why the alert's silence proves nothing.
+func (c Compiled) silenceDoubts(ctx context.Context, a *archive.Archive, h alerting.History, windows []window) (why, notes []string, err error) {
 	for _, w := range windows {
 		if w.missing != "" {
 			why = append(why, w.missing)

@@ -143,7 +143,7 @@ func (c Compiled) missing(f finding, n int) []string {
 	return why
 }
 
-// nothing is what a phase has in which the gate found no value.
+// nothing describes the absence of a value in a phase.
 func (c Compiled) nothing() string {
 	if c.objective.Name == "expr" {
 		return "the expression gives no number (no series fits, a comparison has left none, or it divides nothing by nothing)"

@@ -51,10 +51,10 @@ func faulty(from, to float64, on ...string) []result.Event {
 	}
 }
 
-// seen is what the only load saw of the only fault.
+// seen returns the only load's recovery from the only fault.
 func seen(t *testing.T, timeline []result.Event, slots []samples.Slot) result.LoadRecovery {
 	t.Helper()
-	r := Analyse(Input{Timeline: timeline, Pulse: slots})
+	r := Analyse(Input{Timeline: timeline, Slots: slots})
 	if r == nil || len(r.Faults) != 1 || len(r.Faults[0].Loads) != 1 {
 		t.Fatalf("not one fault with one load: %+v", r)
 	}

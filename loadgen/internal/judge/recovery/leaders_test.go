@@ -94,7 +94,7 @@ func TestRelistStorm(t *testing.T) {
 			samples.Nodes: {Relists: nodes, Breaks: 1}, "flood": {Relists: watches, Delivered: 5},
 		}}
 	}
-	r := Analyse(Input{Timeline: faulty(1, 2), Pulse: []samples.Slot{
+	r := Analyse(Input{Timeline: faulty(1, 2), Slots: []samples.Slot{
 		slot(0.5, 100, 100), // before
 		slot(1.5, 3, 4), slot(2.4, 10, 0), slot(2.5, 1, 1), slot(20, 5, 0), slot(30, 0, 0),
 		slot(33, 100, 100), // too late

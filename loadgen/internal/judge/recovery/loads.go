@@ -13,7 +13,7 @@ import (
 // canceled requests were given up by the generator when the run ended.
 const canceled = "canceled"
 
-// moment is what one load did in one slot.
+// moment holds the counts of one load in one slot.
 type moment struct {
 	from, until time.Time
 	samples.RequestSlot
@@ -21,10 +21,10 @@ type moment struct {
 	bad    bool  // a request failed, was not sent or took longer than the bound
 }
 
-// loads tells what each load saw of a fault, in the order of their names.
+// loads returns a fault's effect on each load, in the order of their names.
 func loads(in Input, f span) []result.LoadRecovery {
 	byLoad := map[string][]moment{}
-	for _, s := range in.Pulse {
+	for _, s := range in.Slots {
 		if s.Until().Before(f.Begin.Add(-stretch)) || !f.next.IsZero() && s.Until().After(f.next) {
 			continue
 		}
@@ -75,7 +75,7 @@ type watch struct {
 	pending     tally     // of the slots since the last bad one
 }
 
-// tally is what may be part of the error window, if another bad slot follows.
+// tally counts what becomes part of the error window if another bad slot follows.
 type tally struct {
 	succeeded int64
 	slowest   float64

@@ -11,7 +11,7 @@ import (
 )
 
 // The fault lasts from 1.0 s to 2.0 s in all of these.
-func TestWhatALoadSawOfAFault(t *testing.T) {
+func TestLoadRecovery(t *testing.T) {
 	well := strings.Repeat(".", 60)
 	for name, c := range map[string]struct {
 		letters                     string
@@ -101,7 +101,7 @@ func TestWhatALoadSawOfAFault(t *testing.T) {
 }
 
 func TestTheBoundIsTheLoads(t *testing.T) {
-	in := Input{Timeline: faulty(1, 2), Pulse: slotsOf("lists", "..........sssss....."+strings.Repeat(".", 60)),
+	in := Input{Timeline: faulty(1, 2), Slots: slotsOf("lists", "..........sssss....."+strings.Repeat(".", 60)),
 		Bound: func(load string) time.Duration { return map[string]time.Duration{"lists": 30 * time.Second}[load] }}
 	got := Analyse(in).Faults[0].Loads[0]
 	if got.Affected || got.Bound != 30 {
@@ -119,7 +119,7 @@ func TestAFaultAnswersUntilTheNextBegins(t *testing.T) {
 			result.Event{Time: sec(at + 1), Kind: "fault-end", Name: "kill", Fault: id})
 	}
 	slots := slotsOf("reads", "..........xxxxx.....x..................................................................................................")
-	r := Analyse(Input{Timeline: timeline, Pulse: slots})
+	r := Analyse(Input{Timeline: timeline, Slots: slots})
 	if len(r.Faults) != 3 {
 		t.Fatalf("%d faults, want 3", len(r.Faults))
 	}
@@ -177,7 +177,7 @@ func TestARunInWhichNothingHappened(t *testing.T) {
 		{Time: sec(0), Kind: "phase-start", Name: "storm"},
 		{Time: sec(0), Kind: "lease", Name: "kube-scheduler-0"},
 		{Time: sec(9), Kind: "phase-end", Name: "storm"},
-	}, Pulse: slotsOf("reads", "...xxx...")}
+	}, Slots: slotsOf("reads", "...xxx...")}
 	if r := Analyse(in); r != nil {
 		t.Errorf("without a fault there is a recovery: %+v", r)
 	}

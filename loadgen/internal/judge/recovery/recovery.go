@@ -1,7 +1,7 @@
-// Package recovery tells from a run's timeline and pulse what its faults did:
+// Package recovery computes from a run's timeline and samples what its faults did:
 // for how long each load was outside its bound, when it succeeded again, how
-// many watches had to list again, who led before and after and how long nobody
-// did; and judges the scenario's signals against their own noise. It is
+// many watches had to list again, who led before and after and how long there was no leader;
+// and judges the scenario's signals against their own noise. It is
 // arithmetic on what was recorded. docs/reference/recovery.md defines every figure.
 package recovery
 
@@ -39,18 +39,18 @@ const (
 	settled = time.Second
 )
 
-// Input is what a run left behind.
+// Input holds the records of a run.
 type Input struct {
 	Timeline []result.Event
-	// Pulse slots in the order of their time; none: nothing is known of loads.
-	Pulse []samples.Slot
+	// Slots in the order of their time; none: nothing is known of loads.
+	Slots []samples.Slot
 	// Phases as they ran.
 	Phases []result.Phase
 	// Bound of each request of a load. Nil, or zero: DefaultBound.
 	Bound func(load string) time.Duration
 }
 
-// Analyse tells what the faults did. Nil: there was no fault, no change of
+// Analyse returns the faults' effects. Nil: there was no fault, no change of
 // leader and no restart.
 func Analyse(in Input) *result.Recovery {
 	line := timeline.Of(in.Timeline)
@@ -71,7 +71,7 @@ func Analyse(in Input) *result.Recovery {
 		out := result.FaultRecovery{
 			ID: f.ID, Kind: f.Kind, On: f.On, Detail: f.Detail, Phase: phaseAt(in.Phases, f.Begin),
 			Begin: f.Begin, End: f.End,
-			Loads: loads(in, f), Relists: relists(in.Pulse, f), Leaderless: leaderless[f.ID],
+			Loads: loads(in, f), Relists: relists(in.Slots, f), Leaderless: leaderless[f.ID],
 		}
 		for _, h := range r.Handovers {
 			if h.Fault != f.ID || h.Failover == nil {
@@ -87,7 +87,7 @@ func Analyse(in Input) *result.Recovery {
 		}
 		r.Faults = append(r.Faults, out)
 	}
-	if len(in.Pulse) == 0 && len(line.Faults) > 0 {
+	if len(in.Slots) == 0 && len(line.Faults) > 0 {
 		r.Missing = append(r.Missing, "the run has no pulse: what its loads saw of the faults is not known")
 	}
 	return r
@@ -99,7 +99,7 @@ type span struct {
 	next time.Time // when the next fault begins, which answers from then on; zero: none does
 }
 
-// has tells whether a slot that ends at a time belongs to the fault.
+// has reports whether a slot that ends at a time belongs to the fault.
 func (f span) has(until time.Time) bool {
 	return until.After(f.Begin) && (f.next.IsZero() || !until.After(f.next))
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Signal is what to sample, and in which phases.
+// Signal is a query to sample, and its phases.
 type Signal struct {
 	Name string
 	// Expr is PromQL that gives one series or a scalar. $window in it becomes

@@ -31,13 +31,13 @@ func TestHowLongALoadWasNotBack(t *testing.T) {
 
 // Where nothing ended from a fault's begin to the next one's, the next one
 // answers; where nothing ended at all any more, nothing is known.
-func TestALoadThatHangsIsNotOneThatFeltNothing(t *testing.T) {
+func TestHangingLoadIsNotUnaffected(t *testing.T) {
 	second := []result.Event{
 		{Time: sec(3), Kind: "fault-begin", Name: "kill", Fault: "2"},
 		{Time: sec(4), Kind: "fault-end", Name: "kill", Fault: "2"},
 	}
 	letters := "..........                        x" + strings.Repeat(".", 60)
-	r := Analyse(Input{Timeline: append(faulty(1, 2), second...), Pulse: slotsOf("reads", letters)})
+	r := Analyse(Input{Timeline: append(faulty(1, 2), second...), Slots: slotsOf("reads", letters)})
 	if n := len(r.Faults[0].Loads); n != 0 {
 		t.Errorf("the first fault tells of %d loads of which no request ended in its time", n)
 	}
@@ -50,8 +50,8 @@ func TestALoadThatHangsIsNotOneThatFeltNothing(t *testing.T) {
 	}
 }
 
-// Of two killed holders one has a successor: the other's lease is nobody's.
-func TestALeaseThatNobodyTookIsTold(t *testing.T) {
+// Of two killed holders one has a successor: the other's lease has no holder.
+func TestUnclaimedLeaseIsReported(t *testing.T) {
 	r := Analyse(Input{
 		Phases: []result.Phase{{Name: "kills", Start: sec(5), End: sec(60)}},
 		Timeline: []result.Event{

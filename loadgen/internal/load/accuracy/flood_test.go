@@ -148,7 +148,7 @@ func (f *flood) run(t *testing.T) {
 // modified is the kind of the measured writes' events.
 const modified = "MODIFIED"
 
-// account is what was really sent of the measured writes.
+// account holds the measured writes that were really sent.
 type account struct{ Expected, Delivered, Lost, Duplicated, Reordered, Lossy, WorstLost int64 }
 
 func (f *flood) truth() account {

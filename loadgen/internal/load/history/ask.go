@@ -133,7 +133,7 @@ func (l *line) close() {
 	}
 }
 
-// outcome is what an answer, or the lack of one, says of an operation.
+// outcome derives an operation's outcome from its answer, or the lack of one.
 func outcome(kind check.Kind, answer *h2conn.Response, err error) check.Outcome {
 	if err != nil {
 		if errors.As(err, new(notSent)) {
@@ -156,7 +156,7 @@ func outcome(kind check.Kind, answer *h2conn.Response, err error) check.Outcome 
 	return check.Unknown
 }
 
-// isAbsent tells whether a 404 is about a ConfigMap that is not there, not
+// isAbsent reports whether a 404 is about a ConfigMap that is not there, not
 // about its namespace or the path.
 func isAbsent(body []byte) bool {
 	var status struct {

@@ -119,7 +119,7 @@ func (c *client) exchange(ctx context.Context, o check.Operation) check.Operatio
 		readAnswer(&o, answer.Body)
 	}
 	if !o.Final {
-		l.felt(answer, err, o.Outcome == check.OK || o.Outcome == check.Conflict, o.Return-o.Call)
+		l.sample(answer, err, o.Outcome == check.OK || o.Outcome == check.Conflict, o.Return-o.Call)
 	}
 	switch {
 	case o.Outcome == check.OK && o.Kind != check.CachedRead:

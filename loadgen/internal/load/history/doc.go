@@ -5,9 +5,9 @@
 // backwards, did a watch miss, double or reorder an event.
 //
 // A register is a ConfigMap with one value, written by updates that name the
-// resourceVersion they replace, each with a value of its own. A client is what
-// Jepsen calls a process: sequential, on a connection of its own, without
-// retries. What becomes of an operation is told apart with care:
+// resourceVersion they replace, each with a value of its own. A client is a
+// process in Jepsen's terms: sequential, on a connection of its own, without
+// retries. Operations have these outcomes:
 //
 //   - 2xx: executed. A read's 404 is an answer: there is no such object.
 //   - 409 and 404 of a write: not executed, for what the register was.

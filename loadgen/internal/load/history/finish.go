@@ -17,9 +17,9 @@ const (
 	// between looks at the watchers.
 	retryAfter = 200 * time.Millisecond
 	drainLook  = 20 * time.Millisecond
-	// mostTold bounds the violations of one kind that a result lists: a flood
+	// maxReported bounds the violations of one kind that a result lists: a flood
 	// of one must not hide the others.
-	mostTold = 20
+	maxReported = 20
 )
 
 // Finish, after Run has returned and the faults are over, reads the final
@@ -56,7 +56,7 @@ func (l *Load) finish(ctx context.Context) error {
 	for i, w := range watchers {
 		h.Watchers[i].Start, h.Watchers[i].Entries = w.start, w.entries
 	}
-	h.Operations = l.record.operations // nobody is left to add any
+	h.Operations = l.record.operations // all clients have ended
 	began := time.Now()
 	report := check.Check(h, judgeWithin(ctx, l.config))
 	r := l.result(&report)
@@ -81,8 +81,8 @@ func (l *Load) finish(ctx context.Context) error {
 	return err
 }
 
-// hurried is how long a history is judged for whose run was interrupted: somebody
-// waits for the report.
+// hurried bounds the check of an interrupted run's history: the user waits for
+// the report.
 const hurried = 5 * time.Second
 
 // judgeWithin bounds the search for a linear order.
@@ -152,7 +152,7 @@ func (l *Load) result(report *check.Report) *result.History {
 	r.ViolationCount = int64(len(report.Violations))
 	r.ViolationCounts = map[string]int64{}
 	for _, v := range report.Violations {
-		if r.ViolationCounts[v.Kind]++; r.ViolationCounts[v.Kind] <= mostTold {
+		if r.ViolationCounts[v.Kind]++; r.ViolationCounts[v.Kind] <= maxReported {
 			r.Violations = append(r.Violations, v)
 		}
 	}
@@ -160,7 +160,7 @@ func (l *Load) result(report *check.Report) *result.History {
 	return r
 }
 
-// counts is what was seen so far.
+// counts returns the counts so far.
 func (l *Load) counts() *result.History {
 	l.record.mu.Lock()
 	n := l.record.counts

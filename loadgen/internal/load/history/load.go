@@ -49,7 +49,7 @@ func New(t load.Target, c Config) (*Load, error) {
 	}
 	l := &Load{
 		config: c, seed: t.Seed, record: recorder{base: time.Now()},
-		requests: t.Pulse.Requests(c.Name), streams: t.Pulse.Streams(c.Name), stalls: t.Stalls,
+		requests: t.Samples.Requests(c.Name), streams: t.Samples.Streams(c.Name), stalls: t.Stalls,
 	}
 	if l.door, err = newDoor(t); err != nil {
 		return nil, fmt.Errorf("load %s: %w", c.Name, err)
@@ -158,13 +158,13 @@ func (l *Load) list(ctx context.Context, line *line, client int, final bool) (ve
 		version, states, err = l.registers.readList(answer.Body)
 	}
 	if !final {
-		l.felt(answer, err, err == nil, end-call)
+		l.sample(answer, err, err == nil, end-call)
 	}
 	if err != nil {
 		return 0, err
 	}
 	if !final && !l.record.begin(len(states)) {
-		return version, nil // what was not seen accuses nobody
+		return version, nil // an unseen state proves no violation
 	}
 	for _, o := range states {
 		o.Client, o.Final, o.Call, o.Return = client, final, call, end
@@ -176,7 +176,7 @@ func (l *Load) list(ctx context.Context, line *line, client int, final bool) (ve
 // BeginPhase does nothing: a history is of the whole run.
 func (l *Load) BeginPhase(string, time.Time) {}
 
-// Live is what happened since the last call.
+// Live returns what happened since the last call.
 func (l *Load) Live() load.Live {
 	all, well := l.record.ended()
 	l.mu.Lock()

@@ -15,7 +15,7 @@ import (
 // valueKey of a ConfigMap's data is where a register's value is.
 const valueKey = "value"
 
-// object is what is sent and read of a ConfigMap.
+// object holds the fields of a ConfigMap that are sent and read.
 type object struct {
 	APIVersion string            `json:"apiVersion,omitempty"`
 	Kind       string            `json:"kind,omitempty"`
@@ -101,7 +101,7 @@ func (r *registers) number(name string) int {
 	return -1
 }
 
-// list is what is read of a list.
+// list holds the fields read from a list.
 type list struct {
 	Metadata metadata `json:"metadata"`
 	Items    []object `json:"items"`

@@ -32,7 +32,7 @@ type liar struct {
 	seen    chan struct{} // closed when there were enough to see what came of it
 }
 
-// lie is what is wrong with an answer.
+// lie is a fault in an answer.
 type lie uint8
 
 const (

@@ -150,7 +150,7 @@ func (w *watcher) add(e check.Entry) {
 	w.newest = max(w.newest, e.Version)
 }
 
-// established tells whether the watch has been so for at least that long, and
+// established reports whether the watch has been so for at least that long, and
 // everything that came was kept.
 func (w *watcher) established(enough time.Duration) bool {
 	w.mu.Lock()

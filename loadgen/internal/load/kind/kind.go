@@ -13,7 +13,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// makers tells how a load of each kind is made.
+// makers holds the constructor of each kind of load.
 func makers() map[string]func(*making, scenario.PlacedLoad) (load.Load, error) {
 	return map[string]func(*making, scenario.PlacedLoad) (load.Load, error){
 		"requests": newRequests,
@@ -23,7 +23,7 @@ func makers() map[string]func(*making, scenario.PlacedLoad) (load.Load, error) {
 	}
 }
 
-// making is what loads are made from.
+// making holds the inputs to making loads.
 type making struct {
 	scenario *scenario.Scenario
 	target   load.Target

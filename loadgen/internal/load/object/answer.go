@@ -12,7 +12,7 @@ var (
 	errNotProtobuf = errors.New("the answer is not Kubernetes protobuf")
 )
 
-// answer is what is known of the answer to one request, as it comes in.
+// answer holds the part of the answer to one request that has come in.
 type answer struct {
 	action action
 	tenant int

@@ -24,7 +24,7 @@ const (
 	jsonType       = "application/json"
 	mergePatchType = "application/merge-patch+json"
 	applyPatchType = "application/apply-patch+yaml"
-	// applyQuery: our fields are ours, whoever had them before.
+	// applyQuery takes over our fields from other managers.
 	applyQuery = "?fieldManager=stormglass&force=true"
 )
 
@@ -105,7 +105,7 @@ type reply struct {
 
 func (r reply) success() bool { return load.Outcome(r.status).Success() }
 
-// message is what the server says of a failure.
+// message returns the server's message of a failure.
 func (r reply) message() string {
 	var s metav1.Status
 	if json.Unmarshal(r.body, &s) == nil && s.Message != "" {

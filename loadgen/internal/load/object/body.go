@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// slot is what is put into a body where it is not the same for all objects.
+// slot names a value in a body that differs between objects.
 type slot string
 
 // The marks of slots in a manifest before it is compiled: private-use

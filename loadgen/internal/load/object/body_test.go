@@ -10,7 +10,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// written is what a test reads of a manifest.
+// written holds the fields that a test reads of a manifest.
 type written struct {
 	APIVersion, Kind string
 	Metadata         struct {

@@ -1,4 +1,4 @@
-// Package object is what requests work on: objects of any resource that a load
+// Package object makes the objects requests work on: objects of any resource that a load
 // makes for itself, those that are there anyway, and the operations on them.
 //
 // A Set is the objects of one resource of one load, spread over namespaces,

@@ -93,9 +93,9 @@ func (d *document) key(key string) {
 	}
 }
 
-// whole tells that the document has ended.
+// whole reports whether the document has ended.
 func (d *document) whole() error {
-	if d.text.Whole() {
+	if d.text.Complete() {
 		return nil
 	}
 	return errTruncated

@@ -45,7 +45,7 @@ func FuzzDocument(f *testing.F) {
 	})
 }
 
-// What is kept is what encoding/json would find, wherever metadata stands.
+// The kept fields equal those of encoding/json, wherever metadata stands.
 func TestMetadataOfAnAnswer(t *testing.T) {
 	long := strings.Repeat("items are long ", 50)
 	for _, text := range []string{

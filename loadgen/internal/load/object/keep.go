@@ -9,7 +9,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 )
 
-// version is what is known of an object for its next update.
+// version holds an object's resourceVersion for its next update.
 type version struct {
 	number atomic.Uint64 // the newest resourceVersion seen
 	busy   atomic.Bool   // an update of it is under way, or its version is not known
@@ -49,7 +49,7 @@ func (s *Set) reserve(i int) (int, bool) {
 	return 0, false
 }
 
-// release is told the end of an update. Whoever lost a race, or does not know
+// release notes the end of an update. An update that lost a race, or does not know
 // what became of it, asks for the version before the next.
 func (s *Set) release(i int, o load.Outcome) {
 	if o.Success() || o == http.StatusTooManyRequests {

@@ -70,7 +70,7 @@ func (o *operation) list(ctx context.Context, x scenario.Operation, s *Set, own 
 	return l, nil
 }
 
-// creates tells whether the load makes new objects of a resource.
+// creates reports whether the load makes new objects of a resource.
 func (o *operation) creates(resource string) bool {
 	for _, x := range o.asked {
 		if x.Resource == resource && x.Verb == "create" {

@@ -172,7 +172,7 @@ func (s *Set) learnUpdates(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("update %s: %w", s.what(0), err)
 	}
-	if !r.success() && r.status != http.StatusConflict { // somebody else writes to it too
+	if !r.success() && r.status != http.StatusConflict { // a conflict still proves the update allowed
 		return failed("update", s.what(0), r)
 	}
 	return nil

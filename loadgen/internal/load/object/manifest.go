@@ -24,7 +24,7 @@ const (
 	inSpec             // spec.payload
 )
 
-// manifest is what the objects of a resource are made from, without name,
+// manifest is the template for objects of a resource, without name,
 // namespace, labels and payload.
 type manifest struct {
 	apiVersion, kind string
@@ -35,7 +35,7 @@ type manifest struct {
 type object = map[string]any
 
 // builtIn is Stormglass' own manifest for a resource. They are as small as
-// they can be and make nobody else do anything.
+// they can be and cause no work in controllers.
 func builtIn(resource string) (manifest, bool) {
 	switch resource {
 	case "configmaps":

@@ -14,7 +14,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// operation is what the arrivals of a load of requests are.
+// operation is the operation of a load of requests.
 type operation struct {
 	load      scenario.Load
 	asker     *asker
@@ -40,7 +40,7 @@ type operation struct {
 type action interface {
 	// next fills in path and body; a is where the answer will be.
 	next(n int64, r *request.Request, a *answer) bool
-	// done is told the end; true asks for r again, filled anew.
+	// done is called at the end; true asks for r again, filled anew.
 	done(r *request.Request, a *answer, o load.Outcome) bool
 	// background works beside the load until ctx ends.
 	background(ctx context.Context)
@@ -244,7 +244,7 @@ func (o *operation) Done(r *request.Request, outcome load.Outcome, _ time.Time) 
 	return true
 }
 
-// call is what all actions have: a template for each tenant, and how answers
+// call is common to all actions: a template for each tenant, and how answers
 // are to be read.
 type call struct {
 	templates []*request.Template

@@ -107,7 +107,7 @@ func TestMixIsDrawnBySeedAndNumber(t *testing.T) {
 	}
 }
 
-// A deleted object is made again, and nobody deletes it meanwhile.
+// A deleted object is made again, and not deleted meanwhile.
 func TestDeletedObjectsAreMadeAgain(t *testing.T) {
 	s := newStub(t, nil)
 	op := prepared(t, s, newLoad(func(l *scenario.Load) { l.Verb = "delete" }))

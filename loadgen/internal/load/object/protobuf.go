@@ -40,7 +40,7 @@ func metadata(head []byte, f field) (value []byte, known bool) {
 // of a lower number. It also bounds what a server can make us do for a byte.
 const mostBefore = 8
 
-// member is what there is of a string, bytes or message field, from the head
+// member returns what there is of a string, bytes or message field, from the head
 // of a message.
 func member(b []byte, number protowire.Number) (contents []byte, whole, ok bool) {
 	for range mostBefore {

@@ -51,7 +51,7 @@ type Set struct {
 }
 
 // NewSet makes the set of a load of watches: its own objects, or what is there
-// of the resource. It is what package watch calls Objects. It sends nothing.
+// of the resource, for package watch. It sends nothing.
 func NewSet(t load.Target, l scenario.Load) (*Set, error) {
 	a, err := newAsker(t.Config)
 	if err != nil {

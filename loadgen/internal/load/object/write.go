@@ -20,7 +20,7 @@ func (o *operation) write(ctx context.Context, x scenario.Operation, s *Set, pic
 	}
 	switch x.Verb {
 	case "create":
-		// Nothing is made beforehand: what this makes is what is measured.
+		// Nothing is made beforehand: the creation itself is measured.
 		c := &create{some(http.MethodPost, jsonType)}
 		c.draw = newStream(o.seed, o.load.Name, "namespace of new "+x.Resource)
 		return c, s.awaitCreate(ctx)
@@ -37,7 +37,7 @@ func (o *operation) write(ctx context.Context, x scenario.Operation, s *Set, pic
 	return nil, fmt.Errorf("unknown verb %q", x.Verb)
 }
 
-// writing is what all writes have.
+// writing is common to all writes.
 type writing struct {
 	call
 	set  *Set

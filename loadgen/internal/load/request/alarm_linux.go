@@ -35,7 +35,7 @@ type alarm struct {
 	settle  func(fd uintptr) bool // of wait
 }
 
-// States of an alarm. A ring is never lost: whoever rings finds the dispatcher
+// States of an alarm. A ring is never lost: it finds the dispatcher
 // asleep, with the timer set already, and sets it anew; or finds it awake, and
 // then it does not fall asleep.
 const (
@@ -97,17 +97,17 @@ func (a *alarm) settled(fd uintptr) bool {
 // call it.
 func (a *alarm) ring() {
 	if a.raw != nil && a.state.Swap(rung) == asleep {
-		_ = a.raw.Control(ringNow) // closed: nobody waits any more
+		_ = a.raw.Control(ringNow) // an error means closed: no dispatcher waits
 	}
 }
 
 // ringNow sets the timer to go off at once. Should the dispatcher have woken
-// meanwhile by itself, and sleep again, it finds that nobody rang and goes on.
+// meanwhile by itself, and sleep again, it finds no ring and goes on.
 func ringNow(fd uintptr) {
 	_ = unix.TimerfdSettime(int(fd), 0, &unix.ItimerSpec{Value: unix.Timespec{Nsec: 1}}, nil)
 }
 
-// set lets the alarm go off after d, with nobody in wait.
+// set lets the alarm go off after d, without a waiter.
 func (a *alarm) set(d time.Duration) {
 	if a.raw == nil {
 		return

@@ -36,7 +36,7 @@ func TestRingIsNeverLost(t *testing.T) {
 	}
 }
 
-// Nobody rings: the wait is over when it should be, and not before, though a
+// Without a ring, the wait is over when it should be, and not before, though a
 // ring was meant for an earlier one.
 func TestAlarmIsNotEarly(t *testing.T) {
 	a := newAlarm()

@@ -143,7 +143,7 @@ func (e *engine) unsent(kind int, late bool) {
 	}
 	e.window.offered.Add(1)
 	e.metrics[kind].unsent.Inc()
-	e.pulse.Unsent()
+	e.samples.Unsent()
 }
 
 // send opens the stream of a request. False: no stream is free now.

@@ -45,7 +45,7 @@ type engine struct {
 	phases      *load.Phases[[]*stats] // by kind
 	metrics     []*metrics             // by kind
 	window      window
-	pulse       *samples.Requests // nil: nobody takes it
+	samples     *samples.Requests // nil: not recorded
 	stalls      *stall.Meter      // nil: none are known
 
 	start    time.Time

@@ -84,9 +84,9 @@ func (f *flight) End(err error) {
 	e.window.latency.Record(took)
 	if o.Success() {
 		e.window.achieved.Add(1)
-		e.pulse.Succeeded(took, own.all())
+		e.samples.Succeeded(took, own.all())
 	} else {
-		e.pulse.Failed(o.String(), took, own.all())
+		e.samples.Failed(o.String(), took, own.all())
 	}
 	e.flights.settle(f, free)
 	// The last thing: Run returns when it is zero.
@@ -119,7 +119,7 @@ func (l *flights) track(f *flight) {
 	f.prev.next, f.next.prev = f, f
 }
 
-// settle is told the end of a flight's stream.
+// settle is called at the end of a flight's stream.
 func (l *flights) settle(f *flight, to place) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -143,7 +143,7 @@ func (l *flights) put(f *flight, to place) {
 	}
 }
 
-// expired is an open flight past its deadline, pinned: nobody else uses its
+// expired returns an open flight past its deadline, pinned: nothing else uses its
 // memory before unpin. Without one, the time to wait for the next.
 func (l *flights) expired(now, timeout time.Duration) (*flight, time.Duration) {
 	l.mu.Lock()

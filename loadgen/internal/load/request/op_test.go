@@ -86,7 +86,7 @@ func start(t *testing.T, r *Requests) (stop func() result.Requests) {
 	return stop
 }
 
-// one is what was done so far in the phase "storm".
+// one returns the results so far of the phase "storm".
 func one(r *Requests) result.Requests {
 	if all := r.Results()["storm"]; len(all) > 0 {
 		return all[0]

@@ -24,7 +24,7 @@ type Operation interface {
 	// Background works beside the load until ctx ends (names are renewed,
 	// tokens too). It returns at once if there is nothing to do.
 	Background(ctx context.Context)
-	// KindOf is what kind of request arrival n is, whether it can be sent or
+	// KindOf returns the kind of request of arrival n, whether it can be sent or
 	// not: an index into Kinds. It depends on n and the seed alone.
 	KindOf(n int64) int
 	// Next fills r, which is empty but for N, Kind and its buffers, with what
@@ -32,18 +32,18 @@ type Operation interface {
 	// dispatcher calls it, in order, for arrivals that have a free slot. It
 	// must not block.
 	Next(n int64, r *Request) bool
-	// Data is told each piece of the body of an answer, on the connection's
+	// Data receives each piece of the body of an answer, on the connection's
 	// read loop, and an empty one at the end of a whole answer; an error counts
 	// the answer as malformed. Status is that of the answer.
 	Data(r *Request, status int, p []byte) error
-	// Done is told the end of each request that Next gave out, mostly on the
+	// Done is called at the end of each request that Next gave out, mostly on the
 	// connection's read loop, where it must not block. True asks to send r
 	// again as Done has filled it anew: the next page of a list. The latency of
 	// the arrival then goes on; its outcome is that of the last.
 	Done(r *Request, o load.Outcome, end time.Time) (again bool)
 }
 
-// Kind is what results are kept apart by: the fields of that name in
+// Kind is the key of results: the fields of that name in
 // result.Requests.
 type Kind struct{ Verb, Resource, Variant, Tenant string }
 

@@ -16,7 +16,7 @@ type ownDelay struct {
 
 func (d ownDelay) all() time.Duration { return d.lag + d.stalled }
 
-// failed tells whether a request that failed after such a latency may have failed
+// failed reports whether a request that failed after such a latency may have failed
 // by our own delay: it timed out, and more than half of its time was ours; or it
 // was part of the burst after a stall. A refused connection is never its doing.
 func (d ownDelay) failed(o load.Outcome, latency time.Duration) bool {
@@ -40,7 +40,7 @@ func (e *engine) ownDelay(f *flight, end, waited time.Duration) ownDelay {
 	}
 }
 
-// ownBacklog tells whether the arrival that is due and finds no free slot at now
+// ownBacklog reports whether the arrival that is due and finds no free slot at now
 // is part of a burst that we made: it is late itself, or we have just been stalled.
 func (e *engine) ownBacklog(now time.Duration) bool {
 	return now-e.due >= stall.Long || e.stalls.Late(e.start.Add(now)) >= stall.Long

@@ -60,7 +60,7 @@ func New(t load.Target, l scenario.Load, op Operation, pacer arrival.Pacer) (*Re
 		TLS: to.TLS, DialContext: to.Dial, ReadBuffer: readBuffer, Queued: true, Ping: pingAfter, StampArrivals: true,
 	}, connections)
 	engine := newEngine(op, pacer, pool, all, int64(l.MaxInFlight), timeout)
-	engine.pulse, engine.stalls = t.Pulse.Requests(l.Name), t.Stalls
+	engine.samples, engine.stalls = t.Samples.Requests(l.Name), t.Stalls
 	return &Requests{name: l.Name, op: op, pool: pool, engine: engine}, nil
 }
 
@@ -88,7 +88,7 @@ func (r *Requests) Run(ctx context.Context) error {
 // BeginPhase attributes requests intended from then on to that phase.
 func (r *Requests) BeginPhase(name string, at time.Time) { r.engine.phases.Begin(name, at) }
 
-// Live is what happened since the last call.
+// Live returns what happened since the last call.
 func (r *Requests) Live() load.Live { return r.engine.window.live(time.Now()) }
 
 // Backlog is how many bytes of answers the kernel holds that were not read

@@ -10,7 +10,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// stats is what the requests of one kind did in one phase.
+// stats holds the results of the requests of one kind in one phase.
 type stats struct {
 	latency, external           *latency.Histogram
 	service, lag, connect       *latency.Histogram
@@ -73,7 +73,7 @@ func (s *stats) result(length time.Duration) result.Requests {
 	return r
 }
 
-// window is what a live display shows.
+// window collects the figures of a live display.
 type window struct {
 	offered, achieved atomic.Int64
 	latency           *latency.Histogram

@@ -95,8 +95,8 @@ func (t *Template) remake(identity http.Header) {
 }
 
 // Renew asks for the identity's headers every few seconds until ctx ends, and
-// remakes all templates when they have changed. While they cannot be had, the
-// ones of before serve on: the server's 401 is what is measured then. It
+// remakes all templates when they have changed. While the headers are unavailable, the
+// old ones stay in use, and the server's 401 is measured. It
 // returns at once where there are none.
 func (s *Templates) Renew(ctx context.Context) {
 	if s.headers == nil {

@@ -161,7 +161,7 @@ func openWatches(tb testing.TB, f *fountain, count int) (w *Watches, stop func()
 	return w, start(tb, w)
 }
 
-// cpu is what this process, server included, has used.
+// cpu returns the CPU time of this process, server included.
 func cpu() time.Duration {
 	var u syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)

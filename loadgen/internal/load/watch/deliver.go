@@ -15,7 +15,7 @@ type arrivals struct {
 	older bool // the watch has seen a newer version before
 }
 
-// delivery is what became of it.
+// delivery is the outcome of delivering an event.
 type delivery struct {
 	// foreign: none of ours, whatever its stamp says: it belongs to a write that
 	// was not acknowledged, or another's write left our stamp in place.
@@ -107,7 +107,7 @@ func (w *write) reorder(a arrivals) bool {
 	return a.older
 }
 
-// stamp is what marks the write of that number.
+// stamp appends the mark of the write with that number.
 func (l *ledger) stamp(b []byte, seq int64) []byte {
 	b = append(append(b, l.id...), ':')
 	return strconv.AppendInt(b, seq, 10)

@@ -8,7 +8,7 @@
 // connection (package h2conn), from the bytes of the frames as they come, by a
 // scanner that decodes nothing and keeps nothing of an object but its type, its
 // key, its resourceVersion and the stamp of a measured write. What a loop
-// counts it keeps to itself until somebody asks (a scrape, a result, the end of
+// counts it keeps to itself until asked (by a scrape, a result, the end of
 // a phase): deliveries of one write that came in one read are one entry of the
 // histograms. The time of arrival is that at which the kernel gave the read.
 //
@@ -53,7 +53,7 @@
 // integers (KEP-5504), and a watch, once its initial events are over, sends
 // changes in the order of their versions. So an event with an older version
 // than one before it on the same watch counts as Reordered, and one of the same
-// version and the same object as Duplicated, whoever wrote it, also across
+// version and the same object as Duplicated, whichever client wrote it, also across
 // reconnections. Two objects may share a version: keys that expire with one
 // lease go in one transaction of etcd.
 //

@@ -43,7 +43,7 @@ func kindOf(value []byte) eventKind {
 	return unknownEvent
 }
 
-// event is what is read of one watch event, or of a plain object or list.
+// event holds the fields read from one watch event, or from a plain object or list.
 type event struct {
 	kind eventKind
 	// rv is object.metadata.resourceVersion; 0 if absent or not a number.
@@ -70,7 +70,7 @@ type eventSink interface{ take(*event) error }
 type scanner interface {
 	// feed reads the next piece. After an error the scanner has to be reset.
 	feed(p []byte) error
-	// idle tells that the stream may end here.
+	// idle reports whether the stream may end here.
 	idle() bool
 	reset()
 }

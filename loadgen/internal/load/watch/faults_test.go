@@ -113,7 +113,7 @@ func TestAServerWithoutWatchListIsListed(t *testing.T) {
 
 // A state that the server cannot tell from the version known is asked for
 // without one.
-func TestAnExpiredStateIsAskedForFresh(t *testing.T) {
+func TestExpiredStateIsReadAgain(t *testing.T) {
 	t.Parallel()
 	for start, failed := range map[string]int64{"list": testWatches, "watchList": 0} { // a watch's 410 is a relist
 		t.Run(start, func(t *testing.T) {

@@ -14,8 +14,8 @@ import (
 )
 
 // lane is one connection and what its read loop counts. One lock per piece of
-// data, mostly taken by the read loop alone, keeps the counts exact for whoever
-// adds them up.
+// data, mostly taken by the read loop alone, keeps the counts exact for readers
+// that add them up.
 type lane struct {
 	set  *Watches
 	conn *h2conn.Conn
@@ -80,11 +80,11 @@ func (l *lane) delivered(d delivery, slow bool) {
 	l.run = run{d.stats, d.after, late, 1}
 }
 
-// beat tells the pulse what was delivered since it was told last. It is the
-// read loop's, or of whoever knows that this has ended.
+// beat adds the deliveries since its last call to the samples. Called by the
+// read loop, or after it has ended.
 func (l *lane) beat() {
 	if l.fresh > 0 {
-		l.set.pulse.Delivered(l.fresh)
+		l.set.samples.Delivered(l.fresh)
 		l.fresh = 0
 	}
 }
@@ -112,7 +112,7 @@ func (l *lane) take() tally {
 	return t
 }
 
-// over tells that nothing will be counted any more.
+// over reports whether the connection has ended: nothing more is counted.
 func (l *lane) over() bool {
 	select {
 	case <-l.conn.Done():

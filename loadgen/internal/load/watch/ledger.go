@@ -23,8 +23,8 @@ import (
 // all the same: events not delivered are what this measures.
 //
 // A write that was not acknowledged (timeout, lost connection, 409, 429, 5xx)
-// may have happened or not. Nobody owes its delivery, and its delivery is no
-// fault either.
+// may have happened or not. Its delivery is not expected, and no
+// fault.
 //
 // Bounded memory: a ring of the latest writes, each with a bit for each watch:
 // size x (watches/8 + 100) bytes, at 2,000 watches and 1,024 slots 360 KB. A
@@ -39,7 +39,7 @@ type ledger struct {
 	watches *roster
 	slots   []atomic.Pointer[write]
 
-	// closed stops the account: writes acknowledged later are owed by nobody.
+	// closed stops the account: delivery of writes acknowledged later is not expected.
 	closed atomic.Bool
 	mu     sync.Mutex
 	acks   map[*deliveries]int64 // acknowledged writes
@@ -63,7 +63,7 @@ type write struct {
 	// Deliveries before the acknowledgement, those of slow watches apart.
 	early, earlySlow int64
 
-	// Whoever counts. As long as nobody joins, a write that all have delivered
+	// counting is held while counting. As long as no watch joins, a write that all have delivered
 	// need not be counted again.
 	counting sync.Mutex
 	given    int64 // deliveries given up, as a metric was told
@@ -99,7 +99,7 @@ func (l *ledger) begin(seq int64, stats *deliveries) (given int64, ok bool) {
 	return given, true
 }
 
-// close gives a write up. From then on its bits are all set, so that whoever
+// close gives a write up. From then on its bits are all set, so that a watch that
 // delivers it at this moment is either counted here or finds it given up.
 func (l *ledger) close(w *write) (given int64) {
 	if w.state.Swap(givenUp) <= 0 {

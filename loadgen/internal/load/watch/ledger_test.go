@@ -93,8 +93,8 @@ func TestOnlyWatchesFromAnOlderVersionOwe(t *testing.T) {
 	}
 }
 
-// Somebody else's change to the object carries our last stamp along.
-func TestAnotherWritersChangeIsNoDuplicate(t *testing.T) {
+// Another client's change to the object carries our last stamp along.
+func TestForeignChangeIsNotADuplicate(t *testing.T) {
 	l, d := account(1, 8)
 	begin(t, l, 0, d)
 	l.ack(0, 11, noon, 0)

@@ -17,7 +17,7 @@ const (
 	listTimeout  = time.Minute
 	listAttempts = 8
 	listBackoff  = 250 * time.Millisecond
-	// keptRefusal is what is kept of the answer to say why it failed.
+	// keptRefusal bounds how much of a failed answer is kept for its message, in bytes.
 	keptRefusal = 4 << 10
 )
 

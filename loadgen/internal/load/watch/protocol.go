@@ -31,7 +31,7 @@ func (e *refusal) Error() string {
 	return fmt.Sprintf("the API server answers %d %s", e.status, http.StatusText(e.status))
 }
 
-// question is what a watch asks next.
+// question is the kind of a watch's next request.
 type question uint8
 
 const (
@@ -84,7 +84,7 @@ func newRequests(prefix string, w *Watches) requests {
 	return r
 }
 
-// accept is what client-go's typed and metadata clients accept, without the
+// accept returns the Accept headers of client-go's typed and metadata clients, without the
 // second choice they have: an answer in another encoding than the one that is
 // to be measured would not be noticed.
 func accept(encoding, form string) (watch, list string, binary bool) {

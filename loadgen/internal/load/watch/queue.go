@@ -62,7 +62,7 @@ func (w *Watches) pushLater(v *watcher, delay time.Duration) {
 }
 
 // Openers at work: one fills shared connections, several make connections of
-// the watches' own, each of which is a wait for the network.
+// the watches' own: each waits for the network.
 const eachOpeners = 16
 
 // opener makes attempts, one at a time.

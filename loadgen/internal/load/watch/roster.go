@@ -59,7 +59,7 @@ func (r *roster) each(rv uint64, f func(word int, owing uint64)) {
 	}
 }
 
-// deliveries is what watches delivered of the writes of one phase.
+// deliveries counts the watches' deliveries of the writes of one phase.
 type deliveries struct {
 	delivery, external *latency.Histogram
 	// Of writes that have been given up; the rest is in the ring.

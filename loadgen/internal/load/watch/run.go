@@ -13,7 +13,7 @@ import (
 // start from could not be had.
 //
 // It ends in this order: accounts are closed, the phase gets its number of open
-// watches, nobody opens any more, connections are closed and their read loops
+// watches, no more are opened, connections are closed and their read loops
 // awaited, and what they counted is kept.
 func (w *Watches) Run(ctx context.Context) error {
 	defer w.closeLanes()
@@ -99,7 +99,7 @@ func (w *Watches) begin(ctx context.Context) {
 	}
 }
 
-// first is what a watch asks that has no state to go on from.
+// first returns the question of a watch without a state to go on from.
 func (w *Watches) first() question {
 	if w.load.Start == "watchList" && !w.listFirst.Load() {
 		return askWatchList

@@ -33,7 +33,7 @@ func newJSON(sink eventSink, root level) *jsonScanner {
 	}}
 }
 
-func (s *jsonScanner) idle() bool { return s.text.Whole() }
+func (s *jsonScanner) idle() bool { return s.text.Complete() }
 
 func (s *jsonScanner) reset() {
 	s.text.Reset()

@@ -24,7 +24,7 @@ type protoScanner struct {
 	need  uint64 // bytes to come of a string, or to be skipped
 	entry field  // which annotation the key names
 	named bool   // the key was read
-	// partial is what came before this piece of a string.
+	// partial holds the string's earlier pieces.
 	partial []byte
 }
 

@@ -13,7 +13,7 @@ const (
 	protoLevels
 )
 
-// protoField is what a field's content is to us.
+// protoField is the meaning of a field's content.
 type protoField uint8
 
 const (

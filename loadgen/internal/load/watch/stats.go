@@ -9,8 +9,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// tally is what a connection's read loop counts for itself, between two times
-// that somebody asks.
+// tally holds the counts of a connection's read loop between two reads
+// of the totals.
 type tally struct {
 	events, bookmarks, bytes int64
 	// delivered counts first deliveries of acknowledged writes.
@@ -24,14 +24,14 @@ func (t *tally) add(o tally) {
 	t.delivered += o.delivered
 }
 
-// rare is what is counted one by one.
+// rare counts single events.
 type rare struct {
 	malformed, reconnects, relists atomic.Int64
 	// Of events that are not measured writes.
 	duplicated, reordered atomic.Int64
 }
 
-// watchStats is what the watches saw in one phase.
+// watchStats holds the watches' counts of one phase.
 type watchStats struct {
 	*deliveries // of the phase's writes
 	rare

@@ -45,7 +45,7 @@ func (v *watcher) verdict(err error, up bool) time.Duration {
 	errors.As(err, &refused)
 	lived := w.now() - v.began
 	if up && (err != nil || lived < apiclient.ShortestWatch) {
-		w.pulse.Broke()
+		w.samples.Broke()
 	}
 	if up && v.events > 0 {
 		v.tries = 0

@@ -148,7 +148,7 @@ func (v *watcher) giveUp(err error) {
 	v.stream.CancelWith(err)
 }
 
-// take is told each event of the stream. The lane's lock is held.
+// take handles each event of the stream. The lane's lock is held.
 func (v *watcher) take(e *event) error {
 	if v.asked >= askList {
 		v.rv = max(v.rv, e.rv)
@@ -245,7 +245,7 @@ func (v *watcher) countRelist() {
 	if v.relisting {
 		v.set.phases.Now().relists.Add(1)
 		v.set.all.relists.Add(1)
-		v.set.pulse.Relisted()
+		v.set.samples.Relisted()
 	}
 }
 

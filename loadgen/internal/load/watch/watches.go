@@ -42,7 +42,7 @@ type Watches struct {
 	base      time.Time
 	exposed   *exposed
 	window    *latency.Histogram // of Live
-	pulse     *samples.Streams
+	samples   *samples.Streams
 	stalls    *stall.Meter
 	queue     *queue
 
@@ -96,7 +96,7 @@ func New(t load.Target, l scenario.Load, pacer arrival.Pacer, objects Objects) (
 		load: l, objects: objects, pacer: pacer, endpoint: to,
 		roster: newRoster(l.Count), watchers: make([]watcher, l.Count),
 		phases: load.NewPhases(newWatchStats), base: time.Now(), exposed: newExposed(time.Now()),
-		window: latency.New(longestDelivery), pulse: t.Pulse.Streams(l.Name), stalls: t.Stalls, queue: newQueue(), allOpen: make(chan struct{}),
+		window: latency.New(longestDelivery), samples: t.Samples.Streams(l.Name), stalls: t.Stalls, queue: newQueue(), allOpen: make(chan struct{}),
 		lanes: map[*lane]struct{}{}, draw: rand.New(rand.NewPCG(uint64(t.Seed), 0x7761746368)),
 	}
 	w.ledgers.Store(new([]*ledger))
@@ -244,7 +244,7 @@ func (w *Watches) Drain(ctx context.Context, quiet time.Duration) (lost int64, e
 	}
 }
 
-// Live is what happened since the last call.
+// Live returns what happened since the last call.
 func (w *Watches) Live() load.Live {
 	delivered := w.totals().delivered
 	w.mu.Lock()

@@ -183,7 +183,7 @@ func TestForeignEventsKeepTheirOrder(t *testing.T) {
 	}
 }
 
-// Writes that were rejected, or whose answer was lost, are owed by nobody; if
+// Delivery of writes that were rejected, or whose answer was lost, is not expected; if
 // they happened all the same their delivery is no fault.
 func TestWritesWithoutAcknowledgementAreNotExpected(t *testing.T) {
 	t.Parallel()

@@ -61,7 +61,7 @@ type Source struct {
 	jobs  map[string]string // our label job by its
 	match []*labels.Matcher
 	clock func() time.Time // ours
-	// ingestion is how long after a scrape its samples may come to be had: remote
+	// ingestion is the longest time from a scrape until its samples can be queried: remote
 	// write takes a while.
 	ingestion time.Duration
 
@@ -69,7 +69,7 @@ type Source struct {
 	ahead   int64 // of its clock before ours, ms
 }
 
-// New checks a Config and asks nobody yet. Its errors are the user's to mend.
+// New checks a Config and sends nothing. Its errors are the user's to mend.
 func New(c Config) (*Source, error) {
 	u, err := url.Parse(c.URL)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {

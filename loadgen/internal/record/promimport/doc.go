@@ -13,8 +13,8 @@
 // it is asked for until every target was scraped once more. No load of the
 // phase runs meanwhile. The scrapes that it waited for, the first of each target
 // that shows all that came before, are copied a second time under the
-// boundary's own time, as every target's of one moment, which is what the
-// boundaries of a run's own scrapes are. What anybody else does between a
+// boundary's own time, as every target's of one moment, like the
+// boundaries of a run's own scrapes. What other clients do between a
 // target's scrape and that moment counts as what comes after it.
 //
 // # What is made up for

@@ -27,14 +27,14 @@ type Recorder struct {
 	o      record.Options
 
 	mu         sync.Mutex
-	boundaries []seen
+	boundaries []boundaryScrapes
 	scrapes    result.Scrapes // of the targets
 	failed     error          // of our own storage
 }
 
-// seen is a boundary with the scrape of each target that was waited for, in ms
+// boundaryScrapes is a boundary with the scrape of each target that was waited for, in ms
 // by their clock.
-type seen struct {
+type boundaryScrapes struct {
 	at      int64
 	scrapes map[key]int64
 }
@@ -58,7 +58,7 @@ func (s *Source) Record(dir string, o record.Options) (*Recorder, error) {
 // copied is counted as lost; an error is one of our own storage.
 func (r *Recorder) Run(ctx context.Context) error {
 	err := r.own.Run(ctx)
-	// ctx is what ended the recording; the copy is made all the same.
+	// The end of ctx ended the recording; the copy is made all the same.
 	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), copyTimeout)
 	defer cancel()
 	copied := r.copy(within)
@@ -87,7 +87,7 @@ func (r *Recorder) ScrapeNow(ctx context.Context) (time.Time, error) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.boundaries = append(r.boundaries, seen{at.UnixMilli(), waited})
+	r.boundaries = append(r.boundaries, boundaryScrapes{at.UnixMilli(), waited})
 	return at, nil
 }
 

@@ -16,7 +16,7 @@ type point struct {
 	v  float64
 }
 
-// past is what is known of a series from the moments before.
+// past holds a series' earlier samples.
 type past struct {
 	seen    bool // it was in some scrape
 	present bool // it was in the last
@@ -63,7 +63,7 @@ func place(samples []model.SamplePair, moments []moment, started []float64, b be
 	return all
 }
 
-// counts tells whether a series only grows while its process lives: by the type
+// counts reports whether a series only grows while its process lives: by the type
 // of its family, or where that is not known by its name.
 func counts(series string, types map[string]model.MetricType) bool {
 	switch types[series] {

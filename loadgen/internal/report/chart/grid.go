@@ -70,7 +70,7 @@ func (g Grid) Sample(points []Point, dips bool) []float64 {
 	return values
 }
 
-// Round6 keeps six significant digits: more than anybody reads, and the page
+// Round6 keeps six significant digits: more than a reader needs, and the page
 // and its script round the same number.
 func Round6(v float64) float64 {
 	v, err := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 6, 64), 64)

@@ -14,7 +14,7 @@ import (
 const MostSeries = 8
 
 // Line is one drawn series. Colour is its place in the palette; the values are
-// for the script, the peak is for everybody.
+// for the script, the peak is always shown.
 type Line struct {
 	Name       string
 	Path, Dots string // of an SVG path

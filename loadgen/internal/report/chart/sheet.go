@@ -28,7 +28,7 @@ func seriesInk(i int) (colour, dash string) {
 	return colours[i%MostSeries], dashes[i%MostSeries]
 }
 
-// The size of a sheet, in pixels; its height is what is on it.
+// The size of a sheet, in pixels; its height depends on its contents.
 const (
 	sheetWidth  = 960.0
 	sheetMargin = 16.0
@@ -107,7 +107,7 @@ func escape(text string) string {
 	return b.String()
 }
 
-// widthOf is about how wide a text is. Which font there is nobody knows: rather too
+// widthOf estimates the width of a text in an unknown font: rather too
 // wide than cut off.
 func widthOf(text string, size float64) float64 { return 0.58 * size * float64(TextWidth(text)) }
 

@@ -29,7 +29,7 @@ const FaultsTrack = "Faults"
 // needs is the room of the bar's words, in the coordinates of a plot.
 func (b trackBar) needs() float64 { return 9*float64(TextWidth(b.Text)) + 12 }
 
-// within tells whether the words stand in the bar, not behind it.
+// within reports whether the words stand in the bar, not behind it.
 func (b trackBar) within() bool { return b.to-b.from >= b.needs() }
 
 // Height of the drawing.

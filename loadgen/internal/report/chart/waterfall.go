@@ -55,7 +55,7 @@ const (
 	hopLetter, hopPad = 9.5, 24
 )
 
-// Inside tells whether the text stands in the bar.
+// Inside reports whether the text stands in the bar.
 func (b hopBar) Inside() bool { return b.side == inside }
 
 // Height of the drawing.

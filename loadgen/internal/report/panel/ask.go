@@ -42,12 +42,12 @@ func (s Span) step(most int) time.Duration {
 // points is how many points there are at a step.
 func (s Span) points(step time.Duration) int { return int(s.End.Sub(s.Start)/step) + 1 }
 
-// window is what Grafana's variables come to at a step.
+// window returns the values of Grafana's variables at a step.
 func (s Span) window(step time.Duration) dashboards.Window {
 	return dashboards.Window{Rate: max(4*s.Scrape, step+s.Scrape), Interval: step, Range: s.End.Sub(s.Start)}
 }
 
-// answer is what a recording says to one query of a panel.
+// answer is a recording's answer to one query of a panel.
 type answer struct {
 	dashboard dashboards.Dashboard
 	panel     dashboards.Panel

@@ -60,7 +60,7 @@ func newAxis(p dashboards.Panel, values [][]float64) chart.Scale {
 	return a
 }
 
-// whole tells whether all values are whole numbers.
+// whole reports whether all values are whole numbers.
 func whole(lines [][]float64) bool {
 	for _, line := range lines {
 		for _, v := range line {

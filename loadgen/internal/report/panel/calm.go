@@ -10,7 +10,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 )
 
-// Calm tells what Moved would say of moments at which nothing was done: how many
+// Calm returns the result of Moved for moments at which nothing was done: how many
 // panels it would hold to have moved (seen), of how many that it looked at. It
 // takes the longest phase in which nothing begins or ends, and lets a cause that
 // never was last for `last` there, after so much rest, over and over.

@@ -22,7 +22,7 @@ type Cause struct {
 	Load bool
 }
 
-// is tells whether a panel's claim is about the cause: its name, and after a
+// is reports whether a panel's claim is about the cause: its name, and after a
 // space what it must be of, if that matters: "kill", "kill etcd".
 func (c Cause) is(claim string) bool {
 	name, of, _ := strings.Cut(claim, " ")
@@ -66,7 +66,7 @@ func causes(run Run, s *scenario.Scenario, phases []result.Phase) []Cause {
 	return all
 }
 
-// mayFail tells whether faults of a kind are told apart by how they fail, as webhooks
+// mayFail reports whether faults of a kind are told apart by how they fail, as webhooks
 // are.
 func mayFail(kind string) bool {
 	k, _ := control.FaultKindOf(kind)
@@ -92,7 +92,7 @@ func failures(kind string, faults []scenario.Fault) []string {
 	return all
 }
 
-// manners is what a panel may ask of a load.
+// manners lists the properties of a load that a panel may ask for.
 func manners(l scenario.Load) []string {
 	var all []string
 	if l.Slow.Fraction > 0 {

@@ -15,7 +15,7 @@ type Checked struct {
 	Numbers int
 	// Excuse is why there are none, if that is well.
 	Excuse string
-	// Problem is what is wrong, if anything is: the query fails, its answer is
+	// Problem says what is wrong, or is empty: the query fails, its answer is
 	// empty or infinite, or the excuse for that does not hold in this recording.
 	Problem string
 }
@@ -73,7 +73,7 @@ func Check(ctx context.Context, src chart.Source, span Span) ([]Checked, error) 
 	return all, nil
 }
 
-// happened tells whether an expression has an answer at any time of the span.
+// happened reports whether an expression has an answer at any time of the span.
 func happened(ctx context.Context, src chart.Source, span Span, expr string) (bool, error) {
 	series, err := src.Range(ctx, expr, span.Start, span.End, span.step(4*mostPoints))
 	if err != nil {

@@ -32,7 +32,7 @@ const (
 	flat = 0.02
 )
 
-// Motion is what a panel did under a cause that it is about.
+// Motion is a panel's reaction to a cause that it is about.
 type Motion struct {
 	Dashboard, Panel, Claim string
 	// By is how far a line moved: the one that shows it best, from its middle
@@ -42,9 +42,9 @@ type Motion struct {
 	// Surely is the share of pairs of a value under the cause and one before it
 	// that differ in that direction, from 0.5 to 1.
 	Surely float64
-	// Came tells that a line appeared where there was none, or none that moved.
+	// Came: a line appeared where there was none, or none that moved.
 	Came bool
-	// Seen tells whether a person sees it.
+	// Seen reports whether a person sees it.
 	Seen bool
 }
 
@@ -100,7 +100,7 @@ func byPanel(answers []answer) [][]answer {
 	return all
 }
 
-// same tells whether two answers are of one panel.
+// same reports whether two answers are of one panel.
 func same(a, b answer) bool {
 	return a.dashboard.UID == b.dashboard.UID && a.panel.Title == b.panel.Title
 }

@@ -95,8 +95,8 @@ func TestMovedByChance(t *testing.T) {
 	}
 }
 
-// TestMovedShapes: what a person sees besides a step: a short peak of a line that
-// was at rest, a line where there was none. And what nobody does: a step of a
+// TestMovedShapes: motions besides a step are a short peak of a line that
+// was at rest, and a line where there was none. No motions are a step of a
 // twentieth of the panel, a peak like those before, a new line lower than others.
 func TestMovedShapes(t *testing.T) {
 	const peakAt = 320

@@ -16,7 +16,7 @@ import (
 //go:embed panels.tmpl panels.css
 var files embed.FS
 
-// Style is what a page needs to show what HTML gives, besides the report's own.
+// Style returns the CSS that the output of HTML needs besides the report's own.
 func Style() string {
 	text, err := files.ReadFile("panels.css")
 	if err != nil {

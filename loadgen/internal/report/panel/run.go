@@ -10,7 +10,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Run is what is drawn into every panel besides its data.
+// Run holds the marks of a run that are drawn into every panel.
 type Run struct {
 	Span
 	Phases []Mark

@@ -6,7 +6,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Report is what is wrong with a history.
+// Report holds the violations found in a history.
 type Report struct {
 	// Violations in the order of the checks. Empty is a pass only if Unjudged
 	// is empty too.
@@ -32,14 +32,14 @@ type Picture struct {
 	HTML     []byte
 }
 
-// mostPictures bounds them: one is what a person looks at.
+// mostPictures bounds the number of pictures.
 const mostPictures = 3
 
 // Check judges a history. The searches for a linear order take at most limit
 // together, which must be over 0; everything else is quick, but for finding the
 // first operation that is wrong where there is one.
 func Check(h *History, limit time.Duration) Report {
-	s, wrong := seen(h)
+	s, wrong := observedStates(h)
 	r := Report{Violations: wrong, UnknownHappened: s.unknownHappened()}
 	missing, unjudged := lost(s)
 	r.add(missing, unjudged)

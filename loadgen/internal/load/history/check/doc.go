@@ -1,7 +1,7 @@
 // Package check judges a history: what clients and watchers of a few registers
 // saw of them through faults. A register is an object that is written by
 // compare-and-set only: each write names the version that it replaces and
-// carries a value that no other write does. So every state that anybody sees
+// carries a value that no other write does. So every state that is observed
 // tells which write made it, and the writes of a register are a chain.
 //
 // What is checked, each by a pure function:

@@ -108,7 +108,7 @@ func TestFaultsOfWatches(t *testing.T) {
 				w := &s.h.Watchers[s.IntN(simWatchers)]
 				var events []int
 				for i, e := range w.Entries {
-					// What only one watcher saw, nobody can miss.
+					// An event that only one watcher saw cannot be missed by others.
 					if e.Kind == Changed && s.acknowledged(state{e.Version, e.Value}) {
 						events = append(events, i)
 					}
@@ -127,21 +127,21 @@ func TestFaultsOfWatches(t *testing.T) {
 	}
 }
 
-// acknowledged tells whether the write of a state was.
+// acknowledged reports whether the write of a state was.
 func (s *simulation) acknowledged(is state) bool {
 	return slices.ContainsFunc(s.h.Operations, func(o Operation) bool {
 		return o.Kind == Write && o.Outcome == OK && o.Version == is.version
 	})
 }
 
-// returned tells whether somebody knew a state before an operation was called.
+// returned reports whether a client knew a state before an operation was called.
 func (s *simulation) returned(is state, before *Operation) bool {
 	return slices.ContainsFunc(s.h.Operations, func(o Operation) bool {
 		return o.Outcome == OK && o.Version == is.version && o.Return < before.Call
 	})
 }
 
-// beside tells whether another write of the register was, or is for ever, under
+// beside reports whether another write of the register was, or is for ever, under
 // way beside an operation.
 func (s *simulation) beside(o *Operation) bool {
 	return slices.ContainsFunc(s.h.Operations, func(p Operation) bool {

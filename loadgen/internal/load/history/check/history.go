@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// History is what was seen. Times are since its start, on one monotonic clock.
+// History holds all observations. Times are since its start, on one monotonic clock.
 type History struct {
 	Registers  []Register
 	Operations []Operation // in any order; those of one client one after another
@@ -19,7 +19,7 @@ type Register struct {
 	Value   uint64
 }
 
-// Kind is what an operation does.
+// Kind is the kind of an operation.
 type Kind uint8
 
 // The kinds.
@@ -39,7 +39,7 @@ func (k Kind) String() string { return [...]string{"write", "read", "cachedRead"
 // MarshalText writes the name.
 func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
-// Outcome is what became of an operation.
+// Outcome is the outcome of an operation.
 type Outcome uint8
 
 // The outcomes.
@@ -100,14 +100,14 @@ type Watcher struct {
 	Live bool
 }
 
-// EntryKind is what a watcher was told.
+// EntryKind is the kind of an entry in a watcher's log.
 type EntryKind uint8
 
 // The kinds of entries.
 const (
 	// Changed is an event ADDED or MODIFIED.
 	Changed EntryKind = iota
-	// Deleted is an event DELETED. Nobody deletes registers.
+	// Deleted is an event DELETED. The load never deletes registers.
 	Deleted
 	// Bookmark: all changes up to Version have been sent.
 	Bookmark

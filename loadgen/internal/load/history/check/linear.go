@@ -26,13 +26,13 @@ const (
 	vanished  // says: there is no such object
 )
 
-// unseenVersion is that of a write which nobody saw the effect of.
-const unseenVersion = math.MaxUint64
+// unobservedVersion is the version of a write whose effect was not observed.
+const unobservedVersion = math.MaxUint64
 
 // horizon is the return of what never returned.
 const horizon = math.MaxInt64
 
-// register is what is known of it between two operations. anything is the
+// register is the known state of one register between two operations. anything is the
 // state of a history that begins in its middle: what is seen first settles it.
 type register struct {
 	state
@@ -79,7 +79,7 @@ func (s state) String() string {
 	switch s.version {
 	case 0:
 		return "absent"
-	case unseenVersion:
+	case unobservedVersion:
 		return fmt.Sprintf("%d @ ?", s.value)
 	}
 	return fmt.Sprintf("%s @ %d", valueText(s.value), s.version)

@@ -55,8 +55,8 @@ func lost(s *states) (wrong []result.Violation, unjudged []string) {
 
 // chain follows a state's writes back to the register's first, and returns the
 // values on the way by their versions. Those over low are all of them: below it a link is
-// missing, because a state was seen that nobody wrote, or one was written over
-// that nobody saw. An object that is gone has no history at all.
+// missing, because a state was seen that no client wrote, or one was written over
+// that was never observed. An object that is gone has no history at all.
 func (s *states) chain(register int, end state) (values map[uint64]uint64, low uint64) {
 	values = map[uint64]uint64{}
 	first := s.h.Registers[register].Version

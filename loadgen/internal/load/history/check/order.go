@@ -52,7 +52,7 @@ func (r *Report) order(s *states, limit time.Duration) {
 }
 
 // judge looks for a linear order of each part, and returns the number of the
-// first without one. After that the state is anybody's guess. A part of which
+// first without one. After that the state is unknown. A part of which
 // nothing is found out in time does not keep a later one from being wrong.
 func judge(parts []segment, limit time.Duration) (verdict porcupine.CheckResult, bad int) {
 	end := time.Now().Add(limit)

@@ -97,7 +97,7 @@ func (s *simulation) run() {
 }
 
 // execute answers one operation. What a write expects is mostly the version of
-// the moment, if anybody was ever told it.
+// the moment, if any client ever received it.
 func (s *simulation) execute(i int, m *moment, known *[simRegisters]uint64) {
 	o := &m.o
 	now := &s.store[o.Register]
@@ -142,7 +142,7 @@ func (s *simulation) answer(o *Operation, is state, known *[simRegisters]uint64)
 	}
 }
 
-// told tells whether a state was an answer.
+// told reports whether a state was an answer.
 func (s *simulation) told(is state) bool {
 	return is.value == 0 || slices.ContainsFunc(s.h.Operations, func(o Operation) bool { return o.Outcome == OK && o.Version == is.version })
 }

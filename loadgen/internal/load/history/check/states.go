@@ -12,24 +12,24 @@ import (
 // state is one version of a register.
 type state struct{ version, value uint64 }
 
-// sighting is the first time that a state was seen.
-type sighting struct {
+// observation is the first observation of a state.
+type observation struct {
 	state
 	register int
 	at       time.Duration
 }
 
-// states are all that were seen, by an acknowledgement, a read or an event.
+// states holds all observed states, by an acknowledgement, a read or an event.
 type states struct {
 	h *History
 	// writes are the indexes of the operations by the value they wrote.
 	writes map[uint64]int
 	// byValue are the first sightings of each value; byVersion those of each
 	// version: one version is of one object.
-	byValue, byVersion map[uint64]sighting
+	byValue, byVersion map[uint64]observation
 	// all states of a register at one version: more than one where a store
 	// that lost its last writes gives their versions to others.
-	all map[place][]sighting
+	all map[place][]observation
 }
 
 // place is a register at a version.
@@ -38,20 +38,20 @@ type place struct {
 	version  uint64
 }
 
-// seen gathers the states of a history, and tells of those that no write can
+// observedStates gathers the states of a history, and returns violations for those that no write can
 // have made.
-func seen(h *History) (*states, []result.Violation) {
-	s := &states{h: h, writes: map[uint64]int{}, byValue: map[uint64]sighting{}, byVersion: map[uint64]sighting{}, all: map[place][]sighting{}}
+func observedStates(h *History) (*states, []result.Violation) {
+	s := &states{h: h, writes: map[uint64]int{}, byValue: map[uint64]observation{}, byVersion: map[uint64]observation{}, all: map[place][]observation{}}
 	for i, o := range h.Operations {
 		if o.Kind == Write {
 			s.writes[o.Value] = i
 		}
 	}
 	var wrong []result.Violation
-	told := map[sighting]bool{}
-	see := func(v sighting, who result.Violation) {
+	told := map[observation]bool{}
+	see := func(v observation, who result.Violation) {
 		why := s.add(v)
-		key := sighting{state: v.state, register: v.register}
+		key := observation{state: v.state, register: v.register}
 		if why == "" || told[key] {
 			return
 		}
@@ -62,14 +62,14 @@ func seen(h *History) (*states, []result.Violation) {
 	}
 	for _, o := range byReturn(h.Operations) {
 		if o.Outcome == OK && o.Version > 0 {
-			see(sighting{state{o.Version, o.Value}, o.Register, o.Return}, result.Violation{Client: &o.Client})
+			see(observation{state{o.Version, o.Value}, o.Register, o.Return}, result.Violation{Client: &o.Client})
 		}
 	}
 	for i, w := range h.Watchers {
 		for _, e := range w.Entries {
 			switch e.Kind {
 			case Changed:
-				see(sighting{state{e.Version, e.Value}, e.Register, e.At}, result.Violation{Watcher: &i})
+				see(observation{state{e.Version, e.Value}, e.Register, e.At}, result.Violation{Watcher: &i})
 			case Deleted:
 				wrong = append(wrong, result.Violation{
 					Kind: result.Phantom, Register: s.name(e.Register), Watcher: &i, Version: e.Version, AtSecond: e.At.Seconds(),
@@ -82,12 +82,12 @@ func seen(h *History) (*states, []result.Violation) {
 }
 
 // add keeps a sighting; if the state cannot be, it says why.
-func (s *states) add(v sighting) string {
+func (s *states) add(v observation) string {
 	if v.register < 0 || v.register >= len(s.h.Registers) {
 		return "it is of no register"
 	}
 	at := place{v.register, v.version}
-	if !slices.ContainsFunc(s.all[at], func(o sighting) bool { return o.value == v.value }) {
+	if !slices.ContainsFunc(s.all[at], func(o observation) bool { return o.value == v.value }) {
 		s.all[at] = append(s.all[at], v)
 	}
 	if first, ok := s.byVersion[v.version]; ok && (first.value != v.value || first.register != v.register) {
@@ -124,14 +124,14 @@ func (s *states) add(v sighting) string {
 
 // happened are the states of known writes after the first ones, in the order
 // of their versions.
-func (s *states) happened() []sighting {
-	var all []sighting
+func (s *states) happened() []observation {
+	var all []observation
 	for _, v := range s.byVersion {
 		if _, ok := s.writes[v.value]; ok && v.version > s.h.Registers[v.register].Version {
 			all = append(all, v)
 		}
 	}
-	slices.SortFunc(all, func(a, b sighting) int { return cmp.Compare(a.version, b.version) })
+	slices.SortFunc(all, func(a, b observation) int { return cmp.Compare(a.version, b.version) })
 	return all
 }
 
@@ -142,8 +142,8 @@ func (s *states) replaced(w Operation) (is state, ok bool) {
 	if len(all) == 0 {
 		return state{}, false
 	}
-	slices.SortFunc(all, func(a, b sighting) int { return cmp.Compare(a.at, b.at) })
-	after := slices.IndexFunc(all, func(v sighting) bool { return v.at > w.Call })
+	slices.SortFunc(all, func(a, b observation) int { return cmp.Compare(a.at, b.at) })
+	after := slices.IndexFunc(all, func(v observation) bool { return v.at > w.Call })
 	if after < 0 {
 		after = len(all)
 	}
@@ -160,7 +160,7 @@ func (s *states) unknownHappened() (n int64) {
 	return n
 }
 
-// newest is the highest version of each register that anybody saw.
+// newest returns the highest observed version of each register.
 func (s *states) newest() []uint64 {
 	high := make([]uint64, len(s.h.Registers))
 	for i, r := range s.h.Registers {

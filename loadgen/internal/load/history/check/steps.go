@@ -14,8 +14,8 @@ import (
 //   - A write whose value was seen did happen, before it was first seen,
 //     whatever its client knows of it. That bounds those of unknown outcome,
 //     which would else be open to the end of the history.
-//   - A write of unknown outcome whose value nobody saw cannot be followed by
-//     any other: a successor would have to name its version, which nobody
+//   - A write of unknown outcome whose value was never read cannot be followed by
+//     any other: a successor would have to name its version, which no client
 //     knows. So if it happened it was the last, over the newest version that
 //     there is, and after the last answer that tells a state; all such are one
 //     write that perhaps happened.
@@ -54,7 +54,7 @@ func steps(s *states, operations []Operation, newest uint64) []porcupine.Operati
 			} else if o.Expected == newest && (unseen == nil || int64(o.Call) < unseen.Call) {
 				unseen = &porcupine.Operation{
 					ClientId: max(o.Client, 0), Call: int64(o.Call), Return: horizon,
-					Input: step{kind: writes, expected: newest, made: state{unseenVersion, o.Value}, perhaps: true},
+					Input: step{kind: writes, expected: newest, made: state{unobservedVersion, o.Value}, perhaps: true},
 				}
 			}
 		}

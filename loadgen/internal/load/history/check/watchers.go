@@ -14,7 +14,7 @@ type span struct{ from, to uint64 }
 // that a relist jumped over are hidden: the API allows that, and the list
 // itself is judged as a read. A watcher that was not connected at the end owes
 // nothing after the last thing that it was told.
-func watched(s *states, number int, happened []sighting) (wrong []result.Violation, hidden int64, unjudged []string) {
+func watched(s *states, number int, happened []observation) (wrong []result.Violation, hidden int64, unjudged []string) {
 	w := s.h.Watchers[number]
 	tell := func(kind string, register int, version uint64, at float64, format string, args ...any) {
 		wrong = append(wrong, result.Violation{

@@ -54,8 +54,8 @@ func TestWatcherGone(t *testing.T) {
 	expect(t, &h.History, result.MissedEvent) // of version 11
 }
 
-// What one watcher is told, the others owe too, acknowledged or not.
-func TestWatchersOweEachOther(t *testing.T) {
+// An event that one watcher received must reach the others, acknowledged or not.
+func TestWatchersDeliverTheSameEvents(t *testing.T) {
 	h := one().tried(0, 1, 2, 10, 1, Unknown).final(10, 0).watcher(event(11, 1)).watcher()
 	expect(t, &h.History, result.MissedEvent, result.NotLinearizable)
 }

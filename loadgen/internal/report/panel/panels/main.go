@@ -55,7 +55,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-// calm tells how many panels would move by chance in the run in dir, after rests
+// calm prints how many panels would move by chance in the run in dir, after rests
 // and under causes as long as scenarios have them.
 func calm(ctx context.Context, dir string, out io.Writer) error {
 	rec, err := rundir.Open(dir)
@@ -79,7 +79,7 @@ func calm(ctx context.Context, dir string, out io.Writer) error {
 	return nil
 }
 
-// check tells of the run in dir, and returns how much is wrong.
+// check prints the panels' problems in the run in dir, and returns their number.
 func check(ctx context.Context, dir string, verbose bool, out io.Writer) (wrong int, err error) {
 	rec, err := rundir.Open(dir)
 	if err != nil {

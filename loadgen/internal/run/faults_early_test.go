@@ -9,7 +9,7 @@ import (
 )
 
 // What takes its time to begin is asked for ahead, so that it is in force at its time.
-func TestAFaultThatTakesItsTimeIsAskedForAhead(t *testing.T) {
+func TestSlowFaultsAreRequestedEarly(t *testing.T) {
 	r := underway(t, parse(t, "phases: [{name: p, for: 20s, faults: [{kind: diskContention, for: 1s, repeat: 2, every: 10s}]}]"))
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage()

@@ -42,8 +42,7 @@ const (
 	rejected      = `{name: rejected, objective: too-many-requests, max: 5}`
 )
 
-// TestGatesReadTheCopy: what happened in a phase, and nothing else, is what the
-// gates see, though the Prometheus knew nothing of the phase, calls the jobs
+// TestGatesReadTheCopy: gates read exactly what happened in a phase, though the Prometheus knew nothing of the phase, calls the jobs
 // by other names, and has another clock.
 func TestGatesReadTheCopy(t *testing.T) {
 	l := newLab(t)

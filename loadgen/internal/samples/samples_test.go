@@ -77,7 +77,7 @@ func TestSlotsHoldWhatHappenedInThem(t *testing.T) {
 	}
 }
 
-// Nothing may be lost or doubled between slots, whoever counts.
+// Nothing may be lost or doubled between slots under concurrent counting.
 func TestNoRequestIsLostBetweenSlots(t *testing.T) {
 	dir, r := open(t, nil)
 	const loads, each = 4, 5000
@@ -141,7 +141,7 @@ func TestAStormIsOneEvent(t *testing.T) {
 }
 
 // A timeline on a disk that stalls does not make slots longer.
-func TestATimelineThatStallsDoesNotHoldUpThePulse(t *testing.T) {
+func TestStalledTimelineDoesNotDelaySamples(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stalled := make(chan struct{})
 		told := 0

@@ -9,9 +9,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// pulseSection is the error rate and the relists, from the pulse: each point is
-// the worst second of the stretch around it. Without a pulse there is none.
-func (a *artist) pulseSection(slots []samples.Slot) (drawnSection, bool) {
+// errorRateSection draws the error rate and the relists: each point is
+// the worst second of the stretch around it. Without samples there is none.
+func (a *artist) errorRateSection(slots []samples.Slot) (drawnSection, bool) {
 	errors := a.perSecond(slots, func(s samples.Slot, add func(string, int64)) {
 		for load, r := range s.Requests {
 			add(load, r.Failures()-r.Failed["canceled"]+r.Unsent)
@@ -43,7 +43,7 @@ func (a *artist) pulseSection(slots []samples.Slot) (drawnSection, bool) {
 	return d, len(slots) > 0
 }
 
-// drawn tells whether the section has a line to show.
+// drawn reports whether the section has a line to show.
 func (d drawnSection) drawn() bool {
 	return slices.ContainsFunc(d.Charts, func(c chart.Chart) bool { return c.Missing == "" })
 }

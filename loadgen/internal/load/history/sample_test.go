@@ -11,10 +11,10 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/samples"
 )
 
-// What a fault did to a history's clients and watchers is in the pulse: outcomes
+// The samples hold a fault's effects on a history's clients and watchers: outcomes
 // as those of all loads are, conflicts among the successes, and watches that broke
 // or had to list again. What comes after the load is not.
-func TestThePulseHasWhatAHistoryFelt(t *testing.T) {
+func TestHistoryOutcomesAreSampled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
 		beats, err := samples.Open(dir, nil)
@@ -22,7 +22,7 @@ func TestThePulseHasWhatAHistoryFelt(t *testing.T) {
 		s, err := stubapi.Start(stubapi.Options{Listener: stubapi.NewPipes(), Policy: stubapi.Fixed(time.Millisecond)})
 		must(t, err)
 		defer s.Close()
-		l, err := New(load.Target{Config: s.Config(), Namespace: "storm", Seed: 7, Pulse: beats}, Config{Name: "registers", Rate: 40, Timeout: time.Second})
+		l, err := New(load.Target{Config: s.Config(), Namespace: "storm", Seed: 7, Samples: beats}, Config{Name: "registers", Rate: 40, Timeout: time.Second})
 		must(t, err)
 		must(t, l.Prepare(t.Context()))
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)

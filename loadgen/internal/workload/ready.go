@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// podsWhole: every Deployment has all its pods Ready, of the current
+// podsReady reports whether every Deployment has all its pods Ready, of the current
 // revision, on nodes that live, and no other pod is left on such nodes.
-func (t *tracker) podsWhole() bool {
+func (t *tracker) podsReady() bool {
 	for _, d := range t.deployments {
 		if d.good != d.replicas || d.other != 0 {
 			return false
@@ -16,11 +16,11 @@ func (t *tracker) podsWhole() bool {
 	return true
 }
 
-// whole: podsWhole, and the Deployment controller agrees, by the rule of
+// allPodsReady: podsReady, and the Deployment controller agrees, by the rule of
 // `kubectl rollout status`: the status has observed the last change, and all
 // replicas are updated and available.
-func (t *tracker) whole() bool {
-	if !t.podsWhole() {
+func (t *tracker) allPodsReady() bool {
+	if !t.podsReady() {
 		return false
 	}
 	for _, d := range t.deployments {
@@ -78,7 +78,7 @@ func (t *tracker) nodesFailed(at time.Time, names []string) {
 	t.recount()
 	t.failures = append(t.failures, &failure{
 		at: at, nodes: slices.Clone(names),
-		awaitsNotReady: len(names) > 0, awaitsRecovery: !t.podsWhole(),
+		awaitsNotReady: len(names) > 0, awaitsRecovery: !t.podsReady(),
 	})
 	t.check(at)
 }
@@ -100,7 +100,7 @@ func (t *tracker) check(at time.Time) {
 			f.awaitsNotReady = false
 			keepLargest(&t.phase.notReadyAfter, at.Sub(f.at))
 		}
-		if f.awaitsRecovery && t.podsWhole() {
+		if f.awaitsRecovery && t.podsReady() {
 			f.awaitsRecovery = false
 			keepLargest(&t.phase.recoveredAfter, at.Sub(f.at))
 		}

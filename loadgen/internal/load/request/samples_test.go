@@ -9,8 +9,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// What the pulse says, slot by slot, adds up to what the results say.
-func TestThePulseAddsUpToTheResults(t *testing.T) {
+// The samples of all slots add up to the results.
+func TestSamplesAddUpToTheResults(t *testing.T) {
 	for name, status := range map[string]int{"answered": 200, "refused": 503} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -20,7 +20,7 @@ func TestThePulseAddsUpToTheResults(t *testing.T) {
 			}
 			s := h2test.Serve(t, h2test.Options{Answer: h2test.Respond(status, []byte("{}"))})
 			to := target(s)
-			to.Pulse = beat
+			to.Samples = beat
 			r := newLoad(t, to, schedule{200, 200 * time.Microsecond}, func(_ *gets, l *scenario.Load) { l.MaxInFlight = 5 })
 			if err := r.Prepare(t.Context()); err != nil {
 				t.Fatal(err)

@@ -8,8 +8,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// What the pulse says, slot by slot, adds up to what the results say.
-func TestThePulseAddsUpToTheResults(t *testing.T) {
+// The samples of all slots add up to the results.
+func TestSamplesAddUpToTheResults(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		during          func(*testing.T, *stub)
@@ -34,7 +34,7 @@ func TestThePulseAddsUpToTheResults(t *testing.T) {
 			must(t, err)
 			s := newStub(t, func(s *stub) { s.inBand = true })
 			target := s.target()
-			target.Pulse = beat
+			target.Samples = beat
 			st := startStorm(t, s, target, func(l *scenario.Load) { l.Start = "list" })
 			await(t, "some writes", func() bool { return s.count(&s.patches) >= testWrites/3 })
 			c.during(t, s)

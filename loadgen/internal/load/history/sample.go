@@ -8,11 +8,11 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 )
 
-// felt tells the pulse what became of a request, and how long it took from its
-// sending: a client of a history has one at a time, so none is due before. Good
+// sample adds the outcome of a request to the samples, with its duration from its
+// sending: a client of a history has one at a time. Good
 // are 2xx answers, and conflicts: clients write over what they do not know on
-// purpose. The reads of the end are not told: they come after the load.
-func (l *Load) felt(answer *h2conn.Response, err error, good bool, took time.Duration) {
+// purpose. The final reads are left out: they come after the load.
+func (l *Load) sample(answer *h2conn.Response, err error, good bool, took time.Duration) {
 	own := min(l.stalls.Late(time.Now()), took)
 	switch {
 	case good:

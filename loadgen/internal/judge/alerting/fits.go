@@ -14,16 +14,16 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 )
 
-// Unseen says why no series of an archive, scraped from first to last, can ever
+// WhyNoSeriesFits says why no series of an archive, scraped from first to last, can ever
 // have fitted a selector: no target of its job or of its instance was scraped, or its
 // metric has no such label, as where rules of another monitoring name a cluster or a
 // namespace.
 // It is empty where one could have, though none did, and where the metric has no
 // series at all, which says nothing of its labels.
-func Unseen(ctx context.Context, a *archive.Archive, first, last time.Time, selector []*labels.Matcher) (string, error) {
-	seen := archived{ctx: ctx, a: a, first: first, last: last}
-	why := seen.unseen(selector)
-	return why, seen.err
+func WhyNoSeriesFits(ctx context.Context, a *archive.Archive, first, last time.Time, selector []*labels.Matcher) (string, error) {
+	lookup := archived{ctx: ctx, a: a, first: first, last: last}
+	why := lookup.whyNoSeriesFits(selector)
+	return why, lookup.err
 }
 
 // archived asks an archive until something goes wrong.
@@ -34,8 +34,8 @@ type archived struct {
 	err         error
 }
 
-// unseen is Unseen; of an error it says nothing.
-func (s *archived) unseen(selector []*labels.Matcher) string {
+// whyNoSeriesFits is WhyNoSeriesFits without the error, which stays in s.
+func (s *archived) whyNoSeriesFits(selector []*labels.Matcher) string {
 	jobs, targets := only(selector, model.JobLabel), targetMatchers(selector)
 	switch {
 	case len(targets) == 0 || len(s.targets(targets)) > 0 || s.err != nil:
