@@ -26,7 +26,10 @@ const (
 //
 // A stall is followed by as much time again in which the generator catches up:
 // what ends in the one or the other may have been held up since the stall began.
-type Meter struct{ state atomic.Pointer[state] }
+type Meter struct {
+	state atomic.Pointer[state]
+	total atomic.Int64 // the largest Total that was returned
+}
 
 // state holds the stalls found by the ticks so far. The zero stall has no length.
 type state struct {
@@ -80,9 +83,24 @@ func (m *Meter) Late(now time.Time) time.Duration {
 	return max(now.Sub(s.begin), 0)
 }
 
-// Total is the length of all stalls of a whole tick and more until now. The
-// difference of two Totals is how much of the time between them was lost.
-func (m *Meter) Total(now time.Time) time.Duration { return m.now(now).total }
+// Total is the length of all stalls of a whole tick and more until now. It never
+// decreases, though a tick may come with an earlier time than a Total was asked for:
+// the difference of two Totals is how much of the time between them was lost.
+func (m *Meter) Total(now time.Time) time.Duration {
+	if m == nil {
+		return 0
+	}
+	total := int64(m.now(now).total)
+	for {
+		largest := m.total.Load()
+		if total <= largest {
+			return time.Duration(largest)
+		}
+		if m.total.CompareAndSwap(largest, total) {
+			return time.Duration(total)
+		}
+	}
+}
 
 func (m *Meter) now(now time.Time) state {
 	if m == nil {
