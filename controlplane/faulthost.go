@@ -69,7 +69,7 @@ func (h *faultHost) Rehearse(ctx context.Context) error {
 	return h.plane.restorer().Rehearse(ctx, h.plane.Cluster().Etcd)
 }
 
-// neighbourGrace is how long writers may take to end: each completes its fsync, on a
+// neighbourGrace bounds how long writers take to end: each completes its fsync, on a
 // disk that is as busy as they made it.
 const neighbourGrace = 10 * time.Second
 

@@ -41,7 +41,7 @@ func TestStalledReaderDelaysNoMessage(t *testing.T) {
 	m.flush()
 	m.write("the last line")
 	m.close()
-	m.write("nobody hears this")
+	m.write("after the reader left")
 	lines := strings.Split(strings.TrimSpace(reader.String()), "\n")
 	read, leftOut := 0, 0
 	for _, line := range lines {

@@ -24,8 +24,7 @@ type FaultKind struct {
 	Delays string
 	// Momentary faults have no length: they end when they have run their course.
 	Momentary bool
-	// Lead is how long before its time a run requests a fault that takes that long
-	// to begin.
+	// Lead is the time that the fault takes to begin: a run requests it that much early.
 	Lead time.Duration
 
 	// On lists the kinds of component that the fault may name; empty: all.

@@ -95,7 +95,7 @@ timeout; see etcd_server_leader_changes_seen_total and etcd_server_has_leader.`,
 			Name:  FaultPause,
 			Short: "Stop a process for a time (SIGSTOP, then SIGCONT)",
 			Long: `Stop a process where it is and let it go on later, as a host that hangs: its
-connections stay open and nobody answers on them.`,
+connections stay open without an answer.`,
 			Example: `  controlplane fault pause --component etcd-leader --for 10s
   controlplane fault pause --component kube-apiserver-0 --for 30s`,
 			Takes: []string{"components", "for"}, Needs: []string{"components"},

@@ -111,7 +111,7 @@ func apiServer() board {
 					title: "Watches that were ended for being slow", unit: "cps", moves: []string{"watches slow"},
 					queries: []query{q(rate("apiserver_terminated_watchers_total", "@api", "resource"), "{{resource}}").or(noTerminate)},
 					tells:   "Their clients list again: load at the worst moment.",
-					do:      "give slow clients CPU, narrow their watches, slow down whoever writes.",
+					do:      "give slow clients CPU, narrow their watches, slow down the clients that write.",
 				}, {
 					title: "Objects sent to begin a watch", unit: "ops",
 					queries: []query{q(`topk(8, `+rate("apiserver_init_events_total", "@api", "resource")+`)`, "{{resource}}").or(noRelist)},

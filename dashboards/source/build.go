@@ -136,7 +136,7 @@ func (p panel) size() (w, h uint32) {
 	return w, h
 }
 
-// source is the data source that a person has chosen.
+// chosenSource returns the data source that the user has selected.
 func chosenSource() common.DataSourceRef {
 	return common.DataSourceRef{Type: cog.ToPtr("prometheus"), Uid: cog.ToPtr("${datasource}")}
 }

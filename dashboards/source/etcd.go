@@ -105,7 +105,7 @@ func etcd() board {
 				{
 					title: "Size against quota", unit: "percentunit", max: 1, warn: 0.8, bad: 0.95, moves: []string{"etcdQuota"},
 					queries: []query{q(`instance:etcd_mvcc_db_total_size:quota_ratio{@irecord}`, "{{instance}}")},
-					tells:   "At 100% etcd refuses all writes until somebody acts: no leases, so nodes turn NotReady next.",
+					tells:   "At 100% etcd refuses all writes until an operator acts: no leases, so nodes turn NotReady next.",
 					do:      "delete what is not needed, compact, defragment one member after another; raise the quota up to 8 GiB if the growth is sound.",
 				}, {
 					title: "Size of the file, and what of it is in use", unit: "bytes",

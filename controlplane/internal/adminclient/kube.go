@@ -23,7 +23,7 @@ func (c *Client) LeaseTaken(ctx context.Context, kind string, since time.Time) e
 	}
 	spec := lease.Spec
 	if spec.HolderIdentity == nil || *spec.HolderIdentity == "" || spec.AcquireTime == nil || spec.AcquireTime.Before(&metav1.MicroTime{Time: since}) {
-		return fmt.Errorf("nobody has got the lease %s", lease.Name)
+		return fmt.Errorf("the lease %s has no holder", lease.Name)
 	}
 	return nil
 }

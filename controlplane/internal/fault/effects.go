@@ -14,7 +14,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/fault/fsync"
 )
 
-// mechanism is how faults of one kind begin, and how the effect of that ends.
+// mechanism begins faults of one kind, and undoes them.
 type mechanism struct {
 	// machine says what this machine lacks for it, plane what this plane does; nil: it
 	// needs nothing. Neither changes anything.

@@ -30,7 +30,7 @@ func FollowAll(cfg control.Config, layout topology.Layout) (all Elections) {
 	return all
 }
 
-// pollInterval is how often the logs are read: an event is reported that late, but
+// pollInterval is the time between two readings of the logs: an event is reported that late, but
 // bears the time of its log line.
 const pollInterval = 50 * time.Millisecond
 

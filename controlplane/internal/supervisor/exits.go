@@ -18,8 +18,8 @@ import (
 // production the kubelet (or systemd) starts them again, however they ended, so the
 // supervisor does. Without a fault such an end is the plane's.
 
-// aftermath is how long after a fault, or after a restart that it made necessary, an
-// exit may still be due to it: a lease of 15 s that was renewed for the last time
+// aftermath is the time after a fault, or after a restart that it made necessary, in
+// which an exit may be due to it: a lease of 15 s that was renewed for the last time
 // just before, and a start that waits 10 s for an API server.
 const aftermath = 30 * time.Second
 

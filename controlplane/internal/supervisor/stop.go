@@ -24,7 +24,7 @@ type stopStep struct {
 	grace time.Duration
 }
 
-// graceOf is how long a component may take to end.
+// graceOf returns the time that a component has to end.
 func graceOf(name string) time.Duration {
 	for _, step := range stopOrder() {
 		if slices.Contains(step.kinds, control.ComponentKind(name)) {

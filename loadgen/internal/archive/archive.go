@@ -1,3 +1,6 @@
+// Package archive reads what a run scraped: a Prometheus TSDB in the run directory,
+// asked by PromQL. Open never changes it; the store of a killed run is recovered in a
+// copy.
 package archive
 
 import (

@@ -52,7 +52,7 @@ func OpenStore(dir string, retention time.Duration) (*tsdb.DB, error) {
 	return db, nil
 }
 
-// sealStore writes what is in memory as one block, closes db and removes its
+// Seal writes what is in memory as one block, closes db and removes its
 // write-ahead log.
 func Seal(dir string, db *tsdb.DB) error {
 	err := writeBlock(dir, db)

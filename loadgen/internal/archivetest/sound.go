@@ -1,17 +1,16 @@
 package archivetest
 
 import (
+	"encoding/json"
+	"os"
 	"path/filepath"
+	"testing"
 	"time"
 
 	"github.com/stormglass/stormglass/loadgen/internal/audit"
 	"github.com/stormglass/stormglass/loadgen/internal/record"
 	"github.com/stormglass/stormglass/loadgen/internal/samples"
 	"github.com/stormglass/stormglass/loadgen/result"
-
-	"encoding/json"
-	"os"
-	"testing"
 )
 
 // SoundScenario is the scenario of SoundRun.

@@ -1,3 +1,5 @@
+// Package audit sums up the requests of a load in the audit log of a bundled plane:
+// ReadLog makes the summary, which is kept as audit.json in the run directory.
 package audit
 
 import (

@@ -1,3 +1,5 @@
+// Package compare runs the variants of a scenario, one after another, and compares
+// what was judged of each.
 package compare
 
 import (

@@ -1,3 +1,5 @@
+// Package generator measures what the load generator itself costs and how late it is
+// run, and says past which bounds its measurements cannot be judged.
 package generator
 
 import (

@@ -1,3 +1,5 @@
+// Package judge judges recorded runs: by their own gates, by other gates and rules, and
+// by the proofs of alerts. It reads the run directory and nothing else.
 package judge
 
 import (
@@ -90,8 +92,8 @@ func doubt(rec *rundir.Recorded, res *result.Result) {
 	}
 }
 
-// lacks says first what is missing. Gates that need none of it may pass; the run does
-// not.
+// AddReasons puts what is missing before the other reasons. Gates that need none of it
+// may pass; the run does not.
 func AddReasons(res *result.Result, all ...error) {
 	var reasons []string
 	for _, err := range all {

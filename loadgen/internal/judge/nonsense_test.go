@@ -17,7 +17,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// at gives what is at a path of maps and of places in lists.
+// reads returns the first requests of a phase in measurements.
 func reads(m map[string]any, phase int) map[string]any {
 	return archivetest.At(m, "phases", phase, "requests", 0).(map[string]any)
 }

@@ -6,10 +6,9 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/stormglass/stormglass/loadgen/internal/rundir"
-
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/internal/alertproof"
+	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 

@@ -91,7 +91,7 @@ func descriptorsNeeded(s *scenario.Scenario) uint64 {
 	return uint64(need)
 }
 
-// checkDescriptors raises the soft limit to the hard one and refuses a
+// CheckDescriptors raises the soft limit to the hard one and refuses a
 // scenario that needs more. The Go runtime already raises it at start; a
 // process started by another may have a lower one.
 func CheckDescriptors(s *scenario.Scenario) error {

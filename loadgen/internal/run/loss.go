@@ -16,7 +16,7 @@ import (
 var errPlaneEnded = errors.New("the control plane ended while the run went on")
 
 // lossWithin is how long the loss of what a run is aimed at may take to be
-// noticed: package target's probe needs most of it.
+// noticed: package cluster's probe needs most of it.
 const lossWithin = 6 * time.Second
 
 // watch gives a context that ends with parent, or when what the run is aimed at

@@ -17,7 +17,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// findControlPlane looks for the binary beside ours, then on PATH.
+// FindControlPlane looks for the binary beside ours, then on PATH.
 func FindControlPlane() (string, error) {
 	if self, err := os.Executable(); err == nil {
 		if real, err := filepath.EvalSymlinks(self); err == nil {

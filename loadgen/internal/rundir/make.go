@@ -19,7 +19,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// makeRunDir makes the directory of one run, and tells which directories it
+// Make makes the directory of one run, and tells which directories it
 // had to make for that, the run's own first. An existing directory is taken
 // only if a user names it and it is empty: a run never writes over another one.
 func Make(out, scenario string, now time.Time) (dir string, made []string, err error) {
@@ -92,7 +92,7 @@ func makeDir(dir string) (made []string, err error) {
 	return made, nil
 }
 
-// removeRunDir removes what a run wrote, and the directories made for it.
+// Remove removes what a run wrote, and the directories made for it.
 func Remove(dir string, made []string) error {
 	entries, err := os.ReadDir(dir)
 	errs := []error{err}
@@ -103,7 +103,7 @@ func Remove(dir string, made []string) error {
 	return errors.Join(errs...)
 }
 
-// removeMade removes directories from the inside out. One with something in it
+// RemoveMade removes directories from the inside out. One with something in it
 // stays: another run has come to live there.
 func RemoveMade(made []string) {
 	for _, dir := range made {
@@ -111,7 +111,7 @@ func RemoveMade(made []string) {
 	}
 }
 
-// newRunID names a run in labels: short, a DNS label, unlike any other.
+// NewID names a run in labels: short, a DNS label, unlike any other.
 func NewID() (string, error) {
 	b := make([]byte, 5)
 	if _, err := rand.Read(b); err != nil {
@@ -120,7 +120,7 @@ func NewID() (string, error) {
 	return hex.EncodeToString(b), nil
 }
 
-// writeFile writes whole files only: a reader sees the old one or the new one.
+// WriteFile writes whole files only: a reader sees the old one or the new one.
 func WriteFile(path string, data []byte) error {
 	tmp, err := os.CreateTemp(filepath.Dir(path), ".tmp-*")
 	if err == nil {
@@ -139,6 +139,7 @@ func WriteFile(path string, data []byte) error {
 	return nil
 }
 
+// WriteJSON writes a file of a run as indented JSON.
 func WriteJSON(dir, name string, v any) error {
 	data, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
@@ -147,7 +148,7 @@ func WriteJSON(dir, name string, v any) error {
 	return WriteFile(filepath.Join(dir, name), append(data, '\n'))
 }
 
-// writeRun writes run.json.
+// WriteInfo writes run.json.
 func WriteInfo(dir string, run result.Run) error {
 	data, err := run.Encode()
 	if err != nil {
@@ -156,6 +157,7 @@ func WriteInfo(dir string, run result.Run) error {
 	return WriteFile(filepath.Join(dir, result.RunFile), data)
 }
 
+// DiskHint says what to do about an error of writing to a run directory.
 func DiskHint(err error) string {
 	switch {
 	case errors.Is(err, syscall.ENOSPC):

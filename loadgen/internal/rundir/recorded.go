@@ -1,3 +1,5 @@
+// Package rundir makes the directory of a run and opens it again. Open says which files
+// are missing or damaged; analyses take what it returns.
 package rundir
 
 import (

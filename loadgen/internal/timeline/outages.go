@@ -14,8 +14,9 @@ const (
 	// catchUp is how long after an outage scrapes may still be lost by it: one that was
 	// begun while it lasted, and the time to catch up.
 	catchUp = 15 * time.Second
-	// aftermath is how long after a fault, or after a start that it made necessary, it
-	// still accounts for an exit, as for the supervisor (controlplane/consequence.go).
+	// aftermath is the time after a fault, or after a start that it made necessary, in
+	// which it still accounts for an exit, as for the supervisor
+	// (controlplane/internal/supervisor/exits.go).
 	aftermath = 30 * time.Second
 )
 

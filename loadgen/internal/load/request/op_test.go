@@ -40,7 +40,7 @@ func (s schedule) Due(elapsed time.Duration) int64 {
 	return min(s.arrivals, int64(elapsed/max(s.gap, 1))+1)
 }
 
-// load is a prepared load of a schedule's arrivals.
+// newLoad is a prepared load of a schedule's arrivals.
 func newLoad(t *testing.T, to load.Target, p arrival.Pacer, change func(*gets, *scenario.Load)) *Requests {
 	t.Helper()
 	op := newGets(to)

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// arrival is one event with our stamp.
-type arrivals struct {
+// receipt is one event with our stamp, as one watch got it.
+type receipt struct {
 	watch int
 	slow  bool // on purpose: it stays out of all latencies
 	rv    uint64
@@ -33,7 +33,7 @@ type delivery struct {
 }
 
 // deliver takes an event of write seq.
-func (l *ledger) deliver(seq int64, a arrivals) delivery {
+func (l *ledger) deliver(seq int64, a receipt) delivery {
 	w := l.slot(seq).Load()
 	if w == nil || seq > w.seq {
 		return delivery{foreign: true}
@@ -68,7 +68,7 @@ func (l *ledger) deliver(seq int64, a arrivals) delivery {
 }
 
 // deliverEarly is called with mu held, before the acknowledgement.
-func (w *write) deliverEarly(a arrivals) delivery {
+func (w *write) deliverEarly(a receipt) delivery {
 	if w.rv != 0 && w.rv != a.rv {
 		return delivery{foreign: true}
 	}
@@ -100,7 +100,7 @@ func (w *write) duplicate() delivery {
 	return delivery{duplicated: true}
 }
 
-func (w *write) reorder(a arrivals) bool {
+func (w *write) reorder(a receipt) bool {
 	if a.older {
 		w.stats.reordered.Add(1)
 	}

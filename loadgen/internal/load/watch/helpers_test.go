@@ -33,7 +33,7 @@ func (o someObjects) AppendPatch(b []byte, _ int, turn int64, key string, value 
 	return fmt.Appendf(b, `{"metadata":{"annotations":{%q:%q}},"data":{"payload":"%d"}}`, key, value, turn)
 }
 
-// load is a scenario's load with its defaults.
+// newLoad is a scenario's load with its defaults.
 func newLoad(kind string, change func(*scenario.Load)) scenario.Load {
 	l := scenario.Load{
 		Name: kind, Kind: kind, Rate: 500, Arrival: "constant", MaxInFlight: 1000, Connections: 1,

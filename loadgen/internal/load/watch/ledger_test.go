@@ -26,7 +26,7 @@ func begin(t *testing.T, l *ledger, seq int64, d *deliveries) {
 
 // bring delivers, and records as a lane does.
 func bring(l *ledger, watch int, seq int64, rv uint64, at time.Duration, older bool) delivery {
-	d := l.deliver(seq, arrivals{watch: watch, rv: rv, at: at, older: older})
+	d := l.deliver(seq, receipt{watch: watch, rv: rv, at: at, older: older})
 	if d.first {
 		d.stats.delivery.Record(d.after)
 	}
@@ -153,7 +153,7 @@ func TestAnOldWriteIsGivenUpWhenItsSlotIsNeeded(t *testing.T) {
 func TestSlowWatchesAreNotTimed(t *testing.T) {
 	l, d := account(2, 8)
 	begin(t, l, 0, d)
-	l.deliver(0, arrivals{watch: 0, slow: true, rv: 11, at: noon})
+	l.deliver(0, receipt{watch: 0, slow: true, rv: 11, at: noon})
 	early, slow := l.ack(0, 11, noon, 0)
 	if expected, delivered := l.count(nil, nil); early != 0 || slow != 1 || expected != 2 || delivered != 1 {
 		t.Errorf("early %d and %d, %d of %d delivered", early, slow, delivered, expected)

@@ -115,8 +115,8 @@ func decodeEvent(frame []byte) (*event, error) {
 
 var emptyName = hash(nil)
 
-// protoLine is line for what the references do not tell: whether an empty name
-// was written, and a code of what is no Status.
+// protoSeen adds what the references leave out: whether an empty name was written, and
+// a code outside of a Status.
 type protoSeen struct{ seen }
 
 func (s *protoSeen) take(e *event) error {

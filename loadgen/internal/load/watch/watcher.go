@@ -202,7 +202,7 @@ func (v *watcher) deliver(e *event) bool {
 	if account == nil {
 		return false
 	}
-	d := account.deliver(seq, arrivals{watch: v.id, slow: v.slow, rv: e.rv, at: v.lane.arrived, older: e.rv < v.rv})
+	d := account.deliver(seq, receipt{watch: v.id, slow: v.slow, rv: e.rv, at: v.lane.arrived, older: e.rv < v.rv})
 	switch {
 	case d.foreign:
 		return false

@@ -106,7 +106,7 @@ func ByPeak(x, y Line) int {
 	return cmp.Or(cmp.Compare(y.Peak, x.Peak), cmp.Compare(x.Name, y.Name))
 }
 
-// figure writes the value that stands beside the line's name: its last where dips
+// SetFigure sets the value that stands beside the line's name: its last where dips
 // are the news, or else its peak.
 func (l *Line) SetFigure(u scenario.Unit, dips bool) {
 	v := l.Peak
