@@ -1,10 +1,13 @@
 package controlplane
 
 import (
+	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 
 	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/controlplane/internal/observer"
 	"github.com/stormglass/stormglass/controlplane/internal/pki"
 	"github.com/stormglass/stormglass/controlplane/internal/topology"
 )
@@ -66,4 +69,55 @@ func (p *Plane) publishChanged(change func(*control.Cluster)) error {
 	p.cluster = &cluster
 	p.mu.Unlock()
 	return writeJSON(filepath.Join(p.layout.Dir, control.ClusterFile), cluster)
+}
+
+// Status is the plane's state now. While the plane is ready its components are
+// asked for their roles, which takes up to a second.
+func (p *Plane) Status() control.Status {
+	p.mu.Lock()
+	s := control.Status{
+		Schema: control.StatusSchema, Dir: p.layout.Dir, State: p.state, Since: p.since,
+		Cause: p.cause, SupervisorPID: os.Getpid(), Cluster: p.cluster,
+	}
+	c := p.connections
+	p.mu.Unlock()
+	s.Components = p.components.Status()
+	for _, f := range p.faults.List() {
+		if f.Ended.IsZero() {
+			s.Faults = append(s.Faults, f)
+		}
+	}
+	if s.State == control.Ready {
+		c.roles.Fill(p.lifetime, s.Components, c.balancer)
+	}
+	return s
+}
+
+type (
+	// Observer is a running `loadgen observe`.
+	Observer = observer.Observer
+	// ObserverOptions say what program observes and where it serves. Observe fills in
+	// Dir and Log.
+	ObserverOptions = observer.Options
+)
+
+// observerLog is the name of the observer's log, beside the components'.
+const observerLog = "observer"
+
+// FindLoadgen returns the path of loadgen: beside executable, then on PATH.
+func FindLoadgen(executable string) (string, error) { return observer.Find(executable) }
+
+// Observe starts `loadgen observe` on a plane that is ready, and says in cluster.json
+// and in the status where it serves. Stop the observer.
+func (p *Plane) Observe(ctx context.Context, o ObserverOptions) (*Observer, error) {
+	o.Dir, o.Log = p.layout.Dir, LogFile(p.layout.Dir, observerLog)
+	w, err := observer.Start(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.publishChanged(func(c *control.Cluster) { c.Observe = w.URL() }); err != nil {
+		w.Stop()
+		return nil, fmt.Errorf("observe: %w", err)
+	}
+	return w, nil
 }

@@ -16,14 +16,23 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/stormglass/stormglass/controlplane"
+	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/controlplane/programs"
+	"github.com/stormglass/stormglass/internal/commandline"
 	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/internal/shell"
 )
 
 func main() {
@@ -39,4 +48,77 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return code
 	}
 	return command(ctx, args[1:], stdout, stderr)
+}
+
+// command runs one command line and gives its exit code.
+func command(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	// Kubernetes puts flags of its own there as it is linked in, and cobra would
+	// offer them as ours. Only what constructs a component looks them up.
+	linked := pflag.CommandLine
+	pflag.CommandLine = pflag.NewFlagSet("controlplane", pflag.ContinueOnError)
+	root := &cobra.Command{
+		Use:   "controlplane",
+		Short: "A real Kubernetes control plane on this machine",
+		Long: `Controlplane runs a real Kubernetes control plane on this machine: etcd,
+kube-apiserver, kube-scheduler and kube-controller-manager, each a process of
+its own, with its own keys, on free loopback ports.
+
+Exit codes: 0 done, 2 bad usage, a bad config file or a path that cannot be used, 4 the
+environment failed.`,
+		Example: `  controlplane up --detach        # in ./planes/default
+  controlplane kubectl get nodes
+  controlplane status
+  controlplane down`,
+		Version:       fmt.Sprintf("with Kubernetes %s and etcd %s", controlplane.KubernetesVersion, controlplane.EtcdVersion),
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.AddCommand(upCommand(), downCommand(), statusCommand(), faultCommand(), etcdCommand(), checkCommand(linked))
+	for _, tool := range tools() {
+		root.AddCommand(toolCommand(tool))
+	}
+	commandline.Strict(root, func(err error) error { return err })
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitcode.Pass
+	}
+	if !errors.Is(err, errAlreadyTold) {
+		fmt.Fprintln(stderr, "controlplane:", err)
+	}
+	if exitcode.IsEnvironment(err) {
+		return exitcode.Environment
+	}
+	return exitcode.Usage
+}
+
+// defaultDir is where a plane lives unless --dir or STORMGLASS_DIR says so.
+func defaultDir() string {
+	return cmp.Or(os.Getenv(control.DirEnv), filepath.Join("planes", "default"))
+}
+
+func dirFlag(cmd *cobra.Command) *string {
+	return cmd.Flags().String("dir", defaultDir(), "the plane's `directory`; also $"+control.DirEnv)
+}
+
+// dirArgument names the plane in dir in a command that is shown, after a space; ""
+// where that is the default.
+func dirArgument(dir string) string {
+	if dir == defaultDir() {
+		return ""
+	}
+	return " --dir " + shell.Quote(dir)
+}
+
+func outputFlag(cmd *cobra.Command) *string {
+	return cmd.Flags().StringP("output", "o", "text", "`form` of the result: text or json")
+}
+
+func checkOutput(form string) error {
+	if form != "text" && form != "json" {
+		return fmt.Errorf("--output %q is not known (text or json)", form)
+	}
+	return nil
 }

@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/stormglass/stormglass/internal/strictyaml"
 )
@@ -43,4 +44,60 @@ func (s *Scenario) WithGates(file string, data []byte) (*Scenario, error) {
 		c.keepGates()
 	}
 	return &c, nil
+}
+
+// gates checks what can be known without the objectives; package gate checks
+// the rest.
+func (v *validator) gates() {
+	seen := map[string]bool{}
+	for i := range v.s.Gates {
+		g := &v.s.Gates[i]
+		path := fmt.Sprintf("gates[%d]", i)
+		v.name(path+".name", g.Name)
+		v.unique(path, "gate", g.Name, "gates are told apart by name", seen)
+		switch {
+		case g.Alert != "" || g.Fires != nil:
+			v.alertGate(path, g)
+		case !v.oneSource(path, fmt.Sprintf("gate %q", g.Name), "judges", g.Objective, g.Expr):
+		case g.Max == nil && g.Min == nil:
+			v.fail(path, "add max: or min:", "gate %q has no bound", g.Name)
+		case g.Max != nil && g.Min != nil:
+			v.fail(path+".min", "write two gates", "gate %q has both max and min", g.Name)
+		}
+		v.signal(path+".signal", g.Signal)
+		v.over(path+".over", g.Over)
+		if v.s.Variant == "" {
+			v.gateVariants(path, g)
+		}
+	}
+}
+
+// oneSource checks that a value comes from an objective or from PromQL, and not
+// from both; does names the use of the value.
+func (v *validator) oneSource(path, what, does, objective, expr string) bool {
+	switch {
+	case objective == "" && expr == "":
+		v.fail(path, "name an objective, or write a PromQL expr", "%s %s nothing", what, does)
+	case objective != "" && expr != "":
+		v.fail(path+".expr", "keep one of them", "%s has both objective and expr", what)
+	default:
+		return true
+	}
+	return false
+}
+
+// alertGate checks a gate that names an alert; package gate knows the alerts.
+func (v *validator) alertGate(path string, g *Gate) {
+	switch {
+	case g.Alert == "":
+		v.fail(path+".fires", "name the alert: it stands in docs/reference/alerts.md", "gate %q says whether an alert fires, and not which", g.Name)
+	case g.Objective != "" || g.Expr != "":
+		v.fail(path+".alert", "write two gates", "gate %q has an alert and an objective or expr", g.Name)
+	case g.Fires == nil:
+		v.fail(path+".alert", "add fires: true or fires: false", "gate %q does not say whether the alert must fire", g.Name)
+	case g.Max != nil || g.Min != nil:
+		v.fail(path+".alert", "leave max and min out", "gate %q has a bound: an alert fires or does not", g.Name)
+	case g.Load != "" || g.Signal != "":
+		v.fail(path+".alert", "leave load and signal out", "gate %q: an alert is about no load or signal of the scenario", g.Name)
+	}
 }

@@ -1,10 +1,15 @@
 package scenario
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/stormglass/stormglass/internal/strictyaml"
 )
 
 func (v *validator) operation(path string, o *Operation, l *Load) {
@@ -74,5 +79,84 @@ func (v *validator) answer(path string, l *Load, o *Operation) {
 		case o.Resource == WidgetResource && o.Form == "object":
 			v.fail(path+".encoding", "write encoding: json", "custom resources have no protobuf")
 		}
+	}
+}
+
+// selectable are the fields by which the API server selects objects of a built-in
+// resource, kept true by a test from Kubernetes' source. It selects those of others by
+// metadata.name and metadata.namespace.
+var selectable = map[string]string{
+	"pods": "metadata.name metadata.namespace spec.nodeName spec.restartPolicy spec.schedulerName spec.serviceAccountName " +
+		"spec.hostNetwork status.phase status.podIP status.podIPs status.nominatedNodeName spec.host",
+	"nodes":                  "metadata.name spec.unschedulable",
+	"replicationcontrollers": "metadata.name metadata.namespace status.replicas",
+	"namespaces":             "status.phase metadata.name",
+	"secrets":                "type metadata.namespace metadata.name",
+	"services":               "metadata.namespace metadata.name spec.clusterIP spec.type",
+	"jobs.batch":             "metadata.name metadata.namespace status.successful",
+	"events": "involvedObject.kind involvedObject.namespace involvedObject.name involvedObject.uid involvedObject.apiVersion " +
+		"involvedObject.resourceVersion involvedObject.fieldPath reason reportingComponent source type metadata.namespace metadata.name",
+	"events.events.k8s.io": "reason regarding.kind regarding.namespace regarding.name regarding.uid regarding.apiVersion " +
+		"regarding.resourceVersion regarding.fieldPath reportingController type metadata.namespace metadata.name",
+	"certificatesigningrequests.certificates.k8s.io": "metadata.name spec.signerName",
+	"clustertrustbundles.certificates.k8s.io":        "metadata.name spec.signerName",
+	"podcertificaterequests.certificates.k8s.io":     "metadata.name spec.signerName spec.podName spec.nodeName",
+	"resourceslices.resource.k8s.io":                 "metadata.name spec.nodeName spec.driver spec.pool.name",
+}
+
+// selectableOf lists the fields by which objects of a resource are selected, nil where
+// only a cluster knows.
+func selectableOf(resource string) []string {
+	if own, ok := selectable[resource]; ok {
+		return strings.Fields(own)
+	}
+	if _, ok := builtIns()[resource]; ok || resource == WidgetResource {
+		return []string{"metadata.name", "metadata.namespace"}
+	}
+	return nil
+}
+
+// phasesOf are the values of status.phase.
+var phasesOf = map[string][]string{
+	"pods":       {string(corev1.PodPending), string(corev1.PodRunning), string(corev1.PodSucceeded), string(corev1.PodFailed), string(corev1.PodUnknown)},
+	"namespaces": {string(corev1.NamespaceActive), string(corev1.NamespaceTerminating)},
+}
+
+// nearField is the field that is meant by another word, or "".
+func nearField(word string, known []string) string {
+	for _, k := range known {
+		if strings.HasSuffix(strings.ToLower(k), "."+strings.ToLower(word)) || strings.TrimPrefix(k, "regarding") == strings.TrimPrefix(word, "involvedObject") {
+			return k
+		}
+	}
+	return strictyaml.Suggest(word, known)
+}
+
+// fieldSelector checks that the API server knows the fields that are selected by.
+func (v *validator) fieldSelector(path, resource, text string) {
+	s, err := fields.ParseSelector(text)
+	if err != nil {
+		v.fail(path, "as metadata.name=x", "%q is no field selector", text)
+		return
+	}
+	if v.s.recorded {
+		return
+	}
+	known := selectableOf(resource)
+	for _, r := range s.Requirements() {
+		if phases := phasesOf[resource]; r.Field == "status.phase" && len(phases) > 0 && !slices.Contains(phases, r.Value) {
+			v.oneOf(path, r.Value, phases...)
+			continue
+		}
+		if len(known) == 0 || slices.Contains(known, r.Field) {
+			continue
+		}
+		hint := "fields: " + strings.Join(known, ", ")
+		if near := nearField(r.Field, known); near != "" {
+			hint = fmt.Sprintf("did you mean %q?", near)
+		} else if strings.HasPrefix(r.Field, "metadata.labels") || !strings.Contains(r.Field, ".") && r.Field != "type" {
+			hint = "labels are selected by labelSelector; " + hint
+		}
+		v.fail(path, hint, "the API server selects no %s by %q", resource, r.Field)
 	}
 }

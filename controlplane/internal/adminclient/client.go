@@ -6,15 +6,23 @@ package adminclient
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -128,4 +136,135 @@ func masterStatus(metrics io.Reader, lease string) (leads bool, err error) {
 		}
 	}
 	return false, lines.Err()
+}
+
+// UpdatePeerURL corrects the peer address of a single member after a change of
+// ports: etcd keeps that of its first start in its data and ignores the flag
+// afterwards, so `member list` would show an old one. Several members have addresses
+// that never change, without which they could not reach a quorum.
+func (c *Client) UpdatePeerURL(ctx context.Context, members []topology.Process) error {
+	if len(members) > 1 {
+		return nil
+	}
+	etcd := members[0]
+	var list struct {
+		Members []struct {
+			ID       string   `json:"ID"`
+			Name     string   `json:"name"`
+			PeerURLs []string `json:"peerURLs"`
+		} `json:"members"`
+	}
+	if err := c.CallEtcd(ctx, etcd, "/v3/cluster/member/list", struct{}{}, &list); err != nil {
+		return err
+	}
+	want := []string{etcd.Peer}
+	for _, m := range list.Members {
+		if m.Name != etcd.Name || slices.Equal(m.PeerURLs, want) {
+			continue
+		}
+		update := map[string]any{"ID": m.ID, "peerURLs": want}
+		if err := c.CallEtcd(ctx, etcd, "/v3/cluster/member/update", update, &struct{}{}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// EtcdStatus is a member's answer to /v3/maintenance/status. The gateway writes
+// 64-bit numbers as text.
+type EtcdStatus struct {
+	Header struct {
+		MemberID string `json:"member_id"`
+	} `json:"header"`
+	Leader  string   `json:"leader"` // the leader's member ID; "" or "0": none is known
+	Term    int64    `json:"raftTerm,string"`
+	DBSize  int64    `json:"dbSize,string"`
+	DBInUse int64    `json:"dbSizeInUse,string"`
+	Errors  []string `json:"errors"` // alarms, as "NOSPACE"
+}
+
+// EtcdStatus asks one member for its status.
+func (c *Client) EtcdStatus(ctx context.Context, etcd topology.Process) (s EtcdStatus, err error) {
+	err = c.CallEtcd(ctx, etcd, "/v3/maintenance/status", struct{}{}, &s)
+	if s.Leader == "0" {
+		s.Leader = ""
+	}
+	return s, err
+}
+
+// CallEtcd calls one member's JSON gateway, which spares the client library of etcd.
+func (c *Client) CallEtcd(ctx context.Context, etcd topology.Process, path string, in, out any) error {
+	body, err := json.Marshal(in)
+	if err != nil {
+		return err
+	}
+	resp, err := c.do(ctx, etcd, http.MethodPost, path, bytes.NewReader(body))
+	if err != nil {
+		return fmt.Errorf("%s: %w", etcd.Name, err)
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+	if err != nil {
+		return fmt.Errorf("%s %s: %w", etcd.Name, path, err)
+	}
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s %s: %s: %s", etcd.Name, path, resp.Status, answer)
+	}
+	if err := json.Unmarshal(answer, out); err != nil {
+		return fmt.Errorf("%s %s: %w", etcd.Name, path, err)
+	}
+	return nil
+}
+
+// LeaseTaken returns nil when a component of a kind has taken the lease since a
+// time. It is a component of this plane: DeleteLeases has removed older leases.
+func (c *Client) LeaseTaken(ctx context.Context, kind string, since time.Time) error {
+	lease, err := c.kube.CoordinationV1().Leases(metav1.NamespaceSystem).Get(ctx, kind, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	spec := lease.Spec
+	if spec.HolderIdentity == nil || *spec.HolderIdentity == "" || spec.AcquireTime == nil || spec.AcquireTime.Before(&metav1.MicroTime{Time: since}) {
+		return fmt.Errorf("the lease %s has no holder", lease.Name)
+	}
+	return nil
+}
+
+// DeleteLeases deletes the leases of the scheduler and the controller manager, whose
+// holders must be dead: new leaders would wait 15 s for them.
+func (c *Client) DeleteLeases(ctx context.Context) error {
+	for _, kind := range []string{control.KindScheduler, control.KindControllerManager} {
+		err := c.kube.CoordinationV1().Leases(metav1.NamespaceSystem).Delete(ctx, kind, metav1.DeleteOptions{})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("delete the lease of the last %s: %w", kind, err)
+		}
+	}
+	return nil
+}
+
+// CreateDefaultServiceAccount creates the service account without which no pod can
+// be created in the default namespace. The controller manager creates it too, but,
+// under its own limit of 20 requests/s, only some 4 s after it leads: the plane
+// would report itself ready and refuse pods.
+func (c *Client) CreateDefaultServiceAccount(ctx context.Context) error {
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
+	_, err := c.kube.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Create(ctx, account, metav1.CreateOptions{})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("make the default service account: %w", err)
+	}
+	return nil
+}
+
+// GrantLoadgen binds the loadgen user to cluster-admin by RBAC.
+func (c *Client) GrantLoadgen(ctx context.Context) error {
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: pki.LoadgenUser},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: pki.LoadgenUser}},
+	}
+	_, err := c.kube.RbacV1().ClusterRoleBindings().Create(ctx, binding, metav1.CreateOptions{})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("grant rights to %s: %w", pki.LoadgenUser, err)
+	}
+	return nil
 }

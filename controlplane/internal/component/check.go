@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/pflag"
 	"go.etcd.io/etcd/server/v3/embed"
-	"k8s.io/kubernetes/cmd/kube-apiserver/app"
+	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
 	controllers "k8s.io/kubernetes/cmd/kube-controller-manager/app"
 	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config"
@@ -55,7 +55,7 @@ func flagsOf(kind string) (*pflag.FlagSet, error) {
 		set.AddGoFlagSet(all)
 		return set, nil
 	case control.KindAPIServer:
-		return app.NewAPIServerCommand().Flags(), nil
+		return apiserver.NewAPIServerCommand().Flags(), nil
 	case control.KindScheduler:
 		return scheduler.NewSchedulerCommand().Flags(), nil
 	case control.KindControllerManager:

@@ -17,9 +17,22 @@
 package component
 
 import (
-	"slices"
+	"os"
+	_ "time/tzdata" // time zones of CronJobs, also where the host has none
 
 	"github.com/spf13/cobra"
+	"go.etcd.io/etcd/server/v3/etcdmain"
+	_ "k8s.io/client-go/plugin/pkg/client/auth" // as kubectl's own main does
+	"k8s.io/component-base/cli"
+	"k8s.io/component-base/logs"
+	_ "k8s.io/component-base/logs/json/register"          // --logging-format=json
+	_ "k8s.io/component-base/metrics/prometheus/clientgo" // rest_client_* metrics
+	_ "k8s.io/component-base/metrics/prometheus/version"  // kubernetes_build_info
+	"k8s.io/kubectl/pkg/cmd"
+	"k8s.io/kubectl/pkg/cmd/util"
+	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
+	controllers "k8s.io/kubernetes/cmd/kube-controller-manager/app"
+	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
 
 	"github.com/stormglass/stormglass/controlplane/control"
 )
@@ -33,26 +46,39 @@ func Lookup(name string) (program Program, ok bool) {
 	// The etcd tools' packages turn this on for the whole binary as they are
 	// linked in; kubectl would then take "kubectl d" for some command.
 	cobra.EnablePrefixMatching = name == "etcdctl" || name == "etcdutl"
-	switch name {
-	case control.KindEtcd:
-		return runEtcd, true
-	case control.KindAPIServer:
-		return runAPIServer, true
-	case control.KindScheduler:
-		return runScheduler, true
-	case control.KindControllerManager:
-		return runControllerManager, true
-	case "kubectl":
-		return runKubectl, true
-	case "etcdctl":
-		return runEtcdctl, true
-	case "etcdutl":
-		return runEtcdutl, true
-	}
-	return nil, false
+	program, ok = map[string]Program{
+		control.KindEtcd:              runEtcd,
+		control.KindAPIServer:         runCommand(apiserver.NewAPIServerCommand),
+		control.KindScheduler:         runCommand(func() *cobra.Command { return scheduler.NewSchedulerCommand() }),
+		control.KindControllerManager: runCommand(controllers.NewControllerManagerCommand),
+		"kubectl":                     runKubectl,
+		"etcdctl":                     runEtcdctl,
+		"etcdutl":                     runEtcdutl,
+	}[name]
+	return program, ok
 }
 
-// Programs names all programs. They are linked into the plane's bin directory.
-func Programs() []string {
-	return slices.Concat(control.Kinds(), []string{"kubectl", "etcdctl", "etcdutl"})
+func runEtcd(args []string) int {
+	etcdmain.Main(append([]string{control.KindEtcd}, args...))
+	return 0
+}
+
+// runCommand constructs a command of Kubernetes and runs it.
+func runCommand(construct func() *cobra.Command) Program {
+	return func(args []string) int {
+		cmd := construct()
+		cmd.SetArgs(args)
+		return cli.Run(cmd)
+	}
+}
+
+// runKubectl is kubectl's own main. The command reads os.Args itself, to find
+// plugins.
+func runKubectl(args []string) int {
+	os.Args = append([]string{"kubectl"}, args...)
+	_, _ = logs.GlogSetter(cmd.GetLogVerbosity(os.Args))
+	if err := cli.RunNoErrOutput(cmd.NewDefaultKubectlCommand()); err != nil {
+		util.CheckErr(err) // prints in kubectl's manner and exits
+	}
+	return 0
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -41,4 +42,59 @@ func DieWithParent() error {
 		_ = unix.Kill(os.Getpid(), unix.SIGKILL)
 	}()
 	return nil
+}
+
+// RaiseDescriptors raises the soft limit of open files to the hard one and
+// gives it. Children inherit it: setting it explicitly also keeps Go from
+// restoring the old soft limit in them.
+func RaiseDescriptors() (uint64, error) {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return 0, fmt.Errorf("read the limit of open files: %w", err)
+	}
+	limit.Cur = limit.Max
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return 0, fmt.Errorf("raise the limit of open files: %w", err)
+	}
+	return uint64(limit.Cur), nil
+}
+
+// descriptorsEnv names the environment variable by which a child learns its
+// limit of open files.
+const descriptorsEnv = "STORMGLASS_DESCRIPTORS"
+
+// LimitDescriptors sets this process's soft limit of open files to what the
+// parent asked for (Spec.Descriptors), if it asked for any. Call it first thing
+// in main: the parent cannot set it, for Go raises the soft limit of every
+// process to the hard one as it starts. The hard limit stays.
+func LimitDescriptors() error {
+	text, ok := os.LookupEnv(descriptorsEnv)
+	if !ok {
+		return nil
+	}
+	soft, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return fmt.Errorf("%s=%q is no number of descriptors", descriptorsEnv, text)
+	}
+	if err := os.Unsetenv(descriptorsEnv); err != nil {
+		return err
+	}
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return fmt.Errorf("read the limit of open files: %w", err)
+	}
+	limit.Cur = soft
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return fmt.Errorf("set the limit of open files to %d: %w", soft, err)
+	}
+	return nil
+}
+
+// FreeBytes is the space that is left for this user where dir is.
+func FreeBytes(dir string) (uint64, error) {
+	var fs unix.Statfs_t
+	if err := unix.Statfs(dir, &fs); err != nil {
+		return 0, fmt.Errorf("free space of %s: %w", dir, err)
+	}
+	return fs.Bavail * uint64(fs.Bsize), nil
 }

@@ -1,0 +1,159 @@
+package process
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// AvailableMemory is the memory that new processes can have, in bytes: the
+// kernel's own estimate, or less where a control group (a container, a systemd
+// unit) limits this process. It is zero if the system does not tell.
+func AvailableMemory() uint64 {
+	available := field("/proc/meminfo", "MemAvailable:") << 10
+	for dir := cgroup(); dir != ""; dir = filepath.Dir(dir) {
+		limit, ok := number(filepath.Join(dir, "memory.max"))
+		used, _ := number(filepath.Join(dir, "memory.current"))
+		if ok { // the page cache in it can be given up
+			used -= min(used, field(filepath.Join(dir, "memory.stat"), "inactive_file"))
+			available = min(available, limit-min(limit, used))
+		}
+		if dir == cgroupRoot {
+			break
+		}
+	}
+	return available
+}
+
+// OOMKills returns the number of processes of the whole machine that the kernel has
+// killed for want of memory since boot. It is zero where the system does not count.
+func OOMKills() uint64 { return field("/proc/vmstat", "oom_kill") }
+
+const cgroupRoot = "/sys/fs/cgroup"
+
+// cgroup is this process's directory under version 2, or "".
+func cgroup() string {
+	data, err := os.ReadFile("/proc/self/cgroup")
+	path, found := strings.CutPrefix(strings.TrimSpace(string(data)), "0::/")
+	if err != nil || !found || strings.Contains(path, "\n") {
+		return ""
+	}
+	return filepath.Join(cgroupRoot, path)
+}
+
+// number reads a file that holds one; "max" is none.
+func number(path string) (n uint64, ok bool) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return 0, false
+	}
+	n, err = strconv.ParseUint(strings.TrimSpace(string(data)), 10, 64)
+	return n, err == nil
+}
+
+// field reads the number after a name at the beginning of a line; zero if there
+// is none.
+func field(path, name string) uint64 {
+	f, err := os.Open(path)
+	if err != nil {
+		return 0
+	}
+	defer f.Close()
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		if words := strings.Fields(lines.Text()); len(words) > 1 && words[0] == name {
+			n, _ := strconv.ParseUint(words[1], 10, 64)
+			return n
+		}
+	}
+	return 0
+}
+
+// Usage holds the resources that a process has used and holds.
+type Usage struct {
+	// CPU is user plus system time since its start.
+	CPU time.Duration
+	// RSS is resident memory, in bytes; Shared is the part of it that other
+	// processes may share, above all the pages of the executable.
+	RSS, Shared int64
+	// OpenFiles counts its descriptors.
+	OpenFiles int
+}
+
+// clockTick is USER_HZ, which Linux fixes at 100 for all architectures in
+// what it shows to user space.
+const clockTick = time.Second / 100
+
+// ReadUsage reads /proc. A process that is gone gives the zero value.
+func ReadUsage(pid int) Usage {
+	var u Usage
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return u
+	}
+	// The second field is the name in parentheses and may hold anything.
+	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+	number := func(i int) int64 { // numbered as in proc_pid_stat(5)
+		if i-3 >= len(fields) {
+			return 0
+		}
+		n, _ := strconv.ParseInt(string(fields[i-3]), 10, 64)
+		return n
+	}
+	u.CPU = time.Duration(number(14)+number(15)) * clockTick
+	u.RSS, u.Shared = readMemory(pid)
+	if d, err := os.Open(fmt.Sprintf("/proc/%d/fd", pid)); err == nil {
+		names, _ := d.Readdirnames(-1)
+		u.OpenFiles = len(names)
+		d.Close()
+	}
+	return u
+}
+
+func readMemory(pid int) (rss, shared int64) {
+	var size int64
+	statm, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
+	if err != nil {
+		return 0, 0
+	}
+	if _, err := fmt.Sscan(string(statm), &size, &rss, &shared); err != nil {
+		return 0, 0
+	}
+	page := int64(os.Getpagesize())
+	return rss * page, shared * page
+}
+
+// Reserve keeps the kernel from assigning a loopback port, above all to outgoing
+// connections, while the component that listens on it does not run. A process can
+// still listen on it by number, as the component does: both have
+// SO_REUSEADDR, as Go's listeners do, and this socket does not listen.
+func Reserve(port int) (*os.File, error) {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("reserve port %d: %w", port, err)
+	}
+	err = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1)
+	if err == nil {
+		err = unix.Bind(fd, &unix.SockaddrInet4{Port: port, Addr: netip.MustParseAddr("127.0.0.1").As4()})
+	}
+	if err != nil {
+		unix.Close(fd)
+		return nil, fmt.Errorf("reserve port %d: %w", port, err)
+	}
+	return os.NewFile(uintptr(fd), fmt.Sprintf("port %d", port)), nil
+}
+
+// endWithParent asks the kernel to kill the child when the thread that
+// started it ends. It works even if the child is stopped or never gets as far
+// as DieWithParent.
+func endWithParent(attr *syscall.SysProcAttr) {
+	attr.Pdeathsig = syscall.SIGKILL
+}

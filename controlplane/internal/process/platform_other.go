@@ -1,0 +1,33 @@
+//go:build !linux
+
+package process
+
+import (
+	"os"
+	"syscall"
+	"time"
+)
+
+// AvailableMemory is zero: the system does not tell.
+func AvailableMemory() uint64 { return 0 }
+
+// OOMKills is zero: the system does not tell.
+func OOMKills() uint64 { return 0 }
+
+// Usage holds the resources that a process has used and holds.
+type Usage struct {
+	CPU         time.Duration
+	RSS, Shared int64
+	OpenFiles   int
+}
+
+// ReadUsage knows nothing where there is no /proc.
+func ReadUsage(int) Usage { return Usage{} }
+
+// Reserve does nothing: elsewhere two sockets cannot share a port in this way.
+// It gives no file and no error.
+func Reserve(int) (*os.File, error) { return nil, nil }
+
+// endWithParent does nothing where the kernel has no such signal: the parent
+// pipe alone ends the child.
+func endWithParent(*syscall.SysProcAttr) {}
