@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -14,17 +13,8 @@ import (
 	"time"
 
 	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/internal/planetest"
 )
-
-// observing is the loadgen program, which observes planes.
-func observing(t *testing.T) string {
-	t.Helper()
-	binary := filepath.Join(t.TempDir(), "loadgen")
-	if out, err := exec.Command("go", "build", "-o", binary, "github.com/stormglass/stormglass/cmd/loadgen").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	return binary
-}
 
 func TestUpObserveRefused(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "plane")
@@ -51,7 +41,11 @@ func TestUpObserveRefused(t *testing.T) {
 // TestUpObserve: a plane is scraped, with the alerts evaluated, as long as its
 // supervisor lives, and no longer.
 func TestUpObserve(t *testing.T) {
-	binary, dir := observing(t), filepath.Join(t.TempDir(), "plane")
+	binary, err := planetest.Loadgen(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "plane")
 	t.Cleanup(func() { run(t, "down", "--dir", dir) })
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -147,6 +147,7 @@ func TestASecondSignalLeavesTheReport(t *testing.T) {
 
 // A CI that sends SIGINT and SIGTERM has a report, and no keys are left.
 func TestTwoSignalsOnABundledPlane(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "run")
 	p := startRun(t, "testdata/short.yaml", "--out", dir, "--set", "phases.only.for=10m")
 	p.awaitLine("phase only")

@@ -72,6 +72,7 @@ func quickLeases(fields ...string) (set []string) {
 // long things take here, and how noisy they are, is a matter of the machine, so
 // gates are asked, not the verdict, and those of time and noise by shows.
 func TestIncidents(t *testing.T) {
+	t.Parallel()
 	for name, small := range incidents() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

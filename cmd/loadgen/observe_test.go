@@ -37,6 +37,7 @@ func series(t *testing.T, at, expr string) int {
 // TestRunObserve: a run can be queried while it is under way, the generator
 // included, and the queries do not change it.
 func TestRunObserve(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "run")
 	p := startRun(t, "testdata/short.yaml", "--out", dir, "--observe", "--set", "phases.only.for=20s")
 	p.awaitLine("Prometheus' query API at http://")

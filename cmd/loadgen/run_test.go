@@ -185,6 +185,7 @@ func wantFiles(t *testing.T, dir string) {
 }
 
 func TestRunOnABundledPlane(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "run")
 	p := startRun(t, "testdata/mini.yaml", "--out", dir)
 	r := wantPass(t, p, dir)
@@ -245,6 +246,7 @@ func phaseNames(r result.Result) (names []string) {
 // TestVerdicts: a tighter gate fails a run, a removed metric makes it
 // impossible to judge.
 func TestVerdicts(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		sets []string
 		code int
@@ -254,6 +256,7 @@ func TestVerdicts(t *testing.T) {
 		"metric disabled upstream": {[]string{"controlPlane.apiServer.flags.disabled-metrics=apiserver_request_sli_duration_seconds"}, 3},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			dir := filepath.Join(t.TempDir(), "run")
 			args := []string{"testdata/short.yaml", "--out", dir}
 			for _, s := range c.sets {
@@ -270,6 +273,7 @@ func TestVerdicts(t *testing.T) {
 
 // TestInterrupt: Ctrl-C ends the run in order and still writes the report.
 func TestInterrupt(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "run")
 	p := startRun(t, "testdata/short.yaml", "--out", dir, "--set", "phases.only.for=10m")
 	p.awaitLine("phase only")
@@ -290,8 +294,10 @@ func TestInterrupt(t *testing.T) {
 // TestKill: whenever loadgen is killed, nothing it started lives on; and what
 // was recorded can still be reported, never as a pass.
 func TestKill(t *testing.T) {
+	t.Parallel()
 	for _, moment := range []string{"run directory", "etcd-0", "phase only"} {
 		t.Run(moment, func(t *testing.T) {
+			t.Parallel()
 			dir := filepath.Join(t.TempDir(), "run")
 			p := startRun(t, "testdata/short.yaml", "--out", dir, "--set", "phases.only.for=10m")
 			p.awaitLine(moment)
@@ -310,11 +316,13 @@ func TestKill(t *testing.T) {
 // TestPlaneDies: when the control plane ends under a run, the environment has
 // failed, and the report's first reason names the cause.
 func TestPlaneDies(t *testing.T) {
+	t.Parallel()
 	for victim, reason := range map[string]string{
 		"supervisor":     "the environment failed: the control plane ended while the run went on: its supervisor was ended by signal killed",
 		"kube-scheduler": "the environment failed: the control plane ended while the run went on: kube-scheduler-0 died after ",
 	} {
 		t.Run(victim, func(t *testing.T) {
+			t.Parallel()
 			dir := filepath.Join(t.TempDir(), "run")
 			p := startRun(t, "testdata/short.yaml", "--out", dir, "--set", "phases.only.for=10m")
 			p.awaitLine("phase only")
@@ -348,6 +356,7 @@ func TestPlaneDies(t *testing.T) {
 // A run that another program has started, and that asked for it, ends in order when
 // that program has ended.
 func TestARunEndsWithWhoStartedIt(t *testing.T) {
+	t.Parallel()
 	parent, alive, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"flag"
+	"fmt"
 	"os"
 	"testing"
 
@@ -25,7 +27,17 @@ func TestMain(m *testing.M) {
 
 type withPlane struct{ *testing.M }
 
-func (w withPlane) Run() int { return planetest.Main(w.M, &plane) }
+// planesAtATime is how many tests run beside each other that have a plane of their
+// own: they mostly wait. The flag -parallel overrides it.
+const planesAtATime = "4"
+
+func (w withPlane) Run() int {
+	if err := flag.Set("test.parallel", planesAtATime); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return planetest.Main(w.M, &plane)
+}
 
 // TestScripts tells what a user types and reads.
 func TestScripts(t *testing.T) {

@@ -17,6 +17,7 @@ import (
 // doubt. The second is interrupted: it is judged, the third does not run, and
 // all of it is told, again by `loadgen report`.
 func TestVariantsWithAFaultAndAnInterrupt(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "run")
 	p := startRun(t, "testdata/killed.yaml", "--variant", "all", "--out", dir)
 	p.awaitLine("variant long, 2 of 3")

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/stormglass/stormglass/internal/planetest"
 )
 
 const root = "../.."
@@ -78,13 +80,11 @@ func TestNames(t *testing.T) {
 // TestExamples runs the blocks marked "sh test" and validates the scenarios in
 // blocks marked "yaml scenario".
 func TestExamples(t *testing.T) {
-	bin := filepath.Join(t.TempDir(), "bin")
-	build := exec.Command("go", "build", "-o", bin+string(filepath.Separator), "./cmd/loadgen")
-	build.Dir = root
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build loadgen: %v\n%s", err, out)
+	loadgen, err := planetest.Loadgen(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
 	}
-	path := "PATH=" + bin + string(filepath.ListSeparator) + os.Getenv("PATH")
+	path := "PATH=" + filepath.Dir(loadgen) + string(filepath.ListSeparator) + os.Getenv("PATH")
 	ran := map[string]int{}
 	for file, p := range pages(t) {
 		for _, b := range p.blocks {
@@ -94,7 +94,7 @@ func TestExamples(t *testing.T) {
 				cmd = exec.Command("bash", "-euo", "pipefail", "-c", b.text)
 			case "yaml scenario":
 				cmd = exec.Command("loadgen", "validate", "-")
-				cmd.Path = filepath.Join(bin, "loadgen")
+				cmd.Path = loadgen
 				cmd.Err = nil
 				cmd.Stdin = strings.NewReader(b.text)
 			default:

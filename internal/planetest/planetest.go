@@ -17,14 +17,22 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// BinaryEnv names a built controlplane program. Without it Build makes one,
-// which takes most of a minute; `make test` sets it.
-const BinaryEnv = "STORMGLASS_CONTROLPLANE"
+// BinaryEnv and LoadgenEnv name built programs. Without them Build and Loadgen
+// link one, which takes up to a minute; `make test` sets both.
+const (
+	BinaryEnv  = "STORMGLASS_CONTROLPLANE"
+	LoadgenEnv = "STORMGLASS_LOADGEN"
+)
 
 // Build returns the path of a controlplane program with the versions of
 // tools/ldflags, made in dir unless BinaryEnv names one.
-func Build(dir string) (string, error) {
-	if binary := os.Getenv(BinaryEnv); binary != "" {
+func Build(dir string) (string, error) { return program(dir, "controlplane", BinaryEnv) }
+
+// Loadgen returns the path of a loadgen program, made in dir unless LoadgenEnv names one.
+func Loadgen(dir string) (string, error) { return program(dir, "loadgen", LoadgenEnv) }
+
+func program(dir, name, env string) (string, error) {
+	if binary := os.Getenv(env); binary != "" {
 		return filepath.Abs(binary)
 	}
 	out, err := exec.Command("go", "env", "GOMOD").Output()
@@ -36,11 +44,11 @@ func Build(dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	binary := filepath.Join(dir, "controlplane")
-	cmd := exec.Command("go", "build", "-ldflags", strings.TrimSpace(string(flags)), "-o", binary, "./cmd/controlplane")
+	binary := filepath.Join(dir, name)
+	cmd := exec.Command("go", "build", "-ldflags", strings.TrimSpace(string(flags)), "-o", binary, "./cmd/"+name)
 	cmd.Dir = root
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build controlplane: %w\n%s", err, out)
+		return "", fmt.Errorf("build %s: %w\n%s", name, err, out)
 	}
 	return binary, nil
 }
@@ -50,6 +58,8 @@ type Plane struct {
 	*control.Supervisor
 	// Binary is the program that runs it.
 	Binary string
+	// Config is what it is started with; nil: the defaults.
+	Config *control.Config
 }
 
 // Main runs a package's tests with one shared plane, started before the first
@@ -76,7 +86,7 @@ func run(m *testing.M, shared *Plane) (code int, err error) {
 	if shared.Binary, err = Build(temp); err != nil {
 		return 0, err
 	}
-	shared.Supervisor, err = start(shared.Binary, filepath.Join(temp, "plane"), nil)
+	shared.Supervisor, err = start(shared.Binary, filepath.Join(temp, "plane"), shared.Config)
 	if err != nil {
 		return 0, err
 	}

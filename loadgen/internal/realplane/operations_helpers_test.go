@@ -3,7 +3,6 @@ package realplane
 import (
 	"context"
 	"encoding/json"
-	"os"
 	"sync"
 	"testing"
 	"time"
@@ -12,9 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/stormglass/stormglass/internal/planetest"
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 	"github.com/stormglass/stormglass/loadgen/internal/load/arrival"
 	"github.com/stormglass/stormglass/loadgen/internal/load/object"
@@ -22,21 +19,15 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-var plane planetest.Plane
-
-func TestMain(m *testing.M) { os.Exit(planetest.Main(m, &plane)) }
-
 const runLabel = "stormglass.dev/run"
 
 // target is the shared plane, with a namespace of the test's own.
 func target(t *testing.T, name string) (load.Target, *kubernetes.Clientset) {
 	t.Helper()
-	config, err := clientcmd.BuildConfigFromFlags("", plane.Cluster().Kubeconfigs["loadgen"])
-	must(t, err)
-	config.QPS = -1
+	config := loadConfig(t)
 	client := kubernetes.NewForConfigOrDie(rest.CopyConfig(config))
 	own := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: name + "-"}}
-	own, err = client.CoreV1().Namespaces().Create(t.Context(), own, metav1.CreateOptions{})
+	own, err := client.CoreV1().Namespaces().Create(t.Context(), own, metav1.CreateOptions{})
 	must(t, err)
 	return load.Target{Config: config, Namespace: own.Name, Labels: map[string]string{runLabel: "test"}, Seed: 1}, client
 }
@@ -180,12 +171,5 @@ func succeeded(t *testing.T, all []exchange) {
 		if !e.outcome.Success() {
 			t.Fatalf("%s %s: %v: %.500s", e.kind.Verb, e.path, e.outcome, e.body)
 		}
-	}
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

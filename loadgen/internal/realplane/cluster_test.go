@@ -1,4 +1,4 @@
-package cluster_test
+package realplane
 
 import (
 	"context"
@@ -15,7 +15,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/stormglass/stormglass/internal/planetest"
 	"github.com/stormglass/stormglass/loadgen/internal/cluster"
 	"github.com/stormglass/stormglass/loadgen/internal/node"
 	"github.com/stormglass/stormglass/loadgen/internal/workload"
@@ -25,11 +24,6 @@ import (
 // A real control plane, used as a stranger's: pods come up on nodes whose
 // certificates it signed, and afterwards nothing of the run is left.
 func TestOnAUsersClusterNothingIsLeft(t *testing.T) {
-	binary, err := planetest.Build(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	plane := planetest.Start(t, binary, nil)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	s, err := scenario.Parse("test.yaml", []byte(`
@@ -40,16 +34,10 @@ nodes: {count: 2}
 background: [{kind: requests, verb: list, resource: nodes, rate: 1/s}]
 phases: [{name: rollout, for: 1s}]
 `), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	theirs, err := cluster.FromKubeconfig(ctx, plane.Cluster().Kubeconfigs["admin"], "", "r1", s, func(string) {})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := theirs.Setup(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, theirs.Setup(ctx))
 	loadIsNoMaster(ctx, t, theirs)
 	loadMayNotSetUp(ctx, t, theirs, s)
 	rollOut(ctx, t, theirs, s)
@@ -64,13 +52,9 @@ phases: [{name: rollout, for: 1s}]
 func loadIsNoMaster(ctx context.Context, t *testing.T, theirs *cluster.Target) {
 	t.Helper()
 	load, err := kubernetes.NewForConfig(theirs.Load)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	who, err := load.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if user := who.Status.UserInfo; user.Username != "system:serviceaccount:stormglass-r1:stormglass-load" || slices.Contains(user.Groups, "system:masters") {
 		t.Errorf("load runs as %+v", user)
 	}
@@ -89,9 +73,7 @@ func loadMayNotSetUp(ctx context.Context, t *testing.T, theirs *cluster.Target, 
 "users": [{"name": "u", "user": {"tokenFile": %q}}],
 "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}]}`,
 		theirs.Admin.Host, theirs.Scrape[0].CAFile, theirs.Load.BearerTokenFile)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte(text), 0o600))
 	_, err := cluster.FromKubeconfig(ctx, path, "", "r2", s, func(string) {})
 	if err == nil || !strings.Contains(err.Error(), "system:serviceaccount:stormglass-r1:stormglass-load lacks permission to create namespaces; ") {
 		t.Errorf("got %v", err)
@@ -108,9 +90,7 @@ func rollOut(ctx context.Context, t *testing.T, theirs *cluster.Target, s *scena
 		Namespace: theirs.Namespace, Labels: theirs.Labels,
 		NodeSelector: theirs.NodeSelector(), Tolerations: cluster.Tolerations(),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	tracking, stop := context.WithCancel(ctx)
 	ended := make(chan error, 1)
 	go func() { ended <- w.Run(tracking) }()
@@ -122,20 +102,12 @@ func rollOut(ctx context.Context, t *testing.T, theirs *cluster.Target, s *scena
 		Spec: s.Nodes, Identities: theirs.Identities(s.Nodes), Labels: theirs.Labels,
 		Taints: theirs.Taints(), NamePrefix: "sg-r1-", Seed: 1, Log: t.Logf,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer fleet.Stop(context.WithoutCancel(ctx))
-	if err := fleet.Start(ctx); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Wait(ctx, func() bool { return w.Synced() && w.NodesReady(fleet.Names()) }); err != nil {
-		t.Fatal(err)
-	}
+	must(t, fleet.Start(ctx))
+	must(t, w.Wait(ctx, func() bool { return w.Synced() && w.NodesReady(fleet.Names()) }))
 	w.BeginPhase("rollout", time.Now())
-	if err := w.Do(ctx, scenario.Action{Kind: "deploy", Name: "web", Replicas: 4, Service: true, CPU: "10m"}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Do(ctx, scenario.Action{Kind: "deploy", Name: "web", Replicas: 4, Service: true, CPU: "10m"}))
 	if err := w.Wait(ctx, w.AllPodsReady); err != nil {
 		t.Fatalf("%v: %+v", err, w.Live())
 	}
@@ -149,19 +121,15 @@ func rollOut(ctx context.Context, t *testing.T, theirs *cluster.Target, s *scena
 func nothingLeft(ctx context.Context, t *testing.T, admin *rest.Config) {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(admin)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, path := range []string{
 		"/api/v1/namespaces", "/api/v1/nodes", "/api/v1/pods", "/apis/coordination.k8s.io/v1/leases", "/apis/storage.k8s.io/v1/csinodes",
 		"/apis/certificates.k8s.io/v1/certificatesigningrequests", "/apis/rbac.authorization.k8s.io/v1/clusterroles",
 		"/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", "/apis/rbac.authorization.k8s.io/v1/roles",
 	} {
 		all, err := client.Discovery().RESTClient().Get().AbsPath(path).SetHeader("Accept", "application/json").DoRaw(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, mark := range []string{cluster.RunLabel, "stormglass-r1", "sg-r1-"} {
+		must(t, err)
+		for _, mark := range []string{`"` + cluster.RunLabel + `":"r1"`, "stormglass-r1", "sg-r1-"} {
 			if strings.Contains(string(all), mark) {
 				t.Errorf("%s still has something with %q", path, mark)
 			}

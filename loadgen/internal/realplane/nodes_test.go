@@ -15,24 +15,21 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/tools/clientcmd"
 	watchtools "k8s.io/client-go/tools/watch"
 
-	"github.com/stormglass/stormglass/internal/planetest"
 	"github.com/stormglass/stormglass/loadgen/internal/node"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
+// taint keeps pods of other tests off the nodes.
+var taint = corev1.Taint{Key: "stormglass.example/simulated", Effect: corev1.TaintEffectNoSchedule}
+
 // Each kind of identity brings nodes up, runs a Deployment on them, survives a
 // failure and leaves nothing behind.
 func TestNodesAreTakenForKubelets(t *testing.T) {
-	binary, err := planetest.Build(t.TempDir())
-	must(t, err)
-	plane := planetest.Start(t, binary, nil).Cluster()
-	config, err := clientcmd.BuildConfigFromFlags("", plane.Kubeconfigs["loadgen"])
-	must(t, err)
+	config := loadConfig(t)
 	labels := map[string]string{"stormglass.example/run": "test"}
-	signer, err := node.NewSigner(config, plane.NodeCA)
+	signer, err := node.NewSigner(config, plane.Cluster().NodeCA)
 	must(t, err)
 	for name, test := range map[string]struct {
 		fidelity string
@@ -50,7 +47,7 @@ func TestNodesAreTakenForKubelets(t *testing.T) {
 					Count: 5, Fidelity: test.fidelity, KubeProxy: test.fidelity == node.Kubelet, Zones: 3, CPU: "8", Memory: "32Gi", Pods: 110, LeaseRenew: scenario.Duration(10 * time.Second),
 					StatusReport: scenario.Duration(5 * time.Minute), RegisterRate: 50,
 				},
-				Identities: test.ids, Labels: labels, NamePrefix: name + "-", Seed: 1, Log: t.Logf,
+				Identities: test.ids, Labels: labels, Taints: []corev1.Taint{taint}, NamePrefix: name + "-", Seed: 1, Log: t.Logf,
 			})
 		})
 	}
@@ -72,7 +69,10 @@ func rollout(t *testing.T, ctx context.Context, config *rest.Config, nodes node.
 			Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: app},
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Labels: app},
-				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "pause"}}},
+				Spec: corev1.PodSpec{
+					Containers:  []corev1.Container{{Name: "c", Image: "pause"}},
+					Tolerations: []corev1.Toleration{{Key: taint.Key, Effect: taint.Effect}},
+				},
 			},
 		},
 	}, metav1.CreateOptions{})
@@ -125,12 +125,5 @@ func await(t *testing.T, ctx context.Context, getter cache.Getter, resource stri
 	})
 	if err != nil {
 		t.Fatalf("wait for %s: %v", resource, err)
-	}
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

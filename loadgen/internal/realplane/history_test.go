@@ -8,9 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/stormglass/stormglass/internal/planetest"
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 	"github.com/stormglass/stormglass/loadgen/internal/load/history"
 	"github.com/stormglass/stormglass/loadgen/result"
@@ -19,11 +17,7 @@ import (
 // A plane that nothing happens to keeps its promises, and one whose objects
 // are meddled with does not: the second shows that the first is no empty pass.
 func TestHistory(t *testing.T) {
-	binary, err := planetest.Build(t.TempDir())
-	must(t, err)
-	plane := planetest.Start(t, binary, nil).Cluster()
-	config, err := clientcmd.BuildConfigFromFlags("", plane.Kubeconfigs["loadgen"])
-	must(t, err)
+	config := loadConfig(t)
 	maps := kubernetes.NewForConfigOrDie(config).CoreV1().ConfigMaps("default")
 
 	t.Run("left alone", func(t *testing.T) {
@@ -75,11 +69,11 @@ func past(t *testing.T, config *rest.Config, name string, meddle func(context.Co
 	defer stop()
 	done := make(chan error, 1)
 	go func() { done <- l.Run(running) }()
-	await(t, ctx, func() bool { return l.Results().Writes.Succeeded >= 50 })
+	poll(t, ctx, func() bool { return l.Results().Writes.Succeeded >= 50 })
 	if meddle != nil {
 		meddle(ctx)
 	}
-	await(t, ctx, func() bool {
+	poll(t, ctx, func() bool {
 		r := l.Results()
 		return r.Writes.Succeeded >= 100 && r.Writes.Conflicts > 0 && r.CachedReads.Succeeded > 0
 	})
@@ -89,8 +83,8 @@ func past(t *testing.T, config *rest.Config, name string, meddle func(context.Co
 	return l.Results()
 }
 
-// await looks until cond holds.
-func await(t *testing.T, ctx context.Context, cond func() bool) {
+// poll waits until cond holds.
+func poll(t *testing.T, ctx context.Context, cond func() bool) {
 	t.Helper()
 	look := time.NewTicker(10 * time.Millisecond)
 	defer look.Stop()
@@ -100,12 +94,5 @@ func await(t *testing.T, ctx context.Context, cond func() bool) {
 		case <-ctx.Done():
 			t.Fatal(context.Cause(ctx))
 		}
-	}
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

@@ -18,10 +18,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/stormglass/stormglass/controlplane/control"
-	"github.com/stormglass/stormglass/internal/planetest"
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 	"github.com/stormglass/stormglass/loadgen/internal/audit"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/breakdown"
@@ -37,15 +35,11 @@ const each = 40
 // three clocks are nested: a metric is observed within the handler whose end
 // is audited, and the answer ends after that.
 func TestAuditAgreesWithMetrics(t *testing.T) {
-	binary, err := planetest.Build(t.TempDir())
-	must(t, err)
-	plane := planetest.Start(t, binary, &control.Config{APIServer: control.APIServer{Audit: control.AuditMetadata}}).Cluster()
+	plane := plane.Cluster()
 	if !slices.ContainsFunc(plane.Deviations, func(d control.Deviation) bool { return d.Setting == "--audit-log-path" }) {
 		t.Error("the audit log is not among the plane's deviations")
 	}
-	config, err := clientcmd.BuildConfigFromFlags("", plane.Kubeconfigs["loadgen"])
-	must(t, err)
-	config.QPS = -1
+	config := loadConfig(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	green := tenant(t, ctx, config)
@@ -214,12 +208,5 @@ func measure(t *testing.T, verb, tenant string, do func(i int) error) result.Req
 	return result.Requests{
 		Load: verb, Verb: verb, Resource: "podtemplates", Tenant: tenant, Sent: each, Offered: each,
 		Outcomes: map[string]int64{"200": each}, Latency: h.Latency(), Service: h.Latency(),
-	}
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }
