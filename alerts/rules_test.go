@@ -96,7 +96,7 @@ func TestTable(t *testing.T) {
 		}
 		// A fault is not felt before its first sample, or before the component has
 		// seen it; the range then has to fill.
-		if all := ranges(t, a.Rule, records); a.Window > minute && (len(all) == 0 || a.Window > slices.Max(all)+10*second) {
+		if all := ranges(t, a.Rule, records); a.Window > time.Minute && (len(all) == 0 || a.Window > slices.Max(all)+10*time.Second) {
 			t.Errorf("%s: a window of %v, and its ranges are %v", a.Alert, a.Window, all)
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"io"
 
 	"github.com/stormglass/stormglass/loadgen/internal/alertproof"
-	"github.com/stormglass/stormglass/loadgen/internal/judge"
 )
 
 type (
@@ -25,10 +24,10 @@ func SelectProofs(names, rules []string) ([]Proof, error) { return alertproof.Se
 
 // Prove judges the run in dir by the proofs that its scenario is for. It writes
 // nothing.
-func Prove(ctx context.Context, dir string) ([]JudgedProof, error) { return judge.Prove(ctx, dir) }
+func Prove(ctx context.Context, dir string) ([]JudgedProof, error) { return alertproof.Prove(ctx, dir) }
 
 // NotRun is a proof without a run, for the reason why.
-func NotRun(p Proof, why error) JudgedProof { return judge.NotRun(p, why) }
+func NotRun(p Proof, why error) JudgedProof { return alertproof.NotRun(p, why) }
 
 // NewProofReport sums up proofs; the alerts of wanted must be proven.
 func NewProofReport(all []JudgedProof, wanted []string) ProofReport {

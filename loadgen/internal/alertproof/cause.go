@@ -9,19 +9,20 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 
+	"github.com/stormglass/stormglass/alerts"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/alerting"
 	"github.com/stormglass/stormglass/loadgen/internal/timeline"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
 // cause is when what must fire a rule began, or why that is not known.
-func (j *judge) cause(ctx context.Context, e Expected) (at time.Time, why string, err error) {
+func (j *judge) cause(ctx context.Context, e alerts.Expected) (at time.Time, why string, err error) {
 	p, ok := j.phases[e.Phase]
 	if !ok {
 		return at, fmt.Sprintf("phase %s was never reached", e.Phase), nil
 	}
 	at = p.Start
-	if h := slices.IndexFunc(j.proof.Hide, func(h Hide) bool { return h.Phase == e.Phase }); h >= 0 {
+	if h := slices.IndexFunc(j.proof.Hide, func(h alerts.Hide) bool { return h.Phase == e.Phase }); h >= 0 {
 		at = p.Start.Add(j.proof.Hide[h].After)
 	}
 	if faults := timeline.Of(j.in.Timeline).FaultsWithin(p.Start, p.End); len(faults) > 0 {

@@ -2,12 +2,14 @@ package alertproof
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/stormglass/stormglass/alerts"
+	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/alerting"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/internal/timeline"
@@ -18,6 +20,52 @@ import (
 // calm is how long what still fires at the end is followed: longer than the
 // longest range of a rule that resolves by the passing of time, an hour.
 const calm = 75 * time.Minute
+
+// Prove judges the run in dir by the proofs that its scenario is for. It reads nothing
+// but the directory, and writes nothing.
+func Prove(ctx context.Context, dir string) (all []Judged, err error) {
+	rec, err := rundir.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, rec.Close()) }()
+	proofs := Of(rec.Run.Scenario)
+	if len(proofs) == 0 {
+		return nil, exitcode.Usagef("%s: scenario %s is no proof of alerts (the proofs are %s; `loadgen gate --rules` judges any run by any rules)",
+			dir, rec.Run.Scenario, strings.Join(proofNames(), ", "))
+	}
+	for _, p := range proofs {
+		j := Judged{Proof: p.Name, Scenario: rec.Run.Scenario, Started: rec.Run.Started, Verdict: result.NoData, Outcomes: []Outcome{}}
+		if rec.Archive != nil && rec.Scenario != nil {
+			j, err = Judge(ctx, p, rec)
+			if err != nil && ctx.Err() == nil { // what cannot be read of the archive is damaged
+				rec.AddDamage(&result.Damaged{File: result.TSDBDir, Err: err})
+				j.Verdict, err = result.NoData, nil
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
+		var doubts []string
+		for _, err := range rec.Doubts() {
+			doubts = append(doubts, err.Error())
+		}
+		if rec.Foreign != nil || len(doubts) > 0 && j.Verdict == result.Pass {
+			j.Verdict = result.NoData
+		}
+		j.Reasons, j.Dir = append(doubts, j.Reasons...), dir
+		all = append(all, j)
+	}
+	return all, nil
+}
+
+// NotRun is a proof whose run came to nothing.
+func NotRun(p Proof, why error) Judged {
+	return Judged{
+		Proof: p.Name, Scenario: p.ScenarioName(), Verdict: result.NoData, Outcomes: []Outcome{},
+		Reasons: []string{fmt.Sprintf("it did not run: %v", why)},
+	}
+}
 
 // Judge judges a run by a proof. An error is the context's, or one of the
 // archive or of the rules; all else is said in what it returns.
@@ -149,7 +197,7 @@ func (j *judge) outcome(ctx context.Context, a alerts.Alert) (Outcome, error) {
 }
 
 // must judges a rule that must fire.
-func (j *judge) must(ctx context.Context, o *Outcome, a alerts.Alert, e Expected, lives []alerting.Firing) error {
+func (j *judge) must(ctx context.Context, o *Outcome, a alerts.Alert, e alerts.Expected, lives []alerting.Firing) error {
 	floor := a.Floor(j.in.Scenario.Record.Interval.D(), 0).Seconds()
 	o.Floor = &floor
 	cause, why, err := j.cause(ctx, e)

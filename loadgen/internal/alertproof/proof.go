@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/stormglass/stormglass/alerts"
 	"github.com/stormglass/stormglass/internal/strictyaml"
@@ -17,53 +16,18 @@ import (
 var runs embed.FS
 
 // Proof is a scenario and what it must do to the alerts.
-type Proof struct {
-	// Name of the proof, by which results and alerts.Table refer to it.
-	Name string
-	// Scenario that is run; empty: the one of the proof's name. Two proofs of one
-	// scenario take one run.
-	Scenario string
-	// Expect are the rules that must fire.
-	Expect []Expected
-	// Allow are those that may.
-	Allow []Allowed
-	// Hide lists the recorded data that the rules do not read.
-	Hide []Hide
-	// Stall stops the generator's process while a phase lasts.
-	Stall Stall
-}
+type Proof struct{ alerts.Run }
 
-// Expected is a rule that must fire.
-type Expected struct {
-	Rule string
-	// Phase in which its cause begins: with the first fault that begins there; where
-	// none does, with the phase.
-	Phase string
-	// Last makes it the last fault of the phase: the one that makes it too many.
-	Last bool
-	// Since is PromQL: the cause begins when it first gives something after the
-	// phase's start, since the fault takes time to be one (a grace period).
-	Since string
-}
+// Stall stops the generator for a part of each second of a phase.
+type Stall = alerts.Stall
 
-// Allowed are rules that may fire, as they follow from the fault.
-type Allowed struct {
-	Rules []string
-	Why   string
-}
-
-// Hide takes series out of the recorded data for a time in a phase.
-type Hide struct {
-	// Job whose series are hidden, or Family of metrics. One of them is set.
-	Job, Family string
-	Phase       string
-	After, For  time.Duration
-}
-
-// Stall stops the generator for a part of each second of a phase. Zero: it does not.
-type Stall struct {
-	Phase string
-	For   time.Duration
+// All are the proofs, in the order of the table of package alerts.
+func All() []Proof {
+	var all []Proof
+	for _, r := range alerts.Runs() {
+		all = append(all, Proof{r})
+	}
+	return all
 }
 
 // ScenarioName is that of the scenario to run.
@@ -92,7 +56,7 @@ func (p Proof) Read() (*scenario.Scenario, error) {
 }
 
 // expects is the place of a rule in Expect, or nil.
-func (p Proof) expects(rule string) *Expected {
+func (p Proof) expects(rule string) *alerts.Expected {
 	for i := range p.Expect {
 		if p.Expect[i].Rule == rule {
 			return &p.Expect[i]
@@ -109,6 +73,15 @@ func (p Proof) allows(rule string) string {
 		}
 	}
 	return ""
+}
+
+// proofNames lists the names of all proofs.
+func proofNames() []string {
+	var all []string
+	for _, p := range All() {
+		all = append(all, p.Name)
+	}
+	return all
 }
 
 // Of are the proofs that a run of a scenario is for.
@@ -129,10 +102,8 @@ func Select(names, rules []string) ([]Proof, error) {
 		return All(), nil
 	}
 	wanted := map[string]bool{}
-	var known, rulesKnown []string
-	for _, p := range All() {
-		known = append(known, p.Name)
-	}
+	known := proofNames()
+	var rulesKnown []string
 	by := map[string]string{}
 	for _, a := range alerts.Table() {
 		rulesKnown = append(rulesKnown, a.Name)

@@ -57,13 +57,18 @@ type Sample struct {
 // NewParser is the PromQL that archives understand: stock Prometheus.
 func NewParser() parser.Parser { return parser.NewParser(parser.Options{}) }
 
+// Equal matches the series whose label has a value.
+func Equal(label, v string) *labels.Matcher {
+	return labels.MustNewMatcher(labels.MatchEqual, label, v)
+}
+
 // Window is the range, as PromQL writes it, that takes in the boundary scrapes
 // at start and end both, in an expression evaluated at end: "1m30s1ms".
 func Window(start, end time.Time) string {
 	return model.Duration(end.Sub(start).Truncate(time.Millisecond) + time.Millisecond).String()
 }
 
-// OpenArchive opens the archive of the run in dir without changing it. The
+// Open opens the archive of the run in dir without changing it. The
 // archive of a run that was killed, or still goes on, is recovered in a copy
 // under the system's temporary directory, which Close removes. Every error is a
 // *result.Damaged.
@@ -137,6 +142,14 @@ func (a *Archive) openBlocks(dir string) error {
 	return nil
 }
 
+// Storage returns the storage that the archive's queries read, and their engine,
+// for those who lay series of their own over it: rules do.
+func (a *Archive) Storage() (storage.Queryable, *promql.Engine) { return a.queryable, a.engine }
+
+// Over returns an archive of samples that are still being recorded. It cannot
+// evaluate PromQL.
+func Over(samples storage.Queryable) *Archive { return &Archive{queryable: samples} }
+
 // Close releases the archive.
 func (a *Archive) Close() error {
 	var errs []error
@@ -152,13 +165,14 @@ func (a *Archive) Close() error {
 func (a *Archive) Instant(ctx context.Context, expr string, at time.Time) (_ []Sample, err error) {
 	defer survive(&err)
 	q, err := a.engine.NewInstantQuery(ctx, a.queryable, nil, expr, at)
+	var res *promql.Result
+	if err == nil {
+		defer q.Close()
+		res = q.Exec(ctx)
+		err = res.Err
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", expr, err)
-	}
-	defer q.Close()
-	res := q.Exec(ctx)
-	if res.Err != nil {
-		return nil, fmt.Errorf("%s: %w", expr, res.Err)
 	}
 	switch v := res.Value.(type) {
 	case promql.Vector:
@@ -178,12 +192,11 @@ func (a *Archive) Instant(ctx context.Context, expr string, at time.Time) (_ []S
 func (a *Archive) Range(ctx context.Context, expr string, start, end time.Time, step time.Duration) (_ []Series, err error) {
 	defer survive(&err)
 	q, err := a.engine.NewRangeQuery(ctx, a.queryable, nil, expr, start, end, step)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", expr, err)
+	var matrix promql.Matrix
+	if err == nil {
+		defer q.Close()
+		matrix, err = q.Exec(ctx).Matrix()
 	}
-	defer q.Close()
-	res := q.Exec(ctx)
-	matrix, err := res.Matrix()
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", expr, err)
 	}
@@ -254,14 +267,13 @@ func (a *Archive) Instances(ctx context.Context, start, end time.Time, matchers 
 // LabelNames are the names of the labels, __name__ included, of the series that
 // have a place in the archive between start and end and that all matchers fit,
 // sorted.
-func (a *Archive) LabelNames(ctx context.Context, start, end time.Time, matchers ...*labels.Matcher) (_ []string, err error) {
+func (a *Archive) LabelNames(ctx context.Context, start, end time.Time, matchers ...*labels.Matcher) (names []string, err error) {
 	defer survive(&err)
 	q, err := a.queryable.Querier(start.UnixMilli(), end.UnixMilli())
-	if err != nil {
-		return nil, fmt.Errorf("read labels: %w", err)
+	if err == nil {
+		defer q.Close()
+		names, _, err = q.LabelNames(ctx, nil, matchers...)
 	}
-	defer q.Close()
-	names, _, err := q.LabelNames(ctx, nil, matchers...)
 	if err != nil {
 		return nil, fmt.Errorf("read labels: %w", err)
 	}
@@ -272,7 +284,7 @@ func (a *Archive) LabelNames(ctx context.Context, start, end time.Time, matchers
 // (or was tried to be): the run's first and last boundary. Where there is no
 // such moment they are those of the first and the last scrape of any.
 func (a *Archive) Bounds(ctx context.Context) (first, last time.Time, err error) {
-	up := labels.MustNewMatcher(labels.MatchEqual, model.MetricNameLabel, "up")
+	up := Equal(model.MetricNameLabel, "up")
 	all, err := a.Samples(ctx, time.UnixMilli(0), time.UnixMilli(math.MaxInt64/2), up)
 	if err != nil {
 		return first, last, err

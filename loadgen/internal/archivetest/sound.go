@@ -9,6 +9,7 @@ import (
 
 	"github.com/stormglass/stormglass/loadgen/internal/audit"
 	"github.com/stormglass/stormglass/loadgen/internal/record"
+	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/internal/samples"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
@@ -54,11 +55,11 @@ func SoundVariant(t testing.TB, variant string) string {
 	}
 	begin := phases[1].Start.Add(10 * time.Second)
 	timeline := []result.Event{
-		{Time: phases[0].Start, Kind: "phase-start", Name: "calm"}, {Time: phases[0].End, Kind: "phase-end", Name: "calm"},
-		{Time: phases[1].Start, Kind: "phase-start", Name: "storm"},
-		{Time: begin, Kind: "fault-begin", Name: "pause", Fault: "1", On: []string{"etcd-0"}},
-		{Time: begin.Add(5 * time.Second), Kind: "fault-end", Name: "pause", Fault: "1"},
-		{Time: phases[1].End, Kind: "phase-end", Name: "storm"},
+		{Time: phases[0].Start, Kind: result.EventPhaseStart, Name: "calm"}, {Time: phases[0].End, Kind: result.EventPhaseEnd, Name: "calm"},
+		{Time: phases[1].Start, Kind: result.EventPhaseStart, Name: "storm"},
+		{Time: begin, Kind: result.EventFaultBegin, Name: "pause", Fault: "1", On: []string{"etcd-0"}},
+		{Time: begin.Add(5 * time.Second), Kind: result.EventFaultEnd, Name: "pause", Fault: "1"},
+		{Time: phases[1].End, Kind: result.EventPhaseEnd, Name: "storm"},
 	}
 	var lines []byte
 	for at := phases[0].Start; at.Before(phases[1].End); at = at.Add(time.Second) {
@@ -75,8 +76,8 @@ func SoundVariant(t testing.TB, variant string) string {
 	if err := os.WriteFile(filepath.Join(l.Dir(), result.PulseFile), lines, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	audit := audit.Audit{Files: 1, Events: 300, Classes: []audit.Class{{Phase: "calm", Verb: "get", Resource: "configmaps", Server: phases[0].Requests[0].Latency}}}
-	if err := audit.Save(l.Dir()); err != nil {
+	log := audit.Audit{Files: 1, Events: 300, Classes: []audit.Class{{Phase: "calm", Verb: "get", Resource: "configmaps", Server: phases[0].Requests[0].Latency}}}
+	if err := rundir.WriteJSON(l.Dir(), result.AuditFile, log); err != nil {
 		t.Fatal(err)
 	}
 	run := result.Run{ID: "ab12", Scenario: "sound", Variant: variant, Started: phases[0].Start.Add(-time.Minute), Ended: phases[1].End.Add(time.Minute), Cluster: result.Cluster{Bundled: true}}

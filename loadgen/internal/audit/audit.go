@@ -4,12 +4,9 @@ package audit
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -49,31 +46,15 @@ type Class struct {
 	Slow   *result.SlowRequests `json:"slow,omitempty"`
 }
 
-// Save writes audit.json into a run directory.
-func (a *Audit) Save(dir string) error {
-	data, err := json.MarshalIndent(a, "", "  ")
-	if err != nil {
-		return fmt.Errorf("write %s: %w", result.AuditFile, err)
-	}
-	path := filepath.Join(dir, result.AuditFile)
-	if err := os.WriteFile(path+".tmp", append(data, '\n'), 0o644); err != nil {
-		return fmt.Errorf("write %s: %w", result.AuditFile, err)
-	}
-	return os.Rename(path+".tmp", path)
-}
-
 // Load reads audit.json of a run directory; nil if there is none. Every error
 // is a *result.Damaged.
 func Load(dir string) (*Audit, error) {
-	var a Audit
-	err := result.ReadJSON(dir, result.AuditFile, &a)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	a := &Audit{}
+	err := result.ReadJSON(dir, result.AuditFile, a)
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
-	case err != nil:
-		return nil, err
 	}
-	return &a, nil
+	return a, err
 }
 
 // Check returns an error if the counts contradict each other.
@@ -91,13 +72,12 @@ func (a *Audit) ClassOf(phase, verb, resource, tenant string) (Class, bool) {
 	if a == nil {
 		return Class{}, false
 	}
-	i := slices.IndexFunc(a.Classes, func(c Class) bool {
-		return c.Phase == phase && c.Verb == verb && c.Resource == resource && c.Tenant == tenant
-	})
-	if i < 0 {
-		return Class{}, false
+	for _, c := range a.Classes {
+		if c.Phase == phase && c.Verb == verb && c.Resource == resource && c.Tenant == tenant {
+			return c, true
+		}
 	}
-	return a.Classes[i], true
+	return Class{}, false
 }
 
 // highest is past what any request may take: the API server's own timeout is
@@ -118,15 +98,14 @@ type classSum struct {
 
 // summary collects events.
 type summary struct {
-	user                            string
-	phases                          []result.Phase
-	classes                         map[classKey]*classSum
-	events, foreign, other, outside int64
-	malformed, torn, backwards      int64
+	Audit
+	user    string
+	phases  []result.Phase
+	classes map[classKey]*classSum
 }
 
 func newSummary(user string, phases []result.Phase) *summary {
-	return &summary{user: user, phases: phases, classes: map[classKey]*classSum{}}
+	return &summary{Audit: Audit{Classes: []Class{}}, user: user, phases: phases, classes: map[classKey]*classSum{}}
 }
 
 func (s *summary) add(e *event) {
@@ -134,13 +113,13 @@ func (s *summary) add(e *event) {
 	took := e.Ended.Sub(e.Received)
 	switch {
 	case at < 0:
-		s.outside++
+		s.Outside++
 		return
 	case took < 0:
-		s.backwards++
+		s.Backwards++
 		return
 	}
-	s.events++
+	s.Events++
 	key := classKey{phase: s.phases[at].Name, verb: e.Verb, resource: e.ObjectRef.Resource}
 	if g := e.ObjectRef.APIGroup; g != "" {
 		key.resource += "." + g
@@ -167,10 +146,7 @@ func (s *summary) add(e *event) {
 }
 
 func (s *summary) audit() *Audit {
-	a := &Audit{
-		Events: s.events, Foreign: s.foreign, Other: s.other, Outside: s.outside,
-		Malformed: s.malformed, Torn: s.torn, Backwards: s.backwards, Classes: []Class{},
-	}
+	a := &s.Audit
 	for key, sum := range s.classes {
 		c := Class{Phase: key.phase, Verb: key.verb, Resource: key.resource, Tenant: key.tenant, Server: sum.server.Latency()}
 		if sum.slow > 0 {
@@ -184,12 +160,11 @@ func (s *summary) audit() *Audit {
 		}
 		a.Classes = append(a.Classes, c)
 	}
-	order := map[string]int{}
-	for i, p := range s.phases {
-		order[p.Name] = i
+	order := func(c Class) int {
+		return slices.IndexFunc(s.phases, func(p result.Phase) bool { return p.Name == c.Phase })
 	}
 	slices.SortFunc(a.Classes, func(x, y Class) int {
-		return cmp.Or(cmp.Compare(order[x.Phase], order[y.Phase]), cmp.Compare(x.Resource, y.Resource),
+		return cmp.Or(cmp.Compare(order(x), order(y)), cmp.Compare(x.Resource, y.Resource),
 			cmp.Compare(x.Verb, y.Verb), cmp.Compare(x.Tenant, y.Tenant))
 	})
 	return a

@@ -88,7 +88,7 @@ func (s *summary) readFile(ctx context.Context, path string) error {
 		case err == nil:
 			s.line(line)
 		case errors.Is(err, bufio.ErrBufferFull):
-			s.malformed++
+			s.Malformed++
 			for errors.Is(err, bufio.ErrBufferFull) {
 				_, err = r.ReadSlice('\n')
 			}
@@ -98,7 +98,7 @@ func (s *summary) readFile(ctx context.Context, path string) error {
 		case errors.Is(err, io.EOF):
 			// A server that was killed leaves half a line.
 			if len(bytes.TrimSpace(line)) > 0 {
-				s.torn++
+				s.Torn++
 			}
 			return nil
 		default:
@@ -156,14 +156,14 @@ func (s *summary) line(line []byte) {
 	}
 	var e event
 	if err := json.Unmarshal(line, &e); err != nil || e.Received.IsZero() || e.Ended.IsZero() {
-		s.malformed++
+		s.Malformed++
 		return
 	}
 	switch {
 	case e.User.Username != s.user:
-		s.foreign++
+		s.Foreign++
 	case e.Stage != "ResponseComplete" && e.Stage != "Panic" || e.ObjectRef == nil || e.ObjectRef.Resource == "":
-		s.other++
+		s.Other++
 	default:
 		s.add(&e)
 	}

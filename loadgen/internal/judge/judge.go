@@ -1,5 +1,5 @@
-// Package judge judges recorded runs: by their own gates, by other gates and rules, and
-// by the proofs of alerts. It reads the run directory and nothing else.
+// Package judge judges recorded runs by their own gates, or by other gates and rules. It
+// reads the run directory and nothing else.
 package judge
 
 import (
@@ -9,16 +9,16 @@ import (
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/breakdown"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/gate"
+	"github.com/stormglass/stormglass/loadgen/internal/judge/recovery"
 	"github.com/stormglass/stormglass/loadgen/internal/report"
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
-	"github.com/stormglass/stormglass/loadgen/internal/timeline"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
 // Judge judges the run in dir by its own gates and writes result.json, junit.xml and
-// report.html. It reads nothing but the directory. Whatever is damaged there is no
-// data, which the result says; an error means that nothing could be judged or written.
+// report.html. A damaged file is no data, which the result says; an error means that
+// nothing could be judged or written.
 func Judge(ctx context.Context, dir string) (res result.Result, err error) {
 	rec, err := rundir.Open(dir)
 	if err != nil {
@@ -40,56 +40,50 @@ func Judge(ctx context.Context, dir string) (res result.Result, err error) {
 	return res, nil
 }
 
-// judge judges the run by gates. An archive that cannot be read after all is none.
-func judge(ctx context.Context, rec *rundir.Recorded, gates []gate.Compiled) (res result.Result, err error) {
-	err = withArchive(ctx, rec, func() error {
-		if err := analyse(ctx, rec); err != nil {
-			return err
-		}
-		if res, err = gate.Judge(ctx, gates, rec); err != nil {
-			return err
-		}
-		if rec.Scenario != nil {
-			if res.Figures, err = figures(ctx, rec); err != nil {
-				return err
-			}
-		}
-		outages, _ := timeline.Of(rec.Timeline).Outages()
-		res.Breakdown, err = breakdown.Split(ctx, rec.Measurements.Phases, rec.Archive, rec.Audit, outages)
-		return err
-	})
+// judge judges the run by gates. An archive that cannot be read after all is damaged, and
+// the run is judged again without it.
+func judge(ctx context.Context, rec *rundir.Recorded, gates []gate.Compiled) (result.Result, error) {
+	res, err := analyse(ctx, rec, gates)
+	if err != nil && ctx.Err() == nil && rec.Archive != nil {
+		rec.AddDamage(&result.Damaged{File: result.TSDBDir, Err: err})
+		rec.AddDamage(rec.Archive.Close())
+		rec.Archive = nil
+		res, err = analyse(ctx, rec, gates)
+	}
 	if err != nil {
 		return res, err
 	}
-	doubt(rec, &res)
+	res.Notes = append(res.Notes, rec.Notes...)
+	AddReasons(&res, rec.Doubts()...)
+	if rec.Foreign != nil { // by a scenario that is not its own the run does not fail either
+		if res.Verdict = result.NoData; res.ExitCode != exitcode.Environment {
+			res.ExitCode = exitcode.NoData
+		}
+	}
 	return res, nil
 }
 
-// withArchive does what reads the archive. Where that fails it is damaged, and all is
-// done again without it.
-func withArchive(ctx context.Context, rec *rundir.Recorded, do func() error) error {
-	err := do()
-	if err == nil || ctx.Err() != nil || rec.Archive == nil {
-		return err
+// analyse computes all parts of the result from the run's records.
+func analyse(ctx context.Context, rec *rundir.Recorded, gates []gate.Compiled) (res result.Result, err error) {
+	if rec.Scenario != nil {
+		rec.Recovery = recovery.Analyse(rec)
+		if rec.Signals, err = recovery.Signals(ctx, rec); err != nil {
+			return res, err
+		}
 	}
-	rec.AddDamage(&result.Damaged{File: result.TSDBDir, Err: err})
-	rec.AddDamage(rec.Archive.Close())
-	rec.Archive = nil
-	return do()
-}
-
-// doubt says what the directory does not tell any more. By a scenario that is not its
-// own the run does not fail either.
-func doubt(rec *rundir.Recorded, res *result.Result) {
-	res.Notes = append(res.Notes, rec.Notes...)
-	AddReasons(res, rec.Damage...)
-	if rec.Foreign == nil {
-		return
+	if res, err = gate.Judge(ctx, gates, rec); err != nil {
+		return res, err
 	}
-	AddReasons(res, rec.Foreign)
-	if res.Verdict = result.NoData; res.ExitCode != exitcode.Environment {
-		res.ExitCode = exitcode.NoData
+	if res.Breakdown, err = breakdown.Split(ctx, rec); err != nil || rec.Scenario == nil {
+		return res, err
 	}
+	figures, err := gate.Figures(rec.Scenario)
+	if err != nil {
+		rec.AddScenarioDamage(err)
+		return res, nil
+	}
+	res.Figures, err = gate.Measure(ctx, figures, rec)
+	return res, err
 }
 
 // AddReasons puts what is missing before the other reasons. Gates that need none of it

@@ -25,6 +25,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/judge/breakdown"
 	"github.com/stormglass/stormglass/loadgen/internal/latency"
 	"github.com/stormglass/stormglass/loadgen/internal/record"
+	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -67,9 +68,11 @@ func TestAuditAgreesWithMetrics(t *testing.T) {
 	archive, err := archive.Open(dir)
 	must(t, err)
 	defer archive.Close()
-	byMetrics, err := breakdown.Split(ctx, []result.Phase{phase}, archive, nil, nil)
+	rec := &rundir.Recorded{Measurements: result.Measurements{Phases: []result.Phase{phase}}, Archive: archive}
+	byMetrics, err := breakdown.Split(ctx, rec)
 	must(t, err)
-	byAudit, err := breakdown.Split(ctx, []result.Phase{phase}, archive, log, nil)
+	rec.Audit = log
+	byAudit, err := breakdown.Split(ctx, rec)
 	must(t, err)
 	if len(byMetrics) != len(phase.Requests) || len(byAudit) != len(phase.Requests) {
 		t.Fatalf("%d and %d rows of %d loads", len(byMetrics), len(byAudit), len(phase.Requests))

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"strconv"
 	"sync"
 	"time"
 
@@ -281,4 +282,34 @@ func (t *target) storeOwn(app storage.AppenderV2, at int64, o outcome) error {
 		t.own[name] = ref
 	}
 	return nil
+}
+
+// logAbsence logs when the scrapes of the target begin to fail, and when they are back.
+// Failures in between are counted: a component may be away for minutes, and a
+// line for each scrape hides all others. The caller holds t.mu.
+func (t *target) logAbsence(failed error, log func(format string, args ...any)) {
+	switch {
+	case failed != nil:
+		if t.missed++; t.missed == 1 {
+			log("scrapes of %s fail: %v", t.instance, failed)
+		}
+	case t.missed > 0:
+		log("scrapes of %s are back, %d lost", t.instance, t.missed)
+		t.missed = 0
+	}
+}
+
+// processStart is the value of process_start_time_seconds, or 0.
+func processStart(text []byte) float64 {
+	const name = "\nprocess_start_time_seconds "
+	i := bytes.Index(text, []byte(name))
+	if i < 0 {
+		return 0
+	}
+	line, _, _ := bytes.Cut(text[i+len(name):], []byte("\n"))
+	v, err := strconv.ParseFloat(string(bytes.TrimSpace(line)), 64)
+	if err != nil {
+		return 0
+	}
+	return v
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stormglass/stormglass/loadgen/internal/judge/recovery"
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
+	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/internal/samples"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
@@ -26,7 +27,7 @@ func failoverRun() result.Result {
 	}
 	r.Run.Ended = at(204)
 	r.Breakdown = nil
-	r.Recovery = recovery.Analyse(recovery.Input{Timeline: failoverEvents(r), Slots: failoverPulse(), Phases: r.Measurements.Phases})
+	r.Recovery = recovery.Analyse(&rundir.Recorded{Timeline: failoverEvents(r), Slots: failoverPulse(), Measurements: r.Measurements})
 	yes, no := true, false
 	moved, last := 41.7, 0.0031
 	r.Signals = []result.Signal{
@@ -137,7 +138,7 @@ func TestManyFaultsStayReadable(t *testing.T) {
 			result.Event{Time: from, Kind: "fault-begin", Name: "kill", Fault: string(rune('a' + i)), On: []string{"etcd-1"}},
 			result.Event{Time: from.Add(4 * time.Second), Kind: "fault-end", Name: "kill", Fault: string(rune('a' + i))})
 	}
-	r.Recovery = recovery.Analyse(recovery.Input{Timeline: timeline, Slots: failoverPulse(), Phases: r.Measurements.Phases})
+	r.Recovery = recovery.Analyse(&rundir.Recorded{Timeline: timeline, Slots: failoverPulse(), Measurements: r.Measurements})
 	got := summary(t, r, TerminalOptions{})
 	if !strings.Contains(got, "and 15 more, in the report") {
 		t.Errorf("20 kills are not shortened:\n%s", got)

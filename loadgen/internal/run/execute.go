@@ -231,7 +231,7 @@ func (r *run) summariseAudit(ctx context.Context) error {
 	if err != nil {
 		return exitcode.Environmentf("%w", err)
 	}
-	if err := audit.Save(r.dir); err != nil {
+	if err := rundir.WriteJSON(r.dir, result.AuditFile, audit); err != nil {
 		return exitcode.Environmentf("%w", err)
 	}
 	return os.RemoveAll(filepath.Dir(log)) // up to 4 GB, no longer needed

@@ -108,6 +108,15 @@ func (rec *Recorded) AddDamage(err error) {
 	}
 }
 
+// Doubts are the errors for which the run does not pass: that its scenario is not its
+// own, and the damage.
+func (rec *Recorded) Doubts() []error {
+	if rec.Foreign == nil {
+		return rec.Damage
+	}
+	return append([]error{rec.Foreign}, rec.Damage...)
+}
+
 // lost reports whether a file is damaged.
 func (rec *Recorded) lost(file string) bool {
 	return slices.ContainsFunc(rec.Damage, func(err error) bool {

@@ -19,12 +19,10 @@ type Requests struct {
 // Succeeded counts a request that was answered with 2xx, after took since its
 // intended start; up to own of it may be the generator's own delay.
 func (r *Requests) Succeeded(took, own time.Duration) {
-	if r == nil {
-		return
+	if r != nil {
+		r.succeeded.Add(1)
+		r.took(took, own)
 	}
-	r.succeeded.Add(1)
-	raise(&r.slowest, took)
-	raise(&r.external, took-own)
 }
 
 // Failed counts a request that was not, by its outcome as in result.Requests.
@@ -38,6 +36,10 @@ func (r *Requests) Failed(outcome string, took, own time.Duration) {
 	}
 	r.failed[outcome]++
 	r.mu.Unlock()
+	r.took(took, own)
+}
+
+func (r *Requests) took(took, own time.Duration) {
 	raise(&r.slowest, took)
 	raise(&r.external, took-own)
 }

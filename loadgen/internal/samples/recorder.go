@@ -53,14 +53,7 @@ func (r *Recorder) Requests(load string) *Requests {
 	if r == nil {
 		return nil
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	c := r.requests[load]
-	if c == nil {
-		c = &Requests{}
-		r.requests[load] = c
-	}
-	return c
+	return counterOf(&r.mu, r.requests, load)
 }
 
 // Streams is where the watches of the load of that name are counted.
@@ -68,14 +61,17 @@ func (r *Recorder) Streams(load string) *Streams {
 	if r == nil {
 		return nil
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	c := r.streams[load]
-	if c == nil {
-		c = &Streams{}
-		r.streams[load] = c
+	return counterOf(&r.mu, r.streams, load)
+}
+
+// counterOf returns the counter of a load, which it makes at the first call.
+func counterOf[T any](mu *sync.Mutex, all map[string]*T, load string) *T {
+	mu.Lock()
+	defer mu.Unlock()
+	if all[load] == nil {
+		all[load] = new(T)
 	}
-	return c
+	return all[load]
 }
 
 // Run ends a slot every Width until ctx ends, which is no error. Events are delivered

@@ -1,9 +1,6 @@
 package samples
 
-import (
-	"maps"
-	"time"
-)
+import "time"
 
 // Width of a slot, where the machine runs the recorder in time.
 const Width = 100 * time.Millisecond
@@ -50,7 +47,7 @@ func (s RequestSlot) SlowestExternal() float64 {
 // Failures is the number of requests that failed.
 func (s RequestSlot) Failures() int64 {
 	var n int64
-	for f := range maps.Values(s.Failed) {
+	for _, f := range s.Failed {
 		n += f
 	}
 	return n

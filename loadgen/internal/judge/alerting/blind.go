@@ -43,7 +43,7 @@ func Known(drop []string) func(metric string) bool {
 // Look returns what the alerts of a name can read in an archive. An error is the
 // context's, or one of reading.
 func (s Ruleset) Look(ctx context.Context, a *archive.Archive, alert string, known func(metric string) bool) (Visibility, error) {
-	var sight Visibility
+	var visible Visibility
 	first, last, err := a.Bounds(ctx)
 	if err != nil {
 		return Visibility{Blind: err.Error()}, ctx.Err()
@@ -51,31 +51,31 @@ func (s Ruleset) Look(ctx context.Context, a *archive.Archive, alert string, kno
 	seen := archived{ctx: ctx, a: a, first: first, last: last}
 	for _, selector := range s.Reads(alert) {
 		metric, targets := MetricOf(selector), targetMatchers(selector)
-		if sight.Blind = seen.whyNoSeriesFits(selector); sight.Blind != "" {
+		if visible.Blind = seen.whyNoSeriesFits(selector); visible.Blind != "" {
 			break
 		}
 		if metric == "" || metric == "up" {
 			continue
 		}
-		having := seen.instances(equal(model.MetricNameLabel, metric))
+		having := seen.instances(archive.Equal(model.MetricNameLabel, metric))
 		switch {
 		case len(having) > 0:
 		case known(metric) && len(targets) > 0:
-			if !slices.Contains(sight.Unborn, metric) {
-				sight.Unborn = append(sight.Unborn, metric)
+			if !slices.Contains(visible.Unborn, metric) {
+				visible.Unborn = append(visible.Unborn, metric)
 			}
 		default:
-			sight.Blind = fmt.Sprintf("%s was not recorded: no target exposes it, or record.drop names it", metric)
+			visible.Blind = fmt.Sprintf("%s was not recorded: no target exposes it, or record.drop names it", metric)
 		}
-		if sight.Blind != "" {
+		if visible.Blind != "" {
 			break
 		}
 		if len(targets) > 0 {
 			having = seen.targets(targets)
 		}
-		sight.Instances = append(sight.Instances, having...)
+		visible.Instances = append(visible.Instances, having...)
 	}
-	slices.Sort(sight.Instances)
-	sight.Instances = slices.Compact(sight.Instances)
-	return sight, seen.err
+	slices.Sort(visible.Instances)
+	visible.Instances = slices.Compact(visible.Instances)
+	return visible, seen.err
 }

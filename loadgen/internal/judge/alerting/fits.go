@@ -50,7 +50,7 @@ func (s *archived) whyNoSeriesFits(selector []*labels.Matcher) string {
 	if metric == "" || len(s.instances(selector...)) > 0 {
 		return ""
 	}
-	names := s.labelNames(equal(model.MetricNameLabel, metric))
+	names := s.ask(s.a.LabelNames, []*labels.Matcher{archive.Equal(model.MetricNameLabel, metric)})
 	if len(names) == 0 {
 		return ""
 	}
@@ -66,26 +66,19 @@ func (s *archived) whyNoSeriesFits(selector []*labels.Matcher) string {
 }
 
 func (s *archived) instances(matchers ...*labels.Matcher) []string {
-	if s.err != nil {
-		return nil
-	}
-	found, err := s.a.Instances(s.ctx, s.first, s.last, matchers...)
-	s.err = err
-	return found
+	return s.ask(s.a.Instances, matchers)
 }
 
-func (s *archived) labelNames(matchers ...*labels.Matcher) []string {
-	if s.err != nil {
-		return nil
+func (s *archived) ask(of func(context.Context, time.Time, time.Time, ...*labels.Matcher) ([]string, error), matchers []*labels.Matcher) (found []string) {
+	if s.err == nil {
+		found, s.err = of(s.ctx, s.first, s.last, matchers...)
 	}
-	found, err := s.a.LabelNames(s.ctx, s.first, s.last, matchers...)
-	s.err = err
 	return found
 }
 
 // targets are the instances that were scraped, or tried to be, and that all matchers fit.
 func (s *archived) targets(matchers []*labels.Matcher) []string {
-	return s.instances(append([]*labels.Matcher{equal(model.MetricNameLabel, "up")}, matchers...)...)
+	return s.instances(append([]*labels.Matcher{archive.Equal(model.MetricNameLabel, "up")}, matchers...)...)
 }
 
 // targetMatchers are those of a selector that choose whom to scrape.
@@ -108,8 +101,4 @@ func only(selector []*labels.Matcher, names ...string) []*labels.Matcher {
 func text(metric string, matchers []*labels.Matcher) string {
 	v := parser.VectorSelector{Name: metric, LabelMatchers: matchers}
 	return v.String()
-}
-
-func equal(name, v string) *labels.Matcher {
-	return labels.MustNewMatcher(labels.MatchEqual, name, v)
 }

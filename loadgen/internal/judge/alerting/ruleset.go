@@ -121,14 +121,24 @@ func lineOf(text []byte, msg string) int {
 	return 1 + strings.Count(string(text)[:strings.Index(string(text), m[1])], "\n")
 }
 
+// where returns the rules that a condition holds for, in their order.
+func (s Ruleset) where(is func(rulefmt.Rule) bool) (all []rulefmt.Rule) {
+	for _, g := range s {
+		for _, r := range g.Rules {
+			if is(r) {
+				all = append(all, r)
+			}
+		}
+	}
+	return all
+}
+
 // Alerts are the names of all alerts, once each, in their order.
 func (s Ruleset) Alerts() []string {
 	var all []string
-	for _, g := range s {
-		for _, r := range g.Rules {
-			if r.Alert != "" && !slices.Contains(all, r.Alert) {
-				all = append(all, r.Alert)
-			}
+	for _, r := range s.where(func(r rulefmt.Rule) bool { return r.Alert != "" }) {
+		if !slices.Contains(all, r.Alert) {
+			all = append(all, r.Alert)
 		}
 	}
 	return all
@@ -136,15 +146,11 @@ func (s Ruleset) Alerts() []string {
 
 // Find are the alerting rules of that name: several may share one.
 func (s Ruleset) Find(alert string) []rulefmt.Rule {
-	var all []rulefmt.Rule
-	for _, g := range s {
-		for _, r := range g.Rules {
-			if r.Alert == alert && alert != "" {
-				all = append(all, r)
-			}
-		}
-	}
-	return all
+	return s.where(func(r rulefmt.Rule) bool { return r.Alert == alert && alert != "" })
+}
+
+func (s Ruleset) records(name string) []rulefmt.Rule {
+	return s.where(func(r rulefmt.Rule) bool { return r.Record == name && name != "" })
 }
 
 // Only leaves what the alerts of these names need: themselves, and the records
@@ -214,18 +220,6 @@ func (s Ruleset) follow(expr string, seen map[string]bool, visit func(*parser.Ve
 		return nil
 	})
 	return any
-}
-
-func (s Ruleset) records(name string) []rulefmt.Rule {
-	var all []rulefmt.Rule
-	for _, g := range s {
-		for _, r := range g.Rules {
-			if r.Record == name && name != "" {
-				all = append(all, r)
-			}
-		}
-	}
-	return all
 }
 
 // MetricOf is the name of the metric that matchers ask for, empty where they

@@ -7,76 +7,61 @@ import (
 	"sort"
 
 	"github.com/prometheus/common/model"
-	"github.com/prometheus/prometheus/model/exemplar"
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
-	"github.com/prometheus/prometheus/model/metadata"
+	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/storage"
-	"github.com/prometheus/prometheus/tsdb/chunkenc"
-	"github.com/prometheus/prometheus/tsdb/chunks"
 	"github.com/prometheus/prometheus/util/annotations"
 )
 
 // store holds the series written by rules, in memory. It is for one goroutine.
 type store struct {
-	byHash map[uint64][]*written
-	byName map[string][]*written
-}
-
-// written is one series.
-type written struct {
-	labels  labels.Labels
-	samples []chunks.Sample
+	byLabels map[string]*promql.Series
+	byName   map[string][]*promql.Series
 }
 
 func newStore() *store {
-	return &store{byHash: map[uint64][]*written{}, byName: map[string][]*written{}}
+	return &store{byLabels: map[string]*promql.Series{}, byName: map[string][]*promql.Series{}}
 }
 
 // Appender implements storage.Appendable.
-func (s *store) Appender(context.Context) storage.Appender { return appender{s} }
+func (s *store) Appender(context.Context) storage.Appender { return appender{store: s} }
 
 // Querier implements storage.Queryable.
 func (s *store) Querier(mint, maxt int64) (storage.Querier, error) {
-	return querier{selected: func(_ context.Context, matchers []*labels.Matcher) ([]storage.Series, error) {
+	return querier{storage.NoopQuerier(), func(_ context.Context, matchers []*labels.Matcher) ([]promql.Series, error) {
 		return s.selected(mint, maxt, matchers), nil
 	}}, nil
 }
 
-func (s *store) series(l labels.Labels) *written {
-	h := l.Hash()
-	for _, w := range s.byHash[h] {
-		if labels.Equal(w.labels, l) {
-			return w
-		}
+func (s *store) series(l labels.Labels) *promql.Series {
+	key := string(l.Bytes(nil))
+	w := s.byLabels[key]
+	if w == nil {
+		w = &promql.Series{Metric: l}
+		s.byLabels[key] = w
+		name := l.Get(model.MetricNameLabel)
+		s.byName[name] = append(s.byName[name], w)
 	}
-	w := &written{labels: l}
-	s.byHash[h] = append(s.byHash[h], w)
-	name := l.Get(model.MetricNameLabel)
-	s.byName[name] = append(s.byName[name], w)
 	return w
 }
 
-func (s *store) selected(mint, maxt int64, matchers []*labels.Matcher) []storage.Series {
-	var found []storage.Series
-	look := func(all []*written) {
+func (s *store) selected(mint, maxt int64, matchers []*labels.Matcher) (found []promql.Series) {
+	named := s.byName
+	if name := MetricOf(matchers); name != "" {
+		named = map[string][]*promql.Series{name: s.byName[name]}
+	}
+	for _, all := range named {
 		for _, w := range all {
-			if !matches(w.labels, matchers) {
+			if !matches(w.Metric, matchers) {
 				continue
 			}
-			from := sort.Search(len(w.samples), func(i int) bool { return w.samples[i].T() >= mint })
-			to := sort.Search(len(w.samples), func(i int) bool { return w.samples[i].T() > maxt })
+			from := sort.Search(len(w.Floats), func(i int) bool { return w.Floats[i].T >= mint })
+			to := sort.Search(len(w.Floats), func(i int) bool { return w.Floats[i].T > maxt })
 			if from < to {
-				found = append(found, storage.NewListSeries(w.labels, w.samples[from:to]))
+				found = append(found, promql.Series{Metric: w.Metric, Floats: w.Floats[from:to]})
 			}
 		}
-	}
-	if name := MetricOf(matchers); name != "" {
-		look(s.byName[name])
-		return found
-	}
-	for _, all := range s.byName {
-		look(all)
 	}
 	return found
 }
@@ -85,65 +70,37 @@ func matches(l labels.Labels, matchers []*labels.Matcher) bool {
 	return !slices.ContainsFunc(matchers, func(m *labels.Matcher) bool { return !m.Matches(l.Get(m.Name)) })
 }
 
-// appender writes at once: nothing that rules write is ever taken back.
-type appender struct{ store *store }
+// appender writes at once: Commit and Rollback do nothing. Rules call no method of the
+// embedded interface, which is nil.
+type appender struct {
+	storage.Appender
+	store *store
+}
 
 func (a appender) Append(_ storage.SeriesRef, l labels.Labels, t int64, v float64) (storage.SeriesRef, error) {
 	w := a.store.series(l)
-	if n := len(w.samples); n > 0 && t <= w.samples[n-1].T() {
-		if t < w.samples[n-1].T() {
+	if n := len(w.Floats); n > 0 && t <= w.Floats[n-1].T {
+		if t < w.Floats[n-1].T {
 			return 0, storage.ErrOutOfOrderSample
 		}
 		return 0, storage.ErrDuplicateSampleForTimestamp
 	}
-	w.samples = append(w.samples, sample{t, v})
+	w.Floats = append(w.Floats, promql.FPoint{T: t, F: v})
 	return 0, nil
+}
+
+func (appender) AppendHistogram(storage.SeriesRef, labels.Labels, int64, *histogram.Histogram, *histogram.FloatHistogram) (storage.SeriesRef, error) {
+	return 0, errors.New("rules over a run's archive record plain numbers only")
 }
 
 func (appender) Commit() error                     { return nil }
 func (appender) Rollback() error                   { return nil }
 func (appender) SetOptions(*storage.AppendOptions) {}
 
-var errFloats = errors.New("rules over a run's archive record plain numbers only")
-
-func (appender) AppendExemplar(storage.SeriesRef, labels.Labels, exemplar.Exemplar) (storage.SeriesRef, error) {
-	return 0, errFloats
-}
-
-func (appender) AppendHistogram(storage.SeriesRef, labels.Labels, int64, *histogram.Histogram, *histogram.FloatHistogram) (storage.SeriesRef, error) {
-	return 0, errFloats
-}
-
-func (appender) AppendHistogramSTZeroSample(storage.SeriesRef, labels.Labels, int64, int64, *histogram.Histogram, *histogram.FloatHistogram) (storage.SeriesRef, error) {
-	return 0, errFloats
-}
-
-func (appender) AppendSTZeroSample(storage.SeriesRef, labels.Labels, int64, int64) (storage.SeriesRef, error) {
-	return 0, errFloats
-}
-
-func (appender) UpdateMetadata(storage.SeriesRef, labels.Labels, metadata.Metadata) (storage.SeriesRef, error) {
-	return 0, errFloats
-}
-
-// sample is a number at a time in milliseconds.
-type sample struct {
-	t int64
-	f float64
-}
-
-func (s sample) T() int64                      { return s.t }
-func (s sample) ST() int64                     { return 0 }
-func (s sample) F() float64                    { return s.f }
-func (s sample) H() *histogram.Histogram       { return nil }
-func (s sample) FH() *histogram.FloatHistogram { return nil }
-func (s sample) Type() chunkenc.ValueType      { return chunkenc.ValFloat }
-func (s sample) Copy() chunks.Sample           { return s }
-
-// querier answers from a function; PromQL asks for nothing but series.
+// querier selects series by a function; the rest is the inner querier's.
 type querier struct {
-	selected func(context.Context, []*labels.Matcher) ([]storage.Series, error)
-	close    func() error // nil: there is nothing to close
+	storage.Querier
+	selected func(context.Context, []*labels.Matcher) ([]promql.Series, error)
 }
 
 func (q querier) Select(ctx context.Context, _ bool, _ *storage.SelectHints, matchers ...*labels.Matcher) storage.SeriesSet {
@@ -151,32 +108,17 @@ func (q querier) Select(ctx context.Context, _ bool, _ *storage.SelectHints, mat
 	if err != nil {
 		return storage.ErrSeriesSet(err)
 	}
-	slices.SortFunc(found, func(a, b storage.Series) int { return labels.Compare(a.Labels(), b.Labels()) })
+	slices.SortFunc(found, func(a, b promql.Series) int { return labels.Compare(a.Metric, b.Metric) })
 	return &seriesSet{all: found}
 }
 
-func (querier) LabelValues(context.Context, string, *storage.LabelHints, ...*labels.Matcher) ([]string, annotations.Annotations, error) {
-	return nil, nil, nil
-}
-
-func (querier) LabelNames(context.Context, *storage.LabelHints, ...*labels.Matcher) ([]string, annotations.Annotations, error) {
-	return nil, nil, nil
-}
-
-func (q querier) Close() error {
-	if q.close == nil {
-		return nil
-	}
-	return q.close()
-}
-
-// seriesSet goes through series that are there already.
+// seriesSet iterates over series.
 type seriesSet struct {
-	all []storage.Series
+	all []promql.Series
 	at  int
 }
 
 func (s *seriesSet) Next() bool                        { s.at++; return s.at <= len(s.all) }
-func (s *seriesSet) At() storage.Series                { return s.all[s.at-1] }
+func (s *seriesSet) At() storage.Series                { return promql.NewStorageSeries(s.all[s.at-1]) }
 func (s *seriesSet) Err() error                        { return nil }
 func (s *seriesSet) Warnings() annotations.Annotations { return nil }

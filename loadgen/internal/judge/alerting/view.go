@@ -9,9 +9,9 @@ import (
 
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/value"
+	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
-	"github.com/prometheus/prometheus/tsdb/chunks"
 )
 
 // Hidden is series that the rules do not see for a time, as if a scrape
@@ -39,36 +39,33 @@ func (v view) Querier(mint, maxt int64) (storage.Querier, error) {
 	if err != nil {
 		return nil, err
 	}
-	return querier{
-		selected: func(ctx context.Context, matchers []*labels.Matcher) ([]storage.Series, error) {
-			var found []storage.Series
-			set := inner.Select(ctx, false, nil, matchers...)
-			for set.Next() {
-				s := set.At()
-				all, err := v.samples(s, mint, maxt)
-				if err != nil {
-					return nil, err
-				}
-				if len(all) > 0 {
-					found = append(found, storage.NewListSeries(s.Labels(), all))
-				}
+	return querier{inner, func(ctx context.Context, matchers []*labels.Matcher) ([]promql.Series, error) {
+		var found []promql.Series
+		set := inner.Select(ctx, false, nil, matchers...)
+		for set.Next() {
+			s := set.At()
+			all, err := v.samples(s, mint, maxt)
+			if err != nil {
+				return nil, err
 			}
-			return found, set.Err()
-		},
-		close: inner.Close,
-	}, nil
+			if len(all) > 0 {
+				found = append(found, promql.Series{Metric: s.Labels(), Floats: all})
+			}
+		}
+		return found, set.Err()
+	}}, nil
 }
 
 // samples are those of a series that are seen from mint to maxt.
-func (v view) samples(s storage.Series, mint, maxt int64) ([]chunks.Sample, error) {
-	var all []chunks.Sample
+func (v view) samples(s storage.Series, mint, maxt int64) ([]promql.FPoint, error) {
+	var all []promql.FPoint
 	it := s.Iterator(nil)
 	for kind := it.Next(); kind != chunkenc.ValNone; kind = it.Next() {
 		if kind != chunkenc.ValFloat {
 			return nil, errors.New("the archive holds native histograms, which cannot be hidden or repeated")
 		}
 		t, f := it.At()
-		all = append(all, sample{t, f})
+		all = append(all, promql.FPoint{T: t, F: f})
 	}
 	if err := it.Err(); err != nil {
 		return nil, err
@@ -78,29 +75,25 @@ func (v view) samples(s storage.Series, mint, maxt int64) ([]chunks.Sample, erro
 			all = h.hide(all)
 		}
 	}
-	if n := len(all); v.step > 0 && n > 0 && all[n-1].T() == v.end && !value.IsStaleNaN(all[n-1].F()) {
+	if n := len(all); v.step > 0 && n > 0 && all[n-1].T == v.end && !value.IsStaleNaN(all[n-1].F) {
 		for t := v.end + v.step; t <= maxt; t += v.step {
-			all = append(all, sample{t, all[n-1].F()})
+			all = append(all, promql.FPoint{T: t, F: all[n-1].F})
 		}
 	}
-	first := slices.IndexFunc(all, func(s chunks.Sample) bool { return s.T() >= mint })
-	if first < 0 {
-		return nil, nil
-	}
-	return all[first:], nil
+	return slices.DeleteFunc(all, func(p promql.FPoint) bool { return p.T < mint }), nil
 }
 
 // hide leaves out what is hidden; the first of it becomes the end of the series.
-func (h Hidden) hide(all []chunks.Sample) []chunks.Sample {
+func (h Hidden) hide(all []promql.FPoint) []promql.FPoint {
 	from, to := h.From.UnixMilli(), h.To.UnixMilli()
-	var left []chunks.Sample
+	var left []promql.FPoint
 	ended := false
 	for _, s := range all {
 		switch {
-		case s.T() < from || s.T() >= to:
+		case s.T < from || s.T >= to:
 			left = append(left, s)
 		case !ended:
-			left, ended = append(left, sample{s.T(), math.Float64frombits(value.StaleNaN)}), true
+			left, ended = append(left, promql.FPoint{T: s.T, F: math.Float64frombits(value.StaleNaN)}), true
 		}
 	}
 	return left

@@ -11,6 +11,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/archivetest"
 	"github.com/stormglass/stormglass/loadgen/internal/audit"
 	"github.com/stormglass/stormglass/loadgen/internal/record"
+	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -43,7 +44,7 @@ func (l *lab) phase(name string, storm func(), loads ...result.Requests) result.
 func (l *lab) split(audit *audit.Audit, phases ...result.Phase) []result.Breakdown {
 	l.t.Helper()
 	a := l.Archive()
-	rows, err := Split(context.Background(), phases, a, audit, nil)
+	rows, err := Split(context.Background(), &rundir.Recorded{Measurements: result.Measurements{Phases: phases}, Archive: a, Audit: audit})
 	if err != nil {
 		l.t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stormglass/stormglass/loadgen/internal/audit"
+	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -119,7 +120,7 @@ func TestSummaryIsKept(t *testing.T) {
 		t.Fatal(a, err)
 	}
 	saved := read(t, write(t, map[string]string{"audit.log": line(us, "get", configMaps, 0, time.Second, `,"annotations":{"apiserver.latency.k8s.io/etcd":"1s"}`)}))
-	if err := saved.Save(dir); err != nil {
+	if err := rundir.WriteJSON(dir, result.AuditFile, saved); err != nil {
 		t.Fatal(err)
 	}
 	loaded, err := audit.Load(dir)

@@ -137,7 +137,7 @@ type counter struct {
 // not there at the start was zero.
 func gained(ctx context.Context, a *archive.Archive, p result.Phase, name string) (map[string]counter, error) {
 	at := func(t time.Time) ([]archive.Series, error) {
-		return a.Samples(ctx, t, t, match(model.MetricNameLabel, name), match("job", control.KindAPIServer))
+		return a.Samples(ctx, t, t, archive.Equal(model.MetricNameLabel, name), archive.Equal("job", control.KindAPIServer))
 	}
 	before, err := at(p.Start)
 	if err != nil {
@@ -163,16 +163,12 @@ func gained(ctx context.Context, a *archive.Archive, p result.Phase, name string
 	return all, nil
 }
 
-func match(name, v string) *labels.Matcher {
-	return labels.MustNewMatcher(labels.MatchEqual, name, v)
-}
-
 // unfit says why counters at a phase's boundaries cannot be compared: an API
 // server that was not scraped at both, or is not the same process. A fault's doing
 // is no excuse, since what the old process had counted is gone: it is named.
 func unfit(ctx context.Context, a *archive.Archive, p result.Phase, outages timeline.Outages) (string, error) {
-	job := match("job", control.KindAPIServer)
-	instances, err := a.Instances(ctx, p.Start, p.End, match(model.MetricNameLabel, "up"), job)
+	job := archive.Equal("job", control.KindAPIServer)
+	instances, err := a.Instances(ctx, p.Start, p.End, archive.Equal(model.MetricNameLabel, "up"), job)
 	if err != nil {
 		return "", err
 	}
@@ -183,7 +179,7 @@ func unfit(ctx context.Context, a *archive.Archive, p result.Phase, outages time
 		var started [2]float64
 		for i, t := range []time.Time{p.Start, p.End} {
 			value := func(name string) (float64, error) {
-				found, err := a.Samples(ctx, t, t, match(model.MetricNameLabel, name), job, match("instance", instance))
+				found, err := a.Samples(ctx, t, t, archive.Equal(model.MetricNameLabel, name), job, archive.Equal("instance", instance))
 				if err != nil || len(found) == 0 {
 					return 0, err
 				}

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/stormglass/stormglass/loadgen/internal/archive"
 	"github.com/stormglass/stormglass/loadgen/internal/audit"
+	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/internal/timeline"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
@@ -27,20 +27,20 @@ const mentionShare = 0.02
 
 // Split takes apart the mean latency of each load of requests and measured
 // changes, phase by phase. The archive and the audit summary may each be nil;
-// rows then say what is missing. Where a fault is the reason, outages name it.
-// Rows stand in the order of the measurements; loads without a request in a phase
+// rows then say what is missing. Rows stand in the order of the measurements; loads without a request in a phase
 // have none. The error is the context's.
-func Split(ctx context.Context, phases []result.Phase, a *archive.Archive, audit *audit.Audit, outages timeline.Outages) ([]result.Breakdown, error) {
+func Split(ctx context.Context, rec *rundir.Recorded) ([]result.Breakdown, error) {
+	outages, _ := timeline.Of(rec.Timeline).Outages()
 	var rows []result.Breakdown
-	for _, p := range phases {
+	for _, p := range rec.Measurements.Phases {
 		if !slices.ContainsFunc(loadsOf(p), func(r result.Requests) bool { return r.Latency.Count > 0 }) {
 			continue
 		}
-		s, err := readServer(ctx, a, p, outages)
+		s, err := readServer(ctx, rec.Archive, p, outages)
 		if err != nil {
 			return nil, err
 		}
-		rows = append(rows, splitPhase(p, s, audit)...)
+		rows = append(rows, splitPhase(p, s, rec.Audit)...)
 	}
 	return rows, nil
 }

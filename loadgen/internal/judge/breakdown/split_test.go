@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stormglass/stormglass/loadgen/internal/timeline"
+	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -109,7 +109,7 @@ func TestWhyThereIsNoSplit(t *testing.T) {
 			}
 		})
 	}
-	rows, err := Split(context.Background(), []result.Phase{{Name: "p", Requests: []result.Requests{ours}}}, nil, nil, nil)
+	rows, err := Split(context.Background(), &rundir.Recorded{Measurements: result.Measurements{Phases: []result.Phase{{Name: "p", Requests: []result.Requests{ours}}}}})
 	if err != nil || len(rows) != 1 {
 		t.Fatal(rows, err)
 	}
@@ -132,8 +132,12 @@ func TestARestartHasTheNameOfItsFault(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := newLab(t)
 			p := l.phase("p", func() { c.storm(l) }, ours)
-			rows, err := Split(t.Context(), []result.Phase{p}, l.Archive(), nil, timeline.Outages{
-				c.on: {{From: p.Start, Until: p.End, Fault: "kill"}},
+			rows, err := Split(t.Context(), &rundir.Recorded{
+				Measurements: result.Measurements{Phases: []result.Phase{p}}, Archive: l.Archive(),
+				Timeline: []result.Event{
+					{Time: p.Start, Kind: result.EventFaultBegin, Name: "kill", Fault: "1", On: []string{c.on}},
+					{Time: p.End, Kind: result.EventFaultEnd, Name: "kill", Fault: "1"},
+				},
 			})
 			if err != nil || len(rows) != 1 {
 				t.Fatal(rows, err)

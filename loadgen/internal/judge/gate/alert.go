@@ -10,41 +10,24 @@ import (
 	"github.com/stormglass/stormglass/internal/strictyaml"
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/alerting"
-	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
 // alert is a gate's condition on an alert.
 type alert struct {
-	rules *alertRules
+	rules *alerting.Ruleset
 	fires bool
 	reach alerting.Reach
 	known func(metric string) bool
 }
 
-// alertRules are rules that gates name alerts of. All gates on the same ones are
-// judged by one replay.
-type alertRules struct{ alerting.Ruleset }
-
-// book is the rules that a gate may name alerts of: first those that came with
-// the gates, then the shipped ones.
-type book struct {
-	extra, shipped *alertRules
-}
+// book is the rules that a gate may name alerts of: first those that came with the
+// gates, then the shipped ones. All gates on the same ones are judged by one replay.
+type book []*alerting.Ruleset
 
 func newBook(extra alerting.Ruleset) (book, error) {
 	shipped, err := alerting.Shipped()
-	return book{&alertRules{extra}, &alertRules{shipped}}, err
-}
-
-// find returns the rules of an alert, nil where it is unknown.
-func (b book) find(name string) *alertRules {
-	for _, rules := range []*alertRules{b.extra, b.shipped} {
-		if len(rules.Find(name)) > 0 {
-			return rules
-		}
-	}
-	return nil
+	return book{&extra, &shipped}, err
 }
 
 // CompileWith is Compile for gates that may name alerts of further rules. Where
@@ -77,14 +60,19 @@ func Quiet(s *scenario.Scenario, rules alerting.Ruleset) ([]Compiled, error) {
 
 // compileAlert fills in a gate that names an alert.
 func (c *Compiled) compileAlert(s *scenario.Scenario, path string, b book) error {
-	rules := b.find(c.Alert)
-	if rules == nil {
+	at := slices.IndexFunc(b, func(rules *alerting.Ruleset) bool { return len(rules.Find(c.Alert)) > 0 })
+	if at < 0 {
+		var known []string
+		for _, rules := range b {
+			known = append(known, rules.Alerts()...)
+		}
 		hint := "docs/reference/alerts.md lists them; `loadgen gate --rules` takes rules of yours"
-		if near := strictyaml.Suggest(c.Alert, slices.Concat(b.extra.Alerts(), b.shipped.Alerts())); near != "" {
+		if near := strictyaml.Suggest(c.Alert, known); near != "" {
 			hint = fmt.Sprintf("did you mean %q?", near)
 		}
 		return s.Errorf(path+".alert", hint, "unknown alert %q", c.Alert)
 	}
+	rules := b[at]
 	c.alert = &alert{rules: rules, fires: *c.Fires, reach: rules.Reach(c.Alert), known: alerting.Known(s.Record.Drop)}
 	c.op = "<="
 	if c.alert.fires {
@@ -105,14 +93,14 @@ func (c *Compiled) compileAlert(s *scenario.Scenario, path string, b book) error
 }
 
 // replays evaluates the alerts that gates name, those of the same rules at once.
-func replays(ctx context.Context, gates []Compiled, a *archive.Archive) (map[*alertRules]alerting.History, error) {
-	names := map[*alertRules][]string{}
+func replays(ctx context.Context, gates []Compiled, a *archive.Archive) (map[*alerting.Ruleset]alerting.History, error) {
+	names := map[*alerting.Ruleset][]string{}
 	for _, c := range gates {
 		if c.alert != nil {
 			names[c.alert.rules] = append(names[c.alert.rules], c.Alert)
 		}
 	}
-	all := map[*alertRules]alerting.History{}
+	all := map[*alerting.Ruleset]alerting.History{}
 	if a == nil {
 		return all, nil
 	}
@@ -130,17 +118,6 @@ func replays(ctx context.Context, gates []Compiled, a *archive.Archive) (map[*al
 		all[rules] = h
 	}
 	return all, nil
-}
-
-// judgeAlert judges a gate that names an alert.
-func (c Compiled) judgeAlert(ctx context.Context, a *archive.Archive, h alerting.History, phases map[string]result.Phase) (result.Gate, error) {
-	f, err := c.alertFinding(ctx, a, h, c.windows(phases))
-	if err != nil {
-		return result.Gate{}, fmt.Errorf("judge gate %s: %w", c.Name, err)
-	}
-	g, _ := c.decide(f)
-	g.Expr = c.objective.Expr
-	return g, nil
 }
 
 // alertFinding counts how often the alert fired in the phases of Over.

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/prometheus/common/model"
-	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql"
 
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
@@ -106,7 +105,7 @@ func (c Compiled) targets(ctx context.Context, a *archive.Archive) (targets, err
 	}
 	var t targets
 	for _, job := range c.objective.Needs {
-		found, err := a.Instances(ctx, first, last, match(model.MetricNameLabel, "up"), match("job", job))
+		found, err := a.Instances(ctx, first, last, archive.Equal(model.MetricNameLabel, "up"), archive.Equal("job", job))
 		if err != nil {
 			return t, err
 		}
@@ -123,7 +122,7 @@ func (c Compiled) targets(ctx context.Context, a *archive.Archive) (targets, err
 				return targets{missing: why}, err
 			}
 		}
-		metric := metricOf(selector)
+		metric := alerting.MetricOf(selector)
 		found, err := a.Instances(ctx, first, last, selector...)
 		if err != nil {
 			return t, err
@@ -131,7 +130,7 @@ func (c Compiled) targets(ctx context.Context, a *archive.Archive) (targets, err
 		if len(found) == 0 {
 			// A labelled series may not be born yet; a metric that is in no
 			// series at all was not recorded.
-			if found, err = a.Instances(ctx, first, last, match(model.MetricNameLabel, metric)); err != nil {
+			if found, err = a.Instances(ctx, first, last, archive.Equal(model.MetricNameLabel, metric)); err != nil {
 				return t, err
 			}
 		}
@@ -154,10 +153,6 @@ func (c Compiled) targets(ctx context.Context, a *archive.Archive) (targets, err
 	slices.Sort(t.instances)
 	t.instances = slices.Compact(t.instances)
 	return t, nil
-}
-
-func match(name, v string) *labels.Matcher {
-	return labels.MustNewMatcher(labels.MatchEqual, name, v)
 }
 
 // readWindow evaluates the expression at the end of the window.

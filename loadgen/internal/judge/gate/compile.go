@@ -134,11 +134,8 @@ func compile(s *scenario.Scenario, g scenario.Gate, path string, b book) (Compil
 		c.reads = reads
 	}
 	if c.objective.check != nil {
-		if at, hint, lack := c.objective.check(s); lack != "" {
-			if at == "" {
-				at = path + ".objective"
-			}
-			return c, s.Errorf(at, hint, "%s", lack)
+		if hint, lack := c.objective.check(s); lack != "" {
+			return fail("objective", hint, "%s", lack)
 		}
 	}
 	if err := c.unattainable(s, path); err != nil {
@@ -190,18 +187,11 @@ func (c *Compiled) placeLoads(s *scenario.Scenario, path string) error {
 	}
 	switch {
 	case c.Load != "" && !right:
-		return s.Errorf(path+".load", "loads it can judge: "+listOr(known, "none"), "no load %q for objective %s", c.Load, c.objective.Name)
+		return s.Errorf(path+".load", "loads it can judge: "+strings.Join(known, ", "), "no load %q for objective %s", c.Load, c.objective.Name)
 	case len(c.expects) == 0:
 		return s.Errorf(path+".over", "name a phase with "+strings.Join(known, " or "), "nothing for objective %s runs in %s", c.objective.Name, strings.Join(c.Over, ", "))
 	}
 	return nil
-}
-
-func listOr(list []string, none string) string {
-	if len(list) == 0 {
-		return none
-	}
-	return strings.Join(list, ", ")
 }
 
 // running lists which loads give these results in which phases.
@@ -233,7 +223,7 @@ func Families(s *scenario.Scenario) []string {
 	var all []string
 	add := func(reads [][]*labels.Matcher) {
 		for _, r := range reads {
-			all = append(all, metricOf(r))
+			all = append(all, alerting.MetricOf(r))
 		}
 	}
 	for _, c := range append(gates, figures...) {

@@ -1,17 +1,12 @@
 package gate
 
 import (
-	"flag"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
-
-var update = flag.Bool("update", false, "rewrite docs/reference/objectives.md")
 
 // What is wrong with a gate is said before anything starts, in one line with
 // file, line, field and a hint.
@@ -138,31 +133,5 @@ func TestFamilies(t *testing.T) {
 	want := []string{"etcd_disk_wal_fsync_duration_seconds_bucket", "etcd_disk_wal_fsync_duration_seconds_count", "my_own_metric", "other_total"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
-	}
-}
-
-func TestReferenceIsWhatTheProgramKnows(t *testing.T) {
-	file := filepath.Join("..", "..", "..", "..", "docs", "reference", "objectives.md")
-	if *update {
-		if err := os.WriteFile(file, []byte(Reference()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if string(text) != Reference() {
-		t.Error("docs/reference/objectives.md is not what the program knows; read what changed and run: go test ./loadgen/internal/judge/gate -update")
-	}
-	for _, o := range Objectives() {
-		if o.Doc == "" || o.Source == "" || o.Default == "" || (o.Expr == "") == (o.measure == nil) {
-			t.Errorf("%s is not told in full", o.Name)
-		}
-		limit, bound, ok := strings.Cut(o.Default, ": ")
-		var b scenario.Bound
-		if err := b.UnmarshalText([]byte(bound)); err != nil || !ok || !b.Fits(o.Unit) || limit != "max" && limit != "min" {
-			t.Errorf("%s: the default bound %q does not fit: %v", o.Name, o.Default, err)
-		}
 	}
 }

@@ -53,7 +53,7 @@ func Measure(ctx context.Context, figures []Compiled, rec *rundir.Recorded) ([]r
 	outages, _ := timeline.Of(rec.Timeline).Outages()
 	for _, c := range figures {
 		c.outages = outages
-		g, err := c.judge(ctx, phases, rec)
+		g, err := c.judge(ctx, phases, rec, nil)
 		if err != nil {
 			return all, err
 		}

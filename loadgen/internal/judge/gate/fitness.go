@@ -31,7 +31,7 @@ func (f fitness) whole() bool { return f.why == "" && f.known == f.window }
 // away: that is noted.
 func (c Compiled) fit(ctx context.Context, a *archive.Archive, w window, instance string) (f fitness, err error) {
 	f = fitness{instance: instance, window: w.end.Sub(w.start)}
-	up, err := a.Samples(ctx, w.start, w.end, match(model.MetricNameLabel, "up"), match("instance", instance))
+	up, err := a.Samples(ctx, w.start, w.end, archive.Equal(model.MetricNameLabel, "up"), archive.Equal("instance", instance))
 	if err != nil {
 		return f, err
 	}
@@ -57,7 +57,7 @@ func (c Compiled) fit(ctx context.Context, a *archive.Archive, w window, instanc
 		f.why = fmt.Sprintf("%s was not scraped at the boundaries of %s", instance, w.name)
 		return f, nil
 	}
-	started, err := a.Samples(ctx, w.start, w.end, match(model.MetricNameLabel, "process_start_time_seconds"), match("instance", instance))
+	started, err := a.Samples(ctx, w.start, w.end, archive.Equal(model.MetricNameLabel, "process_start_time_seconds"), archive.Equal("instance", instance))
 	if err != nil {
 		return f, err
 	}

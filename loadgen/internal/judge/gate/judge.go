@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/loadgen/internal/judge/alerting"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/internal/timeline"
 	"github.com/stormglass/stormglass/loadgen/result"
@@ -45,12 +46,7 @@ func Judge(ctx context.Context, gates []Compiled, rec *rundir.Recorded) (result.
 	}
 	for _, c := range gates {
 		c.outages = outages
-		var g result.Gate
-		if c.alert != nil {
-			g, err = c.judgeAlert(ctx, rec.Archive, alerts[c.alert.rules], phases)
-		} else {
-			g, err = c.judge(ctx, phases, rec)
-		}
+		g, err := c.judge(ctx, phases, rec, alerts)
 		if err != nil {
 			return res, err
 		}
@@ -82,19 +78,28 @@ func Judge(ctx context.Context, gates []Compiled, rec *rundir.Recorded) (result.
 	return res, err
 }
 
-// judge judges one gate.
-func (c Compiled) judge(ctx context.Context, phases map[string]result.Phase, rec *rundir.Recorded) (result.Gate, error) {
+// judge judges one gate. histories are the replays of rules, for gates that name alerts.
+func (c Compiled) judge(ctx context.Context, phases map[string]result.Phase, rec *rundir.Recorded, histories map[*alerting.Ruleset]alerting.History) (result.Gate, error) {
 	if c.objective.measure != nil {
 		e := evidence{Compiled: c, phases: phases, m: rec.Measurements, recovery: rec.Recovery, signals: rec.Signals}
 		g, _ := c.decide(e.notTheGenerators(c.objective.measure(e)))
 		return g, nil
 	}
-	f, err := c.scrapedFinding(ctx, rec.Archive, phases)
+	var f finding
+	var err error
+	if c.alert != nil {
+		f, err = c.alertFinding(ctx, rec.Archive, histories[c.alert.rules], c.windows(phases))
+	} else {
+		f, err = c.scrapedFinding(ctx, rec.Archive, phases)
+	}
 	if err != nil {
 		return result.Gate{}, fmt.Errorf("judge gate %s: %w", c.Name, err)
 	}
 	g, worst := c.decide(f)
 	g.Expr = c.objective.Expr
+	if c.alert != nil {
+		return g, nil
+	}
 	for _, w := range c.windows(phases) {
 		if w.missing == "" && (worst.phase == "" || worst.phase == w.name) {
 			g.Expr = c.exprAt(w)

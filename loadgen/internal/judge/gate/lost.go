@@ -3,6 +3,7 @@ package gate
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/prometheus/common/model"
@@ -15,28 +16,25 @@ import (
 // lostScrapes counts the scrapes of each target that were lost for no fault of
 // the scenario's. Without an archive nothing is known of when: all count.
 func lostScrapes(ctx context.Context, a *archive.Archive, outages timeline.Outages, s result.Scrapes) (map[string]int64, error) {
-	if a == nil || len(outages) == 0 {
+	if a == nil || len(outages) == 0 || len(s.Failed) == 0 {
 		return s.Failed, nil
 	}
-	lost := map[string]int64{}
-	for instance, n := range s.Failed {
-		first, last, err := a.Bounds(ctx)
-		if err != nil {
-			return s.Failed, ctx.Err()
-		}
-		up, err := a.Samples(ctx, first, last, match(model.MetricNameLabel, "up"), match("instance", instance))
-		if err != nil {
-			return s.Failed, err
-		}
-		excused := int64(0)
-		for _, series := range up {
-			for _, p := range series.Points {
-				if p.V == 0 && outages.Fault(instance, p.T, p.T) != "" {
-					excused++
-				}
+	first, last, err := a.Bounds(ctx)
+	if err != nil {
+		return s.Failed, ctx.Err()
+	}
+	up, err := a.Samples(ctx, first, last, archive.Equal(model.MetricNameLabel, "up"))
+	if err != nil {
+		return s.Failed, err
+	}
+	lost := maps.Clone(s.Failed)
+	for _, series := range up {
+		instance := series.Labels[model.InstanceLabel]
+		for _, p := range series.Points {
+			if p.V == 0 && lost[instance] > 0 && outages.Fault(instance, p.T, p.T) != "" {
+				lost[instance]--
 			}
 		}
-		lost[instance] = max(0, n-excused)
 	}
 	return lost, nil
 }

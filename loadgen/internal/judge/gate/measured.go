@@ -233,20 +233,6 @@ func sinceFailure(p result.Phase, condition string, get func(result.Workload) *f
 	return reading{nothing: true}
 }
 
-func needsNodes(s *scenario.Scenario) (path, hint, lack string) {
-	if s.Nodes.Count == 0 {
-		return "", "set nodes.count", "there are no simulated nodes"
-	}
-	return "", "", ""
-}
-
-func needsNodeFailure(s *scenario.Scenario) (path, hint, lack string) {
-	if slices.ContainsFunc(s.Phases, failsNodes) {
-		return "", "", ""
-	}
-	return "", "add faults: [{kind: nodeFailure, fraction: 0.3}] to a phase", "no node fails in this scenario"
-}
-
 func failsNodes(p scenario.Phase) bool {
 	return slices.ContainsFunc(p.Faults, scenario.Fault.StopsNodes)
 }

@@ -1,10 +1,8 @@
 package gate
 
 import (
-	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -46,7 +44,7 @@ type Objective struct {
 	// of which results of loads it is; 0 for those that need no load.
 	of scenario.LoadResult
 	// check says what a scenario lacks for it; empty for nothing.
-	check func(*scenario.Scenario) (path, hint, lack string)
+	check func(*scenario.Scenario) (hint, lack string)
 	// most is the largest value there can be; 0: that of its unit, if that has one.
 	most float64
 	// least is the smallest value there can be, in the unit.
@@ -85,41 +83,4 @@ func names() []string {
 		all = append(all, o.Name)
 	}
 	return all
-}
-
-// Reference is docs/reference/objectives.md: every objective with its unit, bound,
-// definition and source.
-func Reference() string {
-	var b strings.Builder
-	b.WriteString(strings.NewReplacer(
-		"$shared", withGap(gapShared), "$each", withGap(gapEach), "$seenByAll", withGap(gapCountSeenByAll),
-		"$count", withGap(gapCount), "$against", withGap(gapAgainst),
-	).Replace(referenceHead))
-	for _, o := range Objectives() {
-		fmt.Fprintf(&b, "\n### %s\n\n%s\n\nUnit: %s; to begin with `%s`. Reads ", o.Name, o.Doc, o.Unit, o.Default)
-		switch {
-		case len(o.Needs) > 0:
-			b.WriteString(strings.Join(o.Needs, ", "))
-		case o.client:
-			b.WriteString("the generator's measurements (client)")
-		default:
-			b.WriteString("the generator's measurements")
-		}
-		fmt.Fprintf(&b, ". Source: %s.\n", o.Source)
-		if o.Expr != "" {
-			fmt.Fprintf(&b, "\n```promql\n%s\n```\n", o.Expr)
-		}
-	}
-	return b.String()
-}
-
-// withGap names the objectives of scraped metrics with a rule.
-func withGap(rule gapRule) string {
-	var all []string
-	for _, o := range scraped() {
-		if o.gap == rule {
-			all = append(all, o.Name)
-		}
-	}
-	return strings.Join(all, ", ")
 }

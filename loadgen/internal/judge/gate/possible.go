@@ -106,38 +106,6 @@ func sameSet(a, b []string) bool {
 // isGate tells the path of a gate from that of a figure, which has no bound.
 func isGate(path string) bool { return strings.HasPrefix(path, "gates.") }
 
-// sinceFailing are the phases from the first in which a node fails.
-func sinceFailing(s *scenario.Scenario) []string {
-	if i := slices.IndexFunc(s.Phases, failsNodes); i >= 0 {
-		return s.PhaseNames()[i:]
-	}
-	return nil
-}
-
-// withFault are the phases in which a fault of the control plane begins.
-func withFault(s *scenario.Scenario) []string {
-	var all []string
-	for _, f := range s.Faults() {
-		if !f.OfNodes() && !slices.Contains(all, f.Phase) {
-			all = append(all, f.Phase)
-		}
-	}
-	return all
-}
-
-func needsPods(s *scenario.Scenario) (path, hint, lack string) {
-	switch {
-	case s.Recorded():
-	case len(s.StartsPods()) == 0 && s.Nodes.Count == 0:
-		return "", "set nodes.count, and add actions: [{kind: deploy, name: web, replicas: 100}] to a phase", "nothing is deployed in this scenario"
-	case len(s.StartsPods()) == 0:
-		return "", "add actions: [{kind: deploy, name: web, replicas: 100}] to a phase", "nothing is deployed in this scenario"
-	case s.Nodes.Count == 0:
-		return "", "set nodes.count", "no pod starts: there are no simulated nodes"
-	}
-	return "", "", ""
-}
-
 // unattainable refuses what the phases and signals that a gate is about cannot give.
 func (c *Compiled) unattainable(s *scenario.Scenario, path string) error {
 	if s.Recorded() || !isGate(path) {

@@ -14,6 +14,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/internal/strictyaml"
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
+	"github.com/stormglass/stormglass/loadgen/internal/judge/alerting"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
@@ -50,7 +51,7 @@ func selectors(expr string) ([][]*labels.Matcher, error) {
 	parser.Inspect(root, func(n parser.Node, _ []parser.Node) error {
 		if v, ok := n.(*parser.VectorSelector); ok {
 			all = append(all, v.LabelMatchers)
-			if metricOf(v.LabelMatchers) == "" {
+			if alerting.MetricOf(v.LabelMatchers) == "" {
 				err = fmt.Errorf("%s names no metric: the recorder keeps only what is named", v)
 			}
 		}
@@ -108,23 +109,18 @@ func withoutEdges(of parser.Expr) *vain {
 		}
 	}
 	for {
-		switch e := of.(type) {
-		case *parser.ParenExpr:
-			of = e.Expr
-		case *parser.StepInvariantExpr:
-			of = e.Expr
-		case *parser.AggregateExpr:
-			if slices.Contains(e.Grouping, model.BucketLabel) == e.Without && onlyOf(e.Expr, "_bucket") != "" {
-				hint := fmt.Sprintf("write %s by (%s)", e.Op, strings.Join(append(slices.Clone(e.Grouping), model.BucketLabel), ", "))
-				if e.Without {
-					hint = "leave le out of without"
-				}
-				return &vain{fmt.Sprintf("%s drops the label le, by which histogram_quantile knows the buckets", e.Op), hint}
-			}
-			of = e.Expr
-		default:
+		e, ok := bare(of).(*parser.AggregateExpr)
+		if !ok {
 			return nil
 		}
+		if slices.Contains(e.Grouping, model.BucketLabel) == e.Without && onlyOf(e.Expr, "_bucket") != "" {
+			hint := fmt.Sprintf("write %s by (%s)", e.Op, strings.Join(append(slices.Clone(e.Grouping), model.BucketLabel), ", "))
+			if e.Without {
+				hint = "leave le out of without"
+			}
+			return &vain{fmt.Sprintf("%s drops the label le, by which histogram_quantile knows the buckets", e.Op), hint}
+		}
+		of = e.Expr
 	}
 }
 
@@ -133,7 +129,7 @@ func onlyOf(e parser.Expr, suffix string) string {
 	metric, all := "", true
 	parser.Inspect(e, func(n parser.Node, _ []parser.Node) error {
 		if v, ok := n.(*parser.VectorSelector); ok {
-			metric = metricOf(v.LabelMatchers)
+			metric = alerting.MetricOf(v.LabelMatchers)
 			all = all && strings.HasSuffix(metric, suffix)
 		}
 		return nil
@@ -146,28 +142,24 @@ func onlyOf(e parser.Expr, suffix string) string {
 
 // literal is the number that an expression is.
 func literal(e parser.Expr) (float64, bool) {
-	switch e := e.(type) {
-	case *parser.NumberLiteral:
-		return e.Val, true
-	case *parser.ParenExpr:
-		return literal(e.Expr)
-	case *parser.StepInvariantExpr:
-		return literal(e.Expr)
+	n, ok := bare(e).(*parser.NumberLiteral)
+	if !ok {
+		return 0, false
 	}
-	return 0, false
+	return n.Val, true
 }
-
-// bundledJobs are those whose metrics a run on the bundled control plane records.
-func bundledJobs() []string { return append(control.Kinds(), "loadgen") }
 
 // Warnings list PromQL that reads what only other clusters have, with --targets,
 // and of PromQL that gives a value by chance only, one line each.
 func Warnings(s *scenario.Scenario) []string {
 	var all []string
-	known := map[string][]string{model.JobLabel: bundledJobs(), model.InstanceLabel: append(s.ControlPlane.Components(), "loadgen")}
+	known := map[string][]string{model.JobLabel: append(control.Kinds(), "loadgen"), model.InstanceLabel: append(s.ControlPlane.Components(), "loadgen")}
 	check := func(path, expr string) {
 		warn := func(hint, format string, args ...any) {
 			all = append(all, s.Errorf(path, hint, format, args...).Error())
+		}
+		if expr == "" {
+			return
 		}
 		reads, _ := selectors(expr)
 		for _, matchers := range reads {
@@ -198,14 +190,10 @@ func Warnings(s *scenario.Scenario) []string {
 		})
 	}
 	for _, g := range s.Gates {
-		if g.Expr != "" {
-			check("gates."+g.Name+".expr", g.Expr)
-		}
+		check("gates."+g.Name+".expr", g.Expr)
 	}
 	for _, f := range s.Compare {
-		if f.Expr != "" {
-			check("compare."+f.Name+".expr", f.Expr)
-		}
+		check("compare."+f.Name+".expr", f.Expr)
 	}
 	for _, signal := range s.Signals {
 		check("signals."+signal.Name+".expr", signal.Expr)
@@ -252,15 +240,6 @@ func canonical(expr string) string {
 		return nil
 	})
 	return root.String()
-}
-
-func metricOf(matchers []*labels.Matcher) string {
-	for _, m := range matchers {
-		if m.Name == model.MetricNameLabel && m.Type == labels.MatchEqual {
-			return m.Value
-		}
-	}
-	return ""
 }
 
 // fill puts the variables of an expression in.

@@ -157,26 +157,3 @@ func perSignal(read func(result.Signal) reading) func(evidence) finding {
 		return f
 	}
 }
-
-func needsFault(s *scenario.Scenario) (path, hint, lack string) {
-	for _, f := range s.Faults() {
-		if !f.OfNodes() {
-			return "", "", ""
-		}
-	}
-	return "", "add faults: [{kind: kill, component: etcd-0, for: 5s}] to a phase", "no fault of the control plane in this scenario"
-}
-
-func needsMembers(s *scenario.Scenario) (path, hint, lack string) {
-	if path, hint, lack = needsFault(s); lack == "" && s.ControlPlane.Count(control.KindEtcd) < 2 && !s.Recorded() {
-		return "", "set controlPlane.etcd.members: 3", "with one etcd member no other can lead"
-	}
-	return path, hint, lack
-}
-
-func needsSignals(s *scenario.Scenario) (path, hint, lack string) {
-	if len(s.Signals) == 0 {
-		return "", "add signals: [{name: fsync, expr: ..., steady: [...], under: [...]}]", "the scenario has no signals"
-	}
-	return "", "", ""
-}

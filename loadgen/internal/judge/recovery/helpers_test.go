@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/internal/samples"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
@@ -51,10 +52,26 @@ func faulty(from, to float64, on ...string) []result.Event {
 	}
 }
 
+// killedScheduler is a timeline in which the leading scheduler is killed, and another leads.
+func killedScheduler() []result.Event {
+	return []result.Event{
+		{Time: sec(0), Kind: "lease", Name: "kube-scheduler-1"},
+		{Time: sec(1), Kind: "lease", Name: "kube-controller-manager-0"},
+		{Time: sec(10), Kind: "fault-begin", Name: "kill", Fault: "1", On: []string{"kube-scheduler-1"}},
+		{Time: sec(10.02), Kind: "exit", Name: "kube-scheduler-1"},
+		{Time: sec(26), Kind: "lease", Name: "kube-scheduler-0"},
+	}
+}
+
+// phase holds the measurements of a run of one phase.
+func phase(name string, start, end time.Time) result.Measurements {
+	return result.Measurements{Phases: []result.Phase{{Name: name, Start: start, End: end}}}
+}
+
 // seen returns the only load's recovery from the only fault.
 func seen(t *testing.T, timeline []result.Event, slots []samples.Slot) result.LoadRecovery {
 	t.Helper()
-	r := Analyse(Input{Timeline: timeline, Slots: slots})
+	r := Analyse(&rundir.Recorded{Timeline: timeline, Slots: slots})
 	if r == nil || len(r.Faults) != 1 || len(r.Faults[0].Loads) != 1 {
 		t.Fatalf("not one fault with one load: %+v", r)
 	}

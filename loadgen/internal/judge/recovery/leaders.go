@@ -11,16 +11,16 @@ import (
 
 // handovers gives the changes of leaders, and the last leader of each kind. The first
 // leader of a kind is no change: it is only learned of.
-func handovers(in Input, line *timeline.Timeline) (all []result.Handover, last map[string]timeline.Leader) {
+func (in run) handovers() (all []result.Handover, last map[string]timeline.Leader) {
 	last = map[string]timeline.Leader{}
-	for _, l := range line.Leaders {
+	for _, l := range in.line.Leaders {
 		before, known := last[l.Of]
 		last[l.Of] = l
 		if !known {
 			continue
 		}
-		h := result.Handover{Of: l.Of, From: before.Name, To: l.Name, At: l.Since, Phase: phaseAt(in.Phases, l.Since)}
-		lost, cause := hit(line, before, l.Since)
+		h := result.Handover{Of: l.Of, From: before.Name, To: l.Name, At: l.Since, Phase: in.phaseAt(l.Since)}
+		lost, cause := in.hit(before, l.Since)
 		if lost.IsZero() && before.Name == l.Name {
 			continue // told twice
 		}
@@ -33,15 +33,15 @@ func handovers(in Input, line *timeline.Timeline) (all []result.Handover, last m
 }
 
 // leaderless gives, by fault, the kinds whose last leader it ended before the run did.
-func leaderless(in Input, line *timeline.Timeline, last map[string]timeline.Leader) map[string][]string {
+func (in run) leaderless(last map[string]timeline.Leader) map[string][]string {
 	lost := map[string][]string{}
-	stop := lastEnd(in.Phases)
+	stop := in.lastEnd()
 	for _, of := range slices.Sorted(maps.Keys(last)) {
-		x := line.ExitAfter(last[of].Name, last[of].Since)
+		x := in.line.ExitAfter(last[of].Name, last[of].Since)
 		if x == nil || !stop.IsZero() && x.Time.After(stop) {
 			continue
 		}
-		if cause := line.FaultOn(x.Component, x.Time, settled); cause != nil {
+		if cause := in.line.FaultOn(x.Component, x.Time, settled); cause != nil {
 			lost[cause.ID] = append(lost[cause.ID], of)
 		}
 	}
@@ -49,37 +49,37 @@ func leaderless(in Input, line *timeline.Timeline, last map[string]timeline.Lead
 }
 
 // lastEnd is when the last phase ended; zero where there is none.
-func lastEnd(phases []result.Phase) time.Time {
-	if len(phases) == 0 {
-		return time.Time{}
+func (in run) lastEnd() time.Time {
+	if n := len(in.Measurements.Phases); n > 0 {
+		return in.Measurements.Phases[n-1].End
 	}
-	return phases[len(phases)-1].End
+	return time.Time{}
 }
 
 // hit is when a leader was hit last before its successor's time: its process ended, or
 // a fault on it began that was in force until shortly before. The fault is nil if its
 // process ended by itself.
-func hit(line *timeline.Timeline, leader timeline.Leader, until time.Time) (lost time.Time, cause *timeline.Fault) {
-	for i, f := range line.Faults {
+func (in run) hit(leader timeline.Leader, until time.Time) (lost time.Time, cause *timeline.Fault) {
+	for i, f := range in.line.Faults {
 		if f.Hits(leader.Name) && !f.Begin.Before(leader.Since) && f.Begin.Before(until) && (f.End == nil || !f.End.Add(settling).Before(until)) {
-			lost, cause = f.Begin, &line.Faults[i]
+			lost, cause = f.Begin, &in.line.Faults[i]
 		}
 	}
-	if x := line.ExitBetween(leader.Name, leader.Since, until); x != nil && !x.Time.Before(lost) {
-		lost, cause = x.Time, line.FaultOn(x.Component, x.Time, settled)
+	if x := in.line.ExitBetween(leader.Name, leader.Since, until); x != nil && !x.Time.Before(lost) {
+		lost, cause = x.Time, in.line.FaultOn(x.Component, x.Time, settled)
 	}
 	return lost, cause
 }
 
 // restarts pairs the ends of processes with the readiness of those that took
 // their place. What ends after the last phase is the plane's own stop.
-func restarts(in Input, line *timeline.Timeline) (all []result.Restart) {
-	stop := lastEnd(in.Phases)
-	for _, x := range line.Exits {
+func (in run) restarts() (all []result.Restart) {
+	stop := in.lastEnd()
+	for _, x := range in.line.Exits {
 		if !stop.IsZero() && x.Time.After(stop) {
 			continue
 		}
-		r := result.Restart{Component: x.Component, Exited: &x.Time, Fault: idOf(line.FaultOn(x.Component, x.Time, settled))}
+		r := result.Restart{Component: x.Component, Exited: &x.Time, Fault: idOf(in.line.FaultOn(x.Component, x.Time, settled))}
 		if !x.Ready.IsZero() {
 			r.Ready, r.Down = &x.Ready, seconds(x.Ready.Sub(x.Time))
 		}

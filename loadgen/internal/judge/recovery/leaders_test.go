@@ -3,23 +3,19 @@ package recovery
 import (
 	"testing"
 
+	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/internal/samples"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
 func TestALeaseFailsOverWhenItsHolderIsKilled(t *testing.T) {
-	r := Analyse(Input{
-		Phases: []result.Phase{{Name: "kill", Start: sec(5), End: sec(60)}},
-		Timeline: []result.Event{
-			{Time: sec(0), Kind: "lease", Name: "kube-scheduler-1"},
-			{Time: sec(1), Kind: "lease", Name: "kube-controller-manager-0"},
-			{Time: sec(10), Kind: "fault-begin", Name: "kill", Fault: "1", On: []string{"kube-scheduler-1"}},
-			{Time: sec(10.02), Kind: "exit", Name: "kube-scheduler-1"},
-			{Time: sec(26), Kind: "lease", Name: "kube-scheduler-0"},
+	r := Analyse(&rundir.Recorded{
+		Measurements: phase("kill", sec(5), sec(60)),
+		Timeline: append(killedScheduler(), []result.Event{
 			{Time: sec(30), Kind: "fault-end", Name: "kill", Fault: "1"},
 			{Time: sec(31), Kind: "start", Name: "kube-scheduler-1"},
 			{Time: sec(32), Kind: "ready", Name: "kube-scheduler-1"},
-		},
+		}...),
 	})
 	if len(r.Handovers) != 1 {
 		t.Fatalf("handovers are %+v", r.Handovers)
@@ -40,7 +36,7 @@ func TestALeaseFailsOverWhenItsHolderIsKilled(t *testing.T) {
 // Several faults in a row, each of which takes etcd's leader; the last change
 // comes of itself, long after.
 func TestEtcdLeaderChangesAreTheFaultsThatHitTheLeader(t *testing.T) {
-	r := Analyse(Input{Timeline: []result.Event{
+	r := Analyse(&rundir.Recorded{Timeline: []result.Event{
 		{Time: sec(0), Kind: "etcd-leader", Name: "etcd-0"},
 		{Time: sec(10), Kind: "fault-begin", Name: "pause", Fault: "1", On: []string{"etcd-0"}},
 		{Time: sec(11.5), Kind: "etcd-leader", Name: "etcd-2"},
@@ -69,8 +65,8 @@ func TestEtcdLeaderChangesAreTheFaultsThatHitTheLeader(t *testing.T) {
 
 // The only scheduler gets its own lease back.
 func TestALeaseIsBackWithItsHolderAfterARestart(t *testing.T) {
-	r := Analyse(Input{
-		Phases: []result.Phase{{Name: "storm", Start: sec(0), End: sec(30)}},
+	r := Analyse(&rundir.Recorded{
+		Measurements: phase("storm", sec(0), sec(30)),
 		Timeline: []result.Event{
 			{Time: sec(0), Kind: "lease", Name: "kube-scheduler-0"},
 			{Time: sec(10), Kind: "exit", Name: "kube-scheduler-0"}, // of itself: a crash
@@ -94,7 +90,7 @@ func TestRelistStorm(t *testing.T) {
 			samples.Nodes: {Relists: nodes, Breaks: 1}, "flood": {Relists: watches, Delivered: 5},
 		}}
 	}
-	r := Analyse(Input{Timeline: faulty(1, 2), Slots: []samples.Slot{
+	r := Analyse(&rundir.Recorded{Timeline: faulty(1, 2), Slots: []samples.Slot{
 		slot(0.5, 100, 100), // before
 		slot(1.5, 3, 4), slot(2.4, 10, 0), slot(2.5, 1, 1), slot(20, 5, 0), slot(30, 0, 0),
 		slot(33, 100, 100), // too late

@@ -22,7 +22,7 @@ type moment struct {
 }
 
 // loads returns a fault's effect on each load, in the order of their names.
-func loads(in Input, f span) []result.LoadRecovery {
+func (in run) loads(f span) []result.LoadRecovery {
 	byLoad := map[string][]moment{}
 	for _, s := range in.Slots {
 		if s.Until().Before(f.Begin.Add(-stretch)) || !f.next.IsZero() && s.Until().After(f.next) {
@@ -49,15 +49,6 @@ func loads(in Input, f span) []result.LoadRecovery {
 		all = append(all, w.result())
 	}
 	return all
-}
-
-func (in Input) bound(load string) time.Duration {
-	if in.Bound != nil {
-		if b := in.Bound(load); b > 0 {
-			return b
-		}
-	}
-	return DefaultBound
 }
 
 // watch follows one load through one fault, slot by slot.

@@ -4,10 +4,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
+	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/internal/samples"
 	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
 // The fault lasts from 1.0 s to 2.0 s in all of these.
@@ -101,8 +102,8 @@ func TestLoadRecovery(t *testing.T) {
 }
 
 func TestTheBoundIsTheLoads(t *testing.T) {
-	in := Input{Timeline: faulty(1, 2), Slots: slotsOf("lists", "..........sssss....."+strings.Repeat(".", 60)),
-		Bound: func(load string) time.Duration { return map[string]time.Duration{"lists": 30 * time.Second}[load] }}
+	in := &rundir.Recorded{Timeline: faulty(1, 2), Slots: slotsOf("lists", "..........sssss....."+strings.Repeat(".", 60)),
+		Scenario: &scenario.Scenario{Background: []scenario.Load{{Name: "lists", Kind: "requests", Operation: scenario.Operation{Verb: "list"}}}}}
 	got := Analyse(in).Faults[0].Loads[0]
 	if got.Affected || got.Bound != 30 {
 		t.Errorf("with a bound of 30 s, answers after 3 s count: %+v", got)
@@ -119,7 +120,7 @@ func TestAFaultAnswersUntilTheNextBegins(t *testing.T) {
 			result.Event{Time: sec(at + 1), Kind: "fault-end", Name: "kill", Fault: id})
 	}
 	slots := slotsOf("reads", "..........xxxxx.....x..................................................................................................")
-	r := Analyse(Input{Timeline: timeline, Slots: slots})
+	r := Analyse(&rundir.Recorded{Timeline: timeline, Slots: slots})
 	if len(r.Faults) != 3 {
 		t.Fatalf("%d faults, want 3", len(r.Faults))
 	}
@@ -136,13 +137,13 @@ func TestAFaultAnswersUntilTheNextBegins(t *testing.T) {
 }
 
 func TestFaultsThatOverlapEndEachByItsOwn(t *testing.T) {
-	r := Analyse(Input{Timeline: []result.Event{
+	r := Analyse(&rundir.Recorded{Timeline: []result.Event{
 		{Time: sec(5), Kind: "fault-end", Name: "slowFsync", Fault: "1"}, // written late
 		{Time: sec(1), Kind: "fault-begin", Name: "slowFsync", Fault: "1", On: []string{"etcd-0"}},
 		{Time: sec(2), Kind: "fault-begin", Name: "pause", Fault: "2"},
 		{Time: sec(3), Kind: "fault-end", Name: "pause", Fault: "2"},
 		{Time: sec(7), Kind: "fault-begin", Name: "partition", Fault: "3"},
-	}, Phases: []result.Phase{{Name: "storm", Start: sec(0), End: sec(6)}}})
+	}, Measurements: phase("storm", sec(0), sec(6))})
 	if !r.Faults[0].End.Equal(sec(5)) || !r.Faults[1].End.Equal(sec(3)) || r.Faults[2].End != nil {
 		t.Errorf("faults end at %v, %v and %v", r.Faults[0].End, r.Faults[1].End, r.Faults[2].End)
 	}
@@ -155,7 +156,7 @@ func TestFaultsThatOverlapEndEachByItsOwn(t *testing.T) {
 }
 
 func TestNodesAreFaultyUntilTheyRecover(t *testing.T) {
-	r := Analyse(Input{Timeline: []result.Event{
+	r := Analyse(&rundir.Recorded{Timeline: []result.Event{
 		{Time: sec(1), Kind: "fault", Name: "nodeFailure", Detail: "10 of 100 nodes stop"},
 		{Time: sec(9), Kind: "fault", Name: "nodeRecovery"},
 	}})
@@ -173,7 +174,7 @@ func TestALoadThatBeganAfterwardsIsNotAsked(t *testing.T) {
 }
 
 func TestARunInWhichNothingHappened(t *testing.T) {
-	in := Input{Timeline: []result.Event{
+	in := &rundir.Recorded{Timeline: []result.Event{
 		{Time: sec(0), Kind: "phase-start", Name: "storm"},
 		{Time: sec(0), Kind: "lease", Name: "kube-scheduler-0"},
 		{Time: sec(9), Kind: "phase-end", Name: "storm"},

@@ -10,19 +10,21 @@ import (
 	"time"
 
 	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/internal/samples"
 	"github.com/stormglass/stormglass/loadgen/internal/timeline"
 	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
 const (
-	// DefaultBound is upstream's objective for calls on single objects (1 s, in
+	// defaultBound is upstream's objective for calls on single objects (1 s, in
 	// kubernetes/community sig-scalability/slos/api_call_latency.md). That one is
 	// of the 99th percentile over days; here every request has to hold it.
-	DefaultBound = time.Second
-	// ListBound is upstream's for lists of a namespace or of the cluster (30 s, the
+	defaultBound = time.Second
+	// listBound is upstream's for lists of a namespace or of the cluster (30 s, the
 	// same document).
-	ListBound = 30 * time.Second
+	listBound = 30 * time.Second
 	// stretch is how long a load has to hold its bound to be back inside it.
 	stretch = 5 * time.Second
 	// stormWithin is how long after a fault's end relists are still its own:
@@ -39,39 +41,36 @@ const (
 	settled = time.Second
 )
 
-// Input holds the records of a run.
-type Input struct {
-	Timeline []result.Event
-	// Slots in the order of their time; none: nothing is known of loads.
-	Slots []samples.Slot
-	// Phases as they ran.
-	Phases []result.Phase
-	// Bound of each request of a load. Nil, or zero: DefaultBound.
-	Bound func(load string) time.Duration
+// run is the recorded run that is analysed.
+type run struct {
+	*rundir.Recorded
+	line *timeline.Timeline
+	// bound of each request of a load.
+	bound func(load string) time.Duration
 }
 
 // Analyse returns the faults' effects. Nil: there was no fault, no change of
 // leader and no restart.
-func Analyse(in Input) *result.Recovery {
-	line := timeline.Of(in.Timeline)
-	changes, leaders := handovers(in, line)
-	leaderless := leaderless(in, line, leaders)
+func Analyse(rec *rundir.Recorded) *result.Recovery {
+	in := run{rec, timeline.Of(rec.Timeline), bounds(rec.Scenario)}
+	changes, leaders := in.handovers()
+	leaderless := in.leaderless(leaders)
 	r := &result.Recovery{
 		SlotSeconds: samples.Width.Seconds(), StretchSeconds: stretch.Seconds(),
-		Handovers: changes, Restarts: restarts(in, line),
+		Handovers: changes, Restarts: in.restarts(),
 	}
-	if len(line.Faults)+len(r.Handovers)+len(r.Restarts) == 0 {
+	if len(in.line.Faults)+len(r.Handovers)+len(r.Restarts) == 0 {
 		return nil
 	}
-	for i, fault := range line.Faults {
+	for i, fault := range in.line.Faults {
 		f := span{Fault: fault}
-		if i+1 < len(line.Faults) {
-			f.next = line.Faults[i+1].Begin
+		if i+1 < len(in.line.Faults) {
+			f.next = in.line.Faults[i+1].Begin
 		}
 		out := result.FaultRecovery{
-			ID: f.ID, Kind: f.Kind, On: f.On, Detail: f.Detail, Phase: phaseAt(in.Phases, f.Begin),
+			ID: f.ID, Kind: f.Kind, On: f.On, Detail: f.Detail, Phase: in.phaseAt(f.Begin),
 			Begin: f.Begin, End: f.End,
-			Loads: loads(in, f), Relists: relists(in.Slots, f), Leaderless: leaderless[f.ID],
+			Loads: in.loads(f), Relists: relists(in.Slots, f), Leaderless: leaderless[f.ID],
 		}
 		for _, h := range r.Handovers {
 			if h.Fault != f.ID || h.Failover == nil {
@@ -87,10 +86,31 @@ func Analyse(in Input) *result.Recovery {
 		}
 		r.Faults = append(r.Faults, out)
 	}
-	if len(in.Slots) == 0 && len(line.Faults) > 0 {
+	if len(in.Slots) == 0 && len(in.line.Faults) > 0 {
 		r.Missing = append(r.Missing, "the run has no pulse: what its loads saw of the faults is not known")
 	}
 	return r
+}
+
+// bounds gives the bound of each load: the one for lists where it does nothing but
+// list, else the one for single objects.
+func bounds(s *scenario.Scenario) func(load string) time.Duration {
+	lists := map[string]bool{}
+	if s != nil {
+		for _, l := range s.Loads() {
+			asks := l.Mix
+			if len(asks) == 0 {
+				asks = []scenario.Operation{l.Operation}
+			}
+			lists[l.Name] = !slices.ContainsFunc(asks, func(o scenario.Operation) bool { return o.Verb != "list" })
+		}
+	}
+	return func(load string) time.Duration {
+		if lists[load] {
+			return listBound
+		}
+		return defaultBound
+	}
 }
 
 // span is a fault with the time that it answers for.
@@ -106,8 +126,8 @@ func (f span) has(until time.Time) bool {
 
 // phaseAt names the phase that a moment is in; that between two belongs to
 // the later one. Empty: none.
-func phaseAt(phases []result.Phase, at time.Time) string {
-	for _, p := range slices.Backward(phases) {
+func (in run) phaseAt(at time.Time) string {
+	for _, p := range slices.Backward(in.Measurements.Phases) {
 		if !at.Before(p.Start) && !at.After(p.End) {
 			return p.Name
 		}

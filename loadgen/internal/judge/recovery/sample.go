@@ -1,6 +1,7 @@
 package recovery
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -8,49 +9,50 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Signal is a query to sample, and its phases.
-type Signal struct {
-	Name string
-	// Expr is PromQL that gives one series or a scalar. $window in it becomes
-	// the range that a rate or a quantile looks back over.
-	Expr string
-	// Unit of what it gives, for a person.
-	Unit string
-	// Steady, Under and After name phases; After may be empty.
-	Steady, Under, After []string
-}
-
-// Query evaluates PromQL at one moment: a value for each series.
-type Query func(ctx context.Context, expr string, at time.Time) ([]float64, error)
+// query evaluates PromQL at one moment: a value for each series.
+type query func(ctx context.Context, expr string, at time.Time) ([]float64, error)
 
 // lookBack is $window, in intervals between scrapes: two and a half always
 // hold two scrapes, which a rate needs.
 const lookBack = 2.5
 
-// Signals samples each signal and judges it. interval is that of the scrapes.
-// An error is the context's end only: an expression that gives no one number
-// is told in the signal's detail.
+// Signals samples the scenario's signals and judges them. Without an archive there are
+// no samples. An error is the context's end only: an expression that gives no one
+// number is reported in the signal's detail.
 //
-// Within a phase an expression is evaluated once each interval, first when
-// $window reaches back to the phase's start, so that no sample tells of two
-// phases; in a phase shorter than that once, at its end, over all of it.
-func Signals(ctx context.Context, signals []Signal, phases []result.Phase, interval time.Duration, query Query) ([]result.Signal, error) {
+// Within a phase an expression is evaluated once each scrape interval, first when
+// $window reaches back to the phase's start, so that no sample covers two phases; in a
+// phase shorter than that once, at its end, over all of it.
+func Signals(ctx context.Context, rec *rundir.Recorded) ([]result.Signal, error) {
+	return signals(ctx, rec, func(ctx context.Context, expr string, at time.Time) ([]float64, error) {
+		if rec.Archive == nil {
+			return nil, nil
+		}
+		samples, err := rec.Archive.Instant(ctx, expr, at)
+		var all []float64
+		for _, s := range samples {
+			all = append(all, s.V)
+		}
+		return all, err
+	})
+}
+
+func signals(ctx context.Context, rec *rundir.Recorded, ask query) ([]result.Signal, error) {
 	var all []result.Signal
-	for _, s := range signals {
+	for _, s := range rec.Scenario.Signals {
 		var windows [3][]result.SignalPoint
 		var why string
 		for i, names := range [][]string{s.Steady, s.Under, s.After} {
-			points, missing, err := sample(ctx, s.Expr, names, phases, interval, query)
+			points, missing, err := sample(ctx, s.Expr, names, rec, ask)
 			if err != nil {
 				return all, err
 			}
 			windows[i] = points
-			if why == "" {
-				why = missing
-			}
+			why = cmp.Or(why, missing)
 		}
 		r := judge(s, windows[0], windows[1], windows[2])
 		if r.Detail != "" && why != "" {
@@ -63,19 +65,19 @@ func Signals(ctx context.Context, signals []Signal, phases []result.Phase, inter
 
 // sample evaluates an expression over some phases. missing says why samples
 // are not there that could be.
-func sample(ctx context.Context, expr string, names []string, phases []result.Phase, interval time.Duration, query Query) (points []result.SignalPoint, missing string, err error) {
+func sample(ctx context.Context, expr string, names []string, rec *rundir.Recorded, ask query) (points []result.SignalPoint, missing string, err error) {
 	if len(names) == 0 {
 		return nil, "", nil
 	}
-	reached := 0
-	for _, p := range phases {
+	reached, interval := 0, rec.Scenario.Record.Interval.D()
+	for _, p := range rec.Measurements.Phases {
 		if !slices.Contains(names, p.Name) {
 			continue
 		}
 		reached++
 		for _, at := range moments(p, interval) {
 			back := min(time.Duration(lookBack*float64(interval)), at.Sub(p.Start))
-			values, err := query(ctx, fill(expr, back), at)
+			values, err := ask(ctx, fill(expr, back), at)
 			switch {
 			case ctx.Err() != nil:
 				return nil, "", ctx.Err()

@@ -1,11 +1,13 @@
 package recovery
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
 
 	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
 const (
@@ -22,7 +24,7 @@ const (
 )
 
 // judge compares the samples of a signal. Points are in the order of time.
-func judge(s Signal, steady, under, after []result.SignalPoint) result.Signal {
+func judge(s scenario.Signal, steady, under, after []result.SignalPoint) result.Signal {
 	r := result.Signal{Name: s.Name, Expr: s.Expr, Unit: s.Unit, Steady: window(s.Steady, steady), Under: window(s.Under, under)}
 	if len(s.After) > 0 {
 		w := window(s.After, after)
@@ -92,15 +94,7 @@ func third(n int) int { return (n + 2) / 3 }
 // and the mean of all hides a fault that shows late.
 func farThird(points []result.SignalPoint, mean float64) float64 {
 	sorted := slices.Clone(points)
-	slices.SortFunc(sorted, func(x, y result.SignalPoint) int {
-		switch {
-		case x.Value < y.Value:
-			return -1
-		case x.Value > y.Value:
-			return 1
-		}
-		return 0
-	})
+	slices.SortFunc(sorted, func(x, y result.SignalPoint) int { return cmp.Compare(x.Value, y.Value) })
 	n := third(len(sorted))
 	low, high := meanOf(sorted[:n]), meanOf(sorted[len(sorted)-n:])
 	if math.Abs(low-mean) > math.Abs(high-mean) {

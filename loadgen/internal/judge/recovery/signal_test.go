@@ -9,7 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
 func points(values ...float64) []result.SignalPoint {
@@ -38,7 +40,7 @@ func TestSignalsAgainstTheirNoise(t *testing.T) {
 		"a fifth is left":     {steady: noisy, under: points(110, 110, 110), after: points(10, 10, 30), moved: 100 / 1.1, noise: 1.1, floor: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := judge(Signal{Name: "s", After: []string{"after"}}, c.steady, c.under, c.after)
+			s := judge(scenario.Signal{Name: "s", After: []string{"after"}}, c.steady, c.under, c.after)
 			if s.Moved == nil || s.Returned == nil {
 				t.Fatalf("not judged: %+v", s)
 			}
@@ -53,13 +55,21 @@ func TestSignalsAgainstTheirNoise(t *testing.T) {
 }
 
 func TestTooFewSamplesAreNoJudgement(t *testing.T) {
-	s := judge(Signal{}, points(1, 1), points(5, 5, 5), nil)
+	s := judge(scenario.Signal{}, points(1, 1), points(5, 5, 5), nil)
 	if s.Moved != nil || s.Returned != nil || !strings.Contains(s.Detail, "2 samples in the steady phases") {
 		t.Errorf("judged by two samples: %+v", s)
 	}
-	s = judge(Signal{After: []string{"after"}}, points(1, 1, 1), points(5, 5, 5), points(1))
+	s = judge(scenario.Signal{After: []string{"after"}}, points(1, 1, 1), points(5, 5, 5), points(1))
 	if s.Moved == nil || s.Returned != nil || s.Detail == "" {
 		t.Errorf("whether it returned was told by one sample: %+v", s)
+	}
+}
+
+// sampled is a run with one signal.
+func sampled(phases []result.Phase, interval time.Duration, s scenario.Signal) *rundir.Recorded {
+	return &rundir.Recorded{
+		Measurements: result.Measurements{Phases: phases},
+		Scenario:     &scenario.Scenario{Signals: []scenario.Signal{s}, Record: scenario.Record{Interval: scenario.Duration(interval)}},
 	}
 }
 
@@ -77,7 +87,7 @@ func TestSamplesAreOfOnePhase(t *testing.T) {
 		}
 		return []float64{7}, nil
 	}
-	got, err := Signals(t.Context(), []Signal{{Name: "s", Expr: "x[$window]", Steady: []string{"calm"}, Under: []string{"storm", "short"}}}, phases, 5*time.Second, query)
+	got, err := signals(t.Context(), sampled(phases, 5*time.Second, scenario.Signal{Name: "s", Expr: "x[$window]", Steady: []string{"calm"}, Under: []string{"storm", "short"}}), query)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,20 +105,20 @@ func TestSamplesAreOfOnePhase(t *testing.T) {
 
 func TestWhyASignalHasNoData(t *testing.T) {
 	phases := []result.Phase{{Name: "calm", Start: sec(0), End: sec(60)}, {Name: "storm", Start: sec(60), End: sec(120)}}
-	signal := Signal{Name: "s", Expr: "x", Steady: []string{"calm"}, Under: []string{"storm"}}
-	for want, query := range map[string]Query{
+	signal := scenario.Signal{Name: "s", Expr: "x", Steady: []string{"calm"}, Under: []string{"storm"}}
+	for want, query := range map[string]query{
 		"gives 2 series, not one": func(context.Context, string, time.Time) ([]float64, error) { return []float64{1, 2}, nil },
 		"gave no number":          func(context.Context, string, time.Time) ([]float64, error) { return []float64{math.NaN()}, nil },
 		"no such function": func(context.Context, string, time.Time) ([]float64, error) {
 			return nil, errors.New("no such function")
 		},
 	} {
-		got, err := Signals(t.Context(), []Signal{signal}, phases, 5*time.Second, query)
+		got, err := signals(t.Context(), sampled(phases, 5*time.Second, signal), query)
 		if err != nil || got[0].Moved != nil || !strings.Contains(got[0].Detail, want) {
 			t.Errorf("detail is %q (%v), want %q in it", got[0].Detail, err, want)
 		}
 	}
-	got, err := Signals(t.Context(), []Signal{signal}, phases[:1], 5*time.Second,
+	got, err := signals(t.Context(), sampled(phases[:1], 5*time.Second, signal),
 		func(context.Context, string, time.Time) ([]float64, error) { return []float64{1}, nil })
 	if err != nil || !strings.Contains(got[0].Detail, "storm were reached") {
 		t.Errorf("detail is %q (%v), want it to say that the phase was not reached", got[0].Detail, err)
@@ -119,7 +129,7 @@ func TestSamplingEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	phases := []result.Phase{{Name: "calm", Start: sec(0), End: sec(60)}}
-	_, err := Signals(ctx, []Signal{{Steady: []string{"calm"}}}, phases, time.Second,
+	_, err := signals(ctx, sampled(phases, time.Second, scenario.Signal{Steady: []string{"calm"}}),
 		func(ctx context.Context, _ string, _ time.Time) ([]float64, error) { return nil, ctx.Err() })
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("error is %v", err)

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -37,7 +38,7 @@ func TestHangingLoadIsNotUnaffected(t *testing.T) {
 		{Time: sec(4), Kind: "fault-end", Name: "kill", Fault: "2"},
 	}
 	letters := "..........                        x" + strings.Repeat(".", 60)
-	r := Analyse(Input{Timeline: append(faulty(1, 2), second...), Slots: slotsOf("reads", letters)})
+	r := Analyse(&rundir.Recorded{Timeline: append(faulty(1, 2), second...), Slots: slotsOf("reads", letters)})
 	if n := len(r.Faults[0].Loads); n != 0 {
 		t.Errorf("the first fault tells of %d loads of which no request ended in its time", n)
 	}
@@ -52,20 +53,15 @@ func TestHangingLoadIsNotUnaffected(t *testing.T) {
 
 // Of two killed holders one has a successor: the other's lease has no holder.
 func TestUnclaimedLeaseIsReported(t *testing.T) {
-	r := Analyse(Input{
-		Phases: []result.Phase{{Name: "kills", Start: sec(5), End: sec(60)}},
-		Timeline: []result.Event{
-			{Time: sec(0), Kind: "lease", Name: "kube-scheduler-1"},
-			{Time: sec(1), Kind: "lease", Name: "kube-controller-manager-0"},
-			{Time: sec(10), Kind: "fault-begin", Name: "kill", Fault: "1", On: []string{"kube-scheduler-1"}},
-			{Time: sec(10.02), Kind: "exit", Name: "kube-scheduler-1"},
-			{Time: sec(26), Kind: "lease", Name: "kube-scheduler-0"},
+	r := Analyse(&rundir.Recorded{
+		Measurements: phase("kills", sec(5), sec(60)),
+		Timeline: append(killedScheduler(), []result.Event{
 			{Time: sec(27), Kind: "fault-end", Name: "kill", Fault: "1"},
 			{Time: sec(40), Kind: "fault-begin", Name: "kill", Fault: "2", On: []string{"kube-scheduler-0"}},
 			{Time: sec(40.01), Kind: "exit", Name: "kube-scheduler-0"},
 			{Time: sec(45), Kind: "fault-end", Name: "kill", Fault: "2"},
 			{Time: sec(61), Kind: "exit", Name: "kube-controller-manager-0"}, // the plane is stopped
-		},
+		}...),
 	})
 	if got := r.Faults[0].Leaderless; len(got) != 0 {
 		t.Errorf("after the first kill nobody leads %v", got)

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -140,21 +139,5 @@ func TestNoPassWithoutATimeline(t *testing.T) {
 	}
 	if got := verdict(func() (result.Result, error) { return Judge(t.Context(), dir) }); !strings.Contains(got, "timeline.jsonl is damaged") {
 		t.Errorf("by its own gates: %s", got)
-	}
-}
-
-// A run of a proof's scenario is judged as that; one that lacks what the proof is
-// about proves nothing.
-func TestProve(t *testing.T) {
-	all, err := Prove(t.Context(), judgedDir(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(all) != 1 || all[0].Proof != "slow-path" || all[0].Verdict == result.Pass || !slices.Contains(all[0].Reasons, "phase disk did not come to its end") {
-		t.Errorf("%+v", all[0].Reasons)
-	}
-	// Three of the four jobs are nowhere: that is heard.
-	if o := all[0].Outcome("TargetAbsent"); o.Verdict != result.Fail || len(o.Of) != 3 {
-		t.Errorf("%+v", o)
 	}
 }

@@ -1,0 +1,82 @@
+package gate
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+var update = flag.Bool("update", false, "rewrite docs/reference/objectives.md")
+
+func TestReferenceIsWhatTheProgramKnows(t *testing.T) {
+	file := filepath.Join("..", "..", "..", "..", "docs", "reference", "objectives.md")
+	if *update {
+		if err := os.WriteFile(file, []byte(reference(t)), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(text) != reference(t) {
+		t.Error("docs/reference/objectives.md is not what the program knows; read what changed and run: go test ./loadgen/internal/judge/gate -update")
+	}
+	for _, o := range Objectives() {
+		if o.Doc == "" || o.Source == "" || o.Default == "" || (o.Expr == "") == (o.measure == nil) {
+			t.Errorf("%s is not told in full", o.Name)
+		}
+		limit, bound, ok := strings.Cut(o.Default, ": ")
+		var b scenario.Bound
+		if err := b.UnmarshalText([]byte(bound)); err != nil || !ok || !b.Fits(o.Unit) || limit != "max" && limit != "min" {
+			t.Errorf("%s: the default bound %q does not fit: %v", o.Name, o.Default, err)
+		}
+	}
+}
+
+// reference is docs/reference/objectives.md: testdata/objectives.tmpl, and every objective
+// with its unit, bound, definition and source.
+func reference(t *testing.T) string {
+	t.Helper()
+	head, err := os.ReadFile(filepath.Join("testdata", "objectives.tmpl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	b.WriteString(strings.NewReplacer(
+		"$shared", withGap(gapShared), "$each", withGap(gapEach), "$seenByAll", withGap(gapCountSeenByAll),
+		"$count", withGap(gapCount), "$against", withGap(gapAgainst),
+	).Replace(string(head)))
+	for _, o := range Objectives() {
+		fmt.Fprintf(&b, "\n### %s\n\n%s\n\nUnit: %s; to begin with `%s`. Reads ", o.Name, o.Doc, o.Unit, o.Default)
+		switch {
+		case len(o.Needs) > 0:
+			b.WriteString(strings.Join(o.Needs, ", "))
+		case o.client:
+			b.WriteString("the generator's measurements (client)")
+		default:
+			b.WriteString("the generator's measurements")
+		}
+		fmt.Fprintf(&b, ". Source: %s.\n", o.Source)
+		if o.Expr != "" {
+			fmt.Fprintf(&b, "\n```promql\n%s\n```\n", o.Expr)
+		}
+	}
+	return b.String()
+}
+
+// withGap names the objectives of scraped metrics with a rule.
+func withGap(rule gapRule) string {
+	var all []string
+	for _, o := range scraped() {
+		if o.gap == rule {
+			all = append(all, o.Name)
+		}
+	}
+	return strings.Join(all, ", ")
+}
