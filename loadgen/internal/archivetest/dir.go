@@ -1,6 +1,7 @@
 package archivetest
 
 import (
+	"encoding/json"
 	"errors"
 	"path/filepath"
 
@@ -21,8 +22,11 @@ func (l *Lab) RunDir(scenario string, run result.Run, m result.Measurements, eve
 	if err != nil {
 		l.t.Fatal(err)
 	}
+	// Without a line break at the end: each byte that is cut off damages it.
+	measured, err := json.Marshal(m)
 	errs := []error{
-		rundir.WriteFile(filepath.Join(l.dir, result.ScenarioFile), []byte(scenario)), rundir.WriteJSON(l.dir, result.MeasurementsFile, m),
+		err, rundir.WriteFile(filepath.Join(l.dir, result.ScenarioFile), []byte(scenario)),
+		rundir.WriteFile(filepath.Join(l.dir, result.MeasurementsFile), measured),
 	}
 	for _, e := range events {
 		errs = append(errs, w.Append(e))
