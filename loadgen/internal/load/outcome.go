@@ -33,27 +33,11 @@ const (
 
 // String is the key in result.Requests.Outcomes and the code label.
 func (o Outcome) String() string {
-	switch o {
-	case TimedOut:
-		return "timeout"
-	case Reset:
-		return "reset"
-	case Refused:
-		return "refused"
-	case Truncated:
-		return "truncated"
-	case Canceled:
-		return "canceled"
-	case Malformed:
-		return "malformed"
-	case GoAway:
-		return "goaway"
-	case Protocol:
-		return "protocol"
-	case Other:
-		return "other"
+	if o >= 0 || o < Protocol {
+		return strconv.Itoa(int(o))
 	}
-	return strconv.Itoa(int(o))
+	names := [...]string{"other", "timeout", "reset", "refused", "truncated", "canceled", "malformed", "goaway", "protocol"}
+	return names[-o-1]
 }
 
 // Success tells a 2xx answer.

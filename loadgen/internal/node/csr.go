@@ -5,9 +5,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
-	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/pem"
 	"fmt"
 	"slices"
 	"time"
@@ -66,11 +64,11 @@ func (s *csrSigner) request(ctx context.Context, name string, subject pkix.Name,
 	if err != nil {
 		return nil, fmt.Errorf("make a key for %s: %w", name, err)
 	}
-	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: subject}, key)
+	request, err := cert.MakeCSR(key, &subject, nil, nil)
 	if err != nil {
 		return nil, fmt.Errorf("make a certificate request for %s: %w", name, err)
 	}
-	certificate, err := s.sign(ctx, client, name, signer, pem.EncodeToMemory(&pem.Block{Type: cert.CertificateRequestBlockType, Bytes: der}))
+	certificate, err := s.sign(ctx, client, name, signer, request)
 	if err != nil {
 		return nil, err
 	}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient/listwatch"
 	"github.com/stormglass/stormglass/loadgen/internal/samples"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
@@ -129,7 +130,7 @@ func (f *Fleet) startShared() {
 	pods := f.watcher(life, f.links[0], "pods", "/api/v1/pods", fields("spec.nodeName!="))
 	pods.layout, pods.sink = podLayout(), sharedPods{f}
 	nodes := f.watcher(life, f.links[0], "nodes", "/api/v1/nodes", nil)
-	nodes.layout, nodes.sink = nodeLayout(), sharedNodes{f}
+	nodes.layout, nodes.sink = nodeLayout(), sharedNodes{Fleet: f}
 	f.mu.Lock()
 	f.shared = pods
 	f.mu.Unlock()
@@ -158,10 +159,10 @@ func (s sharedPods) event(kind string, object []byte, v view) {
 	}
 }
 
-type sharedNodes struct{ *Fleet }
-
-func (sharedNodes) begin()  {}
-func (sharedNodes) listed() {}
+type sharedNodes struct {
+	noSink
+	*Fleet
+}
 
 func (s sharedNodes) event(_ string, _ []byte, v view) {
 	if k := s.byName[string(v.name)]; k != nil {
@@ -169,13 +170,16 @@ func (s sharedNodes) event(_ string, _ []byte, v view) {
 	}
 }
 
-// watcher makes a watch with a reflector's timeout; selector selects
-// objects in its query; it may be nil.
+// watcher makes a watch with a reflector's timeout. selector selects objects in its query; nil: all.
 func (f *Fleet) watcher(l *life, to *link, resource, path string, selector url.Values) *watcher {
-	return &watcher{
-		life: l, link: to, resource: resource, path: path, selector: selector.Encode(),
-		timeout: watchTimeout, listFirst: &f.listFirst,
+	w := &watcher{
+		life: l, link: to, resource: resource, path: path, sink: noSink{}, timeout: listwatch.ShortestWatch, listFirst: &f.listFirst,
+		machine: listwatch.Machine{Backoff: listwatch.Backoff(), State: listwatch.WatchList, Next: listwatch.WatchList, WaitLost: true},
 	}
+	if len(selector) > 0 {
+		w.selector = "&" + selector.Encode()
+	}
+	return w
 }
 
 // relist makes the shared watch tell again of all pods, for the nodes that

@@ -11,7 +11,6 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"math/big"
 	"os"
 	"sync"
 	"time"
@@ -124,14 +123,13 @@ func (s *signer) sign(subject pkix.Name) (*rest.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a key for %s: %w", subject.CommonName, err)
 	}
-	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
-	if err != nil {
-		return nil, fmt.Errorf("make a serial number for %s: %w", subject.CommonName, err)
-	}
 	now := time.Now()
-	template := &x509.Certificate{
-		SerialNumber: serial, Subject: subject,
-		NotBefore: now.Add(-clockSkew), NotAfter: earlier(now.Add(certLife), s.ca.NotAfter),
+	until := now.Add(certLife)
+	if s.ca.NotAfter.Before(until) {
+		until = s.ca.NotAfter
+	}
+	template := &x509.Certificate{ // CreateCertificate draws the serial number
+		Subject: subject, NotBefore: now.Add(-clockSkew), NotAfter: until,
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 		BasicConstraintsValid: true,
 	}
@@ -147,21 +145,13 @@ func subject(node string) pkix.Name {
 	return pkix.Name{CommonName: "system:node:" + node, Organization: []string{"system:nodes"}}
 }
 
-func earlier(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
-}
-
 func withCert(base *rest.Config, key *ecdsa.PrivateKey, certificate []byte) (*rest.Config, error) {
-	der, err := x509.MarshalECPrivateKey(key)
+	encoded, err := keyutil.MarshalPrivateKeyToPEM(key)
 	if err != nil {
 		return nil, fmt.Errorf("encode a node's key: %w", err)
 	}
 	c := rest.CopyConfig(base)
-	c.CertData = certificate
-	c.KeyData = pem.EncodeToMemory(&pem.Block{Type: keyutil.ECPrivateKeyBlockType, Bytes: der})
+	c.CertData, c.KeyData = certificate, encoded
 	return c, nil
 }
 

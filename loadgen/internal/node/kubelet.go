@@ -13,8 +13,6 @@ import (
 )
 
 const (
-	// watchTimeout is the least timeoutSeconds of client-go's reflectors.
-	watchTimeout = 5 * time.Minute
 	// statusUpdate is a kubelet's nodeStatusUpdateFrequency: how often it looks
 	// whether its node's conditions are still its own.
 	statusUpdate = 10 * time.Second
@@ -96,15 +94,16 @@ func (k *kubelet) watch(life *life) {
 		w.layout, w.sink, w.optional = l, s, optional
 		w.start()
 	}
+	all := noSink{}
 	if k.proxy != nil {
 		k.proxy.watch(life)
 	}
-	open("nodes", "/api/v1/nodes", "metadata.name="+k.name, nodeLayout(), nodeSink{k}, false)
+	open("nodes", "/api/v1/nodes", "metadata.name="+k.name, nodeLayout(), nodeSink{kubelet: k}, false)
 	open("pods", "/api/v1/pods", "spec.nodeName="+k.name, podLayout(), k, false)
-	open("services", "/api/v1/services", "spec.clusterIP!=None", layout{}, nil, false)
-	open("csidrivers", "/apis/storage.k8s.io/v1/csidrivers", "", layout{}, nil, false)
-	open("runtimeclasses", "/apis/node.k8s.io/v1/runtimeclasses", "", layout{}, nil, false)
-	open("podcertificaterequests", "/apis/certificates.k8s.io/v1/podcertificaterequests", "spec.nodeName="+k.name, layout{}, nil, true)
+	open("services", "/api/v1/services", "spec.clusterIP!=None", layout{}, all, false)
+	open("csidrivers", "/apis/storage.k8s.io/v1/csidrivers", "", layout{}, all, false)
+	open("runtimeclasses", "/apis/node.k8s.io/v1/runtimeclasses", "", layout{}, all, false)
+	open("podcertificaterequests", "/apis/certificates.k8s.io/v1/podcertificaterequests", "spec.nodeName="+k.name, layout{}, all, true)
 }
 
 // late calls f; on a slow node after its delay.

@@ -26,12 +26,12 @@ func (k *kubelet) reportStatus(life *life) {
 }
 
 // nodeSink lets a kubelet see its own Node.
-type nodeSink struct{ *kubelet }
+type nodeSink struct {
+	noSink
+	kubelet *kubelet
+}
 
-func (nodeSink) begin()  {}
-func (nodeSink) listed() {}
-
-func (s nodeSink) event(_ string, _ []byte, v view) { s.sawNode(string(v.ready) == "True") }
+func (s nodeSink) event(_ string, _ []byte, v view) { s.kubelet.sawNode(string(v.ready) == "True") }
 
 // sawNode compares the Ready condition with our own: the node lifecycle
 // controller sets it to Unknown when heartbeats stay out, and a kubelet that

@@ -1,6 +1,8 @@
 package node
 
 import (
+	"cmp"
+
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -36,15 +38,15 @@ func (p *plan) shape(fail func(format string, args ...any)) (pods int) {
 		fail(format, args...)
 	}
 	for _, kind := range kinds {
-		one := shape{name: kind.Name, pods: or(kind.Pods, s.Pods)}
+		one := shape{name: kind.Name, pods: cmp.Or(kind.Pods, s.Pods)}
 		var err error
-		if one.cpu, err = resource.ParseQuantity(or(kind.CPU, s.CPU)); err != nil {
-			bad("cpu %q: %v", or(kind.CPU, s.CPU), err)
+		if one.cpu, err = resource.ParseQuantity(cmp.Or(kind.CPU, s.CPU)); err != nil {
+			bad("cpu %q: %v", cmp.Or(kind.CPU, s.CPU), err)
 		}
-		if one.memory, err = resource.ParseQuantity(or(kind.Memory, s.Memory)); err != nil {
-			bad("memory %q: %v", or(kind.Memory, s.Memory), err)
+		if one.memory, err = resource.ParseQuantity(cmp.Or(kind.Memory, s.Memory)); err != nil {
+			bad("memory %q: %v", cmp.Or(kind.Memory, s.Memory), err)
 		}
-		weight := or(kind.Weight, 1)
+		weight := cmp.Or(kind.Weight, 1)
 		if weight < 0 || one.pods < 1 {
 			bad("shape %q has weight %v and %d pods (over 0 each)", kind.Name, weight, one.pods)
 		}
@@ -58,13 +60,4 @@ func (p *plan) shape(fail func(format string, args ...any)) (pods int) {
 		p.shapeAt = deal(weights, s.Count, p.Seed)
 	}
 	return pods
-}
-
-// or is v, or the default where v was left out.
-func or[T comparable](v, otherwise T) T {
-	var zero T
-	if v == zero {
-		return otherwise
-	}
-	return v
 }

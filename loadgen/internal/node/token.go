@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"net/http"
 	"net/url"
 	"time"
@@ -61,7 +62,7 @@ func newToken(pod *corev1.Pod, p *corev1.ServiceAccountTokenProjection) (token, 
 	t := token{call: call{
 		verb: "create", resource: "serviceaccounts/token", method: http.MethodPost,
 		path: "/api/v1/namespaces/" + pod.Namespace + "/serviceaccounts/" +
-			url.PathEscape(or(pod.Spec.ServiceAccountName, "default")) + "/token",
+			url.PathEscape(cmp.Or(pod.Spec.ServiceAccountName, "default")) + "/token",
 		contentType: protobuf.ContentType, body: body,
 	}}
 	if p.ExpirationSeconds != nil {

@@ -1,44 +1,52 @@
 package node
 
 import (
+	"fmt"
+	"net/http"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/h2conn"
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient/listwatch"
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient/protobuf"
 )
 
-// sink takes a watch's objects, in order. Calls must not block: they are made
-// on a connection's read loop.
+// sink takes a watch's objects, in order. Calls must not block: they are made on a connection's read loop.
 type sink interface {
-	// begin opens a listing, event brings one change or one listed object
-	// (ADDED), listed ends the listing: what it did not bring is gone.
+	// begin opens a listing, event brings one change or one listed object (ADDED), listed ends the listing: what it
+	// did not bring is gone.
 	begin()
 	event(kind string, object []byte, v view)
 	listed()
 }
 
-const (
-	// maxErrorBody bounds what is kept of a refusal.
-	maxErrorBody = 64 << 10
-)
+// noSink drops everything: only resourceVersions are read.
+type noSink struct{}
 
-// watcher keeps one watch alive, as a client-go reflector does: a WatchList
-// (or, where the server has none, a list from its cache and a watch), then
-// events and bookmarks; resumed by resourceVersion when it ends, begun anew
-// when that version has expired. It has no goroutine while the watch is open.
+func (noSink) begin()                     {}
+func (noSink) event(string, []byte, view) {}
+func (noSink) listed()                    {}
+
+// maxErrorBody bounds what is kept of a refusal.
+const maxErrorBody = 64 << 10
+
+// watcher keeps one watch alive as package listwatch decides. It has no goroutine while the watch is open.
 type watcher struct {
 	life     *life
 	link     *link
 	resource string // as metrics name it
 	path     string // of the collection
-	selector string // as "fieldSelector=...", or empty
+	selector string // as "&fieldSelector=...", or empty
 	layout   layout // what the sink wants to see of an object
-	sink     sink   // nil: only resourceVersions are read
+	sink     sink
 	// optional resources may be missing on an older server.
 	optional bool
-	// timeout is the least that is asked as timeoutSeconds; the most is twice
-	// that.
+	// timeout is the least that is asked as timeoutSeconds; the most is twice that.
 	timeout time.Duration
 	// listFirst is set for all watchers once a server has no WatchList.
 	listFirst *atomic.Bool
@@ -46,8 +54,8 @@ type watcher struct {
 	mu      sync.Mutex
 	stopped bool
 	current *watchStream
-	version string // resume from here; empty: begin with a list
-	tries   int    // failures in a row
+	version uint64 // where to resume; 0: begin with a list
+	machine listwatch.Machine
 }
 
 // start opens the watch in the background.
@@ -65,7 +73,7 @@ func (w *watcher) stop() {
 func (w *watcher) relist() {
 	w.detach()
 	w.mu.Lock()
-	w.version = ""
+	w.version, w.machine.Next = 0, w.machine.State
 	w.mu.Unlock()
 	w.start()
 }
@@ -92,9 +100,235 @@ func (w *watcher) open() {
 		w.mu.Unlock()
 		return
 	}
-	w.current, s.version = s, w.version
+	if w.machine.Next == listwatch.WatchList && w.listFirst.Load() {
+		w.machine.State, w.machine.Next = listwatch.List, listwatch.List
+	}
+	s.asked, s.version = w.machine.Next, w.version
+	w.current = s
 	w.mu.Unlock()
-	if err := s.open(); err != nil {
+	if s.asked >= listwatch.List {
+		s.finish(s.list())
+	} else if err := s.open(); err != nil {
 		s.finish(err)
 	}
+}
+
+// watchStream is one attempt at a watch: the handler of its stream. Its fields are the opening goroutine's, then the
+// read loop's.
+type watchStream struct {
+	w       *watcher
+	stream  *h2conn.Stream // under w.mu
+	held    bool           // counted as open; under w.mu
+	asked   listwatch.Question
+	version uint64
+	opened  time.Time
+	listing bool // the initial events of a WatchList are coming in
+	header  h2conn.Header
+	frames  listwatch.Frames
+	refusal []byte // its body
+	events  int
+}
+
+func (s *watchStream) path() string {
+	w := s.w
+	timeout := listwatch.Length(w.timeout, w.life.float())
+	return string(listwatch.AppendQuery([]byte(w.path), s.asked, s.version, timeout, w.selector))
+}
+
+func (s *watchStream) open() error {
+	w := s.w
+	conn, err := w.link.get(w.life.ctx)
+	if err != nil {
+		w.life.ledger.request("watch", w.resource, outcome(err))
+		return err
+	}
+	r, err := w.link.request(call{method: http.MethodGet, path: s.path(), urgent: true})
+	if err != nil {
+		return err
+	}
+	r.Accept = protobuf.WatchType
+	if s.listing = s.asked == listwatch.WatchList; s.listing {
+		w.sink.begin()
+	}
+	stream, err := conn.Open(r, s)
+	if err != nil {
+		w.life.ledger.request("watch", w.resource, outcome(err))
+		return err
+	}
+	w.mu.Lock()
+	s.stream = stream
+	wanted := w.current == s
+	w.mu.Unlock()
+	if !wanted {
+		stream.Cancel()
+	}
+	return nil
+}
+
+// list is how a watch begins on a server without WatchList.
+func (s *watchStream) list() error {
+	w := s.w
+	body, err := w.link.do(w.life.ctx, call{verb: "list", resource: w.resource, method: http.MethodGet, path: s.path(), urgent: true})
+	if err != nil {
+		return err
+	}
+	raw, err := protobuf.Unwrap(body)
+	if err != nil {
+		return fmt.Errorf("list %s: %w", w.resource, err)
+	}
+	w.sink.begin()
+	meta, err := protobuf.List(raw, func(object []byte) error {
+		v, err := scan(object, w.layout)
+		if err == nil {
+			w.sink.event("ADDED", object, v)
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("list %s: %w", w.resource, err)
+	}
+	w.sink.listed()
+	s.advance(number(meta.ResourceVersion))
+	return nil
+}
+
+// advance notes the version that the watch has reached.
+func (s *watchStream) advance(version uint64) {
+	s.version = version
+	s.w.mu.Lock()
+	defer s.w.mu.Unlock()
+	if s.w.current == s && version > 0 {
+		s.w.version, s.w.machine.Next = version, listwatch.Watch
+	}
+}
+
+// Header is the answer to the watch request.
+func (s *watchStream) Header(h h2conn.Header) {
+	s.header = h
+	w := s.w
+	w.life.ledger.request("watch", w.resource, strconv.Itoa(h.Status))
+	if h.Status != http.StatusOK {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.current == s {
+		s.held = true
+		w.life.ledger.watchOpened()
+	}
+}
+
+// Data brings a piece of the events, or of a refusal.
+func (s *watchStream) Data(p []byte) {
+	if s.header.Status != http.StatusOK {
+		s.refusal = append(s.refusal, p[:min(len(p), maxErrorBody-len(s.refusal))]...)
+		return
+	}
+	if err := s.frames.Feed(p, s.event); err != nil {
+		s.abandon(err)
+	}
+}
+
+// event handles one WatchEvent.
+func (s *watchStream) event(frame []byte) error {
+	w := s.w
+	kind, object, err := protobuf.Event(frame)
+	if err != nil {
+		return fmt.Errorf("watch %s: %w", w.resource, err)
+	}
+	if kind == "ERROR" {
+		var status metav1.Status
+		if err := status.Unmarshal(object); err != nil {
+			return fmt.Errorf("watch %s: %w", w.resource, err)
+		}
+		return &apierrors.StatusError{ErrStatus: status}
+	}
+	s.events++
+	v, err := scan(object, w.layout)
+	switch {
+	case err != nil:
+		return fmt.Errorf("watch %s: %w", w.resource, err)
+	case kind != "BOOKMARK":
+		w.sink.event(kind, object, v)
+	case v.initialEventsEnd && s.listing:
+		s.listing = false
+		w.sink.listed()
+	}
+	if !s.listing { // a listing cut short must begin anew
+		s.advance(number(string(v.version)))
+	}
+	return nil
+}
+
+// abandon ends a stream that cannot go on.
+func (s *watchStream) abandon(err error) {
+	s.w.mu.Lock()
+	stream := s.stream
+	s.w.mu.Unlock()
+	if stream != nil {
+		stream.Cancel()
+	}
+	s.finish(err)
+}
+
+// End is the end of the stream.
+func (s *watchStream) End(err error) {
+	if err == nil && s.header.Status != http.StatusOK {
+		err = statusError(s.header, s.refusal)
+	}
+	s.finish(err)
+}
+
+// finish decides, once per attempt, how the watch goes on.
+func (s *watchStream) finish(err error) {
+	w := s.w
+	w.mu.Lock()
+	if w.current != s {
+		w.mu.Unlock()
+		return
+	}
+	w.current = nil
+	held := s.release()
+	delay, again := s.verdict(err, held)
+	w.stopped = w.stopped || !again
+	w.mu.Unlock()
+	if again && !w.life.over() {
+		w.life.after(delay, w.open)
+	}
+}
+
+// verdict counts how the attempt ended. It returns the wait before the next one, if there is one. The caller holds
+// w.mu.
+func (s *watchStream) verdict(err error, held bool) (delay time.Duration, again bool) {
+	w := s.w
+	if w.life.over() || w.optional && apierrors.IsNotFound(err) {
+		return 0, false
+	}
+	end := listwatch.End{Up: held, Events: s.events, Lived: w.life.clock.Since(s.opened), Err: err}
+	ledger := w.life.ledger
+	if held && (err != nil || end.Lived < w.timeout) {
+		ledger.samples.Broke()
+	}
+	result, delay := w.machine.Ended(end, w.life.float())
+	switch {
+	case result == listwatch.Expired:
+		w.version = 0
+		ledger.relists.Add(1)
+		ledger.samples.Relisted()
+	case result == listwatch.NoWatchList:
+		w.listFirst.Store(true)
+	case held:
+		ledger.reconnects.Add(1)
+	}
+	return delay, true
+}
+
+// release gives back the count of an open watch. The caller holds w.mu.
+func (s *watchStream) release() bool {
+	held := s.held
+	if held {
+		s.held = false
+		s.w.life.ledger.watchClosed()
+	}
+	return held
 }

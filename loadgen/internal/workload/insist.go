@@ -8,6 +8,8 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 )
 
 // insist asks until the answer is another than that the control plane cannot be
@@ -15,7 +17,7 @@ import (
 // good twice as once.
 func (w *Workload) insist(ctx context.Context, ask func() error) error {
 	deadline := time.Now().Add(w.options.Patience)
-	pause := w.retry()
+	pause := apiclient.Retry{Backoff: w.backoff()}
 	for {
 		err := ask()
 		if err == nil || !passing(err) || !time.Now().Before(deadline) || ctx.Err() != nil {

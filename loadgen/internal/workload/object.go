@@ -86,7 +86,6 @@ const (
 	statusMessage             = 3
 	statusCode                = 6
 	mapKey, mapValue          = 1, 2
-	maxFrame                  = 64 << 20 // an object in etcd is at most 1.5 MiB
 )
 
 // decode reads an object of kind k from its protobuf message.

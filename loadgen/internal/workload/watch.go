@@ -1,18 +1,18 @@
 package workload
 
 import (
-	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
 
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient/listwatch"
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/protobuf"
 )
 
@@ -22,48 +22,38 @@ const (
 	maxRetry = 5 * time.Second
 )
 
-// errExpired: the server no longer has the events since our resourceVersion.
-var errExpired = errors.New("resourceVersion expired")
-
 // follow lists and watches one kind until ctx ends.
 func (w *Workload) follow(ctx context.Context, k kind, path string) error {
-	pause := w.retry()
+	m := listwatch.Machine{Backoff: w.backoff(), State: listwatch.FreshList, Next: listwatch.FreshList}
+	version := ""
 	for first := true; ; {
-		rv, err := w.list(ctx, k, path)
-		switch {
-		case ctx.Err() != nil:
+		var end listwatch.End
+		asked := m.Next
+		if asked == listwatch.Watch {
+			version, end = w.watch(ctx, k, path, version)
+		} else {
+			version, end.Err = w.list(ctx, k, path)
+		}
+		if ctx.Err() != nil {
 			return ctx.Err()
-		case err != nil && first && refused(err):
-			return fmt.Errorf("list %s: %w", k, err)
-		case err != nil:
-			pause.Pause(ctx)
-			continue
 		}
-		if !first {
+		verdict, wait := m.Ended(end, 0)
+		switch {
+		case first && refused(end.Err):
+			return fmt.Errorf("list %s: %w", k, end.Err)
+		case verdict == listwatch.Listed && first:
+			first = false
+		case verdict == listwatch.Listed:
 			w.change(func(t *tracker) { t.phase.relists++ })
-		}
-		first = false
-		for {
-			next, err := w.watch(ctx, k, path, rv)
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
-			if errors.Is(err, errExpired) {
-				break
-			}
+		case asked == listwatch.Watch && verdict != listwatch.Expired:
 			w.change(func(t *tracker) { t.phase.reconnects++ })
-			if next != rv {
-				pause.Reset()
-			}
-			rv = next
-			pause.Pause(ctx)
 		}
+		apiclient.Pause(ctx, wait)
 	}
 }
 
-// retry waits a little longer each time.
-func (w *Workload) retry() apiclient.Retry {
-	return apiclient.Retry{Backoff: apiclient.Backoff{First: w.options.Retry, Most: maxRetry}}
+func (w *Workload) backoff() apiclient.Backoff {
+	return apiclient.Backoff{First: w.options.Retry, Most: maxRetry}
 }
 
 func refused(err error) bool {
@@ -106,43 +96,43 @@ func body(r rest.Result) ([]byte, error) {
 	return r.Raw()
 }
 
-// watch takes in events from a resourceVersion on, until the stream ends. It
-// returns the version it got to; errExpired means that a list is due.
-func (w *Workload) watch(ctx context.Context, k kind, path, rv string) (string, error) {
+// watch takes in events from a resourceVersion on, until the stream ends. It returns the version it got to.
+func (w *Workload) watch(ctx context.Context, k kind, path, version string) (string, listwatch.End) {
 	stream, err := w.rest.Get().AbsPath(path).
 		Param("labelSelector", w.selector).Param("watch", "true").
-		Param("allowWatchBookmarks", "true").Param("resourceVersion", rv).
+		Param("allowWatchBookmarks", "true").Param("resourceVersion", version).
 		SetHeader("Accept", protobuf.WatchType).Stream(ctx)
 	if err != nil {
-		if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
-			err = errExpired
-		}
-		return rv, err
+		return version, listwatch.End{Err: err}
 	}
 	defer stream.Close()
-	in := bufio.NewReaderSize(stream, 64<<10)
-	var buf []byte
-	for {
-		if buf, err = readFrame(in, buf); err != nil {
-			if errors.Is(err, io.EOF) {
-				err = nil // the server ends every watch once in a while
-			}
-			return rv, err
-		}
+	end, began := listwatch.End{Up: true}, time.Now()
+	var frames listwatch.Frames
+	buf := make([]byte, 64<<10)
+	for end.Err == nil {
+		n, err := stream.Read(buf)
 		at := time.Now()
-		event, o, err := decodeEvent(k, buf)
-		switch {
-		case err != nil:
-			return rv, fmt.Errorf("watch %s: %w", k, err)
-		case event == "ERROR" && o.code == http.StatusGone:
-			return rv, errExpired
-		case event == "ERROR":
-			return rv, fmt.Errorf("watch %s: %s (%d)", k, o.message, o.code)
-		case event == "ADDED", event == "MODIFIED":
-			w.change(func(t *tracker) { t.saw(o, at, false) })
-		case event == "DELETED":
-			w.change(func(t *tracker) { t.gone(o, at) })
+		end.Err = frames.Feed(buf[:n], func(frame []byte) error {
+			event, o, err := decodeEvent(k, frame)
+			switch {
+			case err != nil:
+				return fmt.Errorf("%w: %w", listwatch.ErrMalformed, err)
+			case event == "ERROR":
+				return &listwatch.Refusal{Status: int(o.code)}
+			case event == "DELETED":
+				w.change(func(t *tracker) { t.gone(o, at) })
+			case event != "BOOKMARK":
+				w.change(func(t *tracker) { t.saw(o, at, false) })
+			}
+			end.Events++
+			version = o.resourceVersion // of a bookmark too
+			return nil
+		})
+		if errors.Is(err, io.EOF) {
+			break // the server ends every watch once in a while
 		}
-		rv = o.resourceVersion // of a bookmark too
+		end.Err = cmp.Or(end.Err, err)
 	}
+	end.Lived = time.Since(began)
+	return version, end
 }

@@ -45,17 +45,16 @@ func (a *arrivals) receive(fd uintptr, p []byte, most int) (n uintptr, errno sys
 // sinceStamp is how long before now the time in a control message was; zero
 // without one, or if the clock was set back meanwhile.
 func sinceStamp(control []byte, now time.Time) time.Duration {
-	for len(control) >= unix.SizeofCmsghdr {
-		h := (*unix.Cmsghdr)(unsafe.Pointer(&control[0]))
-		if uint64(h.Len) < unix.SizeofCmsghdr || uint64(h.Len) > uint64(len(control)) {
+	for len(control) > 0 {
+		h, data, rest, err := unix.ParseOneSocketControlMessage(control)
+		if err != nil {
 			return 0
 		}
-		data := control[unix.CmsgLen(0):h.Len]
 		if h.Level == unix.SOL_SOCKET && h.Type == unix.SCM_TIMESTAMPNS && len(data) >= int(unsafe.Sizeof(unix.Timespec{})) {
 			at := (*unix.Timespec)(unsafe.Pointer(&data[0]))
 			return max(now.Sub(time.Unix(at.Unix())), 0)
 		}
-		control = control[min(unix.CmsgSpace(len(data)), len(control)):]
+		control = rest
 	}
 	return 0
 }

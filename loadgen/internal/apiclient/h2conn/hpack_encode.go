@@ -1,6 +1,9 @@
 package h2conn
 
-import "net/http"
+import (
+	"net/http"
+	"strings"
+)
 
 // resizeTable is the first thing a header encoder says: no dynamic table.
 const resizeTable = 0x20
@@ -37,19 +40,8 @@ func appendField(b []byte, name, value string) []byte {
 func appendExtra(b []byte, extra http.Header) []byte {
 	for name, values := range extra {
 		for _, v := range values {
-			b = appendField(b, lower(name), v)
+			b = appendField(b, strings.ToLower(name), v)
 		}
 	}
 	return b
-}
-
-// lower is the wire form of a canonical header name.
-func lower(name string) string {
-	b := []byte(name)
-	for i, ch := range b {
-		if 'A' <= ch && ch <= 'Z' {
-			b[i] = ch + 'a' - 'A'
-		}
-	}
-	return string(b)
 }

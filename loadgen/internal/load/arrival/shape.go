@@ -68,18 +68,16 @@ func (s Shape) validate() error {
 // inverse is the time, in nanoseconds, by which so many arrivals are expected;
 // infinite if there never are.
 func (s Shape) inverse(rate float64) func(float64) float64 {
-	seconds := func(f func(float64) float64) func(float64) float64 {
-		return func(u float64) float64 { return f(u) * float64(time.Second) }
-	}
+	seconds := func(u float64) float64 { return linear(u, rate) }
 	switch s.Kind {
 	case "ramp":
-		return seconds(func(u float64) float64 { return inverseRamp(u, rate, s.To, s.Over.Seconds()) })
+		seconds = func(u float64) float64 { return inverseRamp(u, rate, s.To, s.Over.Seconds()) }
 	case "step":
-		return seconds(func(u float64) float64 { return inverseSteps(u, rate, s.To, s.Steps, s.Every.Seconds()) })
+		seconds = func(u float64) float64 { return inverseSteps(u, rate, s.To, s.Steps, s.Every.Seconds()) }
 	case "sine":
-		return seconds(func(u float64) float64 { return inverseSine(u, rate, s.Amplitude, s.Every.Seconds()) })
+		seconds = func(u float64) float64 { return inverseSine(u, rate, s.Amplitude, s.Every.Seconds()) }
 	}
-	return seconds(func(u float64) float64 { return linear(u, rate) })
+	return func(u float64) float64 { return seconds(u) * float64(time.Second) }
 }
 
 func linear(u, rate float64) float64 {

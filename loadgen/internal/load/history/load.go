@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient/listwatch"
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 	"github.com/stormglass/stormglass/loadgen/internal/load/history/check"
 	"github.com/stormglass/stormglass/loadgen/internal/samples"
@@ -147,7 +148,8 @@ func (l *Load) reader() int { return l.config.Clients + l.config.Watchers }
 // each.
 func (l *Load) list(ctx context.Context, line *line, client int, final bool) (version uint64, err error) {
 	call := l.record.now()
-	answer, err := line.ask(ctx, http.MethodGet, l.registers.selected, nil)
+	path := listwatch.AppendQuery([]byte(l.registers.collection), listwatch.FreshList, 0, 0, l.registers.selector)
+	answer, err := line.ask(ctx, http.MethodGet, string(path), nil)
 	end := l.record.now()
 	var states []check.Operation
 	switch {

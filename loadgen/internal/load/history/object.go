@@ -55,7 +55,7 @@ type registers struct {
 	names      []string
 	numbers    map[string]int
 	collection string // path
-	selected   string // the collection, of the load's objects only: ends with a query
+	selector   string // of the load's objects: "&labelSelector=..."
 }
 
 func newRegisters(t load.Target, c Config) (*registers, error) {
@@ -66,7 +66,7 @@ func newRegisters(t load.Target, c Config) (*registers, error) {
 	maps.Copy(r.labels, t.Labels)
 	r.labels[load.LoadLabel] = c.Name
 	r.collection = "/api/v1/namespaces/" + url.PathEscape(t.Namespace) + "/configmaps"
-	r.selected = r.collection + "?labelSelector=" + url.QueryEscape(load.LoadLabel+"="+c.Name)
+	r.selector = "&labelSelector=" + url.QueryEscape(load.LoadLabel+"="+c.Name)
 	for i := range c.Registers {
 		name := fmt.Sprintf("%s-%d", c.Name, i)
 		r.names, r.numbers[name] = append(r.names, name), i

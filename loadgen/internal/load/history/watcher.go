@@ -1,10 +1,9 @@
 package history
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/h2conn"
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient/listwatch"
 	"github.com/stormglass/stormglass/loadgen/internal/load/history/check"
 )
 
@@ -23,12 +23,7 @@ const (
 	longestBackoff = 2 * time.Second
 	// answerTimeout is for the headers of a watch, and for a list.
 	answerTimeout = 30 * time.Second
-	// longestEvent bounds what is kept of an event that does not end.
-	longestEvent = 1 << 20
 )
-
-// errGone: the version is too old to watch from.
-var errGone = errors.New("too old resource version")
 
 // watcher holds one watch of all registers, on a connection of its own.
 type watcher struct {
@@ -60,43 +55,43 @@ func newWatcher(l *Load, number int, start uint64) *watcher {
 // run watches until ctx ends.
 func (w *watcher) run(ctx context.Context) {
 	defer w.line.close()
-	retry := apiclient.Retry{Backoff: apiclient.Backoff{First: firstBackoff, Most: longestBackoff}}
+	m := listwatch.Machine{Backoff: apiclient.Backoff{First: firstBackoff, Most: longestBackoff}, State: listwatch.FreshList}
 	for ctx.Err() == nil {
-		began := time.Now()
-		err := w.watch(ctx)
-		if errors.Is(err, errGone) {
-			err = w.relist(ctx)
+		var end listwatch.End
+		if m.Next == listwatch.Watch {
+			end = w.watch(ctx)
+		} else {
+			end.Err = w.relist(ctx)
 		}
-		if err == nil && time.Since(began) >= firstBackoff {
-			retry.Reset()
-			continue
-		}
-		retry.Pause(ctx)
+		_, wait := m.Ended(end, 0)
+		apiclient.Pause(ctx, wait)
 	}
 }
 
-// watch asks for a watch from the newest version known, and returns when it
-// ended: nil if it had been established.
-func (w *watcher) watch(ctx context.Context) error {
+// watch asks for a watch from the newest version known, and returns how it ended.
+func (w *watcher) watch(ctx context.Context) listwatch.End {
 	dialing, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
 	conn, err := w.load.door.dial(dialing, silence)
 	if err != nil {
-		return err
+		return listwatch.End{Err: err}
 	}
 	defer func() {
 		conn.Close()
 		<-conn.Done()
 	}()
-	path := fmt.Sprintf("%s&watch=1&allowWatchBookmarks=true&resourceVersion=%d&timeoutSeconds=%d",
-		w.load.registers.selected, w.known(), int(apiclient.WatchLength(apiclient.ShortestWatch, w.draw.Float64()).Seconds()))
-	r, err := w.load.door.request(http.MethodGet, path, nil)
+	registers := w.load.registers
+	timeout := listwatch.Length(listwatch.ShortestWatch, w.draw.Float64())
+	path := listwatch.AppendQuery([]byte(registers.collection), listwatch.Watch, w.known(), timeout, registers.selector)
+	r, err := w.load.door.request(http.MethodGet, string(path), nil)
 	if err != nil {
-		return err
+		return listwatch.End{Err: err}
 	}
-	s := &watchStream{watcher: w, conn: conn, headed: make(chan struct{}), done: make(chan struct{})}
+	s := &watchStream{
+		watcher: w, conn: conn, frames: listwatch.Frames{Lines: true}, headed: make(chan struct{}), done: make(chan struct{}),
+	}
 	if _, err := conn.Open(r, s); err != nil {
-		return err
+		return listwatch.End{Err: err}
 	}
 	select {
 	case <-s.headed:
@@ -113,7 +108,7 @@ func (w *watcher) watch(ctx context.Context) error {
 	if s.broke && ctx.Err() == nil {
 		w.load.streams.Broke()
 	}
-	return s.err
+	return s.end
 }
 
 // known is the version to watch on from.
@@ -162,21 +157,22 @@ func (w *watcher) established(enough time.Duration) bool {
 type watchStream struct {
 	watcher *watcher
 	conn    *h2conn.Conn
-	status  int
+	frames  listwatch.Frames
+	header  h2conn.Header
 	headed  chan struct{} // closed with the headers of a watch
-	rest    []byte        // an event's beginning
 	wrong   error         // why the stream was given up
-	err     error         // once done
+	end     listwatch.End // once done
 	broke   bool          // it was established and ended out of turn; once done
 	done    chan struct{}
 }
 
 // Header is the beginning of the answer.
 func (s *watchStream) Header(h h2conn.Header) {
-	if s.status = h.Status; s.status != http.StatusOK {
+	if s.header = h; h.Status != http.StatusOK {
 		return
 	}
 	close(s.headed)
+	s.end.Up = true
 	s.watcher.mu.Lock()
 	defer s.watcher.mu.Unlock()
 	s.watcher.opened++
@@ -185,25 +181,14 @@ func (s *watchStream) Header(h h2conn.Header) {
 
 // Data brings events: JSON, one a line.
 func (s *watchStream) Data(p []byte) {
-	if s.status != http.StatusOK || s.wrong != nil {
+	if !s.end.Up || s.wrong != nil {
 		return
 	}
 	at := s.watcher.load.record.now()
-	for s.wrong == nil {
-		line, rest, whole := bytes.Cut(p, []byte{'\n'})
-		if !whole {
-			if s.rest = append(s.rest, p...); len(s.rest) > longestEvent {
-				s.wrong = fmt.Errorf("an event of more than %d bytes", longestEvent)
-			}
-			break
-		}
-		if len(s.rest) > 0 {
-			line = append(s.rest, line...)
-			s.rest = s.rest[:0]
-		}
-		s.wrong = s.watcher.take(line, at)
-		p = rest
-	}
+	s.wrong = s.frames.Feed(p, func(event []byte) error {
+		s.end.Events++
+		return s.watcher.take(event, at)
+	})
 	if s.wrong != nil {
 		s.conn.Close()
 	}
@@ -211,19 +196,14 @@ func (s *watchStream) Data(p []byte) {
 
 // End is the end of the stream.
 func (s *watchStream) End(err error) {
-	switch {
-	case s.wrong != nil:
-		s.err = s.wrong
-	case s.status == http.StatusGone:
-		s.err = errGone
-	case s.status != http.StatusOK && err == nil:
-		s.err = fmt.Errorf("the API server answers %d", s.status)
-	case s.status != http.StatusOK:
-		s.err = err
+	s.end.Err = cmp.Or(s.wrong, err)
+	if !s.end.Up && err == nil {
+		s.end.Err = &listwatch.Refusal{Status: s.header.Status, RetryAfter: s.header.RetryAfter}
 	}
 	s.watcher.mu.Lock()
+	s.end.Lived = time.Since(s.watcher.up)
 	// The server ends a watch in order, and not before it asked for that.
-	s.broke = s.status == http.StatusOK && (err != nil || s.wrong != nil || time.Since(s.watcher.up) < apiclient.ShortestWatch)
+	s.broke = s.end.Up && (s.end.Err != nil || s.end.Lived < listwatch.ShortestWatch)
 	s.watcher.up = time.Time{}
 	s.watcher.mu.Unlock()
 	close(s.done)
@@ -239,17 +219,14 @@ func (w *watcher) take(line []byte, at time.Duration) error {
 		} `json:"object"`
 	}
 	if err := json.Unmarshal(line, &e); err != nil {
-		return fmt.Errorf("an event that cannot be read: %w", err)
+		return fmt.Errorf("%w: %w", listwatch.ErrMalformed, err)
 	}
 	if e.Type == "ERROR" {
-		if e.Object.Code == http.StatusGone {
-			return errGone
-		}
-		return fmt.Errorf("the watch ends with code %d", e.Object.Code)
+		return &listwatch.Refusal{Status: e.Object.Code}
 	}
 	version, err := e.Object.version()
 	if err != nil {
-		return err
+		return fmt.Errorf("%w: %w", listwatch.ErrMalformed, err)
 	}
 	entry := check.Entry{At: at, Version: version, Register: -1}
 	w.mu.Lock()
@@ -266,7 +243,7 @@ func (w *watcher) take(line []byte, at time.Duration) error {
 		w.events++
 		w.last = max(w.last, version)
 	default:
-		return fmt.Errorf("an event of type %q", e.Type)
+		return fmt.Errorf("%w: an event of type %q", listwatch.ErrMalformed, e.Type)
 	}
 	w.add(entry)
 	return nil

@@ -3,7 +3,6 @@ package object
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -12,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/flowcontrol"
 
@@ -105,15 +103,6 @@ type reply struct {
 
 func (r reply) success() bool { return load.Outcome(r.status).Success() }
 
-// message returns the server's message of a failure.
-func (r reply) message() string {
-	var s metav1.Status
-	if json.Unmarshal(r.body, &s) == nil && s.Message != "" {
-		return s.Message
-	}
-	return http.StatusText(r.status)
-}
-
 // ask sends a query, again and again if need be. An error names method and
 // path.
 func (a *asker) ask(ctx context.Context, q query) (reply, error) {
@@ -168,19 +157,7 @@ func (a *asker) once(ctx context.Context, q query) (reply, error) {
 	return r, nil
 }
 
-// failed says in a line what an answer that is no success means, with a hint
-// where there is one.
+// failed says in a line what an answer that is no success means, with a hint where there is one.
 func failed(verb, object string, r reply) error {
-	hint := map[int]string{
-		http.StatusUnauthorized:          "the credentials are not valid for this API server",
-		http.StatusForbidden:             "the user needs the RBAC permission to " + verb + " this; check with `kubectl auth can-i`",
-		http.StatusNotFound:              "does the namespace exist?",
-		http.StatusUnprocessableEntity:   "the object is not what this API server takes",
-		http.StatusRequestEntityTooLarge: "use a smaller size",
-		http.StatusTooManyRequests:       "priority and fairness rejects it; lower the rate or wait",
-	}[r.status]
-	if hint != "" {
-		hint = " (" + hint + ")"
-	}
-	return fmt.Errorf("%s %s: %d: %s%s", verb, object, r.status, r.message(), hint)
+	return fmt.Errorf("%s %s: %w", verb, object, load.Refusal(verb, r.status, r.body))
 }

@@ -6,11 +6,12 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
+	"github.com/stormglass/stormglass/loadgen/internal/load"
 )
 
 // accountsWithin bounds the wait for the ServiceAccounts of new namespaces,
@@ -22,24 +23,15 @@ const (
 
 // parallel calls f with 0 to n-1, a few at a time, until one fails.
 func parallel(ctx context.Context, n int, f func(ctx context.Context, i int) error) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	var next atomic.Int64
-	var workers sync.WaitGroup
-	for range min(setupWorkers, n) {
-		workers.Go(func() {
-			for i := int(next.Add(1)) - 1; i < n && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
-				if err := f(ctx, i); err != nil {
-					cancel(err)
-				}
-			}
-		})
+	workers, working := errgroup.WithContext(ctx)
+	workers.SetLimit(setupWorkers)
+	for i := 0; i < n && working.Err() == nil; i++ {
+		workers.Go(func() error { return f(working, i) })
 	}
-	workers.Wait()
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
+	if err := workers.Wait(); err != nil {
+		return err
 	}
-	return nil
+	return context.Cause(ctx)
 }
 
 // makeAll makes the namespaces and objects of the set.
@@ -119,7 +111,7 @@ func (s *Set) create(ctx context.Context, namespace uint16, options string, body
 	q := query{method: http.MethodPost, path: s.paths[namespace] + options, typ: jsonType, body: body}
 	for until := time.Now().Add(accountsWithin); ; {
 		r, err := s.asker.ask(ctx, q)
-		early := err == nil && r.status == http.StatusForbidden && strings.Contains(r.message(), "looking up service account")
+		early := err == nil && r.status == http.StatusForbidden && strings.Contains(load.Message(r.status, r.body), "looking up service account")
 		if !early || time.Now().After(until) || !apiclient.Pause(ctx, accountsPoll) {
 			return r, err
 		}

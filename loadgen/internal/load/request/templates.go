@@ -102,15 +102,8 @@ func (s *Templates) Renew(ctx context.Context) {
 	if s.headers == nil {
 		return
 	}
-	tick := time.NewTicker(renewEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-			_ = s.renew()
-		case <-ctx.Done():
-			return
-		}
+	for apiclient.Pause(ctx, renewEvery) {
+		_ = s.renew()
 	}
 }
 

@@ -102,7 +102,7 @@ func (f *fountain) serve(nc net.Conn) {
 		c.mu.Lock()
 		c.b = append(c.b[:0], 0, 0, 1, byte(http2.FrameHeaders), byte(http2.FlagHeadersEndHeaders))
 		c.b = append(binary.BigEndian.AppendUint32(c.b, id), 0x88)
-		if strings.Contains(h.PseudoValue("path"), "watch=1") {
+		if strings.Contains(h.PseudoValue("path"), "watch=true") {
 			c.streams = append(c.streams, id)
 			f.mu.Lock()
 			f.begun++

@@ -64,24 +64,6 @@
 // like all others, and the server may end them; they are not in Delivery,
 // BeforeAck and SlowestPerWatch, since their latency is their own doing.
 //
-// # Metrics
-//
-// Labelled load:
-//
-//	stormglass_watches_open                 gauge: established watches
-//	stormglass_watch_events_total           counter: all events read
-//	stormglass_watch_bytes_total            counter: bytes of those
-//	stormglass_watch_delivered_total        counter: first deliveries of measured writes
-//	stormglass_watch_lost_total             counter: deliveries given up
-//	stormglass_watch_duplicated_total       counter
-//	stormglass_watch_reordered_total        counter
-//	stormglass_watch_malformed_total        counter: streams that were no streams of events
-//	stormglass_watch_reconnects_total       counter: resumed by resourceVersion
-//	stormglass_watch_relists_total          counter: asked for the state again after a 410
-//	stormglass_watch_delivery_seconds       histogram: acknowledgement to delivery; 0 if the event came first
-//
-// What a watch waits and how long it asks to last is package apiclient's, as for all
-// who list and then watch. The streams are this package's own: the ledger takes each
-// event's stamp on the read loop, under the lane's lock and without an allocation,
-// and a shared client would put a call through an interface in between.
+// The metrics are in metrics.go. What to ask next and when is package listwatch's. The streams are this package's own:
+// the ledger takes each event's stamp on the read loop, under the lane's lock and without an allocation.
 package watch

@@ -2,9 +2,10 @@ package watch
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"math/bits"
+
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient/listwatch"
 )
 
 // Annotations that are read.
@@ -75,11 +76,8 @@ type scanner interface {
 	reset()
 }
 
-// errMalformed is the error of a stream that is none.
-var errMalformed = errors.New("malformed stream")
-
 func malformed(format string, args ...any) error {
-	return fmt.Errorf("%w: %s", errMalformed, fmt.Sprintf(format, args...))
+	return fmt.Errorf("%w: %s", listwatch.ErrMalformed, fmt.Sprintf(format, args...))
 }
 
 // Longest strings that can matter, as written, escapes included.
@@ -88,7 +86,7 @@ const (
 	longestValue = 4096
 )
 
-var errLongValue = fmt.Errorf("%w: a value that should be short is not", errMalformed)
+var errLongValue = malformed("a value that should be short is not")
 
 // hash tells names apart: multiply and fold, a word at a time.
 func hash(b []byte) uint64 {

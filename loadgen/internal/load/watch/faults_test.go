@@ -7,15 +7,13 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-func isWatch(r *http.Request) bool { return r.URL.Query().Get("watch") == "1" }
+func isWatch(r *http.Request) bool { return r.URL.Query().Get("watch") == "true" }
 
 func TestAnEndedWatchResumesWithNothingMissed(t *testing.T) {
 	t.Parallel()
@@ -174,16 +172,6 @@ func TestARefusedListIsAnError(t *testing.T) {
 	must(t, w.Prepare(t.Context()))
 	if err := w.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "list configmaps: 403: configmaps is forbidden (the user needs") {
 		t.Errorf("the error: %v", err)
-	}
-}
-
-func TestBackoffGrowsToItsBound(t *testing.T) {
-	for tries, want := range map[int]time.Duration{
-		1: 800 * time.Millisecond, 2: 1600 * time.Millisecond, 6: 25600 * time.Millisecond, 7: 30 * time.Second, 1000: 30 * time.Second,
-	} {
-		if least, most := apiclient.WatchBackoff(tries, 0), apiclient.WatchBackoff(tries, 1); least != want || most != 2*want {
-			t.Errorf("after %d failures %v to %v, want %v to twice that", tries, least, most, want)
-		}
 	}
 }
 

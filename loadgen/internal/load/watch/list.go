@@ -2,13 +2,15 @@ package watch
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"time"
 
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/h2conn"
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient/listwatch"
+	"github.com/stormglass/stormglass/loadgen/internal/load"
 )
 
 // The first list is no part of what is measured: it is tried again when the
@@ -44,11 +46,7 @@ func (w *Watches) firstList(ctx context.Context) (uint64, error) {
 		if !again || attempt == listAttempts || ctx.Err() != nil {
 			return 0, fmt.Errorf("list %s: %w", w.load.Resource, err)
 		}
-		timer := time.NewTimer(max(wait, l.retryAfter))
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
+		if !apiclient.Pause(ctx, max(wait, l.retryAfter)) {
 			return 0, context.Cause(ctx)
 		}
 		wait *= 2
@@ -61,7 +59,7 @@ func (w *Watches) listOnce(ctx context.Context, p *shared, l *lister) error {
 	defer cancel()
 	l.scan = w.requests.newList(l)
 	l.stream = &h2conn.Stream{}
-	path := w.requests.appendPath(nil, askFreshList, 0, 0)
+	path := w.requests.appendPath(nil, listwatch.FreshList, 0, 0)
 	if err := p.open(ctx, l.stream, w.templates.list.Load(), path, func(*lane) h2conn.Handler { return l }); err != nil {
 		return err
 	}
@@ -113,31 +111,9 @@ func (l *lister) End(err error) {
 	case l.failed != nil:
 		err = l.failed
 	case l.status != 0 && l.status != http.StatusOK:
-		err = l.refusal()
+		err = load.Refusal("list", l.status, l.refused)
 	case err == nil && !l.scan.idle():
 		err = malformed("a list that ends before its end")
 	}
 	l.done <- err
-}
-
-// refusal says in a line what the answer means, with a hint where there is one.
-func (l *lister) refusal() error {
-	var s struct {
-		Message string `json:"message"`
-	}
-	message := http.StatusText(l.status)
-	if json.Unmarshal(l.refused, &s) == nil && s.Message != "" {
-		message = s.Message
-	}
-	hint := map[int]string{
-		http.StatusUnauthorized:    "the credentials are not valid for this API server",
-		http.StatusForbidden:       "the user needs the RBAC permission to list this; check with `kubectl auth can-i`",
-		http.StatusNotFound:        "does the namespace exist?",
-		http.StatusNotAcceptable:   "custom resources have no protobuf: encoding: json",
-		http.StatusTooManyRequests: "priority and fairness rejects it; lower the rate or wait",
-	}[l.status]
-	if hint != "" {
-		hint = " (" + hint + ")"
-	}
-	return fmt.Errorf("%d: %s%s", l.status, message, hint)
 }

@@ -2,12 +2,10 @@ package watch
 
 import (
 	"errors"
-	"fmt"
-	"net/http"
 	"net/url"
-	"strconv"
 	"time"
 
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient/listwatch"
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/protobuf"
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 )
@@ -20,26 +18,6 @@ const (
 )
 
 var errOverdue = errors.New("the API server did not answer, or did not end the watch, when it should have")
-
-// refusal is an answer that is no success, or an ERROR event.
-type refusal struct {
-	status     int
-	retryAfter time.Duration
-}
-
-func (e *refusal) Error() string {
-	return fmt.Sprintf("the API server answers %d %s", e.status, http.StatusText(e.status))
-}
-
-// question is the kind of a watch's next request.
-type question uint8
-
-const (
-	askWatch     question = iota // from a version
-	askWatchList                 // the initial events, and on from them
-	askList                      // the version to watch from
-	askFreshList                 // the same, when a list of that version cannot be had
-)
 
 // requests are the fixed parts of what watches ask.
 type requests struct {
@@ -101,30 +79,7 @@ func accept(encoding, form string) (watch, list string, binary bool) {
 	return json + as("PartialObjectMetadata"), json + as("PartialObjectMetadataList"), false
 }
 
-// appendPath appends the path of a question. rv is the version known, 0 for
-// none yet; timeout that of a watch.
-func (r *requests) appendPath(b []byte, q question, rv uint64, timeout time.Duration) []byte {
-	b = append(b, r.path...)
-	switch q {
-	case askList:
-		// As a reflector: from the server's cache, but not older than what is
-		// known already.
-		b = strconv.AppendUint(append(b, "?resourceVersion="...), rv, 10)
-		return append(b, r.selector...)
-	case askFreshList:
-		if r.selector == "" {
-			return b
-		}
-		return append(append(b, '?'), r.selector[1:]...)
-	}
-	b = append(b, "?watch=1&allowWatchBookmarks=true&timeoutSeconds="...)
-	b = strconv.AppendInt(b, int64(timeout/time.Second), 10)
-	b = append(b, "&resourceVersion="...)
-	if q == askWatch || rv > 0 {
-		b = strconv.AppendUint(b, rv, 10)
-	}
-	if q == askWatchList {
-		b = append(b, "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"...)
-	}
-	return append(b, r.selector...)
+// appendPath appends the path of a question. rv is the version known, 0 for none yet.
+func (r *requests) appendPath(b []byte, q listwatch.Question, rv uint64, timeout time.Duration) []byte {
+	return listwatch.AppendQuery(append(b, r.path...), q, rv, timeout, r.selector)
 }

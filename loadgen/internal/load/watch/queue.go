@@ -3,66 +3,12 @@ package watch
 import (
 	"context"
 	"errors"
-	"sync"
-	"time"
 
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/h2conn"
 )
 
-// queue holds watches that are to make an attempt, in order. Read loops push
-// into it and never wait.
-type queue struct {
-	mu      sync.Mutex
-	waiting []*watcher
-	wake    sync.Cond
-	closed  bool
-}
-
-func newQueue() *queue {
-	q := &queue{}
-	q.wake.L = &q.mu
-	return q
-}
-
-func (q *queue) push(v *watcher) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if !q.closed {
-		q.waiting = append(q.waiting, v)
-		q.wake.Signal()
-	}
-}
-
-// pop waits for a watch; nil after close.
-func (q *queue) pop() *watcher {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	for len(q.waiting) == 0 && !q.closed {
-		q.wake.Wait()
-	}
-	if q.closed {
-		return nil
-	}
-	v := q.waiting[0]
-	q.waiting[0] = nil
-	q.waiting = q.waiting[1:]
-	return v
-}
-
-func (q *queue) close() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.closed, q.waiting = true, nil
-	q.wake.Broadcast()
-}
-
-// pushLater pushes a watch after its backoff.
-func (w *Watches) pushLater(v *watcher, delay time.Duration) {
-	v.timer.Store(time.AfterFunc(delay, func() { w.queue.push(v) }))
-}
-
-// Openers at work: one fills shared connections, several make connections of
-// the watches' own: each waits for the network.
+// eachOpeners is how many openers make connections of the watches' own, since each waits for the network. One
+// opener fills shared connections.
 const eachOpeners = 16
 
 // opener makes attempts, one at a time.
@@ -81,8 +27,12 @@ func newOpener(w *Watches) *opener {
 }
 
 func (o *opener) run(ctx context.Context) {
-	for v := o.set.queue.pop(); v != nil; v = o.set.queue.pop() {
-		v.attempt(ctx, o)
+	for ctx.Err() == nil {
+		select {
+		case v := <-o.set.queue:
+			v.attempt(ctx, o)
+		case <-ctx.Done():
+		}
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient/listwatch"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
@@ -130,6 +130,6 @@ func TestASilentServerIsGivenUp(t *testing.T) {
 	}
 	s.bookmark()
 	await(t, "bookmarks", func() bool { return w.Results()["storm"].Bookmarks == testWatches })
-	w.overdue(w.now() + 2*apiclient.ShortestWatch + endGrace + time.Second)
+	w.overdue(w.now() + 2*listwatch.ShortestWatch + endGrace + time.Second)
 	await(t, "all watches again", func() bool { return w.Results()["storm"].Reconnects == testWatches && w.Open() == testWatches })
 }

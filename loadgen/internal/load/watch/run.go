@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient/listwatch"
 	"github.com/stormglass/stormglass/loadgen/internal/load/arrival"
 )
 
@@ -55,7 +56,6 @@ func (w *Watches) Run(ctx context.Context) error {
 	w.running.end = time.Now()
 	w.mu.Unlock()
 	w.closing.Store(true)
-	w.queue.close()
 	for i := range w.watchers {
 		if t := w.watchers[i].timer.Load(); t != nil {
 			t.Stop()
@@ -93,18 +93,18 @@ func (w *Watches) begin(ctx context.Context) {
 		v := &w.watchers[i]
 		v.intended = w.since(start.Add(at))
 		if w.load.Start == "watchList" {
-			v.next = w.first()
+			v.machine.State, v.machine.Next = w.state(), w.state()
 		}
-		w.queue.push(v)
+		w.queue <- v
 	}
 }
 
-// first returns the question of a watch without a state to go on from.
-func (w *Watches) first() question {
+// state returns the question of a watch without a state to go on from.
+func (w *Watches) state() listwatch.Question {
 	if w.load.Start == "watchList" && !w.listFirst.Load() {
-		return askWatchList
+		return listwatch.WatchList
 	}
-	return askList
+	return listwatch.List
 }
 
 // closeLanes ends all connections and waits for their read loops.

@@ -1,6 +1,6 @@
 package watch
 
-import "github.com/stormglass/stormglass/loadgen/internal/apiclient"
+import "github.com/stormglass/stormglass/loadgen/internal/apiclient/listwatch"
 
 // protoScanner reads the API server's protobuf: a stream of watch events, each
 // behind four bytes of length, or one list. It takes what apimachinery's
@@ -125,7 +125,7 @@ func (s *protoScanner) length(c byte) error {
 	}
 	n := s.value
 	s.value, s.count = 0, 0
-	if n == 0 || n > apiclient.MostEvent {
+	if n == 0 || n > listwatch.MostEvent {
 		return malformed("an event of %d bytes", n)
 	}
 	s.ev = event{stamp: s.ev.stamp[:0]}

@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient/listwatch"
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/protobuf"
 )
 
@@ -63,7 +63,7 @@ func protoReference(stream []byte) (lines []string, ok bool) {
 			return lines, false
 		}
 		n := int(binary.BigEndian.Uint32(stream))
-		if n == 0 || n > apiclient.MostEvent || n > len(stream)-4 {
+		if n == 0 || n > listwatch.MostEvent || n > len(stream)-4 {
 			return lines, false
 		}
 		e, err := decodeEvent(stream[4 : 4+n])

@@ -115,7 +115,7 @@ func (s *stub) serve(t *testing.T, w http.ResponseWriter, r *http.Request) {
 	}
 	name, isObject := strings.CutPrefix(r.URL.Path, stubPath+"/")
 	switch {
-	case query.Get("watch") == "1":
+	case query.Get("watch") == "true":
 		s.watch(t, w, r)
 	case r.URL.Path == stubPath && r.Method == http.MethodGet:
 		s.list(t, w, r)

@@ -3,6 +3,8 @@ package watch
 import (
 	"context"
 	"time"
+
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 )
 
 const (
@@ -16,15 +18,8 @@ const (
 // tend ends streams that the server has forgotten, until ctx ends. One ticker
 // for all watches: a timer for each would cost more than the rest of it.
 func (w *Watches) tend(ctx context.Context) {
-	tick := time.NewTicker(lookAfter)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-			w.overdue(w.now())
-		case <-ctx.Done():
-			return
-		}
+	for apiclient.Pause(ctx, lookAfter) {
+		w.overdue(w.now())
 	}
 }
 
@@ -42,15 +37,8 @@ func (w *Watches) overdue(now time.Duration) {
 // slowDown gives slow watches their bytes back, so many per second, until ctx
 // ends.
 func (w *Watches) slowDown(ctx context.Context) {
-	tick := time.NewTicker(giveBack)
-	defer tick.Stop()
 	begin, given := w.now(), int64(0)
-	for {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
-		}
+	for apiclient.Pause(ctx, giveBack) {
 		// By the clock, not by the ticks: those may be late.
 		due := int64(float64(w.load.Slow.BytesPerSecond) * (w.now() - begin).Seconds())
 		for i := range w.watchers {

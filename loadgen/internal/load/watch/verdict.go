@@ -2,11 +2,10 @@ package watch
 
 import (
 	"errors"
-	"net/http"
 	"time"
 
-	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/h2conn"
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient/listwatch"
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 )
 
@@ -32,78 +31,52 @@ func (v *watcher) End(err error) {
 	}
 	delay := v.verdict(err, up)
 	if delay == 0 {
-		w.queue.push(v)
+		w.queue <- v
 		return
 	}
-	w.pushLater(v, delay)
+	v.timer.Store(time.AfterFunc(delay, func() { w.queue <- v }))
 }
 
-// verdict decides what the watch asks next, and after what wait.
+// verdict counts how the attempt ended. It returns the wait before the next one.
 func (v *watcher) verdict(err error, up bool) time.Duration {
 	w, stats := v.set, v.set.phases.Now()
-	var refused *refusal
-	errors.As(err, &refused)
-	lived := w.now() - v.began
-	if up && (err != nil || lived < apiclient.ShortestWatch) {
+	end := listwatch.End{Up: up, Events: v.events, Lived: w.now() - v.began, Err: err}
+	if v.asked >= listwatch.List && err == nil && v.rv == 0 {
+		end.Err = h2conn.ErrTruncated
+	}
+	if up && (err != nil || end.Lived < listwatch.ShortestWatch) {
 		w.samples.Broke()
 	}
-	if up && v.events > 0 {
-		v.tries = 0
-	}
+	v.machine.State = w.state()
+	verdict, wait := v.machine.Ended(end, w.random())
 	switch {
-	case v.asked >= askList && err == nil && v.rv > 0:
+	case verdict == listwatch.Listed:
 		w.see(v.rv)
-		v.countRelist()
-		v.next = askWatch // relisting stays: what follows is no reconnection
-		return 0
-	case v.asked == askList && refused != nil && (refused.status == http.StatusGone || refused.status == http.StatusGatewayTimeout):
-		// The version is too old to list, or newer than the server has.
-		v.next = askFreshList
-	case refused != nil && refused.status == http.StatusGone && v.asked < askList:
+		v.countRelist() // relisting stays: what follows is no reconnection
+	case verdict == listwatch.Expired:
 		v.relisting = true
-		if v.next = w.first(); v.asked == askWatchList {
-			v.next = askFreshList // asked for again, it would say the same
-		}
-		return v.fail(0)
-	case v.asked == askWatchList && refused != nil && (refused.status == http.StatusUnprocessableEntity || refused.status == http.StatusBadRequest):
-		// As client-go does, for good: the server has no WatchList.
-		w.listFirst.Store(true)
-		v.next = w.first()
-		return 0
-	case errors.Is(err, errMalformed):
+	case verdict == listwatch.NoWatchList:
+		w.listFirst.Store(true) // for good, as client-go does
+	case verdict == listwatch.Resumed:
+	case errors.Is(err, listwatch.ErrMalformed):
 		stats.malformed.Add(1)
 		w.all.malformed.Add(1)
-		return v.fail(0)
-	case up && refused == nil && (v.events > 0 || lived >= apiclient.TooShort):
-		// The server ended it, or the connection was lost: resumed at once.
-		v.tries = 0
-		return 0
-	case !up && errors.Is(err, h2conn.ErrGoAway) && v.tries == 0:
-		stats.fail(load.GoAway)
-		v.tries++
-		return 0 // refused by a connection that goes away, and never begun
+	default:
+		stats.fail(outcomeOf(err))
 	}
-	if refused != nil {
-		stats.fail(load.Outcome(refused.status))
-		return v.fail(refused.retryAfter)
-	}
-	stats.fail(outcomeOf(err))
-	return v.fail(0)
+	return wait
 }
 
-// outcomeOf is the kind of failure of an attempt that got no refusal.
+// outcomeOf is the kind of failure of an attempt.
 func outcomeOf(err error) load.Outcome {
+	refused, ok := errors.AsType[*listwatch.Refusal](err)
 	switch {
+	case ok:
+		return load.Outcome(refused.Status)
 	case err == nil:
 		return load.Truncated // ended in order, before it was a watch
 	case errors.Is(err, errOverdue):
 		return load.TimedOut
 	}
 	return load.OutcomeOf(err)
-}
-
-// fail is the wait after a failure, at least as long as the server asks.
-func (v *watcher) fail(retryAfter time.Duration) time.Duration {
-	v.tries++
-	return max(apiclient.WatchBackoff(v.tries, v.set.random()), retryAfter)
 }

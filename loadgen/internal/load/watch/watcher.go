@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/h2conn"
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient/listwatch"
 )
 
 // watcher is one watch through all its reconnections: the handler of its
@@ -27,14 +27,13 @@ type watcher struct {
 	key uint64 // of the object of that version
 	// intended start of the watch, for the latency of its opening.
 	intended time.Duration
-	tries    int // failures in a row
 
 	joined bool // it owes deliveries
 	timed  bool // its opening was timed
 
+	machine listwatch.Machine
 	// Of the attempt.
-	next      question
-	asked     question
+	asked     listwatch.Question
 	relisting bool // the state has to be asked for because of a 410
 	up        bool // counted as open
 	listing   bool // the initial events of a WatchList are coming in
@@ -58,14 +57,14 @@ func (v *watcher) attempt(ctx context.Context, o *opener) {
 	v.opening.Lock()
 	defer v.opening.Unlock()
 	w := v.set
-	if !v.joined && v.next == askWatch {
+	v.asked, v.failed, v.up, v.listing, v.events = v.machine.Next, nil, false, false, 0
+	if !v.joined && v.asked == listwatch.Watch {
 		v.rv = max(v.rv, w.newest.Load())
 	}
-	v.asked, v.failed, v.up, v.listing, v.events = v.next, nil, false, false, 0
 	v.began = w.now()
-	timeout := apiclient.WatchLength(apiclient.ShortestWatch, w.random())
+	timeout := listwatch.Length(listwatch.ShortestWatch, w.random())
 	template := w.templates.watch
-	if v.asked >= askList {
+	if v.asked >= listwatch.List {
 		v.scan, template = w.requests.newList(v), w.templates.list
 	} else {
 		if v.watching == nil {
@@ -93,10 +92,10 @@ func (v *watcher) attempt(ctx context.Context, o *opener) {
 func (v *watcher) Header(h h2conn.Header) {
 	if h.Status != http.StatusOK {
 		// What else it says does not matter, and may never end.
-		v.giveUp(&refusal{h.Status, h.RetryAfter})
+		v.giveUp(&listwatch.Refusal{Status: h.Status, RetryAfter: h.RetryAfter})
 		return
 	}
-	if v.asked < askList {
+	if v.asked < listwatch.List {
 		v.established()
 	}
 }
@@ -106,7 +105,7 @@ func (v *watcher) established() {
 	w, stats := v.set, v.set.phases.Now()
 	v.up = true
 	w.open.Add(1)
-	v.deadline.Store(int64(w.now() + 2*apiclient.ShortestWatch + endGrace))
+	v.deadline.Store(int64(w.now() + 2*listwatch.ShortestWatch + endGrace))
 	switch {
 	case !v.timed:
 		v.timed = true
@@ -115,7 +114,7 @@ func (v *watcher) established() {
 		stats.reconnects.Add(1)
 		w.all.reconnects.Add(1)
 	}
-	if v.asked == askWatchList {
+	if v.asked == listwatch.WatchList {
 		v.listing = true
 		return
 	}
@@ -150,7 +149,7 @@ func (v *watcher) giveUp(err error) {
 
 // take handles each event of the stream. The lane's lock is held.
 func (v *watcher) take(e *event) error {
-	if v.asked >= askList {
+	if v.asked >= listwatch.List {
 		v.rv = max(v.rv, e.rv)
 		return nil
 	}
@@ -158,7 +157,7 @@ func (v *watcher) take(e *event) error {
 	l.tally.events++
 	switch {
 	case e.kind == errorEvent:
-		return &refusal{status: e.code}
+		return &listwatch.Refusal{Status: e.code}
 	case e.kind == unknownEvent:
 		return malformed("an event of no type that there is")
 	case e.rv == 0:
@@ -232,7 +231,7 @@ func (v *watcher) foreign(e *event, key uint64) {
 
 // listed ends the initial events of a WatchList: changes follow.
 func (v *watcher) listed(rv uint64) {
-	v.listing, v.next = false, askWatch
+	v.listing, v.machine.Next = false, listwatch.Watch
 	v.rv, v.key = max(v.rv, rv), 0
 	v.countRelist()
 	v.relisting = false

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient/listwatch"
 	"github.com/stormglass/stormglass/loadgen/internal/latency"
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 	"github.com/stormglass/stormglass/loadgen/internal/load/arrival"
@@ -44,7 +45,8 @@ type Watches struct {
 	window    *latency.Histogram // of Live
 	samples   *samples.Streams
 	stalls    *stall.Meter
-	queue     *queue
+	// queue holds the watches that are to make an attempt. It has room for all, so that read loops never wait.
+	queue chan *watcher
 
 	newest      atomic.Uint64 // resourceVersion known
 	open        atomic.Int64
@@ -96,7 +98,8 @@ func New(t load.Target, l scenario.Load, pacer arrival.Pacer, objects Objects) (
 		load: l, objects: objects, pacer: pacer, endpoint: to,
 		roster: newRoster(l.Count), watchers: make([]watcher, l.Count),
 		phases: load.NewPhases(newWatchStats), base: time.Now(), exposed: newExposed(time.Now()),
-		window: latency.New(longestDelivery), samples: t.Samples.Streams(l.Name), stalls: t.Stalls, queue: newQueue(), allOpen: make(chan struct{}),
+		window: latency.New(longestDelivery), samples: t.Samples.Streams(l.Name), stalls: t.Stalls,
+		queue: make(chan *watcher, l.Count), allOpen: make(chan struct{}),
 		lanes: map[*lane]struct{}{}, draw: rand.New(rand.NewPCG(uint64(t.Seed), 0x7761746368)),
 	}
 	w.ledgers.Store(new([]*ledger))
@@ -105,6 +108,7 @@ func New(t load.Target, l scenario.Load, pacer arrival.Pacer, objects Objects) (
 	for i := range w.watchers {
 		v := &w.watchers[i]
 		v.set, v.id, v.slow = w, i, isSlow(i, l.Slow.Fraction)
+		v.machine = listwatch.Machine{Backoff: listwatch.Backoff(), State: listwatch.List, WaitExpired: true}
 	}
 	return w, newCollector(w).register(t.Registerer)
 }

@@ -1,0 +1,53 @@
+package listwatch
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+)
+
+// Frames cuts the body of a watch, fed in pieces of any size, into events.
+type Frames struct {
+	// Lines: an event is a line, as in JSON. Otherwise it stands behind four bytes of length, as in protobuf.
+	Lines bool
+
+	rest []byte // the beginning of an event
+}
+
+// Feed calls take for each event that p completes. The event is valid during the call.
+func (f *Frames) Feed(p []byte, take func(event []byte) error) error {
+	if len(f.rest) > 0 {
+		p = append(f.rest, p...)
+	}
+	for len(p) > 0 {
+		begin, end, after := f.cut(p)
+		if end-begin > MostEvent {
+			return fmt.Errorf("%w: an event of %d bytes", ErrMalformed, end-begin)
+		}
+		if after > len(p) {
+			f.rest = append(f.rest[:0], p...)
+			return nil
+		}
+		if err := take(p[begin:end]); err != nil {
+			return err
+		}
+		p = p[after:]
+	}
+	f.rest = nil // an event in two pieces is rare and should not cost memory for good
+	return nil
+}
+
+// cut finds the first event of p; after is beyond p where the event is not whole.
+func (f *Frames) cut(p []byte) (begin, end, after int) {
+	if f.Lines {
+		if end = bytes.IndexByte(p, '\n'); end < 0 {
+			end = len(p)
+		}
+		return 0, end, end + 1
+	}
+	if len(p) < 4 {
+		return 0, 0, len(p) + 1
+	}
+	end = 4 + int(binary.BigEndian.Uint32(p))
+	return 4, end, end
+}

@@ -1,0 +1,115 @@
+package listwatch
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient/h2conn"
+)
+
+// Machine decides how one list-then-watch goes on after each request. It is for one goroutine at a time.
+type Machine struct {
+	// Backoff is the wait after failures in a row.
+	Backoff apiclient.Backoff
+	// State is how the state is asked for after a 410.
+	State Question
+	// Next is what is asked now, or next. The caller sets it to Watch when the initial events of a WatchList have
+	// ended.
+	Next Question
+	// WaitExpired makes the first 410 in a row wait too: many watches would list at once.
+	WaitExpired bool
+	// WaitLost makes a watch wait that was lost and did not end in order.
+	WaitLost bool
+
+	failures int // in a row
+}
+
+// End is how a request ended.
+type End struct {
+	// Up: a watch was answered with 200.
+	Up bool
+	// Events and bookmarks that a watch brought, and how long it lasted.
+	Events int
+	Lived  time.Duration
+	// Err is nil for an end in order. It wraps a *Refusal or an apierrors.StatusError where the server refused, by its
+	// answer or an ERROR event.
+	Err error
+}
+
+// Refusal is an answer that is no success, or an ERROR event.
+type Refusal struct {
+	Status     int
+	RetryAfter time.Duration
+}
+
+func (e *Refusal) Error() string {
+	return fmt.Sprintf("the API server answers %d %s", e.Status, http.StatusText(e.Status))
+}
+
+// refusal is that of an error; without one its status is 0.
+func refusal(err error) Refusal {
+	if r, ok := errors.AsType[*Refusal](err); ok {
+		return *r
+	}
+	var r Refusal
+	if s, ok := errors.AsType[*apierrors.StatusError](err); ok {
+		seconds, _ := apierrors.SuggestsClientDelay(err)
+		r = Refusal{int(s.ErrStatus.Code), time.Duration(seconds) * time.Second}
+	}
+	return r
+}
+
+// Verdict is what an end means.
+type Verdict uint8
+
+const (
+	// Failed: the same is asked again, or a FreshList where a List cannot be had.
+	Failed Verdict = iota
+	// Resumed: the watch goes on from the version that it has reached.
+	Resumed
+	// Listed: a watch follows the list.
+	Listed
+	// Expired: the state has to be asked for again (410).
+	Expired
+	// NoWatchList: the server has no WatchList; from now on it is listed first.
+	NoWatchList
+)
+
+// Ended decides what Next is, and after what wait; random is from 0 to 1.
+func (m *Machine) Ended(e End, random float64) (v Verdict, wait time.Duration) {
+	watched, refused := m.Next <= WatchList, refusal(e.Err)
+	expired := refused.Status == http.StatusGone
+	goesOn := e.Err == nil || refused.Status == 0 && !m.WaitLost && !errors.Is(e.Err, ErrMalformed)
+	if e.Up && e.Events > 0 {
+		m.failures = 0
+	}
+	switch {
+	case !watched && e.Err == nil:
+		m.Next = Watch
+		return Listed, 0
+	case m.Next == List && (expired || refused.Status == http.StatusGatewayTimeout):
+		m.Next = FreshList // the version is too old to list, or newer than the server has
+	case m.Next == WatchList && expired:
+		v, m.Next = Expired, FreshList // asked for again, it would say the same
+	case watched && expired:
+		v, m.Next = Expired, m.State
+	case m.Next == WatchList && (refused.Status == http.StatusUnprocessableEntity || refused.Status == http.StatusBadRequest):
+		m.State, m.Next = List, List
+		return NoWatchList, 0
+	case e.Up && goesOn && (e.Events > 0 || e.Lived >= TooShort):
+		m.failures = 0
+		return Resumed, 0
+	}
+	m.failures++
+	// A connection that goes away has not begun the request.
+	unsent := !e.Up && errors.Is(e.Err, h2conn.ErrGoAway)
+	if m.failures == 1 && (unsent || v == Expired && !m.WaitExpired) {
+		return v, 0
+	}
+	return v, max(m.Backoff.Wait(m.failures, random), refused.RetryAfter)
+}

@@ -1,0 +1,50 @@
+package apiclient
+
+import (
+	"context"
+	"time"
+)
+
+// Backoff is a wait that is doubled with each failure in a row.
+type Backoff struct {
+	First, Most time.Duration
+}
+
+// Wait is the wait after so many failures in a row, lengthened up to twofold by random, from 0 to 1.
+func (b Backoff) Wait(failures int, random float64) time.Duration {
+	d := b.First
+	for range failures - 1 {
+		if d = 2 * d; d >= b.Most {
+			d = b.Most
+			break
+		}
+	}
+	return d + time.Duration(random*float64(d))
+}
+
+// Retry counts failures in a row, and waits after each. It is for one goroutine.
+type Retry struct {
+	Backoff
+	failures int
+}
+
+// Reset begins again with the first wait.
+func (r *Retry) Reset() { r.failures = 0 }
+
+// Pause counts a failure and waits; false if ctx ended before.
+func (r *Retry) Pause(ctx context.Context) bool {
+	r.failures++
+	return Pause(ctx, r.Wait(r.failures, 0))
+}
+
+// Pause waits for d; false if ctx ended before.
+func Pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,35 @@
+package load
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+)
+
+// Message is the API server's message in an answer that is no success, or the name of the status.
+func Message(status int, body []byte) string {
+	var s struct {
+		Message string `json:"message"`
+	}
+	if json.Unmarshal(body, &s) == nil && s.Message != "" {
+		return s.Message
+	}
+	return http.StatusText(status)
+}
+
+// Refusal is the error of an answer that is no success to a request of that verb, with a hint where there is one.
+func Refusal(verb string, status int, body []byte) error {
+	hint := map[int]string{
+		http.StatusUnauthorized:          "the credentials are not valid for this API server",
+		http.StatusForbidden:             "the user needs the RBAC permission to " + verb + " this; check with `kubectl auth can-i`",
+		http.StatusNotFound:              "does the namespace exist?",
+		http.StatusNotAcceptable:         "custom resources have no protobuf: encoding: json",
+		http.StatusUnprocessableEntity:   "the object is not what this API server takes",
+		http.StatusRequestEntityTooLarge: "use a smaller size",
+		http.StatusTooManyRequests:       "priority and fairness rejects it; lower the rate or wait",
+	}[status]
+	if hint != "" {
+		hint = " (" + hint + ")"
+	}
+	return fmt.Errorf("%d: %s%s", status, Message(status, body), hint)
+}
