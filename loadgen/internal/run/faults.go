@@ -10,11 +10,10 @@ import (
 
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/internal/exitcode"
-	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// supervisor is the bundled plane's, as far as faults go: a control.Client.
+// supervisor is a control.Client, as far as faults and events go.
 type supervisor interface {
 	Check(context.Context, control.Fault) error
 	Begin(context.Context, control.Fault) (control.FaultStatus, error)
@@ -27,8 +26,7 @@ type supervisor interface {
 // restarting etcd's members one after another takes the longest.
 const clearWithin = 2 * time.Minute
 
-// refuseFaults says of each fault of the control plane that a user's cluster has
-// none of them.
+// refuseFaults refuses every fault of the control plane, for a user's cluster.
 func refuseFaults(s *scenario.Scenario) error {
 	var errs []error
 	for _, f := range s.Faults() {
@@ -78,10 +76,10 @@ func patience(s *scenario.Scenario) time.Duration {
 	return 0
 }
 
-// schedule is the faults of one phase: each begins at its time, and those
-// without a length end with the phase.
+// schedule holds the faults of one phase: each begins at its time, and those without a
+// length end with the phase.
 type schedule struct {
-	run   *run
+	*phases
 	start time.Time
 	fail  context.CancelCauseFunc // ends the phase: a fault could not be begun
 	stop  context.CancelFunc      // begins no more
@@ -95,15 +93,15 @@ type schedule struct {
 // startFaults begins the faults of a phase that began at start. Those of nodes
 // that are due at once have begun when it returns. fail is called with what
 // went wrong.
-func (r *run) startFaults(ctx context.Context, p *scenario.Phase, start time.Time, fail context.CancelCauseFunc) *schedule {
-	s := &schedule{run: r, start: start, fail: fail}
+func (ps *phases) startFaults(ctx context.Context, p *scenario.Phase, start time.Time, fail context.CancelCauseFunc) *schedule {
+	s := &schedule{phases: ps, start: start, fail: fail}
 	waiting, stop := context.WithCancel(ctx)
 	s.stop = stop
 	for i := range p.Faults {
 		f := &p.Faults[i]
 		for _, after := range f.Times() {
 			if f.OfNodes() && after == 0 {
-				r.nodeFault(f)
+				ps.nodes.beginFault(f, ps.journal, ps.workload)
 				continue
 			}
 			s.done.Go(func() { s.at(ctx, waiting, start.Add(after), p, f) })
@@ -127,11 +125,11 @@ func (s *schedule) at(ctx, waiting context.Context, due time.Time, p *scenario.P
 		return
 	}
 	if f.OfNodes() {
-		s.run.nodeFault(f)
+		s.nodes.beginFault(f, s.journal, s.workload)
 		return
 	}
-	asked := f.Control(s.run.scenario.Seed)
-	begun, err := s.run.supervisor.Begin(ctx, asked)
+	asked := f.Control(s.scenario.Seed)
+	begun, err := s.supervisor.Begin(ctx, asked)
 	if err != nil {
 		if ctx.Err() != nil {
 			s.miss(due, p, f)
@@ -140,7 +138,7 @@ func (s *schedule) at(ctx, waiting context.Context, due time.Time, p *scenario.P
 		}
 		return
 	}
-	s.run.step("fault: %s", faultLine(begun))
+	s.step("fault: %s", faultLine(begun))
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.open = append(s.open, begun.ID)
@@ -162,13 +160,13 @@ func (s *schedule) end(ctx context.Context) error {
 	s.stop()
 	s.done.Wait()
 	interrupted := ctx.Err() != nil
-	ctx, cancel := s.run.windUp(clearWithin)
+	ctx, cancel := s.windUp(clearWithin)
 	defer cancel()
 	var clears sync.WaitGroup
 	errs := make([]error, len(s.open))
 	for i, id := range s.open {
 		clears.Go(func() {
-			ended, err := s.run.supervisor.Clear(ctx, id)
+			ended, err := s.supervisor.Clear(ctx, id)
 			if err == nil && ended.Error != "" {
 				err = errors.New(ended.Error)
 			}
@@ -180,45 +178,9 @@ func (s *schedule) end(ctx context.Context) error {
 	clears.Wait()
 	for _, m := range s.missed {
 		if !interrupted { // that says enough
-			s.run.step("%s", m)
+			s.step("%s", m)
 		}
 	}
-	s.run.info.MissedFaults = append(s.run.info.MissedFaults, s.missed...)
+	s.phases.missed = append(s.phases.missed, s.missed...)
 	return errors.Join(errs...)
-}
-
-// nodeMechanisms are how each kind of fault of simulated nodes begins: they give the
-// nodes that are hit, and what these do then.
-func nodeMechanisms() map[string]func(*run, *scenario.Fault) (names []string, does string) {
-	return map[string]func(*run, *scenario.Fault) ([]string, string){
-		control.NodeFailure: func(r *run, f *scenario.Fault) ([]string, string) { return r.fleet.Fail(f.Fraction), "stop" },
-		control.NodeShutdown: func(r *run, f *scenario.Fault) ([]string, string) {
-			return r.fleet.Shutdown(f.Fraction), "shut down in order"
-		},
-		control.SlowKubelet: func(r *run, f *scenario.Fault) ([]string, string) {
-			return r.fleet.Slow(f.Fraction, f.Delay.D()), "write late by " + f.Delay.String()
-		},
-		control.NodeRecovery: func(r *run, _ *scenario.Fault) ([]string, string) {
-			r.workload.NodesRecovered()
-			r.fleet.Recover()
-			return nil, "come back"
-		},
-	}
-}
-
-// nodeFault begins a fault of simulated nodes, or ends those of before.
-func (r *run) nodeFault(f *scenario.Fault) {
-	at := time.Now()
-	names, does := nodeMechanisms()[f.Kind](r, f)
-	if control.EndsNodeFaults(f.Kind) {
-		r.event(at, result.EventNodeFault, f.Kind, "all nodes "+does)
-		r.step("all nodes %s", does)
-		return
-	}
-	if f.StopsNodes() {
-		r.workload.NodesFailed(at, names)
-	}
-	detail := fmt.Sprintf("%d of %d nodes %s", len(names), r.scenario.Nodes.Count, does)
-	r.event(at, result.EventNodeFault, f.Kind, detail)
-	r.step("fault: %s", detail)
 }

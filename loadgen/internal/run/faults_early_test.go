@@ -14,10 +14,10 @@ func TestSlowFaultsAreRequestedEarly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage()
 		s.takes = 70 * time.Millisecond
-		r.supervisor = s
+		r.phases.supervisor = s
 		ctx, fail := context.WithCancelCause(t.Context())
 		defer fail(nil)
-		faults := r.startFaults(ctx, &r.scenario.Phases[0], time.Now(), fail)
+		faults := r.phases.startFaults(ctx, &r.o.Scenario.Phases[0], time.Now(), fail)
 		time.Sleep(20 * time.Second)
 		if err := faults.end(ctx); err != nil {
 			t.Fatal(err)

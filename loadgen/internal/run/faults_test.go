@@ -115,16 +115,16 @@ phases:
 `))
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage()
-		r.supervisor = s
-		if _, err := r.through(t.Context(), &r.scenario.Phases[0], time.Now()); err != nil {
+		r.phases.supervisor = s
+		if _, err := r.phases.through(t.Context(), &r.o.Scenario.Phases[0], time.Now()); err != nil {
 			t.Fatal(err)
 		}
 		want := []string{"5s begin kill", "10s begin slowFsync", "25s begin kill", "45s begin kill", "50s begin restart", "1m0s clear slowFsync"}
 		if !slices.Equal(s.log, want) {
 			t.Errorf("%q, want %q", s.log, want)
 		}
-		if len(r.info.MissedFaults) > 0 {
-			t.Errorf("missed %q", r.info.MissedFaults)
+		if len(r.phases.missed) > 0 {
+			t.Errorf("missed %q", r.phases.missed)
 		}
 	})
 }
@@ -134,9 +134,9 @@ func TestFaultsEndWithAPhaseThatIsOverEarly(t *testing.T) {
 	r := underway(t, parse(t, "phases: [{name: p, until: watchesOpen, within: 1m, load: [{kind: watches, count: 1, rate: 1/s}], faults: [{kind: pause, component: etcd-0, for: 30s}]}]"))
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage()
-		r.supervisor = s
+		r.phases.supervisor = s
 		ctx, fail := context.WithCancelCause(t.Context())
-		faults := r.startFaults(ctx, &r.scenario.Phases[0], time.Now(), fail)
+		faults := r.phases.startFaults(ctx, &r.o.Scenario.Phases[0], time.Now(), fail)
 		time.Sleep(5 * time.Second) // the condition holds
 		if err := faults.end(ctx); err != nil {
 			t.Fatal(err)
@@ -155,8 +155,8 @@ func TestAFaultThatIsBeingBegunDoesNotOutliveItsPhase(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage()
 		s.takes = 3 * time.Second
-		r.supervisor = s
-		if _, err := r.through(t.Context(), &r.scenario.Phases[0], time.Now()); err != nil {
+		r.phases.supervisor = s
+		if _, err := r.phases.through(t.Context(), &r.o.Scenario.Phases[0], time.Now()); err != nil {
 			t.Fatal(err)
 		}
 		if want := []string{"12s begin etcdQuota", "12s clear etcdQuota"}; !slices.Equal(s.log, want) {
@@ -165,7 +165,7 @@ func TestAFaultThatIsBeingBegunDoesNotOutliveItsPhase(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 9500*time.Millisecond)
 		defer cancel()
 		began := time.Now()
-		if _, err := r.through(ctx, &r.scenario.Phases[0], began); err == nil {
+		if _, err := r.phases.through(ctx, &r.o.Scenario.Phases[0], began); err == nil {
 			t.Error("an interrupt is no error")
 		}
 		if took := time.Since(began); took != 9500*time.Millisecond || len(s.faults) != 1 {
@@ -181,8 +181,8 @@ func TestFaultsThatNeverBegin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage()
 		s.refuse = map[string]error{control.FaultPause: errors.New("it is busy")}
-		r.supervisor = s
-		_, err := r.through(t.Context(), &r.scenario.Phases[0], time.Now())
+		r.phases.supervisor = s
+		_, err := r.phases.through(t.Context(), &r.o.Scenario.Phases[0], time.Now())
 		if exitcode.Of(err) != exitcode.Environment || !strings.Contains(err.Error(), "phase p: fault pause could not be begun: it is busy") {
 			t.Errorf("exit code %d: %v", exitcode.Of(err), err)
 		}
@@ -190,8 +190,8 @@ func TestFaultsThatNeverBegin(t *testing.T) {
 			t.Errorf("the phase went on to %s", took)
 		}
 		want := []string{"fault kill, due 1m0s after the start of phase p, never began: the phase ended before"}
-		if !slices.Equal(r.info.MissedFaults, want) {
-			t.Errorf("missed %q", r.info.MissedFaults)
+		if !slices.Equal(r.phases.missed, want) {
+			t.Errorf("missed %q", r.phases.missed)
 		}
 	})
 }
@@ -228,7 +228,7 @@ func TestFaultsAreCheckedBeforeTheFirstPhase(t *testing.T) {
 // the run from passing.
 func TestLostFaultIsReported(t *testing.T) {
 	r := underway(t, parse(t, "phases: [{name: p, for: 1s}]"))
-	f := follower{run: r, told: map[string]bool{}}
+	f := follower{journal: r.journal, told: map[string]bool{}}
 	s := control.FaultStatus{ID: "3", Fault: control.Fault{Kind: control.FaultSlowFsync}, Active: time.Now()}
 	f.fault(s)
 	if len(f.lost) != 0 {
@@ -241,7 +241,7 @@ func TestLostFaultIsReported(t *testing.T) {
 	if !slices.Equal(f.lost, want) {
 		t.Errorf("lost %q, want %q", f.lost, want)
 	}
-	events, err := timeline.Read(r.dir)
+	events, err := timeline.Read(r.dir.path)
 	if err != nil || len(events) != 2 || events[1].Name != "fault lost" || events[1].Detail != want[0] {
 		t.Errorf("the timeline is %+v, %v", events, err)
 	}
@@ -262,13 +262,12 @@ func TestActionsArePatientOnlyWithFaults(t *testing.T) {
 func TestTheSupervisorsEventsAreInTheTimeline(t *testing.T) {
 	r := underway(t, parse(t, "phases: [{name: p, for: 1s}]"))
 	s := newStage()
-	r.supervisor = s
 	begun, err := s.Begin(t.Context(), control.Fault{Kind: control.FaultKill, Components: []string{"etcd-0"}, For: time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.tell(control.EventExit, "etcd-0")
-	f := &follower{run: r, told: map[string]bool{}}
+	f := &follower{journal: r.journal, supervisor: s, told: map[string]bool{}}
 	if err := f.next(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -277,7 +276,7 @@ func TestTheSupervisorsEventsAreInTheTimeline(t *testing.T) {
 	}
 	s.tell(control.EventReady, "etcd-0")
 	f.last(t.Context())
-	events, err := timeline.Read(r.dir)
+	events, err := timeline.Read(r.dir.path)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,8 +18,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/generator"
 	"github.com/stormglass/stormglass/loadgen/internal/judge"
 	"github.com/stormglass/stormglass/loadgen/internal/node"
-	"github.com/stormglass/stormglass/loadgen/internal/record"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
+	"github.com/stormglass/stormglass/loadgen/internal/samples"
 	"github.com/stormglass/stormglass/loadgen/internal/timeline"
 	"github.com/stormglass/stormglass/loadgen/internal/workload"
 	"github.com/stormglass/stormglass/loadgen/result"
@@ -43,19 +43,31 @@ func parse(t *testing.T, body string) *scenario.Scenario {
 	return s
 }
 
-// underway is a run whose parts are real and whose cluster is gone.
+// underway is a run whose stages are real and whose cluster is gone.
 func underway(t *testing.T, s *scenario.Scenario) *run {
+	return underwayOf(t, s, console{Progress: silent{}})
+}
+
+func underwayOf(t *testing.T, s *scenario.Scenario, c console) *run {
 	t.Helper()
-	r := &run{
-		Options: Options{Progress: silent{}, Kubeconfig: "theirs.kubeconfig"}, scenario: s, dir: t.TempDir(),
-		registry: prometheus.NewRegistry(), target: &cluster.Target{Admin: nowhere()}, loads: &loads{},
-	}
-	r.info.ID, r.info.Started = "0123456789", time.Now().UTC()
-	var err error
-	if r.timeline, err = timeline.Open(r.dir); err != nil {
+	dir, err := makeDirectory(t.TempDir(), "mine", time.Now())
+	if err != nil {
 		t.Fatal(err)
 	}
-	if r.recorder, err = record.Open(r.dir, nil, record.Options{Registry: r.registry}); err != nil {
+	gone := &cluster.Target{Admin: nowhere(), Labels: cluster.Labels("0123456789")}
+	r := &run{
+		o: Options{Scenario: s}, dir: dir, journal: journal{console: c}, loads: &loads{}, nodes: &nodes{spec: s.Nodes},
+		target: newTarget(gone, &userCluster{c, gone, cleanupCommand(Options{Kubeconfig: "theirs.kubeconfig", Context: "their's"}, "0123456789")}, nil),
+	}
+	r.info.ID, r.info.Started = "0123456789", time.Now().UTC()
+	registry := prometheus.NewRegistry()
+	if r.timeline, err = timeline.Open(dir.path); err != nil {
+		t.Fatal(err)
+	}
+	if r.samples, err = samples.Open(dir.path, nil); err != nil {
+		t.Fatal(err)
+	}
+	if r.recording, err = openRecording(recordingOptions{console: c, dir: dir.path, scenario: s, registry: registry}); err != nil {
 		t.Fatal(err)
 	}
 	if r.self, err = generator.NewSelfMeter(prometheus.NewRegistry()); err != nil {
@@ -64,7 +76,18 @@ func underway(t *testing.T, s *scenario.Scenario) *run {
 	if r.workload, err = workload.New(nowhere(), workload.Options{Namespace: "ns", Labels: map[string]string{"a": "b"}}); err != nil {
 		t.Fatal(err)
 	}
+	r.stage()
 	return r
+}
+
+// addNodes gives a run simulated nodes that are not registered.
+func addNodes(t *testing.T, r *run) {
+	t.Helper()
+	n, err := newNodes(node.Config{Spec: r.o.Scenario.Nodes, Identities: node.NewShared(nowhere()), NamePrefix: "n-", Seed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	*r.nodes = *n
 }
 
 // impatient is a user who will not wait once a step is told that has some words.
@@ -88,11 +111,10 @@ func TestWindingUpNeverHidesWhatIsLeft(t *testing.T) {
 		"removing what the run made": "the clean-up was ended by a second signal: not tried",
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := underway(t, parse(t, "phases: [{name: p, for: 1s}]"))
 			user := impatient{name, make(chan struct{})}
-			r.Progress, r.Hurry, r.Context = user, user.hurry, "their's"
+			r := underwayOf(t, parse(t, "phases: [{name: p, for: 1s}]"), console{user, user.hurry})
 			r.info.Failure = "load get: refused"
-			if err := r.finish(); err != nil {
+			if err := r.close(); err != nil {
 				t.Fatal(err)
 			}
 			for _, want := range []string{want, "`loadgen cleanup --kubeconfig theirs.kubeconfig --context 'their'\\''s' --run 0123456789`"} {
@@ -110,14 +132,14 @@ func TestWindingUpNeverHidesWhatIsLeft(t *testing.T) {
 // A phase that an error cut short is no whole phase for the gates.
 func TestAFailedPhaseIsCutShort(t *testing.T) {
 	r := underway(t, parse(t, "phases: [{name: p, for: 1h, actions: [{kind: deploy, name: web, replicas: 1}]}]"))
-	err := r.phases(t.Context())
+	err := r.phases.run(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "patch deployment ns/web") {
 		t.Fatalf("error %v", err)
 	}
-	if p := r.m.Phases[0]; !p.Interrupted || p.Seconds() > 60 {
+	if p := r.phases.stamps[0]; !p.Interrupted || p.Seconds() > 60 {
 		t.Errorf("%+v", p)
 	}
-	if err := errors.Join(r.recorder.Close(), r.timeline.Close()); err != nil {
+	if err := errors.Join(r.recording.close(), r.timeline.Close()); err != nil {
 		t.Error(err)
 	}
 }
@@ -125,18 +147,14 @@ func TestAFailedPhaseIsCutShort(t *testing.T) {
 // What finished phases and nodes have measured is on disk when a run is killed.
 func TestMeasurementsAreWrittenAsPhasesEnd(t *testing.T) {
 	r := underway(t, parse(t, "nodes: {count: 2, fidelity: shared}\nphases: [{name: p, for: 1s}]"))
-	var err error
-	r.fleet, err = node.New(node.Config{Spec: r.scenario.Nodes, Identities: node.NewShared(nowhere()), NamePrefix: "n-", Seed: 1})
-	if err != nil {
+	addNodes(t, r)
+	if err := r.phases.run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.phases(t.Context()); err != nil {
+	if err := rundir.WriteInfo(r.dir.path, r.info); err != nil {
 		t.Fatal(err)
 	}
-	if err := rundir.WriteInfo(r.dir, r.info); err != nil {
-		t.Fatal(err)
-	}
-	rec, err := rundir.Open(r.dir)
+	rec, err := rundir.Open(r.dir.path)
 	if err != nil || rec.Run.ID != r.info.ID || !rec.Run.Ended.IsZero() {
 		t.Fatalf("%+v, %v", rec, err)
 	}
@@ -145,8 +163,8 @@ func TestMeasurementsAreWrittenAsPhasesEnd(t *testing.T) {
 	if m.Nodes == nil || m.Nodes.Count != 2 || len(m.Phases) != 1 || m.Phases[0].Workload == nil {
 		t.Errorf("on disk: %+v", m)
 	}
-	r.fleet.Stop(t.Context())
-	if err := errors.Join(r.recorder.Close(), r.timeline.Close()); err != nil {
+	r.nodes.stop(t.Context())
+	if err := errors.Join(r.recording.close(), r.timeline.Close()); err != nil {
 		t.Error(err)
 	}
 }
@@ -169,8 +187,7 @@ func TestKeysOfKilledRunsAreSwept(t *testing.T) {
 				}
 				defer lock.Close()
 			}
-			r := &run{Options: Options{Progress: silent{}}, dir: filepath.Join(runs, "ours")}
-			r.sweep()
+			console{Progress: silent{}}.sweep(filepath.Join(runs, "ours"))
 			if _, err := os.Stat(keys); os.IsNotExist(err) == lives {
 				t.Errorf("alive %v, the keys: %v", lives, err)
 			}
@@ -181,20 +198,16 @@ func TestKeysOfKilledRunsAreSwept(t *testing.T) {
 // Nodes that never come do not make a run that never ends.
 func TestNodesThatAreNeverReadyEndTheRun(t *testing.T) {
 	r := underway(t, parse(t, "nodes: {count: 2, fidelity: shared}\nphases: [{name: p, for: 1s}]"))
-	var err error
-	r.fleet, err = node.New(node.Config{Spec: r.scenario.Nodes, Identities: node.NewShared(nowhere()), NamePrefix: "n-", Seed: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = r.registerNodes(t.Context(), 100*time.Millisecond)
+	addNodes(t, r)
+	err := r.nodes.register(t.Context(), 100*time.Millisecond, r.journal, r.workload, r.self.Stalls())
 	if exitcode.Of(err) != exitcode.Environment || !strings.Contains(err.Error(), "0 of 2 nodes are Ready: the others were not within 100ms") {
 		t.Errorf("exit code %d: %v", exitcode.Of(err), err)
 	}
-	r.fleet.Stop(t.Context())
+	r.nodes.stop(t.Context())
 	if got := registerWithin(scenario.Nodes{Count: 500, RegisterRate: 50}); got != 10*time.Minute+10*time.Second {
 		t.Errorf("500 nodes at 50/s have %s", got)
 	}
-	if err := errors.Join(r.recorder.Close(), r.timeline.Close()); err != nil {
+	if err := errors.Join(r.recording.close(), r.timeline.Close()); err != nil {
 		t.Error(err)
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 	"github.com/stormglass/stormglass/loadgen/internal/load/kind"
@@ -21,8 +23,7 @@ const finishWithin = 3 * time.Minute
 // prepareAtOnce bounds how many loads make their objects at the same time.
 const prepareAtOnce = 4
 
-// loads are all streams of work of a run: those of the background, and those
-// of each phase.
+// loads are the loads of a run, of the background and of each phase.
 type loads struct {
 	all []*placed
 
@@ -40,10 +41,9 @@ type placed struct {
 	done chan struct{}      // closed when it has ended
 }
 
-// newLoads makes the loads and the objects they work on, so that no phase
-// begins with preparations.
-// dir takes the evidence of histories in which something is wrong. hurry is closed
-// when requests in flight are no longer waited for.
+// newLoads makes the loads and the objects they work on, so that no phase begins with
+// preparations. dir takes the evidence of histories in which something is wrong. hurry
+// is closed when requests in flight are no longer waited for.
 func newLoads(ctx context.Context, s *scenario.Scenario, target load.Target, dir string, hurry <-chan struct{}) (*loads, error) {
 	made, err := kind.Make(s, target, dir)
 	if err != nil {
@@ -57,19 +57,18 @@ func newLoads(ctx context.Context, s *scenario.Scenario, target load.Target, dir
 }
 
 func (ls *loads) prepare(ctx context.Context) error {
-	slots := make(chan struct{}, prepareAtOnce)
 	errs := make([]error, len(ls.all))
-	var wg sync.WaitGroup
+	var group errgroup.Group
+	group.SetLimit(prepareAtOnce)
 	for i, p := range ls.all {
-		wg.Go(func() {
-			slots <- struct{}{}
-			defer func() { <-slots }()
+		group.Go(func() error {
 			if err := p.load.Prepare(ctx); err != nil {
 				errs[i] = exitcode.Environmentf("prepare %s (%s): %w", p.at.Name, p.at.Path, err)
 			}
+			return nil
 		})
 	}
-	wg.Wait()
+	_ = group.Wait() // all errors are reported, not the first
 	return errors.Join(errs...)
 }
 
@@ -134,7 +133,7 @@ func (ls *loads) drain(ctx context.Context, some []*placed) {
 	}
 }
 
-// await waits for a load's end, unless the user will not.
+// await waits for a load's end, or until the user no longer waits.
 func (ls *loads) await(done <-chan struct{}) {
 	select {
 	case <-done:
@@ -142,7 +141,7 @@ func (ls *loads) await(done <-chan struct{}) {
 	}
 }
 
-// stopAll ends whatever still runs.
+// stopAll ends the loads that still run.
 func (ls *loads) stopAll() {
 	for _, p := range ls.all {
 		if p.stop != nil {
@@ -196,7 +195,7 @@ func (ls *loads) finish(ctx context.Context, step func(format string, args ...an
 	}
 }
 
-// addTo adds what the loads saw to the measurements and their phases.
+// addTo adds the results of the loads to the measurements and their phases.
 func (ls *loads) addTo(m *result.Measurements) {
 	for _, p := range ls.all {
 		p.load.AddTo(m)

@@ -2,103 +2,132 @@ package run
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
+	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/internal/exitcode"
-	"github.com/stormglass/stormglass/loadgen/internal/cluster"
-	"github.com/stormglass/stormglass/loadgen/internal/rundir"
+	"github.com/stormglass/stormglass/loadgen/internal/node"
+	"github.com/stormglass/stormglass/loadgen/internal/stall"
+	"github.com/stormglass/stormglass/loadgen/internal/workload"
 	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Nodes runs the simulated nodes of a scenario alone until ctx ends, and
-// tells what they did. Nothing is recorded and nothing judged.
-func Nodes(ctx context.Context, o Options) (result.Nodes, error) {
-	if o.Scenario.Nodes.Count == 0 {
-		return result.Nodes{}, exitcode.Usagef("nodes.count: no nodes to run (write --count 100)")
-	}
-	if err := CheckDescriptors(o.Scenario); err != nil {
-		return result.Nodes{}, err
-	}
-	r := &run{Options: o, scenario: o.Scenario, registry: prometheus.NewRegistry(), nodesAlone: true}
-	defer r.announceSignals(ctx)()
-	err := r.standAloneNodes(ctx)
-	r.release()
-	if r.isLost() {
-		r.step("failed: %v", err)
-	}
-	var seen result.Nodes
-	if r.fleet != nil {
-		windUp, cancel := r.windUp(windUpTimeout)
-		defer cancel()
-		r.fleet.Stop(windUp)
-		seen = r.fleet.Results()
-	}
-	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		err = nil // Ctrl-C is how this ends
-	}
-	err = errors.Join(err, r.discard(err))
-	if r.scratch != nil {
-		err = errors.Join(err, r.scratch.Remove())
-	}
-	return seen, err
+// nodes are the simulated nodes of a run. Without any their methods do nothing.
+type nodes struct {
+	spec  scenario.Nodes
+	fleet *node.Fleet // nil: the scenario has no nodes
+	// stalled is for how long the generator was stalled while they registered.
+	stalled time.Duration
 }
 
-func (r *run) standAloneNodes(ctx context.Context) error {
-	id, err := rundir.NewID()
-	if err != nil {
-		return err
+func newNodes(c node.Config) (*nodes, error) {
+	n := &nodes{spec: c.Spec}
+	if c.Spec.Count == 0 {
+		return n, nil
 	}
-	r.info.ID = id
-	r.sweep()
-	if r.Kubeconfig != "" {
-		if err := r.prepareCluster(ctx); err != nil {
-			return err
-		}
-	} else {
-		if r.scratch, err = cluster.NodesScratch(); err != nil {
-			return exitcode.Environmentf("make a directory for the control plane: %w", err)
-		}
-		r.dir = r.scratch.Path
-		if err := r.preparePlane(ctx); err != nil {
-			return err
-		}
-		r.step("kubeconfig: %s", r.plane.Cluster().Kubeconfigs["admin"])
+	var err error
+	n.fleet, err = node.New(c)
+	return n, exitcode.EnvironmentError(err)
+}
+
+// nodeConfig configures the nodes of a target that is set up.
+func nodeConfig(t *target, runID string, s *scenario.Scenario, c console) node.Config {
+	return node.Config{
+		Spec: s.Nodes, Identities: t.Identities(s.Nodes), Labels: t.Labels, Taints: t.Taints(),
+		NamePrefix: "sg-" + runID + "-", Seed: s.Seed, Log: c.step,
 	}
-	watched := r.watch(ctx)
-	r.touched = true
-	if err := r.target.Setup(watched); err != nil {
-		return r.firstCause(ctx, r.ended(watched, exitcode.Environmentf("%w", err)))
+}
+
+// registerMargin bounds the time until the nodes are Ready, beyond the time that
+// their registration is spread over. It is far more than a cluster that works needs:
+// a run that waits for ever leaves no report.
+const registerMargin = 10 * time.Minute
+
+func registerWithin(n scenario.Nodes) time.Duration {
+	return registerMargin + time.Duration(float64(n.Count)/float64(n.RegisterRate)*float64(time.Second))
+}
+
+// register returns when the API server has acknowledged every node as Ready and the
+// workload has seen it.
+func (n *nodes) register(ctx context.Context, limit time.Duration, j journal, w *workload.Workload, stalls *stall.Meter) error {
+	if n.fleet == nil {
+		return nil
 	}
-	if err := r.makeFleet(); err != nil {
-		return err
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("the others were not within %s", limit))
+	defer cancel()
+	j.step("registering %d nodes, fidelity %s", n.spec.Count, n.spec.Fidelity)
+	j.event(time.Now(), result.EventNote, "register nodes", fmt.Sprint(n.spec.Count))
+	stalled := stalls.Total(time.Now())
+	defer func() { n.stalled = stalls.Total(time.Now()) - stalled }()
+	if err := n.fleet.Start(ctx); err != nil {
+		return exitcode.EnvironmentError(err)
 	}
-	began := time.Now()
-	done := r.waiting(fmt.Sprintf("%d nodes to be Ready", r.scenario.Nodes.Count))
-	err = r.fleet.Start(watched)
-	done()
-	if err != nil {
-		return r.firstCause(ctx, r.ended(watched, exitcode.Environmentf("%w", err)))
+	if err := w.Wait(ctx, func() bool { return w.NodesReady(n.fleet.Names()) }); err != nil {
+		return exitcode.Environmentf("not all of %d nodes were seen Ready: %w", n.spec.Count, causeOf(ctx, err))
 	}
-	r.step("%d nodes Ready after %s; Ctrl-C ends them", r.scenario.Nodes.Count, time.Since(began).Round(time.Millisecond))
-	if len(r.target.Taints()) > 0 {
-		r.step("they are tainted; a pod with this in its spec is scheduled to them:")
-		for _, line := range r.target.Placement() {
-			r.step("  %s", line)
-		}
+	j.event(time.Now(), result.EventNote, "nodes ready", fmt.Sprint(n.spec.Count))
+	j.step("%d nodes Ready", n.spec.Count)
+	return nil
+}
+
+func (n *nodes) stop(ctx context.Context) {
+	if n.fleet != nil {
+		n.fleet.Stop(ctx)
 	}
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
-	for {
-		select {
-		case <-watched.Done():
-			return context.Cause(watched)
-		case <-tick.C:
-			n := r.fleet.Live()
-			r.Progress.Live(Snapshot{Phase: "nodes", Elapsed: time.Since(began), Nodes: r.scenario.Nodes.Count, NodesReady: n.Ready})
-		}
+}
+
+// live returns how many nodes there are to be, and how many are Ready.
+func (n *nodes) live() (count, ready int) {
+	if n.fleet == nil {
+		return 0, 0
 	}
+	return n.spec.Count, n.fleet.Live().Ready
+}
+
+func (n *nodes) addTo(m *result.Measurements) {
+	if n.fleet != nil {
+		seen := n.fleet.Results()
+		seen.ReadyStalledSeconds = n.stalled.Seconds()
+		m.Nodes = &seen
+	}
+}
+
+// nodeMechanisms begin each kind of fault of simulated nodes. They return the nodes that
+// are hit and what these do then.
+func nodeMechanisms() map[string]func(*node.Fleet, *workload.Workload, *scenario.Fault) (names []string, does string) {
+	return map[string]func(*node.Fleet, *workload.Workload, *scenario.Fault) ([]string, string){
+		control.NodeFailure: func(n *node.Fleet, _ *workload.Workload, f *scenario.Fault) ([]string, string) {
+			return n.Fail(f.Fraction), "stop"
+		},
+		control.NodeShutdown: func(n *node.Fleet, _ *workload.Workload, f *scenario.Fault) ([]string, string) {
+			return n.Shutdown(f.Fraction), "shut down in order"
+		},
+		control.SlowKubelet: func(n *node.Fleet, _ *workload.Workload, f *scenario.Fault) ([]string, string) {
+			return n.Slow(f.Fraction, f.Delay.D()), "write late by " + f.Delay.String()
+		},
+		control.NodeRecovery: func(n *node.Fleet, w *workload.Workload, _ *scenario.Fault) ([]string, string) {
+			w.NodesRecovered()
+			n.Recover()
+			return nil, "come back"
+		},
+	}
+}
+
+// beginFault begins a fault of simulated nodes, or ends the earlier ones.
+func (n *nodes) beginFault(f *scenario.Fault, j journal, w *workload.Workload) {
+	at := time.Now()
+	names, does := nodeMechanisms()[f.Kind](n.fleet, w, f)
+	if control.EndsNodeFaults(f.Kind) {
+		j.event(at, result.EventNodeFault, f.Kind, "all nodes "+does)
+		j.step("all nodes %s", does)
+		return
+	}
+	if f.StopsNodes() {
+		w.NodesFailed(at, names)
+	}
+	detail := fmt.Sprintf("%d of %d nodes %s", len(names), n.spec.Count, does)
+	j.event(at, result.EventNodeFault, f.Kind, detail)
+	j.step("fault: %s", detail)
 }

@@ -25,13 +25,13 @@ func TestFaultsDoNotWaitForActions(t *testing.T) {
 `))
 	synctest.Test(t, func(t *testing.T) {
 		var err error
-		r.workload, err = workload.New(nowhere(), workload.Options{Namespace: "ns", Labels: map[string]string{"a": "b"}, Patience: time.Minute})
+		r.phases.workload, err = workload.New(nowhere(), workload.Options{Namespace: "ns", Labels: map[string]string{"a": "b"}, Patience: time.Minute})
 		if err != nil {
 			t.Fatal(err)
 		}
 		s := newStage()
-		r.supervisor = s
-		_, err = r.through(t.Context(), &r.scenario.Phases[0], time.Now())
+		r.phases.supervisor = s
+		_, err = r.phases.through(t.Context(), &r.o.Scenario.Phases[0], time.Now())
 		if exitcode.Of(err) != exitcode.Environment || !strings.Contains(err.Error(), "patch deployment ns/web") {
 			t.Errorf("exit code %d: %v", exitcode.Of(err), err)
 		}
@@ -53,7 +53,7 @@ func TestAPhaseCountsFromItsStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for i, want := range []time.Duration{50 * time.Second, 20 * time.Second} {
 			began := time.Now()
-			met, err := r.through(t.Context(), &r.scenario.Phases[i], began.Add(-10*time.Second))
+			met, err := r.phases.through(t.Context(), &r.o.Scenario.Phases[i], began.Add(-10*time.Second))
 			if took := time.Since(began); took != want || met || err != nil {
 				t.Errorf("phase %d went on for %s more, want %s; met: %v, %v", i, took, want, met, err)
 			}
@@ -83,14 +83,13 @@ func (l *lines) Step(line string) {
 
 // Who interrupts a run is told of a fault that is still there.
 func TestAnInterruptTellsOfFaultsThatStay(t *testing.T) {
-	r := underway(t, parse(t, "phases: [{name: p, for: 1m, faults: [{kind: pause, component: etcd-0}]}]"))
 	said := &lines{}
-	r.Progress = said
+	r := underwayOf(t, parse(t, "phases: [{name: p, for: 1m, faults: [{kind: pause, component: etcd-0}]}]"), console{Progress: said})
 	synctest.Test(t, func(t *testing.T) {
-		r.supervisor = stuck{newStage()}
+		r.phases.supervisor = stuck{newStage()}
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
-		if _, err := r.through(ctx, &r.scenario.Phases[0], time.Now()); err == nil {
+		if _, err := r.phases.through(ctx, &r.o.Scenario.Phases[0], time.Now()); err == nil {
 			t.Error("an interrupt is no error")
 		}
 	})

@@ -14,14 +14,18 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/internal/commandline"
 	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/loadgen/internal/audit"
+	"github.com/stormglass/stormglass/loadgen/internal/cluster"
+	"github.com/stormglass/stormglass/loadgen/internal/rundir"
+	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
 // FindControlPlane looks for the binary beside ours, then on PATH.
 func FindControlPlane() (string, error) {
 	if self, err := os.Executable(); err == nil {
-		if real, err := filepath.EvalSymlinks(self); err == nil {
-			self = real
+		if linked, err := filepath.EvalSymlinks(self); err == nil {
+			self = linked
 		}
 		beside := filepath.Join(filepath.Dir(self), "controlplane")
 		if info, err := os.Stat(beside); err == nil && info.Mode()&0o111 != 0 {
@@ -34,33 +38,73 @@ func FindControlPlane() (string, error) {
 	return "", exitcode.Environmentf("no controlplane binary beside loadgen or on PATH (`make build` makes both in bin/; --controlplane FILE names one; --kubeconfig FILE runs against your own cluster)")
 }
 
-// startPlane brings up a plane in dir and waits until it is ready. When ctx
-// ends first, the plane is stopped and nothing remains.
-func startPlane(ctx context.Context, binary, dir string, s *scenario.Scenario, step func(string)) (*control.Supervisor, error) {
+// planeDir is the directory of a bundled plane in a run directory.
+const planeDir = "controlplane"
+
+// errPlaneEnded is the cause by which a run ends when its plane does.
+var errPlaneEnded = errors.New("the control plane ended while the run went on")
+
+// bundledPlane is a control plane that was started for the run.
+type bundledPlane struct {
+	console
+	dir     string
+	audited bool
+	*control.Supervisor
+	client *control.Client
+}
+
+// startPlane brings up a plane in dir and waits until it is ready. When ctx ends first,
+// it stops the plane and leaves nothing.
+func startPlane(ctx context.Context, binary, dir string, s *scenario.Scenario, c console) (*bundledPlane, error) {
+	defer c.waiting("the control plane to be ready")()
+	var err error
 	if binary == "" {
-		var err error
 		if binary, err = FindControlPlane(); err != nil {
 			return nil, err
 		}
-	} else {
-		var err error
-		if binary, err = commandline.Program(binary); err != nil {
-			return nil, exitcode.Environmentf("--controlplane %w (`make build` makes bin/controlplane)", err)
-		}
+	} else if binary, err = commandline.Program(binary); err != nil {
+		return nil, exitcode.Environmentf("--controlplane %w (`make build` makes bin/controlplane)", err)
 	}
 	plane, err := control.Start(ctx, control.StartOptions{
-		Binary: binary, Dir: dir, Config: &s.ControlPlane, Progress: &lineWriter{line: step},
+		Binary: binary, Dir: dir, Config: &s.ControlPlane, Progress: &lineWriter{line: c.Step},
 	})
 	var exit *control.ExitError
 	switch {
 	case err == nil:
-		return plane, nil
+		return &bundledPlane{console: c, dir: dir, audited: s.ControlPlane.Audited(), Supervisor: plane}, nil
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
 	case errors.As(err, &exit) && exit.Code == control.ExitUsage:
 		return nil, exitcode.UsageError(inScenario(s, exit.Msg))
 	}
 	return nil, exitcode.Environmentf("the control plane did not start: %w", err)
+}
+
+// bundledTarget starts a plane in dir and connects to it.
+func bundledTarget(ctx context.Context, o Options, dir, runID string, c console, started *undo) (t *target, p *bundledPlane, err error) {
+	if p, err = startPlane(ctx, o.ControlPlane, dir, o.Scenario, c); err != nil {
+		return nil, nil, err
+	}
+	started.add(func() error { return p.discard(t != nil && t.isLost()) })
+	t, err = p.target(ctx, runID, o.Scenario)
+	return t, p, err
+}
+
+// target connects to the plane and asks it about every fault of the scenario.
+func (p *bundledPlane) target(ctx context.Context, runID string, s *scenario.Scenario) (*target, error) {
+	var err error
+	if p.client, err = control.Dial(p.Cluster().Dir); err != nil {
+		return nil, exitcode.Environmentf("the control plane's supervisor: %w", err)
+	}
+	if err := checkFaults(ctx, p.client, s); err != nil {
+		return nil, err
+	}
+	t, err := cluster.FromPlane(p.Cluster(), runID, s)
+	if err != nil {
+		return nil, err
+	}
+	t.Waiting = p.waiting
+	return newTarget(t, p, p.client), nil
 }
 
 // inScenario turns the supervisor's complaints about the config that it read
@@ -81,17 +125,94 @@ func inScenario(s *scenario.Scenario, complaints string) error {
 	return errors.Join(errs...)
 }
 
-// tidyPlane removes what is not needed after a run: keys, which should not lie
-// about, and etcd's data. Logs and configuration stay.
-func (r *run) tidyPlane() error {
-	control.RemoveSocketDir(filepath.Join(r.dir, planeDir)) // of a supervisor that was killed
-	return removeParts(filepath.Join(r.dir, planeDir), append([]string{"data", "bin"}, keyParts()...))
+// awaitLoss returns why the plane has ended or begun to stop. A fault of the scenario is
+// no loss: the supervisor outlives all of them.
+func (p *bundledPlane) awaitLoss(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stopping := make(chan error, 1)
+	go func() { stopping <- awaitStopping(ctx, p.client) }()
+	for {
+		select {
+		case <-p.Done():
+			return planeEnded(p.Supervisor)
+		case why := <-stopping:
+			if why != nil {
+				return why
+			}
+			stopping = nil // the events have ended: so will the supervisor
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+func (p *bundledPlane) lossError(loss error) error {
+	return exitcode.Environmentf("%w: %w", errPlaneEnded, loss)
+}
+
+// planeEnded returns why a plane ended that the run did not stop.
+func planeEnded(p *control.Supervisor) error {
+	if err := p.Err(); err != nil {
+		return err
+	}
+	return errors.New("somebody else stopped it")
+}
+
+// stop ends the plane in order, or at once if it is lost, which has been reported, or
+// the user no longer waits.
+func (p *bundledPlane) stop(lost bool) error {
+	ctx, cancel := p.windUp(windUpTimeout)
+	defer cancel()
+	select {
+	case <-p.Done(): // reported already
+		return nil
+	default:
+	}
+	if lost {
+		cancel()
+	}
+	if err := p.Stop(ctx); !lost && !p.hurried() {
+		return err
+	}
+	return nil
+}
+
+func (p *bundledPlane) discard(lost bool) error {
+	return errors.Join(p.stop(lost), os.RemoveAll(p.dir))
+}
+
+// close stops the plane, summarises its audit log and removes its keys and etcd's
+// data. Logs and configuration stay.
+func (p *bundledPlane) close(lost bool, phases []result.Phase) error {
+	p.step("stopping the control plane")
+	err := errors.Join(p.stop(lost), p.summariseAudit(phases))
+	control.RemoveSocketDir(p.dir) // of a supervisor that was killed
+	return errors.Join(err, removeParts(p.dir, append(keyParts(), "data", "bin")...))
+}
+
+// summariseAudit keeps what the audit log says of the load's requests, if there is one.
+func (p *bundledPlane) summariseAudit(phases []result.Phase) error {
+	if !p.audited {
+		return nil
+	}
+	ctx, cancel := p.windUp(windUpTimeout)
+	defer cancel()
+	log := filepath.Join(p.dir, control.AuditLog)
+	summary, err := audit.ReadLog(ctx, log, control.LoadUser, phases)
+	if err == nil {
+		err = rundir.WriteJSON(filepath.Dir(p.dir), result.AuditFile, summary)
+	}
+	if err != nil {
+		return exitcode.EnvironmentError(err)
+	}
+	return os.RemoveAll(filepath.Dir(log)) // up to 4 GB, no longer needed
 }
 
 // keyParts are the parts of a plane's directory that hold keys.
 func keyParts() []string { return []string{"pki", "kubeconfigs"} }
 
-func removeParts(dir string, parts []string) error {
+func removeParts(dir string, parts ...string) error {
 	var errs []error
 	for _, part := range parts {
 		if err := os.RemoveAll(filepath.Join(dir, part)); err != nil {
@@ -101,31 +222,8 @@ func removeParts(dir string, parts []string) error {
 	return errors.Join(errs...)
 }
 
-// planeLeftLogs reports whether a plane that did not start has kept the logs that say why.
-func planeLeftLogs(dir string) bool {
-	_, err := os.Stat(filepath.Join(dir, planeDir, "logs"))
-	return err == nil
-}
-
-// removeButLogs removes what a run wrote, but for the logs of its plane.
-func removeButLogs(dir string) error {
-	return errors.Join(removeBut(dir, planeDir), removeBut(filepath.Join(dir, planeDir), "logs"))
-}
-
-// removeBut removes all that is in a directory but one entry.
-func removeBut(dir, keep string) error {
-	entries, err := os.ReadDir(dir)
-	errs := []error{err}
-	for _, e := range entries {
-		if e.Name() != keep {
-			errs = append(errs, os.RemoveAll(filepath.Join(dir, e.Name())))
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// repeatedByError reports whether the line is one of the supervisor's last, which come back as an error
-// and are printed once, there.
+// repeatedByError reports whether a line is one of the supervisor's last, which its
+// error repeats.
 func repeatedByError(line string) bool {
 	return strings.HasPrefix(line, "controlplane: ") || strings.HasPrefix(line, "stopping: ")
 }
@@ -136,7 +234,7 @@ type lineWriter struct {
 
 	mu      sync.Mutex
 	partial []byte
-	told    bool // the last line was left out
+	omitted bool // the last line
 }
 
 func (l *lineWriter) Write(b []byte) (int, error) {
@@ -148,8 +246,8 @@ func (l *lineWriter) Write(b []byte) (int, error) {
 		if !found {
 			return len(b), nil
 		}
-		// What is quoted below a line goes with it.
-		if l.told = repeatedByError(string(line)) || l.told && bytes.HasPrefix(line, []byte("  ")); !l.told {
+		// A quotation below a line goes with it.
+		if l.omitted = repeatedByError(string(line)) || l.omitted && bytes.HasPrefix(line, []byte("  ")); !l.omitted {
 			l.line(string(line))
 		}
 		l.partial = rest

@@ -3,11 +3,12 @@ package run
 import (
 	"context"
 	"errors"
-	"fmt"
+	"net"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/stormglass/stormglass/alerts"
 	"github.com/stormglass/stormglass/controlplane/control"
@@ -22,8 +23,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// recorder makes the archive of a run: package record's scrapes,
-// package promimport's copies from a Prometheus.
+// recorder makes the archive of a run: package record scrapes, package promimport
+// copies from a Prometheus.
 type recorder interface {
 	Run(context.Context) error
 	ScrapeNow(context.Context) (time.Time, error)
@@ -31,135 +32,103 @@ type recorder interface {
 	Close() error
 }
 
-// clockNote is the difference of clocks that is worth a word.
-const clockNote = 5 * time.Second
-
-// listen takes the address that the run is to be observed at, before anything
-// is started that would be in vain.
-func (r *run) listen() error {
-	if r.Observe == "" {
-		return nil
+// listen takes the address that the run is to be observed at, before anything is
+// started. It returns nil where nothing is to be observed, or nothing scraped.
+func listen(o Options) (net.Listener, error) {
+	if o.Observe == "" || o.Prometheus != nil {
+		return nil, nil
 	}
-	if err := loopback.Check(r.Observe, r.ObservePublic); err != nil {
-		return exitcode.Usagef("--observe: %w", err)
+	if err := loopback.Check(o.Observe, o.ObservePublic); err != nil {
+		return nil, exitcode.Usagef("--observe: %w", err)
 	}
-	var err error
-	if r.listener, err = observe.Listen(r.Observe, r.ObservePublic); err != nil {
-		return exitcode.Environmentf("--observe: %w", err)
+	listener, err := observe.Listen(o.Observe, o.ObservePublic)
+	if err != nil {
+		return nil, exitcode.Environmentf("--observe: %w", err)
 	}
-	return nil
+	return listener, nil
 }
 
-// findPrometheus looks for the cluster's targets in the Prometheus that the
-// metrics are to be read from, if there is one.
-func (r *run) findPrometheus(ctx context.Context) error {
-	if r.Prometheus == nil {
-		return nil
-	}
-	var err error
-	if r.source, err = promimport.New(*r.Prometheus); err != nil {
-		return exitcode.Usagef("--prometheus: %w", err)
-	}
-	if err := r.source.Find(ctx); err != nil {
-		return exitcode.Environmentf("--prometheus: %w", err)
-	}
-	every := r.source.Interval()
-	r.scenario.Record.Interval = max(r.scenario.Record.Interval, scenario.Duration(every))
-	var instances []string
-	for _, t := range r.source.Targets() {
-		instances = append(instances, t.Instance)
-	}
-	r.target.ScrapedElsewhere(r.source.URL(), instances)
-	r.target.Notes = append(r.target.Notes, fmt.Sprintf(
-		"nothing is scraped: the metrics of %s are read from %s, which scrapes them every %s; each phase waits for that before it begins and after it ends",
-		strings.Join(r.source.Jobs(), ", "), r.source.URL(), every))
-	if ahead := r.source.Ahead(); ahead.Abs() > clockNote {
-		r.target.Notes = append(r.target.Notes, fmt.Sprintf("its clock is %s ahead of ours, which is reckoned with", ahead.Round(time.Second)))
-	}
-	return nil
+// recording makes the archive and, if there is a listener, serves it while it is
+// written.
+type recording struct {
+	recorder
+	closers []func() error // in the order of closing
 }
 
-// jobs are the kinds of component whose metrics are on offer, and offer says what
-// to do about one that is not.
-func (r *run) jobs() (jobs []string, offer string) {
-	if r.source != nil {
-		return r.source.Jobs(), "--prometheus-job OURS=THEIRS says what your Prometheus calls them"
-	}
-	return r.target.Jobs(), "--targets FILE names them"
+// recordingOptions of a recording in the directory of a run.
+type recordingOptions struct {
+	console
+	dir      string
+	scenario *scenario.Scenario
+	targets  []control.ScrapeTarget
+	bundled  bool
+	source   *promimport.Source // nil: targets are scraped
+	listener net.Listener       // nil: not observed
+	public   bool
+	registry *prometheus.Registry
 }
 
-// openRecorder makes the archive, and lets it be looked at while it is written.
-func (r *run) openRecorder() error {
-	o := record.Options{
-		Interval: r.scenario.Record.Interval.D(), Drop: r.scenario.Record.Drop,
-		Extra: gate.Families(r.scenario), Registry: r.registry, Log: r.step,
+func openRecording(o recordingOptions) (*recording, error) {
+	options := record.Options{
+		Interval: o.scenario.Record.Interval.D(), Drop: o.scenario.Record.Drop,
+		Extra: gate.Families(o.scenario), Registry: o.registry, Log: o.step,
 	}
-	if r.source != nil {
-		copies, err := r.source.Record(r.dir, o)
+	if o.source != nil {
+		copies, err := o.source.Record(o.dir, options)
 		if err != nil {
-			return exitcode.Environmentf("%w", err)
+			return nil, exitcode.EnvironmentError(err)
 		}
-		r.recorder = copies
-		return nil
+		return &recording{copies, []func() error{copies.Close}}, nil
 	}
-	scrapes, err := record.Open(r.dir, r.target.Scrape, o)
+	scrapes, err := record.Open(o.dir, o.targets, options)
 	if err != nil {
-		return exitcode.Environmentf("%w", err)
+		return nil, exitcode.EnvironmentError(err)
 	}
-	r.recorder = scrapes
-	if r.listener == nil {
-		return nil
+	r := &recording{scrapes, []func() error{scrapes.Close}}
+	if o.listener == nil {
+		return r, nil
 	}
-	listener := r.listener
-	r.listener = nil // the server closes it
-	r.observer, err = observe.Start(listener, observe.Config{
-		Public: r.ObservePublic, Recorder: scrapes, Metrics: r.registry, Rules: alerts.Files(), Version: Version(),
+	if err := r.serve(o, scrapes); err != nil {
+		return nil, errors.Join(err, r.close())
+	}
+	return r, nil
+}
+
+// serve starts the query API, and writes how a Prometheus of the user's own scrapes the
+// same.
+func (r *recording) serve(o recordingOptions, scrapes *record.Recorder) error {
+	server, err := observe.Start(o.listener, observe.Config{
+		Public: o.public, Recorder: scrapes, Metrics: o.registry, Rules: alerts.Files(), Version: Version(),
 	})
 	if err != nil {
 		return exitcode.Environmentf("--observe: %w", err)
 	}
-	return r.announceObserver()
-}
-
-// announceObserver prints where the run can be observed, and writes how a Prometheus
-// of the user's own scrapes the same.
-func (r *run) announceObserver() error {
-	url := r.observer.URL()
-	r.step("Prometheus' query API at %s (a data source for Grafana; promtool query instant %s up)", url, url)
-	base, owner := r.dir, "the run in "+r.dir
-	if r.plane != nil {
-		base, owner = filepath.Join(r.dir, planeDir), "the control plane of the run in "+r.dir
+	r.closers = append([]func() error{server.Close}, r.closers...)
+	url := server.URL()
+	o.step("Prometheus' query API at %s (a data source for Grafana; promtool query instant %s up)", url, url)
+	base, owner := o.dir, "the run in "+o.dir
+	if o.bundled {
+		base, owner = filepath.Join(o.dir, planeDir), "the control plane of the run in "+o.dir
 	}
-	targets := append(r.target.Scrape[:len(r.target.Scrape):len(r.target.Scrape)],
+	targets := append(o.targets[:len(o.targets):len(o.targets)],
 		control.ScrapeTarget{Job: "loadgen", Instance: "loadgen", URL: url + "/metrics"})
-	var err error
-	r.scrapeConfig, err = scrapeconfig.Write(base, targets, scrapeconfig.Options{
-		Interval: r.scenario.Record.Interval.D(), Rules: alerts.Files(), Owner: owner,
+	config, err := scrapeconfig.Write(base, targets, scrapeconfig.Options{
+		Interval: o.scenario.Record.Interval.D(), Rules: alerts.Files(), Owner: owner,
 	})
 	if err != nil {
-		return exitcode.Environmentf("%w", err)
+		return exitcode.EnvironmentError(err)
 	}
-	r.step("for a Prometheus of your own: prometheus --config.file=%s", filepath.Join(r.scrapeConfig, scrapeconfig.ServerFile))
+	// It names addresses and keys that go with the run.
+	r.closers = append(r.closers, func() error { return os.RemoveAll(config) })
+	o.step("for a Prometheus of your own: prometheus --config.file=%s", filepath.Join(config, scrapeconfig.ServerFile))
 	return nil
 }
 
-// closeRecorder ends the observation and the recording. What it wrote for
-// another Prometheus names addresses and keys that go with the run.
-func (r *run) closeRecorder() error {
+// close ends the observation and the recording.
+func (r *recording) close() error {
 	var errs []error
-	if r.listener != nil {
-		errs = append(errs, r.listener.Close())
-		r.listener = nil
-	}
-	if r.observer != nil {
-		errs = append(errs, r.observer.Close())
-		r.observer = nil
-	}
-	if r.scrapeConfig != "" {
-		errs = append(errs, os.RemoveAll(r.scrapeConfig))
-	}
-	if r.recorder != nil {
-		errs = append(errs, r.recorder.Close())
+	for _, closer := range r.closers {
+		errs = append(errs, closer())
 	}
 	if err := errors.Join(errs...); err != nil {
 		return exitcode.Environmentf("close the archive: %w", err)

@@ -1,121 +1,64 @@
-// Package loadgen runs a scenario against a control plane, from the plan to
-// the report. One run is:
+// Package run runs a scenario against a control plane. A run has stages, each made
+// ready by its constructor and stopped in the reverse order:
 //
-//	scenario -> gates compiled -> run directory -> target ready -> recorder
-//	-> nodes -> phases -> stop in reverse -> measurements -> Judge
+//	directory    made, locked, swept of what killed runs left
+//	target       a plane of its own, started and ready, or a user's cluster, confirmed
+//	loss watch   ends the run when the target is lost
+//	recording    scrapes, or copies from a Prometheus, and the query API over them
+//	samples      each load in tenths of a second
+//	self meter   the generator's own cost
+//	workload     Deployments, and the tracker of pods
+//	nodes        simulated, registered before the first phase
+//	loads        of the background and of each phase
+//	phases       in the order of the scenario, with their faults
 //
-// Everything a run learns is written to its directory as it goes on, so that
-// a run that was killed can still be reported; Judge reads nothing else.
+// Everything a run measures is written to its directory as it goes on, so a run that
+// was killed can still be judged. Nodes runs simulated nodes without the rest.
 package run
 
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
-	"os"
-	"path/filepath"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
 
-	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/internal/exitcode"
-	"github.com/stormglass/stormglass/internal/userfile"
 	"github.com/stormglass/stormglass/loadgen/internal/cluster"
 	"github.com/stormglass/stormglass/loadgen/internal/generator"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/gate"
-	"github.com/stormglass/stormglass/loadgen/internal/node"
-	"github.com/stormglass/stormglass/loadgen/internal/observe"
+	"github.com/stormglass/stormglass/loadgen/internal/load"
 	"github.com/stormglass/stormglass/loadgen/internal/record/promimport"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/internal/samples"
 	"github.com/stormglass/stormglass/loadgen/internal/timeline"
 	"github.com/stormglass/stormglass/loadgen/internal/workload"
 	"github.com/stormglass/stormglass/loadgen/result"
-	"github.com/stormglass/stormglass/loadgen/scenario"
 )
-
-// planeDir is the directory of a bundled plane in a run directory.
-const planeDir = "controlplane"
 
 // windUpTimeout bounds what is done after the phases, or after an interrupt:
 // deleting from a user's cluster takes the longest.
 const windUpTimeout = 5 * time.Minute
 
-// Options of a run.
-type Options struct {
-	Scenario *scenario.Scenario
-	// Overrides are the --set values the scenario was read with, for the record.
-	Overrides []string
-	// WithoutGates are those that were left out of the scenario, for the record.
-	WithoutGates []string
-	// Out is the run directory; empty means runs/TIME-NAME.
-	Out string
-	// Kubeconfig of a user's cluster, and its context; empty means a bundled
-	// plane, started for this run by the ControlPlane binary.
-	Kubeconfig   string
-	Context      string
-	Targets      string // file of further scrape targets for a user's cluster
-	ControlPlane string // path of the binary; empty means beside ours, then PATH
-	// Observe is the address, HOST:PORT, at which the run is served by
-	// Prometheus' query API while it goes on; empty means nowhere. ObservePublic
-	// allows one that other machines reach.
-	Observe       string
-	ObservePublic bool
-	// Prometheus scrapes the user's cluster already: its samples are copied, and
-	// nothing is scraped. Nil means there is none.
-	Prometheus *promimport.Config
-	// Hurry is closed when the user, who has ended the context, will not wait for
-	// the end in order: what is still to be removed stays, the report is written.
-	// Nil: they always wait.
-	Hurry <-chan struct{}
-	// Confirm is asked before anything is made in a user's cluster.
-	Confirm  func(context.Context, cluster.Plan) (bool, error)
-	Progress Progress
-}
-
-// run is one run under way.
+// run is a run that is ready. All its stages are there.
 type run struct {
-	Options
-	scenario *scenario.Scenario
-	gates    []gate.Compiled
-	dir      string
-	made     []string         // directories made for dir, itself first
-	lock     *os.File         // of dir: says that its process lives
-	scratch  *cluster.Scratch // what dir is, where nodes run alone
-	info     result.Run
-	m        result.Measurements
-
-	registry *prometheus.Registry
-	timeline *timeline.Writer
-	recorder recorder
-	samples  *samples.Recorder
-	self     *generator.SelfMeter
-	plane    *control.Supervisor // nil on a user's cluster
-	// supervisor of the plane; nil on a user's cluster, which has no such faults.
-	supervisor supervisor
-	touched    bool // the target holds something of ours
-	nodesAlone bool // nothing but simulated nodes is run
-	target     *cluster.Target
-	fleet      *node.Fleet
-	// nodesStalled is for how long the generator was stalled while they registered.
-	nodesStalled time.Duration
-	workload     *workload.Workload
-	loads        *loads
-	live         liveView
-	// lost is closed when what the run is aimed at is, for the reason in loss.
-	lost    chan struct{}
-	loss    error
-	unwatch func()
-	// source of the archive, if it is not scraped.
-	source *promimport.Source
-	// What the run can be observed by: the listener until there is an observer,
-	// and the folder with the configuration for another Prometheus.
-	listener     net.Listener
-	observer     *observe.Server
-	scrapeConfig string
+	journal
+	o         Options
+	info      result.Run
+	dir       *directory
+	target    *target
+	recording *recording
+	samples   *samples.Recorder
+	self      *generator.SelfMeter
+	workload  *workload.Workload
+	nodes     *nodes
+	loads     *loads
+	display   *display
+	phases    *phases
 }
 
 // Run runs a scenario and returns its directory. An error means that there is
@@ -129,149 +72,315 @@ func Run(ctx context.Context, o Options) (dir string, err error) {
 	if err := CheckDescriptors(o.Scenario); err != nil {
 		return "", err
 	}
-	r := &run{Options: o, scenario: o.Scenario, gates: gates, registry: prometheus.NewRegistry()}
-	defer r.announceSignals(ctx)()
-	defer r.unlock()
-	watched, err := r.comeUp(ctx)
+	c := console{o.Progress, o.Hurry}
+	defer c.announceSignals(ctx, o.Kubeconfig != "")()
+	var started undo
+	r, watched, err := prepare(ctx, o, gates, c, &started)
 	if err != nil {
-		r.release()
-		if r.touched && ctx.Err() == nil {
-			r.step("failed: %v", err)
-		}
-		left := r.discard(err)
+		left := started.undo(err)
 		if ctx.Err() != nil {
 			return "", interruptedError{left}
 		}
 		return "", errors.Join(err, left)
 	}
 	r.execute(ctx, watched)
-	r.release()
-	return r.dir, r.finish()
+	return r.dir.path, r.close()
 }
 
-// comeUp gets everything ready, up to the point where there is something to
-// report, and gives the context that ends when what the run is aimed at is lost.
-func (r *run) comeUp(ctx context.Context) (watched context.Context, err error) {
-	if err := r.prepare(ctx); err != nil {
-		return nil, err
-	}
-	watched = r.watch(ctx)
-	if err := r.connect(watched); err != nil {
-		return nil, r.firstCause(ctx, err)
-	}
-	return watched, nil
-}
-
-// prepare makes the run directory and finds or starts what the run is aimed at.
-func (r *run) prepare(ctx context.Context) error {
-	id, err := rundir.NewID()
-	if err != nil {
-		return err
-	}
-	r.info = result.Run{
-		ID: id, Scenario: r.scenario.Name, Started: time.Now().UTC(), Seed: r.scenario.Seed,
-		Variant: r.scenario.Variant, Warnings: r.scenario.Warnings(),
-		Overrides: r.Overrides, WithoutGates: r.WithoutGates, Host: hostFacts(),
-		Versions: result.Versions{Stormglass: Version(), Go: runtime.Version()},
-	}
-	if r.Kubeconfig == "" {
-		r.info.Warnings = append(r.info.Warnings, gate.Warnings(r.scenario)...)
+// prepare makes all stages ready. The context that it returns ends with ctx or when
+// the target is lost. started undoes what it has done when it fails.
+func prepare(ctx context.Context, o Options, gates []gate.Compiled, c console, started *undo) (r *run, watched context.Context, err error) {
+	r = &run{o: o, journal: journal{console: c}}
+	if r.info, err = describe(o); err != nil {
+		return nil, nil, err
 	}
 	for _, w := range r.info.Warnings {
-		r.step("warning: %s", w)
+		c.step("warning: %s", w)
 	}
-	if err := r.listen(); err != nil {
-		return err
-	}
-	if r.dir, r.made, err = rundir.Make(r.Out, r.scenario.Name, r.info.Started); err != nil {
-		return err
-	}
-	if r.lock, err = cluster.LockDir(r.dir); err != nil {
-		return exitcode.Environmentf("--out %s: %w", r.dir, userfile.Cause(err))
-	} else if r.lock == nil {
-		r.dir = ""
-		return exitcode.Usagef("--out %s: another run has just taken it (name a new one)", r.Out)
-	}
-	r.sweep()
-	if r.Kubeconfig != "" {
-		if err := r.prepareCluster(ctx); err != nil {
-			return err
-		}
-	}
-	for name, data := range r.scenario.Bundle() {
-		if err := rundir.WriteFile(filepath.Join(r.dir, name), data); err != nil {
-			return err
-		}
-	}
-	resolved, err := r.scenario.Resolved()
+	listener, err := listen(o)
 	if err != nil {
+		return nil, nil, err
+	}
+	if listener != nil {
+		started.add(func() error { _ = listener.Close(); return nil }) // the recording may have closed it
+	}
+	if r.dir, err = makeDirectory(o.Out, o.Scenario.Name, r.info.Started); err != nil {
+		return nil, nil, err
+	}
+	started.add(r.dir.discard)
+	c.sweep(r.dir.path)
+	var source *promimport.Source
+	if o.Kubeconfig != "" {
+		if r.target, source, err = askForCluster(ctx, o, gates, r.info.ID, false, c); err != nil {
+			return nil, nil, err
+		}
+	}
+	registry := prometheus.NewRegistry()
+	if err := r.begin(registry, started); err != nil {
+		return nil, nil, err
+	}
+	if o.Kubeconfig == "" {
+		if r.target, _, err = bundledTarget(ctx, o, r.dir.plane(), r.info.ID, c, started); err != nil {
+			return nil, nil, err
+		}
+	}
+	watched = r.target.watch(ctx)
+	started.add(func() error { r.target.unwatch(); return nil })
+	if err := r.connect(watched, registry, source, listener, started); err != nil {
+		err = r.target.firstCause(ctx, err)
+		if ctx.Err() == nil {
+			c.step("failed: %v", err)
+		}
+		return nil, nil, err
+	}
+	return r, watched, nil
+}
+
+// describe returns what is known of a run before its start.
+func describe(o Options) (info result.Run, err error) {
+	info = result.Run{
+		Scenario: o.Scenario.Name, Started: time.Now().UTC(), Seed: o.Scenario.Seed,
+		Variant: o.Scenario.Variant, Warnings: o.Scenario.Warnings(),
+		Overrides: o.Overrides, WithoutGates: o.WithoutGates, Host: hostFacts(),
+		Versions: result.Versions{Stormglass: Version(), Go: runtime.Version()},
+	}
+	info.Cluster.Bundled = o.Kubeconfig == ""
+	if info.Cluster.Bundled {
+		info.Warnings = append(info.Warnings, gate.Warnings(o.Scenario)...)
+	}
+	info.ID, err = rundir.NewID()
+	return info, err
+}
+
+// begin writes what the run begins with and opens the timeline.
+func (r *run) begin(registry *prometheus.Registry, started *undo) (err error) {
+	if r.info.Files, err = r.dir.writeScenario(r.o.Scenario); err != nil {
 		return err
 	}
-	if err := rundir.WriteFile(filepath.Join(r.dir, result.ScenarioFile), resolved); err != nil {
+	if r.timeline, err = timeline.Open(r.dir.path); err != nil {
+		return exitcode.EnvironmentError(err)
+	}
+	started.add(r.timeline.Close)
+	if err := r.timeline.Register(registry); err != nil {
+		return exitcode.EnvironmentError(err)
+	}
+	if err := rundir.WriteInfo(r.dir.path, r.info); err != nil {
 		return err
 	}
-	if r.info.Files, err = result.Digest(r.dir); err != nil {
-		return exitcode.Environmentf("%w", err)
-	}
-	if r.timeline, err = timeline.Open(r.dir); err != nil {
-		return exitcode.Environmentf("%w", err)
-	}
-	if err := r.timeline.Register(r.registry); err != nil {
-		return exitcode.Environmentf("%w", err)
-	}
-	r.info.Cluster.Bundled = r.Kubeconfig == ""
-	if err := rundir.WriteInfo(r.dir, r.info); err != nil {
-		return err
-	}
-	r.step("run directory %s, seed %d", r.dir, r.info.Seed)
-	if r.Kubeconfig == "" {
-		return r.preparePlane(ctx)
-	}
+	r.step("run directory %s, seed %d", r.dir.path, r.info.Seed)
 	return nil
 }
 
-func (r *run) preparePlane(ctx context.Context) error {
-	done := r.waiting("the control plane to be ready")
-	var err error
-	r.plane, err = startPlane(ctx, r.ControlPlane, filepath.Join(r.dir, planeDir), r.scenario, r.Progress.Step)
-	done()
+// connect makes the stages that drive and measure the target.
+func (r *run) connect(ctx context.Context, registry *prometheus.Registry, source *promimport.Source, listener net.Listener, started *undo) error {
+	s, t := r.o.Scenario, r.target
+	r.info.Cluster = t.Cluster
+	r.info.Versions.Kubernetes, r.info.Versions.Etcd = t.KubernetesVersion, t.EtcdVersion
+	if err := rundir.WriteInfo(r.dir.path, r.info); err != nil {
+		return err
+	}
+	err := t.setup(ctx, started)
 	if err != nil {
 		return err
 	}
-	client, err := control.Dial(r.plane.Cluster().Dir)
+	r.recording, err = openRecording(recordingOptions{
+		console: r.console, dir: r.dir.path, scenario: s, targets: t.Scrape, bundled: t.Cluster.Bundled,
+		source: source, listener: listener, public: r.o.ObservePublic, registry: registry,
+	})
 	if err != nil {
-		return exitcode.Environmentf("the control plane's supervisor: %w", err)
-	}
-	r.supervisor = client
-	if err := checkFaults(ctx, client, r.scenario); err != nil {
 		return err
 	}
-	if r.target, err = cluster.FromPlane(r.plane.Cluster(), r.info.ID, r.scenario); err != nil {
+	started.add(r.recording.close)
+	if r.samples, err = samples.Open(r.dir.path, r.record); err != nil {
+		return exitcode.EnvironmentError(err)
+	}
+	started.add(r.samples.Close)
+	if r.self, err = generator.NewSelfMeter(registry); err != nil {
+		return exitcode.EnvironmentError(err)
+	}
+	r.workload, err = workload.New(t.Load, workload.Options{
+		Namespace: t.Namespace, Labels: t.Labels, NodeSelector: t.NodeSelector(), Tolerations: cluster.Tolerations(),
+		Registerer: registry, Stalls: r.self.Stalls(), Patience: patience(s),
+	})
+	if err != nil {
+		return exitcode.EnvironmentError(err)
+	}
+	config := nodeConfig(t, r.info.ID, s, r.console)
+	config.Registerer, config.Samples = registry, r.samples
+	if r.nodes, err = newNodes(config); err != nil {
 		return err
 	}
-	r.target.Waiting = r.waiting
-	r.target.NodesAlone = r.nodesAlone
+	defer r.waiting("the objects that loads work on")()
+	r.loads, err = newLoads(ctx, s, load.Target{
+		Config: t.Load, Namespace: t.Namespace, Labels: t.Labels, Seed: s.Seed, Registerer: registry,
+		Samples: r.samples, Stalls: r.self.Stalls(),
+	}, r.dir.path, r.o.Hurry)
+	if err != nil {
+		return err
+	}
+	r.self.Backlog(r.loads.backlog)
+	r.stage()
 	return nil
 }
 
-func (r *run) step(format string, args ...any) { r.Progress.Step(fmt.Sprintf(format, args...)) }
-
-func (r *run) event(at time.Time, kind result.EventKind, name, detail string) {
-	r.record(result.Event{Time: at, Kind: kind, Name: name, Detail: detail})
-}
-
-// record appends an event to the timeline.
-func (r *run) record(e result.Event) {
-	e.Time = e.Time.UTC()
-	if err := r.timeline.Append(e); err != nil {
-		r.step("timeline: %v", err)
+// stage makes the display and the phases of the stages before them.
+func (r *run) stage() {
+	r.display = &display{progress: r.Progress, loads: r.loads, nodes: r.nodes, workload: r.workload}
+	r.phases = &phases{
+		journal: r.journal, scenario: r.o.Scenario, supervisor: r.target.supervisor, recorder: r.recording, self: r.self,
+		workload: r.workload, nodes: r.nodes, loads: r.loads, display: r.display, save: r.save,
 	}
 }
 
-// ended tells an interrupt of the user's from a failure.
-func (r *run) ended(ctx context.Context, err error) error {
+// execute runs the phases beside what measures them, and stops loads, nodes and
+// measuring in that order, whatever happens. What went wrong is noted in r.info.
+func (r *run) execute(parent, watched context.Context) {
+	ctx, cancel := context.WithCancelCause(watched)
+	defer cancel(nil)
+	beside, stop := r.patient()
+	var helpers errgroup.Group
+	events := follower{journal: r.journal, supervisor: r.target.supervisor, told: map[string]bool{}}
+	for name, f := range map[string]func(context.Context) error{
+		"recorder": r.recording.Run, "tracker": r.workload.Run, "self meter": r.self.Run, "progress": r.display.run,
+		"pulse": r.samples.Run, "follower of the plane": events.follow,
+	} {
+		helpers.Go(func() error {
+			err := f(beside)
+			if err != nil && beside.Err() == nil {
+				cancel(exitcode.Environmentf("%s: %w", name, err)) // the others go on to the end
+			}
+			return nil
+		})
+	}
+	err := r.save()
+	if err == nil {
+		err = r.storm(ctx)
+	}
+	switch {
+	case parent.Err() != nil:
+		r.info.Interrupted = true
+		r.event(time.Now(), result.EventNote, "interrupted", "")
+	case err != nil && !errors.Is(err, errConditionNotMet):
+		r.fail(r.target.firstCause(parent, err))
+	}
+	windUp, cancelWindUp := r.windUp(windUpTimeout)
+	defer cancelWindUp()
+	r.loads.stopAll()
+	r.loads.finish(ctx, r.step)
+	r.nodes.stop(windUp)
+	stop()
+	_ = helpers.Wait() // their errors have ended ctx
+	events.last(windUp)
+	r.info.MissedFaults = append(r.phases.missed, events.lost...)
+	r.target.unwatch()
+}
+
+// storm registers the nodes and runs the phases.
+func (r *run) storm(ctx context.Context) error {
+	if _, err := r.recording.ScrapeNow(ctx); err != nil {
+		return causeOf(ctx, err)
+	}
+	if err := r.nodes.register(ctx, registerWithin(r.o.Scenario.Nodes), r.journal, r.workload, r.self.Stalls()); err != nil {
+		return causeOf(ctx, err)
+	}
+	if err := r.save(); err != nil {
+		return err
+	}
+	stop := r.loads.start(r.loads.of(""))
+	err := r.phases.run(ctx)
+	return ending(err, stop())
+}
+
+// ending joins the errors of the phases and the background's loads. Joined with
+// a condition that was not met, which is no failure, a load's would pass for it.
+func ending(phases, loads error) error {
+	if loads != nil && errors.Is(phases, errConditionNotMet) {
+		return loads
+	}
+	return errors.Join(phases, loads)
+}
+
+// fail notes what has ended the run.
+func (r *run) fail(err error) {
+	r.info.Failure = err.Error()
+	if r.target.supervisor != nil && r.target.isLost() {
+		r.info.UnexpectedExits = append(r.info.UnexpectedExits, r.target.loss.Error())
+	}
+	r.step("failed: %v", err)
+	r.event(time.Now(), result.EventNote, "failed", err.Error())
+}
+
+// close closes the recording, ends the target and writes what was measured. It does
+// all of it even when a part fails.
+func (r *run) close() error {
+	defer r.dir.unlock()
+	m := r.measured()
+	err := errors.Join(
+		r.recording.close(),
+		exitcode.EnvironmentError(r.samples.Close()),
+		r.target.close(r.target.isLost(), m.Phases),
+	)
+	r.info.Ended, r.info.Left = time.Now().UTC(), Left(err)
+	switch {
+	case err == nil:
+	case r.info.Failure == "":
+		r.info.Failure = err.Error()
+	default: // what is left in a user's cluster is reported, whatever else went wrong
+		r.info.Failure += "; " + err.Error()
+	}
+	err = errors.Join(rundir.WriteJSON(r.dir.path, result.MeasurementsFile, m), r.timeline.Close())
+	digests, digestErr := result.Digest(r.dir.path)
+	r.info.Files = digests
+	return errors.Join(err, digestErr, rundir.WriteInfo(r.dir.path, r.info))
+}
+
+// measured returns the generator's measurements so far.
+func (r *run) measured() result.Measurements {
+	m := result.Measurements{Phases: slices.Clone(r.phases.stamps)}
+	r.loads.addTo(&m)
+	r.nodes.addTo(&m)
+	seen := r.workload.Results()
+	for i := range m.Phases {
+		if w, ok := seen[m.Phases[i].Name]; ok {
+			m.Phases[i].Workload = &w
+		}
+	}
+	m.Scrapes = r.recording.Scrapes()
+	m.Generator = r.self.Results()
+	for i := range m.Phases {
+		p := &m.Phases[i]
+		p.Saturated = append(r.self.PhaseSaturation(p.Name), generator.LoadSaturation(*p)...)
+		m.Generator.Saturated = append(m.Generator.Saturated, p.Saturated...)
+	}
+	return m
+}
+
+// save writes what the generator has measured so far, for the report of a run that is
+// killed later on.
+func (r *run) save() error {
+	return rundir.WriteJSON(r.dir.path, result.MeasurementsFile, r.measured())
+}
+
+// causeOf tells an interrupt of the user's from a failure.
+func causeOf(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	return err
+}
+
+// undo takes back what was started, the last first.
+type undo []func() error
+
+func (u *undo) add(f func() error) { *u = append(*u, f) }
+
+// undo returns the errors that cause does not hold already.
+func (u undo) undo(cause error) error {
+	var errs []error
+	for _, f := range slices.Backward(u) {
+		if err := f(); !errors.Is(cause, err) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
 }

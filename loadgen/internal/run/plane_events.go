@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,25 +16,24 @@ import (
 const (
 	// followRetry is the wait before events are asked for again after an error.
 	followRetry = 500 * time.Millisecond
-	// lastEvents bounds the wait for what the plane has to tell at the end.
+	// lastEvents bounds the wait for the last events of the plane.
 	lastEvents = 500 * time.Millisecond
 )
 
-// follower writes what the supervisor tells of its plane into the timeline:
-// faults with their own times and components, ends and starts of processes, and
-// who leads.
+// follower writes the events of the supervisor into the timeline: faults with their own
+// times and components, ends and starts of processes, elections.
 type follower struct {
-	run   *run
-	after int64           // number of the last event told
-	told  map[string]bool // faults by ID and kind of event
-	lost  []string        // faults that were not in force all of their time
+	journal
+	supervisor supervisor      // nil: there are no events
+	after      int64           // number of the last event recorded
+	told       map[string]bool // faults by ID and kind of event
+	lost       []string        // faults that were not in force all of their time
 }
 
-// follow follows the plane until ctx ends. An error would be a gap in the
-// timeline, so it asks until it has an answer: a plane that has ended ends
-// the run elsewhere.
+// follow follows the plane until ctx ends. An error would be a gap in the timeline, so
+// it asks again until it has an answer: a plane that has ended ends the run elsewhere.
 func (f *follower) follow(ctx context.Context) error {
-	for ctx.Err() == nil {
+	for f.supervisor != nil && ctx.Err() == nil {
 		if err := f.next(ctx); err != nil && ctx.Err() == nil {
 			pause(ctx, followRetry)
 		}
@@ -45,32 +45,53 @@ func (f *follower) follow(ctx context.Context) error {
 func (f *follower) last(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, lastEvents)
 	defer cancel()
-	for f.next(ctx) == nil && ctx.Err() == nil {
+	for f.supervisor != nil && f.next(ctx) == nil && ctx.Err() == nil {
 	}
+}
+
+// awaitStopping returns why the supervisor has begun to stop its plane: it reports a
+// component that died seconds before the last process has ended. It returns nil when
+// the events or ctx end.
+func awaitStopping(ctx context.Context, s supervisor) error {
+	for after := int64(0); ctx.Err() == nil; {
+		events, err := s.Events(ctx, after)
+		if errors.Is(err, control.ErrEnded) {
+			return nil
+		}
+		for _, e := range events {
+			if after = e.Seq; e.Kind == control.EventStopping {
+				return errors.New(e.Detail)
+			}
+		}
+		if err != nil {
+			pause(ctx, followRetry)
+		}
+	}
+	return nil
 }
 
 // next waits for events and records them.
 func (f *follower) next(ctx context.Context) error {
-	events, err := f.run.supervisor.Events(ctx, f.after)
+	events, err := f.supervisor.Events(ctx, f.after)
 	if err != nil {
 		return err
 	}
 	var faults []control.FaultStatus
 	if slices.ContainsFunc(events, ofFault) {
-		if faults, err = f.run.supervisor.Faults(ctx); err != nil {
-			return err // before anything is told, so that it can be asked for again
+		if faults, err = f.supervisor.Faults(ctx); err != nil {
+			return err // before anything is recorded, so that it can be asked for again
 		}
 	}
 	for _, e := range events {
 		if f.after > 0 && e.Seq > f.after+1 {
-			f.run.event(e.Time, result.EventNote, "events lost", fmt.Sprintf("%d events of the control plane were forgotten before they were asked for", e.Seq-f.after-1))
+			f.event(e.Time, result.EventNote, "events lost", fmt.Sprintf("%d events of the control plane were forgotten before they were asked for", e.Seq-f.after-1))
 		}
 		f.after = e.Seq
 		switch {
 		case e.Kind == control.EventStopping:
-			f.run.event(e.Time, result.EventNote, "the control plane stops", e.Detail)
+			f.event(e.Time, result.EventNote, "the control plane stops", e.Detail)
 		case !ofFault(e):
-			f.run.record(result.Event{Time: e.Time, Kind: result.EventKind(e.Kind), Name: e.Component, Detail: e.Detail, Expected: e.Expected})
+			f.record(result.Event{Time: e.Time, Kind: result.EventKind(e.Kind), Name: e.Component, Detail: e.Detail, Expected: e.Expected})
 		}
 	}
 	for _, s := range faults {
@@ -79,7 +100,7 @@ func (f *follower) next(ctx context.Context) error {
 	return nil
 }
 
-// ofFault are the events that the list of faults tells better: it has their
+// ofFault reports whether an event is recorded from the list of faults, which has their
 // components.
 func ofFault(e control.Event) bool {
 	return e.Kind == control.EventFaultBegin || e.Kind == control.EventFaultEnd
@@ -87,28 +108,28 @@ func ofFault(e control.Event) bool {
 
 // fault records a fault's begin and end, once each.
 func (f *follower) fault(s control.FaultStatus) {
-	tell := func(at time.Time, kind result.EventKind, detail string) {
+	record := func(at time.Time, kind result.EventKind, detail string) {
 		if key := s.ID + " " + string(kind); !at.IsZero() && !f.told[key] {
 			f.told[key] = true
-			f.run.record(result.Event{Time: at, Kind: kind, Name: s.Kind, Detail: detail, Fault: s.ID, On: s.On})
+			f.record(result.Event{Time: at, Kind: kind, Name: s.Kind, Detail: detail, Fault: s.ID, On: s.On})
 		}
 	}
-	tell(s.Active, result.EventFaultBegin, faultLine(s))
+	record(s.Active, result.EventFaultBegin, faultLine(s))
 	if key := s.ID + " lost"; s.Lost != "" && !f.told[key] {
 		f.told[key] = true
 		what := fmt.Sprintf("fault %s, %s, was not in force all of its time: it was lost: %s", s.ID, s.Kind, s.Lost)
 		f.lost = append(f.lost, what)
-		f.run.event(time.Now(), result.EventNote, "fault lost", what)
-		f.run.step("%s", what)
+		f.event(time.Now(), result.EventNote, "fault lost", what)
+		f.step("%s", what)
 	}
 	detail := ""
 	if s.Error != "" {
 		detail = "not all was undone: " + s.Error
 	}
-	tell(s.Ended, result.EventFaultEnd, detail)
+	record(s.Ended, result.EventFaultEnd, detail)
 }
 
-// faultLine is a fault in a line: what, on what, how much, for how long.
+// faultLine formats a fault: its kind, components, extent and length.
 func faultLine(s control.FaultStatus) string {
 	var b strings.Builder
 	b.WriteString(s.Kind)

@@ -1,0 +1,108 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/loadgen/internal/cluster"
+	"github.com/stormglass/stormglass/loadgen/internal/rundir"
+	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// Nodes runs the simulated nodes of a scenario alone until ctx ends, and returns what
+// they did. It records and judges nothing.
+func Nodes(ctx context.Context, o Options) (seen result.Nodes, err error) {
+	if o.Scenario.Nodes.Count == 0 {
+		return seen, exitcode.Usagef("nodes.count: no nodes to run (write --count 100)")
+	}
+	if err := CheckDescriptors(o.Scenario); err != nil {
+		return seen, err
+	}
+	c := console{o.Progress, o.Hurry}
+	defer c.announceSignals(ctx, o.Kubeconfig != "")()
+	id, err := rundir.NewID()
+	if err != nil {
+		return seen, err
+	}
+	c.sweep("")
+	var started undo
+	t, err := nodesTarget(ctx, o, id, c, &started)
+	if err == nil {
+		seen, err = runNodes(ctx, t, id, o.Scenario, c, &started)
+	}
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		err = nil // Ctrl-C is how this ends
+	}
+	return seen, errors.Join(err, started.undo(err))
+}
+
+// nodesTarget returns the user's cluster, or a plane that it starts in a temporary
+// directory.
+func nodesTarget(ctx context.Context, o Options, id string, c console, started *undo) (*target, error) {
+	if o.Kubeconfig != "" {
+		t, _, err := askForCluster(ctx, o, nil, id, true, c)
+		return t, err
+	}
+	scratch, err := cluster.NodesScratch()
+	if err != nil {
+		return nil, exitcode.Environmentf("make a directory for the control plane: %w", err)
+	}
+	started.add(scratch.Remove)
+	t, plane, err := bundledTarget(ctx, o, filepath.Join(scratch.Path, planeDir), id, c, started)
+	if err != nil {
+		return nil, err
+	}
+	t.NodesAlone = true
+	c.step("kubeconfig: %s", plane.Cluster().Kubeconfigs["admin"])
+	return t, nil
+}
+
+// runNodes registers the nodes and shows them until ctx ends or the target is lost.
+func runNodes(ctx context.Context, t *target, id string, s *scenario.Scenario, c console, started *undo) (seen result.Nodes, err error) {
+	watched := t.watch(ctx)
+	defer t.unwatch()
+	if err := t.setup(watched, started); err != nil {
+		return seen, t.firstCause(ctx, causeOf(watched, err))
+	}
+	n, err := newNodes(nodeConfig(t, id, s, c))
+	if err != nil {
+		return seen, err
+	}
+	err = t.firstCause(ctx, n.show(watched, t, c))
+	t.unwatch()
+	if t.isLost() {
+		c.step("failed: %v", err)
+	}
+	ended, cancel := c.windUp(windUpTimeout)
+	defer cancel()
+	n.stop(ended)
+	return n.fleet.Results(), err
+}
+
+// show starts the nodes and shows them until ctx ends, whose cause it returns.
+func (n *nodes) show(ctx context.Context, t *target, c console) error {
+	began := time.Now()
+	done := c.waiting(fmt.Sprintf("%d nodes to be Ready", n.spec.Count))
+	err := n.fleet.Start(ctx)
+	done()
+	if err != nil {
+		return causeOf(ctx, exitcode.EnvironmentError(err))
+	}
+	c.step("%d nodes Ready after %s; Ctrl-C ends them", n.spec.Count, time.Since(began).Round(time.Millisecond))
+	if len(t.Taints()) > 0 {
+		c.step("they are tainted; a pod with this in its spec is scheduled to them:")
+		for _, line := range t.Placement() {
+			c.step("  %s", line)
+		}
+	}
+	everySecond(ctx, func(time.Time) {
+		count, ready := n.live()
+		c.Live(Snapshot{Phase: "nodes", Elapsed: time.Since(began), Nodes: count, NodesReady: ready})
+	})
+	return context.Cause(ctx)
+}

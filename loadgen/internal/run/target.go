@@ -1,0 +1,111 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/loadgen/internal/cluster"
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// target is the control plane under load, with the watch for its loss.
+type target struct {
+	*cluster.Target
+	provider
+	// supervisor of a bundled plane; nil on a user's cluster, which has no such faults.
+	supervisor supervisor
+
+	lost    chan struct{} // closed when the target is lost
+	loss    error         // why
+	unwatch func()
+}
+
+// provider is where a target comes from: a bundled plane or a user's cluster.
+type provider interface {
+	// awaitLoss returns why the target is lost, or nil when ctx ends.
+	awaitLoss(ctx context.Context) error
+	// lossError wraps the reason of a loss for the user.
+	lossError(loss error) error
+	// close ends a plane, or removes from a user's cluster what the run made.
+	close(lost bool, phases []result.Phase) error
+	// discard is close for a run without a report.
+	discard(lost bool) error
+}
+
+func newTarget(t *cluster.Target, p provider, s supervisor) *target {
+	return &target{Target: t, provider: p, supervisor: s, lost: make(chan struct{}), unwatch: func() {}}
+}
+
+// setup makes in the target what the run needs. Until then there is nothing to undo in
+// a user's cluster.
+func (t *target) setup(ctx context.Context, started *undo) error {
+	if t.supervisor == nil {
+		started.add(func() error { return t.discard(t.isLost()) })
+	}
+	return exitcode.EnvironmentError(t.Setup(ctx))
+}
+
+// watch returns a context that ends with parent or when the target is lost. It
+// watches until unwatch.
+func (t *target) watch(parent context.Context) context.Context {
+	ctx, cancel := context.WithCancelCause(parent)
+	watching, stop := context.WithCancel(context.WithoutCancel(parent))
+	var done sync.WaitGroup
+	done.Go(func() {
+		if loss := t.awaitLoss(watching); loss != nil && watching.Err() == nil {
+			t.loss = loss
+			close(t.lost)
+			cancel(t.lossError(loss))
+		}
+	})
+	t.unwatch = func() {
+		stop()
+		done.Wait()
+		cancel(nil)
+	}
+	return ctx
+}
+
+func (t *target) isLost() bool {
+	select {
+	case <-t.lost:
+		return true
+	default:
+		return false
+	}
+}
+
+// lossWithin is how long the loss of a target may take to be noticed: package
+// cluster's probe needs most of it.
+const lossWithin = 6 * time.Second
+
+// firstCause returns the loss of the target if err may follow from it, else err. The
+// consequence is often known first, so it waits for the loss.
+func (t *target) firstCause(ctx context.Context, err error) error {
+	var answer apierrors.APIStatus
+	if errors.As(err, &answer) || exitcode.IsUsage(err) {
+		return err
+	}
+	wait := time.NewTimer(lossWithin)
+	defer wait.Stop()
+	select {
+	case <-t.lost:
+		return t.lossError(t.loss)
+	case <-wait.C:
+	case <-ctx.Done():
+	}
+	return err
+}
+
+// pause waits for a time, or until ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+	}
+}

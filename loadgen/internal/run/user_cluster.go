@@ -1,0 +1,138 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/internal/shell"
+	"github.com/stormglass/stormglass/loadgen/internal/cluster"
+	"github.com/stormglass/stormglass/loadgen/internal/judge/gate"
+	"github.com/stormglass/stormglass/loadgen/internal/record/promimport"
+	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// userCluster removes from a cluster of the user's what the run made there.
+type userCluster struct {
+	console
+	cluster *cluster.Target
+	cleanup string // the command that removes it
+}
+
+// askForCluster checks a user's cluster, and the Prometheus that scrapes it if the
+// metrics are read from one, and asks before anything is made. The scenario's
+// interval becomes that Prometheus' if it is longer.
+func askForCluster(ctx context.Context, o Options, gates []gate.Compiled, runID string, nodesAlone bool, c console) (*target, *promimport.Source, error) {
+	if err := refuseFaults(o.Scenario); err != nil {
+		return nil, nil, err
+	}
+	t, err := cluster.FromKubeconfig(ctx, o.Kubeconfig, o.Context, runID, o.Scenario, c.Step)
+	if err != nil {
+		return nil, nil, exitcode.EnvironmentError(err)
+	}
+	t.Waiting = c.waiting
+	t.NodesAlone = nodesAlone
+	if o.Targets != "" {
+		if err := t.AddTargets(o.Targets); err != nil {
+			return nil, nil, exitcode.UsageError(err)
+		}
+	}
+	done := c.waiting("Prometheus to say what it scrapes")
+	source, err := findPrometheus(ctx, o.Prometheus, t, o.Scenario)
+	done()
+	if err != nil {
+		return nil, nil, err
+	}
+	t.Notes = append(t.Notes, gateNotes(gates, t, source)...)
+	ok, err := o.Confirm(ctx, t.Plan(o.Scenario))
+	if err != nil {
+		return nil, nil, err
+	}
+	if !ok {
+		return nil, nil, exitcode.Usagef("not started: nothing was made in the cluster")
+	}
+	return newTarget(t, &userCluster{c, t, cleanupCommand(o, runID)}, nil), source, nil
+}
+
+// cleanupCommand removes what the run made in a user's cluster.
+func cleanupCommand(o Options, runID string) string {
+	command := "loadgen cleanup --kubeconfig " + shell.Quote(o.Kubeconfig)
+	if o.Context != "" {
+		command += " --context " + shell.Quote(o.Context)
+	}
+	return command + " --run " + runID
+}
+
+// clockNote is the difference of clocks that a note tells of.
+const clockNote = 5 * time.Second
+
+// findPrometheus looks for the cluster's targets in the Prometheus that the metrics are
+// read from. It returns nil without one.
+func findPrometheus(ctx context.Context, config *promimport.Config, t *cluster.Target, s *scenario.Scenario) (*promimport.Source, error) {
+	if config == nil {
+		return nil, nil
+	}
+	source, err := promimport.New(*config)
+	if err != nil {
+		return nil, exitcode.Usagef("--prometheus: %w", err)
+	}
+	if err := source.Find(ctx); err != nil {
+		return nil, exitcode.Environmentf("--prometheus: %w", err)
+	}
+	every := source.Interval()
+	s.Record.Interval = max(s.Record.Interval, scenario.Duration(every))
+	var instances []string
+	for _, found := range source.Targets() {
+		instances = append(instances, found.Instance)
+	}
+	t.ScrapedElsewhere(source.URL(), instances)
+	t.Notes = append(t.Notes, fmt.Sprintf(
+		"nothing is scraped: the metrics of %s are read from %s, which scrapes them every %s; each phase waits for that before it begins and after it ends",
+		strings.Join(source.Jobs(), ", "), source.URL(), every))
+	if ahead := source.Ahead(); ahead.Abs() > clockNote {
+		t.Notes = append(t.Notes, fmt.Sprintf("its clock is %s ahead of ours, which is reckoned with", ahead.Round(time.Second)))
+	}
+	return source, nil
+}
+
+// gateNotes lists the gates that will have no data, and what to do about it.
+func gateNotes(gates []gate.Compiled, t *cluster.Target, source *promimport.Source) (notes []string) {
+	jobs, offer := t.Jobs(), "--targets FILE names them"
+	if source != nil {
+		jobs, offer = source.Jobs(), "--prometheus-job OURS=THEIRS says what your Prometheus calls them"
+	}
+	for _, g := range gates {
+		if lacks := g.Lacks(jobs); len(lacks) > 0 {
+			notes = append(notes, fmt.Sprintf(
+				"gate %s will have no data (exit 3): the metrics of %s are not on offer (%s, --without-gate %s leaves it out)",
+				g.Name, strings.Join(lacks, ", "), offer, g.Name))
+		}
+	}
+	return notes
+}
+
+func (u *userCluster) awaitLoss(ctx context.Context) error { return u.cluster.AwaitLoss(ctx) }
+
+func (u *userCluster) lossError(loss error) error { return exitcode.EnvironmentError(loss) }
+
+func (u *userCluster) close(bool, []result.Phase) error { return u.discard(false) }
+
+// discard removes what the run made. The error names what is left and the command that
+// removes it.
+func (u *userCluster) discard(bool) error {
+	u.step("removing what the run made from the cluster")
+	ctx, cancel := u.windUp(windUpTimeout)
+	defer cancel()
+	err := u.cluster.Cleanup(ctx, u.Step)
+	if err == nil {
+		return nil
+	}
+	if u.hurried() {
+		err = fmt.Errorf("the clean-up was ended by a second signal: %w", err)
+	}
+	return exitcode.EnvironmentError(leftError(fmt.Sprintf("not all that run %s made in cluster %s was removed: %s (`%s` removes it)",
+		u.cluster.Labels[cluster.RunLabel], u.cluster.Cluster.Name, strings.ReplaceAll(err.Error(), "\n", "; "), u.cleanup)))
+}
