@@ -101,13 +101,11 @@ type ScrapeTarget struct {
 
 // Deviation is one setting that differs from upstream's default.
 type Deviation struct {
-	Component string `json:"component"` // the component's kind
+	Component string `json:"component"` // kind
 	Setting   string `json:"setting"`   // flag or field
-	Value     string `json:"value"`     // what it was set to
-	// Default is upstream's value, "(unset)" where there is none.
-	Default string `json:"default"`
-	// Reason is "set by the user" or why Stormglass sets it.
-	Reason string `json:"reason"`
+	Value     string `json:"value"`
+	Default   string `json:"default"` // upstream's, or "(unset)"
+	Reason    string `json:"reason"`  // "set by the user", or why Stormglass sets it
 }
 
 // State is a stage of a plane's life.

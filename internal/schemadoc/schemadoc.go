@@ -10,6 +10,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -18,30 +19,38 @@ import (
 	"testing"
 )
 
-// Page is a reference page: a head, then a list of fields for the root type and
-// for every struct reached from it.
+// Marker ends the part of a page that is written by hand.
+const Marker = "<!-- generated from here on -->\n"
+
+// Page is a reference page: a head that is written by hand up to the Marker, then a
+// list of fields for the root type and for every struct reached from it.
 type Page struct {
-	// File is the page, Head the text before the tables.
 	File string
-	Head []byte
+	// Intro is generated text before the lists.
+	Intro []byte
 	// Tag is the struct tag that names the fields: "json" or "yaml".
 	Tag string
-	// Scalars are what named types that are no structs are called.
+	// Scalars names the types that are no structs.
 	Scalars map[string]string
-	// Unit is a field's unit, from its struct, key and type; nil leaves it out.
-	Unit func(of, key, text string) string
+	// Documented requires a comment of every field. Without it, fields that need none
+	// share a line.
+	Documented bool
 
 	structs  map[string]*ast.StructType
 	comments map[string]string
 	written  []string
+	fields   map[string]field
 	out      bytes.Buffer
 	errs     []error
 }
 
+// field is a field as its page describes it first.
+type field struct{ of, text, meaning string }
+
 // Read takes in the structs of the package in dir: those named, or all.
 func (p *Page) Read(dir string, names ...string) error {
 	if p.structs == nil {
-		p.structs, p.comments = map[string]*ast.StructType{}, map[string]string{}
+		p.structs, p.comments, p.fields = map[string]*ast.StructType{}, map[string]string{}, map[string]field{}
 	}
 	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 	if err != nil {
@@ -71,28 +80,31 @@ func (p *Page) Read(dir string, names ...string) error {
 	return nil
 }
 
-// Text is the page, from the root type on. Fields without a comment are errors.
-func (p *Page) Text(root string) ([]byte, error) {
-	p.out.Write(p.Head)
-	p.table(root)
-	return p.out.Bytes(), errors.Join(p.errs...)
-}
-
-// Check compares the page with its file, or with -update rewrites it.
+// Check compares the page from the root type on with its file, or with -update rewrites
+// it. Fields without a comment are errors where comments are required.
 func (p *Page) Check(t *testing.T, root string, update bool) {
 	t.Helper()
-	text, err := p.Text(root)
+	have, err := os.ReadFile(p.File)
 	if err != nil {
+		t.Fatal(err)
+	}
+	head, _, ok := bytes.Cut(have, []byte(Marker))
+	if !ok {
+		t.Fatalf("%s has no line %s", p.File, Marker)
+	}
+	p.out.Write(head)
+	p.out.WriteString(Marker)
+	p.out.Write(p.Intro)
+	p.table(root)
+	text := p.out.Bytes()
+	if err := errors.Join(p.errs...); err != nil {
 		t.Error(err)
 	}
 	if update {
 		if err := os.WriteFile(p.File, text, 0o644); err != nil {
 			t.Fatal(err)
 		}
-	}
-	have, err := os.ReadFile(p.File)
-	if err != nil {
-		t.Fatal(err)
+		return
 	}
 	if !bytes.Equal(have, text) {
 		t.Errorf("%s differs from the types: the test with -update rewrites it", p.File)
@@ -111,43 +123,75 @@ func (p *Page) table(name string) {
 		lead = strings.ToUpper(lead[:1]) + lead[1:]
 	}
 	fmt.Fprintf(&p.out, "\n## %s\n\n%s\n\n", name, lead)
-	var next []string
-	p.rows(name, &next)
-	for _, n := range next {
+	rows := rows{again: map[string][]string{}}
+	p.rows(name, &rows)
+	rows.endLine(&p.out)
+	for _, of := range slices.Sorted(maps.Keys(rows.again)) {
+		fmt.Fprintf(&p.out, "- as in [%s](#%s): %s\n", of, strings.ToLower(of), strings.Join(rows.again[of], ", "))
+	}
+	for _, n := range rows.next {
 		if !slices.Contains(p.written, n) {
 			p.table(n)
 		}
 	}
 }
 
+// rows collects the rows of a type's list.
+type rows struct {
+	// plain are the fields without a comment since the last row, and again those that
+	// an earlier type has, by that type.
+	plain []string
+	again map[string][]string
+	next  []string // types of fields
+}
+
+// endLine writes the fields without a comment.
+func (r *rows) endLine(out *bytes.Buffer) {
+	if len(r.plain) > 0 {
+		fmt.Fprintf(out, "- %s\n", strings.Join(r.plain, ", "))
+	}
+	r.plain = nil
+}
+
 // rows writes a type's fields, those of embedded types in their place.
-func (p *Page) rows(name string, next *[]string) {
+func (p *Page) rows(name string, rows *rows) {
 	for _, f := range p.structs[name].Fields.List {
 		text, inner := p.typeText(f.Type)
 		if len(f.Names) == 0 {
-			p.rows(inner, next)
+			p.rows(inner, rows)
 			continue
 		}
 		if f.Tag == nil {
 			continue // not part of the format
 		}
 		key, option, _ := strings.Cut(reflect.StructTag(strings.Trim(f.Tag.Value, "`")).Get(p.Tag), ",")
+		if key == "-" {
+			continue
+		}
 		meaning := withoutName(oneLine(f.Doc.Text()+" "+f.Comment.Text()), f.Names[0].Name)
-		if meaning == "" {
-			p.errs = append(p.errs, fmt.Errorf("%s.%s has no comment that says what it means", name, f.Names[0].Name))
+		label := "`" + key + "`"
+		if p.Tag == "json" && strings.Contains(option, "omitempty") {
+			label, text = label+"?", strings.TrimSuffix(text, " or null")
 		}
-		optional := ""
-		if p.Unit != nil {
-			if unit := p.Unit(name, key, text); unit != "" {
-				text += ", " + unit
-			}
-			if strings.Contains(option, "omitempty") {
-				optional = "?"
-			}
-		}
-		fmt.Fprintf(&p.out, "- `%s`%s (%s): %s\n", key, optional, text, meaning)
 		if inner != "" {
-			*next = append(*next, inner)
+			rows.next = append(rows.next, inner)
+		}
+		first, known := p.fields[key]
+		if known && first.of != name && first.text == text && first.meaning != "" && (meaning == "" || meaning == first.meaning) {
+			rows.again[first.of] = append(rows.again[first.of], label)
+			continue
+		}
+		if !known || first.meaning == "" {
+			p.fields[key] = field{of: name, text: text, meaning: meaning}
+		}
+		switch {
+		case meaning != "":
+			rows.endLine(&p.out)
+			fmt.Fprintf(&p.out, "- %s (%s): %s\n", label, text, meaning)
+		case p.Documented:
+			p.errs = append(p.errs, fmt.Errorf("%s.%s has no comment that says what it means", name, f.Names[0].Name))
+		default:
+			rows.plain = append(rows.plain, label+" ("+text+")")
 		}
 	}
 }

@@ -6,61 +6,36 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// Fault is something broken in a phase. Those of the control plane are real
-// ones on its real processes: its supervisor is asked for them, and a user's
-// cluster has none.
+// Fault breaks components of a bundled control plane, or simulated nodes.
 type Fault struct {
-	// Kind is one of those listed above: of the control plane, or of simulated nodes.
-	Kind string `yaml:"kind"`
-	// Component it is about: a name ("etcd-0"), a kind ("etcd": all of them), or a
-	// kind with -leader or -follower, looked up when the fault begins. Default: all
-	// of etcd for slowFsync. An etcdQuota is always of all members.
-	Component string `yaml:"component,omitempty"`
-	// Components, where there are several.
-	Components []string `yaml:"components,omitempty"`
-	// Peers are the other ends of the links of a networkDelay or partition.
-	// Default: all that the components have.
+	Kind string `yaml:"kind"` // one of the kinds above
+	// Component: a name ("etcd-0"), a kind ("etcd": all), or a kind with -leader or
+	// -follower, looked up at the begin; default for slowFsync: all of etcd.
+	Component  string   `yaml:"component,omitempty"`
+	Components []string `yaml:"components,omitempty"` // several of them
+	// Peers: other ends of the links of a networkDelay or partition, default all.
 	Peers []string `yaml:"peers,omitempty"`
-	// After is the time from the phase's start to the fault's. Default 0s.
-	After Duration `yaml:"after,omitempty"`
-	// For is the length of a fault of the control plane. Default: to the phase's
-	// end. Longer than the phase can last is refused; one that is still there when a
-	// condition ends the phase is ended too.
-	For Duration `yaml:"for,omitempty" zero:"to the phase's end"`
-	// Repeat begins the fault so many times, Every apart. Default 1.
-	Repeat int `yaml:"repeat,omitempty" zero:"1"`
-	// Every is the time from one begin to the next.
-	Every Duration `yaml:"every,omitempty"`
+	After Duration `yaml:"after,omitempty"` // since the phase's start, default 0s
+	// For: default: to the phase's end, at which it ends anyway.
+	For    Duration `yaml:"for,omitempty" zero:"to the phase's end"`
+	Repeat int      `yaml:"repeat,omitempty" zero:"1"` // how often, Every apart; default 1
+	Every  Duration `yaml:"every,omitempty"`           // from one begin to the next
 
-	// Fraction of all simulated nodes, over 0 and at most 1. Which ones is drawn by the seed.
-	Fraction float64 `yaml:"fraction,omitempty"`
-	// Delay of each fsync, of data on a link in each direction, of a webhook's
-	// answers, or of a slowKubelet's writes, heartbeats among them.
-	Delay Duration `yaml:"delay,omitempty"`
-	// Jitter is added to or taken from the Delay of an fsync or a link, evenly
-	// drawn up to so much.
-	Jitter Duration `yaml:"jitter,omitempty"`
-	// Files of a slowFsync: "wal" (the default) or "all".
-	Files string `yaml:"files,omitempty"`
-	// Limit of open files of a descriptorLimit.
-	Limit int `yaml:"limit,omitempty"`
-	// Writers of a diskContention, each of which writes Size bytes and fsyncs, over
-	// and over. Default 4.
-	Writers int `yaml:"writers,omitempty" zero:"4"`
-	// Size of each write of a diskContention. Default 1MiB.
-	Size Bytes `yaml:"size,omitempty" zero:"1MiB"`
-	// Quota of an etcdQuota.
-	Quota Bytes `yaml:"quota,omitempty"`
-	// Resource whose creation a webhook is asked about, as "pods" or
-	// "deployments.apps".
+	Fraction float64 `yaml:"fraction,omitempty"` // of all simulated nodes, over 0, at most 1; drawn by the seed
+	// Delay: of each fsync, of data on a link in each direction, of a webhook's
+	// answers, or of a slowKubelet's writes, heartbeats included.
+	Delay   Duration `yaml:"delay,omitempty"`
+	Jitter  Duration `yaml:"jitter,omitempty"`           // added to or taken from Delay, evenly drawn up to this
+	Files   string   `yaml:"files,omitempty"`            // of a slowFsync: "wal" (the default) or "all"
+	Limit   int      `yaml:"limit,omitempty"`            // of open files
+	Writers int      `yaml:"writers,omitempty" zero:"4"` // of a diskContention, default 4
+	Size    Bytes    `yaml:"size,omitempty" zero:"1MiB"` // of each write and fsync of a diskContention, default 1MiB
+	Quota   Bytes    `yaml:"quota,omitempty"`            // of etcd's database
+	// Resource: whose creation a webhook reviews, as "pods" or "deployments.apps"
 	Resource string `yaml:"resource,omitempty"`
-	// Fails makes a webhook answer 500.
-	Fails bool `yaml:"fails,omitempty"`
-	// Ignore makes the API server go on without the webhook (failurePolicy
-	// Ignore). Default: refuse (Fail).
-	Ignore bool `yaml:"ignore,omitempty"`
-	// Timeout is the API server's patience with a webhook, whole seconds, 1s to
-	// 30s. Default 10s, upstream's.
+	Fails    bool   `yaml:"fails,omitempty"`  // the webhook answers 500
+	Ignore   bool   `yaml:"ignore,omitempty"` // failurePolicy Ignore; default Fail
+	// Timeout: of a webhook's call, whole seconds, 1s to 30s, default 10s.
 	Timeout Duration `yaml:"timeout,omitempty" zero:"10s"`
 }
 

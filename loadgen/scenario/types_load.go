@@ -7,137 +7,103 @@ import (
 
 // Load is one stream of work during a phase, or through all of them.
 type Load struct {
-	// Name is unique in the run: it names the load's objects. Default: the kind.
-	Name string `yaml:"name,omitempty"`
-	// Kind: "requests", "watches", "changes", "history" (which is judged at the
-	// run's end, also if it stands in one phase and only writes in that).
+	Name string `yaml:"name,omitempty"` // unique in the run, default the kind
+	// Kind: "requests", "watches", "changes" or "history" (judged at the run's end)
 	Kind string `yaml:"kind"`
 
-	// Rate of arrivals (requests, changes) or of opening (watches), as "50/s", "300/m".
-	Rate Rate `yaml:"rate,omitempty"`
-	// Arrival is how arrivals come at that rate: "constant" (evenly, the
-	// default) or "poisson" (as many independent clients make them).
+	Rate Rate `yaml:"rate,omitempty"` // of arrivals, or of opening watches: "50/s", "300/m"
+	// Arrival: "constant" (the default) or "poisson" (as many independent clients)
 	Arrival string `yaml:"arrival,omitempty"`
-	// Shape is how the rate changes with time. Left out: it does not.
-	Shape Shape `yaml:"shape,omitempty"`
-	// MaxInFlight bounds open requests; an arrival past it is counted as
-	// unsent. Default 1000.
-	MaxInFlight int `yaml:"maxInFlight,omitempty" zero:"1000"`
-	// Timeout of one request. Default 60s, as kubectl's and the API server's.
-	Timeout Duration `yaml:"timeout,omitempty" zero:"60s"`
-	// Connections that requests and changes go round, each HTTP/2. Default 4.
-	// A connection that is full to the server's limit makes another be opened.
+	Shape   Shape  `yaml:"shape,omitempty"` // how the rate changes; default: it does not
+	// MaxInFlight: open requests; further arrivals are unsent; default 1000.
+	MaxInFlight int      `yaml:"maxInFlight,omitempty" zero:"1000"`
+	Timeout     Duration `yaml:"timeout,omitempty" zero:"60s"` // of a request, default 60s, as kubectl's
+	// Connections: HTTP/2, taken in turn; more are opened when all are full; default
+	// 4.
 	Connections int `yaml:"connections,omitempty" zero:"4"`
 
 	// What each request asks, unless Mix says more; of watches, what is watched.
 	Operation `yaml:",inline"`
-	// Mix are the operations of requests of several kinds, drawn by weight.
-	// Instead of verb.
-	Mix []Operation `yaml:"mix,omitempty"`
+	Mix       []Operation `yaml:"mix,omitempty"` // operations drawn by weight, instead of Verb
 
-	// Objects is how many objects of each resource the load works on, made
-	// beforehand. Default 100 for requests, 1 for changes and watches.
+	// Objects: of each resource, made beforehand; default 100 for requests, 5 for a
+	// history, else 1.
 	Objects int `yaml:"objects,omitempty" zero:"100 for requests, 5 for a history, else 1"`
-	// Namespaces the objects are spread over: the run's own, and as many more
-	// as needed, made for the load. Default 1.
+	// Namespaces: that the objects are spread over, default 1; further ones are made
+	// for the load.
 	Namespaces int `yaml:"namespaces,omitempty" zero:"1"`
-	// Spread of objects over namespaces: "even" (the default) or "zipf" (the
-	// k-th namespace holds a share of 1/k, as clusters grow).
-	Spread string `yaml:"spread,omitempty"`
-	// Size of each object's payload in bytes, as "1KiB". Default 1KiB.
-	Size Bytes `yaml:"size,omitempty" zero:"1KiB"`
-	// Sizes are payload sizes drawn by weight, instead of Size.
-	Sizes []SizeShare `yaml:"sizes,omitempty"`
-	// Object is the manifest of the objects for resources that Stormglass has
-	// none for, such as custom resources of yours. Name, namespace and labels
-	// are put in; the payload goes into an annotation.
+	// Spread: of objects over namespaces: "even" (the default) or "zipf" (a share of
+	// 1/k for the k-th)
+	Spread string      `yaml:"spread,omitempty"`
+	Size   Bytes       `yaml:"size,omitempty" zero:"1KiB"` // of each object's payload, default 1KiB
+	Sizes  []SizeShare `yaml:"sizes,omitempty"`            // drawn by weight, instead of Size
+	// Object: manifest for resources that Stormglass has none for; name, namespace and
+	// labels are put in, the payload goes into an annotation.
 	Object any `yaml:"object,omitempty"`
-	// Tenants are users the requests are made as, in turn by share, by
-	// impersonation. Left out: the load's own identity.
+	// Tenants: impersonated in turn by share; default: the load's own identity.
 	Tenants []Tenant `yaml:"tenants,omitempty"`
 
-	// Count of watches, opened at Rate per second.
-	Count int `yaml:"count,omitempty"`
-	// Hold keeps the watches of this phase open to the end of the run.
-	Hold bool `yaml:"hold,omitempty"`
-	// Connect is how watches share connections: "shared" (each filled to the
-	// server's limit of streams, commonly 100, as one Go client does; the
-	// default) or "each" (a connection for every watch, as many clients do).
+	Count int  `yaml:"count,omitempty"` // of watches, opened at Rate
+	Hold  bool `yaml:"hold,omitempty"`  // keep this phase's watches open to the end of the run
+	// Connect: "shared" (connections filled to the server's limit of streams, as one
+	// Go client does; the default) or "each" (one for every watch)
 	Connect string `yaml:"connect,omitempty"`
-	// Start is how a watch learns the state it starts from: "list" (one list
-	// for all, then watches from its version; the default) or "watchList"
-	// (each asks for the initial events, as client-go's informers do).
-	Start string `yaml:"start,omitempty"`
-	// Slow makes some of the watches slow consumers.
-	Slow SlowWatches `yaml:"slow,omitempty"`
+	// Start: "list" (one list for all watches; the default) or "watchList" (each asks
+	// for the initial events, as informers do)
+	Start string      `yaml:"start,omitempty"`
+	Slow  SlowWatches `yaml:"slow,omitempty"` // slow consumers among the watches
 
-	// Watches that changes are for: the name of the load whose objects are written and
-	// whose watches must deliver each write.
+	// Watches: name of the load whose objects are written and whose watches must
+	// deliver each write.
 	Watches string `yaml:"watches,omitempty"`
 
-	// Clients of a history: each writes and reads, one operation at a time.
-	// Default 5. Its Objects are the registers they share, default 5; its Rate
-	// is that of all clients, default 20/s.
-	Clients int `yaml:"clients,omitempty" zero:"5"`
-	// Watchers of a history: watches of all registers. Default 3.
-	Watchers int `yaml:"watchers,omitempty" zero:"3"`
+	// Clients: of a history, each writes and reads one operation at a time; default 5,
+	// together 20/s.
+	Clients  int `yaml:"clients,omitempty" zero:"5"`
+	Watchers int `yaml:"watchers,omitempty" zero:"3"` // of a history, each of all registers; default 3
 }
 
 // Operation is one kind of request.
 type Operation struct {
-	// Verb of requests: "get", "list", "create", "update", "patch", "delete", "apply".
-	Verb string `yaml:"verb,omitempty"`
-	// Weight of the operation in a mix. Default 1.
-	Weight float64 `yaml:"weight,omitempty" zero:"1"`
-	// Resource, as "configmaps" or "deployments.apps". Default configmaps.
-	// Objects are made for configmaps, secrets, services, serviceaccounts,
-	// leases.coordination.k8s.io, pods and widgets.load.stormglass.dev (a custom resource that
-	// is made for the run); for others that are written, give an object.
+	// Verb: "get", "list", "create", "update", "patch", "delete" or "apply"
+	Verb   string  `yaml:"verb,omitempty"`
+	Weight float64 `yaml:"weight,omitempty" zero:"1"` // in a mix, default 1
+	// Resource: as "deployments.apps", default configmaps. Objects are made of
+	// configmaps, secrets, services, serviceaccounts, leases.coordination.k8s.io, pods
+	// and widgets.load.stormglass.dev (a custom resource made for the run); others
+	// that are written need an Object.
 	Resource string `yaml:"resource,omitempty"`
-	// ResourceVersion of a get or list: "" (a consistent read, from etcd or a
-	// cache known to be current), "0" (any cached state), or of a list "exact"
-	// (the version of the load's first list, resourceVersionMatch=Exact).
+	// ResourceVersion: of a get or list: "" (consistent), "0" (any cached state), of a
+	// list also "exact" (the version of the load's first list)
 	ResourceVersion string `yaml:"resourceVersion,omitempty"`
-	// Limit of a list's page. Zero means none.
-	Limit int `yaml:"limit,omitempty"`
-	// AllPages makes a list with a limit go on to its last page; its latency is
-	// that of all pages.
-	AllPages bool `yaml:"allPages,omitempty"`
-	// LabelSelector of a list or watch, in place of the load's own label.
-	LabelSelector string `yaml:"labelSelector,omitempty"`
-	// FieldSelector of a list or watch, as "metadata.name=x".
-	FieldSelector string `yaml:"fieldSelector,omitempty"`
-	// Form of the answer to get, list and watch: "object" (the default),
-	// "metadata" (PartialObjectMetadata) or "table" (as kubectl get asks).
+	Limit           int    `yaml:"limit,omitempty"`         // of a list's page, default none
+	AllPages        bool   `yaml:"allPages,omitempty"`      // go on to a list's last page, as one request
+	LabelSelector   string `yaml:"labelSelector,omitempty"` // of a list or watch, in place of the load's own label
+	FieldSelector   string `yaml:"fieldSelector,omitempty"` // of a list or watch, as "metadata.name=x"
+	// Form: of answers: "object" (the default), "metadata" (PartialObjectMetadata) or
+	// "table" (as kubectl get asks)
 	Form string `yaml:"form,omitempty"`
-	// Encoding of answers: "json" (the default) or "protobuf" (built-in
-	// resources only).
+	// Encoding: of answers: "json" (the default) or "protobuf" (built-in resources)
 	Encoding string `yaml:"encoding,omitempty"`
-	// Scope of a list or watch: "namespace" (the load's; the default) or "cluster".
-	Scope string `yaml:"scope,omitempty"`
+	Scope    string `yaml:"scope,omitempty"` // of a list or watch: "namespace" (the default) or "cluster"
 }
 
-// Shape is how a rate changes with time, from the start of the load. Rates go
-// from Load.Rate to To where a shape has two.
+// Shape changes a load's rate with time.
 type Shape struct {
-	// Kind: "ramp" (evenly to To within Over, then To), "step" (to To in Steps
-	// equal steps, one each Every), "burst" (Load.Rate, and Burst further
-	// arrivals at once each Every), "sine" (around Load.Rate by Amplitude, a
-	// period each Every) or "replay" (the arrivals of a file).
-	Kind string `yaml:"kind,omitempty"`
-	To   *Rate  `yaml:"to,omitempty"` // the rate that a ramp or step ends with
-	// Over is a ramp's length.
-	Over  Duration `yaml:"over,omitempty"`
-	Steps int      `yaml:"steps,omitempty"` // of a step shape
-	Every Duration `yaml:"every,omitempty"` // length of a step, of a sine's period, or between bursts
-	Burst int      `yaml:"burst,omitempty"` // arrivals of each burst
-	// Amplitude of a sine as a fraction of the rate, over 0 and at most 1.
-	Amplitude float64 `yaml:"amplitude,omitempty"`
-	// File of a replay: lines of seconds since the start, in order, such as
-	// 0.125; # begins a comment. Beside the scenario file, or absolute.
-	File string `yaml:"file,omitempty"`
-	// Speed of a replay: 2 halves all times. Default 1.
-	Speed float64 `yaml:"speed,omitempty" zero:"1"`
+	// Kind: "ramp" (to To within Over), "step" (to To in Steps, one each Every),
+	// "burst" (Burst further arrivals each Every), "sine" (by Amplitude, a period each
+	// Every) or "replay" (of File)
+	Kind      string   `yaml:"kind,omitempty"`
+	To        *Rate    `yaml:"to,omitempty"`        // final rate of a ramp or step
+	Over      Duration `yaml:"over,omitempty"`      // length of a ramp
+	Steps     int      `yaml:"steps,omitempty"`     // number of steps
+	Every     Duration `yaml:"every,omitempty"`     // length of a step or period, or between bursts
+	Burst     int      `yaml:"burst,omitempty"`     // arrivals of each
+	Amplitude float64  `yaml:"amplitude,omitempty"` // fraction of the rate, over 0, at most 1
+	// File: lines of seconds since the start, in order; # begins a comment. Beside the
+	// scenario file, or absolute.
+	File  string  `yaml:"file,omitempty"`
+	Speed float64 `yaml:"speed,omitempty" zero:"1"` // of a replay, default 1; 2 halves all times
 
 	// Times of a replay, in seconds, as read from File.
 	Times []float64 `yaml:"-"`
@@ -145,29 +111,23 @@ type Shape struct {
 
 // SizeShare is one size of a distribution.
 type SizeShare struct {
-	Size   Bytes   `yaml:"size"`                      // of the payload, as 1KiB
-	Weight float64 `yaml:"weight,omitempty" zero:"1"` // among the sizes. Default 1
+	Size   Bytes   `yaml:"size"`                      // as 1KiB
+	Weight float64 `yaml:"weight,omitempty" zero:"1"` // default 1
 }
 
 // Tenant is a user that requests are made as.
 type Tenant struct {
-	// Name of the tenant, in results; the user is stormglass:tenant:NAME.
-	Name string `yaml:"name"`
-	// Groups of the user, beside stormglass:tenants.
-	Groups []string `yaml:"groups,omitempty"`
-	// Share of the arrivals. Default 1.
-	Share float64 `yaml:"share,omitempty" zero:"1"`
+	Name   string   `yaml:"name"`                     // in results; the user is stormglass:tenant:NAME
+	Groups []string `yaml:"groups,omitempty"`         // beside stormglass:tenants
+	Share  float64  `yaml:"share,omitempty" zero:"1"` // of arrivals, default 1
 }
 
-// SlowWatches are watches that do not keep up, as a client does whose handler
-// is slow: they take in a stream's window of data, then so much per second.
+// SlowWatches read a stream's window of data, then so much per second, as a client
+// with a slow handler does.
 type SlowWatches struct {
-	// Fraction of the load's watches, 0 to 1. They have connections of their own.
-	Fraction float64 `yaml:"fraction,omitempty"`
-	// BytesPerSecond that each takes in. Zero means nothing at all.
-	BytesPerSecond Bytes `yaml:"bytesPerSecond,omitempty"`
-	// Window that the server may send ahead. Default 64KiB, HTTP/2's own.
-	Window Bytes `yaml:"window,omitempty" zero:"64KiB"`
+	Fraction       float64 `yaml:"fraction,omitempty"`            // of the load's watches, 0 to 1, on connections of their own
+	BytesPerSecond Bytes   `yaml:"bytesPerSecond,omitempty"`      // read by each; 0: none
+	Window         Bytes   `yaml:"window,omitempty" zero:"64KiB"` // that the server may send ahead, default 64KiB
 }
 
 // TenantsGroup is a group that all tenants are in.

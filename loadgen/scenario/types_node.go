@@ -2,55 +2,40 @@ package scenario
 
 // Nodes are the simulated nodes, registered before the first phase.
 type Nodes struct {
-	// Count of nodes. Zero means none.
-	Count int `yaml:"count,omitempty"`
-	// Fidelity is "kubelet" (each node has its own connection and holds the
-	// watches a kubelet holds; the default) or "shared" (one watch for all).
+	Count int `yaml:"count,omitempty"` // default 0
+	// Fidelity: "kubelet" (own connection and watches; the default) or "shared" (one
+	// watch for all)
 	Fidelity string `yaml:"fidelity,omitempty"`
-	// KubeProxy adds what a kube-proxy on each node holds: watches of services,
-	// endpointslices and its node, on a connection of its own. With fidelity kubelet.
+	// KubeProxy: add a kube-proxy's watches of services, endpointslices and its node,
+	// on its own connection; with fidelity kubelet.
 	KubeProxy bool `yaml:"kubeProxy,omitempty"`
-	// Events makes each node post what a kubelet posts of its pods: four Events
-	// for each, nearly half of its requests. A rollout on 500 nodes is bound by
-	// them where the control plane has two cores. With fidelity kubelet. Default false.
-	Events bool `yaml:"events,omitempty"`
-	// Zones the nodes are spread over (topology.kubernetes.io/zone). Default 3.
-	Zones int `yaml:"zones,omitempty" zero:"3"`
-	// CPU is each node's allocatable CPU, as a Kubernetes quantity. Default 8.
-	CPU string `yaml:"cpu,omitempty"`
-	// Memory is each node's allocatable memory, as a Kubernetes quantity. Default 32Gi.
-	Memory string `yaml:"memory,omitempty"`
-	// Pods each node can hold. Default 110.
-	Pods int `yaml:"pods,omitempty" zero:"110"`
-	// Shapes are kinds of nodes, dealt out by weight, instead of CPU, Memory
-	// and Pods, which are the defaults of theirs.
-	Shapes []NodeShape `yaml:"shapes,omitempty"`
-	// LeaseRenew is the interval of Lease renewals, less than the controller
-	// manager's node-monitor-grace-period (50s). Default 10s, a kubelet's.
+	// Events: post a kubelet's four Events for each pod, nearly half of its requests;
+	// with fidelity kubelet.
+	Events bool        `yaml:"events,omitempty"`
+	Zones  int         `yaml:"zones,omitempty" zero:"3"`  // default 3
+	CPU    string      `yaml:"cpu,omitempty"`             // allocatable of each, default 8
+	Memory string      `yaml:"memory,omitempty"`          // allocatable of each, default 32Gi
+	Pods   int         `yaml:"pods,omitempty" zero:"110"` // that each can hold, default 110
+	Shapes []NodeShape `yaml:"shapes,omitempty"`          // kinds of nodes, drawn by weight
+	// LeaseRenew: interval, less than the controller manager's node-monitor-grace-
+	// period (50s); default 10s.
 	LeaseRenew Duration `yaml:"leaseRenew,omitempty" zero:"10s"`
-	// LeaseDuration is written into the Lease's spec. Default four times
-	// LeaseRenew, as a kubelet's. The controller manager waits for
-	// node-monitor-grace-period (50s) whatever it says.
+	// LeaseDuration: in the Lease's spec, default four times LeaseRenew; the
+	// controller manager ignores it.
 	LeaseDuration Duration `yaml:"leaseDuration,omitempty" zero:"four times leaseRenew"`
-	// StatusReport is the interval of unchanged node status reports. Default
-	// 5m, a kubelet's nodeStatusReportFrequency.
-	StatusReport Duration `yaml:"statusReport,omitempty" zero:"5m"`
-	// PodStart is the simulated time from seeing a bound pod to its
-	// containers being ready, images apart. Default 0s: what is measured is the control plane.
-	PodStart Spread `yaml:"podStart,omitempty"`
-	// ImagePull is the time to pull an image that the node has not pulled yet;
-	// pulls of one node wait for each other, as a kubelet's do. Default 0s.
-	ImagePull Spread `yaml:"imagePull,omitempty"`
-	// RegisterRate is how many nodes begin registration per second. Default 50/s.
-	RegisterRate Rate `yaml:"registerRate,omitempty" zero:"50/s"`
+	StatusReport  Duration `yaml:"statusReport,omitempty" zero:"5m"` // interval of unchanged reports, default 5m
+	// PodStart: from seeing a bound pod to ready containers, without images; default
+	// 0s.
+	PodStart     Spread `yaml:"podStart,omitempty"`
+	ImagePull    Spread `yaml:"imagePull,omitempty"`                // of an image new to the node, one after another; default 0s
+	RegisterRate Rate   `yaml:"registerRate,omitempty" zero:"50/s"` // default 50/s
 }
 
 // NodeShape is one kind of node.
 type NodeShape struct {
-	// Name of the kind: the label node.kubernetes.io/instance-type.
-	Name   string  `yaml:"name"`
-	Weight float64 `yaml:"weight,omitempty" zero:"1"`           // among the shapes. Default 1
-	CPU    string  `yaml:"cpu,omitempty"`                       // allocatable; default that of nodes
-	Memory string  `yaml:"memory,omitempty"`                    // allocatable; default that of nodes
-	Pods   int     `yaml:"pods,omitempty" zero:"that of nodes"` // it can hold; default that of nodes
+	Name   string  `yaml:"name"`                                // the label node.kubernetes.io/instance-type
+	Weight float64 `yaml:"weight,omitempty" zero:"1"`           // default 1
+	CPU    string  `yaml:"cpu,omitempty"`                       // default that of Nodes
+	Memory string  `yaml:"memory,omitempty"`                    // default that of Nodes
+	Pods   int     `yaml:"pods,omitempty" zero:"that of nodes"` // default that of Nodes
 }
