@@ -20,6 +20,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/pki"
 	"github.com/stormglass/stormglass/controlplane/internal/supervisor"
 	"github.com/stormglass/stormglass/controlplane/internal/topology"
+	"github.com/stormglass/stormglass/internal/atomicfile"
 )
 
 // portAttempts bounds how often a start is repeated because a port was taken
@@ -158,11 +159,11 @@ func (p *Plane) write(plan topology.Plan, ports topology.Ports) error {
 			return err
 		}
 	}
-	if err := pki.WriteFile(p.layout.SchedulerConfig(), plan.SchedulerConfig); err != nil {
+	if err := atomicfile.Write(p.layout.SchedulerConfig(), plan.SchedulerConfig); err != nil {
 		return err
 	}
 	if plan.AuditPolicy != nil {
-		if err := pki.WriteFile(p.layout.AuditPolicy(), plan.AuditPolicy); err != nil {
+		if err := atomicfile.Write(p.layout.AuditPolicy(), plan.AuditPolicy); err != nil {
 			return err
 		}
 	}
@@ -177,7 +178,7 @@ func writeJSON(path string, v any) error {
 	if err != nil {
 		return err
 	}
-	return pki.WriteFile(path, append(data, '\n'))
+	return atomicfile.Write(path, append(data, '\n'))
 }
 
 // announce publishes the plane as ready and lets the supervisor watch its processes.

@@ -22,6 +22,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/stormglass/stormglass/internal/atomicfile"
 )
 
 const (
@@ -113,7 +115,7 @@ func makeAuthority(crt, key, name string, now time.Time) (*Authority, error) {
 	if err := writeKey(key, private); err != nil {
 		return nil, err
 	}
-	return &Authority{cert, private}, WriteFile(crt, encodeCert(der))
+	return &Authority{cert, private}, atomicfile.Write(crt, encodeCert(der))
 }
 
 // Issue makes a certificate and its key, both PEM.

@@ -7,28 +7,9 @@ import (
 	"encoding/pem"
 	"fmt"
 	"os"
-	"path/filepath"
-)
 
-// WriteFile writes a file of mode 0600 as a whole or not at all: a reader
-// never sees half of it, and a full disk leaves the old one.
-func WriteFile(path string, data []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*") // 0600
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	if closed := f.Close(); err == nil {
-		err = closed
-	}
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		os.Remove(f.Name())
-	}
-	return err
-}
+	"github.com/stormglass/stormglass/internal/atomicfile"
+)
 
 func readPEM(path string) ([]byte, error) {
 	data, err := os.ReadFile(path)
@@ -59,7 +40,7 @@ func writeKey(path string, key *ecdsa.PrivateKey) error {
 	if err != nil {
 		return err
 	}
-	return WriteFile(path, data)
+	return atomicfile.Write(path, data)
 }
 
 // kubeconfigForm holds everything inline, so that the file works wherever it
@@ -92,5 +73,5 @@ func (d Dir) Kubeconfig(path, identity, server string) error {
 		}
 		encoded = append(encoded, base64.StdEncoding.EncodeToString(data))
 	}
-	return WriteFile(path, fmt.Appendf(nil, kubeconfigForm, server, encoded[0], identity, encoded[1], encoded[2], identity))
+	return atomicfile.Write(path, fmt.Appendf(nil, kubeconfigForm, server, encoded[0], identity, encoded[1], encoded[2], identity))
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/internal/atomicfile"
 )
 
 // The authorities, by the trust domain of each.
@@ -92,10 +93,10 @@ func (d Dir) Ensure(now time.Time, serviceIP net.IP) error {
 		if err != nil {
 			return err
 		}
-		if err := WriteFile(d.Key(id.name), key); err != nil {
+		if err := atomicfile.Write(d.Key(id.name), key); err != nil {
 			return err
 		}
-		if err := WriteFile(d.Cert(id.name), cert); err != nil {
+		if err := atomicfile.Write(d.Cert(id.name), cert); err != nil {
 			return err
 		}
 	}
@@ -156,5 +157,5 @@ func (d Dir) serviceAccounts() error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", d.ServiceAccountKey(), err)
 	}
-	return WriteFile(d.ServiceAccountPublic(), pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))
+	return atomicfile.Write(d.ServiceAccountPublic(), pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))
 }

@@ -219,23 +219,6 @@ func TestKubeconfig(t *testing.T) {
 	}
 }
 
-func TestWriteFileLeavesTheOldOneOnFailure(t *testing.T) {
-	dir := t.TempDir()
-	if err := pki.WriteFile(filepath.Join(dir, "missing", "file"), []byte("x")); err == nil {
-		t.Error("no error")
-	}
-	target := filepath.Join(dir, "target") // a directory: the rename fails
-	if err := os.MkdirAll(filepath.Join(target, "in"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := pki.WriteFile(target, []byte("x")); err == nil {
-		t.Error("no error")
-	}
-	if entries, _ := os.ReadDir(dir); len(entries) != 1 {
-		t.Errorf("left behind: %v", entries)
-	}
-}
-
 func read(t *testing.T, file string) string {
 	t.Helper()
 	data, err := os.ReadFile(file)

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/stormglass/stormglass/internal/atomicfile"
 	"github.com/stormglass/stormglass/internal/userfile"
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/internal/samples"
@@ -59,25 +60,11 @@ func indented(w io.Writer, v any) error {
 	return enc.Encode(v)
 }
 
-// writeAtomic renders in memory, writes a temporary file beside path and
-// renames it.
+// writeAtomic renders in memory and writes the file as a whole.
 func writeAtomic(path string, render func(io.Writer) error) error {
 	var buf bytes.Buffer
 	if err := render(&buf); err != nil {
 		return err
 	}
-	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
-	if err != nil {
-		return err
-	}
-	_, err = tmp.Write(buf.Bytes())
-	// CreateTemp makes the file private; a report is there to be handed on.
-	err = errors.Join(err, tmp.Chmod(0o644), tmp.Sync(), tmp.Close())
-	if err == nil {
-		err = os.Rename(tmp.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(tmp.Name()))
-	}
-	return nil
+	return atomicfile.Publish(path, buf.Bytes())
 }

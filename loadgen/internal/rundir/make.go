@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/stormglass/stormglass/internal/atomicfile"
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/internal/userfile"
 	"github.com/stormglass/stormglass/loadgen/result"
@@ -122,18 +123,7 @@ func NewID() (string, error) {
 
 // WriteFile writes whole files only: a reader sees the old one or the new one.
 func WriteFile(path string, data []byte) error {
-	tmp, err := os.CreateTemp(filepath.Dir(path), ".tmp-*")
-	if err == nil {
-		_, err = tmp.Write(data)
-		err = errors.Join(err, tmp.Close())
-	}
-	if err == nil {
-		err = os.Rename(tmp.Name(), path)
-	}
-	if err != nil {
-		if tmp != nil {
-			os.Remove(tmp.Name())
-		}
+	if err := atomicfile.Write(path, data); err != nil {
 		return exitcode.Environmentf("write %s: %w (%s)", path, userfile.Cause(err), DiskHint(err))
 	}
 	return nil

@@ -31,6 +31,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/internal/atomicfile"
 )
 
 // The names in the folder.
@@ -211,11 +212,7 @@ func (w writer) rules(files fs.FS) error {
 func (w writer) file(name string, text []byte) error {
 	path := filepath.Join(w.dir, filepath.FromSlash(name))
 	w.wrote[path] = true
-	next := path + ".next"
-	if err := os.WriteFile(next, text, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(next, path)
+	return atomicfile.Write(path, text)
 }
 
 // sweep removes what an earlier start wrote and this one did not: what is gone

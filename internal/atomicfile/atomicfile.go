@@ -1,0 +1,34 @@
+// Package atomicfile writes whole files: a reader sees the old content or the new, and
+// a full disk leaves the old.
+package atomicfile
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+)
+
+// Write writes a file of mode 0600.
+func Write(path string, data []byte) error {
+	return write(path, data, func(*os.File) error { return nil })
+}
+
+// Publish writes a file of mode 0644, which others may read, and syncs it to disk.
+func Publish(path string, data []byte) error {
+	return write(path, data, func(f *os.File) error { return errors.Join(f.Chmod(0o644), f.Sync()) })
+}
+
+func write(path string, data []byte, finish func(*os.File) error) error {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*") // 0600
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err = errors.Join(err, finish(f), f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		os.Remove(f.Name())
+	}
+	return err
+}
