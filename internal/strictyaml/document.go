@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
+	"go.yaml.in/yaml/v4"
 )
 
 // Document is one YAML document with the positions of its parts.
@@ -79,7 +79,7 @@ func Parse(file string, data []byte) (doc *Document, err error) {
 		case errors.Is(err, io.EOF) && d.root == nil:
 			return nil, d.empty()
 		case err != nil && !errors.Is(err, io.EOF):
-			return nil, d.syntaxError(dec, data, err)
+			return nil, d.syntaxError(data, err)
 		}
 		if err != nil {
 			break
