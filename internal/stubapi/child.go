@@ -147,7 +147,7 @@ func (s *childStub) Start(o ChildOptions, at *ChildAddress) (err error) {
 		options.Policy = Fixed(o.Latency)
 	}
 	if s.server, err = Start(options); err == nil {
-		*at = ChildAddress{s.server.Addr(), s.server.pki.ca}
+		*at = ChildAddress{s.server.Addr(), s.server.ca}
 	}
 	return err
 }

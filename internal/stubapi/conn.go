@@ -2,7 +2,9 @@ package stubapi
 
 import (
 	"bufio"
+	"bytes"
 	"crypto/tls"
+	"errors"
 	"io"
 	"sync"
 
@@ -24,7 +26,7 @@ type conn struct {
 	server  *Server
 	number  int // in the order in which they were made, from 0
 	nc      *tls.Conn
-	framer  *http2.Framer
+	reader  *http2.Framer
 	decoder *hpack.Decoder
 
 	// The reader's own.
@@ -36,7 +38,10 @@ type conn struct {
 	wake chan struct{}
 
 	mu       sync.Mutex
-	out      []byte
+	out      *bytes.Buffer  // what is written next
+	frames   *http2.Framer  // into out
+	fields   *hpack.Encoder // into block
+	block    bytes.Buffer
 	flooding uint32 // the stream whose headers never end
 	closed   bool
 	leaving  bool // GOAWAY was sent
@@ -50,9 +55,13 @@ func newConn(s *Server, nc *tls.Conn) *conn {
 		server: s, nc: nc, wake: make(chan struct{}, 1),
 		streams: map[uint32]*stream{}, window: defaultWindow, initial: defaultWindow,
 	}
-	c.framer = http2.NewFramer(io.Discard, bufio.NewReaderSize(nc, 64<<10))
-	c.framer.SetReuseFrames()
-	c.framer.SetMaxReadFrameSize(frameSize)
+	c.reader = http2.NewFramer(nil, bufio.NewReaderSize(nc, 64<<10))
+	c.reader.SetReuseFrames()
+	c.reader.SetMaxReadFrameSize(frameSize)
+	c.out = new(bytes.Buffer)
+	c.frames = http2.NewFramer(outOf{c}, nil)
+	c.frames.AllowIllegalWrites = true // see BadFrame
+	c.fields = hpack.NewEncoder(&c.block)
 	c.decoder = hpack.NewDecoder(4096, c.field)
 	return c
 }
@@ -69,7 +78,7 @@ func (c *conn) read() {
 	}
 	c.greet()
 	for {
-		f, err := c.framer.ReadFrame()
+		f, err := c.reader.ReadFrame()
 		if err != nil {
 			return
 		}
@@ -87,9 +96,7 @@ func (c *conn) read() {
 			c.settings(f)
 		case *http2.PingFrame:
 			if !f.IsAck() {
-				c.queue(func(b []byte) []byte {
-					return append(appendFrame(b, http2.FramePing, http2.FlagPingAck, 0, 8), f.Data[:]...)
-				})
+				c.queue(func() error { return c.frames.WritePing(true, f.Data) })
 			}
 		case *http2.WindowUpdateFrame:
 			c.grown(f.StreamID, int64(f.Increment))
@@ -104,22 +111,19 @@ func (c *conn) read() {
 
 // greet sends the server's settings.
 func (c *conn) greet() {
-	c.queue(func(b []byte) []byte {
-		b = appendFrame(b, http2.FrameSettings, 0, 0, 12)
-		b = appendSetting(b, http2.SettingMaxConcurrentStreams, c.server.options.MaxStreams)
-		b = appendSetting(b, http2.SettingInitialWindowSize, bodyWindow)
-		return appendWindow(b, connWindow)
+	c.queue(func() error {
+		return errors.Join(
+			c.frames.WriteSettings(
+				http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: c.server.options.MaxStreams},
+				http2.Setting{ID: http2.SettingInitialWindowSize, Val: bodyWindow}),
+			c.frames.WriteWindowUpdate(0, connWindow))
 	})
 }
 
-func appendSetting(b []byte, id http2.SettingID, v uint32) []byte {
-	return append(b, byte(id>>8), byte(id), byte(v>>24), byte(v>>16), byte(v>>8), byte(v))
-}
+// outOf writes into a connection's present buffer.
+type outOf struct{ *conn }
 
-// appendWindow appends a WINDOW_UPDATE frame of the connection.
-func appendWindow(b []byte, n uint32) []byte {
-	return append(appendFrame(b, http2.FrameWindowUpdate, 0, 0, 4), byte(n>>24), byte(n>>16), byte(n>>8), byte(n))
-}
+func (o outOf) Write(p []byte) (int, error) { return o.out.Write(p) }
 
 func (c *conn) headers(block []byte, whole bool) error {
 	if _, err := c.decoder.Write(block); err != nil {
@@ -143,7 +147,7 @@ func (c *conn) headers(block []byte, whole bool) error {
 	switch {
 	case ignored: // after a GOAWAY, or trailers
 	case refused:
-		c.queue(func(b []byte) []byte { return appendReset(b, st.id, http2.ErrCodeRefusedStream) })
+		c.queue(func() error { return c.frames.WriteRSTStream(st.id, http2.ErrCodeRefusedStream) })
 	case c.ending:
 		c.server.received(st)
 	}
@@ -167,7 +171,7 @@ func (c *conn) data(f *http2.DataFrame) {
 	if c.unread += int(f.Length); c.unread > connWindow/2 {
 		n := uint32(c.unread)
 		c.unread = 0
-		c.queue(func(b []byte) []byte { return appendWindow(b, n) })
+		c.queue(func() error { return c.frames.WriteWindowUpdate(0, n) })
 	}
 	c.mu.Lock()
 	st := c.streams[f.StreamID]
@@ -195,28 +199,29 @@ func (c *conn) settings(f *http2.SettingsFrame) {
 		c.mu.Unlock()
 		c.grown(0, 0)
 	}
-	c.queue(func(b []byte) []byte { return appendFrame(b, http2.FrameSettings, http2.FlagSettingsAck, 0, 0) })
+	c.queue(c.frames.WriteSettingsAck)
 }
 
 // write writes what has gathered, until the connection ends.
 func (c *conn) write() {
-	var spare []byte
+	spare := new(bytes.Buffer)
 	for range c.wake {
 		c.mu.Lock()
 		out, flooding, closed := c.out, c.flooding, c.closed
-		c.out = spare[:0]
+		spare.Reset()
+		c.out = spare
 		c.mu.Unlock()
 		if flooding != 0 {
-			c.floodOn(out, flooding)
+			c.floodOn(bytes.Clone(out.Bytes()), flooding)
 			return
 		}
-		if len(out) > 0 && !closed {
-			if _, err := c.nc.Write(out); err != nil {
+		if out.Len() > 0 && !closed {
+			if _, err := c.nc.Write(out.Bytes()); err != nil {
 				c.abort()
 			}
 		}
-		if spare = out; cap(spare) > 1<<20 {
-			spare = nil
+		if spare = out; spare.Cap() > 1<<20 {
+			spare = new(bytes.Buffer)
 		}
 		if closed {
 			return

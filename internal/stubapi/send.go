@@ -1,23 +1,38 @@
 package stubapi
 
 import (
+	"bytes"
 	"strconv"
 	"strings"
 	"time"
 
 	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
 )
 
-// queue adds frames to what is written next.
-func (c *conn) queue(frames func([]byte) []byte) {
+// queue adds frames to what is written next. Into a buffer, writing fails for a frame
+// that is none only.
+func (c *conn) queue(write func() error) {
 	c.mu.Lock()
-	c.out = frames(c.out)
+	c.must(write())
 	c.mu.Unlock()
 	c.wakeWriter()
 }
 
-func appendReset(b []byte, id uint32, code http2.ErrCode) []byte {
-	return append(appendFrame(b, http2.FrameRSTStream, 0, id, 4), byte(code>>24), byte(code>>16), byte(code>>8), byte(code))
+func (c *conn) must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+// encoded is a header block; no field is put into the client's table. The lock is held.
+func (c *conn) encoded(fields ...hpack.HeaderField) []byte {
+	c.block.Reset()
+	for _, f := range fields {
+		f.Sensitive = f != statusOK
+		c.must(c.fields.WriteField(f))
+	}
+	return c.block.Bytes()
 }
 
 // head sends the header of an answer, with a content-length unless that is
@@ -29,18 +44,14 @@ func (c *conn) head(st *stream, status int, contentType string, length int, retr
 	if c.streams[st.id] != st {
 		return
 	}
-	at := len(c.out)
-	b := appendFrame(c.out, http2.FrameHeaders, 0, st.id, 0)
-	b = appendStatus(b, status)
-	b = appendField(b, "content-type", contentType)
+	fields := []hpack.HeaderField{{Name: ":status", Value: strconv.Itoa(status)}, {Name: "content-type", Value: contentType}}
 	if length >= 0 {
-		b = appendField(b, "content-length", strconv.Itoa(length))
+		fields = append(fields, hpack.HeaderField{Name: "content-length", Value: strconv.Itoa(length)})
 	}
 	if retryAfter > 0 {
-		b = appendField(b, "retry-after", strconv.FormatInt(int64(retryAfter), 10))
+		fields = append(fields, hpack.HeaderField{Name: "retry-after", Value: strconv.FormatInt(int64(retryAfter), 10)})
 	}
-	appendFrame(b[:at], http2.FrameHeaders, http2.FlagHeadersEndHeaders, st.id, len(b)-at-9) // over the one of before
-	c.out = b
+	c.must(c.frames.WriteHeaders(http2.HeadersFrameParam{StreamID: st.id, BlockFragment: c.encoded(fields...), EndHeaders: true}))
 }
 
 // body sends a piece of an answer's body, or keeps it until the client's
@@ -57,7 +68,7 @@ func (c *conn) body(st *stream, p []byte, last bool) bool {
 		st.pending = append(st.pending, p...)
 	} else {
 		var rest []byte
-		if rest, ended = c.frames(st, p); len(rest) > 0 {
+		if rest, ended = c.flow(st, p); len(rest) > 0 {
 			st.pending = append([]byte(nil), rest...)
 		}
 	}
@@ -69,20 +80,16 @@ func (c *conn) body(st *stream, p []byte, last bool) bool {
 	return true
 }
 
-// frames queues as much of p as the windows allow. ended: the stream's last
+// flow queues as much of p as the windows allow. ended: the stream's last
 // byte is out. The lock is held.
-func (c *conn) frames(st *stream, p []byte) (rest []byte, ended bool) {
+func (c *conn) flow(st *stream, p []byte) (rest []byte, ended bool) {
 	for {
 		n := int(min(int64(len(p)), frameSize, max(0, min(c.window, st.window))))
 		if n == 0 && len(p) > 0 {
 			return p, false
 		}
-		flags := http2.Flags(0)
-		if ended = st.last && n == len(p); ended {
-			flags = http2.FlagDataEndStream
-		}
-		if n > 0 || ended {
-			c.out = append(appendFrame(c.out, http2.FrameData, flags, st.id, n), p[:n]...)
+		if ended = st.last && n == len(p); n > 0 || ended {
+			c.must(c.frames.WriteData(st.id, ended, p[:n]))
 		}
 		c.window -= int64(n)
 		st.window -= int64(n)
@@ -107,7 +114,7 @@ func (c *conn) grown(id uint32, n int64) {
 		if len(st.pending) == 0 || id != 0 && id != st.id {
 			continue
 		}
-		rest, ended := c.frames(st, st.pending)
+		rest, ended := c.flow(st, st.pending)
 		if st.pending = append(st.pending[:0], rest...); ended {
 			over = append(over, st)
 		}
@@ -143,68 +150,66 @@ func (c *conn) drop(id uint32) {
 
 // reset resets a stream.
 func (c *conn) reset(st *stream) {
-	c.queue(func(b []byte) []byte {
+	c.queue(func() error {
 		if c.streams[st.id] != st {
-			return b
+			return nil
 		}
-		return appendReset(b, st.id, http2.ErrCodeInternal)
+		return c.frames.WriteRSTStream(st.id, http2.ErrCodeInternal)
 	})
 	c.over(st)
 }
 
 // goAway says that this stream and later ones were not taken on.
 func (c *conn) goAway(st *stream) {
-	c.queue(func(b []byte) []byte {
+	c.queue(func() error {
 		c.leaving = true
-		last := st.id - 1 // an id of ours, which are not in use
-		b = appendFrame(b, http2.FrameGoAway, 0, 0, 8)
-		return append(b, byte(last>>24), byte(last>>16), byte(last>>8), byte(last), 0, 0, 0, 0)
+		return c.frames.WriteGoAway(st.id-1, http2.ErrCodeNo, nil) // an id of ours, which are not in use
 	})
 	c.over(st)
 }
 
 // badFrame sends DATA on stream 0.
 func (c *conn) badFrame() {
-	c.queue(func(b []byte) []byte { return append(appendFrame(b, http2.FrameData, 0, 0, 4), "DATA"...) })
+	c.queue(func() error { return c.frames.WriteData(0, false, []byte("DATA")) })
 }
 
 // flood begins headers that never end.
 func (c *conn) flood(st *stream) {
-	c.queue(func(b []byte) []byte {
+	c.queue(func() error {
 		c.flooding = st.id
-		return append(appendFrame(b, http2.FrameHeaders, 0, st.id, 1), 0x88)
+		return c.frames.WriteHeaders(http2.HeadersFrameParam{StreamID: st.id, BlockFragment: c.encoded(statusOK)})
 	})
 }
 
+var statusOK = hpack.HeaderField{Name: ":status", Value: "200"}
+
 // floodOn writes CONTINUATION frames until the client hangs up.
 func (c *conn) floodOn(out []byte, id uint32) {
-	field := appendField(nil, "x-filler", strings.Repeat("f", 1000))
-	more := appendFrame(nil, http2.FrameContinuation, 0, id, len(field))
-	more = append(more, field...)
+	filler := strings.Repeat("f", 1000)
 	for {
 		if _, err := c.nc.Write(out); err != nil {
 			c.abort()
 			return
 		}
-		out = more
+		c.mu.Lock()
+		c.out.Reset()
+		c.must(c.frames.WriteContinuation(id, false, c.encoded(hpack.HeaderField{Name: "x-filler", Value: filler})))
+		out = bytes.Clone(c.out.Bytes())
+		c.mu.Unlock()
 	}
 }
 
 // giantHeader sends one field larger than a client has to take, in order.
 func (c *conn) giantHeader(st *stream) {
-	block := appendField([]byte{0x88}, "x-giant", strings.Repeat("g", giant))
-	c.queue(func(b []byte) []byte {
-		kind := http2.FrameHeaders
-		for len(block) > 0 {
+	c.queue(func() error {
+		block := c.encoded(statusOK, hpack.HeaderField{Name: "x-giant", Value: strings.Repeat("g", giant)})
+		c.must(c.frames.WriteHeaders(http2.HeadersFrameParam{StreamID: st.id, BlockFragment: block[:frameSize]}))
+		for block = block[frameSize:]; len(block) > 0; {
 			n := min(len(block), frameSize)
-			flags := http2.Flags(0)
-			if n == len(block) {
-				flags = http2.FlagHeadersEndHeaders
-			}
-			b = append(appendFrame(b, kind, flags, st.id, n), block[:n]...)
-			block, kind = block[n:], http2.FrameContinuation
+			c.must(c.frames.WriteContinuation(st.id, n == len(block), block[:n]))
+			block = block[n:]
 		}
-		return append(appendFrame(b, http2.FrameData, http2.FlagDataEndStream, st.id, 2), "{}"...)
+		return c.frames.WriteData(st.id, true, []byte("{}"))
 	})
 	c.over(st)
 }

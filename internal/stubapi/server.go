@@ -33,7 +33,8 @@ type Options struct {
 // Server is a running stub.
 type Server struct {
 	options  Options
-	pki      *pki
+	ca       []byte // PEM
+	keys     tls.Certificate
 	listener net.Listener
 	store    *store
 	record   record
@@ -48,7 +49,7 @@ type Server struct {
 
 // Start serves until Close.
 func Start(o Options) (*Server, error) {
-	keys, err := newPKI()
+	ca, keys, err := newCertificate()
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +61,7 @@ func Start(o Options) (*Server, error) {
 			return nil, err
 		}
 	}
-	s := &Server{options: o, policy: o.Policy, pki: keys, listener: o.Listener, store: newStore(), conns: map[*conn]struct{}{}}
+	s := &Server{options: o, policy: o.Policy, ca: ca, keys: keys, listener: o.Listener, store: newStore(), conns: map[*conn]struct{}{}}
 	s.record.off = o.NoRecord
 	s.running.Go(s.accept)
 	return s, nil
@@ -71,7 +72,7 @@ func (s *Server) Addr() string { return s.listener.Addr().String() }
 
 // Config is how clients reach the server. Over Pipes it dials them.
 func (s *Server) Config() *rest.Config {
-	c := &rest.Config{Host: "https://" + s.Addr(), TLSClientConfig: rest.TLSClientConfig{CAData: s.pki.ca}, QPS: -1}
+	c := &rest.Config{Host: "https://" + s.Addr(), TLSClientConfig: rest.TLSClientConfig{CAData: s.ca}, QPS: -1}
 	if p, ok := s.listener.(*Pipes); ok {
 		c.Dial = p.DialContext
 	}
@@ -156,7 +157,7 @@ func (s *Server) Close() {
 
 func (s *Server) accept() {
 	config := &tls.Config{
-		Certificates: []tls.Certificate{s.pki.server}, NextProtos: []string{"h2"}, MinVersion: tls.VersionTLS13,
+		Certificates: []tls.Certificate{s.keys}, NextProtos: []string{"h2"}, MinVersion: tls.VersionTLS13,
 	}
 	for {
 		nc, err := s.listener.Accept()
