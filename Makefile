@@ -34,7 +34,7 @@ incidents: build ## Run every incident with its remedy, full size, and compare
 	for s in etcd-kills etcd-restore; do $(BIN)/loadgen run $$s || status=$$?; done; exit $$status
 
 bench: ## What the load engine and simulated nodes cost, beside client-go (about half an hour)
-	go run ./loadgen/internal/bench
+	go run ./loadgen/bench
 
 test: lint unit ## Lint, then every test (brings up small control planes; needs a browser, see `make browser`)
 

@@ -159,7 +159,7 @@ var making = []string{
 // themselves.
 var layers = []string{
 	"cmd", "loadgen",
-	"loadgen/internal/compare", "loadgen/internal/run", "loadgen/internal/bench", "loadgen/internal/realplane",
+	"loadgen/internal/compare", "loadgen/internal/run", "loadgen/bench", "loadgen/internal/realplane",
 	"loadgen/internal/observe", "loadgen/internal/cluster",
 	"loadgen/internal/workload", "loadgen/internal/node",
 	"loadgen/internal/load/kind", "loadgen/internal/load/history", "loadgen/internal/load/watch", "loadgen/internal/load/object", "loadgen/internal/load/request", "loadgen/internal/load",

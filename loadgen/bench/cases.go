@@ -15,6 +15,7 @@ func cases() []benchmark {
 		what: "watches of one ConfigMap, 20 writes a second, events of 1.5 KB",
 		sides: []side{
 			{"ours", drain(ourWatches("json"))},
+			{"net/http, our scanner", drain(newHTTPWatches)},
 			{"client-go typed watch", drain(typedWatch(jsonType))},
 			{"client-go informer", drain(newInformers)},
 		},
@@ -37,6 +38,7 @@ func cases() []benchmark {
 	} {
 		all = append(all, benchmark{name: fmt.Sprintf("requests-%s-%.0f", c.verb, c.perSecond), what: c.what, sides: []side{
 			{"ours", c.against(ourRequests)},
+			{"net/http, undecoded", c.against(theirs(httpCalls))},
 			{"client-go typed", c.against(theirs(typedCalls))},
 			{"client-go dynamic", c.against(theirs(dynamicCalls))},
 		}})
@@ -51,33 +53,37 @@ func cases() []benchmark {
 	return append(all, nodeCases()...)
 }
 
+// startStub starts a stub with the ConfigMaps of a benchmark.
+func startStub(fill stubapi.ChildFill) (*stubapi.Child, error) {
+	stub, err := stubapi.StartChild(0, 0)
+	if err != nil {
+		return nil, err
+	}
+	fill.Namespace, fill.Prefix = namespace, object
+	if err := stub.Fill(fill); err != nil {
+		stub.Close()
+		return nil, err
+	}
+	return stub, nil
+}
+
 // rate offers a rate for 5 s and says what of it was sent, how late, and at
 // what cost.
 func rate(a asked) func(context.Context, job) ([]figure, error) {
 	const length = 5 * time.Second
 	return func(ctx context.Context, _ job) ([]figure, error) {
-		stub, err := stubapi.StartChild(0, 0)
+		stub, err := startStub(stubapi.ChildFill{N: listed, Size: 1024})
 		if err != nil {
 			return nil, err
 		}
 		defer stub.Close()
-		if err := stub.Fill(stubapi.ChildFill{Namespace: namespace, Prefix: object, N: listed, Size: 1024}); err != nil {
-			return nil, err
-		}
 		r, err := newLoad(ctx, a, stub)
-		if err != nil {
-			return nil, err
-		}
-		from, err := costNow()
 		if err != nil {
 			return nil, err
 		}
 		ctx, cancel := context.WithTimeout(ctx, length)
 		defer cancel()
-		if err := r.Run(ctx); err != nil {
-			return nil, err
-		}
-		to, err := costNow()
+		used, err := costOf(func() error { return r.Run(ctx) })
 		if err != nil {
 			return nil, err
 		}
@@ -90,8 +96,8 @@ func rate(a asked) func(context.Context, job) ([]figure, error) {
 			return nil, fmt.Errorf("results %+v; %d served", all, served.Requests)
 		}
 		got := all[0]
-		cores := (to.cpu - from.cpu).Seconds() / length.Seconds()
-		return append(to.per(from, got.Sent, "request"),
+		cores := used.cpu.Seconds() / length.Seconds()
+		return append(used.per(got.Sent, "request"),
 			figure{"requests per second", "", got.AchievedRate},
 			figure{"unsent", "", float64(got.Unsent)},
 			figure{"CPU cores", "", cores},

@@ -25,11 +25,24 @@ func costNow() (cost, error) {
 	return cost{time.Duration(u.Utime.Nano() + u.Stime.Nano()), m.Mallocs}, nil
 }
 
-// per is the cost since an earlier one, of each of n units called unit.
-func (c cost) per(before cost, n int64, unit string) []figure {
+// costOf returns what work costs this process.
+func costOf(work func() error) (cost, error) {
+	from, err := costNow()
+	if err != nil {
+		return cost{}, err
+	}
+	if err := work(); err != nil {
+		return cost{}, err
+	}
+	to, err := costNow()
+	return cost{to.cpu - from.cpu, to.allocs - from.allocs}, err
+}
+
+// per is the cost of each of n units called unit.
+func (c cost) per(n int64, unit string) []figure {
 	return []figure{
-		{"CPU per " + unit, "us", float64((c.cpu - before.cpu).Nanoseconds()) / 1e3 / float64(n)},
-		{"allocations per " + unit, "", float64(c.allocs-before.allocs) / float64(n)},
+		{"CPU per " + unit, "us", float64(c.cpu.Nanoseconds()) / 1e3 / float64(n)},
+		{"allocations per " + unit, "", float64(c.allocs) / float64(n)},
 	}
 }
 

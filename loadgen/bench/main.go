@@ -1,7 +1,11 @@
 // Bench measures what the load engine costs beside the obvious alternative,
 // client-go, on the same work in the same minutes:
 //
-//	go run ./bench -only watch,requests
+//	go run ./loadgen/bench -only watch,requests
+//
+// A third side is net/http, over the transport that client-go makes, with the same
+// scanner of undecoded answers: what it costs more than ours is the gain of the HTTP/2
+// client alone, and what client-go costs more than it is that of not decoding.
 //
 // Each measurement is a process of its own, against a stub API server in yet
 // another one, so only the client is counted: CPU time by getrusage, memory

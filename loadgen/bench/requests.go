@@ -53,14 +53,11 @@ type requester func(ctx context.Context, a asked, stub *stubapi.Child, n int) (s
 // against runs one side of a request benchmark.
 func (a asked) against(side requester) func(context.Context, job) ([]figure, error) {
 	return func(ctx context.Context, j job) ([]figure, error) {
-		stub, err := stubapi.StartChild(0, 0)
+		stub, err := startStub(stubapi.ChildFill{N: listed, Size: 1024})
 		if err != nil {
 			return nil, err
 		}
 		defer stub.Close()
-		if err := stub.Fill(stubapi.ChildFill{Namespace: namespace, Prefix: object, N: listed, Size: 1024}); err != nil {
-			return nil, err
-		}
 		n := a.count(j)
 		warm, err := side(ctx, a, stub, n/10)
 		if err != nil {
@@ -73,19 +70,15 @@ func (a asked) against(side requester) func(context.Context, job) ([]figure, err
 		if err != nil {
 			return nil, err
 		}
-		from, err := costNow()
+		var sent int64
+		used, err := costOf(func() (err error) {
+			sent, err = work()
+			return err
+		})
 		if err != nil {
 			return nil, err
 		}
-		sent, err := work()
-		if err != nil {
-			return nil, err
-		}
-		to, err := costNow()
-		if err != nil {
-			return nil, err
-		}
-		return to.per(from, sent, "request"), nil
+		return used.per(sent, "request"), nil
 	}
 }
 

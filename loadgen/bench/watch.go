@@ -29,15 +29,12 @@ type drainer interface {
 // drain opens watches, and measures what the events cost.
 func drain(start func(*stubapi.Child) (drainer, error)) func(context.Context, job) ([]figure, error) {
 	return func(ctx context.Context, j job) ([]figure, error) {
-		stub, err := stubapi.StartChild(0, 0)
+		fill := stubapi.ChildFill{N: 1, Size: eventSize, Labels: map[string]string{"stormglass.dev/load": object}}
+		stub, err := startStub(fill)
 		if err != nil {
 			return nil, err
 		}
 		defer stub.Close()
-		fill := stubapi.ChildFill{Namespace: namespace, Prefix: object, N: 1, Size: eventSize, Labels: map[string]string{"stormglass.dev/load": object}}
-		if err := stub.Fill(fill); err != nil {
-			return nil, err
-		}
 		d, err := start(stub)
 		if err != nil {
 			return nil, err
@@ -47,22 +44,17 @@ func drain(start func(*stubapi.Child) (drainer, error)) func(context.Context, jo
 		if err != nil {
 			return nil, err
 		}
-		idle, err := costNow()
+		opened, err := costOf(func() error {
+			if err := d.open(ctx, j.Watches); err != nil {
+				return err
+			}
+			return await(func() (bool, error) {
+				c, err := stub.Cost()
+				return c.Watches >= j.Watches, err
+			})
+		})
 		if err != nil {
-			return nil, err
-		}
-		if err := d.open(ctx, j.Watches); err != nil {
-			return nil, err
-		}
-		if err := await(func() (bool, error) {
-			c, err := stub.Cost()
-			return c.Watches >= j.Watches, err
-		}); err != nil {
 			return nil, fmt.Errorf("open the watches: %w", err)
-		}
-		opened, err := costNow()
-		if err != nil {
-			return nil, err
 		}
 		before := d.events()
 		round := func(writes int) error {
@@ -80,23 +72,16 @@ func drain(start func(*stubapi.Child) (drainer, error)) func(context.Context, jo
 		if err != nil {
 			return nil, err
 		}
-		from, err := costNow()
+		used, err := costOf(func() error { return round(j.Writes) })
 		if err != nil {
-			return nil, err
-		}
-		if err := round(j.Writes); err != nil {
 			return nil, fmt.Errorf("events: %w", err)
-		}
-		to, err := costNow()
-		if err != nil {
-			return nil, err
 		}
 		if got, want := d.events()-before, int64(j.Writes+2)*int64(j.Watches); got != want {
 			return nil, fmt.Errorf("%d events of %d", got, want)
 		}
-		figures := to.per(from, int64(j.Writes)*int64(j.Watches), "event")
+		figures := used.per(int64(j.Writes)*int64(j.Watches), "event")
 		figures = append(figures, full.per(empty, j.Watches, "watch")...)
-		return append(figures, opened.per(idle, int64(j.Watches), "watch opened")...), nil
+		return append(figures, opened.per(int64(j.Watches), "watch opened")...), nil
 	}
 }
 

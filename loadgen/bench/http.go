@@ -1,0 +1,163 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"sync/atomic"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/stormglass/stormglass/internal/stubapi"
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient/jsonscan"
+)
+
+// httpClient is net/http over client-go's transport. It reads answers without decoding
+// them.
+type httpClient struct {
+	*http.Client
+	collection string
+}
+
+func newHTTPClient(stub *stubapi.Child) (*httpClient, error) {
+	config := stub.Config()
+	c, err := rest.HTTPClientFor(config)
+	return &httpClient{c, config.Host + "/api/v1/namespaces/" + namespace + "/configmaps"}, err
+}
+
+// send sends a request; the caller closes the answer.
+func (c *httpClient) send(ctx context.Context, method, path string, body []byte) (io.ReadCloser, error) {
+	request, err := http.NewRequestWithContext(ctx, method, c.collection+path, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Accept", jsonType)
+	if method == http.MethodPatch {
+		request.Header.Set("Content-Type", "application/merge-patch+json")
+	}
+	answer, err := c.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	if answer.StatusCode != http.StatusOK {
+		answer.Body.Close()
+		return nil, fmt.Errorf("%s %s: %s", method, path, answer.Status)
+	}
+	return answer.Body, nil
+}
+
+// exchange sends a request and reads its answer, which is not looked at, as by ours.
+func (c *httpClient) exchange(ctx context.Context, method, path string, body []byte) error {
+	answer, err := c.send(ctx, method, path, body)
+	if err != nil {
+		return err
+	}
+	defer answer.Close()
+	_, err = io.Copy(io.Discard, answer)
+	return err
+}
+
+func httpCalls(stub *stubapi.Child) (calls, error) {
+	c, err := newHTTPClient(stub)
+	if err != nil {
+		return nil, err
+	}
+	name := func(n int64) string { return fmt.Sprintf("/%s-%d", object, n%listed) }
+	return calls{
+		"get": func(ctx context.Context, n int64) error { return c.exchange(ctx, http.MethodGet, name(n), nil) },
+		"patch": func(ctx context.Context, n int64) error {
+			return c.exchange(ctx, http.MethodPatch, name(n), patch(nil, n))
+		},
+		"list": func(ctx context.Context, _ int64) error { return c.exchange(ctx, http.MethodGet, "", nil) },
+	}, nil
+}
+
+// future is later than the stub's versions: a watch from it begins with no event.
+const future = "1000"
+
+// httpWatches read each watch on a goroutine, by the engine's scanner.
+type httpWatches struct {
+	client *httpClient
+	cancel context.CancelFunc
+	count  atomic.Int64
+}
+
+func newHTTPWatches(stub *stubapi.Child) (drainer, error) {
+	c, err := newHTTPClient(stub)
+	return &httpWatches{client: c, cancel: func() {}}, err
+}
+
+func (w *httpWatches) open(ctx context.Context, n int) error {
+	ctx, w.cancel = context.WithCancel(ctx)
+	for range n {
+		stream, err := w.client.send(ctx, http.MethodGet, "?watch=1&allowWatchBookmarks=true&resourceVersion="+future, nil)
+		if err != nil {
+			return err
+		}
+		go func() {
+			defer stream.Close()
+			_ = w.scan(stream) // ends with the watch; lost events fail the benchmark
+		}()
+	}
+	return nil
+}
+
+// scan counts the events of a stream and reads of each what the engine reads: type and
+// resourceVersion.
+func (w *httpWatches) scan(stream io.Reader) error {
+	s := jsonscan.Scanner{Stream: true, LongestKey: 256, LongestValue: 256}
+	buffer := make([]byte, 4096)
+	depth, change, key := 0, false, ""
+	for {
+		n, err := stream.Read(buffer)
+		for p := buffer[:n]; len(p) > 0; {
+			n, token, err := s.Next(p)
+			if err != nil {
+				return err
+			}
+			p = p[n:]
+			switch token {
+			case jsonscan.Key:
+				key = wantedKey(depth, s.Text())
+				switch key {
+				case "type", "resourceVersion":
+					s.Keep()
+				case "object", "metadata":
+					s.Enter()
+				}
+			case jsonscan.String:
+				change = change || key == "type" && string(s.Text()) != "BOOKMARK"
+			case jsonscan.Object:
+				depth++
+			case jsonscan.End:
+				if depth--; depth == 0 && change {
+					w.count.Add(1)
+					change = false
+				}
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// wantedKey returns a key of a watch event that is read at a depth, or "".
+func wantedKey(depth int, key []byte) string {
+	switch {
+	case depth == 1 && string(key) == "type":
+		return "type"
+	case depth == 1 && string(key) == "object":
+		return "object"
+	case depth == 2 && string(key) == "metadata":
+		return "metadata"
+	case depth == 3 && string(key) == "resourceVersion":
+		return "resourceVersion"
+	}
+	return ""
+}
+
+func (w *httpWatches) events() int64 { return w.count.Load() }
+func (w *httpWatches) close()        { w.cancel() }
