@@ -27,10 +27,17 @@ const RunLabel = cluster.RunLabel
 // recorded and nothing judged.
 func Nodes(ctx context.Context, o Options) (result.Nodes, error) { return run.Nodes(ctx, o) }
 
-// Reach connects to the cluster of a kubeconfig and returns its name. Empty: the
-// current context. What it waits for for long is told to step.
-func Reach(ctx context.Context, kubeconfig, contextName string, step func(string)) (cfg *rest.Config, name string, err error) {
-	return cluster.Reach(ctx, kubeconfig, contextName, step)
+// Kubeconfig names a user's cluster, and the identity to use there.
+type Kubeconfig = cluster.Kubeconfig
+
+// CurrentKubeconfig returns the files that kubectl would use here, or the pod's own
+// configuration.
+func CurrentKubeconfig() (string, error) { return cluster.CurrentKubeconfig() }
+
+// Reach connects to the cluster of a kubeconfig and returns its name. What it waits for
+// for long is told to step.
+func Reach(ctx context.Context, k Kubeconfig, step func(string)) (cfg *rest.Config, name string, err error) {
+	return cluster.Reach(ctx, k, step)
 }
 
 // Removed counts what Cleanup removed.

@@ -94,7 +94,7 @@ func Warnings(s *scenario.Scenario) []string {
 
 // CheckVariant refuses a variant that sets fields of the control plane in a run on a
 // user's cluster, where they are not applied.
-func CheckVariant(s *scenario.Scenario, name, kubeconfig string) error {
+func CheckVariant(s *scenario.Scenario, name string, kubeconfig Kubeconfig) error {
 	return compare.CheckVariant(s, name, kubeconfig)
 }
 

@@ -11,7 +11,9 @@ import (
 )
 
 func newCleanup() *cobra.Command {
-	var kubeconfig, context, runID string
+	var runID string
+	var kubeconfig kubeconfigFlags
+	var at loadgen.Kubeconfig
 	var yes bool
 	cmd := &cobra.Command{
 		Use:   "cleanup",
@@ -25,8 +27,11 @@ machine's directory for temporary files go too; every run removes those first.`,
   loadgen cleanup --kubeconfig ~/.kube/config --run 3f9a1c20b4 --yes`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if kubeconfig == "" {
+			if at.Files == "" && !kubeconfig.current {
 				return loadgen.Usage(fmt.Errorf("--kubeconfig is missing (a bundled plane needs no cleanup: it goes with its run)"))
+			}
+			if err := kubeconfig.into(cmd, &at); err != nil {
+				return err
 			}
 			if wrong := validation.IsValidLabelValue(runID); len(wrong) > 0 {
 				return loadgen.Usage(fmt.Errorf("--run %q is no id of a run (it is the value of the label %s on what the run left)", runID, loadgen.RunLabel))
@@ -35,7 +40,7 @@ machine's directory for temporary files go too; every run removes those first.`,
 			for _, path := range loadgen.Sweep() {
 				ui.Step(fmt.Sprintf("removed %s from this machine, which a killed run left", path))
 			}
-			cfg, name, err := loadgen.Reach(cmd.Context(), kubeconfig, context, ui.Step)
+			cfg, name, err := loadgen.Reach(cmd.Context(), at, ui.Step)
 			if err != nil {
 				return errors.Join(err, cmd.Context().Err())
 			}
@@ -57,7 +62,7 @@ machine's directory for temporary files go too; every run removes those first.`,
 			return err
 		},
 	}
-	addClusterFlags(cmd, &kubeconfig, &context)
+	kubeconfig.add(cmd.Flags(), &at)
 	cmd.Flags().Lookup("kubeconfig").Usage = "`file` that names your cluster"
 	cmd.Flags().StringVar(&runID, "run", "", "only what the run of this `id` left (default: every run)")
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")

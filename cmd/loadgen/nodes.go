@@ -13,6 +13,7 @@ import (
 
 func newNodes(signals *interrupts) *cobra.Command {
 	var o loadgen.Options
+	var kubeconfig kubeconfigFlags
 	var count int
 	var fidelity, output string
 	var yes bool
@@ -37,7 +38,7 @@ holds; "shared" holds one watch for all of them.`,
   loadgen nodes --count 5000 --fidelity shared`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := errors.Join(checkOutput(output), checkCluster(o), checkNodes(count, fidelity)); err != nil {
+			if err := errors.Join(checkOutput(output), kubeconfig.into(cmd, &o.Kubeconfig), checkNodes(count, fidelity)); err != nil {
 				return err
 			}
 			s, err := scenario.ForNodes(count, fidelity, o.Overrides)
@@ -72,7 +73,7 @@ holds; "shared" holds one watch for all of them.`,
 	flags.StringVar(&fidelity, "fidelity", "kubelet", "`how` true to life: kubelet or shared")
 	addSetFlag(cmd, &o.Overrides)
 	flags.StringVar(&o.ControlPlane, "controlplane", "", "the controlplane `binary` (default: beside loadgen, then PATH)")
-	addClusterFlags(cmd, &o.Kubeconfig, &o.Context)
+	kubeconfig.add(flags, &o.Kubeconfig)
 	flags.BoolVar(&yes, "yes", false, "do not ask before creating objects in your cluster")
 	addOutputFlag(cmd, &output)
 	return cmd

@@ -167,7 +167,7 @@ func (p *prometheusFlags) into(o *loadgen.Options) error {
 		return nil
 	}
 	switch {
-	case o.Kubeconfig == "":
+	case o.Kubeconfig.Files == "":
 		return loadgen.Usage(fmt.Errorf("--prometheus: a control plane that is started for the run is scraped by the run (add --kubeconfig FILE for a cluster of yours)"))
 	case o.Targets != "":
 		return loadgen.Usage(fmt.Errorf("--targets: with --prometheus nothing is scraped (leave out one of them)"))

@@ -21,6 +21,7 @@ func newRun(signals *interrupts) *cobra.Command {
 	var output, variant string
 	var sum summary
 	var prometheus prometheusFlags
+	var kubeconfig kubeconfigFlags
 	cmd := &cobra.Command{
 		Use:   "run NAME|FILE",
 		Short: "Run a scenario, judge it, write the report",
@@ -56,7 +57,7 @@ is told, the report is still written. A third, 5 s later or more, ends at once.`
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeScenario,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := errors.Join(checkOutput(output), checkCluster(o), prometheus.into(&o), sum.check()); err != nil {
+			if err := errors.Join(checkOutput(output), kubeconfig.into(cmd, &o.Kubeconfig), prometheus.into(&o), sum.check()); err != nil {
 				return err
 			}
 			ctx, release, err := untilParentEnds(cmd.Context())
@@ -117,7 +118,7 @@ is told, the report is still written. A third, 5 s later or more, ends at once.`
 	flags.StringArrayVar(&o.WithoutGates, "without-gate", nil, "leave out the gate of this `name`, such as one on metrics your cluster does not offer (repeatable)")
 	flags.StringVar(&variant, "variant", "", "run the scenario's variant of this `name`, or all of them side by side")
 	flags.StringVar(&o.Out, "out", "", "the run's `directory` (default runs/TIME-NAME)")
-	addClusterFlags(cmd, &o.Kubeconfig, &o.Context)
+	kubeconfig.add(flags, &o.Kubeconfig)
 	flags.StringVar(&o.Targets, "targets", "", "`file` with further scrape targets of your cluster (etcd, scheduler, controller manager)")
 	flags.StringVar(&o.ControlPlane, "controlplane", "", "the controlplane `binary` (default: beside loadgen, then PATH)")
 	prometheus.add(flags)
@@ -145,21 +146,6 @@ func checkOutput(output string) error {
 		return loadgen.Usage(fmt.Errorf("--output %q is unknown (text or json)", output))
 	}
 	return nil
-}
-
-// checkCluster refuses what would silently do nothing.
-func checkCluster(o loadgen.Options) error {
-	for flag, value := range map[string]string{"--context": o.Context, "--targets": o.Targets} {
-		if value != "" && o.Kubeconfig == "" {
-			return loadgen.Usage(fmt.Errorf("%s %s: it belongs to a cluster of yours (add --kubeconfig FILE)", flag, value))
-		}
-	}
-	return nil
-}
-
-func addClusterFlags(cmd *cobra.Command, kubeconfig, kubeContext *string) {
-	cmd.Flags().StringVar(kubeconfig, "kubeconfig", "", "`file` that names your cluster; without it a control plane is started for the run")
-	cmd.Flags().StringVar(kubeContext, "context", "", "`context` in the kubeconfig (default: its current one)")
 }
 
 // show prints the result; the exit code is the verdict's. An empty dir: there is no

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
+	"golang.org/x/sync/errgroup"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -94,22 +94,14 @@ func rules(needs []need, namespace string) []rbacv1.PolicyRule {
 
 // forEach calls f for 0 to n-1, a few at a time, and returns the first error.
 func forEach(ctx context.Context, n int, f func(context.Context, int) error) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	slots := make(chan struct{}, atOnce)
-	var wg sync.WaitGroup
-	for i := range n {
-		slots <- struct{}{}
-		if ctx.Err() != nil {
-			break
-		}
-		wg.Go(func() {
-			defer func() { <-slots }()
-			if err := f(ctx, i); err != nil {
-				cancel(err)
-			}
-		})
+	g, within := errgroup.WithContext(ctx)
+	g.SetLimit(atOnce)
+	for i := 0; i < n && within.Err() == nil; i++ {
+		g.Go(func() error { return f(within, i) })
 	}
-	wg.Wait()
-	return context.Cause(ctx)
+	err := g.Wait()
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
 }

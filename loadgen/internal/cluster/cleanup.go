@@ -11,7 +11,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
@@ -156,11 +155,9 @@ func (c *cleaner) persist(ctx context.Context) error {
 			told = time.Now()
 			c.say(c.notice, fmt.Sprintf("not all is removed yet: %s; trying again for %s", oneLine(last), (CleanupBudget-after).Round(time.Second)))
 		}
-		timer := time.NewTimer(pause)
 		select {
-		case <-timer.C:
+		case <-time.After(pause):
 		case <-ctx.Done():
-			timer.Stop()
 		}
 	}
 }
@@ -182,10 +179,7 @@ func (c *cleaner) attempt(ctx context.Context) error {
 	case apierrors.IsUnauthorized(err): // and so is all else
 		return fmt.Errorf("the cluster does not accept the credentials: %w (have they expired?)", err)
 	}
-	errs := []error{err, c.nodes(ctx)}
-	nodes := c.nodesSeen
-	errs = append(errs, c.podsOn(ctx, nodes), c.leases(ctx, nodes), c.csiNodes(ctx, nodes), c.certificateRequests(ctx), c.rbac(ctx), c.removeDefinitions(ctx))
-	return errors.Join(errs...)
+	return errors.Join(err, c.nodes(ctx), c.ofNodes(ctx), c.certificateRequests(ctx), c.rbac(ctx), c.removeDefinitions(ctx))
 }
 
 // errNotGone ends an attempt whose namespace is still there.
@@ -215,35 +209,10 @@ func explainCleanup(err error) error {
 	return fmt.Errorf("the cluster cannot be reached: %w", explain(err))
 }
 
-// all is owned without the label.
-func (c *cleaner) all() metav1.ListOptions { return metav1.ListOptions{Limit: c.owned.Limit} }
-
-// item holds what deleting an object needs.
-type item struct {
-	namespace, name string
-	uid             types.UID
-}
-
-func objectOf(m metav1.ObjectMeta) item { return item{m.Namespace, m.Name, m.UID} }
-
-// pages lists page by page.
-func pages[L interface{ GetContinue() string }](o metav1.ListOptions, list func(metav1.ListOptions) (L, error), each func(L)) error {
-	for {
-		l, err := list(o)
-		if err != nil {
-			return err
-		}
-		each(l)
-		if o.Continue = l.GetContinue(); o.Continue == "" {
-			return nil
-		}
-	}
-}
-
 // remove deletes objects, each only if it is still the one that was listed,
 // and adds to removed how many, each once. One that is gone already is as good;
 // one that cannot be deleted keeps no other.
-func (c *cleaner) remove(ctx context.Context, kind string, objects []item, removed *int, o metav1.DeleteOptions, del func(context.Context, item, metav1.DeleteOptions) error) error {
+func (c *cleaner) remove(ctx context.Context, kind string, objects []item, removed *int, del deletion) error {
 	if len(objects) == 0 {
 		return nil
 	}
@@ -254,9 +223,7 @@ func (c *cleaner) remove(ctx context.Context, kind string, objects []item, remov
 	c.say(c.log, fmt.Sprintf("deleting %s: %s", count(len(objects), kind), names))
 	refused := make([]error, len(objects))
 	err := forEach(ctx, len(objects), func(ctx context.Context, i int) error {
-		o := o
-		o.Preconditions = &metav1.Preconditions{UID: &objects[i].uid}
-		err := del(ctx, objects[i], o)
+		err := del(ctx, objects[i], metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &objects[i].uid}})
 		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 			refused[i] = fmt.Errorf("delete %s %s: %w", kind, objects[i].name, err)
 		}

@@ -87,7 +87,7 @@ func TestAnswersInPlaceOfACluster(t *testing.T) {
 		{"credentials that are no longer built in", kubeconfigOf(t, insecure, "auth-provider: {name: gcp}"), `no Auth Provider found for name "gcp" (` + "`kubectl"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, err := FromKubeconfig(t.Context(), c.path, "", "r1", parsed(t, quiet), func(string) {})
+			_, err := FromKubeconfig(t.Context(), Kubeconfig{Files: c.path}, "r1", parsed(t, quiet), func(string) {})
 			if err == nil {
 				t.Fatal("accepted")
 			}

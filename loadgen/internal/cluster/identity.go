@@ -13,9 +13,11 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/stormglass/stormglass/internal/atomicfile"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
@@ -59,26 +61,17 @@ func (t *Target) makeNamespaces(ctx context.Context, client kubernetes.Interface
 const awaitTimeout = time.Minute
 
 // await asks again and again until cond holds.
-func await(ctx context.Context, what string, cond func(context.Context) (bool, error)) error {
+func await(ctx context.Context, what string, cond wait.ConditionWithContextFunc) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, awaitTimeout, fmt.Errorf("not there within %s", awaitTimeout))
 	defer cancel()
-	tick := time.NewTicker(settle)
-	defer tick.Stop()
-	for {
-		ok, err := cond(ctx)
-		switch {
-		case ctx.Err() != nil:
-			return fmt.Errorf("wait for %s: %w", what, context.Cause(ctx))
-		case err != nil:
-			return fmt.Errorf("wait for %s: %w", what, err)
-		case ok:
-			return nil
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-		}
+	err := wait.PollUntilContextCancel(ctx, settle, true, cond)
+	if ctx.Err() != nil {
+		err = context.Cause(ctx)
 	}
+	if err != nil {
+		return fmt.Errorf("wait for %s: %w", what, err)
+	}
+	return nil
 }
 
 // makeIdentity makes the ServiceAccount that load runs as, with the rights it
@@ -213,12 +206,7 @@ func (i *identity) renew(ctx context.Context, client kubernetes.Interface, names
 	if err != nil {
 		return 0, fmt.Errorf("create token of serviceaccount %s/%s: %w", namespace, loadAccount, err)
 	}
-	// By rename: no reader sees half a token.
-	next := i.tokenFile + ".next"
-	if err := os.WriteFile(next, []byte(answer.Status.Token), 0o600); err != nil {
-		return 0, fmt.Errorf("write token: %w", err)
-	}
-	if err := os.Rename(next, i.tokenFile); err != nil {
+	if err := atomicfile.Write(i.tokenFile, []byte(answer.Status.Token)); err != nil {
 		return 0, fmt.Errorf("write token: %w", err)
 	}
 	return max(answer.Status.ExpirationTimestamp.Sub(asked)*8/10, tokenRetry), nil
@@ -227,11 +215,9 @@ func (i *identity) renew(ctx context.Context, client kubernetes.Interface, names
 func (i *identity) keep(ctx context.Context, client kubernetes.Interface, namespace string, life time.Duration) {
 	defer close(i.done)
 	for {
-		timer := time.NewTimer(life)
 		select {
-		case <-timer.C:
+		case <-time.After(life):
 		case <-ctx.Done():
-			timer.Stop()
 			return
 		}
 		var err error

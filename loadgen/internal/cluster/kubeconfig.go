@@ -2,11 +2,9 @@ package cluster
 
 import (
 	"bytes"
-	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -17,169 +15,204 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/internal/shell"
 	"github.com/stormglass/stormglass/internal/userfile"
-	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Config reads a kubeconfig and returns the client configuration of a
-// context ("" means the current one) and the name of its cluster.
-func Config(path, contextName string) (*rest.Config, string, error) {
-	data, err := userfile.Read(path, userfile.Text)
+// InCluster in the place of a kubeconfig is the service account of the pod that this
+// program runs in.
+const InCluster = "in-cluster"
+
+// Kubeconfig names a user's cluster, and the identity to use there.
+type Kubeconfig struct {
+	// Files is one kubeconfig, several in the form of $KUBECONFIG, or InCluster.
+	// Empty: there is no cluster of the user's.
+	Files string
+	// ConfigOverrides take precedence over the files, as kubectl's flags do.
+	clientcmd.ConfigOverrides
+}
+
+// CurrentKubeconfig returns the Files that kubectl would use here: those of $KUBECONFIG,
+// ~/.kube/config, or else InCluster.
+func CurrentKubeconfig() (string, error) {
+	if files := os.Getenv(clientcmd.RecommendedConfigPathEnvVar); files != "" {
+		return files, nil
+	}
+	if _, err := os.Stat(clientcmd.RecommendedHomeFile); err == nil {
+		return clientcmd.RecommendedHomeFile, nil
+	}
+	if _, err := rest.InClusterConfig(); err != nil {
+		return "", fmt.Errorf("there is no kubeconfig in $KUBECONFIG or %s, and this is no pod: %s (add --kubeconfig FILE)", clientcmd.RecommendedHomeFile, oneLine(err))
+	}
+	return InCluster, nil
+}
+
+// Flags returns the command-line flags that name the same cluster and identity. A token
+// is left out.
+func (k Kubeconfig) Flags() string {
+	var b strings.Builder
+	flag := func(name, value string) {
+		if value != "" {
+			b.WriteString(" --" + name + " " + shell.Quote(value))
+		}
+	}
+	flag("kubeconfig", k.Files)
+	flag(clientcmd.FlagContext, k.CurrentContext)
+	flag(clientcmd.FlagClusterName, k.Context.Cluster)
+	flag(clientcmd.FlagAuthInfoName, k.Context.AuthInfo)
+	flag(clientcmd.FlagAPIServer, k.ClusterInfo.Server)
+	flag(clientcmd.FlagCAFile, k.ClusterInfo.CertificateAuthority)
+	flag(clientcmd.FlagTLSServerName, k.ClusterInfo.TLSServerName)
+	if k.ClusterInfo.InsecureSkipTLSVerify {
+		b.WriteString(" --" + clientcmd.FlagInsecure)
+	}
+	flag(clientcmd.FlagCertFile, k.AuthInfo.ClientCertificate)
+	flag(clientcmd.FlagKeyFile, k.AuthInfo.ClientKey)
+	if k.AuthInfo.Token != "" {
+		b.WriteString(" --" + clientcmd.FlagBearerToken + " TOKEN")
+	}
+	flag(clientcmd.FlagImpersonate, k.AuthInfo.Impersonate)
+	flag(clientcmd.FlagImpersonateUID, k.AuthInfo.ImpersonateUID)
+	for _, group := range k.AuthInfo.ImpersonateGroups {
+		flag(clientcmd.FlagImpersonateGroup, group)
+	}
+	return strings.TrimPrefix(b.String(), " ")
+}
+
+// Config returns the client configuration of the cluster, and the cluster's name.
+func (k Kubeconfig) Config() (*rest.Config, string, error) {
+	file, err := k.load()
 	if err != nil {
-		return nil, "", fmt.Errorf("kubeconfig %s: %w (--kubeconfig takes the file that kubectl uses)", path, err)
+		return nil, "", err
 	}
-	if len(bytes.TrimSpace(data)) == 0 {
-		return nil, "", fmt.Errorf("kubeconfig %s: the file is empty (--kubeconfig takes the file that kubectl uses)", path)
-	}
-	file, err := clientcmd.Load(data)
+	return k.configOf(file)
+}
+
+// configOf returns what Config does, of the merged files.
+func (k Kubeconfig) configOf(file *clientcmdapi.Config) (*rest.Config, string, error) {
+	name, chosen, err := k.choose(file)
 	if err != nil {
-		return nil, "", fmt.Errorf("kubeconfig %s: %s (is it a kubeconfig?)", path, oneLine(err))
+		return nil, "", err
 	}
-	if len(file.Contexts) == 0 {
-		return nil, "", fmt.Errorf("kubeconfig %s: it has no contexts (is it a kubeconfig?)", path)
+	look := k.lookHint()
+	for _, c := range []struct {
+		cluster *clientcmdapi.Cluster
+		user    *clientcmdapi.AuthInfo
+	}{{file.Clusters[chosen.Cluster], file.AuthInfos[chosen.AuthInfo]}, {&k.ClusterInfo, &k.AuthInfo}} {
+		if err := checkFiles(c.cluster, c.user); err != nil {
+			return nil, "", fmt.Errorf("kubeconfig %s: context %q: %w", k.Files, name, err)
+		}
 	}
-	names := strings.Join(slices.Sorted(maps.Keys(file.Contexts)), ", ")
-	if contextName == "" {
-		contextName = file.CurrentContext
-	}
-	if contextName == "" {
-		return nil, "", fmt.Errorf("kubeconfig %s: no current-context (choose one with --context: %s)", path, names)
-	}
-	chosen, ok := file.Contexts[contextName]
-	if !ok {
-		return nil, "", fmt.Errorf("kubeconfig %s: no context %q (it has: %s)", path, contextName, names)
-	}
-	look := fmt.Sprintf("`kubectl --kubeconfig %s config view` shows it", shell.Quote(path))
-	dangling := func(kind, name string) error {
-		return fmt.Errorf("kubeconfig %s: context %q names the %s %q, which is not in the file (%s)", path, contextName, kind, name, look)
-	}
-	if file.Clusters[chosen.Cluster] == nil {
-		return nil, "", dangling("cluster", chosen.Cluster)
-	}
-	if chosen.AuthInfo != "" && file.AuthInfos[chosen.AuthInfo] == nil {
-		return nil, "", dangling("user", chosen.AuthInfo)
-	}
-	for _, cluster := range file.Clusters {
-		cluster.LocationOfOrigin = path // relative paths are relative to the file
-	}
-	for _, user := range file.AuthInfos {
-		user.LocationOfOrigin = path
-	}
-	if err := clientcmd.ResolveLocalPaths(file); err != nil {
-		return nil, "", fmt.Errorf("kubeconfig %s: %s (%s)", path, oneLine(err), look)
-	}
-	if err := checkFiles(file.Clusters[chosen.Cluster], file.AuthInfos[chosen.AuthInfo]); err != nil {
-		return nil, "", fmt.Errorf("kubeconfig %s: context %q: %w", path, contextName, err)
-	}
-	cfg, err := clientcmd.NewNonInteractiveClientConfig(*file, contextName, nil, nil).ClientConfig()
+	cfg, err := clientcmd.NewNonInteractiveClientConfig(*file, name, &k.ConfigOverrides, nil).ClientConfig()
 	if err == nil {
 		err = checkKeys(cfg)
 	}
 	if err != nil {
-		return nil, "", fmt.Errorf("kubeconfig %s: context %q: %s (%s)", path, contextName, oneLine(err), look)
+		return nil, "", fmt.Errorf("kubeconfig %s: context %q: %s (%s)", k.Files, name, oneLine(err), look)
 	}
 	cfg.QPS = -1 // a limiter in the client would hide what is offered
+	if chosen.Cluster == "" {
+		chosen.Cluster = cfg.Host
+	}
 	return cfg, chosen.Cluster, nil
 }
 
-// checkKeys refuses certificates that client-go would leave out, or refuse without a
-// hint.
-func checkKeys(cfg *rest.Config) error {
-	loaded := rest.CopyConfig(cfg)
-	if err := rest.LoadTLSFiles(loaded); err != nil {
-		return err
+// lookHint returns the command that shows what was read.
+func (k Kubeconfig) lookHint() string {
+	if len(k.paths()) > 1 {
+		return fmt.Sprintf("`KUBECONFIG=%s kubectl config view` shows it", shell.Quote(k.Files))
 	}
-	if len(loaded.CAData) > 0 && !x509.NewCertPool().AppendCertsFromPEM(loaded.CAData) {
-		return errors.New("certificate-authority holds no certificate in PEM form")
-	}
-	if len(loaded.CertData) > 0 {
-		if _, err := tls.X509KeyPair(loaded.CertData, loaded.KeyData); err != nil {
-			return fmt.Errorf("the client certificate cannot be used: %w", err)
-		}
-	}
-	return nil
+	return fmt.Sprintf("`kubectl --kubeconfig %s config view` shows it", shell.Quote(k.Files))
 }
 
-// checkFiles refuses a file that client-go would read without end, not at all, or as if
-// it were not named.
-func checkFiles(cluster *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) error {
-	files := map[string]string{}
-	if cluster != nil {
-		files["certificate-authority"] = cluster.CertificateAuthority
+// paths returns the files. A colon may also be part of a file's name.
+func (k Kubeconfig) paths() []string {
+	if _, err := os.Stat(k.Files); err == nil {
+		return []string{k.Files}
 	}
-	if user != nil {
-		files["client-certificate"], files["client-key"], files["tokenFile"] = user.ClientCertificate, user.ClientKey, user.TokenFile
-	}
-	for _, field := range slices.Sorted(maps.Keys(files)) {
-		if name := files[field]; name != "" {
-			data, err := userfile.Read(name, userfile.Text)
-			if err == nil && len(bytes.TrimSpace(data)) == 0 {
-				err = errors.New("the file is empty")
-			}
-			if err != nil {
-				return fmt.Errorf("%s %s: %w (name a file that can be read)", field, name, err)
-			}
-		}
-	}
-	return nil
+	return slices.DeleteFunc(filepath.SplitList(k.Files), func(path string) bool { return path == "" })
 }
 
-func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
-
-// ownPlane reports whether a kubeconfig is one that `controlplane up` wrote for its plane,
-// in the plane's directory: a copy elsewhere counts as a user's cluster.
-func ownPlane(path string, cfg *rest.Config) bool {
-	info, err := os.Stat(path)
-	if err != nil {
-		return false
-	}
-	whole, err := filepath.EvalSymlinks(path)
-	if err == nil {
-		whole, err = filepath.Abs(whole)
-	}
-	if err != nil {
-		return false
-	}
-	c, err := control.Load(filepath.Dir(filepath.Dir(whole)))
-	if err != nil || c.Server != cfg.Host {
-		return false
-	}
-	for _, own := range c.Kubeconfigs {
-		if other, err := os.Stat(own); err == nil && os.SameFile(info, other) {
-			return true
+// load reads and merges the files: of several the first that has a value wins, and one
+// that does not exist is passed over, as by kubectl.
+func (k Kubeconfig) load() (*clientcmdapi.Config, error) {
+	if k.Files == InCluster {
+		cfg, err := rest.InClusterConfig()
+		if err != nil {
+			return nil, fmt.Errorf("kubeconfig %s: %s (it is for a program in a pod with a service account)", InCluster, oneLine(err))
 		}
+		return ofPod(cfg), nil
 	}
-	return false
+	paths := k.paths()
+	var found []string
+	for _, path := range paths {
+		data, err := userfile.Read(path, userfile.Text)
+		if len(paths) > 1 && errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err == nil && len(bytes.TrimSpace(data)) == 0 {
+			err = errors.New("the file is empty")
+		}
+		if err != nil {
+			return nil, fmt.Errorf("kubeconfig %s: %w (--kubeconfig takes the file that kubectl uses)", path, err)
+		}
+		if _, err := clientcmd.Load(data); err != nil {
+			return nil, fmt.Errorf("kubeconfig %s: %s (is it a kubeconfig?)", path, oneLine(err))
+		}
+		found = append(found, path)
+	}
+	if len(found) == 0 {
+		return nil, fmt.Errorf("kubeconfig %s: none of the files exists (--kubeconfig takes the files that kubectl uses)", k.Files)
+	}
+	file, err := (&clientcmd.ClientConfigLoadingRules{Precedence: found}).Load()
+	if err != nil {
+		return nil, fmt.Errorf("kubeconfig %s: %s (%s)", k.Files, oneLine(err), k.lookHint())
+	}
+	return file, nil
 }
 
-// FromKubeconfig makes a target of a user's cluster. It changes nothing
-// there: it looks whether the cluster answers, who we are, and whether we may
-// do all that the scenario will need. Each error is one line with a hint. tell is told
-// what takes its time.
-func FromKubeconfig(ctx context.Context, path, contextName, runID string, s *scenario.Scenario, tell func(string)) (*Target, error) {
-	t := newTarget(runID, s)
-	client, user, err := t.reachFrom(ctx, path, contextName, tell)
-	if err != nil {
-		return nil, err
+// ofPod is the configuration of a pod in the form of a kubeconfig.
+func ofPod(cfg *rest.Config) *clientcmdapi.Config {
+	file := clientcmdapi.NewConfig()
+	file.CurrentContext = InCluster
+	file.Contexts[InCluster] = &clientcmdapi.Context{Cluster: InCluster, AuthInfo: InCluster}
+	file.Clusters[InCluster] = &clientcmdapi.Cluster{Server: cfg.Host, CertificateAuthority: cfg.CAFile}
+	file.AuthInfos[InCluster] = &clientcmdapi.AuthInfo{TokenFile: cfg.BearerTokenFile}
+	return file
+}
+
+// choose returns the context by its name. With --server none is needed.
+func (k Kubeconfig) choose(file *clientcmdapi.Config) (name string, chosen clientcmdapi.Context, err error) {
+	fail := func(format string, args ...any) (string, clientcmdapi.Context, error) {
+		return "", chosen, fmt.Errorf("kubeconfig %s: %s", k.Files, fmt.Sprintf(format, args...))
 	}
-	t.own = ownPlane(path, t.Admin)
-	defer Waiting(tell, "the cluster to say what we may do")()
-	if t.needs, err = loadNeeds(client.Discovery(), t.Namespace, s); err != nil {
-		return nil, fmt.Errorf("cluster %s: %w", t.Cluster.Name, err)
+	name = k.CurrentContext
+	if name == "" {
+		name = file.CurrentContext
 	}
-	if err := checkAccess(ctx, client, append(adminNeeds(t.Namespace, s), t.needs...)); err != nil {
-		return nil, fmt.Errorf("cluster %s: %s %w", t.Cluster.Name, user, err)
+	names := strings.Join(slices.Sorted(maps.Keys(file.Contexts)), ", ")
+	switch context := file.Contexts[name]; {
+	case context != nil:
+		chosen = *context
+	case name == "" && (k.ClusterInfo.Server != "" || k.Context.Cluster != ""):
+	case len(file.Contexts) == 0:
+		return fail("it has no contexts (is it a kubeconfig?)")
+	case name == "":
+		return fail("no current-context (choose one with --context: %s)", names)
+	default:
+		return fail("no context %q (it has: %s)", name, names)
 	}
-	t.offer(apiServerScrape(t.Admin))
-	t.Notes = append(t.Notes, differences(s.ControlPlane)...)
-	ask, cancel := context.WithTimeout(ctx, reachTimeout)
-	defer cancel()
-	t.scrapeNotes = t.apiServers(ask, client)
-	t.Notes = append(t.Notes, t.scrapeNotes...)
-	if s.Nodes.Count > 0 {
-		t.Notes = append(t.Notes, "DaemonSets that tolerate every taint place a pod on each simulated node too; those pods go with the nodes")
+	for flag, to := range map[string]*string{k.Context.Cluster: &chosen.Cluster, k.Context.AuthInfo: &chosen.AuthInfo} {
+		if flag != "" {
+			*to = flag
+		}
 	}
-	return t, nil
+	const dangling = "context %q names the %s %q, which is not in the file (%s)"
+	if file.Clusters[chosen.Cluster] == nil && (chosen.Cluster != "" || k.ClusterInfo.Server == "") {
+		return fail(dangling, name, "cluster", chosen.Cluster, k.lookHint())
+	}
+	if file.AuthInfos[chosen.AuthInfo] == nil && chosen.AuthInfo != "" {
+		return fail(dangling, name, "user", chosen.AuthInfo, k.lookHint())
+	}
+	return name, chosen, nil
 }

@@ -9,6 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/util/cert"
 )
 
@@ -51,7 +52,7 @@ func TestBadInputIsOneLineWithAHint(t *testing.T) {
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, err := FromKubeconfig(t.Context(), c.path, c.context, "r1", parsed(t, "nodes: {count: 1}\n"+quiet), func(string) {})
+			_, err := FromKubeconfig(t.Context(), Kubeconfig{Files: c.path, ConfigOverrides: clientcmd.ConfigOverrides{CurrentContext: c.context}}, "r1", parsed(t, "nodes: {count: 1}\n"+quiet), func(string) {})
 			if err == nil {
 				t.Fatal("accepted")
 			}
@@ -70,7 +71,7 @@ func TestBadInputIsOneLineWithAHint(t *testing.T) {
 
 func TestFromKubeconfigTellsWhatIsDifferentHere(t *testing.T) {
 	s := newStub(t)
-	target, err := FromKubeconfig(t.Context(), s.kubeconfig(t, goodToken), "", "r1", parsed(t, `
+	target, err := FromKubeconfig(t.Context(), Kubeconfig{Files: s.kubeconfig(t, goodToken)}, "r1", parsed(t, `
 controlPlane:
   controllerManager: {qps: 100, flags: {node-eviction-rate: "5"}}
   scheduler: {percentageOfNodesToScore: 10}

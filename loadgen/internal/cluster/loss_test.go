@@ -149,21 +149,7 @@ func TestAnyAnswerIsASignOfLife(t *testing.T) {
 // One that closes every connection, as a load balancer with nothing behind it
 // does, is no answer; one that speaks another protocol is.
 func TestConnectionsThatAreClosedAreNoAnswer(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	go func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			conn.Close()
-		}
-	}()
-	p, err := newProbe(&rest.Config{Host: "https://" + listener.Addr().String()})
+	p, err := newProbe(&rest.Config{Host: "https://" + listener(t, func(net.Conn) {})})
 	if err != nil {
 		t.Fatal(err)
 	}

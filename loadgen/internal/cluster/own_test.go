@@ -54,7 +54,7 @@ func TestTaintsFollowTheTarget(t *testing.T) {
 		{"a plane of another address", planeAt("https://127.0.0.1:1"), true, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			target, err := FromKubeconfig(t.Context(), c.path, "", "r1", parsed(t, "nodes: {count: 1}\n"+quiet), func(string) {})
+			target, err := FromKubeconfig(t.Context(), Kubeconfig{Files: c.path}, "r1", parsed(t, "nodes: {count: 1}\n"+quiet), func(string) {})
 			if err != nil {
 				t.Fatal(err)
 			}

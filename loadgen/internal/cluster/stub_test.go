@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -27,6 +28,9 @@ type stub struct {
 	*httptest.Server
 	// denies reports whether a "verb resource" is refused.
 	denies func(string) bool
+	// headers of all requests so far; guarded by mu.
+	mu      sync.Mutex
+	headers []http.Header
 }
 
 const goodToken = "good"
@@ -52,6 +56,9 @@ func authority(s *httptest.Server) []byte {
 }
 
 func (s *stub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	s.headers = append(s.headers, r.Header)
+	s.mu.Unlock()
 	w.Header().Set("Content-Type", "application/json")
 	if r.Header.Get("Authorization") != "Bearer "+goodToken {
 		w.WriteHeader(http.StatusUnauthorized)

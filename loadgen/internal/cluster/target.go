@@ -98,6 +98,39 @@ func FromPlane(c control.Cluster, runID string, s *scenario.Scenario) (*Target, 
 	return t, nil
 }
 
+// FromKubeconfig makes a target of a user's cluster. It changes nothing
+// there: it looks whether the cluster answers, who we are, and whether we may
+// do all that the scenario will need. Each error is one line with a hint. tell is told
+// what takes its time.
+func FromKubeconfig(ctx context.Context, k Kubeconfig, runID string, s *scenario.Scenario, tell func(string)) (*Target, error) {
+	t := newTarget(runID, s)
+	client, user, err := t.reachFrom(ctx, k, tell)
+	if err != nil {
+		return nil, err
+	}
+	t.own = k.ownPlane(t.Admin)
+	defer Waiting(tell, "the cluster to say what we may do")()
+	if t.needs, err = loadNeeds(client.Discovery(), t.Namespace, s); err != nil {
+		return nil, fmt.Errorf("cluster %s: %w", t.Cluster.Name, err)
+	}
+	if err := checkAccess(ctx, client, append(adminNeeds(t.Namespace, s), t.needs...)); err != nil {
+		return nil, fmt.Errorf("cluster %s: %s %w", t.Cluster.Name, user, err)
+	}
+	t.offer(apiServerScrape(t.Admin))
+	if as := k.AuthInfo.Impersonate; as != "" {
+		t.Notes = append(t.Notes, fmt.Sprintf("what the run creates and removes it does as user %q (--as); load has a ServiceAccount of its own", as))
+	}
+	t.Notes = append(t.Notes, differences(s.ControlPlane)...)
+	ask, cancel := context.WithTimeout(ctx, reachTimeout)
+	defer cancel()
+	t.scrapeNotes = t.apiServers(ask, client)
+	t.Notes = append(t.Notes, t.scrapeNotes...)
+	if s.Nodes.Count > 0 {
+		t.Notes = append(t.Notes, "DaemonSets that tolerate every taint place a pod on each simulated node too; those pods go with the nodes")
+	}
+	return t, nil
+}
+
 func (t *Target) offer(s control.ScrapeTarget) {
 	t.Scrape = append(t.Scrape, s)
 	t.Cluster.Targets = append(t.Cluster.Targets, s.Instance)

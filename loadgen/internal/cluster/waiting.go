@@ -21,11 +21,9 @@ func Waiting(tell func(line string), what string) (done func()) {
 	began := time.Now()
 	telling.Go(func() {
 		for next := firstNotice; ; next = noticeInterval {
-			timer := time.NewTimer(next)
 			select {
-			case <-timer.C:
+			case <-time.After(next):
 			case <-ctx.Done():
-				timer.Stop()
 				return
 			}
 			tell(fmt.Sprintf("waiting for %s, %s so far", what, time.Since(began).Round(time.Second)))

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/loadgen/internal/cluster"
 	"github.com/stormglass/stormglass/loadgen/internal/run"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/result"
@@ -98,7 +99,7 @@ func TestVariantsAreRefusedBeforeAnythingIsMade(t *testing.T) {
 		want string
 	}{
 		"no variants":    {run.Options{Scenario: parseVariants(t, "phases: [{name: p, for: 1s}]")}, "--variant all: scenario mine has no variants"},
-		"user's cluster": {run.Options{Scenario: parseVariants(t, twoVariants), Kubeconfig: "theirs"}, "mine.yaml:7: variants.quick.set: variant quick sets controlPlane.scheduler.qps"},
+		"user's cluster": {run.Options{Scenario: parseVariants(t, twoVariants), Kubeconfig: cluster.Kubeconfig{Files: "theirs"}}, "mine.yaml:7: variants.quick.set: variant quick sets controlPlane.scheduler.qps"},
 	} {
 		c.o.Progress = quietly{}
 		_, dir, err := Run(t.Context(), c.o)

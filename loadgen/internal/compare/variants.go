@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/loadgen/internal/cluster"
 	"github.com/stormglass/stormglass/loadgen/internal/judge"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/gate"
 	"github.com/stormglass/stormglass/loadgen/internal/run"
@@ -39,7 +40,7 @@ func Run(ctx context.Context, o run.Options) (c result.Comparison, dir string, e
 			return c, "", err
 		}
 	}
-	if o.Kubeconfig == "" && o.ControlPlane == "" { // said once, not by each
+	if o.Kubeconfig.Files == "" && o.ControlPlane == "" { // said once, not by each
 		if o.ControlPlane, err = run.FindControlPlane(); err != nil {
 			return c, "", err
 		}
@@ -100,9 +101,9 @@ func runVariant(ctx context.Context, o run.Options, v *scenario.Scenario, out st
 
 // CheckVariant refuses a variant that is another control plane where the run is
 // aimed at a user's cluster: it would be compared by what it is not.
-func CheckVariant(s *scenario.Scenario, name, kubeconfig string) error {
+func CheckVariant(s *scenario.Scenario, name string, kubeconfig cluster.Kubeconfig) error {
 	i := slices.IndexFunc(s.Variants, func(v scenario.Variant) bool { return v.Name == name })
-	if i < 0 || kubeconfig == "" {
+	if i < 0 || kubeconfig.Files == "" {
 		return nil
 	}
 	for path := range s.Variants[i].Set {

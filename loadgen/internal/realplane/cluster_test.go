@@ -35,7 +35,7 @@ background: [{kind: requests, verb: list, resource: nodes, rate: 1/s}]
 phases: [{name: rollout, for: 1s}]
 `), nil)
 	must(t, err)
-	theirs, err := cluster.FromKubeconfig(ctx, plane.Cluster().Kubeconfigs["admin"], "", "r1", s, func(string) {})
+	theirs, err := cluster.FromKubeconfig(ctx, cluster.Kubeconfig{Files: plane.Cluster().Kubeconfigs["admin"]}, "r1", s, func(string) {})
 	must(t, err)
 	must(t, theirs.Setup(ctx))
 	loadIsNoMaster(ctx, t, theirs)
@@ -74,7 +74,7 @@ func loadMayNotSetUp(ctx context.Context, t *testing.T, theirs *cluster.Target, 
 "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}]}`,
 		theirs.Admin.Host, theirs.Scrape[0].CAFile, theirs.Load.BearerTokenFile)
 	must(t, os.WriteFile(path, []byte(text), 0o600))
-	_, err := cluster.FromKubeconfig(ctx, path, "", "r2", s, func(string) {})
+	_, err := cluster.FromKubeconfig(ctx, cluster.Kubeconfig{Files: path}, "r2", s, func(string) {})
 	if err == nil || !strings.Contains(err.Error(), "system:serviceaccount:stormglass-r1:stormglass-load lacks permission to create namespaces; ") {
 		t.Errorf("got %v", err)
 	}

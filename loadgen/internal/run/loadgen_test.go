@@ -11,6 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/internal/exitcode"
@@ -54,10 +55,11 @@ func underwayOf(t *testing.T, s *scenario.Scenario, c console) *run {
 	if err != nil {
 		t.Fatal(err)
 	}
+	theirs := cluster.Kubeconfig{Files: "theirs.kubeconfig", ConfigOverrides: clientcmd.ConfigOverrides{CurrentContext: "their's"}}
 	gone := &cluster.Target{Admin: nowhere(), Labels: cluster.Labels("0123456789")}
 	r := &run{
 		o: Options{Scenario: s}, dir: dir, journal: journal{console: c}, loads: &loads{}, nodes: &nodes{spec: s.Nodes},
-		target: newTarget(gone, &userCluster{c, gone, cleanupCommand(Options{Kubeconfig: "theirs.kubeconfig", Context: "their's"}, "0123456789")}, nil),
+		target: newTarget(gone, &userCluster{c, gone, cleanupCommand(Options{Kubeconfig: theirs}, "0123456789")}, nil),
 	}
 	r.info.ID, r.info.Started = "0123456789", time.Now().UTC()
 	registry := prometheus.NewRegistry()
@@ -251,7 +253,7 @@ func TestControlPlaneSettingsAreNamedByTheScenariosLine(t *testing.T) {
 func TestInterruptBeforeThereIsAnything(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := Run(ctx, Options{Scenario: parse(t, "phases: [{name: p, for: 1s}]"), Kubeconfig: "none.kubeconfig", Progress: silent{}})
+	_, err := Run(ctx, Options{Scenario: parse(t, "phases: [{name: p, for: 1s}]"), Kubeconfig: cluster.Kubeconfig{Files: "none.kubeconfig"}, Progress: silent{}})
 	if exitcode.Of(err) != exitcode.NoData || !strings.Contains(err.Error(), "nothing is left behind") {
 		t.Errorf("exit code %d: %v", exitcode.Of(err), err)
 	}

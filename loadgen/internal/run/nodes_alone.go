@@ -24,7 +24,7 @@ func Nodes(ctx context.Context, o Options) (seen result.Nodes, err error) {
 		return seen, err
 	}
 	c := console{o.Progress, o.Hurry}
-	defer c.announceSignals(ctx, o.Kubeconfig != "")()
+	defer c.announceSignals(ctx, o.Kubeconfig.Files != "")()
 	id, err := rundir.NewID()
 	if err != nil {
 		return seen, err
@@ -44,7 +44,7 @@ func Nodes(ctx context.Context, o Options) (seen result.Nodes, err error) {
 // nodesTarget returns the user's cluster, or a plane that it starts in a temporary
 // directory.
 func nodesTarget(ctx context.Context, o Options, id string, c console, started *undo) (*target, error) {
-	if o.Kubeconfig != "" {
+	if o.Kubeconfig.Files != "" {
 		t, _, err := askForCluster(ctx, o, nil, id, true, c)
 		return t, err
 	}

@@ -17,10 +17,9 @@ type Options struct {
 	WithoutGates []string
 	// Out is the run directory; empty means runs/TIME-NAME.
 	Out string
-	// Kubeconfig of a user's cluster, and its context; empty means a bundled
-	// plane, started for this run by the ControlPlane binary.
-	Kubeconfig   string
-	Context      string
+	// Kubeconfig of a user's cluster; the zero value means a bundled plane, started
+	// for this run by the ControlPlane binary.
+	Kubeconfig   cluster.Kubeconfig
 	Targets      string // file of further scrape targets for a user's cluster
 	ControlPlane string // path of the binary; empty means beside ours, then PATH
 	// Observe is the address, HOST:PORT, at which the run is served by

@@ -73,7 +73,7 @@ func Run(ctx context.Context, o Options) (dir string, err error) {
 		return "", err
 	}
 	c := console{o.Progress, o.Hurry}
-	defer c.announceSignals(ctx, o.Kubeconfig != "")()
+	defer c.announceSignals(ctx, o.Kubeconfig.Files != "")()
 	var started undo
 	r, watched, err := prepare(ctx, o, gates, c, &started)
 	if err != nil {
@@ -110,7 +110,7 @@ func prepare(ctx context.Context, o Options, gates []gate.Compiled, c console, s
 	started.add(r.dir.discard)
 	c.sweep(r.dir.path)
 	var source *promimport.Source
-	if o.Kubeconfig != "" {
+	if o.Kubeconfig.Files != "" {
 		if r.target, source, err = askForCluster(ctx, o, gates, r.info.ID, false, c); err != nil {
 			return nil, nil, err
 		}
@@ -119,7 +119,7 @@ func prepare(ctx context.Context, o Options, gates []gate.Compiled, c console, s
 	if err := r.begin(registry, started); err != nil {
 		return nil, nil, err
 	}
-	if o.Kubeconfig == "" {
+	if o.Kubeconfig.Files == "" {
 		if r.target, _, err = bundledTarget(ctx, o, r.dir.plane(), r.info.ID, c, started); err != nil {
 			return nil, nil, err
 		}
@@ -144,7 +144,7 @@ func describe(o Options) (info result.Run, err error) {
 		Overrides: o.Overrides, WithoutGates: o.WithoutGates, Host: hostFacts(),
 		Versions: result.Versions{Stormglass: Version(), Go: runtime.Version()},
 	}
-	info.Cluster.Bundled = o.Kubeconfig == ""
+	info.Cluster.Bundled = o.Kubeconfig.Files == ""
 	if info.Cluster.Bundled {
 		info.Warnings = append(info.Warnings, gate.Warnings(o.Scenario)...)
 	}

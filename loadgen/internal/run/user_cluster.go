@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/stormglass/stormglass/internal/exitcode"
-	"github.com/stormglass/stormglass/internal/shell"
 	"github.com/stormglass/stormglass/loadgen/internal/cluster"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/gate"
 	"github.com/stormglass/stormglass/loadgen/internal/record/promimport"
@@ -29,7 +28,7 @@ func askForCluster(ctx context.Context, o Options, gates []gate.Compiled, runID 
 	if err := refuseFaults(o.Scenario); err != nil {
 		return nil, nil, err
 	}
-	t, err := cluster.FromKubeconfig(ctx, o.Kubeconfig, o.Context, runID, o.Scenario, c.Step)
+	t, err := cluster.FromKubeconfig(ctx, o.Kubeconfig, runID, o.Scenario, c.Step)
 	if err != nil {
 		return nil, nil, exitcode.EnvironmentError(err)
 	}
@@ -59,11 +58,7 @@ func askForCluster(ctx context.Context, o Options, gates []gate.Compiled, runID 
 
 // cleanupCommand removes what the run made in a user's cluster.
 func cleanupCommand(o Options, runID string) string {
-	command := "loadgen cleanup --kubeconfig " + shell.Quote(o.Kubeconfig)
-	if o.Context != "" {
-		command += " --context " + shell.Quote(o.Context)
-	}
-	return command + " --run " + runID
+	return "loadgen cleanup " + o.Kubeconfig.Flags() + " --run " + runID
 }
 
 // clockNote is the difference of clocks that a note tells of.

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/stormglass/stormglass/loadgen"
+)
+
+// kubeconfigFlags name a cluster of the user's and the identity to use there, by
+// kubectl's names. The scenario and the run set namespaces and timeouts; passwords and
+// proxies are not used.
+type kubeconfigFlags struct {
+	current bool
+	names   []string // of those that belong to a cluster
+}
+
+func (f *kubeconfigFlags) add(flags *pflag.FlagSet, into *loadgen.Kubeconfig) {
+	flags.StringVar(&into.Files, "kubeconfig", "", "`file` that names your cluster, or several as in $KUBECONFIG; without it a control plane is started for the run")
+	flags.BoolVar(&f.current, "current-cluster", false, "your cluster is what kubectl would use: $KUBECONFIG, ~/.kube/config, or in a pod its own cluster")
+	var own pflag.FlagSet
+	clientcmd.BindOverrideFlags(&into.ConfigOverrides, &own, clientcmd.ConfigOverrideFlags{
+		CurrentContext: clientcmd.FlagInfo{LongName: clientcmd.FlagContext, Description: "`context` in the kubeconfig (default: its current one)"},
+		ContextOverrideFlags: clientcmd.ContextOverrideFlags{
+			ClusterName:  clientcmd.FlagInfo{LongName: clientcmd.FlagClusterName, Description: "`cluster` in the kubeconfig (default: the context's)"},
+			AuthInfoName: clientcmd.FlagInfo{LongName: clientcmd.FlagAuthInfoName, Description: "`user` in the kubeconfig (default: the context's)"},
+		},
+		ClusterOverrideFlags: clientcmd.ClusterOverrideFlags{
+			APIServer:             clientcmd.FlagInfo{LongName: clientcmd.FlagAPIServer, Description: "`URL` of your cluster's API server"},
+			CertificateAuthority:  clientcmd.FlagInfo{LongName: clientcmd.FlagCAFile, Description: "`file` of the authority that signs the API server's certificate"},
+			TLSServerName:         clientcmd.FlagInfo{LongName: clientcmd.FlagTLSServerName, Description: "`name` that the API server's certificate must have (default: its host)"},
+			InsecureSkipTLSVerify: clientcmd.FlagInfo{LongName: clientcmd.FlagInsecure, Description: "do not verify the API server's certificate"},
+		},
+		AuthOverrideFlags: clientcmd.AuthOverrideFlags{
+			ClientCertificate: clientcmd.FlagInfo{LongName: clientcmd.FlagCertFile, Description: "`file` of the client certificate"},
+			ClientKey:         clientcmd.FlagInfo{LongName: clientcmd.FlagKeyFile, Description: "`file` of the client certificate's key"},
+			Token:             clientcmd.FlagInfo{LongName: clientcmd.FlagBearerToken, Description: "bearer `token`"},
+			Impersonate:       clientcmd.FlagInfo{LongName: clientcmd.FlagImpersonate, Description: "`user` to impersonate"},
+			ImpersonateUID:    clientcmd.FlagInfo{LongName: clientcmd.FlagImpersonateUID, Description: "`UID` to impersonate"},
+			ImpersonateGroups: clientcmd.FlagInfo{LongName: clientcmd.FlagImpersonateGroup, Description: "`group` to impersonate (repeatable)"},
+		},
+	})
+	own.VisitAll(func(flag *pflag.Flag) { f.names = append(f.names, flag.Name) })
+	flags.AddFlagSet(&own)
+}
+
+// into completes a kubeconfig, and refuses flags that would silently do nothing.
+func (f *kubeconfigFlags) into(cmd *cobra.Command, k *loadgen.Kubeconfig) error {
+	if f.current {
+		if k.Files != "" {
+			return loadgen.Usage(fmt.Errorf("--current-cluster: --kubeconfig names another (leave out one of them)"))
+		}
+		var err error
+		if k.Files, err = loadgen.CurrentKubeconfig(); err != nil {
+			return loadgen.Usage(fmt.Errorf("--current-cluster: %w", err))
+		}
+	}
+	if k.Files != "" {
+		return nil
+	}
+	for _, name := range append([]string{"targets"}, f.names...) {
+		flag := cmd.Flags().Lookup(name)
+		if flag == nil || !flag.Changed {
+			continue
+		}
+		if name != clientcmd.FlagBearerToken {
+			name += " " + flag.Value.String()
+		}
+		return loadgen.Usage(fmt.Errorf("--%s: it belongs to a cluster of yours (add --kubeconfig FILE)", name))
+	}
+	return nil
+}

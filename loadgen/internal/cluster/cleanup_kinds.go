@@ -1,0 +1,247 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/metadata"
+)
+
+// item holds what deleting an object needs.
+type item struct {
+	namespace, name string
+	uid             types.UID
+}
+
+// deletion deletes one object.
+type deletion func(context.Context, item, metav1.DeleteOptions) error
+
+// collection is a client for one kind of object.
+type collection[L objectList] interface {
+	List(context.Context, metav1.ListOptions) (L, error)
+	Delete(context.Context, string, metav1.DeleteOptions) error
+}
+
+type objectList interface {
+	runtime.Object
+	GetContinue() string
+}
+
+// listed returns the objects that o and keep select, page by page. A nil keep keeps all.
+func listed[L objectList](ctx context.Context, from collection[L], o metav1.ListOptions, keep func(runtime.Object) bool) ([]item, error) {
+	var items []item
+	for {
+		page, err := from.List(ctx, o)
+		if err != nil {
+			return nil, err
+		}
+		err = meta.EachListItem(page, func(object runtime.Object) error {
+			m, err := meta.Accessor(object)
+			if err == nil && (keep == nil || keep(object)) {
+				items = append(items, item{m.GetNamespace(), m.GetName(), m.GetUID()})
+			}
+			return err
+		})
+		if o.Continue = page.GetContinue(); err != nil || o.Continue == "" {
+			return items, err
+		}
+	}
+}
+
+// removeListed removes the objects that o and keep select.
+func removeListed[L objectList](ctx context.Context, c *cleaner, kind, plural string, from collection[L], o metav1.ListOptions, keep func(runtime.Object) bool, removed *int) error {
+	items, err := listed(ctx, from, o, keep)
+	if err != nil {
+		return fmt.Errorf("list %s: %w", plural, err)
+	}
+	return c.remove(ctx, kind, items, removed, byName(from))
+}
+
+func byName[L objectList](from collection[L]) deletion {
+	return func(ctx context.Context, i item, o metav1.DeleteOptions) error { return from.Delete(ctx, i.name, o) }
+}
+
+// noteUnseen turns a refused list into a note: a user who may not list what only some
+// scenarios make has not made it either.
+func (c *cleaner) noteUnseen(plural string, err error) error {
+	if !apierrors.IsForbidden(err) || !strings.HasPrefix(err.Error(), "list ") {
+		return err
+	}
+	if !slices.Contains(c.removed.Unseen, plural) {
+		c.removed.Unseen = append(c.removed.Unseen, plural)
+	}
+	if !slices.Contains(c.unseen, plural) {
+		c.unseen = append(c.unseen, plural)
+		c.say(c.log, fmt.Sprintf("no permission to list %s: if runs under another identity made some, they stay", plural))
+	}
+	return nil
+}
+
+func (c *cleaner) namespaces(ctx context.Context) error {
+	client := c.client.CoreV1().Namespaces()
+	var left []*corev1.Namespace
+	list := func() ([]item, error) {
+		left = nil
+		items, err := listed(ctx, client, c.owned, func(o runtime.Object) bool {
+			left = append(left, o.(*corev1.Namespace))
+			return true
+		})
+		if err != nil {
+			err = fmt.Errorf("list namespaces: %w", err)
+		}
+		return items, err
+	}
+	items, err := list()
+	if err == nil {
+		err = c.remove(ctx, "namespace", items, &c.removed.Namespaces, byName(client))
+	}
+	if err != nil {
+		return err
+	}
+	within, cancel := context.WithTimeout(ctx, namespaceWait)
+	defer cancel()
+	tick := time.NewTicker(5 * settle)
+	defer tick.Stop()
+	for {
+		if items, err = list(); err == nil && len(items) == 0 {
+			return nil
+		}
+		for _, ns := range items {
+			err = errors.Join(err, c.endPods(ctx, ns.name))
+		}
+		if ctx.Err() == nil && err != nil {
+			return err
+		}
+		select {
+		case <-tick.C:
+		case <-within.Done():
+			return fmt.Errorf("delete namespaces: %w%s", errNotGone, remaining(left))
+		}
+	}
+}
+
+// remaining returns what the namespace controller says it waits for.
+func remaining(left []*corev1.Namespace) string {
+	for _, ns := range left {
+		for _, condition := range ns.Status.Conditions {
+			if condition.Type == corev1.NamespaceContentRemaining && condition.Status == corev1.ConditionTrue {
+				return fmt.Sprintf(" (%s: %s)", ns.Name, condition.Message)
+			}
+		}
+	}
+	return ""
+}
+
+// endPods removes what is left of a namespace's pods on simulated nodes, which have no
+// kubelet any more.
+func (c *cleaner) endPods(ctx context.Context, namespace string) error {
+	return c.forcePods(ctx, namespace, func(p *corev1.Pod) bool {
+		return p.Spec.NodeName != "" && p.Spec.NodeSelector[RunLabel] != ""
+	})
+}
+
+// forcePods deletes pods with no grace: nothing of them runs anywhere.
+func (c *cleaner) forcePods(ctx context.Context, namespace string, which func(*corev1.Pod) bool) error {
+	keep := func(o runtime.Object) bool { return which(o.(*corev1.Pod)) }
+	items, err := listed(ctx, c.client.CoreV1().Pods(namespace), c.all(), keep)
+	if err != nil {
+		return fmt.Errorf("list pods: %w", err)
+	}
+	return c.remove(ctx, "pod", items, &c.removed.Pods, func(ctx context.Context, p item, o metav1.DeleteOptions) error {
+		o.GracePeriodSeconds = new(int64)
+		return c.client.CoreV1().Pods(p.namespace).Delete(ctx, p.name, o)
+	})
+}
+
+// nodes deletes the simulated nodes and remembers which they were.
+func (c *cleaner) nodes(ctx context.Context) error {
+	client := c.client.CoreV1().Nodes()
+	items, err := listed(ctx, client, c.owned, nil)
+	if err != nil {
+		return c.noteUnseen("nodes", fmt.Errorf("list nodes: %w", err))
+	}
+	slices.SortFunc(items, func(a, b item) int { return strings.Compare(a.name, b.name) })
+	for _, node := range items {
+		if !slices.Contains(c.nodesSeen, node) {
+			c.nodesSeen = append(c.nodesSeen, node)
+		}
+	}
+	return c.remove(ctx, "node", items, &c.removed.Nodes, byName(client))
+}
+
+// ofNodes removes the pods on the nodes, and their Leases and CSINodes. Those carry no
+// label: each has a node's name and says that the node owns it. The garbage collector
+// would delete them too, but later.
+func (c *cleaner) ofNodes(ctx context.Context) error {
+	if len(c.nodesSeen) == 0 {
+		return nil
+	}
+	uids := make(map[string]types.UID, len(c.nodesSeen))
+	for _, n := range c.nodesSeen {
+		uids[n.name] = n.uid
+	}
+	owned := func(o runtime.Object) bool {
+		m, err := meta.Accessor(o)
+		if err != nil {
+			return false
+		}
+		uid, ours := uids[m.GetName()]
+		return ours && slices.ContainsFunc(m.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return r.UID == uid })
+	}
+	pods := c.forcePods(ctx, metav1.NamespaceAll, func(p *corev1.Pod) bool {
+		_, ours := uids[p.Spec.NodeName]
+		return ours
+	})
+	leases := removeListed(ctx, c, "lease", "leases in "+leaseNamespace,
+		c.client.CoordinationV1().Leases(leaseNamespace), c.all(), owned, &c.removed.Leases)
+	csi := removeListed(ctx, c, "CSINode", "csinodes", c.client.StorageV1().CSINodes(), c.all(), owned, &c.removed.CSINodes)
+	return errors.Join(pods, leases, c.noteUnseen("csinodes", csi))
+}
+
+// all selects objects that carry no label of a run.
+func (c *cleaner) all() metav1.ListOptions { return metav1.ListOptions{Limit: c.owned.Limit} }
+
+func (c *cleaner) certificateRequests(ctx context.Context) error {
+	const plural = "certificatesigningrequests"
+	client := c.client.CertificatesV1().CertificateSigningRequests()
+	return c.noteUnseen(plural, removeListed(ctx, c, "certificate request", plural, client, c.owned, nil, &c.removed.CertificateRequests))
+}
+
+// rbac deletes bindings before roles, so that no binding dangles.
+func (c *cleaner) rbac(ctx context.Context) error {
+	client := c.client.RbacV1()
+	err := removeListed(ctx, c, "clusterrolebinding", "clusterrolebindings", client.ClusterRoleBindings(), c.owned, nil, &c.removed.RBAC)
+	if err != nil {
+		return err
+	}
+	return removeListed(ctx, c, "clusterrole", "clusterroles", client.ClusterRoles(), c.owned, nil, &c.removed.RBAC)
+}
+
+// metadataCollection is a collection of objects of which only the metadata is read.
+type metadataCollection struct{ metadata.ResourceInterface }
+
+func (c metadataCollection) Delete(ctx context.Context, name string, o metav1.DeleteOptions) error {
+	return c.ResourceInterface.Delete(ctx, name, o)
+}
+
+// removeDefinitions deletes the definitions of custom resources that runs made, and with
+// them all objects of theirs that are left. It does not wait for the objects.
+func (c *cleaner) removeDefinitions(ctx context.Context) error {
+	if c.definitions == nil {
+		return nil
+	}
+	client := c.definitions.Resource(schema.GroupVersionResource{Group: definitionsGroup, Version: "v1", Resource: definitions})
+	err := removeListed(ctx, c, "custom resource definition", definitions, metadataCollection{client}, c.owned, nil, &c.removed.Definitions)
+	return c.noteUnseen(definitions, err)
+}
