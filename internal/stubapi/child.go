@@ -16,18 +16,16 @@ import (
 // childEnv marks a process that is to be a stub.
 const childEnv = "STORMGLASS_STUBAPI_CHILD"
 
-// Child is a stub in a process of its own, so that its CPU is not counted as
-// the client's. It ends when this process does, also if that is killed: its
-// standard input is a pipe that closes then.
+// Child is a stub in a process of its own, so that its CPU is not counted as the
+// client's. It ends when its standard input does, a pipe from this process.
 type Child struct {
 	cmd    *exec.Cmd
 	client *rpc.Client
 	config *rest.Config
 }
 
-// ChildMain makes this process a stub and does not return, if StartChild
-// started it; else it does nothing. Programs and TestMains that use StartChild
-// call it first.
+// ChildMain makes this process a stub and does not return, if StartChild started it.
+// Programs and TestMains that use StartChild call it first.
 func ChildMain() {
 	if os.Getenv(childEnv) == "" {
 		return
@@ -49,9 +47,8 @@ type stdio struct {
 	io.WriteCloser
 }
 
-// StartChild starts this program again as a stub. latency is that of all
-// requests; 0 is none.
-func StartChild(latency time.Duration, maxStreams uint32) (*Child, error) {
+// StartChild starts this program again as a stub.
+func StartChild() (*Child, error) {
 	path, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -72,7 +69,7 @@ func StartChild(latency time.Duration, maxStreams uint32) (*Child, error) {
 	}
 	c := &Child{cmd: cmd, client: rpc.NewClient(stdio{out, in})}
 	var at ChildAddress
-	if err := c.client.Call("Stub.Start", ChildOptions{latency, maxStreams}, &at); err != nil {
+	if err := c.client.Call("Stub.Start", struct{}{}, &at); err != nil {
 		c.Close()
 		return nil, fmt.Errorf("start the stub API server: %w", err)
 	}
@@ -82,9 +79,6 @@ func StartChild(latency time.Duration, maxStreams uint32) (*Child, error) {
 
 // Config is how clients reach the stub.
 func (c *Child) Config() *rest.Config { return rest.CopyConfig(c.config) }
-
-// Pid is the child's process.
-func (c *Child) Pid() int { return c.cmd.Process.Pid }
 
 // Fill is Server.Fill in the child.
 func (c *Child) Fill(f ChildFill) error { return c.client.Call("Stub.Fill", f, &struct{}{}) }
@@ -106,11 +100,6 @@ func (c *Child) Close() {
 
 // What goes between parent and child.
 type (
-	// ChildOptions are those of StartChild.
-	ChildOptions struct {
-		Latency    time.Duration
-		MaxStreams uint32
-	}
 	// ChildAddress is where the child serves.
 	ChildAddress struct {
 		Addr string
@@ -122,8 +111,7 @@ type (
 		N, Size           int
 		Labels            map[string]string
 	}
-	// ChildStorm is so many writes, one after the other at so many a second,
-	// to PREFIX-0 to PREFIX-(objects-1).
+	// ChildStorm is a number of writes at a rate, to PREFIX-0 to PREFIX-(objects-1) in turn.
 	ChildStorm struct {
 		Namespace, Prefix string
 		Objects, Writes   int
@@ -141,12 +129,8 @@ type (
 type childStub struct{ server *Server }
 
 // Start serves.
-func (s *childStub) Start(o ChildOptions, at *ChildAddress) (err error) {
-	options := Options{MaxStreams: o.MaxStreams, NoRecord: true}
-	if o.Latency > 0 {
-		options.Policy = Fixed(o.Latency)
-	}
-	if s.server, err = Start(options); err == nil {
+func (s *childStub) Start(_ struct{}, at *ChildAddress) (err error) {
+	if s.server, err = Start(Options{NoRecord: true}); err == nil {
 		*at = ChildAddress{s.server.Addr(), s.server.ca}
 	}
 	return err

@@ -1,17 +1,13 @@
-// Package stubapi is an API server whose behaviour is known exactly, to hold
-// the load engine's numbers against: HTTP/2 over TLS, objects with resource
-// versions, watches that resume, and for each request and each watch event
-// whatever the test's policy says becomes of it. It keeps the true record: when
-// each request was received and answered, what each watch was sent.
+// Package stubapi is an API server of exactly known behaviour, for tests of the load
+// engine's numbers: HTTP/2 over TLS, objects with resource versions, watches that resume,
+// and for each request and event the outcome that the test's policy decides. It records
+// when each request was received and answered, and what each watch was sent.
 //
-// It is cheap enough that a client can be driven to its own limit: one
-// goroutine reads a connection and answers out of memory, another writes all
-// that has gathered in one piece. It serves over TCP, in the process of a test
-// or in one of its own (see Child), and over pipes in memory (see Pipes), on
-// which a test in a synctest bubble has virtual time: latencies are then what
-// the policy says to the nanosecond, on a machine under any load.
+// It drives a client to its limit cheaply: one goroutine reads a connection and answers
+// from memory, another writes all that has gathered at once. It serves over TCP, in the
+// test's process or its own (Child), and over pipes in memory (Pipes), on which time in a
+// synctest bubble is virtual: latencies are the policy's to the nanosecond.
 //
-// It is no API server: no authentication, no validation, no admission, no
-// defaults. Lists are of the present state whatever version they ask for.
-// Memory grows with the recorded requests and events; a run is short.
+// It has no authentication, validation, admission or defaults. Lists are of the present
+// state. Memory grows with the recorded requests and events.
 package stubapi

@@ -2,7 +2,6 @@ package stubapi
 
 import (
 	"math/rand/v2"
-	"net/http"
 	"time"
 )
 
@@ -61,12 +60,11 @@ const (
 	BadFrame
 )
 
-// Policy decides how each request is answered. It is called on many
-// goroutines and must be a pure function.
+// Policy decides how each request is answered: a pure function, called on many
+// goroutines.
 type Policy func(Request) Answer
 
-// Only applies p to the requests that match, and answers others as an API
-// server does.
+// Only applies p to the requests that match.
 func Only(match func(Request) bool, p Policy) Policy {
 	return func(r Request) Answer {
 		if !match(r) {
@@ -76,16 +74,12 @@ func Only(match func(Request) bool, p Policy) Policy {
 	}
 }
 
-// Gets match requests to read one object or a list, no watches.
-func Gets(r Request) bool { return r.Method == http.MethodGet && !r.Watch }
-
 // Fixed answers each request after d.
 func Fixed(d time.Duration) Policy {
 	return func(Request) Answer { return Answer{After: d} }
 }
 
-// Bimodal answers after fast, a share of the requests, drawn by seed and
-// number, after slow.
+// Bimodal answers after fast, but a share of the requests, drawn by seed, after slow.
 func Bimodal(fast, slow time.Duration, share float64, seed uint64) Policy {
 	return func(r Request) Answer {
 		if rand.New(rand.NewPCG(seed, uint64(r.N))).Float64() < share {
@@ -95,8 +89,7 @@ func Bimodal(fast, slow time.Duration, share float64, seed uint64) Policy {
 	}
 }
 
-// Stall answers after base, but nothing from begin until end: what would have
-// been answered then is answered at the end.
+// Stall answers after base, but answers due from begin to end at the end.
 func Stall(base time.Duration, begin, end time.Time) Policy {
 	return func(r Request) Answer {
 		at := r.At.Add(base)

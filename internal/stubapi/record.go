@@ -9,8 +9,8 @@ import (
 // Exchange is the truth about one request.
 type Exchange struct {
 	Request
-	// Answered is when the whole answer was handed to the connection; zero if
-	// it never was, or where the policy's fault took its place.
+	// Answered is when the whole answer was handed to the connection; zero if it never
+	// was, or was replaced by a fault.
 	Answered time.Time
 	Status   int
 	Fault    Fault

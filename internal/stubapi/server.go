@@ -86,13 +86,6 @@ func (s *Server) SetPolicy(p Policy) {
 	s.mu.Unlock()
 }
 
-// Dialed returns the number of connections made.
-func (s *Server) Dialed() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.dialed
-}
-
 // Compact forgets all versions so far: a watch from one of them gets 410.
 func (s *Server) Compact() {
 	s.store.mu.Lock()

@@ -9,8 +9,12 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // object is one version of one object; it is never changed once made, but for
@@ -126,22 +130,17 @@ func (s selector) matches(o *object) bool {
 // The lock is held.
 func (s *store) put(at place, kind string, fields map[string]any) *object {
 	s.rv++
-	o := &object{namespace: at.namespace, name: at.name, rv: s.rv, fields: fields}
-	meta, _ := fields["metadata"].(map[string]any)
-	if meta == nil {
-		meta = map[string]any{}
-	}
-	meta["name"], meta["resourceVersion"] = at.name, strconv.FormatUint(s.rv, 10)
+	u := unstructured.Unstructured{Object: fields}
+	u.SetName(at.name)
+	u.SetResourceVersion(strconv.FormatUint(s.rv, 10))
 	if at.namespace != "" {
-		meta["namespace"] = at.namespace
+		u.SetNamespace(at.namespace)
 	}
-	if meta["uid"] == nil {
-		meta["uid"] = fmt.Sprintf("00000000-0000-0000-0000-%012d", s.rv)
-		meta["creationTimestamp"] = "2026-01-01T00:00:00Z"
+	if u.GetUID() == "" {
+		u.SetUID(types.UID(fmt.Sprintf("00000000-0000-0000-0000-%012d", s.rv)))
+		u.SetCreationTimestamp(metav1.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	}
-	fields["metadata"] = meta
-	o.labels = labelsOf(meta)
-	o.json = encoded(fields)
+	o := &object{namespace: at.namespace, name: at.name, rv: s.rv, fields: fields, labels: u.GetLabels(), json: encoded(fields)}
 	c := s.of(at.resource)
 	c.sorted = nil
 	if c.byKey[o.key()] = o; kind == deleted {
@@ -151,7 +150,7 @@ func (s *store) put(at place, kind string, fields map[string]any) *object {
 	return o
 }
 
-// tell keeps an event and sends it to the watches. The lock is held.
+// publish keeps an event and sends it to the watches. The lock is held.
 func (s *store) publish(c *collection, e *event) {
 	if e.kind != bookmark {
 		c.history = append(c.history, e)
@@ -159,15 +158,6 @@ func (s *store) publish(c *collection, e *event) {
 	for w := range c.watches {
 		w.send(e)
 	}
-}
-
-func labelsOf(meta map[string]any) labels.Set {
-	some, _ := meta["labels"].(map[string]any)
-	set := labels.Set{}
-	for k, v := range some {
-		set[k], _ = v.(string)
-	}
-	return set
 }
 
 // merged is a deep copy of fields with a merge patch (RFC 7386) applied.

@@ -211,7 +211,7 @@ func TestTape(t *testing.T) {
 
 // A child serves, and ends with its parent's pipe.
 func TestChild(t *testing.T) {
-	c, err := StartChild(0, 0)
+	c, err := StartChild()
 	if err != nil {
 		t.Fatal(err)
 	}

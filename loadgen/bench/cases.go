@@ -55,7 +55,7 @@ func cases() []benchmark {
 
 // startStub starts a stub with the ConfigMaps of a benchmark.
 func startStub(fill stubapi.ChildFill) (*stubapi.Child, error) {
-	stub, err := stubapi.StartChild(0, 0)
+	stub, err := stubapi.StartChild()
 	if err != nil {
 		return nil, err
 	}

@@ -66,9 +66,9 @@ func (t *Target) reachBounded(ctx context.Context, cfg *rest.Config, client kube
 	return seen, nil
 }
 
-// bounded calls f, which sends requests, and gives it up when a plugin that runs
-// before the first of them, or the rest of it, takes too long. A plugin knows no
-// context: f may go on when bounded has returned.
+// bounded calls f, which sends requests, and gives it up when a plugin that runs before
+// the first of them, or the rest, takes too long. Plugins know no context: f may still be
+// running when bounded returns.
 func bounded(ctx context.Context, plugin string, pluginWithin, answerWithin time.Duration, f func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -78,24 +78,20 @@ func bounded(ctx context.Context, plugin string, pluginWithin, answerWithin time
 	done := make(chan error, 1)
 	go func() { done <- f(traced) }()
 	if plugin != "" {
-		timer := time.NewTimer(pluginWithin)
-		defer timer.Stop()
 		select {
 		case err := <-done:
 			return err
 		case <-connects:
-		case <-timer.C:
+		case <-time.After(pluginWithin):
 			return &pluginError{plugin, pluginWithin}
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
 	}
-	timer := time.NewTimer(answerWithin)
-	defer timer.Stop()
 	select {
 	case err := <-done:
 		return err
-	case <-timer.C:
+	case <-time.After(answerWithin):
 		cancel(context.DeadlineExceeded)
 	case <-ctx.Done():
 	}

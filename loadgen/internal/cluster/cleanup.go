@@ -54,15 +54,14 @@ func (r Removed) String() string {
 }
 
 const (
-	// CleanupBudget is how long a cleanup goes on: an API server that restarts is
-	// away for seconds to a minute, and namespaces end at their controller's pace.
+	// CleanupBudget bounds a cleanup: API servers restart within a minute, and namespaces
+	// end at their controller's pace.
 	CleanupBudget = 5 * time.Minute
-	// refusedBudget is how long it goes on when all that fails is refused for want
-	// of rights: an API server that has just started refuses what it allows once
-	// its authorizer has read its rules.
+	// refusedBudget bounds it when all that fails is refused for want of rights, as an API
+	// server does that has just started and not yet read its rules.
 	refusedBudget = 15 * time.Second
-	// namespaceWait bounds the wait for namespaces in one attempt, so that one
-	// that hangs keeps nothing else from being removed.
+	// namespaceWait bounds the wait for namespaces in one attempt: the rest is removed also
+	// if one hangs.
 	namespaceWait = time.Minute
 	// requestTimeout bounds each request: a list of 500 objects, a deletion.
 	requestTimeout = 30 * time.Second
@@ -72,10 +71,9 @@ const (
 	tellEvery = 30 * time.Second
 )
 
-// Cleanup removes what the run of an id made, or with "" what every run did,
-// and returns when it is gone. It finds things by their labels alone, deletes
-// by UID, and goes on past an error so that as much as can goes. It tries again
-// until all is gone, ctx ends or CleanupBudget is over. log is told each step.
+// Cleanup removes what the run of an id made, or with "" every run, and returns when it is
+// gone. It finds objects by their labels alone, deletes by UID, goes on past errors, and
+// tries again until all is gone, ctx ends or CleanupBudget is over. log is told each step.
 // In order:
 //
 //  1. namespaces, and with them workloads and pods; pods that wait for a
@@ -209,9 +207,9 @@ func explainCleanup(err error) error {
 	return fmt.Errorf("the cluster cannot be reached: %w", explain(err))
 }
 
-// remove deletes objects, each only if it is still the one that was listed,
-// and adds to removed how many, each once. One that is gone already is as good;
-// one that cannot be deleted keeps no other.
+// remove deletes objects, each only if it is still the one that was listed, and counts
+// each once in removed. An object that is gone already is no error; one that cannot be
+// deleted keeps no other.
 func (c *cleaner) remove(ctx context.Context, kind string, objects []item, removed *int, del deletion) error {
 	if len(objects) == 0 {
 		return nil

@@ -32,10 +32,9 @@ const (
 	settle = 50 * time.Millisecond
 )
 
-// makeNamespaces makes the run's namespace, and those that loads spread their
-// objects over, and waits for the first one's default ServiceAccount: without
-// it pods are refused, and the first rollout would measure the ReplicaSet
-// controller's back-off.
+// makeNamespaces makes the run's namespaces and waits for the first one's default
+// ServiceAccount: without it pods are refused, and the first rollout would measure the
+// ReplicaSet controller's back-off.
 func (t *Target) makeNamespaces(ctx context.Context, client kubernetes.Interface) error {
 	defer t.waiting("the cluster to make namespace " + t.Namespace + " and its ServiceAccount")()
 	err := forEach(ctx, len(t.namespaces), func(ctx context.Context, i int) error {
@@ -74,9 +73,8 @@ func await(ctx context.Context, what string, cond wait.ConditionWithContextFunc)
 	return nil
 }
 
-// makeIdentity makes the ServiceAccount that load runs as, with the rights it
-// needs and no more. Even a cluster-admin's load runs as this: system:masters
-// is exempt from priority and fairness and would hide what is measured.
+// makeIdentity makes the ServiceAccount that load runs as, with the rights it needs: a
+// cluster-admin, of system:masters, is exempt from priority and fairness.
 func (t *Target) makeIdentity(ctx context.Context, client kubernetes.Interface) error {
 	defer t.waiting("the cluster to make the ServiceAccount of the load, its rights and its token")()
 	_, err := client.CoreV1().ServiceAccounts(t.Namespace).Create(ctx, &corev1.ServiceAccount{ObjectMeta: t.meta(loadAccount)}, metav1.CreateOptions{})

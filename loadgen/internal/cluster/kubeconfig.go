@@ -47,36 +47,38 @@ func CurrentKubeconfig() (string, error) {
 	return InCluster, nil
 }
 
-// Flags returns the command-line flags that name the same cluster and identity. A token
-// is left out.
+// Flags returns the command-line flags that name the same cluster and identity, without
+// the token itself.
 func (k Kubeconfig) Flags() string {
-	var b strings.Builder
-	flag := func(name, value string) {
-		if value != "" {
-			b.WriteString(" --" + name + " " + shell.Quote(value))
+	all := [][2]string{
+		{"kubeconfig", k.Files},
+		{clientcmd.FlagContext, k.CurrentContext},
+		{clientcmd.FlagClusterName, k.Context.Cluster},
+		{clientcmd.FlagAuthInfoName, k.Context.AuthInfo},
+		{clientcmd.FlagAPIServer, k.ClusterInfo.Server},
+		{clientcmd.FlagCAFile, k.ClusterInfo.CertificateAuthority},
+		{clientcmd.FlagTLSServerName, k.ClusterInfo.TLSServerName},
+		{clientcmd.FlagCertFile, k.AuthInfo.ClientCertificate},
+		{clientcmd.FlagKeyFile, k.AuthInfo.ClientKey},
+		{clientcmd.FlagImpersonate, k.AuthInfo.Impersonate},
+		{clientcmd.FlagImpersonateUID, k.AuthInfo.ImpersonateUID},
+	}
+	for _, group := range k.AuthInfo.ImpersonateGroups {
+		all = append(all, [2]string{clientcmd.FlagImpersonateGroup, group})
+	}
+	if k.AuthInfo.Token != "" {
+		all = append(all, [2]string{clientcmd.FlagBearerToken, "TOKEN"})
+	}
+	var flags []string
+	for _, flag := range all {
+		if flag[1] != "" {
+			flags = append(flags, "--"+flag[0], shell.Quote(flag[1]))
 		}
 	}
-	flag("kubeconfig", k.Files)
-	flag(clientcmd.FlagContext, k.CurrentContext)
-	flag(clientcmd.FlagClusterName, k.Context.Cluster)
-	flag(clientcmd.FlagAuthInfoName, k.Context.AuthInfo)
-	flag(clientcmd.FlagAPIServer, k.ClusterInfo.Server)
-	flag(clientcmd.FlagCAFile, k.ClusterInfo.CertificateAuthority)
-	flag(clientcmd.FlagTLSServerName, k.ClusterInfo.TLSServerName)
 	if k.ClusterInfo.InsecureSkipTLSVerify {
-		b.WriteString(" --" + clientcmd.FlagInsecure)
+		flags = append(flags, "--"+clientcmd.FlagInsecure)
 	}
-	flag(clientcmd.FlagCertFile, k.AuthInfo.ClientCertificate)
-	flag(clientcmd.FlagKeyFile, k.AuthInfo.ClientKey)
-	if k.AuthInfo.Token != "" {
-		b.WriteString(" --" + clientcmd.FlagBearerToken + " TOKEN")
-	}
-	flag(clientcmd.FlagImpersonate, k.AuthInfo.Impersonate)
-	flag(clientcmd.FlagImpersonateUID, k.AuthInfo.ImpersonateUID)
-	for _, group := range k.AuthInfo.ImpersonateGroups {
-		flag(clientcmd.FlagImpersonateGroup, group)
-	}
-	return strings.TrimPrefix(b.String(), " ")
+	return strings.Join(flags, " ")
 }
 
 // Config returns the client configuration of the cluster, and the cluster's name.

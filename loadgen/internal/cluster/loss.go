@@ -15,18 +15,14 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// A user's cluster is asked for /livez once a second, on a connection of its own
-// and without credentials. Any answer is one, be it 401, 429 or 503, and however
-// late: a storm makes API servers slow, and a run measures that. A
-// cluster is gone when it can no longer be reached, or says nothing for as long
-// as no API server takes that still works.
+// A user's cluster is asked for /livez once a second, on a connection of its own and
+// without credentials. Any answer counts, also 401, 429 or 503, and however late: a run
+// measures slow API servers.
 const (
 	probeEvery = time.Second
-	// unreachableFor is how long connections are refused, reset or not answered at
-	// all before the cluster is gone.
+	// unreachableFor is how long no connection can be made before the cluster is gone.
 	unreachableFor = 3 * time.Second
-	// silentFor is how long one that takes connections may leave a request without
-	// answer: kube-apiserver gives up on its own requests after a minute.
+	// silentFor bounds an answer: kube-apiserver gives up on requests after a minute.
 	silentFor = time.Minute
 	// dialWithin bounds the making of a connection.
 	dialWithin = time.Second

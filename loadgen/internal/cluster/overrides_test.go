@@ -172,7 +172,7 @@ func TestFlagsNameTheSameCluster(t *testing.T) {
 		CurrentContext: "staging", ClusterInfo: clientcmdapi.Cluster{Server: "https://h", InsecureSkipTLSVerify: true},
 		AuthInfo: clientcmdapi.AuthInfo{Token: "secret", Impersonate: "bob", ImpersonateGroups: []string{"x", "y"}},
 	}}
-	want := "--kubeconfig 'a b' --context staging --server https://h --insecure-skip-tls-verify --token TOKEN --as bob --as-group x --as-group y"
+	want := "--kubeconfig 'a b' --context staging --server https://h --as bob --as-group x --as-group y --token TOKEN --insecure-skip-tls-verify"
 	if got := k.Flags(); got != want {
 		t.Errorf("\n got %s\nwant %s", got, want)
 	}

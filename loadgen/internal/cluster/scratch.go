@@ -8,16 +8,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The names of directories for temporary files begin with these, which no other
-// program of ours uses.
+// The names of directories for temporary files begin with these.
 const (
 	tokenPrefix = "stormglass-token-"
 	nodesPrefix = "stormglass-nodes-"
 )
 
-// Scratch is a directory for temporary files with keys or tokens in it, which
-// goes when its process removes it or, if that was killed, with the next sweep: a
-// lock on it says that its process lives.
+// Scratch is a directory for temporary files with keys or tokens. Its process removes it
+// or, if that was killed, the next sweep: a lock on it says that the process lives.
 type Scratch struct {
 	Path string
 	lock *os.File

@@ -58,7 +58,7 @@ type targetGroup struct {
 
 // same reports whether targets of both fit into one configuration.
 func (c *scrapeConfig) same(other *scrapeConfig) bool {
-	return c.job == other.job && c.Scheme == other.Scheme && c.MetricsPath == other.MetricsPath &&
-		reflect.DeepEqual(c.Params, other.Params) && reflect.DeepEqual(c.TLS, other.TLS) &&
-		reflect.DeepEqual(c.Authorization, other.Authorization)
+	own, others := *c, *other
+	own.JobName, own.found = others.JobName, others.found
+	return reflect.DeepEqual(own, others)
 }

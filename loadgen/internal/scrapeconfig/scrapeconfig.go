@@ -1,18 +1,15 @@
-// Package scrapeconfig writes the configuration by which a Prometheus of the
-// user's own scrapes what Stormglass scrapes: the same targets, under the same
-// labels, with the same identities. It links no Prometheus.
-//
-// In the folder prometheus/ of a plane or a run there is then
+// Package scrapeconfig writes a configuration for a Prometheus of the user's own: the
+// targets that Stormglass scrapes, under the same labels, with the same identities. It
+// links no Prometheus. The folder prometheus/ of a plane or a run then has
 //
 //	prometheus.yml   to start a Prometheus with: the two below, and the rules
 //	scrape.yaml      to be included by another: scrape_config_files: [.../scrape.yaml]
 //	targets/*.json   addresses, for file-based discovery
 //	rules/*.yaml     the rules of package alerts
 //
-// Keys are not copied but named, relative to the folder where they lie beside
-// it, so that the whole of it can be mounted elsewhere. A plane has other ports
-// each time it is started: the files are then written again, and a Prometheus
-// that runs reads the targets again by itself.
+// Keys are named, not copied: by relative paths where they lie beside the folder, so that
+// it can be mounted elsewhere. A plane has other ports at each start; the files are then
+// written again, and a running Prometheus reads the targets again by itself.
 package scrapeconfig
 
 import (
@@ -56,9 +53,8 @@ type Options struct {
 // evaluation of rules that set no interval of their own, Stormglass' do.
 const evaluation = 15 * time.Second
 
-// Write writes the configuration into base/prometheus, over what an earlier
-// start wrote there, and returns the folder. Files are replaced whole: a
-// Prometheus that reads them meanwhile sees the old or the new.
+// Write writes the configuration into base/prometheus, over that of an earlier start, and
+// returns the folder. Files are replaced whole.
 func Write(base string, targets []control.ScrapeTarget, o Options) (dir string, err error) {
 	if base, err = filepath.Abs(base); err != nil {
 		return "", fmt.Errorf("scrape configuration: %w", err)
@@ -99,8 +95,7 @@ func duration(d time.Duration) string {
 	return fmt.Sprintf("%dms", d.Milliseconds())
 }
 
-// jobs groups targets by what one scrape configuration has in common: job,
-// path and identity.
+// jobs groups targets by job, path and identity: a scrape configuration each.
 func (w writer) jobs(targets []control.ScrapeTarget) ([]*scrapeConfig, error) {
 	var all []*scrapeConfig
 	named := map[string]int{}
@@ -215,8 +210,7 @@ func (w writer) file(name string, text []byte) error {
 	return atomicfile.Write(path, text)
 }
 
-// sweep removes what an earlier start wrote and this one did not: what is gone
-// must not be scraped, or alerted on, any more.
+// sweep removes what an earlier start wrote and this one did not.
 func (w writer) sweep() error {
 	var errs []error
 	for _, sub := range []string{targetsDir, rulesDir} {

@@ -32,8 +32,8 @@ type Config struct {
 	// HTTPConfig is a file with credentials and TLS, in the form of promtool's
 	// --http.config.file. Empty means none are needed.
 	HTTPConfig string
-	// Jobs are its labels job by ours: {"kube-apiserver": "apiserver"}. What is
-	// not named is as in KubePrometheusStack; what is named empty is left out.
+	// Jobs are its labels job by ours: {"kube-apiserver": "apiserver"}. Unnamed ones are
+	// as in KubePrometheusStack; empty ones are left out.
 	Jobs map[string]string
 	// Match are matchers that all series of the cluster fit, as PromQL writes
 	// them: `cluster="prod", prometheus_replica="a"`. Empty means none.
@@ -42,9 +42,8 @@ type Config struct {
 	Now func() time.Time
 }
 
-// KubePrometheusStack is the label job of each component where the Helm chart
-// kube-prometheus-stack has set Prometheus up (the jobLabel of its
-// ServiceMonitors, templates/exporters).
+// KubePrometheusStack is the label job of each component under the Helm chart
+// kube-prometheus-stack (the jobLabel of its ServiceMonitors, templates/exporters).
 func KubePrometheusStack() map[string]string {
 	return map[string]string{
 		control.KindAPIServer:         "apiserver",
@@ -61,8 +60,7 @@ type Source struct {
 	jobs  map[string]string // our label job by its
 	match []*labels.Matcher
 	clock func() time.Time // ours
-	// ingestion is the longest time from a scrape until its samples can be queried: remote
-	// write takes a while.
+	// ingestion is the longest time from a scrape, by remote write, to its query.
 	ingestion time.Duration
 
 	targets []Target

@@ -17,12 +17,12 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/record"
 )
 
-// chunk is how much time one query asks for: an API server's 30,000 series,
-// scraped twice a minute, are 300,000 samples then, some 20 MB.
+// chunk bounds one query: an API server's 30,000 series, scraped twice a minute, are
+// 300,000 samples then, some 20 MB.
 const chunk = 5 * time.Minute
 
-// copy brings what was scraped between the boundaries into the archive. What
-// the Prometheus does not give is a lost scrape; an error is our storage's.
+// copy copies the scrapes between the boundaries into the archive. A missing one is a
+// lost scrape; an error is our storage's.
 func (r *Recorder) copy(ctx context.Context) error {
 	r.mu.Lock()
 	boundaries := r.boundaries
@@ -57,7 +57,7 @@ func (r *Recorder) copy(ctx context.Context) error {
 	return nil
 }
 
-// types are those that are known of metrics, by the names of families.
+// types returns the known types of metrics by family.
 func (s *Source) types(ctx context.Context) (map[string]model.MetricType, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -71,10 +71,10 @@ func (s *Source) types(ctx context.Context) (map[string]model.MetricType, error)
 	return known, err
 }
 
-// withNew are the targets and those that came during the run. A phase in which
-// one came has no scrape of it at its start: no gate on it passes.
+// withNew returns the targets, and those that came during the run. A phase in which one
+// came has no scrape of it at its start, so no gate on it passes.
 func (s *Source) withNew(found map[key][]history) []Target {
-	all := append([]Target(nil), s.targets...)
+	all := slices.Clone(s.targets)
 	known := map[key]bool{}
 	taken := map[string]bool{}
 	for _, t := range s.targets {
@@ -94,8 +94,7 @@ func (s *Source) withNew(found map[key][]history) []Target {
 	return all
 }
 
-// merged are the scrapes of one target that changed a label of its own, as a
-// pod's name.
+// merged returns the scrapes of a target whose own labels, as a pod's name, changed.
 func merged(all []history) []tick {
 	var ticks []tick
 	for _, h := range all {
@@ -156,8 +155,8 @@ func (c *copier) run(ctx context.Context) error {
 	return nil
 }
 
-// parts cuts moments into stretches that one query each can answer. A scrape
-// and the boundary that shows it are not parted.
+// parts cuts moments into stretches for one query each. A scrape and the boundary that
+// shows it stay together.
 func parts(moments []moment) [][]moment {
 	var all [][]moment
 	begin := 0
@@ -251,8 +250,7 @@ func (c *copier) each(part []moment, matrix model.Matrix, dropped func(string) b
 	return nil
 }
 
-// started is when the target's process had started, by what it said at each
-// moment; 0 where it said nothing.
+// started returns the start time of the target's process at each moment; 0 is unknown.
 func started(part []moment, matrix model.Matrix) []float64 {
 	all := make([]float64, len(part))
 	for _, s := range matrix {

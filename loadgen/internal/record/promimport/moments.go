@@ -6,12 +6,10 @@ import (
 	"time"
 )
 
-// boundary is a moment at which a run wanted every target scraped, as one
-// target has it.
+// boundary is a phase's boundary for one target.
 type boundary struct {
 	at int64 // of its samples in the archive, ms by our clock
-	// seen is the scrape that was waited for, ms by their clock; 0 if it did not
-	// come.
+	// seen is the scrape that was waited for, ms by their clock; 0 if none came.
 	seen int64
 }
 
@@ -25,15 +23,12 @@ type moment struct {
 // patience is how many intervals may pass before a scrape is missing.
 const patience = 2.5
 
-// moments are the scrapes of one target from shortly before the first boundary
-// to the last, in order of time: its own, moved by the difference of the clocks;
-// those at boundaries, which show what was waited for; and, where none came for
-// so long that one was missing, one that was lost.
+// moments returns the scrapes of one target from shortly before the first boundary to the
+// last, in order of time: its own, moved by the difference of the clocks; those at
+// boundaries, which show what was waited for; and a lost one in each gap that is too long.
 //
-// What was waited for stands before its boundary and whatever is later stands
-// after it, even where the difference of the clocks, which is known to a few
-// milliseconds, or a scrape that was under way would have it otherwise: a
-// boundary shows nothing of what came after it.
+// The scrape that was waited for stands before its boundary and later ones after it, also
+// where the clocks' difference, known to a few milliseconds, would have it otherwise.
 func moments(ticks []tick, boundaries []boundary, ahead int64, every time.Duration) []moment {
 	if len(boundaries) == 0 {
 		return nil

@@ -53,12 +53,11 @@ func (s *Source) Record(dir string, o record.Options) (*Recorder, error) {
 	return &Recorder{source: s, own: own, o: o, scrapes: result.Scrapes{Failed: map[string]int64{}}}, nil
 }
 
-// Run scrapes the generator until ctx ends, and then copies what the Prometheus
-// has of the time between the first boundary and the last. What cannot be
-// copied is counted as lost; an error is one of our own storage.
+// Run scrapes the generator until ctx ends, and then copies the samples between the first
+// boundary and the last. What cannot be copied is counted as lost; an error is one of our
+// own storage.
 func (r *Recorder) Run(ctx context.Context) error {
 	err := r.own.Run(ctx)
-	// The end of ctx ended the recording; the copy is made all the same.
 	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), copyTimeout)
 	defer cancel()
 	copied := r.copy(within)
@@ -68,15 +67,14 @@ func (r *Recorder) Run(ctx context.Context) error {
 	return err
 }
 
-// ScrapeNow waits until every target was scraped once more and gives that
-// moment: the boundary of a phase. A target that is not scraped in time is
-// counted as lost when the copy is made. An error means that ctx ended or
-// storing failed.
+// ScrapeNow waits until every target was scraped once more and returns that moment, the
+// boundary of a phase. A target that is not scraped in time is counted as lost when the
+// copy is made. An error means that ctx ended or storing failed.
 func (r *Recorder) ScrapeNow(ctx context.Context) (time.Time, error) {
 	began := r.source.clock()
 	asked, err := r.source.now(ctx)
 	if err != nil {
-		// It may be back before the run is over: what was scraped is copied then.
+		// It may be back before the run is over, when the copy is made.
 		asked = began.Add(r.source.Ahead())
 		r.o.Log("%s does not say what time it is: %s", r.source.url, oneLine(err))
 	}
@@ -91,8 +89,8 @@ func (r *Recorder) ScrapeNow(ctx context.Context) (time.Time, error) {
 	return at, nil
 }
 
-// await waits until every target was scraped after a time by their clock, or
-// there is no more hope of it, and returns those scrapes.
+// await waits, for a bounded time, until every target was scraped after a time by their
+// clock, and returns those scrapes.
 func (r *Recorder) await(ctx context.Context, asked time.Time) map[key]int64 {
 	every := r.source.Interval()
 	window := time.Duration(patience*float64(every)) + r.source.ingestion
@@ -103,8 +101,6 @@ func (r *Recorder) await(ctx context.Context, asked time.Time) map[key]int64 {
 	scrapes := map[key]int64{}
 	told := false
 	for {
-		// Whatever is later than asked is wanted. A window that ends later than
-		// their clock says holds nothing that is not there.
 		found, err := r.source.ups(ctx, asked.Add(window), window)
 		for _, k := range sortedKeys(found) {
 			if ticks := merged(found[k]); scrapes[k] == 0 {
@@ -129,7 +125,7 @@ func (r *Recorder) await(ctx context.Context, asked time.Time) map[key]int64 {
 	}
 }
 
-// without names a target that has no scrape, or nothing.
+// without returns a target that has no scrape, or "".
 func (s *Source) without(scrapes map[key]int64) string {
 	for _, t := range s.targets {
 		if scrapes[t.key] == 0 {
@@ -139,8 +135,7 @@ func (s *Source) without(scrapes map[key]int64) string {
 	return ""
 }
 
-// Scrapes counts those of the targets, once they are copied, and the
-// generator's own.
+// Scrapes counts the generator's own and, once they are copied, those of the targets.
 func (r *Recorder) Scrapes() result.Scrapes {
 	all := r.own.Scrapes()
 	r.mu.Lock()
@@ -152,7 +147,7 @@ func (r *Recorder) Scrapes() result.Scrapes {
 	return all
 }
 
-// Close writes the archive. It has no more than what was copied.
+// Close writes the archive.
 func (r *Recorder) Close() error {
 	err := r.own.Close()
 	r.mu.Lock()

@@ -22,19 +22,16 @@ type past struct {
 	present bool // it was in the last
 }
 
-// before is the last moment before those that are looked at; the zero value if
-// there is none.
+// before is the last moment before a part; zero if there is none.
 type before struct {
 	moment
 	started float64 // process_start_time_seconds then; 0 if unknown
 }
 
-// place puts a series' samples at the moments of its target, and works out
-// where it began and ended. started are the start times of the process at the
-// moments. cumulative: it only grows while the process lives.
-//
-// samples and moments are in order of time; a sample belongs to the first
-// moment that shows it or a later scrape, and of several the last counts.
+// place puts a series' samples at the moments of its target, and works out where it began
+// and ended. started are the start times of the process at the moments; a cumulative
+// series only grows while the process lives. samples and moments are in order of time: a
+// sample belongs to the first moment that shows it or a later scrape, the last counts.
 func place(samples []model.SamplePair, moments []moment, started []float64, b before, p *past, cumulative bool) []point {
 	var all []point
 	next := 0
@@ -63,8 +60,8 @@ func place(samples []model.SamplePair, moments []moment, started []float64, b be
 	return all
 }
 
-// counts reports whether a series only grows while its process lives: by the type
-// of its family, or where that is not known by its name.
+// counts reports whether a series only grows while its process lives, by the type of its
+// family or, if that is unknown, by its name.
 func counts(series string, types map[string]model.MetricType) bool {
 	switch types[series] {
 	case model.MetricTypeCounter:

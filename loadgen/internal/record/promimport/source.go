@@ -20,15 +20,13 @@ const (
 	askTimeout = 30 * time.Second
 	// lookBack is how far targets are looked for, and their intervals read off.
 	lookBack = 10 * time.Minute
-	// usualInterval is Prometheus' own default, for a target that was scraped
-	// once so far.
+	// usualInterval is Prometheus' own default, for a target scraped once so far.
 	usualInterval = time.Minute
 )
 
 // Target is one that the Prometheus scrapes.
 type Target struct {
-	// Job is the component's kind and Instance its label here, which no other
-	// target has.
+	// Job is the component's kind, Instance its label here, unique among targets.
 	Job, Instance string
 	// Interval between its scrapes.
 	Interval time.Duration
@@ -39,8 +37,7 @@ type Target struct {
 // key is a target by its labels there.
 type key struct{ job, instance string }
 
-// tick is one scrape: the time of its samples by their clock, in ms, and
-// whether the target answered.
+// tick is one scrape: its time by their clock, in ms, and whether the target answered.
 type tick struct {
 	at int64
 	up bool
@@ -76,12 +73,11 @@ func (s *Source) Targets() []Target { return s.targets }
 
 // Jobs are the kinds of component whose metrics are on offer, sorted.
 func (s *Source) Jobs() []string {
-	var all []string
+	all := map[string]bool{}
 	for _, t := range s.targets {
-		all = append(all, t.Job)
+		all[t.Job] = true
 	}
-	slices.Sort(all)
-	return slices.Compact(all)
+	return slices.Sorted(maps.Keys(all))
 }
 
 // Interval is the longest between the scrapes of a target.
@@ -138,8 +134,8 @@ func (s *Source) ups(ctx context.Context, to time.Time, window time.Duration) (m
 	return found, err
 }
 
-// samples are those of the series that all matchers fit, as they were scraped,
-// in the window that ends at to, its end included and its start not.
+// samples returns the scraped samples of the series that all matchers fit, in the window
+// that ends at to, its end included and its start not.
 func (s *Source) samples(ctx context.Context, to time.Time, window time.Duration, matchers ...*labels.Matcher) (model.Matrix, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -155,9 +151,8 @@ func (s *Source) samples(ctx context.Context, to time.Time, window time.Duration
 	return matrix, nil
 }
 
-// current leaves the targets that are scraped now. Two at once that differ in
-// nothing that we know a target by are an error: one of two replicas of a
-// Prometheus, or of two clusters, has to be named.
+// current leaves the targets that are scraped now. Two of one job and instance, as of two
+// replicas or clusters, are an error: one has to be named.
 func current(found map[key][]history, now time.Time) error {
 	for _, k := range sortedKeys(found) {
 		all := slices.DeleteFunc(found[k], func(h history) bool {
@@ -191,8 +186,8 @@ func differences(a, b model.Metric) string {
 	return strings.Join(parts, ", ")
 }
 
-// name makes targets of what was found, with instances that are unique: gates
-// know a target by its instance alone.
+// name makes targets of what was found, with unique instances: gates know a target by its
+// instance alone.
 func (s *Source) name(found map[key][]history) []Target {
 	shared := map[string]int{}
 	for k := range found {
@@ -225,7 +220,7 @@ func interval(ticks []tick) time.Duration {
 	return time.Duration(gaps[len(gaps)/2]) * time.Millisecond
 }
 
-// foundNone says what is there instead.
+// foundNone is an error that lists the jobs that are there instead.
 func (s *Source) foundNone(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
