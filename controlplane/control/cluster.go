@@ -84,19 +84,19 @@ type Component struct {
 // ScrapeTarget is one /metrics endpoint with the identity that may read it.
 type ScrapeTarget struct {
 	// Job is the component's kind, Instance its name; both become labels.
-	Job      string `json:"job"`
-	Instance string `json:"instance"`
-	URL      string `json:"url"`
+	Job      string `json:"job" yaml:"job"`
+	Instance string `json:"instance" yaml:"instance"`
+	URL      string `json:"url" yaml:"url"`
 	// CAFile verifies the server; CertFile and KeyFile, or TokenFile, are the
 	// client's. ServerName overrides the name that is verified, if set.
-	CAFile     string `json:"caFile,omitempty"`
-	CertFile   string `json:"certFile,omitempty"`
-	KeyFile    string `json:"keyFile,omitempty"`
-	TokenFile  string `json:"tokenFile,omitempty"`
-	ServerName string `json:"serverName,omitempty"`
+	CAFile     string `json:"caFile,omitempty" yaml:"caFile"`
+	CertFile   string `json:"certFile,omitempty" yaml:"certFile"`
+	KeyFile    string `json:"keyFile,omitempty" yaml:"keyFile"`
+	TokenFile  string `json:"tokenFile,omitempty" yaml:"tokenFile"`
+	ServerName string `json:"serverName,omitempty" yaml:"serverName"`
 	// InsecureSkipVerify: the user has said not to verify the server, in a
 	// kubeconfig's insecure-skip-tls-verify. Never set for a bundled plane.
-	InsecureSkipVerify bool `json:"insecureSkipVerify,omitempty"`
+	InsecureSkipVerify bool `json:"insecureSkipVerify,omitempty" yaml:"insecureSkipVerify"`
 }
 
 // Deviation is one setting that differs from upstream's default.

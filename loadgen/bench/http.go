@@ -104,12 +104,19 @@ func (w *httpWatches) open(ctx context.Context, n int) error {
 	return nil
 }
 
+// wantedKeys are the keys of a watch event that are read: their depth, and whether their
+// values are objects.
+var wantedKeys = map[string]struct {
+	depth  int
+	object bool
+}{"type": {1, false}, "object": {1, true}, "metadata": {2, true}, "resourceVersion": {3, false}}
+
 // scan counts the events of a stream and reads of each what the engine reads: type and
 // resourceVersion.
 func (w *httpWatches) scan(stream io.Reader) error {
 	s := jsonscan.Scanner{Stream: true, LongestKey: 256, LongestValue: 256}
 	buffer := make([]byte, 4096)
-	depth, change, key := 0, false, ""
+	depth, change, isType := 0, false, false
 	for {
 		n, err := stream.Read(buffer)
 		for p := buffer[:n]; len(p) > 0; {
@@ -120,15 +127,17 @@ func (w *httpWatches) scan(stream io.Reader) error {
 			p = p[n:]
 			switch token {
 			case jsonscan.Key:
-				key = wantedKey(depth, s.Text())
-				switch key {
-				case "type", "resourceVersion":
-					s.Keep()
-				case "object", "metadata":
+				isType = false
+				switch key := wantedKeys[string(s.Text())]; {
+				case key.depth != depth:
+				case key.object:
 					s.Enter()
+				default:
+					s.Keep()
+					isType = depth == 1
 				}
 			case jsonscan.String:
-				change = change || key == "type" && string(s.Text()) != "BOOKMARK"
+				change = change || isType && string(s.Text()) != "BOOKMARK"
 			case jsonscan.Object:
 				depth++
 			case jsonscan.End:
@@ -142,21 +151,6 @@ func (w *httpWatches) scan(stream io.Reader) error {
 			return err
 		}
 	}
-}
-
-// wantedKey returns a key of a watch event that is read at a depth, or "".
-func wantedKey(depth int, key []byte) string {
-	switch {
-	case depth == 1 && string(key) == "type":
-		return "type"
-	case depth == 1 && string(key) == "object":
-		return "object"
-	case depth == 2 && string(key) == "metadata":
-		return "metadata"
-	case depth == 3 && string(key) == "resourceVersion":
-		return "resourceVersion"
-	}
-	return ""
 }
 
 func (w *httpWatches) events() int64 { return w.count.Load() }

@@ -2,8 +2,17 @@ package cluster
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"net/http/httptrace"
+	"strings"
+	"sync"
+	"time"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -34,4 +43,129 @@ func (t *Target) reachFrom(ctx context.Context, k Kubeconfig, tell func(string))
 		return nil, "", fmt.Errorf("cluster %s (%s): %w", t.Cluster.Name, t.Cluster.Server, explain(err))
 	}
 	return client, user, nil
+}
+
+// The bounds of a first request to a cluster: of an exec plugin of the kubeconfig,
+// which may ask a person or a cloud, and of the answer.
+const (
+	pluginTimeout = 30 * time.Second
+	reachTimeout  = 10 * time.Second
+)
+
+// errNotKubernetes says that the answer is not an API server's.
+var errNotKubernetes = errors.New("it does not answer like a Kubernetes API server (is the address right?)")
+
+// pluginError says that an exec plugin has not ended.
+type pluginError struct {
+	command string
+	within  time.Duration
+}
+
+func (e *pluginError) Error() string {
+	return fmt.Sprintf("the exec plugin of the kubeconfig has not ended within %s: %s (run it by hand to see what it waits for)", e.within, e.command)
+}
+
+// plugin is the command line of the exec plugin that gives the credentials, or "".
+func plugin(cfg *rest.Config) string {
+	if cfg.ExecProvider == nil {
+		return ""
+	}
+	return strings.Join(append([]string{cfg.ExecProvider.Command}, cfg.ExecProvider.Args...), " ")
+}
+
+// reachBounded is reach within the bounds; tell is told what it waits for.
+func (t *Target) reachBounded(ctx context.Context, cfg *rest.Config, client kubernetes.Interface, tell func(string)) (user string, err error) {
+	command, who := plugin(cfg), "the cluster"
+	if command != "" {
+		who = "the exec plugin of the kubeconfig (" + command + ") and the cluster"
+	}
+	defer Waiting(tell, who+" to say who we are")()
+	var seen string // not to be read if the request goes on
+	err = bounded(ctx, command, pluginTimeout, reachTimeout, func(ctx context.Context) error {
+		user, err := t.reach(ctx, client)
+		if err == nil {
+			seen = user
+		}
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	return seen, nil
+}
+
+// bounded calls f, which sends requests, and gives it up when a plugin that runs before
+// the first of them, or the rest, takes too long. Plugins know no context: f may still be
+// running when bounded returns.
+func bounded(ctx context.Context, plugin string, pluginWithin, answerWithin time.Duration, f func(context.Context) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	connects := make(chan struct{})
+	var once sync.Once
+	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GetConn: func(string) { once.Do(func() { close(connects) }) }})
+	done := make(chan error, 1)
+	go func() { done <- f(traced) }()
+	if plugin != "" {
+		select {
+		case err := <-done:
+			return err
+		case <-connects:
+		case <-time.After(pluginWithin):
+			return &pluginError{plugin, pluginWithin}
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(answerWithin):
+		cancel(context.DeadlineExceeded)
+	case <-ctx.Done():
+	}
+	select { // a client that has tried again and again tells why
+	case err := <-done:
+		return errors.Join(err, context.Cause(ctx))
+	case <-time.After(lastWord):
+		return context.Cause(ctx)
+	}
+}
+
+// lastWord is how long a request that was given up may take to end.
+const lastWord = time.Second
+
+// reach asks for the version, which is open to most, and who we are, which is
+// not.
+func (t *Target) reach(ctx context.Context, client kubernetes.Interface) (user string, err error) {
+	var version struct {
+		GitVersion string `json:"gitVersion"`
+	}
+	if err := getJSON(ctx, client, "/version", &version); err != nil {
+		return "", err
+	}
+	if version.GitVersion == "" {
+		return "", errNotKubernetes
+	}
+	t.KubernetesVersion = version.GitVersion
+	self, err := client.AuthenticationV1().SelfSubjectReviews().
+		Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return "the user of the kubeconfig", nil // before Kubernetes 1.28
+	case err != nil:
+		return "", err
+	}
+	return self.Status.UserInfo.Username, nil
+}
+
+// getJSON reads a path that is no API resource.
+func getJSON(ctx context.Context, client kubernetes.Interface, path string, into any) error {
+	data, err := client.Discovery().RESTClient().Get().AbsPath(path).DoRaw(ctx)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(data, into); err != nil {
+		return errNotKubernetes
+	}
+	return nil
 }

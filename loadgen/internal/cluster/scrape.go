@@ -52,19 +52,7 @@ func (t *Target) apiServers(ctx context.Context, client kubernetes.Interface) []
 
 // targetsFile is a file of further scrape targets.
 type targetsFile struct {
-	Targets []scrapeEntry `yaml:"targets"`
-}
-
-type scrapeEntry struct {
-	Job                string `yaml:"job"`
-	Instance           string `yaml:"instance"`
-	URL                string `yaml:"url"`
-	CAFile             string `yaml:"caFile"`
-	CertFile           string `yaml:"certFile"`
-	KeyFile            string `yaml:"keyFile"`
-	TokenFile          string `yaml:"tokenFile"`
-	ServerName         string `yaml:"serverName"`
-	InsecureSkipVerify bool   `yaml:"insecureSkipVerify"`
+	Targets []control.ScrapeTarget `yaml:"targets"`
 }
 
 // AddTargets reads further scrape targets from a YAML file:
@@ -98,9 +86,8 @@ func (t *Target) AddTargets(path string) error {
 	}
 	seen := map[string]bool{}
 	var added []control.ScrapeTarget
-	for i, e := range file.Targets {
-		s, err := e.check(doc, fmt.Sprintf("targets[%d]", i))
-		if err != nil {
+	for i, s := range file.Targets {
+		if err := checkTarget(doc, fmt.Sprintf("targets[%d]", i), &s); err != nil {
 			return err
 		}
 		if seen[s.Instance] {
@@ -118,31 +105,28 @@ func (t *Target) AddTargets(path string) error {
 	return nil
 }
 
-func (e scrapeEntry) check(doc *strictyaml.Document, path string) (control.ScrapeTarget, error) {
-	s := control.ScrapeTarget{
-		Job: e.Job, Instance: e.Instance, URL: e.URL, CAFile: e.CAFile, CertFile: e.CertFile, KeyFile: e.KeyFile,
-		TokenFile: e.TokenFile, ServerName: e.ServerName, InsecureSkipVerify: e.InsecureSkipVerify,
+// checkTarget refuses a target that cannot be scraped, and names one without a name.
+func checkTarget(doc *strictyaml.Document, path string, s *control.ScrapeTarget) error {
+	if s.Job == "" {
+		return doc.Errorf(path+".job", "for example etcd or kube-scheduler", "is missing")
 	}
-	if e.Job == "" {
-		return s, doc.Errorf(path+".job", "for example etcd or kube-scheduler", "is missing")
-	}
-	u, err := url.Parse(e.URL)
+	u, err := url.Parse(s.URL)
 	if err != nil || u.Host == "" || (u.Scheme != "https" && u.Scheme != "http") {
-		return s, doc.Errorf(path+".url", "write https://HOST:PORT/metrics", "%q is not a URL of metrics", e.URL)
+		return doc.Errorf(path+".url", "write https://HOST:PORT/metrics", "%q is not a URL of metrics", s.URL)
 	}
 	if s.Instance == "" {
 		s.Instance = u.Host
 	}
-	if (e.CertFile == "") != (e.KeyFile == "") {
-		return s, doc.Errorf(path, "give certFile and keyFile, or neither", "a certificate needs its key")
+	if (s.CertFile == "") != (s.KeyFile == "") {
+		return doc.Errorf(path, "give certFile and keyFile, or neither", "a certificate needs its key")
 	}
-	for field, name := range map[string]string{"caFile": e.CAFile, "certFile": e.CertFile, "keyFile": e.KeyFile, "tokenFile": e.TokenFile} {
+	for field, name := range map[string]string{"caFile": s.CAFile, "certFile": s.CertFile, "keyFile": s.KeyFile, "tokenFile": s.TokenFile} {
 		if name == "" {
 			continue
 		}
 		if err := userfile.Check(name, userfile.Text); err != nil {
-			return s, doc.Errorf(path+"."+field, "paths are relative to where loadgen is started", "cannot read %s: %s", name, oneLine(err))
+			return doc.Errorf(path+"."+field, "paths are relative to where loadgen is started", "cannot read %s: %s", name, oneLine(err))
 		}
 	}
-	return s, nil
+	return nil
 }

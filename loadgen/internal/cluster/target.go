@@ -136,6 +136,14 @@ func (t *Target) offer(s control.ScrapeTarget) {
 	t.Cluster.Targets = append(t.Cluster.Targets, s.Instance)
 }
 
+// ScrapedElsewhere says that the metrics of these instances are read from a
+// Prometheus that scrapes them: nothing is scraped here.
+func (t *Target) ScrapedElsewhere(prometheus string, instances []string) {
+	t.Scrape = nil
+	t.Cluster.Prometheus, t.Cluster.Targets = prometheus, instances
+	t.Notes = slices.DeleteFunc(t.Notes, func(n string) bool { return slices.Contains(t.scrapeNotes, n) })
+}
+
 // Jobs are the kinds of component whose metrics are on offer, sorted. A gate
 // on the metrics of another cannot be judged here.
 func (t *Target) Jobs() []string {
