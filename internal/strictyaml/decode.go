@@ -124,8 +124,8 @@ func written(n *yaml.Node) string {
 	return n.Value
 }
 
-// noKeyTwice refuses fields written twice in what is decoded as it stands. A date
-// in it is the text that it is written as, as for kubectl.
+// noKeyTwice refuses fields written twice in untyped YAML, and makes dates in it strings,
+// as kubectl does.
 func (c *decoder) noKeyTwice(n *yaml.Node, path string) bool {
 	n = follow(n)
 	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!timestamp" {
@@ -151,9 +151,8 @@ func (c *decoder) noKeyTwice(n *yaml.Node, path string) bool {
 	return len(c.errs) == before
 }
 
-// knownField is a field of a struct and, by its tag `zero:"5s"`, what it is when
-// left out: a zero that is written would silently become that, and is refused. After
-// "; " there may be a hint.
+// knownField is a field of a struct. Its tag `zero:"5s; HINT"` names the default, for
+// which a written zero would be taken: such a zero is refused.
 type knownField struct {
 	value reflect.Value
 	zero  string
@@ -260,7 +259,7 @@ func join(path, name string) string {
 	return path + "." + name
 }
 
-// notColon is a field whose name and value nothing separates as YAML does.
+// notColon is a field without the separator of name and value that YAML needs.
 var notColon = regexp.MustCompile(`^(\w+)\s*[:=]\s*(.+)$`)
 
 // fieldHint returns what to write in place of an unknown field.

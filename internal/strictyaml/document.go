@@ -16,8 +16,7 @@ type Document struct {
 	// File is the name used in errors.
 	File string
 	root *yaml.Node
-	// overrides are the nodes put there by Set and Overlay: their errors name
-	// where they come from and not where they were put.
+	// overrides are the nodes of Set and Overlay: errors in them name their origin.
 	overrides map[*yaml.Node]origin
 	// layer names the overlay, for errors that it causes outside the document.
 	layer string
@@ -50,25 +49,15 @@ func (e *Error) Error() string {
 	if e.Hint != "" {
 		b.WriteString(" (" + e.Hint + ")")
 	}
-	return oneLine(b.String())
-}
-
-// oneLine keeps an error on one line whatever it quotes.
-func oneLine(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r == '\n' || r == '\r' {
-			return ' '
-		}
-		return r
-	}, s)
+	return strings.NewReplacer("\n", " ", "\r", " ").Replace(b.String()) // whatever it quotes
 }
 
 // maxNodes bounds a document after its aliases are followed, so that a few
 // lines of nested aliases cannot fill the memory.
 const maxNodes = 100_000
 
-// Parse reads one document; others may be empty. Syntax errors, duplicate keys, a
-// second document and aliases that blow up are refused.
+// Parse reads one document; others may be empty. It refuses syntax errors, a second
+// document, and aliases whose content exceeds maxNodes.
 func Parse(file string, data []byte) (doc *Document, err error) {
 	d := &Document{File: file, overrides: map[*yaml.Node]origin{}}
 	dec := yaml.NewDecoder(strings.NewReader(string(data)))
@@ -105,8 +94,8 @@ func (d *Document) empty() error {
 	return &Error{File: d.File, Msg: "there is nothing in the file", Hint: "write name: value lines"}
 }
 
-// checkAliases refuses merge keys, aliases of what they stand in, and aliases that
-// blow up.
+// checkAliases refuses merge keys, aliases within their own anchor, and content beyond
+// maxNodes.
 func (d *Document) checkAliases() error {
 	budget := maxNodes
 	within := map[*yaml.Node]bool{}
@@ -174,8 +163,8 @@ func (d *Document) Errorf(path, hint, format string, args ...any) *Error {
 	return e
 }
 
-// itemPath is the path of a list's item: by its name where that finds it
-// again, by its number otherwise.
+// itemPath is the path of a list's item: by its name if that is unique, else by its
+// number.
 func itemPath(path string, list *yaml.Node, at int) string {
 	if name := itemName(list.Content[at]); plainName.MatchString(name) && position(list, name) == at {
 		return join(path, name)

@@ -15,9 +15,8 @@ type origin struct {
 	field string // that holds it, or ""
 }
 
-// place makes an error name the origin of the override n, if it is one.
-// Otherwise it names the layer that was laid over the document: without it there
-// would be no error.
+// place makes an error name the origin of n, if that is an override, else the layer, if
+// one was laid over the document.
 func (d *Document) place(e *Error, n *yaml.Node) {
 	o, ok := d.overrides[n]
 	switch {
@@ -31,8 +30,7 @@ func (d *Document) place(e *Error, n *yaml.Node) {
 	}
 }
 
-// BlameOverrides makes errors name the overrides, as after --set, that they come
-// of: those that were not there without them and do not name one.
+// BlameOverrides makes errors that appear only with the overrides (--set) name them.
 func BlameOverrides(err, without error, overrides []string) error {
 	had := map[string]bool{}
 	for _, e := range Errors(without) {
@@ -69,9 +67,8 @@ func (d *Document) Set(assignment string) error {
 	return d.put(path, set, o)
 }
 
-// Overlay lays the "path: value" fields of the mapping at a path of the document
-// over the document, as Set does. layer names them in errors that they cause
-// and stand elsewhere. Nothing at the path is nothing to do.
+// Overlay lays the "path: value" fields of the mapping at a path over the document, as Set
+// does. Errors that they cause elsewhere begin with layer. The path may be absent.
 func (d *Document) Overlay(path, layer string) error {
 	d.layer = layer
 	from := d.at(path)
@@ -81,7 +78,7 @@ func (d *Document) Overlay(path, layer string) error {
 	budget := maxNodes
 	for i := 0; i+1 < len(from.Content); i += 2 {
 		key, value := from.Content[i], from.Content[i+1]
-		// Of its own: what is put is marked, and an anchor may stand elsewhere too.
+		// A copy: it is marked as an override, and an anchored value is used elsewhere too.
 		own, ok := clone(value, &budget)
 		if !ok {
 			return d.Errorf(path, "", "the values are too large")
@@ -139,8 +136,7 @@ var wellFormed = regexp.MustCompile(`^[^\s.\[\]]+(?:\.[^\s.\[\]]+|\[[^\s.\[\]]+\
 // put lays a value over what is at a path, or adds it.
 func (d *Document) put(path string, set *yaml.Node, o origin) error {
 	fail := func(hint, format string, args ...any) error {
-		e := &Error{File: o.file, Line: o.line, Field: o.field, Msg: fmt.Sprintf(format, args...), Hint: hint}
-		return e
+		return &Error{File: o.file, Line: o.line, Field: o.field, Msg: fmt.Sprintf(format, args...), Hint: hint}
 	}
 	d.markOverride(set, o)
 	if !wellFormed.MatchString(path) {

@@ -26,9 +26,8 @@ const (
 	definitions, definitionsGroup = "customresourcedefinitions", "apiextensions.k8s.io"
 )
 
-// need is one permission: a verb on a resource
-// (with its subresource after a slash), in a namespace or, if that is "", in
-// all of the cluster; or a verb on a URL.
+// need is one permission: a verb on a resource (RESOURCE/SUBRESOURCE) in a namespace, or
+// in the cluster if that is ""; or a verb on a URL.
 type need struct {
 	verb, group, resource, namespace string
 	name                             string // of the one object, or ""
@@ -65,8 +64,7 @@ func each(verbs, group, resource, namespace string) []need {
 	return out
 }
 
-// adminNeeds are what Setup, the nodes' identities and Cleanup do with the
-// user's own identity.
+// adminNeeds are those of Setup, the nodes' identities and Cleanup, for the user.
 func adminNeeds(ns string, s *scenario.Scenario) []need {
 	needs := slices.Concat(
 		each("create get list delete", "", "namespaces", ""),
@@ -157,9 +155,8 @@ func madeBy(l *scenario.Load) map[string]bool {
 	return all
 }
 
-// requestNeeds are those of loads: in the run's namespace, or in the cluster
-// if they reach across namespaces or the resource has none. What Setup does
-// for loads with the user's own identity is not among them.
+// requestNeeds are those of loads: in the run's namespace, or in the cluster if they reach
+// across namespaces or the resource has none. What Setup does for them is not included.
 func requestNeeds(d discovery.DiscoveryInterface, ns string, s *scenario.Scenario) ([]need, error) {
 	var needs []need
 	var mapper meta.RESTMapper

@@ -1,6 +1,5 @@
-// Package cluster opens the target of a run: a bundled control plane or a
-// user's own cluster. It finds it, checks it, prepares it, and afterwards
-// removes what the run made, by label and nothing else.
+// Package cluster opens the target of a run, a bundled control plane or a user's own
+// cluster: it checks and prepares it, and afterwards removes what the run made, by label.
 package cluster
 
 import (
@@ -12,10 +11,9 @@ import (
 )
 
 const (
-	// RunLabel is on everything that a run creates; its value is the run's id.
-	// Cleanup goes by it alone. The NodeRestriction admission plugin lets
-	// kubelets set labels of a domain like this one, but none of
-	// kubernetes.io beyond a few, so there is no second label for ownership.
+	// RunLabel is on everything that a run creates, with the run's id; Cleanup goes by it
+	// alone. The NodeRestriction admission plugin lets kubelets set labels of such a
+	// domain, but few of kubernetes.io.
 	RunLabel = "stormglass.dev/run"
 	// SimulatedTaint keeps pods that do not ask for it off simulated nodes.
 	SimulatedTaint = "stormglass.dev/simulated"
@@ -26,17 +24,15 @@ const (
 // Labels of everything that a run creates, nodes included.
 func Labels(runID string) map[string]string { return map[string]string{RunLabel: runID} }
 
-// meta is that of an object made by Setup. It also says by the customary label
-// who made it, for tools that show it.
+// meta is the metadata of an object made by Setup, with the customary label of its maker.
 func (t *Target) meta(name string) metav1.ObjectMeta {
 	labels := maps.Clone(t.Labels)
 	labels[managedByLabel] = "stormglass"
 	return metav1.ObjectMeta{Name: name, Labels: labels}
 }
 
-// Taints of simulated nodes: no pod but the run's is to be believed to run there.
-// Nodes that run alone on a plane of ours have none: there is nothing to protect, and
-// a plain Deployment is to run.
+// Taints of simulated nodes keep off all pods but the run's. Nodes that run alone on a
+// plane of ours have none, so that a plain Deployment runs.
 func (t *Target) Taints() []corev1.Taint {
 	if t.NodesAlone && t.own {
 		return nil
@@ -44,7 +40,7 @@ func (t *Target) Taints() []corev1.Taint {
 	return []corev1.Taint{{Key: SimulatedTaint, Value: "true", Effect: corev1.TaintEffectNoSchedule}}
 }
 
-// Placement says in YAML to paste into a pod's spec what puts it on the run's nodes.
+// Placement is YAML for a pod's spec that puts it on the run's nodes.
 func (t *Target) Placement() []string {
 	lines := []string{fmt.Sprintf("nodeSelector: {%s: %q}", RunLabel, t.Labels[RunLabel])}
 	if len(t.Taints()) > 0 {

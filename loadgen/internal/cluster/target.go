@@ -36,11 +36,10 @@ type Target struct {
 	// Namespace of the run's objects, and the labels of all of them.
 	Namespace string
 	Labels    map[string]string
-	// Notes say in a line each what is different on this target, for the
-	// question before the start and for the report.
+	// Notes are lines on what is different here, for the question before the start and
+	// the report.
 	Notes []string
-	// Waiting is called with what Setup waits for; Setup calls done when that is over. It may
-	// be nil.
+	// Waiting, if not nil, is called with what Setup waits for; done ends the wait.
 	Waiting func(what string) (done func())
 	// NodesAlone says that the simulated nodes are all that is made here.
 	NodesAlone bool
@@ -98,10 +97,9 @@ func FromPlane(c control.Cluster, runID string, s *scenario.Scenario) (*Target, 
 	return t, nil
 }
 
-// FromKubeconfig makes a target of a user's cluster. It changes nothing
-// there: it looks whether the cluster answers, who we are, and whether we may
-// do all that the scenario will need. Each error is one line with a hint. tell is told
-// what takes its time.
+// FromKubeconfig makes a target of a user's cluster and changes nothing there: it checks
+// that the cluster answers and permits what the scenario needs. Each error is one line with
+// a hint. tell is told of long waits.
 func FromKubeconfig(ctx context.Context, k Kubeconfig, runID string, s *scenario.Scenario, tell func(string)) (*Target, error) {
 	t := newTarget(runID, s)
 	client, user, err := t.reachFrom(ctx, k, tell)
@@ -155,10 +153,9 @@ func (t *Target) Jobs() []string {
 	return slices.Compact(jobs)
 }
 
-// Identities is how the simulated nodes of a run authenticate: on a bundled
-// plane by certificates of its own node CA, on a user's cluster by
-// certificates that it signs (CSR API). Nodes of shared fidelity use the
-// identity of load. Call it after Setup.
+// Identities authenticate the simulated nodes: by certificates of a bundled plane's node
+// CA, or of the CSR API of a user's cluster. Nodes of shared fidelity use the identity of
+// load. Call it after Setup.
 func (t *Target) Identities(spec scenario.Nodes) node.Identities {
 	switch {
 	case spec.Fidelity == node.Shared:
@@ -169,9 +166,8 @@ func (t *Target) Identities(spec scenario.Nodes) node.Identities {
 	return node.NewCSRSigner(t.Admin, t.Labels)
 }
 
-// Setup makes the run's namespaces and, on a user's cluster, the identity of
-// load with its permissions; everywhere, the permissions of tenants. When it
-// fails, Cleanup removes what it made.
+// Setup makes the run's namespaces, the permissions of tenants and, on a user's cluster,
+// the identity of load. When it fails, Cleanup removes what it made.
 func (t *Target) Setup(ctx context.Context) error {
 	client, err := kubernetes.NewForConfig(t.Admin)
 	if err != nil {
