@@ -28,18 +28,14 @@ type Endpoint struct {
 	Prefix string
 	// TLS is the client's side: roots, server name, certificate.
 	TLS *tls.Config
-	// Headers are those of each request where tokens or impersonation are in
-	// use (static, from a file, or from an exec plugin); nil where the
-	// certificate says all. Cheap enough to ask for every few seconds, not for
-	// every request.
+	// Headers are those of each request with tokens or impersonation; nil where the certificate says all. They may
+	// be asked for every few seconds, not for every request.
 	Headers func() (http.Header, error)
-	// Dial opens the TCP connection, where the configuration has a way of its
-	// own (rest.Config.Dial); nil otherwise.
+	// Dial opens the TCP connection where rest.Config.Dial is set; nil otherwise.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// New reads a rest.Config. roots may be shared by many clients of one server,
-// so that its CA is parsed once. A server that is not https is refused.
+// New reads a rest.Config. Clients of one server may share roots. A server that is not https is refused.
 func New(c *rest.Config, roots *Roots) (*Endpoint, error) {
 	server, _, err := rest.DefaultServerUrlFor(c)
 	if err != nil {
@@ -96,8 +92,7 @@ func captureHeaders(wrapped http.RoundTripper, server *url.URL) (http.Header, er
 	return answer.Header, nil
 }
 
-// headerCapture is a transport that answers with the headers client-go's
-// authenticating wrappers put on the request.
+// headerCapture answers with the headers that client-go's authenticating wrappers put on the request.
 type headerCapture struct{}
 
 func (headerCapture) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -106,8 +101,7 @@ func (headerCapture) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Header: h, Body: http.NoBody, Request: r}, nil
 }
 
-// Roots parses a CA once for all clients of a server instead of once for
-// each. The zero value is ready.
+// Roots parses a CA once for all clients of a server. The zero value is ready.
 type Roots struct {
 	mu    sync.Mutex
 	ca    []byte

@@ -7,30 +7,22 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Load is a stream of work. Its life: Prepare, Run, Settle, Finish. Plain has the
-// methods that only some kinds need.
+// Load is a stream of work: Prepare, Run, Settle, Finish. Plain has the methods that only some kinds need.
 type Load interface {
-	// Prepare makes the objects the load works on and opens connections.
-	// Errors name verb and object, with a hint.
+	// Prepare makes the objects and opens connections. Errors name verb and object, with a hint.
 	Prepare(ctx context.Context) error
-	// Run works until ctx ends, and returns when the last request in flight
-	// has ended, at the latest after its timeout. Everything the load started
-	// has ended then.
+	// Run works until ctx ends and returns when everything it started has ended, at the latest after a request's
+	// timeout.
 	Run(ctx context.Context) error
-	// BeginPhase attributes new work to the phase of that name, which began
-	// at that time. Call it before what the phase starts is started.
+	// BeginPhase attributes new work to a phase, which began at that time. Call it first.
 	BeginPhase(name string, at time.Time)
-	// AllOpen is closed when all watches that a phase may wait for are established;
-	// nil: there are none.
+	// AllOpen is closed when all watches that a phase may wait for are established. Nil: there are none.
 	AllOpen() <-chan struct{}
-	// Settle waits, after Run has returned, until what was written has arrived
-	// where it must.
+	// Settle waits, after Run, until what was written has arrived where it must.
 	Settle(ctx context.Context)
-	// Finish ends the load when all loads have ended and all faults are over. It
-	// tells step what takes its time. It is called only after Run.
+	// Finish ends the load after Run, when all loads and faults have ended. It tells step what takes time.
 	Finish(ctx context.Context, step func(format string, args ...any)) error
-	// AddTo adds what the load has seen to the measurements and their phases. It is
-	// final after Finish.
+	// AddTo adds the load's results to the measurements. They are final after Finish.
 	AddTo(m *result.Measurements)
 	// Live returns what happened since the last call, for a display.
 	Live() Live
@@ -53,8 +45,7 @@ func (Plain) Finish(context.Context, func(string, ...any)) error { return nil }
 // Backlog is 0.
 func (Plain) Backlog() int64 { return 0 }
 
-// AddToPhases adds what a load saw in each phase, by name, to those that the
-// measurements have.
+// AddToPhases adds results by phase to the phases that the measurements have.
 func AddToPhases[T any](m *result.Measurements, byPhase map[string]T, add func(*result.Phase, T)) {
 	for i := range m.Phases {
 		if seen, ok := byPhase[m.Phases[i].Name]; ok {
@@ -63,13 +54,11 @@ func AddToPhases[T any](m *result.Measurements, byPhase map[string]T, add func(*
 	}
 }
 
-// Live is a load's state at a glance. Rates are per second since the last call
-// of Load.Live. Fields that a kind of load does not have are zero.
+// Live is a load's state at a glance. Rates are since the last call. What a kind does not have is zero.
 type Live struct {
 	// Offered arrivals, and Achieved (answered with 2xx).
 	Offered, Achieved float64
-	// P99 of the latency of requests from the intended start, DeliveryP99 of that
-	// of events from the write's acknowledgement.
+	// P99 is of requests from the intended start, DeliveryP99 of events from the acknowledgement.
 	P99, DeliveryP99 time.Duration
 	// Wanted and Open watches.
 	Wanted, Open int

@@ -7,8 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Register registers a collector, or takes the one that another load has
-// registered already. Without a registerer the metrics are not exposed.
+// Register registers a collector, or takes the one already registered. Nil reg: not exposed.
 func Register[C prometheus.Collector](reg prometheus.Registerer, c *C) error {
 	if reg == nil {
 		return nil

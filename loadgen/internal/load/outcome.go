@@ -2,8 +2,7 @@ package load
 
 import "strconv"
 
-// Outcome is how a request ended: an HTTP status, or one of the kinds of
-// failure below it.
+// Outcome is how a request ended: an HTTP status, or a kind of failure.
 type Outcome int16
 
 // The kinds of failure, as result.Requests.Outcomes names them.
@@ -12,8 +11,7 @@ const (
 	Other Outcome = -iota - 1
 	// TimedOut: no whole answer within the load's timeout.
 	TimedOut
-	// Reset: the connection or the stream was lost before an answer's header
-	// or within its body.
+	// Reset: the connection or stream was lost before the end of the answer.
 	Reset
 	// Refused: the connection was refused.
 	Refused
@@ -23,11 +21,9 @@ const (
 	Canceled
 	// Malformed: a whole answer whose body is not what was asked for.
 	Malformed
-	// GoAway: the server closed the connection in order (GOAWAY) and did not
-	// take the request on.
+	// GoAway: the server closed the connection in order without taking on the request.
 	GoAway
-	// Protocol: the server broke the rules of HTTP/2, or sent headers without
-	// end.
+	// Protocol: the server broke the rules of HTTP/2, or sent headers without end.
 	Protocol
 )
 

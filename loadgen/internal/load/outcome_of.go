@@ -14,8 +14,7 @@ import (
 // ErrTimeout ends a request that had no whole answer within its timeout.
 var ErrTimeout = errors.New("timeout")
 
-// OutcomeOf is the kind of an error of package h2conn, with which a request or
-// a stream ended.
+// OutcomeOf is the kind of an error of package h2conn.
 func OutcomeOf(err error) Outcome {
 	var (
 		reset    *h2conn.ResetError

@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// Phases keeps what a load saw apart by phase. What belongs to a phase is said
-// by a time: that of a request's intended start, or of an event.
+// Phases keeps what a load saw apart by phase, by a request's intended start or an event's time.
 type Phases[T any] struct {
 	fresh func() *T
 
@@ -20,14 +19,12 @@ type phase[T any] struct {
 	stats *T
 }
 
-// NewPhases begins with a nameless phase that holds what comes before the
-// first one.
+// NewPhases begins with a nameless phase, before the first.
 func NewPhases[T any](fresh func() *T) *Phases[T] {
 	return &Phases[T]{fresh: fresh, list: []phase[T]{{stats: fresh()}}}
 }
 
-// Begin opens a phase of that name at that time. Say it before what the phase
-// starts is started.
+// Begin opens a phase at that time. Call it before what the phase starts.
 func (p *Phases[T]) Begin(name string, at time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -53,8 +50,7 @@ func (p *Phases[T]) Now() *T {
 	return p.list[len(p.list)-1].stats
 }
 
-// Each calls f for every phase with its length until end. The nameless one
-// has no beginning, and begins at start.
+// Each calls f for every phase with its length until end. The nameless one begins at start.
 func (p *Phases[T]) Each(start, end time.Time, f func(name string, length time.Duration, stats *T)) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()

@@ -11,15 +11,11 @@ import (
 // LoadLabel is on every object a load makes; its value is the load's name.
 const LoadLabel = "stormglass.dev/load"
 
-// Target is the API server under load, with an authenticated client. Loads of one
-// target that run on one namespace need names of their own.
+// Target is the API server under load. Loads in one namespace of one target need different names.
 type Target struct {
-	// Config is how to reach and authenticate to the API server. Its rate
-	// limit is not used: a limiter in the client would hide what is offered.
-	// Nor is its Transport: loads speak HTTP/2 over connections of their own.
+	// Config is how to reach and authenticate to the API server. Its rate limit and Transport are not used.
 	Config *rest.Config
-	// Namespace exists and holds the loads' objects. Loads on other
-	// namespaced resources read this namespace, or all of them if it is empty.
+	// Namespace exists and holds the loads' objects. Empty: loads on other resources read all namespaces.
 	Namespace string
 	// Labels are put on every object that is made, beside LoadLabel.
 	Labels map[string]string

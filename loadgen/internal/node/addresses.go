@@ -5,15 +5,13 @@ import (
 	"net/netip"
 )
 
-// podNetworkBase is where pod addresses begin, hostNetwork the nodes' own.
-// Nothing is routed there: addresses are unique and look real, no more.
+// podNetworkBase is where pod addresses begin, hostNetwork the nodes' own. Nothing is routed there.
 const (
 	podNetworkBase = 10<<24 | 64<<16 // 10.64.0.0/10
 	podNetworkBits = 22
 	hostNetwork    = 10<<24 | 128<<16 // 10.128.0.0/9
 )
 
-// podCIDR of a node: its share of the pods' network.
 func (p *plan) podCIDR(i int) netip.Prefix {
 	return netip.PrefixFrom(address(podNetworkBase+uint32(i)<<p.podBits), 32-p.podBits)
 }
@@ -26,9 +24,8 @@ func address(n uint32) netip.Addr {
 	return netip.AddrFrom4(b)
 }
 
-// addresses hands out a node's pod addresses, the longest unused first, as a
-// CNI's host-local allocation does: an address that was just freed may still
-// stand in an EndpointSlice.
+// addresses hands out a node's pod addresses, the longest unused first: a freed one may still stand in an
+// EndpointSlice.
 type addresses struct {
 	prefix netip.Prefix
 	used   []uint64 // bitmap
@@ -54,7 +51,6 @@ func (a *addresses) take() (netip.Addr, bool) {
 	return netip.Addr{}, false
 }
 
-// adopt marks an address that a pod already has.
 func (a *addresses) adopt(ip netip.Addr) bool {
 	return a.prefix.Contains(ip) && a.claim(a.index(ip))
 }

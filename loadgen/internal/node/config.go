@@ -19,13 +19,11 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// The two fidelities.
 const (
-	// Kubelet gives each node its own identity, its own connection and the
-	// watches of a real kubelet.
+	// Kubelet gives each node the identity, the connection and the watches of a real kubelet.
 	Kubelet = "kubelet"
-	// Shared serves all nodes from one watch of pods and one of nodes over a
-	// few connections of one identity; each node's writes are the same.
+	// Shared serves all nodes by two watches over a few connections of one identity; the writes of each are the
+	// same.
 	Shared = "shared"
 )
 
@@ -35,11 +33,8 @@ type Config struct {
 	Spec scenario.Nodes
 	// Identities signs or lends the nodes' client credentials.
 	Identities Identities
-	// Labels are put on each Node, such as the run's id. Keys under
-	// kubernetes.io and k8s.io are refused but for those a kubelet may set
-	// (NodeRestriction would refuse the registration). They are also how a Node
-	// of ours is told from a stranger's of the same name: with labels, an
-	// existing Node that lacks them is never taken over.
+	// Labels are put on each Node, such as the run's id. Keys under kubernetes.io and k8s.io are refused but for
+	// those a kubelet may set. With labels, an existing Node that lacks them is never taken over.
 	Labels map[string]string
 	// Taints are put on each Node, to keep foreign pods away. May be empty.
 	Taints []corev1.Taint
@@ -49,8 +44,7 @@ type Config struct {
 	Seed int64
 	// Registerer takes the fleet's metrics. Nil means none are exported.
 	Registerer prometheus.Registerer
-	// Samples counts breaks and relists of the nodes' watches, ten times a
-	// second. Nil: they are not recorded.
+	// Samples counts breaks and relists of the nodes' watches. Nil: they are not recorded.
 	Samples *samples.Recorder
 	// Log gets a line for each thing a person may want to know. May be nil.
 	Log func(format string, args ...any)
@@ -61,9 +55,8 @@ type Config struct {
 // plan is a Config made ready to use.
 type plan struct {
 	Config
-	shapes  []shape
-	shapeAt []int // of each node, an index of shapes; nil: all are the first
-	// leaseSeconds is leaseDurationSeconds of the nodes' Leases.
+	shapes       []shape
+	shapeAt      []int // of each node, an index of shapes; nil: all are the first
 	leaseSeconds int32
 	// podBits is log2 of the addresses of one node's pods.
 	podBits int
@@ -115,8 +108,7 @@ func (c Config) validate() (*plan, error) {
 	for _, e := range metavalidation.ValidateLabels(c.Labels, field.NewPath("labels")) {
 		fail("%v", e)
 	}
-	// Twice as many addresses as pods: a pod's replacement may come before its
-	// end was seen.
+	// Twice as many addresses as pods: a pod's replacement may come before its end was seen.
 	p.podBits = bits.Len(uint(2*max(pods, 1) - 1))
 	if room := 1 << max(0, podNetworkBits-p.podBits); s.Count > room {
 		fail("count is %d; 10.64.0.0/10 has addresses for %d nodes of %d pods (lower nodes.pods)", s.Count, room, pods)
@@ -124,5 +116,4 @@ func (c Config) validate() (*plan, error) {
 	return p, errors.Join(errs...)
 }
 
-// nodeName of the node with a number.
 func (p *plan) nodeName(i int) string { return fmt.Sprintf("%s%d", p.NamePrefix, i) }

@@ -29,10 +29,9 @@ type csrSigner struct {
 	labels map[string]string
 }
 
-// NewCSRSigner has a cluster sign the nodes' certificates through its CSR API
-// (signer kubernetes.io/kube-apiserver-client-kubelet). Each request is made,
-// approved, awaited and deleted as admin, which must be allowed to; requests
-// carry labels, so that those of a run that was killed can be found.
+// NewCSRSigner has a cluster sign the nodes' certificates through its CSR API (signer kubernetes.io/kube-
+// apiserver-client-kubelet). Requests are made, approved, awaited and deleted as admin. They carry labels, by
+// which those of a killed run are found.
 func NewCSRSigner(admin *rest.Config, labels map[string]string) Identities {
 	return &csrSigner{admin: admin, labels: labels}
 }
@@ -41,19 +40,17 @@ func (s *csrSigner) For(ctx context.Context, node string) (*rest.Config, error) 
 	return s.request(ctx, node, subject(node), certificatesv1.KubeAPIServerClientKubeletSignerName)
 }
 
-// ForProxies needs the right to approve for the signer
-// kubernetes.io/kube-apiserver-client: that of kubelets signs for nodes only.
+// ForProxies needs the right to approve for kubernetes.io/kube-apiserver-client: the kubelets' signer signs for
+// nodes only.
 func (s *csrSigner) ForProxies(ctx context.Context) (*rest.Config, error) {
 	return s.request(ctx, "kube-proxy", pkix.Name{CommonName: proxyUser}, certificatesv1.KubeAPIServerClientSignerName)
 }
 
-// request gets a certificate for a subject; name is that of the request, and of
-// whom it is for in errors.
+// request gets a certificate for a subject. name is that of the request, and stands in errors.
 func (s *csrSigner) request(ctx context.Context, name string, subject pkix.Name, signer string) (*rest.Config, error) {
 	ctx, cancel := context.WithTimeout(ctx, csrTimeout)
 	defer cancel()
-	// A client for each node: what client-go limits, it limits per client, and
-	// transports are shared in its cache.
+	// A client for each node, as client-go limits requests per client.
 	unlimited := rest.CopyConfig(s.admin)
 	unlimited.QPS = -1
 	client, err := kubernetes.NewForConfig(unlimited)

@@ -6,9 +6,7 @@ import (
 	"slices"
 )
 
-// draw is a number over 0 and below 1 that depends on the seed and on what it
-// is drawn for, not on when: the same pod on the same node takes as long in
-// every run, in whatever order the control plane brings them.
+// draw is a number from 0 to 1 that depends on the seed and what only: the same pod starts as fast in every run.
 func draw(seed int64, what ...string) float64 {
 	h := fnv.New64a()
 	for _, s := range what {
@@ -20,9 +18,8 @@ func draw(seed int64, what ...string) float64 {
 	return (float64(x>>11) + 0.5) / (1 << 53)
 }
 
-// deal gives each of count nodes one of the kinds that weights stand for, as a
-// number: as many of each as its weight asks for, to within one, in an order
-// drawn by the seed.
+// deal gives each of count nodes one of len(weights) kinds: as many of each as its weight asks for, to within one,
+// in an order drawn by the seed.
 func deal(weights []float64, count int, seed int64) []int {
 	total := 0.0
 	for _, w := range weights {

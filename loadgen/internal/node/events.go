@@ -16,18 +16,14 @@ import (
 )
 
 // Retries of an Event that got no answer (client-go's record.EventBroadcaster).
-// One that was refused is not sent again.
 const (
 	eventTries = 12
 	eventSleep = 10 * time.Second
 )
 
-// containerEvent is an Event that a kubelet posts of a container.
 type containerEvent struct{ container, field, reason, message string }
 
-// startEvents are a pod's as its containers start: an image was there or was
-// pulled, the container was created, and started. The Pulling before it is
-// told when the pull begins.
+// startEvents are a pod's as its containers start: Pulled, Created, Started of each.
 func startEvents(pod *corev1.Pod, pulled []bool) []containerEvent {
 	var out []containerEvent
 	eachContainer(pod, func(i int, c *corev1.Container, field string) {
@@ -53,8 +49,7 @@ func pullingEvents(pod *corev1.Pod, pulled []bool) []containerEvent {
 	return out
 }
 
-// killingEvents are those of the containers that run: init containers but
-// sidecars have ended.
+// killingEvents are those of the running containers: init containers but sidecars have ended.
 func killingEvents(pod *corev1.Pod) []containerEvent {
 	var out []containerEvent
 	eachContainer(pod, func(i int, c *corev1.Container, field string) {
@@ -75,9 +70,8 @@ func eachContainer(pod *corev1.Pod, f func(i int, c *corev1.Container, field str
 	}
 }
 
-// announceEvents posts events of a pod after all earlier ones. A kubelet's
-// broadcaster posts one at a time; here those of one moment go out together, at
-// a third of the cost to this process.
+// announceEvents posts events of a pod after all earlier ones. A kubelet posts one at a time; here those of one
+// moment go out together, at a third of the cost.
 func (k *kubelet) announceEvents(life *life, pod *corev1.Pod, events []containerEvent) {
 	if !k.plan.Spec.Events || k.plan.Spec.Fidelity != Kubelet {
 		return
@@ -109,8 +103,7 @@ func (k *kubelet) announceEvents(life *life, pod *corev1.Pod, events []container
 	}
 }
 
-// postEvents returns when all are answered. Those that got no answer are tried
-// again later.
+// postEvents returns when all are answered. Those without an answer are tried again later.
 func (k *kubelet) postEvents(life *life, namespace string, bodies [][]byte, try int) {
 	var all sync.WaitGroup
 	all.Add(len(bodies))
@@ -130,7 +123,6 @@ func (k *kubelet) postEvents(life *life, namespace string, bodies [][]byte, try 
 	all.Wait()
 }
 
-// answered reports whether the server accepted or refused a request.
 func answered(err error) bool {
 	var status *apierrors.StatusError
 	return err == nil || errors.As(err, &status)

@@ -13,8 +13,7 @@ import (
 // maxAnswer bounds how much of an exchange's answer is read, in bytes.
 const maxAnswer = 1 << 20
 
-// exchange is one request whose answer no goroutine waits for: a sleeping
-// goroutine costs a stack, and another wake of an idle process.
+// exchange is one request whose answer no goroutine waits for: a sleeping one costs a stack and a wake.
 type exchange struct {
 	link   *link
 	call   call
@@ -27,10 +26,9 @@ type exchange struct {
 	body   []byte
 }
 
-// start sends a call and returns; it waits only for a connection, and for a
-// free stream on it. done is told what do would return, once, and must not
-// block: it is called on the connection's read loop, on the caller's goroutine
-// where nothing could be sent, or on one of its own when ctx has ended.
+// start sends a call and returns; it waits only for a connection and a free stream. done gets what do would
+// return, once, and must not block: it is called on the read loop, on the caller's goroutine where nothing was
+// sent, or on one of its own when ctx has ended.
 func (l *link) start(ctx context.Context, c call, done func(answer []byte, err error)) {
 	e := &exchange{link: l, call: c, done: done, ctx: ctx}
 	conn, err := l.get(ctx)

@@ -5,32 +5,23 @@ import (
 	"time"
 )
 
-// Fail makes a fraction of all nodes go silent at once: no heartbeat, no
-// watch, connections reset (with fidelity "shared", whose connections belong to
-// all, only silence). Which ones is drawn by the seed from those that are up.
-// It returns their names.
+// Fail makes a fraction of all nodes, drawn from those that are up, silent at once: no heartbeat, no watch,
+// connections reset (not with fidelity "shared"). It returns their names.
 func (f *Fleet) Fail(fraction float64) []string {
 	return f.strike(fraction, func(k *kubelet) bool { return k.is(up) }, (*kubelet).fail)
 }
 
-// Shutdown makes a fraction of all nodes shut down in order, as a kubelet with
-// shutdownGracePeriod does when its machine is told to: the node reports
-// Ready=False ("node is shutting down"), its pods are ended with phase Failed
-// and reason Terminated, pods that still come are rejected; heartbeats go on
-// meanwhile. When all is reported, or after 30 s, the Lease is no longer
-// renewed and the connection closed in order: the node is silent, and counted
-// as failed. Which ones is drawn by the seed from those that are up. It returns
-// their names, and does not wait.
+// Shutdown makes a fraction of all nodes, drawn from those that are up, shut down in order, as a kubelet with
+// shutdownGracePeriod: the node reports Ready=False, its pods end with phase Failed, pods that still come are
+// rejected; heartbeats go on. When all is reported, or after 30 s, the node is silent and counted as failed. It
+// returns their names, and does not wait.
 func (f *Fleet) Shutdown(fraction float64) []string {
 	return f.strike(fraction, func(k *kubelet) bool { return k.is(up) }, (*kubelet).shutdown)
 }
 
-// Slow makes all that a fraction of all nodes writes late by delay: statuses,
-// tokens and events begin that much later than they would, in the order in
-// which they would; Lease renewals are delay further apart, as a kubelet counts
-// from the end of the last. Such renewals are counted as delayed and not as
-// missed, unless they are missed besides. Which ones is drawn by the seed from
-// those that are up and not slow. It returns their names.
+// Slow makes a fraction of all nodes, drawn from those that are up and not slow, late by delay: statuses, tokens
+// and events begin that much later, in their order; Lease renewals are delay further apart, and count as delayed,
+// not missed, unless they are missed besides. It returns their names.
 func (f *Fleet) Slow(fraction float64, delay time.Duration) []string {
 	if delay <= 0 {
 		return nil
@@ -38,8 +29,7 @@ func (f *Fleet) Slow(fraction float64, delay time.Duration) []string {
 	return f.strike(fraction, func(k *kubelet) bool { return k.is(up) && k.delay.Load() == 0 }, func(k *kubelet) { k.slow(delay) })
 }
 
-// strike does to a fraction of all nodes, drawn from those that may be struck,
-// what blow does.
+// strike calls blow for a fraction of all nodes, drawn from those for which may is true.
 func (f *Fleet) strike(fraction float64, may func(*kubelet) bool, blow func(*kubelet)) []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -59,11 +49,9 @@ func (f *Fleet) strike(fraction float64, may func(*kubelet) bool, blow func(*kub
 	return names
 }
 
-// Recover ends what Fail, Shutdown and Slow began. Slow nodes are quick again;
-// what they had put off still comes late. Nodes that failed, shut down or are
-// shutting down come back as restarted kubelets: each registers again, reports
-// Ready and looks what became of its pods. It does not wait; what cannot
-// register is logged.
+// Recover ends what Fail, Shutdown and Slow began. What slow nodes had put off still comes late. The others come
+// back as restarted kubelets: each registers again, reports Ready and looks for its pods. It does not wait; nodes
+// that cannot register are logged.
 func (f *Fleet) Recover() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -94,7 +82,6 @@ func (f *Fleet) Recover() {
 	})
 }
 
-// hasten ends a shutdown that is under way.
 func (k *kubelet) hasten() {
 	k.mu.Lock()
 	life := k.life
@@ -108,7 +95,6 @@ func (k *kubelet) is(s nodeState) bool {
 	return k.state == s
 }
 
-// fail makes the node go silent at once.
 func (k *kubelet) fail() {
 	k.mu.Lock()
 	k.silence()
@@ -116,9 +102,7 @@ func (k *kubelet) fail() {
 	k.drop(true)
 }
 
-// leave ends a shutdown: the node is silent, its connections are closed in
-// order. It does nothing for a node that has another life by then, or another
-// fate.
+// leave ends a shutdown, unless the node has recovered or failed meanwhile.
 func (k *kubelet) leave(life *life) {
 	k.mu.Lock()
 	leaves := k.state == shuttingDown && k.life == life
@@ -138,7 +122,6 @@ func (k *kubelet) silence() {
 	k.ledger.failed.Add(1)
 }
 
-// drop ends the node's own connections.
 func (k *kubelet) drop(abrupt bool) {
 	if k.plan.Spec.Fidelity != Kubelet {
 		return

@@ -18,12 +18,10 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// sharedConnections of a fleet of fidelity "shared". Each carries at most as
-// many requests at a time as the server allows, commonly 100.
+// sharedConnections of fidelity "shared". Each carries as many requests at a time as the server allows.
 const sharedConnections = 8
 
-// Fleet is the simulated nodes of one run. Its methods may be called
-// concurrently, but Start once only.
+// Fleet is the simulated nodes of one run. Its methods may be called concurrently, Start once only.
 type Fleet struct {
 	plan     *plan
 	ledger   *ledger
@@ -85,10 +83,8 @@ func New(cfg Config) (*Fleet, error) {
 	return f, nil
 }
 
-// Start registers the nodes, Spec.RegisterRate per second, and returns when
-// the API server has acknowledged every one of them as Ready; or with the first
-// error that would not go away, naming verb, resource and node; or when ctx
-// ends. After an error Stop is still to be called.
+// Start registers the nodes, Spec.RegisterRate per second, and returns when all are acknowledged as Ready, with
+// the first error that would not go away, or when ctx ends. After an error Stop is still to be called.
 func (f *Fleet) Start(ctx context.Context) error {
 	begin := f.plan.clock.Now()
 	if f.plan.Spec.Fidelity == Shared {
@@ -123,7 +119,6 @@ func (f *Fleet) Start(ctx context.Context) error {
 	return nil
 }
 
-// startShared opens the two watches that serve all nodes.
 func (f *Fleet) startShared() {
 	rng := rand.New(rand.NewPCG(uint64(f.plan.Seed), 0x5a4ed))
 	life := newLife(f.ctx, f.plan.clock, f.crew, f.ledger, rng)
@@ -138,7 +133,6 @@ func (f *Fleet) startShared() {
 	nodes.start()
 }
 
-// sharedPods hands each pod to the kubelet it is bound to.
 type sharedPods struct{ *Fleet }
 
 func (s sharedPods) begin() {
@@ -182,8 +176,7 @@ func (f *Fleet) watcher(l *life, to *link, resource, path string, selector url.V
 	return w
 }
 
-// relist makes the shared watch tell again of all pods, for the nodes that
-// were not there to hear it.
+// relist makes the shared watch list all pods again, for nodes that were not there before.
 func (f *Fleet) relist() {
 	f.mu.Lock()
 	shared := f.shared
@@ -236,9 +229,7 @@ func (f *Fleet) Names() []string {
 	return names
 }
 
-// Stop ends all nodes' work and connections and returns when the last
-// goroutine has ended, or ctx has. Objects stay as they are: the control plane
-// sees nodes that went silent.
+// Stop ends all work and connections and returns when the last goroutine has ended, or ctx has. Objects stay.
 func (f *Fleet) Stop(ctx context.Context) {
 	f.cancel()
 	for _, k := range f.kubelets {

@@ -41,11 +41,9 @@ const (
 type heartbeat struct {
 	life     *life
 	interval time.Duration
-	// renew makes one attempt, and tells its outcome once, on any goroutine. It
-	// gives up when ctx ends.
+	// renew makes one attempt and calls done once, on any goroutine. It gives up when ctx ends.
 	renew func(ctx context.Context, done func(error))
-	// broken is called when two renewals in a row were missed: a kubelet then
-	// closes its connections.
+	// broken is called when two renewals in a row were missed: a kubelet then reconnects.
 	broken func()
 
 	mu      sync.Mutex
@@ -56,7 +54,6 @@ type heartbeat struct {
 	misses  int // in a row
 }
 
-// renewal is one renewal under way.
 type renewal struct {
 	intended time.Time
 	lag      time.Duration // intended to begun
@@ -105,7 +102,6 @@ func (h *heartbeat) slow(d time.Duration) {
 	h.arm(now)
 }
 
-// tick does the renewal that is due.
 func (h *heartbeat) tick() {
 	h.mu.Lock()
 	now := h.life.clock.Now()

@@ -22,22 +22,16 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// Identities hands out each node's client configuration. For is called once
-// per node and may be called concurrently.
+// Identities hands out client configurations. For is called once per node, maybe concurrently.
 type Identities interface {
-	// For returns the configuration of the named node; its TLS client
-	// certificate is for system:node:NAME in the group system:nodes, unless
-	// the identities are shared.
+	// For returns the named node's: a certificate for system:node:NAME in the group system:nodes, unless shared.
 	For(ctx context.Context, node string) (*rest.Config, error)
-	// ForProxies returns the configuration of the kube-proxies. All share one
-	// identity, as on real clusters (a kubeconfig or a ServiceAccount of their
-	// DaemonSet). A node's own certificate would not do: the Node authorizer
-	// gives nodes no right to endpointslices.
+	// ForProxies returns the one identity of all kube-proxies, as on real clusters. A node's own would not do: the
+	// Node authorizer gives nodes no right to endpointslices.
 	ForProxies(ctx context.Context) (*rest.Config, error)
 }
 
-// proxyUser is bound to system:node-proxier on every cluster by RBAC's
-// bootstrap policy, and to nothing else.
+// proxyUser is bound to system:node-proxier by RBAC's bootstrap policy, and to nothing else.
 const proxyUser = "system:kube-proxy"
 
 // once asks for the kube-proxies' identity once, or again after an error.
@@ -59,8 +53,7 @@ func (o *once) get(ctx context.Context) (*rest.Config, error) {
 	return o.made, err
 }
 
-// certLife of a simulated kubelet's certificate: longer than any run, so that
-// none is rotated under it.
+// certLife is longer than any run, so that no certificate is rotated.
 const certLife = 7 * 24 * time.Hour
 
 // clockSkew that a new certificate forgives.
@@ -72,9 +65,7 @@ type signer struct {
 	key  crypto.Signer
 }
 
-// NewSigner signs certificates with a CA whose key is at hand, as a bundled
-// plane's is. base names the server and how to verify it; what else it holds
-// is not used.
+// NewSigner signs certificates with a CA whose key is at hand. base names the server and how to verify it.
 func NewSigner(base *rest.Config, ca control.KeyPair) (Identities, error) {
 	certs, err := cert.CertsFromFile(ca.CertFile)
 	if err != nil {
@@ -99,8 +90,7 @@ func NewSigner(base *rest.Config, ca control.KeyPair) (Identities, error) {
 	return &signer{base: anonymous, ca: certs[0], key: key}, nil
 }
 
-// serverOnly keeps of a configuration where the server is and how to verify
-// it, with the CA read into memory.
+// serverOnly keeps where the server is and how to verify it, with the CA read into memory.
 func serverOnly(c *rest.Config) (*rest.Config, error) {
 	anonymous := rest.AnonymousClientConfig(c)
 	if err := rest.LoadTLSFiles(anonymous); err != nil {
@@ -140,7 +130,6 @@ func (s *signer) sign(subject pkix.Name) (*rest.Config, error) {
 	return withCert(s.base, key, pem.EncodeToMemory(&pem.Block{Type: cert.CertificateBlockType, Bytes: der}))
 }
 
-// subject by which the Node authorizer knows a kubelet.
 func subject(node string) pkix.Name {
 	return pkix.Name{CommonName: "system:node:" + node, Organization: []string{"system:nodes"}}
 }
@@ -157,9 +146,8 @@ func withCert(base *rest.Config, key *ecdsa.PrivateKey, certificate []byte) (*re
 
 type shared struct{ config *rest.Config }
 
-// NewShared lends one identity to all nodes, for fidelity "shared" and for
-// clusters that sign no certificates. It must be allowed to do what kubelets
-// do: nodes, leases, pods, pods/status and serviceaccounts/token.
+// NewShared lends one identity to all nodes, for fidelity "shared". It needs the rights of kubelets: nodes,
+// leases, pods, pods/status and serviceaccounts/token.
 func NewShared(config *rest.Config) Identities { return shared{config} }
 
 func (s shared) For(ctx context.Context, _ string) (*rest.Config, error) { return s.ForProxies(ctx) }

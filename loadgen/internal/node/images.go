@@ -6,17 +6,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// images are those of one node. An image is pulled once, and pulls wait for
-// each other (serializeImagePulls, a kubelet's default), so that when each will
-// be there is known as it is asked for. They outlive the kubelet's restart, as
-// on a disk.
+// images are those of one node. Each is pulled once, one after the other (serializeImagePulls). They outlive the
+// kubelet's restart.
 type images struct {
 	ready map[string]time.Time
 	free  time.Time // when the last pull that was asked for ends
 }
 
-// need returns when an image will be on the node, and whether it is not there
-// yet. takes is how long a pull of it lasts; it is asked once per image.
+// need returns when an image will be on the node, and whether it is not yet. takes is asked once per image.
 func (s *images) need(image string, now time.Time, takes func() time.Duration) (at time.Time, pulling bool) {
 	at, known := s.ready[image]
 	if !known {
@@ -47,8 +44,7 @@ func imagesOf(pod *corev1.Pod) []string {
 	return out
 }
 
-// pullImages asks for a pod's images. It returns when the last of them will be
-// there, and for each container whether its image had to be pulled.
+// pullImages returns when the last of a pod's images will be there, and which containers wait for a pull.
 func (k *kubelet) pullImages(pod *corev1.Pod, now time.Time) (at time.Time, pulled []bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -13,12 +13,10 @@ import (
 )
 
 const (
-	// statusUpdate is a kubelet's nodeStatusUpdateFrequency: how often it looks
-	// whether its node's conditions are still its own.
+	// statusUpdate is a kubelet's nodeStatusUpdateFrequency.
 	statusUpdate = 10 * time.Second
 )
 
-// nodeState reports whether a node is up, shutting down or down.
 type nodeState uint8
 
 const (
@@ -27,7 +25,6 @@ const (
 	down                   // silent
 )
 
-// kubelet is one simulated node.
 type kubelet struct {
 	fleet  *Fleet
 	plan   *plan
@@ -74,7 +71,6 @@ func (k *kubelet) clear() {
 	k.ips = addresses{prefix: k.plan.podCIDR(k.index)}
 }
 
-// wake begins a life.
 func (k *kubelet) wake(parent context.Context, generation uint64) *life {
 	rng := rand.New(rand.NewPCG(uint64(k.plan.Seed), uint64(k.index)<<16|generation&0xffff))
 	life := newLife(parent, k.plan.clock, k.fleet.crew, k.ledger, rng)
@@ -84,7 +80,6 @@ func (k *kubelet) wake(parent context.Context, generation uint64) *life {
 	return life
 }
 
-// watch opens the watches every kubelet holds.
 func (k *kubelet) watch(life *life) {
 	if k.plan.Spec.Fidelity != Kubelet {
 		return
@@ -115,7 +110,6 @@ func (k *kubelet) late(life *life, f func()) {
 	f()
 }
 
-// end ends the life without a word to the server.
 func (k *kubelet) end() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -134,8 +128,7 @@ func (k *kubelet) endLocked() {
 	k.clear()
 }
 
-// reconnect opens a new connection after repeated failures of the heartbeat. Shared
-// connections are left alone: the other nodes' requests are on them.
+// reconnect opens a new connection after failed heartbeats, but for a shared one.
 func (k *kubelet) reconnect() {
 	if k.plan.Spec.Fidelity == Kubelet {
 		k.link.drop(false)

@@ -21,22 +21,19 @@ const (
 	leaseVersion = "coordination.k8s.io/v1"
 )
 
-// leaseKeeper writes one node's Lease. It is used by one goroutine at a time
-// but for a renewal that was given up and has not noticed yet.
+// leaseKeeper writes one node's Lease, for one goroutine and a renewal that was given up.
 type leaseKeeper struct {
-	node  string
-	owner metav1.OwnerReference
-	life  *life
-	link  *link
-	// seconds is leaseDurationSeconds.
+	node    string
+	owner   metav1.OwnerReference
+	life    *life
+	link    *link
 	seconds int32
 
 	mu   sync.Mutex
 	last []byte // the Lease as last seen, encoded
 }
 
-// create makes the Lease as a starting kubelet does, after deleting one that
-// an earlier kubelet may have left.
+// create makes the Lease after deleting one that an earlier kubelet may have left.
 func (k *leaseKeeper) create(ctx context.Context) error {
 	_, err := k.link.do(ctx, call{verb: "delete", resource: "leases", method: http.MethodDelete, path: leases + "/" + k.node, urgent: true})
 	if err != nil && !apierrors.IsNotFound(err) {
@@ -60,8 +57,7 @@ func (k *leaseKeeper) post(ctx context.Context) error {
 	return k.remember(answer, err)
 }
 
-// renew updates the Lease as last seen, and reads it only when another client
-// changed or removed it. The usual renewal costs no goroutine: done is
+// renew updates the Lease as last seen, and reads it only when another client changed or removed it. done is
 // called by the connection that brings the answer.
 func (k *leaseKeeper) renew(ctx context.Context, done func(error)) {
 	c, err := k.put()
@@ -81,7 +77,6 @@ func (k *leaseKeeper) renew(ctx context.Context, done func(error)) {
 	})
 }
 
-// renewAfresh reads the Lease before it updates it.
 func (k *leaseKeeper) renewAfresh(ctx context.Context) error {
 	answer, err := k.link.do(ctx, call{verb: "get", resource: "leases", method: http.MethodGet, path: leases + "/" + k.node, urgent: true})
 	if err := k.remember(answer, err); err != nil {
@@ -123,10 +118,8 @@ func (k *leaseKeeper) remember(answer []byte, err error) error {
 	return nil
 }
 
-// renewedLease is an encoded Lease with another renewTime and
-// leaseDurationSeconds. All else is left as it is encoded: a kubelet, too, sends
-// back all that it was sent. Field numbers are those of
-// k8s.io/api/coordination/v1/generated.proto.
+// renewedLease is an encoded Lease with another renewTime and leaseDurationSeconds; all else is left as it is.
+// Field numbers are those of k8s.io/api/coordination/v1/generated.proto.
 func renewedLease(lease []byte, seconds int32, now time.Time) ([]byte, error) {
 	const metadata, spec = 1, 2
 	const duration, renewTime = 2, 4 // in spec

@@ -14,8 +14,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// ledger counts what the nodes did, once for the results and once for the
-// metrics.
+// ledger counts what the nodes did, for the results and the metrics.
 type ledger struct {
 	ready, failed            atomic.Int64
 	podsRunning              atomic.Int64
@@ -35,22 +34,10 @@ type ledger struct {
 	errors map[string]int64
 }
 
-// newLedger makes a ledger and registers its metrics:
-//
-//	stormglass_nodes_ready                       simulated nodes that are Ready
-//	stormglass_node_heartbeats_total             acknowledged lease renewals
-//	stormglass_node_heartbeats_missed_total      by cause: generator, server
-//	stormglass_node_heartbeats_delayed_total     renewals of nodes that are slow on purpose
-//	stormglass_node_heartbeat_seconds            intended start to acknowledgement
-//	stormglass_node_pods_running                 pods whose containers run
-//	stormglass_node_watches                      watches held
-//	stormglass_node_watch_restarts_total         by kind: reconnect, relist
-//	stormglass_node_requests_total               by verb, resource, code
 func newLedger(r prometheus.Registerer, leaseRenew time.Duration) (*ledger, error) {
 	l := &ledger{
 		errors: map[string]int64{},
-		// The longest there is to record: a renewal is given up when the next
-		// one is due.
+		// A renewal is given up when the next one is due.
 		heartbeat: latency.New(4 * leaseRenew),
 		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "stormglass_node_heartbeat_seconds", Help: "Lease renewals, from the intended start to the acknowledgement.",
@@ -95,8 +82,7 @@ func newLedger(r prometheus.Registerer, leaseRenew time.Duration) (*ledger, erro
 	return l, nil
 }
 
-// request counts one request by its status code, or by the kind of failure
-// that kept it from getting one.
+// request counts one request by its status code, or by the kind of failure without one.
 func (l *ledger) request(verb, resource, code string) {
 	l.requests.WithLabelValues(verb, resource, code).Inc()
 	// 404 is a success for a deletion, and a valid answer to a read.
@@ -108,9 +94,7 @@ func (l *ledger) request(verb, resource, code string) {
 	l.mu.Unlock()
 }
 
-// renewed counts an acknowledged renewal; since is its latency from the
-// intended start. The latency is counted first, so a reader of the count finds it,
-// here and below.
+// renewed counts an acknowledged renewal. The latency goes first, so that a reader of the count finds it.
 func (l *ledger) renewed(since time.Duration) {
 	l.took(since)
 	l.heartbeats.Add(1)

@@ -11,8 +11,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 )
 
-// crew is every goroutine of a fleet, so that Stop can wait for the last one.
-// Unlike a sync.WaitGroup it may be joined while being waited for.
+// crew is every goroutine of a fleet. Unlike a sync.WaitGroup it may be joined while being waited for.
 type crew struct {
 	mu     sync.Mutex
 	n      int
@@ -22,7 +21,6 @@ type crew struct {
 
 func newCrew() *crew { return &crew{idle: make(chan struct{})} }
 
-// run starts f, unless the crew is closed.
 func (c *crew) run(f func()) bool {
 	if !c.join() {
 		return false
@@ -34,8 +32,7 @@ func (c *crew) run(f func()) bool {
 	return true
 }
 
-// join counts the calling goroutine in until it calls done, unless the crew is
-// closed.
+// join counts the calling goroutine in until it calls done, unless the crew is closed.
 func (c *crew) join() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -67,18 +64,15 @@ func (c *crew) close() <-chan struct{} {
 	return c.idle
 }
 
-// life is the time from a node's start, or recovery, to its failure or the
-// fleet's end. What was begun in a life ends with it: its requests are
-// cancelled, its timers fire into nothing.
+// life is the time from a node's start or recovery to its failure or the fleet's end. Its requests and timers end
+// with it.
 type life struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	clock  clock.WithDelayedExecution // its AfterFunc calls on a goroutine of its own, as time.AfterFunc
 	crew   *crew
 	ledger *ledger
-	// writes of pods' status are made one after the other per node, as by a
-	// kubelet's status manager: a stalled server then holds one request of a
-	// node's, not one of each pod.
+	// writes of pods' status follow each other, as in a kubelet: a stalled server holds one request of a node.
 	writes serial
 	// events are posted likewise, beside the statuses.
 	events serial
@@ -96,7 +90,6 @@ func newLife(parent context.Context, c clock.WithDelayedExecution, crew *crew, l
 
 func (l *life) over() bool { return l.ctx.Err() != nil }
 
-// spawn runs f on a goroutine.
 func (l *life) spawn(f func()) {
 	l.crew.run(func() {
 		if !l.over() {
@@ -105,8 +98,7 @@ func (l *life) spawn(f func()) {
 	})
 }
 
-// after runs f on a goroutine when d has passed. The timer is nil where that is
-// now.
+// after runs f on a goroutine when d has passed. The timer is nil where that is now.
 func (l *life) after(d time.Duration, f func()) clock.Timer {
 	if d <= 0 {
 		l.spawn(f)
@@ -115,8 +107,7 @@ func (l *life) after(d time.Duration, f func()) clock.Timer {
 	return l.clock.AfterFunc(d, func() { l.run(f) })
 }
 
-// run is f on the calling goroutine, which is a timer's: starting another one
-// from it would wake another thread of an idle process.
+// run calls f on a timer's goroutine: starting another one would wake another thread.
 func (l *life) run(f func()) {
 	if !l.crew.join() {
 		return
@@ -146,14 +137,12 @@ func (l *life) float() float64 {
 	return l.rng.Float64()
 }
 
-// backoff is how long to wait after the given number of failures in a row:
-// doubled each time, and up to twice that by jitter.
+// backoff is the wait after failures in a row.
 func (l *life) backoff(first, most time.Duration, failures int) time.Duration {
 	return apiclient.Backoff{First: first, Most: most}.Wait(failures, l.float())
 }
 
-// serial runs jobs one after the other, on a goroutine that is there only
-// while there are any.
+// serial runs jobs one after the other, on a goroutine that lives only while there are any.
 type serial struct {
 	life *life
 

@@ -21,12 +21,10 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/protobuf"
 )
 
-// dialTimeout bounds a connection's TCP and TLS handshakes, the 30 s of a
-// kubelet's dialer.
+// dialTimeout of a connection's handshakes is a kubelet's.
 const dialTimeout = 30 * time.Second
 
-// link is a node's way to the API server: one connection, dialled when first
-// needed and replaced when it breaks.
+// link is a node's connection to the API server, dialled when first needed and replaced when it breaks.
 type link struct {
 	// identity is asked for once, at the first dial.
 	identity func(context.Context) (*rest.Config, error)
@@ -94,8 +92,7 @@ func (l *link) dial(ctx context.Context) (*h2conn.Conn, error) {
 	return conn, nil
 }
 
-// drop ends the connections: abruptly, as a machine that loses its power, or
-// in order. The next request dials anew.
+// drop ends the connections, abruptly as a power loss or in order. The next request dials anew.
 func (l *link) drop(abrupt bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -132,8 +129,7 @@ type call struct {
 	blind          bool // start need not keep what the answer holds
 }
 
-// do sends a call and waits for its answer. An answer that is no success is an
-// *apierrors.StatusError. All are counted.
+// do sends a call and waits for its answer, an *apierrors.StatusError if it is no success. All are counted.
 func (l *link) do(ctx context.Context, c call) ([]byte, error) {
 	answer, err := l.roundTrip(ctx, c)
 	if err != nil {

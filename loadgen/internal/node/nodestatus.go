@@ -16,8 +16,7 @@ func (k *kubelet) patchStatus(life *life, body []byte) error {
 	return err
 }
 
-// reportStatus is the report of an unchanged status, each StatusReport (5 minutes)
-// after the first, whose time is drawn as a kubelet's is.
+// reportStatus reports the unchanged status every StatusReport, from a drawn time on.
 func (k *kubelet) reportStatus(life *life) {
 	life.after(k.plan.Spec.StatusReport.D(), func() { k.late(life, func() { k.reportStatus(life) }) })
 	if body, err := heartbeatPatch(life.clock.Now()); err == nil {
@@ -25,7 +24,6 @@ func (k *kubelet) reportStatus(life *life) {
 	}
 }
 
-// nodeSink lets a kubelet see its own Node.
 type nodeSink struct {
 	noSink
 	kubelet *kubelet
@@ -33,9 +31,8 @@ type nodeSink struct {
 
 func (s nodeSink) event(_ string, _ []byte, v view) { s.kubelet.sawNode(string(v.ready) == "True") }
 
-// sawNode compares the Ready condition with our own: the node lifecycle
-// controller sets it to Unknown when heartbeats stay out, and a kubelet that
-// is alive sets it right at its next look.
+// sawNode takes in the Ready condition: one that the node lifecycle controller set to Unknown is set right at the
+// kubelet's next look.
 func (k *kubelet) sawNode(ready bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -17,12 +17,10 @@ import (
 // kubeletVersion is the kubelet that is imitated, marked as no real one.
 const kubeletVersion = "v1.37.1-stormglass"
 
-// userAgent of every request, so that audit logs and metrics tell us from
-// real kubelets.
+// userAgent tells simulated nodes from real kubelets in audit logs and metrics.
 const userAgent = "stormglass-node/" + kubeletVersion
 
-// newNode makes the Node a kubelet registers: it is not Ready until its status says
-// so, a little later.
+// newNode makes the Node that a kubelet registers. It is not Ready yet.
 func (p *plan) newNode(i int, now time.Time) *corev1.Node {
 	name := p.nodeName(i)
 	labels := maps.Clone(p.Labels)
@@ -104,8 +102,7 @@ func readyPatch(now time.Time, r readiness) ([]byte, error) {
 	return nodeStatusPatch(nodeConditions(now, r))
 }
 
-// heartbeatPatch is the status report of a node whose conditions have not
-// changed: a kubelet's patch then holds only the new times.
+// heartbeatPatch is a kubelet's report of unchanged conditions: the new times only.
 func heartbeatPatch(now time.Time) ([]byte, error) {
 	type beat struct {
 		Type corev1.NodeConditionType `json:"type"`
@@ -126,8 +123,7 @@ func nodeStatusPatch(conditions any) ([]byte, error) {
 	return body, nil
 }
 
-// newCSINode makes the CSINode that the volume manager of a kubelet without CSI drivers
-// registers.
+// newCSINode makes the CSINode of a kubelet without CSI drivers.
 func newCSINode(owner metav1.OwnerReference) *storagev1.CSINode {
 	return &storagev1.CSINode{
 		ObjectMeta: metav1.ObjectMeta{Name: owner.Name, OwnerReferences: []metav1.OwnerReference{owner}},

@@ -9,15 +9,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Retries of a pod's token and status, as a kubelet's volume and status
-// managers space them.
+// Retries of a pod's token and status are a kubelet's.
 const (
 	podBackoff    = 500 * time.Millisecond
 	podBackoffMax = 10 * time.Second
-	// A kubelet's volume manager looks for work every 100 ms and mounts what it
-	// then finds in a second loop of 100 ms (pkg/kubelet/volumemanager), so a
-	// pod's token is asked for a little after the pod was seen. Sooner, the
-	// Node authorizer has often not heard of the binding yet and refuses.
+	// volumeLoop is how often a kubelet's volume manager looks for work, twice before it mounts
+	// (pkg/kubelet/volumemanager). Sooner, the Node authorizer has often not seen the binding and refuses a token.
 	volumeLoop = 100 * time.Millisecond
 )
 
@@ -30,8 +27,7 @@ const (
 	ended // phase Succeeded or Failed: nothing is left to do
 )
 
-// pod holds a node's memory of a pod. The rest comes with the event that
-// needs it.
+// pod holds what a node remembers of a pod.
 type pod struct {
 	namespace, name string
 	uid             types.UID
@@ -41,8 +37,7 @@ type pod struct {
 	counted         bool       // as started
 	listing         uint32     // the last listing it was seen in
 	refs            []objectRef
-	// overtaken is the pod as another client changed it while our own status
-	// was on its way: whether that came before or after ours, the answer tells.
+	// overtaken is the pod as another client changed it while our status was on its way.
 	overtaken []byte
 }
 
@@ -69,8 +64,7 @@ func (k *kubelet) event(kind string, object []byte, v view) {
 	case v.deleting && p.state != stopping:
 		k.stop(p, object)
 	case p.state == running && string(v.ready) != "True" && number(string(v.version)) > p.version:
-		// Another client changed the status, as the node lifecycle controller
-		// does on a node it takes for dead: a kubelet sets it right.
+		// The node lifecycle controller changes the status on a node it takes for dead.
 		k.repair(p, object)
 	case p.state == starting && string(v.ready) != "True":
 		p.overtaken = bytes.Clone(object)
@@ -90,8 +84,7 @@ func (k *kubelet) listed() {
 	}
 }
 
-// admit takes a pod on that was not known. Like all below that do not take
-// k.mu, it is called with it held.
+// admit takes on an unknown pod. Like all below that do not take k.mu, it is called with it held.
 func (k *kubelet) admit(object []byte, v view) *pod {
 	spec := k.decodePod(object)
 	if spec == nil {

@@ -20,17 +20,14 @@ func (k *kubelet) begins(p *pod, spec *corev1.Pod) {
 	if len(tokens) > 0 {
 		mount = volumeLoop + time.Duration(life.float()*float64(volumeLoop)) + time.Duration(k.delay.Load())
 	}
-	// A kubelet says that it is at work on a pod before it begins. With fidelity
-	// "shared" only where there is time to see it.
+	// A kubelet reports that it works on a pod. With fidelity "shared" only where there is time to see it.
 	if k.plan.Spec.Fidelity == Kubelet || starts.After(now) || k.plan.Spec.ImagePull.Median > 0 {
 		k.write(life, func() { k.writeCreating(life, p, spec) })
 	}
 	life.after(mount, func() { k.startPod(life, p, spec, tokens, starts) })
 }
 
-// startPod does what comes before the containers run: the tokens of the pod's
-// service account, its images, and the simulated start, which is over at
-// starts if no image has to be waited for.
+// startPod fetches tokens and images; the simulated start is over at starts, or when the last image is there.
 func (k *kubelet) startPod(life *life, p *pod, spec *corev1.Pod, tokens []token, starts time.Time) {
 	for _, t := range tokens {
 		if !k.fetchToken(life, p, t) {
@@ -50,8 +47,7 @@ func (k *kubelet) startPod(life *life, p *pod, spec *corev1.Pod, tokens []token,
 	})
 }
 
-// writeCreating reports a pod's containers as waiting. It is not tried again:
-// the next report says more.
+// writeCreating reports waiting containers. It is not retried: the next report says more.
 func (k *kubelet) writeCreating(life *life, p *pod, spec *corev1.Pod) {
 	if !k.in(p, starting) {
 		return
@@ -67,7 +63,6 @@ func (k *kubelet) writeCreating(life *life, p *pod, spec *corev1.Pod) {
 	}
 }
 
-// writeRunning reports a pod's containers as running, and Ready.
 func (k *kubelet) writeRunning(life *life, p *pod, spec *corev1.Pod, failures int) {
 	k.mu.Lock()
 	if k.pods[p.uid] != p || p.state > running {
@@ -117,7 +112,6 @@ func (k *kubelet) writeRunning(life *life, p *pod, spec *corev1.Pod, failures in
 	}
 }
 
-// repair rewrites a status that another client changed.
 func (k *kubelet) repair(p *pod, object []byte) {
 	if spec := k.decodePod(object); spec != nil {
 		p.version = number(spec.ResourceVersion) // one write for one change

@@ -11,8 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// statusPatch is the body of a pod's status patch. The uid makes the API
-// server refuse it (409) when another pod has taken the name.
+// statusPatch is the body of a pod's status patch. With the uid it conflicts on another pod of that name.
 func statusPatch(uid types.UID, status *corev1.PodStatus) ([]byte, error) {
 	type metadata struct {
 		UID types.UID `json:"uid"`
@@ -27,8 +26,7 @@ func statusPatch(uid types.UID, status *corev1.PodStatus) ([]byte, error) {
 	return body, nil
 }
 
-// creatingStatus is a pod that a kubelet has begun to start: its containers wait
-// for volumes, the sandbox, images.
+// creatingStatus is a pod whose containers wait for volumes, the sandbox, images.
 func creatingStatus(pod *corev1.Pod, host netip.Addr, now time.Time) *corev1.PodStatus {
 	at := metav1.NewTime(now)
 	s := &corev1.PodStatus{
@@ -54,8 +52,7 @@ func creatingStatus(pod *corev1.Pod, host netip.Addr, now time.Time) *corev1.Pod
 	return s
 }
 
-// runningStatus is a pod whose containers run and whose init containers are
-// done. A real kubelet may write once more before it, with the sandbox's address.
+// runningStatus is a pod whose containers run and whose init containers are done.
 func runningStatus(pod *corev1.Pod, ip, host netip.Addr, now time.Time) *corev1.PodStatus {
 	at := metav1.NewTime(now)
 	s := &corev1.PodStatus{
@@ -120,8 +117,7 @@ func terminatedStatus(pod *corev1.Pod, now time.Time) *corev1.PodStatus {
 	return s
 }
 
-// conditions are those a kubelet owns, in its order; PodScheduled, which the
-// scheduler's binding has set already, is left as it is.
+// conditions are those a kubelet owns, in its order; PodScheduled is left as it is.
 func conditions(pod *corev1.Pod, at metav1.Time, want map[corev1.PodConditionType]corev1.PodCondition) []corev1.PodCondition {
 	var out []corev1.PodCondition
 	for _, t := range []corev1.PodConditionType{
@@ -217,8 +213,7 @@ func isReady(pod *corev1.Pod) bool {
 	return c != nil && c.Status == corev1.ConditionTrue
 }
 
-// gatesOpen reports whether all readiness gates are True, which other
-// controllers must set.
+// gatesOpen reports whether all readiness gates are True.
 func gatesOpen(pod *corev1.Pod) bool {
 	for _, g := range pod.Spec.ReadinessGates {
 		if c := condition(pod, g.ConditionType); c == nil || c.Status != corev1.ConditionTrue {

@@ -24,9 +24,7 @@ func (k *kubelet) stopDecoded(p *pod, spec *corev1.Pod) {
 	k.write(life, func() { k.terminate(life, p, spec, finished(spec.Status.Phase), 0) })
 }
 
-// terminate reports a pod's containers as ended and then removes the pod. The
-// simulated containers stop at once, within any grace period; a kubelet
-// likewise does not wait for its end when they do.
+// terminate reports a pod's containers as ended, at once within any grace period, and then removes the pod.
 func (k *kubelet) terminate(life *life, p *pod, spec *corev1.Pod, reported bool, failures int) {
 	if !k.in(p, stopping) {
 		return
@@ -50,7 +48,6 @@ func (k *kubelet) terminate(life *life, p *pod, spec *corev1.Pod, reported bool,
 	}
 }
 
-// forget lets go of a pod that is no more.
 func (k *kubelet) forget(p *pod) {
 	if p == nil {
 		return
@@ -66,6 +63,5 @@ func (k *kubelet) forget(p *pod) {
 	}
 }
 
-// gone reports whether a pod is deleted, or another of its name has its place
-// (failed uid precondition).
+// gone reports whether a pod is deleted or replaced (failed uid precondition).
 func gone(err error) bool { return apierrors.IsNotFound(err) || apierrors.IsConflict(err) }

@@ -14,21 +14,17 @@ func podPath(namespace, name string) string {
 	return "/api/v1/namespaces/" + namespace + "/pods/" + name
 }
 
-// write makes a write of pods' status its place in their order, late on
-// purpose where the node is slow.
+// write queues a write of a pod's status, late on purpose where the node is slow.
 func (k *kubelet) write(life *life, job func()) {
 	k.late(life, func() { life.writes.add(job) })
 }
 
-// getPod reads a pod.
 func getPod(p *pod) call {
 	return call{verb: "get", resource: "pods", method: http.MethodGet, path: podPath(p.namespace, p.name)}
 }
 
-// patchPodStatus is a kubelet's strategic merge patch with the uid as its
-// precondition. It returns the pod's new resourceVersion. The GET that a
-// kubelet's status manager makes before each is left out: it would be a fifth of
-// what a pod costs this process, to be told what the watch has told already.
+// patchPodStatus returns the pod's new resourceVersion. The GET that a kubelet makes before is left out: it would
+// be a fifth of a pod's cost here.
 func (k *kubelet) patchPodStatus(ctx context.Context, p *pod, status *corev1.PodStatus) (uint64, error) {
 	body, err := statusPatch(p.uid, status)
 	if err != nil {
@@ -50,7 +46,7 @@ func (k *kubelet) patchPodStatus(ctx context.Context, p *pod, status *corev1.Pod
 	return number(string(v.version)), err
 }
 
-// deletePod is a kubelet's last word on a pod.
+// deletePod ends a pod that has terminated.
 func (k *kubelet) deletePod(ctx context.Context, p *pod) error {
 	body, err := encode("v1", "DeleteOptions", &metav1.DeleteOptions{
 		GracePeriodSeconds: new(int64), Preconditions: metav1.NewUIDPreconditions(string(p.uid)),

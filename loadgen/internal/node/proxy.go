@@ -2,15 +2,14 @@ package node
 
 import "net/url"
 
-// kubeProxy makes the requests of a kube-proxy on a node: watches, and
-// nothing else after its start (cmd/kube-proxy/app/server.go, pkg/proxy/node.go).
+// kubeProxy makes the requests of a kube-proxy after its start: watches (cmd/kube-proxy/app/server.go,
+// pkg/proxy/node.go).
 type kubeProxy struct {
 	fleet *Fleet
 	node  string
 	link  *link
 }
 
-// watch opens the four watches of a kube-proxy.
 func (p *kubeProxy) watch(life *life) {
 	for _, w := range []struct {
 		resource, path string

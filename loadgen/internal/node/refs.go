@@ -6,18 +6,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// objectRef is a ConfigMap or Secret that a pod needs.
 type objectRef struct{ resource, namespace, name string }
 
-// objectWatch is the watch of one ConfigMap or Secret, as a kubelet's
-// watch-based manager keeps for as long as a pod refers to it.
+// objectWatch is the watch of one ConfigMap or Secret while pods refer to it.
 type objectWatch struct {
 	users   int
 	watcher *watcher
 }
 
-// objectWatchTimeout is the least timeoutSeconds of such a watch in a kubelet
-// (pkg/kubelet/util/manager).
+// objectWatchTimeout is a kubelet's least timeoutSeconds of such a watch (pkg/kubelet/util/manager).
 const objectWatchTimeout = 30 * time.Minute
 
 // reference opens the watches a pod needs. Called with k.mu held.
@@ -39,8 +36,7 @@ func (k *kubelet) reference(p *pod, spec *corev1.Pod) {
 	}
 }
 
-// dereference closes the watches that no pod needs any more. Called with k.mu
-// held.
+// dereference closes the watches that no pod needs any more. Called with k.mu held.
 func (k *kubelet) dereference(p *pod) {
 	for _, ref := range p.refs {
 		o := k.objects[ref]

@@ -15,19 +15,16 @@ import (
 )
 
 const (
-	csiNodes = "/apis/storage.k8s.io/v1/csinodes"
-	// Retries of a registration: a kubelet's.
+	csiNodes           = "/apis/storage.k8s.io/v1/csinodes"
 	registerBackoff    = 100 * time.Millisecond
 	registerBackoffMax = 7 * time.Second
-	// registerPatience is how long a node tries to register before the fleet's
-	// start is given up; registerThrottled where the server answers that it has
-	// too much to do, as it may with thousands of nodes at once.
+	// registerPatience is how long a node tries to register; registerThrottled where the server answers 429, as it
+	// may with thousands of nodes at once.
 	registerPatience  = time.Minute
 	registerThrottled = 10 * time.Minute
 )
 
-// run registers, as a starting kubelet does, and returns when the API server
-// has acknowledged the node as Ready.
+// run registers, and returns when the API server has acknowledged the node as Ready.
 func (k *kubelet) run(life *life) error {
 	began := life.clock.Now()
 	for failures := 1; ; failures++ {
@@ -58,15 +55,13 @@ func final(err error) bool {
 		errors.As(err, &stranger) || isCertificateError(err)
 }
 
-// strangerError: the Node exists and is not this run's.
 type strangerError struct{ node string }
 
 func (e *strangerError) Error() string {
 	return fmt.Sprintf("create nodes: %q exists already and does not carry this run's labels (choose another name prefix)", e.node)
 }
 
-// register makes the Node, its Lease and CSINode, opens the watches, reports
-// Ready and starts the heartbeats.
+// register makes the Node, its Lease and CSINode, opens the watches, reports Ready and starts the heartbeats.
 func (k *kubelet) register(life *life) error {
 	uid, err := k.createNode(life)
 	if err != nil {
@@ -140,8 +135,7 @@ func (k *kubelet) createNode(life *life) (types.UID, error) {
 	return n.UID, nil
 }
 
-// look is a GET that a starting kubelet makes and whose answer, no such object
-// or the one that was just made, is known here.
+// look is a GET of a starting kubelet whose answer is known here.
 func (k *kubelet) look(life *life, resource, path string) {
 	if k.plan.Spec.Fidelity == Kubelet {
 		k.link.start(life.ctx, call{verb: "get", resource: resource, method: http.MethodGet, path: path, urgent: true, blind: true},

@@ -23,8 +23,7 @@ func (p *plan) shapeOf(i int) shape {
 	return p.shapes[p.shapeAt[i]]
 }
 
-// shape reads the kinds of nodes and deals them out. It returns the most pods
-// that a node of any of them holds.
+// shape reads the kinds of nodes and deals them out. It returns the most pods that any of them holds.
 func (p *plan) shape(fail func(format string, args ...any)) (pods int) {
 	s := p.Spec
 	kinds := s.Shapes

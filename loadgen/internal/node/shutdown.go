@@ -7,15 +7,13 @@ import (
 )
 
 const (
-	// shutdownGrace is a common shutdownGracePeriod. A kubelet's default is none
-	// at all: that is Fail.
+	// shutdownGrace is a common shutdownGracePeriod. A kubelet's default is none: that is Fail.
 	shutdownGrace = 30 * time.Second
 	// statusTries of a node's status (a kubelet's nodeStatusUpdateRetry).
 	statusTries = 5
 )
 
-// shutdown begins the node's end in order. The simulated containers stop at
-// once, within any grace period.
+// shutdown begins the node's end in order. Containers stop at once.
 func (k *kubelet) shutdown() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -71,8 +69,7 @@ func (k *kubelet) reportShutdown(life *life, try int) {
 	k.reported(life)
 }
 
-// writeShutdown reports a pod as failed, after a look at it: what its
-// containers are called is not remembered.
+// writeShutdown reads a pod and reports it as failed.
 func (k *kubelet) writeShutdown(life *life, p *pod, failures int) {
 	spec, err := k.lookAtPod(life, p)
 	if err == nil && spec.UID == p.uid && !finished(spec.Status.Phase) {
@@ -97,8 +94,7 @@ func (k *kubelet) lookAtPod(life *life, p *pod) (*corev1.Pod, error) {
 	return spec, decode(answer, spec)
 }
 
-// reject refuses a pod that comes to a node that shuts down. Called with k.mu
-// held.
+// reject refuses a pod that comes to a node that shuts down. Called with k.mu held.
 func (k *kubelet) reject(p *pod, spec *corev1.Pod) {
 	life := k.life
 	k.reports++

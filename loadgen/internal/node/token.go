@@ -12,21 +12,18 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/protobuf"
 )
 
-// A kubelet's token manager (pkg/kubelet/token) asks for a new token when a
-// fifth of the old one's time is left, or after a day, give or take a jitter.
+// A kubelet asks for a new token at 80% of the old one's life, or after a day (pkg/kubelet/token).
 const (
 	tokenMaxAge = 24 * time.Hour
 	tokenJitter = 10 * time.Second
 )
 
-// token is a service account token that a pod mounts. It goes nowhere: no
-// container is there to use it.
+// token is a service account token that a pod mounts.
 type token struct {
 	call call
 	life time.Duration // as asked for; 0: the server's choice, never refreshed
 }
 
-// tokensOf are those that a pod mounts, bound to it.
 func tokensOf(pod *corev1.Pod) ([]token, error) {
 	var out []token
 	for _, v := range pod.Spec.Volumes {
@@ -71,8 +68,7 @@ func newToken(pod *corev1.Pod, p *corev1.ServiceAccountTokenProjection) (token, 
 	return t, nil
 }
 
-// fetchToken gets a pod's token, again and again until it has it; false when
-// the pod was done with first.
+// fetchToken retries until it has a pod's token; false when the pod ended first.
 func (k *kubelet) fetchToken(life *life, p *pod, t token) bool {
 	for failures := 1; ; failures++ {
 		if !k.in(p, starting) {
@@ -88,7 +84,6 @@ func (k *kubelet) fetchToken(life *life, p *pod, t token) bool {
 	}
 }
 
-// refreshLater gets a token anew for as long as the pod is there.
 func (k *kubelet) refreshLater(life *life, p *pod, t token) {
 	if t.life == 0 {
 		return

@@ -18,8 +18,8 @@ import (
 
 // sink takes a watch's objects, in order. Calls must not block: they are made on a connection's read loop.
 type sink interface {
-	// begin opens a listing, event brings one change or one listed object (ADDED), listed ends the listing: what it
-	// did not bring is gone.
+	// begin opens a listing, event brings a change or a listed object (ADDED), listed ends it: other objects are
+	// gone.
 	begin()
 	event(kind string, object []byte, v view)
 	listed()
@@ -61,7 +61,6 @@ type watcher struct {
 // start opens the watch in the background.
 func (w *watcher) start() { w.life.spawn(w.open) }
 
-// stop ends the watch for good.
 func (w *watcher) stop() {
 	w.mu.Lock()
 	w.stopped = true
@@ -229,7 +228,6 @@ func (s *watchStream) Data(p []byte) {
 	}
 }
 
-// event handles one WatchEvent.
 func (s *watchStream) event(frame []byte) error {
 	w := s.w
 	kind, object, err := protobuf.Event(frame)

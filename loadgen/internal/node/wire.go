@@ -18,7 +18,6 @@ const strategic = "application/strategic-merge-patch+json"
 
 type marshaler interface{ Marshal() ([]byte, error) }
 
-// encode wraps an object for a request's body.
 func encode(apiVersion, kind string, object marshaler) ([]byte, error) {
 	raw, err := object.Marshal()
 	if err != nil {
@@ -27,9 +26,8 @@ func encode(apiVersion, kind string, object marshaler) ([]byte, error) {
 	return wrap(apiVersion, kind, raw), nil
 }
 
-// wrap puts an encoded object into the envelope of a request's body: the magic
-// number and a runtime.Unknown {typeMeta = 1 {apiVersion = 1, kind = 2}, raw = 2,
-// contentEncoding = 3, contentType = 4}.
+// wrap puts an encoded object into the envelope of a request's body: the magic number and a runtime.Unknown
+// {typeMeta = 1 {apiVersion = 1, kind = 2}, raw = 2, contentEncoding = 3, contentType = 4}.
 func wrap(apiVersion, kind string, raw []byte) []byte {
 	meta := 2 + len(apiVersion) + 2 + len(kind) // both are shorter than 128
 	out := make([]byte, 0, len(protobuf.Envelope)+2+meta+6+len(raw)+4)
@@ -45,8 +43,7 @@ func wrap(apiVersion, kind string, raw []byte) []byte {
 	return appendField(out, 4, []byte{}, 0)
 }
 
-// appendField writes a field as wire.Fields read it: v, or the varint x where v
-// is nil. (Fields of fixed size, which no object here has, would not survive.)
+// appendField writes a field as protobuf.Fields read it: v, or the number x where v is nil.
 func appendField(to []byte, n protowire.Number, v []byte, x uint64) []byte {
 	if v == nil {
 		return protowire.AppendVarint(protowire.AppendTag(to, n, protowire.VarintType), x)
@@ -54,7 +51,6 @@ func appendField(to []byte, n protowire.Number, v []byte, x uint64) []byte {
 	return protowire.AppendBytes(protowire.AppendTag(to, n, protowire.BytesType), v)
 }
 
-// decode unwraps an object.
 func decode(data []byte, into interface{ Unmarshal([]byte) error }) error {
 	raw, err := protobuf.Unwrap(data)
 	if err != nil {
@@ -63,9 +59,7 @@ func decode(data []byte, into interface{ Unmarshal([]byte) error }) error {
 	return into.Unmarshal(raw)
 }
 
-// view is the little that is read of most objects, without decoding them: most
-// events are echoes of what this program wrote itself. Byte slices are parts of
-// the message.
+// view is what is read of most objects, which are echoes of our own writes. Byte slices are parts of the message.
 type view struct {
 	name, namespace, uid, version []byte
 	deleting                      bool // has a deletionTimestamp
@@ -75,8 +69,7 @@ type view struct {
 	ready                         []byte // status of the condition Ready
 }
 
-// layout tells scan where a kind keeps what view holds. Numbers are from
-// generated.proto.
+// layout is where a kind keeps what view holds, by the numbers of generated.proto.
 type layout struct {
 	nodeName   protowire.Number // in spec
 	phase      protowire.Number // in status
@@ -86,7 +79,6 @@ type layout struct {
 func podLayout() layout  { return layout{nodeName: 10, phase: 1, conditions: 2} }
 func nodeLayout() layout { return layout{conditions: 4} }
 
-// scan reads an object's view.
 func scan(object []byte, l layout) (view, error) {
 	var o view
 	err := protobuf.Fields(object, func(n protowire.Number, v []byte, _ uint64) error {
@@ -116,7 +108,6 @@ func scan(object []byte, l layout) (view, error) {
 	return o, err
 }
 
-// meta reads an ObjectMeta.
 func (o *view) meta(message []byte) error {
 	return protobuf.Fields(message, func(n protowire.Number, v []byte, _ uint64) error {
 		switch n {
@@ -157,8 +148,7 @@ func (o *view) condition(message []byte) error {
 	return err
 }
 
-// number is a resourceVersion as a number, which since Kubernetes 1.35 may be
-// compared; 0 where it is none.
+// number is a resourceVersion as a number (KEP-5504); 0 where it is none.
 func number(version string) uint64 {
 	n, err := strconv.ParseUint(strings.TrimSpace(version), 10, 64)
 	if err != nil {

@@ -24,18 +24,16 @@ import (
 const (
 	// DeploymentLabel names a pod's Deployment.
 	DeploymentLabel = "stormglass.dev/deployment"
-	// RevisionAnnotation counts the updates of a pod template. It tells old
-	// pods from new ones; a rolling update changes it alone.
+	// RevisionAnnotation counts the updates of a pod template. A rolling update changes it alone.
 	RevisionAnnotation = "stormglass.dev/revision"
-	// Image of the pods. A simulated node pulls nothing, a real one gets none
-	// of our pods.
+	// Image of the pods. Nodes pull nothing.
 	Image = "pause:3.10.1"
 
 	fieldManager = "stormglass"
 )
 
-// Do does one action and returns when the API server has accepted it. The
-// same action done twice is as good as once. Errors name verb and object.
+// Do does one action and returns when the API server has accepted it. It may be repeated. Errors name verb and
+// object.
 func (w *Workload) Do(ctx context.Context, a scenario.Action) error {
 	now := ask(w, func(t *tracker) deployment { return *t.of(a.Name) })
 	next := revisionAfter(now.revision)
@@ -76,8 +74,7 @@ func revisionAfter(revision string) string {
 	return strconv.Itoa(n + 1)
 }
 
-// become patches a Deployment; the tracker knows what is wanted before the
-// server does.
+// become patches a Deployment after telling the tracker.
 func (w *Workload) become(ctx context.Context, a scenario.Action, replicas int64, revision string, how types.PatchType, patch any) error {
 	asked := time.Now()
 	w.change(func(t *tracker) {
@@ -142,15 +139,13 @@ func (w *Workload) remove(ctx context.Context, kind, name string) error {
 	return nil
 }
 
-// labels of an object of Deployment name.
 func (w *Workload) labels(name string) map[string]string {
 	l := maps.Clone(w.options.Labels)
 	l[DeploymentLabel] = name
 	return l
 }
 
-// deployment makes the Deployment that `deploy` applies. Fields not set have upstream's defaults:
-// grace period, service account token, strategy, history.
+// deployment makes the Deployment that `deploy` applies. Fields not set have upstream's defaults.
 func (w *Workload) deployment(a scenario.Action, revision string) (*appsv1.Deployment, error) {
 	requests := corev1.ResourceList{}
 	for name, text := range map[corev1.ResourceName]string{corev1.ResourceCPU: a.CPU, corev1.ResourceMemory: a.Memory} {
@@ -190,8 +185,7 @@ func (w *Workload) deployment(a scenario.Action, revision string) (*appsv1.Deplo
 	return d, nil
 }
 
-// evictAfter are the tolerations that the DefaultTolerationSeconds admission
-// plugin would add with 300 s.
+// evictAfter replaces the tolerations of 300 s that the DefaultTolerationSeconds admission plugin adds.
 func evictAfter(a scenario.Action) []corev1.Toleration {
 	if a.EvictAfter == 0 {
 		return nil

@@ -4,12 +4,11 @@ package workload
 type Live struct {
 	// PodsWanted is the sum of replicas asked for.
 	PodsWanted int64
-	// PodsReady are Ready, not being deleted, and on nodes that live: the API
-	// still calls a pod Ready when its node has been silent for less than the
-	// grace period, this count does not.
+	// PodsReady are Ready, not being deleted, and on nodes that live, unlike the API's count within the grace
+	// period.
 	PodsReady int64
-	// PodsPending have not been Ready yet; PodsUnscheduled are those of them
-	// without a node. PodsTerminating are being deleted.
+	// PodsPending have not been Ready yet, PodsUnscheduled of them have no node. PodsTerminating are being
+	// deleted.
 	PodsPending, PodsUnscheduled, PodsTerminating int64
 	// Nodes of the run, and how many of them the API says are Ready.
 	Nodes, NodesReady int64

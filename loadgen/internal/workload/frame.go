@@ -2,7 +2,6 @@ package workload
 
 import "github.com/stormglass/stormglass/loadgen/internal/apiclient/protobuf"
 
-// page is one page of a LIST.
 type page struct {
 	objects                    []object
 	resourceVersion, continues string
@@ -23,7 +22,6 @@ func decodeList(k kind, data []byte) (page, error) {
 	return p, err
 }
 
-// decodeEvent reads a watch event: its type and its object.
 func decodeEvent(k kind, frame []byte) (eventType string, o object, err error) {
 	eventType, msg, err := protobuf.Event(frame)
 	if err != nil {

@@ -12,9 +12,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 )
 
-// insist asks until the answer is another than that the control plane cannot be
-// asked just now, or the workload's patience is over. What is asked must be as
-// good twice as once.
+// insist repeats ask, which must be idempotent, while the error is passing and the workload's patience lasts.
 func (w *Workload) insist(ctx context.Context, ask func() error) error {
 	deadline := time.Now().Add(w.options.Patience)
 	pause := apiclient.Retry{Backoff: w.backoff()}
@@ -27,9 +25,7 @@ func (w *Workload) insist(ctx context.Context, ask func() error) error {
 	}
 }
 
-// passing tells an error that a control plane gives which has lost a part of
-// itself from one that it will give again: no connection or a lost one, 429 and
-// 5xx.
+// passing reports whether an error may go away by itself: no connection or a lost one, 429 and 5xx.
 func passing(err error) bool {
 	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
 		code := status.Status().Code

@@ -6,11 +6,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/protobuf"
 )
 
-// object holds the fields that the tracker needs of a Pod, a Node, a Deployment, a
-// ReplicaSet or an EndpointSlice.
-// It is read off the wire directly: decoding whole pods into Go structs costs
-// six times the CPU and 12 KB of garbage each (BenchmarkDecodePod), and a
-// 5,000-pod rollout brings tens of thousands of them.
+// object holds what the tracker needs of an object. It is read off the wire: decoding whole pods costs six times
+// the CPU and 12 KB of garbage each (BenchmarkDecodePod).
 type object struct {
 	kind kind
 
@@ -49,8 +46,7 @@ func (k kind) String() string {
 	return [...]string{"pods", "nodes", "deployments", "replicasets", "endpointslices", "status"}[k]
 }
 
-// Field numbers of the API's protobuf messages, from k8s.io/api/*/generated.proto
-// and apimachinery's meta/v1.
+// Field numbers of k8s.io/api/*/generated.proto and apimachinery's meta/v1.
 const (
 	objectMetadata = 1
 	objectSpec     = 2
@@ -138,8 +134,7 @@ func (o *object) metadata(msg []byte) error {
 	})
 }
 
-// pair reads one entry of a map and keeps the value if the key is the one
-// that is looked for.
+// pair reads one entry of a map and keeps the value of that key.
 func pair(msg []byte, key string, into *string) error {
 	match := false
 	return protobuf.Fields(msg, func(num protowire.Number, b []byte, _ uint64) error {
@@ -204,8 +199,7 @@ func (o *object) condition(msg []byte) error {
 	})
 }
 
-// template takes the revision of a ReplicaSet from its pods' template: its
-// own annotations are the Deployment's.
+// template takes a ReplicaSet's revision from its pods' template: its own annotations are the Deployment's.
 func (o *object) template(msg []byte) error {
 	return protobuf.Fields(msg, func(num protowire.Number, b []byte, _ uint64) error {
 		if num != templateMetadata {
@@ -220,8 +214,7 @@ func (o *object) template(msg []byte) error {
 	})
 }
 
-// endpoint keeps the pod of an endpoint that is ready. One that does not say
-// is ready, by the API's definition.
+// endpoint keeps the pod of a ready endpoint. One that does not say is ready, by the API's definition.
 func (o *object) endpoint(msg []byte) error {
 	ready, uid := true, ""
 	err := protobuf.Fields(msg, func(num protowire.Number, b []byte, _ uint64) error {

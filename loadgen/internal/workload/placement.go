@@ -7,7 +7,6 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// The values of scenario.Action.AntiAffinity.
 const (
 	antiAffinityPreferred = "preferred"
 	antiAffinityRequired  = "required"

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// podsReady reports whether every Deployment has all its pods Ready, of the current
-// revision, on nodes that live, and no other pod is left on such nodes.
+// podsReady reports whether every Deployment has all pods Ready, of the current revision and on nodes that live,
+// and no others there.
 func (t *tracker) podsReady() bool {
 	for _, d := range t.deployments {
 		if d.good != d.replicas || d.other != 0 {
@@ -16,9 +16,7 @@ func (t *tracker) podsReady() bool {
 	return true
 }
 
-// allPodsReady: podsReady, and the Deployment controller agrees, by the rule of
-// `kubectl rollout status`: the status has observed the last change, and all
-// replicas are updated and available.
+// allPodsReady is podsReady, and the Deployments' statuses agree by the rule of `kubectl rollout status`.
 func (t *tracker) allPodsReady() bool {
 	if !t.podsReady() {
 		return false
@@ -68,9 +66,7 @@ func (t *tracker) allFailedNotReady() bool {
 	return len(t.failed) > 0
 }
 
-// nodesFailed starts the clocks of a failure. A pod on a failed node is lost
-// from this moment on, whatever the API still says of it, so a Deployment is
-// seen broken at once; if none is, there is nothing to recover from.
+// nodesFailed starts the clocks of a failure. A pod on a failed node is lost at once, whatever the API still says.
 func (t *tracker) nodesFailed(at time.Time, names []string) {
 	for _, name := range names {
 		t.failed[name] = true
@@ -83,8 +79,7 @@ func (t *tracker) nodesFailed(at time.Time, names []string) {
 	t.check(at)
 }
 
-// nodesRecovered: no node is failed any more. Who was not seen NotReady by
-// now never will be; the clock of recovery runs on.
+// nodesRecovered ends all failures of nodes. The clock of recovery runs on.
 func (t *tracker) nodesRecovered() {
 	clear(t.failed)
 	t.recount()

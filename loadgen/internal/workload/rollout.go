@@ -7,10 +7,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// rollout is one change of a Deployment on its way through the control plane:
-// when its first and its last piece arrived at each hop, as events told. It is
-// over when all new pods are Ready and, if the Deployment has a Service, in its
-// EndpointSlices: what replaces pods later on is no part of it.
+// rollout is one change of a Deployment: when its first and last piece arrived at each hop. It is over when all
+// new pods are Ready and, with a Service, in its EndpointSlices.
 type rollout struct {
 	action, revision string
 	pods             int64 // how many new ones the change makes
@@ -21,7 +19,6 @@ type rollout struct {
 	hops  [hopCount]span
 }
 
-// The hops of a rollout, in the order of its way.
 const (
 	hopAPIWrite = iota
 	hopReplicaSet
@@ -32,13 +29,11 @@ const (
 	hopCount
 )
 
-// hopNames are those of result.Hop.
 func hopNames() [hopCount]string {
 	return [hopCount]string{"api write", "replicaset", "pods", "binding", "ready", "endpointslice"}
 }
 
-// span is the first and the last of several arrivals. They are not noted in
-// their order: what a slice told of a pod is, once the pod itself is seen.
+// span is the first and the last of several arrivals, which are not noted in their order.
 type span struct {
 	first, last time.Time
 	count       int64
@@ -74,7 +69,6 @@ func (r *rollout) of(revision string, firstSeen time.Time) bool {
 	return r != nil && !r.over && revision == r.revision && !firstSeen.Before(r.asked)
 }
 
-// reach notes a pod's arrival at a hop.
 func (t *tracker) reach(p *pod, hop int, at time.Time) {
 	r := t.of(p.deployment).rollout
 	if !p.measured || !r.of(p.revision, p.firstSeen) {
@@ -84,8 +78,7 @@ func (t *tracker) reach(p *pod, hop int, at time.Time) {
 	r.over = r.hops[hopReady].count >= r.pods && (!r.service || r.hops[hopEndpoints].count >= r.pods)
 }
 
-// sawReplicaSet takes in a ReplicaSet: the Deployment controller makes it and
-// scales it, in several steps if the update rolls.
+// sawReplicaSet takes in a ReplicaSet, which a rolling update scales in several steps.
 func (t *tracker) sawReplicaSet(o object, at time.Time, listed bool) {
 	r := t.of(o.deployment).rollout
 	if listed || o.deployment == "" || r == nil || r.over || o.revision != r.revision {
@@ -97,8 +90,7 @@ func (t *tracker) sawReplicaSet(o object, at time.Time, listed bool) {
 	r.scaled = o.specReplicas
 }
 
-// sawSlice takes in an EndpointSlice: a pod whose endpoint is ready gets
-// traffic from then on.
+// sawSlice takes in an EndpointSlice: its ready endpoints get traffic.
 func (t *tracker) sawSlice(o object, at time.Time, listed bool) {
 	for _, uid := range o.endpoints {
 		p := t.pods[uid]
@@ -114,8 +106,7 @@ func (t *tracker) sawSlice(o object, at time.Time, listed bool) {
 	}
 }
 
-// Early endpoints: a slice may be ahead of its pods' events, or behind their
-// deletion, and then they are never asked for.
+// Early endpoints: a slice may be ahead of its pods' events, or behind their deletion.
 const (
 	earlyFor  = time.Minute
 	mostEarly = 1000 // before the old ones are looked for
@@ -129,7 +120,6 @@ func (t *tracker) forgetEarly(now time.Time) {
 	maps.DeleteFunc(t.endpoints, func(_ string, at time.Time) bool { return now.Sub(at) > earlyFor })
 }
 
-// served notes that a pod is in an EndpointSlice.
 func (t *tracker) served(p *pod, at time.Time, listed bool) {
 	p.endpointAt = at
 	if listed || !p.measured {
@@ -139,9 +129,7 @@ func (t *tracker) served(p *pod, at time.Time, listed bool) {
 	t.toEndpoint(p)
 }
 
-// toEndpoint records the pod's last step when both its ends are known. The
-// streams of pods and of EndpointSlices do not wait for each other: where the
-// slice came first, the step took no time that can be seen.
+// toEndpoint records the pod's last step when both its ends are known. It took no time where the slice came first.
 func (t *tracker) toEndpoint(p *pod) {
 	if p.measured && !p.endpointAt.IsZero() && !p.readyAt.IsZero() {
 		p.phase.toEndpoint.Record(max(0, p.endpointAt.Sub(p.readyAt)))

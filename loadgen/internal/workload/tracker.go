@@ -7,8 +7,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// tracker knows the state of the run's objects from the events that were seen
-// of them. It has no clock, no lock and no I/O: times are arguments.
+// tracker knows the state of the run's objects from their events. It has no clock, no lock and no I/O.
 type tracker struct {
 	deployments map[string]*deployment
 	pods        map[string]*pod  // by UID: a name can come again
@@ -27,9 +26,7 @@ type tracker struct {
 	stalled func(time.Time) time.Duration
 }
 
-// deployment holds what was asked for, what its status says, and the state of
-// its pods. Pods on failed nodes are in neither good nor other: nothing but
-// the node's return can change them.
+// deployment holds what was asked for, its status, and the state of its pods but for those on failed nodes.
 type deployment struct {
 	replicas   int64
 	revision   string
@@ -52,11 +49,9 @@ type pod struct {
 	ready, deleting, ended bool
 
 	phase *phase // in which it was first seen
-	// measured: it was first seen by an event and not by a list, so the
-	// arrival is the time of its creation.
+	// measured: it was first seen by an event and not by a list.
 	measured bool
-	// Arrivals: first seen, bound to a node, Ready, in an EndpointSlice. Zero
-	// if not yet.
+	// Arrivals: first seen, bound, Ready, in an EndpointSlice. Zero if not yet.
 	firstSeen, boundAt, readyAt, endpointAt time.Time
 	stalledBefore                           time.Duration // until it was first seen
 }
@@ -67,8 +62,7 @@ type node struct{ ready bool }
 type failure struct {
 	at    time.Time
 	nodes []string
-	// awaitsNotReady until all nodes were seen NotReady; awaitsRecovery until
-	// all Deployments are whole again, if the failure left one that is not.
+	// awaitsNotReady until all nodes were seen NotReady; awaitsRecovery until all Deployments are whole again.
 	awaitsNotReady, awaitsRecovery bool
 }
 
@@ -129,8 +123,7 @@ func (t *tracker) results() map[string]result.Workload {
 	return out
 }
 
-// want sets what a Deployment is to become; it is called before the request
-// is sent, so that no state from before can pass for the state after.
+// want is called before the request, so that no state from before can pass for the state after.
 func (t *tracker) want(name string, replicas int64, revision string) {
 	d := t.of(name)
 	t.live.PodsWanted += replicas - d.replicas
@@ -158,8 +151,7 @@ func (t *tracker) of(name string) *deployment {
 	return d
 }
 
-// saw takes in one object that a watch or list brought at a time. listed
-// objects may be older than they look.
+// saw takes in one object at its arrival. listed ones may be older than they look.
 func (t *tracker) saw(o object, at time.Time, listed bool) {
 	switch o.kind {
 	case podKind:
@@ -229,7 +221,6 @@ func (t *tracker) sawPod(o object, at time.Time, listed bool) {
 	t.count(p, 1)
 }
 
-// gone takes in a deletion.
 func (t *tracker) gone(o object, at time.Time) {
 	switch o.kind {
 	case podKind:
@@ -284,7 +275,6 @@ func (t *tracker) replace(k kind, objects []object, at time.Time) {
 	}
 }
 
-// key identifies an object among those of its kind.
 func (o object) key() string {
 	if o.kind == podKind {
 		return o.uid

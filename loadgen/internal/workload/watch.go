@@ -60,8 +60,7 @@ func refused(err error) bool {
 	return apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) || apierrors.IsNotFound(err)
 }
 
-// list takes in all objects of a kind and returns the resourceVersion that a
-// watch goes on from.
+// list takes in all objects of a kind and returns the list's resourceVersion.
 func (w *Workload) list(ctx context.Context, k kind, path string) (string, error) {
 	var all []object
 	for continues := ""; ; {
@@ -87,8 +86,7 @@ func (w *Workload) list(ctx context.Context, k kind, path string) (string, error
 	}
 }
 
-// body is the answer to a request. Result.Raw alone would say "unknown" where
-// the server said why it refused.
+// body is the answer to a request. Result.Raw alone drops the reason of a refusal.
 func body(r rest.Result) ([]byte, error) {
 	if err := r.Error(); err != nil {
 		return nil, err

@@ -31,27 +31,22 @@ import (
 type Options struct {
 	// Namespace of all objects; it exists.
 	Namespace string
-	// Labels of every object; together they select the run's pods,
-	// Deployments and nodes. Required.
+	// Labels of every object. They select the run's pods, Deployments and nodes. Required.
 	Labels map[string]string
-	// NodeSelector and Tolerations of every pod: they bring pods to the run's
-	// nodes and nowhere else.
+	// NodeSelector and Tolerations of every pod bring pods to the run's nodes only.
 	NodeSelector map[string]string
 	Tolerations  []corev1.Toleration
 	// Registerer of the metrics; nil for none.
 	Registerer prometheus.Registerer
-	// Retry is the first pause before a failed list or watch is tried again;
-	// it doubles up to 5 s. Zero means 100 ms.
+	// Retry is the first wait after a failed list or watch, doubled up to 5 s. Zero: 100 ms.
 	Retry time.Duration
 	// Stalls tells when the generator was not run. Nil: unknown.
 	Stalls *stall.Meter
-	// Patience is how long an action is tried again while the control plane
-	// cannot be asked: for one that comes back from a fault. Zero: it is not.
+	// Patience is how long an action is repeated while the control plane is away. Zero: not at all.
 	Patience time.Duration
 }
 
-// Workload acts on the run's objects and tracks them. Its methods are safe
-// for concurrent use.
+// Workload acts on the run's objects and tracks them. It is safe for concurrent use.
 type Workload struct {
 	options  Options
 	selector string
@@ -65,8 +60,7 @@ type Workload struct {
 	ended   error // why Run ended, if it has
 }
 
-// New makes a Workload that speaks to the API server as cfg says. It sends
-// nothing yet.
+// New makes a Workload. It sends nothing yet.
 func New(cfg *rest.Config, o Options) (*Workload, error) {
 	if o.Namespace == "" || len(o.Labels) == 0 {
 		return nil, fmt.Errorf("workload: a namespace and labels are needed, got %q and %v", o.Namespace, o.Labels)
@@ -77,8 +71,7 @@ func New(cfg *rest.Config, o Options) (*Workload, error) {
 	own := rest.CopyConfig(cfg)
 	own.QPS = -1 // no limiter: a delay in here would be measured as the server's
 	own.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
-	// client-go shares a connection between equal configs; a dialer makes this
-	// one unequal to the traffic's.
+	// A dialer of its own keeps client-go from sharing the connection of an equal config.
 	own.Dial = (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext
 	client, err := rest.HTTPClientFor(own)
 	if err != nil {
@@ -110,9 +103,8 @@ func selector(labels map[string]string) string {
 	return strings.Join(terms, ",")
 }
 
-// Run watches the run's pods, Deployments, ReplicaSets, EndpointSlices and nodes until ctx ends. Lost
-// connections are resumed and expired watches relisted for as long as it
-// takes; only a first list that is refused (401, 403, 404) is an error.
+// Run watches the run's objects until ctx ends, whatever connections and versions are lost. A first list that is
+// refused (401, 403, 404) is an error.
 func (w *Workload) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -151,8 +143,7 @@ func (w *Workload) change(f func(*tracker)) {
 	}
 }
 
-// Wait returns when cond holds, nil, or when ctx or Run ends, with an error.
-// cond is asked again after every change, and may call methods of w.
+// Wait returns nil when cond holds, or an error when ctx or Run ends. cond is asked after every change.
 func (w *Workload) Wait(ctx context.Context, cond func() bool) error {
 	changed := make(chan struct{}, 1)
 	w.mu.Lock()
@@ -192,9 +183,8 @@ func (w *Workload) Synced() bool {
 	return ask(w, func(*tracker) bool { return len(w.synced) == int(statusKind) })
 }
 
-// AllPodsReady reports whether every Deployment has all its pods Ready, of the current
-// revision and on nodes that have not failed, with no other pod left on such
-// nodes; and whether the Deployment controller's status says the same.
+// AllPodsReady reports whether every Deployment has all its pods Ready, of the current revision and on nodes that
+// live, no others there, and whether the Deployments' statuses agree.
 func (w *Workload) AllPodsReady() bool {
 	return w.Synced() && ask(w, (*tracker).allPodsReady)
 }
@@ -207,10 +197,9 @@ func (w *Workload) NodesReady(names []string) bool {
 // AllNotReady reports whether nodes have failed and none of them is Ready any more.
 func (w *Workload) AllNotReady() bool { return ask(w, (*tracker).allFailedNotReady) }
 
-// NodesFailed starts the clocks of a failure: NotReadyAfter runs until the
-// API server says NotReady of the last of these nodes, RecoveredAfter until
-// every Deployment has all pods Ready on other nodes. Each is reported in the
-// phase in which it stops. A failure that takes no pod has no recovery.
+// NodesFailed starts the clocks of a failure: NotReadyAfter until the API server says NotReady of these nodes,
+// RecoveredAfter until every Deployment is whole on others. Each is reported in the phase in which it stops. A
+// failure that takes no pod has no recovery.
 func (w *Workload) NodesFailed(at time.Time, names []string) {
 	w.change(func(t *tracker) { t.nodesFailed(at, names) })
 }
@@ -218,8 +207,7 @@ func (w *Workload) NodesFailed(at time.Time, names []string) {
 // NodesRecovered says that all failed nodes are coming back.
 func (w *Workload) NodesRecovered() { w.change((*tracker).nodesRecovered) }
 
-// BeginPhase makes a phase the current one. A pod's times belong to the phase
-// in which it was first seen, counts and clocks to the current one.
+// BeginPhase makes a phase the current one. A pod belongs to the phase in which it was first seen.
 func (w *Workload) BeginPhase(name string, _ time.Time) {
 	w.change(func(t *tracker) { t.beginPhase(name) })
 }

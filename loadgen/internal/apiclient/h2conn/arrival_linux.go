@@ -10,8 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// arrivals has the kernel tell, with each read, when the last of the bytes came
-// (SO_TIMESTAMPNS, socket(7)): what came and was not read at once waited for us.
+// arrivals has the kernel tell with each read when the last bytes came (SO_TIMESTAMPNS, socket(7)).
 type arrivals struct {
 	on      bool
 	waited  time.Duration // until the last read; of the read loop
@@ -42,8 +41,7 @@ func (a *arrivals) receive(fd uintptr, p []byte, most int) (n uintptr, errno sys
 	return n, errno
 }
 
-// sinceStamp is how long before now the time in a control message was; zero
-// without one, or if the clock was set back meanwhile.
+// sinceStamp is how long before now a control message's time was; zero without one or after a clock change.
 func sinceStamp(control []byte, now time.Time) time.Duration {
 	for len(control) > 0 {
 		h, data, rest, err := unix.ParseOneSocketControlMessage(control)

@@ -8,8 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// backlog returns the bytes that the kernel has received for a socket and that are unread
-// (SIOCINQ, tcp(7)); zero for what is no socket.
+// backlog returns how many bytes of a socket are unread (SIOCINQ, tcp(7)); zero for others.
 func backlog(nc net.Conn) int64 {
 	q := newQueues(nc)
 	return max(q.length(unix.SIOCINQ), 0)
@@ -47,6 +46,5 @@ func (q *queues) length(request uint) int64 {
 	return q.answer
 }
 
-// unsent returns the bytes that the kernel has taken in and the peer has not acknowledged
-// (SIOCOUTQ).
+// unsent returns how many bytes the peer has not acknowledged (SIOCOUTQ).
 func (q *queues) unsent() int64 { return q.length(unix.SIOCOUTQ) }

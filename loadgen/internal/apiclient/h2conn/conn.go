@@ -26,19 +26,16 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// Windows are those of Go's own client, which a real kubelet uses, so that
-// the server sees the same back pressure.
+// Windows are those of Go's own client, for the same back pressure as a kubelet's.
 const (
 	connWindow          = 1 << 30
 	defaultStreamWindow = 4 << 20
-	// defaultWindow of a connection and its streams, and the largest (RFC
-	// 9113, 6.9.2).
+	// defaultWindow of a connection and its streams, and the largest (RFC 9113, 6.9.2).
 	defaultWindow = 65535
 	largestWindow = 1<<31 - 1
 )
 
-// defaultMaxStreams until the server's SETTINGS say otherwise; Go's server
-// sends 100 or 250.
+// defaultMaxStreams until the server's SETTINGS. Go's server sends 100 or 250.
 const defaultMaxStreams = 100
 
 // maxFrame is the largest frame that every peer takes (RFC 9113, 4.2).
@@ -56,28 +53,21 @@ type Options struct {
 	TLS *tls.Config
 	// DialContext opens the TCP connection; nil: net.Dialer.
 	DialContext func(ctx context.Context, network, address string) (net.Conn, error)
-	// ReadBuffer is how many bytes are buffered below TLS, so that one system
-	// call takes in many of its records. Zero: none, for connections that are
-	// many and mostly silent.
+	// ReadBuffer is how many bytes are buffered below TLS, for fewer system calls. Zero: none, for many silent
+	// connections.
 	ReadBuffer int
-	// StampArrivals has the kernel say when what is read came, for Stream.Waited.
-	// It costs a few hundred nanoseconds a read.
+	// StampArrivals makes Stream.Waited known, for a few hundred nanoseconds a read.
 	StampArrivals bool
-	// StreamWindow bounds what the server may send ahead on one stream, in bytes.
-	// Zero: 4 MiB, as Go's own client.
+	// StreamWindow bounds what the server may send ahead on one stream, in bytes. Zero: 4 MiB, as Go's client.
 	StreamWindow uint32
-	// Queued makes a goroutine of the connection's own do the writing. It sends
-	// together what was queued while it was busy, and opening a stream never
-	// waits for the network. Without it, the goroutine with something to send sends
-	// it, and what others queue meanwhile.
+	// Queued has a goroutine do the writing: what was queued meanwhile is sent together, and opening a stream
+	// never waits for the network. Without it the caller sends, also what others queue meanwhile.
 	Queued bool
-	// Ping is the silence after which the server is asked for a sign of life.
-	// Without one for 15 s the connection is lost; without pings a dead
-	// connection looks like a quiet one. Zero: off. client-go's is 30 s.
+	// Ping is the silence before a PING. Without an answer for 15 s the connection is lost. Zero: none, and a dead
+	// connection looks like a quiet one. client-go's is 30 s.
 	Ping time.Duration
-	// Urgent is how many of the server's concurrent streams Open keeps free for
-	// urgent requests: a node with a hundred pods starting must still be able
-	// to renew its lease. TryOpen keeps none.
+	// Urgent is how many streams Open keeps free for urgent requests: a node with a hundred pods starting must
+	// renew its lease. TryOpen keeps none.
 	Urgent int
 }
 
@@ -123,8 +113,7 @@ type Conn struct {
 	pinged        time.Duration // when the PING under way was sent; 0: none
 }
 
-// Dial connects to addr ("host:port") and returns when the server's settings
-// are known. A connection that could not be made is a *DialError.
+// Dial connects to addr ("host:port") and waits for the server's settings. Its error is a *DialError.
 func Dial(ctx context.Context, addr string, o Options) (*Conn, error) {
 	return dial(ctx, addr, o, nil)
 }
@@ -237,7 +226,6 @@ func (c *Conn) start() {
 	go c.read()
 }
 
-// source is the reader of the frames.
 type source struct{ *Conn }
 
 func (c source) Read(p []byte) (int, error) {
@@ -266,8 +254,7 @@ func (c *Conn) usable() error {
 	return c.goAway
 }
 
-// Done is closed when the connection has ended, every Handler was told, and
-// nothing of it runs any more.
+// Done is closed when the connection has ended and every Handler was told.
 func (c *Conn) Done() <-chan struct{} { return c.done }
 
 // Err is why the connection ended; nil while it lives.
@@ -277,15 +264,13 @@ func (c *Conn) Err() error {
 	return c.err
 }
 
-// Backlog is how many bytes the kernel holds that came and were not read yet.
-// Zero where the system does not tell.
+// Backlog is how many bytes came that were not read yet; zero where that is not known.
 func (c *Conn) Backlog() int64 { return backlog(c.raw) }
 
 // Close ends the connection; its streams end with ErrClosed.
 func (c *Conn) Close() { c.fail(ErrClosed) }
 
-// Abort ends the connection as a machine does that loses its power: the
-// kernel sends no orderly end of the TLS session, only a reset.
+// Abort ends the connection with a reset, as a power loss does.
 func (c *Conn) Abort() {
 	if tcp, ok := c.raw.(interface{ SetLinger(int) error }); ok {
 		_ = tcp.SetLinger(0) // best effort: it is on its way out
@@ -299,8 +284,7 @@ func (c *Conn) fail(err error) {
 	c.mu.Unlock()
 }
 
-// failLocked records the first error and wakes all waiters. The read loop, which
-// ends by the closed socket, tells the streams.
+// failLocked records the first error and wakes all waiters. The read loop tells the streams.
 func (c *Conn) failLocked(err error) {
 	if c.err != nil {
 		return

@@ -7,15 +7,13 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// Errors of a connection that is no longer of use. The streams it had, and
-// those it refused, may be tried again on another.
+// Errors of a connection that takes no more streams. Those it had may be tried again on another.
 var (
 	ErrClosed = errors.New("connection closed")
 	ErrGoAway = errors.New("server is closing the connection (GOAWAY)")
 )
 
-// ErrBusy is given by calls that do not wait: all streams that the server
-// allows are in use.
+// ErrBusy: all streams that the server allows are in use. Calls that do not wait return it.
 var ErrBusy = errors.New("no free stream")
 
 // errNoPong: see Options.Ping.
@@ -24,8 +22,7 @@ var errNoPong = errors.New("no answer to a PING for 15 s")
 // ErrTruncated ends an answer with fewer bytes than its content-length.
 var ErrTruncated = errors.New("answer ended before its content-length")
 
-// DialError is a connection that could not be made. A refused one is also
-// syscall.ECONNREFUSED.
+// DialError is a connection that could not be made. A refused one is syscall.ECONNREFUSED.
 type DialError struct {
 	Addr string
 	Err  error
@@ -35,9 +32,7 @@ func (e *DialError) Error() string { return fmt.Sprintf("connect to %s: %v", e.A
 
 func (e *DialError) Unwrap() error { return e.Err }
 
-// LostError is a connection that ended without a word: the peer closed it, the
-// network failed, or nothing came for too long. Err is io.EOF for an orderly
-// end of the TCP connection.
+// LostError is a connection that the peer closed or the network lost. Err is io.EOF for an orderly end.
 type LostError struct{ Err error }
 
 func (e *LostError) Error() string { return fmt.Sprintf("connection lost: %v", e.Err) }
@@ -65,9 +60,8 @@ func (e *GoAwayError) Error() string {
 // Is makes a GoAwayError an ErrGoAway.
 func (e *GoAwayError) Is(target error) bool { return target == ErrGoAway }
 
-// ProtocolError is a server that does not keep to RFC 9113, or one that sends
-// more than a client has to take. It ends the connection, or one stream where
-// Stream is not 0.
+// ProtocolError is a server that violates RFC 9113 or a bound. It ends the connection, or one stream where Stream
+// is not 0.
 type ProtocolError struct {
 	Code   http2.ErrCode
 	Reason string

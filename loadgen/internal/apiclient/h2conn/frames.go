@@ -14,19 +14,16 @@ type frame struct {
 	kind  http2.FrameType
 	flags http2.Flags
 	id    uint32
-	// payload without padding and, of HEADERS, without priority. Of DATA it is
-	// a piece: last tells that the frame ends with it.
+	// payload without padding and priority. Of DATA it is a piece: last tells that the frame ends with it.
 	payload []byte
 	// size is the size of a DATA frame's piece in flow control, padding included.
 	size int
 	last bool
 }
 
-// frameReader cuts what a server sends into frames, in one buffer. DATA is
-// handed out as it comes and need not fit the buffer, so that a connection at
-// rest is small. Errors are *ProtocolError (with a Stream where only that one
-// is at fault, and reading may go on), or the reader's own: io.EOF between
-// frames, io.ErrUnexpectedEOF within one.
+// frameReader cuts what a server sends into frames. DATA is handed out as it comes and need not fit the buffer.
+// Errors are *ProtocolError (with a Stream reading may go on), or the reader's: io.EOF between frames,
+// io.ErrUnexpectedEOF within one.
 type frameReader struct {
 	r     io.Reader
 	small int // length of buf, unless a frame needs more
@@ -80,7 +77,6 @@ func (f *frameReader) next() (frame, error) {
 	return fr, fr.check()
 }
 
-// piece returns what there is of the DATA frame under way.
 func (f *frameReader) piece() (frame, error) {
 	if f.at == f.end {
 		if err := f.fill(); err != nil {
@@ -96,8 +92,7 @@ func (f *frameReader) piece() (frame, error) {
 	return fr, nil
 }
 
-// need is the next n bytes, without taking them. At most maxFrame and a frame
-// header are ever asked for.
+// need is the next n bytes, without taking them; at most maxFrame and a frame header.
 func (f *frameReader) need(n int) ([]byte, error) {
 	for f.end-f.at < n {
 		if f.at+n > len(f.buf) {
@@ -123,7 +118,6 @@ func (f *frameReader) room(n int) {
 	f.buf, f.at = to, 0
 }
 
-// fill reads once, into the rest of the buffer.
 func (f *frameReader) fill() error {
 	if f.at == f.end {
 		f.at, f.end = 0, 0
@@ -163,8 +157,7 @@ func (f *frameReader) order(fr frame) error {
 	return nil
 }
 
-// check tells a frame that RFC 9113, section 6, does not allow, and takes
-// padding and priority off the payload.
+// check refuses what RFC 9113, section 6, does not allow, and takes padding and priority off the payload.
 func (fr *frame) check() error {
 	n := len(fr.payload)
 	size := func(ok bool) error {
@@ -248,14 +241,12 @@ func (fr *frame) wrongLength() error {
 // number is the payload of WINDOW_UPDATE, or the last stream of GOAWAY.
 func (fr *frame) number() uint32 { return binary.BigEndian.Uint32(fr.payload) & (1<<31 - 1) }
 
-// appendFrame appends a frame's header to b.
 func appendFrame(b []byte, kind http2.FrameType, flags http2.Flags, id uint32, length int) []byte {
 	b = append(b, byte(length>>16), byte(length>>8), byte(length), byte(kind), byte(flags))
 	return binary.BigEndian.AppendUint32(b, id)
 }
 
-// appendNumber appends a frame that is one 32-bit number: WINDOW_UPDATE,
-// RST_STREAM.
+// appendNumber appends a WINDOW_UPDATE or RST_STREAM frame.
 func appendNumber(b []byte, kind http2.FrameType, id, n uint32) []byte {
 	return binary.BigEndian.AppendUint32(appendFrame(b, kind, 0, id, 4), n)
 }

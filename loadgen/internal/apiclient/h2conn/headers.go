@@ -6,14 +6,12 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// Bounds of one header block: far more than an API server's answer has, and
-// no more memory than that.
+// Bounds of one header block, far more than an API server's answer has.
 const (
 	maxHeaderBlock   = 64 << 10
 	maxContinuations = 32
 )
 
-// blockReader puts a header block together that comes in several frames.
 type blockReader struct {
 	bytes  []byte
 	frames int

@@ -32,7 +32,6 @@ const (
 // staticStatuses are the values of :status in the static table.
 var staticStatuses = [...]int{200, 204, 206, 304, 400, 404, 500}
 
-// fields are what is read of an answer's header block.
 type fields struct {
 	Header
 	length  int64 // content-length; -1: none
@@ -40,8 +39,7 @@ type fields struct {
 	invalid string
 }
 
-// fieldReader reads header blocks. It looks at names without decoding them,
-// and decodes only the values that are asked for.
+// fieldReader reads header blocks. It decodes only the wanted values, and no names.
 type fieldReader struct {
 	scratch bytes.Buffer
 	// The content type read last, as it was coded: servers send few.
@@ -56,8 +54,7 @@ type coded struct {
 	huff  bool
 }
 
-// read reads a whole block. False: it is not valid HPACK for a decoder without
-// a dynamic table (COMPRESSION_ERROR).
+// read reads a whole block. False: it is not valid HPACK without a dynamic table (COMPRESSION_ERROR).
 func (r *fieldReader) read(block []byte, f *fields) bool {
 	*f = fields{length: -1}
 	regular := false
@@ -179,8 +176,7 @@ func (r *fieldReader) text(v coded) ([]byte, bool) {
 	return r.scratch.Bytes(), err == nil
 }
 
-// literalNames are the names asked for that a server may spell out, although
-// the static table has them.
+// literalNames are the wanted names, which a server may spell out.
 var literalNames = func() (names []literalName) {
 	for index, name := range map[int]string{
 		staticStatus: ":status", staticContentLength: "content-length",
@@ -199,8 +195,7 @@ type literalName struct {
 // colon is the Huffman code of ':', 7 bits.
 const colon = 0x5c
 
-// indexOf is the index of a name that was spelled out: 0 for one that is not
-// asked for, -1 for a pseudo-header field that an answer must not have.
+// indexOf is the index of a spelled-out name: 0 unwanted, -1 a pseudo-header field not allowed in an answer.
 func indexOf(name coded) int {
 	for _, n := range literalNames {
 		if name.huff && bytes.Equal(name.bytes, n.huff) || !name.huff && bytes.Equal(name.bytes, n.plain) {

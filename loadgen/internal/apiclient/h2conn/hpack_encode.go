@@ -8,8 +8,7 @@ import (
 // resizeTable is the first thing a header encoder says: no dynamic table.
 const resizeTable = 0x20
 
-// appendInt appends an integer behind the high bits of its first byte (RFC
-// 7541, 5.1).
+// appendInt appends an integer behind the high bits of its first byte (RFC 7541, 5.1).
 func appendInt(b []byte, high byte, prefix uint, n int) []byte {
 	most := 1<<prefix - 1
 	if n < most {
@@ -22,8 +21,7 @@ func appendInt(b []byte, high byte, prefix uint, n int) []byte {
 	return append(b, byte(n))
 }
 
-// appendNamed appends a field whose name is in the static table. Literals are
-// not Huffman-coded: the CPU of both sides is dearer here than the wire.
+// appendNamed appends a field with a name in the static table, not Huffman-coded, to save CPU.
 func appendNamed[T string | []byte](b []byte, index int, value T) []byte {
 	b = appendInt(b, 0, 4, index)
 	return append(appendInt(b, 0, 7, len(value)), value...)
@@ -36,7 +34,6 @@ func appendField(b []byte, name, value string) []byte {
 	return append(appendInt(b, 0, 7, len(value)), value...)
 }
 
-// appendExtra appends headers of the user's.
 func appendExtra(b []byte, extra http.Header) []byte {
 	for name, values := range extra {
 		for _, v := range values {

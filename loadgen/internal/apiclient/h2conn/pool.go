@@ -11,16 +11,12 @@ import (
 // dialTimeout bounds a connection's TCP and TLS handshakes.
 const dialTimeout = 30 * time.Second
 
-// restoreAfter is how long a pool leaves a server alone that did not let it
-// replace a lost connection while there are others.
+// restoreAfter is the pause after a failed replacement of a lost connection while there are others.
 const restoreAfter = time.Second
 
-// Pool is the connections of one client to one server. Streams go in turns
-// round the first connections, as many as the spread, and then fill further
-// ones: one connection is one read loop here and one write loop at the server,
-// whose queue would be measured as the server's latency. Lost connections are
-// forgotten, and what was on them is not sent again. It is safe for concurrent
-// use.
+// Pool is the connections of one client to one server. Streams go in turns round the first ones, as many as the
+// spread, and then fill further ones: one connection is one write loop at the server, whose queue would be
+// measured. Lost connections are forgotten, nothing is sent again. It is safe for concurrent use.
 type Pool struct {
 	addr    string
 	options Options
@@ -57,9 +53,7 @@ func NewPool(addr string, o Options, spread int) *Pool {
 	return p
 }
 
-// Open dials until there are as many connections as the spread, so that no
-// measured stream waits for a handshake that a client of long standing would
-// not make.
+// Open dials as many connections as the spread, so that no measured stream waits for a handshake.
 func (p *Pool) Open(ctx context.Context) error {
 	for {
 		p.mu.Lock()
@@ -85,10 +79,8 @@ func (p *Pool) Open(ctx context.Context) error {
 	}
 }
 
-// TryAcquire gives a connection that has a free stream now. If none has, it
-// starts a dial, one at a time since each brings room for many, and returns
-// ErrBusy; Changed then tells when to try again. The stream is not reserved: a
-// TryOpen that comes second may be busy too. After Close: ErrClosed.
+// TryAcquire gives a connection with a free stream, which is not reserved. If none has one, it starts a dial, one
+// at a time, and returns ErrBusy; Changed tells when to try again. After Close: ErrClosed.
 func (p *Pool) TryAcquire() (*Conn, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -97,8 +89,7 @@ func (p *Pool) TryAcquire() (*Conn, error) {
 	}
 	c := p.pick()
 	if c == nil {
-		// From now on every stream that ends is told; one that ended before
-		// this is found by looking again.
+		// From now on every stream that ends is told; one that ended before is found now.
 		p.starve()
 		if c = p.pick(); c == nil {
 			p.dial()
@@ -111,8 +102,7 @@ func (p *Pool) TryAcquire() (*Conn, error) {
 	return c, nil
 }
 
-// Acquire waits for what TryAcquire gives. A dial that fails meanwhile is its
-// error: a *DialError.
+// Acquire waits for what TryAcquire gives. A failed dial is its error: a *DialError.
 func (p *Pool) Acquire(ctx context.Context) (*Conn, error) {
 	for {
 		before, _ := p.Failed()
@@ -131,25 +121,21 @@ func (p *Pool) Acquire(ctx context.Context) (*Conn, error) {
 	}
 }
 
-// Changed is closed when, after an ErrBusy, trying again may succeed, or a
-// dial has failed.
+// Changed is closed when, after an ErrBusy, trying again may succeed, or a dial has failed.
 func (p *Pool) Changed() <-chan struct{} {
 	p.rmu.Lock()
 	defer p.rmu.Unlock()
 	return p.changed
 }
 
-// Failed is the number of dials that failed so far, and the last one's error,
-// a *DialError.
+// Failed is the number of dials that failed so far, and the last *DialError.
 func (p *Pool) Failed() (n int64, last error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.failures, p.failure
 }
 
-// Backlog is how many bytes the kernel holds that came over the connections
-// and were not read yet: what the read loops are behind. Zero where the
-// system does not tell.
+// Backlog is how many bytes came that the read loops have not read yet; zero where that is not known.
 func (p *Pool) Backlog() int64 {
 	p.mu.Lock()
 	conns := append(slices.Clone(p.conns), p.leaving...)
@@ -161,8 +147,7 @@ func (p *Pool) Backlog() int64 {
 	return sum
 }
 
-// Close ends all connections, and returns when nothing of them runs any more.
-// Streams end with ErrClosed. It may not be called by a Handler.
+// Close ends all connections and waits for their ends. Streams end with ErrClosed. Handlers may not call it.
 func (p *Pool) Close() {
 	p.mu.Lock()
 	p.closed = true
@@ -181,8 +166,7 @@ func (p *Pool) Close() {
 	p.notify()
 }
 
-// pick finds a connection with a free stream: in turns among the first, then
-// the first one of the others. The caller holds mu.
+// pick finds a connection with a free stream. The caller holds mu.
 func (p *Pool) pick() *Conn {
 	first := min(p.spread, len(p.conns))
 	for i := range first {
@@ -210,8 +194,7 @@ func (p *Pool) pick() *Conn {
 	return nil
 }
 
-// sort takes connections out of turn that take no new streams. The caller
-// holds mu.
+// sort takes connections that take no new streams out of turn. The caller holds mu.
 func (p *Pool) sort() {
 	p.conns = slices.DeleteFunc(p.conns, func(c *Conn) bool {
 		if c.Usable() {
@@ -222,8 +205,7 @@ func (p *Pool) sort() {
 	})
 }
 
-// dial opens a connection. It outlives who asked for it: others wait for it
-// too. The caller holds mu.
+// dial opens a connection for all that wait. The caller holds mu.
 func (p *Pool) dial() *dialling {
 	if p.dialling != nil {
 		return p.dialling
@@ -258,7 +240,6 @@ func (p *Pool) dial() *dialling {
 	return d
 }
 
-// ended forgets a connection.
 func (p *Pool) ended(c *Conn) {
 	p.mu.Lock()
 	is := func(o *Conn) bool { return o == c }

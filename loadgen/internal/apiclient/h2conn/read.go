@@ -7,7 +7,6 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// read is the connection's read loop.
 func (c *Conn) read() {
 	defer close(c.done)
 	for {
@@ -119,8 +118,7 @@ func (c *Conn) data(f frame) error {
 	return err
 }
 
-// begin finds the stream whose handler is about to be called; nil if it has
-// ended or was given up.
+// begin finds the stream whose handler is called next; nil if it has ended.
 func (c *Conn) begin(id uint32) *Stream {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -128,8 +126,7 @@ func (c *Conn) begin(id uint32) *Stream {
 	return c.current
 }
 
-// finish follows a handler's call. It ends the stream if the answer has ended,
-// or if it was given up meanwhile.
+// finish follows a handler's call. It ends the stream if the answer has ended or was given up.
 func (c *Conn) finish(s *Stream, ended bool) {
 	c.mu.Lock()
 	c.current = nil
@@ -204,8 +201,7 @@ func (c *Conn) settings(f frame) error {
 	return nil
 }
 
-// goingAway ends the streams that the server did not take on; the others go on
-// to their end, and the connection ends with the last of them.
+// goingAway ends the streams that the server did not take on. The connection ends with the last other.
 func (c *Conn) goingAway(f frame) {
 	debug := f.payload[8:]
 	err := &GoAwayError{http2.ErrCode(binary.BigEndian.Uint32(f.payload[4:])), string(debug[:min(len(debug), 200)])}

@@ -14,8 +14,7 @@ type Response struct {
 	Body []byte
 }
 
-// RoundTrip sends a request and waits for the whole response or the end of
-// ctx.
+// RoundTrip sends a request and waits for the whole response or the end of ctx.
 func (c *Conn) RoundTrip(ctx context.Context, r *Request) (*Response, error) {
 	w := &waiter{done: make(chan struct{})}
 	s, err := c.Open(r, w)
@@ -34,7 +33,6 @@ func (c *Conn) RoundTrip(ctx context.Context, r *Request) (*Response, error) {
 	}
 }
 
-// waiter is the handler of a RoundTrip.
 type waiter struct {
 	response Response
 	err      error

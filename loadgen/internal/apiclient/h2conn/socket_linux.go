@@ -28,8 +28,7 @@ type socket struct {
 	arrivals
 }
 
-// most bounds the bytes of one system call: the collector, which cannot stop us
-// meanwhile, is not to wait for long.
+// most bounds the bytes of one system call, for which the collector has to wait.
 const most = 64 << 10
 
 // unscheduled makes a socket of a TCP connection; others stay what they are.
@@ -47,8 +46,7 @@ func unscheduled(nc net.Conn) net.Conn {
 	return s
 }
 
-// stampArrivals has each read tell how long what it brought had waited. Off Linux,
-// and for what is no TCP connection, that is not known: waited stays nil.
+// stampArrivals has each read tell how long what it brought had waited; nil: not known.
 func stampArrivals(nc net.Conn) (waited *time.Duration) {
 	s, ok := nc.(*socket)
 	if !ok {
@@ -86,7 +84,6 @@ func (s *socket) failed(op string, err error) error {
 	return err // of the runtime: the deadline, or that it is closed
 }
 
-// transfer is one direction.
 type transfer struct {
 	p     []byte // what is left
 	n     int    // what was moved

@@ -32,16 +32,14 @@ type Header struct {
 	RetryAfter time.Duration
 }
 
-// Handler receives a stream's response, on the connection's read loop and in
-// order: it must not block. All methods of Conn and Stream may be called but
-// Open and RoundTrip, which can wait.
+// Handler receives a stream's response in order, on the connection's read loop. It must not block, nor call Open
+// and RoundTrip.
 type Handler interface {
 	Header(Header)
 	// Data brings a piece of the body, valid during the call only.
 	Data([]byte)
-	// End is the last call: nil for a whole response. Else the error is one of
-	// *ResetError, *GoAwayError, *LostError, *ProtocolError, ErrTruncated,
-	// ErrClosed, or what CancelWith was given.
+	// End is the last call, with nil for a whole response, or *ResetError, *GoAwayError, *LostError,
+	// *ProtocolError, ErrTruncated, ErrClosed, or what CancelWith was given.
 	End(error)
 }
 
@@ -65,9 +63,8 @@ type Stream struct {
 	head   bool
 }
 
-// Waited is how long the bytes that a Handler is just told of had been there before
-// they were read; of several pieces read at once, the last. Zero where that is not
-// known. It is for the Handler's methods, called by the read loop.
+// Waited is how long the bytes that the Handler is just given had waited to be read, of several pieces the last;
+// zero where that is not known. For the Handler's methods.
 func (s *Stream) Waited() time.Duration {
 	if s.conn == nil || s.conn.waited == nil {
 		return 0
@@ -75,10 +72,8 @@ func (s *Stream) Waited() time.Duration {
 	return *s.conn.waited
 }
 
-// Open sends a request. It waits while the server's limit of concurrent
-// streams is reached. Where flow control does not admit the body yet, what is
-// left of it is copied and sent when it does. After an error the handler is
-// not called.
+// Open sends a request. It waits for a free stream. What flow control does not admit of the body is copied and
+// sent later. After an error the handler is not called.
 func (c *Conn) Open(r *Request, h Handler) (*Stream, error) {
 	t := NewTemplate(*r)
 	c.mu.Lock()
@@ -116,8 +111,7 @@ func (c *Conn) TryOpen(s *Stream, t *Template, path, body []byte, h Handler) err
 	return c.try(s, t, path, body, h)
 }
 
-// TryQueue is a TryOpen that leaves the sending to Flush, which the caller owes:
-// requests that are made together are then sent together.
+// TryQueue is a TryOpen that leaves the sending to Flush, which the caller owes.
 func (c *Conn) TryQueue(s *Stream, t *Template, path, body []byte, h Handler) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -152,16 +146,14 @@ func open[T string | []byte](c *Conn, s *Stream, t *Template, path T, body []byt
 	}
 }
 
-// free returns how many more streams TryOpen may open now; an error if there
-// never will be any.
+// free returns how many more streams may be opened now; an error if none ever.
 func (c *Conn) free() (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.maxStreams - len(c.streams), c.usable()
 }
 
-// Cancel gives the stream up. Its handler is not called again, unless a call
-// is under way just now. False: the stream had ended, or is ending.
+// Cancel gives the stream up. Its handler is not called again but for a call under way. False: it has ended.
 func (s *Stream) Cancel() bool {
 	c := s.conn
 	c.mu.Lock()
@@ -169,10 +161,8 @@ func (s *Stream) Cancel() bool {
 	return c.cancel(s, http2.ErrCodeCancel)
 }
 
-// CancelWith gives the stream up and ends it with err: its handler's End is the
-// last call as ever, made by CancelWith itself or, if a call is under way just
-// now, by the read loop after that one. False: the stream had ended, or is
-// ending; End comes, or came, with another error.
+// CancelWith gives the stream up and ends it with err, by a call of End itself or, if a call is under way, by the
+// read loop after that. False: the stream has ended, or is ending with another error.
 func (s *Stream) CancelWith(err error) bool {
 	c := s.conn
 	c.mu.Lock()
@@ -191,8 +181,7 @@ func (s *Stream) CancelWith(err error) bool {
 	return true
 }
 
-// cancel takes the stream off the connection and resets it. The caller holds
-// mu.
+// cancel resets the stream. The caller holds mu.
 func (c *Conn) cancel(s *Stream, code http2.ErrCode) bool {
 	if !c.remove(s) {
 		return false

@@ -6,9 +6,7 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// Template is a request's method and headers, encoded once for very many
-// requests that differ in path and body only. It is never changed once made,
-// and serves any connection.
+// Template is a request's method and headers, encoded once. It is never changed, and serves any connection.
 type Template struct {
 	method []byte // :method and :scheme
 	rest   []byte // what follows :authority and :path
@@ -38,8 +36,7 @@ func NewTemplate(r Request) *Template {
 	return t
 }
 
-// appendHeaders queues the HEADERS frame of a request, and CONTINUATION frames
-// if it is very large. The caller holds mu.
+// appendHeaders queues a request's HEADERS, and CONTINUATION if it is very large. The caller holds mu.
 func appendHeaders[T string | []byte](c *Conn, id uint32, t *Template, path T, body int) {
 	at := len(c.out)
 	b := appendFrame(c.out, http2.FrameHeaders, 0, id, 0)

@@ -6,8 +6,7 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// take splits off what of body may be sent now in one frame, and charges it to
-// the windows. The caller holds mu.
+// take splits off what of body may be sent in one frame, and charges the windows. The caller holds mu.
 func (c *Conn) take(s *Stream, body []byte) (now, rest []byte) {
 	n := int(max(0, min(int64(len(body)), c.sendWindow, s.sendWindow, maxFrame)))
 	c.sendWindow -= int64(n)
@@ -15,8 +14,7 @@ func (c *Conn) take(s *Stream, body []byte) (now, rest []byte) {
 	return body[:n], body[n:]
 }
 
-// push queues as much of body as flow control admits, and gives back the rest.
-// The caller holds mu.
+// push queues what flow control admits of body, and returns the rest. The caller holds mu.
 func (c *Conn) push(s *Stream, body []byte) []byte {
 	for len(body) > 0 {
 		var part []byte
@@ -32,8 +30,7 @@ func (c *Conn) push(s *Stream, body []byte) []byte {
 	return body
 }
 
-// resume queues what flow control held back, of the first streams first. The
-// caller holds mu.
+// resume queues what flow control held back, in order. The caller holds mu.
 func (c *Conn) resume() {
 	c.blocked = slices.DeleteFunc(c.blocked, func(s *Stream) bool {
 		if c.sendWindow > 0 {
@@ -43,8 +40,7 @@ func (c *Conn) resume() {
 	})
 }
 
-// initial is a new initial window of the server's, which moves those of open
-// streams, below zero too (RFC 9113, 6.9.2). The caller holds mu.
+// initial takes in a new initial window, which moves those of open streams (RFC 9113, 6.9.2). The caller holds mu.
 func (c *Conn) initial(window uint32) error {
 	delta := int64(window) - c.initialWindow
 	c.initialWindow = int64(window)
@@ -76,8 +72,7 @@ func (c *Conn) window(f frame) error {
 	return nil
 }
 
-// received accounts DATA that was read and is about to be used up. Windows are
-// given back in large steps, not with every event. The caller holds mu.
+// received accounts DATA that was read. Windows are given back in large steps. The caller holds mu.
 func (c *Conn) received(s *Stream, size int, last bool) error {
 	if c.unreported += size; c.unreported >= connWindow/2 {
 		c.out = appendNumber(c.out, http2.FrameWindowUpdate, 0, uint32(c.unreported))
@@ -102,18 +97,15 @@ func (c *Conn) credit(s *Stream, n int) {
 	c.out = appendNumber(c.out, http2.FrameWindowUpdate, s.id, uint32(n))
 }
 
-// HoldWindow makes a slow consumer of the stream: what it receives is not given
-// back to the server but by Release, so that the server may send ahead no more
-// than Options.StreamWindow. Call it before half of that has come, as just
-// after the opening; data comes to the Handler as ever.
+// HoldWindow makes a slow consumer of the stream: only Release gives its window back to the server. Call it before
+// half of the window has come.
 func (s *Stream) HoldWindow() {
 	s.conn.mu.Lock()
 	defer s.conn.mu.Unlock()
 	s.held = true
 }
 
-// Release lets the server send n bytes more on a held stream; at most what has
-// come since. It gives the number back.
+// Release lets the server send n bytes more on a held stream, at most what has come since. It returns the number.
 func (s *Stream) Release(n int) int {
 	c := s.conn
 	c.mu.Lock()

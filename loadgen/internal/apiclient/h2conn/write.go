@@ -7,16 +7,14 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// writeTimeout is how long the server may leave our bytes unread before the
-// connection counts as dead.
+// writeTimeout is how long the server may leave our bytes unread.
 const writeTimeout = 15 * time.Second
 
 // pingTimeout is how long the answer to a PING may take.
 const pingTimeout = 15 * time.Second
 
-// maxReplies bounds the frames queued because the server asked for them (PING
-// and SETTINGS acknowledgements, resets), as Go's server does: a server that
-// asks and does not read must not fill our memory.
+// maxReplies bounds the frames queued because the server asked for them, as Go's server does: a server that asks
+// and does not read must not fill our memory.
 const maxReplies = 10_000
 
 // handedOver bounds the bytes that Flush sends by itself: less than any socket's buffer.
@@ -28,9 +26,8 @@ const (
 	keptBufferQueued = 256 << 10
 )
 
-// unlock releases mu and sees to it that what is queued is sent: by the writer
-// or, without one, by the caller, unless another goroutine is writing, which
-// will send it too.
+// unlock releases mu and has what is queued sent: by the writer, by the caller, or by the goroutine that is
+// writing.
 func (c *Conn) unlock() {
 	defer c.mu.Unlock()
 	switch {
@@ -42,7 +39,6 @@ func (c *Conn) unlock() {
 	}
 }
 
-// write is the writer's goroutine.
 func (c *Conn) write() {
 	defer close(c.written)
 	c.mu.Lock()
@@ -57,10 +53,8 @@ func (c *Conn) write() {
 	}
 }
 
-// Flush sends what TryQueue has queued. With Options.Queued it does not wait
-// for the network: what is little, on a connection with nothing unsent, the
-// kernel takes in at once, and the caller hands it over; waking the writer for
-// it would cost more than the request. The rest is the writer's.
+// Flush sends what TryQueue has queued. With Options.Queued it never waits: little data on an idle connection it
+// hands to the kernel itself, which is cheaper than waking the writer.
 func (c *Conn) Flush() {
 	c.mu.Lock()
 	defer c.unlock()
@@ -71,8 +65,7 @@ func (c *Conn) Flush() {
 	}
 }
 
-// flush sends until nothing is queued. The caller holds mu, which is released
-// meanwhile.
+// flush sends until nothing is queued. The caller holds mu, which is released meanwhile.
 func (c *Conn) flush() {
 	c.writing = true
 	for len(c.out) > 0 && c.err == nil {
@@ -81,8 +74,7 @@ func (c *Conn) flush() {
 	c.writing = false
 }
 
-// send sends what is queued now. The caller holds mu, which is released
-// meanwhile, and has set writing.
+// send sends what is queued. The caller holds mu, which is released meanwhile, and has set writing.
 func (c *Conn) send() {
 	b := c.out
 	c.out, c.spare, c.replies = c.spare, nil, 0
@@ -120,7 +112,6 @@ func (c *Conn) reply() {
 	}
 }
 
-// appendSettings appends a SETTINGS frame.
 func appendSettings(b []byte, settings map[http2.SettingID]uint32) []byte {
 	b = appendFrame(b, http2.FrameSettings, 0, 0, 6*len(settings))
 	for id, value := range settings {
@@ -135,8 +126,7 @@ func appendPing(b []byte, flags http2.Flags, data []byte) []byte {
 	return append(appendFrame(b, http2.FramePing, flags, 0, 8), data...)
 }
 
-// alive is the ping timer's: it asks a silent server for a sign of life, and
-// gives the connection up without one.
+// alive is the ping timer's: it pings a silent server, and gives up one that did not answer.
 func (c *Conn) alive() {
 	c.mu.Lock()
 	defer c.unlock()

@@ -6,9 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// appendMeaning appends what the inside of a string stands for, as encoding/json
-// has it: halves of surrogate pairs and bytes that are no UTF-8 become U+FFFD.
-// Its escapes have been checked.
+// appendMeaning appends what the inside of a checked string stands for, as encoding/json: invalid UTF-8 and
+// surrogates become U+FFFD.
 func appendMeaning(b, inside []byte) []byte {
 	for i := 0; i < len(inside); {
 		c := inside[i]
@@ -41,7 +40,6 @@ func appendMeaning(b, inside []byte) []byte {
 	return b
 }
 
-// hexRune decodes four hexadecimal digits.
 func hexRune(digits []byte) (r rune) {
 	for _, c := range digits[:4] {
 		switch {

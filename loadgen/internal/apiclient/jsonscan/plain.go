@@ -5,9 +5,8 @@ import (
 	"math/bits"
 )
 
-// plain is how many bytes at the head of p are a string's own: neither quote
-// nor backslash nor control characters. Eight at a time: the bodies of lists
-// are mostly strings.
+// plain is how many bytes at the head of p are neither quote nor backslash nor control characters, eight at a
+// time.
 func plain(p []byte) int {
 	const low, high = 0x0101010101010101, 0x8080808080808080
 	i := 0

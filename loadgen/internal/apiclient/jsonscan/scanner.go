@@ -28,18 +28,14 @@ var ErrLong = errors.New("a value that should be short is not")
 // deepest nesting that encoding/json reads.
 const deepest = 10000
 
-// Scanner reads one JSON text, or a stream of objects. Of objects that are
-// entered it gives the keys; after each the user says what is wanted of the
-// value: Keep, Enter or, if nothing is said, nothing at all. The outermost
-// object is entered always, arrays never. Set the exported fields first; the
-// others of the zero value are ready.
+// Scanner reads one JSON text, or a stream of objects. It gives the keys of entered objects; after each the caller
+// calls Keep or Enter, or skips the value. The outermost object is entered, arrays never. Set the exported fields
+// first.
 type Scanner struct {
-	// Stream: objects, one after another, and nothing else between them than
-	// white space. Otherwise it is one text of any kind.
+	// Stream: objects, with white space between them. Otherwise it is one text of any kind.
 	Stream bool
-	// LongestKey is how long a key can be that is given, in bytes as written,
-	// escapes included; longer ones are read over with their values.
-	// LongestValue is the same of a value that is kept; a longer one is ErrLong.
+	// LongestKey bounds the keys that are given, in bytes as written; longer ones are skipped. A kept value longer
+	// than LongestValue is ErrLong.
 	LongestKey, LongestValue int
 
 	state   state
@@ -97,16 +93,13 @@ const (
 // Keep asks for the value of the key just given, if it is a string or a number.
 func (s *Scanner) Keep() { s.want = content }
 
-// Enter asks for the members of the value of the key just given, if it is an
-// object.
+// Enter asks for the members of the value of the key just given, if it is an object.
 func (s *Scanner) Enter() { s.want = members }
 
-// Text is that of the key, string or number just given, valid until the next
-// call of Next or Reset and as long as the piece is.
+// Text is that of the token just given, valid until the next call and as long as the piece.
 func (s *Scanner) Text() []byte { return s.text }
 
-// Complete reports whether the input may end here: after a text, or between the
-// objects of a stream.
+// Complete reports whether the input may end here.
 func (s *Scanner) Complete() bool {
 	if s.Stream {
 		return s.state == beforeText
@@ -122,9 +115,8 @@ func (s *Scanner) Reset() {
 	}
 }
 
-// Next reads on in p, up to the next token, and returns how many bytes it took:
-// all of them if there is none. The rest is to be given again. After an error
-// the scanner has to be reset.
+// Next reads p up to the next token and returns how many bytes it took; the rest is to be given again. After an
+// error the scanner has to be reset.
 func (s *Scanner) Next(p []byte) (n int, t Token, err error) {
 	for i := 0; i < len(p); {
 		c := p[i]
@@ -205,7 +197,6 @@ func (s *Scanner) structure(c byte) (Token, error) {
 	return None, fmt.Errorf("unexpected %q between JSON values", c)
 }
 
-// value reads the first byte of a value.
 func (s *Scanner) value(c byte) (Token, error) {
 	wanted := s.want
 	s.want = nothing

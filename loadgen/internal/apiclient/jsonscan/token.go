@@ -6,14 +6,12 @@ import (
 	"unicode/utf8"
 )
 
-// begin starts a string after its quote.
 func (s *Scanner) begin(key, keep bool) {
 	s.state, s.inKey, s.keep, s.escapes = inString, key, keep, false
 	s.partial = s.partial[:0]
 }
 
-// skip reads over an unwanted string, after its quote, as far as
-// it goes without an escape.
+// skip reads over an unwanted string, after its quote, as far as it has no escape.
 func (s *Scanner) skip(p []byte, key bool) (n int) {
 	n = plain(p)
 	switch {

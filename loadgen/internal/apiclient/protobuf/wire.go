@@ -18,8 +18,7 @@ const (
 	WatchType   = ContentType + ";stream=watch"
 )
 
-// Envelope is the magic number before every object (apimachinery,
-// serializer/protobuf). A runtime.Unknown follows.
+// Envelope is the magic number before every object's runtime.Unknown (apimachinery).
 const Envelope = "k8s\x00"
 
 // Field numbers, from apimachinery's runtime and meta/v1.
@@ -36,9 +35,7 @@ const (
 // ErrFormat is the error of data that is not what the API server writes.
 var ErrFormat = errors.New("not Kubernetes protobuf")
 
-// Fields calls f for each field of a message: b holds the contents of a
-// string, bytes or message field, v the value of a number. What f gets is part
-// of msg.
+// Fields calls f for each field of a message: b is the contents of a string, bytes or message, v a number.
 func Fields(msg []byte, f func(num protowire.Number, b []byte, v uint64) error) error {
 	for len(msg) > 0 {
 		num, typ, n := protowire.ConsumeTag(msg)
@@ -87,8 +84,7 @@ func Unwrap(data []byte) ([]byte, error) {
 	return raw, err
 }
 
-// Event reads one event of a watch: its type (ADDED, MODIFIED, DELETED,
-// BOOKMARK, ERROR) and the message of its object, a Status for ERROR.
+// Event reads a watch event: its type and the message of its object, a Status for ERROR.
 func Event(frame []byte) (kind string, object []byte, err error) {
 	var raw []byte
 	err = Fields(frame, func(num protowire.Number, b []byte, _ uint64) error {

@@ -14,16 +14,13 @@ import (
 // Never is the intended time of an arrival that does not come.
 const Never = time.Duration(math.MaxInt64)
 
-// MaxRate is the highest rate accepted, in arrivals per second: one per
-// microsecond, the resolution of the latencies.
+// MaxRate is the highest rate in arrivals per second: the resolution of latencies is a microsecond.
 const MaxRate = 1e6
 
-// Pacer is a schedule of arrivals. Its answers depend on its making and the
-// arguments alone. It is for one goroutine; calls whose arguments do not
-// decrease cost constant time.
+// Pacer is a schedule of arrivals, which depends on its making and the arguments alone. It is for one goroutine.
+// Calls with arguments that do not decrease cost constant time.
 type Pacer interface {
-	// At is the intended time of arrival n (from 0) since the start; Never if
-	// there is no such arrival. It does not decrease with n.
+	// At is the intended time of arrival n (from 0) since the start, not decreasing; Never: there is none.
 	At(n int64) time.Duration
 	// Due is the number of arrivals whose intended time is at most elapsed.
 	Due(elapsed time.Duration) int64
@@ -39,12 +36,9 @@ func New(arrival string, rate float64, seed int64) (Pacer, error) {
 	return NewShaped(arrival, rate, Shape{}, seed)
 }
 
-// NewShaped makes the pacer of an arrival process whose rate changes with
-// time as the shape says, from a rate in arrivals per second. The mean number
-// of arrivals by any time is the integral of the rate; "constant" arrivals
-// come when it reaches 0, 1, 2, ..., "poisson" ones when it reaches the points
-// of a Poisson process of rate 1 (inversion of the cumulative intensity:
-// Çınlar 1975).
+// NewShaped makes the pacer of an arrival process whose rate, in arrivals per second, changes as the shape says.
+// "constant" arrivals come when the integral of the rate reaches 0, 1, 2, ..., "poisson" ones when it reaches the
+// points of a Poisson process of rate 1 (inversion of the cumulative intensity: Çınlar 1975).
 func NewShaped(arrival string, rate float64, s Shape, seed int64) (Pacer, error) {
 	if arrival != "constant" && arrival != "poisson" {
 		return nil, fmt.Errorf("unknown arrival %q; there are constant and poisson", arrival)
@@ -79,8 +73,7 @@ func possible(rate float64) error {
 	return nil
 }
 
-// constant has the same gap, in nanoseconds, between all arrivals. The gap is
-// infinite at rate 0.
+// constant has the same gap in nanoseconds between arrivals, infinite at rate 0.
 type constant struct{ gap float64 }
 
 // At is never far off: n x gap is exact to a nanosecond for 100 days.

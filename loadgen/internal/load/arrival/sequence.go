@@ -5,13 +5,11 @@ import (
 	"time"
 )
 
-// times gives the times of arrivals one after another, in nanoseconds, not
-// decreasing; infinite when there are no more.
+// times gives the times of arrivals in nanoseconds, not decreasing; infinite when there are no more.
 type times func() float64
 
-// sequence is a Pacer over times that have no closed form. Each question keeps
-// a cursor, which moves on for larger arguments and starts over for smaller
-// ones: slow, but the answer is the same.
+// sequence is a Pacer over times without a closed form. Cursors move on for larger arguments and start over for
+// smaller ones.
 type sequence struct{ at, due cursor }
 
 // newSequence makes a pacer; begin starts the times over, always the same.
@@ -42,7 +40,6 @@ func (s *sequence) Due(elapsed time.Duration) int64 {
 	return s.due.n
 }
 
-// cursor stands at arrival n.
 type cursor struct {
 	begin  func() times
 	next   times
@@ -83,8 +80,7 @@ func exponential(seed int64) func() float64 {
 	}
 }
 
-// warped turns points of a process of rate 1 into times by the inverse of the
-// cumulative intensity.
+// warped turns points of a process of rate 1 into times.
 func warped(points func() func() float64, inverse func(float64) float64) func() times {
 	return func() times {
 		next := points()

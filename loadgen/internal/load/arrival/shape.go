@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// Shape is how a rate changes with time, from the start. The fields are those
-// of scenario.Shape; the zero value is a steady rate.
+// Shape is how a rate changes, as in scenario.Shape. The zero value is a steady rate.
 type Shape struct {
 	// Kind: "", "ramp", "step", "burst", "sine" or "replay".
 	Kind string
@@ -18,8 +17,7 @@ type Shape struct {
 	Over time.Duration
 	// Steps of a step shape, evenly from the first rate to To.
 	Steps int
-	// Every is the length of a step, the period of a sine, or the time between
-	// bursts, of which the first is due after it.
+	// Every is the length of a step, the period of a sine, or the time between bursts and before the first.
 	Every time.Duration
 	// Burst is how many arrivals a burst has, all due at once.
 	Burst int
@@ -65,8 +63,7 @@ func (s Shape) validate() error {
 	return nil
 }
 
-// inverse is the time, in nanoseconds, by which so many arrivals are expected;
-// infinite if there never are.
+// inverse is the time in nanoseconds by which so many arrivals are expected; infinite if never.
 func (s Shape) inverse(rate float64) func(float64) float64 {
 	seconds := func(u float64) float64 { return linear(u, rate) }
 	switch s.Kind {
@@ -87,8 +84,7 @@ func linear(u, rate float64) float64 {
 	return u / rate
 }
 
-// inverseRamp solves from*t + slope*t*t/2 = u for t up to over; the rate is
-// constant afterwards. The form without a difference of near numbers.
+// inverseRamp solves from*t + slope*t*t/2 = u for t up to over, without a difference of near numbers.
 func inverseRamp(u, from, to, over float64) float64 {
 	if full := (from + to) / 2 * over; u >= full {
 		return over + linear(u-full, to)
@@ -101,8 +97,7 @@ func inverseRamp(u, from, to, over float64) float64 {
 	return 2 * u / (from + root)
 }
 
-// inverseSteps walks the steps: the first at the rate it begins with, the last,
-// without end, at the rate it ends with.
+// inverseSteps walks the steps, of which the last has no end.
 func inverseSteps(u, from, to float64, steps int, every float64) float64 {
 	for k := range steps {
 		rate := from + (to-from)*float64(k)/float64(steps)
@@ -114,8 +109,7 @@ func inverseSteps(u, from, to float64, steps int, every float64) float64 {
 	return float64(steps)*every + linear(u, to)
 }
 
-// inverseSine halves the interval in which rate*t + rate*a*P/2pi*(1-cos(2pi*t/P))
-// reaches u; the sum of the rate lies within a period of its mean.
+// inverseSine halves the interval in which rate*t + rate*a*P/2pi*(1-cos(2pi*t/P)) reaches u.
 func inverseSine(u, rate, amplitude, period float64) float64 {
 	if rate == 0 {
 		return math.Inf(1)

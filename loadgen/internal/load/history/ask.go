@@ -18,8 +18,7 @@ import (
 // renewEvery is how often the headers of authentication are asked for anew.
 const renewEvery = 5 * time.Second
 
-// silence is after how much of it a watch's connection is asked for a sign of
-// life. The writers' notice by their timeouts.
+// silence on a watch's connection is followed by a ping. Writers notice by their timeouts.
 const silence = 5 * time.Second
 
 // door is how the API server is reached by all clients of a load.
@@ -48,8 +47,7 @@ func newDoor(t load.Target) (*door, error) {
 	return d, err
 }
 
-// identity are the headers of authentication. While they cannot be had anew,
-// the ones of before serve on.
+// identity are the headers of authentication. The old ones serve while there are no new ones.
 func (d *door) identity() (http.Header, error) {
 	if d.to.Headers == nil {
 		return nil, nil
@@ -88,8 +86,7 @@ func (d *door) request(method, path string, body []byte) (*h2conn.Request, error
 	return r, nil
 }
 
-// line is one client's connection, made anew when it is of no more use. It is
-// for one goroutine.
+// line is one client's connection, made anew when it is lost. It is for one goroutine.
 type line struct {
 	door *door
 	conn *h2conn.Conn
@@ -100,9 +97,8 @@ type notSent struct{ error }
 
 func (e notSent) Unwrap() error { return e.error }
 
-// ask sends one request, once. A notSent error: it was not sent. Any other:
-// what became of it is not known, and the connection is given up, since an
-// answer could be waited for on it for ever.
+// ask sends one request, once. A notSent error: it was not sent. Any other: its outcome is unknown, and the
+// connection is given up.
 func (l *line) ask(ctx context.Context, method, path string, body []byte) (*h2conn.Response, error) {
 	r, err := l.door.request(method, path, body)
 	if err != nil {
@@ -133,7 +129,6 @@ func (l *line) close() {
 	}
 }
 
-// outcome derives an operation's outcome from its answer, or the lack of one.
 func outcome(kind check.Kind, answer *h2conn.Response, err error) check.Outcome {
 	if err != nil {
 		if errors.As(err, new(notSent)) {
@@ -156,8 +151,7 @@ func outcome(kind check.Kind, answer *h2conn.Response, err error) check.Outcome 
 	return check.Unknown
 }
 
-// isAbsent reports whether a 404 is about a ConfigMap that is not there, not
-// about its namespace or the path.
+// isAbsent reports whether a 404 is about a ConfigMap, not its namespace or the path.
 func isAbsent(body []byte) bool {
 	var status struct {
 		Details struct {
@@ -168,7 +162,7 @@ func isAbsent(body []byte) bool {
 	return json.Unmarshal(body, &status) == nil && status.Reason == "NotFound" && status.Details.Kind == "configmaps"
 }
 
-// failed is an answer that is an error to who prepares a load.
+// failed is the error of an answer that is no success.
 func failed(verb, what string, answer *h2conn.Response) error {
 	var status struct {
 		Message string `json:"message"`

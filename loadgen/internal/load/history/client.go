@@ -10,16 +10,14 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/load/history/check"
 )
 
-// What an arrival is: a write (most of them of what was just read, the others
-// over whatever the client last knew, so that writers meet), a consistent
-// read, or one that any cache may answer.
+// What an arrival is: a write (mostly of what was just read, else over what the client last knew, so that writers
+// meet), a consistent read, or one that any cache may answer.
 const (
 	shareWrites = 0.5
 	shareReads  = 0.35
 	shareBlind  = 0.25 // of writes
 )
 
-// client does one operation at a time.
 type client struct {
 	load   *Load
 	number int
@@ -35,9 +33,8 @@ func newClient(l *Load, number int) *client {
 	}
 }
 
-// run works through the client's arrivals until ctx ends. Of the arrivals that
-// come while the client still waits for an answer, the last one waits too; the
-// others are skipped.
+// run works through the client's arrivals until ctx ends. Of those that come during an operation the last one
+// waits; the others are skipped.
 func (c *client) run(ctx context.Context) {
 	defer c.line.close()
 	clients := float64(c.load.config.Clients)
@@ -134,8 +131,7 @@ func (c *client) exchange(ctx context.Context, o check.Operation) check.Operatio
 	return o
 }
 
-// readAnswer reads the state that a 2xx answer carries. A write's must be what
-// was written; of an answer that cannot be read nothing is known.
+// readAnswer reads the state in a 2xx answer. A write's must be what was written; else the outcome is unknown.
 func readAnswer(o *check.Operation, body []byte) {
 	var is object
 	if err := json.Unmarshal(body, &is); err != nil {

@@ -7,10 +7,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Bounds. All of a history is kept in memory, about 100 bytes for an operation
-// or an event: 10 MB of operations and, with the most watch events that are
-// kept, 60 MB of those. Past a bound the history says that it could not be
-// judged.
+// Bounds. A history is kept in memory: about 10 MB of operations, and 60 MB with the most watch events. Past a
+// bound it is not judged.
 const (
 	MaxOperations = scenario.MaxHistory
 	MaxEvents     = 1_000_000
@@ -19,8 +17,7 @@ const (
 	mostRegisters = 1000
 )
 
-// Config says what a history is made by. The zero value of a field means what
-// stands in brackets.
+// Config says what a history is made by. Zero values mean what stands in brackets.
 type Config struct {
 	// Name is the load's, and begins the names of its ConfigMaps.
 	Name string
@@ -28,31 +25,22 @@ type Config struct {
 	Clients int
 	// Registers are the ConfigMaps they work on [5].
 	Registers int
-	// Rate of arrivals per second, over all clients [20]. A write's arrival
-	// mostly is two operations: a read and the write of what it read.
+	// Rate of arrivals per second, over all clients [20]. Most writes are a read and a write.
 	Rate float64
-	// Watchers of all registers, each with a connection of its own [3].
-	// Below 0: none.
+	// Watchers of all registers, each on its own connection [3]. Below 0: none.
 	Watchers int
-	// Length that the load will run, to refuse what would pass
-	// MaxOperations; zero if that is not known. The bound holds in any case.
+	// Length of the run, to refuse what would pass MaxOperations; zero: not known.
 	Length time.Duration
-	// Timeout of one operation [5s]. An operation that is not answered by
-	// then has an unknown outcome.
+	// Timeout of one operation [5s], after which its outcome is unknown.
 	Timeout time.Duration
-	// Quiet is the wait before the final reads [2s], for writes that are still
-	// on their way.
+	// Quiet is the wait before the final reads [2s], for writes on their way.
 	Quiet time.Duration
-	// Drain is how long the watchers may take at the end to come to the final
-	// state [30s]; it ends when they have. What has not come by then was
-	// missed, so it must be longer than a watch cache takes to find its etcd
-	// again.
+	// Drain is how long the watchers may take to come to the final state [30s]. It must be longer than a watch
+	// cache takes to find its etcd again: what has not come by then was missed.
 	Drain time.Duration
-	// JudgeWithin bounds the search for a linear order of all registers
-	// together [60s].
+	// JudgeWithin bounds the search for a linear order of all registers together [60s].
 	JudgeWithin time.Duration
-	// Dir takes the evidence where there is a violation: the run directory.
-	// Empty: none is written.
+	// Dir takes the evidence of violations: the run directory. Empty: none is written.
 	Dir string
 }
 

@@ -9,9 +9,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/load/history/check"
 )
 
-// writeEvidence writes the history as JSON (times in nanoseconds since the
-// load was made) and the pictures of what is not linearizable into the load's
-// directory. It returns the files' names.
+// writeEvidence writes the history as JSON (times in nanoseconds) and the pictures into the load's directory. It
+// returns the files' names.
 func writeEvidence(c Config, h *check.History, pictures []check.Picture) ([]string, error) {
 	var names []string
 	write := func(name string, content []byte) error {

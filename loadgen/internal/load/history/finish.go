@@ -13,21 +13,17 @@ import (
 )
 
 const (
-	// retryAfter is the wait between attempts at a final read, drainLook that
-	// between looks at the watchers.
+	// retryAfter is the wait between final reads, drainLook between looks at the watchers.
 	retryAfter = 200 * time.Millisecond
 	drainLook  = 20 * time.Millisecond
-	// maxReported bounds the violations of one kind that a result lists: a flood
-	// of one must not hide the others.
+	// maxReported bounds the violations of each kind that a result lists.
 	maxReported = 20
 )
 
-// Finish, after Run has returned and the faults are over, reads the final
-// state, waits for the watchers, ends them, and judges the history. It takes
-// Quiet, as long as the final reads need, and at most Drain and JudgeWithin
-// (longer where something is wrong). If ctx ends before, the history is judged
-// as it is, in 5 s at most if ctx was canceled, and says in Unjudged what it
-// lacks. An error: it has not run, or the evidence could not be written.
+// Finish, after Run and the faults, reads the final state, waits for the watchers, ends them, and judges the
+// history. It takes Quiet, the final reads, and at most Drain and JudgeWithin (longer for violations). If ctx ends
+// before, the history is judged as it is, within 5 s, and Unjudged says what it lacks. It fails if the load has
+// not run, or the evidence cannot be written.
 func (l *Load) Finish(ctx context.Context, step func(format string, args ...any)) error {
 	step("judging the history of %s", l.config.Name)
 	if err := l.finish(ctx); err != nil {
@@ -81,8 +77,7 @@ func (l *Load) finish(ctx context.Context) error {
 	return err
 }
 
-// hurried bounds the check of an interrupted run's history: the user waits for
-// the report.
+// hurried bounds the check of an interrupted run's history.
 const hurried = 5 * time.Second
 
 // judgeWithin bounds the search for a linear order.
@@ -93,8 +88,7 @@ func judgeWithin(ctx context.Context, c Config) time.Duration {
 	return c.JudgeWithin
 }
 
-// finalReads reads each register and then all of them at once, each until it
-// succeeds or ctx ends. The error is the list's.
+// finalReads reads each register and then lists all, each until it succeeds or ctx ends. The error is the list's.
 func (l *Load) finalReads(ctx context.Context) error {
 	c := newClient(l, l.reader())
 	defer c.line.close()
@@ -112,15 +106,13 @@ func (l *Load) finalReads(ctx context.Context) error {
 	}
 }
 
-// finalRead reads a register once. Room for it is not asked for: the bound is
-// of what clients do.
+// finalRead reads a register once, beyond the bound on operations.
 func (c *client) finalRead(ctx context.Context, i int) bool {
 	o := c.exchange(ctx, check.Operation{Register: i, Kind: check.Read, Final: true})
 	return o.Outcome == check.OK
 }
 
-// drain waits until all watchers have come to the newest version that anybody
-// knows, or had their time. False: ctx ended before.
+// drain waits until all watchers have the newest version, at most for Drain. False: ctx ended before.
 func (l *Load) drain(ctx context.Context) bool {
 	until := time.Now().Add(l.config.Drain)
 	for !l.settled() && time.Now().Before(until) {
@@ -160,7 +152,6 @@ func (l *Load) result(report *check.Report) *result.History {
 	return r
 }
 
-// counts returns the counts so far.
 func (l *Load) counts() *result.History {
 	l.record.mu.Lock()
 	n := l.record.counts

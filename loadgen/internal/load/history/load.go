@@ -61,8 +61,7 @@ func New(t load.Target, c Config) (*Load, error) {
 	return l, nil
 }
 
-// Prepare makes the registers, or takes those of a load before and sets their
-// values back.
+// Prepare makes the registers, or sets those of an earlier load back.
 func (l *Load) Prepare(ctx context.Context) error {
 	line := line{door: l.door}
 	defer line.close()
@@ -90,10 +89,8 @@ func (l *Load) Prepare(ctx context.Context) error {
 	return nil
 }
 
-// Run writes, reads and watches until ctx ends, and returns when the last
-// operation has ended, at the latest after its timeout. The watchers watch on:
-// Finish or Close ends them. An error: the version that the watches start from
-// could not be had.
+// Run writes, reads and watches until ctx ends, and returns when the last operation has ended. The watchers watch
+// on until Finish or Close. It fails without a version to watch from.
 func (l *Load) Run(ctx context.Context) error {
 	if l.first == nil {
 		return fmt.Errorf("load %s: it was not prepared", l.config.Name)
@@ -144,8 +141,7 @@ func (l *Load) begin(ctx context.Context) (uint64, error) {
 // reader is the client number of the load itself, after clients and watchers.
 func (l *Load) reader() int { return l.config.Clients + l.config.Watchers }
 
-// list reads all registers at once, consistently, and keeps that as a read of
-// each.
+// list reads all registers consistently, and keeps a read of each.
 func (l *Load) list(ctx context.Context, line *line, client int, final bool) (version uint64, err error) {
 	call := l.record.now()
 	path := listwatch.AppendQuery([]byte(l.registers.collection), listwatch.FreshList, 0, 0, l.registers.selector)

@@ -15,7 +15,6 @@ import (
 // valueKey of a ConfigMap's data is where a register's value is.
 const valueKey = "value"
 
-// object holds the fields of a ConfigMap that are sent and read.
 type object struct {
 	APIVersion string            `json:"apiVersion,omitempty"`
 	Kind       string            `json:"kind,omitempty"`
@@ -101,14 +100,12 @@ func (r *registers) number(name string) int {
 	return -1
 }
 
-// list holds the fields read from a list.
 type list struct {
 	Metadata metadata `json:"metadata"`
 	Items    []object `json:"items"`
 }
 
-// readList gives a list's version and the states of all registers, those that
-// are not in it with version 0.
+// readList gives a list's version and the states of all registers; those missing have version 0.
 func (r *registers) readList(body []byte) (version uint64, states []check.Operation, err error) {
 	var l list
 	if err := json.Unmarshal(body, &l); err != nil {

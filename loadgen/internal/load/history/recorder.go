@@ -9,8 +9,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// recorder keeps the operations and tells the time: one monotonic clock for
-// all who take part. It is safe for concurrent use.
+// recorder keeps the operations, on one monotonic clock. It is safe for concurrent use.
 type recorder struct {
 	base    time.Time
 	value   atomic.Uint64 // the last that was written
@@ -38,7 +37,6 @@ func (r *recorder) begin(n int) bool {
 	return true
 }
 
-// end keeps an operation that was begun.
 func (r *recorder) end(o check.Operation) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -8,10 +8,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 )
 
-// sample adds the outcome of a request to the samples, with its duration from its
-// sending: a client of a history has one at a time. Good
-// are 2xx answers, and conflicts: clients write over what they do not know on
-// purpose. The final reads are left out: they come after the load.
+// sample adds a request, with its duration from its sending, to the samples. Good are 2xx answers and conflicts,
+// which clients provoke. Final reads are left out.
 func (l *Load) sample(answer *h2conn.Response, err error, good bool, took time.Duration) {
 	own := min(l.stalls.Late(time.Now()), took)
 	switch {

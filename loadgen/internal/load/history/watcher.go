@@ -16,8 +16,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/load/history/check"
 )
 
-// The waits after a watch that failed are shorter than client-go's: a watcher has to
-// be back when the history ends.
+// Waits after a watch that failed are shorter than client-go's: a watcher has to be back at the history's end.
 const (
 	firstBackoff   = 100 * time.Millisecond
 	longestBackoff = 2 * time.Second
@@ -52,7 +51,6 @@ func newWatcher(l *Load, number int, start uint64) *watcher {
 	}
 }
 
-// run watches until ctx ends.
 func (w *watcher) run(ctx context.Context) {
 	defer w.line.close()
 	m := listwatch.Machine{Backoff: apiclient.Backoff{First: firstBackoff, Most: longestBackoff}, State: listwatch.FreshList}
@@ -118,8 +116,7 @@ func (w *watcher) known() uint64 {
 	return w.newest
 }
 
-// relist lists the registers as a client does that reads them, and watches on
-// from there.
+// relist lists the registers, as reads, and watches on from there.
 func (w *watcher) relist(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
@@ -145,15 +142,13 @@ func (w *watcher) add(e check.Entry) {
 	w.newest = max(w.newest, e.Version)
 }
 
-// established reports whether the watch has been so for at least that long, and
-// everything that came was kept.
+// established reports whether the watch has been up for that long, and every event was kept.
 func (w *watcher) established(enough time.Duration) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return !w.full && !w.up.IsZero() && time.Since(w.up) >= enough
 }
 
-// watchStream reads one watch.
 type watchStream struct {
 	watcher *watcher
 	conn    *h2conn.Conn
@@ -209,7 +204,6 @@ func (s *watchStream) End(err error) {
 	close(s.done)
 }
 
-// take reads one event.
 func (w *watcher) take(line []byte, at time.Duration) error {
 	var e struct {
 		Type   string `json:"type"`

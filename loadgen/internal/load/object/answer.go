@@ -44,8 +44,7 @@ func (a *answer) begin() {
 func (a *answer) write(p []byte) error {
 	if !a.begun {
 		a.begun = true
-		// gzip's first byte begins neither JSON nor protobuf. The API server
-		// compresses answers over 128 KiB; they are not inflated.
+		// gzip's first byte begins neither JSON nor protobuf. Compressed answers (over 128 KiB) are not inflated.
 		a.compressed = a.gzip && p[0] == 0x1f
 	}
 	switch {
@@ -100,8 +99,7 @@ func (a *answer) token() []byte {
 	return a.json.token
 }
 
-// version is metadata.resourceVersion of the answer, 0 if there is none that
-// is a number.
+// version is metadata.resourceVersion of the answer; 0: none that is a number.
 func (a *answer) version() uint64 {
 	text := a.json.version
 	if a.protobuf {

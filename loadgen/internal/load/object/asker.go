@@ -26,16 +26,14 @@ const (
 	applyQuery = "?fieldManager=stormglass&force=true"
 )
 
-// Making the objects of a load is no part of what is measured and should not
-// be a storm of its own.
+// Bounds for making the objects of a load, which is not measured.
 const (
 	setupRate    = 500 // per second
 	setupBurst   = 50
 	setupWorkers = 16
 )
 
-// Requests that are not measured are tried again when the server is overloaded
-// or gone for a moment.
+// Requests that are not measured are retried when the server is overloaded or gone.
 const (
 	setupTimeout  = time.Minute
 	setupAttempts = 8
@@ -44,9 +42,8 @@ const (
 	largestAnswer = 256 << 20
 )
 
-// asker sends the requests of a load that are not measured, on connections of
-// their own. Authentication is client-go's. net/http may send a request again
-// by itself, which is wanted here.
+// asker sends the requests that are not measured, on connections of their own, with client-go's authentication.
+// net/http may repeat a request, which is wanted here.
 type asker struct {
 	transport *http.Transport
 	client    http.RoundTripper
@@ -85,7 +82,6 @@ func newAsker(config *rest.Config) (*asker, error) {
 // close closes connections that are not in use; the next request opens one.
 func (a *asker) close() { a.transport.CloseIdleConnections() }
 
-// query is one request that is not measured.
 type query struct {
 	method string
 	path   string // of the API server, without its prefix; may have a query
@@ -94,7 +90,6 @@ type query struct {
 	body   []byte
 }
 
-// reply is the answer to a query.
 type reply struct {
 	status int
 	body   []byte
@@ -103,8 +98,7 @@ type reply struct {
 
 func (r reply) success() bool { return load.Outcome(r.status).Success() }
 
-// ask sends a query, again and again if need be. An error names method and
-// path.
+// ask sends a query until it has an answer. An error names method and path.
 func (a *asker) ask(ctx context.Context, q query) (reply, error) {
 	wait := setupBackoff
 	for attempt := 1; ; attempt++ {

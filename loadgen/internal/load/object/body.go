@@ -10,8 +10,7 @@ import (
 // slot names a value in a body that differs between objects.
 type slot string
 
-// The marks of slots in a manifest before it is compiled: private-use
-// characters, which nothing else has.
+// Marks of slots in a manifest: private-use characters.
 const (
 	mark          = "\ue000"
 	slotName      = slot(mark + "name" + mark)
@@ -47,7 +46,6 @@ func compile(manifest map[string]any) (body, error) {
 	}
 }
 
-// values fill the slots.
 type values struct {
 	stem      string // of the name, which ends in number
 	number    int64

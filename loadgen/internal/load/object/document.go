@@ -13,18 +13,14 @@ var (
 )
 
 const (
-	// longestKey is more than the keys that are looked for have, each letter
-	// written as \u and its number.
+	// longestKey is more than the wanted keys have, each letter written as \u and its number.
 	longestKey = 128
-	// longestValue bounds what is kept of an answer. etcd's tokens have the
-	// length of a key, a few hundred bytes.
+	// longestValue bounds what is kept of an answer. etcd's tokens have a few hundred bytes.
 	longestValue = 16 << 10
 )
 
-// document reads one JSON document in pieces of any size. It says whether it is
-// valid, as encoding/json.Valid does (a fuzz test holds them together), and
-// keeps nothing of it but metadata.continue and metadata.resourceVersion,
-// wherever in the document metadata stands.
+// document validates one JSON document as encoding/json.Valid does (see the fuzz test), in pieces of any size. It
+// keeps metadata.continue and metadata.resourceVersion.
 type document struct {
 	text  jsonscan.Scanner
 	depth int   // 1 in the document's object, 2 in its metadata
@@ -33,7 +29,6 @@ type document struct {
 	token, version []byte
 }
 
-// field is a member that is looked at.
 type field uint8
 
 const (

@@ -6,8 +6,7 @@ import (
 	"slices"
 )
 
-// stream is the seed's choices for one purpose of one load. The choice for a
-// number is a pure function of it (splitmix64).
+// stream is the seed's choices for one purpose of one load, pure functions of a number (splitmix64).
 type stream uint64
 
 func newStream(seed int64, load, purpose string) stream {
@@ -48,7 +47,6 @@ func newShares(weights []float64) shares {
 	return s
 }
 
-// even are shares of the same size.
 func even(k int) shares { return newShares(slices.Repeat([]float64{1}, k)) }
 
 // zipf gives the i-th, from 1, a share of 1/i, as clusters' namespaces grow.

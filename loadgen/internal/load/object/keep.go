@@ -35,8 +35,7 @@ func (s *Set) learnFrom(i int, r reply) {
 	}
 }
 
-// reserve finds an object for an update, from i on: two updates that name the
-// same version would make one of them a conflict of our own making.
+// reserve finds an object for an update, from i on. Two updates of one version would conflict by our doing.
 func (s *Set) reserve(i int) (int, bool) {
 	for range s.versions {
 		if v := &s.versions[i]; v.number.Load() > 0 && v.busy.CompareAndSwap(false, true) {
@@ -49,8 +48,7 @@ func (s *Set) reserve(i int) (int, bool) {
 	return 0, false
 }
 
-// release notes the end of an update. An update that lost a race, or does not know
-// what became of it, asks for the version before the next.
+// release ends an update. After a lost race, or an unknown outcome, the version is asked for again.
 func (s *Set) release(i int, o load.Outcome) {
 	if o.Success() || o == http.StatusTooManyRequests {
 		s.versions[i].busy.Store(false)
@@ -70,8 +68,7 @@ func (s *Set) deletable() {
 	}
 }
 
-// keep makes deleted objects again and asks for versions, until ctx ends. It is
-// as fast as the load, with a few requests at a time.
+// keep makes deleted objects again and asks for versions, until ctx ends.
 func (s *Set) keep(ctx context.Context) {
 	if s.gone == nil && s.stale == nil {
 		return
@@ -96,8 +93,7 @@ func (s *Set) keep(ctx context.Context) {
 	workers.Wait()
 }
 
-// remake makes an object again. If that fails, so will what is asked of it
-// next, with a 404 that is counted.
+// remake makes an object again. Without success the next request for it gets a 404, which is counted.
 func (s *Set) remake(ctx context.Context, i int) {
 	body := s.appendObject(nil, s.made, i, 0, 0)
 	r, err := s.asker.once(ctx, query{method: http.MethodPost, path: s.paths[s.home[i]], typ: jsonType, body: body})
@@ -106,8 +102,7 @@ func (s *Set) remake(ctx context.Context, i int) {
 	}
 }
 
-// refresh asks for an object's version. If that fails, the next update
-// conflicts, and is counted.
+// refresh asks for an object's version. Without success the next update conflicts, and is counted.
 func (s *Set) refresh(ctx context.Context, i int) {
 	r, err := s.asker.once(ctx, query{method: http.MethodGet, path: string(s.AppendPath(nil, i))})
 	if err == nil && r.success() {

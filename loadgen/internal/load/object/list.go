@@ -16,16 +16,14 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// list reads a collection: in one of the namespaces, each as often as another,
-// or in all at once.
+// list reads a collection, in one of the namespaces at a time or in all at once.
 type list struct {
 	call
 	prefix string // of a server behind a gateway
 	draw   stream
 	pages  bool
 	exact  *exactVersion // nil: none is named
-	// By namespace, with the query: of a first page, and what more goes behind
-	// (a continue token, an exact version).
+	// By namespace, with the query: of a first page, and the beginning of others.
 	first, open []string
 }
 
@@ -96,8 +94,7 @@ func (l *list) next(n int64, r *request.Request, a *answer) bool {
 	return true
 }
 
-// done goes on to the next page. It names neither a version nor a match: the
-// token has them in it, and the API server refuses both.
+// done goes on to the next page by its token, which includes version and match.
 func (l *list) done(r *request.Request, a *answer, o load.Outcome) bool {
 	if o == http.StatusGone && l.exact != nil {
 		l.exact.outdated()
@@ -120,7 +117,6 @@ func (l *list) background(ctx context.Context) {
 	}
 }
 
-// appendEscaped appends a value of a query, percent-encoded.
 func appendEscaped(b, value []byte) []byte {
 	const hex = "0123456789ABCDEF"
 	for _, c := range value {
@@ -137,9 +133,7 @@ func appendEscaped(b, value []byte) []byte {
 // renewPause is the least time between two renewals of an exact version.
 const renewPause = time.Second
 
-// exactVersion is the version that lists name: that of a list made before
-// them. etcd keeps old versions for some minutes; a 410 then is the answer to
-// what was asked, and the version is renewed for those after.
+// exactVersion is the version that lists name, of a list made before. It is renewed after a 410.
 type exactVersion struct {
 	asker   *asker
 	name    string

@@ -14,8 +14,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 )
 
-// accountsWithin bounds the wait for the ServiceAccounts of new namespaces,
-// without which pods are refused. A controller makes them.
+// accountsWithin bounds the wait for the ServiceAccounts of new namespaces, without which pods are refused.
 const (
 	accountsWithin = 30 * time.Second
 	accountsPoll   = 100 * time.Millisecond
@@ -34,7 +33,6 @@ func parallel(ctx context.Context, n int, f func(ctx context.Context, i int) err
 	return context.Cause(ctx)
 }
 
-// makeAll makes the namespaces and objects of the set.
 func (s *Set) makeAll(ctx context.Context) error {
 	if s.count == 0 {
 		return nil
@@ -54,9 +52,7 @@ func (s *Set) makeAll(ctx context.Context) error {
 	return nil
 }
 
-// makeNamespaces makes those beside the run's own. They are there already
-// where the target's setup has made them; who may make none finds out by the
-// objects whether they are.
+// makeNamespaces makes those beside the run's own. Where that is forbidden they must be there.
 func (s *Set) makeNamespaces(ctx context.Context) error {
 	if !s.resource.namespaced {
 		return nil
@@ -83,14 +79,12 @@ func (s *Set) makeNamespaces(ctx context.Context) error {
 // what names an object in errors, as configmaps "load-0".
 func (s *Set) what(i int) string { return fmt.Sprintf("%s %q", s.name, fmt.Sprint(s.stem, i)) }
 
-// make makes object i.
 func (s *Set) make(ctx context.Context, i int) error {
 	body := s.appendObject(nil, s.made, i, 0, 0)
 	r, err := s.create(ctx, s.home[i], "", body)
 	verb := "create"
 	if err == nil && r.status == http.StatusConflict {
-		// From a run before, or from a request whose answer was lost. An apply
-		// needs no resourceVersion.
+		// From an earlier run, or a request whose answer was lost. An apply needs no resourceVersion.
 		verb = "apply"
 		r, err = s.asker.ask(ctx, query{
 			method: http.MethodPatch, path: string(s.AppendPath(nil, i)) + applyQuery, typ: applyPatchType, body: body,
@@ -118,8 +112,7 @@ func (s *Set) create(ctx context.Context, namespace uint16, options string, body
 	}
 }
 
-// awaitCreate waits until new objects are taken in each namespace, without
-// making any.
+// awaitCreate waits until new objects are accepted in each namespace, without making any.
 func (s *Set) awaitCreate(ctx context.Context) error {
 	if err := s.makeNamespaces(ctx); err != nil {
 		return err
@@ -139,9 +132,8 @@ func (s *Set) awaitCreate(ctx context.Context) error {
 	})
 }
 
-// learnUpdates asks the API server, by an update that is not carried out,
-// whether updates of this resource have to name a resourceVersion: those of
-// leases and custom resources do, and conflict then.
+// learnUpdates finds out by a dry run whether updates have to name a resourceVersion, as those of leases and
+// custom resources.
 func (s *Set) learnUpdates(ctx context.Context) error {
 	r, err := s.asker.ask(ctx, query{
 		method: http.MethodPut, path: string(s.AppendPath(nil, 0)) + "?dryRun=All", typ: jsonType, body: s.appendObject(nil, s.made, 0, 1, 0),

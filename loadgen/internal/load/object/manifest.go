@@ -10,8 +10,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// PayloadAnnotation holds the payload of objects that have no better place
-// for it.
+// PayloadAnnotation holds the payload of objects without a better place.
 const PayloadAnnotation = "stormglass.dev/payload"
 
 // place is where an object's payload is.
@@ -24,8 +23,7 @@ const (
 	inSpec             // spec.payload
 )
 
-// manifest is the template for objects of a resource, without name,
-// namespace, labels and payload.
+// manifest is the template for objects of a resource, without name, namespace, labels and payload.
 type manifest struct {
 	apiVersion, kind string
 	rest             map[string]any
@@ -34,8 +32,7 @@ type manifest struct {
 
 type object = map[string]any
 
-// builtIn is Stormglass' own manifest for a resource. They are as small as
-// they can be and cause no work in controllers.
+// builtIn is Stormglass' own manifest for a resource: as small as possible, without work for controllers.
 func builtIn(resource string) (manifest, bool) {
 	switch resource {
 	case "configmaps":
@@ -43,9 +40,7 @@ func builtIn(resource string) (manifest, bool) {
 	case "secrets":
 		return manifest{"v1", "Secret", object{"type": "Opaque"}, inSecret}, true
 	case "services":
-		// Headless and without a selector: with a cluster IP each create would
-		// also write an IPAddress and the allocator's state, with a selector
-		// the EndpointSlice controller would write beside us.
+		// Headless and without a selector: no IPAddress is written, no EndpointSlice.
 		return manifest{"v1", "Service", object{"spec": object{"clusterIP": "None", "ports": []any{object{"port": 80}}}}, inAnnotation}, true
 	case "serviceaccounts":
 		return manifest{"v1", "ServiceAccount", nil, inAnnotation}, true
@@ -59,11 +54,8 @@ func builtIn(resource string) (manifest, bool) {
 	return manifest{}, false
 }
 
-// podSpec is that of a pod which never runs. No scheduler looks at it, since
-// none has that name (one that does not find a node writes a condition and an
-// event); and none that takes pods of any name finds a node with such a label.
-// What the API server's admission would fill in is there already, so that an
-// update may send the manifest as it is.
+// podSpec is that of a pod which never runs: no scheduler has that name, no node such a label. What admission
+// would fill in is there, so that an update may send the manifest as it is.
 func podSpec() object {
 	tolerate := func(taint string) object {
 		return object{"key": taint, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
@@ -85,8 +77,7 @@ func given(from any) (manifest, error) {
 	if !ok {
 		return manifest{}, fmt.Errorf("the load's object is no manifest")
 	}
-	// Through JSON: what is shared with the scenario stays as it is, and what
-	// has no JSON is found now.
+	// Through JSON: the scenario's own stays as it is.
 	text, err := json.Marshal(m)
 	if err != nil {
 		return manifest{}, fmt.Errorf("the load's object cannot be written as JSON: %w", err)
@@ -106,8 +97,7 @@ func given(from any) (manifest, error) {
 	return manifest{apiVersion, kind, rest, inAnnotation}, nil
 }
 
-// compile puts in what the objects of a load have. With version, their
-// resourceVersion too, for updates.
+// compile adds what the objects of a load have; with version, their resourceVersion for updates.
 func (m manifest) compile(labels map[string]string, loadName string, namespaced, version bool) (body, error) {
 	all := maps.Clone(m.rest)
 	if all == nil {
@@ -141,8 +131,7 @@ func (m manifest) compile(labels map[string]string, loadName string, namespaced,
 	return compile(all)
 }
 
-// child is a copy of an object in an object, put in its place; a new one if
-// there was none.
+// child is a copy of an object in an object, put in its place, or a new one.
 func child(of object, key string) object {
 	c, _ := of[key].(object)
 	if c = maps.Clone(c); c == nil {
@@ -160,8 +149,7 @@ func (p place) letters(size int) int {
 	return size
 }
 
-// appendPatch appends a JSON merge patch: the payload and, unless its key is
-// empty, an annotation.
+// appendPatch appends a JSON merge patch: the payload and, if there is a key, an annotation.
 func (p place) appendPatch(b []byte, text payload, size int, turn int64, key string, value []byte) []byte {
 	b = append(b, '{')
 	if p == inAnnotation || key != "" {

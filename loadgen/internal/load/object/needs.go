@@ -12,10 +12,8 @@ type Need struct {
 	Verb, Group, Resource string
 	// Name of the one object that it is for; "" for all.
 	Name string
-	// Cluster is set if it is needed in all namespaces, or the resource has
-	// none. Else it is needed in the namespaces that Load.NamespacesIn lists.
-	// Of a resource that Stormglass has no manifest for, who grants it has to
-	// find out whether it has namespaces.
+	// Cluster is set if it is needed in all namespaces, or the resource has none. Else it is needed in the
+	// namespaces of Load.NamespacesIn.
 	Cluster bool
 }
 
@@ -31,13 +29,9 @@ func (n Need) String() string {
 	return s
 }
 
-// Needs are the permissions of a load of requests or watches, with its
-// defaults set: of what is measured and of its preparations. Tenants need the
-// measured ones; the load's own identity needs all.
-//
-// Two are for what the target's setup may have done already, and are then not
-// missed: to create namespaces, where a load has more than the run's own, and
-// to get and create the definition of widgets.
+// Needs are the permissions of a load of requests or watches. Tenants need the measured ones, the load's own
+// identity all. To create namespaces, and to get and create the definition of widgets, is not needed where the
+// target's setup has made them.
 func Needs(l scenario.Load) []Need {
 	var all []Need
 	add := func(need Need) {

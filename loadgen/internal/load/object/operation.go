@@ -14,7 +14,6 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// operation is the operation of a load of requests.
 type operation struct {
 	load      scenario.Load
 	asker     *asker
@@ -48,8 +47,7 @@ type action interface {
 	template(tenant int) *request.Template
 }
 
-// NewOperation makes the operation of a load of requests, with its defaults
-// set: the one that it is, or its mix. It sends nothing.
+// NewOperation makes the operation or the mix of a load of requests. It sends nothing.
 func NewOperation(t load.Target, l scenario.Load) (request.Operation, error) {
 	o, err := newOperation(t, l)
 	if err != nil {
@@ -137,8 +135,7 @@ func (o *operation) add(t load.Target, x scenario.Operation) error {
 
 func writes(verb string) bool { return verb != "get" && verb != "list" }
 
-// Kinds are one for each operation of the mix and each tenant; equal operations
-// are of one kind.
+// Kinds are one for each operation of the mix and each tenant.
 func (o *operation) Kinds() []request.Kind { return o.kinds }
 
 // KindOf draws operation and tenant.
@@ -185,8 +182,7 @@ func (o *operation) Prepare(ctx context.Context) error {
 	return nil
 }
 
-// Background renews tokens, names and versions, and makes deleted objects
-// again.
+// Background renews tokens, names and versions, and remakes deleted objects.
 func (o *operation) Background(ctx context.Context) {
 	defer o.asker.close()
 	var all sync.WaitGroup
@@ -220,8 +216,7 @@ func (o *operation) Next(n int64, r *request.Request) bool {
 	return true
 }
 
-// Data checks each piece of a 2xx answer. An empty piece is the end of a whole
-// answer.
+// Data checks each piece of a 2xx answer. An empty one is its end.
 func (o *operation) Data(r *request.Request, status int, p []byte) error {
 	if !load.Outcome(status).Success() {
 		return nil
@@ -244,8 +239,7 @@ func (o *operation) Done(r *request.Request, outcome load.Outcome, _ time.Time) 
 	return true
 }
 
-// call is common to all actions: a template for each tenant, and how answers
-// are to be read.
+// call has what all actions have: a template for each tenant, and how answers are read.
 type call struct {
 	templates []*request.Template
 	protobuf  bool

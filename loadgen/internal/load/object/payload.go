@@ -4,9 +4,8 @@ import "math/rand/v2"
 
 const letters = "abcdefghijklmnopqrstuvwxyz0123456789"
 
-// payload is text that is another at every turn, as an application's data is:
-// an update that changes nothing is not written to etcd. Its letters need no
-// escaping in JSON, and are base64 too.
+// payload is text that is another at every turn: an update that changes nothing is not written to etcd. Its
+// letters need no escaping in JSON and are base64.
 type payload struct {
 	text []byte // twice the largest size
 }
@@ -20,12 +19,10 @@ func newPayload(largest int, seed int64) payload {
 	return payload{text}
 }
 
-// counted is how many letters at a payload's head count the turns: over
-// 10^12 of them.
+// counted is how many letters at a payload's head count the turns.
 const counted = 8
 
-// append appends so many letters. They move from turn to turn, and the first
-// count the turns, so that no two are the same where there is room for eight.
+// append appends so many letters. No two turns are the same where there is room for eight.
 func (p payload) append(b []byte, size int, turn int64) []byte {
 	if size <= 0 {
 		return b

@@ -10,9 +10,8 @@ const (
 	objectMetaVersion = 6
 )
 
-// metadata finds a field in the metadata of an object or list, from the head
-// of its envelope. Known: more of it would say no more. It is cheap because
-// metadata stands before all else.
+// metadata finds a field in the metadata of an object or list, from the head of its envelope. known: more of the
+// answer would change nothing.
 func metadata(head []byte, f field) (value []byte, known bool) {
 	raw, rawWhole, ok := member(head, unknownRaw)
 	if !ok {
@@ -36,12 +35,10 @@ func metadata(head []byte, f field) (value []byte, known bool) {
 	return value, true
 }
 
-// mostBefore is how many fields may stand before one that is looked for: those
-// of a lower number. It also bounds what a server can make us do for a byte.
+// mostBefore is how many fields may stand before a wanted one. It bounds the work of an answer.
 const mostBefore = 8
 
-// member returns what there is of a string, bytes or message field, from the head
-// of a message.
+// member returns the beginning of a field's contents from the head of a message.
 func member(b []byte, number protowire.Number) (contents []byte, whole, ok bool) {
 	for range mostBefore {
 		num, typ, n := protowire.ConsumeTag(b)

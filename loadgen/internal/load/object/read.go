@@ -20,8 +20,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// accept is the Accept header of an operation. There is no second choice in
-// it: a server that has no such form says 406, and does not send another.
+// accept is the Accept header of an operation, with no second choice.
 func accept(o scenario.Operation) string {
 	media := jsonType
 	if o.Encoding == "protobuf" {
@@ -43,8 +42,7 @@ func accept(o scenario.Operation) string {
 	return media
 }
 
-// action makes that of one operation, once its resource is known and its
-// objects are made.
+// action makes that of one operation, once its resource and objects are there.
 func (o *operation) action(ctx context.Context, x scenario.Operation, s *Set) (action, error) {
 	picks := newStream(o.seed, o.load.Name, "object of "+x.Resource)
 	own := s.count > 0 && o.load.OwnObjects(x)
@@ -67,7 +65,6 @@ func versionQuery(x scenario.Operation) string {
 	return "?resourceVersion=" + x.ResourceVersion
 }
 
-// getOwn reads one of the load's objects.
 type getOwn struct {
 	call
 	set   *Set
@@ -83,8 +80,7 @@ func (g *getOwn) next(n int64, r *request.Request, a *answer) bool {
 
 func (g *getOwn) done(*request.Request, *answer, load.Outcome) bool { return false }
 
-// Names of objects that are not ours are renewed at these intervals, from a
-// list of at most so many.
+// Renewal of the names of objects that are not ours.
 const (
 	renewNames   = 10 * time.Second
 	renewNoNames = time.Second
@@ -92,8 +88,7 @@ const (
 	noSuchObject = "stormglass-no-such-object"
 )
 
-// getAny reads one of the objects that are there, in the run's namespace or,
-// without one, in any.
+// getAny reads one of the objects that are there, in the run's namespace or, without one, in any.
 type getAny struct {
 	call
 	set   *Set
@@ -107,8 +102,7 @@ func (g *getAny) prepare(ctx context.Context) error {
 	return g.renew(ctx)
 }
 
-// renew lists the names, and keeps those of before if there are none now. It
-// asks for a page: all of a resource could be very many.
+// renew lists a page of names. It keeps the old ones if there are none now.
 func (g *getAny) renew(ctx context.Context) error {
 	r, err := g.set.asker.ask(ctx, query{
 		method: http.MethodGet, path: g.set.resource.collection(g.set.namespace) + "?limit=" + strconv.Itoa(mostNames),

@@ -23,8 +23,7 @@ type resource struct {
 	verbs      []string
 }
 
-// collection is the path of the resource in a namespace, or with "" of all
-// there is.
+// collection is the path of the resource in a namespace; "": in all.
 func (r *resource) collection(namespace string) string {
 	if namespace == "" || !r.namespaced {
 		return r.root + "/" + r.plural
@@ -43,8 +42,8 @@ func (r *resource) can(verb string) error {
 	return nil
 }
 
-// resolve finds a resource, written as "pods" or "deployments.apps", in a
-// version such as apps/v1 or, with "", in the group's preferred one.
+// resolve finds a resource, written as "pods" or "deployments.apps", in a version or, with "", in the group's
+// preferred one.
 func resolve(ctx context.Context, a *asker, name, apiVersion string) (*resource, error) {
 	r := &resource{name: name, apiVersion: apiVersion}
 	var group string

@@ -12,11 +12,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Set is the objects of one resource that a load works on: LOAD-0 to
-// LOAD-(n-1), with the labels of the target and traffic.LoadLabel, spread over
-// namespaces; or none of its own, and it says where those are that are there
-// anyway. Each object has a payload of its own size, in the place that its
-// kind has for data.
+// Set is the objects of one resource that a load works on: LOAD-0 to LOAD-(n-1), with the target's labels and
+// load.LoadLabel, spread over namespaces, each with a payload of its own size; or none of its own.
 type Set struct {
 	asker     *asker
 	load      scenario.Load
@@ -36,7 +33,6 @@ type Set struct {
 	drawSize      stream
 	payload       payload
 
-	// Once it was found:
 	resource *resource
 	manifest *manifest // nil: nothing can be written
 	home     []uint16  // the namespace of each object
@@ -50,8 +46,7 @@ type Set struct {
 	stale    chan int  // whose version is to be asked for
 }
 
-// NewSet makes the set of a load of watches: its own objects, or what is there
-// of the resource, for package watch. It sends nothing.
+// NewSet makes the set of a load of watches. It sends nothing.
 func NewSet(t load.Target, l scenario.Load) (*Set, error) {
 	a, err := newAsker(t.Config)
 	if err != nil {
@@ -108,8 +103,7 @@ func (s *Set) own() error {
 	return nil
 }
 
-// Prepare finds the resource and makes the objects. Those that are there from
-// before are overwritten.
+// Prepare finds the resource and makes the objects, over older ones.
 func (s *Set) Prepare(ctx context.Context) error {
 	defer s.asker.close()
 	if err := s.find(ctx); err != nil {
@@ -203,8 +197,7 @@ func (s *Set) compile() (err error) {
 // Len is how many objects the load has of its own; 0: none.
 func (s *Set) Len() int { return s.count }
 
-// Collection is the path of what is watched: all the load's objects, or those
-// of the run's namespace, or of all. Valid once prepared, as all that follows.
+// Collection is the path of what is watched. Valid once prepared, as all that follows.
 func (s *Set) Collection() string {
 	if s.cluster || s.count > 0 && len(s.namespaces) > 1 {
 		return s.resource.collection("")
@@ -212,16 +205,14 @@ func (s *Set) Collection() string {
 	return s.resource.collection(s.namespace)
 }
 
-// AppendPath appends the path of object i, without the prefix of a server
-// behind a gateway.
+// AppendPath appends the path of object i, without the prefix of a gateway.
 func (s *Set) AppendPath(b []byte, i int) []byte {
 	b = append(append(b, s.paths[s.home[i]]...), '/')
 	return strconv.AppendInt(append(b, s.stem...), int64(i), 10)
 }
 
-// AppendPatch appends a JSON merge patch of object i: the payload of that
-// turn, another one at each, and, unless key is empty, an annotation. Neither
-// is escaped.
+// AppendPatch appends a JSON merge patch of object i: the payload of that turn and, unless key is empty, an
+// annotation, not escaped.
 func (s *Set) AppendPatch(b []byte, i int, turn int64, key string, value []byte) []byte {
 	return s.manifest.payload.appendPatch(b, s.payload, s.sizeOf(int64(i)), turn+1, key, value)
 }
@@ -234,8 +225,7 @@ func (s *Set) sizeOf(n int64) int {
 	return s.sizes[s.sized.pick(s.drawSize.unit(n))]
 }
 
-// appendObject appends object i as a whole, as it is at a turn: turn 0 is that
-// in which objects are made.
+// appendObject appends object i as it is at a turn; at 0 objects are made.
 func (s *Set) appendObject(b []byte, of body, i int, turn int64, version uint64) []byte {
 	v := values{
 		stem: s.stem, number: int64(i), namespace: s.namespaces[s.home[i]],
@@ -253,8 +243,7 @@ func (s *Set) appendNew(b []byte, n int64, namespace int) []byte {
 	return s.made.append(b, &v)
 }
 
-// collections are the paths of what lists read: in the namespaces of the load's
-// objects or, where it has none, in the run's.
+// collections are the paths that lists read: of the load's objects, or in the run's namespace.
 func (s *Set) collections(own bool) []string {
 	if own {
 		return s.paths

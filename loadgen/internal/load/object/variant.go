@@ -7,9 +7,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// variant tells an operation from others of its verb and resource, in the
-// words of a scenario, as "rv=0 limit=500 table"; "" where it asks for nothing
-// special.
+// variant tells an operation from others of its verb and resource, as "rv=0 limit=500 table"; "": nothing special.
 func variant(x scenario.Operation) string {
 	var words []string
 	say := func(holds bool, word string) {

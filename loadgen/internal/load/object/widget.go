@@ -27,8 +27,7 @@ const (
 	definedPoll   = 100 * time.Millisecond
 )
 
-// widgetDefinition is the CustomResourceDefinition of widgets. Their spec is
-// whatever is in it.
+// widgetDefinition is the CustomResourceDefinition of widgets. Their spec is free.
 func widgetDefinition(labels map[string]string) ([]byte, error) {
 	return json.Marshal(object{
 		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
@@ -47,10 +46,8 @@ func widgetDefinition(labels map[string]string) ([]byte, error) {
 	})
 }
 
-// defineWidgets sees to it that the API server has widgets: those that are
-// defined already, by another load or run, or new ones with these labels. It
-// returns when they are served. Who may not look at definitions has to find
-// them served.
+// defineWidgets returns when the API server serves widgets, defined by others or here, with these labels. Without
+// the right to get definitions they must be served already.
 func defineWidgets(ctx context.Context, a *asker, labels map[string]string) error {
 	what := "customresourcedefinition " + scenario.WidgetResource
 	body, err := widgetDefinition(labels)

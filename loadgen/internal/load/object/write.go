@@ -37,7 +37,6 @@ func (o *operation) write(ctx context.Context, x scenario.Operation, s *Set, pic
 	return nil, fmt.Errorf("unknown verb %q", x.Verb)
 }
 
-// writing is common to all writes.
 type writing struct {
 	call
 	set  *Set
@@ -78,7 +77,6 @@ func (c *create) next(n int64, r *request.Request, a *answer) bool {
 
 func (c *create) done(*request.Request, *answer, load.Outcome) bool { return false }
 
-// update sends whole objects.
 type update struct{ writing }
 
 func (u *update) next(n int64, r *request.Request, a *answer) bool {
@@ -106,7 +104,6 @@ func (u *update) done(r *request.Request, a *answer, o load.Outcome) bool {
 	return false
 }
 
-// patch sends merge patches of the payload.
 type patch struct{ writing }
 
 func (p *patch) next(n int64, r *request.Request, a *answer) bool {
@@ -118,8 +115,7 @@ func (p *patch) next(n int64, r *request.Request, a *answer) bool {
 	return true
 }
 
-// apply sends whole objects too, as one who owns all fields in them
-// (server-side apply).
+// apply sends whole objects as the owner of all fields (server-side apply).
 type apply struct{ writing }
 
 func (p *apply) next(n int64, r *request.Request, a *answer) bool {
@@ -131,8 +127,7 @@ func (p *apply) next(n int64, r *request.Request, a *answer) bool {
 	return true
 }
 
-// remove deletes the object that has been whole for longest. It is made again,
-// unmeasured.
+// remove deletes the object that has been whole for longest. It is remade, unmeasured.
 type remove struct{ writing }
 
 func (d *remove) next(_ int64, r *request.Request, a *answer) bool {

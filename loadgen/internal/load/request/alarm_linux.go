@@ -35,18 +35,16 @@ type alarm struct {
 	settle  func(fd uintptr) bool // of wait
 }
 
-// States of an alarm. A ring is never lost: it finds the dispatcher
-// asleep, with the timer set already, and sets it anew; or finds it awake, and
-// then it does not fall asleep.
+// States of an alarm. A ring is never lost: it resets the timer of a sleeping dispatcher, and keeps one that is
+// awake from falling asleep.
 const (
 	awake int32 = iota
 	asleep
 	rung // and not yet heard
 )
 
-// newAlarm makes an alarm; one that cannot be had does nothing. There is none
-// where time.Now is not the machine's clock, as in testing/synctest: that one
-// stands still while we wait for the machine.
+// newAlarm makes an alarm that does nothing where there is no timerfd, or where time.Now is not the machine's
+// clock, as in testing/synctest.
 func newAlarm() *alarm {
 	var now unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_REALTIME, &now); err != nil || time.Since(time.Unix(now.Unix())).Abs() > time.Hour {
@@ -65,8 +63,7 @@ func newAlarm() *alarm {
 	return a
 }
 
-// wait returns when until has passed since start, or on a ring since the last
-// wait. False: it cannot tell.
+// wait returns when until has passed since start, or on a ring. False: it cannot tell.
 func (a *alarm) wait(start time.Time, until time.Duration) bool {
 	if a.raw == nil {
 		return false
@@ -77,9 +74,8 @@ func (a *alarm) wait(start time.Time, until time.Duration) bool {
 	return err == nil && a.failure == nil
 }
 
-// settled is asked before the runtime waits for the descriptor and whenever it
-// has found it ready. The timer's count is never read: setting it anew resets
-// it, and the runtime's epoll is edge-triggered.
+// settled is asked before the runtime waits for the descriptor and whenever it is ready. Setting the timer anew
+// resets its count, which is never read: the runtime's epoll is edge-triggered.
 func (a *alarm) settled(fd uintptr) bool {
 	a.state.CompareAndSwap(asleep, awake)
 	wait := a.until - time.Since(a.start)
@@ -93,21 +89,18 @@ func (a *alarm) settled(fd uintptr) bool {
 	return !a.state.CompareAndSwap(awake, asleep)
 }
 
-// ring ends the wait under way, or else the next one at once. Anybody may
-// call it.
+// ring ends the wait under way, or the next one at once. It is safe for concurrent use.
 func (a *alarm) ring() {
 	if a.raw != nil && a.state.Swap(rung) == asleep {
 		_ = a.raw.Control(ringNow) // an error means closed: no dispatcher waits
 	}
 }
 
-// ringNow sets the timer to go off at once. Should the dispatcher have woken
-// meanwhile by itself, and sleep again, it finds no ring and goes on.
+// ringNow sets the timer to go off at once.
 func ringNow(fd uintptr) {
 	_ = unix.TimerfdSettime(int(fd), 0, &unix.ItimerSpec{Value: unix.Timespec{Nsec: 1}}, nil)
 }
 
-// set lets the alarm go off after d, without a waiter.
 func (a *alarm) set(d time.Duration) {
 	if a.raw == nil {
 		return

@@ -4,8 +4,7 @@ package request
 
 import "time"
 
-// alarm does nothing here: the dispatcher waits on a Go timer, and an idle
-// process is up to a millisecond late.
+// alarm does nothing here: on a Go timer an idle process is up to a millisecond late.
 type alarm struct{}
 
 func newAlarm() *alarm                            { return &alarm{} }

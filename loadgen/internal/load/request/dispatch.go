@@ -9,8 +9,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/load/arrival"
 )
 
-// dispatch is the dispatcher. It returns when ctx has ended and nothing is in
-// flight any more.
+// dispatch returns when ctx has ended and nothing is in flight.
 func (e *engine) dispatch(ctx context.Context) {
 	until := arrival.Never
 	if deadline, ok := ctx.Deadline(); ok {
@@ -42,16 +41,14 @@ func (e *engine) dispatch(ctx context.Context) {
 	<-ctx.Done() // at most a moment away
 	e.ended.Store(true)
 	end := min(until, e.now())
-	// A dispatcher that was behind at the end has not reached arrivals that
-	// were due: they were offered, and not sent.
+	// Arrivals that were due and not reached are offered, and not sent.
 	for late := e.due <= last; late && e.due < end; e.advance() {
 		e.unsent(e.op.KindOf(e.n), true)
 	}
 	e.mu.Lock()
 	e.end = e.start.Add(end)
 	e.mu.Unlock()
-	// Requests in flight are no less real: they end by themselves or by their
-	// timeout.
+	// Requests in flight end by themselves or by their timeout.
 	for e.inFlight.Load() > 0 {
 		e.pump()
 		e.flush()
@@ -61,7 +58,6 @@ func (e *engine) dispatch(ctx context.Context) {
 	}
 }
 
-// flush sends what the round has queued, a connection at a time.
 func (e *engine) flush() {
 	for _, conn := range e.queued {
 		conn.Flush()
@@ -108,8 +104,7 @@ func (e *engine) arrive() time.Duration {
 	return now
 }
 
-// take gives memory for an arrival. There are at most maxInFlight flights and
-// one.
+// take gives memory for an arrival, at most for one more than maxInFlight.
 func (e *engine) take() *flight {
 	if len(e.spare) == 0 {
 		e.collect()
@@ -123,7 +118,6 @@ func (e *engine) take() *flight {
 	return f
 }
 
-// collect takes in what the read loops have settled.
 func (e *engine) collect() {
 	e.spare, e.again = e.flights.collect(e.spare, e.again[:0])
 	for _, f := range e.again {
@@ -132,8 +126,7 @@ func (e *engine) collect() {
 	}
 }
 
-// unsent counts the arrival that is due as not sent; late if that may be our own
-// doing.
+// unsent counts the due arrival as not sent; late if that may be our own doing.
 func (e *engine) unsent(kind int, late bool) {
 	s := (*e.phases.At(e.start.Add(e.due)))[kind]
 	s.offered.Add(1)
@@ -180,9 +173,8 @@ func (e *engine) send(f *flight, now time.Duration) bool {
 	}
 }
 
-// connection is the next of the pool's, or the last one once more: what goes
-// out together on one connection is one record and one system call, here and
-// at the server.
+// connection is the next of the pool's, or the last one again: what goes out together is one record and one system
+// call.
 func (e *engine) connection() (conn *h2conn.Conn, err error) {
 	if e.conn != nil && e.together < together {
 		e.together++
@@ -201,8 +193,7 @@ func (e *engine) give(f *flight, err error) {
 	f.End(err)
 }
 
-// pump sends what waits: next pages, and arrivals that found no free stream.
-// A dial that fails is the end of all that wait, as each would have dialled.
+// pump sends next pages and arrivals that found no free stream. A dial that fails ends all that wait.
 func (e *engine) pump() {
 	e.collect()
 	if e.queue.len() == 0 {

@@ -18,8 +18,7 @@ import (
 // together is how many requests in a row go out on one connection.
 const together = 8
 
-// batch is how many arrivals in a row are sent before others that wait, such as
-// next pages, have their turn.
+// batch is how many arrivals in a row are sent before next pages have their turn.
 const batch = 64
 
 // engine sends the arrivals of a schedule when they are due, whatever became
@@ -89,7 +88,6 @@ func newEngine(op Operation, pacer arrival.Pacer, pool *h2conn.Pool, all []*metr
 	return e
 }
 
-// now is the time since the start.
 func (e *engine) now() time.Duration { return time.Since(e.start) }
 
 // wake lets the dispatcher look for what there is to do.

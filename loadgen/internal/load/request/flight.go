@@ -8,8 +8,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 )
 
-// flight is an arrival on its way, from its taking up to its end. Its memory
-// is used again. Times are since the start of the load.
+// flight is an arrival from its taking up to its end. Its memory is reused. Times are since the load's start.
 type flight struct {
 	Request
 	engine  *engine
@@ -33,7 +32,6 @@ type flight struct {
 	after      place // where it goes then
 }
 
-// place is where a flight is.
 type place int8
 
 const (
@@ -95,8 +93,7 @@ func (f *flight) End(err error) {
 	}
 }
 
-// flights are all there are: the open ones in the order of their deadlines,
-// those to be sent again, and those free for another arrival.
+// flights are the open ones by deadline, those to be sent again, and those free for another arrival.
 type flights struct {
 	mu     sync.Mutex
 	open   flight // the ends of a ring: open.next is the oldest
@@ -106,8 +103,7 @@ type flights struct {
 
 func (l *flights) init() { l.open.prev, l.open.next = &l.open, &l.open }
 
-// track puts a flight whose stream has been opened in the sweeper's list,
-// unless it has ended already.
+// track puts a flight with an open stream in the sweeper's list, unless it has ended already.
 func (l *flights) track(f *flight) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -143,8 +139,7 @@ func (l *flights) put(f *flight, to place) {
 	}
 }
 
-// expired returns an open flight past its deadline, pinned: nothing else uses its
-// memory before unpin. Without one, the time to wait for the next.
+// expired returns an open flight past its deadline, pinned until unpin, or the time to wait for the next.
 func (l *flights) expired(now, timeout time.Duration) (*flight, time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -160,8 +155,7 @@ func (l *flights) expired(now, timeout time.Duration) (*flight, time.Duration) {
 	return f, 0
 }
 
-// unpin follows the cancelling. A stream that is ending by itself settles its
-// flight as ever.
+// unpin follows the cancelling. A stream that ends by itself settles its flight.
 func (l *flights) unpin(f *flight) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -171,8 +165,7 @@ func (l *flights) unpin(f *flight) {
 	}
 }
 
-// collect moves what is free or to be sent again to the dispatcher's own
-// lists.
+// collect moves free and resent flights to the dispatcher's own lists.
 func (l *flights) collect(spare, again []*flight) (s, a []*flight) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

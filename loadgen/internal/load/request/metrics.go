@@ -11,9 +11,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 )
 
-// metrics are those of one kind of a load's requests. Variants and tenants
-// share them, as each would be a histogram more in every scrape: results tell
-// them apart.
+// metrics are those of one kind of requests. Variants and tenants share them: each would be a histogram more.
 type metrics struct {
 	total   *prometheus.CounterVec // by code
 	byCode  sync.Map               // traffic.Outcome to prometheus.Counter
@@ -22,7 +20,6 @@ type metrics struct {
 	lag     prometheus.Observer
 }
 
-// newMetrics registers the metrics of all kinds, in their order.
 func newMetrics(reg prometheus.Registerer, loadName string, kinds []Kind) ([]*metrics, error) {
 	labels := []string{"load", "verb", "resource"}
 	total := prometheus.NewCounterVec(prometheus.CounterOpts{

@@ -11,44 +11,33 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 )
 
-// Operation says what the arrivals of a load are. What an arrival works on
-// depends on its number and the seed alone, so that the same seed makes the
-// same sequence, however many arrivals could not be sent.
+// Operation says what the arrivals of a load are. It depends on their number and the seed alone, however many
+// could not be sent.
 type Operation interface {
-	// Kinds are what results are kept apart by, in a fixed order: one for each
-	// verb, resource and variant, times tenants. Request.Kind is an index.
+	// Kinds are what results are kept apart by. Request.Kind is an index.
 	Kinds() []Kind
-	// Prepare makes the objects and finds the resources. Errors name verb and
-	// object, with a hint.
+	// Prepare makes the objects and finds the resources. Errors name verb and object, with a hint.
 	Prepare(ctx context.Context) error
-	// Background works beside the load until ctx ends (names are renewed,
-	// tokens too). It returns at once if there is nothing to do.
+	// Background works beside the load until ctx ends, or returns at once without work.
 	Background(ctx context.Context)
-	// KindOf returns the kind of request of arrival n, whether it can be sent or
-	// not: an index into Kinds. It depends on n and the seed alone.
+	// KindOf returns the kind of arrival n, an index into Kinds. It depends on n and the seed alone.
 	KindOf(n int64) int
-	// Next fills r, which is empty but for N, Kind and its buffers, with what
-	// arrival n asks. False: nothing is free to work on, the arrival is unsent. The
-	// dispatcher calls it, in order, for arrivals that have a free slot. It
-	// must not block.
+	// Next fills r, empty but for N, Kind and its buffers. False: nothing is free to work on, the arrival is
+	// unsent. It is called in order, for arrivals with a free slot, and must not block.
 	Next(n int64, r *Request) bool
-	// Data receives each piece of the body of an answer, on the connection's
-	// read loop, and an empty one at the end of a whole answer; an error counts
-	// the answer as malformed. Status is that of the answer.
+	// Data receives each piece of an answer's body on the read loop, and an empty one at its end. An error counts
+	// the answer as malformed.
 	Data(r *Request, status int, p []byte) error
-	// Done is called at the end of each request that Next gave out, mostly on the
-	// connection's read loop, where it must not block. True asks to send r
-	// again as Done has filled it anew: the next page of a list. The latency of
-	// the arrival then goes on; its outcome is that of the last.
+	// Done is called at the end of each request, mostly on the read loop, and must not block. True asks to send r
+	// again as Done has filled it: the next page of a list. The arrival's latency goes on; its outcome is the
+	// last.
 	Done(r *Request, o load.Outcome, end time.Time) (again bool)
 }
 
-// Kind is the key of results: the fields of that name in
-// result.Requests.
+// Kind is the key of results, by the fields of result.Requests.
 type Kind struct{ Verb, Resource, Variant, Tenant string }
 
-// Request is one arrival's request. The engine owns and reuses it; Path, Body
-// and Scratch keep their memory from one arrival to the next.
+// Request is one arrival's. The engine owns it; Path, Body and Scratch keep their memory.
 type Request struct {
 	// N is the arrival's number; Key is the operation's own.
 	N, Key int64
@@ -60,10 +49,8 @@ type Request struct {
 	Path []byte
 	// Body of a write; empty: none.
 	Body []byte
-	// Scratch is the operation's, between Next, Data and Done: what of the
-	// answer it needs.
+	// Scratch is the operation's, from Next to Done.
 	Scratch []byte
-	// State is the operation's, as Scratch. It stays from one arrival to the
-	// next, so that its memory may be used again; nil in a new Request.
+	// State is the operation's. It stays from one arrival to the next; nil in a new Request.
 	State any
 }

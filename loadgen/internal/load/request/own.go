@@ -16,9 +16,8 @@ type ownDelay struct {
 
 func (d ownDelay) all() time.Duration { return d.lag + d.stalled }
 
-// failed reports whether a request that failed after such a latency may have failed
-// by our own delay: it timed out, and more than half of its time was ours; or it
-// was part of the burst after a stall. A refused connection is never its doing.
+// failed reports whether a failure may be our own delay: a timeout of which more than half was ours, or part of
+// the burst after a stall. A refused connection never is.
 func (d ownDelay) failed(o load.Outcome, latency time.Duration) bool {
 	switch {
 	case o == load.TimedOut:
@@ -29,8 +28,7 @@ func (d ownDelay) failed(o load.Outcome, latency time.Duration) bool {
 	return d.burst && 2*d.stalled > latency-d.lag
 }
 
-// ownDelay is that of a flight which ends at end, by an answer that had waited for
-// so long before it was read.
+// ownDelay is that of a flight which ends at end, by an answer that waited to be read.
 func (e *engine) ownDelay(f *flight, end, waited time.Duration) ownDelay {
 	late := e.stalls.Late(e.start.Add(end))
 	return ownDelay{
@@ -40,8 +38,7 @@ func (e *engine) ownDelay(f *flight, end, waited time.Duration) ownDelay {
 	}
 }
 
-// ownBacklog reports whether the arrival that is due and finds no free slot at now
-// is part of a burst that we made: it is late itself, or we have just been stalled.
+// ownBacklog reports whether the due arrival without a free slot is part of a burst that we made.
 func (e *engine) ownBacklog(now time.Duration) bool {
 	return now-e.due >= stall.Long || e.stalls.Late(e.start.Add(now)) >= stall.Long
 }

@@ -14,16 +14,14 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Of the connections: one system call takes in many answers, and the pings are
-// client-go's (apimachinery/pkg/util/net).
+// Of the connections. Pings are client-go's (apimachinery/pkg/util/net).
 const (
 	readBuffer         = 64 << 10
 	pingAfter          = 30 * time.Second
 	defaultConnections = 4
 )
 
-// Requests is an open-loop load of what an Operation asks. It is a
-// load.Load.
+// Requests is an open-loop load of an Operation's requests.
 type Requests struct {
 	load.Plain
 	name   string
@@ -34,8 +32,7 @@ type Requests struct {
 
 var _ load.Load = (*Requests)(nil)
 
-// New makes a load with its defaults set. It sends nothing yet. Errors name
-// the load.
+// New makes a load. It sends nothing yet. Errors name the load.
 func New(t load.Target, l scenario.Load, op Operation, pacer arrival.Pacer) (*Requests, error) {
 	timeout := l.Timeout.D()
 	if l.MaxInFlight <= 0 || timeout <= 0 {
@@ -72,8 +69,7 @@ func (r *Requests) Prepare(ctx context.Context) error {
 	return r.pool.Open(ctx)
 }
 
-// Run offers the load until ctx ends, and closes the connections when the last
-// request has ended.
+// Run offers the load until ctx ends. It returns when the last request has ended.
 func (r *Requests) Run(ctx context.Context) error {
 	defer r.pool.Close()
 	background, cancel := context.WithCancel(ctx)
@@ -91,12 +87,10 @@ func (r *Requests) BeginPhase(name string, at time.Time) { r.engine.phases.Begin
 // Live returns what happened since the last call.
 func (r *Requests) Live() load.Live { return r.engine.window.live(time.Now()) }
 
-// Backlog is how many bytes of answers the kernel holds that were not read
-// yet: what we are behind.
+// Backlog is how many bytes of answers were not read yet.
 func (r *Requests) Backlog() int64 { return r.pool.Backlog() }
 
-// Results are by phase, one for each kind that was offered something. Rates
-// are per second that the load ran in the phase. They are final after Run.
+// Results are by phase and kind. Rates are per second of the load in the phase. They are final after Run.
 func (r *Requests) Results() map[string][]result.Requests { return r.engine.results(r.name) }
 
 // AddTo adds the results to the phases.

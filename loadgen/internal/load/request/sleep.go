@@ -2,18 +2,15 @@ package request
 
 import "time"
 
-// The dispatcher's wake-ups for arrivals are at least so far apart: more, the
-// more arrivals were due at the last one. Waking a thread here, and at the server,
-// costs as much CPU as several requests, so arrivals that follow each other
-// closely go out together. The lag that makes is reported. Up to some 10,000
-// arrivals per second it is half a millisecond at most, then a whole one.
+// The dispatcher's wake-ups are at least so far apart: more, the more arrivals were due at the last one. A wake-up
+// costs as much CPU as several requests, so close arrivals go out together; the lag is reported. Up to some 10,000
+// arrivals per second it is at most half a millisecond, then a whole one.
 const (
 	shortestBeat = 500 * time.Microsecond
 	beatEach     = 100 * time.Microsecond
 	longestBeat  = time.Millisecond
 )
 
-// sleep is the dispatcher's.
 type sleep struct {
 	timer *time.Timer
 	alarm *alarm

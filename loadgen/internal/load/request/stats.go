@@ -24,14 +24,12 @@ type stats struct {
 	outcomes   map[load.Outcome]int64
 }
 
-// newStats measures up to twice the timeout: a request that times out takes
-// its whole timeout, after whatever lag it was sent with.
+// newStats measures up to twice the timeout: a lag may precede a timeout.
 func newStats(timeout time.Duration) *stats {
 	h := func() *latency.Histogram { return latency.New(2 * timeout) }
 	return &stats{latency: h(), external: h(), service: h(), lag: h(), connect: h(), outcomes: map[load.Outcome]int64{}}
 }
 
-// record takes in a request that has ended.
 func (s *stats) record(f *flight, o load.Outcome, end time.Duration, own ownDelay) {
 	s.latency.Record(end - f.intended)
 	s.external.Record(end - f.intended - own.all())

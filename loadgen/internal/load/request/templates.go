@@ -15,17 +15,14 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 )
 
-// renewEvery is how often the headers of authentication are asked for anew.
-// client-go reads a token file again after a minute.
+// renewEvery is how often the headers of authentication are renewed.
 const renewEvery = 5 * time.Second
 
 // defaultAgent names us where the configuration has no name of its own.
 const defaultAgent = "stormglass-loadgen"
 
-// Templates makes the templates of a load's requests: the headers of its
-// identity (a token, impersonation) beside those of each kind of request. An
-// Operation has one, makes its handles when it is made, and calls Renew in its
-// Background.
+// Templates makes the templates of a load's requests: headers of its identity and of each kind. Operations call
+// Renew in their Background.
 type Templates struct {
 	headers func() (http.Header, error) // nil: the certificate says all
 	prefix  string
@@ -36,8 +33,7 @@ type Templates struct {
 	handles  []*Template
 }
 
-// Template is a handle on a template that is remade when the identity's
-// headers change.
+// Template is remade when the identity's headers change.
 type Template struct {
 	request h2conn.Request // without the identity
 	extra   http.Header
@@ -47,8 +43,7 @@ type Template struct {
 // Load is the template as it is now; for Request.Template.
 func (t *Template) Load() *h2conn.Template { return t.current.Load() }
 
-// NewTemplates asks for the identity's headers once: an error is one of the
-// client's configuration, or of its exec plugin.
+// NewTemplates asks for the identity's headers once. It fails on a wrong configuration.
 func NewTemplates(t load.Target) (*Templates, error) {
 	if t.Config == nil {
 		return nil, fmt.Errorf("no configuration of the API server's client")
@@ -64,13 +59,10 @@ func NewTemplates(t load.Target) (*Templates, error) {
 	return s, s.renew()
 }
 
-// Prefix goes before every path: that of a server behind a gateway, without a
-// slash at its end; mostly empty.
+// Prefix goes before every path, for a server behind a gateway, without a slash at its end.
 func (s *Templates) Prefix() string { return s.prefix }
 
-// New makes a template. Empty accept and contentType are left out; extra, such
-// as Impersonate-User, is put beside the identity's headers and goes before
-// them where both have one.
+// New makes a template. Empty accept and contentType are left out; extra goes before the identity's headers.
 func (s *Templates) New(method, accept, contentType string, extra http.Header) *Template {
 	t := &Template{
 		request: h2conn.Request{Method: method, Accept: accept, ContentType: contentType, UserAgent: s.agent},
@@ -94,10 +86,8 @@ func (t *Template) remake(identity http.Header) {
 	t.current.Store(h2conn.NewTemplate(r))
 }
 
-// Renew asks for the identity's headers every few seconds until ctx ends, and
-// remakes all templates when they have changed. While the headers are unavailable, the
-// old ones stay in use, and the server's 401 is measured. It
-// returns at once where there are none.
+// Renew renews the identity's headers until ctx ends. While they are unavailable the old ones stay in use, and the
+// server's 401 is measured. It returns at once where there are none.
 func (s *Templates) Renew(ctx context.Context) {
 	if s.headers == nil {
 		return

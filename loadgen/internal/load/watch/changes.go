@@ -19,11 +19,9 @@ const (
 	mostSlots   = 1 << 13
 )
 
-// Changes are measured writes to the objects of a set of watches, for the
-// request engine: merge patches of a stamp and a new payload, over the objects
-// in turn. Each acknowledged one must be delivered by every watch (see
-// ledger). An arrival's number in the schedule is its write's number too. It
-// belongs to the phase in which it is taken up, and so do its deliveries.
+// Changes are measured writes to the objects of a set of watches: merge patches of a stamp and a new payload, over
+// the objects in turn. Every watch must deliver each acknowledged one (see ledger). An arrival's number is its
+// write's number. Its deliveries belong to the phase in which it is taken up.
 type Changes struct {
 	watches   *Watches
 	ledger    *ledger
@@ -34,8 +32,7 @@ type Changes struct {
 
 var _ request.Operation = (*Changes)(nil)
 
-// NewChanges makes the operation of a load of kind "changes" with its defaults
-// set, on the watches that it names. It sends nothing.
+// NewChanges makes the operation of a load of kind "changes" on the watches that it names. It sends nothing.
 func NewChanges(t load.Target, l scenario.Load, w *Watches) (*Changes, error) {
 	if w == nil {
 		return nil, fmt.Errorf("load %s: there are no watches %q", l.Name, l.Watches)
@@ -58,7 +55,6 @@ func NewChanges(t load.Target, l scenario.Load, w *Watches) (*Changes, error) {
 	}, nil
 }
 
-// newLedger opens an account of writes to the load's objects.
 func (w *Watches) newLedger(id string, size int64) (*ledger, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -91,8 +87,7 @@ func (c *Changes) Kinds() []request.Kind {
 // KindOf is the one.
 func (c *Changes) KindOf(int64) int { return 0 }
 
-// Prepare makes nothing: the objects are those of the watches, which are
-// prepared on their own.
+// Prepare makes nothing: the watches make their objects.
 func (c *Changes) Prepare(context.Context) error { return nil }
 
 // Background renews tokens.
@@ -147,8 +142,7 @@ func (c *Changes) Data(r *request.Request, status int, p []byte) error {
 	return r.State.(*answer).scan.feed(p)
 }
 
-// Done acknowledges the write. A 2xx answer without a version is no
-// acknowledgement.
+// Done acknowledges the write, unless the answer has no version.
 func (c *Changes) Done(r *request.Request, o load.Outcome, end time.Time) bool {
 	w, a := c.watches, r.State.(*answer)
 	defer c.answers.Put(a)

@@ -17,22 +17,18 @@ type receipt struct {
 
 // delivery is the outcome of delivering an event.
 type delivery struct {
-	// foreign: none of ours, whatever its stamp says: it belongs to a write that
-	// was not acknowledged, or another's write left our stamp in place.
+	// foreign: it belongs to a write that was not acknowledged, or another's write left our stamp in place.
 	foreign bool
-	// first: the first one of an acknowledged write, after such a time, which
-	// the caller counts in stats.
+	// first: the first one of an acknowledged write, after such a time. The caller counts it in stats.
 	first bool
 	after time.Duration
-	// ackLate, of that, may be a stall of the generator's that its acknowledgement
-	// was seen in.
+	// ackLate, of that, may be a stall of the generator's before it saw the acknowledgement.
 	ackLate time.Duration
 	stats   *deliveries
 	// duplicated, reordered: see result.Watches. Counted.
 	duplicated, reordered bool
 }
 
-// deliver takes an event of write seq.
 func (l *ledger) deliver(seq int64, a receipt) delivery {
 	w := l.slot(seq).Load()
 	if w == nil || seq > w.seq {

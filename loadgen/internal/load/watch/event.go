@@ -8,7 +8,6 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/listwatch"
 )
 
-// Annotations that are read.
 const (
 	// StampAnnotation marks a measured write: "<ledger id>:<sequence number>".
 	StampAnnotation = "stormglass.dev/stamp"
@@ -16,7 +15,6 @@ const (
 	endAnnotation = "k8s.io/initial-events-end"
 )
 
-// eventKind is the type of a watch event.
 type eventKind uint8
 
 const (
@@ -65,8 +63,7 @@ func (e *event) key() uint64 { return e.name ^ bits.RotateLeft64(e.namespace, 32
 // eventSink takes the events that a scanner finds. An error ends the scanning.
 type eventSink interface{ take(*event) error }
 
-// scanner finds the events in a stream that is fed to it in pieces of any
-// size. It decodes nothing else and holds nothing of a document but an event's
+// scanner finds the events in a stream that is fed to it in pieces of any size. It keeps nothing but an event's
 // few values, so its memory does not depend on the size of objects.
 type scanner interface {
 	// feed reads the next piece. After an error the scanner has to be reset.
@@ -107,8 +104,7 @@ func mix(a, b uint64) uint64 {
 	return high ^ low
 }
 
-// parseVersion reads a resourceVersion: digits, as the API server writes it; 0
-// for anything else.
+// parseVersion reads a resourceVersion; 0 for anything but digits.
 func parseVersion(b []byte) (v uint64) {
 	if len(b) == 0 || len(b) > 20 {
 		return 0

@@ -11,10 +11,8 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
-// exposed is a histogram of durations as metricopts.Latency describes it:
-// classic buckets from 1 ms to 64 s by powers of two, and a native histogram
-// of factor 1.1. client_golang's own can only take one value at a time; this
-// one counts any number of equal values at once.
+// exposed is a histogram as metricopts.Latency describes it: classic buckets from 1 ms to 64 s by powers of two,
+// and a native histogram of factor 1.1. Unlike client_golang's it counts many equal values at once.
 type exposed struct {
 	since time.Time
 
@@ -27,9 +25,8 @@ type exposed struct {
 }
 
 const (
-	// Bucket i of schema 3 holds values over 2^((i-1)/8) up to 2^(i/8) seconds:
-	// 2^(1/8) is the largest factor of a schema that is at most 1.1 (Prometheus
-	// native histograms). From 1 us to 18 hours.
+	// Bucket i of schema 3 holds values over 2^((i-1)/8) up to 2^(i/8) seconds: the largest factor up to 1.1. From
+	// 1 us to 18 hours.
 	nativeSchema = 3
 	nativeLow    = -160
 	nativeHigh   = 128
@@ -69,8 +66,7 @@ func (h *exposed) observe(d time.Duration, n int64) {
 
 func classicEdge(i int) float64 { return math.Ldexp(0.001, i) }
 
-// nativeBucket is the bucket of a value. The logarithm may be off by a
-// rounding: the edges decide.
+// nativeBucket is the bucket of a value. The logarithm may be off by a rounding.
 func nativeBucket(v float64) int {
 	edge := func(i int) float64 { return math.Exp2(float64(i) / (1 << nativeSchema)) }
 	i := int(math.Ceil(math.Log2(v) * (1 << nativeSchema)))
@@ -83,7 +79,6 @@ func nativeBucket(v float64) int {
 	return max(nativeLow, min(nativeHigh, i))
 }
 
-// write fills a metric.
 func (h *exposed) write(m *dto.Metric) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -13,14 +13,11 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/h2conn"
 )
 
-// lane is one connection and what its read loop counts. One lock per piece of
-// data, mostly taken by the read loop alone, keeps the counts exact for readers
-// that add them up.
+// lane is one connection and what its read loop counts, under one lock per piece of data.
 type lane struct {
 	set  *Watches
 	conn *h2conn.Conn
-	// arrived is when the kernel gave what is being read, late for how long before
-	// that the generator may have kept it waiting; the read loop's.
+	// arrived is when the kernel gave what is being read, late for how long the generator may have delayed it.
 	arrived, late time.Duration
 	// fresh counts what was delivered since the last read; the read loop's.
 	fresh int64
@@ -32,8 +29,7 @@ type lane struct {
 	run   run
 }
 
-// run is some deliveries of the same latency and lateness: those of one write
-// that came in one read. In a flood there are dozens.
+// run is deliveries of the same latency and lateness: of one write, in one read.
 type run struct {
 	stats *deliveries
 	after time.Duration
@@ -41,8 +37,7 @@ type run struct {
 	n     int64
 }
 
-// timed is the lane's socket: it notes the time once per read. A read takes in
-// what dozens of watches are sent, and all of it had arrived by then.
+// timed is the lane's socket. It notes the time of each read, by which all that it brought had arrived.
 type timed struct {
 	net.Conn
 	lane *lane
@@ -80,8 +75,7 @@ func (l *lane) delivered(d delivery, slow bool) {
 	l.run = run{d.stats, d.after, late, 1}
 }
 
-// beat adds the deliveries since its last call to the samples. Called by the
-// read loop, or after it has ended.
+// beat adds the deliveries since its last call to the samples. For the read loop, or after its end.
 func (l *lane) beat() {
 	if l.fresh > 0 {
 		l.set.samples.Delivered(l.fresh)
@@ -124,9 +118,8 @@ func (l *lane) over() bool {
 
 const (
 	dialTimeout = 30 * time.Second
-	// A server that did not let us connect is left alone for so long: watches
-	// that wait for a connection fail at once meanwhile, each with its backoff,
-	// instead of one after the other with its timeout.
+	// dialAgain is how long a server that refused a connection is left alone: watches that wait for one fail at
+	// once.
 	dialAgain = time.Second
 	// ping is client-go's health check of a silent connection.
 	ping = 30 * time.Second
@@ -134,7 +127,6 @@ const (
 	sharedBuffer = 64 << 10
 )
 
-// dial opens a lane of its own.
 func (w *Watches) dial(ctx context.Context, o h2conn.Options) (*lane, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
@@ -162,8 +154,7 @@ func (w *Watches) dial(ctx context.Context, o h2conn.Options) (*lane, error) {
 	return l, nil
 }
 
-// shared are connections that watches share, each filled to the server's limit
-// before another is opened. It is for one goroutine.
+// shared are connections that watches share, each filled before another is opened. For one goroutine.
 type shared struct {
 	set      *Watches
 	options  h2conn.Options
@@ -172,8 +163,7 @@ type shared struct {
 	failed   error
 }
 
-// open sends a request. handler is called before it, with the lane it goes to,
-// and once more if that one turned out to be full.
+// open sends a request. handler is called before, with its lane, and again if that lane was full.
 func (p *shared) open(ctx context.Context, s *h2conn.Stream, t *h2conn.Template, path []byte, handler func(*lane) h2conn.Handler) error {
 	var dialled *lane
 	for {

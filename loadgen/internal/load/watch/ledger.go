@@ -45,26 +45,22 @@ type ledger struct {
 	acks   map[*deliveries]int64 // acknowledged writes
 }
 
-// write is one measured write.
 type write struct {
 	seq   int64
 	stats *deliveries
 	seen  []atomic.Uint64 // a bit for each watch
 
-	// state is the earliest time of the acknowledgement, or one of those below. What is
-	// under mu changes only while the write is in flight.
+	// state is the earliest time of the acknowledgement, or one of those below.
 	state atomic.Int64
 	mu    sync.Mutex
-	// rv is the write's version: from its acknowledgement, or from the first
-	// delivery if that came before.
+	// rv is the write's version, of its acknowledgement or an earlier delivery. Under mu while in flight.
 	rv uint64
 	// ackLate is how long before it was seen the acknowledgement may have come.
 	ackLate time.Duration
 	// Deliveries before the acknowledgement, those of slow watches apart.
 	early, earlySlow int64
 
-	// counting is held while counting. As long as no watch joins, a write that all have delivered
-	// need not be counted again.
+	// counting is held while counting. A write that all have delivered is not counted again until a watch joins.
 	counting sync.Mutex
 	given    int64 // deliveries given up, as a metric was told
 	whole    int64 // deliveries, if all that are owed; 0 if not known
@@ -83,9 +79,8 @@ func newLedger(id string, watches *roster, size int64) *ledger {
 
 func (l *ledger) slot(seq int64) *atomic.Pointer[write] { return &l.slots[seq%int64(len(l.slots))] }
 
-// begin opens the account of a write, before it is sent, in order of seq. It
-// fails if the slot holds a write that is still in flight. given is how many
-// deliveries of the slot's last write were given up for it.
+// begin opens the account of a write before it is sent, in order of seq. It fails if the slot's write is still in
+// flight. given is how many deliveries of that write were given up.
 func (l *ledger) begin(seq int64, stats *deliveries) (given int64, ok bool) {
 	slot := l.slot(seq)
 	if old := slot.Load(); old != nil {
@@ -99,8 +94,7 @@ func (l *ledger) begin(seq int64, stats *deliveries) (given int64, ok bool) {
 	return given, true
 }
 
-// close gives a write up. From then on its bits are all set, so that a watch that
-// delivers it at this moment is either counted here or finds it given up.
+// close gives a write up and sets its bits: a delivery at this moment is counted here or finds it given up.
 func (l *ledger) close(w *write) (given int64) {
 	if w.state.Swap(givenUp) <= 0 {
 		return 0
@@ -119,9 +113,8 @@ func (l *ledger) close(w *write) (given int64) {
 	return w.giveUp(expected - delivered)
 }
 
-// ack says that the write was acknowledged, with its version: at a time, or by a
-// stall of the generator's up to late before it. It returns how many deliveries
-// came before, of watches that are slow on purpose apart.
+// ack notes the acknowledgement with its version, at a time or up to late before it. It returns how many
+// deliveries came before, of slow watches apart.
 func (l *ledger) ack(seq int64, rv uint64, at, late time.Duration) (early, earlySlow int64) {
 	w := l.slot(seq).Load()
 	w.mu.Lock()
@@ -131,8 +124,7 @@ func (l *ledger) ack(seq int64, rv uint64, at, late time.Duration) (early, early
 		return 0, 0
 	}
 	if w.rv != 0 && w.rv != rv {
-		// What was delivered was not this write but another's on the same
-		// object, which left our stamp in place.
+		// Another's write on the same object left our stamp in place.
 		for i := range w.seen {
 			w.seen[i].Store(0)
 		}
@@ -165,9 +157,8 @@ func (l *ledger) acknowledged(stats *deliveries) int64 {
 	return l.acks[stats]
 }
 
-// tally counts who owes the delivery of a write, and who has made it. missing,
-// if not nil, is called with the watches that have not, 64 at a time. The
-// caller holds counting.
+// tally counts who owes the delivery of a write and who has made it. missing, if not nil, gets the watches that
+// have not, 64 at a time. The caller holds counting.
 func (l *ledger) tally(w *write, missing func(word int, watches uint64)) (expected, delivered int64) {
 	if w.state.Load() <= 0 {
 		return 0, 0
@@ -190,8 +181,7 @@ func (l *ledger) tally(w *write, missing func(word int, watches uint64)) (expect
 	return expected, delivered
 }
 
-// count adds up the writes in the ring that belong to a phase; of all phases
-// if stats is nil. missing is as in tally.
+// count adds up the ring's writes of a phase; of all if stats is nil. missing is as in tally.
 func (l *ledger) count(stats *deliveries, missing func(word int, watches uint64)) (expected, delivered int64) {
 	for i := range l.slots {
 		w := l.slots[i].Load()
@@ -206,8 +196,7 @@ func (l *ledger) count(stats *deliveries, missing func(word int, watches uint64)
 	return expected, delivered
 }
 
-// giveUp gives up what is missing now, as a drain does at its end. It returns
-// how many deliveries were not given up before.
+// giveUp gives up what is missing now. It returns how many deliveries were not given up before.
 func (l *ledger) giveUp() (given int64) {
 	for i := range l.slots {
 		if w := l.slots[i].Load(); w != nil {

@@ -13,8 +13,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 )
 
-// The first list is no part of what is measured: it is tried again when the
-// server is overloaded or gone for a moment.
+// The first list is not measured. It is retried while the server is overloaded or gone.
 const (
 	listTimeout  = time.Minute
 	listAttempts = 8
@@ -23,8 +22,7 @@ const (
 	keptRefusal = 4 << 10
 )
 
-// firstList asks for the load's objects as a consistent read, and returns the
-// version of the list.
+// firstList lists the load's objects consistently and returns the version.
 func (w *Watches) firstList(ctx context.Context) (uint64, error) {
 	p := newOpener(w).fast
 	defer func() {
@@ -72,7 +70,6 @@ func (w *Watches) listOnce(ctx context.Context, p *shared, l *lister) error {
 	}
 }
 
-// lister is the handler of one list.
 type lister struct {
 	stream     *h2conn.Stream
 	scan       scanner

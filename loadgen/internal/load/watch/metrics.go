@@ -90,7 +90,6 @@ func (c *collector) register(reg prometheus.Registerer) error {
 	return nil
 }
 
-// exposedMetric is the histogram with its label.
 type exposedMetric struct {
 	desc *prometheus.Desc
 	h    *exposed

@@ -2,22 +2,17 @@ package watch
 
 import "context"
 
-// Objects are what a set of watches watches, and what measured changes write
-// to. All paths are of the API server, percent-encoded, without a query.
+// Objects are what is watched, and what changes write to. Paths are percent-encoded, without a query.
 type Objects interface {
-	// Prepare makes the objects, or finds the resource. Errors name verb and
-	// object, with a hint. The rest is valid after it.
+	// Prepare makes the objects, or finds the resource. Errors name verb and object. The rest needs it.
 	Prepare(ctx context.Context) error
-	// Len is how many objects the load has of its own, labelled with
-	// traffic.LoadLabel; 0: none, and the watches are of whatever is there.
+	// Len is how many objects with load.LoadLabel the load has of its own; 0: it watches what is there.
 	Len() int
-	// Collection is the path of what is watched. All the load's own objects
-	// are in it.
+	// Collection is the path of what is watched, with all the load's own objects.
 	Collection() string
 	// AppendPath appends the path of object i.
 	AppendPath(b []byte, i int) []byte
-	// AppendPatch appends a JSON merge patch of object i: the payload of that
-	// turn, another one at each, and the annotation key with that value.
-	// Neither needs escaping in JSON.
+	// AppendPatch appends a JSON merge patch of object i: the payload of that turn, and the annotation key with
+	// that value. Neither needs escaping.
 	AppendPatch(b []byte, i int, turn int64, key string, value []byte) []byte
 }

@@ -10,8 +10,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 )
 
-// A server that does not answer, or does not end a watch when it should, must
-// not make a watch hang. client-go would wait for ever.
+// Bounds for a server that does not answer, or does not end a watch. client-go waits for ever.
 const (
 	answerTimeout = time.Minute
 	endGrace      = time.Minute
@@ -28,7 +27,6 @@ type requests struct {
 	protobuf  bool
 }
 
-// newEvents makes the scanner of a watch's stream.
 func (r *requests) newEvents(sink eventSink) scanner {
 	if r.protobuf {
 		return newProtoEvents(sink)
@@ -36,7 +34,6 @@ func (r *requests) newEvents(sink eventSink) scanner {
 	return newJSONEvents(sink)
 }
 
-// newList makes the scanner of a list.
 func (r *requests) newList(sink eventSink) scanner {
 	if r.protobuf {
 		return newProtoList(sink)
@@ -62,9 +59,8 @@ func newRequests(prefix string, w *Watches) requests {
 	return r
 }
 
-// accept returns the Accept headers of client-go's typed and metadata clients, without the
-// second choice they have: an answer in another encoding than the one that is
-// to be measured would not be noticed.
+// accept returns the Accept headers of client-go's typed and metadata clients, without their second choice: an
+// answer in another encoding would go unnoticed.
 func accept(encoding, form string) (watch, list string, binary bool) {
 	as := func(kind string) string {
 		if form != "metadata" {

@@ -7,8 +7,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/h2conn"
 )
 
-// eachOpeners is how many openers make connections of the watches' own, since each waits for the network. One
-// opener fills shared connections.
+// eachOpeners make connections of the watches' own; each waits for the network. One fills shared ones.
 const eachOpeners = 16
 
 // opener makes attempts, one at a time.
@@ -50,8 +49,7 @@ func (o *opener) open(ctx context.Context, v *watcher, s *h2conn.Stream, t *h2co
 	})
 }
 
-// openOwn opens a stream on the watch's own connection, which is made anew
-// when it takes no more.
+// openOwn opens a stream on the watch's own connection, made anew when it takes no more.
 func (o *opener) openOwn(ctx context.Context, v *watcher, s *h2conn.Stream, t *h2conn.Template) error {
 	if v.lane != nil {
 		err := v.lane.conn.TryOpen(s, t, o.path, nil, v)

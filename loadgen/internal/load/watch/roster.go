@@ -110,8 +110,7 @@ func addEach(counts []int64, word int, watches uint64) {
 	}
 }
 
-// perWatch is the distribution of each watch's slowest delivery, and what each
-// lost; both empty without writes.
+// perWatch is each watch's slowest delivery, and what each lost; both empty without writes.
 func (d *deliveries) perWatch() (slowest *latency.Histogram, lost []int64) {
 	slowest = latency.New(longestDelivery)
 	d.mu.Lock()

@@ -9,13 +9,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/load/arrival"
 )
 
-// Run opens the watches and holds them until ctx ends. Call Drain before that,
-// or what is on its way counts as lost. An error: the state that the watches
-// start from could not be had.
-//
-// It ends in this order: accounts are closed, the phase gets its number of open
-// watches, no more are opened, connections are closed and their read loops
-// awaited, and what they counted is kept.
+// Run opens the watches and holds them until ctx ends. Call Drain before, or what is on its way counts as lost. It
+// fails without the state to start from. At the end accounts are closed, the phase gets its number of open
+// watches, and connections are closed.
 func (w *Watches) Run(ctx context.Context) error {
 	defer w.closeLanes()
 	if w.load.Start != "watchList" {
@@ -107,7 +103,6 @@ func (w *Watches) state() listwatch.Question {
 	return listwatch.List
 }
 
-// closeLanes ends all connections and waits for their read loops.
 func (w *Watches) closeLanes() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -11,7 +11,6 @@ const (
 	levelAnnotations
 )
 
-// field is a member that is read, by level.
 type field uint8
 
 const (

@@ -7,10 +7,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/jsonscan"
 )
 
-// jsonScanner reads a stream of JSON objects: newline-delimited watch events, a
-// list, an object. It takes what encoding/json takes and refuses what that
-// refuses (see jsontext), but for two things: a document must be an object,
-// and the few values it keeps must be short.
+// jsonScanner reads watch events, a list or an object. It accepts what encoding/json accepts, but a document must
+// be an object and the few kept values must be short.
 type jsonScanner struct {
 	sink eventSink
 	root level // of a whole document
@@ -21,7 +19,6 @@ type jsonScanner struct {
 	field field // of the key just read
 }
 
-// newJSONEvents reads watch events.
 func newJSONEvents(sink eventSink) *jsonScanner { return newJSON(sink, levelEvent) }
 
 // newJSONObjects reads plain objects and lists: rv, code (of a Status), stamp.
@@ -79,8 +76,7 @@ func (s *jsonScanner) feed(p []byte) error {
 	return nil
 }
 
-// key asks for the value if it matters, and drops what an earlier key of the
-// same name has set: the last one counts, as in encoding/json.
+// key asks for the value if it matters, and drops that of an earlier key of the same name.
 func (s *jsonScanner) key(text []byte) {
 	s.field = fieldOf(s.level, text)
 	switch s.field {
@@ -118,7 +114,6 @@ func (s *jsonScanner) key(text []byte) {
 	}
 }
 
-// string takes a value that was asked for.
 func (s *jsonScanner) string(text []byte) {
 	e := &s.ev
 	switch s.field {

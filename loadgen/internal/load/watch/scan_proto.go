@@ -2,13 +2,10 @@ package watch
 
 import "github.com/stormglass/stormglass/loadgen/internal/apiclient/listwatch"
 
-// protoScanner reads the API server's protobuf: a stream of watch events, each
-// behind four bytes of length, or one list. It takes what apimachinery's
-// generated decoders take (a fuzz test says so) and checks as they do what it
-// looks at; it skips all other fields by their length. Beyond that it refuses
-// what no encoder of Kubernetes writes: a message field that is not repeated
-// given twice, groups, an encoding of the object, an annotation's value before
-// its key, and kept values that are not short.
+// protoScanner reads a stream of watch events, or one list. It accepts what apimachinery's generated decoders
+// accept (see the fuzz test), skips other fields by their length, and refuses what Kubernetes never writes: a
+// message given twice, groups, an encoding of the object, an annotation's value before its key, and kept values
+// that are not short.
 type protoScanner struct {
 	sink eventSink
 	root protoLevel
@@ -54,7 +51,6 @@ const magic = "k8s\x00"
 // unbounded is the length of a message that ends with its stream.
 const unbounded = 1 << 62
 
-// newProtoEvents reads watch events.
 func newProtoEvents(sink eventSink) *protoScanner {
 	s := &protoScanner{sink: sink, root: protoEvent}
 	s.reset()
@@ -117,7 +113,6 @@ func (s *protoScanner) feed(p []byte) error {
 	return nil
 }
 
-// length reads the four bytes before an event.
 func (s *protoScanner) length(c byte) error {
 	s.value = s.value<<8 | uint64(c)
 	if s.count++; s.count < 4 {
@@ -167,7 +162,6 @@ func (s *protoScanner) number(c byte) error {
 	return s.ended()
 }
 
-// tag begins a field.
 func (s *protoScanner) tag(v uint64) error {
 	number, wire := int32(v>>3), v&7
 	if number <= 0 {

@@ -13,7 +13,6 @@ const (
 	protoLevels
 )
 
-// protoField is the meaning of a field's content.
 type protoField uint8
 
 const (
@@ -29,7 +28,6 @@ const (
 	protoValue
 )
 
-// keep takes a whole string.
 func (s *protoScanner) keep(token []byte) error {
 	e := &s.ev
 	switch s.field {
@@ -67,8 +65,7 @@ func (s *protoScanner) keep(token []byte) error {
 	return nil
 }
 
-// meaning says what a field is to us, by the numbers of generated.proto
-// (apimachinery's runtime and meta/v1; metadata is field 1 of every object).
+// meaning says what a field is to us, by the numbers of generated.proto.
 func (s *protoScanner) meaning(number int32) protoField {
 	switch s.level {
 	case protoEvent:

@@ -9,8 +9,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// tally holds the counts of a connection's read loop between two reads
-// of the totals.
+// tally holds a read loop's counts since they were last taken.
 type tally struct {
 	events, bookmarks, bytes int64
 	// delivered counts first deliveries of acknowledged writes.
@@ -47,7 +46,6 @@ func newWatchStats() *watchStats {
 	return &watchStats{deliveries: newDeliveries(), openLatency: latency.New(longestOpen), failures: map[load.Outcome]int64{}}
 }
 
-// fail counts an attempt that failed.
 func (s *watchStats) fail(o load.Outcome) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -68,7 +66,6 @@ func (s *watchStats) failed() (all int64, byKind map[string]int64) {
 	return all, byKind
 }
 
-// totals are counts of all phases.
 type totals struct {
 	tally
 	lost, duplicated, reordered    int64

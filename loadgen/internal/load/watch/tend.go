@@ -8,15 +8,12 @@ import (
 )
 
 const (
-	// lookAfter is how often watches are looked at that should have been
-	// answered, or should have ended.
+	// lookAfter is how often watches past their deadline are looked for.
 	lookAfter = 5 * time.Second
-	// giveBack is how often slow watches take in some bytes.
-	giveBack = 100 * time.Millisecond
+	giveBack  = 100 * time.Millisecond
 )
 
-// tend ends streams that the server has forgotten, until ctx ends. One ticker
-// for all watches: a timer for each would cost more than the rest of it.
+// tend ends streams that the server has forgotten, until ctx ends. A timer for each would cost more.
 func (w *Watches) tend(ctx context.Context) {
 	for apiclient.Pause(ctx, lookAfter) {
 		w.overdue(w.now())
@@ -34,8 +31,7 @@ func (w *Watches) overdue(now time.Duration) {
 	}
 }
 
-// slowDown gives slow watches their bytes back, so many per second, until ctx
-// ends.
+// slowDown gives slow watches their bytes per second back, until ctx ends.
 func (w *Watches) slowDown(ctx context.Context) {
 	begin, given := w.now(), int64(0)
 	for apiclient.Pause(ctx, giveBack) {

@@ -67,7 +67,6 @@ func (v *watcher) verdict(err error, up bool) time.Duration {
 	return wait
 }
 
-// outcomeOf is the kind of failure of an attempt.
 func outcomeOf(err error) load.Outcome {
 	refused, ok := errors.AsType[*listwatch.Refusal](err)
 	switch {

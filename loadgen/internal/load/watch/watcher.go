@@ -11,10 +11,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/listwatch"
 )
 
-// watcher is one watch through all its reconnections: the handler of its
-// streams. It has no goroutine; the read loop of its connection calls it. One
-// attempt follows another, and its fields pass from the opener's goroutine to
-// the read loop and back through the connection and the queue.
+// watcher is one watch through all its reconnections: the handler of its streams, without a goroutine. Its fields
+// pass from the opener's goroutine to the read loop and back through the connection and the queue.
 type watcher struct {
 	set  *Watches
 	id   int
@@ -31,8 +29,7 @@ type watcher struct {
 	joined bool // it owes deliveries
 	timed  bool // its opening was timed
 
-	machine listwatch.Machine
-	// Of the attempt.
+	machine   listwatch.Machine
 	asked     listwatch.Question
 	relisting bool // the state has to be asked for because of a 410
 	up        bool // counted as open
@@ -45,14 +42,13 @@ type watcher struct {
 
 	// opening is held while an attempt is being made.
 	opening sync.Mutex
-	// For those who look after all watches: the stream that is open, the time by
-	// which it must have been answered or have ended, the timer of a backoff.
+	// The open stream, the time by which it must have been answered or have ended, and the timer of a backoff, for
+	// the goroutines that look after all watches.
 	current  atomic.Pointer[h2conn.Stream]
 	deadline atomic.Int64
 	timer    atomic.Pointer[time.Timer]
 }
 
-// attempt asks what the watch has to ask next.
 func (v *watcher) attempt(ctx context.Context, o *opener) {
 	v.opening.Lock()
 	defer v.opening.Unlock()
@@ -100,7 +96,6 @@ func (v *watcher) Header(h h2conn.Header) {
 	}
 }
 
-// established counts a stream that was opened.
 func (v *watcher) established() {
 	w, stats := v.set, v.set.phases.Now()
 	v.up = true
@@ -216,8 +211,7 @@ func (v *watcher) deliver(e *event) bool {
 	return true
 }
 
-// foreign checks the order of events that are no measured writes. See the
-// package's comment for what Kubernetes guarantees.
+// foreign checks the order of other events. See the package's comment for Kubernetes' guarantees.
 func (v *watcher) foreign(e *event, key uint64) {
 	switch {
 	case e.rv < v.rv:

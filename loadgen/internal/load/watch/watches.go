@@ -20,15 +20,13 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Histogram ranges: opening takes in every retry, and a delivery may come
-// after a reconnection.
+// Histogram ranges: an opening includes its retries, a delivery may follow a reconnection.
 const (
 	longestOpen     = 5 * time.Minute
 	longestDelivery = 5 * time.Minute
 )
 
-// Watches is a set of watches that are opened at a rate and held: a
-// load.Load. It is safe for concurrent use.
+// Watches are opened at a rate and held: a load.Load. It is safe for concurrent use.
 type Watches struct {
 	load.Plain
 	load      scenario.Load
@@ -77,8 +75,7 @@ type templates struct {
 	watch, list *request.Template
 }
 
-// New makes a load of kind "watches" with its defaults set. It sends nothing
-// yet.
+// New makes a load of kind "watches". It sends nothing yet.
 func New(t load.Target, l scenario.Load, pacer arrival.Pacer, objects Objects) (*Watches, error) {
 	if l.Count <= 0 {
 		return nil, fmt.Errorf("load %s: count of watches must be over 0", l.Name)
@@ -123,10 +120,8 @@ func (w *Watches) slowCount() int { return int(float64(w.load.Count) * w.load.Sl
 // now is the time since the set was made: all times are.
 func (w *Watches) now() time.Duration { return time.Since(w.base) }
 
-// since is a time as now tells it.
 func (w *Watches) since(t time.Time) time.Duration { return t.Sub(w.base) }
 
-// random is from 0 to 1.
 func (w *Watches) random() float64 {
 	w.drawMu.Lock()
 	defer w.drawMu.Unlock()
@@ -142,8 +137,7 @@ func (w *Watches) Prepare(ctx context.Context) error {
 	return nil
 }
 
-// BeginPhase attributes what happens from then on to that phase; deliveries
-// belong to the phase in which their write was begun.
+// BeginPhase begins a phase. Deliveries belong to the phase in which their write was begun.
 func (w *Watches) BeginPhase(name string, at time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -152,16 +146,14 @@ func (w *Watches) BeginPhase(name string, at time.Time) {
 	w.phases.Begin(name, at)
 }
 
-// endPhase keeps how many watches were open at the end of the phase, unless
-// all have been closed since. The caller holds mu.
+// endPhase keeps how many watches were open at the phase's end. The caller holds mu.
 func (w *Watches) endPhase() {
 	if w.running.end.IsZero() {
 		w.phases.Now().openAtEnd = w.Open()
 	}
 }
 
-// gather adds what the connections have counted to the phase that they counted
-// it in, which is the present one. The caller holds mu.
+// gather adds what the connections have counted to the present phase. The caller holds mu.
 func (w *Watches) gather() {
 	w.lanesMu.Lock()
 	lanes := make([]*lane, 0, len(w.lanes))
@@ -203,8 +195,7 @@ func (w *Watches) Open() int { return int(w.open.Load()) }
 // AllOpen is closed when every watch has been established once.
 func (w *Watches) AllOpen() <-chan struct{} { return w.allOpen }
 
-// Backlog is how many bytes the API server has sent on the watches'
-// connections that we have not read yet.
+// Backlog is how many bytes came on the watches' connections that were not read yet.
 func (w *Watches) Backlog() int64 {
 	w.lanesMu.Lock()
 	defer w.lanesMu.Unlock()
@@ -215,12 +206,10 @@ func (w *Watches) Backlog() int64 {
 	return sum
 }
 
-// drainLook is how often Drain looks at the account.
 const drainLook = 50 * time.Millisecond
 
-// Drain waits, after the last write has ended, until every expected event has
-// been delivered or none has come for the quiet time. What is missing then is
-// lost; the number is returned, and the same as in Results.
+// Drain waits, after the last write, until every expected event has been delivered or none has come for the quiet
+// time. It returns how many are lost.
 func (w *Watches) Drain(ctx context.Context, quiet time.Duration) (lost int64, err error) {
 	look := time.NewTicker(drainLook)
 	defer look.Stop()
@@ -260,8 +249,7 @@ func (w *Watches) Live() load.Live {
 	}
 }
 
-// Results are by phase, of those in which the watches ran. They are final
-// after Drain.
+// Results are by phase in which the watches ran. They are final after Drain.
 func (w *Watches) Results() map[string]result.Watches {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -8,16 +8,13 @@ import (
 
 // Report holds the violations found in a history.
 type Report struct {
-	// Violations in the order of the checks. Empty is a pass only if Unjudged
-	// is empty too.
+	// Violations in the order of the checks. A pass needs Unjudged to be empty too.
 	Violations []result.Violation
-	// Linearizable: "yes", "no", or "unknown" when the search of some register
-	// took too long and no other is wrong.
+	// Linearizable: "yes", "no", or "unknown" when a search took too long and no register is wrong.
 	Linearizable string
 	// Unjudged says in a line each what could not be judged.
 	Unjudged []string
-	// Hidden changes were jumped over by relists, CachedOld reads from a cache
-	// were older than what their client knew. Both are allowed.
+	// Hidden changes were jumped over by relists, CachedOld reads were older than known. Both are allowed.
 	Hidden, CachedOld int64
 	// UnknownHappened writes of unknown outcome were seen.
 	UnknownHappened int64
@@ -25,19 +22,16 @@ type Report struct {
 	Pictures []Picture
 }
 
-// Picture is a page that shows the operations around the first one that fits
-// no order.
+// Picture is a page with the operations around the first one that fits no order.
 type Picture struct {
 	Register string
 	HTML     []byte
 }
 
-// mostPictures bounds the number of pictures.
 const mostPictures = 3
 
-// Check judges a history. The searches for a linear order take at most limit
-// together, which must be over 0; everything else is quick, but for finding the
-// first operation that is wrong where there is one.
+// Check judges a history. The searches for a linear order take at most limit (over 0) together, and longer only to
+// find the first wrong operation.
 func Check(h *History, limit time.Duration) Report {
 	s, wrong := observedStates(h)
 	r := Report{Violations: wrong, UnknownHappened: s.unknownHappened()}

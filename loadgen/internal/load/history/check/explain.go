@@ -13,14 +13,11 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// pictured is how many operations a picture shows: those before the first one
-// that fits no order. A picture of thousands takes memory by their square.
+// pictured is how many operations a picture shows. Its memory grows by their square.
 const pictured = 60
 
-// explain finds the first operation of the last part, by its return, that fits
-// no order of what was before it, and draws what led to it. What is a history's beginning
-// is linearizable if the history is, so it is found by halving; each search
-// may take limit.
+// explain finds, by halving, the first operation of the last part that fits no order, and draws what led to it.
+// Each search may take limit.
 func explain(parts []segment, limit time.Duration) (result.Violation, []byte) {
 	part := parts[len(parts)-1]
 	begin, all := part.begin, slices.Clone(part.all)
@@ -51,9 +48,7 @@ func explain(parts []segment, limit time.Duration) (result.Violation, []byte) {
 	return wrong, draw(begin, all)
 }
 
-// until is a history up to the return of its n-th operation (sorted by
-// return): of what was called by then and had not returned, a write may have
-// happened and the rest says nothing yet.
+// until is a history up to the return of its n-th operation, sorted by return: writes under way may have happened.
 func until(all []porcupine.Operation, n int) []porcupine.Operation {
 	some := slices.Clone(all[:n])
 	end := all[n-1].Return

@@ -22,12 +22,10 @@ type Register struct {
 // Kind is the kind of an operation.
 type Kind uint8
 
-// The kinds.
 const (
 	// Write replaces the state of version Expected by Value.
 	Write Kind = iota
-	// Read is consistent: it gives the state of a moment between its call and
-	// its return.
+	// Read is consistent: it gives a state between its call and its return.
 	Read
 	// CachedRead gives any state that there was.
 	CachedRead
@@ -42,21 +40,16 @@ func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 // Outcome is the outcome of an operation.
 type Outcome uint8
 
-// The outcomes.
 const (
-	// OK: it was executed, and answered. A read of an object that is not
-	// there is OK with version 0.
+	// OK: it was executed. A read of an object that is not there has version 0.
 	OK Outcome = iota
-	// Conflict is a write that was refused because the version was not the
-	// expected one.
+	// Conflict is a write refused for another version than the expected one.
 	Conflict
 	// Absent is a write that was refused because there is no such object.
 	Absent
-	// Refused: certainly not executed, for reasons that tell nothing of the
-	// register.
+	// Refused: not executed, for reasons that tell nothing of the register.
 	Refused
-	// Unknown: it may have been executed, or may be yet. Return is when its
-	// client gave up.
+	// Unknown: it may have been executed, or may yet. Return is when its client gave up.
 	Unknown
 )
 
@@ -83,8 +76,7 @@ type Operation struct {
 	Call, Return time.Duration
 	// Expected is the version that a write replaces.
 	Expected uint64
-	// Value that is written, or was read. Values of writes are unique in the
-	// history, and over 0.
+	// Value written or read. Those of writes are unique in the history and over 0.
 	Value uint64
 	// Version that a write made, or that was read; 0: there is no such object.
 	Version uint64
@@ -95,15 +87,13 @@ type Watcher struct {
 	// Start is the version from which it watched.
 	Start   uint64
 	Entries []Entry // in the order of their arrival
-	// Live: at the end the watch was established. Then what has not come
-	// never will.
+	// Live: the watch was established at the end: what has not come never will.
 	Live bool
 }
 
 // EntryKind is the kind of an entry in a watcher's log.
 type EntryKind uint8
 
-// The kinds of entries.
 const (
 	// Changed is an event ADDED or MODIFIED.
 	Changed EntryKind = iota
@@ -111,8 +101,7 @@ const (
 	Deleted
 	// Bookmark: all changes up to Version have been sent.
 	Bookmark
-	// Listed: the watcher had to list again, and watched on from Version. The
-	// states it listed are consistent reads among the operations.
+	// Listed: the watcher listed again and watched on from Version. The states are among the reads.
 	Listed
 )
 

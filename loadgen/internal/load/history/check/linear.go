@@ -12,8 +12,7 @@ type step struct {
 	kind     stepKind
 	expected uint64
 	made     state // that a write makes, or that is read
-	// perhaps is a write that need not have happened: wherever its version is
-	// not the expected one, it does nothing.
+	// perhaps is a write that does nothing where its version is not the expected one.
 	perhaps bool
 }
 
@@ -32,16 +31,14 @@ const unobservedVersion = math.MaxUint64
 // horizon is the return of what never returned.
 const horizon = math.MaxInt64
 
-// register is the known state of one register between two operations. anything is the
-// state of a history that begins in its middle: what is seen first settles it.
+// register is the known state of one register. anything: the history begins in its middle.
 type register struct {
 	state
 	anything bool
 }
 
-// model is a register whose writes compare and set. Since every write names
-// the version it replaces and states tell their versions, a step has one
-// outcome: the search branches on the order of operations only.
+// model is a register whose writes compare and set. Every step has one outcome: the search branches on the order
+// only.
 func model(begin register) porcupine.Model {
 	return porcupine.Model{
 		Init:              func() any { return begin },
@@ -58,7 +55,6 @@ func model(begin register) porcupine.Model {
 	}
 }
 
-// advance is one step of a register.
 func advance(now register, do step) (bool, register) {
 	after := register{state: do.made}
 	switch do.kind {

@@ -6,11 +6,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// lost finds acknowledged writes that are not in the chain of versions that
-// leads to a register's final state. Each write names the version that it
-// replaced, so the chain is known link by link: a write that was acknowledged
-// and is not in it was undone, or was overtaken by another one of the same
-// version. Registers without a final read cannot be judged.
+// lost finds acknowledged writes that are not in the chain of versions leading to a register's final state: they
+// were undone, or overtaken by another write over the same version. Registers without a final read cannot be
+// judged.
 func lost(s *states) (wrong []result.Violation, unjudged []string) {
 	final := make([]*Operation, len(s.h.Registers))
 	acknowledged := make([][]*Operation, len(s.h.Registers))
@@ -53,10 +51,8 @@ func lost(s *states) (wrong []result.Violation, unjudged []string) {
 	return wrong, unjudged
 }
 
-// chain follows a state's writes back to the register's first, and returns the
-// values on the way by their versions. Those over low are all of them: below it a link is
-// missing, because a state was seen that no client wrote, or one was written over
-// that was never observed. An object that is gone has no history at all.
+// chain follows a state's writes back to the register's first, and returns the values on the way by their
+// versions, complete above low: there a state was seen that no client wrote, or an unobserved one was replaced.
 func (s *states) chain(register int, end state) (values map[uint64]uint64, low uint64) {
 	values = map[uint64]uint64{}
 	first := s.h.Registers[register].Version

@@ -8,17 +8,13 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// mostTogether is how many operations of one register may overlap in a chain
-// without a pause between them: the search keeps a bit for each at each step,
-// 50 MB then.
+// mostTogether is how many operations of one register may overlap without a pause: the search then takes 50 MB.
 const mostTogether = 20_000
 
-// explainWithin bounds each of the dozen searches for the first wrong
-// operation: without it a violation is told all the same.
+// explainWithin bounds each of the searches for the first wrong operation.
 const explainWithin = 2 * time.Second
 
-// order judges each register by itself: a history is linearizable if and only
-// if each object's is (Herlihy and Wing 1990, theorem 1).
+// order judges each register by itself, which suffices (Herlihy and Wing 1990, theorem 1).
 func (r *Report) order(s *states, limit time.Duration) {
 	operations := make([][]Operation, len(s.h.Registers))
 	for _, o := range s.h.Operations {
@@ -51,9 +47,8 @@ func (r *Report) order(s *states, limit time.Duration) {
 	}
 }
 
-// judge looks for a linear order of each part, and returns the number of the
-// first without one. After that the state is unknown. A part of which
-// nothing is found out in time does not keep a later one from being wrong.
+// judge returns the number of the first part without a linear order. A part that is not decided in time does not
+// keep a later one from being wrong.
 func judge(parts []segment, limit time.Duration) (verdict porcupine.CheckResult, bad int) {
 	end := time.Now().Add(limit)
 	verdict = porcupine.Ok

@@ -8,9 +8,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// backwards finds consistent reads that gave a state older than one that the
-// same client had seen before it called: read, written, or read from a cache.
-// It counts the cached reads that did so, which they may.
+// backwards finds consistent reads older than what the same client knew before its call, and counts the cached
+// reads that were, which they may.
 func backwards(s *states) (wrong []result.Violation, cachedOld int64) {
 	type pair struct{ client, register int }
 	known := map[pair]uint64{}

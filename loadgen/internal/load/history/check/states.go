@@ -9,10 +9,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// state is one version of a register.
 type state struct{ version, value uint64 }
 
-// observation is the first observation of a state.
 type observation struct {
 	state
 	register int
@@ -24,11 +22,9 @@ type states struct {
 	h *History
 	// writes are the indexes of the operations by the value they wrote.
 	writes map[uint64]int
-	// byValue are the first sightings of each value; byVersion those of each
-	// version: one version is of one object.
+	// byValue are the first observations of each value, byVersion of each version, which is of one object.
 	byValue, byVersion map[uint64]observation
-	// all states of a register at one version: more than one where a store
-	// that lost its last writes gives their versions to others.
+	// all states of a register at one version: several where a store lost its last writes.
 	all map[place][]observation
 }
 
@@ -38,8 +34,7 @@ type place struct {
 	version  uint64
 }
 
-// observedStates gathers the states of a history, and returns violations for those that no write can
-// have made.
+// observedStates gathers the states, and violations for those that no write can have made.
 func observedStates(h *History) (*states, []result.Violation) {
 	s := &states{h: h, writes: map[uint64]int{}, byValue: map[uint64]observation{}, byVersion: map[uint64]observation{}, all: map[place][]observation{}}
 	for i, o := range h.Operations {
@@ -122,8 +117,7 @@ func (s *states) add(v observation) string {
 	return ""
 }
 
-// happened are the states of known writes after the first ones, in the order
-// of their versions.
+// happened are the states of known writes after the first, by version.
 func (s *states) happened() []observation {
 	var all []observation
 	for _, v := range s.byVersion {
@@ -135,8 +129,7 @@ func (s *states) happened() []observation {
 	return all
 }
 
-// replaced is the state that a write replaced: of those that were seen of its
-// expected version, the last one before the write was called.
+// replaced is the state that a write replaced: the last one of its expected version before its call.
 func (s *states) replaced(w Operation) (is state, ok bool) {
 	all := slices.Clone(s.all[place{w.Register, w.Expected}])
 	if len(all) == 0 {
@@ -150,7 +143,6 @@ func (s *states) replaced(w Operation) (is state, ok bool) {
 	return all[max(after-1, 0)].state, true
 }
 
-// unknownHappened is how many writes of unknown outcome were seen.
 func (s *states) unknownHappened() (n int64) {
 	for value := range s.byValue {
 		if s.h.Operations[s.writes[value]].Outcome == Unknown {

@@ -73,11 +73,8 @@ type segment struct {
 	all   []porcupine.Operation
 }
 
-// segments cuts a history wherever nothing is under way. What comes after a
-// cut comes after it in every linear order, and the state there is known: of
-// the writes before, which all happened, the one with the highest version was
-// the last. So the history is linearizable if and only if each part is. A
-// search takes memory by the square of what it is given, and a part is short.
+// segments cuts a history wherever nothing is under way: the state there is known, of the write with the highest
+// version. The history is linearizable if and only if each part is. A search takes memory by the square of a part.
 func segments(begin register, all []porcupine.Operation) []segment {
 	var parts []segment
 	from, open, now := 0, int64(-1), begin

@@ -9,11 +9,9 @@ import (
 // span is the versions over From, up to To.
 type span struct{ from, to uint64 }
 
-// watched finds what a watcher missed of the states that are known to have
-// been, what it was told twice, and what came after something newer. Changes
-// that a relist jumped over are hidden: the API allows that, and the list
-// itself is judged as a read. A watcher that was not connected at the end owes
-// nothing after the last thing that it was told.
+// watched finds the known states that a watcher missed, and events that came twice or after something newer.
+// Changes that a relist jumped over are hidden, which the API allows. A watcher that was not connected at the end
+// owes nothing after its last event.
 func watched(s *states, number int, happened []observation) (wrong []result.Violation, hidden int64, unjudged []string) {
 	w := s.h.Watchers[number]
 	tell := func(kind string, register int, version uint64, at float64, format string, args ...any) {
