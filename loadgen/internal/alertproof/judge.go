@@ -168,8 +168,7 @@ func (j *judge) outcome(ctx context.Context, a alerts.Alert) (Outcome, error) {
 		o.Verdict, o.Why = result.NoData, fmt.Sprintf("it cannot be evaluated: %v", err)
 		return o, nil
 	}
-	expected := j.proof.expects(a.Alert)
-	if expected != nil {
+	if expected := j.proof.expects(a.Alert); expected != nil {
 		o.Part = MustFire
 		return o, j.must(ctx, &o, a, *expected, lives)
 	}
@@ -189,11 +188,18 @@ func (j *judge) outcome(ctx context.Context, a alerts.Alert) (Outcome, error) {
 		o.Why = fmt.Sprintf("fired %s after the first scrape, and nothing here is to fire it: %s", seconds(*o.FiredAt), lives[0].Summary)
 		return o, nil
 	}
-	visibility, err := j.rules.Look(ctx, j.in.Archive, a.Alert, alerting.Known(j.in.Scenario.Record.Drop))
-	if visibility.Blind != "" {
-		o.Verdict, o.Why = result.NoData, visibility.Blind
-	}
+	_, err := j.blind(ctx, &o)
 	return o, err
+}
+
+// blind reports whether the rule could not have fired whatever had happened, which is no
+// data.
+func (j *judge) blind(ctx context.Context, o *Outcome) (bool, error) {
+	visible, err := j.rules.Look(ctx, j.in.Archive, o.Rule, alerting.Known(j.in.Scenario.Record.Drop))
+	if visible.Blind != "" {
+		o.Verdict, o.Why = result.NoData, visible.Blind
+	}
+	return visible.Blind != "", err
 }
 
 // must judges a rule that must fire.
@@ -224,13 +230,8 @@ func (j *judge) must(ctx context.Context, o *Outcome, a alerts.Alert, e alerts.E
 		return nil
 	}
 	if i < 0 {
-		visibility, err := j.rules.Look(ctx, j.in.Archive, a.Alert, alerting.Known(j.in.Scenario.Record.Drop))
-		if err != nil {
+		if blind, err := j.blind(ctx, o); blind || err != nil {
 			return err
-		}
-		if visibility.Blind != "" {
-			o.Verdict, o.Why = result.NoData, visibility.Blind
-			return nil
 		}
 		fail("did not fire%s", j.nearly(a.Alert, cause))
 		return nil

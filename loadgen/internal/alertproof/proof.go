@@ -57,10 +57,8 @@ func (p Proof) Read() (*scenario.Scenario, error) {
 
 // expects is the place of a rule in Expect, or nil.
 func (p Proof) expects(rule string) *alerts.Expected {
-	for i := range p.Expect {
-		if p.Expect[i].Rule == rule {
-			return &p.Expect[i]
-		}
+	if i := slices.IndexFunc(p.Expect, func(e alerts.Expected) bool { return e.Rule == rule }); i >= 0 {
+		return &p.Expect[i]
 	}
 	return nil
 }
@@ -86,13 +84,7 @@ func proofNames() []string {
 
 // Of are the proofs that a run of a scenario is for.
 func Of(scenario string) []Proof {
-	var all []Proof
-	for _, p := range All() {
-		if p.ScenarioName() == scenario {
-			all = append(all, p)
-		}
-	}
-	return all
+	return slices.DeleteFunc(All(), func(p Proof) bool { return p.ScenarioName() != scenario })
 }
 
 // Select are the proofs of these names, and for each of these rules the one that
@@ -121,13 +113,7 @@ func Select(names, rules []string) ([]Proof, error) {
 		}
 		wanted[by[rule]] = true
 	}
-	var all []Proof
-	for _, p := range All() {
-		if wanted[p.Name] {
-			all = append(all, p)
-		}
-	}
-	return all, nil
+	return slices.DeleteFunc(All(), func(p Proof) bool { return !wanted[p.Name] }), nil
 }
 
 // hint is the nearest name, or else what lists them.

@@ -1,6 +1,7 @@
 package alertproof
 
 import (
+	"slices"
 	"time"
 
 	"github.com/stormglass/stormglass/loadgen/result"
@@ -68,10 +69,8 @@ type Judged struct {
 
 // Outcome of a rule, or nil.
 func (j Judged) Outcome(rule string) *Outcome {
-	for i := range j.Outcomes {
-		if j.Outcomes[i].Rule == rule {
-			return &j.Outcomes[i]
-		}
+	if i := slices.IndexFunc(j.Outcomes, func(o Outcome) bool { return o.Rule == rule }); i >= 0 {
+		return &j.Outcomes[i]
 	}
 	return nil
 }

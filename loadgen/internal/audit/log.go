@@ -21,16 +21,13 @@ import (
 // MaxLine bounds an audit event; at level Metadata one has about a kilobyte.
 const MaxLine = 1 << 20
 
-// ReadLog summarises the audit log at path, rotated files beside it included,
-// by phase. Events of other users than user are counted and passed over, and
-// so are those outside of all phases. A request belongs to the phase in which
-// the API server received it.
+// ReadLog summarises the audit log at path, rotated files beside it included, by the
+// phase in which the API server received a request. Events of other users than user, or
+// outside of all phases, are only counted, as are lines that are no event. The error is
+// the context's, or that of a file that cannot be read.
 //
-// The log is read in one pass, line by line, when the run is over and not
-// while it goes on: parsing beside the measurement would take from the CPU
-// that is being measured. Memory is bounded by the number of verbs and
-// resources. The error is the context's, or that of a file that cannot be
-// read; a line that is no event is counted.
+// The log is read when the run is over: parsing it during the run would take CPU from
+// what is being measured.
 func ReadLog(ctx context.Context, path, user string, phases []result.Phase) (*Audit, error) {
 	files, err := logFiles(path)
 	if err != nil {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 
 	"go.yaml.in/yaml/v3"
 
@@ -19,11 +18,10 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// JudgeBy judges the run in dir by other gates than its own. Each of files is
-// either gates, as in a scenario (gates: [...]), or Prometheus' rules (groups:
-// [...]): of these every alert must not fire in any phase, but for those that a
-// gate of another file is about. Nothing is written; what the gates do not say
-// (lost scrapes, a saturated generator) counts as in Judge.
+// By judges the run in dir by other gates than its own, and writes nothing. Each of files
+// is either gates, as in a scenario (gates: [...]), or Prometheus' rules (groups: [...]),
+// of which no alert may fire in any phase unless a gate of another file names it. Lost
+// scrapes, a saturated generator and the like count as in Judge.
 func By(ctx context.Context, dir string, files []string) (res result.Result, err error) {
 	rec, err := rundir.Open(dir)
 	if err != nil {
@@ -74,7 +72,7 @@ func readGates(s *scenario.Scenario, files []string) ([]gate.Compiled, error) {
 		return nil, err
 	}
 	var all []gate.Compiled
-	named := map[string]bool{}
+	names, about := map[string]bool{}, map[string]bool{}
 	for _, file := range files {
 		text, ok := texts[file]
 		if !ok {
@@ -88,10 +86,13 @@ func readGates(s *scenario.Scenario, files []string) ([]gate.Compiled, error) {
 		gates, err := gate.CompileWith(with, rules)
 		errs = append(errs, err)
 		for _, g := range gates {
-			if slices.ContainsFunc(all, func(other gate.Compiled) bool { return other.Name == g.Name }) {
+			if names[g.Name] {
 				errs = append(errs, with.Errorf("gates."+g.Name, "gates are told apart by name", "another file has a gate %q too", g.Name))
 			}
-			named[g.Alert] = true
+			about[g.Alert] = true
+		}
+		for _, g := range gates {
+			names[g.Name] = true
 		}
 		all = append(all, gates...)
 	}
@@ -100,10 +101,10 @@ func readGates(s *scenario.Scenario, files []string) ([]gate.Compiled, error) {
 		return nil, err
 	}
 	for _, g := range quiet {
-		if named[g.Alert] {
+		if about[g.Alert] {
 			continue
 		}
-		if slices.ContainsFunc(all, func(other gate.Compiled) bool { return other.Name == g.Name }) {
+		if names[g.Name] {
 			errs = append(errs, fmt.Errorf("an alert and a gate are both called %q (gates are told apart by name, and each alert is one: rename the gate)", g.Name))
 		}
 		all = append(all, g)

@@ -67,14 +67,8 @@ func (h *Histogram) RecordN(d time.Duration, n int64) {
 	_ = h.counts.RecordValues(int64(min(d, h.highest)), n)
 }
 
-// Quantile is the duration that a fraction q (0 to 1) of the values do not
-// exceed; zero if there are none.
-func (h *Histogram) Quantile(q float64) time.Duration {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.quantile(q)
-}
-
+// quantile is the duration that a fraction q (0 to 1) of the values do not exceed; zero
+// if there are none.
 func (h *Histogram) quantile(q float64) time.Duration {
 	// The rank of the value, counted from 1, and then among those over zero.
 	n := h.count()

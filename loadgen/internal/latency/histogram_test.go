@@ -62,7 +62,7 @@ func TestZerosAndOthers(t *testing.T) {
 		q    float64
 		want float64 // ms
 	}{{0, 0}, {0.5, 0}, {0.9, 0}, {0.901, 1}, {0.95, 50}, {0.99, 90}, {0.999, 99}, {1, 100}} {
-		if got := h.Quantile(c.q).Seconds() * 1e3; math.Abs(got-c.want) > c.want*0.0011 {
+		if got := h.quantile(c.q).Seconds() * 1e3; math.Abs(got-c.want) > c.want*0.0011 {
 			t.Errorf("quantile %v is %v ms, want %v", c.q, got, c.want)
 		}
 	}
@@ -89,7 +89,7 @@ func TestMemory(t *testing.T) {
 
 func TestTakeForgets(t *testing.T) {
 	h := New(time.Second)
-	if l := h.Take(); l.Count != 0 || h.Quantile(0.99) != 0 {
+	if l := h.Take(); l.Count != 0 || h.quantile(0.99) != 0 {
 		t.Errorf("an empty histogram gives %+v", l)
 	}
 	h.RecordN(10*time.Millisecond, 3)

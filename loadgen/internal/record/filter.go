@@ -2,10 +2,9 @@ package record
 
 import "bytes"
 
-// filterFamilies appends to dst the lines of text whose family is kept, and
-// counts the series lines in all of text. It cuts lines and compares names and
-// does nothing else: most of an API server's exposition ends here. A line of
-// the text format holds no raw line break but its last byte, so cutting is exact.
+// filterFamilies appends to dst the lines of text whose family is kept, and counts the
+// series lines in all of text. It only cuts lines and compares names, as most of an API
+// server's exposition is dropped here.
 func filterFamilies(dst, text []byte, keep func(family string) bool) (kept []byte, series int) {
 	var family []byte // of the last TYPE or HELP line
 	keeping := false

@@ -13,11 +13,9 @@ import (
 // jobLoadgen is the generator's own job and instance.
 const jobLoadgen = "loadgen"
 
-// keepList is the families that are recorded, by job. A name that ends in *
-// is a prefix. Every job has its own list, as all components are one binary:
-// a family that leaks into the /metrics of a component it does not belong to
-// is not recorded there. What a gate's PromQL names is recorded besides
-// (Options.Extra); Options.Drop has the last word.
+// keepList is the families that are recorded, by job. A name that ends in * is a prefix.
+// Every job has its own list: all components are one binary, whose families may leak into
+// the /metrics of another component.
 func keepList(job string) []string {
 	const process, kube = metricnames.Process, metricnames.Kube
 	switch job {
@@ -83,9 +81,8 @@ func (k *keeper) keep(family string) bool {
 	return false
 }
 
-// Names is which series of a job are recorded, for who has them from elsewhere:
-// a regular expression of their names, and what of those is dropped again. extra
-// and drop are as in Options.
+// Names gives a regular expression of the series of a job that are recorded, and which
+// of those are dropped again. extra and drop are as in Options.
 func Names(job string, extra, drop []string) (pattern string, dropped func(series string) bool) {
 	k := newKeeper(job, extra, drop)
 	var exact, prefixes []string

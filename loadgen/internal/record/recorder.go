@@ -35,8 +35,8 @@ type Options struct {
 	// Registry is the generator's own metrics, recorded as job and instance
 	// "loadgen". Nil means they are not recorded.
 	Registry prometheus.Gatherer
-	// Retention is how long samples are kept at the least, for who only looks
-	// on. Zero means for ever: an archive forgets nothing.
+	// Retention is how long samples are kept at the least, for observing. Zero means
+	// for ever.
 	Retention time.Duration
 	// Log takes a line when the scrapes of a target begin to fail, and one when
 	// they are back: a component may be away for minutes. Nil means silence.

@@ -202,8 +202,8 @@ func (b *batch) add(parser textparse.Parser, kind model.MetricType) error {
 	return nil
 }
 
-// again is the labels that a known series has to be appended with: none, as
-// long as storage knows it by its number. It may have forgotten one that was away.
+// again is the labels that a known series has to be appended with: none, as long as
+// storage knows it by its reference, which it may drop while the series is stale.
 func (b *batch) again(s *series, parser textparse.Parser) labels.Labels {
 	if !s.stale {
 		return labels.EmptyLabels()
@@ -284,9 +284,8 @@ func (t *target) storeOwn(app storage.AppenderV2, at int64, o outcome) error {
 	return nil
 }
 
-// logAbsence logs when the scrapes of the target begin to fail, and when they are back.
-// Failures in between are counted: a component may be away for minutes, and a
-// line for each scrape hides all others. The caller holds t.mu.
+// logAbsence logs when the scrapes of the target begin to fail, and when they are back;
+// failures in between are counted. The caller holds t.mu.
 func (t *target) logAbsence(failed error, log func(format string, args ...any)) {
 	switch {
 	case failed != nil:

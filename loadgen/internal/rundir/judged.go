@@ -33,13 +33,13 @@ func OpenJudged(dir string) (rec *Recorded, res result.Result, err error) {
 			return nil, res, fmt.Errorf("%s: %w", dir, err)
 		}
 	}
-	if rec.Timeline, err = timeline.Read(dir); err != nil {
-		return nil, res, fmt.Errorf("%s: %w", dir, err)
+	if rec.Timeline, err = timeline.Read(dir); err == nil {
+		rec.Slots, err = samples.Read(dir)
 	}
-	if rec.Slots, err = samples.Read(dir); err != nil {
-		return nil, res, fmt.Errorf("%s: %w", dir, err)
+	if err == nil {
+		rec.ScenarioText, err = result.ReadFile(dir, result.ScenarioFile)
 	}
-	if rec.ScenarioText, err = result.ReadFile(dir, result.ScenarioFile); err != nil {
+	if err != nil {
 		return nil, res, fmt.Errorf("%s: %w", dir, err)
 	}
 	if archive, err := archive.Open(dir); err == nil {

@@ -1,7 +1,6 @@
-// Package stall knows when the generator itself was not run: stopped by a
-// signal, held to a share of a processor, late because others had the machine, or
-// with more to do than its processors could. What it saw end in such a time may
-// have ended earlier, and no gate may blame the cluster for that.
+// Package stall measures when the generator itself was not run: stopped by a signal, short
+// of CPU, or with more to do than its processors could. What it saw end in such a time may
+// have ended earlier.
 package stall
 
 import (
@@ -20,12 +19,10 @@ const (
 	LostTick = 10 * time.Millisecond
 )
 
-// Meter tells stalls from the lateness of a ticker and from how long goroutines
-// queue to be run. Its methods are safe for concurrent use; a nil Meter knows of no
-// stall.
-//
-// A stall is followed by as much time again in which the generator catches up:
-// what ends in the one or the other may have been held up since the stall began.
+// Meter measures stalls by the lateness of a ticker and by how long goroutines wait to be
+// run. A stall is followed by as much time again in which the generator catches up: what
+// ends in either may have been held up since the stall began. Its methods are safe for
+// concurrent use; a nil Meter has no stall.
 type Meter struct {
 	state atomic.Pointer[state]
 	total atomic.Int64 // the largest Total that was returned

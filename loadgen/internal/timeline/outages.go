@@ -21,8 +21,7 @@ const (
 )
 
 // Outage is a time in which a fault kept a component away: its scrapes may be lost and
-// its process be another. The scenario asked for that, and it casts no doubt on what
-// other components show.
+// its process be another.
 type Outage struct {
 	From, Until time.Time
 	Fault       string // its kind
@@ -50,20 +49,11 @@ func (all Outages) add(component string, from, back time.Time, f *Fault) {
 // the order of time.
 //
 // A component that a fault stops or ends is away from the fault's begin until it is
-// ready again. Schedulers and controller managers go with the API servers, and with
-// etcd: they show their metrics only to those that the API server knows. One whose
-// process has ended is away until the next is ready, if a fault accounts for the exit:
-//
-//   - the supervisor ended it for the fault (kill, restart, etcdQuota, etcdRestore);
-//   - the fault is on the component and leaves it running (pause, descriptorLimit, ...);
-//   - it is a scheduler or controller manager, which end themselves without their
-//     lease, and the fault is on etcd, an API server, the links between them or the disk;
-//   - it is an API server that was started and not ready yet, which gives up without
-//     etcd, and the fault is on etcd, the links or the disk;
-//   - it was started again after such an exit, less than half a minute before.
-//
-// An exit that the supervisor asked for without a fault is in neither: a person has
-// restored etcd, or stopped the plane.
+// ready again; schedulers and controller managers also while a fault is on the API
+// servers or etcd, as they ask an API server who may scrape them. A process that ended is
+// away until the next one is ready, if a fault accounts for the exit: the rules are in
+// docs/reference/objectives.md, "Components under a fault". An exit that the supervisor
+// was asked for without a fault (a person restored etcd) is neither.
 func (t *Timeline) Outages() (outages Outages, unexplained []Exit) {
 	outages = Outages{}
 	for i := range t.Faults {

@@ -1,7 +1,6 @@
 // Package timeline owns the events of a run: it appends them to timeline.jsonl, reads
-// them, exposes phases and faults as metrics, and answers what analyses ask: which
-// fault was on which components from when to when, which processes ended and why, how
-// long a fault kept a component away, and who led.
+// them, exposes phases and faults as metrics, and pairs them to faults, exits, outages
+// and leaders.
 package timeline
 
 import (

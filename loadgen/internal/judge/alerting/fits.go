@@ -14,12 +14,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 )
 
-// WhyNoSeriesFits says why no series of an archive, scraped from first to last, can ever
-// have fitted a selector: no target of its job or of its instance was scraped, or its
-// metric has no such label, as where rules of another monitoring name a cluster or a
-// namespace.
-// It is empty where one could have, though none did, and where the metric has no
-// series at all, which says nothing of its labels.
+// WhyNoSeriesFits says why no series of an archive, scraped from first to last, can have
+// fitted a selector: no target of its job or instance was scraped, or its metric has no
+// such label. Empty: one could have, or the metric has no series that shows its labels.
 func WhyNoSeriesFits(ctx context.Context, a *archive.Archive, first, last time.Time, selector []*labels.Matcher) (string, error) {
 	lookup := archived{ctx: ctx, a: a, first: first, last: last}
 	why := lookup.whyNoSeriesFits(selector)

@@ -23,8 +23,6 @@ const defaultEvery = time.Minute
 
 // Options of a replay. The zero value is usable.
 type Options struct {
-	// Every is how often all groups are evaluated. Zero: as each says itself.
-	Every time.Duration
 	// Calm is for how long alerts that still fire at the end are evaluated
 	// after it, as if every scrape from then on said what the last one did.
 	// Zero: not at all.
@@ -170,7 +168,7 @@ func (r *replay) load(s Ruleset, archive storage.Queryable, from time.Time) erro
 }
 
 func (r *replay) group(g Group, opts *rules.ManagerOptions) (*group, error) {
-	every := cmp.Or(r.opts.Every, time.Duration(g.Interval), defaultEvery)
+	every := cmp.Or(time.Duration(g.Interval), defaultEvery)
 	var all []rules.Rule
 	for _, x := range g.Rules {
 		expr, err := archive.NewParser().ParseExpr(x.Expr)

@@ -136,15 +136,3 @@ func TestHidden(t *testing.T) {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
 }
-
-// Every: a coarser clock sees less.
-func TestEvery(t *testing.T) {
-	a, _ := recorded(t)
-	h, err := mustParse(t, testRules).Only("Slow").Replay(t.Context(), a, Options{Every: time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got, want := told(h), "Slow 120 - 180\n"; got != want {
-		t.Errorf("got\n%swant\n%s", got, want)
-	}
-}

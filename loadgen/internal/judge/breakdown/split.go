@@ -12,11 +12,10 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// The share of a verb's and resource's requests, as the API servers count
-// them, that must be ours for their figures to speak for us. With a share s
-// the servers' mean is off by (1-s) times what others' requests differ from
-// ours: at 80% by half, where others take 3.5 times as long. A share well over
-// one means that requests went to API servers that were not scraped.
+// Bounds of our share of a verb's and resource's requests, as the API servers count them.
+// With a share s the servers' mean is off by (1-s) times the difference of other clients'
+// requests from ours: at 80% by half, where others take 3.5 times as long. A share well
+// over one means that requests went to API servers that were not scraped.
 const (
 	leastShare = 0.80
 	mostShare  = 1.20
@@ -26,9 +25,8 @@ const (
 const mentionShare = 0.02
 
 // Split takes apart the mean latency of each load of requests and measured
-// changes, phase by phase. The archive and the audit summary may each be nil;
-// rows then say what is missing. Rows stand in the order of the measurements; loads without a request in a phase
-// have none. The error is the context's.
+// changes, phase by phase. Without an archive or an audit summary the rows say what is
+// missing. Loads without a request in a phase have no row. The error is the context's.
 func Split(ctx context.Context, rec *rundir.Recorded) ([]result.Breakdown, error) {
 	outages, _ := timeline.Of(rec.Timeline).Outages()
 	var rows []result.Breakdown

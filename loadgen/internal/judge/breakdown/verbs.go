@@ -58,14 +58,12 @@ type user struct {
 	most  float64
 }
 
-// usersOf an operation of etcd_request_duration_seconds, in the order in which
-// calls are theirs. The histogram does not have the request, so this is upstream's
-// code in short (registry/generic/registry/store.go, storage/etcd3/store.go):
-// a DELETE reads the object once, and so does a GET unless it names a
-// resourceVersion; an update reads only to try again, or before it decides
-// that there is nothing to write; an apply or update may create. A graceful
-// delete is an update. Operations that are not here (listWithCount,
-// listOnlyKeys) count objects and are for no request.
+// usersOf lists the verbs that make an operation of etcd_request_duration_seconds, in the
+// order in which its calls are attributed to them. The histogram does not have the
+// request; this follows upstream's code (registry/generic/registry/store.go,
+// storage/etcd3/store.go): a DELETE reads the object once, and so does a GET unless it
+// names a resourceVersion; an update reads only to try again; an apply or update may
+// create. A graceful delete is an update. Operations that only count objects are left out.
 func usersOf(operation string) []user {
 	updates := []string{"PUT", "PATCH", "APPLY"}
 	switch operation {

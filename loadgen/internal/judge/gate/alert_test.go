@@ -41,12 +41,7 @@ func diskRun(t *testing.T, o record.Options, storm func(l *archivetest.Lab)) (*a
 func TestAlertGates(t *testing.T) {
 	l, m := diskRun(t, record.Options{}, nil)
 	a := l.Archive()
-	for _, c := range []struct {
-		gate    string
-		verdict result.Verdict
-		value   float64
-		detail  string
-	}{
+	for _, c := range []gateCase{
 		{"alert: EtcdWALFsyncSlow, fires: true, over: [storm]", result.Pass, 1, "EtcdWALFsyncSlow: fired 73 s into storm, for 2m45s: The disk under etcd-1 is slow"},
 		{"alert: EtcdWALFsyncSlow, fires: false, over: [calm]", result.Pass, 0, "did not fire in calm"},
 		{"alert: EtcdWALFsyncSlow, fires: false, over: [calm, storm]", result.Fail, 1, "fired 73 s into storm"},
@@ -105,9 +100,19 @@ func TestSilentAlertsWithoutData(t *testing.T) {
 	})
 }
 
+// parseRules reads a rule file.
+func parseRules(t *testing.T, text string) alerting.Ruleset {
+	t.Helper()
+	rules, err := alerting.Parse("mine.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rules
+}
+
 // Rules of a user's own are judged as the shipped ones are, and come before them.
 func TestAlertsOfOtherRules(t *testing.T) {
-	rules, err := alerting.Parse("mine.yaml", []byte(`
+	rules := parseRules(t, `
 groups:
   - name: mine
     interval: 15s
@@ -117,10 +122,7 @@ groups:
       - {alert: Misspelt, expr: 'etcd_disk_wal_fsync_seconds{job="etcd"} > 40'}
       - {alert: Elsewhere, expr: 'process_open_fds{job="apiserver"} > 40'}
       - {alert: Impossible, expr: 'process_open_fds{job="etcd"} + on (job) process_open_fds{job="etcd"} > 1'}
-`))
-	if err != nil {
-		t.Fatal(err)
-	}
+`)
 	l, m := diskRun(t, record.Options{}, nil)
 	gates, err := Quiet(parse(t, "{name: g, objective: unsent, max: 0%}"), rules)
 	if err != nil {
@@ -147,7 +149,7 @@ groups:
 // The silence of rules that had no time to look, or that are about another
 // monitoring's labels, is no pass.
 func TestSilentRulesThatDidNotLook(t *testing.T) {
-	rules, err := alerting.Parse("mine.yaml", []byte(`
+	rules := parseRules(t, `
 groups:
   - name: seldom
     interval: 2m
@@ -167,10 +169,7 @@ groups:
     query_offset: 10m
     rules:
       - {alert: Behind, expr: 'process_open_fds{job="etcd"} > 40'}
-`))
-	if err != nil {
-		t.Fatal(err)
-	}
+`)
 	l, m := diskRun(t, record.Options{}, nil)
 	a := l.Archive()
 	for _, c := range []struct {

@@ -25,6 +25,12 @@ type window struct {
 	missing    string
 }
 
+// extend makes the window reach to the end of the next one.
+func (w *window) extend(next window) {
+	first, _, _ := strings.Cut(w.name, " to ")
+	w.name, w.end = first+" to "+next.name, next.end
+}
+
 // windows of the gate: one for each phase of Over, or one for each stretch of
 // consecutive phases.
 func (c Compiled) windows(phases map[string]result.Phase) []window {
@@ -35,17 +41,10 @@ func (c Compiled) windows(phases map[string]result.Phase) []window {
 			joins = false
 			continue
 		}
-		p, reached := phases[name]
-		w := window{name: name, start: p.Start, end: p.End}
-		switch {
-		case !reached:
-			w.missing = notReached(name, phases)
-		case p.Interrupted:
-			w.missing = fmt.Sprintf("phase %s was interrupted", name)
-		}
+		p := phases[name]
+		w := window{name: name, start: p.Start, end: p.End, missing: lack(name, phases)}
 		if c.objective.spans && joins && w.missing == "" {
-			last := &all[len(all)-1]
-			last.name, last.end = strings.SplitN(last.name, " to ", 2)[0]+" to "+name, p.End
+			all[len(all)-1].extend(w)
 			continue
 		}
 		joins = w.missing == ""
@@ -78,10 +77,7 @@ func (c Compiled) scrapedFinding(ctx context.Context, a *archive.Archive, phases
 			}
 		}
 		for _, r := range rs {
-			r.phase = w.name
-			if r.of == "" {
-				r.of = w.name
-			}
+			r.phase, r.of = w.name, cmp.Or(r.of, w.name)
 			f.readings = append(f.readings, r)
 		}
 	}

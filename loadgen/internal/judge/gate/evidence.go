@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -54,23 +55,23 @@ func (e evidence) perPhase(read func(result.Phase) reading) finding {
 	var f finding
 	for _, name := range e.Over {
 		r := reading{}
-		p, reached := e.phases[name]
-		switch {
-		case !reached:
-			r.missing = notReached(name, e.phases)
-		default:
+		if p, reached := e.phases[name]; reached {
 			r = read(p)
-			if p.Interrupted && !r.failed && r.missing == "" {
-				r.missing, r.nothing = fmt.Sprintf("phase %s was interrupted", name), false
-			}
 		}
-		r.phase = name
-		if r.of == "" {
-			r.of = name
+		if !r.failed {
+			r.without(lack(name, e.phases))
 		}
+		r.phase, r.of = name, cmp.Or(r.of, name)
 		f.readings = append(f.readings, r)
 	}
 	return f
+}
+
+// without makes a reading one without a value, for a reason, if it has none already.
+func (r *reading) without(why string) {
+	if why != "" && r.missing == "" {
+		r.missing, r.nothing = why, false
+	}
 }
 
 // perLoad reads the values of each load that was expected, in each phase: one for each
@@ -80,22 +81,16 @@ func perLoad[T any](e evidence, loads func(result.Phase) []T, name func(T) strin
 	heard := map[string]bool{}
 	for _, at := range e.expects {
 		var found []reading
-		p, reached := e.phases[at.phase]
-		for _, l := range loads(p) {
+		for _, l := range loads(e.phases[at.phase]) {
 			if name(l) == at.load {
 				found = append(found, read(l))
 			}
 		}
-		switch {
-		case !reached:
-			found = []reading{{missing: notReached(at.phase, e.phases)}}
-		case len(found) == 0:
+		if len(found) == 0 {
 			found = []reading{{nothing: true}}
 		}
 		for _, r := range found {
-			if reached && p.Interrupted && r.missing == "" {
-				r.missing, r.nothing = fmt.Sprintf("phase %s was interrupted", at.phase), false
-			}
+			r.without(lack(at.phase, e.phases))
 			r.phase, r.of = at.phase, at.phase+"/"+at.load
 			heard[at.load] = heard[at.load] || !r.nothing
 			f.readings = append(f.readings, r)
@@ -124,12 +119,18 @@ func loadsOf(places []place) []string {
 	return all
 }
 
-// notReached says why there is no phase of that name.
-func notReached(name string, phases map[string]result.Phase) string {
-	if len(phases) == 0 {
+// lack says why a phase has no data: it was not reached, or interrupted. Empty: neither.
+func lack(name string, phases map[string]result.Phase) string {
+	p, reached := phases[name]
+	switch {
+	case len(phases) == 0:
 		return "no phase was measured: the run ended before its first, or was killed"
+	case !reached:
+		return fmt.Sprintf("phase %s was never reached", name)
+	case p.Interrupted:
+		return fmt.Sprintf("phase %s was interrupted", name)
 	}
-	return fmt.Sprintf("phase %s was never reached", name)
+	return ""
 }
 
 // requests are the open-loop loads of a phase, measured changes included.

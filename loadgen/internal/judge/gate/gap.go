@@ -12,12 +12,11 @@ import (
 type gapRule int
 
 const (
-	// gapEach: each target is judged, or may be, for itself. It has to be known for
-	// half of the window.
+	// gapEach: each target must be known for half of the window.
 	gapEach gapRule = iota
-	// gapShared: what all instances of a component counted is taken together. One that
-	// is known for all of the window speaks for the others too: what they did not
-	// serve, it did. Else it is as gapEach.
+	// gapShared: the counts of a component's instances are added up. One that is known
+	// for all of the window is enough, as it served what the others did not. Else it is
+	// as gapEach.
 	gapShared
 	// gapCount: it counts what happened: at least what is known.
 	gapCount

@@ -5,16 +5,11 @@ import (
 	"slices"
 )
 
-// notTheGenerators is the one rule by which a gate never holds the generator's own
-// delay against the cluster. Of an objective that is of the cluster as the
-// generator saw it, a value has no data
-//
-//   - if the generator was saturated in a phase that it was measured in;
-//   - if it breaks the bound, and without the generator's own delay would hold it.
-//
-// What server-side metrics say, and facts that no delay can make, such as an
-// acknowledged write that is lost, keep their verdict.
-func (e evidence) notTheGenerators(f finding) finding {
+// withholdGeneratorDelay withholds values of client objectives that the generator's own
+// delay may have caused: where it was saturated in a phase of the value, or where the
+// value breaks the bound and would hold it without that delay. Server-side metrics, and
+// facts that no delay can cause, keep their verdict.
+func (e evidence) withholdGeneratorDelay(f finding) finding {
 	if !e.objective.client {
 		return f
 	}
@@ -37,11 +32,10 @@ func (e evidence) notTheGenerators(f finding) finding {
 	return f
 }
 
-// saturation says why a value cannot be trusted, if the generator was saturated in
-// a phase that it was measured in. What is not of one phase, such as the recovery
-// from a fault, is of those that the gate is over and all after them; of the run
-// as a whole, such as the time that nodes took to register, what came before the
-// first phase.
+// saturation says why a value cannot be trusted: the generator was saturated in a phase
+// that it was measured in. A value of no single phase, such as the recovery from a fault,
+// belongs to the gate's phases and all after them; one of the whole run, such as the
+// registration of nodes, to the time before the first phase.
 func (e evidence) saturation(r reading) string {
 	if r.of == theRun {
 		if outside := e.saturatedOutside(); len(outside) > 0 {

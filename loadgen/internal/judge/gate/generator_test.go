@@ -12,7 +12,7 @@ import (
 )
 
 // delayed is a run in which the generator had a part in what it measured.
-func delayed(change func(m *result.Measurements, storm, recovery *result.Phase)) result.Measurements {
+func delayed(change change) result.Measurements {
 	m := told()
 	for i := range m.Phases {
 		for j := range m.Phases[i].Requests {
@@ -31,150 +31,129 @@ func delayed(change func(m *result.Measurements, storm, recovery *result.Phase))
 	return m
 }
 
+// change alters the measurements of delayed.
+type change func(m *result.Measurements, storm, recovery *result.Phase)
+
+// stormSaturated reports a saturated generator in the storm.
+func stormSaturated(_ *result.Measurements, storm, _ *result.Phase) {
+	storm.Saturated = []string{"generator saturated in storm: x"}
+}
+
+// inStorm alters the storm only.
+func inStorm(alter func(storm *result.Phase)) change {
+	return func(_ *result.Measurements, storm, _ *result.Phase) { alter(storm) }
+}
+
 // A breach that is the generator's own has no data, and says both values; one that
 // is there without it fails.
 func TestGeneratorsOwnDelayBreaksNoBound(t *testing.T) {
 	for name, c := range map[string]struct {
-		gate    string
-		change  func(m *result.Measurements, storm, recovery *result.Phase)
-		verdict result.Verdict
-		value   float64
-		detail  string
+		gateCase
+		change change
 	}{
 		"latency of its own": {
-			"objective: request-latency, max: 500ms, load: patch",
-			func(_ *result.Measurements, storm, _ *result.Phase) {
+			gateCase{"objective: request-latency, max: 500ms, load: patch", result.NoData, 0, "storm/patch: 900 ms is over 500 ms, 6 ms without the generator's own delay is not"},
+			inStorm(func(storm *result.Phase) {
 				storm.Requests[0].External = lat(240, 0.002, 0.006, 0.01)
-			},
-			result.NoData, 0, "storm/patch: 900 ms is over 500 ms, 6 ms without the generator's own delay is not",
+			}),
 		},
 		"latency of its own in part": {
-			"objective: request-latency, max: 500ms, load: patch",
-			func(_ *result.Measurements, storm, _ *result.Phase) {
+			gateCase{"objective: request-latency, max: 500ms, load: patch", result.Fail, 0.9, "storm/patch"},
+			inStorm(func(storm *result.Phase) {
 				storm.Requests[0].External = lat(240, 0.002, 0.7, 0.8)
-			},
-			result.Fail, 0.9, "storm/patch",
+			}),
 		},
 		"latency of its own in one phase, the cluster's in another": {
-			"objective: request-latency, max: 300ms, load: patch",
-			func(_ *result.Measurements, storm, _ *result.Phase) {
+			gateCase{"objective: request-latency, max: 300ms, load: patch", result.Fail, 0.4, "recovery/patch"},
+			inStorm(func(storm *result.Phase) {
 				storm.Requests[0].External = lat(240, 0.002, 0.006, 0.01)
-			},
-			result.Fail, 0.4, "recovery/patch",
+			}),
 		},
 		"latency that passes in spite of it": {
-			"objective: request-latency, max: 1s, load: patch",
-			func(_ *result.Measurements, storm, _ *result.Phase) {
+			gateCase{"objective: request-latency, max: 1s, load: patch", result.Pass, 0.9, "storm/patch"},
+			inStorm(func(storm *result.Phase) {
 				storm.Requests[0].External = lat(240, 0.002, 0.006, 0.01)
-			},
-			result.Pass, 0.9, "storm/patch",
+			}),
 		},
 		"latency in a run of old": {
-			"objective: request-latency, max: 500ms, load: patch",
-			func(_ *result.Measurements, storm, _ *result.Phase) { storm.Requests[0].External = result.Latency{} },
-			result.Fail, 0.9, "storm/patch",
+			gateCase{"objective: request-latency, max: 500ms, load: patch", result.Fail, 0.9, "storm/patch"},
+			inStorm(func(storm *result.Phase) { storm.Requests[0].External = result.Latency{} }),
 		},
 		"errors of its own": {
-			"objective: request-errors, max: 0.1%, over: [storm]",
-			func(_ *result.Measurements, storm, _ *result.Phase) { storm.Requests[0].FailedLate = 6 },
-			result.NoData, 0, "2.4% is over 0.1%, 0% without the generator's own delay is not",
+			gateCase{"objective: request-errors, max: 0.1%, over: [storm]", result.NoData, 0, "2.4% is over 0.1%, 0% without the generator's own delay is not"},
+			inStorm(func(storm *result.Phase) { storm.Requests[0].FailedLate = 6 }),
 		},
 		"errors of its own but one": {
-			"objective: request-errors, max: 0.1%, over: [storm]",
-			func(_ *result.Measurements, storm, _ *result.Phase) { storm.Requests[0].FailedLate = 5 },
-			result.Fail, 6. / 250, "6 of 250",
+			gateCase{"objective: request-errors, max: 0.1%, over: [storm]", result.Fail, 6. / 250, "6 of 250"},
+			inStorm(func(storm *result.Phase) { storm.Requests[0].FailedLate = 5 }),
 		},
 		"unsent of its own": {
-			"objective: unsent, max: 0%, load: patch",
-			func(_ *result.Measurements, storm, _ *result.Phase) { storm.Requests[0].UnsentLate = 10 },
-			result.NoData, 0, "1.11% is over 0%, 0% without the generator's own delay is not",
+			gateCase{"objective: unsent, max: 0%, load: patch", result.NoData, 0, "1.11% is over 0%, 0% without the generator's own delay is not"},
+			inStorm(func(storm *result.Phase) { storm.Requests[0].UnsentLate = 10 }),
 		},
 		"not achieved for its own": {
-			"objective: achieved, min: 99%, load: patch",
-			func(_ *result.Measurements, storm, _ *result.Phase) {
+			gateCase{"objective: achieved, min: 99%, load: patch", result.NoData, 0, "97.9% is under 99%, 99.7% without the generator's own delay is not"},
+			inStorm(func(storm *result.Phase) {
 				storm.Requests[0].UnsentLate, storm.Requests[0].FailedLate = 10, 6
-			},
-			result.NoData, 0, "97.9% is under 99%, 99.7% without the generator's own delay is not",
+			}),
 		},
 		"delivery of its own": {
-			"objective: watch-delivery, max: 20ms",
-			func(_ *result.Measurements, storm, _ *result.Phase) {
+			gateCase{"objective: watch-delivery, max: 20ms", result.NoData, 0, "storm/crowd: 50 ms is over 20 ms, 10 ms without"},
+			inStorm(func(storm *result.Phase) {
 				storm.Watches[0].External = lat(1000, 0.001, 0.01, 0.02)
-			},
-			result.NoData, 0, "storm/crowd: 50 ms is over 20 ms, 10 ms without",
+			}),
 		},
 		"startup of its own": {
-			"objective: pod-startup, max: 4s",
+			gateCase{"objective: pod-startup, max: 4s", result.NoData, 0, "recovery: 4.5 s is over 4 s, 3.5 s without"},
 			func(_ *result.Measurements, _, recovery *result.Phase) {
 				recovery.Workload.External = lat(200, 0.7, 3.5, 4)
 			},
-			result.NoData, 0, "recovery: 4.5 s is over 4 s, 3.5 s without",
 		},
 		"a phase that it made longer": {
-			"objective: phase-duration, max: 45s, over: [storm]",
-			func(_ *result.Measurements, storm, _ *result.Phase) { storm.StalledSeconds = 6 },
-			result.NoData, 0, "storm: 50 s is over 45 s, 44 s without",
+			gateCase{"objective: phase-duration, max: 45s, over: [storm]", result.NoData, 0, "storm: 50 s is over 45 s, 44 s without"},
+			inStorm(func(storm *result.Phase) { storm.StalledSeconds = 6 }),
 		},
 		"a recovery that it made longer, two phases long": {
-			"objective: time-to-recover, max: 95s",
+			gateCase{"objective: time-to-recover, max: 95s", result.NoData, 0, "recovery: 97 s is over 95 s, 94 s without"},
 			func(_ *result.Measurements, storm, recovery *result.Phase) {
 				storm.StalledSeconds, recovery.StalledSeconds = 1.5, 1.5
 			},
-			result.NoData, 0, "recovery: 97 s is over 95 s, 94 s without",
 		},
 		"nodes that it registered late": {
-			"objective: nodes-ready, max: 3s",
+			gateCase{"objective: nodes-ready, max: 3s", result.NoData, 0, "the run: 3.5 s is over 3 s, 2.5 s without"},
 			func(m *result.Measurements, _, _ *result.Phase) { m.Nodes.ReadyStalledSeconds = 1 },
-			result.NoData, 0, "the run: 3.5 s is over 3 s, 2.5 s without",
 		},
 		"saturated, and it would have failed": {
-			"objective: request-latency, max: 500ms, load: patch",
-			func(_ *result.Measurements, storm, _ *result.Phase) {
-				storm.Saturated = []string{"generator saturated in storm: x"}
-			},
-			result.NoData, 0, "the generator was saturated in storm",
+			gateCase{"objective: request-latency, max: 500ms, load: patch", result.NoData, 0, "the generator was saturated in storm"},
+			stormSaturated,
 		},
 		"saturated, and it would have passed": {
-			"objective: request-latency, max: 5s, load: patch",
-			func(_ *result.Measurements, storm, _ *result.Phase) {
-				storm.Saturated = []string{"generator saturated in storm: x"}
-			},
-			result.NoData, 0, "the generator was saturated in storm",
+			gateCase{"objective: request-latency, max: 5s, load: patch", result.NoData, 0, "the generator was saturated in storm"},
+			stormSaturated,
 		},
 		"saturated elsewhere": {
-			"objective: request-latency, max: 300ms, load: patch, over: [recovery]",
-			func(_ *result.Measurements, storm, _ *result.Phase) {
-				storm.Saturated = []string{"generator saturated in storm: x"}
-			},
-			result.Fail, 0.4, "recovery/patch",
+			gateCase{"objective: request-latency, max: 300ms, load: patch, over: [recovery]", result.Fail, 0.4, "recovery/patch"},
+			stormSaturated,
 		},
 		"a ratio of which one phase is saturated": {
-			"objective: request-errors, max: 0.1%",
-			func(_ *result.Measurements, storm, _ *result.Phase) {
-				storm.Saturated = []string{"generator saturated in storm: x"}
-			},
-			result.NoData, 0, "the generator was saturated in storm",
+			gateCase{"objective: request-errors, max: 0.1%", result.NoData, 0, "the generator was saturated in storm"},
+			stormSaturated,
 		},
 		"a condition that was not met while it was saturated": {
-			"objective: phase-duration, max: 5m, over: [storm]",
-			func(_ *result.Measurements, storm, _ *result.Phase) {
+			gateCase{"objective: phase-duration, max: 5m, over: [storm]", result.NoData, 0, "the generator was saturated in storm"},
+			inStorm(func(storm *result.Phase) {
 				storm.ConditionMet, storm.Saturated = false, []string{"generator saturated in storm: x"}
-			},
-			result.NoData, 0, "the generator was saturated in storm",
+			}),
 		},
 		"saturated before the first phase": {
-			"objective: nodes-ready, max: 3s",
+			gateCase{"objective: nodes-ready, max: 3s", result.NoData, 0, "generator saturated: y"},
 			func(m *result.Measurements, _, _ *result.Phase) {
 				m.Generator.Saturated = []string{"generator saturated: y"}
 			},
-			result.NoData, 0, "generator saturated: y",
 		},
 		"what is about the generator itself": {
-			"objective: missed-heartbeats, max: 0",
-			func(m *result.Measurements, storm, _ *result.Phase) {
-				storm.Saturated = []string{"generator saturated in storm: x"}
-			},
-			result.Fail, 2, "180 renewals",
+			gateCase{"objective: missed-heartbeats, max: 0", result.Fail, 2, "180 renewals"},
+			stormSaturated,
 		},
 	} {
 		expect(t, name, judged(t, "{name: g, "+c.gate+"}", nil, delayed(c.change)), c.verdict, c.value, c.detail)

@@ -23,14 +23,12 @@ func phasesOf(rec *rundir.Recorded) map[string]result.Phase {
 	return phases
 }
 
-// Judge judges a run by its gates. The archive may be nil: what is read from
-// it then has no data. It returns an error only if ctx ends or the archive
-// cannot be read.
+// Judge judges a run by its gates. Without an archive, gates that read it have no data.
+// An error means that ctx ended or the archive cannot be read.
 //
-// The verdict is fail if any gate failed or a phase that a gate covers did not
-// meet its condition; else no data if anything could not be judged, the run as
-// a whole included; else pass. A run whose environment failed exits with 4
-// whatever its gates say. A run without gates proves nothing: no data.
+// The verdict is fail if any gate failed or a phase that a gate covers did not meet its
+// condition; else no data if anything could not be judged, or there are no gates; else
+// pass. A run whose environment failed exits with 4 whatever its gates say.
 func Judge(ctx context.Context, gates []Compiled, rec *rundir.Recorded) (result.Result, error) {
 	outages, unexplained := timeline.Of(rec.Timeline).Outages()
 	run := rec.Run
@@ -82,7 +80,7 @@ func Judge(ctx context.Context, gates []Compiled, rec *rundir.Recorded) (result.
 func (c Compiled) judge(ctx context.Context, phases map[string]result.Phase, rec *rundir.Recorded, histories map[*alerting.Ruleset]alerting.History) (result.Gate, error) {
 	if c.objective.measure != nil {
 		e := evidence{Compiled: c, phases: phases, m: rec.Measurements, recovery: rec.Recovery, signals: rec.Signals}
-		g, _ := c.decide(e.notTheGenerators(c.objective.measure(e)))
+		g, _ := c.decide(e.withholdGeneratorDelay(c.objective.measure(e)))
 		return g, nil
 	}
 	var f finding

@@ -62,6 +62,14 @@ func compiled(t *testing.T, gates ...string) []Compiled {
 	return all
 }
 
+// gateCase is a gate and what it gives.
+type gateCase struct {
+	gate    string
+	verdict result.Verdict
+	value   float64
+	detail  string
+}
+
 // judged judges one gate.
 func judged(t *testing.T, gate string, a *archive.Archive, m result.Measurements) result.Gate {
 	t.Helper()

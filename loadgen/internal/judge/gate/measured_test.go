@@ -55,12 +55,7 @@ func told() result.Measurements {
 
 // Every objective the generator measures, against numbers worked out by hand.
 func TestMeasuredObjectives(t *testing.T) {
-	for _, c := range []struct {
-		gate    string
-		verdict result.Verdict
-		value   float64
-		detail  string
-	}{
+	for _, c := range []gateCase{
 		{"objective: pod-startup, max: 5s", result.Pass, 4.5, "worst of 2: recovery: 200 samples"},
 		{"objective: pod-startup, max: 2s, over: [storm]", result.Fail, 2.5, "storm"},
 		{"objective: pod-startup-p50, max: 600ms", result.Fail, 0.7, "recovery"},

@@ -12,7 +12,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// keyMetric is how one of the four is read over the whole run.
+// keyMetric says how one of the four key metrics is read over the whole run.
 type keyMetric struct {
 	name  string
 	label string // that tells its rows apart

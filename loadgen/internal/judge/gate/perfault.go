@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,11 +14,7 @@ func eachFault(read func(result.FaultRecovery) []reading) func(evidence) finding
 	return func(e evidence) finding {
 		var f finding
 		for _, name := range e.Over {
-			if p, reached := e.phases[name]; !reached || p.Interrupted {
-				why := notReached(name, e.phases)
-				if reached {
-					why = fmt.Sprintf("phase %s was interrupted", name)
-				}
+			if why := lack(name, e.phases); why != "" {
 				f.readings = append(f.readings, reading{of: name, missing: why})
 			}
 		}
@@ -38,7 +35,6 @@ func eachFault(read func(result.FaultRecovery) []reading) func(evidence) finding
 		if len(f.readings) == 0 {
 			f.readings = append(f.readings, reading{missing: "no fault began in " + strings.Join(e.Over, ", ")})
 		}
-		f.whole = false
 		return f
 	}
 }
@@ -132,5 +128,5 @@ func backInside(l result.LoadRecovery) reading {
 	if l.BackAtLeast != nil {
 		return reading{value: *l.BackAtLeast, atLeast: true, detail: "at the least: " + l.Detail}
 	}
-	return reading{missing: fmt.Sprintf("load %s was not seen back inside its bound: %s", l.Load, orElse(l.Detail, "it did not run long enough to tell"))}
+	return reading{missing: fmt.Sprintf("load %s was not seen back inside its bound: %s", l.Load, cmp.Or(l.Detail, "it did not run long enough to tell"))}
 }

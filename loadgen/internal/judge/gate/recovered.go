@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -77,7 +78,7 @@ func recovered() []Objective {
 			Doc: "By how many times its own noise the incident's metric moved under the fault, of the signal that moved least. `signal:` picks one.",
 			measure: perSignal(func(s result.Signal) reading {
 				if s.Moved == nil {
-					return reading{missing: orElse(s.Detail, "it was not judged")}
+					return reading{missing: cmp.Or(s.Detail, "it was not judged")}
 				}
 				return reading{value: *s.Moved, detail: fmt.Sprintf("from %.4g to %.4g, noise %.2g", s.Steady.Mean, s.Extreme, s.Noise)}
 			}),
@@ -87,7 +88,7 @@ func recovered() []Objective {
 			Doc: "1 if the incident's metric came back to where it was before the fault, else 0, of the worst signal. `signal:` picks one.",
 			measure: perSignal(func(s result.Signal) reading {
 				if s.Returned == nil {
-					return reading{missing: orElse(s.Detail, "it names no phases after")}
+					return reading{missing: cmp.Or(s.Detail, "it names no phases after")}
 				}
 				r := reading{}
 				if *s.Returned {
@@ -100,13 +101,6 @@ func recovered() []Objective {
 			}),
 		},
 	}
-}
-
-func orElse(s, other string) string {
-	if s == "" {
-		return other
-	}
-	return s
 }
 
 // perHistory counts something of each history. None counted is only worth what
@@ -128,7 +122,7 @@ func perHistory(count func(result.History) (int64, string)) func(evidence) findi
 				case len(h.Unjudged) > 0:
 					r.missing = fmt.Sprintf("history %s: %s", load, strings.Join(h.Unjudged, "; "))
 				case h.Linearizable != "yes":
-					r.missing = fmt.Sprintf("history %s: linearizable: %s", load, orElse(h.Linearizable, "unknown"))
+					r.missing = fmt.Sprintf("history %s: linearizable: %s", load, cmp.Or(h.Linearizable, "unknown"))
 				}
 			}
 			f.readings = append(f.readings, r)

@@ -80,12 +80,7 @@ func stormy(t *testing.T, o record.Options) (*archivetest.Lab, result.Measuremen
 func TestScrapedObjectives(t *testing.T) {
 	l, m := stormy(t, record.Options{})
 	a := l.Archive()
-	for _, c := range []struct {
-		gate    string
-		verdict result.Verdict
-		value   float64
-		detail  string
-	}{
+	for _, c := range []gateCase{
 		// Worst pair: POST pods, not the better PATCH nodes, not a virtual
 		// resource's 50 s, not what was before.
 		{"objective: mutating-latency, max: 1s, over: [storm]", result.Pass, 0.78, "POST pods"},

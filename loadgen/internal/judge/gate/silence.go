@@ -87,8 +87,7 @@ func (c Compiled) stretches(windows []window) (all []window) {
 		case w.missing != "":
 			continue
 		case at == last+1:
-			joined := &all[len(all)-1]
-			joined.name, joined.end = strings.SplitN(joined.name, " to ", 2)[0]+" to "+w.name, w.end
+			all[len(all)-1].extend(w)
 		default:
 			all = append(all, w)
 		}

@@ -195,7 +195,7 @@ func reason(g result.Gate) string {
 	if g.Verdict == result.NoData {
 		return fmt.Sprintf("%s: no data: %s", g.Name, g.Detail)
 	}
-	if g.Objective == "alert" { // told in words; the gate may have the alert's name
+	if g.Objective == "alert" { // the detail says it; the gate may have the alert's name
 		return fmt.Sprintf("%s: %s", g.Name, strings.TrimPrefix(g.Detail, g.Name+": "))
 	}
 	if (g.Op == "<=") == (*g.Value <= g.Bound) {

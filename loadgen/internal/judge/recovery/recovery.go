@@ -1,8 +1,6 @@
-// Package recovery computes from a run's timeline and samples what its faults did:
-// for how long each load was outside its bound, when it succeeded again, how
-// many watches had to list again, who led before and after and how long there was no leader;
-// and judges the scenario's signals against their own noise. It is
-// arithmetic on what was recorded. docs/reference/recovery.md defines every figure.
+// Package recovery computes the effects of a run's faults from its timeline and samples:
+// error windows, first successes, relists, handovers, restarts; and judges the scenario's
+// signals against their own noise. docs/reference/recovery.md defines every figure.
 package recovery
 
 import (
