@@ -105,7 +105,6 @@ func FilesBelow(dir, name string) ([]string, error) {
 	return files, nil
 }
 
-// digestFile gives the SHA-256 of a file of the run in dir. Every error is a *Damaged.
 func digestFile(dir, name string) (string, error) {
 	f, err := userfile.Open(filepath.Join(dir, filepath.FromSlash(name)), mostSegment)
 	if err != nil {

@@ -118,7 +118,7 @@ func Judge(ctx context.Context, p Proof, in *rundir.Recorded) (Judged, error) {
 	return out, nil
 }
 
-// judge is one judgement under way.
+// judge holds the state of one judgement.
 type judge struct {
 	proof  Proof
 	in     *rundir.Recorded
@@ -154,7 +154,6 @@ func (j *judge) doubts(s *scenario.Scenario) []string {
 	return all
 }
 
-// outcome judges one rule.
 func (j *judge) outcome(ctx context.Context, a alerts.Alert) (Outcome, error) {
 	o := Outcome{Rule: a.Alert, Severity: a.Labels["severity"], Part: Silent, Verdict: result.Pass}
 	lives := j.h.Of(a.Alert)
@@ -202,7 +201,6 @@ func (j *judge) blind(ctx context.Context, o *Outcome) (bool, error) {
 	return visible.Blind != "", err
 }
 
-// must judges a rule that must fire.
 func (j *judge) must(ctx context.Context, o *Outcome, a alerts.Alert, e alerts.Expected, lives []alerting.Firing) error {
 	floor := a.Floor(j.in.Scenario.Record.Interval.D(), 0).Seconds()
 	o.Floor = &floor

@@ -73,7 +73,6 @@ func (p Proof) allows(rule string) string {
 	return ""
 }
 
-// proofNames lists the names of all proofs.
 func proofNames() []string {
 	var all []string
 	for _, p := range All() {

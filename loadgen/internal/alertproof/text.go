@@ -53,7 +53,6 @@ func headline(r Report) string {
 	return text
 }
 
-// matrix writes a line for each rule.
 func matrix(b *strings.Builder, r Report) {
 	var rules []string
 	width := len("RULE")
@@ -72,15 +71,15 @@ func matrix(b *strings.Builder, r Report) {
 	fmt.Fprintf(b, "  %8s %8s %6s %10s\n", "LATENCY", "FLOOR", "TIMES", "FIRED FOR")
 	for _, rule := range rules {
 		line := fmt.Sprintf("%-*s ", width, rule)
-		var told *Outcome
+		var expected *Outcome
 		for _, p := range r.Proofs {
 			o := p.Outcome(rule)
 			line += " " + mark(o)
-			if o != nil && o.Part == MustFire && (told == nil || told.Latency == nil) {
-				told = o
+			if o != nil && o.Part == MustFire && (expected == nil || expected.Latency == nil) {
+				expected = o
 			}
 		}
-		b.WriteString(strings.TrimRight(line+"  "+figures(told), " ") + "\n")
+		b.WriteString(strings.TrimRight(line+"  "+figures(expected), " ") + "\n")
 	}
 }
 

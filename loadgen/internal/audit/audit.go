@@ -96,7 +96,6 @@ type classSum struct {
 	layers  map[string]time.Duration
 }
 
-// summary collects events.
 type summary struct {
 	Audit
 	user    string

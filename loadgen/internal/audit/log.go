@@ -146,7 +146,6 @@ func (e *event) layers() map[string]time.Duration {
 	return all
 }
 
-// line takes in one line of the log.
 func (s *summary) line(line []byte) {
 	if line = bytes.TrimSpace(line); len(line) == 0 {
 		return

@@ -42,7 +42,6 @@ func By(ctx context.Context, dir string, files []string) (res result.Result, err
 	return judge(ctx, rec, gates)
 }
 
-// readGates reads files of gates and of rules.
 func readGates(s *scenario.Scenario, files []string) ([]gate.Compiled, error) {
 	var rules alerting.Ruleset
 	texts := map[string][]byte{} // of those that hold gates

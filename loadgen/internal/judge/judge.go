@@ -63,7 +63,6 @@ func judge(ctx context.Context, rec *rundir.Recorded, gates []gate.Compiled) (re
 	return res, nil
 }
 
-// analyse computes all parts of the result from the run's records.
 func analyse(ctx context.Context, rec *rundir.Recorded, gates []gate.Compiled) (res result.Result, err error) {
 	if rec.Scenario != nil {
 		rec.Recovery = recovery.Analyse(rec)

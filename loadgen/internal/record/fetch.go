@@ -23,7 +23,6 @@ import (
 // maxBody bounds one exposition. An API server's is a few megabytes.
 const maxBody = 256 << 20
 
-// fetch gets one exposition in the text format.
 type fetch func(ctx context.Context, into *bytes.Buffer) error
 
 // fetchHTTP reads a /metrics endpoint with the identity its target names.

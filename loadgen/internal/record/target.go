@@ -51,7 +51,6 @@ type target struct {
 	types   map[string]model.MetricType // by family
 }
 
-// series is one recorded series of a target.
 type series struct {
 	ref   storage.SeriesRef
 	seen  int64 // number of the last successful scrape that had it
@@ -111,7 +110,7 @@ func (t *target) record(ctx context.Context, db *tsdb.DB, at int64, timeout time
 	return o, nil
 }
 
-// storageError is an error of ours, not of the target.
+// storageError is an error of the archive, not of the target.
 type storageError struct{ error }
 
 // storeAll stores all kept series of the exposition, or none.
@@ -298,7 +297,6 @@ func (t *target) logAbsence(failed error, log func(format string, args ...any)) 
 	}
 }
 
-// processStart is the value of process_start_time_seconds, or 0.
 func processStart(text []byte) float64 {
 	const name = "\nprocess_start_time_seconds "
 	i := bytes.Index(text, []byte(name))

@@ -117,7 +117,6 @@ func (rec *Recorded) Doubts() []error {
 	return append([]error{rec.Foreign}, rec.Damage...)
 }
 
-// lost reports whether a file is damaged.
 func (rec *Recorded) lost(file string) bool {
 	return slices.ContainsFunc(rec.Damage, func(err error) bool {
 		var d *result.Damaged
@@ -211,20 +210,20 @@ func (rec *Recorded) complete() {
 // checkPhases is an error if the measurements of a run that ended in order lack one
 // of its phases. A condition that was not met ends a run in order.
 func (rec *Recorded) checkPhases() error {
-	told := rec.Measurements.Phases
+	measured := rec.Measurements.Phases
 	for i, p := range rec.Scenario.Phases {
 		switch {
-		case i < len(told) && told[i].Name == p.Name && (told[i].Until != p.Until || told[i].Interrupted):
+		case i < len(measured) && measured[i].Name == p.Name && (measured[i].Until != p.Until || measured[i].Interrupted):
 			return &result.Damaged{File: result.MeasurementsFile, Err: fmt.Errorf("phase %s is not told as the run ended it", p.Name)}
-		case i < len(told) && told[i].Name == p.Name:
+		case i < len(measured) && measured[i].Name == p.Name:
 			continue
-		case i > 0 && i == len(told) && told[i-1].Until != "" && !told[i-1].ConditionMet:
+		case i > 0 && i == len(measured) && measured[i-1].Until != "" && !measured[i-1].ConditionMet:
 			return nil
 		}
 		return &result.Damaged{File: result.MeasurementsFile, Err: fmt.Errorf("it does not tell of phase %s, though the run ended in order", p.Name)}
 	}
-	if len(told) > len(rec.Scenario.Phases) {
-		return &result.Damaged{File: result.MeasurementsFile, Err: fmt.Errorf("it tells of phase %s, which the scenario has not", told[len(rec.Scenario.Phases)].Name)}
+	if len(measured) > len(rec.Scenario.Phases) {
+		return &result.Damaged{File: result.MeasurementsFile, Err: fmt.Errorf("it tells of phase %s, which the scenario has not", measured[len(rec.Scenario.Phases)].Name)}
 	}
 	return nil
 }

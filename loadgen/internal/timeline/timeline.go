@@ -71,7 +71,7 @@ func Of(events []result.Event) *Timeline {
 	return t
 }
 
-// follow takes in what an event tells of a component.
+// follow adds an event of a component.
 func (t *Timeline) follow(e result.Event) {
 	p := t.processes[e.Name]
 	if p == nil {
@@ -163,9 +163,9 @@ func (t *Timeline) CheckPhases(phases []result.Phase) error {
 		kind result.EventKind
 		name string
 	}
-	told := map[bound][]time.Time{}
+	times := map[bound][]time.Time{}
 	for _, e := range t.events {
-		told[bound{e.Kind, e.Name}] = append(told[bound{e.Kind, e.Name}], e.Time)
+		times[bound{e.Kind, e.Name}] = append(times[bound{e.Kind, e.Name}], e.Time)
 	}
 	const clock = "2006-01-02T15:04:05.000"
 	for _, p := range phases {
@@ -174,14 +174,14 @@ func (t *Timeline) CheckPhases(phases []result.Phase) error {
 			what string
 			at   time.Time
 		}{{result.EventPhaseStart, "start", p.Start}, {result.EventPhaseEnd, "end", p.End}} {
-			switch times := told[bound{b.kind, p.Name}]; {
-			case len(times) == 0:
+			switch at := times[bound{b.kind, p.Name}]; {
+			case len(at) == 0:
 				return fmt.Errorf("it does not tell the %s of phase %s", b.what, p.Name)
-			case len(times) > 1:
-				return fmt.Errorf("it tells the %s of phase %s %d times", b.what, p.Name, len(times))
-			case !times[0].Equal(b.at):
+			case len(at) > 1:
+				return fmt.Errorf("it tells the %s of phase %s %d times", b.what, p.Name, len(at))
+			case !at[0].Equal(b.at):
 				return fmt.Errorf("it tells the %s of phase %s at %s, and %s at %s", b.what, p.Name,
-					times[0].UTC().Format(clock), result.MeasurementsFile, b.at.UTC().Format(clock))
+					at[0].UTC().Format(clock), result.MeasurementsFile, b.at.UTC().Format(clock))
 			}
 		}
 	}

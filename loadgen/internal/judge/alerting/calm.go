@@ -8,10 +8,10 @@ import (
 	"github.com/prometheus/prometheus/storage"
 )
 
-// calm goes on with the alerts that still fire, until none does or a time has
-// come. What is pending stays so: what came after is unknown.
+// calm evaluates the alerts that still fire until none does, or until end. Pending alerts
+// stay pending: what came after is unknown.
 func (r *replay) calm(ctx context.Context, archive storage.Queryable, end time.Time) error {
-	r.takeDown(func(f *Firing) bool { return f.Fired.IsZero() })
+	r.record(func(f *Firing) bool { return f.Fired.IsZero() })
 	for at := r.h.End; ; at = at.Add(time.Minute) {
 		firing := r.firing()
 		if len(firing) == 0 || !at.Before(end) {
@@ -27,7 +27,6 @@ func (r *replay) calm(ctx context.Context, archive storage.Queryable, end time.T
 	return nil
 }
 
-// firing are the names of the alerts that do.
 func (r *replay) firing() []string {
 	var all []string
 	for _, g := range r.groups {
@@ -50,9 +49,8 @@ func (r *replay) calmStep() time.Duration {
 	return step
 }
 
-// takeDown ends the account of those that are active still and of which what
-// is true.
-func (r *replay) takeDown(what func(*Firing) bool) {
+// record moves active firings that meet a condition into the history.
+func (r *replay) record(what func(*Firing) bool) {
 	for _, g := range r.groups {
 		for key, f := range g.active {
 			if what(f) {

@@ -23,7 +23,7 @@ func WhyNoSeriesFits(ctx context.Context, a *archive.Archive, first, last time.T
 	return why, lookup.err
 }
 
-// archived asks an archive until something goes wrong.
+// archived queries an archive until the first error.
 type archived struct {
 	ctx         context.Context
 	a           *archive.Archive
@@ -78,12 +78,11 @@ func (s *archived) targets(matchers []*labels.Matcher) []string {
 	return s.instances(append([]*labels.Matcher{archive.Equal(model.MetricNameLabel, "up")}, matchers...)...)
 }
 
-// targetMatchers are those of a selector that choose whom to scrape.
+// targetMatchers are those of a selector that choose targets.
 func targetMatchers(selector []*labels.Matcher) []*labels.Matcher {
 	return only(selector, model.JobLabel, model.InstanceLabel)
 }
 
-// only are the matchers of these labels.
 func only(selector []*labels.Matcher, names ...string) []*labels.Matcher {
 	var all []*labels.Matcher
 	for _, m := range selector {
@@ -94,7 +93,6 @@ func only(selector []*labels.Matcher, names ...string) []*labels.Matcher {
 	return all
 }
 
-// text is a selector of a metric as PromQL writes it.
 func text(metric string, matchers []*labels.Matcher) string {
 	v := parser.VectorSelector{Name: metric, LabelMatchers: matchers}
 	return v.String()

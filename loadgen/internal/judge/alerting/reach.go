@@ -55,7 +55,6 @@ func (r Reach) Fires(first, by time.Time) bool {
 	return !r.next(first, holds.Add(r.For)).After(by)
 }
 
-// offset is how far back a group is evaluated.
 func (g Group) offset() time.Duration {
 	if g.QueryOffset == nil {
 		return 0

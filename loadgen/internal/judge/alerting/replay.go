@@ -76,7 +76,7 @@ func (f Firing) During(start, end time.Time) bool {
 	return !f.Fired.IsZero() && !f.Fired.After(end) && (f.Resolved.IsZero() || f.Resolved.After(start))
 }
 
-// replay is one under way.
+// replay is the state of one replay.
 type replay struct {
 	set    Ruleset
 	engine *promql.Engine
@@ -122,7 +122,7 @@ func (s Ruleset) Replay(ctx context.Context, a *archive.Archive, o Options) (His
 			return r.h, err
 		}
 	}
-	r.takeDown(func(*Firing) bool { return true })
+	r.record(func(*Firing) bool { return true })
 	order := s.Alerts()
 	slices.SortStableFunc(r.h.Firings, func(x, y Firing) int {
 		return cmp.Or(cmp.Compare(slices.Index(order, x.Alert), slices.Index(order, y.Alert)), x.Pending.Compare(y.Pending))
@@ -130,8 +130,7 @@ func (s Ruleset) Replay(ctx context.Context, a *archive.Archive, o Options) (His
 	return r.h, nil
 }
 
-// load makes the groups, due from a time on. Those of before hand on what
-// they know.
+// load makes the groups, due from a time on. They take over the state of the groups before.
 func (r *replay) load(s Ruleset, archive storage.Queryable, from time.Time) error {
 	seen := storage.QueryableFunc(func(mint, maxt int64) (storage.Querier, error) {
 		scraped, err := archive.Querier(mint, maxt)
@@ -189,7 +188,6 @@ func (r *replay) group(g Group, opts *rules.ManagerOptions) (*group, error) {
 	return &group{Group: made, active: map[string]*Firing{}}, nil
 }
 
-// until evaluates each group when it is due, up to a time.
 func (r *replay) until(ctx context.Context, end time.Time) error {
 	for {
 		at := end.Add(1)
@@ -216,7 +214,7 @@ func (r *replay) until(ctx context.Context, end time.Time) error {
 	}
 }
 
-// look takes down what a round of evaluation has changed.
+// look records the changes of a round of evaluation.
 func (r *replay) look(g *group, at time.Time) {
 	now := map[string]bool{}
 	for _, rule := range g.Rules() {

@@ -72,7 +72,7 @@ func ruleErrors(file string, text []byte, errs []error) error {
 		return err // of its syntax
 	}
 	var all []error
-	told := map[string]bool{}
+	seen := map[string]bool{}
 	add := func(msg string) {
 		e := &strictyaml.Error{File: file, Hint: "as Prometheus loads rules"}
 		for _, form := range []*regexp.Regexp{yamlLine, position} {
@@ -92,8 +92,8 @@ func ruleErrors(file string, text []byte, errs []error) error {
 		if e.Line == 0 {
 			e.Line = lineOf(text, msg)
 		}
-		if e.Msg = strings.TrimPrefix(msg, "yaml: "); !told[e.Error()] {
-			told[e.Error()] = true
+		if e.Msg = strings.TrimPrefix(msg, "yaml: "); !seen[e.Error()] {
+			seen[e.Error()] = true
 			all = append(all, e)
 		}
 	}

@@ -112,7 +112,6 @@ func (q querier) Select(ctx context.Context, _ bool, _ *storage.SelectHints, mat
 	return &seriesSet{all: found}
 }
 
-// seriesSet iterates over series.
 type seriesSet struct {
 	all []promql.Series
 	at  int

@@ -71,7 +71,6 @@ func (w window) perOperation(family, operation string) (seconds float64, any boo
 	return t.sum / n, true
 }
 
-// ofOperation counts the requests of an admission operation.
 func (w window) ofOperation(operation string) float64 {
 	verbs := verbsOf(operation)
 	return w.total(famRequest, func(l map[string]string) bool { return slices.Contains(verbs, l["verb"]) }).count

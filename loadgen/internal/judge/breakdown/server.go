@@ -32,10 +32,8 @@ func families() []string {
 	return []string{famRequest, famSLI, famFilter, famAdmission, famWebhook, famEtcd, famReadWait}
 }
 
-// total is the sum and the count of a histogram's observations.
 type total struct{ sum, count float64 }
 
-// mean is zero where there was no observation.
 func (t total) mean() float64 {
 	if t.count == 0 {
 		return 0
@@ -61,7 +59,6 @@ type server struct {
 
 func (s server) recorded(family string) bool { return len(s.families[family]) > 0 }
 
-// total adds up the histograms of a family that are wanted.
 func (s server) total(family string, want func(l map[string]string) bool) total {
 	var t total
 	for _, one := range s.families[family] {

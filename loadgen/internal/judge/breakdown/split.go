@@ -43,7 +43,6 @@ func Split(ctx context.Context, rec *rundir.Recorded) ([]result.Breakdown, error
 	return rows, nil
 }
 
-// loadsOf lists what sent requests in a phase.
 func loadsOf(p result.Phase) []result.Requests {
 	all := slices.Clone(p.Requests)
 	for _, c := range p.Changes {
@@ -71,7 +70,7 @@ func splitPhase(p result.Phase, s server, audit *audit.Audit) []result.Breakdown
 	return rows
 }
 
-// row is one row in the making.
+// row collects the parts of one row.
 type row struct {
 	result.Breakdown
 }
@@ -121,7 +120,6 @@ func (w window) split(r result.Requests) result.Breakdown {
 	return b.Breakdown
 }
 
-// splitService adds what is behind the client's service time.
 func (w window) splitService(b *row, r result.Requests) {
 	c, known := callOf(r)
 	if !known {
@@ -197,7 +195,7 @@ func (w window) audited(b *row, r result.Requests, c call) (mean, perRequest flo
 	return class.Server.Mean, perSent(r, max(answered(r), r.Pages)), true
 }
 
-// refusal says why the metrics of a call do not speak for us, or "".
+// refusal says why the metrics of a call do not represent our requests, or "".
 func (w window) refusal(b *row, c call, all total) string {
 	if w.missing != "" {
 		return w.missing
@@ -268,11 +266,11 @@ func wireNote(r result.Requests) string {
 	return ""
 }
 
-// explainNegatives gives the likely reason of what cannot be.
+// explainNegatives warns of negative parts, with their likely reason.
 func (b *row) explainNegatives() {
-	const told = -1e-6
+	const noticeable = -1e-6
 	for _, p := range b.Parts {
-		if p.Seconds >= told {
+		if p.Seconds >= noticeable {
 			continue
 		}
 		switch p.Name {
@@ -284,7 +282,7 @@ func (b *row) explainNegatives() {
 			b.warn("%s is negative: clocks or counters were read out of step", p.Name)
 		}
 	}
-	if b.Unexplained < told {
+	if b.Unexplained < noticeable {
 		b.warn("unexplained is negative: the parts are means over more than our requests (see what each is of), and others' took longer")
 	}
 }

@@ -46,7 +46,6 @@ func (c call) sameResource(l map[string]string) bool {
 	return l["group"] == c.group && l["resource"] == c.resource
 }
 
-// verbsOf an admission operation.
 func verbsOf(operation string) []string {
 	return map[string][]string{"CREATE": {"POST"}, "UPDATE": {"PUT", "PATCH", "APPLY"}, "DELETE": {"DELETE"}}[operation]
 }

@@ -58,7 +58,6 @@ func Quiet(s *scenario.Scenario, rules alerting.Ruleset) ([]Compiled, error) {
 	return all, nil
 }
 
-// compileAlert fills in a gate that names an alert.
 func (c *Compiled) compileAlert(s *scenario.Scenario, path string, b book) error {
 	at := slices.IndexFunc(b, func(rules *alerting.Ruleset) bool { return len(rules.Find(c.Alert)) > 0 })
 	if at < 0 {
@@ -173,7 +172,6 @@ func describeFiring(f alerting.Firing, w window, end time.Time) string {
 	return text
 }
 
-// pending describes an alert that was pending.
 func pending(h alerting.History, name string) string {
 	for _, f := range h.Firings {
 		if f.Alert != name || !f.Fired.IsZero() {

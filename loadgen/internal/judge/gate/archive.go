@@ -25,7 +25,6 @@ type window struct {
 	missing    string
 }
 
-// extend makes the window reach to the end of the next one.
 func (w *window) extend(next window) {
 	first, _, _ := strings.Cut(w.name, " to ")
 	w.name, w.end = first+" to "+next.name, next.end
@@ -151,7 +150,6 @@ func (c Compiled) targets(ctx context.Context, a *archive.Archive) (targets, err
 	return t, nil
 }
 
-// readWindow evaluates the expression at the end of the window.
 func (c Compiled) readWindow(ctx context.Context, a *archive.Archive, w window, of targets) ([]reading, error) {
 	var targets []fitness
 	for _, instance := range of.instances {
@@ -206,7 +204,6 @@ func (c Compiled) exprAt(w window) string {
 	return fill(c.objective.Expr, archive.Window(w.start, w.end), max(1, w.end.Sub(w.start).Hours()))
 }
 
-// describe names a group by its labels, in their order.
 func describe(set map[string]string) string {
 	var parts []string
 	for _, name := range []string{"job", "instance", "verb", "resource", "scope"} {

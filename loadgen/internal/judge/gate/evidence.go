@@ -42,7 +42,6 @@ type reading struct {
 	detail  string
 }
 
-// finding is the result of evaluating a gate.
 type finding struct {
 	readings []reading
 	// whole: the readings are one value that is wrong if any is missing.
@@ -78,7 +77,7 @@ func (r *reading) without(why string) {
 // kind of its requests. A load that is not there at all is read as nothing.
 func perLoad[T any](e evidence, loads func(result.Phase) []T, name func(T) string, read func(T) reading) finding {
 	var f finding
-	heard := map[string]bool{}
+	measured := map[string]bool{}
 	for _, at := range e.expects {
 		var found []reading
 		for _, l := range loads(e.phases[at.phase]) {
@@ -92,18 +91,18 @@ func perLoad[T any](e evidence, loads func(result.Phase) []T, name func(T) strin
 		for _, r := range found {
 			r.without(lack(at.phase, e.phases))
 			r.phase, r.of = at.phase, at.phase+"/"+at.load
-			heard[at.load] = heard[at.load] || !r.nothing
+			measured[at.load] = measured[at.load] || !r.nothing
 			f.readings = append(f.readings, r)
 		}
 	}
-	f.requireLoads(e, heard)
+	f.requireLoads(e, measured)
 	return f
 }
 
-// requireLoads sees to it that no load is silent all through the run.
-func (f *finding) requireLoads(e evidence, heard map[string]bool) {
+// requireLoads adds a reading without a value for each load that is silent all through the run.
+func (f *finding) requireLoads(e evidence, measured map[string]bool) {
 	for _, load := range loadsOf(e.expects) {
-		if !heard[load] {
+		if !measured[load] {
 			f.readings = append(f.readings, reading{of: load, missing: fmt.Sprintf("load %s has no samples in %s", load, strings.Join(e.Over, ", "))})
 		}
 	}
@@ -133,7 +132,6 @@ func lack(name string, phases map[string]result.Phase) string {
 	return ""
 }
 
-// requests are the open-loop loads of a phase, measured changes included.
 func requests(p result.Phase) []result.Requests {
 	all := slices.Clone(p.Requests)
 	for _, c := range p.Changes {
@@ -151,9 +149,8 @@ func (e evidence) perWatches(read func(result.Watches) reading) finding {
 	return perLoad(e, watches, func(w result.Watches) string { return w.Load }, read)
 }
 
-// requireEnds sees to it that the clock of every failure has stopped, in the
-// phase that failed nodes or in a later one: the end of one failure does not
-// speak for the next.
+// requireEnds adds a reading without a value for each node failure whose end was not seen
+// in its phase or a later one.
 func (f *finding) requireEnds(e evidence) {
 	for _, failed := range e.failures {
 		at := slices.Index(e.order, failed)
@@ -170,7 +167,6 @@ func (f *finding) requireEnds(e evidence) {
 	}
 }
 
-// share is a part of some requests.
 type share struct{ part, of int64 }
 
 func (s share) add(o share) share { return share{s.part + o.part, s.of + o.of} }

@@ -69,7 +69,6 @@ func Measure(ctx context.Context, figures []Compiled, rec *rundir.Recorded) ([]r
 	return all, nil
 }
 
-// checkSignals checks the PromQL of signals.
 func checkSignals(s *scenario.Scenario) error {
 	var errs []error
 	for _, signal := range s.Signals {

@@ -68,7 +68,6 @@ func (e evidence) saturatedOutside() []string {
 	return outside
 }
 
-// between are the phases from one to another, in the scenario's order.
 func (e evidence) between(first, last string) []string {
 	from, to := slices.Index(e.order, first), slices.Index(e.order, last)
 	if from < 0 || to < from {
@@ -77,7 +76,6 @@ func (e evidence) between(first, last string) []string {
 	return e.order[from : to+1]
 }
 
-// stalled is for how long, in seconds, the generator was stalled in some phases.
 func (e evidence) stalled(phases []string) float64 {
 	var sum float64
 	for _, name := range phases {

@@ -14,7 +14,6 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// phasesOf maps the phases of a run by name.
 func phasesOf(rec *rundir.Recorded) map[string]result.Phase {
 	phases := map[string]result.Phase{}
 	for _, p := range rec.Measurements.Phases {

@@ -57,7 +57,6 @@ func exits(unexplained []timeline.Exit, phases []result.Phase) (lines []string) 
 	return lines
 }
 
-// withNotes adds notes to a detail.
 func withNotes(detail string, notes []string) string {
 	if len(notes) == 0 {
 		return detail

@@ -57,7 +57,6 @@ func needsPods(s *scenario.Scenario) (hint, lack string) {
 	return unless(s.Nodes.Count > 0, "set nodes.count", "no pod starts: there are no simulated nodes")
 }
 
-// sinceFailing are the phases from the first in which a node fails.
 func sinceFailing(s *scenario.Scenario) []string {
 	if i := slices.IndexFunc(s.Phases, failsNodes); i >= 0 {
 		return s.PhaseNames()[i:]
@@ -65,7 +64,6 @@ func sinceFailing(s *scenario.Scenario) []string {
 	return nil
 }
 
-// withFault are the phases in which a fault of the control plane begins.
 func withFault(s *scenario.Scenario) []string {
 	var all []string
 	for _, f := range s.Faults() {

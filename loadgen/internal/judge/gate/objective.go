@@ -68,7 +68,6 @@ func (o Objective) largest() float64 {
 // then those the generator measures, then those of faults.
 func Objectives() []Objective { return slices.Concat(scraped(), measured(), recovered()) }
 
-// find returns the objective of that name, or nil.
 func find(name string) *Objective {
 	all := Objectives()
 	if i := slices.IndexFunc(all, func(o Objective) bool { return o.Name == name }); i >= 0 {

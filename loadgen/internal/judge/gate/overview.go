@@ -3,9 +3,9 @@ package gate
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
@@ -56,7 +56,6 @@ func keyMetrics(ctx context.Context, a *archive.Archive) ([]result.KeyMetric, er
 	return all, nil
 }
 
-// wholeRun is the time from the first scrape to the last.
 func wholeRun(ctx context.Context, a *archive.Archive) (start, end time.Time, missing string, err error) {
 	if a == nil {
 		return start, end, "there is no archive of metrics", nil
@@ -68,54 +67,61 @@ func wholeRun(ctx context.Context, a *archive.Archive) (start, end time.Time, mi
 }
 
 func (k keyMetric) rows(ctx context.Context, a *archive.Archive, start, end time.Time) ([]result.KeyRow, error) {
-	window := archive.Window(start, end)
-	rows := map[string]*result.KeyRow{}
-	row := func(s archive.Sample) *result.KeyRow {
-		label := s.Labels[k.label]
-		if rows[label] == nil {
-			rows[label] = &result.KeyRow{Label: label}
-		}
-		return rows[label]
-	}
-	each := func(expr string, set func(*result.KeyRow, float64)) error {
-		samples, err := a.Instant(ctx, expr, end)
-		for _, s := range samples {
-			if !math.IsNaN(s.V) && !math.IsInf(s.V, 0) {
-				set(row(s), s.V)
-			}
-		}
-		return err
+	rows := table[result.KeyRow]{label: k.label, rows: map[string]*result.KeyRow{}}
+	increase := func(suffix, by string) string {
+		return fmt.Sprintf("sum by (%s) (increase(%s%s{%s}[%s]))", by, k.name, suffix, k.match, archive.Window(start, end))
 	}
 	if k.counter {
-		err := each(fmt.Sprintf("round(sum by (%s) (increase(%s{%s}[%s])))", k.label, k.name, k.match, window),
-			func(r *result.KeyRow, v float64) { r.Value, r.Count = &v, v })
-		return sorted(rows), err
+		err := rows.read(ctx, a, "round("+increase("", k.label)+")", end, func(r *result.KeyRow, v float64) { r.Value, r.Count = &v, v })
+		return rows.sorted(nameRow), err
 	}
-	for q, set := range map[float64]func(*result.KeyRow, float64){
-		0.5:  func(r *result.KeyRow, v float64) { r.P50 = &v },
-		0.95: func(r *result.KeyRow, v float64) { r.P95 = &v },
-		0.99: func(r *result.KeyRow, v float64) { r.P99 = &v },
+	for _, q := range []struct {
+		quantile string
+		set      func(*result.KeyRow, float64)
+	}{
+		{"0.5", func(r *result.KeyRow, v float64) { r.P50 = &v }},
+		{"0.95", func(r *result.KeyRow, v float64) { r.P95 = &v }},
+		{"0.99", func(r *result.KeyRow, v float64) { r.P99 = &v }},
 	} {
-		expr := fmt.Sprintf("histogram_quantile(%g, sum by (%s, le) (increase(%s_bucket{%s}[%s])))", q, k.label, k.name, k.match, window)
-		if err := each(expr, set); err != nil {
+		if err := rows.read(ctx, a, "histogram_quantile("+q.quantile+", "+increase("_bucket", k.label+", le")+")", end, q.set); err != nil {
 			return nil, err
 		}
 	}
-	counts, err := a.Instant(ctx, fmt.Sprintf("round(sum by (%s) (increase(%s_count{%s}[%s])))", k.label, k.name, k.match, window), end)
-	for _, s := range counts {
-		if s.V > 0 { // a row of nothing says nothing
-			row(s).Count = s.V
-		}
-	}
-	return sorted(rows), err
+	// A row of nothing says nothing.
+	err := rows.read(ctx, a, "round("+increase("_count", k.label)+") > 0", end, func(r *result.KeyRow, v float64) { r.Count = v })
+	return rows.sorted(nameRow), err
 }
 
-func sorted(rows map[string]*result.KeyRow) []result.KeyRow {
-	var all []result.KeyRow
-	for _, r := range rows {
-		all = append(all, *r)
+func nameRow(r *result.KeyRow, label string) { r.Label = label }
+
+// table collects rows by the value of a label.
+type table[T any] struct {
+	label string
+	rows  map[string]*T
+}
+
+// read sets something of each row by a PromQL expression. NaN and infinities are left out.
+func (t table[T]) read(ctx context.Context, a *archive.Archive, expr string, at time.Time, set func(*T, float64)) error {
+	samples, err := a.Instant(ctx, expr, at)
+	for _, s := range samples {
+		if math.IsNaN(s.V) || math.IsInf(s.V, 0) {
+			continue
+		}
+		label := s.Labels[t.label]
+		if t.rows[label] == nil {
+			t.rows[label] = new(T)
+		}
+		set(t.rows[label], s.V)
 	}
-	slices.SortFunc(all, func(a, b result.KeyRow) int { return strings.Compare(a.Label, b.Label) })
+	return err
+}
+
+// sorted names the rows and returns them in the order of their labels.
+func (t table[T]) sorted(name func(*T, string)) (all []T) {
+	for _, label := range slices.Sorted(maps.Keys(t.rows)) {
+		name(t.rows[label], label)
+		all = append(all, *t.rows[label])
+	}
 	return all
 }
 
@@ -127,9 +133,8 @@ func componentCosts(ctx context.Context, a *archive.Archive) ([]result.Component
 	if err != nil || missing != "" {
 		return costs, err
 	}
-	at := map[string]int{}
 	var total float64
-	window := archive.Window(start, end)
+	rows := table[result.ComponentCost]{label: "instance", rows: map[string]*result.ComponentCost{}}
 	for _, read := range []struct {
 		expr string
 		set  func(*result.ComponentCost, float64)
@@ -138,24 +143,15 @@ func componentCosts(ctx context.Context, a *archive.Archive) ([]result.Component
 		{"max by (instance) (max_over_time(process_resident_memory_bytes[%s]))", func(c *result.ComponentCost, v float64) { c.MaxRSSBytes = v }},
 		{"max by (instance) (max_over_time(process_open_fds[%s]))", func(c *result.ComponentCost, v float64) { c.MaxDescriptors = v }},
 	} {
-		samples, err := a.Instant(ctx, fmt.Sprintf(read.expr, window), end)
-		if err != nil {
+		if err := rows.read(ctx, a, fmt.Sprintf(read.expr, archive.Window(start, end)), end, read.set); err != nil {
 			return costs, err
 		}
-		for _, s := range samples {
-			name := s.Labels["instance"]
-			if _, known := at[name]; !known {
-				at[name] = len(costs)
-				costs = append(costs, result.ComponentCost{Name: name})
-			}
-			read.set(&costs[at[name]], s.V)
-		}
 	}
-	for i := range costs {
+	costs = append(costs, rows.sorted(func(c *result.ComponentCost, name string) {
+		c.Name = name
 		if total > 0 {
-			costs[i].CPUShare = costs[i].CPUSeconds / total
+			c.CPUShare = c.CPUSeconds / total
 		}
-	}
-	slices.SortFunc(costs, func(a, b result.ComponentCost) int { return strings.Compare(a.Name, b.Name) })
+	})...)
 	return costs, nil
 }

@@ -70,7 +70,6 @@ func perFault(what string, about func(of string) bool, get func(result.FaultReco
 	}
 }
 
-// perFaultLoad reads what each load saw of each fault.
 func perFaultLoad(read func(result.LoadRecovery) reading) func(evidence) finding {
 	return func(e evidence) finding {
 		f := eachFault(func(fault result.FaultRecovery) []reading {

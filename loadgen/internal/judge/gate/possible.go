@@ -81,7 +81,7 @@ func contradictions(s *scenario.Scenario, all []Compiled) []error {
 	return errs
 }
 
-// contradictingAlerts finds an alert that must fire and must not, in the same phases.
+// contradictingAlerts finds gates by which an alert must fire and must not in the same phases.
 func contradictingAlerts(s *scenario.Scenario, c Compiled, before []Compiled) []error {
 	for _, other := range before {
 		if other.alert == nil || other.Alert != c.Alert || other.alert.fires == c.alert.fires {

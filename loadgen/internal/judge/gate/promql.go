@@ -23,7 +23,6 @@ type vain struct{ msg, hint string }
 
 func (e *vain) Error() string { return e.msg }
 
-// hintOf is the hint of an error of PromQL, or another.
 func hintOf(err error, other string) string {
 	var v *vain
 	if errors.As(err, &v) {
@@ -140,7 +139,6 @@ func onlyOf(e parser.Expr, suffix string) string {
 	return metric
 }
 
-// literal is the number that an expression is.
 func literal(e parser.Expr) (float64, bool) {
 	n, ok := bare(e).(*parser.NumberLiteral)
 	if !ok {
@@ -211,7 +209,6 @@ func nearJob(word string, known []string) string {
 	return strictyaml.Suggest(word, known)
 }
 
-// bare is an expression without the parentheses around it.
 func bare(e parser.Expr) parser.Expr {
 	for {
 		p, ok := e.(*parser.ParenExpr)

@@ -48,8 +48,8 @@ func (c Compiled) silenceDoubts(ctx context.Context, a *archive.Archive, h alert
 			}
 			targets = append(targets, t)
 		}
-		lost, told, _ := gapEach.gaps(targets, w.name)
-		if notes = append(notes, told...); lost != "" {
+		lost, more, _ := gapEach.gaps(targets, w.name)
+		if notes = append(notes, more...); lost != "" {
 			why = append(why, lost)
 		}
 	}

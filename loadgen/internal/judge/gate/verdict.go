@@ -49,7 +49,6 @@ func (c Compiled) withheld(f finding) (value *float64, atLeast bool) {
 	return value, atLeast
 }
 
-// brokenIn are the phases whose own value breaks the bound.
 func (c Compiled) brokenIn(f finding) []string {
 	var broken []string
 	for _, r := range f.readings {
@@ -143,7 +142,6 @@ func (c Compiled) missing(f finding, n int) []string {
 	return why
 }
 
-// nothing describes the absence of a value in a phase.
 func (c Compiled) nothing() string {
 	if c.objective.Name == "expr" {
 		return "the expression gives no number (no series fits, a comparison has left none, or it divides nothing by nothing)"
@@ -204,7 +202,6 @@ func reason(g result.Gate) string {
 	return fmt.Sprintf("%s: %s is %s %s", g.Name, show(u, *g.Value), side(g.Op), show(u, g.Bound))
 }
 
-// side is on which side of a bound a value breaks it.
 func side(op string) string {
 	if op == ">=" {
 		return "under"

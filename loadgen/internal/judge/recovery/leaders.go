@@ -48,7 +48,6 @@ func (in run) leaderless(last map[string]timeline.Leader) map[string][]string {
 	return lost
 }
 
-// lastEnd is when the last phase ended; zero where there is none.
 func (in run) lastEnd() time.Time {
 	if n := len(in.Measurements.Phases); n > 0 {
 		return in.Measurements.Phases[n-1].End
@@ -88,7 +87,6 @@ func (in run) restarts() (all []result.Restart) {
 	return all
 }
 
-// idOf a fault that may be none.
 func idOf(f *timeline.Fault) string {
 	if f == nil {
 		return ""

@@ -91,7 +91,7 @@ func (w *watch) take(m moment) {
 	}
 }
 
-// spoil takes in a slot outside the bound.
+// spoil adds a slot outside the bound.
 func (w *watch) spoil(m moment) {
 	if !w.r.Affected {
 		w.r.Affected, w.from = true, m.from

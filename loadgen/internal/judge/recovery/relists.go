@@ -7,7 +7,6 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// relists counts the relists and broken watches of a fault.
 func relists(slots []samples.Slot, f span) result.RelistStorm {
 	s := result.RelistStorm{WithinSeconds: stormWithin.Seconds()}
 	type count struct {

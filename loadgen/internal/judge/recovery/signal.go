@@ -68,7 +68,6 @@ func judge(s scenario.Signal, steady, under, after []result.SignalPoint) result.
 	return r
 }
 
-// window sums samples up.
 func window(phases []string, points []result.SignalPoint) result.SignalWindow {
 	w := result.SignalWindow{Phases: phases, Samples: len(points), Points: points}
 	if len(points) == 0 {
@@ -86,7 +85,6 @@ func window(phases []string, points []result.SignalPoint) result.SignalWindow {
 	return w
 }
 
-// third of n samples, rounded up.
 func third(n int) int { return (n + 2) / 3 }
 
 // farThird is the mean of the highest or of the lowest third of the samples,
