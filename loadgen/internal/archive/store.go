@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"os"
 	"path/filepath"
 	"time"
@@ -80,4 +81,15 @@ func writeBlock(dir string, db *tsdb.DB) error {
 	from, to := head.MinTime(), head.MaxTime()
 	_, err = compactor.Write(dir, tsdb.NewRangeHead(head, from, to), from, to+1, nil)
 	return err
+}
+
+// startJitter, in seconds, is how far two readings of one process' start time
+// may lie apart: it is reckoned from the kernel's boot time, which moves with
+// the clock.
+const startJitter = 2
+
+// SameProcess reports whether two values of process_start_time_seconds are of
+// one process. Zero is unknown, and like no other.
+func SameProcess(a, b float64) bool {
+	return a != 0 && b != 0 && math.Abs(a-b) < startJitter
 }

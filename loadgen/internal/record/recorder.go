@@ -1,15 +1,37 @@
+// Package record scrapes every component and the generator itself into a Prometheus TSDB
+// in the run's directory.
+//
+// The scrape loop is our own (docs/design.md says why); parsing, storage and PromQL are
+// Prometheus'. As in Prometheus there are the labels job and instance, up and the scrape_*
+// series, and staleness markers when a series or a target goes away.
+//
+// # Zero injection
+//
+// A counter that first appears in a scrape has counted since some moment after the scrape
+// before, and PromQL would lose its first value. Its series is given a 0 at the time of
+// the scrape before, if that was of the same process (process_start_time_seconds), as in
+// Prometheus' created-timestamp-zero-ingestion: increase() over a phase is exact.
+//
+// # Windows
+//
+// A phase lies between two boundary scrapes. PromQL's ranges are open on the left, so
+// the range that includes both is their distance and one millisecond more
+// (archive.Window); increase() extrapolates by that millisecond at most.
 package record
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/tsdb"
 
 	"github.com/stormglass/stormglass/controlplane/control"
@@ -204,4 +226,60 @@ func (r *Recorder) Close() error {
 		return r.db.Close() // it is no archive, and has blocks already
 	}
 	return archive.Seal(r.dir, r.db)
+}
+
+// Storage is an archive while it is written.
+type Storage interface {
+	storage.Queryable
+	storage.AppendableV2
+}
+
+// Live is the archive as it is now, until Close.
+func (r *Recorder) Live() Storage { return r.db }
+
+// TargetState is the outcome of the last scrape of a target.
+type TargetState struct {
+	Job, Instance string
+	// URL of its /metrics; empty for the generator's own, which has none.
+	URL string
+	// Scraped is when, zero if it was not yet; Took how long.
+	Scraped time.Time
+	Took    time.Duration
+	// Failed is why there is nothing from it, empty if there is.
+	Failed string
+}
+
+// Targets is the state of all targets, in the order they were given.
+func (r *Recorder) Targets() []TargetState {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := make([]TargetState, 0, len(r.targets))
+	for _, t := range r.targets {
+		all = append(all, t.state)
+	}
+	return all
+}
+
+// Interval is the time between the periodic scrapes of a target.
+func (r *Recorder) Interval() time.Duration { return r.o.Interval }
+
+// Types are those of all families that were recorded, by name.
+func (r *Recorder) Types() map[string]model.MetricType {
+	all := map[string]model.MetricType{}
+	for _, t := range r.targets {
+		t.typesMu.Lock()
+		maps.Copy(all, t.types)
+		t.typesMu.Unlock()
+	}
+	return all
+}
+
+// learn remembers the type of a family. It has a lock of its own: a scrape
+// holds the target's for as long as the target takes to answer.
+func (t *target) learn(family []byte, kind model.MetricType) {
+	t.typesMu.Lock()
+	defer t.typesMu.Unlock()
+	if t.types[string(family)] != kind {
+		t.types[string(family)] = kind
+	}
 }

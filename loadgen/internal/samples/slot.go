@@ -1,6 +1,21 @@
+// Package samples counts what each load did ten times a second: requests that succeeded
+// or failed, the slowest of them; watches that broke or had to list again, deliveries.
+// Package recovery computes from it for how long a fault affected a load.
+//
+// A load asks the Recorder for its Requests or Streams once and counts there: a request
+// costs an atomic addition and a maximum, a failed one a lock. One goroutine writes a line
+// of pulse.jsonl for each slot in which something ended: about 1 MB per load and hour of
+// a busy run. A slot has length Width, unless the machine ran the recorder late.
 package samples
 
-import "time"
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"github.com/stormglass/stormglass/loadgen/result"
+)
 
 // Width of a slot, where the machine runs the recorder in time.
 const Width = 100 * time.Millisecond
@@ -60,4 +75,53 @@ type StreamSlot struct {
 	Breaks    int64 `json:"breaks,omitempty"`    // ended out of turn
 	Relists   int64 `json:"relists,omitempty"`   // had to list again
 	Delivered int64 `json:"delivered,omitempty"` // first deliveries of acknowledged writes
+}
+
+// Read reads the slots of the run in dir, in the order of their time. A last
+// line that was cut off, as by a kill, is left out. A run without the file has
+// no slots. Every error is a *result.Damaged.
+func Read(dir string) ([]Slot, error) {
+	slots, err := result.ReadLines[Slot](dir, result.PulseFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	for i := range slots {
+		if i > 0 && slots[i].Begin < slots[i-1].Begin {
+			return nil, &result.Damaged{File: result.PulseFile, Err: fmt.Errorf("line %d: its slot is before the one above", i+1)}
+		}
+	}
+	return slots, err
+}
+
+// Check reports whether a recorder may have written the slot.
+func (s Slot) Check() error {
+	const longest = 1 << 40 // milliseconds: 35 years
+	if s.Begin <= 0 || s.Millis <= 0 || s.Millis > longest || s.Begin > 4*longest {
+		return errors.New("it is no slot: it has no time or no length")
+	}
+	for load, r := range s.Requests {
+		counts := []int64{r.Succeeded, r.Unsent}
+		for _, n := range r.Failed {
+			counts = append(counts, n)
+		}
+		if !countable(counts...) || r.Slowest < 0 {
+			return fmt.Errorf("requests of %s: a number that nothing counts", load)
+		}
+	}
+	for load, r := range s.Streams {
+		if !countable(r.Breaks, r.Relists, r.Delivered) {
+			return fmt.Errorf("watches of %s: a number that nothing counts", load)
+		}
+	}
+	return nil
+}
+
+func countable(counts ...int64) bool {
+	const most = 1e12 // in a tenth of a second, and sums of them do not overflow
+	for _, n := range counts {
+		if n < 0 || n > most {
+			return false
+		}
+	}
+	return true
 }

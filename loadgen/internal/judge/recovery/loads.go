@@ -200,3 +200,42 @@ func (w *watch) notBack() string {
 	held := w.last.Sub(later(w.good, *w.fault.End))
 	return fmt.Sprintf("it held its bound for %.1f s when %s; %.0f s are needed", held.Seconds(), next, stretch.Seconds())
 }
+
+func relists(slots []samples.Slot, f span) result.RelistStorm {
+	s := result.RelistStorm{WithinSeconds: stormWithin.Seconds()}
+	type count struct {
+		from time.Time
+		n    int64
+	}
+	var lately []count // of the last second
+	var inSecond int64
+	for _, slot := range slots {
+		if !f.has(slot.Until()) || f.End != nil && slot.From().After(f.End.Add(stormWithin)) {
+			continue
+		}
+		var n int64
+		for load, seen := range slot.Streams {
+			s.Breaks += seen.Breaks
+			if seen.Relists == 0 {
+				continue
+			}
+			if s.ByLoad == nil {
+				s.ByLoad = map[string]int64{}
+			}
+			s.ByLoad[load] += seen.Relists
+			n += seen.Relists
+		}
+		if n == 0 {
+			continue
+		}
+		s.Relists += n
+		s.Last = seconds(slot.Until().Sub(f.Begin))
+		lately, inSecond = append(lately, count{slot.From(), n}), inSecond+n
+		for slot.From().Sub(lately[0].from) >= time.Second {
+			inSecond -= lately[0].n
+			lately = lately[1:]
+		}
+		s.PeakPerSecond = max(s.PeakPerSecond, inSecond)
+	}
+	return s
+}
