@@ -24,6 +24,6 @@ func TestCheck(t *testing.T) {
 		t.Errorf("it was asked for: %v", err)
 	}
 	if err := Check("9090", true); err == nil {
-		t.Error("what is no address is none for anybody")
+		t.Error("text that is no address passes as one")
 	}
 }

@@ -160,7 +160,7 @@ background:
 	}
 	for _, rule := range rules(needs, "") {
 		if slices.Contains(rule.Verbs, "impersonate") && len(rule.ResourceNames) != 1 {
-			t.Errorf("anybody may be impersonated: %+v", rule)
+			t.Errorf("any user may be impersonated: %+v", rule)
 		}
 	}
 }

@@ -68,7 +68,7 @@ func (s *Source) Find(ctx context.Context) error {
 // URL of the Prometheus, as it may be shown.
 func (s *Source) URL() string { return s.url }
 
-// Targets are those that were found, in the order of their jobs and instances.
+// Targets are sorted by job and instance.
 func (s *Source) Targets() []Target { return s.targets }
 
 // Jobs are the kinds of component whose metrics are on offer, sorted.
