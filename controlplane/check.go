@@ -15,13 +15,11 @@ import (
 	"github.com/stormglass/stormglass/internal/strictyaml"
 )
 
-// Defaults are the components' own values of flags that a config sets, by component
-// and flag.
+// Defaults are the components' own values of flags that a config sets, by component and flag.
 type Defaults = topology.Defaults
 
-// Check has each component check the settings that the config has for it, before
-// anything is started, and returns upstream's defaults of the flags. Each such
-// component runs in a short-lived process of the executable.
+// Check has each component check the settings that the config has for it, before anything is
+// started, and returns upstream's defaults of the flags.
 func Check(ctx context.Context, executable string, cfg control.Config) (Defaults, []control.Problem, error) {
 	defaults := Defaults{}
 	var problems []control.Problem
@@ -51,10 +49,7 @@ func problemsOf(section control.FlagSection, checked control.Checked) []control.
 	var problems []control.Problem
 	slices.Sort(checked.Unknown)
 	for _, name := range checked.Unknown {
-		hint := "its flags are listed by: " + section.Kind + " --help"
-		if near := strictyaml.Suggest(name, checked.Known); near != "" {
-			hint = fmt.Sprintf("did you mean %q?", near)
-		}
+		hint := strictyaml.Hint(name, checked.Known, "its flags are listed by: "+section.Kind+" --help")
 		problems = append(problems, control.Problem{Path: section.Path + "." + name, Msg: section.Kind + " has no such flag", Hint: hint})
 	}
 	for _, name := range slices.Sorted(maps.Keys(checked.Wrong)) {

@@ -101,7 +101,6 @@ type (
 	ObserverOptions = observer.Options
 )
 
-// observerLog is the name of the observer's log, beside the components'.
 const observerLog = "observer"
 
 // FindLoadgen returns the path of loadgen: beside executable, then on PATH.

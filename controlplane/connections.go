@@ -20,9 +20,8 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/topology"
 )
 
-// connections are the ways to the components of one attempt at a start: the plane's
-// own client, and the load balancer and proxies through which components reach each
-// other.
+// connections are the ways to the components of one attempt at a start: the plane's own client, and
+// the load balancer and proxies through which components reach each other.
 type connections struct {
 	plan     topology.Plan
 	client   *adminclient.Client
@@ -73,7 +72,6 @@ func connect(plan topology.Plan, layout topology.Layout, ports topology.Ports) (
 
 func hostPort(url string) string { return strings.TrimPrefix(url, "https://") }
 
-// open opens one proxy and its links.
 func (c *connections) open(proxy topology.Proxy) error {
 	if !proxy.Forward {
 		r := proxy.Routes[0]
@@ -121,14 +119,12 @@ func (c *connections) inService(name string) bool {
 	return c.balancer == nil || !slices.ContainsFunc(c.balancer.States(), func(s balancer.State) bool { return s.Name == name && !s.Ready })
 }
 
-// connected returns the plane's connections of now.
 func (p *Plane) connected() connections {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.connections
 }
 
-// disconnect closes the plane's connections.
 func (p *Plane) disconnect() {
 	p.mu.Lock()
 	c := p.connections

@@ -19,7 +19,6 @@ import (
 // sun_path holds 104 bytes on BSD and 108 on Linux, with a final zero.
 const maxSocketPath = 103
 
-// server answers on the control socket.
 type server struct {
 	path string
 	temp string // the directory made for the socket, if the plane's is too deep

@@ -19,7 +19,6 @@ import (
 	"github.com/stormglass/stormglass/internal/userfile"
 )
 
-// directory is a plane's directory, locked.
 type directory struct {
 	path string
 	lock *os.File
@@ -46,7 +45,6 @@ type UnusableError struct{ error }
 
 func (e *UnusableError) Unwrap() error { return e.error }
 
-// openDirectory makes and locks the directory.
 func openDirectory(ctx context.Context, path string) (*directory, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -128,7 +126,6 @@ func lockWithin(ctx context.Context, path string) (*os.File, error) {
 	}
 }
 
-// release unlocks the directory.
 func (d *directory) release() {
 	if d.lock != nil {
 		d.lock.Close()
@@ -157,9 +154,8 @@ func (d *directory) discard() {
 	}
 }
 
-// sameMembers refuses a config whose etcd members do not fit the data in the
-// directory: each keeps the number and addresses of all in it. Everything else may
-// change from start to start.
+// sameMembers refuses a config whose etcd members do not fit the data in the directory: each keeps
+// the number and addresses of all in it.
 func sameMembers(l topology.Layout, cfg control.Config) error {
 	var last control.Config
 	data, err := os.ReadFile(l.Config())

@@ -14,8 +14,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/supervisor"
 )
 
-// faultHost is the plane as faults need it. The Supervisor has the methods that act
-// on one component's process.
+// faultHost is the plane as faults need it.
 type faultHost struct {
 	*supervisor.Supervisor
 	plane *Plane

@@ -137,7 +137,6 @@ func (p *Plane) disarm(ctx context.Context, client *adminclient.Client, etcd top
 	return err
 }
 
-// sweepWebhooks removes the webhooks of faults.
 func (p *Plane) sweepWebhooks(ctx context.Context) error {
 	if !p.dir.resumed {
 		return nil
@@ -149,7 +148,6 @@ func (p *Plane) sweepWebhooks(ctx context.Context) error {
 	return err
 }
 
-// write writes the files that the processes and the user read.
 func (p *Plane) write(plan topology.Plan, ports topology.Ports) error {
 	if err := os.MkdirAll(p.layout.Data(""), 0o700); err != nil {
 		return err
@@ -226,7 +224,6 @@ func PickPorts(last topology.Ports) (topology.Ports, error) {
 	return ports, nil
 }
 
-// portsFile holds the ports of the last start.
 const portsFile = "ports.json"
 
 func lastPorts(dir string) topology.Ports {

@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// SupervisorLog is the name of the supervisor's own log, beside those of the
-// components.
+// SupervisorLog is the name of the supervisor's own log, beside those of the components.
 const SupervisorLog = "supervisor"
 
 // progress writes a line to Options.Progress and to the supervisor's log.
@@ -56,7 +55,6 @@ func newMessages(to io.Writer) *messages {
 	return m
 }
 
-// forward passes lines on until the messages are closed.
 func (m *messages) forward() {
 	for {
 		select {
@@ -75,7 +73,6 @@ func (m *messages) forward() {
 	}
 }
 
-// closed reports whether the messages are closed.
 func (m *messages) closed() bool {
 	select {
 	case <-m.quit:
@@ -85,7 +82,6 @@ func (m *messages) closed() bool {
 	}
 }
 
-// openLog opens the log.
 func (m *messages) openLog(path string) error {
 	log, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -97,7 +93,6 @@ func (m *messages) openLog(path string) error {
 	return nil
 }
 
-// write writes a line to the log and queues it for the reader.
 func (m *messages) write(line string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -65,8 +65,7 @@ type Plane struct {
 	events     fault.Events
 	faults     *fault.Manager
 	components *supervisor.Supervisor
-	// closing ends when the plane begins to stop, lifetime when its last process
-	// was stopped.
+	// closing ends when the plane begins to stop, lifetime when its last process was stopped.
 	closing, lifetime         context.Context
 	beginClosing, endLifetime context.CancelFunc
 
@@ -180,8 +179,7 @@ func (p *Plane) start(ctx context.Context) (err error) {
 	return p.announce()
 }
 
-// prepare makes everything that the processes read. Before that it refuses a plane
-// that the machine or the directory cannot hold.
+// prepare makes everything that the processes read.
 func (p *Plane) prepare() error {
 	if p.dir.resumed {
 		if err := sameMembers(p.layout, p.opts.Config); err != nil {
@@ -281,8 +279,7 @@ func (p *Plane) shutdownSignal(now <-chan struct{}) <-chan struct{} {
 // of the processes it stays below what `down` and control.Supervisor.Stop wait.
 const faultsWithin = 8 * time.Second
 
-// undoFaults undoes all faults: a paused process ignores a stop, and etcd keeps its
-// alarms on disk.
+// undoFaults undoes all faults: a paused process ignores a stop, and etcd keeps its alarms on disk.
 func (p *Plane) undoFaults(now <-chan struct{}) {
 	ctx, cancel := context.WithTimeout(context.Background(), faultsWithin)
 	defer cancel()
@@ -320,7 +317,6 @@ func (p *Plane) setState(s control.State, cause string) {
 	p.state, p.since, p.cause = s, time.Now(), cause
 }
 
-// restorer restores etcd from snapshots.
 func (p *Plane) restorer() *restore.Restorer {
 	c := p.connected()
 	return &restore.Restorer{

@@ -1,6 +1,7 @@
 package controlplane
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/stormglass/stormglass/controlplane/control"
@@ -8,12 +9,8 @@ import (
 )
 
 // minDescriptors is the smallest limit of open files, per process, that a
-// plane starts with. The API server holds one descriptor per connection; the
-// built-in scenarios make 500 kubelets with one connection each and 2,000
-// watches with a hundred on each, and its own about 200 to etcd and itself.
-// Even a client with a connection for every watch (HTTP/1.1) fits: the next
-// power of two above 2,700 is taken. A smaller limit is an incident to
-// reproduce on purpose (apiServer.descriptors). The load balancer holds two
+// plane starts with. It is the next power of two above 2,700: 500 kubelets and 2,000
+// watches with a connection each, and 200 to etcd and itself. The load balancer holds two
 // descriptors for each connection.
 const minDescriptors = 4096
 
@@ -54,13 +51,8 @@ const memoryShared = 128 << 20
 // memoryOf is the memory of one component of a kind alone when a plane has just become
 // ready, as `controlplane status` shows it, with a margin.
 func memoryOf(kind string) uint64 {
-	switch kind {
-	case control.KindAPIServer:
-		return 256 << 20
-	case control.KindControllerManager:
-		return 64 << 20
-	}
-	return 48 << 20
+	alone := map[string]uint64{control.KindAPIServer: 256 << 20, control.KindControllerManager: 64 << 20}
+	return cmp.Or(alone[kind], 48<<20)
 }
 
 func checkResources(dir string, cfg control.Config, resumed bool) error {
@@ -75,8 +67,7 @@ func checkResources(dir string, cfg control.Config, resumed bool) error {
 	return needOf(cfg, resumed).check(dir, resources{descriptors: limit, disk: free, memory: process.AvailableMemory()})
 }
 
-// check is the error of the first resource that m has less of than n, with the
-// missing amount.
+// check is the error of the first resource that m has less of than n, with the missing amount.
 func (n resources) check(dir string, m resources) error {
 	if m.descriptors < n.descriptors {
 		return fmt.Errorf("too few descriptors: the hard limit of open files is %d, %d short of the %d that this control plane needs (raise it: ulimit -Hn %d, as root or in limits.conf)",

@@ -19,14 +19,12 @@ import (
 	"github.com/stormglass/stormglass/internal/userfile"
 )
 
-// settings are a plane's config and where it was read.
 type settings struct {
 	config control.Config
 	from   *strictyaml.Document // nil: that of the last start, or none
 }
 
 // readSettings reads --config, or what the last start left in the plane's directory.
-// Every error of --config names file, line and field.
 func readSettings(ctx context.Context, o upOptions, stdin io.Reader, progress io.Writer) (s settings, err error) {
 	if o.config == "" {
 		if s.config, err = lastConfig(o.dir, progress); err != nil {
@@ -66,8 +64,7 @@ func blank(data []byte) bool {
 	return node.IsZero() || len(node.Content) == 1 && node.Content[0].Tag == "!!null"
 }
 
-// check has each component check its own part of the config, and prints the
-// config's warnings. It returns upstream's defaults of the flags that are set.
+// check has each component check its own part of the config, and prints the config's warnings.
 func (s settings) check(ctx context.Context, executable string, progress io.Writer) (controlplane.Defaults, error) {
 	defaults, problems, err := controlplane.Check(ctx, executable, s.config)
 	if ctx.Err() != nil {
@@ -90,8 +87,7 @@ func (s settings) at(p control.Problem) error {
 	return s.from.Errorf(p.Path, p.Hint, "%s", p.Msg)
 }
 
-// refusal is the error of problems, if there are any. What the last start left is not
-// what was typed.
+// refusal is the error of problems, if there are any.
 func (s settings) refusal(problems []control.Problem) error {
 	var errs []error
 	for _, p := range problems {

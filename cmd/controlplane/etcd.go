@@ -71,7 +71,6 @@ it. A file that is there already is not overwritten.`,
 	return cmd
 }
 
-// saveSnapshot has etcdctl save a snapshot of the first member that gives one.
 func saveSnapshot(ctx context.Context, c control.Cluster, file string) error {
 	executable, err := os.Executable()
 	if err != nil {

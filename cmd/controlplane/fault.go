@@ -58,7 +58,6 @@ not running, the fault clashes with another or could not be begun or undone.`,
 	return cmd
 }
 
-// faultVerb is the command that begins faults of one kind.
 type faultVerb struct{ control.FaultKind }
 
 func (v faultVerb) command() *cobra.Command {
@@ -149,7 +148,6 @@ func dial(dir string) (*control.Client, error) {
 	return client, exitcode.EnvironmentError(err)
 }
 
-// notRunning returns an error that tells how to start a plane in dir.
 func notRunning(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if len(entries) > 0 && !control.IsPlaneDir(dir) || err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -179,7 +177,6 @@ func writeBegun(w io.Writer, s control.FaultStatus, dir string) error {
 	return err
 }
 
-// faultName is a fault in a few words.
 func faultName(s control.FaultStatus) string {
 	if len(s.On) == 0 {
 		return s.Kind
@@ -198,9 +195,30 @@ func milliseconds(d time.Duration) string {
 	return fmt.Sprintf("%.1f s", d.Seconds())
 }
 
-// within bounds a command that asks the supervisor.
-func within(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
-	ctx, cancel := context.WithTimeout(ctx, d)
-	return ctx, func() { cancel(); stop() }
+// question is what a user asks the supervisor of a plane.
+type question struct {
+	client *control.Client
+	args   []string
+	output string
+	stdout io.Writer
+}
+
+// asking makes cmd ask the supervisor of the plane in --dir, until a time is over or a signal comes.
+func asking(cmd *cobra.Command, within time.Duration, ask func(context.Context, question) error) *cobra.Command {
+	dir, output := dirFlag(cmd), outputFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := checkOutput(*output); err != nil {
+			return err
+		}
+		client, err := dial(*dir)
+		if err != nil {
+			return err
+		}
+		ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+		defer stop()
+		ctx, cancel := context.WithTimeout(ctx, within)
+		defer cancel()
+		return ask(ctx, question{client, args, *output, cmd.OutOrStdout()})
+	}
+	return cmd
 }

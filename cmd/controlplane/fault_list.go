@@ -32,27 +32,16 @@ force and the last thousand of those that have ended.`,
   controlplane fault list --output json`,
 		Args: cobra.NoArgs,
 	}
-	dir, output := dirFlag(cmd), outputFlag(cmd)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if err := checkOutput(*output); err != nil {
-			return err
-		}
-		client, err := dial(*dir)
-		if err != nil {
-			return err
-		}
-		ctx, cancel := within(cmd.Context(), listWithin)
-		defer cancel()
-		list, err := client.Faults(ctx)
+	return asking(cmd, listWithin, func(ctx context.Context, q question) error {
+		list, err := q.client.Faults(ctx)
 		if err != nil {
 			return exitcode.EnvironmentError(err)
 		}
-		if *output == "json" {
-			return writeJSON(cmd.OutOrStdout(), list)
+		if q.output == "json" {
+			return writeJSON(q.stdout, list)
 		}
-		return writeFaults(cmd.OutOrStdout(), list, time.Now())
-	}
-	return cmd
+		return writeFaults(q.stdout, list, time.Now())
+	})
 }
 
 func writeFaults(w io.Writer, list []control.FaultStatus, now time.Time) error {
@@ -72,7 +61,6 @@ func writeFaults(w io.Writer, list []control.FaultStatus, now time.Time) error {
 	return table.Flush()
 }
 
-// faultDetail describes a fault's parameters other than its components.
 func faultDetail(f control.Fault) string {
 	var detail string
 	add := func(set bool, format string, args ...any) {
@@ -128,39 +116,27 @@ fault that could not be undone is tried again.`,
   controlplane fault clear --output json`,
 		Args: cobra.MaximumNArgs(1),
 	}
-	dir, output := dirFlag(cmd), outputFlag(cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := checkOutput(*output); err != nil {
-			return err
-		}
-		client, err := dial(*dir)
-		if err != nil {
-			return err
-		}
-		ctx, cancel := within(cmd.Context(), clearWithin)
-		defer cancel()
-		var ended []control.FaultStatus
-		if len(args) == 0 {
-			ended, err = client.ClearAll(ctx)
+	return asking(cmd, clearWithin, func(ctx context.Context, q question) (err error) {
+		ended := make([]control.FaultStatus, 1)
+		if len(q.args) == 0 {
+			ended, err = q.client.ClearAll(ctx)
 		} else {
-			ended = make([]control.FaultStatus, 1)
-			ended[0], err = client.Clear(ctx, args[0])
+			ended[0], err = q.client.Clear(ctx, q.args[0])
 		}
 		if err != nil {
 			return exitcode.EnvironmentError(err)
 		}
-		if *output == "json" {
-			return writeJSON(cmd.OutOrStdout(), ended)
+		if q.output == "json" {
+			return writeJSON(q.stdout, ended)
 		}
 		for _, s := range ended {
-			fmt.Fprintf(cmd.OutOrStdout(), "fault %s: %s, %s\n", s.ID, faultName(s), faultState(s, time.Now()))
+			fmt.Fprintf(q.stdout, "fault %s: %s, %s\n", s.ID, faultName(s), faultState(s, time.Now()))
 		}
 		if len(ended) == 0 {
-			fmt.Fprintln(cmd.OutOrStdout(), "no fault was in force")
+			fmt.Fprintln(q.stdout, "no fault was in force")
 		}
 		return nil
-	}
-	return cmd
+	})
 }
 
 func faultEventsCommand() *cobra.Command {
@@ -176,20 +152,10 @@ leader and of the holders of leases. It keeps the last few thousand.`,
 	}
 	var follow bool
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on with what happens, until Ctrl-C or the plane's end")
-	dir := dirFlag(cmd)
-	output := cmd.Flags().StringP("output", "o", "text", "`form` of the result: text, or json with an event on each line")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if err := checkOutput(*output); err != nil {
-			return err
-		}
-		client, err := dial(*dir)
-		if err != nil {
-			return err
-		}
-		ctx, cancel := within(cmd.Context(), 365*24*time.Hour)
-		defer cancel()
-		return exitcode.EnvironmentError(showEvents(ctx, client, cmd.OutOrStdout(), *output, follow))
-	}
+	asking(cmd, 365*24*time.Hour, func(ctx context.Context, q question) error {
+		return exitcode.EnvironmentError(showEvents(ctx, q.client, q.stdout, q.output, follow))
+	})
+	cmd.Flags().Lookup("output").Usage = "`form` of the result: text, or json with an event on each line"
 	return cmd
 }
 

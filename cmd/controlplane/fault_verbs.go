@@ -59,9 +59,9 @@ func (v faultVerb) flags(cmd *cobra.Command, f *control.Fault) {
 		case "writers":
 			flags.IntVar(&f.Writers, "writers", 0, "`number` of writers at the same time, 1 to 64 (default 4)")
 		case "size":
-			flags.Var(byteCount{&f.Size}, "size", "`size` that a writer writes before it fsyncs, 4KiB to 1GiB (default 1MiB)")
+			flags.Func("size", "`size` that a writer writes before it fsyncs, 4KiB to 1GiB (default 1MiB)", readBytes(&f.Size))
 		case "quota":
-			flags.Var(byteCount{&f.Quota}, "quota", "`size` of the quota, 1MiB to 8GiB")
+			flags.Func("quota", "`size` of the quota, 1MiB to 8GiB", readBytes(&f.Quota))
 		case "resource":
 			flags.StringVar(&f.Resource, "resource", "", "`resource` whose creation it is asked about, plural, as pods or deployments.apps")
 		case "fails":
@@ -69,67 +69,43 @@ func (v faultVerb) flags(cmd *cobra.Command, f *control.Fault) {
 		case "ignore":
 			flags.BoolVar(&f.Ignore, "ignore", false, "failurePolicy Ignore: what gets no answer is allowed (default: Fail)")
 		case "timeout":
-			flags.Var(wholeSeconds{&f.TimeoutSeconds}, "timeout", "the API server's patience in whole `seconds`, 1s to 30s (default: upstream's 10s)")
+			flags.Func("timeout", "the API server's patience in whole `seconds`, 1s to 30s (default: upstream's 10s)", readSeconds(&f.TimeoutSeconds))
 		}
 	}
 }
 
-// wholeSeconds is a flag's value in seconds: "5s".
-type wholeSeconds struct{ to *int }
-
-// Type returns the value's name in help.
-func (wholeSeconds) Type() string { return "seconds" }
-
-// String is the value as it is written.
-func (s wholeSeconds) String() string {
-	if s.to == nil || *s.to == 0 {
-		return ""
-	}
-	return strconv.Itoa(*s.to) + "s"
-}
-
-// Set reads the value.
-func (s wholeSeconds) Set(text string) error {
-	d, err := time.ParseDuration(text)
-	if err != nil {
-		return errors.New("is no time (write it as 5s)")
-	}
-	if d <= 0 || d%time.Second != 0 {
-		return fmt.Errorf("%s is not of whole seconds", d)
-	}
-	*s.to = int(d / time.Second)
-	return nil
-}
-
-// byteCount is a flag's value in bytes: "4096", "16KiB", "1MiB", "2GiB".
-type byteCount struct{ to *int64 }
-
-// Type returns the value's name in help.
-func (byteCount) Type() string { return "size" }
-
-// String is the value in the largest unit that it is a multiple of.
-func (b byteCount) String() string {
-	if b.to == nil || *b.to == 0 {
-		return ""
-	}
-	return formatBytes(*b.to)
-}
-
-// Set reads the value.
-func (b byteCount) Set(text string) error {
-	number, unit := text, int64(1)
-	for _, u := range byteUnits() {
-		if rest, ok := strings.CutSuffix(text, u.name); ok {
-			number, unit = rest, u.bytes
-			break
+// readSeconds reads whole seconds: "5s".
+func readSeconds(to *int) func(string) error {
+	return func(text string) error {
+		d, err := time.ParseDuration(text)
+		if err != nil {
+			return errors.New("is no time (write it as 5s)")
 		}
+		if d <= 0 || d%time.Second != 0 {
+			return fmt.Errorf("%s is not of whole seconds", d)
+		}
+		*to = int(d / time.Second)
+		return nil
 	}
-	n, err := strconv.ParseInt(strings.TrimSpace(number), 10, 64)
-	if err != nil || n < 0 || n > math.MaxInt64/unit {
-		return fmt.Errorf("is no size (write it as 16MiB: a whole number of bytes, KiB, MiB or GiB)")
+}
+
+// readBytes reads a size: "4096", "16KiB", "1MiB", "2GiB".
+func readBytes(to *int64) func(string) error {
+	return func(text string) error {
+		number, unit := text, int64(1)
+		for _, u := range byteUnits() {
+			if rest, ok := strings.CutSuffix(text, u.name); ok {
+				number, unit = rest, u.bytes
+				break
+			}
+		}
+		n, err := strconv.ParseInt(strings.TrimSpace(number), 10, 64)
+		if err != nil || n < 0 || n > math.MaxInt64/unit {
+			return errors.New("is no size (write it as 16MiB: a whole number of bytes, KiB, MiB or GiB)")
+		}
+		*to = n * unit
+		return nil
 	}
-	*b.to = n * unit
-	return nil
 }
 
 type byteUnit struct {

@@ -50,7 +50,6 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return command(ctx, args[1:], stdout, stderr)
 }
 
-// command runs one command line and gives its exit code.
 func command(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	// Kubernetes puts flags of its own there as it is linked in, and cobra would
 	// offer them as ours. Only what constructs a component looks them up.

@@ -14,7 +14,6 @@ import (
 	"github.com/stormglass/stormglass/internal/loopback"
 )
 
-// observerOptions say where a plane is to be observed.
 type observerOptions struct {
 	addr   string // HOST:PORT; empty means nowhere
 	public bool
@@ -87,7 +86,6 @@ func (o *observerOptions) free() error {
 	return l.Close()
 }
 
-// start starts the observer of a plane that is ready.
 func (o *observerOptions) start(ctx context.Context, plane *controlplane.Plane, progress io.Writer) (*controlplane.Observer, error) {
 	w, err := plane.Observe(ctx, controlplane.ObserverOptions{Binary: o.binary, Addr: o.addr, Public: o.public})
 	if err != nil {

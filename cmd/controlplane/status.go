@@ -39,9 +39,7 @@ default, and how to reach it. It exits with 4 unless the plane is ready.`,
 			return err
 		}
 		if *output == "json" {
-			encoder := json.NewEncoder(cmd.OutOrStdout())
-			encoder.SetIndent("", "  ")
-			err = encoder.Encode(status)
+			err = writeJSON(cmd.OutOrStdout(), status)
 		} else {
 			err = writeStatus(cmd.OutOrStdout(), status, time.Now())
 		}
@@ -121,7 +119,6 @@ func writeStatus(w io.Writer, s control.Status, now time.Time) error {
 	return writeUsage(w, *s.Cluster, false)
 }
 
-// role describes a component's role among its replicas.
 func role(c control.ComponentStatus) string {
 	text := c.Role
 	switch {
@@ -148,7 +145,6 @@ func short(value string) string {
 	return value
 }
 
-// writeUsage tells how to reach a plane.
 func writeUsage(w io.Writer, c control.Cluster, attended bool) error {
 	dir := shell.Quote(c.Dir)
 	stop := "  controlplane down --dir " + dir

@@ -17,11 +17,9 @@ import (
 	"github.com/stormglass/stormglass/internal/exitcode"
 )
 
-// tool is one stock command-line tool.
 type tool struct {
 	name, flags, short, long, example string
-	// environment points the tool at a plane for the given arguments; nil: it needs no
-	// plane.
+	// environment points the tool at a plane for the given arguments; nil: it needs no plane.
 	environment func(ctx context.Context, dir string, w words, stderr io.Writer) ([]string, error)
 }
 
@@ -81,8 +79,7 @@ on is the tool's own.` + t.long,
 			if err != nil {
 				return exitcode.EnvironmentError(err)
 			}
-			// The process becomes the tool: its signals and its exit code are
-			// then the tool's own.
+			// The process becomes the tool: its signals and its exit code are then the tool's own.
 			return exitcode.EnvironmentError(syscall.Exec(executable, append([]string{t.name}, w.rest...), env))
 		},
 	}
@@ -98,7 +95,6 @@ func override(env, own []string) []string {
 	return append(kept, own...)
 }
 
-// running describes the plane that runs in dir.
 func running(dir string) (control.Cluster, error) {
 	used, err := control.InUse(dir)
 	if err != nil && !errors.Is(err, syscall.ENOTDIR) {
@@ -111,7 +107,6 @@ func running(dir string) (control.Cluster, error) {
 	return cluster, exitcode.EnvironmentError(err)
 }
 
-// words are the arguments of a tool's command.
 type words struct {
 	dir, member string
 	rest        []string // the tool's own
@@ -156,8 +151,7 @@ func readWords(args []string, members bool) (words, error) {
 // statusWithin bounds the question which members are ready.
 const statusWithin = 10 * time.Second
 
-// etcdctlEnv points etcdctl at all members, or at one where it is named or the verb
-// takes no more.
+// etcdctlEnv points etcdctl at all members, or at one where it is named or the verb takes no more.
 func etcdctlEnv(ctx context.Context, dir string, w words, stderr io.Writer) ([]string, error) {
 	c, err := running(dir)
 	if err != nil {

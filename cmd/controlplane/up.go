@@ -82,7 +82,6 @@ prometheus/prometheus.yml in the plane's directory.`,
 	return cmd
 }
 
-// up supervises a plane until it ends.
 func up(ctx context.Context, o upOptions, stdin io.Reader, stdout, stderr io.Writer) error {
 	executable, err := os.Executable()
 	if err != nil {
@@ -151,7 +150,6 @@ func up(ctx context.Context, o upOptions, stdin io.Reader, stdout, stderr io.Wri
 	return nil
 }
 
-// crashTo appends the trace of a crash to a file.
 func crashTo(file string) error {
 	f, err := os.OpenFile(file, os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {

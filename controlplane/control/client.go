@@ -18,6 +18,8 @@ import (
 	"syscall"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/wait"
+
 	"github.com/stormglass/stormglass/internal/userfile"
 )
 
@@ -83,8 +85,7 @@ func (c *Client) Status(ctx context.Context) (Status, error) {
 	return s, err
 }
 
-// Stop asks the supervisor to stop the plane in order and waits until its
-// last process is gone.
+// Stop asks the supervisor to stop the plane in order and waits until its last process is gone.
 func (c *Client) Stop(ctx context.Context) error {
 	if err := c.call(ctx, http.MethodPost, "/v1/stop", nil, nil); err != nil {
 		return err
@@ -94,18 +95,16 @@ func (c *Client) Stop(ctx context.Context) error {
 
 // WaitGone waits until the plane's last process is gone.
 func (c *Client) WaitGone(ctx context.Context) error {
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		if used, err := InUse(c.dir); err != nil || !used {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("wait for supervisor %d to end: %w", c.holder.PID, ctx.Err())
-		case <-tick.C:
-		}
+	var failure error
+	err := wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(context.Context) (gone bool, _ error) {
+		used, err := InUse(c.dir)
+		failure = err
+		return !used || err != nil, nil
+	})
+	if err != nil {
+		return fmt.Errorf("wait for supervisor %d to end: %w", c.holder.PID, err)
 	}
+	return failure
 }
 
 // call sends in, if there is any, and reads the answer into out.
@@ -146,7 +145,6 @@ func (c *Client) call(ctx context.Context, method, path string, in, out any) err
 	return nil
 }
 
-// refusal is the error in an answer.
 func refusal(status string, answer []byte) error {
 	var r FaultRefusal
 	if err := json.Unmarshal(answer, &r); err != nil || r.Error == "" {
@@ -190,8 +188,7 @@ func (c *Client) Clear(ctx context.Context, id string) (FaultStatus, error) {
 	return status, err
 }
 
-// ClearAll ends all faults and returns when they are undone. It returns those that
-// it has ended.
+// ClearAll ends all faults and returns when they are undone.
 func (c *Client) ClearAll(ctx context.Context) ([]FaultStatus, error) {
 	var list []FaultStatus
 	err := c.call(ctx, http.MethodDelete, "/v1/faults", nil, &list)
@@ -232,8 +229,7 @@ func (e EtcdClient) Environment() []string {
 	}
 }
 
-// AnyMember tries one member after another until one does what is asked, or ctx
-// ends. The error is that of all that were tried.
+// AnyMember tries one member after another until one does what is asked, or ctx ends.
 func (e EtcdClient) AnyMember(ctx context.Context, try func(EtcdClient) error) error {
 	var failures []error
 	for _, endpoint := range e.Endpoints {
@@ -259,8 +255,7 @@ type Restore struct {
 
 // Restored tells what a restore took.
 type Restored struct {
-	// Down is the time from the stop of the first API server until all served
-	// again.
+	// Down is the time from the stop of the first API server until all served again.
 	Down time.Duration `json:"downNanoseconds"`
 	// Members that were restored.
 	Members []string `json:"members"`

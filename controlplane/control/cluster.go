@@ -38,8 +38,7 @@ type Cluster struct {
 	// Config is the plane's configuration.
 	Config     Config      `json:"config"`
 	Components []Component `json:"components"`
-	// Observe is the URL of the query API that `up --observe` serves, empty
-	// without.
+	// Observe is the URL of the query API that `up --observe` serves, empty without.
 	Observe string `json:"observe,omitempty"`
 	// Deviations are all settings that differ from upstream's defaults.
 	Deviations []Deviation `json:"deviations"`
@@ -173,8 +172,7 @@ type ComponentStatus struct {
 type EtcdStatus struct {
 	// Term of Raft: it goes up with every election.
 	Term int64 `json:"term"`
-	// DBSize is the size of its database file, DBInUse what of it is in use, in
-	// bytes.
+	// DBSize is the size of its database file, DBInUse what of it is in use, in bytes.
 	DBSize  int64 `json:"dbSizeBytes"`
 	DBInUse int64 `json:"dbInUseBytes"`
 	// Alarms that are raised, as "NOSPACE".
@@ -194,6 +192,5 @@ const (
 	ClusterSchema = "stormglass.cluster/v1"
 )
 
-// StoppedFile is the name of the last Status of a plane that has stopped, in
-// its directory.
+// StoppedFile is the name of the last Status of a plane that has stopped, in its directory.
 const StoppedFile = "stopped.json"

@@ -6,13 +6,11 @@ import (
 	"time"
 )
 
-// Fault describes one fault. Problems checks which fields its kind takes and
-// which it needs.
+// Fault describes one fault.
 type Fault struct {
 	Kind string `json:"kind"`
-	// Components it is about, by name ("etcd-0") or by role: a kind (all of
-	// them), or a kind and "-leader" or "-follower", which the supervisor looks
-	// up when the fault begins. A follower is one of them.
+	// Components it is about, by name ("etcd-0") or by role: a kind (all of them), or a kind and
+	// "-leader" or "-follower", which the supervisor looks up when the fault begins.
 	Components []string `json:"components,omitempty"`
 	// Peers are the other ends of the links of a networkDelay or partition.
 	// Empty: all that the components have.
@@ -45,18 +43,15 @@ type Fault struct {
 	Seed int64 `json:"seed,omitempty"`
 }
 
-// kind is the description of the fault's kind.
 func (f Fault) kind() FaultKind {
 	k, _ := FaultKindOf(f.Kind)
 	return k
 }
 
-// Momentary reports whether the fault has no length: it ends when it has run its
-// course.
+// Momentary reports whether the fault has no length: it ends when it has run its course.
 func (f Fault) Momentary() bool { return f.kind().Momentary }
 
-// Selectors say which components the fault is on: those that it names, or all of
-// some kinds.
+// Selectors say which components the fault is on: those that it names, or all of some kinds.
 func (f Fault) Selectors() []string {
 	if all := f.kind().OnAll; len(all) > 0 {
 		return all
@@ -218,7 +213,6 @@ func FaultKinds() []string { return kindNames(func(k FaultKind) bool { return !k
 // NodeFaultKinds names the kinds that simulated nodes have.
 func NodeFaultKinds() []string { return kindNames(func(k FaultKind) bool { return k.OfNodes }) }
 
-// kindNames names the kinds that are wanted.
 func kindNames(want func(FaultKind) bool) []string {
 	var all []string
 	for _, k := range FaultTable() {

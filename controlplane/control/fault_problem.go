@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// The bounds of a fault's fields. They keep typing errors out rather than
-// extremes: a day for a length, a minute for a delay.
+// The bounds of a fault's fields.
 const (
 	maxFaultFor         = 24 * time.Hour
 	maxFaultDelay       = time.Minute
@@ -103,7 +102,6 @@ func faultFields() []faultField {
 	}
 }
 
-// size is a number of bytes.
 type size int64
 
 // String is the number with its unit.

@@ -23,9 +23,7 @@ const (
 	SlowKubelet  = "slowKubelet"
 )
 
-// FaultTable describes each kind of fault: those of a plane, then those of simulated
-// nodes. A fault lasts from its begin to its end; what it did is undone then, and
-// when the plane stops.
+// FaultTable describes each kind of fault: those of a plane, then those of simulated nodes.
 func FaultTable() []FaultKind {
 	return []FaultKind{
 		{

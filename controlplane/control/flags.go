@@ -58,11 +58,8 @@ func (s FlagSection) flagProblem(name, value string) (p Problem, wrong bool) {
 	path := s.Path + "." + name
 	if types[name] == "" {
 		known := slices.DeleteFunc(slices.Sorted(maps.Keys(types)), func(k string) bool { return strings.Contains(k, "/") })
-		hint := "its flags are listed by: " + s.Kind + " --help"
 		plain := strings.ReplaceAll(strings.TrimLeft(name, "-"), "_", "-")
-		if near := strictyaml.Suggest(plain, known); near != "" {
-			hint = fmt.Sprintf("did you mean %q?", near)
-		}
+		hint := strictyaml.Hint(plain, known, "its flags are listed by: "+s.Kind+" --help")
 		return Problem{path, s.Kind + " has no such flag", hint}, true
 	}
 	if name == "feature-gates" {
@@ -100,12 +97,11 @@ func (s FlagSection) listProblem(flag, value string) (p Problem, wrong bool) {
 			continue
 		}
 		what := strings.TrimSuffix(strings.ReplaceAll(lists[flag], "-", " "), "s/")
-		hint := what + "s are listed by: " + s.Kind + " --help"
-		if near := strictyaml.Suggest(name, known); near != "" {
-			hint = fmt.Sprintf("did you mean %q?", near)
-		} else if name == "" {
-			hint = "leave out the comma too many"
+		otherwise := what + "s are listed by: " + s.Kind + " --help"
+		if name == "" {
+			otherwise = "leave out the comma too many"
 		}
+		hint := strictyaml.Hint(name, known, otherwise)
 		return Problem{s.Path + "." + flag, fmt.Sprintf("%s has no %s %q", s.Kind, what, name), hint}, true
 	}
 	return p, false
@@ -168,10 +164,7 @@ func gatesProblem(kind, value string) (msg, hint string) {
 			return fmt.Sprintf("%q is no setting of a feature gate", gate), "as NAME=true,OTHER=false"
 		}
 		if len(known) > 0 && !slices.Contains(known, name) {
-			hint := "its feature gates are listed by: " + kind + " --help"
-			if near := strictyaml.Suggest(name, known); near != "" {
-				hint = fmt.Sprintf("did you mean %q?", near)
-			}
+			hint := strictyaml.Hint(name, known, "its feature gates are listed by: "+kind+" --help")
 			return fmt.Sprintf("%s has no feature gate %q", kind, name), hint
 		}
 		if locked, err := strconv.ParseBool(flagTypes()[kind][prefix+name]); err == nil && locked != wanted {

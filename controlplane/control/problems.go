@@ -22,10 +22,8 @@ const maxRate = 1_000_000
 // noLimit is a client's rate without a limit, as client-go has it.
 const noLimit = -1
 
-// Problems checks what can be checked without the components themselves:
-// ranges, flags that Stormglass sets itself, and the names and types of others.
-// What a component says of its flags is seen by `controlplane up` before it
-// starts anything.
+// Problems checks what can be checked without the components themselves: ranges, flags that
+// Stormglass sets itself, and the names and types of others.
 func (c Config) Problems() []Problem {
 	all := c.topologyProblems()
 	number := func(path string, v, high float64, hint string) {
@@ -82,15 +80,16 @@ func (c Config) Problems() []Problem {
 type FlagSection struct {
 	Kind, Path string
 	Flags      Flags
+	own        []ownFlags
 }
 
 // FlagSections lists the flags by component.
 func (c Config) FlagSections() []FlagSection {
 	return []FlagSection{
-		{KindEtcd, "etcd.flags", c.Etcd.Flags},
-		{KindAPIServer, "apiServer.flags", c.APIServer.Flags},
-		{KindScheduler, "scheduler.flags", c.Scheduler.Flags},
-		{KindControllerManager, "controllerManager.flags", c.ControllerManager.Flags},
+		{KindEtcd, "etcd.flags", c.Etcd.Flags, etcdOwn()},
+		{KindAPIServer, "apiServer.flags", c.APIServer.Flags, apiServerOwn()},
+		{KindScheduler, "scheduler.flags", c.Scheduler.Flags, schedulerOwn()},
+		{KindControllerManager, "controllerManager.flags", c.ControllerManager.Flags, electedOwn()},
 	}
 }
 
@@ -140,6 +139,10 @@ func electedOwn() []ownFlags {
 	}
 }
 
+func schedulerOwn() []ownFlags {
+	return append(electedOwn(), ownFlags{"write scheduler.qps, scheduler.burst or scheduler.config", []string{"config", "kube-api-", "write-config-to"}})
+}
+
 // unsafe returns why a flag of the API server may not take these values.
 func unsafe(name string, values []string) (hint string) {
 	has := func(v string) bool { return slices.Contains(values, v) }
@@ -166,21 +169,10 @@ func unsafe(name string, values []string) (hint string) {
 
 // refused reports whether a flag is set by Stormglass itself, with a hint.
 func (s FlagSection) refused(name, value string) (hint string, refused bool) {
-	var own []ownFlags
-	switch s.Kind {
-	case KindEtcd:
-		own = etcdOwn()
-	case KindAPIServer:
-		own = apiServerOwn()
-		if hint := unsafe(name, strings.Split(value, ",")); hint != "" {
-			return hint, true
-		}
-	case KindScheduler:
-		own = append(electedOwn(), ownFlags{"write scheduler.qps, scheduler.burst or scheduler.config", []string{"config", "kube-api-", "write-config-to"}})
-	case KindControllerManager:
-		own = electedOwn()
+	if hint := unsafe(name, strings.Split(value, ",")); s.Kind == KindAPIServer && hint != "" {
+		return hint, true
 	}
-	for _, o := range own {
+	for _, o := range s.own {
 		for _, own := range o.names {
 			if name == own || strings.HasSuffix(own, "-") && strings.HasPrefix(name, own) {
 				return o.hint, true

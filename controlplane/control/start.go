@@ -79,9 +79,8 @@ func Start(ctx context.Context, o StartOptions) (*Supervisor, error) {
 	cmd.Stderr = s.stderr
 	ready := &firstLine{done: make(chan struct{})}
 	cmd.Stdout = ready
-	// A session of its own: a terminal's Ctrl-C is this process's to handle,
-	// and a kernel that groups tasks by session (autogroup) weighs this process
-	// against the plane as a whole.
+	// A session of its own: a terminal's Ctrl-C is this process's to handle, and a kernel that
+	// groups tasks by session (autogroup) weighs this process against the plane as a whole.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
 		alive.Close()
@@ -210,8 +209,7 @@ func (t *tail) Write(p []byte) (int, error) {
 	return t.to.Write(p)
 }
 
-// lastMessage is the program's error, with all its lines, or else the last
-// line.
+// lastMessage is the program's error, with all its lines, or else the last line.
 func (t *tail) lastMessage() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -24,24 +24,17 @@ func ComponentName(kind string, i int) string { return kind + "-" + strconv.Itoa
 
 // Count returns the number of processes of a kind in a config.
 func (c Config) Count(kind string) int {
-	asked := 0
-	switch kind {
-	case KindEtcd:
-		asked = c.Etcd.Members
-	case KindAPIServer:
-		asked = c.APIServer.Replicas
-	case KindScheduler:
-		asked = c.Scheduler.Replicas
-	case KindControllerManager:
-		asked = c.ControllerManager.Replicas
-	default:
+	asked, known := map[string]int{
+		KindEtcd: c.Etcd.Members, KindAPIServer: c.APIServer.Replicas,
+		KindScheduler: c.Scheduler.Replicas, KindControllerManager: c.ControllerManager.Replicas,
+	}[kind]
+	if !known {
 		return 0
 	}
 	return max(asked, 1)
 }
 
-// Components names all processes that a config asks for, in the order in which
-// they start.
+// Components names all processes that a config asks for, in the order in which they start.
 func (c Config) Components() []string {
 	var names []string
 	for _, kind := range Kinds() {
@@ -143,11 +136,9 @@ func Kinds() []string {
 
 // The roles of a Selector.
 const (
-	// RoleLeader is the leader of etcd's members, or the one of the replicas
-	// that holds the lease.
+	// RoleLeader is the leader of etcd's members, or the one of the replicas that holds the lease.
 	RoleLeader = "leader"
-	// RoleFollower is one of the others: the first by name that no other fault has
-	// stopped.
+	// RoleFollower is one of the others: the first by name that no other fault has stopped.
 	RoleFollower = "follower"
 )
 

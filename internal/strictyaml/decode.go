@@ -276,10 +276,15 @@ func fieldHint(name string, known []string) string {
 // nearest suggests the known name closest to a mistyped one, or lists them.
 func nearest(name string, known []string) string {
 	slices.Sort(known)
-	if s := Suggest(name, known); s != "" {
-		return fmt.Sprintf("did you mean %q?", s)
+	return Hint(name, known, "known here: "+strings.Join(known, ", "))
+}
+
+// Hint asks whether the known name nearest to name was meant. Without a near one it is otherwise.
+func Hint(name string, known []string, otherwise string) string {
+	if near := Suggest(name, known); near != "" {
+		return fmt.Sprintf("did you mean %q?", near)
 	}
-	return "known here: " + strings.Join(known, ", ")
+	return otherwise
 }
 
 // Suggest is the known name within a few edits of name, or "".

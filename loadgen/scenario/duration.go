@@ -111,8 +111,7 @@ func nearDuration(text string) string {
 	return near
 }
 
-// nearSpread is how two durations with something else between them are written,
-// or "".
+// nearSpread is how two durations with something else between them are written, or "".
 func nearSpread(text string) string {
 	m := spreadForm.FindStringSubmatch(text)
 	if m == nil {

@@ -7,7 +7,6 @@ import (
 	"github.com/stormglass/stormglass/internal/strictyaml"
 )
 
-// gatesFile is gates in a file of their own.
 type gatesFile struct {
 	Gates []Gate `yaml:"gates"`
 }
@@ -46,8 +45,7 @@ func (s *Scenario) WithGates(file string, data []byte) (*Scenario, error) {
 	return &c, nil
 }
 
-// gates checks what can be known without the objectives; package gate checks
-// the rest.
+// gates checks what can be known without the objectives; package gate checks the rest.
 func (v *validator) gates() {
 	seen := map[string]bool{}
 	for i := range v.s.Gates {

@@ -44,10 +44,7 @@ func Source(name string) ([]byte, error) {
 }
 
 func unknown(name string) error {
-	hint := "`loadgen scenarios` lists the built-in ones; a file needs a path or a .yaml ending"
-	if s := strictyaml.Suggest(name, Names()); s != "" {
-		hint = fmt.Sprintf("did you mean %q?", s)
-	}
+	hint := strictyaml.Hint(name, Names(), "`loadgen scenarios` lists the built-in ones; a file needs a path or a .yaml ending")
 	return fmt.Errorf("no scenario %q (%s)", name, hint)
 }
 
@@ -115,7 +112,6 @@ func (s *Scenario) Check(check func(*Scenario) error) error {
 	return strictyaml.BlameOverrides(err, check(s.original), s.overrides)
 }
 
-// parseAll reads the scenario and its variants.
 func parseAll(file string, data []byte, overrides []string) (*Scenario, error) {
 	s, err := parse(&Scenario{}, file, data, overrides, nil)
 	if err != nil {
@@ -136,8 +132,7 @@ func ParseRecorded(file string, data []byte) (*Scenario, error) {
 // Recorded reports whether the scenario is that of a run that is over.
 func (s *Scenario) Recorded() bool { return s.recorded }
 
-// parse reads a scenario into s, or with an overlay one of its variants, whose
-// name s has.
+// parse reads a scenario into s, or with an overlay one of its variants, whose name s has.
 func parse(s *Scenario, file string, data []byte, overrides []string, overlay func(*strictyaml.Document) error) (*Scenario, error) {
 	doc, err := strictyaml.Parse(file, data)
 	if err != nil {
@@ -180,8 +175,7 @@ func (s *Scenario) Errorf(path, hint, format string, args ...any) error {
 	return s.doc.Errorf(path, hint, format, args...)
 }
 
-// Resolved is the scenario with overrides and defaults in it, as YAML that
-// Parse reads again.
+// Resolved is the scenario with overrides and defaults in it, as YAML that Parse reads again.
 func (s *Scenario) Resolved() ([]byte, error) { return yaml.Marshal(s) }
 
 // DropGates leaves gates out, by name, of the scenario and its variants.

@@ -38,7 +38,6 @@ type loadKind struct {
 	plausible func(*course, PlacedLoad)
 }
 
-// refusal is an error's text and its hint.
 type refusal struct{ hint, why string }
 
 // loadKinds lists the kinds in the order in which messages name them.

@@ -119,10 +119,7 @@ func (c *course) checkSpread(path string, a *Action) {
 				break
 			}
 		}
-		if near := strictyaml.Suggest(t.Key, known); near != "" {
-			hint = fmt.Sprintf("did you mean %q?", near)
-		}
-		c.v.fail(fmt.Sprintf("%s.topologySpread[%d].key", path, i), hint, "no simulated node has the label %q", t.Key)
+		c.v.fail(fmt.Sprintf("%s.topologySpread[%d].key", path, i), strictyaml.Hint(t.Key, known, hint), "no simulated node has the label %q", t.Key)
 	}
 }
 

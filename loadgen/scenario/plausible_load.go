@@ -14,8 +14,7 @@ import (
 // defaultQuota is etcd's quota of its backend where none is set.
 const defaultQuota = 2 << 30
 
-// loads checks what loads can come to in the time that they have, and what they
-// keep in etcd.
+// loads checks what loads can come to in the time that they have, and what they keep in etcd.
 func (c *course) loads() {
 	for _, l := range c.v.s.Loads() {
 		c.arrivals(l)
@@ -27,8 +26,7 @@ func (c *course) loads() {
 	c.controllers()
 }
 
-// controllers refuses to wait for pods that no controller makes, or for nodes that
-// none watches.
+// controllers refuses to wait for pods that no controller makes, or for nodes that none watches.
 func (c *course) controllers() {
 	const flag = "controlPlane.controllerManager.flags.controllers"
 	list, set := c.v.s.ControlPlane.ControllerManager.Flags["controllers"]

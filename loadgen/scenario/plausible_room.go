@@ -139,9 +139,8 @@ func (c *course) tooLarge(d *placed, rooms []room) bool {
 	return true
 }
 
-// noPodFits refuses pods that are larger than a node, at the field that was written:
-// a pod of the default size has too small a node. The pods fit where each asks for
-// most at the most, or each node has least at the least.
+// noPodFits refuses pods that are larger than a node, at the field that was written: a pod of the
+// default size has too small a node.
 func (c *course) noPodFits(d *placed, field string, most *resource.Quantity, size string, least *resource.Quantity) {
 	at, hint := d.made+"."+field, "write a larger nodes."+field
 	if most.Sign() > 0 {

@@ -17,8 +17,7 @@ import (
 // maxReplay bounds a replay: 80 MB of times.
 const maxReplay = 10_000_000
 
-// readReplays reads the files of all replays, of variants too; relative ones
-// lie in dir.
+// readReplays reads the files of all replays, of variants too; relative ones lie in dir.
 func (s *Scenario) readReplays(dir string) error {
 	var errs []error
 	for _, l := range s.Loads() {
@@ -52,8 +51,7 @@ func (s *Scenario) readReplays(dir string) error {
 	return errors.Join(errs...)
 }
 
-// ParseReplay reads the times of a replay, in seconds: one to a line, in
-// order; # begins a comment. Errors name file and line.
+// ParseReplay reads the times of a replay, in seconds: one to a line, in order; # begins a comment.
 func ParseReplay(file string, data []byte) ([]float64, error) {
 	var times []float64
 	line := 0

@@ -83,10 +83,7 @@ func resourceHint(name string) string {
 			return fmt.Sprintf("did you mean %q?", k)
 		}
 	}
-	if near := strictyaml.Suggest(name, known); near != "" {
-		return fmt.Sprintf("did you mean %q?", near)
-	}
-	return "in the plural, with its group, as `kubectl api-resources` lists it: pods, deployments.apps"
+	return strictyaml.Hint(name, known, "in the plural, with its group, as `kubectl api-resources` lists it: pods, deployments.apps")
 }
 
 // served checks an operation's resource, or that of watches.

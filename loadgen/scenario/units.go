@@ -30,9 +30,8 @@ func (d Duration) String() string {
 // MarshalText writes the form that UnmarshalText reads.
 func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
-// Spread is a length of time that varies, written as "2s" (always the same) or
-// "2s..20s": a log-normal distribution whose median is the first and whose
-// 99th percentile is the second.
+// Spread is a length of time that varies, written as "2s" (always the same) or "2s..20s": a log-
+// normal distribution whose median is the first and whose 99th percentile is the second.
 type Spread struct{ Median, P99 time.Duration }
 
 // UnmarshalText reads a spread.

@@ -115,7 +115,6 @@ func (v *validator) quantity(path, value string, check func(resource.Quantity)) 
 	check(q)
 }
 
-// cpu checks a quantity of CPUs.
 func (v *validator) cpu(path, value string) {
 	v.quantity(path, value, func(q resource.Quantity) {
 		if most := resource.MustParse("10k"); !v.s.recorded && q.Cmp(most) > 0 {
@@ -124,7 +123,6 @@ func (v *validator) cpu(path, value string) {
 	})
 }
 
-// memory checks a quantity of bytes.
 func (v *validator) memory(path, value string, least int64) {
 	v.quantity(path, value, func(q resource.Quantity) {
 		number := strings.TrimRight(value, "num")

@@ -62,7 +62,6 @@ func (v *validator) shape(path string, l *Load) {
 }
 
 const (
-	// maxSteps bounds the steps of a shape.
 	maxSteps = 10_000
 	// minEvery is the least time between bursts that are told apart.
 	minEvery = 10 * time.Millisecond

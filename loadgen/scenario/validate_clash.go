@@ -30,8 +30,7 @@ func (v *validator) clashes(path string, p *Phase) {
 	}
 }
 
-// meet is when both faults are there for the first time, since the phase's
-// start; below 0: never.
+// meet is when both faults are there for the first time, since the phase's start; below 0: never.
 func meet(f, g *Fault) time.Duration {
 	fs, gs := f.Times(), g.Times()
 	for len(fs) > 0 && len(gs) > 0 {

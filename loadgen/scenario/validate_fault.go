@@ -11,7 +11,6 @@ import (
 	"github.com/stormglass/stormglass/internal/strictyaml"
 )
 
-// maxRepeat bounds how often one fault is begun.
 const maxRepeat = 1000
 
 func (v *validator) fault(path string, p *Phase, f *Fault) {
@@ -45,8 +44,7 @@ func (v *validator) nodeFault(path string, f *Fault) {
 	}
 }
 
-// foreignToFault refuses fields that belong to other kinds only. What a plane's
-// supervisor knows of fields of its own it says itself.
+// foreignToFault refuses fields that belong to other kinds only.
 func (v *validator) foreignToFault(path string, f *Fault) {
 	takers := func(field string, nodes bool) string {
 		var all []string
@@ -80,8 +78,7 @@ func (v *validator) foreignToFault(path string, f *Fault) {
 	v.onlyFor(path, f.Kind, slices.Concat(times, others))
 }
 
-// planeFault checks a fault as the plane will that the scenario asks for. Names
-// of components are checked here, where the scenario's fields can be named.
+// planeFault checks a fault as the plane will that the scenario asks for.
 func (v *validator) planeFault(path string, f *Fault) {
 	before := len(v.errs)
 	if f.Component != "" {
@@ -140,11 +137,7 @@ func (v *validator) component(path, text string) {
 				known = append(known, kind+"-"+control.RoleLeader, kind+"-"+control.RoleFollower)
 			}
 		}
-		hint := "of " + strings.Join(known, ", ")
-		if near := strictyaml.Suggest(text, known); near != "" {
-			hint = fmt.Sprintf("did you mean %q?", near)
-		}
-		v.fail(path, hint, "unknown component %q", text)
+		v.fail(path, strictyaml.Hint(text, known, "of "+strings.Join(known, ", ")), "unknown component %q", text)
 	case s.Role == control.RoleFollower && n == 1:
 		v.fail(path, fmt.Sprintf("write %s: 3", countField(s.Kind)), "with one %s there is no follower", s.Kind)
 	case s.Name != "" && s.Index >= n:

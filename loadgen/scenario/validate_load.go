@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// Manifests are the resources that Stormglass can make objects of without
-// being given one.
+// Manifests are the resources that Stormglass can make objects of without being given one.
 var Manifests = []string{
 	"configmaps", "secrets", "services", "serviceaccounts", "pods", "leases.coordination.k8s.io", WidgetResource,
 }
@@ -45,8 +44,7 @@ func (v *validator) uniqueLoad(path string, l *Load, names map[string]bool) {
 	v.unique(path, "load", l.Name, "give each load of the run a name of its own", names)
 }
 
-// load checks one load; watches are those that changes may be for, nil in the
-// background.
+// load checks one load; watches are those that changes may be for, nil in the background.
 func (v *validator) load(path string, l *Load, watches map[string]*Load) {
 	if !v.oneOf(path+".kind", l.Kind, LoadKinds()...) {
 		return
@@ -66,7 +64,6 @@ func (v *validator) load(path string, l *Load, watches map[string]*Load) {
 // minTimeout is less than any request takes that is of use.
 const minTimeout = time.Millisecond
 
-// objects checks the objects a load makes.
 func (v *validator) objects(path string, l *Load) {
 	v.between(path+".objects", float64(l.Objects), 1, 100_000)
 	v.between(path+".namespaces", float64(l.Namespaces), 1, 1000)

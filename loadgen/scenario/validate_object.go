@@ -158,13 +158,10 @@ func jsonFields(of reflect.Type, known map[string]reflect.Type) {
 }
 
 func fieldHint(key string, known []string) string {
-	if near := strictyaml.Suggest(key, known); near != "" {
-		return fmt.Sprintf("did you mean %q?", near)
-	}
 	if len(known) > 12 {
-		return "as Kubernetes documents it"
+		return strictyaml.Hint(key, known, "as Kubernetes documents it")
 	}
-	return "known here: " + strings.Join(known, ", ")
+	return strictyaml.Hint(key, known, "known here: "+strings.Join(known, ", "))
 }
 
 // unmarshals reports whether a type that reads its JSON itself takes a value; other
@@ -208,7 +205,6 @@ func number(value any) (float64, bool) {
 	return 0, false
 }
 
-// valueName names a value in an error.
 func valueName(value any) string {
 	switch v := value.(type) {
 	case string:

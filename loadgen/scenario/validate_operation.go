@@ -116,7 +116,6 @@ func selectableOf(resource string) []string {
 	return nil
 }
 
-// phasesOf are the values of status.phase.
 var phasesOf = map[string][]string{
 	"pods":       {string(corev1.PodPending), string(corev1.PodRunning), string(corev1.PodSucceeded), string(corev1.PodFailed), string(corev1.PodUnknown)},
 	"namespaces": {string(corev1.NamespaceActive), string(corev1.NamespaceTerminating)},

@@ -75,7 +75,6 @@ func (v *validator) schedulerConfig() {
 	}
 }
 
-// schedulerType refuses a value of the wrong type.
 func (v *validator) schedulerType(path string, err error) {
 	if m := wrongType.FindStringSubmatch(err.Error()); m != nil {
 		names := map[string]string{"int32": "a whole number", "int64": "a whole number", "bool": "true or false", "string": "text", "float32": "a number", "float64": "a number"}
@@ -124,11 +123,7 @@ func (v *validator) plugins(path string, all []schedulerv1.Plugin) {
 		if !strings.HasSuffix(path, "]") {
 			at = fmt.Sprintf("%s[%d]", path, i)
 		}
-		hint := "plugins: " + strings.Join(known, ", ")
-		if near := strictyaml.Suggest(p.Name, known); near != "" {
-			hint = fmt.Sprintf("did you mean %q?", near)
-		}
-		v.fail(at+".name", hint, "the scheduler has no plugin %q", p.Name)
+		v.fail(at+".name", strictyaml.Hint(p.Name, known, "plugins: "+strings.Join(known, ", ")), "the scheduler has no plugin %q", p.Name)
 	}
 }
 

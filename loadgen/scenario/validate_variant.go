@@ -38,7 +38,6 @@ func (v *validator) variants() {
 	}
 }
 
-// over checks the names of phases.
 func (v *validator) over(path string, names []string) {
 	for j, name := range names {
 		if v.s.Phase(name) == nil {
@@ -115,8 +114,7 @@ func (v *validator) apart(path string, s *Signal) {
 	}
 }
 
-// compare checks what can be known without the objectives; package gate checks
-// the rest.
+// compare checks what can be known without the objectives; package gate checks the rest.
 func (v *validator) compare() {
 	seen := map[string]bool{}
 	for i := range v.s.Compare {
@@ -133,14 +131,12 @@ func (v *validator) compare() {
 	}
 }
 
-// unit checks the unit of what an expression gives.
 func (v *validator) unit(path, unit string) {
 	if unit != "" {
 		v.oneOf(path, unit, string(Seconds), string(Ratio), string(Size), string(Count), string(PerSec), string(PerHour))
 	}
 }
 
-// gateVariants checks the variants that a gate belongs to.
 func (v *validator) gateVariants(path string, g *Gate) {
 	var known []string
 	for _, w := range v.s.Variants {

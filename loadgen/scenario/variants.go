@@ -42,8 +42,7 @@ func (s *Scenario) parseVariants(file string, data []byte, overrides []string) e
 	return nil
 }
 
-// needLinks turns networkFaults on for what stands at a path, unless it was said
-// what it is to be.
+// needLinks turns networkFaults on for what stands at a path, unless it was said what it is to be.
 func (s *Scenario) needLinks(path string) bool {
 	if s.ControlPlane.NetworkFaults != "" || s.ControlPlane.HasLinks() {
 		return false

@@ -84,7 +84,6 @@ func httpsClient(caFile string, id control.KeyPair) (*http.Client, error) {
 	}}, nil
 }
 
-// do sends a request to a component's process.
 func (c *Client) do(ctx context.Context, proc topology.Process, method, path string, body io.Reader) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, method, proc.Address+path, body)
 	if err != nil {
@@ -138,10 +137,9 @@ func masterStatus(metrics io.Reader, lease string) (leads bool, err error) {
 	return false, lines.Err()
 }
 
-// UpdatePeerURL corrects the peer address of a single member after a change of
-// ports: etcd keeps that of its first start in its data and ignores the flag
-// afterwards, so `member list` would show an old one. Several members have addresses
-// that never change, without which they could not reach a quorum.
+// UpdatePeerURL corrects the peer address of a single member after a change of ports: etcd keeps
+// that of its first start in its data and ignores the flag afterwards, so `member list` would show
+// an old one.
 func (c *Client) UpdatePeerURL(ctx context.Context, members []topology.Process) error {
 	if len(members) > 1 {
 		return nil

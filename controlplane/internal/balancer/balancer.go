@@ -55,8 +55,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// dialTimeout bounds a connection to a server on this machine. One whose
-// listener's queue is full does not answer at all.
+// dialTimeout bounds a connection to a server on this machine.
 const dialTimeout = time.Second
 
 // Balancer leads connections to servers. Close it.
@@ -174,7 +173,6 @@ func (b *Balancer) addPair(s *server, client, upstream net.Conn) *pair {
 	return p
 }
 
-// removePair closes a pair.
 func (b *Balancer) removePair(s *server, p *pair) {
 	b.mu.Lock()
 	delete(s.conns, p)

@@ -7,7 +7,6 @@ import (
 	"syscall"
 )
 
-// pair is a client's connection and the one to its server.
 type pair struct {
 	client, upstream net.Conn
 	buffers          *buffers
@@ -38,8 +37,7 @@ func (p *pair) carry(to, from net.Conn) {
 // bufferSize is the size of one read in bytes: two full TLS records.
 const bufferSize = 32 << 10
 
-// buffers are shared by all connections: each is borrowed only while there is
-// something in it. The zero value is ready to use.
+// buffers are shared by all connections: each is borrowed only while there is something in it.
 type buffers struct{ pool sync.Pool }
 
 func (b *buffers) get() *[bufferSize]byte {

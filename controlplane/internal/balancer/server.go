@@ -60,7 +60,6 @@ func (b *Balancer) order() []*server {
 	return order
 }
 
-// watch checks one server until the context ends.
 func (b *Balancer) watch(ctx context.Context, s *server) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()

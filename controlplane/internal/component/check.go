@@ -45,7 +45,6 @@ func Check(kind string, ask control.Check) (control.Checked, error) {
 	return checked, nil
 }
 
-// flagsOf returns a component's own flag set.
 func flagsOf(kind string) (*pflag.FlagSet, error) {
 	switch kind {
 	case control.KindEtcd:
@@ -64,8 +63,7 @@ func flagsOf(kind string) (*pflag.FlagSet, error) {
 	return nil, fmt.Errorf("no component %q", kind)
 }
 
-// checkSchedulerConfig decodes strictly and validates, as the scheduler does
-// when it starts.
+// checkSchedulerConfig decodes strictly and validates, as the scheduler does when it starts.
 func checkSchedulerConfig(data []byte) error {
 	object, _, err := scheme.Codecs.UniversalDecoder().Decode(data, nil, nil)
 	if err != nil {

@@ -63,7 +63,6 @@ func runEtcd(args []string) int {
 	return 0
 }
 
-// runCommand constructs a command of Kubernetes and runs it.
 func runCommand(construct func() *cobra.Command) Program {
 	return func(args []string) int {
 		cmd := construct()

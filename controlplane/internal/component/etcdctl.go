@@ -11,8 +11,7 @@ import (
 	"go.etcd.io/etcd/etcdutl/v3/etcdutl"
 )
 
-// runEtcdctl is etcdctl's own main, which reads os.Args and exits by itself on
-// an error.
+// runEtcdctl is etcdctl's own main, which reads os.Args and exits by itself on an error.
 func runEtcdctl(args []string) int {
 	dropShadowed(args)
 	os.Args = append([]string{"etcdctl"}, args...)

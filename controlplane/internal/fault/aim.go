@@ -102,11 +102,9 @@ func (m *Manager) follower(f control.Fault, kind, leader string) string {
 	return others[max(free, 0)]
 }
 
-// BusyError is the error of a fault that clashes with one that is in force, or is
-// being begun.
+// BusyError is the error of a fault that clashes with one that is in force, or is being begun.
 type BusyError struct {
-	// Kind was requested at time At; Holder has the Part of the plane that both
-	// need.
+	// Kind was requested at time At; Holder has the Part of the plane that both need.
 	Kind, Part string
 	At         time.Time
 	Holder     control.FaultStatus

@@ -26,8 +26,7 @@ type mechanism struct {
 	begin func(m *Manager, ctx context.Context, id string, f control.Fault, t target) (effect, error)
 	// undoWithin bounds the undoing; zero: 30 s.
 	undoWithin time.Duration
-	// last is true if undoing it needs a plane that serves, so that other faults are
-	// undone first.
+	// last is true if undoing it needs a plane that serves, so that other faults are undone first.
 	last bool
 }
 
@@ -56,18 +55,15 @@ func machineLacks(kind string) error {
 	return nil
 }
 
-// neighbour starts writers beside etcd.
 func (m *Manager) neighbour(ctx context.Context, id string, f control.Fault, _ target) (effect, error) {
 	stop, err := m.host.Neighbour(ctx, cmp.Or(f.Writers, disk.DefaultWriters), cmp.Or(f.Size, disk.DefaultSize), func(why error) { m.markLost(id, why) })
 	return effect{undo: stop}, err
 }
 
-// delay makes data on links wait.
 func (m *Manager) delay(_ context.Context, _ string, f control.Fault, t target) (effect, error) {
 	return onEach(t.links, func(l Link) error { return l.Delay(f.Delay, f.Jitter, f.Seed) }, restore)
 }
 
-// cut lets nothing through links.
 func (m *Manager) cut(_ context.Context, _ string, _ control.Fault, t target) (effect, error) {
 	return onEach(t.links, func(l Link) error { l.Cut(); return nil }, restore)
 }
@@ -77,14 +73,12 @@ func restore(_ context.Context, l Link) error {
 	return nil
 }
 
-// pause stops processes until the end.
 func (m *Manager) pause(_ context.Context, _ string, _ control.Fault, t target) (effect, error) {
 	return onEach(t.names,
 		func(name string) error { return m.host.Signal(name, syscall.SIGSTOP) },
 		func(_ context.Context, name string) error { return ignoreGone(m.host.Signal(name, syscall.SIGCONT)) })
 }
 
-// kill ends processes; the end starts them anew.
 func (m *Manager) kill(ctx context.Context, _ string, _ control.Fault, t target) (effect, error) {
 	return onEach(t.names, func(name string) error { return m.host.Kill(ctx, name) }, m.startAgain)
 }
@@ -93,7 +87,6 @@ func (m *Manager) startAgain(ctx context.Context, name string) error {
 	return m.host.Start(ctx, name, nil)
 }
 
-// slowFsync asks the agents in the members' processes.
 func (m *Manager) slowFsync(ctx context.Context, _ string, f control.Fault, t target) (effect, error) {
 	delay := fsync.Delay{Delay: f.Delay, Jitter: f.Jitter, Files: f.Files, Seed: f.Seed}
 	set := func(ctx context.Context, name string) error {
@@ -116,7 +109,6 @@ func (m *Manager) slowFsync(ctx context.Context, _ string, f control.Fault, t ta
 	return e, err
 }
 
-// limitDescriptors remembers what each limit was.
 func (m *Manager) limitDescriptors(ctx context.Context, _ string, f control.Fault, t target) (effect, error) {
 	var mu sync.Mutex
 	was := map[string]uint64{}
@@ -149,9 +141,8 @@ func (m *Manager) limitDescriptors(ctx context.Context, _ string, f control.Faul
 	return e, err
 }
 
-// ignoreGone drops the error of undoing a process' fault if the process is gone: the
-// fault's effect is gone with it. The component may have ended by itself and wait for
-// its next start.
+// ignoreGone drops the error of undoing a process' fault if the process is gone: the fault's effect
+// is gone with it.
 func ignoreGone(err error) error {
 	if errors.Is(err, ErrNotRunning) || errors.Is(err, syscall.ESRCH) {
 		return nil
@@ -159,8 +150,7 @@ func ignoreGone(err error) error {
 	return err
 }
 
-// onEach does something to each at the same time; the effect undoes it on each,
-// done or not.
+// onEach does something to each at the same time; the effect undoes it on each, done or not.
 func onEach[T any](all []T, do func(T) error, undo func(context.Context, T) error) (effect, error) {
 	return effect{undo: func(ctx context.Context) error {
 		return each(all, func(one T) error { return undo(ctx, one) })

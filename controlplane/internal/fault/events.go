@@ -2,6 +2,7 @@ package fault
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -17,8 +18,7 @@ const eventsKept = 4096
 // value is ready to use; its methods are safe for concurrent use.
 type Events struct {
 	mu      sync.Mutex
-	kept    []control.Event // a ring once it is full: the oldest at next
-	next    int
+	kept    []control.Event // oldest first
 	seq     int64
 	closed  bool
 	changed chan struct{} // closed at the next event; nil without a waiting client
@@ -33,12 +33,8 @@ func (e *Events) Append(event control.Event) {
 	}
 	e.seq++
 	event.Seq = e.seq
-	if len(e.kept) < eventsKept {
-		e.kept = append(e.kept, event)
-	} else {
-		e.kept[e.next] = event
-		e.next = (e.next + 1) % eventsKept
-	}
+	e.kept = append(e.kept, event)
+	e.kept = e.kept[max(0, len(e.kept)-eventsKept):] // append moves the rest when its array is used up
 	e.wake()
 }
 
@@ -64,11 +60,7 @@ func (e *Events) after(seq int64) ([]control.Event, <-chan struct{}, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if n := min(max(e.seq-seq, 0), int64(len(e.kept))); n > 0 {
-		found := make([]control.Event, 0, n)
-		for i := len(e.kept) - int(n); i < len(e.kept); i++ {
-			found = append(found, e.kept[(e.next+i)%len(e.kept)])
-		}
-		return found, nil, nil
+		return slices.Clone(e.kept[len(e.kept)-int(n):]), nil, nil
 	}
 	if e.closed {
 		return nil, nil, control.ErrEnded

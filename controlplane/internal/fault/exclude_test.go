@@ -44,13 +44,7 @@ func TestRestoreExcludesFaults(t *testing.T) {
 // detector is the judge.
 func TestRenewWhileAFaultIsBeingBegun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m, h := fixture(t)
-		h.starting = 2 * time.Second
-		begun := make(chan error, 1)
-		go func() {
-			_, err := m.Begin(t.Context(), control.Fault{Kind: control.FaultQuota, Quota: 16 << 20})
-			begun <- err
-		}()
+		m, begun := beginSlowQuota(t)
 		time.Sleep(5 * time.Second)
 		m.Renew(t.Context(), "etcd-0")
 		if err := <-begun; err != nil {

@@ -51,9 +51,8 @@ type Host interface {
 	// returns when the process has started; that it is ready AwaitReady tells.
 	// A component that runs already is left alone: that is no error.
 	Start(ctx context.Context, name string, flags control.Flags) error
-	// AwaitReady returns when the component serves, an API server behind a load
-	// balancer when that gives it connections; or with the reason why not when the
-	// context ends or the process does.
+	// AwaitReady returns when the component serves, an API server behind a load balancer when that
+	// gives it connections; or with the reason why not when the context ends or the process does.
 	AwaitReady(ctx context.Context, name string) error
 
 	// Rehearse takes a snapshot of etcd, stops everything, restores the snapshot

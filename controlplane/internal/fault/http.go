@@ -73,7 +73,6 @@ func Handle(mux *http.ServeMux, m *Manager, events *Events) {
 	})
 }
 
-// answer writes a result, or the error instead.
 func answer(w http.ResponseWriter, out any, err error) {
 	status := http.StatusOK
 	if err != nil {

@@ -12,10 +12,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// The bounds of undoing a fault. Milliseconds are usual; a webhook's removal
-// waits for an API server that may itself have to come back; etcd members with a
-// small quota, and components that are restarted, have their turns one after another,
-// and a restore starts all.
+// The bounds of undoing a fault.
 const (
 	undoWithin     = 30 * time.Second
 	undoLongWithin = 5 * time.Minute
@@ -41,8 +38,7 @@ type effect struct {
 	// renew does it again to a component's new process; nil for faults that are not
 	// lost with a process.
 	renew func(ctx context.Context, name string) error
-	// over is closed when a fault without length has run its course; nil for
-	// others.
+	// over is closed when a fault without length has run its course; nil for others.
 	over <-chan struct{}
 }
 
@@ -127,7 +123,6 @@ func (m *Manager) markLost(id string, why error) {
 	}
 }
 
-// undo undoes a fault and publishes the outcome.
 func (m *Manager) undo(a *active) error {
 	ctx, cancel := context.WithTimeout(m.life, cmp.Or(mechanisms()[a.status.Kind].undoWithin, undoWithin))
 	defer cancel()
@@ -189,7 +184,6 @@ func (a *active) end(ctx context.Context, cause error) error {
 	}
 }
 
-// publish appends an event about a fault.
 func (m *Manager) publish(kind string, at time.Time, s control.FaultStatus, detail string) {
 	component := ""
 	if len(s.On) == 1 {

@@ -146,15 +146,23 @@ func TestShutdownUndoesAll(t *testing.T) {
 	})
 }
 
+// beginSlowQuota begins an etcdQuota on members that take 2 s to start, and returns at once. The
+// channel gets the error of Begin.
+func beginSlowQuota(t *testing.T) (*Manager, <-chan error) {
+	t.Helper()
+	m, h := fixture(t)
+	h.starting = 2 * time.Second
+	begun := make(chan error, 1)
+	go func() {
+		_, err := m.Begin(t.Context(), control.Fault{Kind: control.FaultQuota, Quota: 16 << 20})
+		begun <- err
+	}()
+	return m, begun
+}
+
 func TestShutdownAbandonsWhatIsBeingBegun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m, h := fixture(t)
-		h.starting = 2 * time.Second
-		begun := make(chan error, 1)
-		go func() {
-			_, err := m.Begin(t.Context(), control.Fault{Kind: control.FaultQuota, Quota: 16 << 20})
-			begun <- err
-		}()
+		m, begun := beginSlowQuota(t)
 		time.Sleep(time.Second)
 		if err := m.Close(t.Context()); err != nil {
 			t.Errorf("close: %v", err)

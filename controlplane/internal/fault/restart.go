@@ -57,8 +57,7 @@ func (m *Manager) restartOne(name string) error {
 	return m.startAgain(ctx, name)
 }
 
-// awaitTurn returns when a component serves again, or with an error when the plane
-// stops.
+// awaitTurn returns when a component serves again, or with an error when the plane stops.
 func (m *Manager) awaitTurn(after string) error {
 	ctx, cancel := context.WithTimeout(m.open, turnWithin)
 	defer cancel()

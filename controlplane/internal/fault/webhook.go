@@ -11,6 +11,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -19,8 +20,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/fault/webhook"
 )
 
-// webhookNames begins the name of each registration; the fault's ID and the
-// resource follow.
+// webhookNames begins the name of each registration; the fault's ID and the resource follow.
 const webhookNames = "stormglass-fault-"
 
 // clearEvery is how often the removal of a registration is tried while the API
@@ -79,16 +79,12 @@ func (m *Manager) slowWebhook(ctx context.Context, id string, f control.Fault, _
 		return effect{}, err
 	}
 	return effect{undo: func(ctx context.Context) error {
-		for {
-			err := hook.Clear(ctx)
-			if err == nil {
-				break
-			}
-			select {
-			case <-time.After(clearEvery):
-			case <-ctx.Done():
-				return err
-			}
+		var failure error
+		if wait.PollUntilContextCancel(ctx, clearEvery, true, func(ctx context.Context) (bool, error) {
+			failure = hook.Clear(ctx)
+			return failure == nil, nil
+		}) != nil {
+			return failure
 		}
 		m.running.Go(func() { _ = hook.Close(m.life) }) // what it was for is gone
 		return nil
@@ -98,18 +94,10 @@ func (m *Manager) slowWebhook(ctx context.Context, id string, f control.Fault, _
 // removeLate removes a registration that comes about after it was given up: its
 // server is gone, and what it is asked about would fail.
 func (m *Manager) removeLate(hooks webhooks, name string) {
-	ctx, cancel := context.WithTimeout(m.life, lateWithin)
-	defer cancel()
-	for {
-		if found, err := hooks.remove(ctx, name); found && err == nil {
-			return
-		}
-		select {
-		case <-time.After(lateEvery):
-		case <-ctx.Done():
-			return
-		}
-	}
+	_ = wait.PollUntilContextTimeout(m.life, lateEvery, lateWithin, true, func(ctx context.Context) (bool, error) {
+		found, err := hooks.remove(ctx, name)
+		return found && err == nil, nil
+	})
 }
 
 // admin is an administrator's way to the API server.

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/wait"
+
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/controlplane/internal/topology"
 )
@@ -36,20 +38,13 @@ const pollInterval = 50 * time.Millisecond
 
 // Report reports elections until ctx ends.
 func (all Elections) Report(ctx context.Context, report func(control.Event)) {
-	tick := time.NewTicker(pollInterval)
-	defer tick.Stop()
-	for {
+	wait.UntilWithContext(ctx, func(context.Context) {
 		for _, log := range all {
 			for _, event := range log.Next() {
 				report(event)
 			}
 		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-	}
+	}, pollInterval)
 }
 
 // What components write when they are elected.
@@ -119,8 +114,7 @@ func Follow(component, kind, path string) *Log {
 	return l
 }
 
-// Next returns the elections that were written since the last call. An event
-// without a time is of a log whose form does not tell it.
+// Next returns the elections that were written since the last call.
 func (l *Log) Next() []control.Event {
 	var events []control.Event
 	for _, line := range l.lines() {
@@ -132,8 +126,7 @@ func (l *Log) Next() []control.Event {
 	return events
 }
 
-// tailBytes bounds what is read of a log at once, maxLine what is kept of a
-// line.
+// tailBytes bounds what is read of a log at once, maxLine what is kept of a line.
 const (
 	tailBytes = 256 << 10
 	maxLine   = 64 << 10

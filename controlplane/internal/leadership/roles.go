@@ -26,8 +26,7 @@ type Roles struct {
 	names map[string]string
 }
 
-// NewRoles returns the Roles of a plane with so many etcd members, those that do not
-// run included.
+// NewRoles returns the Roles of a plane with so many etcd members, those that do not run included.
 func NewRoles(client *adminclient.Client, etcdMembers int) *Roles {
 	return &Roles{client: client, etcdMembers: etcdMembers, names: map[string]string{}}
 }
@@ -98,7 +97,6 @@ func (r *Roles) name(id string) string {
 	return r.names[id]
 }
 
-// leaseHolder names the component that holds the lease of a kind.
 func (r *Roles) leaseHolder(ctx context.Context, kind string, running []topology.Process) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
@@ -162,7 +160,6 @@ func (r *Roles) Fill(ctx context.Context, components []control.ComponentStatus, 
 	}
 }
 
-// fill asks one component.
 func (r *Roles) fill(ctx context.Context, c *control.ComponentStatus) {
 	proc := topology.Process{Name: c.Name, Kind: c.Kind, Address: c.Address}
 	switch c.Kind {

@@ -64,8 +64,7 @@ func Find(executable string) (string, error) {
 	return path, nil
 }
 
-// Start returns when the plane can be queried. An observer that does not come
-// up is an error in its own words.
+// Start returns when the plane can be queried.
 func Start(ctx context.Context, o Options) (*Observer, error) {
 	log, err := os.OpenFile(o.Log, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {

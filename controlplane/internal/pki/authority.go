@@ -167,8 +167,7 @@ func encodeCert(der []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }
 
-// encodeKey uses SEC 1 ("EC PRIVATE KEY"), the form that all readers of
-// service-account keys take.
+// encodeKey uses SEC 1 ("EC PRIVATE KEY"), the form that all readers of service-account keys take.
 func encodeKey(key *ecdsa.PrivateKey) ([]byte, error) {
 	der, err := x509.MarshalECPrivateKey(key)
 	if err != nil {

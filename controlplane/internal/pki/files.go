@@ -43,8 +43,7 @@ func writeKey(path string, key *ecdsa.PrivateKey) error {
 	return atomicfile.Write(path, data)
 }
 
-// kubeconfigForm holds everything inline, so that the file works wherever it
-// is copied.
+// kubeconfigForm holds everything inline, so that the file works wherever it is copied.
 const kubeconfigForm = `apiVersion: v1
 kind: Config
 clusters:

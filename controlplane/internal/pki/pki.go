@@ -64,8 +64,7 @@ func (d Dir) Pair(name string) control.KeyPair {
 	return control.KeyPair{CertFile: d.Cert(name), KeyFile: d.Key(name)}
 }
 
-// ServiceAccountKey signs service accounts' tokens; ServiceAccountPublic
-// verifies them.
+// ServiceAccountKey signs service accounts' tokens; ServiceAccountPublic verifies them.
 func (d Dir) ServiceAccountKey() string    { return d.Key("service-account") }
 func (d Dir) ServiceAccountPublic() string { return filepath.Join(string(d), "service-account.pub") }
 

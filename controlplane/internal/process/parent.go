@@ -59,8 +59,7 @@ func RaiseDescriptors() (uint64, error) {
 	return uint64(limit.Cur), nil
 }
 
-// descriptorsEnv names the environment variable by which a child learns its
-// limit of open files.
+// descriptorsEnv names the environment variable by which a child learns its limit of open files.
 const descriptorsEnv = "STORMGLASS_DESCRIPTORS"
 
 // LimitDescriptors sets this process's soft limit of open files to what the

@@ -60,8 +60,7 @@ func number(path string) (n uint64, ok bool) {
 	return n, err == nil
 }
 
-// field reads the number after a name at the beginning of a line; zero if there
-// is none.
+// field reads the number after a name at the beginning of a line; zero if there is none.
 func field(path, name string) uint64 {
 	f, err := os.Open(path)
 	if err != nil {
@@ -151,9 +150,7 @@ func Reserve(port int) (*os.File, error) {
 	return os.NewFile(uintptr(fd), fmt.Sprintf("port %d", port)), nil
 }
 
-// endWithParent asks the kernel to kill the child when the thread that
-// started it ends. It works even if the child is stopped or never gets as far
-// as DieWithParent.
+// endWithParent asks the kernel to kill the child when the thread that started it ends.
 func endWithParent(attr *syscall.SysProcAttr) {
 	attr.Pdeathsig = syscall.SIGKILL
 }

@@ -25,7 +25,6 @@ type Usage struct {
 func ReadUsage(int) Usage { return Usage{} }
 
 // Reserve does nothing: elsewhere two sockets cannot share a port in this way.
-// It gives no file and no error.
 func Reserve(int) (*os.File, error) { return nil, nil }
 
 // endWithParent does nothing where the kernel has no such signal: the parent

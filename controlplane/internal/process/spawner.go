@@ -66,12 +66,10 @@ type Spec struct {
 	Env []string
 	// Log receives stdout and stderr. It is appended to.
 	Log string
-	// Hold is a file that the child keeps open as long as it lives, or nil:
-	// the directory's lock, which so outlives the supervisor until the last
-	// child is gone.
+	// Hold is a file that the child keeps open as long as it lives, or nil: the directory's lock,
+	// which so outlives the supervisor until the last child is gone.
 	Hold *os.File
-	// Agent is the child's end of a way to ask it for things, or nil; AgentEnv
-	// tells it the number.
+	// Agent is the child's end of a way to ask it for things, or nil; AgentEnv tells it the number.
 	Agent    *os.File
 	AgentEnv string
 	// Descriptors is the child's limit of open files; zero: this process's.
@@ -124,8 +122,7 @@ func (s *Spawner) Start(spec Spec) (*Child, error) {
 	return c, nil
 }
 
-// Close kills what still runs, waits for it, and ends the thread. The Spawner
-// starts nothing afterwards.
+// Close kills what still runs, waits for it, and ends the thread.
 func (s *Spawner) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -17,9 +17,8 @@ const (
 	beforeSuffix = ".before-restore" // was in use, until the other works
 )
 
-// marker lies beside the members' data from the moment when the change is final
-// until nothing of what was before is left. It is one file for all members, so
-// that there is one moment for all.
+// marker lies beside the members' data from the moment when the change is final until nothing of
+// what was before is left.
 const marker = "restore-done"
 
 // Members are the data directories of all members, beside each other.

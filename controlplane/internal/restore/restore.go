@@ -137,7 +137,6 @@ func (r *Restorer) swap(ctx context.Context, claim *supervisor.Claim, data Membe
 	return data.Commit()
 }
 
-// swapBack goes back to the data of before.
 func (r *Restorer) swapBack(claim *supervisor.Claim, data Members) error {
 	claim.Stop(r.Closing.Done())
 	err := data.PutBack()

@@ -83,7 +83,6 @@ func (claim *Claim) Start(ctx context.Context, beforeLeaders func(context.Contex
 	return nil
 }
 
-// startOver starts a component that was stopped and waits until it is ready.
 func (s *Supervisor) startOver(ctx context.Context, c *component, begun time.Time) error {
 	i, err := s.spawn(c, nil)
 	if err != nil {
@@ -114,7 +113,6 @@ type stopStep struct {
 	grace time.Duration
 }
 
-// graceOf returns the time that a component has to end.
 func graceOf(name string) time.Duration {
 	for _, step := range stopOrder() {
 		if slices.Contains(step.kinds, control.ComponentKind(name)) {

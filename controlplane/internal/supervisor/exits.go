@@ -24,17 +24,15 @@ import (
 // just before, and a start that waits 10 s for an API server.
 const aftermath = 30 * time.Second
 
-// The kubelet's back-off: the first restart is immediate, then it waits 10 s, twice
-// as long each time, up to five minutes, and starts over after ten minutes without
-// an end.
+// The kubelet's back-off: the first restart is immediate, then it waits 10 s, twice as long each
+// time, up to five minutes, and starts over after ten minutes without an end.
 const (
 	backoffBase  = 10 * time.Second
 	backoffMax   = 5 * time.Minute
 	backoffReset = 2 * backoffMax
 )
 
-// backoff is the wait before the restart of a component that has ended crashes times
-// in a row.
+// backoff is the wait before the restart of a component that has ended crashes times in a row.
 func backoff(crashes int) time.Duration {
 	wait := time.Duration(0)
 	for n := 1; n < crashes && wait < backoffMax; n++ {
@@ -131,9 +129,8 @@ func (s *Supervisor) revive(c *component, i *instance) (bool, error) {
 // ending describes how the process ended. Call it when it has.
 func (i *instance) ending() string { return ending(i.child.Exit(), process.OOMKills()-i.oomKills) }
 
-// ending describes an exit. oomKills is how many processes the kernel has killed for
-// lack of memory since the start: this may be one of them, but only a reader of the
-// kernel's log can tell.
+// ending describes an exit. oomKills is how many processes the kernel has killed for lack of memory
+// since the start: this may be one of them, but only a reader of the kernel's log can tell.
 func ending(exit process.Exit, oomKills uint64) string {
 	if exit.Signal != syscall.SIGKILL.String() || oomKills == 0 {
 		return exit.String()
@@ -178,7 +175,6 @@ func (s *Supervisor) exitedEarly(c *component, i *instance) func() error {
 	}
 }
 
-// startError is the error of a process that ended before it was ready.
 func (s *Supervisor) startError(c *component, i *instance) error {
 	if strings.Contains(i.child.Output(), "address already in use") {
 		return fmt.Errorf("%s could not listen on %s: %w", c.process.Name, c.process.Address, ErrPortTaken)
@@ -186,7 +182,6 @@ func (s *Supervisor) startError(c *component, i *instance) error {
 	return &ComponentError{fmt.Errorf("%s %s before it was ready%s", c.process.Name, i.child.Exit(), s.quoteLog(i))}
 }
 
-// diedError is the error of a process that ended after it was ready.
 func (s *Supervisor) diedError(i *instance) error {
 	return &ComponentError{fmt.Errorf("%s died after %s: it %s%s", i.child.Name, i.child.Exit().At.Sub(i.child.Started).Round(time.Millisecond), i.ending(), s.quoteLog(i))}
 }

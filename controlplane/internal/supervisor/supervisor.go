@@ -30,8 +30,7 @@ type Plane struct {
 	Order []string
 	// Lock is the directory's lock. Every process keeps it open while it lives.
 	Lock *os.File
-	// Closing ends when the plane begins to stop, Lifetime when its last process was
-	// stopped.
+	// Closing ends when the plane begins to stop, Lifetime when its last process was stopped.
 	Closing, Lifetime context.Context
 	Events            *fault.Events
 	Faults            *fault.Manager
@@ -39,8 +38,7 @@ type Plane struct {
 	Progress func(format string, args ...any)
 	// Ready is readiness.Check with a client of the plane.
 	Ready func(ctx context.Context, proc topology.Process, begun time.Time) error
-	// InService reports whether the load balancer, if there is one, gives a component
-	// connections.
+	// InService reports whether the load balancer, if there is one, gives a component connections.
 	InService func(name string) bool
 	// Restarted is called when a component has a new process.
 	Restarted func()
@@ -75,8 +73,7 @@ func New(p Plane) (*Supervisor, error) {
 // Close kills what still runs.
 func (s *Supervisor) Close() { s.spawner.Close() }
 
-// Launch starts processes of one kind together and waits until all are ready. It
-// fails as soon as a component ends, also one that was launched before.
+// Launch starts processes of one kind together and waits until all are ready.
 func (s *Supervisor) Launch(ctx context.Context, processes []topology.Process) error {
 	begun := time.Now()
 	group, ctx := errgroup.WithContext(ctx)
@@ -121,8 +118,7 @@ func (s *Supervisor) Settle() {
 	}
 }
 
-// Forget drops all components, which StopAll has stopped, before another attempt to
-// start.
+// Forget drops all components, which StopAll has stopped, before another attempt to start.
 func (s *Supervisor) Forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

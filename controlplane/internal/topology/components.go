@@ -11,13 +11,11 @@ import (
 
 const loopbackOnly = "listeners on loopback only"
 
-// watchTermination is the time over which a stopped API server spreads the ends of its
-// watches: 200 a second, or faster if that would take longer (the order is in
-// k8s.io/apiserver's preparedGenericAPIServer.RunWithContext). With what is left of
-// the 15 s after which it is killed, requests under way finish.
+// watchTermination is the time over which a stopped API server spreads the ends of its watches: 200
+// a second, or faster if that would take longer (the order is in k8s.io/apiserver's
+// preparedGenericAPIServer.RunWithContext).
 const watchTermination = "5s"
 
-// maker makes the components of one plane.
 type maker struct {
 	cfg    control.Config
 	layout Layout
@@ -109,8 +107,7 @@ func (m maker) etcdServers(apiServer string) []string {
 	return urls
 }
 
-// serving sets what the two leader-elected components share. Requests to them
-// are authenticated and authorized by the API server, health probes excepted.
+// serving sets what the two leader-elected components share.
 func (m maker) serving(c *component, identity, servingIdentity string) {
 	keys := m.layout.PKI()
 	c.set("secure-port", strconv.Itoa(m.ports[c.process.Name]))

@@ -62,8 +62,7 @@ func URL(port int) string { return "https://" + hostPort(port) }
 
 func hostPort(port int) string { return fmt.Sprintf("%s:%d", Host, port) }
 
-// The range of Services' addresses, and the first of it, which the
-// `kubernetes` Service gets.
+// The range of Services' addresses, and the first of it, which the `kubernetes` Service gets.
 const (
 	ServiceRange = "10.96.0.0/12"
 	ServiceIP    = "10.96.0.1"

@@ -58,7 +58,6 @@ func throughProxies(cfg control.Config) bool {
 	return cfg.HasLinks() && cfg.Count(control.KindEtcd) > 1
 }
 
-// proxies lists the proxies of a plane.
 func proxies(cfg control.Config, p Ports) []Proxy {
 	if !cfg.HasLinks() {
 		return nil
@@ -102,8 +101,7 @@ const Balancer = "balancer"
 // PeerListener names the listener of a member for its peers.
 func PeerListener(member string) string { return member + "/peer" }
 
-// PeerProxy names the listener of the forward proxy through which a member
-// reaches its peers.
+// PeerProxy names the listener of the forward proxy through which a member reaches its peers.
 func PeerProxy(member string) string { return member + "/proxy" }
 
 // LinkListener names the listener through which an API server reaches a member.

@@ -18,8 +18,7 @@ type Process struct {
 	Args, Env []string
 	// Descriptors is its limit of open files; zero: the supervisor's.
 	Descriptors uint64
-	// Address is where it serves, as a URL; Peer where an etcd member tells its
-	// peers to reach it.
+	// Address is where it serves, as a URL; Peer where an etcd member tells its peers to reach it.
 	Address, Peer string
 	Scrape        control.ScrapeTarget
 }
@@ -31,8 +30,7 @@ type Backend struct{ Name, URL string }
 type Plan struct {
 	// Processes, by kind in the order in which they start.
 	Processes []Process
-	// Server is the URL of the API server, or of the load balancer before
-	// several.
+	// Server is the URL of the API server, or of the load balancer before several.
 	Server string
 	// Backends are what the load balancer leads to; none: there is no balancer.
 	Backends []Backend
@@ -71,12 +69,10 @@ func (p Plan) Listeners() []string {
 	return names
 }
 
-// Defaults are upstream's defaults of flags, by kind and name, as far as they
-// are known. They are shown beside what a user has set.
+// Defaults are upstream's defaults of flags, by kind and name, as far as they are known.
 type Defaults map[string]map[string]string
 
-// Build makes the plan. The config must be valid (control.Config.Problems), and
-// there is a port for each of its Listeners.
+// Build makes the plan.
 func Build(cfg control.Config, l Layout, p Ports, defaults Defaults) (Plan, error) {
 	schedulerConfig, err := SchedulerConfig(cfg.Scheduler, l)
 	if err != nil {
@@ -95,7 +91,7 @@ func Build(cfg control.Config, l Layout, p Ports, defaults Defaults) (Plan, erro
 	}
 	for _, section := range cfg.FlagSections() {
 		for i, name := range cfg.ComponentsOf(section.Kind) {
-			c := m.make(section.Kind, name)
+			c := m.makers()[section.Kind](name)
 			c.user(section.Flags, defaults[section.Kind])
 			plan.Processes = append(plan.Processes, c.finish())
 			if i == 0 { // the others differ by their names and ports only
@@ -107,17 +103,11 @@ func Build(cfg control.Config, l Layout, p Ports, defaults Defaults) (Plan, erro
 	return plan, nil
 }
 
-// make makes one component with the flags that are ours.
-func (m maker) make(kind, name string) *component {
-	switch kind {
-	case control.KindEtcd:
-		return m.etcd(name)
-	case control.KindAPIServer:
-		return m.apiServer(name)
-	case control.KindScheduler:
-		return m.scheduler(name)
+func (m maker) makers() map[string]func(name string) *component {
+	return map[string]func(string) *component{
+		control.KindEtcd: m.etcd, control.KindAPIServer: m.apiServer,
+		control.KindScheduler: m.scheduler, control.KindControllerManager: m.controllerManager,
 	}
-	return m.controllerManager(name)
 }
 
 // topologyDeviations are those that are no flags.
@@ -137,7 +127,6 @@ func topologyDeviations(cfg control.Config) []control.Deviation {
 	return all
 }
 
-// component collects the flags of one process.
 type component struct {
 	process    Process
 	flags      map[string]string

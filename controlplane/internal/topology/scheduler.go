@@ -79,28 +79,15 @@ func schedulerDeviations(doc map[string]any) []control.Deviation {
 	return deviations
 }
 
-// schedulerDefault is upstream's default of a KubeSchedulerConfiguration's
-// field, as SetDefaults_KubeSchedulerConfiguration has it. Profiles and
-// extenders are shown without one.
+// schedulerDefault is upstream's default of a KubeSchedulerConfiguration's field, as
+// SetDefaults_KubeSchedulerConfiguration has it.
 func schedulerDefault(field string) string {
-	switch field {
-	case "clientConnection.qps":
-		return "50"
-	case "clientConnection.burst":
-		return "100"
-	case "parallelism":
-		return "16"
-	case "percentageOfNodesToScore":
-		return "0 (adaptive)"
-	case "podInitialBackoffSeconds":
-		return "1"
-	case "podMaxBackoffSeconds":
-		return "10"
-	}
-	return ""
+	return map[string]string{
+		"clientConnection.qps": "50", "clientConnection.burst": "100", "parallelism": "16",
+		"percentageOfNodesToScore": "0 (adaptive)", "podInitialBackoffSeconds": "1", "podMaxBackoffSeconds": "10",
+	}[field]
 }
 
-// display shows a value on one line.
 func display(v any) string {
 	data, err := json.Marshal(v)
 	if err != nil {

@@ -33,8 +33,7 @@ const (
 	DefaultSize    = 1 << 20
 )
 
-// maxRounds per second and writer. A disk that syncs a MiB in less than 10 ms
-// is not kept fully busy by one writer; more writers keep it so.
+// maxRounds per second and writer.
 const maxRounds = 100
 
 // Options configure the neighbour.
@@ -47,9 +46,8 @@ type Options struct {
 	// Size in bytes that a writer writes before it fsyncs; then it empties the
 	// file and begins anew. Zero: DefaultSize.
 	Size int64
-	// Ready is called once, when each writer has written for the first time and its
-	// fsync is next: what it does to the disk has begun, and how long the first fsync
-	// takes is the disk's affair. May be nil.
+	// Ready is called once, when each writer has written for the first time and its fsync is next:
+	// what it does to the disk has begun, and how long the first fsync takes is the disk's affair.
 	Ready func()
 }
 
@@ -89,9 +87,7 @@ func (o *Options) check() error {
 	return nil
 }
 
-// Run writes and fsyncs until the context ends; that is no error. What a
-// writer is in the middle of it completes first, one write of at most a MiB or one
-// fsync.
+// Run writes and fsyncs until the context ends; that is no error.
 func Run(ctx context.Context, o Options) (Stats, error) {
 	if err := o.check(); err != nil {
 		return Stats{}, err
@@ -150,7 +146,6 @@ func (s *Stats) add(other Stats) {
 // chunk is the most that is written at once.
 const chunk = 1 << 20
 
-// writer writes one file over and over.
 type writer struct {
 	file  written
 	size  int64
@@ -212,7 +207,6 @@ func incompressible(n int64, seed uint64) []byte {
 	return data
 }
 
-// createUnlinked creates a file in a directory and unlinks it.
 func createUnlinked(dir string) (*os.File, error) {
 	f, err := os.CreateTemp(dir, "stormglass-neighbour-*")
 	if err != nil {

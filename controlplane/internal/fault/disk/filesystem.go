@@ -59,7 +59,6 @@ func (c candidate) check(own uint64) error {
 	return f.Close()
 }
 
-// device is the number of the device that a directory is on.
 func device(dir string) (uint64, error) {
 	var stat unix.Stat_t
 	if err := unix.Stat(dir, &stat); err != nil {

@@ -88,8 +88,7 @@ func serveAgent(conn net.Conn, g *gate) {
 	}
 }
 
-// Agent is the supervisor's side of one child. Its methods may be called at
-// the same time; they wait for each other.
+// Agent is the supervisor's side of one child.
 type Agent struct {
 	mu   sync.Mutex
 	conn net.Conn

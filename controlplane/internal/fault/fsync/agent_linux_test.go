@@ -109,10 +109,7 @@ func TestJitterStaysInItsBounds(t *testing.T) {
 }
 
 func TestTheEndOfTheSupervisorLetsCallsGo(t *testing.T) {
-	c := startChild(t)
-	c.set(fsync.Delay{Delay: forEver})
-	c.begin("fdatasync x.wal")
-	c.waiting(1)
+	c := startHeldChild(t)
 	c.agent.Close()
 	c.returned()
 	c.call("fdatasync x.wal") // and later ones pass
@@ -121,10 +118,7 @@ func TestTheEndOfTheSupervisorLetsCallsGo(t *testing.T) {
 // The Go runtime and etcd's supervisor send signals all the time. They must
 // neither shorten a wait nor begin it anew.
 func TestSignalsDoNotDisturbACall(t *testing.T) {
-	c := startChild(t)
-	c.set(fsync.Delay{Delay: forEver})
-	c.begin("fdatasync x.wal")
-	c.waiting(1)
+	c := startHeldChild(t)
 	tasks := c.tasks()
 	for range 5 {
 		for _, task := range tasks {
@@ -147,10 +141,7 @@ func TestSignalsDoNotDisturbACall(t *testing.T) {
 }
 
 func TestAStoppedChildAnswersLater(t *testing.T) {
-	c := startChild(t)
-	c.set(fsync.Delay{Delay: forEver})
-	c.begin("fdatasync x.wal")
-	c.waiting(1)
+	c := startHeldChild(t)
 	if err := c.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
@@ -174,10 +165,7 @@ func TestAStoppedChildAnswersLater(t *testing.T) {
 }
 
 func TestADeadChildIsAnError(t *testing.T) {
-	c := startChild(t)
-	c.set(fsync.Delay{Delay: forEver})
-	c.begin("fdatasync x.wal")
-	c.waiting(1)
+	c := startHeldChild(t)
 	if err := c.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}

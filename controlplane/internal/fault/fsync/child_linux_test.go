@@ -179,6 +179,16 @@ func (c *child) stats() fsync.Stats {
 	return s
 }
 
+// startHeldChild starts a child with one call that waits.
+func startHeldChild(t *testing.T) *child {
+	t.Helper()
+	c := startChild(t)
+	c.set(fsync.Delay{Delay: forEver})
+	c.begin("fdatasync x.wal")
+	c.waiting(1)
+	return c
+}
+
 // waiting returns when n calls wait.
 func (c *child) waiting(n int64) {
 	c.t.Helper()

@@ -9,9 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Available reports whether this machine can delay fsync: nil, or an error that
-// wraps ErrUnavailable and says what is missing. It asks the kernel by putting
-// a filter that allows everything on a thread made for it, which then ends.
+// Available reports whether this machine can delay fsync: nil, or an error that wraps
+// ErrUnavailable and says what is missing.
 func Available() error {
 	if _, ok := auditArch(); !ok {
 		return fmt.Errorf("%w: on linux it needs amd64 or arm64, this is %s", ErrUnavailable, runtime.GOARCH)
@@ -72,8 +71,7 @@ func syncFilter(arch uint32) []unix.SockFilter {
 // or with SECCOMP_FILTER_FLAG_TSYNC on all threads of the process, and gives
 // the listener of its notifications.
 func install(filter []unix.SockFilter, flags uintptr) (listener int, err error) {
-	// Without privileges the kernel takes a filter only of threads that
-	// can never gain any.
+	// Without privileges the kernel takes a filter only of threads that can never gain any.
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return -1, fmt.Errorf("no_new_privs: %w", err)
 	}
@@ -136,8 +134,7 @@ func receive(listener int) (notification, error) {
 	}
 }
 
-// proceed lets a call go on. That its thread has given up waiting is no
-// error, and there is no other one that could be acted on.
+// proceed lets a call go on.
 func proceed(listener int, id uint64) {
 	a := answer{id: id, flags: unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE}
 	for {

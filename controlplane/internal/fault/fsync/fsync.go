@@ -33,9 +33,8 @@ import (
 	"time"
 )
 
-// AgentEnv names the environment variable by which a supervisor tells a child
-// the number of the descriptor to be asked through. StartAgent takes it out of
-// the environment.
+// AgentEnv names the environment variable by which a supervisor tells a child the number of the
+// descriptor to be asked through.
 const AgentEnv = "STORMGLASS_FSYNC_AGENT_FD"
 
 // The values of Delay.Files.
@@ -84,8 +83,7 @@ type Stats struct {
 // ErrUnavailable is wrapped by what Available gives.
 var ErrUnavailable = errors.New("slow fsync is not to be had here")
 
-// isWAL reports whether the file at path, as /proc/self/fd names it, is of
-// etcd's write-ahead log.
+// isWAL reports whether the file at path, as /proc/self/fd names it, is of etcd's write-ahead log.
 func isWAL(path string) bool {
 	path = strings.TrimSuffix(path, " (deleted)")
 	return filepath.Ext(path) == ".wal" || filepath.Base(filepath.Dir(path)) == "wal"

@@ -12,7 +12,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// gate holds back this process's calls of fsync and fdatasync.
 type gate struct {
 	mu       sync.Mutex
 	listener int // -1 before the first set
@@ -74,8 +73,7 @@ func (g *gate) snapshot() Stats {
 	return s
 }
 
-// serve answers the filter until the process ends. It is the only reader, has
-// a thread of its own while it waits, and syncs nothing itself.
+// serve answers the filter until the process ends.
 func (g *gate) serve(listener int) {
 	for {
 		n, err := receive(listener)
@@ -119,9 +117,8 @@ func (g *gate) release(id uint64) {
 	proceed(g.listener, id)
 }
 
-// pathOf returns the path of this process's open descriptor; empty if it is not
-// open: then the call fails by itself. The descriptor cannot have become another
-// file meanwhile, unless the process closes a file that it is syncing.
+// pathOf returns the path of this process's open descriptor; empty if it is not open: then the call
+// fails by itself.
 func pathOf(fd int) string {
 	path, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(fd))
 	if err != nil {

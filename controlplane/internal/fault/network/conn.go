@@ -17,7 +17,6 @@ const dialPatience = 10 * time.Second
 // errCutOff ends a connection of a link that is closed.
 var errCutOff = errors.New("the link is closed")
 
-// conn is one connection over a link.
 type conn struct {
 	number           int64        // of the link's, from 1
 	client, upstream *net.TCPConn // upstream is nil until it is dialled
@@ -207,9 +206,7 @@ func (l *Link) close() {
 // errGivenUp ends a connection whose client is gone before it got through.
 var errGivenUp = errors.New("the client gave up")
 
-// earlyBytes bounds what is read of a client that waits for the link. A TLS
-// ClientHello has some 1500 bytes; that a client sent more and left is noticed only
-// when the link lets it through.
+// earlyBytes bounds what is read of a client that waits for the link.
 const earlyBytes = 64 << 10
 
 // early listens to a client while its connection waits for the link: without

@@ -43,7 +43,6 @@ func newDirection(c Condition, random uint64, count *atomic.Int64) *direction {
 	return d
 }
 
-// toxic is the behaviour of a condition.
 func (d *direction) toxic(c Condition) *toxics.ToxicWrapper {
 	w := &toxics.ToxicWrapper{Toxicity: 1, Toxic: &toxics.NoopToxic{}}
 	switch {
@@ -113,14 +112,12 @@ func (d *direction) read(source io.Reader) {
 	w.Close()
 }
 
-// write sends what is due on to dest until the end of the queue, or tells
-// why it could not.
+// write sends what is due on to dest until the end of the queue, or tells why it could not.
 func (d *direction) write(dest io.Writer) error {
 	_, err := io.Copy(counted{dest, d.count}, d.out)
 	return err
 }
 
-// drain throws away what is still queued.
 func (d *direction) drain() { _, _ = io.Copy(io.Discard, d.out) }
 
 type counted struct {
@@ -146,7 +143,6 @@ func newLatency(c Condition, stream uint64) *latency {
 	return &latency{c.Delay, c.Jitter, rand.New(rand.NewPCG(uint64(c.Seed), stream))}
 }
 
-// next draws a delay.
 func (l *latency) next() time.Duration {
 	if l.jitter == 0 {
 		return l.delay
@@ -154,8 +150,7 @@ func (l *latency) next() time.Duration {
 	return l.delay + time.Duration(l.random.Int64N(2*int64(l.jitter)+1)) - l.jitter
 }
 
-// Pipe implements toxics.Toxic. On an interrupt the read that waits goes on at
-// once, so that nothing is lost.
+// Pipe implements toxics.Toxic.
 func (l *latency) Pipe(stub *toxics.ToxicStub) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -180,9 +175,8 @@ func (l *latency) Pipe(stub *toxics.ToxicStub) {
 	}
 }
 
-// streamOf numbers what is random in a direction of a link's nth connection: it is
-// the same in each run with the same seed, and another one in each direction of
-// each connection.
+// streamOf numbers what is random in a direction of a link's nth connection: it is the same in each
+// run with the same seed, and another one in each direction of each connection.
 func streamOf(link string, n int64, back bool) uint64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(link)) // never fails

@@ -7,16 +7,14 @@ import (
 	"time"
 )
 
-// Listener is a link with its own port: a client that connects to it reaches the
-// other component.
+// Listener is a link with its own port: a client that connects to it reaches the other component.
 type Listener struct {
 	link *Link
 	port *port
 }
 
-// Listen makes the link from one component to another. listen is an address of
-// the loopback network (port 0: any), upstream is where the other component
-// listens; it need not be there yet.
+// Listen makes the link from one component to another. listen is an address of the loopback network
+// (port 0: any), upstream is where the other component listens; it need not be there yet.
 func Listen(from, to, listen, upstream string) (*Listener, error) {
 	link := newLink(from, to, upstream)
 	p, err := open(listen, func(c *net.TCPConn) {
@@ -31,9 +29,6 @@ func Listen(from, to, listen, upstream string) (*Listener, error) {
 // Link returns the link, to delay and cut it.
 func (l *Listener) Link() *Link { return l.link }
 
-// Addr is where it listens: "127.0.0.1:12345".
-func (l *Listener) Addr() string { return l.port.addr() }
-
 // Close ends the listener and its connections, and waits for them.
 func (l *Listener) Close() error {
 	err := l.port.stop()
@@ -42,7 +37,6 @@ func (l *Listener) Close() error {
 	return err
 }
 
-// port accepts connections, each served by a goroutine.
 type port struct {
 	listener *net.TCPListener
 	serve    func(*net.TCPConn)
@@ -68,8 +62,6 @@ func open(address string, serve func(*net.TCPConn)) (*port, error) {
 	return p, nil
 }
 
-func (p *port) addr() string { return p.listener.Addr().String() }
-
 func (p *port) accept() {
 	for {
 		c, err := p.listener.AcceptTCP()
@@ -85,7 +77,6 @@ func (p *port) accept() {
 	}
 }
 
-// stop accepts no more.
 func (p *port) stop() (err error) {
 	p.once.Do(func() {
 		close(p.done)
@@ -94,5 +85,4 @@ func (p *port) stop() (err error) {
 	return err
 }
 
-// wait waits until all was served.
 func (p *port) wait() { p.running.Wait() }

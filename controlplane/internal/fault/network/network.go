@@ -110,13 +110,6 @@ func (l *Link) Stats() Stats {
 	return Stats{Connections: l.opened.Load(), Open: int64(len(l.conns)), Sent: l.sent.Load(), Received: l.received.Load()}
 }
 
-// Condition is the state requested last.
-func (l *Link) Condition() Condition {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.condition
-}
-
 // Delay makes the link slow; zero ends that. A cut stays.
 func (l *Link) Delay(delay, jitter time.Duration, seed int64) error {
 	return l.change(func(c *Condition) { c.Delay, c.Jitter, c.Seed = delay, jitter, seed })
@@ -132,15 +125,11 @@ func (l *Link) Restore() {
 	_ = l.change(func(c *Condition) { *c = Condition{} })
 }
 
-// Set puts the link in a condition. When it returns, what is sent from then on
+// change puts the link in another condition. When it returns, what is sent from then on
 // meets that condition, on open connections too. The one read of a direction
 // that was being delayed or handed on arrives at once. The exception is a connection
 // whose receiver does not read: nothing moves there, and the condition holds
 // as soon as something does.
-func (l *Link) Set(c Condition) error {
-	return l.change(func(now *Condition) { *now = c })
-}
-
 func (l *Link) change(edit func(*Condition)) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -169,8 +158,7 @@ func (l *Link) change(edit func(*Condition)) error {
 	return nil
 }
 
-// turnPatience bounds how long a change waits for connections to heed it. Only
-// those do not whose receiver does not read.
+// turnPatience bounds how long a change waits for connections to heed it.
 const turnPatience = 50 * time.Millisecond
 
 // state is the condition, and a channel that is closed when it changes.

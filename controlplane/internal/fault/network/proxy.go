@@ -24,7 +24,7 @@ type Target struct {
 }
 
 // Proxy is the forward proxy of one component: it speaks HTTP CONNECT and
-// nothing else. Give it to the component as HTTPS_PROXY ("http://" + Addr()). Go's
+// nothing else. Give it to the component as HTTPS_PROXY ("http://" and its address). Go's
 // net/http goes past a proxy for loopback addresses and "localhost", but not
 // for other names, so the component must know its peers by such.
 type Proxy struct {
@@ -64,9 +64,6 @@ func ListenProxy(from, listen string, targets []Target) (*Proxy, error) {
 // Links are the links to the targets, in their order.
 func (p *Proxy) Links() []*Link { return p.order }
 
-// Addr is where it listens: "127.0.0.1:12345".
-func (p *Proxy) Addr() string { return p.port.addr() }
-
 // Close ends the proxy and all connections, and waits for them.
 func (p *Proxy) Close() error {
 	err := p.port.stop()
@@ -83,8 +80,7 @@ func (p *Proxy) Close() error {
 	return err
 }
 
-// The bounds of saying where to: how long a connection may take, and how much it
-// may say.
+// The bounds of saying where to: how long a connection may take, and how much it may say.
 const (
 	askPatience = 10 * time.Second
 	askBytes    = 64 << 10

@@ -198,18 +198,25 @@ func TestProxyRefusesOtherRequests(t *testing.T) {
 	}
 }
 
-// A CONNECT request needs some hundred bytes only.
-func TestARequestWithoutEnd(t *testing.T) {
-	p, err := network.ListenProxy("etcd-0", "127.0.0.1:0", nil)
+// dialProxy starts the proxy of etcd-0 and connects to it.
+func dialProxy(t *testing.T, targets []network.Target) (*network.Proxy, net.Conn) {
+	t.Helper()
+	p, err := network.ListenProxy("etcd-0", "127.0.0.1:0", targets)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer p.Close()
+	t.Cleanup(func() { p.Close() })
 	c, err := net.Dial("tcp", p.Addr())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.Close()
+	t.Cleanup(func() { c.Close() })
+	return p, c
+}
+
+// A CONNECT request needs some hundred bytes only.
+func TestARequestWithoutEnd(t *testing.T) {
+	_, c := dialProxy(t, nil)
 	say(t, c, "CONNECT "+host1+" HTTP/1.1\r\nX: ")
 	n, err := io.Copy(c, endless{})
 	if err == nil || n > 64<<20 { // what the kernel's buffers hold comes on top
@@ -220,31 +227,14 @@ func TestARequestWithoutEnd(t *testing.T) {
 // A client may send its first bytes together with the CONNECT.
 func TestEarlyBytesAreKept(t *testing.T) {
 	s := startServer(t)
-	p, err := network.ListenProxy("etcd-0", "127.0.0.1:0", []network.Target{{To: "etcd-1", Host: host1, Upstream: s.addr()}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.Close()
-	c, err := net.Dial("tcp", p.Addr())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
+	_, c := dialProxy(t, []network.Target{{To: "etcd-1", Host: host1, Upstream: s.addr()}})
 	say(t, c, "CONNECT "+host1+" HTTP/1.1\r\nHost: "+host1+"\r\n\r\nearly")
 	hear(t, c, "HTTP/1.1 200 Connection established\r\n\r\nearly")
 	exchange(t, c, "later")
 }
 
 func TestCloseEndsConnectionsWithoutRequest(t *testing.T) {
-	p, err := network.ListenProxy("etcd-0", "127.0.0.1:0", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := net.Dial("tcp", p.Addr())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
+	p, c := dialProxy(t, nil)
 	say(t, c, "CONN")
 	if err := p.Close(); err != nil {
 		t.Error(err)

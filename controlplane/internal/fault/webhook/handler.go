@@ -25,8 +25,7 @@ import (
 const (
 	reviewPath = "/review"
 	probePath  = "/probe"
-	// maxReview bounds a review: etcd takes objects of up to 1.5 MiB, and a
-	// review holds one.
+	// maxReview bounds a review: etcd takes objects of up to 1.5 MiB, and a review holds one.
 	maxReview = 8 << 20
 )
 
@@ -47,7 +46,6 @@ func (w *Webhook) handler() http.Handler {
 	return mux
 }
 
-// review answers as the options say.
 func (w *Webhook) review(out http.ResponseWriter, r *http.Request) {
 	review, ok := decode(out, r)
 	if !ok {

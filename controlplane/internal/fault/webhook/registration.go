@@ -12,6 +12,7 @@ import (
 	core "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 // probeLabel marks the ConfigMap that a probe pretends to create; its value is
@@ -101,22 +102,19 @@ func (w *Webhook) unregister(ctx context.Context) (found bool, err error) {
 // awaitProbe pretends to create a ConfigMap until the API server asks the
 // webhook about that, or no longer does.
 func (w *Webhook) awaitProbe(ctx context.Context, asked bool) error {
-	every := time.NewTicker(probeEvery)
-	defer every.Stop()
-	for {
+	var failure error
+	err := wait.PollUntilContextCancel(ctx, probeEvery, true, func(ctx context.Context) (bool, error) {
 		got, err := w.tryProbe(ctx)
-		if err != nil {
-			return fmt.Errorf("find out whether the registration %s is in force: %w", w.options.Name, err)
-		}
-		if got == asked {
-			return nil
-		}
-		select {
-		case <-every.C:
-		case <-ctx.Done():
-			return fmt.Errorf("the API server has not heard of a change to the registration %s: %w", w.options.Name, context.Cause(ctx))
-		}
+		failure = err
+		return got == asked, err
+	})
+	switch {
+	case failure != nil:
+		return fmt.Errorf("find out whether the registration %s is in force: %w", w.options.Name, failure)
+	case err != nil:
+		return fmt.Errorf("the API server has not heard of a change to the registration %s: %w", w.options.Name, context.Cause(ctx))
 	}
+	return nil
 }
 
 // tryProbe reports whether the API server asks the webhook now.

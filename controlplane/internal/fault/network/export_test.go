@@ -1,0 +1,19 @@
+package network
+
+// Condition is the state requested last.
+func (l *Link) Condition() Condition {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.condition
+}
+
+// Set puts the link in a condition.
+func (l *Link) Set(c Condition) error {
+	return l.change(func(now *Condition) { *now = c })
+}
+
+// Addr is where it listens: "127.0.0.1:12345".
+func (l *Listener) Addr() string { return l.port.listener.Addr().String() }
+
+// Addr is where it listens: "127.0.0.1:12345".
+func (p *Proxy) Addr() string { return p.port.listener.Addr().String() }
