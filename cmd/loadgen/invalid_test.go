@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"golang.org/x/tools/txtar"
+
+	"github.com/stormglass/stormglass/internal/goldenscript"
 )
 
 var update = flag.Bool("update", false, "rewrite the expected errors in testdata/invalid")
@@ -19,40 +21,22 @@ var update = flag.Bool("update", false, "rewrite the expected errors in testdata
 // exact lines that `validate` says of it, and where the hint can be followed word
 // by word, a change by which the scenario becomes valid.
 func TestInvalidScenarios(t *testing.T) {
-	scripts, err := filepath.Glob("testdata/invalid/*.txtar")
-	if err != nil || len(scripts) == 0 {
-		t.Fatalf("no scripts: %v", err)
-	}
-	for _, script := range scripts {
-		t.Run(strings.TrimSuffix(filepath.Base(script), ".txtar"), func(t *testing.T) {
-			ar, err := txtar.ParseFile(script)
-			if err != nil {
-				t.Fatal(err)
-			}
-			text, want := string(ar.Files[0].Data), string(ar.Files[1].Data)
-			code, said := validate(t, text)
-			if *update {
-				ar.Files[1].Data = []byte(said)
-				if err := os.WriteFile(script, txtar.Format(ar), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			} else if said != want {
-				t.Errorf("said:\n%swant:\n%s", said, want)
-			}
-			if code != 2 {
-				t.Errorf("exit code %d, want 2", code)
-			}
-			if len(ar.Files) < 3 {
-				return
-			}
-			for line := range strings.Lines(string(ar.Files[2].Data)) {
+	goldenscript.Each(t, "testdata/invalid/*.txtar", *update, func(t *testing.T, script *txtar.Archive) string {
+		text := string(script.Files[0].Data)
+		code, said := validate(t, text)
+		if code != 2 {
+			t.Errorf("exit code %d, want 2", code)
+		}
+		if len(script.Files) > 2 {
+			for line := range strings.Lines(string(script.Files[2].Data)) {
 				text = mend(t, text, line)
 			}
 			if code, said := validate(t, text); code != 0 {
 				t.Errorf("after the hint was followed:\n%s", said)
 			}
-		})
-	}
+		}
+		return said
+	})
 }
 
 // TestAcceptedScenarios holds scenarios that a stricter check would refuse by mistake.

@@ -80,9 +80,7 @@ func Dial(dir string) (*Client, error) {
 
 // Status asks for the plane's state.
 func (c *Client) Status(ctx context.Context) (Status, error) {
-	var s Status
-	err := c.call(ctx, http.MethodGet, "/v1/status", nil, &s)
-	return s, err
+	return call[Status](ctx, c, http.MethodGet, "/v1/status", nil)
 }
 
 // Stop asks the supervisor to stop the plane in order and waits until its last process is gone.
@@ -107,7 +105,12 @@ func (c *Client) WaitGone(ctx context.Context) error {
 	return failure
 }
 
-// call sends in, if there is any, and reads the answer into out.
+// call sends in, if there is any, and returns the answer.
+func call[T any](ctx context.Context, c *Client, method, path string, in any) (out T, err error) {
+	err = c.call(ctx, method, path, in, &out)
+	return out, err
+}
+
 func (c *Client) call(ctx context.Context, method, path string, in, out any) error {
 	var body io.Reader = http.NoBody
 	if in != nil {
@@ -169,9 +172,7 @@ type FaultRefusal struct {
 // itself when its length is over. If ctx ends before it is in force it is undone
 // and never was. An *InvalidFault means that this plane can never have it.
 func (c *Client) Begin(ctx context.Context, f Fault) (FaultStatus, error) {
-	var status FaultStatus
-	err := c.call(ctx, http.MethodPost, "/v1/faults", f, &status)
-	return status, err
+	return call[FaultStatus](ctx, c, http.MethodPost, "/v1/faults", f)
 }
 
 // Check reports whether Begin would begin the fault now, and changes nothing: its
@@ -183,24 +184,18 @@ func (c *Client) Check(ctx context.Context, f Fault) error {
 // Clear ends a fault before its time and returns when it is undone. One that
 // has ended already is no error.
 func (c *Client) Clear(ctx context.Context, id string) (FaultStatus, error) {
-	var status FaultStatus
-	err := c.call(ctx, http.MethodDelete, "/v1/faults/"+url.PathEscape(id), nil, &status)
-	return status, err
+	return call[FaultStatus](ctx, c, http.MethodDelete, "/v1/faults/"+url.PathEscape(id), nil)
 }
 
 // ClearAll ends all faults and returns when they are undone.
 func (c *Client) ClearAll(ctx context.Context) ([]FaultStatus, error) {
-	var list []FaultStatus
-	err := c.call(ctx, http.MethodDelete, "/v1/faults", nil, &list)
-	return list, err
+	return call[[]FaultStatus](ctx, c, http.MethodDelete, "/v1/faults", nil)
 }
 
 // Faults lists the plane's faults in the order of their requests:
 // all that are in force, and the last of those that have ended.
 func (c *Client) Faults(ctx context.Context) ([]FaultStatus, error) {
-	var list []FaultStatus
-	err := c.call(ctx, http.MethodGet, "/v1/faults", nil, &list)
-	return list, err
+	return call[[]FaultStatus](ctx, c, http.MethodGet, "/v1/faults", nil)
 }
 
 // ErrEnded means that there will be no more events.
@@ -265,7 +260,5 @@ type Restored struct {
 // and starts all again. It returns when the plane is ready. What etcd held before
 // is gone then; when the restore fails, it is as before.
 func (c *Client) RestoreEtcd(ctx context.Context, file string) (Restored, error) {
-	var r Restored
-	err := c.call(ctx, http.MethodPost, "/v1/etcd/restore", Restore{File: file}, &r)
-	return r, err
+	return call[Restored](ctx, c, http.MethodPost, "/v1/etcd/restore", Restore{File: file})
 }

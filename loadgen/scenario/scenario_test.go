@@ -2,13 +2,13 @@ package scenario
 
 import (
 	"flag"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"golang.org/x/tools/txtar"
 
+	"github.com/stormglass/stormglass/internal/goldenscript"
 	"github.com/stormglass/stormglass/internal/strictyaml"
 )
 
@@ -17,37 +17,17 @@ var update = flag.Bool("update", false, "rewrite the expected errors in testdata
 // TestBadScenarios tells, for each script in testdata, a scenario and the
 // exact errors a user reads.
 func TestBadScenarios(t *testing.T) {
-	scripts, err := filepath.Glob("testdata/bad/*.txtar")
-	if err != nil || len(scripts) == 0 {
-		t.Fatalf("no scripts: %v", err)
-	}
-	for _, script := range scripts {
-		t.Run(strings.TrimSuffix(filepath.Base(script), ".txtar"), func(t *testing.T) {
-			ar, err := txtar.ParseFile(script)
-			if err != nil {
-				t.Fatal(err)
-			}
-			sets := strings.Fields(string(ar.Comment))
-			_, err = Parse("bad.yaml", ar.Files[0].Data, sets)
-			if err == nil {
-				t.Fatal("accepted")
-			}
-			got := err.Error() + "\n"
-			if *update {
-				ar.Files = append(ar.Files[:1], txtar.File{Name: "errors", Data: []byte(got)})
-				if err := os.WriteFile(script, txtar.Format(ar), 0o644); err != nil {
-					t.Fatal(err)
-				}
-				return
-			}
-			if want := string(ar.Files[1].Data); got != want {
-				t.Errorf("errors:\n%swant:\n%s", got, want)
-			}
-			if len(strictyaml.Errors(err)) != strings.Count(got, "\n") {
-				t.Errorf("not one line per error:\n%s", got)
-			}
-		})
-	}
+	goldenscript.Each(t, "testdata/bad/*.txtar", *update, func(t *testing.T, script *txtar.Archive) string {
+		_, err := Parse("bad.yaml", script.Files[0].Data, strings.Fields(string(script.Comment)))
+		if err == nil {
+			t.Fatal("accepted")
+		}
+		got := err.Error() + "\n"
+		if len(strictyaml.Errors(err)) != strings.Count(got, "\n") {
+			t.Errorf("not one line per error:\n%s", got)
+		}
+		return got
+	})
 }
 
 func TestCatalogueIsValidAndResolves(t *testing.T) {

@@ -4,8 +4,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/stormglass/stormglass/controlplane/control"
 )
 
 // A restore goes together with no fault.
