@@ -71,8 +71,7 @@ func (p *Plane) publishChanged(change func(*control.Cluster)) error {
 	return writeJSON(filepath.Join(p.layout.Dir, control.ClusterFile), cluster)
 }
 
-// Status is the plane's state now. While the plane is ready its components are
-// asked for their roles, which takes up to a second.
+// Status is the plane's state now.
 func (p *Plane) Status() control.Status {
 	p.mu.Lock()
 	s := control.Status{
@@ -96,8 +95,7 @@ func (p *Plane) Status() control.Status {
 type (
 	// Observer is a running `loadgen observe`.
 	Observer = observer.Observer
-	// ObserverOptions say what program observes and where it serves. Observe fills in
-	// Dir and Log.
+	// ObserverOptions say what program observes and where it serves.
 	ObserverOptions = observer.Options
 )
 

@@ -92,8 +92,7 @@ func (d *directory) make() error {
 	return err
 }
 
-// lockWithin takes the lock. The components of a dead supervisor hold its lock until
-// they have ended too, so it waits for them a little (stragglers).
+// lockWithin takes the lock.
 func lockWithin(ctx context.Context, path string) (*os.File, error) {
 	inUse := func(pid int) error {
 		return fmt.Errorf("%s: a control plane runs here already, supervisor %d (stop it with: controlplane down --dir %s; or choose another --dir)", path, pid, shell.Quote(path))

@@ -125,8 +125,7 @@ func (p *Plane) launch(ctx context.Context, ports topology.Ports, again bool) er
 // A supervisor that is killed undoes no fault. disarm and sweepWebhooks remove from
 // the plane's data what would keep it from serving as before.
 
-// disarm takes back etcd's alarm about space, under which no leader gets its lease. If
-// there is no room the next write raises it again.
+// disarm takes back etcd's alarm about space, under which no leader gets its lease.
 func (p *Plane) disarm(ctx context.Context, client *adminclient.Client, etcd topology.Process) error {
 	raised, err := fault.Disarm(ctx, func(ctx context.Context, path string, in, out any) error {
 		return client.CallEtcd(ctx, etcd, path, in, out)

@@ -139,8 +139,7 @@ func (m *messages) flush() {
 	}
 }
 
-// close closes the log. Afterwards nothing is passed on but the line that is being
-// read.
+// close closes the log.
 func (m *messages) close() {
 	m.flush()
 	m.mu.Lock()

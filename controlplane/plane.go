@@ -275,8 +275,7 @@ func (p *Plane) shutdownSignal(now <-chan struct{}) <-chan struct{} {
 	return over
 }
 
-// faultsWithin bounds the undoing of faults at the end. Together with the stop
-// of the processes it stays below what `down` and control.Supervisor.Stop wait.
+// faultsWithin bounds the undoing of faults at the end.
 const faultsWithin = 8 * time.Second
 
 // undoFaults undoes all faults: a paused process ignores a stop, and etcd keeps its alarms on disk.

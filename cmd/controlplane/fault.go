@@ -195,7 +195,7 @@ func milliseconds(d time.Duration) string {
 	return fmt.Sprintf("%.1f s", d.Seconds())
 }
 
-// question is what a user asks the supervisor of a plane.
+// question is a request to the supervisor of a plane.
 type question struct {
 	client *control.Client
 	args   []string

@@ -23,8 +23,7 @@ import (
 	"github.com/stormglass/stormglass/internal/userfile"
 )
 
-// Load reads cluster.json of the plane in dir. The plane may have stopped
-// since.
+// Load reads cluster.json of the plane in dir.
 func Load(dir string) (Cluster, error) {
 	var c Cluster
 	path := filepath.Join(dir, ClusterFile)
@@ -181,8 +180,7 @@ func (c *Client) Check(ctx context.Context, f Fault) error {
 	return c.call(ctx, http.MethodPost, "/v1/faults/check", f, nil)
 }
 
-// Clear ends a fault before its time and returns when it is undone. One that
-// has ended already is no error.
+// Clear ends a fault before its time and returns when it is undone.
 func (c *Client) Clear(ctx context.Context, id string) (FaultStatus, error) {
 	return call[FaultStatus](ctx, c, http.MethodDelete, "/v1/faults/"+url.PathEscape(id), nil)
 }

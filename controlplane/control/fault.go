@@ -147,7 +147,6 @@ type FaultKind struct {
 	Links bool
 
 	// Silences is true if its components do not answer scrapes while it is in force.
-	// Scrapes go straight to a component, not over its links.
 	Silences bool
 	// Isolates is true if schedulers and controller managers may not answer scrapes
 	// either: they ask an API server who it is that asks them.

@@ -51,8 +51,7 @@ func (v *validator) gates() {
 	for i := range v.s.Gates {
 		g := &v.s.Gates[i]
 		path := fmt.Sprintf("gates[%d]", i)
-		v.name(path+".name", g.Name)
-		v.unique(path, "gate", g.Name, "gates are told apart by name", seen)
+		v.uniqueName(path, "gate", g.Name, seen)
 		switch {
 		case g.Alert != "" || g.Fires != nil:
 			v.alertGate(path, g)

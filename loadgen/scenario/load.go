@@ -87,8 +87,7 @@ func ReadStdin(ctx context.Context, stdin io.Reader, overrides []string) (*Scena
 	return s, s.readReplays(".")
 }
 
-// Parse reads a scenario from data; file is its name in errors. Replays are
-// left without their times.
+// Parse reads a scenario from data; file is its name in errors.
 func Parse(file string, data []byte, overrides []string) (*Scenario, error) {
 	s, err := parseAll(file, data, overrides)
 	if len(overrides) == 0 {
@@ -123,8 +122,7 @@ func parseAll(file string, data []byte, overrides []string) (*Scenario, error) {
 	return s, nil
 }
 
-// ParseRecorded reads the scenario of a run that is over. What cannot come to
-// pass is not refused: that run has been.
+// ParseRecorded reads the scenario of a run that is over.
 func ParseRecorded(file string, data []byte) (*Scenario, error) {
 	return parse(&Scenario{recorded: true}, file, data, nil, nil)
 }

@@ -24,7 +24,7 @@ func historyKind() loadKind {
 			orDefault(&l.Rate, 20)
 		},
 		validate:  func(v *validator, path string, l *Load, _ map[string]*Load) { v.history(path, l) },
-		plausible: (*course).history,
+		plausible: (*forecast).history,
 	}
 }
 
@@ -44,7 +44,7 @@ func (v *validator) history(path string, l *Load) {
 }
 
 // history refuses one that is full before its phases of a fixed length are over.
-func (c *course) history(l PlacedLoad) {
+func (c *forecast) history(l PlacedLoad) {
 	length := c.v.s.FixedLength(l)
 	if most := MaxHistory / 2 / length.Seconds(); length > 0 && float64(l.Rate) > most {
 		hint := "a shorter phase"

@@ -35,7 +35,7 @@ type loadKind struct {
 	// that the load may name, nil in the background.
 	validate func(v *validator, path string, l *Load, open map[string]*Load)
 	// plausible checks what the load comes to in its time. Nil: what all do.
-	plausible func(*course, PlacedLoad)
+	plausible func(*forecast, PlacedLoad)
 }
 
 type refusal struct{ hint, why string }

@@ -30,8 +30,7 @@ func (v *validator) requests(path string, l *Load) {
 	seen := map[string]bool{}
 	for i, t := range l.Tenants {
 		at := fmt.Sprintf("%s.tenants[%d]", path, i)
-		v.name(at+".name", t.Name)
-		v.unique(at, "tenant", t.Name, "tenants are told apart by name", seen)
+		v.uniqueName(at, "tenant", t.Name, seen)
 		v.weight(at+".share", t.Share)
 		if slices.Contains(t.Groups, "system:masters") {
 			v.fail(at+".groups", "use a group of your own", "system:masters is exempt from priority and fairness: it would show nothing")

@@ -30,7 +30,7 @@ func watchesKind() loadKind {
 				v.fail(path+".kind", "open watches in a phase, with hold: true", "watches cannot run in the background")
 			}
 		},
-		plausible: (*course).slowWatches,
+		plausible: (*forecast).slowWatches,
 	}
 }
 
@@ -51,7 +51,7 @@ func (v *validator) watches(path string, l *Load) {
 }
 
 // slowWatches refuses a fraction that is less than one watch, as package watch counts them.
-func (c *course) slowWatches(l PlacedLoad) {
+func (c *forecast) slowWatches(l PlacedLoad) {
 	if l.Slow.Fraction > 0 && int(float64(l.Count)*l.Slow.Fraction) == 0 {
 		c.v.fail(l.Path+".slow.fraction", fmt.Sprintf("at least %s, which is one watch", plain(math.Ceil(1e5/float64(l.Count))/1e5)), "%s of %d watches is none", plain(l.Slow.Fraction), l.Count)
 	}

@@ -16,14 +16,14 @@ import (
 // minPhase is the shortest phase: scrapes are no closer together.
 const minPhase = time.Second
 
-// course is how the workload and the nodes stand as phases go by, as far as it is
+// forecast is how the workload and the nodes stand as phases go by, as far as it is
 // known before the run.
-type course struct {
+type forecast struct {
 	v     *validator
 	alive map[string]*placed // Deployments by name
-	// restless: something was done to pods or nodes since they were last awaited.
-	restless bool
-	hopeless bool // some pods were found never to become ready
+	// disturbed: something was done to pods or nodes since they were last awaited.
+	disturbed      bool
+	podsNeverReady bool // some pods were found never to become ready
 	fleet
 }
 
@@ -37,11 +37,11 @@ type placed struct {
 	updated string  // where it stands
 }
 
-// course checks what can be told on paper: conditions that hold at once or never,
+// forecast checks what is known before the run: conditions that hold at once or never,
 // pods that no node holds, faults without their target.
-func (v *validator) course() {
-	c := &course{v: v, alive: map[string]*placed{}}
-	c.shaken = !v.s.registersAtOnce()
+func (v *validator) forecast() {
+	c := &forecast{v: v, alive: map[string]*placed{}}
+	c.otherwiseNotReady = !v.s.registersAtOnce()
 	v.heartbeats()
 	for i := range v.s.Phases {
 		p := &v.s.Phases[i]
@@ -56,7 +56,7 @@ func (v *validator) course() {
 		}
 		notReady := c.mayBeNotReady(c.elapsed)
 		before := len(v.errs)
-		c.strike(path, p)
+		c.applyFaults(path, p)
 		switch p.Until {
 		case "podsReady":
 			c.awaitPods(path, i, p)
@@ -67,7 +67,7 @@ func (v *validator) course() {
 		case "nodesNotReady":
 			c.awaitNotReady(path, p)
 		}
-		c.shake(p)
+		c.noteOtherCauses(p)
 		c.elapsed += max(p.For, p.Within).D()
 		c.opening(path, p)
 		c.bursts(path, p)
@@ -75,8 +75,8 @@ func (v *validator) course() {
 	c.loads()
 }
 
-func (c *course) act(path string, phase int, a *Action) {
-	c.restless = true
+func (c *forecast) act(path string, phase int, a *Action) {
+	c.disturbed = true
 	d := c.alive[a.Name]
 	switch {
 	case a.Kind == "deploy" && d != nil:
@@ -98,7 +98,7 @@ func (c *course) act(path string, phase int, a *Action) {
 }
 
 // nodeLabels are those by which simulated nodes differ or are found.
-func (c *course) nodeLabels() []string {
+func (c *forecast) nodeLabels() []string {
 	all := []string{corev1.LabelHostname, corev1.LabelTopologyZone, corev1.LabelOSStable, corev1.LabelArchStable, "beta.kubernetes.io/os", "beta.kubernetes.io/arch"}
 	if len(c.v.s.Nodes.Shapes) > 0 {
 		all = append(all, corev1.LabelInstanceTypeStable)
@@ -106,7 +106,7 @@ func (c *course) nodeLabels() []string {
 	return all
 }
 
-func (c *course) checkSpread(path string, a *Action) {
+func (c *forecast) checkSpread(path string, a *Action) {
 	known := c.nodeLabels()
 	for i, t := range a.TopologySpread {
 		if t.Key == "" || slices.Contains(known, t.Key) || strings.HasPrefix(t.Key, "stormglass.dev/") {
@@ -124,7 +124,7 @@ func (c *course) checkSpread(path string, a *Action) {
 }
 
 // awaitPods checks that pods can become ready in the phase, and that they are not.
-func (c *course) awaitPods(path string, phase int, p *Phase) {
+func (c *forecast) awaitPods(path string, phase int, p *Phase) {
 	at := path + ".until"
 	nodes := c.v.s.Nodes
 	switch {
@@ -132,10 +132,10 @@ func (c *course) awaitPods(path string, phase int, p *Phase) {
 		c.v.fail(at, "add actions: [{kind: deploy, name: web, replicas: 100}], or write for: 30s", "podsReady holds at once: nothing is deployed by phase %q", p.Name)
 	case nodes.Count == 0:
 		c.v.fail(at, "set nodes.count", "podsReady never holds: there are no simulated nodes to run pods")
-	case c.hopeless: // said once
+	case c.podsNeverReady: // said once
 	case c.down >= nodes.Count:
 		c.v.fail(at, "add a nodeRecovery before", "podsReady never holds: all nodes have failed")
-	case !c.restless:
+	case !c.disturbed:
 		c.v.fail(at, "write for: 30s, or add actions or faults", "podsReady holds at once: nothing was done since pods were last awaited")
 	default:
 		before := len(c.v.errs)
@@ -144,16 +144,16 @@ func (c *course) awaitPods(path string, phase int, p *Phase) {
 			c.updates()
 		}
 		c.starting(phase, p)
-		c.hopeless = len(c.v.errs) > before
+		c.podsNeverReady = len(c.v.errs) > before
 	}
 	for _, d := range c.alive {
 		d.update = nil
 	}
-	c.restless = false
+	c.disturbed = false
 }
 
 // starting checks that pods have the time that their nodes take to start them.
-func (c *course) starting(phase int, p *Phase) {
+func (c *forecast) starting(phase int, p *Phase) {
 	takes := c.v.s.Nodes.PodStart.Median + c.v.s.Nodes.ImagePull.Median
 	for _, name := range slices.Sorted(maps.Keys(c.alive)) {
 		since := time.Duration(0)
@@ -173,7 +173,7 @@ func (c *course) starting(phase int, p *Phase) {
 }
 
 // opening checks that watches that are awaited have the time to open at their rate.
-func (c *course) opening(path string, p *Phase) {
+func (c *forecast) opening(path string, p *Phase) {
 	length := p.Within.D()
 	if p.Until != "watchesOpen" || length == 0 {
 		return
@@ -191,7 +191,7 @@ func (c *course) opening(path string, p *Phase) {
 }
 
 // bursts checks that a load of bursts has one in its phase.
-func (c *course) bursts(path string, p *Phase) {
+func (c *forecast) bursts(path string, p *Phase) {
 	length := max(p.For, p.Within)
 	for j, l := range p.Load {
 		if l.Shape.Kind == "burst" && length > 0 && l.Shape.Every >= length {
@@ -205,19 +205,19 @@ func (c *course) bursts(path string, p *Phase) {
 func (s *Scenario) StartsPods() []string {
 	var all []string
 	alive := map[string]bool{}
-	restless := false
+	disturbed := false
 	for i := range s.Phases {
 		p := &s.Phases[i]
-		restless = restless || len(p.Actions) > 0 || len(p.Faults) > 0
+		disturbed = disturbed || len(p.Actions) > 0 || len(p.Faults) > 0
 		for _, a := range p.Actions {
 			if alive[a.Name] = a.Kind != "delete"; !alive[a.Name] {
 				delete(alive, a.Name)
 			}
 		}
-		if restless && len(alive) > 0 {
+		if disturbed && len(alive) > 0 {
 			all = append(all, p.Name)
 		}
-		restless = restless && p.Until != "podsReady"
+		disturbed = disturbed && p.Until != "podsReady"
 	}
 	return all
 }

@@ -15,7 +15,7 @@ import (
 const defaultQuota = 2 << 30
 
 // loads checks what loads can come to in the time that they have, and what they keep in etcd.
-func (c *course) loads() {
+func (c *forecast) loads() {
 	for _, l := range c.v.s.Loads() {
 		c.arrivals(l)
 		if check := l.kind().plausible; check != nil {
@@ -27,7 +27,7 @@ func (c *course) loads() {
 }
 
 // controllers refuses to wait for pods that no controller makes, or for nodes that none watches.
-func (c *course) controllers() {
+func (c *forecast) controllers() {
 	const flag = "controlPlane.controllerManager.flags.controllers"
 	list, set := c.v.s.ControlPlane.ControllerManager.Flags["controllers"]
 	if !set {
@@ -72,7 +72,7 @@ func (s *Scenario) FixedLength(l PlacedLoad) time.Duration {
 	return s.longest(l)
 }
 
-// pacer gives the arrivals of a load, nil where they are not known on paper.
+// pacer gives the arrivals of a load, nil where they are not known before the run.
 func (s *Scenario) pacer(l PlacedLoad) arrival.Pacer {
 	if l.Shape.Kind == "replay" || l.kind().unpaced {
 		return nil
@@ -85,7 +85,7 @@ func (s *Scenario) pacer(l PlacedLoad) arrival.Pacer {
 }
 
 // arrivals refuses a load without an arrival in its time.
-func (c *course) arrivals(l PlacedLoad) {
+func (c *forecast) arrivals(l PlacedLoad) {
 	p, length := c.v.s.pacer(l), c.v.s.longest(l)
 	if p == nil || length == 0 {
 		return
@@ -160,9 +160,8 @@ func (s *Scenario) sparse() []string {
 	return all
 }
 
-// volume refuses objects that etcd has no room for. They are all made before the
-// first phase.
-func (c *course) volume() {
+// volume refuses objects that etcd has no room for.
+func (c *forecast) volume() {
 	quota := int64(defaultQuota)
 	if n, err := strconv.ParseInt(c.v.s.ControlPlane.Etcd.Flags["quota-backend-bytes"], 0, 64); err == nil && n != 0 {
 		quota = n

@@ -10,13 +10,13 @@ import (
 // fleet is how the simulated nodes stand as phases go by. Times count from the
 // start of the first phase, with every phase at its longest.
 type fleet struct {
-	elapsed time.Duration // when the current phase begins
-	down    int           // nodes that failed and were not brought back
-	downAt  time.Duration // when the first of them failed
-	struck  bool          // nodes failed or became slow, and were not brought back
-	hasty   bool          // nodes were brought back before anything could notice that they failed
-	shaken  bool          // nodes may be not Ready for another reason than being down
-	seen    bool          // failed nodes may be seen not Ready in the current phase
+	elapsed            time.Duration // when the current phase begins
+	down               int           // nodes that failed and were not brought back
+	downAt             time.Duration // when the first of them failed
+	nodesFaulty        bool          // nodes failed or became slow, and were not brought back
+	recoveredUnnoticed bool          // nodes were brought back before anything could notice that they failed
+	otherwiseNotReady  bool          // nodes may be not Ready for another reason than being down
+	noticeable         bool          // failed nodes may be seen not Ready in the current phase
 }
 
 // gracePeriod is the controller manager's --node-monitor-grace-period.
@@ -48,28 +48,27 @@ func (v *validator) heartbeats() {
 // notice is the soonest that the controller manager takes a silent node for dead.
 func (s *Scenario) notice() time.Duration { return max(0, s.gracePeriod()-s.Nodes.LeaseRenew.D()) }
 
-// registersAtOnce reports whether all nodes register before the first of them renews
-// its lease. Larger fleets may fall back while they register.
+// registersAtOnce reports whether all nodes register before the first of them renews its lease.
 func (s *Scenario) registersAtOnce() bool {
 	return float64(s.Nodes.Count)/float64(s.Nodes.RegisterRate) < s.Nodes.LeaseRenew.D().Seconds()
 }
 
 // mayBeNotReady reports whether some node may be not Ready at a time.
-func (c *course) mayBeNotReady(at time.Duration) bool {
-	return c.shaken || c.down > 0 && at-c.downAt >= c.v.s.notice()
+func (c *forecast) mayBeNotReady(at time.Duration) bool {
+	return c.otherwiseNotReady || c.down > 0 && at-c.downAt >= c.v.s.notice()
 }
 
-// shake notes what a phase may have done to nodes beside failing them: anything
+// noteOtherCauses notes what a phase may have done to nodes beside failing them: anything
 // that loads or breaks the control plane may cost them heartbeats.
-func (c *course) shake(p *Phase) {
-	c.shaken = c.shaken || len(p.Load) > 0 || len(p.Actions) > 0 ||
+func (c *forecast) noteOtherCauses(p *Phase) {
+	c.otherwiseNotReady = c.otherwiseNotReady || len(p.Load) > 0 || len(p.Actions) > 0 ||
 		slices.ContainsFunc(p.Faults, func(f Fault) bool { return !f.OfNodes() || !f.StopsNodes() && !f.kind().Recovers })
 }
 
-// strike follows the faults of a phase in the order of their times.
-func (c *course) strike(path string, p *Phase) {
+// applyFaults follows the faults of a phase in the order of their times.
+func (c *forecast) applyFaults(path string, p *Phase) {
 	nodes := c.v.s.Nodes.Count
-	c.seen = false
+	c.noticeable = false
 	order := make([]int, len(p.Faults))
 	for i := range order {
 		order[i] = i
@@ -78,22 +77,22 @@ func (c *course) strike(path string, p *Phase) {
 	for _, i := range order {
 		f := &p.Faults[i]
 		at := fmt.Sprintf("%s.faults[%d]", path, i)
-		c.restless = true
+		c.disturbed = true
 		if !f.OfNodes() || nodes == 0 {
 			continue
 		}
 		if f.kind().Recovers {
-			if !c.struck {
+			if !c.nodesFaulty {
 				c.v.fail(at, "put it after a nodeFailure, nodeShutdown or slowKubelet", "no node has failed by then")
 			}
 			c.recover(c.elapsed + f.After.D())
 			continue
 		}
-		c.struck = true
+		c.nodesFaulty = true
 		n := int(f.Fraction*float64(nodes) + 0.5) // as package node counts them
 		switch {
 		case f.Fraction > 0 && n == 0:
-			c.seen = true // said here
+			c.noticeable = true // said here
 			c.v.fail(at+".fraction", fmt.Sprintf("at least %s, which is one node", plain(math.Ceil(1e5/float64(nodes))/1e5)), "%s of %d nodes is none", plain(f.Fraction), nodes)
 		case f.StopsNodes() && c.down >= nodes:
 			c.v.fail(at, "add a nodeRecovery before it", "all nodes have failed by then")
@@ -101,14 +100,14 @@ func (c *course) strike(path string, p *Phase) {
 			c.fail(c.elapsed+f.After.D(), f.kind().Announced, n)
 		}
 	}
-	c.seen = c.seen || c.down > 0
+	c.noticeable = c.noticeable || c.down > 0
 }
 
 // fail notes that n nodes are silent from a time on; announced: they report that.
-func (c *course) fail(at time.Duration, announced bool, n int) {
+func (c *forecast) fail(at time.Duration, announced bool, n int) {
 	if announced {
 		at -= c.v.s.notice()
-		c.shaken, c.seen = true, true
+		c.otherwiseNotReady, c.noticeable = true, true
 	}
 	if c.down == 0 {
 		c.downAt = at
@@ -117,20 +116,20 @@ func (c *course) fail(at time.Duration, announced bool, n int) {
 }
 
 // recover notes that all nodes come back at a time.
-func (c *course) recover(at time.Duration) {
+func (c *forecast) recover(at time.Duration) {
 	switch {
 	case c.down == 0:
 	case at-c.downAt >= c.v.s.notice():
-		c.shaken, c.seen = true, true
+		c.otherwiseNotReady, c.noticeable = true, true
 	default:
-		c.hasty = true
+		c.recoveredUnnoticed = true
 	}
-	c.down, c.struck = 0, false
+	c.down, c.nodesFaulty = 0, false
 }
 
 // awaitReady checks that nodesReady can hold in the phase, and need not hold as it
 // begins; notReady tells whether nodes may be not Ready then.
-func (c *course) awaitReady(path string, p *Phase, notReady bool) {
+func (c *forecast) awaitReady(path string, p *Phase, notReady bool) {
 	at := path + ".until"
 	switch {
 	case notReady && c.down > 0:
@@ -139,18 +138,18 @@ func (c *course) awaitReady(path string, p *Phase, notReady bool) {
 	case slices.ContainsFunc(p.Faults, Fault.StopsNodes):
 		c.v.fail(at, "await nodesNotReady here, and nodesReady in a later phase with faults: [{kind: nodeRecovery}]",
 			"nodesReady holds at once: no node has failed when phase %q begins", p.Name)
-	case c.hasty || c.down > 0:
+	case c.recoveredUnnoticed || c.down > 0:
 		c.v.fail(at, "before it, let a phase with the nodeFailure end until: nodesNotReady",
 			"nodesReady holds at once: a failed node is noticed after %s at the soonest", Duration(c.v.s.notice()))
 	default:
 		c.v.fail(at, "nodes are Ready before the first phase: write for: 30s, or await it after a nodeFailure, with a nodeRecovery",
 			"nodesReady holds at once: no fault, load or action before phase %q makes a node not Ready", p.Name)
 	}
-	c.shaken, c.hasty = false, false
+	c.otherwiseNotReady, c.recoveredUnnoticed = false, false
 }
 
 // awaitNotReady checks that failed nodes can be seen not Ready in the phase.
-func (c *course) awaitNotReady(path string, p *Phase) {
+func (c *forecast) awaitNotReady(path string, p *Phase) {
 	var first *Fault
 	recovers := false
 	for i := range p.Faults {
@@ -166,11 +165,11 @@ func (c *course) awaitNotReady(path string, p *Phase) {
 		after = max(after, first.After.D())
 	}
 	switch {
-	case c.seen && first != nil && first.kind().Announced:
-	case c.seen && p.Within.D() < after+notice:
+	case c.noticeable && first != nil && first.kind().Announced:
+	case c.noticeable && p.Within.D() < after+notice:
 		c.v.fail(path+".within", fmt.Sprintf("at least %s; the flag node-monitor-grace-period of the controller manager is %s", Duration(after+grace+10*time.Second), Duration(grace)),
 			"nodesNotReady never holds: a failed node is noticed after %s at the soonest", Duration(after+notice))
-	case c.seen:
+	case c.noticeable:
 	case recovers:
 		c.v.fail(path+".until", "leave the nodeRecovery to a later phase", "nodesNotReady never holds: the failed nodes are back before they are noticed, which takes %s at the soonest", Duration(notice))
 	default:

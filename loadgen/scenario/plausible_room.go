@@ -17,7 +17,7 @@ type room struct {
 	cpu, memory int64 // in thousandths
 }
 
-func (c *course) rooms() []room {
+func (c *forecast) rooms() []room {
 	n := c.v.s.Nodes
 	shapes := n.Shapes
 	if len(shapes) == 0 {
@@ -70,7 +70,7 @@ type demand struct {
 }
 
 // demands are those of all Deployments and of one pod more, if there is one.
-func (c *course) demands(rooms []room, more *placed) []demand {
+func (c *forecast) demands(rooms []room, more *placed) []demand {
 	pods, cpu, memory := demand{what: "pods"}, demand{what: "CPUs"}, demand{what: "bytes of memory"}
 	add := func(d *placed, n float64) {
 		pods.asked, cpu.asked, memory.asked = pods.asked+n, cpu.asked+n*float64(milli(d.CPU))/1000, memory.asked+n*float64(milli(d.Memory))/1000
@@ -89,7 +89,7 @@ func (c *course) demands(rooms []room, more *placed) []demand {
 }
 
 // capacity refuses Deployments that the nodes cannot hold.
-func (c *course) capacity() {
+func (c *forecast) capacity() {
 	var last *placed
 	rooms := c.rooms()
 	for _, name := range slices.Sorted(maps.Keys(c.alive)) {
@@ -111,7 +111,7 @@ func (c *course) capacity() {
 }
 
 // tooLarge refuses a Deployment that the nodes would not hold if it were alone.
-func (c *course) tooLarge(d *placed, rooms []room) bool {
+func (c *forecast) tooLarge(d *placed, rooms []room) bool {
 	fit := d.fit(rooms)
 	if int64(d.Replicas) <= fit {
 		return false
@@ -141,7 +141,7 @@ func (c *course) tooLarge(d *placed, rooms []room) bool {
 
 // noPodFits refuses pods that are larger than a node, at the field that was written: a pod of the
 // default size has too small a node.
-func (c *course) noPodFits(d *placed, field string, most *resource.Quantity, size string, least *resource.Quantity) {
+func (c *forecast) noPodFits(d *placed, field string, most *resource.Quantity, size string, least *resource.Quantity) {
 	at, hint := d.made+"."+field, "write a larger nodes."+field
 	if most.Sign() > 0 {
 		hint = fmt.Sprintf("at most %s for so many pods, or a larger nodes.%s", most, field)
@@ -157,7 +157,7 @@ func (c *course) noPodFits(d *placed, field string, most *resource.Quantity, siz
 
 // updates refuses a rollingUpdate that waits for ever: it may take no pod away
 // before a new one is Ready, and the nodes have no room for one more.
-func (c *course) updates() {
+func (c *forecast) updates() {
 	rooms := c.rooms()
 	for _, name := range slices.Sorted(maps.Keys(c.alive)) {
 		d := c.alive[name]

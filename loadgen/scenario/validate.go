@@ -81,6 +81,12 @@ func (v *validator) unique(path, what, name, hint string, seen map[string]bool) 
 	seen[name] = true
 }
 
+// uniqueName checks the name of an item of a list, in which it is the only one of that name.
+func (v *validator) uniqueName(path, what, name string, seen map[string]bool) {
+	v.name(path+".name", name)
+	v.unique(path, what, name, what+"s are told apart by name", seen)
+}
+
 func (v *validator) between(path string, value, low, high float64) {
 	if value < low || value > high {
 		if value == 0 && v.s.doc != nil && !v.s.doc.Written(path) {
@@ -160,8 +166,8 @@ func (s *Scenario) validate() error {
 		v.load(path, &s.Background[i], nil)
 	}
 	v.phases(loadNames)
-	if len(v.errs) == 0 && !s.recorded { // else the course is not known
-		v.course()
+	if len(v.errs) == 0 && !s.recorded { // else the forecast is not known
+		v.forecast()
 	}
 	v.variants()
 	v.signals()
@@ -187,8 +193,7 @@ func (v *validator) phases(loadNames map[string]bool) {
 	for i := range v.s.Phases {
 		p := &v.s.Phases[i]
 		path := fmt.Sprintf("phases[%d]", i)
-		v.name(path+".name", p.Name)
-		v.unique(path, "phase", p.Name, "phases are told apart by name", seen)
+		v.uniqueName(path, "phase", p.Name, seen)
 		v.phaseEnd(path, p)
 		for j := range p.Actions {
 			v.action(fmt.Sprintf("%s.actions[%d]", path, j), &p.Actions[j], deployed)

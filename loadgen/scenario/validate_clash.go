@@ -55,8 +55,7 @@ func (f *Fault) goneAfter(begin time.Duration) time.Duration {
 	return begin + f.For.D() + faultMargin
 }
 
-// shared is a part that two faults cannot have at once, or "". What only one
-// component in a role would have with the other fault, another may not.
+// shared is a part that two faults cannot have at once, or "".
 func (v *validator) shared(f, g *Fault) string {
 	a, b := v.needs(f), v.needs(g)
 	if part, clash := control.Clash(a.sure, b.sure); clash {

@@ -20,8 +20,7 @@ func (v *validator) nodes() {
 	seen := map[string]bool{}
 	for i, s := range n.Shapes {
 		path := fmt.Sprintf("nodes.shapes[%d]", i)
-		v.name(path+".name", s.Name)
-		v.unique(path, "shape", s.Name, "shapes are told apart by name", seen)
+		v.uniqueName(path, "shape", s.Name, seen)
 		v.weight(path+".weight", s.Weight)
 		if s.CPU == n.CPU { // checked above
 			s.CPU = ""

@@ -19,9 +19,8 @@ import (
 	"github.com/stormglass/stormglass/internal/strictyaml"
 )
 
-// objectFields checks the fields of a load's object as the API server decodes them:
-// it drops unknown ones in silence and answers 400 to values of another type. Kinds
-// that Kubernetes does not have may hold whatever can be written as JSON.
+// objectFields checks the fields of a load's object as the API server decodes them: it drops
+// unknown ones in silence and answers 400 to values of another type.
 func (v *validator) objectFields(path string, object map[string]any) {
 	apiVersion, _ := object["apiVersion"].(string)
 	kind, _ := object["kind"].(string)

@@ -21,8 +21,7 @@ func (v *validator) variants() {
 	for i := range v.s.Variants {
 		w := &v.s.Variants[i]
 		path := fmt.Sprintf("variants[%d]", i)
-		v.name(path+".name", w.Name)
-		v.unique(path, "variant", w.Name, "variants are told apart by name", seen)
+		v.uniqueName(path, "variant", w.Name, seen)
 		if w.Name == everyVariant {
 			v.fail(path+".name", "--variant all means every one", "a variant cannot be called %q", everyVariant)
 		}
@@ -70,8 +69,7 @@ func (v *validator) signals() {
 	for i := range v.s.Signals {
 		s := &v.s.Signals[i]
 		path := fmt.Sprintf("signals[%d]", i)
-		v.name(path+".name", s.Name)
-		v.unique(path, "signal", s.Name, "signals are told apart by name", seen)
+		v.uniqueName(path, "signal", s.Name, seen)
 		if s.Expr == "" {
 			v.fail(path+".expr", "write the PromQL of the incident's metric", "signal %q reads nothing", s.Name)
 		}
@@ -120,8 +118,7 @@ func (v *validator) compare() {
 	for i := range v.s.Compare {
 		f := &v.s.Compare[i]
 		path := fmt.Sprintf("compare[%d]", i)
-		v.name(path+".name", f.Name)
-		v.unique(path, "figure", f.Name, "figures are told apart by name", seen)
+		v.uniqueName(path, "figure", f.Name, seen)
 		v.oneSource(path, fmt.Sprintf("figure %q", f.Name), "shows", f.Objective, f.Expr)
 		if v.unit(path+".unit", f.Unit); f.Unit != "" && f.Expr == "" {
 			v.fail(path+".unit", "leave it out", "objective %s has a unit of its own", f.Objective)

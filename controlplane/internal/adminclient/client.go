@@ -214,8 +214,7 @@ func (c *Client) CallEtcd(ctx context.Context, etcd topology.Process, path strin
 	return nil
 }
 
-// LeaseTaken returns nil when a component of a kind has taken the lease since a
-// time. It is a component of this plane: DeleteLeases has removed older leases.
+// LeaseTaken returns nil when a component of a kind has taken the lease since a time.
 func (c *Client) LeaseTaken(ctx context.Context, kind string, since time.Time) error {
 	lease, err := c.kube.CoordinationV1().Leases(metav1.NamespaceSystem).Get(ctx, kind, metav1.GetOptions{})
 	if err != nil {

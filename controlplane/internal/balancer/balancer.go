@@ -144,7 +144,7 @@ func (b *Balancer) serve(ctx context.Context, client net.Conn) {
 	for _, s := range b.order() {
 		upstream, err := dialer.DialContext(ctx, "tcp", s.Address)
 		if err != nil {
-			continue // its next check says what is the matter
+			continue // its next check says why
 		}
 		if p := b.addPair(s, client, upstream); p != nil {
 			p.run()

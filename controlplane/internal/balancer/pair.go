@@ -47,8 +47,7 @@ func (b *buffers) get() *[bufferSize]byte {
 	return new([bufferSize]byte)
 }
 
-// forward copies until the end of from, which is no error. It waits for bytes
-// without a buffer: thousands of watches are silent nearly all of the time.
+// forward copies until the end of from, which is no error.
 func (b *buffers) forward(to, from *net.TCPConn) error {
 	raw, err := from.SyscallConn()
 	if err != nil {

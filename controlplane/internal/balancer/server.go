@@ -91,8 +91,7 @@ func (b *Balancer) watch(ctx context.Context, s *server) {
 	}
 }
 
-// check asks a server whether it is ready. An error means that it gave no
-// answer, or none that can be trusted.
+// check asks a server whether it is ready.
 func (b *Balancer) check(ctx context.Context, s *server) (ready bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, b.opts.Timeout)
 	defer cancel()

@@ -16,9 +16,8 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// Check asks a component's own flag set about flags that a user has set, and
-// the scheduler about its configuration. It constructs the component's command:
-// once per process, and in no process that does anything else.
+// Check asks a component's own flag set about flags that a user has set, and the scheduler about
+// its configuration.
 func Check(kind string, ask control.Check) (control.Checked, error) {
 	set, err := flagsOf(kind)
 	if err != nil {

@@ -95,5 +95,5 @@ func answer(w http.ResponseWriter, out any, err error) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(out) // a client that left is its own affair
+	_ = json.NewEncoder(w).Encode(out) // the client may have left
 }

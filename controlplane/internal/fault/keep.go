@@ -74,10 +74,8 @@ func (m *Manager) keep(a *active, ends time.Time) {
 	}
 }
 
-// Renew does again what faults in force did to a component's process, in the
-// one that has taken its place. The plane calls it when it has started a
-// component anew that had ended by itself; for one that a fault has ended there
-// is nothing to do. A failure is published as an event.
+// Renew does again what faults in force did to a component's process, in the one that has taken its
+// place.
 func (m *Manager) Renew(ctx context.Context, name string) {
 	m.mu.Lock()
 	var lost []*active
@@ -164,8 +162,7 @@ func (m *Manager) rollback(a *active, cause error) (control.FaultStatus, error) 
 	return control.FaultStatus{}, cause
 }
 
-// end asks the keeper to end the fault, and waits. A fault that is being begun is
-// abandoned for this cause.
+// end asks the keeper to end the fault, and waits.
 func (a *active) end(ctx context.Context, cause error) error {
 	a.abandon(cause)
 	reply := make(chan error, 1)

@@ -195,9 +195,8 @@ func (m *Manager) endAll(ctx context.Context, cause error) ([]control.FaultStatu
 	return list, err
 }
 
-// Exclude refuses all faults until release is called, for something that goes
-// together with none: why is the refusal's reason. It is an error if faults are in
-// force or being begun, or if something else excludes them.
+// Exclude refuses all faults until release is called, for something that goes together with none:
+// why is the refusal's reason.
 func (m *Manager) Exclude(why string) (release func(), err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

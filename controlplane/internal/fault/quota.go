@@ -10,8 +10,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// noSpace is the alarm that etcd raises when a write finds the quota used up. It
-// refuses all that needs space until the alarm is disarmed, also after a restart.
+// noSpace is the alarm that etcd raises when a write finds the quota used up.
 const noSpace = "NOSPACE"
 
 // lowerQuota restarts the etcd members with a small backend quota, one after
@@ -71,9 +70,7 @@ func (m *Manager) restartInTurn(ctx context.Context, members []string, flags con
 	return nil
 }
 
-// Disarm takes back all of etcd's alarms about space and tells whether there were
-// any. Where there is still no room the next write raises them again. call calls
-// the JSON gateway of a member.
+// Disarm takes back all of etcd's alarms about space and tells whether there were any.
 func Disarm(ctx context.Context, call func(ctx context.Context, path string, in, out any) error) (raised bool, err error) {
 	const path = "/v3/maintenance/alarm"
 	var list struct {

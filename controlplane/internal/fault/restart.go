@@ -12,10 +12,7 @@ import (
 // before the next one's turn. Upstream needs seconds, on a busy machine ten times that.
 const turnWithin = 90 * time.Second
 
-// restart ends the components in order and starts each as soon as it is gone. If there
-// are several it is a rollout: each has its turn when the one before it serves again.
-// The fault is in force meanwhile, and over when the last has started. A rollout that
-// cannot go on is reported as a lost fault.
+// restart ends the components in order and starts each as soon as it is gone.
 func (m *Manager) restart(_ context.Context, id string, _ control.Fault, t target) (effect, error) {
 	over := make(chan struct{})
 	failed := "" // half-way
@@ -68,9 +65,7 @@ func (m *Manager) awaitTurn(after string) error {
 	return err
 }
 
-// rehearse has the host restore etcd from a snapshot. The fault is in force
-// meanwhile, and over when all serves again, or when the host has given up and
-// gone back to what etcd held: that is reported as a lost fault.
+// rehearse has the host restore etcd from a snapshot.
 func (m *Manager) rehearse(_ context.Context, id string, _ control.Fault, _ target) (effect, error) {
 	over := make(chan struct{})
 	m.running.Go(func() {

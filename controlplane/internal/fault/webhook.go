@@ -23,9 +23,8 @@ import (
 // webhookNames begins the name of each registration; the fault's ID and the resource follow.
 const webhookNames = "stormglass-fault-"
 
-// clearEvery is how often the removal of a registration is tried while the API
-// server does not serve. No request waits for the webhook meanwhile: it allows
-// everything at once.
+// clearEvery is how often the removal of a registration is tried while the API server does not
+// serve.
 const clearEvery = 100 * time.Millisecond
 
 // A registration whose answer was lost may come about late: an etcd member
@@ -60,8 +59,7 @@ func webhookName(id, resource string) string {
 	return strings.TrimRight(name[:min(len(name), most)], "-")
 }
 
-// slowWebhook registers a webhook. Its server outlives the fault by the second
-// in which API servers hear of its end.
+// slowWebhook registers a webhook.
 func (m *Manager) slowWebhook(ctx context.Context, id string, f control.Fault, _ target) (effect, error) {
 	hooks, err := m.webhooks(m.host.Kubeconfig())
 	if err != nil {
@@ -86,7 +84,7 @@ func (m *Manager) slowWebhook(ctx context.Context, id string, f control.Fault, _
 		}) != nil {
 			return failure
 		}
-		m.running.Go(func() { _ = hook.Close(m.life) }) // what it was for is gone
+		m.running.Go(func() { _ = hook.Close(m.life) }) // its registration is gone
 		return nil
 	}}, nil
 }
@@ -129,10 +127,8 @@ func (a admin) remove(ctx context.Context, name string) (bool, error) {
 	return true, err
 }
 
-// Sweep removes the registrations of webhooks that a supervisor left in the
-// plane's data when it was killed: they have no server, so the requests they match
-// would fail for good. Call it when a resumed plane serves, before it takes faults.
-// It returns the names of the removed registrations.
+// Sweep removes the registrations of webhooks that a supervisor left in the plane's data when it
+// was killed: they have no server, so the requests they match would fail for good.
 func Sweep(ctx context.Context, kubeconfig string) ([]string, error) {
 	a, err := newAdmin(kubeconfig)
 	if err != nil {

@@ -187,8 +187,7 @@ func (r *Roles) fill(ctx context.Context, c *control.ComponentStatus) {
 	}
 }
 
-// Votes finds etcd's leader from the members' answers. A member that is cut off may
-// still know an old leader, and a paused one does not answer.
+// Votes finds etcd's leader from the members' answers.
 type Votes struct {
 	// Members counts all members, also those that do not run.
 	Members int

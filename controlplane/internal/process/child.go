@@ -97,7 +97,7 @@ func (c *Child) Stop(grace time.Duration, now <-chan struct{}) Exit {
 // Output is the end of what this child has written, at most 64 KiB.
 func (c *Child) Output() string { return c.Tail(64 << 10) }
 
-// Tail is the end of what this child has written, at most so many bytes.
+// Tail is the end of what this child has written, at most the given number of bytes.
 func (c *Child) Tail(most int64) string {
 	f, err := os.Open(c.log)
 	if err != nil {

@@ -15,9 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// AvailableMemory is the memory that new processes can have, in bytes: the
-// kernel's own estimate, or less where a control group (a container, a systemd
-// unit) limits this process. It is zero if the system does not tell.
+// AvailableMemory is the memory that new processes can have, in bytes: the kernel's own estimate,
+// or less where a control group (a container, a systemd unit) limits this process.
 func AvailableMemory() uint64 {
 	available := field("/proc/meminfo", "MemAvailable:") << 10
 	for dir := cgroup(); dir != ""; dir = filepath.Dir(dir) {

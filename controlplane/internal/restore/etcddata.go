@@ -56,8 +56,7 @@ func (m Members) Commit() error {
 	return nil
 }
 
-// Clean removes what was in use before a swap that is final. After an error it
-// only takes space: Recover tries again.
+// Clean removes what was in use before a swap that is final.
 func (m Members) Clean() error {
 	for _, dir := range m {
 		if err := os.RemoveAll(dir + beforeSuffix); err != nil {

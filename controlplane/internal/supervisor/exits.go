@@ -51,8 +51,7 @@ func underFault(faults []control.FaultStatus, revived, at time.Time) bool {
 	})
 }
 
-// watch reports the end of a process. An unexpected one that is not due to a fault
-// ends the plane.
+// watch reports the end of a process.
 func (s *Supervisor) watch(c *component, i *instance) {
 	<-i.child.Done()
 	if i.agent != nil {

@@ -45,8 +45,7 @@ func (s *Supervisor) Fsync(name string) (fault.Fsync, error) {
 	return i.agent, nil
 }
 
-// Kill ends a component by SIGKILL. The plane lives on without it. If the component
-// has ended by itself, its pending restart is cancelled.
+// Kill ends a component by SIGKILL.
 func (s *Supervisor) Kill(ctx context.Context, name string) error {
 	return s.end(ctx, name, func(c *process.Child) {
 		_ = c.Signal(syscall.SIGKILL) // it may have ended
@@ -82,9 +81,8 @@ func (s *Supervisor) end(ctx context.Context, name string, how func(*process.Chi
 	return nil
 }
 
-// Start starts a component that was killed or stopped, with the same ports and data
-// and with flags that replace its own until its next start. It returns when the
-// process has started. A component that runs is left alone.
+// Start starts a component that was killed or stopped, with the same ports and data and with flags
+// that replace its own until its next start.
 func (s *Supervisor) Start(_ context.Context, name string, flags control.Flags) error {
 	c, _, err := s.find(name)
 	if err != nil {

@@ -140,8 +140,7 @@ func newComponent(name, kind, address string) *component {
 // set sets a flag that every installation sets for itself.
 func (c *component) set(name, value string) { c.flags[name] = value }
 
-// setDeviation sets a flag that differs from upstream, with the reason. A value that
-// equals upstream's default is set and not listed.
+// setDeviation sets a flag that differs from upstream, with the reason.
 func (c *component) setDeviation(name, value, upstream, reason string) {
 	c.flags[name] = value
 	if value == upstream {

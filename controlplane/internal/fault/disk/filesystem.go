@@ -9,11 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// OtherFileSystem finds a directory that is on another device than dir and can
-// be written in: the "disk of its own" that external etcd does not share with
-// its neighbours. It looks at /dev/shm, $XDG_RUNTIME_DIR and the directory for
-// temporary files, in this order; on most machines that is memory (see the
-// package's limits). The error says what each of them lacks.
+// OtherFileSystem finds a directory that is on another device than dir and can be written in: the
+// "disk of its own" that external etcd does not share with its neighbours.
 func OtherFileSystem(dir string) (string, error) {
 	return otherFileSystem(dir, []candidate{
 		{"/dev/shm", "/dev/shm"},

@@ -202,9 +202,8 @@ func (w *Webhook) Clear(ctx context.Context) error {
 	return nil
 }
 
-// Close clears the fault if that was not done, and ends the server a second
-// after the registration was removed: until then API servers that have not
-// heard of that get their answer. If Clear fails the server ends all the same.
+// Close clears the fault if that was not done, and ends the server a second after the registration
+// was removed: until then API servers that have not heard of that get their answer.
 func (w *Webhook) Close(ctx context.Context) error {
 	err := w.Clear(ctx)
 	w.mu.Lock()
