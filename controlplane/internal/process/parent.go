@@ -18,17 +18,11 @@ import (
 // SIGKILL and no clean-up: the parent's death is never orderly, and its children
 // must not race with those of the next parent.
 func DieWithParent() error {
-	text, ok := os.LookupEnv(control.ParentPipeEnv)
-	if !ok {
-		return nil
-	}
-	fd, err := strconv.Atoi(text)
-	if err != nil {
-		return fmt.Errorf("%s=%q is not a descriptor", control.ParentPipeEnv, text)
-	}
-	if err := os.Unsetenv(control.ParentPipeEnv); err != nil {
+	number, ok, err := TakeNumber(control.ParentPipeEnv, "not a descriptor")
+	if err != nil || !ok {
 		return err
 	}
+	fd := int(number)
 	// What was inherited stops here: neither the pipe nor the directory's lock
 	// (see Spec.Hold) may pass on to a child of ours.
 	unix.CloseOnExec(fd)
@@ -42,6 +36,19 @@ func DieWithParent() error {
 		_ = unix.Kill(os.Getpid(), unix.SIGKILL)
 	}()
 	return nil
+}
+
+// TakeNumber reads a number that the parent left in the environment, and takes it out. ok is false
+// where there is none; wrong words the error of another text.
+func TakeNumber(env, wrong string) (n uint64, ok bool, err error) {
+	text, ok := os.LookupEnv(env)
+	if !ok {
+		return 0, false, nil
+	}
+	if n, err = strconv.ParseUint(text, 10, 64); err != nil {
+		return 0, true, fmt.Errorf("%s=%q is %s", env, text, wrong)
+	}
+	return n, true, os.Unsetenv(env)
 }
 
 // RaiseDescriptors raises the soft limit of open files to the hard one and
@@ -67,15 +74,8 @@ const descriptorsEnv = "STORMGLASS_DESCRIPTORS"
 // in main: the parent cannot set it, for Go raises the soft limit of every
 // process to the hard one as it starts. The hard limit stays.
 func LimitDescriptors() error {
-	text, ok := os.LookupEnv(descriptorsEnv)
-	if !ok {
-		return nil
-	}
-	soft, err := strconv.ParseUint(text, 10, 64)
-	if err != nil {
-		return fmt.Errorf("%s=%q is no number of descriptors", descriptorsEnv, text)
-	}
-	if err := os.Unsetenv(descriptorsEnv); err != nil {
+	soft, ok, err := TakeNumber(descriptorsEnv, "no number of descriptors")
+	if err != nil || !ok {
 		return err
 	}
 	var limit syscall.Rlimit

@@ -7,11 +7,12 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"strconv"
 	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/stormglass/stormglass/controlplane/internal/process"
 )
 
 // A question and its answer are a JSON message each, a packet of the socket.
@@ -35,17 +36,11 @@ const maxMessage = 4 << 10
 // Call it once, first thing in main. It returns at once; the agent lives as
 // long as the process. When the supervisor's end closes, a delay is cleared.
 func StartAgent() error {
-	text, ok := os.LookupEnv(AgentEnv)
-	if !ok {
-		return nil
-	}
-	fd, err := strconv.Atoi(text)
-	if err != nil {
-		return fmt.Errorf("%s=%q is not a descriptor", AgentEnv, text)
-	}
-	if err := os.Unsetenv(AgentEnv); err != nil {
+	number, ok, err := process.TakeNumber(AgentEnv, "not a descriptor")
+	if err != nil || !ok {
 		return err
 	}
+	fd := int(number)
 	unix.CloseOnExec(fd)
 	conn, err := socket(os.NewFile(uintptr(fd), "fsync agent"))
 	if err != nil {
