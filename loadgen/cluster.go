@@ -25,7 +25,7 @@ const RunLabel = cluster.RunLabel
 
 // Nodes runs the simulated nodes of a scenario alone until ctx ends. Nothing is
 // recorded and nothing judged.
-func Nodes(ctx context.Context, o Options) (result.Nodes, error) { return run.Nodes(ctx, o) }
+func Nodes(ctx context.Context, o Options) (result.Nodes, error) { return run.Nodes(ctx, o.internal()) }
 
 // Kubeconfig names a user's cluster, and the identity to use there.
 type Kubeconfig = cluster.Kubeconfig

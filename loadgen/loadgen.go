@@ -6,8 +6,45 @@
 //	dir, err := loadgen.Run(ctx, loadgen.Options{Scenario: s, Progress: progress})
 //	res, err := loadgen.Judge(ctx, dir)
 //
-// Everything that a run learns is in its directory as it goes on, so a run that was
-// killed can be judged too.
+// Everything that a run measures is in its directory as it goes on, so a run that was
+// killed can be judged too. Without Options.Kubeconfig the run starts a control plane
+// of its own with the binary controlplane.
+//
+// # Loads and measurements of one's own
+//
+// A load of kind "custom" has the schedule, the bounds and the name that the scenario
+// gives it, and the requests of a Load in Options.Loads under that name:
+//
+//	phases:
+//	  - {name: rush, for: 1m, load: [{kind: custom, name: login, rate: 50/s}]}
+//	gates:
+//	  - {name: logins, objective: request-latency, load: login, max: 200ms}
+//
+// Its arrivals are an open loop and its latencies count from the intended start, as
+// those of all loads. Counts and latencies are in result.Phase.Requests (verb "call"),
+// in the charts, and in the metrics stormglass_requests_total and
+// stormglass_request_seconds, so the objectives of requests apply to it.
+//
+// A metric of a Collector in Options.Collectors is recorded with every scrape, as job
+// "loadgen". A gate reads it by PromQL:
+//
+//	gates:
+//	  - {name: sessions, expr: max(myapp_sessions), max: 1000}
+//
+// # Other functions
+//
+// RunVariants and Compare set the variants of a scenario side by side. JudgeBy judges a
+// run by other gates or by Prometheus' rules, ChartByName draws one chart, Prove judges
+// alerts. Nodes and Observe run simulated nodes and an observer alone. Usage and
+// ExitCode map errors to the exit codes of the commands.
+//
+// # Stability
+//
+// Stable within v1alpha1, so that code and files of an older version go on to work: the
+// fields of a scenario file and of result.json (they are added, never renamed or given
+// another meaning), the directory of a run, exit codes, Run, RunVariants, Judge,
+// JudgeBy, Options, Load and Progress. All else that this package exports serves the
+// commands and may change with them. Packages under internal cannot be imported.
 package loadgen
 
 import (
@@ -16,10 +53,14 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/rest"
+
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/internal/cluster"
 	"github.com/stormglass/stormglass/loadgen/internal/compare"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/gate"
+	"github.com/stormglass/stormglass/loadgen/internal/load"
 	"github.com/stormglass/stormglass/loadgen/internal/record/promimport"
 	"github.com/stormglass/stormglass/loadgen/internal/run"
 	"github.com/stormglass/stormglass/loadgen/result"
@@ -34,14 +75,85 @@ const (
 	ExitUsage       = exitcode.Usage
 )
 
+// Options of a run. Scenario and Progress are needed, and Confirm with Kubeconfig.
+type Options struct {
+	Scenario *scenario.Scenario
+	// Overrides are the path=value settings that the scenario was read with, and
+	// WithoutGates the gates that were left out of it, for the record.
+	Overrides, WithoutGates []string
+	// Out is the run directory, new or empty; empty means runs/TIME-NAME.
+	Out string
+	// Kubeconfig names a user's cluster. The zero value means a control plane that is
+	// started for the run.
+	Kubeconfig Kubeconfig
+	// Targets is a file of further scrape targets of a user's cluster.
+	Targets string
+	// ControlPlane is the binary controlplane; empty means beside this program, then
+	// PATH.
+	ControlPlane string
+	// Loads make the requests of the scenario's loads of kind "custom", by name.
+	Loads map[string]Load
+	// Collectors are recorded beside the generator's own metrics. Their names must not
+	// begin with stormglass_, go_ or process_.
+	Collectors []prometheus.Collector
+	// Observe is the address, HOST:PORT, at which the run is served by Prometheus'
+	// query API while it goes on; empty means nowhere. ObservePublic allows one that
+	// other machines reach, without a password.
+	Observe       string
+	ObservePublic bool
+	// Prometheus scrapes the user's cluster already: its samples are copied, and
+	// nothing is scraped. Nil means there is none.
+	Prometheus *Prometheus
+	// Confirm is asked before anything is made in a user's cluster.
+	Confirm func(context.Context, Plan) (bool, error)
+	// Progress shows the run.
+	Progress Progress
+	// Hurry is closed when the user, who has ended the context, no longer waits for
+	// the end in order: what is still to be removed stays, the report is written.
+	// Nil: they always wait.
+	Hurry <-chan struct{}
+}
+
+// internal are the options for package run.
+func (o Options) internal() run.Options {
+	callers := map[string]load.Caller{}
+	for name, l := range o.Loads {
+		callers[name] = l
+	}
+	return run.Options{
+		Scenario: o.Scenario, Overrides: o.Overrides, WithoutGates: o.WithoutGates, Out: o.Out,
+		Kubeconfig: o.Kubeconfig, Targets: o.Targets, ControlPlane: o.ControlPlane,
+		Loads: callers, Collectors: o.Collectors, Observe: o.Observe, ObservePublic: o.ObservePublic,
+		Prometheus: o.Prometheus, Confirm: o.Confirm, Progress: o.Progress, Hurry: o.Hurry,
+	}
+}
+
+// Load makes the requests of a load of kind "custom".
+type Load interface {
+	// Prepare makes what Do needs, before the first phase. cfg is the identity of load
+	// on the target, namespace the run's own, labels those that everything made for
+	// the run carries, so that it is removed. On a user's cluster the identity has the
+	// rights of the scenario's other loads only.
+	Prepare(ctx context.Context, cfg *rest.Config, namespace string, labels map[string]string) error
+	// Do makes one request and returns when its answer has come. It is called from as
+	// many goroutines as the load's maxInFlight. ctx ends after the load's timeout. No
+	// error counts as status 200, an error of client-go as its HTTP status, others by
+	// kind, as in result.Requests.Outcomes.
+	Do(ctx context.Context) error
+}
+
+// Progress shows a run. Its methods are called from several goroutines.
+type Progress interface {
+	// Step is one line about something done or begun.
+	Step(line string)
+	// Live is the state of the run, once a second.
+	Live(Snapshot)
+}
+
 type (
-	// Options of a run.
-	Options = run.Options
-	// Progress receives the steps and the state of a run, from several goroutines.
-	Progress = run.Progress
-	// Snapshot is the state of a run.
+	// Snapshot is the state of a run: its phase, rates, nodes, pods and watches.
 	Snapshot = run.Snapshot
-	// Plan lists what a run will make in a user's cluster.
+	// Plan lists what a run will make in a user's cluster. String formats it.
 	Plan = cluster.Plan
 	// Prometheus names a Prometheus whose samples are copied in place of scrapes.
 	Prometheus = promimport.Config
@@ -50,14 +162,14 @@ type (
 // Run runs a scenario and returns its directory. An error means that there is
 // nothing to judge; a run that was interrupted, or whose environment failed
 // under it, has a directory that says so.
-func Run(ctx context.Context, o Options) (dir string, err error) { return run.Run(ctx, o) }
+func Run(ctx context.Context, o Options) (dir string, err error) { return run.Run(ctx, o.internal()) }
 
 // RunVariants runs all variants of a scenario, one after another, each on a plane
 // of its own and in a directory of its name, and compares them. A variant that
 // cannot run does not stop the others; an interrupt does, and those that have run
 // are compared. An error means that there is nothing to compare.
 func RunVariants(ctx context.Context, o Options) (c result.Comparison, dir string, err error) {
-	return compare.Run(ctx, o)
+	return compare.Run(ctx, o.internal())
 }
 
 // Check reports what is wrong with the gates of a scenario and of its variants.

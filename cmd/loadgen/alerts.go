@@ -71,9 +71,8 @@ func listAlerts(w io.Writer, all []alerts.Alert, output string) error {
 				Smallest: a.Smallest, Expr: a.Expr, ForSeconds: time.Duration(a.For).Seconds(), Runbook: a.Annotations["runbook"],
 			})
 		}
-		encoder := json.NewEncoder(w)
+		encoder := jsonTo(w)
 		encoder.SetEscapeHTML(false) // > in an expression stays readable
-		encoder.SetIndent("", "  ")
 		return encoder.Encode(list)
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
@@ -255,20 +254,13 @@ func (p proveOptions) show(cmd *cobra.Command, all []loadgen.JudgedProof) error 
 			wanted = append(wanted, a.Name)
 		}
 	}
-	r := loadgen.NewProofReport(all, wanted)
-	var err error
-	if p.output == "json" {
-		encoder := json.NewEncoder(cmd.OutOrStdout())
-		encoder.SetIndent("", "  ")
-		err = encoder.Encode(r)
-	} else {
-		err = loadgen.WriteProofs(cmd.OutOrStdout(), r)
-	}
-	if err == nil && r.ExitCode != loadgen.ExitPass {
-		err = verdictError(r.ExitCode)
-	}
-	if sumErr := p.summary.write(func(w io.Writer) error { return loadgen.WriteProofsMarkdown(w, r) }); sumErr != nil {
-		return sumErr
-	}
-	return err
+	r, w := loadgen.NewProofReport(all, wanted), cmd.OutOrStdout()
+	shown := showAs(p.output, r.ExitCode, func() error { return jsonTo(w).Encode(r) }, func() error { return loadgen.WriteProofs(w, r) })
+	return after(p.summary, shown, r, loadgen.WriteProofsMarkdown)
+}
+
+func jsonTo(w io.Writer) *json.Encoder {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e
 }

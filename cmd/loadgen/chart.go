@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -74,9 +73,7 @@ func (c *chart) run(cmd *cobra.Command, dir, output string) error {
 
 func listCharts(w io.Writer, all []loadgen.Chart, output string) error {
 	if output == "json" {
-		e := json.NewEncoder(w)
-		e.SetIndent("", "  ")
-		return e.Encode(all)
+		return jsonTo(w).Encode(all)
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, p := range all {

@@ -56,7 +56,7 @@ A summary is appended to its file, as $GITHUB_STEP_SUMMARY wants it.`,
 			if err := writeJUnit(junit, res); err != nil {
 				return err
 			}
-			return sum.after(show(cmd.OutOrStdout(), "", res, output), res)
+			return after(sum, show(cmd.OutOrStdout(), "", res, output), res, loadgen.WriteMarkdown)
 		},
 	}
 	cmd.Flags().StringArrayVar(&rules, "rules", nil, "`file` of gates, or of Prometheus' rules (repeatable)")
@@ -118,18 +118,10 @@ func (s *summary) flag(cmd *cobra.Command) {
 // check finds out before the work whether the file can be written.
 func (s summary) check() error { return s.write(func(io.Writer) error { return nil }) }
 
-// after appends a result when it has been shown; shown is the exit code, or what
-// went wrong with showing it.
-func (s summary) after(shown error, res result.Result) error {
-	if err := s.write(func(w io.Writer) error { return loadgen.WriteMarkdown(w, res) }); err != nil {
-		return err
-	}
-	return shown
-}
-
-// afterAll is after for variants side by side.
-func (s summary) afterAll(shown error, c result.Comparison) error {
-	if err := s.write(func(w io.Writer) error { return loadgen.WriteComparisonMarkdown(w, c) }); err != nil {
+// after appends v when it has been shown, and returns shown: the exit code, or the error
+// of showing it.
+func after[T any](s summary, shown error, v T, write func(io.Writer, T) error) error {
+	if err := s.write(func(w io.Writer) error { return write(w, v) }); err != nil {
 		return err
 	}
 	return shown

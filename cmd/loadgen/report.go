@@ -41,13 +41,13 @@ that stands alone, for a page or a ticket. --charts lists their names.`,
 				if err != nil {
 					return err
 				}
-				return sum.afterAll(showComparison(cmd.OutOrStdout(), args[0], c, output), c)
+				return after(sum, showComparison(cmd.OutOrStdout(), args[0], c, output), c, loadgen.WriteComparisonMarkdown)
 			}
 			res, err := loadgen.Judge(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
-			return sum.after(show(cmd.OutOrStdout(), args[0], res, output), res)
+			return after(sum, show(cmd.OutOrStdout(), args[0], res, output), res, loadgen.WriteMarkdown)
 		},
 	}
 	sum.flag(cmd)

@@ -85,7 +85,7 @@ is told, the report is still written. A third, 5 s later or more, ends at once.`
 				if err != nil {
 					return err
 				}
-				err = sum.afterAll(showComparison(cmd.OutOrStdout(), dir, c, output), c)
+				err = after(sum, showComparison(cmd.OutOrStdout(), dir, c, output), c, loadgen.WriteComparisonMarkdown)
 				for _, v := range c.Variants {
 					printLeftovers(cmd.ErrOrStderr(), v.Left)
 				}
@@ -108,7 +108,7 @@ is told, the report is still written. A third, 5 s later or more, ends at once.`
 			if err = errors.Join(err, judgeErr); err != nil {
 				return err
 			}
-			err = sum.after(show(cmd.OutOrStdout(), dir, res, output), res)
+			err = after(sum, show(cmd.OutOrStdout(), dir, res, output), res, loadgen.WriteMarkdown)
 			printLeftovers(cmd.ErrOrStderr(), res.Run.Left)
 			return err
 		},
@@ -151,34 +151,36 @@ func checkOutput(output string) error {
 // show prints the result; the exit code is the verdict's. An empty dir: there is no
 // report of it.
 func show(w io.Writer, dir string, res result.Result, output string) error {
+	return showAs(output, res.ExitCode, func() error { return loadgen.WriteJSON(w, res) }, func() error {
+		return loadgen.WriteText(w, res, textOptions(w, dir))
+	})
+}
+
+// showAs prints in one of the two formats and returns the exit code.
+func showAs(output string, exitCode int, asJSON, asText func() error) error {
+	write := asText
+	if output == "json" {
+		write = asJSON
+	}
+	if err := write(); err != nil || exitCode == loadgen.ExitPass {
+		return err
+	}
+	return verdictError(exitCode)
+}
+
+func textOptions(w io.Writer, dir string) loadgen.TextOptions {
 	if dir != "" {
 		dir = short(dir)
 	}
-	var err error
-	if output == "json" {
-		err = loadgen.WriteJSON(w, res)
-	} else {
-		err = loadgen.WriteText(w, res, loadgen.TextOptions{Color: colours(w), Width: width(w), Dir: dir})
-	}
-	if err == nil && res.ExitCode != loadgen.ExitPass {
-		err = verdictError(res.ExitCode)
-	}
-	return err
+	return loadgen.TextOptions{Color: colours(w), Width: width(w), Dir: dir}
 }
 
 // showComparison prints variants side by side; the exit code is the worst of
 // theirs.
 func showComparison(w io.Writer, dir string, c result.Comparison, output string) error {
-	var err error
-	if output == "json" {
-		err = loadgen.WriteComparisonJSON(w, c)
-	} else {
-		err = loadgen.WriteComparisonText(w, c, loadgen.TextOptions{Color: colours(w), Width: width(w), Dir: short(dir)})
-	}
-	if err == nil && c.ExitCode != loadgen.ExitPass {
-		err = verdictError(c.ExitCode)
-	}
-	return err
+	return showAs(output, c.ExitCode, func() error { return loadgen.WriteComparisonJSON(w, c) }, func() error {
+		return loadgen.WriteComparisonText(w, c, textOptions(w, dir))
+	})
 }
 
 // short is a path as a person in the present directory would write it.

@@ -3,6 +3,10 @@
 // result.json (judged, rebuilt by `loadgen report`). It is data only. Times
 // are UTC; durations are float64 seconds, in fields that end in Seconds;
 // sizes are bytes.
+//
+// Within a schema version fields are added, and none is renamed, removed or given
+// another meaning: a program that reads result.json ignores fields that it does not
+// know. The Go types may gain fields too, so name fields in composite literals.
 package result
 
 import (

@@ -42,7 +42,7 @@ type refusal struct{ hint, why string }
 
 // loadKinds lists the kinds in the order in which messages name them.
 func loadKinds() []loadKind {
-	return []loadKind{requestsKind(), watchesKind(), changesKind(), historyKind()}
+	return []loadKind{requestsKind(), watchesKind(), changesKind(), historyKind(), customKind()}
 }
 
 // LoadKinds lists the names of the kinds of load.

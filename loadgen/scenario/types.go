@@ -1,6 +1,11 @@
 // Package scenario is the schema of a scenario file, its strict loading
 // (errors name file, line, field and a hint), its validation, and the
 // built-in catalogue.
+//
+// Within an apiVersion fields and kinds are added, and none is renamed, removed or given
+// another meaning. Read, ReadStdin, Parse, Names, Source and Scenario's exported fields
+// are stable in the same way; the other functions serve the load generator and may
+// change.
 package scenario
 
 import (

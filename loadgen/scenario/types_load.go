@@ -8,7 +8,8 @@ import (
 // Load is one stream of work during a phase, or through all of them.
 type Load struct {
 	Name string `yaml:"name,omitempty"` // unique in the run, default the kind
-	// Kind: "requests", "watches", "changes" or "history" (judged at the run's end)
+	// Kind: "requests", "watches", "changes", "history" (judged at the run's end) or
+	// "custom" (requests made by the Go program that runs the scenario)
 	Kind string `yaml:"kind"`
 
 	Rate Rate `yaml:"rate,omitempty"` // of arrivals, or of opening watches: "50/s", "300/m"

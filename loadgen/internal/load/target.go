@@ -25,6 +25,8 @@ type Target struct {
 	Registerer prometheus.Registerer
 	// Samples records the loads ten times a second. Nil: they are not recorded.
 	Samples *samples.Recorder
+	// Callers are those of loads of kind "custom", by the loads' names.
+	Callers map[string]Caller
 	// Stalls tells when the generator was not run. Nil: unknown.
 	Stalls *stall.Meter
 }

@@ -49,7 +49,7 @@ func underway(t *testing.T, s *scenario.Scenario) *run {
 	return underwayOf(t, s, console{Progress: silent{}})
 }
 
-func underwayOf(t *testing.T, s *scenario.Scenario, c console) *run {
+func underwayOf(t *testing.T, s *scenario.Scenario, c console, collectors ...prometheus.Collector) *run {
 	t.Helper()
 	dir, err := makeDirectory(t.TempDir(), "mine", time.Now())
 	if err != nil {
@@ -62,7 +62,10 @@ func underwayOf(t *testing.T, s *scenario.Scenario, c console) *run {
 		target: newTarget(gone, &userCluster{c, gone, cleanupCommand(Options{Kubeconfig: theirs}, "0123456789")}, nil),
 	}
 	r.info.ID, r.info.Started = "0123456789", time.Now().UTC()
-	registry := prometheus.NewRegistry()
+	registry, err := Options{Collectors: collectors}.registry()
+	if err != nil {
+		t.Fatal(err)
+	}
 	if r.timeline, err = timeline.Open(dir.path); err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +75,7 @@ func underwayOf(t *testing.T, s *scenario.Scenario, c console) *run {
 	if r.recording, err = openRecording(recordingOptions{console: c, dir: dir.path, scenario: s, registry: registry}); err != nil {
 		t.Fatal(err)
 	}
-	if r.self, err = generator.NewSelfMeter(prometheus.NewRegistry()); err != nil {
+	if r.self, err = generator.NewSelfMeter(registry); err != nil {
 		t.Fatal(err)
 	}
 	if r.workload, err = workload.New(nowhere(), workload.Options{Namespace: "ns", Labels: map[string]string{"a": "b"}}); err != nil {

@@ -2,14 +2,25 @@ package run
 
 import (
 	"context"
+	"errors"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/internal/stubapi"
+	"github.com/stormglass/stormglass/loadgen/internal/judge"
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 	"github.com/stormglass/stormglass/loadgen/internal/load/kind"
+	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -34,7 +45,7 @@ func TestWatchesOfAPhaseThatIsOverAreNotAwaited(t *testing.T) {
 // the first holds open and changes that stand before them in the file.
 func TestLoadsOfEveryKind(t *testing.T) {
 	s := parse(t, `
-background: [{kind: history, rate: 10/s}]
+background: [{kind: history, rate: 10/s}, {kind: custom, name: login, rate: 10/s}]
 phases:
 - name: first
   for: 10s
@@ -55,7 +66,7 @@ phases:
 	synctest.Test(t, func(t *testing.T) {
 		m := through(t, s)
 		first, second := m.Phases[0], m.Phases[1]
-		if len(first.Requests) != 1 || first.Requests[0].Load != "requests" || first.Requests[0].Succeeded < 450 || len(second.Requests) != 0 {
+		if len(first.Requests) != 2 || first.Requests[1].Load != "requests" || first.Requests[1].Succeeded < 450 || len(second.Requests) != 1 {
 			t.Errorf("requests: %+v, then %+v", first.Requests, second.Requests)
 		}
 		if len(first.Watches) != 2 || len(second.Watches) != 1 {
@@ -70,10 +81,32 @@ phases:
 				t.Errorf("phase %s: changes %+v", p.Name, p.Changes)
 			}
 		}
+		if custom := second.Requests[0]; custom.Load != "login" || custom.Outcomes["200"] < 45 || custom.Outcomes["429"] < 45 || custom.Unsent != 0 {
+			t.Errorf("custom: %+v", custom)
+		}
 		if len(m.Histories) != 1 || m.Histories[0].Linearizable != "yes" || m.Histories[0].Writes.Succeeded == 0 {
 			t.Errorf("histories: %+v", m.Histories)
 		}
 	})
+}
+
+// logins gets a ConfigMap in every second call; the others are refused.
+type logins struct {
+	client kubernetes.Interface
+	done   atomic.Int64
+}
+
+func (l *logins) Prepare(ctx context.Context, cfg *rest.Config, namespace string, _ map[string]string) (err error) {
+	l.client, err = kubernetes.NewForConfig(cfg)
+	return err
+}
+
+func (l *logins) Do(ctx context.Context) error {
+	if l.done.Add(1)%2 == 0 {
+		return apierrors.NewTooManyRequests("later", 1)
+	}
+	_, err := l.client.CoreV1().ConfigMaps("storm").List(ctx, metav1.ListOptions{})
+	return err
 }
 
 // through runs the loads of all phases against a stub, and gives what they saw.
@@ -84,7 +117,7 @@ func through(t *testing.T, s *scenario.Scenario) result.Measurements {
 		t.Fatal(err)
 	}
 	defer server.Close()
-	ls, err := newLoads(t.Context(), s, load.Target{Config: server.Config(), Namespace: "storm", Seed: 1}, t.TempDir(), nil)
+	ls, err := newLoads(t.Context(), s, load.Target{Config: server.Config(), Namespace: "storm", Seed: 1, Callers: map[string]load.Caller{"login": &logins{}}}, t.TempDir(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,4 +140,65 @@ func through(t *testing.T, s *scenario.Scenario) result.Measurements {
 	ls.finish(t.Context(), t.Logf)
 	ls.addTo(&m)
 	return m
+}
+
+// A program's own load and metric go through a run to the verdict of gates on them.
+func TestCustomLoadAndMetricAreJudged(t *testing.T) {
+	server, err := stubapi.Start(stubapi.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	s := parse(t, `
+phases: [{name: p, for: 2s, load: [{kind: custom, name: login, rate: 50/s}]}]
+gates:
+- {name: latency, objective: request-latency, load: login, max: 1s}
+- {name: sessions, expr: sum(myapp_sessions), max: 6}
+- {name: sessions-few, expr: sum(myapp_sessions), max: 8}
+`)
+	sessions := prometheus.NewGauge(prometheus.GaugeOpts{Name: "myapp_sessions"})
+	sessions.Set(7)
+	r := underwayOf(t, s, console{Progress: silent{}}, sessions)
+	r.loads, err = newLoads(t.Context(), s, load.Target{
+		Config: server.Config(), Namespace: "storm", Samples: r.samples, Stalls: r.self.Stalls(), Callers: map[string]load.Caller{"login": &logins{}},
+	}, r.dir.path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.stage()
+	if r.info.Files, err = r.dir.writeScenario(s); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.phases.run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	r.info.Ended = time.Now().UTC()
+	err = errors.Join(r.recording.close(), r.samples.Close(), r.timeline.Close(), r.save())
+	digests, digestErr := result.Digest(r.dir.path)
+	r.info.Files = digests
+	if err = errors.Join(err, digestErr, rundir.WriteInfo(r.dir.path, r.info)); err != nil {
+		t.Fatal(err)
+	}
+	res, err := judge.Judge(t.Context(), r.dir.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []result.Verdict{result.Pass, result.Fail, result.Pass} {
+		if g := res.Gates[i]; g.Verdict != want {
+			t.Errorf("gate %s: %s, want %s: %+v", g.Name, g.Verdict, want, g)
+		}
+	}
+}
+
+func TestCustomLoadsNeedTheirCode(t *testing.T) {
+	s := parse(t, "phases: [{name: p, for: 1s, load: [{kind: custom, name: login, rate: 1/s}]}]")
+	for want, o := range map[string]Options{
+		"mine.yaml:4: phases.p.load.login: load login is custom, and no code was given for it (run it from a Go program that gives it in loadgen.Options.Loads)": {},
+		`Options.Loads: scenario mine has no custom load "logout"`: {Loads: map[string]load.Caller{"login": &logins{}, "logout": &logins{}}},
+	} {
+		o.Scenario = s
+		if _, err := Run(t.Context(), o); exitcode.Of(err) != exitcode.Usage || err.Error() != want {
+			t.Errorf("got  %v\nwant %s", err, want)
+		}
+	}
 }

@@ -2,39 +2,63 @@ package run
 
 import (
 	"context"
+	"fmt"
+	"maps"
+	"slices"
 
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/internal/cluster"
+	"github.com/stormglass/stormglass/loadgen/internal/load"
 	"github.com/stormglass/stormglass/loadgen/internal/record/promimport"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Options of a run.
+// Options of a run. Package loadgen documents them.
 type Options struct {
-	Scenario *scenario.Scenario
-	// Overrides are the --set values the scenario was read with, for the record.
-	Overrides []string
-	// WithoutGates are those that were left out of the scenario, for the record.
-	WithoutGates []string
-	// Out is the run directory; empty means runs/TIME-NAME.
-	Out string
-	// Kubeconfig of a user's cluster; the zero value means a bundled plane, started
-	// for this run by the ControlPlane binary.
-	Kubeconfig   cluster.Kubeconfig
-	Targets      string // file of further scrape targets for a user's cluster
-	ControlPlane string // path of the binary; empty means beside ours, then PATH
-	// Observe is the address, HOST:PORT, at which the run is served by
-	// Prometheus' query API while it goes on; empty means nowhere. ObservePublic
-	// allows one that other machines reach.
-	Observe       string
-	ObservePublic bool
-	// Prometheus scrapes the user's cluster already: its samples are copied, and
-	// nothing is scraped. Nil means there is none.
-	Prometheus *promimport.Config
-	// Hurry is closed when the user, who has ended the context, no longer waits for
-	// the end in order: what is still to be removed stays, the report is written.
-	// Nil: they always wait.
-	Hurry <-chan struct{}
-	// Confirm is asked before anything is made in a user's cluster.
-	Confirm  func(context.Context, cluster.Plan) (bool, error)
-	Progress Progress
+	Scenario                *scenario.Scenario
+	Overrides, WithoutGates []string
+	Out                     string
+	Kubeconfig              cluster.Kubeconfig
+	Targets                 string
+	ControlPlane            string
+	Loads                   map[string]load.Caller
+	Collectors              []prometheus.Collector
+	Observe                 string
+	ObservePublic           bool
+	Prometheus              *promimport.Config
+	Confirm                 func(context.Context, cluster.Plan) (bool, error)
+	Progress                Progress
+	Hurry                   <-chan struct{}
+}
+
+// checkLoads refuses a custom load without code, and code without a custom load.
+func (o Options) checkLoads() error {
+	unused := maps.Clone(o.Loads)
+	for _, l := range o.Scenario.Loads() {
+		if l.Kind != "custom" {
+			continue
+		}
+		if o.Loads[l.Name] == nil {
+			return exitcode.UsageError(o.Scenario.Errorf(l.Path, "run it from a Go program that gives it in loadgen.Options.Loads",
+				"load %s is custom, and no code was given for it", l.Name))
+		}
+		delete(unused, l.Name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(unused)) {
+		return exitcode.Usagef("Options.Loads: scenario %s has no custom load %q", o.Scenario.Name, name)
+	}
+	return nil
+}
+
+// registry holds the metrics of the run, and those of the program that runs it.
+func (o Options) registry() (*prometheus.Registry, error) {
+	r := prometheus.NewRegistry()
+	for _, c := range o.Collectors {
+		if err := r.Register(c); err != nil {
+			return nil, fmt.Errorf("Options.Collectors: %w", err)
+		}
+	}
+	return r, nil
 }

@@ -69,7 +69,7 @@ func Run(ctx context.Context, o Options) (dir string, err error) {
 	if err != nil {
 		return "", exitcode.UsageError(err)
 	}
-	if err := CheckDescriptors(o.Scenario); err != nil {
+	if err := errors.Join(o.checkLoads(), CheckDescriptors(o.Scenario)); err != nil {
 		return "", err
 	}
 	c := console{o.Progress, o.Hurry}
@@ -91,6 +91,10 @@ func Run(ctx context.Context, o Options) (dir string, err error) {
 // the target is lost. started undoes what it has done when it fails.
 func prepare(ctx context.Context, o Options, gates []gate.Compiled, c console, started *undo) (r *run, watched context.Context, err error) {
 	r = &run{o: o, journal: journal{console: c}}
+	registry, err := o.registry()
+	if err != nil {
+		return nil, nil, err
+	}
 	if r.info, err = describe(o); err != nil {
 		return nil, nil, err
 	}
@@ -115,7 +119,6 @@ func prepare(ctx context.Context, o Options, gates []gate.Compiled, c console, s
 			return nil, nil, err
 		}
 	}
-	registry := prometheus.NewRegistry()
 	if err := r.begin(registry, started); err != nil {
 		return nil, nil, err
 	}
@@ -213,7 +216,7 @@ func (r *run) connect(ctx context.Context, registry *prometheus.Registry, source
 	defer r.waiting("the objects that loads work on")()
 	r.loads, err = newLoads(ctx, s, load.Target{
 		Config: t.Load, Namespace: t.Namespace, Labels: t.Labels, Seed: s.Seed, Registerer: registry,
-		Samples: r.samples, Stalls: r.self.Stalls(),
+		Samples: r.samples, Stalls: r.self.Stalls(), Callers: r.o.Loads,
 	}, r.dir.path, r.o.Hurry)
 	if err != nil {
 		return err

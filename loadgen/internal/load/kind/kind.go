@@ -20,6 +20,7 @@ func makers() map[string]func(*making, scenario.PlacedLoad) (load.Load, error) {
 		"watches":  newWatches,
 		"changes":  newChanges,
 		"history":  newHistory,
+		"custom":   newCustom,
 	}
 }
 
@@ -76,6 +77,14 @@ func newWatches(m *making, at scenario.PlacedLoad) (load.Load, error) {
 		return nil, err
 	}
 	return watch.New(m.target, *at.Load, pacer, objects)
+}
+
+func newCustom(m *making, at scenario.PlacedLoad) (load.Load, error) {
+	pacer, err := m.pacer(at)
+	if err != nil {
+		return nil, err
+	}
+	return request.NewCalls(m.target, *at.Load, m.target.Callers[at.Name], pacer)
 }
 
 func newHistory(m *making, at scenario.PlacedLoad) (load.Load, error) {

@@ -45,9 +45,7 @@ func (e *engine) dispatch(ctx context.Context) {
 	for late := e.due <= last; late && e.due < end; e.advance() {
 		e.unsent(e.op.KindOf(e.n), true)
 	}
-	e.mu.Lock()
-	e.end = e.start.Add(end)
-	e.mu.Unlock()
+	e.finish(end)
 	// Requests in flight end by themselves or by their timeout.
 	for e.inFlight.Load() > 0 {
 		e.pump()
@@ -91,17 +89,23 @@ func (e *engine) arrive() time.Duration {
 		return e.now()
 	}
 	now := e.now()
-	f.stats, f.metrics = (*e.phases.At(e.start.Add(e.due)))[kind], e.metrics[kind]
-	f.stats.offered.Add(1)
-	e.window.offered.Add(1)
-	e.inFlight.Add(1)
-	f.intended, f.taken, f.sent, f.deadline = e.due, now, 0, now+e.timeout
+	e.takeUp(f, kind, now)
+	f.sent, f.deadline = 0, now+e.timeout
 	f.again, f.bytes, f.status, f.malformed = 0, 0, 0, false
 	e.advance()
 	if e.queue.len() > 0 || !e.send(f, now) {
 		e.queue.push(f)
 	}
 	return now
+}
+
+// takeUp counts the arrival that is due as offered and in flight.
+func (e *engine) takeUp(f *flight, kind int, now time.Duration) {
+	f.stats, f.metrics = (*e.phases.At(e.start.Add(e.due)))[kind], e.metrics[kind]
+	f.stats.offered.Add(1)
+	e.window.offered.Add(1)
+	e.inFlight.Add(1)
+	f.intended, f.taken = e.due, now
 }
 
 // take gives memory for an arrival, at most for one more than maxInFlight.

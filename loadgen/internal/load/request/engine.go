@@ -39,8 +39,9 @@ type engine struct {
 	pacer       arrival.Pacer
 	maxInFlight int64
 	timeout     time.Duration
-	op          Operation
-	pool        *h2conn.Pool
+	kinds       []Kind
+	op          Operation              // nil of Calls
+	pool        *h2conn.Pool           // nil of Calls
 	phases      *load.Phases[[]*stats] // by kind
 	metrics     []*metrics             // by kind
 	window      window
@@ -71,9 +72,9 @@ type engine struct {
 	begun, end time.Time // for results
 }
 
-func newEngine(op Operation, pacer arrival.Pacer, pool *h2conn.Pool, all []*metrics, maxInFlight int64, timeout time.Duration) *engine {
+func newEngine(kinds []Kind, pacer arrival.Pacer, all []*metrics, maxInFlight int64, timeout time.Duration) *engine {
 	e := &engine{
-		pacer: pacer, maxInFlight: maxInFlight, timeout: timeout, op: op, pool: pool, metrics: all,
+		pacer: pacer, maxInFlight: maxInFlight, timeout: timeout, kinds: kinds, metrics: all,
 		phases: load.NewPhases(func() *[]*stats {
 			kinds := make([]*stats, len(all))
 			for i := range kinds {
@@ -99,12 +100,36 @@ func (e *engine) wake() {
 	e.alarm.ring()
 }
 
+// begin notes the start of the load.
+func (e *engine) begin() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.start = time.Now()
+	e.begun = e.start
+}
+
+// finish notes the end of its arrivals.
+func (e *engine) finish(end time.Duration) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.end = e.start.Add(end)
+}
+
+// awaitDue waits until the next arrival is due. False: ctx has ended.
+func (e *engine) awaitDue(ctx context.Context, timer *time.Timer) bool {
+	if wait := e.due - e.now(); wait > 0 {
+		timer.Reset(wait)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+	}
+	return ctx.Err() == nil
+}
+
 // run dispatches until ctx ends and the last request in flight has ended.
 func (e *engine) run(ctx context.Context) {
-	e.start = time.Now()
-	e.mu.Lock()
-	e.begun = e.start
-	e.mu.Unlock()
+	e.begin()
 	e.alarm = newAlarm()
 	defer e.alarm.close()
 	over := make(chan struct{})
@@ -143,7 +168,6 @@ func (e *engine) results(loadName string) map[string][]result.Requests {
 	if end.IsZero() {
 		end = time.Now()
 	}
-	kinds := e.op.Kinds()
 	byPhase := map[string][]result.Requests{}
 	e.phases.Each(begun, end, func(name string, length time.Duration, all *[]*stats) {
 		for i, s := range *all {
@@ -151,7 +175,7 @@ func (e *engine) results(loadName string) map[string][]result.Requests {
 			if r.Offered == 0 {
 				continue
 			}
-			k := kinds[i]
+			k := e.kinds[i]
 			r.Load, r.Verb, r.Resource, r.Variant, r.Tenant = loadName, k.Verb, k.Resource, k.Variant, k.Tenant
 			byPhase[name] = append(byPhase[name], r)
 		}

@@ -75,7 +75,16 @@ func (f *flight) End(err error) {
 	if err == nil { // else this may be no read loop
 		waited = f.stream.Waited()
 	}
-	own := e.ownDelay(f, end, waited)
+	e.account(f, o, end, e.ownDelay(f, end, waited))
+	e.flights.settle(f, free)
+	// The last thing: Run returns when it is zero.
+	if e.inFlight.Add(-1) == 0 && e.ended.Load() {
+		e.wake()
+	}
+}
+
+// account records the end of a flight.
+func (e *engine) account(f *flight, o load.Outcome, end time.Duration, own ownDelay) {
 	f.stats.record(f, o, end, own)
 	f.metrics.record(f, o, end)
 	took := end - f.intended
@@ -85,11 +94,6 @@ func (f *flight) End(err error) {
 		e.samples.Succeeded(took, own.all())
 	} else {
 		e.samples.Failed(o.String(), took, own.all())
-	}
-	e.flights.settle(f, free)
-	// The last thing: Run returns when it is zero.
-	if e.inFlight.Add(-1) == 0 && e.ended.Load() {
-		e.wake()
 	}
 }
 

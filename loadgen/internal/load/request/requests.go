@@ -56,7 +56,8 @@ func New(t load.Target, l scenario.Load, op Operation, pacer arrival.Pacer) (*Re
 	pool := h2conn.NewPool(to.Addr, h2conn.Options{
 		TLS: to.TLS, DialContext: to.Dial, ReadBuffer: readBuffer, Queued: true, Ping: pingAfter, StampArrivals: true,
 	}, connections)
-	engine := newEngine(op, pacer, pool, all, int64(l.MaxInFlight), timeout)
+	engine := newEngine(op.Kinds(), pacer, all, int64(l.MaxInFlight), timeout)
+	engine.op, engine.pool = op, pool
 	engine.samples, engine.stalls = t.Samples.Requests(l.Name), t.Stalls
 	return &Requests{name: l.Name, op: op, pool: pool, engine: engine}, nil
 }
@@ -94,6 +95,8 @@ func (r *Requests) Backlog() int64 { return r.pool.Backlog() }
 func (r *Requests) Results() map[string][]result.Requests { return r.engine.results(r.name) }
 
 // AddTo adds the results to the phases.
-func (r *Requests) AddTo(m *result.Measurements) {
-	load.AddToPhases(m, r.Results(), func(p *result.Phase, all []result.Requests) { p.Requests = append(p.Requests, all...) })
+func (r *Requests) AddTo(m *result.Measurements) { addRequests(m, r.Results()) }
+
+func addRequests(m *result.Measurements, byPhase map[string][]result.Requests) {
+	load.AddToPhases(m, byPhase, func(p *result.Phase, all []result.Requests) { p.Requests = append(p.Requests, all...) })
 }

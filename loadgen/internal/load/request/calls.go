@@ -1,0 +1,101 @@
+package request
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/stormglass/stormglass/loadgen/internal/load"
+	"github.com/stormglass/stormglass/loadgen/internal/load/arrival"
+	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// Calls is an open-loop load of calls of a Caller, a goroutine each. It accounts for
+// them as Requests does.
+type Calls struct {
+	load.Plain
+	name   string
+	target load.Target
+	caller load.Caller
+	engine *engine
+}
+
+var _ load.Load = (*Calls)(nil)
+
+// NewCalls makes a load with its defaults set. It calls nothing yet.
+func NewCalls(t load.Target, l scenario.Load, caller load.Caller, pacer arrival.Pacer) (*Calls, error) {
+	kinds := []Kind{{Verb: "call", Resource: l.Name}}
+	all, err := newMetrics(t.Registerer, l.Name, kinds)
+	if err != nil {
+		return nil, fmt.Errorf("load %s: %w", l.Name, err)
+	}
+	e := newEngine(kinds, pacer, all, int64(l.MaxInFlight), l.Timeout.D())
+	e.samples, e.stalls = t.Samples.Requests(l.Name), t.Stalls
+	return &Calls{name: l.Name, target: t, caller: caller, engine: e}, nil
+}
+
+// Prepare lets the caller prepare.
+func (c *Calls) Prepare(ctx context.Context) error {
+	return c.caller.Prepare(ctx, c.target.Config, c.target.Namespace, c.target.Labels)
+}
+
+// Run calls at each arrival until ctx ends, and returns when the last call has.
+func (c *Calls) Run(ctx context.Context) error {
+	e := c.engine
+	e.begin()
+	var calls sync.WaitGroup
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for e.due = e.pacer.At(0); e.awaitDue(ctx, timer); e.advance() {
+		now := e.now()
+		if e.inFlight.Load() >= e.maxInFlight {
+			e.unsent(0, e.ownBacklog(now))
+			continue
+		}
+		f := &flight{engine: e, sent: now}
+		e.takeUp(f, 0, now)
+		calls.Go(func() { c.call(f) })
+	}
+	end := e.now()
+	for ; e.due < end; e.advance() {
+		e.unsent(0, true)
+	}
+	e.finish(end)
+	calls.Wait()
+	return nil
+}
+
+func (c *Calls) call(f *flight) {
+	ctx, cancel := context.WithTimeout(context.Background(), c.engine.timeout)
+	defer cancel()
+	err := c.caller.Do(ctx)
+	end := c.engine.now()
+	c.engine.account(f, outcomeOfCall(err), end, c.engine.ownDelay(f, end, 0))
+	c.engine.inFlight.Add(-1)
+}
+
+// outcomeOfCall takes no error for 200, and an error of client-go for its HTTP status.
+func outcomeOfCall(err error) load.Outcome {
+	if err == nil {
+		return 200
+	}
+	var answer apierrors.APIStatus
+	if errors.As(err, &answer) && answer.Status().Code > 0 {
+		return load.Outcome(answer.Status().Code)
+	}
+	return load.OutcomeOf(err)
+}
+
+// BeginPhase attributes calls intended from then on to that phase.
+func (c *Calls) BeginPhase(name string, at time.Time) { c.engine.phases.Begin(name, at) }
+
+// Live returns what happened since the last call.
+func (c *Calls) Live() load.Live { return c.engine.window.live(time.Now()) }
+
+// AddTo adds the results to the phases.
+func (c *Calls) AddTo(m *result.Measurements) { addRequests(m, c.engine.results(c.name)) }

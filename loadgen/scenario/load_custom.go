@@ -1,0 +1,12 @@
+package scenario
+
+// customKind describes loads whose requests are made by the program that runs the
+// scenario.
+func customKind() loadKind {
+	return loadKind{
+		name: "custom", example: "[{kind: custom, name: login, rate: 50/s}]", results: []LoadResult{RequestResults},
+		fixed:    &refusal{"leave verb, resource and the like out", "the program that runs the scenario makes the requests of a custom load"},
+		fields:   func(*Load) []field { return nil },
+		validate: func(*validator, string, *Load, map[string]*Load) {},
+	}
+}
