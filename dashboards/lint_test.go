@@ -35,8 +35,8 @@ func each(t *testing.T, visit func(d Dashboard, name string, p Panel)) {
 	}
 }
 
-// TestKeyMetricsFirst: the overview begins with the four metrics of the
-// mission, by exactly these names.
+// TestKeyMetricsFirst: the overview begins with the four key metrics, by exactly
+// these names.
 func TestKeyMetricsFirst(t *testing.T) {
 	first := mustLoad(t)[0]
 	var got []string
@@ -63,7 +63,7 @@ func TestPanels(t *testing.T) {
 		}
 		titles[name] = true
 		if !slices.Contains([]string{"timeseries", "stat", "table", "heatmap", "state-timeline"}, p.Kind) {
-			t.Errorf("%s is a %s, which nobody draws", name, p.Kind)
+			t.Errorf("%s is a %s, which the report does not draw", name, p.Kind)
 		}
 		tells, do, ok := strings.Cut(p.Description, "\n\nDo: ")
 		if !ok || len(tells) < 20 || len(do) < 20 {

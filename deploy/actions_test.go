@@ -119,7 +119,7 @@ func TestCommands(t *testing.T) {
 			case program == "stormglass/bin/loadgen":
 				exists(t, loadgen, args[1:])
 			default:
-				t.Errorf("%s: nobody has checked what %s does", s.Name, program)
+				t.Errorf("%s: what %s does is not checked", s.Name, program)
 			}
 		}
 	}
@@ -162,7 +162,7 @@ func words(t *testing.T, line string, env map[string]string) []string {
 		if name == "GITHUB_STEP_SUMMARY" { // the runner's
 			return "summary.md"
 		}
-		t.Errorf("%q: nobody sets %s", line, name)
+		t.Errorf("%q: %s is not set", line, name)
 		return fmt.Sprintf("<%s>", name)
 	})
 	return strings.Fields(expanded)

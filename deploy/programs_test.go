@@ -94,7 +94,7 @@ func TestAmtoolAcceptsTheConfiguration(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	out, err := deploytest.Run(t, filepath.Dir(file), amtool, "config", "routes", "test", "--config.file="+file, "alertname=TargetDown", "severity=critical")
-	if err != nil || strings.TrimSpace(out) != "nobody" {
+	if err != nil || strings.TrimSpace(out) != "none" {
 		t.Errorf("the receiver of TargetDown: %q, %v", out, err)
 	}
 

@@ -125,7 +125,7 @@ func (t *tui) confirm(ctx context.Context, in io.Reader, plan string, yes bool) 
 		return true, nil
 	}
 	if f, ok := in.(*os.File); !ok || !term.IsTerminal(int(f.Fd())) {
-		return false, loadgen.Usage(fmt.Errorf("nobody is there to confirm this (add --yes where nobody can answer, as in CI)"))
+		return false, loadgen.Usage(fmt.Errorf("there is no terminal to confirm this (add --yes where no user can answer, as in CI)"))
 	}
 	fmt.Fprint(t.w, "Go ahead? [y/N] ")
 	return yesOrNo(ctx, in)

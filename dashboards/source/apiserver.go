@@ -46,7 +46,7 @@ func apiServer() board {
 					title: "p99 by scope", unit: "s", log: true, warn: 1, bad: 30,
 					queries: []query{q(p99(duration, short+`, scope!=""`, "scope"), "{{scope}}")},
 					tells:   "resource is one object (objective 1 s), namespace and cluster are lists (30 s).",
-					do:      "cluster slow: somebody lists everything; see LISTs, below.",
+					do:      "cluster slow: a client lists everything; see LISTs, below.",
 				}, {
 					title: "Writes: how long each took", kind: "heatmap", unit: "s", moves: []string{"slowFsync"},
 					queries: []query{q(buckets(duration, mutating), "{{le}}")},
@@ -168,7 +168,7 @@ func apiServer() board {
 				}, {
 					title: "Failed open", unit: "short", bad: 0.5, w: 12, moves: []string{"webhook open"},
 					queries: []query{q(failedOpen, "{{name}}").or(noOpen)},
-					tells:   "Writes of the last 5 minutes that passed although the webhook could not be asked. What it enforces is not enforced, and nobody sees an error.",
+					tells:   "Writes of the last 5 minutes that passed although the webhook could not be asked. What it enforces is not enforced, and no error is visible.",
 					do:      "mend it, then go through what was written meanwhile.",
 				}, {
 					title: "Refused by webhooks", unit: "cps", w: 12, moves: []string{"webhook closed"},
@@ -213,7 +213,7 @@ func apiServer() board {
 					do:    "failures: expired certificates or tokens, clocks that differ.",
 				}, {
 					title: "Authorization by who decided", unit: "cps", queries: []query{q(rate("apiserver_authorization_decisions_total", "@api", "type", "decision"), "{{type}} {{decision}}")},
-					tells: "Node, RBAC, webhooks. What nobody allows is answered with 403 and is not in here.",
+					tells: "Node, RBAC, webhooks. Requests that none of them allows get a 403 and are not counted here.",
 					do:    "a webhook on top: its latency is part of every request.",
 				}, {
 					title: "TLS handshakes that failed", unit: "cps",

@@ -35,7 +35,7 @@ func controllerManager() board {
 				}, {
 					title: "Keys added", unit: "ops", queries: []query{q(`topk(8, `+rate("workqueue_adds_total", "@kcm", "name")+`)`, "{{name}}")},
 					tells: "What the loops are asked to do.",
-					do:    "endpointslice or garbage_collector_* on top after a storm is its tail; all day long it is somebody's loop.",
+					do:    "endpointslice or garbage_collector_* on top after a storm is its tail; all day long it is a client that loops.",
 				}, {
 					title: "Keys that came back", unit: "ops", queries: []query{q(`topk(8, `+rate("workqueue_retries_total", "@kcm", "name")+`)`, "{{name}}")},
 					tells: "Failed, or to be looked at later.",

@@ -12,14 +12,11 @@ func TestDoc(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(docHead)
 	for _, d := range boards() {
-		fmt.Fprintf(&b, "\n## %s\n\n`%s`. %s\n\n", strings.TrimPrefix(d.title, "Stormglass / "), d.uid, d.tells)
+		var rows []string
 		for _, r := range d.rows {
-			var titles []string
-			for _, p := range r.panels {
-				titles = append(titles, p.title)
-			}
-			fmt.Fprintf(&b, "- **%s:** %s\n", r.title, strings.Join(titles, "; "))
+			rows = append(rows, r.title)
 		}
+		fmt.Fprintf(&b, "\n## %s\n\n`%s`. %s\n\nRows: %s.\n", strings.TrimPrefix(d.title, "Stormglass / "), d.uid, d.tells, strings.Join(rows, "; "))
 	}
 	b.WriteString(movesHead)
 	for _, c := range shown {
@@ -94,7 +91,7 @@ func TestShown(t *testing.T) {
 }
 
 const movesHead = `
-## What was seen to move panels
+## Faults that moved panels
 
 [dashboards/proof.json](../../dashboards/proof.json) names the panels that each must move, and ` + "`make panels RUN=DIR`" + ` checks a run. Proofs are
 runs of ` + "`loadgen alerts prove`" + `.
@@ -107,7 +104,7 @@ Eight Grafana dashboards for a production cluster or a run of Stormglass. Import
 [dashboards/json](../../dashboards/json), or have them provisioned ([how](../how-to/grafana-prometheus.md)). Below: their rows and panels. What a
 panel shows, and what to do when it looks wrong, is in its description, in Grafana and in the report.
 
-## What they expect
+## Requirements
 
 - A Prometheus data source with the jobs kube-apiserver, etcd, kube-scheduler, kube-controller-manager and, beside a run,
   loadgen. Relabel yours where they have other names. A label ` + "`cluster`" + ` is used where there is one.
@@ -121,7 +118,7 @@ panel shows, and what to do when it looks wrong, is in its description, in Grafa
 The HTML report of every run draws all panels from this JSON and the run's archive, folded up below its own charts. Colours and axes
 are the report's; there is no zoom; at most 150 points a line, 8 lines a panel and 1 MB in all (a larger run gets fewer points a line).
 
-## How they are tested
+## Tests
 
 [dashboards/source](../../dashboards/source) writes the JSON with Grafana's SDK; ` + "`go test ./dashboards/source -update`" + ` writes it and this page.
 
@@ -132,7 +129,7 @@ are the report's; there is no zoom; at most 150 points a line, 8 lines a panel a
   empty answer needs a reason in [dashboards/proof.json](../../dashboards/proof.json), and each reason names a query that would refute it. Grafana
   shows the reason in place of "No data".
 - **Panels move.** For a panel about a fault, some line must differ under the fault by a tenth of the panel's height in nine of ten pairs
-  of values (Mann-Whitney U), or reach such a peak from rest, or appear. [Below](#what-was-seen-to-move-panels): the runs that showed it. On three healthy
+  of values (Mann-Whitney U), or reach such a peak from rest, or appear. [Below](#faults-that-moved-panels): the runs that showed it. On three healthy
   runs 5, 9 and 15% of these panels count as moved at moments when nothing happened (` + "`go run ./loadgen/internal/report/panel/panels -calm RUN`" + `); had one
   peak above all before been enough, 30%. A panel that does not show its fault is reported, not an error: a remedy may keep it still.
 `

@@ -125,7 +125,7 @@ func etcd() board {
 					title: "Keys", kind: "stat", unit: "short", w: 4,
 					queries: []query{q(`max(etcd_debugging_mvcc_keys_total{@etcd})`, "keys")},
 					tells:   "Objects, leases and events of the whole cluster.",
-					do:      "if it grows without bound, somebody makes objects and never deletes them: see objects by resource.",
+					do:      "if it grows without bound, a client makes objects and never deletes them: see objects by resource.",
 				}, {
 					title: "What is done to the store", unit: "ops", w: 8,
 					queries: []query{

@@ -14,7 +14,7 @@ func nodes() board {
 						q(`sum(stormglass_nodes_ready{@generator})`, "as the kubelets know").or(noKubelets),
 					},
 					tells: "The controller manager waits for its grace period (40 s by default) before it says NotReady.",
-					do:    "Ready on one side only: heartbeats do not arrive, or nobody judges them. See leases, beside.",
+					do:    "Ready on one side only: heartbeats do not arrive, or no controller manager judges them. See leases, beside.",
 				}, {
 					title: "Nodes of a zone, as the controller manager counts them", unit: "short", moves: []string{"nodeFailure"}, queries: []query{
 						q(`max by (zone) (node_collector_zone_size{@kcm})`, "{{zone}}").or(noNodes),

@@ -14,9 +14,9 @@ var (
 	noReject    = dashboards.Reason{Text: "Priority and fairness has rejected nothing: good.", Unless: `apiserver_flowcontrol_rejected_requests_total > 0`}
 	noRefusal   = dashboards.Reason{Text: "No answer with a 4xx or 5xx code: good.", Unless: `apiserver_request_total{code=~"[45].."} > 0`}
 	noTerminate = dashboards.Reason{Text: "No watch was ended for being slow: good.", Unless: `apiserver_terminated_watchers_total > 0`}
-	noRelist    = dashboards.Reason{Text: "Nobody had to be sent initial events.", Unless: `apiserver_init_events_total > 0`}
+	noRelist    = dashboards.Reason{Text: "No watch asked for initial events.", Unless: `apiserver_init_events_total > 0`}
 	noEtcdError = dashboards.Reason{Text: "No call to etcd failed: good.", Unless: `etcd_request_errors_total > 0`}
-	noLists     = dashboards.Reason{Text: "Nobody listed anything.", Unless: `increase(apiserver_request_total{verb="LIST"}[1m]) > 0`}
+	noLists     = dashboards.Reason{Text: "There were no LISTs.", Unless: `increase(apiserver_request_total{verb="LIST"}[1m]) > 0`}
 	noPods      = dashboards.Reason{Text: "Nothing was scheduled.", Unless: `increase(scheduler_schedule_attempts_total[1m]) > 0`}
 	noSample    = dashboards.Reason{Text: "No attempt was measured: the scheduler measures one in ten.", Unless: `scheduler_plugin_execution_duration_seconds_count{extension_point!~".*Bind.*"} > 0`}
 	noLeftOver  = dashboards.Reason{Text: "Every pod has found a node: good.", Unless: `scheduler_unschedulable_pods > 0`}

@@ -156,7 +156,7 @@ func planeEnded(p *control.Supervisor) error {
 	if err := p.Err(); err != nil {
 		return err
 	}
-	return errors.New("somebody else stopped it")
+	return errors.New("another process stopped it")
 }
 
 // stop ends the plane in order, or at once if it is lost, which has been reported, or

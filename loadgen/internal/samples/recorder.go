@@ -36,7 +36,7 @@ type Recorder struct {
 func Open(dir string, event func(result.Event)) (*Recorder, error) {
 	f, err := os.OpenFile(filepath.Join(dir, result.PulseFile), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("open the pulse: %w", err)
+		return nil, fmt.Errorf("open the samples: %w", err)
 	}
 	if event == nil {
 		event = func(result.Event) {}
@@ -111,7 +111,7 @@ func (r *Recorder) Close() error {
 	err := r.flush(time.Now())
 	r.deliverEvents()
 	if closed := r.f.Close(); err == nil && closed != nil {
-		err = fmt.Errorf("close the pulse: %w", closed)
+		err = fmt.Errorf("close the samples: %w", closed)
 	}
 	return err
 }
@@ -146,11 +146,11 @@ func (r *Recorder) flush(now time.Time) error {
 	}
 	line, err := json.Marshal(s)
 	if err != nil {
-		return fmt.Errorf("pulse: %w", err)
+		return fmt.Errorf("samples: %w", err)
 	}
 	// One write, no sync: what a process has written outlives its kill.
 	if _, err := r.f.Write(append(line, '\n')); err != nil {
-		return fmt.Errorf("pulse: %w", err)
+		return fmt.Errorf("samples: %w", err)
 	}
 	return nil
 }

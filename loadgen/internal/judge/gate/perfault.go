@@ -55,7 +55,7 @@ func perFault(what string, about func(of string) bool, get func(result.FaultReco
 			var all []reading
 			for _, of := range f.Leaderless {
 				if about(of) {
-					all = append(all, reading{missing: fmt.Sprintf("nobody was seen to lead %s any more after %s", of, faultName(f))})
+					all = append(all, reading{missing: fmt.Sprintf("no new leader of %s was observed after %s", of, faultName(f))})
 				}
 			}
 			if v := get(f); v != nil {

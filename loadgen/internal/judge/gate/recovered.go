@@ -68,7 +68,7 @@ func recovered() []Objective {
 		{
 			Name: "history-violations", Unit: scenario.Count, Default: "max: 0", Source: ours + "; linearizability by Porcupine", of: scenario.HistoryResults,
 			Doc: "Promises of the API that a history shows broken, over the whole run: lost writes, reads that went backwards or that no order of " +
-				"the writes explains, events missed, doubled, reordered or of nobody's making.",
+				"the writes explains, events missed, doubled, reordered or of values that were never written.",
 			measure: perHistory(func(h result.History) (int64, string) {
 				return h.ViolationCount, fmt.Sprintf("%d operations, %d events", h.Writes.Invoked+h.Reads.Invoked+h.CachedReads.Invoked, h.Events)
 			}),

@@ -75,7 +75,7 @@ func TestUncountedRelistsDoNotPass(t *testing.T) {
 		Measurements: result.Measurements{Phases: []result.Phase{{Name: "storm"}}},
 		Recovery:     &result.Recovery{Faults: []result.FaultRecovery{{ID: "1", Kind: "kill", Phase: "storm"}}},
 	}
-	for lack, want := range map[string]result.Verdict{"": result.Pass, "the run has no pulse": result.NoData} {
+	for lack, want := range map[string]result.Verdict{"": result.Pass, "the run has no samples": result.NoData} {
 		if lack != "" {
 			rec.Recovery.Missing = []string{lack}
 		}

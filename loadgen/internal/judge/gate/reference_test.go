@@ -29,7 +29,7 @@ func TestReferenceIsWhatTheProgramKnows(t *testing.T) {
 	}
 	for _, o := range Objectives() {
 		if o.Doc == "" || o.Source == "" || o.Default == "" || (o.Expr == "") == (o.measure == nil) {
-			t.Errorf("%s is not told in full", o.Name)
+			t.Errorf("%s has no text, source, default or measurement", o.Name)
 		}
 		limit, bound, ok := strings.Cut(o.Default, ": ")
 		var b scenario.Bound
@@ -53,16 +53,23 @@ func reference(t *testing.T) string {
 		"$count", withGap(gapCount), "$against", withGap(gapAgainst),
 	).Replace(string(head)))
 	for _, o := range Objectives() {
-		fmt.Fprintf(&b, "\n### %s\n\n%s\n\nUnit: %s; to begin with `%s`. Reads ", o.Name, o.Doc, o.Unit, o.Default)
+		fmt.Fprintf(&b, "\n### %s\n\n%s\n\n", o.Name, o.Doc)
+		if o.Unit != "" {
+			fmt.Fprintf(&b, "%s, ", o.Unit)
+		}
+		fmt.Fprintf(&b, "`%s`, ", o.Default)
 		switch {
 		case len(o.Needs) > 0:
 			b.WriteString(strings.Join(o.Needs, ", "))
 		case o.client:
-			b.WriteString("the generator's measurements (client)")
+			b.WriteString("client")
 		default:
-			b.WriteString("the generator's measurements")
+			b.WriteString("generator")
 		}
-		fmt.Fprintf(&b, ". Source: %s.\n", o.Source)
+		if o.Source != "Stormglass' own measurement" {
+			fmt.Fprintf(&b, ". Source: %s", o.Source)
+		}
+		b.WriteString(".\n")
 		if o.Expr != "" {
 			fmt.Fprintf(&b, "\n```promql\n%s\n```\n", o.Expr)
 		}

@@ -65,13 +65,13 @@ func scraped() []Objective {
 				` / sum by (instance) (increase(etcd_disk_wal_fsync_duration_seconds_count{job="etcd"}[$window]))`,
 		},
 		{
-			Name: "leader-changes", gap: gapCountSeenByAll, Unit: scenario.PerHour, Default: "max: 1/h", Needs: etcd, Source: "etcd documentation on leader elections; mission row I6",
+			Name: "leader-changes", gap: gapCountSeenByAll, Unit: scenario.PerHour, Default: "max: 1/h", Needs: etcd, Source: "etcd documentation on leader elections",
 			Doc: "etcd leader changes, seen by the member that saw most, per hour. A window shorter than an hour counts as an hour: one change in " +
 				"a run of ten minutes is 1/h, not 6/h, since an hour with one change in it is within the bound.",
 			Expr: `max(round(increase(etcd_server_leader_changes_seen_total{job="etcd"}[$window]))) / $hours`, spans: true,
 		},
 		histogram(Objective{
-			Name: "scheduling-latency", gap: gapShared, Default: "max: 1s", Needs: scheduler, Source: "scheduler_perf's and Kubernetes' own metric; the bound is mission row I4's",
+			Name: "scheduling-latency", gap: gapShared, Default: "max: 1s", Needs: scheduler, Source: "scheduler_perf's and Kubernetes' own metric",
 			Doc: "The p99 time of a scheduling attempt that placed its pod: algorithm and binding, without the time in the queue.",
 		}, 0.99, "scheduler_scheduling_attempt_duration_seconds", `job="kube-scheduler", result="scheduled"`),
 		{

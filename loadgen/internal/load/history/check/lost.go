@@ -45,7 +45,7 @@ func lost(s *states) (wrong []result.Violation, unjudged []string) {
 			}
 		}
 		if unfollowed > 0 {
-			unjudged = append(unjudged, fmt.Sprintf("%s: whether %d acknowledged writes up to version %d led to the final state is not known: nobody saw what that version was made of", s.name(i), unfollowed, low))
+			unjudged = append(unjudged, fmt.Sprintf("%s: whether %d acknowledged writes up to version %d led to the final state is not known: the origin of that version was not observed", s.name(i), unfollowed, low))
 		}
 	}
 	return wrong, unjudged

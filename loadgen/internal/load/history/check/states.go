@@ -68,7 +68,7 @@ func observedStates(h *History) (*states, []result.Violation) {
 			case Deleted:
 				wrong = append(wrong, result.Violation{
 					Kind: result.Phantom, Register: s.name(e.Register), Watcher: &i, Version: e.Version, AtSecond: e.At.Seconds(),
-					Detail: fmt.Sprintf("version %d is a deletion, and nobody deletes registers", e.Version),
+					Detail: fmt.Sprintf("version %d is a deletion, and registers are never deleted", e.Version),
 				})
 			}
 		}
@@ -95,7 +95,7 @@ func (s *states) add(v observation) string {
 	}
 	i, ok := s.writes[v.value]
 	if !ok {
-		return "nobody wrote that value"
+		return "no write has that value"
 	}
 	w := s.h.Operations[i]
 	first, again := s.byValue[v.value]
@@ -173,7 +173,7 @@ func (s *states) name(register int) string {
 
 func valueText(v uint64) string {
 	if v == Foreign {
-		return "of nobody's"
+		return "of an unknown writer"
 	}
 	return fmt.Sprint(v)
 }
