@@ -24,43 +24,49 @@ func incidents() map[string]small {
 	second := "record.interval=1s" // a signal needs three samples in each phase
 	return map[string]small{
 		"fd-exhaustion": {"limit-1024", []string{
-			second, "nodes.count=5", "phases.steady.for=8s", "phases.rollout.for=15s", "phases.after.for=8s",
+			second, "nodes.count=5", "phases.steady.for=6s", "phases.rollout.for=12s", "phases.after.for=6s",
 			"phases.rollout.load.agents.count=1000", "phases.rollout.load.agents.rate=200/s", "phases.rollout.actions.web.replicas=20",
 		}},
-		"stacked-etcd": {"stacked", []string{second, "phases.steady.for=8s", "phases.contention.for=10s", "phases.contention.faults.0.writers=48", "phases.after.for=10s"}},
-		"slow-fsync":   {"25ms", []string{second, "phases.steady.for=8s", "phases.slow.for=8s", "phases.after.for=8s"}},
+		"stacked-etcd": {"stacked", []string{second, "phases.steady.for=6s", "phases.contention.for=8s", "phases.contention.faults.0.writers=48", "phases.after.for=8s"}},
+		"slow-fsync":   {"25ms", []string{second, "phases.steady.for=6s", "phases.slow.for=6s", "phases.after.for=6s"}},
 		"scheduler-scale": {"percent-10", []string{
 			second, "nodes.count=50", "controlPlane.controllerManager.qps=20", "controlPlane.controllerManager.burst=30",
-			"phases.steady.for=6s", "phases.schedule.actions.apart.replicas=200", "phases.after.for=8s",
+			"phases.steady.for=6s", "phases.schedule.actions.apart.replicas=200", "phases.after.for=6s",
 		}},
 		"thundering-herd": {"unlimited", []string{
 			second, "nodes.count=4", "nodes.leaseRenew=2s", "controlPlane.controllerManager.flags.node-monitor-grace-period=8s",
-			"phases.fill.actions.web.replicas=40", "phases.steady.for=8s", "phases.after.for=8s",
+			"phases.fill.actions.web.replicas=40", "phases.steady.for=6s", "phases.after.for=6s",
 		}},
 		"leader-changes": {"timers-default", []string{
-			second, "phases.steady.for=8s", "phases.slow-network.for=8s", "phases.freezes.for=14s", "phases.freezes.faults.0.repeat=1",
-			"phases.freezes.faults.0.every=0s", "phases.freezes.faults.0.for=4s", "phases.slow-network.faults.0.delay=100ms", "phases.after.for=10s",
+			second, "phases.steady.for=6s", "phases.slow-network.for=6s", "phases.freezes.for=10s", "phases.freezes.faults.0.repeat=1",
+			"phases.freezes.faults.0.every=0s", "phases.freezes.faults.0.for=4s", "phases.slow-network.faults.0.delay=100ms", "phases.after.for=8s",
 		}},
-		"slow-verbs":   {"slow-disk", []string{second, "phases.steady.for=8s", "phases.cause.for=8s", "phases.after.for=8s", "background.list.objects=100"}},
-		"watch-storm":  {"watch-list", []string{second, "phases.flood.load.crowd.count=300", "phases.steady.for=6s", "phases.storm.for=45s", "phases.after.for=8s"}},
-		"rollout-hops": {"qps-20", []string{second, "nodes.count=20", "phases.steady.for=6s", "phases.rollout.actions.web.replicas=200", "phases.after.for=8s"}},
+		"slow-verbs":   {"slow-disk", []string{second, "phases.steady.for=6s", "phases.cause.for=6s", "phases.after.for=6s", "background.list.objects=100"}},
+		"watch-storm":  {"watch-list", []string{second, "phases.flood.load.crowd.count=300", "phases.steady.for=6s", "phases.storm.for=45s", "phases.after.for=6s"}},
+		"rollout-hops": {"qps-20", []string{second, "nodes.count=20", "phases.steady.for=6s", "phases.rollout.actions.web.replicas=200", "phases.after.for=6s"}},
 		"node-loss": {"30-percent", []string{
 			second, "nodes.count=10", "nodes.leaseRenew=2s", "controlPlane.controllerManager.flags.node-monitor-grace-period=8s",
-			"phases.fill.actions.web.replicas=40", "phases.steady.for=8s", "phases.after.for=8s",
+			"phases.fill.actions.web.replicas=40", "phases.steady.for=6s", "phases.after.for=6s",
 		}},
 		"component-loss": {"standbys", append(quickLeases("scheduler", "controllerManager"),
-			second, "phases.steady.for=6s", "phases.api-server.for=12s", "phases.etcd-leader.for=12s", "phases.scheduler.for=15s",
-			"phases.scheduler.faults.0.for=13s", "phases.controllers.for=15s", "phases.controllers.faults.0.for=13s", "phases.after.for=8s",
+			second, "phases.steady.for=6s", "phases.api-server.for=8s", "phases.api-server.faults.0.for=5s", "phases.etcd-leader.for=8s", "phases.etcd-leader.faults.0.for=5s", "phases.scheduler.for=17s",
+			"phases.scheduler.faults.0.for=15s", "phases.controllers.for=17s", "phases.controllers.faults.0.for=15s", "phases.after.for=6s",
 		)},
-		"etcd-kills":   {"", []string{second, "phases.steady.for=5s", "phases.one-by-one.for=25s", "phases.one-by-one.faults.0.repeat=3", "phases.after.for=8s"}},
-		"etcd-restore": {"", []string{second, "phases.steady.for=5s", "phases.after.for=8s"}},
+		"etcd-kills": {"", []string{
+			second, "phases.steady.for=6s", "phases.one-by-one.for=20s", "phases.one-by-one.faults.0.repeat=3", "phases.one-by-one.faults.0.every=6s",
+			"phases.one-by-one.faults.0.for=2s", "phases.quorum-lost.for=15s", "phases.quorum-lost.faults.0.for=5s", "phases.after.for=6s",
+		}},
+		"etcd-restore": {"", []string{
+			second, "phases.steady.for=5s", "phases.quorum-lost.for=20s", "phases.quorum-lost.faults.0.after=3s", "phases.quorum-lost.faults.0.for=5s",
+			"phases.restore.for=30s", "phases.after.for=5s",
+		}},
 	}
 }
 
-// quickLeases move in 6 s and two retries of up to 2.2 s.
+// quickLeases move in 8 s and two retries of up to 2.2 s.
 func quickLeases(fields ...string) (set []string) {
 	for _, field := range fields {
-		for flag, value := range map[string]string{"lease-duration": "6s", "renew-deadline": "4s", "retry-period": "1s"} {
+		for flag, value := range map[string]string{"lease-duration": "8s", "renew-deadline": "6s", "retry-period": "1s"} {
 			set = append(set, "controlPlane."+field+".flags.leader-elect-"+flag+"="+value)
 		}
 	}
@@ -76,15 +82,24 @@ func TestIncidents(t *testing.T) {
 	for name, small := range incidents() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			s, err := scenario.Read(name, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			planes := int64(1)
+			if s.ControlPlane.Etcd.Members > 1 {
+				planes = 2
+			}
+			awaitRoom(t, planes)
 			dir := filepath.Join(t.TempDir(), "run")
-			args := []string{name, "--out", dir}
+			args := []string{"run", "--controlplane", plane.Binary, name, "--out", dir}
 			if small.variant != "" {
 				args = append(args, "--variant", small.variant)
 			}
 			for _, set := range small.set {
 				args = append(args, "--set", set)
 			}
-			p := startRun(t, args...)
+			p := startLoadgen(t, args...)
 			if code := p.wait(); code != 0 && code != 1 && code != 3 {
 				t.Fatalf("exit code %d\n%s", code, strings.Join(p.said, "\n"))
 			}

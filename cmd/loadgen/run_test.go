@@ -65,9 +65,10 @@ func (p *loadgenProcess) start() {
 	})
 }
 
-// startRun starts a run on a bundled plane of its own.
+// startRun starts a run on a bundled plane of its own, when there is room for it.
 func startRun(t *testing.T, args ...string) *loadgenProcess {
 	t.Helper()
+	awaitRoom(t, 1)
 	return startLoadgen(t, append([]string{"run", "--controlplane", plane.Binary}, args...)...)
 }
 
@@ -362,6 +363,7 @@ func TestARunEndsWithWhoStartedIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer parent.Close()
+	awaitRoom(t, 1)
 	dir := filepath.Join(t.TempDir(), "run")
 	p := newLoadgen(t, "run", "--controlplane", plane.Binary, "testdata/short.yaml", "--out", dir, "--set", "phases.only.for=10m")
 	p.cmd.ExtraFiles, p.cmd.Env = []*os.File{parent}, append(os.Environ(), control.ParentPipeEnv+"=3")
