@@ -38,17 +38,17 @@ const threads = 4
 // "fdatasync NAME"), each on one of its threads, and prints "NAME DURATION".
 // It ends with stdin.
 func playChild(dir string) int {
-	if err := fsync.StartAgent(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	var printing sync.Mutex
-	if os.Getenv(filteredEnv) != "" {
+	if os.Getenv(filteredEnv) != "" { // before the agent can be asked
 		if err := filterOneThread(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
 	}
+	if err := fsync.StartAgent(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	var printing sync.Mutex
 	lines := make(chan string)
 	for range threads {
 		go func() {
