@@ -40,7 +40,7 @@ func TestBacklog(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-h.busy
-	await(t, "a backlog", func() bool { return p.Backlog() > 50_000 })
+	h2test.Await(t, "a backlog", func() bool { return p.Backlog() > 50_000 })
 	close(h.let)
 	if err := h.wait(t); err != nil || h.body.Load() != 200_000 {
 		t.Errorf("%v, %d bytes", err, h.body.Load())

@@ -67,20 +67,6 @@ func (c *collector) wait(t *testing.T) error {
 	}
 }
 
-func await(t *testing.T, what string, met func() bool) {
-	t.Helper()
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	late := time.After(patience)
-	for !met() {
-		select {
-		case <-tick.C:
-		case <-late:
-			t.Fatalf("waited in vain for %s", what)
-		}
-	}
-}
-
 var get = NewTemplate(Request{Method: "GET", Accept: "application/json", UserAgent: "test"})
 
 func TestErrorsAreTyped(t *testing.T) {

@@ -79,7 +79,7 @@ func TestHeldWindow(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.HoldWindow()
-	await(t, "the window's data", func() bool { return held.body.Load() == 4000 })
+	h2test.Await(t, "the window's data", func() bool { return held.body.Load() == 4000 })
 	if n := a.Release(1500); n != 1500 || <-updates != 1500 {
 		t.Errorf("released %d", n)
 	}

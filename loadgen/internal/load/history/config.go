@@ -1,6 +1,7 @@
 package history
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -57,19 +58,8 @@ func (c Config) withDefaults() (Config, error) {
 			*d.field = d.value
 		}
 	}
-	if c.Clients == 0 {
-		c.Clients = 5
-	}
-	if c.Registers == 0 {
-		c.Registers = 5
-	}
-	if c.Watchers == 0 {
-		c.Watchers = 3
-	}
-	c.Watchers = max(c.Watchers, 0)
-	if c.Rate == 0 {
-		c.Rate = 20
-	}
+	c.Clients, c.Registers, c.Rate = cmp.Or(c.Clients, 5), cmp.Or(c.Registers, 5), cmp.Or(c.Rate, 20)
+	c.Watchers = max(cmp.Or(c.Watchers, 3), 0)
 	switch {
 	case c.Name == "":
 		return c, fmt.Errorf("a history needs a name")

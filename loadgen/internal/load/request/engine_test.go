@@ -66,11 +66,11 @@ func TestMaxInFlightIsExact(t *testing.T) {
 	s := hold(t)
 	r := newLoad(t, target(s.Server), schedule{50, time.Millisecond}, func(_ *gets, l *scenario.Load) { l.MaxInFlight = 7 })
 	stop := start(t, r)
-	await(t, "43 unsent", func() bool { return one(r).Unsent == 43 })
+	h2test.Await(t, "43 unsent", func() bool { return one(r).Unsent == 43 })
 	for range 7 {
 		(<-s.asked)()
 	}
-	await(t, "the answers", func() bool { return one(r).Succeeded == 7 })
+	h2test.Await(t, "the answers", func() bool { return one(r).Succeeded == 7 })
 	if got := stop(); got.Offered != 50 || got.Sent != 7 || s.Asked.Load() != 7 {
 		t.Errorf("offered %d, sent %d, asked %d; want 50, 7, 7", got.Offered, got.Sent, s.Asked.Load())
 	}
@@ -87,7 +87,7 @@ func TestRequestsInFlightRunToTheirEnd(t *testing.T) {
 	}()
 	answer := <-s.asked
 	cancel()
-	await(t, "the end of the dispatching", r.engine.ended.Load)
+	h2test.Await(t, "the end of the dispatching", r.engine.ended.Load)
 	select {
 	case <-ended:
 		t.Fatal("Run ended with a request in flight")
@@ -111,7 +111,7 @@ func TestALateDispatcherAccountsForArrivals(t *testing.T) {
 			if n == 10 { // it is due at 10 us; by now 100,000 are
 				<-time.After(100 * time.Millisecond)
 				cancel()
-				await(t, "the end", r.engine.ended.Load)
+				h2test.Await(t, "the end", r.engine.ended.Load)
 			}
 			return true
 		}
@@ -136,7 +136,7 @@ func TestAnArrivalBelongsToThePhaseOfItsIntendedStart(t *testing.T) {
 		}
 	})
 	stop := start(t, r)
-	await(t, "all", func() bool { return s.Asked.Load() == 10 })
+	h2test.Await(t, "all", func() bool { return s.Asked.Load() == 10 })
 	stop()
 	later := r.Results()["later"]
 	if got := one(r); got.Offered != 5 || len(later) != 1 || later[0].Offered != 5 {
@@ -190,14 +190,14 @@ func TestArrivalsWaitForAStream(t *testing.T) {
 	})
 	r := newLoad(t, target(s), schedule{5, 0}, nil)
 	stop := start(t, r)
-	await(t, "arrivals", func() bool { return one(r).Offered == 5 && p.Load() != nil })
+	h2test.Await(t, "arrivals", func() bool { return one(r).Offered == 5 && p.Load() != nil })
 	if s.Asked.Load() != 0 {
 		t.Error("the server's limit is not kept")
 	}
 	p.Load().Send(func(w *http2.Framer) {
 		_ = w.WriteSettings(http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: 2})
 	})
-	await(t, "answers", func() bool { return one(r).Succeeded == 5 })
+	h2test.Await(t, "answers", func() bool { return one(r).Succeeded == 5 })
 	if got := stop(); got.Connect.Max <= 0 {
 		t.Errorf("the wait does not show: %+v", got.Connect)
 	}
@@ -249,8 +249,8 @@ func TestALostConnectionIsReplaced(t *testing.T) {
 	stop := start(t, r)
 	<-s.asked
 	s.Drop()
-	await(t, "a reset", func() bool { return one(r).Outcomes["reset"] > 0 })
-	await(t, "an answer", func() bool {
+	h2test.Await(t, "a reset", func() bool { return one(r).Outcomes["reset"] > 0 })
+	h2test.Await(t, "an answer", func() bool {
 		select {
 		case answer := <-s.asked:
 			answer()

@@ -109,26 +109,11 @@ func addUp(t *testing.T, r result.Requests) {
 	}
 }
 
-// await waits for a condition.
-func await(t *testing.T, what string, met func() bool) {
-	t.Helper()
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	late := time.After(patience)
-	for !met() {
-		select {
-		case <-tick.C:
-		case <-late:
-			t.Fatalf("waited in vain for %s", what)
-		}
-	}
-}
-
 // all runs a load until every arrival of its schedule has ended.
 func all(t *testing.T, r *Requests, arrivals int64) result.Requests {
 	t.Helper()
 	stop := start(t, r)
-	await(t, "all arrivals to end", func() bool { got := one(r); return got.Unsent+got.Latency.Count == arrivals })
+	h2test.Await(t, "all arrivals to end", func() bool { got := one(r); return got.Unsent+got.Latency.Count == arrivals })
 	return stop()
 }
 

@@ -7,6 +7,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 	"github.com/stormglass/stormglass/loadgen/internal/stall"
 	"github.com/stormglass/stormglass/loadgen/scenario"
+
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient/h2conn/h2test"
 )
 
 // stopped is a meter whose next tick has been due for so long and does not come.
@@ -27,9 +29,9 @@ func TestExternalLatencyLeavesOutStall(t *testing.T) {
 		stop := start(t, r)
 		answer := <-s.asked
 		began := time.Now()
-		await(t, "some time", func() bool { return time.Since(began) > 20*time.Millisecond })
+		h2test.Await(t, "some time", func() bool { return time.Since(began) > 20*time.Millisecond })
 		answer()
-		await(t, "the answer", func() bool { return one(r).Succeeded == 1 })
+		h2test.Await(t, "the answer", func() bool { return one(r).Succeeded == 1 })
 		got := stop()
 		if got.Latency.Max < 0.02 {
 			t.Errorf("%s: latency %v", name, got.Latency.Max)
@@ -55,7 +57,7 @@ func TestUnsentAndTimedOutLate(t *testing.T) {
 			l.MaxInFlight, l.Timeout = 1, scenario.Duration(50*time.Millisecond)
 		})
 		stop := start(t, r)
-		await(t, "the timeout", func() bool { return one(r).Outcomes["timeout"] == 1 })
+		h2test.Await(t, "the timeout", func() bool { return one(r).Outcomes["timeout"] == 1 })
 		got := stop()
 		if got.Unsent != 4 || got.UnsentLate != c.late || got.FailedLate != c.late/4 {
 			t.Errorf("%s: %d unsent, %d of them late, %d failed late; want 4, %d, %d", name, got.Unsent, got.UnsentLate, got.FailedLate, c.late, c.late/4)
@@ -91,11 +93,11 @@ func TestRatesLeaveOutTheDrain(t *testing.T) {
 	s := hold(t)
 	r := newLoad(t, target(s.Server), schedule{10, time.Millisecond}, nil)
 	stop := start(t, r)
-	await(t, "all sent", func() bool { return one(r).Sent == 10 })
+	h2test.Await(t, "all sent", func() bool { return one(r).Sent == 10 })
 	go func() { // once the arrivals have ended
-		await(t, "the end of the arrivals", r.engine.ended.Load)
+		h2test.Await(t, "the end of the arrivals", r.engine.ended.Load)
 		after := time.Now()
-		await(t, "some time", func() bool { return time.Since(after) > 100*time.Millisecond })
+		h2test.Await(t, "some time", func() bool { return time.Since(after) > 100*time.Millisecond })
 		for range 10 {
 			(<-s.asked)()
 		}

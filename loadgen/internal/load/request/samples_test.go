@@ -26,7 +26,7 @@ func TestSamplesAddUpToTheResults(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := start(t, r)
-			await(t, "all arrivals", func() bool { seen := one(r); return seen.Offered == 200 })
+			h2test.Await(t, "all arrivals", func() bool { seen := one(r); return seen.Offered == 200 })
 			end := got()
 			if err := beat.Close(); err != nil {
 				t.Fatal(err)

@@ -237,3 +237,18 @@ func Respond(status int, body []byte) func(*Peer, uint32) {
 		})
 	}
 }
+
+// Await waits for a condition, at most half a minute.
+func Await(t testing.TB, what string, met func() bool) {
+	t.Helper()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	late := time.After(30 * time.Second)
+	for !met() {
+		select {
+		case <-tick.C:
+		case <-late:
+			t.Fatalf("waited in vain for %s", what)
+		}
+	}
+}
