@@ -106,7 +106,7 @@ func ask(ctx context.Context, src chart.Source, span Span, step time.Duration) (
 			if a.target.Instant {
 				start = span.End
 			}
-			if a.series, a.err = src.Range(ctx, expr, start, span.End, step); a.err != nil && ctx.Err() != nil {
+			if a.series, a.err = ranked(ctx, src, expr, start, span.End, step); a.err != nil && ctx.Err() != nil {
 				return ctx.Err()
 			}
 			return nil
