@@ -5,6 +5,7 @@
 package metricnames
 
 import (
+	_ "embed"
 	"slices"
 	"strings"
 )
@@ -49,27 +50,56 @@ const (
 	Diagnosis  Reader = "diagnosis"  // objectives, breakdowns, and persons who look for a cause
 )
 
+//go:embed table.txt
+var table string
+
+// row is a line of the table.
+type row struct {
+	Metric
+	of Component
+	by Reader
+}
+
+// rows reads the table.
+func rows() []row {
+	var all []row
+	for line := range strings.Lines(table) {
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		cells := strings.Split(line, "|")
+		for i, c := range cells {
+			cells[i] = strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(c), "-"))
+		}
+		m := Metric{Name: cells[0], Type: cells[3], Labels: strings.Fields(cells[4]), Source: cells[5]}
+		all = append(all, row{m, Component(cells[1]), Reader(cells[2])})
+	}
+	return all
+}
+
 // For is the metrics that a reader of declared ones (Rules or Dashboards) needs,
 // sorted by name.
 func For(by Reader) []Metric {
 	var all []Metric
-	for _, r := range table() {
+	for _, r := range rows() {
 		if r.by == by {
-			all = append(all, Metric{r.name, r.kind, strings.Fields(r.labels), r.source})
+			all = append(all, r.Metric)
 		}
 	}
 	slices.SortFunc(all, func(a, b Metric) int { return strings.Compare(a.Name, b.Name) })
 	return all
 }
 
-// Recorded is the names of what is recorded of components. One that ends in * is a
-// prefix; names that it covers are left out.
+// Recorded is the names of what is recorded of components, each component's together. One
+// that ends in * is a prefix; names that it covers are left out.
 func Recorded(of ...Component) []string {
+	all := rows()
 	var names []string
 	for _, component := range of {
-		for _, r := range table() {
+		for _, r := range all {
 			if r.of == component {
-				names = append(names, r.name)
+				names = append(names, r.Name)
 			}
 		}
 	}

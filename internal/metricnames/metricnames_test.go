@@ -42,13 +42,13 @@ func TestDeclared(t *testing.T) {
 // dashboards read has a type.
 func TestTableEntriesAreUniqueAndTyped(t *testing.T) {
 	seen := map[string]bool{}
-	for _, r := range table() {
-		if seen[r.name] {
-			t.Errorf("%s stands there twice", r.name)
+	for _, r := range rows() {
+		if seen[r.Name] {
+			t.Errorf("%s stands there twice", r.Name)
 		}
-		seen[r.name] = true
-		if (r.kind == "") != (r.by == Diagnosis) {
-			t.Errorf("%s has the type %q, for %s", r.name, r.kind, r.by)
+		seen[r.Name] = true
+		if r.of == "" || (r.Type == "") != (r.by == Diagnosis) {
+			t.Errorf("%s has the type %q, for %s", r.Name, r.Type, r.by)
 		}
 	}
 }
