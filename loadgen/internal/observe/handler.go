@@ -27,7 +27,7 @@ type answer struct {
 // the execution.
 type handle func(*http.Request) (answer, error)
 
-// badData is an error of who asked.
+// badData is an error in the request.
 type badData struct{ error }
 
 func badParameter(name string, err error) error {
@@ -122,7 +122,7 @@ func serve(h handle) http.HandlerFunc {
 		}
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(code)
-		_, _ = w.Write(text) // who asked has gone
+		_, _ = w.Write(text) // an error means that the client has disconnected
 	}
 }
 

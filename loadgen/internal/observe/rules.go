@@ -14,7 +14,6 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/rulefmt"
-	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/rules"
 	"github.com/prometheus/prometheus/storage"
@@ -60,10 +59,7 @@ func newEvaluator(c Config, externalURL string) (_ *evaluator, err error) {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	e.stop = stop
-	engine := promql.NewEngine(promql.EngineOpts{
-		Logger: slog.New(slog.DiscardHandler), MaxSamples: ruleSamples, Timeout: queryTimeout,
-		EnableAtModifier: true, EnableNegativeOffset: true, Parser: archive.NewParser(),
-	})
+	engine := newEngine(ruleSamples, nil)
 	files := ruleFiles{c.Rules}
 	e.manager = rules.NewManager(&rules.ManagerOptions{
 		Context: ctx, ExternalURL: external, Logger: slog.New(slog.DiscardHandler), Parser: archive.NewParser(),

@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	// A query shares the process with who records: its bounds are a tenth of
+	// A query shares the process with the recorder: its bounds are a tenth of
 	// Prometheus' own, which are for a server.
 	maxSamples   = 5_000_000
 	queryTimeout = 30 * time.Second
@@ -52,7 +52,7 @@ type Config struct {
 	Rules fs.FS
 	// Retention of what the rules make; zero means for ever.
 	Retention time.Duration
-	// Version of Stormglass, for who asks.
+	// Version of Stormglass, for status/buildinfo.
 	Version string
 	// Now is the time of queries that name none. Nil means time.Now. Rules go by
 	// the clock on the wall.
@@ -97,16 +97,20 @@ func Start(listener net.Listener, c Config) (*Server, error) {
 		return nil, errors.Join(err, listener.Close())
 	}
 	s.samples = s.rules.samples
-	s.engine = promql.NewEngine(promql.EngineOpts{
-		Logger: slog.New(slog.DiscardHandler), MaxSamples: maxSamples, Timeout: queryTimeout, ActiveQueryTracker: make(slots, maxQueries),
-		EnableAtModifier: true, EnableNegativeOffset: true, Parser: archive.NewParser(),
-	})
+	s.engine = newEngine(maxSamples, make(slots, maxQueries))
 	s.http = &http.Server{Handler: s.counted(s.handler()), ReadHeaderTimeout: 10 * time.Second, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)}
 	go func() {
 		defer close(s.served)
 		_ = s.http.Serve(listener) // until Close
 	}()
 	return s, nil
+}
+
+func newEngine(samples int, queries promql.QueryTracker) *promql.Engine {
+	return promql.NewEngine(promql.EngineOpts{
+		Logger: slog.New(slog.DiscardHandler), MaxSamples: samples, Timeout: queryTimeout, ActiveQueryTracker: queries,
+		EnableAtModifier: true, EnableNegativeOffset: true, Parser: archive.NewParser(),
+	})
 }
 
 // counted lets Close wait for the answers under way.

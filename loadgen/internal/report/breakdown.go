@@ -33,39 +33,24 @@ type piece struct {
 	X, Width                  string
 }
 
-// partText names a part for a person, and tells what it is.
-func partText(name string) (title, tells string) {
-	switch name {
-	case result.PartLag:
-		return "our own queueing", "from the intended start until the generator took the request up"
-	case result.PartConnect:
-		return "waiting for a connection", "until a connection, or a stream on it, was free"
-	case result.PartWire:
-		return "connection and wire", "what the client waited and the API server's handlers did not see: network, TLS, both ends' reading and writing"
-	case result.PartFilters:
-		return "authentication and authorization", "the API server's filters before its handler"
-	case result.PartFairness:
-		return "priority and fairness", "waiting in the API server's queues"
-	case result.PartAdmission:
-		return "admission", "admission plugins, webhooks and policies"
-	case result.PartEtcd:
-		return "etcd", "calls to etcd"
-	case result.PartCache:
-		return "watch cache", "waiting for the watch cache to be current"
-	}
-	return chart.Clean(name), ""
+// partText names and explains a part on a page. The colour is its place in the palette, the
+// same on every page; the grey one is not for a large part: the unexplained is grey too.
+type partText struct {
+	title, tells string
+	colour       int
 }
 
-// colourOf is a part's place in the palette, the same on every page. The grey
-// one is not for a large part: the unexplained is grey as well.
-func colourOf(name string) int {
-	switch name {
-	case result.PartConnect:
-		return 6
-	case result.PartEtcd:
-		return 1
+func partTexts() map[string]partText {
+	return map[string]partText{
+		result.PartLag:       {"our own queueing", "from the intended start until the generator took the request up", 0},
+		result.PartConnect:   {"waiting for a connection", "until a connection, or a stream on it, was free", 6},
+		result.PartWire:      {"connection and wire", "what the client waited and the API server's handlers did not see: network, TLS, both ends' reading and writing", 2},
+		result.PartFilters:   {"authentication and authorization", "the API server's filters before its handler", 3},
+		result.PartFairness:  {"priority and fairness", "waiting in the API server's queues", 4},
+		result.PartAdmission: {"admission", "admission plugins, webhooks and policies", 5},
+		result.PartEtcd:      {"etcd", "calls to etcd", 1},
+		result.PartCache:     {"watch cache", "waiting for the watch cache to be current", 7},
 	}
-	return max(slices.Index(result.PartNames(), name), 0)
 }
 
 // breakdownView is the bars of the page, in the run's order.
@@ -128,9 +113,13 @@ func newSplitView(b result.Breakdown) splitView {
 		}
 		v.Pieces = append(v.Pieces, p)
 	}
+	texts := partTexts()
 	for _, p := range b.Parts {
-		name, tells := partText(p.Name)
-		add(name, strings.TrimSuffix(tells+"; "+chart.Clean(p.Note), "; ")+"; of: "+chart.Clean(p.Of), colourOf(p.Name), p.Seconds)
+		text, known := texts[p.Name]
+		if !known {
+			text.title = chart.Clean(p.Name)
+		}
+		add(text.title, strings.TrimSuffix(text.tells+"; "+chart.Clean(p.Note), "; ")+"; of: "+chart.Clean(p.Of), text.colour, p.Seconds)
 	}
 	add("unexplained", chart.Clean(b.UnexplainedNote), -1, b.Unexplained)
 	for _, p := range v.Pieces {

@@ -221,9 +221,7 @@ func newComparisonPage(c result.Comparison, css []byte) comparisonPage {
 		if v.NotRun == "" {
 			x.Report = v.Name + "/" + result.HTMLFile
 		}
-		for _, why := range reasonsOf(v) {
-			x.Reasons = append(x.Reasons, chart.Clean(why))
-		}
+		x.Reasons = cleaned(reasonsOf(v))
 		p.Variants = append(p.Variants, x)
 	}
 	for _, r := range c.Rows {

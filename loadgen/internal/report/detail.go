@@ -71,22 +71,12 @@ func phaseRow(p result.Phase) []string {
 	if w == nil {
 		w = &result.Workload{}
 	}
-	quantile := func(l result.Latency, v float64) string {
-		if l.Count == 0 {
-			return chart.None
-		}
-		return chart.Format(scenario.Seconds, v)
-	}
-	maybe := func(v *float64) string {
-		if v == nil {
-			return chart.None
-		}
-		return chart.Format(scenario.Seconds, *v)
-	}
-	return append(row, chart.Count(w.PodsCreated), chart.Count(w.PodsReady), chart.Count(w.PodsDeleted),
-		quantile(w.Startup, w.Startup.P50), quantile(w.Startup, w.Startup.P95), quantile(w.Startup, w.Startup.P99),
-		quantile(w.ToScheduled, w.ToScheduled.P99), quantile(w.ToReady, w.ToReady.P99), quantile(w.ToEndpoint, w.ToEndpoint.P99),
-		maybe(w.NotReadyAfter), maybe(w.RecoveredAfter))
+	row = append(row, chart.Count(w.PodsCreated), chart.Count(w.PodsReady), chart.Count(w.PodsDeleted))
+	row = append(row, quantiles(w.Startup, w.Startup.P50, w.Startup.P95, w.Startup.P99)...)
+	row = append(row, quantiles(w.ToScheduled, w.ToScheduled.P99)...)
+	row = append(row, quantiles(w.ToReady, w.ToReady.P99)...)
+	row = append(row, quantiles(w.ToEndpoint, w.ToEndpoint.P99)...)
+	return append(row, optional(w.NotReadyAfter), optional(w.RecoveredAfter))
 }
 
 // quantiles writes some of a distribution, or dashes where it is empty: zero
@@ -170,8 +160,13 @@ func costTable(r result.Result) tableView {
 		t.Note = "What the generator measured of itself was not recorded."
 	}
 	for _, c := range r.Components {
-		t.add(chart.Clean(c.Name), chart.Format(scenario.Seconds, c.CPUSeconds), chart.Format(scenario.Ratio, c.CPUShare),
-			chart.Format(scenario.Size, c.MaxRSSBytes), chart.Count(int64(c.MaxDescriptors)))
+		t.add(costRow(c)...)
 	}
 	return t
+}
+
+// costRow holds the cells of one process in a table of cost.
+func costRow(c result.ComponentCost) []string {
+	return []string{chart.Clean(c.Name), chart.Format(scenario.Seconds, c.CPUSeconds), chart.Format(scenario.Ratio, c.CPUShare),
+		chart.Format(scenario.Size, c.MaxRSSBytes), chart.Count(int64(c.MaxDescriptors))}
 }

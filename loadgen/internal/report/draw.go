@@ -45,10 +45,8 @@ func (a *artist) draw(ctx context.Context, c metricChart) chart.Chart {
 		ID: chart.ID(chart.Slug(c.Title)), Title: c.Title, Tells: c.Tells, MovesWith: c.MovesWith, Key: c.Key, Unit: c.Unit,
 		Log: c.Log, Dips: c.Dips, Level: c.Guide, LevelText: c.GuideText,
 	}
-	if c.Needs != nil {
-		if d.Missing = c.Needs(a.result.Measurements); d.Missing != "" {
-			return d
-		}
+	if d.Missing = unmet(c.Needs, a.result.Measurements); d.Missing != "" {
+		return d
 	}
 	lines, err := a.lines(ctx, c)
 	recorded := slices.ContainsFunc(lines, func(l chart.Line) bool { return l.PeakAt >= 0 })
@@ -83,7 +81,7 @@ func (a *artist) lines(ctx context.Context, c metricChart) ([]chart.Line, error)
 	var lines []chart.Line
 	var firstErr error
 	for _, q := range c.Queries {
-		if q.PerPhase != nil {
+		if q.PerPhase != "" {
 			lines = append(lines, a.perPhase(q))
 			continue
 		}
@@ -131,7 +129,7 @@ func windows(g chart.Grid) *strings.Replacer {
 // rateSteps is how many steps of the grid a rate looks back over.
 const rateSteps = 2.5
 
-// perPhase is a level through each phase; the moment between two belongs to
+// perPhase is the offered rate as a level through each phase; the moment between two belongs to
 // the one before.
 func (a *artist) perPhase(q query) chart.Line {
 	values := make([]float64, a.grid.N)
@@ -140,7 +138,7 @@ func (a *artist) perPhase(q query) chart.Line {
 		at := a.grid.Start.Add(time.Duration(i) * a.grid.Step)
 		for _, p := range a.result.Measurements.Phases {
 			if !at.Before(p.Start) && at.Before(p.End.Add(a.grid.Step)) {
-				values[i] = chart.Round6(q.PerPhase(p))
+				values[i] = chart.Round6(sums(p).offered)
 			}
 		}
 	}

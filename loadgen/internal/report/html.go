@@ -7,11 +7,10 @@ import (
 	"embed"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"html/template"
 	"io"
-	"math"
-	"strconv"
 
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/internal/report/panel"
@@ -19,7 +18,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-//go:embed page
+//go:embed page uplot
 var pageFiles embed.FS
 
 // HTML writes report.html: one file, readable without network and without
@@ -55,24 +54,33 @@ func HTML(ctx context.Context, w io.Writer, r result.Result, timeline []result.E
 	return err
 }
 
+// loadPage reads the page's style, script and templates. The script begins with the
+// chart library and its licence.
 func loadPage() (style, script []byte, tmpl *template.Template, err error) {
-	if style, err = pageFiles.ReadFile("page/style.css"); err != nil {
-		return nil, nil, nil, err
+	read := func(names ...string) (text []byte) {
+		for _, name := range names {
+			part, failed := pageFiles.ReadFile(name)
+			text, err = append(text, part...), errors.Join(err, failed)
+		}
+		return text
 	}
-	if script, err = pageFiles.ReadFile("page/script.js"); err != nil {
+	style = read("uplot/uPlot.min.css", "page/style.css")
+	licence := fmt.Appendf(nil, "/*!\n%s*/\n", read("uplot/LICENSE"))
+	script = append(licence, read("uplot/uPlot.iife.min.js", "page/script.js")...)
+	if err != nil {
 		return nil, nil, nil, err
 	}
 	tmpl, err = template.New("report.tmpl").ParseFS(pageFiles, "page/*.tmpl")
 	return style, script, tmpl, err
 }
 
-// scriptData holds the values that the script shows under the pointer.
+// scriptData holds what the script draws and reads out.
 type scriptData struct {
-	Start  int64         `json:"start"` // Unix seconds of the first point
-	Step   float64       `json:"step"`  // seconds
-	N      int           `json:"n"`
-	Phases []scriptPhase `json:"phases"`
-	Charts []scriptChart `json:"charts"` // only those that were drawn, in their order
+	Start  int64          `json:"start"` // Unix seconds of the first point
+	Step   float64        `json:"step"`  // seconds
+	N      int            `json:"n"`
+	Phases []scriptPhase  `json:"phases"`
+	Charts []*chart.Chart `json:"charts"` // only those that were drawn, in their order
 }
 
 type scriptPhase struct {
@@ -81,48 +89,11 @@ type scriptPhase struct {
 	End   float64 `json:"end"`
 }
 
-type scriptChart struct {
-	Unit   string         `json:"unit"`
-	Series []scriptSeries `json:"series"`
-}
-
-type scriptSeries struct {
-	Name   string       `json:"name"`
-	Colour int          `json:"colour"`
-	Values scriptValues `json:"values"`
-}
-
-// scriptValues are the values of a line; a gap is null.
-type scriptValues []float64
-
-// MarshalJSON writes the short form.
-func (v scriptValues) MarshalJSON() ([]byte, error) {
-	out := []byte{'['}
-	for i, f := range v {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		if math.IsNaN(f) {
-			out = append(out, "null"...)
-			continue
-		}
-		out = strconv.AppendFloat(out, f, 'g', -1, 64)
-	}
-	return append(out, ']'), nil
-}
-
 func (p *page) data() scriptData {
-	d := scriptData{Start: p.Grid.Start.Unix(), Step: p.Grid.Step.Seconds(), N: p.Grid.N, Phases: p.phases, Charts: []scriptChart{}}
+	d := scriptData{Start: p.Grid.Start.Unix(), Step: p.Grid.Step.Seconds(), N: p.Grid.N, Phases: p.phases, Charts: []*chart.Chart{}}
 	for _, s := range p.Sections {
-		for _, c := range s.Charts {
-			if c.Missing != "" {
-				continue
-			}
-			chart := scriptChart{Unit: string(c.Unit)}
-			for _, l := range c.Series {
-				chart.Series = append(chart.Series, scriptSeries{l.Name, l.Colour, l.Values})
-			}
-			d.Charts = append(d.Charts, chart)
+		for i := range s.Charts {
+			d.Charts = append(d.Charts, &s.Charts[i])
 		}
 	}
 	return d

@@ -159,6 +159,14 @@ func TestQueriesParse(t *testing.T) {
 			t.Errorf("%s: %v", q, err)
 		}
 	}
+	measured := result.Measurements{Scrapes: result.Scrapes{Done: 1}}
+	for _, s := range chartSections() {
+		for _, c := range s.Charts {
+			if c.Needs != "" && unmet(c.Needs, measured) == "" {
+				t.Errorf("%s needs %q, which is not known", c.Title, c.Needs)
+			}
+		}
+	}
 	if len(Queries()) < 20 {
 		t.Errorf("only %d queries", len(Queries()))
 	}

@@ -232,20 +232,11 @@ func runName(r result.Result) string {
 	return chart.Clean(r.Run.Scenario + ", variant " + r.Run.Variant)
 }
 
-// warnings are those of before the start.
-func warnings(r result.Result) []string {
-	var all []string
-	for _, w := range r.Run.Warnings {
-		all = append(all, chart.Clean(w))
-	}
-	return all
-}
-
-// notes are what to know before believing the verdict.
-func notes(r result.Result) []string {
-	var all []string
-	for _, n := range r.Notes {
-		all = append(all, chart.Clean(n))
+// cleaned makes texts safe to show.
+func cleaned(texts []string) []string {
+	all := make([]string, len(texts))
+	for i, text := range texts {
+		all[i] = chart.Clean(text)
 	}
 	return all
 }

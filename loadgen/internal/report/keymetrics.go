@@ -7,7 +7,6 @@ import (
 
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/result"
-	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
 // keyView is the key metrics of the page, with their lines of its charts.
@@ -40,19 +39,8 @@ func newKeyBlock(k result.KeyMetric, r result.Result, drawnSections []drawnSecti
 	hours := runSeconds(r) / 3600
 	for _, row := range k.Rows {
 		b.Histogram = b.Histogram || row.P99 != nil
-		v := keyRowView{Label: chart.Clean(row.Label), P50: chart.None, P95: chart.None, Value: chart.None, Count: chart.Scaled(row.Count, 3, []string{"", "k", "M", "G"})}
-		if row.P50 != nil {
-			v.P50 = chart.Format(scenario.Seconds, *row.P50)
-		}
-		if row.P95 != nil {
-			v.P95 = chart.Format(scenario.Seconds, *row.P95)
-		}
-		unit := scenario.Seconds
-		if row.P99 == nil {
-			unit = scenario.Count
-		}
+		v := keyRowView{Label: chart.Clean(row.Label), P50: optional(row.P50), P95: optional(row.P95), Value: keyText(row), Count: chart.Scaled(row.Count, 3, []string{"", "k", "M", "G"})}
 		if value := keyValue(row); value != nil {
-			v.Value = chart.Format(unit, *value)
 			if g, ok := guideOf(k.Name, row, hours); ok {
 				v.Guide, v.Exceeds = g.text, *value > g.bound
 			}

@@ -21,10 +21,13 @@ const contrast = `(() => {
   return n < 100 ? ['only ' + n + ' texts found'] : [...bad];
 })()`
 
-// invisible finds plots without a visible line.
+// invisible finds plots on whose canvas no line is drawn, or whose picture without
+// script, or on paper, has none.
 const invisible = `[...document.querySelectorAll('.plot')].filter(p => {
-  const paths = [...p.querySelectorAll('path.l')];
-  return !paths.length || paths.every(l => { const b = l.getBoundingClientRect(); return !l.getAttribute('d') || b.width + b.height < 1 || getComputedStyle(l).stroke === 'none'; });
+  const canvas = p.querySelector('canvas'), {data} = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+  let drawn = 0;
+  for (let i = 3; i < data.length; i += 4) drawn += data[i] > 128;
+  return drawn < 50 || ![...p.querySelectorAll('path.l')].some(l => l.getAttribute('d'));
 }).map(p => p.getAttribute('aria-label'))`
 
 // gaps finds bars of a breakdown whose pieces do not fill them, cannot be seen

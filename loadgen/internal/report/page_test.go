@@ -2,6 +2,7 @@ package report
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"os"
 	"os/exec"
@@ -185,7 +186,7 @@ func TestPageInBrowser(t *testing.T) {
 const readout = `({
   tip: [...document.querySelectorAll('.tip')].filter(t => !t.hidden).map(t => t.innerText.replaceAll('\n', ' ')).join('|'),
   clock: document.getElementById('clock').textContent,
-  cursors: [...document.querySelectorAll('.cursor')].filter(c => !c.hidden).length,
+  cursors: [...document.querySelectorAll('.u-cursor-x')].filter(c => !c.classList.contains('u-off')).length,
   figure: document.querySelector('.legend .val').textContent,
 })`
 
@@ -246,6 +247,91 @@ func TestValuesUnderPointerAndKeys(t *testing.T) {
 	must(t, ctx, chromedp.Evaluate[bool](`document.querySelector('.plot').dispatchEvent(new KeyboardEvent('keydown', {key: 'Escape'}))`))
 	if back := must(t, ctx, chromedp.Evaluate[readings](readout)); back != idle {
 		t.Errorf("after Escape: %+v, before: %+v", back, idle)
+	}
+}
+
+// zoomed returns what all charts, tracks and panels show of the run, in seconds.
+const zoomed = `(() => {
+  const data = JSON.parse(document.getElementById('data').textContent), end = (data.n - 1) * data.step;
+  const part = (e, from, to) => { const [x, , w] = e.getAttribute('viewBox').split(' ').map(Number), wide = e.dataset.wide; return [from + x / wide * (to - from), from + (x + w) / wide * (to - from)]; };
+  const pn = document.querySelector('.pn').dataset;
+  const all = [
+    ...[...document.querySelectorAll('.area > svg, .track svg')].map(e => part(e, 0, end)),
+    ...[...document.querySelectorAll('.pn-plot svg')].map(e => part(e, +pn.from, +pn.to)),
+  ];
+  const round = v => Math.round(v);
+  return {
+    Shown: [...new Set(all.map(p => p.map(round).join(' to ')))], Drawings: all.length,
+    Whole: '0 to ' + round(end), Reset: !document.querySelector('.clock button').hidden,
+    Storm: data.phases.filter(p => p.name === 'storm').map(p => round(p.start) + ' to ' + round(p.end))[0],
+  };
+})()`
+
+type zoom struct {
+	Shown        []string
+	Drawings     int
+	Whole, Storm string
+	Reset        bool
+}
+
+// TestChartsZoomTogether: dragging, a phase of the ruler and keys change the stretch of
+// time of all charts, tracks and panels; a double click shows the whole run again.
+func TestChartsZoomTogether(t *testing.T) {
+	r := stormRun()
+	file := filepath.Join(t.TempDir(), "report.html")
+	if err := os.WriteFile(file, []byte(render(t, r, recording{result: r})), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	ctx := browser(t)
+	if err := chromedp.Do(ctx, chromedp.EmulateViewport(1280, 860), chromedp.Navigate("file://"+file)); err != nil {
+		t.Fatal(err)
+	}
+	expect := func(what string, ok func(zoom) bool) {
+		t.Helper()
+		if z := must(t, ctx, chromedp.Evaluate[zoom](zoomed)); len(z.Shown) != 1 || z.Drawings < 20 || !ok(z) {
+			t.Errorf("%s: %+v", what, z)
+		}
+	}
+	whole := func(z zoom) bool { return z.Shown[0] == z.Whole && !z.Reset }
+	narrower := func(z zoom) bool { return z.Shown[0] != z.Whole && z.Reset }
+	expect("at first", whole)
+	box := must(t, ctx, chromedp.Evaluate[[]float64](`(() => { const a = document.querySelector('.area'); a.scrollIntoView({block: 'center'}); const b = a.getBoundingClientRect(); return [b.left + b.width * .3, b.left + b.width * .6, b.top + b.height / 2]; })()`))
+	mouse := func(kind input.DispatchMouseEventType, x float64, clicks int64) {
+		t.Helper()
+		press := input.DispatchMouseEventParams{Type: kind, X: x, Y: box[2], Button: input.MouseButtonLeft, Buttons: 1, ClickCount: clicks}
+		if _, err := chromedp.Call(ctx, input.DispatchMouseEvent, press); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mouse(input.DispatchMouseEventTypeMousePressed, box[0], 1)
+	mouse(input.DispatchMouseEventTypeMouseMoved, (box[0]+box[1])/2, 1)
+	mouse(input.DispatchMouseEventTypeMouseMoved, box[1], 1)
+	mouse(input.DispatchMouseEventTypeMouseReleased, box[1], 1)
+	expect("dragged", narrower)
+	for clicks := range int64(2) {
+		mouse(input.DispatchMouseEventTypeMousePressed, box[0], clicks+1)
+		mouse(input.DispatchMouseEventTypeMouseReleased, box[0], clicks+1)
+	}
+	expect("after a double click", whole)
+	must(t, ctx, chromedp.Evaluate[bool](`(document.querySelectorAll('.ruler .band')[2].click(), true)`))
+	expect("a phase clicked", func(z zoom) bool { return z.Shown[0] == z.Storm && z.Reset })
+	must(t, ctx, chromedp.Evaluate[bool](`document.querySelector('.plot').dispatchEvent(new KeyboardEvent('keydown', {key: '0'}))`))
+	expect("after 0", whole)
+	must(t, ctx, chromedp.Evaluate[bool](`document.querySelector('.plot').dispatchEvent(new KeyboardEvent('keydown', {key: '+'}))`))
+	expect("after +", narrower)
+}
+
+// TestVendoredLibraryIsUnchanged compares the chart library with the hashes of its README.
+func TestVendoredLibraryIsUnchanged(t *testing.T) {
+	readme, err := os.ReadFile("uplot/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"uPlot.iife.min.js", "uPlot.min.css", "LICENSE"} {
+		text, err := pageFiles.ReadFile("uplot/" + name)
+		if row := fmt.Sprintf("| %s | %x |", name, sha256.Sum256(text)); err != nil || !strings.Contains(string(readme), row) {
+			t.Errorf("uplot/README.md has no row %q (%v)", row, err)
+		}
 	}
 }
 

@@ -80,10 +80,10 @@ func (t *terminal) header(r result.Result) {
 	rest = chart.Shorten(rest, t.width-chart.TextWidth(w))
 	t.line(t.paint(style(r.Verdict), w) + t.paint("head", rest))
 	t.line(t.paint("dim", chart.Shorten(setting(r), t.width)))
-	for _, w := range warnings(r) {
+	for _, w := range cleaned(r.Run.Warnings) {
 		t.line(t.paint("nodata", chart.Shorten("warning: "+w, t.width)))
 	}
-	for _, note := range notes(r) {
+	for _, note := range cleaned(r.Notes) {
 		t.line(t.paint("dim", chart.Shorten("note: "+note, t.width)))
 	}
 }

@@ -164,8 +164,7 @@ func (t *terminal) cost(r result.Result) {
 	tab := &table{align: "frrrr"}
 	tab.add(styled("head", "COST", "CPU", "share", "memory", "descriptors")...)
 	for _, c := range r.Components {
-		tab.add(plain(chart.Clean(c.Name), chart.Format(scenario.Seconds, c.CPUSeconds), chart.Format(scenario.Ratio, c.CPUShare),
-			chart.Format(scenario.Size, c.MaxRSSBytes), chart.Count(int64(c.MaxDescriptors)))...)
+		tab.add(plain(costRow(c)...)...)
 	}
 	t.section(tab)
 	if n := r.Measurements.Nodes; n != nil && n.MissedByGenerator+n.MissedByServer > 0 {

@@ -81,7 +81,7 @@ func TestSummaryWithoutReportIsComplete(t *testing.T) {
 		}
 	}
 	if strings.Contains(got, "report.html") {
-		t.Error("it names a report that nobody wrote")
+		t.Error("it names a report that was not written")
 	}
 	if got := summary(t, r, TerminalOptions{Dir: "runs/x"}); strings.Contains(got, "and this is it") || !strings.Contains(got, "runs/x/report.html") {
 		t.Errorf("with a report beside it:\n%s", got)

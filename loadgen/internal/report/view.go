@@ -53,7 +53,7 @@ func newPage(ctx context.Context, r result.Result, timeline []result.Event, slot
 		s = &scenario.Scenario{}
 	}
 	p := &page{
-		Scenario: runName(r), Class: style(r.Verdict), Word: runWord(r), Warnings: warnings(r), Notes: notes(r),
+		Scenario: runName(r), Class: style(r.Verdict), Word: runWord(r), Warnings: cleaned(r.Run.Warnings), Notes: cleaned(r.Notes),
 		Headline: sentence(headline(r)), Description: chart.Clean(s.Description),
 		Facts: facts(r), Reasons: otherReasons(r),
 		result: r, events: timeline, yaml: string(text), src: src,

@@ -9,28 +9,29 @@ import (
 )
 
 // Chart is lines over the time of a run, with what they tell. The fields up to
-// LevelText are given; Draw makes the others.
+// LevelText are given; Draw makes the others. Its JSON is what a script needs to draw it.
 type Chart struct {
-	ID           string
-	Title, Tells string
-	MovesWith    string // the faults and actions that it shows first
-	Key          string // the key metric it shows
-	Unit         scenario.Unit
-	Log          bool   // a logarithmic axis
-	Dips         bool   // low values are the news
-	Missing      string // why there is nothing to draw
-	Note         string
+	ID        string        `json:"-"`
+	Title     string        `json:"-"`
+	Tells     string        `json:"-"`
+	MovesWith string        `json:"-"` // the faults and actions that it shows first
+	Key       string        `json:"-"` // the key metric it shows
+	Unit      scenario.Unit `json:"unit"`
+	Log       bool          `json:"log,omitempty"` // a logarithmic axis
+	Dips      bool          `json:"-"`             // low values are the news
+	Missing   string        `json:"-"`             // why there is nothing to draw
+	Note      string        `json:"-"`
+	Level     float64       `json:"level,omitempty"` // worth knowing, drawn as a line with its reason; 0: none
+	LevelText string        `json:"-"`
 
-	Level     float64 // worth knowing, drawn as a line with its reason; 0: none
-	LevelText string
-
-	Series      []Line
-	Ticks       []Mark // of the vertical axis
-	Guide       *Mark  // of the level, where it is in reach
-	Peak, Where string
-	Long        bool // the names need a line each
-	Summary     string
-	scale       Scale
+	Series  []Line `json:"series"`
+	Ticks   []Mark `json:"-"` // of the vertical axis
+	Guide   *Mark  `json:"-"` // of the level, where it is in reach
+	Peak    string `json:"-"`
+	Where   string `json:"-"`
+	Long    bool   `json:"-"` // the names need a line each
+	Summary string `json:"-"`
+	scale   Scale
 }
 
 // Mark is a position in percent with its label.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/stormglass/stormglass/loadgen/scenario"
@@ -13,16 +14,36 @@ import (
 // MostSeries is how many lines of one chart a person can tell apart.
 const MostSeries = 8
 
-// Line is one drawn series. Colour is its place in the palette; the values are
-// for the script, the peak is always shown.
+// Line is one drawn series. Colour is its place in the palette; the peak is always
+// shown.
 type Line struct {
-	Name       string
-	Path, Dots string // of an SVG path
-	Colour     int
-	Figure     string // the peak, or where it ended
-	Values     []float64
-	Peak       float64
-	PeakAt     int // -1: no value at all
+	Name   string  `json:"name"`
+	Path   string  `json:"-"` // of the SVG
+	Dots   string  `json:"-"` // its points without neighbours
+	Colour int     `json:"colour"`
+	Figure string  `json:"-"` // the peak, or where it ended
+	Values Values  `json:"values"`
+	Peak   float64 `json:"-"`
+	PeakAt int     `json:"-"` // -1: no value at all
+}
+
+// Values of a line, one for each point of the axis; NaN, null in JSON, is a gap.
+type Values []float64
+
+// MarshalJSON writes each number as short as it can be.
+func (v Values) MarshalJSON() ([]byte, error) {
+	out := []byte{'['}
+	for i, f := range v {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		if math.IsNaN(f) {
+			out = append(out, "null"...)
+		} else {
+			out = strconv.AppendFloat(out, f, 'g', -1, 64)
+		}
+	}
+	return append(out, ']'), nil
 }
 
 // NewLine is a line of values, with its peak found.

@@ -48,6 +48,7 @@ type view struct {
 	Wide     int // points less one: the drawings' width
 	Phases   []stretch
 	Faults   []stretch
+	From, To float64 // of the drawings, in seconds of the page's clock
 	Clocks   []string
 	Missing  string
 }
@@ -104,6 +105,8 @@ func newView(run Run, step time.Duration, answers []answer) view {
 	if !run.Zero.IsZero() {
 		zero = run.Zero
 	}
+	v.From = run.Start.Sub(zero).Seconds()
+	v.To = v.From + float64(v.Wide)*step.Seconds()
 	for i := range 5 {
 		v.Clocks = append(v.Clocks, chart.Clock((run.Start.Sub(zero) + time.Duration(i)*run.End.Sub(run.Start)/4).Seconds()))
 	}
