@@ -22,9 +22,13 @@ const tag = "stormglass"
 func Files() (boardFiles map[string][]byte, proof []byte, err error) {
 	boardFiles = map[string][]byte{}
 	var proofs []dashboards.Proof
-	for _, b := range boards() {
-		if boardFiles[b.uid], err = b.json(); err != nil {
-			return nil, nil, fmt.Errorf("%s: %w", b.uid, err)
+	all, err := boards()
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, b := range all {
+		if boardFiles[b.UID], err = b.json(all); err != nil {
+			return nil, nil, fmt.Errorf("%s: %w", b.UID, err)
 		}
 		proofs = append(proofs, b.proofs()...)
 	}
@@ -42,8 +46,8 @@ func indented(v any) ([]byte, error) {
 }
 
 // json builds the dashboard and adds fields that the SDK lacks.
-func (b board) json() ([]byte, error) {
-	built, err := b.build()
+func (b board) json(all []board) ([]byte, error) {
+	built, err := b.build(all)
 	if err != nil {
 		return nil, err
 	}
@@ -82,12 +86,12 @@ func unhide(v any) {
 	}
 }
 
-func (b board) build() (dashboard.Dashboard, error) {
-	d := dashboard.NewDashboardBuilder(b.title).Uid(b.uid).Description(b.tells).Tags([]string{tag}).
+func (b board) build(all []board) (dashboard.Dashboard, error) {
+	d := dashboard.NewDashboardBuilder(b.Title).Uid(b.UID).Description(b.Tells).Tags([]string{tag}).
 		Timezone("browser").Time("now-1h", "now").Refresh("10s").Tooltip(dashboard.DashboardCursorSyncCrosshair)
-	for _, other := range boards() {
-		if other.uid != b.uid {
-			d.Link(linkTo(other.uid, strings.TrimPrefix(other.title, "Stormglass / ")).Tooltip(other.tells))
+	for _, other := range all {
+		if other.UID != b.UID {
+			d.Link(linkTo(other.UID, strings.TrimPrefix(other.Title, "Stormglass / ")).Tooltip(other.Tells))
 		}
 	}
 	for _, v := range b.variables() {
@@ -97,12 +101,12 @@ func (b board) build() (dashboard.Dashboard, error) {
 		d.Annotation(m.builder())
 	}
 	id, y := uint32(0), uint32(0)
-	for _, r := range b.rows {
+	for _, r := range b.Rows {
 		id++
-		d.WithRow(dashboard.NewRowBuilder(r.title).Id(id).GridPos(dashboard.GridPos{W: 24, H: 1, Y: y}))
+		d.WithRow(dashboard.NewRowBuilder(r.Title).Id(id).GridPos(dashboard.GridPos{W: 24, H: 1, Y: y}))
 		y++
 		x, tallest := uint32(0), uint32(0)
-		for _, p := range r.panels {
+		for _, p := range r.Panels {
 			w, h := p.size()
 			if x+w > 24 {
 				x, y, tallest = 0, y+tallest, 0
@@ -126,7 +130,7 @@ func linkTo(uid, title string) *dashboard.DashboardLinkBuilder {
 }
 
 func (p panel) size() (w, h uint32) {
-	w, h = p.w, p.h
+	w, h = p.W, p.H
 	if w == 0 {
 		w = 8
 	}
@@ -153,7 +157,7 @@ func (b board) variables() []cog.Builder[dashboard.VariableModel] {
 	return []cog.Builder[dashboard.VariableModel]{
 		dashboard.NewDatasourceVariableBuilder("datasource").Label("Data source").Type("prometheus"),
 		query("cluster", "Cluster", "label_values(up, cluster)"),
-		query("instance", "Instance", `label_values(up{`+b.jobs+`, cluster=~"$cluster"}, instance)`).Multi(true),
+		query("instance", "Instance", `label_values(up{`+b.Jobs+`, cluster=~"$cluster"}, instance)`).Multi(true),
 	}
 }
 
@@ -185,15 +189,15 @@ func (m mark) builder() *dashboard.AnnotationQueryBuilder {
 // proofs returns the entries of the dashboard's panels in proof.json.
 func (b board) proofs() []dashboards.Proof {
 	var all []dashboards.Proof
-	for _, r := range b.rows {
-		for _, p := range r.panels {
-			proof := dashboards.Proof{Dashboard: b.uid, Panel: p.title, Moves: p.moves}
-			for i, q := range p.queries {
-				if q.empty != nil {
+	for _, r := range b.Rows {
+		for _, p := range r.Panels {
+			proof := dashboards.Proof{Dashboard: b.UID, Panel: p.Title, Moves: p.Moves}
+			for i, q := range p.Queries {
+				if q.reason != nil {
 					if proof.Empty == nil {
 						proof.Empty = map[string]dashboards.Reason{}
 					}
-					proof.Empty[refID(i)] = *q.empty
+					proof.Empty[refID(i)] = *q.reason
 				}
 			}
 			if proof.Moves != nil || proof.Empty != nil {

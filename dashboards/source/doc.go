@@ -1,6 +1,7 @@
-// Package source is where the dashboards are written: one file each, as data,
-// and build.go, which turns that into Grafana's JSON with Grafana's own SDK.
-// Nothing that runs imports it: package dashboards embeds what it has written.
+// Package source writes the dashboards: one YAML file describes each, process.yaml the
+// row that several have, reasons.yaml why a query may be empty; build.go turns them into
+// Grafana's JSON with Grafana's own SDK. No program imports it: package dashboards embeds
+// the JSON.
 //
 //	go test ./dashboards/source -update
 //

@@ -9,14 +9,15 @@ import (
 
 // TestDoc keeps docs/reference/dashboards.md equal to the dashboards.
 func TestDoc(t *testing.T) {
+	all := allBoards(t)
 	var b strings.Builder
 	b.WriteString(docHead)
-	for _, d := range boards() {
+	for _, d := range all {
 		var rows []string
-		for _, r := range d.rows {
-			rows = append(rows, r.title)
+		for _, r := range d.Rows {
+			rows = append(rows, r.Title)
 		}
-		fmt.Fprintf(&b, "\n## %s\n\n`%s`. %s\n\nRows: %s.\n", strings.TrimPrefix(d.title, "Stormglass / "), d.uid, d.tells, strings.Join(rows, "; "))
+		fmt.Fprintf(&b, "\n## %s\n\n`%s`. %s\n\nRows: %s.\n", strings.TrimPrefix(d.Title, "Stormglass / "), d.UID, d.Tells, strings.Join(rows, "; "))
 	}
 	b.WriteString(movesHead)
 	for _, c := range shown {
@@ -25,11 +26,20 @@ func TestDoc(t *testing.T) {
 	equal(t, "../../docs/reference/dashboards.md", []byte(b.String()))
 }
 
+func allBoards(t *testing.T) []board {
+	t.Helper()
+	all, err := boards()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
 // moved reports whether a panel claims to show something.
-func moved(claim string) bool {
-	for _, d := range boards() {
-		for _, r := range d.rows {
-			if slices.ContainsFunc(r.panels, func(p panel) bool { return slices.Contains(p.moves, claim) }) {
+func moved(all []board, claim string) bool {
+	for _, d := range all {
+		for _, r := range d.Rows {
+			if slices.ContainsFunc(r.Panels, func(p panel) bool { return slices.Contains(p.Moves, claim) }) {
 				return true
 			}
 		}
@@ -70,19 +80,20 @@ var shown = []struct{ claim, what, by string }{
 
 // TestShown: every claim has a run that has shown it, and every run a claim.
 func TestShown(t *testing.T) {
+	all := allBoards(t)
 	known := map[string]bool{}
 	for _, c := range shown {
 		known[c.claim] = true
-		if !moved(c.claim) {
+		if !moved(all, c.claim) {
 			t.Errorf("no panel is about %q", c.claim)
 		}
 	}
-	for _, d := range boards() {
-		for _, r := range d.rows {
-			for _, p := range r.panels {
-				for _, claim := range p.moves {
+	for _, d := range all {
+		for _, r := range d.Rows {
+			for _, p := range r.Panels {
+				for _, claim := range p.Moves {
 					if !known[claim] {
-						t.Errorf("%s: %s: no run has shown %q", d.uid, p.title, claim)
+						t.Errorf("%s: %s: no run has shown %q", d.UID, p.Title, claim)
 					}
 				}
 			}

@@ -16,7 +16,7 @@ import (
 // faint is the colour of a state that is not.
 const faint = "rgba(128, 128, 128, 0.15)"
 
-// asBuilder gives a panel that is there already to who wants to build it.
+// asBuilder makes a function a builder of the SDK.
 type asBuilder func() (dashboard.Panel, error)
 
 func (f asBuilder) Build() (dashboard.Panel, error) { return f() }
@@ -29,33 +29,33 @@ func (p panel) builder(id uint32, at dashboard.GridPos) cog.Builder[dashboard.Pa
 			return built, err
 		}
 		built.Id, built.GridPos, built.Datasource = &id, &at, cog.ToPtr(chosenSource())
-		built.Title = &p.title
-		built.Description = cog.ToPtr(p.tells + "\n\nDo: " + p.do)
-		for i, q := range p.queries {
+		built.Title = &p.Title
+		built.Description = cog.ToPtr(p.Tells + "\n\nDo: " + p.Do)
+		for i, q := range p.Queries {
 			target, err := p.target(i, q).Build()
 			if err != nil {
 				return built, err
 			}
 			built.Targets = append(built.Targets, target)
 		}
-		if p.more != "" {
-			link, err := linkTo(p.more, "More of this").Build()
+		if p.More != "" {
+			link, err := linkTo(p.More, "More of this").Build()
 			if err != nil {
 				return built, err
 			}
 			built.Links = append(built.Links, link)
 		}
 		f := &built.FieldConfig.Defaults
-		f.Unit = &p.unit
+		f.Unit = &p.Unit
 		f.Min = cog.ToPtr(0.0)
-		if p.log {
+		if p.Log {
 			f.Min = nil // 0 has no place on a logarithmic axis
-			if p.min != 0 {
-				f.Min = &p.min
+			if p.Min != 0 {
+				f.Min = &p.Min
 			}
 		}
-		if p.max != 0 {
-			f.Max = &p.max
+		if p.Max != 0 {
+			f.Max = &p.Max
 		}
 		if text := p.noDataText(); text != "" {
 			f.NoValue = &text
@@ -67,18 +67,18 @@ func (p panel) builder(id uint32, at dashboard.GridPos) cog.Builder[dashboard.Pa
 // noDataText returns the text shown when no query has data: the first query's reason,
 // if each has one.
 func (p panel) noDataText() string {
-	for _, q := range p.queries {
-		if q.empty == nil {
+	for _, q := range p.Queries {
+		if q.reason == nil {
 			return ""
 		}
 	}
-	return p.queries[0].empty.Text
+	return p.Queries[0].reason.Text
 }
 
 func (p panel) target(i int, q query) cog.Builder[variants.Dataquery] {
-	t := prometheus.NewDataqueryBuilder().RefId(refID(i)).Expr(abbreviations.Replace(q.expr)).Datasource(chosenSource()).
-		EditorMode(prometheus.QueryEditorModeCode).LegendFormat(q.legend)
-	switch p.kind {
+	t := prometheus.NewDataqueryBuilder().RefId(refID(i)).Expr(q.Expr).Datasource(chosenSource()).
+		EditorMode(prometheus.QueryEditorModeCode).LegendFormat(q.Legend)
+	switch p.Kind {
 	case "table":
 		return t.Format(prometheus.PromQueryFormatTable).Instant()
 	case "heatmap":
@@ -97,19 +97,19 @@ func (p panel) thresholds() cog.Builder[dashboard.ThresholdsConfig] {
 		}
 	}
 	switch {
-	case p.falls:
+	case p.Falls:
 		steps[0].Color = "red"
-		add(p.warn, "green")
-	case p.kind == "state-timeline":
+		add(p.Warn, "green")
+	case p.Kind == "state-timeline":
 		steps[0].Color = faint
-		if p.bad != 0 {
-			add(p.bad, "red")
+		if p.Bad != 0 {
+			add(p.Bad, "red")
 		} else {
 			add(1, "blue")
 		}
 	default:
-		add(p.warn, "orange")
-		add(p.bad, "red")
+		add(p.Warn, "orange")
+		add(p.Bad, "red")
 	}
 	return dashboard.NewThresholdsConfigBuilder().Mode(dashboard.ThresholdsModeAbsolute).Steps(steps)
 }
@@ -129,9 +129,9 @@ func colours(mode dashboard.FieldColorModeId) *dashboard.FieldColorBuilder {
 
 // withoutData returns a panel of its kind without queries.
 func (p panel) withoutData() (dashboard.Panel, error) {
-	switch p.kind {
+	switch p.Kind {
 	case "stat":
-		calc := p.calc
+		calc := p.Calc
 		if calc == "" {
 			calc = "lastNotNull"
 		}
@@ -142,10 +142,10 @@ func (p panel) withoutData() (dashboard.Panel, error) {
 		b := table.NewPanelBuilder().Thresholds(p.thresholds()).ColorScheme(colours(dashboard.FieldColorModeIdThresholds)).ShowHeader(true).
 			Footer(common.NewTableFooterOptionsBuilder().Show(false).CountRows(false).Reducer([]string{"sum"}))
 		hidden, renamed := map[string]bool{}, map[string]string{}
-		for _, h := range p.hidden {
+		for _, h := range p.Hidden {
 			hidden[h] = true
 		}
-		for from, to := range p.renamed {
+		for from, to := range p.Renamed {
 			renamed[from] = to
 		}
 		return b.WithTransformation(dashboard.DataTransformerConfig{Id: "organize", Options: map[string]any{
@@ -161,24 +161,24 @@ func (p panel) withoutData() (dashboard.Panel, error) {
 		return heatmap.NewPanelBuilder().Thresholds(p.thresholds()).Calculate(false).CellGap(1).HideLegend().
 			Color(heatmap.NewHeatmapColorOptionsBuilder().Mode(heatmap.HeatmapColorModeScheme).Scheme("Oranges").
 				Scale(heatmap.HeatmapColorScaleExponential).Exponent(0.5).Steps(64).Fill("dark-orange")).
-			YAxis(heatmap.NewYAxisConfigBuilder().Unit(p.unit).AxisPlacement(common.AxisPlacementLeft)).
+			YAxis(heatmap.NewYAxisConfigBuilder().Unit(p.Unit).AxisPlacement(common.AxisPlacementLeft)).
 			Build()
 	}
 	b := timeseries.NewPanelBuilder().Thresholds(p.thresholds()).ColorScheme(colours(dashboard.FieldColorModeIdPaletteClassic)).
 		Legend(legend()).Tooltip(tooltip()).LineWidth(1).ShowPoints(common.VisibilityModeAuto).PointSize(4).SpanNulls(common.BoolOrFloat64{Bool: cog.ToPtr(false)})
 	scale := common.NewScaleDistributionConfigBuilder().Type(common.ScaleDistributionLinear)
-	if p.log {
+	if p.Log {
 		scale = common.NewScaleDistributionConfigBuilder().Type(common.ScaleDistributionLog).Log(10)
 	}
 	b.ScaleDistribution(scale)
-	if p.unit == "percentunit" && p.max == 0 && p.warn != 0 {
-		b.AxisSoftMax(p.warn) // one slow call of a thousand does not fill the panel
+	if p.Unit == "percentunit" && p.Max == 0 && p.Warn != 0 {
+		b.AxisSoftMax(p.Warn) // one slow call of a thousand does not fill the panel
 	}
-	if p.stacked {
+	if p.Stacked {
 		b.Stacking(common.NewStackingConfigBuilder().Mode(common.StackingModeNormal).Group("A")).FillOpacity(35)
 	}
 	style := common.GraphThresholdsStyleModeOff
-	if p.warn != 0 || p.bad != 0 {
+	if p.Warn != 0 || p.Bad != 0 {
 		style = common.GraphThresholdsStyleModeDashed
 	}
 	return b.ThresholdsStyle(common.NewGraphThresholdsStyleConfigBuilder().Mode(style)).Build()
