@@ -18,8 +18,6 @@ import (
 	"syscall"
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/wait"
-
 	"github.com/stormglass/stormglass/internal/userfile"
 )
 
@@ -92,16 +90,18 @@ func (c *Client) Stop(ctx context.Context) error {
 
 // WaitGone waits until the plane's last process is gone.
 func (c *Client) WaitGone(ctx context.Context) error {
-	var failure error
-	err := wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(context.Context) (gone bool, _ error) {
-		used, err := InUse(c.dir)
-		failure = err
-		return !used || err != nil, nil
-	})
-	if err != nil {
-		return fmt.Errorf("wait for supervisor %d to end: %w", c.holder.PID, err)
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if used, err := InUse(c.dir); err != nil || !used {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("wait for supervisor %d to end: %w", c.holder.PID, ctx.Err())
+		case <-tick.C:
+		}
 	}
-	return failure
 }
 
 // call sends in, if there is any, and returns the answer.
