@@ -5,6 +5,7 @@ package apiclient
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -15,10 +16,19 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"time"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/transport"
+
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient/h2conn"
 )
+
+// DefaultAgent is the User-Agent of a configuration without one.
+const DefaultAgent = "stormglass-loadgen"
+
+// RenewEvery is the age at which the headers of authentication are renewed.
+const RenewEvery = 5 * time.Second
 
 // Endpoint is how an API server is reached by one client.
 type Endpoint struct {
@@ -26,17 +36,24 @@ type Endpoint struct {
 	Addr string
 	// Prefix is the path before /api, for a server behind a gateway.
 	Prefix string
+	// Agent is the User-Agent header.
+	Agent string
 	// TLS is the client's side: roots, server name, certificate.
 	TLS *tls.Config
-	// Headers are those of each request with tokens or impersonation; nil where the certificate says all. They may
-	// be asked for every few seconds, not for every request.
-	Headers func() (http.Header, error)
-	// Dial opens the TCP connection where rest.Config.Dial is set; nil otherwise.
-	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// DialContext opens the TCP connection where rest.Config.Dial is set; nil otherwise.
+	DialContext func(ctx context.Context, network, address string) (net.Conn, error)
+
+	authenticate func() (http.Header, error) // nil where the certificate says all
+	mu           sync.Mutex
+	headers      http.Header
+	renewed      time.Time
 }
 
 // New reads a rest.Config. Clients of one server may share roots. A server that is not https is refused.
 func New(c *rest.Config, roots *Roots) (*Endpoint, error) {
+	if c == nil {
+		return nil, errors.New("no configuration of the API server's client")
+	}
 	server, _, err := rest.DefaultServerUrlFor(c)
 	if err != nil {
 		return nil, fmt.Errorf("the API server's address %q: %w", c.Host, err)
@@ -48,7 +65,10 @@ func New(c *rest.Config, roots *Roots) (*Endpoint, error) {
 	if port == "" {
 		port = "443"
 	}
-	to := &Endpoint{Addr: net.JoinHostPort(server.Hostname(), port), Prefix: strings.TrimSuffix(server.Path, "/"), Dial: c.Dial}
+	to := &Endpoint{
+		Addr: net.JoinHostPort(server.Hostname(), port), Prefix: strings.TrimSuffix(server.Path, "/"),
+		Agent: cmp.Or(c.UserAgent, DefaultAgent), DialContext: c.Dial,
+	}
 	c = rest.CopyConfig(c)
 	if err := rest.LoadTLSFiles(c); err != nil {
 		return nil, fmt.Errorf("read the client's TLS files: %w", err)
@@ -75,9 +95,49 @@ func New(c *rest.Config, roots *Roots) (*Endpoint, error) {
 		if err != nil {
 			return nil, fmt.Errorf("client authentication: %w", err)
 		}
-		to.Headers = func() (http.Header, error) { return captureHeaders(wrapped, server) }
+		to.authenticate = func() (http.Header, error) { return captureHeaders(wrapped, server) }
 	}
 	return to, nil
+}
+
+// Headers are those of each request with tokens or impersonation, nil where the certificate says all. They are
+// renewed after RenewEvery; while that fails the old ones are returned. The caller must not change them.
+func (e *Endpoint) Headers() (http.Header, error) {
+	if e.authenticate == nil {
+		return nil, nil
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.headers != nil && time.Since(e.renewed) < RenewEvery {
+		return e.headers, nil
+	}
+	h, err := e.authenticate()
+	if err != nil && e.headers == nil {
+		return nil, err
+	}
+	if err == nil {
+		e.headers = h
+	}
+	e.renewed = time.Now()
+	return e.headers, nil
+}
+
+// Request returns a request with the path's prefix and the headers of authentication.
+func (e *Endpoint) Request(method, path string) (*h2conn.Request, error) {
+	h, err := e.Headers()
+	if err != nil {
+		return nil, err
+	}
+	return &h2conn.Request{Method: method, Path: e.Prefix + path, UserAgent: e.Agent, Extra: h}, nil
+}
+
+// Connect opens a connection. o lacks TLS, and DialContext where it is the endpoint's.
+func (e *Endpoint) Connect(ctx context.Context, o h2conn.Options) (*h2conn.Conn, error) {
+	o.TLS = e.TLS
+	if o.DialContext == nil {
+		o.DialContext = e.DialContext
+	}
+	return h2conn.Dial(ctx, e.Addr, o)
 }
 
 func captureHeaders(wrapped http.RoundTripper, server *url.URL) (http.Header, error) {

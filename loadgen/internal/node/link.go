@@ -21,9 +21,6 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/protobuf"
 )
 
-// dialTimeout of a connection's handshakes is a kubelet's.
-const dialTimeout = 30 * time.Second
-
 // link is a node's connection to the API server, dialled when first needed and replaced when it breaks.
 type link struct {
 	// identity is asked for once, at the first dial.
@@ -83,9 +80,7 @@ func (l *link) dial(ctx context.Context) (*h2conn.Conn, error) {
 		}
 		l.access.Store(to)
 	}
-	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
-	defer cancel()
-	conn, err := h2conn.Dial(ctx, to.Addr, h2conn.Options{TLS: to.TLS, DialContext: to.Dial, Urgent: 16})
+	conn, err := to.Connect(ctx, h2conn.Options{Urgent: 16})
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", to.Addr, err)
 	}
@@ -153,17 +148,11 @@ func (l *link) roundTrip(ctx context.Context, c call) (*h2conn.Response, error) 
 
 // request is valid once there was a connection.
 func (l *link) request(c call) (*h2conn.Request, error) {
-	to := l.access.Load()
-	r := &h2conn.Request{
-		Method: c.method, Path: to.Prefix + c.path, UserAgent: userAgent,
-		ContentType: c.contentType, Body: c.body, Urgent: c.urgent,
+	r, err := l.access.Load().Request(c.method, c.path)
+	if err != nil {
+		return nil, err
 	}
-	if to.Headers != nil {
-		var err error
-		if r.Extra, err = to.Headers(); err != nil {
-			return nil, err
-		}
-	}
+	r.UserAgent, r.ContentType, r.Body, r.Urgent = userAgent, c.contentType, c.body, c.urgent
 	return r, nil
 }
 

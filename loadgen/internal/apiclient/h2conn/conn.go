@@ -118,7 +118,12 @@ func Dial(ctx context.Context, addr string, o Options) (*Conn, error) {
 	return dial(ctx, addr, o, nil)
 }
 
+// DialTimeout bounds a connection's TCP and TLS handshakes, as a kubelet does.
+const DialTimeout = 30 * time.Second
+
 func dial(ctx context.Context, addr string, o Options, p *Pool) (*Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, DialTimeout)
+	defer cancel()
 	c, err := connect(ctx, addr, o, p)
 	if err != nil {
 		return nil, &DialError{addr, err}

@@ -8,9 +8,6 @@ import (
 	"time"
 )
 
-// dialTimeout bounds a connection's TCP and TLS handshakes.
-const dialTimeout = 30 * time.Second
-
 // restoreAfter is the pause after a failed replacement of a lost connection while there are others.
 const restoreAfter = time.Second
 
@@ -214,9 +211,7 @@ func (p *Pool) dial() *dialling {
 	p.dialling = d
 	go func() {
 		defer close(d.done)
-		ctx, cancel := context.WithTimeout(p.ctx, dialTimeout)
-		defer cancel()
-		c, err := dial(ctx, p.addr, p.options, p)
+		c, err := dial(p.ctx, p.addr, p.options, p)
 		p.mu.Lock()
 		closed := p.closed
 		p.dialling, d.err = nil, err

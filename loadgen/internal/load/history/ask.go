@@ -6,80 +6,22 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/h2conn"
-	"github.com/stormglass/stormglass/loadgen/internal/load"
 	"github.com/stormglass/stormglass/loadgen/internal/load/history/check"
 )
-
-// renewEvery is how often the headers of authentication are asked for anew.
-const renewEvery = 5 * time.Second
 
 // silence on a watch's connection is followed by a ping. Writers notice by their timeouts.
 const silence = 5 * time.Second
 
-// door is how the API server is reached by all clients of a load.
-type door struct {
-	to    *apiclient.Endpoint
-	agent string
-
-	mu      sync.Mutex
-	headers http.Header
-	asked   time.Time
-}
-
-func newDoor(t load.Target) (*door, error) {
-	if t.Config == nil {
-		return nil, errors.New("no configuration of the API server's client")
-	}
-	to, err := apiclient.New(t.Config, &apiclient.Roots{})
+func newRequest(to *apiclient.Endpoint, method, path string, body []byte) (*h2conn.Request, error) {
+	r, err := to.Request(method, path)
 	if err != nil {
 		return nil, err
 	}
-	d := &door{to: to, agent: t.Config.UserAgent}
-	if d.agent == "" {
-		d.agent = "stormglass-loadgen"
-	}
-	_, err = d.identity()
-	return d, err
-}
-
-// identity are the headers of authentication. The old ones serve while there are no new ones.
-func (d *door) identity() (http.Header, error) {
-	if d.to.Headers == nil {
-		return nil, nil
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if time.Since(d.asked) < renewEvery && d.headers != nil {
-		return d.headers, nil
-	}
-	h, err := d.to.Headers()
-	if err != nil && d.headers == nil {
-		return nil, err
-	}
-	if err == nil {
-		d.headers = h
-	}
-	d.asked = time.Now()
-	return d.headers, nil
-}
-
-func (d *door) dial(ctx context.Context, ping time.Duration) (*h2conn.Conn, error) {
-	return h2conn.Dial(ctx, d.to.Addr, h2conn.Options{TLS: d.to.TLS, DialContext: d.to.Dial, Ping: ping})
-}
-
-func (d *door) request(method, path string, body []byte) (*h2conn.Request, error) {
-	extra, err := d.identity()
-	if err != nil {
-		return nil, err
-	}
-	r := &h2conn.Request{
-		Method: method, Path: d.to.Prefix + path, Accept: "application/json", UserAgent: d.agent, Extra: extra, Body: body,
-	}
+	r.Accept, r.Body = "application/json", body
 	if body != nil {
 		r.ContentType = "application/json"
 	}
@@ -88,7 +30,7 @@ func (d *door) request(method, path string, body []byte) (*h2conn.Request, error
 
 // line is one client's connection, made anew when it is lost. It is for one goroutine.
 type line struct {
-	door *door
+	to   *apiclient.Endpoint
 	conn *h2conn.Conn
 }
 
@@ -100,7 +42,7 @@ func (e notSent) Unwrap() error { return e.error }
 // ask sends one request, once. A notSent error: it was not sent. Any other: its outcome is unknown, and the
 // connection is given up.
 func (l *line) ask(ctx context.Context, method, path string, body []byte) (*h2conn.Response, error) {
-	r, err := l.door.request(method, path, body)
+	r, err := newRequest(l.to, method, path, body)
 	if err != nil {
 		return nil, notSent{err}
 	}
@@ -108,7 +50,7 @@ func (l *line) ask(ctx context.Context, method, path string, body []byte) (*h2co
 		l.close()
 	}
 	if l.conn == nil {
-		if l.conn, err = l.door.dial(ctx, 0); err != nil {
+		if l.conn, err = l.to.Connect(ctx, h2conn.Options{}); err != nil {
 			l.conn = nil
 			return nil, notSent{err}
 		}

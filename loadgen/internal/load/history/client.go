@@ -28,7 +28,7 @@ type client struct {
 
 func newClient(l *Load, number int) *client {
 	return &client{
-		load: l, number: number, line: line{door: l.door}, known: make([]uint64, len(l.registers.names)),
+		load: l, number: number, line: line{to: l.to}, known: make([]uint64, len(l.registers.names)),
 		draw: rand.New(rand.NewPCG(uint64(l.seed), uint64(number))),
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/listwatch"
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 	"github.com/stormglass/stormglass/loadgen/internal/load/history/check"
@@ -21,7 +22,7 @@ import (
 type Load struct {
 	load.Plain
 	config    Config
-	door      *door
+	to        *apiclient.Endpoint
 	registers *registers
 	seed      int64
 	record    recorder
@@ -52,7 +53,10 @@ func New(t load.Target, c Config) (*Load, error) {
 		config: c, seed: t.Seed, record: recorder{base: time.Now()},
 		requests: t.Samples.Requests(c.Name), streams: t.Samples.Streams(c.Name), stalls: t.Stalls,
 	}
-	if l.door, err = newDoor(t); err != nil {
+	if l.to, err = apiclient.New(t.Config, &apiclient.Roots{}); err != nil {
+		return nil, fmt.Errorf("load %s: %w", c.Name, err)
+	}
+	if _, err = l.to.Headers(); err != nil {
 		return nil, fmt.Errorf("load %s: %w", c.Name, err)
 	}
 	if l.registers, err = newRegisters(t, c); err != nil {
@@ -63,7 +67,7 @@ func New(t load.Target, c Config) (*Load, error) {
 
 // Prepare makes the registers, or sets those of an earlier load back.
 func (l *Load) Prepare(ctx context.Context) error {
-	line := line{door: l.door}
+	line := line{to: l.to}
 	defer line.close()
 	l.first = nil
 	for i, name := range l.registers.names {
@@ -127,7 +131,7 @@ func (l *Load) Run(ctx context.Context) error {
 
 // begin lists the registers once: the version to watch from.
 func (l *Load) begin(ctx context.Context) (uint64, error) {
-	line := line{door: l.door}
+	line := line{to: l.to}
 	defer line.close()
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()

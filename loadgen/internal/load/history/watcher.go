@@ -46,7 +46,7 @@ type watcher struct {
 
 func newWatcher(l *Load, number int, start uint64) *watcher {
 	return &watcher{
-		load: l, number: number, line: line{door: l.door}, start: start, newest: start,
+		load: l, number: number, line: line{to: l.to}, start: start, newest: start,
 		draw: rand.New(rand.NewPCG(uint64(l.seed), uint64(number)<<32)),
 	}
 }
@@ -70,7 +70,7 @@ func (w *watcher) run(ctx context.Context) {
 func (w *watcher) watch(ctx context.Context) listwatch.End {
 	dialing, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
-	conn, err := w.load.door.dial(dialing, silence)
+	conn, err := w.load.to.Connect(dialing, h2conn.Options{Ping: silence})
 	if err != nil {
 		return listwatch.End{Err: err}
 	}
@@ -81,7 +81,7 @@ func (w *watcher) watch(ctx context.Context) listwatch.End {
 	registers := w.load.registers
 	timeout := listwatch.Length(listwatch.ShortestWatch, w.draw.Float64())
 	path := listwatch.AppendQuery([]byte(registers.collection), listwatch.Watch, w.known(), timeout, registers.selector)
-	r, err := w.load.door.request(http.MethodGet, string(path), nil)
+	r, err := newRequest(w.load.to, http.MethodGet, string(path), nil)
 	if err != nil {
 		return listwatch.End{Err: err}
 	}

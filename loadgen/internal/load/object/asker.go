@@ -2,6 +2,7 @@ package object
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -62,12 +63,9 @@ func newAsker(config *rest.Config) (*asker, error) {
 	}
 	config = rest.CopyConfig(config)
 	a := &asker{
-		base: *base, agent: config.UserAgent,
+		base: *base, agent: cmp.Or(config.UserAgent, apiclient.DefaultAgent),
 		transport: &http.Transport{ForceAttemptHTTP2: true, DisableCompression: true, MaxIdleConnsPerHost: setupWorkers, DialContext: config.Dial},
 		limiter:   flowcontrol.NewTokenBucketRateLimiter(setupRate, setupBurst),
-	}
-	if a.agent == "" {
-		a.agent = "stormglass-loadgen"
 	}
 	config.UserAgent, config.Transport = "", nil
 	if a.transport.TLSClientConfig, err = rest.TLSConfigFor(config); err != nil {

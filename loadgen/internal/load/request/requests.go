@@ -38,9 +38,6 @@ func New(t load.Target, l scenario.Load, op Operation, pacer arrival.Pacer) (*Re
 	if l.MaxInFlight <= 0 || timeout <= 0 {
 		return nil, fmt.Errorf("load %s: maxInFlight and timeout must be over 0", l.Name)
 	}
-	if t.Config == nil {
-		return nil, fmt.Errorf("load %s: no configuration of the API server's client", l.Name)
-	}
 	to, err := apiclient.New(t.Config, &apiclient.Roots{})
 	if err != nil {
 		return nil, fmt.Errorf("load %s: %w", l.Name, err)
@@ -54,7 +51,7 @@ func New(t load.Target, l scenario.Load, op Operation, pacer arrival.Pacer) (*Re
 		connections = defaultConnections
 	}
 	pool := h2conn.NewPool(to.Addr, h2conn.Options{
-		TLS: to.TLS, DialContext: to.Dial, ReadBuffer: readBuffer, Queued: true, Ping: pingAfter, StampArrivals: true,
+		TLS: to.TLS, DialContext: to.DialContext, ReadBuffer: readBuffer, Queued: true, Ping: pingAfter, StampArrivals: true,
 	}, connections)
 	engine := newEngine(op.Kinds(), pacer, all, int64(l.MaxInFlight), timeout)
 	engine.op, engine.pool = op, pool

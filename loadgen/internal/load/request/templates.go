@@ -2,31 +2,21 @@ package request
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"reflect"
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/h2conn"
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 )
 
-// renewEvery is how often the headers of authentication are renewed.
-const renewEvery = 5 * time.Second
-
-// defaultAgent names us where the configuration has no name of its own.
-const defaultAgent = "stormglass-loadgen"
-
 // Templates makes the templates of a load's requests: headers of its identity and of each kind. Operations call
 // Renew in their Background.
 type Templates struct {
-	headers func() (http.Header, error) // nil: the certificate says all
-	prefix  string
-	agent   string
+	to *apiclient.Endpoint
 
 	mu       sync.Mutex
 	identity http.Header
@@ -45,27 +35,21 @@ func (t *Template) Load() *h2conn.Template { return t.current.Load() }
 
 // NewTemplates asks for the identity's headers once. It fails on a wrong configuration.
 func NewTemplates(t load.Target) (*Templates, error) {
-	if t.Config == nil {
-		return nil, fmt.Errorf("no configuration of the API server's client")
-	}
 	to, err := apiclient.New(t.Config, &apiclient.Roots{})
 	if err != nil {
 		return nil, err
 	}
-	s := &Templates{headers: to.Headers, prefix: to.Prefix, agent: t.Config.UserAgent}
-	if s.agent == "" {
-		s.agent = defaultAgent
-	}
+	s := &Templates{to: to}
 	return s, s.renew()
 }
 
 // Prefix goes before every path, for a server behind a gateway, without a slash at its end.
-func (s *Templates) Prefix() string { return s.prefix }
+func (s *Templates) Prefix() string { return s.to.Prefix }
 
 // New makes a template. Empty accept and contentType are left out; extra goes before the identity's headers.
 func (s *Templates) New(method, accept, contentType string, extra http.Header) *Template {
 	t := &Template{
-		request: h2conn.Request{Method: method, Accept: accept, ContentType: contentType, UserAgent: s.agent},
+		request: h2conn.Request{Method: method, Accept: accept, ContentType: contentType, UserAgent: s.to.Agent},
 		extra:   extra.Clone(),
 	}
 	s.mu.Lock()
@@ -87,21 +71,15 @@ func (t *Template) remake(identity http.Header) {
 }
 
 // Renew renews the identity's headers until ctx ends. While they are unavailable the old ones stay in use, and the
-// server's 401 is measured. It returns at once where there are none.
+// server's 401 is measured.
 func (s *Templates) Renew(ctx context.Context) {
-	if s.headers == nil {
-		return
-	}
-	for apiclient.Pause(ctx, renewEvery) {
+	for apiclient.Pause(ctx, apiclient.RenewEvery) {
 		_ = s.renew()
 	}
 }
 
 func (s *Templates) renew() error {
-	if s.headers == nil {
-		return nil
-	}
-	identity, err := s.headers() // not under the lock: a plugin may take seconds
+	identity, err := s.to.Headers() // not under the lock: a plugin may take seconds
 	if err != nil {
 		return err
 	}

@@ -117,7 +117,6 @@ func (l *lane) over() bool {
 }
 
 const (
-	dialTimeout = 30 * time.Second
 	// dialAgain is how long a server that refused a connection is left alone: watches that wait for one fail at
 	// once.
 	dialAgain = time.Second
@@ -128,14 +127,12 @@ const (
 )
 
 func (w *Watches) dial(ctx context.Context, o h2conn.Options) (*lane, error) {
-	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
-	defer cancel()
 	l := &lane{set: w}
-	open := w.endpoint.Dial
+	open := w.endpoint.DialContext
 	if open == nil {
 		open = (&net.Dialer{KeepAlive: 30 * time.Second}).DialContext
 	}
-	o.TLS, o.Ping = w.endpoint.TLS, ping
+	o.Ping = ping
 	o.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
 		raw, err := open(ctx, network, address)
 		if err != nil {
@@ -143,7 +140,7 @@ func (w *Watches) dial(ctx context.Context, o h2conn.Options) (*lane, error) {
 		}
 		return &timed{raw, l}, nil
 	}
-	conn, err := h2conn.Dial(ctx, w.endpoint.Addr, o)
+	conn, err := w.endpoint.Connect(ctx, o)
 	if err != nil {
 		return nil, err
 	}

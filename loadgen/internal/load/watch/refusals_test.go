@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient/h2conn"
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/listwatch"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -123,7 +124,7 @@ func TestASilentServerIsGivenUp(t *testing.T) {
 	w.BeginPhase("storm", time.Now())
 	start(t, w)
 	await(t, "all watches but one", func() bool { return w.Open() == testWatches-1 })
-	w.overdue(w.now() + dialTimeout + answerTimeout + time.Second)
+	w.overdue(w.now() + h2conn.DialTimeout + answerTimeout + time.Second)
 	await(t, "all watches", func() bool { return w.Open() == testWatches })
 	if got := w.Results()["storm"]; got.Failed != 1 || got.Reconnects != 0 {
 		t.Errorf("%d failed, %d reconnects; want 1 and 0", got.Failed, got.Reconnects)

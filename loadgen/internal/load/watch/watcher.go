@@ -73,7 +73,7 @@ func (v *watcher) attempt(ctx context.Context, o *opener) {
 	s := &h2conn.Stream{}
 	v.stream = s
 	// Before the stream is opened, since it may end at once.
-	v.deadline.Store(int64(v.began + dialTimeout + answerTimeout))
+	v.deadline.Store(int64(v.began + h2conn.DialTimeout + answerTimeout))
 	if err := o.open(ctx, v, s, template.Load()); err != nil {
 		v.End(err)
 		return

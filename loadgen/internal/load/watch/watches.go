@@ -80,9 +80,6 @@ func New(t load.Target, l scenario.Load, pacer arrival.Pacer, objects Objects) (
 	if l.Count <= 0 {
 		return nil, fmt.Errorf("load %s: count of watches must be over 0", l.Name)
 	}
-	if t.Config == nil {
-		return nil, fmt.Errorf("load %s: no configuration of the API server's client", l.Name)
-	}
 	to, err := apiclient.New(t.Config, &apiclient.Roots{})
 	if err != nil {
 		return nil, fmt.Errorf("load %s: %w", l.Name, err)
