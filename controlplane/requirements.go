@@ -14,7 +14,7 @@ import (
 // descriptors for each connection.
 const minDescriptors = 4096
 
-// What a start needs of the disk: each member preallocates two WAL segments of
+// The disk space that a start needs: each member preallocates two WAL segments of
 // 64 MB; its backend, the logs and a margin come on top.
 const (
 	minFreePerMember = 128 << 20

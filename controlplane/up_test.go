@@ -73,7 +73,7 @@ func TestTooFewDescriptors(t *testing.T) {
 
 // A plane that resumes is warned of what its config was warned of; in a foreign
 // directory, where nothing is started, only the warning is printed.
-func TestTheSettingsOfTheLastStartAreWarnedOf(t *testing.T) {
+func TestUpWarnsOfSettingsOfLastStart(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{"config.json": `{"etcd": {"members": 4}}`, "thesis.tex": "x"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
@@ -94,7 +94,7 @@ func TestTheSettingsOfTheLastStartAreWarnedOf(t *testing.T) {
 
 // An interrupt while components still check their settings is told, also by up
 // --detach, whose supervisor ends.
-func TestInterruptedWhileTheSettingsAreChecked(t *testing.T) {
+func TestInterruptDuringSettingsCheck(t *testing.T) {
 	config := filepath.Join(t.TempDir(), "config.yaml")
 	if err := os.WriteFile(config, []byte("apiServer: {flags: {max-requests-inflight: \"800\"}}\n"), 0o600); err != nil {
 		t.Fatal(err)

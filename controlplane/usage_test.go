@@ -56,7 +56,7 @@ func TestMistypedCommandsGetOneLineWithAHint(t *testing.T) {
 }
 
 // Every flag of every command, set to nothing, is named in the one line that refuses it.
-func TestEveryFlagIsNamedWhenItIsWrong(t *testing.T) {
+func TestInvalidFlagIsNamed(t *testing.T) {
 	flags := regexp.MustCompile(`(?m)^\s+(?:-\w, )?--([a-z-]+) \w+ `) // those that take a value
 	verbs := regexp.MustCompile(`(?m)^  ([a-z-]+) +[A-Z]`)
 	commands := [][]string{{"up"}, {"down"}, {"status"}, {"etcd", "snapshot", "f"}, {"etcd", "restore", "f"}}
@@ -77,7 +77,7 @@ func TestEveryFlagIsNamedWhenItIsWrong(t *testing.T) {
 }
 
 // What the user's environment and flags say does not lead a tool elsewhere.
-func TestToolsGoToThePlaneThatWasAsked(t *testing.T) {
+func TestToolsUseSelectedPlane(t *testing.T) {
 	c := shared.Cluster()
 	env := []string{"KUBECONFIG=/nowhere", "ETCDCTL_ENDPOINTS=https://127.0.0.1:1", "ETCDCTL_WRITE_OUT=json"}
 	for _, args := range [][]string{
@@ -97,7 +97,7 @@ func TestToolsGoToThePlaneThatWasAsked(t *testing.T) {
 }
 
 // A component that panics says why, and its log stays where the error says.
-func TestAComponentThatPanicsIsQuoted(t *testing.T) {
+func TestPanicOfComponentIsQuoted(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "my plane")
 	config := "# the lease is shorter than its renewal\ncontrollerManager: {flags: {leader-elect-lease-duration: 5s}}\n"
 	for range 2 { // the second time in the directory that the first has left
@@ -119,7 +119,7 @@ func TestAComponentThatPanicsIsQuoted(t *testing.T) {
 }
 
 // A config of comments sets nothing, as an empty one does.
-func TestAConfigOfCommentsIsEmpty(t *testing.T) {
+func TestConfigOfCommentsIsEmpty(t *testing.T) {
 	for _, config := range []string{"# x\n", "---\n# x\n", "---\n", "\n"} {
 		if _, stderr, code := runEnv(t, nil, config, "up", "--dir", "/proc/stormglass/plane", "--config", "-"); code != 2 || !strings.Contains(stderr, "/proc/stormglass/plane: no such file or directory (choose another --dir)") {
 			t.Errorf("%q: exit %d: %s", config, code, stderr)

@@ -52,7 +52,7 @@ func TestKeyMetricsFirst(t *testing.T) {
 	}
 }
 
-// TestPanels: what a person needs of each panel.
+// TestPanels: each panel has its description, unit and thresholds.
 func TestPanels(t *testing.T) {
 	causes := slices.Concat(control.FaultKinds(), control.NodeFaultKinds(), []string{"requests", "watches", "changes"})
 	of := append(control.Kinds(), "slow", "closed", "open", "list")

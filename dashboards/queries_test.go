@@ -173,7 +173,7 @@ func TestInstances(t *testing.T) {
 	})
 }
 
-// TestAsk: what a recording is asked holds no variable and no record.
+// TestAsk: queries of a recording hold no variable and no recording rule.
 func TestAsk(t *testing.T) {
 	a := mustAsker(t)
 	used := map[string]bool{}

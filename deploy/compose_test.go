@@ -87,7 +87,7 @@ func TestComposeAsksForThePlane(t *testing.T) {
 
 // The images are of the versions that are tested here: Prometheus' module
 // v0.315.0 is its release 3.15.0.
-func TestImagesAreWhatIsTested(t *testing.T) {
+func TestImagesMatchTestedVersions(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(deploytest.Root(t), "tools", "go.mod"))
 	if err != nil {
 		t.Fatal(err)

@@ -84,7 +84,7 @@ func saveSnapshot(ctx context.Context, c control.Cluster, file string) error {
 		if err == nil {
 			return nil
 		}
-		os.Remove(file + ".part") // etcdctl's own name for what is not whole
+		os.Remove(file + ".part") // etcdctl's name for an unfinished snapshot
 		lines := strings.Split(strings.TrimSpace(string(output)), "\n")
 		return fmt.Errorf("snapshot: %w: %s", err, lines[len(lines)-1])
 	})

@@ -42,7 +42,7 @@ func (o *observerOptions) args() []string {
 	return args
 }
 
-// check refuses what cannot be meant.
+// check refuses invalid combinations of flags.
 func (o *observerOptions) check() error {
 	if o.addr == "" {
 		if o.public || o.binary != "" {

@@ -115,7 +115,7 @@ func up(ctx context.Context, o upOptions, stdin io.Reader, stdout, stderr io.Wri
 	}
 	if o.observer.addr != "" {
 		watching, err := o.observer.start(ctx, plane, progress)
-		if err != nil { // what was asked for is not there: the plane goes too
+		if err != nil { // without its observer the plane stops too
 			cause := err
 			if ctx.Err() != nil {
 				cause = context.Cause(ctx)

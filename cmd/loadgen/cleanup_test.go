@@ -10,7 +10,7 @@ import (
 
 // Each command that takes a kubeconfig says that it waits for the exec plugin, and
 // Ctrl-C ends it.
-func TestAPluginThatHangsIsNamed(t *testing.T) {
+func TestHangingPluginIsNamed(t *testing.T) {
 	dir := t.TempDir()
 	pipe := filepath.Join(dir, "pipe")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {

@@ -37,7 +37,7 @@ func TestRunOnAUsersCluster(t *testing.T) {
 	wantNothingLeft(t, kubeconfig)
 }
 
-// TestCleanupAfterAKilledRun: what a killed run left goes by `loadgen cleanup`.
+// TestCleanupAfterAKilledRun: `loadgen cleanup` removes the objects of a killed run.
 func TestCleanupAfterAKilledRun(t *testing.T) {
 	kubeconfig := plane.Cluster().Kubeconfigs["admin"]
 	dir := filepath.Join(t.TempDir(), "run")

@@ -98,7 +98,7 @@ func (w *wire) cut() {
 
 // A cluster that goes away ends the run long before its phase ends, is the reason
 // that is reported, and is cleaned up when it is back.
-func TestAClusterThatGoesAway(t *testing.T) {
+func TestLostClusterEndsRun(t *testing.T) {
 	w, kubeconfig := newWire(t)
 	dir := filepath.Join(t.TempDir(), "run")
 	p := startLoadgen(t, "run", "testdata/short.yaml", "--out", dir, "--kubeconfig", kubeconfig, "--yes", "--set", "phases.only.for=10m")
@@ -119,7 +119,7 @@ func TestAClusterThatGoesAway(t *testing.T) {
 
 // The second signal skips the clean-up: the report is written, and the last line says
 // what is left and what removes it.
-func TestASecondSignalLeavesTheReport(t *testing.T) {
+func TestSecondSignalStillWritesReport(t *testing.T) {
 	w, kubeconfig := newWire(t)
 	dir := filepath.Join(t.TempDir(), "run")
 	p := startLoadgen(t, "run", "testdata/short.yaml", "--out", dir, "--kubeconfig", kubeconfig, "--yes", "--set", "phases.only.for=10m")

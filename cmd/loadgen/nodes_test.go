@@ -52,7 +52,7 @@ func TestPodsOnSimulatedNodes(t *testing.T) {
 
 // A cluster that goes away ends the nodes with one line that says so, when what they were
 // is removed.
-func TestNodesOfAClusterThatGoesAway(t *testing.T) {
+func TestLostClusterEndsNodes(t *testing.T) {
 	w, kubeconfig := newWire(t)
 	p := startLoadgen(t, "nodes", "--count", "2", "--kubeconfig", kubeconfig, "--yes")
 	p.awaitLine("2 nodes Ready")

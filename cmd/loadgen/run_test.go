@@ -356,7 +356,7 @@ func TestPlaneDies(t *testing.T) {
 
 // A run that another program has started, and that asked for it, ends in order when
 // that program has ended.
-func TestARunEndsWithWhoStartedIt(t *testing.T) {
+func TestRunEndsWithItsParent(t *testing.T) {
 	t.Parallel()
 	parent, alive, err := os.Pipe()
 	if err != nil {

@@ -50,7 +50,7 @@ func (w withPlane) Run() int {
 	return planetest.Main(w.M, &plane)
 }
 
-// TestScripts tells what a user types and reads.
+// TestScripts runs the commands of testdata/script and compares their output.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",

@@ -14,7 +14,7 @@ import (
 
 // Every flag of every command, set to nothing, to a value of another type or with a
 // letter too many, is named in the one line that refuses it, before anything starts.
-func TestEveryFlagIsNamedWhenItIsWrong(t *testing.T) {
+func TestInvalidFlagIsNamed(t *testing.T) {
 	for _, c := range commands(newRoot(nil)) {
 		words := append(strings.Fields(c.CommandPath())[1:], arguments(c)...)
 		c.LocalFlags().VisitAll(func(f *pflag.Flag) {
@@ -40,7 +40,7 @@ func TestEveryFlagIsNamedWhenItIsWrong(t *testing.T) {
 }
 
 // Every command with a letter changed suggests the right one.
-func TestEveryCommandIsSuggested(t *testing.T) {
+func TestMistypedCommandIsSuggested(t *testing.T) {
 	for _, c := range commands(newRoot(nil)) {
 		words := strings.Fields(c.CommandPath())[1:]
 		if len(words) == 0 || c.Hidden {
@@ -74,7 +74,7 @@ func refused(t *testing.T, args []string, want string) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
 	ctx, cancel := context.WithCancel(t.Context())
-	cancel() // what is not refused does not run either
+	cancel() // valid flags do not start anything either
 	code := run(ctx, args, strings.NewReader(""), &stdout, &stderr)
 	if code != loadgen.ExitUsage || !strings.Contains(stderr.String(), want) || stdout.Len() > 0 {
 		t.Errorf("loadgen %s: exit %d, want 2 and %q\n%s%s", strings.Join(args, " "), code, want, &stdout, &stderr)

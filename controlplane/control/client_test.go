@@ -38,7 +38,7 @@ func TestDialWhileThePlaneStarts(t *testing.T) {
 }
 
 // A client that follows the events may ask again just when the plane is gone.
-func TestEventsOfAPlaneThatIsGone(t *testing.T) {
+func TestEventsOfStoppedPlane(t *testing.T) {
 	for name, leave := range map[string]func(t *testing.T, socket string){
 		"it has removed its socket": func(*testing.T, string) {},
 		"it was killed": func(t *testing.T, socket string) {

@@ -213,7 +213,7 @@ while :; do read x <&3 || exit 0; done`)
 	}
 }
 
-// What a supervisor says is passed on to the last line, and what comes after the
+// The supervisor's output is passed on to the last line, and output after the
 // result is not waited for.
 func TestReadStart(t *testing.T) {
 	read, write := io.Pipe()

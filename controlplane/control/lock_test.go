@@ -98,7 +98,7 @@ func TestSocketDirectoryIsRemoved(t *testing.T) {
 	control.RemoveSocketDir(t.TempDir()) // it was never held
 }
 
-// What is no regular file of a plane's is refused: reading it would never end.
+// Files that are not regular are refused: reading them would never end.
 func TestEndlessFilesAreRefused(t *testing.T) {
 	for what, put := range map[string]func(path string) error{
 		"a pipe":    func(path string) error { return syscall.Mkfifo(path, 0o600) },

@@ -15,7 +15,7 @@ import (
 )
 
 // ToolsEnv names a folder with the built programs of tools; "make tools"
-// makes one. Without it Tool builds what is asked for.
+// makes one. Without it Tool builds the tool.
 const ToolsEnv = "STORMGLASS_TOOLS"
 
 // The programs of tools.

@@ -31,7 +31,7 @@ func StartPrometheus(t testing.TB, config, data string, args ...string) (url str
 	var threads sync.WaitGroup
 	threads.Go(func() {
 		end = cmd.Wait()
-		stderr.Close() // its reader is told, however it ended
+		stderr.Close() // ends its reader
 	})
 	threads.Go(func() {
 		defer close(ready)

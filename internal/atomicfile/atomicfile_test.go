@@ -23,7 +23,7 @@ func TestFilesAreReplacedWithTheirMode(t *testing.T) {
 	}
 }
 
-func TestAFailedWriteLeavesNothing(t *testing.T) {
+func TestFailedWriteLeavesNoFile(t *testing.T) {
 	dir := t.TempDir()
 	target := filepath.Join(dir, "target")
 	if err := os.MkdirAll(filepath.Join(target, "below"), 0o700); err != nil {

@@ -53,7 +53,7 @@ func TestTableEntriesAreUniqueAndTyped(t *testing.T) {
 	}
 }
 
-func TestRecordedLeavesOutWhatAPrefixCovers(t *testing.T) {
+func TestRecordedOmitsFamiliesCoveredByPrefix(t *testing.T) {
 	names := Recorded(Kube, Scheduler)
 	if !slices.Contains(names, "workqueue_*") || slices.Contains(names, "workqueue_depth") || !slices.Contains(names, "kubernetes_build_info") || slices.Contains(names, "etcd_server_*") {
 		t.Errorf("%q", names)

@@ -183,7 +183,7 @@ func (d *Document) markOverride(n *yaml.Node, o origin) {
 	}
 }
 
-// listHint returns what the items of a list are called, the nearest first.
+// listHint returns the names of a list's items, the nearest first.
 func listHint(seq *yaml.Node, asked string) string {
 	var names []string
 	for _, item := range seq.Content {

@@ -25,7 +25,7 @@ func TestGoBenchmarkIsRead(t *testing.T) {
 }
 
 // A pattern that has come to match nothing, or too much, is no measurement.
-func TestNoFiguresAreAnError(t *testing.T) {
+func TestMissingFiguresAreAnError(t *testing.T) {
 	for _, out := range []string{"", "PASS\n", idle + idle, "BenchmarkX 1 5 ns/op\n", "BenchmarkX 1 many KB/node\n"} {
 		if got, err := readBenchmark(out); err == nil {
 			t.Errorf("%q gives %v", out, got)

@@ -30,7 +30,7 @@ func (r *Run) Check() error {
 	return nil
 }
 
-// checkSpan refuses times that nothing of a run lies between.
+// checkSpan refuses an empty span of time.
 func checkSpan(what string, from, until time.Time) error {
 	switch took := until.Sub(from); {
 	case from.IsZero() || until.IsZero():

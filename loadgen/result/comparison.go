@@ -33,7 +33,7 @@ type Variant struct {
 	Verdict     Verdict  `json:"verdict"`               // no data where it did not run
 	ExitCode    int      `json:"exitCode"`              // of its run
 	Reasons     []string `json:"reasons,omitempty"`     // why it is not a pass
-	// NotRun says why there is nothing of it.
+	// NotRun says why it did not run.
 	NotRun string `json:"notRun,omitempty"`
 	// Left names what it made in a user's cluster and could not remove, as in run.json.
 	Left string `json:"left,omitempty"`

@@ -42,7 +42,7 @@ func (d *Damaged) Error() string {
 	return d.File + " is damaged: " + strings.ReplaceAll(d.Err.Error(), "\n", "; ")
 }
 
-// Unwrap gives what is wrong.
+// Unwrap returns the cause.
 func (d *Damaged) Unwrap() error { return d.Err }
 
 // Unjudged: what a damaged file held is not known, and a run is not judged without it.

@@ -11,9 +11,9 @@ import (
 	"testing"
 )
 
-// TestResourcesAreKubernetes keeps the table of resources equal to the discovery
+// TestResourcesMatchKubernetes keeps the table of resources equal to the discovery
 // documents of the Kubernetes that go.mod names.
-func TestResourcesAreKubernetes(t *testing.T) {
+func TestResourcesMatchKubernetes(t *testing.T) {
 	dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "k8s.io/kubernetes").Output()
 	if err != nil {
 		t.Fatal(err)

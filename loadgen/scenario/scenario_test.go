@@ -58,8 +58,8 @@ func TestCatalogueIsValidAndResolves(t *testing.T) {
 	}
 }
 
-// A run that is over can be judged again whatever is refused of scenarios by now.
-func TestRecordedScenarioMayHoldWhatIsRefusedNow(t *testing.T) {
+// A recorded run can be judged again though newer checks would refuse its scenario.
+func TestRecordedScenarioSkipsNewChecks(t *testing.T) {
 	for name, body := range map[string]string{
 		"a condition that holds at once": "nodes: {count: 3}\nphases: [{name: a, until: nodesReady, within: 1m}]",
 		"leases that are late":           "nodes: {count: 3, leaseRenew: 70s}\nphases: [{name: a, for: 30s}]",

@@ -123,7 +123,7 @@ func (v *validator) planeFault(path string, f *Fault) {
 	}
 }
 
-// component checks that the topology has what a name, kind or role means.
+// component checks that the topology has the named component, kind or role.
 func (v *validator) component(path, text string) {
 	c := v.s.ControlPlane
 	s, ok := control.ParseSelector(text)

@@ -15,9 +15,9 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 )
 
-// TestSelectableFieldsAreKubernetes keeps the table of selectable fields equal to the
+// TestSelectableFieldsMatchKubernetes keeps the table of selectable fields equal to the
 // conversions in the source of the Kubernetes that go.mod names.
-func TestSelectableFieldsAreKubernetes(t *testing.T) {
+func TestSelectableFieldsMatchKubernetes(t *testing.T) {
 	dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "k8s.io/kubernetes").Output()
 	if err != nil {
 		t.Fatal(err)

@@ -97,7 +97,7 @@ func Listen(address string, backends []Backend, health *http.Client, opts Option
 // Address is where it listens, as host:port.
 func (b *Balancer) Address() string { return b.listener.Addr().String() }
 
-// Close ends all connections and waits until nothing of it runs.
+// Close ends all connections and waits for its goroutines.
 func (b *Balancer) Close() {
 	b.cancel()
 	b.listener.Close()

@@ -194,9 +194,9 @@ func TestDeadServerLosesItsConnections(t *testing.T) {
 	}
 }
 
-// TestBytesAreCarriedWhole: much data both ways at once, and the end of one way
+// TestBalancerForwardsAllBytes: much data both ways at once, and the end of one way
 // before that of the other.
-func TestBytesAreCarriedWhole(t *testing.T) {
+func TestBalancerForwardsAllBytes(t *testing.T) {
 	x := newAPI(t, "x")
 	b := start(t, quick, x)
 	want := bytes.Repeat([]byte("0123456789abcdef"), 1<<18)
@@ -251,7 +251,7 @@ type refuse struct{}
 
 func (refuse) RoundTrip(*http.Request) (*http.Response, error) { return nil, os.ErrDeadlineExceeded }
 
-func TestCloseLeavesNothing(t *testing.T) {
+func TestCloseReleasesEverything(t *testing.T) {
 	x := newAPI(t, "x")
 	b := start(t, quick, x)
 	ready(t, b, "x")

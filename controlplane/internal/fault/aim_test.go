@@ -12,7 +12,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-func TestFaultsThatDoNotGoTogether(t *testing.T) {
+func TestConflictingFaultsAreRefused(t *testing.T) {
 	limit := func(name string) control.Fault {
 		return control.Fault{Kind: control.FaultDescriptors, Components: []string{name}, Limit: 100}
 	}
@@ -78,7 +78,7 @@ func TestFaultsThatDoNotGoTogether(t *testing.T) {
 	}
 }
 
-func TestARefusalNamesTheActiveFault(t *testing.T) {
+func TestRefusalNamesActiveFault(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, _ := fixture(t)
 		begin(t, m, killOf("etcd-0", 90*time.Second))

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func TestTheLimitOfAProcessIsSetAndPutBack(t *testing.T) {
+func TestDescriptorLimitIsSetAndRestored(t *testing.T) {
 	var before, during, after unix.Rlimit
 	read := func(into *unix.Rlimit) {
 		t.Helper()

@@ -20,7 +20,7 @@ type mechanism struct {
 	// needs nothing. Neither changes anything.
 	machine func() error
 	plane   func(*Manager) error
-	// served says what the API server lacks for one fault; nil: it is not asked.
+	// served says what the API server lacks for one fault; nil: not checked.
 	served func(*Manager, context.Context, control.Fault) error
 	// begin puts a fault in force. On an error the effect holds what was done so far.
 	begin func(m *Manager, ctx context.Context, id string, f control.Fault, t target) (effect, error)

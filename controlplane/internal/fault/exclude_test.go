@@ -40,7 +40,7 @@ func TestRestoreExcludesFaults(t *testing.T) {
 
 // What is being begun is not in the way of a look at what is in force. The race
 // detector is the judge.
-func TestRenewWhileAFaultIsBeingBegun(t *testing.T) {
+func TestRenewDuringBegin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, begun := beginSlowQuota(t)
 		time.Sleep(5 * time.Second)

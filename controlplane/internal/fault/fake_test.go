@@ -251,7 +251,7 @@ func fixture(t *testing.T) (*Manager, *fakeHost) {
 	m.webhooks = func(string) (webhooks, error) { return fakeWebhook{h}, nil }
 	t.Cleanup(func() {
 		ctx, cancel := context.WithCancel(context.Background())
-		cancel() // what a test leaves in force is its own affair
+		cancel() // faults that a test leaves in force end here
 		_ = m.Close(ctx)
 	})
 	return m, h

@@ -55,7 +55,7 @@ func dial(t *testing.T, m *Manager) *control.Client {
 	return client
 }
 
-func TestAClientBeginsAndEndsFaults(t *testing.T) {
+func TestClientBeginsAndEndsFaults(t *testing.T) {
 	m, h := fixture(t)
 	client := dial(t, m)
 	ctx := t.Context()

@@ -160,7 +160,7 @@ func beginSlowQuota(t *testing.T) (*Manager, <-chan error) {
 	return m, begun
 }
 
-func TestShutdownAbandonsWhatIsBeingBegun(t *testing.T) {
+func TestShutdownCancelsBegin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, begun := beginSlowQuota(t)
 		time.Sleep(time.Second)
@@ -177,7 +177,7 @@ func TestShutdownAbandonsWhatIsBeingBegun(t *testing.T) {
 }
 
 // A component that ended by itself comes back as broken as it was.
-func TestAFaultIsRenewedInANewProcess(t *testing.T) {
+func TestFaultIsRenewedInNewProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, h := fixture(t)
 		begin(t, m, slowOf("etcd", time.Minute))

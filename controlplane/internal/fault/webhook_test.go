@@ -83,7 +83,7 @@ func TestWebhookOnUnservedResourceIsRefused(t *testing.T) {
 }
 
 // The API server may be gone when the webhook is to be removed.
-func TestAWebhookIsRemovedWhenThereIsAnAPIServerAgain(t *testing.T) {
+func TestWebhookIsRemovedOnceAPIServerReturns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, h := fixture(t)
 		begin(t, m, control.Fault{Kind: control.FaultWebhook, Resource: "deployments.apps", Delay: time.Second, For: time.Second})

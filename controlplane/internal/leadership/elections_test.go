@@ -69,7 +69,7 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// TestFollow: what was there before is not news.
+// TestFollow: lines from before the start are not reported.
 func TestFollow(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log")
 	write := func(term string) {

@@ -68,7 +68,7 @@ func (d Dir) Pair(name string) control.KeyPair {
 func (d Dir) ServiceAccountKey() string    { return d.Key("service-account") }
 func (d Dir) ServiceAccountPublic() string { return filepath.Join(string(d), "service-account.pub") }
 
-// Ensure makes what is missing. Authorities and the service accounts' key are
+// Ensure creates missing keys and certificates. Authorities and the service accounts' key are
 // kept for the plane's life; all other certificates are issued anew each time,
 // so that none expires in a plane that is stopped and started for years.
 // serviceIP is the address of the `kubernetes` Service.

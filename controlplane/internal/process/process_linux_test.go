@@ -172,7 +172,7 @@ func TestStopKillsChildThatIgnoresSignals(t *testing.T) {
 	}
 }
 
-func TestCloseLeavesNothing(t *testing.T) {
+func TestCloseReleasesEverything(t *testing.T) {
 	s := spawner(t)
 	c, err := s.Start(spec("deaf", filepath.Join(t.TempDir(), "log"), nil))
 	if err != nil {

@@ -56,7 +56,7 @@ func (m Members) Commit() error {
 	return nil
 }
 
-// Clean removes what was in use before a swap that is final.
+// Clean removes the old data after a final swap.
 func (m Members) Clean() error {
 	for _, dir := range m {
 		if err := os.RemoveAll(dir + beforeSuffix); err != nil {

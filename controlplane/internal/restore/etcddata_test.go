@@ -54,7 +54,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-func TestASwapIsKept(t *testing.T) {
+func TestSwapKeepsNewData(t *testing.T) {
 	m := fixture(t)
 	must(t, m.Swap())
 	must(t, m.Commit())
@@ -64,7 +64,7 @@ func TestASwapIsKept(t *testing.T) {
 	holds(t, m, "new")
 }
 
-func TestASwapIsUndone(t *testing.T) {
+func TestSwapUndoRestoresOldData(t *testing.T) {
 	m := fixture(t)
 	must(t, m.Swap())
 	must(t, m.PutBack())
@@ -74,7 +74,7 @@ func TestASwapIsUndone(t *testing.T) {
 
 // A supervisor may be killed at any step, between two members or in the middle of
 // a removal. All members hold the same after the next start, however it was.
-func TestAKilledSupervisor(t *testing.T) {
+func TestInterruptedSwapIsRecovered(t *testing.T) {
 	base := func(m restore.Members) string { return filepath.Dir(m[0]) }
 	before := func(dir string) string { return dir + ".before-restore" }
 	steps := map[string]struct {
@@ -119,8 +119,8 @@ func TestAKilledSupervisor(t *testing.T) {
 	}
 }
 
-// A second restore is not taken for final because an earlier one was.
-func TestASwapAfterOneThatCouldNotBeCleaned(t *testing.T) {
+// The marker of an earlier restore does not make a second one final.
+func TestSwapAfterFailedCleanup(t *testing.T) {
 	m := fixture(t)
 	must(t, m.Swap())
 	must(t, m.Commit())

@@ -66,7 +66,7 @@ func (r *Restorer) Restore(ctx context.Context, file string) (control.Restored, 
 		restored.Members = append(restored.Members, etcd.Name)
 		data = append(data, r.Layout.Data(etcd.Name))
 	}
-	defer func() { r.Report(data.DropFresh()) }() // what is left only takes space
+	defer func() { r.Report(data.DropFresh()) }() // leftovers only take space
 	if err := r.unpack(ctx, file, data); err != nil {
 		return control.Restored{}, err
 	}
@@ -90,7 +90,7 @@ func (r *Restorer) Rehearse(ctx context.Context, client control.EtcdClient) erro
 	if err != nil {
 		return err
 	}
-	defer func() { r.Report(os.RemoveAll(dir)) }() // what is left only takes space
+	defer func() { r.Report(os.RemoveAll(dir)) }() // leftovers only take space
 	file := filepath.Join(dir, "etcd.db")
 	err = client.AnyMember(ctx, func(member control.EtcdClient) error {
 		return r.Components.RunTool(ctx, member.Environment(), "etcdctl", "snapshot", "save", file)

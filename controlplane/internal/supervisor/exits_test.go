@@ -8,7 +8,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/process"
 )
 
-func TestBackoffIsTheKubelets(t *testing.T) {
+func TestBackoffMatchesKubelet(t *testing.T) {
 	for crashes, want := range map[int]time.Duration{
 		1: 0, 2: 10 * time.Second, 3: 20 * time.Second, 4: 40 * time.Second, 7: 5 * time.Minute, 100: 5 * time.Minute,
 	} {
@@ -42,7 +42,7 @@ func TestExitUnderFault(t *testing.T) {
 }
 
 // An exit that the kernel's OOM killer may have caused says so.
-func TestAnEndForWantOfMemory(t *testing.T) {
+func TestExitOutOfMemory(t *testing.T) {
 	for _, c := range []struct {
 		exit     process.Exit
 		oomKills uint64

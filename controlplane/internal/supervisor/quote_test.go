@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestQuoteTellsWhyAProcessEnded(t *testing.T) {
+func TestQuoteExplainsExit(t *testing.T) {
 	info := func(n int) string { return strings.Repeat("I1122 12:00:00.000000       1 x.go:1] working\n", n) }
 	var stack strings.Builder
 	for i := range 2000 {

@@ -156,7 +156,7 @@ var limited = control.Fault{Kind: control.FaultDescriptors, Components: []string
 
 // The kernel kills what has grown too large, and the kubelet starts it again. So
 // the supervisor does while a fault is in force; without one it is the plane's end.
-func TestAnEndBySignalUnderAFault(t *testing.T) {
+func TestExitBySignalUnderFault(t *testing.T) {
 	p := supervise(t, lasting, lasting)
 	f := p.breaks(t, limited)
 	l, err := p.running(scheduler)
@@ -180,7 +180,7 @@ func TestAnEndBySignalUnderAFault(t *testing.T) {
 	}
 }
 
-func TestAnEndBySignalWithoutAFault(t *testing.T) {
+func TestExitBySignalWithoutFault(t *testing.T) {
 	p := supervise(t, lasting, lasting)
 	if err := p.Signal(scheduler, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
@@ -233,7 +233,7 @@ func TestKillDuringBackoffPreventsRestart(t *testing.T) {
 }
 
 // A rollout must not go on to the last API server while clients still find none.
-func TestAwaitReadyAsksTheLoadBalancer(t *testing.T) {
+func TestAwaitReadyChecksLoadBalancer(t *testing.T) {
 	var ready atomic.Bool
 	asked := make(chan struct{}, 1)
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -156,7 +156,7 @@ func TestAllowed(t *testing.T) {
 }
 
 // A run that was none proves nothing, and neither does silence without data.
-func TestProvesNothing(t *testing.T) {
+func TestInconclusiveProofs(t *testing.T) {
 	p := byName(t, "slow-path")
 	sound := slowPath(t, 0, record.Options{}, nil)
 	for why, change := range map[string]func(*rundir.Recorded){

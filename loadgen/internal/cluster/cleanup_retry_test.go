@@ -130,7 +130,7 @@ func TestCleanupGivesUp(t *testing.T) {
 }
 
 // A namespace that never ends keeps nothing else.
-func TestAStuckNamespaceKeepsNothingElse(t *testing.T) {
+func TestStuckNamespaceDoesNotBlockCleanup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := inhabited()
 		client.PrependReactor("delete", "namespaces", func(clienttesting.Action) (bool, runtime.Object, error) {

@@ -111,7 +111,7 @@ func attempt(ctx context.Context, client *fake.Clientset, runID string, log func
 	return c.removed, err
 }
 
-func TestCleanupRemovesOneRunAndNothingElse(t *testing.T) {
+func TestCleanupRemovesOnlyTheNamedRun(t *testing.T) {
 	c := inhabited()
 	before := objects(t, c)
 	var log []string
@@ -198,7 +198,7 @@ func TestCleanupGoesOnPastAnError(t *testing.T) {
 }
 
 // One object that cannot be deleted keeps none of its kind.
-func TestCleanupDeletesAllButTheOneThatIsRefused(t *testing.T) {
+func TestCleanupContinuesPastRefusedDelete(t *testing.T) {
 	var nodes []runtime.Object
 	for i := range 5 * atOnce {
 		nodes = append(nodes, &corev1.Node{ObjectMeta: named("", fmt.Sprintf("sg-%02d", i), "r1")})
@@ -234,7 +234,7 @@ func TestCleanupWithoutRightsToNodesIsANote(t *testing.T) {
 	}
 }
 
-func TestCleanupSaysWhatANamespaceWaitsFor(t *testing.T) {
+func TestCleanupExplainsTerminatingNamespace(t *testing.T) {
 	ns := &corev1.Namespace{ObjectMeta: named("", "stormglass-r1", "r1")}
 	ns.Status.Conditions = []corev1.NamespaceCondition{{
 		Type: corev1.NamespaceContentRemaining, Status: corev1.ConditionTrue, Message: "pods. has 3 resource instances",

@@ -123,7 +123,7 @@ func listener(t *testing.T, answer func(net.Conn)) string {
 }
 
 // A plugin that hangs is given up, and named; so is a server that is silent after it.
-func TestAPluginThatHangsIsGivenUp(t *testing.T) {
+func TestHangingPluginTimesOut(t *testing.T) {
 	hangs := func(ctx context.Context) error { <-ctx.Done(); <-t.Context().Done(); return nil }
 	err := bounded(t.Context(), "aws eks get-token", time.Millisecond, time.Hour, hangs)
 	if err == nil || !strings.Contains(explain(err).Error(), "has not ended within 1ms: aws eks get-token (run it by hand to see what it waits for)") {
@@ -142,7 +142,7 @@ func TestAPluginThatHangsIsGivenUp(t *testing.T) {
 
 // A server that closes each connection is tried again until the time is over, and then
 // told as what it is.
-func TestAServerThatClosesEachConnection(t *testing.T) {
+func TestServerClosingEachConnection(t *testing.T) {
 	for _, before := range []error{io.EOF, &net.OpError{Op: "read", Err: syscall.ECONNRESET}} {
 		for _, err := range []error{
 			before,
@@ -155,8 +155,8 @@ func TestAServerThatClosesEachConnection(t *testing.T) {
 	}
 }
 
-// After the plugin has ended it is the server's time that counts.
-func TestThePluginsTimeIsNotTheServers(t *testing.T) {
+// The server's timeout begins when the plugin has ended.
+func TestPluginTimeIsExcludedFromServerTimeout(t *testing.T) {
 	silent := listener(t, func(c net.Conn) { _, _ = io.Copy(io.Discard, c) })
 	cfg := &rest.Config{Host: "https://" + silent}
 	client, err := rest.HTTPClientFor(cfg)

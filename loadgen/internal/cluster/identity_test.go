@@ -41,7 +41,7 @@ func tokens(c *fake.Clientset, refuse func(n int) bool) <-chan int {
 	return given
 }
 
-func TestTheTokenIsRenewedBeforeItExpires(t *testing.T) {
+func TestTokenIsRenewedBeforeExpiry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := fake.NewClientset()
 		given := tokens(c, func(n int) bool { return n == 2 })
@@ -130,7 +130,7 @@ func TestSetupErrorsNameVerbAndObject(t *testing.T) {
 	}
 }
 
-func TestFromPlaneNamesWhatIsMissing(t *testing.T) {
+func TestFromPlaneNamesMissingCredentials(t *testing.T) {
 	admin := kubeconfig(t, "https://127.0.0.1:1", nil, "x")
 	for want, c := range map[string]control.Cluster{
 		`cluster.json names no kubeconfig "loadgen"`: {Dir: "plane", Kubeconfigs: map[string]string{"admin": admin}},

@@ -69,7 +69,7 @@ func TestBadInputIsOneLineWithAHint(t *testing.T) {
 	}
 }
 
-func TestFromKubeconfigTellsWhatIsDifferentHere(t *testing.T) {
+func TestFromKubeconfigReportsDifferences(t *testing.T) {
 	s := newStub(t)
 	target, err := FromKubeconfig(t.Context(), Kubeconfig{Files: s.kubeconfig(t, goodToken)}, "r1", parsed(t, `
 controlPlane:
@@ -165,7 +165,7 @@ background:
 	}
 }
 
-func TestWritesAreGrantedInTheRunsNamespaceOnly(t *testing.T) {
+func TestWritesAreGrantedOnlyInRunNamespace(t *testing.T) {
 	needs, err := loadNeeds(fake.NewClientset().Discovery(), "ns", parsed(t, quiet))
 	if err != nil {
 		t.Fatal(err)

@@ -43,7 +43,7 @@ func (a acted) dial(ctx context.Context) error {
 	return err
 }
 
-func TestAClusterIsGoneWhenItCannotBeReached(t *testing.T) {
+func TestUnreachableClusterIsLost(t *testing.T) {
 	const loss = 100*time.Second + 300*time.Millisecond
 	never := 100 * time.Hour
 	unreachable := &net.OpError{Op: "dial", Err: os.ErrDeadlineExceeded}
@@ -148,7 +148,7 @@ func TestAnyAnswerIsASignOfLife(t *testing.T) {
 
 // One that closes every connection, as a load balancer with nothing behind it
 // does, is no answer; one that speaks another protocol is.
-func TestConnectionsThatAreClosedAreNoAnswer(t *testing.T) {
+func TestClosedConnectionsAreNoAnswer(t *testing.T) {
 	p, err := newProbe(&rest.Config{Host: "https://" + listener(t, func(net.Conn) {})})
 	if err != nil {
 		t.Fatal(err)

@@ -126,7 +126,7 @@ func TestImpersonationReachesTheServer(t *testing.T) {
 
 // In a pod, flags take precedence over its service account, which is read as a
 // kubeconfig.
-func TestThePodsConfigurationTakesFlags(t *testing.T) {
+func TestFlagsOverridePodConfiguration(t *testing.T) {
 	s := newStub(t)
 	pod := &rest.Config{
 		Host: s.URL, BearerTokenFile: file(t, "token", goodToken),
@@ -158,7 +158,7 @@ func TestThePodsConfigurationTakesFlags(t *testing.T) {
 	}
 }
 
-func TestTheCurrentClusterIsKubectls(t *testing.T) {
+func TestCurrentClusterMatchesKubectl(t *testing.T) {
 	t.Setenv("KUBECONFIG", "a:b")
 	if files, err := CurrentKubeconfig(); files != "a:b" || err != nil {
 		t.Errorf("%q, %v", files, err)

@@ -18,7 +18,7 @@ func staging() *Target {
 	return t
 }
 
-func TestPlanNamesTheClusterAndAllThatIsMade(t *testing.T) {
+func TestPlanListsClusterAndObjects(t *testing.T) {
 	s, err := scenario.Read("rollout-500", nil)
 	if err != nil {
 		t.Fatal(err)

@@ -14,7 +14,7 @@ const scratchEnv = "TARGET_TEST_SCRATCH"
 
 // What a killed process left in the temporary directory goes with the next sweep;
 // what a live one has there, or is none of ours, stays.
-func TestSweepRemovesWhatDeadProcessesLeft(t *testing.T) {
+func TestSweepRemovesFilesOfDeadProcesses(t *testing.T) {
 	if os.Getenv(scratchEnv) != "" {
 		s, err := newScratch(tokenPrefix)
 		if err != nil {

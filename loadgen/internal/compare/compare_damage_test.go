@@ -15,7 +15,7 @@ import (
 )
 
 // A comparison whose variants cannot be judged any more does not keep their verdicts.
-func TestADamagedComparisonDoesNotPass(t *testing.T) {
+func TestDamagedComparisonDoesNotPass(t *testing.T) {
 	t.Parallel()
 	whole := t.TempDir()
 	c := result.Comparison{Schema: result.ComparisonSchema, Scenario: "sound", Rows: []result.Row{}}

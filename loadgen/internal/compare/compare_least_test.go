@@ -6,8 +6,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// What never came is no figure to divide by.
-func TestALeastValueHasNoRatio(t *testing.T) {
+// A value that is only a lower bound is not divided by.
+func TestLowerBoundHasNoRatio(t *testing.T) {
 	ten, five := 10.0, 5.0
 	figure := func(v *float64, least bool) result.Result {
 		return result.Result{Figures: []result.Figure{{Name: "back", Unit: "seconds", Value: v, AtLeast: least}}}

@@ -81,7 +81,7 @@ func TestComparisonIsReportedFromItsDirectory(t *testing.T) {
 	}
 }
 
-func TestTheWorstExitCodeCounts(t *testing.T) {
+func TestWorstExitCodeIsReturned(t *testing.T) {
 	for _, c := range []struct{ a, b, want int }{
 		{0, 3, 3}, {3, 1, 1}, {1, 3, 1}, {1, 4, 4}, {4, 2, 4}, {2, 1, 2}, {0, 0, 0},
 	} {
@@ -92,7 +92,7 @@ func TestTheWorstExitCodeCounts(t *testing.T) {
 }
 
 // What cannot be compared is refused before anything is made.
-func TestVariantsAreRefusedBeforeAnythingIsMade(t *testing.T) {
+func TestInvalidVariantsAreRefusedBeforeStart(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for name, c := range map[string]struct {
 		o    run.Options

@@ -37,7 +37,7 @@ func TestSaturation(t *testing.T) {
 }
 
 // A machine that stalls us for 35 ms was late for four ticks, not for one.
-func TestSwallowedTicksAreLateToo(t *testing.T) {
+func TestMissedTicksCountAsLate(t *testing.T) {
 	m, err := NewSelfMeter(prometheus.NewRegistry())
 	if err != nil {
 		t.Fatal(err)

@@ -117,7 +117,7 @@ func noStalePass(t *testing.T, what, dir string) {
 
 // Whatever is damaged in a run's directory, and however: no pass, no panic, no wait,
 // the file named in one line, and no older verdict left.
-func TestADamagedRunDoesNotPass(t *testing.T) {
+func TestDamagedRunDoesNotPass(t *testing.T) {
 	t.Parallel()
 	whole := archivetest.SoundRun(t)
 	if o := judged(t, whole); o.code != exitcode.Pass || len(o.result.Notes) != 0 {
@@ -159,7 +159,7 @@ func TestADamagedRunDoesNotPass(t *testing.T) {
 
 // A run of before the digests is judged by what can be read of it. What still passes
 // is listed: damage that nothing tells but a digest.
-func TestADamagedRunWithoutDigests(t *testing.T) {
+func TestDamagedRunWithoutDigests(t *testing.T) {
 	t.Parallel()
 	whole := archivetest.SoundRun(t)
 	forget(t, whole)

@@ -24,7 +24,7 @@ func reads(m map[string]any, phase int) map[string]any {
 
 // JSON that is whole in its form and that no generator can have written is damage,
 // with digests or without.
-func TestMeasurementsThatNoRunMakesDoNotPass(t *testing.T) {
+func TestImpossibleMeasurementsDoNotPass(t *testing.T) {
 	t.Parallel()
 	whole := archivetest.SoundRun(t)
 	forget(t, whole)
@@ -118,7 +118,7 @@ func TestTooManyObjectsAreRefused(t *testing.T) {
 }
 
 // A run.json with the digests of its files has its own too.
-func TestARunWithoutItsOwnDigestIsDamaged(t *testing.T) {
+func TestRunWithoutOwnDigestIsDamaged(t *testing.T) {
 	t.Parallel()
 	dir := archivetest.SoundRun(t)
 	archivetest.Change(t, filepath.Join(dir, result.RunFile), func(run map[string]any) { delete(run, "digest") })
@@ -128,7 +128,7 @@ func TestARunWithoutItsOwnDigestIsDamaged(t *testing.T) {
 }
 
 // The times of a replay are not judged by: a change is told, and the run still passes.
-func TestAChangedReplayIsNoted(t *testing.T) {
+func TestChangedReplayIsNoted(t *testing.T) {
 	t.Parallel()
 	dir := archivetest.SoundRun(t)
 	archivetest.Must(t, os.WriteFile(filepath.Join(dir, "replay-reads.txt"), []byte("0\n"), 0o600))
@@ -139,7 +139,7 @@ func TestAChangedReplayIsNoted(t *testing.T) {
 }
 
 // A timeline has to agree with what was measured, with digests or without.
-func TestATimelineOfOtherTimesDoesNotPass(t *testing.T) {
+func TestTimelineWithOtherTimesDoesNotPass(t *testing.T) {
 	t.Parallel()
 	whole := archivetest.SoundRun(t)
 	forget(t, whole)
@@ -172,7 +172,7 @@ func TestATimelineOfOtherTimesDoesNotPass(t *testing.T) {
 
 // A run judged by another scenario than its own neither passes nor fails as itself, and
 // says so wherever its verdict is told.
-func TestAnotherScenarioIsNotTheRunsOwn(t *testing.T) {
+func TestForeignScenarioDoesNotPass(t *testing.T) {
 	t.Parallel()
 	whole := archivetest.SoundRun(t)
 	for what, edit := range map[string]func(string) string{
@@ -209,7 +209,7 @@ func TestAnotherScenarioIsNotTheRunsOwn(t *testing.T) {
 // What the generator knows at a run's end only is not recorded of a run that was
 // killed: it must not count as nothing. One that was killed while it came up has no
 // run.json.
-func TestARunThatWasKilledSaysWhatWasNotRecorded(t *testing.T) {
+func TestKilledRunNamesMissingRecords(t *testing.T) {
 	t.Parallel()
 	l := archivetest.New(t, record.Options{}, "etcd-0")
 	l.Boundary(time.Second)
@@ -252,9 +252,9 @@ func TestARunThatWasKilledSaysWhatWasNotRecorded(t *testing.T) {
 	}
 }
 
-// A directory where a file should be is in TestADamagedRunDoesNotPass; here are the
+// A directory where a file should be is in TestDamagedRunDoesNotPass; here are the
 // directories of an archive, and foreign files.
-func TestAnArchiveOfAnotherShapeDoesNotPass(t *testing.T) {
+func TestMalformedArchiveDoesNotPass(t *testing.T) {
 	t.Parallel()
 	whole := archivetest.SoundRun(t)
 	blocks, err := filepath.Glob(filepath.Join(whole, "tsdb", "*"))
@@ -296,8 +296,8 @@ func TestAnArchiveOfAnotherShapeDoesNotPass(t *testing.T) {
 	}
 }
 
-// What is no run's directory is a mistake of the user's, whatever it is.
-func TestWhatIsNoRunDirectoryIsAUsageError(t *testing.T) {
+// A path that is not a run's directory is a usage error.
+func TestNonRunDirectoryIsUsageError(t *testing.T) {
 	dir := t.TempDir()
 	for _, path := range []string{dir, filepath.Join(dir, "gone"), written(t, "file", "x"), "/dev/null"} {
 		for name, o := range map[string]outcome{

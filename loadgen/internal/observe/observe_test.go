@@ -149,7 +149,7 @@ func TestSearches(t *testing.T) {
 	}
 }
 
-// TestStatus: targets with their health, and what a client asks before all else.
+// TestStatus: targets with their health, and the first queries of a client.
 func TestStatus(t *testing.T) {
 	lab, end := storm(t)
 	ask, ctx := client(t, start(t, observe.Config{Recorder: lab.Recorder()})), t.Context()

@@ -109,7 +109,7 @@ func nested(t *testing.T, r result.Requests, metrics, audit result.Breakdown) {
 	if parts[result.PartFilters] <= 0 {
 		t.Errorf("%s: no time in filters: %+v", what, audit.Parts)
 	}
-	// Upstream's calls to etcd, of which the histogram has the sum only.
+	// Upstream's calls to etcd; the histogram has their sum only.
 	calls := map[string]string{
 		"create": "create 1.00 times", "get": "get 1.00 times",
 		"update": "update 1.00 times", "patch": "update 1.00 times", "delete": "delete 1.00 times a request, get 1.00 times",

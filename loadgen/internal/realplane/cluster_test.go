@@ -23,7 +23,7 @@ import (
 
 // A real control plane, used as a stranger's: pods come up on nodes whose
 // certificates it signed, and afterwards nothing of the run is left.
-func TestOnAUsersClusterNothingIsLeft(t *testing.T) {
+func TestUserClusterIsLeftClean(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	s, err := scenario.Parse("test.yaml", []byte(`

@@ -54,7 +54,7 @@ func TestHistory(t *testing.T) {
 	})
 }
 
-// past is a history in the middle of which something is done.
+// past records a history and calls a function in the middle of it.
 func past(t *testing.T, config *rest.Config, name string, meddle func(context.Context)) result.History {
 	t.Helper()
 	l, err := history.New(load.Target{Config: config, Namespace: "default", Seed: 1}, history.Config{

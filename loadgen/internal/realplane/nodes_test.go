@@ -26,7 +26,7 @@ var taint = corev1.Taint{Key: "stormglass.example/simulated", Effect: corev1.Tai
 
 // Each kind of identity brings nodes up, runs a Deployment on them, survives a
 // failure and leaves nothing behind.
-func TestNodesAreTakenForKubelets(t *testing.T) {
+func TestControlPlaneAcceptsNodesAsKubelets(t *testing.T) {
 	config := loadConfig(t)
 	labels := map[string]string{"stormglass.example/run": "test"}
 	signer, err := node.NewSigner(config, plane.Cluster().NodeCA)

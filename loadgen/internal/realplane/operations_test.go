@@ -183,8 +183,8 @@ func TestMix(t *testing.T) {
 	}
 }
 
-// What cannot work is said before the load, with a hint.
-func TestWhatCannotBePrepared(t *testing.T) {
+// Loads that cannot work are refused before they start, with a hint.
+func TestUnpreparableObjectsAreRefused(t *testing.T) {
 	to, _ := target(t, "refused")
 	for hint, change := range map[string]func(*scenario.Load){
 		"kubectl api-resources":   func(l *scenario.Load) { l.Verb, l.Resource = "list", "unicorns" },

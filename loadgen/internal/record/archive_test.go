@@ -64,7 +64,7 @@ func TestArchiveOfAKilledRun(t *testing.T) {
 	}
 }
 
-func TestAClosedArchiveIsOneBlock(t *testing.T) {
+func TestClosedArchiveIsOneBlock(t *testing.T) {
 	s := newStub(t)
 	b := newBench(t, Options{}, s.target(etcd))
 	s.says(100, counter("etcd_server_x_total", 1))
@@ -84,7 +84,7 @@ func TestAClosedArchiveIsOneBlock(t *testing.T) {
 	}
 }
 
-func TestArchiveThatIsNotThere(t *testing.T) {
+func TestMissingArchive(t *testing.T) {
 	if _, err := archive.Open(t.TempDir()); err == nil || strings.Contains(err.Error(), "\n") {
 		t.Errorf("got %v, want one line", err)
 	}

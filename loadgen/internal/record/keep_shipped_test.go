@@ -9,9 +9,9 @@ import (
 	"github.com/stormglass/stormglass/internal/metricnames"
 )
 
-// TestShippedIsKept: what the rules and the dashboards read is recorded, or they
+// TestShippedQueriesAreRecorded: what the rules and the dashboards read is recorded, or they
 // could not be proven on any run.
-func TestShippedIsKept(t *testing.T) {
+func TestShippedQueriesAreRecorded(t *testing.T) {
 	components := []string{control.KindEtcd, control.KindAPIServer, control.KindScheduler, control.KindControllerManager}
 	for _, f := range slices.Concat(metricnames.For(metricnames.Rules), metricnames.For(metricnames.Dashboards)) {
 		if strings.HasPrefix(f.Name, "stormglass_") || slices.Contains([]string{"up", "scrape_duration_seconds", "ALERTS"}, f.Name) {

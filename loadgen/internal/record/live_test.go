@@ -39,7 +39,7 @@ func TestLive(t *testing.T) {
 	}
 }
 
-// TestRetention: a recorder that only looks on forgets what is old, and takes a
+// TestRetention: a recorder of an observer drops old samples, and takes a
 // series up again that was away for longer than storage remembers it.
 func TestRetention(t *testing.T) {
 	const keeps = 80 * time.Minute

@@ -91,7 +91,7 @@ func TestGaugesAndQuantilesGetNoZero(t *testing.T) {
 }
 
 // A new process may have counted since any time: its counters get no zero.
-func TestARestartGetsNoZero(t *testing.T) {
+func TestRestartAddsNoZero(t *testing.T) {
 	s := newStub(t)
 	b := newBench(t, Options{}, s.target(etcd))
 	s.says(100, "")
@@ -104,7 +104,7 @@ func TestARestartGetsNoZero(t *testing.T) {
 	}
 }
 
-func TestALostScrapeIsCountedAndEndsTheSeries(t *testing.T) {
+func TestLostScrapeIsCountedAndEndsSeries(t *testing.T) {
 	s := newStub(t)
 	var logged []string
 	b := newBench(t, Options{Log: func(f string, a ...any) { logged = append(logged, fmt.Sprintf(f, a...)) }}, s.target(etcd))
@@ -164,7 +164,7 @@ func TestAbsenceIsLoggedOnce(t *testing.T) {
 	}
 }
 
-func TestABadExpositionStoresNothing(t *testing.T) {
+func TestInvalidExpositionIsNotStored(t *testing.T) {
 	s := newStub(t)
 	b := newBench(t, Options{}, s.target(etcd))
 	s.says(100, counter("etcd_server_x_total", 5)+counter("etcd_server_y_total", "five"))
@@ -230,7 +230,7 @@ func TestLabelsOfTheTargetWin(t *testing.T) {
 }
 
 // All targets bear the one timestamp of their boundary, the generator too.
-func TestABoundaryIsOneMoment(t *testing.T) {
+func TestBoundaryScrapesShareOneTime(t *testing.T) {
 	one, two := newStub(t), newStub(t)
 	registry := prometheus.NewRegistry()
 	own := prometheus.NewCounter(prometheus.CounterOpts{Name: "stormglass_things_total", Help: "x"})
@@ -281,7 +281,7 @@ func TestRunScrapesUntilItIsStopped(t *testing.T) {
 	}
 }
 
-func TestOpenNamesTheTargetThatCannotBe(t *testing.T) {
+func TestOpenNamesInvalidTarget(t *testing.T) {
 	for want, target := range map[string]control.ScrapeTarget{
 		"scrape target x: read the CA":              {Instance: "x", URL: "https://h/metrics", CAFile: "/nonexistent"},
 		"scrape target x: read its client cert":     {Instance: "x", URL: "https://h/metrics", CertFile: "/nonexistent", KeyFile: "/nonexistent"},

@@ -7,7 +7,7 @@ import (
 	"github.com/stormglass/stormglass/internal/exitcode"
 )
 
-func TestAnInterruptDoesNotHideAFailure(t *testing.T) {
+func TestInterruptDoesNotHideFailure(t *testing.T) {
 	failed := exitcode.Environmentf("variant slow: no space left on device")
 	for name, c := range map[string]struct {
 		err  error

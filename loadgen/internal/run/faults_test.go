@@ -130,7 +130,7 @@ phases:
 }
 
 // A phase that ends by its condition ends its faults too.
-func TestFaultsEndWithAPhaseThatIsOverEarly(t *testing.T) {
+func TestFaultsEndWithShortenedPhase(t *testing.T) {
 	r := underway(t, parse(t, "phases: [{name: p, until: watchesOpen, within: 1m, load: [{kind: watches, count: 1, rate: 1/s}], faults: [{kind: pause, component: etcd-0, for: 30s}]}]"))
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage()
@@ -150,7 +150,7 @@ func TestFaultsEndWithAPhaseThatIsOverEarly(t *testing.T) {
 
 // A fault that is being begun when its phase ends is ended by name: it must not
 // come to be in the next phase, unknown to all. An interrupt does not wait for it.
-func TestAFaultThatIsBeingBegunDoesNotOutliveItsPhase(t *testing.T) {
+func TestBeginningFaultDoesNotOutlivePhase(t *testing.T) {
 	r := underway(t, parse(t, "phases: [{name: p, for: 10s, faults: [{kind: etcdQuota, quota: 16MiB, after: 9s}]}]"))
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage()
@@ -176,7 +176,7 @@ func TestAFaultThatIsBeingBegunDoesNotOutliveItsPhase(t *testing.T) {
 
 // A fault that cannot be begun ends the phase and the run; one that its phase
 // was too short for is noted, so that no gate passes as if it had been.
-func TestFaultsThatNeverBegin(t *testing.T) {
+func TestUnbegunFaultsAreReported(t *testing.T) {
 	r := underway(t, parse(t, "phases: [{name: p, for: 1h, faults: [{kind: pause, component: etcd-0, after: 3s}, {kind: kill, component: kube-scheduler-0, after: 1m}]}]"))
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage()
@@ -247,7 +247,7 @@ func TestLostFaultIsReported(t *testing.T) {
 	}
 }
 
-func TestActionsArePatientOnlyWithFaults(t *testing.T) {
+func TestActionsRetryOnlyWithFaults(t *testing.T) {
 	for faults, want := range map[string]time.Duration{
 		"": 0, "{kind: kill, component: etcd-0}": time.Minute, "{kind: nodeFailure, fraction: 1}, {kind: nodeRecovery}": 0,
 	} {
@@ -259,7 +259,7 @@ func TestActionsArePatientOnlyWithFaults(t *testing.T) {
 
 // The timeline has what the supervisor told: faults once each, with their own
 // times and components, and what became of processes.
-func TestTheSupervisorsEventsAreInTheTimeline(t *testing.T) {
+func TestSupervisorEventsReachTimeline(t *testing.T) {
 	r := underway(t, parse(t, "phases: [{name: p, for: 1s}]"))
 	s := newStage()
 	begun, err := s.Begin(t.Context(), control.Fault{Kind: control.FaultKill, Components: []string{"etcd-0"}, For: time.Second})

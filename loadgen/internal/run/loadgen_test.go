@@ -109,8 +109,8 @@ func (i impatient) Step(line string) {
 	}
 }
 
-// What is left in a user's cluster is told, whatever else went wrong before.
-func TestWindingUpNeverHidesWhatIsLeft(t *testing.T) {
+// Objects left in a user's cluster are reported, whatever failed before.
+func TestWindUpReportsLeftObjects(t *testing.T) {
 	for name, want := range map[string]string{
 		"not all is removed yet":     "the cluster cannot be reached: connection refused",
 		"removing what the run made": "the clean-up was ended by a second signal: not tried",
@@ -135,7 +135,7 @@ func TestWindingUpNeverHidesWhatIsLeft(t *testing.T) {
 }
 
 // A phase that an error cut short is no whole phase for the gates.
-func TestAFailedPhaseIsCutShort(t *testing.T) {
+func TestFailedPhaseIsCutShort(t *testing.T) {
 	r := underway(t, parse(t, "phases: [{name: p, for: 1h, actions: [{kind: deploy, name: web, replicas: 1}]}]"))
 	err := r.phases.run(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "patch deployment ns/web") {
@@ -201,7 +201,7 @@ func TestKeysOfKilledRunsAreSwept(t *testing.T) {
 }
 
 // Nodes that never come do not make a run that never ends.
-func TestNodesThatAreNeverReadyEndTheRun(t *testing.T) {
+func TestUnreadyNodesEndRun(t *testing.T) {
 	r := underway(t, parse(t, "nodes: {count: 2, fidelity: shared}\nphases: [{name: p, for: 1s}]"))
 	addNodes(t, r)
 	err := r.nodes.register(t.Context(), 100*time.Millisecond, r.journal, r.workload, r.self.Stalls())
@@ -242,8 +242,8 @@ func TestNoPassWithoutAnArchive(t *testing.T) {
 	}
 }
 
-// The supervisor reads the config from stdin; the user has written a scenario.
-func TestControlPlaneSettingsAreNamedByTheScenariosLine(t *testing.T) {
+// The supervisor's errors about its config name the line of the scenario.
+func TestControlPlaneErrorsNameScenarioLine(t *testing.T) {
 	s := parse(t, "controlPlane:\n  apiServer:\n    flags:\n      max-requests-inflight: \"5\"\nphases: [{name: p, for: 1s}]")
 	got := inScenario(s, `stdin:1: apiServer.flags.max-requests-inflight: too few (as 400)`+"\nsomething else\n").Error()
 	want := `mine.yaml:7: controlPlane.apiServer.flags.max-requests-inflight: too few (as 400)` +
@@ -253,7 +253,7 @@ func TestControlPlaneSettingsAreNamedByTheScenariosLine(t *testing.T) {
 	}
 }
 
-func TestInterruptBeforeThereIsAnything(t *testing.T) {
+func TestInterruptBeforeStart(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err := Run(ctx, Options{Scenario: parse(t, "phases: [{name: p, for: 1s}]"), Kubeconfig: cluster.Kubeconfig{Files: "none.kubeconfig"}, Progress: silent{}})
@@ -266,14 +266,14 @@ func TestInterruptBeforeThereIsAnything(t *testing.T) {
 	}
 }
 
-func TestNodesWithoutNodes(t *testing.T) {
+func TestNodesRequiresCount(t *testing.T) {
 	_, err := Nodes(t.Context(), Options{Scenario: parse(t, "phases: [{name: p, for: 1s}]"), Progress: silent{}})
 	if exitcode.Of(err) != exitcode.Usage {
 		t.Errorf("exit code %d: %v", exitcode.Of(err), err)
 	}
 }
 
-// A supervisor that ends in order has no error to tell.
+// A supervisor that ends in order returns no error.
 func TestPlaneStoppedByAnotherProcess(t *testing.T) {
 	if err := planeEnded(new(control.Supervisor)); err == nil {
 		t.Error("no reason")

@@ -25,7 +25,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-func TestWatchesOfAPhaseThatIsOverAreNotAwaited(t *testing.T) {
+func TestWatchesOfEndedPhaseAreNotAwaited(t *testing.T) {
 	s := parse(t, "phases: [{name: p, for: 1s, load: [{kind: watches, count: 5, rate: 5/s}]}]")
 	made, err := kind.Make(s, load.Target{Config: nowhere(), Namespace: "ns"}, "")
 	if err != nil {
@@ -41,7 +41,7 @@ func TestWatchesOfAPhaseThatIsOverAreNotAwaited(t *testing.T) {
 	}
 }
 
-// Loads of every kind go through two phases, of which the second has watches that
+// Loads of every kind go through two phases; the second has watches that
 // the first holds open and changes that stand before them in the file.
 func TestLoadsOfEveryKind(t *testing.T) {
 	s := parse(t, `

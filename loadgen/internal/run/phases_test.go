@@ -45,7 +45,7 @@ func TestFaultsDoNotWaitForActions(t *testing.T) {
 }
 
 // A phase is as long as the scenario says, whatever its start took.
-func TestAPhaseCountsFromItsStart(t *testing.T) {
+func TestPhaseTimeCountsFromStart(t *testing.T) {
 	s := parse(t, "phases: [{name: p, for: 1m}, {name: q, for: 30s}]")
 	// A condition that never holds is no valid scenario.
 	s.Phases[1].For, s.Phases[1].Until, s.Phases[1].Within = 0, "podsReady", s.Phases[1].For
@@ -81,8 +81,8 @@ func (l *lines) Step(line string) {
 	l.steps = append(l.steps, line)
 }
 
-// Who interrupts a run is told of a fault that is still there.
-func TestAnInterruptTellsOfFaultsThatStay(t *testing.T) {
+// An interrupted run reports the faults still in force.
+func TestInterruptReportsRemainingFaults(t *testing.T) {
 	said := &lines{}
 	r := underwayOf(t, parse(t, "phases: [{name: p, for: 1m, faults: [{kind: pause, component: etcd-0}]}]"), console{Progress: said})
 	synctest.Test(t, func(t *testing.T) {

@@ -303,7 +303,7 @@ func ending(phases, loads error) error {
 	return errors.Join(phases, loads)
 }
 
-// fail notes what has ended the run.
+// fail notes the error that ended the run.
 func (r *run) fail(err error) {
 	r.info.Failure = err.Error()
 	if r.target.supervisor != nil && r.target.isLost() {
@@ -372,7 +372,7 @@ func causeOf(ctx context.Context, err error) error {
 	return err
 }
 
-// undo takes back what was started, the last first.
+// undo stops what was started, in reverse order.
 type undo []func() error
 
 func (u *undo) add(f func() error) { *u = append(*u, f) }

@@ -32,7 +32,7 @@ func read(t *testing.T, dir string) []Slot {
 	return slots
 }
 
-func TestSlotsHoldWhatHappenedInThem(t *testing.T) {
+func TestSlotsHoldTheirResults(t *testing.T) {
 	dir, r := open(t, nil)
 	start := r.from
 	reads, watches := r.Requests("reads"), r.Streams("watches")
@@ -120,7 +120,7 @@ func TestNoRequestIsLostBetweenSlots(t *testing.T) {
 	}
 }
 
-func TestAStormIsOneEvent(t *testing.T) {
+func TestRelistStormIsOneEvent(t *testing.T) {
 	var events []result.Event
 	_, r := open(t, func(e result.Event) { events = append(events, e) })
 	at := r.from
@@ -183,7 +183,7 @@ func TestWithoutARecorderNothingIsCounted(t *testing.T) {
 	r.Streams("watches").Delivered(1)
 }
 
-func TestReadingWhatAKillLeft(t *testing.T) {
+func TestReadTruncatedSamples(t *testing.T) {
 	dir := t.TempDir()
 	if slots := read(t, dir); len(slots) != 0 {
 		t.Errorf("a run without a pulse has %d slots", len(slots))

@@ -113,7 +113,7 @@ func TestMoved(t *testing.T) {
 	}
 }
 
-// TestWrittenAgain: what an earlier start wrote and this one did not is gone.
+// TestWrittenAgain: files of an earlier start that this one did not write are removed.
 func TestWrittenAgain(t *testing.T) {
 	base, targets := plane(t)
 	rules := fstest.MapFS{"old.yaml": {Data: []byte("groups: []\n")}}
@@ -134,7 +134,7 @@ func TestWrittenAgain(t *testing.T) {
 	}
 }
 
-// TestNotAnURL: what cannot be scraped is an error that names it.
+// TestNotAnURL: a target that cannot be scraped is an error that names it.
 func TestNotAnURL(t *testing.T) {
 	_, err := Write(t.TempDir(), []control.ScrapeTarget{{Job: "etcd", Instance: "etcd-0", URL: "127.0.0.1"}}, Options{})
 	if err == nil || !strings.Contains(err.Error(), "etcd-0") || !strings.Contains(err.Error(), "127.0.0.1") {

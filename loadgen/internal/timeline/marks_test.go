@@ -12,7 +12,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// TestMarks: what a Grafana beside the run would draw after each event.
+// TestMarks: the marks that a Grafana beside the run draws after each event.
 func TestMarks(t *testing.T) {
 	line, err := Open(t.TempDir())
 	if err != nil {

@@ -39,7 +39,7 @@ func killed(name string, more ...result.Event) []result.Event {
 
 // A fault keeps its own components away until they are ready again, and those that
 // cannot answer without them; no others and at no other time.
-func TestWhoIsAwayAndWhen(t *testing.T) {
+func TestOutagesOfComponents(t *testing.T) {
 	type look struct {
 		component string
 		at        float64
@@ -91,7 +91,7 @@ func TestWhoIsAwayAndWhen(t *testing.T) {
 }
 
 // All goes on under these, slower: a scrape goes straight to its component.
-func TestSlowServerIsNotGone(t *testing.T) {
+func TestSlowServerIsNoOutage(t *testing.T) {
 	components := []string{"etcd-0", "etcd-1", "kube-apiserver-0", "kube-scheduler-0", "kube-controller-manager-0"}
 	for kind, want := range map[string][]string{
 		"slowFsync": nil, "diskContention": nil, "networkDelay": nil, "webhook": nil,

@@ -24,7 +24,7 @@ func entries(t *testing.T, dir string) []string {
 	return names
 }
 
-func TestTheNeighbourWritesAndLeavesNothing(t *testing.T) {
+func TestNeighbourWritesAndRemovesItsFiles(t *testing.T) {
 	dir := t.TempDir()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

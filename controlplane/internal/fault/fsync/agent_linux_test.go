@@ -67,7 +67,7 @@ func TestCallsOnTheWALWait(t *testing.T) {
 	}
 }
 
-func TestCallsWaitSideBySideAndClearLetsThemGo(t *testing.T) {
+func TestClearReleasesConcurrentCalls(t *testing.T) {
 	c := startChild(t)
 	c.set(fsync.Delay{Delay: forEver})
 	for range threads {
@@ -83,7 +83,7 @@ func TestCallsWaitSideBySideAndClearLetsThemGo(t *testing.T) {
 	}
 }
 
-func TestAShorterDelayIsForLaterCalls(t *testing.T) {
+func TestShorterDelayAppliesToLaterCalls(t *testing.T) {
 	c := startChild(t)
 	c.set(fsync.Delay{Delay: forEver})
 	c.begin("fdatasync first.wal")
@@ -108,7 +108,7 @@ func TestJitterStaysInItsBounds(t *testing.T) {
 	}
 }
 
-func TestTheEndOfTheSupervisorLetsCallsGo(t *testing.T) {
+func TestSupervisorExitReleasesCalls(t *testing.T) {
 	c := startHeldChild(t)
 	c.agent.Close()
 	c.returned()
@@ -117,7 +117,7 @@ func TestTheEndOfTheSupervisorLetsCallsGo(t *testing.T) {
 
 // The Go runtime and etcd's supervisor send signals all the time. They must
 // neither shorten a wait nor begin it anew.
-func TestSignalsDoNotDisturbACall(t *testing.T) {
+func TestSignalsDoNotInterruptCall(t *testing.T) {
 	c := startHeldChild(t)
 	tasks := c.tasks()
 	for range 5 {
@@ -140,7 +140,7 @@ func TestSignalsDoNotDisturbACall(t *testing.T) {
 	}
 }
 
-func TestAStoppedChildAnswersLater(t *testing.T) {
+func TestStoppedChildAnswersAfterContinue(t *testing.T) {
 	c := startHeldChild(t)
 	if err := c.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
@@ -164,7 +164,7 @@ func TestAStoppedChildAnswersLater(t *testing.T) {
 	}
 }
 
-func TestADeadChildIsAnError(t *testing.T) {
+func TestDeadChildIsAnError(t *testing.T) {
 	c := startHeldChild(t)
 	if err := c.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
@@ -175,7 +175,7 @@ func TestADeadChildIsAnError(t *testing.T) {
 	}
 }
 
-func TestABadDelayIsNotSent(t *testing.T) {
+func TestInvalidDelayIsNotSent(t *testing.T) {
 	c := startChild(t)
 	if err := c.agent.Set(t.Context(), fsync.Delay{}); err == nil {
 		t.Error("a delay of zero was taken")

@@ -12,7 +12,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/fault/network"
 )
 
-func TestASoundLinkCarriesEverythingBothWays(t *testing.T) {
+func TestHealthyLinkForwardsBothDirections(t *testing.T) {
 	l := listen(t, startServer(t))
 	const connections, size = 4, 1 << 20
 	var all sync.WaitGroup
@@ -40,7 +40,7 @@ func TestASoundLinkCarriesEverythingBothWays(t *testing.T) {
 	}
 }
 
-func TestDelayIsThereInEachDirection(t *testing.T) {
+func TestDelayAppliesInEachDirection(t *testing.T) {
 	l := listen(t, startServer(t))
 	c := dial(t, l)
 	exchange(t, c, "before")
@@ -61,7 +61,7 @@ func TestDelayIsThereInEachDirection(t *testing.T) {
 }
 
 // Bytes keep their order and none is lost when delays change under them.
-func TestChangesLoseNothing(t *testing.T) {
+func TestChangingConditionsLosesNoBytes(t *testing.T) {
 	l := listen(t, startServer(t))
 	c, sent := dial(t, l), noise(t, 4<<20)
 	var writing sync.WaitGroup
@@ -90,7 +90,7 @@ func TestChangesLoseNothing(t *testing.T) {
 	}
 }
 
-func TestACutFreezesOpenConnections(t *testing.T) {
+func TestCutFreezesOpenConnections(t *testing.T) {
 	s := startServer(t)
 	cut, sound := listen(t, s), listen(t, s)
 	c, other := dial(t, cut), dial(t, sound)
@@ -113,7 +113,7 @@ func TestACutFreezesOpenConnections(t *testing.T) {
 	exchange(t, c, "after")
 }
 
-func TestACutKeepsTheDelayAndRestoreEndsBoth(t *testing.T) {
+func TestRestoreEndsCutAndDelay(t *testing.T) {
 	s := startServer(t)
 	l := listen(t, s)
 	c := dial(t, l)
@@ -130,7 +130,7 @@ func TestACutKeepsTheDelayAndRestoreEndsBoth(t *testing.T) {
 	hear(t, c, "slow")
 }
 
-func TestACutHoldsUpNewConnections(t *testing.T) {
+func TestCutHoldsNewConnections(t *testing.T) {
 	s := startServer(t)
 	l := listen(t, s)
 	l.Link().Cut()
@@ -172,7 +172,7 @@ func TestAbandonedDialLeavesNoConnection(t *testing.T) {
 
 // Over a link that is slow a client may say all that it has to say before it is
 // connected.
-func TestAnEndBeforeTheConnection(t *testing.T) {
+func TestClientClosesBeforeDialEnds(t *testing.T) {
 	l := listen(t, startServer(t))
 	if err := l.Link().Delay(20*time.Millisecond, 0, 0); err != nil {
 		t.Fatal(err)
@@ -195,7 +195,7 @@ func TestAnEndBeforeTheConnection(t *testing.T) {
 	}
 }
 
-func TestACutHidesThatTheOtherSideIsGone(t *testing.T) {
+func TestCutHidesPeerClose(t *testing.T) {
 	s := startServer(t)
 	l := listen(t, s)
 	c := dial(t, l)
@@ -220,7 +220,7 @@ func TestACutHidesThatTheOtherSideIsGone(t *testing.T) {
 }
 
 // A receiver that does not read must not hold up a change, nor Close.
-func TestAReceiverThatDoesNotRead(t *testing.T) {
+func TestReceiverWithoutReads(t *testing.T) {
 	deaf, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -298,7 +298,7 @@ func TestBadConditions(t *testing.T) {
 	}
 }
 
-func TestOnlyLoopbackIsListenedOn(t *testing.T) {
+func TestListensOnLoopbackOnly(t *testing.T) {
 	for _, address := range []string{"0.0.0.0:0", ":0", "192.0.2.1:0", "127.0.0.1"} {
 		if l, err := network.Listen("a", "b", address, "127.0.0.1:1"); err == nil {
 			l.Close()

@@ -90,7 +90,7 @@ func mustGet(t *testing.T, c *http.Client, host, want string) {
 	}
 }
 
-func TestAProxyKnowsItsLinksByName(t *testing.T) {
+func TestProxyResolvesLinksByName(t *testing.T) {
 	p, client := startProxy(t, startPeer(t, "one"), startPeer(t, "two"))
 	mustGet(t, client, host1, "one")
 	mustGet(t, client, host2, "two")
@@ -103,7 +103,7 @@ func TestAProxyKnowsItsLinksByName(t *testing.T) {
 	}
 }
 
-func TestAPartitionIsOfOneLink(t *testing.T) {
+func TestPartitionAffectsOneLink(t *testing.T) {
 	one, two := startPeer(t, "one"), startPeer(t, "two")
 	p, client := startProxy(t, one, two)
 	mustGet(t, client, host1, "one") // leaves a connection open
@@ -137,7 +137,7 @@ func TestAPartitionIsOfOneLink(t *testing.T) {
 	}
 }
 
-func TestAClientGivesUpOnAPartition(t *testing.T) {
+func TestClientTimesOutUnderPartition(t *testing.T) {
 	one := startPeer(t, "one")
 	p, client := startProxy(t, one, startPeer(t, "two"))
 	mustGet(t, client, host1, "one")
@@ -153,7 +153,7 @@ func TestAClientGivesUpOnAPartition(t *testing.T) {
 	await(t, func() bool { return p.Links()[0].Stats().Open == 0 })
 }
 
-func TestADelayedProxy(t *testing.T) {
+func TestProxyDelay(t *testing.T) {
 	p, client := startProxy(t, startPeer(t, "one"), startPeer(t, "two"))
 	const delay = 10 * time.Millisecond
 	if err := p.Links()[0].Delay(delay, 0, 0); err != nil {
@@ -215,7 +215,7 @@ func dialProxy(t *testing.T, targets []network.Target) (*network.Proxy, net.Conn
 }
 
 // A CONNECT request needs some hundred bytes only.
-func TestARequestWithoutEnd(t *testing.T) {
+func TestUnterminatedRequestIsRefused(t *testing.T) {
 	_, c := dialProxy(t, nil)
 	say(t, c, "CONNECT "+host1+" HTTP/1.1\r\nX: ")
 	n, err := io.Copy(c, endless{})

@@ -37,7 +37,7 @@ func wantAllowed(t *testing.T, out *httptest.ResponseRecorder) {
 	}
 }
 
-func TestASlowWebhookAllowsAfterItsDelay(t *testing.T) {
+func TestSlowWebhookAllowsAfterDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWebhook(nil, Options{Delay: 3 * time.Second})
 		start := time.Now()
@@ -51,7 +51,7 @@ func TestASlowWebhookAllowsAfterItsDelay(t *testing.T) {
 	})
 }
 
-func TestAFailingWebhookFailsAfterItsDelay(t *testing.T) {
+func TestFailingWebhookFailsAfterDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWebhook(nil, Options{Delay: time.Second, Fails: true})
 		start := time.Now()

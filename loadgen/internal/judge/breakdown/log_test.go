@@ -100,7 +100,7 @@ func TestLogIsSortedIntoClasses(t *testing.T) {
 	}
 }
 
-func TestLogThatCannotBeRead(t *testing.T) {
+func TestUnreadableAuditLog(t *testing.T) {
 	if _, err := audit.ReadLog(context.Background(), filepath.Join(t.TempDir(), "audit.log"), us, nil); err == nil || !strings.Contains(err.Error(), "find the audit log") {
 		t.Errorf("no log: %v", err)
 	}
@@ -144,7 +144,7 @@ func auditOf(n int64, verb, resource, tenant string, ms float64) *audit.Audit {
 }
 
 // With the log, the server's time is that of our requests alone.
-func TestAuditTellsOursFromOthers(t *testing.T) {
+func TestAuditSeparatesOwnRequests(t *testing.T) {
 	ours := load("w", "patch", "configmaps", 100, 1, 0, 12)
 	for name, c := range map[string]struct {
 		audit  *audit.Audit

@@ -86,7 +86,7 @@ func TestOthersRequests(t *testing.T) {
 	}
 }
 
-func TestWhyThereIsNoSplit(t *testing.T) {
+func TestMissingSplitIsExplained(t *testing.T) {
 	ours := load("w", "patch", "configmaps", 100, 1, 2, 12)
 	for name, c := range map[string]struct {
 		storm func(l *lab)
@@ -118,7 +118,7 @@ func TestWhyThereIsNoSplit(t *testing.T) {
 
 // A restart that a fault has done is not excused: what was counted is gone. It is
 // told as the fault's.
-func TestARestartHasTheNameOfItsFault(t *testing.T) {
+func TestRestartNamesItsFault(t *testing.T) {
 	ours := load("w", "patch", "configmaps", 100, 1, 2, 12)
 	for name, c := range map[string]struct {
 		storm func(l *lab)

@@ -148,7 +148,7 @@ groups:
 
 // The silence of rules that had no time to look, or that are about another
 // monitoring's labels, is no pass.
-func TestSilentRulesThatDidNotLook(t *testing.T) {
+func TestUnevaluatedRulesHaveNoData(t *testing.T) {
 	rules := parseRules(t, `
 groups:
   - name: seldom
@@ -200,7 +200,7 @@ groups:
 	}
 }
 
-func TestAlertGatesThatCannotBe(t *testing.T) {
+func TestInvalidAlertGates(t *testing.T) {
 	_, err := Compile(parse(t, "{name: g, alert: EtcdWalFsyncSlow, fires: false}"))
 	want := `lab.yaml:19: gates.g.alert: unknown alert "EtcdWalFsyncSlow" (did you mean "EtcdWALFsyncSlow"?)`
 	if err == nil || err.Error() != want {

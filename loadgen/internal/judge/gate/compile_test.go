@@ -81,7 +81,7 @@ func TestCatalogueCompiles(t *testing.T) {
 }
 
 // What a stricter check would refuse by mistake.
-func TestBoundsAndPromQLThatAreOfUse(t *testing.T) {
+func TestUsefulBoundsAndPromQLCompile(t *testing.T) {
 	for _, gate := range []string{
 		"objective: watch-lost, max: 0", "objective: unsent, max: 0", "objective: unsent, max: 0%", "objective: achieved, min: 100%", "objective: watch-delivery, max: 0s",
 		"objective: request-errors, min: 100%", "objective: request-latency, max: 24h", "objective: phase-duration, min: 10s", "objective: too-many-requests, min: 1",

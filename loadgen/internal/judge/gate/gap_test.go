@@ -223,8 +223,8 @@ func TestGatesWhereAnInstanceWasAway(t *testing.T) {
 	}
 }
 
-// A count that is short may be over its bound all the same.
-func TestAShortCountFails(t *testing.T) {
+// An incomplete count over its bound fails.
+func TestIncompleteCountFails(t *testing.T) {
 	rec := awayLab(t, "kill", 30, "kube-apiserver-0")
 	c := compiled(t, "{name: g, objective: too-many-requests, max: 0, over: [storm]}")[0]
 	c.objective.Expr = strings.ReplaceAll(c.objective.Expr, "429", "200")

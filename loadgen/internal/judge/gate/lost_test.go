@@ -47,7 +47,7 @@ func TestUnexpectedExitDoesNotPass(t *testing.T) {
 
 // Scrapes do not go over the links that a fault delays or cuts: one that is lost
 // then is lost, of whomever.
-func TestWhoseLostScrapesAreExcused(t *testing.T) {
+func TestExcusedLostScrapes(t *testing.T) {
 	for _, c := range []struct {
 		kind, on, of string
 		excused      bool

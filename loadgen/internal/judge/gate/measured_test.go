@@ -187,8 +187,8 @@ func TestNoDataOfMeasuredObjectives(t *testing.T) {
 	}
 }
 
-// The end of one failure does not speak for the next.
-func TestEveryFailureHasToEnd(t *testing.T) {
+// The end of one node failure does not count for the next.
+func TestUnendedFailureHasNoData(t *testing.T) {
 	s, err := scenario.Parse("two.yaml", []byte(`apiVersion: stormglass/v1alpha1
 kind: Scenario
 name: two

@@ -13,7 +13,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite docs/reference/objectives.md")
 
-func TestReferenceIsWhatTheProgramKnows(t *testing.T) {
+func TestReferenceMatchesObjectives(t *testing.T) {
 	file := filepath.Join("..", "..", "..", "..", "docs", "reference", "objectives.md")
 	if *update {
 		if err := os.WriteFile(file, []byte(reference(t)), 0o644); err != nil {

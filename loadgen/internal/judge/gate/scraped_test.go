@@ -126,7 +126,7 @@ func TestShownExpressionGivesTheValue(t *testing.T) {
 }
 
 // A pass has no reasons, which is a list without any: programs go through it.
-func TestAPassHasNoReasons(t *testing.T) {
+func TestPassHasNoReasons(t *testing.T) {
 	l, m := stormy(t, record.Options{})
 	res, err := Judge(t.Context(), compiled(t, "{name: g, expr: 'max(process_open_fds)', max: 42}"), &rundir.Recorded{Archive: l.Archive(), Measurements: m})
 	if err != nil || res.Verdict != result.Pass || res.Reasons == nil || len(res.Reasons) != 0 {

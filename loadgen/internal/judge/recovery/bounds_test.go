@@ -8,7 +8,7 @@ import (
 )
 
 // Only a load of nothing but lists has their patience.
-func TestTheBoundOfALoadIsUpstreams(t *testing.T) {
+func TestLoadBoundMatchesUpstream(t *testing.T) {
 	list, get := scenario.Operation{Verb: "list"}, scenario.Operation{Verb: "get"}
 	bound := bounds(&scenario.Scenario{
 		Background: []scenario.Load{{Name: "lists", Kind: "requests", Operation: list}, {Name: "registers", Kind: "history"}},

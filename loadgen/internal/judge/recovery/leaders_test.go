@@ -8,7 +8,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-func TestALeaseFailsOverWhenItsHolderIsKilled(t *testing.T) {
+func TestLeaseFailsOverWhenHolderIsKilled(t *testing.T) {
 	r := Analyse(&rundir.Recorded{
 		Measurements: phase("kill", sec(5), sec(60)),
 		Timeline: append(killedScheduler(), []result.Event{
@@ -35,7 +35,7 @@ func TestALeaseFailsOverWhenItsHolderIsKilled(t *testing.T) {
 
 // Several faults in a row, each of which takes etcd's leader; the last change
 // comes of itself, long after.
-func TestEtcdLeaderChangesAreTheFaultsThatHitTheLeader(t *testing.T) {
+func TestEtcdLeaderChangesAreAttributedToFaults(t *testing.T) {
 	r := Analyse(&rundir.Recorded{Timeline: []result.Event{
 		{Time: sec(0), Kind: "etcd-leader", Name: "etcd-0"},
 		{Time: sec(10), Kind: "fault-begin", Name: "pause", Fault: "1", On: []string{"etcd-0"}},
@@ -64,7 +64,7 @@ func TestEtcdLeaderChangesAreTheFaultsThatHitTheLeader(t *testing.T) {
 }
 
 // The only scheduler gets its own lease back.
-func TestALeaseIsBackWithItsHolderAfterARestart(t *testing.T) {
+func TestRestartedHolderRegainsLease(t *testing.T) {
 	r := Analyse(&rundir.Recorded{
 		Measurements: phase("storm", sec(0), sec(30)),
 		Timeline: []result.Event{

@@ -101,7 +101,7 @@ func TestLoadRecovery(t *testing.T) {
 	}
 }
 
-func TestTheBoundIsTheLoads(t *testing.T) {
+func TestBoundIsOfTheLoad(t *testing.T) {
 	in := &rundir.Recorded{Timeline: faulty(1, 2), Slots: slotsOf("lists", "..........sssss....."+strings.Repeat(".", 60)),
 		Scenario: &scenario.Scenario{Background: []scenario.Load{{Name: "lists", Kind: "requests", Operation: scenario.Operation{Verb: "list"}}}}}
 	got := Analyse(in).Faults[0].Loads[0]
@@ -111,7 +111,7 @@ func TestTheBoundIsTheLoads(t *testing.T) {
 }
 
 // Three kills, two seconds apart: what follows one is not the one before's.
-func TestAFaultAnswersUntilTheNextBegins(t *testing.T) {
+func TestFaultWindowEndsAtNextFault(t *testing.T) {
 	var timeline []result.Event
 	for i, at := range []float64{1, 3, 5} {
 		id := string(rune('1' + i))
@@ -136,7 +136,7 @@ func TestAFaultAnswersUntilTheNextBegins(t *testing.T) {
 	}
 }
 
-func TestFaultsThatOverlapEndEachByItsOwn(t *testing.T) {
+func TestOverlappingFaultsEndSeparately(t *testing.T) {
 	r := Analyse(&rundir.Recorded{Timeline: []result.Event{
 		{Time: sec(5), Kind: "fault-end", Name: "slowFsync", Fault: "1"}, // written late
 		{Time: sec(1), Kind: "fault-begin", Name: "slowFsync", Fault: "1", On: []string{"etcd-0"}},
@@ -165,7 +165,7 @@ func TestNodesAreFaultyUntilTheyRecover(t *testing.T) {
 	}
 }
 
-func TestALoadThatBeganAfterwardsIsNotAsked(t *testing.T) {
+func TestLaterLoadIsNotJudged(t *testing.T) {
 	slots := append(slotsOf("before", strings.Repeat(".", 80)), slotsOf("after", strings.Repeat(" ", 72)+"xx...")...)
 	slices.SortStableFunc(slots, func(x, y samples.Slot) int { return int(x.Begin - y.Begin) })
 	if got := seen(t, faulty(1, 2), slots); got.Load != "before" {
@@ -173,7 +173,7 @@ func TestALoadThatBeganAfterwardsIsNotAsked(t *testing.T) {
 	}
 }
 
-func TestARunInWhichNothingHappened(t *testing.T) {
+func TestNoRecoveryWithoutFaults(t *testing.T) {
 	in := &rundir.Recorded{Timeline: []result.Event{
 		{Time: sec(0), Kind: "phase-start", Name: "storm"},
 		{Time: sec(0), Kind: "lease", Name: "kube-scheduler-0"},

@@ -54,7 +54,7 @@ func TestSignalsAgainstTheirNoise(t *testing.T) {
 	}
 }
 
-func TestTooFewSamplesAreNoJudgement(t *testing.T) {
+func TestTooFewSamplesAreNotJudged(t *testing.T) {
 	s := judge(scenario.Signal{}, points(1, 1), points(5, 5, 5), nil)
 	if s.Moved != nil || s.Returned != nil || !strings.Contains(s.Detail, "2 samples in the steady phases") {
 		t.Errorf("judged by two samples: %+v", s)
@@ -74,7 +74,7 @@ func sampled(phases []result.Phase, interval time.Duration, s scenario.Signal) *
 }
 
 // Every sample's window lies in its own phase.
-func TestSamplesAreOfOnePhase(t *testing.T) {
+func TestSampleWindowsStayWithinPhase(t *testing.T) {
 	phases := []result.Phase{
 		{Name: "calm", Start: sec(0), End: sec(30)}, {Name: "storm", Start: sec(30), End: sec(62)},
 		{Name: "short", Start: sec(62), End: sec(65)}, {Name: "other", Start: sec(65), End: sec(95)},
@@ -103,7 +103,7 @@ func TestSamplesAreOfOnePhase(t *testing.T) {
 	}
 }
 
-func TestWhyASignalHasNoData(t *testing.T) {
+func TestSignalWithoutDataIsExplained(t *testing.T) {
 	phases := []result.Phase{{Name: "calm", Start: sec(0), End: sec(60)}, {Name: "storm", Start: sec(60), End: sec(120)}}
 	signal := scenario.Signal{Name: "s", Expr: "x", Steady: []string{"calm"}, Under: []string{"storm"}}
 	for want, query := range map[string]query{

@@ -100,7 +100,7 @@ func TestPlace(t *testing.T) {
 	}
 }
 
-// TestCounts: only what is certain to be a counter gets a zero.
+// TestCounts: only certain counters get a zero.
 func TestCounts(t *testing.T) {
 	types := map[string]model.MetricType{
 		"workqueue_depth": model.MetricTypeGauge, "fail_open_count": model.MetricTypeCounter,
