@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -96,18 +97,25 @@ func page(t *testing.T) []byte {
 	var records []string
 	for _, r := range allRules(t) {
 		if r.Record != "" {
-			records = append(records, "- "+r.Record+"\n")
+			records = append(records, r.Record)
 		}
 	}
 	slices.Sort(records)
-	b.WriteString(strings.Join(slices.Compact(records), ""))
+	b.WriteString("    " + strings.Join(slices.Compact(records), "\n    ") + "\n")
 	b.WriteString("\n## Metrics\n\n")
+	byType := map[string][]string{}
 	for _, f := range metricnames.For(metricnames.Rules) {
 		name := f.Name
 		if len(f.Labels) > 0 {
 			name += "{" + strings.Join(f.Labels, ",") + "}"
 		}
-		fmt.Fprintf(&b, "- `%s`, %s\n", name, f.Type)
+		byType[f.Type] = append(byType[f.Type], name)
+	}
+	for i, kind := range slices.Sorted(maps.Keys(byType)) {
+		if i > 0 {
+			b.WriteString("\n")
+		}
+		fmt.Fprintf(&b, "Of type %s:\n\n    %s\n", kind, strings.Join(byType[kind], "\n    "))
 	}
 	return b.Bytes()
 }

@@ -124,7 +124,7 @@ func (p *Page) table(name string) {
 	}
 	fmt.Fprintf(&p.out, "\n## %s\n\n%s\n\n", name, lead)
 	rows := rows{again: map[string][]string{}}
-	p.rows(name, &rows)
+	p.rows(name, name, &rows)
 	rows.endLine(&p.out)
 	for _, of := range slices.Sorted(maps.Keys(rows.again)) {
 		fmt.Fprintf(&p.out, "- as in [%s](#%s): %s\n", of, strings.ToLower(of), strings.Join(rows.again[of], ", "))
@@ -153,12 +153,12 @@ func (r *rows) endLine(out *bytes.Buffer) {
 	r.plain = nil
 }
 
-// rows writes a type's fields, those of embedded types in their place.
-func (p *Page) rows(name string, rows *rows) {
+// rows writes the fields of a type that is owner or embedded in it.
+func (p *Page) rows(name, owner string, rows *rows) {
 	for _, f := range p.structs[name].Fields.List {
 		text, inner := p.typeText(f.Type)
 		if len(f.Names) == 0 {
-			p.rows(inner, rows)
+			p.rows(inner, owner, rows)
 			continue
 		}
 		if f.Tag == nil {
@@ -177,12 +177,12 @@ func (p *Page) rows(name string, rows *rows) {
 			rows.next = append(rows.next, inner)
 		}
 		first, known := p.fields[key]
-		if known && first.of != name && first.text == text && first.meaning != "" && (meaning == "" || meaning == first.meaning) {
+		if known && first.of != owner && first.text == text && first.meaning != "" && (meaning == "" || meaning == first.meaning) {
 			rows.again[first.of] = append(rows.again[first.of], label)
 			continue
 		}
 		if !known || first.meaning == "" {
-			p.fields[key] = field{of: name, text: text, meaning: meaning}
+			p.fields[key] = field{of: owner, text: text, meaning: meaning}
 		}
 		switch {
 		case meaning != "":
