@@ -126,9 +126,9 @@ func (k *kubelet) drop(abrupt bool) {
 	if k.plan.Spec.Fidelity != Kubelet {
 		return
 	}
-	k.link.drop(abrupt)
+	k.link.Drop(abrupt)
 	if k.proxy != nil {
-		k.proxy.link.drop(abrupt)
+		k.proxy.link.Drop(abrupt)
 	}
 }
 

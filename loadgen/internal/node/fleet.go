@@ -238,7 +238,7 @@ func (f *Fleet) Stop(ctx context.Context) {
 	idle := f.crew.close()
 	links := f.allLinks()
 	for _, l := range links {
-		l.drop(false) // wakes its waiters
+		l.Drop(false) // wakes its waiters
 	}
 	select {
 	case <-idle:
@@ -246,8 +246,8 @@ func (f *Fleet) Stop(ctx context.Context) {
 		return
 	}
 	for _, l := range links {
-		l.drop(false) // what was dialled in the meantime
-		l.ended(ctx)
+		l.Drop(false) // what was dialled in the meantime
+		l.Ended(ctx)
 	}
 }
 

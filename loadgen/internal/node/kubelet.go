@@ -131,7 +131,7 @@ func (k *kubelet) endLocked() {
 // reconnect opens a new connection after failed heartbeats, but for a shared one.
 func (k *kubelet) reconnect() {
 	if k.plan.Spec.Fidelity == Kubelet {
-		k.link.drop(false)
+		k.link.Drop(false)
 	}
 }
 

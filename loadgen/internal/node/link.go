@@ -6,9 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -21,52 +19,20 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/protobuf"
 )
 
-// link is a node's connection to the API server, dialled when first needed and replaced when it breaks.
+// link is a node's connection to the API server, and counts its requests.
 type link struct {
 	// identity is asked for once, at the first dial.
 	identity func(context.Context) (*rest.Config, error)
 	roots    *apiclient.Roots
 	ledger   *ledger
 
-	mu      sync.Mutex
-	conns   []*h2conn.Conn // the last is in use; others go on to the end of their streams
-	dialing chan struct{}  // closed when the dial under way is over; nil without one
+	apiclient.Connection
 
 	access atomic.Pointer[apiclient.Endpoint] // set before the first connection
 }
 
-// get is a usable connection.
-func (l *link) get(ctx context.Context) (*h2conn.Conn, error) {
-	for {
-		l.mu.Lock()
-		if n := len(l.conns); n > 0 && l.conns[n-1].Usable() {
-			defer l.mu.Unlock()
-			return l.conns[n-1], nil
-		}
-		if wait := l.dialing; wait != nil {
-			l.mu.Unlock()
-			select {
-			case <-wait:
-				continue
-			case <-ctx.Done():
-				return nil, ctx.Err()
-			}
-		}
-		over := make(chan struct{})
-		l.dialing = over
-		l.mu.Unlock()
-		conn, err := l.dial(ctx)
-		l.mu.Lock()
-		l.conns = slices.DeleteFunc(l.conns, func(c *h2conn.Conn) bool { return c.Err() != nil })
-		if err == nil {
-			l.conns = append(l.conns, conn)
-		}
-		l.dialing = nil
-		l.mu.Unlock()
-		close(over)
-		return conn, err
-	}
-}
+// get returns a usable connection.
+func (l *link) get(ctx context.Context) (*h2conn.Conn, error) { return l.Get(ctx, l.dial) }
 
 func (l *link) dial(ctx context.Context) (*h2conn.Conn, error) {
 	to := l.access.Load()
@@ -85,33 +51,6 @@ func (l *link) dial(ctx context.Context) (*h2conn.Conn, error) {
 		return nil, fmt.Errorf("connect to %s: %w", to.Addr, err)
 	}
 	return conn, nil
-}
-
-// drop ends the connections, abruptly as a power loss or in order. The next request dials anew.
-func (l *link) drop(abrupt bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, c := range l.conns {
-		if abrupt {
-			c.Abort()
-		} else {
-			c.Close()
-		}
-	}
-}
-
-// ended returns when the connections that were dropped have ended, or ctx has.
-func (l *link) ended(ctx context.Context) {
-	l.mu.Lock()
-	conns := slices.Clone(l.conns)
-	l.mu.Unlock()
-	for _, c := range conns {
-		select {
-		case <-c.Done():
-		case <-ctx.Done():
-			return
-		}
-	}
 }
 
 // call is one request, named as the API server's metrics name it.

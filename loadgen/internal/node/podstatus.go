@@ -34,14 +34,11 @@ func creatingStatus(pod *corev1.Pod, host netip.Addr, now time.Time) *corev1.Pod
 		HostIP: host.String(), HostIPs: []corev1.HostIP{{IP: host.String()}},
 	}
 	reason, initialized := "ContainerCreating", corev1.PodCondition{Status: corev1.ConditionTrue}
-	for i := range pod.Spec.InitContainers {
+	if len(pod.Spec.InitContainers) > 0 {
 		reason = "PodInitializing"
 		initialized = corev1.PodCondition{Status: corev1.ConditionFalse, Reason: "ContainersNotInitialized"}
-		s.InitContainerStatuses = append(s.InitContainerStatuses, waitingContainer(&pod.Spec.InitContainers[i], reason))
 	}
-	for i := range pod.Spec.Containers {
-		s.ContainerStatuses = append(s.ContainerStatuses, waitingContainer(&pod.Spec.Containers[i], reason))
-	}
+	setContainers(s, pod, func(c *corev1.Container, _ bool) corev1.ContainerStatus { return waitingContainer(c, reason) })
 	const notReady = "ContainersNotReady"
 	s.Conditions = conditions(pod, at, map[corev1.PodConditionType]corev1.PodCondition{
 		corev1.PodReadyToStartContainers: {Status: corev1.ConditionFalse},
@@ -68,18 +65,14 @@ func runningStatus(pod *corev1.Pod, ip, host netip.Addr, now time.Time) *corev1.
 		ip = host
 	}
 	s.PodIP, s.PodIPs = ip.String(), []corev1.PodIP{{IP: ip.String()}}
-	for i := range pod.Spec.InitContainers {
-		c := &pod.Spec.InitContainers[i]
-		status := runningContainer(pod, c, at)
-		if !isSidecar(c) {
-			status = terminatedContainer(pod, c, at, at)
-			status.Ready = true
+	setContainers(s, pod, func(c *corev1.Container, initial bool) corev1.ContainerStatus {
+		if !initial || isSidecar(c) {
+			return runningContainer(pod, c, at)
 		}
-		s.InitContainerStatuses = append(s.InitContainerStatuses, status)
-	}
-	for i := range pod.Spec.Containers {
-		s.ContainerStatuses = append(s.ContainerStatuses, runningContainer(pod, &pod.Spec.Containers[i], at))
-	}
+		status := terminatedContainer(pod, c, at, at)
+		status.Ready = true
+		return status
+	})
 	ready, reason := corev1.ConditionTrue, ""
 	if !gatesOpen(pod) {
 		ready, reason = corev1.ConditionFalse, "ReadinessGatesNotReady"
@@ -101,12 +94,9 @@ func terminatedStatus(pod *corev1.Pod, now time.Time) *corev1.PodStatus {
 		started = *pod.Status.StartTime
 	}
 	s := &corev1.PodStatus{ObservedGeneration: pod.Generation, Phase: corev1.PodSucceeded, StartTime: &started}
-	for i := range pod.Spec.InitContainers {
-		s.InitContainerStatuses = append(s.InitContainerStatuses, terminatedContainer(pod, &pod.Spec.InitContainers[i], started, at))
-	}
-	for i := range pod.Spec.Containers {
-		s.ContainerStatuses = append(s.ContainerStatuses, terminatedContainer(pod, &pod.Spec.Containers[i], started, at))
-	}
+	setContainers(s, pod, func(c *corev1.Container, _ bool) corev1.ContainerStatus {
+		return terminatedContainer(pod, c, started, at)
+	})
 	const completed = "PodCompleted"
 	s.Conditions = conditions(pod, at, map[corev1.PodConditionType]corev1.PodCondition{
 		corev1.PodReadyToStartContainers: {Status: corev1.ConditionFalse},
@@ -161,6 +151,16 @@ func rejectedStatus(pod *corev1.Pod, now time.Time) *corev1.PodStatus {
 	return &corev1.PodStatus{
 		ObservedGeneration: pod.Generation, Phase: corev1.PodFailed, StartTime: &at,
 		Reason: "NodeShutdown", Message: "Pod was rejected as the node is shutting down.",
+	}
+}
+
+// setContainers sets the status of each container, init containers apart.
+func setContainers(s *corev1.PodStatus, pod *corev1.Pod, status func(c *corev1.Container, initial bool) corev1.ContainerStatus) {
+	for i := range pod.Spec.InitContainers {
+		s.InitContainerStatuses = append(s.InitContainerStatuses, status(&pod.Spec.InitContainers[i], true))
+	}
+	for i := range pod.Spec.Containers {
+		s.ContainerStatuses = append(s.ContainerStatuses, status(&pod.Spec.Containers[i], false))
 	}
 }
 

@@ -28,10 +28,10 @@ func newRequest(to *apiclient.Endpoint, method, path string, body []byte) (*h2co
 	return r, nil
 }
 
-// line is one client's connection, made anew when it is lost. It is for one goroutine.
-type line struct {
-	to   *apiclient.Endpoint
-	conn *h2conn.Conn
+// connection is one client's connection, made anew when it is lost. It is for one goroutine.
+type connection struct {
+	apiclient.Connection
+	to *apiclient.Endpoint
 }
 
 // notSent is an operation that never left.
@@ -41,34 +41,26 @@ func (e notSent) Unwrap() error { return e.error }
 
 // ask sends one request, once. A notSent error: it was not sent. Any other: its outcome is unknown, and the
 // connection is given up.
-func (l *line) ask(ctx context.Context, method, path string, body []byte) (*h2conn.Response, error) {
-	r, err := newRequest(l.to, method, path, body)
+func (c *connection) ask(ctx context.Context, method, path string, body []byte) (*h2conn.Response, error) {
+	r, err := newRequest(c.to, method, path, body)
 	if err != nil {
 		return nil, notSent{err}
 	}
-	if l.conn != nil && !l.conn.Usable() {
-		l.close()
-	}
-	if l.conn == nil {
-		if l.conn, err = l.to.Connect(ctx, h2conn.Options{}); err != nil {
-			l.conn = nil
-			return nil, notSent{err}
-		}
-	}
-	answer, err := l.conn.RoundTrip(ctx, r)
+	conn, err := c.Get(ctx, func(ctx context.Context) (*h2conn.Conn, error) { return c.to.Connect(ctx, h2conn.Options{}) })
 	if err != nil {
-		l.close()
+		return nil, notSent{err}
+	}
+	answer, err := conn.RoundTrip(ctx, r)
+	if err != nil {
+		c.close()
 	}
 	return answer, err
 }
 
 // close ends the connection, and waits until nothing of it runs.
-func (l *line) close() {
-	if l.conn != nil {
-		l.conn.Close()
-		<-l.conn.Done()
-		l.conn = nil
-	}
+func (c *connection) close() {
+	c.Drop(false)
+	c.Ended(context.Background())
 }
 
 func outcome(kind check.Kind, answer *h2conn.Response, err error) check.Outcome {

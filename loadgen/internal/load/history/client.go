@@ -21,14 +21,14 @@ const (
 type client struct {
 	load   *Load
 	number int
-	line   line
+	conn   connection
 	draw   *rand.Rand
 	known  []uint64 // version of each register; 0: not known
 }
 
 func newClient(l *Load, number int) *client {
 	return &client{
-		load: l, number: number, line: line{to: l.to}, known: make([]uint64, len(l.registers.names)),
+		load: l, number: number, conn: connection{to: l.to}, known: make([]uint64, len(l.registers.names)),
 		draw: rand.New(rand.NewPCG(uint64(l.seed), uint64(number))),
 	}
 }
@@ -36,7 +36,7 @@ func newClient(l *Load, number int) *client {
 // run works through the client's arrivals until ctx ends. Of those that come during an operation the last one
 // waits; the others are skipped.
 func (c *client) run(ctx context.Context) {
-	defer c.line.close()
+	defer c.conn.close()
 	clients := float64(c.load.config.Clients)
 	gap := time.Duration(clients / c.load.config.Rate * float64(time.Second))
 	next := time.Now().Add(time.Duration(float64(gap) * float64(c.number) / clients))
@@ -110,7 +110,7 @@ func (c *client) exchange(ctx context.Context, o check.Operation) check.Operatio
 		path += "?resourceVersion=0"
 	}
 	o.Call = l.record.now()
-	answer, err := c.line.ask(ctx, method, path, body)
+	answer, err := c.conn.ask(ctx, method, path, body)
 	o.Return = l.record.now()
 	if o.Outcome = outcome(o.Kind, answer, err); o.Outcome == check.OK && answer.Status != http.StatusNotFound {
 		readAnswer(&o, answer.Body)
@@ -125,7 +125,7 @@ func (c *client) exchange(ctx context.Context, o check.Operation) check.Operatio
 		c.known[o.Register] = 0 // it may be another one now, or is
 	}
 	if o.Outcome == check.Unknown {
-		c.line.close() // another process, in Jepsen's words
+		c.conn.close() // another process, in Jepsen's words
 	}
 	l.record.end(o)
 	return o

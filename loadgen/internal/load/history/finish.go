@@ -91,14 +91,14 @@ func judgeWithin(ctx context.Context, c Config) time.Duration {
 // finalReads reads each register and then lists all, each until it succeeds or ctx ends. The error is the list's.
 func (l *Load) finalReads(ctx context.Context) error {
 	c := newClient(l, l.reader())
-	defer c.line.close()
+	defer c.conn.close()
 	for i := range l.registers.names {
 		for !c.finalRead(ctx, i) && apiclient.Pause(ctx, retryAfter) {
 		}
 	}
 	for {
 		limited, cancel := context.WithTimeout(ctx, l.config.Timeout)
-		_, err := l.list(limited, &c.line, c.number, true)
+		_, err := l.list(limited, &c.conn, c.number, true)
 		cancel()
 		if err == nil || !apiclient.Pause(ctx, retryAfter) {
 			return err

@@ -67,16 +67,16 @@ func New(t load.Target, c Config) (*Load, error) {
 
 // Prepare makes the registers, or sets those of an earlier load back.
 func (l *Load) Prepare(ctx context.Context) error {
-	line := line{to: l.to}
-	defer line.close()
+	conn := connection{to: l.to}
+	defer conn.close()
 	l.first = nil
 	for i, name := range l.registers.names {
 		what := fmt.Sprintf("configmaps %q", name)
 		verb := "create"
-		answer, err := line.ask(ctx, http.MethodPost, l.registers.collection, l.registers.body(i, 0, 0))
+		answer, err := conn.ask(ctx, http.MethodPost, l.registers.collection, l.registers.body(i, 0, 0))
 		if err == nil && answer.Status == http.StatusConflict {
 			verb = "update"
-			answer, err = line.ask(ctx, http.MethodPut, l.registers.path(i), l.registers.body(i, 0, 0))
+			answer, err = conn.ask(ctx, http.MethodPut, l.registers.path(i), l.registers.body(i, 0, 0))
 		}
 		if err != nil {
 			return fmt.Errorf("%s %s: %w", verb, what, err)
@@ -131,11 +131,11 @@ func (l *Load) Run(ctx context.Context) error {
 
 // begin lists the registers once: the version to watch from.
 func (l *Load) begin(ctx context.Context) (uint64, error) {
-	line := line{to: l.to}
-	defer line.close()
+	conn := connection{to: l.to}
+	defer conn.close()
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
-	version, err := l.list(ctx, &line, l.reader(), false)
+	version, err := l.list(ctx, &conn, l.reader(), false)
 	if err != nil {
 		return 0, fmt.Errorf("load %s: list the registers to watch from: %w", l.config.Name, err)
 	}
@@ -146,10 +146,10 @@ func (l *Load) begin(ctx context.Context) (uint64, error) {
 func (l *Load) reader() int { return l.config.Clients + l.config.Watchers }
 
 // list reads all registers consistently, and keeps a read of each.
-func (l *Load) list(ctx context.Context, line *line, client int, final bool) (version uint64, err error) {
+func (l *Load) list(ctx context.Context, conn *connection, client int, final bool) (version uint64, err error) {
 	call := l.record.now()
 	path := listwatch.AppendQuery([]byte(l.registers.collection), listwatch.FreshList, 0, 0, l.registers.selector)
-	answer, err := line.ask(ctx, http.MethodGet, string(path), nil)
+	answer, err := conn.ask(ctx, http.MethodGet, string(path), nil)
 	end := l.record.now()
 	var states []check.Operation
 	switch {

@@ -28,7 +28,7 @@ const (
 type watcher struct {
 	load   *Load
 	number int
-	line   line // for lists
+	conn   connection // for lists
 	draw   *rand.Rand
 
 	mu        sync.Mutex
@@ -46,13 +46,13 @@ type watcher struct {
 
 func newWatcher(l *Load, number int, start uint64) *watcher {
 	return &watcher{
-		load: l, number: number, line: line{to: l.to}, start: start, newest: start,
+		load: l, number: number, conn: connection{to: l.to}, start: start, newest: start,
 		draw: rand.New(rand.NewPCG(uint64(l.seed), uint64(number)<<32)),
 	}
 }
 
 func (w *watcher) run(ctx context.Context) {
-	defer w.line.close()
+	defer w.conn.close()
 	m := listwatch.Machine{Backoff: apiclient.Backoff{First: firstBackoff, Most: longestBackoff}, State: listwatch.FreshList}
 	for ctx.Err() == nil {
 		var end listwatch.End
@@ -120,7 +120,7 @@ func (w *watcher) known() uint64 {
 func (w *watcher) relist(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
-	version, err := w.load.list(ctx, &w.line, w.load.config.Clients+w.number, false)
+	version, err := w.load.list(ctx, &w.conn, w.load.config.Clients+w.number, false)
 	if err != nil {
 		return err
 	}

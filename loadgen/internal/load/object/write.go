@@ -27,9 +27,13 @@ func (o *operation) write(ctx context.Context, x scenario.Operation, s *Set, pic
 	case "update":
 		return &update{some(http.MethodPut, jsonType)}, nil
 	case "patch":
-		return &patch{some(http.MethodPatch, mergePatchType)}, nil
+		return &change{writing: some(http.MethodPatch, mergePatchType), body: func(b []byte, i int, n int64) []byte {
+			return s.AppendPatch(b, i, n, "", nil)
+		}}, nil
 	case "apply":
-		return &apply{some(http.MethodPatch, applyPatchType)}, nil
+		return &change{writing: some(http.MethodPatch, applyPatchType), query: applyQuery, body: func(b []byte, i int, n int64) []byte {
+			return s.appendObject(b, s.made, i, n+1, 0)
+		}}, nil
 	case "delete":
 		s.deletable()
 		return &remove{some(http.MethodDelete, "")}, nil
@@ -104,26 +108,19 @@ func (u *update) done(r *request.Request, a *answer, o load.Outcome) bool {
 	return false
 }
 
-type patch struct{ writing }
-
-func (p *patch) next(n int64, r *request.Request, a *answer) bool {
-	p.begin(a)
-	i := p.pick(n)
-	r.Key = int64(i)
-	r.Path = p.set.AppendPath(r.Path, i)
-	r.Body = p.set.AppendPatch(r.Body, i, n, "", nil)
-	return true
+// change patches a part of an object, or applies the whole as the owner of all fields (server-side apply).
+type change struct {
+	writing
+	query string
+	body  func(b []byte, i int, n int64) []byte // appends that of arrival n for object i
 }
 
-// apply sends whole objects as the owner of all fields (server-side apply).
-type apply struct{ writing }
-
-func (p *apply) next(n int64, r *request.Request, a *answer) bool {
-	p.begin(a)
-	s, i := p.set, p.pick(n)
+func (c *change) next(n int64, r *request.Request, a *answer) bool {
+	c.begin(a)
+	i := c.pick(n)
 	r.Key = int64(i)
-	r.Path = append(s.AppendPath(r.Path, i), applyQuery...)
-	r.Body = s.appendObject(r.Body, s.made, i, n+1, 0)
+	r.Path = append(c.set.AppendPath(r.Path, i), c.query...)
+	r.Body = c.body(r.Body, i, n)
 	return true
 }
 

@@ -1,0 +1,77 @@
+package apiclient
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient/h2conn"
+)
+
+// Connection is a client's connection to the API server, dialled when first needed and replaced when it breaks. The
+// zero value is ready. It is safe for concurrent use.
+type Connection struct {
+	mu      sync.Mutex
+	conns   []*h2conn.Conn // the last is in use; others go on to the end of their streams
+	dialing chan struct{}  // closed when the dial under way is over; nil without one
+}
+
+// Get returns a usable connection, dialled by one of its callers at a time.
+func (c *Connection) Get(ctx context.Context, dial func(context.Context) (*h2conn.Conn, error)) (*h2conn.Conn, error) {
+	for {
+		c.mu.Lock()
+		if n := len(c.conns); n > 0 && c.conns[n-1].Usable() {
+			defer c.mu.Unlock()
+			return c.conns[n-1], nil
+		}
+		if wait := c.dialing; wait != nil {
+			c.mu.Unlock()
+			select {
+			case <-wait:
+				continue
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		}
+		over := make(chan struct{})
+		c.dialing = over
+		c.mu.Unlock()
+		conn, err := dial(ctx)
+		c.mu.Lock()
+		c.conns = slices.DeleteFunc(c.conns, func(o *h2conn.Conn) bool { return o.Err() != nil })
+		if err == nil {
+			c.conns = append(c.conns, conn)
+		}
+		c.dialing = nil
+		c.mu.Unlock()
+		close(over)
+		return conn, err
+	}
+}
+
+// Drop ends the connections, abruptly as a power loss or in order. The next Get dials anew.
+func (c *Connection) Drop(abrupt bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, o := range c.conns {
+		if abrupt {
+			o.Abort()
+		} else {
+			o.Close()
+		}
+	}
+}
+
+// Ended returns when the connections that were dropped have ended, or ctx has.
+func (c *Connection) Ended(ctx context.Context) {
+	c.mu.Lock()
+	conns := slices.Clone(c.conns)
+	c.mu.Unlock()
+	for _, o := range conns {
+		select {
+		case <-o.Done():
+		case <-ctx.Done():
+			return
+		}
+	}
+}
