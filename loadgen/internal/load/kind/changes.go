@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/stormglass/stormglass/loadgen/internal/load"
+	"github.com/stormglass/stormglass/loadgen/internal/load/arrival"
 	"github.com/stormglass/stormglass/loadgen/internal/load/request"
 	"github.com/stormglass/stormglass/loadgen/internal/load/watch"
 	"github.com/stormglass/stormglass/loadgen/result"
@@ -22,11 +23,7 @@ type changes struct {
 	watches *watch.Watches
 }
 
-func newChanges(m *making, at scenario.PlacedLoad) (load.Load, error) {
-	pacer, err := m.pacer(at)
-	if err != nil {
-		return nil, err
-	}
+func newChanges(m *making, at scenario.PlacedLoad, pacer arrival.Pacer) (load.Load, error) {
 	watches, _ := m.made[at.Watches].(*watch.Watches)
 	writes, err := watch.NewChanges(m.target, *at.Load, watches)
 	if err != nil {

@@ -13,14 +13,27 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
+type maker func(*making, scenario.PlacedLoad) (load.Load, error)
+
 // makers holds the constructor of each kind of load.
-func makers() map[string]func(*making, scenario.PlacedLoad) (load.Load, error) {
-	return map[string]func(*making, scenario.PlacedLoad) (load.Load, error){
-		"requests": newRequests,
-		"watches":  newWatches,
-		"changes":  newChanges,
+func makers() map[string]maker {
+	return map[string]maker{
+		"requests": paced(newRequests),
+		"watches":  paced(newWatches),
+		"changes":  paced(newChanges),
 		"history":  newHistory,
-		"custom":   newCustom,
+		"custom":   paced(newCustom),
+	}
+}
+
+// paced makes the pacer of a load's arrivals for its constructor.
+func paced(f func(*making, scenario.PlacedLoad, arrival.Pacer) (load.Load, error)) maker {
+	return func(m *making, at scenario.PlacedLoad) (load.Load, error) {
+		p, err := arrival.NewShaped(at.Arrival, float64(at.Rate), at.Shape.Pace(), m.target.Seed)
+		if err != nil {
+			return nil, fmt.Errorf("load %s: %w", at.Name, err)
+		}
+		return f(m, at, p)
 	}
 }
 
@@ -55,11 +68,7 @@ func Make(s *scenario.Scenario, target load.Target, dir string) ([]load.Load, er
 	return all, nil
 }
 
-func newRequests(m *making, at scenario.PlacedLoad) (load.Load, error) {
-	pacer, err := m.pacer(at)
-	if err != nil {
-		return nil, err
-	}
+func newRequests(m *making, at scenario.PlacedLoad, pacer arrival.Pacer) (load.Load, error) {
 	op, err := object.NewOperation(m.target, *at.Load)
 	if err != nil {
 		return nil, err
@@ -67,11 +76,7 @@ func newRequests(m *making, at scenario.PlacedLoad) (load.Load, error) {
 	return request.New(m.target, *at.Load, op, pacer)
 }
 
-func newWatches(m *making, at scenario.PlacedLoad) (load.Load, error) {
-	pacer, err := m.pacer(at)
-	if err != nil {
-		return nil, err
-	}
+func newWatches(m *making, at scenario.PlacedLoad, pacer arrival.Pacer) (load.Load, error) {
 	objects, err := object.NewSet(m.target, *at.Load)
 	if err != nil {
 		return nil, err
@@ -79,11 +84,7 @@ func newWatches(m *making, at scenario.PlacedLoad) (load.Load, error) {
 	return watch.New(m.target, *at.Load, pacer, objects)
 }
 
-func newCustom(m *making, at scenario.PlacedLoad) (load.Load, error) {
-	pacer, err := m.pacer(at)
-	if err != nil {
-		return nil, err
-	}
+func newCustom(m *making, at scenario.PlacedLoad, pacer arrival.Pacer) (load.Load, error) {
 	return request.NewCalls(m.target, *at.Load, m.target.Callers[at.Name], pacer)
 }
 
@@ -92,12 +93,4 @@ func newHistory(m *making, at scenario.PlacedLoad) (load.Load, error) {
 		Name: at.Name, Clients: at.Clients, Registers: at.Objects, Rate: float64(at.Rate), Watchers: at.Watchers,
 		Length: m.scenario.FixedLength(at), Dir: m.dir,
 	})
-}
-
-func (m *making) pacer(at scenario.PlacedLoad) (arrival.Pacer, error) {
-	p, err := arrival.NewShaped(at.Arrival, float64(at.Rate), at.Shape.Pace(), m.target.Seed)
-	if err != nil {
-		return nil, fmt.Errorf("load %s: %w", at.Name, err)
-	}
-	return p, nil
 }
