@@ -31,9 +31,9 @@ type piece struct {
 	spoil Spoil
 }
 
-// tape applies a script to the events of one watch. It has no clock and no
+// eventScript applies a script to the events of one watch. It has no clock and no
 // I/O.
-type tape struct {
+type eventScript struct {
 	script Script
 	watch  int64
 	n      int64
@@ -42,7 +42,7 @@ type tape struct {
 }
 
 // next returns the messages for an event.
-func (t *tape) next(e *event) []piece {
+func (t *eventScript) next(e *event) []piece {
 	if t.ended {
 		return nil
 	}

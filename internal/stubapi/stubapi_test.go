@@ -192,7 +192,7 @@ func TestTape(t *testing.T) {
 		"swap twice":    {map[int64]Spoil{0: Swap, 1: Swap}, "2 1 3 4"},
 		"end":           {map[int64]Spoil{2: Gone}, "1 2 -"},
 	} {
-		tp := tape{script: Spoils(map[int64]map[int64]Spoil{5: c.spoils}), watch: 5}
+		tp := eventScript{script: Spoils(map[int64]map[int64]Spoil{5: c.spoils}), watch: 5}
 		got := ""
 		for rv := range uint64(4) {
 			for _, p := range tp.next(&event{kind: modified, rv: rv + 1}) {

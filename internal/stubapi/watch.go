@@ -16,7 +16,7 @@ type watch struct {
 	k        int64
 	form     form
 	selector selector
-	tape     tape // under the store's lock
+	script   eventScript // under the store's lock
 
 	mu     sync.Mutex
 	events int64
@@ -60,7 +60,7 @@ func (s *Server) watch(st *stream, at place, query url.Values) {
 	}
 	w := &watch{stream: st, server: s, form: f, selector: sel}
 	w.k = s.record.opened(from, st)
-	w.tape = tape{script: s.options.Script, watch: w.k}
+	w.script = eventScript{script: s.options.Script, watch: w.k}
 	st.conn.head(st, 200, f.contentType(true), -1, 0)
 	c.watches[w] = struct{}{}
 	if !st.watching(func() {
@@ -95,7 +95,7 @@ func (w *watch) send(e *event) {
 		delay = w.server.options.EventDelay(w.k, w.events)
 		w.events++
 	}
-	for _, p := range w.tape.next(e) {
+	for _, p := range w.script.next(e) {
 		d := due{piece: p}
 		switch {
 		case p.event != nil:

@@ -1,9 +1,8 @@
-// Package node simulates kubelets: as many as one likes in one process, each
-// doing at the API server what a real kubelet does there, and nothing anywhere
-// else. No container runs; what is loaded is the control plane.
+// Package node simulates kubelets, thousands in one process. Each sends the API
+// server the requests of a real kubelet and does nothing else: no container runs.
 //
-// What a kubelet 1.37 asks of an API server, and what is asked here with
-// fidelity "kubelet" (sources: pkg/kubelet, pkg/volume/csi, component-helpers'
+// The requests of a kubelet 1.37, and those sent here with fidelity "kubelet"
+// (sources: pkg/kubelet, pkg/volume/csi, component-helpers'
 // lease controller, client-go's reflector):
 //
 //	a real kubelet                                  here
@@ -69,13 +68,12 @@
 //
 // With fidelity "shared" all nodes are served by one watch of pods and one of
 // nodes, over a few connections of one identity. It loads watches far less than
-// real nodes would and is for counts where that is not the question.
+// real nodes would.
 //
-// Fail is the failure of a machine: its connection is reset, its requests are
-// abandoned, and it stays silent. Shutdown is one in order, Slow a kubelet that
-// lags. A node that recovers does what a restarted kubelet does: it registers
-// again, reports Ready, and looks what became of its pods: containers that were
-// running still run.
+// Fail simulates the failure of a machine: its connection is reset, its requests
+// are abandoned, and it stays silent. Shutdown simulates an orderly one, Slow a
+// kubelet that lags. A recovered node acts as a restarted kubelet: it registers
+// again, reports Ready, and reads its pods; containers that ran still run.
 //
 // Cost on two shared cores (BenchmarkIdleNodes, BenchmarkPodStart, with fidelity
 // "kubelet"): 29 KB of heap and stacks per idle node with its six watches, at

@@ -67,7 +67,7 @@ func (f *Fleet) Recover() {
 		f.ledger.failed.Add(-1)
 		life := k.wake(f.ctx, generation)
 		back.Add(1)
-		if !f.crew.run(func() {
+		if !f.workers.run(func() {
 			defer back.Done()
 			if err := k.run(life); err != nil && !life.over() {
 				f.plan.Log("node %s did not recover: %v", k.name, err)
@@ -76,7 +76,7 @@ func (f *Fleet) Recover() {
 			back.Done()
 		}
 	}
-	f.crew.run(func() {
+	f.workers.run(func() {
 		back.Wait()
 		f.relist()
 	})
@@ -136,7 +136,7 @@ func (k *kubelet) slow(d time.Duration) {
 	old := time.Duration(k.delay.Swap(int64(d)))
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.beat != nil && old != d {
-		k.beat.slow(d)
+	if k.heartbeat != nil && old != d {
+		k.heartbeat.slow(d)
 	}
 }

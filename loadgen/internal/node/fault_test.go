@@ -142,9 +142,9 @@ func TestSlowNodeWritesLate(t *testing.T) {
 	k := f.kubelets[0]
 	var due []time.Time
 	for i := range 3 {
-		k.beat.mu.Lock()
-		next := k.beat.due
-		k.beat.mu.Unlock()
+		k.heartbeat.mu.Lock()
+		next := k.heartbeat.due
+		k.heartbeat.mu.Unlock()
 		due = append(due, next)
 		if next.After(clock.Now()) {
 			clock.SetTime(next)
@@ -158,8 +158,8 @@ func TestSlowNodeWritesLate(t *testing.T) {
 		t.Errorf("missed %d and %d, delayed %d", r.MissedByGenerator, r.MissedByServer, r.Delayed)
 	}
 	f.Recover()
-	if f.Live().Slow != 0 || k.beat.due.Sub(clock.Now()) > interval {
-		t.Errorf("%d are slow after the recovery; the next renewal is due in %v", f.Live().Slow, k.beat.due.Sub(clock.Now()))
+	if f.Live().Slow != 0 || k.heartbeat.due.Sub(clock.Now()) > interval {
+		t.Errorf("%d are slow after the recovery; the next renewal is due in %v", f.Live().Slow, k.heartbeat.due.Sub(clock.Now()))
 	}
 }
 

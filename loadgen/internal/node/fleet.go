@@ -25,7 +25,7 @@ const sharedConnections = 8
 type Fleet struct {
 	plan     *plan
 	ledger   *ledger
-	crew     *crew
+	workers  *workers
 	ctx      context.Context
 	cancel   context.CancelFunc
 	kubelets []*kubelet
@@ -49,7 +49,7 @@ func New(cfg Config) (*Fleet, error) {
 		return nil, err
 	}
 	f := &Fleet{
-		plan: p, crew: newCrew(), byName: make(map[string]*kubelet, p.Spec.Count),
+		plan: p, workers: newWorkers(), byName: make(map[string]*kubelet, p.Spec.Count),
 		rng: rand.New(rand.NewPCG(uint64(p.Seed), 0xfa11)),
 	}
 	if f.ledger, err = newLedger(p.Registerer, p.Spec.LeaseRenew.D()); err != nil {
@@ -93,7 +93,7 @@ func (f *Fleet) Start(ctx context.Context) error {
 	failed := make(chan error, len(f.kubelets))
 	done := make(chan struct{}, len(f.kubelets))
 	gap := time.Duration(float64(time.Second) / float64(f.plan.Spec.RegisterRate))
-	pace := newLife(f.ctx, f.plan.clock, f.crew, f.ledger, nil)
+	pace := newLife(f.ctx, f.plan.clock, f.workers, f.ledger, nil)
 	defer pace.cancel() // cancel registrations not yet started
 	for i, k := range f.kubelets {
 		pace.after(time.Duration(i)*gap, func() {
@@ -121,7 +121,7 @@ func (f *Fleet) Start(ctx context.Context) error {
 
 func (f *Fleet) startShared() {
 	rng := rand.New(rand.NewPCG(uint64(f.plan.Seed), 0x5a4ed))
-	life := newLife(f.ctx, f.plan.clock, f.crew, f.ledger, rng)
+	life := newLife(f.ctx, f.plan.clock, f.workers, f.ledger, rng)
 	pods := f.watcher(life, f.links[0], "pods", "/api/v1/pods", fields("spec.nodeName!="))
 	pods.layout, pods.sink = podLayout(), sharedPods{f}
 	nodes := f.watcher(life, f.links[0], "nodes", "/api/v1/nodes", nil)
@@ -235,7 +235,7 @@ func (f *Fleet) Stop(ctx context.Context) {
 	for _, k := range f.kubelets {
 		k.end()
 	}
-	idle := f.crew.close()
+	idle := f.workers.close()
 	links := f.allLinks()
 	for _, l := range links {
 		l.Drop(false) // wakes its waiters

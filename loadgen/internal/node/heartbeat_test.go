@@ -25,13 +25,13 @@ func (c fakeClock) AfterFunc(d time.Duration, f func()) clock.Timer {
 // beats runs one heartbeat by a clock that only the test moves. Renewals wait
 // for the test to answer them.
 type beats struct {
-	t       *testing.T
-	clock   fakeClock
-	ledger  *ledger
-	beat    *heartbeat
-	asked   chan chan error // a renewal began; send its answer
-	dropped chan struct{}   // a renewal was given up
-	broken  chan struct{}
+	t         *testing.T
+	clock     fakeClock
+	ledger    *ledger
+	heartbeat *heartbeat
+	asked     chan chan error // a renewal began; send its answer
+	dropped   chan struct{}   // a renewal was given up
+	broken    chan struct{}
 }
 
 func newBeats(t *testing.T) *beats {
@@ -42,9 +42,9 @@ func newBeats(t *testing.T) *beats {
 	var err error
 	b.ledger, err = newLedger(nil, interval)
 	must(t, err)
-	crew := newCrew()
-	life := newLife(t.Context(), b.clock, crew, b.ledger, rand.New(rand.NewPCG(1, 1)))
-	b.beat = &heartbeat{
+	workers := newWorkers()
+	life := newLife(t.Context(), b.clock, workers, b.ledger, rand.New(rand.NewPCG(1, 1)))
+	b.heartbeat = &heartbeat{
 		life: life, interval: interval,
 		renew: func(ctx context.Context, done func(error)) {
 			answer := make(chan error, 1)
@@ -61,18 +61,18 @@ func newBeats(t *testing.T) *beats {
 	}
 	t.Cleanup(func() {
 		life.cancel()
-		b.beat.stop()
-		<-crew.close()
+		b.heartbeat.stop()
+		<-workers.close()
 	})
-	b.beat.start()
+	b.heartbeat.start()
 	return b
 }
 
 // until moves the clock to d past the next renewal's intended time.
 func (b *beats) until(d time.Duration) {
-	b.beat.mu.Lock()
-	due := b.beat.due
-	b.beat.mu.Unlock()
+	b.heartbeat.mu.Lock()
+	due := b.heartbeat.due
+	b.heartbeat.mu.Unlock()
 	b.clock.SetTime(due.Add(d))
 }
 
@@ -175,10 +175,10 @@ func (b *beats) waiting() bool { return b.clock.Waiters() >= 2 }
 func TestPhasesAreDrawnFromTheSeed(t *testing.T) {
 	due := func(seed uint64) time.Time {
 		b := newBeats(t)
-		b.beat.stop()
-		b.beat.life.rng = rand.New(rand.NewPCG(seed, 1))
-		b.beat.start()
-		return b.beat.due
+		b.heartbeat.stop()
+		b.heartbeat.life.rng = rand.New(rand.NewPCG(seed, 1))
+		b.heartbeat.start()
+		return b.heartbeat.due
 	}
 	if a, again, other := due(1), due(1), due(2); !a.Equal(again) || a.Equal(other) {
 		t.Errorf("seed 1: %v and %v, seed 2: %v", a, again, other)
@@ -190,13 +190,13 @@ func TestLeaseIsRenewedFromWhatWasLastSeen(t *testing.T) {
 	s, f := started(t, func(c *Config) { c.clock = clock })
 	k := f.kubelets[0]
 	k.mu.Lock()
-	beat := k.beat
+	renewals := k.heartbeat
 	k.mu.Unlock()
 	var versions []string
 	for i := range 2 {
-		beat.mu.Lock()
-		due := beat.due
-		beat.mu.Unlock()
+		renewals.mu.Lock()
+		due := renewals.due
+		renewals.mu.Unlock()
 		clock.SetTime(due)
 		// The stub notes a request before it carries it out: what it holds is to be
 		// looked at after the answer.

@@ -36,20 +36,20 @@ type kubelet struct {
 	proxy  *kubeProxy   // nil without one
 	delay  atomic.Int64 // of all writes, on purpose; nanoseconds
 
-	mu      sync.Mutex
-	life    *life     // nil before the first
-	uid     types.UID // of the Node; empty until it was made
-	beat    *heartbeat
-	state   nodeState
-	ready   bool // as last seen
-	settled bool // the Ready patch of this life was acknowledged
-	mending bool // a Ready patch is on its way
-	pods    map[types.UID]*pod
-	objects map[objectRef]*objectWatch
-	ips     addresses
-	images  images
-	listing uint32
-	reports int // of a shutdown that are still to be made
+	mu        sync.Mutex
+	life      *life     // nil before the first
+	uid       types.UID // of the Node; empty until it was made
+	heartbeat *heartbeat
+	state     nodeState
+	ready     bool // as last seen
+	settled   bool // the Ready patch of this life was acknowledged
+	mending   bool // a Ready patch is on its way
+	pods      map[types.UID]*pod
+	objects   map[objectRef]*objectWatch
+	ips       addresses
+	images    images
+	listing   uint32
+	reports   int // of a shutdown that are still to be made
 }
 
 func newKubelet(f *Fleet, index int, link *link) *kubelet {
@@ -73,7 +73,7 @@ func (k *kubelet) clear() {
 
 func (k *kubelet) wake(parent context.Context, generation uint64) *life {
 	rng := rand.New(rand.NewPCG(uint64(k.plan.Seed), uint64(k.index)<<16|generation&0xffff))
-	life := newLife(parent, k.plan.clock, k.fleet.crew, k.ledger, rng)
+	life := newLife(parent, k.plan.clock, k.fleet.workers, k.ledger, rng)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.life, k.state, k.settled, k.mending = life, up, false, false
@@ -120,9 +120,9 @@ func (k *kubelet) endLocked() {
 	if k.life != nil {
 		k.life.cancel()
 	}
-	if k.beat != nil {
-		k.beat.stop()
-		k.beat = nil
+	if k.heartbeat != nil {
+		k.heartbeat.stop()
+		k.heartbeat = nil
 	}
 	k.setReady(false)
 	k.clear()

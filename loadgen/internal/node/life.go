@@ -11,17 +11,17 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 )
 
-// crew is every goroutine of a fleet. Unlike a sync.WaitGroup it may be joined while being waited for.
-type crew struct {
+// workers counts the goroutines of a fleet. Unlike a sync.WaitGroup it may be joined while being waited for.
+type workers struct {
 	mu     sync.Mutex
 	n      int
 	closed bool
-	idle   chan struct{} // closed when the crew is closed and its last member has left
+	idle   chan struct{} // closed after close, when the last goroutine has left
 }
 
-func newCrew() *crew { return &crew{idle: make(chan struct{})} }
+func newWorkers() *workers { return &workers{idle: make(chan struct{})} }
 
-func (c *crew) run(f func()) bool {
+func (c *workers) run(f func()) bool {
 	if !c.join() {
 		return false
 	}
@@ -32,8 +32,8 @@ func (c *crew) run(f func()) bool {
 	return true
 }
 
-// join counts the calling goroutine in until it calls done, unless the crew is closed.
-func (c *crew) join() bool {
+// join counts the calling goroutine in until it calls done, unless workers is closed.
+func (c *workers) join() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
@@ -43,7 +43,7 @@ func (c *crew) join() bool {
 	return true
 }
 
-func (c *crew) done() {
+func (c *workers) done() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.n--; c.n == 0 && c.closed {
@@ -51,8 +51,8 @@ func (c *crew) done() {
 	}
 }
 
-// close refuses new members. The channel closes when the last has left.
-func (c *crew) close() <-chan struct{} {
+// close refuses further goroutines. The channel closes when the last has left.
+func (c *workers) close() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.closed {
@@ -67,11 +67,11 @@ func (c *crew) close() <-chan struct{} {
 // life is the time from a node's start or recovery to its failure or the fleet's end. Its requests and timers end
 // with it.
 type life struct {
-	ctx    context.Context
-	cancel context.CancelFunc
-	clock  clock.WithDelayedExecution // its AfterFunc calls on a goroutine of its own, as time.AfterFunc
-	crew   *crew
-	ledger *ledger
+	ctx     context.Context
+	cancel  context.CancelFunc
+	clock   clock.WithDelayedExecution // its AfterFunc calls on a goroutine of its own, as time.AfterFunc
+	workers *workers
+	ledger  *ledger
 	// writes of pods' status follow each other, as in a kubelet: a stalled server holds one request of a node.
 	writes serial
 	// events are posted likewise, beside the statuses.
@@ -81,8 +81,8 @@ type life struct {
 	rng *rand.Rand
 }
 
-func newLife(parent context.Context, c clock.WithDelayedExecution, crew *crew, ledger *ledger, rng *rand.Rand) *life {
-	l := &life{clock: c, crew: crew, ledger: ledger, rng: rng}
+func newLife(parent context.Context, c clock.WithDelayedExecution, workers *workers, ledger *ledger, rng *rand.Rand) *life {
+	l := &life{clock: c, workers: workers, ledger: ledger, rng: rng}
 	l.ctx, l.cancel = context.WithCancel(parent)
 	l.writes.life, l.events.life = l, l
 	return l
@@ -91,7 +91,7 @@ func newLife(parent context.Context, c clock.WithDelayedExecution, crew *crew, l
 func (l *life) over() bool { return l.ctx.Err() != nil }
 
 func (l *life) spawn(f func()) {
-	l.crew.run(func() {
+	l.workers.run(func() {
 		if !l.over() {
 			f()
 		}
@@ -109,10 +109,10 @@ func (l *life) after(d time.Duration, f func()) clock.Timer {
 
 // run calls f on a timer's goroutine: starting another one would wake another thread.
 func (l *life) run(f func()) {
-	if !l.crew.join() {
+	if !l.workers.join() {
 		return
 	}
-	defer l.crew.done()
+	defer l.workers.done()
 	if !l.over() {
 		f()
 	}

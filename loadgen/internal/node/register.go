@@ -88,15 +88,15 @@ func (k *kubelet) register(life *life) error {
 	if err := k.patchStatus(life, body); err != nil {
 		return err
 	}
-	beat := &heartbeat{life: life, interval: k.plan.Spec.LeaseRenew.D(), renew: lease.renew, broken: k.reconnect}
+	renewals := &heartbeat{life: life, interval: k.plan.Spec.LeaseRenew.D(), renew: lease.renew, broken: k.reconnect}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if life.over() {
 		return life.ctx.Err()
 	}
-	k.settled, k.beat = true, beat
+	k.settled, k.heartbeat = true, renewals
 	k.setReady(true)
-	beat.start()
+	renewals.start()
 	k.watch(life)
 	life.after(time.Duration((0.5+life.float())*float64(k.plan.Spec.StatusReport.D())), func() { k.reportStatus(life) })
 	return nil

@@ -110,9 +110,9 @@ func TestBrokenConnectionIsReplaced(t *testing.T) {
 // list again; that is a break too.
 func TestSamplesCountBreaksAndRelists(t *testing.T) {
 	dir := t.TempDir()
-	beat, err := samples.Open(dir, nil)
+	recorder, err := samples.Open(dir, nil)
 	must(t, err)
-	s, f := started(t, func(c *Config) { c.Samples = beat })
+	s, f := started(t, func(c *Config) { c.Samples = recorder })
 	eventually(t, "all is watched", func() bool { return f.Live().Watches == 6 })
 	s.bind("sg-0", "a", nil)
 	eventually(t, "it runs", func() bool { return f.Live().PodsRunning == 1 })
@@ -125,7 +125,7 @@ func TestSamplesCountBreaksAndRelists(t *testing.T) {
 	})
 	eventually(t, "pods are listed again", func() bool { return f.Results().Relists == 1 && f.Live().Watches == 6 })
 	f.Stop(t.Context())
-	must(t, beat.Close())
+	must(t, recorder.Close())
 	slots, err := samples.Read(dir)
 	must(t, err)
 	var sum samples.StreamSlot

@@ -59,7 +59,7 @@ func decode(data []byte, into interface{ Unmarshal([]byte) error }) error {
 	return into.Unmarshal(raw)
 }
 
-// view is what is read of most objects, which are echoes of our own writes. Byte slices are parts of the message.
+// view holds the fields read of most objects, which are echoes of our own writes. Byte slices are parts of the message.
 type view struct {
 	name, namespace, uid, version []byte
 	deleting                      bool // has a deletionTimestamp

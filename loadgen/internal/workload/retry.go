@@ -12,21 +12,21 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 )
 
-// insist repeats ask, which must be idempotent, while the error is passing and the workload's patience lasts.
-func (w *Workload) insist(ctx context.Context, ask func() error) error {
+// retry repeats ask, which must be idempotent, while the error is transient and the workload's patience lasts.
+func (w *Workload) retry(ctx context.Context, ask func() error) error {
 	deadline := time.Now().Add(w.options.Patience)
 	pause := apiclient.Retry{Backoff: w.backoff()}
 	for {
 		err := ask()
-		if err == nil || !passing(err) || !time.Now().Before(deadline) || ctx.Err() != nil {
+		if err == nil || !transient(err) || !time.Now().Before(deadline) || ctx.Err() != nil {
 			return err
 		}
 		pause.Pause(ctx)
 	}
 }
 
-// passing reports whether an error may go away by itself: no connection or a lost one, 429 and 5xx.
-func passing(err error) bool {
+// transient reports whether an error may go away by itself: no connection or a lost one, 429 and 5xx.
+func transient(err error) bool {
 	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
 		code := status.Status().Code
 		return code == http.StatusTooManyRequests || code >= http.StatusInternalServerError

@@ -15,7 +15,7 @@ import (
 
 // A control plane that comes back from a fault does not end a run at its next
 // action; one that says no is asked once.
-func TestAnActionOutlivesAFault(t *testing.T) {
+func TestActionIsRetriedThroughFault(t *testing.T) {
 	refuse := func(code int32) answer {
 		return answer{int(code), &metav1.Status{Status: "Failure", Code: code, Message: "not now"}}
 	}
@@ -50,7 +50,7 @@ func TestAnActionOutlivesAFault(t *testing.T) {
 		t.Fatal(err)
 	}
 	began := time.Now()
-	if err := w.Do(t.Context(), deploy); err == nil || !passing(err) || time.Since(began) < 20*time.Millisecond {
+	if err := w.Do(t.Context(), deploy); err == nil || !transient(err) || time.Since(began) < 20*time.Millisecond {
 		t.Errorf("after %s: %v", time.Since(began), err)
 	}
 }

@@ -45,7 +45,7 @@ func mustHop(t *testing.T, r result.Rollout, name string, count int64, first, la
 	t.Errorf("there is no hop %q in %+v", name, r)
 }
 
-func TestARolloutIsTimedHopByHop(t *testing.T) {
+func TestRolloutIsTimedHopByHop(t *testing.T) {
 	s := newStory(t)
 	s.change("deploy", 2, 2, "1") // acknowledged after 1 s
 	s.replicaSet("1", 2)          // 2
@@ -76,7 +76,7 @@ func TestARolloutIsTimedHopByHop(t *testing.T) {
 	}
 }
 
-func TestARollingUpdateCountsNewPodsOnly(t *testing.T) {
+func TestRollingUpdateCountsNewPodsOnly(t *testing.T) {
 	s := deployed(t, 2)
 	s.change("rollingUpdate", 2, 2, "2")
 	s.replicaSet("1", 1) // the old one shrinks
@@ -96,7 +96,7 @@ func TestARollingUpdateCountsNewPodsOnly(t *testing.T) {
 	}
 }
 
-func TestAnEndpointSeenBeforeItsPodIsNotLost(t *testing.T) {
+func TestEndpointSeenBeforeItsPodIsNotLost(t *testing.T) {
 	s := newStory(t)
 	s.change("deploy", 1, 1, "1")
 	s.slice("a")              // 2
@@ -122,7 +122,7 @@ func TestEndpointsOfPodsThatAreGoneAreForgotten(t *testing.T) {
 }
 
 // A slice that came before its pod is noted after those that came later.
-func TestTheFirstAndTheLastEndpointAreThoseByTime(t *testing.T) {
+func TestFirstAndLastEndpointAreByTime(t *testing.T) {
 	s := newStory(t)
 	s.change("deploy", 2, 2, "1")
 	s.slice("b")      // 2
@@ -132,7 +132,7 @@ func TestTheFirstAndTheLastEndpointAreThoseByTime(t *testing.T) {
 	mustHop(t, s.results()["one"].Rollouts[0], "endpointslice", 2, 2, 4)
 }
 
-func TestARolloutThatStoppedHalfwaySaysWhere(t *testing.T) {
+func TestStoppedRolloutNamesItsStep(t *testing.T) {
 	s := newStory(t)
 	s.change("deploy", 2, 2, "1")
 	s.replicaSet("1", 2)

@@ -216,7 +216,7 @@ func TestRecoveryClocks(t *testing.T) {
 	s.mustBeWhole(true, "all is as before")
 }
 
-func TestAFailureWithoutPodsHasNoRecovery(t *testing.T) {
+func TestFailureWithoutPodsHasNoRecovery(t *testing.T) {
 	s := deployed(t, 1)
 	s.nodeIs("spare", true)
 	s.nodesFailed(s.at, []string{"spare"})

@@ -144,7 +144,7 @@ func TestErrorsAreTyped(t *testing.T) {
 }
 
 // Only the stream at fault ends where RFC 9113 lets the connection live.
-func TestAMalformedAnswerLeavesTheConnection(t *testing.T) {
+func TestMalformedAnswerLeavesTheConnection(t *testing.T) {
 	s := h2test.Serve(t, h2test.Options{Answer: func(p *h2test.Peer, id uint32) {
 		if id == 1 {
 			p.Send(func(w *http2.Framer) { _ = w.WriteData(id, true, []byte("x")) })
@@ -163,7 +163,7 @@ func TestAMalformedAnswerLeavesTheConnection(t *testing.T) {
 }
 
 // A first frame that is not SETTINGS, and a server that says nothing.
-func TestAServerThatIsNone(t *testing.T) {
+func TestServerWithoutHTTP2(t *testing.T) {
 	s := h2test.Serve(t, h2test.Options{Greet: func(p *h2test.Peer) { p.Send(func(w *http2.Framer) { _ = w.WritePing(false, [8]byte{}) }) }})
 	var dial *DialError
 	var e *ProtocolError
@@ -222,7 +222,7 @@ func TestSilentServerIsPinged(t *testing.T) {
 }
 
 // A server that asks and never reads does not fill our memory.
-func TestAFloodOfPingsEndsTheConnection(t *testing.T) {
+func TestFloodOfPingsEndsTheConnection(t *testing.T) {
 	s := h2test.Serve(t, h2test.Options{Answer: func(p *h2test.Peer, _ uint32) {
 		for range 1_000_000 { // never reads meanwhile; ends with the connection
 			failed := false

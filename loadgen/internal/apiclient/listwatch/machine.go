@@ -64,7 +64,7 @@ func refusal(err error) Refusal {
 	return r
 }
 
-// Verdict is what an end means.
+// Verdict is the meaning of an end.
 type Verdict uint8
 
 const (

@@ -34,7 +34,7 @@ func event(t testing.TB, kind string, object []byte) []byte {
 	return data
 }
 
-func TestWhatTheAPIWritesIsRead(t *testing.T) {
+func TestMessagesOfTheAPIAreRead(t *testing.T) {
 	list := &corev1.PodList{
 		ListMeta: metav1.ListMeta{ResourceVersion: "100", Continue: "more"},
 		Items:    []corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, {ObjectMeta: metav1.ObjectMeta{Name: "b"}}},
@@ -66,7 +66,7 @@ func TestWhatTheAPIWritesIsRead(t *testing.T) {
 	}
 }
 
-func TestWhatTheAPINeverWritesIsAnError(t *testing.T) {
+func TestForeignMessagesAreErrors(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
 	whole := event(t, "ADDED", wrapped(t, pod, ""))
 	for n := range whole {

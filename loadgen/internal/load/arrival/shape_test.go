@@ -87,14 +87,14 @@ func TestShapesAreInOrderAndDueAgrees(t *testing.T) {
 	}
 }
 
-func TestARampToNothingEnds(t *testing.T) {
+func TestRampToZeroEnds(t *testing.T) {
 	p := shaped(t, "constant", 100, shapes["fall"])
 	if at := p.At(1000); at != Never {
 		t.Errorf("arrival 1000 at %v; a fall from 100/s to 0/s in 20 s has 1000 arrivals, 0 to 999", at)
 	}
 }
 
-func TestABurstComesAtOnce(t *testing.T) {
+func TestBurstArrivesAtOnce(t *testing.T) {
 	p := shaped(t, "constant", 0, Shape{Kind: "burst", Burst: 3, Every: time.Minute})
 	for n, want := range []time.Duration{1, 1, 1, 2, 2, 2, 3} {
 		if got := p.At(int64(n)); got != want*time.Minute {

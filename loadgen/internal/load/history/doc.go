@@ -1,8 +1,8 @@
-// Package history is a load that keeps its history: clients that write and
-// read a few registers through faults, and watchers of them, with the time of
-// each call, answer and event on one clock. When all is over the history is
-// judged by package check: is any acknowledged write lost, did a read go
-// backwards, did a watch miss, double or reorder an event.
+// Package history records every operation of clients that write and read a few
+// registers through faults, and every event of their watchers, with the times of
+// calls, answers and events on one clock. At the end package check looks for lost
+// acknowledged writes, reads that went backwards, and watch events that are
+// missing, repeated or out of order.
 //
 // A register is a ConfigMap with one value, written by updates that name the
 // resourceVersion they replace, each with a value of its own. A client is a
@@ -19,6 +19,6 @@
 //
 // A load's life: Prepare, Run, then, when the faults are over, Finish, which
 // reads the final state, waits for the watchers, and judges. Results are then
-// those of the whole run, not by phase: what is wrong with a history is often
-// found in another phase than it was caused in.
+// those of the whole run, not by phase: a violation often shows in a later phase
+// than its cause.
 package history

@@ -7,7 +7,7 @@ import (
 )
 
 // Who has interrupted a run is not kept waiting by its judge.
-func TestAnInterruptHurriesTheJudge(t *testing.T) {
+func TestInterruptShortensCheck(t *testing.T) {
 	interrupted, interrupt := context.WithCancel(t.Context())
 	interrupt()
 	for _, c := range []struct {

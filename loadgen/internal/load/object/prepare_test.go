@@ -61,7 +61,7 @@ func TestErrorsNameVerbObjectAndHint(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeIsRefused(t *testing.T) {
+func TestImpossibleOperationIsRefused(t *testing.T) {
 	good := load.Target{Config: &rest.Config{Host: "https://stub"}, Namespace: "storm"}
 	for hint, c := range map[string]struct {
 		to     load.Target

@@ -20,7 +20,7 @@ func (e *engine) dispatch(ctx context.Context) {
 		e.wake()
 	})
 	defer stop()
-	sleep := newSleep(e.alarm)
+	sleep := newSleep(e.wakeup)
 	defer sleep.stop()
 
 	e.due = e.pacer.At(0)

@@ -53,7 +53,7 @@ type engine struct {
 	inFlight atomic.Int64 // counted up by the dispatcher only: the bound is exact
 	ended    atomic.Bool  // no further arrivals
 	woken    chan struct{}
-	alarm    *alarm // with woken, what ends the dispatcher's sleep
+	wakeup   *wakeup // with woken, what ends the dispatcher's sleep
 
 	// The dispatcher's.
 	n        int64 // the next arrival
@@ -97,7 +97,7 @@ func (e *engine) wake() {
 	case e.woken <- struct{}{}:
 	default: // it will
 	}
-	e.alarm.ring()
+	e.wakeup.ring()
 }
 
 // begin notes the start of the load.
@@ -130,8 +130,8 @@ func (e *engine) awaitDue(ctx context.Context, timer *time.Timer) bool {
 // run dispatches until ctx ends and the last request in flight has ended.
 func (e *engine) run(ctx context.Context) {
 	e.begin()
-	e.alarm = newAlarm()
-	defer e.alarm.close()
+	e.wakeup = newWakeup()
+	defer e.wakeup.close()
 	over := make(chan struct{})
 	var sweeper sync.WaitGroup
 	sweeper.Go(func() { e.sweep(over) })

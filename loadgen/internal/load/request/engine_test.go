@@ -102,7 +102,7 @@ func TestRequestsInFlightRunToTheirEnd(t *testing.T) {
 
 // Arrivals that were due while the dispatcher was held up are offered and
 // unsent, not forgotten.
-func TestALateDispatcherAccountsForArrivals(t *testing.T) {
+func TestLateDispatcherAccountsForArrivals(t *testing.T) {
 	s := h2test.Serve(t, h2test.Options{Answer: h2test.Respond(200, nil)})
 	ctx, cancel := context.WithCancel(t.Context())
 	var r *Requests
@@ -124,7 +124,7 @@ func TestALateDispatcherAccountsForArrivals(t *testing.T) {
 	}
 }
 
-func TestAnArrivalBelongsToThePhaseOfItsIntendedStart(t *testing.T) {
+func TestArrivalBelongsToThePhaseOfItsIntendedStart(t *testing.T) {
 	s := h2test.Serve(t, h2test.Options{Answer: h2test.Respond(200, nil)})
 	var r *Requests
 	r = newLoad(t, target(s), schedule{10, 10 * time.Millisecond}, func(op *gets, _ *scenario.Load) {
@@ -157,7 +157,7 @@ func TestNothingToWorkOnIsUnsent(t *testing.T) {
 
 // One stream at a time on each connection: the arrivals of one moment make
 // further connections, and their waits are their time to connect.
-func TestNoFreeStreamOpensAConnection(t *testing.T) {
+func TestExhaustedStreamsOpenConnection(t *testing.T) {
 	s := hold(t, http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: 1})
 	r := newLoad(t, target(s.Server), schedule{3, 0}, nil)
 	if err := r.Prepare(t.Context()); err != nil {
@@ -243,7 +243,7 @@ func TestGoAwayChangesTheConnection(t *testing.T) {
 	}
 }
 
-func TestALostConnectionIsReplaced(t *testing.T) {
+func TestLostConnectionIsReplaced(t *testing.T) {
 	s := hold(t)
 	r := newLoad(t, target(s.Server), schedule{1_000_000, 10 * time.Millisecond}, func(_ *gets, l *scenario.Load) { l.Connections = 2 })
 	stop := start(t, r)
@@ -271,7 +271,7 @@ func TestALostConnectionIsReplaced(t *testing.T) {
 }
 
 // A run without arrivals ends when it is told to.
-func TestTheEndWakesASleepingDispatcher(t *testing.T) {
+func TestEndWakesASleepingDispatcher(t *testing.T) {
 	s := h2test.Serve(t, h2test.Options{})
 	if got := start(t, newLoad(t, target(s), schedule{}, nil))(); got.Offered != 0 {
 		t.Errorf("%+v of nothing", got)

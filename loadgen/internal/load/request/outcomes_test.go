@@ -142,7 +142,7 @@ func TestConnectionRefused(t *testing.T) {
 }
 
 // A server that accepts and says nothing, not even hello.
-func TestAServerThatDoesNotSpeak(t *testing.T) {
+func TestSilentServer(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -14,13 +14,13 @@ func TestSamplesAddUpToTheResults(t *testing.T) {
 	for name, status := range map[string]int{"answered": 200, "refused": 503} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			beat, err := samples.Open(dir, nil)
+			recorder, err := samples.Open(dir, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
 			s := h2test.Serve(t, h2test.Options{Answer: h2test.Respond(status, []byte("{}"))})
 			to := target(s)
-			to.Samples = beat
+			to.Samples = recorder
 			r := newLoad(t, to, schedule{200, 200 * time.Microsecond}, func(_ *gets, l *scenario.Load) { l.MaxInFlight = 5 })
 			if err := r.Prepare(t.Context()); err != nil {
 				t.Fatal(err)
@@ -28,7 +28,7 @@ func TestSamplesAddUpToTheResults(t *testing.T) {
 			got := start(t, r)
 			h2test.Await(t, "all arrivals", func() bool { seen := one(r); return seen.Offered == 200 })
 			end := got()
-			if err := beat.Close(); err != nil {
+			if err := recorder.Close(); err != nil {
 				t.Fatal(err)
 			}
 			slots, err := samples.Read(dir)

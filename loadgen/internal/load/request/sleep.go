@@ -6,18 +6,18 @@ import "time"
 // costs as much CPU as several requests, so close arrivals go out together; the lag is reported. Up to some 10,000
 // arrivals per second it is at most half a millisecond, then a whole one.
 const (
-	shortestBeat = 500 * time.Microsecond
-	beatEach     = 100 * time.Microsecond
-	longestBeat  = time.Millisecond
+	shortestSleep = 500 * time.Microsecond
+	sleepEach     = 100 * time.Microsecond
+	longestSleep  = time.Millisecond
 )
 
 type sleep struct {
-	timer *time.Timer
-	alarm *alarm
-	last  time.Duration // when it had to wake last: being late does not slow the beat
+	timer  *time.Timer
+	wakeup *wakeup
+	last   time.Duration // when it had to wake last: being late does not lengthen the interval
 }
 
-func newSleep(a *alarm) *sleep { return &sleep{timer: time.NewTimer(time.Hour), alarm: a} }
+func newSleep(a *wakeup) *sleep { return &sleep{timer: time.NewTimer(time.Hour), wakeup: a} }
 
 func (s *sleep) stop() { s.timer.Stop() }
 
@@ -26,13 +26,13 @@ func (s *sleep) until(e *engine, t time.Duration) {
 	if e.queue.len() > 0 {
 		t = min(t, e.queue.head().deadline)
 	}
-	beat := max(shortestBeat, min(time.Duration(e.round)*beatEach, longestBeat))
-	t = max(t, s.last+beat)
+	interval := max(shortestSleep, min(time.Duration(e.round)*sleepEach, longestSleep))
+	t = max(t, s.last+interval)
 	e.round = 0
 	// Only a select hears of a freed stream.
-	if wait := t - e.now(); wait > 0 && (e.freed != nil || !s.alarm.wait(e.start, t)) {
+	if wait := t - e.now(); wait > 0 && (e.freed != nil || !s.wakeup.wait(e.start, t)) {
 		s.timer.Reset(wait)
-		s.alarm.set(wait)
+		s.wakeup.set(wait)
 		select {
 		case <-s.timer.C:
 		case <-e.woken:
@@ -40,5 +40,5 @@ func (s *sleep) until(e *engine, t time.Duration) {
 		}
 	}
 	now := e.now()
-	s.last = max(min(t, now), now-beat)
+	s.last = max(min(t, now), now-interval)
 }

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// alarm is a timerfd that the runtime waits for as it does for sockets. Waiting
+// wakeup is a timerfd that the runtime waits for as it does for sockets. Waiting
 // for it alone is both cheaper and more exact than a timer of Go's:
 //
 //   - Setting a Go timer that is due first breaks the wait of the thread that
@@ -18,9 +18,9 @@ import (
 //   - Go rounds the waits of an idle process up to a millisecond
 //     (runtime/netpoll_epoll.go: epoll_wait counts in them).
 //
-// Where the dispatcher must select, on a Go timer, the alarm set beside it
+// Where the dispatcher must select, on a Go timer, the wakeup set beside it
 // still ends an idle process' wait on time.
-type alarm struct {
+type wakeup struct {
 	file *os.File
 	raw  syscall.RawConn // nil: there is none
 
@@ -35,7 +35,7 @@ type alarm struct {
 	settle  func(fd uintptr) bool // of wait
 }
 
-// States of an alarm. A ring is never lost: it resets the timer of a sleeping dispatcher, and keeps one that is
+// States of a wakeup. A ring is never lost: it resets the timer of a sleeping dispatcher, and keeps one that is
 // awake from falling asleep.
 const (
 	awake int32 = iota
@@ -43,28 +43,28 @@ const (
 	rung // and not yet heard
 )
 
-// newAlarm makes an alarm that does nothing where there is no timerfd, or where time.Now is not the machine's
+// newWakeup makes a wakeup that does nothing where there is no timerfd, or where time.Now is not the machine's
 // clock, as in testing/synctest.
-func newAlarm() *alarm {
+func newWakeup() *wakeup {
 	var now unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_REALTIME, &now); err != nil || time.Since(time.Unix(now.Unix())).Abs() > time.Hour {
-		return &alarm{}
+		return &wakeup{}
 	}
 	fd, err := unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC)
 	if err != nil {
-		return &alarm{}
+		return &wakeup{}
 	}
-	a := &alarm{file: os.NewFile(uintptr(fd), "timerfd")} // non-blocking: the runtime's poller takes it
+	a := &wakeup{file: os.NewFile(uintptr(fd), "timerfd")} // non-blocking: the runtime's poller takes it
 	if a.raw, err = a.file.SyscallConn(); err != nil {
 		a.file.Close()
-		return &alarm{}
+		return &wakeup{}
 	}
 	a.arm, a.settle = a.armed, a.settled
 	return a
 }
 
 // wait returns when until has passed since start, or on a ring. False: it cannot tell.
-func (a *alarm) wait(start time.Time, until time.Duration) bool {
+func (a *wakeup) wait(start time.Time, until time.Duration) bool {
 	if a.raw == nil {
 		return false
 	}
@@ -76,7 +76,7 @@ func (a *alarm) wait(start time.Time, until time.Duration) bool {
 
 // settled is asked before the runtime waits for the descriptor and whenever it is ready. Setting the timer anew
 // resets its count, which is never read: the runtime's epoll is edge-triggered.
-func (a *alarm) settled(fd uintptr) bool {
+func (a *wakeup) settled(fd uintptr) bool {
 	a.state.CompareAndSwap(asleep, awake)
 	wait := a.until - time.Since(a.start)
 	if wait <= 0 || a.state.Load() == rung {
@@ -90,7 +90,7 @@ func (a *alarm) settled(fd uintptr) bool {
 }
 
 // ring ends the wait under way, or the next one at once. It is safe for concurrent use.
-func (a *alarm) ring() {
+func (a *wakeup) ring() {
 	if a.raw != nil && a.state.Swap(rung) == asleep {
 		_ = a.raw.Control(ringNow) // an error means closed: no dispatcher waits
 	}
@@ -101,7 +101,7 @@ func ringNow(fd uintptr) {
 	_ = unix.TimerfdSettime(int(fd), 0, &unix.ItimerSpec{Value: unix.Timespec{Nsec: 1}}, nil)
 }
 
-func (a *alarm) set(d time.Duration) {
+func (a *wakeup) set(d time.Duration) {
 	if a.raw == nil {
 		return
 	}
@@ -109,11 +109,11 @@ func (a *alarm) set(d time.Duration) {
 	_ = a.raw.Control(a.arm)
 }
 
-func (a *alarm) armed(fd uintptr) {
+func (a *wakeup) armed(fd uintptr) {
 	_ = unix.TimerfdSettime(int(fd), 0, &a.after, nil) // without it we are a millisecond late
 }
 
-func (a *alarm) close() {
+func (a *wakeup) close() {
 	if a.file != nil {
 		a.file.Close()
 	}

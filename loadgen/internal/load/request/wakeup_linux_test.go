@@ -7,7 +7,7 @@ import (
 
 // A ring ends the wait under way or the next one, whatever it comes between.
 func TestRingIsNeverLost(t *testing.T) {
-	a := newAlarm()
+	a := newWakeup()
 	defer a.close()
 	rounds, rang := make(chan struct{}), make(chan struct{}, 1)
 	go func() {
@@ -25,7 +25,7 @@ func TestRingIsNeverLost(t *testing.T) {
 		}
 		start := time.Now()
 		if !a.wait(start, time.Minute) {
-			t.Fatal("there is no alarm")
+			t.Fatal("there is no wakeup")
 		}
 		if time.Since(start) >= time.Minute {
 			t.Fatalf("ring %d was lost", i)
@@ -38,15 +38,15 @@ func TestRingIsNeverLost(t *testing.T) {
 
 // Without a ring, the wait is over when it should be, and not before, though a
 // ring was meant for an earlier one.
-func TestAlarmIsNotEarly(t *testing.T) {
-	a := newAlarm()
+func TestWakeupIsNotEarly(t *testing.T) {
+	a := newWakeup()
 	defer a.close()
 	a.ring()
 	a.wait(time.Now(), time.Minute)
 	for _, wait := range []time.Duration{-time.Second, 0, time.Nanosecond, time.Microsecond, time.Millisecond, 20 * time.Millisecond} {
 		start := time.Now()
 		if !a.wait(start, wait) {
-			t.Fatal("there is no alarm")
+			t.Fatal("there is no wakeup")
 		}
 		if got := time.Since(start); got < wait {
 			t.Errorf("%v were over after %v", wait, got)
@@ -54,10 +54,10 @@ func TestAlarmIsNotEarly(t *testing.T) {
 	}
 }
 
-// The runtime's timer and the alarm may be set for the same wait: what is left
+// The runtime's timer and the wakeup may be set for the same wait: what is left
 // of the one does not end the next.
-func TestAlarmSetBeside(t *testing.T) {
-	a := newAlarm()
+func TestWakeupSetBeside(t *testing.T) {
+	a := newWakeup()
 	defer a.close()
 	a.set(time.Nanosecond)
 	start := time.Now()

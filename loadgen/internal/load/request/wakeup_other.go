@@ -4,11 +4,11 @@ package request
 
 import "time"
 
-// alarm does nothing here: on a Go timer an idle process is up to a millisecond late.
-type alarm struct{}
+// wakeup does nothing here: on a Go timer an idle process is up to a millisecond late.
+type wakeup struct{}
 
-func newAlarm() *alarm                            { return &alarm{} }
-func (*alarm) wait(time.Time, time.Duration) bool { return false }
-func (*alarm) ring()                              {}
-func (*alarm) set(time.Duration)                  {}
-func (*alarm) close()                             {}
+func newWakeup() *wakeup                           { return &wakeup{} }
+func (*wakeup) wait(time.Time, time.Duration) bool { return false }
+func (*wakeup) ring()                              {}
+func (*wakeup) set(time.Duration)                  {}
+func (*wakeup) close()                             {}

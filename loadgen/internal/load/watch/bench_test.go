@@ -23,27 +23,27 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// fountain is a server of watches made for speed: it speaks frames, sends each
+// fastServer is a server of watches made for speed: it speaks frames, sends each
 // event to all streams of a connection in one write, and encodes nothing.
-type fountain struct {
+type fastServer struct {
 	net.Listener
 	ca []byte
 
 	mu    sync.Mutex
-	conns []*fountainConn
+	conns []*fastServerConn
 	begun int
 }
 
-type fountainConn struct {
+type fastServerConn struct {
 	mu      sync.Mutex
 	nc      net.Conn
 	streams []uint32
 	b       []byte
 }
 
-const fountainStreams = 100
+const fastServerStreams = 100
 
-func newFountain(tb testing.TB) *fountain {
+func newFastServer(tb testing.TB) *fastServer {
 	s := httptest.NewUnstartedServer(http.NotFoundHandler())
 	s.EnableHTTP2 = true
 	s.StartTLS() // for its certificate
@@ -52,7 +52,7 @@ func newFountain(tb testing.TB) *fountain {
 	s.Close()
 	l, err := tls.Listen("tcp", "127.0.0.1:0", config)
 	must(tb, err)
-	f := &fountain{Listener: l, ca: pemOf(config.Certificates[0].Certificate[0])}
+	f := &fastServer{Listener: l, ca: pemOf(config.Certificates[0].Certificate[0])}
 	var serving sync.WaitGroup
 	serving.Go(func() {
 		for {
@@ -75,9 +75,9 @@ func newFountain(tb testing.TB) *fountain {
 	return f
 }
 
-func (f *fountain) serve(nc net.Conn) {
+func (f *fastServer) serve(nc net.Conn) {
 	defer nc.Close()
-	c := &fountainConn{nc: nc}
+	c := &fastServerConn{nc: nc}
 	f.mu.Lock()
 	f.conns = append(f.conns, c)
 	f.mu.Unlock()
@@ -86,7 +86,7 @@ func (f *fountain) serve(nc net.Conn) {
 	}
 	framer := http2.NewFramer(nc, nc)
 	framer.ReadMetaHeaders = hpack.NewDecoder(0, nil)
-	if err := framer.WriteSettings(http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: fountainStreams}); err != nil {
+	if err := framer.WriteSettings(http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: fastServerStreams}); err != nil {
 		return
 	}
 	for {
@@ -120,13 +120,13 @@ func (f *fountain) serve(nc net.Conn) {
 }
 
 // data appends a DATA frame.
-func (c *fountainConn) data(id uint32, p []byte) {
+func (c *fastServerConn) data(id uint32, p []byte) {
 	c.b = append(c.b, byte(len(p)>>16), byte(len(p)>>8), byte(len(p)), byte(http2.FrameData), 0)
 	c.b = append(binary.BigEndian.AppendUint32(c.b, id), p...)
 }
 
 // pour sends an event to all watches.
-func (f *fountain) pour(tb testing.TB, event []byte) {
+func (f *fastServer) pour(tb testing.TB, event []byte) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, c := range f.conns {
@@ -144,15 +144,15 @@ func (f *fountain) pour(tb testing.TB, event []byte) {
 	}
 }
 
-func (f *fountain) target() load.Target {
+func (f *fastServer) target() load.Target {
 	return load.Target{
 		Config: &rest.Config{Host: "https://" + f.Addr().String(), TLSClientConfig: rest.TLSClientConfig{CAData: f.ca, ServerName: "example.com"}},
 		Seed:   1,
 	}
 }
 
-// openWatches opens watches on a fountain and returns them and what ends them.
-func openWatches(tb testing.TB, f *fountain, count int) (w *Watches, stop func()) {
+// openWatches opens watches on a fastServer and returns them and what ends them.
+func openWatches(tb testing.TB, f *fastServer, count int) (w *Watches, stop func()) {
 	tb.Helper()
 	w, err := New(f.target(), newLoad("watches", func(l *scenario.Load) { l.Count = count }), pacer(tb, 1e5), someObjects{1})
 	must(tb, err)
@@ -173,7 +173,7 @@ func cpu() time.Duration {
 // little but encrypt.
 func BenchmarkEvent(b *testing.B) {
 	const watches = 1000
-	f := newFountain(b)
+	f := newFastServer(b)
 	w, stop := openWatches(b, f, watches)
 	defer stop()
 	<-w.AllOpen()
@@ -219,7 +219,7 @@ func BenchmarkEvent(b *testing.B) {
 func BenchmarkWatch(b *testing.B) {
 	const watches = 5000
 	for b.Loop() {
-		f := newFountain(b)
+		f := newFastServer(b)
 		runtime.GC()
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)

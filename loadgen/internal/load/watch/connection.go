@@ -13,8 +13,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/h2conn"
 )
 
-// lane is one connection and what its read loop counts, under one lock per piece of data.
-type lane struct {
+// connection is an HTTP/2 connection and what its read loop counts, under one lock per piece of data.
+type connection struct {
 	set  *Watches
 	conn *h2conn.Conn
 	// arrived is when the kernel gave what is being read, late for how long the generator may have delayed it.
@@ -37,10 +37,10 @@ type run struct {
 	n     int64
 }
 
-// timed is the lane's socket. It notes the time of each read, by which all that it brought had arrived.
+// timed is the connection's socket. It notes the time of each read, by which all that it brought had arrived.
 type timed struct {
 	net.Conn
-	lane *lane
+	connection *connection
 }
 
 // SyscallConn lets the socket's queues be asked for.
@@ -52,15 +52,15 @@ func (t *timed) SyscallConn() (syscall.RawConn, error) {
 }
 
 func (t *timed) Read(p []byte) (int, error) {
-	t.lane.beat() // once for all that a read brought
+	t.connection.countSamples() // once for all that a read brought
 	n, err := t.Conn.Read(p)
 	now := time.Now()
-	t.lane.arrived, t.lane.late = t.lane.set.since(now), t.lane.set.stalls.Late(now)
+	t.connection.arrived, t.connection.late = t.connection.set.since(now), t.connection.set.stalls.Late(now)
 	return n, err
 }
 
 // delivered counts a first delivery. The caller holds mu.
-func (l *lane) delivered(d delivery, slow bool) {
+func (l *connection) delivered(d delivery, slow bool) {
 	l.tally.delivered++
 	l.fresh++
 	if slow {
@@ -75,8 +75,8 @@ func (l *lane) delivered(d delivery, slow bool) {
 	l.run = run{d.stats, d.after, late, 1}
 }
 
-// beat adds the deliveries since its last call to the samples. For the read loop, or after its end.
-func (l *lane) beat() {
+// countSamples adds the deliveries since its last call to the samples. For the read loop, or after its end.
+func (l *connection) countSamples() {
 	if l.fresh > 0 {
 		l.set.samples.Delivered(l.fresh)
 		l.fresh = 0
@@ -84,7 +84,7 @@ func (l *lane) beat() {
 }
 
 // flush records the run. The caller holds mu.
-func (l *lane) flush() {
+func (l *connection) flush() {
 	r := l.run
 	if r.n == 0 {
 		return
@@ -97,7 +97,7 @@ func (l *lane) flush() {
 }
 
 // take hands over what was counted since the last time.
-func (l *lane) take() tally {
+func (l *connection) take() tally {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.flush()
@@ -107,7 +107,7 @@ func (l *lane) take() tally {
 }
 
 // over reports whether the connection has ended: nothing more is counted.
-func (l *lane) over() bool {
+func (l *connection) over() bool {
 	select {
 	case <-l.conn.Done():
 		return true
@@ -126,8 +126,8 @@ const (
 	sharedBuffer = 64 << 10
 )
 
-func (w *Watches) dial(ctx context.Context, o h2conn.Options) (*lane, error) {
-	l := &lane{set: w}
+func (w *Watches) dial(ctx context.Context, o h2conn.Options) (*connection, error) {
+	l := &connection{set: w}
 	open := w.endpoint.DialContext
 	if open == nil {
 		open = (&net.Dialer{KeepAlive: 30 * time.Second}).DialContext
@@ -145,28 +145,28 @@ func (w *Watches) dial(ctx context.Context, o h2conn.Options) (*lane, error) {
 		return nil, err
 	}
 	l.conn = conn
-	w.lanesMu.Lock()
-	defer w.lanesMu.Unlock()
-	w.lanes[l] = struct{}{}
+	w.connectionsMu.Lock()
+	defer w.connectionsMu.Unlock()
+	w.connections[l] = struct{}{}
 	return l, nil
 }
 
 // shared are connections that watches share, each filled before another is opened. For one goroutine.
 type shared struct {
-	set      *Watches
-	options  h2conn.Options
-	lanes    []*lane
-	failedAt time.Duration
-	failed   error
+	set         *Watches
+	options     h2conn.Options
+	connections []*connection
+	failedAt    time.Duration
+	failed      error
 }
 
-// open sends a request. handler is called before, with its lane, and again if that lane was full.
-func (p *shared) open(ctx context.Context, s *h2conn.Stream, t *h2conn.Template, path []byte, handler func(*lane) h2conn.Handler) error {
-	var dialled *lane
+// open sends a request. handler is called before, with its connection, and again if that connection was full.
+func (p *shared) open(ctx context.Context, s *h2conn.Stream, t *h2conn.Template, path []byte, handler func(*connection) h2conn.Handler) error {
+	var dialled *connection
 	for {
-		kept := p.lanes[:0]
+		kept := p.connections[:0]
 		opened := false
-		for _, l := range p.lanes {
+		for _, l := range p.connections {
 			if !opened && !l.full.Load() {
 				// First, so that a stream that ends meanwhile is not overlooked.
 				l.full.Store(true)
@@ -180,8 +180,8 @@ func (p *shared) open(ctx context.Context, s *h2conn.Stream, t *h2conn.Template,
 			}
 			kept = append(kept, l)
 		}
-		clear(p.lanes[len(kept):])
-		p.lanes = kept
+		clear(p.connections[len(kept):])
+		p.connections = kept
 		if opened {
 			return nil
 		}
@@ -193,11 +193,11 @@ func (p *shared) open(ctx context.Context, s *h2conn.Stream, t *h2conn.Template,
 		if err != nil {
 			return err
 		}
-		p.lanes, dialled = append(p.lanes, l), l
+		p.connections, dialled = append(p.connections, l), l
 	}
 }
 
-func (p *shared) dial(ctx context.Context) (*lane, error) {
+func (p *shared) dial(ctx context.Context) (*connection, error) {
 	if now := p.set.now(); p.failed != nil && now-p.failedAt < dialAgain {
 		return nil, p.failed
 	}

@@ -1,15 +1,14 @@
 // Package watch holds tens of thousands of watches open in one process and
-// accounts for every event that each of them must bring: Watches is the load,
-// Changes are the measured writes to what it watches.
+// accounts for every event that each of them owes: Watches is the load, Changes
+// are the measured writes to the watched objects.
 //
 // # One read loop
 //
 // A watch has no goroutine. Its events are scanned in the read loop of its
 // connection (package h2conn), from the bytes of the frames as they come, by a
-// scanner that decodes nothing and keeps nothing of an object but its type, its
-// key, its resourceVersion and the stamp of a measured write. What a loop
-// counts it keeps to itself until asked (by a scrape, a result, the end of
-// a phase): deliveries of one write that came in one read are one entry of the
+// scanner that keeps only an event's type, key, resourceVersion and the stamp of
+// a measured write. A loop's counts are collected by a scrape, a result or the end
+// of a phase: deliveries of one write that came in one read are one entry of the
 // histograms. The time of arrival is that at which the kernel gave the read.
 //
 // # Connections
@@ -59,11 +58,11 @@
 //
 // # Slow consumers
 //
-// Load.Slow makes every so many-th watch take in its stream's window and then
-// so many bytes per second, on connections of their own. They owe deliveries
-// like all others, and the server may end them; they are not in Delivery,
-// BeforeAck and SlowestPerWatch, since their latency is their own doing.
+// Load.Slow makes a fraction of the watches read their stream's window and then
+// a number of bytes per second, on connections of their own. They owe deliveries
+// like all others, and the server may end them. Delivery, BeforeAck and
+// SlowestPerWatch leave them out, since their latency is intended.
 //
 // The metrics are in metrics.go. What to ask next and when is package listwatch's. The streams are this package's own:
-// the ledger takes each event's stamp on the read loop, under the lane's lock and without an allocation.
+// the ledger takes each event's stamp on the read loop, under the connection's lock and without an allocation.
 package watch

@@ -15,7 +15,7 @@ import (
 
 func isWatch(r *http.Request) bool { return r.URL.Query().Get("watch") == "true" }
 
-func TestAnEndedWatchResumesWithNothingMissed(t *testing.T) {
+func TestEndedWatchResumesWithNothingMissed(t *testing.T) {
 	t.Parallel()
 	s := newStub(t, nil)
 	w, _ := flood(t, s, nil, func(*storm) {
@@ -29,7 +29,7 @@ func TestAnEndedWatchResumesWithNothingMissed(t *testing.T) {
 }
 
 // A stream that breaks within an event is resumed from the event before.
-func TestALostConnectionResumesWithNothingMissed(t *testing.T) {
+func TestLostConnectionResumesWithNothingMissed(t *testing.T) {
 	t.Parallel()
 	for _, connect := range []string{"shared", "each"} {
 		t.Run(connect, func(t *testing.T) {
@@ -100,7 +100,7 @@ func TestGoneIsRelisted(t *testing.T) {
 }
 
 // A server without WatchList is listed, by every watch for itself.
-func TestAServerWithoutWatchListIsListed(t *testing.T) {
+func TestServerWithoutWatchListIsListed(t *testing.T) {
 	t.Parallel()
 	s := newStub(t, func(s *stub) { s.noWatchList = true })
 	w, _ := flood(t, s, func(l *scenario.Load) { l.Start = "watchList" }, nil)
@@ -160,7 +160,7 @@ func TestSlowConsumersHoldTheServerBack(t *testing.T) {
 }
 
 // The state to start from cannot be had: a run cannot begin.
-func TestARefusedListIsAnError(t *testing.T) {
+func TestRefusedListIsAnError(t *testing.T) {
 	t.Parallel()
 	s := newStub(t, nil)
 	s.intercept = func(w http.ResponseWriter, r *http.Request) bool {
@@ -182,7 +182,7 @@ func TestNothingIsLeftRunning(t *testing.T) {
 	st := startStorm(t, s, s.target(), nil)
 	await(t, "writes", func() bool { return s.count(&s.patches) >= testWrites })
 	st.finish(t)
-	if n := len(st.watches.lanes); runtime.NumGoroutine() > before+1000 || n != 2 {
+	if n := len(st.watches.connections); runtime.NumGoroutine() > before+1000 || n != 2 {
 		t.Errorf("%d connections for %d watches", n, testWatches)
 	}
 	st.stopWatches()

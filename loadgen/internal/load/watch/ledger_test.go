@@ -24,7 +24,7 @@ func begin(t *testing.T, l *ledger, seq int64, d *deliveries) {
 	}
 }
 
-// bring delivers, and records as a lane does.
+// bring delivers, and records as a connection does.
 func bring(l *ledger, watch int, seq int64, rv uint64, at time.Duration, older bool) delivery {
 	d := l.deliver(seq, receipt{watch: watch, rv: rv, at: at, older: older})
 	if d.first {
@@ -109,7 +109,7 @@ func TestForeignChangeIsNotADuplicate(t *testing.T) {
 }
 
 // What came early may have been another's write with our stamp.
-func TestTheAcknowledgementDecidesWhatWasDelivered(t *testing.T) {
+func TestAcknowledgementDecidesWhatWasDelivered(t *testing.T) {
 	l, d := account(2, 8)
 	begin(t, l, 0, d)
 	bring(l, 0, 0, 15, noon, false)
@@ -121,7 +121,7 @@ func TestTheAcknowledgementDecidesWhatWasDelivered(t *testing.T) {
 	}
 }
 
-func TestAnOldWriteIsGivenUpWhenItsSlotIsNeeded(t *testing.T) {
+func TestOldWriteIsGivenUpForItsSlot(t *testing.T) {
 	l, d := account(3, 2)
 	begin(t, l, 0, d)
 	l.ack(0, 11, noon, 0)
@@ -165,7 +165,7 @@ func TestSlowWatchesAreNotTimed(t *testing.T) {
 
 // Whatever the interleaving of deliveries, acknowledgements and reuse of the
 // ring: each delivery is counted once, as delivered or as late.
-func TestNoDeliveryIsCountedTwiceOrNever(t *testing.T) {
+func TestEachDeliveryIsCountedOnce(t *testing.T) {
 	const watches, writes = 130, 3000
 	l, d := account(watches, 16)
 	acked := make(chan int64, 1)

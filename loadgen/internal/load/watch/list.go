@@ -26,7 +26,7 @@ const (
 func (w *Watches) firstList(ctx context.Context) (uint64, error) {
 	p := newOpener(w).fast
 	defer func() {
-		for _, l := range p.lanes {
+		for _, l := range p.connections {
 			l.conn.Close()
 		}
 	}()
@@ -58,7 +58,7 @@ func (w *Watches) listOnce(ctx context.Context, p *shared, l *lister) error {
 	l.scan = w.requests.newList(l)
 	l.stream = &h2conn.Stream{}
 	path := w.requests.appendPath(nil, listwatch.FreshList, 0, 0)
-	if err := p.open(ctx, l.stream, w.templates.list.Load(), path, func(*lane) h2conn.Handler { return l }); err != nil {
+	if err := p.open(ctx, l.stream, w.templates.list.Load(), path, func(*connection) h2conn.Handler { return l }); err != nil {
 		return err
 	}
 	select {

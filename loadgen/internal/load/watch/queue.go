@@ -43,16 +43,16 @@ func (o *opener) open(ctx context.Context, v *watcher, s *h2conn.Stream, t *h2co
 	if v.slow {
 		p = o.slow
 	}
-	return p.open(ctx, s, t, o.path, func(l *lane) h2conn.Handler {
-		v.lane = l
+	return p.open(ctx, s, t, o.path, func(l *connection) h2conn.Handler {
+		v.connection = l
 		return v
 	})
 }
 
 // openOwn opens a stream on the watch's own connection, made anew when it takes no more.
 func (o *opener) openOwn(ctx context.Context, v *watcher, s *h2conn.Stream, t *h2conn.Template) error {
-	if v.lane != nil {
-		err := v.lane.conn.TryOpen(s, t, o.path, nil, v)
+	if v.connection != nil {
+		err := v.connection.conn.TryOpen(s, t, o.path, nil, v)
 		if err == nil || errors.Is(err, h2conn.ErrBusy) {
 			return err
 		}
@@ -65,9 +65,9 @@ func (o *opener) openOwn(ctx context.Context, v *watcher, s *h2conn.Stream, t *h
 	if err != nil {
 		return err
 	}
-	if v.lane != nil {
-		v.lane.conn.Close() // it may be going away, slowly
+	if v.connection != nil {
+		v.connection.conn.Close() // it may be going away, slowly
 	}
-	v.lane = l
+	v.connection = l
 	return l.conn.TryOpen(s, t, o.path, nil, v)
 }

@@ -107,7 +107,7 @@ func TestRefusals(t *testing.T) {
 
 // A server that takes a request and never answers does not hold a watch for
 // ever, nor one that does not end a watch in time.
-func TestASilentServerIsGivenUp(t *testing.T) {
+func TestSilentServerIsGivenUp(t *testing.T) {
 	t.Parallel()
 	var silent atomic.Bool
 	s := newStub(t, nil)

@@ -13,7 +13,7 @@ import (
 // fails without the state to start from. At the end accounts are closed, the phase gets its number of open
 // watches, and connections are closed.
 func (w *Watches) Run(ctx context.Context) error {
-	defer w.closeLanes()
+	defer w.closeConnections()
 	if w.load.Start != "watchList" {
 		rv, err := w.firstList(ctx)
 		if err != nil {
@@ -29,7 +29,7 @@ func (w *Watches) Run(ctx context.Context) error {
 	defer stop()
 	var helpers sync.WaitGroup
 	helpers.Go(func() { w.templates.all.Renew(watching) })
-	helpers.Go(func() { w.tend(watching) })
+	helpers.Go(func() { w.endOverdue(watching) })
 	if w.slowCount() > 0 && w.load.Slow.BytesPerSecond > 0 {
 		helpers.Go(func() { w.slowDown(watching) })
 	}
@@ -59,7 +59,7 @@ func (w *Watches) Run(ctx context.Context) error {
 	}
 	stop()
 	helpers.Wait()
-	w.closeLanes()
+	w.closeConnections()
 	return nil
 }
 
@@ -103,17 +103,17 @@ func (w *Watches) state() listwatch.Question {
 	return listwatch.List
 }
 
-func (w *Watches) closeLanes() {
+func (w *Watches) closeConnections() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.lanesMu.Lock()
-	var lanes []*lane
-	for l := range w.lanes {
+	w.connectionsMu.Lock()
+	var connections []*connection
+	for l := range w.connections {
 		l.conn.Close()
-		lanes = append(lanes, l)
+		connections = append(connections, l)
 	}
-	w.lanesMu.Unlock()
-	for _, l := range lanes {
+	w.connectionsMu.Unlock()
+	for _, l := range connections {
 		<-l.conn.Done()
 	}
 	w.gather()

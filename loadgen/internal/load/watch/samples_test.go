@@ -30,11 +30,11 @@ func TestSamplesAddUpToTheResults(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			beat, err := samples.Open(dir, nil)
+			recorder, err := samples.Open(dir, nil)
 			must(t, err)
 			s := newStub(t, func(s *stub) { s.inBand = true })
 			target := s.target()
-			target.Samples = beat
+			target.Samples = recorder
 			st := startStorm(t, s, target, func(l *scenario.Load) { l.Start = "list" })
 			await(t, "some writes", func() bool { return s.count(&s.patches) >= testWrites/3 })
 			c.during(t, s)
@@ -47,7 +47,7 @@ func TestSamplesAddUpToTheResults(t *testing.T) {
 				t.Fatal(err)
 			}
 			st.stopWatches()
-			must(t, beat.Close())
+			must(t, recorder.Close())
 			slots, err := samples.Read(dir)
 			must(t, err)
 			var sum samples.StreamSlot

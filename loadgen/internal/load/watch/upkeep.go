@@ -13,8 +13,8 @@ const (
 	giveBack  = 100 * time.Millisecond
 )
 
-// tend ends streams that the server has forgotten, until ctx ends. A timer for each would cost more.
-func (w *Watches) tend(ctx context.Context) {
+// endOverdue ends streams that the server has forgotten, until ctx ends. A timer for each would cost more.
+func (w *Watches) endOverdue(ctx context.Context) {
 	for apiclient.Pause(ctx, lookAfter) {
 		w.overdue(w.now())
 	}

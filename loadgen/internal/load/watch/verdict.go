@@ -13,8 +13,8 @@ import (
 func (v *watcher) End(err error) {
 	w := v.set
 	v.deadline.Store(0)
-	if v.lane != nil {
-		v.lane.full.Store(false)
+	if v.connection != nil {
+		v.connection.full.Store(false)
 	}
 	up := v.up
 	if up {

@@ -14,10 +14,10 @@ import (
 // watcher is one watch through all its reconnections: the handler of its streams, without a goroutine. Its fields
 // pass from the opener's goroutine to the read loop and back through the connection and the queue.
 type watcher struct {
-	set  *Watches
-	id   int
-	slow bool
-	lane *lane
+	set        *Watches
+	id         int
+	slow       bool
+	connection *connection
 	// scan is the attempt's scanner, watching that of watches.
 	scan, watching scanner
 
@@ -124,7 +124,7 @@ func (v *watcher) Data(p []byte) {
 	if v.failed != nil {
 		return
 	}
-	l := v.lane
+	l := v.connection
 	l.mu.Lock()
 	if v.up {
 		l.tally.bytes += int64(len(p))
@@ -142,13 +142,13 @@ func (v *watcher) giveUp(err error) {
 	v.stream.CancelWith(err)
 }
 
-// take handles each event of the stream. The lane's lock is held.
+// take handles each event of the stream. The connection's lock is held.
 func (v *watcher) take(e *event) error {
 	if v.asked >= listwatch.List {
 		v.rv = max(v.rv, e.rv)
 		return nil
 	}
-	l := v.lane
+	l := v.connection
 	l.tally.events++
 	switch {
 	case e.kind == errorEvent:
@@ -196,12 +196,12 @@ func (v *watcher) deliver(e *event) bool {
 	if account == nil {
 		return false
 	}
-	d := account.deliver(seq, receipt{watch: v.id, slow: v.slow, rv: e.rv, at: v.lane.arrived, older: e.rv < v.rv})
+	d := account.deliver(seq, receipt{watch: v.id, slow: v.slow, rv: e.rv, at: v.connection.arrived, older: e.rv < v.rv})
 	switch {
 	case d.foreign:
 		return false
 	case d.first:
-		v.lane.delivered(d, v.slow)
+		v.connection.delivered(d, v.slow)
 	case d.duplicated:
 		w.all.duplicated.Add(1)
 	}

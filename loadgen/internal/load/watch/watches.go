@@ -3,7 +3,9 @@ package watch
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -55,8 +57,8 @@ type Watches struct {
 	all         rare        // of all phases
 	early, lost atomic.Int64
 
-	lanesMu sync.Mutex
-	lanes   map[*lane]struct{}
+	connectionsMu sync.Mutex
+	connections   map[*connection]struct{}
 
 	drawMu sync.Mutex
 	draw   *rand.Rand
@@ -94,7 +96,7 @@ func New(t load.Target, l scenario.Load, pacer arrival.Pacer, objects Objects) (
 		phases: load.NewPhases(newWatchStats), base: time.Now(), exposed: newExposed(time.Now()),
 		window: latency.New(longestDelivery), samples: t.Samples.Streams(l.Name), stalls: t.Stalls,
 		queue: make(chan *watcher, l.Count), allOpen: make(chan struct{}),
-		lanes: map[*lane]struct{}{}, draw: rand.New(rand.NewPCG(uint64(t.Seed), 0x7761746368)),
+		connections: map[*connection]struct{}{}, draw: rand.New(rand.NewPCG(uint64(t.Seed), 0x7761746368)),
 	}
 	w.ledgers.Store(new([]*ledger))
 	watchType, listType, _ := accept(l.Encoding, l.Form)
@@ -152,21 +154,18 @@ func (w *Watches) endPhase() {
 
 // gather adds what the connections have counted to the present phase. The caller holds mu.
 func (w *Watches) gather() {
-	w.lanesMu.Lock()
-	lanes := make([]*lane, 0, len(w.lanes))
-	for l := range w.lanes {
-		lanes = append(lanes, l)
-	}
-	w.lanesMu.Unlock()
+	w.connectionsMu.Lock()
+	connections := slices.Collect(maps.Keys(w.connections))
+	w.connectionsMu.Unlock()
 	var sum tally
-	for _, l := range lanes {
+	for _, l := range connections {
 		over := l.over() // before it is asked for the last time
 		sum.add(l.take())
 		if over {
-			l.beat() // the end may have come with the last piece
-			w.lanesMu.Lock()
-			delete(w.lanes, l)
-			w.lanesMu.Unlock()
+			l.countSamples() // the end may have come with the last piece
+			w.connectionsMu.Lock()
+			delete(w.connections, l)
+			w.connectionsMu.Unlock()
 		}
 	}
 	w.counted.add(sum)
@@ -194,10 +193,10 @@ func (w *Watches) AllOpen() <-chan struct{} { return w.allOpen }
 
 // Backlog is how many bytes came on the watches' connections that were not read yet.
 func (w *Watches) Backlog() int64 {
-	w.lanesMu.Lock()
-	defer w.lanesMu.Unlock()
+	w.connectionsMu.Lock()
+	defer w.connectionsMu.Unlock()
 	var sum int64
-	for l := range w.lanes {
+	for l := range w.connections {
 		sum += l.conn.Backlog()
 	}
 	return sum

@@ -14,7 +14,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-func TestAFaithfulServerLosesNothing(t *testing.T) {
+func TestFaithfulServerLosesNothing(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*scenario.Load){
 		"json":               nil,
