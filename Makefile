@@ -43,7 +43,7 @@ unit: export STORMGLASS_CONTROLPLANE = $(BIN)/controlplane
 unit: export STORMGLASS_LOADGEN = $(BIN)/loadgen
 unit: export STORMGLASS_TOOLS = $(BIN)/tools
 unit: build tools browser
-	go test -timeout 20m -p 4 -vet off -ldflags -s ./cmd/loadgen ./controlplane ./deploy/realplane ./loadgen/internal/realplane ./...
+	go test -timeout 30m -p 4 -vet off -ldflags -s ./cmd/loadgen ./controlplane ./deploy/realplane ./loadgen/internal/realplane ./...
 
 lint: ## gofmt, go vet, staticcheck; the import rules are a test
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); \

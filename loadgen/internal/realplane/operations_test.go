@@ -126,7 +126,7 @@ func TestTenants(t *testing.T) {
 	}, metav1.CreateOptions{})
 	must(t, err)
 	l := newLoad("tenants", func(l *scenario.Load) {
-		l.Verb, l.Tenants = "get", []scenario.Tenant{{Name: "blue", Share: 3, Groups: []string{"readers"}}, {Name: "green", Share: 1}}
+		l.Verb, l.Tenants = "get", []scenario.Tenant{{Name: "blue", Share: 3, Groups: []string{"readers"}}, {Name: "yellow", Share: 1}}
 	})
 	// Authorizers learn of new rights by a watch.
 	for granted := false; !granted; {
@@ -138,11 +138,11 @@ func TestTenants(t *testing.T) {
 	outcomes := map[string]int{}
 	for _, e := range run(t, to, l, 200) {
 		outcomes[fmt.Sprint(e.kind.Tenant, " ", e.outcome)]++
-		if e.kind.Tenant == "green" && !strings.Contains(string(e.body), `User \"stormglass:tenant:green\" cannot get`) {
-			t.Errorf("answer to green: %s", e.body)
+		if e.kind.Tenant == "yellow" && !strings.Contains(string(e.body), `User \"stormglass:tenant:yellow\" cannot get`) {
+			t.Errorf("answer to yellow: %s", e.body)
 		}
 	}
-	if blue := outcomes["blue 200"]; blue < 120 || blue > 180 || blue+outcomes["green 403"] != 200 {
+	if blue := outcomes["blue 200"]; blue < 120 || blue > 180 || blue+outcomes["yellow 403"] != 200 {
 		t.Errorf("outcomes %v, want about 150 of blue and all others refused", outcomes)
 	}
 }
