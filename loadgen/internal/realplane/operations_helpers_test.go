@@ -35,7 +35,7 @@ func target(t *testing.T, name string) (load.Target, *kubernetes.Clientset) {
 // load has the defaults that a scenario's loader sets.
 func newLoad(name string, change func(*scenario.Load)) scenario.Load {
 	l := scenario.Load{
-		Name: name, Kind: "requests", MaxInFlight: 100, Timeout: scenario.Duration(time.Minute), Connections: 2,
+		Name: name, Kind: "requests", MaxInFlight: 1000, Timeout: scenario.Duration(time.Minute), Connections: 2,
 		Objects: 5, Namespaces: 1, Spread: "even", Size: 1 << 10,
 	}
 	change(&l)
