@@ -21,7 +21,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// maxRetention bounds what an observation keeps: some 10 MB an hour, in a temporary
+// maxRetention bounds what an observation keeps in a temporary
 // directory.
 const maxRetention = 30 * 24 * time.Hour
 
@@ -72,7 +72,7 @@ directory, with the rules, and prometheus/scrape.yaml to be included by another.
 	flags.StringVar(&o.Addr, "listen", anyPort, "`address` to serve at; port 0 takes a free one")
 	addPublicFlag(flags, &o.Public)
 	flags.DurationVar(&o.Interval, "interval", 5*time.Second, "`time` between scrapes of a component")
-	flags.DurationVar(&o.Retention, "retention", 24*time.Hour, "how long samples are kept at the least, some 10 MB an hour")
+	flags.DurationVar(&o.Retention, "retention", 24*time.Hour, "how long samples are kept at the least")
 	addOutputFlag(cmd, &output)
 	return cmd
 }
