@@ -34,71 +34,31 @@ var resourceName = regexp.MustCompile(`^[a-z][a-z0-9]*(\.[a-z0-9]([-a-z0-9]*[a-z
 // faultField is one field of a Fault, by the name that a scenario gives it.
 type faultField struct {
 	name string
-	set  func(Fault) bool
-	// needed says how to write a field that is missing.
-	needed string
-	// wrong says what is wrong with the value, or "", and allowed what is not; nil
-	// and "" where every value is right.
-	wrong   func(Fault) string
-	allowed string
+	set  bool
+	// needed says how to write a field that is missing, wrong what is wrong with the value
+	// and allowed what is not; "" where any value is right.
+	needed, wrong, allowed string
 }
 
-func faultFields() []faultField {
+func (f Fault) fields() []faultField {
 	return []faultField{
-		{name: "components", set: func(f Fault) bool { return len(f.Components) > 0 }, needed: selectorHint},
-		{name: "peers", set: func(f Fault) bool { return len(f.Peers) > 0 }},
+		{name: "components", set: len(f.Components) > 0, needed: selectorHint},
+		{name: "peers", set: len(f.Peers) > 0},
+		{name: "for", set: f.For != 0, wrong: outside(f.For, 0, maxFaultFor), allowed: "to 24h; none: until it is cleared"},
+		{name: "delay", set: f.Delay != 0, needed: `as "25ms"`, wrong: outside(f.Delay, 0, maxFaultDelay), allowed: "to 1m"},
+		{name: "jitter", set: f.Jitter != 0, wrong: outside(f.Jitter, 0, max(f.Delay, 0)), allowed: "at most the delay, from which it may be taken"},
+		{name: "files", set: f.Files != "", wrong: unless(slices.Contains([]string{FaultFilesWAL, FaultFilesAll}, f.Files), "%q is not known", f.Files), allowed: "wal or all"},
+		{name: "limit", set: f.Limit != 0, needed: "open files, as 1024", wrong: outside(f.Limit, 0, maxFaultDescriptors), allowed: fmt.Sprintf("to %d", maxFaultDescriptors)},
+		{name: "writers", set: f.Writers != 0, wrong: outside(f.Writers, 1, maxFaultWriters), allowed: fmt.Sprintf("from 1 to %d", maxFaultWriters)},
+		{name: "size", set: f.Size != 0, wrong: outside(size(f.Size), minFaultSize, maxFaultSize), allowed: "from 4KiB to 1GiB"},
+		{name: "quota", set: f.Quota != 0, needed: `as "16MiB"`, wrong: outside(size(f.Quota), minFaultQuota, maxFaultQuota), allowed: "from 1MiB to 8GiB"},
 		{
-			name: "for", set: func(f Fault) bool { return f.For != 0 },
-			wrong: func(f Fault) string { return outside(f.For, 0, maxFaultFor) }, allowed: "to 24h; none: until it is cleared",
+			name: "resource", set: f.Resource != "", needed: `whose creation it is asked about, as "pods" or "deployments.apps"`,
+			wrong: unless(resourceName.MatchString(f.Resource), "%q is no resource", f.Resource), allowed: `plural, as "pods" or "deployments.apps"`,
 		},
-		{
-			name: "delay", set: func(f Fault) bool { return f.Delay != 0 }, needed: `as "25ms"`,
-			wrong: func(f Fault) string { return outside(f.Delay, 0, maxFaultDelay) }, allowed: "to 1m",
-		},
-		{
-			name: "jitter", set: func(f Fault) bool { return f.Jitter != 0 },
-			wrong: func(f Fault) string { return outside(f.Jitter, 0, max(f.Delay, 0)) }, allowed: "at most the delay, from which it may be taken",
-		},
-		{
-			name: "files", set: func(f Fault) bool { return f.Files != "" },
-			wrong: func(f Fault) string {
-				if f.Files == FaultFilesWAL || f.Files == FaultFilesAll {
-					return ""
-				}
-				return fmt.Sprintf("%q is not known", f.Files)
-			}, allowed: "wal or all",
-		},
-		{
-			name: "limit", set: func(f Fault) bool { return f.Limit != 0 }, needed: "open files, as 1024",
-			wrong: func(f Fault) string { return outside(f.Limit, 0, maxFaultDescriptors) }, allowed: fmt.Sprintf("to %d", maxFaultDescriptors),
-		},
-		{
-			name: "writers", set: func(f Fault) bool { return f.Writers != 0 },
-			wrong: func(f Fault) string { return outside(f.Writers, 1, maxFaultWriters) }, allowed: fmt.Sprintf("from 1 to %d", maxFaultWriters),
-		},
-		{
-			name: "size", set: func(f Fault) bool { return f.Size != 0 },
-			wrong: func(f Fault) string { return outside(size(f.Size), minFaultSize, maxFaultSize) }, allowed: "from 4KiB to 1GiB",
-		},
-		{
-			name: "quota", set: func(f Fault) bool { return f.Quota != 0 }, needed: `as "16MiB"`,
-			wrong: func(f Fault) string { return outside(size(f.Quota), minFaultQuota, maxFaultQuota) }, allowed: "from 1MiB to 8GiB",
-		},
-		{
-			name: "resource", set: func(f Fault) bool { return f.Resource != "" }, needed: `whose creation it is asked about, as "pods" or "deployments.apps"`,
-			wrong: func(f Fault) string {
-				if resourceName.MatchString(f.Resource) {
-					return ""
-				}
-				return fmt.Sprintf("%q is no resource", f.Resource)
-			}, allowed: `plural, as "pods" or "deployments.apps"`,
-		},
-		{name: "fails", set: func(f Fault) bool { return f.Fails }},
-		{name: "ignore", set: func(f Fault) bool { return f.Ignore }},
-		{
-			name: "timeout", set: func(f Fault) bool { return f.TimeoutSeconds != 0 },
-			wrong: func(f Fault) string { return outside(f.TimeoutSeconds, 1, maxWebhookTimeout) }, allowed: "from 1 to 30 seconds",
-		},
+		{name: "fails", set: f.Fails},
+		{name: "ignore", set: f.Ignore},
+		{name: "timeout", set: f.TimeoutSeconds != 0, wrong: outside(f.TimeoutSeconds, 1, maxWebhookTimeout), allowed: "from 1 to 30 seconds"},
 	}
 }
 
@@ -109,10 +69,15 @@ func (s size) String() string { return fmt.Sprintf("%d bytes", int64(s)) }
 
 // outside says that a value is out of its bounds, or "".
 func outside[T cmp.Ordered](v, low, high T) string {
-	if v < low || v > high {
-		return fmt.Sprintf("%v is out of bounds", v)
+	return unless(v >= low && v <= high, "%v is out of bounds", v)
+}
+
+// unless says what is wrong with a value that is not right, or "".
+func unless(right bool, format string, value any) string {
+	if right {
+		return ""
 	}
-	return ""
+	return fmt.Sprintf(format, value)
 }
 
 // Problems checks what can be checked without a plane: the fields that the kind
@@ -124,21 +89,17 @@ func (f Fault) Problems() []Problem {
 		return []Problem{{"kind", fmt.Sprintf("%q is no kind of fault", f.Kind), strings.Join(FaultKinds(), ", ")}}
 	}
 	var all, bounds []Problem
-	for _, field := range faultFields() {
-		set := field.set(f)
+	for _, field := range f.fields() {
 		switch {
-		case set && kind.Momentary && field.name == "for":
+		case field.set && kind.Momentary && field.name == "for":
 			all = append(all, Problem{"for", f.Kind + " has no length", "kill keeps a component down for a time"})
-		case set && !kind.Has(field.name):
+		case field.set && !kind.Has(field.name):
 			all = append(all, Problem{field.name, f.Kind + " does not take it", takesHint(kind.Takes)})
-		case !set && slices.Contains(kind.Needs, field.name):
+		case !field.set && slices.Contains(kind.Needs, field.name):
 			all = append(all, Problem{field.name, f.Kind + " needs it", field.neededBy(kind)})
 		}
-		if !set || field.wrong == nil {
-			continue
-		}
-		if msg := field.wrong(f); msg != "" {
-			bounds = append(bounds, Problem{field.name, msg, field.allowed})
+		if field.set && field.wrong != "" {
+			bounds = append(bounds, Problem{field.name, field.wrong, field.allowed})
 		}
 	}
 	if kind.Check != nil {

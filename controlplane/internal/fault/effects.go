@@ -1,7 +1,6 @@
 package fault
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,7 +9,6 @@ import (
 	"time"
 
 	"github.com/stormglass/stormglass/controlplane/control"
-	"github.com/stormglass/stormglass/controlplane/internal/fault/disk"
 	"github.com/stormglass/stormglass/controlplane/internal/fault/fsync"
 )
 
@@ -56,21 +54,20 @@ func machineLacks(kind string) error {
 }
 
 func (m *Manager) neighbour(ctx context.Context, id string, f control.Fault, _ target) (effect, error) {
-	stop, err := m.host.Neighbour(ctx, cmp.Or(f.Writers, disk.DefaultWriters), cmp.Or(f.Size, disk.DefaultSize), func(why error) { m.markLost(id, why) })
+	stop, err := m.host.Neighbour(ctx, f.Writers, f.Size, func(why error) { m.markLost(id, why) })
 	return effect{undo: stop}, err
 }
 
 func (m *Manager) delay(_ context.Context, _ string, f control.Fault, t target) (effect, error) {
-	return onEach(t.links, func(l Link) error { return l.Delay(f.Delay, f.Jitter, f.Seed) }, restore)
+	return onLinks(t.links, func(l Link) { l.Delay(f.Delay, f.Jitter, f.Seed) })
 }
 
 func (m *Manager) cut(_ context.Context, _ string, _ control.Fault, t target) (effect, error) {
-	return onEach(t.links, func(l Link) error { l.Cut(); return nil }, restore)
+	return onLinks(t.links, Link.Cut)
 }
 
-func restore(_ context.Context, l Link) error {
-	l.Restore()
-	return nil
+func onLinks(links []Link, do func(Link)) (effect, error) {
+	return onEach(links, func(l Link) error { do(l); return nil }, func(_ context.Context, l Link) error { l.Restore(); return nil })
 }
 
 func (m *Manager) pause(_ context.Context, _ string, _ control.Fault, t target) (effect, error) {

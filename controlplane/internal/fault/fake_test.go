@@ -186,8 +186,8 @@ type fakeLink struct {
 
 func (l fakeLink) From() string { return l.from }
 func (l fakeLink) To() string   { return l.to }
-func (l fakeLink) Delay(d, _ time.Duration, _ int64) error {
-	return l.host.did("delay %s %s %s", l.from, l.to, d)
+func (l fakeLink) Delay(d, _ time.Duration, _ int64) {
+	_ = l.host.did("delay %s %s %s", l.from, l.to, d)
 }
 func (l fakeLink) Cut()     { _ = l.host.did("cut %s %s", l.from, l.to) }
 func (l fakeLink) Restore() { _ = l.host.did("restore %s %s", l.from, l.to) }

@@ -69,7 +69,7 @@ type Host interface {
 	// Links are those that can be delayed and cut; none without networkFaults.
 	Links() []Link
 	// Neighbour starts writers that each write size bytes and fsync, over and
-	// over: on the file system of etcd's data if etcd is stacked, on
+	// over (zero: package disk's defaults): on the file system of etcd's data if etcd is stacked, on
 	// another one if it is external. It returns when they write; stop ends them,
 	// removes what they wrote and returns when both is done. lost is called with the
 	// reason if they end by themselves before. ctx bounds the start only.
@@ -96,7 +96,7 @@ type Link interface {
 	To() string
 	// Delay makes data wait in each direction: delay, to which up to jitter is
 	// added or from which it is taken, drawn from the seed.
-	Delay(delay, jitter time.Duration, seed int64) error
+	Delay(delay, jitter time.Duration, seed int64)
 	// Cut lets nothing through, in either direction: connections hang.
 	Cut()
 	// Restore takes Delay and Cut back.

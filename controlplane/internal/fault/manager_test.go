@@ -36,7 +36,7 @@ func TestEachKindEndsByItself(t *testing.T) {
 		{slowOf("etcd", time.Minute), "etcd-0 etcd-1 etcd-2", []string{
 			"0s slow etcd-0 25ms", "0s slow etcd-1 25ms", "0s slow etcd-2 25ms", "1m0s swift etcd-0", "1m0s swift etcd-1", "1m0s swift etcd-2",
 		}},
-		{control.Fault{Kind: control.FaultDiskContention, For: time.Second}, "", []string{"0s neighbour 4 1048576", "1s neighbour gone"}},
+		{control.Fault{Kind: control.FaultDiskContention, For: time.Second}, "", []string{"0s neighbour 0 0", "1s neighbour gone"}},
 		{
 			control.Fault{Kind: control.FaultNetworkDelay, Components: []string{"etcd-leader"}, Peers: []string{"etcd-0"}, Delay: time.Millisecond, For: time.Second}, "etcd-1",
 			[]string{"0s delay etcd-0 etcd-1 1ms", "0s delay etcd-1 etcd-0 1ms", "1s restore etcd-0 etcd-1", "1s restore etcd-1 etcd-0"},

@@ -120,11 +120,7 @@ func (a admin) start(ctx context.Context, o webhook.Options) (registered, error)
 }
 
 func (a admin) remove(ctx context.Context, name string) (bool, error) {
-	err := a.client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Delete(ctx, name, meta.DeleteOptions{})
-	if apierrors.IsNotFound(err) {
-		return false, nil
-	}
-	return true, err
+	return webhook.Unregister(ctx, a.client, name)
 }
 
 // Sweep removes the registrations of webhooks that a supervisor left in the plane's data when it

@@ -92,6 +92,18 @@ func makeAuthority(crt, key, name string, now time.Time) (*Authority, error) {
 			return nil, fmt.Errorf("%s is there, but not its other half", file)
 		}
 	}
+	a, err := NewAuthority(name, now)
+	if err == nil {
+		err = writeKey(key, a.key)
+	}
+	if err == nil {
+		err = atomicfile.Write(crt, a.PEM())
+	}
+	return a, err
+}
+
+// NewAuthority makes an authority, in memory alone.
+func NewAuthority(name string, now time.Time) (*Authority, error) {
 	private, err := newKey()
 	if err != nil {
 		return nil, err
@@ -109,13 +121,7 @@ func makeAuthority(crt, key, name string, now time.Time) (*Authority, error) {
 		return nil, err
 	}
 	cert, err := x509.ParseCertificate(der)
-	if err != nil {
-		return nil, err
-	}
-	if err := writeKey(key, private); err != nil {
-		return nil, err
-	}
-	return &Authority{cert, private}, atomicfile.Write(crt, encodeCert(der))
+	return &Authority{cert, private}, err
 }
 
 // Issue makes a certificate and its key, both PEM.

@@ -17,6 +17,7 @@
 package disk
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,6 +26,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"github.com/stormglass/stormglass/controlplane/internal/process"
 )
 
 // The defaults of Options.
@@ -61,22 +64,11 @@ type Stats struct {
 	Syncing     time.Duration `json:"syncingNanoseconds"`
 }
 
-func (o *Options) check() error {
-	if o.Writers == 0 {
-		o.Writers = DefaultWriters
-	}
-	if o.Size == 0 {
-		o.Size = DefaultSize
-	}
-	switch {
-	case o.Dir == "":
-		return errors.New("disk neighbour: no directory")
-	case o.Writers < 0 || o.Writers > 256:
-		return fmt.Errorf("disk neighbour: %d writers: must be 1 to 256", o.Writers)
-	case o.Size < 0:
-		return fmt.Errorf("disk neighbour: size %d: must be more than zero", o.Size)
-	}
-	free, err := freeSpace(o.Dir)
+// complete fills in the defaults and checks that there is room. control.Fault has checked
+// the bounds.
+func (o *Options) complete() error {
+	o.Writers, o.Size = cmp.Or(o.Writers, DefaultWriters), cmp.Or(o.Size, DefaultSize)
+	free, err := process.FreeBytes(o.Dir)
 	if err != nil {
 		return fmt.Errorf("disk neighbour: %w", err)
 	}
@@ -89,7 +81,7 @@ func (o *Options) check() error {
 
 // Run writes and fsyncs until the context ends; that is no error.
 func Run(ctx context.Context, o Options) (Stats, error) {
-	if err := o.check(); err != nil {
+	if err := o.complete(); err != nil {
 		return Stats{}, err
 	}
 	var files []*os.File

@@ -69,10 +69,6 @@ func (s slow) Sync() error                  { <-s.begun; return nil }
 func TestBadOptions(t *testing.T) {
 	dir := t.TempDir()
 	for want, o := range map[string]Options{
-		"no directory":   {},
-		"-1 writers":     {Dir: dir, Writers: -1},
-		"257 writers":    {Dir: dir, Writers: 257},
-		"size -1":        {Dir: dir, Size: -1},
 		"there are":      {Dir: dir, Size: 1 << 62, Writers: 200},
 		"no such file":   {Dir: filepath.Join(dir, "missing")},
 		"not a director": {Dir: file(t, dir)},

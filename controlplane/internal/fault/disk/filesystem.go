@@ -63,12 +63,3 @@ func device(dir string) (uint64, error) {
 	}
 	return uint64(stat.Dev), nil
 }
-
-// freeSpace returns the bytes that an unprivileged process may still write.
-func freeSpace(dir string) (uint64, error) {
-	var stat unix.Statfs_t
-	if err := unix.Statfs(dir, &stat); err != nil {
-		return 0, &os.PathError{Op: "statfs", Path: dir, Err: err}
-	}
-	return stat.Bavail * uint64(stat.Bsize), nil
-}

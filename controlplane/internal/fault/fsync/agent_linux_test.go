@@ -175,16 +175,6 @@ func TestDeadChildIsAnError(t *testing.T) {
 	}
 }
 
-func TestInvalidDelayIsNotSent(t *testing.T) {
-	c := startChild(t)
-	if err := c.agent.Set(t.Context(), fsync.Delay{}); err == nil {
-		t.Error("a delay of zero was taken")
-	}
-	if s := c.stats(); s != (fsync.Stats{}) {
-		t.Errorf("%+v", s)
-	}
-}
-
 func TestAgentEnvIsChecked(t *testing.T) {
 	for _, text := range []string{"three", "99999"} {
 		t.Setenv(fsync.AgentEnv, text)

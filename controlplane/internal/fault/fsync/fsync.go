@@ -27,7 +27,6 @@ package fsync
 
 import (
 	"errors"
-	"fmt"
 	"path/filepath"
 	"strings"
 	"time"
@@ -46,7 +45,7 @@ const (
 	All = "all"
 )
 
-// Delay configures the delay of fsync calls.
+// Delay configures the delay of fsync calls. control.Fault has checked its bounds.
 type Delay struct {
 	// Delay that each call waits for, beside the disk's own time.
 	Delay time.Duration `json:"delay"`
@@ -57,18 +56,6 @@ type Delay struct {
 	Files string `json:"files,omitempty"`
 	// Seed of the jitter: one seed draws one sequence.
 	Seed int64 `json:"seed,omitempty"`
-}
-
-func (d Delay) check() error {
-	switch {
-	case d.Delay <= 0:
-		return fmt.Errorf("delay %s of fsync: must be more than zero; Clear ends a delay", d.Delay)
-	case d.Jitter < 0 || d.Jitter > d.Delay:
-		return fmt.Errorf("jitter %s of fsync: must be from zero to the delay, %s", d.Jitter, d.Delay)
-	case d.Files != "" && d.Files != WAL && d.Files != All:
-		return fmt.Errorf("files %q of fsync: must be %q or %q", d.Files, WAL, All)
-	}
-	return nil
 }
 
 // Stats counts what an agent has done since its process began.

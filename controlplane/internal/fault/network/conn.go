@@ -87,7 +87,8 @@ func (l *Link) add(c *conn) bool {
 		return false
 	default:
 	}
-	c.number = l.opened.Add(1)
+	l.opened++
+	c.number = l.opened
 	l.conns[c] = struct{}{}
 	l.running.Add(1)
 	return true
@@ -104,8 +105,8 @@ func (l *Link) remove(c *conn) {
 func (l *Link) begin(c *conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	c.out = newDirection(l.condition, streamOf(l.String(), c.number, false), &l.sent)
-	c.back = newDirection(l.condition, streamOf(l.String(), c.number, true), &l.received)
+	c.out = newDirection(l.condition, streamOf(l.String(), c.number, false))
+	c.back = newDirection(l.condition, streamOf(l.String(), c.number, true))
 	select {
 	case <-l.closed:
 		c.abort()

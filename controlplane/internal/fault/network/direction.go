@@ -4,7 +4,6 @@ import (
 	"hash/fnv"
 	"io"
 	"math/rand/v2"
-	"sync/atomic"
 	"time"
 
 	"github.com/Shopify/toxiproxy/v2/stream"
@@ -25,7 +24,6 @@ type direction struct {
 	random uint64 // numbers what is random in it, see streamOf
 	turns  chan turn
 	ended  chan struct{} // closed when the last toxic has ended
-	count  *atomic.Int64
 }
 
 type turn struct {
@@ -33,11 +31,11 @@ type turn struct {
 	done chan struct{}
 }
 
-func newDirection(c Condition, random uint64, count *atomic.Int64) *direction {
+func newDirection(c Condition, random uint64) *direction {
 	in, out := make(chan *stream.StreamChunk, queued), make(chan *stream.StreamChunk)
 	d := &direction{
 		in: in, stub: toxics.NewToxicStub(in, out), out: stream.NewChanReader(out),
-		random: random, turns: make(chan turn, 1), ended: make(chan struct{}), count: count,
+		random: random, turns: make(chan turn, 1), ended: make(chan struct{}),
 	}
 	go d.control(d.toxic(c))
 	return d
@@ -114,22 +112,11 @@ func (d *direction) read(source io.Reader) {
 
 // write sends what is due on to dest until the end of the queue, or tells why it could not.
 func (d *direction) write(dest io.Writer) error {
-	_, err := io.Copy(counted{dest, d.count}, d.out)
+	_, err := io.Copy(dest, d.out)
 	return err
 }
 
 func (d *direction) drain() { _, _ = io.Copy(io.Discard, d.out) }
-
-type counted struct {
-	io.Writer
-	n *atomic.Int64
-}
-
-func (c counted) Write(p []byte) (int, error) {
-	n, err := c.Writer.Write(p)
-	c.n.Add(int64(n))
-	return n, err
-}
 
 // latency hands on what it takes out of the queue when it is due. toxiproxy has
 // such a toxic; its jitter comes from the process's global source, so no two runs

@@ -8,8 +8,13 @@ func (l *Link) Condition() Condition {
 }
 
 // Set puts the link in a condition.
-func (l *Link) Set(c Condition) error {
-	return l.change(func(now *Condition) { *now = c })
+func (l *Link) Set(c Condition) { l.change(func(now *Condition) { *now = c }) }
+
+// Connections counts those that are open, and all since the link was made.
+func (l *Link) Connections() (open int, opened int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.conns), l.opened
 }
 
 // Addr is where it listens: "127.0.0.1:12345".

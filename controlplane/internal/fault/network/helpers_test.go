@@ -96,11 +96,16 @@ func listen(t *testing.T, s *server) *network.Listener {
 		if err := l.Close(); err != nil {
 			t.Error(err)
 		}
-		if open := l.Link().Stats().Open; open != 0 {
+		if open, _ := l.Link().Connections(); open != 0 {
 			t.Errorf("%d connections are open after Close", open)
 		}
 	})
 	return l
+}
+
+func awaitOpen(t *testing.T, l *network.Link, want int) {
+	t.Helper()
+	await(t, func() bool { open, _ := l.Connections(); return open == want })
 }
 
 func dial(t *testing.T, l *network.Listener) *net.TCPConn {

@@ -6,6 +6,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -34,9 +35,9 @@ func TestHealthyLinkForwardsBothDirections(t *testing.T) {
 		})
 	}
 	all.Wait()
-	await(t, func() bool { return l.Link().Stats().Open == 0 })
-	if s := l.Link().Stats(); s != (network.Stats{Connections: connections, Sent: connections * size, Received: connections * size}) {
-		t.Errorf("%+v", s)
+	awaitOpen(t, l.Link(), 0)
+	if _, opened := l.Link().Connections(); opened != connections {
+		t.Errorf("%d connections were opened, not %d", opened, connections)
 	}
 }
 
@@ -46,9 +47,7 @@ func TestDelayAppliesInEachDirection(t *testing.T) {
 	exchange(t, c, "before")
 
 	const delay = 20 * time.Millisecond
-	if err := l.Link().Delay(delay, 0, 0); err != nil {
-		t.Fatal(err)
-	}
+	l.Link().Delay(delay, 0, 0)
 	for range 3 {
 		if took := exchange(t, c, "slow"); took < 2*delay {
 			t.Errorf("a round trip on an open connection took %s with a delay of %s", took, delay)
@@ -76,9 +75,7 @@ func TestChangingConditionsLosesNoBytes(t *testing.T) {
 	conditions := []network.Condition{{Delay: 2 * time.Millisecond, Jitter: 2 * time.Millisecond}, {Cut: true}, {}, {Delay: time.Millisecond}, {Cut: true}}
 	got := make([]byte, len(sent))
 	for i, step := 0, len(sent)/64; i < len(got); i += step {
-		if err := l.Link().Set(conditions[i/step%len(conditions)]); err != nil {
-			t.Fatal(err)
-		}
+		l.Link().Set(conditions[i/step%len(conditions)])
 		l.Link().Restore() // or a cut would hold up the next read
 		if _, err := io.ReadFull(c, got[i:i+step]); err != nil {
 			t.Fatal(err)
@@ -118,9 +115,7 @@ func TestRestoreEndsCutAndDelay(t *testing.T) {
 	l := listen(t, s)
 	c := dial(t, l)
 	exchange(t, c, "before")
-	if err := l.Link().Delay(time.Hour, 0, 0); err != nil {
-		t.Fatal(err)
-	}
+	l.Link().Delay(time.Hour, 0, 0)
 	say(t, c, "slow")
 	l.Link().Cut()
 	if got := l.Link().Condition(); got != (network.Condition{Delay: time.Hour, Cut: true}) {
@@ -136,7 +131,7 @@ func TestCutHoldsNewConnections(t *testing.T) {
 	l.Link().Cut()
 	c := dial(t, l)
 	say(t, c, "hello")
-	await(t, func() bool { return l.Link().Stats().Open == 1 })
+	awaitOpen(t, l.Link(), 1)
 	if n := s.accepted(); n != 0 {
 		t.Errorf("%d connections reached the server over a link that is cut", n)
 	}
@@ -154,13 +149,13 @@ func TestAbandonedDialLeavesNoConnection(t *testing.T) {
 	for i := range attempts {
 		c := dial(t, l)
 		say(t, c, "hello")
-		await(t, func() bool { return l.Link().Stats().Connections == int64(i+1) })
+		await(t, func() bool { _, opened := l.Link().Connections(); return opened == int64(i+1) })
 		if i%2 == 0 {
 			_ = c.SetLinger(0) // a reset instead of an end
 		}
 		c.Close()
 	}
-	await(t, func() bool { return l.Link().Stats().Open == 0 })
+	awaitOpen(t, l.Link(), 0)
 	last := dial(t, l)
 	say(t, last, "the last one")
 	l.Link().Restore()
@@ -174,9 +169,7 @@ func TestAbandonedDialLeavesNoConnection(t *testing.T) {
 // connected.
 func TestClientClosesBeforeDialEnds(t *testing.T) {
 	l := listen(t, startServer(t))
-	if err := l.Link().Delay(20*time.Millisecond, 0, 0); err != nil {
-		t.Fatal(err)
-	}
+	l.Link().Delay(20*time.Millisecond, 0, 0)
 	for _, size := range []int{5, 1 << 20} { // more than is read of it early
 		c, sent := dial(t, l), noise(t, size)
 		var writing sync.WaitGroup
@@ -236,22 +229,21 @@ func TestReceiverWithoutReads(t *testing.T) {
 	}
 	defer c.Close()
 	var writing sync.WaitGroup
+	var reads atomic.Int64
 	writing.Go(func() { // until all queues are full, and the link is closed
-		_, _ = io.Copy(c, endless{})
+		_, _ = io.Copy(c, endless{&reads})
 	})
 	sent, still := int64(0), 0
 	await(t, func() bool { // no more gets through
 		before := sent
-		if sent = l.Link().Stats().Sent; sent != before {
+		if sent = reads.Load(); sent != before {
 			still = 0
 		}
 		still++
 		return sent > 0 && still > 30
 	})
 	l.Link().Cut()
-	if err := l.Link().Delay(time.Millisecond, 0, 0); err != nil {
-		t.Error(err)
-	}
+	l.Link().Delay(time.Millisecond, 0, 0)
 	l.Link().Restore()
 	l.Link().Cut()
 	if err := l.Close(); err != nil {
@@ -260,9 +252,12 @@ func TestReceiverWithoutReads(t *testing.T) {
 	writing.Wait()
 }
 
-type endless struct{}
+type endless struct{ reads *atomic.Int64 }
 
-func (endless) Read(p []byte) (int, error) { return len(p), nil }
+func (e endless) Read(p []byte) (int, error) {
+	e.reads.Add(1)
+	return len(p), nil
+}
 
 func TestRefusedDialResetsClient(t *testing.T) {
 	s := startServer(t)
@@ -275,26 +270,6 @@ func TestRefusedDialResetsClient(t *testing.T) {
 	}
 	if !isReset(err) {
 		t.Errorf("%v, want a reset", err)
-	}
-}
-
-func TestBadConditions(t *testing.T) {
-	l := listen(t, startServer(t))
-	if err := l.Link().Delay(3*time.Millisecond, time.Millisecond, 0); err != nil {
-		t.Fatal(err)
-	}
-	for want, c := range map[string]network.Condition{
-		"delay -1ms":    {Delay: -time.Millisecond},
-		"jitter 2ms":    {Delay: time.Millisecond, Jitter: 2 * time.Millisecond},
-		"jitter -1ns":   {Delay: time.Millisecond, Jitter: -1},
-		"-> etcd-0: de": {Delay: -1},
-	} {
-		if err := l.Link().Set(c); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%+v: %v, want %q in it", c, err, want)
-		}
-	}
-	if got := l.Link().Condition(); got != (network.Condition{Delay: 3 * time.Millisecond, Jitter: time.Millisecond}) {
-		t.Errorf("a bad condition was taken: %+v", got)
 	}
 }
 

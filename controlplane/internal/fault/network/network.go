@@ -33,13 +33,12 @@
 package network
 
 import (
-	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
-// Condition is the state of a link. The zero value is a sound one.
+// Condition is the state of a link. The zero value is a sound one. control.Fault has
+// checked its bounds.
 type Condition struct {
 	// Delay of data in each direction.
 	Delay time.Duration
@@ -53,33 +52,13 @@ type Condition struct {
 	Cut bool
 }
 
-func (c Condition) check() error {
-	switch {
-	case c.Delay < 0:
-		return fmt.Errorf("delay %s of a link: must not be negative", c.Delay)
-	case c.Jitter < 0 || c.Jitter > c.Delay:
-		return fmt.Errorf("jitter %s of a link: must be from zero to the delay, %s", c.Jitter, c.Delay)
-	}
-	return nil
-}
-
-// Stats counts a link's bytes and connections.
-type Stats struct {
-	// Connections were opened since the link was made; Open are so now, among
-	// them those that hang because the link is cut.
-	Connections, Open int64
-	// Sent and Received are bytes that arrived, as the dialling side sees it.
-	Sent, Received int64
-}
-
 // Link is the wire from one component, which dials, to another. Its methods
 // may be called at the same time.
 type Link struct {
 	from, to, upstream string
 
-	opened, sent, received atomic.Int64
-
 	mu        sync.Mutex
+	opened    int64 // connections since the link was made
 	condition Condition
 	changed   chan struct{} // closed at the next change
 	conns     map[*conn]struct{}
@@ -103,26 +82,19 @@ func (l *Link) To() string { return l.to }
 // String is "etcd-0 -> etcd-1".
 func (l *Link) String() string { return l.from + " -> " + l.to }
 
-// Stats returns the counters.
-func (l *Link) Stats() Stats {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return Stats{Connections: l.opened.Load(), Open: int64(len(l.conns)), Sent: l.sent.Load(), Received: l.received.Load()}
-}
-
 // Delay makes the link slow; zero ends that. A cut stays.
-func (l *Link) Delay(delay, jitter time.Duration, seed int64) error {
-	return l.change(func(c *Condition) { c.Delay, c.Jitter, c.Seed = delay, jitter, seed })
+func (l *Link) Delay(delay, jitter time.Duration, seed int64) {
+	l.change(func(c *Condition) { c.Delay, c.Jitter, c.Seed = delay, jitter, seed })
 }
 
 // Cut lets nothing through any more.
 func (l *Link) Cut() {
-	_ = l.change(func(c *Condition) { c.Cut = true }) // what was checked stays right
+	l.change(func(c *Condition) { c.Cut = true })
 }
 
 // Restore makes the link sound: neither cut nor slow.
 func (l *Link) Restore() {
-	_ = l.change(func(c *Condition) { *c = Condition{} })
+	l.change(func(c *Condition) { *c = Condition{} })
 }
 
 // change puts the link in another condition. When it returns, what is sent from then on
@@ -130,22 +102,17 @@ func (l *Link) Restore() {
 // that was being delayed or handed on arrives at once. The exception is a connection
 // whose receiver does not read: nothing moves there, and the condition holds
 // as soon as something does.
-func (l *Link) change(edit func(*Condition)) error {
+func (l *Link) change(edit func(*Condition)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	c := l.condition
-	edit(&c)
-	if err := c.check(); err != nil {
-		return fmt.Errorf("%s: %w", l, err)
-	}
-	l.condition = c
+	edit(&l.condition)
 	close(l.changed)
 	l.changed = make(chan struct{})
 	// All are notified before any is awaited: a stuck one delays no other.
 	var turned []func(patience <-chan time.Time) bool
 	for conn := range l.conns {
 		for _, d := range conn.directions() {
-			turned = append(turned, d.turn(c))
+			turned = append(turned, d.turn(l.condition))
 		}
 	}
 	patience := time.NewTimer(turnPatience)
@@ -155,7 +122,6 @@ func (l *Link) change(edit func(*Condition)) error {
 			break
 		}
 	}
-	return nil
 }
 
 // turnPatience bounds how long a change waits for connections to heed it.

@@ -2,24 +2,19 @@ package webhook
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/json"
-	"encoding/pem"
 	"fmt"
 	"io"
 	"log"
-	"math/big"
 	"net"
 	"net/http"
 	"time"
 
 	admission "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/stormglass/stormglass/controlplane/internal/pki"
 )
 
 const (
@@ -51,30 +46,17 @@ func (w *Webhook) review(out http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	outcome := w.wait(r.Context())
-	w.count(outcome)
-	switch outcome {
-	case failed:
+	if w.fails(r.Context()) {
 		http.Error(out, "stormglass: this webhook fails, as it was asked to", http.StatusInternalServerError)
-	case allowed:
+	} else {
 		allow(out, review)
-	case abandoned: // no answer is read
 	}
 }
 
-type outcome int
-
-const (
-	allowed outcome = iota
-	failed
-	abandoned
-)
-
-// wait waits out the delay and says how to answer.
-func (w *Webhook) wait(ctx context.Context) outcome {
+// fails waits out the delay, unless the fault or the request ends before, and reports
+// whether to fail.
+func (w *Webhook) fails(ctx context.Context) bool {
 	w.mu.Lock()
-	w.stats.Reviews++
-	w.stats.Waiting++
 	delay := w.options.Delay
 	if j := int64(w.options.Jitter); j > 0 {
 		delay += time.Duration(w.random.Int64N(2*j+1) - j)
@@ -83,32 +65,15 @@ func (w *Webhook) wait(ctx context.Context) outcome {
 	timer := time.NewTimer(delay)
 	defer timer.Stop()
 	select {
+	case <-timer.C:
 	case <-w.cleared:
-		return allowed
-	default:
+	case <-ctx.Done(): // no answer is read
 	}
 	select {
-	case <-timer.C:
-		if w.options.Fails {
-			return failed
-		}
-		return allowed
 	case <-w.cleared:
-		return allowed
-	case <-ctx.Done():
-		return abandoned
-	}
-}
-
-func (w *Webhook) count(o outcome) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.stats.Waiting--
-	switch o {
-	case failed:
-		w.stats.Failed++
-	case abandoned:
-		w.stats.Abandoned++
+		return false
+	default:
+		return w.options.Fails
 	}
 }
 
@@ -151,31 +116,17 @@ func allow(out http.ResponseWriter, review *admission.AdmissionReview) {
 	_ = json.NewEncoder(out).Encode(answer) // an error means that the client is gone
 }
 
-// selfSigned makes a serving certificate for 127.0.0.1 that is its own
-// authority, and the bundle for its clients. The key stays in memory.
-func selfSigned(now time.Time) (certificate tls.Certificate, bundle []byte, err error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+// servingCertificate makes a certificate for 127.0.0.1 and the bundle that verifies it. Its
+// authority signs nothing else, and its keys stay in memory.
+func servingCertificate(now time.Time) (certificate tls.Certificate, bundle []byte, err error) {
+	authority, err := pki.NewAuthority("webhook", now)
 	if err != nil {
 		return tls.Certificate{}, nil, err
 	}
-	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
+	cert, key, err := authority.Issue(pki.Leaf{CommonName: "stormglass-webhook", Server: true, IPs: []net.IP{net.IPv4(127, 0, 0, 1)}}, now)
 	if err != nil {
 		return tls.Certificate{}, nil, err
 	}
-	template := &x509.Certificate{
-		SerialNumber: serial,
-		Subject:      pkix.Name{CommonName: "stormglass-webhook"},
-		NotBefore:    now.Add(-5 * time.Minute), // tolerates a clock that is set back a little
-		NotAfter:     now.Add(365 * 24 * time.Hour),
-		KeyUsage:     x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
-		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-		IsCA:         true, BasicConstraintsValid: true,
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		return tls.Certificate{}, nil, err
-	}
-	bundle = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, bundle, nil
+	certificate, err = tls.X509KeyPair(cert, key)
+	return certificate, authority.PEM(), err
 }

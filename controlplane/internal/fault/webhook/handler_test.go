@@ -45,9 +45,6 @@ func TestSlowWebhookAllowsAfterDelay(t *testing.T) {
 		if took := time.Since(start); took != 3*time.Second {
 			t.Errorf("took %s", took)
 		}
-		if s := w.Stats(); s != (Stats{Reviews: 1}) {
-			t.Errorf("%+v", s)
-		}
 	})
 }
 
@@ -57,9 +54,6 @@ func TestFailingWebhookFailsAfterDelay(t *testing.T) {
 		start := time.Now()
 		if out := post(t.Context(), w, aReview); out.Code != http.StatusInternalServerError || time.Since(start) != time.Second {
 			t.Errorf("status %d after %s", out.Code, time.Since(start))
-		}
-		if s := w.Stats(); s != (Stats{Reviews: 1, Failed: 1}) {
-			t.Errorf("%+v", s)
 		}
 	})
 }
@@ -101,9 +95,6 @@ func TestClearEndsDelayedReviews(t *testing.T) {
 			waiting.Go(func() { wantAllowed(t, post(t.Context(), w, aReview)) })
 		}
 		synctest.Wait()
-		if s := w.Stats(); s != (Stats{Reviews: 3, Waiting: 3}) {
-			t.Errorf("%+v", s)
-		}
 		close(w.cleared)
 		waiting.Wait()
 		wantAllowed(t, post(t.Context(), w, aReview)) // one that comes later too
@@ -118,9 +109,10 @@ func TestReviewEndsWithItsRequest(t *testing.T) {
 		w := newWebhook(nil, Options{Delay: time.Hour})
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
+		start := time.Now()
 		post(ctx, w, aReview)
-		if s := w.Stats(); s != (Stats{Reviews: 1, Abandoned: 1}) {
-			t.Errorf("%+v", s)
+		if took := time.Since(start); took != 10*time.Second {
+			t.Errorf("took %s", took)
 		}
 	})
 }
@@ -141,32 +133,6 @@ func TestInvalidAdmissionReviewIsRefused(t *testing.T) {
 	w.handler().ServeHTTP(out, httptest.NewRequest(http.MethodGet, reviewPath, nil))
 	if out.Code != http.StatusMethodNotAllowed {
 		t.Errorf("GET: status %d", out.Code)
-	}
-	if s := w.Stats(); s != (Stats{}) {
-		t.Errorf("counted as reviews: %+v", s)
-	}
-}
-
-func TestOptionsAreChecked(t *testing.T) {
-	good := Options{Name: "n", Resource: "pods", Delay: time.Second}
-	for want, edit := range map[string]func(*Options){
-		"no name":              func(o *Options) { o.Name = "" },
-		`resource ""`:          func(o *Options) { o.Resource = "" },
-		`resource "apps/pods"`: func(o *Options) { o.Resource = "apps/pods" },
-		`resource "*"`:         func(o *Options) { o.Resource = "*" },
-		"delay -1s":            func(o *Options) { o.Delay = -time.Second },
-		"jitter 2s":            func(o *Options) { o.Jitter = 2 * time.Second },
-		"neither":              func(o *Options) { o.Delay = 0 },
-		"timeout of 31":        func(o *Options) { o.TimeoutSeconds = 31 },
-	} {
-		o := good
-		edit(&o)
-		if err := o.check(); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v, want %q in it", err, want)
-		}
-	}
-	if err := good.check(); err != nil {
-		t.Error(err)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
 )
 
 // probeLabel marks the ConfigMap that a probe pretends to create; its value is
@@ -86,17 +87,21 @@ func refused(err error) bool {
 	return errors.As(err, &answer) && answer.Status().Code/100 == 4
 }
 
-// unregister removes the registration and tells whether there was one; that there
-// was none is no error.
-func (w *Webhook) unregister(ctx context.Context) (found bool, err error) {
-	err = w.client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Delete(ctx, w.options.Name, meta.DeleteOptions{})
+// Unregister removes a registration and tells whether there was one; that there was none
+// is no error.
+func Unregister(ctx context.Context, client kubernetes.Interface, name string) (found bool, err error) {
+	err = client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Delete(ctx, name, meta.DeleteOptions{})
 	if apierrors.IsNotFound(err) {
 		return false, nil
 	}
-	if err != nil {
-		return false, fmt.Errorf("webhook: remove the registration %s: %w", w.options.Name, err)
+	return true, err
+}
+
+func (w *Webhook) unregister(ctx context.Context) (found bool, err error) {
+	if found, err = Unregister(ctx, w.client, w.options.Name); err != nil {
+		err = fmt.Errorf("webhook: remove the registration %s: %w", w.options.Name, err)
 	}
-	return true, nil
+	return found, err
 }
 
 // awaitProbe pretends to create a ConfigMap until the API server asks the

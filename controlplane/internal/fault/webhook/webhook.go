@@ -22,7 +22,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
-	"strings"
 	"sync"
 	"time"
 
@@ -30,7 +29,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Options configure the webhook.
+// Options configure the webhook. control.Fault has checked their bounds.
 type Options struct {
 	// Name of the registration (the ValidatingWebhookConfiguration): a DNS
 	// label that no other has, as "stormglass-fault-7".
@@ -53,31 +52,6 @@ type Options struct {
 	Seed int64
 }
 
-func (o Options) check() error {
-	switch {
-	case o.Name == "":
-		return errors.New("webhook: no name")
-	case o.Resource == "" || strings.ContainsAny(o.Resource, "/* ") || strings.HasPrefix(o.Resource, "."):
-		return fmt.Errorf("webhook: resource %q: must be a plural name, with its group if it has one, as pods or deployments.apps", o.Resource)
-	case o.Delay < 0:
-		return fmt.Errorf("webhook: delay %s: must not be negative", o.Delay)
-	case o.Jitter < 0 || o.Jitter > o.Delay:
-		return fmt.Errorf("webhook: jitter %s: must be from zero to the delay, %s", o.Jitter, o.Delay)
-	case o.Delay == 0 && !o.Fails:
-		return errors.New("webhook: neither a delay nor a failure")
-	case o.TimeoutSeconds < 0 || o.TimeoutSeconds > 30:
-		return fmt.Errorf("webhook: timeout of %d s: must be 1 to 30", o.TimeoutSeconds)
-	}
-	return nil
-}
-
-// Stats counts the webhook's reviews.
-type Stats struct {
-	// Reviews that came, Failed those answered by 500, Abandoned those whose
-	// API server gave up first; Waiting are not answered yet.
-	Reviews, Failed, Abandoned, Waiting int64
-}
-
 // Webhook is one that is registered.
 type Webhook struct {
 	options Options
@@ -92,7 +66,6 @@ type Webhook struct {
 
 	mu     sync.Mutex
 	random *rand.Rand
-	stats  Stats
 	gone   time.Time // when the registration was removed
 }
 
@@ -111,16 +84,13 @@ var ErrUncertain = errors.New("the registration may come about all the same")
 // "default" (as a dry run; nothing is stored). If the context ends
 // before, all is undone, as far as that can be known (ErrUncertain).
 func Start(ctx context.Context, config *rest.Config, o Options) (*Webhook, error) {
-	if err := o.check(); err != nil {
-		return nil, err
-	}
 	config = rest.CopyConfig(config)
 	config.QPS = -1 // the probes come faster than the client's own limit
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("webhook: %w", err)
 	}
-	certificate, bundle, err := selfSigned(time.Now())
+	certificate, bundle, err := servingCertificate(time.Now())
 	if err != nil {
 		return nil, fmt.Errorf("webhook: %w", err)
 	}
@@ -170,13 +140,6 @@ func newWebhook(client kubernetes.Interface, o Options) *Webhook {
 
 // Address is where it listens: "127.0.0.1:12345".
 func (w *Webhook) Address() string { return w.address }
-
-// Stats returns the counters.
-func (w *Webhook) Stats() Stats {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.stats
-}
 
 // Clear ends the fault: from the moment it is called every review is allowed
 // at once, those that wait too. Then it removes the registration and returns when

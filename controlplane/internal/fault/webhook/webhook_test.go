@@ -9,6 +9,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httptrace"
 	"strings"
 	"sync"
 	"testing"
@@ -150,20 +151,19 @@ func TestWebhookLifecycle(t *testing.T) {
 	}
 
 	// A review waits until Clear, which returns when the API server asks no more.
-	answered := make(chan error, 1)
+	answered, sent := make(chan error, 1), make(chan struct{})
 	go func() {
-		code, err := ask(t.Context(), *hook.ClientConfig.URL, registered)
+		ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { close(sent) }})
+		code, err := ask(ctx, *hook.ClientConfig.URL, registered)
 		if err == nil && code != http.StatusOK {
 			err = errors.New(http.StatusText(code))
 		}
 		answered <- err
 	}()
-	for w.Stats().Waiting != 1 {
-		select {
-		case err := <-answered:
-			t.Fatalf("answered before the delay was over: %v", err)
-		case <-time.After(time.Millisecond):
-		}
+	select {
+	case err := <-answered:
+		t.Fatalf("answered before the delay was over: %v", err)
+	case <-sent:
 	}
 	if err := w.Clear(t.Context()); err != nil {
 		t.Fatal(err)
