@@ -2,7 +2,6 @@ package process
 
 import (
 	"bufio"
-	"bytes"
 	"fmt"
 	"net/netip"
 	"os"
@@ -12,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
 )
 
@@ -86,47 +86,22 @@ type Usage struct {
 	OpenFiles int
 }
 
-// clockTick is USER_HZ, which Linux fixes at 100 for all architectures in
-// what it shows to user space.
-const clockTick = time.Second / 100
-
 // ReadUsage reads /proc. A process that is gone gives the zero value.
-func ReadUsage(pid int) Usage {
-	var u Usage
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+func ReadUsage(pid int) (u Usage) {
+	p, err := procfs.NewProc(pid)
 	if err != nil {
 		return u
 	}
-	// The second field is the name in parentheses and may hold anything.
-	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
-	number := func(i int) int64 { // numbered as in proc_pid_stat(5)
-		if i-3 >= len(fields) {
-			return 0
-		}
-		n, _ := strconv.ParseInt(string(fields[i-3]), 10, 64)
-		return n
-	}
-	u.CPU = time.Duration(number(14)+number(15)) * clockTick
-	u.RSS, u.Shared = readMemory(pid)
-	if d, err := os.Open(fmt.Sprintf("/proc/%d/fd", pid)); err == nil {
-		names, _ := d.Readdirnames(-1)
-		u.OpenFiles = len(names)
-		d.Close()
-	}
-	return u
-}
-
-func readMemory(pid int) (rss, shared int64) {
-	var size int64
-	statm, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
+	stat, err := p.Stat()
 	if err != nil {
-		return 0, 0
+		return u
 	}
-	if _, err := fmt.Sscan(string(statm), &size, &rss, &shared); err != nil {
-		return 0, 0
+	u.CPU = time.Duration(stat.CPUTime() * float64(time.Second))
+	if m, err := p.Statm(); err == nil {
+		u.RSS, u.Shared = int64(m.ResidentBytes()), int64(m.SHRBytes())
 	}
-	page := int64(os.Getpagesize())
-	return rss * page, shared * page
+	u.OpenFiles, _ = p.FileDescriptorsLen()
+	return u
 }
 
 // Reserve keeps the kernel from assigning a loopback port, above all to outgoing
