@@ -37,8 +37,10 @@ func TestDoc(t *testing.T) {
 
 const docHead = `# Alerts
 
-Prometheus rules for a production cluster or a run here: what each alert means, what to look at and do, and the fault
-that fires it. Expressions are in the rule files of [alerts/](../../alerts); ` + "`loadgen alerts`" + ` lists the alerts.
+Prometheus rules for a production cluster or a run: load [alerts/](../../alerts) into any Prometheus
+([how](../how-to/grafana-prometheus.md)). Each alert carries its runbook (Means, Look at, Do) as an annotation; to read one here:
+
+    loadgen alerts -o json | jq -r '.[] | select(.alert == "EtcdNoLeader") | .runbook, .expr'
 
 ## Requirements
 
@@ -47,11 +49,10 @@ that fires it. Expressions are in the rule files of [alerts/](../../alerts); ` +
 - Scrapes at most 30 s apart: the shortest range is 2 minutes.
 - The [metrics](#metrics) below. MetricsMissing fires where a component answers without them.
 
-## Rule, fault, proof
+## The alerts
 
-Each alert below has the smallest fault that fires it, the proof that does, and a page of
-[incidents](../records/incidents/README.md). How proofs provoke alerts: alerts/proofs/table.yaml. Measured latencies:
-[proofs.md](../records/proofs.md). When upstream's mixins alert: [mixins.md](mixins.md).
+Each with the smallest fault that fires it, and its [incident](../records/incidents/README.md). ` + "`loadgen alerts`" + ` prints the
+[proof](../records/proofs.md) of each.
 `
 
 const docRules = `
@@ -61,13 +62,10 @@ const docRules = `
 - **A missing series blinds no rule.** None adds or compares with a series that may not exist; a counter that appears with
   its first event fires; descriptors are looked at over two minutes, against the limit of the last hour, because a process
   without free descriptors refuses the scrape and cannot read its own limit.
-- **Unit tests.** [alerts/tests](../../alerts/tests) has a case that fires and one that is quiet for each alert; each file
-  is also evaluated without data. ` + "`go test ./alerts`" + ` and ` + "`promtool test rules alerts/tests/*.yaml`" + ` run them.
-  [pint](https://github.com/cloudflare/pint) finds nothing, with [two checks of ours](../../alerts/.pint.hcl). Metrics, labels
-  and bucket edges are compared with the source of the pinned components.
+- **Tests.** [alerts/tests](../../alerts/tests) has a case that fires and a quiet one for each alert, and each file is evaluated
+  without data: ` + "`go test ./alerts`" + `, or ` + "`promtool test rules alerts/tests/*.yaml`" + `. [pint](https://github.com/cloudflare/pint) finds
+  nothing, with [two checks of ours](../../alerts/.pint.hcl). Metrics, labels and edges are compared with the components' source.
 - **Cost.** All rules every 15 s over a recorded hour of 5,000 nodes: 6.3 s of CPU, 0.2% of a core.
-
-` + "`go test ./alerts -update`" + ` writes this page.
 `
 
 const (
@@ -80,17 +78,17 @@ func page(t *testing.T) []byte {
 	var b bytes.Buffer
 	b.WriteString(docHead)
 	alerts := mustRules(t)
-	b.WriteString("\n## The alerts\n")
+	component := ""
 	for _, a := range alerts {
-		fmt.Fprintf(&b, "\n### %s\n\n%s, %s. Smallest fault: %s. Proof %s.", a.Alert, a.Labels["severity"], a.Labels["component"], a.Smallest, a.Run)
+		if of := a.Labels["component"]; of != component {
+			component = of
+			fmt.Fprintf(&b, "\n### Component %s\n\n", component)
+		}
+		about := a.Labels["severity"]
 		if a.Incident != "" {
-			fmt.Fprintf(&b, " Incident %s.", a.Incident)
+			about += ", " + a.Incident
 		}
-		b.WriteString("\n\n")
-		for line := range strings.Lines(a.Annotations["runbook"]) {
-			head, rest, _ := strings.Cut(strings.TrimSpace(line), ":")
-			fmt.Fprintf(&b, "- **%s:**%s\n", head, rest)
-		}
+		fmt.Fprintf(&b, "- **%s** (%s): %s\n", a.Alert, about, a.Smallest)
 	}
 	b.WriteString(docRules)
 	b.WriteString("\n## Recording rules\n\nDashboards read these too.\n\n")

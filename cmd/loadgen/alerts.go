@@ -26,8 +26,8 @@ func newAlerts() *cobra.Command {
 		Use:   "alerts",
 		Short: "List the alerts that Stormglass ships, and prove them",
 		Long: `List the alerts that Stormglass ships, each with the proof that fires it and the
-longest that it may take to, if nothing is late. docs/reference/alerts.md has their
-expressions and runbooks.`,
+longest that it may take to, if nothing is late. -o json has their expressions and
+runbooks too.`,
 		Example: `  loadgen alerts
   loadgen alerts -o json | jq -r '.[] | select(.severity == "critical") | .alert'
   loadgen alerts prove --rule EtcdWALFsyncSlow`,

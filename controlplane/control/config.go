@@ -12,8 +12,8 @@ type Config struct {
 	ControllerManager ControllerManager `yaml:"controllerManager,omitempty" json:"controllerManager,omitempty"` // kube-controller-manager
 	Scheduler         Scheduler         `yaml:"scheduler,omitempty" json:"scheduler,omitempty"`                 // kube-scheduler
 	// NetworkFaults: "on" (links between etcd members and to API servers lead through
-	// proxies, so that they can be delayed and cut, at 100 microseconds an exchange: a
-	// named deviation) or "off"; default: on with several etcd members.
+	// proxies, so that faults can delay and cut them; 100 microseconds an exchange) or
+	// "off"; default: on with several etcd members
 	NetworkFaults string `yaml:"networkFaults,omitempty" json:"networkFaults,omitempty"`
 }
 
@@ -38,8 +38,8 @@ type APIServer struct {
 	Replicas int `yaml:"replicas,omitempty" json:"replicas,omitempty" zero:"1"`
 	// Descriptors: limit of open files of each, default the machine's.
 	Descriptors int `yaml:"descriptors,omitempty" json:"descriptors,omitempty"`
-	// Audit: "off" (the default) or "metadata": a log line for every request of the
-	// load but watches, which costs CPU and latency: docs/reference/breakdown.md.
+	// Audit: "off" (the default) or "metadata": a line for each request of the load:
+	// docs/reference/breakdown.md
 	Audit string `yaml:"audit,omitempty" json:"audit,omitempty"`
 	Flags Flags  `yaml:"flags,omitempty" json:"flags,omitempty"` // by name without dashes
 }
@@ -63,8 +63,7 @@ type Scheduler struct {
 	Burst int `yaml:"burst,omitempty" json:"burst,omitempty" zero:"upstream's 100; leave it out for that"`
 	// PercentageOfNodesToScore: 0 to 100; 0, the default, is adaptive.
 	PercentageOfNodesToScore int `yaml:"percentageOfNodesToScore,omitempty" json:"percentageOfNodesToScore,omitempty"`
-	// Config: a whole KubeSchedulerConfiguration, under the fields above and the
-	// kubeconfig.
+	// Config: a KubeSchedulerConfiguration, under the fields above
 	Config map[string]any `yaml:"config,omitempty" json:"config,omitempty"`
 	Flags  Flags          `yaml:"flags,omitempty" json:"flags,omitempty"` // by name without dashes
 }

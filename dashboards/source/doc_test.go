@@ -54,8 +54,8 @@ var shown = []struct{ claim, what, by string }{
 	{"networkDelay", "slow links of etcd", "leader-changes; proofs peers, slow-path"},
 	{"networkDelay etcd", "those between its members", "leader-changes; proof peers"},
 	{"networkDelay kube-apiserver", "those from the API server", "proof slow-path"},
-	{"partition", "a partition of etcd, from within or from its API server", "`dashboards/partition.yaml`"},
-	{"partition etcd", "etcd's leader cut off from the other members", "`dashboards/partition.yaml`"},
+	{"partition", "a partition of etcd", "`dashboards/partition.yaml`"},
+	{"partition etcd", "its leader cut off from the other members", "`dashboards/partition.yaml`"},
 	{"partition kube-apiserver", "an API server cut off from etcd", "`dashboards/partition.yaml`"},
 	{"pause etcd", "etcd's leader frozen for 2 or 3 s", "leader-changes with default timers; proof peers"},
 	{"kill", "a component killed", "component-loss; proof kills"},
@@ -104,43 +104,35 @@ func TestShown(t *testing.T) {
 const movesHead = `
 ## Faults that moved panels
 
-[dashboards/proof.json](../../dashboards/proof.json) names the panels that each must move, and ` + "`make panels RUN=DIR`" + ` checks a run. Proofs are
-runs of ` + "`loadgen alerts prove`" + `.
+What each was seen in: scenarios, and proofs (of ` + "`loadgen alerts prove`" + `). [dashboards/proof.json](../../dashboards/proof.json) names the panels.
 
 `
 
 const docHead = `# Dashboards
 
 Eight Grafana dashboards for a production cluster or a run of Stormglass. Import the files of
-[dashboards/json](../../dashboards/json), or have them provisioned ([how](../how-to/grafana-prometheus.md)). Below: their rows and panels. What a
-panel shows, and what to do when it looks wrong, is in its description, in Grafana and in the report.
+[dashboards/json](../../dashboards/json), or have them provisioned ([how](../how-to/grafana-prometheus.md)). What a panel shows, and
+what to do when it looks wrong, is in its description. The HTML report of every run draws all panels too, from its own archive: at
+most 150 points a line, 8 lines a panel and 1 MB in all, without zoom.
 
 ## Requirements
 
-- A Prometheus data source with the jobs kube-apiserver, etcd, kube-scheduler, kube-controller-manager and, beside a run,
-  loadgen. Relabel yours where they have other names. A label ` + "`cluster`" + ` is used where there is one.
-- The recording rules of [alerts/](../../alerts): panels read the same series as the alerts about the same thing.
+- A Prometheus data source with the jobs and the recording rules of [alerts](alerts.md#requirements): panels read the same
+  series as the alerts about the same thing.
 - Variables: data source, cluster (all, or one), the component's instances. The links at the top keep data source, cluster and time.
 - Phases and faults of a run are annotations: ` + "`stormglass_phase_active`" + `, ` + "`stormglass_fault_active`" + ` and
   ` + "`stormglass_fault_begin_timestamp_seconds`" + `, which the generator exports.
 
-## Without Grafana
-
-The HTML report of every run draws all panels from this JSON and the run's archive, folded up below its own charts. Colours and axes
-are the report's; there is no zoom; at most 150 points a line, 8 lines a panel and 1 MB in all (a larger run gets fewer points a line).
-
 ## Tests
 
-[dashboards/source](../../dashboards/source) writes the JSON with Grafana's SDK; ` + "`go test ./dashboards/source -update`" + ` writes it and this page.
+` + "`go test ./dashboards/source -update`" + ` writes the JSON, with Grafana's SDK, and this page.
 
-- **Conventions.** Every panel has a description that says what to do, a unit, ascending thresholds, the chosen data source, its own ID
-  and place. Every query parses, selects cluster and instance, names metrics and labels that the pinned Kubernetes and etcd declare in
-  their source, and takes rates of counters only.
-- **Every panel has data.** ` + "`make panels RUN=runs/TIME-NAME`" + ` asks every query of a run's archive (recording rules replaced by their expressions). An
-  empty answer needs a reason in [dashboards/proof.json](../../dashboards/proof.json), and each reason names a query that would refute it. Grafana
-  shows the reason in place of "No data".
+- **Conventions.** Every panel has a description that says what to do, a unit, ascending thresholds, the chosen data source. Every
+  query parses, selects cluster and instance, names metrics and labels that the pinned components declare in their source.
+- **Every panel has data.** ` + "`make panels RUN=runs/TIME-NAME`" + ` asks every query of a run's archive. An empty answer needs a reason in
+  [dashboards/proof.json](../../dashboards/proof.json), with a query that would refute it; Grafana shows the reason.
 - **Panels move.** For a panel about a fault, some line must differ under the fault by a tenth of the panel's height in nine of ten pairs
-  of values (Mann-Whitney U), or reach such a peak from rest, or appear. [Below](#faults-that-moved-panels): the runs that showed it. On three healthy
-  runs 5, 9 and 15% of these panels count as moved at moments when nothing happened (` + "`go run ./loadgen/internal/report/panel/panels -calm RUN`" + `); had one
-  peak above all before been enough, 30%. A panel that does not show its fault is reported, not an error: a remedy may keep it still.
+  of values (Mann-Whitney U), or reach such a peak from rest, or appear. On three healthy runs 5, 9 and 15% of these panels count as moved
+  when nothing happened (` + "`go run ./loadgen/internal/report/panel/panels -calm RUN`" + `). A panel that does not show its fault is
+  reported, not an error: a remedy may keep it still.
 `

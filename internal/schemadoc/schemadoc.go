@@ -32,6 +32,8 @@ type Page struct {
 	Tag string
 	// Scalars names the types that are no structs.
 	Scalars map[string]string
+	// Untyped are the types that stand without their name, as the page's head says.
+	Untyped []string
 	// Documented requires a comment of every field. Without it, fields that need none
 	// share a line.
 	Documented bool
@@ -187,13 +189,21 @@ func (p *Page) rows(name, owner string, rows *rows) {
 		switch {
 		case meaning != "":
 			rows.endLine(&p.out)
-			fmt.Fprintf(&p.out, "- %s (%s): %s\n", label, text, meaning)
+			fmt.Fprintf(&p.out, "- %s%s: %s\n", label, p.inBrackets(text), meaning)
 		case p.Documented:
 			p.errs = append(p.errs, fmt.Errorf("%s.%s has no comment that says what it means", name, f.Names[0].Name))
 		default:
-			rows.plain = append(rows.plain, label+" ("+text+")")
+			rows.plain = append(rows.plain, label+p.inBrackets(text))
 		}
 	}
+}
+
+// inBrackets is a type as it stands behind its field.
+func (p *Page) inBrackets(text string) string {
+	if slices.Contains(p.Untyped, text) {
+		return ""
+	}
+	return " (" + text + ")"
 }
 
 // withoutName returns a comment without the name it begins with, and without a

@@ -13,18 +13,18 @@ type Breakdown struct {
 	Resource        string          `json:"resource"`
 	Variant         string          `json:"variant,omitempty"`
 	Tenant          string          `json:"tenant,omitempty"`
-	Count           int64           `json:"count"`                       // sent requests, which all means are over
+	Count           int64           `json:"count"`                       // requests sent, which means are over
 	ClientMean      float64         `json:"clientMeanSeconds"`           // the sum of parts and unexplained
 	ClientP99       float64         `json:"clientP99Seconds"`            // not split
-	ServerMean      *float64        `json:"serverMeanSeconds,omitempty"` // receipt of a request to the end of its answer
+	ServerMean      *float64        `json:"serverMeanSeconds,omitempty"` // from receipt to the end of the answer
 	ServerP99       *float64        `json:"serverP99Seconds,omitempty"`  // from the audit log only
 	ServerSource    string          `json:"serverSource,omitempty"`      // "audit" (our requests alone) or "metrics" (all clients')
-	OurShare        *float64        `json:"ourShare,omitempty"`          // of the API servers' count for this verb and resource
-	Parts           []BreakdownPart `json:"parts"`                       // in the order of a request's way; a difference may be negative
+	OurShare        *float64        `json:"ourShare,omitempty"`          // of the API servers' count
+	Parts           []BreakdownPart `json:"parts"`                       // in a request's order
 	Unexplained     float64         `json:"unexplainedSeconds"`          // mean less all parts
 	UnexplainedNote string          `json:"unexplainedNote,omitempty"`   // known contents
 	Slow            *SlowRequests   `json:"slow,omitempty"`              // our requests over 500 ms, from the audit log
-	Warnings        []string        `json:"warnings,omitempty"`          // why the split is inexact or missing, one line each
+	Warnings        []string        `json:"warnings,omitempty"`          // why the split is inexact or missing
 }
 
 // The parts of a Breakdown.
@@ -46,12 +46,11 @@ func PartNames() []string {
 
 // BreakdownPart is one part of a mean.
 type BreakdownPart struct {
-	// Name: "lag", "connect", "wire", "filters", "fairness", "admission", "etcd",
-	// "cache"
+	// Name: "lag", "connect", "wire", "filters", "fairness", "admission", "etcd" or "cache"
 	Name    string  `json:"name"`
 	Seconds float64 `json:"meanSeconds"`
 	// Of: the requests averaged: "our requests", or all clients' of this "verb and
-	// resource", "resource", "operation" or of the "server"
+	// resource", "resource", "operation" or "server"
 	Of     string `json:"of"`
 	Source string `json:"source"` // metric and formula
 	Note   string `json:"note,omitempty"`

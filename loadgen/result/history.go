@@ -12,13 +12,12 @@ type History struct {
 	Watchers  int       `json:"watchers"`  // of all registers, one connection each
 
 	Writes HistoryOperations `json:"writes"` // updates with the resourceVersion that they replace
-	// Reads: without a resourceVersion, so consistent; a list counts once for each
-	// register.
+	// Reads: consistent; a list counts once for each register
 	Reads           HistoryOperations `json:"reads"`
 	UnknownHappened int64             `json:"unknownHappened"` // writes of unknown outcome that were seen later
 	CachedReads     HistoryOperations `json:"cachedReads"`     // with resourceVersion=0, which may be old
-	CachedOld       int64             `json:"cachedOld"`       // of these, older than their client knew
-	Skipped         int64             `json:"skipped"`         // arrivals whose client still waited for an answer
+	CachedOld       int64             `json:"cachedOld"`       // older than their client knew
+	Skipped         int64             `json:"skipped"`         // arrivals whose client still waited
 
 	Events    int64 `json:"events"` // without bookmarks
 	Bookmarks int64 `json:"bookmarks"`
@@ -27,16 +26,14 @@ type History struct {
 	Hidden    int64 `json:"hidden"`  // changes that a relist jumped over, as the API allows
 
 	Linearizable string `json:"linearizable"` // "yes", "no" or "unknown", which is no pass
-	// LostWrites: acknowledged writes that are not in the chain of versions to the
-	// final state.
+	// LostWrites: acknowledged, and not in the chain of versions to the final state
 	LostWrites      int64            `json:"lostWrites"`
 	ViolationCounts map[string]int64 `json:"violationCounts,omitempty"` // by kind
 	ViolationCount  int64            `json:"violationCount"`
 	Violations      []Violation      `json:"violations,omitempty"` // the first twenty of each kind
-	// Unjudged: why zero LostWrites and ViolationCount are no pass, one line each.
+	// Unjudged: why zero LostWrites and ViolationCount are no pass
 	Unjudged []string `json:"unjudged,omitempty"`
-	// Files: evidence in the run directory: the history, and pictures of operations
-	// that are not linearizable.
+	// Files: evidence: the history, pictures of operations that are not linearizable
 	Files        []string `json:"files,omitempty"`
 	CheckSeconds float64  `json:"checkSeconds"`
 }
@@ -56,8 +53,7 @@ type Violation struct {
 	// "doubled-event", "reordered-event" or "phantom" (a state that no write made)
 	Kind     string `json:"kind"`
 	Register string `json:"register"` // the ConfigMap
-	// Client: that saw it; numbers from History.Clients on are the watchers' lists,
-	// then the final reads.
+	// Client: that saw it; from History.Clients on: the watchers' lists, then the final reads
 	Client   *int    `json:"client,omitempty"`
 	Watcher  *int    `json:"watcher,omitempty"`   // that saw it
 	Version  uint64  `json:"version,omitempty"`   // resourceVersion

@@ -6,7 +6,7 @@ import "time"
 type Measurements struct {
 	Phases    []Phase   `json:"phases"` // in the order in which they ran
 	Nodes     *Nodes    `json:"nodes,omitempty"`
-	Histories []History `json:"histories,omitempty"` // of loads of kind "history", over the whole run
+	Histories []History `json:"histories,omitempty"` // of loads of kind "history"
 	Generator Generator `json:"generator"`
 	Scrapes   Scrapes   `json:"scrapes"`
 }
@@ -19,10 +19,9 @@ type Phase struct {
 	Until        string    `json:"until,omitempty"`       // condition; empty for a fixed length
 	ConditionMet bool      `json:"conditionMet"`          // within its bound
 	Interrupted  bool      `json:"interrupted,omitempty"` // cut short, by the user or by a failure
-	// Saturated: bounds that the generator passed, one line each; its measurements in
-	// the phase are not judged.
+	// Saturated: bounds that the generator passed; its measurements in the phase are not judged
 	Saturated []string `json:"saturated,omitempty"`
-	// StalledSeconds: in which the generator was stopped, or late by 10 ms and more.
+	// StalledSeconds: the generator was stopped, or late by 10 ms and more
 	StalledSeconds float64 `json:"stalledSeconds,omitempty"`
 
 	Requests []Requests `json:"requests,omitempty"`
@@ -44,7 +43,7 @@ type Latency struct {
 	P99   float64 `json:"p99Seconds"`
 	P999  float64 `json:"p999Seconds"`
 	Max   float64 `json:"maxSeconds"` // exact
-	// Clamped: values past the histogram's range: quantiles that reach them read low.
+	// Clamped: values past the range: quantiles that reach them read low
 	Clamped int64 `json:"clamped,omitempty"`
 }
 
@@ -53,8 +52,7 @@ type Requests struct {
 	Load     string `json:"load"`
 	Verb     string `json:"verb"`     // get, list, create, update, patch, delete or apply
 	Resource string `json:"resource"` // as configmaps or deployments.apps
-	// Variant: tells operations of one verb and resource apart, as "rv=0", "limit=500"
-	// or "table"
+	// Variant: tells operations of one verb and resource apart, as "rv=0"
 	Variant string `json:"variant,omitempty"`
 	Tenant  string `json:"tenant,omitempty"` // empty: the load's own identity
 	Offered int64  `json:"offered"`          // arrivals; sent + unsent
@@ -65,25 +63,21 @@ type Requests struct {
 	// "other"
 	Outcomes  map[string]int64 `json:"outcomes"`
 	Succeeded int64            `json:"succeeded"` // 2xx answers
-	// UnsentLate: Unsent that the generator came to over 100 ms late, or just after a
-	// stop as long.
+	// UnsentLate: came to over 100 ms late, or just after a stop as long
 	UnsentLate int64 `json:"unsentLate,omitempty"`
-	// FailedLate: failed after more than half of their time was the generator's own
-	// delay.
+	// FailedLate: over half of their time was the generator's own delay
 	FailedLate   int64   `json:"failedLate,omitempty"`
 	DueSeconds   float64 `json:"dueSeconds"` // in which arrivals were due
 	OfferedRate  float64 `json:"offeredPerSecond"`
 	AchievedRate float64 `json:"achievedPerSecond"` // 2xx answers
-	// Latency: intended start to the last byte of the answer, of all sent requests,
-	// failed ones included; lag + connect + service.
+	// Latency: lag + connect + service, of all sent requests, failed ones included
 	Latency Latency `json:"latency"`
-	// External: Latency without the time that may be the generator's own: its lag and
-	// its stalls.
+	// External: Latency without the generator's lag and stalls
 	External Latency `json:"external"`
 	Lag      Latency `json:"lag"` // intended start until the generator took the request up
-	// Connect: until handed to a connection: waiting for a free stream or a dial.
+	// Connect: wait for a free stream or a dial
 	Connect Latency `json:"connect"`
-	Service Latency `json:"service"`         // until the last byte of the answer
+	Service Latency `json:"service"`         // then until the last byte of the answer
 	Bytes   int64   `json:"bytes"`           // of answers' bodies, on the wire
 	Pages   int64   `json:"pages,omitempty"` // of lists with allPages
 }
@@ -97,34 +91,34 @@ type Watches struct {
 	Failed      int64            `json:"failed"`             // attempts
 	Failures    map[string]int64 `json:"failures,omitempty"` // by outcome, as in Requests
 	OpenLatency Latency          `json:"openLatency"`        // intended start to response headers
-	Expected    int64            `json:"expected"`           // acknowledged writes times watches that had to see them
+	Expected    int64            `json:"expected"`           // acknowledged writes times their watches
 	Delivered   int64            `json:"delivered"`          // first deliveries
 	Lost        int64            `json:"lost"`               // expected - delivered, after the drain at the end
 	Duplicated  int64            `json:"duplicated"`         // further deliveries of one write
 	Reordered   int64            `json:"reordered"`          // deliveries older than one already seen
-	// BeforeAck: deliveries before the write's acknowledgement, recorded with latency
-	// zero, or as the stall in which the acknowledgement was seen.
+	// BeforeAck: deliveries before the acknowledgement: of latency zero, or of the stall in
+	// which it was seen
 	BeforeAck int64 `json:"beforeAck"`
-	// Late: deliveries after the write was counted as lost; not in Delivered.
+	// Late: after the write was counted as lost; not in Delivered
 	Late            int64   `json:"late,omitempty"`
 	Events          int64   `json:"events"` // all that were read
 	Bookmarks       int64   `json:"bookmarks"`
 	Reconnects      int64   `json:"reconnects"`          // watches resumed by resourceVersion
 	Relists         int64   `json:"relists"`             // watches that had to list again (410)
 	Delivery        Latency `json:"delivery"`            // from the write's acknowledgement
-	External        Latency `json:"external"`            // Delivery without the time that may be the generator's own
-	SlowestPerWatch Latency `json:"slowestPerWatch"`     // each watch's slowest delivery: is one watcher slow, or all?
+	External        Latency `json:"external"`            // Delivery without the generator's stalls
+	SlowestPerWatch Latency `json:"slowestPerWatch"`     // is one watcher slow, or all?
 	Lossy           int     `json:"lossy"`               // watches that lost an event
 	WorstLost       int64   `json:"worstLost"`           // events that the worst watch lost
 	Bytes           int64   `json:"bytes"`               // of events
-	Malformed       int64   `json:"malformed,omitempty"` // streams given up because their data was no event
-	Slow            int     `json:"slow,omitempty"`      // slow consumers on purpose; not in Delivery
+	Malformed       int64   `json:"malformed,omitempty"` // streams given up: their data was no event
+	Slow            int     `json:"slow,omitempty"`      // consumers slow on purpose; not in Delivery
 }
 
 // Changes holds the results of one stream of measured writes in a phase.
 type Changes struct {
 	Requests
-	Acknowledged int64 `json:"acknowledged"` // writes, each of which every watch must deliver once
+	Acknowledged int64 `json:"acknowledged"` // writes that every watch must deliver once
 }
 
 // Workload is the progress of pods in a phase, by arrival of watch events at the
@@ -133,7 +127,7 @@ type Workload struct {
 	PodsCreated int64 `json:"podsCreated"`
 	PodsReady   int64 `json:"podsReady"`
 	PodsDeleted int64 `json:"podsDeleted"`
-	// PodsUnmeasured: created pods first seen in a list; not in the distributions.
+	// PodsUnmeasured: first seen in a list; not in the distributions
 	PodsUnmeasured int64     `json:"podsUnmeasured,omitempty"`
 	Reconnects     int64     `json:"reconnects,omitempty"` // of the tracker's watches
 	Relists        int64     `json:"relists,omitempty"`    // of the tracker's watches
@@ -143,9 +137,9 @@ type Workload struct {
 	External       Latency   `json:"external"`             // Startup without the generator's stalls
 	ToEndpoint     Latency   `json:"toEndpoint"`           // Ready until in an EndpointSlice
 	Rollouts       []Rollout `json:"rollouts,omitempty"`   // begun in this phase
-	// NotReadyAfter: node failure until all failed nodes were seen NotReady.
+	// NotReadyAfter: node failure until all failed nodes were seen NotReady
 	NotReadyAfter *float64 `json:"notReadyAfterSeconds,omitempty"`
-	// RecoveredAfter: node failure until every Deployment was whole again.
+	// RecoveredAfter: node failure until every Deployment was whole again
 	RecoveredAfter *float64 `json:"recoveredAfterSeconds,omitempty"`
 }
 
@@ -162,9 +156,8 @@ type Rollout struct {
 // Hop is one step of a rollout: when its first and its last piece arrived at the
 // generator, in seconds since the rollout began.
 type Hop struct {
-	// Name: "api write" (acknowledged), "replicaset" (made and scaled), "pods" (made),
-	// "binding" (with a node), "ready", "endpointslice" (ready in one; of a Deployment
-	// with a Service)
+	// Name: "api write" (acknowledged), "replicaset" (made and scaled), "pods" (made), "binding",
+	// "ready", "endpointslice" (of a Deployment with a Service)
 	Name  string   `json:"name"`
 	Count int64    `json:"count"` // pieces that arrived
 	First *float64 `json:"firstSeconds,omitempty"`
@@ -176,14 +169,12 @@ type Nodes struct {
 	Count               int     `json:"count"`
 	Fidelity            string  `json:"fidelity"`                      // kubelet or shared
 	ReadySeconds        float64 `json:"readySeconds"`                  // start of registration until all were Ready
-	ReadyStalledSeconds float64 `json:"readyStalledSeconds,omitempty"` // of these the generator was stalled
+	ReadyStalledSeconds float64 `json:"readyStalledSeconds,omitempty"` // of these, stalled
 	Heartbeats          int64   `json:"heartbeats"`                    // acknowledged lease renewals
-	// MissedByGenerator: renewals not begun within one interval of their intended
-	// time, or not acknowledged before the next was due where over half of that time
-	// went by in the generator.
+	// MissedByGenerator: renewals begun over one interval late, or not acknowledged before
+	// the next was due where over half of that time was the generator's
 	MissedByGenerator int64 `json:"missedByGenerator"`
-	// MissedByServer: renewals begun in time, not acknowledged before the next was
-	// due.
+	// MissedByServer: others not acknowledged before the next was due
 	MissedByServer int64            `json:"missedByServer"`
 	Delayed        int64            `json:"delayed,omitempty"` // late on purpose (slowKubelet)
 	Heartbeat      Latency          `json:"heartbeat"`         // renewals, from their intended start
@@ -207,7 +198,7 @@ type Generator struct {
 	GCCPU          float64 `json:"gcCPUSeconds"`
 	BacklogMax     int64   `json:"backlogMaxBytes"` // sent by API servers and not read yet, over all connections
 	SchedulingLag  Latency `json:"schedulingLag"`   // lateness of a 10 ms ticker
-	// Saturated: bounds that were passed, one line each; the run could not be judged.
+	// Saturated: bounds that were passed: the run could not be judged
 	Saturated []string `json:"saturated,omitempty"`
 }
 

@@ -8,16 +8,14 @@ const PulseFile = "pulse.jsonl"
 // Recovery holds the effects of a run's faults and the time to recover from them:
 // docs/reference/recovery.md.
 type Recovery struct {
-	// SlotSeconds: width of a slot of pulse.jsonl, the resolution of times from
-	// requests.
+	// SlotSeconds: resolution of times from requests
 	SlotSeconds float64 `json:"slotSeconds"`
-	// StretchSeconds: a load is back inside its bound, and a run of failures over,
-	// after this time.
+	// StretchSeconds: after which a load is back, a run of failures over
 	StretchSeconds float64         `json:"stretchSeconds"`
 	Faults         []FaultRecovery `json:"faults,omitempty"`    // in order of begin
 	Handovers      []Handover      `json:"handovers,omitempty"` // of leases and of etcd's leader, in order of time
 	Restarts       []Restart       `json:"restarts,omitempty"`  // in order of the old process' end
-	Missing        []string        `json:"missing,omitempty"`   // figures that could not be computed, and why, one line each
+	Missing        []string        `json:"missing,omitempty"`   // figures not computed, and why
 }
 
 // FaultRecovery is one fault and its effects until the next fault begins.
@@ -28,45 +26,42 @@ type FaultRecovery struct {
 	Detail string    `json:"detail,omitempty"`
 	Phase  string    `json:"phase"` // in which it began
 	Begin  time.Time `json:"begin"` // when it was in force
-	// End: null: not undone in the recording; begin, of a fault without length.
+	// End: null: not undone in the recording
 	End            *time.Time     `json:"end,omitempty"`
 	Loads          []LoadRecovery `json:"loads,omitempty"` // running when it began, or later
 	Relists        RelistStorm    `json:"relistStorm"`
-	LeaseFailover  *float64       `json:"leaseFailoverSeconds,omitempty"`  // the longest of those it caused; null: none
-	LeaderFailover *float64       `json:"leaderFailoverSeconds,omitempty"` // the same of etcd's leader
-	// Leaderless: roles whose leader's process ended and whose successor was not
-	// observed, as Handover.Of.
+	LeaseFailover  *float64       `json:"leaseFailoverSeconds,omitempty"` // the longest
+	LeaderFailover *float64       `json:"leaderFailoverSeconds,omitempty"`
+	// Leaderless: roles whose leader ended and whose successor was not observed
 	Leaderless []string `json:"unled,omitempty"`
 }
 
-// LoadRecovery holds the effect of a fault on one request load. A request counts in
-// the slot in which it ended.
+// LoadRecovery holds the effect of a fault on one request load, in the figures of
+// docs/reference/recovery.md.
 type LoadRecovery struct {
 	Load string `json:"load"`
-	// Bound: of every request, intended start to the last byte of a 2xx answer.
+	// Bound: of every request
 	Bound float64 `json:"boundSeconds"`
-	// Affected: a request failed or took longer than the bound in a slot of the fault.
+	// Affected: a request failed or broke the bound in a slot of the fault
 	Affected    bool             `json:"affected"`
-	Silent      bool             `json:"silent,omitempty"`          // no request ended in a slot of the fault: its effect is unknown
-	ErrorWindow float64          `json:"errorWindowSeconds"`        // from the first such slot to the end of the last
-	Open        bool             `json:"errorWindowOpen,omitempty"` // the load was outside its bound to the last slot
-	From        *float64         `json:"fromSeconds,omitempty"`     // begin of the error window, since the fault's begin
-	Until       *float64         `json:"untilSeconds,omitempty"`    // end of the error window, since the fault's begin
-	Succeeded   int64            `json:"succeeded"`                 // in the error window: 2xx, slow ones included
+	Silent      bool             `json:"silent,omitempty"` // no request ended in its slots: effect unknown
+	ErrorWindow float64          `json:"errorWindowSeconds"`
+	Open        bool             `json:"errorWindowOpen,omitempty"` // outside its bound to the last slot
+	From        *float64         `json:"fromSeconds,omitempty"`     // of the error window, since the fault's begin
+	Until       *float64         `json:"untilSeconds,omitempty"`    // of the error window, since the fault's begin
+	Succeeded   int64            `json:"succeeded"`                 // 2xx in the error window, slow ones included
 	Failed      int64            `json:"failed"`                    // in the error window
 	Unsent      int64            `json:"unsent"`                    // in the error window
-	SlowSlots   int64            `json:"slowSlots"`                 // without failure, slowest request over the bound
+	SlowSlots   int64            `json:"slowSlots"`                 // without failure, over the bound
 	Outcomes    map[string]int64 `json:"outcomes,omitempty"`        // of failed requests, as in Requests
-	Slowest     float64          `json:"slowestSeconds"`            // in the error window
-	// FirstSuccess: fault's begin to the first success after the first failure; null:
-	// nothing failed, or nothing succeeded later.
+	Slowest     float64          `json:"slowestSeconds"`
+	// FirstSuccess: null: nothing failed, or nothing succeeded later
 	FirstSuccess *float64 `json:"firstSuccessSeconds,omitempty"`
-	// FirstSuccessAfterEnd: the same since the fault's end; negative during the fault.
+	// FirstSuccessAfterEnd: negative during the fault
 	FirstSuccessAfterEnd *float64 `json:"firstSuccessAfterEndSeconds,omitempty"`
-	// Back: fault's end until the load held its bound for a whole stretch; null: it
-	// did not, or the phase was too short.
+	// Back: null: it was not, or the phase was too short
 	Back *float64 `json:"backSeconds,omitempty"`
-	// BackAtLeast: the load was certainly not back before; null where Back is known.
+	// BackAtLeast: null where Back is known
 	BackAtLeast    *float64 `json:"backAtLeastSeconds,omitempty"`
 	AlreadyFailing bool     `json:"alreadyFailing,omitempty"` // outside its bound before the fault too
 	Detail         string   `json:"detail,omitempty"`         // why a figure is missing, or what limits it
@@ -76,8 +71,7 @@ type LoadRecovery struct {
 type RelistStorm struct {
 	Relists int64 `json:"relists"` // of all watch loads, histories and nodes
 	Breaks  int64 `json:"breaks"`  // streams that ended out of turn
-	// WithinSeconds: the time counted after the fault's end; less if the next fault
-	// began sooner.
+	// WithinSeconds: less if the next fault began sooner
 	WithinSeconds float64          `json:"withinSeconds"`
 	PeakPerSecond int64            `json:"peakPerSecond"`
 	Last          *float64         `json:"lastSeconds,omitempty"` // fault's begin to the last relist
@@ -90,8 +84,7 @@ type Handover struct {
 	From string    `json:"from,omitempty"` // empty: not known
 	To   string    `json:"to"`
 	At   time.Time `json:"at"` // when the new holder was observed
-	// Lost: when the former holder's process ended or a fault on it began; null: not
-	// known.
+	// Lost: null: not known
 	Lost     *time.Time `json:"lost,omitempty"`
 	Failover *float64   `json:"failoverSeconds,omitempty"` // Lost to At
 	Fault    string     `json:"fault,omitempty"`           // ID of its cause
@@ -116,17 +109,15 @@ type Signal struct {
 	Steady SignalWindow  `json:"steady"`
 	Under  SignalWindow  `json:"under"` // while the fault was in force
 	After  *SignalWindow `json:"after,omitempty"`
-	// Noise: standard deviation of the steady samples, at least 1% of the largest
-	// absolute value of steady and under samples.
+	// Noise: of the steady samples
 	Noise float64 `json:"noise"`
-	Floor bool    `json:"noiseFloor,omitempty"` // that least noise was used
-	// Extreme: mean of the third of the under samples farthest from the steady mean,
-	// above or below.
+	Floor bool    `json:"noiseFloor,omitempty"` // the least noise was used
+	// Extreme: of the under samples
 	Extreme float64  `json:"extreme"`
-	Moved   *float64 `json:"movedNoises,omitempty"` // |extreme - steady mean| / noise
-	// Returned: within 3 noises, or a tenth of the movement, of the steady mean.
+	Moved   *float64 `json:"movedNoises,omitempty"`
+	// Returned: came back to the steady mean
 	Returned *bool    `json:"returned,omitempty"`
-	Last     *float64 `json:"last,omitempty"`   // mean of the last third of the after samples
+	Last     *float64 `json:"last,omitempty"`   // of the after samples
 	Detail   string   `json:"detail,omitempty"` // why there is no judgement
 }
 

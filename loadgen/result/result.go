@@ -46,25 +46,25 @@ const (
 type Result struct {
 	Schema string `json:"schema"` // stormglass.result/v1
 	Run    Run    `json:"run"`    // as in run.json
-	// Verdict: "fail" if any gate failed, else "no data" if anything could not be
-	// judged, else "pass"
+	// Verdict: "fail" if any gate failed, else "no data" if anything could not be judged,
+	// else "pass"
 	Verdict      Verdict         `json:"verdict"`
 	ExitCode     int             `json:"exitCode"`            // of `loadgen run`: 0, 1, 3 or 4
-	Reasons      []string        `json:"reasons"`             // why the verdict is not pass, one line each
+	Reasons      []string        `json:"reasons"`             // why the verdict is not pass
 	Notes        []string        `json:"notes,omitempty"`     // what to know before believing the verdict
 	Gates        []Gate          `json:"gates"`               // in the scenario's order
-	Key          []KeyMetric     `json:"keyMetrics"`          // always all four, in this order
+	Key          []KeyMetric     `json:"keyMetrics"`          // always all four
 	Measurements Measurements    `json:"measurements"`        // as in measurements.json
-	Breakdown    []Breakdown     `json:"breakdown,omitempty"` // each load's mean latency split, phase by phase
+	Breakdown    []Breakdown     `json:"breakdown,omitempty"` // by phase and load
 	Recovery     *Recovery       `json:"recovery,omitempty"`
 	Signals      []Signal        `json:"signals,omitempty"`
-	Figures      []Figure        `json:"figures,omitempty"` // the rows of the comparison of variants
+	Figures      []Figure        `json:"figures,omitempty"` // rows of the comparison of variants
 	Components   []ComponentCost `json:"components"`
 }
 
 // Run is run.json: what was run, where, when.
 type Run struct {
-	ID           string    `json:"id"` // unique; the value of the label on all that the run creates
+	ID           string    `json:"id"` // unique; the label's value on all that the run creates
 	Scenario     string    `json:"scenario"`
 	Variant      string    `json:"variant,omitempty"` // empty: the scenario as written
 	Started      time.Time `json:"started"`           // before the control plane was started
@@ -73,22 +73,20 @@ type Run struct {
 	Overrides    []string  `json:"overrides,omitempty"`    // values of --set
 	WithoutGates []string  `json:"withoutGates,omitempty"` // left out by --without-gate
 	Warnings     []string  `json:"warnings,omitempty"`     // of the checks before the start
-	// MissedFaults: faults that never began or were lost early, one line each; the run
-	// cannot pass.
+	// MissedFaults: faults that never began or were lost early: no pass
 	MissedFaults []string `json:"missedFaults,omitempty"`
 	Interrupted  bool     `json:"interrupted"`       // by the user
 	Failure      string   `json:"failure,omitempty"` // how the environment failed (exit 4)
-	// Left: objects that could not be removed from a user's cluster, why, and the
-	// command that removes them.
+	// Left: objects not removed from a user's cluster, why, and the command that does
 	Left     string   `json:"left,omitempty"`
 	Versions Versions `json:"versions"`
 	Host     Host     `json:"host"`
 	Cluster  Cluster  `json:"cluster"`
-	// UnexpectedExits: components that ended by themselves, one line each: those that
-	// ended the plane and, in result.json, those that no fault accounts for.
+	// UnexpectedExits: components that ended the plane by their end and, in result.json,
+	// those whose end no fault accounts for
 	UnexpectedExits []string `json:"unexpectedExits,omitempty"`
-	// Files: SHA-256 of each file that judging reads, by path: of the scenario from
-	// the start, of the others from the end.
+	// Files: SHA-256 of each file that judging reads, by path: of the scenario at the start,
+	// of others at the end
 	Files  map[string]string `json:"files,omitempty"`
 	Digest string            `json:"digest,omitempty"` // SHA-256 of run.json itself, with zeros in its place
 }
@@ -113,7 +111,7 @@ type Host struct {
 
 // Cluster is the target of the run.
 type Cluster struct {
-	Bundled      bool                `json:"bundled"`    // a plane that Stormglass started for this run
+	Bundled      bool                `json:"bundled"`    // started for this run
 	Name         string              `json:"name"`       // the kubeconfig's context
 	Server       string              `json:"server"`     // URL
 	Deviations   []control.Deviation `json:"deviations"` // empty for a user's cluster
@@ -130,18 +128,16 @@ type Gate struct {
 	Over      []string `json:"over"`           // phases
 	Verdict   Verdict  `json:"verdict"`        // pass, fail or no data
 	Value     *float64 `json:"value"`          // null: no data
-	// Withheld: a value that is not judged, because the generator was saturated or its
-	// own delay decides.
+	// Withheld: a value not judged: the generator was saturated, or its own delay decides
 	Withheld *float64 `json:"withheld,omitempty"`
-	// AtLeast: the true value is at least Value: the awaited state was not observed.
+	// AtLeast: Value is a least one: the awaited state was not observed
 	AtLeast bool    `json:"atLeast,omitempty"`
 	Bound   float64 `json:"bound"`
-	// BrokenIn: phases whose value broke the bound; empty where the value is of no
-	// single phase.
+	// BrokenIn: phases whose value broke the bound; empty where it is of no single phase
 	BrokenIn []string `json:"brokenIn,omitempty"`
 	Op       string   `json:"op"` // "<=" or ">="
-	// Unit: of Value and Bound: "seconds", "ratio", "bytes", "count", "per hour", "per
-	// second", or "" for a bare number.
+	// Unit: "seconds", "ratio", "bytes", "count", "per hour", "per second", or "" for a bare
+	// number
 	Unit   string `json:"unit"`
 	Detail string `json:"detail,omitempty"` // how the value came about, or why there is none
 }
@@ -162,8 +158,7 @@ type Figure struct {
 // KeyMetric is one of the four metrics of the first screen.
 type KeyMetric struct {
 	Name string `json:"name"` // the metric's
-	// Rows: over the whole run: one for each verb of
-	// apiserver_request_duration_seconds, one otherwise.
+	// Rows: over the whole run: one, or one for each verb
 	Rows    []KeyRow `json:"rows"`
 	Missing string   `json:"missing,omitempty"` // why there are no rows
 }

@@ -16,7 +16,7 @@ import (
 // comments.
 func TestScenarioDoc(t *testing.T) {
 	page := schemadoc.Page{
-		File: "../../docs/reference/scenarios.md", Intro: faultKinds(), Tag: "yaml", Documented: true,
+		File: "../../docs/reference/scenarios.md", Intro: faultKinds(), Tag: "yaml", Documented: true, Untyped: []string{"string"},
 		Scalars: map[string]string{
 			"Duration": "duration", "Rate": "rate", "Bytes": "size", "Bound": "bound", "Spread": "spread", "Flags": "map of string",
 		},
@@ -30,12 +30,8 @@ func TestScenarioDoc(t *testing.T) {
 // faultKinds is a table of the kinds of fault.
 func faultKinds() []byte {
 	var b bytes.Buffer
-	b.WriteString("\n## Kinds of fault\n\n| kind | of | what it does | fields, required ones bold |\n|---|---|---|---|\n")
+	b.WriteString("\n## Kinds of fault\n\n| kind | what it does | fields, required ones bold |\n|---|---|---|\n")
 	for _, k := range control.FaultTable() {
-		of := "plane"
-		if k.OfNodes {
-			of = "nodes"
-		}
 		var fields []string
 		for _, name := range k.Takes {
 			format := "`%s`"
@@ -44,7 +40,7 @@ func faultKinds() []byte {
 			}
 			fields = append(fields, fmt.Sprintf(format, name))
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", k.Name, of, k.Short, strings.Join(fields, ", "))
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", k.Name, k.Short, strings.Join(fields, ", "))
 	}
 	return b.Bytes()
 }

@@ -26,13 +26,13 @@ type Scenario struct {
 	Name        string `yaml:"name"`                    // Name: lower-case letters, digits and -, at most 40
 	Description string `yaml:"description,omitempty"`   // for lists and reports
 	Seed        int64  `yaml:"seed,omitempty" zero:"1"` // of everything random, default 1
-	// ControlPlane: the bundled plane; a user's cluster is compared with it.
+	// ControlPlane: of the bundled plane; a user's cluster is compared with it
 	ControlPlane control.Config `yaml:"controlPlane,omitempty"`
 	Nodes        Nodes          `yaml:"nodes,omitempty"`      // simulated ones
 	Record       Record         `yaml:"record,omitempty"`     // of metrics
 	Background   []Load         `yaml:"background,omitempty"` // run through every phase, reported per phase
 	Phases       []Phase        `yaml:"phases"`               // in this order
-	Gates        []Gate         `yaml:"gates,omitempty"`      // all have to pass; without any the run cannot be judged
+	Gates        []Gate         `yaml:"gates,omitempty"`      // all have to pass
 	Signals      []Signal       `yaml:"signals,omitempty"`    // metrics by which the incident shows
 	Variants     []Variant      `yaml:"variants,omitempty"`   // the scenario with some fields set otherwise
 	Compare      []Figure       `yaml:"compare,omitempty"`    // rows of the table of variants
@@ -55,8 +55,7 @@ type Scenario struct {
 
 // Record says how metrics are recorded.
 type Record struct {
-	// Interval: between scrapes, default 5s, at least 1s; every phase begins and ends
-	// with one.
+	// Interval: between scrapes, default 5s, at least 1s
 	Interval Duration `yaml:"interval,omitempty" zero:"5s"`
 	Drop     []string `yaml:"drop,omitempty"` // metric families not to record
 }
@@ -64,8 +63,8 @@ type Record struct {
 // Phase ends after For, or when Until holds, at latest after Within.
 type Phase struct {
 	Name    string   `yaml:"name"`                             // used by gates and results
-	For     Duration `yaml:"for,omitempty" zero:"no end"`      // fixed length; exactly one of For and Until is set
-	Until   string   `yaml:"until,omitempty"`                  // nodesReady, nodesNotReady, podsReady or watchesOpen (above)
+	For     Duration `yaml:"for,omitempty" zero:"no end"`      // fixed length; one of For and Until
+	Until   string   `yaml:"until,omitempty"`                  // a condition (above)
 	Within  Duration `yaml:"within,omitempty" zero:"no bound"` // bound of Until, required with it
 	Actions []Action `yaml:"actions,omitempty"`                // at the start, in this order
 	Faults  []Fault  `yaml:"faults,omitempty"`                 // each begins at its time, whatever the actions do
@@ -82,13 +81,11 @@ type Action struct {
 	MaxUnavailable string `yaml:"maxUnavailable,omitempty"` // of a rollingUpdate, "25%" (the default) or a number
 	CPU            string `yaml:"cpu,omitempty"`            // request of each pod of a deploy, default 10m
 	Memory         string `yaml:"memory,omitempty"`         // request of each pod of a deploy, default 16Mi
-	// EvictAfter: tolerationSeconds of a deploy's pods for not-ready and unreachable
-	// nodes, default 300s.
+	// EvictAfter: a deploy's tolerationSeconds of not-ready and unreachable nodes, default 300s
 	EvictAfter Duration `yaml:"evictAfter,omitempty" zero:"upstream's 300s"`
-	// AntiAffinity: of a deploy's pods by node: "preferred" or "required"; default
-	// none.
+	// AntiAffinity: of a deploy's pods by node: "preferred" or "required"; default none
 	AntiAffinity string `yaml:"antiAffinity,omitempty"`
-	// TopologySpread: constraints of a deploy's pods; default: the scheduler's.
+	// TopologySpread: of a deploy's pods; default: the scheduler's
 	TopologySpread []TopologySpread `yaml:"topologySpread,omitempty"`
 }
 
@@ -101,19 +98,17 @@ type TopologySpread struct {
 
 // Gate is one condition for the run to pass.
 type Gate struct {
-	// Name: unique; --set gates.NAME.max=... addresses it.
+	// Name: unique
 	Name      string `yaml:"name"`
-	Objective string `yaml:"objective,omitempty"` // built-in; exactly one of Objective, Expr and Alert is set
-	// Expr: PromQL with exactly one result, evaluated at the end of the phases in
-	// Over; $window is their length.
+	Objective string `yaml:"objective,omitempty"` // built-in; one of Objective, Expr and Alert
+	// Expr: PromQL with one result (docs/reference/objectives.md)
 	Expr string `yaml:"expr,omitempty"`
-	// Alert: one of docs/reference/alerts.md, or of rules given to `loadgen gate`.
+	// Alert: one of docs/reference/alerts.md, or of `loadgen gate --rules`
 	Alert string `yaml:"alert,omitempty"`
-	// Fires: whether Alert must fire in one of the phases in Over, or must not.
+	// Fires: whether Alert must fire in one of the phases, or must not
 	Fires *bool  `yaml:"fires,omitempty"`
 	Load  string `yaml:"load,omitempty"` // whose client-side objective is judged
-	// Max: highest value that passes; exactly one of Max and Min is set, but for an
-	// Alert.
+	// Max: highest value that passes; one of Max and Min, but for an Alert
 	Max    *Bound   `yaml:"max,omitempty"`
 	Min    *Bound   `yaml:"min,omitempty"`                                           // lowest value that passes
 	Signal string   `yaml:"signal,omitempty"`                                        // of signal-moved and signal-returned

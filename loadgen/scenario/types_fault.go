@@ -9,23 +9,23 @@ import (
 // Fault breaks components of a bundled control plane, or simulated nodes.
 type Fault struct {
 	Kind string `yaml:"kind"` // one of the kinds above
-	// Component: a name ("etcd-0"), a kind ("etcd": all), or a kind with -leader or
-	// -follower, looked up at the begin; default for slowFsync: all of etcd.
+	// Component: a name, kind or role, as in docs/reference/faults.md; default for slowFsync:
+	// all of etcd
 	Component  string   `yaml:"component,omitempty"`
 	Components []string `yaml:"components,omitempty"` // several of them
 	// Peers: other ends of the links of a networkDelay or partition, default all.
 	Peers []string `yaml:"peers,omitempty"`
 	After Duration `yaml:"after,omitempty"` // since the phase's start, default 0s
-	// For: default: to the phase's end, at which it ends anyway.
+	// For: default: to the phase's end
 	For    Duration `yaml:"for,omitempty" zero:"to the phase's end"`
 	Repeat int      `yaml:"repeat,omitempty" zero:"1"` // how often, Every apart; default 1
 	Every  Duration `yaml:"every,omitempty"`           // from one begin to the next
 
 	Fraction float64 `yaml:"fraction,omitempty"` // of all simulated nodes, over 0, at most 1; drawn by the seed
-	// Delay: of each fsync, of data on a link in each direction, of a webhook's
-	// answers, or of a slowKubelet's writes, heartbeats included.
+	// Delay: of each fsync, of data in each direction, of a webhook's answers, or of a
+	// slowKubelet's writes
 	Delay   Duration `yaml:"delay,omitempty"`
-	Jitter  Duration `yaml:"jitter,omitempty"`           // added to or taken from Delay, evenly drawn up to this
+	Jitter  Duration `yaml:"jitter,omitempty"`           // evenly drawn, added to or taken from Delay
 	Files   string   `yaml:"files,omitempty"`            // of a slowFsync: "wal" (the default) or "all"
 	Limit   int      `yaml:"limit,omitempty"`            // of open files
 	Writers int      `yaml:"writers,omitempty" zero:"4"` // of a diskContention, default 4

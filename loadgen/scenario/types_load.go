@@ -8,8 +8,8 @@ import (
 // Load is one stream of work during a phase, or through all of them.
 type Load struct {
 	Name string `yaml:"name,omitempty"` // unique in the run, default the kind
-	// Kind: "requests", "watches", "changes", "history" (judged at the run's end) or
-	// "custom" (requests made by the Go program that runs the scenario)
+	// Kind: "requests", "watches", "changes", "history" or "custom" (made by the Go program
+	// that runs the scenario)
 	Kind string `yaml:"kind"`
 
 	Rate Rate `yaml:"rate,omitempty"` // of arrivals, or of opening watches: "50/s", "300/m"
@@ -18,9 +18,8 @@ type Load struct {
 	Shape   Shape  `yaml:"shape,omitempty"` // how the rate changes; default: it does not
 	// MaxInFlight: open requests; further arrivals are unsent; default 1000.
 	MaxInFlight int      `yaml:"maxInFlight,omitempty" zero:"1000"`
-	Timeout     Duration `yaml:"timeout,omitempty" zero:"60s"` // of a request, default 60s, as kubectl's
-	// Connections: HTTP/2, taken in turn; more are opened when all are full; default
-	// 4.
+	Timeout     Duration `yaml:"timeout,omitempty" zero:"60s"` // of a request, default 60s
+	// Connections: HTTP/2, taken in turn, more when all are full; default 4
 	Connections int `yaml:"connections,omitempty" zero:"4"`
 
 	// What each request asks, unless Mix says more; of watches, what is watched.
@@ -30,36 +29,33 @@ type Load struct {
 	// Objects: of each resource, made beforehand; default 100 for requests, 5 for a
 	// history, else 1.
 	Objects int `yaml:"objects,omitempty" zero:"100 for requests, 5 for a history, else 1"`
-	// Namespaces: that the objects are spread over, default 1; further ones are made
-	// for the load.
+	// Namespaces: of the objects, default 1; further ones are made
 	Namespaces int `yaml:"namespaces,omitempty" zero:"1"`
 	// Spread: of objects over namespaces: "even" (the default) or "zipf" (a share of
 	// 1/k for the k-th)
 	Spread string      `yaml:"spread,omitempty"`
 	Size   Bytes       `yaml:"size,omitempty" zero:"1KiB"` // of each object's payload, default 1KiB
 	Sizes  []SizeShare `yaml:"sizes,omitempty"`            // drawn by weight, instead of Size
-	// Object: manifest for resources that Stormglass has none for; name, namespace and
-	// labels are put in, the payload goes into an annotation.
+	// Object: manifest of other resources; name, namespace and labels are put in, the payload
+	// into an annotation
 	Object any `yaml:"object,omitempty"`
 	// Tenants: impersonated in turn by share; default: the load's own identity.
 	Tenants []Tenant `yaml:"tenants,omitempty"`
 
 	Count int  `yaml:"count,omitempty"` // of watches, opened at Rate
 	Hold  bool `yaml:"hold,omitempty"`  // keep this phase's watches open to the end of the run
-	// Connect: "shared" (connections filled to the server's limit of streams, as one
-	// Go client does; the default) or "each" (one for every watch)
+	// Connect: "shared" (connections filled to the server's limit of streams; the default)
+	// or "each" (one for every watch)
 	Connect string `yaml:"connect,omitempty"`
 	// Start: "list" (one list for all watches; the default) or "watchList" (each asks
 	// for the initial events, as informers do)
 	Start string      `yaml:"start,omitempty"`
 	Slow  SlowWatches `yaml:"slow,omitempty"` // slow consumers among the watches
 
-	// Watches: name of the load whose objects are written and whose watches must
-	// deliver each write.
+	// Watches: the load whose objects are written and whose watches must deliver each write
 	Watches string `yaml:"watches,omitempty"`
 
-	// Clients: of a history, each writes and reads one operation at a time; default 5,
-	// together 20/s.
+	// Clients: of a history, each with one operation at a time; default 5, together 20/s
 	Clients  int `yaml:"clients,omitempty" zero:"5"`
 	Watchers int `yaml:"watchers,omitempty" zero:"3"` // of a history, each of all registers; default 3
 }
@@ -69,13 +65,13 @@ type Operation struct {
 	// Verb: "get", "list", "create", "update", "patch", "delete" or "apply"
 	Verb   string  `yaml:"verb,omitempty"`
 	Weight float64 `yaml:"weight,omitempty" zero:"1"` // in a mix, default 1
-	// Resource: as "deployments.apps", default configmaps. Objects are made of
-	// configmaps, secrets, services, serviceaccounts, leases.coordination.k8s.io, pods
-	// and widgets.load.stormglass.dev (a custom resource made for the run); others
-	// that are written need an Object.
+	// Resource: as "deployments.apps", default configmaps. Written are configmaps, secrets,
+	// services, serviceaccounts, leases.coordination.k8s.io, pods,
+	// widgets.load.stormglass.dev (a custom resource made for the run); others need an
+	// Object
 	Resource string `yaml:"resource,omitempty"`
-	// ResourceVersion: of a get or list: "" (consistent), "0" (any cached state), of a
-	// list also "exact" (the version of the load's first list)
+	// ResourceVersion: "" (consistent), "0" (any cached state), of a list also "exact" (the version of
+	// the load's first list)
 	ResourceVersion string `yaml:"resourceVersion,omitempty"`
 	Limit           int    `yaml:"limit,omitempty"`         // of a list's page, default none
 	AllPages        bool   `yaml:"allPages,omitempty"`      // go on to a list's last page, as one request
@@ -101,8 +97,7 @@ type Shape struct {
 	Every     Duration `yaml:"every,omitempty"`     // length of a step or period, or between bursts
 	Burst     int      `yaml:"burst,omitempty"`     // arrivals of each
 	Amplitude float64  `yaml:"amplitude,omitempty"` // fraction of the rate, over 0, at most 1
-	// File: lines of seconds since the start, in order; # begins a comment. Beside the
-	// scenario file, or absolute.
+	// File: lines of seconds since the start, in order; beside the scenario file, or absolute
 	File  string  `yaml:"file,omitempty"`
 	Speed float64 `yaml:"speed,omitempty" zero:"1"` // of a replay, default 1; 2 halves all times
 
@@ -123,10 +118,9 @@ type Tenant struct {
 	Share  float64  `yaml:"share,omitempty" zero:"1"` // of arrivals, default 1
 }
 
-// SlowWatches read a stream's window of data, then so much per second, as a client
-// with a slow handler does.
+// SlowWatches read a stream's window of data, then so much per second.
 type SlowWatches struct {
-	Fraction       float64 `yaml:"fraction,omitempty"`            // of the load's watches, 0 to 1, on connections of their own
+	Fraction       float64 `yaml:"fraction,omitempty"`            // of the load's watches, 0 to 1
 	BytesPerSecond Bytes   `yaml:"bytesPerSecond,omitempty"`      // read by each; 0: none
 	Window         Bytes   `yaml:"window,omitempty" zero:"64KiB"` // that the server may send ahead, default 64KiB
 }

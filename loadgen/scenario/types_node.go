@@ -6,26 +6,21 @@ type Nodes struct {
 	// Fidelity: "kubelet" (own connection and watches; the default) or "shared" (one
 	// watch for all)
 	Fidelity string `yaml:"fidelity,omitempty"`
-	// KubeProxy: add a kube-proxy's watches of services, endpointslices and its node,
-	// on its own connection; with fidelity kubelet.
+	// KubeProxy: add a kube-proxy's connection and watches; with fidelity kubelet
 	KubeProxy bool `yaml:"kubeProxy,omitempty"`
-	// Events: post a kubelet's four Events for each pod, nearly half of its requests;
-	// with fidelity kubelet.
+	// Events: post a kubelet's four Events for each pod; with fidelity kubelet
 	Events bool        `yaml:"events,omitempty"`
 	Zones  int         `yaml:"zones,omitempty" zero:"3"`  // default 3
 	CPU    string      `yaml:"cpu,omitempty"`             // allocatable of each, default 8
 	Memory string      `yaml:"memory,omitempty"`          // allocatable of each, default 32Gi
 	Pods   int         `yaml:"pods,omitempty" zero:"110"` // that each can hold, default 110
 	Shapes []NodeShape `yaml:"shapes,omitempty"`          // kinds of nodes, drawn by weight
-	// LeaseRenew: interval, less than the controller manager's node-monitor-grace-
-	// period (50s); default 10s.
+	// LeaseRenew: default 10s; less than node-monitor-grace-period (50s)
 	LeaseRenew Duration `yaml:"leaseRenew,omitempty" zero:"10s"`
-	// LeaseDuration: in the Lease's spec, default four times LeaseRenew; the
-	// controller manager ignores it.
+	// LeaseDuration: default four times LeaseRenew; upstream ignores it
 	LeaseDuration Duration `yaml:"leaseDuration,omitempty" zero:"four times leaseRenew"`
 	StatusReport  Duration `yaml:"statusReport,omitempty" zero:"5m"` // interval of unchanged reports, default 5m
-	// PodStart: from seeing a bound pod to ready containers, without images; default
-	// 0s.
+	// PodStart: from seeing a bound pod to ready containers, without images; default 0s
 	PodStart     Spread `yaml:"podStart,omitempty"`
 	ImagePull    Spread `yaml:"imagePull,omitempty"`                // of an image new to the node, one after another; default 0s
 	RegisterRate Rate   `yaml:"registerRate,omitempty" zero:"50/s"` // default 50/s

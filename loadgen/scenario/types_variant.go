@@ -4,15 +4,14 @@ package scenario
 type Variant struct {
 	Name        string `yaml:"name"`                  // used by --variant, gates and results
 	Description string `yaml:"description,omitempty"` // in a sentence
-	// Set: fields by path, "controlPlane.etcd.topology: external", laid over the
-	// scenario and over --set.
+	// Set: fields by path, laid over the scenario and over --set
 	Set map[string]any `yaml:"set,omitempty"`
 }
 
 // Figure is one row of the table of variants: a gate without a bound.
 type Figure struct {
 	Name      string   `yaml:"name"`                                                    // unique
-	Objective string   `yaml:"objective,omitempty"`                                     // built-in; exactly one of Objective and Expr is set
+	Objective string   `yaml:"objective,omitempty"`                                     // built-in; one of Objective and Expr
 	Expr      string   `yaml:"expr,omitempty"`                                          // PromQL, as a gate's
 	Unit      string   `yaml:"unit,omitempty"`                                          // of Expr, as a signal's
 	Load      string   `yaml:"load,omitempty"`                                          // whose client-side objective is judged
@@ -21,11 +20,10 @@ type Figure struct {
 }
 
 // Signal is an incident's own metric: it lies still in the steady phases,
-// moves under the fault, and comes back after it.
+// moves under the fault, and comes back.
 type Signal struct {
 	Name string `yaml:"name"` // unique
-	// Expr: PromQL with one result, evaluated over and over; $window is two and a half
-	// scrape intervals.
+	// Expr: PromQL with one result (docs/reference/recovery.md)
 	Expr string `yaml:"expr"`
 	// Unit: "seconds", "ratio", "bytes", "count", "per second" or "per hour"; default
 	// a bare number.

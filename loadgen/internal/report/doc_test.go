@@ -16,6 +16,7 @@ var update = flag.Bool("update", false, "rewrite golden files and docs/reference
 func TestResultDoc(t *testing.T) {
 	page := schemadoc.Page{
 		File: "../../../docs/reference/result.md", Tag: "json", Scalars: map[string]string{"Verdict": "string"},
+		Untyped: []string{"integer", "number", "number or null"},
 	}
 	// Both packages have a Cluster: of control only what results hold.
 	if err := errors.Join(page.Read("../../../controlplane/control", "Deviation"), page.Read("../../result")); err != nil {

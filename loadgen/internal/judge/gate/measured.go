@@ -98,7 +98,7 @@ func measured() []Objective {
 		},
 		{
 			Name: "watch-lost", client: true, Unit: scenario.Count, Default: "max: 0", Source: ours, of: scenario.DeliveryResults,
-			Doc:     "Deliveries that never came: acknowledged writes times the watches that had to see them, less the first deliveries.",
+			Doc:     "Deliveries that never came: acknowledged writes times their watches, less the first deliveries.",
 			measure: count(func(w result.Watches) int64 { return w.Lost }),
 		},
 		{
@@ -108,7 +108,7 @@ func measured() []Objective {
 		},
 		{
 			Name: "watch-reordered", client: true, Unit: scenario.Count, Default: "max: 0", Source: ours, of: scenario.DeliveryResults,
-			Doc:     "Deliveries of a write that is older, by its resourceVersion, than one that the watch had already delivered, of whatever object.",
+			Doc:     "Deliveries of a write that is older, by its resourceVersion, than one already delivered by the watch, of whatever object.",
 			measure: count(func(w result.Watches) int64 { return w.Reordered }),
 		},
 		{
@@ -142,7 +142,7 @@ func measured() []Objective {
 		},
 		{
 			Name: "missed-heartbeats", Unit: scenario.Count, Default: "max: 0", Source: ours, check: needsNodes,
-			Doc: "Lease renewals that the generator did not begin within one renew interval of their time, over the whole run: a generator that starves its own nodes.",
+			Doc: "Lease renewals that the generator did not begin within one renew interval of their time, over the whole run.",
 			measure: overRun(func(m result.Measurements) reading {
 				if m.Nodes == nil {
 					return reading{missing: "what the nodes did was not recorded"}

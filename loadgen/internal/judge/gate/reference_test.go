@@ -66,8 +66,10 @@ func reference(t *testing.T) string {
 		default:
 			b.WriteString("generator")
 		}
-		if o.Source != "Stormglass' own measurement" {
-			fmt.Fprintf(&b, ". Source: %s", o.Source)
+		// Measurements of ours and the page on recovery are named in the head.
+		source := strings.NewReplacer(ours+"; ", "", ours, "", recoveryDoc+"; ", "", recoveryDoc, "").Replace(o.Source)
+		if source != "" {
+			fmt.Fprintf(&b, ". Source: %s", source)
 		}
 		b.WriteString(".\n")
 		if o.Expr != "" {

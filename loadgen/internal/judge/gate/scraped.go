@@ -66,8 +66,8 @@ func scraped() []Objective {
 		},
 		{
 			Name: "leader-changes", gap: gapCountSeenByAll, Unit: scenario.PerHour, Default: "max: 1/h", Needs: etcd, Source: "etcd documentation on leader elections",
-			Doc: "etcd leader changes, seen by the member that saw most, per hour. A window shorter than an hour counts as an hour: one change in " +
-				"a run of ten minutes is 1/h, not 6/h, since an hour with one change in it is within the bound.",
+			Doc: "etcd leader changes, seen by the member that saw most, per hour. A window shorter than an hour counts as " +
+				"an hour: one change in ten minutes is 1/h.",
 			Expr: `max(round(increase(etcd_server_leader_changes_seen_total{job="etcd"}[$window]))) / $hours`, spans: true,
 		},
 		histogram(Objective{
@@ -82,7 +82,7 @@ func scraped() []Objective {
 		},
 		histogram(Objective{
 			Name: "throttled", gap: gapShared, Default: "max: 1s", Needs: clients, Source: "client-go's rate limiter (QPS and burst)",
-			Doc: "The p99 time that requests of the controller manager and of the scheduler wait for their own client-side rate limiter, of the worse of the two.",
+			Doc: "The p99 time that requests of the controller manager and the scheduler wait for their client-side rate limiter, of the worse.",
 		}, 0.99, "rest_client_rate_limiter_duration_seconds", `job=~"kube-controller-manager|kube-scheduler"`, "job"),
 		{
 			Name: "generator-cpu", gap: gapAgainst, Unit: scenario.Ratio, Default: "max: 10%", Needs: all, Source: "Stormglass' own bound",
