@@ -1,6 +1,8 @@
 package load
 
 import (
+	"context"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/rest"
 
@@ -29,4 +31,12 @@ type Target struct {
 	Callers map[string]Caller
 	// Stalls tells when the generator was not run. Nil: unknown.
 	Stalls *stall.Meter
+}
+
+// Caller makes the requests of a load of kind "custom".
+type Caller interface {
+	// Prepare makes what Do needs, before the first phase.
+	Prepare(ctx context.Context, cfg *rest.Config, namespace string, labels map[string]string) error
+	// Do makes one request. It is called from as many goroutines as are in flight.
+	Do(ctx context.Context) error
 }

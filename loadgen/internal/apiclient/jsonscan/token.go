@@ -1,8 +1,11 @@
 package jsonscan
 
 import (
+	"encoding/binary"
 	"fmt"
+	"math/bits"
 	"strings"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -185,4 +188,73 @@ func (s *Scanner) digit(c byte) state {
 // numberMayEnd reports whether the value being read is a number that may end here.
 func (s *Scanner) numberMayEnd() bool {
 	return s.state == afterZero || s.state == inInteger || s.state == inFraction || s.state == inExponent
+}
+
+// appendMeaning appends what the inside of a checked string stands for, as encoding/json: invalid UTF-8 and
+// surrogates become U+FFFD.
+func appendMeaning(b, inside []byte) []byte {
+	for i := 0; i < len(inside); {
+		c := inside[i]
+		switch {
+		case c != '\\':
+			r, n := rune(c), 1
+			if c >= utf8.RuneSelf {
+				r, n = utf8.DecodeRune(inside[i:])
+			}
+			b = utf8.AppendRune(b, r)
+			i += n
+		case inside[i+1] != 'u':
+			b = append(b, "\"\\/\b\f\n\r\t"[strings.IndexByte(`"\/bfnrt`, inside[i+1])])
+			i += 2
+		default:
+			r := hexRune(inside[i+2:])
+			i += 6
+			if utf16.IsSurrogate(r) {
+				pair := rune(utf8.RuneError)
+				if rest := inside[i:]; len(rest) >= 6 && rest[0] == '\\' && rest[1] == 'u' {
+					pair = utf16.DecodeRune(r, hexRune(rest[2:]))
+				}
+				if r = pair; r != utf8.RuneError {
+					i += 6
+				}
+			}
+			b = utf8.AppendRune(b, r)
+		}
+	}
+	return b
+}
+
+func hexRune(digits []byte) (r rune) {
+	for _, c := range digits[:4] {
+		switch {
+		case c <= '9':
+			c -= '0'
+		default:
+			c = c&^0x20 - 'A' + 10
+		}
+		r = r<<4 | rune(c)
+	}
+	return r
+}
+
+// plain is how many bytes at the head of p are neither quote nor backslash nor control characters, eight at a
+// time.
+func plain(p []byte) int {
+	const low, high = 0x0101010101010101, 0x8080808080808080
+	i := 0
+	for ; i+8 <= len(p); i += 8 {
+		x := binary.LittleEndian.Uint64(p[i:])
+		quote, slash := x^(low*'"'), x^(low*'\\')
+		// The lowest bit set is right: borrows only go up.
+		found := ((quote-low)&^quote | (slash-low)&^slash | (x-low*0x20)&^x) & high
+		if found != 0 {
+			return i + bits.TrailingZeros64(found)/8
+		}
+	}
+	for ; i < len(p); i++ {
+		if c := p[i]; c == '"' || c == '\\' || c < 0x20 {
+			break
+		}
+	}
+	return i
 }

@@ -5,8 +5,11 @@ import (
 	"encoding/json"
 	"math/rand/v2"
 	"net/http"
+	"strconv"
 	"time"
 
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient/h2conn"
+	"github.com/stormglass/stormglass/loadgen/internal/load"
 	"github.com/stormglass/stormglass/loadgen/internal/load/history/check"
 )
 
@@ -144,4 +147,20 @@ func readAnswer(o *check.Operation, body []byte) {
 		return
 	}
 	o.Version, o.Value = version, is.value()
+}
+
+// sample adds a request, with its duration from its sending, to the samples. Good are 2xx answers and conflicts,
+// which clients provoke. Final reads are left out.
+func (l *Load) sample(answer *h2conn.Response, err error, good bool, took time.Duration) {
+	own := min(l.stalls.Late(time.Now()), took)
+	switch {
+	case good:
+		l.requests.Succeeded(took, own)
+	case answer == nil:
+		l.requests.Failed(load.OutcomeOf(err).String(), took, own)
+	case load.Outcome(answer.Status).Success():
+		l.requests.Failed(load.Malformed.String(), took, own)
+	default:
+		l.requests.Failed(strconv.Itoa(answer.Status), took, own)
+	}
 }

@@ -4,6 +4,9 @@ import (
 	"errors"
 	"strconv"
 
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient/jsonscan"
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/protobuf"
 )
 
@@ -110,4 +113,162 @@ func (a *answer) version() uint64 {
 		return 0
 	}
 	return v
+}
+
+var (
+	errNotJSON   = errors.New("the answer is not JSON")
+	errTruncated = errors.New("the answer is not whole JSON")
+	errLongValue = errors.New("the answer's continue token or resourceVersion is too long")
+)
+
+const (
+	// longestKey is more than the wanted keys have, each letter written as \u and its number.
+	longestKey = 128
+	// longestValue bounds what is kept of an answer. etcd's tokens have a few hundred bytes.
+	longestValue = 16 << 10
+)
+
+// document validates one JSON document as encoding/json.Valid does (see the fuzz test), in pieces of any size. It
+// keeps metadata.continue and metadata.resourceVersion.
+type document struct {
+	text  jsonscan.Scanner
+	depth int   // 1 in the document's object, 2 in its metadata
+	field field // whose value was asked for
+	// token and version are "" if there are none that are strings.
+	token, version []byte
+}
+
+type field uint8
+
+const (
+	noField field = iota
+	fieldContinue
+	fieldVersion
+)
+
+func (d *document) reset() {
+	d.text.Reset()
+	d.depth = 0
+	d.token, d.version = d.token[:0], d.version[:0]
+}
+
+// write reads the next piece. After an error the document is of no use.
+func (d *document) write(p []byte) error {
+	d.text.LongestKey, d.text.LongestValue = longestKey, longestValue // the zero value is ready
+	for len(p) > 0 {
+		n, token, err := d.text.Next(p)
+		if err != nil {
+			if errors.Is(err, jsonscan.ErrLong) {
+				return errLongValue
+			}
+			return errNotJSON
+		}
+		p = p[n:]
+		switch token {
+		case jsonscan.Key:
+			d.key(string(d.text.Text()))
+		case jsonscan.String:
+			if d.field == fieldContinue {
+				d.token = append(d.token, d.text.Text()...)
+			} else {
+				d.version = append(d.version, d.text.Text()...)
+			}
+		case jsonscan.Object:
+			d.depth++
+		case jsonscan.End:
+			d.depth--
+		}
+	}
+	return nil
+}
+
+// key asks for what is looked for. The last member of a name counts.
+func (d *document) key(key string) {
+	switch {
+	case d.depth == 1 && key == "metadata":
+		d.token, d.version = d.token[:0], d.version[:0]
+		d.text.Enter()
+	case d.depth == 2 && key == "continue":
+		d.field, d.token = fieldContinue, d.token[:0]
+		d.text.Keep()
+	case d.depth == 2 && key == "resourceVersion":
+		d.field, d.version = fieldVersion, d.version[:0]
+		d.text.Keep()
+	}
+}
+
+// whole reports whether the document has ended.
+func (d *document) whole() error {
+	if d.text.Complete() {
+		return nil
+	}
+	return errTruncated
+}
+
+// Field numbers (apimachinery, runtime and meta/v1, generated.proto).
+const (
+	unknownRaw        = 2
+	itsMetadata       = 1 // of every object and list
+	listMetaContinue  = 3
+	objectMetaVersion = 6
+)
+
+// metadata finds a field in the metadata of an object or list, from the head of its envelope. known: more of the
+// answer would change nothing.
+func metadata(head []byte, f field) (value []byte, known bool) {
+	raw, rawWhole, ok := member(head, unknownRaw)
+	if !ok {
+		return nil, false
+	}
+	meta, metaWhole, ok := member(raw, itsMetadata)
+	if !ok {
+		return nil, rawWhole
+	}
+	number := protowire.Number(listMetaContinue)
+	if f == fieldVersion {
+		number = objectMetaVersion
+	}
+	value, whole, ok := member(meta, number)
+	if !ok {
+		return nil, metaWhole
+	}
+	if !whole {
+		return nil, false
+	}
+	return value, true
+}
+
+// mostBefore is how many fields may stand before a wanted one. It bounds the work of an answer.
+const mostBefore = 8
+
+// member returns the beginning of a field's contents from the head of a message.
+func member(b []byte, number protowire.Number) (contents []byte, whole, ok bool) {
+	for range mostBefore {
+		num, typ, n := protowire.ConsumeTag(b)
+		if n < 0 {
+			return nil, false, false
+		}
+		b = b[n:]
+		if typ != protowire.BytesType {
+			if n = protowire.ConsumeFieldValue(num, typ, b); n < 0 {
+				return nil, false, false
+			}
+			b = b[n:]
+			continue
+		}
+		length, n := protowire.ConsumeVarint(b)
+		if n < 0 {
+			return nil, false, false
+		}
+		b = b[n:]
+		whole = length <= uint64(len(b))
+		if !whole {
+			length = uint64(len(b))
+		}
+		if num == number {
+			return b[:length], whole, true
+		}
+		b = b[length:]
+	}
+	return nil, false, false
 }

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/client-go/rest"
+
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -116,4 +118,14 @@ func defineOnce(ctx context.Context, a *asker, what string, body []byte) (done b
 	}
 	_, err = resolve(ctx, a, scenario.WidgetResource, widgetGroup+"/"+widgetVersion)
 	return err == nil, nil
+}
+
+// DefineWidgets makes the API server serve widgets, as a load's Prepare does. A new definition gets the labels.
+func DefineWidgets(ctx context.Context, config *rest.Config, labels map[string]string) error {
+	a, err := newAsker(config)
+	if err != nil {
+		return err
+	}
+	defer a.close()
+	return defineWidgets(ctx, a, labels)
 }

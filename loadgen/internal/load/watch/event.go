@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/bits"
+	"strconv"
 
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/listwatch"
 )
@@ -51,7 +52,7 @@ type event struct {
 	code int
 	// ends: this bookmark ends the initial events of a WatchList.
 	ends bool
-	// name and namespace are hashes; 0 if absent.
+	// name and namespace are hashes; 0 if absent or empty.
 	name, namespace uint64
 	// stamp is the value of StampAnnotation, valid until take returns.
 	stamp []byte
@@ -85,8 +86,11 @@ const (
 
 var errLongValue = malformed("a value that should be short is not")
 
-// hash tells names apart: multiply and fold, a word at a time.
+// hash tells names apart, with 0 for none: multiply and fold, a word at a time.
 func hash(b []byte) uint64 {
+	if len(b) == 0 {
+		return 0
+	}
 	const prime = 0x9e3779b97f4a7c15
 	h := uint64(len(b)) * prime
 	for ; len(b) >= 8; b = b[8:] {
@@ -117,4 +121,96 @@ func parseVersion(b []byte) (v uint64) {
 		v = v*10 + digit
 	}
 	return v
+}
+
+// level is the object being read. They nest in this order.
+type level uint8
+
+const (
+	outside level = iota
+	levelEvent
+	levelObject
+	levelMetadata
+	levelAnnotations
+)
+
+type field uint8
+
+const (
+	noField field = iota
+	fieldType
+	fieldCode
+	fieldRV
+	fieldName
+	fieldNamespace
+	fieldStamp
+	fieldEnds
+	fieldDescend // the object of the next level
+	// Of protobuf only.
+	fieldEncoding
+	fieldKey   // of an annotation
+	fieldValue // of the annotation with the key read last
+)
+
+func fieldOf(l level, key []byte) field {
+	switch l {
+	case levelEvent:
+		switch string(key) {
+		case "type":
+			return fieldType
+		case "object":
+			return fieldDescend
+		}
+	case levelObject:
+		switch string(key) {
+		case "metadata":
+			return fieldDescend
+		case "code":
+			return fieldCode
+		}
+	case levelMetadata:
+		switch string(key) {
+		case "annotations":
+			return fieldDescend
+		case "resourceVersion":
+			return fieldRV
+		case "name":
+			return fieldName
+		case "namespace":
+			return fieldNamespace
+		}
+	case levelAnnotations:
+		return annotation(key)
+	}
+	return noField
+}
+
+func annotation(key []byte) field {
+	switch string(key) {
+	case StampAnnotation:
+		return fieldStamp
+	case endAnnotation:
+		return fieldEnds
+	}
+	return noField
+}
+
+// set keeps a field's value as it is written, empty for none.
+func (e *event) set(f field, text []byte) {
+	switch f {
+	case fieldType:
+		e.kind = kindOf(text)
+	case fieldCode:
+		e.code, _ = strconv.Atoi(string(text))
+	case fieldRV:
+		e.rv = parseVersion(text)
+	case fieldName:
+		e.name = hash(text)
+	case fieldNamespace:
+		e.namespace = hash(text)
+	case fieldStamp:
+		e.stamp = append(e.stamp[:0], text...)
+	case fieldEnds:
+		e.ends = string(text) == "true"
+	}
 }

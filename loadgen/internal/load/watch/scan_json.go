@@ -2,7 +2,6 @@ package watch
 
 import (
 	"errors"
-	"strconv"
 
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/jsonscan"
 )
@@ -51,10 +50,12 @@ func (s *jsonScanner) feed(p []byte) error {
 		case jsonscan.Key:
 			s.key(s.text.Text())
 		case jsonscan.String:
-			s.string(s.text.Text())
+			if s.field != fieldCode {
+				s.ev.set(s.field, s.text.Text())
+			}
 		case jsonscan.Number:
 			if s.field == fieldCode {
-				s.ev.code, _ = strconv.Atoi(string(s.text.Text()))
+				s.ev.set(fieldCode, s.text.Text())
 			}
 		case jsonscan.Object:
 			if s.level != outside {
@@ -87,23 +88,9 @@ func (s *jsonScanner) key(text []byte) {
 	default:
 		s.text.Keep()
 	}
-	e := &s.ev
-	switch s.field {
-	case fieldType:
-		e.kind = unknownEvent
-	case fieldCode:
-		e.code = 0
-	case fieldRV:
-		e.rv = 0
-	case fieldName:
-		e.name = 0
-	case fieldNamespace:
-		e.namespace = 0
-	case fieldStamp:
-		e.stamp = e.stamp[:0]
-	case fieldEnds:
-		e.ends = false
-	case fieldDescend:
+	s.ev.set(s.field, nil)
+	if s.field == fieldDescend {
+		e := &s.ev
 		e.stamp, e.ends = e.stamp[:0], false
 		if s.level <= levelObject {
 			e.rv, e.name, e.namespace = 0, 0, 0
@@ -111,23 +98,5 @@ func (s *jsonScanner) key(text []byte) {
 		if s.level == levelEvent {
 			e.code = 0
 		}
-	}
-}
-
-func (s *jsonScanner) string(text []byte) {
-	e := &s.ev
-	switch s.field {
-	case fieldType:
-		e.kind = kindOf(text)
-	case fieldRV:
-		e.rv = parseVersion(text)
-	case fieldName:
-		e.name = hash(text)
-	case fieldNamespace:
-		e.namespace = hash(text)
-	case fieldStamp:
-		e.stamp = append(e.stamp[:0], text...)
-	case fieldEnds:
-		e.ends = string(text) == "true"
 	}
 }

@@ -17,7 +17,7 @@ type protoScanner struct {
 	had   [protoLevels]bool   // messages that were opened in this event
 	value uint64              // of the number being read
 	count uint8               // its bytes read so far
-	field protoField
+	field field
 	need  uint64 // bytes to come of a string, or to be skipped
 	entry field  // which annotation the key names
 	named bool   // the key was read
@@ -155,7 +155,7 @@ func (s *protoScanner) number(c byte) error {
 	case inFieldLength:
 		return s.content(v)
 	}
-	if s.field == protoCode {
+	if s.field == fieldCode {
 		s.ev.code = int(int32(v))
 	}
 	s.state = inTag
@@ -168,10 +168,10 @@ func (s *protoScanner) tag(v uint64) error {
 		return malformed("field number %d", number)
 	}
 	s.field = s.meaning(number)
-	if s.field == protoCode && wire != wireVarint {
-		s.field = protoSkip // another kind's
+	if s.field == fieldCode && wire != wireVarint {
+		s.field = noField // another kind's
 	}
-	if s.field != protoSkip && (wire == wireBytes) == (s.field == protoCode) {
+	if s.field != noField && (wire == wireBytes) == (s.field == fieldCode) {
 		return malformed("wire type %d of field %d", wire, number)
 	}
 	switch wire {
@@ -199,9 +199,9 @@ func (s *protoScanner) content(n uint64) error {
 	}
 	s.left[s.level] -= n
 	switch s.field {
-	case protoSkip:
+	case noField:
 		s.state, s.need = inSkipped, n
-	case protoDescend:
+	case fieldDescend:
 		s.level++
 		if s.had[s.level] && s.level != protoEntry {
 			return malformed("a message given twice")
@@ -220,10 +220,10 @@ func (s *protoScanner) content(n uint64) error {
 		}
 		return s.ended()
 	default:
-		if n > longestValue && s.field != protoKey {
+		if n > longestValue && s.field != fieldKey {
 			return errLongValue
 		}
-		if n > longestKey && s.field == protoKey {
+		if n > longestKey && s.field == fieldKey {
 			s.entry, s.named = noField, true // no key that matters
 			s.state, s.need = inSkipped, n
 			return nil

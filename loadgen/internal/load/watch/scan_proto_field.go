@@ -13,109 +13,46 @@ const (
 	protoLevels
 )
 
-type protoField uint8
+// protoFields are the numbers of generated.proto that matter.
+var protoFields = [protoLevels][13]field{
+	protoEvent:     {1: fieldType, 2: fieldDescend},
+	protoExtension: {1: fieldDescend},
+	protoEnvelope:  {2: fieldDescend, 3: fieldEncoding},
+	protoObject:    {1: fieldDescend, 6: fieldCode},
+	protoMetadata:  {1: fieldName, 3: fieldNamespace, 6: fieldRV, 12: fieldDescend},
+	protoEntry:     {1: fieldKey, 2: fieldValue},
+}
 
-const (
-	protoSkip protoField = iota
-	protoDescend
-	protoType
-	protoCode
-	protoEncoding
-	protoName
-	protoNamespace
-	protoRV
-	protoKey
-	protoValue
-)
+// meaning says what a field is to us.
+func (s *protoScanner) meaning(number int32) field {
+	switch {
+	case s.level == protoMetadata && s.root == protoEnvelope: // a ListMeta
+		if number == 2 {
+			return fieldRV
+		}
+	case s.level == protoEntry && number == 2 && s.named && s.entry == noField:
+	case int(number) < len(protoFields[s.level]):
+		return protoFields[s.level][number]
+	}
+	return noField
+}
 
 func (s *protoScanner) keep(token []byte) error {
-	e := &s.ev
 	switch s.field {
-	case protoType:
-		e.kind = kindOf(token)
-	case protoEncoding:
+	case fieldEncoding:
 		if len(token) > 0 {
 			return malformed("encoding %q of an object", token)
 		}
-	case protoName:
-		e.name = hash(token)
-	case protoNamespace:
-		e.namespace = hash(token)
-	case protoRV:
-		e.rv = parseVersion(token)
-	case protoKey:
-		s.named, s.entry = true, fieldOf(levelAnnotations, token)
-		switch s.entry {
-		case fieldStamp:
-			e.stamp = e.stamp[:0]
-		case fieldEnds:
-			e.ends = false
-		}
-	case protoValue:
+	case fieldKey:
+		s.named, s.entry = true, annotation(token)
+		s.ev.set(s.entry, nil)
+	case fieldValue:
 		if !s.named {
 			return malformed("an annotation's value before its key")
 		}
-		switch s.entry {
-		case fieldStamp:
-			e.stamp = append(e.stamp[:0], token...)
-		case fieldEnds:
-			e.ends = string(token) == "true"
-		}
+		s.ev.set(s.entry, token)
+	default:
+		s.ev.set(s.field, token)
 	}
 	return nil
-}
-
-// meaning says what a field is to us, by the numbers of generated.proto.
-func (s *protoScanner) meaning(number int32) protoField {
-	switch s.level {
-	case protoEvent:
-		switch number {
-		case 1:
-			return protoType
-		case 2:
-			return protoDescend
-		}
-	case protoExtension:
-		if number == 1 {
-			return protoDescend
-		}
-	case protoEnvelope:
-		switch number {
-		case 2:
-			return protoDescend
-		case 3:
-			return protoEncoding
-		}
-	case protoObject:
-		switch number {
-		case 1:
-			return protoDescend
-		case 6:
-			return protoCode
-		}
-	case protoMetadata:
-		switch {
-		case number == 2 && s.root == protoEnvelope: // of a ListMeta
-			return protoRV
-		case s.root == protoEnvelope:
-		case number == 1:
-			return protoName
-		case number == 3:
-			return protoNamespace
-		case number == 6:
-			return protoRV
-		case number == 12:
-			return protoDescend
-		}
-	case protoEntry:
-		switch {
-		case number == 1:
-			return protoKey
-		case number == 2 && s.named && s.entry == noField:
-			return protoSkip
-		case number == 2:
-			return protoValue
-		}
-	}
-	return protoSkip
 }

@@ -234,7 +234,7 @@ func odd(msg []byte, level protoLevel) bool {
 		content := msg[:n]
 		msg = msg[n:]
 		switch meaning := s.meaning(int32(number)); meaning {
-		case protoDescend:
+		case fieldDescend:
 			b, n := protowire.ConsumeBytes(content)
 			if n < 0 {
 				return true
@@ -242,13 +242,13 @@ func odd(msg []byte, level protoLevel) bool {
 			if times++; times > 1 && level != protoMetadata || odd(b, level+1) {
 				return true
 			}
-		case protoEncoding:
+		case fieldEncoding:
 			if len(content) > 1 {
 				return true
 			}
-		case protoKey:
+		case fieldKey:
 			named = true
-		case protoValue:
+		case fieldValue:
 			if !named {
 				return true
 			}
