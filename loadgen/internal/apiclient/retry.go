@@ -22,21 +22,6 @@ func (b Backoff) Wait(failures int, random float64) time.Duration {
 	return d + time.Duration(random*float64(d))
 }
 
-// Retry counts failures in a row, and waits after each. It is for one goroutine.
-type Retry struct {
-	Backoff
-	failures int
-}
-
-// Reset begins again with the first wait.
-func (r *Retry) Reset() { r.failures = 0 }
-
-// Pause counts a failure and waits; false if ctx ended before.
-func (r *Retry) Pause(ctx context.Context) bool {
-	r.failures++
-	return Pause(ctx, r.Wait(r.failures, 0))
-}
-
 // Pause waits for d; false if ctx ended before.
 func Pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)

@@ -13,14 +13,3 @@ func TestBackoffDoublesUpToItsMost(t *testing.T) {
 		}
 	}
 }
-
-func TestRetryBeginsAgainAfterReset(t *testing.T) {
-	r := Retry{Backoff: Backoff{First: time.Nanosecond, Most: time.Hour}}
-	for range 3 {
-		r.Pause(t.Context())
-	}
-	r.Reset()
-	if r.Pause(t.Context()); r.failures != 1 {
-		t.Errorf("%d failures after a reset and one more", r.failures)
-	}
-}

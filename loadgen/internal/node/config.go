@@ -1,15 +1,20 @@
 package node
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"maps"
 	"math/bits"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -117,3 +122,91 @@ func (c Config) validate() (*plan, error) {
 }
 
 func (p *plan) nodeName(i int) string { return fmt.Sprintf("%s%d", p.NamePrefix, i) }
+
+// shape is one kind of node.
+type shape struct {
+	name        string // empty: nodes without shapes
+	cpu, memory resource.Quantity
+	pods        int
+}
+
+func (p *plan) shapeOf(i int) shape {
+	if p.shapeAt == nil {
+		return p.shapes[0]
+	}
+	return p.shapes[p.shapeAt[i]]
+}
+
+// shape reads the kinds of nodes and deals them out. It returns the most pods that any of them holds.
+func (p *plan) shape(fail func(format string, args ...any)) (pods int) {
+	s := p.Spec
+	kinds := s.Shapes
+	if len(kinds) == 0 {
+		kinds = []scenario.NodeShape{{}}
+	}
+	var weights []float64
+	sound := true
+	bad := func(format string, args ...any) {
+		sound = false
+		fail(format, args...)
+	}
+	for _, kind := range kinds {
+		one := shape{name: kind.Name, pods: cmp.Or(kind.Pods, s.Pods)}
+		var err error
+		if one.cpu, err = resource.ParseQuantity(cmp.Or(kind.CPU, s.CPU)); err != nil {
+			bad("cpu %q: %v", cmp.Or(kind.CPU, s.CPU), err)
+		}
+		if one.memory, err = resource.ParseQuantity(cmp.Or(kind.Memory, s.Memory)); err != nil {
+			bad("memory %q: %v", cmp.Or(kind.Memory, s.Memory), err)
+		}
+		weight := cmp.Or(kind.Weight, 1)
+		if weight < 0 || one.pods < 1 {
+			bad("shape %q has weight %v and %d pods (over 0 each)", kind.Name, weight, one.pods)
+		}
+		if len(s.Shapes) > 0 && (kind.Name == "" || len(validation.IsValidLabelValue(kind.Name)) > 0) {
+			bad("shape %q needs a name that is a label's value", kind.Name)
+		}
+		p.shapes, weights = append(p.shapes, one), append(weights, weight)
+		pods = max(pods, one.pods)
+	}
+	if sound && len(kinds) > 1 && s.Count > 0 {
+		p.shapeAt = deal(weights, s.Count, p.Seed)
+	}
+	return pods
+}
+
+// draw is a number from 0 to 1 that depends on the seed and what only: the same pod starts as fast in every run.
+func draw(seed int64, what ...string) float64 {
+	h := fnv.New64a()
+	for _, s := range what {
+		_, _ = h.Write([]byte(s)) // cannot fail
+		_, _ = h.Write([]byte{0})
+	}
+	// FNV leaves similar names close together: a generator seeded by it does not.
+	x := rand.NewPCG(uint64(seed), h.Sum64()).Uint64()
+	return (float64(x>>11) + 0.5) / (1 << 53)
+}
+
+// deal gives each of count nodes one of len(weights) kinds: as many of each as its weight asks for, to within one,
+// in an order drawn by the seed.
+func deal(weights []float64, count int, seed int64) []int {
+	total := 0.0
+	for _, w := range weights {
+		total += w
+	}
+	dealt := make([]int, len(weights))
+	out := make([]int, count)
+	for i := range out {
+		best, owed := 0, -1.0
+		for j, w := range weights {
+			if o := w/total*float64(i+1) - float64(dealt[j]); o > owed {
+				best, owed = j, o
+			}
+		}
+		dealt[best]++
+		out[i] = best
+	}
+	rng := rand.New(rand.NewPCG(uint64(seed), 0x5a9e))
+	rng.Shuffle(count, func(i, j int) { out[i], out[j] = out[j], out[i] })
+	return slices.Clip(out)
+}

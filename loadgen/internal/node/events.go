@@ -3,7 +3,6 @@ package node
 import (
 	"errors"
 	"fmt"
-	"net/http"
 	"strconv"
 	"sync"
 	"time"
@@ -11,8 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/stormglass/stormglass/loadgen/internal/apiclient/protobuf"
 )
 
 // Retries of an Event that got no answer (client-go's record.EventBroadcaster).
@@ -109,8 +106,7 @@ func (k *kubelet) postEvents(life *life, namespace string, bodies [][]byte, try 
 	all.Add(len(bodies))
 	for _, body := range bodies {
 		k.link.start(life.ctx, call{
-			verb: "create", resource: "events", method: http.MethodPost, path: "/api/v1/namespaces/" + namespace + "/events",
-			contentType: protobuf.ContentType, body: body, blind: true,
+			verb: "create", resource: "events", path: "/api/v1/namespaces/" + namespace + "/events", body: body, blind: true,
 		}, func(_ []byte, err error) {
 			defer all.Done()
 			if !answered(err) && try < eventTries {

@@ -75,7 +75,7 @@ func New(cfg Config) (*Fleet, error) {
 		}
 		k := newKubelet(f, i, f.links[i%len(f.links)])
 		if p.Spec.KubeProxy {
-			k.proxy = &kubeProxy{fleet: f, node: name, link: &link{identity: proxies.get, roots: roots, ledger: f.ledger}}
+			k.proxy = &link{identity: proxies.get, roots: roots, ledger: f.ledger}
 		}
 		f.kubelets = append(f.kubelets, k)
 		f.byName[name] = k
@@ -159,7 +159,7 @@ type sharedNodes struct {
 }
 
 func (s sharedNodes) event(_ string, _ []byte, v view) {
-	if k := s.byName[string(v.name)]; k != nil {
+	if k := s.byName[string(v.Name)]; k != nil {
 		k.sawNode(string(v.ready) == "True")
 	}
 }
@@ -256,7 +256,7 @@ func (f *Fleet) allLinks() []*link {
 	links := slices.Clone(f.links)
 	for _, k := range f.kubelets {
 		if k.proxy != nil {
-			links = append(links, k.proxy.link)
+			links = append(links, k.proxy)
 		}
 	}
 	return links

@@ -12,10 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-const (
-	// statusUpdate is a kubelet's nodeStatusUpdateFrequency.
-	statusUpdate = 10 * time.Second
-)
+// statusUpdate is a kubelet's nodeStatusUpdateFrequency.
+const statusUpdate = 10 * time.Second
 
 type nodeState uint8
 
@@ -33,7 +31,7 @@ type kubelet struct {
 	name   string
 	hostIP netip.Addr
 	link   *link
-	proxy  *kubeProxy   // nil without one
+	proxy  *link        // of its kube-proxy; nil without one
 	delay  atomic.Int64 // of all writes, on purpose; nanoseconds
 
 	mu        sync.Mutex
@@ -80,25 +78,37 @@ func (k *kubelet) wake(parent context.Context, generation uint64) *life {
 	return life
 }
 
+// watch opens the watches of a kubelet and of its kube-proxy (cmd/kube-proxy/app/server.go, pkg/proxy/node.go).
 func (k *kubelet) watch(life *life) {
 	if k.plan.Spec.Fidelity != Kubelet {
 		return
 	}
-	open := func(resource, path, selector string, l layout, s sink, optional bool) {
-		w := k.fleet.watcher(life, k.link, resource, path, fields(selector))
-		w.layout, w.sink, w.optional = l, s, optional
-		w.start()
+	open := func(to *link, resource, path string, selector url.Values, optional bool) *watcher {
+		w := k.fleet.watcher(life, to, resource, path, selector)
+		w.optional = optional
+		return w
 	}
-	all := noSink{}
+	self := fields("metadata.name=" + k.name)
 	if k.proxy != nil {
-		k.proxy.watch(life)
+		services := fields("spec.clusterIP!=None")
+		services.Set("labelSelector", "!service.kubernetes.io/service-proxy-name")
+		slices := url.Values{"labelSelector": {"!service.kubernetes.io/headless"}}
+		open(k.proxy, "nodes", "/api/v1/nodes", self, false).start()
+		open(k.proxy, "services", "/api/v1/services", services, false).start()
+		open(k.proxy, "endpointslices", "/apis/discovery.k8s.io/v1/endpointslices", slices, false).start()
+		open(k.proxy, "servicecidrs", "/apis/networking.k8s.io/v1/servicecidrs", nil, true).start()
 	}
-	open("nodes", "/api/v1/nodes", "metadata.name="+k.name, nodeLayout(), nodeSink{kubelet: k}, false)
-	open("pods", "/api/v1/pods", "spec.nodeName="+k.name, podLayout(), k, false)
-	open("services", "/api/v1/services", "spec.clusterIP!=None", layout{}, all, false)
-	open("csidrivers", "/apis/storage.k8s.io/v1/csidrivers", "", layout{}, all, false)
-	open("runtimeclasses", "/apis/node.k8s.io/v1/runtimeclasses", "", layout{}, all, false)
-	open("podcertificaterequests", "/apis/certificates.k8s.io/v1/podcertificaterequests", "spec.nodeName="+k.name, layout{}, all, true)
+	bound := fields("spec.nodeName=" + k.name)
+	node := open(k.link, "nodes", "/api/v1/nodes", self, false)
+	node.layout, node.sink = nodeLayout(), nodeSink{kubelet: k}
+	node.start()
+	pods := open(k.link, "pods", "/api/v1/pods", bound, false)
+	pods.layout, pods.sink = podLayout(), k
+	pods.start()
+	open(k.link, "services", "/api/v1/services", fields("spec.clusterIP!=None"), false).start()
+	open(k.link, "csidrivers", "/apis/storage.k8s.io/v1/csidrivers", nil, false).start()
+	open(k.link, "runtimeclasses", "/apis/node.k8s.io/v1/runtimeclasses", nil, false).start()
+	open(k.link, "podcertificaterequests", "/apis/certificates.k8s.io/v1/podcertificaterequests", bound, true).start()
 }
 
 // late calls f; on a slow node after its delay.
@@ -135,10 +145,5 @@ func (k *kubelet) reconnect() {
 	}
 }
 
-// fields is a field selector as part of a query; none where it is empty.
-func fields(selector string) url.Values {
-	if selector == "" {
-		return nil
-	}
-	return url.Values{"fieldSelector": {selector}}
-}
+// fields is a field selector as part of a query.
+func fields(selector string) url.Values { return url.Values{"fieldSelector": {selector}} }

@@ -3,7 +3,6 @@ package node
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"sync"
 	"time"
 
@@ -35,7 +34,7 @@ type leaseKeeper struct {
 
 // create makes the Lease after deleting one that an earlier kubelet may have left.
 func (k *leaseKeeper) create(ctx context.Context) error {
-	_, err := k.link.do(ctx, call{verb: "delete", resource: "leases", method: http.MethodDelete, path: leases + "/" + k.node, urgent: true})
+	_, err := k.link.do(ctx, call{verb: "delete", resource: "leases", path: leases + "/" + k.node, urgent: true})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return err
 	}
@@ -51,9 +50,7 @@ func (k *leaseKeeper) post(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	answer, err := k.link.do(ctx, call{
-		verb: "create", resource: "leases", method: http.MethodPost, path: leases, contentType: protobuf.ContentType, body: body, urgent: true,
-	})
+	answer, err := k.link.do(ctx, call{verb: "create", resource: "leases", path: leases, body: body, urgent: true})
 	return k.remember(answer, err)
 }
 
@@ -78,7 +75,7 @@ func (k *leaseKeeper) renew(ctx context.Context, done func(error)) {
 }
 
 func (k *leaseKeeper) renewAfresh(ctx context.Context) error {
-	answer, err := k.link.do(ctx, call{verb: "get", resource: "leases", method: http.MethodGet, path: leases + "/" + k.node, urgent: true})
+	answer, err := k.link.do(ctx, call{verb: "get", resource: "leases", path: leases + "/" + k.node, urgent: true})
 	if err := k.remember(answer, err); err != nil {
 		return err
 	}
@@ -98,10 +95,8 @@ func (k *leaseKeeper) put() (call, error) {
 	if err != nil {
 		return call{}, fmt.Errorf("renew the lease of node %s: %w", k.node, err)
 	}
-	return call{
-		verb: "update", resource: "leases", method: http.MethodPut, path: leases + "/" + k.node,
-		contentType: protobuf.ContentType, body: wrap(leaseVersion, "Lease", lease), urgent: true,
-	}, nil
+	body := wrap(leaseVersion, "Lease", lease)
+	return call{verb: "update", resource: "leases", path: leases + "/" + k.node, body: body, urgent: true}, nil
 }
 
 func (k *leaseKeeper) remember(answer []byte, err error) error {

@@ -2,11 +2,16 @@ package node
 
 import (
 	"bytes"
+	"context"
 	"net/netip"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient/protobuf"
 )
 
 // Retries of a pod's token and status are a kubelet's.
@@ -54,16 +59,16 @@ func (k *kubelet) event(kind string, object []byte, v view) {
 	if k.life == nil || k.life.over() {
 		return
 	}
-	p := k.pods[types.UID(v.uid)]
+	p := k.pods[types.UID(v.UID)]
 	switch {
 	case kind == "DELETED":
 		k.forget(p)
 		return
 	case p == nil:
 		p = k.admit(object, v)
-	case v.deleting && p.state != stopping:
+	case v.Deleting && p.state != stopping:
 		k.stop(p, object)
-	case p.state == running && string(v.ready) != "True" && number(string(v.version)) > p.version:
+	case p.state == running && string(v.ready) != "True" && number(string(v.ResourceVersion)) > p.version:
 		// The node lifecycle controller changes the status on a node it takes for dead.
 		k.repair(p, object)
 	case p.state == starting && string(v.ready) != "True":
@@ -93,7 +98,7 @@ func (k *kubelet) admit(object []byte, v view) *pod {
 	p := &pod{namespace: spec.Namespace, name: spec.Name, uid: spec.UID, listing: k.listing}
 	k.pods[p.uid] = p
 	switch {
-	case v.deleting:
+	case v.Deleting:
 		k.stopDecoded(p, spec)
 	case finished(spec.Status.Phase):
 		p.state = ended
@@ -142,4 +147,106 @@ func (k *kubelet) in(p *pod, s podState) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return p.state == s && k.pods[p.uid] == p
+}
+
+func (k *kubelet) stop(p *pod, object []byte) {
+	if spec := k.decodePod(object); spec != nil {
+		k.stopDecoded(p, spec)
+	}
+}
+
+func (k *kubelet) stopDecoded(p *pod, spec *corev1.Pod) {
+	if p.state == running {
+		k.ledger.podsRunning.Add(-1)
+	}
+	p.state = stopping
+	k.dereference(p)
+	life := k.life
+	if p.counted {
+		k.announceEvents(life, spec, killingEvents(spec))
+	}
+	k.write(life, func() { k.terminate(life, p, spec, finished(spec.Status.Phase), 0) })
+}
+
+// terminate reports a pod's containers as ended, at once within any grace period, and then removes the pod.
+func (k *kubelet) terminate(life *life, p *pod, spec *corev1.Pod, reported bool, failures int) {
+	if !k.in(p, stopping) {
+		return
+	}
+	var err error
+	if !reported {
+		_, err = k.patchPodStatus(life.ctx, p, terminatedStatus(spec, life.clock.Now()))
+		reported = err == nil
+	}
+	if err == nil {
+		err = k.deletePod(life.ctx, p)
+	}
+	switch {
+	case gone(err):
+	case err != nil && !life.over():
+		life.after(life.backoff(podBackoff, podBackoffMax, failures+1), func() {
+			k.write(life, func() { k.terminate(life, p, spec, reported, failures+1) })
+		})
+	case err == nil:
+		k.ledger.podsStopped.Add(1)
+	}
+}
+
+func (k *kubelet) forget(p *pod) {
+	if p == nil {
+		return
+	}
+	delete(k.pods, p.uid)
+	if p.ip.IsValid() {
+		k.ips.release(p.ip)
+	}
+	k.dereference(p)
+	if p.state == running { // deleted with no grace: its end was not ours
+		k.ledger.podsRunning.Add(-1)
+		k.ledger.podsStopped.Add(1)
+	}
+}
+
+// gone reports whether a pod is deleted or replaced (failed uid precondition).
+func gone(err error) bool { return apierrors.IsNotFound(err) || apierrors.IsConflict(err) }
+
+func (p *pod) path() string { return "/api/v1/namespaces/" + p.namespace + "/pods/" + p.name }
+
+// write queues a write of a pod's status, late on purpose where the node is slow.
+func (k *kubelet) write(life *life, job func()) {
+	k.late(life, func() { life.writes.add(job) })
+}
+
+// patchPodStatus returns the pod's new resourceVersion. The GET that a kubelet makes before is left out: it would
+// be a fifth of a pod's cost here.
+func (k *kubelet) patchPodStatus(ctx context.Context, p *pod, status *corev1.PodStatus) (uint64, error) {
+	body, err := statusPatch(p.uid, status)
+	if err != nil {
+		return 0, err
+	}
+	answer, err := k.link.do(ctx, call{
+		verb: "patch", resource: "pods/status", path: p.path() + "/status", body: body,
+	})
+	if err != nil {
+		return 0, err
+	}
+	k.ledger.statusWrites.Add(1)
+	raw, err := protobuf.Unwrap(answer)
+	if err != nil {
+		return 0, err
+	}
+	v, err := scan(raw, layout{})
+	return number(string(v.ResourceVersion)), err
+}
+
+// deletePod ends a pod that has terminated.
+func (k *kubelet) deletePod(ctx context.Context, p *pod) error {
+	body, err := encode("v1", "DeleteOptions", &metav1.DeleteOptions{
+		GracePeriodSeconds: new(int64), Preconditions: metav1.NewUIDPreconditions(string(p.uid)),
+	})
+	if err != nil {
+		return err
+	}
+	_, err = k.link.do(ctx, call{verb: "delete", resource: "pods", path: p.path(), body: body})
+	return err
 }

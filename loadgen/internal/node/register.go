@@ -1,17 +1,16 @@
 package node
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
-	"net/http"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/stormglass/stormglass/loadgen/internal/apiclient/protobuf"
 )
 
 const (
@@ -68,10 +67,7 @@ func (k *kubelet) register(life *life) error {
 		return err
 	}
 	owner := metav1.OwnerReference{APIVersion: "v1", Kind: "Node", Name: k.name, UID: uid}
-	lease := &leaseKeeper{
-		node: k.name, owner: owner, life: life, link: k.link,
-		seconds: k.plan.leaseSeconds,
-	}
+	lease := &leaseKeeper{node: k.name, owner: owner, life: life, link: k.link, seconds: k.plan.leaseSeconds}
 	k.look(life, "leases", leases+"/"+k.name)
 	k.look(life, "nodes", "/api/v1/nodes/"+k.name) // for the Lease's owner
 	if err := lease.create(life.ctx); err != nil {
@@ -108,12 +104,10 @@ func (k *kubelet) createNode(life *life) (types.UID, error) {
 		return "", err
 	}
 	const path = "/api/v1/nodes"
-	answer, err := k.link.do(life.ctx, call{
-		verb: "create", resource: "nodes", method: http.MethodPost, path: path, contentType: protobuf.ContentType, body: body, urgent: true,
-	})
+	answer, err := k.link.do(life.ctx, call{verb: "create", resource: "nodes", path: path, body: body, urgent: true})
 	existed := apierrors.IsAlreadyExists(err)
 	if existed {
-		answer, err = k.link.do(life.ctx, call{verb: "get", resource: "nodes", method: http.MethodGet, path: path + "/" + k.name, urgent: true})
+		answer, err = k.link.do(life.ctx, call{verb: "get", resource: "nodes", path: path + "/" + k.name, urgent: true})
 	}
 	if err != nil {
 		return "", err
@@ -138,7 +132,7 @@ func (k *kubelet) createNode(life *life) (types.UID, error) {
 // look is a GET of a starting kubelet whose answer is known here.
 func (k *kubelet) look(life *life, resource, path string) {
 	if k.plan.Spec.Fidelity == Kubelet {
-		k.link.start(life.ctx, call{verb: "get", resource: resource, method: http.MethodGet, path: path, urgent: true, blind: true},
+		k.link.start(life.ctx, call{verb: "get", resource: resource, path: path, urgent: true, blind: true},
 			func([]byte, error) {}) // counted
 	}
 }
@@ -148,12 +142,28 @@ func (k *kubelet) createCSINode(life *life, owner metav1.OwnerReference) error {
 	if err != nil {
 		return err
 	}
-	_, err = k.link.do(life.ctx, call{
-		verb: "create", resource: "csinodes", method: http.MethodPost, path: csiNodes,
-		contentType: protobuf.ContentType, body: body, urgent: true,
-	})
+	_, err = k.link.do(life.ctx, call{verb: "create", resource: "csinodes", path: csiNodes, body: body, urgent: true})
 	if apierrors.IsAlreadyExists(err) {
 		return nil
+	}
+	return err
+}
+
+func isCertificateError(err error) bool {
+	var verification *tls.CertificateVerificationError
+	var authority x509.UnknownAuthorityError
+	return errors.As(err, &verification) || errors.As(err, &authority)
+}
+
+// hint adds what to do about an error that ended the start.
+func hint(err error) error {
+	switch {
+	case apierrors.IsUnauthorized(err):
+		return fmt.Errorf("%w (the cluster does not accept the nodes' identity: another client CA signed it?)", err)
+	case apierrors.IsForbidden(err):
+		return fmt.Errorf("%w (fidelity %q needs an identity system:node:NAME per node; %q needs rights on nodes, leases, pods, pods/status and serviceaccounts/token)", err, Kubelet, Shared)
+	case isCertificateError(err):
+		return fmt.Errorf("%w (the kubeconfig's certificate authority does not match the server's)", err)
 	}
 	return err
 }

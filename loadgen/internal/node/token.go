@@ -2,14 +2,11 @@ package node
 
 import (
 	"cmp"
-	"net/http"
 	"net/url"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
-
-	"github.com/stormglass/stormglass/loadgen/internal/apiclient/protobuf"
 )
 
 // A kubelet asks for a new token at 80% of the old one's life, or after a day (pkg/kubelet/token).
@@ -57,10 +54,10 @@ func newToken(pod *corev1.Pod, p *corev1.ServiceAccountTokenProjection) (token, 
 		return token{}, err
 	}
 	t := token{call: call{
-		verb: "create", resource: "serviceaccounts/token", method: http.MethodPost,
+		verb: "create", resource: "serviceaccounts/token",
 		path: "/api/v1/namespaces/" + pod.Namespace + "/serviceaccounts/" +
 			url.PathEscape(cmp.Or(pod.Spec.ServiceAccountName, "default")) + "/token",
-		contentType: protobuf.ContentType, body: body,
+		body: body,
 	}}
 	if p.ExpirationSeconds != nil {
 		t.life = time.Duration(*p.ExpirationSeconds) * time.Second

@@ -141,7 +141,7 @@ func (s *watchStream) open() error {
 		w.life.ledger.request("watch", w.resource, outcome(err))
 		return err
 	}
-	r, err := w.link.request(call{method: http.MethodGet, path: s.path(), urgent: true})
+	r, err := w.link.request(call{path: s.path(), urgent: true})
 	if err != nil {
 		return err
 	}
@@ -167,16 +167,12 @@ func (s *watchStream) open() error {
 // list is how a watch begins on a server without WatchList.
 func (s *watchStream) list() error {
 	w := s.w
-	body, err := w.link.do(w.life.ctx, call{verb: "list", resource: w.resource, method: http.MethodGet, path: s.path(), urgent: true})
+	body, err := w.link.do(w.life.ctx, call{verb: "list", resource: w.resource, path: s.path(), urgent: true})
 	if err != nil {
 		return err
 	}
-	raw, err := protobuf.Unwrap(body)
-	if err != nil {
-		return fmt.Errorf("list %s: %w", w.resource, err)
-	}
 	w.sink.begin()
-	meta, err := protobuf.List(raw, func(object []byte) error {
+	meta, err := protobuf.List(body, func(object []byte) error {
 		v, err := scan(object, w.layout)
 		if err == nil {
 			w.sink.event("ADDED", object, v)
@@ -253,7 +249,7 @@ func (s *watchStream) event(frame []byte) error {
 		w.sink.listed()
 	}
 	if !s.listing { // a listing cut short must begin anew
-		s.advance(number(string(v.version)))
+		s.advance(number(string(v.ResourceVersion)))
 	}
 	return nil
 }

@@ -1,7 +1,6 @@
 package node
 
 import (
-	"bytes"
 	"fmt"
 	"strconv"
 	"strings"
@@ -59,93 +58,34 @@ func decode(data []byte, into interface{ Unmarshal([]byte) error }) error {
 	return into.Unmarshal(raw)
 }
 
-// view holds the fields read of most objects, which are echoes of our own writes. Byte slices are parts of the message.
+// view holds the fields read of most objects, which are echoes of our own writes.
 type view struct {
-	name, namespace, uid, version []byte
-	deleting                      bool // has a deletionTimestamp
-	initialEventsEnd              bool // a WatchList's closing bookmark
-	nodeName                      []byte
-	phase                         []byte
-	ready                         []byte // status of the condition Ready
+	protobuf.Object
+	initialEventsEnd bool // a WatchList's closing bookmark
+	nodeName         []byte
+	ready            []byte // status of the condition Ready
 }
 
 // layout is where a kind keeps what view holds, by the numbers of generated.proto.
 type layout struct {
 	nodeName   protowire.Number // in spec
-	phase      protowire.Number // in status
 	conditions protowire.Number // in status
 }
 
-func podLayout() layout  { return layout{nodeName: 10, phase: 1, conditions: 2} }
+func podLayout() layout  { return layout{nodeName: 10, conditions: 2} }
 func nodeLayout() layout { return layout{conditions: 4} }
 
-func scan(object []byte, l layout) (view, error) {
-	var o view
-	err := protobuf.Fields(object, func(n protowire.Number, v []byte, _ uint64) error {
-		switch {
-		case n == 1:
-			return o.meta(v)
-		case n == 2 && l.nodeName != 0:
-			return protobuf.Fields(v, func(n protowire.Number, v []byte, _ uint64) error {
-				if n == l.nodeName {
-					o.nodeName = v
-				}
-				return nil
-			})
-		case n == 3 && l.conditions != 0:
-			return protobuf.Fields(v, func(n protowire.Number, v []byte, _ uint64) error {
-				switch n {
-				case l.phase:
-					o.phase = v
-				case l.conditions:
-					return o.condition(v)
-				}
-				return nil
-			})
-		}
-		return nil
+func scan(object []byte, l layout) (v view, err error) {
+	v.Object, err = protobuf.ReadObject(object, func(key, _ []byte) {
+		v.initialEventsEnd = v.initialEventsEnd || string(key) == metav1.InitialEventsAnnotationKey
 	})
-	return o, err
-}
-
-func (o *view) meta(message []byte) error {
-	return protobuf.Fields(message, func(n protowire.Number, v []byte, _ uint64) error {
-		switch n {
-		case 1:
-			o.name = v
-		case 3:
-			o.namespace = v
-		case 5:
-			o.uid = v
-		case 6:
-			o.version = v
-		case 9:
-			o.deleting = true
-		case 12: // annotations
-			if bytes.Contains(v, []byte(metav1.InitialEventsAnnotationKey)) {
-				o.initialEventsEnd = true
-			}
-		}
-		return nil
-	})
-}
-
-// condition reads a PodCondition or NodeCondition {type = 1, status = 2}.
-func (o *view) condition(message []byte) error {
-	var kind, status []byte
-	err := protobuf.Fields(message, func(n protowire.Number, v []byte, _ uint64) error {
-		switch n {
-		case 1:
-			kind = v
-		case 2:
-			status = v
-		}
-		return nil
-	})
-	if string(kind) == "Ready" {
-		o.ready = status
+	if err == nil && l.nodeName != 0 {
+		v.nodeName, err = protobuf.Field(v.Spec, l.nodeName)
 	}
-	return err
+	if err == nil && l.conditions != 0 {
+		v.ready, err = protobuf.Ready(v.Status, l.conditions)
+	}
+	return v, err
 }
 
 // number is a resourceVersion as a number (KEP-5504); 0 where it is none.

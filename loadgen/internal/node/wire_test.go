@@ -29,14 +29,14 @@ func TestScanSeesWhatDecodingWould(t *testing.T) {
 	must(t, err)
 	v, err := scan(object, podLayout())
 	must(t, err)
-	if kind != "MODIFIED" || string(v.name) != "a" || string(v.namespace) != "ns" || string(v.uid) != "u" || string(v.version) != "42" ||
-		!v.deleting || !v.initialEventsEnd || string(v.nodeName) != "n1" || string(v.phase) != "Running" || string(v.ready) != "True" {
+	if kind != "MODIFIED" || string(v.Name) != "a" || string(v.Namespace) != "ns" || string(v.UID) != "u" || string(v.ResourceVersion) != "42" ||
+		!v.Deleting || !v.initialEventsEnd || string(v.nodeName) != "n1" || string(v.ready) != "True" {
 		t.Errorf("%s %+v", kind, v)
 	}
 	p.DeletionTimestamp, p.Annotations = nil, nil
 	raw, err := p.Marshal()
 	must(t, err)
-	if v, err := scan(raw, podLayout()); err != nil || v.deleting || v.initialEventsEnd {
+	if v, err := scan(raw, podLayout()); err != nil || v.Deleting || v.initialEventsEnd {
 		t.Errorf("%+v, %v", v, err)
 	}
 	n := &corev1.Node{Status: corev1.NodeStatus{Phase: "x", Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown}}}}

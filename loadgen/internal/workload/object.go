@@ -48,175 +48,145 @@ func (k kind) String() string {
 
 // Field numbers of k8s.io/api/*/generated.proto and apimachinery's meta/v1.
 const (
-	objectMetadata = 1
-	objectSpec     = 2
-	objectStatus   = 3
-
-	metaName            = 1
-	metaUID             = 5
-	metaResourceVersion = 6
-	metaGeneration      = 7
-	metaDeletion        = 9
-	metaLabels          = 11
-	metaAnnotations     = 12
-
 	podSpecNodeName      = 10
 	podStatusPhase       = 1
 	podStatusConditions  = 2
 	nodeStatusConditions = 4
-	conditionType        = 1
-	conditionStatus      = 2
 
-	deploymentSpecReplicas    = 1
+	specReplicas              = 1 // of a Deployment and a ReplicaSet
+	replicaSetTemplate        = 3
 	deploymentStatusObserved  = 1
 	deploymentStatusReplicas  = 2
 	deploymentStatusUpdated   = 3
 	deploymentStatusAvailable = 4
-	replicaSetTemplate        = 3
-	templateMetadata          = 1
-	sliceEndpoints            = 2
-	endpointConditions        = 2
-	endpointTarget            = 4
-	endpointReady             = 1
-	referenceUID              = 4
-	statusMessage             = 3
-	statusCode                = 6
-	mapKey, mapValue          = 1, 2
+
+	sliceEndpoints     = 2
+	endpointConditions = 2
+	endpointTarget     = 4
+	endpointReady      = 1
+	referenceUID       = 4
+	statusMessage      = 3
+	statusCode         = 6
 )
 
 // decode reads an object of kind k from its protobuf message.
 func decode(k kind, msg []byte) (object, error) {
 	o := object{kind: k}
-	if k == deploymentKind {
-		o.specReplicas = 1 // the API's default; the server writes it out
+	if k == statusKind {
+		err := protobuf.Fields(msg, func(num protowire.Number, b []byte, v uint64) error {
+			switch num {
+			case statusMessage:
+				o.message = string(b)
+			case statusCode:
+				o.code = int64(v)
+			}
+			return nil
+		})
+		return o, err
 	}
-	err := protobuf.Fields(msg, func(num protowire.Number, b []byte, v uint64) error {
-		switch {
-		case k == statusKind && num == statusMessage:
-			o.message = string(b)
-		case k == statusKind && num == statusCode:
-			o.code = int64(v)
-		case k == statusKind:
-		case k == sliceKind && num == sliceEndpoints:
+	m, err := protobuf.ReadObject(msg, o.mark)
+	if err != nil {
+		return o, err
+	}
+	o.name, o.uid, o.resourceVersion = string(m.Name), string(m.UID), string(m.ResourceVersion)
+	o.generation, o.deleting = m.Generation, m.Deleting
+	switch k {
+	case podKind:
+		err = o.pod(m)
+	case nodeKind:
+		err = o.condition(m.Status, nodeStatusConditions)
+	case deploymentKind:
+		err = o.deploymentStatus(m)
+	case replicaSetKind:
+		err = o.replicaSet(m.Spec)
+	case sliceKind:
+		err = protobuf.Fields(msg, func(num protowire.Number, b []byte, _ uint64) error {
+			if num != sliceEndpoints {
+				return nil
+			}
 			return o.endpoint(b)
-		case k == sliceKind && num != objectMetadata:
-		case num == objectMetadata:
-			return o.metadata(b)
-		case num == objectSpec:
-			return o.spec(b)
-		case num == objectStatus:
-			return o.status(b)
-		}
-		return nil
-	})
+		})
+	}
 	return o, err
 }
 
-func (o *object) metadata(msg []byte) error {
-	return protobuf.Fields(msg, func(num protowire.Number, b []byte, v uint64) error {
-		switch num {
-		case metaName:
-			o.name = string(b)
-		case metaUID:
-			o.uid = string(b)
-		case metaResourceVersion:
-			o.resourceVersion = string(b)
-		case metaGeneration:
-			o.generation = int64(v)
-		case metaDeletion:
-			o.deleting = true
-		case metaLabels:
-			return pair(b, DeploymentLabel, &o.deployment)
-		case metaAnnotations:
-			return pair(b, RevisionAnnotation, &o.revision)
-		}
-		return nil
-	})
+// mark takes the labels and annotations that we made.
+func (o *object) mark(key, value []byte) {
+	switch string(key) {
+	case DeploymentLabel:
+		o.deployment = string(value)
+	case RevisionAnnotation:
+		o.revision = string(value)
+	}
 }
 
-// pair reads one entry of a map and keeps the value of that key.
-func pair(msg []byte, key string, into *string) error {
-	match := false
-	return protobuf.Fields(msg, func(num protowire.Number, b []byte, _ uint64) error {
-		if num == mapKey {
-			match = string(b) == key
-		}
-		if num == mapValue && match {
-			*into = string(b)
-		}
-		return nil
-	})
+func (o *object) pod(m protobuf.Object) error {
+	name, err := protobuf.Field(m.Spec, podSpecNodeName)
+	if err != nil {
+		return err
+	}
+	phase, err := protobuf.Field(m.Status, podStatusPhase)
+	if err != nil {
+		return err
+	}
+	o.nodeName, o.ended = string(name), string(phase) == "Failed" || string(phase) == "Succeeded"
+	return o.condition(m.Status, podStatusConditions)
 }
 
-func (o *object) spec(msg []byte) error {
-	return protobuf.Fields(msg, func(num protowire.Number, b []byte, v uint64) error {
-		switch {
-		case o.kind == podKind && num == podSpecNodeName:
-			o.nodeName = string(b)
-		case (o.kind == deploymentKind || o.kind == replicaSetKind) && num == deploymentSpecReplicas:
+func (o *object) condition(status []byte, conditions protowire.Number) error {
+	ready, err := protobuf.Ready(status, conditions)
+	o.ready = string(ready) == "True"
+	return err
+}
+
+func (o *object) deploymentStatus(m protobuf.Object) error {
+	o.specReplicas = 1 // the API's default; the server writes it out
+	err := protobuf.Fields(m.Spec, func(num protowire.Number, _ []byte, v uint64) error {
+		if num == specReplicas {
 			o.specReplicas = int64(v)
-		case o.kind == replicaSetKind && num == replicaSetTemplate:
-			return o.template(b)
 		}
 		return nil
 	})
-}
-
-func (o *object) status(msg []byte) error {
-	return protobuf.Fields(msg, func(num protowire.Number, b []byte, v uint64) error {
-		switch {
-		case o.kind == podKind && num == podStatusPhase:
-			o.ended = string(b) == "Failed" || string(b) == "Succeeded"
-		case o.kind == podKind && num == podStatusConditions,
-			o.kind == nodeKind && num == nodeStatusConditions:
-			return o.condition(b)
-		case o.kind != deploymentKind:
-		case num == deploymentStatusObserved:
+	if err != nil {
+		return err
+	}
+	return protobuf.Fields(m.Status, func(num protowire.Number, _ []byte, v uint64) error {
+		switch num {
+		case deploymentStatusObserved:
 			o.observed = int64(v)
-		case num == deploymentStatusReplicas:
+		case deploymentStatusReplicas:
 			o.replicas = int64(v)
-		case num == deploymentStatusUpdated:
+		case deploymentStatusUpdated:
 			o.updated = int64(v)
-		case num == deploymentStatusAvailable:
+		case deploymentStatusAvailable:
 			o.available = int64(v)
 		}
 		return nil
 	})
 }
 
-func (o *object) condition(msg []byte) error {
-	isReady := false
-	return protobuf.Fields(msg, func(num protowire.Number, b []byte, _ uint64) error {
+// replicaSet takes the revision from the pods' template: the ReplicaSet's own annotations are the Deployment's.
+func (o *object) replicaSet(spec []byte) error {
+	return protobuf.Fields(spec, func(num protowire.Number, b []byte, v uint64) error {
 		switch num {
-		case conditionType:
-			isReady = string(b) == "Ready"
-		case conditionStatus:
-			if isReady {
-				o.ready = string(b) == "True"
-			}
+		case specReplicas:
+			o.specReplicas = int64(v)
+		case replicaSetTemplate:
+			_, err := protobuf.ReadObject(b, func(key, value []byte) {
+				if string(key) == RevisionAnnotation {
+					o.revision = string(value)
+				}
+			})
+			return err
 		}
 		return nil
 	})
 }
 
-// template takes a ReplicaSet's revision from its pods' template: its own annotations are the Deployment's.
-func (o *object) template(msg []byte) error {
-	return protobuf.Fields(msg, func(num protowire.Number, b []byte, _ uint64) error {
-		if num != templateMetadata {
-			return nil
-		}
-		return protobuf.Fields(b, func(num protowire.Number, b []byte, _ uint64) error {
-			if num != metaAnnotations {
-				return nil
-			}
-			return pair(b, RevisionAnnotation, &o.revision)
-		})
-	})
-}
-
 // endpoint keeps the pod of a ready endpoint. One that does not say is ready, by the API's definition.
 func (o *object) endpoint(msg []byte) error {
-	ready, uid := true, ""
+	ready := true
+	var target []byte
 	err := protobuf.Fields(msg, func(num protowire.Number, b []byte, _ uint64) error {
 		switch num {
 		case endpointConditions:
@@ -227,17 +197,16 @@ func (o *object) endpoint(msg []byte) error {
 				return nil
 			})
 		case endpointTarget:
-			return protobuf.Fields(b, func(num protowire.Number, b []byte, _ uint64) error {
-				if num == referenceUID {
-					uid = string(b)
-				}
-				return nil
-			})
+			target = b
 		}
 		return nil
 	})
-	if ready && uid != "" {
-		o.endpoints = append(o.endpoints, uid)
+	if err != nil || !ready {
+		return err
+	}
+	uid, err := protobuf.Field(target, referenceUID)
+	if len(uid) > 0 {
+		o.endpoints = append(o.endpoints, string(uid))
 	}
 	return err
 }

@@ -168,12 +168,14 @@ func TestDecodeListKeepsVersionAndContinue(t *testing.T) {
 		ListMeta: metav1.ListMeta{ResourceVersion: "100", Continue: "more"},
 		Items:    []corev1.Pod{*fullPod("a"), *fullPod("b")},
 	}
-	p, err := decodeList(podKind, encoded(t, list))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if p.resourceVersion != "100" || p.continues != "more" || len(p.objects) != 2 || p.objects[1].name != "b" {
-		t.Errorf("got %+v", p)
+	var names []string
+	meta, err := protobuf.List(encoded(t, list), func(item []byte) error {
+		o, err := decode(podKind, item)
+		names = append(names, o.name)
+		return err
+	})
+	if err != nil || meta.ResourceVersion != "100" || meta.Continue != "more" || len(names) != 2 || names[1] != "b" {
+		t.Errorf("got %+v with %v, %v", meta, names, err)
 	}
 }
 

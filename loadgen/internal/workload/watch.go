@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
+	"net/http"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -70,18 +72,21 @@ func (w *Workload) list(ctx context.Context, k kind, path string) (string, error
 		if err != nil {
 			return "", err
 		}
-		p, err := decodeList(k, data)
+		meta, err := protobuf.List(data, func(item []byte) error {
+			o, err := decode(k, item)
+			all = append(all, o)
+			return err
+		})
 		if err != nil {
 			return "", err
 		}
-		all = append(all, p.objects...)
-		if continues = p.continues; continues == "" {
+		if continues = meta.Continue; continues == "" {
 			at := time.Now()
 			w.change(func(t *tracker) {
 				t.replace(k, all, at)
 				w.synced[k] = true
 			})
-			return p.resourceVersion, nil
+			return meta.ResourceVersion, nil
 		}
 	}
 }
@@ -133,4 +138,37 @@ func (w *Workload) watch(ctx context.Context, k kind, path, version string) (str
 	}
 	end.Lived = time.Since(began)
 	return version, end
+}
+
+// retry repeats ask, which must be idempotent, while the error is transient and the workload's patience lasts.
+func (w *Workload) retry(ctx context.Context, ask func() error) error {
+	deadline := time.Now().Add(w.options.Patience)
+	for failures := 1; ; failures++ {
+		err := ask()
+		if err == nil || !transient(err) || !time.Now().Before(deadline) || ctx.Err() != nil {
+			return err
+		}
+		apiclient.Pause(ctx, w.backoff().Wait(failures, 0))
+	}
+}
+
+// transient reports whether an error may go away by itself: no connection or a lost one, 429 and 5xx.
+func transient(err error) bool {
+	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
+		code := status.Status().Code
+		return code == http.StatusTooManyRequests || code >= http.StatusInternalServerError
+	}
+	return errors.As(err, new(net.Error))
+}
+
+func decodeEvent(k kind, frame []byte) (eventType string, o object, err error) {
+	eventType, msg, err := protobuf.Event(frame)
+	if err != nil {
+		return "", object{}, err
+	}
+	if eventType == "ERROR" {
+		k = statusKind
+	}
+	o, err = decode(k, msg)
+	return eventType, o, err
 }

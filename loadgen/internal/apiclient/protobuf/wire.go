@@ -27,6 +27,9 @@ const (
 	unknownContentEncoding  = 3
 	eventType, eventObject  = 1, 2
 	rawExtensionRaw         = 1
+	objectMetadata          = 1
+	objectSpec              = 2
+	objectStatus            = 3
 	listMetadata, listItems = 1, 2
 	listMetaResourceVersion = 2
 	listMetaContinue        = 3
@@ -123,10 +126,13 @@ type ListMeta struct {
 	Continue        string // of the next page, empty on the last
 }
 
-// List reads the message of a list of any kind and hands over its items.
-func List(msg []byte, item func(object []byte) error) (ListMeta, error) {
-	var m ListMeta
-	err := Fields(msg, func(num protowire.Number, b []byte, _ uint64) error {
+// List reads a list of any kind in its envelope and hands over its items.
+func List(data []byte, item func(object []byte) error) (m ListMeta, err error) {
+	msg, err := Unwrap(data)
+	if err != nil {
+		return m, err
+	}
+	err = Fields(msg, func(num protowire.Number, b []byte, _ uint64) error {
 		switch num {
 		case listMetadata:
 			return Fields(b, func(num protowire.Number, b []byte, _ uint64) error {

@@ -39,12 +39,8 @@ func TestMessagesOfTheAPIAreRead(t *testing.T) {
 		ListMeta: metav1.ListMeta{ResourceVersion: "100", Continue: "more"},
 		Items:    []corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, {ObjectMeta: metav1.ObjectMeta{Name: "b"}}},
 	}
-	msg, err := Unwrap(wrapped(t, list, ""))
-	if err != nil {
-		t.Fatal(err)
-	}
 	var names []string
-	meta, err := List(msg, func(object []byte) error {
+	meta, err := List(wrapped(t, list, ""), func(object []byte) error {
 		var p corev1.Pod
 		err := p.Unmarshal(object)
 		names = append(names, p.Name)
@@ -89,9 +85,9 @@ func FuzzEvent(f *testing.F) {
 	f.Add([]byte(Envelope))
 	f.Add([]byte{0x12, 0x7f})
 	f.Fuzz(func(_ *testing.T, data []byte) {
-		_, object, err := Event(data)
-		if err == nil {
-			_, _ = List(object, func([]byte) error { return nil })
+		if _, object, err := Event(data); err == nil {
+			_, _ = ReadObject(object, func([]byte, []byte) {})
 		}
+		_, _ = List(data, func([]byte) error { return nil })
 	})
 }

@@ -1,0 +1,93 @@
+package protobuf
+
+import "google.golang.org/protobuf/encoding/protowire"
+
+// Object is an object taken apart as far as its readers need it. Byte slices are parts of its message.
+type Object struct {
+	Name, Namespace, UID, ResourceVersion []byte
+	Generation                            int64
+	Deleting                              bool   // has a deletionTimestamp
+	Spec, Status                          []byte // messages
+}
+
+// ReadObject reads the message of an object with metadata. It hands its labels and annotations to entry.
+func ReadObject(msg []byte, entry func(key, value []byte)) (o Object, err error) {
+	err = Fields(msg, func(num protowire.Number, b []byte, _ uint64) error {
+		switch num {
+		case objectMetadata:
+			return o.metadata(b, entry)
+		case objectSpec:
+			o.Spec = b
+		case objectStatus:
+			o.Status = b
+		}
+		return nil
+	})
+	return o, err
+}
+
+func (o *Object) metadata(msg []byte, entry func(key, value []byte)) error {
+	return Fields(msg, func(num protowire.Number, b []byte, v uint64) error {
+		switch num {
+		case 1:
+			o.Name = b
+		case 3:
+			o.Namespace = b
+		case 5:
+			o.UID = b
+		case 6:
+			o.ResourceVersion = b
+		case 7:
+			o.Generation = int64(v)
+		case 9:
+			o.Deleting = true
+		case 11, 12: // labels, annotations
+			key, value, err := pair(b)
+			if err == nil {
+				entry(key, value)
+			}
+			return err
+		}
+		return nil
+	})
+}
+
+// pair reads the fields 1 and 2 of a message: an entry of a map, or the type and status of a condition.
+func pair(msg []byte) (first, second []byte, err error) {
+	err = Fields(msg, func(num protowire.Number, b []byte, _ uint64) error {
+		switch num {
+		case 1:
+			first = b
+		case 2:
+			second = b
+		}
+		return nil
+	})
+	return first, second, err
+}
+
+// Field is the contents of the field of that number; nil if there is none.
+func Field(msg []byte, number protowire.Number) (contents []byte, err error) {
+	err = Fields(msg, func(num protowire.Number, b []byte, _ uint64) error {
+		if num == number {
+			contents = b
+		}
+		return nil
+	})
+	return contents, err
+}
+
+// Ready is the status of the condition Ready among the conditions in the fields of that number.
+func Ready(status []byte, conditions protowire.Number) (ready []byte, err error) {
+	err = Fields(status, func(num protowire.Number, b []byte, _ uint64) error {
+		if num != conditions {
+			return nil
+		}
+		kind, is, err := pair(b)
+		if string(kind) == "Ready" {
+			ready = is
+		}
+		return err
+	})
+	return ready, err
+}
