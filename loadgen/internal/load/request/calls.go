@@ -11,18 +11,15 @@ import (
 
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 	"github.com/stormglass/stormglass/loadgen/internal/load/arrival"
-	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
 // Calls is an open-loop load of calls of a Caller, a goroutine each. It accounts for
 // them as Requests does.
 type Calls struct {
-	load.Plain
-	name   string
+	measured
 	target load.Target
 	caller load.Caller
-	engine *engine
 }
 
 var _ load.Load = (*Calls)(nil)
@@ -36,7 +33,7 @@ func NewCalls(t load.Target, l scenario.Load, caller load.Caller, pacer arrival.
 	}
 	e := newEngine(kinds, pacer, all, int64(l.MaxInFlight), l.Timeout.D())
 	e.samples, e.stalls = t.Samples.Requests(l.Name), t.Stalls
-	return &Calls{name: l.Name, target: t, caller: caller, engine: e}, nil
+	return &Calls{measured: measured{name: l.Name, engine: e}, target: t, caller: caller}, nil
 }
 
 // Prepare lets the caller prepare.
@@ -90,12 +87,3 @@ func outcomeOfCall(err error) load.Outcome {
 	}
 	return load.OutcomeOf(err)
 }
-
-// BeginPhase attributes calls intended from then on to that phase.
-func (c *Calls) BeginPhase(name string, at time.Time) { c.engine.phases.Begin(name, at) }
-
-// Live returns what happened since the last call.
-func (c *Calls) Live() load.Live { return c.engine.window.live(time.Now()) }
-
-// AddTo adds the results to the phases.
-func (c *Calls) AddTo(m *result.Measurements) { addRequests(m, c.engine.results(c.name)) }

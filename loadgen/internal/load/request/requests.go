@@ -23,11 +23,9 @@ const (
 
 // Requests is an open-loop load of an Operation's requests.
 type Requests struct {
-	load.Plain
-	name   string
-	op     Operation
-	engine *engine
-	pool   *h2conn.Pool
+	measured
+	op   Operation
+	pool *h2conn.Pool
 }
 
 var _ load.Load = (*Requests)(nil)
@@ -56,7 +54,7 @@ func New(t load.Target, l scenario.Load, op Operation, pacer arrival.Pacer) (*Re
 	engine := newEngine(op.Kinds(), pacer, all, int64(l.MaxInFlight), timeout)
 	engine.op, engine.pool = op, pool
 	engine.samples, engine.stalls = t.Samples.Requests(l.Name), t.Stalls
-	return &Requests{name: l.Name, op: op, pool: pool, engine: engine}, nil
+	return &Requests{measured: measured{name: l.Name, engine: engine}, op: op, pool: pool}, nil
 }
 
 // Prepare lets the operation make its objects, and opens the connections.
@@ -79,21 +77,26 @@ func (r *Requests) Run(ctx context.Context) error {
 	return nil
 }
 
-// BeginPhase attributes requests intended from then on to that phase.
-func (r *Requests) BeginPhase(name string, at time.Time) { r.engine.phases.Begin(name, at) }
-
-// Live returns what happened since the last call.
-func (r *Requests) Live() load.Live { return r.engine.window.live(time.Now()) }
-
 // Backlog is how many bytes of answers were not read yet.
 func (r *Requests) Backlog() int64 { return r.pool.Backlog() }
 
+// measured tells what the engine of a load has measured.
+type measured struct {
+	load.Plain
+	name   string
+	engine *engine
+}
+
+// BeginPhase attributes requests intended from then on to that phase.
+func (r *measured) BeginPhase(name string, at time.Time) { r.engine.phases.Begin(name, at) }
+
+// Live returns what happened since the last call.
+func (r *measured) Live() load.Live { return r.engine.window.live(time.Now()) }
+
 // Results are by phase and kind. Rates are per second of the load in the phase. They are final after Run.
-func (r *Requests) Results() map[string][]result.Requests { return r.engine.results(r.name) }
+func (r *measured) Results() map[string][]result.Requests { return r.engine.results(r.name) }
 
 // AddTo adds the results to the phases.
-func (r *Requests) AddTo(m *result.Measurements) { addRequests(m, r.Results()) }
-
-func addRequests(m *result.Measurements, byPhase map[string][]result.Requests) {
-	load.AddToPhases(m, byPhase, func(p *result.Phase, all []result.Requests) { p.Requests = append(p.Requests, all...) })
+func (r *measured) AddTo(m *result.Measurements) {
+	load.AddToPhases(m, r.Results(), func(p *result.Phase, all []result.Requests) { p.Requests = append(p.Requests, all...) })
 }

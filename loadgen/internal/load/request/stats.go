@@ -97,7 +97,7 @@ func (w *window) live(now time.Time) load.Live {
 // metrics are those of one kind of requests. Variants and tenants share them: each would be a histogram more.
 type metrics struct {
 	total   *prometheus.CounterVec // by code
-	byCode  sync.Map               // traffic.Outcome to prometheus.Counter
+	byCode  sync.Map               // load.Outcome to prometheus.Counter
 	unsent  prometheus.Counter
 	seconds prometheus.Observer
 	lag     prometheus.Observer
