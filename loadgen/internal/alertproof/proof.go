@@ -67,7 +67,6 @@ func (p Proof) Read() (*scenario.Scenario, error) {
 	return s, err
 }
 
-// expects is the place of a rule in Expect, or nil.
 func (p Proof) expects(rule string) *alerts.Expected {
 	if i := slices.IndexFunc(p.Expect, func(e alerts.Expected) bool { return e.Rule == rule }); i >= 0 {
 		return &p.Expect[i]
@@ -114,23 +113,15 @@ func Select(names, rules []string) ([]Proof, error) {
 	}
 	for _, name := range names {
 		if !slices.Contains(known, name) {
-			return nil, fmt.Errorf("--proof %s: no such proof (%s)", name, hint(name, known, "there are "+strings.Join(known, ", ")))
+			return nil, fmt.Errorf("--proof %s: no such proof (%s)", name, strictyaml.Hint(name, known, "there are "+strings.Join(known, ", ")))
 		}
 		wanted[name] = true
 	}
 	for _, rule := range rules {
 		if by[rule] == "" {
-			return nil, fmt.Errorf("--rule %s: no such alert (%s)", rule, hint(rule, rulesKnown, "`loadgen alerts` lists them"))
+			return nil, fmt.Errorf("--rule %s: no such alert (%s)", rule, strictyaml.Hint(rule, rulesKnown, "`loadgen alerts` lists them"))
 		}
 		wanted[by[rule]] = true
 	}
 	return slices.DeleteFunc(All(), func(p Proof) bool { return !wanted[p.Name] }), nil
-}
-
-// hint is the nearest name, or else what lists them.
-func hint(name string, known []string, list string) string {
-	if near := strictyaml.Suggest(name, known); near != "" {
-		return fmt.Sprintf("did you mean %q?", near)
-	}
-	return list
 }

@@ -57,6 +57,15 @@ type Sample struct {
 // NewParser is the PromQL that archives understand: stock Prometheus.
 func NewParser() parser.Parser { return parser.NewParser(parser.Options{}) }
 
+// NewEngine evaluates that PromQL within bounds; queries limits how many run at a time,
+// nil does not.
+func NewEngine(samples int, timeout time.Duration, queries promql.QueryTracker) *promql.Engine {
+	return promql.NewEngine(promql.EngineOpts{
+		Logger: slog.New(slog.DiscardHandler), MaxSamples: samples, Timeout: timeout, ActiveQueryTracker: queries,
+		EnableAtModifier: true, EnableNegativeOffset: true, Parser: NewParser(),
+	})
+}
+
 // Equal matches the series whose label has a value.
 func Equal(label, v string) *labels.Matcher {
 	return labels.MustNewMatcher(labels.MatchEqual, label, v)
@@ -73,10 +82,7 @@ func Window(start, end time.Time) string {
 // under the system's temporary directory, which Close removes. Every error is a
 // *result.Damaged.
 func Open(dir string) (a *Archive, err error) {
-	a = &Archive{engine: promql.NewEngine(promql.EngineOpts{
-		Logger: slog.New(slog.DiscardHandler), MaxSamples: 50_000_000, Timeout: 2 * time.Minute,
-		EnableAtModifier: true, EnableNegativeOffset: true, Parser: NewParser(),
-	})}
+	a = &Archive{engine: NewEngine(50_000_000, 2*time.Minute, nil)}
 	// Before Prometheus' TSDB opens them: it would wait for a writer of a FIFO, and
 	// copy a file of any size.
 	files, err := result.FilesBelow(dir, result.TSDBDir)

@@ -4,14 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"math"
 	"os"
+	"path"
 	"path/filepath"
+	"strings"
 	"time"
 
+	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/tsdb"
 	"github.com/prometheus/prometheus/util/compression"
+
+	"github.com/stormglass/stormglass/loadgen/result"
 )
 
 const (
@@ -83,6 +89,21 @@ func writeBlock(dir string, db *tsdb.DB) error {
 	return err
 }
 
+// Both reads from two storages as if they were one.
+func Both(a, b storage.Queryable) storage.Queryable {
+	return storage.QueryableFunc(func(mint, maxt int64) (storage.Querier, error) {
+		one, err := a.Querier(mint, maxt)
+		if err != nil {
+			return nil, err
+		}
+		other, err := b.Querier(mint, maxt)
+		if err != nil {
+			return nil, errors.Join(err, one.Close())
+		}
+		return storage.NewMergeQuerier([]storage.Querier{one, other}, nil, storage.ChainedSeriesMerge), nil
+	})
+}
+
 // startJitter, in seconds, is how far two readings of one process' start time
 // may lie apart: it is reckoned from the kernel's boot time, which moves with
 // the clock.
@@ -92,4 +113,57 @@ const startJitter = 2
 // one process. Zero is unknown, and like no other.
 func SameProcess(a, b float64) bool {
 	return a != 0 && b != 0 && math.Abs(a-b) < startJitter
+}
+
+// recover replays the write-ahead log in a copy: a log that was cut off in
+// mid-record is repaired by writing to it.
+func (a *Archive) recover(dir string, files []string) error {
+	copied, err := os.MkdirTemp("", "stormglass-archive-")
+	if err != nil {
+		return err
+	}
+	a.closers = append(a.closers, func() error { return os.RemoveAll(copied) })
+	if err := copyArchive(copied, dir, files); err != nil {
+		return fmt.Errorf("copy it to recover it: %w", err)
+	}
+	db, err := OpenStore(filepath.Join(copied, result.TSDBDir), 0)
+	if err != nil {
+		return fmt.Errorf("recover it: %w", err)
+	}
+	a.closers = append([]func() error{db.Close}, a.closers...)
+	a.queryable = db
+	return nil
+}
+
+// copyArchive copies blocks and the write-ahead log, which holds every sample
+// that is in no block. The head's chunk files would only speed up the replay,
+// and may be cut off.
+func copyArchive(to, from string, files []string) error {
+	for _, name := range files {
+		if strings.Contains(name, "/"+headChunksDir+"/") || strings.Contains(name, ".tmp") || path.Base(name) == "lock" {
+			continue
+		}
+		target := filepath.Join(to, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(target), 0o700); err != nil {
+			return err
+		}
+		if err := copyFile(target, filepath.Join(from, filepath.FromSlash(name))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func copyFile(to, from string) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close())
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/stormglass/stormglass/internal/loopback"
 )
 
-// answer is the data of a successful request.
 type answer struct {
 	data     any
 	warnings annotations.Annotations
@@ -27,14 +26,12 @@ type answer struct {
 // the execution.
 type handle func(*http.Request) (answer, error)
 
-// badData is an error in the request.
 type badData struct{ error }
 
 func badParameter(name string, err error) error {
 	return badData{fmt.Errorf("invalid parameter %q: %w", name, err)}
 }
 
-// response is the envelope of every answer.
 type response struct {
 	Status    string   `json:"status"`
 	Data      any      `json:"data,omitempty"`
@@ -99,7 +96,6 @@ func (s *Server) handler() http.Handler {
 	})
 }
 
-// serve writes what handle answers as the API does.
 func serve(h handle) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		code, out := http.StatusOK, response{Status: "success"}

@@ -30,9 +30,9 @@ func (s *Server) series(r *http.Request) (answer, error) {
 			found = append(found, q.Select(ctx, true, hints, set...))
 		}
 		merged := storage.NewMergeSeriesSet(found, 0, storage.ChainedSeriesMerge)
-		var all []model.Metric
+		var all []labels.Labels
 		for merged.Next() {
-			all = append(all, metric(merged.At().Labels()))
+			all = append(all, merged.At().Labels())
 			if limit > 0 && len(all) > limit {
 				break
 			}

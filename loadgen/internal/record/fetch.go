@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"mime"
-	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -17,6 +16,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 
 	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/internal/loopback"
 	"github.com/stormglass/stormglass/internal/userfile"
 )
 
@@ -40,7 +40,7 @@ func fetchHTTP(t control.ScrapeTarget) (fetch, func(), error) {
 		TLSClientConfig: config,
 		// On the loopback, compressing costs the measured component several
 		// times what the bytes do.
-		DisableCompression: isLoopback(u.Hostname()),
+		DisableCompression: loopback.Is(u.Hostname()),
 	}
 	client := &http.Client{Transport: transport}
 	return func(ctx context.Context, into *bytes.Buffer) error {
@@ -74,11 +74,6 @@ func fetchHTTP(t control.ScrapeTarget) (fetch, func(), error) {
 		}
 		return err
 	}, transport.CloseIdleConnections, nil
-}
-
-func isLoopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 func tlsConfig(t control.ScrapeTarget) (*tls.Config, error) {

@@ -71,7 +71,6 @@ func Of(events []result.Event) *Timeline {
 	return t
 }
 
-// follow adds an event of a component.
 func (t *Timeline) follow(e result.Event) {
 	p := t.processes[e.Name]
 	if p == nil {

@@ -11,7 +11,6 @@ package alerting
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/url"
@@ -84,7 +83,6 @@ func (f Firing) During(start, end time.Time) bool {
 	return !f.Fired.IsZero() && !f.Fired.After(end) && (f.Resolved.IsZero() || f.Resolved.After(start))
 }
 
-// replay is the state of one replay.
 type replay struct {
 	set    Ruleset
 	engine *promql.Engine
@@ -139,18 +137,8 @@ func (s Ruleset) Replay(ctx context.Context, a *archive.Archive, o Options) (His
 }
 
 // load makes the groups, due from a time on. They take over the state of the groups before.
-func (r *replay) load(s Ruleset, archive storage.Queryable, from time.Time) error {
-	seen := storage.QueryableFunc(func(mint, maxt int64) (storage.Querier, error) {
-		scraped, err := archive.Querier(mint, maxt)
-		if err != nil {
-			return nil, err
-		}
-		wrote, err := r.store.Querier(mint, maxt)
-		if err != nil {
-			return nil, errors.Join(err, scraped.Close())
-		}
-		return storage.NewMergeQuerier([]storage.Querier{scraped, wrote}, nil, storage.ChainedSeriesMerge), nil
-	})
+func (r *replay) load(s Ruleset, scraped storage.Queryable, from time.Time) error {
+	seen := archive.Both(scraped, r.store)
 	opts := &rules.ManagerOptions{
 		QueryFunc: rules.EngineQueryFunc(r.engine, seen), NotifyFunc: func(context.Context, string, ...*rules.Alert) {},
 		Appendable: r.store, Queryable: seen, ExternalURL: &url.URL{}, Logger: slog.New(slog.DiscardHandler), Metrics: rules.NewGroupMetrics(nil),
@@ -222,7 +210,6 @@ func (r *replay) until(ctx context.Context, end time.Time) error {
 	}
 }
 
-// look records the changes of a round of evaluation.
 func (r *replay) look(g *group, at time.Time) {
 	now := map[string]bool{}
 	for _, rule := range g.Rules() {
@@ -264,6 +251,59 @@ func (r *replay) failed(rule rules.Rule, err error) {
 	for _, alert := range r.set.Alerts() {
 		if len(r.set.Only(alert).records(rule.Name())) > 0 && r.h.Failed[alert] == nil {
 			r.h.Failed[alert] = fmt.Errorf("record %s: %w", rule.Name(), err)
+		}
+	}
+}
+
+// calm evaluates the alerts that still fire until none does, or until end. Pending alerts
+// stay pending: what came after is unknown.
+func (r *replay) calm(ctx context.Context, archive storage.Queryable, end time.Time) error {
+	r.record(func(f *Firing) bool { return f.Fired.IsZero() })
+	for at := r.h.End; ; at = at.Add(time.Minute) {
+		firing := r.firing()
+		if len(firing) == 0 || !at.Before(end) {
+			break
+		}
+		if err := r.load(r.set.Only(firing...), archive, at); err != nil {
+			return err
+		}
+		if err := r.until(ctx, at.Add(time.Minute)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *replay) firing() []string {
+	var all []string
+	for _, g := range r.groups {
+		for _, f := range g.active {
+			if !f.Fired.IsZero() && !slices.Contains(all, f.Alert) {
+				all = append(all, f.Alert)
+			}
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// calmStep is the time between the scrapes that repeat the last.
+func (r *replay) calmStep() time.Duration {
+	step := defaultEvery
+	for _, g := range r.groups {
+		step = min(step, g.Interval())
+	}
+	return step
+}
+
+// record moves active firings that meet a condition into the history.
+func (r *replay) record(what func(*Firing) bool) {
+	for _, g := range r.groups {
+		for key, f := range g.active {
+			if what(f) {
+				r.h.Firings = append(r.h.Firings, *f)
+				delete(g.active, key)
+			}
 		}
 	}
 }

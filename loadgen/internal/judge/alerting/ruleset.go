@@ -66,7 +66,6 @@ var (
 	noField  = regexp.MustCompile(`^field (\S+) not found in type \S+$`)
 )
 
-// ruleErrors are the errors of a rule file, once each, with file and line.
 func ruleErrors(file string, text []byte, errs []error) error {
 	if _, err := strictyaml.Parse(file, text); err != nil {
 		return err // of its syntax
@@ -121,7 +120,6 @@ func lineOf(text []byte, msg string) int {
 	return 1 + strings.Count(string(text)[:strings.Index(string(text), m[1])], "\n")
 }
 
-// where returns the rules that a condition holds for, in their order.
 func (s Ruleset) where(is func(rulefmt.Rule) bool) (all []rulefmt.Rule) {
 	for _, g := range s {
 		for _, r := range g.Rules {

@@ -74,7 +74,6 @@ func splitPhase(p result.Phase, s server, audit *audit.Audit) []result.Breakdown
 	return rows
 }
 
-// row collects the parts of one row.
 type row struct {
 	result.Breakdown
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// alert is a gate's condition on an alert.
 type alert struct {
 	rules *alerting.Ruleset
 	fires bool
@@ -66,10 +65,7 @@ func (c *Compiled) compileAlert(s *scenario.Scenario, path string, b book) error
 			known = append(known, rules.Alerts()...)
 		}
 		hint := "docs/reference/alerts.md lists them; `loadgen gate --rules` takes rules of yours"
-		if near := strictyaml.Suggest(c.Alert, known); near != "" {
-			hint = fmt.Sprintf("did you mean %q?", near)
-		}
-		return s.Errorf(path+".alert", hint, "unknown alert %q", c.Alert)
+		return s.Errorf(path+".alert", strictyaml.Hint(c.Alert, known, hint), "unknown alert %q", c.Alert)
 	}
 	rules := b[at]
 	c.alert = &alert{rules: rules, fires: *c.Fires, reach: rules.Reach(c.Alert), known: alerting.Known(s.Record.Drop)}
@@ -151,7 +147,6 @@ func (c Compiled) alertFinding(ctx context.Context, a *archive.Archive, h alerti
 	return f, nil
 }
 
-// describeFiring describes one firing of an alert in a sentence: when, of what, for how long.
 func describeFiring(f alerting.Firing, w window, end time.Time) string {
 	when := fmt.Sprintf("fired %s into %s", span(f.Fired.Sub(w.start)), w.name)
 	if f.Fired.Before(w.start) {

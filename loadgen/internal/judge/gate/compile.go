@@ -1,8 +1,8 @@
 package gate
 
 import (
+	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -10,7 +10,9 @@ import (
 
 	"github.com/stormglass/stormglass/internal/strictyaml"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/alerting"
+	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/internal/timeline"
+	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
@@ -39,7 +41,6 @@ type Compiled struct {
 	alert *alert
 }
 
-// place is a load in a phase.
 type place struct{ phase, load string }
 
 // Compile checks the gates of a scenario before anything starts. All errors
@@ -95,11 +96,7 @@ func compile(s *scenario.Scenario, g scenario.Gate, path string, b book) (Compil
 	case g.Objective != "":
 		o := find(g.Objective)
 		if o == nil {
-			hint := "objectives: " + strings.Join(names(), ", ")
-			if near := strictyaml.Suggest(g.Objective, names()); near != "" {
-				hint = fmt.Sprintf("did you mean %q?", near)
-			}
-			return fail("objective", hint, "unknown objective %q", g.Objective)
+			return fail("objective", strictyaml.Hint(g.Objective, names(), "objectives: "+strings.Join(names(), ", ")), "unknown objective %q", g.Objective)
 		}
 		c.objective = *o
 	default:
@@ -160,7 +157,6 @@ func unitOf(b *scenario.Bound) scenario.Unit {
 	return scenario.Number
 }
 
-// placeLoads finds the loads the gate is about.
 func (c *Compiled) placeLoads(s *scenario.Scenario, path string) error {
 	if c.objective.of == 0 {
 		if c.Load != "" {
@@ -243,4 +239,72 @@ func (c Compiled) Lacks(jobs []string) []string {
 	return slices.DeleteFunc(slices.Clone(c.objective.Needs), func(job string) bool {
 		return slices.Contains(jobs, job)
 	})
+}
+
+// Figures checks the rows of the scenario's comparison, as Compile does its
+// gates: a figure is a gate that nothing passes or fails by.
+func Figures(s *scenario.Scenario) ([]Compiled, error) {
+	var all []Compiled
+	var errs []error
+	for _, f := range s.Compare {
+		g := scenario.Gate{Name: f.Name, Objective: f.Objective, Expr: f.Expr, Load: f.Load, Signal: f.Signal, Over: f.Over}
+		// The bound is there for its side only: which of several values is the worst.
+		least := "max"
+		if o := find(f.Objective); o != nil {
+			least, _, _ = strings.Cut(o.Default, ":")
+		}
+		zero := &scenario.Bound{}
+		if err := zero.UnmarshalText([]byte("0")); err != nil {
+			return nil, err
+		}
+		if least == "min" {
+			g.Min = zero
+		} else {
+			g.Max = zero
+		}
+		c, err := compile(s, g, "compare."+f.Name, book{})
+		c.boundless = true
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		if f.Unit != "" {
+			c.objective.Unit = scenario.Unit(f.Unit)
+		}
+		all = append(all, c)
+	}
+	return all, errors.Join(errs...)
+}
+
+// Measure takes the figures of a run. One without data says why.
+func Measure(ctx context.Context, figures []Compiled, rec *rundir.Recorded) ([]result.Figure, error) {
+	all := []result.Figure{}
+	phases := phasesOf(rec)
+	outages, _ := timeline.Of(rec.Timeline).Outages()
+	for _, c := range figures {
+		c.outages = outages
+		g, err := c.judge(ctx, phases, rec, nil)
+		if err != nil {
+			return all, err
+		}
+		f := result.Figure{Name: g.Name, Objective: g.Objective, Expr: g.Expr, Over: g.Over, Unit: g.Unit, Detail: g.Detail, Better: "lower"}
+		if g.Op == ">=" {
+			f.Better = "higher"
+		}
+		if g.Verdict != result.NoData {
+			f.Value, f.AtLeast = g.Value, g.AtLeast
+		}
+		all = append(all, f)
+	}
+	return all, nil
+}
+
+func checkSignals(s *scenario.Scenario) error {
+	var errs []error
+	for _, signal := range s.Signals {
+		if _, err := selectors(signal.Expr); err != nil {
+			errs = append(errs, s.Errorf("signals."+signal.Name+".expr", hintOf(err, "it is PromQL; $window is two and a half scrape intervals"), "%v", err))
+		}
+	}
+	return errors.Join(errs...)
 }

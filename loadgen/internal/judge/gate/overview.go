@@ -94,7 +94,6 @@ func (k keyMetric) rows(ctx context.Context, a *archive.Archive, start, end time
 
 func nameRow(r *result.KeyRow, label string) { r.Label = label }
 
-// table collects rows by the value of a label.
 type table[T any] struct {
 	label string
 	rows  map[string]*T
@@ -116,7 +115,6 @@ func (t table[T]) read(ctx context.Context, a *archive.Archive, expr string, at 
 	return err
 }
 
-// sorted names the rows and returns them in the order of their labels.
 func (t table[T]) sorted(name func(*T, string)) (all []T) {
 	for _, label := range slices.Sorted(maps.Keys(t.rows)) {
 		name(t.rows[label], label)

@@ -239,7 +239,6 @@ func canonical(expr string) string {
 	return root.String()
 }
 
-// fill puts the variables of an expression in.
 func fill(expr, window string, hours float64) string {
 	return strings.NewReplacer("$window", window, "$hours", fmt.Sprintf("%g", hours)).Replace(expr)
 }

@@ -131,7 +131,6 @@ func perHistory(count func(result.History) (int64, string)) func(evidence) findi
 	}
 }
 
-// perSignal reads each signal, or the one that the gate names.
 func perSignal(read func(result.Signal) reading) func(evidence) finding {
 	return func(e evidence) finding {
 		var f finding
@@ -150,4 +149,125 @@ func perSignal(read func(result.Signal) reading) func(evidence) finding {
 		}
 		return f
 	}
+}
+
+// eachFault reads something of each fault that began in a phase of Over.
+func eachFault(read func(result.FaultRecovery) []reading) func(evidence) finding {
+	return func(e evidence) finding {
+		var f finding
+		for _, name := range e.Over {
+			if why := lack(name, e.phases); why != "" {
+				f.readings = append(f.readings, reading{of: name, missing: why})
+			}
+		}
+		if e.recovery == nil {
+			f.readings = append(f.readings, reading{missing: "no fault began"})
+			return f
+		}
+		for _, fault := range e.recovery.Faults {
+			if !slices.Contains(e.Over, fault.Phase) {
+				continue
+			}
+			for _, r := range read(fault) {
+				// Not by phase: one in which no fault begins has nothing to show.
+				r.of = strings.TrimSuffix(faultName(fault)+"/"+r.of, "/")
+				f.readings = append(f.readings, r)
+			}
+		}
+		if len(f.readings) == 0 {
+			f.readings = append(f.readings, reading{missing: "no fault began in " + strings.Join(e.Over, ", ")})
+		}
+		return f
+	}
+}
+
+func faultName(f result.FaultRecovery) string {
+	name := fmt.Sprintf("fault %s, %s", f.ID, f.Kind)
+	if len(f.On) > 0 {
+		name += " on " + strings.Join(f.On, ", ")
+	}
+	return name
+}
+
+// perFault reads a figure that only some faults have; one at least must, and
+// none may have left what the figure is about without a leader.
+func perFault(what string, about func(of string) bool, get func(result.FaultRecovery) *float64) func(evidence) finding {
+	return func(e evidence) finding {
+		f := eachFault(func(f result.FaultRecovery) []reading {
+			var all []reading
+			for _, of := range f.Leaderless {
+				if about(of) {
+					all = append(all, reading{missing: fmt.Sprintf("no new leader of %s was observed after %s", of, faultName(f))})
+				}
+			}
+			if v := get(f); v != nil {
+				return append(all, reading{value: *v})
+			}
+			return append(all, reading{nothing: true})
+		})(e)
+		if !slices.ContainsFunc(f.readings, func(r reading) bool { return !r.nothing }) {
+			f.readings = append(f.readings, reading{missing: fmt.Sprintf("no fault in %s was seen by which %s", strings.Join(e.Over, ", "), what)})
+		}
+		return f
+	}
+}
+
+func perFaultLoad(read func(result.LoadRecovery) reading) func(evidence) finding {
+	return func(e evidence) finding {
+		f := eachFault(func(fault result.FaultRecovery) []reading {
+			var all []reading
+			for _, l := range fault.Loads {
+				if e.Load != "" && l.Load != e.Load {
+					continue
+				}
+				if l.Silent {
+					if slices.Contains(e.expects, place{fault.Phase, l.Load}) {
+						all = append(all, reading{of: l.Load, missing: fmt.Sprintf("load %s under %s: %s", l.Load, faultName(fault), l.Detail)})
+					}
+					continue
+				}
+				r := read(l)
+				r.of = l.Load
+				if l.AlreadyFailing {
+					r.detail += "; the load was outside its bound before the fault too"
+				}
+				all = append(all, r)
+			}
+			return all
+		})(e)
+		for _, load := range loadsOf(e.expects) {
+			if !slices.ContainsFunc(f.readings, func(r reading) bool { return strings.HasSuffix(r.of, "/"+load) }) {
+				f.readings = append(f.readings, reading{of: load, missing: fmt.Sprintf("nothing is known of load %s under a fault in %s", load, strings.Join(e.Over, ", "))})
+			}
+		}
+		return f
+	}
+}
+
+func relists(f result.FaultRecovery) []reading {
+	s := f.Relists
+	return []reading{{value: float64(s.Relists), detail: fmt.Sprintf("%d streams broke, at most %d relists in a second", s.Breaks, s.PeakPerSecond)}}
+}
+
+func firstSuccess(l result.LoadRecovery) reading {
+	switch {
+	case l.FirstSuccess != nil:
+		return reading{value: *l.FirstSuccess, detail: fmt.Sprintf("%d failed", l.Failed)}
+	case l.Failed == 0:
+		return reading{detail: "nothing failed"}
+	}
+	return reading{value: l.ErrorWindow, failed: true, detail: fmt.Sprintf("%d failed and none succeeded any more", l.Failed)}
+}
+
+func backInside(l result.LoadRecovery) reading {
+	switch {
+	case l.Back != nil:
+		return reading{value: *l.Back, detail: l.Detail}
+	case !l.Affected:
+		return reading{detail: "the fault was not felt"}
+	}
+	if l.BackAtLeast != nil {
+		return reading{value: *l.BackAtLeast, atLeast: true, detail: "at the least: " + l.Detail}
+	}
+	return reading{missing: fmt.Sprintf("load %s was not seen back inside its bound: %s", l.Load, cmp.Or(l.Detail, "it did not run long enough to tell"))}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/storage"
 
+	"github.com/stormglass/stormglass/loadgen/internal/archive"
 	"github.com/stormglass/stormglass/loadgen/internal/record"
 )
 
@@ -57,7 +58,6 @@ func (r *Recorder) copy(ctx context.Context) error {
 	return nil
 }
 
-// types returns the known types of metrics by family.
 func (s *Source) types(ctx context.Context) (map[string]model.MetricType, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -84,10 +84,7 @@ func (s *Source) withNew(found map[key][]history) []Target {
 		if known[k] {
 			continue
 		}
-		t := Target{Job: s.jobs[k.job], Instance: k.instance, key: k, Interval: interval(found[k][0].ticks)}
-		if taken[t.Instance] {
-			t.Instance = t.Job + "/" + k.instance
-		}
+		t := s.target(k, found[k], taken[k.instance])
 		taken[t.Instance] = true
 		all = append(all, t)
 	}
@@ -104,7 +101,6 @@ func merged(all []history) []tick {
 	return ticks
 }
 
-// copier copies one target.
 type copier struct {
 	*Recorder
 	target  Target
@@ -123,7 +119,6 @@ type copied struct {
 	round  int // in which it was last seen
 }
 
-// run copies the target, a chunk of time after another.
 func (c *copier) run(ctx context.Context) error {
 	pattern, dropped := record.Names(c.target.Job, c.o.Extra, c.o.Drop)
 	var failed error
@@ -186,11 +181,10 @@ func (c *copier) fetch(ctx context.Context, part []moment, pattern string) (mode
 		return nil, nil // there was no answer to any scrape
 	}
 	return c.source.samples(ctx, time.UnixMilli(last), time.Duration(last-first+1)*time.Millisecond,
-		equal("job", c.target.key.job), equal("instance", c.target.key.instance),
+		archive.Equal("job", c.target.key.job), archive.Equal("instance", c.target.key.instance),
 		labels.MustNewMatcher(labels.MatchRegexp, model.MetricNameLabel, pattern))
 }
 
-// store writes a part into the archive.
 func (c *copier) store(ctx context.Context, part []moment, matrix model.Matrix, dropped func(string) bool, round int) error {
 	app := c.own.Live().AppenderV2(ctx)
 	add := func(l labels.Labels, points []point) error {

@@ -13,6 +13,8 @@ import (
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
+
+	"github.com/stormglass/stormglass/loadgen/internal/archive"
 )
 
 const (
@@ -121,7 +123,7 @@ func (s *Source) ups(ctx context.Context, to time.Time, window time.Duration) (m
 	}
 	slices.Sort(jobs)
 	matrix, err := s.samples(ctx, to, window,
-		equal(model.MetricNameLabel, "up"), labels.MustNewMatcher(labels.MatchRegexp, "job", strings.Join(jobs, "|")))
+		archive.Equal(model.MetricNameLabel, "up"), labels.MustNewMatcher(labels.MatchRegexp, "job", strings.Join(jobs, "|")))
 	found := map[key][]history{}
 	for _, series := range matrix {
 		k := key{string(series.Metric["job"]), string(series.Metric["instance"])}
@@ -195,16 +197,20 @@ func (s *Source) name(found map[key][]history) []Target {
 	}
 	var all []Target
 	for _, k := range sortedKeys(found) {
-		t := Target{Job: s.jobs[k.job], Instance: k.instance, key: k, Interval: interval(found[k][0].ticks)}
-		if shared[k.instance] > 1 {
-			t.Instance = t.Job + "/" + k.instance
-		}
-		all = append(all, t)
+		all = append(all, s.target(k, found[k], shared[k.instance] > 1))
 	}
 	slices.SortFunc(all, func(a, b Target) int {
 		return cmp.Or(cmp.Compare(a.Job, b.Job), cmp.Compare(a.Instance, b.Instance))
 	})
 	return all
+}
+
+func (s *Source) target(k key, found []history, taken bool) Target {
+	t := Target{Job: s.jobs[k.job], Instance: k.instance, key: k, Interval: interval(found[0].ticks)}
+	if taken {
+		t.Instance = t.Job + "/" + k.instance
+	}
+	return t
 }
 
 // interval is the median of the times between scrapes.
@@ -224,7 +230,7 @@ func interval(ticks []tick) time.Duration {
 func (s *Source) foundNone(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	jobs, _, err := s.api.LabelValues(ctx, "job", []string{s.selector(equal(model.MetricNameLabel, "up"))}, time.Time{}, time.Time{})
+	jobs, _, err := s.api.LabelValues(ctx, "job", []string{s.selector(archive.Equal(model.MetricNameLabel, "up"))}, time.Time{}, time.Time{})
 	has := "it has none that fit"
 	if err == nil && len(jobs) > 0 {
 		var names []string
