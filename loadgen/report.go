@@ -28,7 +28,7 @@ func WriteComparisonText(w io.Writer, c result.Comparison, o TextOptions) error 
 }
 
 // WriteComparisonJSON writes a comparison as comparison.json.
-func WriteComparisonJSON(w io.Writer, c result.Comparison) error { return report.ComparisonJSON(w, c) }
+func WriteComparisonJSON(w io.Writer, c result.Comparison) error { return report.JSON(w, c) }
 
 // WriteComparisonMarkdown writes a comparison for the summary of a CI job.
 func WriteComparisonMarkdown(w io.Writer, c result.Comparison) error {
@@ -36,4 +36,4 @@ func WriteComparisonMarkdown(w io.Writer, c result.Comparison) error {
 }
 
 // WriteNodesJSON writes what simulated nodes did.
-func WriteNodesJSON(w io.Writer, n result.Nodes) error { return report.NodesJSON(w, n) }
+func WriteNodesJSON(w io.Writer, n result.Nodes) error { return report.JSON(w, n) }

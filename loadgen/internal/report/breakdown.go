@@ -53,7 +53,6 @@ func partTexts() map[string]partText {
 	}
 }
 
-// breakdownView is the bars of the page, in the run's order.
 func breakdownView(_ context.Context, p *page) (any, error) {
 	var v struct {
 		Splits []splitView
@@ -135,7 +134,6 @@ func newSplitView(b result.Breakdown) splitView {
 	return v
 }
 
-// callText says what was asked, and as whom.
 func callText(verb, resource, variant, tenant string) string {
 	text := chart.Clean(verb + " " + resource)
 	if variant != "" {

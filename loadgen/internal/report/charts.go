@@ -56,7 +56,6 @@ type query struct {
 	PerPhase string `yaml:"perPhase"`
 }
 
-// chartSection groups charts under a heading.
 type chartSection struct {
 	Title  string
 	Charts []metricChart
@@ -80,7 +79,6 @@ func p99(selector string, by ...string) string {
 //go:embed charts.yaml
 var chartsYAML []byte
 
-// chartSections reads charts.yaml.
 func chartSections() []chartSection {
 	var all []chartSection
 	d := yaml.NewDecoder(bytes.NewReader(chartsYAML))

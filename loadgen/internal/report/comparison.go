@@ -15,9 +15,6 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// ComparisonJSON writes comparison.json, as it lies in the directory.
-func ComparisonJSON(w io.Writer, c result.Comparison) error { return indented(w, c) }
-
 // WriteComparison makes comparison.html in dir, beside the variants' directories.
 func WriteComparison(dir string, c result.Comparison) error {
 	path := filepath.Join(dir, result.ComparisonHTMLFile)
@@ -32,8 +29,7 @@ func WriteComparison(dir string, c result.Comparison) error {
 func Comparison(w io.Writer, c result.Comparison, o TerminalOptions) error {
 	t := newTerminal(o)
 	v := verdictOf(c)
-	word := strings.ToUpper(string(v))
-	t.line(t.paint(style(v), word) + t.paint("head", chart.Shorten("  "+chart.Clean(c.Scenario)+"  "+ranOf(c), t.width-chart.TextWidth(word))))
+	t.line(t.paint(style(v), word(v)) + t.paint("head", chart.Shorten("  "+chart.Clean(c.Scenario)+"  "+ranOf(c), t.width-chart.TextWidth(word(v)))))
 	t.variants(c)
 	t.compared(c)
 	t.line("")
@@ -169,31 +165,6 @@ func ratioOf(v result.Value) string {
 	return chart.Number(*v.Ratio, 3) + "×"
 }
 
-// comparisonPage holds the data of comparison.tmpl.
-type comparisonPage struct {
-	Style                         template.CSS
-	Scenario, Description         string
-	Class, Word, Tally, RatioNote string
-	Variants                      []comparisonVariant
-	Rows                          []comparisonRow
-}
-
-type comparisonVariant struct {
-	Name, What, Class, Word, Report string
-	Reasons                         []string
-}
-
-type comparisonRow struct {
-	Name, Objective, Better string
-	Values                  []comparisonValue
-}
-
-type comparisonValue struct {
-	Text, Ratio, Detail string
-	// Bar is the value's share of the row's largest, in percent.
-	Bar int
-}
-
 // ComparisonHTML writes comparison.html: one file, readable without network and
 // without script. It links the variants' reports, which lie beside it.
 func ComparisonHTML(w io.Writer, c result.Comparison) error {
@@ -202,44 +173,29 @@ func ComparisonHTML(w io.Writer, c result.Comparison) error {
 		return err
 	}
 	var buf bytes.Buffer
-	if err := tmpl.ExecuteTemplate(&buf, "comparison.tmpl", newComparisonPage(c, style)); err != nil {
+	page := struct {
+		result.Comparison
+		Style            template.CSS
+		Verdict          result.Verdict
+		Tally, RatioNote string
+	}{c, template.CSS(style), verdictOf(c), ranOf(c) + "; " + when(c), ratioNote(c)}
+	if err := tmpl.ExecuteTemplate(&buf, "comparison.tmpl", page); err != nil {
 		return fmt.Errorf("render the comparison: %w", err)
 	}
 	_, err = w.Write(buf.Bytes())
 	return err
 }
 
-func newComparisonPage(c result.Comparison, css []byte) comparisonPage {
-	v := verdictOf(c)
-	p := comparisonPage{
-		Style: template.CSS(css), Scenario: chart.Clean(c.Scenario), Description: chart.Clean(c.Description),
-		Class: style(v), Word: strings.ToUpper(string(v)), Tally: ranOf(c) + "; " + when(c),
-		RatioNote: ratioNote(c),
-	}
-	for _, v := range c.Variants {
-		x := comparisonVariant{Name: chart.Clean(v.Name), What: chart.Clean(whatItIs(v)), Class: style(v.Verdict), Word: string(v.Verdict)}
-		if v.NotRun == "" {
-			x.Report = v.Name + "/" + result.HTMLFile
+// barOf is a value's share of its row's largest, in percent.
+func barOf(r result.Row, v result.Value) int {
+	largest := 0.0
+	for _, w := range r.Values {
+		if w.Value != nil {
+			largest = max(largest, math.Abs(*w.Value))
 		}
-		x.Reasons = cleaned(reasonsOf(v))
-		p.Variants = append(p.Variants, x)
 	}
-	for _, r := range c.Rows {
-		row := comparisonRow{Name: chart.Clean(r.Name), Objective: chart.Clean(r.Objective), Better: r.Better}
-		largest := 0.0
-		for _, v := range r.Values {
-			if v.Value != nil {
-				largest = max(largest, math.Abs(*v.Value))
-			}
-		}
-		for _, v := range r.Values {
-			x := comparisonValue{Text: valueOf(r, v), Ratio: ratioOf(v), Detail: chart.Clean(v.Detail)}
-			if v.Value != nil && largest > 0 {
-				x.Bar = int(math.Round(100 * math.Abs(*v.Value) / largest))
-			}
-			row.Values = append(row.Values, x)
-		}
-		p.Rows = append(p.Rows, row)
+	if v.Value == nil || largest == 0 {
+		return 0
 	}
-	return p
+	return int(math.Round(100 * math.Abs(*v.Value) / largest))
 }

@@ -5,12 +5,15 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
+	"github.com/stormglass/stormglass/loadgen/internal/samples"
 	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
 // drawnSection and drawn are charts as the page template takes them.
@@ -21,37 +24,30 @@ type drawnSection struct {
 	empty  []chart.Chart
 }
 
-// artist draws charts of one run on one time axis.
-type artist struct {
-	grid   chart.Grid
-	src    chart.Source
-	result result.Result
-}
-
-func (a *artist) sections(ctx context.Context) []drawnSection {
+func (p *page) chartSections(ctx context.Context) []drawnSection {
 	var out []drawnSection
 	for _, s := range chartSections() {
 		d := drawnSection{Title: s.Title}
 		for _, c := range s.Charts {
-			d.Charts = append(d.Charts, a.draw(ctx, c))
+			d.Charts = append(d.Charts, p.draw(ctx, c))
 		}
 		out = append(out, d)
 	}
 	return out
 }
 
-func (a *artist) draw(ctx context.Context, c metricChart) chart.Chart {
+func (p *page) draw(ctx context.Context, c metricChart) chart.Chart {
 	d := chart.Chart{
 		ID: chart.ID(chart.Slug(c.Title)), Title: c.Title, Tells: c.Tells, MovesWith: c.MovesWith, Key: c.Key, Unit: c.Unit,
 		Log: c.Log, Dips: c.Dips, Level: c.Guide, LevelText: c.GuideText,
 	}
-	if d.Missing = unmet(c.Needs, a.result.Measurements); d.Missing != "" {
+	if d.Missing = unmet(c.Needs, p.result.Measurements); d.Missing != "" {
 		return d
 	}
-	lines, err := a.lines(ctx, c)
+	lines, err := p.lines(ctx, c)
 	recorded := slices.ContainsFunc(lines, func(l chart.Line) bool { return l.PeakAt >= 0 })
 	if !recorded {
-		d.Missing = a.missing(c, err)
+		d.Missing = p.missing(c, err)
 		return d
 	}
 	lines, zero := chart.SplitZero(lines)
@@ -66,34 +62,34 @@ func (a *artist) draw(ctx context.Context, c metricChart) chart.Chart {
 		d.Note += fmt.Sprintf("%d of %s series: those with the highest peaks.", chart.MostSeries, chart.Count(len(lines)))
 		lines = lines[:chart.MostSeries]
 	}
-	if a.src == nil {
+	if p.src == nil {
 		d.Note += "No metrics were recorded in this run: this is what the client counted."
 	}
 	if err != nil {
 		d.Note = strings.TrimSpace(d.Note + " Some of it is missing: " + chart.Clean(err.Error()))
 	}
-	d.Draw(lines, a.grid, a.when)
+	d.Draw(lines, p.Grid, p.when)
 	return d
 }
 
 // lines asks for all series of a chart, the highest peak first.
-func (a *artist) lines(ctx context.Context, c metricChart) ([]chart.Line, error) {
+func (p *page) lines(ctx context.Context, c metricChart) ([]chart.Line, error) {
 	var lines []chart.Line
 	var firstErr error
 	for _, q := range c.Queries {
 		if q.PerPhase != "" {
-			lines = append(lines, a.perPhase(q))
+			lines = append(lines, p.perPhase(q))
 			continue
 		}
-		if a.src == nil {
+		if p.src == nil {
 			continue
 		}
-		found, err := a.src.Range(ctx, windows(a.grid).Replace(q.Expr), a.grid.Start, a.grid.End(), a.grid.Step)
+		found, err := p.src.Range(ctx, windows(p.Grid).Replace(q.Expr), p.Grid.Start, p.Grid.End(), p.Grid.Step)
 		if err != nil && firstErr == nil {
 			firstErr = err
 		}
 		for _, f := range found {
-			lines = append(lines, chart.NewLine(q.label(f.Labels), a.grid.Sample(f.Points, c.Dips)))
+			lines = append(lines, chart.NewLine(q.label(f.Labels), p.Grid.Sample(f.Points, c.Dips)))
 		}
 	}
 	// A line without a single number says nothing, unless it is all there is.
@@ -131,14 +127,14 @@ const rateSteps = 2.5
 
 // perPhase is the offered rate as a level through each phase; the moment between two belongs to
 // the one before.
-func (a *artist) perPhase(q query) chart.Line {
-	values := make([]float64, a.grid.N)
+func (p *page) perPhase(q query) chart.Line {
+	values := make([]float64, p.Grid.N)
 	for i := range values {
 		values[i] = math.NaN()
-		at := a.grid.Start.Add(time.Duration(i) * a.grid.Step)
-		for _, p := range a.result.Measurements.Phases {
-			if !at.Before(p.Start) && at.Before(p.End.Add(a.grid.Step)) {
-				values[i] = chart.Round6(sums(p).offered)
+		at := p.Grid.Start.Add(time.Duration(i) * p.Grid.Step)
+		for _, phase := range p.result.Measurements.Phases {
+			if !at.Before(phase.Start) && at.Before(phase.End.Add(p.Grid.Step)) {
+				values[i] = chart.Round6(sums(phase).offered)
 			}
 		}
 	}
@@ -146,13 +142,182 @@ func (a *artist) perPhase(q query) chart.Line {
 }
 
 // when names a point of the grid: "2:05, in storm".
-func (a *artist) when(i int) string {
-	t := a.grid.Start.Add(time.Duration(i) * a.grid.Step)
-	s := chart.Clock(a.grid.At(t))
-	for _, p := range a.result.Measurements.Phases {
-		if !t.Before(p.Start) && !t.After(p.End) {
-			return s + ", in " + chart.Clean(p.Name)
+func (p *page) when(i int) string {
+	t := p.Grid.Start.Add(time.Duration(i) * p.Grid.Step)
+	s := chart.Clock(p.Grid.At(t))
+	for _, phase := range p.result.Measurements.Phases {
+		if !t.Before(phase.Start) && !t.After(phase.End) {
+			return s + ", in " + chart.Clean(phase.Name)
 		}
 	}
 	return s
+}
+
+// folded are charts of a section that have nothing to show for one reason.
+type folded struct{ Titles, Why string }
+
+// fold takes the charts without data out of a section: each would take the room
+// of a picture to say a few words.
+func (d *drawnSection) fold() {
+	for _, c := range d.Charts {
+		if c.Missing == "" {
+			continue
+		}
+		d.empty = append(d.empty, c)
+		i := slices.IndexFunc(d.Folded, func(f folded) bool { return f.Why == c.Missing })
+		if i < 0 {
+			d.Folded = append(d.Folded, folded{c.Title, c.Missing})
+		} else {
+			d.Folded[i].Titles += "; " + c.Title
+		}
+	}
+	d.Charts = slices.DeleteFunc(d.Charts, func(c chart.Chart) bool { return c.Missing != "" })
+}
+
+// metricName finds what is selected in an expression.
+var metricName = regexp.MustCompile(`([a-z_]+)(?:\{[^}]*\})?\[`)
+
+// missing says in words why a chart has nothing to show.
+func (p *page) missing(c metricChart, err error) string {
+	targets := p.result.Run.Cluster.Targets
+	scraped := slices.ContainsFunc(targets, func(t string) bool { return strings.Contains(t, c.Job) })
+	switch {
+	case p.src == nil:
+		return "No metrics were recorded in this run."
+	case err != nil:
+		return "The query failed: " + chart.Clean(err.Error()) + "."
+	case c.Job != "" && c.Job != jobGenerator && len(targets) > 0 && !scraped:
+		return c.Job + " was not scraped: it is not among this run's targets."
+	case c.Quiet != "":
+		return c.Quiet
+	}
+	var names []string
+	for _, q := range c.Queries {
+		for _, found := range metricName.FindAllStringSubmatch(q.Expr, -1) {
+			if n := strings.TrimSuffix(found[1], "_bucket"); !slices.Contains(names, n) {
+				names = append(names, n)
+			}
+		}
+	}
+	return "No samples of " + strings.Join(names, ", ") + " in this run."
+}
+
+// errorRateSection draws the error rate and the relists: each point is
+// the worst second of the stretch around it. Without samples there is none.
+func (p *page) errorRateSection(slots []samples.Slot) (drawnSection, bool) {
+	errors := p.perSecond(slots, func(s samples.Slot, add func(string, int64)) {
+		for load, r := range s.Requests {
+			add(load, r.Failures()-r.Failed["canceled"]+r.Unsent)
+		}
+	})
+	relists := p.perSecond(slots, func(s samples.Slot, add func(string, int64)) {
+		for load, r := range s.Streams {
+			add(load+", relists", r.Relists)
+			add(load+", breaks", r.Breaks)
+		}
+	})
+	d := drawnSection{Title: "What the loads felt"}
+	for _, c := range []struct {
+		title, tells, moves string
+		lines               []chart.Line
+		none                string
+	}{
+		{"Requests that failed", "By load, unsent ones included: the error window of a fault, as it was. Each point is the worst second around it.", "any fault that is felt", errors, "No request failed."},
+		{"Relists and broken watches", "What every watcher asks for at once when an API server comes back. Each point is the worst second around it.", "API server killed or restarted, partition", relists, "No watch broke, and none had to list again."},
+	} {
+		c2 := chart.Chart{ID: chart.ID(chart.Slug(c.title)), Title: c.title, Tells: c.tells, MovesWith: c.moves, Unit: scenario.PerSec}
+		if len(c.lines) == 0 {
+			c2.Missing = c.none
+		} else {
+			c2.Draw(c.lines, p.Grid, p.when)
+		}
+		d.Charts = append(d.Charts, c2)
+	}
+	return d, len(slots) > 0
+}
+
+// drawn reports whether the section has a line to show.
+func (d drawnSection) drawn() bool {
+	return slices.ContainsFunc(d.Charts, func(c chart.Chart) bool { return c.Missing == "" })
+}
+
+// mostSeconds of a run that are counted apart: a week.
+const mostSeconds = 7 * 24 * 3600
+
+// perSecond makes a line of each name that is ever over zero.
+func (p *page) perSecond(slots []samples.Slot, of func(samples.Slot, func(name string, n int64))) []chart.Line {
+	seconds := min(int(p.Grid.Seconds()), mostSeconds) + 1
+	sums := map[string][]int64{}
+	for _, s := range slots {
+		at := int(p.Grid.At(s.From()))
+		if at < 0 || at >= seconds {
+			continue
+		}
+		of(s, func(name string, n int64) {
+			if n <= 0 {
+				return
+			}
+			if sums[name] == nil {
+				sums[name] = make([]int64, seconds)
+			}
+			sums[name][at] += n
+		})
+	}
+	var lines []chart.Line
+	for _, name := range sortedKeys(sums) {
+		points := make([]chart.Point, seconds)
+		for i, n := range sums[name] {
+			points[i] = chart.Point{T: p.Grid.Start.Add(time.Duration(i) * time.Second), V: float64(n)}
+		}
+		l := chart.NewLine(chart.Clean(name), p.Grid.Sample(points, false))
+		l.SetFigure(scenario.PerSec, false)
+		lines = append(lines, l)
+	}
+	slices.SortStableFunc(lines, chart.ByPeak)
+	return lines[:min(len(lines), chart.MostSeries)]
+}
+
+// signalsTitle is the heading of the scenario's signals.
+const signalsTitle = "Signals"
+
+// signalSection draws the scenario's signals as they were sampled in the phases
+// that they are judged by, with the steady mean that they are held against.
+func (p *page) signalSection() (drawnSection, bool) {
+	d := drawnSection{Title: signalsTitle}
+	for _, s := range p.result.Signals {
+		c := chart.Chart{
+			ID: chart.ID(chart.Slug("signal " + s.Name)), Title: chart.Clean(s.Name), Tells: "The scenario's own metric, as it was sampled: " + chart.Clean(s.Expr),
+			Unit: scenario.Unit(s.Unit), Dips: s.Moved != nil && s.Extreme < s.Steady.Mean, Level: s.Steady.Mean, LevelText: "steady mean",
+		}
+		points := pointsOf(s)
+		if len(points) > 0 {
+			l := chart.NewLine(chart.Clean(s.Name), p.Grid.Sample(points, c.Dips))
+			l.SetFigure(c.Unit, c.Dips)
+			c.Draw([]chart.Line{l}, p.Grid, p.when)
+		}
+		switch {
+		case len(points) == 0:
+			c.Missing = cmp.Or(chart.Clean(s.Detail), "It was not sampled.")
+		case s.Moved != nil:
+			c.Note = "Moved by " + noises(s) + "; returned: " + cmp.Or(returned(s), chart.None) + "."
+		}
+		d.Charts = append(d.Charts, c)
+	}
+	return d, len(d.Charts) > 0
+}
+
+// pointsOf are a signal's samples in the order of time.
+func pointsOf(s result.Signal) []chart.Point {
+	windows := []result.SignalWindow{s.Steady, s.Under}
+	if s.After != nil {
+		windows = append(windows, *s.After)
+	}
+	var all []chart.Point
+	for _, w := range windows {
+		for _, p := range w.Points {
+			all = append(all, chart.Point{T: p.Time, V: p.Value})
+		}
+	}
+	slices.SortStableFunc(all, func(x, y chart.Point) int { return x.T.Compare(y.T) })
+	return all
 }

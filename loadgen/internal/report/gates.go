@@ -10,12 +10,11 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// gatesView is the gates of the page, the most urgent first.
 func gatesView(_ context.Context, p *page) (any, error) {
 	var rows []gateRow
 	said := ""
 	for _, g := range byUrgency(p.result.Gates) {
-		row := newGateRow(g, len(p.result.Measurements.Phases))
+		row := gateRow{g, overText(g, len(p.result.Measurements.Phases)), chart.Clean(g.Detail), g.Verdict != result.Pass && g.Detail+g.Expr != ""}
 		if row.Detail == said { // nine gates without data for one reason
 			row.Detail, row.More = "", row.More && row.Expr != ""
 		} else if row.More {
@@ -27,24 +26,17 @@ func gatesView(_ context.Context, p *page) (any, error) {
 }
 
 type gateRow struct {
-	Class, Word, Name, Value, Bound, Margin string
-	Fill                                    string // of the bar, in percent; empty without one
-	Over, Objective, Detail, Expr           string
-	More                                    bool // a second line says why
+	result.Gate
+	Over, Detail string
+	More         bool // a second line says why
 }
 
-func newGateRow(g result.Gate, phases int) gateRow {
-	row := gateRow{
-		Class: style(g.Verdict), Word: word(g.Verdict), Name: chart.Clean(g.Name), Value: gateValue(g), Bound: gateBound(g),
-		Margin: margin(g), Objective: chart.Clean(g.Objective), Detail: chart.Clean(g.Detail), Expr: chart.Clean(g.Expr),
-		Over: overText(g, phases), More: g.Verdict != result.Pass && g.Detail+g.Expr != "",
+// usedUp is how much of a bound from above the value takes, in percent; empty of others.
+func usedUp(g result.Gate) string {
+	if g.Value == nil || g.Op != "<=" || g.Bound <= 0 || math.IsNaN(*g.Value) {
+		return ""
 	}
-	// The bar is the part of the bound that was used up, so for a bound from
-	// above only.
-	if g.Value != nil && g.Op == "<=" && g.Bound > 0 && !math.IsNaN(*g.Value) {
-		row.Fill = chart.PercentAt(min(max(*g.Value/g.Bound, 0), 1))
-	}
-	return row
+	return chart.PercentAt(min(max(*g.Value/g.Bound, 0), 1))
 }
 
 func (t *terminal) gates(r result.Result) {

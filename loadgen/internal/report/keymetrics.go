@@ -9,7 +9,6 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// keyView is the key metrics of the page, with their lines of its charts.
 func keyView(_ context.Context, p *page) (any, error) {
 	var blocks []keyBlock
 	for _, k := range p.result.Key {
@@ -25,10 +24,9 @@ type keyBlock struct {
 }
 
 type keyRowView struct {
-	Label, P50, P95, Value, Count, Guide string
-	Exceeds                              bool
-	Spark                                string
-	Colour                               int
+	result.KeyRow
+	Label, Value, Count, Guide, Spark string
+	Exceeds                           bool
 }
 
 func newKeyBlock(k result.KeyMetric, r result.Result, drawnSections []drawnSection) keyBlock {
@@ -39,30 +37,30 @@ func newKeyBlock(k result.KeyMetric, r result.Result, drawnSections []drawnSecti
 	hours := runSeconds(r) / 3600
 	for _, row := range k.Rows {
 		b.Histogram = b.Histogram || row.P99 != nil
-		v := keyRowView{Label: chart.Clean(row.Label), P50: optional(row.P50), P95: optional(row.P95), Value: keyText(row), Count: chart.Scaled(row.Count, 3, []string{"", "k", "M", "G"})}
+		v := keyRowView{KeyRow: row, Label: chart.Clean(row.Label), Value: keyText(row), Count: chart.Scaled(row.Count, 3, []string{"", "k", "M", "G"})}
 		if value := keyValue(row); value != nil {
 			if g, ok := guideOf(k.Name, row, hours); ok {
 				v.Guide, v.Exceeds = g.text, *value > g.bound
 			}
 		}
-		v.Spark, v.Colour = sparkline(k.Name, v.Label, drawnSections)
+		v.Spark = sparkline(k.Name, v.Label, drawnSections)
 		b.Rows = append(b.Rows, v)
 	}
 	return b
 }
 
 // sparkline borrows the line of a key metric's row from its chart.
-func sparkline(metric, label string, sections []drawnSection) (path string, colour int) {
+func sparkline(metric, label string, sections []drawnSection) string {
 	for _, s := range sections {
 		for _, c := range s.Charts {
 			for _, l := range c.Series {
 				if c.Key == metric && l.Name == label {
-					return l.Path + l.Dots, l.Colour
+					return l.Path + l.Dots
 				}
 			}
 		}
 	}
-	return "", 0
+	return ""
 }
 
 // keyMetrics writes the four, always all of them. The verbs of the API server

@@ -61,7 +61,6 @@ func Pictures(ctx context.Context, r result.Result, timeline []result.Event, slo
 	return all, nil
 }
 
-// origin is where a picture is from.
 func origin(r result.Result) string {
 	parts := []string{"Stormglass", runName(r), r.Run.Started.UTC().Format("2006-01-02 15:04 UTC")}
 	if v := chart.Clean(r.Run.Versions.Kubernetes); v != "" {

@@ -168,7 +168,6 @@ func restartTable(rec result.Recovery, axis chart.Grid) tableView {
 	return t
 }
 
-// causeName names the fault with an ID.
 func causeName(rec result.Recovery, id, otherwise string) string {
 	i := slices.IndexFunc(rec.Faults, func(f result.FaultRecovery) bool { return f.ID == id })
 	if id == "" || i < 0 {
@@ -212,4 +211,143 @@ func returned(s result.Signal) string {
 		return "yes"
 	}
 	return "no"
+}
+
+// mostFaults of a summary; the report has them all.
+const mostFaults = 5
+
+// recovery writes a line for each fault and load, and one for each signal.
+func (t *terminal) recovery(r result.Result) {
+	if rec := r.Recovery; rec != nil && len(rec.Faults) > 0 {
+		tab := &table{align: "flrrrrr", gap: 2}
+		tab.add(styled("head", "RECOVERY", "load", "errors for", "first success", "back inside", "relists", "failover")...)
+		rows := 0
+		for _, f := range rec.Faults {
+			for _, row := range recoveryRows(f) {
+				if rows++; rows <= mostFaults {
+					tab.add(plain(row...)...)
+				}
+			}
+		}
+		tab.dropEmpty()
+		t.section(tab)
+		if rows > mostFaults {
+			t.line(fmt.Sprintf("  and %d more, in the report", rows-mostFaults))
+		}
+	}
+	if len(r.Signals) == 0 {
+		return
+	}
+	tab := &table{align: "frrrl", gap: 2}
+	tab.add(styled("head", "SIGNALS", "moved by", "steady", "under", "returned")...)
+	for _, s := range r.Signals {
+		if s.Moved == nil {
+			tab.add(plain(chart.Clean(s.Name), "NO DATA", "", "", "")...)
+			continue
+		}
+		tab.add(plain(chart.Clean(s.Name), noises(s), chart.Format(scenario.Unit(s.Unit), s.Steady.Mean), chart.Format(scenario.Unit(s.Unit), s.Extreme), returned(s))...)
+	}
+	t.section(tab)
+	for _, s := range r.Signals {
+		if s.Moved == nil {
+			t.line(t.paint("dim", chart.Shorten("  "+chart.Clean(s.Name)+": "+chart.Clean(s.Detail), t.width)))
+		}
+	}
+}
+
+// recoveryRows are a fault's: one for each load, or one without any.
+func recoveryRows(f result.FaultRecovery) [][]string {
+	relists, failover := "", ""
+	if f.Relists.Relists > 0 {
+		relists = chart.Count(f.Relists.Relists)
+	}
+	for _, text := range []string{failoverText(f, f.LeaseFailover, false), failoverText(f, f.LeaderFailover, true)} {
+		switch {
+		case text == chart.None:
+		case failover == "":
+			failover = text
+		default:
+			failover += ", " + text
+		}
+	}
+	if len(f.Loads) == 0 {
+		return [][]string{{faultName(f), "", "", "", "", relists, failover}}
+	}
+	var rows [][]string
+	for i, l := range f.Loads {
+		row := []string{faultName(f), chart.Clean(l.Load), windowText(l), "", backText(l), relists, failover}
+		if i > 0 {
+			row[0], row[5], row[6] = "", "", ""
+		}
+		if l.FirstSuccess != nil {
+			row[3] = chart.Format(scenario.Seconds, *l.FirstSuccess)
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// layTracks puts what happened on the page's axis.
+func (p *page) layTracks(rec *result.Recovery) {
+	if rec == nil {
+		return
+	}
+	faults := chart.Track{Name: chart.FaultsTrack, Tells: "From begin to end. A line: a fault without length."}
+	var ends []time.Time
+	for _, f := range rec.Faults {
+		end := p.Grid.End()
+		if f.End != nil {
+			end = *f.End
+		}
+		title := fmt.Sprintf("%s, from %s, for %s", faultName(f), chart.Clock(p.Grid.At(f.Begin)), chart.Format(scenario.Seconds, end.Sub(f.Begin).Seconds()))
+		p.AddBar(&faults, &ends, "fault", f.Begin, end, faultName(f), title)
+	}
+	leads := map[string]*chart.Track{}
+	var order []string
+	for _, h := range rec.Handovers {
+		t := leads[h.Of]
+		if t == nil {
+			t = &chart.Track{Name: leadTitle(h.Of), Tells: "Marked when the new holder was seen; the bar is the time without one."}
+			leads[h.Of] = t
+			order = append(order, h.Of)
+		}
+		from, took := h.At, "no known loss"
+		if h.Lost != nil {
+			from, took = *h.Lost, "failover "+optional(h.Failover)
+		}
+		title := fmt.Sprintf("%s: %s to %s at %s, %s", chart.Clean(h.Of), chart.Clean(h.From), chart.Clean(h.To), chart.Clock(p.Grid.At(h.At)), took)
+		var ends []time.Time
+		p.AddBar(t, &ends, "lead", from, h.At, "to "+chart.Clean(h.To), title)
+	}
+	restarts := chart.Track{Name: "Restarts", Tells: "From a process's end until the next is ready."}
+	ends = nil
+	for _, r := range rec.Restarts {
+		from, to := r.Exited, r.Ready
+		end := p.Grid.End()
+		if from == nil {
+			from = to
+		}
+		if to != nil {
+			end = *to
+		}
+		title := fmt.Sprintf("%s ended at %s, down %s", chart.Clean(r.Component), chart.Clock(p.Grid.At(*from)), optional(r.Down))
+		p.AddBar(&restarts, &ends, "restart", *from, end, chart.Clean(r.Component), title)
+	}
+	all := []chart.Track{faults}
+	for _, of := range order {
+		all = append(all, *leads[of])
+	}
+	for _, t := range append(all, restarts) {
+		if len(t.Bars) > 0 {
+			t.Label()
+			p.Tracks = append(p.Tracks, t)
+		}
+	}
+}
+
+func leadTitle(of string) string {
+	if of == "etcd" {
+		return "etcd leader"
+	}
+	return chart.Clean(of) + " lease"
 }

@@ -1,19 +1,33 @@
+// Package report tells a run to people and to programs: a summary for a
+// terminal, result.json, junit.xml and report.html. A reporter is a function
+// of a result to an io.Writer; none of them touches the network or a clock,
+// so the same directory gives the same bytes a year later.
+//
+// The verdict is not made here: package gate has judged, this package shows.
+// What comes from a cluster (label values, error texts) is not trusted:
+// control characters never reach a terminal, and templates escape the rest.
 package report
 
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"embed"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"html/template"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/stormglass/stormglass/internal/atomicfile"
 	"github.com/stormglass/stormglass/internal/userfile"
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
+	"github.com/stormglass/stormglass/loadgen/internal/report/panel"
 	"github.com/stormglass/stormglass/loadgen/internal/samples"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
@@ -46,25 +60,177 @@ func Write(ctx context.Context, dir string, r result.Result, timeline []result.E
 	return errors.Join(errs...)
 }
 
-// JSON writes result.json; docs/reference/result.md describes every field.
-func JSON(w io.Writer, r result.Result) error { return indented(w, r) }
-
-// NodesJSON writes what `loadgen nodes -o json` prints: the `nodes` section of
-// result.json.
-func NodesJSON(w io.Writer, n result.Nodes) error { return indented(w, n) }
-
-func indented(w io.Writer, v any) error {
+// JSON writes what is judged as it lies in the directory of a run; docs/reference/result.md
+// describes every field.
+func JSON(w io.Writer, v any) error {
 	enc := json.NewEncoder(w)
 	enc.SetIndent("", "  ")
 	enc.SetEscapeHTML(false)
 	return enc.Encode(v)
 }
 
-// writeAtomic renders in memory and writes the file as a whole.
 func writeAtomic(path string, render func(io.Writer) error) error {
 	var buf bytes.Buffer
 	if err := render(&buf); err != nil {
 		return err
 	}
 	return atomicfile.Publish(path, buf.Bytes())
+}
+
+//go:embed page uplot
+var pageFiles embed.FS
+
+// HTML writes report.html: one file, readable without network and without
+// script. A policy in the page forbids both, but for our own script by its
+// hash: a label from a hostile cluster could not load or run anything even if
+// it were not escaped.
+func HTML(ctx context.Context, w io.Writer, r result.Result, timeline []result.Event, slots []samples.Slot, scenarioYAML []byte, src chart.Source) error {
+	view := newPage(ctx, r, timeline, slots, scenarioYAML, src)
+	if err := ctx.Err(); err != nil {
+		return err // half of the charts would be missing
+	}
+	style, script, tmpl, err := loadPage()
+	if err != nil {
+		return err
+	}
+	data, err := json.Marshal(view.data())
+	if err != nil {
+		return fmt.Errorf("encode the charts' values: %w", err)
+	}
+	if err := view.fill(ctx, tmpl); err != nil {
+		return err
+	}
+	hash := sha256.Sum256(script)
+	view.Style = template.CSS(string(style) + panel.Style())
+	view.Script = template.JS(script)
+	view.Data = template.JS(data) // json.Marshal escapes <, > and &
+	view.ScriptHash = "sha256-" + base64.StdEncoding.EncodeToString(hash[:])
+	var buf bytes.Buffer
+	if err := tmpl.Execute(&buf, view); err != nil {
+		return fmt.Errorf("render the page: %w", err)
+	}
+	_, err = w.Write(buf.Bytes())
+	return err
+}
+
+// loadPage reads the page's style, script and templates. The script begins with the
+// chart library and its licence.
+func loadPage() (style, script []byte, tmpl *template.Template, err error) {
+	read := func(names ...string) (text []byte) {
+		for _, name := range names {
+			part, failed := pageFiles.ReadFile(name)
+			text, err = append(text, part...), errors.Join(err, failed)
+		}
+		return text
+	}
+	style = read("uplot/uPlot.min.css", "page/style.css")
+	licence := fmt.Appendf(nil, "/*!\n%s*/\n", read("uplot/LICENSE"))
+	script = append(licence, read("uplot/uPlot.iife.min.js", "page/script.js")...)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	tmpl, err = template.New("report.tmpl").Funcs(pageFuncs()).ParseFS(pageFiles, "page/*.tmpl")
+	return style, script, tmpl, err
+}
+
+// pageFuncs is how templates show what stands in a result.
+func pageFuncs() template.FuncMap {
+	return template.FuncMap{
+		"clean": chart.Clean, "style": style, "word": word, "seconds": optional,
+		"gateValue": gateValue, "gateBound": gateBound, "margin": margin, "usedUp": usedUp,
+		"what": whatItIs, "reasons": reasonsOf, "value": valueOf, "ratio": ratioOf, "bar": barOf,
+	}
+}
+
+// scriptData holds what the script draws and reads out.
+type scriptData struct {
+	Start  int64          `json:"start"` // Unix seconds of the first point
+	Step   float64        `json:"step"`  // seconds
+	N      int            `json:"n"`
+	Phases []scriptPhase  `json:"phases"`
+	Charts []*chart.Chart `json:"charts"` // only those that were drawn, in their order
+}
+
+type scriptPhase struct {
+	Name  string  `json:"name"`
+	Start float64 `json:"start"` // seconds after Start
+	End   float64 `json:"end"`
+}
+
+func (p *page) data() scriptData {
+	d := scriptData{Start: p.Grid.Start.Unix(), Step: p.Grid.Step.Seconds(), N: p.Grid.N, Phases: p.phases, Charts: []*chart.Chart{}}
+	for _, s := range p.Sections {
+		for i := range s.Charts {
+			d.Charts = append(d.Charts, &s.Charts[i])
+		}
+	}
+	return d
+}
+
+// place is where on the page a section stands.
+type place int
+
+const (
+	first  place = iota // before the timeline
+	middle              // in the timeline, below its axis
+	last                // after it
+)
+
+// section is a part of the page. Its template is page/NAME.tmpl, which shows what
+// view makes; view makes nil where the run has none of it.
+type section struct {
+	name  string
+	place place
+	view  func(ctx context.Context, p *page) (any, error)
+}
+
+// sections is the page, in its order. To add one: its view in a file of its own,
+// its template, and a row here.
+func sections() []section {
+	whole := func(_ context.Context, p *page) (any, error) { return p, nil }
+	return []section{
+		{"gates", first, gatesView},
+		{"key", first, keyView},
+		{"tracks", middle, whole},
+		{"recovery", middle, recoveryView},
+		{"rollouts", middle, rolloutsView},
+		{"charts", middle, whole},
+		{"panels", last, panelsView},
+		{"breakdown", last, breakdownView},
+		{"detail", last, detailView},
+		{"environment", last, environmentView},
+	}
+}
+
+func summarySections() []func(*terminal, result.Result) {
+	return []func(*terminal, result.Result){
+		(*terminal).header, (*terminal).reasons, (*terminal).gates, (*terminal).keyMetrics, (*terminal).phases,
+		(*terminal).rollouts, (*terminal).recovery, (*terminal).breakdown, (*terminal).cost,
+	}
+}
+
+func (p *page) fill(ctx context.Context, tmpl *template.Template) error {
+	places := map[place]*[]template.HTML{first: &p.First, middle: &p.Middle, last: &p.Last}
+	for _, s := range sections() {
+		view, err := s.view(ctx, p)
+		if err != nil {
+			return err
+		}
+		if view == nil {
+			continue
+		}
+		var b strings.Builder
+		if err := tmpl.ExecuteTemplate(&b, s.name, view); err != nil {
+			return fmt.Errorf("render the section %s: %w", s.name, err)
+		}
+		*places[s.place] = append(*places[s.place], template.HTML(b.String())) // the template has escaped it
+	}
+	return nil
+}
+
+// panelsView is the dashboards' panels, on the clock of the page.
+func panelsView(ctx context.Context, p *page) (any, error) {
+	run := panel.RunOf(p.result, p.events, p.interval)
+	run.Zero = p.Grid.Start
+	return panel.HTML(ctx, p.src, run)
 }

@@ -57,7 +57,6 @@ func rolledOut(phases []result.Phase) []rolled {
 	return all
 }
 
-// rolloutName is a rollout in few words.
 func rolloutName(r result.Rollout) string {
 	name := fmt.Sprintf("%s %s, %s pods", chart.Clean(r.Action), chart.Clean(r.Deployment), chart.Count(r.Pods))
 	if !r.Complete {

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
@@ -14,12 +15,10 @@ type table struct {
 	gap   int    // spaces between columns; zero means 2
 }
 
-// cell is a text and the style it is painted with.
 type cell struct{ text, style string }
 
 func (t *table) add(cells ...cell) { t.rows = append(t.rows, cells) }
 
-// plain makes unstyled cells.
 func plain(texts ...string) []cell {
 	cells := make([]cell, len(texts))
 	for i, s := range texts {
@@ -100,3 +99,34 @@ func paintANSI(style, text string) string {
 	}
 	return "\x1b[" + code + "m" + text + "\x1b[0m"
 }
+
+// tableView is a table of the page. The first column names the row.
+type tableView struct {
+	Caption, Note, Empty string
+	Head                 []head
+	Rows                 [][]string
+	// Merged is in how many columns, from the first, a cell that says the same as
+	// the one above it is read aloud but not shown.
+	Merged int
+}
+
+// Again reports whether a cell, and all before it, say what stands above them.
+func (t tableView) Again(row, column int) bool {
+	return column < t.Merged && row > 0 && slices.Equal(t.Rows[row][:column+1], t.Rows[row-1][:column+1])
+}
+
+type head struct {
+	Text    string
+	Numeric bool
+}
+
+// heads makes columns; a leading ">" marks numbers, aligned right.
+func heads(texts ...string) []head {
+	out := make([]head, len(texts))
+	for i, t := range texts {
+		out[i].Text, out[i].Numeric = strings.CutPrefix(t, ">")
+	}
+	return out
+}
+
+func (t *tableView) add(cells ...string) { t.Rows = append(t.Rows, cells) }

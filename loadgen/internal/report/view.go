@@ -5,11 +5,13 @@ import (
 	"context"
 	"fmt"
 	"html/template"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/internal/samples"
+	"github.com/stormglass/stormglass/loadgen/internal/timeline"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -66,15 +68,14 @@ func newPage(ctx context.Context, r result.Result, timeline []result.Event, slot
 	p.interval = cmp.Or(s.Record.Interval.D(), defaultInterval)
 	p.layTimeline(r, timeline, p.interval)
 	p.LookBack = chart.Format(scenario.Seconds, rateSteps*p.Grid.Step.Seconds())
-	a := &artist{grid: p.Grid, src: src, result: r}
 	p.layTracks(r.Recovery)
-	if felt, ok := a.errorRateSection(slots); ok && (r.Recovery != nil || felt.drawn()) {
+	if felt, ok := p.errorRateSection(slots); ok && (r.Recovery != nil || felt.drawn()) {
 		p.Sections = append(p.Sections, felt)
 	}
-	if signals, ok := a.signalSection(); ok {
+	if signals, ok := p.signalSection(); ok {
 		p.Sections = append(p.Sections, signals)
 	}
-	p.Sections = append(p.Sections, a.sections(ctx)...)
+	p.Sections = append(p.Sections, p.chartSections(ctx)...)
 	for i := range p.Sections {
 		p.Sections[i].fold()
 	}
@@ -111,4 +112,127 @@ func facts(r result.Result) []fact {
 		fact{"Started", r.Run.Started.UTC().Format("2006-01-02 15:04:05 UTC")},
 		fact{"Seed", fmt.Sprint(r.Run.Seed)},
 		fact{"Exit code", fmt.Sprint(r.ExitCode)})
+}
+
+// defaultInterval is that of scrapes where the scenario can't be read.
+const defaultInterval = 5 * time.Second
+
+// layTimeline makes the axis that all charts share, with phases and marks.
+func (p *page) layTimeline(r result.Result, events []result.Event, interval time.Duration) {
+	start, end := r.Run.Started, r.Run.Ended
+	phases := r.Measurements.Phases
+	switch {
+	case len(phases) > 0:
+		start, end = phases[0].Start, phases[len(phases)-1].End
+	case start.IsZero() && len(events) > 0:
+		start, end = events[0].Time, events[len(events)-1].Time
+	}
+	for _, e := range events {
+		// Registration of nodes belongs to the picture, and what happened
+		// after the last phase too.
+		if e.Time.Before(start) && e.Time.After(r.Run.Started) {
+			start = e.Time
+		}
+		if e.Time.After(end) && e.Time.Before(r.Run.Ended) {
+			end = e.Time
+		}
+	}
+	p.Grid = chart.NewGrid(start, end, interval)
+	p.phases = []scriptPhase{}
+	faults := timeline.Of(events).Faults
+	for i, ph := range phases {
+		p.Bands = append(p.Bands, p.newBand(ph, i, faults))
+		p.phases = append(p.phases, scriptPhase{chart.Clean(ph.Name), round3(p.Grid.At(ph.Start)), round3(p.Grid.At(ph.End))})
+	}
+	p.layEvents(events)
+	for _, t := range chart.TimeTicks(p.Grid.Seconds(), 12) {
+		if t > .97*p.Grid.Seconds() {
+			break // its label would be cut off
+		}
+		p.TimeTicks = append(p.TimeTicks, chart.Mark{At: chart.PercentAt(t / p.Grid.Seconds()), Label: chart.Clock(t)})
+	}
+}
+
+func round3(v float64) float64 { return float64(int64(v*1000+0.5)) / 1000 }
+
+func (p *page) newBand(ph result.Phase, i int, faults []timeline.Fault) chart.Band {
+	from, to := p.Grid.Fraction(ph.Start), p.Grid.Fraction(ph.End)
+	return chart.Band{
+		Name: chart.Clean(ph.Name), Took: chart.Format("seconds", ph.Seconds()) + phaseNote(ph),
+		Left: chart.PercentAt(from), Width: chart.PercentAt(to - from), X: chart.Coordinate(from * chart.PlotWidth), W: chart.Coordinate((to - from) * chart.PlotWidth),
+		Odd: i%2 == 1, Narrow: to-from < 0.035, From: from, To: to,
+		Fault: slices.ContainsFunc(faults, func(f timeline.Fault) bool { return !f.Begin.Before(ph.Start) && f.Begin.Before(ph.End) }),
+	}
+}
+
+// mostMarks is how many numbered marks an axis has room for; the log below
+// the charts has them all.
+const mostMarks = 40
+
+// layEvents numbers what was done to the cluster and what happened to it.
+// Marks too close to the one before go to a lower lane.
+func (p *page) layEvents(events []result.Event) {
+	const near, lanes = 0.045, 3
+	last := make([]float64, lanes)
+	for i := range last {
+		last[i] = -1
+	}
+	for _, e := range events {
+		switch e.Kind {
+		case result.EventPhaseStart, result.EventPhaseEnd:
+			continue
+		case result.EventFaultEnd, result.EventExit, result.EventStart, result.EventReady, result.EventLease, result.EventEtcdLeader,
+			result.EventRelist, result.EventWatchBreak:
+			continue // bars and curves show them; the log has each
+		}
+		if len(p.Events) == mostMarks {
+			return
+		}
+		at := p.Grid.Fraction(e.Time)
+		lane := 0
+		for i := range lanes {
+			if at-last[i] > near {
+				lane = i
+				break
+			}
+		}
+		last[lane] = at
+		bar := e.Kind == result.EventFaultBegin
+		if bar {
+			// Its detail says the kind again, and more.
+			e.Kind = result.EventNodeFault // one word for both
+			if strings.HasPrefix(e.Detail, e.Name) {
+				e.Name, e.Detail = e.Detail, ""
+			} else if len(e.On) > 0 {
+				e.Name += " on " + strings.Join(e.On, ", ")
+			}
+		}
+		p.Events = append(p.Events, chart.Event{
+			N: len(p.Events) + 1, Left: chart.PercentAt(at), X: chart.Coordinate(at * chart.PlotWidth), Lane: lane,
+			Kind: chart.Clean(string(e.Kind)), Name: chart.Clean(e.Name), Detail: chart.Clean(e.Detail), Clock: chart.Clock(p.Grid.At(e.Time)),
+			Fault: e.Kind == result.EventNodeFault, At: at, Bar: bar,
+		})
+	}
+}
+
+func (p *page) eventLog(events []result.Event) tableView {
+	t := tableView{
+		Caption: "Every event of the timeline",
+		Head:    heads("Time", "UTC", "Kind", "What", "Detail"),
+	}
+	for _, e := range events {
+		t.add(chart.Clock(p.Grid.At(e.Time)), e.Time.UTC().Format("15:04:05.000"), chart.Clean(string(e.Kind)), chart.Clean(e.Name), chart.Clean(e.Detail))
+	}
+	if len(events) == 0 {
+		t.Empty = "No event was recorded."
+	}
+	return t
+}
+
+// EventsNote says that there were more events than marks.
+func (p *page) EventsNote() string {
+	if len(p.Events) == mostMarks && len(p.events) > mostMarks {
+		return fmt.Sprintf("The first %d; the log of the timeline below has all of them.", mostMarks)
+	}
+	return ""
 }

@@ -21,7 +21,6 @@ const (
 	sheetFonts = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', 'Liberation Sans', sans-serif"
 )
 
-// seriesInk is the colour of a line, and its dashes.
 func seriesInk(i int) (colour, dash string) {
 	colours := [MostSeries]string{"#0b62a8", "#b8480a", "#0b7d62", "#99488f", "#946800", "#2b8bc4", "#5c636e", "#c2334d"}
 	dashes := [MostSeries]string{4: "6 3", 5: "2 3.5", 6: "9 3 2 3", 7: "4 4"}

@@ -1,5 +1,7 @@
 package chart
 
+import "time"
+
 // Timeline is the time of a run across a page or a picture: its phases, what was
 // done and what happened, and the tracks of what lasted.
 type Timeline struct {
@@ -48,4 +50,83 @@ func (x *Timeline) Lanes() int {
 		n = max(n, e.Lane+1)
 	}
 	return n
+}
+
+// Track is a row of bars on the time axis: faults, who leads, restarts.
+type Track struct {
+	Name, Tells string
+	Rows        int
+	Bars        []trackBar
+}
+
+// trackBar is a stretch of time. X, Y and W are in the coordinates of the
+// track's drawing, in which a row is ten high; Left is in percent, for its label.
+type trackBar struct {
+	Class, X, W string
+	Y, Row      int
+	Left, Text  string // Text is empty where there is no room for it
+	Title       string
+
+	name           string  // Text, whether or not there is room for it
+	from, to, room float64 // in the coordinates of a plot: the bar, and up to where its row is free
+}
+
+// FaultsTrack is the name of the track that faults are on.
+const FaultsTrack = "Faults"
+
+// needs is the room of the bar's words, in the coordinates of a plot.
+func (b trackBar) needs() float64 { return 9*float64(TextWidth(b.Text)) + 12 }
+
+// within reports whether the words stand in the bar, not behind it.
+func (b trackBar) within() bool { return b.to-b.from >= b.needs() }
+
+// Height of the drawing.
+func (t Track) Height() int { return 10 * t.Rows }
+
+const (
+	// mostRows of a track: more are drawn over each other in the last one.
+	mostRows = 6
+	// leastBar is the width at which a bar can be seen.
+	leastBar = 3.0
+)
+
+// AddBar puts a bar in the first row where it has room.
+func (x *Timeline) AddBar(t *Track, ends *[]time.Time, class string, from, to time.Time, text, title string) {
+	row := 0
+	for row < len(*ends) && row < mostRows-1 && (*ends)[row].After(from) {
+		row++
+	}
+	if row == len(*ends) {
+		*ends = append(*ends, to)
+	}
+	(*ends)[row] = to
+	t.Rows = max(t.Rows, row+1)
+	left, right := x.Grid.Fraction(from), x.Grid.Fraction(to)
+	width := max((right-left)*PlotWidth, leastBar)
+	t.Bars = append(t.Bars, trackBar{
+		Class: class, X: Coordinate(min(left*PlotWidth, PlotWidth-leastBar)), W: Coordinate(width), Y: 10*row + 1, Row: row,
+		Text: text, Title: title, name: text, from: left * PlotWidth, to: left*PlotWidth + width,
+	})
+}
+
+// Label places each bar's name in it, or behind it where there is room; the
+// titles and the tables have those that are left out.
+func (t *Track) Label() {
+	for i := range t.Bars {
+		b := &t.Bars[i]
+		b.room = PlotWidth
+		for _, other := range t.Bars {
+			if other.Row == b.Row && other.from > b.from {
+				b.room = min(b.room, other.from)
+			}
+		}
+		switch {
+		case b.within():
+			b.Left = PercentAt(b.from / PlotWidth)
+		case b.room-b.to >= b.needs():
+			b.Left = PercentAt(b.to / PlotWidth)
+		default:
+			b.Text = ""
+		}
+	}
 }

@@ -20,7 +20,6 @@ type Waterfall struct {
 	ticks []tick
 }
 
-// tick is a place on an axis.
 type tick struct {
 	share float64
 	label string
@@ -161,7 +160,6 @@ func (w Waterfall) SVG(origin string) []byte {
 	return s.svg("Rollout: "+w.Title, w.Summary, origin)
 }
 
-// ink of a hop's bar.
 func (b hopBar) ink() string {
 	i := 0
 	if b.Short {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -41,7 +42,6 @@ type line struct {
 	Fill      string
 }
 
-// tick is a height of the drawing with its label.
 type tick struct {
 	Y     int
 	Label string
@@ -53,7 +53,6 @@ type level struct {
 	Text, Colour string
 }
 
-// figure is a number of a stat.
 type figure struct{ Name, Value, Colour string }
 
 // state is a row of a state timeline: stretches of each colour, as path data.
@@ -70,14 +69,12 @@ type cells struct {
 	Path  string
 }
 
-// artist draws the panels of one run.
 type artist struct {
 	span   Span
 	step   time.Duration
 	points int
 }
 
-// draw makes the picture of a panel from the answers to its queries.
 func (a artist) draw(answers []answer) picture {
 	p := answers[0].panel
 	tells, do, _ := strings.Cut(p.Description, "\n\nDo: ")
@@ -261,4 +258,25 @@ func (out *picture) timeline(p dashboards.Panel, lines []line) {
 		}
 		out.States = append(out.States, s)
 	}
+}
+
+var placeholder = regexp.MustCompile(`\{\{\s*([a-zA-Z_][a-zA-Z0-9_]*)\s*\}\}`)
+
+// name fills a legend with a series' labels.
+func name(legend string, labels map[string]string) string {
+	s := chart.Clean(placeholder.ReplaceAllStringFunc(legend, func(m string) string {
+		return labels[placeholder.FindStringSubmatch(m)[1]]
+	}))
+	if s == "" {
+		s = "(no label)"
+	}
+	return chart.Shorten(s, 60)
+}
+
+// threshold writes where a warning begins; of some rates any is too much.
+func threshold(unit string, v float64) string {
+	if v <= 0.001 && (unit == "reqps" || unit == "ops" || unit == "cps") {
+		return "any"
+	}
+	return chart.Grafana(unit, v)
 }

@@ -31,7 +31,6 @@ const MostBytes = 1 << 20
 // leastPoints of a line: with fewer it shows nothing.
 const leastPoints = 20
 
-// section is a dashboard of the page.
 type section struct {
 	ID, Title, Tells string
 	Rows             []rowOf

@@ -2,12 +2,16 @@ package panel
 
 import (
 	"errors"
+	"slices"
+	"strings"
 	"time"
 
+	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/internal/timeline"
 	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
 // Run holds the marks of a run that are drawn into every panel.
@@ -58,4 +62,101 @@ func Recorded(rec *rundir.Recorded) (Run, error) {
 	run := RunOf(result.Result{Run: rec.Run, Measurements: rec.Measurements}, rec.Timeline, rec.Scenario.Record.Interval.D())
 	run.Causes = causes(run, rec.Scenario, phases)
 	return run, nil
+}
+
+// Cause is something that was done in a run and that a panel may be about: a
+// fault, or a load of a phase.
+type Cause struct {
+	// Mark has the fault's kind, or the load's.
+	Mark
+	// Of are the kinds of component that a fault hits ("etcd"), how a webhook
+	// fails ("slow", "closed", "open"), the verbs of requests, and "slow" of
+	// watches.
+	Of []string
+	// Load tells loads from faults.
+	Load bool
+}
+
+// is reports whether a panel's claim is about the cause: its name, and after a
+// space what it must be of, if that matters: "kill", "kill etcd".
+func (c Cause) is(claim string) bool {
+	name, of, _ := strings.Cut(claim, " ")
+	return c.Name == name && (of == "" || slices.Contains(c.Of, of))
+}
+
+// kindsOf are the kinds of some components.
+func kindsOf(components []string) []string {
+	var all []string
+	for _, name := range components {
+		if kind := control.ComponentKind(name); !slices.Contains(all, kind) {
+			all = append(all, kind)
+		}
+	}
+	return all
+}
+
+// causes adds to a run's faults what its scenario knows of them, and the loads
+// of its phases. Loads of the background have no time without them to be held
+// against.
+func causes(run Run, s *scenario.Scenario, phases []result.Phase) []Cause {
+	all := slices.Clone(run.Causes)
+	for _, ran := range phases {
+		i := slices.IndexFunc(s.Phases, func(p scenario.Phase) bool { return p.Name == ran.Name })
+		if i < 0 {
+			continue
+		}
+		for j := range all {
+			if c := &all[j]; mayFail(c.Name) && !c.Begin.Before(ran.Start) && c.Begin.Before(ran.End) {
+				c.Of = failures(c.Name, s.Phases[i].Faults)
+			}
+		}
+		for _, l := range s.Phases[i].Load {
+			c := Cause{Mark: Mark{l.Kind, ran.Start, ran.End}, Of: manners(l), Load: true}
+			if l.Hold {
+				c.End = run.End
+			}
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// mayFail reports whether faults of a kind are told apart by how they fail, as webhooks
+// are.
+func mayFail(kind string) bool {
+	k, _ := control.FaultKindOf(kind)
+	return k.Has("fails")
+}
+
+// failures is how the faults of a kind in a phase fail.
+func failures(kind string, faults []scenario.Fault) []string {
+	var all []string
+	for _, f := range faults {
+		switch {
+		case f.Kind != kind:
+			continue
+		case f.Fails && f.Ignore:
+			all = append(all, "open")
+		case f.Fails:
+			all = append(all, "closed")
+		}
+		if f.Delay > 0 {
+			all = append(all, "slow")
+		}
+	}
+	return all
+}
+
+// manners lists the properties of a load that a panel may ask for.
+func manners(l scenario.Load) []string {
+	var all []string
+	if l.Slow.Fraction > 0 {
+		all = append(all, "slow")
+	}
+	for _, o := range append(slices.Clone(l.Mix), l.Operation) {
+		if o.Verb != "" {
+			all = append(all, o.Verb)
+		}
+	}
+	return all
 }

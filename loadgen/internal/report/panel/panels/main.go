@@ -37,14 +37,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "usage: panels [-v] [-calm] RUN")
 		return 2
 	}
-	if *quiet {
-		if err := calm(ctx, flags.Arg(0), stdout); err != nil {
-			fmt.Fprintln(stderr, err)
-			return 2
-		}
-		return 0
-	}
-	wrong, err := check(ctx, flags.Arg(0), *verbose, stdout)
+	wrong, err := tell(ctx, flags.Arg(0), *quiet, *verbose, stdout)
 	switch {
 	case err != nil:
 		fmt.Fprintln(stderr, err)
@@ -55,18 +48,26 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-// calm prints how many panels would move by chance in the run in dir, after rests
-// and under causes as long as scenarios have them.
-func calm(ctx context.Context, dir string, out io.Writer) error {
+// tell prints what was asked about the run in dir, and returns how many queries are wrong.
+func tell(ctx context.Context, dir string, quiet, verbose bool, out io.Writer) (wrong int, err error) {
 	rec, err := rundir.Open(dir)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer rec.Close()
 	run, err := panel.Recorded(rec)
 	if err != nil {
-		return err
+		return 0, err
 	}
+	if quiet {
+		return 0, calm(ctx, rec, run, out)
+	}
+	return check(ctx, rec, run, verbose, out)
+}
+
+// calm prints how many panels would move by chance in a run, after rests and under
+// causes as long as scenarios have them.
+func calm(ctx context.Context, rec *rundir.Recorded, run panel.Run, out io.Writer) error {
 	seen, looked := 0, 0
 	for _, d := range [][2]time.Duration{{30 * time.Second, 60 * time.Second}, {30 * time.Second, 140 * time.Second}, {60 * time.Second, 100 * time.Second}} {
 		s, n, err := panel.Calm(ctx, rec.Archive, run, d[0], d[1])
@@ -79,17 +80,8 @@ func calm(ctx context.Context, dir string, out io.Writer) error {
 	return nil
 }
 
-// check prints the panels' problems in the run in dir, and returns their number.
-func check(ctx context.Context, dir string, verbose bool, out io.Writer) (wrong int, err error) {
-	rec, err := rundir.Open(dir)
-	if err != nil {
-		return 0, err
-	}
-	defer rec.Close()
-	run, err := panel.Recorded(rec)
-	if err != nil {
-		return 0, err
-	}
+// check prints the panels' problems in a run, and returns their number.
+func check(ctx context.Context, rec *rundir.Recorded, run panel.Run, verbose bool, out io.Writer) (wrong int, err error) {
 	checked, err := panel.Check(ctx, rec.Archive, run.Span)
 	if err != nil {
 		return 0, err
