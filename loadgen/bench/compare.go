@@ -5,11 +5,16 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"runtime"
+	"runtime/debug"
 	"slices"
+	"syscall"
 	"text/tabwriter"
+	"time"
+
+	"github.com/prometheus/procfs"
 )
 
-// compare measures the sides in turns and prints a table.
 func compare(ctx context.Context, c benchmark, j job, pairs int, stdout, stderr io.Writer) error {
 	all := make([][][]figure, len(c.sides)) // by side and round
 	for round := range pairs {
@@ -47,7 +52,6 @@ func column(rounds [][]figure, f int) (values []float64) {
 	return values
 }
 
-// ratios are those of the pairs.
 func ratios(ours, theirs []float64) string {
 	var all []float64
 	for i := range ours {
@@ -76,4 +80,66 @@ func show(v float64, unit string) string {
 		unit = " " + unit
 	}
 	return fmt.Sprintf("%.*f%s", digits, v, unit)
+}
+
+type cost struct {
+	cpu    time.Duration
+	allocs uint64
+}
+
+func costNow() (cost, error) {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return cost{}, err
+	}
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return cost{time.Duration(u.Utime.Nano() + u.Stime.Nano()), m.Mallocs}, nil
+}
+
+func costOf(work func() error) (cost, error) {
+	from, err := costNow()
+	if err != nil {
+		return cost{}, err
+	}
+	if err := work(); err != nil {
+		return cost{}, err
+	}
+	to, err := costNow()
+	return cost{to.cpu - from.cpu, to.allocs - from.allocs}, err
+}
+
+// per is the cost of each of n units called unit.
+func (c cost) per(n int64, unit string) []figure {
+	return []figure{
+		{"CPU per " + unit, "us", float64(c.cpu.Nanoseconds()) / 1e3 / float64(n)},
+		{"allocations per " + unit, "", float64(c.allocs) / float64(n)},
+	}
+}
+
+// memory is the memory in use after a garbage collection, in bytes: the Go heap
+// and stacks, and the resident set once free pages were given back.
+type memory struct{ live, rss float64 }
+
+func memoryNow() (memory, error) {
+	debug.FreeOSMemory() // collects first
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	p, err := procfs.Self()
+	if err != nil {
+		return memory{}, err
+	}
+	s, err := p.Stat()
+	if err != nil {
+		return memory{}, err
+	}
+	return memory{float64(m.HeapAlloc + m.StackInuse), float64(s.ResidentMemory())}, nil
+}
+
+// per is the growth since an earlier reading, of each of n units.
+func (m memory) per(before memory, n int, unit string) []figure {
+	return []figure{
+		{"heap and stacks per " + unit, "KB", (m.live - before.live) / 1e3 / float64(n)},
+		{"resident memory per " + unit, "KB", (m.rss - before.rss) / 1e3 / float64(n)},
+	}
 }

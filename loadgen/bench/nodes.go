@@ -40,7 +40,6 @@ var nodeFigures = map[string]figure{
 	"cpu-s/1000pods":  {Name: "CPU per 1,000 pods started", Unit: "s"},
 }
 
-// goBenchmark runs one benchmark of the nodes so many times.
 func goBenchmark(pattern, times string) func(context.Context, job) ([]figure, error) {
 	return func(ctx context.Context, _ job) ([]figure, error) {
 		out, err := exec.CommandContext(ctx, "go", "test", nodePackage, "-run", "^$", "-bench", pattern, "-benchtime", times).CombinedOutput()

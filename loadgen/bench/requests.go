@@ -97,7 +97,6 @@ func theirs(client func(*stubapi.Child) (calls, error)) requester {
 	}
 }
 
-// openLoop makes n calls.
 func (a asked) openLoop(ctx context.Context, n int, call func(context.Context, int64) error) error {
 	var all sync.WaitGroup
 	var failed atomic.Pointer[error]
@@ -141,7 +140,6 @@ func dynamicCalls(stub *stubapi.Child) (calls, error) {
 	return callsOf(get, maps.Patch, maps.List), nil
 }
 
-// callsOf a client are made with its methods.
 func callsOf[Object, List any](
 	get func(context.Context, string) (Object, error),
 	change func(context.Context, string, types.PatchType, []byte, metav1.PatchOptions, ...string) (Object, error),
@@ -164,7 +162,6 @@ func callsOf[Object, List any](
 	}
 }
 
-// ourRequests run the engine as a scenario does.
 func ourRequests(ctx context.Context, a asked, stub *stubapi.Child, n int) (func() (int64, error), error) {
 	r, err := newLoad(ctx, a, stub)
 	if err != nil {
