@@ -140,7 +140,6 @@ func (p panel) size() (w, h uint32) {
 	return w, h
 }
 
-// chosenSource returns the data source that the user has selected.
 func chosenSource() common.DataSourceRef {
 	return common.DataSourceRef{Type: cog.ToPtr("prometheus"), Uid: cog.ToPtr("${datasource}")}
 }
@@ -208,5 +207,4 @@ func (b board) proofs() []dashboards.Proof {
 	return all
 }
 
-// refID is A, B, C ...
 func refID(i int) string { return string(rune('A' + i)) }

@@ -53,14 +53,12 @@ const (
 //go:embed table.txt
 var table string
 
-// row is a line of the table.
 type row struct {
 	Metric
 	of Component
 	by Reader
 }
 
-// rows reads the table.
 func rows() []row {
 	var all []row
 	for line := range strings.Lines(table) {

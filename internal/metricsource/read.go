@@ -114,7 +114,6 @@ func declarations(t testing.TB, file string) map[string]Metric {
 	return all
 }
 
-// calleeName returns the name of the called function, without its package.
 func calleeName(call *ast.CallExpr) string {
 	switch f := call.Fun.(type) {
 	case *ast.SelectorExpr:

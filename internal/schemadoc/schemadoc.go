@@ -117,7 +117,6 @@ func oneLine(s string) string {
 	return strings.ReplaceAll(strings.Join(strings.Fields(s), " "), "|", "\\|")
 }
 
-// table writes the fields of a type, then those of the types in it.
 func (p *Page) table(name string) {
 	p.written = append(p.written, name)
 	lead := withoutName(p.comments[name], name)
@@ -147,7 +146,6 @@ type rows struct {
 	next  []string // types of fields
 }
 
-// endLine writes the fields without a comment.
 func (r *rows) endLine(out *bytes.Buffer) {
 	if len(r.plain) > 0 {
 		fmt.Fprintf(out, "- %s\n", strings.Join(r.plain, ", "))
