@@ -85,10 +85,7 @@ func Judge(ctx context.Context, p Proof, in *rundir.Recorded) (Judged, error) {
 	if err != nil {
 		return Judged{}, err
 	}
-	j := judge{proof: p, in: in, rules: rules, phases: map[string]result.Phase{}}
-	for _, x := range in.Measurements.Phases {
-		j.phases[x.Name] = x
-	}
+	j := judge{proof: p, in: in, rules: rules, phases: in.Phases()}
 	out := Judged{
 		Proof: p.Name, Scenario: p.ScenarioName(), Started: in.Run.Started, Verdict: result.Pass, Reasons: j.doubts(s), Outcomes: []Outcome{},
 	}

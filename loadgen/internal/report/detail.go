@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
+	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -33,11 +34,8 @@ func phaseTables(r result.Result) []tableView {
 	}
 	for _, p := range phases {
 		overview.add(phaseRow(p)...)
-		for _, l := range p.Requests {
+		for _, l := range rundir.Requests(p) {
 			requests.add(requestRow(p, l)...)
-		}
-		for _, l := range p.Changes {
-			requests.add(requestRow(p, l.Requests)...)
 		}
 		for _, w := range p.Watches {
 			watches.add(watchRow(p, w)...)
@@ -208,17 +206,11 @@ func (q quantileSet) texts() []string {
 
 func sums(p result.Phase) phaseSums {
 	var s phaseSums
-	add := func(r result.Requests) {
+	for _, r := range rundir.Requests(p) {
 		s.offered += r.OfferedRate
 		s.achieved += r.AchievedRate
 		s.unsent += r.Unsent
 		s.latency.raise(r.Latency)
-	}
-	for _, r := range p.Requests {
-		add(r)
-	}
-	for _, c := range p.Changes {
-		add(c.Requests)
 	}
 	for _, w := range p.Watches {
 		s.delivered += w.Delivered

@@ -149,7 +149,7 @@ func failoverText(f result.FaultRecovery, longest *float64, ofEtcd bool) string 
 func handoverTable(rec result.Recovery, axis chart.Grid) tableView {
 	t := tableView{Caption: "Who led", Head: heads("Of", "From", "To", ">At", ">Failover", "Because of")}
 	for _, h := range rec.Handovers {
-		t.add(chart.Clean(h.Of), cmp.Or(chart.Clean(h.From), chart.None), chart.Clean(h.To), chart.Clock(axis.At(h.At)), optional(h.Failover), causeName(rec, h.Fault, "nothing known"))
+		t.add(chart.Clean(h.Of), cmp.Or(chart.Clean(h.From), chart.None), chart.Clean(h.To), chart.Clock(axis.At(h.At)), optional(h.Failover), causeName(rec, h.Fault))
 	}
 	return t
 }
@@ -163,15 +163,15 @@ func restartTable(rec result.Recovery, axis chart.Grid) tableView {
 		return chart.Clock(axis.At(*at))
 	}
 	for _, r := range rec.Restarts {
-		t.add(chart.Clean(r.Component), moment(r.Exited), moment(r.Ready), optional(r.Down), causeName(rec, r.Fault, "nothing known"))
+		t.add(chart.Clean(r.Component), moment(r.Exited), moment(r.Ready), optional(r.Down), causeName(rec, r.Fault))
 	}
 	return t
 }
 
-func causeName(rec result.Recovery, id, otherwise string) string {
+func causeName(rec result.Recovery, id string) string {
 	i := slices.IndexFunc(rec.Faults, func(f result.FaultRecovery) bool { return f.ID == id })
 	if id == "" || i < 0 {
-		return otherwise
+		return "nothing known"
 	}
 	return faultName(rec.Faults[i])
 }

@@ -132,6 +132,24 @@ func (rec *Recorded) Close() error {
 	return rec.Archive.Close()
 }
 
+// Phases are the measured phases, by name.
+func (rec *Recorded) Phases() map[string]result.Phase {
+	phases := map[string]result.Phase{}
+	for _, p := range rec.Measurements.Phases {
+		phases[p.Name] = p
+	}
+	return phases
+}
+
+// Requests are the results of all requests of a phase, measured changes included.
+func Requests(p result.Phase) []result.Requests {
+	all := slices.Clone(p.Requests)
+	for _, c := range p.Changes {
+		all = append(all, c.Requests)
+	}
+	return all
+}
+
 // readMeasurements reads the measurements. A run that was killed in its first phase
 // has none.
 func (rec *Recorded) readMeasurements(dir string) (m result.Measurements, err error) {

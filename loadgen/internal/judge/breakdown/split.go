@@ -35,7 +35,7 @@ func Split(ctx context.Context, rec *rundir.Recorded) ([]result.Breakdown, error
 	outages, _ := timeline.Of(rec.Timeline).Outages()
 	var rows []result.Breakdown
 	for _, p := range rec.Measurements.Phases {
-		if !slices.ContainsFunc(loadsOf(p), func(r result.Requests) bool { return r.Latency.Count > 0 }) {
+		if !slices.ContainsFunc(rundir.Requests(p), func(r result.Requests) bool { return r.Latency.Count > 0 }) {
 			continue
 		}
 		s, err := readServer(ctx, rec.Archive, p, outages)
@@ -47,14 +47,6 @@ func Split(ctx context.Context, rec *rundir.Recorded) ([]result.Breakdown, error
 	return rows, nil
 }
 
-func loadsOf(p result.Phase) []result.Requests {
-	all := slices.Clone(p.Requests)
-	for _, c := range p.Changes {
-		all = append(all, c.Requests)
-	}
-	return all
-}
-
 // window is one phase and what is known of it.
 type window struct {
 	phase result.Phase
@@ -64,7 +56,7 @@ type window struct {
 }
 
 func splitPhase(p result.Phase, s server, audit *audit.Audit) []result.Breakdown {
-	w := window{phase: p, loads: loadsOf(p), server: s, audit: audit}
+	w := window{phase: p, loads: rundir.Requests(p), server: s, audit: audit}
 	var rows []result.Breakdown
 	for _, r := range w.loads {
 		if r.Latency.Count > 0 {

@@ -279,11 +279,10 @@ func Figures(s *scenario.Scenario) ([]Compiled, error) {
 // Measure takes the figures of a run. One without data says why.
 func Measure(ctx context.Context, figures []Compiled, rec *rundir.Recorded) ([]result.Figure, error) {
 	all := []result.Figure{}
-	phases := phasesOf(rec)
 	outages, _ := timeline.Of(rec.Timeline).Outages()
 	for _, c := range figures {
 		c.outages = outages
-		g, err := c.judge(ctx, phases, rec, nil)
+		g, err := c.judge(ctx, rec, nil)
 		if err != nil {
 			return all, err
 		}

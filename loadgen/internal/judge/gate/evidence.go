@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -131,16 +132,8 @@ func lack(name string, phases map[string]result.Phase) string {
 	return ""
 }
 
-func requests(p result.Phase) []result.Requests {
-	all := slices.Clone(p.Requests)
-	for _, c := range p.Changes {
-		all = append(all, c.Requests)
-	}
-	return all
-}
-
 func (e evidence) perRequests(read func(result.Requests) reading) finding {
-	return perLoad(e, requests, func(r result.Requests) string { return r.Load }, read)
+	return perLoad(e, rundir.Requests, func(r result.Requests) string { return r.Load }, read)
 }
 
 func (e evidence) perWatches(read func(result.Watches) reading) finding {

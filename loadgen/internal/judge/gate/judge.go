@@ -20,14 +20,6 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-func phasesOf(rec *rundir.Recorded) map[string]result.Phase {
-	phases := map[string]result.Phase{}
-	for _, p := range rec.Measurements.Phases {
-		phases[p.Name] = p
-	}
-	return phases
-}
-
 // Judge judges a run by its gates. Without an archive, gates that read it have no data.
 // An error means that ctx ended or the archive cannot be read.
 //
@@ -42,14 +34,13 @@ func Judge(ctx context.Context, gates []Compiled, rec *rundir.Recorded) (result.
 		Schema: result.Schema, Run: run, Measurements: rec.Measurements, Recovery: rec.Recovery, Signals: rec.Signals,
 		Verdict: result.Pass, Reasons: []string{}, Gates: []result.Gate{},
 	}
-	phases := phasesOf(rec)
 	alerts, err := replays(ctx, gates, rec.Archive)
 	if err != nil {
 		return res, err
 	}
 	for _, c := range gates {
 		c.outages = outages
-		g, err := c.judge(ctx, phases, rec, alerts)
+		g, err := c.judge(ctx, rec, alerts)
 		if err != nil {
 			return res, err
 		}
@@ -82,7 +73,8 @@ func Judge(ctx context.Context, gates []Compiled, rec *rundir.Recorded) (result.
 }
 
 // judge judges one gate. histories are the replays of rules, for gates that name alerts.
-func (c Compiled) judge(ctx context.Context, phases map[string]result.Phase, rec *rundir.Recorded, histories map[*alerting.Ruleset]alerting.History) (result.Gate, error) {
+func (c Compiled) judge(ctx context.Context, rec *rundir.Recorded, histories map[*alerting.Ruleset]alerting.History) (result.Gate, error) {
+	phases := rec.Phases()
 	if c.objective.measure != nil {
 		e := evidence{Compiled: c, phases: phases, m: rec.Measurements, recovery: rec.Recovery, signals: rec.Signals}
 		g, _ := c.decide(e.withholdGeneratorDelay(c.objective.measure(e)))

@@ -56,7 +56,7 @@ func TestObjectivesOfFaults(t *testing.T) {
 		if c.faults != nil {
 			rec.Recovery = &result.Recovery{Faults: c.faults}
 		}
-		g, err := compiled.judge(t.Context(), phasesOf(rec), rec, nil)
+		g, err := compiled.judge(t.Context(), rec, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -79,7 +79,7 @@ func TestUncountedRelistsDoNotPass(t *testing.T) {
 		if lack != "" {
 			rec.Recovery.Missing = []string{lack}
 		}
-		g, err := compiled.judge(t.Context(), phasesOf(rec), rec, nil)
+		g, err := compiled.judge(t.Context(), rec, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -108,7 +108,7 @@ func TestUnjudgedHistoryDoesNotPass(t *testing.T) {
 			compiled := Compiled{objective: *find(objective), op: "<=", order: []string{"storm"}, expects: []place{{"storm", "registers"}}}
 			compiled.Over = []string{"storm"}
 			rec := &rundir.Recorded{Measurements: result.Measurements{Phases: []result.Phase{{Name: "storm"}}, Histories: c.histories}}
-			g, err := compiled.judge(t.Context(), phasesOf(rec), rec, nil)
+			g, err := compiled.judge(t.Context(), rec, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
