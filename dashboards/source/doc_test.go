@@ -119,7 +119,6 @@ most 150 points a line, 8 lines a panel and 1 MB in all, without zoom.
 
 - A Prometheus data source with the jobs and the recording rules of [alerts](alerts.md#requirements): panels read the same
   series as the alerts about the same thing.
-- Variables: data source, cluster (all, or one), the component's instances. The links at the top keep data source, cluster and time.
 - Phases and faults of a run are annotations: ` + "`stormglass_phase_active`" + `, ` + "`stormglass_fault_active`" + ` and
   ` + "`stormglass_fault_begin_timestamp_seconds`" + `, which the generator exports.
 
@@ -127,12 +126,11 @@ most 150 points a line, 8 lines a panel and 1 MB in all, without zoom.
 
 ` + "`go test ./dashboards/source -update`" + ` writes the JSON, with Grafana's SDK, and this page.
 
-- **Conventions.** Every panel has a description that says what to do, a unit, ascending thresholds, the chosen data source. Every
-  query parses, selects cluster and instance, names metrics and labels that the pinned components declare in their source.
+- **Conventions.** Every panel has a description that says what to do. Every query selects cluster and instance, and names metrics and
+  labels that the pinned components declare in their source.
 - **Every panel has data.** ` + "`make panels RUN=runs/TIME-NAME`" + ` asks every query of a run's archive. An empty answer needs a reason in
   [dashboards/proof.json](../../dashboards/proof.json), with a query that would refute it; Grafana shows the reason.
 - **Panels move.** For a panel about a fault, some line must differ under the fault by a tenth of the panel's height in nine of ten pairs
   of values (Mann-Whitney U), or reach such a peak from rest, or appear. On three healthy runs 5, 9 and 15% of these panels count as moved
-  when nothing happened (` + "`go run ./loadgen/internal/report/panel/panels -calm RUN`" + `). A panel that does not show its fault is
-  reported, not an error: a remedy may keep it still.
+  when nothing happened (` + "`go run ./loadgen/internal/report/panel/panels -calm RUN`" + `).
 `

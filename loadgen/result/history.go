@@ -6,16 +6,16 @@ import "time"
 // whole run.
 type History struct {
 	Load      string    `json:"load"`
-	Start     time.Time `json:"start"`     // the seconds of violations count from it
+	Start     time.Time `json:"start"`     // from which violations count
 	Registers int       `json:"registers"` // ConfigMaps
 	Clients   int       `json:"clients"`   // one connection each
 	Watchers  int       `json:"watchers"`  // of all registers, one connection each
 
-	Writes HistoryOperations `json:"writes"` // updates with the resourceVersion that they replace
+	Writes HistoryOperations `json:"writes"` // updates with a resourceVersion
 	// Reads: consistent; a list counts once for each register
 	Reads           HistoryOperations `json:"reads"`
-	UnknownHappened int64             `json:"unknownHappened"` // writes of unknown outcome that were seen later
-	CachedReads     HistoryOperations `json:"cachedReads"`     // with resourceVersion=0, which may be old
+	UnknownHappened int64             `json:"unknownHappened"` // of unknown outcome, seen later
+	CachedReads     HistoryOperations `json:"cachedReads"`     // with resourceVersion=0
 	CachedOld       int64             `json:"cachedOld"`       // older than their client knew
 	Skipped         int64             `json:"skipped"`         // arrivals whose client still waited
 
@@ -23,7 +23,7 @@ type History struct {
 	Bookmarks int64 `json:"bookmarks"`
 	Resumes   int64 `json:"resumes"` // watches resumed by resourceVersion
 	Relists   int64 `json:"relists"` // watches that had to list again (410)
-	Hidden    int64 `json:"hidden"`  // changes that a relist jumped over, as the API allows
+	Hidden    int64 `json:"hidden"`  // changes that a relist jumped over
 
 	Linearizable string `json:"linearizable"` // "yes", "no" or "unknown", which is no pass
 	// LostWrites: acknowledged, and not in the chain of versions to the final state
@@ -43,8 +43,8 @@ type HistoryOperations struct {
 	Invoked   int64 `json:"invoked"`
 	Succeeded int64 `json:"succeeded"` // 2xx; of a read also 404
 	Conflicts int64 `json:"conflicts"` // 409
-	Refused   int64 `json:"refused"`   // certainly not executed: another 4xx, or no connection
-	Unknown   int64 `json:"unknown"`   // timeout, lost connection or 5xx: a write may have happened
+	Refused   int64 `json:"refused"`   // another 4xx, or no connection
+	Unknown   int64 `json:"unknown"`   // timeout, lost connection or 5xx
 }
 
 // Violation is one promise of the API that was broken.

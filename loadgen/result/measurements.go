@@ -18,7 +18,7 @@ type Phase struct {
 	End          time.Time `json:"end"`                   // of the scrape that ends it
 	Until        string    `json:"until,omitempty"`       // condition; empty for a fixed length
 	ConditionMet bool      `json:"conditionMet"`          // within its bound
-	Interrupted  bool      `json:"interrupted,omitempty"` // cut short, by the user or by a failure
+	Interrupted  bool      `json:"interrupted,omitempty"` // by the user or a failure
 	// Saturated: bounds that the generator passed; its measurements in the phase are not judged
 	Saturated []string `json:"saturated,omitempty"`
 	// StalledSeconds: the generator was stopped, or late by 10 ms and more
@@ -58,23 +58,22 @@ type Requests struct {
 	Offered int64  `json:"offered"`          // arrivals; sent + unsent
 	Sent    int64  `json:"sent"`
 	Unsent  int64  `json:"unsent"` // arrivals without a free slot under maxInFlight
-	// Outcomes: answers by HTTP status ("200", "429"), failures by kind: "timeout",
-	// "reset", "refused", "truncated", "malformed", "goaway", "protocol", "canceled",
-	// "other"
+	// Outcomes: by HTTP status ("200"), failures by kind: "timeout", "reset", "refused",
+	// "truncated", "malformed", "goaway", "protocol", "canceled", "other"
 	Outcomes  map[string]int64 `json:"outcomes"`
 	Succeeded int64            `json:"succeeded"` // 2xx answers
 	// UnsentLate: came to over 100 ms late, or just after a stop as long
 	UnsentLate int64 `json:"unsentLate,omitempty"`
 	// FailedLate: over half of their time was the generator's own delay
 	FailedLate   int64   `json:"failedLate,omitempty"`
-	DueSeconds   float64 `json:"dueSeconds"` // in which arrivals were due
+	DueSeconds   float64 `json:"dueSeconds"` // with arrivals due
 	OfferedRate  float64 `json:"offeredPerSecond"`
 	AchievedRate float64 `json:"achievedPerSecond"` // 2xx answers
 	// Latency: lag + connect + service, of all sent requests, failed ones included
 	Latency Latency `json:"latency"`
 	// External: Latency without the generator's lag and stalls
 	External Latency `json:"external"`
-	Lag      Latency `json:"lag"` // intended start until the generator took the request up
+	Lag      Latency `json:"lag"` // until the generator took the request up
 	// Connect: wait for a free stream or a dial
 	Connect Latency `json:"connect"`
 	Service Latency `json:"service"`         // then until the last byte of the answer
@@ -184,7 +183,7 @@ type Nodes struct {
 	Watches        int64            `json:"watches"`           // at the peak
 	Reconnects     int64            `json:"reconnects"`        // watches resumed by resourceVersion
 	Relists        int64            `json:"relists"`           // watches that had to list again (410)
-	Errors         map[string]int64 `json:"errors,omitempty"`  // by verb, resource and outcome: "patch pods/status 409"
+	Errors         map[string]int64 `json:"errors,omitempty"`  // as "patch pods/status 409"
 }
 
 // Generator is the generator's own cost and fitness.
@@ -196,7 +195,7 @@ type Generator struct {
 	GCPauseP99     float64 `json:"gcPauseP99Seconds"`
 	GCPauseMax     float64 `json:"gcPauseMaxSeconds"`
 	GCCPU          float64 `json:"gcCPUSeconds"`
-	BacklogMax     int64   `json:"backlogMaxBytes"` // sent by API servers and not read yet, over all connections
+	BacklogMax     int64   `json:"backlogMaxBytes"` // sent by API servers and not read yet
 	SchedulingLag  Latency `json:"schedulingLag"`   // lateness of a 10 ms ticker
 	// Saturated: bounds that were passed: the run could not be judged
 	Saturated []string `json:"saturated,omitempty"`

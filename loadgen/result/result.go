@@ -51,7 +51,7 @@ type Result struct {
 	Verdict      Verdict         `json:"verdict"`
 	ExitCode     int             `json:"exitCode"`            // of `loadgen run`: 0, 1, 3 or 4
 	Reasons      []string        `json:"reasons"`             // why the verdict is not pass
-	Notes        []string        `json:"notes,omitempty"`     // what to know before believing the verdict
+	Notes        []string        `json:"notes,omitempty"`     // what to know before believing it
 	Gates        []Gate          `json:"gates"`               // in the scenario's order
 	Key          []KeyMetric     `json:"keyMetrics"`          // always all four
 	Measurements Measurements    `json:"measurements"`        // as in measurements.json
@@ -67,8 +67,8 @@ type Run struct {
 	ID           string    `json:"id"` // unique; the label's value on all that the run creates
 	Scenario     string    `json:"scenario"`
 	Variant      string    `json:"variant,omitempty"` // empty: the scenario as written
-	Started      time.Time `json:"started"`           // before the control plane was started
-	Ended        time.Time `json:"ended"`             // when everything was stopped
+	Started      time.Time `json:"started"`           // before the control plane
+	Ended        time.Time `json:"ended"`             // after everything stopped
 	Seed         int64     `json:"seed"`
 	Overrides    []string  `json:"overrides,omitempty"`    // values of --set
 	WithoutGates []string  `json:"withoutGates,omitempty"` // left out by --without-gate

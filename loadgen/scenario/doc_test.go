@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -27,10 +28,11 @@ func TestScenarioDoc(t *testing.T) {
 	page.Check(t, "Scenario", *update)
 }
 
-// faultKinds is a table of the kinds of fault.
+// faultKinds lists the kinds of fault with their fields. Those of the control plane have
+// their own page.
 func faultKinds() []byte {
 	var b bytes.Buffer
-	b.WriteString("\n## Kinds of fault\n\n| kind | what it does | fields, required ones bold |\n|---|---|---|\n")
+	b.WriteString("\n## Kinds of fault\n\nWith the fields that each takes, required ones bold; what each does: [faults.md](faults.md#the-kinds).\n\n")
 	for _, k := range control.FaultTable() {
 		var fields []string
 		for _, name := range k.Takes {
@@ -40,7 +42,11 @@ func faultKinds() []byte {
 			}
 			fields = append(fields, fmt.Sprintf(format, name))
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", k.Name, k.Short, strings.Join(fields, ", "))
+		fmt.Fprintf(&b, "- `%s`: %s", k.Name, cmp.Or(strings.Join(fields, ", "), "none"))
+		if k.OfNodes {
+			fmt.Fprintf(&b, " (of nodes). %s", k.Short)
+		}
+		b.WriteString("\n")
 	}
 	return b.Bytes()
 }

@@ -30,7 +30,7 @@ type Scenario struct {
 	ControlPlane control.Config `yaml:"controlPlane,omitempty"`
 	Nodes        Nodes          `yaml:"nodes,omitempty"`      // simulated ones
 	Record       Record         `yaml:"record,omitempty"`     // of metrics
-	Background   []Load         `yaml:"background,omitempty"` // run through every phase, reported per phase
+	Background   []Load         `yaml:"background,omitempty"` // in every phase
 	Phases       []Phase        `yaml:"phases"`               // in this order
 	Gates        []Gate         `yaml:"gates,omitempty"`      // all have to pass
 	Signals      []Signal       `yaml:"signals,omitempty"`    // metrics by which the incident shows
@@ -62,12 +62,12 @@ type Record struct {
 
 // Phase ends after For, or when Until holds, at latest after Within.
 type Phase struct {
-	Name    string   `yaml:"name"`                             // used by gates and results
+	Name    string   `yaml:"name"`                             // unique
 	For     Duration `yaml:"for,omitempty" zero:"no end"`      // fixed length; one of For and Until
 	Until   string   `yaml:"until,omitempty"`                  // a condition (above)
 	Within  Duration `yaml:"within,omitempty" zero:"no bound"` // bound of Until, required with it
 	Actions []Action `yaml:"actions,omitempty"`                // at the start, in this order
-	Faults  []Fault  `yaml:"faults,omitempty"`                 // each begins at its time, whatever the actions do
+	Faults  []Fault  `yaml:"faults,omitempty"`                 // each begins at its time
 	Load    []Load   `yaml:"load,omitempty"`                   // as long as the phase
 }
 
@@ -77,13 +77,13 @@ type Action struct {
 	Name           string `yaml:"name"`                     // of the Deployment (and its Service)
 	Replicas       int    `yaml:"replicas,omitempty"`       // of deploy and scale
 	Service        bool   `yaml:"service,omitempty"`        // deploy also makes a Service
-	MaxSurge       string `yaml:"maxSurge,omitempty"`       // of a rollingUpdate, "25%" (the default) or a number
-	MaxUnavailable string `yaml:"maxUnavailable,omitempty"` // of a rollingUpdate, "25%" (the default) or a number
-	CPU            string `yaml:"cpu,omitempty"`            // request of each pod of a deploy, default 10m
-	Memory         string `yaml:"memory,omitempty"`         // request of each pod of a deploy, default 16Mi
+	MaxSurge       string `yaml:"maxSurge,omitempty"`       // "25%" (the default) or a number
+	MaxUnavailable string `yaml:"maxUnavailable,omitempty"` // "25%" (the default) or a number
+	CPU            string `yaml:"cpu,omitempty"`            // request of each pod, default 10m
+	Memory         string `yaml:"memory,omitempty"`         // request of each pod, default 16Mi
 	// EvictAfter: a deploy's tolerationSeconds of not-ready and unreachable nodes, default 300s
 	EvictAfter Duration `yaml:"evictAfter,omitempty" zero:"upstream's 300s"`
-	// AntiAffinity: of a deploy's pods by node: "preferred" or "required"; default none
+	// AntiAffinity: of a deploy's pods by node: "preferred", "required"; default none
 	AntiAffinity string `yaml:"antiAffinity,omitempty"`
 	// TopologySpread: of a deploy's pods; default: the scheduler's
 	TopologySpread []TopologySpread `yaml:"topologySpread,omitempty"`

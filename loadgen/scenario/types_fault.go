@@ -21,7 +21,7 @@ type Fault struct {
 	Repeat int      `yaml:"repeat,omitempty" zero:"1"` // how often, Every apart; default 1
 	Every  Duration `yaml:"every,omitempty"`           // from one begin to the next
 
-	Fraction float64 `yaml:"fraction,omitempty"` // of all simulated nodes, over 0, at most 1; drawn by the seed
+	Fraction float64 `yaml:"fraction,omitempty"` // of the nodes, over 0, at most 1; drawn by the seed
 	// Delay: of each fsync, of data in each direction, of a webhook's answers, or of a
 	// slowKubelet's writes
 	Delay   Duration `yaml:"delay,omitempty"`
@@ -29,13 +29,13 @@ type Fault struct {
 	Files   string   `yaml:"files,omitempty"`            // of a slowFsync: "wal" (the default) or "all"
 	Limit   int      `yaml:"limit,omitempty"`            // of open files
 	Writers int      `yaml:"writers,omitempty" zero:"4"` // of a diskContention, default 4
-	Size    Bytes    `yaml:"size,omitempty" zero:"1MiB"` // of each write and fsync of a diskContention, default 1MiB
+	Size    Bytes    `yaml:"size,omitempty" zero:"1MiB"` // of each write of a diskContention, default 1MiB
 	Quota   Bytes    `yaml:"quota,omitempty"`            // of etcd's database
 	// Resource: whose creation a webhook reviews, as "pods" or "deployments.apps"
 	Resource string `yaml:"resource,omitempty"`
 	Fails    bool   `yaml:"fails,omitempty"`  // the webhook answers 500
 	Ignore   bool   `yaml:"ignore,omitempty"` // failurePolicy Ignore; default Fail
-	// Timeout: of a webhook's call, whole seconds, 1s to 30s, default 10s.
+	// Timeout: of a webhook's call, 1s to 30s, default 10s
 	Timeout Duration `yaml:"timeout,omitempty" zero:"10s"`
 }
 

@@ -12,7 +12,7 @@ type Load struct {
 	// that runs the scenario)
 	Kind string `yaml:"kind"`
 
-	Rate Rate `yaml:"rate,omitempty"` // of arrivals, or of opening watches: "50/s", "300/m"
+	Rate Rate `yaml:"rate,omitempty"` // of arrivals, or of opening watches
 	// Arrival: "constant" (the default) or "poisson" (as many independent clients)
 	Arrival string `yaml:"arrival,omitempty"`
 	Shape   Shape  `yaml:"shape,omitempty"` // how the rate changes; default: it does not
@@ -24,7 +24,7 @@ type Load struct {
 
 	// What each request asks, unless Mix says more; of watches, what is watched.
 	Operation `yaml:",inline"`
-	Mix       []Operation `yaml:"mix,omitempty"` // operations drawn by weight, instead of Verb
+	Mix       []Operation `yaml:"mix,omitempty"` // drawn by weight, instead of Verb
 
 	// Objects: of each resource, made beforehand; default 100 for requests, 5 for a
 	// history, else 1.
@@ -43,7 +43,7 @@ type Load struct {
 	Tenants []Tenant `yaml:"tenants,omitempty"`
 
 	Count int  `yaml:"count,omitempty"` // of watches, opened at Rate
-	Hold  bool `yaml:"hold,omitempty"`  // keep this phase's watches open to the end of the run
+	Hold  bool `yaml:"hold,omitempty"`  // keep the watches open to the end of the run
 	// Connect: "shared" (connections filled to the server's limit of streams; the default)
 	// or "each" (one for every watch)
 	Connect string `yaml:"connect,omitempty"`
@@ -74,7 +74,7 @@ type Operation struct {
 	// the load's first list)
 	ResourceVersion string `yaml:"resourceVersion,omitempty"`
 	Limit           int    `yaml:"limit,omitempty"`         // of a list's page, default none
-	AllPages        bool   `yaml:"allPages,omitempty"`      // go on to a list's last page, as one request
+	AllPages        bool   `yaml:"allPages,omitempty"`      // read all pages, as one request
 	LabelSelector   string `yaml:"labelSelector,omitempty"` // of a list or watch, in place of the load's own label
 	FieldSelector   string `yaml:"fieldSelector,omitempty"` // of a list or watch, as "metadata.name=x"
 	// Form: of answers: "object" (the default), "metadata" (PartialObjectMetadata) or
@@ -91,12 +91,12 @@ type Shape struct {
 	// "burst" (Burst further arrivals each Every), "sine" (by Amplitude, a period each
 	// Every) or "replay" (of File)
 	Kind      string   `yaml:"kind,omitempty"`
-	To        *Rate    `yaml:"to,omitempty"`        // final rate of a ramp or step
+	To        *Rate    `yaml:"to,omitempty"`        // final rate
 	Over      Duration `yaml:"over,omitempty"`      // length of a ramp
-	Steps     int      `yaml:"steps,omitempty"`     // number of steps
-	Every     Duration `yaml:"every,omitempty"`     // length of a step or period, or between bursts
+	Steps     int      `yaml:"steps,omitempty"`     // of a step
+	Every     Duration `yaml:"every,omitempty"`     // step, period, or time between bursts
 	Burst     int      `yaml:"burst,omitempty"`     // arrivals of each
-	Amplitude float64  `yaml:"amplitude,omitempty"` // fraction of the rate, over 0, at most 1
+	Amplitude float64  `yaml:"amplitude,omitempty"` // of the rate, over 0, at most 1
 	// File: lines of seconds since the start, in order; beside the scenario file, or absolute
 	File  string  `yaml:"file,omitempty"`
 	Speed float64 `yaml:"speed,omitempty" zero:"1"` // of a replay, default 1; 2 halves all times
@@ -113,7 +113,7 @@ type SizeShare struct {
 
 // Tenant is a user that requests are made as.
 type Tenant struct {
-	Name   string   `yaml:"name"`                     // in results; the user is stormglass:tenant:NAME
+	Name   string   `yaml:"name"`                     // the user is stormglass:tenant:NAME
 	Groups []string `yaml:"groups,omitempty"`         // beside stormglass:tenants
 	Share  float64  `yaml:"share,omitempty" zero:"1"` // of arrivals, default 1
 }
@@ -121,7 +121,7 @@ type Tenant struct {
 // SlowWatches read a stream's window of data, then so much per second.
 type SlowWatches struct {
 	Fraction       float64 `yaml:"fraction,omitempty"`            // of the load's watches, 0 to 1
-	BytesPerSecond Bytes   `yaml:"bytesPerSecond,omitempty"`      // read by each; 0: none
+	BytesPerSecond Bytes   `yaml:"bytesPerSecond,omitempty"`      // of each; 0: none
 	Window         Bytes   `yaml:"window,omitempty" zero:"64KiB"` // that the server may send ahead, default 64KiB
 }
 

@@ -2,7 +2,7 @@ package scenario
 
 // Variant is the scenario with some fields set otherwise, as an incident's remedy.
 type Variant struct {
-	Name        string `yaml:"name"`                  // used by --variant, gates and results
+	Name        string `yaml:"name"`                  // unique
 	Description string `yaml:"description,omitempty"` // in a sentence
 	// Set: fields by path, laid over the scenario and over --set
 	Set map[string]any `yaml:"set,omitempty"`
