@@ -19,10 +19,6 @@ func TestDoc(t *testing.T) {
 		}
 		fmt.Fprintf(&b, "\n## %s\n\n`%s`. %s\n\nRows: %s.\n", strings.TrimPrefix(d.Title, "Stormglass / "), d.UID, d.Tells, strings.Join(rows, "; "))
 	}
-	b.WriteString(movesHead)
-	for _, c := range shown {
-		fmt.Fprintf(&b, "- %s: %s\n", c.what, c.by)
-	}
 	equal(t, "../../docs/reference/dashboards.md", []byte(b.String()))
 }
 
@@ -101,13 +97,6 @@ func TestShown(t *testing.T) {
 	}
 }
 
-const movesHead = `
-## Faults that moved panels
-
-What each was seen in: scenarios, and proofs (of ` + "`loadgen alerts prove`" + `). [dashboards/proof.json](../../dashboards/proof.json) names the panels.
-
-`
-
 const docHead = `# Dashboards
 
 Eight Grafana dashboards for a production cluster or a run of Stormglass. Import the files of
@@ -131,6 +120,6 @@ most 150 points a line, 8 lines a panel and 1 MB in all, without zoom.
 - **Every panel has data.** ` + "`make panels RUN=runs/TIME-NAME`" + ` asks every query of a run's archive. An empty answer needs a reason in
   [dashboards/proof.json](../../dashboards/proof.json), with a query that would refute it; Grafana shows the reason.
 - **Panels move.** For a panel about a fault, some line must differ under the fault by a tenth of the panel's height in nine of ten pairs
-  of values (Mann-Whitney U), or reach such a peak from rest, or appear. On three healthy runs 5, 9 and 15% of these panels count as moved
+  of values (Mann-Whitney U), or reach such a peak from rest, or appear ([runs that showed it](../../dashboards/source/doc_test.go)). On three healthy runs 5, 9 and 15% of these panels count as moved
   when nothing happened (` + "`go run ./loadgen/internal/report/panel/panels -calm RUN`" + `).
 `

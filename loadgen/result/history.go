@@ -6,10 +6,10 @@ import "time"
 // whole run.
 type History struct {
 	Load      string    `json:"load"`
-	Start     time.Time `json:"start"`     // from which violations count
-	Registers int       `json:"registers"` // ConfigMaps
-	Clients   int       `json:"clients"`   // one connection each
-	Watchers  int       `json:"watchers"`  // of all registers, one connection each
+	Start     time.Time `json:"start"` // from which violations count
+	Registers int       `json:"registers"`
+	Clients   int       `json:"clients"`  // one connection each
+	Watchers  int       `json:"watchers"` // of all registers, one connection each
 
 	Writes HistoryOperations `json:"writes"` // updates with a resourceVersion
 	// Reads: consistent; a list counts once for each register
@@ -28,7 +28,7 @@ type History struct {
 	Linearizable string `json:"linearizable"` // "yes", "no" or "unknown", which is no pass
 	// LostWrites: acknowledged, and not in the chain of versions to the final state
 	LostWrites      int64            `json:"lostWrites"`
-	ViolationCounts map[string]int64 `json:"violationCounts,omitempty"` // by kind
+	ViolationCounts map[string]int64 `json:"violationCounts,omitempty"`
 	ViolationCount  int64            `json:"violationCount"`
 	Violations      []Violation      `json:"violations,omitempty"` // the first twenty of each kind
 	// Unjudged: why zero LostWrites and ViolationCount are no pass
@@ -55,8 +55,8 @@ type Violation struct {
 	Register string `json:"register"` // the ConfigMap
 	// Client: that saw it; from History.Clients on: the watchers' lists, then the final reads
 	Client   *int    `json:"client,omitempty"`
-	Watcher  *int    `json:"watcher,omitempty"`   // that saw it
-	Version  uint64  `json:"version,omitempty"`   // resourceVersion
+	Watcher  *int    `json:"watcher,omitempty"` // that saw it
+	Version  uint64  `json:"version,omitempty"`
 	AtSecond float64 `json:"atSeconds,omitempty"` // since History.Start
 	Detail   string  `json:"detail"`
 }

@@ -4,7 +4,7 @@ import "time"
 
 // Measurements is measurements.json: the generator's own exact measurements.
 type Measurements struct {
-	Phases    []Phase   `json:"phases"` // in the order in which they ran
+	Phases    []Phase   `json:"phases"`
 	Nodes     *Nodes    `json:"nodes,omitempty"`
 	Histories []History `json:"histories,omitempty"` // of loads of kind "history"
 	Generator Generator `json:"generator"`
@@ -76,18 +76,18 @@ type Requests struct {
 	Lag      Latency `json:"lag"` // until the generator took the request up
 	// Connect: wait for a free stream or a dial
 	Connect Latency `json:"connect"`
-	Service Latency `json:"service"`         // then until the last byte of the answer
-	Bytes   int64   `json:"bytes"`           // of answers' bodies, on the wire
-	Pages   int64   `json:"pages,omitempty"` // of lists with allPages
+	Service Latency `json:"service"` // then until the last byte of the answer
+	Bytes   int64   `json:"bytes"`   // of answers' bodies, on the wire
+	Pages   int64   `json:"pages,omitempty"`
 }
 
 // Watches holds the results of one set of watches in a phase.
 type Watches struct {
 	Load        string           `json:"load"`
 	Resource    string           `json:"resource"`
-	Wanted      int              `json:"wanted"`             // by the scenario
-	Open        int              `json:"open"`               // established at the phase's end
-	Failed      int64            `json:"failed"`             // attempts
+	Wanted      int              `json:"wanted"`
+	Open        int              `json:"open"` // established at the phase's end
+	Failed      int64            `json:"failed"`
 	Failures    map[string]int64 `json:"failures,omitempty"` // by outcome, as in Requests
 	OpenLatency Latency          `json:"openLatency"`        // intended start to response headers
 	Expected    int64            `json:"expected"`           // acknowledged writes times their watches
@@ -128,14 +128,14 @@ type Workload struct {
 	PodsDeleted int64 `json:"podsDeleted"`
 	// PodsUnmeasured: first seen in a list; not in the distributions
 	PodsUnmeasured int64     `json:"podsUnmeasured,omitempty"`
-	Reconnects     int64     `json:"reconnects,omitempty"` // of the tracker's watches
-	Relists        int64     `json:"relists,omitempty"`    // of the tracker's watches
-	ToScheduled    Latency   `json:"toScheduled"`          // first seen until bound to a node
-	ToReady        Latency   `json:"toReady"`              // bound until Ready
-	Startup        Latency   `json:"startup"`              // first seen until Ready
-	External       Latency   `json:"external"`             // Startup without the generator's stalls
-	ToEndpoint     Latency   `json:"toEndpoint"`           // Ready until in an EndpointSlice
-	Rollouts       []Rollout `json:"rollouts,omitempty"`   // begun in this phase
+	Reconnects     int64     `json:"reconnects,omitempty"`
+	Relists        int64     `json:"relists,omitempty"`
+	ToScheduled    Latency   `json:"toScheduled"`        // first seen until bound to a node
+	ToReady        Latency   `json:"toReady"`            // bound until Ready
+	Startup        Latency   `json:"startup"`            // first seen until Ready
+	External       Latency   `json:"external"`           // Startup without the generator's stalls
+	ToEndpoint     Latency   `json:"toEndpoint"`         // Ready until in an EndpointSlice
+	Rollouts       []Rollout `json:"rollouts,omitempty"` // begun in this phase
 	// NotReadyAfter: node failure until all failed nodes were seen NotReady
 	NotReadyAfter *float64 `json:"notReadyAfterSeconds,omitempty"`
 	// RecoveredAfter: node failure until every Deployment was whole again
@@ -149,7 +149,7 @@ type Rollout struct {
 	Pods       int64     `json:"pods"`     // new ones
 	Began      time.Time `json:"began"`    // just before the change was sent
 	Complete   bool      `json:"complete"` // all new pods got to the last hop
-	Hops       []Hop     `json:"hops"`     // in order
+	Hops       []Hop     `json:"hops"`
 }
 
 // Hop is one step of a rollout: when its first and its last piece arrived at the
@@ -158,7 +158,7 @@ type Hop struct {
 	// Name: "api write" (acknowledged), "replicaset" (made and scaled), "pods" (made), "binding",
 	// "ready", "endpointslice" (of a Deployment with a Service)
 	Name  string   `json:"name"`
-	Count int64    `json:"count"` // pieces that arrived
+	Count int64    `json:"count"`
 	First *float64 `json:"firstSeconds,omitempty"`
 	Last  *float64 `json:"lastSeconds,omitempty"`
 }
@@ -177,13 +177,13 @@ type Nodes struct {
 	MissedByServer int64            `json:"missedByServer"`
 	Delayed        int64            `json:"delayed,omitempty"` // late on purpose (slowKubelet)
 	Heartbeat      Latency          `json:"heartbeat"`         // renewals, from their intended start
-	StatusWrites   int64            `json:"statusWrites"`      // of nodes and pods
-	PodsStarted    int64            `json:"podsStarted"`       // taken to Ready
-	PodsStopped    int64            `json:"podsStopped"`       // taken through deletion
-	Watches        int64            `json:"watches"`           // at the peak
-	Reconnects     int64            `json:"reconnects"`        // watches resumed by resourceVersion
-	Relists        int64            `json:"relists"`           // watches that had to list again (410)
-	Errors         map[string]int64 `json:"errors,omitempty"`  // as "patch pods/status 409"
+	StatusWrites   int64            `json:"statusWrites"`
+	PodsStarted    int64            `json:"podsStarted"`
+	PodsStopped    int64            `json:"podsStopped"`
+	Watches        int64            `json:"watches"`          // at the peak
+	Reconnects     int64            `json:"reconnects"`       // watches resumed by resourceVersion
+	Relists        int64            `json:"relists"`          // watches that had to list again (410)
+	Errors         map[string]int64 `json:"errors,omitempty"` // as "patch pods/status 409"
 }
 
 // Generator is the generator's own cost and fitness.

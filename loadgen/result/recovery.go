@@ -12,7 +12,7 @@ type Recovery struct {
 	SlotSeconds float64 `json:"slotSeconds"`
 	// StretchSeconds: after which a load is back, a run of failures over
 	StretchSeconds float64         `json:"stretchSeconds"`
-	Faults         []FaultRecovery `json:"faults,omitempty"`    // in order of begin
+	Faults         []FaultRecovery `json:"faults,omitempty"`
 	Handovers      []Handover      `json:"handovers,omitempty"` // of leases and of etcd's leader, in order of time
 	Restarts       []Restart       `json:"restarts,omitempty"`  // in order of the old process' end
 	Missing        []string        `json:"missing,omitempty"`   // figures not computed, and why
@@ -20,9 +20,9 @@ type Recovery struct {
 
 // FaultRecovery is one fault and its effects until the next fault begins.
 type FaultRecovery struct {
-	ID     string    `json:"id"`           // in the timeline
-	Kind   string    `json:"kind"`         // as in the scenario
-	On     []string  `json:"on,omitempty"` // components
+	ID     string    `json:"id"`   // in the timeline
+	Kind   string    `json:"kind"` // as in the scenario
+	On     []string  `json:"on,omitempty"`
 	Detail string    `json:"detail,omitempty"`
 	Phase  string    `json:"phase"` // in which it began
 	Begin  time.Time `json:"begin"` // when it was in force
@@ -128,8 +128,8 @@ type SignalWindow struct {
 	Mean    float64       `json:"mean"`
 	Min     float64       `json:"min"`
 	Max     float64       `json:"max"`
-	StdDev  float64       `json:"stdDev"`           // n - 1; zero of fewer than two
-	Points  []SignalPoint `json:"points,omitempty"` // in order of time
+	StdDev  float64       `json:"stdDev"` // n - 1; zero of fewer than two
+	Points  []SignalPoint `json:"points,omitempty"`
 }
 
 // SignalPoint is one sample of a signal.

@@ -45,16 +45,16 @@ const (
 // Result is result.json.
 type Result struct {
 	Schema string `json:"schema"` // stormglass.result/v1
-	Run    Run    `json:"run"`    // as in run.json
+	Run    Run    `json:"run"`
 	// Verdict: "fail" if any gate failed, else "no data" if anything could not be judged,
 	// else "pass"
 	Verdict      Verdict         `json:"verdict"`
-	ExitCode     int             `json:"exitCode"`            // of `loadgen run`: 0, 1, 3 or 4
-	Reasons      []string        `json:"reasons"`             // why the verdict is not pass
-	Notes        []string        `json:"notes,omitempty"`     // what to know before believing it
-	Gates        []Gate          `json:"gates"`               // in the scenario's order
-	Key          []KeyMetric     `json:"keyMetrics"`          // always all four
-	Measurements Measurements    `json:"measurements"`        // as in measurements.json
+	ExitCode     int             `json:"exitCode"`        // of `loadgen run`: 0, 1, 3 or 4
+	Reasons      []string        `json:"reasons"`         // why the verdict is not pass
+	Notes        []string        `json:"notes,omitempty"` // what to know before believing it
+	Gates        []Gate          `json:"gates"`
+	Key          []KeyMetric     `json:"keyMetrics"` // always all four
+	Measurements Measurements    `json:"measurements"`
 	Breakdown    []Breakdown     `json:"breakdown,omitempty"` // by phase and load
 	Recovery     *Recovery       `json:"recovery,omitempty"`
 	Signals      []Signal        `json:"signals,omitempty"`
@@ -67,8 +67,8 @@ type Run struct {
 	ID           string    `json:"id"` // unique; the label's value on all that the run creates
 	Scenario     string    `json:"scenario"`
 	Variant      string    `json:"variant,omitempty"` // empty: the scenario as written
-	Started      time.Time `json:"started"`           // before the control plane
-	Ended        time.Time `json:"ended"`             // after everything stopped
+	Started      time.Time `json:"started"`
+	Ended        time.Time `json:"ended"`
 	Seed         int64     `json:"seed"`
 	Overrides    []string  `json:"overrides,omitempty"`    // values of --set
 	WithoutGates []string  `json:"withoutGates,omitempty"` // left out by --without-gate
@@ -103,7 +103,7 @@ type Versions struct {
 type Host struct {
 	OS          string `json:"os"` // as linux/amd64
 	Kernel      string `json:"kernel"`
-	CPUs        int    `json:"cpus"` // logical
+	CPUs        int    `json:"cpus"`
 	CPUModel    string `json:"cpuModel,omitempty"`
 	MemoryBytes int64  `json:"memoryBytes"`
 	Descriptors uint64 `json:"descriptorLimit"`
@@ -111,13 +111,13 @@ type Host struct {
 
 // Cluster is the target of the run.
 type Cluster struct {
-	Bundled      bool                `json:"bundled"`    // started for this run
-	Name         string              `json:"name"`       // the kubeconfig's context
-	Server       string              `json:"server"`     // URL
-	Deviations   []control.Deviation `json:"deviations"` // empty for a user's cluster
+	Bundled      bool                `json:"bundled"` // started for this run
+	Name         string              `json:"name"`    // the kubeconfig's context
+	Server       string              `json:"server"`
+	Deviations   []control.Deviation `json:"deviations"`
 	Targets      []string            `json:"scrapeTargets"`
-	Prometheus   string              `json:"prometheus,omitempty"`   // the server that samples were copied from
-	ReadySeconds float64             `json:"readySeconds,omitempty"` // of the bundled plane
+	Prometheus   string              `json:"prometheus,omitempty"` // the server that samples were copied from
+	ReadySeconds float64             `json:"readySeconds,omitempty"`
 }
 
 // Gate is one judged gate.

@@ -35,7 +35,7 @@ func measured() []Objective {
 		{
 			Name: "pod-startup", client: true, Unit: scenario.Seconds, least: leastLatency, Default: "max: 5s", check: needsPods, during: (*scenario.Scenario).StartsPods,
 			Source:  "Kubernetes sig-scalability, slos/pod_startup_latency.md: p99 <= 5 s for stateless pods, image pulls excluded",
-			Doc:     "The exact p99 of the time from first seeing a pod until seeing it Ready, by a watch on the pods of the run. Simulated nodes pull no images.",
+			Doc:     "The exact p99 of the time from first seeing a pod until seeing it Ready, by a watch.",
 			measure: startup(0.99, p99),
 		},
 		{
@@ -122,7 +122,7 @@ func measured() []Objective {
 		},
 		{
 			Name: "phase-duration", client: true, Unit: scenario.Seconds, least: leastLatency, Default: "max: 5m", Source: ours,
-			Doc:     "The length of a phase, of the longest if there are several. A phase whose condition was not met fails, whatever the bound.",
+			Doc:     "The length of a phase. One whose condition was not met fails, whatever the bound.",
 			measure: func(e evidence) finding { return e.perPhase(duration) },
 		},
 		{

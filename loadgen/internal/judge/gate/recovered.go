@@ -19,7 +19,7 @@ func recovered() []Objective {
 	return []Objective{
 		{
 			Name: "error-window", client: true, Unit: scenario.Seconds, Default: "max: 30s", Source: recoveryDoc, of: scenario.RequestResults, check: needsFault, during: withFault,
-			Doc: "The time from the first request that failed or took longer than its bound to the last, of the worst load and fault; no data where the last that was seen is one. `load:` picks one load.",
+			Doc: "The time from the first request that failed or took longer than its bound to the last, of the worst load and fault. `load:` picks one load.",
 			measure: perFaultLoad(func(l result.LoadRecovery) reading {
 				return reading{value: l.ErrorWindow, atLeast: l.Open, detail: fmt.Sprintf("%d failed", l.Failed)}
 			}),
@@ -31,7 +31,7 @@ func recovered() []Objective {
 		},
 		{
 			Name: "time-to-objective", client: true, Unit: scenario.Seconds, Default: "max: 1m", Source: recoveryDoc, of: scenario.RequestResults, check: needsFault, during: withFault,
-			Doc:     "The time from a fault's end until every request held its bound again for a whole stretch, of the worst load and fault; 0 where the fault was not felt. It fails where a load was seen not to be back for longer than the bound; where it was not seen for so long, there is no data.",
+			Doc:     "The time from a fault's end until every request held its bound again for a whole stretch, of the worst load and fault; 0 where the fault was not felt.",
 			measure: perFaultLoad(backInside),
 		},
 		{
@@ -60,7 +60,7 @@ func recovered() []Objective {
 		},
 		{
 			Name: "lost-writes", Unit: scenario.Count, Default: "max: 0", Source: ours + "; docs/reference/recovery.md", of: scenario.HistoryResults,
-			Doc: "Acknowledged writes of a history that are not in the chain of versions that leads to the final state, over the whole run.",
+			Doc: "Acknowledged writes of a history that are not in the chain of versions to the final state.",
 			measure: perHistory(func(h result.History) (int64, string) {
 				return h.LostWrites, fmt.Sprintf("%d acknowledged", h.Writes.Succeeded)
 			}),
