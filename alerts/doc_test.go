@@ -60,11 +60,10 @@ const docRules = `
 
 - **Thresholds lie on edges of buckets**: "over 10% of fsyncs took over 8 ms" is counted; a p99 would be interpolated.
 - **A missing series blinds no rule.** None adds or compares with a series that may not exist; a counter that appears with
-  its first event fires; descriptors are looked at over two minutes, against the limit of the last hour, because a process
-  without free descriptors refuses the scrape and cannot read its own limit.
-- **Tests.** [alerts/tests](../../alerts/tests) has a case that fires and a quiet one for each alert, and each file is evaluated
-  without data: ` + "`go test ./alerts`" + `, or ` + "`promtool test rules alerts/tests/*.yaml`" + `. [pint](https://github.com/cloudflare/pint) finds
-  nothing, with [two checks of ours](../../alerts/.pint.hcl). Metrics, labels and edges are compared with the components' source.
+  its first event fires; descriptors are compared with the limit of the last hour, as a process without free ones cannot read it.
+- **Tests.** [alerts/tests](../../alerts/tests) has a case that fires and a quiet one for each alert: ` + "`go test ./alerts`" + `, or
+  ` + "`promtool test rules alerts/tests/*.yaml`" + `. [pint](https://github.com/cloudflare/pint) finds nothing. Metrics, labels and edges are
+  compared with the components' source.
 - **Cost.** All rules every 15 s over a recorded hour of 5,000 nodes: 6.3 s of CPU, 0.2% of a core.
 `
 
