@@ -118,8 +118,8 @@ most 150 points a line, 8 lines a panel and 1 MB in all, without zoom.
 - **Conventions.** Every panel has a description that says what to do. Every query selects cluster and instance, and names metrics and
   labels that the pinned components declare in their source.
 - **Every panel has data.** ` + "`make panels RUN=runs/TIME-NAME`" + ` asks every query of a run's archive. An empty answer needs a reason in
-  [dashboards/proof.json](../../dashboards/proof.json), with a query that would refute it; Grafana shows the reason.
-- **Panels move.** For a panel about a fault, some line must differ under the fault by a tenth of the panel's height in nine of ten pairs
-  of values (Mann-Whitney U), or reach such a peak from rest, or appear ([runs that showed it](../../dashboards/source/doc_test.go)). On three healthy runs 5, 9 and 15% of these panels count as moved
-  when nothing happened (` + "`go run ./loadgen/internal/report/panel/panels -calm RUN`" + `).
+  [dashboards/proof.json](../../dashboards/proof.json), which Grafana shows.
+- **Panels move.** For a panel about a fault, some line must differ under it by a tenth of the panel's height in nine of ten pairs of
+  values (Mann-Whitney U), or reach such a peak from rest, or appear ([runs that showed it](../../dashboards/source/doc_test.go)).
+  On three healthy runs 5, 9 and 15% count as moved (` + "`go run ./loadgen/internal/report/panel/panels -calm RUN`" + `).
 `

@@ -26,7 +26,7 @@ type Scenario struct {
 	Name        string `yaml:"name"`                    // Name: lower-case letters, digits and -, at most 40
 	Description string `yaml:"description,omitempty"`   // for lists and reports
 	Seed        int64  `yaml:"seed,omitempty" zero:"1"` // of everything random, default 1
-	// ControlPlane: of the bundled plane; a user's cluster is compared with it
+	// ControlPlane: a user's cluster is compared with it
 	ControlPlane control.Config `yaml:"controlPlane,omitempty"`
 	Nodes        Nodes          `yaml:"nodes,omitempty"`      // simulated ones
 	Record       Record         `yaml:"record,omitempty"`     // of metrics
@@ -34,9 +34,9 @@ type Scenario struct {
 	Phases       []Phase        `yaml:"phases"`               // in this order
 	Gates        []Gate         `yaml:"gates,omitempty"`      // all have to pass
 	Signals      []Signal       `yaml:"signals,omitempty"`    // metrics by which the incident shows
-	Variants     []Variant      `yaml:"variants,omitempty"`   // the scenario with some fields set otherwise
+	Variants     []Variant      `yaml:"variants,omitempty"`   // the scenario with fields set otherwise
 	Compare      []Figure       `yaml:"compare,omitempty"`    // rows of the table of variants
-	Variant      string         `yaml:"variant,omitempty"`    // set by a run in its own scenario.yaml
+	Variant      string         `yaml:"variant,omitempty"`    // set by a run
 
 	doc *strictyaml.Document
 	// overrides were laid over the file, and original is the scenario without
