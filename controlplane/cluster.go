@@ -52,7 +52,6 @@ func (p *Plane) describe(plan topology.Plan) control.Cluster {
 	return c
 }
 
-// publish writes cluster.json with the processes of now.
 func (p *Plane) publish() error {
 	return p.publishChanged(func(*control.Cluster) {})
 }

@@ -63,7 +63,6 @@ func serve(p *Plane) (*server, error) {
 	return s, nil
 }
 
-// serveRestore answers a request to restore etcd.
 func (p *Plane) serveRestore(w http.ResponseWriter, r *http.Request) {
 	var ask control.Restore
 	if err := json.NewDecoder(io.LimitReader(r.Body, 1<<20)).Decode(&ask); err != nil {

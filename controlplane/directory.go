@@ -66,7 +66,6 @@ func openDirectory(ctx context.Context, path string) (*directory, error) {
 	return d, nil
 }
 
-// make makes the directory, and refuses one that holds anything but a plane's files.
 func (d *directory) make() error {
 	entries, err := os.ReadDir(d.path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -92,7 +91,6 @@ func (d *directory) make() error {
 	return err
 }
 
-// lockWithin takes the lock.
 func lockWithin(ctx context.Context, path string) (*os.File, error) {
 	inUse := func(pid int) error {
 		return fmt.Errorf("%s: a control plane runs here already, supervisor %d (stop it with: controlplane down --dir %s; or choose another --dir)", path, pid, shell.Quote(path))

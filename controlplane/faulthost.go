@@ -14,7 +14,6 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/supervisor"
 )
 
-// faultHost is the plane as faults need it.
 type faultHost struct {
 	*supervisor.Supervisor
 	plane *Plane
@@ -22,13 +21,10 @@ type faultHost struct {
 
 var _ fault.Host = (*faultHost)(nil)
 
-// Config is the plane's config.
 func (h *faultHost) Config() control.Config { return h.plane.opts.Config }
 
-// Kubeconfig is the administrator's.
 func (h *faultHost) Kubeconfig() string { return h.plane.layout.Kubeconfig(pki.Admin) }
 
-// Available returns why no fault can begin now.
 func (h *faultHost) Available() error {
 	h.plane.mu.Lock()
 	defer h.plane.mu.Unlock()
@@ -38,21 +34,17 @@ func (h *faultHost) Available() error {
 	return nil
 }
 
-// NeighbourAvailable returns what this machine lacks for a neighbour.
 func (h *faultHost) NeighbourAvailable() error {
 	_, err := h.neighbourDir()
 	return err
 }
 
-// Leader names the component that leads its kind now.
 func (h *faultHost) Leader(ctx context.Context, kind string) (string, error) {
 	return h.plane.connected().roles.Leader(ctx, kind, h.Running)
 }
 
-// Links are the links that can be delayed and cut.
 func (h *faultHost) Links() []fault.Link { return h.plane.connected().links }
 
-// Etcd calls the JSON gateway of one member.
 func (h *faultHost) Etcd(ctx context.Context, name, path string, in, out any) error {
 	c := h.plane.connected()
 	for _, etcd := range c.plan.Of(control.KindEtcd) {
@@ -63,7 +55,6 @@ func (h *faultHost) Etcd(ctx context.Context, name, path string, in, out any) er
 	return fmt.Errorf("this plane has no %s", name)
 }
 
-// Rehearse takes a snapshot of etcd and restores it.
 func (h *faultHost) Rehearse(ctx context.Context) error {
 	return h.plane.restorer().Rehearse(ctx, h.plane.Cluster().Etcd)
 }

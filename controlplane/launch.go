@@ -27,7 +27,6 @@ import (
 // between the pick and the component's listening.
 const portAttempts = 5
 
-// launchRetrying launches with other ports until none is taken.
 func (p *Plane) launchRetrying(ctx context.Context) error {
 	first := lastPorts(p.layout.Dir)
 	last := first
@@ -178,7 +177,6 @@ func writeJSON(path string, v any) error {
 	return atomicfile.Write(path, append(data, '\n'))
 }
 
-// announce publishes the plane as ready and lets the supervisor watch its processes.
 func (p *Plane) announce() error {
 	if err := p.publishChanged(func(c *control.Cluster) { c.ReadyAt = time.Now() }); err != nil {
 		return err

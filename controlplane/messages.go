@@ -139,7 +139,6 @@ func (m *messages) flush() {
 	}
 }
 
-// close closes the log.
 func (m *messages) close() {
 	m.flush()
 	m.mu.Lock()

@@ -125,7 +125,6 @@ func Start(ctx context.Context, opts Options) (*Plane, error) {
 	return nil, err
 }
 
-// newPlane opens the directory and connects the parts of a plane.
 func newPlane(ctx context.Context, opts Options) (*Plane, error) {
 	dir, err := openDirectory(ctx, opts.Dir)
 	if err != nil {
@@ -179,7 +178,6 @@ func (p *Plane) start(ctx context.Context) (err error) {
 	return p.announce()
 }
 
-// prepare makes everything that the processes read.
 func (p *Plane) prepare() error {
 	if p.dir.resumed {
 		if err := sameMembers(p.layout, p.opts.Config); err != nil {
@@ -275,7 +273,6 @@ func (p *Plane) shutdownSignal(now <-chan struct{}) <-chan struct{} {
 	return over
 }
 
-// faultsWithin bounds the undoing of faults at the end.
 const faultsWithin = 8 * time.Second
 
 // undoFaults undoes all faults: a paused process ignores a stop, and etcd keeps its alarms on disk.
@@ -294,7 +291,6 @@ func (p *Plane) undoFaults(now <-chan struct{}) {
 	}
 }
 
-// fail ends the plane for a reason; the first counts.
 func (p *Plane) fail(err error) {
 	select {
 	case p.died <- err:
@@ -302,7 +298,6 @@ func (p *Plane) fail(err error) {
 	}
 }
 
-// requestStop makes Run, or a Start that is under way, end the plane.
 func (p *Plane) requestStop() { p.stopOnce.Do(func() { close(p.stopAsk) }) }
 
 // setState changes the plane's state. A restore that is under way does not change

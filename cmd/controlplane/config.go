@@ -87,7 +87,6 @@ func (s settings) at(p control.Problem) error {
 	return s.from.Errorf(p.Path, p.Hint, "%s", p.Msg)
 }
 
-// refusal is the error of problems, if there are any.
 func (s settings) refusal(problems []control.Problem) error {
 	var errs []error
 	for _, p := range problems {

@@ -184,7 +184,6 @@ func faultName(s control.FaultStatus) string {
 	return s.Kind + " of " + strings.Join(s.On, ", ")
 }
 
-// milliseconds is a short time as people read it.
 func milliseconds(d time.Duration) string {
 	if d < 10*time.Millisecond {
 		return fmt.Sprintf("%.1f ms", float64(d)/float64(time.Millisecond))
@@ -195,7 +194,6 @@ func milliseconds(d time.Duration) string {
 	return fmt.Sprintf("%.1f s", d.Seconds())
 }
 
-// question is a request to the supervisor of a plane.
 type question struct {
 	client *control.Client
 	args   []string

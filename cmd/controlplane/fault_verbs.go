@@ -13,7 +13,6 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// faultVerbs are the commands that begin faults, one for each kind of a plane.
 func faultVerbs() []faultVerb {
 	var all []faultVerb
 	for _, kind := range control.FaultTable() {
@@ -24,7 +23,6 @@ func faultVerbs() []faultVerb {
 	return all
 }
 
-// componentsFlag names the flag of the components that the fault is on.
 func (v faultVerb) componentsFlag() string {
 	if v.OfMembers() {
 		return "member"
@@ -32,7 +30,6 @@ func (v faultVerb) componentsFlag() string {
 	return "component"
 }
 
-// flags adds one for each field that the kind takes.
 func (v faultVerb) flags(cmd *cobra.Command, f *control.Fault) {
 	flags := cmd.Flags()
 	for _, field := range v.Takes {

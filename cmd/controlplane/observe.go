@@ -27,7 +27,6 @@ func (o *observerOptions) add(flags *pflag.FlagSet) {
 	flags.StringVar(&o.binary, "loadgen", "", "the loadgen `binary` that observes (default: beside controlplane, then PATH)")
 }
 
-// args are the flags that say the same.
 func (o *observerOptions) args() []string {
 	if o.addr == "" {
 		return nil
@@ -42,7 +41,6 @@ func (o *observerOptions) args() []string {
 	return args
 }
 
-// check refuses invalid combinations of flags.
 func (o *observerOptions) check() error {
 	if o.addr == "" {
 		if o.public || o.binary != "" {

@@ -159,7 +159,6 @@ func crashTo(file string) error {
 	return debug.SetCrashOutput(f, debug.CrashOptions{})
 }
 
-// progressWriter passes lines on until it is silenced.
 type progressWriter struct {
 	to    io.Writer
 	mu    sync.Mutex

@@ -48,7 +48,6 @@ runbooks too.`,
 	return cmd
 }
 
-// listedAlert is an alert for a program.
 type listedAlert struct {
 	Alert        string  `json:"alert"`
 	Severity     string  `json:"severity"`
@@ -83,7 +82,6 @@ func listAlerts(w io.Writer, all []alerts.Alert, output string) error {
 	return t.Flush()
 }
 
-// proveOptions holds the arguments of `loadgen alerts prove`.
 type proveOptions struct {
 	rules, proofs     []string
 	out, controlPlane string

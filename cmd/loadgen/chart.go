@@ -12,7 +12,6 @@ import (
 	"github.com/stormglass/stormglass/loadgen"
 )
 
-// chart asks for charts of a report in place of the report.
 type chart struct {
 	list bool
 	name string
@@ -42,7 +41,6 @@ func (c *chart) check(cmd *cobra.Command) error {
 
 func (c *chart) requested() bool { return c.list || c.name != "" }
 
-// run lists the charts of the run in dir, or writes one of them.
 func (c *chart) run(cmd *cobra.Command, dir, output string) error {
 	if c.list {
 		all, err := loadgen.Charts(cmd.Context(), dir)

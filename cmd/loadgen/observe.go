@@ -124,7 +124,6 @@ func untilParentEnds(ctx context.Context) (context.Context, func(), error) {
 	return ctx, cancel, nil
 }
 
-// addObserveFlags are those of a run.
 func addObserveFlags(flags *pflag.FlagSet, o *loadgen.Options) {
 	flags.StringVar(&o.Observe, "observe", "", "serve the run's metrics by Prometheus' query API while it goes on, at this `address` (--observe alone: a free port of 127.0.0.1)")
 	flags.Lookup("observe").NoOptDefVal = anyPort
@@ -135,7 +134,6 @@ func addPublicFlag(flags *pflag.FlagSet, public *bool) {
 	flags.BoolVar(public, "observe-public", false, "allow an address that other machines reach; there is no password")
 }
 
-// prometheusFlags are the flags of a Prometheus to read from.
 type prometheusFlags struct{ config loadgen.Prometheus }
 
 func (p *prometheusFlags) add(flags *pflag.FlagSet) {

@@ -117,7 +117,6 @@ func stall(ctx context.Context, p *os.Process, s loadgen.ProofStall, dir string)
 	}
 }
 
-// ignoreGone drops the error of a signal to an ended process.
 func ignoreGone(err error) error {
 	if errors.Is(err, os.ErrProcessDone) {
 		return nil
@@ -125,7 +124,6 @@ func ignoreGone(err error) error {
 	return err
 }
 
-// phaseState reads from a run's timeline whether a phase has begun and ended.
 func phaseState(dir, phase string) (began, ended bool, err error) {
 	events, err := loadgen.Timeline(dir)
 	for _, e := range events {

@@ -20,7 +20,6 @@ type verdictError int
 
 func (v verdictError) Error() string { return fmt.Sprintf("exit code %d", int(v)) }
 
-// run is the program: arguments and streams in, exit code out.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ctx, signals, stop := listen(ctx)
 	defer stop()
@@ -49,7 +48,6 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return loadgen.ExitCode(err)
 }
 
-// printError writes one line per error, each with the program's name.
 func printError(stderr io.Writer, err error) {
 	for _, line := range strings.Split(strings.TrimSpace(err.Error()), "\n") {
 		fmt.Fprintln(stderr, "loadgen: "+line)

@@ -156,7 +156,6 @@ func show(w io.Writer, dir string, res result.Result, output string) error {
 	})
 }
 
-// showAs prints in one of the two formats and returns the exit code.
 func showAs(output string, exitCode int, asJSON, asText func() error) error {
 	write := asText
 	if output == "json" {
@@ -175,8 +174,6 @@ func textOptions(w io.Writer, dir string) loadgen.TextOptions {
 	return loadgen.TextOptions{Color: colours(w), Width: width(w), Dir: dir}
 }
 
-// showComparison prints variants side by side; the exit code is the worst of
-// theirs.
 func showComparison(w io.Writer, dir string, c result.Comparison, output string) error {
 	return showAs(output, c.ExitCode, func() error { return loadgen.WriteComparisonJSON(w, c) }, func() error {
 		return loadgen.WriteComparisonText(w, c, textOptions(w, dir))

@@ -24,7 +24,6 @@ import (
 
 const plainEvery = 10 * time.Second
 
-// tui writes the progress of a run.
 type tui struct {
 	mu       sync.Mutex
 	w        io.Writer
@@ -84,7 +83,6 @@ func (t *tui) done() {
 	t.clear()
 }
 
-// liveLine is one line: phase, rates, latency, nodes, pods, events.
 func liveLine(s loadgen.Snapshot) string {
 	var b strings.Builder
 	switch {
@@ -110,7 +108,6 @@ func liveLine(s loadgen.Snapshot) string {
 	return b.String()
 }
 
-// clock is minutes and seconds.
 func clock(d time.Duration) string {
 	s := int(d / time.Second)
 	return fmt.Sprintf("%02d:%02d", s/60, s%60)

@@ -117,7 +117,6 @@ func takesHint(fields []string) string {
 	return "it takes " + strings.Join(fields, ", ")
 }
 
-// neededBy returns how to write a field that a kind needs.
 func (field faultField) neededBy(kind FaultKind) string {
 	if field.name == "components" && kind.OfMembers() {
 		return `as "etcd-0", "etcd-leader", or "etcd" for all members`
@@ -179,7 +178,6 @@ func (f Fault) ProblemsOn(c Config) []Problem {
 	return all
 }
 
-// mayLink reports whether a link may join some of the components with some of the peers.
 func (c Config) mayLink(components, peers []string) bool {
 	return slices.ContainsFunc(components, func(component string) bool {
 		a, _ := ParseSelector(component)
@@ -203,7 +201,6 @@ func NoLink(components, peers []string) Problem {
 	return p
 }
 
-// names is "etcd-0", or "etcd-0 to etcd-2".
 func names(kind string, n int) string {
 	if n == 1 {
 		return ComponentName(kind, 0)

@@ -197,7 +197,6 @@ gone. controlplane etcd restore does the same with a snapshot of yours.`,
 	}
 }
 
-// linksLong says which links a fault of the network is about.
 const linksLong = `The links are those between etcd members and from API servers to members; the
 plane must have been started with networkFaults: on, as it is with several
 members. Without --peer all links of the component are meant.`

@@ -80,7 +80,6 @@ var lists = map[string]string{
 	"authorization-mode": "authorization-modes/",
 }
 
-// listProblem returns which name of a list the component does not know.
 func (s FlagSection) listProblem(flag, value string) (p Problem, wrong bool) {
 	known := named(s.Kind, lists[flag])
 	if lists[flag] == "" || len(known) == 0 {

@@ -167,7 +167,6 @@ func unsafe(name string, values []string) (hint string) {
 	return ""
 }
 
-// refused reports whether a flag is set by Stormglass itself, with a hint.
 func (s FlagSection) refused(name, value string) (hint string, refused bool) {
 	if hint := unsafe(name, strings.Split(value, ",")); s.Kind == KindAPIServer && hint != "" {
 		return hint, true

@@ -168,7 +168,6 @@ func ReadStart(said io.Reader, messages io.Writer) (_ Cluster, ready bool) {
 	}
 }
 
-// firstLine keeps the first line that is written to it.
 type firstLine struct {
 	line bytes.Buffer
 	done chan struct{}

@@ -79,7 +79,6 @@ const (
 	maxAPIServerDescriptors = 1 << 20
 )
 
-// topologyProblems checks what there is to be of each kind.
 func (c Config) topologyProblems() []Problem {
 	var all []Problem
 	count := func(path string, n, high int, hint string) {

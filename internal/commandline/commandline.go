@@ -149,7 +149,6 @@ func nearestCommand(c *cobra.Command, word string) string {
 	return strings.TrimPrefix(pathOf(root, word), root.Name()+" ")
 }
 
-// containing is the only name that contains word, or "".
 func containing(word string, names []string) string {
 	var with []string
 	for _, name := range names {

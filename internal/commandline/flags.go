@@ -35,7 +35,6 @@ func flagError(c *cobra.Command, err error) error {
 	return err
 }
 
-// nearestFlag is the flag of c that was meant, or "".
 func nearestFlag(c *cobra.Command, unknown *pflag.NotExistError) string {
 	var names []string
 	c.Flags().VisitAll(func(f *pflag.Flag) {
@@ -54,7 +53,6 @@ func nearestFlag(c *cobra.Command, unknown *pflag.NotExistError) string {
 	return containing(word, names)
 }
 
-// wrongValue returns what a flag's value should have been.
 func wrongValue(e *pflag.InvalidValueError) error {
 	for of, text := range map[string]string{
 		"int": "is no whole number", "uint": "is no whole number of 0 or more",

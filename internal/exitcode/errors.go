@@ -5,10 +5,8 @@ import (
 	"fmt"
 )
 
-// usageError is the user's to mend.
 type usageError struct{ error }
 
-// environmentError is the machine's or the cluster's.
 type environmentError struct{ error }
 
 func (e usageError) Unwrap() error       { return e.error }

@@ -112,7 +112,6 @@ func (c *decoder) fields(n *yaml.Node, v reflect.Value, path string) {
 	}
 }
 
-// isZero tells a number's zero, -0 included, or an empty list.
 func isZero(v reflect.Value) bool {
 	return v.IsZero() || v.CanFloat() && v.Float() == 0 || v.Kind() == reflect.Slice && v.Len() == 0
 }
@@ -262,7 +261,6 @@ func join(path, name string) string {
 // notColon is a field without the separator of name and value that YAML needs.
 var notColon = regexp.MustCompile(`^(\w+)\s*[:=]\s*(.+)$`)
 
-// fieldHint returns what to write in place of an unknown field.
 func fieldHint(name string, known []string) string {
 	if strings.ContainsRune(name, noBreakSpace) {
 		return noBreakHint
@@ -273,7 +271,6 @@ func fieldHint(name string, known []string) string {
 	return nearest(name, known)
 }
 
-// nearest suggests the known name closest to a mistyped one, or lists them.
 func nearest(name string, known []string) string {
 	slices.Sort(known)
 	return Hint(name, known, "known here: "+strings.Join(known, ", "))
@@ -300,7 +297,6 @@ func Suggest(name string, known []string) string {
 	return best
 }
 
-// edits is the Levenshtein distance.
 func edits(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

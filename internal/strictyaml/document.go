@@ -174,7 +174,6 @@ func itemPath(path string, list *yaml.Node, at int) string {
 
 var plainName = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
-// splitPath turns "gates[2].over" into "gates", "2", "over".
 func splitPath(path string) []string {
 	path = strings.NewReplacer("[", ".", "]", "").Replace(path)
 	return strings.FieldsFunc(path, func(r rune) bool { return r == '.' })

@@ -94,7 +94,6 @@ func (d *Document) Overlay(path, layer string) error {
 	return nil
 }
 
-// at is the node at a path, or nil.
 func (d *Document) at(path string) *yaml.Node {
 	node := follow(d.root)
 	for _, step := range splitPath(path) {
@@ -110,7 +109,6 @@ func (d *Document) at(path string) *yaml.Node {
 	return node
 }
 
-// clone copies a node with its aliases followed.
 func clone(n *yaml.Node, budget *int) (*yaml.Node, bool) {
 	if *budget--; *budget < 0 {
 		return nil, false
@@ -127,7 +125,6 @@ func clone(n *yaml.Node, budget *int) (*yaml.Node, bool) {
 	return &own, true
 }
 
-// isIndex is the number of a list's item.
 var isIndex = regexp.MustCompile(`^[0-9]+$`)
 
 // wellFormed is the form of a path: names with dots between them, or in brackets.

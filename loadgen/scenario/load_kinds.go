@@ -40,7 +40,6 @@ type loadKind struct {
 
 type refusal struct{ hint, why string }
 
-// loadKinds lists the kinds in the order in which messages name them.
 func loadKinds() []loadKind {
 	return []loadKind{requestsKind(), watchesKind(), changesKind(), historyKind(), customKind()}
 }
@@ -58,7 +57,6 @@ func loadKindsThat(hold func(loadKind) bool) []string {
 	return names
 }
 
-// kind describes the load's kind; of an unknown one, nothing.
 func (l *Load) kind() loadKind {
 	all := loadKinds()
 	if i := slices.IndexFunc(all, func(k loadKind) bool { return k.name == l.Kind }); i >= 0 {

@@ -152,7 +152,6 @@ func (c *forecast) awaitPods(path string, phase int, p *Phase) {
 	c.disturbed = false
 }
 
-// starting checks that pods have the time that their nodes take to start them.
 func (c *forecast) starting(phase int, p *Phase) {
 	takes := c.v.s.Nodes.PodStart.Median + c.v.s.Nodes.ImagePull.Median
 	for _, name := range slices.Sorted(maps.Keys(c.alive)) {
@@ -190,7 +189,6 @@ func (c *forecast) opening(path string, p *Phase) {
 	}
 }
 
-// bursts checks that a load of bursts has one in its phase.
 func (c *forecast) bursts(path string, p *Phase) {
 	length := max(p.For, p.Within)
 	for j, l := range p.Load {

@@ -84,7 +84,6 @@ func (s *Scenario) pacer(l PlacedLoad) arrival.Pacer {
 	return p
 }
 
-// arrivals refuses a load without an arrival in its time.
 func (c *forecast) arrivals(l PlacedLoad) {
 	p, length := c.v.s.pacer(l), c.v.s.longest(l)
 	if p == nil || length == 0 {
@@ -105,7 +104,6 @@ func (c *forecast) arrivals(l PlacedLoad) {
 	}
 }
 
-// after says when an arrival comes.
 func after(at time.Duration) string {
 	if at == arrival.Never {
 		return "never comes"
@@ -160,7 +158,6 @@ func (s *Scenario) sparse() []string {
 	return all
 }
 
-// volume refuses objects that etcd has no room for.
 func (c *forecast) volume() {
 	quota := int64(defaultQuota)
 	if n, err := strconv.ParseInt(c.v.s.ControlPlane.Etcd.Flags["quota-backend-bytes"], 0, 64); err == nil && n != 0 {

@@ -19,7 +19,6 @@ type fleet struct {
 	noticeable         bool          // failed nodes may be seen not Ready in the current phase
 }
 
-// gracePeriod is the controller manager's --node-monitor-grace-period.
 func (s *Scenario) gracePeriod() time.Duration {
 	if d, err := time.ParseDuration(s.ControlPlane.ControllerManager.Flags["node-monitor-grace-period"]); err == nil {
 		return d
@@ -53,7 +52,6 @@ func (s *Scenario) registersAtOnce() bool {
 	return float64(s.Nodes.Count)/float64(s.Nodes.RegisterRate) < s.Nodes.LeaseRenew.D().Seconds()
 }
 
-// mayBeNotReady reports whether some node may be not Ready at a time.
 func (c *forecast) mayBeNotReady(at time.Duration) bool {
 	return c.otherwiseNotReady || c.down > 0 && at-c.downAt >= c.v.s.notice()
 }
@@ -65,7 +63,6 @@ func (c *forecast) noteOtherCauses(p *Phase) {
 		slices.ContainsFunc(p.Faults, func(f Fault) bool { return !f.OfNodes() || !f.StopsNodes() && !f.kind().Recovers })
 }
 
-// applyFaults follows the faults of a phase in the order of their times.
 func (c *forecast) applyFaults(path string, p *Phase) {
 	nodes := c.v.s.Nodes.Count
 	c.noticeable = false
@@ -115,7 +112,6 @@ func (c *forecast) fail(at time.Duration, announced bool, n int) {
 	c.down = min(c.v.s.Nodes.Count, c.down+n)
 }
 
-// recover notes that all nodes come back at a time.
 func (c *forecast) recover(at time.Duration) {
 	switch {
 	case c.down == 0:
@@ -148,7 +144,6 @@ func (c *forecast) awaitReady(path string, p *Phase, notReady bool) {
 	c.otherwiseNotReady, c.recoveredUnnoticed = false, false
 }
 
-// awaitNotReady checks that failed nodes can be seen not Ready in the phase.
 func (c *forecast) awaitNotReady(path string, p *Phase) {
 	var first *Fault
 	recovers := false

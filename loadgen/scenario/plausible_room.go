@@ -35,7 +35,6 @@ func (c *forecast) rooms() []room {
 	return all
 }
 
-// milli is a quantity in thousandths, 0 for one that is none.
 func milli(text string) int64 {
 	q, err := resource.ParseQuantity(text)
 	if err != nil {
@@ -88,7 +87,6 @@ func (c *forecast) demands(rooms []room, more *placed) []demand {
 	return []demand{pods, cpu, memory}
 }
 
-// capacity refuses Deployments that the nodes cannot hold.
 func (c *forecast) capacity() {
 	var last *placed
 	rooms := c.rooms()
@@ -110,7 +108,6 @@ func (c *forecast) capacity() {
 	}
 }
 
-// tooLarge refuses a Deployment that the nodes would not hold if it were alone.
 func (c *forecast) tooLarge(d *placed, rooms []room) bool {
 	fit := d.fit(rooms)
 	if int64(d.Replicas) <= fit {

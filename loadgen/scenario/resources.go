@@ -17,7 +17,6 @@ import (
 //go:embed resources.txt
 var resourceTable string
 
-// builtIn is a resource that Kubernetes serves by itself.
 type builtIn struct {
 	kind     string
 	versions []string // as apps/v1, the preferred one first
@@ -54,7 +53,6 @@ func custom(resource string) bool {
 	return true
 }
 
-// resource checks that a resource is served and can be asked these verbs.
 func (v *validator) resource(path, name string, verbs ...string) {
 	of, ok := builtIns()[name]
 	if !ok {
@@ -98,7 +96,6 @@ func (v *validator) served(path string, l *Load, o *Operation) {
 	v.resource(path+".resource", o.Resource, verbs...)
 }
 
-// manifest checks the object that a load gives against what it works on.
 func (v *validator) manifest(path string, l *Load) {
 	m, _ := l.Object.(map[string]any)
 	apiVersion, _ := m["apiVersion"].(string)
@@ -140,7 +137,6 @@ func (v *validator) manifest(path string, l *Load) {
 	}
 }
 
-// manifestOf reports whether the load's own object is one of an operation's resource.
 func (l *Load) manifestOf(o Operation) bool {
 	m, _ := l.Object.(map[string]any)
 	apiVersion, _ := m["apiVersion"].(string)
@@ -187,7 +183,6 @@ func (l *Load) payloadLimit(o Operation) (limit int, why string) {
 	return AnnotationLimit - own, o.Resource + " have their payload in an annotation"
 }
 
-// payloads checks that the load's objects may be as large as it says.
 func (v *validator) payloads(path string, l *Load) {
 	type sized struct {
 		path string

@@ -39,7 +39,6 @@ type Fault struct {
 	Timeout Duration `yaml:"timeout,omitempty" zero:"10s"`
 }
 
-// kind describes the fault's kind.
 func (f Fault) kind() control.FaultKind {
 	k, _ := control.FaultKindOf(f.Kind)
 	return k

@@ -46,7 +46,6 @@ func (v *validator) fail(path, hint, format string, args ...any) {
 	v.errs = append(v.errs, v.s.Errorf(path, hint, format, args...))
 }
 
-// oneOf checks a word against the allowed ones and suggests the nearest.
 func (v *validator) oneOf(path, value string, allowed ...string) bool {
 	if slices.Contains(allowed, value) {
 		return true
@@ -73,7 +72,6 @@ func (v *validator) name(path, value string) {
 	}
 }
 
-// unique refuses a second item of a name; seen are the names so far.
 func (v *validator) unique(path, what, name, hint string, seen map[string]bool) {
 	if seen[name] {
 		v.fail(path+".name", hint, "a second %s %q", what, name)
@@ -81,7 +79,6 @@ func (v *validator) unique(path, what, name, hint string, seen map[string]bool) 
 	seen[name] = true
 }
 
-// uniqueName checks the name of an item of a list, in which it is the only one of that name.
 func (v *validator) uniqueName(path, what, name string, seen map[string]bool) {
 	v.name(path+".name", name)
 	v.unique(path, what, name, what+"s are told apart by name", seen)
@@ -101,10 +98,8 @@ func (v *validator) between(path string, value, low, high float64) {
 	}
 }
 
-// plain writes a number without an exponent.
 func plain(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
 
-// quantity checks a Kubernetes quantity, and what else one has to be.
 func (v *validator) quantity(path, value string, check func(resource.Quantity)) {
 	if value == "" {
 		return
@@ -234,7 +229,6 @@ func (v *validator) phaseEnd(path string, p *Phase) {
 	}
 }
 
-// failsNodesBy reports whether p or a phase before it makes nodes fail.
 func (v *validator) failsNodesBy(p *Phase) bool {
 	for i := range v.s.Phases {
 		q := &v.s.Phases[i]

@@ -25,7 +25,6 @@ func (v *validator) rate(path string, l *Load) {
 	v.shape(path+".shape", l)
 }
 
-// shape checks that a shape has what its kind needs, and nothing else.
 func (v *validator) shape(path string, l *Load) {
 	s := &l.Shape
 	if s.Kind != "" && !v.oneOf(path+".kind", s.Kind, "ramp", "step", "burst", "sine", "replay") {

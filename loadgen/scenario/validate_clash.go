@@ -47,7 +47,6 @@ func meet(f, g *Fault) time.Duration {
 	return -1
 }
 
-// goneAfter is when a fault that begins at a time is gone.
 func (f *Fault) goneAfter(begin time.Duration) time.Duration {
 	if f.For == 0 && !f.Momentary() {
 		return maxPhase // the phase's end
@@ -114,7 +113,6 @@ func (v *validator) needs(f *Fault) needs {
 	return n
 }
 
-// claims are the parts that the fault works on if it is about these components.
 func (v *validator) claims(asked control.Fault, on []string) []control.Claim {
 	peers := v.named(asked.Peers)
 	links := slices.DeleteFunc(v.s.ControlPlane.Links(), func(l control.Link) bool { return !l.Joins(on, peers, len(asked.Peers) == 0) })

@@ -44,7 +44,6 @@ func (v *validator) nodeFault(path string, f *Fault) {
 	}
 }
 
-// foreignToFault refuses fields that belong to other kinds only.
 func (v *validator) foreignToFault(path string, f *Fault) {
 	takers := func(field string, nodes bool) string {
 		var all []string
@@ -123,7 +122,6 @@ func (v *validator) planeFault(path string, f *Fault) {
 	}
 }
 
-// component checks that the topology has the named component, kind or role.
 func (v *validator) component(path, text string) {
 	c := v.s.ControlPlane
 	s, ok := control.ParseSelector(text)
@@ -145,7 +143,6 @@ func (v *validator) component(path, text string) {
 	}
 }
 
-// countField is where a topology says how many there are of a kind.
 func countField(kind string) string {
 	return "controlPlane." + map[string]string{
 		control.KindEtcd: "etcd.members", control.KindAPIServer: "apiServer.replicas",
@@ -153,7 +150,6 @@ func countField(kind string) string {
 	}[kind]
 }
 
-// faultTimes refuses a fault that would outlast its phase.
 func (v *validator) faultTimes(path string, p *Phase, f *Fault) {
 	v.between(path+".repeat", float64(f.Repeat), 0, maxRepeat)
 	switch {

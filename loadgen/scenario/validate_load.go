@@ -117,7 +117,6 @@ func orNone(kind string) string {
 	return kind
 }
 
-// foreignFields refuses what the load's kind does not take.
 func (v *validator) foreignFields(path string, l *Load) {
 	var all []field
 	for _, k := range loadKinds() {

@@ -141,7 +141,6 @@ func (v *validator) objectMembers(path string, value any, want reflect.Type) {
 	}
 }
 
-// jsonFields are the fields of a struct by their names in JSON.
 func jsonFields(of reflect.Type, known map[string]reflect.Type) {
 	for i := range of.NumField() {
 		f := of.Field(i)
@@ -189,7 +188,6 @@ func unmarshals(value any, want reflect.Type) (hint, expected string, ok bool) {
 	return "as Kubernetes documents it", "another form", false
 }
 
-// number is a value of YAML that is one.
 func number(value any) (float64, bool) {
 	switch n := value.(type) {
 	case int:

@@ -131,7 +131,6 @@ func nearField(word string, known []string) string {
 	return strictyaml.Suggest(word, known)
 }
 
-// fieldSelector checks that the API server knows the fields that are selected by.
 func (v *validator) fieldSelector(path, resource, text string) {
 	s, err := fields.ParseSelector(text)
 	if err != nil {

@@ -108,7 +108,6 @@ func schedulerHint(path, last string) string {
 	return "it is a KubeSchedulerConfiguration, " + schedulerv1.SchemeGroupVersion.String()
 }
 
-// plugins checks the names of plugins; "*" is all of them.
 func (v *validator) plugins(path string, all []schedulerv1.Plugin) {
 	known := control.SchedulerPlugins()
 	for i, p := range all {

@@ -48,7 +48,6 @@ func (v *validator) over(path string, names []string) {
 	}
 }
 
-// signal checks the name of a signal that a gate or figure is about.
 func (v *validator) signal(path, name string) {
 	if name == "" || slices.ContainsFunc(v.s.Signals, func(s Signal) bool { return s.Name == name }) {
 		return

@@ -52,7 +52,6 @@ func (s *Scenario) needLinks(path string) bool {
 	return true
 }
 
-// keepGates leaves out the gates of other variants.
 func (s *Scenario) keepGates() {
 	s.Gates = slices.DeleteFunc(s.Gates, func(g Gate) bool { return len(g.Variants) > 0 && !slices.Contains(g.Variants, s.Variant) })
 	for i := range s.Gates {

@@ -91,7 +91,6 @@ func (b *Balancer) watch(ctx context.Context, s *server) {
 	}
 }
 
-// check asks a server whether it is ready.
 func (b *Balancer) check(ctx context.Context, s *server) (ready bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, b.opts.Timeout)
 	defer cancel()

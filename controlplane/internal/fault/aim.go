@@ -9,7 +9,6 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// leaderTimeout bounds the lookup of a leader.
 const leaderTimeout = 5 * time.Second
 
 // target holds the components and links of a fault, and its claims on them.
@@ -115,7 +114,6 @@ func (e *BusyError) Error() string {
 		e.Kind, e.Part, e.Holder.ID, e.Holder.Kind, e.state(), e.Holder.ID)
 }
 
-// state returns how long the other fault has the part.
 func (e *BusyError) state() string {
 	switch {
 	case e.Holder.Error != "":

@@ -45,7 +45,6 @@ func mechanisms() map[string]mechanism {
 	}
 }
 
-// machineLacks returns what this machine lacks for faults of a kind.
 func machineLacks(kind string) error {
 	if lacks := mechanisms()[kind].machine; lacks != nil {
 		return lacks()

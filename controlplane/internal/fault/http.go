@@ -12,10 +12,8 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// eventsWithin bounds how long a request for events waits for one.
 const eventsWithin = 30 * time.Second
 
-// maxFaultBytes bounds a fault as it is sent.
 const maxFaultBytes = 1 << 16
 
 // Handle adds to a control socket what control.Client asks for:

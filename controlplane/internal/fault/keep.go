@@ -162,7 +162,6 @@ func (m *Manager) rollback(a *active, cause error) (control.FaultStatus, error) 
 	return control.FaultStatus{}, cause
 }
 
-// end asks the keeper to end the fault, and waits.
 func (a *active) end(ctx context.Context, cause error) error {
 	a.abandon(cause)
 	reply := make(chan error, 1)

@@ -13,7 +13,6 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// endedKept is the number of ended faults that are still listed.
 const endedKept = 1000
 
 // Manager begins and ends the faults of one plane. Its methods are safe for
@@ -125,7 +124,6 @@ func (m *Manager) reserve(f control.Fault, leaders map[string]string, asked time
 	return a, t, nil
 }
 
-// dropOldest drops the oldest ended fault once endedKept faults are listed.
 func (m *Manager) dropOldest() {
 	if len(m.faults) < endedKept {
 		return

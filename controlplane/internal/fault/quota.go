@@ -95,7 +95,6 @@ func Disarm(ctx context.Context, call func(ctx context.Context, path string, in,
 	return raised, nil
 }
 
-// compact drops all revisions of keys but the newest.
 func (m *Manager) compact(ctx context.Context, member string) error {
 	var status struct {
 		Header struct {

@@ -65,7 +65,6 @@ func (m *Manager) awaitTurn(after string) error {
 	return err
 }
 
-// rehearse has the host restore etcd from a snapshot.
 func (m *Manager) rehearse(_ context.Context, id string, _ control.Fault, _ target) (effect, error) {
 	over := make(chan struct{})
 	m.running.Go(func() {

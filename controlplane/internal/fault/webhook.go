@@ -35,7 +35,6 @@ const (
 	lateEvery  = 2 * time.Second
 )
 
-// webhooks registers webhooks in the API server and removes them.
 type webhooks interface {
 	// serves reports whether objects of a resource can be created.
 	serves(ctx context.Context, resource string) (bool, error)
@@ -59,7 +58,6 @@ func webhookName(id, resource string) string {
 	return strings.TrimRight(name[:min(len(name), most)], "-")
 }
 
-// slowWebhook registers a webhook.
 func (m *Manager) slowWebhook(ctx context.Context, id string, f control.Fault, _ target) (effect, error) {
 	hooks, err := m.webhooks(m.host.Kubeconfig())
 	if err != nil {
@@ -98,7 +96,6 @@ func (m *Manager) removeLate(hooks webhooks, name string) {
 	})
 }
 
-// admin is an administrator's way to the API server.
 type admin struct {
 	config *rest.Config
 	client *kubernetes.Clientset

@@ -132,7 +132,6 @@ const (
 	maxLine   = 64 << 10
 )
 
-// lines returns the lines that were completed since the last call.
 func (l *Log) lines() []string {
 	info, err := os.Stat(l.path)
 	if err != nil || info.Size() <= l.offset {

@@ -124,7 +124,6 @@ func (r *Roles) leaseHolder(ctx context.Context, kind string, running []topology
 	return "", fmt.Errorf("no %s holds the lease", kind)
 }
 
-// forEach calls ask for all processes at once and waits for all.
 func forEach(processes []topology.Process, ask func(topology.Process)) {
 	var all sync.WaitGroup
 	for _, proc := range processes {

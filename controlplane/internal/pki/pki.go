@@ -141,7 +141,6 @@ func identities(serviceIP net.IP) []identity {
 	}
 }
 
-// serviceAccounts makes the key pair of service-account tokens.
 func (d Dir) serviceAccounts() error {
 	key, err := readKey(d.ServiceAccountKey())
 	if errors.Is(err, fs.ErrNotExist) {

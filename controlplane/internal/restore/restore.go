@@ -102,7 +102,6 @@ func (r *Restorer) Rehearse(ctx context.Context, client control.EtcdClient) erro
 	return err
 }
 
-// unpack makes each member's fresh data from the snapshot.
 func (r *Restorer) unpack(ctx context.Context, file string, data Members) error {
 	if err := data.DropFresh(); err != nil {
 		return err

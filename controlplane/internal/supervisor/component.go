@@ -17,7 +17,6 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/topology"
 )
 
-// component is one component of the plane and the state of its process.
 type component struct {
 	process topology.Process
 	order   int // its index in Plane.Order
@@ -47,7 +46,6 @@ type instance struct {
 	expected, claimed bool
 }
 
-// find returns a component and its instance of now.
 func (s *Supervisor) find(name string) (*component, *instance, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -132,7 +130,6 @@ func (s *Supervisor) Status() (all []control.ComponentStatus) {
 	return all
 }
 
-// spawn starts a process of a component, with flags that replace its own.
 func (s *Supervisor) spawn(c *component, overlay control.Flags) (*instance, error) {
 	i := &instance{overlay: overlay, flags: topology.Overlay(c.process.Args, overlay), serves: make(chan struct{}), oomKills: process.OOMKills()}
 	spec := s.spec(c.process.Name, c.process.Kind, c.process.Env, i.flags)

@@ -51,7 +51,6 @@ func underFault(faults []control.FaultStatus, revived, at time.Time) bool {
 	})
 }
 
-// watch reports the end of a process.
 func (s *Supervisor) watch(c *component, i *instance) {
 	<-i.child.Done()
 	if i.agent != nil {
@@ -143,7 +142,6 @@ var ErrPortTaken = errors.New("port taken")
 // ComponentError is an error whose reason is in a component's log.
 type ComponentError struct{ error }
 
-// Unwrap is the error itself.
 func (e *ComponentError) Unwrap() error { return e.error }
 
 // firstExit returns the error of the first component, in the order of starting, that
@@ -232,7 +230,6 @@ func quote(log string) []string {
 	return lines
 }
 
-// lastMatch is the index of the last line that matches, or -1.
 func lastMatch(lines []string, what *regexp.Regexp) int {
 	for i, line := range slices.Backward(lines) {
 		if what.MatchString(line) {

@@ -15,7 +15,6 @@ import (
 
 // The methods of fault.Host that act on one component's process are here.
 
-// Signal sends a signal to a component's process.
 func (s *Supervisor) Signal(name string, signal os.Signal) error {
 	i, err := s.running(name)
 	if err != nil {
@@ -24,7 +23,6 @@ func (s *Supervisor) Signal(name string, signal os.Signal) error {
 	return i.child.Signal(signal)
 }
 
-// LimitDescriptors sets the soft limit of open files of a component's process.
 func (s *Supervisor) LimitDescriptors(name string, soft uint64) (was uint64, err error) {
 	i, err := s.running(name)
 	if err != nil {
@@ -33,7 +31,6 @@ func (s *Supervisor) LimitDescriptors(name string, soft uint64) (was uint64, err
 	return fault.LimitDescriptors(i.child.PID, soft)
 }
 
-// Fsync is the agent in an etcd member's process.
 func (s *Supervisor) Fsync(name string) (fault.Fsync, error) {
 	i, err := s.running(name)
 	if err != nil {
@@ -45,7 +42,6 @@ func (s *Supervisor) Fsync(name string) (fault.Fsync, error) {
 	return i.agent, nil
 }
 
-// Kill ends a component by SIGKILL.
 func (s *Supervisor) Kill(ctx context.Context, name string) error {
 	return s.end(ctx, name, func(c *process.Child) {
 		_ = c.Signal(syscall.SIGKILL) // it may have ended
@@ -96,7 +92,6 @@ func (s *Supervisor) Start(_ context.Context, name string, flags control.Flags) 
 	return s.startAgain(c, flags)
 }
 
-// AwaitReady returns when a component is ready and in service.
 func (s *Supervisor) AwaitReady(ctx context.Context, name string) error {
 	i, err := s.running(name)
 	if err != nil {

@@ -92,7 +92,6 @@ func (s *Supervisor) Launch(ctx context.Context, processes []topology.Process) e
 	return group.Wait()
 }
 
-// add starts a component for the first time.
 func (s *Supervisor) add(proc topology.Process) (*component, error) {
 	c := &component{process: proc, order: slices.Index(s.plane.Order, proc.Name)}
 	i, err := s.spawn(c, nil)
@@ -174,7 +173,6 @@ func (s *Supervisor) startAgain(c *component, flags control.Flags) error {
 	return nil
 }
 
-// replace returns a component a new instance and watches it.
 func (s *Supervisor) replace(c *component, i *instance) {
 	s.mu.Lock()
 	c.instance, c.restarts = i, c.restarts+1

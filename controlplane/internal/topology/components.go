@@ -94,7 +94,6 @@ func (m maker) apiServer(name string) *component {
 	return c
 }
 
-// etcdServers are the URLs by which an API server reaches the members.
 func (m maker) etcdServers(apiServer string) []string {
 	var urls []string
 	for _, member := range m.cfg.ComponentsOf(control.KindEtcd) {
@@ -107,7 +106,6 @@ func (m maker) etcdServers(apiServer string) []string {
 	return urls
 }
 
-// serving sets what the two leader-elected components share.
 func (m maker) serving(c *component, identity, servingIdentity string) {
 	keys := m.layout.PKI()
 	c.set("secure-port", strconv.Itoa(m.ports[c.process.Name]))

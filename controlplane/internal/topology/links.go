@@ -53,7 +53,6 @@ func peerURL(cfg control.Config, p Ports, member string) string {
 	return URL(p[PeerListener(member)])
 }
 
-// throughProxies reports whether members reach each other through proxies.
 func throughProxies(cfg control.Config) bool {
 	return cfg.HasLinks() && cfg.Count(control.KindEtcd) > 1
 }
@@ -85,7 +84,6 @@ func proxies(cfg control.Config, p Ports) []Proxy {
 	return all
 }
 
-// proxyEnvironment sends a member's connections to its peers through its proxy.
 func proxyEnvironment(p Ports, member string) string {
 	proxy := url.URL{Scheme: "http", Host: hostPort(p[PeerProxy(member)])}
 	return "HTTPS_PROXY=" + proxy.String()

@@ -156,7 +156,6 @@ const (
 	byUser = "set by the user"
 )
 
-// user lays the user's flags over ours.
 func (c *component) user(flags control.Flags, defaults map[string]string) {
 	for _, name := range slices.Sorted(maps.Keys(flags)) {
 		c.deviations = slices.DeleteFunc(c.deviations, func(d control.Deviation) bool { return d.Setting == "--"+name })
@@ -187,7 +186,6 @@ func (c *component) finish() Process {
 	return c.process
 }
 
-// scrape says where the metrics are and which identity reads them.
 func (c *component) scrape(caFile string, id control.KeyPair) {
 	c.process.Scrape = control.ScrapeTarget{
 		Job: c.process.Kind, Instance: c.process.Name, URL: c.process.Address + "/metrics",

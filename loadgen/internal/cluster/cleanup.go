@@ -183,7 +183,6 @@ func (c *cleaner) attempt(ctx context.Context) error {
 // errNotGone ends an attempt whose namespace is still there.
 var errNotGone = errors.New("not gone yet")
 
-// unreachable reports whether an error is none of an API server's answers.
 func unreachable(err error) bool {
 	var answer apierrors.APIStatus
 	return err != nil && !errors.As(err, &answer) && !errors.Is(err, errNotGone)

@@ -18,16 +18,13 @@ import (
 	"k8s.io/client-go/metadata"
 )
 
-// item holds what deleting an object needs.
 type item struct {
 	namespace, name string
 	uid             types.UID
 }
 
-// deletion deletes one object.
 type deletion func(context.Context, item, metav1.DeleteOptions) error
 
-// collection is a client for one kind of object.
 type collection[L objectList] interface {
 	List(context.Context, metav1.ListOptions) (L, error)
 	Delete(context.Context, string, metav1.DeleteOptions) error
@@ -59,7 +56,6 @@ func listed[L objectList](ctx context.Context, from collection[L], o metav1.List
 	}
 }
 
-// removeListed removes the objects that o and keep select.
 func removeListed[L objectList](ctx context.Context, c *cleaner, kind, plural string, from collection[L], o metav1.ListOptions, keep func(runtime.Object) bool, removed *int) error {
 	items, err := listed(ctx, from, o, keep)
 	if err != nil {

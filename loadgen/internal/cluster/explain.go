@@ -58,7 +58,6 @@ func saidBy(status apierrors.APIStatus) string {
 // maxSaid bounds what is quoted of a server: it may be a page.
 const maxSaid = 120
 
-// explainStatus is about an answer that is not the one asked for.
 func explainStatus(code int, text string) error {
 	switch {
 	case code == http.StatusUnauthorized:
@@ -82,7 +81,6 @@ func explainStatus(code int, text string) error {
 	return fmt.Errorf("%d %s%s (%s)", code, http.StatusText(code), text, hint)
 }
 
-// explainTLS is about certificates and the handshake; nil: it is not.
 func explainTLS(err error) error {
 	var authority x509.UnknownAuthorityError
 	var host x509.HostnameError
@@ -106,7 +104,6 @@ func explainTLS(err error) error {
 	return nil
 }
 
-// explainNetwork is about the way to the server.
 func explainNetwork(err error) error {
 	var dns *net.DNSError
 	var op *net.OpError

@@ -94,12 +94,10 @@ func (t *Target) makeIdentity(ctx context.Context, client kubernetes.Interface) 
 	return t.useIdentity()
 }
 
-// tenants are who loads with tenants make their requests as.
 func tenants() rbacv1.Subject {
 	return rbacv1.Subject{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: scenario.TenantsGroup}
 }
 
-// grant gives subjects the rights that loads need.
 func (t *Target) grant(ctx context.Context, client kubernetes.Interface, subjects []rbacv1.Subject) error {
 	name := t.Namespace // unique in the cluster, as the namespace is
 	ref := func(kind string) rbacv1.RoleRef {

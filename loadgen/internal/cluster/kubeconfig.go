@@ -90,7 +90,6 @@ func (k Kubeconfig) Config() (*rest.Config, string, error) {
 	return k.configOf(file)
 }
 
-// configOf returns what Config does, of the merged files.
 func (k Kubeconfig) configOf(file *clientcmdapi.Config) (*rest.Config, string, error) {
 	name, chosen, err := k.choose(file)
 	if err != nil {
@@ -119,7 +118,6 @@ func (k Kubeconfig) configOf(file *clientcmdapi.Config) (*rest.Config, string, e
 	return cfg, chosen.Cluster, nil
 }
 
-// lookHint returns the command that shows what was read.
 func (k Kubeconfig) lookHint() string {
 	if len(k.paths()) > 1 {
 		return fmt.Sprintf("`KUBECONFIG=%s kubectl config view` shows it", shell.Quote(k.Files))
@@ -183,7 +181,6 @@ func ofPod(cfg *rest.Config) *clientcmdapi.Config {
 	return file
 }
 
-// choose returns the context by its name. With --server none is needed.
 func (k Kubeconfig) choose(file *clientcmdapi.Config) (name string, chosen clientcmdapi.Context, err error) {
 	fail := func(format string, args ...any) (string, clientcmdapi.Context, error) {
 		return "", chosen, fmt.Errorf("kubeconfig %s: %s", k.Files, fmt.Sprintf(format, args...))

@@ -40,7 +40,6 @@ func (t *Target) AwaitLoss(ctx context.Context) error {
 	return nil
 }
 
-// prober asks for signs of life.
 type prober interface {
 	// ask returns nil on any answer.
 	ask(context.Context) error
@@ -118,7 +117,6 @@ func plainly(err error) string {
 	return "connections are closed without an answer"
 }
 
-// probe is the prober of an API server.
 type probe struct {
 	client  http.Client
 	url     string

@@ -55,7 +55,6 @@ func (n need) String() string {
 	return s
 }
 
-// each is one need for each verb.
 func each(verbs, group, resource, namespace string) []need {
 	var out []need
 	for verb := range strings.FieldsSeq(verbs) {
@@ -137,14 +136,12 @@ func loadNeeds(d discovery.DiscoveryInterface, ns string, s *scenario.Scenario) 
 	return needs, nil
 }
 
-// usesWidgets reports whether the custom resource has to be defined.
 func usesWidgets(s *scenario.Scenario) bool {
 	return slices.ContainsFunc(s.Loads(), func(l scenario.PlacedLoad) bool {
 		return slices.ContainsFunc(l.Operations(), func(o scenario.Operation) bool { return o.Resource == scenario.WidgetResource })
 	})
 }
 
-// madeBy are the resources that a load makes objects of before it starts.
 func madeBy(l *scenario.Load) map[string]bool {
 	all := map[string]bool{}
 	for _, o := range l.Operations() {
@@ -185,7 +182,6 @@ func requestNeeds(d discovery.DiscoveryInterface, ns string, s *scenario.Scenari
 	return needs, nil
 }
 
-// isNamespaced asks the cluster, once for all resources.
 func isNamespaced(d discovery.DiscoveryInterface, mapper *meta.RESTMapper, r schema.GroupResource) (bool, error) {
 	if *mapper == nil {
 		groups, err := restmapper.GetAPIGroupResources(d)

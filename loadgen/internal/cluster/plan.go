@@ -78,7 +78,6 @@ func (p *Plan) countPods(s *scenario.Scenario) {
 	}
 }
 
-// surgeOf is how many pods more than its replicas an update may make.
 func surgeOf(text string, replicas int) float64 {
 	var n float64
 	if _, err := fmt.Sscanf(text, "%g", &n); err != nil {

@@ -52,10 +52,8 @@ const (
 	reachTimeout  = 10 * time.Second
 )
 
-// errNotKubernetes says that the answer is not an API server's.
 var errNotKubernetes = errors.New("it does not answer like a Kubernetes API server (is the address right?)")
 
-// pluginError says that an exec plugin has not ended.
 type pluginError struct {
 	command string
 	within  time.Duration
@@ -158,7 +156,6 @@ func (t *Target) reach(ctx context.Context, client kubernetes.Interface) (user s
 	return self.Status.UserInfo.Username, nil
 }
 
-// getJSON reads a path that is no API resource.
 func getJSON(ctx context.Context, client kubernetes.Interface, path string, into any) error {
 	data, err := client.Discovery().RESTClient().Get().AbsPath(path).DoRaw(ctx)
 	if err != nil {

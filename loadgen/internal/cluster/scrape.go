@@ -16,7 +16,6 @@ import (
 	"github.com/stormglass/stormglass/internal/userfile"
 )
 
-// apiServerJob is the job of API servers, as on a bundled plane.
 const apiServerJob = "kube-apiserver"
 
 func metricsURL(cfg *rest.Config) string { return strings.TrimSuffix(cfg.Host, "/") + "/metrics" }
@@ -50,7 +49,6 @@ func (t *Target) apiServers(ctx context.Context, client kubernetes.Interface) []
 	return []string{fmt.Sprintf("%d API servers stand behind %s: a scrape of it meets one or another, and rates of its counters are wrong; name each in a --targets file", n, t.Cluster.Server)}
 }
 
-// targetsFile is a file of further scrape targets.
 type targetsFile struct {
 	Targets []control.ScrapeTarget `yaml:"targets"`
 }

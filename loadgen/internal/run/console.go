@@ -17,10 +17,8 @@ type console struct {
 
 func (c console) step(format string, args ...any) { c.Step(fmt.Sprintf(format, args...)) }
 
-// waiting announces a long wait until done is called.
 func (c console) waiting(what string) (done func()) { return cluster.Waiting(c.Step, what) }
 
-// hurried reports whether the user no longer waits.
 func (c console) hurried() bool {
 	select {
 	case <-c.hurry:

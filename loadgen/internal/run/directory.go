@@ -38,7 +38,6 @@ func makeDirectory(out, scenario string, now time.Time) (*directory, error) {
 	return &directory{path, made, lock}, nil
 }
 
-// writeScenario writes the scenario with its files, and returns their digests.
 func (d *directory) writeScenario(s *scenario.Scenario) (map[string]string, error) {
 	resolved, err := s.Resolved()
 	if err != nil {
@@ -57,7 +56,6 @@ func (d *directory) writeScenario(s *scenario.Scenario) (map[string]string, erro
 	return digests, exitcode.EnvironmentError(err)
 }
 
-// plane is the directory of a bundled plane.
 func (d *directory) plane() string { return filepath.Join(d.path, planeDir) }
 
 func (d *directory) unlock() { _ = d.lock.Close() } // it was only read
@@ -71,7 +69,6 @@ func (d *directory) discard() error {
 	return rundir.Remove(d.path, d.made)
 }
 
-// removeBut removes all entries of a directory but one.
 func removeBut(dir, keep string) error {
 	entries, err := os.ReadDir(dir)
 	errs := []error{err}

@@ -23,7 +23,6 @@ const finishWithin = 3 * time.Minute
 // prepareAtOnce bounds how many loads make their objects at the same time.
 const prepareAtOnce = 4
 
-// loads are the loads of a run, of the background and of each phase.
 type loads struct {
 	all []*placed
 
@@ -33,7 +32,6 @@ type loads struct {
 	failed error
 }
 
-// placed is one load and where the scenario put it.
 type placed struct {
 	at   scenario.PlacedLoad
 	load load.Load
@@ -133,7 +131,6 @@ func (ls *loads) drain(ctx context.Context, some []*placed) {
 	}
 }
 
-// await waits for a load's end, or until the user no longer waits.
 func (ls *loads) await(done <-chan struct{}) {
 	select {
 	case <-done:
@@ -141,7 +138,6 @@ func (ls *loads) await(done <-chan struct{}) {
 	}
 }
 
-// stopAll ends the loads that still run.
 func (ls *loads) stopAll() {
 	for _, p := range ls.all {
 		if p.stop != nil {
@@ -214,7 +210,6 @@ func (ls *loads) snapshot(s *Snapshot) {
 	}
 }
 
-// backlog is how many bytes have come that no load has read yet.
 func (ls *loads) backlog() int64 {
 	var sum int64
 	for _, p := range ls.all {

@@ -32,7 +32,6 @@ func newNodes(c node.Config) (*nodes, error) {
 	return n, exitcode.EnvironmentError(err)
 }
 
-// nodeConfig configures the nodes of a target that is set up.
 func nodeConfig(t *target, runID string, s *scenario.Scenario, c console) node.Config {
 	return node.Config{
 		Spec: s.Nodes, Identities: t.Identities(s.Nodes), Labels: t.Labels, Taints: t.Taints(),
@@ -78,7 +77,6 @@ func (n *nodes) stop(ctx context.Context) {
 	}
 }
 
-// live returns how many nodes there are to be, and how many are Ready.
 func (n *nodes) live() (count, ready int) {
 	if n.fleet == nil {
 		return 0, 0
@@ -115,7 +113,6 @@ func nodeMechanisms() map[string]func(*node.Fleet, *workload.Workload, *scenario
 	}
 }
 
-// beginFault begins a fault of simulated nodes, or ends the earlier ones.
 func (n *nodes) beginFault(f *scenario.Fault, j journal, w *workload.Workload) {
 	at := time.Now()
 	names, does := nodeMechanisms()[f.Kind](n.fleet, w, f)

@@ -19,7 +19,6 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/scrapeconfig"
 )
 
-// planeGone is how often an observer looks whether its plane still runs.
 const planeGone = time.Second
 
 // ObserveOptions says which plane to observe, and where.
@@ -104,7 +103,6 @@ func Observe(ctx context.Context, o ObserveOptions) (err error) {
 	return nil
 }
 
-// running describes the plane in a directory, which has to be up.
 func running(dir string) (control.Cluster, error) {
 	cluster, err := control.Load(dir)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {

@@ -33,7 +33,6 @@ type Options struct {
 	Hurry                   <-chan struct{}
 }
 
-// checkLoads refuses a custom load without code, and code without a custom load.
 func (o Options) checkLoads() error {
 	unused := maps.Clone(o.Loads)
 	for _, l := range o.Scenario.Loads() {
@@ -52,7 +51,6 @@ func (o Options) checkLoads() error {
 	return nil
 }
 
-// registry holds the metrics of the run, and those of the program that runs it.
 func (o Options) registry() (*prometheus.Registry, error) {
 	r := prometheus.NewRegistry()
 	for _, c := range o.Collectors {

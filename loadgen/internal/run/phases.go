@@ -17,7 +17,6 @@ import (
 // held would measure something else than the scenario says.
 var errConditionNotMet = errors.New("condition not met")
 
-// phases runs the phases of a scenario in order.
 type phases struct {
 	journal
 	scenario   *scenario.Scenario
@@ -112,7 +111,6 @@ func (ps *phases) beginPhase(p *scenario.Phase, at time.Time) {
 	}
 }
 
-// actions does the phase's actions, in the order of the file.
 func (ps *phases) actions(ctx context.Context, p *scenario.Phase) error {
 	for _, a := range p.Actions {
 		ps.event(time.Now(), result.EventAction, a.Kind+" "+a.Name, actionDetail(a))

@@ -38,13 +38,11 @@ func FindControlPlane() (string, error) {
 	return "", exitcode.Environmentf("no controlplane binary beside loadgen or on PATH (`make build` makes both in bin/; --controlplane FILE names one; --kubeconfig FILE runs against your own cluster)")
 }
 
-// planeDir is the directory of a bundled plane in a run directory.
 const planeDir = "controlplane"
 
 // errPlaneEnded is the cause by which a run ends when its plane does.
 var errPlaneEnded = errors.New("the control plane ended while the run went on")
 
-// bundledPlane is a control plane that was started for the run.
 type bundledPlane struct {
 	console
 	dir     string
@@ -80,7 +78,6 @@ func startPlane(ctx context.Context, binary, dir string, s *scenario.Scenario, c
 	return nil, exitcode.Environmentf("the control plane did not start: %w", err)
 }
 
-// bundledTarget starts a plane in dir and connects to it.
 func bundledTarget(ctx context.Context, o Options, dir, runID string, c console, started *undo) (t *target, p *bundledPlane, err error) {
 	if p, err = startPlane(ctx, o.ControlPlane, dir, o.Scenario, c); err != nil {
 		return nil, nil, err
@@ -151,7 +148,6 @@ func (p *bundledPlane) lossError(loss error) error {
 	return exitcode.Environmentf("%w: %w", errPlaneEnded, loss)
 }
 
-// planeEnded returns why a plane ended that the run did not stop.
 func planeEnded(p *control.Supervisor) error {
 	if err := p.Err(); err != nil {
 		return err
@@ -209,7 +205,6 @@ func (p *bundledPlane) summariseAudit(phases []result.Phase) error {
 	return os.RemoveAll(filepath.Dir(log)) // up to 4 GB, no longer needed
 }
 
-// keyParts are the parts of a plane's directory that hold keys.
 func keyParts() []string { return []string{"pki", "kubeconfigs"} }
 
 func removeParts(dir string, parts ...string) error {
@@ -228,7 +223,6 @@ func repeatedByError(line string) bool {
 	return strings.HasPrefix(line, "controlplane: ") || strings.HasPrefix(line, "stopping: ")
 }
 
-// lineWriter passes on whole lines.
 type lineWriter struct {
 	line func(string)
 

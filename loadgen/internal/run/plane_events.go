@@ -70,7 +70,6 @@ func awaitStopping(ctx context.Context, s supervisor) error {
 	return nil
 }
 
-// next waits for events and records them.
 func (f *follower) next(ctx context.Context) error {
 	events, err := f.supervisor.Events(ctx, f.after)
 	if err != nil {
@@ -129,7 +128,6 @@ func (f *follower) fault(s control.FaultStatus) {
 	record(s.Ended, result.EventFaultEnd, detail)
 }
 
-// faultLine formats a fault: its kind, components, extent and length.
 func faultLine(s control.FaultStatus) string {
 	var b strings.Builder
 	b.WriteString(s.Kind)

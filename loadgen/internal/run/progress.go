@@ -35,7 +35,6 @@ type Snapshot struct {
 	Delivered int64
 }
 
-// display sends a Snapshot of the run to Progress once a second.
 type display struct {
 	progress Progress
 	loads    *loads
@@ -58,7 +57,6 @@ func (d *display) run(ctx context.Context) error {
 	return nil
 }
 
-// everySecond calls f once a second until ctx ends.
 func everySecond(ctx context.Context, f func(now time.Time)) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()

@@ -55,7 +55,6 @@ type recording struct {
 	closers []func() error // in the order of closing
 }
 
-// recordingOptions of a recording in the directory of a run.
 type recordingOptions struct {
 	console
 	dir      string
@@ -124,7 +123,6 @@ func (r *recording) serve(o recordingOptions, scrapes *record.Recorder) error {
 	return nil
 }
 
-// close ends the observation and the recording.
 func (r *recording) close() error {
 	var errs []error
 	for _, closer := range r.closers {

@@ -139,7 +139,6 @@ func prepare(ctx context.Context, o Options, gates []gate.Compiled, c console, s
 	return r, watched, nil
 }
 
-// describe returns what is known of a run before its start.
 func describe(o Options) (info result.Run, err error) {
 	info = result.Run{
 		Scenario: o.Scenario.Name, Started: time.Now().UTC(), Seed: o.Scenario.Seed,
@@ -278,7 +277,6 @@ func (r *run) execute(parent, watched context.Context) {
 	r.target.unwatch()
 }
 
-// storm registers the nodes and runs the phases.
 func (r *run) storm(ctx context.Context) error {
 	if _, err := r.recording.ScrapeNow(ctx); err != nil {
 		return causeOf(ctx, err)
@@ -303,7 +301,6 @@ func ending(phases, loads error) error {
 	return errors.Join(phases, loads)
 }
 
-// fail notes the error that ended the run.
 func (r *run) fail(err error) {
 	r.info.Failure = err.Error()
 	if r.target.supervisor != nil && r.target.isLost() {
@@ -337,7 +334,6 @@ func (r *run) close() error {
 	return errors.Join(err, digestErr, rundir.WriteInfo(r.dir.path, r.info))
 }
 
-// measured returns the generator's measurements so far.
 func (r *run) measured() result.Measurements {
 	m := result.Measurements{Phases: slices.Clone(r.phases.stamps)}
 	r.loads.addTo(&m)

@@ -102,7 +102,6 @@ func (t *target) firstCause(ctx context.Context, err error) error {
 	return err
 }
 
-// pause waits for a time, or until ctx ends.
 func pause(ctx context.Context, d time.Duration) {
 	select {
 	case <-time.After(d):

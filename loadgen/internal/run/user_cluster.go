@@ -14,7 +14,6 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// userCluster removes from a cluster of the user's what the run made there.
 type userCluster struct {
 	console
 	cluster *cluster.Target
@@ -56,7 +55,6 @@ func askForCluster(ctx context.Context, o Options, gates []gate.Compiled, runID 
 	return newTarget(t, &userCluster{c, t, cleanupCommand(o, runID)}, nil), source, nil
 }
 
-// cleanupCommand removes what the run made in a user's cluster.
 func cleanupCommand(o Options, runID string) string {
 	return "loadgen cleanup " + o.Kubeconfig.Flags() + " --run " + runID
 }
@@ -93,7 +91,6 @@ func findPrometheus(ctx context.Context, config *promimport.Config, t *cluster.T
 	return source, nil
 }
 
-// gateNotes lists the gates that will have no data, and what to do about it.
 func gateNotes(gates []gate.Compiled, t *cluster.Target, source *promimport.Source) (notes []string) {
 	jobs, offer := t.Jobs(), "--targets FILE names them"
 	if source != nil {

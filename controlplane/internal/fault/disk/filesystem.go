@@ -37,7 +37,6 @@ func otherFileSystem(dir string, candidates []candidate) (string, error) {
 	return "", fmt.Errorf("no other file system than that of %s can be written to (%s)", dir, strings.Join(lacks, "; "))
 }
 
-// check returns why a candidate cannot be used, nil if it can.
 func (c candidate) check(own uint64) error {
 	if c.dir == "" {
 		return errors.New("not set")

@@ -109,7 +109,6 @@ func NewAgent() (agent *Agent, child *os.File, err error) {
 	return &Agent{conn: conn}, child, nil
 }
 
-// socket makes a connection of a file, which it closes.
 func socket(f *os.File) (net.Conn, error) {
 	defer f.Close()
 	conn, err := net.FileConn(f)

@@ -31,7 +31,6 @@ func Available() error {
 	return nil
 }
 
-// auditArch returns the kernel's AUDIT_ARCH value for this architecture.
 func auditArch() (arch uint32, ok bool) {
 	switch runtime.GOARCH {
 	case "amd64":
@@ -119,7 +118,6 @@ type answer struct {
 	flags uint32
 }
 
-// receive waits for the next call that the filter hands over.
 func receive(listener int) (notification, error) {
 	for {
 		var n notification // the kernel insists on zeros
@@ -134,7 +132,6 @@ func receive(listener int) (notification, error) {
 	}
 }
 
-// proceed lets a call go on.
 func proceed(listener int, id uint64) {
 	a := answer{id: id, flags: unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE}
 	for {

@@ -52,7 +52,6 @@ func installOnAllThreads() (int, error) {
 	return install(syncFilter(arch), unix.SECCOMP_FILTER_FLAG_TSYNC|unix.SECCOMP_FILTER_FLAG_TSYNC_ESRCH)
 }
 
-// clear ends the delay and lets all go on that wait.
 func (g *gate) clear() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -70,7 +69,6 @@ func (g *gate) snapshot() Stats {
 	return s
 }
 
-// serve answers the filter until the process ends.
 func (g *gate) serve(listener int) {
 	for {
 		n, err := receive(listener)

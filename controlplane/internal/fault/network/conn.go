@@ -11,7 +11,6 @@ import (
 	"time"
 )
 
-// dialPatience bounds a dial to the other end, on this machine.
 const dialPatience = 10 * time.Second
 
 // errCutOff ends a connection of a link that is closed.
@@ -101,7 +100,6 @@ func (l *Link) remove(c *conn) {
 	l.running.Done()
 }
 
-// begin starts both directions under the link's condition.
 func (l *Link) begin(c *conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -172,7 +170,6 @@ func (l *Link) awaitRoundTrip(e *early) error {
 	}
 }
 
-// forward carries one direction of a connection until its end.
 func (l *Link) forward(c *conn, d *direction, from io.Reader, to *net.TCPConn) {
 	var reading sync.WaitGroup
 	reading.Go(func() { d.read(from) })
@@ -189,7 +186,6 @@ func (l *Link) forward(c *conn, d *direction, from io.Reader, to *net.TCPConn) {
 	<-d.ended
 }
 
-// close ends all connections and waits for them.
 func (l *Link) close() {
 	l.mu.Lock()
 	select {

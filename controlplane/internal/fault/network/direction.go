@@ -52,7 +52,6 @@ func (d *direction) toxic(c Condition) *toxics.ToxicWrapper {
 	return w
 }
 
-// frozen takes nothing out of the queue.
 type frozen struct{}
 
 func (frozen) Pipe(stub *toxics.ToxicStub) { <-stub.Interrupt }
@@ -103,7 +102,6 @@ func (d *direction) control(w *toxics.ToxicWrapper) {
 	}
 }
 
-// read queues what comes from source until its end.
 func (d *direction) read(source io.Reader) {
 	w := stream.NewChanWriter(d.in)
 	_, _ = io.Copy(w, source) // an end and a failure are the same: no more comes
@@ -137,7 +135,6 @@ func (l *latency) next() time.Duration {
 	return l.delay + time.Duration(l.random.Int64N(2*int64(l.jitter)+1)) - l.jitter
 }
 
-// Pipe implements toxics.Toxic.
 func (l *latency) Pipe(stub *toxics.ToxicStub) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()

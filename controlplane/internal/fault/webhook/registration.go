@@ -122,7 +122,6 @@ func (w *Webhook) awaitProbe(ctx context.Context, asked bool) error {
 	return nil
 }
 
-// tryProbe reports whether the API server asks the webhook now.
 func (w *Webhook) tryProbe(ctx context.Context) (asked bool, err error) {
 	select {
 	case <-w.probed: // of an earlier one

@@ -181,7 +181,6 @@ func (w *Webhook) Close(ctx context.Context) error {
 	return errors.Join(err, w.stop())
 }
 
-// stop ends the server and its connections at once, and waits for it.
 func (w *Webhook) stop() error {
 	w.clearing.Do(func() { close(w.cleared) })
 	err := w.server.Close()
