@@ -3,7 +3,9 @@ package loadgen
 import (
 	"context"
 	"errors"
+	"io"
 
+	"github.com/stormglass/stormglass/loadgen/internal/alertproof"
 	"github.com/stormglass/stormglass/loadgen/internal/compare"
 	"github.com/stormglass/stormglass/loadgen/internal/judge"
 	"github.com/stormglass/stormglass/loadgen/internal/report"
@@ -64,3 +66,67 @@ func CheckPanels(ctx context.Context, dir string) (all []PanelCheck, err error) 
 	}
 	return panel.Check(ctx, rec.Archive, run.Span)
 }
+
+// TextOptions of reports for a terminal.
+type TextOptions = report.TerminalOptions
+
+// WriteText writes a result for a terminal.
+func WriteText(w io.Writer, r result.Result, o TextOptions) error { return report.Terminal(w, r, o) }
+
+// WriteJSON writes a result as result.json.
+func WriteJSON(w io.Writer, r result.Result) error { return report.JSON(w, r) }
+
+// WriteJUnit writes a result as JUnit XML, a test case for each gate.
+func WriteJUnit(w io.Writer, r result.Result) error { return report.JUnit(w, r) }
+
+// WriteMarkdown writes a result for the summary of a CI job.
+func WriteMarkdown(w io.Writer, r result.Result) error { return report.Summary(w, r) }
+
+// WriteComparisonText writes a comparison for a terminal.
+func WriteComparisonText(w io.Writer, c result.Comparison, o TextOptions) error {
+	return report.Comparison(w, c, o)
+}
+
+// WriteComparisonJSON writes a comparison as comparison.json.
+func WriteComparisonJSON(w io.Writer, c result.Comparison) error { return report.JSON(w, c) }
+
+// WriteComparisonMarkdown writes a comparison for the summary of a CI job.
+func WriteComparisonMarkdown(w io.Writer, c result.Comparison) error {
+	return report.ComparisonSummary(w, c)
+}
+
+// WriteNodesJSON writes what simulated nodes did.
+func WriteNodesJSON(w io.Writer, n result.Nodes) error { return report.JSON(w, n) }
+
+type (
+	// Proof is a scenario and what it must do to the alerts.
+	Proof = alertproof.Proof
+	// ProofStall stops the generator's process for part of each second of a phase.
+	ProofStall = alertproof.Stall
+	// JudgedProof is one proof, judged.
+	JudgedProof = alertproof.Judged
+	// ProofReport sums up judged proofs.
+	ProofReport = alertproof.Report
+)
+
+// SelectProofs returns the proofs of these names, or of these alerts; all where both
+// are empty.
+func SelectProofs(names, rules []string) ([]Proof, error) { return alertproof.Select(names, rules) }
+
+// Prove judges the run in dir by the proofs that its scenario is for. It writes
+// nothing.
+func Prove(ctx context.Context, dir string) ([]JudgedProof, error) { return alertproof.Prove(ctx, dir) }
+
+// NotRun is a proof without a run, for the reason why.
+func NotRun(p Proof, why error) JudgedProof { return alertproof.NotRun(p, why) }
+
+// NewProofReport sums up proofs; the alerts of wanted must be proven.
+func NewProofReport(all []JudgedProof, wanted []string) ProofReport {
+	return alertproof.NewReport(all, wanted)
+}
+
+// WriteProofs writes a report of proofs for a terminal.
+func WriteProofs(w io.Writer, r ProofReport) error { return alertproof.Text(w, r) }
+
+// WriteProofsMarkdown writes a report of proofs for the summary of a CI job.
+func WriteProofsMarkdown(w io.Writer, r ProofReport) error { return alertproof.Markdown(w, r) }

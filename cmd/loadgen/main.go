@@ -4,8 +4,18 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io"
 	"os"
 	"runtime/debug"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/klog/v2"
+
+	"github.com/stormglass/stormglass/internal/commandline"
+	"github.com/stormglass/stormglass/loadgen"
 )
 
 // gcPercent lets the heap grow to three times what is in use before it is
@@ -18,4 +28,72 @@ func main() {
 		debug.SetGCPercent(gcPercent)
 	}
 	os.Exit(run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
+
+// verdictError carries the exit code of a run that was judged; its report has
+// said the rest.
+type verdictError int
+
+func (v verdictError) Error() string { return fmt.Sprintf("exit code %d", int(v)) }
+
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	ctx, signals, stop := listen(ctx)
+	defer stop()
+
+	// client-go logs to standard error, past all progress; what matters comes
+	// back as errors.
+	klog.SetLogger(klog.Logger{})
+
+	root := newRoot(signals)
+	root.SetArgs(args)
+	root.SetIn(stdin)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.ExecuteContext(ctx)
+	var verdict verdictError
+	switch {
+	case err == nil:
+		return loadgen.ExitPass
+	case errors.As(err, &verdict):
+		return int(verdict)
+	case errors.Is(err, context.Canceled):
+		fmt.Fprintln(stderr, "loadgen: interrupted")
+		return loadgen.ExitNoData
+	}
+	printError(stderr, err)
+	return loadgen.ExitCode(err)
+}
+
+func printError(stderr io.Writer, err error) {
+	for _, line := range strings.Split(strings.TrimSpace(err.Error()), "\n") {
+		fmt.Fprintln(stderr, "loadgen: "+line)
+	}
+}
+
+func newRoot(signals *interrupts) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "loadgen",
+		Short: "Storms for Kubernetes control planes, with a verdict",
+		Long: `loadgen drives a storm at a Kubernetes control plane - a 500-node rollout, a
+watch flood, a node-failure storm - records what every component's metrics
+say, and ends with a verdict and a report. Without --kubeconfig it brings up a
+real control plane of its own (etcd, kube-apiserver, kube-scheduler,
+kube-controller-manager) for the run.
+
+Exit codes: 0 every gate passed, 1 a gate failed, 2 bad usage or a bad
+scenario, 3 could not judge (no data, generator saturated, interrupted),
+4 the environment failed.`,
+		Example: `  loadgen run rollout-demo
+  loadgen run rollout-500 --set nodes.count=100
+  loadgen run node-failure-storm --kubeconfig ~/.kube/config`,
+		Args:          cobra.NoArgs,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Version:       loadgen.Version(),
+	}
+	root.AddCommand(newRun(signals), newScenarios(), newValidate(), newNodes(signals), newObserve(), newReport(), newGate(), newAlerts(), newCleanup())
+	// An empty --summary or --junit writes no file.
+	commandline.Strict(root, loadgen.Usage, "summary", "junit")
+	return root
 }

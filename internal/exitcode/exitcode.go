@@ -2,6 +2,11 @@
 // controlplane.
 package exitcode
 
+import (
+	"errors"
+	"fmt"
+)
+
 const (
 	// Pass: every gate passed, or the command succeeded.
 	Pass = 0
@@ -25,4 +30,57 @@ func Meanings() map[int]string {
 		NoData:      "could not judge: no data, generator saturated, interrupted",
 		Environment: "the environment failed",
 	}
+}
+
+type usageError struct{ error }
+
+type environmentError struct{ error }
+
+func (e usageError) Unwrap() error       { return e.error }
+func (e environmentError) Unwrap() error { return e.error }
+
+// UsageError marks an error as the user's to mend.
+func UsageError(err error) error { return usageError{err} }
+
+// Usagef is an error that is the user's to mend.
+func Usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+// EnvironmentError marks an error as the machine's or the cluster's. Nil stays nil.
+func EnvironmentError(err error) error {
+	if err == nil {
+		return nil
+	}
+	return environmentError{err}
+}
+
+// Environmentf is an error of the machine or the cluster.
+func Environmentf(format string, args ...any) error {
+	return environmentError{fmt.Errorf(format, args...)}
+}
+
+// IsUsage reports whether err holds one that is the user's to mend.
+func IsUsage(err error) bool {
+	var e usageError
+	return errors.As(err, &e)
+}
+
+// IsEnvironment reports whether err holds one of the machine or the cluster.
+func IsEnvironment(err error) bool {
+	var e environmentError
+	return errors.As(err, &e)
+}
+
+// Of returns the exit code of an error: of one that says that it left nothing to
+// judge (Unjudged) NoData, unless the environment failed too.
+func Of(err error) int {
+	var unjudged interface{ Unjudged() bool }
+	switch {
+	case err == nil:
+		return Pass
+	case errors.As(err, &unjudged) && unjudged.Unjudged() && !IsEnvironment(err):
+		return NoData
+	case IsUsage(err):
+		return Usage
+	}
+	return Environment
 }

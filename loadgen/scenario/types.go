@@ -116,3 +116,71 @@ type Gate struct {
 	// Variants: in which it is judged, default all.
 	Variants []string `yaml:"variants,omitempty" zero:"all variants; leave it out for that"`
 }
+
+// Nodes are the simulated nodes, registered before the first phase.
+type Nodes struct {
+	Count int `yaml:"count,omitempty"` // default 0
+	// Fidelity: "kubelet" (own connection and watches; the default) or "shared" (one
+	// watch for all)
+	Fidelity string `yaml:"fidelity,omitempty"`
+	// KubeProxy: add a kube-proxy's connection and watches; with fidelity kubelet
+	KubeProxy bool `yaml:"kubeProxy,omitempty"`
+	// Events: post a kubelet's four Events for each pod; with fidelity kubelet
+	Events bool        `yaml:"events,omitempty"`
+	Zones  int         `yaml:"zones,omitempty" zero:"3"`  // default 3
+	CPU    string      `yaml:"cpu,omitempty"`             // allocatable of each, default 8
+	Memory string      `yaml:"memory,omitempty"`          // allocatable of each, default 32Gi
+	Pods   int         `yaml:"pods,omitempty" zero:"110"` // that each can hold, default 110
+	Shapes []NodeShape `yaml:"shapes,omitempty"`          // kinds of nodes, drawn by weight
+	// LeaseRenew: default 10s; less than node-monitor-grace-period (50s)
+	LeaseRenew Duration `yaml:"leaseRenew,omitempty" zero:"10s"`
+	// LeaseDuration: default four times LeaseRenew; upstream ignores it
+	LeaseDuration Duration `yaml:"leaseDuration,omitempty" zero:"four times leaseRenew"`
+	StatusReport  Duration `yaml:"statusReport,omitempty" zero:"5m"` // interval of unchanged reports, default 5m
+	// PodStart: from seeing a bound pod to ready containers, without images; default 0s
+	PodStart     Spread `yaml:"podStart,omitempty"`
+	ImagePull    Spread `yaml:"imagePull,omitempty"`                // of an image new to the node, one after another; default 0s
+	RegisterRate Rate   `yaml:"registerRate,omitempty" zero:"50/s"` // default 50/s
+}
+
+// NodeShape is one kind of node.
+type NodeShape struct {
+	Name   string  `yaml:"name"`                                // the label node.kubernetes.io/instance-type
+	Weight float64 `yaml:"weight,omitempty" zero:"1"`           // default 1
+	CPU    string  `yaml:"cpu,omitempty"`                       // default that of Nodes
+	Memory string  `yaml:"memory,omitempty"`                    // default that of Nodes
+	Pods   int     `yaml:"pods,omitempty" zero:"that of nodes"` // default that of Nodes
+}
+
+// Variant is the scenario with some fields set otherwise, as an incident's remedy.
+type Variant struct {
+	Name        string `yaml:"name"`                  // unique
+	Description string `yaml:"description,omitempty"` // in a sentence
+	// Set: fields by path, laid over the scenario and over --set
+	Set map[string]any `yaml:"set,omitempty"`
+}
+
+// Figure is one row of the table of variants: a gate without a bound.
+type Figure struct {
+	Name      string   `yaml:"name"`                                                    // unique
+	Objective string   `yaml:"objective,omitempty"`                                     // built-in; one of Objective and Expr
+	Expr      string   `yaml:"expr,omitempty"`                                          // PromQL, as a gate's
+	Unit      string   `yaml:"unit,omitempty"`                                          // of Expr, as a signal's
+	Load      string   `yaml:"load,omitempty"`                                          // whose client-side objective is judged
+	Signal    string   `yaml:"signal,omitempty"`                                        // of signal-moved and signal-returned
+	Over      []string `yaml:"over,omitempty" zero:"all phases; leave it out for that"` // phases, default all
+}
+
+// Signal is an incident's own metric: it lies still in the steady phases,
+// moves under the fault, and comes back.
+type Signal struct {
+	Name string `yaml:"name"` // unique
+	// Expr: PromQL with one result (docs/reference/recovery.md)
+	Expr string `yaml:"expr"`
+	// Unit: "seconds", "ratio", "bytes", "count", "per second" or "per hour"; default
+	// a bare number.
+	Unit   string   `yaml:"unit,omitempty"`
+	Steady []string `yaml:"steady"`          // phases without the fault, for its noise
+	Under  []string `yaml:"under"`           // phases with the fault
+	After  []string `yaml:"after,omitempty"` // phases by whose end it has returned
+}

@@ -108,3 +108,168 @@ func (s *Scenario) Faults() []PlacedFault {
 	}
 	return all
 }
+
+// everyVariant is the word for all variants, so that none may be called that.
+const everyVariant = "all"
+
+// fixed are the fields that variants of one scenario have in common: what is
+// compared has to be the same.
+var fixed = []string{"apiVersion", "kind", "name", "variants", "variant", "compare"}
+
+func (v *validator) variants() {
+	if v.s.Variant != "" && len(v.s.Variants) > 0 {
+		v.fail("variant", "leave it out: a run writes it", "a variant has no variants")
+	}
+	seen := map[string]bool{}
+	for i := range v.s.Variants {
+		w := &v.s.Variants[i]
+		path := fmt.Sprintf("variants[%d]", i)
+		v.uniqueName(path, "variant", w.Name, seen)
+		if w.Name == everyVariant {
+			v.fail(path+".name", "--variant all means every one", "a variant cannot be called %q", everyVariant)
+		}
+		for name := range w.Set {
+			field, _, _ := strings.Cut(strings.ReplaceAll(name, "[", "."), ".")
+			if slices.Contains(fixed, field) {
+				v.fail(path+".set", "variants of a scenario have it in common", "a variant cannot set %s", field)
+			}
+			if name == "gates" {
+				v.fail(path+".set", "set a bound, as gates.NAME.max, or name a gate's variants in the gate", "a variant cannot replace all gates: it would be judged by others")
+			}
+		}
+	}
+}
+
+func (v *validator) over(path string, names []string) {
+	for j, name := range names {
+		if v.s.Phase(name) == nil {
+			v.fail(fmt.Sprintf("%s[%d]", path, j), "phases: "+strings.Join(v.s.PhaseNames(), ", "), "no phase %q", name)
+		}
+		if slices.Contains(names[:j], name) && (v.s.doc == nil || v.s.doc.Written(path)) { // else said of the phases
+			v.fail(fmt.Sprintf("%s[%d]", path, j), "name each phase once", "phase %q is there twice", name)
+		}
+	}
+}
+
+func (v *validator) signal(path, name string) {
+	if name == "" || slices.ContainsFunc(v.s.Signals, func(s Signal) bool { return s.Name == name }) {
+		return
+	}
+	var known []string
+	for _, s := range v.s.Signals {
+		known = append(known, s.Name)
+	}
+	hint := "there are none"
+	if len(known) > 0 {
+		hint = "signals: " + strings.Join(known, ", ")
+	}
+	v.fail(path, hint, "no signal %q", name)
+}
+
+func (v *validator) signals() {
+	seen := map[string]bool{}
+	for i := range v.s.Signals {
+		s := &v.s.Signals[i]
+		path := fmt.Sprintf("signals[%d]", i)
+		v.uniqueName(path, "signal", s.Name, seen)
+		if s.Expr == "" {
+			v.fail(path+".expr", "write the PromQL of the incident's metric", "signal %q reads nothing", s.Name)
+		}
+		v.unit(path+".unit", s.Unit)
+		for _, window := range []struct {
+			field  string
+			phases []string
+		}{{"steady", s.Steady}, {"under", s.Under}} {
+			if len(window.phases) == 0 {
+				v.fail(path+"."+window.field, "phases: "+strings.Join(v.s.PhaseNames(), ", "), "signal %q has no phases %s", s.Name, window.field)
+			}
+		}
+		v.over(path+".steady", s.Steady)
+		v.over(path+".under", s.Under)
+		v.over(path+".after", s.After)
+		if !v.s.recorded {
+			v.apart(path, s)
+		}
+	}
+}
+
+// apart refuses a phase that is of two of a signal's windows, and windows after
+// the fault that lie before it.
+func (v *validator) apart(path string, s *Signal) {
+	both := func(field string, phases []string, other string, others []string) {
+		for j, name := range phases {
+			if slices.Contains(others, name) {
+				v.fail(fmt.Sprintf("%s.%s[%d]", path, field, j), "leave it to one of them", "phase %q is among those %s too", name, other)
+			}
+		}
+	}
+	both("under", s.Under, "steady", s.Steady)
+	both("after", s.After, "steady", s.Steady)
+	both("after", s.After, "under", s.Under)
+	names := v.s.PhaseNames()
+	if len(s.Under) > 0 && len(s.After) > 0 {
+		if first := slices.Index(names, s.Under[0]); slices.Index(names, s.After[len(s.After)-1]) < first {
+			v.fail(path+".after", "name phases after "+s.Under[0], "they come before the phases under the fault")
+		}
+	}
+}
+
+// compare checks what can be known without the objectives; package gate checks the rest.
+func (v *validator) compare() {
+	seen := map[string]bool{}
+	for i := range v.s.Compare {
+		f := &v.s.Compare[i]
+		path := fmt.Sprintf("compare[%d]", i)
+		v.uniqueName(path, "figure", f.Name, seen)
+		v.oneSource(path, fmt.Sprintf("figure %q", f.Name), "shows", f.Objective, f.Expr)
+		if v.unit(path+".unit", f.Unit); f.Unit != "" && f.Expr == "" {
+			v.fail(path+".unit", "leave it out", "objective %s has a unit of its own", f.Objective)
+		}
+		v.signal(path+".signal", f.Signal)
+		v.over(path+".over", f.Over)
+	}
+}
+
+func (v *validator) unit(path, unit string) {
+	if unit != "" {
+		v.oneOf(path, unit, string(Seconds), string(Ratio), string(Size), string(Count), string(PerSec), string(PerHour))
+	}
+}
+
+func (v *validator) gateVariants(path string, g *Gate) {
+	var known []string
+	for _, w := range v.s.Variants {
+		known = append(known, w.Name)
+	}
+	for j, name := range g.Variants {
+		if !slices.Contains(known, name) {
+			hint := "there are none"
+			if len(known) > 0 {
+				hint = "variants: " + strings.Join(known, ", ")
+			}
+			v.fail(fmt.Sprintf("%s.variants[%d]", path, j), hint, "no variant %q", name)
+		}
+	}
+}
+
+func (v *validator) deployShape(path string, a *Action) {
+	v.onlyFor(path, a.Kind, []field{
+		{"replicas", a.Replicas != 0, "deploy scale"}, {"service", a.Service, "deploy"}, {"evictAfter", a.EvictAfter != 0, "deploy"},
+		{"cpu", a.CPU != "", "deploy"}, {"memory", a.Memory != "", "deploy"},
+		{"antiAffinity", a.AntiAffinity != "", "deploy"}, {"topologySpread", len(a.TopologySpread) > 0, "deploy"},
+		{"maxSurge", a.MaxSurge != "" && !v.s.recorded, "rollingUpdate"}, {"maxUnavailable", a.MaxUnavailable != "" && !v.s.recorded, "rollingUpdate"},
+	})
+	if a.AntiAffinity != "" {
+		v.oneOf(path+".antiAffinity", a.AntiAffinity, "preferred", "required")
+	}
+	for i, t := range a.TopologySpread {
+		at := fmt.Sprintf("%s.topologySpread[%d]", path, i)
+		if t.Key == "" {
+			v.fail(at+".key", "write key: topology.kubernetes.io/zone", "a spread over nothing")
+		}
+		if slices.ContainsFunc(a.TopologySpread[:i], func(o TopologySpread) bool { return o.Key == t.Key }) && t.Key != "" {
+			v.fail(at+".key", "name each key once", "%q is there twice", t.Key)
+		}
+		v.between(at+".maxSkew", float64(t.MaxSkew), 1, 1000)
+	}
+}
