@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -64,10 +65,7 @@ directory, with the rules, and prometheus/scrape.yaml to be included by another.
 		},
 	}
 	flags := cmd.Flags()
-	dir := os.Getenv(control.DirEnv)
-	if dir == "" {
-		dir = filepath.Join("planes", "default")
-	}
+	dir := cmp.Or(os.Getenv(control.DirEnv), filepath.Join("planes", "default"))
 	flags.StringVar(&o.Dir, "cluster", dir, "the control plane's `directory`; also $"+control.DirEnv)
 	flags.StringVar(&o.Addr, "listen", anyPort, "`address` to serve at; port 0 takes a free one")
 	addPublicFlag(flags, &o.Public)

@@ -182,11 +182,8 @@ func (s *Scenario) DropGates(names []string) error {
 		named := func(g Gate) bool { return g.Name == name }
 		before := len(s.Gates)
 		if s.Gates = slices.DeleteFunc(s.Gates, named); len(s.Gates) == before {
-			var known []string
-			for _, g := range s.Gates {
-				known = append(known, g.Name)
-			}
-			return fmt.Errorf("--without-gate %s: scenario %s has no such gate (it has %s)", name, s.Name, strings.Join(known, ", "))
+			known := strings.Join(namesOf(s.Gates, func(g Gate) string { return g.Name }), ", ")
+			return fmt.Errorf("--without-gate %s: scenario %s has no such gate (it has %s)", name, s.Name, known)
 		}
 		for _, v := range s.variants {
 			v.Gates = slices.DeleteFunc(v.Gates, named)
@@ -197,21 +194,15 @@ func (s *Scenario) DropGates(names []string) error {
 
 // Phase is the phase of that name, or nil.
 func (s *Scenario) Phase(name string) *Phase {
-	for i := range s.Phases {
-		if s.Phases[i].Name == name {
-			return &s.Phases[i]
-		}
+	if i := slices.Index(s.PhaseNames(), name); i >= 0 {
+		return &s.Phases[i]
 	}
 	return nil
 }
 
 // PhaseNames lists the phases in order.
 func (s *Scenario) PhaseNames() []string {
-	var names []string
-	for _, p := range s.Phases {
-		names = append(names, p.Name)
-	}
-	return names
+	return namesOf(s.Phases, func(p Phase) string { return p.Name })
 }
 
 // Loads lists every load, background first, with the path of each.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -231,15 +232,7 @@ func (b Bound) String() string { return b.text }
 
 // Fits reports whether the bound can be meant in unit u.
 func (b Bound) Fits(u Unit) bool {
-	if u == Number {
-		return true
-	}
-	for _, have := range b.units {
-		if have == u {
-			return true
-		}
-	}
-	return false
+	return u == Number || slices.Contains(b.units, u)
 }
 
 // nearUnit is the unit of sizes that is meant by one written otherwise, or "".

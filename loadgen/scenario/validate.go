@@ -232,13 +232,8 @@ func (v *validator) phaseEnd(path string, p *Phase) {
 func (v *validator) failsNodesBy(p *Phase) bool {
 	for i := range v.s.Phases {
 		q := &v.s.Phases[i]
-		for _, f := range q.Faults {
-			if f.StopsNodes() {
-				return true
-			}
-		}
-		if q == p {
-			return false
+		if stops := slices.ContainsFunc(q.Faults, Fault.StopsNodes); stops || q == p {
+			return stops
 		}
 	}
 	return false

@@ -64,12 +64,9 @@ func (s *Scenario) AllVariants() []*Scenario { return s.variants }
 
 // WithVariant is the scenario of one variant.
 func (s *Scenario) WithVariant(name string) (*Scenario, error) {
-	var known []string
-	for _, v := range s.variants {
-		if v.Variant == name {
-			return v, nil
-		}
-		known = append(known, v.Variant)
+	known := namesOf(s.variants, func(v *Scenario) string { return v.Variant })
+	if i := slices.Index(known, name); i >= 0 {
+		return s.variants[i], nil
 	}
 	hint := "it has none"
 	if len(known) > 0 {
@@ -152,18 +149,28 @@ func (v *validator) over(path string, names []string) {
 }
 
 func (v *validator) signal(path, name string) {
-	if name == "" || slices.ContainsFunc(v.s.Signals, func(s Signal) bool { return s.Name == name }) {
+	if name != "" {
+		v.known(path, "signal", name, namesOf(v.s.Signals, func(s Signal) string { return s.Name }))
+	}
+}
+
+// known refuses a name that none of the others is.
+func (v *validator) known(path, what, name string, all []string) {
+	if slices.Contains(all, name) {
 		return
 	}
-	var known []string
-	for _, s := range v.s.Signals {
-		known = append(known, s.Name)
-	}
 	hint := "there are none"
-	if len(known) > 0 {
-		hint = "signals: " + strings.Join(known, ", ")
+	if len(all) > 0 {
+		hint = what + "s: " + strings.Join(all, ", ")
 	}
-	v.fail(path, hint, "no signal %q", name)
+	v.fail(path, hint, "no %s %q", what, name)
+}
+
+func namesOf[T any](all []T, name func(T) string) (names []string) {
+	for _, one := range all {
+		names = append(names, name(one))
+	}
+	return names
 }
 
 func (v *validator) signals() {
@@ -237,18 +244,9 @@ func (v *validator) unit(path, unit string) {
 }
 
 func (v *validator) gateVariants(path string, g *Gate) {
-	var known []string
-	for _, w := range v.s.Variants {
-		known = append(known, w.Name)
-	}
+	all := namesOf(v.s.Variants, func(w Variant) string { return w.Name })
 	for j, name := range g.Variants {
-		if !slices.Contains(known, name) {
-			hint := "there are none"
-			if len(known) > 0 {
-				hint = "variants: " + strings.Join(known, ", ")
-			}
-			v.fail(fmt.Sprintf("%s.variants[%d]", path, j), hint, "no variant %q", name)
-		}
+		v.known(fmt.Sprintf("%s.variants[%d]", path, j), "variant", name, all)
 	}
 }
 

@@ -255,13 +255,13 @@ func (c *Client) CreateDefaultServiceAccount(ctx context.Context) error {
 // GrantLoadgen binds the loadgen user to cluster-admin by RBAC.
 func (c *Client) GrantLoadgen(ctx context.Context) error {
 	binding := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: pki.LoadgenUser},
+		ObjectMeta: metav1.ObjectMeta{Name: control.LoadUser},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: pki.LoadgenUser}},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: control.LoadUser}},
 	}
 	_, err := c.kube.RbacV1().ClusterRoleBindings().Create(ctx, binding, metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("grant rights to %s: %w", pki.LoadgenUser, err)
+		return fmt.Errorf("grant rights to %s: %w", control.LoadUser, err)
 	}
 	return nil
 }

@@ -47,17 +47,12 @@ const (
 // nothing outside can ever answer to them.
 const PeerDomain = "stormglass.invalid"
 
-// LoadgenUser is the user name of the loadgen identity.
-const LoadgenUser = "stormglass-loadgen"
-
 // Dir is a directory of keys.
 type Dir string
 
-// Cert is the path of a certificate by authority or identity.
+// Cert and Key are the paths of a certificate, by authority or identity, and its private key.
 func (d Dir) Cert(name string) string { return filepath.Join(string(d), name+".crt") }
-
-// Key is the path of its private key.
-func (d Dir) Key(name string) string { return filepath.Join(string(d), name+".key") }
+func (d Dir) Key(name string) string  { return filepath.Join(string(d), name+".key") }
 
 // Pair is both.
 func (d Dir) Pair(name string) control.KeyPair {
@@ -129,7 +124,7 @@ func identities(serviceIP net.IP) []identity {
 		user(Scheduler, "system:kube-scheduler"),
 		user(Controllers, "system:kube-controller-manager"),
 		user(Admin, "stormglass-admin", "system:masters"),
-		user(Loadgen, LoadgenUser, "stormglass:loadgen"),
+		user(Loadgen, control.LoadUser, "stormglass:loadgen"),
 		user(Scrape, "stormglass-scrape", "system:monitoring"),
 		{APIServerAggregator, RequestHeaderCA, Leaf{CommonName: "front-proxy-client", Client: true}},
 		// etcd dials itself for its HTTP gateway, with its own serving certificate.

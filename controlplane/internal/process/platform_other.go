@@ -8,12 +8,6 @@ import (
 	"time"
 )
 
-// AvailableMemory is zero: the system does not tell.
-func AvailableMemory() uint64 { return 0 }
-
-// OOMKills is zero: the system does not tell.
-func OOMKills() uint64 { return 0 }
-
 // Usage holds the resources that a process has used and holds.
 type Usage struct {
 	CPU         time.Duration
@@ -21,8 +15,10 @@ type Usage struct {
 	OpenFiles   int
 }
 
-// ReadUsage knows nothing where there is no /proc.
-func ReadUsage(int) Usage { return Usage{} }
+// Of these the system does not tell.
+func AvailableMemory() uint64 { return 0 }
+func OOMKills() uint64        { return 0 }
+func ReadUsage(int) Usage     { return Usage{} }
 
 // Reserve does nothing: elsewhere two sockets cannot share a port in this way.
 func Reserve(int) (*os.File, error) { return nil, nil }

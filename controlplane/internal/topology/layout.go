@@ -15,38 +15,19 @@ import (
 // Layout gives the paths inside a plane's directory, which is absolute.
 type Layout struct{ Dir string }
 
-// Program is the link through which a component or tool is executed, so that
-// the process bears its name.
+// Program is the link in Bin through which a component or tool is executed, so that the
+// process bears its name.
 func (l Layout) Program(name string) string { return filepath.Join(l.Bin(), name) }
 
-// Bin holds the links to all programs.
-func (l Layout) Bin() string { return filepath.Join(l.Dir, "bin") }
-
-// PKI holds keys and certificates.
-func (l Layout) PKI() pki.Dir { return pki.Dir(filepath.Join(l.Dir, "pki")) }
-
-// Kubeconfigs holds one kubeconfig per user of the API server.
-func (l Layout) Kubeconfigs() string { return filepath.Join(l.Dir, "kubeconfigs") }
-
-// Kubeconfig is that of one identity.
-func (l Layout) Kubeconfig(identity string) string {
-	return filepath.Join(l.Kubeconfigs(), identity+".kubeconfig")
-}
-
-// Logs holds one file per component, and the supervisor's.
-func (l Layout) Logs() string { return filepath.Join(l.Dir, "logs") }
-
-// Log is the log of one component.
-func (l Layout) Log(name string) string { return filepath.Join(l.Logs(), name+".log") }
-
-// Data is a component's own directory.
-func (l Layout) Data(name string) string { return filepath.Join(l.Dir, "data", name) }
-
-// SchedulerConfig is the generated KubeSchedulerConfiguration.
-func (l Layout) SchedulerConfig() string { return filepath.Join(l.Dir, "scheduler.yaml") }
-
-// AuditPolicy is the path of the API server's audit policy.
-func (l Layout) AuditPolicy() string { return filepath.Join(l.Dir, "audit-policy.yaml") }
+func (l Layout) Bin() string                 { return filepath.Join(l.Dir, "bin") }
+func (l Layout) PKI() pki.Dir                { return pki.Dir(filepath.Join(l.Dir, "pki")) }
+func (l Layout) Kubeconfigs() string         { return filepath.Join(l.Dir, "kubeconfigs") }
+func (l Layout) Logs() string                { return filepath.Join(l.Dir, "logs") }
+func (l Layout) Log(name string) string      { return filepath.Join(l.Logs(), name+".log") }
+func (l Layout) Data(name string) string     { return filepath.Join(l.Dir, "data", name) }
+func (l Layout) SchedulerConfig() string     { return filepath.Join(l.Dir, "scheduler.yaml") }
+func (l Layout) AuditPolicy() string         { return filepath.Join(l.Dir, "audit-policy.yaml") }
+func (l Layout) Kubeconfig(id string) string { return filepath.Join(l.Kubeconfigs(), id+".kubeconfig") }
 
 // AuditLog is the path of the audit log; rotated files stand beside it.
 func (l Layout) AuditLog() string { return filepath.Join(l.Dir, filepath.FromSlash(control.AuditLog)) }

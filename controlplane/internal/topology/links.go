@@ -96,13 +96,10 @@ type Ports map[string]int
 // Balancer names the listener of the load balancer before several API servers.
 const Balancer = "balancer"
 
-// PeerListener names the listener of a member for its peers.
-func PeerListener(member string) string { return member + "/peer" }
-
-// PeerProxy names the listener of the forward proxy through which a member reaches its peers.
-func PeerProxy(member string) string { return member + "/proxy" }
-
-// LinkListener names the listener through which an API server reaches a member.
+// The names of listeners: a member's for its peers, its forward proxy to these, and that
+// through which an API server reaches a member.
+func PeerListener(member string) string            { return member + "/peer" }
+func PeerProxy(member string) string               { return member + "/proxy" }
 func LinkListener(apiServer, member string) string { return apiServer + "/" + member }
 
 // Listeners names everything in a plane that listens on a port of its own.

@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/stormglass/stormglass/controlplane/control"
-	"github.com/stormglass/stormglass/controlplane/internal/pki"
 	"github.com/stormglass/stormglass/controlplane/internal/topology"
 )
 
@@ -45,13 +44,6 @@ func configs() map[string]control.Config {
 		"three-without-links": {Etcd: control.Etcd{Members: 3}, NetworkFaults: control.NetworkFaultsOff},
 		"one-with-links":      {NetworkFaults: control.NetworkFaultsOn},
 		"audited":             {APIServer: control.APIServer{Audit: control.AuditMetadata}},
-	}
-}
-
-// TestAuditedUser: the policy names the user that the load's certificate has.
-func TestAuditedUser(t *testing.T) {
-	if control.LoadUser != pki.LoadgenUser {
-		t.Errorf("the audit policy is for %q, the load is %q", control.LoadUser, pki.LoadgenUser)
 	}
 }
 

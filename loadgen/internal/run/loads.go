@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -95,16 +96,7 @@ func (ls *loads) start(some []*placed) (stop func() error) {
 		}()
 	}
 	return func() error {
-		for _, p := range some {
-			if !p.at.OpensWatches() {
-				p.stop()
-			}
-		}
-		for _, p := range some {
-			if !p.at.OpensWatches() {
-				ls.await(p.done)
-			}
-		}
+		ls.end(some, func(p *placed) bool { return !p.at.OpensWatches() })
 		ls.mu.Lock()
 		defer ls.mu.Unlock()
 		return ls.failed
@@ -123,33 +115,25 @@ func (ls *loads) drain(ctx context.Context, some []*placed) {
 	for _, p := range some {
 		p.load.Settle(ctx)
 	}
+	ls.end(some, func(p *placed) bool { return p.at.OpensWatches() && !p.at.Hold })
+}
+
+// end stops some loads that run and waits for their ends, or until the user no longer
+// waits.
+func (ls *loads) end(all []*placed, which func(*placed) bool) {
+	some := slices.DeleteFunc(slices.Clone(all), func(p *placed) bool { return p.stop == nil || !which(p) })
 	for _, p := range some {
-		if p.at.OpensWatches() && !p.at.Hold {
-			p.stop()
-			ls.await(p.done)
+		p.stop()
+	}
+	for _, p := range some {
+		select {
+		case <-p.done:
+		case <-ls.hurry:
 		}
 	}
 }
 
-func (ls *loads) await(done <-chan struct{}) {
-	select {
-	case <-done:
-	case <-ls.hurry:
-	}
-}
-
-func (ls *loads) stopAll() {
-	for _, p := range ls.all {
-		if p.stop != nil {
-			p.stop()
-		}
-	}
-	for _, p := range ls.all {
-		if p.stop != nil {
-			ls.await(p.done)
-		}
-	}
-}
+func (ls *loads) stopAll() { ls.end(ls.all, func(*placed) bool { return true }) }
 
 func (ls *loads) beginPhase(name string, at time.Time) {
 	for _, p := range ls.all {

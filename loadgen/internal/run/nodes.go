@@ -92,33 +92,22 @@ func (n *nodes) addTo(m *result.Measurements) {
 	}
 }
 
-// nodeMechanisms begin each kind of fault of simulated nodes. They return the nodes that
-// are hit and what these do then.
-func nodeMechanisms() map[string]func(*node.Fleet, *workload.Workload, *scenario.Fault) (names []string, does string) {
-	return map[string]func(*node.Fleet, *workload.Workload, *scenario.Fault) ([]string, string){
-		control.NodeFailure: func(n *node.Fleet, _ *workload.Workload, f *scenario.Fault) ([]string, string) {
-			return n.Fail(f.Fraction), "stop"
-		},
-		control.NodeShutdown: func(n *node.Fleet, _ *workload.Workload, f *scenario.Fault) ([]string, string) {
-			return n.Shutdown(f.Fraction), "shut down in order"
-		},
-		control.SlowKubelet: func(n *node.Fleet, _ *workload.Workload, f *scenario.Fault) ([]string, string) {
-			return n.Slow(f.Fraction, f.Delay.D()), "write late by " + f.Delay.String()
-		},
-		control.NodeRecovery: func(n *node.Fleet, w *workload.Workload, _ *scenario.Fault) ([]string, string) {
-			w.NodesRecovered()
-			n.Recover()
-			return nil, "come back"
-		},
-	}
-}
-
 func (n *nodes) beginFault(f *scenario.Fault, j journal, w *workload.Workload) {
 	at := time.Now()
-	names, does := nodeMechanisms()[f.Kind](n.fleet, w, f)
-	if control.EndsNodeFaults(f.Kind) {
-		j.event(at, result.EventNodeFault, f.Kind, "all nodes "+does)
-		j.step("all nodes %s", does)
+	var names []string // of the nodes that are hit
+	var does string
+	switch f.Kind {
+	case control.NodeFailure:
+		names, does = n.fleet.Fail(f.Fraction), "stop"
+	case control.NodeShutdown:
+		names, does = n.fleet.Shutdown(f.Fraction), "shut down in order"
+	case control.SlowKubelet:
+		names, does = n.fleet.Slow(f.Fraction, f.Delay.D()), "write late by "+f.Delay.String()
+	case control.NodeRecovery:
+		w.NodesRecovered()
+		n.fleet.Recover()
+		j.event(at, result.EventNodeFault, f.Kind, "all nodes come back")
+		j.step("all nodes come back")
 		return
 	}
 	if f.StopsNodes() {

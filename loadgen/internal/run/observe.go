@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/wait"
+
 	"github.com/stormglass/stormglass/alerts"
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/internal/exitcode"
@@ -56,7 +58,7 @@ func Observe(ctx context.Context, o ObserveOptions) (err error) {
 	}
 	dir, err := os.MkdirTemp("", "stormglass-observe-")
 	if err != nil {
-		return exitcode.Environmentf("%w", errors.Join(err, listener.Close()))
+		return exitcode.EnvironmentError(errors.Join(err, listener.Close()))
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	var targets []control.ScrapeTarget
@@ -65,21 +67,21 @@ func Observe(ctx context.Context, o ObserveOptions) (err error) {
 	}
 	recorder, err := record.Open(dir, targets, record.Options{Interval: o.Interval, Retention: o.Retention, Log: o.Log})
 	if err != nil {
-		return exitcode.Environmentf("%w", errors.Join(err, listener.Close()))
+		return exitcode.EnvironmentError(errors.Join(err, listener.Close()))
 	}
 	defer func() { err = errors.Join(err, recorder.Close()) }()
 	server, err := observe.Start(listener, observe.Config{
 		Public: o.Public, Recorder: recorder, Rules: alerts.Files(), Retention: o.Retention, Version: Version(),
 	})
 	if err != nil {
-		return exitcode.Environmentf("%w", err)
+		return exitcode.EnvironmentError(err)
 	}
 	defer func() { err = errors.Join(err, server.Close()) }()
 	config, err := scrapeconfig.Write(o.Dir, targets, scrapeconfig.Options{
 		Interval: recorder.Interval(), Rules: alerts.Files(), Owner: "the control plane in " + cluster.Dir,
 	})
 	if err != nil {
-		return exitcode.Environmentf("%w", err)
+		return exitcode.EnvironmentError(err)
 	}
 	o.Ready(server.URL(), config)
 
@@ -97,10 +99,7 @@ func Observe(ctx context.Context, o ObserveOptions) (err error) {
 		stop()
 		err = <-recorded
 	}
-	if err != nil {
-		return exitcode.Environmentf("%w", err)
-	}
-	return nil
+	return exitcode.EnvironmentError(err)
 }
 
 func running(dir string) (control.Cluster, error) {
@@ -109,16 +108,13 @@ func running(dir string) (control.Cluster, error) {
 		return cluster, exitcode.Usagef("%s: there is no control plane (`controlplane up --dir %s` starts one)", dir, shell.Quote(dir))
 	}
 	if err != nil {
-		return cluster, exitcode.Environmentf("%w", err)
+		return cluster, exitcode.EnvironmentError(err)
 	}
 	up, err := control.InUse(dir)
 	if err == nil && !up {
 		err = fmt.Errorf("%s: the control plane is stopped (`controlplane up --dir %s` starts it)", dir, shell.Quote(dir))
 	}
-	if err != nil {
-		return cluster, exitcode.Environmentf("%w", err)
-	}
-	return cluster, nil
+	return cluster, exitcode.EnvironmentError(err)
 }
 
 // awaitGone is closed when no process of the plane in dir lives any more, or
@@ -127,18 +123,10 @@ func awaitGone(ctx context.Context, dir string) <-chan struct{} {
 	gone := make(chan struct{})
 	go func() {
 		defer close(gone)
-		tick := time.NewTicker(planeGone)
-		defer tick.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-				if up, err := control.InUse(dir); err == nil && !up {
-					return
-				}
-			}
-		}
+		_ = wait.PollUntilContextCancel(ctx, planeGone, false, func(context.Context) (bool, error) {
+			up, err := control.InUse(dir)
+			return err == nil && !up, nil
+		})
 	}()
 	return gone
 }

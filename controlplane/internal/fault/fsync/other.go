@@ -17,20 +17,11 @@ func Available() error {
 // StartAgent does nothing: no supervisor asks for it here.
 func StartAgent() error { return nil }
 
-// Agent cannot be had here.
+// Agent cannot be had here: NewAgent and its methods return the error of Available.
 type Agent struct{}
 
-// NewAgent returns the error of Available.
-func NewAgent() (*Agent, *os.File, error) { return nil, nil, Available() }
-
-// Set returns the error of Available.
-func (*Agent) Set(context.Context, Delay) error { return Available() }
-
-// Clear returns the error of Available.
-func (*Agent) Clear(context.Context) error { return Available() }
-
-// Stats returns the error of Available.
+func NewAgent() (*Agent, *os.File, error)           { return nil, nil, Available() }
+func (*Agent) Set(context.Context, Delay) error     { return Available() }
+func (*Agent) Clear(context.Context) error          { return Available() }
 func (*Agent) Stats(context.Context) (Stats, error) { return Stats{}, Available() }
-
-// Close does nothing.
-func (*Agent) Close() error { return nil }
+func (*Agent) Close() error                         { return nil }

@@ -75,11 +75,9 @@ func newLink(from, to, upstream string) *Link {
 	}
 }
 
-// From is the component that dials.
+// From is the component that dials, To the one that it reaches.
 func (l *Link) From() string { return l.from }
-
-// To is the component that it reaches.
-func (l *Link) To() string { return l.to }
+func (l *Link) To() string   { return l.to }
 
 // String is "etcd-0 -> etcd-1".
 func (l *Link) String() string { return l.from + " -> " + l.to }
