@@ -92,11 +92,6 @@ const LoadUser = "stormglass-loadgen"
 // Audited reports whether the load's requests are in an audit log.
 func (c Config) Audited() bool { return c.APIServer.Audit == AuditMetadata }
 
-// auditFlags lists the flags that Audit sets and those that would disable it.
-func auditFlags() []string {
-	return []string{"audit-policy-file", "audit-log-path", "audit-log-maxbackup", "audit-log-maxage", "audit-log-format", "audit-log-version", "audit-log-compress"}
-}
-
 // The values of Etcd.Topology. Empty means EtcdStacked.
 const (
 	EtcdStacked  = "stacked"

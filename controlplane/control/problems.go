@@ -61,7 +61,8 @@ func (c Config) Problems() []Problem {
 		if n := c.Count(KindAPIServer); n > 1 {
 			all = append(all, Problem{"apiServer.audit", fmt.Sprintf("the audit log is one API server's, and there are %d", n), "take apiServer.replicas: 1, or leave audit off"})
 		}
-		for _, name := range auditFlags() {
+		// The flags that it sets, and those that would disable it.
+		for _, name := range []string{"audit-policy-file", "audit-log-path", "audit-log-maxbackup", "audit-log-maxage", "audit-log-format", "audit-log-version", "audit-log-compress"} {
 			if _, ok := c.APIServer.Flags[name]; ok {
 				all = append(all, Problem{"apiServer.flags." + name, "apiServer.audit sets the audit log already", "keep one of the two: without apiServer.audit the flag is yours"})
 			}

@@ -268,10 +268,6 @@ func fieldHint(name string, known []string) string {
 	if m := notColon.FindStringSubmatch(name); m != nil && slices.Contains(known, m[1]) {
 		return fmt.Sprintf("write %s: %s", m[1], m[2])
 	}
-	return nearest(name, known)
-}
-
-func nearest(name string, known []string) string {
 	slices.Sort(known)
 	return Hint(name, known, "known here: "+strings.Join(known, ", "))
 }

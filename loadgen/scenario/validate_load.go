@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -107,16 +108,9 @@ type field struct {
 func (v *validator) onlyFor(path, kind string, all []field) {
 	for _, f := range all {
 		if f.set && !slices.Contains(strings.Fields(f.of), kind) {
-			v.fail(path+"."+f.name, "it belongs to "+strings.ReplaceAll(f.of, " ", ", "), "does nothing in %s", orNone(kind))
+			v.fail(path+"."+f.name, "it belongs to "+strings.ReplaceAll(f.of, " ", ", "), "does nothing in %s", cmp.Or(kind, "a steady rate"))
 		}
 	}
-}
-
-func orNone(kind string) string {
-	if kind == "" {
-		return "a steady rate"
-	}
-	return kind
 }
 
 func (v *validator) foreignFields(path string, l *Load) {

@@ -46,16 +46,7 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	if o.Interval == 0 {
-		o.Interval = 500 * time.Millisecond
-	}
-	if o.Timeout == 0 {
-		o.Timeout = time.Second
-	}
-	if o.Fall == 0 {
-		o.Fall = 3
-	}
-	return o
+	return Options{cmp.Or(o.Interval, 500*time.Millisecond), cmp.Or(o.Timeout, time.Second), cmp.Or(o.Fall, 3)}
 }
 
 // dialTimeout bounds a connection to a server on this machine.
@@ -151,7 +142,10 @@ func (b *Balancer) serve(ctx context.Context, client net.Conn) {
 		}
 		if p := b.addPair(s, client, upstream); p != nil {
 			p.run()
-			b.removePair(s, p)
+			b.mu.Lock()
+			delete(s.conns, p)
+			b.mu.Unlock()
+			p.close()
 			return
 		}
 		upstream.Close()
@@ -174,13 +168,6 @@ func (b *Balancer) addPair(s *server, client, upstream net.Conn) *pair {
 	p := &pair{client, upstream, &b.buffers}
 	s.conns[p] = struct{}{}
 	return p
-}
-
-func (b *Balancer) removePair(s *server, p *pair) {
-	b.mu.Lock()
-	delete(s.conns, p)
-	b.mu.Unlock()
-	p.close()
 }
 
 // server is one backend and what is known of it, guarded by Balancer.mu.

@@ -220,7 +220,10 @@ func (m Members) Clean() error {
 			return err
 		}
 	}
-	return remove(m.marker())
+	if err := os.Remove(m.marker()); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
 }
 
 // DropFresh removes data that is not in use yet.
@@ -260,11 +263,4 @@ func (m Members) Recover() error {
 		finish = m.Clean
 	}
 	return errors.Join(finish(), m.DropFresh())
-}
-
-func remove(file string) error {
-	if err := os.Remove(file); !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
 }

@@ -140,15 +140,13 @@ func (m maker) controllerManager(name string) *component {
 	c.set("cluster-signing-key-file", keys.Key(pki.ClientCA))
 	c.setDeviation("use-service-account-credentials", "true", "false", "as every production cluster: each controller under its own account and rights")
 	if cfg.QPS != 0 {
-		c.setDeviation("kube-api-qps", formatFloat(cfg.QPS), "20", byUser)
+		c.setDeviation("kube-api-qps", strconv.FormatFloat(cfg.QPS, 'f', -1, 64), "20", byUser)
 	}
 	if cfg.Burst > 0 {
 		c.setDeviation("kube-api-burst", fmt.Sprint(cfg.Burst), "30", byUser)
 	}
 	return c
 }
-
-func formatFloat(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
 
 // auditBackups bounds the audit log on disk: 40 files of upstream's 100 MB,
 // about four million requests. Upstream's 100 files would be 10 GB.

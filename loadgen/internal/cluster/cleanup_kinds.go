@@ -114,7 +114,10 @@ func (c *cleaner) namespaces(ctx context.Context) error {
 			return nil
 		}
 		for _, ns := range items {
-			err = errors.Join(err, c.endPods(ctx, ns.name))
+			// What is left of its pods on simulated nodes has no kubelet any more.
+			err = errors.Join(err, c.forcePods(ctx, ns.name, func(p *corev1.Pod) bool {
+				return p.Spec.NodeName != "" && p.Spec.NodeSelector[RunLabel] != ""
+			}))
 		}
 		if ctx.Err() == nil && err != nil {
 			return err
@@ -137,14 +140,6 @@ func remaining(left []*corev1.Namespace) string {
 		}
 	}
 	return ""
-}
-
-// endPods removes what is left of a namespace's pods on simulated nodes, which have no
-// kubelet any more.
-func (c *cleaner) endPods(ctx context.Context, namespace string) error {
-	return c.forcePods(ctx, namespace, func(p *corev1.Pod) bool {
-		return p.Spec.NodeName != "" && p.Spec.NodeSelector[RunLabel] != ""
-	})
 }
 
 // forcePods deletes pods with no grace: nothing of them runs anywhere.

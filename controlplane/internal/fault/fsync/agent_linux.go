@@ -46,7 +46,7 @@ func StartAgent() error {
 	if err != nil {
 		return fmt.Errorf("%s=%d: %w", AgentEnv, fd, err)
 	}
-	go serveAgent(conn, newGate())
+	go serveAgent(conn, &gate{listener: -1, waiting: map[uint64]*time.Timer{}})
 	return nil
 }
 

@@ -173,12 +173,12 @@ func (l *Link) awaitRoundTrip(e *early) error {
 func (l *Link) forward(c *conn, d *direction, from io.Reader, to *net.TCPConn) {
 	var reading sync.WaitGroup
 	reading.Go(func() { d.read(from) })
-	if err := d.write(to); err != nil {
+	if _, err := io.Copy(to, d.out); err != nil {
 		// The receiver is gone: the sender learns it at once, as by a reset.
 		l.mu.Lock()
 		c.abort()
 		l.mu.Unlock()
-		d.drain()
+		_, _ = io.Copy(io.Discard, d.out)
 	} else {
 		_ = to.CloseWrite()
 	}

@@ -108,14 +108,6 @@ func (d *direction) read(source io.Reader) {
 	w.Close()
 }
 
-// write sends what is due on to dest until the end of the queue, or tells why it could not.
-func (d *direction) write(dest io.Writer) error {
-	_, err := io.Copy(dest, d.out)
-	return err
-}
-
-func (d *direction) drain() { _, _ = io.Copy(io.Discard, d.out) }
-
 // latency hands on what it takes out of the queue when it is due. toxiproxy has
 // such a toxic; its jitter comes from the process's global source, so no two runs
 // are alike, and it knows milliseconds only.
