@@ -23,6 +23,14 @@ import (
 // childEnv makes the test binary play the child, in the directory it names.
 const childEnv = "FSYNC_TEST_CHILD"
 
+// The kernel hands a process's signals to its main thread first. A call that waits there
+// would keep SIGSTOP from the others, so the child's calls are made elsewhere.
+func init() {
+	if os.Getenv(childEnv) != "" {
+		runtime.LockOSThread()
+	}
+}
+
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(childEnv); dir != "" {
 		os.Exit(playChild(dir))
