@@ -74,8 +74,8 @@ func hostPort(url string) string { return strings.TrimPrefix(url, "https://") }
 
 func (c *connections) open(proxy topology.Proxy) error {
 	if !proxy.Forward {
-		r := proxy.Routes[0]
-		l, err := network.Listen(r.From, r.To, proxy.Listen, r.Target)
+		to := proxy.Targets[0]
+		l, err := network.Listen(proxy.From, to.To, proxy.Listen, to.Upstream)
 		if err != nil {
 			return err
 		}
@@ -83,11 +83,7 @@ func (c *connections) open(proxy topology.Proxy) error {
 		c.links = append(c.links, l.Link())
 		return nil
 	}
-	var targets []network.Target
-	for _, r := range proxy.Routes {
-		targets = append(targets, network.Target{To: r.To, Host: r.Host, Upstream: r.Target})
-	}
-	p, err := network.ListenProxy(proxy.Routes[0].From, proxy.Listen, targets)
+	p, err := network.ListenProxy(proxy.From, proxy.Listen, proxy.Targets)
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"syscall"
@@ -32,6 +33,18 @@ func Program(path string) (string, error) {
 		return "", fmt.Errorf("%s: it is no program that can be started", path)
 	}
 	return filepath.Abs(path)
+}
+
+// Find returns the path of a program of ours: beside an executable, then on PATH.
+func Find(executable, name string) (string, error) {
+	if real, err := filepath.EvalSymlinks(executable); err == nil {
+		executable = real
+	}
+	beside := filepath.Join(filepath.Dir(executable), name)
+	if info, err := os.Stat(beside); err == nil && info.Mode()&0o111 != 0 {
+		return beside, nil
+	}
+	return exec.LookPath(name)
 }
 
 // NewFile refuses the path of a file that is there already or cannot be made.

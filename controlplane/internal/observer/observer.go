@@ -14,12 +14,12 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/internal/commandline"
 )
 
 const (
@@ -50,14 +50,7 @@ type Observer struct {
 
 // Find is the loadgen program: beside executable, then on PATH.
 func Find(executable string) (string, error) {
-	if real, err := filepath.EvalSymlinks(executable); err == nil {
-		executable = real
-	}
-	beside := filepath.Join(filepath.Dir(executable), "loadgen")
-	if info, err := os.Stat(beside); err == nil && info.Mode()&0o111 != 0 {
-		return beside, nil
-	}
-	path, err := exec.LookPath("loadgen")
+	path, err := commandline.Find(executable, "loadgen")
 	if err != nil {
 		return "", errors.New("no loadgen binary beside controlplane or on PATH, which is what observes (`make build` makes both in bin/; --loadgen FILE names one)")
 	}

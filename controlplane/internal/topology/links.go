@@ -5,29 +5,19 @@ import (
 	"strconv"
 
 	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/controlplane/internal/fault/network"
 	"github.com/stormglass/stormglass/controlplane/internal/pki"
 )
 
-// Route is one link: what goes from one component to another through a proxy.
-type Route struct {
-	// From and To are the components.
-	From, To string
-	// Host is the host:port requested of a forward proxy; empty for a listener,
-	// which has one destination only.
-	Host string
-	// Target is where To listens, as host:port.
-	Target string
-}
-
-// Proxy is one listener of the supervisor, through which a component reaches
+// Proxy is one listener of the supervisor, through which the component From reaches
 // others so that each link can be delayed and cut.
 type Proxy struct {
 	// Name is that of its listener, Listen its address, as host:port.
-	Name, Listen string
-	// Forward tells an HTTP proxy that is asked by CONNECT for one of the
-	// routes. Without it there is one route, which the connection itself takes.
+	Name, Listen, From string
+	// Forward tells an HTTP proxy that is asked by CONNECT for one of the targets' hosts.
+	// Without it there is one target, which the connection itself reaches.
 	Forward bool
-	Routes  []Route
+	Targets []network.Target
 }
 
 // peerPort is part of a member's name among its peers, and of nothing else: the
@@ -67,10 +57,10 @@ func proxies(cfg control.Config, p Ports) []Proxy {
 		if len(etcds) == 1 {
 			break
 		}
-		proxy := Proxy{Name: PeerProxy(from), Listen: hostPort(p[PeerProxy(from)]), Forward: true}
+		proxy := Proxy{Name: PeerProxy(from), Listen: hostPort(p[PeerProxy(from)]), From: from, Forward: true}
 		for _, to := range etcds {
 			if to != from {
-				proxy.Routes = append(proxy.Routes, Route{From: from, To: to, Host: peerHost(to), Target: hostPort(p[PeerListener(to)])})
+				proxy.Targets = append(proxy.Targets, network.Target{To: to, Host: peerHost(to), Upstream: hostPort(p[PeerListener(to)])})
 			}
 		}
 		all = append(all, proxy)
@@ -78,7 +68,7 @@ func proxies(cfg control.Config, p Ports) []Proxy {
 	for _, from := range cfg.ComponentsOf(control.KindAPIServer) {
 		for _, to := range etcds {
 			name := LinkListener(from, to)
-			all = append(all, Proxy{Name: name, Listen: hostPort(p[name]), Routes: []Route{{From: from, To: to, Target: hostPort(p[to])}}})
+			all = append(all, Proxy{Name: name, Listen: hostPort(p[name]), From: from, Targets: []network.Target{{To: to, Upstream: hostPort(p[to])}}})
 		}
 	}
 	return all

@@ -14,8 +14,8 @@ import (
 func TestLinks(t *testing.T) {
 	var got []string
 	for _, proxy := range build(t, configs()["ha"]).Proxies {
-		for _, r := range proxy.Routes {
-			got = append(got, r.From+">"+r.To)
+		for _, to := range proxy.Targets {
+			got = append(got, proxy.From+">"+to.To)
 		}
 	}
 	slices.Sort(got)

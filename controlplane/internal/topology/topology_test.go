@@ -102,8 +102,8 @@ func show(p topology.Plan) string {
 	}
 	for _, proxy := range p.Proxies {
 		fmt.Fprintf(&b, "\n== %s at %s, forward %v\n", proxy.Name, proxy.Listen, proxy.Forward)
-		for _, r := range proxy.Routes {
-			fmt.Fprintf(&b, "%s to %s: %s %s\n", r.From, r.To, r.Host, r.Target)
+		for _, to := range proxy.Targets {
+			fmt.Fprintf(&b, "%s to %s: %s %s\n", proxy.From, to.To, to.Host, to.Upstream)
 		}
 	}
 	fmt.Fprintf(&b, "\n== scheduler.yaml\n%s\n", p.SchedulerConfig)

@@ -149,12 +149,9 @@ func (k Kubeconfig) load() (*clientcmdapi.Config, error) {
 	paths := k.paths()
 	var found []string
 	for _, path := range paths {
-		data, err := userfile.Read(path, userfile.Text)
+		data, err := readText(path)
 		if len(paths) > 1 && errors.Is(err, fs.ErrNotExist) {
 			continue
-		}
-		if err == nil && len(bytes.TrimSpace(data)) == 0 {
-			err = errors.New("the file is empty")
 		}
 		if err != nil {
 			return nil, fmt.Errorf("kubeconfig %s: %w (--kubeconfig takes the file that kubectl uses)", path, err)
@@ -249,16 +246,21 @@ func checkFiles(cluster *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) erro
 	}
 	for _, field := range slices.Sorted(maps.Keys(files)) {
 		if name := files[field]; name != "" {
-			data, err := userfile.Read(name, userfile.Text)
-			if err == nil && len(bytes.TrimSpace(data)) == 0 {
-				err = errors.New("the file is empty")
-			}
-			if err != nil {
+			if _, err := readText(name); err != nil {
 				return fmt.Errorf("%s %s: %w (name a file that can be read)", field, name, err)
 			}
 		}
 	}
 	return nil
+}
+
+// readText reads a file that must hold something.
+func readText(path string) ([]byte, error) {
+	data, err := userfile.Read(path, userfile.Text)
+	if err == nil && len(bytes.TrimSpace(data)) == 0 {
+		err = errors.New("the file is empty")
+	}
+	return data, err
 }
 
 func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }

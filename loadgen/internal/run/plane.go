@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -23,16 +22,11 @@ import (
 
 // FindControlPlane looks for the binary beside ours, then on PATH.
 func FindControlPlane() (string, error) {
-	if self, err := os.Executable(); err == nil {
-		if linked, err := filepath.EvalSymlinks(self); err == nil {
-			self = linked
-		}
-		beside := filepath.Join(filepath.Dir(self), "controlplane")
-		if info, err := os.Stat(beside); err == nil && info.Mode()&0o111 != 0 {
-			return beside, nil
-		}
+	path, err := os.Executable()
+	if err == nil {
+		path, err = commandline.Find(path, "controlplane")
 	}
-	if path, err := exec.LookPath("controlplane"); err == nil {
+	if err == nil {
 		return path, nil
 	}
 	return "", exitcode.Environmentf("no controlplane binary beside loadgen or on PATH (`make build` makes both in bin/; --controlplane FILE names one; --kubeconfig FILE runs against your own cluster)")

@@ -17,7 +17,7 @@ type Target struct {
 	// To is the component.
 	To string
 	// Host is the address in the proxied component's URLs:
-	// "etcd-1.stormglass.invalid:12380". It is never resolved.
+	// "etcd-1.stormglass.invalid:12380". It is never resolved, and of use to a Proxy only.
 	Host string
 	// Upstream is where the other component really listens.
 	Upstream string
