@@ -17,13 +17,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/internal/planetest"
 )
 
 // TestHighlyAvailable takes one plane of many through what it is for: it loses
 // one of each kind in turn and serves on, is cut apart, goes back to a snapshot,
 // and resumes elsewhere.
 func TestHighlyAvailable(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "plane")
+	dir := filepath.Join(planetest.Dir(t), "plane")
 	config := filepath.Join(t.TempDir(), "ha.yaml")
 	if err := os.WriteFile(config, []byte(`
 etcd: {members: 3}

@@ -20,6 +20,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane"
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/controlplane/internal/topology"
+	"github.com/stormglass/stormglass/internal/planetest"
 )
 
 // alive reports whether a process is there and not a zombie that only waits for
@@ -56,7 +57,7 @@ func pids(c control.Cluster) []int {
 // another, is killed, resumes with its ports taken, loses a component, and is
 // stopped.
 func TestLife(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "plane")
+	dir := filepath.Join(planetest.Dir(t), "plane")
 	up := func() control.Cluster {
 		t.Helper()
 		var c control.Cluster
@@ -150,7 +151,7 @@ func TestPortTakenWhileStarting(t *testing.T) {
 	defer func() { squatter.Close() }()
 	picks := 0
 	var ports topology.Ports
-	dir := filepath.Join(t.TempDir(), "plane")
+	dir := filepath.Join(planetest.Dir(t), "plane")
 	plane, err := controlplane.Start(t.Context(), controlplane.Options{
 		Dir: dir, Executable: shared.Binary, Progress: t.Output(),
 		PickPorts: func(last topology.Ports) (topology.Ports, error) {
@@ -181,7 +182,7 @@ func TestPortTakenWhileStarting(t *testing.T) {
 // TestComponentDiesWhileOthersStart: the error names the component that died, not
 // one that waited for it.
 func TestComponentDiesWhileOthersStart(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "plane")
+	dir := filepath.Join(planetest.Dir(t), "plane")
 	_, err := controlplane.Start(t.Context(), controlplane.Options{
 		Dir: dir, Executable: shared.Binary, Progress: killsEtcd{t},
 	})
@@ -252,7 +253,7 @@ func TestParentGone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := filepath.Join(t.TempDir(), "plane")
+	dir := filepath.Join(planetest.Dir(t), "plane")
 	cmd := exec.Command(shared.Binary, "up", "--dir", dir, "--output", "json")
 	cmd.Env = append(os.Environ(), control.ParentPipeEnv+"=3")
 	cmd.ExtraFiles = []*os.File{read}

@@ -45,7 +45,7 @@ func TestUpObserve(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := filepath.Join(t.TempDir(), "plane")
+	dir := filepath.Join(planetest.Dir(t), "plane")
 	t.Cleanup(func() { run(t, "down", "--dir", dir) })
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/stormglass/stormglass/internal/planetest"
 )
 
 func TestUpRefused(t *testing.T) {
@@ -61,7 +63,7 @@ func TestUpRefused(t *testing.T) {
 }
 
 func TestTooFewDescriptors(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "plane")
+	dir := filepath.Join(planetest.Dir(t), "plane")
 	_, stderr, code := limited(t, "ulimit -n 1024", "up", "--dir", dir)
 	if code != 4 || !strings.Contains(stderr, "too few descriptors: the hard limit of open files is 1024, 3072 short of the 4096") {
 		t.Errorf("exit %d: %s", code, stderr)
@@ -101,7 +103,7 @@ func TestInterruptDuringSettingsCheck(t *testing.T) {
 	}
 	for _, mode := range []string{"--detach", "--output=text"} {
 		t.Run(mode, func(t *testing.T) {
-			dir := filepath.Join(t.TempDir(), "plane")
+			dir := filepath.Join(planetest.Dir(t), "plane")
 			cmd := exec.Command(shared.Binary, "up", mode, "--dir", dir, "--config", config)
 			var said bytes.Buffer
 			cmd.Stderr = &said

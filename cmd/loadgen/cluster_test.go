@@ -10,16 +10,18 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/stormglass/stormglass/internal/planetest"
 	"github.com/stormglass/stormglass/loadgen"
 )
 
 // TestRunOnAUsersCluster runs against a plane that was not started for the
 // run, through a kubeconfig, and leaves nothing there.
 func TestRunOnAUsersCluster(t *testing.T) {
+	useSharedPlane(t)
 	kubeconfig := plane.Cluster().Kubeconfigs["admin"]
 
 	// Without a terminal to confirm on it is refused, and nothing is made.
-	dir := filepath.Join(t.TempDir(), "run")
+	dir := filepath.Join(planetest.Dir(t), "run")
 	p := startLoadgen(t, "run", "testdata/mini.yaml", "--out", dir, "--kubeconfig", kubeconfig)
 	if code := p.wait(); code != 2 || !strings.Contains(strings.Join(p.said, "\n"), "add --yes") {
 		t.Errorf("without --yes: exit code %d\n%s", code, strings.Join(p.said, "\n"))
@@ -39,8 +41,9 @@ func TestRunOnAUsersCluster(t *testing.T) {
 
 // TestCleanupAfterAKilledRun: `loadgen cleanup` removes the objects of a killed run.
 func TestCleanupAfterAKilledRun(t *testing.T) {
+	useSharedPlane(t)
 	kubeconfig := plane.Cluster().Kubeconfigs["admin"]
-	dir := filepath.Join(t.TempDir(), "run")
+	dir := filepath.Join(planetest.Dir(t), "run")
 	p := startLoadgen(t, "run", "testdata/mini.yaml", "--out", dir, "--kubeconfig", kubeconfig, "--yes",
 		"--set", "phases.fan-out.for=10m")
 	p.awaitLine("phase fan-out")

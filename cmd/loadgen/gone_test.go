@@ -14,6 +14,7 @@ import (
 
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/stormglass/stormglass/internal/planetest"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -99,8 +100,9 @@ func (w *wire) cut() {
 // A cluster that goes away ends the run long before its phase ends, is the reason
 // that is reported, and is cleaned up when it is back.
 func TestLostClusterEndsRun(t *testing.T) {
+	useSharedPlane(t)
 	w, kubeconfig := newWire(t)
-	dir := filepath.Join(t.TempDir(), "run")
+	dir := filepath.Join(planetest.Dir(t), "run")
 	p := startLoadgen(t, "run", "testdata/short.yaml", "--out", dir, "--kubeconfig", kubeconfig, "--yes", "--set", "phases.only.for=10m")
 	p.awaitLine("phase only")
 	w.cut()
@@ -120,8 +122,9 @@ func TestLostClusterEndsRun(t *testing.T) {
 // The second signal skips the clean-up: the report is written, and the last line says
 // what is left and what removes it.
 func TestSecondSignalStillWritesReport(t *testing.T) {
+	useSharedPlane(t)
 	w, kubeconfig := newWire(t)
-	dir := filepath.Join(t.TempDir(), "run")
+	dir := filepath.Join(planetest.Dir(t), "run")
 	p := startLoadgen(t, "run", "testdata/short.yaml", "--out", dir, "--kubeconfig", kubeconfig, "--yes", "--set", "phases.only.for=10m")
 	p.awaitLine("phase only")
 	w.cut()
@@ -148,7 +151,7 @@ func TestSecondSignalStillWritesReport(t *testing.T) {
 // A CI that sends SIGINT and SIGTERM has a report, and no keys are left.
 func TestTwoSignalsOnABundledPlane(t *testing.T) {
 	t.Parallel()
-	dir := filepath.Join(t.TempDir(), "run")
+	dir := filepath.Join(planetest.Dir(t), "run")
 	p := startRun(t, "testdata/short.yaml", "--out", dir, "--set", "phases.only.for=10m")
 	p.awaitLine("phase only")
 	p.signalUntil(syscall.SIGINT, "interrupted: ending in order; a second signal skips what that waits for")

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stormglass/stormglass/internal/planetest"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -22,13 +23,14 @@ type small struct {
 // their small versions. `make incidents` runs the full ones.
 func incidents() map[string]small {
 	second := "record.interval=1s" // a signal needs three samples in each phase
+	patches, registers := "background.patch-configmap.rate=10/s", "background.registers.rate=10/s"
 	return map[string]small{
 		"fd-exhaustion": {"limit-1024", []string{
 			second, "nodes.count=5", "phases.steady.for=6s", "phases.rollout.for=12s", "phases.after.for=6s",
 			"phases.rollout.load.agents.count=1000", "phases.rollout.load.agents.rate=200/s", "phases.rollout.actions.web.replicas=20",
 		}},
 		"stacked-etcd": {"stacked", []string{second, "phases.steady.for=6s", "phases.contention.for=8s", "phases.contention.faults.0.writers=48", "phases.after.for=8s"}},
-		"slow-fsync":   {"25ms", []string{second, "phases.steady.for=6s", "phases.slow.for=6s", "phases.after.for=6s"}},
+		"slow-fsync":   {"100ms", []string{second, "phases.steady.for=6s", "phases.slow.for=6s", "phases.after.for=6s"}},
 		"scheduler-scale": {"percent-10", []string{
 			second, "nodes.count=50", "controlPlane.controllerManager.qps=20", "controlPlane.controllerManager.burst=30",
 			"phases.steady.for=6s", "phases.schedule.actions.apart.replicas=200", "phases.after.for=6s",
@@ -49,16 +51,16 @@ func incidents() map[string]small {
 			"phases.fill.actions.web.replicas=40", "phases.steady.for=6s", "phases.after.for=6s",
 		}},
 		"component-loss": {"standbys", append(quickLeases("scheduler", "controllerManager"),
-			second, "phases.steady.for=6s", "phases.api-server.for=8s", "phases.api-server.faults.0.for=5s", "phases.etcd-leader.for=8s", "phases.etcd-leader.faults.0.for=5s", "phases.scheduler.for=17s",
-			"phases.scheduler.faults.0.for=15s", "phases.controllers.for=17s", "phases.controllers.faults.0.for=15s", "phases.after.for=6s",
+			patches, registers, "phases.steady.for=9s", "phases.api-server.for=8s", "phases.api-server.faults.0.for=5s", "phases.etcd-leader.for=8s", "phases.etcd-leader.faults.0.for=5s", "phases.scheduler.for=15s",
+			"phases.scheduler.faults.0.for=13s", "phases.controllers.for=15s", "phases.controllers.faults.0.for=13s", "phases.after.for=9s",
 		)},
 		"etcd-kills": {"", []string{
-			second, "phases.steady.for=6s", "phases.one-by-one.for=20s", "phases.one-by-one.faults.0.repeat=3", "phases.one-by-one.faults.0.every=6s",
-			"phases.one-by-one.faults.0.for=2s", "phases.quorum-lost.for=15s", "phases.quorum-lost.faults.0.for=5s", "phases.after.for=6s",
+			second, patches, registers, "phases.steady.for=6s", "phases.one-by-one.for=16s", "phases.one-by-one.faults.0.repeat=3", "phases.one-by-one.faults.0.every=5s",
+			"phases.one-by-one.faults.0.for=2s", "phases.quorum-lost.for=12s", "phases.quorum-lost.faults.0.for=4s", "phases.after.for=6s",
 		}},
 		"etcd-restore": {"", []string{
-			second, "phases.steady.for=5s", "phases.quorum-lost.for=20s", "phases.quorum-lost.faults.0.after=3s", "phases.quorum-lost.faults.0.for=5s",
-			"phases.restore.for=30s", "phases.after.for=5s",
+			patches, "phases.quorum-lost.load.registers.rate=10/s", "phases.steady.for=5s", "phases.quorum-lost.for=15s", "phases.quorum-lost.faults.0.after=3s", "phases.quorum-lost.faults.0.for=4s",
+			"phases.restore.for=25s", "phases.after.for=5s",
 		}},
 	}
 }
@@ -91,7 +93,10 @@ func TestIncidents(t *testing.T) {
 				planes = 2
 			}
 			awaitRoom(t, planes)
-			dir := filepath.Join(t.TempDir(), "run")
+			dir := filepath.Join(planetest.Dir(t), "run")
+			if name == "stacked-etcd" { // needs a disk to contend for
+				dir = filepath.Join(t.TempDir(), "run")
+			}
 			args := []string{"run", "--controlplane", plane.Binary, name, "--out", dir}
 			if small.variant != "" {
 				args = append(args, "--variant", small.variant)

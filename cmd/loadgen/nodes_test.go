@@ -13,6 +13,7 @@ import (
 // A plain Deployment runs beside simulated nodes on a plane of ours; on a user's cluster
 // the nodes are tainted, and what is printed puts a pod on them.
 func TestPodsOnSimulatedNodes(t *testing.T) {
+	useSharedPlane(t)
 	own := plane.Cluster().Kubeconfigs["admin"]
 	data, err := os.ReadFile(own)
 	if err != nil {
@@ -53,6 +54,7 @@ func TestPodsOnSimulatedNodes(t *testing.T) {
 // A cluster that goes away ends the nodes with one line that says so, when what they were
 // is removed.
 func TestLostClusterEndsNodes(t *testing.T) {
+	useSharedPlane(t)
 	w, kubeconfig := newWire(t)
 	p := startLoadgen(t, "nodes", "--count", "2", "--kubeconfig", kubeconfig, "--yes")
 	p.awaitLine("2 nodes Ready")

@@ -14,6 +14,7 @@ import (
 	"github.com/stormglass/stormglass/alerts"
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/deploy/deploytest"
+	"github.com/stormglass/stormglass/internal/planetest"
 	"github.com/stormglass/stormglass/loadgen"
 )
 
@@ -38,7 +39,7 @@ func series(t *testing.T, at, expr string) int {
 // included, and the queries do not change it.
 func TestRunObserve(t *testing.T) {
 	t.Parallel()
-	dir := filepath.Join(t.TempDir(), "run")
+	dir := filepath.Join(planetest.Dir(t), "run")
 	p := startRun(t, "testdata/short.yaml", "--out", dir, "--observe", "--set", "phases.only.for=20s")
 	p.awaitLine("Prometheus' query API at http://")
 	_, at, _ := strings.Cut(p.said[len(p.said)-1], "query API at ")
@@ -68,6 +69,7 @@ func TestRunObserve(t *testing.T) {
 // up as kube-prometheus-stack does it, the gates have data of components that
 // the run could not have scraped.
 func TestRunReadsPrometheus(t *testing.T) {
+	useSharedPlane(t)
 	var targets []control.ScrapeTarget
 	for _, c := range plane.Cluster().Components {
 		theirs := c.Scrape
@@ -91,7 +93,7 @@ func TestRunReadsPrometheus(t *testing.T) {
 	}
 
 	kubeconfig := plane.Cluster().Kubeconfigs["admin"]
-	dir := filepath.Join(t.TempDir(), "run")
+	dir := filepath.Join(planetest.Dir(t), "run")
 	p := startLoadgen(t, "run", "testdata/mini.yaml", "--out", dir, "--kubeconfig", kubeconfig, "--yes", "--prometheus", at)
 	p.awaitLine("nothing is scraped: the metrics of etcd, kube-apiserver, kube-controller-manager, kube-scheduler are read from " + at)
 	r := wantPass(t, p, dir)

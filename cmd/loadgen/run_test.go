@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/internal/planetest"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -187,7 +188,7 @@ func wantFiles(t *testing.T, dir string) {
 
 func TestRunOnABundledPlane(t *testing.T) {
 	t.Parallel()
-	dir := filepath.Join(t.TempDir(), "run")
+	dir := filepath.Join(planetest.Dir(t), "run")
 	p := startRun(t, "testdata/mini.yaml", "--out", dir)
 	r := wantPass(t, p, dir)
 	awaitNoProcess(t, dir, 3*time.Second)
@@ -247,23 +248,17 @@ func phaseNames(r result.Result) (names []string) {
 // TestVerdicts: a tighter gate fails a run, a removed metric makes it
 // impossible to judge.
 func TestVerdicts(t *testing.T) {
-	t.Parallel()
+	useSharedPlane(t)
 	for name, c := range map[string]struct {
-		sets []string
+		set  string
 		code int
 	}{
-		"tighter gate":             {[]string{"gates.mutating-latency.max=1ms"}, 1},
-		"metric not recorded":      {[]string{"record.drop=[apiserver_request_sli_duration_seconds]"}, 3},
-		"metric disabled upstream": {[]string{"controlPlane.apiServer.flags.disabled-metrics=apiserver_request_sli_duration_seconds"}, 3},
+		"tighter gate":        {"gates.mutating-latency.max=1ms", 1},
+		"metric not recorded": {"record.drop=[apiserver_request_sli_duration_seconds]", 3},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			dir := filepath.Join(t.TempDir(), "run")
-			args := []string{"testdata/short.yaml", "--out", dir}
-			for _, s := range c.sets {
-				args = append(args, "--set", s)
-			}
-			p := startRun(t, args...)
+			dir := filepath.Join(planetest.Dir(t), "run")
+			p := startLoadgen(t, "run", "testdata/short.yaml", "--out", dir, "--set", c.set, "--kubeconfig", plane.Cluster().Kubeconfigs["admin"], "--yes")
 			if code := p.wait(); code != c.code {
 				t.Errorf("exit code %d, want %d\n%s", code, c.code, strings.Join(p.said, "\n"))
 			}
@@ -272,24 +267,15 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// TestInterrupt: Ctrl-C ends the run in order and still writes the report.
-func TestInterrupt(t *testing.T) {
+// A metric that the API server is told not to export cannot be judged.
+func TestMetricDisabledUpstreamIsNoData(t *testing.T) {
 	t.Parallel()
-	dir := filepath.Join(t.TempDir(), "run")
-	p := startRun(t, "testdata/short.yaml", "--out", dir, "--set", "phases.only.for=10m")
-	p.awaitLine("phase only")
-	if err := p.cmd.Process.Signal(syscall.SIGINT); err != nil {
-		t.Fatal(err)
-	}
+	dir := filepath.Join(planetest.Dir(t), "run")
+	p := startRun(t, "testdata/short.yaml", "--out", dir, "--set", "controlPlane.apiServer.flags.disabled-metrics=apiserver_request_sli_duration_seconds")
 	if code := p.wait(); code != 3 {
 		t.Errorf("exit code %d, want 3\n%s", code, strings.Join(p.said, "\n"))
 	}
-	awaitNoProcess(t, dir, 3*time.Second)
 	wantFiles(t, dir)
-	r := readResult(t, dir)
-	if !r.Run.Interrupted || r.Verdict == result.Pass {
-		t.Errorf("interrupted %v, verdict %q", r.Run.Interrupted, r.Verdict)
-	}
 }
 
 // TestKill: whenever loadgen is killed, nothing it started lives on; and what
@@ -299,7 +285,7 @@ func TestKill(t *testing.T) {
 	for _, moment := range []string{"run directory", "etcd-0", "phase only"} {
 		t.Run(moment, func(t *testing.T) {
 			t.Parallel()
-			dir := filepath.Join(t.TempDir(), "run")
+			dir := filepath.Join(planetest.Dir(t), "run")
 			p := startRun(t, "testdata/short.yaml", "--out", dir, "--set", "phases.only.for=10m")
 			p.awaitLine(moment)
 			if err := p.cmd.Process.Kill(); err != nil {
@@ -324,7 +310,7 @@ func TestPlaneDies(t *testing.T) {
 	} {
 		t.Run(victim, func(t *testing.T) {
 			t.Parallel()
-			dir := filepath.Join(t.TempDir(), "run")
+			dir := filepath.Join(planetest.Dir(t), "run")
 			p := startRun(t, "testdata/short.yaml", "--out", dir, "--set", "phases.only.for=10m")
 			p.awaitLine("phase only")
 			c, err := control.Load(filepath.Join(dir, "controlplane"))
@@ -364,7 +350,7 @@ func TestRunEndsWithItsParent(t *testing.T) {
 	}
 	defer parent.Close()
 	awaitRoom(t, 1)
-	dir := filepath.Join(t.TempDir(), "run")
+	dir := filepath.Join(planetest.Dir(t), "run")
 	p := newLoadgen(t, "run", "--controlplane", plane.Binary, "testdata/short.yaml", "--out", dir, "--set", "phases.only.for=10m")
 	p.cmd.ExtraFiles, p.cmd.Env = []*os.File{parent}, append(os.Environ(), control.ParentPipeEnv+"=3")
 	p.start()

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"sync"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -28,9 +29,21 @@ func TestMain(m *testing.M) {
 
 type withPlane struct{ *testing.M }
 
+// sharedPlane is held by the test that uses the shared plane.
+var sharedPlane sync.Mutex
+
+// useSharedPlane makes a test parallel with those on planes of their own, and gives it the
+// shared plane for itself: what runs leave behind there is counted.
+func useSharedPlane(t *testing.T) {
+	t.Helper()
+	t.Parallel()
+	sharedPlane.Lock()
+	t.Cleanup(sharedPlane.Unlock)
+}
+
 // room is for planes beside the shared one: they mostly wait. One with several etcd
 // members needs room for two.
-var room = semaphore.NewWeighted(3)
+var room = semaphore.NewWeighted(4)
 
 // awaitRoom waits until there is room for a plane, which the test's end makes again.
 func awaitRoom(t *testing.T, planes int64) {

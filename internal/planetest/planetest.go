@@ -78,7 +78,7 @@ func Main(m *testing.M, shared *Plane) int {
 }
 
 func run(m *testing.M, shared *Plane) (code int, err error) {
-	temp, err := os.MkdirTemp("", "planetest-")
+	temp, err := temporary()
 	if err != nil {
 		return 0, err
 	}
@@ -97,7 +97,7 @@ func run(m *testing.M, shared *Plane) (code int, err error) {
 // Start starts a plane of its own for one test, which the test's end stops.
 func Start(t testing.TB, binary string, config *control.Config) *control.Supervisor {
 	t.Helper()
-	s, err := start(binary, filepath.Join(t.TempDir(), "plane"), config)
+	s, err := start(binary, filepath.Join(Dir(t), "plane"), config)
 	if err != nil {
 		t.Fatalf("start a control plane: %v", err)
 	}
