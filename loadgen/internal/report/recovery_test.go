@@ -73,7 +73,7 @@ func renderFailover(t *testing.T, r result.Result) string {
 	return b.String()
 }
 
-func TestThePageShowsFaultsAndRecovery(t *testing.T) {
+func TestPageShowsFaultsAndRecovery(t *testing.T) {
 	got := renderFailover(t, failoverRun())
 	for _, want := range []string{
 		"Faults and recovery", "Requests that failed", "Relists and broken watches", "etcd leader", "kube-scheduler lease",
@@ -99,7 +99,7 @@ func TestThePageShowsFaultsAndRecovery(t *testing.T) {
 	}
 }
 
-func TestARunWithoutFaultsHasNoRecovery(t *testing.T) {
+func TestRunWithoutFaultsHasNoRecovery(t *testing.T) {
 	r := floodRun()
 	page := render(t, r, recording{result: r})
 	for _, never := range []string{"Faults and recovery", "Faults, leaders and restarts", "What the loads felt"} {
@@ -112,7 +112,7 @@ func TestARunWithoutFaultsHasNoRecovery(t *testing.T) {
 	}
 }
 
-func TestTheSummaryTellsOfRecovery(t *testing.T) {
+func TestSummaryListsRecovery(t *testing.T) {
 	r := failoverRun()
 	got := summary(t, r, TerminalOptions{})
 	for _, want := range []string{"RECOVERY", "kill on kube-scheduler-1", "pause on etcd-0", "2.3 s", "16.3 s", "SIGNALS", "41.7× noise", "NO DATA"} {

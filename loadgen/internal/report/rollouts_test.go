@@ -74,7 +74,7 @@ func TestRolloutsAreReportedHopByHop(t *testing.T) {
 
 // Of a rollout's picture: each hop's bar from its first piece to its last on one
 // axis, with its words where they have room; a hop that nothing came to says so.
-func TestTheWaterfallOfARollout(t *testing.T) {
+func TestRolloutWaterfall(t *testing.T) {
 	falls, more := waterfalls(rolledOut(hopsRun().Measurements.Phases))
 	if len(falls) != 2 || more != 0 {
 		t.Fatalf("%d waterfalls and %d more", len(falls), more)
@@ -102,7 +102,7 @@ func TestTheWaterfallOfARollout(t *testing.T) {
 	}
 }
 
-func TestTheSummaryTellsOfRollouts(t *testing.T) {
+func TestSummaryListsRollouts(t *testing.T) {
 	r := hopsRun()
 	got := summary(t, r, TerminalOptions{})
 	for _, want := range []string{"ROLLOUTS", "deploy web, 500 pods ", "26.1 s", "28.2 s", "scale api, 10 pods, not complete"} {
