@@ -83,7 +83,7 @@ type Panel struct {
 	Renamed map[string]string
 	// NoValue stands where there is no data.
 	NoValue string
-	// Moves are what this panel must show: a kind of fault ("slowFsync") or of load
+	// Moves lists what this panel must show: a kind of fault ("slowFsync") or of load
 	// ("watches"), and after a space what it must be of, if that matters: a kind of
 	// component ("kill etcd"), how a webhook fails ("webhook slow", "closed" or
 	// "open"), a verb ("requests list"), "watches slow".

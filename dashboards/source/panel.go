@@ -49,7 +49,7 @@ type row struct {
 type process struct {
 	// Waits tells whether the component exports how long its goroutines wait (etcd does not).
 	Waits bool
-	// Moves are what must move the panel of descriptors.
+	// Moves lists what must move the panel of descriptors.
 	Moves []string
 }
 
@@ -79,7 +79,7 @@ type panel struct {
 	Renamed map[string]string
 	// More is the UID of the dashboard that shows more of this.
 	More string
-	// Moves are what must move this panel, each shown by a run: a kind of fault or of
+	// Moves lists what must move this panel, each shown by a run: a kind of fault or of
 	// load, and after a space what it must be of, if that matters ("kill etcd").
 	Moves []string
 }

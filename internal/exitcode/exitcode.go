@@ -21,7 +21,7 @@ const (
 	Environment = 4
 )
 
-// Meanings are what the codes mean in loadgen, as its manual, README and docs say.
+// Meanings explains loadgen's exit codes in the words of its manual, README and docs.
 func Meanings() map[int]string {
 	return map[int]string{
 		Pass:        "every gate passed",

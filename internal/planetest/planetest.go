@@ -58,7 +58,7 @@ type Plane struct {
 	*control.Supervisor
 	// Binary is the program that runs it.
 	Binary string
-	// Config is what it is started with; nil: the defaults.
+	// Config configures it; nil: the defaults.
 	Config *control.Config
 }
 

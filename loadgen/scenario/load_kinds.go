@@ -21,7 +21,7 @@ type loadKind struct {
 	// manifests: the objects are of the resources that its operations name, and take
 	// namespaces, sizes and a manifest.
 	manifests bool
-	// fixed refuses an Operation in the load. operations are what it does instead;
+	// fixed refuses an Operation in the load. operations are its own instead;
 	// none: what it writes belongs to the load that it names.
 	fixed      *refusal
 	operations []Operation

@@ -91,7 +91,7 @@ type Fsync interface {
 // over as many connections as it has. Each call is in force for open and new
 // connections alike when it returns.
 type Link interface {
-	// From is who connects, To whom it reaches.
+	// From is the component that connects, To the one that it connects to.
 	From() string
 	To() string
 	// Delay makes data wait in each direction: delay, to which up to jitter is

@@ -32,7 +32,7 @@ type Plan struct {
 	Processes []Process
 	// Server is the URL of the API server, or of the load balancer before several.
 	Server string
-	// Backends are what the load balancer leads to; none: there is no balancer.
+	// Backends are the addresses behind the load balancer; empty: there is no balancer.
 	Backends []Backend
 	// Proxies are the links that can be delayed and cut.
 	Proxies []Proxy

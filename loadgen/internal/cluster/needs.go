@@ -102,7 +102,7 @@ func adminNeeds(ns string, s *scenario.Scenario) []need {
 	)...)
 }
 
-// loadNeeds are what the identity of load does: all writes are in the run's
+// loadNeeds lists what the identity of load does: all writes are in the run's
 // namespace, but for those of shared simulated nodes.
 func loadNeeds(d discovery.DiscoveryInterface, ns string, s *scenario.Scenario) ([]need, error) {
 	needs := slices.Concat(

@@ -46,7 +46,7 @@ const (
 	standingLooks      = 10
 )
 
-// Limits are what the generator may use. Zero means unknown: not judged.
+// Limits holds the resources that the generator may use. Zero means unknown: not judged.
 type Limits struct {
 	MemoryBytes int64
 	Descriptors uint64

@@ -182,7 +182,7 @@ func (s *stub) await(what string, cond func() bool) {
 			for _, r := range s.requests[max(0, len(s.requests)-20):] {
 				s.t.Logf("%s %s?%s", r.method, r.path, r.query)
 			}
-			s.t.Fatalf("waited in vain: %s", what)
+			s.t.Fatalf("waited, and it never came: %s", what)
 		}
 	}
 }
@@ -197,7 +197,7 @@ func eventually(t testing.TB, what string, cond func() bool) {
 		select {
 		case <-tick.C:
 		case <-deadline:
-			t.Fatalf("waited in vain: %s", what)
+			t.Fatalf("waited, and it never came: %s", what)
 		}
 	}
 }

@@ -59,7 +59,7 @@ func newKeeper(job string, extra, drop []string) *keeper {
 	return k
 }
 
-// seriesSuffixes are what a family's name has behind it in the names of its series.
+// seriesSuffixes follow a family's name in the names of its series.
 var seriesSuffixes = [...]string{"_bucket", "_sum", "_count"}
 
 func (k *keeper) keep(family string) bool {

@@ -23,7 +23,7 @@ func environmentView(_ context.Context, p *page) (any, error) {
 	return e, nil
 }
 
-// environmentTables are what a reader needs to trust or repeat the numbers.
+// environmentTables show what a reader needs to trust or repeat the numbers.
 func environmentTables(r result.Result) []tableView {
 	dev := tableView{
 		Caption: "Settings that differ from upstream's defaults",

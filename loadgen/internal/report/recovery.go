@@ -21,7 +21,7 @@ func recoveryView(_ context.Context, p *page) (any, error) {
 	return nil, nil
 }
 
-// recoveryTables are what faults did, and whether the signals moved. Empty:
+// recoveryTables show what faults did, and whether the signals moved. Empty:
 // the run had neither. Times are on the page's axis.
 func recoveryTables(r result.Result, axis chart.Grid) []tableView {
 	var out []tableView

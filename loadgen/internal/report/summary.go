@@ -68,7 +68,7 @@ func ComparisonSummary(w io.Writer, c result.Comparison) error {
 	return err
 }
 
-// summaryFacts are what a person needs to run it again.
+// summaryFacts lists the settings that repeat the run.
 func summaryFacts(run result.Run) []string {
 	facts := []string{"run " + run.ID, fmt.Sprintf("seed %d", run.Seed), "Stormglass " + run.Versions.Stormglass}
 	if run.Versions.Kubernetes != "" {

@@ -89,7 +89,7 @@ func sentence(s string) string {
 	return strings.ToUpper(s[:1]) + s[1:] + "."
 }
 
-// facts are what the verdict depends on, in the banner.
+// facts lists, for the banner, the conditions of the verdict.
 func facts(r result.Result) []fact {
 	if r.Run.ID == "" {
 		return []fact{{"Took, control plane, seed", "not recorded"}, {"Exit code", fmt.Sprint(r.ExitCode)}}

@@ -268,7 +268,7 @@ func TestExistingRegistrationIsKept(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	if api.current() == nil {
-		t.Error("somebody else's registration was removed")
+		t.Error("a registration of another owner was removed")
 	}
 	if err := w.Close(t.Context()); err != nil {
 		t.Error(err)

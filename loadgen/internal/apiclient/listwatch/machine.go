@@ -18,7 +18,7 @@ type Machine struct {
 	Backoff apiclient.Backoff
 	// State is how the state is asked for after a 410.
 	State Question
-	// Next is what is asked now, or next. The caller sets it to Watch when the initial events of a WatchList have
+	// Next is the request under way, or the next one. The caller sets it to Watch when the initial events of a WatchList have
 	// ended.
 	Next Question
 	// WaitExpired makes the first 410 in a row wait too: many watches would list at once.

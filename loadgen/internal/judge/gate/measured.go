@@ -219,7 +219,7 @@ func (e evidence) sinceFailures(condition string, get func(result.Workload) *flo
 }
 
 // sinceFailure reads a time that the tracker took. A phase that waited for it
-// in vain fails with the time it waited.
+// for nothing fails with the time it waited.
 func sinceFailure(p result.Phase, condition string, get func(result.Workload) *float64) reading {
 	if p.Workload != nil {
 		if v := get(*p.Workload); v != nil {

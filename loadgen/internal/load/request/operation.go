@@ -14,7 +14,7 @@ import (
 // Operation says what the arrivals of a load are. It depends on their number and the seed alone, however many
 // could not be sent.
 type Operation interface {
-	// Kinds are what results are kept apart by. Request.Kind is an index.
+	// Kinds separate results. Request.Kind is an index.
 	Kinds() []Kind
 	// Prepare makes the objects and finds the resources. Errors name verb and object, with a hint.
 	Prepare(ctx context.Context) error

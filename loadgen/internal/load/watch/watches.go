@@ -172,7 +172,7 @@ func (w *Watches) gather() {
 	w.phases.Now().tally.add(sum)
 }
 
-// totals are what was counted so far.
+// totals holds the counts so far.
 func (w *Watches) totals() totals {
 	w.mu.Lock()
 	w.gather()

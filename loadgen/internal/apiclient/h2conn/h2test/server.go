@@ -248,7 +248,7 @@ func Await(t testing.TB, what string, met func() bool) {
 		select {
 		case <-tick.C:
 		case <-late:
-			t.Fatalf("waited in vain for %s", what)
+			t.Fatalf("%s never came", what)
 		}
 	}
 }
