@@ -59,7 +59,7 @@ func incidents() map[string]small {
 			"phases.one-by-one.faults.0.for=2s", "phases.quorum-lost.for=12s", "phases.quorum-lost.faults.0.for=4s", "phases.after.for=6s",
 		}},
 		"etcd-restore": {"", []string{
-			patches, "phases.quorum-lost.load.registers.rate=10/s", "phases.steady.for=5s", "phases.quorum-lost.for=15s", "phases.quorum-lost.faults.0.after=3s", "phases.quorum-lost.faults.0.for=4s",
+			patches, "phases.quorum-lost.load.registers.rate=10/s", "phases.steady.for=5s", "phases.quorum-lost.for=20s", "phases.quorum-lost.faults.0.after=3s", "phases.quorum-lost.faults.0.for=5s",
 			"phases.restore.for=25s", "phases.after.for=5s",
 		}},
 	}

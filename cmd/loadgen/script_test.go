@@ -43,7 +43,7 @@ func useSharedPlane(t *testing.T) {
 
 // room is for planes beside the shared one: they mostly wait. One with several etcd
 // members needs room for two.
-var room = semaphore.NewWeighted(4)
+var room = semaphore.NewWeighted(3)
 
 // awaitRoom waits until there is room for a plane, which the test's end makes again.
 func awaitRoom(t *testing.T, planes int64) {
