@@ -54,9 +54,7 @@ func TestCleanupAfterAKilledRun(t *testing.T) {
 	if left := labelled(t, kubeconfig); len(left) == 0 {
 		t.Fatal("the killed run left nothing: this test tests nothing")
 	}
-	if code := startLoadgen(t, "cleanup", "--kubeconfig", kubeconfig, "--yes").wait(); code != 0 {
-		t.Errorf("cleanup: exit code %d", code)
-	}
+	startLoadgen(t, "cleanup", "--kubeconfig", kubeconfig, "--yes").wantExit(0)
 	wantNothingLeft(t, kubeconfig)
 }
 

@@ -97,21 +97,26 @@ func (w *wire) cut() {
 	w.conns = nil
 }
 
+// lostRun starts a run against the shared plane and cuts its wire.
+func lostRun(t *testing.T) (w *wire, p *loadgenProcess, dir string) {
+	t.Helper()
+	w, kubeconfig := newWire(t)
+	dir = filepath.Join(planetest.Dir(t), "run")
+	p = startLoadgen(t, "run", "testdata/short.yaml", "--out", dir, "--kubeconfig", kubeconfig, "--yes", "--set", "phases.only.for=10m")
+	p.awaitLine("phase only")
+	w.cut()
+	return w, p, dir
+}
+
 // A cluster that goes away ends the run long before its phase ends, is the reason
 // that is reported, and is cleaned up when it is back.
 func TestLostClusterEndsRun(t *testing.T) {
 	useSharedPlane(t)
-	w, kubeconfig := newWire(t)
-	dir := filepath.Join(planetest.Dir(t), "run")
-	p := startLoadgen(t, "run", "testdata/short.yaml", "--out", dir, "--kubeconfig", kubeconfig, "--yes", "--set", "phases.only.for=10m")
-	p.awaitLine("phase only")
-	w.cut()
+	w, p, dir := lostRun(t)
 	p.awaitLine("failed: cluster stormglass (https://" + w.addr + ") is gone: connection refused since ")
 	p.awaitLine("not all is removed yet: the cluster cannot be reached: connection refused")
 	w.mend()
-	if code := p.wait(); code != 4 {
-		t.Errorf("exit code %d\n%s", code, strings.Join(p.said, "\n"))
-	}
+	p.wantExit(4)
 	wantFiles(t, dir)
 	if r := readResult(t, dir); !strings.HasPrefix(r.Reasons[0], "the environment failed: cluster stormglass (") || r.Run.Left != "" {
 		t.Errorf("reasons %q, left %q", r.Reasons, r.Run.Left)
@@ -123,17 +128,11 @@ func TestLostClusterEndsRun(t *testing.T) {
 // what is left and what removes it.
 func TestSecondSignalStillWritesReport(t *testing.T) {
 	useSharedPlane(t)
-	w, kubeconfig := newWire(t)
-	dir := filepath.Join(planetest.Dir(t), "run")
-	p := startLoadgen(t, "run", "testdata/short.yaml", "--out", dir, "--kubeconfig", kubeconfig, "--yes", "--set", "phases.only.for=10m")
-	p.awaitLine("phase only")
-	w.cut()
+	w, p, dir := lostRun(t)
 	p.awaitLine("not all is removed yet")
 	p.signalUntil(syscall.SIGINT, "interrupted: ending in order and removing")
 	p.signalUntil(syscall.SIGTERM, "second signal: ")
-	if code := p.wait(); code != 4 {
-		t.Errorf("exit code %d\n%s", code, strings.Join(p.said, "\n"))
-	}
+	p.wantExit(4)
 	wantFiles(t, dir)
 	left := readResult(t, dir).Run.Left
 	if last := p.said[len(p.said)-1]; last != "loadgen: "+left || !strings.Contains(last, "connection refused") {
@@ -142,9 +141,7 @@ func TestSecondSignalStillWritesReport(t *testing.T) {
 	_, command, _ := strings.Cut(left, "`loadgen ")
 	command, _, _ = strings.Cut(command, "`")
 	w.mend()
-	if code := startLoadgen(t, append(strings.Fields(command), "--yes")...).wait(); code != 0 {
-		t.Errorf("loadgen %s: exit code %d", command, code)
-	}
+	startLoadgen(t, append(strings.Fields(command), "--yes")...).wantExit(0)
 	wantNothingLeft(t, plane.Cluster().Kubeconfigs["admin"])
 }
 
@@ -156,9 +153,7 @@ func TestTwoSignalsOnABundledPlane(t *testing.T) {
 	p.awaitLine("phase only")
 	p.signalUntil(syscall.SIGINT, "interrupted: ending in order; a second signal skips what that waits for")
 	p.signalUntil(syscall.SIGTERM, "second signal: ")
-	if code := p.wait(); code != 3 {
-		t.Errorf("exit code %d\n%s", code, strings.Join(p.said, "\n"))
-	}
+	p.wantExit(3)
 	awaitNoProcess(t, dir, 3*time.Second)
 	wantFiles(t, dir)
 	for _, keys := range []string{"pki", "kubeconfigs"} {

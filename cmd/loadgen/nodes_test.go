@@ -61,9 +61,7 @@ func TestLostClusterEndsNodes(t *testing.T) {
 	w.cut()
 	p.awaitLine("not all is removed yet: the cluster cannot be reached: connection refused")
 	w.mend()
-	if code := p.wait(); code != 4 {
-		t.Errorf("exit code %d", code)
-	}
+	p.wantExit(4)
 	var errs []string
 	for _, line := range p.said {
 		if strings.HasPrefix(line, "loadgen: ") || strings.Contains(line, "dial tcp") {
@@ -88,9 +86,7 @@ func stop(t *testing.T, p *loadgenProcess) {
 	if err := p.cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
-	if code := p.wait(); code != 0 {
-		t.Errorf("exit code %d\n%s", code, strings.Join(p.said, "\n"))
-	}
+	p.wantExit(0)
 }
 
 func deployment(name, spec string) string {

@@ -94,6 +94,14 @@ func (p *loadgenProcess) wait() int {
 	return p.cmd.ProcessState.ExitCode()
 }
 
+// wantExit waits for the end, which must be with the given code.
+func (p *loadgenProcess) wantExit(want int) {
+	p.t.Helper()
+	if code := p.wait(); code != want {
+		p.t.Errorf("exit code %d, want %d\n%s", code, want, strings.Join(p.said, "\n"))
+	}
+}
+
 // awaitNoProcess waits until no process has the directory on its command line.
 func awaitNoProcess(t *testing.T, dir string, within time.Duration) {
 	t.Helper()
@@ -130,15 +138,19 @@ func processesOf(t *testing.T, dir string) []string {
 
 func readResult(t *testing.T, dir string) result.Result {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(dir, result.ResultFile))
+	return readJSON[result.Result](t, filepath.Join(dir, result.ResultFile))
+}
+
+func readJSON[T any](t *testing.T, file string) (value T) {
+	t.Helper()
+	data, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var r result.Result
-	if err := json.Unmarshal(data, &r); err != nil {
+	if err := json.Unmarshal(data, &value); err != nil {
 		t.Fatal(err)
 	}
-	return r
+	return value
 }
 
 // wantPass waits for the end of a run, whose gates must pass. On a machine that ran
@@ -225,9 +237,7 @@ func TestRunOnABundledPlane(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if code := startLoadgen(t, "report", dir).wait(); code != r.ExitCode {
-		t.Errorf("report: exit code %d, of the run %d", code, r.ExitCode)
-	}
+	startLoadgen(t, "report", dir).wantExit(r.ExitCode)
 	wantFiles(t, dir)
 	after, err := os.ReadFile(filepath.Join(dir, result.ResultFile))
 	if err != nil {
@@ -259,9 +269,7 @@ func TestVerdicts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(planetest.Dir(t), "run")
 			p := startLoadgen(t, "run", "testdata/short.yaml", "--out", dir, "--set", c.set, "--kubeconfig", plane.Cluster().Kubeconfigs["admin"], "--yes")
-			if code := p.wait(); code != c.code {
-				t.Errorf("exit code %d, want %d\n%s", code, c.code, strings.Join(p.said, "\n"))
-			}
+			p.wantExit(c.code)
 			wantFiles(t, dir)
 		})
 	}
@@ -272,9 +280,7 @@ func TestMetricDisabledUpstreamIsNoData(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(planetest.Dir(t), "run")
 	p := startRun(t, "testdata/short.yaml", "--out", dir, "--set", "controlPlane.apiServer.flags.disabled-metrics=apiserver_request_sli_duration_seconds")
-	if code := p.wait(); code != 3 {
-		t.Errorf("exit code %d, want 3\n%s", code, strings.Join(p.said, "\n"))
-	}
+	p.wantExit(3)
 	wantFiles(t, dir)
 }
 
@@ -293,9 +299,7 @@ func TestKill(t *testing.T) {
 			}
 			p.wait()
 			awaitNoProcess(t, dir, 3*time.Second)
-			if code := startLoadgen(t, "report", dir).wait(); code != 3 {
-				t.Errorf("report of a killed run: exit code %d, want 3", code)
-			}
+			startLoadgen(t, "report", dir).wantExit(3)
 		})
 	}
 }
@@ -326,9 +330,7 @@ func TestPlaneDies(t *testing.T) {
 			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 				t.Fatal(err)
 			}
-			if code := p.wait(); code != 4 {
-				t.Errorf("exit code %d, want 4\n%s", code, strings.Join(p.said, "\n"))
-			}
+			p.wantExit(4)
 			awaitNoProcess(t, dir, 3*time.Second)
 			if r := readResult(t, dir); !strings.HasPrefix(r.Reasons[0], reason) {
 				t.Errorf("the first reason is %q, want %q", r.Reasons[0], reason)
@@ -356,9 +358,7 @@ func TestRunEndsWithItsParent(t *testing.T) {
 	p.start()
 	p.awaitLine("phase only")
 	alive.Close()
-	if code := p.wait(); code != 3 {
-		t.Errorf("exit code %d, want 3\n%s", code, strings.Join(p.said, "\n"))
-	}
+	p.wantExit(3)
 	awaitNoProcess(t, dir, 3*time.Second)
 	wantFiles(t, dir)
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"slices"
@@ -27,9 +26,7 @@ func TestVariantsWithAFaultAndAnInterrupt(t *testing.T) {
 	if err := p.cmd.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
-	if code := p.wait(); code != 3 {
-		t.Errorf("exit code %d\n%s", code, strings.Join(p.said, "\n"))
-	}
+	p.wantExit(3)
 	awaitNoProcess(t, dir, 3*time.Second)
 	wantFiles(t, filepath.Join(dir, "long"))
 
@@ -58,23 +55,14 @@ func TestVariantsWithAFaultAndAnInterrupt(t *testing.T) {
 	}
 
 	wantCompared(t, dir)
-	if code := startLoadgen(t, "report", dir).wait(); code != 3 {
-		t.Errorf("report: exit code %d", code)
-	}
+	startLoadgen(t, "report", dir).wantExit(3)
 	wantCompared(t, dir)
 }
 
 // wantCompared looks for what became of each variant.
 func wantCompared(t *testing.T, dir string) {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(dir, result.ComparisonFile))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var c result.Comparison
-	if err := json.Unmarshal(data, &c); err != nil {
-		t.Fatal(err)
-	}
+	c := readJSON[result.Comparison](t, filepath.Join(dir, result.ComparisonFile))
 	var ran []bool
 	for _, v := range c.Variants {
 		ran = append(ran, v.NotRun == "")
