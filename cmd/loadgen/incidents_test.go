@@ -30,7 +30,7 @@ func incidents() map[string]small {
 			"phases.rollout.load.agents.count=1000", "phases.rollout.load.agents.rate=200/s", "phases.rollout.actions.web.replicas=20",
 		}},
 		"stacked-etcd": {"stacked", []string{second, "phases.steady.for=6s", "phases.contention.for=8s", "phases.contention.faults.0.writers=48", "phases.after.for=8s"}},
-		"slow-fsync":   {"100ms", []string{second, "phases.steady.for=6s", "phases.slow.for=6s", "phases.after.for=6s"}},
+		"slow-fsync":   {"100ms", []string{second, "phases.steady.for=8s", "phases.slow.for=8s", "phases.after.for=8s"}},
 		"scheduler-scale": {"percent-10", []string{
 			second, "nodes.count=50", "controlPlane.controllerManager.qps=20", "controlPlane.controllerManager.burst=30",
 			"phases.steady.for=6s", "phases.schedule.actions.apart.replicas=200", "phases.after.for=6s",
@@ -43,7 +43,7 @@ func incidents() map[string]small {
 			second, "phases.steady.for=6s", "phases.slow-network.for=6s", "phases.freezes.for=10s", "phases.freezes.faults.0.repeat=1",
 			"phases.freezes.faults.0.every=0s", "phases.freezes.faults.0.for=4s", "phases.slow-network.faults.0.delay=100ms", "phases.after.for=8s",
 		}},
-		"slow-verbs":   {"slow-disk", []string{second, "phases.steady.for=6s", "phases.cause.for=6s", "phases.after.for=6s", "background.list.objects=100"}},
+		"slow-verbs":   {"slow-disk", []string{second, "phases.steady.for=8s", "phases.cause.for=8s", "phases.after.for=8s", "background.list.objects=100"}},
 		"watch-storm":  {"watch-list", []string{second, "phases.flood.load.crowd.count=300", "phases.steady.for=6s", "phases.storm.for=45s", "phases.after.for=6s"}},
 		"rollout-hops": {"qps-20", []string{second, "nodes.count=20", "phases.steady.for=6s", "phases.rollout.actions.web.replicas=200", "phases.after.for=6s"}},
 		"node-loss": {"30-percent", []string{
