@@ -48,7 +48,7 @@ unit: export STORMGLASS_LOADGEN = $(BIN)/loadgen
 unit: export STORMGLASS_TOOLS = $(BIN)/tools
 unit: build tools browser
 	others=$$(go list ./... | grep -vE '^[^/]+/[^/]+/[^/]+/($(subst $() ,|,$(PLANES)))$$'); \
-	nice -n 5 $(GO_TEST) $$others & \
+	nice -n 10 $(GO_TEST) $$others & \
 	$(GO_TEST) $(addprefix ./,$(PLANES)); status=$$?; \
 	wait $$! && exit $$status
 
