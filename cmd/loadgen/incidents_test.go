@@ -41,7 +41,7 @@ func incidents() map[string]small {
 		}},
 		"leader-changes": {"timers-default", []string{
 			second, "phases.steady.for=6s", "phases.slow-network.for=6s", "phases.freezes.for=10s", "phases.freezes.faults.0.repeat=1",
-			"phases.freezes.faults.0.every=0s", "phases.freezes.faults.0.for=4s", "phases.slow-network.faults.0.delay=100ms", "phases.after.for=8s",
+			"phases.freezes.faults.0.every=0s", "phases.freezes.faults.0.for=4s", "phases.slow-network.faults.0.delay=200ms", "phases.after.for=8s",
 		}},
 		"slow-verbs":   {"slow-disk", []string{second, "phases.steady.for=8s", "phases.cause.for=8s", "phases.after.for=8s", "background.list.objects=100"}},
 		"watch-storm":  {"watch-list", []string{second, "phases.flood.load.crowd.count=300", "phases.steady.for=6s", "phases.storm.for=45s", "phases.after.for=6s"}},

@@ -41,9 +41,9 @@ func useSharedPlane(t *testing.T) {
 	t.Cleanup(sharedPlane.Unlock)
 }
 
-// room is for planes beside the shared one: they mostly wait. One with several etcd
-// members needs room for two.
-var room = semaphore.NewWeighted(3)
+// room is for planes beside the shared one: two wait long enough to share two cores. One
+// with several etcd members needs all of it.
+var room = semaphore.NewWeighted(2)
 
 // awaitRoom waits until there is room for a plane, which the test's end makes again.
 func awaitRoom(t *testing.T, planes int64) {
