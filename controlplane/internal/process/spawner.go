@@ -156,7 +156,7 @@ type Child struct {
 	exit    Exit
 }
 
-// Exit is how a child ended.
+// Exit describes the end of a child.
 type Exit struct {
 	At time.Time
 	// Code is the exit code, or -1 if Signal ended it.
@@ -196,7 +196,7 @@ func (c *Child) Ended() bool {
 	}
 }
 
-// Exit is how the child ended. Ask after Done.
+// Exit describes the end of the child. Call it after Done.
 func (c *Child) Exit() Exit { return c.exit }
 
 // Signal sends a signal. A child that has ended already is no error.

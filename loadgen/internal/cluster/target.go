@@ -249,9 +249,9 @@ func (t *Target) cleanup(ctx context.Context, c *cleaner) error {
 }
 
 const (
-	// firstNotice is how long a wait may take before a person is told of it.
+	// firstNotice is the length of a wait after which it is logged.
 	firstNotice = 3 * time.Second
-	// noticeInterval is how often they are told that it goes on.
+	// noticeInterval is the time between later logs of the same wait.
 	noticeInterval = 10 * time.Second
 )
 

@@ -237,7 +237,7 @@ func hexRune(digits []byte) (r rune) {
 	return r
 }
 
-// plain is how many bytes at the head of p are neither quote nor backslash nor control characters, eight at a
+// plain counts the bytes at the head of p that are neither quote nor backslash nor control characters, eight at a
 // time.
 func plain(p []byte) int {
 	const low, high = 0x0101010101010101, 0x8080808080808080

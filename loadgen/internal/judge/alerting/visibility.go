@@ -170,12 +170,12 @@ func text(metric string, matchers []*labels.Matcher) string {
 
 // Reach is when an alert can see something at all.
 type Reach struct {
-	// Every is how often it is evaluated, or the slowest of the records that it
+	// Every is its evaluation interval, or that of the slowest of the records that it
 	// reads, if that is more seldom.
 	Every time.Duration
-	// For is how long its condition has to hold before it fires.
+	// For is the time that its condition has to hold before it fires.
 	For time.Duration
-	// Back is how far at the least it looks back: the offset of its group, and of
+	// Back is the least time that it looks back: the offset of its group, and of
 	// the selector that has the smallest one. It sees nothing of what was after.
 	Back time.Duration
 }
@@ -249,7 +249,7 @@ func (s Ruleset) back(expr string, within []string) time.Duration {
 	return max(least, 0)
 }
 
-// recorded is how far back records of a name look, 0 where there is none.
+// recorded is the time that records of a name look back, 0 where there is none.
 func (s Ruleset) recorded(name string, within []string) time.Duration {
 	least := time.Duration(-1)
 	for _, g := range s {

@@ -270,7 +270,7 @@ type fitness struct {
 	why string
 	// fault that kept the target away for a time, by its kind; empty: none did.
 	fault string
-	// known is how much of the window lies between two scrapes of one process: what
+	// known is the part of the window that lies between two scrapes of one process: what
 	// it counted then is told in full. What a process had counted since its last scrape
 	// is gone with it.
 	known, window time.Duration

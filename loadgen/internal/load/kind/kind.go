@@ -98,7 +98,7 @@ func newHistory(m *making, at scenario.PlacedLoad) (load.Load, error) {
 	})
 }
 
-// drainTimeout is how long watches may be silent after the last write before
+// drainTimeout is the time that watches may be silent after the last write before
 // what has not arrived counts as lost.
 const drainTimeout = 10 * time.Second
 

@@ -238,7 +238,7 @@ func metadata(head []byte, f field) (value []byte, known bool) {
 	return value, true
 }
 
-// mostBefore is how many fields may stand before a wanted one. It bounds the work of an answer.
+// mostBefore is the largest number of fields before a wanted one. It bounds the work of an answer.
 const mostBefore = 8
 
 // member returns the beginning of a field's contents from the head of a message.
