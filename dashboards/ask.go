@@ -56,15 +56,6 @@ func NewAsker() (*Asker, error) {
 	return a, nil
 }
 
-// Records are the names of all recording rules.
-func (a *Asker) Records() map[string]bool {
-	all := map[string]bool{}
-	for name := range a.records {
-		all[name] = true
-	}
-	return all
-}
-
 // Expand fills in the variables, each of labels with what matches everything.
 // The result is PromQL.
 func Expand(expr string, w Window) string {

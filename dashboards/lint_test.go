@@ -3,8 +3,10 @@ package dashboards
 import (
 	"encoding/json"
 	"fmt"
-	"io/fs"
+	"maps"
 	"os"
+	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -13,6 +15,9 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
+
+// description is the panel's text as Grafana shows it.
+func (p Panel) description() string { return p.Tells + "\n\nDo: " + p.Do }
 
 func mustLoad(t *testing.T) []Dashboard {
 	t.Helper()
@@ -65,9 +70,9 @@ func TestPanels(t *testing.T) {
 		if !slices.Contains([]string{"timeseries", "stat", "table", "heatmap", "state-timeline"}, p.Kind) {
 			t.Errorf("%s is a %s, which the report does not draw", name, p.Kind)
 		}
-		tells, do, ok := strings.Cut(p.Description, "\n\nDo: ")
+		tells, do, ok := strings.Cut(p.description(), "\n\nDo: ")
 		if !ok || len(tells) < 20 || len(do) < 20 {
-			t.Errorf("%s: the description does not say what is shown and what to do: %q", name, p.Description)
+			t.Errorf("%s: the description does not say what is shown and what to do: %q", name, p.description())
 		}
 		if strings.HasSuffix(do, ".") != true || strings.HasSuffix(tells, ".") != true {
 			t.Errorf("%s: the description is not in sentences", name)
@@ -75,21 +80,22 @@ func TestPanels(t *testing.T) {
 		if p.Unit == "" {
 			t.Errorf("%s has no unit", name)
 		}
-		if len(p.Steps) == 0 || p.Steps[0].Value != nil {
+		steps := p.Steps()
+		if len(steps) == 0 || steps[0].Value != nil {
 			t.Errorf("%s: the thresholds do not begin with a colour for the lowest", name)
 		}
-		for i := 2; i < len(p.Steps); i++ {
-			if *p.Steps[i].Value <= *p.Steps[i-1].Value {
+		for i := 2; i < len(steps); i++ {
+			if *steps[i].Value <= *steps[i-1].Value {
 				t.Errorf("%s: the thresholds do not rise", name)
 			}
 		}
-		if p.Lines != (p.Kind == "timeseries" && len(p.Steps) > 1) {
-			t.Errorf("%s: its thresholds are drawn: %v", name, p.Lines)
+		if p.DrawsSteps() != (p.Kind == "timeseries" && len(steps) > 1) {
+			t.Errorf("%s: its thresholds are drawn: %v", name, p.DrawsSteps())
 		}
-		if len(p.Targets) == 0 {
+		if len(p.Queries) == 0 {
 			t.Errorf("%s asks nothing", name)
 		}
-		for _, x := range p.Targets {
+		for _, x := range p.Queries {
 			if x.Legend == "" && p.Kind != "table" {
 				t.Errorf("%s %s: its series have no names", name, x.RefID)
 			}
@@ -106,35 +112,32 @@ func TestPanels(t *testing.T) {
 	}
 }
 
-// TestProof: proof.json is about panels that there are, and a panel that shows
-// words instead of data has a reason for each of its queries.
-func TestProof(t *testing.T) {
-	known := map[string]Panel{}
-	each(t, func(d Dashboard, _ string, p Panel) { known[d.UID+"/"+p.Title] = p })
-	var proofs []Proof
-	if err := json.Unmarshal(proofFile, &proofs); err != nil {
+// TestReasons: a reason says why a query may be empty, and a panel that shows words instead
+// of data has a reason for each of its queries.
+func TestReasons(t *testing.T) {
+	var reasons map[string]Reason
+	if err := decode("reasons.yaml", &reasons); err != nil {
 		t.Fatal(err)
 	}
-	for _, proof := range proofs {
-		p, ok := known[proof.Dashboard+"/"+proof.Panel]
-		if !ok {
-			t.Errorf("%s has no panel %q", proof.Dashboard, proof.Panel)
-		}
-		for id, reason := range proof.Empty {
-			if !slices.ContainsFunc(p.Targets, func(x Target) bool { return x.RefID == id }) {
-				t.Errorf("%s has no query %s", proof.Panel, id)
-			}
-			if reason.Text == "" || reason.Unless == "" {
-				t.Errorf("%s %s: a reason says why, and what would refute it", proof.Panel, id)
-			}
-		}
-	}
+	unused := maps.Clone(reasons)
 	each(t, func(_ Dashboard, name string, p Panel) {
-		all := !slices.ContainsFunc(p.Targets, func(x Target) bool { return x.Empty == nil })
-		if all != (p.NoValue != "") {
-			t.Errorf("%s: may be empty: %v, and says then %q", name, all, p.NoValue)
+		for _, q := range p.Queries {
+			delete(unused, q.Empty)
+			if (q.Reason != nil) != (q.Empty != "") {
+				t.Errorf("%s %s: it may be empty as %q, and its reason is %v", name, q.RefID, q.Empty, q.Reason)
+			}
+			if r := q.Reason; r != nil && (r.Text == "" || r.Unless == "" || r.Text != reasons[q.Empty].Text) {
+				t.Errorf("%s %s: a reason says why, and what would refute it: %+v", name, q.RefID, r)
+			}
+		}
+		all := !slices.ContainsFunc(p.Queries, func(q Query) bool { return q.Reason == nil })
+		if all != (p.NoData() != "") {
+			t.Errorf("%s: may be empty: %v, and says then %q", name, all, p.NoData())
 		}
 	})
+	for name := range unused {
+		t.Errorf("no query is empty as %s", name)
+	}
 }
 
 // TestPartition: the run that shows what partitions move is a scenario.
@@ -167,20 +170,13 @@ func TestGrid(t *testing.T) {
 	})
 }
 
-// raw is a file as it is, for what Dashboard leaves out.
+// raw is a file as it is.
 type raw struct {
-	Panels []struct {
-		ID         int       `json:"id"`
-		Type       string    `json:"type"`
-		Datasource sourceRef `json:"datasource"`
-		Targets    []struct {
-			Datasource sourceRef `json:"datasource"`
-		} `json:"targets"`
-		Links []struct {
-			URL string `json:"url"`
-		} `json:"links"`
-	} `json:"panels"`
-	Links []struct {
+	UID         string     `json:"uid"`
+	Title       string     `json:"title"`
+	Description string     `json:"description"`
+	Panels      []rawPanel `json:"panels"`
+	Links       []struct {
 		URL         string `json:"url"`
 		IncludeVars bool   `json:"includeVars"`
 	} `json:"links"`
@@ -202,15 +198,168 @@ type raw struct {
 	} `json:"annotations"`
 }
 
+type rawPanel struct {
+	ID          int       `json:"id"`
+	Type        string    `json:"type"`
+	Title       string    `json:"title"`
+	Description string    `json:"description"`
+	Datasource  sourceRef `json:"datasource"`
+	GridPos     struct {
+		X, Y, W, H uint32
+	} `json:"gridPos"`
+	Targets []struct {
+		Datasource   sourceRef `json:"datasource"`
+		RefID        string    `json:"refId"`
+		Expr         string    `json:"expr"`
+		LegendFormat string    `json:"legendFormat"`
+		Instant      bool      `json:"instant"`
+	} `json:"targets"`
+	Links []struct {
+		URL string `json:"url"`
+	} `json:"links"`
+	FieldConfig struct {
+		Defaults struct {
+			Unit       string   `json:"unit"`
+			NoValue    string   `json:"noValue"`
+			Min        *float64 `json:"min"`
+			Max        float64  `json:"max"`
+			Thresholds struct {
+				Steps []Step `json:"steps"`
+			} `json:"thresholds"`
+			Custom struct {
+				AxisSoftMax       float64 `json:"axisSoftMax"`
+				ScaleDistribution struct {
+					Type string `json:"type"`
+				} `json:"scaleDistribution"`
+				Stacking struct {
+					Mode string `json:"mode"`
+				} `json:"stacking"`
+				ThresholdsStyle struct {
+					Mode string `json:"mode"`
+				} `json:"thresholdsStyle"`
+			} `json:"custom"`
+		} `json:"defaults"`
+	} `json:"fieldConfig"`
+	Options struct {
+		ReduceOptions struct {
+			Calcs []string `json:"calcs"`
+		} `json:"reduceOptions"`
+		YAxis struct {
+			Unit string `json:"unit"`
+		} `json:"yAxis"`
+	} `json:"options"`
+	Transformations []struct {
+		ID      string `json:"id"`
+		Options struct {
+			ExcludeByName map[string]bool   `json:"excludeByName"`
+			RenameByName  map[string]string `json:"renameByName"`
+		} `json:"options"`
+	} `json:"transformations"`
+}
+
+// panel is what the JSON says of a panel, as the YAML has it.
+func (r rawPanel) panel() (p Panel, steps []Step, drawn bool, softMax float64, noData string) {
+	f := r.FieldConfig.Defaults
+	p = Panel{
+		Kind: r.Type, Title: r.Title, Unit: f.Unit, X: r.GridPos.X, Y: r.GridPos.Y, W: r.GridPos.W, H: r.GridPos.H, Max: f.Max,
+		Log: f.Custom.ScaleDistribution.Type == "log", Stacked: f.Custom.Stacking.Mode == "normal",
+	}
+	p.Tells, p.Do, _ = strings.Cut(r.Description, "\n\nDo: ")
+	if f.Min != nil {
+		p.Min = *f.Min
+	}
+	if r.Type == "heatmap" {
+		p.Unit = r.Options.YAxis.Unit
+	}
+	if calcs := r.Options.ReduceOptions.Calcs; len(calcs) > 0 && calcs[0] != "lastNotNull" {
+		p.Calc = calcs[0]
+	}
+	for _, t := range r.Transformations {
+		if t.ID == "organize" {
+			p.Hidden, p.Renamed = slices.Sorted(maps.Keys(t.Options.ExcludeByName)), t.Options.RenameByName
+		}
+	}
+	for _, t := range r.Targets {
+		p.Queries = append(p.Queries, Query{RefID: t.RefID, Expr: t.Expr, Legend: t.LegendFormat})
+	}
+	drawn = f.Custom.ThresholdsStyle.Mode != "" && f.Custom.ThresholdsStyle.Mode != "off"
+	return p, f.Thresholds.Steps, drawn, f.Custom.AxisSoftMax, f.NoValue
+}
+
+// TestJSON: the JSON that a Grafana takes says of each panel what the YAML says.
+func TestJSON(t *testing.T) {
+	boards := map[string]Dashboard{}
+	for _, d := range mustLoad(t) {
+		boards[d.UID] = d
+	}
+	each2(t, func(uid string, r raw) {
+		d := boards[uid]
+		if r.UID != d.UID || r.Title != d.Title || r.Description != d.Tells {
+			t.Errorf("%s is %s, %q: %q", uid, r.UID, r.Title, r.Description)
+		}
+		at := 0
+		next := func() (p rawPanel) {
+			if at < len(r.Panels) {
+				p = r.Panels[at]
+			}
+			at++
+			return p
+		}
+		for _, row := range d.Rows {
+			if heading := next(); heading.Type != "row" || heading.Title != row.Title || heading.GridPos.Y != row.Panels[0].Y-1 {
+				t.Errorf("%s: row %q is %+v", uid, row.Title, heading)
+			}
+			for _, want := range row.Panels {
+				written := next()
+				got, steps, drawn, softMax, noData := written.panel()
+				if min := written.FieldConfig.Defaults.Min; (min == nil) != (want.Log && want.Min == 0) {
+					t.Errorf("%s: %s begins at %v", uid, want.Title, min)
+				}
+				for _, q := range written.Targets {
+					if q.Instant != (want.Kind == "table") {
+						t.Errorf("%s: %s asks for one moment: %v", uid, want.Title, q.Instant)
+					}
+				}
+				if !reflect.DeepEqual(steps, want.Steps()) || drawn != want.DrawsSteps() || softMax != want.SoftMax() || noData != want.NoData() {
+					t.Errorf("%s: %s has the thresholds %v (%v), %v, %q", uid, want.Title, steps, drawn, softMax, noData)
+				}
+				want.Warn, want.Bad, want.Falls, want.More, want.Moves = 0, 0, false, "", nil // compared above, or no part of it
+				want.Hidden = slices.Sorted(slices.Values(want.Hidden))
+				want.Queries = slices.Clone(want.Queries)
+				for i := range want.Queries {
+					want.Queries[i].Empty, want.Queries[i].Reason = "", nil
+				}
+				if len(got.Renamed) == 0 && len(want.Renamed) == 0 {
+					got.Renamed = want.Renamed
+				}
+				if !reflect.DeepEqual(got, want) {
+					t.Errorf("%s: the JSON says\n%+v\nand the YAML\n%+v", uid, got, want)
+				}
+			}
+		}
+		if at != len(r.Panels) {
+			t.Errorf("%s has %d panels, want %d", uid, len(r.Panels), at)
+		}
+	})
+}
+
 type sourceRef struct {
 	Type string `json:"type"`
 	UID  string `json:"uid"`
 }
 
+func order(t *testing.T) (uids []string) {
+	t.Helper()
+	for _, d := range mustLoad(t) {
+		uids = append(uids, d.UID)
+	}
+	return uids
+}
+
 func each2(t *testing.T, visit func(uid string, d raw)) {
 	t.Helper()
-	for _, uid := range Order() {
-		text, err := fs.ReadFile(Files(), uid+".json")
+	for _, uid := range order(t) {
+		text, err := os.ReadFile(filepath.Join("json", uid+".json"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -227,6 +376,7 @@ func each2(t *testing.T, visit func(uid string, d raw)) {
 // instances that were chosen do not come along: of another component they would
 // leave every panel empty.
 func TestVariablesAndLinks(t *testing.T) {
+	all := order(t)
 	chosen := sourceRef{"prometheus", "${datasource}"}
 	link := regexp.MustCompile(`^/d/([a-z-]+)\?\$\{datasource:queryparam\}&\$\{cluster:queryparam\}&\$\{__url_time_range\}$`)
 	each2(t, func(uid string, d raw) {
@@ -246,7 +396,7 @@ func TestVariablesAndLinks(t *testing.T) {
 				linked = append(linked, m[1])
 			}
 		}
-		if slices.Sort(linked); !slices.Equal(linked, slices.Sorted(slices.Values(Order()))) {
+		if slices.Sort(linked); !slices.Equal(linked, slices.Sorted(slices.Values(all))) {
 			t.Errorf("%s does not link to each of the others with what was chosen: %+v", uid, d.Links)
 		}
 		ids := map[int]bool{}
@@ -264,7 +414,7 @@ func TestVariablesAndLinks(t *testing.T) {
 				}
 			}
 			for _, l := range p.Links {
-				if m := link.FindStringSubmatch(l.URL); m == nil || !slices.Contains(Order(), m[1]) || m[1] == uid {
+				if m := link.FindStringSubmatch(l.URL); m == nil || !slices.Contains(all, m[1]) || m[1] == uid {
 					t.Errorf("%s: panel %d links to %s", uid, p.ID, l.URL)
 				}
 			}

@@ -30,10 +30,10 @@ func mustAsker(t *testing.T) *Asker {
 func exprs(t *testing.T, visit func(name, expr string)) {
 	t.Helper()
 	each(t, func(_ Dashboard, name string, p Panel) {
-		for _, x := range p.Targets {
+		for _, x := range p.Queries {
 			visit(name+" "+x.RefID, x.Expr)
-			if x.Empty != nil {
-				visit(name+" "+x.RefID+", its reason", x.Empty.Unless)
+			if x.Reason != nil {
+				visit(name+" "+x.RefID+", its reason", x.Reason.Unless)
 			}
 		}
 	})
@@ -101,7 +101,7 @@ func TestQueries(t *testing.T) {
 	for _, f := range metricnames.For(metricnames.Dashboards) {
 		unused[f.Name] = true
 	}
-	records := mustAsker(t).Records()
+	records := mustAsker(t).records
 	exprs(t, func(name, expr string) {
 		reason := strings.HasSuffix(name, "its reason")
 		selectors(t, name, expr, func(s *parser.VectorSelector, path []parser.Node) {
@@ -112,7 +112,7 @@ func TestQueries(t *testing.T) {
 			if !reason && has["cluster"] != ".*" {
 				t.Errorf("%s: %s does not choose a cluster", name, s)
 			}
-			if records[s.Name] {
+			if records[s.Name] != nil {
 				return
 			}
 			f, ok := family(known, s.Name)
@@ -156,14 +156,14 @@ func TestQueries(t *testing.T) {
 func TestInstances(t *testing.T) {
 	// Whole by their nature.
 	exempt := []string{"Alerts that fire", "Lease writes, at the server", "Scrapes took"}
-	records := mustAsker(t).Records()
+	records := mustAsker(t).records
 	each(t, func(_ Dashboard, name string, p Panel) {
 		if slices.Contains(exempt, p.Title) {
 			return
 		}
-		for _, x := range p.Targets {
+		for _, x := range p.Queries {
 			selectors(t, name, x.Expr, func(s *parser.VectorSelector, _ []parser.Node) {
-				wants := !records[s.Name] || strings.HasPrefix(s.Name, "instance")
+				wants := records[s.Name] == nil || strings.HasPrefix(s.Name, "instance")
 				has := slices.ContainsFunc(s.LabelMatchers, func(m *labels.Matcher) bool { return m.Name == "instance" })
 				if has != wants {
 					t.Errorf("%s %s: %s chooses an instance: %v", name, x.RefID, s, has)
@@ -193,7 +193,7 @@ func TestAsk(t *testing.T) {
 			}
 		})
 	})
-	records := slices.Collect(maps.Keys(a.Records()))
+	records := slices.Collect(maps.Keys(a.records))
 	seen := slices.DeleteFunc(records, func(r string) bool { return !used[r] })
 	if len(seen) < 20 {
 		t.Errorf("the dashboards read %d records only: %q", len(seen), seen)

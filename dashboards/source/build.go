@@ -1,3 +1,13 @@
+// Package source writes the dashboards as Grafana's JSON, with Grafana's own SDK, from the YAML
+// files beside it, which package dashboards reads. No program imports it.
+//
+//	go test ./dashboards/source -update
+//
+// writes dashboards/json and docs/reference/dashboards.md.
+//
+// The SDK is pinned at v0.0.12: the newest version in which the schema that every
+// Grafana imports and provisions from files (v1) is not deprecated, and in which
+// the strict decoder, which the tests use, reports errors correctly.
 package source
 
 import (
@@ -17,37 +27,25 @@ import (
 // tag marks the dashboards for Grafana's search.
 const tag = "stormglass"
 
-// Files returns the JSON of each dashboard by its UID, and proof.json. An error
-// means that the SDK refuses a dashboard.
-func Files() (boardFiles map[string][]byte, proof []byte, err error) {
-	boardFiles = map[string][]byte{}
-	var proofs []dashboards.Proof
-	all, err := boards()
+// Files returns the JSON of each dashboard by its UID. An error means that the SDK refuses a
+// dashboard.
+func Files() (map[string][]byte, error) {
+	all, err := dashboards.Load()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	for _, b := range all {
-		if boardFiles[b.UID], err = b.json(all); err != nil {
-			return nil, nil, fmt.Errorf("%s: %w", b.UID, err)
+	written := map[string][]byte{}
+	for _, d := range all {
+		if written[d.UID], err = encode(d, all); err != nil {
+			return nil, fmt.Errorf("%s: %w", d.UID, err)
 		}
-		proofs = append(proofs, b.proofs()...)
 	}
-	proof, err = indented(proofs)
-	return boardFiles, proof, err
+	return written, nil
 }
 
-func indented(v any) ([]byte, error) {
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false) // > in a query stays readable
-	enc.SetIndent("", "  ")
-	err := enc.Encode(v)
-	return buf.Bytes(), err
-}
-
-// json builds the dashboard and adds fields that the SDK lacks.
-func (b board) json(all []board) ([]byte, error) {
-	built, err := b.build(all)
+// encode builds the dashboard and adds fields that the SDK lacks.
+func encode(d dashboards.Dashboard, all []dashboards.Dashboard) ([]byte, error) {
+	built, err := build(d, all)
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +63,12 @@ func (b board) json(all []board) ([]byte, error) {
 		}
 	}
 	unhide(doc)
-	return indented(doc)
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false) // > in a query stays readable
+	enc.SetIndent("", "  ")
+	err = enc.Encode(doc)
+	return buf.Bytes(), err
 }
 
 // unhide removes the SDK's default for links and annotations, which hides them in
@@ -86,7 +89,7 @@ func unhide(v any) {
 	}
 }
 
-func (b board) build(all []board) (dashboard.Dashboard, error) {
+func build(b dashboards.Dashboard, all []dashboards.Dashboard) (dashboard.Dashboard, error) {
 	d := dashboard.NewDashboardBuilder(b.Title).Uid(b.UID).Description(b.Tells).Tags([]string{tag}).
 		Timezone("browser").Time("now-1h", "now").Refresh("10s").Tooltip(dashboard.DashboardCursorSyncCrosshair)
 	for _, other := range all {
@@ -94,28 +97,20 @@ func (b board) build(all []board) (dashboard.Dashboard, error) {
 			d.Link(linkTo(other.UID, strings.TrimPrefix(other.Title, "Stormglass / ")).Tooltip(other.Tells))
 		}
 	}
-	for _, v := range b.variables() {
+	for _, v := range variables(b.Jobs) {
 		d.WithVariable(v)
 	}
 	for _, m := range marks() {
 		d.Annotation(m.builder())
 	}
-	id, y := uint32(0), uint32(0)
+	id := uint32(0)
 	for _, r := range b.Rows {
 		id++
-		d.WithRow(dashboard.NewRowBuilder(r.Title).Id(id).GridPos(dashboard.GridPos{W: 24, H: 1, Y: y}))
-		y++
-		x, tallest := uint32(0), uint32(0)
+		d.WithRow(dashboard.NewRowBuilder(r.Title).Id(id).GridPos(dashboard.GridPos{W: 24, H: 1, Y: r.Panels[0].Y - 1}))
 		for _, p := range r.Panels {
-			w, h := p.size()
-			if x+w > 24 {
-				x, y, tallest = 0, y+tallest, 0
-			}
 			id++
-			d.WithPanel(p.builder(id, dashboard.GridPos{X: x, Y: y, W: w, H: h}))
-			x, tallest = x+w, max(tallest, h)
+			d.WithPanel(panel{p}.builder(id))
 		}
-		y += tallest
 	}
 	return d.Build()
 }
@@ -129,22 +124,11 @@ func linkTo(uid, title string) *dashboard.DashboardLinkBuilder {
 		Url("/d/" + uid + "?${datasource:queryparam}&${cluster:queryparam}&${__url_time_range}")
 }
 
-func (p panel) size() (w, h uint32) {
-	w, h = p.W, p.H
-	if w == 0 {
-		w = 8
-	}
-	if h == 0 {
-		h = 8
-	}
-	return w, h
-}
-
 func chosenSource() common.DataSourceRef {
 	return common.DataSourceRef{Type: cog.ToPtr("prometheus"), Uid: cog.ToPtr("${datasource}")}
 }
 
-func (b board) variables() []cog.Builder[dashboard.VariableModel] {
+func variables(jobs string) []cog.Builder[dashboard.VariableModel] {
 	text := func(s string) dashboard.StringOrArrayOfString { return dashboard.StringOrArrayOfString{String: &s} }
 	all := dashboard.VariableOption{Selected: cog.ToPtr(true), Text: text("All"), Value: text("$__all")}
 	query := func(name, label, q string) *dashboard.QueryVariableBuilder {
@@ -156,7 +140,7 @@ func (b board) variables() []cog.Builder[dashboard.VariableModel] {
 	return []cog.Builder[dashboard.VariableModel]{
 		dashboard.NewDatasourceVariableBuilder("datasource").Label("Data source").Type("prometheus"),
 		query("cluster", "Cluster", "label_values(up, cluster)"),
-		query("instance", "Instance", `label_values(up{`+b.Jobs+`, cluster=~"$cluster"}, instance)`).Multi(true),
+		query("instance", "Instance", `label_values(up{`+jobs+`, cluster=~"$cluster"}, instance)`).Multi(true),
 	}
 }
 
@@ -184,27 +168,3 @@ func (m mark) builder() *dashboard.AnnotationQueryBuilder {
 	return dashboard.NewAnnotationQueryBuilder().Name(m.name).Datasource(chosenSource()).Enable(true).Hide(false).IconColor(m.colour).
 		Target(prometheus.NewDataqueryBuilder().Expr(m.expr).RefId("Anno").Range())
 }
-
-// proofs returns the entries of the dashboard's panels in proof.json.
-func (b board) proofs() []dashboards.Proof {
-	var all []dashboards.Proof
-	for _, r := range b.Rows {
-		for _, p := range r.Panels {
-			proof := dashboards.Proof{Dashboard: b.UID, Panel: p.Title, Moves: p.Moves}
-			for i, q := range p.Queries {
-				if q.reason != nil {
-					if proof.Empty == nil {
-						proof.Empty = map[string]dashboards.Reason{}
-					}
-					proof.Empty[refID(i)] = *q.reason
-				}
-			}
-			if proof.Moves != nil || proof.Empty != nil {
-				all = append(all, proof)
-			}
-		}
-	}
-	return all
-}
-
-func refID(i int) string { return string(rune('A' + i)) }

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/stormglass/stormglass/dashboards"
 )
 
 // TestDoc keeps docs/reference/dashboards.md equal to the dashboards.
@@ -22,9 +24,9 @@ func TestDoc(t *testing.T) {
 	equal(t, "../../docs/reference/dashboards.md", []byte(b.String()))
 }
 
-func allBoards(t *testing.T) []board {
+func allBoards(t *testing.T) []dashboards.Dashboard {
 	t.Helper()
-	all, err := boards()
+	all, err := dashboards.Load()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,10 +34,10 @@ func allBoards(t *testing.T) []board {
 }
 
 // moved reports whether a panel claims to show something.
-func moved(all []board, claim string) bool {
+func moved(all []dashboards.Dashboard, claim string) bool {
 	for _, d := range all {
 		for _, r := range d.Rows {
-			if slices.ContainsFunc(r.Panels, func(p panel) bool { return slices.Contains(p.Moves, claim) }) {
+			if slices.ContainsFunc(r.Panels, func(p dashboards.Panel) bool { return slices.Contains(p.Moves, claim) }) {
 				return true
 			}
 		}
@@ -118,7 +120,7 @@ most 150 points a line, 8 lines a panel and 1 MB in all, without zoom.
 - **Conventions.** Every panel has a description that says what to do. Every query selects cluster and instance, and names metrics and
   labels that the pinned components declare in their source.
 - **Every panel has data.** ` + "`make panels RUN=runs/TIME-NAME`" + ` asks every query of a run's archive. An empty answer needs a reason in
-  [dashboards/proof.json](../../dashboards/proof.json), which Grafana shows.
+  [dashboards/source/reasons.yaml](../../dashboards/source/reasons.yaml), which Grafana shows.
 - **Panels move.** For a panel about a fault, some line must differ under it by a tenth of the panel's height in nine of ten pairs of
   values (Mann-Whitney U), or reach such a peak from rest, or appear ([runs that showed it](../../dashboards/source/doc_test.go)).
   On three healthy runs 5, 9 and 15% count as moved (` + "`go run ./loadgen/internal/report/panel/panels -calm RUN`" + `).

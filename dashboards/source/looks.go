@@ -1,6 +1,9 @@
 package source
 
 import (
+	"cmp"
+	"maps"
+
 	"github.com/grafana/grafana-foundation-sdk/go/cog"
 	"github.com/grafana/grafana-foundation-sdk/go/cog/variants"
 	"github.com/grafana/grafana-foundation-sdk/go/common"
@@ -11,10 +14,12 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/statetimeline"
 	"github.com/grafana/grafana-foundation-sdk/go/table"
 	"github.com/grafana/grafana-foundation-sdk/go/timeseries"
+
+	"github.com/stormglass/stormglass/dashboards"
 )
 
-// faint is the colour of a state that is not.
-const faint = "rgba(128, 128, 128, 0.15)"
+// panel is a panel on its way to the SDK.
+type panel struct{ dashboards.Panel }
 
 // asBuilder makes a function a builder of the SDK.
 type asBuilder func() (dashboard.Panel, error)
@@ -22,17 +27,18 @@ type asBuilder func() (dashboard.Panel, error)
 func (f asBuilder) Build() (dashboard.Panel, error) { return f() }
 
 // builder is the panel in its kind, with what all kinds have in common.
-func (p panel) builder(id uint32, at dashboard.GridPos) cog.Builder[dashboard.Panel] {
+func (p panel) builder(id uint32) cog.Builder[dashboard.Panel] {
 	return asBuilder(func() (dashboard.Panel, error) {
 		built, err := p.withoutData()
 		if err != nil {
 			return built, err
 		}
-		built.Id, built.GridPos, built.Datasource = &id, &at, cog.ToPtr(chosenSource())
+		at := &dashboard.GridPos{X: p.X, Y: p.Y, W: p.W, H: p.H}
+		built.Id, built.GridPos, built.Datasource = &id, at, new(chosenSource())
 		built.Title = &p.Title
-		built.Description = cog.ToPtr(p.Tells + "\n\nDo: " + p.Do)
-		for i, q := range p.Queries {
-			target, err := p.target(i, q).Build()
+		built.Description = new(p.Tells + "\n\nDo: " + p.Do)
+		for _, q := range p.Queries {
+			target, err := p.target(q).Build()
 			if err != nil {
 				return built, err
 			}
@@ -47,7 +53,7 @@ func (p panel) builder(id uint32, at dashboard.GridPos) cog.Builder[dashboard.Pa
 		}
 		f := &built.FieldConfig.Defaults
 		f.Unit = &p.Unit
-		f.Min = cog.ToPtr(0.0)
+		f.Min = new(0.0)
 		if p.Log {
 			f.Min = nil // 0 has no place on a logarithmic axis
 			if p.Min != 0 {
@@ -57,26 +63,15 @@ func (p panel) builder(id uint32, at dashboard.GridPos) cog.Builder[dashboard.Pa
 		if p.Max != 0 {
 			f.Max = &p.Max
 		}
-		if text := p.noDataText(); text != "" {
+		if text := p.NoData(); text != "" {
 			f.NoValue = &text
 		}
 		return built, nil
 	})
 }
 
-// noDataText returns the text shown when no query has data: the first query's reason,
-// if each has one.
-func (p panel) noDataText() string {
-	for _, q := range p.Queries {
-		if q.reason == nil {
-			return ""
-		}
-	}
-	return p.Queries[0].reason.Text
-}
-
-func (p panel) target(i int, q query) cog.Builder[variants.Dataquery] {
-	t := prometheus.NewDataqueryBuilder().RefId(refID(i)).Expr(q.Expr).Datasource(chosenSource()).
+func (p panel) target(q dashboards.Query) cog.Builder[variants.Dataquery] {
+	t := prometheus.NewDataqueryBuilder().RefId(q.RefID).Expr(q.Expr).Datasource(chosenSource()).
 		EditorMode(prometheus.QueryEditorModeCode).LegendFormat(q.Legend)
 	switch p.Kind {
 	case "table":
@@ -87,29 +82,10 @@ func (p panel) target(i int, q query) cog.Builder[variants.Dataquery] {
 	return t.Format(prometheus.PromQueryFormatTimeSeries).Range()
 }
 
-// thresholds are green, from warn on orange, from bad on red; of states, off and
-// on, which is red where on is bad.
 func (p panel) thresholds() cog.Builder[dashboard.ThresholdsConfig] {
-	steps := []dashboard.Threshold{{Color: "green"}}
-	add := func(at float64, colour string) {
-		if at != 0 {
-			steps = append(steps, dashboard.Threshold{Value: &at, Color: colour})
-		}
-	}
-	switch {
-	case p.Falls:
-		steps[0].Color = "red"
-		add(p.Warn, "green")
-	case p.Kind == "state-timeline":
-		steps[0].Color = faint
-		if p.Bad != 0 {
-			add(p.Bad, "red")
-		} else {
-			add(1, "blue")
-		}
-	default:
-		add(p.Warn, "orange")
-		add(p.Bad, "red")
+	var steps []dashboard.Threshold
+	for _, s := range p.Steps() {
+		steps = append(steps, dashboard.Threshold(s))
 	}
 	return dashboard.NewThresholdsConfigBuilder().Mode(dashboard.ThresholdsModeAbsolute).Steps(steps)
 }
@@ -131,12 +107,8 @@ func colours(mode dashboard.FieldColorModeId) *dashboard.FieldColorBuilder {
 func (p panel) withoutData() (dashboard.Panel, error) {
 	switch p.Kind {
 	case "stat":
-		calc := p.Calc
-		if calc == "" {
-			calc = "lastNotNull"
-		}
 		return stat.NewPanelBuilder().Thresholds(p.thresholds()).ColorScheme(colours(dashboard.FieldColorModeIdThresholds)).
-			ReduceOptions(common.NewReduceDataOptionsBuilder().Calcs([]string{calc})).
+			ReduceOptions(common.NewReduceDataOptionsBuilder().Calcs([]string{cmp.Or(p.Calc, "lastNotNull")})).
 			GraphMode(common.BigValueGraphModeArea).ColorMode(common.BigValueColorModeValue).Build()
 	case "table":
 		b := table.NewPanelBuilder().Thresholds(p.thresholds()).ColorScheme(colours(dashboard.FieldColorModeIdThresholds)).ShowHeader(true).
@@ -145,9 +117,7 @@ func (p panel) withoutData() (dashboard.Panel, error) {
 		for _, h := range p.Hidden {
 			hidden[h] = true
 		}
-		for from, to := range p.Renamed {
-			renamed[from] = to
-		}
+		maps.Copy(renamed, p.Renamed)
 		return b.WithTransformation(dashboard.DataTransformerConfig{Id: "organize", Options: map[string]any{
 			"excludeByName": hidden, "renameByName": renamed, "indexByName": map[string]int{},
 		}}).Build()
@@ -171,14 +141,14 @@ func (p panel) withoutData() (dashboard.Panel, error) {
 		scale = common.NewScaleDistributionConfigBuilder().Type(common.ScaleDistributionLog).Log(10)
 	}
 	b.ScaleDistribution(scale)
-	if p.Unit == "percentunit" && p.Max == 0 && p.Warn != 0 {
-		b.AxisSoftMax(p.Warn) // one slow call of a thousand does not fill the panel
+	if high := p.SoftMax(); high != 0 {
+		b.AxisSoftMax(high)
 	}
 	if p.Stacked {
 		b.Stacking(common.NewStackingConfigBuilder().Mode(common.StackingModeNormal).Group("A")).FillOpacity(35)
 	}
 	style := common.GraphThresholdsStyleModeOff
-	if p.Warn != 0 || p.Bad != 0 {
+	if p.DrawsSteps() {
 		style = common.GraphThresholdsStyleModeDashed
 	}
 	return b.ThresholdsStyle(common.NewGraphThresholdsStyleConfigBuilder().Mode(style)).Build()

@@ -16,20 +16,17 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/statetimeline"
 	"github.com/grafana/grafana-foundation-sdk/go/table"
 	"github.com/grafana/grafana-foundation-sdk/go/timeseries"
-
-	"github.com/stormglass/stormglass/dashboards"
 )
 
-var update = flag.Bool("update", false, "write dashboards/json, dashboards/proof.json and docs/reference/dashboards.md")
+var update = flag.Bool("update", false, "write dashboards/json and docs/reference/dashboards.md")
 
 // TestFiles keeps what is checked in equal to what is written here, and leaves
 // nothing there that no dashboard writes.
 func TestFiles(t *testing.T) {
-	boards, proof, err := Files()
+	boards, err := Files()
 	if err != nil {
 		t.Fatal(err)
 	}
-	equal(t, "../proof.json", proof)
 	for uid, text := range boards {
 		equal(t, filepath.Join("../json", uid+".json"), text)
 	}
@@ -42,8 +39,8 @@ func TestFiles(t *testing.T) {
 			t.Errorf("%s is written by no dashboard", file)
 		}
 	}
-	if len(boards) != len(dashboards.Order()) {
-		t.Errorf("%d dashboards, %d in their order", len(boards), len(dashboards.Order()))
+	if all := allBoards(t); len(boards) != len(all) {
+		t.Errorf("%d dashboards, %d in their order", len(boards), len(all))
 	}
 }
 
@@ -73,7 +70,7 @@ func TestStrict(t *testing.T) {
 	runtime.RegisterPanelcfgVariant(heatmap.VariantConfig())
 	runtime.RegisterPanelcfgVariant(statetimeline.VariantConfig())
 	runtime.RegisterDataqueryVariant(prometheus.VariantConfig())
-	boards, _, err := Files()
+	boards, err := Files()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -55,7 +55,7 @@ func (s Span) window(step time.Duration) dashboards.Window {
 type answer struct {
 	dashboard dashboards.Dashboard
 	panel     dashboards.Panel
-	target    dashboards.Target
+	query     dashboards.Query
 	series    []chart.Series
 	err       error
 }
@@ -91,8 +91,8 @@ func ask(ctx context.Context, src chart.Source, span Span, step time.Duration) (
 	for _, d := range boards {
 		for _, r := range d.Rows {
 			for _, p := range r.Panels {
-				for _, t := range p.Targets {
-					all = append(all, answer{dashboard: d, panel: p, target: t})
+				for _, q := range p.Queries {
+					all = append(all, answer{dashboard: d, panel: p, query: q})
 				}
 			}
 		}
@@ -102,12 +102,12 @@ func ask(ctx context.Context, src chart.Source, span Span, step time.Duration) (
 	for i := range all {
 		work.Go(func() error {
 			a := &all[i]
-			expr, err := asker.Ask(a.target.Expr, span.window(step))
+			expr, err := asker.Ask(a.query.Expr, span.window(step))
 			if err != nil {
 				return err
 			}
 			start := span.Start
-			if a.target.Instant {
+			if a.panel.Kind == "table" { // which shows the last values
 				start = span.End
 			}
 			if a.series, a.err = ranked(ctx, src, expr, start, span.End, step); a.err != nil && ctx.Err() != nil {

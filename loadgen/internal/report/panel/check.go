@@ -1,6 +1,7 @@
 package panel
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -21,13 +22,7 @@ type Checked struct {
 }
 
 func (c Checked) String() string {
-	what := c.Problem
-	if what == "" {
-		what = c.Excuse
-	}
-	if what == "" {
-		what = fmt.Sprintf("%d numbers", c.Numbers)
-	}
+	what := cmp.Or(c.Problem, c.Excuse, fmt.Sprintf("%d numbers", c.Numbers))
 	return fmt.Sprintf("%s: %s %s: %s", c.Dashboard, c.Panel, c.Query, what)
 }
 
@@ -43,10 +38,10 @@ func Check(ctx context.Context, src chart.Source, span Span) ([]Checked, error) 
 	refuted := map[string]bool{} // by the query that refutes a reason
 	var all []Checked
 	for _, a := range answers {
-		c := Checked{Dashboard: a.dashboard.UID, Panel: a.panel.Title, Query: a.target.RefID}
+		c := Checked{Dashboard: a.dashboard.UID, Panel: a.panel.Title, Query: a.query.RefID}
 		infinite := 0
 		c.Numbers, infinite = a.finite()
-		switch reason := a.target.Empty; {
+		switch reason := a.query.Reason; {
 		case a.err != nil:
 			c.Problem = a.err.Error()
 		case infinite > 0:

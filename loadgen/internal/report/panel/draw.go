@@ -13,15 +13,12 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 )
 
-const (
-	// mostRows of a table or of a state timeline are shown.
-	mostRows = 24
-)
+// mostRows of a table or of a state timeline are shown.
+const mostRows = 24
 
 // picture is a panel as the template takes it.
 type picture struct {
-	Kind, Title, Tells, Do string
-	W, H                   int
+	dashboards.Panel
 	// Empty says in words why there is nothing to see.
 	Empty  string
 	Lines  []line
@@ -76,16 +73,14 @@ type artist struct {
 }
 
 func (a artist) draw(answers []answer) picture {
-	p := answers[0].panel
-	tells, do, _ := strings.Cut(p.Description, "\n\nDo: ")
-	out := picture{Kind: p.Kind, Title: p.Title, Tells: tells, Do: do, W: p.W, H: p.H}
+	out := picture{Panel: answers[0].panel}
 	var lines []line
 	for _, x := range answers {
 		if x.err != nil {
 			out.Note = "A query failed: " + chart.Clean(x.err.Error()) + "."
 		}
 		for _, s := range x.series {
-			if l := chart.NewLine(name(x.target.Legend, s.Labels), a.sample(s.Points)); l.PeakAt >= 0 {
+			if l := chart.NewLine(name(x.query.Legend, s.Labels), a.sample(s.Points)); l.PeakAt >= 0 {
 				lines = append(lines, line{Line: l})
 			}
 		}
@@ -94,17 +89,17 @@ func (a artist) draw(answers []answer) picture {
 		out.Empty = nothing(answers)
 		return out
 	}
-	switch p.Kind {
+	switch out.Kind {
 	case "stat":
-		out.stats(p, lines)
+		out.stats(lines)
 	case "table":
-		out.table(p, answers)
+		out.table(answers)
 	case "heatmap":
 		out.heatmap(answers, a)
 	case "state-timeline":
-		out.timeline(p, lines)
+		out.timeline(lines)
 	default:
-		out.chart(p, lines)
+		out.chart(lines)
 	}
 	return out
 }
@@ -116,10 +111,7 @@ func nothing(answers []answer) string {
 			return "The query failed: " + chart.Clean(a.err.Error()) + "."
 		}
 	}
-	if t := answers[0].panel.NoValue; t != "" {
-		return t
-	}
-	return "Nothing was recorded."
+	return cmp.Or(answers[0].panel.NoData(), "Nothing was recorded.")
 }
 
 // sample puts points on the drawing's grid; NaN where there is none.
@@ -152,22 +144,22 @@ func (out *picture) byPeak(lines []line, most int) []line {
 	return lines
 }
 
-func (out *picture) chart(p dashboards.Panel, lines []line) {
+func (out *picture) chart(lines []line) {
 	lines = out.byPeak(lines, chart.MostSeries)
 	var drawn [][]float64
 	for _, l := range lines {
 		drawn = append(drawn, l.Values)
 	}
-	if p.Stacked {
+	if out.Stacked {
 		drawn = stack(drawn)
 	}
-	axis := newAxis(p, drawn)
+	axis := newAxis(out.Panel, drawn)
 	y := height(axis)
 	for i := range lines {
 		l := &lines[i]
-		l.Colour, l.Max, l.Last = i, chart.Grafana(p.Unit, l.Peak), chart.Grafana(p.Unit, chart.Last(l.Values))
+		l.Colour, l.Max, l.Last = i, chart.Grafana(out.Unit, l.Peak), chart.Grafana(out.Unit, chart.Last(l.Values))
 		l.Path = chart.CompactPath(drawn[i], y)
-		if p.Stacked {
+		if out.Stacked {
 			under := make([]float64, len(drawn[i]))
 			if i > 0 {
 				under = drawn[i-1]
@@ -177,11 +169,11 @@ func (out *picture) chart(p dashboards.Panel, lines []line) {
 	}
 	out.Lines = lines
 	for _, t := range axis.Ticks {
-		out.Ticks = append(out.Ticks, tick{y(t), chart.Grafana(p.Unit, t)})
+		out.Ticks = append(out.Ticks, tick{y(t), chart.Grafana(out.Unit, t)})
 	}
-	for _, s := range p.Steps {
-		if p.Lines && s.Value != nil && *s.Value >= axis.Low && *s.Value <= axis.High {
-			out.Levels = append(out.Levels, level{y(*s.Value), threshold(p.Unit, *s.Value), s.Color})
+	for _, s := range out.Steps() {
+		if out.DrawsSteps() && s.Value != nil && *s.Value >= axis.Low && *s.Value <= axis.High {
+			out.Levels = append(out.Levels, level{y(*s.Value), threshold(out.Unit, *s.Value), s.Color})
 		}
 	}
 }
@@ -204,13 +196,14 @@ func stack(lines [][]float64) [][]float64 {
 	return all
 }
 
-func (out *picture) stats(p dashboards.Panel, lines []line) {
+func (out *picture) stats(lines []line) {
+	steps := out.Steps()
 	for _, l := range out.byPeak(lines, chart.MostSeries) {
 		v := chart.Last(l.Values)
-		if p.Calc == "max" {
+		if out.Calc == "max" {
 			v = l.Peak
 		}
-		out.Stats = append(out.Stats, figure{l.Name, chart.Grafana(p.Unit, v), colourOf(p.Steps, v)})
+		out.Stats = append(out.Stats, figure{l.Name, chart.Grafana(out.Unit, v), colourOf(steps, v)})
 	}
 }
 
@@ -230,12 +223,13 @@ func colourOf(steps []dashboards.Step, v float64) string {
 
 // timeline draws a row for each line, coloured by threshold: what begins first
 // comes first, as phases do.
-func (out *picture) timeline(p dashboards.Panel, lines []line) {
+func (out *picture) timeline(lines []line) {
 	slices.SortStableFunc(lines, func(x, y line) int { return cmp.Or(cmp.Compare(x.first(), y.first()), cmp.Compare(x.Name, y.Name)) })
 	if len(lines) > mostRows {
 		out.Note = fmt.Sprintf("%d of %d rows.", mostRows, len(lines))
 		lines = lines[:mostRows]
 	}
+	steps := out.Steps()
 	for _, l := range lines {
 		s := state{Name: l.Name}
 		for from := 0; from < len(l.Values); {
@@ -244,8 +238,8 @@ func (out *picture) timeline(p dashboards.Panel, lines []line) {
 				from = to
 				continue
 			}
-			c := colourOf(p.Steps, l.Values[from])
-			for to < len(l.Values) && !math.IsNaN(l.Values[to]) && colourOf(p.Steps, l.Values[to]) == c {
+			c := colourOf(steps, l.Values[from])
+			for to < len(l.Values) && !math.IsNaN(l.Values[to]) && colourOf(steps, l.Values[to]) == c {
 				to++
 			}
 			i := slices.IndexFunc(s.Spans, func(x colouredPath) bool { return x.Colour == c })
@@ -267,10 +261,7 @@ func name(legend string, labels map[string]string) string {
 	s := chart.Clean(placeholder.ReplaceAllStringFunc(legend, func(m string) string {
 		return labels[placeholder.FindStringSubmatch(m)[1]]
 	}))
-	if s == "" {
-		s = "(no label)"
-	}
-	return chart.Shorten(s, 60)
+	return chart.Shorten(cmp.Or(s, "(no label)"), 60)
 }
 
 // threshold writes where a warning begins; of some rates any is too much.

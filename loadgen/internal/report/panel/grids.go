@@ -14,7 +14,7 @@ import (
 
 // table shows the last value of each series, with its labels as columns: in the
 // alphabet's order, as Grafana has them, then the value.
-func (out *picture) table(p dashboards.Panel, answers []answer) {
+func (out *picture) table(answers []answer) {
 	columns := map[string]bool{}
 	type row struct {
 		labels map[string]string
@@ -41,16 +41,16 @@ func (out *picture) table(p dashboards.Panel, answers []answer) {
 	}
 	var shown []string
 	for _, c := range append(slices.Sorted(maps.Keys(columns)), "Value") {
-		if !p.Hidden[c] {
+		if !slices.Contains(out.Hidden, c) {
 			shown = append(shown, c)
-			out.Head = append(out.Head, cmp.Or(p.Renamed[c], chart.Clean(c)))
+			out.Head = append(out.Head, cmp.Or(out.Renamed[c], chart.Clean(c)))
 		}
 	}
 	for _, r := range rows {
 		var texts []string
 		for _, c := range shown {
 			if c == "Value" {
-				texts = append(texts, chart.Grafana(p.Unit, r.value))
+				texts = append(texts, chart.Grafana(out.Unit, r.value))
 			} else {
 				texts = append(texts, chart.Clean(r.labels[c]))
 			}
@@ -161,19 +161,19 @@ func newAxis(p dashboards.Panel, values [][]float64) chart.Scale {
 		}
 	}
 	if p.Log && top > 0 {
-		if p.Min != nil {
-			low = max(low, min(*p.Min, top/10))
+		if p.Min != 0 {
+			low = max(low, min(p.Min, top/10))
 		}
 		return logAxis(low, top)
 	}
-	if p.Min != nil {
-		low = min(low, *p.Min)
+	if !p.Log || p.Min != 0 {
+		low = min(low, p.Min)
 	}
-	if p.SoftMax != nil {
-		top = max(top, *p.SoftMax)
+	if high := p.SoftMax(); high != 0 {
+		top = max(top, high)
 	}
-	if p.Max != nil {
-		top = *p.Max // what is over it is drawn at the edge, as Grafana does; the legend has its value
+	if p.Max != 0 {
+		top = p.Max // what is over it is drawn at the edge, as Grafana does; the legend has its value
 	}
 	if !(top > low) { // nothing, or nothing but zeros
 		low = min(low, 0)

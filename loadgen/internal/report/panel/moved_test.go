@@ -123,9 +123,6 @@ func TestMovedShapes(t *testing.T) {
 		{"a twentieth of the height", false, []func(float64) float64{func(s float64) float64 { return cond(s >= 300 && s < 360, 95, 100) }}, false},
 	} {
 		p := dashboards.Panel{Title: "p", Kind: "timeseries", Log: c.log}
-		if !c.log {
-			p.Min = new(float64)
-		}
 		var all []chart.Series
 		for i, v := range c.v {
 			s := series("instance", fmt.Sprint(i), began, at(600), 5*time.Second, func(t time.Time) float64 { return v(t.Sub(began).Seconds()) })

@@ -2,6 +2,7 @@ package panel
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"embed"
 	"fmt"
@@ -100,10 +101,7 @@ func newView(run Run, step time.Duration, answers []answer) view {
 	for _, f := range run.Faults() {
 		v.Faults = append(v.Faults, stretch{at(f.Begin), max(at(f.End)-at(f.Begin), 1), false})
 	}
-	zero := run.Start
-	if !run.Zero.IsZero() {
-		zero = run.Zero
-	}
+	zero := cmp.Or(run.Zero, run.Start)
 	v.From = run.Start.Sub(zero).Seconds()
 	v.To = v.From + float64(v.Wide)*step.Seconds()
 	for i := range 5 {
@@ -124,7 +122,7 @@ func newView(run Run, step time.Duration, answers []answer) view {
 }
 
 func newSection(d dashboards.Dashboard, pictures map[string]picture) section {
-	s := section{ID: d.UID, Title: d.Title, Tells: d.Description}
+	s := section{ID: d.UID, Title: d.Title, Tells: d.Tells}
 	for _, r := range d.Rows {
 		out := rowOf{Title: r.Title}
 		for _, p := range r.Panels {

@@ -280,8 +280,8 @@ func TestPictures(t *testing.T) {
 		return all
 	}
 	draw := func(p dashboards.Panel, v map[string]func(float64) float64) picture {
-		p.Title, p.Min = "p", new(float64)
-		return a.draw([]answer{{panel: p, target: dashboards.Target{Legend: "{{instance}}"}, series: lines(v)}})
+		p.Title = "p"
+		return a.draw([]answer{{panel: p, query: dashboards.Query{Legend: "{{instance}}"}, series: lines(v)}})
 	}
 	from := func(begin float64) func(float64) float64 {
 		return func(s float64) float64 { return cond(s >= begin, 1, math.NaN()) }
@@ -300,8 +300,7 @@ func TestPictures(t *testing.T) {
 			t.Errorf("a tick at %s leader changes", tick.Label)
 		}
 	}
-	most, warn := 1.0, 0.8
-	full := draw(dashboards.Panel{Kind: "timeseries", Unit: "percentunit", Max: &most, Lines: true, Steps: []dashboards.Step{{Color: "green"}, {Value: &warn, Color: "orange"}}},
+	full := draw(dashboards.Panel{Kind: "timeseries", Unit: "percentunit", Max: 1, Warn: 0.8},
 		map[string]func(float64) float64{"etcd-0": func(s float64) float64 { return cond(s > 300, 29.4, 0.85) }})
 	if top := full.Ticks[len(full.Ticks)-1]; top.Label != "100%" || top.Y != 0 || full.Lines[0].Max != "2940%" {
 		t.Errorf("the axis ends at %+v, the legend says %s", top, full.Lines[0].Max)
@@ -309,7 +308,7 @@ func TestPictures(t *testing.T) {
 	if len(full.Levels) != 1 || full.Levels[0].Text != "80%" || full.Levels[0].Y != 40 {
 		t.Errorf("thresholds: %+v", full.Levels)
 	}
-	slow := draw(dashboards.Panel{Kind: "timeseries", Unit: "percentunit", SoftMax: &warn}, map[string]func(float64) float64{"get": func(float64) float64 { return 0.001 }})
+	slow := draw(dashboards.Panel{Kind: "timeseries", Unit: "percentunit", Warn: 0.8}, map[string]func(float64) float64{"get": func(float64) float64 { return 0.001 }})
 	if top := slow.Ticks[len(slow.Ticks)-1]; top.Label != "80%" {
 		t.Errorf("one slow call of a thousand fills the panel: it ends at %s", top.Label)
 	}
