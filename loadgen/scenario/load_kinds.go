@@ -65,15 +65,15 @@ func (l *Load) kind() loadKind {
 	return loadKind{}
 }
 
-// LoadResult is a sort of result that objectives judge loads by; 0 is none.
-type LoadResult int
+// LoadResult is a sort of result that objectives judge loads by; empty is none.
+type LoadResult string
 
 // The results that loads give.
 const (
-	RequestResults  LoadResult = iota + 1
-	WatchResults               // of opening and holding watches
-	DeliveryResults            // of what a load writes, by the watches that it names
-	HistoryResults
+	RequestResults  LoadResult = "requests"
+	WatchResults    LoadResult = "watches"    // of opening and holding watches
+	DeliveryResults LoadResult = "deliveries" // of what a load writes, by the watches that it names
+	HistoryResults  LoadResult = "history"
 )
 
 // Results are those that the load gives, each under the name of a load.

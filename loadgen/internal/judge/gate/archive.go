@@ -43,7 +43,7 @@ func (c Compiled) windows(phases map[string]result.Phase) []window {
 		}
 		p := phases[name]
 		w := window{name: name, start: p.Start, end: p.End, missing: lack(name, phases)}
-		if c.objective.spans && joins && w.missing == "" {
+		if c.objective.Spans && joins && w.missing == "" {
 			all[len(all)-1].extend(w)
 			continue
 		}
@@ -56,7 +56,7 @@ func (c Compiled) windows(phases map[string]result.Phase) []window {
 // scrapedFinding evaluates the gate's PromQL over the archive. An error is
 // the context's end only: all else is a finding.
 func (c Compiled) scrapedFinding(ctx context.Context, a *archive.Archive, phases map[string]result.Phase) (finding, error) {
-	f := finding{summed: c.objective.sums}
+	f := finding{summed: c.objective.Sums}
 	if a == nil {
 		f.readings = []reading{{missing: "there is no archive of metrics"}}
 		return f, nil
@@ -160,7 +160,7 @@ func (c Compiled) readWindow(ctx context.Context, a *archive.Archive, w window, 
 		}
 		targets = append(targets, t)
 	}
-	why, notes, atLeast := c.objective.gap.gaps(targets, w.name)
+	why, notes, atLeast := c.objective.Gap.gaps(targets, w.name)
 	if why != "" {
 		return []reading{{missing: why}}, nil
 	}
@@ -187,7 +187,7 @@ func (c Compiled) readWindow(ctx context.Context, a *archive.Archive, w window, 
 		if group := describe(s.Labels); group != "" {
 			r.of += ", " + group
 		}
-		if c.objective.quantile != 0 && r.missing == "" {
+		if c.objective.Histogram != nil && r.missing == "" {
 			if err := c.explainQuantile(ctx, a, w, s.Labels, &r); err != nil {
 				return nil, err
 			}
@@ -218,7 +218,7 @@ func describe(set map[string]string) string {
 // explainQuantile describes the samples of a quantile, and whether it lies past
 // the last bucket, where the true value is not known.
 func (c Compiled) explainQuantile(ctx context.Context, a *archive.Archive, w window, group map[string]string, r *reading) error {
-	expr := fill(c.objective.buckets, archive.Window(w.start, w.end), 1)
+	expr := fill(c.objective.Histogram.buckets(), archive.Window(w.start, w.end), 1)
 	samples, err := a.Instant(ctx, expr, w.end)
 	if err != nil {
 		r.missing = err.Error()
@@ -241,7 +241,7 @@ func (c Compiled) explainQuantile(ctx context.Context, a *archive.Archive, w win
 	total := buckets[len(buckets)-1].Count
 	low := 0.0
 	for _, b := range buckets {
-		if b.Count >= c.objective.quantile*total {
+		if b.Count >= c.objective.Histogram.Quantile*total {
 			r.detail = fmt.Sprintf("%.0f observations, interpolated between %s and %s", total, show(c.objective.Unit, low), show(c.objective.Unit, b.UpperBound))
 			if math.IsInf(b.UpperBound, 1) {
 				r.atLeast = true
@@ -337,22 +337,22 @@ func (c Compiled) fit(ctx context.Context, a *archive.Archive, w window, instanc
 
 // gapRule says what a value is worth if a fault kept a target away for a part of the
 // window, so that not all it counted is known.
-type gapRule int
+type gapRule string
 
 const (
 	// gapEach: each target must be known for half of the window.
-	gapEach gapRule = iota
+	gapEach gapRule = ""
 	// gapShared: the counts of a component's instances are added up. One that is known
 	// for all of the window is enough, as it served what the others did not. Else it is
 	// as gapEach.
-	gapShared
+	gapShared gapRule = "shared"
 	// gapCount: it counts what happened: at least what is known.
-	gapCount
+	gapCount gapRule = "count"
 	// gapCountSeenByAll: the same, but each instance counts what happens to all: one
 	// that is known for all of the window is enough.
-	gapCountSeenByAll
+	gapCountSeenByAll gapRule = "countSeenByAll"
 	// gapAgainst: what is missing makes the value worse: it is judged as it is.
-	gapAgainst
+	gapAgainst gapRule = "against"
 )
 
 // gaps applies the rule to all targets of a window: why there is no value, or what

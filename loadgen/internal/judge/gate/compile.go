@@ -120,7 +120,7 @@ func compile(s *scenario.Scenario, g scenario.Gate, path string, b book) (Compil
 	if c.objective.Name == "expr" {
 		c.objective.Unit = unitOf(bound)
 	}
-	if g.Signal != "" && !c.objective.signals {
+	if g.Signal != "" && c.objective.Requires != "signals" {
 		return fail("signal", "leave it out", "objective %s is not about a signal", c.objective.Name)
 	}
 	if c.objective.Expr != "" {
@@ -130,16 +130,14 @@ func compile(s *scenario.Scenario, g scenario.Gate, path string, b book) (Compil
 		}
 		c.reads = reads
 	}
-	if c.objective.check != nil {
-		if hint, lack := c.objective.check(s); lack != "" {
-			return fail("objective", hint, "%s", lack)
-		}
+	if hint, lack := c.objective.lacks(s); lack != "" {
+		return fail("objective", hint, "%s", lack)
 	}
 	if err := c.unattainable(s, path); err != nil {
 		return c, err
 	}
-	if during := c.objective.during; during != nil && !s.Recorded() {
-		some := during(s)
+	if !s.Recorded() {
+		some := c.objective.during(s)
 		if !slices.ContainsFunc(c.Over, func(name string) bool { return slices.Contains(some, name) }) {
 			return fail("over", "name one of "+strings.Join(some, ", "), "there is nothing for objective %s in %s", c.objective.Name, strings.Join(c.Over, ", "))
 		}
@@ -158,7 +156,7 @@ func unitOf(b *scenario.Bound) scenario.Unit {
 }
 
 func (c *Compiled) placeLoads(s *scenario.Scenario, path string) error {
-	if c.objective.of == 0 {
+	if c.objective.Results == "" {
 		if c.Load != "" {
 			return s.Errorf(path+".load", "leave it out", "objective %s is not about a load", c.objective.Name)
 		}
@@ -166,7 +164,7 @@ func (c *Compiled) placeLoads(s *scenario.Scenario, path string) error {
 	}
 	var known []string
 	var right bool
-	for _, p := range running(s, c.objective.of) {
+	for _, p := range running(s, c.objective.Results) {
 		if !slices.Contains(known, p.load) {
 			known = append(known, p.load)
 		}
@@ -179,7 +177,7 @@ func (c *Compiled) placeLoads(s *scenario.Scenario, path string) error {
 		}
 	}
 	if len(known) == 0 {
-		return s.Errorf(path+".objective", "add load: "+scenario.LoadExample(c.objective.of)+" to a phase", "no load of the scenario is one for objective %s", c.objective.Name)
+		return s.Errorf(path+".objective", "add load: "+scenario.LoadExample(c.objective.Results)+" to a phase", "no load of the scenario is one for objective %s", c.objective.Name)
 	}
 	switch {
 	case c.Load != "" && !right:

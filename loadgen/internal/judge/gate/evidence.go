@@ -215,7 +215,7 @@ func quantileOf(l, external result.Latency, q float64, get func(result.Latency) 
 // value breaks the bound and would hold it without that delay. Server-side metrics, and
 // facts that no delay can cause, keep their verdict.
 func (e evidence) withholdGeneratorDelay(f finding) finding {
-	if !e.objective.client {
+	if !e.objective.Client {
 		return f
 	}
 	f.readings = slices.Clone(f.readings)

@@ -52,10 +52,10 @@ func TestGaps(t *testing.T) {
 				got = "noted"
 			}
 			if got != c.want[i] {
-				t.Errorf("%s, rule %d: %s, want %s (%q %q)", name, rule, got, c.want[i], why, notes)
+				t.Errorf("%s, rule %q: %s, want %s (%q %q)", name, rule, got, c.want[i], why, notes)
 			}
 			if atLeast && len(notes) == 0 {
-				t.Errorf("%s, rule %d: nobody is told why", name, rule)
+				t.Errorf("%s, rule %q: nobody is told why", name, rule)
 			}
 		}
 	}

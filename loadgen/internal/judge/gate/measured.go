@@ -8,10 +8,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-const ours = "Stormglass' own measurement"
-
-// measured lists the objectives that the generator measures itself, exactly.
-func measured() []Objective {
+// measured takes the values of the objectives that the generator measures itself, exactly, by
+// their names.
+func measured() map[string]func(evidence) finding {
 	count := func(get func(result.Watches) int64) func(evidence) finding {
 		return func(e evidence) finding {
 			f := e.perWatches(func(w result.Watches) reading {
@@ -31,149 +30,74 @@ func measured() []Objective {
 			})
 		}
 	}
-	return []Objective{
-		{
-			Name: "pod-startup", client: true, Unit: scenario.Seconds, least: leastLatency, Default: "max: 5s", check: needsPods, during: (*scenario.Scenario).StartsPods,
-			Source:  "Kubernetes sig-scalability, slos/pod_startup_latency.md: p99 <= 5 s for stateless pods, image pulls excluded",
-			Doc:     "The exact p99 of the time from first seeing a pod until seeing it Ready, by a watch.",
-			measure: startup(0.99, p99),
+	return map[string]func(evidence) finding{
+		"pod-startup":     startup(0.99, p99),
+		"pod-startup-p50": startup(0.5, func(l result.Latency) float64 { return l.P50 }),
+		"request-latency": func(e evidence) finding {
+			return e.perRequests(func(r result.Requests) reading { return quantileOf(r.Latency, r.External, 0.99, p99) })
 		},
-		{
-			Name: "pod-startup-p50", client: true, Unit: scenario.Seconds, least: leastLatency, Default: "max: 2s", Source: ours, check: needsPods, during: (*scenario.Scenario).StartsPods,
-			Doc:     "The exact median of the same time.",
-			measure: startup(0.5, func(l result.Latency) float64 { return l.P50 }),
-		},
-		{
-			Name: "request-latency", client: true, Unit: scenario.Seconds, least: leastLatency, Default: "max: 1s", Source: ours + "; the bound is that of mutating-latency", of: scenario.RequestResults,
-			Doc: "The exact p99 of requests from their intended start to the last byte of the answer, failed ones included, of the worst load and " +
-				"phase. `load:` picks one load.",
-			measure: func(e evidence) finding {
-				return e.perRequests(func(r result.Requests) reading { return quantileOf(r.Latency, r.External, 0.99, p99) })
-			},
-		},
-		{
-			Name: "request-errors", client: true, Unit: scenario.Ratio, Default: "max: 0.1%", Source: ours, of: scenario.RequestResults,
-			Doc: "Requests that were sent and not answered with a 2xx, of all that were sent.",
-			measure: func(e evidence) finding {
-				return e.ratioOf("requests failed",
-					func(r result.Requests) share { return share{r.Sent - r.Succeeded, r.Sent} },
-					func(r result.Requests) share {
-						return share{r.Sent - r.Succeeded - r.FailedLate, r.Sent - r.FailedLate}
-					})
-			},
-		},
-		{
-			Name: "unsent", client: true, Unit: scenario.Ratio, Default: "max: 0%", Source: ours, of: scenario.RequestResults,
-			Doc: "Arrivals that could not be sent for want of a free slot under maxInFlight, of all that the schedule offered.",
-			measure: func(e evidence) finding {
-				return e.ratioOf("arrivals unsent",
-					func(r result.Requests) share { return share{r.Unsent, r.Offered} },
-					func(r result.Requests) share { return share{r.Unsent - r.UnsentLate, r.Offered - r.UnsentLate} })
-			},
-		},
-		{
-			Name: "achieved", client: true, Unit: scenario.Ratio, Default: "min: 99%", Source: ours, of: scenario.RequestResults,
-			Doc: "Requests answered with a 2xx, of all that the schedule offered.",
-			measure: func(e evidence) finding {
-				return e.ratioOf("arrivals answered with a 2xx",
-					func(r result.Requests) share { return share{r.Succeeded, r.Offered} },
-					func(r result.Requests) share { return share{r.Succeeded, r.Offered - r.UnsentLate - r.FailedLate} })
-			},
-		},
-		{
-			Name: "watch-delivery", client: true, Unit: scenario.Seconds, Default: "max: 1s", Source: ours, of: scenario.DeliveryResults,
-			Doc: "The exact p99 of the time from the acknowledgement of a write to its delivery on a watch, of the worst set of watches and phase.",
-			measure: func(e evidence) finding {
-				return e.perWatches(func(w result.Watches) reading { return quantileOf(w.Delivery, w.External, 0.99, p99) })
-			},
-		},
-		{
-			Name: "watch-delivery-p999", client: true, Unit: scenario.Seconds, Default: "max: 2s", Source: ours, of: scenario.DeliveryResults,
-			Doc: "The exact p99.9 of the same time.",
-			measure: func(e evidence) finding {
-				return e.perWatches(func(w result.Watches) reading {
-					return quantileOf(w.Delivery, w.External, 0.999, func(l result.Latency) float64 { return l.P999 })
+		"request-errors": func(e evidence) finding {
+			return e.ratioOf("requests failed",
+				func(r result.Requests) share { return share{r.Sent - r.Succeeded, r.Sent} },
+				func(r result.Requests) share {
+					return share{r.Sent - r.Succeeded - r.FailedLate, r.Sent - r.FailedLate}
 				})
-			},
 		},
-		{
-			Name: "watch-lost", client: true, Unit: scenario.Count, Default: "max: 0", Source: ours, of: scenario.DeliveryResults,
-			Doc:     "Deliveries that never came: acknowledged writes times their watches, less the first deliveries.",
-			measure: count(func(w result.Watches) int64 { return w.Lost }),
+		"unsent": func(e evidence) finding {
+			return e.ratioOf("arrivals unsent",
+				func(r result.Requests) share { return share{r.Unsent, r.Offered} },
+				func(r result.Requests) share { return share{r.Unsent - r.UnsentLate, r.Offered - r.UnsentLate} })
 		},
-		{
-			Name: "watch-duplicated", client: true, Unit: scenario.Count, Default: "max: 0", Source: ours, of: scenario.DeliveryResults,
-			Doc:     "Deliveries of a write to a watch that had already seen it.",
-			measure: count(func(w result.Watches) int64 { return w.Duplicated }),
+		"achieved": func(e evidence) finding {
+			return e.ratioOf("arrivals answered with a 2xx",
+				func(r result.Requests) share { return share{r.Succeeded, r.Offered} },
+				func(r result.Requests) share { return share{r.Succeeded, r.Offered - r.UnsentLate - r.FailedLate} })
 		},
-		{
-			Name: "watch-reordered", client: true, Unit: scenario.Count, Default: "max: 0", Source: ours, of: scenario.DeliveryResults,
-			Doc:     "Deliveries of a write that is older, by its resourceVersion, than one already delivered by the watch, of whatever object.",
-			measure: count(func(w result.Watches) int64 { return w.Reordered }),
+		"watch-delivery": func(e evidence) finding {
+			return e.perWatches(func(w result.Watches) reading { return quantileOf(w.Delivery, w.External, 0.99, p99) })
 		},
-		{
-			Name: "watches-open", client: true, Unit: scenario.Ratio, Default: "min: 100%", Source: ours, of: scenario.WatchResults,
-			Doc: "Watches established at the end of the phase, of those asked for.",
-			measure: func(e evidence) finding {
-				return e.perWatches(func(w result.Watches) reading {
-					return reading{value: float64(w.Open) / float64(max(w.Wanted, 1)), nothing: w.Wanted == 0, detail: fmt.Sprintf("%d of %d", w.Open, w.Wanted)}
-				})
-			},
+		"watch-delivery-p999": func(e evidence) finding {
+			return e.perWatches(func(w result.Watches) reading {
+				return quantileOf(w.Delivery, w.External, 0.999, func(l result.Latency) float64 { return l.P999 })
+			})
 		},
-		{
-			Name: "phase-duration", client: true, Unit: scenario.Seconds, least: leastLatency, Default: "max: 5m", Source: ours,
-			Doc:     "The length of a phase. One whose condition was not met fails, whatever the bound.",
-			measure: func(e evidence) finding { return e.perPhase(duration) },
+		"watch-lost":       count(func(w result.Watches) int64 { return w.Lost }),
+		"watch-duplicated": count(func(w result.Watches) int64 { return w.Duplicated }),
+		"watch-reordered":  count(func(w result.Watches) int64 { return w.Reordered }),
+		"watches-open": func(e evidence) finding {
+			return e.perWatches(func(w result.Watches) reading {
+				return reading{value: float64(w.Open) / float64(max(w.Wanted, 1)), nothing: w.Wanted == 0, detail: fmt.Sprintf("%d of %d", w.Open, w.Wanted)}
+			})
 		},
-		{
-			Name: "time-to-not-ready", client: true, Unit: scenario.Seconds, least: leastLatency, Default: "max: 1m", check: needsNodeFailure, during: sinceFailing,
-			Source: ours + "; upstream's --node-monitor-grace-period is 50 s",
-			Doc:    "The time from a node failure until all failed nodes were seen NotReady.",
-			measure: func(e evidence) finding {
-				return e.sinceFailures("nodesNotReady", func(w result.Workload) *float64 { return w.NotReadyAfter })
-			},
+		"phase-duration": func(e evidence) finding { return e.perPhase(duration) },
+		"time-to-not-ready": func(e evidence) finding {
+			return e.sinceFailures("nodesNotReady", func(w result.Workload) *float64 { return w.NotReadyAfter })
 		},
-		{
-			Name: "time-to-recover", client: true, Unit: scenario.Seconds, Default: "max: 5m", Source: ours, check: needsNodeFailure, during: sinceFailing,
-			Doc: "The time from a node failure until every Deployment was whole again.",
-			measure: func(e evidence) finding {
-				return e.sinceFailures("podsReady", func(w result.Workload) *float64 { return w.RecoveredAfter })
-			},
+		"time-to-recover": func(e evidence) finding {
+			return e.sinceFailures("podsReady", func(w result.Workload) *float64 { return w.RecoveredAfter })
 		},
-		{
-			Name: "missed-heartbeats", Unit: scenario.Count, Default: "max: 0", Source: ours, check: needsNodes,
-			Doc: "Lease renewals that the generator did not begin within one renew interval of their time, over the whole run.",
-			measure: overRun(func(m result.Measurements) reading {
-				if m.Nodes == nil {
-					return reading{missing: "what the nodes did was not recorded"}
-				}
-				return reading{
-					value: float64(m.Nodes.MissedByGenerator), nothing: m.Nodes.Heartbeats == 0 && m.Nodes.MissedByGenerator == 0,
-					detail: fmt.Sprintf("%d renewals acknowledged", m.Nodes.Heartbeats),
-				}
-			}),
-		},
-		{
-			Name: "nodes-ready", client: true, Unit: scenario.Seconds, least: leastLatency, Default: "max: 30s", Source: ours, check: needsNodes,
-			Doc: "The time from the start of registration until all simulated nodes were Ready.",
-			measure: overRun(func(m result.Measurements) reading {
-				switch {
-				case m.Nodes == nil:
-					return reading{missing: "when the nodes were Ready was not recorded"}
-				case m.Nodes.ReadySeconds == 0:
-					return reading{missing: "the nodes were never all Ready"}
-				}
-				without := m.Nodes.ReadySeconds - m.Nodes.ReadyStalledSeconds
-				return reading{value: m.Nodes.ReadySeconds, external: &without, detail: fmt.Sprintf("%d nodes", m.Nodes.Count)}
-			}),
-		},
-		{
-			Name: "generator-memory", Unit: scenario.Size, least: 1 << 20, Default: "max: 200MB", Source: ours,
-			Doc: "The generator's largest resident set over the whole run.",
-			measure: overRun(func(m result.Measurements) reading {
-				return reading{value: float64(m.Generator.MaxRSSBytes), nothing: m.Generator.MaxRSSBytes == 0}
-			}),
-		},
+		"missed-heartbeats": overRun(func(m result.Measurements) reading {
+			if m.Nodes == nil {
+				return reading{missing: "what the nodes did was not recorded"}
+			}
+			return reading{
+				value: float64(m.Nodes.MissedByGenerator), nothing: m.Nodes.Heartbeats == 0 && m.Nodes.MissedByGenerator == 0,
+				detail: fmt.Sprintf("%d renewals acknowledged", m.Nodes.Heartbeats),
+			}
+		}),
+		"nodes-ready": overRun(func(m result.Measurements) reading {
+			switch {
+			case m.Nodes == nil:
+				return reading{missing: "when the nodes were Ready was not recorded"}
+			case m.Nodes.ReadySeconds == 0:
+				return reading{missing: "the nodes were never all Ready"}
+			}
+			without := m.Nodes.ReadySeconds - m.Nodes.ReadyStalledSeconds
+			return reading{value: m.Nodes.ReadySeconds, external: &without, detail: fmt.Sprintf("%d nodes", m.Nodes.Count)}
+		}),
+		"generator-memory": overRun(func(m result.Measurements) reading {
+			return reading{value: float64(m.Generator.MaxRSSBytes), nothing: m.Generator.MaxRSSBytes == 0}
+		}),
 	}
 }
 

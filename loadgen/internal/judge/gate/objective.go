@@ -1,80 +1,119 @@
 package gate
 
 import (
+	"bytes"
+	_ "embed"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
+	"sync"
+
+	"go.yaml.in/yaml/v3"
 
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Objective is one built-in way to judge a run.
+// Objective is one built-in way to judge a run, a row of objectives.yaml.
 type Objective struct {
 	// Name is the name that a gate writes after `objective:`.
 	Name string
+	// Doc says what the value is, Source where it or its bound comes from.
+	Doc, Source string
+	// Default is the bound that its source states, or one to begin with, as
+	// "max: 1s".
+	Default string
 	// Unit of its value.
 	Unit scenario.Unit
 	// Expr is the PromQL of an objective that reads scraped metrics, empty for
 	// one that the generator measured itself. $window is the length of the
 	// window, $hours the same in hours but at least 1.
 	Expr string
-	// Default is the bound that its source states, or one to begin with, as
-	// "max: 1s".
-	Default string
+	// Histogram makes Expr; nil: it is written out, or there is none.
+	Histogram *histogram
 	// Needs are the components (jobs) whose metrics it reads.
 	Needs []string
-	// Doc says what the value is, Source where it or its bound comes from.
-	Doc    string
-	Source string
+	// Gap says what the value is worth if a fault kept a target away.
+	Gap gapRule
+	// Spans: consecutive phases are one window. Sums: windows are added up.
+	Spans, Sums bool
+	// Client: it is of the cluster as the generator saw it, so that the generator's
+	// own delay may be part of it.
+	Client bool
+	// Results of loads that it is of; empty for those that need no load.
+	Results scenario.LoadResult
+	// Requires is what a scenario must have for it: pods, nodes, a nodeFailure, a fault of the
+	// control plane, such a fault and several members of etcd, or signals. Empty: nothing.
+	Requires string
+	// Least is the smallest value there can be, in the unit.
+	Least float64
+	// Most is the largest value there can be; 0: that of its unit, if that has one.
+	Most float64
 
-	// spans: consecutive phases are one window. sums: windows are added up.
-	spans, sums bool
-	// quantile of the classic histogram that Expr reads; 0 for others.
-	// buckets is the PromQL of its buckets.
-	quantile float64
-	buckets  string
-	// gap says what the value is worth if a fault kept a target away.
-	gap gapRule
 	// measure takes the value from the generator's own measurements.
 	measure func(evidence) finding
-	// client: it is of the cluster as the generator saw it, so that the generator's
-	// own delay may be part of it.
-	client bool
-	// signals: it is about the scenario's signals.
-	signals bool
-	// of which results of loads it is; 0 for those that need no load.
-	of scenario.LoadResult
-	// check says what a scenario lacks for it; empty for nothing.
-	check func(*scenario.Scenario) (hint, lack string)
-	// most is the largest value there can be; 0: that of its unit, if that has one.
-	most float64
-	// least is the smallest value there can be, in the unit.
-	least float64
-	// during lists the phases in which there can be something to measure; nil: all.
-	during func(*scenario.Scenario) []string
+}
+
+// histogram is a quantile of a classic histogram, for each group of labels By.
+type histogram struct {
+	Quantile float64
+	Metric   string
+	// Match selects its series; $virtual is a pattern of virtual resources.
+	Match string
+	By    []string
+}
+
+// virtual are resources that are no objects in etcd: the official objectives
+// leave them out.
+const virtual = "(self|local)?subjectaccessreviews|selfsubjectrulesreviews|selfsubjectreviews|tokenreviews|bindings"
+
+// buckets is the PromQL of the histogram's buckets.
+func (h *histogram) buckets() string {
+	match := strings.ReplaceAll(h.Match, "$virtual", virtual)
+	return fmt.Sprintf("sum by (%s) (increase(%s_bucket{%s}[$window]))", strings.Join(slices.Concat(h.By, []string{"le"}), ", "), h.Metric, match)
 }
 
 // largest is the largest value that the objective can have, infinite for none.
 func (o Objective) largest() float64 {
 	switch {
-	case o.most > 0:
-		return o.most
+	case o.Most > 0:
+		return o.Most
 	case o.Unit == scenario.Ratio:
 		return 1
 	}
 	return math.Inf(1)
 }
 
+//go:embed objectives.yaml
+var objectivesYAML []byte
+
 // Objectives lists the built-in objectives: first those of scraped metrics,
 // then those the generator measures, then those of faults.
-func Objectives() []Objective { return slices.Concat(scraped(), measured(), recovered()) }
+var Objectives = sync.OnceValue(func() (all []Objective) {
+	d := yaml.NewDecoder(bytes.NewReader(objectivesYAML))
+	d.KnownFields(true)
+	if err := d.Decode(&all); err != nil {
+		panic(err) // the file is part of the program
+	}
+	measure := measured()
+	maps.Copy(measure, recovered())
+	for i := range all {
+		o := &all[i]
+		o.measure = measure[o.Name]
+		if h := o.Histogram; h != nil {
+			o.Expr = fmt.Sprintf("histogram_quantile(%g, %s)", h.Quantile, h.buckets())
+		}
+	}
+	return all
+})
 
 func find(name string) *Objective {
-	all := Objectives()
-	if i := slices.IndexFunc(all, func(o Objective) bool { return o.Name == name }); i >= 0 {
-		return &all[i]
+	for _, o := range Objectives() {
+		if o.Name == name {
+			return &o
+		}
 	}
 	return nil
 }
@@ -87,61 +126,45 @@ func names() []string {
 	return all
 }
 
-// unless gives what a scenario lacks for an objective, and how to add it; nothing if it
-// is there.
-func unless(there bool, hint, lack string) (string, string) {
-	if there {
-		return "", ""
+// lacks says what a scenario lacks for the objective, and how to add it; empty for nothing.
+func (o Objective) lacks(s *scenario.Scenario) (hint, lack string) {
+	const noNodes = "set nodes.count"
+	needsFault := o.Requires == "fault" || o.Requires == "members"
+	switch {
+	case o.Requires == "nodes" && s.Nodes.Count == 0:
+		return noNodes, "there are no simulated nodes"
+	case o.Requires == "nodeFailure" && !slices.ContainsFunc(s.Phases, failsNodes):
+		return "add faults: [{kind: nodeFailure, fraction: 0.3}] to a phase", "no node fails in this scenario"
+	case needsFault && len(withFault(s)) == 0:
+		return "add faults: [{kind: kill, component: etcd-0, for: 5s}] to a phase", "no fault of the control plane in this scenario"
+	case o.Requires == "signals" && len(s.Signals) == 0:
+		return "add signals: [{name: fsync, expr: ..., steady: [...], under: [...]}]", "the scenario has no signals"
+	case s.Recorded():
+	case o.Requires == "members" && s.ControlPlane.Count(control.KindEtcd) <= 1:
+		return "set controlPlane.etcd.members: 3", "with one etcd member no other can lead"
+	case o.Requires == "pods" && len(s.StartsPods()) == 0:
+		hint = "add actions: [{kind: deploy, name: web, replicas: 100}] to a phase"
+		if s.Nodes.Count == 0 {
+			hint = noNodes + ", and " + hint
+		}
+		return hint, "nothing is deployed in this scenario"
+	case o.Requires == "pods" && s.Nodes.Count == 0:
+		return noNodes, "no pod starts: there are no simulated nodes"
 	}
-	return hint, lack
+	return "", ""
 }
 
-func needsNodes(s *scenario.Scenario) (hint, lack string) {
-	return unless(s.Nodes.Count > 0, "set nodes.count", "there are no simulated nodes")
-}
-
-func needsNodeFailure(s *scenario.Scenario) (hint, lack string) {
-	return unless(slices.ContainsFunc(s.Phases, failsNodes),
-		"add faults: [{kind: nodeFailure, fraction: 0.3}] to a phase", "no node fails in this scenario")
-}
-
-func needsFault(s *scenario.Scenario) (hint, lack string) {
-	return unless(len(withFault(s)) > 0,
-		"add faults: [{kind: kill, component: etcd-0, for: 5s}] to a phase", "no fault of the control plane in this scenario")
-}
-
-func needsMembers(s *scenario.Scenario) (hint, lack string) {
-	if hint, lack = needsFault(s); lack != "" {
-		return hint, lack
+// during lists the phases in which there can be something to measure.
+func (o Objective) during(s *scenario.Scenario) []string {
+	switch o.Requires {
+	case "pods":
+		return s.StartsPods()
+	case "nodeFailure":
+		return s.PhaseNames()[slices.IndexFunc(s.Phases, failsNodes):]
+	case "fault", "members":
+		return withFault(s)
 	}
-	return unless(s.Recorded() || s.ControlPlane.Count(control.KindEtcd) > 1,
-		"set controlPlane.etcd.members: 3", "with one etcd member no other can lead")
-}
-
-func needsSignals(s *scenario.Scenario) (hint, lack string) {
-	return unless(len(s.Signals) > 0,
-		"add signals: [{name: fsync, expr: ..., steady: [...], under: [...]}]", "the scenario has no signals")
-}
-
-func needsPods(s *scenario.Scenario) (hint, lack string) {
-	if s.Recorded() {
-		return "", ""
-	}
-	deploy := "add actions: [{kind: deploy, name: web, replicas: 100}] to a phase"
-	if s.Nodes.Count == 0 {
-		deploy = "set nodes.count, and " + deploy
-	}
-	if hint, lack = unless(len(s.StartsPods()) > 0, deploy, "nothing is deployed in this scenario"); lack != "" {
-		return hint, lack
-	}
-	return unless(s.Nodes.Count > 0, "set nodes.count", "no pod starts: there are no simulated nodes")
-}
-
-func sinceFailing(s *scenario.Scenario) []string {
-	if i := slices.IndexFunc(s.Phases, failsNodes); i >= 0 {
-		return s.PhaseNames()[i:]
-	}
-	return nil
+	return s.PhaseNames()
 }
 
 func withFault(s *scenario.Scenario) []string {
@@ -153,11 +176,6 @@ func withFault(s *scenario.Scenario) []string {
 	}
 	return all
 }
-
-// leastLatency is less than anything takes that goes through a socket or to a disk, in
-// seconds. A p99 of scraped buckets is longer still: it is interpolated from 0 to
-// the edge of the first one.
-const leastLatency = 10e-6
 
 // longest is the length of the longest phase there can be, in seconds.
 const longest = 24 * 3600
@@ -187,9 +205,9 @@ func (o Objective) impossible(b *scenario.Bound, op string) (hint, wrong string)
 		return "at most 24h, as the longest phase", fmt.Sprintf("%s is longer than any phase", b)
 	case op == "<=" && b.Value >= most:
 		return "write less, or leave the gate out", fmt.Sprintf("%s is never over %s: the gate cannot fail", o.Name, b)
-	case op == ">=" && b.Value <= o.least:
+	case op == ">=" && b.Value <= o.Least:
 		return "write more, or leave the gate out", fmt.Sprintf("%s is never under %s: the gate cannot fail", o.Name, b)
-	case op == "<=" && b.Value < o.least:
+	case op == "<=" && b.Value < o.Least:
 		return "write more; to begin with, " + o.Default, fmt.Sprintf("%s is never %s or less: the gate cannot pass", o.Name, b)
 	}
 	return "", ""

@@ -8,98 +8,55 @@ import (
 
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/loadgen/result"
-	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-const recoveryDoc = "docs/reference/recovery.md"
-
-// recovered lists the objectives of faults: what they did, how long it took until
-// all was well again, and whether anything was lost.
-func recovered() []Objective {
-	return []Objective{
-		{
-			Name: "error-window", client: true, Unit: scenario.Seconds, Default: "max: 30s", Source: recoveryDoc, of: scenario.RequestResults, check: needsFault, during: withFault,
-			Doc: "The time from the first request that failed or took longer than its bound to the last, of the worst load and fault. `load:` picks one load.",
-			measure: perFaultLoad(func(l result.LoadRecovery) reading {
-				return reading{value: l.ErrorWindow, atLeast: l.Open, detail: fmt.Sprintf("%d failed", l.Failed)}
-			}),
-		},
-		{
-			Name: "time-to-first-success", client: true, Unit: scenario.Seconds, Default: "max: 15s", Source: recoveryDoc, of: scenario.RequestResults, check: needsFault, during: withFault,
-			Doc:     "The time from a fault's begin to the first success after the first failure, of the worst load and fault; 0 where nothing failed. It fails where nothing succeeded any more.",
-			measure: perFaultLoad(firstSuccess),
-		},
-		{
-			Name: "time-to-objective", client: true, Unit: scenario.Seconds, Default: "max: 1m", Source: recoveryDoc, of: scenario.RequestResults, check: needsFault, during: withFault,
-			Doc:     "The time from a fault's end until every request held its bound again for a whole stretch, of the worst load and fault; 0 where the fault was not felt.",
-			measure: perFaultLoad(backInside),
-		},
-		{
-			Name: "lease-failover", Unit: scenario.Seconds, Default: "max: 17s", check: needsFault, during: withFault,
-			Source:  "component-base/config/options/leaderelectionconfig.go: a lease of 15 s and a retry every 2 s",
-			Doc:     "The time from when the holder of a scheduler's or controller manager's lease was hit until another had it, of the longest.",
-			measure: perFault("a lease moved", func(of string) bool { return of != control.KindEtcd }, func(f result.FaultRecovery) *float64 { return f.LeaseFailover }),
-		},
-		{
-			Name: "leader-failover", Unit: scenario.Seconds, Default: "max: 3s", Source: recoveryDoc + "; etcd's election timeout is 1 s", check: needsMembers, during: withFault,
-			Doc:     "The time from when etcd's leader was hit until another led, of the longest.",
-			measure: perFault("etcd's leader changed", func(of string) bool { return of == control.KindEtcd }, func(f result.FaultRecovery) *float64 { return f.LeaderFailover }),
-		},
-		{
-			Name: "relist-storm", client: true, Unit: scenario.Count, Default: "max: 1000", Source: recoveryDoc, check: needsFault, during: withFault,
-			Doc: "Watches of loads and nodes that had to list again for a fault, of the worst fault.",
-			measure: func(e evidence) finding {
-				f := eachFault(relists)(e)
-				if e.recovery != nil {
-					for _, lack := range e.recovery.Missing { // none counted is then not none
-						f.readings = append(f.readings, reading{missing: lack})
-					}
+// recovered takes the values of the objectives of faults, by their names: what faults did, how
+// long it took until all was well again, and whether anything was lost.
+func recovered() map[string]func(evidence) finding {
+	return map[string]func(evidence) finding{
+		"error-window": perFaultLoad(func(l result.LoadRecovery) reading {
+			return reading{value: l.ErrorWindow, atLeast: l.Open, detail: fmt.Sprintf("%d failed", l.Failed)}
+		}),
+		"time-to-first-success": perFaultLoad(firstSuccess),
+		"time-to-objective":     perFaultLoad(backInside),
+		"lease-failover": perFault("a lease moved", func(of string) bool { return of != control.KindEtcd },
+			func(f result.FaultRecovery) *float64 { return f.LeaseFailover }),
+		"leader-failover": perFault("etcd's leader changed", func(of string) bool { return of == control.KindEtcd },
+			func(f result.FaultRecovery) *float64 { return f.LeaderFailover }),
+		"relist-storm": func(e evidence) finding {
+			f := eachFault(relists)(e)
+			if e.recovery != nil {
+				for _, lack := range e.recovery.Missing { // none counted is then not none
+					f.readings = append(f.readings, reading{missing: lack})
 				}
-				return f
-			},
+			}
+			return f
 		},
-		{
-			Name: "lost-writes", Unit: scenario.Count, Default: "max: 0", Source: ours + "; docs/reference/recovery.md", of: scenario.HistoryResults,
-			Doc: "Acknowledged writes of a history that are not in the chain of versions to the final state.",
-			measure: perHistory(func(h result.History) (int64, string) {
-				return h.LostWrites, fmt.Sprintf("%d acknowledged", h.Writes.Succeeded)
-			}),
-		},
-		{
-			Name: "history-violations", Unit: scenario.Count, Default: "max: 0", Source: ours + "; linearizability by Porcupine", of: scenario.HistoryResults,
-			Doc: "Promises of the API that a history shows broken, over the whole run: lost writes, reads that went backwards or that no order of " +
-				"the writes explains, events missed, doubled, reordered or of values that were never written.",
-			measure: perHistory(func(h result.History) (int64, string) {
-				return h.ViolationCount, fmt.Sprintf("%d operations, %d events", h.Writes.Invoked+h.Reads.Invoked+h.CachedReads.Invoked, h.Events)
-			}),
-		},
-		{
-			Name: "signal-moved", Unit: scenario.Number, Default: "min: 3", Source: recoveryDoc, signals: true, check: needsSignals,
-			Doc: "By how many times its own noise the incident's metric moved under the fault, of the signal that moved least. `signal:` picks one.",
-			measure: perSignal(func(s result.Signal) reading {
-				if s.Moved == nil {
-					return reading{missing: cmp.Or(s.Detail, "it was not judged")}
-				}
-				return reading{value: *s.Moved, detail: fmt.Sprintf("from %.4g to %.4g, noise %.2g", s.Steady.Mean, s.Extreme, s.Noise)}
-			}),
-		},
-		{
-			Name: "signal-returned", Unit: scenario.Count, most: 1, Default: "min: 1", Source: recoveryDoc, signals: true, check: needsSignals,
-			Doc: "1 if the incident's metric came back to where it was before the fault, else 0, of the worst signal. `signal:` picks one.",
-			measure: perSignal(func(s result.Signal) reading {
-				if s.Returned == nil {
-					return reading{missing: cmp.Or(s.Detail, "it names no phases after")}
-				}
-				r := reading{}
-				if *s.Returned {
-					r.value = 1
-				}
-				if s.Last != nil {
-					r.detail = fmt.Sprintf("from %.4g to %.4g and then %.4g", s.Steady.Mean, s.Extreme, *s.Last)
-				}
-				return r
-			}),
-		},
+		"lost-writes": perHistory(func(h result.History) (int64, string) {
+			return h.LostWrites, fmt.Sprintf("%d acknowledged", h.Writes.Succeeded)
+		}),
+		"history-violations": perHistory(func(h result.History) (int64, string) {
+			return h.ViolationCount, fmt.Sprintf("%d operations, %d events", h.Writes.Invoked+h.Reads.Invoked+h.CachedReads.Invoked, h.Events)
+		}),
+		"signal-moved": perSignal(func(s result.Signal) reading {
+			if s.Moved == nil {
+				return reading{missing: cmp.Or(s.Detail, "it was not judged")}
+			}
+			return reading{value: *s.Moved, detail: fmt.Sprintf("from %.4g to %.4g, noise %.2g", s.Steady.Mean, s.Extreme, s.Noise)}
+		}),
+		"signal-returned": perSignal(func(s result.Signal) reading {
+			if s.Returned == nil {
+				return reading{missing: cmp.Or(s.Detail, "it names no phases after")}
+			}
+			r := reading{}
+			if *s.Returned {
+				r.value = 1
+			}
+			if s.Last != nil {
+				r.detail = fmt.Sprintf("from %.4g to %.4g and then %.4g", s.Steady.Mean, s.Extreme, *s.Last)
+			}
+			return r
+		}),
 	}
 }
 

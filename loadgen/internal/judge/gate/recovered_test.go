@@ -48,7 +48,7 @@ func TestObjectivesOfFaults(t *testing.T) {
 		o := find(c.objective)
 		compiled := Compiled{objective: *o, op: "<=", order: []string{"storm"}}
 		compiled.Over, compiled.expects = []string{"storm"}, []place{{"storm", "patch"}}
-		if o.of == 0 {
+		if o.Results == "" {
 			compiled.expects = nil
 		}
 		compiled.bound = bound(t, c.max)

@@ -5,10 +5,17 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// Sources that the head of the page names.
+const (
+	ours        = "Stormglass' own measurement"
+	recoveryDoc = "docs/reference/recovery.md"
 )
 
 var update = flag.Bool("update", false, "rewrite docs/reference/objectives.md")
@@ -37,6 +44,20 @@ func TestReferenceMatchesObjectives(t *testing.T) {
 			t.Errorf("%s: the default bound %q does not fit: %v", o.Name, o.Default, err)
 		}
 	}
+	for _, measures := range []map[string]func(evidence) finding{measured(), recovered()} {
+		for name := range measures {
+			if find(name) == nil {
+				t.Errorf("%s is measured, and is no objective", name)
+			}
+		}
+	}
+	requires := []string{"", "pods", "nodes", "nodeFailure", "fault", "members", "signals"}
+	gaps := []gapRule{gapEach, gapShared, gapCount, gapCountSeenByAll, gapAgainst}
+	for _, o := range Objectives() {
+		if !slices.Contains(requires, o.Requires) || !slices.Contains(gaps, o.Gap) || o.Results != "" && scenario.LoadExample(o.Results) == "" {
+			t.Errorf("%s has an unknown word: requires %q, gap %q, results %q", o.Name, o.Requires, o.Gap, o.Results)
+		}
+	}
 }
 
 // reference is docs/reference/objectives.md: testdata/objectives.tmpl, and every objective
@@ -61,7 +82,7 @@ func reference(t *testing.T) string {
 		switch {
 		case len(o.Needs) > 0:
 			b.WriteString(strings.Join(o.Needs, ", "))
-		case o.client:
+		case o.Client:
 			b.WriteString("client")
 		default:
 			b.WriteString("generator")
@@ -82,8 +103,8 @@ func reference(t *testing.T) string {
 // withGap names the objectives of scraped metrics with a rule.
 func withGap(rule gapRule) string {
 	var all []string
-	for _, o := range scraped() {
-		if o.gap == rule {
+	for _, o := range Objectives() {
+		if o.Expr != "" && o.Gap == rule {
 			all = append(all, o.Name)
 		}
 	}

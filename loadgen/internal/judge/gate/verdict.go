@@ -131,7 +131,7 @@ func (c Compiled) missing(f finding, n int) []string {
 	}
 	if c.strict && !f.whole && len(empty) > 0 {
 		for _, name := range c.Over {
-			if e, known := empty[name]; e || !known && !c.objective.spans {
+			if e, known := empty[name]; e || !known && !c.objective.Spans {
 				add(c.nothing() + " in " + name)
 			}
 		}
