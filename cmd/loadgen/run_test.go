@@ -14,6 +14,7 @@ import (
 
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/internal/planetest"
+	"github.com/stormglass/stormglass/loadgen"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -66,10 +67,10 @@ func (p *loadgenProcess) start() {
 	})
 }
 
-// startRun starts a run on a bundled plane of its own, when there is room for it.
+// startRun starts a run on a bundled plane of its own, when it is its turn.
 func startRun(t *testing.T, args ...string) *loadgenProcess {
 	t.Helper()
-	awaitRoom(t, 1)
+	runTurns.take(t)
 	return startLoadgen(t, append([]string{"run", "--controlplane", plane.Binary}, args...)...)
 }
 
@@ -198,12 +199,18 @@ func wantFiles(t *testing.T, dir string) {
 	}
 }
 
+// TestRunOnABundledPlane: a run brings up its plane, can be queried while it is under way, measures what its
+// scenario does, leaves no process, and can be reported again.
 func TestRunOnABundledPlane(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(planetest.Dir(t), "run")
-	p := startRun(t, "testdata/mini.yaml", "--out", dir)
+	p := startRun(t, "testdata/mini.yaml", "--out", dir, "--observe")
+	queryWhileUnderWay(t, p)
 	r := wantPass(t, p, dir)
 	awaitNoProcess(t, dir, 3*time.Second)
+	if _, err := os.Stat(filepath.Join(dir, "controlplane", loadgen.ScrapeConfigDir)); !os.IsNotExist(err) {
+		t.Errorf("the scrape configuration of a plane that is gone: %v", err)
+	}
 	if names := phaseNames(r); !slices.Equal(names, []string{"rollout", "fan-out", "update"}) {
 		t.Errorf("phases %v", names)
 	}
@@ -275,15 +282,6 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// A metric that the API server is told not to export cannot be judged.
-func TestMetricDisabledUpstreamIsNoData(t *testing.T) {
-	t.Parallel()
-	dir := filepath.Join(planetest.Dir(t), "run")
-	p := startRun(t, "testdata/short.yaml", "--out", dir, "--set", "controlPlane.apiServer.flags.disabled-metrics=apiserver_request_sli_duration_seconds")
-	p.wantExit(3)
-	wantFiles(t, dir)
-}
-
 // TestKill: whenever loadgen is killed, nothing it started lives on; and what
 // was recorded can still be reported, never as a pass.
 func TestKill(t *testing.T) {
@@ -351,7 +349,7 @@ func TestRunEndsWithItsParent(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer parent.Close()
-	awaitRoom(t, 1)
+	runTurns.take(t)
 	dir := filepath.Join(planetest.Dir(t), "run")
 	p := newLoadgen(t, "run", "--controlplane", plane.Binary, "testdata/short.yaml", "--out", dir, "--set", "phases.only.for=10m")
 	p.cmd.ExtraFiles, p.cmd.Env = []*os.File{parent}, append(os.Environ(), control.ParentPipeEnv+"=3")

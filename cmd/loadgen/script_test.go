@@ -5,11 +5,9 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"sync"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
-	"golang.org/x/sync/semaphore"
 
 	"github.com/stormglass/stormglass/internal/planetest"
 )
@@ -29,32 +27,33 @@ func TestMain(m *testing.M) {
 
 type withPlane struct{ *testing.M }
 
-// sharedPlane is held by the test that uses the shared plane.
-var sharedPlane sync.Mutex
+// turns lets as many tests go on at a time as it has room for.
+type turns chan struct{}
+
+// Two cores hold one incident of several etcd members or two of one, one other run on a plane of its
+// own, and one test of the shared plane.
+var (
+	incidentTurns = make(turns, 2)
+	runTurns      = make(turns, 1)
+	sharedTurns   = make(turns, 1)
+)
+
+// take waits for a turn, which the test's end gives back.
+func (c turns) take(t *testing.T) {
+	t.Helper()
+	c <- struct{}{}
+	t.Cleanup(func() { <-c })
+}
 
 // useSharedPlane makes a test parallel with those on planes of their own, and gives it the
 // shared plane for itself: what runs leave behind there is counted.
 func useSharedPlane(t *testing.T) {
 	t.Helper()
 	t.Parallel()
-	sharedPlane.Lock()
-	t.Cleanup(sharedPlane.Unlock)
+	sharedTurns.take(t)
 }
 
-// room is for planes beside the shared one: two wait long enough to share two cores. One
-// with several etcd members needs all of it.
-var room = semaphore.NewWeighted(2)
-
-// awaitRoom waits until there is room for a plane, which the test's end makes again.
-func awaitRoom(t *testing.T, planes int64) {
-	t.Helper()
-	if err := room.Acquire(t.Context(), planes); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { room.Release(planes) })
-}
-
-// Run lets tests be parallel that only wait for room.
+// Run lets tests be parallel that only wait for their turn.
 func (w withPlane) Run() int {
 	if err := flag.Set("test.parallel", "64"); err != nil {
 		fmt.Fprintln(os.Stderr, err)
