@@ -34,7 +34,7 @@ incidents: build ## Run every incident with its remedy, full size, and compare
 	for s in etcd-kills etcd-restore; do $(BIN)/loadgen run $$s || status=$$?; done; exit $$status
 
 bench: ## What the load engine and simulated nodes cost, beside client-go (about half an hour)
-	go run ./loadgen/bench
+	set -o pipefail; go test ./loadgen/bench -run '^$$' -bench . -benchtime 1x -count 6 -timeout 2h | tee /dev/stderr | go tool benchstat -
 
 test: lint unit ## Lint, then every test (brings up small control planes; needs a browser, see `make browser`)
 

@@ -1,8 +1,9 @@
-package main
+package bench
 
 import (
 	"context"
 	"fmt"
+	"testing"
 	"time"
 
 	"github.com/stormglass/stormglass/internal/stubapi"
@@ -20,6 +21,28 @@ const (
 	// take, so that none saves by doing much at once.
 	perSecond = 20
 )
+
+// BenchmarkWatch opens watches of one ConfigMap, which is written 20 times a second:
+// events of 1.5 KB.
+func BenchmarkWatch(b *testing.B) { compareAll(b) }
+
+func watchComparisons() []comparison {
+	return []comparison{{
+		name: "json",
+		sides: []side{
+			{"ours", drain(ourWatches("json"))},
+			{"net/http", drain(newHTTPWatches)},
+			{"client-go", drain(typedWatch(jsonType))},
+			{"informer", drain(newInformers)},
+		},
+	}, {
+		name: "protobuf",
+		sides: []side{
+			{"ours", drain(ourWatches("protobuf"))},
+			{"client-go", drain(typedWatch(protobufType))},
+		},
+	}}
+}
 
 type drainer interface {
 	// open opens n watches; it may return before they are established.
@@ -83,7 +106,7 @@ func drain(start func(*stubapi.Child) (drainer, error)) func(context.Context, jo
 		}
 		figures := used.per(int64(j.Writes)*int64(j.Watches), "event")
 		figures = append(figures, full.per(empty, j.Watches, "watch")...)
-		return append(figures, opened.per(int64(j.Watches), "watch opened")...), nil
+		return append(figures, opened.per(int64(j.Watches), "watch-opened")...), nil
 	}
 }
 

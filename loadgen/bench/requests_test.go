@@ -1,4 +1,4 @@
-package main
+package bench
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,6 +22,23 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/load/request"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
+
+// BenchmarkRequests sends GETs of a ConfigMap of 1 KB, merge patches of 1 KB, and LISTs of
+// 100 such ConfigMaps, at a rate a second, open loop.
+func BenchmarkRequests(b *testing.B) { compareAll(b) }
+
+func requestComparisons() []comparison {
+	var all []comparison
+	for _, a := range []asked{{"get", 6000, 1}, {"get", 2000, 1}, {"patch", 2000, 1}, {"list", 200, 10}} {
+		all = append(all, comparison{name: fmt.Sprintf("%s/rate=%.0f", a.verb, a.perSecond), sides: []side{
+			{"ours", a.against(ourRequests)},
+			{"net/http", a.against(theirs(httpCalls))},
+			{"client-go", a.against(theirs(typedCalls))},
+			{"dynamic", a.against(theirs(dynamicCalls))},
+		}})
+	}
+	return all
+}
 
 // listed is how many objects there are: what a list brings.
 const listed = 100
