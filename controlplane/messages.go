@@ -1,6 +1,7 @@
 package controlplane
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -35,7 +36,8 @@ type messages struct {
 	to       io.Writer
 	patience time.Duration // of flush
 	queue    chan message
-	quit     chan struct{} // closed when nothing is passed on any more
+	open     context.Context // ends when nothing is passed on any more
+	end      context.CancelFunc
 
 	mu     sync.Mutex // guards log and unread, and keeps log and queue in one order
 	log    *os.File   // nil before it is opened and when it is closed
@@ -50,7 +52,8 @@ type message struct {
 
 // newMessages passes lines on to a writer, one at a time. Close it.
 func newMessages(to io.Writer) *messages {
-	m := &messages{to: to, patience: readWithin, queue: make(chan message, maxUnread), quit: make(chan struct{})}
+	m := &messages{to: to, patience: readWithin, queue: make(chan message, maxUnread)}
+	m.open, m.end = context.WithCancel(context.Background())
 	go m.forward()
 	return m
 }
@@ -58,11 +61,11 @@ func newMessages(to io.Writer) *messages {
 func (m *messages) forward() {
 	for {
 		select {
-		case <-m.quit:
+		case <-m.open.Done():
 			return
 		case next := <-m.queue:
 			switch {
-			case m.closed():
+			case m.open.Err() != nil:
 				return
 			case next.forwarded != nil:
 				close(next.forwarded)
@@ -70,15 +73,6 @@ func (m *messages) forward() {
 				fmt.Fprintln(m.to, next.line) // the reader may have left
 			}
 		}
-	}
-}
-
-func (m *messages) closed() bool {
-	select {
-	case <-m.quit:
-		return true
-	default:
-		return false
 	}
 }
 
@@ -96,7 +90,7 @@ func (m *messages) openLog(path string) error {
 func (m *messages) write(line string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.closed() {
+	if m.open.Err() != nil {
 		return
 	}
 	if m.log != nil {
@@ -127,14 +121,14 @@ func (m *messages) flush() {
 	question := message{forwarded: make(chan struct{})}
 	select {
 	case m.queue <- question:
-	case <-m.quit:
+	case <-m.open.Done():
 		return
 	case <-patience.C:
 		return
 	}
 	select {
 	case <-question.forwarded:
-	case <-m.quit:
+	case <-m.open.Done():
 	case <-patience.C:
 	}
 }
@@ -143,10 +137,7 @@ func (m *messages) close() {
 	m.flush()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.closed() {
-		return
-	}
-	close(m.quit)
+	m.end()
 	if m.log != nil {
 		m.log.Close()
 		m.log = nil

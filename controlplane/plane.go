@@ -69,9 +69,9 @@ type Plane struct {
 	closing, lifetime         context.Context
 	beginClosing, endLifetime context.CancelFunc
 
-	stopOnce sync.Once
-	stopAsk  chan struct{} // closed when a stop is requested through the control socket
-	died     chan error    // why the plane cannot go on: nearly always the end of a process
+	stopAsked   context.Context // ends when a stop is requested through the control socket
+	requestStop context.CancelFunc
+	died        chan error // why the plane cannot go on: nearly always the end of a process
 
 	// publishing is held while cluster.json is written, so that the newest is written
 	// last. It is taken before mu, which is not held meanwhile: a disk that a fault
@@ -101,13 +101,8 @@ func Start(ctx context.Context, opts Options) (*Plane, error) {
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	go func() { // `down` also ends a plane that is still starting
-		select {
-		case <-p.stopAsk:
-			cancel(errAsked)
-		case <-ctx.Done():
-		}
-	}()
+	// `down` also ends a plane that is still starting.
+	defer context.AfterFunc(p.stopAsked, func() { cancel(errAsked) })()
 	err = p.start(ctx)
 	if err == nil {
 		p.progress("%-26s ready after %.1f s", "the control plane", time.Since(p.started).Seconds())
@@ -131,10 +126,10 @@ func newPlane(ctx context.Context, opts Options) (*Plane, error) {
 		return nil, err
 	}
 	p := &Plane{
-		opts: opts, dir: dir, layout: topology.Layout{Dir: dir.path},
-		stopAsk: make(chan struct{}), died: make(chan error, 1),
+		opts: opts, dir: dir, layout: topology.Layout{Dir: dir.path}, died: make(chan error, 1),
 		started: time.Now(), state: control.Starting, since: time.Now(),
 	}
+	p.stopAsked, p.requestStop = context.WithCancel(context.WithoutCancel(ctx))
 	p.closing, p.beginClosing = context.WithCancel(context.WithoutCancel(ctx))
 	p.lifetime, p.endLifetime = context.WithCancel(context.WithoutCancel(ctx))
 	host := &faultHost{plane: p}
@@ -212,7 +207,7 @@ func (p *Plane) Run(ctx context.Context, now <-chan struct{}) error {
 	select {
 	case <-ctx.Done():
 		p.Stop(context.Cause(ctx), now)
-	case <-p.stopAsk:
+	case <-p.stopAsked.Done():
 		p.Stop(errAsked, now)
 	case err := <-p.died:
 		p.Stop(err, p.shutdownSignal(now))
@@ -297,8 +292,6 @@ func (p *Plane) fail(err error) {
 	default:
 	}
 }
-
-func (p *Plane) requestStop() { p.stopOnce.Do(func() { close(p.stopAsk) }) }
 
 // setState changes the plane's state. A restore that is under way does not change
 // that of a plane that has begun to stop.

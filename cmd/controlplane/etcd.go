@@ -104,9 +104,6 @@ to what it held before. It is refused while faults are in force.`,
 	}
 	dir, output := dirFlag(cmd), outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := checkOutput(*output); err != nil {
-			return err
-		}
 		file, err := filepath.Abs(args[0])
 		if err == nil {
 			err = userfile.Check(file, snapshotMax)

@@ -49,8 +49,10 @@ not running, the fault clashes with another or could not be begun or undone.`,
 		sub.GroupID = group
 		cmd.AddCommand(sub)
 	}
-	for _, verb := range faultVerbs() {
-		add("begin", verb.command())
+	for _, kind := range control.FaultTable() {
+		if !kind.OfNodes {
+			add("begin", faultVerb{kind}.command())
+		}
 	}
 	add("tend", faultListCommand())
 	add("tend", faultClearCommand())
@@ -68,9 +70,6 @@ func (v faultVerb) command() *cobra.Command {
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "tell whether the plane could have it now, and begin nothing")
 	dir, output := dirFlag(cmd), outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if err := checkOutput(*output); err != nil {
-			return err
-		}
 		if cmd.Flags().Changed("for") && f.For == 0 {
 			return errors.New("--for 0s has no length (leave --for away: until it is cleared)")
 		}
@@ -205,9 +204,6 @@ type question struct {
 func asking(cmd *cobra.Command, within time.Duration, ask func(context.Context, question) error) *cobra.Command {
 	dir, output := dirFlag(cmd), outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := checkOutput(*output); err != nil {
-			return err
-		}
 		client, err := dial(*dir)
 		if err != nil {
 			return err

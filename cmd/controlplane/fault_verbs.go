@@ -13,16 +13,6 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-func faultVerbs() []faultVerb {
-	var all []faultVerb
-	for _, kind := range control.FaultTable() {
-		if !kind.OfNodes {
-			all = append(all, faultVerb{kind})
-		}
-	}
-	return all
-}
-
 func (v faultVerb) componentsFlag() string {
 	if v.OfMembers() {
 		return "member"

@@ -111,8 +111,11 @@ func dirArgument(dir string) string {
 	return " --dir " + shell.Quote(dir)
 }
 
+// outputFlag adds --output, whose value is checked before the command runs.
 func outputFlag(cmd *cobra.Command) *string {
-	return cmd.Flags().StringP("output", "o", "text", "`form` of the result: text or json")
+	form := cmd.Flags().StringP("output", "o", "text", "`form` of the result: text or json")
+	cmd.PreRunE = func(*cobra.Command, []string) error { return checkOutput(*form) }
+	return form
 }
 
 func checkOutput(form string) error {

@@ -31,9 +31,6 @@ default, and how to reach it. It exits with 4 unless the plane is ready.`,
 	}
 	dir, output := dirFlag(cmd), outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if err := checkOutput(*output); err != nil {
-			return err
-		}
 		status, err := readStatus(cmd.Context(), *dir)
 		if err != nil {
 			return err

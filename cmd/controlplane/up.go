@@ -69,11 +69,9 @@ prometheus/prometheus.yml in the plane's directory.`,
 	cmd.Flags().BoolVar(&o.background, "background", false, "be the supervisor of up --detach")
 	_ = cmd.Flags().MarkHidden("background")
 	o.observer.add(cmd.Flags())
+	cmd.PreRunE = func(*cobra.Command, []string) error { return errors.Join(checkOutput(*output), o.observer.check()) }
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		o.dir, o.output = *dir, *output
-		if err := errors.Join(checkOutput(o.output), o.observer.check()); err != nil {
-			return err
-		}
 		if o.detach {
 			return detach(cmd.Context(), o, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		}

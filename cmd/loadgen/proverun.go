@@ -53,17 +53,11 @@ func (p proveOptions) start(ctx context.Context, stderr io.Writer, proof loadgen
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = windUp
 	// And it ends when we do, however that is.
-	parent, alive, err := os.Pipe()
+	alive, err := control.StartAttended(cmd)
 	if err != nil {
 		return err
 	}
 	defer alive.Close()
-	cmd.ExtraFiles, cmd.Env = []*os.File{parent}, append(os.Environ(), control.ParentPipeEnv+"=3")
-	err = cmd.Start()
-	parent.Close()
-	if err != nil {
-		return err
-	}
 	stalled := make(chan error, 1)
 	done, stop := context.WithCancel(ctx)
 	go func() { stalled <- stall(done, cmd.Process, proof.Stall, dir) }()

@@ -58,8 +58,7 @@ func (e *ExitError) Error() string { return e.Msg }
 // failed: an *ExitError. If this process ends, however it ends, so do the
 // supervisor and all components. ctx only bounds the start.
 func Start(ctx context.Context, o StartOptions) (*Supervisor, error) {
-	args := []string{"up", "--dir", o.Dir, "--output", "json"}
-	cmd := exec.Command(o.Binary, args...)
+	cmd := exec.Command(o.Binary, "up", "--dir", o.Dir, "--output", "json")
 	if o.Config != nil {
 		config, err := json.Marshal(o.Config) // JSON is YAML
 		if err != nil {
@@ -68,22 +67,15 @@ func Start(ctx context.Context, o StartOptions) (*Supervisor, error) {
 		cmd.Args = append(cmd.Args, "--config", "-")
 		cmd.Stdin = bytes.NewReader(config)
 	}
-	parent, alive, err := os.Pipe()
-	if err != nil {
-		return nil, err
-	}
-	defer parent.Close()
-	s := &Supervisor{cmd: cmd, alive: alive, stderr: &tail{to: o.Progress}, done: make(chan struct{})}
-	cmd.ExtraFiles = []*os.File{parent} // descriptor 3
-	cmd.Env = append(os.Environ(), ParentPipeEnv+"=3")
+	s := &Supervisor{cmd: cmd, stderr: &tail{to: o.Progress}, done: make(chan struct{})}
 	cmd.Stderr = s.stderr
 	ready := &firstLine{done: make(chan struct{})}
 	cmd.Stdout = ready
 	// A session of its own: a terminal's Ctrl-C is this process's to handle, and a kernel that
 	// groups tasks by session (autogroup) weighs this process against the plane as a whole.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if err := cmd.Start(); err != nil {
-		alive.Close()
+	var err error
+	if s.alive, err = StartAttended(cmd); err != nil {
 		return nil, fmt.Errorf("start %s: %w", o.Binary, err)
 	}
 	go s.wait()
@@ -225,6 +217,22 @@ func (t *tail) lastMessage() string {
 // process then kills itself at once. The supervisor obeys it (set by Start),
 // and so does each component (set by the supervisor).
 const ParentPipeEnv = "STORMGLASS_PARENT_PIPE"
+
+// StartAttended starts a program that obeys ParentPipeEnv, in the environment of this
+// process. Close alive when the program has ended.
+func StartAttended(cmd *exec.Cmd) (alive *os.File, err error) {
+	parent, alive, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer parent.Close()
+	cmd.ExtraFiles = []*os.File{parent} // descriptor 3
+	cmd.Env = append(os.Environ(), ParentPipeEnv+"=3")
+	if err := cmd.Start(); err != nil {
+		return nil, errors.Join(err, alive.Close())
+	}
+	return alive, nil
+}
 
 // DirEnv names the plane's directory for all subcommands without --dir.
 const DirEnv = "STORMGLASS_DIR"

@@ -170,10 +170,8 @@ const turnWithin = 90 * time.Second
 
 // restart ends the components in order and starts each as soon as it is gone.
 func (m *Manager) restart(_ context.Context, id string, _ control.Fault, t target) (effect, error) {
-	over := make(chan struct{})
 	failed := "" // half-way
-	m.running.Go(func() {
-		defer close(over)
+	return m.course(func() {
 		for i, name := range t.names {
 			if i > 0 {
 				if err := m.awaitTurn(t.names[i-1]); err != nil {
@@ -187,18 +185,29 @@ func (m *Manager) restart(_ context.Context, id string, _ control.Fault, t targe
 				return
 			}
 		}
-	})
-	return effect{over: over, undo: func(ctx context.Context) error {
-		select {
-		case <-over:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
+	}, func(ctx context.Context) error {
 		if failed == "" {
 			return nil
 		}
 		return m.startAgain(ctx, failed)
-	}}, nil
+	}), nil
+}
+
+// course runs a momentary fault to its end. The effect is undone then, by finish.
+func (m *Manager) course(run func(), finish func(context.Context) error) effect {
+	over := make(chan struct{})
+	m.running.Go(func() {
+		defer close(over)
+		run()
+	})
+	return effect{over: over, undo: func(ctx context.Context) error {
+		select {
+		case <-over:
+			return finish(ctx)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}}
 }
 
 func (m *Manager) restartOne(name string) error {
@@ -222,21 +231,11 @@ func (m *Manager) awaitTurn(after string) error {
 }
 
 func (m *Manager) rehearse(_ context.Context, id string, _ control.Fault, _ target) (effect, error) {
-	over := make(chan struct{})
-	m.running.Go(func() {
-		defer close(over)
+	return m.course(func() {
 		ctx, cancel := context.WithTimeout(m.life, undoLongWithin)
 		defer cancel()
 		if err := m.host.Rehearse(ctx); err != nil {
 			m.markLost(id, err)
 		}
-	})
-	return effect{over: over, undo: func(ctx context.Context) error {
-		select {
-		case <-over:
-			return nil
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}}, nil
+	}, func(context.Context) error { return nil }), nil
 }

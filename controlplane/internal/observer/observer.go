@@ -64,26 +64,20 @@ func Start(ctx context.Context, o Options) (*Observer, error) {
 		return nil, fmt.Errorf("observe: %w", err)
 	}
 	defer log.Close() // it has its own
-	parent, alive, err := os.Pipe()
-	if err != nil {
-		return nil, fmt.Errorf("observe: %w", err)
-	}
-	defer parent.Close()
 	w := &Observer{done: make(chan struct{})}
 	w.cmd = exec.Command(o.Binary, "observe", "--cluster", o.Dir, "--listen", o.Addr, "--output", "json")
 	if o.Public {
 		w.cmd.Args = append(w.cmd.Args, "--observe-public")
 	}
 	w.cmd.Stderr = log
-	w.cmd.ExtraFiles = []*os.File{parent} // descriptor 3
-	w.cmd.Env = append(os.Environ(), control.ParentPipeEnv+"=3")
 	w.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // a terminal's Ctrl-C is for the supervisor
 	said, err := w.cmd.StdoutPipe()
-	if err == nil {
-		err = w.cmd.Start()
-	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("observe: %w", err), alive.Close())
+		return nil, fmt.Errorf("observe: %w", err)
+	}
+	alive, err := control.StartAttended(w.cmd)
+	if err != nil {
+		return nil, fmt.Errorf("observe: %w", err)
 	}
 	answered := make(chan error, 1)
 	go func() {

@@ -81,10 +81,8 @@ func (l *Link) carry(client *net.TCPConn, from io.Reader, connected func(error) 
 func (l *Link) add(c *conn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	select {
-	case <-l.closed:
+	if l.life.Err() != nil {
 		return false
-	default:
 	}
 	l.opened++
 	c.number = l.opened
@@ -105,10 +103,8 @@ func (l *Link) begin(c *conn) {
 	defer l.mu.Unlock()
 	c.out = newDirection(l.condition, streamOf(l.String(), c.number, false))
 	c.back = newDirection(l.condition, streamOf(l.String(), c.number, true))
-	select {
-	case <-l.closed:
+	if l.life.Err() != nil {
 		c.abort()
-	default:
 	}
 }
 
@@ -122,15 +118,8 @@ func (l *Link) connect(c *conn, from io.Reader) (io.Reader, error) {
 			return from, err
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), dialPatience)
+	ctx, cancel := context.WithTimeout(l.life, dialPatience)
 	defer cancel()
-	go func() {
-		select {
-		case <-l.closed:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
 	var dialer net.Dialer
 	up, err := dialer.DialContext(ctx, "tcp", l.upstream)
 	if err != nil {
@@ -164,7 +153,7 @@ func (l *Link) awaitRoundTrip(e *early) error {
 		case <-changed:
 		case <-gone:
 			return errGivenUp
-		case <-l.closed:
+		case <-l.life.Done():
 			return errCutOff
 		}
 	}
@@ -188,11 +177,7 @@ func (l *Link) forward(c *conn, d *direction, from io.Reader, to *net.TCPConn) {
 
 func (l *Link) close() {
 	l.mu.Lock()
-	select {
-	case <-l.closed:
-	default:
-		close(l.closed)
-	}
+	l.end()
 	for c := range l.conns {
 		c.abort()
 	}

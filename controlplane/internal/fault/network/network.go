@@ -33,6 +33,8 @@
 package network
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net"
 	"sync"
@@ -64,15 +66,15 @@ type Link struct {
 	condition Condition
 	changed   chan struct{} // closed at the next change
 	conns     map[*conn]struct{}
-	closed    chan struct{}
+	life      context.Context // ends when the link is closed
+	end       context.CancelFunc
 	running   sync.WaitGroup
 }
 
 func newLink(from, to, upstream string) *Link {
-	return &Link{
-		from: from, to: to, upstream: upstream,
-		changed: make(chan struct{}), closed: make(chan struct{}), conns: map[*conn]struct{}{},
-	}
+	l := &Link{from: from, to: to, upstream: upstream, changed: make(chan struct{}), conns: map[*conn]struct{}{}}
+	l.life, l.end = context.WithCancel(context.Background())
+	return l
 }
 
 // From is the component that dials, To the one that it reaches.
@@ -167,8 +169,6 @@ func (l *Listener) Close() error {
 type port struct {
 	listener *net.TCPListener
 	serve    func(*net.TCPConn)
-	done     chan struct{}
-	once     sync.Once
 	running  sync.WaitGroup
 }
 
@@ -184,32 +184,30 @@ func open(address string, serve func(*net.TCPConn)) (*port, error) {
 	if err != nil {
 		return nil, err // it names the address
 	}
-	p := &port{listener: listener, serve: serve, done: make(chan struct{})}
+	p := &port{listener: listener, serve: serve}
 	p.running.Go(p.accept)
 	return p, nil
 }
 
 func (p *port) accept() {
 	for {
-		c, err := p.listener.AcceptTCP()
-		if err == nil {
+		switch c, err := p.listener.AcceptTCP(); {
+		case err == nil:
 			p.running.Go(func() { p.serve(c) })
-			continue
-		}
-		select {
-		case <-p.done:
+		case errors.Is(err, net.ErrClosed):
 			return
-		case <-time.After(10 * time.Millisecond): // out of descriptors: there may be some soon
+		default: // out of descriptors: there may be some soon
+			time.Sleep(10 * time.Millisecond)
 		}
 	}
 }
 
-func (p *port) stop() (err error) {
-	p.once.Do(func() {
-		close(p.done)
-		err = p.listener.Close()
-	})
-	return err
+// stop may be called again.
+func (p *port) stop() error {
+	if err := p.listener.Close(); !errors.Is(err, net.ErrClosed) {
+		return err
+	}
+	return nil
 }
 
 func (p *port) wait() { p.running.Wait() }
