@@ -6,15 +6,13 @@ import (
 	"slices"
 	"strings"
 
-	"golang.org/x/sync/errgroup"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-)
 
-// atOnce bounds requests under way to a cluster that we prepare or clean up.
-const atOnce = 16
+	"github.com/stormglass/stormglass/loadgen/internal/load"
+)
 
 // checkAccess asks for each need whether we are allowed it. What is missing
 // is one error that names all of it. A user may give only rights that they
@@ -23,7 +21,7 @@ func checkAccess(ctx context.Context, client kubernetes.Interface, needs []need)
 	ctx, cancel := context.WithTimeoutCause(ctx, requestTimeout, fmt.Errorf("no answer within %s", requestTimeout))
 	defer cancel()
 	denied := make([]bool, len(needs))
-	err := forEach(ctx, len(needs), func(ctx context.Context, i int) error {
+	err := load.Parallel(ctx, len(needs), func(ctx context.Context, i int) error {
 		allowed, err := mayI(ctx, client, needs[i])
 		denied[i] = !allowed
 		return err
@@ -90,18 +88,4 @@ func rules(needs []need, namespace string) []rbacv1.PolicyRule {
 		}
 	}
 	return out
-}
-
-// forEach calls f for 0 to n-1, a few at a time, and returns the first error.
-func forEach(ctx context.Context, n int, f func(context.Context, int) error) error {
-	g, within := errgroup.WithContext(ctx)
-	g.SetLimit(atOnce)
-	for i := 0; i < n && within.Err() == nil; i++ {
-		g.Go(func() error { return f(within, i) })
-	}
-	err := g.Wait()
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	return err
 }

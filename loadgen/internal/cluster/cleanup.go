@@ -14,6 +14,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
+
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
+	"github.com/stormglass/stormglass/loadgen/internal/load"
 )
 
 // Removed counts the objects a cleanup removed.
@@ -153,10 +156,7 @@ func (c *cleaner) persist(ctx context.Context) error {
 			told = time.Now()
 			c.say(c.notice, fmt.Sprintf("not all is removed yet: %s; trying again for %s", oneLine(last), (CleanupBudget-after).Round(time.Second)))
 		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-		}
+		apiclient.Pause(ctx, pause)
 	}
 }
 
@@ -219,7 +219,7 @@ func (c *cleaner) remove(ctx context.Context, kind string, objects []item, remov
 	}
 	c.say(c.log, fmt.Sprintf("deleting %s: %s", count(len(objects), kind), names))
 	refused := make([]error, len(objects))
-	err := forEach(ctx, len(objects), func(ctx context.Context, i int) error {
+	err := load.Parallel(ctx, len(objects), func(ctx context.Context, i int) error {
 		err := del(ctx, objects[i], metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &objects[i].uid}})
 		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 			refused[i] = fmt.Errorf("delete %s %s: %w", kind, objects[i].name, err)

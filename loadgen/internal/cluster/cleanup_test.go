@@ -20,6 +20,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/stormglass/stormglass/loadgen/internal/load"
 )
 
 func named(namespace, name, runID string) metav1.ObjectMeta {
@@ -200,7 +202,7 @@ func TestCleanupGoesOnPastAnError(t *testing.T) {
 // One object that cannot be deleted keeps none of its kind.
 func TestCleanupContinuesPastRefusedDelete(t *testing.T) {
 	var nodes []runtime.Object
-	for i := range 5 * atOnce {
+	for i := range 5 * load.AtOnce {
 		nodes = append(nodes, &corev1.Node{ObjectMeta: named("", fmt.Sprintf("sg-%02d", i), "r1")})
 	}
 	c := fake.NewClientset(nodes...)

@@ -18,6 +18,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/stormglass/stormglass/internal/atomicfile"
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
+	"github.com/stormglass/stormglass/loadgen/internal/load"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
@@ -37,7 +39,7 @@ const (
 // ReplicaSet controller's back-off.
 func (t *Target) makeNamespaces(ctx context.Context, client kubernetes.Interface) error {
 	defer t.waiting("the cluster to make namespace " + t.Namespace + " and its ServiceAccount")()
-	err := forEach(ctx, len(t.namespaces), func(ctx context.Context, i int) error {
+	err := load.Parallel(ctx, len(t.namespaces), func(ctx context.Context, i int) error {
 		_, err := client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: t.meta(t.namespaces[i])}, metav1.CreateOptions{})
 		if err != nil {
 			return fmt.Errorf("create namespace %s: %w", t.namespaces[i], err)
@@ -112,7 +114,7 @@ func (t *Target) grant(ctx context.Context, client kubernetes.Interface, subject
 	if err != nil {
 		return fmt.Errorf("create clusterrolebinding %s: %w", name, err)
 	}
-	return forEach(ctx, len(t.namespaces), func(ctx context.Context, i int) error {
+	return load.Parallel(ctx, len(t.namespaces), func(ctx context.Context, i int) error {
 		ns := t.namespaces[i]
 		_, err := rbac.Roles(ns).Create(ctx, &rbacv1.Role{ObjectMeta: t.meta(name), Rules: rules(t.needs, t.Namespace)}, opts)
 		if err != nil {
@@ -210,12 +212,7 @@ func (i *identity) renew(ctx context.Context, client kubernetes.Interface, names
 
 func (i *identity) keep(ctx context.Context, client kubernetes.Interface, namespace string, life time.Duration) {
 	defer close(i.done)
-	for {
-		select {
-		case <-time.After(life):
-		case <-ctx.Done():
-			return
-		}
+	for apiclient.Pause(ctx, life) {
 		var err error
 		if life, err = i.renew(ctx, client, namespace); err != nil {
 			life = tokenRetry // there is still a fifth of the token's life left

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 	"github.com/stormglass/stormglass/loadgen/internal/load/object"
 	"github.com/stormglass/stormglass/loadgen/internal/node"
 	"github.com/stormglass/stormglass/loadgen/result"
@@ -261,12 +262,7 @@ func Waiting(tell func(line string), what string) (done func()) {
 	var telling sync.WaitGroup
 	began := time.Now()
 	telling.Go(func() {
-		for next := firstNotice; ; next = noticeInterval {
-			select {
-			case <-time.After(next):
-			case <-ctx.Done():
-				return
-			}
+		for next := firstNotice; apiclient.Pause(ctx, next); next = noticeInterval {
 			tell(fmt.Sprintf("waiting for %s, %s so far", what, time.Since(began).Round(time.Second)))
 		}
 	})

@@ -29,9 +29,8 @@ const (
 
 // Bounds for making the objects of a load, which is not measured.
 const (
-	setupRate    = 500 // per second
-	setupBurst   = 50
-	setupWorkers = 16
+	setupRate  = 500 // per second
+	setupBurst = 50
 )
 
 // Requests that are not measured are retried when the server is overloaded or gone.
@@ -64,7 +63,7 @@ func newAsker(config *rest.Config) (*asker, error) {
 	config = rest.CopyConfig(config)
 	a := &asker{
 		base: *base, agent: cmp.Or(config.UserAgent, apiclient.DefaultAgent),
-		transport: &http.Transport{ForceAttemptHTTP2: true, DisableCompression: true, MaxIdleConnsPerHost: setupWorkers, DialContext: config.Dial},
+		transport: &http.Transport{ForceAttemptHTTP2: true, DisableCompression: true, MaxIdleConnsPerHost: load.AtOnce, DialContext: config.Dial},
 		limiter:   flowcontrol.NewTokenBucketRateLimiter(setupRate, setupBurst),
 	}
 	config.UserAgent, config.Transport = "", nil

@@ -74,7 +74,7 @@ func (s *Set) keep(ctx context.Context) {
 		return
 	}
 	var workers sync.WaitGroup
-	for range min(setupWorkers, s.count) {
+	for range min(load.AtOnce, s.count) {
 		workers.Go(func() {
 			for {
 				select {

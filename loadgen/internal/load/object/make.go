@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 )
@@ -19,19 +17,6 @@ const (
 	accountsWithin = 30 * time.Second
 	accountsPoll   = 100 * time.Millisecond
 )
-
-// parallel calls f with 0 to n-1, a few at a time, until one fails.
-func parallel(ctx context.Context, n int, f func(ctx context.Context, i int) error) error {
-	workers, working := errgroup.WithContext(ctx)
-	workers.SetLimit(setupWorkers)
-	for i := 0; i < n && working.Err() == nil; i++ {
-		workers.Go(func() error { return f(working, i) })
-	}
-	if err := workers.Wait(); err != nil {
-		return err
-	}
-	return context.Cause(ctx)
-}
 
 func (s *Set) makeAll(ctx context.Context) error {
 	if s.count == 0 {
@@ -43,7 +28,7 @@ func (s *Set) makeAll(ctx context.Context) error {
 	if s.updates {
 		s.versions = make([]version, s.count)
 	}
-	if err := parallel(ctx, s.count, s.make); err != nil {
+	if err := load.Parallel(ctx, s.count, s.make); err != nil {
 		return err
 	}
 	if s.updates {
@@ -57,7 +42,7 @@ func (s *Set) makeNamespaces(ctx context.Context) error {
 	if !s.resource.namespaced {
 		return nil
 	}
-	return parallel(ctx, len(s.namespaces)-1, func(ctx context.Context, i int) error {
+	return load.Parallel(ctx, len(s.namespaces)-1, func(ctx context.Context, i int) error {
 		name := s.namespaces[i+1]
 		body, err := json.Marshal(object{
 			"apiVersion": "v1", "kind": "Namespace", "metadata": object{"name": name, "labels": s.labels},
@@ -120,7 +105,7 @@ func (s *Set) awaitCreate(ctx context.Context) error {
 	if s.name != "pods" {
 		return nil
 	}
-	return parallel(ctx, len(s.namespaces), func(ctx context.Context, i int) error {
+	return load.Parallel(ctx, len(s.namespaces), func(ctx context.Context, i int) error {
 		r, err := s.create(ctx, uint16(i), "?dryRun=All", s.appendNew(nil, -1, i))
 		if err != nil {
 			return fmt.Errorf("create %s: %w", s.name, err)

@@ -17,18 +17,6 @@ type Need struct {
 	Cluster bool
 }
 
-// String is the need as kubectl auth can-i asks for it.
-func (n Need) String() string {
-	s := n.Verb + " " + n.Resource
-	if n.Group != "" {
-		s += "." + n.Group
-	}
-	if n.Name != "" {
-		s += "/" + n.Name
-	}
-	return s
-}
-
 // Needs are the permissions of a load of requests or watches. Tenants need the measured ones, the load's own
 // identity all. To create namespaces, and to get and create the definition of widgets, is not needed where the
 // target's setup has made them.

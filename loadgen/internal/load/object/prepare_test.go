@@ -115,7 +115,7 @@ func TestNeeds(t *testing.T) {
 	})
 	var got []string
 	for _, n := range Needs(l) {
-		text := n.String()
+		text := textOf(n)
 		if n.Cluster {
 			text = "cluster: " + text
 		}
@@ -128,4 +128,16 @@ func TestNeeds(t *testing.T) {
 	if text := strings.Join(got, "; "); text != want {
 		t.Errorf("\n got %s\nwant %s", text, want)
 	}
+}
+
+// textOf is a need as "create configmaps" or "get customresourcedefinitions.apiextensions.k8s.io/NAME".
+func textOf(n Need) string {
+	s := n.Verb + " " + n.Resource
+	if n.Group != "" {
+		s += "." + n.Group
+	}
+	if n.Name != "" {
+		s += "/" + n.Name
+	}
+	return s
 }
