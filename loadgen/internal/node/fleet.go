@@ -123,9 +123,14 @@ func (f *Fleet) startShared() {
 	rng := rand.New(rand.NewPCG(uint64(f.plan.Seed), 0x5a4ed))
 	life := newLife(f.ctx, f.plan.clock, f.workers, f.ledger, rng)
 	pods := f.watcher(life, f.links[0], "pods", "/api/v1/pods", fields("spec.nodeName!="))
-	pods.layout, pods.sink = podLayout(), sharedPods{f}
+	pods.layout, pods.sink = podLayout(), f.podSink()
 	nodes := f.watcher(life, f.links[0], "nodes", "/api/v1/nodes", nil)
-	nodes.layout, nodes.sink = nodeLayout(), sharedNodes{Fleet: f}
+	nodes.layout = nodeLayout()
+	nodes.sink.event = func(_ string, _ []byte, v view) {
+		if k := f.byName[string(v.Name)]; k != nil {
+			k.sawNode(string(v.ready) == "True")
+		}
+	}
 	f.mu.Lock()
 	f.shared = pods
 	f.mu.Unlock()
@@ -133,41 +138,27 @@ func (f *Fleet) startShared() {
 	nodes.start()
 }
 
-type sharedPods struct{ *Fleet }
-
-func (s sharedPods) begin() {
-	for _, k := range s.kubelets {
-		k.begin()
+// podSink hands the pods of a shared watch to their nodes.
+func (f *Fleet) podSink() sink {
+	each := func(do func(*kubelet)) func() {
+		return func() {
+			for _, k := range f.kubelets {
+				do(k)
+			}
+		}
 	}
-}
-
-func (s sharedPods) listed() {
-	for _, k := range s.kubelets {
-		k.listed()
+	event := func(kind string, object []byte, v view) {
+		if k := f.byName[string(v.nodeName)]; k != nil {
+			k.event(kind, object, v)
+		}
 	}
-}
-
-func (s sharedPods) event(kind string, object []byte, v view) {
-	if k := s.byName[string(v.nodeName)]; k != nil {
-		k.event(kind, object, v)
-	}
-}
-
-type sharedNodes struct {
-	noSink
-	*Fleet
-}
-
-func (s sharedNodes) event(_ string, _ []byte, v view) {
-	if k := s.byName[string(v.Name)]; k != nil {
-		k.sawNode(string(v.ready) == "True")
-	}
+	return sink{each((*kubelet).begin), event, each((*kubelet).listed)}
 }
 
 // watcher makes a watch with a reflector's timeout. selector selects objects in its query; nil: all.
 func (f *Fleet) watcher(l *life, to *link, resource, path string, selector url.Values) *watcher {
 	w := &watcher{
-		life: l, link: to, resource: resource, path: path, sink: noSink{}, timeout: listwatch.ShortestWatch, listFirst: &f.listFirst,
+		life: l, link: to, resource: resource, path: path, sink: noSink(), timeout: listwatch.ShortestWatch, listFirst: &f.listFirst,
 		machine: listwatch.Machine{Backoff: listwatch.Backoff(), State: listwatch.WatchList, Next: listwatch.WatchList, WaitLost: true},
 	}
 	if len(selector) > 0 {

@@ -35,8 +35,7 @@ type kubelet struct {
 	delay  atomic.Int64 // of all writes, on purpose; nanoseconds
 
 	mu        sync.Mutex
-	life      *life     // nil before the first
-	uid       types.UID // of the Node; empty until it was made
+	life      *life // nil before the first
 	heartbeat *heartbeat
 	state     nodeState
 	ready     bool // as last seen
@@ -100,10 +99,11 @@ func (k *kubelet) watch(life *life) {
 	}
 	bound := fields("spec.nodeName=" + k.name)
 	node := open(k.link, "nodes", "/api/v1/nodes", self, false)
-	node.layout, node.sink = nodeLayout(), nodeSink{kubelet: k}
+	node.layout = nodeLayout()
+	node.sink.event = func(_ string, _ []byte, v view) { k.sawNode(string(v.ready) == "True") }
 	node.start()
 	pods := open(k.link, "pods", "/api/v1/pods", bound, false)
-	pods.layout, pods.sink = podLayout(), k
+	pods.layout, pods.sink = podLayout(), sink{k.begin, k.event, k.listed}
 	pods.start()
 	open(k.link, "services", "/api/v1/services", fields("spec.clusterIP!=None"), false).start()
 	open(k.link, "csidrivers", "/apis/storage.k8s.io/v1/csidrivers", nil, false).start()

@@ -149,13 +149,6 @@ func (k *kubelet) reportStatus(life *life) {
 	}
 }
 
-type nodeSink struct {
-	noSink
-	kubelet *kubelet
-}
-
-func (s nodeSink) event(_ string, _ []byte, v view) { s.kubelet.sawNode(string(v.ready) == "True") }
-
 // sawNode takes in the Ready condition: one that the node lifecycle controller set to Unknown is set right at the
 // kubelet's next look.
 func (k *kubelet) sawNode(ready bool) {

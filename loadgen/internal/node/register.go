@@ -123,9 +123,6 @@ func (k *kubelet) createNode(life *life) (types.UID, error) {
 			}
 		}
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.uid = n.UID
 	return n.UID, nil
 }
 

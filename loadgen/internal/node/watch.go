@@ -17,20 +17,15 @@ import (
 )
 
 // sink takes a watch's objects, in order. Calls must not block: they are made on a connection's read loop.
-type sink interface {
-	// begin opens a listing, event brings a change or a listed object (ADDED), listed ends it: other objects are
-	// gone.
-	begin()
-	event(kind string, object []byte, v view)
-	listed()
+// begin opens a listing, event brings a change or a listed object (ADDED), listed ends it: other objects are gone.
+type sink struct {
+	begin  func()
+	event  func(kind string, object []byte, v view)
+	listed func()
 }
 
 // noSink drops everything: only resourceVersions are read.
-type noSink struct{}
-
-func (noSink) begin()                     {}
-func (noSink) event(string, []byte, view) {}
-func (noSink) listed()                    {}
+func noSink() sink { return sink{func() {}, func(string, []byte, view) {}, func() {}} }
 
 // maxErrorBody bounds what is kept of a refusal.
 const maxErrorBody = 64 << 10
