@@ -58,12 +58,11 @@ func AddToPhases[T any](m *result.Measurements, byPhase map[string]T, add func(*
 type Live struct {
 	// Offered arrivals, and Achieved (answered with 2xx).
 	Offered, Achieved float64
-	// P99 is of requests from the intended start, DeliveryP99 of events from the acknowledgement.
-	P99, DeliveryP99 time.Duration
-	// Wanted and Open watches.
-	Wanted, Open int
-	// Events delivered of measured writes, per second and in total.
-	Events    float64
+	// P99 is of requests from the intended start.
+	P99 time.Duration
+	// Open watches.
+	Open int
+	// Delivered events of measured writes, in total.
 	Delivered int64
 }
 

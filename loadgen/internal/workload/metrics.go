@@ -8,12 +8,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-type metrics struct {
-	startup prometheus.Histogram
-}
-
-func newMetrics() *metrics {
-	return &metrics{startup: prometheus.NewHistogram(prometheus.HistogramOpts{
+func newStartup() prometheus.Histogram {
+	return prometheus.NewHistogram(prometheus.HistogramOpts{
 		Name: "stormglass_pod_startup_seconds",
 		Help: "Time from a pod's first event to the event that says it is Ready, as they arrived at the generator.",
 		// 5 s is the objective of the Kubernetes SLO for stateless pods.
@@ -21,17 +17,17 @@ func newMetrics() *metrics {
 		NativeHistogramBucketFactor:     1.1,
 		NativeHistogramMaxBucketNumber:  160,
 		NativeHistogramMinResetDuration: 0,
-	})}
+	})
 }
 
-func (m *metrics) register(r prometheus.Registerer, live func() Live, rollouts func() []result.Rollout) error {
+func register(r prometheus.Registerer, startup prometheus.Histogram, live func() Live, rollouts func() []result.Rollout) error {
 	gauge := func(name, help string, value func(Live) int64) error {
 		return r.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Namespace: "stormglass", Subsystem: "workload", Name: name, Help: help,
 		}, func() float64 { return float64(value(live())) }))
 	}
 	return errors.Join(
-		r.Register(m.startup),
+		r.Register(startup),
 		r.Register(hopCollector{rollouts}),
 		gauge("pods_wanted", "Replicas asked for, over all Deployments of the run.", func(l Live) int64 { return l.PodsWanted }),
 		gauge("pods_ready", "Pods that are Ready, on nodes that have not failed.", func(l Live) int64 { return l.PodsReady }),

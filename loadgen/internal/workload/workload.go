@@ -81,14 +81,14 @@ func New(cfg *rest.Config, o Options) (*Workload, error) {
 	if err != nil {
 		return nil, fmt.Errorf("workload: client: %w", err)
 	}
-	m := newMetrics()
+	startup := newStartup()
 	w := &Workload{
 		options: o, selector: selector(o.Labels), http: client, rest: restClient,
-		tracker: newTracker(func(d time.Duration) { m.startup.Observe(d.Seconds()) }, o.Stalls.Total),
+		tracker: newTracker(func(d time.Duration) { startup.Observe(d.Seconds()) }, o.Stalls.Total),
 		synced:  map[kind]bool{}, waiters: map[chan struct{}]bool{},
 	}
 	if o.Registerer != nil {
-		if err := m.register(o.Registerer, w.Live, func() []result.Rollout { return ask(w, (*tracker).lastRollouts) }); err != nil {
+		if err := register(o.Registerer, startup, w.Live, func() []result.Rollout { return ask(w, (*tracker).lastRollouts) }); err != nil {
 			return nil, fmt.Errorf("workload: metrics: %w", err)
 		}
 	}

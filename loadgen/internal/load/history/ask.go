@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/h2conn"
 	"github.com/stormglass/stormglass/loadgen/internal/load/history/check"
@@ -87,20 +89,14 @@ func outcome(kind check.Kind, answer *h2conn.Response, err error) check.Outcome 
 
 // isAbsent reports whether a 404 is about a ConfigMap, not its namespace or the path.
 func isAbsent(body []byte) bool {
-	var status struct {
-		Details struct {
-			Kind string `json:"kind"`
-		} `json:"details"`
-		Reason string `json:"reason"`
-	}
-	return json.Unmarshal(body, &status) == nil && status.Reason == "NotFound" && status.Details.Kind == "configmaps"
+	var status metav1.Status
+	return json.Unmarshal(body, &status) == nil && status.Reason == metav1.StatusReasonNotFound &&
+		status.Details != nil && status.Details.Kind == "configmaps"
 }
 
 // failed is the error of an answer that is no success.
 func failed(verb, what string, answer *h2conn.Response) error {
-	var status struct {
-		Message string `json:"message"`
-	}
+	var status metav1.Status
 	_ = json.Unmarshal(answer.Body, &status) // without a message the code has to do
 	return fmt.Errorf("%s %s: the API server answers %d %s: %s", verb, what, answer.Status, http.StatusText(answer.Status), status.Message)
 }

@@ -184,7 +184,7 @@ func (l *Load) Live() load.Live {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
-	live := load.Live{Offered: l.rate.Since(now, all), Achieved: l.well.Since(now, well), Wanted: len(l.watchers)}
+	live := load.Live{Offered: l.rate.Since(now, all), Achieved: l.well.Since(now, well)}
 	for _, w := range l.watchers {
 		w.mu.Lock()
 		if !w.up.IsZero() {

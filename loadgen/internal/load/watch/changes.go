@@ -157,7 +157,6 @@ func (c *Changes) Done(r *request.Request, o load.Outcome, end time.Time) bool {
 	early, earlySlow := c.ledger.ack(r.Key, a.rv, w.since(end), late)
 	w.early.Add(early + earlySlow)
 	w.samples.Delivered(early + earlySlow)
-	w.window.RecordN(late, early)
 	w.exposed.observe(late, early)
 	w.see(a.rv)
 	return false

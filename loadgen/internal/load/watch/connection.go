@@ -92,7 +92,6 @@ func (l *connection) flush() {
 	l.run = run{}
 	r.stats.delivery.RecordN(r.after, r.n)
 	r.stats.external.RecordN(r.after-r.late, r.n)
-	l.set.window.RecordN(r.after, r.n)
 	l.set.exposed.observe(r.after, r.n)
 }
 

@@ -12,80 +12,39 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
-// counters are the counters of a set of watches, labelled load.
-var counters = []struct {
-	name, help string
-	value      func(*totals) int64
-}{
-	{
-		"stormglass_watch_events_total", "Watch events read, bookmarks and foreign ones included.",
-		func(t *totals) int64 { return t.events },
-	},
-	{"stormglass_watch_bytes_total", "Bytes of watch events read.", func(t *totals) int64 { return t.bytes }},
-	{
-		"stormglass_watch_delivered_total", "First deliveries of measured writes.",
-		func(t *totals) int64 { return t.delivered },
-	},
-	{
-		"stormglass_watch_lost_total", "Deliveries of acknowledged writes that were given up, after a drain or when the write left the ledger.",
-		func(t *totals) int64 { return t.lost },
-	},
-	{
-		"stormglass_watch_duplicated_total", "Further deliveries of the same change to the same watch.",
-		func(t *totals) int64 { return t.duplicated },
-	},
-	{
-		"stormglass_watch_reordered_total", "Events older than one that the same watch has seen.",
-		func(t *totals) int64 { return t.reordered },
-	},
-	{
-		"stormglass_watch_relists_total", "Watches that had to list again (410).",
-		func(t *totals) int64 { return t.relists },
-	},
-	{
-		"stormglass_watch_reconnects_total", "Watches that ended and were resumed by resourceVersion.",
-		func(t *totals) int64 { return t.reconnects },
-	},
-	{
-		"stormglass_watch_malformed_total", "Watch streams given up because what they brought was no event.",
-		func(t *totals) int64 { return t.malformed },
-	},
-}
+// collector exposes a set of watches, labelled load. The counts of connections are added up at each scrape.
+type collector struct{ set *Watches }
 
-// collector exposes a set of watches. The counts of connections are added up at each scrape.
-type collector struct {
-	set           *Watches
-	counts        []*prometheus.Desc // as counters
-	open, latency *prometheus.Desc
-}
+func (c collector) Describe(out chan<- *prometheus.Desc) { prometheus.DescribeByCollect(c, out) }
 
-func newCollector(w *Watches) *collector {
+func (c collector) Collect(out chan<- prometheus.Metric) {
 	desc := func(name, help string) *prometheus.Desc {
-		return prometheus.NewDesc(name, help, nil, prometheus.Labels{"load": w.load.Name})
+		return prometheus.NewDesc(name, help, nil, prometheus.Labels{"load": c.set.load.Name})
 	}
-	c := &collector{
-		set:     w,
-		open:    desc("stormglass_watches_open", "Watches that are established."),
-		latency: desc("stormglass_watch_delivery_seconds", "From a write's acknowledgement to its delivery on a watch."),
+	value := func(kind prometheus.ValueType, v int64, name, help string) {
+		out <- prometheus.MustNewConstMetric(desc(name, help), kind, float64(v))
 	}
-	for _, m := range counters {
-		c.counts = append(c.counts, desc(m.name, m.help))
-	}
-	return c
-}
-
-func (c *collector) Describe(out chan<- *prometheus.Desc) { prometheus.DescribeByCollect(c, out) }
-
-func (c *collector) Collect(out chan<- prometheus.Metric) {
+	const counter = prometheus.CounterValue
 	t := c.set.totals()
-	for i, m := range counters {
-		out <- prometheus.MustNewConstMetric(c.counts[i], prometheus.CounterValue, float64(m.value(&t)))
-	}
-	out <- prometheus.MustNewConstMetric(c.open, prometheus.GaugeValue, float64(c.set.Open()))
-	out <- exposedMetric{c.latency, c.set.exposed, c.set.load.Name}
+	value(counter, t.events, "stormglass_watch_events_total", "Watch events read, bookmarks and foreign ones included.")
+	value(counter, t.bytes, "stormglass_watch_bytes_total", "Bytes of watch events read.")
+	value(counter, t.delivered, "stormglass_watch_delivered_total", "First deliveries of measured writes.")
+	value(counter, t.lost, "stormglass_watch_lost_total",
+		"Deliveries of acknowledged writes that were given up, after a drain or when the write left the ledger.")
+	value(counter, t.duplicated, "stormglass_watch_duplicated_total",
+		"Further deliveries of the same change to the same watch.")
+	value(counter, t.reordered, "stormglass_watch_reordered_total", "Events older than one that the same watch has seen.")
+	value(counter, t.relists, "stormglass_watch_relists_total", "Watches that had to list again (410).")
+	value(counter, t.reconnects, "stormglass_watch_reconnects_total",
+		"Watches that ended and were resumed by resourceVersion.")
+	value(counter, t.malformed, "stormglass_watch_malformed_total",
+		"Watch streams given up because what they brought was no event.")
+	value(prometheus.GaugeValue, c.set.open.Load(), "stormglass_watches_open", "Watches that are established.")
+	delivery := desc("stormglass_watch_delivery_seconds", "From a write's acknowledgement to its delivery on a watch.")
+	out <- exposedMetric{delivery, c.set.exposed, c.set.load.Name}
 }
 
-func (c *collector) register(reg prometheus.Registerer) error {
+func (c collector) register(reg prometheus.Registerer) error {
 	if reg == nil {
 		return nil
 	}

@@ -12,7 +12,6 @@ import (
 
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/listwatch"
-	"github.com/stormglass/stormglass/loadgen/internal/latency"
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 	"github.com/stormglass/stormglass/loadgen/internal/load/arrival"
 	"github.com/stormglass/stormglass/loadgen/internal/load/request"
@@ -42,7 +41,6 @@ type Watches struct {
 	phases    *load.Phases[watchStats]
 	base      time.Time
 	exposed   *exposed
-	window    *latency.Histogram // of Live
 	samples   *samples.Streams
 	stalls    *stall.Meter
 	// queue holds the watches that are to make an attempt. It has room for all, so that read loops never wait.
@@ -66,7 +64,6 @@ type Watches struct {
 	mu      sync.Mutex
 	counted tally // of all phases
 	ledgers atomic.Pointer[[]*ledger]
-	rate    load.Rate
 	running struct{ start, end time.Time }
 }
 
@@ -94,7 +91,7 @@ func New(t load.Target, l scenario.Load, pacer arrival.Pacer, objects Objects) (
 		load: l, objects: objects, pacer: pacer, endpoint: to,
 		roster: newRoster(l.Count), watchers: make([]watcher, l.Count),
 		phases: load.NewPhases(newWatchStats), base: time.Now(), exposed: newExposed(time.Now()),
-		window: latency.New(longestDelivery), samples: t.Samples.Streams(l.Name), stalls: t.Stalls,
+		samples: t.Samples.Streams(l.Name), stalls: t.Stalls,
 		queue: make(chan *watcher, l.Count), allOpen: make(chan struct{}),
 		connections: map[*connection]struct{}{}, draw: rand.New(rand.NewPCG(uint64(t.Seed), 0x7761746368)),
 	}
@@ -106,7 +103,7 @@ func New(t load.Target, l scenario.Load, pacer arrival.Pacer, objects Objects) (
 		v.set, v.id, v.slow = w, i, isSlow(i, l.Slow.Fraction)
 		v.machine = listwatch.Machine{Backoff: listwatch.Backoff(), State: listwatch.List, WaitExpired: true}
 	}
-	return w, newCollector(w).register(t.Registerer)
+	return w, collector{w}.register(t.Registerer)
 }
 
 // isSlow spreads a fraction evenly over the watches.
@@ -235,14 +232,7 @@ func (w *Watches) Drain(ctx context.Context, quiet time.Duration) (lost int64, e
 
 // Live returns what happened since the last call.
 func (w *Watches) Live() load.Live {
-	delivered := w.totals().delivered
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return load.Live{
-		DeliveryP99: time.Duration(w.window.Take().P99 * float64(time.Second)),
-		Wanted:      w.load.Count, Open: w.Open(),
-		Events: w.rate.Since(time.Now(), delivered), Delivered: delivered,
-	}
+	return load.Live{Open: w.Open(), Delivered: w.totals().delivered}
 }
 
 // Results are by phase in which the watches ran. They are final after Drain.
