@@ -67,17 +67,16 @@ func procField(file, name string) string {
 // one per 100 watches (the API server's limit of streams on a connection),
 // and what the archive, the plane's pipes and a margin take.
 const (
-	baseDescriptors   = 256
-	watchesPerConn    = 100
-	descriptorsPerCon = 1
+	baseDescriptors = 256
+	watchesPerConn  = 100
 )
 
 func descriptorsNeeded(s *scenario.Scenario) uint64 {
 	need := baseDescriptors
 	if s.Nodes.Fidelity == "kubelet" {
-		need += s.Nodes.Count * descriptorsPerCon
+		need += s.Nodes.Count
 		if s.Nodes.KubeProxy {
-			need += s.Nodes.Count * descriptorsPerCon
+			need += s.Nodes.Count
 		}
 	}
 	for _, l := range s.Loads() {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -35,7 +36,7 @@ type follower struct {
 func (f *follower) follow(ctx context.Context) error {
 	for f.supervisor != nil && ctx.Err() == nil {
 		if err := f.next(ctx); err != nil && ctx.Err() == nil {
-			pause(ctx, followRetry)
+			apiclient.Pause(ctx, followRetry)
 		}
 	}
 	return nil
@@ -64,7 +65,7 @@ func awaitStopping(ctx context.Context, s supervisor) error {
 			}
 		}
 		if err != nil {
-			pause(ctx, followRetry)
+			apiclient.Pause(ctx, followRetry)
 		}
 	}
 	return nil

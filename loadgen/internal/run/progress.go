@@ -112,10 +112,6 @@ func (c console) hurried() bool {
 // patient returns a context that ends when the user no longer waits.
 func (c console) patient() (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(context.Background())
-	if c.hurried() {
-		cancel()
-		return ctx, cancel
-	}
 	go func() {
 		select {
 		case <-c.hurry:
@@ -123,6 +119,9 @@ func (c console) patient() (context.Context, context.CancelFunc) {
 		case <-ctx.Done():
 		}
 	}()
+	if c.hurried() {
+		cancel()
+	}
 	return ctx, cancel
 }
 

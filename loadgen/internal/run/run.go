@@ -304,7 +304,7 @@ func ending(phases, loads error) error {
 func (r *run) fail(err error) {
 	r.info.Failure = err.Error()
 	if r.target.supervisor != nil && r.target.isLost() {
-		r.info.UnexpectedExits = append(r.info.UnexpectedExits, r.target.loss.Error())
+		r.info.UnexpectedExits = append(r.info.UnexpectedExits, context.Cause(r.target.lost).Error())
 	}
 	r.step("failed: %v", err)
 	r.event(time.Now(), result.EventNote, "failed", err.Error())

@@ -20,8 +20,8 @@ type target struct {
 	// supervisor of a bundled plane; nil on a user's cluster, which has no such faults.
 	supervisor supervisor
 
-	lost    chan struct{} // closed when the target is lost
-	loss    error         // why
+	lost    context.Context // ends when the target is lost, with the reason as its cause
+	lose    context.CancelCauseFunc
 	unwatch func()
 }
 
@@ -38,7 +38,9 @@ type provider interface {
 }
 
 func newTarget(t *cluster.Target, p provider, s supervisor) *target {
-	return &target{Target: t, provider: p, supervisor: s, lost: make(chan struct{}), unwatch: func() {}}
+	made := &target{Target: t, provider: p, supervisor: s, unwatch: func() {}}
+	made.lost, made.lose = context.WithCancelCause(context.Background())
+	return made
 }
 
 // setup makes in the target what the run needs. Until then there is nothing to undo in
@@ -58,8 +60,7 @@ func (t *target) watch(parent context.Context) context.Context {
 	var done sync.WaitGroup
 	done.Go(func() {
 		if loss := t.awaitLoss(watching); loss != nil && watching.Err() == nil {
-			t.loss = loss
-			close(t.lost)
+			t.lose(loss)
 			cancel(t.lossError(loss))
 		}
 	})
@@ -71,14 +72,7 @@ func (t *target) watch(parent context.Context) context.Context {
 	return ctx
 }
 
-func (t *target) isLost() bool {
-	select {
-	case <-t.lost:
-		return true
-	default:
-		return false
-	}
-}
+func (t *target) isLost() bool { return t.lost.Err() != nil }
 
 // lossWithin is how long the loss of a target may take to be noticed: package
 // cluster's probe needs most of it.
@@ -94,17 +88,10 @@ func (t *target) firstCause(ctx context.Context, err error) error {
 	wait := time.NewTimer(lossWithin)
 	defer wait.Stop()
 	select {
-	case <-t.lost:
-		return t.lossError(t.loss)
+	case <-t.lost.Done():
+		return t.lossError(context.Cause(t.lost))
 	case <-wait.C:
 	case <-ctx.Done():
 	}
 	return err
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	select {
-	case <-time.After(d):
-	case <-ctx.Done():
-	}
 }
