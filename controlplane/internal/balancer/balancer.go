@@ -60,7 +60,7 @@ type Balancer struct {
 	servers  []*server
 	cancel   context.CancelFunc
 	running  sync.WaitGroup
-	buffers  buffers
+	buffers  sync.Pool // shared by all connections: each is borrowed only while there is something in it
 
 	mu     sync.Mutex
 	turn   int // breaks ties
@@ -78,6 +78,7 @@ func Listen(address string, backends []Backend, health *http.Client, opts Option
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	b := &Balancer{listener: listener, health: health, opts: opts.withDefaults(), cancel: cancel, young: map[net.Conn]struct{}{}}
+	b.buffers.New = func() any { return new([bufferSize]byte) }
 	for _, backend := range backends {
 		b.servers = append(b.servers, &server{Backend: backend, conns: map[*pair]struct{}{}})
 	}
