@@ -22,15 +22,12 @@ var catalogue embed.FS
 
 // Names lists the built-in scenarios in order.
 func Names() []string {
-	files, err := fs.Glob(catalogue, "catalogue/*.yaml")
+	files, err := catalogue.ReadDir("catalogue")
 	if err != nil {
-		panic(err) // the pattern is constant
+		panic(err) // the name is constant
 	}
-	var names []string
-	for _, f := range files {
-		names = append(names, strings.TrimSuffix(strings.TrimPrefix(f, "catalogue/"), ".yaml"))
-	}
-	slices.Sort(names)
+	names := namesOf(files, func(f fs.DirEntry) string { return strings.TrimSuffix(f.Name(), ".yaml") })
+	slices.Sort(names) // without the ending they are in another order
 	return names
 }
 
@@ -52,11 +49,7 @@ func unknown(name string) error {
 // "path=value" overrides over it, fills in defaults and validates. All errors
 // are joined, one line each. The files of replays are read too.
 func Read(nameOrFile string, overrides []string) (*Scenario, error) {
-	if slices.Contains(Names(), nameOrFile) {
-		data, err := Source(nameOrFile)
-		if err != nil {
-			return nil, err
-		}
+	if data, err := Source(nameOrFile); err == nil {
 		return Parse(nameOrFile+".yaml", data, overrides)
 	}
 	data, err := userfile.Read(nameOrFile, userfile.Text)

@@ -26,13 +26,28 @@ type builtIn struct {
 // builtIns are by name, as "pods" or "deployments.apps".
 var builtIns = sync.OnceValue(func() map[string]builtIn {
 	all := map[string]builtIn{}
-	for line := range strings.Lines(resourceTable) {
-		if words := strings.Fields(line); len(words) == 4 && words[0] != "#" {
-			all[words[0]] = builtIn{words[1], strings.Split(words[2], ","), strings.Split(words[3], ",")}
-		}
+	for name, words := range rows(resourceTable) {
+		all[name] = builtIn{words[0], strings.Split(words[1], ","), strings.Split(words[2], ",")}
 	}
 	return all
 })
+
+//go:embed selectable.txt
+var selectableTable string
+
+// selectable are the fields by which the API server selects objects, by resource.
+var selectable = sync.OnceValue(func() map[string][]string { return rows(selectableTable) })
+
+// rows are the words of each line of a table, by the first of them.
+func rows(table string) map[string][]string {
+	all := map[string][]string{}
+	for line := range strings.Lines(table) {
+		if words := strings.Fields(line); len(words) > 0 && words[0] != "#" {
+			all[words[0]] = words[1:]
+		}
+	}
+	return all
+}
 
 func groupOf(resource string) string {
 	_, group, _ := strings.Cut(resource, ".")

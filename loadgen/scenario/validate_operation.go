@@ -82,33 +82,11 @@ func (v *validator) answer(path string, l *Load, o *Operation) {
 	}
 }
 
-// selectable are the fields by which the API server selects objects of a built-in
-// resource, kept true by a test from Kubernetes' source. It selects those of others by
-// metadata.name and metadata.namespace.
-var selectable = map[string]string{
-	"pods": "metadata.name metadata.namespace spec.nodeName spec.restartPolicy spec.schedulerName spec.serviceAccountName " +
-		"spec.hostNetwork status.phase status.podIP status.podIPs status.nominatedNodeName spec.host",
-	"nodes":                  "metadata.name spec.unschedulable",
-	"replicationcontrollers": "metadata.name metadata.namespace status.replicas",
-	"namespaces":             "status.phase metadata.name",
-	"secrets":                "type metadata.namespace metadata.name",
-	"services":               "metadata.namespace metadata.name spec.clusterIP spec.type",
-	"jobs.batch":             "metadata.name metadata.namespace status.successful",
-	"events": "involvedObject.kind involvedObject.namespace involvedObject.name involvedObject.uid involvedObject.apiVersion " +
-		"involvedObject.resourceVersion involvedObject.fieldPath reason reportingComponent source type metadata.namespace metadata.name",
-	"events.events.k8s.io": "reason regarding.kind regarding.namespace regarding.name regarding.uid regarding.apiVersion " +
-		"regarding.resourceVersion regarding.fieldPath reportingController type metadata.namespace metadata.name",
-	"certificatesigningrequests.certificates.k8s.io": "metadata.name spec.signerName",
-	"clustertrustbundles.certificates.k8s.io":        "metadata.name spec.signerName",
-	"podcertificaterequests.certificates.k8s.io":     "metadata.name spec.signerName spec.podName spec.nodeName",
-	"resourceslices.resource.k8s.io":                 "metadata.name spec.nodeName spec.driver spec.pool.name",
-}
-
 // selectableOf lists the fields by which objects of a resource are selected, nil where
 // only a cluster knows.
 func selectableOf(resource string) []string {
-	if own, ok := selectable[resource]; ok {
-		return strings.Fields(own)
+	if own, ok := selectable()[resource]; ok {
+		return own
 	}
 	if _, ok := builtIns()[resource]; ok || resource == WidgetResource {
 		return []string{"metadata.name", "metadata.namespace"}

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -78,10 +79,7 @@ func (v *validator) schedulerConfig() {
 func (v *validator) schedulerType(path string, err error) {
 	if m := wrongType.FindStringSubmatch(err.Error()); m != nil {
 		names := map[string]string{"int32": "a whole number", "int64": "a whole number", "bool": "true or false", "string": "text", "float32": "a number", "float64": "a number"}
-		want := names[m[3]]
-		if want == "" {
-			want = "as Kubernetes documents it"
-		}
+		want := cmp.Or(names[m[3]], "as Kubernetes documents it")
 		given := map[string]string{"object": "fields", "array": "a list", "string": "text", "number": "a number", "bool": "true or false"}[m[1]]
 		v.fail(path+"."+m[2], "it is "+want, "it does not take %s", given)
 		return
