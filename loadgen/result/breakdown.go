@@ -27,7 +27,7 @@ type Breakdown struct {
 	Warnings        []string        `json:"warnings,omitempty"`          // why the split is inexact or missing
 }
 
-// The parts of a Breakdown.
+// The parts of a Breakdown, in the order of a request's way.
 const (
 	PartLag       = "lag"       // intended start until taken up by the generator
 	PartConnect   = "connect"   // waiting for a connection or a free stream
@@ -38,11 +38,6 @@ const (
 	PartEtcd      = "etcd"      // calls to etcd
 	PartCache     = "cache"     // waiting for the watch cache to be current
 )
-
-// PartNames lists all parts in the order of a request's way.
-func PartNames() []string {
-	return []string{PartLag, PartConnect, PartWire, PartFilters, PartFairness, PartAdmission, PartEtcd, PartCache}
-}
 
 // BreakdownPart is one part of a mean.
 type BreakdownPart struct {

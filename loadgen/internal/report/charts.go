@@ -9,27 +9,14 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/result"
-	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
 // metricChart declares one chart of the timeline, in charts.yaml; draw.go draws it.
 type metricChart struct {
-	// Title, and one sentence on what the chart tells a person.
-	Title, Tells string
-	// MovesWith names the faults and actions that this chart shows first.
-	MovesWith string `yaml:"movesWith"`
-	Unit      scenario.Unit
-	Queries   []query
-	// Log draws a logarithmic axis: latencies span five decades.
-	Log bool
-	// Dips marks charts whose low values matter: nodes Ready, not latency.
-	Dips bool
-	// Guide is a level worth knowing, drawn as a line with its reason.
-	Guide     float64
-	GuideText string `yaml:"guideText"`
-	// Key is the key metric that the chart shows, if it is one of the four.
-	Key string
+	chart.Subject `yaml:",inline"`
+	Queries       []query
 	// Job is the scrape job that the series come from.
 	Job string
 	// Quiet says what it means that there are no samples, where that is good
@@ -98,22 +85,6 @@ func chartSections() []chartSection {
 	return all
 }
 
-// Queries lists every PromQL expression of the charts, with $rate and $seen in
-// place of the windows: what a recorder must keep for a report to be whole.
-func Queries() []string {
-	var all []string
-	for _, s := range chartSections() {
-		for _, c := range s.Charts {
-			for _, q := range c.Queries {
-				if q.Expr != "" {
-					all = append(all, q.Expr)
-				}
-			}
-		}
-	}
-	return all
-}
-
 // measuredToTheEnd reports whether the generator wrote down what is known at a run's end
 // only: what loads, nodes and itself did.
 func measuredToTheEnd(m result.Measurements) bool {
@@ -124,25 +95,17 @@ func measuredToTheEnd(m result.Measurements) bool {
 func unmet(need string, m result.Measurements) string {
 	did := func(has func(result.Phase) bool) bool { return slices.ContainsFunc(m.Phases, has) }
 	none := ""
-	switch need {
-	case "nodes":
-		if m.Nodes == nil || m.Nodes.Count == 0 {
-			none = "This run simulated no nodes."
-		}
-	case "pods":
-		if !did(func(p result.Phase) bool {
-			return p.Workload != nil && p.Workload.PodsCreated+p.Workload.PodsReady+p.Workload.PodsDeleted > 0
-		}) {
-			none = "This run created no pods."
-		}
-	case "requests":
-		if !did(func(p result.Phase) bool { return len(p.Requests)+len(p.Changes) > 0 }) {
-			none = "This run sent no requests of its own."
-		}
-	case "watches":
-		if !did(func(p result.Phase) bool { return len(p.Watches) > 0 }) {
-			none = "This run opened no watches of its own."
-		}
+	switch {
+	case need == "nodes" && (m.Nodes == nil || m.Nodes.Count == 0):
+		none = "This run simulated no nodes."
+	case need == "pods" && !did(func(p result.Phase) bool {
+		return p.Workload != nil && p.Workload.PodsCreated+p.Workload.PodsReady+p.Workload.PodsDeleted > 0
+	}):
+		none = "This run created no pods."
+	case need == "requests" && !did(func(p result.Phase) bool { return len(p.Requests)+len(p.Changes) > 0 }):
+		none = "This run sent no requests of its own."
+	case need == "watches" && !did(func(p result.Phase) bool { return len(p.Watches) > 0 }):
+		none = "This run opened no watches of its own."
 	}
 	if none != "" && !measuredToTheEnd(m) {
 		return "Not recorded: the run did not write what it measured." // it was killed before

@@ -37,10 +37,7 @@ func (p *page) chartSections(ctx context.Context) []drawnSection {
 }
 
 func (p *page) draw(ctx context.Context, c metricChart) chart.Chart {
-	d := chart.Chart{
-		ID: chart.ID(chart.Slug(c.Title)), Title: c.Title, Tells: c.Tells, MovesWith: c.MovesWith, Key: c.Key, Unit: c.Unit,
-		Log: c.Log, Dips: c.Dips, Level: c.Guide, LevelText: c.GuideText,
-	}
+	d := chart.New(c.Title, c.Subject)
 	if d.Missing = unmet(c.Needs, p.result.Measurements); d.Missing != "" {
 		return d
 	}
@@ -217,22 +214,24 @@ func (p *page) errorRateSection(slots []samples.Slot) (drawnSection, bool) {
 		}
 	})
 	d := drawnSection{Title: "What the loads felt"}
-	for _, c := range []struct {
-		title, tells, moves string
-		lines               []chart.Line
-		none                string
-	}{
-		{"Requests that failed", "By load, unsent ones included: the error window of a fault, as it was. Each point is the worst second around it.", "any fault that is felt", errors, "No request failed."},
-		{"Relists and broken watches", "What every watcher asks for at once when an API server comes back. Each point is the worst second around it.", "API server killed or restarted, partition", relists, "No watch broke, and none had to list again."},
-	} {
-		c2 := chart.Chart{ID: chart.ID(chart.Slug(c.title)), Title: c.title, Tells: c.tells, MovesWith: c.moves, Unit: scenario.PerSec}
-		if len(c.lines) == 0 {
-			c2.Missing = c.none
+	add := func(lines []chart.Line, none string, of chart.Subject) {
+		of.Unit = scenario.PerSec
+		c := chart.New(of.Title, of)
+		if len(lines) == 0 {
+			c.Missing = none
 		} else {
-			c2.Draw(c.lines, p.Grid, p.when)
+			c.Draw(lines, p.Grid, p.when)
 		}
-		d.Charts = append(d.Charts, c2)
+		d.Charts = append(d.Charts, c)
 	}
+	add(errors, "No request failed.", chart.Subject{
+		Title: "Requests that failed", MovesWith: "any fault that is felt",
+		Tells: "By load, unsent ones included: the error window of a fault, as it was. Each point is the worst second around it.",
+	})
+	add(relists, "No watch broke, and none had to list again.", chart.Subject{
+		Title: "Relists and broken watches", MovesWith: "API server killed or restarted, partition",
+		Tells: "What every watcher asks for at once when an API server comes back. Each point is the worst second around it.",
+	})
 	return d, len(slots) > 0
 }
 
@@ -285,10 +284,10 @@ const signalsTitle = "Signals"
 func (p *page) signalSection() (drawnSection, bool) {
 	d := drawnSection{Title: signalsTitle}
 	for _, s := range p.result.Signals {
-		c := chart.Chart{
-			ID: chart.ID(chart.Slug("signal " + s.Name)), Title: chart.Clean(s.Name), Tells: "The scenario's own metric, as it was sampled: " + chart.Clean(s.Expr),
+		c := chart.New("signal "+s.Name, chart.Subject{
+			Title: chart.Clean(s.Name), Tells: "The scenario's own metric, as it was sampled: " + chart.Clean(s.Expr),
 			Unit: scenario.Unit(s.Unit), Dips: s.Moved != nil && s.Extreme < s.Steady.Mean, Level: s.Steady.Mean, LevelText: "steady mean",
-		}
+		})
 		points := pointsOf(s)
 		if len(points) > 0 {
 			l := chart.NewLine(chart.Clean(s.Name), p.Grid.Sample(points, c.Dips))

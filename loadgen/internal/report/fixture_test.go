@@ -162,7 +162,9 @@ func splitOf(phases []result.Phase) []result.Breakdown {
 				b.Slow = &result.SlowRequests{Count: 1, Mean: .7, Layers: map[string]float64{"etcd": .6}}
 			}
 			left := m
-			for j, name := range result.PartNames() {
+			for j, name := range []string{
+				result.PartLag, result.PartConnect, result.PartWire, result.PartFilters, result.PartFairness, result.PartAdmission, result.PartEtcd, result.PartCache,
+			} {
 				b.Parts = append(b.Parts, result.BreakdownPart{Name: name, Seconds: shares[j] * m, Of: "our requests", Source: "made up"})
 				left -= shares[j] * m
 			}

@@ -15,21 +15,26 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Chart is lines over the time of a run, with what they tell. The fields up to
-// LevelText are given; Draw makes the others. Its JSON is what a script needs to draw it.
-type Chart struct {
-	ID        string        `json:"-"`
+// Subject is what a chart is about, and how it looks.
+type Subject struct {
 	Title     string        `json:"-"`
-	Tells     string        `json:"-"`
-	MovesWith string        `json:"-"` // the faults and actions that it shows first
-	Key       string        `json:"-"` // the key metric it shows
+	Tells     string        `json:"-"`                  // one sentence on what it tells a person
+	MovesWith string        `json:"-" yaml:"movesWith"` // the faults and actions that it shows first
+	Key       string        `json:"-"`                  // the key metric that it shows, if it is one of the four
 	Unit      scenario.Unit `json:"unit"`
-	Log       bool          `json:"log,omitempty"` // a logarithmic axis
-	Dips      bool          `json:"-"`             // low values are the news
-	Missing   string        `json:"-"`             // why there is nothing to draw
-	Note      string        `json:"-"`
-	Level     float64       `json:"level,omitempty"` // worth knowing, drawn as a line with its reason; 0: none
-	LevelText string        `json:"-"`
+	Log       bool          `json:"log,omitempty"`                // a logarithmic axis: latencies span five decades
+	Dips      bool          `json:"-"`                            // low values are the news: nodes Ready, not latency
+	Level     float64       `json:"level,omitempty" yaml:"guide"` // worth knowing, drawn as a line with its reason; 0: none
+	LevelText string        `json:"-" yaml:"guideText"`
+}
+
+// Chart is lines over the time of a run, with what they tell. Draw makes the fields
+// from Series on. Its JSON is what a script needs to draw it.
+type Chart struct {
+	ID string `json:"-"`
+	Subject
+	Missing string `json:"-"` // why there is nothing to draw
+	Note    string `json:"-"`
 
 	Series  []Line `json:"series"`
 	Ticks   []Mark `json:"-"` // of the vertical axis
@@ -40,6 +45,9 @@ type Chart struct {
 	Summary string `json:"-"`
 	scale   Scale
 }
+
+// New is a chart whose address is made of a name.
+func New(name string, of Subject) Chart { return Chart{ID: ID(Slug(name)), Subject: of} }
 
 // Mark is a position in percent with its label.
 type Mark struct{ At, Label string }
