@@ -293,49 +293,36 @@ func (p *page) layTracks(rec *result.Recovery) {
 		return
 	}
 	faults := chart.Track{Name: chart.FaultsTrack, Tells: "From begin to end. A line: a fault without length."}
-	var ends []time.Time
 	for _, f := range rec.Faults {
 		end := p.Grid.End()
 		if f.End != nil {
 			end = *f.End
 		}
 		title := fmt.Sprintf("%s, from %s, for %s", faultName(f), chart.Clock(p.Grid.At(f.Begin)), chart.Format(scenario.Seconds, end.Sub(f.Begin).Seconds()))
-		p.AddBar(&faults, &ends, "fault", f.Begin, end, faultName(f), title)
+		p.AddBar(&faults, "fault", f.Begin, end, faultName(f), title)
 	}
-	leads := map[string]*chart.Track{}
-	var order []string
+	all := []chart.Track{faults}
 	for _, h := range rec.Handovers {
-		t := leads[h.Of]
-		if t == nil {
-			t = &chart.Track{Name: leadTitle(h.Of), Tells: "Marked when the new holder was seen; the bar is the time without one."}
-			leads[h.Of] = t
-			order = append(order, h.Of)
+		i := slices.IndexFunc(all, func(t chart.Track) bool { return t.Name == leadTitle(h.Of) })
+		if i < 0 {
+			i = len(all)
+			all = append(all, chart.Track{Name: leadTitle(h.Of), Tells: "Marked when the new holder was seen; the bar is the time without one."})
 		}
 		from, took := h.At, "no known loss"
 		if h.Lost != nil {
 			from, took = *h.Lost, "failover "+optional(h.Failover)
 		}
 		title := fmt.Sprintf("%s: %s to %s at %s, %s", chart.Clean(h.Of), chart.Clean(h.From), chart.Clean(h.To), chart.Clock(p.Grid.At(h.At)), took)
-		var ends []time.Time
-		p.AddBar(t, &ends, "lead", from, h.At, "to "+chart.Clean(h.To), title)
+		p.AddBar(&all[i], "lead", from, h.At, "to "+chart.Clean(h.To), title)
 	}
 	restarts := chart.Track{Name: "Restarts", Tells: "From a process's end until the next is ready."}
-	ends = nil
 	for _, r := range rec.Restarts {
-		from, to := r.Exited, r.Ready
-		end := p.Grid.End()
-		if from == nil {
-			from = to
-		}
-		if to != nil {
-			end = *to
+		from, end := cmp.Or(r.Exited, r.Ready), p.Grid.End()
+		if r.Ready != nil {
+			end = *r.Ready
 		}
 		title := fmt.Sprintf("%s ended at %s, down %s", chart.Clean(r.Component), chart.Clock(p.Grid.At(*from)), optional(r.Down))
-		p.AddBar(&restarts, &ends, "restart", *from, end, chart.Clean(r.Component), title)
-	}
-	all := []chart.Track{faults}
-	for _, of := range order {
-		all = append(all, *leads[of])
+		p.AddBar(&restarts, "restart", *from, end, chart.Clean(r.Component), title)
 	}
 	for _, t := range append(all, restarts) {
 		if len(t.Bars) > 0 {

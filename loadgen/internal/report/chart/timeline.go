@@ -57,6 +57,8 @@ type Track struct {
 	Name, Tells string
 	Rows        int
 	Bars        []trackBar
+
+	ends []time.Time // by row: when it is free
 }
 
 // trackBar is a stretch of time. X, Y and W are in the coordinates of the
@@ -91,15 +93,15 @@ const (
 )
 
 // AddBar puts a bar in the first row where it has room.
-func (x *Timeline) AddBar(t *Track, ends *[]time.Time, class string, from, to time.Time, text, title string) {
+func (x *Timeline) AddBar(t *Track, class string, from, to time.Time, text, title string) {
 	row := 0
-	for row < len(*ends) && row < mostRows-1 && (*ends)[row].After(from) {
+	for row < len(t.ends) && row < mostRows-1 && t.ends[row].After(from) {
 		row++
 	}
-	if row == len(*ends) {
-		*ends = append(*ends, to)
+	if row == len(t.ends) {
+		t.ends = append(t.ends, to)
 	}
-	(*ends)[row] = to
+	t.ends[row] = to
 	t.Rows = max(t.Rows, row+1)
 	left, right := x.Grid.Fraction(from), x.Grid.Fraction(to)
 	width := max((right-left)*PlotWidth, leastBar)
