@@ -23,6 +23,7 @@
 package alerts
 
 import (
+	"cmp"
 	"embed"
 	"errors"
 	"fmt"
@@ -124,8 +125,5 @@ func Rules() ([]Alert, error) {
 // scrape is the interval between scrapes, evaluation that between evaluations
 // (zero: the group's own).
 func (a Alert) Floor(scrape, evaluation time.Duration) time.Duration {
-	if evaluation == 0 {
-		evaluation = a.Interval
-	}
-	return scrape + a.Window + time.Duration(a.For) + evaluation
+	return scrape + a.Window + time.Duration(a.For) + cmp.Or(evaluation, a.Interval)
 }

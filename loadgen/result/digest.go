@@ -178,8 +178,7 @@ func (r Run) Changed(dir string) map[string]error {
 		return changed // a run that was killed wrote on after the digests
 	}
 	there, err := judgedFiles(dir)
-	var damaged *Damaged
-	if errors.As(err, &damaged) {
+	if damaged, ok := errors.AsType[*Damaged](err); ok {
 		note(damaged.File, damaged)
 	}
 	for _, file := range there {

@@ -118,12 +118,9 @@ func ReadLines[T Checked](dir, name string) ([]T, error) {
 // are several.
 func located(err error, data []byte) error {
 	at := int64(-1)
-	var syntax *json.SyntaxError
-	var kind *json.UnmarshalTypeError
-	switch {
-	case errors.As(err, &syntax):
+	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 		at = syntax.Offset
-	case errors.As(err, &kind):
+	} else if kind, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		at = kind.Offset
 	}
 	if at < 0 || at > int64(len(data)) {

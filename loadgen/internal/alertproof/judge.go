@@ -277,10 +277,7 @@ func (j *judge) nearly(rule string, cause time.Time) string {
 	return fmt.Sprintf(", and was over its threshold for %s at most", seconds(longest.Seconds()))
 }
 
-func (j *judge) since(at time.Time) *float64 {
-	s := at.Sub(j.h.Start).Seconds()
-	return &s
-}
+func (j *judge) since(at time.Time) *float64 { return new(at.Sub(j.h.Start).Seconds()) }
 
 // describe is an alert's labels in a few words, without those of the rule itself.
 func describe(set map[string]string) string {

@@ -13,6 +13,7 @@
 package alertproof
 
 import (
+	"cmp"
 	"embed"
 	"fmt"
 	"slices"
@@ -43,12 +44,7 @@ func All() []Proof {
 }
 
 // ScenarioName is that of the scenario to run.
-func (p Proof) ScenarioName() string {
-	if p.Scenario == "" {
-		return p.Name
-	}
-	return p.Scenario
-}
+func (p Proof) ScenarioName() string { return cmp.Or(p.Scenario, p.Name) }
 
 // Source is the text of the scenario.
 func (p Proof) Source() ([]byte, error) { return runs.ReadFile("runs/" + p.ScenarioName() + ".yaml") }

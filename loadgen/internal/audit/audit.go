@@ -110,10 +110,6 @@ type summary struct {
 	classes map[classKey]*classSum
 }
 
-func newSummary(user string, phases []result.Phase) *summary {
-	return &summary{Audit: Audit{Classes: []Class{}}, user: user, phases: phases, classes: map[classKey]*classSum{}}
-}
-
 func (s *summary) add(e *event) {
 	at := slices.IndexFunc(s.phases, func(p result.Phase) bool { return !e.Received.Before(p.Start) && e.Received.Before(p.End) })
 	took := e.Ended.Sub(e.Received)
@@ -191,15 +187,13 @@ func ReadLog(ctx context.Context, path, user string, phases []result.Phase) (*Au
 	if err != nil {
 		return nil, err
 	}
-	s := newSummary(user, phases)
+	s := &summary{Audit: Audit{Files: len(files), Classes: []Class{}}, user: user, phases: phases, classes: map[classKey]*classSum{}}
 	for _, file := range files {
 		if err := s.readFile(ctx, file); err != nil {
 			return nil, fmt.Errorf("read the audit log: %w", err)
 		}
 	}
-	a := s.audit()
-	a.Files = len(files)
-	return a, nil
+	return s.audit(), nil
 }
 
 // logFiles are the rotated files, the oldest first, then the current one. The

@@ -160,8 +160,7 @@ func ratios(values []result.Value) {
 	}
 	for i := range values[1:] {
 		if v := &values[i+1]; v.Value != nil && !v.AtLeast {
-			ratio := *v.Value / *first.Value
-			v.Ratio = &ratio
+			v.Ratio = new(*v.Value / *first.Value)
 		}
 	}
 }

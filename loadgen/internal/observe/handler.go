@@ -124,21 +124,22 @@ func serve(h handle) http.HandlerFunc {
 
 // kindOf is how the API calls an error, and its status.
 func kindOf(err error) (code int, kind string) {
-	var bad badData
-	var canceled promql.ErrQueryCanceled
-	var timeout promql.ErrQueryTimeout
-	var storage promql.ErrStorage
 	switch {
-	case errors.As(err, &bad):
+	case isA[badData](err):
 		return http.StatusBadRequest, "bad_data"
-	case errors.As(err, &timeout):
+	case isA[promql.ErrQueryTimeout](err):
 		return http.StatusServiceUnavailable, "timeout"
-	case errors.As(err, &canceled), errors.Is(err, context.Canceled):
+	case isA[promql.ErrQueryCanceled](err), errors.Is(err, context.Canceled):
 		return http.StatusServiceUnavailable, "canceled"
-	case errors.As(err, &storage):
+	case isA[promql.ErrStorage](err):
 		return http.StatusInternalServerError, "internal"
 	}
 	return http.StatusUnprocessableEntity, "execution"
+}
+
+func isA[E error](err error) bool {
+	_, ok := errors.AsType[E](err)
+	return ok
 }
 
 // limited cuts a list to the limit that was asked for, and says so.

@@ -251,8 +251,7 @@ func active(rule *rules.AlertingRule) []apiAlert {
 			ActiveAt: a.ActiveAt.UTC(), Value: strconv.FormatFloat(a.Value, 'e', -1, 64),
 		}
 		if !a.KeepFiringSince.IsZero() {
-			since := a.KeepFiringSince.UTC()
-			shown.KeepFiringSince = &since
+			shown.KeepFiringSince = new(a.KeepFiringSince.UTC())
 		}
 		all = append(all, shown)
 	}

@@ -172,8 +172,7 @@ func (s slots) Insert(ctx context.Context, _ string) (int, error) {
 
 // cause is the error of the system alone: the address is said once.
 func cause(err error) error {
-	var syscall *os.SyscallError
-	if errors.As(err, &syscall) {
+	if syscall, ok := errors.AsType[*os.SyscallError](err); ok {
 		return syscall.Err
 	}
 	return err

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
 	"github.com/prometheus/common/model"
 
 	"github.com/stormglass/stormglass/loadgen/internal/record"
@@ -68,14 +69,7 @@ func (s *Server) config(*http.Request) (answer, error) {
 	return answer{data: map[string]string{"yaml": b.String()}}, nil
 }
 
-// metadatum is the metadata of a metric. Help is not recorded.
-type metadatum struct {
-	Type model.MetricType `json:"type"`
-	Help string           `json:"help"`
-	Unit string           `json:"unit"`
-}
-
-// metadata lists the types of metrics, which Grafana's query builder goes by.
+// metadata lists the types of metrics, which Grafana's query builder goes by. Help is not recorded.
 func (s *Server) metadata(r *http.Request) (answer, error) {
 	limit := -1
 	for name, n := range map[string]*int{"limit": &limit, "limit_per_metric": new(int)} { // of each there is one
@@ -88,7 +82,7 @@ func (s *Server) metadata(r *http.Request) (answer, error) {
 			return answer{}, badData{fmt.Errorf("%s must be a number", name)}
 		}
 	}
-	all := map[string][]metadatum{}
+	all := map[string][]v1.Metadata{}
 	for family, kind := range s.c.Recorder.Types() {
 		if wanted := r.FormValue("metric"); wanted != "" && wanted != family {
 			continue
@@ -96,7 +90,7 @@ func (s *Server) metadata(r *http.Request) (answer, error) {
 		if limit >= 0 && len(all) >= limit {
 			break
 		}
-		all[family] = []metadatum{{Type: kind}}
+		all[family] = []v1.Metadata{{Type: v1.MetricType(kind)}}
 	}
 	return answer{data: all}, nil
 }

@@ -60,26 +60,14 @@ func newKeeper(job string, extra, drop []string) *keeper {
 }
 
 // seriesSuffixes follow a family's name in the names of its series.
-var seriesSuffixes = [...]string{"_bucket", "_sum", "_count"}
+var seriesSuffixes = []string{"_bucket", "_sum", "_count"}
 
 func (k *keeper) keep(family string) bool {
 	if k.drop[family] {
 		return false
 	}
-	if k.exact[family] {
-		return true
-	}
-	for _, p := range k.prefixes {
-		if strings.HasPrefix(family, p) {
-			return true
-		}
-	}
-	for _, s := range seriesSuffixes {
-		if k.exact[family+s] {
-			return true
-		}
-	}
-	return false
+	return k.exact[family] || slices.ContainsFunc(k.prefixes, func(p string) bool { return strings.HasPrefix(family, p) }) ||
+		slices.ContainsFunc(seriesSuffixes, func(s string) bool { return k.exact[family+s] })
 }
 
 // Names gives a regular expression of the series of a job that are recorded, and which
@@ -93,17 +81,12 @@ func Names(job string, extra, drop []string) (pattern string, dropped func(serie
 	for _, p := range k.prefixes {
 		prefixes = append(prefixes, regexp.QuoteMeta(p)+".*")
 	}
-	parts := append(prefixes, "(?:"+strings.Join(exact, "|")+")(?:"+strings.Join(seriesSuffixes[:], "|")+")?")
+	parts := append(prefixes, "(?:"+strings.Join(exact, "|")+")(?:"+strings.Join(seriesSuffixes, "|")+")?")
 	return strings.Join(parts, "|"), func(series string) bool {
-		if k.drop[series] {
-			return true
-		}
-		for _, s := range seriesSuffixes {
-			if family, ok := strings.CutSuffix(series, s); ok && k.drop[family] {
-				return true
-			}
-		}
-		return false
+		return k.drop[series] || slices.ContainsFunc(seriesSuffixes, func(s string) bool {
+			family, ok := strings.CutSuffix(series, s)
+			return ok && k.drop[family]
+		})
 	}
 }
 
@@ -174,13 +157,5 @@ func belongs(line, family []byte) bool {
 		return false
 	}
 	rest := seriesName(line[len(family):])
-	if len(rest) == 0 {
-		return true
-	}
-	for _, s := range seriesSuffixes {
-		if string(rest) == s {
-			return true
-		}
-	}
-	return false
+	return len(rest) == 0 || slices.ContainsFunc(seriesSuffixes, func(s string) bool { return string(rest) == s })
 }

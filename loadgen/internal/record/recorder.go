@@ -20,6 +20,7 @@
 package record
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -82,9 +83,7 @@ type Recorder struct {
 // Open makes the archive in dir/tsdb, which must not exist yet. Nothing is
 // scraped before Run or ScrapeNow.
 func Open(dir string, targets []control.ScrapeTarget, o Options) (*Recorder, error) {
-	if o.Interval == 0 {
-		o.Interval = defaultInterval
-	}
+	o.Interval = cmp.Or(o.Interval, defaultInterval)
 	if o.Log == nil {
 		o.Log = func(string, ...any) {}
 	}
@@ -208,11 +207,7 @@ func (r *Recorder) scrape(ctx context.Context, t *target, at int64) error {
 func (r *Recorder) Scrapes() result.Scrapes {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	c := result.Scrapes{Done: r.counts.Done, Failed: map[string]int64{}}
-	for instance, n := range r.counts.Failed {
-		c.Failed[instance] = n
-	}
-	return c
+	return result.Scrapes{Done: r.counts.Done, Failed: maps.Clone(r.counts.Failed)}
 }
 
 // Close writes all samples into one block, which opens at once and is small,

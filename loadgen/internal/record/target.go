@@ -90,8 +90,7 @@ func (t *target) record(ctx context.Context, db *tsdb.DB, at int64, timeout time
 	}
 	if o.failed == nil {
 		o.failed = t.storeAll(ctx, db, at, &o)
-		var broken storageError
-		if errors.As(o.failed, &broken) {
+		if broken, ok := errors.AsType[storageError](o.failed); ok {
 			return o, broken.error
 		}
 	}

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -64,10 +65,7 @@ func phaseRow(p result.Phase) []string {
 		end = chart.Clean(p.Until) + " not met"
 	}
 	row := []string{chart.Clean(p.Name), chart.Format(scenario.Seconds, p.Seconds()), end}
-	w := p.Workload
-	if w == nil {
-		w = &result.Workload{}
-	}
+	w := cmp.Or(p.Workload, &result.Workload{})
 	row = append(row, chart.Count(w.PodsCreated), chart.Count(w.PodsReady), chart.Count(w.PodsDeleted))
 	row = append(row, quantiles(w.Startup, w.Startup.P50, w.Startup.P95, w.Startup.P99)...)
 	row = append(row, quantiles(w.ToScheduled, w.ToScheduled.P99)...)

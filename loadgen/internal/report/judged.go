@@ -117,10 +117,7 @@ func gateBound(g result.Gate) string {
 		return map[bool]string{true: "fires", false: "silent"}[g.Op == ">="]
 	}
 	op := map[string]string{"<=": "≤", ">=": "≥"}[g.Op]
-	if op == "" {
-		op = chart.Clean(g.Op)
-	}
-	return op + " " + chart.Format(scenario.Unit(g.Unit), g.Bound)
+	return cmp.Or(op, chart.Clean(g.Op)) + " " + chart.Format(scenario.Unit(g.Unit), g.Bound)
 }
 
 // margin says by how much a gate failed or passed: "24% over", "3.1× the
@@ -217,12 +214,7 @@ func guideOf(metric string, row result.KeyRow, hours float64) (guide, bool) {
 }
 
 // keyValue returns the p99 of a row, or the value itself.
-func keyValue(row result.KeyRow) *float64 {
-	if row.P99 != nil {
-		return row.P99
-	}
-	return row.Value
-}
+func keyValue(row result.KeyRow) *float64 { return cmp.Or(row.P99, row.Value) }
 
 // runName is the scenario, and the variant of it that was run.
 func runName(r result.Result) string {

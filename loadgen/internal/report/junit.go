@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"encoding/xml"
 	"fmt"
 	"io"
@@ -119,10 +120,7 @@ func junitGate(g result.Gate, lengths map[string]float64) junitCase {
 	case result.Fail:
 		c.Failure = &junitProblem{Message: said, Type: "gate", Text: text}
 	default:
-		why := chart.Clean(g.Detail)
-		if why == "" {
-			why = "could not be judged"
-		}
+		why := cmp.Or(chart.Clean(g.Detail), "could not be judged")
 		c.Error = &junitProblem{Message: "no data: " + why, Type: "no data", Text: text}
 	}
 	return c
@@ -154,9 +152,7 @@ func junitRun(r result.Result, red bool) junitCase {
 		c.Output = headline(r)
 		return c
 	}
-	if text == "" {
-		text = kind
-	}
+	text = cmp.Or(text, kind)
 	first, _, _ := strings.Cut(text, "\n")
 	problem := &junitProblem{Message: first, Type: kind, Text: text}
 	if kind == "could not judge" && r.Verdict == result.Fail {

@@ -90,8 +90,7 @@ func addedBy(hops []result.Hop) []*float64 {
 	var before *float64
 	for i, h := range hops {
 		if h.Last != nil && before != nil {
-			more := max(0, *h.Last-*before)
-			added[i] = &more
+			added[i] = new(max(0, *h.Last-*before))
 		}
 		if h.Last != nil && (before == nil || *h.Last > *before) {
 			before = h.Last

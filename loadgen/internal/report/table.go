@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -37,10 +38,7 @@ func styled(style string, texts ...string) []cell {
 
 // lines lays the table out in at most width columns, each line indented.
 func (t *table) lines(indent, width int, paint painter) []string {
-	gap := t.gap
-	if gap == 0 {
-		gap = 2
-	}
+	gap := cmp.Or(t.gap, 2)
 	widths := make([]int, len(t.align))
 	for _, row := range t.rows {
 		for i, c := range row {

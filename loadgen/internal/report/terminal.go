@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -51,11 +52,8 @@ type terminal struct {
 }
 
 func newTerminal(o TerminalOptions) *terminal {
-	t := &terminal{width: o.Width, paint: noPaint, reported: o.Dir != ""}
-	if t.width == 0 {
-		t.width = defaultWidth
-	}
-	t.width = min(max(t.width, leastWidth), mostWidth)
+	width := min(max(cmp.Or(o.Width, defaultWidth), leastWidth), mostWidth)
+	t := &terminal{width: width, paint: noPaint, reported: o.Dir != ""}
 	if o.Color {
 		t.paint = paintANSI
 	}

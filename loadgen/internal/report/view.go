@@ -55,16 +55,13 @@ func newPage(ctx context.Context, r result.Result, timeline []result.Event, slot
 		s = &scenario.Scenario{}
 	}
 	p := &page{
-		Scenario: runName(r), Class: style(r.Verdict), Word: runWord(r), Warnings: cleaned(r.Run.Warnings), Notes: cleaned(r.Notes),
+		Scenario: runName(r), Class: cmp.Or(style(r.Verdict), "nodata"), Word: runWord(r), Warnings: cleaned(r.Run.Warnings), Notes: cleaned(r.Notes),
 		Headline: sentence(headline(r)), Description: chart.Clean(s.Description),
 		Facts: facts(r), Reasons: otherReasons(r),
 		result: r, events: timeline, yaml: string(text), src: src,
 	}
 	p.Origin = origin(r)
 	p.Title = fmt.Sprintf("%s: %s", p.Word, p.Scenario)
-	if p.Class == "" {
-		p.Class = "nodata"
-	}
 	p.interval = cmp.Or(s.Record.Interval.D(), defaultInterval)
 	p.layTimeline(r, timeline, p.interval)
 	p.LookBack = chart.Format(scenario.Seconds, rateSteps*p.Grid.Step.Seconds())

@@ -119,8 +119,8 @@ func (rec *Recorded) Doubts() []error {
 
 func (rec *Recorded) lost(file string) bool {
 	return slices.ContainsFunc(rec.Damage, func(err error) bool {
-		var d *result.Damaged
-		return errors.As(err, &d) && d.File == file
+		d, ok := errors.AsType[*result.Damaged](err)
+		return ok && d.File == file
 	})
 }
 
@@ -248,12 +248,10 @@ func (rec *Recorded) checkPhases() error {
 
 // IsComparison reports whether dir is that of several variants.
 func IsComparison(dir string) bool {
-	for _, name := range []string{result.ComparisonFile, result.ComparisonHTMLFile} {
-		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{result.ComparisonFile, result.ComparisonHTMLFile}, func(name string) bool {
+		_, err := os.Lstat(filepath.Join(dir, name))
+		return err == nil
+	})
 }
 
 // OpenJudged reads the directory of a run that was judged, and its result, to draw

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -120,12 +121,7 @@ func (s Slot) Check() error {
 
 func countable(counts ...int64) bool {
 	const most = 1e12 // in a tenth of a second, and sums of them do not overflow
-	for _, n := range counts {
-		if n < 0 || n > most {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(counts, func(n int64) bool { return n < 0 || n > most })
 }
 
 // Requests counts those of one load. Its methods are safe for concurrent use;
@@ -187,8 +183,7 @@ func raise(maximum *atomic.Int64, d time.Duration) {
 // meanwhile may be in this slot with its count and in the next with its time.
 func (r *Requests) take() RequestSlot {
 	s := RequestSlot{Succeeded: r.succeeded.Swap(0), Unsent: r.unsent.Swap(0), Slowest: time.Duration(r.slowest.Swap(0)).Seconds()}
-	external := time.Duration(r.external.Swap(0)).Seconds()
-	s.External = &external
+	s.External = new(time.Duration(r.external.Swap(0)).Seconds())
 	r.mu.Lock()
 	s.Failed, r.failed = r.failed, nil
 	r.mu.Unlock()

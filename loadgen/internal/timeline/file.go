@@ -32,7 +32,7 @@ func Open(dir string) (*Writer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the timeline: %w", err)
 	}
-	return &Writer{f: f, marks: newMarks()}, nil
+	return &Writer{f: f, marks: &marks{phases: map[string]bool{}}}, nil
 }
 
 // Append writes one event.
@@ -86,8 +86,6 @@ type marks struct {
 	phases map[string]bool // whether it goes on, by name
 	faults faults
 }
-
-func newMarks() *marks { return &marks{phases: map[string]bool{}} }
 
 func (m *marks) add(e result.Event) {
 	m.mu.Lock()

@@ -109,8 +109,9 @@ func (s Ruleset) Replay(ctx context.Context, a *archive.Archive, o Options) (His
 	}
 	archive, engine := a.Storage()
 	r := &replay{
-		set: s, engine: engine, opts: o, store: newStore(),
-		h: History{Start: first, End: last, Failed: map[string]error{}},
+		set: s, engine: engine, opts: o,
+		store: &store{byLabels: map[string]*promql.Series{}, byName: map[string][]*promql.Series{}},
+		h:     History{Start: first, End: last, Failed: map[string]error{}},
 	}
 	seen := archive
 	if len(o.Hidden) > 0 {

@@ -97,8 +97,7 @@ func ruleErrors(file string, text []byte, errs []error) error {
 		}
 	}
 	for _, err := range errs {
-		var typed *yaml.TypeError
-		if errors.As(err, &typed) {
+		if typed, ok := errors.AsType[*yaml.TypeError](err); ok {
 			for _, msg := range typed.Errors {
 				add(msg)
 			}

@@ -24,10 +24,6 @@ type store struct {
 	byName   map[string][]*promql.Series
 }
 
-func newStore() *store {
-	return &store{byLabels: map[string]*promql.Series{}, byName: map[string][]*promql.Series{}}
-}
-
 // Appender implements storage.Appendable.
 func (s *store) Appender(context.Context) storage.Appender { return appender{store: s} }
 

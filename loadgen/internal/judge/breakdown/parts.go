@@ -173,9 +173,7 @@ func callOf(r result.Requests) (call, bool) {
 		"update": {verb: "PUT", operation: "UPDATE"}, "patch": {verb: "PATCH", operation: "UPDATE"},
 		"apply": {verb: "APPLY", operation: "UPDATE", audit: "patch"},
 	}[r.Verb]
-	if c.audit == "" {
-		c.audit = r.Verb
-	}
+	c.audit = cmp.Or(c.audit, r.Verb)
 	name, sub, _ := strings.Cut(r.Resource, "/")
 	c.resource, c.group, _ = strings.Cut(name, ".")
 	c.subresource = sub

@@ -66,9 +66,7 @@ func splitPhase(p result.Phase, s server, audit *audit.Audit) []result.Breakdown
 	return rows
 }
 
-type row struct {
-	result.Breakdown
-}
+type row struct{ result.Breakdown }
 
 func (b *row) part(name string, seconds float64, of, source, note string) {
 	// Sums of hundreds of seconds are subtracted: less than a nanosecond of
@@ -134,13 +132,12 @@ func (w window) splitService(b *row, r result.Requests) {
 		b.warn("not taken apart: %s", refused)
 		return
 	}
-	mean := audited
-	b.ServerMean = &mean
+	b.ServerMean = &audited
 	of, source := ofCall, "service time less "+famRequest
 	if exact {
 		of, source = ofOurs, "service time less the audit log's"
 	}
-	b.part(result.PartWire, r.Service.Mean-mean*perRequest, of, source, wireNote(r))
+	b.part(result.PartWire, r.Service.Mean-audited*perRequest, of, source, wireNote(r))
 	if refused != "" {
 		b.UnexplainedNote = "all of the API server's time"
 		b.warn("the API server is not taken apart: %s", refused)
@@ -185,8 +182,7 @@ func (w window) audited(b *row, r result.Requests, c call) (mean, perRequest flo
 	if rows > 1 {
 		b.warn("the audit log's figures are over %d loads or variants together", rows)
 	}
-	p99 := class.Server.P99
-	b.ServerP99, b.ServerSource, b.Slow = &p99, "audit", class.Slow
+	b.ServerP99, b.ServerSource, b.Slow = &class.Server.P99, "audit", class.Slow
 	return class.Server.Mean, perSent(r, max(answered(r), r.Pages)), true
 }
 

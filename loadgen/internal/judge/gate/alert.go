@@ -45,10 +45,9 @@ func Quiet(s *scenario.Scenario, rules alerting.Ruleset) ([]Compiled, error) {
 	if err != nil {
 		return nil, err
 	}
-	never := false
 	var all []Compiled
 	for _, name := range rules.Alerts() {
-		c, err := compile(s, scenario.Gate{Name: name, Alert: name, Fires: &never}, "", b)
+		c, err := compile(s, scenario.Gate{Name: name, Alert: name, Fires: new(false)}, "", b)
 		if err != nil {
 			return nil, err
 		}

@@ -175,8 +175,7 @@ func (e evidence) ratioOf(noun string, read, external func(result.Requests) shar
 	})
 	total := reading{of: "all", nothing: all.of == 0, measuredIn: e.Over}
 	if all.of > 0 {
-		without := others.ratio()
-		total.value, total.external = all.ratio(), &without
+		total.value, total.external = all.ratio(), new(others.ratio())
 		total.detail = fmt.Sprintf("%d of %d %s", all.part, all.of, noun)
 	}
 	kept := []reading{total}
@@ -204,8 +203,7 @@ func quantileOf(l, external result.Latency, q float64, get func(result.Latency) 
 		r.atLeast = float64(l.Clamped) > (1-q)*float64(l.Count)
 	}
 	if external.Count == l.Count {
-		v := get(external)
-		r.external = &v
+		r.external = new(get(external))
 	}
 	return r
 }

@@ -92,8 +92,8 @@ func measured() map[string]func(evidence) finding {
 			case m.Nodes.ReadySeconds == 0:
 				return reading{missing: "the nodes were never all Ready"}
 			}
-			without := m.Nodes.ReadySeconds - m.Nodes.ReadyStalledSeconds
-			return reading{value: m.Nodes.ReadySeconds, external: &without, detail: fmt.Sprintf("%d nodes", m.Nodes.Count)}
+			external := new(m.Nodes.ReadySeconds - m.Nodes.ReadyStalledSeconds)
+			return reading{value: m.Nodes.ReadySeconds, external: external, detail: fmt.Sprintf("%d nodes", m.Nodes.Count)}
 		}),
 		"generator-memory": overRun(func(m result.Measurements) reading {
 			return reading{value: float64(m.Generator.MaxRSSBytes), nothing: m.Generator.MaxRSSBytes == 0}
@@ -116,8 +116,7 @@ func overRun(read func(result.Measurements) reading) func(evidence) finding {
 }
 
 func duration(p result.Phase) reading {
-	without := p.Seconds() - p.StalledSeconds
-	r := reading{value: p.Seconds(), external: &without}
+	r := reading{value: p.Seconds(), external: new(p.Seconds() - p.StalledSeconds)}
 	switch {
 	case p.Interrupted: // lack says so
 	case p.Until != "" && !p.ConditionMet:
@@ -133,8 +132,7 @@ func (e evidence) sinceFailures(condition string, get func(result.Workload) *flo
 		r := sinceFailure(p, condition, get)
 		r.measuredIn = e.between(e.failedBefore(p.Name), p.Name)
 		if r.external == nil && !r.nothing {
-			without := r.value - e.stalled(r.measuredIn)
-			r.external = &without
+			r.external = new(r.value - e.stalled(r.measuredIn))
 		}
 		return r
 	})

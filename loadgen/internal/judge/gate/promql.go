@@ -24,8 +24,7 @@ type vain struct{ msg, hint string }
 func (e *vain) Error() string { return e.msg }
 
 func hintOf(err error, other string) string {
-	var v *vain
-	if errors.As(err, &v) {
+	if v, ok := errors.AsType[*vain](err); ok {
 		return v.hint
 	}
 	return other

@@ -134,10 +134,7 @@ func (in run) phaseAt(at time.Time) string {
 	return ""
 }
 
-func seconds(d time.Duration) *float64 {
-	s := d.Seconds()
-	return &s
-}
+func seconds(d time.Duration) *float64 { return new(d.Seconds()) }
 
 // handovers gives the changes of leaders, and the last leader of each kind. The first
 // leader of a kind is no change: it is only learned of.

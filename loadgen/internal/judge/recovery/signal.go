@@ -31,8 +31,7 @@ const (
 func judge(s scenario.Signal, steady, under, after []result.SignalPoint) result.Signal {
 	r := result.Signal{Name: s.Name, Expr: s.Expr, Unit: s.Unit, Steady: window(s.Steady, steady), Under: window(s.Under, under)}
 	if len(s.After) > 0 {
-		w := window(s.After, after)
-		r.After = &w
+		r.After = new(window(s.After, after))
 	}
 	for _, w := range []struct {
 		name string

@@ -1,6 +1,7 @@
 package chart
 
 import (
+	"cmp"
 	"encoding/xml"
 	"fmt"
 	"strings"
@@ -84,13 +85,8 @@ func (s *sheet) text(x, y float64, text string, w words) {
 	if text == "" {
 		return
 	}
-	if w.size == 0 {
-		w.size = bodySize
-	}
-	if w.fill == "" {
-		w.fill = ink
-	}
-	fmt.Fprintf(&s.body, `<text x="%s" y="%s" font-size="%s" fill="%s"`, Coordinate(x), Coordinate(y), Coordinate(w.size), w.fill)
+	size, fill := cmp.Or(w.size, bodySize), cmp.Or(w.fill, ink)
+	fmt.Fprintf(&s.body, `<text x="%s" y="%s" font-size="%s" fill="%s"`, Coordinate(x), Coordinate(y), Coordinate(size), fill)
 	if w.anchor != "" {
 		fmt.Fprintf(&s.body, ` text-anchor="%s"`, w.anchor)
 	}
