@@ -211,22 +211,17 @@ type user struct {
 // names a resourceVersion; an update reads only to try again; an apply or update may
 // create. A graceful delete is an update. Operations that only count objects are left out.
 func usersOf(operation string) []user {
-	updates := []string{"PUT", "PATCH", "APPLY"}
-	switch operation {
-	case "get":
-		return []user{{[]string{"DELETE"}, 1}, {[]string{"GET"}, 1}, {updates, 0}}
-	case "create":
-		return []user{{[]string{"POST"}, 1}, {updates, 0}}
-	case "update":
-		return []user{{updates, 0}, {[]string{"DELETE"}, 0}, {[]string{"POST"}, 0}}
-	case "delete":
-		return []user{{[]string{"DELETE"}, 0}, {updates, 0}}
-	case "list":
-		return []user{{[]string{"LIST"}, 0}, {[]string{"GET"}, 0}}
-	case "listStream", "getCurrentResourceVersion":
-		return []user{{[]string{"LIST"}, 0}}
-	}
-	return nil
+	updates, lists := user{verbs: []string{"PUT", "PATCH", "APPLY"}}, user{verbs: []string{"LIST"}}
+	by := func(verb string, most float64) user { return user{[]string{verb}, most} }
+	return map[string][]user{
+		"get":                       {by("DELETE", 1), by("GET", 1), updates},
+		"create":                    {by("POST", 1), updates},
+		"update":                    {updates, by("DELETE", 0), by("POST", 0)},
+		"delete":                    {by("DELETE", 0), updates},
+		"list":                      {lists, by("GET", 0)},
+		"listStream":                {lists},
+		"getCurrentResourceVersion": {lists},
+	}[operation]
 }
 
 // shares hands n calls of an operation on etcd to the verbs that make it: how

@@ -48,11 +48,8 @@ const (
 	before
 )
 
-const (
-	// hopLetter and hopPad are the room that a text needs, in the coordinates of a
-	// plot.
-	hopLetter, hopPad = 9.5, 24
-)
+// hopLetter and hopPad are the room that a text needs, in the coordinates of a plot.
+const hopLetter, hopPad = 9.5, 24
 
 // Inside reports whether the text stands in the bar.
 func (b hopBar) Inside() bool { return b.side == inside }

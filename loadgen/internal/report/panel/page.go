@@ -14,17 +14,14 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 )
 
-//go:embed panels.tmpl panels.css
+//go:embed panels.tmpl
 var files embed.FS
 
+//go:embed panels.css
+var style string
+
 // Style returns the CSS that the output of HTML needs besides the report's own.
-func Style() string {
-	text, err := files.ReadFile("panels.css")
-	if err != nil {
-		panic(err) // the name is a constant
-	}
-	return string(text)
-}
+func Style() string { return style }
 
 // MostBytes bounds what HTML gives. A run with more to show gets fewer points.
 const MostBytes = 1 << 20
