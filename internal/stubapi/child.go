@@ -131,7 +131,7 @@ type childStub struct{ server *Server }
 // Start serves.
 func (s *childStub) Start(_ struct{}, at *ChildAddress) (err error) {
 	if s.server, err = Start(Options{NoRecord: true}); err == nil {
-		*at = ChildAddress{s.server.Addr(), s.server.ca}
+		*at = ChildAddress{s.server.Addr(), s.server.ca()}
 	}
 	return err
 }

@@ -66,12 +66,9 @@ func newConn(s *Server, nc *tls.Conn) *conn {
 	return c
 }
 
-// read handles frames until the connection ends.
+// read handles frames of a client whose handshake is done, until the connection ends.
 func (c *conn) read() {
 	defer c.end()
-	if err := c.nc.Handshake(); err != nil {
-		return
-	}
 	preface := make([]byte, len(http2.ClientPreface))
 	if _, err := io.ReadFull(c.nc, preface); err != nil || string(preface) != http2.ClientPreface {
 		return

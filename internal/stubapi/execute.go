@@ -31,9 +31,6 @@ func (s *Server) execute(st *stream, at place, query url.Values) response {
 	if st.request.Method == http.MethodGet && at.name == "" {
 		return s.list(f, c, at, query)
 	}
-	if st.request.Method == http.MethodDelete && at.name == "" {
-		return s.deleteAll(f, c, at, query)
-	}
 	var fields map[string]any
 	if m := st.request.Method; m == http.MethodPost || m == http.MethodPut || m == http.MethodPatch {
 		var err error
@@ -129,20 +126,6 @@ func (s *Server) list(f form, c *collection, at place, query url.Values) respons
 	return response{200, b}
 }
 
-func (s *Server) deleteAll(f form, c *collection, at place, query url.Values) response {
-	sel, err := newSelector(at, query)
-	if err != nil {
-		return response{400, f.status(400, metav1.StatusReasonBadRequest, err.Error())}
-	}
-	for _, o := range c.all() {
-		if sel.matches(o) {
-			at.namespace, at.name = o.namespace, o.name
-			s.store.put(at, deleted, merged(o.fields, nil))
-		}
-	}
-	return response{200, f.status(200, "", "")}
-}
-
 // resource is one that the stub serves.
 type resource struct {
 	group, version, name, kind string
@@ -217,13 +200,9 @@ func locate(path string) (place, bool) {
 	return place{}, false
 }
 
-// discover answers the paths of discovery.
+// discover answers the paths of discovery that client-go asks.
 func discover(path string) ([]byte, bool) {
 	switch path {
-	case "/version":
-		return []byte(`{"major":"1","minor":"37","gitVersion":"v1.37.0-stub"}`), true
-	case "/readyz", "/livez", "/healthz":
-		return []byte("ok"), true
 	case "/api":
 		return encoded(metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"}}), true
 	case "/apis":
@@ -237,11 +216,6 @@ func discover(path string) ([]byte, bool) {
 	}
 	list := metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}}
 	for _, r := range resources {
-		if r.group != "" && path == "/apis/"+r.group {
-			g := r.apiGroup()
-			g.TypeMeta = metav1.TypeMeta{Kind: "APIGroup", APIVersion: "v1"}
-			return encoded(g), true
-		}
 		if path == r.root() {
 			list.GroupVersion = r.apiVersion()
 			list.APIResources = append(list.APIResources, metav1.APIResource{

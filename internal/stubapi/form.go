@@ -19,7 +19,6 @@ import (
 type form struct {
 	protobuf bool
 	metadata bool // PartialObjectMetadata
-	table    bool
 }
 
 const (
@@ -35,7 +34,6 @@ func formOf(accept string, r resource) form {
 		f := form{
 			protobuf: strings.Contains(one, protobufType),
 			metadata: strings.Contains(one, "as=PartialObjectMetadata"),
-			table:    strings.Contains(one, "as=Table"),
 		}
 		if !f.protobuf || !strings.Contains(r.group, "stormglass") {
 			return f
@@ -60,13 +58,10 @@ func (f form) object(o *object) []byte {
 		return b
 	}
 	b := o.json
-	switch {
-	case f.metadata:
+	if f.metadata {
 		b = encoded(map[string]any{
 			"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": o.fields["metadata"],
 		})
-	case f.table:
-		b = encoded(table([]*object{o}, o.rv))
 	}
 	if f.protobuf {
 		b = toProtobuf(b)
@@ -85,12 +80,7 @@ func (f form) list(r resource, all []*object, rv uint64, next string, remaining 
 	if next != "" {
 		meta["continue"], meta["remainingItemCount"] = next, remaining
 	}
-	switch {
-	case f.table:
-		t := table(all, rv)
-		t["metadata"] = meta
-		return encoded(t)
-	case f.metadata:
+	if f.metadata {
 		kind, version = "PartialObjectMetadataList", "meta.k8s.io/v1"
 	}
 	var b bytes.Buffer
@@ -106,20 +96,6 @@ func (f form) list(r resource, all []*object, rv uint64, next string, remaining 
 		return toProtobuf(b.Bytes())
 	}
 	return b.Bytes()
-}
-
-func table(all []*object, rv uint64) map[string]any {
-	rows := []any{}
-	for _, o := range all {
-		rows = append(rows, map[string]any{"cells": []any{o.name}, "object": map[string]any{
-			"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": o.fields["metadata"],
-		}})
-	}
-	return map[string]any{
-		"kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": map[string]any{"resourceVersion": fmt.Sprint(rv)},
-		"columnDefinitions": []any{map[string]any{"name": "Name", "type": "string", "format": "name", "description": "", "priority": 0}},
-		"rows":              rows,
-	}
 }
 
 // event writes a watch event of an object as it was written.

@@ -1,18 +1,13 @@
 package stubapi
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/pem"
-	"errors"
-	"fmt"
-	"math/big"
+	"io"
+	"log"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"sync"
 	"time"
@@ -40,48 +35,55 @@ type Options struct {
 
 // Server is a running stub.
 type Server struct {
-	options  Options
-	ca       []byte // PEM
-	keys     tls.Certificate
-	listener net.Listener
-	store    *store
-	record   record
-	running  sync.WaitGroup
+	options Options
+	http    *httptest.Server // accepts connections and hands them to serve
+	store   *store
+	record  record
+	writing sync.WaitGroup
 
 	mu     sync.Mutex
 	policy Policy
-	conns  map[*conn]struct{}
 	dialed int
-	closed bool
 }
 
 // Start serves until Close.
 func Start(o Options) (*Server, error) {
-	ca, keys, err := newCertificate()
-	if err != nil {
-		return nil, err
-	}
 	if o.MaxStreams == 0 {
 		o.MaxStreams = 100
 	}
 	if o.Listener == nil {
-		if o.Listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
 			return nil, err
 		}
+		o.Listener = l
 	}
-	s := &Server{options: o, policy: o.Policy, ca: ca, keys: keys, listener: o.Listener, store: newStore(), conns: map[*conn]struct{}{}}
+	s := &Server{options: o, policy: o.Policy, store: newStore()}
 	s.record.off = o.NoRecord
-	s.running.Go(s.accept)
+	s.http = &httptest.Server{
+		Listener: o.Listener,
+		TLS:      &tls.Config{NextProtos: []string{"h2"}, MinVersion: tls.VersionTLS13},
+		Config: &http.Server{
+			TLSNextProto: map[string]func(*http.Server, *tls.Conn, http.Handler){"h2": s.serve},
+			ErrorLog:     log.New(io.Discard, "", 0), // handshakes that clients gave up
+		},
+	}
+	s.http.StartTLS()
 	return s, nil
 }
 
 // Addr is host:port.
-func (s *Server) Addr() string { return s.listener.Addr().String() }
+func (s *Server) Addr() string { return s.options.Listener.Addr().String() }
+
+// ca is the certificate that clients have to trust, PEM.
+func (s *Server) ca() []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.http.Certificate().Raw})
+}
 
 // Config is how clients reach the server. Over Pipes it dials them.
 func (s *Server) Config() *rest.Config {
-	c := &rest.Config{Host: "https://" + s.Addr(), TLSClientConfig: rest.TLSClientConfig{CAData: s.ca}, QPS: -1}
-	if p, ok := s.listener.(*Pipes); ok {
+	c := &rest.Config{Host: "https://" + s.Addr(), TLSClientConfig: rest.TLSClientConfig{CAData: s.ca()}, QPS: -1}
+	if p, ok := s.options.Listener.(*Pipes); ok {
 		c.Dial = p.DialContext
 	}
 	return c
@@ -146,47 +148,19 @@ func (s *Server) OpenWatches() int {
 
 // Close hangs up on all clients and returns when nothing runs any more.
 func (s *Server) Close() {
-	s.mu.Lock()
-	s.closed = true
-	_ = s.listener.Close()
-	for c := range s.conns {
-		c.abort()
-	}
-	s.mu.Unlock()
-	s.running.Wait()
+	s.http.Close()
+	s.writing.Wait()
 }
 
-func (s *Server) accept() {
-	config := &tls.Config{
-		Certificates: []tls.Certificate{s.keys}, NextProtos: []string{"h2"}, MinVersion: tls.VersionTLS13,
-	}
-	for {
-		nc, err := s.listener.Accept()
-		if errors.Is(err, net.ErrClosed) {
-			return
-		}
-		if err != nil {
-			continue // one client's trouble
-		}
-		c := newConn(s, tls.Server(nc, config))
-		s.mu.Lock()
-		if s.closed {
-			s.mu.Unlock()
-			_ = nc.Close()
-			return
-		}
-		s.conns[c] = struct{}{}
-		c.number = s.dialed
-		s.dialed++
-		s.running.Go(c.write)
-		s.running.Go(func() {
-			c.read()
-			s.mu.Lock()
-			delete(s.conns, c)
-			s.mu.Unlock()
-		})
-		s.mu.Unlock()
-	}
+// serve handles a connection until it ends.
+func (s *Server) serve(_ *http.Server, nc *tls.Conn, _ http.Handler) {
+	c := newConn(s, nc)
+	s.mu.Lock()
+	c.number = s.dialed
+	s.dialed++
+	s.mu.Unlock()
+	s.writing.Go(c.write)
+	c.read()
 }
 
 // after calls f after d, at once if that is not over 0.
@@ -246,25 +220,4 @@ func (s *Server) answer(st *stream, a Answer, query url.Values) {
 		}
 		st.respond(f, r)
 	})
-}
-
-// newCertificate makes a server's certificate, which is its own authority.
-func newCertificate() (ca []byte, server tls.Certificate, err error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, server, fmt.Errorf("stub's key: %w", err)
-	}
-	now := time.Now()
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "stubapi"},
-		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(1000 * time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-		DNSNames:    []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		return nil, server, fmt.Errorf("stub's certificate: %w", err)
-	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, nil
 }
