@@ -30,11 +30,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(serverVariable) == "" {
 		os.Exit(m.Run())
 	}
-	s, err := h2test.New(h2test.Options{Answer: h2test.Respond(200, bytes.Repeat([]byte("x"), 1024))})
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	s := h2test.New(h2test.Options{Answer: h2test.Respond(200, bytes.Repeat([]byte("x"), 1024))})
 	fmt.Println(s.Addr(), base64.StdEncoding.EncodeToString(s.CA()))
 	_, _ = io.Copy(io.Discard, os.Stdin) // until the benchmark ends
 	s.Close()

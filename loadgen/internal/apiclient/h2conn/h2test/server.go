@@ -5,15 +5,14 @@ package h2test
 import (
 	"bufio"
 	"bytes"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
 	"encoding/pem"
 	"fmt"
-	"math/big"
+	"io"
+	"log"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -28,12 +27,8 @@ type Server struct {
 	// Asked counts requests, Connections the connections that were made.
 	Asked, Connections atomic.Int64
 
-	options  Options
-	listener net.Listener
-	ca       []byte // PEM
-	mu       sync.Mutex
-	peers    map[*Peer]bool
-	done     sync.WaitGroup
+	options Options
+	http    *httptest.Server // accepts connections and hands them to serve
 }
 
 // Options of a server. All may be left out.
@@ -62,92 +57,48 @@ type Peer struct {
 }
 
 // New starts a server; Close ends it.
-func New(o Options) (*Server, error) {
-	s := &Server{options: o, peers: map[*Peer]bool{}}
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, err
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		IsCA: true, BasicConstraintsValid: true,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		return nil, err
-	}
-	s.ca = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	s.listener, err = tls.Listen("tcp", "127.0.0.1:0", &tls.Config{
-		Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}, NextProtos: []string{"h2"},
-		DynamicRecordSizingDisabled: true,
-	})
-	if err != nil {
-		return nil, err
-	}
-	s.done.Go(s.accept)
-	return s, nil
+func New(o Options) *Server {
+	s := &Server{options: o, http: httptest.NewUnstartedServer(nil)}
+	s.http.TLS = &tls.Config{NextProtos: []string{"h2"}, DynamicRecordSizingDisabled: true}
+	s.http.Config.TLSNextProto = map[string]func(*http.Server, *tls.Conn, http.Handler){"h2": s.serve}
+	s.http.Config.ErrorLog = log.New(io.Discard, "", 0) // handshakes that clients gave up
+	s.http.StartTLS()
+	return s
 }
 
 // Serve is a server that ends with the test.
 func Serve(t testing.TB, o Options) *Server {
 	t.Helper()
-	s, err := New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := New(o)
 	t.Cleanup(s.Close)
 	return s
 }
 
 // Addr is host:port.
-func (s *Server) Addr() string { return s.listener.Addr().String() }
+func (s *Server) Addr() string { return s.http.Listener.Addr().String() }
 
 // CA is the certificate that clients have to trust, PEM.
-func (s *Server) CA() []byte { return s.ca }
+func (s *Server) CA() []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.http.Certificate().Raw})
+}
 
 // TLS is a client's side.
 func (s *Server) TLS() *tls.Config {
-	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(s.ca)
-	return &tls.Config{RootCAs: roots}
+	return s.http.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
 }
 
 // Close ends the server and waits for all it started.
-func (s *Server) Close() {
-	s.listener.Close()
-	s.Drop()
-	s.done.Wait()
-}
+func (s *Server) Close() { s.http.Close() }
 
 // Drop ends all connections without a word.
-func (s *Server) Drop() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for p := range s.peers {
-		p.nc.Close()
-	}
-}
+func (s *Server) Drop() { s.http.CloseClientConnections() }
 
-func (s *Server) accept() {
-	for {
-		nc, err := s.listener.Accept()
-		if err != nil {
-			return
-		}
-		p := &Peer{server: s, nc: nc, out: bufio.NewWriterSize(nc, 64<<10), Number: s.Connections.Add(1)}
-		p.w = http2.NewFramer(p.out, nil)
-		p.w.AllowIllegalWrites = true
-		s.mu.Lock()
-		s.peers[p] = true
-		s.mu.Unlock()
-		s.done.Go(func() {
-			p.serve()
-			nc.Close()
-			s.mu.Lock()
-			delete(s.peers, p)
-			s.mu.Unlock()
-		})
-	}
+// serve handles a connection until it ends.
+func (s *Server) serve(_ *http.Server, nc *tls.Conn, _ http.Handler) {
+	p := &Peer{server: s, nc: nc, out: bufio.NewWriterSize(nc, 64<<10), Number: s.Connections.Add(1)}
+	p.w = http2.NewFramer(p.out, nil)
+	p.w.AllowIllegalWrites = true
+	p.serve()
 }
 
 func (p *Peer) serve() {
