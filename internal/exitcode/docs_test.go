@@ -11,6 +11,17 @@ import (
 	"testing"
 )
 
+// meanings explains loadgen's exit codes in the words of its manual, README and docs.
+func meanings() map[int]string {
+	return map[int]string{
+		Pass:        "every gate passed",
+		Fail:        "a gate failed",
+		Usage:       "bad usage or a bad scenario",
+		NoData:      "could not judge: no data, generator saturated, interrupted",
+		Environment: "the environment failed",
+	}
+}
+
 // Every table of exit codes in README and docs says what the codes mean, all of them,
 // and no text names a code that there is not.
 func TestDocsSayWhatTheCodesMean(t *testing.T) {
@@ -22,13 +33,13 @@ func TestDocsSayWhatTheCodesMean(t *testing.T) {
 		}
 		for _, table := range codeTables(string(text)) {
 			tables++
-			if !maps.Equal(table, Meanings()) {
-				t.Errorf("%s: the table of exit codes says\n%v, and they are\n%v", file, table, Meanings())
+			if !maps.Equal(table, meanings()) {
+				t.Errorf("%s: the table of exit codes says\n%v, and they are\n%v", file, table, meanings())
 			}
 		}
 		for _, m := range regexp.MustCompile(`(?i)\bexit(?:s|ed)?(?: code| with(?: code)?)? (\d+)\b`).FindAllStringSubmatch(string(text), -1) {
 			code, _ := strconv.Atoi(m[1])
-			if _, ok := Meanings()[code]; !ok {
+			if _, ok := meanings()[code]; !ok {
 				t.Errorf("%s: %q: there is no such exit code", file, m[0])
 			}
 		}

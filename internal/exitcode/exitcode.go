@@ -21,17 +21,6 @@ const (
 	Environment = 4
 )
 
-// Meanings explains loadgen's exit codes in the words of its manual, README and docs.
-func Meanings() map[int]string {
-	return map[int]string{
-		Pass:        "every gate passed",
-		Fail:        "a gate failed",
-		Usage:       "bad usage or a bad scenario",
-		NoData:      "could not judge: no data, generator saturated, interrupted",
-		Environment: "the environment failed",
-	}
-}
-
 type usageError struct{ error }
 
 type environmentError struct{ error }

@@ -74,7 +74,7 @@ func Parse(file string, data []byte) (doc *Document, err error) {
 		err := dec.Decode(&node)
 		switch {
 		case errors.Is(err, io.EOF) && d.root == nil:
-			return nil, d.empty()
+			return nil, &Error{File: file, Msg: "there is nothing in the file", Hint: "write name: value lines"}
 		case err != nil && !errors.Is(err, io.EOF):
 			return nil, d.syntaxError(data, err)
 		}
@@ -96,10 +96,6 @@ func Parse(file string, data []byte) (doc *Document, err error) {
 		return nil, &Error{File: file, Line: d.root.Line, Msg: "expected fields, found " + kindName(d.root), Hint: "write name: value lines"}
 	}
 	return d, nil
-}
-
-func (d *Document) empty() error {
-	return &Error{File: d.File, Msg: "there is nothing in the file", Hint: "write name: value lines"}
 }
 
 // checkAliases refuses merge keys, aliases within their own anchor, and content beyond
@@ -222,10 +218,8 @@ func itemName(item *yaml.Node) string {
 	if item == nil || item.Kind != yaml.MappingNode {
 		return ""
 	}
-	for i := 0; i+1 < len(item.Content); i += 2 {
-		if item.Content[i].Value == "name" {
-			return item.Content[i+1].Value
-		}
+	if at := position(item, "name"); at >= 0 {
+		return item.Content[at].Value
 	}
 	return ""
 }

@@ -40,10 +40,7 @@ func (s *Server) execute(st *stream, at place, query url.Values) response {
 	}
 	meta, _ := fields["metadata"].(map[string]any)
 	if st.request.Method == http.MethodPost {
-		if at.name, _ = meta["name"].(string); at.name == "" {
-			prefix, _ := meta["generateName"].(string)
-			at.name = fmt.Sprintf("%s%05d", prefix, s.store.rv)
-		}
+		at.name, _ = meta["name"].(string)
 	}
 	old := c.byKey[at.namespace+"/"+at.name]
 	apply := strings.HasPrefix(st.contentType, "application/apply-patch")

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"strings"
 	"sync"
 	"time"
 
@@ -122,20 +123,16 @@ func (s *Server) Bookmark() {
 }
 
 func (s *Server) eachWatch(f func(resource, *watch)) {
-	type one struct {
-		resource
-		*watch
-	}
-	var all []one
+	var calls []func()
 	s.store.mu.Lock()
 	for r, c := range s.store.objects {
 		for w := range c.watches {
-			all = append(all, one{r, w})
+			calls = append(calls, func() { f(r, w) })
 		}
 	}
 	s.store.mu.Unlock()
-	for _, w := range all {
-		f(w.resource, w.watch)
+	for _, call := range calls {
+		call()
 	}
 }
 
@@ -174,7 +171,7 @@ func (s *Server) after(d time.Duration, f func()) {
 
 // received handles a request whose body has come.
 func (s *Server) received(st *stream) {
-	path, query, _ := cut(st.path)
+	path, query, _ := strings.Cut(st.path, "?")
 	values, _ := url.ParseQuery(query)
 	q := Request{
 		Method: st.method, Path: path, Query: query, At: time.Now(),

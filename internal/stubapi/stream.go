@@ -2,7 +2,6 @@ package stubapi
 
 import (
 	"net/http"
-	"strings"
 	"time"
 )
 
@@ -21,8 +20,6 @@ type stream struct {
 	last    bool   // pending ends the stream
 	onEnd   func() // a watch's
 }
-
-func cut(path string) (string, string, bool) { return strings.Cut(path, "?") }
 
 // watching sets the function to call at the stream's end; false if it has ended already.
 func (st *stream) watching(onEnd func()) bool {

@@ -166,25 +166,20 @@ func (p *Pool) Close() {
 // pick finds a connection with a free stream. The caller holds mu.
 func (p *Pool) pick() *Conn {
 	first := min(p.spread, len(p.conns))
-	for i := range first {
-		at := (p.next + i) % first
-		n, err := p.conns[at].free()
-		if err != nil {
-			p.sort()
-			return p.pick()
+	for i, c := range p.conns {
+		if i < first { // in turns
+			i = (p.next + i) % first
+			c = p.conns[i]
 		}
-		if n > 0 {
-			p.next = at + 1
-			return p.conns[at]
-		}
-	}
-	for _, c := range p.conns[first:] {
 		n, err := c.free()
 		if err != nil {
 			p.sort()
 			return p.pick()
 		}
 		if n > 0 {
+			if i < first {
+				p.next = i + 1
+			}
 			return c
 		}
 	}
