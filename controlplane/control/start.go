@@ -69,32 +69,39 @@ func Start(ctx context.Context, o StartOptions) (*Supervisor, error) {
 	}
 	s := &Supervisor{cmd: cmd, stderr: &tail{to: o.Progress}, done: make(chan struct{})}
 	cmd.Stderr = s.stderr
-	ready := &firstLine{done: make(chan struct{})}
-	cmd.Stdout = ready
+	said, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
 	// A session of its own: a terminal's Ctrl-C is this process's to handle, and a kernel that
 	// groups tasks by session (autogroup) weighs this process against the plane as a whole.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	var err error
 	if s.alive, err = StartAttended(cmd); err != nil {
 		return nil, fmt.Errorf("start %s: %w", o.Binary, err)
 	}
-	go s.wait()
+	ready := make(chan error, 1)
+	go func() {
+		ready <- json.NewDecoder(said).Decode(&s.cluster)
+		_, _ = io.Copy(io.Discard, said) // to its end
+		s.wait()
+	}()
 	select {
-	case <-ready.done:
-	case <-s.done:
+	case err = <-ready:
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	}
+	switch {
+	case err == nil:
+		return s, nil
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF): // it has ended
+		<-s.done
 		if s.err == nil {
 			s.err = &ExitError{Msg: "the control plane ended before it was ready"}
 		}
 		return nil, s.err
-	case <-ctx.Done():
-		_ = s.Stop(context.WithoutCancel(ctx))
-		return nil, fmt.Errorf("start the control plane: %w", context.Cause(ctx))
 	}
-	if err := json.Unmarshal(ready.line.Bytes(), &s.cluster); err != nil {
-		_ = s.Stop(ctx)
-		return nil, fmt.Errorf("start the control plane: %w", err)
-	}
-	return s, nil
+	_ = s.Stop(context.WithoutCancel(ctx))
+	return nil, fmt.Errorf("start the control plane: %w", err)
 }
 
 func (s *Supervisor) wait() {
@@ -158,25 +165,6 @@ func ReadStart(said io.Reader, messages io.Writer) (_ Cluster, ready bool) {
 			return Cluster{}, false
 		}
 	}
-}
-
-type firstLine struct {
-	line bytes.Buffer
-	done chan struct{}
-	full bool
-}
-
-func (f *firstLine) Write(p []byte) (int, error) {
-	if f.full {
-		return len(p), nil
-	}
-	before, _, found := bytes.Cut(p, []byte("\n"))
-	f.line.Write(before)
-	if found {
-		f.full = true
-		close(f.done)
-	}
-	return len(p), nil
 }
 
 // tail passes on what is written and keeps the end of it.
