@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/controlplane/internal/observer"
@@ -80,11 +81,7 @@ func (p *Plane) Status() control.Status {
 	c := p.connections
 	p.mu.Unlock()
 	s.Components = p.components.Status()
-	for _, f := range p.faults.List() {
-		if f.Ended.IsZero() {
-			s.Faults = append(s.Faults, f)
-		}
-	}
+	s.Faults = slices.DeleteFunc(p.faults.List(), func(f control.FaultStatus) bool { return !f.Ended.IsZero() })
 	if s.State == control.Ready {
 		c.roles.Fill(p.lifetime, s.Components, c.balancer)
 	}

@@ -54,7 +54,7 @@ func (claim *Claim) Stop(now <-chan struct{}) {
 // Start starts all components in order and waits until they are ready. beforeLeaders
 // is called before the components that take leases are started.
 func (claim *Claim) Start(ctx context.Context, beforeLeaders func(context.Context) error) error {
-	for _, kinds := range [][]string{{control.KindEtcd}, {control.KindAPIServer}, {control.KindScheduler, control.KindControllerManager}} {
+	for _, kinds := range slices.Backward(stopOrder()) {
 		if kinds[0] == control.KindScheduler {
 			if err := beforeLeaders(ctx); err != nil {
 				return err
@@ -97,29 +97,22 @@ func (s *Supervisor) startOver(ctx context.Context, c *component, begun time.Tim
 	return err
 }
 
-// stopOrder is the order of stopping, and how long each kind may take before it is
-// killed: API servers finish requests that are under way, etcd closes its backend.
-// Together the steps bound a stop at 30 s; it usually takes seconds.
-func stopOrder() []stopStep {
-	return []stopStep{
-		{[]string{control.KindScheduler, control.KindControllerManager}, 5 * time.Second},
-		{[]string{control.KindAPIServer}, 15 * time.Second},
-		{[]string{control.KindEtcd}, 10 * time.Second},
-	}
+// stopOrder is the order of stopping, by kinds that are stopped together.
+func stopOrder() [][]string {
+	return [][]string{{control.KindScheduler, control.KindControllerManager}, {control.KindAPIServer}, {control.KindEtcd}}
 }
 
-type stopStep struct {
-	kinds []string
-	grace time.Duration
-}
-
-func graceOf(name string) time.Duration {
-	for _, step := range stopOrder() {
-		if slices.Contains(step.kinds, control.ComponentKind(name)) {
-			return step.grace
-		}
+// stopGrace is how long a kind may take to stop before it is killed: API servers finish
+// requests that are under way, etcd closes its backend. Together the steps bound a stop at
+// 30 s; it usually takes seconds.
+func stopGrace(kind string) time.Duration {
+	switch kind {
+	case control.KindAPIServer:
+		return 15 * time.Second
+	case control.KindEtcd:
+		return 10 * time.Second
 	}
-	return 0
+	return 5 * time.Second
 }
 
 // StopAll stops all components in order, after any start that is under way, and
@@ -146,11 +139,11 @@ func (s *Supervisor) StopAll(now <-chan struct{}) {
 // leader hands over to another member before it ends, and would wait seven seconds
 // for one that is ending too.
 func (s *Supervisor) stopInOrder(components []*component, now <-chan struct{}) {
-	for _, step := range stopOrder() {
-		deadline := time.Now().Add(step.grace)
+	for _, kinds := range stopOrder() {
+		deadline := time.Now().Add(stopGrace(kinds[0]))
 		var wait sync.WaitGroup
 		for _, c := range components {
-			if !slices.Contains(step.kinds, c.process.Kind) {
+			if !slices.Contains(kinds, c.process.Kind) {
 				continue
 			}
 			wait.Go(func() {

@@ -87,12 +87,9 @@ func (s *Supervisor) Running(kind string) (all []topology.Process) {
 func (s *Supervisor) Died(kind string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, c := range s.components {
-		if c.process.Kind == kind && c.child.Ended() && !c.expected {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.components, func(c *component) bool {
+		return c.process.Kind == kind && c.child.Ended() && !c.expected
+	})
 }
 
 // Components describes all components for cluster.json.
@@ -249,7 +246,7 @@ func (s *Supervisor) Kill(ctx context.Context, name string) error {
 
 // Stop ends a component in order, or by SIGKILL after its grace. Else it is as Kill.
 func (s *Supervisor) Stop(ctx context.Context, name string) error {
-	return s.end(ctx, name, func(c *process.Child) { c.Stop(graceOf(name), ctx.Done()) })
+	return s.end(ctx, name, func(c *process.Child) { c.Stop(stopGrace(control.ComponentKind(name)), ctx.Done()) })
 }
 
 func (s *Supervisor) end(ctx context.Context, name string, how func(*process.Child)) error {

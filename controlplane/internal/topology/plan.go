@@ -48,13 +48,7 @@ type Plan struct {
 
 // Of are the processes of a kind.
 func (p Plan) Of(kind string) []Process {
-	var all []Process
-	for _, proc := range p.Processes {
-		if proc.Kind == kind {
-			all = append(all, proc)
-		}
-	}
-	return all
+	return slices.DeleteFunc(slices.Clone(p.Processes), func(proc Process) bool { return proc.Kind != kind })
 }
 
 // Listeners names the ports on which its processes listen.

@@ -24,10 +24,8 @@ func SchedulerConfig(cfg control.Scheduler, l Layout) ([]byte, error) {
 }
 
 func schedulerDocument(cfg control.Scheduler, l Layout) map[string]any {
-	doc := maps.Clone(cfg.Config)
-	if doc == nil {
-		doc = map[string]any{}
-	}
+	doc := map[string]any{}
+	maps.Copy(doc, cfg.Config)
 	if _, ok := doc["apiVersion"]; !ok {
 		doc["apiVersion"] = "kubescheduler.config.k8s.io/v1"
 	}
