@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/tools/pager"
 )
 
 type item struct {
@@ -25,38 +26,26 @@ type item struct {
 
 type deletion func(context.Context, item, metav1.DeleteOptions) error
 
-type collection[L objectList] interface {
+type collection[L runtime.Object] interface {
 	List(context.Context, metav1.ListOptions) (L, error)
 	Delete(context.Context, string, metav1.DeleteOptions) error
 }
 
-type objectList interface {
-	runtime.Object
-	GetContinue() string
-}
-
 // listed returns the objects that o and keep select, page by page. A nil keep keeps all.
-func listed[L objectList](ctx context.Context, from collection[L], o metav1.ListOptions, keep func(runtime.Object) bool) ([]item, error) {
+func listed[L runtime.Object](ctx context.Context, from collection[L], o metav1.ListOptions, keep func(runtime.Object) bool) ([]item, error) {
 	var items []item
-	for {
-		page, err := from.List(ctx, o)
-		if err != nil {
-			return nil, err
+	pages := pager.New(func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return from.List(ctx, o) })
+	err := pages.EachListItem(ctx, o, func(object runtime.Object) error {
+		m, err := meta.Accessor(object)
+		if err == nil && (keep == nil || keep(object)) {
+			items = append(items, item{m.GetNamespace(), m.GetName(), m.GetUID()})
 		}
-		err = meta.EachListItem(page, func(object runtime.Object) error {
-			m, err := meta.Accessor(object)
-			if err == nil && (keep == nil || keep(object)) {
-				items = append(items, item{m.GetNamespace(), m.GetName(), m.GetUID()})
-			}
-			return err
-		})
-		if o.Continue = page.GetContinue(); err != nil || o.Continue == "" {
-			return items, err
-		}
-	}
+		return err
+	})
+	return items, err
 }
 
-func removeListed[L objectList](ctx context.Context, c *cleaner, kind, plural string, from collection[L], o metav1.ListOptions, keep func(runtime.Object) bool, removed *int) error {
+func removeListed[L runtime.Object](ctx context.Context, c *cleaner, kind, plural string, from collection[L], o metav1.ListOptions, keep func(runtime.Object) bool, removed *int) error {
 	items, err := listed(ctx, from, o, keep)
 	if err != nil {
 		return fmt.Errorf("list %s: %w", plural, err)
@@ -64,7 +53,7 @@ func removeListed[L objectList](ctx context.Context, c *cleaner, kind, plural st
 	return c.remove(ctx, kind, items, removed, byName(from))
 }
 
-func byName[L objectList](from collection[L]) deletion {
+func byName[L runtime.Object](from collection[L]) deletion {
 	return func(ctx context.Context, i item, o metav1.DeleteOptions) error { return from.Delete(ctx, i.name, o) }
 }
 

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -115,10 +116,7 @@ func (k Kubeconfig) configOf(file *clientcmdapi.Config) (*rest.Config, string, e
 		return nil, "", fmt.Errorf("kubeconfig %s: context %q: %s (%s)", k.Files, name, oneLine(err), look)
 	}
 	cfg.QPS = -1 // a limiter in the client would hide what is offered
-	if chosen.Cluster == "" {
-		chosen.Cluster = cfg.Host
-	}
-	return cfg, chosen.Cluster, nil
+	return cfg, cmp.Or(chosen.Cluster, cfg.Host), nil
 }
 
 func (k Kubeconfig) lookHint() string {
@@ -185,10 +183,7 @@ func (k Kubeconfig) choose(file *clientcmdapi.Config) (name string, chosen clien
 	fail := func(format string, args ...any) (string, clientcmdapi.Context, error) {
 		return "", chosen, fmt.Errorf("kubeconfig %s: %s", k.Files, fmt.Sprintf(format, args...))
 	}
-	name = k.CurrentContext
-	if name == "" {
-		name = file.CurrentContext
-	}
+	name = cmp.Or(k.CurrentContext, file.CurrentContext)
 	names := strings.Join(slices.Sorted(maps.Keys(file.Contexts)), ", ")
 	switch context := file.Contexts[name]; {
 	case context != nil:

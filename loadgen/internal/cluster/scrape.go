@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/url"
@@ -112,9 +113,7 @@ func checkTarget(doc *strictyaml.Document, path string, s *control.ScrapeTarget)
 	if err != nil || u.Host == "" || (u.Scheme != "https" && u.Scheme != "http") {
 		return doc.Errorf(path+".url", "write https://HOST:PORT/metrics", "%q is not a URL of metrics", s.URL)
 	}
-	if s.Instance == "" {
-		s.Instance = u.Host
-	}
+	s.Instance = cmp.Or(s.Instance, u.Host)
 	if (s.CertFile == "") != (s.KeyFile == "") {
 		return doc.Errorf(path, "give certFile and keyFile, or neither", "a certificate needs its key")
 	}
