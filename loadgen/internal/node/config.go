@@ -95,10 +95,7 @@ func (c Config) validate() (*plan, error) {
 	if s.LeaseRenew.D() <= 0 || s.StatusReport.D() <= 0 || s.RegisterRate <= 0 {
 		fail("leaseRenew, statusReport and registerRate must be over 0")
 	}
-	lease := s.LeaseDuration.D()
-	if lease == 0 {
-		lease = 4 * s.LeaseRenew.D()
-	}
+	lease := cmp.Or(s.LeaseDuration.D(), 4*s.LeaseRenew.D())
 	if lease < s.LeaseRenew.D() {
 		fail("leaseDuration %s is shorter than leaseRenew %s", s.LeaseDuration, s.LeaseRenew)
 	}

@@ -57,7 +57,7 @@ func killingEvents(pod *corev1.Pod) []containerEvent {
 	return out
 }
 
-// eachContainer calls f for each container as imagesOf orders them.
+// eachContainer calls f for each container, in the order in which a kubelet starts them.
 func eachContainer(pod *corev1.Pod, f func(i int, c *corev1.Container, field string)) {
 	for i := range pod.Spec.InitContainers {
 		f(i, &pod.Spec.InitContainers[i], "spec.initContainers")

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -35,12 +36,7 @@ func (f *Fleet) Slow(fraction float64, delay time.Duration) []string {
 func (f *Fleet) strike(fraction float64, may func(*kubelet) bool, blow func(*kubelet)) []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	var whole []*kubelet
-	for _, k := range f.kubelets {
-		if may(k) {
-			whole = append(whole, k)
-		}
-	}
+	whole := slices.DeleteFunc(slices.Clone(f.kubelets), func(k *kubelet) bool { return !may(k) })
 	n := max(0, min(len(whole), int(fraction*float64(len(f.kubelets))+0.5)))
 	f.rng.Shuffle(len(whole), func(i, j int) { whole[i], whole[j] = whole[j], whole[i] })
 	names := make([]string, 0, n)

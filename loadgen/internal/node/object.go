@@ -23,10 +23,8 @@ const userAgent = "stormglass-node/" + kubeletVersion
 // newNode makes the Node that a kubelet registers. It is not Ready yet.
 func (p *plan) newNode(i int, now time.Time) *corev1.Node {
 	name := p.nodeName(i)
-	labels := maps.Clone(p.Labels)
-	if labels == nil {
-		labels = map[string]string{}
-	}
+	labels := map[string]string{}
+	maps.Copy(labels, p.Labels)
 	maps.Copy(labels, map[string]string{
 		corev1.LabelHostname:      name,
 		corev1.LabelOSStable:      "linux",

@@ -150,30 +150,19 @@ func (s *images) need(image string, now time.Time, takes func() time.Duration) (
 	return at, at.After(now)
 }
 
-// imagesOf a pod, in the order in which a kubelet starts its containers.
-func imagesOf(pod *corev1.Pod) []string {
-	var out []string
-	for _, containers := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
-		for i := range containers {
-			out = append(out, containers[i].Image)
-		}
-	}
-	return out
-}
-
 // pullImages returns when the last of a pod's images will be there, and which containers wait for a pull.
 func (k *kubelet) pullImages(pod *corev1.Pod, now time.Time) (at time.Time, pulled []bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	at = now
-	for _, image := range imagesOf(pod) {
-		there, pulling := k.images.need(image, now, func() time.Duration {
-			return k.plan.Spec.ImagePull.At(draw(k.plan.Seed, "image", k.name, image))
+	eachContainer(pod, func(_ int, c *corev1.Container, _ string) {
+		there, pulling := k.images.need(c.Image, now, func() time.Duration {
+			return k.plan.Spec.ImagePull.At(draw(k.plan.Seed, "image", k.name, c.Image))
 		})
 		if there.After(at) {
 			at = there
 		}
 		pulled = append(pulled, pulling)
-	}
+	})
 	return at, pulled
 }

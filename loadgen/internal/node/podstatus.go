@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/netip"
@@ -56,10 +57,7 @@ func runningStatus(pod *corev1.Pod, ip, host netip.Addr, now time.Time) *corev1.
 		ObservedGeneration: pod.Generation,
 		Phase:              corev1.PodRunning,
 		HostIP:             host.String(), HostIPs: []corev1.HostIP{{IP: host.String()}},
-		StartTime: pod.Status.StartTime,
-	}
-	if s.StartTime == nil {
-		s.StartTime = &at
+		StartTime: cmp.Or(pod.Status.StartTime, &at),
 	}
 	if pod.Spec.HostNetwork {
 		ip = host

@@ -84,28 +84,26 @@ func objectRefs(pod *corev1.Pod) []objectRef {
 	for _, s := range pod.Spec.ImagePullSecrets {
 		add("secrets", s.Name)
 	}
-	for _, containers := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
-		for _, c := range containers {
-			for _, from := range c.EnvFrom {
-				if from.ConfigMapRef != nil {
-					add("configmaps", from.ConfigMapRef.Name)
-				}
-				if from.SecretRef != nil {
-					add("secrets", from.SecretRef.Name)
-				}
+	eachContainer(pod, func(_ int, c *corev1.Container, _ string) {
+		for _, from := range c.EnvFrom {
+			if from.ConfigMapRef != nil {
+				add("configmaps", from.ConfigMapRef.Name)
 			}
-			for _, env := range c.Env {
-				if env.ValueFrom == nil {
-					continue
-				}
-				if ref := env.ValueFrom.ConfigMapKeyRef; ref != nil {
-					add("configmaps", ref.Name)
-				}
-				if ref := env.ValueFrom.SecretKeyRef; ref != nil {
-					add("secrets", ref.Name)
-				}
+			if from.SecretRef != nil {
+				add("secrets", from.SecretRef.Name)
 			}
 		}
-	}
+		for _, env := range c.Env {
+			if env.ValueFrom == nil {
+				continue
+			}
+			if ref := env.ValueFrom.ConfigMapKeyRef; ref != nil {
+				add("configmaps", ref.Name)
+			}
+			if ref := env.ValueFrom.SecretKeyRef; ref != nil {
+				add("secrets", ref.Name)
+			}
+		}
+	})
 	return out
 }
