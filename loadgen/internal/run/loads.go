@@ -73,13 +73,7 @@ func (ls *loads) prepare(ctx context.Context) error {
 
 // of lists the loads that a phase starts; "" the background's.
 func (ls *loads) of(phase string) []*placed {
-	var some []*placed
-	for _, p := range ls.all {
-		if p.at.Phase == phase {
-			some = append(some, p)
-		}
-	}
-	return some
+	return slices.DeleteFunc(slices.Clone(ls.all), func(p *placed) bool { return p.at.Phase != phase })
 }
 
 // start starts some loads and returns what stops those that do not outlive

@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"maps"
 	"slices"
 	"time"
 )
@@ -41,12 +42,10 @@ func (t *tracker) allPodsReady() bool {
 const deleted = -1
 
 func (t *tracker) nodesReady(names []string) bool {
-	for _, name := range names {
-		if n := t.nodes[name]; n == nil || !n.ready {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(names, func(name string) bool {
+		n := t.nodes[name]
+		return n == nil || !n.ready
+	})
 }
 
 // notReady: none of the nodes is Ready. A node that was deleted is not.
@@ -58,12 +57,7 @@ func (t *tracker) notReady(names []string) bool {
 }
 
 func (t *tracker) allFailedNotReady() bool {
-	for name := range t.failed {
-		if n := t.nodes[name]; n != nil && n.ready {
-			return false
-		}
-	}
-	return len(t.failed) > 0
+	return len(t.failed) > 0 && t.notReady(slices.Collect(maps.Keys(t.failed)))
 }
 
 // nodesFailed starts the clocks of a failure. A pod on a failed node is lost at once, whatever the API still says.

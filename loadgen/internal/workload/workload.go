@@ -7,18 +7,17 @@
 package workload
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"net"
 	"net/http"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -65,9 +64,7 @@ func New(cfg *rest.Config, o Options) (*Workload, error) {
 	if o.Namespace == "" || len(o.Labels) == 0 {
 		return nil, fmt.Errorf("workload: a namespace and labels are needed, got %q and %v", o.Namespace, o.Labels)
 	}
-	if o.Retry == 0 {
-		o.Retry = 100 * time.Millisecond
-	}
+	o.Retry = cmp.Or(o.Retry, 100*time.Millisecond)
 	own := rest.CopyConfig(cfg)
 	own.QPS = -1 // no limiter: a delay in here would be measured as the server's
 	own.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
@@ -83,7 +80,7 @@ func New(cfg *rest.Config, o Options) (*Workload, error) {
 	}
 	startup := newStartup()
 	w := &Workload{
-		options: o, selector: selector(o.Labels), http: client, rest: restClient,
+		options: o, selector: labels.Set(o.Labels).String(), http: client, rest: restClient,
 		tracker: newTracker(func(d time.Duration) { startup.Observe(d.Seconds()) }, o.Stalls.Total),
 		synced:  map[kind]bool{}, waiters: map[chan struct{}]bool{},
 	}
@@ -93,14 +90,6 @@ func New(cfg *rest.Config, o Options) (*Workload, error) {
 		}
 	}
 	return w, nil
-}
-
-func selector(labels map[string]string) string {
-	var terms []string
-	for _, k := range slices.Sorted(maps.Keys(labels)) {
-		terms = append(terms, k+"="+labels[k])
-	}
-	return strings.Join(terms, ",")
 }
 
 // Run watches the run's objects until ctx ends, whatever connections and versions are lost. A first list that is

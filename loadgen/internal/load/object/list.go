@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -70,12 +71,7 @@ func (o *operation) list(ctx context.Context, x scenario.Operation, s *Set, own 
 
 // creates reports whether the load makes new objects of a resource.
 func (o *operation) creates(resource string) bool {
-	for _, x := range o.asked {
-		if x.Resource == resource && x.Verb == "create" {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(o.asked, func(x scenario.Operation) bool { return x.Resource == resource && x.Verb == "create" })
 }
 
 func (l *list) next(n int64, r *request.Request, a *answer) bool {

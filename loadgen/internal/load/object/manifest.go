@@ -99,10 +99,8 @@ func given(from any) (manifest, error) {
 
 // compile adds what the objects of a load have; with version, their resourceVersion for updates.
 func (m manifest) compile(labels map[string]string, loadName string, namespaced, version bool) (body, error) {
-	all := maps.Clone(m.rest)
-	if all == nil {
-		all = object{}
-	}
+	all := object{}
+	maps.Copy(all, m.rest)
 	all["apiVersion"], all["kind"] = m.apiVersion, m.kind
 	meta := child(all, "metadata")
 	delete(meta, "generateName")

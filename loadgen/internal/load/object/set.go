@@ -71,10 +71,8 @@ func newSet(a *asker, t load.Target, l scenario.Load, name string) (*Set, error)
 	for _, size := range l.Sizes {
 		weights = append(weights, size.Weight)
 	}
-	labels := maps.Clone(t.Labels)
-	if labels == nil {
-		labels = map[string]string{}
-	}
+	labels := map[string]string{}
+	maps.Copy(labels, t.Labels)
 	s := &Set{
 		asker: a, load: l, name: name, namespace: t.Namespace, labels: labels,
 		stem: l.Name + "-", newStem: fmt.Sprintf("%s-new-%d-", l.Name, t.Seed),

@@ -20,8 +20,8 @@ func (e *engine) dispatch(ctx context.Context) {
 		e.wake()
 	})
 	defer stop()
-	sleep := newSleep(e.wakeup)
-	defer sleep.stop()
+	sleep := &sleep{timer: time.NewTimer(time.Hour), wakeup: e.wakeup}
+	defer sleep.timer.Stop()
 
 	e.due = e.pacer.At(0)
 	last := e.now() // when we last looked before the end
@@ -267,10 +267,6 @@ type sleep struct {
 	wakeup *wakeup
 	last   time.Duration // when it had to wake last: being late does not lengthen the interval
 }
-
-func newSleep(a *wakeup) *sleep { return &sleep{timer: time.NewTimer(time.Hour), wakeup: a} }
-
-func (s *sleep) stop() { s.timer.Stop() }
 
 // until waits for a time, or for something to do before it.
 func (s *sleep) until(e *engine, t time.Duration) {
