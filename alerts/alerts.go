@@ -42,20 +42,20 @@ var files embed.FS
 // Files is the rule files, by name, as they are to be given to a Prometheus.
 func Files() fs.FS { return files }
 
-// File is one rule file, parsed and checked as Prometheus does it.
-type File struct {
-	Name   string
-	Groups []rulefmt.RuleGroup
+// Group is a group of rules and the file that it is from.
+type Group struct {
+	File string
+	rulefmt.RuleGroup
 }
 
-// Load parses all rule files, in the order of their names. An error names the
-// file, the group and the rule.
-func Load() ([]File, error) {
+// Load parses all rule files, in the order of their names, and checks them as Prometheus
+// does it. An error names the file, the group and the rule.
+func Load() ([]Group, error) {
 	names, err := fs.Glob(files, "*.yaml")
 	if err != nil {
 		return nil, err
 	}
-	var all []File
+	var all []Group
 	for _, name := range names {
 		text, err := files.ReadFile(name)
 		if err != nil {
@@ -65,7 +65,9 @@ func Load() ([]File, error) {
 		if len(errs) > 0 {
 			return nil, fmt.Errorf("%s: %w", name, errors.Join(errs...))
 		}
-		all = append(all, File{Name: name, Groups: groups.Groups})
+		for _, g := range groups.Groups {
+			all = append(all, Group{name, g})
+		}
 	}
 	return all, nil
 }
@@ -96,19 +98,17 @@ func Rules() ([]Alert, error) {
 		proofs[p.Name] = p
 	}
 	var all []Alert
-	for _, f := range loaded {
-		for _, g := range f.Groups {
-			for _, r := range g.Rules {
-				if r.Alert == "" {
-					continue
-				}
-				p, ok := proofs[r.Alert]
-				if !ok {
-					return nil, fmt.Errorf("%s: the table has no fault that fires %s", f.Name, r.Alert)
-				}
-				delete(proofs, r.Alert)
-				all = append(all, Alert{Rule: r, Proof: p, File: f.Name, Group: g.Name, Interval: time.Duration(g.Interval)})
+	for _, g := range loaded {
+		for _, r := range g.Rules {
+			if r.Alert == "" {
+				continue
 			}
+			p, ok := proofs[r.Alert]
+			if !ok {
+				return nil, fmt.Errorf("%s: the table has no fault that fires %s", g.File, r.Alert)
+			}
+			delete(proofs, r.Alert)
+			all = append(all, Alert{Rule: r, Proof: p, File: g.File, Group: g.Name, Interval: time.Duration(g.Interval)})
 		}
 	}
 	for name := range proofs {

@@ -106,18 +106,16 @@ func TestPromtoolVersion(t *testing.T) {
 }
 
 // rules is the groups of the files that u names, in the order it wants.
-func (u unitTests) rules(t *testing.T, loaded []File) []rule {
+func (u unitTests) rules(t *testing.T, loaded []Group) []rule {
 	t.Helper()
 	groups := map[string][]rule{}
 	for _, named := range u.RuleFiles {
-		for _, f := range loaded {
-			if f.Name != filepath.Base(named) {
+		for _, g := range loaded {
+			if g.File != filepath.Base(named) {
 				continue
 			}
-			for _, g := range f.Groups {
-				for _, r := range g.Rules {
-					groups[g.Name] = append(groups[g.Name], rule{Rule: r})
-				}
+			for _, r := range g.Rules {
+				groups[g.Name] = append(groups[g.Name], rule{Rule: r})
 			}
 		}
 	}

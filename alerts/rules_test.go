@@ -210,10 +210,8 @@ func allRules(t *testing.T) []rulefmt.Rule {
 		t.Fatal(err)
 	}
 	var all []rulefmt.Rule
-	for _, f := range loaded {
-		for _, g := range f.Groups {
-			all = append(all, g.Rules...)
-		}
+	for _, g := range loaded {
+		all = append(all, g.Rules...)
 	}
 	return all
 }

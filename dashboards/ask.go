@@ -44,12 +44,10 @@ func NewAsker() (*Asker, error) {
 		return nil, err
 	}
 	a := &Asker{parser: parser.NewParser(parser.Options{}), records: map[string][]record{}}
-	for _, f := range loaded {
-		for _, g := range f.Groups {
-			for _, r := range g.Rules {
-				if r.Record != "" {
-					a.records[r.Record] = append(a.records[r.Record], record{r, time.Duration(g.Interval)})
-				}
+	for _, g := range loaded {
+		for _, r := range g.Rules {
+			if r.Record != "" {
+				a.records[r.Record] = append(a.records[r.Record], record{r, time.Duration(g.Interval)})
 			}
 		}
 	}

@@ -111,18 +111,16 @@ func ruleJobs(t *testing.T) map[string]bool {
 	}
 	jobs := map[string]bool{}
 	p := parser.NewParser(parser.Options{})
-	for _, f := range loaded {
-		for _, g := range f.Groups {
-			for _, r := range g.Rules {
-				expr, err := p.ParseExpr(r.Expr)
-				if err != nil {
-					t.Fatal(err)
-				}
-				for _, selector := range parser.ExtractSelectors(expr) {
-					for _, m := range selector {
-						for _, job := range matched(t, m) {
-							jobs[job] = true
-						}
+	for _, g := range loaded {
+		for _, r := range g.Rules {
+			expr, err := p.ParseExpr(r.Expr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, selector := range parser.ExtractSelectors(expr) {
+				for _, m := range selector {
+					for _, job := range matched(t, m) {
+						jobs[job] = true
 					}
 				}
 			}

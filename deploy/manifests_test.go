@@ -85,11 +85,15 @@ func TestPrometheusRulesHoldTheRules(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range loaded {
-		name := strings.ReplaceAll(strings.TrimSuffix(f.Name, ".yaml"), "_", "-")
+	groupsOf := map[string][]rulefmt.RuleGroup{} // by file
+	for _, g := range loaded {
+		groupsOf[g.File] = append(groupsOf[g.File], g.RuleGroup)
+	}
+	for file, want := range groupsOf {
+		name := strings.ReplaceAll(strings.TrimSuffix(file, ".yaml"), "_", "-")
 		o := decode(t, files["rules/"+name+".yaml"])
 		if o.Kind != "PrometheusRule" || o.Metadata.Name != "stormglass-"+name {
-			t.Fatalf("%s became the %s %q", f.Name, o.Kind, o.Metadata.Name)
+			t.Fatalf("%s became the %s %q", file, o.Kind, o.Metadata.Name)
 		}
 		spec, err := yaml.Marshal(&o.Spec)
 		if err != nil {
@@ -99,8 +103,8 @@ func TestPrometheusRulesHoldTheRules(t *testing.T) {
 		if len(errs) > 0 {
 			t.Fatalf("%s: %v", name, errs)
 		}
-		if !reflect.DeepEqual(groups.Groups, f.Groups) {
-			t.Errorf("the PrometheusRule %s has other groups than %s", name, f.Name)
+		if !reflect.DeepEqual(groups.Groups, want) {
+			t.Errorf("the PrometheusRule %s has other groups than %s", name, file)
 		}
 	}
 }

@@ -71,9 +71,9 @@ func TestPromtoolAcceptsTheConfiguration(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range rules {
-		if !strings.Contains(out, "/rules/"+f.Name) {
-			t.Errorf("the rules of %s are not loaded:\n%s", f.Name, out)
+	for _, g := range rules {
+		if !strings.Contains(out, "/rules/"+g.File) {
+			t.Errorf("the rules of %s are not loaded:\n%s", g.File, out)
 		}
 	}
 	// That the plane's own file is read shows when what it names is gone.

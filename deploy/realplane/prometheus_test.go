@@ -83,10 +83,8 @@ func evaluated(ctx context.Context, ask promv1.API) (string, error) {
 		return "", err
 	}
 	want := map[string]int{} // rules by group
-	for _, f := range loaded {
-		for _, g := range f.Groups {
-			want[g.Name] = len(g.Rules)
-		}
+	for _, g := range loaded {
+		want[g.Name] = len(g.Rules)
 	}
 	found, err := ask.Rules(ctx, nil)
 	if err != nil {

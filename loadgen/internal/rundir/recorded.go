@@ -157,9 +157,6 @@ func (rec *Recorded) readMeasurements(dir string) (m result.Measurements, err er
 	if errors.Is(err, fs.ErrNotExist) && rec.Run.Ended.IsZero() {
 		err = nil
 	}
-	if err != nil {
-		m = result.Measurements{}
-	}
 	return m, err
 }
 

@@ -22,6 +22,7 @@ import (
 	"github.com/prometheus/prometheus/rules"
 	"github.com/prometheus/prometheus/storage"
 
+	"github.com/stormglass/stormglass/alerts"
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 )
 
@@ -163,7 +164,7 @@ func (r *replay) load(s Ruleset, scraped storage.Queryable, from time.Time) erro
 	return nil
 }
 
-func (r *replay) group(g Group, opts *rules.ManagerOptions) (*group, error) {
+func (r *replay) group(g alerts.Group, opts *rules.ManagerOptions) (*group, error) {
 	every := cmp.Or(time.Duration(g.Interval), defaultEvery)
 	var all []rules.Rule
 	for _, x := range g.Rules {

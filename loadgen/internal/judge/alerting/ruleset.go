@@ -20,29 +20,11 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 )
 
-// Group is a group of rules and the file that it is from.
-type Group struct {
-	File string
-	rulefmt.RuleGroup
-}
-
 // Ruleset is groups of rules in the order in which they are evaluated.
-type Ruleset []Group
+type Ruleset []alerts.Group
 
 // Shipped are the rules of package alerts, in the order of its files.
-func Shipped() (Ruleset, error) {
-	files, err := alerts.Load()
-	if err != nil {
-		return nil, err
-	}
-	var all Ruleset
-	for _, f := range files {
-		for _, g := range f.Groups {
-			all = append(all, Group{File: f.Name, RuleGroup: g})
-		}
-	}
-	return all, nil
-}
+func Shipped() (Ruleset, error) { return alerts.Load() }
 
 // Parse reads a Prometheus rule file; file is its name in errors. An error has
 // a line for each thing that is wrong, with the line of the file.
@@ -53,7 +35,7 @@ func Parse(file string, text []byte) (Ruleset, error) {
 	}
 	var all Ruleset
 	for _, g := range groups.Groups {
-		all = append(all, Group{File: file, RuleGroup: g})
+		all = append(all, alerts.Group{File: file, RuleGroup: g})
 	}
 	return all, nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 
+	"github.com/stormglass/stormglass/alerts"
 	"github.com/stormglass/stormglass/internal/metricnames"
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 )
@@ -188,7 +189,7 @@ func (s Ruleset) Reach(alert string) Reach {
 		for _, x := range g.Rules {
 			if x.Alert == alert {
 				r.For = max(r.For, time.Duration(x.For))
-				r.Back = max(r.Back, g.offset()+s.back(x.Expr, nil))
+				r.Back = max(r.Back, offset(g)+s.back(x.Expr, nil))
 			}
 		}
 	}
@@ -213,7 +214,7 @@ func (r Reach) Fires(first, by time.Time) bool {
 	return !r.next(first, holds.Add(r.For)).After(by)
 }
 
-func (g Group) offset() time.Duration {
+func offset(g alerts.Group) time.Duration {
 	if g.QueryOffset == nil {
 		return 0
 	}
@@ -257,7 +258,7 @@ func (s Ruleset) recorded(name string, within []string) time.Duration {
 			if name == "" || r.Record != name || slices.Contains(within, name) {
 				continue
 			}
-			if back := g.offset() + s.back(r.Expr, append(slices.Clone(within), name)); least < 0 || back < least {
+			if back := offset(g) + s.back(r.Expr, append(slices.Clone(within), name)); least < 0 || back < least {
 				least = back
 			}
 		}
