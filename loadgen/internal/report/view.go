@@ -54,9 +54,10 @@ func newPage(ctx context.Context, r result.Result, timeline []result.Event, slot
 	if err != nil {
 		s = &scenario.Scenario{}
 	}
+	head := headline(r)
 	p := &page{
 		Scenario: runName(r), Class: cmp.Or(style(r.Verdict), "nodata"), Word: runWord(r), Warnings: cleaned(r.Run.Warnings), Notes: cleaned(r.Notes),
-		Headline: sentence(headline(r)), Description: chart.Clean(s.Description),
+		Headline: strings.ToUpper(head[:1]) + head[1:] + ".", Description: chart.Clean(s.Description),
 		Facts: facts(r), Reasons: otherReasons(r),
 		result: r, events: timeline, yaml: string(text), src: src,
 	}
@@ -77,13 +78,6 @@ func newPage(ctx context.Context, r result.Result, timeline []result.Event, slot
 		p.Sections[i].fold()
 	}
 	return p
-}
-
-func sentence(s string) string {
-	if s == "" {
-		return s
-	}
-	return strings.ToUpper(s[:1]) + s[1:] + "."
 }
 
 // facts lists, for the banner, the conditions of the verdict.

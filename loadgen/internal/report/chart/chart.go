@@ -58,7 +58,7 @@ func (d *Chart) Draw(lines []Line, axis Grid, when func(point int) string) {
 	colour(lines)
 	d.scale = d.scaleOf(lines)
 	for i := range lines {
-		lines[i].Path, lines[i].Dots = path(lines[i].Values, d.scale)
+		lines[i].Path, lines[i].Dots = path(lines[i].Values, d.scale, PlotWidth, plotHeight)
 	}
 	d.Series = lines
 	for _, t := range d.scale.Ticks {

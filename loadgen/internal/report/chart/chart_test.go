@@ -16,7 +16,7 @@ func after(s float64) time.Time { return start.Add(time.Duration(s * float64(tim
 func TestGapsAreGapsAndLonePointsAreDots(t *testing.T) {
 	nan := math.NaN()
 	s := newScale(0, 4, false, scenario.PerSec)
-	line, lone := path([]float64{1, 2, nan, 3, nan, math.NaN(), 4, 4}, s)
+	line, lone := path([]float64{1, 2, nan, 3, nan, math.NaN(), 4, 4}, s, PlotWidth, plotHeight)
 	if m, dots := strings.Count(line, "M"), strings.Count(lone, "h0"); m != 2 || dots != 1 {
 		t.Errorf("%s %s: %d strokes and %d dots, want 2 and 1", line, lone, m, dots)
 	}

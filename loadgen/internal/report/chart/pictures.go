@@ -32,8 +32,8 @@ func (x *Timeline) ChartSVG(d Chart) []byte {
 	}
 	for _, l := range d.Series {
 		colour, dash := seriesInk(l.Colour)
-		path, dots := pathIn(l.Values, d.scale, a.x1-a.x0, height)
-		s.path(a.x0, top, path, colour, 1.8, dash)
+		line, dots := path(l.Values, d.scale, a.x1-a.x0, height)
+		s.path(a.x0, top, line, colour, 1.8, dash)
 		s.path(a.x0, top, dots, colour, 4.5, "")
 	}
 	s.y = top + height

@@ -130,12 +130,7 @@ func RoundStep(v float64) float64 {
 
 // path draws values as a line, broken at gaps; lone points are dots (lines of
 // no length with round ends).
-func path(values []float64, s Scale) (line, dots string) {
-	return pathIn(values, s, PlotWidth, plotHeight)
-}
-
-// pathIn is path in a plot of another size.
-func pathIn(values []float64, s Scale, width, height float64) (line, dots string) {
+func path(values []float64, s Scale, width, height float64) (line, dots string) {
 	var b, lone strings.Builder
 	dx := width / max(float64(len(values)-1), 1)
 	pen := false
