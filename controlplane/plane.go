@@ -109,10 +109,9 @@ func Start(ctx context.Context, opts Options) (*Plane, error) {
 		p.messages.flush()
 		return p, nil
 	}
-	var component *supervisor.ComponentError
 	if ctx.Err() != nil {
 		err = fmt.Errorf("interrupted while starting: %w", context.Cause(ctx))
-	} else if errors.As(err, &component) {
+	} else if errors.As(err, new(*supervisor.ComponentError)) {
 		p.dir.keepLogs = true
 	}
 	p.Stop(err, p.shutdownSignal(opts.Now))

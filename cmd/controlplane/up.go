@@ -104,8 +104,7 @@ func up(ctx context.Context, o upOptions, stdin io.Reader, stdout, stderr io.Wri
 	plane, err := controlplane.Start(ctx, controlplane.Options{
 		Dir: o.dir, Config: settings.config, Defaults: defaults, Executable: executable, Progress: progress, Now: now,
 	})
-	var unusable *controlplane.UnusableError
-	if errors.As(err, &unusable) {
+	if errors.As(err, new(*controlplane.UnusableError)) {
 		return err
 	}
 	if err != nil {

@@ -76,11 +76,10 @@ func answer(w http.ResponseWriter, out any, err error) {
 	if err != nil {
 		refusal := control.FaultRefusal{Error: err.Error()}
 		var invalid *control.InvalidFault
-		var busy *BusyError
 		switch {
 		case errors.As(err, &invalid):
 			status, refusal.Problems = http.StatusBadRequest, invalid.Problems
-		case errors.As(err, &busy):
+		case errors.As(err, new(*BusyError)):
 			status = http.StatusConflict
 		case errors.Is(err, control.ErrEnded):
 			status = http.StatusGone

@@ -184,8 +184,7 @@ func (c *cleaner) attempt(ctx context.Context) error {
 var errNotGone = errors.New("not gone yet")
 
 func unreachable(err error) bool {
-	var answer apierrors.APIStatus
-	return err != nil && !errors.As(err, &answer) && !errors.Is(err, errNotGone)
+	return err != nil && !errors.As(err, new(apierrors.APIStatus)) && !errors.Is(err, errNotGone)
 }
 
 // onlyRefused reports whether all errors joined in err are refusals for want of

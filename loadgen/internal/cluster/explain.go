@@ -82,13 +82,11 @@ func explainStatus(code int, text string) error {
 }
 
 func explainTLS(err error) error {
-	var authority x509.UnknownAuthorityError
 	var host x509.HostnameError
 	var verify *tls.CertificateVerificationError
-	var record tls.RecordHeaderError
 	var alert tls.AlertError
 	switch {
-	case errors.As(err, &authority):
+	case errors.As(err, new(x509.UnknownAuthorityError)):
 		return errors.New("its certificate is signed by an authority that the kubeconfig does not trust (certificate-authority-data of another cluster?)")
 	case errors.As(err, &host):
 		return fmt.Errorf("%s (tls-server-name in the kubeconfig sets the name to verify)", oneLine(host))
@@ -96,7 +94,7 @@ func explainTLS(err error) error {
 		return fmt.Errorf("its certificate is not valid: %s (is this machine's clock right, has the cluster's certificate expired?)", oneLine(verify.Err))
 	case strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):
 		return errors.New("it speaks HTTP without TLS (is it the port of an API server?)")
-	case errors.As(err, &record):
+	case errors.As(err, new(tls.RecordHeaderError)):
 		return errors.New("it does not speak TLS (is it the port of an API server?)")
 	case errors.As(err, &alert):
 		return fmt.Errorf("it ended the TLS handshake: %s (does it accept the client certificate of the kubeconfig?)", oneLine(alert))

@@ -165,11 +165,9 @@ func (p *probe) ask(ctx context.Context) error {
 // unanswered reports whether an error is that of a connection that was not made, or
 // closed before it said anything.
 func unanswered(err error) bool {
-	var dns *net.DNSError
-	var code syscall.Errno
 	var timeout net.Error
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
-		errors.As(err, &dns) || errors.As(err, &code) || errors.As(err, &timeout) && timeout.Timeout()
+		errors.As(err, new(*net.DNSError)) || errors.As(err, new(syscall.Errno)) || errors.As(err, &timeout) && timeout.Timeout()
 }
 
 func (p *probe) dial(ctx context.Context) error {

@@ -13,8 +13,7 @@ func Register[C prometheus.Collector](reg prometheus.Registerer, c *C) error {
 		return nil
 	}
 	err := reg.Register(*c)
-	var twice prometheus.AlreadyRegisteredError
-	if errors.As(err, &twice) {
+	if twice, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok {
 		*c = twice.ExistingCollector.(C)
 		return nil
 	}

@@ -54,12 +54,7 @@ var ErrTimeout = errors.New("timeout")
 
 // OutcomeOf is the kind of an error of package h2conn.
 func OutcomeOf(err error) Outcome {
-	var (
-		reset    *h2conn.ResetError
-		lost     *h2conn.LostError
-		protocol *h2conn.ProtocolError
-		netErr   net.Error
-	)
+	var netErr net.Error
 	switch {
 	case errors.Is(err, ErrTimeout), errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
 		return TimedOut
@@ -69,11 +64,11 @@ func OutcomeOf(err error) Outcome {
 		return GoAway
 	case errors.Is(err, h2conn.ErrTruncated):
 		return Truncated
-	case errors.As(err, &protocol):
+	case errors.As(err, new(*h2conn.ProtocolError)):
 		return Protocol
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return Refused
-	case errors.As(err, &reset), errors.As(err, &lost), errors.Is(err, syscall.ECONNRESET),
+	case errors.As(err, new(*h2conn.ResetError)), errors.As(err, new(*h2conn.LostError)), errors.Is(err, syscall.ECONNRESET),
 		errors.Is(err, syscall.EPIPE), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return Reset
 	case errors.As(err, &netErr) && netErr.Timeout():

@@ -120,6 +120,5 @@ func (k *kubelet) postEvents(life *life, namespace string, bodies [][]byte, try 
 }
 
 func answered(err error) bool {
-	var status *apierrors.StatusError
-	return err == nil || errors.As(err, &status)
+	return err == nil || errors.As(err, new(*apierrors.StatusError))
 }

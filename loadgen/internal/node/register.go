@@ -49,9 +49,8 @@ func (k *kubelet) run(life *life) error {
 
 // final errors will not go away by trying again.
 func final(err error) bool {
-	var stranger *strangerError
 	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) ||
-		errors.As(err, &stranger) || isCertificateError(err)
+		errors.As(err, new(*strangerError)) || isCertificateError(err)
 }
 
 type strangerError struct{ node string }
@@ -147,9 +146,7 @@ func (k *kubelet) createCSINode(life *life, owner metav1.OwnerReference) error {
 }
 
 func isCertificateError(err error) bool {
-	var verification *tls.CertificateVerificationError
-	var authority x509.UnknownAuthorityError
-	return errors.As(err, &verification) || errors.As(err, &authority)
+	return errors.As(err, new(*tls.CertificateVerificationError)) || errors.As(err, new(x509.UnknownAuthorityError))
 }
 
 // hint adds what to do about an error that ended the start.

@@ -81,8 +81,7 @@ const lossWithin = 6 * time.Second
 // firstCause returns the loss of the target if err may follow from it, else err. The
 // consequence is often known first, so it waits for the loss.
 func (t *target) firstCause(ctx context.Context, err error) error {
-	var answer apierrors.APIStatus
-	if errors.As(err, &answer) || exitcode.IsUsage(err) {
+	if errors.As(err, new(apierrors.APIStatus)) || exitcode.IsUsage(err) {
 		return err
 	}
 	wait := time.NewTimer(lossWithin)

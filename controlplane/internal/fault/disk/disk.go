@@ -313,11 +313,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return 2
 	}
 	stats, err := Run(ctx, o)
-	if err != nil {
-		fmt.Fprintln(stderr, err)
-		return 4
+	if err == nil {
+		err = json.NewEncoder(stdout).Encode(stats)
 	}
-	if err := json.NewEncoder(stdout).Encode(stats); err != nil {
+	if err != nil {
 		fmt.Fprintln(stderr, err)
 		return 4
 	}

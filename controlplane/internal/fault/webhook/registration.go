@@ -79,8 +79,7 @@ func (w *Webhook) register(ctx context.Context, bundle []byte) error {
 // will be none: the API server was never reached, or has said that it will not have
 // it. A 5xx is no such answer: etcd may have got the write.
 func refused(err error) bool {
-	var op *net.OpError
-	if errors.As(err, &op) && op.Op == "dial" {
+	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
 		return true
 	}
 	var answer apierrors.APIStatus
