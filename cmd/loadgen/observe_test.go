@@ -68,15 +68,16 @@ func TestRunReadsPrometheus(t *testing.T) {
 		theirs.Job = loadgen.KubePrometheusStackJobs()[c.Kind]
 		targets = append(targets, theirs)
 	}
-	config, err := loadgen.WriteScrapeConfig(t.TempDir(), targets, loadgen.ScrapeConfigOptions{Interval: 5 * time.Second, Rules: alerts.Files()})
+	const interval = 10 * time.Second // Prometheus gives a scrape as long, a busy machine may need it
+	config, err := loadgen.WriteScrapeConfig(t.TempDir(), targets, loadgen.ScrapeConfigOptions{Interval: interval, Rules: alerts.Files()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	at := deploytest.StartPrometheus(t, filepath.Join(config, loadgen.ScrapeConfigFile), t.TempDir())
-	deadline := time.After(time.Minute)
+	deadline := time.After(2 * time.Minute)
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
-	for series(t, at, "count_over_time(up[1m]) >= 2") < len(targets) {
+	for series(t, at, "count_over_time(up[2m]) >= 2") < len(targets) {
 		select {
 		case <-tick.C:
 		case <-deadline:
