@@ -257,7 +257,7 @@ type rawPanel struct {
 	} `json:"transformations"`
 }
 
-// panel is what the JSON says of a panel, as the YAML has it.
+// panel is a panel of the JSON, in the shape of the YAML.
 func (r rawPanel) panel() (p Panel, steps []Step, drawn bool, softMax float64, noData string) {
 	f := r.FieldConfig.Defaults
 	p = Panel{

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/stormglass/stormglass/internal/stubapi"
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 	"github.com/stormglass/stormglass/loadgen/internal/load/arrival"
 	"github.com/stormglass/stormglass/loadgen/internal/load/request"
@@ -120,7 +121,10 @@ func (a asked) openLoop(ctx context.Context, n int, call func(context.Context, i
 	var failed atomic.Pointer[error]
 	start := time.Now()
 	for i := range n {
-		time.Sleep(time.Until(start.Add(time.Duration(float64(i) / a.perSecond * float64(time.Second)))))
+		due := start.Add(time.Duration(float64(i) / a.perSecond * float64(time.Second)))
+		if !apiclient.Pause(ctx, time.Until(due)) {
+			break
+		}
 		all.Go(func() {
 			if err := call(ctx, int64(i)); err != nil {
 				failed.Store(&err)
@@ -131,7 +135,7 @@ func (a asked) openLoop(ctx context.Context, n int, call func(context.Context, i
 	if err := failed.Load(); err != nil {
 		return *err
 	}
-	return nil
+	return ctx.Err()
 }
 
 func typedCalls(stub *stubapi.Child) (calls, error) {

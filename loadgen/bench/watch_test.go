@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/wait"
+
 	"github.com/stormglass/stormglass/internal/stubapi"
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 	"github.com/stormglass/stormglass/loadgen/internal/load/arrival"
@@ -73,7 +75,7 @@ func drain(start func(*stubapi.Child) (drainer, error)) func(context.Context, jo
 			if err := d.open(ctx, j.Watches); err != nil {
 				return err
 			}
-			return await(func() (bool, error) {
+			return await(ctx, func() (bool, error) {
 				c, err := stub.Cost()
 				return c.Watches >= j.Watches, err
 			})
@@ -88,7 +90,7 @@ func drain(start func(*stubapi.Child) (drainer, error)) func(context.Context, jo
 			if err := stub.Storm(storm); err != nil {
 				return err
 			}
-			return await(func() (bool, error) { return d.events() >= want, nil })
+			return await(ctx, func() (bool, error) { return d.events() >= want, nil })
 		}
 		if err := round(2); err != nil { // buffers and stacks have grown
 			return nil, fmt.Errorf("first events: %w", err)
@@ -111,15 +113,8 @@ func drain(start func(*stubapi.Child) (drainer, error)) func(context.Context, jo
 }
 
 // await looks every 50 ms until ok holds, for two minutes at most.
-func await(ok func() (bool, error)) error {
-	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
-		if done, err := ok(); done || err != nil {
-			return err
-		}
-		if time.Now().After(end) {
-			return fmt.Errorf("not within two minutes")
-		}
-	}
+func await(ctx context.Context, ok func() (bool, error)) error {
+	return wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, 2*time.Minute, true, func(context.Context) (bool, error) { return ok() })
 }
 
 // ours is the engine's watches, as a scenario makes them.
