@@ -17,8 +17,12 @@ import (
 // Fidelities of simulated nodes.
 const (
 	FidelityKubelet = node.Kubelet
+	FidelityLean    = node.Lean
 	FidelityShared  = node.Shared
 )
+
+// Fidelities lists those of simulated nodes.
+func Fidelities() []string { return node.Fidelities() }
 
 // RunLabel is on everything that a run makes in a cluster.
 const RunLabel = cluster.RunLabel

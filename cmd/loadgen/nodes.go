@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -31,8 +33,8 @@ that 'controlplane up' or this command has started they are not: there a plain
 'kubectl create deployment' runs. A second Ctrl-C leaves what is not removed yet, and
 says how to remove it.
 
-Fidelity "kubelet" gives each node its own connection and the watches a kubelet
-holds; "shared" holds one watch for all of them.`,
+Fidelity "kubelet" makes each request of a kubelet, over a connection of each node's own;
+"lean" leaves out those that change nothing; "shared" holds one watch for all nodes.`,
 		Example: `  loadgen nodes --count 500
   loadgen nodes --count 50 --kubeconfig planes/default/kubeconfigs/admin.kubeconfig --yes
   loadgen nodes --count 5000 --fidelity shared`,
@@ -70,7 +72,7 @@ holds; "shared" holds one watch for all of them.`,
 	}
 	flags := cmd.Flags()
 	flags.IntVar(&count, "count", 100, "`number` of nodes")
-	flags.StringVar(&fidelity, "fidelity", "kubelet", "`how` true to life: kubelet or shared")
+	flags.StringVar(&fidelity, "fidelity", "kubelet", "`how` true to life: kubelet, lean or shared")
 	addSetFlag(cmd, &o.Overrides)
 	flags.StringVar(&o.ControlPlane, "controlplane", "", "the controlplane `binary` (default: beside loadgen, then PATH)")
 	kubeconfig.add(flags, &o.Kubeconfig)
@@ -85,8 +87,8 @@ func checkNodes(count int, fidelity string) error {
 	if count < 1 || count > scenario.MaxNodes {
 		errs = append(errs, loadgen.Usage(fmt.Errorf("--count %d is out of bounds (from 1 to %d)", count, scenario.MaxNodes)))
 	}
-	if fidelity != loadgen.FidelityKubelet && fidelity != loadgen.FidelityShared {
-		errs = append(errs, loadgen.Usage(fmt.Errorf("--fidelity %q is unknown (%s or %s)", fidelity, loadgen.FidelityKubelet, loadgen.FidelityShared)))
+	if !slices.Contains(loadgen.Fidelities(), fidelity) {
+		errs = append(errs, loadgen.Usage(fmt.Errorf("--fidelity %q is unknown (%s)", fidelity, strings.Join(loadgen.Fidelities(), ", "))))
 	}
 	return errors.Join(errs...)
 }

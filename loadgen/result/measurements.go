@@ -166,7 +166,7 @@ type Hop struct {
 // Nodes holds the results of the simulated kubelets over the whole run.
 type Nodes struct {
 	Count               int     `json:"count"`
-	Fidelity            string  `json:"fidelity"`                      // kubelet or shared
+	Fidelity            string  `json:"fidelity"`                      // kubelet, lean or shared
 	ReadySeconds        float64 `json:"readySeconds"`                  // start of registration until all were Ready
 	ReadyStalledSeconds float64 `json:"readyStalledSeconds,omitempty"` // of these, stalled
 	Heartbeats          int64   `json:"heartbeats"`                    // acknowledged lease renewals

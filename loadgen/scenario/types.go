@@ -120,12 +120,13 @@ type Gate struct {
 // Nodes are the simulated nodes, registered before the first phase.
 type Nodes struct {
 	Count int `yaml:"count,omitempty"` // default 0
-	// Fidelity: "kubelet" (own connection and watches; the default) or "shared" (one
-	// watch for all)
+	// Fidelity: "kubelet" (every request of a real one, by its own connection; the default),
+	// "lean" (the same connection and watches, a third of the requests of a pod's life) or
+	// "shared" (one watch for all)
 	Fidelity string `yaml:"fidelity,omitempty"`
-	// KubeProxy: add a kube-proxy's connection and watches; with fidelity kubelet
+	// KubeProxy: add a kube-proxy's connection and watches; not with fidelity shared
 	KubeProxy bool `yaml:"kubeProxy,omitempty"`
-	// Events: post a kubelet's four Events for each pod; with fidelity kubelet
+	// Events: post a kubelet's four Events for each pod with fidelity lean; kubelet always does
 	Events bool        `yaml:"events,omitempty"`
 	Zones  int         `yaml:"zones,omitempty" zero:"3"`  // default 3
 	CPU    string      `yaml:"cpu,omitempty"`             // allocatable of each, default 8

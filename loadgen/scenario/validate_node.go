@@ -8,7 +8,7 @@ import (
 func (v *validator) nodes() {
 	n := v.s.Nodes
 	v.between("nodes.count", float64(n.Count), 0, MaxNodes)
-	v.oneOf("nodes.fidelity", n.Fidelity, "kubelet", "shared")
+	v.oneOf("nodes.fidelity", n.Fidelity, "kubelet", "lean", "shared")
 	if n.KubeProxy && n.Fidelity == "shared" {
 		v.fail("nodes.kubeProxy", "write fidelity: kubelet", "nodes of fidelity shared hold no watches of their own")
 	}

@@ -21,7 +21,7 @@ import (
 
 // Removed counts the objects a cleanup removed.
 type Removed struct {
-	Namespaces, Pods, Nodes, Leases, CSINodes, CertificateRequests, RBAC, Definitions int
+	Namespaces, Pods, Nodes, Leases, CSINodes, Events, CertificateRequests, RBAC, Definitions int
 	// Unseen are the kinds that could not be listed for want of rights: whether
 	// there were any is not known.
 	Unseen []string
@@ -29,7 +29,7 @@ type Removed struct {
 
 // Any reports whether anything was removed.
 func (r Removed) Any() bool {
-	return r.Namespaces+r.Pods+r.Nodes+r.Leases+r.CSINodes+r.CertificateRequests+r.RBAC+r.Definitions > 0
+	return r.Namespaces+r.Pods+r.Nodes+r.Leases+r.CSINodes+r.Events+r.CertificateRequests+r.RBAC+r.Definitions > 0
 }
 
 // String is one line.
@@ -39,7 +39,7 @@ func (r Removed) String() string {
 		n    int
 		what string
 	}{
-		{r.Namespaces, "namespace"}, {r.Pods, "pod"}, {r.Nodes, "node"}, {r.Leases, "lease"}, {r.CSINodes, "CSINode"},
+		{r.Namespaces, "namespace"}, {r.Pods, "pod"}, {r.Nodes, "node"}, {r.Leases, "lease"}, {r.CSINodes, "CSINode"}, {r.Events, "event"},
 		{r.CertificateRequests, "certificate request"}, {r.RBAC, "RBAC object"}, {r.Definitions, "custom resource definition"},
 	} {
 		if x.n > 0 {
@@ -177,7 +177,7 @@ func (c *cleaner) attempt(ctx context.Context) error {
 	case apierrors.IsUnauthorized(err): // and so is all else
 		return fmt.Errorf("the cluster does not accept the credentials: %w (have they expired?)", err)
 	}
-	return errors.Join(err, c.nodes(ctx), c.ofNodes(ctx), c.certificateRequests(ctx), c.rbac(ctx), c.removeDefinitions(ctx))
+	return errors.Join(err, c.nodes(ctx), c.ofNodes(ctx), c.nodeEvents(ctx), c.certificateRequests(ctx), c.rbac(ctx), c.removeDefinitions(ctx))
 }
 
 // errNotGone ends an attempt whose namespace is still there.

@@ -189,6 +189,23 @@ func (c *cleaner) ofNodes(ctx context.Context) error {
 	return errors.Join(pods, leases, c.noteUnseen("csinodes", csi))
 }
 
+// nodeEvents removes the Events of the nodes, all at once: there are several of each.
+func (c *cleaner) nodeEvents(ctx context.Context) error {
+	client := c.client.CoreV1().Events(metav1.NamespaceDefault)
+	items, err := listed(ctx, client, c.owned, nil)
+	if err != nil {
+		return c.noteUnseen("events", fmt.Errorf("list events: %w", err))
+	}
+	if len(items) == 0 {
+		return nil
+	}
+	if err := client.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: c.owned.LabelSelector}); err != nil {
+		return fmt.Errorf("delete events: %w", err)
+	}
+	c.removed.Events += len(items)
+	return nil
+}
+
 // all selects objects that carry no label of a run.
 func (c *cleaner) all() metav1.ListOptions { return metav1.ListOptions{Limit: c.owned.Limit} }
 

@@ -91,6 +91,9 @@ func adminNeeds(ns string, s *scenario.Scenario) []need {
 	if s.Nodes.Fidelity == node.Shared {
 		return needs
 	}
+	if s.Nodes.Fidelity == node.Kubelet {
+		needs = append(needs, each("list deletecollection", "", "events", "default")...)
+	}
 	const csr = "certificatesigningrequests"
 	if s.Nodes.KubeProxy {
 		needs = append(needs, need{verb: "approve", group: "certificates.k8s.io", resource: "signers", name: clientSigner})

@@ -25,12 +25,17 @@ import (
 )
 
 const (
-	// Kubelet gives each node the identity, the connection and the watches of a real kubelet.
+	// Kubelet gives each node the identity, the connection, the watches and every request of a real kubelet.
 	Kubelet = "kubelet"
+	// Lean is Kubelet without the requests that change nothing: a pod's life costs a third of them.
+	Lean = "lean"
 	// Shared serves all nodes by two watches over a few connections of one identity; the writes of each are the
 	// same.
 	Shared = "shared"
 )
+
+// Fidelities that a Config may ask for.
+func Fidelities() []string { return []string{Kubelet, Lean, Shared} }
 
 // Config of a Fleet.
 type Config struct {
@@ -83,8 +88,8 @@ func (c Config) validate() (*plan, error) {
 	if s.Count < 1 {
 		fail("count is %d (at least 1)", s.Count)
 	}
-	if s.Fidelity != Kubelet && s.Fidelity != Shared {
-		fail("fidelity %q is unknown (%s or %s)", s.Fidelity, Kubelet, Shared)
+	if !slices.Contains(Fidelities(), s.Fidelity) {
+		fail("fidelity %q is unknown (%s)", s.Fidelity, strings.Join(Fidelities(), ", "))
 	}
 	if c.Identities == nil {
 		fail("no identities given")
@@ -100,8 +105,8 @@ func (c Config) validate() (*plan, error) {
 		fail("leaseDuration %s is shorter than leaseRenew %s", s.LeaseDuration, s.LeaseRenew)
 	}
 	p.leaseSeconds = int32(max(1, (lease+time.Second-1)/time.Second))
-	if s.KubeProxy && s.Fidelity != Kubelet {
-		fail("kubeProxy needs fidelity %s", Kubelet)
+	if s.KubeProxy && s.Fidelity == Shared {
+		fail("kubeProxy needs fidelity %s or %s", Kubelet, Lean)
 	}
 	pods := p.shape(fail)
 	if msgs := validation.IsDNS1123Subdomain(c.NamePrefix + "0"); len(msgs) > 0 {
@@ -117,6 +122,12 @@ func (c Config) validate() (*plan, error) {
 	}
 	return p, errors.Join(errs...)
 }
+
+// everyRequest reports whether a node makes the requests of a kubelet that change nothing, too.
+func (p *plan) everyRequest() bool { return p.Spec.Fidelity == Kubelet }
+
+// own reports whether each node has a connection and watches of its own.
+func (p *plan) own() bool { return p.Spec.Fidelity != Shared }
 
 func (p *plan) nodeName(i int) string { return fmt.Sprintf("%s%d", p.NamePrefix, i) }
 

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strconv"
@@ -10,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // Retries of an Event that got no answer (client-go's record.EventBroadcaster).
@@ -70,7 +72,7 @@ func eachContainer(pod *corev1.Pod, f func(i int, c *corev1.Container, field str
 // announceEvents posts events of a pod after all earlier ones. A kubelet posts one at a time; here those of one
 // moment go out together, at a third of the cost.
 func (k *kubelet) announceEvents(life *life, pod *corev1.Pod, events []containerEvent) {
-	if !k.plan.Spec.Events || k.plan.Spec.Fidelity != Kubelet {
+	if !k.plan.everyRequest() && (!k.plan.Spec.Events || !k.plan.own()) {
 		return
 	}
 	ref := corev1.ObjectReference{
@@ -80,15 +82,8 @@ func (k *kubelet) announceEvents(life *life, pod *corev1.Pod, events []container
 	var bodies [][]byte
 	for i, e := range events {
 		ref.FieldPath = e.field + "{" + e.container + "}"
-		at := metav1.NewTime(now)
-		body, err := encode("v1", "Event", &corev1.Event{
-			// Named as client-go's recorder names them; one instant must not name two.
-			ObjectMeta:     metav1.ObjectMeta{Namespace: ref.Namespace, Name: ref.Name + "." + strconv.FormatInt(now.UnixNano()+int64(i), 16)},
-			InvolvedObject: ref, Reason: e.reason, Message: e.message, Type: corev1.EventTypeNormal, Count: 1,
-			FirstTimestamp: at, LastTimestamp: at,
-			Source:              corev1.EventSource{Component: "kubelet", Host: k.name},
-			ReportingController: "kubelet", ReportingInstance: k.name,
-		})
+		// Named as client-go's recorder names them; one instant must not name two.
+		_, body, err := k.newEvent(ref, now.Add(time.Duration(i)), corev1.EventTypeNormal, e.reason, e.message)
 		if err != nil {
 			k.plan.Log("node %s: %v", k.name, err)
 			return
@@ -98,6 +93,45 @@ func (k *kubelet) announceEvents(life *life, pod *corev1.Pod, events []container
 	if len(bodies) > 0 {
 		k.late(life, func() { life.events.add(func() { k.postEvents(life, ref.Namespace, bodies, 1) }) })
 	}
+}
+
+// newEvent encodes an Event whose name tells the instant.
+func (k *kubelet) newEvent(of corev1.ObjectReference, now time.Time, kind, reason, message string) (name string, body []byte, err error) {
+	at := metav1.NewTime(now)
+	e := &corev1.Event{
+		ObjectMeta:     metav1.ObjectMeta{Namespace: cmp.Or(of.Namespace, metav1.NamespaceDefault), Name: of.Name + "." + strconv.FormatInt(now.UnixNano(), 16)},
+		InvolvedObject: of, Reason: reason, Message: message, Type: kind, Count: 1, FirstTimestamp: at, LastTimestamp: at,
+		Source:              corev1.EventSource{Component: "kubelet", Host: k.name},
+		ReportingController: "kubelet", ReportingInstance: k.name,
+	}
+	if of.Namespace == "" { // a clean-up finds them by the run's labels
+		e.Labels = k.plan.Labels
+	}
+	body, err = encode("v1", "Event", e)
+	return e.Name, body, err
+}
+
+// defaultEvents is where the Events of Nodes are.
+const defaultEvents = "/api/v1/namespaces/default/events"
+
+// announceNode posts an Event of the Node, and counts it up where a kubelet tells it several times.
+func (k *kubelet) announceNode(life *life, kind, reason, message string, times int) {
+	if !k.plan.everyRequest() {
+		return
+	}
+	life.events.add(func() {
+		ref := corev1.ObjectReference{Kind: "Node", APIVersion: "v1", Name: k.name, UID: types.UID(k.name)}
+		name, body, err := k.newEvent(ref, life.clock.Now(), kind, reason, message)
+		if err != nil {
+			k.plan.Log("node %s: %v", k.name, err)
+			return
+		}
+		_, err = k.link.do(life.ctx, call{verb: "create", resource: "events", path: defaultEvents, body: body})
+		for count := 2; count <= times && err == nil; count++ { // a failure is counted
+			patch := fmt.Sprintf(`{"count":%d,"lastTimestamp":%q,"message":%q}`, count, life.clock.Now().UTC().Format(time.RFC3339), message)
+			_, err = k.link.do(life.ctx, call{verb: "patch", resource: "events", path: defaultEvents + "/" + name, body: []byte(patch)})
+		}
+	})
 }
 
 // postEvents returns when all are answered. Those without an answer are tried again later.

@@ -121,7 +121,7 @@ func (k *kubelet) silence() {
 }
 
 func (k *kubelet) drop(abrupt bool) {
-	if k.plan.Spec.Fidelity != Kubelet {
+	if !k.plan.own() {
 		return
 	}
 	k.link.Drop(abrupt)
@@ -207,7 +207,10 @@ func (k *kubelet) writeShutdown(life *life, p *pod, failures int) {
 	spec, err := k.lookAtPod(life, p)
 	if err == nil && spec.UID == p.uid && !finished(spec.Status.Phase) {
 		k.announceEvents(life, spec, killingEvents(spec))
-		_, err = k.patchPodStatus(life.ctx, p, shutdownStatus(spec, life.clock.Now()))
+		var body []byte
+		if body, err = statusPatch(p.uid, shutdownStatus(spec, life.clock.Now())); err == nil {
+			_, err = k.patchStatusOf(life.ctx, p, body)
+		}
 	}
 	if err != nil && !gone(err) {
 		life.after(life.backoff(podBackoff, podBackoffMax, failures+1), func() {

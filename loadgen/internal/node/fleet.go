@@ -58,7 +58,7 @@ func New(cfg Config) (*Fleet, error) {
 	f.ledger.samples = p.Samples.Streams(samples.Nodes)
 	f.ctx, f.cancel = context.WithCancel(context.Background())
 	roots := &apiclient.Roots{}
-	if p.Spec.Fidelity == Shared {
+	if !p.own() {
 		identity := func(ctx context.Context) (*rest.Config, error) { return p.Identities.For(ctx, p.nodeName(0)) }
 		for range min(sharedConnections, p.Spec.Count) {
 			f.links = append(f.links, &link{identity: identity, roots: roots, ledger: f.ledger})
@@ -67,7 +67,7 @@ func New(cfg Config) (*Fleet, error) {
 	proxies := &once{make: p.Identities.ForProxies}
 	for i := range p.Spec.Count {
 		name := p.nodeName(i)
-		if p.Spec.Fidelity == Kubelet {
+		if p.own() {
 			f.links = append(f.links, &link{
 				identity: func(ctx context.Context) (*rest.Config, error) { return p.Identities.For(ctx, name) },
 				roots:    roots, ledger: f.ledger,
@@ -87,7 +87,7 @@ func New(cfg Config) (*Fleet, error) {
 // the first error that would not go away, or when ctx ends. After an error Stop is still to be called.
 func (f *Fleet) Start(ctx context.Context) error {
 	begin := f.plan.clock.Now()
-	if f.plan.Spec.Fidelity == Shared {
+	if !f.plan.own() {
 		f.startShared()
 	}
 	failed := make(chan error, len(f.kubelets))

@@ -79,7 +79,7 @@ func (k *kubelet) wake(parent context.Context, generation uint64) *life {
 
 // watch opens the watches of a kubelet and of its kube-proxy (cmd/kube-proxy/app/server.go, pkg/proxy/node.go).
 func (k *kubelet) watch(life *life) {
-	if k.plan.Spec.Fidelity != Kubelet {
+	if !k.plan.own() {
 		return
 	}
 	open := func(to *link, resource, path string, selector url.Values, optional bool) *watcher {
@@ -140,7 +140,7 @@ func (k *kubelet) endLocked() {
 
 // reconnect opens a new connection after failed heartbeats, but for a shared one.
 func (k *kubelet) reconnect() {
-	if k.plan.Spec.Fidelity == Kubelet {
+	if k.plan.own() {
 		k.link.Drop(false)
 	}
 }

@@ -27,13 +27,21 @@ type leaseKeeper struct {
 	life    *life
 	link    *link
 	seconds int32
+	keep    bool // a Lease that an earlier kubelet left, as a real one does
 
 	mu   sync.Mutex
 	last []byte // the Lease as last seen, encoded
 }
 
-// create makes the Lease after deleting one that an earlier kubelet may have left.
+// create makes the Lease, and keeps or deletes one that an earlier kubelet has left.
 func (k *leaseKeeper) create(ctx context.Context) error {
+	if k.keep {
+		answer, err := k.link.do(ctx, call{verb: "get", resource: "leases", path: leases + "/" + k.node, urgent: true})
+		if !apierrors.IsNotFound(err) {
+			return k.remember(answer, err)
+		}
+		return k.post(ctx)
+	}
 	_, err := k.link.do(ctx, call{verb: "delete", resource: "leases", path: leases + "/" + k.node, urgent: true})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return err

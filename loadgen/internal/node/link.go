@@ -94,7 +94,7 @@ func (l *link) request(c call) (*h2conn.Request, error) {
 		method = http.MethodPut
 	case "patch":
 		method, contentType = http.MethodPatch, strategic
-	case "delete":
+	case "delete", "deletecollection":
 		method = http.MethodDelete
 	}
 	r, err := l.access.Load().Request(method, c.path)

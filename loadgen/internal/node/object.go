@@ -131,7 +131,7 @@ func newCSINode(owner metav1.OwnerReference) *storagev1.CSINode {
 
 func (k *kubelet) patchStatus(life *life, body []byte) error {
 	_, err := k.link.do(life.ctx, call{
-		verb: "patch", resource: "nodes/status", path: "/api/v1/nodes/" + k.name + "/status", body: body, urgent: true,
+		verb: "patch", resource: "nodes/status", path: nodes + "/" + k.name + "/status", body: body, urgent: true,
 	})
 	if err == nil {
 		k.ledger.statusWrites.Add(1)

@@ -38,9 +38,10 @@ type pod struct {
 	uid             types.UID
 	state           podState
 	ip              netip.Addr // of the node's own; invalid before the start and on the host's network
-	version         uint64     // resourceVersion of our last status write
-	counted         bool       // as started
-	listing         uint32     // the last listing it was seen in
+	hostNetwork     bool
+	version         uint64 // resourceVersion of our last status write
+	counted         bool   // as started
+	listing         uint32 // the last listing it was seen in
 	refs            []objectRef
 	// overtaken is the pod as another client changed it while our status was on its way.
 	overtaken []byte
@@ -66,7 +67,7 @@ func (k *kubelet) event(kind string, object []byte, v view) {
 		return
 	case p == nil:
 		p = k.admit(object, v)
-	case v.Deleting && p.state != stopping:
+	case v.Deleting && p.state < stopping: // the server itself removes one that has ended
 		k.stop(p, object)
 	case p.state == running && string(v.ready) != "True" && number(string(v.ResourceVersion)) > p.version:
 		// The node lifecycle controller changes the status on a node it takes for dead.
@@ -95,7 +96,7 @@ func (k *kubelet) admit(object []byte, v view) *pod {
 	if spec == nil {
 		return nil
 	}
-	p := &pod{namespace: spec.Namespace, name: spec.Name, uid: spec.UID, listing: k.listing}
+	p := &pod{namespace: spec.Namespace, name: spec.Name, uid: spec.UID, listing: k.listing, hostNetwork: spec.Spec.HostNetwork}
 	k.pods[p.uid] = p
 	switch {
 	case v.Deleting:
@@ -164,8 +165,22 @@ func (k *kubelet) stopDecoded(p *pod, spec *corev1.Pod) {
 	life := k.life
 	if p.counted {
 		k.announceEvents(life, spec, killingEvents(spec))
+		if k.plan.everyRequest() {
+			k.write(life, func() { k.writeStopping(life, p, spec.Generation) })
+		}
 	}
 	k.write(life, func() { k.terminate(life, p, spec, finished(spec.Status.Phase), 0) })
+}
+
+// writeStopping reports that a pod's deletion was seen. It is not retried: the next report says it too.
+func (k *kubelet) writeStopping(life *life, p *pod, generation int64) {
+	if !k.in(p, stopping) {
+		return
+	}
+	body, err := generationPatch(p.uid, generation)
+	if err == nil {
+		_, _ = k.readAndPatch(life.ctx, p, body) // counted
+	}
 }
 
 // terminate reports a pod's containers as ended, at once within any grace period, and then removes the pod.
@@ -217,13 +232,33 @@ func (k *kubelet) write(life *life, job func()) {
 	k.late(life, func() { life.writes.add(job) })
 }
 
-// patchPodStatus returns the pod's new resourceVersion. The GET that a kubelet makes before is left out: it would
-// be a fifth of a pod's cost here.
+// patchPodStatus returns the pod's new resourceVersion.
 func (k *kubelet) patchPodStatus(ctx context.Context, p *pod, status *corev1.PodStatus) (uint64, error) {
 	body, err := statusPatch(p.uid, status)
 	if err != nil {
 		return 0, err
 	}
+	return k.readAndPatch(ctx, p, body)
+}
+
+// readAndPatch reads a pod before it patches its status, as a kubelet's status manager does; with fidelity
+// "kubelet" only: the watch has brought the pod a moment ago.
+func (k *kubelet) readAndPatch(ctx context.Context, p *pod, body []byte) (uint64, error) {
+	if err := k.readPod(ctx, p); err != nil {
+		return 0, err
+	}
+	return k.patchStatusOf(ctx, p, body)
+}
+
+func (k *kubelet) readPod(ctx context.Context, p *pod) error {
+	if !k.plan.everyRequest() {
+		return nil
+	}
+	_, err := k.link.do(ctx, call{verb: "get", resource: "pods", path: p.path()})
+	return err
+}
+
+func (k *kubelet) patchStatusOf(ctx context.Context, p *pod, body []byte) (uint64, error) {
 	answer, err := k.link.do(ctx, call{
 		verb: "patch", resource: "pods/status", path: p.path() + "/status", body: body,
 	})
@@ -241,6 +276,9 @@ func (k *kubelet) patchPodStatus(ctx context.Context, p *pod, status *corev1.Pod
 
 // deletePod ends a pod that has terminated.
 func (k *kubelet) deletePod(ctx context.Context, p *pod) error {
+	if err := k.readPod(ctx, p); err != nil {
+		return err
+	}
 	body, err := encode("v1", "DeleteOptions", &metav1.DeleteOptions{
 		GracePeriodSeconds: new(int64), Preconditions: metav1.NewUIDPreconditions(string(p.uid)),
 	})

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"net/netip"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,7 +22,7 @@ func (k *kubelet) begins(p *pod, spec *corev1.Pod) {
 		mount = volumeLoop + time.Duration(life.float()*float64(volumeLoop)) + time.Duration(k.delay.Load())
 	}
 	// A kubelet reports that it works on a pod. With fidelity "shared" only where there is time to see it.
-	if k.plan.Spec.Fidelity == Kubelet || starts.After(now) || k.plan.Spec.ImagePull.Median > 0 {
+	if k.plan.own() || starts.After(now) || k.plan.Spec.ImagePull.Median > 0 {
 		k.write(life, func() { k.writeCreating(life, p, spec) })
 	}
 	life.after(mount, func() { k.startPod(life, p, spec, tokens, starts) })
@@ -34,6 +35,9 @@ func (k *kubelet) startPod(life *life, p *pod, spec *corev1.Pod, tokens []token,
 			return
 		}
 	}
+	if k.plan.everyRequest() {
+		k.write(life, func() { k.writeSandbox(life, p) })
+	}
 	now := life.clock.Now()
 	wait := max(0, starts.Sub(now))
 	there, pulled := k.pullImages(spec, now)
@@ -43,6 +47,7 @@ func (k *kubelet) startPod(life *life, p *pod, spec *corev1.Pod, tokens []token,
 			return
 		}
 		k.announceEvents(life, spec, startEvents(spec, pulled))
+		k.writeSteps(life, p, startSteps(spec))
 		k.report(life, p, spec)
 	})
 }
@@ -63,17 +68,53 @@ func (k *kubelet) writeCreating(life *life, p *pod, spec *corev1.Pod) {
 	}
 }
 
-func (k *kubelet) writeRunning(life *life, p *pod, spec *corev1.Pod, failures int) {
-	k.mu.Lock()
-	if k.pods[p.uid] != p || p.state > running {
-		k.mu.Unlock()
+// writeSandbox reports that a pod's sandbox is there. It is not retried: the next report says it too.
+func (k *kubelet) writeSandbox(life *life, p *pod) {
+	if !k.in(p, starting) {
 		return
 	}
-	if !p.ip.IsValid() && !spec.Spec.HostNetwork {
+	body, err := sandboxPatch(p.uid, life.clock.Now())
+	if err == nil {
+		_, _ = k.readAndPatch(life.ctx, p, body) // counted
+	}
+}
+
+// step is a status on a pod's way to the next one that is retried.
+type step func(ip, host netip.Addr, now time.Time) *corev1.PodStatus
+
+// writeSteps reports each step, where a kubelet's every request is made. None is retried: the next report says more.
+func (k *kubelet) writeSteps(life *life, p *pod, steps []step) {
+	if !k.plan.everyRequest() {
+		return
+	}
+	for _, s := range steps {
+		k.write(life, func() {
+			ip, there := k.address(p)
+			if there {
+				_, _ = k.patchPodStatus(life.ctx, p, s(ip, k.hostIP, life.clock.Now())) // counted
+			}
+		})
+	}
+}
+
+// address gives a pod its address, unless it has one or has gone.
+func (k *kubelet) address(p *pod) (ip netip.Addr, there bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.pods[p.uid] != p || p.state > running && p.state != ended {
+		return ip, false
+	}
+	if !p.ip.IsValid() && !p.hostNetwork {
 		p.ip, _ = k.ips.take()
 	}
-	ip := p.ip
-	k.mu.Unlock()
+	return p.ip, true
+}
+
+func (k *kubelet) writeRunning(life *life, p *pod, spec *corev1.Pod, failures int) {
+	ip, there := k.address(p)
+	if !there || k.in(p, ended) {
+		return
+	}
 	again := func() {
 		life.after(life.backoff(podBackoff, podBackoffMax, failures+1), func() {
 			k.write(life, func() { k.writeRunning(life, p, spec, failures+1) })
@@ -104,6 +145,7 @@ func (k *kubelet) writeRunning(life *life, p *pod, spec *corev1.Pod, failures in
 	if p.state == starting && k.pods[p.uid] == p {
 		p.state = running
 		k.ledger.podsRunning.Add(1)
+		k.exits(life, p, spec)
 	}
 	overtaken := p.overtaken
 	p.overtaken = nil

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,19 +13,36 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// statusPatch is the body of a pod's status patch. With the uid it conflicts on another pod of that name.
-func statusPatch(uid types.UID, status *corev1.PodStatus) ([]byte, error) {
+// statusPatch is the body of a patch of a pod's status, or of some fields of it. With the uid it conflicts on
+// another pod of that name.
+func statusPatch(uid types.UID, status any) ([]byte, error) {
 	type metadata struct {
 		UID types.UID `json:"uid"`
 	}
 	body, err := json.Marshal(struct {
-		Metadata metadata          `json:"metadata"`
-		Status   *corev1.PodStatus `json:"status"`
+		Metadata metadata `json:"metadata"`
+		Status   any      `json:"status"`
 	}{metadata{uid}, status})
 	if err != nil {
 		return nil, fmt.Errorf("encode a pod's status: %w", err)
 	}
 	return body, nil
+}
+
+// sandboxPatch says that a pod's sandbox is there.
+func sandboxPatch(uid types.UID, now time.Time) ([]byte, error) {
+	return statusPatch(uid, map[string]any{"conditions": []map[string]any{{
+		"type": corev1.PodReadyToStartContainers, "status": corev1.ConditionTrue, "lastTransitionTime": metav1.NewTime(now), "message": nil, "reason": nil,
+	}}})
+}
+
+// generationPatch says which generation of a pod was seen.
+func generationPatch(uid types.UID, generation int64) ([]byte, error) {
+	var conditions []map[string]any
+	for _, t := range kubeletConditions {
+		conditions = append(conditions, map[string]any{"type": t, "observedGeneration": generation})
+	}
+	return statusPatch(uid, map[string]any{"observedGeneration": generation, "conditions": conditions})
 }
 
 // creatingStatus is a pod whose containers wait for volumes, the sandbox, images.
@@ -84,6 +102,78 @@ func runningStatus(pod *corev1.Pod, ip, host netip.Addr, now time.Time) *corev1.
 	return s
 }
 
+// startSteps are what a kubelet reports between a pod's sandbox and its Ready: init containers as they run and end,
+// containers whose probes have not succeeded yet.
+func startSteps(pod *corev1.Pod) (steps []step) {
+	for i := range pod.Spec.InitContainers {
+		steps = append(steps, func(ip, host netip.Addr, now time.Time) *corev1.PodStatus {
+			return initializingStatus(pod, ip, host, i, true, now)
+		})
+		if !isSidecar(&pod.Spec.InitContainers[i]) {
+			steps = append(steps, func(ip, host netip.Addr, now time.Time) *corev1.PodStatus {
+				return initializingStatus(pod, ip, host, i+1, false, now)
+			})
+		}
+	}
+	probed := func(of func(*corev1.Container) *corev1.Probe, started bool) {
+		if slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool { return of(&c) != nil }) {
+			steps = append(steps, func(ip, host netip.Addr, now time.Time) *corev1.PodStatus {
+				return unprobedStatus(pod, ip, host, started, now)
+			})
+		}
+	}
+	probed(func(c *corev1.Container) *corev1.Probe { return c.StartupProbe }, false)
+	probed(func(c *corev1.Container) *corev1.Probe { return c.ReadinessProbe }, true)
+	return steps
+}
+
+// initializingStatus is a pod of whose init containers the first few are done and the next may run.
+func initializingStatus(pod *corev1.Pod, ip, host netip.Addr, done int, running bool, now time.Time) *corev1.PodStatus {
+	at := metav1.NewTime(now)
+	s := creatingStatus(pod, host, now)
+	if !pod.Spec.HostNetwork {
+		s.PodIP, s.PodIPs = ip.String(), []corev1.PodIP{{IP: ip.String()}}
+	}
+	for i := range s.InitContainerStatuses {
+		c := &pod.Spec.InitContainers[i]
+		switch {
+		case i < done && !isSidecar(c):
+			s.InitContainerStatuses[i] = terminatedContainer(pod, c, at, at)
+			s.InitContainerStatuses[i].Ready = true
+		case i < done || i == done && running:
+			s.InitContainerStatuses[i] = runningContainer(pod, c, at)
+			s.InitContainerStatuses[i].Ready = isSidecar(c)
+		}
+	}
+	last := len(pod.Spec.InitContainers) - 1
+	for i := range s.Conditions {
+		c := &s.Conditions[i]
+		if c.Type == corev1.PodReadyToStartContainers ||
+			c.Type == corev1.PodInitialized && (done > last || done == last && running && isSidecar(&pod.Spec.InitContainers[last])) {
+			c.Status, c.Reason = corev1.ConditionTrue, ""
+		}
+	}
+	return s
+}
+
+// unprobedStatus is a pod whose containers run and wait for their probes: for all, or once started for those of
+// readiness.
+func unprobedStatus(pod *corev1.Pod, ip, host netip.Addr, started bool, now time.Time) *corev1.PodStatus {
+	s := runningStatus(pod, ip, host, now)
+	for i := range s.ContainerStatuses {
+		c := &pod.Spec.Containers[i]
+		isStarted := started || c.StartupProbe == nil
+		s.ContainerStatuses[i].Started = &isStarted
+		s.ContainerStatuses[i].Ready = isStarted && c.ReadinessProbe == nil
+	}
+	for i := range s.Conditions {
+		if c := &s.Conditions[i]; c.Type == corev1.PodReady || c.Type == corev1.ContainersReady {
+			c.Status, c.Reason = corev1.ConditionFalse, "ContainersNotReady"
+		}
+	}
+	return s
+}
+
 // terminatedStatus is a pod whose containers have all ended well, on request.
 func terminatedStatus(pod *corev1.Pod, now time.Time) *corev1.PodStatus {
 	at := metav1.NewTime(now)
@@ -105,12 +195,15 @@ func terminatedStatus(pod *corev1.Pod, now time.Time) *corev1.PodStatus {
 	return s
 }
 
+// kubeletConditions are those that a kubelet owns, in its order.
+var kubeletConditions = []corev1.PodConditionType{
+	corev1.PodReadyToStartContainers, corev1.PodInitialized, corev1.PodReady, corev1.ContainersReady,
+}
+
 // conditions are those a kubelet owns, in its order; PodScheduled is left as it is.
 func conditions(pod *corev1.Pod, at metav1.Time, want map[corev1.PodConditionType]corev1.PodCondition) []corev1.PodCondition {
 	var out []corev1.PodCondition
-	for _, t := range []corev1.PodConditionType{
-		corev1.PodReadyToStartContainers, corev1.PodInitialized, corev1.PodReady, corev1.ContainersReady,
-	} {
+	for _, t := range kubeletConditions {
 		c := want[t]
 		c.Type, c.ObservedGeneration, c.LastTransitionTime = t, pod.Generation, at
 		if old := condition(pod, t); old != nil && old.Status == c.Status {

@@ -19,7 +19,7 @@ const objectWatchTimeout = 30 * time.Minute
 
 // reference opens the watches a pod needs. Called with k.mu held.
 func (k *kubelet) reference(p *pod, spec *corev1.Pod) {
-	if k.plan.Spec.Fidelity != Kubelet {
+	if !k.plan.own() {
 		return
 	}
 	p.refs = objectRefs(spec)

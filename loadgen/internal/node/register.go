@@ -14,6 +14,7 @@ import (
 )
 
 const (
+	nodes              = "/api/v1/nodes"
 	csiNodes           = "/apis/storage.k8s.io/v1/csinodes"
 	registerBackoff    = 100 * time.Millisecond
 	registerBackoffMax = 7 * time.Second
@@ -26,6 +27,7 @@ const (
 // run registers, and returns when the API server has acknowledged the node as Ready.
 func (k *kubelet) run(life *life) error {
 	began := life.clock.Now()
+	k.introduce(life)
 	for failures := 1; ; failures++ {
 		err := k.register(life)
 		if err == nil {
@@ -59,16 +61,49 @@ func (e *strangerError) Error() string {
 	return fmt.Sprintf("create nodes: %q exists already and does not carry this run's labels (choose another name prefix)", e.node)
 }
 
+const resourceSlices = "/apis/resource.k8s.io/v1/resourceslices"
+
+// introduce makes the requests of a kubelet that starts, before it creates its Node. Their answers are known here.
+func (k *kubelet) introduce(life *life) {
+	if !k.plan.everyRequest() {
+		return
+	}
+	k.announceNode(life, corev1.EventTypeNormal, "Starting", "Starting kubelet.", 1)
+	k.announceNode(life, corev1.EventTypeWarning, "InvalidDiskCapacity", "invalid capacity 0 on image filesystem", 1)
+	k.look(life, "csinodes", csiNodes+"/"+k.name)
+	for range 4 {
+		k.look(life, "nodes", nodes+"/"+k.name)
+	}
+	k.link.start(life.ctx, call{
+		verb: "deletecollection", resource: "resourceslices", path: resourceSlices + "?" + fields("spec.nodeName="+k.name).Encode(), urgent: true, blind: true,
+	}, func([]byte, error) {}) // counted
+	for _, reason := range []string{"NodeHasSufficientMemory", "NodeHasNoDiskPressure", "NodeHasSufficientPID"} {
+		k.announceNode(life, corev1.EventTypeNormal, reason, statusIsNow(k.name, reason), 3)
+	}
+}
+
+func statusIsNow(node, reason string) string { return "Node " + node + " status is now: " + reason }
+
 // register makes the Node, its Lease and CSINode, opens the watches, reports Ready and starts the heartbeats.
 func (k *kubelet) register(life *life) error {
 	uid, err := k.createNode(life)
 	if err != nil {
 		return err
 	}
+	if k.plan.everyRequest() {
+		k.look(life, "nodes", nodes+"/"+k.name)
+		body, err := readyPatch(life.clock.Now(), notReady("simulated kubelet is starting"))
+		if err == nil {
+			err = k.patchStatus(life, body)
+		}
+		if err != nil {
+			return err
+		}
+	}
 	owner := metav1.OwnerReference{APIVersion: "v1", Kind: "Node", Name: k.name, UID: uid}
-	lease := &leaseKeeper{node: k.name, owner: owner, life: life, link: k.link, seconds: k.plan.leaseSeconds}
+	lease := &leaseKeeper{node: k.name, owner: owner, life: life, link: k.link, seconds: k.plan.leaseSeconds, keep: k.plan.everyRequest()}
 	k.look(life, "leases", leases+"/"+k.name)
-	k.look(life, "nodes", "/api/v1/nodes/"+k.name) // for the Lease's owner
+	k.look(life, "nodes", nodes+"/"+k.name) // for the Lease's owner
 	if err := lease.create(life.ctx); err != nil {
 		return err
 	}
@@ -83,6 +118,7 @@ func (k *kubelet) register(life *life) error {
 	if err := k.patchStatus(life, body); err != nil {
 		return err
 	}
+	k.announceNode(life, corev1.EventTypeNormal, "NodeReady", statusIsNow(k.name, "NodeReady"), 1)
 	renewals := &heartbeat{life: life, interval: k.plan.Spec.LeaseRenew.D(), renew: lease.renew, broken: k.reconnect}
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -102,11 +138,10 @@ func (k *kubelet) createNode(life *life) (types.UID, error) {
 	if err != nil {
 		return "", err
 	}
-	const path = "/api/v1/nodes"
-	answer, err := k.link.do(life.ctx, call{verb: "create", resource: "nodes", path: path, body: body, urgent: true})
+	answer, err := k.link.do(life.ctx, call{verb: "create", resource: "nodes", path: nodes, body: body, urgent: true})
 	existed := apierrors.IsAlreadyExists(err)
 	if existed {
-		answer, err = k.link.do(life.ctx, call{verb: "get", resource: "nodes", path: path + "/" + k.name, urgent: true})
+		answer, err = k.link.do(life.ctx, call{verb: "get", resource: "nodes", path: nodes + "/" + k.name, urgent: true})
 	}
 	if err != nil {
 		return "", err
@@ -127,7 +162,7 @@ func (k *kubelet) createNode(life *life) (types.UID, error) {
 
 // look is a GET of a starting kubelet whose answer is known here.
 func (k *kubelet) look(life *life, resource, path string) {
-	if k.plan.Spec.Fidelity == Kubelet {
+	if k.plan.own() {
 		k.link.start(life.ctx, call{verb: "get", resource: resource, path: path, urgent: true, blind: true},
 			func([]byte, error) {}) // counted
 	}

@@ -133,7 +133,7 @@ func (s *stub) fleet(count int, change func(*Config)) *Fleet {
 	cfg := Config{
 		Spec: scenario.Nodes{
 			Events: true,
-			Count:  count, Fidelity: Kubelet, Zones: 2, CPU: "4", Memory: "8Gi", Pods: 10, LeaseRenew: scenario.Duration(10 * time.Second),
+			Count:  count, Fidelity: Lean, Zones: 2, CPU: "4", Memory: "8Gi", Pods: 10, LeaseRenew: scenario.Duration(10 * time.Second),
 			StatusReport: scenario.Duration(5 * time.Minute), RegisterRate: 1000,
 		},
 		Identities: ids, Labels: map[string]string{"stormglass.example/run": "r1"}, NamePrefix: "sg-", Seed: 7, Log: s.t.Logf,

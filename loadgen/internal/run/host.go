@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/loadgen/internal/node"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -63,7 +64,7 @@ func procField(file, name string) string {
 	return ""
 }
 
-// Descriptors the generator needs: one connection per kubelet-fidelity node,
+// Descriptors the generator needs: one connection per node that has its own,
 // one per 100 watches (the API server's limit of streams on a connection),
 // and what the archive, the plane's pipes and a margin take.
 const (
@@ -73,7 +74,7 @@ const (
 
 func descriptorsNeeded(s *scenario.Scenario) uint64 {
 	need := baseDescriptors
-	if s.Nodes.Fidelity == "kubelet" {
+	if s.Nodes.Fidelity != node.Shared {
 		need += s.Nodes.Count
 		if s.Nodes.KubeProxy {
 			need += s.Nodes.Count
