@@ -1,0 +1,196 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+// podCase is a kind of pod whose life is compared.
+type podCase struct {
+	name string
+	// change makes it of a pod with one container that runs until it is deleted.
+	change func(*corev1.Pod)
+	// until is what it comes to by itself; nil: Ready.
+	until func(*corev1.Pod) bool
+	job   bool // made by a Job
+}
+
+const gate = "stormglass.dev/calibrated"
+
+// ends makes a pod's first container end by itself, on a real node by its arguments and on
+// a simulated one by the pod's annotations.
+func ends(p *corev1.Pod, code string) {
+	p.Spec.RestartPolicy = corev1.RestartPolicyNever
+	p.Spec.Containers[0].Args = []string{"--after", "3s", "--code", code}
+	p.Annotations = map[string]string{"stormglass.dev/exit-after": "3s", "stormglass.dev/exit-code": code}
+}
+
+func phase(want corev1.PodPhase) func(*corev1.Pod) bool {
+	return func(p *corev1.Pod) bool { return p.Status.Phase == want }
+}
+
+func container(name string, args ...string) corev1.Container {
+	return corev1.Container{Name: name, Image: containerImage, ImagePullPolicy: corev1.PullNever, Args: args}
+}
+
+// cases are the lives of pods that are compared.
+func cases() []podCase {
+	always := corev1.ContainerRestartPolicyAlways
+	probe := func(period int32) *corev1.Probe {
+		return &corev1.Probe{PeriodSeconds: period, ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/", Port: intstr.FromInt32(8080)}}}
+	}
+	return []podCase{
+		{name: "one container"},
+		{name: "volumes", change: func(p *corev1.Pod) {
+			p.Spec.Volumes = []corev1.Volume{
+				{Name: "config", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "settings"}}}},
+				{Name: "secret", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "password"}}},
+				{Name: "token", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
+					{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Audience: "elsewhere", Path: "token"}},
+					{DownwardAPI: &corev1.DownwardAPIProjection{Items: []corev1.DownwardAPIVolumeFile{{Path: "name", FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.name"}}}}},
+				}}}},
+			}
+			for _, v := range p.Spec.Volumes {
+				p.Spec.Containers[0].VolumeMounts = append(p.Spec.Containers[0].VolumeMounts, corev1.VolumeMount{Name: v.Name, MountPath: "/" + v.Name})
+			}
+		}},
+		{name: "probes", change: func(p *corev1.Pod) {
+			c := &p.Spec.Containers[0]
+			c.Args = []string{"--probes", ":8080"}
+			c.StartupProbe, c.ReadinessProbe, c.LivenessProbe = probe(1), probe(30), probe(30)
+		}},
+		{name: "init containers", change: func(p *corev1.Pod) {
+			sidecar := container("sidecar")
+			sidecar.RestartPolicy = &always
+			p.Spec.InitContainers = []corev1.Container{container("first", "--after", "1s"), container("second", "--after", "1s"), sidecar}
+		}},
+		{name: "three containers", change: func(p *corev1.Pod) { p.Spec.Containers = append(p.Spec.Containers, container("b"), container("c")) }},
+		{name: "readiness gate", change: func(p *corev1.Pod) { p.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: gate}} }},
+		{name: "completes", change: func(p *corev1.Pod) { ends(p, "0") }, until: phase(corev1.PodSucceeded)},
+		{name: "fails", change: func(p *corev1.Pod) { ends(p, "1") }, until: phase(corev1.PodFailed)},
+		{name: "Job", change: func(p *corev1.Pod) { ends(p, "0") }, until: phase(corev1.PodSucceeded), job: true},
+	}
+}
+
+func (c podCase) pod(node string) *corev1.Pod {
+	grace := int64(5)
+	p := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{container("a")}, TerminationGracePeriodSeconds: &grace, NodeName: node},
+	}
+	if c.change != nil {
+		c.change(p)
+	}
+	return p
+}
+
+// create makes as many pods on a node.
+func (l *lab) create(ctx context.Context, c podCase, node string, pods int) error {
+	template := c.pod(node)
+	if c.job {
+		n := int32(pods)
+		template.Spec.NodeName = ""
+		template.Spec.NodeSelector = map[string]string{corev1.LabelHostname: node}
+		_, err := l.client.BatchV1().Jobs(namespace).Create(ctx, &batchv1.Job{
+			ObjectMeta: metav1.ObjectMeta{Name: node},
+			Spec: batchv1.JobSpec{Parallelism: &n, Completions: &n, Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Annotations: template.Annotations}, Spec: template.Spec,
+			}},
+		}, metav1.CreateOptions{})
+		return err
+	}
+	for i := range pods {
+		template.Name = fmt.Sprintf("%s-%d", node, i)
+		if _, err := l.client.CoreV1().Pods(namespace).Create(ctx, template, metav1.CreateOptions{}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// await waits until all pods are what they come to, and opens their gates once they run.
+func (l *lab) await(ctx context.Context, c podCase, pods int) error {
+	until := c.until
+	if until == nil {
+		until = func(p *corev1.Pod) bool { return conditionTrue(p, corev1.PodReady) }
+	}
+	opened := map[types.UID]bool{}
+	err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, 2*time.Minute, true, func(ctx context.Context) (bool, error) {
+		list, err := l.client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return false, err
+		}
+		done := 0
+		for _, p := range list.Items {
+			if len(p.Spec.ReadinessGates) > 0 && conditionTrue(&p, corev1.ContainersReady) && !opened[p.UID] {
+				opened[p.UID] = true
+				body := fmt.Sprintf(`{"status":{"conditions":[{"type":%q,"status":"True"}]}}`, gate)
+				if _, err := l.client.CoreV1().Pods(namespace).Patch(ctx, p.Name, types.StrategicMergePatchType, []byte(body), metav1.PatchOptions{}, "status"); err != nil {
+					return false, err
+				}
+			}
+			if until(&p) {
+				done++
+			}
+		}
+		return done >= 2*pods, nil
+	})
+	if err != nil {
+		return fmt.Errorf("the pods of %q (logs: %s): %w", c.name, l.dir, err)
+	}
+	return nil
+}
+
+func conditionTrue(p *corev1.Pod, kind corev1.PodConditionType) bool {
+	for _, c := range p.Status.Conditions {
+		if c.Type == kind {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// remove deletes all pods, and waits until they are gone.
+func (l *lab) remove(ctx context.Context) error {
+	background := metav1.DeletePropagationBackground
+	if err := l.client.BatchV1().Jobs(namespace).DeleteCollection(ctx, metav1.DeleteOptions{PropagationPolicy: &background}, metav1.ListOptions{}); err != nil {
+		return err
+	}
+	pods := l.client.CoreV1().Pods(namespace)
+	list, err := pods.List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	for _, p := range list.Items {
+		if err := pods.Delete(ctx, p.Name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+			return err
+		}
+	}
+	err = wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, 2*time.Minute, true, func(ctx context.Context) (bool, error) {
+		list, err := pods.List(ctx, metav1.ListOptions{})
+		return err == nil && len(list.Items) == 0, err
+	})
+	if err != nil {
+		return fmt.Errorf("pods that were deleted are still there (logs: %s): %w", l.dir, err)
+	}
+	return nil
+}
+
+// references makes what the pods with volumes refer to.
+func (l *lab) references(ctx context.Context) error {
+	_, err := l.client.CoreV1().ConfigMaps(namespace).Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "settings"}, Data: map[string]string{"a": "b"}}, metav1.CreateOptions{})
+	if err != nil {
+		return err
+	}
+	_, err = l.client.CoreV1().Secrets(namespace).Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "password"}, StringData: map[string]string{"a": "b"}}, metav1.CreateOptions{})
+	return err
+}

@@ -1,0 +1,154 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"os"
+	"slices"
+	"text/tabwriter"
+	"time"
+
+	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
+)
+
+// counts are the requests of one node by verb and resource: "patch pods/status".
+type counts map[string]int
+
+func (c counts) total() (n int) {
+	for _, v := range c {
+		n += v
+	}
+	return n
+}
+
+// reader reads the audit log as it grows.
+type reader struct {
+	file *os.File
+	text *bufio.Reader
+	rest []byte
+}
+
+func openLog(path string) (*reader, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	return &reader{file: file, text: bufio.NewReader(file)}, nil
+}
+
+// read adds the requests since the last call to those of each node. What every minute
+// has, renewals and unchanged reports of the node, is left out but of an idle minute.
+func (r *reader) read(into map[string]counts, steady bool) (added int, err error) {
+	for {
+		line, err := r.text.ReadBytes('\n')
+		r.rest = append(r.rest, line...)
+		if err == io.EOF {
+			return added, nil
+		}
+		if err != nil {
+			return added, err
+		}
+		var e auditv1.Event
+		if err := json.Unmarshal(r.rest, &e); err != nil {
+			return added, fmt.Errorf("the audit log: %w", err)
+		}
+		r.rest = r.rest[:0]
+		of, ok := into[e.User.Username]
+		key, isSteady := keyOf(&e)
+		if ok && key != "" && (steady || !isSteady) {
+			of[key]++
+			added++
+		}
+	}
+}
+
+func keyOf(e *auditv1.Event) (key string, steady bool) {
+	if (e.Verb == "watch") != (e.Stage == auditv1.StageResponseStarted) {
+		return "", false // a watch counts when it opens, all others when they end
+	}
+	if e.ObjectRef == nil {
+		return e.Verb + " " + e.RequestURI, false
+	}
+	if e.ObjectRef.Resource == "events" && e.Verb == "create" && ofMachine(e) {
+		return "", false
+	}
+	resource := e.ObjectRef.Resource
+	if e.ObjectRef.Subresource != "" {
+		resource += "/" + e.ObjectRef.Subresource
+	}
+	return e.Verb + " " + resource, e.Verb == "update" && resource == "leases"
+}
+
+// ofMachine reports whether an Event is about this machine and not about what a kubelet does: that its cgroups
+// are of version 1.
+func ofMachine(e *auditv1.Event) bool {
+	var event struct{ Reason string }
+	return e.RequestObject != nil && json.Unmarshal(e.RequestObject.Raw, &event) == nil && event.Reason == "CgroupV1"
+}
+
+// row compares one verb and resource, by pod where there are pods.
+type row struct {
+	Stage     string  `json:"stage"`
+	Request   string  `json:"request"`
+	Real      float64 `json:"real"`
+	Simulated float64 `json:"simulated"`
+}
+
+// tolerance is the relative difference that passes.
+const tolerance = 0.05
+
+func (r row) ratio() float64 { return r.Simulated / r.Real }
+
+func (r row) within() bool { return math.Abs(r.Simulated-r.Real) <= tolerance*r.Real }
+
+// compare lines the requests of a stage up, those of a pod where there were pods.
+func compare(stage string, real, simulated counts, pods int) (rows []row) {
+	keys := slices.Sorted(maps.Keys(real))
+	for key := range simulated {
+		if _, both := real[key]; !both {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	by := float64(max(pods, 1))
+	for _, key := range keys {
+		rows = append(rows, row{stage, key, float64(real[key]) / by, float64(simulated[key]) / by})
+	}
+	return append(rows, row{stage, "all", float64(real.total()) / by, float64(simulated.total()) / by})
+}
+
+// print writes the table and counts the rows that differ by more than the tolerance.
+func print(to io.Writer, rows []row) (off int) {
+	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "stage\trequest\treal\tsimulated\tratio\t")
+	last := ""
+	for _, r := range rows {
+		stage, mark := r.Stage, ""
+		if stage == last {
+			stage = ""
+		}
+		last = r.Stage
+		if !r.within() {
+			mark = "over 5%"
+			off++
+		}
+		ratio := "-"
+		if r.Real > 0 {
+			ratio = fmt.Sprintf("%.2f", r.ratio())
+		}
+		fmt.Fprintf(w, "%s\t%s\t%.4g\t%.4g\t%s\t%s\n", stage, r.Request, r.Real, r.Simulated, ratio, mark)
+	}
+	_ = w.Flush() // to standard output
+	return off
+}
+
+// quiet is how long nodes must be silent before a stage has ended, and longest the time
+// in which they have to be.
+const (
+	quiet   = 4 * time.Second
+	longest = 90 * time.Second
+)

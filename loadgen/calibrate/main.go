@@ -1,0 +1,209 @@
+// Calibrate compares a simulated node with a real kubelet, by the requests that both make:
+//
+//	make calibrate-node
+//
+// It starts a bundled control plane, containerd with a kubelet in a directory of its own, and a
+// simulated node beside it; brings the same pods to both; and counts the requests of each
+// in the API server's audit log, by verb and resource. Printed is a table. A row whose
+// two counts differ by more than 5% fails it. It needs root, containerd, runc and CNI's
+// plugins, and says what is missing before it starts anything.
+//
+// Exit codes: 0 all within 5%, 1 not, 2 bad usage, 4 the environment failed.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/stormglass/stormglass/internal/exitcode"
+)
+
+func main() {
+	runtime.LockOSThread() // children end with the thread that started them
+	os.Exit(run(os.Args[1:]))
+}
+
+type options struct {
+	kubelet, controlplane, only, bodies string
+	pods                                int
+	idle                                time.Duration
+	json, keep                          bool
+}
+
+func run(args []string) int {
+	var o options
+	flags := flag.NewFlagSet("calibrate", flag.ContinueOnError)
+	flags.StringVar(&o.kubelet, "kubelet", "bin/kubelet", "the kubelet `program`")
+	flags.StringVar(&o.controlplane, "controlplane", "bin/controlplane", "the controlplane `program`")
+	flags.IntVar(&o.pods, "pods", 10, "pods of each kind on each node")
+	flags.DurationVar(&o.idle, "idle", time.Minute, "`time` for which both nodes are watched idle")
+	flags.StringVar(&o.only, "only", "", "compare the kinds of pods whose names begin `so`, and no idle time")
+	flags.BoolVar(&o.json, "json", false, "print the rows as JSON")
+	flags.BoolVar(&o.keep, "keep", false, "keep the directory, with logs and the audit log with bodies")
+	if err := flags.Parse(args); err != nil {
+		return exitcode.Usage
+	}
+	missing, plugins := lacks(o.kubelet)
+	if len(missing) > 0 {
+		fmt.Fprintf(os.Stderr, "calibrate: this machine lacks\n  %s\n", strings.Join(missing, "\n  "))
+		return exitcode.Environment
+	}
+	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer cancel()
+	rows, err := calibrate(ctx, o, plugins)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "calibrate:", err)
+		return exitcode.Environment
+	}
+	off := 0
+	if o.json {
+		encoder := json.NewEncoder(os.Stdout)
+		encoder.SetIndent("", "  ")
+		if err := encoder.Encode(rows); err != nil {
+			return exitcode.Environment
+		}
+	} else {
+		off = print(os.Stdout, rows)
+	}
+	if off > 0 {
+		fmt.Printf("%d of %d rows differ by more than 5%%\n", off, len(rows))
+		return exitcode.Fail
+	}
+	return exitcode.Pass
+}
+
+func calibrate(ctx context.Context, o options, plugins string) (rows []row, err error) {
+	dir, err := os.MkdirTemp("", "calibrate-")
+	if err != nil {
+		return nil, err
+	}
+	l := &lab{dir: dir}
+	if o.keep {
+		fmt.Fprintln(os.Stderr, "directory:", dir)
+	} else {
+		l.undo = append(l.undo, func() { _ = os.RemoveAll(dir) })
+	}
+	defer l.close()
+	say := func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
+	say("starting the control plane")
+	level := "Metadata"
+	if o.keep {
+		level = "RequestResponse"
+	}
+	if err := l.startPlane(ctx, o.controlplane, level); err != nil {
+		return nil, err
+	}
+	say("starting containerd, a kubelet and a simulated node")
+	socket, err := l.startRuntime(ctx, plugins)
+	if err != nil {
+		return nil, err
+	}
+	log, err := openLog(l.audit)
+	if err != nil {
+		return nil, err
+	}
+	defer log.file.Close()
+	if err := l.startKubelet(ctx, o.kubelet, socket); err != nil {
+		return nil, err
+	}
+	if err := l.startFleet(ctx); err != nil {
+		return nil, err
+	}
+	if err := l.awaitReady(ctx); err != nil {
+		return nil, err
+	}
+	if err := l.references(ctx); err != nil {
+		return nil, err
+	}
+	count := func(stage string, pods int, do func() error) error {
+		say("%s", stage)
+		c, err := l.count(ctx, log, do)
+		rows = append(rows, compare(stage, c[user(realNode)], c[user(simulatedNode)], pods)...)
+		return err
+	}
+	if err := count("registration", 0, func() error { return nil }); err != nil {
+		return nil, err
+	}
+	if o.only == "" {
+		say("idle for %s", o.idle)
+		c, err := l.countFor(ctx, log, o.idle)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, compare("idle "+o.idle.String(), c[user(realNode)], c[user(simulatedNode)], 0)...)
+	}
+	for _, c := range cases() {
+		if !strings.HasPrefix(c.name, o.only) {
+			continue
+		}
+		err := count(c.name+", start", o.pods, func() error {
+			for _, node := range []string{realNode, simulatedNode} {
+				if err := l.create(ctx, c, node, o.pods); err != nil {
+					return err
+				}
+			}
+			return l.await(ctx, c, o.pods)
+		})
+		if err != nil {
+			return nil, err
+		}
+		if err := count(c.name+", end", o.pods, func() error { return l.remove(ctx) }); err != nil {
+			return nil, err
+		}
+	}
+	return rows, nil
+}
+
+func user(node string) string { return "system:node:" + node }
+
+func both() map[string]counts {
+	return map[string]counts{user(realNode): {}, user(simulatedNode): {}}
+}
+
+// count counts the requests that are made while something is done and until both nodes
+// are quiet.
+func (l *lab) count(ctx context.Context, log *reader, do func() error) (map[string]counts, error) {
+	c := both()
+	if err := do(); err != nil {
+		return c, err
+	}
+	deadline, last := time.Now().Add(longest), time.Now()
+	for time.Since(last) < quiet && time.Now().Before(deadline) {
+		added, err := log.read(c, false)
+		if err != nil {
+			return c, err
+		}
+		if added > 0 {
+			last = time.Now()
+		}
+		select {
+		case <-ctx.Done():
+			return c, context.Cause(ctx)
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+	return c, nil
+}
+
+// countFor counts the requests of a time, renewals of leases included.
+func (l *lab) countFor(ctx context.Context, log *reader, d time.Duration) (map[string]counts, error) {
+	if _, err := log.read(both(), false); err != nil {
+		return nil, err
+	}
+	select {
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	case <-time.After(d):
+	}
+	c := both()
+	_, err := log.read(c, true)
+	return c, err
+}

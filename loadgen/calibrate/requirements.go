@@ -1,0 +1,39 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+)
+
+// pluginDirs are where distributions put CNI's plugins.
+var pluginDirs = []string{"/usr/lib/cni", "/opt/cni/bin", "/usr/libexec/cni"}
+
+// lacks lists what a real node needs and this machine does not have, a line each, and
+// finds the directory of the CNI plugins.
+func lacks(kubelet string) (missing []string, plugins string) {
+	need := func(ok bool, format string, args ...any) {
+		if !ok {
+			missing = append(missing, fmt.Sprintf(format, args...))
+		}
+	}
+	need(os.Geteuid() == 0, "root: a kubelet mounts volumes and makes network namespaces (try sudo)")
+	for _, program := range []string{"containerd", "ctr", "runc"} {
+		_, err := exec.LookPath(program)
+		need(err == nil, "%s on PATH (Debian and Ubuntu: apt-get install containerd runc)", program)
+	}
+	for _, dir := range pluginDirs {
+		if _, err := os.Stat(filepath.Join(dir, "ptp")); err == nil {
+			plugins = dir
+			break
+		}
+	}
+	need(plugins != "", "CNI's plugin ptp in one of %v (Debian and Ubuntu: apt-get install containernetworking-plugins)", pluginDirs)
+	v2, v2err := os.Stat("/sys/fs/cgroup/cgroup.controllers")
+	v1, v1err := os.Stat("/sys/fs/cgroup/memory")
+	need(v2err == nil && v2 != nil || v1err == nil && v1 != nil, "cgroups: neither /sys/fs/cgroup/cgroup.controllers nor /sys/fs/cgroup/memory is there")
+	_, err := os.Stat(kubelet)
+	need(err == nil, "the kubelet %s (make calibrate-node builds it)", kubelet)
+	return missing, plugins
+}
