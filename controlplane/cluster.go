@@ -7,7 +7,10 @@ import (
 	"path/filepath"
 	"slices"
 
+	"k8s.io/client-go/tools/clientcmd"
+
 	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/controlplane/internal/mirror"
 	"github.com/stormglass/stormglass/controlplane/internal/observer"
 	"github.com/stormglass/stormglass/controlplane/internal/pki"
 	"github.com/stormglass/stormglass/controlplane/internal/topology"
@@ -51,6 +54,19 @@ func (p *Plane) describe(plan topology.Plan) control.Cluster {
 		c.Etcd.Endpoints = append(c.Etcd.Endpoints, etcd.Address)
 	}
 	return c
+}
+
+// mirror shows the components as pods of control-plane nodes.
+func (p *Plane) mirror() error {
+	admin, err := clientcmd.BuildConfigFromFlags("", p.layout.Kubeconfig(pki.Admin))
+	if err != nil {
+		return err
+	}
+	p.nodes, err = mirror.Start(mirror.Config{
+		Admin: admin, Keys: p.layout.PKI(), KubernetesVersion: KubernetesVersion, EtcdVersion: EtcdVersion,
+		Components: p.components.Snapshots, Events: p.events.After,
+	})
+	return err
 }
 
 func (p *Plane) publish() error {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
@@ -137,6 +138,8 @@ func proc(t *testing.T, pid int, file string) string {
 	return string(data)
 }
 
+const schedulerPod = "kube-scheduler-control-plane"
+
 func (b *broken) pause(t *testing.T) {
 	stopped := func() bool {
 		_, rest, _ := strings.Cut(proc(t, b.pid(t, "kube-scheduler-0"), "stat"), ") ")
@@ -144,12 +147,16 @@ func (b *broken) pause(t *testing.T) {
 	}
 	b.fault(t, "pause", "--component", "kube-scheduler-leader")
 	eventually(t, 5*time.Second, "the scheduler is stopped", stopped)
+	controlPlanePod(t, b.kube, schedulerPod, "is not Ready in a pause", func(p *corev1.Pod) bool {
+		return !podReady(p) && p.Status.ContainerStatuses[0].State.Running != nil
+	})
 	_, stderr, code := run(t, b.args("kill", "--component", "kube-scheduler-0")...)
 	if code != 4 || !strings.Contains(stderr, "is taken by fault 1, pause, until it is cleared") {
 		t.Errorf("a kill in a pause: exit %d\n%s", code, stderr)
 	}
 	b.fault(t, "clear", "1")
 	eventually(t, 5*time.Second, "the scheduler goes on", func() bool { return !stopped() })
+	controlPlanePod(t, b.kube, schedulerPod, "is Ready after a pause", podReady)
 }
 
 func (b *broken) descriptors(t *testing.T) {
@@ -240,12 +247,19 @@ func (b *broken) kill(t *testing.T) {
 	if alive(before) {
 		t.Error("the scheduler lives")
 	}
+	controlPlanePod(t, b.kube, schedulerPod, "is terminated", func(p *corev1.Pod) bool {
+		end := p.Status.ContainerStatuses[0].State.Terminated
+		return !podReady(p) && end != nil && end.ExitCode == 137
+	})
 	b.fault(t, "clear")
 	if now := b.pid(t, "kube-scheduler-0"); now == before || !alive(now) {
 		t.Errorf("the scheduler is process %d, and was %d", now, before)
 	}
 	eventually(t, 30*time.Second, "the scheduler is ready again", func() bool {
 		return strings.Contains(b.fault(t, "events"), "ready        kube-scheduler-0")
+	})
+	controlPlanePod(t, b.kube, schedulerPod, "is Ready after a restart", func(p *corev1.Pod) bool {
+		return podReady(p) && p.Status.ContainerStatuses[0].RestartCount == 1
 	})
 }
 

@@ -72,6 +72,8 @@ func (p *haPlane) roles(t *testing.T) {
 			t.Errorf("status does not say %q:\n%s", want, text)
 		}
 	}
+	controlPlanePod(t, p.kube, "etcd-control-plane-2", "is Ready", podReady)
+	controlPlanePod(t, p.kube, "kube-apiserver-control-plane-1", "is Ready", podReady)
 	members := ok(t, "etcdctl", "--dir", p.dir, "member", "list")
 	if strings.Count(members, "started") != 3 || !strings.Contains(members, "https://etcd-2.stormglass.invalid:2380") {
 		t.Errorf("members:\n%s", members)

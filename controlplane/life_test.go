@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stormglass/stormglass/controlplane"
@@ -81,6 +82,7 @@ func TestLife(t *testing.T) {
 			t.Error("what one plane was told, the other knows")
 		}
 	})
+	controlPlanePod(t, client(t, first, "admin"), "etcd-control-plane", "is Ready", podReady)
 	t.Run("kill -9 of the supervisor leaves no process", func(t *testing.T) {
 		if err := syscall.Kill(first.SupervisorPID, syscall.SIGKILL); err != nil {
 			t.Fatal(err)
@@ -104,6 +106,9 @@ func TestLife(t *testing.T) {
 		if second.Server == first.Server {
 			t.Error("it claims a port that another process has")
 		}
+		controlPlanePod(t, client(t, second, "admin"), "etcd-control-plane", "shows the new process", func(p *corev1.Pod) bool {
+			return podReady(p) && !p.Status.ContainerStatuses[0].State.Running.StartedAt.Time.Before(second.StartedAt.Truncate(time.Second))
+		})
 		// A leader that waits until the lease of a dead one expires takes over that Lease.
 		for _, kind := range []string{control.KindScheduler, control.KindControllerManager} {
 			lease, err := client(t, second, "admin").CoordinationV1().Leases(metav1.NamespaceSystem).Get(t.Context(), kind, metav1.GetOptions{})

@@ -27,6 +27,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/controlplane/internal/fault"
 	"github.com/stormglass/stormglass/controlplane/internal/leadership"
+	"github.com/stormglass/stormglass/controlplane/internal/mirror"
 	"github.com/stormglass/stormglass/controlplane/internal/readiness"
 	"github.com/stormglass/stormglass/controlplane/internal/restore"
 	"github.com/stormglass/stormglass/controlplane/internal/supervisor"
@@ -65,6 +66,7 @@ type Plane struct {
 	events     fault.Events
 	faults     *fault.Manager
 	components *supervisor.Supervisor
+	nodes      *mirror.Nodes // nil before the plane is ready
 	// closing ends when the plane begins to stop, lifetime when its last process was stopped.
 	closing, lifetime         context.Context
 	beginClosing, endLifetime context.CancelFunc
@@ -106,6 +108,7 @@ func Start(ctx context.Context, opts Options) (*Plane, error) {
 	err = p.start(ctx)
 	if err == nil {
 		p.progress("%-26s ready after %.1f s", "the control plane", time.Since(p.started).Seconds())
+		p.report(p.mirror())
 		p.messages.flush()
 		return p, nil
 	}
@@ -218,7 +221,7 @@ func (p *Plane) Run(ctx context.Context, now <-chan struct{}) error {
 // Stop stops a plane for the reason cause. Once now is closed, what still runs is
 // killed. Its order:
 //
-//  0. faults are undone;
+//  0. the nodes of the components end, and faults are undone;
 //  1. scheduler and controller manager, so that nothing new is decided;
 //  2. API servers, so that nothing new is written;
 //  3. etcd;
@@ -234,6 +237,9 @@ func (p *Plane) Stop(cause error, now <-chan struct{}) {
 	p.setState(control.Stopping, cause.Error())
 	p.events.Append(control.Event{Kind: control.EventStopping, Detail: cause.Error()})
 	p.progress("stopping: %s", cause)
+	if p.nodes != nil {
+		p.nodes.Stop()
+	}
 	p.undoFaults(now)
 	p.components.StopAll(now)
 	p.endLifetime()

@@ -97,6 +97,15 @@ func (d Dir) Ensure(now time.Time, serviceIP net.IP) error {
 	return nil
 }
 
+// Issue makes a certificate of an authority, in memory alone.
+func (d Dir) Issue(authority string, leaf Leaf, now time.Time) (cert, key []byte, err error) {
+	a, err := readAuthority(d.Cert(authority), d.Key(authority))
+	if err != nil {
+		return nil, nil, err
+	}
+	return a.Issue(leaf, now)
+}
+
 type identity struct {
 	name, authority string
 	leaf            Leaf

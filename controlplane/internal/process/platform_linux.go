@@ -104,6 +104,19 @@ func ReadUsage(pid int) (u Usage) {
 	return u
 }
 
+// Paused reports whether a process is stopped by a signal.
+func Paused(pid int) bool {
+	p, err := procfs.NewProc(pid)
+	if err != nil {
+		return false
+	}
+	stat, err := p.Stat()
+	return err == nil && stat.State == "T"
+}
+
+// TotalMemory returns the machine's memory, in bytes.
+func TotalMemory() uint64 { return field("/proc/meminfo", "MemTotal:") << 10 }
+
 // Reserve keeps the kernel from assigning a loopback port, above all to outgoing
 // connections, while the component that listens on it does not run. A process can
 // still listen on it by number, as the component does: both have

@@ -19,6 +19,8 @@ type Usage struct {
 func AvailableMemory() uint64 { return 0 }
 func OOMKills() uint64        { return 0 }
 func ReadUsage(int) Usage     { return Usage{} }
+func Paused(int) bool         { return false }
+func TotalMemory() uint64     { return 0 }
 
 // Reserve does nothing: elsewhere two sockets cannot share a port in this way.
 func Reserve(int) (*os.File, error) { return nil, nil }

@@ -26,6 +26,7 @@ type component struct {
 	// Supervisor.mu, which guards what follows.
 	change sync.Mutex
 	*instance
+	last     *instance // before the last restart; nil without one
 	restarts int
 	crashes  int       // ends in a row under a fault
 	revived  time.Time // when it was last restarted after such an end
@@ -101,6 +102,35 @@ func (s *Supervisor) Components() (all []control.Component) {
 			Name: c.process.Name, Kind: c.process.Kind, PID: c.child.PID, Started: c.child.Started,
 			Args: c.flags, Log: s.plane.Layout.Log(c.process.Name), Scrape: c.process.Scrape, ReadyAfter: c.readyAfter,
 		})
+	}
+	return all
+}
+
+// Snapshot describes a component's process, and the one before it, at one moment.
+type Snapshot struct {
+	Name, Kind string
+	// Args are the flags with which it was started, Log is the file of its output.
+	Args     []string
+	Log      string
+	Ready    bool
+	Restarts int
+	Child    *process.Child
+	Last     *process.Child // nil before a restart
+}
+
+// Snapshots describes all components without reading anything.
+func (s *Supervisor) Snapshots() (all []Snapshot) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.components {
+		snapshot := Snapshot{
+			Name: c.process.Name, Kind: c.process.Kind, Args: c.flags, Log: s.plane.Layout.Log(c.process.Name),
+			Ready: c.ready && !c.child.Ended(), Restarts: c.restarts, Child: c.child,
+		}
+		if c.last != nil {
+			snapshot.Last = c.last.child
+		}
+		all = append(all, snapshot)
 	}
 	return all
 }

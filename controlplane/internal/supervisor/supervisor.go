@@ -175,7 +175,7 @@ func (s *Supervisor) startAgain(c *component, flags control.Flags) error {
 
 func (s *Supervisor) replace(c *component, i *instance) {
 	s.mu.Lock()
-	c.instance, c.restarts = i, c.restarts+1
+	c.last, c.instance, c.restarts = c.instance, i, c.restarts+1
 	s.mu.Unlock()
 	s.plane.Progress("%-26s started again, pid %d", c.process.Name, i.child.PID)
 	s.plane.Events.Append(control.Event{Time: i.child.Started, Kind: control.EventStart, Component: c.process.Name, Detail: fmt.Sprintf("pid %d", i.child.PID)})

@@ -42,7 +42,7 @@ func TestLists(t *testing.T) {
 		"label":          {func(o *scenario.Operation) { o.LabelSelector = "none in (a, b),!c" }, 1, 0, "ConfigMapList"},
 		"field":          {func(o *scenario.Operation) { o.FieldSelector = "metadata.name=found" }, 1, 1, "ConfigMapList"},
 		"cluster":        {func(o *scenario.Operation) { o.Scope = "cluster" }, 1, -objects, "ConfigMapList"},
-		"of others":      {func(o *scenario.Operation) { o.Resource, o.Scope = "nodes", "cluster" }, 1, 0, "NodeList"},
+		"of others":      {func(o *scenario.Operation) { o.Resource, o.Scope = "persistentvolumes", "cluster" }, 1, 0, "PersistentVolumeList"},
 		"of the cluster": {func(o *scenario.Operation) { o.Resource = "namespaces" }, 1, -4, "NamespaceList"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	k8slabels "k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
@@ -102,7 +103,8 @@ func rollout(t *testing.T, ctx context.Context, config *rest.Config, nodes node.
 			t.Errorf("%d times %s", n, what)
 		}
 	}
-	must(t, client.CoreV1().Nodes().DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}))
+	ours := metav1.ListOptions{LabelSelector: k8slabels.FormatLabels(nodes.Labels)}
+	must(t, client.CoreV1().Nodes().DeleteCollection(ctx, metav1.DeleteOptions{}, ours))
 	requests, err := client.CertificatesV1().CertificateSigningRequests().List(ctx, metav1.ListOptions{})
 	must(t, err)
 	if len(requests.Items) != 0 {

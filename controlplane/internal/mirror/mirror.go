@@ -1,0 +1,99 @@
+// Package mirror shows a plane's components as kubeadm's static pods: it registers
+// control-plane nodes and keeps a mirror pod for each component on them, as their
+// kubelets would.
+//
+// Each node costs the API server 9 requests a minute: 6 renewals of its Lease, 3 cached
+// lists of its pods (instead of a watch), and a report of its status every 5 minutes. A
+// pod's status costs a request whenever its process starts, serves, ends or is paused.
+// A request that fails is made again after 10 s; nothing waits for it.
+package mirror
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/controlplane/internal/pki"
+	"github.com/stormglass/stormglass/controlplane/internal/supervisor"
+)
+
+// Config describes the plane. Every field must be set.
+type Config struct {
+	// Admin may register control-plane nodes, which kubelets may not label so.
+	Admin *rest.Config
+	Keys  pki.Dir
+	// KubernetesVersion and EtcdVersion are as in control.Cluster.
+	KubernetesVersion, EtcdVersion string
+	// Components describes all components now.
+	Components func() []supervisor.Snapshot
+	// Events waits for events of the plane after one, and returns none when it has ended.
+	Events func(ctx context.Context, after int64) ([]control.Event, error)
+}
+
+// Nodes are the control-plane nodes of one plane. Stop them.
+type Nodes struct {
+	stop    context.CancelFunc
+	running sync.WaitGroup
+}
+
+// Start registers nodes in the background, one for each replica of the component that
+// has most, and keeps them until Stop.
+func Start(cfg Config) (*Nodes, error) {
+	count := 0
+	for _, c := range cfg.Components() {
+		count = max(count, index(c.Name)+1)
+	}
+	admin, err := kubernetes.NewForConfig(cfg.Admin)
+	if err != nil {
+		return nil, err
+	}
+	var all []*node
+	for i := range count {
+		n, err := newNode(cfg, i, admin)
+		if err != nil {
+			return nil, fmt.Errorf("node %s: %w", nodeName(i), err)
+		}
+		all = append(all, n)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	nodes := &Nodes{stop: cancel}
+	for _, n := range all {
+		nodes.running.Go(func() { n.run(ctx) })
+	}
+	nodes.running.Go(func() { follow(ctx, cfg, all) })
+	return nodes, nil
+}
+
+// Stop returns when no request is under way. The Nodes and pods stay, as those of a
+// machine that is switched off.
+func (n *Nodes) Stop() {
+	n.stop()
+	n.running.Wait()
+}
+
+// follow has the nodes look at their components after each event.
+func follow(ctx context.Context, cfg Config, nodes []*node) {
+	for after := int64(0); ; {
+		events, err := cfg.Events(ctx, after)
+		if err != nil || len(events) == 0 {
+			return
+		}
+		after = events[len(events)-1].Seq
+		for _, n := range nodes {
+			select {
+			case n.changed <- struct{}{}:
+			default: // it has not looked since the last
+			}
+		}
+	}
+}
+
+// components are those of one node, by the number of the replica.
+func (cfg *Config) components(node int) []supervisor.Snapshot {
+	return slices.DeleteFunc(cfg.Components(), func(c supervisor.Snapshot) bool { return index(c.Name) != node })
+}
