@@ -1,0 +1,210 @@
+// Package kubeletapi serves the API of kubelets (port 10250), of many nodes behind one listener: who asks is
+// authenticated and authorized by the API server, and which node is asked is told by the address of the connection.
+// Nothing is executed: a command and a port send back what they are sent.
+package kubeletapi
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/netip"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	stats "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
+)
+
+// Port is a kubelet's.
+const Port = 10250
+
+// Node answers for one node.
+type Node interface {
+	Name() string
+	// Reachable is false while what connects to it hangs.
+	Reachable() bool
+	// Pods of the node, with their statuses.
+	Pods() []*corev1.Pod
+	// Summary is the use of the node and its pods now.
+	Summary(now time.Time) *stats.Summary
+	// Log copies a container's log to w until it ends, or with Follow until ctx does.
+	Log(ctx context.Context, pod *corev1.Pod, container string, o *corev1.PodLogOptions, w io.Writer) error
+}
+
+// Config of a Server.
+type Config struct {
+	// Node finds the node of a connection by the address that it came to; nil: there is none, or it is down.
+	Node func(netip.AddrPort) Node
+	// Client reviews tokens and access.
+	Client *rest.Config
+	// ClientCA signs clients' certificates, as PEM.
+	ClientCA []byte
+	// Certificate to serve with.
+	Certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
+}
+
+// Server serves the API.
+type Server struct {
+	node   func(netip.AddrPort) Node
+	access *access
+	http   *http.Server
+}
+
+// New makes a Server. It asks the API server nothing until it is asked itself.
+func New(c Config) (*Server, error) {
+	a, err := newAccess(c.Client, c.ClientCA)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{node: c.Node, access: a}
+	s.http = &http.Server{
+		Handler: s.routes(),
+		// A stream is upgraded from HTTP/1.1 only; a kubelet offers both.
+		TLSConfig:         &tls.Config{GetCertificate: c.Certificate, ClientAuth: tls.RequestClientCert, MinVersion: tls.VersionTLS12},
+		ReadHeaderTimeout: 30 * time.Second,
+		ErrorLog:          log.New(io.Discard, "", 0), // clients that give up
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+			return context.WithValue(ctx, nodeKey{}, s.nodeOf(c))
+		},
+	}
+	return s, nil
+}
+
+// Serve answers on a listener until Close.
+func (s *Server) Serve(l net.Listener) error {
+	err := s.http.ServeTLS(&gate{Listener: l, node: s.nodeOf}, "", "")
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
+}
+
+// Close ends all connections.
+func (s *Server) Close() error { return s.http.Close() }
+
+type nodeKey struct{}
+
+func (s *Server) nodeOf(c net.Conn) Node {
+	at, err := netip.ParseAddrPort(c.LocalAddr().String())
+	if err != nil {
+		return nil
+	}
+	return s.node(at)
+}
+
+// gate resets connections to nodes that are down, and leaves those to nodes that are not reached without an answer.
+type gate struct {
+	net.Listener
+	node func(net.Conn) Node
+}
+
+func (g *gate) Accept() (net.Conn, error) {
+	for {
+		c, err := g.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		switch n := g.node(c); {
+		case n == nil:
+			if tcp, ok := c.(*net.TCPConn); ok {
+				_ = tcp.SetLinger(0) // a reset
+			}
+			c.Close()
+		case !n.Reachable():
+			go func() { // its client gives up
+				_, _ = io.Copy(io.Discard, c)
+				c.Close()
+			}()
+		default:
+			return c, nil
+		}
+	}
+}
+
+type handler func(w http.ResponseWriter, r *http.Request, n Node)
+
+func (s *Server) routes() http.Handler {
+	mux := http.NewServeMux()
+	handle := func(pattern string, h handler) {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			n := r.Context().Value(nodeKey{}).(Node)
+			if s.access.allowed(w, r, n.Name()) {
+				h(w, r, n)
+			}
+		})
+	}
+	ok := func(w http.ResponseWriter, _ *http.Request, _ Node) { fmt.Fprint(w, "ok") }
+	for _, path := range []string{"/healthz", "/healthz/ping", "/healthz/log", "/healthz/syncloop"} {
+		handle("GET "+path, ok)
+	}
+	pods := func(w http.ResponseWriter, _ *http.Request, n Node) { writeJSON(w, podList(n)) }
+	handle("GET /pods", pods)
+	handle("GET /runningpods/", pods)
+	handle("GET /stats/summary", func(w http.ResponseWriter, _ *http.Request, n Node) { writeJSON(w, n.Summary(time.Now())) })
+	handle("GET /configz", func(w http.ResponseWriter, _ *http.Request, _ Node) {
+		writeJSON(w, map[string]any{"kubeletconfig": map[string]any{"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration"}})
+	})
+	handle("GET /metrics", serveMetrics)
+	handle("GET /metrics/resource", serveResources)
+	handle("GET /metrics/probes", func(http.ResponseWriter, *http.Request, Node) {})
+	handle("GET /metrics/cadvisor", serveResources)
+	handle("GET /containerLogs/{namespace}/{pod}/{container}", serveLog)
+	for _, path := range []string{"/{namespace}/{pod}/{container}", "/{namespace}/{pod}/{uid}/{container}"} {
+		handle("/exec"+path, serveExec)
+		handle("/attach"+path, serveAttach)
+	}
+	for _, path := range []string{"/{namespace}/{pod}", "/{namespace}/{pod}/{uid}"} {
+		handle("/portForward"+path, servePortForward)
+	}
+	handle("/", func(w http.ResponseWriter, r *http.Request, _ Node) { http.NotFound(w, r) })
+	return mux
+}
+
+func podList(n Node) *corev1.PodList {
+	list := &corev1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}}
+	for _, p := range n.Pods() {
+		list.Items = append(list.Items, *p)
+	}
+	return list
+}
+
+func writeJSON(w http.ResponseWriter, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(v) // its client has gone
+}
+
+// find returns the pod and container that a request names, or answers that there is none. A request to a port
+// names no container.
+func find(w http.ResponseWriter, r *http.Request, n Node) (pod *corev1.Pod, container string, found bool) {
+	name, container := r.PathValue("pod"), r.PathValue("container")
+	for _, p := range n.Pods() {
+		if p.Namespace != r.PathValue("namespace") || p.Name != name || r.PathValue("uid") != "" && string(p.UID) != r.PathValue("uid") {
+			continue
+		}
+		if container == "" || has(p, container) {
+			return p, container, true
+		}
+		http.Error(w, fmt.Sprintf("container %q not found in pod %q", container, name), http.StatusNotFound)
+		return nil, "", false
+	}
+	http.Error(w, fmt.Sprintf("pod %q does not exist", name), http.StatusNotFound)
+	return nil, "", false
+}
+
+func has(p *corev1.Pod, container string) bool {
+	for _, all := range [][]corev1.Container{p.Spec.Containers, p.Spec.InitContainers} {
+		for i := range all {
+			if all[i].Name == container {
+				return true
+			}
+		}
+	}
+	return false
+}

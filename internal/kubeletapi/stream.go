@@ -1,0 +1,113 @@
+package kubeletapi
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/cri-streaming/pkg/streaming/portforward"
+	"k8s.io/cri-streaming/pkg/streaming/remotecommand"
+)
+
+// A kubelet's defaults (pkg/kubelet/kubelet.go, k8s.io/cri-streaming).
+const (
+	streamIdle     = 4 * time.Hour
+	streamCreation = 30 * time.Second
+)
+
+func serveExec(w http.ResponseWriter, r *http.Request, n Node) {
+	pod, container, found := find(w, r, n)
+	if !found {
+		return
+	}
+	options, err := remotecommand.NewOptions(r)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	remotecommand.ServeExec(w, r, echo{}, pod.Name, string(pod.UID), container, r.URL.Query()["command"], options,
+		streamIdle, streamCreation, remotecommand.SupportedStreamingProtocols)
+}
+
+func serveAttach(w http.ResponseWriter, r *http.Request, n Node) {
+	pod, container, found := find(w, r, n)
+	if !found {
+		return
+	}
+	options, err := remotecommand.NewOptions(r)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	remotecommand.ServeAttach(w, r, output{n, pod}, pod.Name, string(pod.UID), container, options,
+		streamIdle, streamCreation, remotecommand.SupportedStreamingProtocols)
+}
+
+func servePortForward(w http.ResponseWriter, r *http.Request, n Node) {
+	pod, _, found := find(w, r, n)
+	if !found {
+		return
+	}
+	options, err := portforward.NewV4Options(r)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	portforward.ServePortForward(w, r, echo{}, pod.Name, string(pod.UID), options, streamIdle, streamCreation, portforward.SupportedProtocols)
+}
+
+// echo sends back a command and its input, and what comes to a port.
+type echo struct{}
+
+func (echo) ExecInContainer(_ context.Context, _, _, _ string, cmd []string, in io.Reader, out, _ io.WriteCloser, tty bool, _ <-chan remotecommand.TerminalSize, _ time.Duration) error {
+	if out == nil {
+		out = nowhere{}
+	}
+	end := "\n"
+	if tty {
+		end = "\r\n"
+	}
+	if _, err := io.WriteString(out, strings.Join(cmd, " ")+end); err != nil || in == nil {
+		return err
+	}
+	_, err := io.Copy(out, in)
+	return err
+}
+
+func (echo) PortForward(_ context.Context, _, _ string, _ int32, stream io.ReadWriteCloser) error {
+	_, err := io.Copy(stream, stream)
+	return err
+}
+
+type nowhere struct{}
+
+func (nowhere) Write(p []byte) (int, error) { return len(p), nil }
+func (nowhere) Close() error                { return nil }
+
+// output attaches to what a container writes from now on.
+type output struct {
+	node Node
+	pod  *corev1.Pod
+}
+
+func (o output) AttachContainer(ctx context.Context, _, _, container string, in io.Reader, out, _ io.WriteCloser, _ bool, _ <-chan remotecommand.TerminalSize) error {
+	if out == nil {
+		out = nowhere{}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if in != nil { // its end ends the session
+		go func() {
+			defer cancel()
+			_, _ = io.Copy(out, in)
+		}()
+	}
+	err := o.node.Log(ctx, o.pod, container, &corev1.PodLogOptions{Follow: true, TailLines: new(int64)}, out)
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
