@@ -7,7 +7,7 @@ BIN := $(CURDIR)/bin
 LDFLAGS := $(shell cat tools/ldflags)
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 
-.PHONY: help build loadgen controlplane demo test lint unit tools browser fuzz bench storms incidents panels clean
+.PHONY: help build loadgen controlplane demo test lint unit tools browser kubelet calibrate-node fuzz bench storms incidents panels clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -71,6 +71,19 @@ browser: ## Find a Chromium, Chrome or Edge for the page tests ($STORMGLASS_BROW
 	  sudo=; [ "$$(id -u)" = 0 ] || sudo=sudo; \
 	  $$sudo apt-get update -qq && $$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium >/dev/null; \
 	else echo "no browser: the page tests need a Chromium, Chrome or Edge on PATH, or named by STORMGLASS_BROWSER"; exit 1; fi
+
+kubelet: ## Build bin/kubelet and bin/kube-proxy, real ones, for calibrate-node (minutes, once)
+	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w $(LDFLAGS)' -o $(BIN)/ k8s.io/kubernetes/cmd/kubelet k8s.io/kubernetes/cmd/kube-proxy
+
+calibrate-node: ## Compare simulated nodes with a real kubelet, request by request (needs root, containerd, runc, iptables; ARGS=--help)
+	go build -o $(BIN)/calibrate ./loadgen/calibrate
+	@if ! $(BIN)/calibrate --check 2>/dev/null && command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ]; then \
+	  echo "no container runtime: installing containerd, runc, containernetworking-plugins and iptables by apt-get"; \
+	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq containerd runc containernetworking-plugins iptables >/dev/null; \
+	fi
+	$(BIN)/calibrate --check
+	$(MAKE) controlplane kubelet
+	$(BIN)/calibrate --kubelet $(BIN)/kubelet --kube-proxy $(BIN)/kube-proxy --controlplane $(BIN)/controlplane $(ARGS)
 
 FUZZ = scenario:FuzzParse $(addprefix internal/, \
   apiclient/h2conn:FuzzFrames apiclient/h2conn:FuzzFields apiclient/jsonscan:FuzzScanner apiclient/protobuf:FuzzEvent \

@@ -40,9 +40,14 @@ func openLog(path string) (*reader, error) {
 	return &reader{file: file, text: bufio.NewReader(file)}, nil
 }
 
-// read adds the requests since the last call to those of each node. What every minute
-// has, renewals and unchanged reports of the node, is left out but of an idle minute.
-func (r *reader) read(into map[string]counts, steady bool) (added int, err error) {
+// What a node sends whether or not anything happens: renewals of its Lease, and reports of its status.
+const (
+	renewal = "update leases"
+	report  = "patch nodes/status"
+)
+
+// read adds the requests since the last call to those of each node, but for some.
+func (r *reader) read(into map[string]counts, but ...string) (added int, err error) {
 	for {
 		line, err := r.text.ReadBytes('\n')
 		r.rest = append(r.rest, line...)
@@ -57,30 +62,30 @@ func (r *reader) read(into map[string]counts, steady bool) (added int, err error
 			return added, fmt.Errorf("the audit log: %w", err)
 		}
 		r.rest = r.rest[:0]
-		of, ok := into[e.User.Username]
-		key, isSteady := keyOf(&e)
-		if ok && key != "" && (steady || !isSteady) {
+		of, ok := into[sender(e.User.Username, e.UserAgent)]
+		if key := keyOf(&e); ok && key != "" && !slices.Contains(but, key) {
 			of[key]++
 			added++
 		}
 	}
 }
 
-func keyOf(e *auditv1.Event) (key string, steady bool) {
+// keyOf is a request's verb and resource, or "" of one that does not count.
+func keyOf(e *auditv1.Event) string {
 	if (e.Verb == "watch") != (e.Stage == auditv1.StageResponseStarted) {
-		return "", false // a watch counts when it opens, all others when they end
+		return "" // a watch counts when it opens, all others when they end
 	}
 	if e.ObjectRef == nil {
-		return e.Verb + " " + e.RequestURI, false
+		return e.Verb + " " + e.RequestURI
 	}
 	if e.ObjectRef.Resource == "events" && e.Verb == "create" && ofMachine(e) {
-		return "", false
+		return ""
 	}
 	resource := e.ObjectRef.Resource
 	if e.ObjectRef.Subresource != "" {
 		resource += "/" + e.ObjectRef.Subresource
 	}
-	return e.Verb + " " + resource, e.Verb == "update" && resource == "leases"
+	return e.Verb + " " + resource
 }
 
 // ofMachine reports whether an Event is about this machine and not about what a kubelet does: that its cgroups

@@ -62,13 +62,14 @@ func (l *lab) file(name, text string) (string, error) {
 	return path, os.WriteFile(path, []byte(text), 0o600)
 }
 
-// auditPolicy logs the requests of nodes.
+// auditPolicy logs the requests of nodes and their kube-proxies.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
 rules:
 - {level: Request, userGroups: [system:nodes], resources: [{resources: [events]}]}
 - {level: %s, userGroups: [system:nodes]}
+- {level: Metadata, users: [` + proxyUser + `]}
 - {level: None}
 `
 
@@ -285,6 +286,7 @@ func (l *lab) startFleet(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	s.Nodes.KubeProxy = true
 	l.fleet, err = node.New(node.Config{Spec: s.Nodes, Identities: l.identities, NamePrefix: strings.TrimSuffix(simulatedNode, "0"), Seed: 1})
 	if err != nil {
 		return err

@@ -32,29 +32,40 @@ func main() {
 }
 
 type options struct {
-	kubelet, controlplane, only, bodies string
-	pods                                int
-	idle                                time.Duration
-	json, keep                          bool
+	kubelet, kubeProxy, controlplane, only string
+	pods                                   int
+	idle                                   time.Duration
+	json, keep, check                      bool
 }
 
 func run(args []string) int {
 	var o options
 	flags := flag.NewFlagSet("calibrate", flag.ContinueOnError)
 	flags.StringVar(&o.kubelet, "kubelet", "bin/kubelet", "the kubelet `program`")
+	flags.StringVar(&o.kubeProxy, "kube-proxy", "bin/kube-proxy", "the kube-proxy `program`")
 	flags.StringVar(&o.controlplane, "controlplane", "bin/controlplane", "the controlplane `program`")
-	flags.IntVar(&o.pods, "pods", 10, "pods of each kind on each node")
+	flags.IntVar(&o.pods, "pods", 25, "pods of each kind on each node")
 	flags.DurationVar(&o.idle, "idle", time.Minute, "`time` for which both nodes are watched idle")
 	flags.StringVar(&o.only, "only", "", "compare the kinds of pods whose names begin `so`, and no idle time")
 	flags.BoolVar(&o.json, "json", false, "print the rows as JSON")
 	flags.BoolVar(&o.keep, "keep", false, "keep the directory, with logs and the audit log with bodies")
+	flags.BoolVar(&o.check, "check", false, "only say what this machine lacks")
 	if err := flags.Parse(args); err != nil {
 		return exitcode.Usage
 	}
-	missing, plugins := lacks(o.kubelet)
+	missing, plugins := lacks()
 	if len(missing) > 0 {
 		fmt.Fprintf(os.Stderr, "calibrate: this machine lacks\n  %s\n", strings.Join(missing, "\n  "))
 		return exitcode.Environment
+	}
+	if o.check {
+		return exitcode.Pass
+	}
+	for _, program := range []string{o.kubelet, o.kubeProxy, o.controlplane} {
+		if _, err := os.Stat(program); err != nil {
+			fmt.Fprintf(os.Stderr, "calibrate: %v (make calibrate-node builds it)\n", err)
+			return exitcode.Usage
+		}
 	}
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer cancel()
@@ -114,6 +125,9 @@ func calibrate(ctx context.Context, o options, plugins string) (rows []row, err 
 	if err := l.startKubelet(ctx, o.kubelet, socket); err != nil {
 		return nil, err
 	}
+	if err := l.startProxy(ctx, o.kubeProxy); err != nil {
+		return nil, err
+	}
 	if err := l.startFleet(ctx); err != nil {
 		return nil, err
 	}
@@ -123,13 +137,14 @@ func calibrate(ctx context.Context, o options, plugins string) (rows []row, err 
 	if err := l.references(ctx); err != nil {
 		return nil, err
 	}
-	count := func(stage string, pods int, do func() error) error {
+	count := func(stage string, pods int, do func() error, but ...string) error {
 		say("%s", stage)
-		c, err := l.count(ctx, log, do)
+		c, err := l.count(ctx, log, do, but)
 		rows = append(rows, compare(stage, c[user(realNode)], c[user(simulatedNode)], pods)...)
+		rows = append(rows, compareProxies(stage, c)...)
 		return err
 	}
-	if err := count("registration", 0, func() error { return nil }); err != nil {
+	if err := count("registration", 0, func() error { return nil }, renewal); err != nil {
 		return nil, err
 	}
 	if o.only == "" {
@@ -138,7 +153,9 @@ func calibrate(ctx context.Context, o options, plugins string) (rows []row, err 
 		if err != nil {
 			return nil, err
 		}
-		rows = append(rows, compare("idle "+o.idle.String(), c[user(realNode)], c[user(simulatedNode)], 0)...)
+		stage := "idle " + o.idle.String()
+		rows = append(rows, compare(stage, c[user(realNode)], c[user(simulatedNode)], 0)...)
+		rows = append(rows, compareProxies(stage, c)...)
 	}
 	for _, c := range cases() {
 		if !strings.HasPrefix(c.name, o.only) {
@@ -151,11 +168,11 @@ func calibrate(ctx context.Context, o options, plugins string) (rows []row, err 
 				}
 			}
 			return l.await(ctx, c, o.pods)
-		})
+		}, renewal, report)
 		if err != nil {
 			return nil, err
 		}
-		if err := count(c.name+", end", o.pods, func() error { return l.remove(ctx) }); err != nil {
+		if err := count(c.name+", end", o.pods, func() error { return l.remove(ctx) }, renewal, report); err != nil {
 			return nil, err
 		}
 	}
@@ -165,19 +182,28 @@ func calibrate(ctx context.Context, o options, plugins string) (rows []row, err 
 func user(node string) string { return "system:node:" + node }
 
 func both() map[string]counts {
-	return map[string]counts{user(realNode): {}, user(simulatedNode): {}}
+	return map[string]counts{user(realNode): {}, user(simulatedNode): {}, proxyOf(realNode): {}, proxyOf(simulatedNode): {}}
+}
+
+// compareProxies has no row where neither kube-proxy made a request.
+func compareProxies(stage string, c map[string]counts) []row {
+	real, simulated := c[proxyOf(realNode)], c[proxyOf(simulatedNode)]
+	if real.total()+simulated.total() == 0 {
+		return nil
+	}
+	return compare(stage+", kube-proxy", real, simulated, 0)
 }
 
 // count counts the requests that are made while something is done and until both nodes
 // are quiet.
-func (l *lab) count(ctx context.Context, log *reader, do func() error) (map[string]counts, error) {
+func (l *lab) count(ctx context.Context, log *reader, do func() error, but []string) (map[string]counts, error) {
 	c := both()
 	if err := do(); err != nil {
 		return c, err
 	}
 	deadline, last := time.Now().Add(longest), time.Now()
 	for time.Since(last) < quiet && time.Now().Before(deadline) {
-		added, err := log.read(c, false)
+		added, err := log.read(c, but...)
 		if err != nil {
 			return c, err
 		}
@@ -193,9 +219,9 @@ func (l *lab) count(ctx context.Context, log *reader, do func() error) (map[stri
 	return c, nil
 }
 
-// countFor counts the requests of a time, renewals of leases included.
+// countFor counts the requests of a time.
 func (l *lab) countFor(ctx context.Context, log *reader, d time.Duration) (map[string]counts, error) {
-	if _, err := log.read(both(), false); err != nil {
+	if _, err := log.read(both()); err != nil {
 		return nil, err
 	}
 	select {
@@ -204,6 +230,6 @@ func (l *lab) countFor(ctx context.Context, log *reader, d time.Duration) (map[s
 	case <-time.After(d):
 	}
 	c := both()
-	_, err := log.read(c, true)
+	_, err := log.read(c)
 	return c, err
 }

@@ -12,16 +12,16 @@ var pluginDirs = []string{"/usr/lib/cni", "/opt/cni/bin", "/usr/libexec/cni"}
 
 // lacks lists what a real node needs and this machine does not have, a line each, and
 // finds the directory of the CNI plugins.
-func lacks(kubelet string) (missing []string, plugins string) {
+func lacks() (missing []string, plugins string) {
 	need := func(ok bool, format string, args ...any) {
 		if !ok {
 			missing = append(missing, fmt.Sprintf(format, args...))
 		}
 	}
 	need(os.Geteuid() == 0, "root: a kubelet mounts volumes and makes network namespaces (try sudo)")
-	for _, program := range []string{"containerd", "ctr", "runc"} {
+	for _, program := range []string{"containerd", "ctr", "runc", "iptables"} {
 		_, err := exec.LookPath(program)
-		need(err == nil, "%s on PATH (Debian and Ubuntu: apt-get install containerd runc)", program)
+		need(err == nil, "%s on PATH (Debian and Ubuntu: apt-get install containerd runc iptables)", program)
 	}
 	for _, dir := range pluginDirs {
 		if _, err := os.Stat(filepath.Join(dir, "ptp")); err == nil {
@@ -33,7 +33,5 @@ func lacks(kubelet string) (missing []string, plugins string) {
 	v2, v2err := os.Stat("/sys/fs/cgroup/cgroup.controllers")
 	v1, v1err := os.Stat("/sys/fs/cgroup/memory")
 	need(v2err == nil && v2 != nil || v1err == nil && v1 != nil, "cgroups: neither /sys/fs/cgroup/cgroup.controllers nor /sys/fs/cgroup/memory is there")
-	_, err := os.Stat(kubelet)
-	need(err == nil, "the kubelet %s (make calibrate-node builds it)", kubelet)
 	return missing, plugins
 }
