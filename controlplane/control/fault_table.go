@@ -17,10 +17,11 @@ const (
 	FaultQuota          = "etcdQuota"
 	FaultRestore        = "etcdRestore"
 
-	NodeFailure  = "nodeFailure"
-	NodeShutdown = "nodeShutdown"
-	NodeRecovery = "nodeRecovery"
-	SlowKubelet  = "slowKubelet"
+	NodeFailure        = "nodeFailure"
+	NodeShutdown       = "nodeShutdown"
+	NodeRecovery       = "nodeRecovery"
+	SlowKubelet        = "slowKubelet"
+	KubeletUnreachable = "kubeletUnreachable"
 )
 
 // FaultTable describes each kind of fault: those of a plane, then those of simulated nodes.
@@ -192,6 +193,11 @@ gone. controlplane etcd restore does the same with a snapshot of yours.`,
 		{
 			Name: SlowKubelet, Short: "Make all that a fraction of the nodes writes late by the delay, heartbeats among it",
 			Takes: []string{"fraction", "delay"}, Needs: []string{"fraction", "delay"},
+			OfNodes: true,
+		},
+		{
+			Name: KubeletUnreachable, Short: "Keep the API server from a fraction of the kubelets: logs, exec and the like hang, heartbeats go on",
+			Takes: []string{"fraction"}, Needs: []string{"fraction"},
 			OfNodes: true,
 		},
 	}

@@ -80,7 +80,7 @@ func (c *forecast) applyFaults(path string, p *Phase) {
 		}
 		if f.kind().Recovers {
 			if !c.nodesFaulty {
-				c.v.fail(at, "put it after a nodeFailure, nodeShutdown or slowKubelet", "no node has failed by then")
+				c.v.fail(at, "put it after a nodeFailure, nodeShutdown, slowKubelet or kubeletUnreachable", "no node has failed by then")
 			}
 			c.recover(c.elapsed + f.After.D())
 			continue

@@ -199,6 +199,7 @@ func (c *cleaner) nodeEvents(ctx context.Context) error {
 	if len(items) == 0 {
 		return nil
 	}
+	c.say(c.log, fmt.Sprintf("deleting %d Events of nodes", len(items)))
 	if err := client.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: c.owned.LabelSelector}); err != nil {
 		return fmt.Errorf("delete events: %w", err)
 	}

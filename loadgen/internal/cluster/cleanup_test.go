@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -56,13 +58,15 @@ func inhabited() *fake.Clientset {
 	daemon := pod("kube-system", "daemon-on-ours", "sg-1")
 	theirs := pod("kube-system", "daemon-on-theirs", "their-node")
 	daemon.Spec.NodeSelector, theirs.Spec.NodeSelector = nil, nil
-	return fake.NewClientset(
+	c := fake.NewClientset(
 		&corev1.Namespace{ObjectMeta: named("", "stormglass-r1", "r1")},
 		&corev1.Namespace{ObjectMeta: named("", "stormglass-r2", "r2")},
 		&corev1.Namespace{ObjectMeta: named("", "default", "")},
 		&corev1.Node{ObjectMeta: named("", "sg-1", "r1")},
 		&corev1.Node{ObjectMeta: named("", "sg-2", "r2")},
 		&corev1.Node{ObjectMeta: lookalike},
+		&corev1.Event{ObjectMeta: named("default", "event-of-sg-1", "r1")},
+		&corev1.Event{ObjectMeta: named("default", "event-of-theirs", "")},
 		pod("stormglass-r1", "stuck", "sg-1"), daemon, theirs,
 		lease("sg-1", "sg-1"), lease("their-node", "their-node"), csi("sg-1", "sg-1"), csi("their-node", "their-node"),
 		&certificatesv1.CertificateSigningRequest{ObjectMeta: named("", "csr-r1", "r1")},
@@ -72,6 +76,22 @@ func inhabited() *fake.Clientset {
 		&rbacv1.ClusterRoleBinding{ObjectMeta: named("", "stormglass-r1", "r1")},
 		&rbacv1.ClusterRoleBinding{ObjectMeta: named("", "cluster-admin", "")},
 	)
+	// The fake does nothing when it is told to delete a collection.
+	c.PrependReactor("delete-collection", "events", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		selector := a.(clienttesting.DeleteCollectionActionImpl).ListRestrictions.Labels
+		gvr := a.GetResource()
+		list, err := c.Tracker().List(gvr, gvr.GroupVersion().WithKind("Event"), a.GetNamespace())
+		if err != nil {
+			return true, nil, err
+		}
+		for _, e := range list.(*corev1.EventList).Items {
+			if selector.Matches(labels.Set(e.Labels)) {
+				err = errors.Join(err, c.Tracker().Delete(gvr, e.Namespace, e.Name))
+			}
+		}
+		return true, nil, err
+	})
+	return c
 }
 
 // objects lists what is there, as "resource name", sorted.
@@ -85,6 +105,7 @@ func objects(t *testing.T, c *fake.Clientset) []string {
 		{corev1.SchemeGroupVersion.WithResource("namespaces"), "Namespace"},
 		{corev1.SchemeGroupVersion.WithResource("nodes"), "Node"},
 		{corev1.SchemeGroupVersion.WithResource("pods"), "Pod"},
+		{corev1.SchemeGroupVersion.WithResource("events"), "Event"},
 		{coordinationv1.SchemeGroupVersion.WithResource("leases"), "Lease"},
 		{storagev1.SchemeGroupVersion.WithResource("csinodes"), "CSINode"},
 		{certificatesv1.SchemeGroupVersion.WithResource("certificatesigningrequests"), "CertificateSigningRequest"},
@@ -128,15 +149,15 @@ func TestCleanupRemovesOnlyTheNamedRun(t *testing.T) {
 			gone = append(gone, o)
 		}
 	}
-	want := "certificatesigningrequests csr-r1, clusterrolebindings stormglass-r1, clusterroles stormglass-r1, csinodes sg-1, leases sg-1, " +
+	want := "certificatesigningrequests csr-r1, clusterrolebindings stormglass-r1, clusterroles stormglass-r1, csinodes sg-1, events event-of-sg-1, leases sg-1, " +
 		"namespaces stormglass-r1, nodes sg-1, pods daemon-on-ours, pods stuck"
 	if got := strings.Join(gone, ", "); got != want {
 		t.Errorf("removed %s\n   want %s", got, want)
 	}
-	if got := removed.String(); got != "removed 1 namespace, 2 pods, 1 node, 1 lease, 1 CSINode, 1 certificate request, 2 RBAC objects" {
+	if got := removed.String(); got != "removed 1 namespace, 2 pods, 1 node, 1 lease, 1 CSINode, 1 event, 1 certificate request, 2 RBAC objects" {
 		t.Error(got)
 	}
-	if len(log) != 8 || log[0] != "deleting 1 namespace: stormglass-r1" {
+	if len(log) != 9 || log[0] != "deleting 1 namespace: stormglass-r1" {
 		t.Errorf("log:\n%s", strings.Join(log, "\n"))
 	}
 	again, err := attempt(t.Context(), c, "r1", func(string) {})

@@ -23,19 +23,24 @@
 //	10 s of a change
 //	POST serviceaccounts/token for each token a      the same
 //	pod mounts, again after 80% of its life
-//	GET pod, PATCH pods/status as it begins,         PATCH as it begins and as the containers
-//	sometimes with the sandbox's address, and as     run; no GET: the watch has brought the pod
-//	the containers run                               a moment ago
-//	GET, PATCH as its containers stop, then          PATCH, DELETE, both with the uid as
-//	DELETE with gracePeriodSeconds 0                 precondition
-//	POST events: (Pulling,) Pulled, Created,         the same with spec.events, those of one moment
-//	Started, Killing for each container              together; none without
-//	POST and PATCH events of its Node                none: they are in namespace default, where
-//	                                                 no clean-up could tell them from others'
+//	GET pod, PATCH pods/status as it begins, with    the same
+//	its sandbox, after each init container, as
+//	probes succeed, and as the containers run
+//	GET, PATCH as its deletion is seen and as its    the same
+//	containers have stopped, then GET, DELETE with
+//	gracePeriodSeconds 0
+//	GET, PATCH as containers end by themselves       the same
+//	POST events: (Pulling,) Pulled, Created,         the same, those of one moment together
+//	Started, Killing for each container
+//	POST and PATCH events of its Node                the same, with the run's labels
+//	DELETE its ResourceSlices, GET its Node and      the same; the answers are known here
+//	CSINode as it starts
 //	GET persistentvolumes, claims, attachments       none: volumes that need them are not
 //	                                                 mounted, nor waited for
 //	GET serviceaccounts for credential providers,    none
 //	watch clustertrustbundles, when in use
+//
+// `make calibrate-node` counts both, verb by verb: docs/records/calibration.md.
 //
 // And a kube-proxy (cmd/kube-proxy/app, pkg/proxy), with spec.kubeProxy:
 //
@@ -44,27 +49,20 @@
 //	watch its Node, services (with a cluster IP,     the same four
 //	not of another proxy), endpointslices (not
 //	headless), servicecidrs
-//	POST one event at its start                      none, as above
+//	POST one event of its Node at its start          the same
 //
-// In numbers, ours to real:
-//
-//	                                        kubelet    with kube-proxy
-//	watches per node, without pods          6 / 6      10 / 10
-//	writes per node and minute, idle        6.2 / 6.1  the same
-//	requests per pod, from binding to end   5 / 12-16  the same
-//	the same, with spec.events              9 / 12-16  the same
-//
-// (A pod of one container, with a token, its image on the node: 3 PATCHes or 4,
-// with a GET each on a real node, a token, 4 events, a DELETE. With spec.events
-// all writes but the sandbox's are there: 9 to 9 or 10.) With fidelity "shared" it is 2 watches
-// in all, the same writes per node, and 4 requests per pod.
+// Fidelity "lean" leaves out the requests that change nothing: the GETs before each PATCH, the sandbox, probes and
+// init containers as they go on, the Events of Nodes, and without spec.events those of pods. A pod of one container
+// costs 5 requests instead of 17, 9 with spec.events. With fidelity "shared" it is 2 watches in all, the same
+// writes per node as lean, and 4 requests per pod.
 //
 // Containers start when spec.podStart has passed, after their images were
 // pulled (spec.imagePull: once per node and image, one after the other); both
-// are drawn for each pod, and each node and image, from the seed. They never
-// fail, never end by themselves (a Job's pods run on), and stop at once when
-// their pod is deleted, within whatever grace it has. Probes always succeed;
-// readiness gates are honoured.
+// are drawn for each pod, and each node and image, from the seed. They end by
+// themselves where the pod's annotations say so (stormglass.dev/exit-after: 3s,
+// stormglass.dev/exit-code: "1"), and stop at once when their pod is deleted,
+// within whatever grace it has. Probes always succeed; readiness gates are
+// honoured.
 //
 // With fidelity "shared" all nodes are served by one watch of pods and one of
 // nodes, over a few connections of one identity. It loads watches far less than

@@ -83,7 +83,7 @@ func (k *kubelet) announceEvents(life *life, pod *corev1.Pod, events []container
 	for i, e := range events {
 		ref.FieldPath = e.field + "{" + e.container + "}"
 		// Named as client-go's recorder names them; one instant must not name two.
-		_, body, err := k.newEvent(ref, now.Add(time.Duration(i)), corev1.EventTypeNormal, e.reason, e.message)
+		_, body, err := k.newEvent("kubelet", ref, now.Add(time.Duration(i)), corev1.EventTypeNormal, e.reason, e.message)
 		if err != nil {
 			k.plan.Log("node %s: %v", k.name, err)
 			return
@@ -95,14 +95,14 @@ func (k *kubelet) announceEvents(life *life, pod *corev1.Pod, events []container
 	}
 }
 
-// newEvent encodes an Event whose name tells the instant.
-func (k *kubelet) newEvent(of corev1.ObjectReference, now time.Time, kind, reason, message string) (name string, body []byte, err error) {
+// newEvent encodes an Event of a component, whose name tells the instant.
+func (k *kubelet) newEvent(component string, of corev1.ObjectReference, now time.Time, kind, reason, message string) (name string, body []byte, err error) {
 	at := metav1.NewTime(now)
 	e := &corev1.Event{
 		ObjectMeta:     metav1.ObjectMeta{Namespace: cmp.Or(of.Namespace, metav1.NamespaceDefault), Name: of.Name + "." + strconv.FormatInt(now.UnixNano(), 16)},
 		InvolvedObject: of, Reason: reason, Message: message, Type: kind, Count: 1, FirstTimestamp: at, LastTimestamp: at,
-		Source:              corev1.EventSource{Component: "kubelet", Host: k.name},
-		ReportingController: "kubelet", ReportingInstance: k.name,
+		Source:              corev1.EventSource{Component: component, Host: k.name},
+		ReportingController: component, ReportingInstance: k.name,
 	}
 	if of.Namespace == "" { // a clean-up finds them by the run's labels
 		e.Labels = k.plan.Labels
@@ -116,20 +116,24 @@ const defaultEvents = "/api/v1/namespaces/default/events"
 
 // announceNode posts an Event of the Node, and counts it up where a kubelet tells it several times.
 func (k *kubelet) announceNode(life *life, kind, reason, message string, times int) {
+	k.announce(life, k.link, "kubelet", kind, reason, message, times)
+}
+
+func (k *kubelet) announce(life *life, by *link, component, kind, reason, message string, times int) {
 	if !k.plan.everyRequest() {
 		return
 	}
 	life.events.add(func() {
 		ref := corev1.ObjectReference{Kind: "Node", APIVersion: "v1", Name: k.name, UID: types.UID(k.name)}
-		name, body, err := k.newEvent(ref, life.clock.Now(), kind, reason, message)
+		name, body, err := k.newEvent(component, ref, life.clock.Now(), kind, reason, message)
 		if err != nil {
 			k.plan.Log("node %s: %v", k.name, err)
 			return
 		}
-		_, err = k.link.do(life.ctx, call{verb: "create", resource: "events", path: defaultEvents, body: body})
+		_, err = by.do(life.ctx, call{verb: "create", resource: "events", path: defaultEvents, body: body})
 		for count := 2; count <= times && err == nil; count++ { // a failure is counted
 			patch := fmt.Sprintf(`{"count":%d,"lastTimestamp":%q,"message":%q}`, count, life.clock.Now().UTC().Format(time.RFC3339), message)
-			_, err = k.link.do(life.ctx, call{verb: "patch", resource: "events", path: defaultEvents + "/" + name, body: []byte(patch)})
+			_, err = by.do(life.ctx, call{verb: "patch", resource: "events", path: defaultEvents + "/" + name, body: []byte(patch)})
 		}
 	})
 }

@@ -77,15 +77,9 @@ func exitedStatus(pod *corev1.Pod, code int32, now time.Time) *corev1.PodStatus 
 	if code == 0 {
 		return s
 	}
-	s.Phase = corev1.PodFailed
 	for i := range s.ContainerStatuses {
 		ended := s.ContainerStatuses[i].State.Terminated
 		ended.ExitCode, ended.Reason = code, "Error"
 	}
-	for i := range s.Conditions {
-		if s.Conditions[i].Reason == "PodCompleted" {
-			s.Conditions[i].Reason = "PodFailed"
-		}
-	}
-	return s
+	return failed(s)
 }

@@ -32,6 +32,12 @@ func (f *Fleet) Slow(fraction float64, delay time.Duration) []string {
 	return f.strike(fraction, func(k *kubelet) bool { return k.is(up) && k.delay.Load() == 0 }, func(k *kubelet) { k.slow(delay) })
 }
 
+// Isolate makes the API of a fraction of all kubelets, drawn from those that are up and reached, unreachable: what
+// connects to it hangs. Whatever they themselves send goes on. It returns their names.
+func (f *Fleet) Isolate(fraction float64) []string {
+	return f.strike(fraction, func(k *kubelet) bool { return k.is(up) && !k.isolated.Load() }, func(k *kubelet) { k.isolated.Store(true) })
+}
+
 // strike calls blow for a fraction of all nodes, drawn from those for which may is true.
 func (f *Fleet) strike(fraction float64, may func(*kubelet) bool, blow func(*kubelet)) []string {
 	f.mu.Lock()
@@ -47,7 +53,7 @@ func (f *Fleet) strike(fraction float64, may func(*kubelet) bool, blow func(*kub
 	return names
 }
 
-// Recover ends what Fail, Shutdown and Slow began. What slow nodes had put off still comes late. The others come
+// Recover ends what Fail, Shutdown, Slow and Isolate began. What slow nodes had put off still comes late. The others come
 // back as restarted kubelets: each registers again, reports Ready and looks for its pods. It does not wait; nodes
 // that cannot register are logged.
 func (f *Fleet) Recover() {
@@ -58,6 +64,7 @@ func (f *Fleet) Recover() {
 	var back sync.WaitGroup
 	for _, k := range f.kubelets {
 		k.slow(0)
+		k.isolated.Store(false)
 		if k.is(up) {
 			continue
 		}

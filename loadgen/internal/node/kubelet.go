@@ -33,6 +33,8 @@ type kubelet struct {
 	link   *link
 	proxy  *link        // of its kube-proxy; nil without one
 	delay  atomic.Int64 // of all writes, on purpose; nanoseconds
+	// isolated: its API is not reached, on purpose.
+	isolated atomic.Bool
 
 	mu        sync.Mutex
 	life      *life // nil before the first

@@ -174,6 +174,23 @@ func unprobedStatus(pod *corev1.Pod, ip, host netip.Addr, started bool, now time
 	return s
 }
 
+// Why a pod whose containers have all ended is not ready.
+const (
+	completed    = "PodCompleted"
+	notCompleted = "PodFailed"
+)
+
+// failed makes a terminated pod a failed one.
+func failed(s *corev1.PodStatus) *corev1.PodStatus {
+	s.Phase = corev1.PodFailed
+	for i := range s.Conditions {
+		if s.Conditions[i].Reason == completed {
+			s.Conditions[i].Reason = notCompleted
+		}
+	}
+	return s
+}
+
 // terminatedStatus is a pod whose containers have all ended well, on request.
 func terminatedStatus(pod *corev1.Pod, now time.Time) *corev1.PodStatus {
 	at := metav1.NewTime(now)
@@ -185,7 +202,6 @@ func terminatedStatus(pod *corev1.Pod, now time.Time) *corev1.PodStatus {
 	setContainers(s, pod, func(c *corev1.Container, _ bool) corev1.ContainerStatus {
 		return terminatedContainer(pod, c, started, at)
 	})
-	const completed = "PodCompleted"
 	s.Conditions = conditions(pod, at, map[corev1.PodConditionType]corev1.PodCondition{
 		corev1.PodReadyToStartContainers: {Status: corev1.ConditionFalse},
 		corev1.PodInitialized:            {Status: corev1.ConditionTrue, Reason: completed},
@@ -222,13 +238,8 @@ func conditions(pod *corev1.Pod, at metav1.Time, want map[corev1.PodConditionTyp
 // shutdownStatus is a pod whose node shuts down (pkg/kubelet/nodeshutdown).
 func shutdownStatus(pod *corev1.Pod, now time.Time) *corev1.PodStatus {
 	const reason, message = "Terminated", "Pod was terminated in response to imminent node shutdown."
-	s := terminatedStatus(pod, now)
-	s.Phase, s.Reason, s.Message = corev1.PodFailed, reason, message
-	for i := range s.Conditions {
-		if s.Conditions[i].Reason == "PodCompleted" {
-			s.Conditions[i].Reason = "PodFailed"
-		}
-	}
+	s := failed(terminatedStatus(pod, now))
+	s.Reason, s.Message = reason, message
 	s.Conditions = append(s.Conditions, corev1.PodCondition{
 		Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: corev1.PodReasonTerminationByKubelet, Message: message,
 		ObservedGeneration: pod.Generation, LastTransitionTime: metav1.NewTime(now),

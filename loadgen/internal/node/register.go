@@ -69,6 +69,9 @@ func (k *kubelet) introduce(life *life) {
 		return
 	}
 	k.announceNode(life, corev1.EventTypeNormal, "Starting", "Starting kubelet.", 1)
+	if k.proxy != nil {
+		k.announce(life, k.proxy, "kube-proxy", corev1.EventTypeNormal, "Starting", "", 1)
+	}
 	k.announceNode(life, corev1.EventTypeWarning, "InvalidDiskCapacity", "invalid capacity 0 on image filesystem", 1)
 	k.look(life, "csinodes", csiNodes+"/"+k.name)
 	for range 4 {

@@ -255,6 +255,8 @@ func (s *stub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.decode(body, &e)
 		s.update(func() { s.events = append(s.events, e) })
 		reply(w, 201, "v1", "Event", &e)
+	case r.Method == "PATCH" && parts[len(parts)-2] == "events":
+		reply(w, 200, "v1", "Event", &corev1.Event{})
 	case r.Method == "POST" && last == "token":
 		reply(w, 201, "v1", "Pod", &corev1.Pod{})
 	case strings.Contains(r.URL.Path, "/pods/"):

@@ -103,6 +103,8 @@ func (n *nodes) beginFault(f *scenario.Fault, j journal, w *workload.Workload) {
 		names, does = n.fleet.Shutdown(f.Fraction), "shut down in order"
 	case control.SlowKubelet:
 		names, does = n.fleet.Slow(f.Fraction, f.Delay.D()), "write late by "+f.Delay.String()
+	case control.KubeletUnreachable:
+		names, does = n.fleet.Isolate(f.Fraction), "are not reached by the API server"
 	case control.NodeRecovery:
 		w.NodesRecovered()
 		n.fleet.Recover()
