@@ -89,6 +89,11 @@ var rules = []rule{
 		never: []string{module + "loadgen", module + "controlplane", module + "cmd", "k8s.io", "go.etcd.io", "github.com/prometheus"},
 	},
 	{
+		why:   "both halves serve the API of kubelets by it",
+		from:  "internal/kubeletapi",
+		never: []string{module + "loadgen", module + "controlplane", module + "cmd", "k8s.io/kubernetes"},
+	},
+	{
 		why:   "dashboards are data too",
 		from:  "dashboards",
 		never: []string{module + "loadgen", module + "controlplane", module + "cmd", "k8s.io/kubernetes", "go.etcd.io/etcd"},
@@ -162,7 +167,7 @@ var layers = []string{
 	"loadgen/internal/compare", "loadgen/internal/run", "loadgen/bench", "loadgen/internal/realplane",
 	"loadgen/internal/observe", "loadgen/internal/cluster",
 	"loadgen/internal/workload", "loadgen/internal/node",
-	"loadgen/internal/load/kind", "loadgen/internal/load/history", "loadgen/internal/load/watch", "loadgen/internal/load/object", "loadgen/internal/load/request", "loadgen/internal/load",
+	"loadgen/internal/load/kind", "loadgen/internal/load/podstream", "loadgen/internal/load/history", "loadgen/internal/load/watch", "loadgen/internal/load/object", "loadgen/internal/load/request", "loadgen/internal/load",
 	"loadgen/internal/apiclient",
 	"loadgen/internal/judge", "loadgen/internal/alertproof",
 	"loadgen/internal/judge/gate", "loadgen/internal/judge/breakdown", "loadgen/internal/judge/alerting", "loadgen/internal/judge/recovery",

@@ -41,7 +41,7 @@ type loadKind struct {
 type refusal struct{ hint, why string }
 
 func loadKinds() []loadKind {
-	return []loadKind{requestsKind(), watchesKind(), changesKind(), historyKind(), customKind()}
+	return []loadKind{requestsKind(), watchesKind(), changesKind(), historyKind(), streamsKind(), customKind()}
 }
 
 // LoadKinds lists the names of the kinds of load.

@@ -8,8 +8,8 @@ import (
 // Load is one stream of work during a phase, or through all of them.
 type Load struct {
 	Name string `yaml:"name,omitempty"` // unique in the run, default the kind
-	// Kind: "requests", "watches", "changes", "history" or "custom" (made by the Go program
-	// that runs the scenario)
+	// Kind: "requests", "watches", "changes", "history", "streams" or "custom" (made by
+	// the Go program that runs the scenario)
 	Kind string `yaml:"kind"`
 
 	Rate Rate `yaml:"rate,omitempty"` // of arrivals, or of opening watches
@@ -58,6 +58,12 @@ type Load struct {
 	// Clients: of a history, each with one operation at a time; default 5, together 20/s
 	Clients  int `yaml:"clients,omitempty" zero:"5"`
 	Watchers int `yaml:"watchers,omitempty" zero:"3"` // of a history, each of all registers; default 3
+
+	// Stream: to pods of the run: "logs" (the default), "exec" (a command that sends back its
+	// input), "attach" or "portForward" (to a port that does so)
+	Stream string `yaml:"stream,omitempty"`
+	// Follow: how long logs and attached output are read; default: logs to their end so far
+	Follow Duration `yaml:"follow,omitempty"`
 }
 
 // Operation is one kind of request.

@@ -161,6 +161,9 @@ func requestNeeds(d discovery.DiscoveryInterface, ns string, s *scenario.Scenari
 	var needs []need
 	var mapper meta.RESTMapper
 	for _, l := range s.Loads() {
+		if sub := l.PodSubresource(); sub != "" {
+			needs = append(needs, each("get create", "", "pods/"+sub, ns)...)
+		}
 		for _, n := range object.Needs(*l.Load) {
 			if n.Resource == "namespaces" && n.Verb == "create" || n.Resource == definitions {
 				continue

@@ -52,7 +52,10 @@ func (o Outcome) Success() bool { return 200 <= o && o < 300 }
 // ErrTimeout ends a request that had no whole answer within its timeout.
 var ErrTimeout = errors.New("timeout")
 
-// OutcomeOf is the kind of an error of package h2conn.
+// ErrMalformed ends a call whose whole answer is not what was asked for.
+var ErrMalformed = errors.New("malformed answer")
+
+// OutcomeOf is the kind of an error of package h2conn, or of a Caller.
 func OutcomeOf(err error) Outcome {
 	var netErr net.Error
 	switch {
@@ -60,6 +63,8 @@ func OutcomeOf(err error) Outcome {
 		return TimedOut
 	case errors.Is(err, h2conn.ErrClosed), errors.Is(err, context.Canceled):
 		return Canceled
+	case errors.Is(err, ErrMalformed):
+		return Malformed
 	case errors.Is(err, h2conn.ErrGoAway):
 		return GoAway
 	case errors.Is(err, h2conn.ErrTruncated):

@@ -40,3 +40,10 @@ type Caller interface {
 	// Do makes one request. It is called from as many goroutines as are in flight.
 	Do(ctx context.Context) error
 }
+
+// Opener is a Caller whose calls may go on after their answers have begun: latency counts to there.
+type Opener interface {
+	Caller
+	// Open makes one request in place of Do, and calls begun at most once.
+	Open(ctx context.Context, begun func()) error
+}

@@ -56,7 +56,7 @@ phases:
   - {kind: watches, name: held, count: 3, rate: 5/s, hold: true}
 - name: second
   for: 10s
-  load: [{kind: changes, name: late, watches: held, rate: 10/s}]
+  load: [{kind: changes, name: late, watches: held, rate: 10/s}, {kind: streams, rate: 1/s}]
 `)
 	for _, name := range scenario.LoadKinds() {
 		if !slices.ContainsFunc(s.Loads(), func(l scenario.PlacedLoad) bool { return l.Kind == name }) {
@@ -66,7 +66,7 @@ phases:
 	synctest.Test(t, func(t *testing.T) {
 		m := through(t, s)
 		first, second := m.Phases[0], m.Phases[1]
-		if len(first.Requests) != 2 || first.Requests[1].Load != "requests" || first.Requests[1].Succeeded < 450 || len(second.Requests) != 1 {
+		if len(first.Requests) != 2 || first.Requests[1].Load != "requests" || first.Requests[1].Succeeded < 450 || len(second.Requests) != 2 {
 			t.Errorf("requests: %+v, then %+v", first.Requests, second.Requests)
 		}
 		if len(first.Watches) != 2 || len(second.Watches) != 1 {
@@ -83,6 +83,9 @@ phases:
 		}
 		if custom := second.Requests[0]; custom.Load != "login" || custom.Outcomes["200"] < 45 || custom.Outcomes["429"] < 45 || custom.Unsent != 0 {
 			t.Errorf("custom: %+v", custom)
+		}
+		if streams := second.Requests[1]; streams.Load != "streams" || streams.Outcomes["404"] < 9 { // there are no pods
+			t.Errorf("streams to pods: %+v", streams)
 		}
 		if len(m.Histories) != 1 || m.Histories[0].Linearizable != "yes" || m.Histories[0].Writes.Succeeded == 0 {
 			t.Errorf("histories: %+v", m.Histories)

@@ -4,12 +4,14 @@ package kind
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 	"github.com/stormglass/stormglass/loadgen/internal/load/arrival"
 	"github.com/stormglass/stormglass/loadgen/internal/load/history"
 	"github.com/stormglass/stormglass/loadgen/internal/load/object"
+	"github.com/stormglass/stormglass/loadgen/internal/load/podstream"
 	"github.com/stormglass/stormglass/loadgen/internal/load/request"
 	"github.com/stormglass/stormglass/loadgen/internal/load/watch"
 	"github.com/stormglass/stormglass/loadgen/result"
@@ -25,6 +27,7 @@ func makers() map[string]maker {
 		"watches":  paced(newWatches),
 		"changes":  paced(newChanges),
 		"history":  newHistory,
+		"streams":  paced(newStreams),
 		"custom":   paced(newCustom),
 	}
 }
@@ -89,6 +92,28 @@ func newWatches(m *making, at scenario.PlacedLoad, pacer arrival.Pacer) (load.Lo
 
 func newCustom(m *making, at scenario.PlacedLoad, pacer arrival.Pacer) (load.Load, error) {
 	return request.NewCalls(m.target, *at.Load, m.target.Callers[at.Name], pacer)
+}
+
+// streams follows the pods that run as long as it opens streams to them.
+type streams struct {
+	*request.Calls
+	caller    *podstream.Caller
+	namespace string
+}
+
+func newStreams(m *making, at scenario.PlacedLoad, pacer arrival.Pacer) (load.Load, error) {
+	caller := podstream.New(m.target, *at.Load)
+	calls, err := request.NewCalls(m.target, *at.Load, caller, pacer)
+	return &streams{calls, caller, m.target.Namespace}, err
+}
+
+func (p *streams) Run(ctx context.Context) error {
+	watching, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	var watch sync.WaitGroup
+	defer watch.Wait()
+	defer cancel()
+	watch.Go(func() { p.caller.Watch(watching, p.namespace) })
+	return p.Calls.Run(ctx)
 }
 
 func newHistory(m *making, at scenario.PlacedLoad) (load.Load, error) {

@@ -1,6 +1,7 @@
 package request
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -70,8 +71,14 @@ func (c *Calls) Run(ctx context.Context) error {
 func (c *Calls) call(f *flight) {
 	ctx, cancel := context.WithTimeout(context.Background(), c.engine.timeout)
 	defer cancel()
-	err := c.caller.Do(ctx)
-	end := c.engine.now()
+	var err error
+	var begun time.Duration
+	if opener, ok := c.caller.(load.Opener); ok {
+		err = opener.Open(ctx, func() { begun = c.engine.now() })
+	} else {
+		err = c.caller.Do(ctx)
+	}
+	end := cmp.Or(begun, c.engine.now())
 	c.engine.account(f, outcomeOfCall(err), end, c.engine.ownDelay(f, end, 0))
 	c.engine.inFlight.Add(-1)
 }

@@ -1,0 +1,254 @@
+// Package podstream opens streams to pods through the API server and their kubelets: to logs, to a command, to
+// the output of a container, to a port. What is sent to a command or a port has to come back.
+package podstream
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/portforward"
+	"k8s.io/client-go/tools/remotecommand"
+	"k8s.io/streaming/pkg/httpstream"
+
+	"github.com/stormglass/stormglass/loadgen/internal/load"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// Caller opens one stream for each call, to a pod that it draws from those that run.
+type Caller struct {
+	load   scenario.Load
+	config *rest.Config
+	client rest.Interface
+
+	mu   sync.Mutex
+	rng  *rand.Rand
+	pods []types.NamespacedName
+}
+
+// New makes a Caller with its load's defaults set.
+func New(t load.Target, l scenario.Load) *Caller {
+	return &Caller{load: l, rng: rand.New(rand.NewPCG(uint64(t.Seed), 0x10905))}
+}
+
+// Prepare makes the client.
+func (c *Caller) Prepare(_ context.Context, config *rest.Config, _ string, _ map[string]string) error {
+	c.config = rest.CopyConfig(config)
+	c.config.QPS, c.config.GroupVersion, c.config.APIPath = -1, &corev1.SchemeGroupVersion, "/api"
+	c.config.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
+	client, err := kubernetes.NewForConfig(c.config)
+	if err != nil {
+		return err
+	}
+	c.client = client.CoreV1().RESTClient()
+	return nil
+}
+
+// Watch follows which pods of a namespace run, until ctx ends.
+func (c *Caller) Watch(ctx context.Context, namespace string) {
+	_, informer := cache.NewInformerWithOptions(cache.InformerOptions{
+		ListerWatcher: cache.NewListWatchFromClient(c.client, "pods", namespace, fields.Everything()), ObjectType: &corev1.Pod{},
+		Handler: cache.FilteringResourceEventHandler{
+			FilterFunc: func(o any) bool {
+				p, ok := o.(*corev1.Pod) // or a tombstone
+				return !ok || p.Status.Phase == corev1.PodRunning
+			},
+			Handler: cache.ResourceEventHandlerFuncs{
+				AddFunc: func(o any) { c.change(o, func(p types.NamespacedName) { c.pods = append(c.pods, p) }) },
+				DeleteFunc: func(o any) {
+					c.change(o, func(p types.NamespacedName) {
+						c.pods = slices.DeleteFunc(c.pods, func(q types.NamespacedName) bool { return q == p })
+					})
+				},
+			},
+		},
+		Transform: func(o any) (any, error) {
+			if p, ok := o.(*corev1.Pod); ok { // no more is read of it
+				p.Spec, p.Status, p.ManagedFields = corev1.PodSpec{}, corev1.PodStatus{Phase: p.Status.Phase}, nil
+			}
+			return o, nil
+		},
+	})
+	informer.RunWithContext(ctx)
+}
+
+func (c *Caller) change(o any, do func(types.NamespacedName)) {
+	name, err := cache.DeletionHandlingObjectToName(o)
+	if err != nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	do(name.AsNamespacedName())
+}
+
+// draw picks a pod that runs.
+func (c *Caller) draw() (types.NamespacedName, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.pods) == 0 {
+		return types.NamespacedName{}, apierrors.NewNotFound(corev1.Resource("pods"), "that runs")
+	}
+	return c.pods[c.rng.IntN(len(c.pods))], nil
+}
+
+// Do opens a stream and reads it to its end.
+func (c *Caller) Do(ctx context.Context) error { return c.Open(ctx, func() {}) }
+
+// Open opens a stream, calls begun when what was asked for begins to come, and reads on to the stream's end.
+func (c *Caller) Open(ctx context.Context, begun func()) error {
+	pod, err := c.draw()
+	if err != nil {
+		return err
+	}
+	switch c.load.Stream {
+	case "exec":
+		return c.exec(ctx, pod)
+	case "attach":
+		return c.follow(ctx, begun, func(ctx context.Context, to io.Writer) error { return c.attach(ctx, pod, to) })
+	case "portForward":
+		return c.forward(ctx, pod)
+	}
+	return c.follow(ctx, begun, func(ctx context.Context, to io.Writer) error { return c.logs(ctx, pod, to) })
+}
+
+// follow reads a stream to its end, or as long as the load follows one.
+func (c *Caller) follow(ctx context.Context, begun func(), read func(context.Context, io.Writer) error) error {
+	first := &firstWrite{do: begun}
+	if c.load.Follow == 0 {
+		return read(ctx, first)
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.load.Follow.D())
+	defer cancel()
+	err := read(ctx, first)
+	switch {
+	case ctx.Err() == nil && err == nil:
+		return fmt.Errorf("the stream ended early: %w", io.ErrUnexpectedEOF)
+	case ctx.Err() == nil:
+		return err
+	case !first.done:
+		return load.ErrTimeout
+	}
+	return nil
+}
+
+// firstWrite discards what is written and does something at the first byte.
+type firstWrite struct {
+	do   func()
+	done bool
+}
+
+func (w *firstWrite) Write(p []byte) (int, error) {
+	if !w.done && len(p) > 0 {
+		w.done = true
+		w.do()
+	}
+	return len(p), nil
+}
+
+func (c *Caller) request(pod types.NamespacedName, subresource string) *rest.Request {
+	return c.client.Get().Namespace(pod.Namespace).Resource("pods").Name(pod.Name).SubResource(subresource)
+}
+
+// tail is how many lines of a log are asked for, besides those that come.
+const tail = 10
+
+func (c *Caller) logs(ctx context.Context, pod types.NamespacedName, to io.Writer) error {
+	options := &corev1.PodLogOptions{Follow: c.load.Follow > 0, TailLines: new(int64(tail))}
+	body, err := c.request(pod, "log").VersionedParams(options, scheme.ParameterCodec).Stream(ctx)
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	_, err = io.Copy(to, body)
+	return err
+}
+
+// attach asks for a terminal's line, which a container whose output is silent leaves unanswered.
+func (c *Caller) attach(ctx context.Context, pod types.NamespacedName, to io.Writer) error {
+	request := c.request(pod, "attach").VersionedParams(&corev1.PodAttachOptions{Stdout: true}, scheme.ParameterCodec)
+	return c.stream(ctx, request.URL(), remotecommand.StreamOptions{Stdout: to})
+}
+
+// payload is sent to commands and ports.
+var payload = bytes.Repeat([]byte("stormglass"), 100)
+
+func echoed(got []byte) error {
+	if !bytes.HasSuffix(got, payload) {
+		return load.ErrMalformed
+	}
+	return nil
+}
+
+func (c *Caller) exec(ctx context.Context, pod types.NamespacedName) error {
+	options := &corev1.PodExecOptions{Command: []string{"cat"}, Stdin: true, Stdout: true}
+	var out bytes.Buffer
+	url := c.request(pod, "exec").VersionedParams(options, scheme.ParameterCodec).URL()
+	if err := c.stream(ctx, url, remotecommand.StreamOptions{Stdin: bytes.NewReader(payload), Stdout: &out}); err != nil {
+		return err
+	}
+	return echoed(out.Bytes())
+}
+
+func (c *Caller) stream(ctx context.Context, to *url.URL, options remotecommand.StreamOptions) error {
+	executor, err := remotecommand.NewWebSocketExecutor(c.config, http.MethodGet, to.String())
+	if err != nil {
+		return err
+	}
+	return executor.StreamWithContext(ctx, options)
+}
+
+// port that is forwarded to. Simulated nodes answer at all.
+const port = 80
+
+func (c *Caller) forward(ctx context.Context, pod types.NamespacedName) error {
+	dialer, err := portforward.NewSPDYOverWebsocketDialerForStreaming(c.request(pod, "portforward").URL(), c.config)
+	if err != nil {
+		return err
+	}
+	connection, _, err := dialer.Dial(portforward.PortForwardProtocolV1Name)
+	if err != nil {
+		return err
+	}
+	defer connection.Close()
+	defer context.AfterFunc(ctx, func() { connection.Close() })()
+	headers := http.Header{corev1.PortHeader: {strconv.Itoa(port)}, corev1.PortForwardRequestIDHeader: {"0"}}
+	failure, err := open(connection, headers, corev1.StreamTypeError)
+	if err != nil {
+		return err
+	}
+	failure.Close() // nothing is sent on it
+	data, err := open(connection, headers, corev1.StreamTypeData)
+	if err != nil {
+		return err
+	}
+	if _, err := data.Write(payload); err != nil {
+		return err
+	}
+	got := make([]byte, len(payload))
+	if _, err := io.ReadFull(data, got); err != nil {
+		return err
+	}
+	return echoed(got)
+}
+
+func open(c httpstream.Connection, headers http.Header, kind string) (httpstream.Stream, error) {
+	headers = headers.Clone()
+	headers.Set(corev1.StreamType, kind)
+	return c.CreateStream(headers)
+}
