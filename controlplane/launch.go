@@ -106,7 +106,8 @@ func (p *Plane) launch(ctx context.Context, ports topology.Ports, again bool) er
 		}
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return c.client.GrantLoadgen(ctx) })
+	group.Go(func() error { return c.client.Grant(ctx, control.LoadUser, "cluster-admin") })
+	group.Go(func() error { return c.client.Grant(ctx, pki.KubeletClient, "system:kubelet-api-admin") })
 	group.Go(func() error { return c.client.CreateDefaultServiceAccount(ctx) })
 	for _, kind := range []string{control.KindScheduler, control.KindControllerManager} {
 		group.Go(func() error { return p.components.Launch(ctx, plan.Of(kind)) })

@@ -252,16 +252,16 @@ func (c *Client) CreateDefaultServiceAccount(ctx context.Context) error {
 	return nil
 }
 
-// GrantLoadgen binds the loadgen user to cluster-admin by RBAC.
-func (c *Client) GrantLoadgen(ctx context.Context) error {
+// Grant binds a user to a ClusterRole, in all namespaces.
+func (c *Client) Grant(ctx context.Context, user, role string) error {
 	binding := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: control.LoadUser},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: control.LoadUser}},
+		ObjectMeta: metav1.ObjectMeta{Name: user},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
 	}
 	_, err := c.kube.RbacV1().ClusterRoleBindings().Create(ctx, binding, metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("grant rights to %s: %w", control.LoadUser, err)
+		return fmt.Errorf("grant rights to %s: %w", user, err)
 	}
 	return nil
 }

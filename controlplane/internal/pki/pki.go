@@ -40,6 +40,8 @@ const (
 	Admin               = "admin"       // system:masters, for people
 	Loadgen             = "loadgen"     // cluster-admin by RBAC, never system:masters
 	Scrape              = "scrape"      // system:monitoring
+	// KubeletClient is the API server's to kubelets, and its user's name.
+	KubeletClient = "kube-apiserver-kubelet-client"
 )
 
 // PeerDomain holds the names by which etcd's members may know each other:
@@ -134,6 +136,7 @@ func identities(serviceIP net.IP) []identity {
 		user(Controllers, "system:kube-controller-manager"),
 		user(Admin, "stormglass-admin", "system:masters"),
 		user(Loadgen, control.LoadUser, "stormglass:loadgen"),
+		user(KubeletClient, KubeletClient),
 		user(Scrape, "stormglass-scrape", "system:monitoring"),
 		{APIServerAggregator, RequestHeaderCA, Leaf{CommonName: "front-proxy-client", Client: true}},
 		// etcd dials itself for its HTTP gateway, with its own serving certificate.

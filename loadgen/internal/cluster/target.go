@@ -9,6 +9,7 @@ import (
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
@@ -49,9 +50,9 @@ type Target struct {
 
 	own      bool // a control plane of Stormglass'
 	runID    string
-	signer   node.Identities // of a bundled plane
-	identity *identity       // of load, on a user's cluster, once made
-	needs    []need          // what the identity of load has to be allowed
+	signer   node.Authority // of a bundled plane
+	identity *identity      // of load, on a user's cluster, once made
+	needs    []need         // what the identity of load has to be allowed
 	// namespaces are the run's, and those that loads spread their objects over.
 	namespaces []string
 	tenants    bool // some load has tenants
@@ -167,6 +168,29 @@ func (t *Target) Identities(spec scenario.Nodes) node.Identities {
 		return t.signer
 	}
 	return node.NewCSRSigner(t.Admin, t.Labels)
+}
+
+// KubeletAPI is how the simulated nodes serve the API of kubelets. They do on a plane of
+// Stormglass' only: another cluster's API server does not reach this machine's loopback. An
+// error means that they cannot. Call it after Setup.
+func (t *Target) KubeletAPI(ctx context.Context) (*node.API, error) {
+	if !t.own {
+		return nil, nil
+	}
+	client, err := kubernetes.NewForConfig(t.Admin)
+	if err != nil {
+		return nil, err
+	}
+	const name, key = "extension-apiserver-authentication", "client-ca-file"
+	found, err := client.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("get configmap %s: %w", name, err)
+	}
+	authority := t.signer
+	if authority == nil {
+		authority = node.NewCSRSigner(t.Admin, t.Labels)
+	}
+	return &node.API{Client: t.Admin, ClientCA: []byte(found.Data[key]), Sign: authority.Serve}, nil
 }
 
 // Setup makes the run's namespaces, the permissions of tenants and, on a user's cluster,

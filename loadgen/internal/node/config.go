@@ -56,6 +56,8 @@ type Config struct {
 	Registerer prometheus.Registerer
 	// Samples counts breaks and relists of the nodes' watches. Nil: they are not recorded.
 	Samples *samples.Recorder
+	// API that the nodes serve. Nil: none.
+	API *API
 	// Log gets a line for each thing a person may want to know. May be nil.
 	Log func(format string, args ...any)
 

@@ -5,8 +5,10 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509/pkix"
 	"fmt"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -32,40 +34,22 @@ type csrSigner struct {
 // NewCSRSigner has a cluster sign the nodes' certificates through its CSR API (signer kubernetes.io/kube-
 // apiserver-client-kubelet). Requests are made, approved, awaited and deleted as admin. They carry labels, by
 // which those of a killed run are found.
-func NewCSRSigner(admin *rest.Config, labels map[string]string) Identities {
+func NewCSRSigner(admin *rest.Config, labels map[string]string) Authority {
 	return &csrSigner{admin: admin, labels: labels}
 }
 
 func (s *csrSigner) For(ctx context.Context, node string) (*rest.Config, error) {
-	return s.request(ctx, node, subject(node), certificatesv1.KubeAPIServerClientKubeletSignerName)
+	return s.client(ctx, node, subject(node), certificatesv1.KubeAPIServerClientKubeletSignerName)
 }
 
 // ForProxies needs the right to approve for kubernetes.io/kube-apiserver-client: the kubelets' signer signs for
 // nodes only.
 func (s *csrSigner) ForProxies(ctx context.Context) (*rest.Config, error) {
-	return s.request(ctx, "kube-proxy", pkix.Name{CommonName: proxyUser}, certificatesv1.KubeAPIServerClientSignerName)
+	return s.client(ctx, "kube-proxy", pkix.Name{CommonName: proxyUser}, certificatesv1.KubeAPIServerClientSignerName)
 }
 
-// request gets a certificate for a subject. name is that of the request, and stands in errors.
-func (s *csrSigner) request(ctx context.Context, name string, subject pkix.Name, signer string) (*rest.Config, error) {
-	ctx, cancel := context.WithTimeout(ctx, csrTimeout)
-	defer cancel()
-	// A client for each node, as client-go limits requests per client.
-	unlimited := rest.CopyConfig(s.admin)
-	unlimited.QPS = -1
-	client, err := kubernetes.NewForConfig(unlimited)
-	if err != nil {
-		return nil, fmt.Errorf("sign a certificate for %s: %w", name, err)
-	}
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, fmt.Errorf("make a key for %s: %w", name, err)
-	}
-	request, err := cert.MakeCSR(key, &subject, nil, nil)
-	if err != nil {
-		return nil, fmt.Errorf("make a certificate request for %s: %w", name, err)
-	}
-	certificate, err := s.sign(ctx, client, name, signer, request)
+func (s *csrSigner) client(ctx context.Context, name string, subject pkix.Name, signer string) (*rest.Config, error) {
+	key, certificate, err := s.request(ctx, name, subject, nil, signer, certificatesv1.UsageClientAuth)
 	if err != nil {
 		return nil, err
 	}
@@ -76,14 +60,45 @@ func (s *csrSigner) request(ctx context.Context, name string, subject pkix.Name,
 	return withCert(base, key, certificate)
 }
 
-func (s *csrSigner) sign(ctx context.Context, client kubernetes.Interface, name, signer string, request []byte) ([]byte, error) {
+// Serve needs the right to approve for kubernetes.io/kubelet-serving.
+func (s *csrSigner) Serve(ctx context.Context, node string, addresses []netip.Addr) (*tls.Certificate, error) {
+	key, certificate, err := s.request(ctx, node, subject(node), addresses, certificatesv1.KubeletServingSignerName, certificatesv1.UsageServerAuth)
+	if err != nil {
+		return nil, err
+	}
+	return pair(key, certificate)
+}
+
+// request gets a certificate for a subject. name is that of the request, and stands in errors.
+func (s *csrSigner) request(ctx context.Context, name string, subject pkix.Name, addresses []netip.Addr, signer string, usage certificatesv1.KeyUsage) (key *ecdsa.PrivateKey, certificate []byte, err error) {
+	ctx, cancel := context.WithTimeout(ctx, csrTimeout)
+	defer cancel()
+	// A client for each node, as client-go limits requests per client.
+	unlimited := rest.CopyConfig(s.admin)
+	unlimited.QPS = -1
+	client, err := kubernetes.NewForConfig(unlimited)
+	if err != nil {
+		return nil, nil, fmt.Errorf("sign a certificate for %s: %w", name, err)
+	}
+	if key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
+		return nil, nil, fmt.Errorf("make a key for %s: %w", name, err)
+	}
+	request, err := cert.MakeCSR(key, &subject, nil, netIPs(addresses))
+	if err != nil {
+		return nil, nil, fmt.Errorf("make a certificate request for %s: %w", name, err)
+	}
+	certificate, err = s.sign(ctx, client, name, signer, usage, request)
+	return key, certificate, err
+}
+
+func (s *csrSigner) sign(ctx context.Context, client kubernetes.Interface, name, signer string, usage certificatesv1.KeyUsage, request []byte) ([]byte, error) {
 	requests := client.CertificatesV1().CertificateSigningRequests()
 	seconds := int32(certLife / time.Second)
 	made, err := requests.Create(ctx, &certificatesv1.CertificateSigningRequest{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: name + "-", Labels: s.labels},
 		Spec: certificatesv1.CertificateSigningRequestSpec{
 			Request: request, SignerName: signer, ExpirationSeconds: &seconds,
-			Usages: []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth},
+			Usages: []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, usage},
 		},
 	}, metav1.CreateOptions{})
 	if err != nil {

@@ -39,7 +39,7 @@ func TestApprovalOutlastsAConflict(t *testing.T) {
 			}
 			return true, request, nil
 		})
-		certificate, err := (&csrSigner{}).sign(t.Context(), client, "node-1", certificatesv1.KubeAPIServerClientKubeletSignerName, []byte("request"))
+		certificate, err := (&csrSigner{}).sign(t.Context(), client, "node-1", certificatesv1.KubeAPIServerClientKubeletSignerName, certificatesv1.UsageClientAuth, []byte("request"))
 		if want := map[bool]int{false: 2, true: 1}[approved]; err != nil || string(certificate) != "signed" || tries != want {
 			t.Errorf("%s: %q after %d tries, %v; want it after %d", name, certificate, tries, err, want)
 		}

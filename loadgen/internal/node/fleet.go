@@ -32,6 +32,8 @@ type Fleet struct {
 	byName   map[string]*kubelet
 	links    []*link
 
+	api *apiServer // nil: none
+
 	listFirst    atomic.Bool // the server has no WatchList
 	registered   atomic.Int64
 	readySeconds atomic.Int64 // nanoseconds
@@ -87,6 +89,11 @@ func New(cfg Config) (*Fleet, error) {
 // the first error that would not go away, or when ctx ends. After an error Stop is still to be called.
 func (f *Fleet) Start(ctx context.Context) error {
 	begin := f.plan.clock.Now()
+	if f.plan.API != nil {
+		if err := f.serveAPI(ctx); err != nil {
+			f.plan.Log("the nodes serve no kubelet API: %v", err)
+		}
+	}
 	if !f.plan.own() {
 		f.startShared()
 	}
@@ -226,6 +233,7 @@ func (f *Fleet) Stop(ctx context.Context) {
 	for _, k := range f.kubelets {
 		k.end()
 	}
+	f.api.close()
 	idle := f.workers.close()
 	links := f.allLinks()
 	for _, l := range links {

@@ -6,11 +6,14 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"net"
+	"net/netip"
 	"os"
 	"sync"
 	"time"
@@ -29,6 +32,13 @@ type Identities interface {
 	// ForProxies returns the one identity of all kube-proxies, as on real clusters. A node's own would not do: the
 	// Node authorizer gives nodes no right to endpointslices.
 	ForProxies(ctx context.Context) (*rest.Config, error)
+}
+
+// Authority makes the nodes' serving certificates too.
+type Authority interface {
+	Identities
+	// Serve returns a certificate of a node to serve at addresses with, its own and others'.
+	Serve(ctx context.Context, node string, addresses []netip.Addr) (*tls.Certificate, error)
 }
 
 // proxyUser is bound to system:node-proxier by RBAC's bootstrap policy, and to nothing else.
@@ -66,7 +76,7 @@ type signer struct {
 }
 
 // NewSigner signs certificates with a CA whose key is at hand. base names the server and how to verify it.
-func NewSigner(base *rest.Config, ca control.KeyPair) (Identities, error) {
+func NewSigner(base *rest.Config, ca control.KeyPair) (Authority, error) {
 	certs, err := cert.CertsFromFile(ca.CertFile)
 	if err != nil {
 		return nil, fmt.Errorf("read the nodes' CA: %w", err)
@@ -101,33 +111,63 @@ func serverOnly(c *rest.Config) (*rest.Config, error) {
 }
 
 func (s *signer) For(_ context.Context, node string) (*rest.Config, error) {
-	return s.sign(subject(node))
+	return s.client(subject(node))
 }
 
 func (s *signer) ForProxies(context.Context) (*rest.Config, error) {
-	return s.sign(pkix.Name{CommonName: proxyUser})
+	return s.client(pkix.Name{CommonName: proxyUser})
 }
 
-func (s *signer) sign(subject pkix.Name) (*rest.Config, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+func (s *signer) client(subject pkix.Name) (*rest.Config, error) {
+	key, certificate, err := s.sign(&x509.Certificate{Subject: subject, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
 	if err != nil {
-		return nil, fmt.Errorf("make a key for %s: %w", subject.CommonName, err)
+		return nil, err
+	}
+	return withCert(s.base, key, certificate)
+}
+
+func (s *signer) Serve(_ context.Context, node string, addresses []netip.Addr) (*tls.Certificate, error) {
+	key, certificate, err := s.sign(&x509.Certificate{
+		Subject: subject(node), ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}, IPAddresses: netIPs(addresses),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return pair(key, certificate)
+}
+
+// sign completes and signs a certificate of a new key.
+func (s *signer) sign(template *x509.Certificate) (key *ecdsa.PrivateKey, certificate []byte, err error) {
+	if key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
+		return nil, nil, fmt.Errorf("make a key for %s: %w", template.Subject.CommonName, err)
 	}
 	now := time.Now()
-	until := now.Add(certLife)
-	if s.ca.NotAfter.Before(until) {
-		until = s.ca.NotAfter
+	template.NotBefore, template.NotAfter = now.Add(-clockSkew), now.Add(certLife)
+	if s.ca.NotAfter.Before(template.NotAfter) {
+		template.NotAfter = s.ca.NotAfter
 	}
-	template := &x509.Certificate{ // CreateCertificate draws the serial number
-		Subject: subject, NotBefore: now.Add(-clockSkew), NotAfter: until,
-		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
-		BasicConstraintsValid: true,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, s.ca, key.Public(), s.key)
+	template.KeyUsage, template.BasicConstraintsValid = x509.KeyUsageDigitalSignature, true
+	der, err := x509.CreateCertificate(rand.Reader, template, s.ca, key.Public(), s.key) // draws the serial number
 	if err != nil {
-		return nil, fmt.Errorf("sign a certificate for %s: %w", subject.CommonName, err)
+		return nil, nil, fmt.Errorf("sign a certificate for %s: %w", template.Subject.CommonName, err)
 	}
-	return withCert(s.base, key, pem.EncodeToMemory(&pem.Block{Type: cert.CertificateBlockType, Bytes: der}))
+	return key, pem.EncodeToMemory(&pem.Block{Type: cert.CertificateBlockType, Bytes: der}), nil
+}
+
+func netIPs(addresses []netip.Addr) (all []net.IP) {
+	for _, a := range addresses {
+		all = append(all, a.AsSlice())
+	}
+	return all
+}
+
+func pair(key *ecdsa.PrivateKey, certificate []byte) (*tls.Certificate, error) {
+	encoded, err := keyutil.MarshalPrivateKeyToPEM(key)
+	if err != nil {
+		return nil, fmt.Errorf("encode a node's key: %w", err)
+	}
+	made, err := tls.X509KeyPair(certificate, encoded)
+	return &made, err
 }
 
 func subject(node string) pkix.Name {

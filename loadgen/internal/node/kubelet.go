@@ -49,6 +49,8 @@ type kubelet struct {
 	images    images
 	listing   uint32
 	reports   int // of a shutdown that are still to be made
+	began     time.Time
+	used      cpuTime
 }
 
 func newKubelet(f *Fleet, index int, link *link) *kubelet {
@@ -75,7 +77,7 @@ func (k *kubelet) wake(parent context.Context, generation uint64) *life {
 	life := newLife(parent, k.plan.clock, k.fleet.workers, k.ledger, rng)
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.life, k.state, k.settled, k.mending = life, up, false, false
+	k.life, k.state, k.settled, k.mending, k.began = life, up, false, false, life.clock.Now()
 	return life
 }
 

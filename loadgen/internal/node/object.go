@@ -21,8 +21,8 @@ const kubeletVersion = "v1.37.1-stormglass"
 const userAgent = "stormglass-node/" + kubeletVersion
 
 // newNode makes the Node that a kubelet registers. It is not Ready yet.
-func (p *plan) newNode(i int, now time.Time) *corev1.Node {
-	name := p.nodeName(i)
+func (k *kubelet) newNode(now time.Time) *corev1.Node {
+	p, i, name := k.plan, k.index, k.name
 	labels := map[string]string{}
 	maps.Copy(labels, p.Labels)
 	maps.Copy(labels, map[string]string{
@@ -53,10 +53,10 @@ func (p *plan) newNode(i int, now time.Time) *corev1.Node {
 			Capacity: room, Allocatable: room,
 			Conditions: nodeConditions(now, notReady("simulated kubelet is starting")),
 			Addresses: []corev1.NodeAddress{
-				{Type: corev1.NodeInternalIP, Address: hostIP(i).String()},
+				{Type: corev1.NodeInternalIP, Address: k.hostIP.String()},
 				{Type: corev1.NodeHostName, Address: name},
 			},
-			DaemonEndpoints: corev1.NodeDaemonEndpoints{KubeletEndpoint: corev1.DaemonEndpoint{Port: 10250}},
+			DaemonEndpoints: corev1.NodeDaemonEndpoints{KubeletEndpoint: corev1.DaemonEndpoint{Port: k.fleet.apiPort()}},
 			NodeInfo: corev1.NodeSystemInfo{
 				MachineID: name, SystemUUID: name, BootID: name,
 				KernelVersion: "simulated", OSImage: "Stormglass simulated node", ContainerRuntimeVersion: "stormglass://simulated",

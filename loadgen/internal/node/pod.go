@@ -43,6 +43,7 @@ type pod struct {
 	counted         bool   // as started
 	listing         uint32 // the last listing it was seen in
 	refs            []objectRef
+	object          []byte // as last seen
 	// overtaken is the pod as another client changed it while our status was on its way.
 	overtaken []byte
 }
@@ -77,6 +78,9 @@ func (k *kubelet) event(kind string, object []byte, v view) {
 	}
 	if p != nil {
 		p.listing = k.listing
+		if k.plan.API != nil {
+			p.object = bytes.Clone(object)
+		}
 	}
 }
 

@@ -137,7 +137,7 @@ func (k *kubelet) register(life *life) error {
 }
 
 func (k *kubelet) createNode(life *life) (types.UID, error) {
-	body, err := encode("v1", "Node", k.plan.newNode(k.index, life.clock.Now()))
+	body, err := encode("v1", "Node", k.newNode(life.clock.Now()))
 	if err != nil {
 		return "", err
 	}

@@ -32,8 +32,16 @@ func newNodes(c node.Config) (*nodes, error) {
 	return n, exitcode.EnvironmentError(err)
 }
 
-func nodeConfig(t *target, runID string, s *scenario.Scenario, c console) node.Config {
+func nodeConfig(ctx context.Context, t *target, runID string, s *scenario.Scenario, c console) node.Config {
+	var api *node.API
+	if s.Nodes.Count > 0 {
+		var err error
+		if api, err = t.KubeletAPI(ctx); err != nil {
+			c.step("the nodes serve no kubelet API: %v", err)
+		}
+	}
 	return node.Config{
+		API: api,
 		Spec: s.Nodes, Identities: t.Identities(s.Nodes), Labels: t.Labels, Taints: t.Taints(),
 		NamePrefix: "sg-" + runID + "-", Seed: s.Seed, Log: c.step,
 	}

@@ -69,7 +69,7 @@ func runNodes(ctx context.Context, t *target, id string, s *scenario.Scenario, c
 	if err := t.setup(watched, started); err != nil {
 		return seen, t.firstCause(ctx, causeOf(watched, err))
 	}
-	n, err := newNodes(nodeConfig(t, id, s, c))
+	n, err := newNodes(nodeConfig(watched, t, id, s, c))
 	if err != nil {
 		return seen, err
 	}

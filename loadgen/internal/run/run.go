@@ -207,7 +207,7 @@ func (r *run) connect(ctx context.Context, registry *prometheus.Registry, source
 	if err != nil {
 		return exitcode.EnvironmentError(err)
 	}
-	config := nodeConfig(t, r.info.ID, s, r.console)
+	config := nodeConfig(ctx, t, r.info.ID, s, r.console)
 	config.Registerer, config.Samples = registry, r.samples
 	if r.nodes, err = newNodes(config); err != nil {
 		return err

@@ -1,0 +1,264 @@
+package node
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"math"
+	"net/netip"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/stormglass/stormglass/internal/kubeletapi"
+)
+
+// API lets the nodes of a fleet serve the API of kubelets, on the loopback device.
+type API struct {
+	// Client reviews the tokens and the access of whoever asks.
+	Client *rest.Config
+	// ClientCA signs the certificates of clients, as PEM.
+	ClientCA []byte
+	// Sign makes a serving certificate of a node for addresses of several.
+	Sign func(ctx context.Context, node string, addresses []netip.Addr) (*tls.Certificate, error)
+}
+
+// loopbackNetwork is where the addresses of nodes that serve the API begin: 127.64.0.0/10.
+const loopbackNetwork = 127<<24 | 64<<16
+
+// addressesPerCertificate keeps a handshake small.
+const addressesPerCertificate = 250
+
+// apiServer serves the API of a fleet's nodes behind one listener.
+type apiServer struct {
+	*kubeletapi.Server
+	port int32
+	done chan struct{}
+}
+
+// serveAPI gives the nodes their addresses, and begins to answer there. Without the API they are as they were.
+func (f *Fleet) serveAPI(ctx context.Context) error {
+	a := f.plan.API
+	listener, err := kubeletapi.ListenLoopback(ctx)
+	if err != nil {
+		return err
+	}
+	at, err := netip.ParseAddrPort(listener.Addr().String())
+	if err != nil {
+		listener.Close()
+		return err
+	}
+	certificates := make([]onceCertificate, (len(f.kubelets)-1)/addressesPerCertificate+1)
+	server, err := kubeletapi.New(kubeletapi.Config{
+		Node: f.nodeAt, Client: a.Client, ClientCA: a.ClientCA,
+		Certificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+			to, err := netip.ParseAddrPort(hello.Conn.LocalAddr().String())
+			if err != nil {
+				return nil, err
+			}
+			chunk := loopbackIndex(to.Addr()) / addressesPerCertificate
+			return certificates[chunk].get(func() (*tls.Certificate, error) { return f.certify(hello.Context(), chunk) })
+		},
+	})
+	if err != nil {
+		listener.Close()
+		return err
+	}
+	for i, k := range f.kubelets {
+		k.hostIP = address(loopbackNetwork + uint32(i) + 1)
+	}
+	f.api = &apiServer{Server: server, port: int32(at.Port()), done: make(chan struct{})}
+	go func() {
+		defer close(f.api.done)
+		if err := server.Serve(listener); err != nil {
+			f.plan.Log("the nodes' kubelet API: %v", err)
+		}
+	}()
+	return nil
+}
+
+// certify makes the certificate of some nodes.
+func (f *Fleet) certify(ctx context.Context, chunk int) (*tls.Certificate, error) {
+	first := chunk * addressesPerCertificate
+	some := f.kubelets[first:min(first+addressesPerCertificate, len(f.kubelets))]
+	var addresses []netip.Addr
+	for _, k := range some {
+		addresses = append(addresses, k.hostIP)
+	}
+	c, err := f.plan.API.Sign(ctx, some[0].name, addresses)
+	if err != nil {
+		f.plan.Log("a serving certificate of the nodes' kubelet API: %v", err)
+	}
+	return c, err
+}
+
+// onceCertificate is made when it is first asked for, and again after an error.
+type onceCertificate struct {
+	mu   sync.Mutex
+	made *tls.Certificate
+}
+
+func (o *onceCertificate) get(make func() (*tls.Certificate, error)) (*tls.Certificate, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.made != nil {
+		return o.made, nil
+	}
+	var err error
+	o.made, err = make()
+	return o.made, err
+}
+
+// apiPort is where the nodes serve the API, or would.
+func (f *Fleet) apiPort() int32 {
+	if f.api == nil {
+		return kubeletapi.Port
+	}
+	return f.api.port
+}
+
+// close ends the API.
+func (s *apiServer) close() {
+	if s != nil {
+		_ = s.Close() // connections that have ended
+		<-s.done
+	}
+}
+
+func loopbackIndex(a netip.Addr) int {
+	b := a.Unmap().As4()
+	return int(binary.BigEndian.Uint32(b[:])) - loopbackNetwork - 1
+}
+
+// nodeAt finds the node at an address, unless it is down.
+func (f *Fleet) nodeAt(at netip.AddrPort) kubeletapi.Node {
+	i := loopbackIndex(at.Addr())
+	if i < 0 || i >= len(f.kubelets) {
+		return nil
+	}
+	k := f.kubelets[i]
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.life == nil || k.life.over() {
+		return nil
+	}
+	return k
+}
+
+// Name of the node.
+func (k *kubelet) Name() string { return k.name }
+
+// Reachable is false after Isolate.
+func (k *kubelet) Reachable() bool { return !k.isolated.Load() }
+
+// Pods of the node, as last seen.
+func (k *kubelet) Pods() []*corev1.Pod {
+	k.mu.Lock()
+	var objects [][]byte
+	for _, p := range k.pods {
+		objects = append(objects, p.object)
+	}
+	k.mu.Unlock()
+	var all []*corev1.Pod
+	for _, o := range objects {
+		if p := k.decodePod(o); p != nil {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// startOf is when a container began to run, zero if it does not run.
+func startOf(pod *corev1.Pod, container string) (start, end time.Time) {
+	for _, all := range [][]corev1.ContainerStatus{pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses} {
+		for _, c := range all {
+			switch {
+			case c.Name != container:
+			case c.State.Running != nil:
+				return c.State.Running.StartedAt.Time, time.Time{}
+			case c.State.Terminated != nil:
+				return c.State.Terminated.StartedAt.Time, c.State.Terminated.FinishedAt.Time
+			}
+		}
+	}
+	return start, end
+}
+
+// logInterval is the annotation with the time between the lines of a pod's logs, one second without.
+const logInterval = "stormglass.dev/log-interval"
+
+func intervalOf(pod *corev1.Pod) time.Duration {
+	if d, err := time.ParseDuration(pod.Annotations[logInterval]); err == nil && d >= time.Millisecond {
+		return d
+	}
+	return time.Second
+}
+
+// Log writes a container's log: a line as it starts, and one every interval. Nothing is stored, so any part is the
+// same whenever it is read.
+func (k *kubelet) Log(ctx context.Context, pod *corev1.Pod, container string, o *corev1.PodLogOptions, w io.Writer) error {
+	start, end := startOf(pod, container)
+	if o.Previous {
+		return fmt.Errorf("previous terminated container %q in pod %q not found", container, pod.Name)
+	}
+	if start.IsZero() {
+		return fmt.Errorf("container %q in pod %q is waiting to start: ContainerCreating", container, pod.Name)
+	}
+	every := intervalOf(pod)
+	at := func(n int64) time.Time { return start.Add(time.Duration(n) * every) }
+	now := k.plan.clock.Now()
+	last := now
+	if !end.IsZero() && end.Before(now) {
+		last = end
+	}
+	lines := int64(last.Sub(start)/every) + 1
+	first := int64(0)
+	since := time.Time{}
+	if o.SinceTime != nil {
+		since = o.SinceTime.Time
+	} else if o.SinceSeconds != nil {
+		since = now.Add(-time.Duration(*o.SinceSeconds) * time.Second)
+	}
+	if since.After(start) {
+		first = int64(math.Ceil(float64(since.Sub(start)) / float64(every)))
+	}
+	if o.TailLines != nil {
+		first = max(first, lines-*o.TailLines)
+	}
+	for n := first; ; n++ {
+		if n >= lines {
+			if !o.Follow || !end.IsZero() {
+				return nil
+			}
+			timer := k.plan.clock.NewTimer(at(n).Sub(k.plan.clock.Now()))
+			select {
+			case <-timer.C():
+			case <-ctx.Done():
+				timer.Stop()
+				return nil
+			}
+			if !k.runs(pod) {
+				return nil
+			}
+		}
+		line := fmt.Sprintf("%s line %d of container %s of pod %s/%s, simulated by stormglass\n", at(n).UTC().Format(time.RFC3339), n, container, pod.Namespace, pod.Name)
+		if o.Timestamps {
+			line = at(n).UTC().Format("2006-01-02T15:04:05.000000000Z07:00") + " " + line
+		}
+		if _, err := w.Write([]byte(line)); err != nil {
+			return err
+		}
+	}
+}
+
+// runs reports whether a pod still runs here.
+func (k *kubelet) runs(pod *corev1.Pod) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	p := k.pods[pod.UID]
+	return p != nil && p.state == running
+}

@@ -1,0 +1,74 @@
+package node
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+)
+
+// apiPod is one whose container began to run at a time.
+func apiPod(start time.Time) *corev1.Pod {
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", UID: "u"}}
+	p.Spec.Containers = []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
+		corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceMemory: resource.MustParse("1Gi"),
+	}}}}
+	p.Status.Phase = corev1.PodRunning
+	p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "c", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(start)}}}}
+	return p
+}
+
+func TestLogsOfASimulatedContainer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pod := apiPod(time.Now())
+		k := &kubelet{plan: &plan{Config: Config{clock: clock.RealClock{}}}}
+		time.Sleep(9500 * time.Millisecond) // virtual
+		read := func(o corev1.PodLogOptions) string {
+			var out bytes.Buffer
+			if err := k.Log(t.Context(), pod, "c", &o, &out); err != nil {
+				t.Fatal(err)
+			}
+			return out.String()
+		}
+		all := read(corev1.PodLogOptions{})
+		if n := strings.Count(all, "\n"); n != 10 || !strings.Contains(all, "line 9 of container c of pod ns/web") {
+			t.Errorf("%d lines:\n%s", n, all)
+		}
+		two, three := int64(2), int64(3)
+		if got := read(corev1.PodLogOptions{TailLines: &two}); got == "" || !strings.HasSuffix(all, got) || strings.Count(got, "\n") != 2 {
+			t.Errorf("the last two:\n%s", got)
+		}
+		if got := read(corev1.PodLogOptions{SinceSeconds: &three}); !strings.HasSuffix(all, got) || strings.Count(got, "\n") != 3 {
+			t.Errorf("of three seconds:\n%s", got)
+		}
+		first, _, _ := strings.Cut(read(corev1.PodLogOptions{Timestamps: true}), " ")
+		if at, err := time.Parse(time.RFC3339Nano, first); err != nil || !at.Equal(pod.Status.ContainerStatuses[0].State.Running.StartedAt.Time) {
+			t.Errorf("the first line is of %s, %v", first, err)
+		}
+		if err := k.Log(t.Context(), pod, "c", &corev1.PodLogOptions{Previous: true}, &bytes.Buffer{}); err == nil {
+			t.Error("there is a log of a container before the first")
+		}
+	})
+}
+
+func TestUsageOfASimulatedContainer(t *testing.T) {
+	k := &kubelet{plan: &plan{Config: Config{Seed: 3}}}
+	pod := apiPod(time.Now())
+	cores, bytes := k.usageOf(pod, &pod.Spec.Containers[0])
+	if cores < 0.25 || cores > 0.75 || bytes < 1<<28 || bytes > 3<<28 {
+		t.Errorf("it uses %v cores and %v bytes of its request of 1 and %d", cores, bytes, 1<<30)
+	}
+	if again, _ := k.usageOf(pod, &pod.Spec.Containers[0]); again != cores {
+		t.Errorf("%v, then %v", cores, again)
+	}
+	pod.Annotations = map[string]string{cpuUsage: "250m", memoryUsage: "64Mi"}
+	if cores, bytes = k.usageOf(pod, &pod.Spec.Containers[0]); cores != 0.25 || bytes != 64<<20 {
+		t.Errorf("its annotations ask for 250m and 64Mi: %v and %v", cores, bytes)
+	}
+}

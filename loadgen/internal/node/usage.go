@@ -1,0 +1,99 @@
+package node
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	stats "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
+)
+
+// The annotations of a pod with what its containers use, each an equal part: cores, and bytes.
+const (
+	cpuUsage    = "stormglass.dev/cpu-usage"
+	memoryUsage = "stormglass.dev/memory-usage"
+)
+
+// usageOf is what a container of a running pod uses: the pod's annotations, or a share of its requests that is drawn
+// for each, from a quarter to three quarters, or a little.
+func (k *kubelet) usageOf(pod *corev1.Pod, c *corev1.Container) (cores, bytes float64) {
+	share := 0.25 + draw(k.plan.Seed, "usage", string(pod.UID), c.Name)/2
+	used := func(annotation string, of corev1.ResourceName, little float64) float64 {
+		if q, err := resource.ParseQuantity(pod.Annotations[annotation]); err == nil {
+			return q.AsApproximateFloat64() / float64(len(pod.Spec.Containers))
+		}
+		if q, ok := c.Resources.Requests[of]; ok {
+			return q.AsApproximateFloat64() * share
+		}
+		return little
+	}
+	return used(cpuUsage, corev1.ResourceCPU, 0.01), used(memoryUsage, corev1.ResourceMemory, 32<<20)
+}
+
+// Summary is what the node's pods use by the model, and the node with them.
+func (k *kubelet) Summary(now time.Time) *stats.Summary {
+	s := &stats.Summary{Node: stats.NodeStats{NodeName: k.name}}
+	var node use
+	for _, pod := range k.Pods() {
+		if pod.Status.Phase != corev1.PodRunning {
+			continue
+		}
+		p := stats.PodStats{PodRef: stats.PodReference{Name: pod.Name, Namespace: pod.Namespace, UID: string(pod.UID)}}
+		if pod.Status.StartTime != nil {
+			p.StartTime = *pod.Status.StartTime
+		}
+		var all use
+		for i := range pod.Spec.Containers {
+			c := &pod.Spec.Containers[i]
+			start, end := startOf(pod, c.Name)
+			if start.IsZero() || !end.IsZero() {
+				continue
+			}
+			var one use
+			one.cores, one.bytes = k.usageOf(pod, c)
+			one.seconds = one.cores * max(0, now.Sub(start).Seconds())
+			all.add(one)
+			made := stats.ContainerStats{Name: c.Name, StartTime: metav1.NewTime(start)}
+			made.CPU, made.Memory = one.stats(now)
+			p.Containers = append(p.Containers, made)
+		}
+		p.CPU, p.Memory = all.stats(now)
+		node.add(all)
+		s.Pods = append(s.Pods, p)
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	s.Node.StartTime = metav1.NewTime(k.began)
+	node.seconds = k.used.until(now, node.cores)
+	s.Node.CPU, s.Node.Memory = node.stats(now)
+	return s
+}
+
+// cpuTime adds up a node's use from one look at it to the next: pods that end take theirs with them.
+type cpuTime struct {
+	at      time.Time
+	seconds float64
+}
+
+func (t *cpuTime) until(now time.Time, cores float64) float64 {
+	if !t.at.IsZero() {
+		t.seconds += cores * max(0, now.Sub(t.at).Seconds())
+	}
+	t.at = now
+	return t.seconds
+}
+
+// use is what a container, a pod or a node uses, and the seconds of CPU that it has used.
+type use struct{ cores, bytes, seconds float64 }
+
+func (u *use) add(v use) {
+	u.cores, u.bytes, u.seconds = u.cores+v.cores, u.bytes+v.bytes, u.seconds+v.seconds
+}
+
+func (u use) stats(now time.Time) (*stats.CPUStats, *stats.MemoryStats) {
+	at := metav1.NewTime(now)
+	rate, total, bytes := uint64(u.cores*1e9), uint64(u.seconds*1e9), uint64(u.bytes)
+	return &stats.CPUStats{Time: at, UsageNanoCores: &rate, UsageCoreNanoSeconds: &total},
+		&stats.MemoryStats{Time: at, UsageBytes: &bytes, WorkingSetBytes: &bytes, RSSBytes: &bytes}
+}
