@@ -243,6 +243,7 @@ func (b *broken) neighbour(t *testing.T) {
 
 func (b *broken) kill(t *testing.T) {
 	before := b.pid(t, "kube-scheduler-0")
+	followed := followLog(t, b.dir, schedulerPod)
 	b.fault(t, "kill", "--component", "kube-scheduler-0")
 	if alive(before) {
 		t.Error("the scheduler lives")
@@ -261,6 +262,15 @@ func (b *broken) kill(t *testing.T) {
 	controlPlanePod(t, b.kube, schedulerPod, "is Ready after a restart", func(p *corev1.Pod) bool {
 		return podReady(p) && p.Status.ContainerStatuses[0].RestartCount == 1
 	})
+	const first = `"Starting Kubernetes Scheduler"`
+	for followed.Scan() && !strings.Contains(followed.Text(), first) {
+	}
+	if !strings.Contains(followed.Text(), first) {
+		t.Error("a followed log lacks the start of the next process")
+	}
+	if last := ok(t, "kubectl", "--dir", b.dir, "-n", "kube-system", "logs", "--previous", schedulerPod); strings.Count(last, first) != 1 {
+		t.Errorf("the log of the process before:\n%s", last)
+	}
 }
 
 // restartWatched restarts the API server while watches are open: it ends them and itself

@@ -1,6 +1,10 @@
 package controlplane_test
 
 import (
+	"bufio"
+	"context"
+	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -28,6 +32,29 @@ func podReady(p *corev1.Pod) bool {
 	})
 }
 
+// followLog follows a component's log from its last line on, for a minute.
+func followLog(t *testing.T, dir, pod string) *bufio.Scanner {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	cmd := exec.CommandContext(ctx, shared.Binary, "kubectl", "--dir", dir, "-n", "kube-system", "logs", "--follow", "--tail=1", pod)
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cancel()
+		_ = cmd.Wait() // it was killed
+	})
+	lines := bufio.NewScanner(out)
+	if !lines.Scan() {
+		t.Errorf("%s: nothing to follow", pod)
+	}
+	return lines
+}
+
 // TestControlPlanePods finds the components as on a cluster made by kubeadm.
 func TestControlPlanePods(t *testing.T) {
 	c := shared.Cluster()
@@ -48,6 +75,11 @@ func TestControlPlanePods(t *testing.T) {
 	node, err := kube.CoreV1().Nodes().Get(t.Context(), "control-plane", metav1.GetOptions{})
 	if err != nil || len(node.Spec.Taints) == 0 || node.Spec.Taints[0].ToString() != "node-role.kubernetes.io/control-plane:NoSchedule" {
 		t.Errorf("node: %+v, %v", node, err)
+	}
+
+	log := ok(t, "kubectl", "--dir", c.Dir, "-n", "kube-system", "logs", "-l", "component=etcd", "--tail=-1")
+	if data, err := os.ReadFile(c.Components[0].Log); err != nil || !strings.HasPrefix(string(data), log) || !strings.Contains(log, "became leader") {
+		t.Errorf("the log of %s is not\n%s\n%v", c.Components[0].Name, log, err)
 	}
 
 	before := controlPlanePod(t, kube, "etcd-control-plane", "is Ready", podReady)

@@ -62,27 +62,32 @@ func find(kind, line string) (event control.Event, found bool) {
 		if !found {
 			return event, false
 		}
-		var entry struct {
-			Time time.Time `json:"ts"`
-		}
-		_ = json.Unmarshal([]byte(line), &entry) // a user may have chosen another form
 		end := strings.IndexFunc(term, func(r rune) bool { return r < '0' || r > '9' })
 		if end >= 0 {
 			term = term[:end]
 		}
-		return control.Event{Time: entry.Time, Kind: control.EventEtcdLeader, Detail: "term " + term}, true
+		return control.Event{Time: LineTime(line, time.Now()), Kind: control.EventEtcdLeader, Detail: "term " + term}, true
 	case control.KindScheduler, control.KindControllerManager:
 		if !strings.Contains(line, leaseElected) {
 			return event, false
 		}
-		return control.Event{Time: klogTime(line, time.Now()), Kind: control.EventLease, Detail: "got the lease " + kind}, true
+		return control.Event{Time: LineTime(line, time.Now()), Kind: control.EventLease, Detail: "got the lease " + kind}, true
 	}
 	return event, false
 }
 
-// klogTime reads the time of a line as klog writes it, "I1121 14:33:22.123456",
-// in the local zone and without a year: it is taken to lie within half a year of now.
-func klogTime(line string, now time.Time) time.Time {
+// LineTime returns the time that a component wrote at the beginning of a line of its log;
+// zero if there is none, as in a form of log that a user has chosen. klog's,
+// "I1121 14:33:22.123456", is in the local zone and without a year: it is taken to lie
+// within half a year of now.
+func LineTime(line string, now time.Time) time.Time {
+	if strings.HasPrefix(line, "{") { // etcd
+		var entry struct {
+			Time time.Time `json:"ts"`
+		}
+		_ = json.Unmarshal([]byte(line), &entry)
+		return entry.Time
+	}
 	const form = "0102 15:04:05.000000"
 	if len(line) < 1+len(form) {
 		return time.Time{}

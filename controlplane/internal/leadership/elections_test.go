@@ -34,10 +34,10 @@ func TestElectionsAreReadFromLogs(t *testing.T) {
 // TestTimeOfALineInJanuary: klog writes no year.
 func TestTimeOfALineInJanuary(t *testing.T) {
 	now := time.Date(2027, 1, 1, 0, 0, 1, 0, time.UTC)
-	if got, want := klogTime("I1231 23:59:59.500000   1 a.go:1] x", now), time.Date(2026, 12, 31, 23, 59, 59, 500000000, time.UTC); !got.Equal(want) {
+	if got, want := LineTime("I1231 23:59:59.500000   1 a.go:1] x", now), time.Date(2026, 12, 31, 23, 59, 59, 500000000, time.UTC); !got.Equal(want) {
 		t.Errorf("%v, want %v", got, want)
 	}
-	if got := klogTime("panic: no time here, and more of a line", now); !got.IsZero() {
+	if got := LineTime("panic: no time here, and more of a line", now); !got.IsZero() {
 		t.Errorf("a line without a time is of %v", got)
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/controlplane/internal/pki"
 	"github.com/stormglass/stormglass/controlplane/internal/supervisor"
+	"github.com/stormglass/stormglass/internal/kubeletapi"
 )
 
 // Config describes the plane. Every field must be set.
@@ -37,11 +38,12 @@ type Config struct {
 
 // Nodes are the control-plane nodes of one plane. Stop them.
 type Nodes struct {
+	api     *kubeletapi.Server
 	stop    context.CancelFunc
 	running sync.WaitGroup
 }
 
-// Start registers nodes in the background, one for each replica of the component that
+// Start serves the nodes' kubelet API and registers them in the background, one for each replica of the component that
 // has most, and keeps them until Stop.
 func Start(cfg Config) (*Nodes, error) {
 	count := 0
@@ -62,6 +64,10 @@ func Start(cfg Config) (*Nodes, error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	nodes := &Nodes{stop: cancel}
+	if nodes.api, err = nodes.serve(cfg, all); err != nil {
+		nodes.Stop()
+		return nil, fmt.Errorf("kubelet API: %w", err)
+	}
 	for _, n := range all {
 		nodes.running.Go(func() { n.run(ctx) })
 	}
@@ -73,6 +79,9 @@ func Start(cfg Config) (*Nodes, error) {
 // machine that is switched off.
 func (n *Nodes) Stop() {
 	n.stop()
+	if n.api != nil {
+		n.api.Close()
+	}
 	n.running.Wait()
 }
 

@@ -54,8 +54,11 @@ type node struct {
 	name    string
 	index   int
 	admin   kubernetes.Interface
-	kubelet kubernetes.Interface // with the identity of the node
+	config  *rest.Config // with the identity of the node
+	kubelet kubernetes.Interface
 	changed chan struct{}
+	started time.Time
+	port    uint16 // of the kubelet API
 
 	registered *corev1.Node          // nil before it is, and after a failed request
 	lease      *coordinationv1.Lease // as it was last renewed
@@ -65,16 +68,16 @@ type node struct {
 }
 
 func newNode(cfg Config, i int, admin kubernetes.Interface) (*node, error) {
-	n := &node{cfg: &cfg, name: nodeName(i), index: i, admin: admin, changed: make(chan struct{}, 1)}
-	cert, key, err := cfg.Keys.Issue(pki.ClientCA, pki.Leaf{CommonName: n.user(), Organizations: []string{"system:nodes"}, Client: true}, time.Now())
-	if err != nil {
+	n := &node{cfg: &cfg, name: nodeName(i), index: i, admin: admin, changed: make(chan struct{}, 1), started: time.Now()}
+	n.config = rest.AnonymousClientConfig(cfg.Admin)
+	var err error
+	leaf := pki.Leaf{CommonName: n.user(), Organizations: []string{"system:nodes"}, Client: true}
+	if n.config.CertData, n.config.KeyData, err = cfg.Keys.Issue(pki.ClientCA, leaf, time.Now()); err != nil {
 		return nil, err
 	}
-	client := rest.AnonymousClientConfig(cfg.Admin)
-	client.CertData, client.KeyData = cert, key
-	client.QPS, client.Timeout = -1, within
-	client.ContentType = "application/vnd.kubernetes.protobuf"
-	n.kubelet, err = kubernetes.NewForConfig(client)
+	n.config.QPS, n.config.Timeout = -1, within
+	n.config.ContentType = "application/vnd.kubernetes.protobuf"
+	n.kubelet, err = kubernetes.NewForConfig(n.config)
 	return n, err
 }
 
@@ -217,7 +220,8 @@ func (n *node) status() corev1.NodeStatus {
 	}
 	return corev1.NodeStatus{
 		Capacity: room, Allocatable: room,
-		Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: topology.Host}, {Type: corev1.NodeHostName, Address: n.name}},
+		Addresses:       []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: topology.Host}, {Type: corev1.NodeHostName, Address: n.name}},
+		DaemonEndpoints: corev1.NodeDaemonEndpoints{KubeletEndpoint: corev1.DaemonEndpoint{Port: int32(n.port)}},
 		NodeInfo: corev1.NodeSystemInfo{
 			MachineID: n.name, SystemUUID: n.name, BootID: n.name,
 			KernelVersion: kernelVersion(), OSImage: "Stormglass control plane", ContainerRuntimeVersion: "stormglass://processes",

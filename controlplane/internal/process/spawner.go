@@ -118,7 +118,7 @@ func (s *Spawner) Start(spec Spec) (*Child, error) {
 	if err := <-started; err != nil {
 		return nil, fmt.Errorf("start %s: %w", spec.Name, err)
 	}
-	c := &Child{Name: spec.Name, PID: cmd.Process.Pid, Started: time.Now(), log: spec.Log, offset: offset, process: cmd.Process, done: make(chan struct{})}
+	c := &Child{Name: spec.Name, PID: cmd.Process.Pid, Started: time.Now(), Offset: offset, log: spec.Log, process: cmd.Process, done: make(chan struct{})}
 	s.children = append(slices.DeleteFunc(s.children, (*Child).Ended), c)
 	go c.wait(cmd)
 	return c, nil
@@ -149,8 +149,10 @@ type Child struct {
 	PID     int
 	Started time.Time
 
+	// Offset is where this child's output begins in its log.
+	Offset int64
+
 	log     string
-	offset  int64 // where this child's output begins in log
 	process *os.Process
 	done    chan struct{}
 	exit    Exit
@@ -241,7 +243,7 @@ func (c *Child) Tail(most int64) string {
 	if err != nil {
 		return ""
 	}
-	if _, err := f.Seek(max(c.offset, size-most), io.SeekStart); err != nil {
+	if _, err := f.Seek(max(c.Offset, size-most), io.SeekStart); err != nil {
 		return ""
 	}
 	data, _ := io.ReadAll(io.LimitReader(f, most))

@@ -1,0 +1,131 @@
+package mirror
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	stats "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
+
+	"github.com/stormglass/stormglass/controlplane/internal/pki"
+	"github.com/stormglass/stormglass/controlplane/internal/process"
+	"github.com/stormglass/stormglass/controlplane/internal/topology"
+	"github.com/stormglass/stormglass/internal/kubeletapi"
+)
+
+// serve gives each node a port of its own at the address of all components.
+// Its certificate is of the authority that signs other kubelets'.
+func (nodes *Nodes) serve(cfg Config, all []*node) (*kubeletapi.Server, error) {
+	leaf := pki.Leaf{
+		CommonName: all[0].user(), Organizations: []string{"system:nodes"}, Server: true, IPs: []net.IP{net.ParseIP(topology.Host)},
+	}
+	certPEM, keyPEM, err := cfg.Keys.Issue(pki.ClientCA, leaf, time.Now())
+	if err != nil {
+		return nil, err
+	}
+	cert, err := tls.X509KeyPair(certPEM, keyPEM)
+	if err != nil {
+		return nil, err
+	}
+	authority, err := os.ReadFile(cfg.Keys.Cert(pki.ClientCA))
+	if err != nil {
+		return nil, err
+	}
+	ports := map[uint16]kubeletapi.Node{}
+	server, err := kubeletapi.New(kubeletapi.Config{
+		Node: func(at netip.AddrPort) kubeletapi.Node { return ports[at.Port()] }, Client: all[0].config, ClientCA: authority,
+		Certificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &cert, nil },
+	})
+	if err != nil {
+		return nil, err
+	}
+	var listeners []net.Listener
+	for _, n := range all {
+		l, err := net.Listen("tcp", net.JoinHostPort(topology.Host, "0"))
+		if err != nil {
+			for _, l := range listeners {
+				l.Close()
+			}
+			return nil, err
+		}
+		n.port = l.Addr().(*net.TCPAddr).AddrPort().Port()
+		ports[n.port], listeners = n, append(listeners, l)
+	}
+	for _, l := range listeners {
+		nodes.running.Go(func() { _ = server.Serve(l) }) // until Stop
+	}
+	return server, nil
+}
+
+var _ kubeletapi.Node = (*node)(nil)
+
+// Name is the name of the Node.
+func (n *node) Name() string { return n.name }
+
+// Reachable is true while the supervisor lives.
+func (*node) Reachable() bool { return true }
+
+// Pods are the node's static pods.
+func (n *node) Pods() (all []*corev1.Pod) {
+	for _, c := range n.cfg.components(n.index) {
+		pod := n.staticPod(c)
+		pod.UID = types.UID(pod.Annotations[configHash])
+		pod.Status = podStatus(c, n.image(c.Kind), corev1.PodStatus{}, time.Now())
+		all = append(all, pod)
+	}
+	return all
+}
+
+// Log copies a component's log.
+func (n *node) Log(ctx context.Context, pod *corev1.Pod, container string, o *corev1.PodLogOptions, w io.Writer) error {
+	for _, c := range n.cfg.components(n.index) {
+		switch {
+		case c.Kind != container:
+		case !o.Previous:
+			return copyLog(ctx, c.Log, c.Child, nil, o, w)
+		case c.Last != nil:
+			return copyLog(ctx, c.Log, c.Last, c.Child, o, w)
+		}
+	}
+	return fmt.Errorf("previous terminated container %q in pod %q not found", container, pod.Name)
+}
+
+// Summary has what the components' processes use; the node's is the sum.
+func (n *node) Summary(now time.Time) *stats.Summary {
+	at := metav1.NewTime(now)
+	var cpu, memory uint64
+	all := &stats.Summary{}
+	for _, c := range n.cfg.components(n.index) {
+		if c.Child.Ended() {
+			continue
+		}
+		used := process.ReadUsage(c.Child.PID)
+		cpu, memory = cpu+uint64(used.CPU), memory+uint64(used.RSS)
+		container := stats.ContainerStats{
+			Name: c.Kind, StartTime: *seconds(c.Child.Started), CPU: cpuStats(at, uint64(used.CPU)), Memory: memoryStats(at, uint64(used.RSS)),
+		}
+		pod := n.staticPod(c)
+		all.Pods = append(all.Pods, stats.PodStats{
+			PodRef:    stats.PodReference{Name: pod.Name, Namespace: pod.Namespace, UID: pod.Annotations[configHash]},
+			StartTime: container.StartTime, Containers: []stats.ContainerStats{container}, CPU: container.CPU, Memory: container.Memory,
+		})
+	}
+	all.Node = stats.NodeStats{NodeName: n.name, StartTime: *seconds(n.started), CPU: cpuStats(at, cpu), Memory: memoryStats(at, memory)}
+	return all
+}
+
+func cpuStats(at metav1.Time, used uint64) *stats.CPUStats {
+	return &stats.CPUStats{Time: at, UsageCoreNanoSeconds: &used}
+}
+
+func memoryStats(at metav1.Time, used uint64) *stats.MemoryStats {
+	return &stats.MemoryStats{Time: at, UsageBytes: &used, WorkingSetBytes: &used, RSSBytes: &used}
+}

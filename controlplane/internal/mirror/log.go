@@ -1,0 +1,117 @@
+package mirror
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"iter"
+	"os"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stormglass/stormglass/controlplane/internal/leadership"
+	"github.com/stormglass/stormglass/controlplane/internal/process"
+)
+
+// pollEvery is the time between two looks at a log that is followed.
+const pollEvery = 100 * time.Millisecond
+
+// stampForm is that of kubelets: RFC 3339 with all nine digits.
+const stampForm = "2006-01-02T15:04:05.000000000Z07:00"
+
+// copyLog copies what a process has written to the log of its component, up to the
+// output of the next process, if there is one. With o.Follow it goes on, across
+// restarts, until ctx ends. A line without a time has that of the line before.
+func copyLog(ctx context.Context, path string, child, next *process.Child, o *corev1.PodLogOptions, w io.Writer) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	end, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		return err
+	}
+	if next != nil {
+		end = next.Offset
+	}
+	written := io.NewSectionReader(f, child.Offset, end-child.Offset)
+	var skip int64
+	if o.TailLines != nil {
+		for range lines(written) {
+			skip++
+		}
+		skip -= *o.TailLines
+	}
+	_, _ = written.Seek(0, io.SeekStart) // within bounds
+	var source io.Reader = written
+	if o.Follow && next == nil {
+		_, _ = f.Seek(child.Offset, io.SeekStart) // the same
+		source = growing{ctx, f}
+	}
+	var since time.Time
+	switch {
+	case o.SinceTime != nil:
+		since = o.SinceTime.Time
+	case o.SinceSeconds != nil:
+		since = time.Now().Add(-time.Duration(*o.SinceSeconds) * time.Second)
+	}
+	at := child.Started
+	for line, err := range lines(source) {
+		if err != nil {
+			return err
+		}
+		if t := leadership.LineTime(line, time.Now()); !t.IsZero() {
+			at = t
+		}
+		if skip--; skip >= 0 || at.Before(since) {
+			continue
+		}
+		if o.Timestamps {
+			line = at.UTC().Format(stampForm) + " " + line
+		}
+		if _, err := io.WriteString(w, line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lines are those of r with their ends, which the last may lack.
+func lines(r io.Reader) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		for from := bufio.NewReader(r); ; {
+			line, err := from.ReadString('\n')
+			ended := errors.Is(err, io.EOF)
+			if ended {
+				err = nil
+			}
+			if (line != "" || err != nil) && !yield(line, err) || ended || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// growing reads a file beyond its end until ctx ends.
+type growing struct {
+	ctx  context.Context
+	file *os.File
+}
+
+func (g growing) Read(p []byte) (int, error) {
+	tick := time.NewTicker(pollEvery)
+	defer tick.Stop()
+	for {
+		if n, err := g.file.Read(p); n > 0 || err != io.EOF {
+			return n, err
+		}
+		select {
+		case <-g.ctx.Done():
+			return 0, io.EOF
+		case <-tick.C:
+		}
+	}
+}
