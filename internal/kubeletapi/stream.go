@@ -105,9 +105,22 @@ func (o output) AttachContainer(ctx context.Context, _, _, container string, in 
 			_, _ = io.Copy(out, in)
 		}()
 	}
-	err := o.node.Log(ctx, o.pod, container, &corev1.PodLogOptions{Follow: true, TailLines: new(int64)}, out)
-	if ctx.Err() != nil {
+	to := &lost{Writer: out}
+	err := o.node.Log(ctx, o.pod, container, &corev1.PodLogOptions{Follow: true, TailLines: new(int64)}, to)
+	if ctx.Err() != nil || to.lost {
 		return nil
 	}
 	return err
+}
+
+// lost notes that its reader has gone.
+type lost struct {
+	io.Writer
+	lost bool
+}
+
+func (l *lost) Write(p []byte) (int, error) {
+	n, err := l.Writer.Write(p)
+	l.lost = l.lost || err != nil
+	return n, err
 }

@@ -32,23 +32,25 @@ func TestControlPlaneAcceptsNodesAsKubelets(t *testing.T) {
 	labels := map[string]string{"stormglass.example/run": "test"}
 	signer, err := node.NewSigner(config, plane.Cluster().NodeCA)
 	must(t, err)
+	csr := node.NewCSRSigner(config, labels)
 	for name, test := range map[string]struct {
 		fidelity string
 		ids      node.Identities
+		api      *node.API
 	}{
-		"signed": {node.Kubelet, signer},
-		"csr":    {node.Kubelet, node.NewCSRSigner(config, labels)},
-		"shared": {node.Shared, node.NewShared(config)},
+		"signed": {node.Kubelet, signer, kubeletAPI(t, config, signer)},
+		"csr":    {node.Lean, csr, kubeletAPI(t, config, csr)},
+		"shared": {node.Shared, node.NewShared(config), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 			defer cancel()
 			rollout(t, ctx, config, node.Config{
 				Spec: scenario.Nodes{
-					Count: 5, Fidelity: test.fidelity, KubeProxy: test.fidelity == node.Kubelet, Zones: 3, CPU: "8", Memory: "32Gi", Pods: 110, LeaseRenew: scenario.Duration(10 * time.Second),
+					Count: 5, Fidelity: test.fidelity, KubeProxy: test.fidelity != node.Shared, Zones: 3, CPU: "8", Memory: "32Gi", Pods: 110, LeaseRenew: scenario.Duration(10 * time.Second),
 					StatusReport: scenario.Duration(5 * time.Minute), RegisterRate: 50,
 				},
-				Identities: test.ids, Labels: labels, Taints: []corev1.Taint{taint}, NamePrefix: name + "-", Seed: 1, Log: t.Logf,
+				Identities: test.ids, API: test.api, Labels: labels, Taints: []corev1.Taint{taint}, NamePrefix: name + "-", Seed: 1, Log: t.Logf,
 			})
 		})
 	}
@@ -83,8 +85,18 @@ func rollout(t *testing.T, ctx context.Context, config *rest.Config, nodes node.
 		return ok && web.Status.ReadyReplicas == replicas
 	})
 
-	if failed := fleet.Fail(0.4); len(failed) != 2 {
+	if nodes.API != nil {
+		podStreams(t, ctx, config)
+		pods, err := client.CoreV1().Pods("default").List(ctx, metav1.ListOptions{})
+		must(t, err)
+		accessToKubelet(t, ctx, config, pods.Items[0], fleet)
+	}
+	failed := fleet.Fail(0.4)
+	if len(failed) != 2 {
 		t.Errorf("%d nodes failed, want 2", len(failed))
+	}
+	if nodes.API != nil && dial(ctx, kubeletAt(t, ctx, client, failed[0]), time.Minute) == nil {
+		t.Error("the kubelet of a failed node answers")
 	}
 	fleet.Recover()
 	background := metav1.DeletePropagationBackground
@@ -97,9 +109,9 @@ func rollout(t *testing.T, ctx context.Context, config *rest.Config, nodes node.
 	}
 	for what, n := range fleet.Results().Errors {
 		// The Node authorizer hears of a binding a little later than the node: its
-		// pod's token and ConfigMap are then refused at first. Nothing else is.
+		// pod, its token and ConfigMap are then refused at first. Nothing else is.
 		if strings.HasSuffix(what, " 403") && !strings.Contains(what, "serviceaccounts/token") && !strings.Contains(what, "configmaps") &&
-			!strings.Contains(what, "pods/status") {
+			!strings.Contains(what, "pods/status") && what != "get pods 403" {
 			t.Errorf("%d times %s", n, what)
 		}
 	}

@@ -41,7 +41,7 @@ func nodeConfig(ctx context.Context, t *target, runID string, s *scenario.Scenar
 		}
 	}
 	return node.Config{
-		API: api,
+		API:  api,
 		Spec: s.Nodes, Identities: t.Identities(s.Nodes), Labels: t.Labels, Taints: t.Taints(),
 		NamePrefix: "sg-" + runID + "-", Seed: s.Seed, Log: c.step,
 	}

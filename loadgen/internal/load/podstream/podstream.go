@@ -97,6 +97,13 @@ func (c *Caller) change(o any, do func(types.NamespacedName)) {
 	do(name.AsNamespacedName())
 }
 
+// Pods is how many run.
+func (c *Caller) Pods() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.pods)
+}
+
 // draw picks a pod that runs.
 func (c *Caller) draw() (types.NamespacedName, error) {
 	c.mu.Lock()
