@@ -36,6 +36,8 @@ type Caller struct {
 	config *rest.Config
 	client rest.Interface
 
+	listed chan struct{} // closed when pods are those that run
+
 	mu   sync.Mutex
 	rng  *rand.Rand
 	pods []types.NamespacedName
@@ -43,7 +45,7 @@ type Caller struct {
 
 // New makes a Caller with its load's defaults set.
 func New(t load.Target, l scenario.Load) *Caller {
-	return &Caller{load: l, rng: rand.New(rand.NewPCG(uint64(t.Seed), 0x10905))}
+	return &Caller{load: l, listed: make(chan struct{}), rng: rand.New(rand.NewPCG(uint64(t.Seed), 0x10905))}
 }
 
 // Prepare makes the client.
@@ -59,7 +61,7 @@ func (c *Caller) Prepare(_ context.Context, config *rest.Config, _ string, _ map
 	return nil
 }
 
-// Watch follows which pods of a namespace run, until ctx ends.
+// Watch follows which pods of a namespace run, until ctx ends. Streams are opened once it has listed them.
 func (c *Caller) Watch(ctx context.Context, namespace string) {
 	_, informer := cache.NewInformerWithOptions(cache.InformerOptions{
 		ListerWatcher: cache.NewListWatchFromClient(c.client, "pods", namespace, fields.Everything()), ObjectType: &corev1.Pod{},
@@ -84,6 +86,11 @@ func (c *Caller) Watch(ctx context.Context, namespace string) {
 			return o, nil
 		},
 	})
+	go func() {
+		if cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
+			close(c.listed)
+		}
+	}()
 	informer.RunWithContext(ctx)
 }
 
@@ -97,15 +104,13 @@ func (c *Caller) change(o any, do func(types.NamespacedName)) {
 	do(name.AsNamespacedName())
 }
 
-// Pods is how many run.
-func (c *Caller) Pods() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return len(c.pods)
-}
-
 // draw picks a pod that runs.
-func (c *Caller) draw() (types.NamespacedName, error) {
+func (c *Caller) draw(ctx context.Context) (types.NamespacedName, error) {
+	select {
+	case <-c.listed:
+	case <-ctx.Done():
+		return types.NamespacedName{}, context.Cause(ctx)
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.pods) == 0 {
@@ -119,7 +124,7 @@ func (c *Caller) Do(ctx context.Context) error { return c.Open(ctx, func() {}) }
 
 // Open opens a stream, calls begun when what was asked for begins to come, and reads on to the stream's end.
 func (c *Caller) Open(ctx context.Context, begun func()) error {
-	pod, err := c.draw()
+	pod, err := c.draw(ctx)
 	if err != nil {
 		return err
 	}
@@ -186,7 +191,6 @@ func (c *Caller) logs(ctx context.Context, pod types.NamespacedName, to io.Write
 	return err
 }
 
-// attach asks for a terminal's line, which a container whose output is silent leaves unanswered.
 func (c *Caller) attach(ctx context.Context, pod types.NamespacedName, to io.Writer) error {
 	request := c.request(pod, "attach").VersionedParams(&corev1.PodAttachOptions{Stdout: true}, scheme.ParameterCodec)
 	return c.stream(ctx, request.URL(), remotecommand.StreamOptions{Stdout: to})
