@@ -42,7 +42,6 @@ func (k *kubelet) exits(life *life, p *pod, spec *corev1.Pod) {
 		if runs {
 			p.state = ended
 			k.ledger.podsRunning.Add(-1)
-			k.dereference(p)
 		}
 		k.mu.Unlock()
 		if runs {

@@ -21,6 +21,9 @@ const (
 	// volumeLoop is how often a kubelet's volume manager looks for work, twice before it mounts
 	// (pkg/kubelet/volumemanager). Sooner, the Node authorizer has often not seen the binding and refuses a token.
 	volumeLoop = 100 * time.Millisecond
+	// firstLook is about the time from a pod's event to its kubelet's first request for it. Sooner, the Node
+	// authorizer has often not seen the binding and refuses it.
+	firstLook = 50 * time.Millisecond
 )
 
 type podState uint8

@@ -21,11 +21,17 @@ func (k *kubelet) begins(p *pod, spec *corev1.Pod) {
 	if len(tokens) > 0 {
 		mount = volumeLoop + time.Duration(life.float()*float64(volumeLoop)) + time.Duration(k.delay.Load())
 	}
-	// A kubelet reports that it works on a pod. With fidelity "shared" only where there is time to see it.
-	if k.plan.own() || starts.After(now) || k.plan.Spec.ImagePull.Median > 0 {
-		k.write(life, func() { k.writeCreating(life, p, spec) })
+	look := time.Duration(0)
+	if k.plan.everyRequest() {
+		look = firstLook
 	}
-	life.after(mount, func() { k.startPod(life, p, spec, tokens, starts) })
+	life.after(look, func() {
+		// A kubelet reports that it works on a pod. With fidelity "shared" only where there is time to see it.
+		if k.plan.own() || starts.After(now) || k.plan.Spec.ImagePull.Median > 0 {
+			k.write(life, func() { k.writeCreating(life, p, spec) })
+		}
+		life.after(mount, func() { k.startPod(life, p, spec, tokens, starts) })
+	})
 }
 
 // startPod fetches tokens and images; the simulated start is over at starts, or when the last image is there.
