@@ -124,6 +124,10 @@ type Nodes struct {
 	// "lean" (the same connection and watches, a third of the requests of a pod's life) or
 	// "shared" (one watch for all)
 	Fidelity string `yaml:"fidelity,omitempty"`
+	// KubeletAddress: an address of this machine that your cluster's API server reaches, as
+	// 10.0.0.5:10250: each node serves a kubelet's API there, at a port of its own from that
+	// one on. Default: none; on a bundled plane the loopback device
+	KubeletAddress string `yaml:"kubeletAddress,omitempty"`
 	// KubeProxy: add a kube-proxy's connection and watches; not with fidelity shared
 	KubeProxy bool `yaml:"kubeProxy,omitempty"`
 	// Events: post a kubelet's four Events for each pod with fidelity lean; kubelet always does

@@ -2,6 +2,8 @@ package scenario
 
 import (
 	"fmt"
+	"math"
+	"net/netip"
 	"time"
 )
 
@@ -14,6 +16,11 @@ func (v *validator) nodes() {
 	}
 	if n.Events && n.Fidelity == "shared" {
 		v.fail("nodes.events", "write fidelity: kubelet", "nodes of fidelity shared post no Events")
+	}
+	if at, err := netip.ParseAddrPort(n.KubeletAddress); n.KubeletAddress != "" && (err != nil || at.Addr().IsUnspecified() || at.Addr().IsLoopback()) {
+		v.fail("nodes.kubeletAddress", "an address and the first port, as 10.0.0.5:10250", "%q is no address that another machine reaches", n.KubeletAddress)
+	} else if last := int(at.Port()) + n.Count - 1; n.KubeletAddress != "" && last > math.MaxUint16 {
+		v.fail("nodes.kubeletAddress", "a lower port, or fewer nodes", "%d nodes need ports up to %d", n.Count, last)
 	}
 	v.between("nodes.zones", float64(n.Zones), 1, 100)
 	v.nodeSize("nodes", n.CPU, n.Memory, n.Pods)

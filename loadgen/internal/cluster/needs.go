@@ -20,6 +20,8 @@ const (
 	leaseNamespace = "kube-node-lease"
 	// kubeletSigner signs the client certificates of kubelets.
 	kubeletSigner = "kubernetes.io/kube-apiserver-client-kubelet"
+	// servingSigner signs the certificates that kubelets serve with.
+	servingSigner = "kubernetes.io/kubelet-serving"
 	// clientSigner signs those of kube-proxies.
 	clientSigner = "kubernetes.io/kube-apiserver-client"
 
@@ -88,21 +90,32 @@ func adminNeeds(ns string, s *scenario.Scenario) []need {
 		each("list delete", "coordination.k8s.io", "leases", leaseNamespace),
 		each("list delete", "storage.k8s.io", "csinodes", ""),
 	)...)
+	if s.Nodes.KubeletAddress != "" {
+		needs = append(needs, slices.Concat(
+			each("get", "", "configmaps", "kube-system"),
+			each("create", "authentication.k8s.io", "tokenreviews", ""),
+			each("create", "authorization.k8s.io", "subjectaccessreviews", ""),
+			[]need{{verb: "approve", group: "certificates.k8s.io", resource: "signers", name: servingSigner}},
+			certificateNeeds(),
+		)...)
+	}
 	if s.Nodes.Fidelity == node.Shared {
 		return needs
 	}
 	if s.Nodes.Fidelity == node.Kubelet {
 		needs = append(needs, each("list deletecollection", "", "events", "default")...)
 	}
-	const csr = "certificatesigningrequests"
 	if s.Nodes.KubeProxy {
 		needs = append(needs, need{verb: "approve", group: "certificates.k8s.io", resource: "signers", name: clientSigner})
 	}
-	return append(needs, slices.Concat(
-		each("create get list watch delete", "certificates.k8s.io", csr, ""),
-		each("update", "certificates.k8s.io", csr+"/approval", ""),
-		[]need{{verb: "approve", group: "certificates.k8s.io", resource: "signers", name: kubeletSigner}},
-	)...)
+	return append(append(needs, certificateNeeds()...),
+		need{verb: "approve", group: "certificates.k8s.io", resource: "signers", name: kubeletSigner})
+}
+
+// certificateNeeds are those of certificates that the cluster signs.
+func certificateNeeds() []need {
+	const csr = "certificatesigningrequests"
+	return append(each("create get list watch delete", "certificates.k8s.io", csr, ""), each("update", "certificates.k8s.io", csr+"/approval", "")...)
 }
 
 // loadNeeds lists what the identity of load does: all writes are in the run's

@@ -19,7 +19,7 @@ type Plan struct {
 	Namespace                            string
 	MoreNamespaces                       int // that loads spread their objects over
 	Nodes                                int
-	Fidelity                             string
+	Fidelity, KubeletAddress             string
 	Deployments, Services, Pods, Watches int // Pods and Watches at most at a time
 	// Objects that loads work on, by resource.
 	Objects map[string]int
@@ -38,7 +38,7 @@ func (t *Target) Plan(s *scenario.Scenario) Plan {
 	p := Plan{
 		Scenario: s.Name, RunID: t.runID,
 		Cluster: t.Cluster.Name, Server: t.Cluster.Server, Version: t.KubernetesVersion,
-		Namespace: t.Namespace, MoreNamespaces: len(t.namespaces) - 1, Nodes: s.Nodes.Count, Fidelity: s.Nodes.Fidelity,
+		Namespace: t.Namespace, MoreNamespaces: len(t.namespaces) - 1, Nodes: s.Nodes.Count, Fidelity: s.Nodes.Fidelity, KubeletAddress: s.Nodes.KubeletAddress,
 		Notes: t.Notes, Tainted: len(t.Taints()) > 0,
 	}
 	if !t.Cluster.Bundled {
@@ -143,6 +143,9 @@ func (p Plan) String() string {
 			taint = "not tainted, as this is a control plane of Stormglass' own: any pod may be scheduled to them"
 		}
 		line("", "%s, %s, %s", count(p.Nodes, "simulated node"), taint, how)
+		if p.KubeletAddress != "" {
+			line("", "a kubelet's API of each node on this machine, from %s on, for callers that your cluster authorizes; it executes nothing", p.KubeletAddress)
+		}
 	}
 	if p.Account != "" {
 		line("", "ServiceAccount %s for the load, ClusterRole and ClusterRoleBinding %s", p.Account, p.Role)

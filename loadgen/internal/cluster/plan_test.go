@@ -26,7 +26,7 @@ func TestPlanListsClusterAndObjects(t *testing.T) {
 	want := strings.TrimSpace(`
 Run       rollout-500, as run 3f9a
 On        cluster staging (https://10.0.0.1:6443), Kubernetes v1.37.1
-Creates   namespace stormglass-3f9a with 1 Deployment, 1 Service, 6,250 pods, 200 configmaps
+Creates   namespace stormglass-3f9a with 1 Deployment, 1 Service, 2,500 pods, 200 configmaps
           500 simulated nodes, tainted so that no other pod is scheduled to them, each with a client certificate that the cluster signs
           ServiceAccount stormglass-load for the load, ClusterRole and ClusterRoleBinding stormglass-3f9a
 Sends     up to 15.1 requests/s, 0 measured watches

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -170,11 +171,17 @@ func (t *Target) Identities(spec scenario.Nodes) node.Identities {
 	return node.NewCSRSigner(t.Admin, t.Labels)
 }
 
-// KubeletAPI is how the simulated nodes serve the API of kubelets. They do on a plane of
-// Stormglass' only: another cluster's API server does not reach this machine's loopback. An
-// error means that they cannot. Call it after Setup.
+// KubeletAPI is how the simulated nodes serve the API of kubelets: at the scenario's address, or
+// on the loopback device for a plane of Stormglass', or, nil, not at all. An error means that
+// they cannot. Call it after Setup.
 func (t *Target) KubeletAPI(ctx context.Context) (*node.API, error) {
-	if !t.own {
+	var at netip.AddrPort
+	if address := t.scenario.Nodes.KubeletAddress; address != "" {
+		var err error
+		if at, err = netip.ParseAddrPort(address); err != nil {
+			return nil, err
+		}
+	} else if !t.own {
 		return nil, nil
 	}
 	client, err := kubernetes.NewForConfig(t.Admin)
@@ -190,7 +197,7 @@ func (t *Target) KubeletAPI(ctx context.Context) (*node.API, error) {
 	if authority == nil {
 		authority = node.NewCSRSigner(t.Admin, t.Labels)
 	}
-	return &node.API{Client: t.Admin, ClientCA: []byte(found.Data[key]), Sign: authority.Serve}, nil
+	return &node.API{At: at, Client: t.Admin, ClientCA: []byte(found.Data[key]), Sign: authority.Serve}, nil
 }
 
 // Setup makes the run's namespaces, the permissions of tenants and, on a user's cluster,

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"net"
 	"net/netip"
 	"sync"
 	"time"
@@ -17,8 +18,11 @@ import (
 	"github.com/stormglass/stormglass/internal/kubeletapi"
 )
 
-// API lets the nodes of a fleet serve the API of kubelets, on the loopback device.
+// API lets the nodes of a fleet serve the API of kubelets.
 type API struct {
+	// At is the address of all nodes and the port of the first; each has one of its own. The zero value: each has an
+	// address of its own on the loopback device.
+	At netip.AddrPort
 	// Client reviews the tokens and the access of whoever asks.
 	Client *rest.Config
 	// ClientCA signs the certificates of clients, as PEM.
@@ -33,23 +37,22 @@ const loopbackNetwork = 127<<24 | 64<<16
 // addressesPerCertificate keeps a handshake small.
 const addressesPerCertificate = 250
 
-// apiServer serves the API of a fleet's nodes behind one listener.
+// apiServer serves the API of a fleet's nodes.
 type apiServer struct {
 	*kubeletapi.Server
-	port int32
-	done chan struct{}
+	serving sync.WaitGroup
 }
 
 // serveAPI gives the nodes their addresses, and begins to answer there. Without the API they are as they were.
 func (f *Fleet) serveAPI(ctx context.Context) error {
 	a := f.plan.API
-	listener, err := kubeletapi.ListenLoopback(ctx)
+	listeners, err := f.listen(ctx)
+	defer func() {
+		for _, l := range listeners { // of a failure
+			l.Close()
+		}
+	}()
 	if err != nil {
-		return err
-	}
-	at, err := netip.ParseAddrPort(listener.Addr().String())
-	if err != nil {
-		listener.Close()
 		return err
 	}
 	certificates := make([]onceCertificate, (len(f.kubelets)-1)/addressesPerCertificate+1)
@@ -60,25 +63,50 @@ func (f *Fleet) serveAPI(ctx context.Context) error {
 			if err != nil {
 				return nil, err
 			}
-			chunk := loopbackIndex(to.Addr()) / addressesPerCertificate
+			chunk := f.indexAt(to) / addressesPerCertificate
 			return certificates[chunk].get(func() (*tls.Certificate, error) { return f.certify(hello.Context(), chunk) })
 		},
 	})
 	if err != nil {
-		listener.Close()
 		return err
 	}
 	for i, k := range f.kubelets {
-		k.hostIP = address(loopbackNetwork + uint32(i) + 1)
-	}
-	f.api = &apiServer{Server: server, port: int32(at.Port()), done: make(chan struct{})}
-	go func() {
-		defer close(f.api.done)
-		if err := server.Serve(listener); err != nil {
-			f.plan.Log("the nodes' kubelet API: %v", err)
+		at := netip.MustParseAddrPort(listeners[min(i, len(listeners)-1)].Addr().String())
+		k.hostIP, k.port = a.At.Addr(), int32(at.Port())
+		if !a.At.IsValid() {
+			k.hostIP = address(loopbackNetwork + uint32(i) + 1)
 		}
-	}()
+	}
+	f.api = &apiServer{Server: server}
+	for _, l := range listeners {
+		f.api.serving.Go(func() {
+			if err := server.Serve(l); err != nil {
+				f.plan.Log("the nodes' kubelet API: %v", err)
+			}
+		})
+	}
+	listeners = nil
 	return nil
+}
+
+// listen opens one listener for all nodes on the loopback device, or one for each at the address that they share.
+func (f *Fleet) listen(ctx context.Context) (all []net.Listener, err error) {
+	at := f.plan.API.At
+	if !at.IsValid() {
+		l, err := kubeletapi.ListenLoopback(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return []net.Listener{l}, nil
+	}
+	for i := range f.kubelets {
+		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", netip.AddrPortFrom(at.Addr(), at.Port()+uint16(i)).String())
+		if err != nil {
+			return all, err
+		}
+		all = append(all, l)
+	}
+	return all, nil
 }
 
 // certify makes the certificate of some nodes.
@@ -113,30 +141,26 @@ func (o *onceCertificate) get(make func() (*tls.Certificate, error)) (*tls.Certi
 	return o.made, err
 }
 
-// apiPort is where the nodes serve the API, or would.
-func (f *Fleet) apiPort() int32 {
-	if f.api == nil {
-		return kubeletapi.Port
-	}
-	return f.api.port
-}
-
 // close ends the API.
 func (s *apiServer) close() {
 	if s != nil {
 		_ = s.Close() // connections that have ended
-		<-s.done
+		s.serving.Wait()
 	}
 }
 
-func loopbackIndex(a netip.Addr) int {
-	b := a.Unmap().As4()
+// indexAt is that of the node at an address, which may have none.
+func (f *Fleet) indexAt(at netip.AddrPort) int {
+	if shared := f.plan.API.At; shared.IsValid() {
+		return int(at.Port()) - int(shared.Port())
+	}
+	b := at.Addr().Unmap().As4()
 	return int(binary.BigEndian.Uint32(b[:])) - loopbackNetwork - 1
 }
 
 // nodeAt finds the node at an address, unless it is down.
 func (f *Fleet) nodeAt(at netip.AddrPort) kubeletapi.Node {
-	i := loopbackIndex(at.Addr())
+	i := f.indexAt(at)
 	if i < 0 || i >= len(f.kubelets) {
 		return nil
 	}

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/stormglass/stormglass/internal/kubeletapi"
 )
 
 // statusUpdate is a kubelet's nodeStatusUpdateFrequency.
@@ -30,6 +32,7 @@ type kubelet struct {
 	index  int
 	name   string
 	hostIP netip.Addr
+	port   int32 // of its API
 	link   *link
 	proxy  *link        // of its kube-proxy; nil without one
 	delay  atomic.Int64 // of all writes, on purpose; nanoseconds
@@ -55,7 +58,7 @@ type kubelet struct {
 
 func newKubelet(f *Fleet, index int, link *link) *kubelet {
 	k := &kubelet{
-		fleet: f, plan: f.plan, ledger: f.ledger, index: index, name: f.plan.nodeName(index), hostIP: hostIP(index), link: link,
+		fleet: f, plan: f.plan, ledger: f.ledger, index: index, name: f.plan.nodeName(index), hostIP: hostIP(index), port: kubeletapi.Port, link: link,
 	}
 	k.clear()
 	return k

@@ -56,7 +56,7 @@ func (k *kubelet) newNode(now time.Time) *corev1.Node {
 				{Type: corev1.NodeInternalIP, Address: k.hostIP.String()},
 				{Type: corev1.NodeHostName, Address: name},
 			},
-			DaemonEndpoints: corev1.NodeDaemonEndpoints{KubeletEndpoint: corev1.DaemonEndpoint{Port: k.fleet.apiPort()}},
+			DaemonEndpoints: corev1.NodeDaemonEndpoints{KubeletEndpoint: corev1.DaemonEndpoint{Port: k.port}},
 			NodeInfo: corev1.NodeSystemInfo{
 				MachineID: name, SystemUUID: name, BootID: name,
 				KernelVersion: "simulated", OSImage: "Stormglass simulated node", ContainerRuntimeVersion: "stormglass://simulated",
