@@ -54,7 +54,7 @@ func TestNames(t *testing.T) {
 	}
 	for file, p := range pages(t) {
 		for _, span := range p.spans {
-			for _, m := range regexp.MustCompile(`\bmake ([a-z]+)\b`).FindAllStringSubmatch(span, -1) {
+			for _, m := range regexp.MustCompile(`\bmake ([a-z]+(?:-[a-z]+)*)\b`).FindAllStringSubmatch(span, -1) {
 				if !regexp.MustCompile(`(?m)^` + m[1] + `:`).Match(makefile) {
 					t.Errorf("%s: `%s`: the Makefile has no target %s", file, span, m[1])
 				}
