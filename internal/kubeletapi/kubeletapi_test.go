@@ -20,8 +20,8 @@ import (
 // one is a node with one pod, whose log is ten lines of ten bytes.
 type one struct{}
 
-func (one) Name() string    { return "n" }
-func (one) Reachable() bool { return true }
+func (one) Name() string                 { return "n" }
+func (one) Unreachable() <-chan struct{} { return nil }
 
 func (one) Pods() []*corev1.Pod {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", UID: "u"}}
@@ -62,8 +62,10 @@ func TestLogs(t *testing.T) {
 		"limitBytes=15":       {200, "123456789\n12345"},
 		"limitBytes=0":        {422, `{"message": "Invalid request: limitBytes=0: must be at least 1"}`},
 		"tailLines=-1":        {422, `{"message": "Invalid request: tailLines=-1: must be at least 0"}`},
-		"follow=perhaps":      {422, `{"message": "Invalid request: follow=perhaps: strconv.ParseBool: parsing \"perhaps\": invalid syntax"}`},
-		"sinceTime=yesterday": {422, "yesterday"},
+		"follow=perhaps":      {400, "Unable to decode query: follow=perhaps"},
+		"sinceTime=yesterday": {400, "yesterday"},
+		"stream=Stderr":       {200, ""},
+		"stream=Stdin":        {422, "stream=Stdin: All, Stdout or Stderr"},
 		"sinceSeconds=1&sinceTime=2026-01-01T00:00:00Z": {422, "at most one of sinceTime or sinceSeconds"},
 	} {
 		if code, body := get(t, serveLog, "/?"+query, web); code != want.code || !strings.Contains(body, strings.TrimSuffix(want.body, "\n")) {
@@ -78,9 +80,9 @@ func TestLogs(t *testing.T) {
 			t.Errorf("%v: %d %s", want, code, body)
 		}
 	}
-	o, err := logOptions(url.Values{"follow": {"true"}, "tailLines": {"3"}, "timestamps": {"true"}})
-	if err != nil || !o.Follow || *o.TailLines != 3 || !o.Timestamps {
-		t.Errorf("%+v, %v", o, err)
+	o, refused := logOptions(url.Values{"follow": {"true"}, "tail": {"3"}, "timestamps": {"true"}})
+	if refused != nil || !o.Follow || *o.TailLines != 3 || !o.Timestamps {
+		t.Errorf("%+v, %v", o, refused)
 	}
 }
 

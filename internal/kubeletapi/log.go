@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 
@@ -12,9 +13,9 @@ import (
 )
 
 func serveLog(w http.ResponseWriter, r *http.Request, n Node) {
-	options, err := logOptions(r.URL.Query())
-	if err != nil {
-		http.Error(w, fmt.Sprintf(`{"message": %q}`, "Invalid request: "+err.Error()), http.StatusUnprocessableEntity)
+	options, refused := logOptions(r.URL.Query())
+	if refused != nil {
+		http.Error(w, fmt.Sprintf(`{"message": %q}`, refused.text), refused.code)
 		return
 	}
 	pod, container, found := find(w, r, n)
@@ -28,53 +29,77 @@ func serveLog(w http.ResponseWriter, r *http.Request, n Node) {
 	if options.Follow {
 		out.Flush() // the headers: the log may be silent for long
 	}
+	if *options.Stream == corev1.LogStreamStderr { // all is written to standard output
+		return
+	}
 	if err := n.Log(r.Context(), pod, container, options, out); err != nil && !out.begun && r.Context().Err() == nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 	}
 }
 
+// refusal answers a query.
+type refusal struct {
+	code int
+	text string
+}
+
 // logOptions reads the query of a request for a log.
-func logOptions(q url.Values) (*corev1.PodLogOptions, error) {
-	o := &corev1.PodLogOptions{}
-	var failed error
+func logOptions(q url.Values) (*corev1.PodLogOptions, *refusal) {
+	if tail := q.Get("tail"); tail != "" && tail != "all" { // of old clients
+		q.Set("tailLines", tail)
+	}
+	o := &corev1.PodLogOptions{Stream: new(corev1.LogStreamAll)}
+	var refused *refusal
+	invalid := func(format string, args ...any) {
+		refused = &refusal{http.StatusUnprocessableEntity, "Invalid request: " + fmt.Sprintf(format, args...)}
+	}
 	parse := func(name string, read func(string) error) {
-		if text := q.Get(name); text != "" && failed == nil {
-			if err := read(text); err != nil {
-				failed = fmt.Errorf("%s=%s: %w", name, text, err)
-			}
+		text := q.Get(name)
+		if text == "" || refused != nil {
+			return
+		}
+		if err := read(text); err != nil {
+			refused = &refusal{http.StatusBadRequest, fmt.Sprintf("Unable to decode query: %s=%s: %v", name, text, err)}
 		}
 	}
-	flag := func(into *bool) func(string) error {
-		return func(text string) (err error) {
+	flag := func(name string, into *bool) {
+		parse(name, func(text string) (err error) {
 			*into, err = strconv.ParseBool(text)
 			return err
-		}
+		})
 	}
-	count := func(into **int64, least int64) func(string) error {
-		return func(text string) error {
+	count := func(name string, into **int64, least int64) {
+		parse(name, func(text string) error {
 			n, err := strconv.ParseInt(text, 10, 64)
 			if err == nil && n < least {
-				err = fmt.Errorf("must be at least %d", least)
+				invalid("%s=%d: must be at least %d", name, n, least)
 			}
 			*into = &n
 			return err
-		}
+		})
 	}
-	parse("follow", flag(&o.Follow))
-	parse("previous", flag(&o.Previous))
-	parse("timestamps", flag(&o.Timestamps))
-	parse("tailLines", count(&o.TailLines, 0))
-	parse("limitBytes", count(&o.LimitBytes, 1))
-	parse("sinceSeconds", count(&o.SinceSeconds, 1))
+	flag("follow", &o.Follow)
+	flag("previous", &o.Previous)
+	flag("timestamps", &o.Timestamps)
+	count("tailLines", &o.TailLines, 0)
+	count("limitBytes", &o.LimitBytes, 1)
+	count("sinceSeconds", &o.SinceSeconds, 1)
 	parse("sinceTime", func(text string) error {
 		at, err := time.Parse(time.RFC3339, text)
 		o.SinceTime = &metav1.Time{Time: at}
 		return err
 	})
-	if failed == nil && o.SinceTime != nil && o.SinceSeconds != nil {
-		failed = fmt.Errorf("at most one of sinceTime or sinceSeconds may be specified")
+	parse("stream", func(text string) error {
+		*o.Stream = text
+		if !slices.Contains([]string{corev1.LogStreamAll, corev1.LogStreamStdout, corev1.LogStreamStderr}, text) {
+			invalid("stream=%s: All, Stdout or Stderr", text)
+		}
+		return nil
+	})
+	if refused == nil && o.SinceTime != nil && o.SinceSeconds != nil {
+		invalid("at most one of sinceTime or sinceSeconds may be specified")
 	}
-	return o, failed
+	return o, refused
 }
 
 // flushed sends on what is written at once, to a limit of bytes; below 0 there is none.
@@ -93,12 +118,12 @@ func (f *flushed) Write(p []byte) (int, error) {
 	}
 	f.begun = true
 	n, err := f.w.Write(p)
-	if f.left > 0 {
-		f.left -= int64(n)
-	}
 	f.Flush()
-	if err == nil && cut {
-		err = errLimit
+	if f.left >= 0 {
+		f.left -= int64(n)
+		if err == nil && (cut || f.left == 0) {
+			err = errLimit
+		}
 	}
 	return n, err
 }

@@ -14,6 +14,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -28,8 +29,8 @@ const Port = 10250
 // Node answers for one node.
 type Node interface {
 	Name() string
-	// Reachable is false while what connects to it hangs.
-	Reachable() bool
+	// Unreachable is nil while the node is reached. Else all its connections hang until the channel is closed.
+	Unreachable() <-chan struct{}
 	// Pods of the node, with their statuses.
 	Pods() []*corev1.Pod
 	// Summary is the use of the node and its pods now.
@@ -52,9 +53,9 @@ type Config struct {
 
 // Server serves the API.
 type Server struct {
-	node   func(netip.AddrPort) Node
-	access *access
-	http   *http.Server
+	access      *access
+	http        *http.Server
+	connections *connections
 }
 
 // New makes a Server. It asks the API server nothing until it is asked itself.
@@ -63,7 +64,7 @@ func New(c Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{node: c.Node, access: a}
+	s := &Server{access: a, connections: &connections{node: c.Node, open: map[*connection]bool{}}}
 	s.http = &http.Server{
 		Handler: s.routes(),
 		// A stream is upgraded from HTTP/1.1 only; a kubelet offers both.
@@ -71,7 +72,7 @@ func New(c Config) (*Server, error) {
 		ReadHeaderTimeout: 30 * time.Second,
 		ErrorLog:          log.New(io.Discard, "", 0), // clients that give up
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
-			return context.WithValue(ctx, nodeKey{}, s.nodeOf(c))
+			return context.WithValue(ctx, nodeKey{}, c.(*tls.Conn).NetConn().(*connection).node)
 		},
 	}
 	return s, nil
@@ -79,54 +80,24 @@ func New(c Config) (*Server, error) {
 
 // Serve answers on a listener until Close.
 func (s *Server) Serve(l net.Listener) error {
-	err := s.http.ServeTLS(&gate{Listener: l, node: s.nodeOf}, "", "")
+	err := s.http.ServeTLS(&listener{l, s.connections}, "", "")
 	if errors.Is(err, http.ErrServerClosed) {
 		return nil
 	}
 	return err
 }
 
-// Close ends all connections.
-func (s *Server) Close() error { return s.http.Close() }
+// Reset resets the connections of a node that has gone down.
+func (s *Server) Reset(n Node) { s.connections.reset(func(of Node) bool { return of == n }) }
+
+// Close resets all connections.
+func (s *Server) Close() error {
+	err := s.http.Close()
+	s.connections.reset(func(Node) bool { return true }) // those that were upgraded
+	return err
+}
 
 type nodeKey struct{}
-
-func (s *Server) nodeOf(c net.Conn) Node {
-	at, err := netip.ParseAddrPort(c.LocalAddr().String())
-	if err != nil {
-		return nil
-	}
-	return s.node(at)
-}
-
-// gate resets connections to nodes that are down, and leaves those to nodes that are not reached without an answer.
-type gate struct {
-	net.Listener
-	node func(net.Conn) Node
-}
-
-func (g *gate) Accept() (net.Conn, error) {
-	for {
-		c, err := g.Listener.Accept()
-		if err != nil {
-			return nil, err
-		}
-		switch n := g.node(c); {
-		case n == nil:
-			if tcp, ok := c.(*net.TCPConn); ok {
-				_ = tcp.SetLinger(0) // a reset
-			}
-			c.Close()
-		case !n.Reachable():
-			go func() { // its client gives up
-				_, _ = io.Copy(io.Discard, c)
-				c.Close()
-			}()
-		default:
-			return c, nil
-		}
-	}
-}
 
 type handler func(w http.ResponseWriter, r *http.Request, n Node)
 
@@ -199,12 +170,7 @@ func find(w http.ResponseWriter, r *http.Request, n Node) (pod *corev1.Pod, cont
 }
 
 func has(p *corev1.Pod, container string) bool {
-	for _, all := range [][]corev1.Container{p.Spec.Containers, p.Spec.InitContainers} {
-		for i := range all {
-			if all[i].Name == container {
-				return true
-			}
-		}
-	}
-	return false
+	named := func(c corev1.Container) bool { return c.Name == container }
+	return slices.ContainsFunc(p.Spec.Containers, named) || slices.ContainsFunc(p.Spec.InitContainers, named) ||
+		slices.ContainsFunc(p.Spec.EphemeralContainers, func(c corev1.EphemeralContainer) bool { return c.Name == container })
 }

@@ -70,8 +70,8 @@ var _ kubeletapi.Node = (*node)(nil)
 // Name is the name of the Node.
 func (n *node) Name() string { return n.name }
 
-// Reachable is true while the supervisor lives.
-func (*node) Reachable() bool { return true }
+// Unreachable is nil: the node is reached while the supervisor lives.
+func (*node) Unreachable() <-chan struct{} { return nil }
 
 // Pods are the node's static pods.
 func (n *node) Pods() (all []*corev1.Pod) {

@@ -9,6 +9,7 @@ import (
 	"math"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -115,7 +116,9 @@ func (f *Fleet) certify(ctx context.Context, chunk int) (*tls.Certificate, error
 	some := f.kubelets[first:min(first+addressesPerCertificate, len(f.kubelets))]
 	var addresses []netip.Addr
 	for _, k := range some {
-		addresses = append(addresses, k.hostIP)
+		if !slices.Contains(addresses, k.hostIP) {
+			addresses = append(addresses, k.hostIP)
+		}
 	}
 	c, err := f.plan.API.Sign(ctx, some[0].name, addresses)
 	if err != nil {
@@ -139,6 +142,13 @@ func (o *onceCertificate) get(make func() (*tls.Certificate, error)) (*tls.Certi
 	var err error
 	o.made, err = make()
 	return o.made, err
+}
+
+// reset ends the connections of a node that has gone down.
+func (s *apiServer) reset(k *kubelet) {
+	if s != nil {
+		s.Reset(k)
+	}
 }
 
 // close ends the API.
@@ -176,8 +186,25 @@ func (f *Fleet) nodeAt(at netip.AddrPort) kubeletapi.Node {
 // Name of the node.
 func (k *kubelet) Name() string { return k.name }
 
-// Reachable is false after Isolate.
-func (k *kubelet) Reachable() bool { return !k.isolated.Load() }
+// Unreachable is not nil after Isolate, until Recover.
+func (k *kubelet) Unreachable() <-chan struct{} {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.isolated
+}
+
+// isolate makes its API unreachable, or reached again.
+func (k *kubelet) isolate(on bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	switch {
+	case on && k.isolated == nil:
+		k.isolated = make(chan struct{})
+	case !on && k.isolated != nil:
+		close(k.isolated)
+		k.isolated = nil
+	}
+}
 
 // Pods of the node, as last seen.
 func (k *kubelet) Pods() []*corev1.Pod {

@@ -35,7 +35,7 @@ func (f *Fleet) Slow(fraction float64, delay time.Duration) []string {
 // Isolate makes the API of a fraction of all kubelets, drawn from those that are up and reached, unreachable: what
 // connects to it hangs. Whatever they themselves send goes on. It returns their names.
 func (f *Fleet) Isolate(fraction float64) []string {
-	return f.strike(fraction, func(k *kubelet) bool { return k.is(up) && !k.isolated.Load() }, func(k *kubelet) { k.isolated.Store(true) })
+	return f.strike(fraction, func(k *kubelet) bool { return k.is(up) && k.Unreachable() == nil }, func(k *kubelet) { k.isolate(true) })
 }
 
 // strike calls blow for a fraction of all nodes, drawn from those for which may is true.
@@ -64,7 +64,7 @@ func (f *Fleet) Recover() {
 	var back sync.WaitGroup
 	for _, k := range f.kubelets {
 		k.slow(0)
-		k.isolated.Store(false)
+		k.isolate(false)
 		if k.is(up) {
 			continue
 		}
@@ -128,6 +128,7 @@ func (k *kubelet) silence() {
 }
 
 func (k *kubelet) drop(abrupt bool) {
+	k.fleet.api.reset(k)
 	if !k.plan.own() {
 		return
 	}

@@ -36,8 +36,6 @@ type kubelet struct {
 	link   *link
 	proxy  *link        // of its kube-proxy; nil without one
 	delay  atomic.Int64 // of all writes, on purpose; nanoseconds
-	// isolated: its API is not reached, on purpose.
-	isolated atomic.Bool
 
 	mu        sync.Mutex
 	life      *life // nil before the first
@@ -53,6 +51,7 @@ type kubelet struct {
 	listing   uint32
 	reports   int // of a shutdown that are still to be made
 	began     time.Time
+	isolated  chan struct{} // nil: its API is reached
 	used      cpuTime
 }
 

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -139,19 +140,22 @@ func (c *Caller) Open(ctx context.Context, begun func()) error {
 	return c.follow(ctx, begun, func(ctx context.Context, to io.Writer) error { return c.logs(ctx, pod, to) })
 }
 
-// follow reads a stream to its end, or as long as the load follows one.
+// follow reads a stream to its end, or as long as the load follows one from its first byte on.
 func (c *Caller) follow(ctx context.Context, begun func(), read func(context.Context, io.Writer) error) error {
-	first := &firstWrite{do: begun}
 	if c.load.Follow == 0 {
-		return read(ctx, first)
+		return read(ctx, &firstWrite{do: begun})
 	}
-	ctx, cancel := context.WithTimeout(ctx, c.load.Follow.D())
+	reading, cancel := context.WithCancel(ctx)
 	defer cancel()
-	err := read(ctx, first)
+	first := &firstWrite{do: func() {
+		begun()
+		time.AfterFunc(c.load.Follow.D(), cancel)
+	}}
+	err := read(reading, first)
 	switch {
-	case ctx.Err() == nil && err == nil:
+	case reading.Err() == nil && err == nil:
 		return fmt.Errorf("the stream ended early: %w", io.ErrUnexpectedEOF)
-	case ctx.Err() == nil:
+	case reading.Err() == nil:
 		return err
 	case !first.done:
 		return load.ErrTimeout

@@ -1,0 +1,61 @@
+package kubeletapi
+
+import (
+	"net"
+	"net/netip"
+	"testing"
+)
+
+// cut is a node that is not reached until the channel is closed.
+type cut struct {
+	one
+	until chan struct{}
+}
+
+func (c *cut) Unreachable() <-chan struct{} { return c.until }
+
+func TestOpenConnectionsOfANodeThatIsNotReached(t *testing.T) {
+	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer inner.Close()
+	node := &cut{}
+	all := &connections{node: func(netip.AddrPort) Node { return node }, open: map[*connection]bool{}}
+	client, err := net.Dial("tcp", inner.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	server, err := (&listener{inner, all}).Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	until := make(chan struct{})
+	node.until = until
+	written := make(chan error)
+	go func() {
+		_, err := server.Write([]byte("answer"))
+		written <- err
+	}()
+	select {
+	case err := <-written:
+		t.Errorf("it answers: %v", err)
+	default:
+	}
+	close(until)
+	if err := <-written; err != nil {
+		t.Error(err)
+	}
+	got := make([]byte, 6)
+	if _, err := client.Read(got); err != nil || string(got) != "answer" {
+		t.Errorf("once it is reached: %q, %v", got, err)
+	}
+	all.reset(func(n Node) bool { return n == node })
+	if _, err := client.Read(got); err == nil {
+		t.Error("a connection outlives its node")
+	}
+	if len(all.open) != 0 {
+		t.Errorf("%d connections are kept", len(all.open))
+	}
+}
