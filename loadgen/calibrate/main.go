@@ -44,7 +44,7 @@ func run(args []string) int {
 	flags.StringVar(&o.kubelet, "kubelet", "bin/kubelet", "the kubelet `program`")
 	flags.StringVar(&o.kubeProxy, "kube-proxy", "bin/kube-proxy", "the kube-proxy `program`")
 	flags.StringVar(&o.controlplane, "controlplane", "bin/controlplane", "the controlplane `program`")
-	flags.IntVar(&o.pods, "pods", 40, "pods of each kind on each node")
+	flags.IntVar(&o.pods, "pods", 10, "pods of each kind on each node")
 	flags.DurationVar(&o.idle, "idle", time.Minute, "`time` for which both nodes are watched idle")
 	flags.StringVar(&o.only, "only", "", "compare the kinds of pods whose names begin `so`, and no idle time")
 	flags.BoolVar(&o.json, "json", false, "print the rows as JSON")
