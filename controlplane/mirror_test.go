@@ -76,6 +76,9 @@ func TestControlPlanePods(t *testing.T) {
 	if err != nil || len(node.Spec.Taints) == 0 || node.Spec.Taints[0].ToString() != "node-role.kubernetes.io/control-plane:NoSchedule" {
 		t.Errorf("node: %+v, %v", node, err)
 	}
+	if pods := node.Status.Allocatable.Pods().Value(); pods != 0 {
+		t.Errorf("a pod that tolerates every taint would be scheduled to a node that does not run it: room for %d", pods)
+	}
 
 	log := ok(t, "kubectl", "--dir", c.Dir, "-n", "kube-system", "logs", "-l", "component=etcd", "--tail=-1")
 	if data, err := os.ReadFile(c.Components[0].Log); err != nil || !strings.HasPrefix(string(data), log) || !strings.Contains(log, "became leader") {

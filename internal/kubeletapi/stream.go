@@ -19,44 +19,36 @@ const (
 )
 
 func serveExec(w http.ResponseWriter, r *http.Request, n Node) {
-	pod, container, found := find(w, r, n)
-	if !found {
-		return
+	if pod, container, options, ok := open(w, r, n, remotecommand.NewOptions); ok {
+		remotecommand.ServeExec(w, r, echo{}, pod.Name, string(pod.UID), container, r.URL.Query()["command"], options,
+			streamIdle, streamCreation, remotecommand.SupportedStreamingProtocols)
 	}
-	options, err := remotecommand.NewOptions(r)
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
-	}
-	remotecommand.ServeExec(w, r, echo{}, pod.Name, string(pod.UID), container, r.URL.Query()["command"], options,
-		streamIdle, streamCreation, remotecommand.SupportedStreamingProtocols)
 }
 
 func serveAttach(w http.ResponseWriter, r *http.Request, n Node) {
-	pod, container, found := find(w, r, n)
-	if !found {
-		return
+	if pod, container, options, ok := open(w, r, n, remotecommand.NewOptions); ok {
+		remotecommand.ServeAttach(w, r, output{n, pod}, pod.Name, string(pod.UID), container, options,
+			streamIdle, streamCreation, remotecommand.SupportedStreamingProtocols)
 	}
-	options, err := remotecommand.NewOptions(r)
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
-	}
-	remotecommand.ServeAttach(w, r, output{n, pod}, pod.Name, string(pod.UID), container, options,
-		streamIdle, streamCreation, remotecommand.SupportedStreamingProtocols)
 }
 
 func servePortForward(w http.ResponseWriter, r *http.Request, n Node) {
-	pod, _, found := find(w, r, n)
-	if !found {
-		return
+	if pod, _, options, ok := open(w, r, n, portforward.NewV4Options); ok {
+		portforward.ServePortForward(w, r, echo{}, pod.Name, string(pod.UID), options,
+			streamIdle, streamCreation, portforward.SupportedProtocols)
 	}
-	options, err := portforward.NewV4Options(r)
+}
+
+// open finds a stream's pod and container and reads its options, or answers with the error.
+func open[O any](w http.ResponseWriter, r *http.Request, n Node, parse func(*http.Request) (O, error)) (pod *corev1.Pod, container string, options O, ok bool) {
+	if pod, container, ok = find(w, r, n); !ok {
+		return pod, container, options, false
+	}
+	options, err := parse(r)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
 	}
-	portforward.ServePortForward(w, r, echo{}, pod.Name, string(pod.UID), options, streamIdle, streamCreation, portforward.SupportedProtocols)
+	return pod, container, options, err == nil
 }
 
 // echo sends back a command and its input, and what comes to a port.

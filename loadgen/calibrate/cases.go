@@ -19,12 +19,15 @@ type podCase struct {
 	name string
 	// change makes it of a pod with one container that runs until it is deleted.
 	change func(*corev1.Pod)
-	// until is what it comes to by itself; nil: Ready.
+	// until reports whether a pod has come to its end, or, nil, to Ready.
 	until func(*corev1.Pod) bool
 	job   bool // made by a Job
 }
 
-const gate = "stormglass.dev/calibrated"
+const (
+	gate           = "stormglass.dev/calibrated"
+	jobParallelism = 3
+)
 
 // ends makes a pod's first container end by itself, on a real node by its arguments and on
 // a simulated one by the pod's annotations.
@@ -93,24 +96,57 @@ func (c podCase) pod(node string) *corev1.Pod {
 	return p
 }
 
-// create makes as many pods on a node.
-func (l *lab) create(ctx context.Context, c podCase, node string, pods int) error {
-	template := c.pod(node)
+// paced calls do for 0 to n-1, every apart. Pods that start or end at once share a kubelet's processors, which then
+// merges reports of some.
+func paced(ctx context.Context, n int, every time.Duration, do func(i int) error) error {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for i := range n {
+		if err := do(i); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-tick.C:
+		}
+	}
+	return nil
+}
+
+func podName(node string, i int) string { return fmt.Sprintf("%s-%d", node, i) }
+
+// create makes pods on the real node and the simulated one.
+func (l *lab) create(ctx context.Context, c podCase, o options) error {
 	if c.job {
-		n := int32(pods)
+		return l.createJobs(ctx, c, o.pods)
+	}
+	return paced(ctx, o.pods, o.every, func(i int) error {
+		for _, node := range nodes {
+			pod := c.pod(node)
+			pod.Name = podName(node, i)
+			if _, err := l.client.CoreV1().Pods(namespace).Create(ctx, pod, metav1.CreateOptions{}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// createJobs makes a Job for each node, of which jobParallelism pods run at a time.
+func (l *lab) createJobs(ctx context.Context, c podCase, pods int) error {
+	n, parallelism := int32(pods), int32(jobParallelism)
+	for _, node := range nodes {
+		template := c.pod(node)
 		template.Spec.NodeName = ""
 		template.Spec.NodeSelector = map[string]string{corev1.LabelHostname: node}
 		_, err := l.client.BatchV1().Jobs(namespace).Create(ctx, &batchv1.Job{
 			ObjectMeta: metav1.ObjectMeta{Name: node},
-			Spec: batchv1.JobSpec{Parallelism: &n, Completions: &n, Template: corev1.PodTemplateSpec{
+			Spec: batchv1.JobSpec{Parallelism: &parallelism, Completions: &n, Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Annotations: template.Annotations}, Spec: template.Spec,
 			}},
 		}, metav1.CreateOptions{})
-		return err
-	}
-	for i := range pods {
-		template.Name = fmt.Sprintf("%s-%d", node, i)
-		if _, err := l.client.CoreV1().Pods(namespace).Create(ctx, template, metav1.CreateOptions{}); err != nil {
+		if err != nil {
 			return err
 		}
 	}
@@ -159,21 +195,23 @@ func conditionTrue(p *corev1.Pod, kind corev1.PodConditionType) bool {
 	return false
 }
 
-// remove deletes all pods, and waits until they are gone.
-func (l *lab) remove(ctx context.Context) error {
+// remove deletes all pods, and waits until they are gone. Those of Jobs go with their Jobs.
+func (l *lab) remove(ctx context.Context, o options) error {
 	background := metav1.DeletePropagationBackground
 	if err := l.client.BatchV1().Jobs(namespace).DeleteCollection(ctx, metav1.DeleteOptions{PropagationPolicy: &background}, metav1.ListOptions{}); err != nil {
 		return err
 	}
 	pods := l.client.CoreV1().Pods(namespace)
-	list, err := pods.List(ctx, metav1.ListOptions{})
+	err := paced(ctx, o.pods, o.every, func(i int) error {
+		for _, node := range nodes {
+			if err := pods.Delete(ctx, podName(node, i), metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+				return err
+			}
+		}
+		return nil
+	})
 	if err != nil {
 		return err
-	}
-	for _, p := range list.Items {
-		if err := pods.Delete(ctx, p.Name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
-			return err
-		}
 	}
 	err = wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, 2*time.Minute, true, func(ctx context.Context) (bool, error) {
 		list, err := pods.List(ctx, metav1.ListOptions{})

@@ -151,8 +151,7 @@ func print(to io.Writer, rows []row) (off int) {
 	return off
 }
 
-// quiet is how long nodes must be silent before a stage has ended, and longest the time
-// in which they have to be.
+// A stage ends once nodes have been silent for quiet, or at the latest after longest.
 const (
 	quiet   = 4 * time.Second
 	longest = 90 * time.Second

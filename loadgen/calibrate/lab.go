@@ -34,6 +34,8 @@ const (
 	simulatedNode = "simulated-0"
 )
 
+var nodes = []string{realNode, simulatedNode}
+
 // namespace of the pods.
 const namespace = "calibration"
 
@@ -297,7 +299,7 @@ func (l *lab) startFleet(ctx context.Context) error {
 
 // awaitReady waits until both nodes are Ready and have a Lease: a kubelet makes it later.
 func (l *lab) awaitReady(ctx context.Context) error {
-	for _, name := range []string{realNode, simulatedNode} {
+	for _, name := range nodes {
 		err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, 2*time.Minute, true, func(ctx context.Context) (bool, error) {
 			if _, err := l.client.CoordinationV1().Leases(corev1.NamespaceNodeLease).Get(ctx, name, metav1.GetOptions{}); err != nil {
 				return false, nil

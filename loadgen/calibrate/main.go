@@ -34,7 +34,7 @@ func main() {
 type options struct {
 	kubelet, kubeProxy, controlplane, only string
 	pods                                   int
-	idle                                   time.Duration
+	every, idle                            time.Duration
 	json, keep, check                      bool
 }
 
@@ -44,13 +44,18 @@ func run(args []string) int {
 	flags.StringVar(&o.kubelet, "kubelet", "bin/kubelet", "the kubelet `program`")
 	flags.StringVar(&o.kubeProxy, "kube-proxy", "bin/kube-proxy", "the kube-proxy `program`")
 	flags.StringVar(&o.controlplane, "controlplane", "bin/controlplane", "the controlplane `program`")
-	flags.IntVar(&o.pods, "pods", 10, "pods of each kind on each node")
+	flags.IntVar(&o.pods, "pods", 20, "pods of each kind on each node")
+	flags.DurationVar(&o.every, "every", 500*time.Millisecond, "`time` from a pod to the next")
 	flags.DurationVar(&o.idle, "idle", time.Minute, "`time` for which both nodes are watched idle")
 	flags.StringVar(&o.only, "only", "", "compare the kinds of pods whose names begin `so`, and no idle time")
 	flags.BoolVar(&o.json, "json", false, "print the rows as JSON")
 	flags.BoolVar(&o.keep, "keep", false, "keep the directory, with logs and the audit log with bodies")
 	flags.BoolVar(&o.check, "check", false, "only say what this machine lacks")
 	if err := flags.Parse(args); err != nil {
+		return exitcode.Usage
+	}
+	if o.pods < 1 || o.every <= 0 || o.idle <= 0 {
+		fmt.Fprintln(os.Stderr, "calibrate: --pods, --every and --idle must be above 0")
 		return exitcode.Usage
 	}
 	missing, plugins := lacks()
@@ -162,17 +167,15 @@ func calibrate(ctx context.Context, o options, plugins string) (rows []row, err 
 			continue
 		}
 		err := count(c.name+", start", o.pods, func() error {
-			for _, node := range []string{realNode, simulatedNode} {
-				if err := l.create(ctx, c, node, o.pods); err != nil {
-					return err
-				}
+			if err := l.create(ctx, c, o); err != nil {
+				return err
 			}
 			return l.await(ctx, c, o.pods)
 		}, renewal, report)
 		if err != nil {
 			return nil, err
 		}
-		if err := count(c.name+", end", o.pods, func() error { return l.remove(ctx) }, renewal, report); err != nil {
+		if err := count(c.name+", end", o.pods, func() error { return l.remove(ctx, o) }, renewal, report); err != nil {
 			return nil, err
 		}
 	}

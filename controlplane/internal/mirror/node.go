@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"maps"
 	"runtime"
 	"strconv"
 	"strings"
@@ -211,15 +212,18 @@ func (n *node) object() *corev1.Node {
 	}
 }
 
-// status is all of it but for the conditions: the machine's own.
+// status returns the Node's status without conditions. No pod can be allocated there: nothing would run it, and
+// some workloads tolerate every taint.
 func (n *node) status() corev1.NodeStatus {
-	room := corev1.ResourceList{
+	capacity := corev1.ResourceList{
 		corev1.ResourceCPU:    *resource.NewQuantity(int64(runtime.NumCPU()), resource.DecimalSI),
 		corev1.ResourceMemory: *resource.NewQuantity(int64(process.TotalMemory()), resource.BinarySI),
 		corev1.ResourcePods:   *resource.NewQuantity(110, resource.DecimalSI),
 	}
+	allocatable := maps.Clone(capacity)
+	allocatable[corev1.ResourcePods] = *resource.NewQuantity(0, resource.DecimalSI)
 	return corev1.NodeStatus{
-		Capacity: room, Allocatable: room,
+		Capacity: capacity, Allocatable: allocatable,
 		Addresses:       []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: topology.Host}, {Type: corev1.NodeHostName, Address: n.name}},
 		DaemonEndpoints: corev1.NodeDaemonEndpoints{KubeletEndpoint: corev1.DaemonEndpoint{Port: int32(n.port)}},
 		NodeInfo: corev1.NodeSystemInfo{

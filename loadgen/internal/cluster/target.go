@@ -171,9 +171,8 @@ func (t *Target) Identities(spec scenario.Nodes) node.Identities {
 	return node.NewCSRSigner(t.Admin, t.Labels)
 }
 
-// KubeletAPI is how the simulated nodes serve the API of kubelets: at the scenario's address, or
-// on the loopback device for a plane of Stormglass', or, nil, not at all. An error means that
-// they cannot. Call it after Setup.
+// KubeletAPI returns where simulated nodes serve a kubelet's API: at the scenario's address, or on the loopback
+// device for a bundled plane. Nil: they serve none. Call it after Setup.
 func (t *Target) KubeletAPI(ctx context.Context) (*node.API, error) {
 	var at netip.AddrPort
 	if address := t.scenario.Nodes.KubeletAddress; address != "" {

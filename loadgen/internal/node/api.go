@@ -24,7 +24,7 @@ type API struct {
 	// At is the address of all nodes and the port of the first; each has one of its own. The zero value: each has an
 	// address of its own on the loopback device.
 	At netip.AddrPort
-	// Client reviews the tokens and the access of whoever asks.
+	// Client sends TokenReviews and SubjectAccessReviews of callers.
 	Client *rest.Config
 	// ClientCA signs the certificates of clients, as PEM.
 	ClientCA []byte

@@ -157,6 +157,21 @@ func TestRefusedTokenAndStatusAreTriedAgain(t *testing.T) {
 	}
 }
 
+func TestSharedPodStartsWithoutAForbiddenToken(t *testing.T) {
+	s, f := started(t, func(c *Config) { c.Spec.Fidelity = Shared })
+	s.update(func() {
+		s.answer = func(w http.ResponseWriter, r request) bool {
+			if !strings.HasSuffix(r.path, "/token") {
+				return false
+			}
+			refuse(w, 403, metav1.StatusReasonForbidden, "cannot create serviceaccounts/token in the namespace")
+			return true
+		}
+	})
+	s.bind("sg-0", "web", withToken)
+	eventually(t, "it runs", func() bool { return f.Live().PodsRunning == 1 })
+}
+
 func TestPodStartsAfterItsTime(t *testing.T) {
 	s, f := started(t, func(c *Config) { c.Spec.PodStart = scenario.Spread{Median: time.Hour, P99: time.Hour} })
 	s.bind("sg-0", "slow", nil)

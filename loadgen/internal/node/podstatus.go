@@ -102,8 +102,8 @@ func runningStatus(pod *corev1.Pod, ip, host netip.Addr, now time.Time) *corev1.
 	return s
 }
 
-// startSteps are what a kubelet reports between a pod's sandbox and its Ready: init containers as they run and end,
-// containers whose probes have not succeeded yet.
+// startSteps returns the reports between a pod's sandbox and its Ready, in order: each init container running and
+// ended, and containers whose probes have not succeeded yet.
 func startSteps(pod *corev1.Pod) (steps []step) {
 	for i := range pod.Spec.InitContainers {
 		steps = append(steps, func(ip, host netip.Addr, now time.Time) *corev1.PodStatus {

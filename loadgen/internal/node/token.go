@@ -7,6 +7,7 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 // A kubelet asks for a new token at 80% of the old one's life, or after a day (pkg/kubelet/token).
@@ -65,14 +66,19 @@ func newToken(pod *corev1.Pod, p *corev1.ServiceAccountTokenProjection) (token, 
 	return t, nil
 }
 
-// fetchToken retries until it has a pod's token; false when the pod ended first.
+// fetchToken retries until it has a pod's token; false when the pod ended first. With fidelity "shared" a pod starts
+// without a token that is forbidden: the load may make tokens in the run's namespace only.
 func (k *kubelet) fetchToken(life *life, p *pod, t token) bool {
 	for failures := 1; ; failures++ {
 		if !k.in(p, starting) {
 			return false
 		}
-		if _, err := k.link.do(life.ctx, t.call); err == nil {
+		_, err := k.link.do(life.ctx, t.call)
+		if err == nil {
 			k.refreshLater(life, p, t)
+			return true
+		}
+		if apierrors.IsForbidden(err) && !k.plan.own() {
 			return true
 		}
 		if !life.wait(life.ctx, life.backoff(podBackoff, podBackoffMax, failures)) {

@@ -15,8 +15,8 @@ const (
 	memoryUsage = "stormglass.dev/memory-usage"
 )
 
-// usageOf is what a container of a running pod uses: the pod's annotations, or a share of its requests that is drawn
-// for each, from a quarter to three quarters, or a little.
+// usageOf returns a running container's use of CPU and memory: an equal part of the pod's annotations; else a share
+// of its requests, drawn from a quarter to three quarters; else 10m and 32Mi.
 func (k *kubelet) usageOf(pod *corev1.Pod, c *corev1.Container) (cores, bytes float64) {
 	share := 0.25 + draw(k.plan.Seed, "usage", string(pod.UID), c.Name)/2
 	used := func(annotation string, of corev1.ResourceName, little float64) float64 {
@@ -31,7 +31,7 @@ func (k *kubelet) usageOf(pod *corev1.Pod, c *corev1.Container) (cores, bytes fl
 	return used(cpuUsage, corev1.ResourceCPU, 0.01), used(memoryUsage, corev1.ResourceMemory, 32<<20)
 }
 
-// Summary is what the node's pods use by the model, and the node with them.
+// Summary returns the modelled use of the node and its pods, as /stats/summary does.
 func (k *kubelet) Summary(now time.Time) *stats.Summary {
 	s := &stats.Summary{Node: stats.NodeStats{NodeName: k.name}}
 	var node use
@@ -84,7 +84,7 @@ func (t *cpuTime) until(now time.Time, cores float64) float64 {
 	return t.seconds
 }
 
-// use is what a container, a pod or a node uses, and the seconds of CPU that it has used.
+// use holds cores and bytes in use, and CPU seconds used so far.
 type use struct{ cores, bytes, seconds float64 }
 
 func (u *use) add(v use) {

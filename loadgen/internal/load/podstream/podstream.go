@@ -181,7 +181,7 @@ func (c *Caller) request(pod types.NamespacedName, subresource string) *rest.Req
 	return c.client.Get().Namespace(pod.Namespace).Resource("pods").Name(pod.Name).SubResource(subresource)
 }
 
-// tail is how many lines of a log are asked for, besides those that come.
+// tail limits the lines of a log that were there before.
 const tail = 10
 
 func (c *Caller) logs(ctx context.Context, pod types.NamespacedName, to io.Writer) error {

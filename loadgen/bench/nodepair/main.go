@@ -1,0 +1,281 @@
+// Nodepair compares what simulated nodes cost with what KWOK's cost, on the same work:
+//
+//	git clone https://github.com/kubernetes-sigs/kwok && go build -C kwok ./cmd/kwok
+//	go run ./loadgen/bench/nodepair --kwok kwok/kwok --stages kwok/kustomize/stage
+//
+// Each side has a fresh bundled plane, whose controllers may send 1,000 requests a second. Measured are the CPU
+// of the program that simulates the nodes while they are idle, and from the creation of a Deployment until
+// all its pods are Ready; the time that takes; and its resident memory after that. Sides take
+// turns in an order that a printed seed draws.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"syscall"
+	"text/tabwriter"
+	"time"
+
+	"github.com/prometheus/procfs"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/internal/exitcode"
+)
+
+type options struct {
+	loadgen, controlplane, kwok, stages string
+	nodes, pods, pairs                  int
+	idle                                time.Duration
+	seed                                uint64
+}
+
+func main() { os.Exit(run(os.Args[1:])) }
+
+func run(args []string) int {
+	var o options
+	flags := flag.NewFlagSet("nodepair", flag.ContinueOnError)
+	flags.StringVar(&o.loadgen, "loadgen", "bin/loadgen", "the loadgen `program`")
+	flags.StringVar(&o.controlplane, "controlplane", "bin/controlplane", "the controlplane `program`")
+	flags.StringVar(&o.kwok, "kwok", "", "the kwok `program`; empty leaves it out")
+	flags.StringVar(&o.stages, "stages", "", "KWOK's kustomize/stage `directory`")
+	flags.IntVar(&o.nodes, "nodes", 500, "number of nodes")
+	flags.IntVar(&o.pods, "pods", 5000, "number of pods")
+	flags.IntVar(&o.pairs, "pairs", 1, "turns of each side")
+	flags.DurationVar(&o.idle, "idle", 30*time.Second, "`time` for which idle nodes are measured")
+	flags.Uint64Var(&o.seed, "seed", uint64(time.Now().UnixNano()), "seed of the order")
+	if err := flags.Parse(args); err != nil {
+		return exitcode.Usage
+	}
+	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer cancel()
+	if err := measureAll(ctx, o); err != nil {
+		fmt.Fprintln(os.Stderr, "nodepair:", err)
+		return exitcode.Environment
+	}
+	return exitcode.Pass
+}
+
+// side starts a program that simulates the nodes of a plane.
+type side struct {
+	name  string
+	start func(ctx context.Context, o options, dir, kubeconfig string, client kubernetes.Interface) (*exec.Cmd, error)
+}
+
+func sides(o options) []side {
+	all := []side{{"stormglass kubelet", stormglass("kubelet")}, {"stormglass lean", stormglass("lean")}, {"stormglass shared", stormglass("shared")}}
+	if o.kwok != "" {
+		all = append(all, side{"KWOK", startKWOK})
+	}
+	return all
+}
+
+func measureAll(ctx context.Context, o options) error {
+	fmt.Printf("%d nodes, %d pods, seed %d\n\n", o.nodes, o.pods, o.seed)
+	order := rand.New(rand.NewPCG(o.seed, 0))
+	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "turn\tside\tidle, % of a core\tpods, CPU-s\tpods, time\tmemory")
+	for turn := range o.pairs {
+		all := sides(o)
+		order.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+		for _, s := range all {
+			f, err := measure(ctx, o, s)
+			if err != nil {
+				return fmt.Errorf("%s: %w", s.name, err)
+			}
+			fmt.Fprintf(table, "%d\t%s\t%.2f\t%.1f\t%s\t%.0f MB\n", turn+1, s.name, 100*f.idle, f.pods, f.took.Round(time.Second), f.memory/1e6)
+			fmt.Fprintln(os.Stderr, turn+1, s.name, f)
+		}
+	}
+	return table.Flush()
+}
+
+// figures of one side: idle in cores, pods in CPU seconds, memory in bytes.
+type figures struct {
+	idle, pods, memory float64
+	took               time.Duration
+}
+
+func measure(ctx context.Context, o options, s side) (f figures, err error) {
+	dir, err := os.MkdirTemp("", "nodepair-")
+	if err != nil {
+		return f, err
+	}
+	defer os.RemoveAll(dir)
+	plane, err := control.Start(ctx, control.StartOptions{Binary: o.controlplane, Dir: filepath.Join(dir, "plane"), Config: &control.Config{
+		ControllerManager: control.ControllerManager{QPS: 1000, Burst: 1000},
+		Scheduler:         control.Scheduler{QPS: 1000, Burst: 1000},
+	}})
+	if err != nil {
+		return f, err
+	}
+	defer func() { _ = plane.Stop(context.Background()) }()
+	kubeconfig := plane.Cluster().Kubeconfigs["admin"]
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return f, err
+	}
+	config.QPS = -1
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return f, err
+	}
+	program, err := s.start(ctx, o, dir, kubeconfig, client)
+	if err != nil {
+		return f, err
+	}
+	defer stop(program)
+	if err := awaitNodes(ctx, client, o.nodes); err != nil {
+		return f, err
+	}
+	if err := pause(ctx, 20*time.Second); err != nil { // first renewals
+		return f, err
+	}
+	before, err := stat(program)
+	if err != nil {
+		return f, err
+	}
+	if err := pause(ctx, o.idle); err != nil {
+		return f, err
+	}
+	after, err := stat(program)
+	if err != nil {
+		return f, err
+	}
+	f.idle = (after.CPUTime() - before.CPUTime()) / o.idle.Seconds()
+
+	start := time.Now()
+	if err := startPods(ctx, client, o.pods); err != nil {
+		return f, err
+	}
+	f.took = time.Since(start)
+	last, err := stat(program)
+	f.pods = last.CPUTime() - after.CPUTime()
+	f.memory = float64(last.ResidentMemory())
+	return f, err
+}
+
+// stop ends a program, by force after a minute.
+func stop(program *exec.Cmd) {
+	_ = program.Process.Signal(os.Interrupt)
+	late := time.AfterFunc(time.Minute, func() { _ = program.Process.Kill() })
+	defer late.Stop()
+	_ = program.Wait() // what it answers to the signal
+}
+
+func stat(program *exec.Cmd) (procfs.ProcStat, error) {
+	p, err := procfs.NewProc(program.Process.Pid)
+	if err != nil {
+		return procfs.ProcStat{}, err
+	}
+	return p.Stat()
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(d):
+		return nil
+	}
+}
+
+func awaitNodes(ctx context.Context, client kubernetes.Interface, want int) error {
+	return wait.PollUntilContextTimeout(ctx, time.Second, 3*time.Minute, true, func(ctx context.Context) (bool, error) {
+		list, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+		if err != nil {
+			return false, err
+		}
+		ready := 0
+		for _, n := range list.Items {
+			if slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+				return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+			}) {
+				ready++
+			}
+		}
+		return ready >= want, nil
+	})
+}
+
+// startPods makes a Deployment and returns when all its pods are Ready.
+func startPods(ctx context.Context, client kubernetes.Interface, pods int) error {
+	n, labels := int32(pods), map[string]string{"app": "web"}
+	deployments := client.AppsV1().Deployments("default")
+	_, err := deployments.Create(ctx, &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: "web"},
+		Spec: appsv1.DeploymentSpec{Replicas: &n, Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: corev1.PodTemplateSpec{
+			ObjectMeta: metav1.ObjectMeta{Labels: labels},
+			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: "web"}}},
+		}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return err
+	}
+	return wait.PollUntilContextTimeout(ctx, time.Second, 15*time.Minute, false, func(ctx context.Context) (bool, error) {
+		d, err := deployments.Get(ctx, "web", metav1.GetOptions{})
+		return err == nil && d.Status.ReadyReplicas >= n, err
+	})
+}
+
+type starter = func(context.Context, options, string, string, kubernetes.Interface) (*exec.Cmd, error)
+
+func stormglass(fidelity string) starter {
+	return func(_ context.Context, o options, dir, kubeconfig string, _ kubernetes.Interface) (*exec.Cmd, error) {
+		return start(dir, o.loadgen, "nodes", "--count", strconv.Itoa(o.nodes), "--fidelity", fidelity, "--kubeconfig", kubeconfig, "--yes")
+	}
+}
+
+// startKWOK makes the Nodes, which KWOK does not, and gives them and their pods its stages "fast".
+func startKWOK(ctx context.Context, o options, dir, kubeconfig string, client kubernetes.Interface) (*exec.Cmd, error) {
+	args := []string{"--kubeconfig", kubeconfig, "--manage-all-nodes", "--node-lease-duration-seconds", "40", "--cidr", "10.0.0.0/16"}
+	for _, pattern := range []string{"node/fast/node-*.yaml", "node/heartbeat-with-lease/node-*.yaml", "pod/fast/pod-*.yaml"} {
+		stages, err := filepath.Glob(filepath.Join(o.stages, pattern))
+		if err != nil || len(stages) == 0 {
+			return nil, fmt.Errorf("no stages %s in %s", pattern, o.stages)
+		}
+		for _, stage := range stages {
+			args = append(args, "--config", stage)
+		}
+	}
+	for i := range o.nodes {
+		size := corev1.ResourceList{
+			corev1.ResourceCPU: resource.MustParse("32"), corev1.ResourceMemory: resource.MustParse("256Gi"), corev1.ResourcePods: resource.MustParse("110"),
+		}
+		_, err := client.CoreV1().Nodes().Create(ctx, &corev1.Node{
+			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("kwok-%d", i)},
+			Status:     corev1.NodeStatus{Allocatable: size, Capacity: size},
+		}, metav1.CreateOptions{})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return start(dir, o.kwok, args...)
+}
+
+// start starts a program that ends with this one. Its output goes to a file of dir.
+func start(dir, name string, args ...string) (*exec.Cmd, error) {
+	log, err := os.Create(filepath.Join(dir, "log"))
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	cmd := exec.Command(name, args...)
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	return cmd, cmd.Start()
+}
