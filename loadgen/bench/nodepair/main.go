@@ -38,10 +38,10 @@ import (
 )
 
 type options struct {
-	loadgen, controlplane, kwok, stages string
-	nodes, pods, pairs                  int
-	idle                                time.Duration
-	seed                                uint64
+	loadgen, controlplane, kwok, stages, only string
+	nodes, pods, pairs                        int
+	idle                                      time.Duration
+	seed                                      uint64
 }
 
 func main() { os.Exit(run(os.Args[1:])) }
@@ -53,6 +53,7 @@ func run(args []string) int {
 	flags.StringVar(&o.controlplane, "controlplane", "bin/controlplane", "the controlplane `program`")
 	flags.StringVar(&o.kwok, "kwok", "", "the kwok `program`; empty leaves it out")
 	flags.StringVar(&o.stages, "stages", "", "KWOK's kustomize/stage `directory`")
+	flags.StringVar(&o.only, "only", "", "measure the one `side` of this name")
 	flags.IntVar(&o.nodes, "nodes", 500, "number of nodes")
 	flags.IntVar(&o.pods, "pods", 5000, "number of pods")
 	flags.IntVar(&o.pairs, "pairs", 1, "turns of each side")
@@ -77,11 +78,11 @@ type side struct {
 }
 
 func sides(o options) []side {
-	all := []side{{"stormglass kubelet", stormglass("kubelet")}, {"stormglass lean", stormglass("lean")}, {"stormglass shared", stormglass("shared")}}
+	all := []side{{"kubelet", stormglass("kubelet")}, {"lean", stormglass("lean")}, {"shared", stormglass("shared")}}
 	if o.kwok != "" {
 		all = append(all, side{"KWOK", startKWOK})
 	}
-	return all
+	return slices.DeleteFunc(all, func(s side) bool { return o.only != "" && s.name != o.only })
 }
 
 func measureAll(ctx context.Context, o options) error {

@@ -77,7 +77,7 @@ func benchmarkFleet(b *testing.B, fidelity string, nodes int) (*Fleet, io.Writer
 	config := &rest.Config{Host: a.Host, TLSClientConfig: rest.TLSClientConfig{CAData: a.CA}}
 	ids := NewShared(config)
 	watches := 2
-	if fidelity == Kubelet {
+	if fidelity != Shared {
 		watches = 6 * nodes
 		var err error
 		ids, err = NewSigner(config, a.NodeCA)
@@ -102,7 +102,7 @@ func benchmarkFleet(b *testing.B, fidelity string, nodes int) (*Fleet, io.Writer
 // is a second of all of them, of which -benchtime=20x or more makes sense. Each
 // node renews its Lease every 10 s.
 func BenchmarkIdleNodes(b *testing.B) {
-	for _, fidelity := range []string{Kubelet, Shared} {
+	for _, fidelity := range []string{Kubelet, Lean, Shared} {
 		for _, nodes := range []int{500, 5000} {
 			b.Run(fmt.Sprintf("%s-%d", fidelity, nodes), func(b *testing.B) {
 				f, _, bytes := benchmarkFleet(b, fidelity, nodes)
@@ -131,7 +131,7 @@ func BenchmarkIdleNodes(b *testing.B) {
 // pod for each of 500 nodes.
 func BenchmarkPodStart(b *testing.B) {
 	const nodes = 500
-	for _, fidelity := range []string{Kubelet, Shared} {
+	for _, fidelity := range []string{Kubelet, Lean, Shared} {
 		b.Run(fidelity, func(b *testing.B) {
 			f, pods, _ := benchmarkFleet(b, fidelity, nodes)
 			lines := strings.Join(f.Names(), "\n") + "\n"

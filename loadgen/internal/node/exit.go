@@ -50,7 +50,9 @@ func (k *kubelet) exits(life *life, p *pod, spec *corev1.Pod) {
 				s.Phase = corev1.PodRunning // until its sandbox is gone
 				return s
 			}})
-			k.write(life, func() { k.writeExit(life, p, spec, code, 0) })
+			k.write(life, func() {
+				k.unmount(life, p, spec, func() { k.writeExit(life, p, spec, code, 0) })
+			})
 		}
 	})
 }
@@ -60,13 +62,11 @@ func (k *kubelet) writeExit(life *life, p *pod, spec *corev1.Pod, code int32, fa
 		return
 	}
 	_, err := k.patchPodStatus(life.ctx, p, exitedStatus(spec, code, life.clock.Now()))
-	if err == nil {
+	switch {
+	case err == nil:
 		_ = k.readPod(life.ctx, p) // as a kubelet that looks whether it is to be deleted; counted
-	}
-	if err != nil && !gone(err) && !life.over() {
-		life.after(life.backoff(podBackoff, podBackoffMax, failures+1), func() {
-			k.write(life, func() { k.writeExit(life, p, spec, code, failures+1) })
-		})
+	case !gone(err):
+		k.retry(life, failures, func() { k.writeExit(life, p, spec, code, failures+1) })
 	}
 }
 

@@ -29,6 +29,7 @@ type Fleet struct {
 	ctx      context.Context
 	cancel   context.CancelFunc
 	kubelets []*kubelet
+	origin   time.Time // of the slots of Lease renewals
 	byName   map[string]*kubelet
 	links    []*link
 
@@ -51,7 +52,7 @@ func New(cfg Config) (*Fleet, error) {
 		return nil, err
 	}
 	f := &Fleet{
-		plan: p, workers: newWorkers(), byName: make(map[string]*kubelet, p.Spec.Count),
+		plan: p, workers: newWorkers(), origin: p.clock.Now(), byName: make(map[string]*kubelet, p.Spec.Count),
 		rng: rand.New(rand.NewPCG(uint64(p.Seed), 0xfa11)),
 	}
 	if f.ledger, err = newLedger(p.Registerer, p.Spec.LeaseRenew.D()); err != nil {

@@ -43,6 +43,9 @@ type heartbeat struct {
 	interval time.Duration
 	// renew makes one attempt and calls done once, on any goroutine. It gives up when ctx ends.
 	renew func(ctx context.Context, done func(error))
+	// slot and origin put renewals of several nodes at the same times; slot 0: each at its own.
+	slot   time.Duration
+	origin time.Time
 	// broken is called when two renewals in a row were missed: a kubelet then reconnects.
 	broken func()
 
@@ -61,13 +64,29 @@ type renewal struct {
 	cancel   context.CancelFunc
 }
 
+// renewalSlot returns the slot in which about four of so many nodes renew their Leases. To wake up costs more than a
+// renewal: apart from each other, renewals cost twice the CPU. It is at most 100 ms, and shorter the more nodes there
+// are, so that no burst comes of it.
+func renewalSlot(nodes int, interval time.Duration) time.Duration {
+	return min(4*interval/time.Duration(nodes), 100*time.Millisecond)
+}
+
 // start puts the first renewal at a time drawn from the coming interval.
 func (h *heartbeat) start() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now := h.life.clock.Now()
-	h.due = now.Add(time.Duration(h.life.float() * float64(h.interval)))
+	h.due = h.drawn(now)
 	h.arm(now)
+}
+
+// drawn returns a time in the coming interval, at a slot's end.
+func (h *heartbeat) drawn(now time.Time) time.Time {
+	due := now.Add(time.Duration(h.life.float() * float64(h.interval)))
+	if h.slot > 0 {
+		due = due.Add(h.slot - due.Sub(h.origin)%h.slot)
+	}
+	return due
 }
 
 // arm is called with mu held.
@@ -93,7 +112,7 @@ func (h *heartbeat) slow(d time.Duration) {
 	now := h.life.clock.Now()
 	h.due = h.due.Add(d - h.delay)
 	if h.due.Before(now) { // it was on its way there: anywhere in the coming interval
-		h.due = now.Add(time.Duration(h.life.float() * float64(h.interval)))
+		h.due = h.drawn(now)
 	}
 	h.delay = d
 	if h.timer != nil {

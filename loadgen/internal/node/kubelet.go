@@ -49,8 +49,7 @@ type kubelet struct {
 	ips       addresses
 	images    images
 	listing   uint32
-	reports   int // of a shutdown that are still to be made
-	began     time.Time
+	reports   int           // of a shutdown that are still to be made
 	isolated  chan struct{} // nil: its API is reached
 	used      cpuTime
 }
@@ -79,7 +78,7 @@ func (k *kubelet) wake(parent context.Context, generation uint64) *life {
 	life := newLife(parent, k.plan.clock, k.fleet.workers, k.ledger, rng)
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.life, k.state, k.settled, k.mending, k.began = life, up, false, false, life.clock.Now()
+	k.life, k.state, k.settled, k.mending = life, up, false, false
 	return life
 }
 

@@ -72,6 +72,7 @@ type life struct {
 	clock   clock.WithDelayedExecution // its AfterFunc calls on a goroutine of its own, as time.AfterFunc
 	workers *workers
 	ledger  *ledger
+	began   time.Time
 	// writes of pods' status follow each other, as in a kubelet: a stalled server holds one request of a node.
 	writes serial
 	// events are posted likewise, beside the statuses.
@@ -82,7 +83,7 @@ type life struct {
 }
 
 func newLife(parent context.Context, c clock.WithDelayedExecution, workers *workers, ledger *ledger, rng *rand.Rand) *life {
-	l := &life{clock: c, workers: workers, ledger: ledger, rng: rng}
+	l := &life{clock: c, workers: workers, ledger: ledger, began: c.Now(), rng: rng}
 	l.ctx, l.cancel = context.WithCancel(parent)
 	l.writes.life, l.events.life = l, l
 	return l

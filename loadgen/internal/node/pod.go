@@ -24,6 +24,11 @@ const (
 	// firstLook is about the time from a pod's event to its kubelet's first request for it. Sooner, the Node
 	// authorizer has often not seen the binding and refuses it.
 	firstLook = 50 * time.Millisecond
+	// unmountMin and unmountMax bound the time from the end of a pod's containers until its volumes are unmounted, as
+	// measured beside a real kubelet (docs/records/calibration.md).
+	unmountMin, unmountMax = 200 * time.Millisecond, 800 * time.Millisecond
+	// statusLook is how often a kubelet's status manager looks at all pods (pkg/kubelet/status).
+	statusLook = 10 * time.Second
 )
 
 type podState uint8
@@ -176,7 +181,11 @@ func (k *kubelet) stopDecoded(p *pod, spec *corev1.Pod) {
 			k.write(life, func() { k.writeStopping(life, p, spec.Generation) })
 		}
 	}
-	k.write(life, func() { k.terminate(life, p, spec, finished(spec.Status.Phase), 0) })
+	if finished(spec.Status.Phase) {
+		k.write(life, func() { k.remove(life, p, 0) })
+		return
+	}
+	k.write(life, func() { k.terminate(life, p, spec, 0) })
 }
 
 // writeStopping reports that a pod's deletion was seen. It is not retried: the next report says it too.
@@ -191,26 +200,50 @@ func (k *kubelet) writeStopping(life *life, p *pod, generation int64) {
 }
 
 // terminate reports a pod's containers as ended, at once within any grace period, and then removes the pod.
-func (k *kubelet) terminate(life *life, p *pod, spec *corev1.Pod, reported bool, failures int) {
+func (k *kubelet) terminate(life *life, p *pod, spec *corev1.Pod, failures int) {
 	if !k.in(p, stopping) {
 		return
 	}
-	var err error
-	if !reported {
-		_, err = k.patchPodStatus(life.ctx, p, terminatedStatus(spec, life.clock.Now()))
-		reported = err == nil
-	}
-	if err == nil {
-		err = k.deletePod(life.ctx, p)
-	}
+	_, err := k.patchPodStatus(life.ctx, p, terminatedStatus(spec, life.clock.Now()))
 	switch {
-	case gone(err):
-	case err != nil && !life.over():
-		life.after(life.backoff(podBackoff, podBackoffMax, failures+1), func() {
-			k.write(life, func() { k.terminate(life, p, spec, reported, failures+1) })
-		})
+	case err == nil:
+		k.unmount(life, p, spec, func() { k.remove(life, p, 0) })
+	case !gone(err):
+		k.retry(life, failures, func() { k.terminate(life, p, spec, failures+1) })
+	}
+}
+
+// remove deletes a pod that has terminated.
+func (k *kubelet) remove(life *life, p *pod, failures int) {
+	if !k.in(p, stopping) {
+		return
+	}
+	switch err := k.deletePod(life.ctx, p); {
 	case err == nil:
 		k.ledger.podsStopped.Add(1)
+	case !gone(err):
+		k.retry(life, failures, func() { k.remove(life, p, failures+1) })
+	}
+}
+
+// unmount runs what follows the end of a pod's containers once its volumes are unmounted. A kubelet that looks at the
+// status of all pods meanwhile finds this one's behind the API server's and reads it.
+func (k *kubelet) unmount(life *life, p *pod, spec *corev1.Pod, then func()) {
+	if !k.plan.everyRequest() || len(spec.Spec.Volumes) == 0 {
+		then()
+		return
+	}
+	takes := unmountMin + time.Duration(life.float()*float64(unmountMax-unmountMin))
+	if look := statusLook - life.clock.Since(life.began)%statusLook; look < takes {
+		life.after(look, func() { k.write(life, func() { _ = k.readPod(life.ctx, p) }) }) // counted
+	}
+	life.after(takes, func() { k.write(life, then) })
+}
+
+// retry queues a write again after a kubelet's wait.
+func (k *kubelet) retry(life *life, failures int, write func()) {
+	if !life.over() {
+		life.after(life.backoff(podBackoff, podBackoffMax, failures+1), func() { k.write(life, write) })
 	}
 }
 
@@ -281,7 +314,7 @@ func (k *kubelet) patchStatusOf(ctx context.Context, p *pod, body []byte) (uint6
 	return number(string(v.ResourceVersion)), err
 }
 
-// deletePod ends a pod that has terminated.
+// deletePod removes a pod from the API server, as its kubelet.
 func (k *kubelet) deletePod(ctx context.Context, p *pod) error {
 	if err := k.readPod(ctx, p); err != nil {
 		return err

@@ -121,11 +121,7 @@ func (k *kubelet) writeRunning(life *life, p *pod, spec *corev1.Pod, failures in
 	if !there || k.in(p, ended) {
 		return
 	}
-	again := func() {
-		life.after(life.backoff(podBackoff, podBackoffMax, failures+1), func() {
-			k.write(life, func() { k.writeRunning(life, p, spec, failures+1) })
-		})
-	}
+	again := func() { k.retry(life, failures, func() { k.writeRunning(life, p, spec, failures+1) }) }
 	if !ip.IsValid() && !spec.Spec.HostNetwork {
 		k.plan.Log("node %s: no pod address is left for %s/%s", k.name, p.namespace, p.name)
 		again()
@@ -136,9 +132,7 @@ func (k *kubelet) writeRunning(life *life, p *pod, spec *corev1.Pod, failures in
 	case gone(err):
 		return // the watch tells, or has told
 	case err != nil:
-		if !life.over() {
-			again()
-		}
+		again()
 		return
 	}
 	k.mu.Lock()

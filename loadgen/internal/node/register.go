@@ -122,7 +122,11 @@ func (k *kubelet) register(life *life) error {
 		return err
 	}
 	k.announceNode(life, corev1.EventTypeNormal, "NodeReady", statusIsNow(k.name, "NodeReady"), 1)
-	renewals := &heartbeat{life: life, interval: k.plan.Spec.LeaseRenew.D(), renew: lease.renew, broken: k.reconnect}
+	every := k.plan.Spec.LeaseRenew.D()
+	renewals := &heartbeat{
+		life: life, interval: every, renew: lease.renew, broken: k.reconnect,
+		slot: renewalSlot(k.plan.Spec.Count, every), origin: k.fleet.origin,
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if life.over() {

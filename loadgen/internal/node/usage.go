@@ -64,7 +64,9 @@ func (k *kubelet) Summary(now time.Time) *stats.Summary {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	s.Node.StartTime = metav1.NewTime(k.began)
+	if k.life != nil { // nil: it has not registered yet
+		s.Node.StartTime = metav1.NewTime(k.life.began)
+	}
 	node.seconds = k.used.until(now, node.cores)
 	s.Node.CPU, s.Node.Memory = node.stats(now)
 	return s
