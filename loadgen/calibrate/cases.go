@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -96,11 +97,9 @@ func (c podCase) pod(node string) *corev1.Pod {
 	return p
 }
 
-// paced calls do for 0 to n-1, every apart. Pods that start or end at once share a kubelet's processors, which then
-// merges reports of some.
-func paced(ctx context.Context, n int, every time.Duration, do func(i int) error) error {
-	tick := time.NewTicker(every)
-	defer tick.Stop()
+// paced calls do for 0 to n-1, every apart on average. Of pods that start or end at once a kubelet merges some
+// reports; of those at fixed distances all meet its loops, of 1 s and 10 s, at the same point.
+func paced(ctx context.Context, n int, every time.Duration, rng *rand.Rand, do func(i int) error) error {
 	for i := range n {
 		if err := do(i); err != nil {
 			return err
@@ -108,7 +107,7 @@ func paced(ctx context.Context, n int, every time.Duration, do func(i int) error
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case <-tick.C:
+		case <-time.After(time.Duration((0.5 + rng.Float64()) * float64(every))):
 		}
 	}
 	return nil
@@ -121,7 +120,7 @@ func (l *lab) create(ctx context.Context, c podCase, o options) error {
 	if c.job {
 		return l.createJobs(ctx, c, o.pods)
 	}
-	return paced(ctx, o.pods, o.every, func(i int) error {
+	return paced(ctx, o.pods, o.every, l.rng, func(i int) error {
 		for _, node := range nodes {
 			pod := c.pod(node)
 			pod.Name = podName(node, i)
@@ -202,7 +201,7 @@ func (l *lab) remove(ctx context.Context, o options) error {
 		return err
 	}
 	pods := l.client.CoreV1().Pods(namespace)
-	err := paced(ctx, o.pods, o.every, func(i int) error {
+	err := paced(ctx, o.pods, o.every, l.rng, func(i int) error {
 		for _, node := range nodes {
 			if err := pods.Delete(ctx, podName(node, i), metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 				return err

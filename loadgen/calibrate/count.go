@@ -7,8 +7,10 @@ import (
 	"io"
 	"maps"
 	"math"
+	"net/http"
 	"os"
 	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -75,8 +77,18 @@ func keyOf(e *auditv1.Event) string {
 	if (e.Verb == "watch") != (e.Stage == auditv1.StageResponseStarted) {
 		return "" // a watch counts when it opens, all others when they end
 	}
+	if e.Verb == "watch" && !strings.Contains(e.RequestURI, "sendInitialEvents=true") {
+		return "" // it goes on after 5 to 10 minutes, drawn at random
+	}
 	if e.ObjectRef == nil {
 		return e.Verb + " " + e.RequestURI
+	}
+	verb := e.Verb
+	if e.ResponseStatus != nil && e.ResponseStatus.Code == http.StatusForbidden {
+		return "" // the Node authorizer had not seen the pod's binding yet; it is asked again
+	}
+	if verb == "list" {
+		verb = "watch" // as a refused watch is opened again
 	}
 	if e.ObjectRef.Resource == "events" && e.Verb == "create" && ofMachine(e) {
 		return ""
@@ -85,7 +97,7 @@ func keyOf(e *auditv1.Event) string {
 	if e.ObjectRef.Subresource != "" {
 		resource += "/" + e.ObjectRef.Subresource
 	}
-	return e.Verb + " " + resource
+	return verb + " " + resource
 }
 
 // ofMachine reports whether an Event is about this machine and not about what a kubelet does: that its cgroups

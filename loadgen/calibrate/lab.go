@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -48,6 +49,7 @@ type lab struct {
 	client     *kubernetes.Clientset
 	identities node.Identities
 	fleet      *node.Fleet
+	rng        *rand.Rand
 	undo       []func() // in the order of what was done
 }
 

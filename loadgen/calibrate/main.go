@@ -16,6 +16,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/signal"
 	"runtime"
@@ -35,6 +36,7 @@ type options struct {
 	kubelet, kubeProxy, controlplane, only string
 	pods                                   int
 	every, idle                            time.Duration
+	seed                                   uint64
 	json, keep, check                      bool
 }
 
@@ -45,7 +47,8 @@ func run(args []string) int {
 	flags.StringVar(&o.kubeProxy, "kube-proxy", "bin/kube-proxy", "the kube-proxy `program`")
 	flags.StringVar(&o.controlplane, "controlplane", "bin/controlplane", "the controlplane `program`")
 	flags.IntVar(&o.pods, "pods", 20, "pods of each kind on each node")
-	flags.DurationVar(&o.every, "every", 500*time.Millisecond, "`time` from a pod to the next")
+	flags.DurationVar(&o.every, "every", 500*time.Millisecond, "mean `time` from a pod to the next")
+	flags.Uint64Var(&o.seed, "seed", 1, "seed of the times between pods")
 	flags.DurationVar(&o.idle, "idle", time.Minute, "`time` for which both nodes are watched idle")
 	flags.StringVar(&o.only, "only", "", "compare the kinds of pods whose names begin `so`, and no idle time")
 	flags.BoolVar(&o.json, "json", false, "print the rows as JSON")
@@ -101,7 +104,7 @@ func calibrate(ctx context.Context, o options, plugins string) (rows []row, err 
 	if err != nil {
 		return nil, err
 	}
-	l := &lab{dir: dir}
+	l := &lab{dir: dir, rng: rand.New(rand.NewPCG(o.seed, 0))}
 	if o.keep {
 		fmt.Fprintln(os.Stderr, "directory:", dir)
 	} else {

@@ -170,10 +170,12 @@ func measure(ctx context.Context, o options, s side) (f figures, err error) {
 	return f, err
 }
 
-// stop ends a program, by force after a minute.
+// stop ends a program. A second signal spares loadgen the removal of its nodes: the plane goes too.
 func stop(program *exec.Cmd) {
 	_ = program.Process.Signal(os.Interrupt)
+	again := time.AfterFunc(2*time.Second, func() { _ = program.Process.Signal(os.Interrupt) })
 	late := time.AfterFunc(time.Minute, func() { _ = program.Process.Kill() })
+	defer again.Stop()
 	defer late.Stop()
 	_ = program.Wait() // what it answers to the signal
 }

@@ -64,11 +64,11 @@ type renewal struct {
 	cancel   context.CancelFunc
 }
 
-// renewalSlot returns the slot in which about four of so many nodes renew their Leases. To wake up costs more than a
+// renewalSlot returns the slot in which about five of so many nodes renew their Leases. To wake up costs more than a
 // renewal: apart from each other, renewals cost twice the CPU. It is at most 100 ms, and shorter the more nodes there
 // are, so that no burst comes of it.
 func renewalSlot(nodes int, interval time.Duration) time.Duration {
-	return min(4*interval/time.Duration(nodes), 100*time.Millisecond)
+	return min(5*interval/time.Duration(nodes), 100*time.Millisecond)
 }
 
 // start puts the first renewal at a time drawn from the coming interval.

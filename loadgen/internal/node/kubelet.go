@@ -50,6 +50,7 @@ type kubelet struct {
 	images    images
 	listing   uint32
 	reports   int           // of a shutdown that are still to be made
+	unmounted atomic.Int64  // pods
 	isolated  chan struct{} // nil: its API is reached
 	used      cpuTime
 }

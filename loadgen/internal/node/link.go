@@ -26,6 +26,7 @@ type link struct {
 	identity func(context.Context) (*rest.Config, error)
 	roots    *apiclient.Roots
 	ledger   *ledger
+	poller   *h2conn.Poller // set before the first connection
 
 	apiclient.Connection
 
@@ -47,7 +48,7 @@ func (l *link) dial(ctx context.Context) (*h2conn.Conn, error) {
 		}
 		l.access.Store(to)
 	}
-	conn, err := to.Connect(ctx, h2conn.Options{Urgent: 16})
+	conn, err := to.Connect(ctx, h2conn.Options{Urgent: 16, Poller: l.poller})
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", to.Addr, err)
 	}

@@ -11,7 +11,7 @@ import (
 
 // What had come and waited is known to have.
 func TestSocketKnowsHowLongBytesWaited(t *testing.T) {
-	ours, theirs := sockets(t)
+	ours, theirs := sockets(t, nil)
 	waited := stampArrivals(ours)
 	if waited == nil {
 		t.Fatal("the kernel was not asked")

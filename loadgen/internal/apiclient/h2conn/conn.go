@@ -56,6 +56,9 @@ type Options struct {
 	// ReadBuffer is how many bytes are buffered below TLS, for fewer system calls. Zero: none, for many silent
 	// connections.
 	ReadBuffer int
+	// Poller, where there is one, wakes the connection's reader with those of others: for many connections on which
+	// little comes and a few milliseconds do not matter.
+	Poller *Poller
 	// StampArrivals makes Stream.Waited known, for a few hundred nanoseconds a read.
 	StampArrivals bool
 	// StreamWindow bounds what the server may send ahead on one stream, in bytes. Zero: 4 MiB, as Go's client.
@@ -150,7 +153,9 @@ func connect(ctx context.Context, addr string, o Options, p *Pool) (*Conn, error
 	if err != nil {
 		return nil, err
 	}
-	raw = unscheduled(raw)
+	if raw, err = o.Poller.take(raw); err != nil {
+		return nil, err
+	}
 	var waited *time.Duration
 	if o.StampArrivals {
 		waited = stampArrivals(raw)
@@ -184,6 +189,14 @@ func connect(ctx context.Context, addr string, o Options, p *Pool) (*Conn, error
 		<-c.done
 		return nil, ctx.Err()
 	}
+}
+
+// take makes a connection one of the poller's, or, without a poller, a socket.
+func (p *Poller) take(nc net.Conn) (net.Conn, error) {
+	if p == nil {
+		return unscheduled(nc), nil
+	}
+	return p.add(nc)
 }
 
 // buffered reads ahead.

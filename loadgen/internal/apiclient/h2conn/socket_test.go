@@ -11,8 +11,21 @@ import (
 	"time"
 )
 
+// eachSocket runs a test with connections as Dial has them, without a poller and with one.
+func eachSocket(t *testing.T, test func(t *testing.T, p *Poller)) {
+	t.Run("runtime", func(t *testing.T) { test(t, nil) })
+	t.Run("poller", func(t *testing.T) {
+		p, err := NewPoller(time.Millisecond)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(p.Close) // after those of the connections
+		test(t, p)
+	})
+}
+
 // sockets are a connection's two ends, the first as Dial has it.
-func sockets(t *testing.T) (ours net.Conn, theirs *net.TCPConn) {
+func sockets(t *testing.T, p *Poller) (ours net.Conn, theirs *net.TCPConn) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -26,17 +39,23 @@ func sockets(t *testing.T) (ours net.Conn, theirs *net.TCPConn) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { nc.Close(); peer.Close() })
-	return unscheduled(nc), peer.(*net.TCPConn)
+	if ours, err = p.take(nc); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ours.Close(); peer.Close() })
+	return ours, peer.(*net.TCPConn)
 }
 
 // More than the kernel has room for, so that a write is many, both ways.
-func TestSocketMovesAll(t *testing.T) {
-	ours, theirs := sockets(t)
+func TestSocketMovesAll(t *testing.T) { eachSocket(t, testSocketMovesAll) }
+
+func testSocketMovesAll(t *testing.T, p *Poller) {
+	ours, theirs := sockets(t, p)
 	sent := bytes.Repeat([]byte("0123456789abcde\n"), 1<<20)
 	echoed := make(chan error, 1)
 	go func() {
-		got, err := io.ReadAll(theirs)
+		got := make([]byte, len(sent))
+		_, err := io.ReadFull(theirs, got)
 		if err == nil && !bytes.Equal(got, sent) {
 			err = errors.New("something else came")
 		}
@@ -49,9 +68,6 @@ func TestSocketMovesAll(t *testing.T) {
 	if n, err := ours.Write(sent); n != len(sent) || err != nil {
 		t.Fatalf("wrote %d of %d: %v", n, len(sent), err)
 	}
-	if err := ours.(interface{ CloseWrite() error }).CloseWrite(); err != nil {
-		t.Fatal(err)
-	}
 	if got, err := io.ReadAll(ours); err != nil || !bytes.Equal(got, sent) { // to the end
 		t.Errorf("%d bytes came back, %v", len(got), err)
 	}
@@ -61,10 +77,12 @@ func TestSocketMovesAll(t *testing.T) {
 }
 
 // Errors are those of any connection: callers look for them.
-func TestSocketErrors(t *testing.T) {
+func TestSocketErrors(t *testing.T) { eachSocket(t, testSocketErrors) }
+
+func testSocketErrors(t *testing.T, p *Poller) {
 	b := make([]byte, 1)
 	t.Run("reset", func(t *testing.T) {
-		ours, theirs := sockets(t)
+		ours, theirs := sockets(t, p)
 		if err := errors.Join(theirs.SetLinger(0), theirs.Close()); err != nil {
 			t.Fatal(err)
 		}
@@ -76,19 +94,24 @@ func TestSocketErrors(t *testing.T) {
 		}
 	})
 	t.Run("deadline", func(t *testing.T) {
-		ours, _ := sockets(t)
-		if err := ours.SetDeadline(time.Now().Add(time.Millisecond)); err != nil {
-			t.Fatal(err)
+		ours, _ := sockets(t, p)
+		if p == nil { // a poller's have none
+			if err := ours.SetReadDeadline(time.Now().Add(time.Millisecond)); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := ours.Read(b); !errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Errorf("read: %v", err)
+			}
 		}
-		if _, err := ours.Read(b); !errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Errorf("read: %v", err)
+		if err := ours.SetWriteDeadline(time.Now().Add(time.Millisecond)); err != nil {
+			t.Fatal(err)
 		}
 		if n, err := ours.Write(make([]byte, 64<<20)); !errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Errorf("wrote %d: %v", n, err)
 		}
 	})
 	t.Run("closed", func(t *testing.T) {
-		ours, _ := sockets(t)
+		ours, _ := sockets(t, p)
 		read := make(chan error)
 		go func() {
 			_, err := ours.Read(make([]byte, 1))

@@ -1,0 +1,304 @@
+//go:build !race
+
+package h2conn
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Poller wakes the readers of many connections together. With the runtime's own poller each answer that comes while
+// the process is idle wakes it, which costs more than reading the answer. This one looks every few milliseconds as
+// long as something comes, and waits for the next when nothing does.
+//
+// Sockets are in one epoll set, out of the runtime's sight; a second set, which the runtime watches, holds the first
+// and reports it once at a time (EPOLLONESHOT).
+type Poller struct {
+	every   time.Duration
+	sockets int
+	gate    *os.File
+	ended   chan struct{}
+
+	mu sync.Mutex
+	of map[int32]*polled // by descriptor
+}
+
+// NewPoller returns a poller that looks at its connections at most once in a time. Close it after them.
+func NewPoller(every time.Duration) (*Poller, error) {
+	p := &Poller{every: every, ended: make(chan struct{}), of: map[int32]*polled{}}
+	var err error
+	if p.sockets, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
+		return nil, fmt.Errorf("epoll_create: %w", err)
+	}
+	gate, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err == nil {
+		err = unix.SetNonblock(gate, true) // so that the runtime watches it
+		p.gate = os.NewFile(uintptr(gate), "poller")
+	}
+	var raw syscall.RawConn
+	if err == nil {
+		raw, err = p.gate.SyscallConn()
+	}
+	if err == nil {
+		err = unix.EpollCtl(gate, unix.EPOLL_CTL_ADD, p.sockets, &once)
+	}
+	if err != nil {
+		unix.Close(p.sockets)
+		if p.gate != nil {
+			p.gate.Close()
+		}
+		return nil, fmt.Errorf("epoll: %w", err)
+	}
+	go p.run(raw)
+	return p, nil
+}
+
+// once is the gate's interest in the sockets.
+var once = unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLONESHOT}
+
+// Close ends the poller. Connections that are still open then would never read again.
+func (p *Poller) Close() {
+	p.gate.Close()
+	<-p.ended
+}
+
+func (p *Poller) run(gate syscall.RawConn) {
+	defer close(p.ended)
+	defer unix.Close(p.sockets)
+	events := make([]unix.EpollEvent, 256)
+	opened := func(fd uintptr) bool { return ready(int(fd), events[:1]) != 0 }
+	for gate.Read(opened) == nil {
+		for p.look(events) > 0 {
+			time.Sleep(p.every)
+		}
+		rearmed := gate.Control(func(fd uintptr) {
+			interest := once
+			_ = unix.EpollCtl(int(fd), unix.EPOLL_CTL_MOD, p.sockets, &interest) // both are open
+		})
+		if rearmed != nil {
+			return
+		}
+	}
+}
+
+// look wakes whoever waits for a connection that is ready, and returns how many are.
+func (p *Poller) look(events []unix.EpollEvent) (n int) {
+	n = ready(p.sockets, events)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i := range events[:max(n, 0)] {
+		e := &events[i]
+		s := p.of[e.Fd]
+		if s == nil {
+			continue // it was closed
+		}
+		if e.Events&^unix.EPOLLOUT != 0 {
+			signal(s.readable)
+		}
+		if e.Events&^unix.EPOLLIN != 0 {
+			signal(s.writable)
+		}
+	}
+	return n
+}
+
+// ready asks without waiting. The scheduler is not told, as with a socket's calls.
+func ready(set int, events []unix.EpollEvent) int {
+	for {
+		n, _, errno := syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(set), uintptr(unsafe.Pointer(unsafe.SliceData(events))), uintptr(len(events)), 0, 0, 0)
+		switch errno {
+		case 0:
+			return int(n)
+		case syscall.EINTR:
+		default:
+			return -1
+		}
+	}
+}
+
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// add makes a TCP connection one of the poller's; others stay what they are.
+func (p *Poller) add(nc net.Conn) (net.Conn, error) {
+	tcp, ok := nc.(*net.TCPConn)
+	if !ok {
+		return nc, nil
+	}
+	defer tcp.Close() // the runtime forgets its descriptor
+	raw, err := tcp.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	s := &polled{
+		poller: p, local: tcp.LocalAddr(), remote: tcp.RemoteAddr(),
+		readable: make(chan struct{}, 1), writable: make(chan struct{}, 1), closed: make(chan struct{}),
+	}
+	var dupErr error
+	if err := raw.Control(func(fd uintptr) { s.fd, dupErr = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0) }); err != nil {
+		return nil, err
+	}
+	if dupErr != nil {
+		return nil, os.NewSyscallError("fcntl", dupErr)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.of[int32(s.fd)] = s
+	err = unix.EpollCtl(p.sockets, unix.EPOLL_CTL_ADD, s.fd, &unix.EpollEvent{
+		Events: unix.EPOLLIN | unix.EPOLLOUT | unix.EPOLLRDHUP | unix.EPOLLET&(1<<32-1), Fd: int32(s.fd),
+	})
+	if err != nil {
+		delete(p.of, int32(s.fd))
+		unix.Close(s.fd)
+		return nil, os.NewSyscallError("epoll_ctl", err)
+	}
+	return s, nil
+}
+
+// polled is a TCP connection of a Poller. One reads at a time, and one writes: crypto/tls sees to it. It has no read
+// deadline.
+type polled struct {
+	poller             *Poller
+	local, remote      net.Addr
+	readable, writable chan struct{}
+	closed             chan struct{}
+
+	mu       sync.RWMutex
+	fd       int // below 0: closed
+	deadline time.Time
+}
+
+// move makes one system call with the descriptor.
+func (s *polled) move(call uintptr, p []byte) (n int, errno syscall.Errno) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.fd < 0 {
+		return 0, syscall.EBADF
+	}
+	for {
+		n, _, errno := syscall.RawSyscall(call, uintptr(s.fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(min(len(p), most)))
+		if errno != syscall.EINTR {
+			return int(n), errno
+		}
+	}
+}
+
+// Read is net.Conn's.
+func (s *polled) Read(p []byte) (int, error) {
+	if len(p) == 0 {
+		return 0, nil
+	}
+	for {
+		n, errno := s.move(syscall.SYS_READ, p)
+		switch {
+		case errno == 0 && n == 0:
+			return 0, io.EOF
+		case errno == 0:
+			return n, nil
+		case errno != syscall.EAGAIN:
+			return 0, s.failed("read", errno)
+		}
+		select {
+		case <-s.readable:
+		case <-s.closed:
+		}
+	}
+}
+
+// Write is net.Conn's.
+func (s *polled) Write(p []byte) (written int, err error) {
+	for written < len(p) {
+		n, errno := s.move(syscall.SYS_WRITE, p[written:])
+		switch errno {
+		case 0:
+			written += n
+		case syscall.EAGAIN:
+			if err := s.awaitWritable(); err != nil {
+				return written, err
+			}
+		default:
+			return written, s.failed("write", errno)
+		}
+	}
+	return written, nil
+}
+
+func (s *polled) awaitWritable() error {
+	s.mu.RLock()
+	deadline := s.deadline
+	s.mu.RUnlock()
+	var late <-chan time.Time
+	if !deadline.IsZero() {
+		t := time.NewTimer(time.Until(deadline))
+		defer t.Stop()
+		late = t.C
+	}
+	select {
+	case <-s.writable:
+	case <-s.closed:
+	case <-late:
+		return &net.OpError{Op: "write", Net: "tcp", Source: s.local, Addr: s.remote, Err: os.ErrDeadlineExceeded}
+	}
+	return nil
+}
+
+func (s *polled) failed(op string, errno syscall.Errno) error {
+	err := os.NewSyscallError(op, errno)
+	if errno == syscall.EBADF {
+		err = net.ErrClosed
+	}
+	return &net.OpError{Op: op, Net: "tcp", Source: s.local, Addr: s.remote, Err: err}
+}
+
+// Close is net.Conn's.
+func (s *polled) Close() error {
+	s.poller.mu.Lock()
+	defer s.poller.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.fd < 0 {
+		return s.failed("close", syscall.EBADF)
+	}
+	delete(s.poller.of, int32(s.fd))
+	err := unix.Close(s.fd)
+	s.fd = -1
+	close(s.closed)
+	return err
+}
+
+// SetLinger is a TCPConn's.
+func (s *polled) SetLinger(seconds int) error {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.fd < 0 {
+		return s.failed("set linger", syscall.EBADF)
+	}
+	return unix.SetsockoptLinger(s.fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1, Linger: int32(seconds)})
+}
+
+func (s *polled) LocalAddr() net.Addr  { return s.local }
+func (s *polled) RemoteAddr() net.Addr { return s.remote }
+
+// SetDeadline and SetReadDeadline are not supported.
+func (s *polled) SetDeadline(time.Time) error     { return os.ErrNoDeadline }
+func (s *polled) SetReadDeadline(time.Time) error { return os.ErrNoDeadline }
+
+// SetWriteDeadline holds for writes that begin to wait after it.
+func (s *polled) SetWriteDeadline(t time.Time) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.deadline = t
+	return nil
+}

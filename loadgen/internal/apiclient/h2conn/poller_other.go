@@ -1,0 +1,19 @@
+//go:build !linux || race
+
+package h2conn
+
+import (
+	"net"
+	"time"
+)
+
+// Poller leaves connections to the runtime here.
+type Poller struct{}
+
+// NewPoller returns a poller that does nothing.
+func NewPoller(time.Duration) (*Poller, error) { return &Poller{}, nil }
+
+// Close does nothing.
+func (*Poller) Close() {}
+
+func (*Poller) add(nc net.Conn) (net.Conn, error) { return unscheduled(nc), nil }
