@@ -17,7 +17,7 @@ import (
 // certificates).
 const nodePackage = "github.com/stormglass/stormglass/loadgen/internal/node"
 
-// BenchmarkNodes puts the two fidelities side by side: nodes that renew a Lease every
+// BenchmarkNodes puts the fidelities side by side: nodes that renew a Lease every
 // 10 s, for 20 s, and 5,000 pods on 500 nodes, from their binding to Ready.
 func BenchmarkNodes(b *testing.B) { compareAll(b) }
 
@@ -26,6 +26,7 @@ func nodeComparisons() []comparison {
 	add := func(name, pattern, times string) {
 		all = append(all, comparison{name, []side{
 			{"kubelet", goBenchmark(fmt.Sprintf(pattern, "kubelet"), times)},
+			{"lean", goBenchmark(fmt.Sprintf(pattern, "lean"), times)},
 			{"shared", goBenchmark(fmt.Sprintf(pattern, "shared"), times)},
 		}})
 	}

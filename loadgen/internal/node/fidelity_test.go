@@ -119,6 +119,11 @@ func TestRequestsOfAKubelet(t *testing.T) {
 			"fails", exits("1"),
 			"3 create events, 1 create serviceaccounts/token, 6 get pods, 5 patch pods/status", "",
 		},
+		{ // the seventh whose volumes are unmounted
+			"read again", nil,
+			"3 create events, 1 create serviceaccounts/token, 3 get pods, 3 patch pods/status",
+			"1 create events, 1 delete pods, 4 get pods, 2 patch pods/status",
+		},
 	} {
 		before := 0
 		s.locked(func() { before = len(s.requests) })

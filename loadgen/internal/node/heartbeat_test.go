@@ -218,3 +218,20 @@ func TestLeaseIsRenewedFromWhatWasLastSeen(t *testing.T) {
 		t.Errorf("%d reads of the lease, want 1: an undisturbed renewal needs none", n)
 	}
 }
+
+func TestRenewalsOfNodesMeet(t *testing.T) {
+	for nodes, want := range map[int]time.Duration{1: 100 * time.Millisecond, 500: 100 * time.Millisecond, 5000: 10 * time.Millisecond} {
+		if got := renewalSlot(nodes, interval); got != want {
+			t.Errorf("%d nodes meet every %v, not %v", nodes, got, want)
+		}
+	}
+	life := newLife(t.Context(), clock.RealClock{}, newWorkers(), nil, rand.New(rand.NewPCG(1, 1)))
+	h := &heartbeat{life: life, interval: interval, slot: 100 * time.Millisecond, origin: life.began}
+	for range 100 {
+		now := life.began.Add(time.Duration(life.float() * float64(time.Hour)))
+		due := h.drawn(now)
+		if due.Sub(h.origin)%h.slot != 0 || due.Before(now) || due.Sub(now) > interval+h.slot {
+			t.Fatalf("due %v after %v", due.Sub(h.origin), now.Sub(h.origin))
+		}
+	}
+}

@@ -76,8 +76,10 @@ func (p *Poller) run(gate syscall.RawConn) {
 	events := make([]unix.EpollEvent, 256)
 	opened := func(fd uintptr) bool { return ready(int(fd), events[:1]) != 0 }
 	for gate.Read(opened) == nil {
-		for p.look(events) > 0 {
-			time.Sleep(p.every)
+		for n := p.look(events); n > 0; n = p.look(events) {
+			if n < len(events) { // else there are more
+				time.Sleep(p.every)
+			}
 		}
 		rearmed := gate.Control(func(fd uintptr) {
 			interest := once
