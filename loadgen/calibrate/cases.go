@@ -25,10 +25,7 @@ type podCase struct {
 	job   bool // made by a Job
 }
 
-const (
-	gate           = "stormglass.dev/calibrated"
-	jobParallelism = 3
-)
+const gate = "stormglass.dev/calibrated"
 
 // ends makes a pod's first container end by itself, on a real node by its arguments and on
 // a simulated one by the pod's annotations.
@@ -85,6 +82,14 @@ func cases() []podCase {
 	}
 }
 
+// pods of a Job are fewer: one takes seconds.
+func (c podCase) pods(o options) int {
+	if c.job {
+		return (o.pods + 2) / 3
+	}
+	return o.pods
+}
+
 func (c podCase) pod(node string) *corev1.Pod {
 	grace := int64(5)
 	p := &corev1.Pod{
@@ -118,7 +123,7 @@ func podName(node string, i int) string { return fmt.Sprintf("%s-%d", node, i) }
 // create makes pods on the real node and the simulated one.
 func (l *lab) create(ctx context.Context, c podCase, o options) error {
 	if c.job {
-		return l.createJobs(ctx, c, o.pods)
+		return l.createJobs(ctx, c, c.pods(o))
 	}
 	return paced(ctx, o.pods, o.every, l.rng, func(i int) error {
 		for _, node := range nodes {
@@ -132,9 +137,10 @@ func (l *lab) create(ctx context.Context, c podCase, o options) error {
 	})
 }
 
-// createJobs makes a Job for each node, of which jobParallelism pods run at a time.
+// createJobs makes a Job for each node. Its pods run one after another: where some run at the same time, it is chance
+// how often none is left and the watches of what they refer to end.
 func (l *lab) createJobs(ctx context.Context, c podCase, pods int) error {
-	n, parallelism := int32(pods), int32(jobParallelism)
+	n, parallelism := int32(pods), int32(1)
 	for _, node := range nodes {
 		template := c.pod(node)
 		template.Spec.NodeName = ""
@@ -159,7 +165,7 @@ func (l *lab) await(ctx context.Context, c podCase, pods int) error {
 		until = func(p *corev1.Pod) bool { return conditionTrue(p, corev1.PodReady) }
 	}
 	opened := map[types.UID]bool{}
-	err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, 2*time.Minute, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, 10*time.Minute, true, func(ctx context.Context) (bool, error) {
 		list, err := l.client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return false, err

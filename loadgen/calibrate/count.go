@@ -107,7 +107,7 @@ func ofMachine(e *auditv1.Event) bool {
 	return e.RequestObject != nil && json.Unmarshal(e.RequestObject.Raw, &event) == nil && event.Reason == "CgroupV1"
 }
 
-// row compares one verb and resource, by pod where there are pods.
+// row compares one verb and resource, for each pod or node.
 type row struct {
 	Stage     string  `json:"stage"`
 	Request   string  `json:"request"`
@@ -122,8 +122,8 @@ func (r row) ratio() float64 { return r.Simulated / r.Real }
 
 func (r row) within() bool { return math.Abs(r.Simulated-r.Real) <= tolerance*r.Real }
 
-// compare lines the requests of a stage up, those of a pod where there were pods.
-func compare(stage string, real, simulated counts, pods int) (rows []row) {
+// compare lines the requests of a stage up, for each of n pods or nodes.
+func compare(stage string, real, simulated counts, n int) (rows []row) {
 	keys := slices.Sorted(maps.Keys(real))
 	for key := range simulated {
 		if _, both := real[key]; !both {
@@ -131,7 +131,7 @@ func compare(stage string, real, simulated counts, pods int) (rows []row) {
 		}
 	}
 	slices.Sort(keys)
-	by := float64(max(pods, 1))
+	by := float64(n)
 	for _, key := range keys {
 		rows = append(rows, row{stage, key, float64(real[key]) / by, float64(simulated[key]) / by})
 	}

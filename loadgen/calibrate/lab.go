@@ -12,11 +12,13 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
@@ -48,7 +50,6 @@ type lab struct {
 	config     *rest.Config
 	client     *kubernetes.Clientset
 	identities node.Identities
-	fleet      *node.Fleet
 	rng        *rand.Rand
 	undo       []func() // in the order of what was done
 }
@@ -112,17 +113,17 @@ func (l *lab) startPlane(ctx context.Context, binary, level string) error {
 	})
 }
 
-// start starts a program that ends with this one, its output in a file of its name.
-func (l *lab) start(name string, args ...string) error {
-	log, err := os.Create(filepath.Join(l.dir, filepath.Base(name)+".log"))
+// start starts a program that ends with this one, its output added to a file of its name.
+func (l *lab) start(name string, args ...string) (stop func(), err error) {
+	log, err := os.OpenFile(filepath.Join(l.dir, filepath.Base(name)+".log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	cmd := exec.Command(name, args...)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
-		return err
+		return nil, err
 	}
 	ended := make(chan struct{})
 	go func() {
@@ -130,7 +131,7 @@ func (l *lab) start(name string, args ...string) error {
 		_ = cmd.Wait() // its log says why
 		log.Close()
 	}()
-	l.undo = append(l.undo, func() {
+	stop = sync.OnceFunc(func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		select {
 		case <-ended:
@@ -139,7 +140,8 @@ func (l *lab) start(name string, args ...string) error {
 			<-ended
 		}
 	})
-	return nil
+	l.undo = append(l.undo, stop)
+	return stop, nil
 }
 
 const runtimeConfig = `version = 2
@@ -179,7 +181,7 @@ func (l *lab) startRuntime(ctx context.Context, plugins string) (socket string, 
 		return "", err
 	}
 	l.undo = append(l.undo, l.unmount)
-	if err := l.start("containerd", "--config", config); err != nil {
+	if _, err := l.start("containerd", "--config", config); err != nil {
 		return "", err
 	}
 	l.undo = append(l.undo, func() { endContainers(socket) })
@@ -248,32 +250,40 @@ podLogsDir: %[4]s/pod-logs
 // systemDirs are made by a kubelet wherever its own directory is.
 var systemDirs = []string{"/var/lib/kubelet", "/var/log/pods", "/var/log/containers", "/usr/libexec/kubernetes"}
 
-func (l *lab) startKubelet(ctx context.Context, binary, socket string) error {
+func (l *lab) removeSystemDirs() {
 	for _, dir := range systemDirs {
 		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 			l.undo = append(l.undo, func() { _ = os.RemoveAll(dir) })
 		}
 	}
-	config, err := l.identities.For(ctx, realNode)
+}
+
+// startKubelet starts the kubelet of a node, with a directory of its own.
+func (l *lab) startKubelet(ctx context.Context, binary, socket, name string) (stop func(), err error) {
+	config, err := l.identities.For(ctx, name)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	kubeconfig := filepath.Join(l.dir, "kubelet.kubeconfig")
+	dir := filepath.Join(l.dir, name)
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return nil, err
+	}
+	kubeconfig := filepath.Join(dir, "kubeconfig")
 	if err := clientcmd.WriteToFile(*fileOf(config), kubeconfig); err != nil {
-		return err
+		return nil, err
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	port := listener.Addr().(*net.TCPAddr).Port
 	listener.Close()
-	settings, err := l.file("kubelet.yaml", fmt.Sprintf(kubeletConfig, port, l.plane.Cluster().CAFile, socket, l.dir))
+	settings, err := l.file(name+"/kubelet.yaml", fmt.Sprintf(kubeletConfig, port, l.plane.Cluster().CAFile, socket, l.dir))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return l.start(binary, "--config", settings, "--kubeconfig", kubeconfig, "--hostname-override", realNode,
-		"--root-dir", filepath.Join(l.dir, "kubelet"), "--cert-dir", filepath.Join(l.dir, "kubelet-pki"), "--v", "2")
+	return l.start(binary, "--config", settings, "--kubeconfig", kubeconfig, "--hostname-override", name,
+		"--root-dir", dir, "--cert-dir", filepath.Join(dir, "pki"), "--v", "2")
 }
 
 func fileOf(c *rest.Config) *clientcmdapi.Config {
@@ -285,23 +295,34 @@ func fileOf(c *rest.Config) *clientcmdapi.Config {
 	return file
 }
 
-func (l *lab) startFleet(ctx context.Context) error {
-	s, err := scenario.ForNodes(1, node.Kubelet, nil)
+func (l *lab) startFleet(ctx context.Context, prefix string, count int, kubeProxy bool) (stop func(), err error) {
+	s, err := scenario.ForNodes(count, node.Kubelet, nil)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	s.Nodes.KubeProxy = true
-	l.fleet, err = node.New(node.Config{Spec: s.Nodes, Identities: l.identities, NamePrefix: strings.TrimSuffix(simulatedNode, "0"), Seed: 1})
+	s.Nodes.KubeProxy = kubeProxy
+	fleet, err := node.New(node.Config{Spec: s.Nodes, Identities: l.identities, NamePrefix: prefix, Seed: 1})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	l.undo = append(l.undo, func() { l.fleet.Stop(context.Background()) })
-	return l.fleet.Start(ctx)
+	stop = sync.OnceFunc(func() { fleet.Stop(context.Background()) })
+	l.undo = append(l.undo, stop)
+	return stop, fleet.Start(ctx)
 }
 
-// awaitReady waits until both nodes are Ready and have a Lease: a kubelet makes it later.
-func (l *lab) awaitReady(ctx context.Context) error {
-	for _, name := range nodes {
+// unregister deletes nodes, and what goes with them.
+func (l *lab) unregister(ctx context.Context, names []string) error {
+	for _, name := range names {
+		if err := l.client.CoreV1().Nodes().Delete(ctx, name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// awaitReady waits until nodes are Ready and have a Lease: a kubelet makes it later.
+func (l *lab) awaitReady(ctx context.Context, names []string) error {
+	for _, name := range names {
 		err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, 2*time.Minute, true, func(ctx context.Context) (bool, error) {
 			if _, err := l.client.CoordinationV1().Leases(corev1.NamespaceNodeLease).Get(ctx, name, metav1.GetOptions{}); err != nil {
 				return false, nil

@@ -34,7 +34,7 @@ func main() {
 
 type options struct {
 	kubelet, kubeProxy, controlplane, only string
-	pods                                   int
+	pods, rounds, registrations            int
 	every, idle                            time.Duration
 	seed                                   uint64
 	json, keep, check                      bool
@@ -46,7 +46,9 @@ func run(args []string) int {
 	flags.StringVar(&o.kubelet, "kubelet", "bin/kubelet", "the kubelet `program`")
 	flags.StringVar(&o.kubeProxy, "kube-proxy", "bin/kube-proxy", "the kube-proxy `program`")
 	flags.StringVar(&o.controlplane, "controlplane", "bin/controlplane", "the controlplane `program`")
-	flags.IntVar(&o.pods, "pods", 20, "pods of each kind on each node")
+	flags.IntVar(&o.pods, "pods", 30, "pods of each kind on each node at a time, of a Job a third")
+	flags.IntVar(&o.rounds, "rounds", 2, "how `often` pods of each kind start and end")
+	flags.IntVar(&o.registrations, "registrations", 20, "how `many` nodes of each kind register; two stay")
 	flags.DurationVar(&o.every, "every", 500*time.Millisecond, "mean `time` from a pod to the next")
 	flags.Uint64Var(&o.seed, "seed", 1, "seed of the times between pods")
 	flags.DurationVar(&o.idle, "idle", time.Minute, "`time` for which both nodes are watched idle")
@@ -57,8 +59,8 @@ func run(args []string) int {
 	if err := flags.Parse(args); err != nil {
 		return exitcode.Usage
 	}
-	if o.pods < 1 || o.every <= 0 || o.idle <= 0 {
-		fmt.Fprintln(os.Stderr, "calibrate: --pods, --every and --idle must be above 0")
+	if o.pods < 1 || o.rounds < 1 || o.registrations < 1 || o.every <= 0 || o.idle <= 0 {
+		fmt.Fprintln(os.Stderr, "calibrate: --pods, --rounds, --registrations, --every and --idle must be above 0")
 		return exitcode.Usage
 	}
 	missing, plugins := lacks()
@@ -130,29 +132,13 @@ func calibrate(ctx context.Context, o options, plugins string) (rows []row, err 
 		return nil, err
 	}
 	defer log.file.Close()
-	if err := l.startKubelet(ctx, o.kubelet, socket); err != nil {
+	l.removeSystemDirs()
+	c, err := l.register(ctx, o, socket, log)
+	if err != nil {
 		return nil, err
 	}
-	if err := l.startProxy(ctx, o.kubeProxy); err != nil {
-		return nil, err
-	}
-	if err := l.startFleet(ctx); err != nil {
-		return nil, err
-	}
-	if err := l.awaitReady(ctx); err != nil {
-		return nil, err
-	}
+	rows = append(rows, compareNodes("registration", c, o.registrations)...)
 	if err := l.references(ctx); err != nil {
-		return nil, err
-	}
-	count := func(stage string, pods int, do func() error, but ...string) error {
-		say("%s", stage)
-		c, err := l.count(ctx, log, do, but)
-		rows = append(rows, compare(stage, c[user(realNode)], c[user(simulatedNode)], pods)...)
-		rows = append(rows, compareProxies(stage, c)...)
-		return err
-	}
-	if err := count("registration", 0, func() error { return nil }, renewal); err != nil {
 		return nil, err
 	}
 	if o.only == "" {
@@ -161,26 +147,31 @@ func calibrate(ctx context.Context, o options, plugins string) (rows []row, err 
 		if err != nil {
 			return nil, err
 		}
-		stage := "idle " + o.idle.String()
-		rows = append(rows, compare(stage, c[user(realNode)], c[user(simulatedNode)], 0)...)
-		rows = append(rows, compareProxies(stage, c)...)
+		rows = append(rows, compareNodes("idle "+o.idle.String(), c, 1)...)
 	}
 	for _, c := range cases() {
 		if !strings.HasPrefix(c.name, o.only) {
 			continue
 		}
-		err := count(c.name+", start", o.pods, func() error {
-			if err := l.create(ctx, c, o); err != nil {
-				return err
+		say("%s", c.name)
+		start, end := both(), both()
+		pods := c.pods(o)
+		for range o.rounds {
+			err := l.count(ctx, log, start, func() error {
+				if err := l.create(ctx, c, o); err != nil {
+					return err
+				}
+				return l.await(ctx, c, pods)
+			}, renewal, report)
+			if err != nil {
+				return nil, err
 			}
-			return l.await(ctx, c, o.pods)
-		}, renewal, report)
-		if err != nil {
-			return nil, err
+			if err := l.count(ctx, log, end, func() error { return l.remove(ctx, o) }, renewal, report); err != nil {
+				return nil, err
+			}
 		}
-		if err := count(c.name+", end", o.pods, func() error { return l.remove(ctx, o) }, renewal, report); err != nil {
-			return nil, err
-		}
+		rows = append(rows, compareNodes(c.name+", start", start, pods*o.rounds)...)
+		rows = append(rows, compareNodes(c.name+", end", end, pods*o.rounds)...)
 	}
 	return rows, nil
 }
@@ -191,38 +182,38 @@ func both() map[string]counts {
 	return map[string]counts{user(realNode): {}, user(simulatedNode): {}, proxyOf(realNode): {}, proxyOf(simulatedNode): {}}
 }
 
-// compareProxies has no row where neither kube-proxy made a request.
-func compareProxies(stage string, c map[string]counts) []row {
-	real, simulated := c[proxyOf(realNode)], c[proxyOf(simulatedNode)]
-	if real.total()+simulated.total() == 0 {
-		return nil
+// compareNodes has rows of the nodes' requests, for each of n pods or nodes, and of their kube-proxies' where they made
+// some.
+func compareNodes(stage string, c map[string]counts, n int) []row {
+	rows := compare(stage, c[user(realNode)], c[user(simulatedNode)], n)
+	if real, simulated := c[proxyOf(realNode)], c[proxyOf(simulatedNode)]; real.total()+simulated.total() > 0 {
+		rows = append(rows, compare(stage+", kube-proxy", real, simulated, 1)...)
 	}
-	return compare(stage+", kube-proxy", real, simulated, 0)
+	return rows
 }
 
 // count counts the requests that are made while something is done and until both nodes
 // are quiet.
-func (l *lab) count(ctx context.Context, log *reader, do func() error, but []string) (map[string]counts, error) {
-	c := both()
+func (l *lab) count(ctx context.Context, log *reader, c map[string]counts, do func() error, but ...string) error {
 	if err := do(); err != nil {
-		return c, err
+		return err
 	}
 	deadline, last := time.Now().Add(longest), time.Now()
 	for time.Since(last) < quiet && time.Now().Before(deadline) {
 		added, err := log.read(c, but...)
 		if err != nil {
-			return c, err
+			return err
 		}
 		if added > 0 {
 			last = time.Now()
 		}
 		select {
 		case <-ctx.Done():
-			return c, context.Cause(ctx)
+			return context.Cause(ctx)
 		case <-time.After(200 * time.Millisecond):
 		}
 	}
-	return c, nil
+	return nil
 }
 
 // countFor counts the requests of a time.

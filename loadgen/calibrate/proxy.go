@@ -56,7 +56,8 @@ func (l *lab) startProxy(ctx context.Context, binary string) error {
 			if err := clientcmd.WriteToFile(*fileOf(identity), kubeconfig); err != nil {
 				return err
 			}
-			return l.start(binary, "--config", settings, "--v", "2")
+			_, err = l.start(binary, "--config", settings, "--v", "2")
+			return err
 		}()
 		<-ended
 	}()
@@ -112,11 +113,16 @@ const proxyUser = "system:kube-proxy"
 
 func proxyOf(node string) string { return proxyUser + " of " + node }
 
-// sender names the node, or the kube-proxy of a node, that made a request.
-func sender(user, agent string) string {
+// sender names the node, or the kube-proxy of a node, that made a request. Nodes that only register count as those
+// that stay.
+func sender(name, agent string) string {
 	switch {
-	case user != proxyUser:
-		return user
+	case strings.HasPrefix(name, user(moreReal)):
+		return user(realNode)
+	case strings.HasPrefix(name, user(moreSimulated)):
+		return user(simulatedNode)
+	case name != proxyUser:
+		return name
 	case strings.HasPrefix(agent, "kube-proxy/"):
 		return proxyOf(realNode)
 	}

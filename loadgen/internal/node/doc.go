@@ -73,11 +73,5 @@
 // kubelet that lags. A recovered node acts as a restarted kubelet: it registers
 // again, reports Ready, and reads its pods; containers that ran still run.
 //
-// Cost on two shared cores (BenchmarkIdleNodes, BenchmarkPodStart, with fidelity
-// "kubelet"): 29 KB of heap and stacks per idle node with its six watches, at
-// 500 nodes as at 5,000; 0.30 CPU-s per 1,000 pods started. A renewal costs
-// 147 us of CPU where there are 500 a second and 305 us where there are 50: an
-// idle process is woken three times for each, by the timer, the answer's headers
-// and its body. Renewing several nodes at once would halve that, and load the
-// server in bursts that real nodes do not make.
+// What nodes cost beside KWOK's, by fidelity: docs/records/performance.md.
 package node

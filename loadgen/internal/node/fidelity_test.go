@@ -111,6 +111,11 @@ func TestRequestsOfAKubelet(t *testing.T) {
 			"3 create events, 1 create serviceaccounts/token, 5 get pods, 5 patch pods/status",
 			"1 create events, 1 delete pods, 3 get pods, 2 patch pods/status",
 		},
+		{ // the fifth whose volumes are unmounted
+			"read again", nil,
+			"3 create events, 1 create serviceaccounts/token, 3 get pods, 3 patch pods/status",
+			"1 create events, 1 delete pods, 4 get pods, 2 patch pods/status",
+		},
 		{
 			"completes", exits("0"),
 			"3 create events, 1 create serviceaccounts/token, 6 get pods, 5 patch pods/status", "",
@@ -118,11 +123,6 @@ func TestRequestsOfAKubelet(t *testing.T) {
 		{
 			"fails", exits("1"),
 			"3 create events, 1 create serviceaccounts/token, 6 get pods, 5 patch pods/status", "",
-		},
-		{ // the seventh whose volumes are unmounted
-			"read again", nil,
-			"3 create events, 1 create serviceaccounts/token, 3 get pods, 3 patch pods/status",
-			"1 create events, 1 delete pods, 4 get pods, 2 patch pods/status",
 		},
 	} {
 		before := 0
@@ -148,6 +148,7 @@ func TestRequestsOfAKubelet(t *testing.T) {
 		if want := map[corev1.PodPhase]string{corev1.PodSucceeded: "0", corev1.PodFailed: "1"}[status.Phase]; code != want {
 			t.Errorf("%s: phase %s, exit code %s", c.name, status.Phase, code)
 		}
+		s.await(c.name+": no ConfigMap is watched for it", func() bool { return len(s.open("configmaps")) == 0 })
 		s.deletePod("web") // the server removes it at once
 		s.removePod("web")
 		eventually(t, c.name+": it is forgotten", func() bool {

@@ -39,6 +39,8 @@ type Fleet struct {
 
 	listFirst    atomic.Bool // the server has no WatchList
 	registered   atomic.Int64
+	starts       atomic.Int64 // of kubelets
+	unmounted    atomic.Int64 // pods
 	readySeconds atomic.Int64 // nanoseconds
 
 	mu         sync.Mutex

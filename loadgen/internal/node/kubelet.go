@@ -36,6 +36,7 @@ type kubelet struct {
 	link   *link
 	proxy  *link        // of its kube-proxy; nil without one
 	delay  atomic.Int64 // of all writes, on purpose; nanoseconds
+	start  int64        // its number among those of all kubelets
 
 	mu        sync.Mutex
 	life      *life // nil before the first
@@ -50,7 +51,6 @@ type kubelet struct {
 	images    images
 	listing   uint32
 	reports   int           // of a shutdown that are still to be made
-	unmounted atomic.Int64  // pods
 	isolated  chan struct{} // nil: its API is reached
 	used      cpuTime
 }

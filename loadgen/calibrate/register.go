@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// The nodes that only register: what a kubelet asks until it has seen its own Node depends on how soon that comes.
+const (
+	moreReal      = "real-more-"
+	moreSimulated = "simulated-more-"
+)
+
+const (
+	registerEvery = 3 * time.Second // from one kubelet's start to the next on average
+	// runAtOnce kubelets each have the time to make their Lease, after 10 s.
+	runAtOnce = 7
+)
+
+// register counts the registrations of nodes of each kind, of which the last two stay, with their kube-proxies.
+func (l *lab) register(ctx context.Context, o options, socket string, log *reader) (map[string]counts, error) {
+	c := both()
+	if err := l.registerMore(ctx, o, socket, log, c); err != nil {
+		return nil, err
+	}
+	return c, l.count(ctx, log, c, func() error {
+		if _, err := l.startKubelet(ctx, o.kubelet, socket, realNode); err != nil {
+			return err
+		}
+		if err := l.startProxy(ctx, o.kubeProxy); err != nil {
+			return err
+		}
+		if _, err := l.startFleet(ctx, strings.TrimSuffix(simulatedNode, "0"), 1, true); err != nil {
+			return err
+		}
+		return l.awaitReady(ctx, nodes)
+	}, renewal)
+}
+
+func (l *lab) registerMore(ctx context.Context, o options, socket string, log *reader, c map[string]counts) error {
+	more := o.registrations - 1
+	if more == 0 {
+		return nil
+	}
+	real, simulated := named(moreReal, more), named(moreSimulated, more)
+	var stops []func()
+	err := l.count(ctx, log, c, func() error {
+		err := paced(ctx, more, registerEvery, l.rng, func(i int) error {
+			if first := i - runAtOnce; first >= 0 {
+				if err := l.awaitReady(ctx, real[first:first+1]); err != nil {
+					return err
+				}
+				stops[first]()
+			}
+			stop, err := l.startKubelet(ctx, o.kubelet, socket, real[i])
+			stops = append(stops, stop)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		stop, err := l.startFleet(ctx, moreSimulated, more, false)
+		stops = append(stops, stop)
+		if err != nil {
+			return err
+		}
+		return l.awaitReady(ctx, slices.Concat(real[max(0, more-runAtOnce):], simulated))
+	}, renewal)
+	if err != nil {
+		return err
+	}
+	for _, stop := range stops {
+		stop()
+	}
+	if err := l.unregister(ctx, slices.Concat(real, simulated)); err != nil {
+		return err
+	}
+	_, err = log.read(both())
+	return err
+}
+
+func named(prefix string, n int) (names []string) {
+	for i := range n {
+		names = append(names, fmt.Sprint(prefix, i))
+	}
+	return names
+}
