@@ -91,7 +91,7 @@ func New(cfg Config) (*Fleet, error) {
 }
 
 // pollEvery is how often connections are looked at while answers come. A node's next request is later by half of it,
-// of 50 ms and more that a kubelet takes, and nodes cost a third less.
+// of 50 ms and more that a kubelet takes, and nodes cost a quarter less.
 const pollEvery = 5 * time.Millisecond
 
 // Start registers the nodes, Spec.RegisterRate per second, and returns when all are acknowledged as Ready, with
