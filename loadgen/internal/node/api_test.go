@@ -72,3 +72,14 @@ func TestUsageOfASimulatedContainer(t *testing.T) {
 		t.Errorf("its annotations ask for 250m and 64Mi: %v and %v", cores, bytes)
 	}
 }
+
+// TestNodeWithoutPodsUsesSomething: metrics-server drops one that does not, and `kubectl top nodes` then says <unknown>.
+func TestNodeWithoutPodsUsesSomething(t *testing.T) {
+	k := &kubelet{plan: &plan{}}
+	now := time.Now()
+	k.Summary(now)
+	s := k.Summary(now.Add(10 * time.Second)).Node
+	if *s.CPU.UsageCoreNanoSeconds != 5e8 || *s.Memory.WorkingSetBytes != 256<<20 {
+		t.Errorf("in 10 s %d ns of CPU and %d bytes", *s.CPU.UsageCoreNanoSeconds, *s.Memory.WorkingSetBytes)
+	}
+}

@@ -31,10 +31,16 @@ func (k *kubelet) usageOf(pod *corev1.Pod, c *corev1.Container) (cores, bytes fl
 	return used(cpuUsage, corev1.ResourceCPU, 0.01), used(memoryUsage, corev1.ResourceMemory, 32<<20)
 }
 
+// What a node uses without pods. metrics-server drops a node that uses nothing.
+const (
+	systemCores = 0.05
+	systemBytes = 256 << 20
+)
+
 // Summary returns the modelled use of the node and its pods, as /stats/summary does.
 func (k *kubelet) Summary(now time.Time) *stats.Summary {
 	s := &stats.Summary{Node: stats.NodeStats{NodeName: k.name}}
-	var node use
+	node := use{cores: systemCores, bytes: systemBytes}
 	for _, pod := range k.Pods() {
 		if pod.Status.Phase != corev1.PodRunning {
 			continue
