@@ -151,9 +151,9 @@ func (d *directory) discard() {
 	}
 }
 
-// sameMembers refuses a config whose etcd members do not fit the data in the directory: each keeps
-// the number and addresses of all in it.
-func sameMembers(l topology.Layout, cfg control.Config) error {
+// fits refuses a config that does not fit the data in the directory: each etcd member keeps the number and addresses of
+// all in it, and Secrets may be encrypted.
+func fits(l topology.Layout, cfg control.Config) error {
 	var last control.Config
 	data, err := os.ReadFile(l.Config())
 	if errors.Is(err, os.ErrNotExist) {
@@ -164,6 +164,9 @@ func sameMembers(l topology.Layout, cfg control.Config) error {
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", l.Config(), err)
+	}
+	if last.Encrypted() && !cfg.Encrypted() {
+		return fmt.Errorf("apiServer.encryption: the Secrets in %s are encrypted (leave it on, with any provider)", l.Dir)
 	}
 	was, is := last.Count(control.KindEtcd), cfg.Count(control.KindEtcd)
 	const hint = "choose another --dir; `controlplane etcd snapshot` and `etcd restore` take the data there"

@@ -164,6 +164,15 @@ func (p *Plane) write(plan topology.Plan, ports topology.Ports) error {
 			return err
 		}
 	}
+	if cfg := p.opts.Config; cfg.Encrypted() {
+		key, err := p.layout.PKI().EncryptionKey()
+		if err == nil {
+			err = atomicfile.Write(p.layout.Encryption(), topology.EncryptionConfig(cfg.APIServer.Encryption, key))
+		}
+		if err != nil {
+			return err
+		}
+	}
 	if err := writeJSON(filepath.Join(p.layout.Dir, portsFile), ports); err != nil {
 		return err
 	}

@@ -177,7 +177,7 @@ func (p *Plane) start(ctx context.Context) (err error) {
 
 func (p *Plane) prepare() error {
 	if p.dir.resumed {
-		if err := sameMembers(p.layout, p.opts.Config); err != nil {
+		if err := fits(p.layout, p.opts.Config); err != nil {
 			return err
 		}
 	}

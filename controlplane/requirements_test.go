@@ -52,7 +52,7 @@ func TestTooSmallMachineIsRefused(t *testing.T) {
 func TestResumeWithOtherMembersIsRefused(t *testing.T) {
 	l := topology.Layout{Dir: t.TempDir()}
 	three := control.Config{Etcd: control.Etcd{Members: 3}}
-	if err := sameMembers(l, three); err != nil {
+	if err := fits(l, three); err != nil {
 		t.Errorf("nothing is known of the data: %v", err)
 	}
 	if err := writeJSON(l.Config(), three); err != nil {
@@ -65,7 +65,7 @@ func TestResumeWithOtherMembersIsRefused(t *testing.T) {
 		"is of 3 members, not of 1 (choose another --dir":               {},
 		"networkFaults: the 3 members whose data is in " + l.Dir + " k": {Etcd: three.Etcd, NetworkFaults: control.NetworkFaultsOff},
 	} {
-		if err := sameMembers(l, cfg); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+		if err := fits(l, cfg); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}

@@ -47,7 +47,10 @@ type APIServer struct {
 	// Audit: "off" (the default) or "metadata": a line for each request of the load:
 	// docs/reference/breakdown.md
 	Audit string `yaml:"audit,omitempty" json:"audit,omitempty"`
-	Flags Flags  `yaml:"flags,omitempty" json:"flags,omitempty"` // by name without dashes
+	// Encryption: of Secrets in etcd, "off" (the default), "secretbox", "aesgcm" or
+	// "aescbc", with a key in the plane's directory
+	Encryption string `yaml:"encryption,omitempty" json:"encryption,omitempty"`
+	Flags      Flags  `yaml:"flags,omitempty" json:"flags,omitempty"` // by name without dashes
 }
 
 // ControllerManager configures kube-controller-manager.
@@ -91,6 +94,17 @@ const LoadUser = "stormglass-loadgen"
 
 // Audited reports whether the load's requests are in an audit log.
 func (c Config) Audited() bool { return c.APIServer.Audit == AuditMetadata }
+
+// EncryptionOff is the value of APIServer.Encryption that means none, as the empty one does.
+const EncryptionOff = "off"
+
+// EncryptionProviders are the other values of APIServer.Encryption: kube-apiserver's providers with a key of their own.
+func EncryptionProviders() []string { return []string{"secretbox", "aesgcm", "aescbc"} }
+
+// Encrypted reports whether Secrets are encrypted in etcd.
+func (c Config) Encrypted() bool {
+	return c.APIServer.Encryption != "" && c.APIServer.Encryption != EncryptionOff
+}
 
 // The values of Etcd.Topology. Empty means EtcdStacked.
 const (

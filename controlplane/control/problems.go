@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/stormglass/stormglass/internal/strictyaml"
 )
 
 // Problem is one thing wrong with a Config.
@@ -70,10 +72,25 @@ func (c Config) Problems() []Problem {
 	default:
 		all = append(all, Problem{"apiServer.audit", fmt.Sprintf("%q is no audit setting", c.APIServer.Audit), "off or metadata"})
 	}
+	all = append(all, c.encryptionProblems()...)
 	if _, ok := c.Scheduler.Config["leaderElection"]; ok {
 		all = append(all, Problem{"scheduler.config.leaderElection", "Stormglass sets leader election itself", "readiness is seen by the kube-scheduler lease"})
 	}
 	slices.SortStableFunc(all, func(a, b Problem) int { return strings.Compare(a.Path, b.Path) })
+	return all
+}
+
+func (c Config) encryptionProblems() (all []Problem) {
+	if !c.Encrypted() {
+		return nil
+	}
+	if known := EncryptionProviders(); !slices.Contains(known, c.APIServer.Encryption) {
+		otherwise := EncryptionOff + ", " + strings.Join(known, ", ")
+		all = append(all, Problem{"apiServer.encryption", fmt.Sprintf("%q is no provider", c.APIServer.Encryption), strictyaml.Hint(c.APIServer.Encryption, known, otherwise)})
+	}
+	if _, ok := c.APIServer.Flags["encryption-provider-config"]; ok {
+		all = append(all, Problem{"apiServer.flags.encryption-provider-config", "apiServer.encryption sets it already", "keep one of the two"})
+	}
 	return all
 }
 

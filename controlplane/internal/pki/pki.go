@@ -1,6 +1,7 @@
 package pki
 
 import (
+	"crypto/rand"
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
@@ -98,6 +99,23 @@ func (d Dir) Ensure(now time.Time, serviceIP net.IP) error {
 	}
 	return nil
 }
+
+// EncryptionKey is 32 random bytes, kept for the plane's life from their first use.
+func (d Dir) EncryptionKey() ([]byte, error) {
+	path := d.Key("encryption")
+	key, err := os.ReadFile(path)
+	if !errors.Is(err, fs.ErrNotExist) {
+		if err == nil && len(key) != encryptionKeySize {
+			err = fmt.Errorf("%s: %d bytes, not %d (the Secrets that it encrypted are lost without it)", path, len(key), encryptionKeySize)
+		}
+		return key, err
+	}
+	key = make([]byte, encryptionKeySize)
+	_, _ = rand.Read(key) // never fails
+	return key, atomicfile.Write(path, key)
+}
+
+const encryptionKeySize = 32
 
 // Issue makes a certificate of an authority, in memory alone.
 func (d Dir) Issue(authority string, leaf Leaf, now time.Time) (cert, key []byte, err error) {

@@ -95,6 +95,7 @@ func (m maker) apiServer(name string) *component {
 	c.setDeviation("shutdown-watch-termination-grace-period", watchTermination, "0s", "an API server that is stopped ends its watches in order; upstream's waits for them until it is killed")
 	c.scrape(keys.Cert(pki.ServerCA), keys.Pair(pki.Scrape))
 	c.audit(m.cfg, m.layout)
+	c.encrypt(m.cfg, m.layout)
 	return c
 }
 

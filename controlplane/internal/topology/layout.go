@@ -27,6 +27,7 @@ func (l Layout) Log(name string) string      { return filepath.Join(l.Logs(), na
 func (l Layout) Data(name string) string     { return filepath.Join(l.Dir, "data", name) }
 func (l Layout) SchedulerConfig() string     { return filepath.Join(l.Dir, "scheduler.yaml") }
 func (l Layout) AuditPolicy() string         { return filepath.Join(l.Dir, "audit-policy.yaml") }
+func (l Layout) Encryption() string          { return filepath.Join(l.Dir, "pki", "encryption.yaml") }
 func (l Layout) Kubeconfig(id string) string { return filepath.Join(l.Kubeconfigs(), id+".kubeconfig") }
 
 // AuditLog is the path of the audit log; rotated files stand beside it.

@@ -43,6 +43,7 @@ func configs() map[string]control.Config {
 		},
 		"three-without-links": {Etcd: control.Etcd{Members: 3}, NetworkFaults: control.NetworkFaultsOff},
 		"one-with-links":      {NetworkFaults: control.NetworkFaultsOn},
+		"encrypted":           {APIServer: control.APIServer{Encryption: "secretbox"}},
 		"audited":             {APIServer: control.APIServer{Audit: control.AuditMetadata}},
 	}
 }

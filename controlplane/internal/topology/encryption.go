@@ -1,0 +1,40 @@
+package topology
+
+import (
+	"encoding/base64"
+	"fmt"
+	"slices"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+)
+
+// EncryptionConfig is the content of Layout.Encryption: Secrets are written by the provider that a configuration names,
+// and read from what any of them has written, or from plain text.
+func EncryptionConfig(provider string, key []byte) []byte {
+	providers := control.EncryptionProviders()
+	slices.SortStableFunc(providers, func(a, b string) int {
+		switch provider {
+		case a:
+			return -1
+		case b:
+			return 1
+		}
+		return 0
+	})
+	text := `apiVersion: apiserver.config.k8s.io/v1
+kind: EncryptionConfiguration
+resources:
+- resources: [secrets]
+  providers:
+`
+	for _, p := range providers {
+		text += fmt.Sprintf("  - %s: {keys: [{name: stormglass, secret: %s}]}\n", p, base64.StdEncoding.EncodeToString(key))
+	}
+	return []byte(text + "  - identity: {}\n")
+}
+
+func (c *component) encrypt(cfg control.Config, l Layout) {
+	if cfg.Encrypted() {
+		c.setDeviation("encryption-provider-config", l.Encryption(), "", "apiServer.encryption: Secrets are encrypted in etcd by "+cfg.APIServer.Encryption)
+	}
+}
