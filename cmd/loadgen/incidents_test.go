@@ -53,8 +53,8 @@ func incidents() map[string]small {
 			"phases.fill.actions.web.replicas=40", "phases.steady.for=6s", "phases.after.for=6s",
 		}},
 		"component-loss": {"standbys", append(quickLeases("scheduler", "controllerManager"),
-			second, patches, registers, "phases.steady.for=8s", "phases.api-server.for=8s", "phases.api-server.faults.0.for=5s", "phases.etcd-leader.for=8s", "phases.etcd-leader.faults.0.for=5s", "phases.scheduler.for=13s",
-			"phases.scheduler.faults.0.for=11s", "phases.controllers.for=13s", "phases.controllers.faults.0.for=11s", "phases.after.for=8s",
+			second, patches, registers, "phases.steady.for=8s", "phases.api-server.for=8s", "phases.api-server.faults.0.for=5s", "phases.etcd-leader.for=8s", "phases.etcd-leader.faults.0.for=5s", "phases.scheduler.for=18s",
+			"phases.scheduler.faults.0.for=15s", "phases.controllers.for=18s", "phases.controllers.faults.0.for=15s", "phases.after.for=8s",
 		)},
 		"etcd-kills": {"", []string{
 			second, patches, registers, "phases.steady.for=6s", "phases.one-by-one.for=16s", "phases.one-by-one.faults.0.repeat=3", "phases.one-by-one.faults.0.every=5s",
@@ -68,10 +68,11 @@ func incidents() map[string]small {
 	}
 }
 
-// quickLeases move in 6 s and two retries of up to 2.2 s.
+// quickLeases move in 10 s and two retries of up to 2.2 s, and outlast 8 s in which a busy machine
+// answers nothing.
 func quickLeases(fields ...string) (set []string) {
 	for _, field := range fields {
-		for flag, value := range map[string]string{"lease-duration": "6s", "renew-deadline": "5s", "retry-period": "1s"} {
+		for flag, value := range map[string]string{"lease-duration": "10s", "renew-deadline": "8s", "retry-period": "1s"} {
 			set = append(set, "controlPlane."+field+".flags.leader-elect-"+flag+"="+value)
 		}
 	}

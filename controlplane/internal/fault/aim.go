@@ -6,10 +6,17 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/wait"
+
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-const leaderTimeout = 5 * time.Second
+// leaderTimeout bounds one look for leaders, electedWithin the wait of a fault for
+// an election under way: a lease moves up to 24 s after its holder was lost.
+const (
+	leaderTimeout = 5 * time.Second
+	electedWithin = 30 * time.Second
+)
 
 // target holds the components and links of a fault, and its claims on them.
 type target struct {
@@ -56,6 +63,25 @@ func (m *Manager) leaders(ctx context.Context, f control.Fault) (map[string]stri
 		found[s.Kind] = leader
 	}
 	return found, nil
+}
+
+// elected is leaders after an election under way: what comes before a fault on a leader may have
+// ended the last one.
+func (m *Manager) elected(ctx context.Context, f control.Fault) (found map[string]string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, electedWithin)
+	defer cancel()
+	defer context.AfterFunc(m.open, cancel)()
+	_ = wait.PollUntilContextCancel(ctx, time.Second/2, true, func(ctx context.Context) (bool, error) {
+		leaders, failure := m.leaders(ctx, f)
+		if failure == nil || ctx.Err() == nil { // the end of the wait says nothing of the plane
+			found, err = leaders, failure
+		}
+		return err == nil, nil
+	})
+	if found == nil && err == nil {
+		err = ctx.Err()
+	}
+	return found, err
 }
 
 // aim finds the components and links that a fault is about, and refuses what

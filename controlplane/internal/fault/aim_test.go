@@ -2,6 +2,7 @@ package fault
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -153,6 +154,18 @@ func TestWebhookNameIsAValidLabelValue(t *testing.T) {
 			t.Errorf("%s: %q, want %q", resource, got, want)
 		}
 	}
+}
+
+// The controller manager's lease moves up to 24 s after its holder was lost, say by the fault before.
+func TestFaultOnALeaderWaitsForItsElection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, h := fixture(t)
+		h.elects = time.Now().Add(24 * time.Second)
+		f, err := m.Begin(t.Context(), killOf("kube-controller-manager-leader", 0))
+		if err != nil || !slices.Equal(f.On, []string{"kube-controller-manager-1"}) || f.Active.Sub(h.elects) > time.Second {
+			t.Errorf("%v on %v, %s after the election", err, f.On, f.Active.Sub(h.elects))
+		}
+	})
 }
 
 func TestImpossibleFaultsAreRefused(t *testing.T) {

@@ -24,6 +24,8 @@ import (
 type fakeHost struct {
 	begun   time.Time
 	leaders map[string]string
+	// elects is when the lease of the controller manager is taken, zero for never.
+	elects time.Time
 	// stopping is how long a component takes to end in order, starting until it
 	// is ready.
 	stopping, starting time.Duration
@@ -106,6 +108,9 @@ func (h *fakeHost) failing(what string) error {
 }
 
 func (h *fakeHost) Leader(_ context.Context, kind string) (string, error) {
+	if kind == control.KindControllerManager && !h.elects.IsZero() && !time.Now().Before(h.elects) {
+		return "kube-controller-manager-1", nil
+	}
 	if h.leaders[kind] == "" {
 		return "", fmt.Errorf("no %s leads now", kind)
 	}

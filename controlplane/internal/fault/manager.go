@@ -69,7 +69,7 @@ func (m *Manager) Check(ctx context.Context, f control.Fault) error {
 }
 
 // Begin begins a fault and returns when it is in force; it ends by itself when its
-// length is over. When ctx ends before it is in force, or something fails, what was
+// length is over. A fault on a leader waits for an election under way. When ctx ends before it is in force, or something fails, what was
 // done is undone and there is no fault. Errors: *control.InvalidFault for one
 // that this plane can never have, *BusyError for one that clashes with another.
 func (m *Manager) Begin(ctx context.Context, f control.Fault) (control.FaultStatus, error) {
@@ -77,7 +77,7 @@ func (m *Manager) Begin(ctx context.Context, f control.Fault) (control.FaultStat
 	if err := m.checkPossible(ctx, f); err != nil {
 		return control.FaultStatus{}, err
 	}
-	leaders, err := m.leaders(ctx, f)
+	leaders, err := m.elected(ctx, f)
 	if err != nil {
 		return control.FaultStatus{}, err
 	}
