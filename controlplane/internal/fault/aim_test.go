@@ -161,6 +161,10 @@ func TestFaultOnALeaderWaitsForItsElection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, h := fixture(t)
 		h.elects = time.Now().Add(24 * time.Second)
+		if err := m.Check(t.Context(), killOf("kube-controller-manager-leader", 0)); err != nil {
+			t.Errorf("check: %v", err)
+		}
+		h.elects = time.Now().Add(24 * time.Second)
 		f, err := m.Begin(t.Context(), killOf("kube-controller-manager-leader", 0))
 		if err != nil || !slices.Equal(f.On, []string{"kube-controller-manager-1"}) || f.Active.Sub(h.elects) > time.Second {
 			t.Errorf("%v on %v, %s after the election", err, f.On, f.Active.Sub(h.elects))

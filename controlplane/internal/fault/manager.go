@@ -53,12 +53,12 @@ func NewManager(host Host, events *Events) *Manager {
 	return m
 }
 
-// Check reports whether Begin would begin the fault now, and changes nothing.
+// Check reports whether Begin would begin the fault now, and changes nothing. It waits for an election under way too.
 func (m *Manager) Check(ctx context.Context, f control.Fault) error {
 	if err := m.checkPossible(ctx, f); err != nil {
 		return err
 	}
-	leaders, err := m.leaders(ctx, f)
+	leaders, err := m.elected(ctx, f)
 	if err != nil {
 		return err
 	}
