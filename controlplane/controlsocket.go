@@ -19,6 +19,9 @@ import (
 // sun_path holds 104 bytes on BSD and 108 on Linux, with a final zero.
 const maxSocketPath = 103
 
+// longestSocket is the longest name of a socket in the directory.
+const longestSocket = control.KindKMSPlugin + "-00.sock"
+
 type server struct {
 	path string
 	temp string // the directory made for the socket, if the plane's is too deep
@@ -29,7 +32,7 @@ type server struct {
 func serve(p *Plane) (*server, error) {
 	control.RemoveSocketDir(p.layout.Dir)
 	s := &server{path: filepath.Join(p.layout.Dir, control.SocketFile), done: make(chan struct{})}
-	if len(s.path) > maxSocketPath {
+	if len(filepath.Join(p.layout.Dir, longestSocket)) > maxSocketPath {
 		temp, err := os.MkdirTemp("", control.SocketDirPrefix) // 0700
 		if err != nil {
 			return nil, fmt.Errorf("control socket: %w", err)

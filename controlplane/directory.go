@@ -165,6 +165,9 @@ func fits(l topology.Layout, cfg control.Config) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", l.Config(), err)
 	}
+	if kms := control.EncryptionKMS; last.APIServer.Encryption == kms && cfg.APIServer.Encryption != kms {
+		return fmt.Errorf("apiServer.encryption: the Secrets in %s are encrypted by %s (leave it at %s)", l.Dir, control.KindKMSPlugin, kms)
+	}
 	if last.Encrypted() && !cfg.Encrypted() {
 		return fmt.Errorf("apiServer.encryption: the Secrets in %s are encrypted (leave it on, with any provider)", l.Dir)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/fault"
 	"github.com/stormglass/stormglass/controlplane/internal/fault/disk"
 	"github.com/stormglass/stormglass/controlplane/internal/pki"
+	"github.com/stormglass/stormglass/controlplane/internal/service"
 	"github.com/stormglass/stormglass/controlplane/internal/supervisor"
 )
 
@@ -53,6 +54,26 @@ func (h *faultHost) Etcd(ctx context.Context, name, path string, in, out any) er
 		}
 	}
 	return fmt.Errorf("this plane has no %s", name)
+}
+
+func (h *faultHost) SetBehaviour(ctx context.Context, name string, b service.Behaviour) error {
+	for _, proc := range h.Running(control.ComponentKind(name)) {
+		if proc.Name == name {
+			return h.plane.connected().client.SetBehaviour(ctx, proc, b)
+		}
+	}
+	return fmt.Errorf("%s: %w", name, fault.ErrNotRunning)
+}
+
+func (h *faultHost) RotateKey(ctx context.Context, kind string) error {
+	if err := h.plane.layout.PKI().AddKey(kind); err != nil {
+		return err
+	}
+	if kind != control.KindOIDCIssuer {
+		return nil
+	}
+	c := h.plane.connected()
+	return h.plane.issueOIDCToken(ctx, c.client, c.plan.Of(kind)[0])
 }
 
 func (h *faultHost) Rehearse(ctx context.Context) error {

@@ -95,6 +95,9 @@ func (p *Plane) launch(ctx context.Context, ports topology.Ports, again bool) er
 			return err
 		}
 	}
+	if err := p.launchServices(ctx, plan, c.client); err != nil {
+		return err
+	}
 	if err := p.components.Launch(ctx, plan.Of(control.KindAPIServer)); err != nil {
 		return err
 	}
@@ -106,10 +109,13 @@ func (p *Plane) launch(ctx context.Context, ports topology.Ports, again bool) er
 		}
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return c.client.Grant(ctx, control.LoadUser, "cluster-admin") })
+	group.Go(func() error { return c.client.Grant(ctx, p.opts.Config.LoadUserName(), "cluster-admin") })
 	group.Go(func() error { return c.client.Grant(ctx, pki.KubeletClient, "system:kubelet-api-admin") })
-	group.Go(func() error { return c.client.CreateDefaultServiceAccount(ctx) })
-	for _, kind := range []string{control.KindScheduler, control.KindControllerManager} {
+	group.Go(func() error { return c.client.CreateServiceAccount(ctx, "default") })
+	if p.opts.Config.APIServer.Authentication == control.AuthenticationServiceAccount {
+		group.Go(func() error { return p.issueServiceAccountToken(ctx, c.client) })
+	}
+	for _, kind := range control.KindsOf(control.StageClients) {
 		group.Go(func() error { return p.components.Launch(ctx, plan.Of(kind)) })
 	}
 	if err := group.Wait(); err != nil {
@@ -156,20 +162,14 @@ func (p *Plane) write(plan topology.Plan, ports topology.Ports) error {
 			return err
 		}
 	}
+	if err := p.writeServices(plan); err != nil {
+		return err
+	}
 	if err := atomicfile.Write(p.layout.SchedulerConfig(), plan.SchedulerConfig); err != nil {
 		return err
 	}
 	if plan.AuditPolicy != nil {
 		if err := atomicfile.Write(p.layout.AuditPolicy(), plan.AuditPolicy); err != nil {
-			return err
-		}
-	}
-	if cfg := p.opts.Config; cfg.Encrypted() {
-		key, err := p.layout.PKI().EncryptionKey()
-		if err == nil {
-			err = atomicfile.Write(p.layout.Encryption(), topology.EncryptionConfig(cfg.APIServer.Encryption, key))
-		}
-		if err != nil {
 			return err
 		}
 	}

@@ -159,6 +159,7 @@ func (p *Plane) start(ctx context.Context) (err error) {
 	if p.server, err = serve(p); err != nil {
 		return err
 	}
+	p.layout.Sockets = filepath.Dir(p.server.path)
 	if err := control.SetHolder(p.dir.lock, control.Holder{PID: os.Getpid(), Socket: p.server.path}); err != nil {
 		return err
 	}

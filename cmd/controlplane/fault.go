@@ -165,7 +165,7 @@ func writeBegun(w io.Writer, s control.FaultStatus, dir string) error {
 	end := "until it is cleared"
 	switch {
 	case s.Momentary():
-		end = "until all has started again"
+		end = s.CourseEnds()
 	case !s.Ends.IsZero():
 		end = fmt.Sprintf("until %s, %s from now", s.Ends.Local().Format(time.TimeOnly), s.For)
 	}

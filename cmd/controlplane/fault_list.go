@@ -97,7 +97,7 @@ func faultStage(s control.FaultStatus, now time.Time) string {
 	case s.Active.IsZero():
 		return "being begun"
 	case s.Momentary():
-		return "in force until all has started again"
+		return "in force " + s.CourseEnds()
 	case s.Ends.IsZero():
 		return "in force until it is cleared"
 	case s.Ends.Before(now):

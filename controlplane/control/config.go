@@ -4,11 +4,7 @@
 // loadgen imports it and nothing else of controlplane.
 package control
 
-import (
-	"fmt"
-	"strconv"
-	"strings"
-)
+import "fmt"
 
 // Config configures a bundled control plane: a scenario's `controlPlane`. The zero
 // value is upstream's defaults, one of each component.
@@ -47,10 +43,21 @@ type APIServer struct {
 	// Audit: "off" (the default) or "metadata": a line for each request of the load:
 	// docs/reference/breakdown.md
 	Audit string `yaml:"audit,omitempty" json:"audit,omitempty"`
+	// Authentication: of the load, by "certificate" (the default), "serviceAccount" (a
+	// bound token), "oidc" (a token of oidc-issuer) or "webhook" (a token that
+	// token-webhook reviews): docs/reference/services.md
+	Authentication string `yaml:"authentication,omitempty" json:"authentication,omitempty"`
+	// Authorization: "rbac" (the default), "webhook" (authorization-webhook is asked
+	// before RBAC, which decides alone while it fails) or "webhook-deny" (while it
+	// fails nobody but the plane's own components is let in)
+	Authorization string `yaml:"authorization,omitempty" json:"authorization,omitempty"`
 	// Encryption: of Secrets in etcd, "off" (the default), "secretbox", "aesgcm" or
-	// "aescbc", with a key in the plane's directory
+	// "aescbc", with a key in the plane's directory, or "kms", by kms-plugin
 	Encryption string `yaml:"encryption,omitempty" json:"encryption,omitempty"`
-	Flags      Flags  `yaml:"flags,omitempty" json:"flags,omitempty"` // by name without dashes
+	// AuditWebhook: "off" (the default), "batch" or "blocking": the load's audit events are
+	// sent to audit-webhook, later and together, or each before its request is answered
+	AuditWebhook string `yaml:"auditWebhook,omitempty" json:"auditWebhook,omitempty"`
+	Flags        Flags  `yaml:"flags,omitempty" json:"flags,omitempty"` // by name without dashes
 }
 
 // ControllerManager configures kube-controller-manager.
@@ -88,23 +95,74 @@ const (
 // audit-2006-01-02T15-04-05.000.log.
 const AuditLog = "audit/audit.log"
 
-// LoadUser is the user name of the load's identity on a bundled plane, the
-// only one whose requests are audited.
+// LoadUser is the name of the load's identity on a bundled plane, the only one whose
+// requests are audited.
 const LoadUser = "stormglass-loadgen"
+
+// LoadGroup is the group of that user.
+const LoadGroup = "stormglass:loadgen"
+
+// LoadUserName is the user name under which API servers know the load.
+func (c Config) LoadUserName() string {
+	if c.APIServer.Authentication == AuthenticationServiceAccount {
+		return "system:serviceaccount:default:" + LoadUser
+	}
+	return LoadUser
+}
 
 // Audited reports whether the load's requests are in an audit log.
 func (c Config) Audited() bool { return c.APIServer.Audit == AuditMetadata }
 
-// EncryptionOff is the value of APIServer.Encryption that means none, as the empty one does.
-const EncryptionOff = "off"
+// The values of APIServer.Encryption beside EncryptionProviders. Empty means EncryptionOff.
+const (
+	EncryptionOff = "off"
+	EncryptionKMS = "kms"
+)
 
-// EncryptionProviders are the other values of APIServer.Encryption: kube-apiserver's providers with a key of their own.
+// EncryptionProviders are the values of APIServer.Encryption that are kube-apiserver's providers with a key of their own.
 func EncryptionProviders() []string { return []string{"secretbox", "aesgcm", "aescbc"} }
+
+// AsksAuthorization reports whether authorization-webhook is asked.
+func (a APIServer) AsksAuthorization() bool {
+	return a.Authorization == AuthorizationWebhook || a.Authorization == AuthorizationWebhookDeny
+}
+
+// SendsAudit reports whether audit events are sent to audit-webhook.
+func (a APIServer) SendsAudit() bool {
+	return a.AuditWebhook == AuditWebhookBatch || a.AuditWebhook == AuditWebhookBlocking
+}
+
+// BearsToken reports whether the load proves its identity by a token.
+func (a APIServer) BearsToken() bool {
+	return a.Authentication != "" && a.Authentication != AuthenticationCertificate
+}
 
 // Encrypted reports whether Secrets are encrypted in etcd.
 func (c Config) Encrypted() bool {
 	return c.APIServer.Encryption != "" && c.APIServer.Encryption != EncryptionOff
 }
+
+// The values of APIServer.Authentication. Empty means AuthenticationCertificate.
+const (
+	AuthenticationCertificate    = "certificate"
+	AuthenticationServiceAccount = "serviceAccount"
+	AuthenticationOIDC           = "oidc"
+	AuthenticationWebhook        = "webhook"
+)
+
+// The values of APIServer.Authorization. Empty means AuthorizationRBAC.
+const (
+	AuthorizationRBAC        = "rbac"
+	AuthorizationWebhook     = "webhook"
+	AuthorizationWebhookDeny = "webhook-deny"
+)
+
+// The values of APIServer.AuditWebhook. Empty means AuditWebhookOff.
+const (
+	AuditWebhookOff      = "off"
+	AuditWebhookBatch    = "batch"
+	AuditWebhookBlocking = "blocking"
+)
 
 // The values of Etcd.Topology. Empty means EtcdStacked.
 const (
@@ -118,39 +176,6 @@ const (
 	NetworkFaultsOn  = "on"
 	NetworkFaultsOff = "off"
 )
-
-// ComponentName names one process of a kind: "etcd-0".
-func ComponentName(kind string, i int) string { return kind + "-" + strconv.Itoa(i) }
-
-// Count returns the number of processes of a kind in a config.
-func (c Config) Count(kind string) int {
-	asked, known := map[string]int{
-		KindEtcd: c.Etcd.Members, KindAPIServer: c.APIServer.Replicas,
-		KindScheduler: c.Scheduler.Replicas, KindControllerManager: c.ControllerManager.Replicas,
-	}[kind]
-	if !known {
-		return 0
-	}
-	return max(asked, 1)
-}
-
-// Components names all processes that a config asks for, in the order in which they start.
-func (c Config) Components() []string {
-	var names []string
-	for _, kind := range Kinds() {
-		names = append(names, c.ComponentsOf(kind)...)
-	}
-	return names
-}
-
-// ComponentsOf names the processes of one kind.
-func (c Config) ComponentsOf(kind string) []string {
-	var names []string
-	for i := range c.Count(kind) {
-		names = append(names, ComponentName(kind, i))
-	}
-	return names
-}
 
 // HasLinks reports whether the links between etcd's peers, and between API
 // servers and etcd, go through proxies that can delay and cut them.
@@ -218,66 +243,4 @@ func (c Config) Warnings() []Problem {
 		Msg:  fmt.Sprintf("a quorum of %d members is %d, so %d may be lost: no more than of %d", n, n/2+1, (n-1)/2, n-1),
 		Hint: fmt.Sprintf("take %d, or %d, of which %d may be lost", n-1, n+1, n/2),
 	}}
-}
-
-// The kinds of component, which are also the names of their programs.
-const (
-	KindEtcd              = "etcd"
-	KindAPIServer         = "kube-apiserver"
-	KindScheduler         = "kube-scheduler"
-	KindControllerManager = "kube-controller-manager"
-)
-
-// Kinds lists the kinds of component in the order in which they start.
-func Kinds() []string {
-	return []string{KindEtcd, KindAPIServer, KindScheduler, KindControllerManager}
-}
-
-// The roles of a Selector.
-const (
-	// RoleLeader is the leader of etcd's members, or the one of the replicas that holds the lease.
-	RoleLeader = "leader"
-	// RoleFollower is one of the others: the first by name that no other fault has stopped.
-	RoleFollower = "follower"
-)
-
-// Selector says which components of a plane are meant.
-type Selector struct {
-	// Kind of the components.
-	Kind string
-	// Role is RoleLeader, RoleFollower or empty.
-	Role string
-	// Name of one component. With neither name nor role, all of the kind are meant.
-	Name string
-	// Index is the number in Name.
-	Index int
-}
-
-// ParseSelector reads "etcd" (all members), "etcd-0", "etcd-leader" or
-// "etcd-follower", and the like of the other kinds. API servers are equals and
-// have no roles.
-func ParseSelector(text string) (Selector, bool) {
-	for _, kind := range Kinds() {
-		if text == kind {
-			return Selector{Kind: kind}, true
-		}
-		rest, ok := strings.CutPrefix(text, kind+"-")
-		if !ok {
-			continue
-		}
-		if rest == RoleLeader || rest == RoleFollower {
-			return Selector{Kind: kind, Role: rest}, kind != KindAPIServer
-		}
-		i, err := strconv.Atoi(rest)
-		return Selector{Kind: kind, Name: text, Index: i}, err == nil && i >= 0 && text == ComponentName(kind, i)
-	}
-	return Selector{}, false
-}
-
-// ComponentKind is the kind of a component by its name, or "".
-func ComponentKind(name string) string {
-	if s, ok := ParseSelector(name); ok && s.Name != "" {
-		return s.Kind
-	}
-	return ""
 }

@@ -116,6 +116,22 @@ func TestComponents(t *testing.T) {
 	}
 }
 
+// Services stand where a config asks for them: before the API servers that ask them.
+func TestServicesOfAConfig(t *testing.T) {
+	cfg := control.Config{APIServer: control.APIServer{
+		Replicas: 2, Encryption: control.EncryptionKMS, Authentication: control.AuthenticationOIDC,
+		Authorization: control.AuthorizationWebhookDeny, AuditWebhook: control.AuditWebhookBatch,
+	}}
+	want := "etcd-0 kms-plugin-0 kms-plugin-1 oidc-issuer-0 authorization-webhook-0 audit-webhook-0 kube-apiserver-0 kube-apiserver-1 kube-scheduler-0 kube-controller-manager-0"
+	if got := strings.Join(cfg.Components(), " "); got != want {
+		t.Errorf("components: %s", got)
+	}
+	cfg.APIServer.Authentication = control.AuthenticationWebhook
+	if n := cfg.Count(control.KindTokenWebhook); n != 1 || cfg.Count(control.KindOIDCIssuer) != 0 {
+		t.Errorf("token webhooks: %d", n)
+	}
+}
+
 func TestLockBelongsToTheOpenFile(t *testing.T) {
 	dir := t.TempDir()
 	if used, err := control.InUse(dir); used || err != nil {

@@ -51,6 +51,14 @@ func (f Fault) kind() FaultKind {
 // Momentary reports whether the fault has no length: it ends when it has run its course.
 func (f Fault) Momentary() bool { return f.kind().Momentary }
 
+// CourseEnds says when a momentary fault ends.
+func (f Fault) CourseEnds() string {
+	if f.kind().Process == ProcessEnded {
+		return "until all has started again"
+	}
+	return "until it is done"
+}
+
 // Selectors say which components the fault is on: those that it names, or all of some kinds.
 func (f Fault) Selectors() []string {
 	if all := f.kind().OnAll; len(all) > 0 {

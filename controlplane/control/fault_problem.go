@@ -135,7 +135,7 @@ func (f Fault) componentProblems(kind FaultKind) []Problem {
 			case slices.Contains(texts[:i], text):
 				all = append(all, Problem{path, fmt.Sprintf("%q is there twice", text), "it means the same component each time; name two, as etcd-1 and etcd-2"})
 			case !ok && s.Role != "":
-				all = append(all, Problem{path, fmt.Sprintf("%q: API servers are equals", text), `take one by name, as "kube-apiserver-0"`})
+				all = append(all, Problem{path, fmt.Sprintf("%q: no %s leads", text, s.Kind), fmt.Sprintf("take one by name, as %q", ComponentName(s.Kind, 0))})
 			case !ok:
 				all = append(all, Problem{path, fmt.Sprintf("%q is no component", text), selectorHint})
 			case len(kind.On) > 0 && !slices.Contains(kind.On, s.Kind):
@@ -160,6 +160,8 @@ func (f Fault) ProblemsOn(c Config) []Problem {
 			s, _ := ParseSelector(text)
 			n := c.Count(s.Kind)
 			switch {
+			case n == 0:
+				all = append(all, Problem{path, fmt.Sprintf("this plane has no %s", s.Kind), KindOf(s.Kind).Field + " starts one"})
 			case s.Name != "" && s.Index >= n:
 				all = append(all, Problem{path, fmt.Sprintf("there is no %s", text), "there is " + names(s.Kind, n)})
 			case s.Role == RoleFollower && n == 1:

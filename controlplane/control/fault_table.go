@@ -14,6 +14,8 @@ const (
 	FaultRestart        = "restart"
 	FaultDescriptors    = "descriptorLimit"
 	FaultWebhook        = "webhook"
+	FaultService        = "service"
+	FaultKeyRotation    = "keyRotation"
 	FaultQuota          = "etcdQuota"
 	FaultRestore        = "etcdRestore"
 
@@ -149,6 +151,32 @@ latency, or the errors, of POSTs of the resource.`,
 				return Problem{"delay", "a webhook that neither waits nor fails breaks nothing", "give a delay, or fails"}, f.Delay == 0 && !f.Fails
 			},
 			Part: func(f Fault) string { return "the webhook for " + f.Resource },
+		},
+		{
+			Name:  FaultService,
+			Short: "Make a service that API servers ask slow, or have it fail",
+			Long: `Make each answer of a service wait, or be an error: of kms-plugin, oidc-issuer,
+token-webhook, authorization-webhook or audit-webhook, where the plane's
+configuration has them. Answers that wait are given when the fault ends.
+
+What caches hide, shows late: the docs' page on services tells which.`,
+			Example: `  controlplane fault service --component token-webhook --delay 2s --for 1m
+  controlplane fault service --component kms-plugin --fails --for 5m`,
+			Takes: []string{"components", "for", "delay", "jitter", "fails"}, Needs: []string{"components"}, Delays: "each answer",
+			On: KindsOf(StageServices), Process: ProcessAltered, PartOfEach: "the answers of",
+			Check: func(f Fault) (Problem, bool) {
+				return Problem{"delay", "a service that neither waits nor fails breaks nothing", "give a delay, or fails"}, f.Delay == 0 && !f.Fails
+			},
+		},
+		{
+			Name:  FaultKeyRotation,
+			Short: "Give a service a new key",
+			Long: `Give kms-plugin a new key, by which API servers encrypt from their next look at it
+(within a minute), or oidc-issuer, whose tokens signed by the old key are refused
+as soon as an API server has read the new one. The load gets a new token.`,
+			Example: `  controlplane fault key-rotation --component kms-plugin`,
+			Takes:   []string{"components"}, Needs: []string{"components"}, Momentary: true,
+			On: []string{KindKMSPlugin, KindOIDCIssuer}, Process: ProcessAltered, PartOfEach: "the keys of",
 		},
 		{
 			Name:  FaultQuota,

@@ -73,6 +73,7 @@ func (c Config) Problems() []Problem {
 		all = append(all, Problem{"apiServer.audit", fmt.Sprintf("%q is no audit setting", c.APIServer.Audit), "off or metadata"})
 	}
 	all = append(all, c.encryptionProblems()...)
+	all = append(all, c.serviceProblems()...)
 	if _, ok := c.Scheduler.Config["leaderElection"]; ok {
 		all = append(all, Problem{"scheduler.config.leaderElection", "Stormglass sets leader election itself", "readiness is seen by the kube-scheduler lease"})
 	}
@@ -84,12 +85,54 @@ func (c Config) encryptionProblems() (all []Problem) {
 	if !c.Encrypted() {
 		return nil
 	}
-	if known := EncryptionProviders(); !slices.Contains(known, c.APIServer.Encryption) {
+	if known := append(EncryptionProviders(), EncryptionKMS); !slices.Contains(known, c.APIServer.Encryption) {
 		otherwise := EncryptionOff + ", " + strings.Join(known, ", ")
 		all = append(all, Problem{"apiServer.encryption", fmt.Sprintf("%q is no provider", c.APIServer.Encryption), strictyaml.Hint(c.APIServer.Encryption, known, otherwise)})
 	}
 	if _, ok := c.APIServer.Flags["encryption-provider-config"]; ok {
 		all = append(all, Problem{"apiServer.flags.encryption-provider-config", "apiServer.encryption sets it already", "keep one of the two"})
+	}
+	return all
+}
+
+// serviceProblems checks the stages of a request that are settings of their own, and that no flag
+// says the same again.
+func (c Config) serviceProblems() (all []Problem) {
+	for _, setting := range []struct {
+		name, value string
+		values      []string // the first is the default
+		flags       []string // that it sets, or that disagree with it
+	}{
+		{
+			"authentication", c.APIServer.Authentication,
+			[]string{AuthenticationCertificate, AuthenticationServiceAccount, AuthenticationOIDC, AuthenticationWebhook},
+			[]string{"authentication-config", "authentication-token-webhook-config-file", "authentication-token-webhook-version"},
+		},
+		{
+			"authorization", c.APIServer.Authorization,
+			[]string{AuthorizationRBAC, AuthorizationWebhook, AuthorizationWebhookDeny},
+			[]string{"authorization-config", "authorization-mode", "authorization-webhook-config-file"},
+		},
+		{
+			"auditWebhook", c.APIServer.AuditWebhook,
+			[]string{AuditWebhookOff, AuditWebhookBatch, AuditWebhookBlocking},
+			[]string{"audit-policy-file", "audit-webhook-config-file", "audit-webhook-mode"},
+		},
+	} {
+		path := "apiServer." + setting.name
+		switch {
+		case setting.value == "" || setting.value == setting.values[0]:
+			continue
+		case !slices.Contains(setting.values, setting.value):
+			otherwise := strings.Join(setting.values, ", ")
+			all = append(all, Problem{path, fmt.Sprintf("%q is no setting of it", setting.value), strictyaml.Hint(setting.value, setting.values, otherwise)})
+			continue
+		}
+		for _, flag := range setting.flags {
+			if _, ok := c.APIServer.Flags[flag]; ok {
+				all = append(all, Problem{"apiServer.flags." + flag, path + " sets it already", "keep one of the two"})
+			}
+		}
 	}
 	return all
 }

@@ -1,5 +1,5 @@
 // Package programs holds the programs that the controlplane binary is under other
-// names: the components of a control plane, its tools, and the writer that makes
+// names: the components of a control plane, its services and tools, and the writer that makes
 // disks slow. It links Kubernetes and etcd.
 package programs
 
@@ -12,6 +12,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/fault/disk"
 	"github.com/stormglass/stormglass/controlplane/internal/fault/fsync"
 	"github.com/stormglass/stormglass/controlplane/internal/process"
+	"github.com/stormglass/stormglass/controlplane/internal/service"
 )
 
 // Prepare makes this process end with the one that started it, and applies the
@@ -27,6 +28,9 @@ func Prepare() error {
 func Main(name string, args []string, stdout, stderr io.Writer) (code int, ok bool) {
 	if name == disk.Program {
 		return disk.Main(args, stdout, stderr), true
+	}
+	if code, ok := service.Main(name, args, stderr); ok {
+		return code, true
 	}
 	program, ok := component.Lookup(name)
 	if !ok {

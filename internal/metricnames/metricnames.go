@@ -36,6 +36,7 @@ const (
 	Etcd              Component = "etcd"
 	Scheduler         Component = "kube-scheduler"
 	ControllerManager Component = "kube-controller-manager"
+	Service           Component = "service" // of the request path
 	Generator         Component = "loadgen"
 	Recorder          Component = "recorder"
 )

@@ -131,11 +131,13 @@ func (v *validator) component(path, text string) {
 		known := c.Components()
 		for _, kind := range control.Kinds() {
 			known = append(known, kind)
-			if kind != control.KindAPIServer { // all of them are active
+			if control.KindOf(kind).Leads {
 				known = append(known, kind+"-"+control.RoleLeader, kind+"-"+control.RoleFollower)
 			}
 		}
 		v.fail(path, strictyaml.Hint(text, known, "of "+strings.Join(known, ", ")), "unknown component %q", text)
+	case n == 0:
+		v.fail(path, "controlPlane."+control.KindOf(s.Kind).Field+" starts one", "no %s in this topology", s.Kind)
 	case s.Role == control.RoleFollower && n == 1:
 		v.fail(path, fmt.Sprintf("write %s: 3", countField(s.Kind)), "with one %s there is no follower", s.Kind)
 	case s.Name != "" && s.Index >= n:
@@ -143,12 +145,7 @@ func (v *validator) component(path, text string) {
 	}
 }
 
-func countField(kind string) string {
-	return "controlPlane." + map[string]string{
-		control.KindEtcd: "etcd.members", control.KindAPIServer: "apiServer.replicas",
-		control.KindScheduler: "scheduler.replicas", control.KindControllerManager: "controllerManager.replicas",
-	}[kind]
-}
+func countField(kind string) string { return "controlPlane." + control.KindOf(kind).Field }
 
 func (v *validator) faultTimes(path string, p *Phase, f *Fault) {
 	v.between(path+".repeat", float64(f.Repeat), 0, maxRepeat)

@@ -19,6 +19,7 @@ import (
 	"strings"
 	"time"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -28,6 +29,7 @@ import (
 
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/controlplane/internal/pki"
+	"github.com/stormglass/stormglass/controlplane/internal/service"
 	"github.com/stormglass/stormglass/controlplane/internal/topology"
 )
 
@@ -95,18 +97,24 @@ func (c *Client) do(ctx context.Context, proc topology.Process, method, path str
 	return c.components.Do(req)
 }
 
-// Get expects status 200 from a path of a component's process.
+// Get expects success from a path of a component's process.
 func (c *Client) Get(ctx context.Context, proc topology.Process, path string) error {
-	resp, err := c.do(ctx, proc, http.MethodGet, path, nil)
+	_, err := c.expect(ctx, proc, http.MethodGet, path, nil)
+	return err
+}
+
+// expect returns the beginning of a successful answer.
+func (c *Client) expect(ctx context.Context, proc topology.Process, method, path string, body io.Reader) ([]byte, error) {
+	resp, err := c.do(ctx, proc, method, path, body)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer resp.Body.Close()
-	body, _ := io.ReadAll(io.LimitReader(resp.Body, 4<<10))
-	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("GET %s: %s: %s", proc.Address+path, resp.Status, body)
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, 4<<10))
+	if resp.StatusCode/100 != 2 {
+		return nil, fmt.Errorf("%s %s: %s: %s", method, proc.Address+path, resp.Status, answer)
 	}
-	return nil
+	return answer, err
 }
 
 // HoldsLease reports whether a leader-elected component holds its kind's lease. It
@@ -227,10 +235,9 @@ func (c *Client) LeaseTaken(ctx context.Context, kind string, since time.Time) e
 	return nil
 }
 
-// DeleteLeases deletes the leases of the scheduler and the controller manager, whose
-// holders must be dead: new leaders would wait 15 s for them.
+// DeleteLeases deletes the leases of all elected kinds, whose holders must be dead: new leaders would wait 15 s for them.
 func (c *Client) DeleteLeases(ctx context.Context) error {
-	for _, kind := range []string{control.KindScheduler, control.KindControllerManager} {
+	for _, kind := range control.ElectedKinds() {
 		err := c.kube.CoordinationV1().Leases(metav1.NamespaceSystem).Delete(ctx, kind, metav1.DeleteOptions{})
 		if err != nil && !apierrors.IsNotFound(err) {
 			return fmt.Errorf("delete the lease of the last %s: %w", kind, err)
@@ -239,17 +246,42 @@ func (c *Client) DeleteLeases(ctx context.Context) error {
 	return nil
 }
 
-// CreateDefaultServiceAccount creates the service account without which no pod can
-// be created in the default namespace. The controller manager creates it too, but,
-// under its own limit of 20 requests/s, only some 4 s after it leads: the plane
-// would report itself ready and refuse pods.
-func (c *Client) CreateDefaultServiceAccount(ctx context.Context) error {
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
+// CreateServiceAccount creates a service account in the default namespace, if there is none
+// of that name. Without the one named default no pod can be created there; the controller
+// manager creates it too, but, under its own limit of 20 requests/s, only some 4 s after it
+// leads: the plane would report itself ready and refuse pods.
+func (c *Client) CreateServiceAccount(ctx context.Context, name string) error {
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	_, err := c.kube.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Create(ctx, account, metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("make the default service account: %w", err)
+		return fmt.Errorf("make the service account %s: %w", name, err)
 	}
 	return nil
+}
+
+// ServiceAccountToken issues a token of a service account in the default namespace.
+func (c *Client) ServiceAccountToken(ctx context.Context, name string, seconds int64) (string, error) {
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}
+	answer, err := c.kube.CoreV1().ServiceAccounts(metav1.NamespaceDefault).CreateToken(ctx, name, request, metav1.CreateOptions{})
+	if err != nil {
+		return "", err
+	}
+	return answer.Status.Token, nil
+}
+
+// Token gets a token of the load's from the OIDC issuer.
+func (c *Client) Token(ctx context.Context, issuer topology.Process) ([]byte, error) {
+	return c.expect(ctx, issuer, http.MethodPost, service.TokenPath, nil)
+}
+
+// SetBehaviour changes how a service answers.
+func (c *Client) SetBehaviour(ctx context.Context, proc topology.Process, b service.Behaviour) error {
+	body, err := json.Marshal(b)
+	if err != nil {
+		return err
+	}
+	_, err = c.expect(ctx, proc, http.MethodPut, service.BehaviourPath, bytes.NewReader(body))
+	return err
 }
 
 // Grant binds a user to a ClusterRole, in all namespaces.

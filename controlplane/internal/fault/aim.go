@@ -147,7 +147,7 @@ func (e *BusyError) state() string {
 	case e.Holder.Active.IsZero():
 		return "which is being begun"
 	case e.Holder.Momentary():
-		return "until all has started again"
+		return e.Holder.CourseEnds()
 	case e.Holder.Ends.IsZero():
 		return "until it is cleared"
 	}

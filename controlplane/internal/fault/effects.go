@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
 
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/controlplane/internal/fault/fsync"
+	"github.com/stormglass/stormglass/controlplane/internal/service"
 )
 
 // mechanism begins faults of one kind, and undoes them.
@@ -40,6 +42,8 @@ func mechanisms() map[string]mechanism {
 		control.FaultRestart:        {begin: (*Manager).restart, undoWithin: undoLongWithin},
 		control.FaultDescriptors:    {machine: descriptorsAvailable, begin: (*Manager).limitDescriptors},
 		control.FaultWebhook:        {served: (*Manager).checkServed, begin: (*Manager).slowWebhook, last: true},
+		control.FaultService:        {begin: (*Manager).slowService},
+		control.FaultKeyRotation:    {begin: (*Manager).rotateKey},
 		control.FaultQuota:          {begin: (*Manager).lowerQuota, undoWithin: undoLongWithin, last: true},
 		control.FaultRestore:        {begin: (*Manager).rehearse, undoWithin: undoLongWithin},
 	}
@@ -103,6 +107,37 @@ func (m *Manager) slowFsync(ctx context.Context, _ string, f control.Fault, t ta
 		})
 	e.renew = set
 	return e, err
+}
+
+func (m *Manager) slowService(ctx context.Context, _ string, f control.Fault, t target) (effect, error) {
+	set := func(ctx context.Context, name string) error {
+		return m.host.SetBehaviour(ctx, name, service.Behaviour{Delay: f.Delay, Jitter: f.Jitter, Fails: f.Fails, Seed: f.Seed})
+	}
+	e, err := onEach(t.names,
+		func(name string) error { return set(ctx, name) },
+		func(ctx context.Context, name string) error {
+			return ignoreGone(m.host.SetBehaviour(ctx, name, service.Behaviour{}))
+		})
+	e.renew = set
+	return e, err
+}
+
+func (m *Manager) rotateKey(_ context.Context, id string, _ control.Fault, t target) (effect, error) {
+	return m.course(func() {
+		ctx, cancel := context.WithTimeout(m.life, undoWithin)
+		defer cancel()
+		var kinds []string
+		for _, name := range t.names {
+			if kind := control.ComponentKind(name); !slices.Contains(kinds, kind) {
+				kinds = append(kinds, kind)
+			}
+		}
+		for _, kind := range kinds {
+			if err := m.host.RotateKey(ctx, kind); err != nil {
+				m.markLost(id, err)
+			}
+		}
+	}, func(context.Context) error { return nil }), nil
 }
 
 func (m *Manager) limitDescriptors(ctx context.Context, _ string, f control.Fault, t target) (effect, error) {

@@ -17,6 +17,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/controlplane/internal/fault/fsync"
 	"github.com/stormglass/stormglass/controlplane/internal/fault/webhook"
+	"github.com/stormglass/stormglass/controlplane/internal/service"
 )
 
 // fakeHost is a plane of three etcd members and two of everything else that keeps
@@ -92,7 +93,7 @@ func (h *fakeHost) lines() []string {
 
 func (h *fakeHost) Config() control.Config {
 	return control.Config{
-		Etcd: control.Etcd{Members: 3}, APIServer: control.APIServer{Replicas: 2},
+		Etcd: control.Etcd{Members: 3}, APIServer: control.APIServer{Replicas: 2, Encryption: control.EncryptionKMS, Authentication: control.AuthenticationOIDC},
 		Scheduler: control.Scheduler{Replicas: 2}, ControllerManager: control.ControllerManager{Replicas: 2},
 	}
 }
@@ -159,6 +160,12 @@ func pass(ctx context.Context, d time.Duration) error {
 func (h *fakeHost) LimitDescriptors(name string, soft uint64) (uint64, error) {
 	return 65536, h.did("limit %s %d", name, soft)
 }
+
+func (h *fakeHost) SetBehaviour(_ context.Context, name string, b service.Behaviour) error {
+	return h.did("behaviour of %s: %v %v", name, b.Delay, b.Fails)
+}
+
+func (h *fakeHost) RotateKey(_ context.Context, kind string) error { return h.did("rotate %s", kind) }
 
 func (h *fakeHost) Fsync(name string) (Fsync, error) { return fakeFsync{h, name}, nil }
 

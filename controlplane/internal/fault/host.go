@@ -15,6 +15,7 @@ import (
 
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/controlplane/internal/fault/fsync"
+	"github.com/stormglass/stormglass/controlplane/internal/service"
 )
 
 // ErrNotRunning is wrapped by a Host's error of a component that does not run.
@@ -66,6 +67,10 @@ type Host interface {
 	LimitDescriptors(name string, soft uint64) (was uint64, err error)
 	// Fsync is the way to the agent in an etcd member's process as it runs now.
 	Fsync(name string) (Fsync, error)
+	// SetBehaviour changes how a service answers.
+	SetBehaviour(ctx context.Context, name string, b service.Behaviour) error
+	// RotateKey gives the services of a kind a new key.
+	RotateKey(ctx context.Context, kind string) error
 	// Links are those that can be delayed and cut; none without networkFaults.
 	Links() []Link
 	// Neighbour starts writers that each write size bytes and fsync, over and

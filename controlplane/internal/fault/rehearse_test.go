@@ -17,7 +17,7 @@ func TestRestoreEndsWhenAllComponentsAreReady(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, h := fixture(t)
 		h.stopping, h.starting = 3*time.Second, 40*time.Second
-		if s := begin(t, m, rehearsal); len(s.On) != 9 || !s.Ends.IsZero() {
+		if s := begin(t, m, rehearsal); len(s.On) != len(h.Config().Components()) || !s.Ends.IsZero() {
 			t.Errorf("begun: %+v", s)
 		}
 		var busy *BusyError

@@ -25,7 +25,7 @@ type Elections []*Log
 // FollowAll follows the logs from where they end now.
 func FollowAll(cfg control.Config, layout topology.Layout) (all Elections) {
 	for _, name := range cfg.Components() {
-		if kind := control.ComponentKind(name); kind != control.KindAPIServer {
+		if kind := control.ComponentKind(name); control.KindOf(kind).Leads {
 			all = append(all, Follow(name, kind, layout.Log(name)))
 		}
 	}
@@ -56,8 +56,8 @@ const (
 // find finds a component's election in a line of its log, and when it was;
 // zero if the line does not tell.
 func find(kind, line string) (event control.Event, found bool) {
-	switch kind {
-	case control.KindEtcd:
+	switch {
+	case kind == control.KindEtcd:
 		_, term, found := strings.Cut(line, etcdElected)
 		if !found {
 			return event, false
@@ -67,7 +67,7 @@ func find(kind, line string) (event control.Event, found bool) {
 			term = term[:end]
 		}
 		return control.Event{Time: LineTime(line, time.Now()), Kind: control.EventEtcdLeader, Detail: "term " + term}, true
-	case control.KindScheduler, control.KindControllerManager:
+	case elected(kind):
 		if !strings.Contains(line, leaseElected) {
 			return event, false
 		}

@@ -3,6 +3,7 @@ package leadership
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -37,12 +38,13 @@ func (r *Roles) Leader(ctx context.Context, kind string, running func(kind strin
 	switch kind {
 	case control.KindEtcd:
 		return r.etcdLeader(ctx, running(kind))
-	case control.KindScheduler, control.KindControllerManager:
-		return r.leaseHolder(ctx, kind, running(kind))
 	case control.KindAPIServer:
 		return "", fmt.Errorf("no %s leads: they are equals", kind)
 	}
-	return "", fmt.Errorf("no component of the kind %q", kind)
+	if !elected(kind) {
+		return "", fmt.Errorf("no component of the kind %q leads", kind)
+	}
+	return r.leaseHolder(ctx, kind, running(kind))
 }
 
 // etcdLeader asks all members at once and waits until a quorum agrees or all have
@@ -96,6 +98,8 @@ func (r *Roles) name(id string) string {
 	defer r.mu.Unlock()
 	return r.names[id]
 }
+
+func elected(kind string) bool { return slices.Contains(control.ElectedKinds(), kind) }
 
 func (r *Roles) leaseHolder(ctx context.Context, kind string, running []topology.Process) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
@@ -161,8 +165,8 @@ func (r *Roles) Fill(ctx context.Context, components []control.ComponentStatus, 
 
 func (r *Roles) fill(ctx context.Context, c *control.ComponentStatus) {
 	proc := topology.Process{Name: c.Name, Kind: c.Kind, Address: c.Address}
-	switch c.Kind {
-	case control.KindEtcd:
+	switch {
+	case c.Kind == control.KindEtcd:
 		s, err := r.etcdStatus(ctx, proc)
 		if err != nil {
 			return
@@ -175,7 +179,7 @@ func (r *Roles) fill(ctx context.Context, c *control.ComponentStatus) {
 		default:
 			c.Role = control.RoleFollower
 		}
-	case control.KindScheduler, control.KindControllerManager:
+	case elected(c.Kind):
 		switch leads, err := r.client.HoldsLease(ctx, proc); {
 		case err != nil:
 		case leads:

@@ -154,6 +154,9 @@ func (a *Authority) Issue(leaf Leaf, now time.Time) (cert, key []byte, err error
 	return encodeCert(der), key, err
 }
 
+// Authority is an authority's certificate in PEM.
+func (d Dir) Authority(name string) ([]byte, error) { return os.ReadFile(d.Cert(name)) }
+
 // PEM is the authority's certificate.
 func (a *Authority) PEM() []byte { return encodeCert(a.cert.Raw) }
 
@@ -215,7 +218,7 @@ func writeKey(path string, key *ecdsa.PrivateKey) error {
 	return atomicfile.Write(path, data)
 }
 
-// kubeconfigForm holds everything inline, so that the file works wherever it is copied.
+// kubeconfigForm holds everything but a token inline, so that the file works wherever it is copied.
 const kubeconfigForm = `apiVersion: v1
 kind: Config
 clusters:
@@ -226,23 +229,36 @@ clusters:
 users:
 - name: %s
   user:
-    client-certificate-data: %s
-    client-key-data: %s
-contexts:
+%scontexts:
 - name: stormglass
   context: {cluster: stormglass, user: %s}
 current-context: stormglass
 `
 
-// Kubeconfig writes a kubeconfig for one identity to path.
+// Kubeconfig writes a kubeconfig for one identity, which its certificate proves, to path.
 func (d Dir) Kubeconfig(path, identity, server string) error {
-	var encoded []string
-	for _, file := range []string{d.Cert(ServerCA), d.Cert(identity), d.Key(identity)} {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			return err
-		}
-		encoded = append(encoded, base64.StdEncoding.EncodeToString(data))
+	cert, err := os.ReadFile(d.Cert(identity))
+	if err != nil {
+		return err
 	}
-	return atomicfile.Write(path, fmt.Appendf(nil, kubeconfigForm, server, encoded[0], identity, encoded[1], encoded[2], identity))
+	key, err := os.ReadFile(d.Key(identity))
+	if err != nil {
+		return err
+	}
+	encode := base64.StdEncoding.EncodeToString
+	return d.kubeconfig(path, identity, server, fmt.Sprintf("    client-certificate-data: %s\n    client-key-data: %s\n", encode(cert), encode(key)))
+}
+
+// TokenKubeconfig writes a kubeconfig for one identity, which the token in a file proves, to path. The
+// file may change.
+func (d Dir) TokenKubeconfig(path, identity, server, token string) error {
+	return d.kubeconfig(path, identity, server, fmt.Sprintf("    tokenFile: %q\n", token))
+}
+
+func (d Dir) kubeconfig(path, identity, server, credentials string) error {
+	authority, err := os.ReadFile(d.Cert(ServerCA))
+	if err != nil {
+		return err
+	}
+	return atomicfile.Write(path, fmt.Appendf(nil, kubeconfigForm, server, base64.StdEncoding.EncodeToString(authority), identity, credentials, identity))
 }

@@ -1,6 +1,7 @@
 package pki
 
 import (
+	"crypto/ecdsa"
 	"crypto/rand"
 	"crypto/x509"
 	"encoding/pem"
@@ -10,6 +11,8 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/stormglass/stormglass/controlplane/control"
@@ -41,6 +44,8 @@ const (
 	Admin               = "admin"       // system:masters, for people
 	Loadgen             = "loadgen"     // cluster-admin by RBAC, never system:masters
 	Scrape              = "scrape"      // system:monitoring
+	Services            = "services"    // serving, of package service
+	ServicesClient      = "kube-apiserver-services"
 	// KubeletClient is the API server's to kubelets, and its user's name.
 	KubeletClient = "kube-apiserver-kubelet-client"
 )
@@ -100,9 +105,23 @@ func (d Dir) Ensure(now time.Time, serviceIP net.IP) error {
 	return nil
 }
 
+// OwnUsers are the names of the plane's own users that do not begin with "system:".
+func OwnUsers() []string { return []string{adminUser, scrapeUser, KubeletClient, ServicesClient} }
+
+const (
+	adminUser  = "stormglass-admin"
+	scrapeUser = "stormglass-scrape"
+)
+
+// EncryptionKeyFile has what Secrets are encrypted with; KeyCount how many keys a kind of service has had, where there
+// were several; LoadToken the token of the load, where it bears one.
+func (d Dir) EncryptionKeyFile() string   { return d.Key("encryption") }
+func (d Dir) KeyCount(kind string) string { return filepath.Join(string(d), kind+".count") }
+func (d Dir) LoadToken() string           { return filepath.Join(string(d), Loadgen+".token") }
+
 // EncryptionKey is 32 random bytes, kept for the plane's life from their first use.
 func (d Dir) EncryptionKey() ([]byte, error) {
-	path := d.Key("encryption")
+	path := d.EncryptionKeyFile()
 	key, err := os.ReadFile(path)
 	if !errors.Is(err, fs.ErrNotExist) {
 		if err == nil && len(key) != encryptionKeySize {
@@ -152,10 +171,12 @@ func identities(serviceIP net.IP) []identity {
 		serving(ControllersServing, control.KindControllerManager),
 		user(Scheduler, "system:kube-scheduler"),
 		user(Controllers, "system:kube-controller-manager"),
-		user(Admin, "stormglass-admin", "system:masters"),
-		user(Loadgen, control.LoadUser, "stormglass:loadgen"),
+		user(Admin, adminUser, "system:masters"),
+		user(Loadgen, control.LoadUser, control.LoadGroup),
 		user(KubeletClient, KubeletClient),
-		user(Scrape, "stormglass-scrape", "system:monitoring"),
+		user(ServicesClient, ServicesClient),
+		serving(Services, "stormglass-service"),
+		user(Scrape, scrapeUser, "system:monitoring"),
 		{APIServerAggregator, RequestHeaderCA, Leaf{CommonName: "front-proxy-client", Client: true}},
 		// etcd dials itself for its HTTP gateway, with its own serving certificate.
 		{EtcdServing, EtcdCA, Leaf{CommonName: "etcd", Server: true, Client: true, DNSNames: []string{"localhost"}, IPs: loopback}},
@@ -167,12 +188,7 @@ func identities(serviceIP net.IP) []identity {
 }
 
 func (d Dir) serviceAccounts() error {
-	key, err := readKey(d.ServiceAccountKey())
-	if errors.Is(err, fs.ErrNotExist) {
-		if key, err = newKey(); err == nil {
-			err = writeKey(d.ServiceAccountKey(), key)
-		}
-	}
+	key, err := KeepKey(d.ServiceAccountKey())
 	if err != nil {
 		return err
 	}
@@ -181,4 +197,41 @@ func (d Dir) serviceAccounts() error {
 		return fmt.Errorf("%s: %w", d.ServiceAccountKey(), err)
 	}
 	return atomicfile.Write(d.ServiceAccountPublic(), pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))
+}
+
+// KeepKey reads a private key, or makes it where there is none.
+func KeepKey(path string) (*ecdsa.PrivateKey, error) {
+	key, err := readKey(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		if key, err = newKey(); err == nil {
+			err = writeKey(path, key)
+		}
+	}
+	return key, err
+}
+
+// CountKeys reads how many keys a service has had, which is the number of the newest: 1, and one more
+// for each rotation.
+func CountKeys(file string) (int, error) {
+	text, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return 1, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil || n < 1 {
+		return 0, fmt.Errorf("%s: %q is no count of keys", file, text)
+	}
+	return n, nil
+}
+
+// AddKey gives a kind of service a new key.
+func (d Dir) AddKey(kind string) error {
+	n, err := CountKeys(d.KeyCount(kind))
+	if err != nil {
+		return err
+	}
+	return atomicfile.Write(d.KeyCount(kind), fmt.Appendln(nil, n+1))
 }

@@ -38,7 +38,7 @@ func Check(ctx context.Context, client *adminclient.Client, proc topology.Proces
 		}
 		return client.Get(ctx, proc, "/api/v1/namespaces/"+metav1.NamespaceDefault) // the server creates it
 	}
-	if !begun.IsZero() { // one of its kind must lead
+	if !begun.IsZero() && control.KindOf(proc.Kind).Leads { // one of its kind must lead
 		if err := client.LeaseTaken(ctx, proc.Kind, begun); err != nil {
 			return err
 		}

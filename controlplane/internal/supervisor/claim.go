@@ -55,7 +55,7 @@ func (claim *Claim) Stop(now <-chan struct{}) {
 // is called before the components that take leases are started.
 func (claim *Claim) Start(ctx context.Context, beforeLeaders func(context.Context) error) error {
 	for _, kinds := range slices.Backward(stopOrder()) {
-		if kinds[0] == control.KindScheduler {
+		if control.KindOf(kinds[0]).Stage == control.StageClients {
 			if err := beforeLeaders(ctx); err != nil {
 				return err
 			}
@@ -99,7 +99,11 @@ func (s *Supervisor) startOver(ctx context.Context, c *component, begun time.Tim
 
 // stopOrder is the order of stopping, by kinds that are stopped together.
 func stopOrder() [][]string {
-	return [][]string{{control.KindScheduler, control.KindControllerManager}, {control.KindAPIServer}, {control.KindEtcd}}
+	var order [][]string
+	for _, stage := range []control.Stage{control.StageClients, control.StageAPI, control.StageServices, control.StageStorage} {
+		order = append(order, control.KindsOf(stage))
+	}
+	return order
 }
 
 // stopGrace is how long a kind may take to stop before it is killed: API servers finish

@@ -88,12 +88,13 @@ func (m maker) apiServer(name string) *component {
 	c.setDeviation("advertise-address", Host, "", loopbackOnly)
 	c.setDeviation("endpoint-reconciler-type", "none", "lease", "the endpoint of the kubernetes Service may not be a loopback address")
 	c.setDeviation("anonymous-auth", "false", "true", "no anonymous request of any kind")
-	c.setDeviation("authorization-mode", "Node,RBAC", "AlwaysAllow", "as every production cluster")
 	c.setDeviation("enable-admission-plugins", "NodeRestriction", "", "as every production cluster: a kubelet may write its own node and pods only")
 	c.setDeviation("kubelet-preferred-address-types", "InternalIP", "Hostname,InternalDNS,InternalIP,ExternalDNS,ExternalIP", "no resolver knows the nodes' names")
 	c.setDeviation("service-cluster-ip-range", ServiceRange, "10.0.0.0/24", "room for more than 254 Services (the range that kubeadm uses)")
 	c.setDeviation("shutdown-watch-termination-grace-period", watchTermination, "0s", "an API server that is stopped ends its watches in order; upstream's waits for them until it is killed")
 	c.scrape(keys.Cert(pki.ServerCA), keys.Pair(pki.Scrape))
+	c.authenticate(m.cfg, m.layout)
+	c.authorize(m.cfg, m.layout)
 	c.audit(m.cfg, m.layout)
 	c.encrypt(m.cfg, m.layout)
 	return c
@@ -162,6 +163,14 @@ const auditBackups = "40"
 // buffered one would cost the request less, but drops events when it is full,
 // and a count that may be short proves nothing.
 func (c *component) audit(cfg control.Config, l Layout) {
+	if cfg.APIServer.SendsAudit() {
+		const reason = "apiServer.auditWebhook: the load's events are sent to audit-webhook"
+		if !cfg.Audited() {
+			c.setDeviation("audit-policy-file", l.AuditPolicy(), "", reason)
+		}
+		c.setDeviation("audit-webhook-config-file", l.Kubeconfig(control.KindAuditWebhook), "", reason)
+		c.setDeviation("audit-webhook-mode", cfg.APIServer.AuditWebhook, control.AuditWebhookBatch, reason)
+	}
 	if !cfg.Audited() {
 		return
 	}
@@ -175,7 +184,7 @@ func (c *component) audit(cfg control.Config, l Layout) {
 // load's watches are left out: they end when their client likes. So is the
 // stage RequestReceived: the last stage has the time of it.
 func auditPolicy(cfg control.Config) []byte {
-	if !cfg.Audited() {
+	if !cfg.Audited() && !cfg.APIServer.SendsAudit() {
 		return nil
 	}
 	return []byte(`apiVersion: audit.k8s.io/v1
@@ -185,7 +194,7 @@ rules:
 - level: None
   verbs: [watch]
 - level: Metadata
-  users: [` + control.LoadUser + `]
+  users: [` + cfg.LoadUserName() + `]
 - level: None
 `)
 }

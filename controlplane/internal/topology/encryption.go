@@ -8,9 +8,10 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// EncryptionConfig is the content of Layout.Encryption: Secrets are written by the provider that a configuration names,
-// and read from what any of them has written, or from plain text.
-func EncryptionConfig(provider string, key []byte) []byte {
+// EncryptionConfig is the content of Layout.Encryption of an API server: Secrets are written by the provider that a
+// configuration names, and read from what any of them has written, or from plain text.
+func EncryptionConfig(cfg control.Config, l Layout, apiServer string, key []byte) []byte {
+	provider := cfg.APIServer.Encryption
 	providers := control.EncryptionProviders()
 	slices.SortStableFunc(providers, func(a, b string) int {
 		switch provider {
@@ -27,6 +28,9 @@ resources:
 - resources: [secrets]
   providers:
 `
+	if provider == control.EncryptionKMS {
+		text += fmt.Sprintf("  - kms: {apiVersion: v2, name: stormglass, endpoint: %q}\n", "unix://"+l.Socket(pluginOf(apiServer)))
+	}
 	for _, p := range providers {
 		text += fmt.Sprintf("  - %s: {keys: [{name: stormglass, secret: %s}]}\n", p, base64.StdEncoding.EncodeToString(key))
 	}
@@ -35,6 +39,12 @@ resources:
 
 func (c *component) encrypt(cfg control.Config, l Layout) {
 	if cfg.Encrypted() {
-		c.setDeviation("encryption-provider-config", l.Encryption(), "", "apiServer.encryption: Secrets are encrypted in etcd by "+cfg.APIServer.Encryption)
+		c.setDeviation("encryption-provider-config", l.Encryption(c.process.Name), "", "apiServer.encryption: Secrets are encrypted in etcd by "+cfg.APIServer.Encryption)
 	}
+}
+
+// pluginOf is the KMS plugin of an API server.
+func pluginOf(apiServer string) string {
+	s, _ := control.ParseSelector(apiServer)
+	return control.ComponentName(control.KindKMSPlugin, s.Index)
 }

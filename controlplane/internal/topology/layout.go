@@ -13,7 +13,12 @@ import (
 )
 
 // Layout gives the paths inside a plane's directory, which is absolute.
-type Layout struct{ Dir string }
+type Layout struct {
+	Dir string
+	// Sockets is where Unix sockets are, whose paths are bounded: Dir, or a directory with a
+	// shorter path.
+	Sockets string
+}
 
 // Program is the link in Bin through which a component or tool is executed, so that the
 // process bears its name.
@@ -27,8 +32,15 @@ func (l Layout) Log(name string) string      { return filepath.Join(l.Logs(), na
 func (l Layout) Data(name string) string     { return filepath.Join(l.Dir, "data", name) }
 func (l Layout) SchedulerConfig() string     { return filepath.Join(l.Dir, "scheduler.yaml") }
 func (l Layout) AuditPolicy() string         { return filepath.Join(l.Dir, "audit-policy.yaml") }
-func (l Layout) Encryption() string          { return filepath.Join(l.Dir, "pki", "encryption.yaml") }
+func (l Layout) Authentication() string      { return filepath.Join(l.Dir, "authentication.yaml") }
+func (l Layout) Authorization() string       { return filepath.Join(l.Dir, "authorization.yaml") }
+func (l Layout) Socket(name string) string   { return filepath.Join(l.Sockets, name+".sock") }
 func (l Layout) Kubeconfig(id string) string { return filepath.Join(l.Kubeconfigs(), id+".kubeconfig") }
+
+// Encryption is how an API server encrypts, with the keys.
+func (l Layout) Encryption(apiServer string) string {
+	return filepath.Join(string(l.PKI()), "encryption-"+apiServer+".yaml")
+}
 
 // AuditLog is the path of the audit log; rotated files stand beside it.
 func (l Layout) AuditLog() string { return filepath.Join(l.Dir, filepath.FromSlash(control.AuditLog)) }

@@ -40,10 +40,17 @@ type Plan struct {
 	SchedulerConfig []byte
 	// AuditPolicy is the content of Layout.AuditPolicy; nil: no auditing.
 	AuditPolicy []byte
+	// Authorization is the content of Layout.Authorization; nil: flags say who decides.
+	Authorization []byte
 	// Deviations from upstream's defaults. Certificates, addresses of other
 	// components and data directories are not among them: these every
 	// installation sets.
 	Deviations []control.Deviation
+}
+
+// In are the processes of a stage.
+func (p Plan) In(stage control.Stage) []Process {
+	return slices.DeleteFunc(slices.Clone(p.Processes), func(proc Process) bool { return control.KindOf(proc.Kind).Stage != stage })
 }
 
 // Of are the processes of a kind.
@@ -75,7 +82,7 @@ func Build(cfg control.Config, l Layout, p Ports, defaults Defaults) (Plan, erro
 	m := maker{cfg, l, p}
 	plan := Plan{
 		Server: URL(p[control.ComponentName(control.KindAPIServer, 0)]), Proxies: proxies(cfg, p),
-		SchedulerConfig: schedulerConfig, AuditPolicy: auditPolicy(cfg),
+		SchedulerConfig: schedulerConfig, AuditPolicy: auditPolicy(cfg), Authorization: authorizationConfig(cfg, l),
 	}
 	if apiServers := cfg.ComponentsOf(control.KindAPIServer); len(apiServers) > 1 {
 		plan.Server = URL(p[Balancer])
@@ -83,10 +90,14 @@ func Build(cfg control.Config, l Layout, p Ports, defaults Defaults) (Plan, erro
 			plan.Backends = append(plan.Backends, Backend{name, URL(p[name])})
 		}
 	}
+	flags := map[string]control.Flags{}
 	for _, section := range cfg.FlagSections() {
-		for i, name := range cfg.ComponentsOf(section.Kind) {
-			c := m.makers()[section.Kind](name)
-			c.user(section.Flags, defaults[section.Kind])
+		flags[section.Kind] = section.Flags
+	}
+	for _, kind := range control.Kinds() {
+		for i, name := range cfg.ComponentsOf(kind) {
+			c := m.makers()[kind](name)
+			c.user(flags[kind], defaults[kind])
 			plan.Processes = append(plan.Processes, c.finish())
 			if i == 0 { // the others differ by their names and ports only
 				plan.Deviations = append(plan.Deviations, c.deviations...)
@@ -101,6 +112,8 @@ func (m maker) makers() map[string]func(name string) *component {
 	return map[string]func(string) *component{
 		control.KindEtcd: m.etcd, control.KindAPIServer: m.apiServer,
 		control.KindScheduler: m.scheduler, control.KindControllerManager: m.controllerManager,
+		control.KindKMSPlugin: m.kmsPlugin, control.KindOIDCIssuer: m.oidcIssuer, control.KindTokenWebhook: m.tokenWebhook,
+		control.KindAuthorizationWebhook: m.service, control.KindAuditWebhook: m.service,
 	}
 }
 

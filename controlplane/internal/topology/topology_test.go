@@ -44,7 +44,11 @@ func configs() map[string]control.Config {
 		"three-without-links": {Etcd: control.Etcd{Members: 3}, NetworkFaults: control.NetworkFaultsOff},
 		"one-with-links":      {NetworkFaults: control.NetworkFaultsOn},
 		"encrypted":           {APIServer: control.APIServer{Encryption: "secretbox"}},
-		"audited":             {APIServer: control.APIServer{Audit: control.AuditMetadata}},
+		"services": {APIServer: control.APIServer{
+			Replicas: 2, Encryption: control.EncryptionKMS, Authentication: control.AuthenticationOIDC,
+			Authorization: control.AuthorizationWebhook, AuditWebhook: control.AuditWebhookBlocking,
+		}},
+		"audited": {APIServer: control.APIServer{Audit: control.AuditMetadata}},
 	}
 }
 
@@ -59,7 +63,7 @@ func build(t *testing.T, cfg control.Config) topology.Plan {
 		}
 	}
 	defaults := topology.Defaults{control.KindEtcd: {"quota-backend-bytes": "0"}}
-	plan, err := topology.Build(cfg, topology.Layout{Dir: "/plane"}, ports, defaults)
+	plan, err := topology.Build(cfg, topology.Layout{Dir: "/plane", Sockets: "/plane"}, ports, defaults)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,6 +112,9 @@ func show(p topology.Plan) string {
 		}
 	}
 	fmt.Fprintf(&b, "\n== scheduler.yaml\n%s\n", p.SchedulerConfig)
+	if p.Authorization != nil {
+		fmt.Fprintf(&b, "== authorization.yaml\n%s\n", p.Authorization)
+	}
 	if p.AuditPolicy != nil {
 		fmt.Fprintf(&b, "== audit-policy.yaml\n%s\n", p.AuditPolicy)
 	}

@@ -31,6 +31,9 @@ func keepList(job string) []string {
 	case jobLoadgen:
 		return []string{"*"}
 	}
+	if k := control.KindOf(job); k.Name != "" && k.Stage == control.StageServices {
+		return metricnames.Recorded(process, metricnames.Service)
+	}
 	// A job of a user's own naming may be any of them.
 	return metricnames.Recorded(process, kube, metricnames.APIServer, metricnames.Etcd, metricnames.Scheduler, metricnames.ControllerManager)
 }

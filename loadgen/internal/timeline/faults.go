@@ -127,7 +127,7 @@ func (f Fault) isOn(kind string) bool {
 // isElected reports whether a component needs a lease to live.
 func isElected(name string) bool {
 	kind := control.ComponentKind(name)
-	return kind == control.KindScheduler || kind == control.KindControllerManager
+	return slices.Contains(control.ElectedKinds(), kind)
 }
 
 const (

@@ -1,0 +1,180 @@
+package control
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// The kinds of component, which are also the names of their programs.
+const (
+	KindEtcd              = "etcd"
+	KindAPIServer         = "kube-apiserver"
+	KindScheduler         = "kube-scheduler"
+	KindControllerManager = "kube-controller-manager"
+
+	KindKMSPlugin            = "kms-plugin"
+	KindOIDCIssuer           = "oidc-issuer"
+	KindTokenWebhook         = "token-webhook"
+	KindAuthorizationWebhook = "authorization-webhook"
+	KindAuditWebhook         = "audit-webhook"
+)
+
+// Stage is a part of a plane that starts together. Stages start in order and stop in
+// reverse.
+type Stage int
+
+// The stages.
+const (
+	StageStorage  Stage = iota // etcd
+	StageServices              // programs of Stormglass's own that API servers ask: docs/reference/services.md
+	StageAPI                   // API servers
+	StageClients               // what needs an API server
+)
+
+// Kind describes a kind of component.
+type Kind struct {
+	Name  string
+	Stage Stage
+	// Leads is true if one of its processes leads the others.
+	Leads bool
+	// Field of a Config that says how many there are, or whether there are any.
+	Field string
+	count func(Config) int
+}
+
+// KindTable describes all kinds in the order in which they start.
+func KindTable() []Kind {
+	one := func(present func(APIServer) bool) func(Config) int {
+		return func(c Config) int {
+			if present(c.APIServer) {
+				return 1
+			}
+			return 0
+		}
+	}
+	return []Kind{
+		{Name: KindEtcd, Stage: StageStorage, Leads: true, Field: "etcd.members", count: func(c Config) int { return max(c.Etcd.Members, 1) }},
+		// Each API server has a plugin on its own host.
+		{Name: KindKMSPlugin, Stage: StageServices, Field: "apiServer.encryption", count: func(c Config) int {
+			if c.APIServer.Encryption == EncryptionKMS {
+				return max(c.APIServer.Replicas, 1)
+			}
+			return 0
+		}},
+		{Name: KindOIDCIssuer, Stage: StageServices, Field: "apiServer.authentication", count: one(func(a APIServer) bool { return a.Authentication == AuthenticationOIDC })},
+		{Name: KindTokenWebhook, Stage: StageServices, Field: "apiServer.authentication", count: one(func(a APIServer) bool { return a.Authentication == AuthenticationWebhook })},
+		{Name: KindAuthorizationWebhook, Stage: StageServices, Field: "apiServer.authorization", count: one(func(a APIServer) bool { return a.AsksAuthorization() })},
+		{Name: KindAuditWebhook, Stage: StageServices, Field: "apiServer.auditWebhook", count: one(func(a APIServer) bool { return a.SendsAudit() })},
+		{Name: KindAPIServer, Stage: StageAPI, Field: "apiServer.replicas", count: func(c Config) int { return max(c.APIServer.Replicas, 1) }},
+		{Name: KindScheduler, Stage: StageClients, Leads: true, Field: "scheduler.replicas", count: func(c Config) int { return max(c.Scheduler.Replicas, 1) }},
+		{Name: KindControllerManager, Stage: StageClients, Leads: true, Field: "controllerManager.replicas", count: func(c Config) int { return max(c.ControllerManager.Replicas, 1) }},
+	}
+}
+
+// KindOf describes a kind; the zero Kind if there is none of that name.
+func KindOf(name string) Kind {
+	table := KindTable()
+	if i := slices.IndexFunc(table, func(k Kind) bool { return k.Name == name }); i >= 0 {
+		return table[i]
+	}
+	return Kind{}
+}
+
+// Kinds lists the kinds of component in the order in which they start.
+func Kinds() []string { return kindsThat(func(Kind) bool { return true }) }
+
+// KindsOf lists the kinds of a stage.
+func KindsOf(stage Stage) []string { return kindsThat(func(k Kind) bool { return k.Stage == stage }) }
+
+// ElectedKinds lists those of which one holds a lease.
+func ElectedKinds() []string {
+	return kindsThat(func(k Kind) bool { return k.Leads && k.Stage == StageClients })
+}
+
+func kindsThat(want func(Kind) bool) (names []string) {
+	for _, k := range KindTable() {
+		if want(k) {
+			names = append(names, k.Name)
+		}
+	}
+	return names
+}
+
+// ComponentName names one process of a kind: "etcd-0".
+func ComponentName(kind string, i int) string { return kind + "-" + strconv.Itoa(i) }
+
+// Count returns the number of processes of a kind in a config.
+func (c Config) Count(kind string) int {
+	if k := KindOf(kind); k.count != nil {
+		return k.count(c)
+	}
+	return 0
+}
+
+// Components names all processes that a config asks for, in the order in which they start.
+func (c Config) Components() []string {
+	var names []string
+	for _, kind := range Kinds() {
+		names = append(names, c.ComponentsOf(kind)...)
+	}
+	return names
+}
+
+// ComponentsOf names the processes of one kind.
+func (c Config) ComponentsOf(kind string) []string {
+	var names []string
+	for i := range c.Count(kind) {
+		names = append(names, ComponentName(kind, i))
+	}
+	return names
+}
+
+// The roles of a Selector.
+const (
+	// RoleLeader is the leader of etcd's members, or the one of the replicas that holds the lease.
+	RoleLeader = "leader"
+	// RoleFollower is one of the others: the first by name that no other fault has stopped.
+	RoleFollower = "follower"
+)
+
+// Selector says which components of a plane are meant.
+type Selector struct {
+	// Kind of the components.
+	Kind string
+	// Role is RoleLeader, RoleFollower or empty.
+	Role string
+	// Name of one component. With neither name nor role, all of the kind are meant.
+	Name string
+	// Index is the number in Name.
+	Index int
+}
+
+// ParseSelector reads "etcd" (all members), "etcd-0", "etcd-leader" or
+// "etcd-follower", and the like of the other kinds. Kinds without a leader have no
+// roles.
+func ParseSelector(text string) (Selector, bool) {
+	for _, kind := range Kinds() {
+		if text == kind {
+			return Selector{Kind: kind}, true
+		}
+		rest, ok := strings.CutPrefix(text, kind+"-")
+		if !ok {
+			continue
+		}
+		if rest == RoleLeader || rest == RoleFollower {
+			return Selector{Kind: kind, Role: rest}, KindOf(kind).Leads
+		}
+		i, err := strconv.Atoi(rest)
+		return Selector{Kind: kind, Name: text, Index: i}, err == nil && i >= 0 && text == ComponentName(kind, i)
+	}
+	return Selector{}, false
+}
+
+// ComponentKind is the kind of a component by its name, or "".
+func ComponentKind(name string) string {
+	if s, ok := ParseSelector(name); ok && s.Name != "" {
+		return s.Kind
+	}
+	return ""
+}

@@ -1,0 +1,240 @@
+// Package service holds the programs that API servers ask while they answer a request:
+// a KMS plugin, an OIDC issuer, and webhooks for tokens, authorization and audit events. Each is
+// a process of its own with the keys of its plane, and each can be made slow or made to fail
+// (Behaviour) while it serves.
+package service
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"slices"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/spf13/pflag"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+)
+
+// The paths that every service has beside its own: whether it serves, its metrics,
+// and where an administrator changes its Behaviour.
+const (
+	HealthPath    = "/healthz"
+	metricsPath   = "/metrics"
+	BehaviourPath = "/behaviour"
+)
+
+const host = "127.0.0.1"
+
+// program makes a service: the paths that it serves, and what runs beside its listener,
+// which may be nil.
+type program func(*server) (besides func(context.Context) error, err error)
+
+func programs() map[string]program {
+	return map[string]program{
+		control.KindKMSPlugin:            servePlugin,
+		control.KindOIDCIssuer:           serveIssuer,
+		control.KindTokenWebhook:         serveTokens,
+		control.KindAuthorizationWebhook: serveAuthorization,
+		control.KindAuditWebhook:         serveAudit,
+	}
+}
+
+// flags of a service. Each program needs those that its constructor reads.
+type flags struct {
+	port                int
+	cert, key, clientCA string
+	socket              string
+	encryptionKey       string
+	keyCount            string
+	signingKeys         string
+	token               string
+}
+
+func (f *flags) parse(kind string, args []string, complaints io.Writer) error {
+	set := pflag.NewFlagSet(kind, pflag.ContinueOnError)
+	set.SetOutput(complaints)
+	set.IntVar(&f.port, "secure-port", 0, "the port on 127.0.0.1 that it listens on")
+	set.StringVar(&f.cert, "tls-cert-file", "", "its certificate")
+	set.StringVar(&f.key, "tls-private-key-file", "", "the key of its certificate")
+	set.StringVar(&f.clientCA, "client-ca-file", "", "the authority of its clients' certificates")
+	set.StringVar(&f.socket, "socket", "", "the Unix socket of the KMS plugin")
+	set.StringVar(&f.encryptionKey, "encryption-key-file", "", "the 32 bytes from which the KMS plugin makes its keys")
+	set.StringVar(&f.keyCount, "key-count-file", "", "how many keys there have been: each rotation adds one")
+	set.StringVar(&f.signingKeys, "signing-key-dir", "", "where the OIDC issuer keeps its signing keys")
+	set.StringVar(&f.token, "token-file", "", "the token that the token webhook takes for the load's")
+	return set.Parse(args)
+}
+
+// Main runs the service of a kind until it is told to end, and returns its exit code. ok is
+// false if there is none of that kind.
+func Main(kind string, args []string, stderr io.Writer) (code int, ok bool) {
+	program, ok := programs()[kind]
+	if !ok {
+		return 0, false
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	if err := run(ctx, kind, program, args, stderr); err != nil {
+		fmt.Fprintf(stderr, "error: %s: %v\n", kind, err)
+		return 1, true
+	}
+	return 0, true
+}
+
+func run(ctx context.Context, kind string, program program, args []string, stderr io.Writer) error {
+	var f flags
+	if err := f.parse(kind, args, stderr); err != nil {
+		return err
+	}
+	s := newServer(kind, f)
+	besides, err := program(s)
+	if err != nil {
+		return err
+	}
+	tlsConfig, err := f.tls()
+	if err != nil {
+		return err
+	}
+	listener, err := tls.Listen("tcp", s.address(), tlsConfig)
+	if err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	web := &http.Server{
+		Handler: s.mux, ReadHeaderTimeout: 10 * time.Second,
+		ErrorLog: log.New(io.Discard, "", 0), // a client that breaks off its handshake is nothing to tell
+	}
+	group.Go(func() error {
+		if err := web.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			return err
+		}
+		return nil
+	})
+	if besides != nil {
+		group.Go(func() error { return besides(ctx) })
+	}
+	group.Go(func() error {
+		<-ctx.Done()
+		return web.Close()
+	})
+	fmt.Fprintf(stderr, "%s serves on %s\n", kind, s.address())
+	return group.Wait()
+}
+
+// tls asks each client for a certificate; one without is let through to what is open to all.
+func (f flags) tls() (*tls.Config, error) {
+	cert, err := tls.LoadX509KeyPair(f.cert, f.key)
+	if err != nil {
+		return nil, err
+	}
+	pem, err := os.ReadFile(f.clientCA)
+	if err != nil {
+		return nil, err
+	}
+	clients := x509.NewCertPool()
+	if !clients.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("%s: no certificate", f.clientCA)
+	}
+	return &tls.Config{
+		Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"},
+		ClientAuth: tls.VerifyClientCertIfGiven, ClientCAs: clients,
+	}, nil
+}
+
+// server is what all services share.
+type server struct {
+	flags   flags
+	mux     *http.ServeMux
+	conduct *conduct
+	seconds *prometheus.HistogramVec
+}
+
+func newServer(kind string, f flags) *server {
+	s := &server{flags: f, mux: http.NewServeMux(), conduct: newConduct()}
+	s.seconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "stormglass_service_request_duration_seconds", Help: "Time that a service took to answer, by what it was asked and how it answered.",
+		ConstLabels: prometheus.Labels{"service": kind}, Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60},
+	}, []string{"operation", "result"})
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(s.seconds, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	s.mux.HandleFunc("GET "+HealthPath, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") })
+	s.mux.Handle("GET "+metricsPath, identified(promhttp.HandlerFor(registry, promhttp.HandlerOpts{})))
+	s.mux.Handle("PUT "+BehaviourPath, administrators(http.HandlerFunc(s.conduct.serve)))
+	return s
+}
+
+func (s *server) address() string { return net.JoinHostPort(host, strconv.Itoa(s.flags.port)) }
+
+// The results of an operation, in the metrics.
+const (
+	resultAnswered = "answered"
+	resultFailed   = "failed"
+)
+
+var errFails = errors.New("stormglass: this service fails, as it was asked to")
+
+// do runs an operation as the service's behaviour has it, and measures it.
+func (s *server) do(ctx context.Context, operation string, answer func() error) error {
+	begun, result := time.Now(), resultAnswered
+	err := s.conduct.wait(ctx)
+	if err == nil {
+		err = answer()
+	}
+	if err != nil {
+		result = resultFailed
+	}
+	s.seconds.WithLabelValues(operation, result).Observe(time.Since(begun).Seconds())
+	return err
+}
+
+// answers serves an operation of clients with a certificate of the plane.
+func (s *server) answers(pattern, operation string, answer http.HandlerFunc) {
+	s.mux.Handle(pattern, identified(s.open(operation, answer)))
+}
+
+// open serves an operation of anybody.
+func (s *server) open(operation string, answer http.HandlerFunc) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		err := s.do(r.Context(), operation, func() error { answer(w, r); return nil })
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+		}
+	})
+}
+
+// identified serves clients with a certificate of the plane only.
+func identified(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if len(r.TLS.VerifiedChains) == 0 {
+			http.Error(w, "no client certificate", http.StatusUnauthorized)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// administrators serves clients of the group system:masters only.
+func administrators(next http.Handler) http.Handler {
+	return identified(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !slices.Contains(r.TLS.PeerCertificates[0].Subject.Organization, "system:masters") {
+			http.Error(w, "for administrators only", http.StatusForbidden)
+			return
+		}
+		next.ServeHTTP(w, r)
+	}))
+}

@@ -1,0 +1,67 @@
+package service
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+
+	authentication "k8s.io/api/authentication/v1"
+	authorization "k8s.io/api/authorization/v1"
+	audit "k8s.io/apiserver/pkg/apis/audit/v1"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+)
+
+// ReviewPath is the path of a webhook.
+const ReviewPath = "/review"
+
+// maxReview bounds what a webhook reads. API servers send audit events in batches of 10 MiB at most.
+const maxReview = 16 << 20
+
+// serveTokens knows one token, the load's.
+func serveTokens(s *server) (func(context.Context) error, error) {
+	text, err := os.ReadFile(s.flags.token)
+	if err != nil {
+		return nil, err
+	}
+	token := strings.TrimSpace(string(text))
+	review(s, func(r *authentication.TokenReview) any {
+		r.Status = authentication.TokenReviewStatus{Authenticated: r.Spec.Token == token && token != ""}
+		if r.Status.Authenticated {
+			r.Status.User = authentication.UserInfo{Username: control.LoadUser, Groups: []string{control.LoadGroup}}
+		}
+		return r
+	})
+	return nil, nil
+}
+
+// serveAuthorization has no opinion of any request, so that RBAC decides.
+func serveAuthorization(s *server) (func(context.Context) error, error) {
+	review(s, func(r *authorization.SubjectAccessReview) any {
+		r.Status = authorization.SubjectAccessReviewStatus{Reason: "stormglass: no opinion"}
+		return r
+	})
+	return nil, nil
+}
+
+// serveAudit takes audit events, and keeps none.
+func serveAudit(s *server) (func(context.Context) error, error) {
+	review(s, func(*audit.EventList) any { return struct{}{} })
+	return nil, nil
+}
+
+// review answers reviews of one type.
+func review[T any](s *server, answer func(*T) any) {
+	s.answers("POST "+ReviewPath, "review", func(w http.ResponseWriter, r *http.Request) {
+		asked := new(T)
+		if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxReview)).Decode(asked); err != nil {
+			http.Error(w, fmt.Sprintf("not a %T: %v", asked, err), http.StatusBadRequest)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(answer(asked)) // an error means that the client is gone
+	})
+}

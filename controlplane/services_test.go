@@ -1,0 +1,135 @@
+package controlplane_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	authentication "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/internal/planetest"
+)
+
+// whoami is the name under which an API server knows a client.
+func whoami(t *testing.T, client *kubernetes.Clientset) (string, error) {
+	t.Helper()
+	review, err := client.AuthenticationV1().SelfSubjectReviews().Create(t.Context(), &authentication.SelfSubjectReview{}, metav1.CreateOptions{})
+	if err != nil {
+		return "", err
+	}
+	return review.Status.UserInfo.Username, nil
+}
+
+// TestServices has the load known by a token of each kind, and breaks what API servers ask.
+func TestServices(t *testing.T) {
+	dir := filepath.Join(planetest.Dir(t), "plane")
+	config := filepath.Join(t.TempDir(), "config.yaml")
+	up := func(apiServer string) control.Cluster {
+		t.Helper()
+		if err := os.WriteFile(config, []byte("apiServer: {"+apiServer+"}\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var c control.Cluster
+		if err := json.Unmarshal([]byte(ok(t, "up", "--detach", "--dir", dir, "--config", config, "--output", "json")), &c); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { run(t, "down", "--dir", dir) })
+		return c
+	}
+	known := func(c control.Cluster, want string) {
+		t.Helper()
+		if name, err := whoami(t, client(t, c, "loadgen")); name != want || err != nil {
+			t.Errorf("the load is %q, want %q: %v", name, want, err)
+		}
+	}
+
+	known(up("authentication: serviceAccount"), "system:serviceaccount:default:stormglass-loadgen")
+	ok(t, "down", "--dir", dir)
+
+	c := up("authentication: webhook, authorization: webhook-deny, flags: {authentication-token-webhook-cache-ttl: 1s}")
+	known(c, control.LoadUser)
+	load, admin := client(t, c, "loadgen"), client(t, c, "admin")
+	ok(t, "fault", "service", "--dir", dir, "--component", "authorization-webhook", "--fails")
+	if _, err := load.CoreV1().ConfigMaps("default").Create(t.Context(), kubeConfigMap("denied"), metav1.CreateOptions{}); err == nil {
+		t.Error("the load is let in without its webhook")
+	}
+	if _, err := admin.CoreV1().ConfigMaps("default").Create(t.Context(), kubeConfigMap("administrator"), metav1.CreateOptions{}); err != nil {
+		t.Errorf("an administrator is denied: %v", err)
+	}
+	ok(t, "fault", "clear", "--dir", dir, "1")
+	ok(t, "fault", "kill", "--dir", dir, "--component", "token-webhook")
+	eventually(t, time.Minute, "the token is refused once no cache knows it", func() bool {
+		_, err := whoami(t, load)
+		return apierrors.IsUnauthorized(err)
+	})
+	ok(t, "fault", "clear", "--dir", dir, "2")
+	eventually(t, time.Minute, "the token is known again", func() bool {
+		name, err := whoami(t, load)
+		return name == control.LoadUser && err == nil
+	})
+	ok(t, "down", "--dir", dir)
+
+	c = up("authentication: oidc, encryption: kms, auditWebhook: blocking")
+	known(c, control.LoadUser)
+	load = client(t, c, "loadgen")
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "kept"}, StringData: map[string]string{"password": "swordfish"}}
+	if _, err := load.CoreV1().Secrets("default").Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	kept := ok(t, "etcdctl", "--dir", dir, "get", "--print-value-only", "/registry/secrets/default/kept")
+	if !strings.HasPrefix(kept, "k8s:enc:kms:v2:stormglass:") || strings.Contains(kept, "swordfish") {
+		t.Errorf("etcd has %.60q, want what kms-plugin encrypted", kept)
+	}
+	if asked := serviceRequests(t, c, control.KindAuditWebhook); asked == 0 {
+		t.Error("audit-webhook got no event of a load that is audited")
+	}
+	ok(t, "fault", "key-rotation", "--dir", dir, "--component", "kms-plugin", "--component", "oidc-issuer")
+	eventually(t, time.Minute, "the new token is taken", func() bool {
+		name, err := whoami(t, client(t, c, "loadgen"))
+		return name == control.LoadUser && err == nil
+	})
+	ok(t, "down", "--dir", dir)
+
+	// The new key has been kept, and the old one still decrypts.
+	c = up("encryption: kms")
+	got, err := client(t, c, "admin").CoreV1().Secrets("default").Get(t.Context(), "kept", metav1.GetOptions{})
+	if err != nil || string(got.Data["password"]) != "swordfish" {
+		t.Errorf("after a restart: %q, %v", got.Data, err)
+	}
+	ok(t, "down", "--dir", dir)
+	if err := os.WriteFile(config, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, stderr, code := run(t, "up", "--detach", "--dir", dir, "--config", config); code == 0 || !strings.Contains(stderr, "encrypted by kms-plugin") {
+		t.Errorf("a plane that cannot read its Secrets: exit %d, %s", code, stderr)
+	}
+}
+
+// serviceRequests counts what a service was asked.
+func serviceRequests(t *testing.T, c control.Cluster, kind string) (count int) {
+	t.Helper()
+	for _, component := range c.Components {
+		if component.Kind != kind {
+			continue
+		}
+		scrape := component.Scrape
+		status, body, err := do(t, https(t, scrape.CAFile, control.KeyPair{CertFile: scrape.CertFile, KeyFile: scrape.KeyFile}), "GET", scrape.URL, "")
+		if err != nil || status != 200 {
+			t.Fatalf("%s: %d %v", scrape.URL, status, err)
+		}
+		for line := range strings.Lines(body) {
+			if strings.HasPrefix(line, "stormglass_service_request_duration_seconds_count{") {
+				count++
+			}
+		}
+	}
+	return count
+}
