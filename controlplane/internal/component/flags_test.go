@@ -53,7 +53,8 @@ func TestFlagsOfTheComponentsAreKnown(t *testing.T) {
 	var b bytes.Buffer
 	fmt.Fprintln(&b, "# Flags of the components with the type of their value and what it is at least, from the components themselves:")
 	fmt.Fprintln(&b, "# go test ./controlplane/internal/component -run Flags -update")
-	for _, kind := range control.Kinds() {
+	for _, section := range (control.Config{}).FlagSections() {
+		kind := section.Kind
 		set, err := flagsOf(kind)
 		if err != nil {
 			t.Fatal(err)
