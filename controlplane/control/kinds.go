@@ -121,6 +121,11 @@ func (c Config) Components() []string {
 	return names
 }
 
+// Kinds lists the kinds of which a config has any.
+func (c Config) Kinds() []string {
+	return kindsThat(func(k Kind) bool { return k.count(c) > 0 })
+}
+
 // ComponentsOf names the processes of one kind.
 func (c Config) ComponentsOf(kind string) []string {
 	var names []string

@@ -11,7 +11,6 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 
-	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/internal/strictyaml"
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/alerting"
@@ -150,7 +149,7 @@ func literal(e parser.Expr) (float64, bool) {
 // and of PromQL that gives a value by chance only, one line each.
 func Warnings(s *scenario.Scenario) []string {
 	var all []string
-	known := map[string][]string{model.JobLabel: append(control.Kinds(), "loadgen"), model.InstanceLabel: append(s.ControlPlane.Components(), "loadgen")}
+	known := map[string][]string{model.JobLabel: append(s.ControlPlane.Kinds(), "loadgen"), model.InstanceLabel: append(s.ControlPlane.Components(), "loadgen")}
 	check := func(path, expr string) {
 		warn := func(hint, format string, args ...any) {
 			all = append(all, s.Errorf(path, hint, format, args...).Error())
