@@ -90,10 +90,10 @@ const (
 	AuditMetadata = "metadata"
 )
 
-// AuditLog is the API server's audit log in a plane's directory, one JSON
-// event a line. Files that were rotated stand beside it, as
-// audit-2006-01-02T15-04-05.000.log.
-const AuditLog = "audit/audit.log"
+// AuditLogs is the directory of the audit logs in a plane's directory: of each API server
+// kube-apiserver-0.log, one JSON event a line, and files that were rotated, as
+// kube-apiserver-0-2006-01-02T15-04-05.000.log.
+const AuditLogs = "audit"
 
 // LoadUser is the name of the load's identity on a bundled plane, the only one whose
 // requests are audited.

@@ -60,9 +60,6 @@ func (c Config) Problems() []Problem {
 	switch c.APIServer.Audit {
 	case "", AuditOff:
 	case AuditMetadata:
-		if n := c.Count(KindAPIServer); n > 1 {
-			all = append(all, Problem{"apiServer.audit", fmt.Sprintf("the audit log is one API server's, and there are %d", n), "take apiServer.replicas: 1, or leave audit off"})
-		}
 		// The flags that it sets, and those that would disable it.
 		for _, name := range []string{"audit-policy-file", "audit-log-path", "audit-log-maxbackup", "audit-log-maxage", "audit-log-format", "audit-log-version", "audit-log-compress"} {
 			if _, ok := c.APIServer.Flags[name]; ok {

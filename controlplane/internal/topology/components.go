@@ -176,8 +176,8 @@ func (c *component) audit(cfg control.Config, l Layout) {
 	}
 	const reason = "apiServer.audit: a line for each request of the load, which costs the server CPU and the request some latency"
 	c.setDeviation("audit-policy-file", l.AuditPolicy(), "", reason)
-	c.setDeviation("audit-log-path", l.AuditLog(), "", reason)
-	c.setDeviation("audit-log-maxbackup", auditBackups, "100", "apiServer.audit: at most 4 GB of log")
+	c.setDeviation("audit-log-path", l.AuditLog(c.process.Name), "", reason)
+	c.setDeviation("audit-log-maxbackup", auditBackups, "100", "apiServer.audit: at most 4 GB of log for each API server")
 }
 
 // auditPolicy is the content of Layout.AuditPolicy, nil without auditing. The

@@ -42,8 +42,10 @@ func (l Layout) Encryption(apiServer string) string {
 	return filepath.Join(string(l.PKI()), "encryption-"+apiServer+".yaml")
 }
 
-// AuditLog is the path of the audit log; rotated files stand beside it.
-func (l Layout) AuditLog() string { return filepath.Join(l.Dir, filepath.FromSlash(control.AuditLog)) }
+// AuditLog is the path of an API server's audit log; rotated files stand beside it.
+func (l Layout) AuditLog(apiServer string) string {
+	return filepath.Join(l.Dir, control.AuditLogs, apiServer+".log")
+}
 
 // Config is the configuration of the last start.
 func (l Layout) Config() string { return filepath.Join(l.Dir, "config.json") }

@@ -22,7 +22,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Audit summarizes our requests in the API server's audit log: audit.json.
+// Audit summarizes our requests in the API servers' audit logs: audit.json.
 type Audit struct {
 	// Files that were read.
 	Files int `json:"files"`
@@ -175,17 +175,20 @@ func (s *summary) audit() *Audit {
 // MaxLine bounds an audit event; at level Metadata one has about a kilobyte.
 const MaxLine = 1 << 20
 
-// ReadLog summarises the audit log at path, rotated files beside it included, by the
-// phase in which the API server received a request. Events of other users than user, or
+// ReadLog summarises the audit logs in a directory, of all API servers and with their
+// rotated files, by the phase in which the API server received a request. Events of other users than user, or
 // outside of all phases, are only counted, as are lines that are no event. The error is
 // the context's, or that of a file that cannot be read.
 //
 // The log is read when the run is over: parsing it during the run would take CPU from
 // what is being measured.
-func ReadLog(ctx context.Context, path, user string, phases []result.Phase) (*Audit, error) {
-	files, err := logFiles(path)
+func ReadLog(ctx context.Context, dir, user string, phases []result.Phase) (*Audit, error) {
+	files, err := filepath.Glob(filepath.Join(dir, "*.log"))
+	if err == nil && len(files) == 0 {
+		err = fmt.Errorf("%s: %w", dir, fs.ErrNotExist)
+	}
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("find the audit log: %w", err)
 	}
 	s := &summary{Audit: Audit{Files: len(files), Classes: []Class{}}, user: user, phases: phases, classes: map[classKey]*classSum{}}
 	for _, file := range files {
@@ -194,31 +197,6 @@ func ReadLog(ctx context.Context, path, user string, phases []result.Phase) (*Au
 		}
 	}
 	return s.audit(), nil
-}
-
-// logFiles are the rotated files, the oldest first, then the current one. The
-// API server names a rotated file by its time, so that the names sort.
-func logFiles(path string) ([]string, error) {
-	ext := filepath.Ext(path)
-	prefix := strings.TrimSuffix(filepath.Base(path), ext) + "-"
-	entries, err := os.ReadDir(filepath.Dir(path))
-	if err != nil {
-		return nil, fmt.Errorf("find the audit log: %w", err)
-	}
-	var files []string
-	for _, e := range entries {
-		stamp, rotated := strings.CutPrefix(strings.TrimSuffix(e.Name(), ext), prefix)
-		if _, err := time.Parse("2006-01-02T15-04-05.000", stamp); rotated && err == nil && filepath.Ext(e.Name()) == ext {
-			files = append(files, filepath.Join(filepath.Dir(path), e.Name()))
-		}
-	}
-	slices.Sort(files)
-	if _, err := os.Stat(path); err == nil {
-		files = append(files, path)
-	} else if !errors.Is(err, fs.ErrNotExist) || len(files) == 0 {
-		return nil, fmt.Errorf("find the audit log: %w", err)
-	}
-	return files, nil
 }
 
 func (s *summary) readFile(ctx context.Context, path string) error {

@@ -60,7 +60,7 @@ func TestAuditAgreesWithMetrics(t *testing.T) {
 	must(t, err)
 	must(t, recorder.Close())
 
-	log, err := audit.ReadLog(ctx, filepath.Join(plane.Dir, filepath.FromSlash(control.AuditLog)), control.LoadUser, []result.Phase{phase})
+	log, err := audit.ReadLog(ctx, filepath.Join(plane.Dir, control.AuditLogs), control.LoadUser, []result.Phase{phase})
 	must(t, err)
 	if log.Foreign != 0 || log.Malformed != 0 || log.Backwards != 0 || log.Events != each*int64(len(phase.Requests)) {
 		t.Errorf("the log: %+v", log)

@@ -41,6 +41,8 @@ type bundledPlane struct {
 	console
 	dir     string
 	audited bool
+	// loadUser is the name under which API servers know the load.
+	loadUser string
 	*control.Supervisor
 	client *control.Client
 }
@@ -63,7 +65,7 @@ func startPlane(ctx context.Context, binary, dir string, s *scenario.Scenario, c
 	var exit *control.ExitError
 	switch {
 	case err == nil:
-		return &bundledPlane{console: c, dir: dir, audited: s.ControlPlane.Audited(), Supervisor: plane}, nil
+		return &bundledPlane{console: c, dir: dir, audited: s.ControlPlane.Audited(), loadUser: s.ControlPlane.LoadUserName(), Supervisor: plane}, nil
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
 	case errors.As(err, &exit) && exit.Code == control.ExitUsage:
@@ -188,15 +190,15 @@ func (p *bundledPlane) summariseAudit(phases []result.Phase) error {
 	}
 	ctx, cancel := p.windUp(windUpTimeout)
 	defer cancel()
-	log := filepath.Join(p.dir, control.AuditLog)
-	summary, err := audit.ReadLog(ctx, log, control.LoadUser, phases)
+	logs := filepath.Join(p.dir, control.AuditLogs)
+	summary, err := audit.ReadLog(ctx, logs, p.loadUser, phases)
 	if err == nil {
 		err = rundir.WriteJSON(filepath.Dir(p.dir), result.AuditFile, summary)
 	}
 	if err != nil {
 		return exitcode.EnvironmentError(err)
 	}
-	return os.RemoveAll(filepath.Dir(log)) // up to 4 GB, no longer needed
+	return os.RemoveAll(logs) // up to 4 GB, no longer needed
 }
 
 func keyParts() []string { return []string{"pki", "kubeconfigs"} }

@@ -39,7 +39,7 @@ const (
 	scale      = `{"resource":"deployments","subresource":"scale","apiGroup":"apps","apiVersion":"v1"}`
 )
 
-// write writes an audit log and returns its path.
+// write writes audit logs and returns their directory.
 func write(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -48,7 +48,7 @@ func write(t *testing.T, files map[string]string) string {
 			t.Fatal(err)
 		}
 	}
-	return filepath.Join(dir, "audit.log")
+	return dir
 }
 
 func read(t *testing.T, path string) *audit.Audit {
@@ -63,12 +63,12 @@ func read(t *testing.T, path string) *audit.Audit {
 func TestLogIsSortedIntoClasses(t *testing.T) {
 	ms := time.Millisecond
 	a := read(t, write(t, map[string]string{
-		// Rotated within the calm, and in the storm.
-		"audit-2026-11-21T12-00-05.000.log": line(us, "get", configMaps, time.Second, 2*ms, "") + line(us, "get", configMaps, 2*time.Second, 4*ms, ""),
-		"audit-2026-11-21T12-00-15.000.log": line(us, "get", configMaps, 9999*ms, 6*ms, "") + // received in the calm, ended after it
+		// One rotated within the calm, and one of another API server.
+		"kube-apiserver-0-2026-11-21T12-00-05.000.log": line(us, "get", configMaps, time.Second, 2*ms, "") + line(us, "get", configMaps, 2*time.Second, 4*ms, ""),
+		"kube-apiserver-1.log": line(us, "get", configMaps, 9999*ms, 6*ms, "") + // received in the calm, ended after it
 			line(us, "get", configMaps, 10500*ms, ms, "") + // between the phases
 			line(us, "patch", scale, 12*time.Second, 7*ms, `,"impersonatedUser":{"username":"stormglass:tenant:green"}`),
-		"audit.log": line("system:kube-scheduler", "get", configMaps, 13*time.Second, time.Second, "") +
+		"kube-apiserver-0.log": line("system:kube-scheduler", "get", configMaps, 13*time.Second, time.Second, "") +
 			line(us, "get", configMaps, 14*time.Second, 800*ms, `,"annotations":{"authorization.k8s.io/decision":"allow","apiserver.latency.k8s.io/etcd":"600ms","apiserver.latency.k8s.io/total":"799ms"}`) +
 			line(us, "get", configMaps, 15*time.Second, 700*ms, `,"annotations":{"apiserver.latency.k8s.io/etcd":"100ms","apiserver.latency.k8s.io/apf-queue-wait":"500ms"}`) +
 			line(us, "get", configMaps, 16*time.Second, -ms, "") +
@@ -77,8 +77,7 @@ func TestLogIsSortedIntoClasses(t *testing.T) {
 			"not json\n\n{}\n" + `{"pad":"` + strings.Repeat("x", audit.MaxLine) + `"}` + "\n" +
 			line(us, "get", configMaps, 17*time.Second, 3*ms, "") +
 			line(us, "get", configMaps, 18*time.Second, 3*ms, "")[:200],
-		"audit-notes.log":                      "not a rotated file\n",
-		"audit-2026-11-21T12-00-05.000.log.gz": "not ours to read",
+		"kube-apiserver-0-2026-11-21T12-00-05.000.log.gz": "not ours to read",
 	}))
 	if len(a.Classes) != 3 {
 		t.Fatalf("classes: %+v", a.Classes)
@@ -101,7 +100,7 @@ func TestLogIsSortedIntoClasses(t *testing.T) {
 }
 
 func TestUnreadableAuditLog(t *testing.T) {
-	if _, err := audit.ReadLog(context.Background(), filepath.Join(t.TempDir(), "audit.log"), us, nil); err == nil || !strings.Contains(err.Error(), "find the audit log") {
+	if _, err := audit.ReadLog(context.Background(), filepath.Join(t.TempDir(), "audit"), us, nil); err == nil || !strings.Contains(err.Error(), "find the audit log") {
 		t.Errorf("no log: %v", err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
