@@ -16,10 +16,12 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/topology"
 )
 
-// The versions of the linked components, as `--version` of each prints them.
+// The versions of the linked components, as `--version` of each prints them, and that of
+// metrics-server's module.
 const (
-	KubernetesVersion = "v1.37.1"
-	EtcdVersion       = "3.7.0"
+	KubernetesVersion    = "v1.37.1"
+	EtcdVersion          = "3.7.0"
+	MetricsServerVersion = "v0.9.0"
 )
 
 // Cluster describes the plane, once it is ready.
@@ -63,7 +65,7 @@ func (p *Plane) mirror() error {
 		return err
 	}
 	p.nodes, err = mirror.Start(mirror.Config{
-		Admin: admin, Keys: p.layout.PKI(), KubernetesVersion: KubernetesVersion, EtcdVersion: EtcdVersion,
+		Admin: admin, Keys: p.layout.PKI(), KubernetesVersion: KubernetesVersion, EtcdVersion: EtcdVersion, MetricsServerVersion: MetricsServerVersion,
 		Components: p.components.Snapshots, Events: p.events.After,
 	})
 	return err

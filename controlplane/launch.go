@@ -116,7 +116,11 @@ func (p *Plane) launch(ctx context.Context, ports topology.Ports, again bool) er
 		group.Go(func() error { return p.issueServiceAccountToken(ctx, c.client) })
 	}
 	for _, kind := range control.KindsOf(control.StageClients) {
-		group.Go(func() error { return p.components.Launch(ctx, plan.Of(kind)) })
+		launch := p.components.Launch
+		if kind == control.KindMetricsServer {
+			launch = p.launchMetricsServer
+		}
+		group.Go(func() error { return launch(ctx, plan.Of(kind)) })
 	}
 	if err := group.Wait(); err != nil {
 		return err
@@ -157,7 +161,7 @@ func (p *Plane) write(plan topology.Plan, ports topology.Ports) error {
 	if err := os.MkdirAll(p.layout.Data(""), 0o700); err != nil {
 		return err
 	}
-	for _, identity := range []string{pki.Admin, pki.Loadgen, pki.Scheduler, pki.Controllers} {
+	for _, identity := range []string{pki.Admin, pki.Loadgen, pki.Scheduler, pki.Controllers, pki.MetricsServer} {
 		if err := p.layout.PKI().Kubeconfig(p.layout.Kubeconfig(identity), identity, plan.Server); err != nil {
 			return err
 		}

@@ -25,8 +25,8 @@ func (l Link) Joins(components, peers []string, anyPeer bool) bool {
 	return between(l.From, l.To) || between(l.To, l.From)
 }
 
-// Links are those that faults of the network can be about: between etcd's members,
-// and from API servers to these.
+// Links are those that faults of the network can be about: between etcd's members, and
+// from API servers to these and to metrics-server. All API servers share the last.
 func (c Config) Links() []Link {
 	var all []Link
 	members := c.ComponentsOf(KindEtcd)
@@ -36,6 +36,13 @@ func (c Config) Links() []Link {
 				all = append(all, Link{from, to})
 			}
 		}
+	}
+	for _, to := range c.ComponentsOf(KindMetricsServer) {
+		from := KindAPIServer
+		if c.Count(KindAPIServer) == 1 {
+			from = ComponentName(from, 0)
+		}
+		all = append(all, Link{from, to})
 	}
 	return all
 }

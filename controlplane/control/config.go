@@ -13,6 +13,7 @@ type Config struct {
 	APIServer         APIServer         `yaml:"apiServer,omitempty" json:"apiServer,omitempty"`                 // kube-apiserver
 	ControllerManager ControllerManager `yaml:"controllerManager,omitempty" json:"controllerManager,omitempty"` // kube-controller-manager
 	Scheduler         Scheduler         `yaml:"scheduler,omitempty" json:"scheduler,omitempty"`                 // kube-scheduler
+	MetricsServer     MetricsServer     `yaml:"metricsServer,omitempty" json:"metricsServer,omitempty"`         // metrics-server
 	// NetworkFaults: "on" (links between etcd members and to API servers lead through
 	// proxies, so that faults can delay and cut them; 100 microseconds an exchange) or
 	// "off"; default: on with several etcd members
@@ -82,6 +83,13 @@ type Scheduler struct {
 	// Config: a KubeSchedulerConfiguration, under the fields above
 	Config map[string]any `yaml:"config,omitempty" json:"config,omitempty"`
 	Flags  Flags          `yaml:"flags,omitempty" json:"flags,omitempty"` // by name without dashes
+}
+
+// MetricsServer configures metrics-server, which serves metrics.k8s.io through the API
+// servers from what nodes' kubelets measure.
+type MetricsServer struct {
+	Replicas int   `yaml:"replicas,omitempty" json:"replicas,omitempty"` // 0 (the default: none) or 1
+	Flags    Flags `yaml:"flags,omitempty" json:"flags,omitempty"`       // by name without dashes
 }
 
 // The values of APIServer.Audit. Empty means AuditOff.
@@ -215,6 +223,7 @@ func (c Config) topologyProblems() []Problem {
 	count("apiServer.replicas", c.APIServer.Replicas, maxReplicas, fmt.Sprintf("from 1 to %d", maxReplicas))
 	count("controllerManager.replicas", c.ControllerManager.Replicas, maxReplicas, fmt.Sprintf("from 1 to %d: one leads, the others wait", maxReplicas))
 	count("scheduler.replicas", c.Scheduler.Replicas, maxReplicas, fmt.Sprintf("from 1 to %d: one leads, the others wait", maxReplicas))
+	count("metricsServer.replicas", c.MetricsServer.Replicas, 1, "0 or 1: the plane's Service leads to one address")
 	if n := c.APIServer.Descriptors; n != 0 && (n < minAPIServerDescriptors || n > maxAPIServerDescriptors) {
 		all = append(all, Problem{"apiServer.descriptors", fmt.Sprintf("%d is out of bounds", n),
 			fmt.Sprintf("from %d, below which an API server does not start, to %d; 0 is this machine's limit", minAPIServerDescriptors, maxAPIServerDescriptors)})

@@ -186,7 +186,10 @@ func (c Config) mayLink(components, peers []string) bool {
 		return slices.ContainsFunc(peers, func(peer string) bool {
 			b, _ := ParseSelector(peer)
 			same := a.Name != "" && a.Name == b.Name || a.Role != "" && a.Role == b.Role
-			return a.Kind != b.Kind || a.Kind == KindEtcd && c.Count(KindEtcd) > 1 && !same
+			if a.Kind == b.Kind {
+				return a.Kind == KindEtcd && c.Count(KindEtcd) > 1 && !same
+			}
+			return a.Kind == KindAPIServer || b.Kind == KindAPIServer
 		})
 	})
 }
@@ -195,7 +198,7 @@ func (c Config) mayLink(components, peers []string) bool {
 func NoLink(components, peers []string) Problem {
 	p := Problem{
 		Path: "components", Msg: "no link begins or ends at " + strings.Join(components, ", "),
-		Hint: "links lead from API servers to etcd members, and between those",
+		Hint: "links lead from API servers to etcd members and metrics-server, and between members",
 	}
 	if len(peers) > 0 {
 		p.Path, p.Msg = "peers", fmt.Sprintf("no link joins %s and %s", strings.Join(components, ", "), strings.Join(peers, ", "))

@@ -75,7 +75,7 @@ writes; from about half of etcd's election timeout (1 s) on, in leader changes.`
 			Example: `  controlplane fault network-delay --component etcd-leader --delay 50ms --jitter 10ms --for 1m
   controlplane fault network-delay --component kube-apiserver-0 --peer etcd --delay 20ms --for 1m`,
 			Takes: []string{"components", "peers", "for", "delay", "jitter"}, Needs: []string{"components", "delay"}, Delays: "data in each direction",
-			On: []string{KindEtcd, KindAPIServer}, Links: true, ReachesEtcd: true,
+			On: []string{KindEtcd, KindAPIServer, KindMetricsServer}, Links: true, ReachesEtcd: true,
 		},
 		{
 			Name:  FaultPartition,
@@ -90,7 +90,7 @@ timeout; see etcd_server_leader_changes_seen_total and etcd_server_has_leader.`,
 			Example: `  controlplane fault partition --component etcd-leader --for 30s
   controlplane fault partition --component etcd-0 --peer etcd-1 --for 30s`,
 			Takes: []string{"components", "peers", "for"}, Needs: []string{"components"},
-			On: []string{KindEtcd, KindAPIServer}, Links: true, ReachesEtcd: true, Isolates: true,
+			On: []string{KindEtcd, KindAPIServer, KindMetricsServer}, Links: true, ReachesEtcd: true, Isolates: true,
 		},
 		{
 			Name:  FaultPause,
@@ -231,6 +231,7 @@ gone. controlplane etcd restore does the same with a snapshot of yours.`,
 	}
 }
 
-const linksLong = `The links are those between etcd members and from API servers to members; the
-plane must have been started with networkFaults: on, as it is with several
-members. Without --peer all links of the component are meant.`
+const linksLong = `The links are those between etcd members and from API servers to members and to
+metrics-server, which all API servers share; the plane must have been started with
+networkFaults: on, as it is with several members. Without --peer all links of the
+component are meant.`

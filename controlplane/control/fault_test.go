@@ -66,7 +66,7 @@ func TestFaultProblems(t *testing.T) {
 		{"a follower and another", control.Fault{Kind: control.FaultKill, Components: []string{"etcd-follower", "etcd-follower"}}, []string{`components: "etcd-follower" is there twice (it means the same`}},
 		{"a component by another name", control.Fault{Kind: control.FaultPause, Components: []string{"scheduler"}}, []string{`components: "scheduler" is no component (a name as "etcd-0"`}},
 		{"a link of the scheduler", with(delayed(control.FaultNetworkDelay), func(f *control.Fault) { f.Peers = []string{"kube-scheduler"} }),
-			[]string{"peers: networkDelay is not for kube-scheduler (for etcd and kube-apiserver only)"}},
+			[]string{"peers: networkDelay is not for kube-scheduler (for etcd and kube-apiserver and metrics-server only)"}},
 		{"a link by microseconds", with(etcd0(control.FaultNetworkDelay), func(f *control.Fault) { f.Delay = 1500 * time.Microsecond }), nil},
 		{"disk contention", control.Fault{Kind: control.FaultDiskContention}, nil},
 		{"tiny writes by many", control.Fault{Kind: control.FaultDiskContention, Writers: 65, Size: 1}, []string{"writers: 65 is out of bounds", "size: 1 bytes is out of bounds"}},

@@ -12,6 +12,7 @@ const (
 	KindAPIServer         = "kube-apiserver"
 	KindScheduler         = "kube-scheduler"
 	KindControllerManager = "kube-controller-manager"
+	KindMetricsServer     = "metrics-server"
 
 	KindKMSPlugin            = "kms-plugin"
 	KindOIDCIssuer           = "oidc-issuer"
@@ -69,6 +70,7 @@ func KindTable() []Kind {
 		{Name: KindAPIServer, Stage: StageAPI, Field: "apiServer.replicas", count: func(c Config) int { return max(c.APIServer.Replicas, 1) }},
 		{Name: KindScheduler, Stage: StageClients, Leads: true, Field: "scheduler.replicas", count: func(c Config) int { return max(c.Scheduler.Replicas, 1) }},
 		{Name: KindControllerManager, Stage: StageClients, Leads: true, Field: "controllerManager.replicas", count: func(c Config) int { return max(c.ControllerManager.Replicas, 1) }},
+		{Name: KindMetricsServer, Stage: StageClients, Field: "metricsServer.replicas", count: func(c Config) int { return c.MetricsServer.Replicas }},
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/stormglass/stormglass/internal/strictyaml"
 )
@@ -71,6 +72,7 @@ func (c Config) Problems() []Problem {
 	}
 	all = append(all, c.encryptionProblems()...)
 	all = append(all, c.serviceProblems()...)
+	all = append(all, c.metricsServerProblems()...)
 	if _, ok := c.Scheduler.Config["leaderElection"]; ok {
 		all = append(all, Problem{"scheduler.config.leaderElection", "Stormglass sets leader election itself", "readiness is seen by the kube-scheduler lease"})
 	}
@@ -88,6 +90,37 @@ func (c Config) encryptionProblems() (all []Problem) {
 	}
 	if _, ok := c.APIServer.Flags["encryption-provider-config"]; ok {
 		all = append(all, Problem{"apiServer.flags.encryption-provider-config", "apiServer.encryption sets it already", "keep one of the two"})
+	}
+	return all
+}
+
+// metricsServerProblems checks that API servers reach metrics-server, and that it is there if it has flags.
+func (c Config) metricsServerProblems() (all []Problem) {
+	if c.MetricsServer.Replicas == 0 {
+		if len(c.MetricsServer.Flags) > 0 {
+			all = append(all, Problem{"metricsServer.flags", "there is no metrics-server to take them", "set metricsServer.replicas: 1"})
+		}
+		return all
+	}
+	// The check of metrics-server itself (options.go), with the plane's resolution.
+	resolution, timeout := 15*time.Second, 10*time.Second
+	set := func(name string, to *time.Duration) string {
+		if d, err := time.ParseDuration(c.MetricsServer.Flags[name]); err == nil {
+			*to = d
+		}
+		return "metricsServer.flags." + name
+	}
+	atResolution, atTimeout := set("metric-resolution", &resolution), set("kubelet-request-timeout", &timeout)
+	switch {
+	case resolution < 10*time.Second:
+		all = append(all, Problem{atResolution, fmt.Sprintf("%s is out of bounds", resolution), "at least 10s"})
+	case timeout > resolution*9/10:
+		all = append(all, Problem{atTimeout, fmt.Sprintf("%s is over nine tenths of metric-resolution, %s", timeout, resolution), "as 5s"})
+	}
+	// Routing by endpoints refuses a Service that leads to a name.
+	const flag = "enable-aggregator-routing"
+	if on, _ := strconv.ParseBool(c.APIServer.Flags[flag]); on {
+		all = append(all, Problem{"apiServer.flags." + flag, "metrics-server has no endpoints, which may not be loopback addresses", "leave it out, or metricsServer"})
 	}
 	return all
 }
@@ -148,6 +181,7 @@ func (c Config) FlagSections() []FlagSection {
 		{KindAPIServer, "apiServer.flags", c.APIServer.Flags, apiServerOwn()},
 		{KindScheduler, "scheduler.flags", c.Scheduler.Flags, schedulerOwn()},
 		{KindControllerManager, "controllerManager.flags", c.ControllerManager.Flags, electedOwn()},
+		{KindMetricsServer, "metricsServer.flags", c.MetricsServer.Flags, metricsServerOwn()},
 	}
 }
 
@@ -199,6 +233,18 @@ func electedOwn() []ownFlags {
 
 func schedulerOwn() []ownFlags {
 	return append(electedOwn(), ownFlags{"write scheduler.qps, scheduler.burst or scheduler.config", []string{"config", "kube-api-", "write-config-to"}})
+}
+
+func metricsServerOwn() []ownFlags {
+	return []ownFlags{
+		{keysHint, []string{
+			"client-ca-file", "tls-cert-file", "tls-private-key-file", "tls-sni-cert-key", "cert-dir", "requestheader-", "kubeconfig",
+			"authentication-", "authorization-", "kubelet-certificate-authority", "kubelet-client-", "kubelet-insecure-tls",
+			"deprecated-kubelet-completely-insecure",
+		}},
+		{listenHint, []string{"bind-address", "secure-port", "permit-port-sharing", "permit-address-sharing"}},
+		{"it has no feature gates", []string{"feature-gates", "emulated-version", "min-compatibility-version"}},
+	}
 }
 
 // unsafe returns why a flag of the API server may not take these values.

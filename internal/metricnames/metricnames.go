@@ -36,6 +36,7 @@ const (
 	Etcd              Component = "etcd"
 	Scheduler         Component = "kube-scheduler"
 	ControllerManager Component = "kube-controller-manager"
+	MetricsServer     Component = "metrics-server"
 	Service           Component = "service" // of the request path
 	Generator         Component = "loadgen"
 	Recorder          Component = "recorder"

@@ -24,6 +24,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -282,6 +283,30 @@ func (c *Client) SetBehaviour(ctx context.Context, proc topology.Process, b serv
 	}
 	_, err = c.expect(ctx, proc, http.MethodPut, service.BehaviourPath, bytes.NewReader(body))
 	return err
+}
+
+// Apply makes an object what a manifest says, by server-side apply. path is the object's.
+func (c *Client) Apply(ctx context.Context, path, manifest string) error {
+	err := c.kube.CoreV1().RESTClient().Patch(types.ApplyYAMLPatchType).AbsPath(path).
+		Param("fieldManager", "stormglass").Param("force", "true").Body([]byte(manifest)).Do(ctx).Error()
+	if err != nil {
+		return fmt.Errorf("apply %s: %w", path, err)
+	}
+	return nil
+}
+
+// DeleteSelected deletes the objects of a collection that a label selector selects.
+func (c *Client) DeleteSelected(ctx context.Context, path, selector string) error {
+	err := c.kube.CoreV1().RESTClient().Delete().AbsPath(path).Param("labelSelector", selector).Do(ctx).Error()
+	if err != nil {
+		return fmt.Errorf("delete %s with %s: %w", path, selector, err)
+	}
+	return nil
+}
+
+// Served returns nil when API servers answer a path with success.
+func (c *Client) Served(ctx context.Context, path string) error {
+	return c.kube.CoreV1().RESTClient().Get().AbsPath(path).Do(ctx).Error()
 }
 
 // Grant binds a user to a ClusterRole, in all namespaces.

@@ -12,6 +12,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config/scheme"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config/validation"
+	metricsserver "sigs.k8s.io/metrics-server/cmd/metrics-server/app"
 
 	"github.com/stormglass/stormglass/controlplane/control"
 )
@@ -58,6 +59,8 @@ func flagsOf(kind string) (*pflag.FlagSet, error) {
 		return scheduler.NewSchedulerCommand().Flags(), nil
 	case control.KindControllerManager:
 		return controllers.NewControllerManagerCommand().Flags(), nil
+	case control.KindMetricsServer:
+		return metricsserver.NewMetricsServerCommand(nil).Flags(), nil
 	}
 	return nil, fmt.Errorf("no component %q", kind)
 }

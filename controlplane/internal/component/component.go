@@ -27,6 +27,7 @@ import (
 	"go.etcd.io/etcd/etcdctl/v3/ctlv3"
 	"go.etcd.io/etcd/etcdutl/v3/etcdutl"
 	"go.etcd.io/etcd/server/v3/etcdmain"
+	genericapiserver "k8s.io/apiserver/pkg/server"
 	_ "k8s.io/client-go/plugin/pkg/client/auth" // as kubectl's own main does
 	"k8s.io/component-base/cli"
 	"k8s.io/component-base/logs"
@@ -38,6 +39,7 @@ import (
 	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
 	controllers "k8s.io/kubernetes/cmd/kube-controller-manager/app"
 	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
+	metricsserver "sigs.k8s.io/metrics-server/cmd/metrics-server/app"
 
 	"github.com/stormglass/stormglass/controlplane/control"
 )
@@ -56,6 +58,7 @@ func Lookup(name string) (program Program, ok bool) {
 		control.KindAPIServer:         runCommand(apiserver.NewAPIServerCommand),
 		control.KindScheduler:         runCommand(func() *cobra.Command { return scheduler.NewSchedulerCommand() }),
 		control.KindControllerManager: runCommand(controllers.NewControllerManagerCommand),
+		control.KindMetricsServer:     runCommand(newMetricsServerCommand),
 		"kubectl":                     runKubectl,
 		"etcdctl":                     runEtcdctl,
 		"etcdutl":                     runEtcdutl,
@@ -74,6 +77,11 @@ func runCommand(construct func() *cobra.Command) Program {
 		cmd.SetArgs(args)
 		return cli.Run(cmd)
 	}
+}
+
+// newMetricsServerCommand constructs metrics-server as its own main does: a signal ends it in order.
+func newMetricsServerCommand() *cobra.Command {
+	return metricsserver.NewMetricsServerCommand(genericapiserver.SetupSignalHandler())
 }
 
 // runKubectl is kubectl's own main. The command reads os.Args itself, to find

@@ -32,6 +32,9 @@ var usageGate = regexp.MustCompile(`(?m)^([A-Za-z0-9]+)=true\|false`)
 // etcd's would too, but it has none.
 func gatesOf(kind, usage string) map[string]string {
 	gates := map[string]string{}
+	if kind == control.KindMetricsServer {
+		return nil // it takes none, though it has the flag
+	}
 	if kind == control.KindEtcd {
 		for _, found := range usageGate.FindAllStringSubmatch(usage, -1) {
 			gates[found[1]] = "gate"

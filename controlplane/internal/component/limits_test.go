@@ -15,6 +15,7 @@ import (
 	controllers "k8s.io/kubernetes/cmd/kube-controller-manager/app"
 	managers "k8s.io/kubernetes/cmd/kube-controller-manager/app/options"
 	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app/options"
+	metricsserver "sigs.k8s.io/metrics-server/cmd/metrics-server/app/options"
 
 	"github.com/stormglass/stormglass/controlplane/control"
 )
@@ -70,6 +71,9 @@ func complaints(t *testing.T, kind, name, value string) []string {
 	case control.KindScheduler:
 		o := scheduler.NewOptions()
 		sets, options = *o.Flags, o
+	case control.KindMetricsServer:
+		o := metricsserver.NewOptions()
+		sets, options = o.Flags(), o
 	}
 	for _, s := range sets.FlagSets {
 		set.AddFlagSet(s)

@@ -32,12 +32,13 @@ const (
 	configSource = "kubernetes.io/config.source"
 )
 
-// requests are kubeadm's.
+// requests are kubeadm's, and those of metrics-server's manifest.
 var requests = map[string]corev1.ResourceList{
 	control.KindEtcd:              {corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("100Mi")},
 	control.KindAPIServer:         {corev1.ResourceCPU: resource.MustParse("250m")},
 	control.KindScheduler:         {corev1.ResourceCPU: resource.MustParse("100m")},
 	control.KindControllerManager: {corev1.ResourceCPU: resource.MustParse("200m")},
+	control.KindMetricsServer:     {corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("200Mi")},
 }
 
 // list reads the node's pods from the API server's cache.
@@ -134,8 +135,11 @@ func (n *node) staticPod(c supervisor.Snapshot) *corev1.Pod {
 
 func (n *node) image(kind string) string {
 	version := n.cfg.KubernetesVersion
-	if kind == control.KindEtcd {
+	switch kind {
+	case control.KindEtcd:
 		version = n.cfg.EtcdVersion + "-0" // the first build of the image
+	case control.KindMetricsServer:
+		kind, version = "metrics-server/"+kind, n.cfg.MetricsServerVersion
 	}
 	return "registry.k8s.io/" + kind + ":" + version
 }

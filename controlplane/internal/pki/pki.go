@@ -37,6 +37,8 @@ const (
 	SchedulerServing    = "kube-scheduler-serving"    // serving metrics
 	Controllers         = "kube-controller-manager"   // to the API server
 	ControllersServing  = "kube-controller-manager-serving"
+	MetricsServer       = "metrics-server" // to the API server and kubelets
+	MetricsServing      = "metrics-server-serving"
 	EtcdServing         = "etcd"
 	EtcdPeer            = "etcd-peer"
 	EtcdClient          = "etcdctl"     // for people
@@ -49,6 +51,9 @@ const (
 	// KubeletClient is the API server's to kubelets, and its user's name.
 	KubeletClient = "kube-apiserver-kubelet-client"
 )
+
+// MetricsServerService is the name of the Service by which API servers reach metrics-server.
+const MetricsServerService = "metrics-server"
 
 // PeerDomain holds the names by which etcd's members may know each other:
 // etcd-1.stormglass.invalid. The top-level domain is reserved (RFC 2606), so
@@ -165,8 +170,14 @@ func identities(serviceIP net.IP) []identity {
 	api := serving(APIServer, control.KindAPIServer)
 	api.leaf.DNSNames = append(api.leaf.DNSNames, "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local")
 	api.leaf.IPs = append(api.leaf.IPs[:2:2], serviceIP)
+	// The aggregator takes a server by the name of its Service.
+	metrics := serving(MetricsServing, control.KindMetricsServer)
+	metrics.leaf.DNSNames = append(metrics.leaf.DNSNames, MetricsServerService+".kube-system.svc")
 	return []identity{
 		api,
+		metrics,
+		// The service account of an installation, with its groups, from which its priority level follows.
+		user(MetricsServer, "system:serviceaccount:kube-system:metrics-server", "system:serviceaccounts", "system:serviceaccounts:kube-system"),
 		serving(SchedulerServing, control.KindScheduler),
 		serving(ControllersServing, control.KindControllerManager),
 		user(Scheduler, "system:kube-scheduler"),

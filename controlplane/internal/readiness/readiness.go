@@ -37,6 +37,12 @@ func Check(ctx context.Context, client *adminclient.Client, proc topology.Proces
 			return err
 		}
 		return client.Get(ctx, proc, "/api/v1/namespaces/"+metav1.NamespaceDefault) // the server creates it
+	case control.KindMetricsServer:
+		// Its own /readyz waits for the first samples of a node, of which there may be none.
+		if err := client.Get(ctx, proc, "/healthz"); err != nil || !begun.IsZero() {
+			return err
+		}
+		return client.Served(ctx, topology.MetricsAPI)
 	}
 	if !begun.IsZero() && control.KindOf(proc.Kind).Leads { // one of its kind must lead
 		if err := client.LeaseTaken(ctx, proc.Kind, begun); err != nil {

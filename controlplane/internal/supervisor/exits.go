@@ -144,9 +144,9 @@ type ComponentError struct{ error }
 
 func (e *ComponentError) Unwrap() error { return e.error }
 
-// firstExit returns the error of the first component, in the order of starting, that
+// FirstExit returns the error of the first component, in the order of starting, that
 // has ended; nil if none has. The others may have ended because of it.
-func (s *Supervisor) firstExit() error {
+func (s *Supervisor) FirstExit() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, c := range s.components {

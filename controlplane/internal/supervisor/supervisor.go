@@ -81,7 +81,7 @@ func (s *Supervisor) Launch(ctx context.Context, processes []topology.Process) e
 		c, err := s.add(proc)
 		group.Go(func() error {
 			if err == nil {
-				err = s.awaitStart(ctx, c, c.instance, begun, s.firstExit)
+				err = s.awaitStart(ctx, c, c.instance, begun, s.FirstExit)
 			}
 			if err == nil {
 				s.reportReady(c, c.instance)

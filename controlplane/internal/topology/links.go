@@ -2,6 +2,7 @@ package topology
 
 import (
 	"net/url"
+	"slices"
 	"strconv"
 
 	"github.com/stormglass/stormglass/controlplane/control"
@@ -71,7 +72,16 @@ func proxies(cfg control.Config, p Ports) []Proxy {
 			all = append(all, Proxy{Name: name, Listen: hostPort(p[name]), From: from, Targets: []network.Target{{To: to, Upstream: hostPort(p[to])}}})
 		}
 	}
+	for _, l := range aggregatorLinks(cfg) {
+		name := LinkListener(l.From, l.To)
+		all = append(all, Proxy{Name: name, Listen: hostPort(p[name]), From: l.From, Targets: []network.Target{{To: l.To, Upstream: hostPort(p[l.To])}}})
+	}
 	return all
+}
+
+// aggregatorLinks are those from API servers to metrics-server.
+func aggregatorLinks(cfg control.Config) []control.Link {
+	return slices.DeleteFunc(cfg.Links(), func(l control.Link) bool { return control.ComponentKind(l.To) != control.KindMetricsServer })
 }
 
 func proxyEnvironment(p Ports, member string) string {
@@ -87,10 +97,10 @@ type Ports map[string]int
 const Balancer = "balancer"
 
 // The names of listeners: a member's for its peers, its forward proxy to these, and that
-// through which an API server reaches a member.
-func PeerListener(member string) string            { return member + "/peer" }
-func PeerProxy(member string) string               { return member + "/proxy" }
-func LinkListener(apiServer, member string) string { return apiServer + "/" + member }
+// through which an API server reaches a member or metrics-server.
+func PeerListener(member string) string        { return member + "/peer" }
+func PeerProxy(member string) string           { return member + "/proxy" }
+func LinkListener(apiServer, to string) string { return apiServer + "/" + to }
 
 // Listeners names everything in a plane that listens on a port of its own.
 func Listeners(cfg control.Config) []string {
@@ -112,6 +122,9 @@ func Listeners(cfg control.Config) []string {
 		for _, apiServer := range cfg.ComponentsOf(control.KindAPIServer) {
 			names = append(names, LinkListener(apiServer, member))
 		}
+	}
+	for _, l := range aggregatorLinks(cfg) {
+		names = append(names, LinkListener(l.From, l.To))
 	}
 	return names
 }

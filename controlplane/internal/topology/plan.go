@@ -36,6 +36,8 @@ type Plan struct {
 	Backends []Backend
 	// Proxies are the links that can be delayed and cut.
 	Proxies []Proxy
+	// MetricsServerPort is where API servers reach metrics-server; zero: there is none.
+	MetricsServerPort int
 	// SchedulerConfig is the content of Layout.SchedulerConfig.
 	SchedulerConfig []byte
 	// AuditPolicy is the content of Layout.AuditPolicy; nil: no auditing.
@@ -90,6 +92,14 @@ func Build(cfg control.Config, l Layout, p Ports, defaults Defaults) (Plan, erro
 			plan.Backends = append(plan.Backends, Backend{name, URL(p[name])})
 		}
 	}
+	for _, name := range cfg.ComponentsOf(control.KindMetricsServer) {
+		plan.MetricsServerPort = p[name]
+	}
+	if cfg.HasLinks() {
+		for _, l := range aggregatorLinks(cfg) {
+			plan.MetricsServerPort = p[LinkListener(l.From, l.To)]
+		}
+	}
 	flags := map[string]control.Flags{}
 	for _, section := range cfg.FlagSections() {
 		flags[section.Kind] = section.Flags
@@ -112,7 +122,8 @@ func (m maker) makers() map[string]func(name string) *component {
 	return map[string]func(string) *component{
 		control.KindEtcd: m.etcd, control.KindAPIServer: m.apiServer,
 		control.KindScheduler: m.scheduler, control.KindControllerManager: m.controllerManager,
-		control.KindKMSPlugin: m.kmsPlugin, control.KindOIDCIssuer: m.oidcIssuer, control.KindTokenWebhook: m.tokenWebhook,
+		control.KindMetricsServer: m.metricsServer,
+		control.KindKMSPlugin:     m.kmsPlugin, control.KindOIDCIssuer: m.oidcIssuer, control.KindTokenWebhook: m.tokenWebhook,
 		control.KindAuthorizationWebhook: m.service, control.KindAuditWebhook: m.service,
 	}
 }

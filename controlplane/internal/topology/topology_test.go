@@ -48,7 +48,8 @@ func configs() map[string]control.Config {
 			Replicas: 2, Encryption: control.EncryptionKMS, Authentication: control.AuthenticationOIDC,
 			Authorization: control.AuthorizationWebhook, AuditWebhook: control.AuditWebhookBlocking,
 		}},
-		"audited": {APIServer: control.APIServer{Audit: control.AuditMetadata}},
+		"metrics-server": {MetricsServer: control.MetricsServer{Replicas: 1, Flags: control.Flags{"metric-resolution": "10s", "kubelet-request-timeout": "5s"}}},
+		"audited":        {APIServer: control.APIServer{Audit: control.AuditMetadata}},
 	}
 }
 

@@ -235,6 +235,7 @@ func differences(c control.Config) []string {
 		set = append(set, "kube-scheduler --config")
 	}
 	flags("kube-scheduler", s.Flags)
+	flags("metrics-server", c.MetricsServer.Flags)
 	if len(set) == 0 {
 		return nil
 	}

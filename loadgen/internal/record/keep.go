@@ -28,6 +28,8 @@ func keepList(job string) []string {
 		return metricnames.Recorded(process, kube, metricnames.Scheduler)
 	case control.KindControllerManager:
 		return metricnames.Recorded(process, kube, metricnames.ControllerManager)
+	case control.KindMetricsServer:
+		return metricnames.Recorded(process, kube, metricnames.MetricsServer)
 	case jobLoadgen:
 		return []string{"*"}
 	}
