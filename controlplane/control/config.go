@@ -41,6 +41,9 @@ type APIServer struct {
 	Replicas int `yaml:"replicas,omitempty" json:"replicas,omitempty" zero:"1"`
 	// Descriptors: limit of open files of each, default the machine's.
 	Descriptors int `yaml:"descriptors,omitempty" json:"descriptors,omitempty"`
+	// CPUs: processors that each may use at once (GOMAXPROCS), default the machine's. With
+	// fewer, a flood saturates an API server and not the machine that measures it
+	CPUs int `yaml:"cpus,omitempty" json:"cpus,omitempty" zero:"the machine's; leave it out for that"`
 	// Audit: "off" (the default) or "metadata": a line for each request of the load:
 	// docs/reference/breakdown.md
 	Audit string `yaml:"audit,omitempty" json:"audit,omitempty"`
@@ -199,10 +202,11 @@ func (c Config) HasLinks() bool {
 
 // Bounds of a topology. Seven members are the most that etcd's documentation
 // advises (FAQ, "What is maximum cluster size?"); an even number is a warning.
-// More than 16 replicas are taken for a mistake.
+// More than 16 replicas, or 1,024 processors, are taken for a mistake.
 const (
 	maxMembers  = 7
 	maxReplicas = 16
+	maxCPUs     = 1024
 )
 
 // The bounds of apiServer.descriptors: an API server at rest holds about a
@@ -228,6 +232,7 @@ func (c Config) topologyProblems() []Problem {
 		all = append(all, Problem{"apiServer.descriptors", fmt.Sprintf("%d is out of bounds", n),
 			fmt.Sprintf("from %d, below which an API server does not start, to %d; 0 is this machine's limit", minAPIServerDescriptors, maxAPIServerDescriptors)})
 	}
+	count("apiServer.cpus", c.APIServer.CPUs, maxCPUs, fmt.Sprintf("from 1 to %d", maxCPUs))
 	switch c.Etcd.Topology {
 	case "", EtcdStacked, EtcdExternal:
 	default:

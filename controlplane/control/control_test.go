@@ -67,6 +67,7 @@ func TestProblems(t *testing.T) {
 		"a crowd":                 {control.Config{Scheduler: control.Scheduler{Replicas: 17}}, "scheduler.replicas: from 1 to 16: one leads"},
 		"descriptors to start":    {control.Config{APIServer: control.APIServer{Descriptors: 100}}, "apiServer.descriptors: from 256, below which"},
 		"descriptors of old":      {control.Config{APIServer: control.APIServer{Descriptors: 1024}}, ""},
+		"processors":              {control.Config{APIServer: control.APIServer{CPUs: -1}}, "apiServer.cpus: from 1 to 1024"},
 		"topology":                {control.Config{Etcd: control.Etcd{Topology: "remote"}}, "etcd.topology: stacked or external"},
 		"metrics-server":          {control.Config{MetricsServer: control.MetricsServer{Replicas: 1, Flags: control.Flags{"metric-resolution": "30s"}}}, ""},
 		"metrics-servers":         {control.Config{MetricsServer: control.MetricsServer{Replicas: 2}}, "metricsServer.replicas: 0 or 1"},

@@ -76,6 +76,9 @@ func (v *validator) forecast() {
 }
 
 func (c *forecast) act(path string, phase int, a *Action) {
+	if a.Kind == "create" { // of no pods
+		return
+	}
 	c.disturbed = true
 	d := c.alive[a.Name]
 	switch {
@@ -206,9 +209,12 @@ func (s *Scenario) StartsPods() []string {
 	disturbed := false
 	for i := range s.Phases {
 		p := &s.Phases[i]
-		disturbed = disturbed || len(p.Actions) > 0 || len(p.Faults) > 0
+		disturbed = disturbed || len(p.Faults) > 0 || slices.ContainsFunc(p.Actions, func(a Action) bool { return a.Kind != "create" })
 		for _, a := range p.Actions {
-			if alive[a.Name] = a.Kind != "delete"; !alive[a.Name] {
+			switch a.Kind {
+			case "deploy":
+				alive[a.Name] = true
+			case "delete":
 				delete(alive, a.Name)
 			}
 		}

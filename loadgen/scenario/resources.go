@@ -111,23 +111,33 @@ func (v *validator) served(path string, l *Load, o *Operation) {
 	v.resource(path+".resource", o.Resource, verbs...)
 }
 
-func (v *validator) manifest(path string, l *Load) {
-	m, _ := l.Object.(map[string]any)
+// manifestFields checks the fields of a manifest; ok if it is one.
+func (v *validator) manifestFields(path string, manifest any) (m map[string]any, ok bool) {
+	m, _ = manifest.(map[string]any)
 	apiVersion, _ := m["apiVersion"].(string)
 	kind, _ := m["kind"].(string)
 	if apiVersion == "" || kind == "" {
-		v.fail(path+".object", "write apiVersion:, kind: and what the resource requires", "this is no manifest")
-		return
+		v.fail(path, "write apiVersion:, kind: and what the resource requires", "this is no manifest")
+		return nil, false
 	}
 	if meta, ok := m["metadata"]; ok && meta != nil {
 		if _, ok := meta.(map[string]any); !ok {
-			v.fail(path+".object.metadata", "write fields, or leave it out", "the metadata of a manifest are fields")
-			return
+			v.fail(path+".metadata", "write fields, or leave it out", "the metadata of a manifest are fields")
+			return nil, false
 		}
 	}
 	if !v.s.recorded {
-		v.objectFields(path+".object", m)
+		v.objectFields(path, m)
 	}
+	return m, true
+}
+
+func (v *validator) manifest(path string, l *Load) {
+	m, ok := v.manifestFields(path+".object", l.Object)
+	if !ok {
+		return
+	}
+	apiVersion, kind := m["apiVersion"], m["kind"].(string)
 	used := false
 	for _, o := range l.Operations() {
 		of, ok := builtIns()[o.Resource]

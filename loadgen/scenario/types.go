@@ -71,10 +71,16 @@ type Phase struct {
 	Load    []Load   `yaml:"load,omitempty"`                   // as long as the phase
 }
 
-// Action changes workload objects at the start of a phase.
+// Action changes objects at the start of a phase.
 type Action struct {
-	Kind           string `yaml:"kind"`                     // "deploy", "rollingUpdate", "scale" or "delete"
-	Name           string `yaml:"name"`                     // of the Deployment (and its Service)
+	// Kind: "deploy", "rollingUpdate", "scale" or "delete" of a Deployment, or "create" of
+	// an Object
+	Kind string `yaml:"kind"`
+	// Name: of the Deployment (and its Service); an Object has its own
+	Name string `yaml:"name,omitempty"`
+	// Object: manifest of a FlowSchema or PriorityLevelConfiguration, removed after the run.
+	// One of that name that the cluster has is not replaced
+	Object         any    `yaml:"object,omitempty"`
 	Replicas       int    `yaml:"replicas,omitempty"`       // of deploy and scale
 	Service        bool   `yaml:"service,omitempty"`        // deploy also makes a Service
 	MaxSurge       string `yaml:"maxSurge,omitempty"`       // "25%" (the default) or a number

@@ -184,14 +184,14 @@ func (v *validator) phases(loadNames map[string]bool) {
 	}
 	seen := map[string]bool{}
 	held := map[string]*Load{}
-	deployed := map[string]bool{}
+	deployed, created := map[string]bool{}, map[string]bool{}
 	for i := range v.s.Phases {
 		p := &v.s.Phases[i]
 		path := fmt.Sprintf("phases[%d]", i)
 		v.uniqueName(path, "phase", p.Name, seen)
 		v.phaseEnd(path, p)
 		for j := range p.Actions {
-			v.action(fmt.Sprintf("%s.actions[%d]", path, j), &p.Actions[j], deployed)
+			v.action(fmt.Sprintf("%s.actions[%d]", path, j), &p.Actions[j], deployed, created)
 		}
 		before := len(v.errs)
 		for j := range p.Faults {
@@ -239,8 +239,13 @@ func (v *validator) failsNodesBy(p *Phase) bool {
 	return false
 }
 
-func (v *validator) action(path string, a *Action, deployed map[string]bool) {
-	if !v.oneOf(path+".kind", a.Kind, "deploy", "rollingUpdate", "scale", "delete") {
+func (v *validator) action(path string, a *Action, deployed, created map[string]bool) {
+	if !v.oneOf(path+".kind", a.Kind, "deploy", "rollingUpdate", "scale", "delete", "create") {
+		return
+	}
+	if a.Kind == "create" {
+		v.deployShape(path, a)
+		v.creation(path, a, created)
 		return
 	}
 	v.name(path+".name", a.Name)

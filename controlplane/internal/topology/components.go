@@ -62,6 +62,9 @@ func (m maker) apiServer(name string) *component {
 	keys := m.layout.PKI()
 	c := newComponent(name, control.KindAPIServer, URL(m.ports[name]))
 	c.process.Descriptors = uint64(m.cfg.APIServer.Descriptors)
+	if n := m.cfg.APIServer.CPUs; n > 0 {
+		c.process.Env = append(c.process.Env, fmt.Sprintf("GOMAXPROCS=%d", n))
+	}
 	c.set("secure-port", strconv.Itoa(m.ports[name]))
 	c.set("etcd-servers", strings.Join(m.etcdServers(name), ","))
 	c.set("etcd-cafile", keys.Cert(pki.EtcdCA))

@@ -136,6 +136,11 @@ func topologyDeviations(cfg control.Config) []control.Deviation {
 			Component: control.KindAPIServer, Setting: "RLIMIT_NOFILE", Value: fmt.Sprint(n), Default: "this machine's", Reason: byUser,
 		})
 	}
+	if n := cfg.APIServer.CPUs; n > 0 {
+		all = append(all, control.Deviation{
+			Component: control.KindAPIServer, Setting: "GOMAXPROCS", Value: fmt.Sprint(n), Default: "this machine's processors", Reason: byUser,
+		})
+	}
 	if cfg.HasLinks() {
 		all = append(all, control.Deviation{
 			Component: control.KindEtcd, Setting: "networkFaults", Value: control.NetworkFaultsOn, Default: unset,

@@ -37,7 +37,7 @@ func configs() map[string]control.Config {
 		},
 		"ha": {
 			Etcd:              control.Etcd{Members: 3},
-			APIServer:         control.APIServer{Replicas: 2, Descriptors: 1024},
+			APIServer:         control.APIServer{Replicas: 2, Descriptors: 1024, CPUs: 2},
 			ControllerManager: control.ControllerManager{Replicas: 2},
 			Scheduler:         control.Scheduler{Replicas: 2},
 		},

@@ -17,11 +17,14 @@ import (
 
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 	"github.com/stormglass/stormglass/loadgen/internal/load"
+	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
 // Removed counts the objects a cleanup removed.
 type Removed struct {
 	Namespaces, Pods, Nodes, Leases, CSINodes, Events, CertificateRequests, RBAC, Definitions int
+	// ClusterObjects are those that actions created.
+	ClusterObjects int
 	// Unseen are the kinds that could not be listed for want of rights: whether
 	// there were any is not known.
 	Unseen []string
@@ -29,7 +32,7 @@ type Removed struct {
 
 // Any reports whether anything was removed.
 func (r Removed) Any() bool {
-	return r.Namespaces+r.Pods+r.Nodes+r.Leases+r.CSINodes+r.Events+r.CertificateRequests+r.RBAC+r.Definitions > 0
+	return r.Namespaces+r.Pods+r.Nodes+r.Leases+r.CSINodes+r.Events+r.CertificateRequests+r.RBAC+r.Definitions+r.ClusterObjects > 0
 }
 
 // String is one line.
@@ -41,6 +44,7 @@ func (r Removed) String() string {
 	}{
 		{r.Namespaces, "namespace"}, {r.Pods, "pod"}, {r.Nodes, "node"}, {r.Leases, "lease"}, {r.CSINodes, "CSINode"}, {r.Events, "event"},
 		{r.CertificateRequests, "certificate request"}, {r.RBAC, "RBAC object"}, {r.Definitions, "custom resource definition"},
+		{r.ClusterObjects, "cluster object"},
 	} {
 		if x.n > 0 {
 			parts = append(parts, count(x.n, x.what))
@@ -84,22 +88,24 @@ const (
 //  2. nodes
 //  3. pods of others on those nodes (DaemonSets that tolerate every taint)
 //  4. the nodes' Leases and CSINodes, certificate requests, cluster-wide RBAC
-//  5. definitions of custom resources
+//  5. cluster objects that actions created, definitions of custom resources
 func Cleanup(ctx context.Context, cfg *rest.Config, runID string, log func(string)) (Removed, error) {
 	c, err := newCleaner(cfg, runID)
 	if err != nil {
 		return Removed{}, err
 	}
-	if c.definitions, err = metadata.NewForConfig(cfg); err != nil {
+	if c.metadata, err = metadata.NewForConfig(cfg); err != nil {
 		return Removed{}, err
 	}
+	c.created, c.definitions = scenario.Creatables(), true
 	c.log, c.notice = log, log
 	defer Waiting(log, "the cluster to remove what runs left")()
 	err = c.persist(ctx)
 	return c.removed, err
 }
 
-// newCleaner makes a cleaner that leaves definitions of custom resources alone.
+// newCleaner makes a cleaner that leaves cluster objects of actions and definitions of
+// custom resources alone.
 func newCleaner(cfg *rest.Config, runID string) (*cleaner, error) {
 	cfg = rest.CopyConfig(cfg)
 	cfg.Timeout = requestTimeout
@@ -119,7 +125,9 @@ func cleanerOf(client kubernetes.Interface, runID string) *cleaner {
 // cleaner removes what runs made, in as many attempts as it takes.
 type cleaner struct {
 	client      kubernetes.Interface
-	definitions metadata.Interface // nil: definitions of custom resources stay
+	metadata    metadata.Interface   // for the next two
+	created     []scenario.Creatable // cluster objects that actions create
+	definitions bool                 // definitions of custom resources are removed too
 	owned       metav1.ListOptions
 	log         func(string) // called with each deletion; may be nil
 	notice      func(string) // called with what keeps it waiting; may be nil
@@ -177,7 +185,7 @@ func (c *cleaner) attempt(ctx context.Context) error {
 	case apierrors.IsUnauthorized(err): // and so is all else
 		return fmt.Errorf("the cluster does not accept the credentials: %w (have they expired?)", err)
 	}
-	return errors.Join(err, c.nodes(ctx), c.ofNodes(ctx), c.nodeEvents(ctx), c.certificateRequests(ctx), c.rbac(ctx), c.removeDefinitions(ctx))
+	return errors.Join(err, c.nodes(ctx), c.ofNodes(ctx), c.nodeEvents(ctx), c.certificateRequests(ctx), c.rbac(ctx), c.clusterObjects(ctx), c.removeDefinitions(ctx))
 }
 
 // errNotGone ends an attempt whose namespace is still there.

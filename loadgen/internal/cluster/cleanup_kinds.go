@@ -233,13 +233,27 @@ func (c metadataCollection) Delete(ctx context.Context, name string, o metav1.De
 	return c.ResourceInterface.Delete(ctx, name, o)
 }
 
+// clusterObjects removes what actions created.
+func (c *cleaner) clusterObjects(ctx context.Context) error {
+	var errs []error
+	for _, k := range c.created {
+		client := metadataCollection{c.metadata.Resource(k.Resource)}
+		err := removeListed(ctx, c, k.Kind, k.Resource.Resource, client, c.owned, nil, &c.removed.ClusterObjects)
+		if apierrors.IsNotFound(err) { // the cluster does not serve this version
+			continue
+		}
+		errs = append(errs, c.noteUnseen(k.Resource.Resource, err))
+	}
+	return errors.Join(errs...)
+}
+
 // removeDefinitions deletes the definitions of custom resources that runs made, and with
 // them all objects of theirs that are left. It does not wait for the objects.
 func (c *cleaner) removeDefinitions(ctx context.Context) error {
-	if c.definitions == nil {
+	if !c.definitions {
 		return nil
 	}
-	client := c.definitions.Resource(schema.GroupVersionResource{Group: definitionsGroup, Version: "v1", Resource: definitions})
+	client := c.metadata.Resource(schema.GroupVersionResource{Group: definitionsGroup, Version: "v1", Resource: definitions})
 	err := removeListed(ctx, c, "custom resource definition", definitions, metadataCollection{client}, c.owned, nil, &c.removed.Definitions)
 	return c.noteUnseen(definitions, err)
 }

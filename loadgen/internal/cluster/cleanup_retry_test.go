@@ -21,6 +21,8 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	metadatafake "k8s.io/client-go/metadata/fake"
 	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
 // refused is the error of a request to an API server that is away.
@@ -167,12 +169,8 @@ func TestCleanupRemembersNodes(t *testing.T) {
 
 // Definitions of custom resources are said to be removed, though nothing else is.
 func TestRemovedDefinitionsAreReported(t *testing.T) {
-	scheme := runtime.NewScheme()
-	if err := metav1.AddMetaToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
 	k := cleanerOf(fake.NewClientset(&corev1.Namespace{ObjectMeta: named("", "default", "")}), "")
-	k.definitions = metadatafake.NewSimpleMetadataClient(scheme, &metav1.PartialObjectMetadata{
+	k.definitions, k.metadata = true, metadatafake.NewSimpleMetadataClient(metadataScheme(t), &metav1.PartialObjectMetadata{
 		TypeMeta: metav1.TypeMeta{APIVersion: definitionsGroup + "/v1", Kind: "CustomResourceDefinition"}, ObjectMeta: named("", "widgets.load.stormglass.dev", "r1"),
 	})
 	if err := k.persist(t.Context()); err != nil {
@@ -180,6 +178,50 @@ func TestRemovedDefinitionsAreReported(t *testing.T) {
 	}
 	if got := k.removed.String(); got != "removed 1 custom resource definition" {
 		t.Error(got)
+	}
+}
+
+// A flow schema goes before its level, and that of no run stays. A cluster that does not
+// serve one of the kinds has none.
+func TestCleanupRemovesWhatActionsCreated(t *testing.T) {
+	metadata := metadatafake.NewSimpleMetadataClient(metadataScheme(t),
+		flowControlObject("FlowSchema", "slow", "r1"), flowControlObject("FlowSchema", "theirs", ""),
+		flowControlObject("PriorityLevelConfiguration", "slow", "r1"), flowControlObject("PriorityLevelConfiguration", "other", "r2"),
+	)
+	k := cleanerOf(fake.NewClientset(), "r1")
+	k.metadata, k.created = metadata, append([]scenario.Creatable{{Kind: "Unserved", Resource: schema.GroupVersionResource{Resource: "unserved"}}}, scenario.Creatables()...)
+	metadata.PrependReactor("list", "unserved", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewNotFound(schema.GroupResource{Resource: "unserved"}, "")
+	})
+	if err := k.persist(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var deleted []string
+	for _, a := range metadata.Actions() {
+		if d, ok := a.(clienttesting.DeleteAction); ok {
+			deleted = append(deleted, d.GetResource().Resource+" "+d.GetName())
+		}
+	}
+	if got := strings.Join(deleted, ", "); got != "flowschemas slow, prioritylevelconfigurations slow" {
+		t.Error(got)
+	}
+	if got := k.removed.String(); got != "removed 2 cluster objects" {
+		t.Error(got)
+	}
+}
+
+func metadataScheme(t *testing.T) *runtime.Scheme {
+	t.Helper()
+	s := runtime.NewScheme()
+	if err := metav1.AddMetaToScheme(s); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func flowControlObject(kind, name, runID string) *metav1.PartialObjectMetadata {
+	return &metav1.PartialObjectMetadata{
+		TypeMeta: metav1.TypeMeta{APIVersion: "flowcontrol.apiserver.k8s.io/v1", Kind: kind}, ObjectMeta: named("", name, runID),
 	}
 }
 

@@ -80,6 +80,9 @@ func adminNeeds(ns string, s *scenario.Scenario) []need {
 	if usesWidgets(s) {
 		needs = append(needs, each("get create list delete", definitionsGroup, definitions, "")...)
 	}
+	for _, m := range s.Manifests() {
+		needs = append(needs, each("create get list delete", m.Resource.Group, m.Resource.Resource, "")...)
+	}
 	if s.Nodes.Count == 0 {
 		return needs
 	}

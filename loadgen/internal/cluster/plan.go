@@ -21,6 +21,8 @@ type Plan struct {
 	Nodes                                int
 	Fidelity, KubeletAddress             string
 	Deployments, Services, Pods, Watches int // Pods and Watches at most at a time
+	// Created are the cluster's objects that actions create.
+	Created []scenario.Manifest
 	// Objects that loads work on, by resource.
 	Objects map[string]int
 	// Rate is the highest sum of request rates of a phase, per second.
@@ -39,7 +41,7 @@ func (t *Target) Plan(s *scenario.Scenario) Plan {
 		Scenario: s.Name, RunID: t.runID,
 		Cluster: t.Cluster.Name, Server: t.Cluster.Server, Version: t.KubernetesVersion,
 		Namespace: t.Namespace, MoreNamespaces: len(t.namespaces) - 1, Nodes: s.Nodes.Count, Fidelity: s.Nodes.Fidelity, KubeletAddress: s.Nodes.KubeletAddress,
-		Notes: t.Notes, Tainted: len(t.Taints()) > 0,
+		Created: s.Manifests(), Notes: t.Notes, Tainted: len(t.Taints()) > 0,
 	}
 	if !t.Cluster.Bundled {
 		p.Account, p.Role = loadAccount, t.Namespace
@@ -61,6 +63,8 @@ func (p *Plan) countPods(s *scenario.Scenario) {
 				replicas[a.Name] = 0
 			case "rollingUpdate":
 				surge += surgeOf(a.MaxSurge, replicas[a.Name])
+			case "create":
+				continue
 			}
 			services[a.Name] = services[a.Name] || a.Service
 		}
@@ -147,6 +151,9 @@ func (p Plan) String() string {
 			line("", "a kubelet's API of each node on this machine, from %s on, for callers that your cluster authorizes; it executes nothing", p.KubeletAddress)
 		}
 	}
+	for _, m := range p.Created {
+		line("", "%s, of the whole cluster", m)
+	}
 	if p.Account != "" {
 		line("", "ServiceAccount %s for the load, ClusterRole and ClusterRoleBinding %s", p.Account, p.Role)
 	}
@@ -220,6 +227,7 @@ func differences(c control.Config) []string {
 	add("etcd topology", c.Etcd.Topology, c.Etcd.Topology != "")
 	add("kube-apiserver replicas", c.APIServer.Replicas, c.APIServer.Replicas != 0)
 	add("kube-apiserver descriptors", c.APIServer.Descriptors, c.APIServer.Descriptors != 0)
+	add("kube-apiserver cpus", c.APIServer.CPUs, c.APIServer.CPUs != 0)
 	add("kube-controller-manager replicas", c.ControllerManager.Replicas, c.ControllerManager.Replicas != 0)
 	add("kube-scheduler replicas", c.Scheduler.Replicas, c.Scheduler.Replicas != 0)
 	flags("etcd", c.Etcd.Flags)

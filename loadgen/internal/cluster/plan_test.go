@@ -37,6 +37,46 @@ Removes   all of it at the end; all of it is labelled stormglass.dev/run=3f9a
 	}
 }
 
+func TestPlanNamesWhatActionsCreate(t *testing.T) {
+	s := parsed(t, flowControl)
+	text := staging().Plan(s).String()
+	for _, want := range []string{
+		"PriorityLevelConfiguration stormglass-slow, of the whole cluster", "FlowSchema stormglass-slow, of the whole cluster",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	for _, n := range adminNeeds("ns", s) {
+		text += "\n" + n.String()
+	}
+	for _, want := range []string{"create flowschemas.flowcontrol.apiserver.k8s.io", "delete prioritylevelconfigurations.flowcontrol.apiserver.k8s.io"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+}
+
+// flowControl is the phases of a scenario that creates a priority level and a flow schema.
+const flowControl = `
+phases:
+- name: a
+  for: 1s
+  actions:
+  - kind: create
+    object:
+      apiVersion: flowcontrol.apiserver.k8s.io/v1
+      kind: PriorityLevelConfiguration
+      metadata: {name: stormglass-slow}
+      spec: {type: Limited, limited: {nominalConcurrencyShares: 1, limitResponse: {type: Reject}}}
+  - kind: create
+    object:
+      apiVersion: flowcontrol.apiserver.k8s.io/v1
+      kind: FlowSchema
+      metadata: {name: stormglass-slow}
+      spec: {priorityLevelConfiguration: {name: stormglass-slow}}
+`
+
 func TestPlanCountsAtMostAtATime(t *testing.T) {
 	s := parsed(t, `
 nodes: {count: 1, fidelity: shared}

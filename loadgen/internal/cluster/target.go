@@ -58,13 +58,15 @@ type Target struct {
 	namespaces []string
 	tenants    bool // some load has tenants
 	widgets    bool // some load uses the custom resource
+	// manifests are what actions create.
+	manifests []scenario.Manifest
 	// scrapeNotes are those of Notes that are about how metrics are scraped.
 	scrapeNotes []string
 	scenario    *scenario.Scenario
 }
 
 func newTarget(runID string, s *scenario.Scenario) *Target {
-	t := &Target{runID: runID, Namespace: "stormglass-" + runID, Labels: Labels(runID), scenario: s, widgets: usesWidgets(s)}
+	t := &Target{runID: runID, Namespace: "stormglass-" + runID, Labels: Labels(runID), scenario: s, widgets: usesWidgets(s), manifests: s.Manifests()}
 	t.namespaces = []string{t.Namespace}
 	for _, l := range s.Loads() {
 		t.namespaces = append(t.namespaces, l.NamespacesIn(t.Namespace)[1:]...)
@@ -199,8 +201,8 @@ func (t *Target) KubeletAPI(ctx context.Context) (*node.API, error) {
 	return &node.API{At: at, Client: t.Admin, ClientCA: []byte(found.Data[key]), Sign: authority.Serve}, nil
 }
 
-// Setup makes the run's namespaces, the permissions of tenants and, on a user's cluster,
-// the identity of load. When it fails, Cleanup removes what it made.
+// Setup tries by a dry run what actions will create, and makes the run's namespaces, the
+// permissions of tenants and, on a user's cluster, the identity of load. When it fails, Cleanup removes what it made.
 func (t *Target) Setup(ctx context.Context) error {
 	client, err := kubernetes.NewForConfig(t.Admin)
 	if err != nil {
@@ -218,6 +220,9 @@ func (t *Target) waiting(what string) (done func()) {
 }
 
 func (t *Target) setup(ctx context.Context, client kubernetes.Interface) error {
+	if err := t.tryCreates(ctx); err != nil {
+		return err
+	}
 	if err := t.makeNamespaces(ctx, client); err != nil {
 		return err
 	}
@@ -261,11 +266,15 @@ func (t *Target) setupTenants(ctx context.Context, client kubernetes.Interface) 
 // what keeps it waiting.
 func (t *Target) Cleanup(ctx context.Context, notice func(string)) error {
 	c, err := newCleaner(t.Admin, t.runID)
-	if err == nil && t.widgets {
-		c.definitions, err = metadata.NewForConfig(t.Admin)
+	if err == nil {
+		c.metadata, err = metadata.NewForConfig(t.Admin)
 	}
 	if err != nil {
 		return fmt.Errorf("client of cluster %s: %w", t.Cluster.Name, err)
+	}
+	c.definitions = t.widgets
+	if len(t.manifests) > 0 {
+		c.created = scenario.Creatables()
 	}
 	c.notice = notice
 	return t.cleanup(ctx, c)

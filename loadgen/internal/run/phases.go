@@ -27,6 +27,7 @@ type phases struct {
 	nodes      *nodes
 	loads      *loads
 	display    *display
+	create     func(context.Context, scenario.Manifest) error
 	save       func() error // after each phase
 
 	stamps []result.Phase // of the phases that have ended
@@ -113,12 +114,19 @@ func (ps *phases) beginPhase(p *scenario.Phase, at time.Time) {
 
 func (ps *phases) actions(ctx context.Context, p *scenario.Phase) error {
 	for _, a := range p.Actions {
-		ps.event(time.Now(), result.EventAction, a.Kind+" "+a.Name, actionDetail(a))
-		if err := ps.workload.Do(ctx, a); err != nil {
+		ps.event(time.Now(), result.EventAction, actionText(a), actionDetail(a))
+		if err := ps.act(ctx, a); err != nil {
 			return exitcode.Environmentf("phase %s: %w", p.Name, err)
 		}
 	}
 	return nil
+}
+
+func (ps *phases) act(ctx context.Context, a scenario.Action) error {
+	if a.Kind == "create" {
+		return ps.workload.Retry(ctx, func() error { return ps.create(ctx, a.Manifest()) })
+	}
+	return ps.workload.Do(ctx, a)
 }
 
 // through starts the clock of the phase's faults, does its actions, waits for its end
@@ -141,6 +149,13 @@ func (ps *phases) through(ctx context.Context, p *scenario.Phase, start time.Tim
 		ps.step("%v", undone) // its errors do not decide an interrupted run
 	}
 	return met, errors.Join(err, undone)
+}
+
+func actionText(a scenario.Action) string {
+	if a.Kind == "create" {
+		return "create " + a.Manifest().String()
+	}
+	return a.Kind + " " + a.Name
 }
 
 func actionDetail(a scenario.Action) string {

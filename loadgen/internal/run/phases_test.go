@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 	"errors"
+	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -13,6 +14,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/internal/workload"
+	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
 // A plane that cannot be asked for a minute holds up the actions, not the faults.
@@ -40,6 +42,44 @@ func TestFaultsDoNotWaitForActions(t *testing.T) {
 		}
 		if want := []string{"5s begin kill", "25s begin kill", "45s begin kill"}; !slices.Equal(s.log, want) {
 			t.Errorf("%q, want %q", s.log, want)
+		}
+	})
+}
+
+// A create is repeated while the API server is away, and is named in the timeline's words.
+func TestCreateIsRepeated(t *testing.T) {
+	r := underway(t, parse(t, `phases:
+  - name: p
+    for: 1m
+    actions:
+      - kind: create
+        object: {apiVersion: flowcontrol.apiserver.k8s.io/v1, kind: FlowSchema, metadata: {name: mine}, spec: {priorityLevelConfiguration: {name: workload-low}}}
+`))
+	synctest.Test(t, func(t *testing.T) {
+		var err error
+		r.phases.workload, err = workload.New(nowhere(), workload.Options{Namespace: "ns", Labels: map[string]string{"a": "b"}, Patience: time.Minute})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var asked []string
+		answers := []error{&net.OpError{Op: "dial"}, nil}
+		r.phases.create = func(_ context.Context, m scenario.Manifest) error {
+			asked = append(asked, m.String())
+			return answers[len(asked)-1]
+		}
+		p := &r.o.Scenario.Phases[0]
+		if err := r.phases.actions(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+		if want := []string{"FlowSchema mine", "FlowSchema mine"}; !slices.Equal(asked, want) {
+			t.Errorf("%q, want %q", asked, want)
+		}
+		if got := actionText(p.Actions[0]); got != "create FlowSchema mine" {
+			t.Error(got)
+		}
+		asked, answers = nil, []error{errors.New("create FlowSchema mine: invalid")}
+		if err := r.phases.actions(t.Context(), p); exitcode.Of(err) != exitcode.Environment || len(asked) != 1 {
+			t.Errorf("asked %d times: %v", len(asked), err)
 		}
 	})
 }

@@ -115,7 +115,7 @@ func (w *Workload) patch(ctx context.Context, kind, name string, how types.Patch
 		r = r.Param("force", "true")
 	}
 	var answer []byte
-	if err := w.retry(ctx, func() (err error) { answer, err = body(r.Do(ctx)); return err }); err != nil {
+	if err := w.Retry(ctx, func() (err error) { answer, err = body(r.Do(ctx)); return err }); err != nil {
 		return fail(err)
 	}
 	msg, err := protobuf.Unwrap(answer)
@@ -130,7 +130,7 @@ func (w *Workload) patch(ctx context.Context, kind, name string, how types.Patch
 }
 
 func (w *Workload) remove(ctx context.Context, kind, name string) error {
-	err := w.retry(ctx, func() error {
+	err := w.Retry(ctx, func() error {
 		return w.rest.Delete().AbsPath(w.path(kind, name)).Param("propagationPolicy", "Background").Do(ctx).Error()
 	})
 	if err != nil && !apierrors.IsNotFound(err) {

@@ -140,8 +140,8 @@ func (w *Workload) watch(ctx context.Context, k kind, path, version string) (str
 	return version, end
 }
 
-// retry repeats ask, which must be idempotent, while the error is transient and the workload's patience lasts.
-func (w *Workload) retry(ctx context.Context, ask func() error) error {
+// Retry repeats ask, which must be idempotent, while the error is transient and the workload's patience lasts.
+func (w *Workload) Retry(ctx context.Context, ask func() error) error {
 	deadline := time.Now().Add(w.options.Patience)
 	for failures := 1; ; failures++ {
 		err := ask()
