@@ -55,7 +55,8 @@ type Result struct {
 	Gates        []Gate          `json:"gates"`
 	Key          []KeyMetric     `json:"keyMetrics"` // always all four
 	Measurements Measurements    `json:"measurements"`
-	Breakdown    []Breakdown     `json:"breakdown,omitempty"` // by phase and load
+	Breakdown    []Breakdown     `json:"breakdown,omitempty"`  // by phase and load
+	Scheduling   []Scheduling    `json:"scheduling,omitempty"` // by phase
 	Recovery     *Recovery       `json:"recovery,omitempty"`
 	Signals      []Signal        `json:"signals,omitempty"`
 	Figures      []Figure        `json:"figures,omitempty"` // rows of the comparison of variants

@@ -82,7 +82,10 @@ func analyse(ctx context.Context, rec *rundir.Recorded, gates []gate.Compiled) (
 	if res, err = gate.Judge(ctx, gates, rec); err != nil {
 		return res, err
 	}
-	if res.Breakdown, err = breakdown.Split(ctx, rec); err != nil || rec.Scenario == nil {
+	if res.Breakdown, err = breakdown.Split(ctx, rec); err != nil {
+		return res, err
+	}
+	if res.Scheduling, err = breakdown.Scheduler(ctx, rec); err != nil || rec.Scenario == nil {
 		return res, err
 	}
 	figures, err := gate.Figures(rec.Scenario)

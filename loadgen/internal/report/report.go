@@ -197,6 +197,7 @@ func sections() []section {
 		{"charts", middle, whole},
 		{"panels", last, panelsView},
 		{"breakdown", last, breakdownView},
+		{"scheduling", last, schedulingView},
 		{"detail", last, detailView},
 		{"environment", last, environmentView},
 	}
@@ -205,7 +206,7 @@ func sections() []section {
 func summarySections() []func(*terminal, result.Result) {
 	return []func(*terminal, result.Result){
 		(*terminal).header, (*terminal).reasons, (*terminal).gates, (*terminal).keyMetrics, (*terminal).phases,
-		(*terminal).rollouts, (*terminal).recovery, (*terminal).breakdown, (*terminal).cost,
+		(*terminal).rollouts, (*terminal).recovery, (*terminal).breakdown, (*terminal).scheduling, (*terminal).cost,
 	}
 }
 

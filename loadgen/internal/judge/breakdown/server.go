@@ -90,7 +90,7 @@ func readServer(ctx context.Context, a *archive.Archive, p result.Phase, outages
 	}
 	s := server{families: map[string][]series{}}
 	var err error
-	if s.missing, err = unfit(ctx, a, p, outages); err == nil && s.missing == "" {
+	if s.missing, err = unfit(ctx, a, control.KindAPIServer, p, outages); err == nil && s.missing == "" {
 		for _, family := range families() {
 			if err = s.read(ctx, a, p, family); err != nil {
 				break
@@ -109,20 +109,30 @@ func readServer(ctx context.Context, a *archive.Archive, p result.Phase, outages
 }
 
 func (s server) read(ctx context.Context, a *archive.Archive, p result.Phase, family string) error {
-	sums, err := gained(ctx, a, p, family+"_sum")
-	if err != nil {
-		return err
+	all, err := histograms(ctx, a, control.KindAPIServer, p, family)
+	if len(all) > 0 {
+		s.families[family] = all
 	}
-	counts, err := gained(ctx, a, p, family+"_count")
+	return err
+}
+
+// histograms are those of a job's family, with what each gained in a phase, in the order of their labels: sums come out
+// the same to the last bit.
+func histograms(ctx context.Context, a *archive.Archive, job string, p result.Phase, family string) ([]series, error) {
+	sums, err := gained(ctx, a, job, p, family+"_sum")
 	if err != nil {
-		return err
+		return nil, err
 	}
-	// In order, so that sums come out the same to the last bit.
+	counts, err := gained(ctx, a, job, p, family+"_count")
+	if err != nil {
+		return nil, err
+	}
+	var all []series
 	for _, key := range slices.Sorted(maps.Keys(counts)) {
 		c := counts[key]
-		s.families[family] = append(s.families[family], series{labels: c.labels, total: total{sum: sums[key].gain, count: c.gain}})
+		all = append(all, series{labels: c.labels, total: total{sum: sums[key].gain, count: c.gain}})
 	}
-	return nil
+	return all, nil
 }
 
 type counter struct {
@@ -130,11 +140,11 @@ type counter struct {
 	gain   float64
 }
 
-// gained is by how much each counter of that name rose in a phase. One that is
-// not there at the start was zero.
-func gained(ctx context.Context, a *archive.Archive, p result.Phase, name string) (map[string]counter, error) {
+// gained is by how much each counter of that name of a job rose in a phase. One that
+// is not there at the start was zero.
+func gained(ctx context.Context, a *archive.Archive, job string, p result.Phase, name string) (map[string]counter, error) {
 	at := func(t time.Time) ([]archive.Series, error) {
-		return a.Samples(ctx, t, t, archive.Equal(model.MetricNameLabel, name), archive.Equal("job", control.KindAPIServer))
+		return a.Samples(ctx, t, t, archive.Equal(model.MetricNameLabel, name), archive.Equal("job", job))
 	}
 	before, err := at(p.Start)
 	if err != nil {
@@ -160,17 +170,17 @@ func gained(ctx context.Context, a *archive.Archive, p result.Phase, name string
 	return all, nil
 }
 
-// unfit says why counters at a phase's boundaries cannot be compared: an API
-// server that was not scraped at both, or is not the same process. A fault's doing
+// unfit says why a job's counters at a phase's boundaries cannot be compared: a
+// process that was not scraped at both, or is not the same one. A fault's doing
 // is no excuse, since what the old process had counted is gone: it is named.
-func unfit(ctx context.Context, a *archive.Archive, p result.Phase, outages timeline.Outages) (string, error) {
-	job := archive.Equal("job", control.KindAPIServer)
+func unfit(ctx context.Context, a *archive.Archive, kind string, p result.Phase, outages timeline.Outages) (string, error) {
+	job := archive.Equal("job", kind)
 	instances, err := a.Instances(ctx, p.Start, p.End, archive.Equal(model.MetricNameLabel, "up"), job)
 	if err != nil {
 		return "", err
 	}
 	if len(instances) == 0 {
-		return control.KindAPIServer + " was not scraped", nil
+		return kind + " was not scraped", nil
 	}
 	for _, instance := range instances {
 		var started [2]float64

@@ -1,0 +1,120 @@
+package report
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
+	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// Rows of a phase's extension points and plugins: those that take most. All are in
+// result.json.
+const (
+	mostPoints  = 8
+	mostPlugins = 10
+)
+
+// schedulingView is the scheduler's time by extension point and by plugin.
+func schedulingView(_ context.Context, p *page) (any, error) {
+	if len(p.result.Scheduling) == 0 {
+		return nil, nil
+	}
+	return []tableView{pointTable(p.result.Scheduling), pluginTable(p.result.Scheduling)}, nil
+}
+
+func pointTable(all []result.Scheduling) tableView {
+	t := tableView{
+		Caption: "By extension point", Merged: 2,
+		Head: heads("Phase", ">Attempts", "Extension point", ">Runs", ">Mean", ">p99", ">All runs", ">Per attempt"),
+		Note: "All runs of one are added up; per attempt is that by attempts to place a pod. PostFilter is preemption. The points of a binding, from PreBind on, go on beside the next pod's attempt.",
+	}
+	for _, s := range all {
+		phase, attempts := chart.Clean(s.Phase), chart.Count(s.Attempts)
+		if s.Missing != "" {
+			t.add(phase, chart.None, "not known: "+chart.Clean(s.Missing), "", "", "", "", "")
+			continue
+		}
+		for _, e := range s.Points[:min(mostPoints, len(s.Points))] {
+			t.add(phase, attempts, chart.Clean(e.Name), chart.Count(e.Count), seconds(e.Mean), optional(e.P99), seconds(e.Seconds), seconds(e.Seconds/float64(s.Attempts)))
+		}
+	}
+	return t
+}
+
+func pluginTable(all []result.Scheduling) tableView {
+	t := tableView{
+		Caption: "By plugin", Merged: 1, Empty: "No cycle was measured.",
+		Head: heads("Phase", "Plugin", "Extension point", ">Executions", ">Measured", ">Mean", ">All, estimated", ">Share"),
+		Note: "All is the mean of what was measured times the executions, uncertain where few were measured. The scheduler measures plugins in a tenth of its cycles, at most 1,000 executions a second. Filter and Score are executed once for each node, on several goroutines: their sum may be longer than the phase.",
+	}
+	for _, s := range all {
+		whole := 0.0
+		for _, p := range s.Plugins {
+			whole += p.Seconds
+		}
+		for _, p := range s.Plugins[:min(mostPlugins, len(s.Plugins))] {
+			executions := chart.None
+			if p.Executions != nil {
+				executions = chart.Count(*p.Executions)
+			}
+			t.add(chart.Clean(s.Phase), chart.Clean(p.Plugin), chart.Clean(p.Point), executions, chart.Count(p.Measured), seconds(p.Mean), seconds(p.Seconds), shareText(p.Seconds, whole))
+		}
+	}
+	return t
+}
+
+func seconds(s float64) string { return chart.Format(scenario.Seconds, s) }
+
+// leastAttempts of a phase in a summary: with fewer hardly a cycle is measured.
+const leastAttempts = 100
+
+// scheduling writes what an attempt to place a pod costs in the phases with most of them.
+func (t *terminal) scheduling(r result.Result) {
+	all := slices.DeleteFunc(slices.Clone(r.Scheduling), func(s result.Scheduling) bool { return s.Attempts < leastAttempts })
+	if len(all) == 0 {
+		return
+	}
+	slices.SortStableFunc(all, func(a, b result.Scheduling) int { return cmp.Compare(b.Attempts, a.Attempts) })
+	tab := &table{align: "lrrrf"}
+	tab.add(styled("head", "SCHEDULER", "attempts", "choosing", "binding", "plugins that take most of choosing")...)
+	for _, s := range all[:min(len(all), terminalSplits)] {
+		choosing, binding := 0.0, 0.0
+		for _, e := range s.Points {
+			if binds(e.Name) {
+				binding += e.Seconds
+			} else {
+				choosing += e.Seconds
+			}
+		}
+		n := float64(s.Attempts)
+		tab.add(plain(chart.Clean(s.Phase), chart.Count(s.Attempts), seconds(choosing/n), seconds(binding/n), costliest(s.Plugins))...)
+	}
+	t.section(tab)
+}
+
+// binds reports whether an extension point is of binding: it waits for the API server.
+func binds(point string) bool { return strings.Contains(point, "Bind") }
+
+// costliest names the three plugins that take most of choosing nodes, at all their
+// extension points.
+func costliest(all []result.PluginTime) string {
+	byName, whole := map[string]float64{}, 0.0
+	for _, p := range all {
+		if !binds(p.Point) {
+			byName[p.Plugin] += p.Seconds
+			whole += p.Seconds
+		}
+	}
+	names := sortedKeys(byName)
+	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(byName[b], byName[a]) })
+	var texts []string
+	for _, name := range names[:min(3, len(names))] {
+		texts = append(texts, fmt.Sprintf("%s %s", chart.Clean(name), shareText(byName[name], whole)))
+	}
+	return cmp.Or(strings.Join(texts, ", "), chart.None)
+}
