@@ -16,6 +16,7 @@ import (
 var creatable = []string{
 	"flowschemas.flowcontrol.apiserver.k8s.io",
 	"prioritylevelconfigurations.flowcontrol.apiserver.k8s.io",
+	"priorityclasses.scheduling.k8s.io",
 }
 
 // Creatable is a kind of object that actions create.
@@ -38,7 +39,8 @@ func Creatables() []Creatable {
 }
 
 // upstreamObjects are the names of those that every API server has itself: bootstrap of
-// k8s.io/apiserver/pkg/apis/flowcontrol.
+// k8s.io/apiserver/pkg/apis/flowcontrol, SystemPriorityClasses of
+// k8s.io/kubernetes/pkg/apis/scheduling/v1.
 var upstreamObjects = map[string][]string{
 	"FlowSchema": {
 		"exempt", "probes", "system-leader-election", "system-node-high", "system-nodes", "kube-controller-manager", "kube-scheduler",
@@ -47,6 +49,7 @@ var upstreamObjects = map[string][]string{
 	"PriorityLevelConfiguration": {
 		"exempt", "system", "node-high", "leader-election", "workload-high", "workload-low", "global-default", "catch-all",
 	},
+	"PriorityClass": {"system-node-critical", "system-cluster-critical"},
 }
 
 // Manifest is an object that an action creates.
@@ -112,25 +115,25 @@ func (v *validator) creation(path string, a *Action, created map[string]bool) {
 	}
 	created[m.String()] = true
 	if m.Kind == "FlowSchema" {
-		v.priorityLevel(path+".spec.priorityLevelConfiguration.name", object, created)
+		// The API server takes any level, and lets a FlowSchema without its level match no request.
+		spec, _ := object["spec"].(map[string]any)
+		reference, _ := spec["priorityLevelConfiguration"].(map[string]any)
+		name, _ := reference["name"].(string)
+		v.existing(path+".spec.priorityLevelConfiguration.name", "priority level", "PriorityLevelConfiguration", name, created)
 	}
 }
 
-// priorityLevel checks the level that a FlowSchema names: the API server takes any, and
-// lets a FlowSchema without its level match no request.
-func (v *validator) priorityLevel(path string, flowSchema map[string]any, created map[string]bool) {
-	spec, _ := flowSchema["spec"].(map[string]any)
-	reference, _ := spec["priorityLevelConfiguration"].(map[string]any)
-	name, _ := reference["name"].(string)
-	const kind = "PriorityLevelConfiguration"
+// existing refuses the name of an object of a kind that neither API servers have
+// themselves nor an action has created by then.
+func (v *validator) existing(path, what, kind, name string, created map[string]bool) {
 	if slices.Contains(upstreamObjects[kind], name) || created[kind+" "+name] {
 		return
 	}
 	known := slices.Clone(upstreamObjects[kind])
 	for _, other := range slices.Sorted(maps.Keys(created)) {
-		if level, ok := strings.CutPrefix(other, kind+" "); ok {
-			known = append(known, level)
+		if own, ok := strings.CutPrefix(other, kind+" "); ok {
+			known = append(known, own)
 		}
 	}
-	v.fail(path, strictyaml.Hint(name, known, "create it before; there are "+strings.Join(known, ", ")), "no priority level %q", name)
+	v.fail(path, strictyaml.Hint(name, known, "create it before; there are "+strings.Join(known, ", ")), "no %s %q", what, name)
 }

@@ -142,18 +142,27 @@ func (c *forecast) awaitPods(path string, phase int, p *Phase) {
 		c.v.fail(at, "write for: 30s, or add actions or faults", "podsReady holds at once: nothing was done since pods were last awaited")
 	default:
 		before := len(c.v.errs)
+		all := c.alive
+		c.alive = maps.Clone(all)
+		maps.DeleteFunc(c.alive, func(name string, _ *placed) bool { return !p.Awaits(name) })
 		c.capacity()
 		if len(c.v.errs) == before {
 			c.updates()
 		}
 		c.starting(phase, p)
+		c.alive = all
 		c.podsNeverReady = len(c.v.errs) > before
 	}
-	for _, d := range c.alive {
-		d.update = nil
+	for name, d := range c.alive {
+		if p.Awaits(name) {
+			d.update = nil
+		}
 	}
-	c.disturbed = false
+	c.disturbed = len(p.Of) > 0
 }
+
+// Awaits reports whether podsReady of the phase is about a Deployment.
+func (p *Phase) Awaits(name string) bool { return len(p.Of) == 0 || slices.Contains(p.Of, name) }
 
 func (c *forecast) starting(phase int, p *Phase) {
 	takes := c.v.s.Nodes.PodStart.Median + c.v.s.Nodes.ImagePull.Median
@@ -221,7 +230,7 @@ func (s *Scenario) StartsPods() []string {
 		if disturbed && len(alive) > 0 {
 			all = append(all, p.Name)
 		}
-		disturbed = disturbed && p.Until != "podsReady"
+		disturbed = disturbed && (p.Until != "podsReady" || len(p.Of) > 0)
 	}
 	return all
 }

@@ -62,13 +62,15 @@ type Record struct {
 
 // Phase ends after For, or when Until holds, at latest after Within.
 type Phase struct {
-	Name    string   `yaml:"name"`                             // unique
-	For     Duration `yaml:"for,omitempty" zero:"no end"`      // fixed length; one of For and Until
-	Until   string   `yaml:"until,omitempty"`                  // a condition (above)
-	Within  Duration `yaml:"within,omitempty" zero:"no bound"` // bound of Until, required with it
-	Actions []Action `yaml:"actions,omitempty"`                // at the start, in this order
-	Faults  []Fault  `yaml:"faults,omitempty"`                 // each begins at its time
-	Load    []Load   `yaml:"load,omitempty"`                   // as long as the phase
+	Name   string   `yaml:"name"`                             // unique
+	For    Duration `yaml:"for,omitempty" zero:"no end"`      // fixed length; one of For and Until
+	Until  string   `yaml:"until,omitempty"`                  // a condition (above)
+	Within Duration `yaml:"within,omitempty" zero:"no bound"` // bound of Until, required with it
+	// Of: Deployments whose pods podsReady awaits, default all
+	Of      []string `yaml:"of,omitempty" zero:"all Deployments; leave it out for that"`
+	Actions []Action `yaml:"actions,omitempty"` // at the start, in this order
+	Faults  []Fault  `yaml:"faults,omitempty"`  // each begins at its time
+	Load    []Load   `yaml:"load,omitempty"`    // as long as the phase
 }
 
 // Action changes objects at the start of a phase.
@@ -78,8 +80,8 @@ type Action struct {
 	Kind string `yaml:"kind"`
 	// Name: of the Deployment (and its Service); an Object has its own
 	Name string `yaml:"name,omitempty"`
-	// Object: manifest of a FlowSchema or PriorityLevelConfiguration, removed after the run.
-	// One of that name that the cluster has is not replaced
+	// Object: manifest of a FlowSchema, PriorityLevelConfiguration or PriorityClass, removed
+	// after the run. One of that name that the cluster has is not replaced
 	Object         any    `yaml:"object,omitempty"`
 	Replicas       int    `yaml:"replicas,omitempty"`       // of deploy and scale
 	Service        bool   `yaml:"service,omitempty"`        // deploy also makes a Service
@@ -87,6 +89,8 @@ type Action struct {
 	MaxUnavailable string `yaml:"maxUnavailable,omitempty"` // "25%" (the default) or a number
 	CPU            string `yaml:"cpu,omitempty"`            // request of each pod, default 10m
 	Memory         string `yaml:"memory,omitempty"`         // request of each pod, default 16Mi
+	// PriorityClass: of a deploy's pods, one that was created before or upstream's; default none
+	PriorityClass string `yaml:"priorityClass,omitempty"`
 	// EvictAfter: a deploy's tolerationSeconds of not-ready and unreachable nodes, default 300s
 	EvictAfter Duration `yaml:"evictAfter,omitempty" zero:"upstream's 300s"`
 	// AntiAffinity: of a deploy's pods by node: "preferred", "required"; default none

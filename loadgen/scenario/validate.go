@@ -3,6 +3,7 @@ package scenario
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -193,6 +194,7 @@ func (v *validator) phases(loadNames map[string]bool) {
 		for j := range p.Actions {
 			v.action(fmt.Sprintf("%s.actions[%d]", path, j), &p.Actions[j], deployed, created)
 		}
+		v.awaited(path, p, deployed)
 		before := len(v.errs)
 		for j := range p.Faults {
 			v.fault(fmt.Sprintf("%s.faults[%d]", path, j), p, &p.Faults[j])
@@ -226,6 +228,21 @@ func (v *validator) phaseEnd(path string, p *Phase) {
 	if p.For.D() > maxPhase || p.Within.D() > maxPhase {
 		field := map[bool]string{true: ".for", false: ".within"}[p.For.D() > maxPhase]
 		v.fail(path+field, "at most 24h", "phase %q is too long", p.Name)
+	}
+}
+
+// awaited checks the Deployments that a phase awaits.
+func (v *validator) awaited(path string, p *Phase, deployed map[string]bool) {
+	if len(p.Of) > 0 && p.Until != "podsReady" {
+		v.fail(path+".of", "add until: podsReady, or leave it out", "of belongs to podsReady")
+		return
+	}
+	for j, name := range p.Of {
+		at := fmt.Sprintf("%s.of[%d]", path, j)
+		if slices.Contains(p.Of[:j], name) {
+			v.fail(at, "name each once", "%q is there twice", name)
+		}
+		v.known(at, "Deployment", name, slices.Sorted(maps.Keys(deployed)))
 	}
 }
 
@@ -269,6 +286,9 @@ func (v *validator) action(path string, a *Action, deployed, created map[string]
 		v.fail(path, "let one of them be over 0", "maxSurge and maxUnavailable are both 0: nothing could move")
 	}
 	v.deployShape(path, a)
+	if a.PriorityClass != "" && !v.s.recorded {
+		v.existing(path+".priorityClass", "PriorityClass", "PriorityClass", a.PriorityClass, created)
+	}
 	switch {
 	case a.Kind == "deploy":
 		deployed[a.Name] = true

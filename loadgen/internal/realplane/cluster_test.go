@@ -108,7 +108,7 @@ func rollOut(ctx context.Context, t *testing.T, theirs *cluster.Target, s *scena
 	must(t, w.Wait(ctx, func() bool { return w.Synced() && w.NodesReady(fleet.Names()) }))
 	w.BeginPhase("rollout", time.Now())
 	must(t, w.Do(ctx, scenario.Action{Kind: "deploy", Name: "web", Replicas: 4, Service: true, CPU: "10m"}))
-	if err := w.Wait(ctx, w.AllPodsReady); err != nil {
+	if err := w.Wait(ctx, func() bool { return w.AllPodsReady() }); err != nil {
 		t.Fatalf("%v: %+v", err, w.Live())
 	}
 	got := w.Results()["rollout"]

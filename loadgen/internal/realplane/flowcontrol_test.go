@@ -42,6 +42,7 @@ phases:
             rules:
               - subjects: [{kind: User, user: {name: "stormglass:tenant:noisy"}}]
                 resourceRules: [{verbs: ["*"], apiGroups: ["*"], resources: ["*"], namespaces: ["*"]}]
+      - {kind: create, object: {apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: test-noisy}, value: 100}}
 `
 
 // Priority and fairness sees the tenant that is impersonated: a created FlowSchema takes
@@ -58,8 +59,9 @@ func TestCreatedFlowSchemaTakesTheTenant(t *testing.T) {
 		must(t, err)
 		_, err = admin.FlowcontrolV1().FlowSchemas().Get(ctx, "test-noisy", metav1.GetOptions{})
 		_, levelErr := admin.FlowcontrolV1().PriorityLevelConfigurations().Get(ctx, "test-noisy", metav1.GetOptions{})
-		if !apierrors.IsNotFound(err) || !apierrors.IsNotFound(levelErr) {
-			t.Errorf("left after the clean-up: %v, %v", err, levelErr)
+		_, classErr := admin.SchedulingV1().PriorityClasses().Get(ctx, "test-noisy", metav1.GetOptions{})
+		if !apierrors.IsNotFound(err) || !apierrors.IsNotFound(levelErr) || !apierrors.IsNotFound(classErr) {
+			t.Errorf("left after the clean-up: %v, %v, %v", err, levelErr, classErr)
 		}
 	}()
 	must(t, theirs.Setup(ctx))

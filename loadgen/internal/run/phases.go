@@ -186,7 +186,7 @@ func (ps *phases) awaitEnd(ctx context.Context, p *scenario.Phase, start time.Ti
 	var err error
 	switch p.Until {
 	case "podsReady":
-		err = ps.workload.Wait(within, ps.workload.AllPodsReady)
+		err = ps.workload.Wait(within, func() bool { return ps.workload.AllPodsReady(p.Of...) })
 	case "nodesReady":
 		err = ps.workload.Wait(within, func() bool { return ps.workload.NodesReady(ps.nodes.fleet.Names()) })
 	case "nodesNotReady":

@@ -170,8 +170,9 @@ func (w *Workload) deployment(a scenario.Action, revision string) (*appsv1.Deplo
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Labels: labels, Annotations: map[string]string{RevisionAnnotation: revision}},
 				Spec: corev1.PodSpec{
-					NodeSelector: w.options.NodeSelector,
-					Tolerations:  append(evictAfter(a), w.options.Tolerations...),
+					PriorityClassName: a.PriorityClass,
+					NodeSelector:      w.options.NodeSelector,
+					Tolerations:       append(evictAfter(a), w.options.Tolerations...),
 					Containers: []corev1.Container{{
 						Name: "pause", Image: Image,
 						Ports:     []corev1.ContainerPort{{Name: "http", ContainerPort: 8080}},

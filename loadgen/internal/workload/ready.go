@@ -7,22 +7,29 @@ import (
 )
 
 // podsReady reports whether every Deployment has all pods Ready, of the current revision and on nodes that live,
-// and no others there.
-func (t *tracker) podsReady() bool {
-	for _, d := range t.deployments {
-		if d.good != d.replicas || d.other != 0 {
+// and no others there. names are the Deployments, all without.
+func (t *tracker) podsReady(names ...string) bool {
+	for name, d := range t.deployments {
+		if awaited(name, names) && (d.good != d.replicas || d.other != 0) {
 			return false
 		}
 	}
 	return true
 }
 
+func awaited(name string, names []string) bool {
+	return len(names) == 0 || slices.Contains(names, name)
+}
+
 // allPodsReady is podsReady, and the Deployments' statuses agree by the rule of `kubectl rollout status`.
-func (t *tracker) allPodsReady() bool {
-	if !t.podsReady() {
+func (t *tracker) allPodsReady(names ...string) bool {
+	if !t.podsReady(names...) {
 		return false
 	}
-	for _, d := range t.deployments {
+	for name, d := range t.deployments {
+		if !awaited(name, names) {
+			continue
+		}
 		if d.generation == deleted {
 			if d.exists {
 				return false

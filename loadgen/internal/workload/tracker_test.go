@@ -153,6 +153,17 @@ func TestWholeNeedsTheControllersWord(t *testing.T) {
 	s.mustBeWhole(true, "scaled")
 }
 
+func TestDeploymentsThatAreNotAwaitedMayLackPods(t *testing.T) {
+	s := deployed(t, 1)
+	s.want("stuck", 1, "1")
+	s.accepted("stuck", 1, s.at)
+	s.pod("s0", "", func(o *object) { o.deployment = "stuck" })
+	s.mustBeWhole(false, "all are awaited")
+	if !s.allPodsReady("web") || s.allPodsReady("stuck") || s.allPodsReady("web", "stuck") {
+		t.Error("web is whole, stuck is not")
+	}
+}
+
 func TestWholeAfterADeleteMeansGone(t *testing.T) {
 	s := deployed(t, 1)
 	s.want("web", 0, "1")

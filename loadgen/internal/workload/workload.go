@@ -172,10 +172,10 @@ func (w *Workload) Synced() bool {
 	return ask(w, func(*tracker) bool { return len(w.synced) == int(statusKind) })
 }
 
-// AllPodsReady reports whether every Deployment has all its pods Ready, of the current revision and on nodes that
-// live, no others there, and whether the Deployments' statuses agree.
-func (w *Workload) AllPodsReady() bool {
-	return w.Synced() && ask(w, (*tracker).allPodsReady)
+// AllPodsReady reports whether every Deployment of names, or every one without names, has all its pods Ready, of the
+// current revision and on nodes that live, no others there, and whether the Deployments' statuses agree.
+func (w *Workload) AllPodsReady(names ...string) bool {
+	return w.Synced() && ask(w, func(t *tracker) bool { return t.allPodsReady(names...) })
 }
 
 // NodesReady reports whether the API server says that all these nodes are Ready.
