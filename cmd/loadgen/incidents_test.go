@@ -60,6 +60,9 @@ func incidents() map[string]small {
 			second, patches, registers, "phases.steady.for=6s", "phases.one-by-one.for=16s", "phases.one-by-one.faults.0.repeat=3", "phases.one-by-one.faults.0.every=5s",
 			"phases.one-by-one.faults.0.for=2s", "phases.quorum-lost.for=12s", "phases.quorum-lost.faults.0.for=4s", "phases.after.for=6s",
 		}},
+		"noisy-neighbour": {"upstream", []string{
+			second, "nodes.count=5", "phases.deploy.actions.web.replicas=10", "phases.quiet.for=10s", "phases.flood.for=15s", "phases.after.for=10s",
+		}},
 		// A write that began without a quorum may fail after its timeout of 10 s, and 5 s without failures are a return.
 		"etcd-restore": {"", []string{
 			patches, "phases.quorum-lost.load.registers.rate=10/s", "phases.steady.for=5s", "phases.quorum-lost.for=26s", "phases.quorum-lost.faults.0.after=3s", "phases.quorum-lost.faults.0.for=5s",

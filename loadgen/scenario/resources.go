@@ -144,6 +144,9 @@ func (v *validator) manifest(path string, l *Load) {
 		switch {
 		case l.manifestOf(o):
 			used = true
+			if IsReview(o.Resource) {
+				v.review(path+".object", o.Resource, m)
+			}
 		case slices.Contains(Manifests, o.Resource) || o.Verb != "create" && !l.OwnObjects(o):
 		case ok:
 			v.fail(path+".object", fmt.Sprintf("write apiVersion: %s and kind: %s", of.versions[0], of.kind), "a %s of %s is no object of %s", kind, apiVersion, o.Resource)
@@ -159,6 +162,23 @@ func (v *validator) manifest(path string, l *Load) {
 			hint = fmt.Sprintf("write apiVersion: %s and kind: %s", of.versions[0], of.kind)
 		}
 		v.fail(path+".object", hint, "the load works on no %s of %s", kind, apiVersion)
+	}
+}
+
+// IsReview reports whether a resource asks the API server a question and stores nothing,
+// as subjectaccessreviews.authorization.k8s.io. Such an object has no metadata.
+func IsReview(resource string) bool {
+	group := groupOf(resource)
+	return (group == "authentication.k8s.io" || group == "authorization.k8s.io") && slices.Equal(builtIns()[resource].verbs, []string{"create"})
+}
+
+// review checks an object whose metadata the API server refuses.
+func (v *validator) review(path, resource string, m map[string]any) {
+	switch _, has := m["metadata"]; {
+	case resource == "localsubjectaccessreviews.authorization.k8s.io":
+		v.fail(path, "ask subjectaccessreviews.authorization.k8s.io, with spec.resourceAttributes.namespace", "a %s names its namespace twice, and a run's has no name yet", m["kind"])
+	case has:
+		v.fail(path+".metadata", "leave it out", "the API server takes no metadata of a %s", m["kind"])
 	}
 }
 

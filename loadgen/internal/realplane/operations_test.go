@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -200,6 +201,28 @@ func TestUnpreparableObjectsAreRefused(t *testing.T) {
 		must(t, err)
 		if err := op.Prepare(t.Context()); err == nil || !strings.Contains(err.Error(), hint) {
 			t.Errorf("error %v, want one with %q", err, hint)
+		}
+	}
+}
+
+// A review has no metadata and is answered, not stored.
+func TestReviewsAreAnswered(t *testing.T) {
+	to, _ := target(t, "reviews")
+	for user, allowed := range map[string]bool{"system:kube-scheduler": true, "jane": false} {
+		l := newLoad("reviews", func(l *scenario.Load) {
+			l.Verb, l.Resource = "create", "subjectaccessreviews.authorization.k8s.io"
+			l.Object = map[string]any{
+				"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
+				"spec": map[string]any{"user": user, "resourceAttributes": map[string]any{"verb": "list", "resource": "pods"}},
+			}
+		})
+		all := run(t, to, l, 3)
+		succeeded(t, all)
+		for _, e := range all {
+			var review authorizationv1.SubjectAccessReview
+			if e.into(t, &review); review.Status.Allowed != allowed {
+				t.Errorf("%s: %+v", user, review.Status)
+			}
 		}
 	}
 }

@@ -21,6 +21,7 @@ const (
 	inData             // data.payload, as text
 	inSecret           // data.payload, in base64
 	inSpec             // spec.payload
+	noPlace            // of a review, which has no metadata either
 )
 
 // manifest is the template for objects of a resource, without name, namespace, labels and payload.
@@ -102,6 +103,9 @@ func (m manifest) compile(labels map[string]string, loadName string, namespaced,
 	all := object{}
 	maps.Copy(all, m.rest)
 	all["apiVersion"], all["kind"] = m.apiVersion, m.kind
+	if m.payload == noPlace {
+		return compile(all)
+	}
 	meta := child(all, "metadata")
 	delete(meta, "generateName")
 	delete(meta, "resourceVersion")

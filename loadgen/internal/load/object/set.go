@@ -135,6 +135,9 @@ func (s *Set) find(ctx context.Context) error {
 	switch {
 	case own != nil && own.kind == s.resource.kind:
 		s.manifest = own
+		if scenario.IsReview(s.name) {
+			s.manifest.payload = noPlace
+		}
 	case isOurs:
 		s.manifest = &ours
 	case s.count > 0:
