@@ -107,7 +107,7 @@ func Check(ctx context.Context, executable string, cfg control.Config) (Defaults
 	for _, section := range cfg.FlagSections() {
 		ask := control.Check{Flags: section.Flags}
 		if section.Kind == control.KindScheduler && len(cfg.Scheduler.Config) > 0 {
-			generated, err := topology.SchedulerConfig(cfg.Scheduler, topology.Layout{})
+			generated, err := topology.SchedulerConfig(cfg.Scheduler, topology.Layout{}, nil)
 			if err != nil {
 				return nil, nil, err
 			}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	authentication "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
@@ -111,6 +113,59 @@ func TestServices(t *testing.T) {
 	if _, stderr, code := run(t, "up", "--detach", "--dir", dir, "--config", config); code == 0 || !strings.Contains(stderr, "encrypted by kms-plugin") {
 		t.Errorf("a plane that cannot read its Secrets: exit %d, %s", code, stderr)
 	}
+}
+
+// A scheduler places no pod while the extender that it requires fails.
+func TestSchedulerExtender(t *testing.T) {
+	dir := filepath.Join(planetest.Dir(t), "plane")
+	config := filepath.Join(t.TempDir(), "config.yaml")
+	if err := os.WriteFile(config, []byte("scheduler: {extender: required}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var c control.Cluster
+	if err := json.Unmarshal([]byte(ok(t, "up", "--detach", "--dir", dir, "--config", config, "--output", "json")), &c); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { run(t, "down", "--dir", dir) })
+	kube, ctx := client(t, c, "admin").CoreV1(), t.Context()
+	room := corev1.ResourceList{corev1.ResourcePods: resource.MustParse("10")}
+	if _, err := kube.Nodes().Create(ctx, &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "one"},
+		Status:     corev1.NodeStatus{Allocatable: room, Capacity: room, Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
+	}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	placed := func(name string) func() bool {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PodSpec{
+			Containers:  []corev1.Container{{Name: "pause", Image: "pause"}},
+			Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}}, // there is no kubelet
+		}}
+		if _, err := kube.Pods("default").Create(ctx, pod, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		return func() bool {
+			pod, err := kube.Pods("default").Get(ctx, name, metav1.GetOptions{})
+			return err == nil && pod.Spec.NodeName != ""
+		}
+	}
+	eventually(t, time.Minute, "the service account is there", func() bool {
+		_, err := kube.ServiceAccounts("default").Get(ctx, "default", metav1.GetOptions{})
+		return err == nil
+	})
+	eventually(t, time.Minute, "a pod is placed", placed("first"))
+	if asked := serviceRequests(t, c, control.KindSchedulerExtender); asked == 0 {
+		t.Error("the extender was not asked")
+	}
+	ok(t, "fault", "service", "--dir", dir, "--component", control.KindSchedulerExtender, "--fails")
+	second := placed("second")
+	eventually(t, time.Minute, "the pod says why it waits", func() bool {
+		pod, err := kube.Pods("default").Get(ctx, "second", metav1.GetOptions{})
+		return err == nil && slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+			return c.Type == corev1.PodScheduled && c.Reason == corev1.PodReasonSchedulerError
+		})
+	})
+	ok(t, "fault", "clear", "--dir", dir, "1")
+	eventually(t, time.Minute, "the pod is placed when the extender answers again", second)
 }
 
 // serviceRequests counts what a service was asked.

@@ -83,6 +83,9 @@ type Scheduler struct {
 	Burst int `yaml:"burst,omitempty" json:"burst,omitempty" zero:"upstream's 100; leave it out for that"`
 	// PercentageOfNodesToScore: 0 to 100; 0, the default, is adaptive.
 	PercentageOfNodesToScore int `yaml:"percentageOfNodesToScore,omitempty" json:"percentageOfNodesToScore,omitempty"`
+	// Extender: "off" (the default), "ignorable" or "required": scheduler-extender is asked
+	// of each pod; while it fails, pods are placed without it, or not at all
+	Extender string `yaml:"extender,omitempty" json:"extender,omitempty"`
 	// Config: a KubeSchedulerConfiguration, under the fields above
 	Config map[string]any `yaml:"config,omitempty" json:"config,omitempty"`
 	Flags  Flags          `yaml:"flags,omitempty" json:"flags,omitempty"` // by name without dashes
@@ -133,6 +136,11 @@ const (
 // EncryptionProviders are the values of APIServer.Encryption that are kube-apiserver's providers with a key of their own.
 func EncryptionProviders() []string { return []string{"secretbox", "aesgcm", "aescbc"} }
 
+// HasExtender reports whether scheduler-extender is asked.
+func (s Scheduler) HasExtender() bool {
+	return s.Extender == ExtenderIgnorable || s.Extender == ExtenderRequired
+}
+
 // AsksAuthorization reports whether authorization-webhook is asked.
 func (a APIServer) AsksAuthorization() bool {
 	return a.Authorization == AuthorizationWebhook || a.Authorization == AuthorizationWebhookDeny
@@ -173,6 +181,13 @@ const (
 	AuditWebhookOff      = "off"
 	AuditWebhookBatch    = "batch"
 	AuditWebhookBlocking = "blocking"
+)
+
+// The values of Scheduler.Extender. Empty means ExtenderOff.
+const (
+	ExtenderOff       = "off"
+	ExtenderIgnorable = "ignorable"
+	ExtenderRequired  = "required"
 )
 
 // The values of Etcd.Topology. Empty means EtcdStacked.

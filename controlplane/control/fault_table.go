@@ -154,10 +154,10 @@ latency, or the errors, of POSTs of the resource.`,
 		},
 		{
 			Name:  FaultService,
-			Short: "Make a service that API servers ask slow, or have it fail",
+			Short: "Make a service that API servers or schedulers ask slow, or have it fail",
 			Long: `Make each answer of a service wait, or be an error: of kms-plugin, oidc-issuer,
-token-webhook, authorization-webhook or audit-webhook, where the plane's
-configuration has them. Answers that wait are given when the fault ends.
+token-webhook, authorization-webhook, audit-webhook or scheduler-extender, where
+the plane's configuration has them. Answers that wait are given when the fault ends.
 
 What caches hide, shows late: the docs' page on services tells which.`,
 			Example: `  controlplane fault service --component token-webhook --delay 2s --for 1m

@@ -19,6 +19,7 @@ const (
 	KindTokenWebhook         = "token-webhook"
 	KindAuthorizationWebhook = "authorization-webhook"
 	KindAuditWebhook         = "audit-webhook"
+	KindSchedulerExtender    = "scheduler-extender"
 )
 
 // Stage is a part of a plane that starts together. Stages start in order and stop in
@@ -28,7 +29,7 @@ type Stage int
 // The stages.
 const (
 	StageStorage  Stage = iota // etcd
-	StageServices              // programs of Stormglass's own that API servers ask: docs/reference/services.md
+	StageServices              // programs of Stormglass's own that API servers and schedulers ask: docs/reference/services.md
 	StageAPI                   // API servers
 	StageClients               // what needs an API server
 )
@@ -67,6 +68,12 @@ func KindTable() []Kind {
 		{Name: KindTokenWebhook, Stage: StageServices, Field: "apiServer.authentication", count: one(func(a APIServer) bool { return a.Authentication == AuthenticationWebhook })},
 		{Name: KindAuthorizationWebhook, Stage: StageServices, Field: "apiServer.authorization", count: one(func(a APIServer) bool { return a.AsksAuthorization() })},
 		{Name: KindAuditWebhook, Stage: StageServices, Field: "apiServer.auditWebhook", count: one(func(a APIServer) bool { return a.SendsAudit() })},
+		{Name: KindSchedulerExtender, Stage: StageServices, Field: "scheduler.extender", count: func(c Config) int {
+			if c.Scheduler.HasExtender() {
+				return 1
+			}
+			return 0
+		}},
 		{Name: KindAPIServer, Stage: StageAPI, Field: "apiServer.replicas", count: func(c Config) int { return max(c.APIServer.Replicas, 1) }},
 		{Name: KindScheduler, Stage: StageClients, Leads: true, Field: "scheduler.replicas", count: func(c Config) int { return max(c.Scheduler.Replicas, 1) }},
 		{Name: KindControllerManager, Stage: StageClients, Leads: true, Field: "controllerManager.replicas", count: func(c Config) int { return max(c.ControllerManager.Replicas, 1) }},

@@ -125,42 +125,42 @@ func (c Config) metricsServerProblems() (all []Problem) {
 	return all
 }
 
-// serviceProblems checks the stages of a request that are settings of their own, and that no flag
-// says the same again.
+// serviceProblems checks the settings that have a service asked, and that no flag says the same
+// again.
 func (c Config) serviceProblems() (all []Problem) {
 	for _, setting := range []struct {
-		name, value string
+		path, value string
 		values      []string // the first is the default
-		flags       []string // that it sets, or that disagree with it
+		flags       []string // of API servers: that it sets, or that disagree with it
 	}{
 		{
-			"authentication", c.APIServer.Authentication,
+			"apiServer.authentication", c.APIServer.Authentication,
 			[]string{AuthenticationCertificate, AuthenticationServiceAccount, AuthenticationOIDC, AuthenticationWebhook},
 			[]string{"authentication-config", "authentication-token-webhook-config-file", "authentication-token-webhook-version"},
 		},
 		{
-			"authorization", c.APIServer.Authorization,
+			"apiServer.authorization", c.APIServer.Authorization,
 			[]string{AuthorizationRBAC, AuthorizationWebhook, AuthorizationWebhookDeny},
 			[]string{"authorization-config", "authorization-mode", "authorization-webhook-config-file"},
 		},
 		{
-			"auditWebhook", c.APIServer.AuditWebhook,
+			"apiServer.auditWebhook", c.APIServer.AuditWebhook,
 			[]string{AuditWebhookOff, AuditWebhookBatch, AuditWebhookBlocking},
 			[]string{"audit-policy-file", "audit-webhook-config-file", "audit-webhook-mode"},
 		},
+		{"scheduler.extender", c.Scheduler.Extender, []string{ExtenderOff, ExtenderIgnorable, ExtenderRequired}, nil},
 	} {
-		path := "apiServer." + setting.name
 		switch {
 		case setting.value == "" || setting.value == setting.values[0]:
 			continue
 		case !slices.Contains(setting.values, setting.value):
 			otherwise := strings.Join(setting.values, ", ")
-			all = append(all, Problem{path, fmt.Sprintf("%q is no setting of it", setting.value), strictyaml.Hint(setting.value, setting.values, otherwise)})
+			all = append(all, Problem{setting.path, fmt.Sprintf("%q is no setting of it", setting.value), strictyaml.Hint(setting.value, setting.values, otherwise)})
 			continue
 		}
 		for _, flag := range setting.flags {
 			if _, ok := c.APIServer.Flags[flag]; ok {
-				all = append(all, Problem{"apiServer.flags." + flag, path + " sets it already", "keep one of the two"})
+				all = append(all, Problem{"apiServer.flags." + flag, setting.path + " sets it already", "keep one of the two"})
 			}
 		}
 	}

@@ -1,5 +1,5 @@
-// Package service holds the programs that API servers ask while they answer a request:
-// a KMS plugin, an OIDC issuer, and webhooks for tokens, authorization and audit events. Each is
+// Package service holds the programs that API servers and schedulers ask while they work: a KMS
+// plugin, an OIDC issuer, webhooks for tokens, authorization and audit events, and an extender. Each is
 // a process of its own with the keys of its plane, and each can be made slow or made to fail
 // (Behaviour) while it serves.
 package service
@@ -51,6 +51,7 @@ func programs() map[string]program {
 		control.KindTokenWebhook:         serveTokens,
 		control.KindAuthorizationWebhook: serveAuthorization,
 		control.KindAuditWebhook:         serveAudit,
+		control.KindSchedulerExtender:    serveExtender,
 	}
 }
 

@@ -55,7 +55,12 @@ func serveAudit(s *server) (func(context.Context) error, error) {
 
 // review answers reviews of one type.
 func review[T any](s *server, answer func(*T) any) {
-	s.answers("POST "+ReviewPath, "review", func(w http.ResponseWriter, r *http.Request) {
+	answerJSON(s, ReviewPath, "review", answer)
+}
+
+// answerJSON answers what is asked of a path.
+func answerJSON[T any](s *server, path, operation string, answer func(*T) any) {
+	s.answers("POST "+path, operation, func(w http.ResponseWriter, r *http.Request) {
 		asked := new(T)
 		if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxReview)).Decode(asked); err != nil {
 			http.Error(w, fmt.Sprintf("not a %T: %v", asked, err), http.StatusBadRequest)

@@ -132,7 +132,7 @@ func (m maker) scheduler(name string) *component {
 	c := newComponent(name, control.KindScheduler, URL(m.ports[name]))
 	m.serving(c, pki.Scheduler, pki.SchedulerServing)
 	c.set("config", m.layout.SchedulerConfig())
-	c.deviations = append(schedulerDeviations(schedulerDocument(m.cfg.Scheduler, m.layout)), c.deviations...)
+	c.deviations = append(m.schedulerDeviations(), c.deviations...)
 	return c
 }
 

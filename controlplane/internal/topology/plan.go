@@ -77,7 +77,7 @@ type Defaults map[string]map[string]string
 
 // Build makes the plan.
 func Build(cfg control.Config, l Layout, p Ports, defaults Defaults) (Plan, error) {
-	schedulerConfig, err := SchedulerConfig(cfg.Scheduler, l)
+	schedulerConfig, err := SchedulerConfig(cfg.Scheduler, l, p)
 	if err != nil {
 		return Plan{}, err
 	}
@@ -124,7 +124,7 @@ func (m maker) makers() map[string]func(name string) *component {
 		control.KindScheduler: m.scheduler, control.KindControllerManager: m.controllerManager,
 		control.KindMetricsServer: m.metricsServer,
 		control.KindKMSPlugin:     m.kmsPlugin, control.KindOIDCIssuer: m.oidcIssuer, control.KindTokenWebhook: m.tokenWebhook,
-		control.KindAuthorizationWebhook: m.service, control.KindAuditWebhook: m.service,
+		control.KindAuthorizationWebhook: m.service, control.KindAuditWebhook: m.service, control.KindSchedulerExtender: m.service,
 	}
 }
 

@@ -11,19 +11,20 @@ import (
 
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/controlplane/internal/pki"
+	"github.com/stormglass/stormglass/controlplane/internal/service"
 )
 
 // SchedulerConfig generates the KubeSchedulerConfiguration: the user's whole
-// one if there is any, with the single fields and the kubeconfig laid over it.
-func SchedulerConfig(cfg control.Scheduler, l Layout) ([]byte, error) {
-	data, err := yaml.Marshal(schedulerDocument(cfg, l))
+// one if there is any, with the single fields, the extender and the kubeconfig laid over it.
+func SchedulerConfig(cfg control.Scheduler, l Layout, p Ports) ([]byte, error) {
+	data, err := yaml.Marshal(schedulerDocument(cfg, l, p))
 	if err != nil {
 		return nil, fmt.Errorf("scheduler.config: %w", err)
 	}
 	return data, nil
 }
 
-func schedulerDocument(cfg control.Scheduler, l Layout) map[string]any {
+func schedulerDocument(cfg control.Scheduler, l Layout, p Ports) map[string]any {
 	doc := map[string]any{}
 	maps.Copy(doc, cfg.Config)
 	if _, ok := doc["apiVersion"]; !ok {
@@ -46,12 +47,36 @@ func schedulerDocument(cfg control.Scheduler, l Layout) map[string]any {
 	if cfg.PercentageOfNodesToScore > 0 {
 		doc["percentageOfNodesToScore"] = cfg.PercentageOfNodesToScore
 	}
+	if cfg.HasExtender() {
+		others, _ := doc["extenders"].([]any)
+		doc["extenders"] = append(slices.Clone(others), extender(cfg, l, p))
+	}
 	return doc
 }
 
+// extender is an entry of a KubeSchedulerConfiguration: scheduler-extender, which is sent the names of nodes only.
+func extender(cfg control.Scheduler, l Layout, p Ports) map[string]any {
+	keys := l.PKI()
+	return map[string]any{
+		"urlPrefix": URL(p[control.ComponentName(control.KindSchedulerExtender, 0)]), "filterVerb": service.FilterVerb,
+		"prioritizeVerb": service.PrioritizeVerb, "weight": 1, "httpTimeout": "5s", "nodeCacheCapable": true,
+		"ignorable": cfg.Extender == control.ExtenderIgnorable, "enableHTTPS": true,
+		"tlsConfig": map[string]any{"certFile": keys.Cert(pki.ServicesClient), "keyFile": keys.Key(pki.ServicesClient), "caFile": keys.Cert(pki.ServerCA)},
+	}
+}
+
 // schedulerDeviations lists what the user has set, from either place.
-func schedulerDeviations(doc map[string]any) []control.Deviation {
+func (m maker) schedulerDeviations() []control.Deviation {
 	var deviations []control.Deviation
+	cfg := m.cfg.Scheduler
+	if cfg.HasExtender() {
+		deviations = append(deviations, control.Deviation{
+			Component: control.KindScheduler, Setting: "extenders", Value: control.KindSchedulerExtender, Default: unset,
+			Reason: "scheduler.extender: it is asked of each pod, and is " + cfg.Extender,
+		})
+		cfg.Extender = ""
+	}
+	doc := schedulerDocument(cfg, m.layout, m.ports)
 	note := func(setting string, value any) {
 		d := control.Deviation{
 			Component: control.KindScheduler, Setting: setting, Value: display(value),

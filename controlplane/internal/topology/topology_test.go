@@ -47,7 +47,7 @@ func configs() map[string]control.Config {
 		"services": {APIServer: control.APIServer{
 			Replicas: 2, Encryption: control.EncryptionKMS, Authentication: control.AuthenticationOIDC,
 			Authorization: control.AuthorizationWebhook, AuditWebhook: control.AuditWebhookBlocking,
-		}},
+		}, Scheduler: control.Scheduler{Extender: control.ExtenderIgnorable}},
 		"metrics-server": {MetricsServer: control.MetricsServer{Replicas: 1, Flags: control.Flags{"metric-resolution": "10s", "kubelet-request-timeout": "5s"}}},
 		"audited":        {APIServer: control.APIServer{Audit: control.AuditMetadata}},
 	}
