@@ -4,36 +4,57 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/stormglass/stormglass/internal/strictyaml"
 )
 
 // creatable are the resources of the objects that actions create, in the order in which
-// they are removed. None has a namespace.
-var creatable = []string{
-	"flowschemas.flowcontrol.apiserver.k8s.io",
-	"prioritylevelconfigurations.flowcontrol.apiserver.k8s.io",
-	"priorityclasses.scheduling.k8s.io",
+// they are removed.
+var creatable = []struct {
+	resource   string
+	namespaced bool
+}{
+	{resource: "validatingadmissionpolicybindings.admissionregistration.k8s.io"},
+	{resource: "validatingadmissionpolicies.admissionregistration.k8s.io"},
+	{resource: "mutatingadmissionpolicybindings.admissionregistration.k8s.io"},
+	{resource: "mutatingadmissionpolicies.admissionregistration.k8s.io"},
+	{resource: "flowschemas.flowcontrol.apiserver.k8s.io"},
+	{resource: "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io"},
+	{resource: "priorityclasses.scheduling.k8s.io"},
+	{resource: DefinitionResource},
+	{resource: "resourcequotas", namespaced: true},
+	{resource: "limitranges", namespaced: true},
 }
+
+// DefinitionResource is that of the definitions of custom resources.
+const DefinitionResource = "customresourcedefinitions.apiextensions.k8s.io"
 
 // Creatable is a kind of object that actions create.
 type Creatable struct {
 	Resource schema.GroupVersionResource
 	Kind     string
+	// Namespaced objects are created in each of the run's namespaces, and go with it.
+	Namespaced bool
 }
+
+// Defines reports whether its objects define custom resources.
+func (c Creatable) Defines() bool { return c.Resource.GroupResource().String() == DefinitionResource }
 
 // Creatables are the kinds of the objects that actions create, in the order in which they
 // are removed.
 func Creatables() []Creatable {
 	var all []Creatable
-	for _, name := range creatable {
-		of := builtIns()[name]
-		plural, group, _ := strings.Cut(name, ".")
-		version := strings.TrimPrefix(of.versions[0], group+"/")
-		all = append(all, Creatable{schema.GroupVersionResource{Group: group, Version: version, Resource: plural}, of.kind})
+	for _, c := range creatable {
+		of := builtIns()[c.resource]
+		gv, _ := schema.ParseGroupVersion(of.versions[0])
+		plural, _, _ := strings.Cut(c.resource, ".")
+		all = append(all, Creatable{gv.WithResource(plural), of.kind, c.namespaced})
 	}
 	return all
 }
@@ -57,14 +78,59 @@ type Manifest struct {
 	Creatable
 	Name   string
 	Object map[string]any
+	// Count: so many objects, with their numbers in the place of {i}. Zero: one, as it is.
+	Count int
 }
 
 // String is the kind and the name.
 func (m Manifest) String() string { return m.Kind + " " + m.Name }
 
+// Objects are those that the action creates.
+func (m Manifest) Objects() []Manifest {
+	all := make([]Manifest, max(m.Count, 1))
+	for i := range all {
+		all[i] = m.object(i)
+	}
+	return all
+}
+
+func (m Manifest) object(i int) Manifest {
+	one := Manifest{Creatable: m.Creatable, Name: m.Name, Object: m.Object}
+	if m.Count > 0 {
+		number := strconv.Itoa(i)
+		one.Name = strings.ReplaceAll(m.Name, numberMark, number)
+		one.Object, _ = numbered(m.Object, number).(map[string]any)
+	}
+	return one
+}
+
+// numberMark stands for an object's number in a manifest.
+const numberMark = "{i}"
+
+// numbered is a copy of a manifest's value with a number in the place of numberMark.
+func numbered(value any, number string) any {
+	switch v := value.(type) {
+	case string:
+		return strings.ReplaceAll(v, numberMark, number)
+	case []any:
+		all := make([]any, len(v))
+		for i := range v {
+			all[i] = numbered(v[i], number)
+		}
+		return all
+	case map[string]any:
+		all := make(map[string]any, len(v))
+		for key, x := range v {
+			all[strings.ReplaceAll(key, numberMark, number)] = numbered(x, number)
+		}
+		return all
+	}
+	return value
+}
+
 // Manifest of a create. Its Kind is "" if no action may create such an object.
 func (a Action) Manifest() Manifest {
-	m := Manifest{}
+	m := Manifest{Count: a.Count}
 	m.Object, _ = a.Object.(map[string]any)
 	meta, _ := m.Object["metadata"].(map[string]any)
 	m.Name, _ = meta["name"].(string)
@@ -76,34 +142,74 @@ func (a Action) Manifest() Manifest {
 	return m
 }
 
-// Manifests are the objects that actions create, in their order.
+// Manifests are the objects that the setup and actions create, in their order.
 func (s *Scenario) Manifests() []Manifest {
+	all := s.SetupManifests()
+	for i := range s.Phases {
+		all = append(all, s.Phases[i].Manifests()...)
+	}
+	return all
+}
+
+// SetupManifests are the objects that the setup creates, in their order.
+func (s *Scenario) SetupManifests() []Manifest { return manifestsOf(s.Setup) }
+
+// Manifests are the objects that the phase's actions create, in their order.
+func (p *Phase) Manifests() []Manifest { return manifestsOf(p.Actions) }
+
+func manifestsOf(actions []Action) []Manifest {
 	var all []Manifest
-	for _, p := range s.Phases {
-		for _, a := range p.Actions {
-			if a.Kind == "create" {
-				all = append(all, a.Manifest())
-			}
+	for _, a := range actions {
+		if a.Kind == "create" {
+			all = append(all, a.Manifest())
 		}
 	}
 	return all
 }
 
+// Definition is that of a custom resource, as "widgets.load.stormglass.dev", which the
+// scenario creates; ok is false if it creates none.
+func (s *Scenario) Definition(resource string) (m Manifest, ok bool) {
+	for _, m := range s.Manifests() {
+		if !m.Defines() {
+			continue
+		}
+		for _, one := range m.Objects() {
+			if one.Name == resource {
+				return one, true
+			}
+		}
+	}
+	return Manifest{}, false
+}
+
+// setup checks what is created before the first phase.
+func (v *validator) setup(created map[string]bool) {
+	for i := range v.s.Setup {
+		a, path := &v.s.Setup[i], fmt.Sprintf("setup[%d]", i)
+		if a.Kind != "create" {
+			v.fail(path+".kind", "write kind: create; the others are actions of phases", "no setup is a %q", a.Kind)
+			continue
+		}
+		v.deployShape(path, a)
+		v.creation(path, a, created)
+	}
+}
+
 // creation checks a create; created are the objects of those before it.
 func (v *validator) creation(path string, a *Action, created map[string]bool) {
+	if a.Count != 0 {
+		v.between(path+".count", float64(a.Count), 1, maxCreated)
+	}
 	path += ".object"
-	object, ok := v.manifestFields(path, a.Object)
+	m := a.Manifest()
+	object, ok := v.manifestFields(path, m.object(0).Object)
 	if !ok {
 		return
 	}
-	m := a.Manifest()
 	switch {
 	case m.Kind == "":
-		var known []string
-		for _, c := range Creatables() {
-			known = append(known, fmt.Sprintf("%s of %s", c.Kind, c.Resource.GroupVersion()))
-		}
-		v.fail(path, "there are "+strings.Join(known, ", "), "no action creates a %v of %v", object["kind"], object["apiVersion"])
+		v.fail(path, creatableHint(object["kind"]), "no action creates a %v of %v", object["kind"], object["apiVersion"])
 		return
 	case m.Name == "":
 		v.fail(path+".metadata.name", "write metadata: {name: tenants}", "is missing")
@@ -112,15 +218,46 @@ func (v *validator) creation(path string, a *Action, created map[string]bool) {
 		v.fail(path+".metadata.name", "give it a name of its own", "every API server has a %s", m)
 	case created[m.String()]:
 		v.fail(path+".metadata.name", "create each object once", "a second %s", m)
+	case m.Count > 1 && !strings.Contains(m.Name, numberMark):
+		v.fail(path+".metadata.name", "write "+m.Name+"-"+numberMark, "%d objects of one name", m.Count)
 	}
 	created[m.String()] = true
-	if m.Kind == "FlowSchema" {
-		// The API server takes any level, and lets a FlowSchema without its level match no request.
-		spec, _ := object["spec"].(map[string]any)
-		reference, _ := spec["priorityLevelConfiguration"].(map[string]any)
-		name, _ := reference["name"].(string)
-		v.existing(path+".spec.priorityLevelConfiguration.name", "priority level", "PriorityLevelConfiguration", name, created)
+	// API servers take a reference to what is not there: a FlowSchema without its level
+	// matches no request, a binding without its policy checks nothing.
+	for _, r := range references {
+		if r.kind != m.Kind {
+			continue
+		}
+		name, _, _ := unstructured.NestedString(object, r.field...)
+		v.existing(path+"."+strings.Join(r.field, "."), r.what, r.to, name, created)
 	}
+}
+
+// creatableHint tells which kinds can be created, or the apiVersion of one that can.
+func creatableHint(kind any) string {
+	var known []string
+	for _, c := range Creatables() {
+		if c.Kind == kind {
+			return fmt.Sprintf("write apiVersion: %s", c.Resource.GroupVersion())
+		}
+		known = append(known, c.Kind)
+	}
+	slices.Sort(known)
+	return strictyaml.Hint(fmt.Sprint(kind), known, "there are "+strings.Join(known, ", "))
+}
+
+// maxCreated bounds the objects of one action. More are taken for a mistake.
+const maxCreated = 100_000
+
+// references are fields of created objects that name another object.
+var references = []struct {
+	kind     string
+	field    []string
+	what, to string
+}{
+	{"FlowSchema", []string{"spec", "priorityLevelConfiguration", "name"}, "priority level", "PriorityLevelConfiguration"},
+	{"ValidatingAdmissionPolicyBinding", []string{"spec", "policyName"}, "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicy"},
+	{"MutatingAdmissionPolicyBinding", []string{"spec", "policyName"}, "MutatingAdmissionPolicy", "MutatingAdmissionPolicy"},
 }
 
 // existing refuses the name of an object of a kind that neither API servers have
@@ -136,4 +273,34 @@ func (v *validator) existing(path, what, kind, name string, created map[string]b
 		}
 	}
 	v.fail(path, strictyaml.Hint(name, known, "create it before; there are "+strings.Join(known, ", ")), "no %s %q", what, name)
+}
+
+// podSecurityModes and podSecurityLevels are the names of a namespace's labels of Pod
+// Security, and their values.
+var (
+	podSecurityModes  = []string{"enforce", "audit", "warn"}
+	podSecurityLevels = []string{"privileged", "baseline", "restricted"}
+)
+
+// namespaceLabels checks the labels of the run's namespaces. The API server takes any
+// label of Pod Security, and enforces nothing by one that it does not know.
+func (v *validator) namespaceLabels() {
+	for _, key := range slices.Sorted(maps.Keys(v.s.NamespaceLabels)) {
+		path, value := "namespaceLabels."+key, v.s.NamespaceLabels[key]
+		prefix, name, _ := strings.Cut(key, "/")
+		mode, version := strings.CutSuffix(name, "-version")
+		switch {
+		case len(validation.IsQualifiedName(key)) > 0:
+			v.fail(path, "as pod-security.kubernetes.io/enforce", "%q is no name of a label", key)
+		case len(validation.IsValidLabelValue(value)) > 0:
+			v.fail(path, "letters, digits, -, _ and ., at most 63", "%q is no value of a label", value)
+		case strings.HasSuffix(prefix, "stormglass.dev"):
+			v.fail(path, "leave it out", "runs set labels of stormglass.dev themselves")
+		case prefix != "pod-security.kubernetes.io":
+		case !slices.Contains(podSecurityModes, mode):
+			v.fail(path, strictyaml.Hint(mode, podSecurityModes, "there are "+strings.Join(podSecurityModes, ", ")), "Pod Security has no mode %q", mode)
+		case !version:
+			v.oneOf(path, value, podSecurityLevels...)
+		}
+	}
 }

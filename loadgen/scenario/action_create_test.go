@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"encoding/json"
 	"slices"
 	"testing"
 
@@ -24,5 +25,31 @@ func TestUpstreamObjects(t *testing.T) {
 		if !slices.Equal(got, want) {
 			t.Errorf("%s: %q, and API servers make %q", c.Kind, got, want)
 		}
+	}
+}
+
+func TestCreatedObjectsAreNumbered(t *testing.T) {
+	s, err := Parse("x.yaml", []byte(`
+apiVersion: stormglass/v1alpha1
+kind: Scenario
+name: x
+setup:
+- {kind: create, count: 2, object: {apiVersion: v1, kind: ResourceQuota, metadata: {name: "q-{i}"}, spec: {hard: {"count/w{i}.x": "{i}"}, scopes: ["{i}"]}}}
+phases: [{name: a, for: 1s}]
+`), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := s.Manifests()[0].Objects()
+	if len(all) != 2 {
+		t.Fatal(all)
+	}
+	text, err := json.Marshal(all[1].Object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `{"apiVersion":"v1","kind":"ResourceQuota","metadata":{"name":"q-1"},"spec":{"hard":{"count/w1.x":"1"},"scopes":["1"]}}`
+	if all[1].Name != "q-1" || string(text) != want {
+		t.Errorf("%s %s", all[1].Name, text)
 	}
 }

@@ -28,15 +28,20 @@ type Scenario struct {
 	Seed        int64  `yaml:"seed,omitempty" zero:"1"` // of everything random, default 1
 	// ControlPlane: a user's cluster is compared with it
 	ControlPlane control.Config `yaml:"controlPlane,omitempty"`
-	Nodes        Nodes          `yaml:"nodes,omitempty"`      // simulated ones
-	Record       Record         `yaml:"record,omitempty"`     // of metrics
-	Background   []Load         `yaml:"background,omitempty"` // in every phase
-	Phases       []Phase        `yaml:"phases"`               // in this order
-	Gates        []Gate         `yaml:"gates,omitempty"`      // all have to pass
-	Signals      []Signal       `yaml:"signals,omitempty"`    // metrics by which the incident shows
-	Variants     []Variant      `yaml:"variants,omitempty"`   // the scenario with fields set otherwise
-	Compare      []Figure       `yaml:"compare,omitempty"`    // rows of the table of variants
-	Variant      string         `yaml:"variant,omitempty"`    // set by a run
+	Nodes        Nodes          `yaml:"nodes,omitempty"`  // simulated ones
+	Record       Record         `yaml:"record,omitempty"` // of metrics
+	// Setup: actions "create" before loads make their objects, as policies that are to be in
+	// force throughout; custom resources are served when it is over
+	Setup []Action `yaml:"setup,omitempty"`
+	// NamespaceLabels: of the run's namespaces, as pod-security.kubernetes.io/enforce: restricted
+	NamespaceLabels map[string]string `yaml:"namespaceLabels,omitempty"`
+	Background      []Load            `yaml:"background,omitempty"` // in every phase
+	Phases          []Phase           `yaml:"phases"`               // in this order
+	Gates           []Gate            `yaml:"gates,omitempty"`      // all have to pass
+	Signals         []Signal          `yaml:"signals,omitempty"`    // metrics by which the incident shows
+	Variants        []Variant         `yaml:"variants,omitempty"`   // the scenario with fields set otherwise
+	Compare         []Figure          `yaml:"compare,omitempty"`    // rows of the table of variants
+	Variant         string            `yaml:"variant,omitempty"`    // set by a run
 
 	doc *strictyaml.Document
 	// overrides were laid over the file, and original is the scenario without
@@ -80,9 +85,12 @@ type Action struct {
 	Kind string `yaml:"kind"`
 	// Name: of the Deployment (and its Service); an Object has its own
 	Name string `yaml:"name,omitempty"`
-	// Object: manifest of a FlowSchema, PriorityLevelConfiguration or PriorityClass, removed
-	// after the run. One of that name that the cluster has is not replaced
-	Object         any    `yaml:"object,omitempty"`
+	// Object: manifest of a cluster's object (above), removed after the run. One of that name
+	// that the cluster has is not replaced
+	Object any `yaml:"object,omitempty"`
+	// Count: so many objects of a create, with {i} in the manifest replaced by 0, 1, ...;
+	// default one
+	Count          int    `yaml:"count,omitempty" zero:"one; leave it out for that"`
 	Replicas       int    `yaml:"replicas,omitempty"`       // of deploy and scale
 	Service        bool   `yaml:"service,omitempty"`        // deploy also makes a Service
 	MaxSurge       string `yaml:"maxSurge,omitempty"`       // "25%" (the default) or a number

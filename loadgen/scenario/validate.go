@@ -155,13 +155,16 @@ func (s *Scenario) validate() error {
 	if d := s.Record.Interval.D(); d < MinScrape || d > MaxScrape {
 		v.fail("record.interval", "from 1s to 5m", "%s is out of bounds", s.Record.Interval)
 	}
+	created := map[string]bool{}
+	v.setup(created)
+	v.namespaceLabels()
 	loadNames := map[string]bool{}
 	for i := range s.Background {
 		path := fmt.Sprintf("background[%d]", i)
 		v.uniqueLoad(path, &s.Background[i], loadNames)
 		v.load(path, &s.Background[i], nil)
 	}
-	v.phases(loadNames)
+	v.phases(loadNames, created)
 	if len(v.errs) == 0 && !s.recorded { // else the forecast is not known
 		v.forecast()
 	}
@@ -179,13 +182,13 @@ func (v *validator) controlPlane() {
 	v.schedulerConfig()
 }
 
-func (v *validator) phases(loadNames map[string]bool) {
+func (v *validator) phases(loadNames, created map[string]bool) {
 	if len(v.s.Phases) == 0 {
 		v.fail("phases", "write at least one phase: - {name: steady, for: 30s}", "no phases")
 	}
 	seen := map[string]bool{}
 	held := map[string]*Load{}
-	deployed, created := map[string]bool{}, map[string]bool{}
+	deployed := map[string]bool{}
 	for i := range v.s.Phases {
 		p := &v.s.Phases[i]
 		path := fmt.Sprintf("phases[%d]", i)
@@ -213,7 +216,7 @@ func (v *validator) phaseEnd(path string, p *Phase) {
 	case p.For != 0 && p.Until != "":
 		v.fail(path+".until", "keep one of them", "phase %q has both for and until", p.Name)
 	case p.Until != "":
-		if v.oneOf(path+".until", p.Until, "nodesReady", "nodesNotReady", "podsReady", "watchesOpen") && p.Within == 0 {
+		if v.oneOf(path+".until", p.Until, "nodesReady", "nodesNotReady", "podsReady", "watchesOpen", "resourcesServed") && p.Within == 0 {
 			v.fail(path+".until", "add within: 5m", "phase %q may never end", p.Name)
 		}
 		if p.Until == "nodesNotReady" && !v.failsNodesBy(p) {
@@ -221,6 +224,9 @@ func (v *validator) phaseEnd(path string, p *Phase) {
 		}
 		if (p.Until == "nodesReady" || p.Until == "nodesNotReady") && v.s.Nodes.Count == 0 {
 			v.fail(path+".until", "set nodes.count", "there are no simulated nodes")
+		}
+		if p.Until == "resourcesServed" && !slices.ContainsFunc(p.Manifests(), func(m Manifest) bool { return m.Defines() }) {
+			v.fail(path+".until", "add actions: [{kind: create, object: {kind: CustomResourceDefinition, ...}}]", "phase %q defines no custom resource", p.Name)
 		}
 	case p.Within != 0:
 		v.fail(path+".within", "within belongs to until", "phase %q has a fixed length", p.Name)

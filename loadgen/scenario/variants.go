@@ -257,7 +257,7 @@ func (v *validator) deployShape(path string, a *Action) {
 		{"priorityClass", a.PriorityClass != "", "deploy"},
 		{"antiAffinity", a.AntiAffinity != "", "deploy"}, {"topologySpread", len(a.TopologySpread) > 0, "deploy"},
 		{"maxSurge", a.MaxSurge != "" && !v.s.recorded, "rollingUpdate"}, {"maxUnavailable", a.MaxUnavailable != "" && !v.s.recorded, "rollingUpdate"},
-		{"object", a.Object != nil, "create"}, {"name", a.Name != "", "deploy rollingUpdate scale delete"},
+		{"object", a.Object != nil, "create"}, {"count", a.Count != 0, "create"}, {"name", a.Name != "", "deploy rollingUpdate scale delete"},
 	})
 	if a.AntiAffinity != "" {
 		v.oneOf(path+".antiAffinity", a.AntiAffinity, "preferred", "required")

@@ -237,6 +237,9 @@ func (c metadataCollection) Delete(ctx context.Context, name string, o metav1.De
 func (c *cleaner) clusterObjects(ctx context.Context) error {
 	var errs []error
 	for _, k := range c.created {
+		if k.Namespaced || k.Defines() { // with their namespaces; by removeDefinitions
+			continue
+		}
 		client := metadataCollection{c.metadata.Resource(k.Resource)}
 		err := removeListed(ctx, c, k.Kind, k.Resource.Resource, client, c.owned, nil, &c.removed.ClusterObjects)
 		if apierrors.IsNotFound(err) { // the cluster does not serve this version

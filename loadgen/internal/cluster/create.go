@@ -3,32 +3,135 @@ package cluster
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
+	"slices"
+	"strings"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
 
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
+	"github.com/stormglass/stormglass/loadgen/internal/load"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Create creates an object of the cluster as the user, with the run's labels. One of that
-// name that is not the run's own is an error.
+// Create creates one object as the user, with the run's labels, or one in each of the
+// run's namespaces. One of that name that is not the run's own is an error.
 func (t *Target) Create(ctx context.Context, m scenario.Manifest) error {
 	return t.create(ctx, m, nil)
 }
 
-// tryCreates asks the API server to check what actions will create, so that none is
+// tryCreates asks the API server to check what will be created, so that none is
 // refused in the middle of a run.
-func (t *Target) tryCreates(ctx context.Context) error {
+func (t *Target) tryCreates(ctx context.Context, namespaced bool) error {
 	for _, m := range t.manifests {
-		if err := t.create(ctx, m, []string{metav1.DryRunAll}); err != nil {
+		if m.Namespaced != namespaced {
+			continue
+		}
+		if err := t.create(ctx, m.Objects()[0], []string{metav1.DryRunAll}); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// createSetup creates what the scenario's setup has, and returns when the API server
+// serves the custom resources among it and knows what is used of quotas: until then it
+// refuses what they count.
+func (t *Target) createSetup(ctx context.Context, client kubernetes.Interface) error {
+	defines := false
+	for _, m := range t.scenario.SetupManifests() {
+		all := m.Objects()
+		err := load.Parallel(ctx, len(all), func(ctx context.Context, i int) error { return t.Create(ctx, all[i]) })
+		if err != nil {
+			return err
+		}
+		defines = defines || m.Defines()
+	}
+	if defines {
+		done := t.waiting("the cluster to serve the custom resources")
+		err := t.AwaitServed(ctx, t.scenario.SetupManifests())
+		done()
+		if err != nil {
+			return err
+		}
+	}
+	return t.awaitQuotas(ctx, client)
+}
+
+func (t *Target) awaitQuotas(ctx context.Context, client kubernetes.Interface) error {
+	if !slices.ContainsFunc(t.scenario.SetupManifests(), func(m scenario.Manifest) bool { return m.Kind == "ResourceQuota" }) {
+		return nil
+	}
+	defer t.waiting("the cluster to count what quotas are for")()
+	for _, namespace := range t.namespaces {
+		err := await(ctx, "the status of resource quotas in "+namespace, func(ctx context.Context) (bool, error) {
+			list, err := client.CoreV1().ResourceQuotas(namespace).List(ctx, metav1.ListOptions{LabelSelector: ownedBy(t.runID)})
+			if err != nil {
+				return false, err
+			}
+			return !slices.ContainsFunc(list.Items, func(q corev1.ResourceQuota) bool { return len(q.Status.Used) < len(q.Spec.Hard) }), nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// servedPoll is the pause between looks at discovery, whose document grows with the resources.
+const servedPoll = 250 * time.Millisecond
+
+// AwaitServed waits until the API server serves the custom resources that objects define:
+// discovery has those that are established.
+func (t *Target) AwaitServed(ctx context.Context, objects []scenario.Manifest) error {
+	client, err := discovery.NewDiscoveryClientForConfig(t.Admin)
+	if err != nil {
+		return fmt.Errorf("client of cluster %s: %w", t.Cluster.Name, err)
+	}
+	for {
+		missing, err := notServed(client, objects)
+		if err == nil && missing == "" {
+			return nil
+		}
+		if !apiclient.Pause(ctx, servedPoll) {
+			return fmt.Errorf("custom resource %s is not served: %w", missing, errors.Join(err, context.Cause(ctx)))
+		}
+	}
+}
+
+// notServed is the first custom resource that objects define and discovery does not have.
+func notServed(client discovery.DiscoveryInterface, objects []scenario.Manifest) (string, error) {
+	_, lists, err := client.ServerGroupsAndResources()
+	if err != nil {
+		return "", fmt.Errorf("discover resources: %w", err)
+	}
+	served := map[string]bool{}
+	for _, list := range lists {
+		group, _, _ := strings.Cut(list.GroupVersion, "/")
+		for _, r := range list.APIResources {
+			served[r.Name+"."+group] = true
+		}
+	}
+	for _, m := range objects {
+		if !m.Defines() {
+			continue
+		}
+		for _, one := range m.Objects() {
+			if !served[one.Name] {
+				return one.Name, nil
+			}
+		}
+	}
+	return "", nil
 }
 
 func (t *Target) create(ctx context.Context, m scenario.Manifest, dryRun []string) error {
@@ -50,16 +153,50 @@ func (t *Target) create(ctx context.Context, m scenario.Manifest, dryRun []strin
 	}
 	maps.Copy(labels, t.meta("").Labels)
 	o.SetLabels(labels)
-	of := client.Resource(m.Resource)
-	_, err = of.Create(ctx, o, metav1.CreateOptions{DryRun: dryRun, FieldValidation: metav1.FieldValidationStrict})
+	t.confine(m, o)
+	for _, namespace := range t.namespacesOf(m) {
+		if err := t.createIn(ctx, client.Resource(m.Resource).Namespace(namespace), o, dryRun); err != nil {
+			return fmt.Errorf("create %s: %w", m, err)
+		}
+	}
+	return nil
+}
+
+// namespacesOf are those that an object is created in; "" for the cluster.
+func (t *Target) namespacesOf(m scenario.Manifest) []string {
+	if m.Namespaced {
+		return t.namespaces
+	}
+	return []string{""}
+}
+
+func (t *Target) createIn(ctx context.Context, of dynamic.ResourceInterface, o *unstructured.Unstructured, dryRun []string) error {
+	_, err := of.Create(ctx, o, metav1.CreateOptions{DryRun: dryRun, FieldValidation: metav1.FieldValidationStrict})
 	if apierrors.IsAlreadyExists(err) {
-		there, getErr := of.Get(ctx, m.Name, metav1.GetOptions{})
+		there, getErr := of.Get(ctx, o.GetName(), metav1.GetOptions{})
 		if getErr == nil && there.GetLabels()[RunLabel] == t.Labels[RunLabel] {
 			return nil // the answer to an earlier attempt was lost
 		}
 	}
-	if err != nil {
-		return fmt.Errorf("create %s: %w", m, err)
+	return err
+}
+
+// confine keeps an admission policy to objects in namespaces, and its binding to the run's
+// namespaces: the requests of others in the cluster are neither checked nor changed.
+func (t *Target) confine(m scenario.Manifest, o *unstructured.Unstructured) {
+	switch m.Kind {
+	case "ValidatingAdmissionPolicy", "MutatingAdmissionPolicy":
+		constraints, _, _ := unstructured.NestedMap(o.Object, "spec", "matchConstraints")
+		rules, _ := constraints["resourceRules"].([]any)
+		for _, r := range rules {
+			if rule, ok := r.(map[string]any); ok {
+				rule["scope"] = "Namespaced"
+			}
+		}
+		if len(rules) > 0 {
+			_ = unstructured.SetNestedMap(o.Object, constraints, "spec", "matchConstraints")
+		}
+	case "ValidatingAdmissionPolicyBinding", "MutatingAdmissionPolicyBinding":
+		_ = unstructured.SetNestedField(o.Object, t.Labels[RunLabel], "spec", "matchResources", "namespaceSelector", "matchLabels", RunLabel)
 	}
-	return nil
 }

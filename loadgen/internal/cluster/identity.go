@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"time"
@@ -40,7 +41,9 @@ const (
 func (t *Target) makeNamespaces(ctx context.Context, client kubernetes.Interface) error {
 	defer t.waiting("the cluster to make namespace " + t.Namespace + " and its ServiceAccount")()
 	err := load.Parallel(ctx, len(t.namespaces), func(ctx context.Context, i int) error {
-		_, err := client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: t.meta(t.namespaces[i])}, metav1.CreateOptions{})
+		namespace := &corev1.Namespace{ObjectMeta: t.meta(t.namespaces[i])}
+		maps.Copy(namespace.Labels, t.scenario.NamespaceLabels)
+		_, err := client.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{})
 		if err != nil {
 			return fmt.Errorf("create namespace %s: %w", t.namespaces[i], err)
 		}

@@ -7,6 +7,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/restmapper"
@@ -81,6 +82,10 @@ func adminNeeds(ns string, s *scenario.Scenario) []need {
 		needs = append(needs, each("get create list delete", definitionsGroup, definitions, "")...)
 	}
 	for _, m := range s.Manifests() {
+		if m.Namespaced {
+			needs = append(needs, each("create get list", m.Resource.Group, m.Resource.Resource, ns)...)
+			continue
+		}
 		needs = append(needs, each("create get list delete", m.Resource.Group, m.Resource.Resource, "")...)
 	}
 	if s.Nodes.Count == 0 {
@@ -188,7 +193,7 @@ func requestNeeds(d discovery.DiscoveryInterface, ns string, s *scenario.Scenari
 			if n.Cluster {
 				where = ""
 			} else if r := (schema.GroupResource{Group: n.Group, Resource: n.Resource}); !slices.Contains(scenario.Manifests, r.String()) {
-				namespaced, err := isNamespaced(d, &mapper, r) // those with manifests are, if they exist yet or not
+				namespaced, err := isNamespaced(d, &mapper, s, r) // those with manifests are, if they exist yet or not
 				if err != nil {
 					return nil, err
 				}
@@ -204,7 +209,11 @@ func requestNeeds(d discovery.DiscoveryInterface, ns string, s *scenario.Scenari
 	return needs, nil
 }
 
-func isNamespaced(d discovery.DiscoveryInterface, mapper *meta.RESTMapper, r schema.GroupResource) (bool, error) {
+func isNamespaced(d discovery.DiscoveryInterface, mapper *meta.RESTMapper, s *scenario.Scenario, r schema.GroupResource) (bool, error) {
+	if m, ok := s.Definition(r.String()); ok {
+		scope, _, _ := unstructured.NestedString(m.Object, "spec", "scope")
+		return scope == "Namespaced", nil
+	}
 	if *mapper == nil {
 		groups, err := restmapper.GetAPIGroupResources(d)
 		if err != nil {

@@ -21,7 +21,7 @@ type Plan struct {
 	Nodes                                int
 	Fidelity, KubeletAddress             string
 	Deployments, Services, Pods, Watches int // Pods and Watches at most at a time
-	// Created are the cluster's objects that actions create.
+	// Created are the objects that the setup and actions create.
 	Created []scenario.Manifest
 	// Objects that loads work on, by resource.
 	Objects map[string]int
@@ -152,7 +152,7 @@ func (p Plan) String() string {
 		}
 	}
 	for _, m := range p.Created {
-		line("", "%s, of the whole cluster", m)
+		line("", "%s", created(m))
 	}
 	if p.Account != "" {
 		line("", "ServiceAccount %s for the load, ClusterRole and ClusterRoleBinding %s", p.Account, p.Role)
@@ -182,6 +182,21 @@ func (p Plan) contents() string {
 		return "nothing in it"
 	}
 	return strings.Join(parts, ", ")
+}
+
+// created is an object, or some, that an action creates, and what it applies to.
+func created(m scenario.Manifest) string {
+	text := m.String()
+	if m.Count > 1 {
+		text = count(m.Count, m.Kind) + " " + m.Name
+	}
+	switch {
+	case m.Namespaced:
+		return text + ", in each namespace of the run"
+	case strings.HasPrefix(m.Resource.Resource, "validatingadmission"), strings.HasPrefix(m.Resource.Resource, "mutatingadmission"):
+		return text + ", for the run's namespaces only"
+	}
+	return text + ", of the whole cluster"
 }
 
 // count is "1 pod", "2,000 watches".

@@ -57,6 +57,34 @@ func TestPlanNamesWhatActionsCreate(t *testing.T) {
 	}
 }
 
+func TestPlanTellsWhatCreatedObjectsAreFor(t *testing.T) {
+	s := parsed(t, `
+setup:
+- {kind: create, object: {apiVersion: v1, kind: ResourceQuota, metadata: {name: few}}}
+- {kind: create, count: 2000, object: {apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: "w{i}.example.com"}}}
+- {kind: create, object: {apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingAdmissionPolicy, metadata: {name: owned}}}
+phases: [{name: a, for: 1s}]
+`)
+	text := staging().Plan(s).String()
+	for _, want := range []string{
+		"ResourceQuota few, in each namespace of the run", "2,000 CustomResourceDefinitions w{i}.example.com, of the whole cluster",
+		"ValidatingAdmissionPolicy owned, for the run's namespaces only",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	text = ""
+	for _, n := range adminNeeds("ns", s) {
+		text += n.String() + "\n"
+	}
+	for _, want := range []string{"create resourcequotas in namespace ns", "delete customresourcedefinitions.apiextensions.k8s.io", "list validatingadmissionpolicies"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+}
+
 // flowControl is the phases of a scenario that creates a priority level and a flow schema.
 const flowControl = `
 phases:

@@ -58,7 +58,7 @@ type Target struct {
 	namespaces []string
 	tenants    bool // some load has tenants
 	widgets    bool // some load uses the custom resource
-	// manifests are what actions create.
+	// manifests are what the setup and actions create.
 	manifests []scenario.Manifest
 	// scrapeNotes are those of Notes that are about how metrics are scraped.
 	scrapeNotes []string
@@ -202,7 +202,7 @@ func (t *Target) KubeletAPI(ctx context.Context) (*node.API, error) {
 }
 
 // Setup tries by a dry run what actions will create, and makes the run's namespaces, the
-// permissions of tenants and, on a user's cluster, the identity of load. When it fails, Cleanup removes what it made.
+// permissions of tenants, on a user's cluster the identity of load, and the scenario's setup. When it fails, Cleanup removes what it made.
 func (t *Target) Setup(ctx context.Context) error {
 	client, err := kubernetes.NewForConfig(t.Admin)
 	if err != nil {
@@ -220,10 +220,13 @@ func (t *Target) waiting(what string) (done func()) {
 }
 
 func (t *Target) setup(ctx context.Context, client kubernetes.Interface) error {
-	if err := t.tryCreates(ctx); err != nil {
+	if err := t.tryCreates(ctx, false); err != nil {
 		return err
 	}
 	if err := t.makeNamespaces(ctx, client); err != nil {
+		return err
+	}
+	if err := t.tryCreates(ctx, true); err != nil {
 		return err
 	}
 	if t.widgets {
@@ -234,6 +237,15 @@ func (t *Target) setup(ctx context.Context, client kubernetes.Interface) error {
 			return err
 		}
 	}
+	if err := t.giveRights(ctx, client); err != nil {
+		return err
+	}
+	return t.createSetup(ctx, client)
+}
+
+// giveRights makes the identity of load, which a bundled plane has, and gives it and
+// tenants what they need.
+func (t *Target) giveRights(ctx context.Context, client kubernetes.Interface) error {
 	if t.Cluster.Bundled {
 		return t.setupTenants(ctx, client)
 	}
@@ -273,8 +285,11 @@ func (t *Target) Cleanup(ctx context.Context, notice func(string)) error {
 		return fmt.Errorf("client of cluster %s: %w", t.Cluster.Name, err)
 	}
 	c.definitions = t.widgets
-	if len(t.manifests) > 0 {
-		c.created = scenario.Creatables()
+	for _, k := range scenario.Creatables() {
+		if slices.ContainsFunc(t.manifests, func(m scenario.Manifest) bool { return m.Creatable == k }) {
+			c.created = append(c.created, k)
+			c.definitions = c.definitions || k.Defines()
+		}
 	}
 	c.notice = notice
 	return t.cleanup(ctx, c)

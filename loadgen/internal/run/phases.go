@@ -8,6 +8,7 @@ import (
 
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/internal/generator"
+	"github.com/stormglass/stormglass/loadgen/internal/load"
 	"github.com/stormglass/stormglass/loadgen/internal/workload"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
@@ -28,7 +29,9 @@ type phases struct {
 	loads      *loads
 	display    *display
 	create     func(context.Context, scenario.Manifest) error
-	save       func() error // after each phase
+	// awaitServed waits for the custom resources that objects define.
+	awaitServed func(ctx context.Context, objects []scenario.Manifest) error
+	save        func() error // after each phase
 
 	stamps []result.Phase // of the phases that have ended
 	missed []string       // faults that never began
@@ -124,7 +127,10 @@ func (ps *phases) actions(ctx context.Context, p *scenario.Phase) error {
 
 func (ps *phases) act(ctx context.Context, a scenario.Action) error {
 	if a.Kind == "create" {
-		return ps.workload.Retry(ctx, func() error { return ps.create(ctx, a.Manifest()) })
+		all := a.Manifest().Objects()
+		return load.Parallel(ctx, len(all), func(ctx context.Context, i int) error {
+			return ps.workload.Retry(ctx, func() error { return ps.create(ctx, all[i]) })
+		})
 	}
 	return ps.workload.Do(ctx, a)
 }
@@ -160,6 +166,10 @@ func actionText(a scenario.Action) string {
 
 func actionDetail(a scenario.Action) string {
 	switch a.Kind {
+	case "create":
+		if a.Count > 1 {
+			return fmt.Sprintf("%d objects", a.Count)
+		}
 	case "deploy", "scale":
 		return fmt.Sprintf("%d replicas", a.Replicas)
 	case "rollingUpdate":
@@ -193,6 +203,8 @@ func (ps *phases) awaitEnd(ctx context.Context, p *scenario.Phase, start time.Ti
 		err = ps.workload.Wait(within, ps.workload.AllNotReady)
 	case "watchesOpen":
 		err = ps.loads.awaitOpen(within)
+	case "resourcesServed":
+		err = ps.awaitServed(within, p.Manifests())
 	}
 	switch {
 	case err == nil:

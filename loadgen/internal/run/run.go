@@ -230,7 +230,7 @@ func (r *run) stage() {
 	r.display = &display{progress: r.Progress, loads: r.loads, nodes: r.nodes, workload: r.workload}
 	r.phases = &phases{
 		journal: r.journal, scenario: r.o.Scenario, supervisor: r.target.supervisor, recorder: r.recording, self: r.self,
-		workload: r.workload, nodes: r.nodes, loads: r.loads, display: r.display, create: r.target.Create, save: r.save,
+		workload: r.workload, nodes: r.nodes, loads: r.loads, display: r.display, create: r.target.Create, awaitServed: r.target.AwaitServed, save: r.save,
 	}
 }
 
