@@ -104,6 +104,10 @@ func (a *Action) setDefaults() {
 	case "deploy":
 		orDefault(&a.CPU, "10m")
 		orDefault(&a.Memory, "16Mi")
+		if a.Autoscale != (Autoscale{}) {
+			orDefault(&a.Autoscale.Min, a.Replicas)
+			orDefault(&a.Autoscale.Utilization, 80)
+		}
 		for i := range a.TopologySpread {
 			orDefault(&a.TopologySpread[i].MaxSkew, 1)
 		}

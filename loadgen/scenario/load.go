@@ -213,6 +213,13 @@ func (s *Scenario) Loads() []PlacedLoad {
 	return all
 }
 
+// DeletesNamespaces reports whether a load deletes namespaces.
+func (s *Scenario) DeletesNamespaces() bool {
+	return slices.ContainsFunc(s.Loads(), func(l PlacedLoad) bool {
+		return slices.ContainsFunc(l.Operations(), func(o Operation) bool { return o.Verb == "delete" && o.Resource == "namespaces" })
+	})
+}
+
 // PlacedLoad is a load and where it stands.
 type PlacedLoad struct {
 	*Load

@@ -31,7 +31,7 @@ type forecast struct {
 type placed struct {
 	Action
 	made    string // where its deploy stands
-	path    string // where its number of replicas stands
+	path    string // of the field that its number of replicas follows from
 	since   int
 	update  *Action // the last rollingUpdate since pods were awaited, of pods of an earlier phase
 	updated string  // where it stands
@@ -75,23 +75,31 @@ func (v *validator) forecast() {
 	c.loads()
 }
 
-func (c *forecast) act(path string, phase int, a *Action) {
-	if a.Kind == "create" { // of no pods
+func (c *forecast) act(path string, phase int, all *Action) {
+	if all.Kind == "create" { // of no pods
 		return
 	}
+	for _, a := range all.Each() {
+		c.actOnOne(path, phase, &a)
+	}
+}
+
+func (c *forecast) actOnOne(path string, phase int, a *Action) {
 	c.disturbed = true
 	d := c.alive[a.Name]
 	switch {
 	case a.Kind == "deploy" && d != nil:
 		c.v.fail(path+".name", "scale it, or give this one another name", "%q is deployed already", a.Name)
 	case a.Kind == "deploy":
-		c.alive[a.Name] = &placed{Action: *a, made: path, path: path, since: phase}
+		c.alive[a.Name] = &placed{Action: *a, made: path, path: path + ".replicas", since: phase}
 		c.checkSpread(path, a)
 	case d == nil: // validator.action says so
 	case a.Kind == "delete":
 		delete(c.alive, a.Name)
 	case a.Kind == "scale":
-		d.Replicas, d.path, d.since = a.Replicas, path, phase
+		d.Replicas, d.path, d.since = a.Replicas, path+".replicas", phase
+	case a.Kind == "demand" && d.Autoscales():
+		d.Replicas, d.path, d.since = d.Autoscale.Needed(a.CPU, d.CPU), path+".cpu", phase
 	case a.Kind == "rollingUpdate":
 		if d.since < phase || d.update != nil {
 			d.update, d.updated = a, path
@@ -129,7 +137,8 @@ func (c *forecast) checkSpread(path string, a *Action) {
 // awaitPods checks that pods can become ready in the phase, and that they are not.
 func (c *forecast) awaitPods(path string, phase int, p *Phase) {
 	at := path + ".until"
-	nodes := c.v.s.Nodes
+	nodes, names := c.v.s.Nodes, c.v.s.Awaited(p)
+	awaits := func(name string) bool { return len(p.Of) == 0 || slices.Contains(names, name) }
 	switch {
 	case len(c.alive) == 0:
 		c.v.fail(at, "add actions: [{kind: deploy, name: web, replicas: 100}], or write for: 30s", "podsReady holds at once: nothing is deployed by phase %q", p.Name)
@@ -144,7 +153,7 @@ func (c *forecast) awaitPods(path string, phase int, p *Phase) {
 		before := len(c.v.errs)
 		all := c.alive
 		c.alive = maps.Clone(all)
-		maps.DeleteFunc(c.alive, func(name string, _ *placed) bool { return !p.Awaits(name) })
+		maps.DeleteFunc(c.alive, func(name string, _ *placed) bool { return !awaits(name) })
 		c.capacity()
 		if len(c.v.errs) == before {
 			c.updates()
@@ -154,15 +163,12 @@ func (c *forecast) awaitPods(path string, phase int, p *Phase) {
 		c.podsNeverReady = len(c.v.errs) > before
 	}
 	for name, d := range c.alive {
-		if p.Awaits(name) {
+		if awaits(name) {
 			d.update = nil
 		}
 	}
 	c.disturbed = len(p.Of) > 0
 }
-
-// Awaits reports whether podsReady of the phase is about a Deployment.
-func (p *Phase) Awaits(name string) bool { return len(p.Of) == 0 || slices.Contains(p.Of, name) }
 
 func (c *forecast) starting(phase int, p *Phase) {
 	takes := c.v.s.Nodes.PodStart.Median + c.v.s.Nodes.ImagePull.Median
@@ -244,9 +250,17 @@ func (s *Scenario) unserved() []string {
 			if len(l.Mix) > 0 {
 				path = fmt.Sprintf("%s.mix[%d].resource", l.Path, i)
 			}
-			if o.Resource != "" && o.Resource != WidgetResource && custom(o.Resource) {
-				all = append(all, s.Errorf(path, "run it with --kubeconfig, against a cluster with its definition", "%s is no resource of Kubernetes: the bundled control plane has none", o.Resource).Error())
+			hint := "run it with --kubeconfig, against a cluster with its definition"
+			switch {
+			case o.Resource == "" || o.Resource == WidgetResource || !custom(o.Resource):
+				continue
+			case groupOf(o.Resource) == "metrics.k8s.io":
+				if s.ControlPlane.MetricsServer.Replicas > 0 {
+					continue
+				}
+				hint = "write controlPlane: {metricsServer: {replicas: 1}}"
 			}
+			all = append(all, s.Errorf(path, hint, "%s is no resource of Kubernetes: the bundled control plane has none", o.Resource).Error())
 		}
 	}
 	return all

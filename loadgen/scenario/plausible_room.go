@@ -101,7 +101,7 @@ func (c *forecast) capacity() {
 	}
 	for _, of := range c.demands(rooms, nil) {
 		if of.asked > of.has {
-			c.v.fail(last.path+".replicas", "fewer pods, or more or larger nodes",
+			c.v.fail(last.path, "fewer pods, or more or larger nodes",
 				"the pods of all Deployments need %s %s, and the nodes have %s", plain(of.asked), of.what, plain(of.has))
 			return
 		}
@@ -126,12 +126,12 @@ func (c *forecast) tooLarge(d *placed, rooms []room) bool {
 		c.noPodFits(d, "cpu", resource.NewMilliQuantity(each.cpu/max(share, 1), resource.DecimalSI), d.CPU+" CPUs", resource.NewMilliQuantity(share*milli(d.CPU), resource.DecimalSI))
 	case milli(d.Memory) > largestMemory:
 		c.noPodFits(d, "memory", resource.NewQuantity(each.memory/max(share, 1)/1000>>10<<10, resource.BinarySI), d.Memory, resource.NewQuantity(share*milli(d.Memory)/1000, resource.BinarySI))
-	case d.AntiAffinity == "required" && d.path != d.made:
-		c.v.fail(d.path+".replicas", fmt.Sprintf("at most %d, or antiAffinity: preferred", fit), "antiAffinity required puts one pod on a node, and there are %d pods for %d nodes", d.Replicas, n.Count-c.down)
+	case d.AntiAffinity == "required" && d.path != d.made+".replicas":
+		c.v.fail(d.path, fmt.Sprintf("at most %d, or antiAffinity: preferred", fit), "antiAffinity required puts one pod on a node, and there are %d pods for %d nodes", d.Replicas, n.Count-c.down)
 	case d.AntiAffinity == "required":
 		c.v.fail(d.made+".antiAffinity", fmt.Sprintf("write preferred, or at most %d replicas", fit), "required puts one pod on a node, and there are %d pods for %d nodes", d.Replicas, n.Count-c.down)
 	default:
-		c.v.fail(d.path+".replicas", fmt.Sprintf("at most %d, or more or larger nodes", fit), "%d pods of %q are more than %d nodes hold", d.Replicas, d.Name, n.Count-c.down)
+		c.v.fail(d.path, fmt.Sprintf("at most %d, or more or larger nodes", fit), "%d pods of %q are more than %d nodes hold", d.Replicas, d.Name, n.Count-c.down)
 	}
 	return true
 }

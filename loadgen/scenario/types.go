@@ -80,27 +80,31 @@ type Phase struct {
 
 // Action changes objects at the start of a phase.
 type Action struct {
-	// Kind: "deploy", "rollingUpdate", "scale" or "delete" of a Deployment, or "create" of
-	// an Object
+	// Kind: "deploy", "rollingUpdate", "scale", "delete" or "demand" of a Deployment, or
+	// "create" of an Object
 	Kind string `yaml:"kind"`
 	// Name: of the Deployment (and its Service); an Object has its own
 	Name string `yaml:"name,omitempty"`
 	// Object: manifest of a cluster's object (above), removed after the run. One of that name
 	// that the cluster has is not replaced
 	Object any `yaml:"object,omitempty"`
-	// Count: so many objects of a create, with {i} in the manifest replaced by 0, 1, ...;
-	// default one
+	// Count: so many objects of a create, with {i} in the manifest replaced by 0, 1, ...; or so
+	// many Deployments, NAME-0, NAME-1, ..., in all actions of the name; default one
 	Count          int    `yaml:"count,omitempty" zero:"one; leave it out for that"`
 	Replicas       int    `yaml:"replicas,omitempty"`       // of deploy and scale
 	Service        bool   `yaml:"service,omitempty"`        // deploy also makes a Service
 	MaxSurge       string `yaml:"maxSurge,omitempty"`       // "25%" (the default) or a number
 	MaxUnavailable string `yaml:"maxUnavailable,omitempty"` // "25%" (the default) or a number
-	CPU            string `yaml:"cpu,omitempty"`            // request of each pod, default 10m
-	Memory         string `yaml:"memory,omitempty"`         // request of each pod, default 16Mi
+	// CPU: request of each pod, default 10m; of a demand, what the Deployment's Ready pods use
+	// together
+	CPU    string `yaml:"cpu,omitempty"`
+	Memory string `yaml:"memory,omitempty"` // request of each pod, default 16Mi
 	// PriorityClass: of a deploy's pods, one that was created before or upstream's; default none
 	PriorityClass string `yaml:"priorityClass,omitempty"`
 	// EvictAfter: a deploy's tolerationSeconds of not-ready and unreachable nodes, default 300s
 	EvictAfter Duration `yaml:"evictAfter,omitempty" zero:"upstream's 300s"`
+	// Autoscale: a deploy's HorizontalPodAutoscaler, by CPU; default none
+	Autoscale Autoscale `yaml:"autoscale,omitempty"`
 	// AntiAffinity: of a deploy's pods by node: "preferred", "required"; default none
 	AntiAffinity string `yaml:"antiAffinity,omitempty"`
 	// TopologySpread: of a deploy's pods; default: the scheduler's

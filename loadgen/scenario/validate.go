@@ -188,7 +188,7 @@ func (v *validator) phases(loadNames, created map[string]bool) {
 	}
 	seen := map[string]bool{}
 	held := map[string]*Load{}
-	deployed := map[string]bool{}
+	deployed := map[string]*Action{}
 	for i := range v.s.Phases {
 		p := &v.s.Phases[i]
 		path := fmt.Sprintf("phases[%d]", i)
@@ -238,7 +238,7 @@ func (v *validator) phaseEnd(path string, p *Phase) {
 }
 
 // awaited checks the Deployments that a phase awaits.
-func (v *validator) awaited(path string, p *Phase, deployed map[string]bool) {
+func (v *validator) awaited(path string, p *Phase, deployed map[string]*Action) {
 	if len(p.Of) > 0 && p.Until != "podsReady" {
 		v.fail(path+".of", "add until: podsReady, or leave it out", "of belongs to podsReady")
 		return
@@ -262,8 +262,8 @@ func (v *validator) failsNodesBy(p *Phase) bool {
 	return false
 }
 
-func (v *validator) action(path string, a *Action, deployed, created map[string]bool) {
-	if !v.oneOf(path+".kind", a.Kind, "deploy", "rollingUpdate", "scale", "delete", "create") {
+func (v *validator) action(path string, a *Action, deployed map[string]*Action, created map[string]bool) {
+	if !v.oneOf(path+".kind", a.Kind, "deploy", "rollingUpdate", "scale", "delete", "demand", "create") {
 		return
 	}
 	if a.Kind == "create" {
@@ -295,13 +295,14 @@ func (v *validator) action(path string, a *Action, deployed, created map[string]
 	if a.PriorityClass != "" && !v.s.recorded {
 		v.existing(path+".priorityClass", "PriorityClass", "PriorityClass", a.PriorityClass, created)
 	}
+	v.autoscale(path, a, deployed[a.Name])
 	switch {
 	case a.Kind == "deploy":
-		deployed[a.Name] = true
+		deployed[a.Name] = a
 		if a.Replicas == 0 {
 			v.fail(path+".replicas", "write replicas: 100", "a deploy without replicas")
 		}
-	case !deployed[a.Name]:
+	case deployed[a.Name] == nil:
 		v.fail(path+".name", "deploy it before, in this phase or an earlier one", "%s of %q, which is not deployed by then", a.Kind, a.Name)
 	case a.Kind == "delete":
 		delete(deployed, a.Name)

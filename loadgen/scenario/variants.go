@@ -253,11 +253,12 @@ func (v *validator) gateVariants(path string, g *Gate) {
 func (v *validator) deployShape(path string, a *Action) {
 	v.onlyFor(path, a.Kind, []field{
 		{"replicas", a.Replicas != 0, "deploy scale"}, {"service", a.Service, "deploy"}, {"evictAfter", a.EvictAfter != 0, "deploy"},
-		{"cpu", a.CPU != "", "deploy"}, {"memory", a.Memory != "", "deploy"},
+		{"cpu", a.CPU != "", "deploy demand"}, {"autoscale", a.Autoscale != Autoscale{}, "deploy"}, {"memory", a.Memory != "", "deploy"},
 		{"priorityClass", a.PriorityClass != "", "deploy"},
 		{"antiAffinity", a.AntiAffinity != "", "deploy"}, {"topologySpread", len(a.TopologySpread) > 0, "deploy"},
 		{"maxSurge", a.MaxSurge != "" && !v.s.recorded, "rollingUpdate"}, {"maxUnavailable", a.MaxUnavailable != "" && !v.s.recorded, "rollingUpdate"},
-		{"object", a.Object != nil, "create"}, {"count", a.Count != 0, "create"}, {"name", a.Name != "", "deploy rollingUpdate scale delete"},
+		{"object", a.Object != nil, "create"}, {"count", a.Count != 0, "create deploy rollingUpdate scale delete demand"},
+		{"name", a.Name != "", "deploy rollingUpdate scale delete demand"},
 	})
 	if a.AntiAffinity != "" {
 		v.oneOf(path+".antiAffinity", a.AntiAffinity, "preferred", "required")

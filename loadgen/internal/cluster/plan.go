@@ -55,10 +55,10 @@ func (p *Plan) countPods(s *scenario.Scenario) {
 	replicas, services := map[string]int{}, map[string]bool{}
 	for _, phase := range s.Phases {
 		surge := 0.0
-		for _, a := range phase.Actions {
+		for _, a := range eachOf(phase.Actions) {
 			switch a.Kind {
 			case "deploy", "scale":
-				replicas[a.Name] = a.Replicas
+				replicas[a.Name] = max(a.Replicas, a.Autoscale.Max)
 			case "delete":
 				replicas[a.Name] = 0
 			case "rollingUpdate":
@@ -80,6 +80,13 @@ func (p *Plan) countPods(s *scenario.Scenario) {
 			p.Services++
 		}
 	}
+}
+
+func eachOf(actions []scenario.Action) (all []scenario.Action) {
+	for i := range actions {
+		all = append(all, actions[i].Each()...)
+	}
+	return all
 }
 
 func surgeOf(text string, replicas int) float64 {

@@ -60,16 +60,43 @@ func TestLogsOfASimulatedContainer(t *testing.T) {
 func TestUsageOfASimulatedContainer(t *testing.T) {
 	k := &kubelet{plan: &plan{Config: Config{Seed: 3}}}
 	pod := apiPod(time.Now())
-	cores, bytes := k.usageOf(pod, &pod.Spec.Containers[0])
-	if cores < 0.25 || cores > 0.75 || bytes < 1<<28 || bytes > 3<<28 {
-		t.Errorf("it uses %v cores and %v bytes of its request of 1 and %d", cores, bytes, 1<<30)
+	u := k.usageOf(pod, &pod.Spec.Containers[0])
+	if u.cores < 0.25 || u.cores > 0.75 || u.bytes < 1<<28 || u.bytes > 3<<28 {
+		t.Errorf("it uses %v cores and %v bytes of its request of 1 and %d", u.cores, u.bytes, 1<<30)
 	}
-	if again, _ := k.usageOf(pod, &pod.Spec.Containers[0]); again != cores {
-		t.Errorf("%v, then %v", cores, again)
+	if again := k.usageOf(pod, &pod.Spec.Containers[0]); again != u {
+		t.Errorf("%v, then %v", u, again)
 	}
 	pod.Annotations = map[string]string{cpuUsage: "250m", memoryUsage: "64Mi"}
-	if cores, bytes = k.usageOf(pod, &pod.Spec.Containers[0]); cores != 0.25 || bytes != 64<<20 {
-		t.Errorf("its annotations ask for 250m and 64Mi: %v and %v", cores, bytes)
+	if u = k.usageOf(pod, &pod.Spec.Containers[0]); u.cores != 0.25 || u.bytes != 64<<20 {
+		t.Errorf("its annotations ask for 250m and 64Mi: %v and %v", u.cores, u.bytes)
+	}
+}
+
+// TestContainerFollowsDemand reads a container's CPU time while its part of a demand changes between two looks.
+func TestContainerFollowsDemand(t *testing.T) {
+	var cores, seconds float64
+	demanded := false
+	k := &kubelet{plan: &plan{Config: Config{Use: func(map[string]string) (float64, float64, bool) { return cores, seconds, demanded }}}}
+	start := time.Now()
+	pod := apiPod(start)
+	pod.Annotations = map[string]string{cpuUsage: "100m"}
+	var counter cpuCounter
+	counter.at = start
+	look := func(after int) float64 {
+		counter.count(start.Add(time.Duration(after)*time.Second), k.usageOf(pod, &pod.Spec.Containers[0]))
+		return counter.seconds
+	}
+	if got := look(10); got != 1 {
+		t.Errorf("100m for 10 s are %v CPU seconds", got)
+	}
+	demanded, cores, seconds = true, 2, 40
+	if got := look(11); got != 3 {
+		t.Errorf("after a demand of 2 cores has begun: %v CPU seconds", got)
+	}
+	cores, seconds = 1, 55 // it was 2 for 5 of the 10 s
+	if got := look(21); got != 18 {
+		t.Errorf("after a demand that has halved: %v CPU seconds", got)
 	}
 }
 

@@ -56,6 +56,9 @@ type Config struct {
 	Registerer prometheus.Registerer
 	// Samples counts breaks and relists of the nodes' watches. Nil: they are not recorded.
 	Samples *samples.Recorder
+	// Use returns the CPU that a pod with these labels uses now and has used so far, in cores and seconds, where it has
+	// a part in a demand. May be nil.
+	Use func(labels map[string]string) (cores, seconds float64, ok bool)
 	// API that the nodes serve. Nil: none.
 	API *API
 	// Log gets a line for each thing a person may want to know. May be nil.

@@ -53,6 +53,7 @@ type kubelet struct {
 	reports   int           // of a shutdown that are still to be made
 	isolated  chan struct{} // nil: its API is reached
 	used      cpuTime
+	counters  map[string]cpuCounter // of containers, by the pod's UID and the name
 }
 
 func newKubelet(f *Fleet, index int, link *link) *kubelet {

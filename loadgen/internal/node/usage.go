@@ -15,20 +15,53 @@ const (
 	memoryUsage = "stormglass.dev/memory-usage"
 )
 
-// usageOf returns a running container's use of CPU and memory: an equal part of the pod's annotations; else a share
-// of its requests, drawn from a quarter to three quarters; else 10m and 32Mi.
-func (k *kubelet) usageOf(pod *corev1.Pod, c *corev1.Container) (cores, bytes float64) {
+// usageOf returns a running container's use of CPU and memory: an equal part of the pod's, by a demand or its
+// annotations; else a share of its requests, drawn from a quarter to three quarters; else 10m and 32Mi.
+func (k *kubelet) usageOf(pod *corev1.Pod, c *corev1.Container) (u usage) {
 	share := 0.25 + draw(k.plan.Seed, "usage", string(pod.UID), c.Name)/2
+	parts := float64(len(pod.Spec.Containers))
 	used := func(annotation string, of corev1.ResourceName, little float64) float64 {
 		if q, err := resource.ParseQuantity(pod.Annotations[annotation]); err == nil {
-			return q.AsApproximateFloat64() / float64(len(pod.Spec.Containers))
+			return q.AsApproximateFloat64() / parts
 		}
 		if q, ok := c.Resources.Requests[of]; ok {
 			return q.AsApproximateFloat64() * share
 		}
 		return little
 	}
-	return used(cpuUsage, corev1.ResourceCPU, 0.01), used(memoryUsage, corev1.ResourceMemory, 32<<20)
+	u.cores, u.bytes = used(cpuUsage, corev1.ResourceCPU, 0.01), used(memoryUsage, corev1.ResourceMemory, 32<<20)
+	if k.plan.Use == nil {
+		return u
+	}
+	if cores, seconds, ok := k.plan.Use(pod.Labels); ok {
+		u.cores, u.demanded, u.follows = cores/parts, seconds/parts, true
+	}
+	return u
+}
+
+// usage is a container's; demanded are the seconds of a demand so far that it follows.
+type usage struct {
+	use
+	demanded float64
+	follows  bool
+}
+
+// cpuCounter adds up the CPU time of a container from one look at it to the next. Between two looks at which it follows
+// a demand it is exact; else what is used at the second counts for all of the time.
+type cpuCounter struct {
+	at       time.Time
+	seconds  float64
+	demanded float64
+	follows  bool
+}
+
+func (c *cpuCounter) count(now time.Time, u usage) {
+	if c.follows && u.follows {
+		c.seconds += max(0, u.demanded-c.demanded)
+	} else {
+		c.seconds += u.cores * max(0, now.Sub(c.at).Seconds())
+	}
+	c.at, c.demanded, c.follows = now, u.demanded, u.follows
 }
 
 // What a node uses without pods. metrics-server drops a node that uses nothing.
@@ -41,7 +74,11 @@ const (
 func (k *kubelet) Summary(now time.Time) *stats.Summary {
 	s := &stats.Summary{Node: stats.NodeStats{NodeName: k.name}}
 	node := use{cores: systemCores, bytes: systemBytes}
-	for _, pod := range k.Pods() {
+	pods := k.Pods()
+	counters := map[string]cpuCounter{}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, pod := range pods {
 		if pod.Status.Phase != corev1.PodRunning {
 			continue
 		}
@@ -56,20 +93,24 @@ func (k *kubelet) Summary(now time.Time) *stats.Summary {
 			if start.IsZero() || !end.IsZero() {
 				continue
 			}
-			var one use
-			one.cores, one.bytes = k.usageOf(pod, c)
-			one.seconds = one.cores * max(0, now.Sub(start).Seconds())
-			all.add(one)
+			one := k.usageOf(pod, c)
+			key := string(pod.UID) + "/" + c.Name
+			counter, known := k.counters[key]
+			if !known {
+				counter.at = start
+			}
+			counter.count(now, one)
+			one.seconds, counters[key] = counter.seconds, counter
+			all.add(one.use)
 			made := stats.ContainerStats{Name: c.Name, StartTime: metav1.NewTime(start)}
-			made.CPU, made.Memory = one.stats(now)
+			made.CPU, made.Memory = one.use.stats(now)
 			p.Containers = append(p.Containers, made)
 		}
 		p.CPU, p.Memory = all.stats(now)
 		node.add(all)
 		s.Pods = append(s.Pods, p)
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
+	k.counters = counters
 	if k.life != nil { // nil: it has not registered yet
 		s.Node.StartTime = metav1.NewTime(k.life.began)
 	}

@@ -118,7 +118,8 @@ func (ps *phases) beginPhase(p *scenario.Phase, at time.Time) {
 func (ps *phases) actions(ctx context.Context, p *scenario.Phase) error {
 	for _, a := range p.Actions {
 		ps.event(time.Now(), result.EventAction, actionText(a), actionDetail(a))
-		if err := ps.act(ctx, a); err != nil {
+		each := a.Each()
+		if err := load.Parallel(ctx, len(each), func(ctx context.Context, i int) error { return ps.act(ctx, each[i]) }); err != nil {
 			return exitcode.Environmentf("phase %s: %w", p.Name, err)
 		}
 	}
@@ -172,6 +173,8 @@ func actionDetail(a scenario.Action) string {
 		}
 	case "deploy", "scale":
 		return fmt.Sprintf("%d replicas", a.Replicas)
+	case "demand":
+		return fmt.Sprintf("%s CPUs", a.CPU)
 	case "rollingUpdate":
 		return fmt.Sprintf("maxSurge %s, maxUnavailable %s", a.MaxSurge, a.MaxUnavailable)
 	}
@@ -196,7 +199,8 @@ func (ps *phases) awaitEnd(ctx context.Context, p *scenario.Phase, start time.Ti
 	var err error
 	switch p.Until {
 	case "podsReady":
-		err = ps.workload.Wait(within, func() bool { return ps.workload.AllPodsReady(p.Of...) })
+		awaited := ps.scenario.Awaited(p)
+		err = ps.workload.Wait(within, func() bool { return ps.workload.AllPodsReady(awaited...) })
 	case "nodesReady":
 		err = ps.workload.Wait(within, func() bool { return ps.workload.NodesReady(ps.nodes.fleet.Names()) })
 	case "nodesNotReady":

@@ -202,13 +202,13 @@ func (r *run) connect(ctx context.Context, registry *prometheus.Registry, source
 	}
 	r.workload, err = workload.New(t.Load, workload.Options{
 		Namespace: t.Namespace, Labels: t.Labels, NodeSelector: t.NodeSelector(), Tolerations: cluster.Tolerations(),
-		Registerer: registry, Stalls: r.self.Stalls(), Patience: patience(s),
+		Registerer: registry, Stalls: r.self.Stalls(), Namespaces: s.DeletesNamespaces(), Patience: patience(s),
 	})
 	if err != nil {
 		return exitcode.EnvironmentError(err)
 	}
 	config := nodeConfig(ctx, t, r.info.ID, s, r.console)
-	config.Registerer, config.Samples = registry, r.samples
+	config.Registerer, config.Samples, config.Use = registry, r.samples, r.workload.Use
 	if r.nodes, err = newNodes(config); err != nil {
 		return err
 	}

@@ -30,6 +30,8 @@ const (
 	Image = "pause:3.10.1"
 
 	fieldManager = "stormglass"
+
+	autoscalerKind = "horizontalpodautoscaler"
 )
 
 // Do does one action and returns when the API server has accepted it. It may be repeated. Errors name verb and
@@ -51,15 +53,29 @@ func (w *Workload) Do(ctx context.Context, a scenario.Action) error {
 				return err
 			}
 		}
-		return w.become(ctx, a, int64(a.Replicas), next, types.ApplyPatchType, d)
+		w.change(func(t *tracker) { t.of(a.Name).deploy = &a })
+		if err := w.become(ctx, a, int64(a.Replicas), next, types.ApplyPatchType, d); err != nil || !a.Autoscales() {
+			return err
+		}
+		return w.autoscaler(ctx, a)
+	case "demand":
+		return w.demand(a)
 	case "rollingUpdate":
 		return w.become(ctx, a, now.replicas, next, types.MergePatchType, updatePatch(a, next))
 	case "scale":
 		return w.become(ctx, a, int64(a.Replicas), now.revision, types.MergePatchType,
 			map[string]any{"spec": map[string]any{"replicas": a.Replicas}})
 	case "delete":
-		w.change(func(t *tracker) { t.want(a.Name, 0, now.revision); t.accepted(a.Name, deleted, time.Now()) })
-		for _, kind := range []string{"service", "deployment"} {
+		w.change(func(t *tracker) {
+			delete(w.demands, a.Name)
+			t.want(a.Name, 0, now.revision)
+			t.accepted(a.Name, deleted, time.Now())
+		})
+		kinds := []string{"service", "deployment"}
+		if now.deploy != nil && now.deploy.Autoscales() {
+			kinds = append([]string{autoscalerKind}, kinds...)
+		}
+		for _, kind := range kinds {
 			if err := w.remove(ctx, kind, a.Name); err != nil {
 				return err
 			}
@@ -95,7 +111,10 @@ func (w *Workload) become(ctx context.Context, a scenario.Action, replicas int64
 }
 
 func (w *Workload) path(kind, name string) string {
-	if kind == "deployment" {
+	switch kind {
+	case autoscalerKind:
+		return "/apis/autoscaling/v2/namespaces/" + w.options.Namespace + "/horizontalpodautoscalers/" + name
+	case "deployment":
 		return "/apis/apps/v1/namespaces/" + w.options.Namespace + "/deployments/" + name
 	}
 	return "/api/v1/namespaces/" + w.options.Namespace + "/services/" + name

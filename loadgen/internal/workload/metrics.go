@@ -20,6 +20,23 @@ func newStartup() prometheus.Histogram {
 	})
 }
 
+func newDeletion() prometheus.Histogram {
+	return prometheus.NewHistogram(prometheus.HistogramOpts{
+		Name:                            "stormglass_namespace_deletion_seconds",
+		Help:                            "Time from the event that says that a namespace is being deleted to that of its end, as they arrived at the generator.",
+		Buckets:                         []float64{1, 2.5, 5, 7.5, 10, 15, 20, 30, 60, 120, 300, 600},
+		NativeHistogramBucketFactor:     1.1,
+		NativeHistogramMaxBucketNumber:  160,
+		NativeHistogramMinResetDuration: 0,
+	})
+}
+
+func registerNamespaces(r prometheus.Registerer, deletion prometheus.Histogram, live func() Live) error {
+	return errors.Join(r.Register(deletion), r.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "stormglass_namespaces_terminating", Help: "Namespaces that the run's loads have deleted and that are still there.",
+	}, func() float64 { return float64(live().NamespacesTerminating) })))
+}
+
 func register(r prometheus.Registerer, startup prometheus.Histogram, live func() Live, rollouts func() []result.Rollout) error {
 	gauge := func(name, help string, value func(Live) int64) error {
 		return r.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
@@ -29,7 +46,7 @@ func register(r prometheus.Registerer, startup prometheus.Histogram, live func()
 	return errors.Join(
 		r.Register(startup),
 		r.Register(hopCollector{rollouts}),
-		gauge("pods_wanted", "Replicas asked for, over all Deployments of the run.", func(l Live) int64 { return l.PodsWanted }),
+		gauge("pods_wanted", "Replicas asked for, or that demands need if these are more, over all Deployments of the run.", func(l Live) int64 { return l.PodsWanted }),
 		gauge("pods_ready", "Pods that are Ready, on nodes that have not failed.", func(l Live) int64 { return l.PodsReady }),
 		gauge("pods_pending", "Pods that have not been Ready yet.", func(l Live) int64 { return l.PodsPending }),
 		gauge("pods_unscheduled", "Pods that have no node yet.", func(l Live) int64 { return l.PodsUnscheduled }),

@@ -40,10 +40,11 @@ const (
 	replicaSetKind
 	sliceKind
 	statusKind
+	namespaceKind // of what a load deletes; followed on demand
 )
 
 func (k kind) String() string {
-	return [...]string{"pods", "nodes", "deployments", "replicasets", "endpointslices", "status"}[k]
+	return [...]string{"pods", "nodes", "deployments", "replicasets", "endpointslices", "status", "namespaces"}[k]
 }
 
 // Field numbers of k8s.io/api/*/generated.proto and apimachinery's meta/v1.

@@ -7,10 +7,10 @@ import (
 )
 
 // podsReady reports whether every Deployment has all pods Ready, of the current revision and on nodes that live,
-// and no others there. names are the Deployments, all without.
+// and no others there; of one with an autoscaler, as many as its demand needs. names are the Deployments, all without.
 func (t *tracker) podsReady(names ...string) bool {
 	for name, d := range t.deployments {
-		if awaited(name, names) && (d.good != d.replicas || d.other != 0) {
+		if awaited(name, names) && (d.good != d.replicas || d.other != 0 || d.replicas < d.enough) {
 			return false
 		}
 	}
@@ -113,7 +113,7 @@ func keepLargest(seconds **float64, d time.Duration) {
 
 // Live is the state at this moment, as far as events have arrived.
 type Live struct {
-	// PodsWanted is the sum of replicas asked for.
+	// PodsWanted is the sum of replicas asked for, or that demands need if these are more.
 	PodsWanted int64
 	// PodsReady are Ready, not being deleted, and on nodes that live, unlike the API's count within the grace
 	// period.
@@ -121,6 +121,8 @@ type Live struct {
 	// PodsPending have not been Ready yet, PodsUnscheduled of them have no node. PodsTerminating are being
 	// deleted.
 	PodsPending, PodsUnscheduled, PodsTerminating int64
+	// NamespacesTerminating are being deleted. Without Options.Namespaces they are not counted.
+	NamespacesTerminating int64
 	// Nodes of the run, and how many of them the API says are Ready.
 	Nodes, NodesReady int64
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/stormglass/stormglass/loadgen/internal/latency"
 	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
 // tracker knows the state of the run's objects from their events. It has no clock, no lock and no I/O.
@@ -14,14 +15,15 @@ type tracker struct {
 	nodes       map[string]*node // the run's simulated nodes, by name
 	failed      map[string]bool  // nodes that the run has stopped
 	failures    []*failure
+	terminating map[string]time.Time // namespaces' UIDs, since they were seen to be deleted
 	endpoints   map[string]time.Time // pods' UIDs that a slice had before we saw the pod
 
 	phases map[string]*phase
 	phase  *phase
 
 	live Live
-	// onStartup is called with each measured pod startup.
-	onStartup func(time.Duration)
+	// onStartup is called with each measured pod startup, onDeletion with each measured deletion of a namespace.
+	onStartup, onDeletion func(time.Duration)
 	// stalled is for how long the generator was not run until a time.
 	stalled func(time.Time) time.Duration
 }
@@ -31,6 +33,9 @@ type deployment struct {
 	replicas   int64
 	revision   string
 	generation int64 // that the status has to have observed
+
+	deploy         *scenario.Action // that made it
+	needed, enough int64            // replicas for its demand, and so many that an autoscaler is content with; 0: none
 
 	exists bool // seen by the watch and not deleted
 	status object
@@ -81,9 +86,11 @@ func newTracker(onStartup func(time.Duration), stalled func(time.Time) time.Dura
 		pods:        map[string]*pod{},
 		nodes:       map[string]*node{},
 		failed:      map[string]bool{},
+		terminating: map[string]time.Time{},
 		endpoints:   map[string]time.Time{},
 		phases:      map[string]*phase{},
 		onStartup:   onStartup,
+		onDeletion:  func(time.Duration) {},
 		stalled:     stalled,
 	}
 	t.beginPhase("")
@@ -126,8 +133,11 @@ func (t *tracker) results() map[string]result.Workload {
 // want is called before the request, so that no state from before can pass for the state after.
 func (t *tracker) want(name string, replicas int64, revision string) {
 	d := t.of(name)
-	t.live.PodsWanted += replicas - d.replicas
-	d.replicas, d.revision = replicas, revision
+	if replicas == 0 {
+		d.needed, d.enough = 0, 0
+	}
+	t.scaled(d, replicas, d.needed)
+	d.revision = revision
 	// A generation that no status reaches, until the answer tells the real one.
 	d.generation = 1 << 62
 	t.recount()
@@ -171,10 +181,13 @@ func (t *tracker) saw(o object, at time.Time, listed bool) {
 		}
 		d := t.of(o.name)
 		d.exists, d.status = true, o
+		t.sawScale(d, o, at)
 	case replicaSetKind:
 		t.sawReplicaSet(o, at, listed)
 	case sliceKind:
 		t.sawSlice(o, at, listed)
+	case namespaceKind:
+		t.sawNamespace(o, at)
 	}
 	t.check(at)
 }
@@ -221,6 +234,21 @@ func (t *tracker) sawPod(o object, at time.Time, listed bool) {
 	t.count(p, 1)
 }
 
+func (t *tracker) sawNamespace(o object, at time.Time) {
+	if _, known := t.terminating[o.uid]; !known && o.deleting {
+		t.terminating[o.uid] = at
+		t.live.NamespacesTerminating++
+	}
+}
+
+func (t *tracker) namespaceGone(uid string, at time.Time) {
+	if since, known := t.terminating[uid]; known {
+		delete(t.terminating, uid)
+		t.live.NamespacesTerminating--
+		t.onDeletion(at.Sub(since))
+	}
+}
+
 func (t *tracker) gone(o object, at time.Time) {
 	switch o.kind {
 	case podKind:
@@ -240,6 +268,8 @@ func (t *tracker) gone(o object, at time.Time) {
 		if d, ok := t.deployments[o.name]; ok && d.status.uid == o.uid {
 			d.exists = false
 		}
+	case namespaceKind:
+		t.namespaceGone(o.uid, at)
 	}
 	t.check(at)
 }
@@ -253,6 +283,12 @@ func (t *tracker) replace(k kind, objects []object, at time.Time) {
 	switch k {
 	case podKind:
 		for uid := range t.pods {
+			if !listed[uid] {
+				t.gone(object{kind: k, uid: uid}, at)
+			}
+		}
+	case namespaceKind:
+		for uid := range t.terminating {
 			if !listed[uid] {
 				t.gone(object{kind: k, uid: uid}, at)
 			}
@@ -276,7 +312,7 @@ func (t *tracker) replace(k kind, objects []object, at time.Time) {
 }
 
 func (o object) key() string {
-	if o.kind == podKind {
+	if o.kind == podKind || o.kind == namespaceKind {
 		return o.uid
 	}
 	return o.name

@@ -41,6 +41,8 @@ type Options struct {
 	Retry time.Duration
 	// Stalls tells when the generator was not run. Nil: unknown.
 	Stalls *stall.Meter
+	// Namespaces: measure how long the deletion of namespaces with the labels takes.
+	Namespaces bool
 	// Patience is how long an action is repeated while the control plane is away. Zero: not at all.
 	Patience time.Duration
 }
@@ -54,6 +56,7 @@ type Workload struct {
 
 	mu      sync.Mutex
 	tracker *tracker
+	demands map[string]*demand // by Deployment
 	synced  map[kind]bool
 	waiters map[chan struct{}]bool
 	ended   error // why Run ended, if it has
@@ -78,15 +81,21 @@ func New(cfg *rest.Config, o Options) (*Workload, error) {
 	if err != nil {
 		return nil, fmt.Errorf("workload: client: %w", err)
 	}
-	startup := newStartup()
+	startup, deletion := newStartup(), newDeletion()
 	w := &Workload{
 		options: o, selector: labels.Set(o.Labels).String(), http: client, rest: restClient,
 		tracker: newTracker(func(d time.Duration) { startup.Observe(d.Seconds()) }, o.Stalls.Total),
-		synced:  map[kind]bool{}, waiters: map[chan struct{}]bool{},
+		demands: map[string]*demand{}, synced: map[kind]bool{}, waiters: map[chan struct{}]bool{},
 	}
+	w.tracker.onDeletion = func(d time.Duration) { deletion.Observe(d.Seconds()) }
 	if o.Registerer != nil {
 		if err := register(o.Registerer, startup, w.Live, func() []result.Rollout { return ask(w, (*tracker).lastRollouts) }); err != nil {
 			return nil, fmt.Errorf("workload: metrics: %w", err)
+		}
+		if o.Namespaces {
+			if err := registerNamespaces(o.Registerer, deletion, w.Live); err != nil {
+				return nil, fmt.Errorf("workload: metrics: %w", err)
+			}
 		}
 	}
 	return w, nil
@@ -99,13 +108,17 @@ func (w *Workload) Run(ctx context.Context) error {
 	defer cancel(nil)
 	ns := "/namespaces/" + w.options.Namespace
 	var wg sync.WaitGroup
-	for k, path := range map[kind]string{
+	paths := map[kind]string{
 		podKind:        "/api/v1" + ns + "/pods",
 		nodeKind:       "/api/v1/nodes",
 		deploymentKind: "/apis/apps/v1" + ns + "/deployments",
 		replicaSetKind: "/apis/apps/v1" + ns + "/replicasets",
 		sliceKind:      "/apis/discovery.k8s.io/v1" + ns + "/endpointslices",
-	} {
+	}
+	if w.options.Namespaces {
+		paths[namespaceKind] = "/api/v1/namespaces"
+	}
+	for k, path := range paths {
 		wg.Go(func() {
 			if err := w.follow(ctx, k, path); err != nil && ctx.Err() == nil {
 				cancel(err)
@@ -124,6 +137,7 @@ func (w *Workload) change(f func(*tracker)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	f(w.tracker)
+	w.countDemands(time.Now())
 	for c := range w.waiters {
 		select {
 		case c <- struct{}{}:
@@ -169,7 +183,14 @@ func ask[T any](w *Workload, f func(*tracker) T) T {
 
 // Synced reports whether the first list of every kind is in.
 func (w *Workload) Synced() bool {
-	return ask(w, func(*tracker) bool { return len(w.synced) == int(statusKind) })
+	return ask(w, func(*tracker) bool {
+		for k := range statusKind {
+			if !w.synced[k] {
+				return false
+			}
+		}
+		return true
+	})
 }
 
 // AllPodsReady reports whether every Deployment of names, or every one without names, has all its pods Ready, of the

@@ -222,7 +222,7 @@ func TestMetricsAreRegisteredOnce(t *testing.T) {
 # HELP stormglass_workload_pods_ready Pods that are Ready, on nodes that have not failed.
 # TYPE stormglass_workload_pods_ready gauge
 stormglass_workload_pods_ready 1
-# HELP stormglass_workload_pods_wanted Replicas asked for, over all Deployments of the run.
+# HELP stormglass_workload_pods_wanted Replicas asked for, or that demands need if these are more, over all Deployments of the run.
 # TYPE stormglass_workload_pods_wanted gauge
 stormglass_workload_pods_wanted 2
 `

@@ -1,0 +1,122 @@
+package workload
+
+import (
+	"context"
+	"time"
+
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// demand is for CPU of a Deployment, which its Ready pods share evenly.
+type demand struct {
+	cores   float64
+	each    float64 // what a pod uses now, in cores
+	seconds float64 // that a pod which was there all the time has used
+	at      time.Time
+}
+
+// count adds up what pods have used until now, and lets so many pods share the demand from then on.
+func (d *demand) count(now time.Time, pods int64) {
+	if !d.at.IsZero() {
+		d.seconds += d.each * max(0, now.Sub(d.at).Seconds())
+	}
+	d.at, d.each = now, d.cores/float64(max(pods, 1))
+}
+
+// countDemands follows a change of pods.
+func (w *Workload) countDemands(now time.Time) {
+	for name, d := range w.demands {
+		d.count(now, w.tracker.of(name).good)
+	}
+}
+
+// Use returns the CPU that a pod with these labels uses now and has used so far, in cores and seconds, if there is a
+// demand for its Deployment.
+func (w *Workload) Use(labels map[string]string) (cores, seconds float64, ok bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	d := w.demands[labels[DeploymentLabel]]
+	if d == nil {
+		return 0, 0, false
+	}
+	d.count(time.Now(), w.tracker.of(labels[DeploymentLabel]).good)
+	return d.each, d.seconds, true
+}
+
+// demand sets the demand for a Deployment. An autoscaler follows it.
+func (w *Workload) demand(a scenario.Action) error {
+	q, err := resource.ParseQuantity(a.CPU)
+	if err != nil {
+		return err
+	}
+	w.change(func(t *tracker) {
+		d := w.demands[a.Name]
+		if d == nil {
+			d = &demand{}
+			w.demands[a.Name] = d
+		}
+		d.cores = q.AsApproximateFloat64()
+		t.demanded(a.Name, a.CPU, time.Now())
+	})
+	return nil
+}
+
+// autoscaler applies the HorizontalPodAutoscaler of a deploy.
+func (w *Workload) autoscaler(ctx context.Context, a scenario.Action) error {
+	least, target := int32(a.Autoscale.Min), int32(a.Autoscale.Utilization)
+	hpa := &autoscalingv2.HorizontalPodAutoscaler{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "autoscaling/v2", Kind: "HorizontalPodAutoscaler"},
+		ObjectMeta: metav1.ObjectMeta{Name: a.Name, Namespace: w.options.Namespace, Labels: w.labels(a.Name)},
+		Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
+			ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: a.Name},
+			MinReplicas:    &least, MaxReplicas: int32(a.Autoscale.Max),
+			Metrics: []autoscalingv2.MetricSpec{{
+				Type: autoscalingv2.ResourceMetricSourceType,
+				Resource: &autoscalingv2.ResourceMetricSource{
+					Name:   corev1.ResourceCPU,
+					Target: autoscalingv2.MetricTarget{Type: autoscalingv2.UtilizationMetricType, AverageUtilization: &target},
+				},
+			}},
+		},
+	}
+	_, err := w.patch(ctx, autoscalerKind, a.Name, types.ApplyPatchType, hpa)
+	return err
+}
+
+// demanded notes how many pods a demand needs. The change begins with it and is over when so many are Ready as an
+// autoscaler is content with.
+func (t *tracker) demanded(name, cpu string, at time.Time) {
+	d := t.of(name)
+	if d.deploy == nil || !d.deploy.Autoscales() {
+		return
+	}
+	needed := d.deploy.Autoscale.Needed(cpu, d.deploy.CPU)
+	t.scaled(d, d.replicas, int64(needed))
+	d.enough = int64(d.deploy.Autoscale.Enough(needed))
+	if pods := d.enough - d.replicas; pods > 0 {
+		t.begin(name, "demand", pods, d.revision, false, at)
+	}
+}
+
+// sawScale takes in the replicas that an autoscaler has written.
+func (t *tracker) sawScale(d *deployment, o object, at time.Time) {
+	if d.deploy == nil || !d.deploy.Autoscales() || d.generation == deleted || o.generation < d.generation || o.specReplicas == d.replicas {
+		return
+	}
+	if r := d.rollout; r != nil && !r.over && r.action == "demand" {
+		r.hops[hopAPIWrite].add(at)
+	}
+	t.scaled(d, o.specReplicas, d.needed)
+}
+
+// scaled changes the replicas that a Deployment has been asked for, and those that its demand needs.
+func (t *tracker) scaled(d *deployment, replicas, needed int64) {
+	t.live.PodsWanted += max(replicas, needed) - max(d.replicas, d.needed)
+	d.replicas, d.needed = replicas, needed
+}

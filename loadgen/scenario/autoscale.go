@@ -1,0 +1,105 @@
+package scenario
+
+import (
+	"fmt"
+	"math"
+	"slices"
+)
+
+// Autoscale is a HorizontalPodAutoscaler's target. Its zero value is none.
+type Autoscale struct {
+	Min int `yaml:"min,omitempty" zero:"the deploy's replicas; leave it out for that"` // replicas, default the deploy's
+	Max int `yaml:"max,omitempty"`                                                     // replicas
+	// Utilization: the share of their CPU request that pods should use, in percent, default 80
+	Utilization int `yaml:"utilization,omitempty" zero:"80"`
+}
+
+// AutoscalerTolerance is the share by which an autoscaler lets the use of pods differ from its target
+// (--horizontal-pod-autoscaler-tolerance).
+const AutoscalerTolerance = 0.1
+
+// Needed returns how many pods, each with a CPU request, use that share of it where together they use demand.
+func (a Autoscale) Needed(demand, request string) int {
+	n := math.Ceil(float64(milli(demand)) * 100 / (float64(max(milli(request), 1)) * float64(max(a.Utilization, 1))))
+	return min(max(int(n), a.Min), a.Max)
+}
+
+// Enough returns the least number of pods that an autoscaler leaves where needed ones would meet its target.
+func (a Autoscale) Enough(needed int) int {
+	return max(int(math.Ceil(float64(needed)/(1+AutoscalerTolerance))), a.Min)
+}
+
+// Autoscales reports whether a deploy has an autoscaler.
+func (a *Action) Autoscales() bool { return a.Autoscale.Max > 0 }
+
+// Autoscales reports whether a Deployment of the scenario has an autoscaler.
+func (s *Scenario) Autoscales() bool {
+	return slices.ContainsFunc(s.Phases, func(p Phase) bool {
+		return slices.ContainsFunc(p.Actions, func(a Action) bool { return a.Autoscales() })
+	})
+}
+
+// Each returns an action for each Deployment of a count, or the one itself.
+func (a *Action) Each() []Action {
+	if a.Count == 0 || a.Kind == "create" {
+		return []Action{*a}
+	}
+	all := make([]Action, a.Count)
+	for i := range all {
+		all[i] = *a
+		all[i].Count, all[i].Name = 0, fmt.Sprintf("%s-%d", a.Name, i)
+	}
+	return all
+}
+
+// Awaited names the Deployments whose pods podsReady of a phase awaits, each of a count; none means all.
+func (s *Scenario) Awaited(p *Phase) []string {
+	var names []string
+	for i := range s.Phases {
+		for _, a := range s.Phases[i].Actions {
+			if a.Kind != "deploy" || !slices.Contains(p.Of, a.Name) {
+				continue
+			}
+			for _, each := range a.Each() {
+				names = append(names, each.Name)
+			}
+		}
+	}
+	return names
+}
+
+const maxDeployments = 1000 // of one action
+
+// autoscale checks what an action says of its count, autoscalers and demand. deploy is that of its name, nil without one.
+func (v *validator) autoscale(path string, a, deploy *Action) {
+	if a.Count != 0 {
+		v.between(path+".count", float64(a.Count), 1, maxDeployments)
+	}
+	if s := a.Autoscale; s != (Autoscale{}) && a.Kind == "deploy" {
+		at := path + ".autoscale"
+		v.between(at+".max", float64(s.Max), 1, MaxPods)
+		v.between(at+".min", float64(s.Min), 1, MaxPods)
+		v.between(at+".utilization", float64(s.Utilization), 1, 1000)
+		switch {
+		case s.Max == 0:
+		case s.Max < s.Min:
+			v.fail(at+".max", fmt.Sprintf("at least %d", s.Min), "%d is less than min", s.Max)
+		case a.Replicas < s.Min || a.Replicas > s.Max:
+			v.fail(path+".replicas", fmt.Sprintf("from %d to %d", s.Min, s.Max), "%d replicas are outside the bounds of the autoscaler", a.Replicas)
+		case v.s.ControlPlane.MetricsServer.Replicas == 0:
+			v.fail(at, "write controlPlane: {metricsServer: {replicas: 1}}", "no autoscaler knows what pods use without metrics-server")
+		}
+	}
+	if a.Kind == "demand" && milli(a.CPU) <= 0 {
+		v.fail(path+".cpu", `as "40", in CPUs`, "a demand for no CPU")
+	}
+	switch {
+	case deploy == nil || a.Kind == "deploy":
+	case a.Count != deploy.Count && deploy.Count == 0:
+		v.fail(path+".count", "leave it out", "%q is one Deployment", a.Name)
+	case a.Count != deploy.Count:
+		v.fail(path+".count", fmt.Sprintf("write count: %d", deploy.Count), "%q is %d Deployments", a.Name, deploy.Count)
+	case a.Kind == "scale" && deploy.Autoscales():
+		v.fail(path+".kind", "write a demand", "the autoscaler of %q would undo a scale", a.Name)
+	}
+}
