@@ -14,6 +14,9 @@ type Config struct {
 	ControllerManager ControllerManager `yaml:"controllerManager,omitempty" json:"controllerManager,omitempty"` // kube-controller-manager
 	Scheduler         Scheduler         `yaml:"scheduler,omitempty" json:"scheduler,omitempty"`                 // kube-scheduler
 	MetricsServer     MetricsServer     `yaml:"metricsServer,omitempty" json:"metricsServer,omitempty"`         // metrics-server
+	// FeatureGates: on or off in every component that has the gate; a component's own
+	// flags may say otherwise
+	FeatureGates map[string]bool `yaml:"featureGates,omitempty" json:"featureGates,omitempty"`
 	// NetworkFaults: "on" (links between etcd members and to API servers lead through
 	// proxies, so that faults can delay and cut them; 100 microseconds an exchange) or
 	// "off"; default: on with several etcd members

@@ -83,7 +83,11 @@ func TestProblems(t *testing.T) {
 			"metricsServer.flags.kubelet-insecure-tls: each plane has keys"},
 		"aggregation by endpoints": {control.Config{MetricsServer: control.MetricsServer{Replicas: 1}, APIServer: control.APIServer{Flags: control.Flags{"enable-aggregator-routing": "true"}}},
 			"apiServer.flags.enable-aggregator-routing: leave it out"},
-		"network faults": {control.Config{NetworkFaults: "yes"}, "networkFaults: on or off"},
+		"gates":           {control.Config{FeatureGates: map[string]bool{"GenericWorkload": true, "FastLeaseKeepAlive": false, "AllAlpha": false}}, ""},
+		"gate unknown":    {control.Config{FeatureGates: map[string]bool{"GenericWorkloads": true}}, `featureGates.GenericWorkloads: did you mean "GenericWorkload"?`},
+		"gate locked":     {control.Config{FeatureGates: map[string]bool{"DynamicResourceAllocation": false}}, "featureGates.DynamicResourceAllocation: leave it out"},
+		"gate of nothing": {control.Config{FeatureGates: map[string]bool{"Zzzzzzzzz": true}}, "featureGates.Zzzzzzzzz: they are listed by: kube-apiserver --help"},
+		"network faults":  {control.Config{NetworkFaults: "yes"}, "networkFaults: on or off"},
 		"election of the scheduler": {control.Config{Scheduler: control.Scheduler{Config: map[string]any{"leaderElection": map[string]any{"leaderElect": false}}}},
 			"scheduler.config.leaderElection: readiness"},
 	} {

@@ -62,7 +62,7 @@ func (s FlagSection) flagProblem(name, value string) (p Problem, wrong bool) {
 		hint := strictyaml.Hint(plain, known, "its flags are listed by: "+s.Kind+" --help")
 		return Problem{path, s.Kind + " has no such flag", hint}, true
 	}
-	if name == "feature-gates" {
+	if name == gatesFlag {
 		if msg, hint := gatesProblem(s.Kind, value); msg != "" {
 			return Problem{path, msg, hint}, true
 		}
@@ -148,10 +148,65 @@ func valueProblem(typ, value string) (what, hint string) {
 	return what, hint
 }
 
+const (
+	gatesFlag  = "feature-gates"
+	gatePrefix = gatesFlag + "/"
+)
+
+// gatedKinds are those with feature gates that a Config can set.
+func gatedKinds() []string {
+	return []string{KindEtcd, KindAPIServer, KindScheduler, KindControllerManager}
+}
+
+// withGates adds the feature gates that a kind of component has to its flags. Gates in the flags have the last word.
+func (c Config) withGates(kind string, flags Flags) Flags {
+	if !slices.Contains(gatedKinds(), kind) {
+		return flags
+	}
+	known := named(kind, gatePrefix)
+	var gates []string
+	for _, name := range slices.Sorted(maps.Keys(c.FeatureGates)) {
+		if slices.Contains(known, name) {
+			gates = append(gates, fmt.Sprintf("%s=%t", name, c.FeatureGates[name]))
+		}
+	}
+	if len(gates) == 0 {
+		return flags
+	}
+	all := Flags{}
+	maps.Copy(all, flags)
+	if own := flags[gatesFlag]; own != "" {
+		gates = append(gates, own)
+	}
+	all[gatesFlag] = strings.Join(gates, ",")
+	return all
+}
+
+// gateProblems checks FeatureGates: that some component has each gate, and that none has it locked to the other value.
+func (c Config) gateProblems() (all []Problem) {
+	for _, name := range slices.Sorted(maps.Keys(c.FeatureGates)) {
+		var known []string
+		for _, kind := range gatedKinds() {
+			gates := named(kind, gatePrefix)
+			if known = append(known, gates...); !slices.Contains(gates, name) {
+				continue
+			}
+			if msg, hint := gatesProblem(kind, fmt.Sprintf("%s=%t", name, c.FeatureGates[name])); msg != "" {
+				all = append(all, Problem{"featureGates." + name, msg, hint})
+				break
+			}
+		}
+		if !slices.Contains(known, name) {
+			hint := strictyaml.Hint(name, known, "they are listed by: kube-apiserver --help")
+			all = append(all, Problem{"featureGates." + name, fmt.Sprintf("no component has a feature gate %q", name), hint})
+		}
+	}
+	return all
+}
+
 // gatesProblem checks the value of the flag feature-gates: NAME=true,NAME=false.
 func gatesProblem(kind, value string) (msg, hint string) {
-	const prefix = "feature-gates/"
-	known := named(kind, prefix)
+	known := named(kind, gatePrefix)
 	for gate := range strings.SplitSeq(value, ",") {
 		name, on, ok := strings.Cut(strings.TrimSpace(gate), "=")
 		if name == "" && !ok {
@@ -166,7 +221,7 @@ func gatesProblem(kind, value string) (msg, hint string) {
 			hint := strictyaml.Hint(name, known, "its feature gates are listed by: "+kind+" --help")
 			return fmt.Sprintf("%s has no feature gate %q", kind, name), hint
 		}
-		if locked, err := strconv.ParseBool(flagTypes()[kind][prefix+name]); err == nil && locked != wanted {
+		if locked, err := strconv.ParseBool(flagTypes()[kind][gatePrefix+name]); err == nil && locked != wanted {
 			return fmt.Sprintf("feature gate %q of %s is locked to %t", name, kind, locked), "leave it out"
 		}
 	}

@@ -44,7 +44,10 @@ func (c Config) Problems() []Problem {
 	limit("scheduler", c.Scheduler.QPS, c.Scheduler.Burst)
 	number("scheduler.percentageOfNodesToScore", float64(c.Scheduler.PercentageOfNodesToScore), 100, "from 0 (upstream's default) to %.0f")
 
-	for _, section := range c.FlagSections() {
+	all = append(all, c.gateProblems()...)
+	written := c
+	written.FeatureGates = nil
+	for _, section := range written.FlagSections() {
 		for _, name := range slices.Sorted(maps.Keys(section.Flags)) {
 			if hint, ok := section.refused(name, section.Flags[name]); ok {
 				all = append(all, Problem{section.Path + "." + name, "Stormglass keeps this flag to itself", hint})
@@ -174,15 +177,19 @@ type FlagSection struct {
 	own        []ownFlags
 }
 
-// FlagSections lists the flags by component.
+// FlagSections lists the flags by component, with the feature gates of FeatureGates among them.
 func (c Config) FlagSections() []FlagSection {
-	return []FlagSection{
+	sections := []FlagSection{
 		{KindEtcd, "etcd.flags", c.Etcd.Flags, etcdOwn()},
 		{KindAPIServer, "apiServer.flags", c.APIServer.Flags, apiServerOwn()},
 		{KindScheduler, "scheduler.flags", c.Scheduler.Flags, schedulerOwn()},
 		{KindControllerManager, "controllerManager.flags", c.ControllerManager.Flags, electedOwn()},
 		{KindMetricsServer, "metricsServer.flags", c.MetricsServer.Flags, metricsServerOwn()},
 	}
+	for i, s := range sections {
+		sections[i].Flags = c.withGates(s.Kind, s.Flags)
+	}
+	return sections
 }
 
 // ownFlags are flags that Stormglass sets itself. A name that ends in "-"

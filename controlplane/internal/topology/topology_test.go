@@ -21,8 +21,9 @@ func configs() map[string]control.Config {
 	return map[string]control.Config{
 		"default": {},
 		"tuned": {
+			FeatureGates: map[string]bool{"GenericWorkload": true, "FastLeaseKeepAlive": false},
 			Etcd:      control.Etcd{Flags: control.Flags{"quota-backend-bytes": "8589934592"}},
-			APIServer: control.APIServer{Flags: control.Flags{"enable-admission-plugins": "NodeRestriction,PodNodeSelector", "max-requests-inflight": "800"}},
+			APIServer: control.APIServer{Flags: control.Flags{"enable-admission-plugins": "NodeRestriction,PodNodeSelector", "max-requests-inflight": "800", "feature-gates": "WatchList=false"}},
 			ControllerManager: control.ControllerManager{
 				QPS: 12.5, Burst: 30, Flags: control.Flags{"node-monitor-grace-period": "20s"},
 			},
