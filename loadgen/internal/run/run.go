@@ -128,7 +128,8 @@ func prepare(ctx context.Context, o Options, gates []gate.Compiled, c console, s
 		}
 	}
 	watched = r.target.watch(ctx)
-	started.add(func() error { r.target.unwatch(); return nil })
+	target := r.target // r is nil when what follows fails
+	started.add(func() error { target.unwatch(); return nil })
 	if err := r.connect(watched, registry, source, listener, started); err != nil {
 		err = r.target.firstCause(ctx, err)
 		if ctx.Err() == nil {
