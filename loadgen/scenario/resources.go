@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -49,6 +50,31 @@ func rows(table string) map[string][]string {
 	return all
 }
 
+// documents are the paths of discovery and OpenAPI, which a load gets as it gets objects.
+var documents = []string{"/api", "/apis", "/openapi/v2", "/openapi/v3"}
+
+// IsDocument reports whether an operation's resource is the path of a document of
+// discovery or OpenAPI.
+func IsDocument(resource string) bool { return strings.HasPrefix(resource, "/") }
+
+// document checks an operation on a document.
+func (v *validator) document(at string, o *Operation) {
+	known := slices.Contains(documents, o.Resource)
+	for _, d := range documents {
+		known = known || d != "/openapi/v2" && strings.HasPrefix(o.Resource, d+"/") && path.Clean(o.Resource) == o.Resource
+	}
+	switch {
+	case !known:
+		v.fail(at+".resource", strictyaml.Hint(o.Resource, documents, "there are "+strings.Join(documents, ", ")+", and paths below"), "no document %q of discovery or OpenAPI", o.Resource)
+	case o.Verb != "get":
+		v.fail(at+".verb", "write verb: get", "%s is a document, which is only read", o.Resource)
+	}
+	v.onlyFor(at, "a document", []field{
+		{"resourceVersion", o.ResourceVersion != "", "objects"}, {"form", o.Form != "object", "objects"},
+		{"encoding", o.Encoding != "json", "objects"}, {"scope", o.Scope != "namespace", "objects"},
+	})
+}
+
 func groupOf(resource string) string {
 	_, group, _ := strings.Cut(resource, ".")
 	return group
@@ -57,7 +83,7 @@ func groupOf(resource string) string {
 // custom reports whether a resource is of no group that Kubernetes has itself, so
 // that only a cluster knows whether it is served. Such groups have a dot.
 func custom(resource string) bool {
-	if !strings.Contains(groupOf(resource), ".") {
+	if IsDocument(resource) || !strings.Contains(groupOf(resource), ".") {
 		return false
 	}
 	for name := range builtIns() {

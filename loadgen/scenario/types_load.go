@@ -74,7 +74,8 @@ type Operation struct {
 	// Resource: as "deployments.apps", default configmaps. Written are configmaps, secrets,
 	// services, serviceaccounts, leases.coordination.k8s.io, pods,
 	// widgets.load.stormglass.dev (a custom resource made for the run); others need an
-	// Object
+	// Object. Or a document that is got: /apis (discovery, aggregated), /openapi/v2,
+	// /openapi/v3 or one below
 	Resource string `yaml:"resource,omitempty"`
 	// ResourceVersion: "" (consistent), "0" (any cached state), of a list also "exact" (the version of
 	// the load's first list)

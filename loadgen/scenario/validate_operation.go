@@ -20,6 +20,10 @@ func (v *validator) operation(path string, o *Operation, l *Load) {
 	if !v.oneOf(path+".verb", o.Verb, "get", "list", "create", "update", "patch", "delete", "apply") {
 		return
 	}
+	if IsDocument(o.Resource) && !l.OpensWatches() {
+		v.document(path, o)
+		return
+	}
 	reads := o.Verb == "get" || o.Verb == "list"
 	if !reads && l.Object == nil && !slices.Contains(Manifests, o.Resource) {
 		v.fail(path+".resource", "give it an object: {apiVersion: ..., kind: ...}; there are manifests for "+strings.Join(Manifests, ", "), "cannot %s %q", o.Verb, o.Resource)

@@ -167,6 +167,9 @@ type call struct {
 // CanonicalVerb) for metrics, where an apply is told from a patch by its
 // content type; endpoints/request (RequestInfo) for audit, where it is not.
 func callOf(r result.Requests) (call, bool) {
+	if strings.HasPrefix(r.Resource, "/") { // a document: metrics do not tell them apart
+		return call{}, false
+	}
 	c, known := map[string]call{
 		"get": {verb: "GET"}, "list": {verb: "LIST"},
 		"create": {verb: "POST", operation: "CREATE"}, "delete": {verb: "DELETE", operation: "DELETE"},

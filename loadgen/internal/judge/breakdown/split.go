@@ -117,7 +117,7 @@ func (w window) splitService(b *row, r result.Requests) {
 	c, known := callOf(r)
 	if !known {
 		b.UnexplainedNote = "connection, wire and API server together"
-		b.warn("%s is no verb that the API server's metrics tell", r.Verb)
+		b.warn("%s of %s is nothing that the API server's metrics tell", r.Verb, r.Resource)
 		return
 	}
 	audited, perRequest, exact := w.audited(b, r, c)

@@ -28,6 +28,9 @@ func Needs(l scenario.Load) []Need {
 		}
 	}
 	for _, x := range l.Operations() {
+		if scenario.IsDocument(x.Resource) { // every user may read it
+			continue
+		}
 		resource, group, _ := strings.Cut(x.Resource, ".")
 		own := l.OwnObjects(x)
 		several := own && l.Namespaces > 1

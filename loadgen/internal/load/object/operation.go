@@ -99,6 +99,10 @@ func (o *operation) add(t load.Target, x scenario.Operation) error {
 	if !slices.Contains(verbs, x.Verb) {
 		return fmt.Errorf("unknown verb %q; there are get, list, create, update, patch, delete and apply", x.Verb)
 	}
+	if scenario.IsDocument(x.Resource) {
+		o.addKinds(x)
+		return nil
+	}
 	s := o.sets[x.Resource]
 	if s == nil {
 		var err error
@@ -121,6 +125,11 @@ func (o *operation) add(t load.Target, x scenario.Operation) error {
 	}
 	s.updates = s.updates || x.Verb == "update"
 	s.creates = s.creates || x.Verb == "create"
+	o.addKinds(x)
+	return nil
+}
+
+func (o *operation) addKinds(x scenario.Operation) {
 	for _, tenant := range o.tenants {
 		kind := request.Kind{Verb: x.Verb, Resource: x.Resource, Variant: variant(x), Tenant: tenant.Name}
 		i := slices.Index(o.kinds, kind)
@@ -130,7 +139,6 @@ func (o *operation) add(t load.Target, x scenario.Operation) error {
 		}
 		o.kindOf = append(o.kindOf, i)
 	}
-	return nil
 }
 
 func writes(verb string) bool { return verb != "get" && verb != "list" }
@@ -169,6 +177,14 @@ func (o *operation) Prepare(ctx context.Context) error {
 		}
 	}
 	for _, x := range o.asked {
+		if scenario.IsDocument(x.Resource) {
+			act, err := o.document(ctx, x)
+			if err != nil {
+				return err
+			}
+			o.actions = append(o.actions, act)
+			continue
+		}
 		s := o.sets[x.Resource]
 		if err := s.resource.can(x.Verb); err != nil {
 			return err
@@ -256,6 +272,11 @@ func (c *call) expect(a *answer, find field) {
 }
 
 func (o *operation) call(method string, x scenario.Operation, contentType string) call {
+	return o.callAs(method, x, accept(x), contentType)
+}
+
+// callAs is a call that accepts a media type.
+func (o *operation) callAs(method string, x scenario.Operation, media, contentType string) call {
 	c := call{protobuf: x.Encoding == "protobuf"}
 	// Writes are not answered compressed; and tokens are to be read.
 	c.gzip = o.gzip && method == http.MethodGet && !x.AllPages
@@ -268,7 +289,7 @@ func (o *operation) call(method string, x scenario.Operation, contentType string
 			extra.Set("Impersonate-User", scenario.TenantUser(t.Name))
 			extra["Impersonate-Group"] = append([]string{scenario.TenantsGroup}, t.Groups...)
 		}
-		c.templates = append(c.templates, o.templates.New(method, accept(x), contentType, extra))
+		c.templates = append(c.templates, o.templates.New(method, media, contentType, extra))
 	}
 	return c
 }

@@ -99,6 +99,7 @@ type metrics struct {
 	total   *prometheus.CounterVec // by code
 	byCode  sync.Map               // load.Outcome to prometheus.Counter
 	unsent  prometheus.Counter
+	bytes   prometheus.Counter
 	seconds prometheus.Observer
 	lag     prometheus.Observer
 }
@@ -113,17 +114,21 @@ func newMetrics(reg prometheus.Registerer, loadName string, kinds []Kind) ([]*me
 		Name: "stormglass_requests_unsent_total",
 		Help: "Arrivals that could not be sent: no free slot under maxInFlight.",
 	}, labels)
+	bytes := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "stormglass_request_answer_bytes_total",
+		Help: "Bytes of answers' bodies, on the wire.",
+	}, labels)
 	seconds := prometheus.NewHistogramVec(metricopts.Latency("stormglass_request_seconds",
 		"Latency of requests from their intended start to the last byte of the answer."), labels)
 	lag := prometheus.NewHistogramVec(metricopts.Latency("stormglass_request_lag_seconds",
 		"From the intended start of a request to its sending: the generator's own delay."), []string{"load"})
-	err := errors.Join(load.Register(reg, &total), load.Register(reg, &unsent), load.Register(reg, &seconds), load.Register(reg, &lag))
+	err := errors.Join(load.Register(reg, &total), load.Register(reg, &unsent), load.Register(reg, &bytes), load.Register(reg, &seconds), load.Register(reg, &lag))
 	all := make([]*metrics, len(kinds))
 	for i, k := range kinds {
 		all[i] = &metrics{
 			total:  total.MustCurryWith(prometheus.Labels{"load": loadName, "verb": k.Verb, "resource": k.Resource}),
-			unsent: unsent.WithLabelValues(loadName, k.Verb, k.Resource), seconds: seconds.WithLabelValues(loadName, k.Verb, k.Resource),
-			lag: lag.WithLabelValues(loadName),
+			unsent: unsent.WithLabelValues(loadName, k.Verb, k.Resource), bytes: bytes.WithLabelValues(loadName, k.Verb, k.Resource),
+			seconds: seconds.WithLabelValues(loadName, k.Verb, k.Resource), lag: lag.WithLabelValues(loadName),
 		}
 	}
 	return all, err
@@ -135,6 +140,7 @@ func (m *metrics) record(f *flight, o load.Outcome, end time.Duration) {
 		counter, _ = m.byCode.LoadOrStore(o, m.total.WithLabelValues(o.String()))
 	}
 	counter.(prometheus.Counter).Inc()
+	m.bytes.Add(float64(f.bytes))
 	m.seconds.Observe((end - f.intended).Seconds())
 	m.lag.Observe((f.taken - f.intended).Seconds())
 }

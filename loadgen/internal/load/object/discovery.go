@@ -1,0 +1,45 @@
+package object
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/stormglass/stormglass/loadgen/internal/load"
+	"github.com/stormglass/stormglass/loadgen/internal/load/request"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// aggregatedType is what client-go accepts of /api and /apis: all groups in one document.
+const aggregatedType = jsonType + ";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+
+// getDocument reads a document of discovery or OpenAPI whole, as a client with an empty
+// cache does.
+type getDocument struct {
+	call
+	path string
+}
+
+func (o *operation) document(ctx context.Context, x scenario.Operation) (*getDocument, error) {
+	media := jsonType
+	if x.Resource == "/api" || x.Resource == "/apis" {
+		media = aggregatedType
+	}
+	d := &getDocument{call: o.callAs(http.MethodGet, x, media, ""), path: x.Resource}
+	r, err := o.asker.ask(ctx, query{method: http.MethodGet, path: x.Resource, accept: media})
+	if err != nil {
+		return nil, fmt.Errorf("get %s: %w", x.Resource, err)
+	}
+	if !r.success() {
+		return nil, failed("get", x.Resource, r)
+	}
+	return d, nil
+}
+
+func (d *getDocument) next(_ int64, r *request.Request, a *answer) bool {
+	d.expect(a, noField)
+	r.Path = append(r.Path, d.path...)
+	return true
+}
+
+func (d *getDocument) done(*request.Request, *answer, load.Outcome) bool { return false }

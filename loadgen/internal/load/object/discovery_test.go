@@ -1,0 +1,38 @@
+package object
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// A document is asked for at its path, and makes no objects and needs no rights.
+func TestDocumentsAreReadAtTheirPaths(t *testing.T) {
+	var accepted string
+	s := newStub(t, func(_ http.ResponseWriter, r *http.Request, _ []byte) bool {
+		accepted = r.Header.Get("Accept")
+		return false
+	})
+	for path, want := range map[string]string{"/apis": "as=APIGroupDiscoveryList", "/openapi/v2": "application/json"} {
+		l := newLoad(func(l *scenario.Load) { l.Verb, l.Resource = "get", path })
+		got := ask(t, prepared(t, s, l), 0, 200, `{"items":[]}`)
+		if !slices.Equal(got, []string{path}) || !strings.Contains(accepted, want) {
+			t.Errorf("asked for %s, accepting %s", got, accepted)
+		}
+		if needs := Needs(l); len(needs) > 0 {
+			t.Errorf("%s needs %v", path, needs)
+		}
+	}
+	if n := s.count(http.MethodPost); n > 0 {
+		t.Errorf("%d objects were made", n)
+	}
+	refused := newStub(t, func(w http.ResponseWriter, _ *http.Request, _ []byte) bool { refuse(w, 404, "not found"); return true })
+	op, err := NewOperation(refused.target(), newLoad(func(l *scenario.Load) { l.Verb, l.Resource = "get", "/openapi/v3/none" }))
+	must(t, err)
+	if err := op.Prepare(t.Context()); err == nil || !strings.Contains(err.Error(), "/openapi/v3/none") {
+		t.Errorf("got %v", err)
+	}
+}
