@@ -73,6 +73,9 @@ func faultDetail(f control.Fault) string {
 	add(f.Jitter > 0, "delay %s ± %s", f.Delay, f.Jitter)
 	add(f.Fails, "fails")
 	add(f.Ignore, "failurePolicy Ignore")
+	add(f.Webhooks > 1, "%d webhooks", f.Webhooks)
+	add(f.Mutates, "mutating")
+	add(f.Reinvoke, "reinvocationPolicy IfNeeded")
 	add(f.Limit > 0, "%d descriptors", f.Limit)
 	add(f.Quota > 0, "%s", formatBytes(f.Quota))
 	return detail

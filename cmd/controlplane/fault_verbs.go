@@ -55,6 +55,12 @@ func (v faultVerb) flags(cmd *cobra.Command, f *control.Fault) {
 			flags.BoolVar(&f.Fails, "fails", false, "answer 500, after the delay if there is one")
 		case "ignore":
 			flags.BoolVar(&f.Ignore, "ignore", false, "failurePolicy Ignore: what gets no answer is allowed (default: Fail)")
+		case "webhooks":
+			flags.IntVar(&f.Webhooks, "webhooks", 0, "`number` of webhooks, 1 to 32 (default 1)")
+		case "mutates":
+			flags.BoolVar(&f.Mutates, "mutates", false, "mutating webhooks, which add an annotation each (default: validating ones)")
+		case "reinvoke":
+			flags.BoolVar(&f.Reinvoke, "reinvoke", false, "reinvocationPolicy IfNeeded: asked again when a later one has changed the object (default: Never)")
 		case "timeout":
 			flags.Func("timeout", "the API server's patience in whole `seconds`, 1s to 30s (default: upstream's 10s)", readSeconds(&f.TimeoutSeconds))
 		}

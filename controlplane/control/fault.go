@@ -39,6 +39,12 @@ type Fault struct {
 	Fails          bool   `json:"fails,omitempty"`
 	Ignore         bool   `json:"ignore,omitempty"`
 	TimeoutSeconds int    `json:"timeoutSeconds,omitempty"`
+	// Webhooks: so many, each with the same answers; zero: one. Mutates makes them mutating
+	// ones, which are asked one after another and add an annotation each; Reinvoke is their
+	// reinvocationPolicy IfNeeded: asked again when a later one has changed the object.
+	Webhooks int  `json:"webhooks,omitempty"`
+	Mutates  bool `json:"mutates,omitempty"`
+	Reinvoke bool `json:"reinvoke,omitempty"`
 	// Seed of its random numbers.
 	Seed int64 `json:"seed,omitempty"`
 }

@@ -20,6 +20,7 @@ const (
 	minFaultQuota       = 1 << 20
 	maxFaultQuota       = 8 << 30
 	maxWebhookTimeout   = 30
+	maxWebhooks         = 32
 )
 
 // The values of Fault.Files.
@@ -59,6 +60,9 @@ func (f Fault) fields() []faultField {
 		{name: "fails", set: f.Fails},
 		{name: "ignore", set: f.Ignore},
 		{name: "timeout", set: f.TimeoutSeconds != 0, wrong: outside(f.TimeoutSeconds, 1, maxWebhookTimeout), allowed: "from 1 to 30 seconds"},
+		{name: "webhooks", set: f.Webhooks != 0, wrong: outside(f.Webhooks, 1, maxWebhooks), allowed: fmt.Sprintf("from 1 to %d", maxWebhooks)},
+		{name: "mutates", set: f.Mutates},
+		{name: "reinvoke", set: f.Reinvoke},
 	}
 }
 

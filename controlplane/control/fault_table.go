@@ -140,17 +140,28 @@ See process_open_fds and process_max_fds. status shows how many are open.`,
 			Name:  FaultWebhook,
 			Short: "Register an admission webhook that is slow or fails",
 			Long: `Register a validating webhook that is asked about each creation of a resource and
-waits before it allows it, or answers 500. It is removed at the end.
+waits before it allows it, or answers 500; or several, which are asked at once. Those
+that mutate are asked one after another, and each adds an annotation. They are removed
+at the end.
 
 It shows in apiserver_admission_webhook_admission_duration_seconds and in the
 latency, or the errors, of POSTs of the resource.`,
 			Example: `  controlplane fault webhook --resource pods --delay 2s --for 1m
-  controlplane fault webhook --resource deployments.apps --fails --ignore --for 1m`,
-			Takes: []string{"for", "delay", "jitter", "resource", "fails", "ignore", "timeout"}, Needs: []string{"resource"}, Delays: "each answer",
+  controlplane fault webhook --resource deployments.apps --fails --ignore --for 1m
+  controlplane fault webhook --resource pods --webhooks 2 --mutates --reinvoke --delay 100ms`,
+			Takes: []string{"for", "delay", "jitter", "resource", "fails", "ignore", "timeout", "webhooks", "mutates", "reinvoke"}, Needs: []string{"resource"}, Delays: "each answer",
 			Check: func(f Fault) (Problem, bool) {
+				if f.Reinvoke && !f.Mutates {
+					return Problem{"reinvoke", "webhooks that change nothing are not asked again", "add mutates, or leave it out"}, true
+				}
 				return Problem{"delay", "a webhook that neither waits nor fails breaks nothing", "give a delay, or fails"}, f.Delay == 0 && !f.Fails
 			},
-			Part: func(f Fault) string { return "the webhook for " + f.Resource },
+			Part: func(f Fault) string {
+				if f.Mutates {
+					return "the mutating webhooks for " + f.Resource
+				}
+				return "the webhook for " + f.Resource
+			},
 		},
 		{
 			Name:  FaultService,

@@ -36,7 +36,11 @@ type Fault struct {
 	Fails    bool   `yaml:"fails,omitempty"`  // the webhook answers 500
 	Ignore   bool   `yaml:"ignore,omitempty"` // failurePolicy Ignore; default Fail
 	// Timeout: of a webhook's call, 1s to 30s, default 10s
-	Timeout Duration `yaml:"timeout,omitempty" zero:"10s"`
+	Timeout  Duration `yaml:"timeout,omitempty" zero:"10s"`
+	Webhooks int      `yaml:"webhooks,omitempty" zero:"1"` // so many of them, asked at once, or those that mutate in turn; default 1
+	Mutates  bool     `yaml:"mutates,omitempty"`           // the webhooks add an annotation each; default: they only allow
+	// Reinvoke: reinvocationPolicy IfNeeded of webhooks that mutate; default Never
+	Reinvoke bool `yaml:"reinvoke,omitempty"`
 }
 
 func (f Fault) kind() control.FaultKind {
@@ -90,7 +94,8 @@ func (f Fault) Control(seed int64) control.Fault {
 	return control.Fault{
 		Kind: f.Kind, Components: on, Peers: f.Peers, For: f.For.D(), Delay: f.Delay.D(), Jitter: f.Jitter.D(), Files: f.Files,
 		Limit: uint64(max(0, f.Limit)), Writers: f.Writers, Size: int64(f.Size), Quota: int64(f.Quota),
-		Resource: f.Resource, Fails: f.Fails, Ignore: f.Ignore, TimeoutSeconds: int(f.Timeout.D() / time.Second), Seed: seed,
+		Resource: f.Resource, Fails: f.Fails, Ignore: f.Ignore, TimeoutSeconds: int(f.Timeout.D() / time.Second),
+		Webhooks: f.Webhooks, Mutates: f.Mutates, Reinvoke: f.Reinvoke, Seed: seed,
 	}
 }
 

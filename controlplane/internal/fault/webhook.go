@@ -66,7 +66,7 @@ func (m *Manager) slowWebhook(ctx context.Context, id string, f control.Fault, _
 	name := webhookName(id, f.Resource)
 	hook, err := hooks.start(ctx, webhook.Options{
 		Name: name, Resource: f.Resource, Delay: f.Delay, Jitter: f.Jitter, Fails: f.Fails, Ignore: f.Ignore,
-		TimeoutSeconds: f.TimeoutSeconds, Seed: f.Seed,
+		TimeoutSeconds: f.TimeoutSeconds, Count: max(f.Webhooks, 1), Mutates: f.Mutates, Reinvoke: f.Reinvoke, Seed: f.Seed,
 	})
 	if errors.Is(err, webhook.ErrUncertain) {
 		m.running.Go(func() { m.removeLate(hooks, name) })
@@ -127,23 +127,21 @@ func Sweep(ctx context.Context, kubeconfig string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	list, err := a.client.AdmissionregistrationV1().ValidatingWebhookConfigurations().List(ctx, meta.ListOptions{
-		LabelSelector: "app.kubernetes.io/managed-by=stormglass",
-	})
+	names, err := webhook.Registered(ctx, a.client)
 	if err != nil {
 		return nil, fmt.Errorf("look for webhooks left by a fault: %w", err)
 	}
 	var removed []string
 	var errs []error
-	for _, left := range list.Items {
-		if !strings.HasPrefix(left.Name, webhookNames) {
+	for _, name := range names {
+		if !strings.HasPrefix(name, webhookNames) {
 			continue
 		}
-		if _, err := a.remove(ctx, left.Name); err != nil {
-			errs = append(errs, fmt.Errorf("remove the webhook %s, left by a fault: %w", left.Name, err))
+		if _, err := a.remove(ctx, name); err != nil {
+			errs = append(errs, fmt.Errorf("remove the webhook %s, left by a fault: %w", name, err))
 			continue
 		}
-		removed = append(removed, left.Name)
+		removed = append(removed, name)
 	}
 	return removed, errors.Join(errs...)
 }

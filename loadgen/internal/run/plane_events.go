@@ -147,6 +147,15 @@ func faultLine(s control.FaultStatus) string {
 	if s.Ignore {
 		b.WriteString(", policy Ignore")
 	}
+	if s.Webhooks > 1 {
+		fmt.Fprintf(&b, ", %d webhooks", s.Webhooks)
+	}
+	if s.Mutates {
+		b.WriteString(", mutating")
+	}
+	if s.Reinvoke {
+		b.WriteString(", reinvoked")
+	}
 	if s.Delay > 0 {
 		fmt.Fprintf(&b, ", %s", s.Delay)
 		if s.Jitter > 0 {

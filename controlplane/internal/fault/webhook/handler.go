@@ -9,9 +9,11 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	admission "k8s.io/api/admission/v1"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/stormglass/stormglass/controlplane/internal/pki"
@@ -37,6 +39,7 @@ func serverOf(handler http.Handler, certificate tls.Certificate) *http.Server {
 func (w *Webhook) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST "+reviewPath, w.review)
+	mux.HandleFunc("POST "+reviewPath+"/{number}", w.review)
 	mux.HandleFunc("POST "+probePath, w.probe)
 	return mux
 }
@@ -48,9 +51,40 @@ func (w *Webhook) review(out http.ResponseWriter, r *http.Request) {
 	}
 	if w.fails(r.Context()) {
 		http.Error(out, "stormglass: this webhook fails, as it was asked to", http.StatusInternalServerError)
-	} else {
-		allow(out, review)
+		return
 	}
+	var patch []byte
+	if w.options.Mutates {
+		var err error
+		if patch, err = annotate(review.Request.Object.Raw, annotation+r.PathValue("number")); err != nil {
+			http.Error(out, err.Error(), http.StatusBadRequest)
+			return
+		}
+	}
+	allow(out, review, patch)
+}
+
+// annotation begins the key of the annotation that each mutating webhook adds.
+const annotation = "stormglass.dev/webhook-"
+
+// annotate is a JSON patch that adds an annotation to an object, or nil if it has it.
+func annotate(object []byte, key string) ([]byte, error) {
+	var of meta.PartialObjectMetadata
+	if err := json.Unmarshal(object, &of); err != nil {
+		return nil, fmt.Errorf("not an object: %w", err)
+	}
+	if _, there := of.Annotations[key]; there {
+		return nil, nil
+	}
+	type operation struct {
+		Op    string `json:"op"`
+		Path  string `json:"path"`
+		Value any    `json:"value"`
+	}
+	if of.Annotations == nil {
+		return json.Marshal([]operation{{"add", "/metadata/annotations", map[string]string{key: "reviewed"}}})
+	}
+	return json.Marshal([]operation{{"add", "/metadata/annotations/" + strings.ReplaceAll(key, "/", "~1"), "reviewed"}})
 }
 
 // fails waits out the delay, unless the fault or the request ends before, and reports
@@ -87,7 +121,7 @@ func (w *Webhook) probe(out http.ResponseWriter, r *http.Request) {
 	case w.probed <- struct{}{}:
 	default:
 	}
-	allow(out, review)
+	allow(out, review, nil)
 }
 
 // decode reads a review, or answers that it is none.
@@ -107,9 +141,13 @@ func decode(out http.ResponseWriter, r *http.Request) (*admission.AdmissionRevie
 	return &review, true
 }
 
-func allow(out http.ResponseWriter, review *admission.AdmissionReview) {
+// allow answers a review, with a JSON patch of its object unless it is nil.
+func allow(out http.ResponseWriter, review *admission.AdmissionReview, patch []byte) {
 	answer := admission.AdmissionReview{
 		Response: &admission.AdmissionResponse{UID: review.Request.UID, Allowed: true},
+	}
+	if patch != nil {
+		answer.Response.Patch, answer.Response.PatchType = patch, new(admission.PatchTypeJSONPatch)
 	}
 	answer.SetGroupVersionKind(schema.GroupVersionKind{Group: admission.GroupName, Version: "v1", Kind: "AdmissionReview"})
 	out.Header().Set("Content-Type", "application/json")

@@ -117,6 +117,27 @@ func TestReviewEndsWithItsRequest(t *testing.T) {
 	})
 }
 
+// Each mutating webhook adds its annotation once, whatever the object has.
+func TestMutatingWebhookAddsItsAnnotation(t *testing.T) {
+	w := newWebhook(nil, Options{Mutates: true, Count: 2})
+	for object, want := range map[string]string{
+		`{"metadata":{}}`: `[{"op":"add","path":"/metadata/annotations","value":{"stormglass.dev/webhook-1":"reviewed"}}]`,
+		`{"metadata":{"annotations":{"stormglass.dev/webhook-0":"reviewed"}}}`: `[{"op":"add","path":"/metadata/annotations/stormglass.dev~1webhook-1","value":"reviewed"}]`,
+		`{"metadata":{"annotations":{"stormglass.dev/webhook-1":"reviewed"}}}`: "",
+	} {
+		out := httptest.NewRecorder()
+		body := strings.Replace(aReview, `"u-1"`, `"u-1","object":`+object, 1)
+		w.handler().ServeHTTP(out, httptest.NewRequest(http.MethodPost, reviewPath+"/1", strings.NewReader(body)))
+		var review admission.AdmissionReview
+		if err := json.NewDecoder(out.Body).Decode(&review); err != nil || !review.Response.Allowed {
+			t.Fatalf("status %d: %v", out.Code, err)
+		}
+		if string(review.Response.Patch) != want {
+			t.Errorf("%s: %s", object, review.Response.Patch)
+		}
+	}
+}
+
 func TestInvalidAdmissionReviewIsRefused(t *testing.T) {
 	w := newWebhook(nil, Options{Delay: time.Hour})
 	for want, body := range map[string]string{

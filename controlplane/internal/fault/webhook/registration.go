@@ -23,9 +23,9 @@ const probeLabel = "stormglass.dev/webhook-probe"
 // probeEvery is how often Start and Clear ask whether the API server has heard.
 const probeEvery = 10 * time.Millisecond
 
-// configuration registers two webhooks: the one that is slow or fails, and
-// another one, never slow, that sees only the probe. They come into force together.
-func (w *Webhook) configuration(bundle []byte) *admissionregistration.ValidatingWebhookConfiguration {
+// hooks are the webhooks that are slow or fail, and another one, never slow, that sees only
+// the probe. They come into force together.
+func (w *Webhook) hooks(bundle []byte) []admissionregistration.ValidatingWebhook {
 	o := w.options
 	resource, group, _ := strings.Cut(o.Resource, ".")
 	fail := admissionregistration.Fail
@@ -52,23 +52,53 @@ func (w *Webhook) configuration(bundle []byte) *admissionregistration.Validating
 			AdmissionReviewVersions: []string{"v1"},
 		}
 	}
-	review := hook("review", reviewPath, group, resource)
-	review.FailurePolicy, review.TimeoutSeconds = &fail, timeout
-	// The probe of a webhook on configmaps is not to wait for it.
-	review.ObjectSelector = &meta.LabelSelector{
-		MatchExpressions: []meta.LabelSelectorRequirement{{Key: probeLabel, Operator: meta.LabelSelectorOpDoesNotExist}},
+	var all []admissionregistration.ValidatingWebhook
+	for i := range max(o.Count, 1) {
+		name, path := "review", reviewPath
+		if o.Count > 1 || o.Mutates {
+			name, path = fmt.Sprintf("review-%d", i), fmt.Sprintf("%s/%d", reviewPath, i)
+		}
+		review := hook(name, path, group, resource)
+		review.FailurePolicy, review.TimeoutSeconds = &fail, timeout
+		// The probe of a webhook on configmaps is not to wait for it.
+		review.ObjectSelector = &meta.LabelSelector{
+			MatchExpressions: []meta.LabelSelectorRequirement{{Key: probeLabel, Operator: meta.LabelSelectorOpDoesNotExist}},
+		}
+		all = append(all, review)
 	}
 	probe := hook("probe", probePath, "", "configmaps")
 	probe.FailurePolicy, probe.TimeoutSeconds = new(admissionregistration.Ignore), new(int32(1))
 	probe.ObjectSelector = &meta.LabelSelector{MatchLabels: map[string]string{probeLabel: o.Name}}
-	return &admissionregistration.ValidatingWebhookConfiguration{
-		ObjectMeta: meta.ObjectMeta{Name: o.Name, Labels: map[string]string{"app.kubernetes.io/managed-by": "stormglass"}},
-		Webhooks:   []admissionregistration.ValidatingWebhook{review, probe},
-	}
+	return append(all, probe)
 }
 
-func (w *Webhook) register(ctx context.Context, bundle []byte) error {
-	_, err := w.client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Create(ctx, w.configuration(bundle), meta.CreateOptions{})
+// mutating are webhooks as mutating ones.
+func (w *Webhook) mutating(hooks []admissionregistration.ValidatingWebhook) []admissionregistration.MutatingWebhook {
+	again := admissionregistration.NeverReinvocationPolicy
+	if w.options.Reinvoke {
+		again = admissionregistration.IfNeededReinvocationPolicy
+	}
+	var all []admissionregistration.MutatingWebhook
+	for _, h := range hooks {
+		all = append(all, admissionregistration.MutatingWebhook{
+			Name: h.Name, ClientConfig: h.ClientConfig, Rules: h.Rules, FailurePolicy: h.FailurePolicy, TimeoutSeconds: h.TimeoutSeconds,
+			ObjectSelector: h.ObjectSelector, SideEffects: h.SideEffects, AdmissionReviewVersions: h.AdmissionReviewVersions,
+			ReinvocationPolicy: &again,
+		})
+	}
+	return all
+}
+
+const managedBy, us = "app.kubernetes.io/managed-by", "stormglass"
+
+func (w *Webhook) register(ctx context.Context, bundle []byte) (err error) {
+	object := meta.ObjectMeta{Name: w.options.Name, Labels: map[string]string{managedBy: us}}
+	hooks, api := w.hooks(bundle), w.client.AdmissionregistrationV1()
+	if w.options.Mutates {
+		_, err = api.MutatingWebhookConfigurations().Create(ctx, &admissionregistration.MutatingWebhookConfiguration{ObjectMeta: object, Webhooks: w.mutating(hooks)}, meta.CreateOptions{})
+	} else {
+		_, err = api.ValidatingWebhookConfigurations().Create(ctx, &admissionregistration.ValidatingWebhookConfiguration{ObjectMeta: object, Webhooks: hooks}, meta.CreateOptions{})
+	}
 	if err != nil {
 		return fmt.Errorf("register: %w", err)
 	}
@@ -89,11 +119,35 @@ func refused(err error) bool {
 // Unregister removes a registration and tells whether there was one; that there was none
 // is no error.
 func Unregister(ctx context.Context, client kubernetes.Interface, name string) (found bool, err error) {
-	err = client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Delete(ctx, name, meta.DeleteOptions{})
+	api := client.AdmissionregistrationV1()
+	if err = api.ValidatingWebhookConfigurations().Delete(ctx, name, meta.DeleteOptions{}); apierrors.IsNotFound(err) {
+		err = api.MutatingWebhookConfigurations().Delete(ctx, name, meta.DeleteOptions{})
+	}
 	if apierrors.IsNotFound(err) {
 		return false, nil
 	}
 	return true, err
+}
+
+// Registered are the names of all registrations that Start made.
+func Registered(ctx context.Context, client kubernetes.Interface) ([]string, error) {
+	api, ours := client.AdmissionregistrationV1(), meta.ListOptions{LabelSelector: managedBy + "=" + us}
+	validating, err := api.ValidatingWebhookConfigurations().List(ctx, ours)
+	if err != nil {
+		return nil, err
+	}
+	mutating, err := api.MutatingWebhookConfigurations().List(ctx, ours)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, r := range validating.Items {
+		names = append(names, r.Name)
+	}
+	for _, r := range mutating.Items {
+		names = append(names, r.Name)
+	}
+	return names, nil
 }
 
 func (w *Webhook) unregister(ctx context.Context) (found bool, err error) {

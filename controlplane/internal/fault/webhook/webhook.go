@@ -7,8 +7,8 @@
 // registration; Close ends the server.
 //
 // Limits:
-//   - It is a validating webhook on CREATE of one resource, in all versions and
-//     namespaces. It allows everything it is asked, once it answers.
+//   - It is on CREATE of one resource, in all versions and namespaces. It allows everything
+//     it is asked, once it answers; a mutating one adds an annotation.
 //   - API servers hear of a registration by a watch. Start and Clear wait until
 //     the one that the client reaches has; others may be some milliseconds late.
 //   - An API server gives up after its timeout by itself: a delay beyond that
@@ -31,7 +31,7 @@ import (
 
 // Options configure the webhook. control.Fault has checked their bounds.
 type Options struct {
-	// Name of the registration (the ValidatingWebhookConfiguration): a DNS
+	// Name of the registration (the Validating- or MutatingWebhookConfiguration): a DNS
 	// label that no other has, as "stormglass-fault-7".
 	Name string
 	// Resource whose creation it is asked about, by plural name and group:
@@ -48,6 +48,11 @@ type Options struct {
 	Ignore bool
 	// TimeoutSeconds is the API server's patience, 1 to 30. Zero: upstream's 10.
 	TimeoutSeconds int
+	// Count is how many are registered. They have the same answers.
+	Count int
+	// Mutates makes them mutating ones: each adds an annotation of its own. Reinvoke is
+	// reinvocationPolicy IfNeeded; else Never.
+	Mutates, Reinvoke bool
 	// Seed of the jitter.
 	Seed int64
 }
@@ -80,7 +85,7 @@ var ErrUncertain = errors.New("the registration may come about all the same")
 
 // Start serves the webhook and registers it, and returns when the API server
 // asks it. The configuration's user must be allowed to create and delete
-// ValidatingWebhookConfigurations, and to create ConfigMaps in the namespace
+// Validating- and MutatingWebhookConfigurations, and to create ConfigMaps in the namespace
 // "default" (as a dry run; nothing is stored). If the context ends
 // before, all is undone, as far as that can be known (ErrUncertain).
 func Start(ctx context.Context, config *rest.Config, o Options) (*Webhook, error) {

@@ -289,3 +289,21 @@ func TestNoAPIServer(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+func TestMutatingWebhooksAreAskedInTurn(t *testing.T) {
+	w := newWebhook(nil, Options{Name: "stormglass-fault-1", Resource: "pods", Count: 2, Mutates: true, Reinvoke: true})
+	w.address = "127.0.0.1:1"
+	var all []string
+	for _, h := range w.mutating(w.hooks(nil)) {
+		if *h.ReinvocationPolicy != admissionregistration.IfNeededReinvocationPolicy {
+			t.Errorf("%s: %s", h.Name, *h.ReinvocationPolicy)
+		}
+		all = append(all, h.Name+" "+*h.ClientConfig.URL+" "+h.Rules[0].Resources[0])
+	}
+	want := "review-0.stormglass-fault-1.stormglass.dev https://127.0.0.1:1/review/0 pods, " +
+		"review-1.stormglass-fault-1.stormglass.dev https://127.0.0.1:1/review/1 pods, " +
+		"probe.stormglass-fault-1.stormglass.dev https://127.0.0.1:1/probe configmaps"
+	if got := strings.Join(all, ", "); got != want {
+		t.Error(got)
+	}
+}
