@@ -168,9 +168,9 @@ func manifestsOf(actions []Action) []Manifest {
 }
 
 // Definition is that of a custom resource, as "widgets.load.stormglass.dev", which the
-// scenario creates; ok is false if it creates none.
+// setup creates; ok is false if it creates none.
 func (s *Scenario) Definition(resource string) (m Manifest, ok bool) {
-	for _, m := range s.Manifests() {
+	for _, m := range s.SetupManifests() {
 		if !m.Defines() {
 			continue
 		}

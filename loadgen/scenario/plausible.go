@@ -250,9 +250,10 @@ func (s *Scenario) unserved() []string {
 			if len(l.Mix) > 0 {
 				path = fmt.Sprintf("%s.mix[%d].resource", l.Path, i)
 			}
-			hint := "run it with --kubeconfig, against a cluster with its definition"
+			hint := "define it in setup, or run it with --kubeconfig against a cluster with its definition"
+			_, defined := s.Definition(o.Resource)
 			switch {
-			case o.Resource == "" || o.Resource == WidgetResource || !custom(o.Resource):
+			case defined || o.Resource == "" || o.Resource == WidgetResource || !custom(o.Resource):
 				continue
 			case groupOf(o.Resource) == "metrics.k8s.io":
 				if s.ControlPlane.MetricsServer.Replicas > 0 {

@@ -87,8 +87,8 @@ func (t *Target) awaitQuotas(ctx context.Context, client kubernetes.Interface) e
 	return nil
 }
 
-// servedPoll is the pause between looks at discovery, whose document grows with the resources.
-const servedPoll = 250 * time.Millisecond
+// servedPoll is the pause between looks at discovery, which are load too.
+const servedPoll = 500 * time.Millisecond
 
 // AwaitServed waits until the API server serves the custom resources that objects define:
 // discovery has those that are established.
@@ -97,8 +97,9 @@ func (t *Target) AwaitServed(ctx context.Context, objects []scenario.Manifest) e
 	if err != nil {
 		return fmt.Errorf("client of cluster %s: %w", t.Cluster.Name, err)
 	}
+	awaited := definedBy(objects)
 	for {
-		missing, err := notServed(client, objects)
+		missing, err := notServed(client, awaited)
 		if err == nil && missing == "" {
 			return nil
 		}
@@ -108,28 +109,49 @@ func (t *Target) AwaitServed(ctx context.Context, objects []scenario.Manifest) e
 	}
 }
 
-// notServed is the first custom resource that objects define and discovery does not have.
-func notServed(client discovery.DiscoveryInterface, objects []scenario.Manifest) (string, error) {
-	_, lists, err := client.ServerGroupsAndResources()
-	if err != nil {
-		return "", fmt.Errorf("discover resources: %w", err)
-	}
-	served := map[string]bool{}
-	for _, list := range lists {
-		group, _, _ := strings.Cut(list.GroupVersion, "/")
-		for _, r := range list.APIResources {
-			served[r.Name+"."+group] = true
-		}
-	}
+// definedBy are the resources that objects define, by group and version.
+func definedBy(objects []scenario.Manifest) map[string][]string {
+	all := map[string][]string{}
 	for _, m := range objects {
 		if !m.Defines() {
 			continue
 		}
 		for _, one := range m.Objects() {
-			if !served[one.Name] {
-				return one.Name, nil
+			plural, group, _ := strings.Cut(one.Name, ".")
+			spec, _ := one.Object["spec"].(map[string]any)
+			versions, _ := spec["versions"].([]any)
+			for _, v := range versions {
+				if version, _ := v.(map[string]any); version["served"] == true {
+					of := fmt.Sprintf("%s/%v", group, version["name"])
+					all[of] = append(all[of], plural)
+				}
 			}
 		}
+	}
+	return all
+}
+
+// notServed is an awaited resource that discovery does not have, or "". A group's version
+// that is whole is awaited no longer.
+func notServed(client discovery.DiscoveryInterface, awaited map[string][]string) (string, error) {
+	for of, plurals := range awaited {
+		list, err := client.ServerResourcesForGroupVersion(of)
+		if apierrors.IsNotFound(err) {
+			return plurals[0] + " of " + of, nil
+		}
+		if err != nil {
+			return "", fmt.Errorf("discover the resources of %s: %w", of, err)
+		}
+		served := map[string]bool{}
+		for _, r := range list.APIResources {
+			served[r.Name] = true
+		}
+		for _, plural := range plurals {
+			if !served[plural] {
+				return plural + " of " + of, nil
+			}
+		}
+		delete(awaited, of)
 	}
 	return "", nil
 }
