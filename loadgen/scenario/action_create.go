@@ -27,6 +27,7 @@ var creatable = []struct {
 	{resource: "flowschemas.flowcontrol.apiserver.k8s.io"},
 	{resource: "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io"},
 	{resource: "priorityclasses.scheduling.k8s.io"},
+	{resource: "storageversionmigrations.storagemigration.k8s.io"},
 	{resource: DefinitionResource},
 	{resource: "resourcequotas", namespaced: true},
 	{resource: "limitranges", namespaced: true},
