@@ -34,8 +34,17 @@ func (a *Action) Autoscales() bool { return a.Autoscale.Max > 0 }
 
 // Autoscales reports whether a Deployment of the scenario has an autoscaler.
 func (s *Scenario) Autoscales() bool {
+	return s.anyAction(func(a *Action) bool { return a.Autoscales() })
+}
+
+// HasGangs reports whether pods of the scenario are placed together.
+func (s *Scenario) HasGangs() bool {
+	return s.anyAction(func(a *Action) bool { return a.Gang > 0 })
+}
+
+func (s *Scenario) anyAction(is func(*Action) bool) bool {
 	return slices.ContainsFunc(s.Phases, func(p Phase) bool {
-		return slices.ContainsFunc(p.Actions, func(a Action) bool { return a.Autoscales() })
+		return slices.ContainsFunc(p.Actions, func(a Action) bool { return is(&a) })
 	})
 }
 

@@ -139,6 +139,9 @@ func loadNeeds(d discovery.DiscoveryInterface, ns string, s *scenario.Scenario) 
 		each("get list watch", "", "pods", ns),
 		each("get list watch", "", "nodes", ""),
 	)
+	if s.HasGangs() {
+		needs = append(needs, each("get create patch delete", "scheduling.k8s.io", "podgroups", ns)...)
+	}
 	if s.Autoscales() {
 		needs = append(needs, each("get create patch delete", "autoscaling", "horizontalpodautoscalers", ns)...)
 	}

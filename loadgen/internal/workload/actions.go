@@ -11,6 +11,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,6 +33,7 @@ const (
 	fieldManager = "stormglass"
 
 	autoscalerKind = "horizontalpodautoscaler"
+	podGroupKind   = "podgroup"
 )
 
 // Do does one action and returns when the API server has accepted it. It may be repeated. Errors name verb and
@@ -50,6 +52,11 @@ func (w *Workload) Do(ctx context.Context, a scenario.Action) error {
 		}
 		if a.Service {
 			if _, err := w.patch(ctx, "service", a.Name, types.ApplyPatchType, w.service(a)); err != nil {
+				return err
+			}
+		}
+		if a.Gang > 0 {
+			if _, err := w.patch(ctx, podGroupKind, a.Name, types.ApplyPatchType, w.podGroup(a)); err != nil {
 				return err
 			}
 		}
@@ -74,6 +81,9 @@ func (w *Workload) Do(ctx context.Context, a scenario.Action) error {
 		kinds := []string{"service", "deployment"}
 		if now.deploy != nil && now.deploy.Autoscales() {
 			kinds = append([]string{autoscalerKind}, kinds...)
+		}
+		if now.deploy != nil && now.deploy.Gang > 0 {
+			kinds = append(kinds, podGroupKind)
 		}
 		for _, kind := range kinds {
 			if err := w.remove(ctx, kind, a.Name); err != nil {
@@ -112,6 +122,8 @@ func (w *Workload) become(ctx context.Context, a scenario.Action, replicas int64
 
 func (w *Workload) path(kind, name string) string {
 	switch kind {
+	case podGroupKind:
+		return "/apis/" + scenario.PodGroupVersion + "/namespaces/" + w.options.Namespace + "/podgroups/" + name
 	case autoscalerKind:
 		return "/apis/autoscaling/v2/namespaces/" + w.options.Namespace + "/horizontalpodautoscalers/" + name
 	case "deployment":
@@ -201,8 +213,23 @@ func (w *Workload) deployment(a scenario.Action, revision string) (*appsv1.Deplo
 			},
 		},
 	}
+	if a.Gang > 0 {
+		d.Spec.Template.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: &a.Name}
+	}
 	place(&d.Spec.Template.Spec, a, labels)
 	return d, nil
+}
+
+// podGroup makes the PodGroup that has a deploy's pods placed together.
+func (w *Workload) podGroup(a scenario.Action) *schedulingv1beta1.PodGroup {
+	return &schedulingv1beta1.PodGroup{
+		TypeMeta:   metav1.TypeMeta{APIVersion: scenario.PodGroupVersion, Kind: "PodGroup"},
+		ObjectMeta: metav1.ObjectMeta{Name: a.Name, Namespace: w.options.Namespace, Labels: w.labels(a.Name)},
+		Spec: schedulingv1beta1.PodGroupSpec{
+			SchedulingPolicy:  schedulingv1beta1.PodGroupSchedulingPolicy{Gang: &schedulingv1beta1.GangSchedulingPolicy{MinCount: int32(a.Gang)}},
+			PriorityClassName: a.PriorityClass,
+		},
+	}
 }
 
 // evictAfter replaces the tolerations of 300 s that the DefaultTolerationSeconds admission plugin adds.

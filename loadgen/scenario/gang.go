@@ -1,0 +1,25 @@
+package scenario
+
+import "strings"
+
+// The API of gangs: what serves PodGroups, and the feature gate of both.
+const (
+	PodGroupVersion = "scheduling.k8s.io/v1beta1"
+	gangGate        = "GenericWorkload"
+)
+
+// gang checks that a deploy's pods can be a gang, and that the control plane knows of gangs.
+func (v *validator) gang(path string, a *Action) {
+	if a.Gang == 0 || a.Kind != "deploy" {
+		return
+	}
+	v.between(path+".gang", float64(a.Gang), 1, MaxPods)
+	if a.Gang > a.Replicas && a.Replicas > 0 {
+		v.fail(path+".gang", "at most its replicas", "a gang of %d never comes together from %d pods", a.Gang, a.Replicas)
+	}
+	plane := v.s.ControlPlane
+	if !plane.FeatureGates[gangGate] || !strings.Contains(plane.APIServer.Flags["runtime-config"], PodGroupVersion+"=true") {
+		v.fail(path+".gang", "write controlPlane: {featureGates: {"+gangGate+": true}, apiServer: {flags: {runtime-config: "+PodGroupVersion+"=true}}}",
+			"no gang without PodGroups, which upstream does not serve by default")
+	}
+}
