@@ -115,6 +115,9 @@ func (p *Plane) launch(ctx context.Context, ports topology.Ports, again bool) er
 	if p.opts.Config.APIServer.Authentication == control.AuthenticationServiceAccount {
 		group.Go(func() error { return p.issueServiceAccountToken(ctx, c.client) })
 	}
+	if p.opts.Config.APIServer.Authentication == control.AuthenticationBootstrapToken {
+		group.Go(func() error { return p.issueBootstrapToken(ctx, c.client) })
+	}
 	for _, kind := range control.KindsOf(control.StageClients) {
 		launch := p.components.Launch
 		if kind == control.KindMetricsServer {

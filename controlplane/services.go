@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -41,6 +42,11 @@ func (p *Plane) writeServices(plan topology.Plan) error {
 			return err
 		}
 		if err := atomicfile.Write(p.layout.Authentication(), topology.AuthenticationConfig(issuer.Address, authority)); err != nil {
+			return err
+		}
+	}
+	if cfg.APIServer.Authorization == control.AuthorizationABAC {
+		if err := atomicfile.Write(p.layout.ABACPolicy(), topology.ABACPolicy(cfg)); err != nil {
 			return err
 		}
 	}
@@ -93,6 +99,15 @@ func (p *Plane) issueOIDCToken(ctx context.Context, client *adminclient.Client, 
 
 // tokenLife is that of the load's token of a service account: each start issues a new one.
 const tokenLife = service.TokenLife / time.Second
+
+// issueBootstrapToken makes the load's bootstrap token anew, as kubeadm makes one: a Secret of kube-system.
+func (p *Plane) issueBootstrapToken(ctx context.Context, client *adminclient.Client) error {
+	secret := strings.ToLower(rand.Text()[:16])
+	if err := client.SetBootstrapToken(ctx, control.BootstrapTokenID, secret); err != nil {
+		return fmt.Errorf("issue a bootstrap token for the load: %w", err)
+	}
+	return atomicfile.Write(p.layout.PKI().LoadToken(), []byte(control.BootstrapTokenID+"."+secret))
+}
 
 func (p *Plane) issueServiceAccountToken(ctx context.Context, client *adminclient.Client) error {
 	if err := client.CreateServiceAccount(ctx, control.LoadUser); err != nil {

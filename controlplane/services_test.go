@@ -10,6 +10,7 @@ import (
 	"time"
 
 	authentication "k8s.io/api/authentication/v1"
+	authorization "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -56,7 +57,24 @@ func TestServices(t *testing.T) {
 	known(up("authentication: serviceAccount"), "system:serviceaccount:default:stormglass-loadgen")
 	ok(t, "down", "--dir", dir)
 
-	c := up("authentication: webhook, authorization: webhook-deny, flags: {authentication-token-webhook-cache-ttl: 1s}")
+	c := up("authentication: bootstrapToken, authorization: abac")
+	known(c, "system:bootstrap:sgload")
+	if err := client(t, c, "admin").RbacV1().ClusterRoleBindings().Delete(t.Context(), "system:bootstrap:sgload", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, time.Minute, "RBAC no longer knows the load", func() bool {
+		review := &authorization.SubjectAccessReview{Spec: authorization.SubjectAccessReviewSpec{
+			User: "system:bootstrap:sgload", ResourceAttributes: &authorization.ResourceAttributes{Verb: "create", Resource: "configmaps", Namespace: "default"},
+		}}
+		answer, err := client(t, c, "admin").AuthorizationV1().SubjectAccessReviews().Create(t.Context(), review, metav1.CreateOptions{})
+		return err == nil && answer.Status.Allowed && !strings.Contains(answer.Status.Reason, "RBAC")
+	})
+	if _, err := client(t, c, "loadgen").CoreV1().ConfigMaps("default").Create(t.Context(), kubeConfigMap("allowed"), metav1.CreateOptions{}); err != nil {
+		t.Errorf("the policy file does not let the load in: %v", err)
+	}
+	ok(t, "down", "--dir", dir)
+
+	c = up("authentication: webhook, authorization: webhook-deny, flags: {authentication-token-webhook-cache-ttl: 1s}")
 	known(c, control.LoadUser)
 	load, admin := client(t, c, "loadgen"), client(t, c, "admin")
 	ok(t, "fault", "service", "--dir", dir, "--component", "authorization-webhook", "--fails")

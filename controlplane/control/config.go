@@ -51,12 +51,13 @@ type APIServer struct {
 	// docs/reference/breakdown.md
 	Audit string `yaml:"audit,omitempty" json:"audit,omitempty"`
 	// Authentication: of the load, by "certificate" (the default), "serviceAccount" (a
-	// bound token), "oidc" (a token of oidc-issuer) or "webhook" (a token that
+	// bound token), "bootstrapToken" (a Secret of kube-system), "oidc" (a token of oidc-issuer) or "webhook" (a token that
 	// token-webhook reviews): docs/reference/services.md
 	Authentication string `yaml:"authentication,omitempty" json:"authentication,omitempty"`
 	// Authorization: "rbac" (the default), "webhook" (authorization-webhook is asked
-	// before RBAC, which decides alone while it fails) or "webhook-deny" (while it
-	// fails nobody but the plane's own components is let in)
+	// before RBAC, which decides alone while it fails), "webhook-deny" (while it
+	// fails nobody but the plane's own components is let in) or "abac" (a policy file
+	// that allows all to the load is asked before RBAC)
 	Authorization string `yaml:"authorization,omitempty" json:"authorization,omitempty"`
 	// Encryption: of Secrets in etcd, "off" (the default), "secretbox", "aesgcm" or
 	// "aescbc", with a key in the plane's directory, or "kms", by kms-plugin
@@ -121,11 +122,17 @@ const LoadGroup = "stormglass:loadgen"
 
 // LoadUserName is the user name under which API servers know the load.
 func (c Config) LoadUserName() string {
-	if c.APIServer.Authentication == AuthenticationServiceAccount {
+	switch c.APIServer.Authentication {
+	case AuthenticationServiceAccount:
 		return "system:serviceaccount:default:" + LoadUser
+	case AuthenticationBootstrapToken:
+		return "system:bootstrap:" + BootstrapTokenID
 	}
 	return LoadUser
 }
+
+// BootstrapTokenID is the public part of the load's bootstrap token.
+const BootstrapTokenID = "sgload"
 
 // Audited reports whether the load's requests are in an audit log.
 func (c Config) Audited() bool { return c.APIServer.Audit == AuditMetadata }
@@ -168,6 +175,7 @@ func (c Config) Encrypted() bool {
 const (
 	AuthenticationCertificate    = "certificate"
 	AuthenticationServiceAccount = "serviceAccount"
+	AuthenticationBootstrapToken = "bootstrapToken"
 	AuthenticationOIDC           = "oidc"
 	AuthenticationWebhook        = "webhook"
 )
@@ -177,6 +185,7 @@ const (
 	AuthorizationRBAC        = "rbac"
 	AuthorizationWebhook     = "webhook"
 	AuthorizationWebhookDeny = "webhook-deny"
+	AuthorizationABAC        = "abac"
 )
 
 // The values of APIServer.AuditWebhook. Empty means AuditWebhookOff.

@@ -138,13 +138,13 @@ func (c Config) serviceProblems() (all []Problem) {
 	}{
 		{
 			"apiServer.authentication", c.APIServer.Authentication,
-			[]string{AuthenticationCertificate, AuthenticationServiceAccount, AuthenticationOIDC, AuthenticationWebhook},
-			[]string{"authentication-config", "authentication-token-webhook-config-file", "authentication-token-webhook-version"},
+			[]string{AuthenticationCertificate, AuthenticationServiceAccount, AuthenticationBootstrapToken, AuthenticationOIDC, AuthenticationWebhook},
+			[]string{"authentication-config", "authentication-token-webhook-config-file", "authentication-token-webhook-version", "enable-bootstrap-token-auth"},
 		},
 		{
 			"apiServer.authorization", c.APIServer.Authorization,
-			[]string{AuthorizationRBAC, AuthorizationWebhook, AuthorizationWebhookDeny},
-			[]string{"authorization-config", "authorization-mode", "authorization-webhook-config-file"},
+			[]string{AuthorizationRBAC, AuthorizationWebhook, AuthorizationWebhookDeny, AuthorizationABAC},
+			[]string{"authorization-config", "authorization-mode", "authorization-webhook-config-file", "authorization-policy-file"},
 		},
 		{
 			"apiServer.auditWebhook", c.APIServer.AuditWebhook,

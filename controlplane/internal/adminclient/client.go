@@ -260,6 +260,18 @@ func (c *Client) CreateServiceAccount(ctx context.Context, name string) error {
 	return nil
 }
 
+// SetBootstrapToken makes the Secret of a bootstrap token, or gives it another secret part.
+func (c *Client) SetBootstrapToken(ctx context.Context, id, secret string) error {
+	// API servers make the namespace too, some time after they are ready.
+	_, err := c.kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceSystem}}, metav1.CreateOptions{})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	token := fmt.Sprintf("apiVersion: v1\nkind: Secret\nmetadata: {name: bootstrap-token-%s}\ntype: bootstrap.kubernetes.io/token\n"+
+		"stringData: {token-id: %q, token-secret: %q, usage-bootstrap-authentication: \"true\"}\n", id, id, secret)
+	return c.Apply(ctx, "/api/v1/namespaces/"+metav1.NamespaceSystem+"/secrets/bootstrap-token-"+id, token)
+}
+
 // ServiceAccountToken issues a token of a service account in the default namespace.
 func (c *Client) ServiceAccountToken(ctx context.Context, name string, seconds int64) (string, error) {
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}

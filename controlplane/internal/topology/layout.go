@@ -34,6 +34,7 @@ func (l Layout) SchedulerConfig() string     { return filepath.Join(l.Dir, "sche
 func (l Layout) AuditPolicy() string         { return filepath.Join(l.Dir, "audit-policy.yaml") }
 func (l Layout) Authentication() string      { return filepath.Join(l.Dir, "authentication.yaml") }
 func (l Layout) Authorization() string       { return filepath.Join(l.Dir, "authorization.yaml") }
+func (l Layout) ABACPolicy() string          { return filepath.Join(l.Dir, "abac.jsonl") }
 func (l Layout) Socket(name string) string   { return filepath.Join(l.Sockets, name+".sock") }
 func (l Layout) Kubeconfig(id string) string { return filepath.Join(l.Kubeconfigs(), id+".kubeconfig") }
 

@@ -58,6 +58,8 @@ func (p Plan) Webhooks() map[string]string {
 func (c *component) authenticate(cfg control.Config, l Layout) {
 	const reason = "apiServer.authentication: "
 	switch cfg.APIServer.Authentication {
+	case control.AuthenticationBootstrapToken:
+		c.setDeviation("enable-bootstrap-token-auth", "true", "false", reason+"the load bears a bootstrap token")
 	case control.AuthenticationOIDC:
 		c.setDeviation("authentication-config", l.Authentication(), "", reason+"the load bears a token of oidc-issuer")
 	case control.AuthenticationWebhook:
@@ -84,7 +86,18 @@ func (c *component) authorize(cfg control.Config, l Layout) {
 		c.setDeviation("authorization-config", l.Authorization(), "", "apiServer.authorization: authorization-webhook is asked before RBAC")
 		return
 	}
+	if cfg.APIServer.Authorization == control.AuthorizationABAC {
+		c.setDeviation("authorization-mode", "Node,ABAC,RBAC", "AlwaysAllow", "apiServer.authorization: a policy file is asked before RBAC")
+		c.setDeviation("authorization-policy-file", l.ABACPolicy(), "", "apiServer.authorization: it allows all to the load")
+		return
+	}
 	c.setDeviation("authorization-mode", "Node,RBAC", "AlwaysAllow", "as every production cluster")
+}
+
+// ABACPolicy is the content of Layout.ABACPolicy: everything is allowed to the load.
+func ABACPolicy(cfg control.Config) []byte {
+	return fmt.Appendf(nil, `{"apiVersion": "abac.authorization.kubernetes.io/v1beta1", "kind": "Policy", "spec": {"user": %q, "apiGroup": "*", "namespace": "*", "resource": "*", "nonResourcePath": "*"}}
+`, cfg.LoadUserName())
 }
 
 // authorizationConfig is the content of Layout.Authorization, nil without a webhook. The plane's own users are not

@@ -22,8 +22,8 @@ func configs() map[string]control.Config {
 		"default": {},
 		"tuned": {
 			FeatureGates: map[string]bool{"GenericWorkload": true, "FastLeaseKeepAlive": false},
-			Etcd:      control.Etcd{Flags: control.Flags{"quota-backend-bytes": "8589934592"}},
-			APIServer: control.APIServer{Flags: control.Flags{"enable-admission-plugins": "NodeRestriction,PodNodeSelector", "max-requests-inflight": "800", "feature-gates": "WatchList=false"}},
+			Etcd:         control.Etcd{Flags: control.Flags{"quota-backend-bytes": "8589934592"}},
+			APIServer:    control.APIServer{Flags: control.Flags{"enable-admission-plugins": "NodeRestriction,PodNodeSelector", "max-requests-inflight": "800", "feature-gates": "WatchList=false"}},
 			ControllerManager: control.ControllerManager{
 				QPS: 12.5, Burst: 30, Flags: control.Flags{"node-monitor-grace-period": "20s"},
 			},
@@ -49,8 +49,9 @@ func configs() map[string]control.Config {
 			Replicas: 2, Encryption: control.EncryptionKMS, Authentication: control.AuthenticationOIDC,
 			Authorization: control.AuthorizationWebhook, AuditWebhook: control.AuditWebhookBlocking,
 		}, Scheduler: control.Scheduler{Extender: control.ExtenderIgnorable}},
-		"metrics-server": {MetricsServer: control.MetricsServer{Replicas: 1, Flags: control.Flags{"metric-resolution": "10s", "kubelet-request-timeout": "5s"}}},
-		"audited":        {APIServer: control.APIServer{Audit: control.AuditMetadata}},
+		"bootstrap-token-and-abac": {APIServer: control.APIServer{Authentication: control.AuthenticationBootstrapToken, Authorization: control.AuthorizationABAC}},
+		"metrics-server":           {MetricsServer: control.MetricsServer{Replicas: 1, Flags: control.Flags{"metric-resolution": "10s", "kubelet-request-timeout": "5s"}}},
+		"audited":                  {APIServer: control.APIServer{Audit: control.AuditMetadata}},
 	}
 }
 
