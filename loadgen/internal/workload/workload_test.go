@@ -197,6 +197,29 @@ func TestActionsAfterADeploy(t *testing.T) {
 	}
 }
 
+// TestGangHasItsPodGroup: the PodGroup is there before its pods, and goes after them.
+func TestGangHasItsPodGroup(t *testing.T) {
+	s := newStub(t)
+	s.patched = answer{200, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "train", Generation: 1}}}
+	w := s.workload()
+	for _, a := range []scenario.Action{{Kind: "deploy", Name: "train", Replicas: 3, Gang: 2, PriorityClass: "urgent"}, {Kind: "delete", Name: "train"}} {
+		if err := w.Do(t.Context(), a); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const group = "/apis/scheduling.k8s.io/v1beta1/namespaces/ns/podgroups/train"
+	sent, removed := s.requests("PATCH"), s.requests("DELETE")
+	if len(sent) != 2 || sent[0].path != group || !strings.Contains(sent[0].body, `"priorityClassName":"urgent"`) || !strings.Contains(sent[0].body, `"gang":{"minCount":2}`) {
+		t.Fatalf("sent %+v", sent)
+	}
+	if !strings.Contains(sent[1].body, `"schedulingGroup":{"podGroupName":"train"}`) {
+		t.Errorf("the pods are of no group: %s", sent[1].body)
+	}
+	if last := removed[len(removed)-1]; last.path != group {
+		t.Errorf("deleted last: %s", last.path)
+	}
+}
+
 func TestErrorsNameVerbAndObject(t *testing.T) {
 	s := newStub(t)
 	s.patched = answer{403, &metav1.Status{Status: "Failure", Code: 403, Reason: "Forbidden", Message: "no such right"}}
