@@ -57,6 +57,7 @@ func serve(p *Plane) (*server, error) {
 		w.WriteHeader(http.StatusAccepted)
 	})
 	mux.HandleFunc("POST /v1/etcd/restore", p.serveRestore)
+	mux.HandleFunc("POST /v1/cloud/instances", p.serveInstances)
 	fault.Handle(mux, p.faults, &p.events)
 	s.http = http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
 	go func() {

@@ -120,8 +120,11 @@ func (p *Plane) launch(ctx context.Context, ports topology.Ports, again bool) er
 	}
 	for _, kind := range control.KindsOf(control.StageClients) {
 		launch := p.components.Launch
-		if kind == control.KindMetricsServer {
+		switch kind {
+		case control.KindMetricsServer:
 			launch = p.launchMetricsServer
+		case control.KindCloudControllerManager:
+			launch = p.launchCloudControllers
 		}
 		group.Go(func() error { return launch(ctx, plan.Of(kind)) })
 	}

@@ -36,6 +36,14 @@ func (p *Plane) writeServices(plan topology.Plan) error {
 			return err
 		}
 	}
+	for _, api := range plan.Of(control.KindCloudAPI) {
+		if err := keys.Kubeconfig(p.layout.CloudConfig(), pki.CloudControllers, api.Address); err != nil {
+			return err
+		}
+		if err := keys.Kubeconfig(p.layout.Kubeconfig(pki.CloudControllers), pki.CloudControllers, plan.Server); err != nil {
+			return err
+		}
+	}
 	for _, issuer := range plan.Of(control.KindOIDCIssuer) {
 		authority, err := keys.Authority(pki.ServerCA)
 		if err != nil {

@@ -72,6 +72,7 @@ func faultDetail(f control.Fault) string {
 	add(f.Delay > 0 && f.Jitter == 0, "delay %s", f.Delay)
 	add(f.Jitter > 0, "delay %s ± %s", f.Delay, f.Jitter)
 	add(f.Fails, "fails")
+	add(f.Throttle > 0, "%v requests/s", f.Throttle)
 	add(f.Ignore, "failurePolicy Ignore")
 	add(f.Webhooks > 1, "%d webhooks", f.Webhooks)
 	add(f.Mutates, "mutating")

@@ -53,6 +53,8 @@ func (v faultVerb) flags(cmd *cobra.Command, f *control.Fault) {
 			flags.StringVar(&f.Resource, "resource", "", "`resource` whose creation it is asked about, plural, as pods or deployments.apps")
 		case "fails":
 			flags.BoolVar(&f.Fails, "fails", false, "answer 500, after the delay if there is one")
+		case "throttle":
+			flags.Float64Var(&f.Throttle, "throttle", 0, "`number` of requests a second that are answered; others get status 429")
 		case "ignore":
 			flags.BoolVar(&f.Ignore, "ignore", false, "failurePolicy Ignore: what gets no answer is allowed (default: Fail)")
 		case "webhooks":

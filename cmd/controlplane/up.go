@@ -50,6 +50,11 @@ a standby for the other two.
   controllerManager: {replicas: 2}
   scheduler:         {replicas: 2}
 
+With a simulated cloud behind a cloud-controller-manager, or with metrics-server:
+
+  cloudControllerManager: {replicas: 1, cloud: {delay: 50ms}}
+  metricsServer:          {replicas: 1}
+
 Without --config, a stopped plane keeps the config of its last start.
 
 With --observe the plane is scraped, the alerts that ship are evaluated, and both

@@ -4,7 +4,10 @@
 // loadgen imports it and nothing else of controlplane.
 package control
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 // Config configures a bundled control plane: a scenario's `controlPlane`. The zero
 // value is upstream's defaults, one of each component.
@@ -14,6 +17,9 @@ type Config struct {
 	ControllerManager ControllerManager `yaml:"controllerManager,omitempty" json:"controllerManager,omitempty"` // kube-controller-manager
 	Scheduler         Scheduler         `yaml:"scheduler,omitempty" json:"scheduler,omitempty"`                 // kube-scheduler
 	MetricsServer     MetricsServer     `yaml:"metricsServer,omitempty" json:"metricsServer,omitempty"`         // metrics-server
+	// CloudControllerManager: cloud-controller-manager and its simulated cloud:
+	// docs/reference/cloud.md
+	CloudControllerManager CloudControllerManager `yaml:"cloudControllerManager,omitempty" json:"cloudControllerManager,omitzero"`
 	// FeatureGates: on or off in every component that has the gate; a component's own
 	// flags may say otherwise
 	FeatureGates map[string]bool `yaml:"featureGates,omitempty" json:"featureGates,omitempty"`
@@ -100,6 +106,54 @@ type Scheduler struct {
 type MetricsServer struct {
 	Replicas int   `yaml:"replicas,omitempty" json:"replicas,omitempty"` // 0 (the default: none) or 1
 	Flags    Flags `yaml:"flags,omitempty" json:"flags,omitempty"`       // by name without dashes
+}
+
+// CloudControllerManager configures cloud-controller-manager and the simulated cloud that it asks.
+type CloudControllerManager struct {
+	Replicas int `yaml:"replicas,omitempty" json:"replicas,omitempty"` // default 0: no cloud; one leads
+	// QPS: --kube-api-qps of each controller's client, default 20; -1: no limit.
+	QPS float64 `yaml:"qps,omitempty" json:"qps,omitempty" zero:"upstream's 20; leave it out for that, or write -1 for no limit"`
+	// Burst: --kube-api-burst, default 30.
+	Burst int   `yaml:"burst,omitempty" json:"burst,omitempty" zero:"upstream's 30; leave it out for that"`
+	Flags Flags `yaml:"flags,omitempty" json:"flags,omitempty"` // by name without dashes
+	Cloud Cloud `yaml:"cloud,omitempty" json:"cloud,omitzero"`  // cloud-api, the API of the cloud
+}
+
+// Cloud configures a simulated cloud. The zero value answers at once and refuses nothing.
+type Cloud struct {
+	Delay  Duration `yaml:"delay,omitempty" json:"delay,omitempty"`   // of each answer, default 0s
+	Jitter Duration `yaml:"jitter,omitempty" json:"jitter,omitempty"` // evenly drawn, added to or taken from that
+	// Throttle: requests a second that are answered, others get status 429; as many at once
+	// as in a second; default all.
+	Throttle float64 `yaml:"throttle,omitempty" json:"throttle,omitempty" zero:"no limit; leave it out for that"`
+	// LoadBalancers: quota, default none
+	LoadBalancers int `yaml:"loadBalancers,omitempty" json:"loadBalancers,omitempty" zero:"no quota; leave it out for that"`
+	// LoadBalancerTime: that a load balancer takes to get its address, default 0s
+	LoadBalancerTime Duration `yaml:"loadBalancerTime,omitempty" json:"loadBalancerTime,omitempty"`
+	// Routes: quota, default none
+	Routes int `yaml:"routes,omitempty" json:"routes,omitempty" zero:"no quota; leave it out for that"`
+}
+
+// Duration is a length of time written as "50ms" or "30s".
+type Duration time.Duration
+
+// D is the duration as Go knows it.
+func (d Duration) D() time.Duration { return time.Duration(d) }
+
+// String writes it as UnmarshalText reads it.
+func (d Duration) String() string { return time.Duration(d).String() }
+
+// MarshalText writes it as UnmarshalText reads it.
+func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
+
+// UnmarshalText reads a duration of 0s or more.
+func (d *Duration) UnmarshalText(text []byte) error {
+	v, err := time.ParseDuration(string(text))
+	if err != nil || v < 0 {
+		return fmt.Errorf("%q is not a duration; write one as 50ms or 30s", text)
+	}
+	*d = Duration(v)
+	return nil
 }
 
 // The values of APIServer.Audit. Empty means AuditOff.
@@ -255,6 +309,7 @@ func (c Config) topologyProblems() []Problem {
 	count("controllerManager.replicas", c.ControllerManager.Replicas, maxReplicas, fmt.Sprintf("from 1 to %d: one leads, the others wait", maxReplicas))
 	count("scheduler.replicas", c.Scheduler.Replicas, maxReplicas, fmt.Sprintf("from 1 to %d: one leads, the others wait", maxReplicas))
 	count("metricsServer.replicas", c.MetricsServer.Replicas, 1, "0 or 1: the plane's Service leads to one address")
+	count("cloudControllerManager.replicas", c.CloudControllerManager.Replicas, maxReplicas, fmt.Sprintf("0 (none) to %d: one leads, the others wait", maxReplicas))
 	if n := c.APIServer.Descriptors; n != 0 && (n < minAPIServerDescriptors || n > maxAPIServerDescriptors) {
 		all = append(all, Problem{"apiServer.descriptors", fmt.Sprintf("%d is out of bounds", n),
 			fmt.Sprintf("from %d, below which an API server does not start, to %d; 0 is this machine's limit", minAPIServerDescriptors, maxAPIServerDescriptors)})

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stormglass/stormglass/controlplane/control"
 )
@@ -28,6 +29,10 @@ func TestProblems(t *testing.T) {
 		}
 		return control.Config{ControllerManager: control.ControllerManager{Flags: f}}
 	}
+	cloud := func(c control.Cloud) control.Config {
+		return control.Config{CloudControllerManager: control.CloudControllerManager{Replicas: 1, Cloud: c}}
+	}
+	ms := func(n int) control.Duration { return control.Duration(n) * control.Duration(time.Millisecond) }
 	for name, c := range map[string]struct {
 		config control.Config
 		want   string // "path: hint's begin", or "" for none
@@ -87,7 +92,20 @@ func TestProblems(t *testing.T) {
 		"gate unknown":    {control.Config{FeatureGates: map[string]bool{"GenericWorkloads": true}}, `featureGates.GenericWorkloads: did you mean "GenericWorkload"?`},
 		"gate locked":     {control.Config{FeatureGates: map[string]bool{"DynamicResourceAllocation": false}}, "featureGates.DynamicResourceAllocation: leave it out"},
 		"gate of nothing": {control.Config{FeatureGates: map[string]bool{"Zzzzzzzzz": true}}, "featureGates.Zzzzzzzzz: they are listed by: kube-apiserver --help"},
-		"network faults":  {control.Config{NetworkFaults: "yes"}, "networkFaults: on or off"},
+		"a cloud":         {cloud(control.Cloud{Delay: ms(50), Jitter: ms(50), Throttle: 0.5, LoadBalancers: 1, Routes: 1}), ""},
+		"a cloud that is asked by nobody": {control.Config{CloudControllerManager: control.CloudControllerManager{Cloud: control.Cloud{Throttle: 5}}},
+			"cloudControllerManager.replicas: write replicas: 1"},
+		"a cloud of minutes":    {cloud(control.Cloud{Delay: ms(60_001)}), "cloudControllerManager.cloud.delay: to 1m"},
+		"a cloud before asking": {cloud(control.Cloud{Delay: ms(5), Jitter: ms(6)}), "cloudControllerManager.cloud.jitter: at most the delay"},
+		"a negative quota":      {cloud(control.Cloud{Routes: -1}), "cloudControllerManager.cloud.routes: from 1 to 131071"},
+		"throttled to nothing":  {cloud(control.Cloud{Throttle: 0.001}), "cloudControllerManager.cloud.throttle: requests a second, from 0.01"},
+		"addresses of nodes twice": {control.Config{CloudControllerManager: control.CloudControllerManager{Replicas: 1}, ControllerManager: control.ControllerManager{Flags: control.Flags{"cluster-cidr": "10.0.0.0/8"}}},
+			"controllerManager.flags.cluster-cidr: leave it out"},
+		"another cloud": {control.Config{CloudControllerManager: control.CloudControllerManager{Replicas: 1, Flags: control.Flags{"cloud-provider": "aws"}}},
+			"cloudControllerManager.flags.cloud-provider: the cloud is simulated"},
+		"a flag of the cloud controllers": {control.Config{CloudControllerManager: control.CloudControllerManager{Replicas: 1, Flags: control.Flags{"concurrent-node-sync": "5"}}},
+			`cloudControllerManager.flags.concurrent-node-sync: did you mean "concurrent-node-syncs"?`},
+		"network faults": {control.Config{NetworkFaults: "yes"}, "networkFaults: on or off"},
 		"election of the scheduler": {control.Config{Scheduler: control.Scheduler{Config: map[string]any{"leaderElection": map[string]any{"leaderElect": false}}}},
 			"scheduler.config.leaderElection: readiness"},
 	} {

@@ -17,6 +17,8 @@ type Fault struct {
 	Peers []string `json:"peers,omitempty"`
 	// For is its length. Zero: until it is cleared.
 	For time.Duration `json:"forNanoseconds,omitempty"`
+	// Throttle is how many requests a second a service answers; zero: all.
+	Throttle float64 `json:"throttle,omitempty"`
 	// Delay of an fsync, of data on a link in each direction, or of a webhook's answer.
 	Delay time.Duration `json:"delayNanoseconds,omitempty"`
 	// Jitter is added to or taken from Delay, evenly drawn up to so much.
@@ -171,6 +173,10 @@ type FaultKind struct {
 
 	// OfNodes marks a fault of simulated nodes, which the supervisor does not run.
 	OfNodes bool
+	// OfCloud marks a fault of nodes that the simulated cloud takes part in.
+	OfCloud bool
+	// Adds is true if it registers the nodes that were left for later.
+	Adds bool
 	// SilencesNodes is true if nodes send nothing after it; Announced, that they
 	// report themselves not Ready first.
 	SilencesNodes, Announced bool

@@ -21,7 +21,10 @@ const (
 	maxFaultQuota       = 8 << 30
 	maxWebhookTimeout   = 30
 	maxWebhooks         = 32
+	minThrottle         = 0.01
 )
+
+const throttleHint = "requests a second, from 0.01 to 1000000"
 
 // The values of Fault.Files.
 const (
@@ -58,6 +61,7 @@ func (f Fault) fields() []faultField {
 			wrong: unless(resourceName.MatchString(f.Resource), "%q is no resource", f.Resource), allowed: `plural, as "pods" or "deployments.apps"`,
 		},
 		{name: "fails", set: f.Fails},
+		{name: "throttle", set: f.Throttle != 0, wrong: outside(f.Throttle, minThrottle, maxRate), allowed: throttleHint},
 		{name: "ignore", set: f.Ignore},
 		{name: "timeout", set: f.TimeoutSeconds != 0, wrong: outside(f.TimeoutSeconds, 1, maxWebhookTimeout), allowed: "from 1 to 30 seconds"},
 		{name: "webhooks", set: f.Webhooks != 0, wrong: outside(f.Webhooks, 1, maxWebhooks), allowed: fmt.Sprintf("from 1 to %d", maxWebhooks)},
@@ -128,7 +132,7 @@ func (field faultField) neededBy(kind FaultKind) string {
 	return field.needed
 }
 
-const selectorHint = `a name as "etcd-0", a kind as "kube-apiserver" for all of it, or "-leader" or "-follower" after etcd, kube-scheduler or kube-controller-manager`
+const selectorHint = `a name as "etcd-0", a kind as "kube-apiserver" for all of it, or "-leader" or "-follower" after etcd, kube-scheduler, kube-controller-manager or cloud-controller-manager`
 
 func (f Fault) componentProblems(kind FaultKind) []Problem {
 	var all []Problem

@@ -22,6 +22,8 @@ const (
 	NodeFailure        = "nodeFailure"
 	NodeShutdown       = "nodeShutdown"
 	NodeRecovery       = "nodeRecovery"
+	NodeScaleUp        = "nodeScaleUp"
+	InstancesVanish    = "instancesVanish"
 	SlowKubelet        = "slowKubelet"
 	KubeletUnreachable = "kubeletUnreachable"
 )
@@ -165,18 +167,21 @@ latency, or the errors, of POSTs of the resource.`,
 		},
 		{
 			Name:  FaultService,
-			Short: "Make a service that API servers or schedulers ask slow, or have it fail",
+			Short: "Make a service that components ask slow, have it fail or throttle",
 			Long: `Make each answer of a service wait, or be an error: of kms-plugin, oidc-issuer,
-token-webhook, authorization-webhook, audit-webhook or scheduler-extender, where
-the plane's configuration has them. Answers that wait are given when the fault ends.
+token-webhook, authorization-webhook, audit-webhook, scheduler-extender or cloud-api,
+where the plane's configuration has them. With --throttle it answers so many
+requests a second, and others with status 429 and Retry-After. Answers that wait
+are given when the fault ends.
 
 What caches hide, shows late: the docs' page on services tells which.`,
 			Example: `  controlplane fault service --component token-webhook --delay 2s --for 1m
-  controlplane fault service --component kms-plugin --fails --for 5m`,
-			Takes: []string{"components", "for", "delay", "jitter", "fails"}, Needs: []string{"components"}, Delays: "each answer",
+  controlplane fault service --component kms-plugin --fails --for 5m
+  controlplane fault service --component cloud-api --throttle 5 --for 5m`,
+			Takes: []string{"components", "for", "delay", "jitter", "fails", "throttle"}, Needs: []string{"components"}, Delays: "each answer",
 			On: KindsOf(StageServices), Process: ProcessAltered, PartOfEach: "the answers of",
 			Check: func(f Fault) (Problem, bool) {
-				return Problem{"delay", "a service that neither waits nor fails breaks nothing", "give a delay, or fails"}, f.Delay == 0 && !f.Fails
+				return Problem{"delay", "a service that neither waits nor fails nor throttles breaks nothing", "give a delay, fails or throttle"}, f.Delay == 0 && !f.Fails && f.Throttle == 0
 			},
 		},
 		{
@@ -228,6 +233,15 @@ gone. controlplane etcd restore does the same with a snapshot of yours.`,
 		{
 			Name: NodeRecovery, Short: "Bring all nodes back",
 			OfNodes: true, Recovers: true,
+		},
+		{
+			Name: InstancesVanish, Short: "Take a fraction of the nodes away with their instances: silent, and unknown to the simulated cloud",
+			Takes: []string{"fraction"}, Needs: []string{"fraction"},
+			OfNodes: true, OfCloud: true, SilencesNodes: true,
+		},
+		{
+			Name: NodeScaleUp, Short: "Register nodes.later at nodes.registerRate",
+			OfNodes: true, Adds: true,
 		},
 		{
 			Name: SlowKubelet, Short: "Make all that a fraction of the nodes writes late by the delay, heartbeats among it",

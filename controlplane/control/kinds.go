@@ -14,6 +14,9 @@ const (
 	KindControllerManager = "kube-controller-manager"
 	KindMetricsServer     = "metrics-server"
 
+	KindCloudControllerManager = "cloud-controller-manager"
+	KindCloudAPI               = "cloud-api"
+
 	KindKMSPlugin            = "kms-plugin"
 	KindOIDCIssuer           = "oidc-issuer"
 	KindTokenWebhook         = "token-webhook"
@@ -29,7 +32,7 @@ type Stage int
 // The stages.
 const (
 	StageStorage  Stage = iota // etcd
-	StageServices              // programs of Stormglass's own that API servers and schedulers ask: docs/reference/services.md
+	StageServices              // programs of Stormglass's own: docs/reference/services.md
 	StageAPI                   // API servers
 	StageClients               // what needs an API server
 )
@@ -74,10 +77,12 @@ func KindTable() []Kind {
 			}
 			return 0
 		}},
+		{Name: KindCloudAPI, Stage: StageServices, Field: "cloudControllerManager.replicas", count: func(c Config) int { return min(c.CloudControllerManager.Replicas, 1) }},
 		{Name: KindAPIServer, Stage: StageAPI, Field: "apiServer.replicas", count: func(c Config) int { return max(c.APIServer.Replicas, 1) }},
 		{Name: KindScheduler, Stage: StageClients, Leads: true, Field: "scheduler.replicas", count: func(c Config) int { return max(c.Scheduler.Replicas, 1) }},
 		{Name: KindControllerManager, Stage: StageClients, Leads: true, Field: "controllerManager.replicas", count: func(c Config) int { return max(c.ControllerManager.Replicas, 1) }},
 		{Name: KindMetricsServer, Stage: StageClients, Field: "metricsServer.replicas", count: func(c Config) int { return c.MetricsServer.Replicas }},
+		{Name: KindCloudControllerManager, Stage: StageClients, Leads: true, Field: "cloudControllerManager.replicas", count: func(c Config) int { return c.CloudControllerManager.Replicas }},
 	}
 }
 

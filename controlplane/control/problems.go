@@ -42,6 +42,7 @@ func (c Config) Problems() []Problem {
 	}
 	limit("controllerManager", c.ControllerManager.QPS, c.ControllerManager.Burst)
 	limit("scheduler", c.Scheduler.QPS, c.Scheduler.Burst)
+	limit("cloudControllerManager", c.CloudControllerManager.QPS, c.CloudControllerManager.Burst)
 	number("scheduler.percentageOfNodesToScore", float64(c.Scheduler.PercentageOfNodesToScore), 100, "from 0 (upstream's default) to %.0f")
 
 	all = append(all, c.gateProblems()...)
@@ -56,11 +57,15 @@ func (c Config) Problems() []Problem {
 			}
 		}
 	}
-	for name, set := range map[string]bool{"kube-api-qps": c.ControllerManager.QPS != 0, "kube-api-burst": c.ControllerManager.Burst > 0} {
-		if _, flag := c.ControllerManager.Flags[name]; flag && set {
-			all = append(all, Problem{"controllerManager.flags." + name, "the limit is written twice", "keep controllerManager." + strings.TrimPrefix(name, "kube-api-")})
+	twice := func(section string, flags Flags, qps float64, burst int) {
+		for name, set := range map[string]bool{"kube-api-qps": qps != 0, "kube-api-burst": burst > 0} {
+			if _, flag := flags[name]; flag && set {
+				all = append(all, Problem{section + ".flags." + name, "the limit is written twice", "keep " + section + "." + strings.TrimPrefix(name, "kube-api-")})
+			}
 		}
 	}
+	twice("controllerManager", c.ControllerManager.Flags, c.ControllerManager.QPS, c.ControllerManager.Burst)
+	twice("cloudControllerManager", c.CloudControllerManager.Flags, c.CloudControllerManager.QPS, c.CloudControllerManager.Burst)
 	switch c.APIServer.Audit {
 	case "", AuditOff:
 	case AuditMetadata:
@@ -76,6 +81,7 @@ func (c Config) Problems() []Problem {
 	all = append(all, c.encryptionProblems()...)
 	all = append(all, c.serviceProblems()...)
 	all = append(all, c.metricsServerProblems()...)
+	all = append(all, c.cloudProblems()...)
 	if _, ok := c.Scheduler.Config["leaderElection"]; ok {
 		all = append(all, Problem{"scheduler.config.leaderElection", "Stormglass sets leader election itself", "readiness is seen by the kube-scheduler lease"})
 	}
@@ -170,6 +176,53 @@ func (c Config) serviceProblems() (all []Problem) {
 	return all
 }
 
+// maxCloudDelay bounds how long a cloud may take to answer, maxLoadBalancerTime to make a load balancer.
+const (
+	maxCloudDelay       = time.Minute
+	maxLoadBalancerTime = time.Hour
+)
+
+func (c Config) cloudProblems() (all []Problem) {
+	const section = "cloudControllerManager"
+	m := c.CloudControllerManager
+	fail := func(path, msg, hint string) { all = append(all, Problem{path, msg, hint}) }
+	if m.Replicas == 0 {
+		if m.QPS != 0 || m.Burst != 0 || len(m.Flags) > 0 || m.Cloud != (Cloud{}) {
+			fail(section+".replicas", "there is no "+KindCloudControllerManager+", and the rest of the section is for it", "write replicas: 1")
+		}
+		return all
+	}
+	cloud := section + ".cloud."
+	within := func(name string, d Duration, most time.Duration, hint string) {
+		if d.D() > most {
+			fail(cloud+name, fmt.Sprintf("%s is out of bounds", d), hint)
+		}
+	}
+	within("delay", m.Cloud.Delay, maxCloudDelay, "to 1m")
+	within("jitter", m.Cloud.Jitter, m.Cloud.Delay.D(), "at most the delay, from which it may be taken")
+	within("loadBalancerTime", m.Cloud.LoadBalancerTime, maxLoadBalancerTime, "to 1h")
+	if t := m.Cloud.Throttle; t != 0 && (t < minThrottle || t > maxRate) {
+		fail(cloud+"throttle", fmt.Sprintf("%v is out of bounds", t), throttleHint)
+	}
+	for name, quota := range map[string]int{"loadBalancers": m.Cloud.LoadBalancers, "routes": m.Cloud.Routes} {
+		if quota < 0 || quota > maxQuota {
+			fail(cloud+name, fmt.Sprintf("%d is out of bounds", quota), fmt.Sprintf("from 1 to %d", maxQuota))
+		}
+	}
+	for _, name := range cidrFlags() {
+		if _, ok := c.ControllerManager.Flags[name]; ok {
+			fail("controllerManager.flags."+name, section+" sets it already", "leave it out: nodes get their part of 10.64.0.0/10")
+		}
+	}
+	return all
+}
+
+// maxQuota is as many load balancers as there are addresses, 198.18.0.0/15.
+const maxQuota = 1<<17 - 1
+
+// cidrFlags give each node a part of the pods' addresses, for its route.
+func cidrFlags() []string { return []string{"allocate-node-cidrs", "cluster-cidr"} }
+
 // FlagSection is the flags of one component and where they stand in a Config.
 type FlagSection struct {
 	Kind, Path string
@@ -185,6 +238,7 @@ func (c Config) FlagSections() []FlagSection {
 		{KindScheduler, "scheduler.flags", c.Scheduler.Flags, schedulerOwn()},
 		{KindControllerManager, "controllerManager.flags", c.ControllerManager.Flags, electedOwn()},
 		{KindMetricsServer, "metricsServer.flags", c.MetricsServer.Flags, metricsServerOwn()},
+		{KindCloudControllerManager, "cloudControllerManager.flags", c.CloudControllerManager.Flags, cloudOwn()},
 	}
 	for i, s := range sections {
 		sections[i].Flags = c.withGates(s.Kind, s.Flags)
@@ -252,6 +306,12 @@ func metricsServerOwn() []ownFlags {
 		{listenHint, []string{"bind-address", "secure-port", "permit-port-sharing", "permit-address-sharing"}},
 		{"it has no feature gates", []string{"feature-gates", "emulated-version", "min-compatibility-version"}},
 	}
+}
+
+func cloudOwn() []ownFlags {
+	return append(electedOwn(),
+		ownFlags{"the cloud is simulated, by " + KindCloudAPI, []string{"cloud-provider", "cloud-config", "allow-untagged-cloud", "webhook-", "webhooks"}},
+		ownFlags{"nodes get their part of 10.64.0.0/10", append(cidrFlags(), "cidr-allocator-type")})
 }
 
 // unsafe returns why a flag of the API server may not take these values.

@@ -37,6 +37,7 @@ const (
 	Scheduler         Component = "kube-scheduler"
 	ControllerManager Component = "kube-controller-manager"
 	MetricsServer     Component = "metrics-server"
+	CloudControllers  Component = "cloud-controller-manager"
 	Service           Component = "service" // of the request path
 	Generator         Component = "loadgen"
 	Recorder          Component = "recorder"

@@ -41,7 +41,7 @@ type placed struct {
 // pods that no node holds, faults without their target.
 func (v *validator) forecast() {
 	c := &forecast{v: v, alive: map[string]*placed{}}
-	c.otherwiseNotReady = !v.s.registersAtOnce()
+	c.otherwiseNotReady, c.later = !v.s.registersAtOnce(), v.s.Nodes.Later
 	v.heartbeats()
 	for i := range v.s.Phases {
 		p := &v.s.Phases[i]
@@ -145,7 +145,9 @@ func (c *forecast) awaitPods(path string, phase int, p *Phase) {
 	case nodes.Count == 0:
 		c.v.fail(at, "set nodes.count", "podsReady never holds: there are no simulated nodes to run pods")
 	case c.podsNeverReady: // said once
-	case c.down >= nodes.Count:
+	case c.registered() == 0:
+		c.v.fail(at, "add a nodeScaleUp before, or lower nodes.later", "podsReady never holds: no node has registered")
+	case c.live() <= 0:
 		c.v.fail(at, "add a nodeRecovery before", "podsReady never holds: all nodes have failed")
 	case !c.disturbed:
 		c.v.fail(at, "write for: 30s, or add actions or faults", "podsReady holds at once: nothing was done since pods were last awaited")

@@ -11,6 +11,8 @@ import (
 // start of the first phase, with every phase at its longest.
 type fleet struct {
 	elapsed            time.Duration // when the current phase begins
+	later              int           // nodes that have not registered
+	joins              bool          // they register as the current phase begins
 	down               int           // nodes that failed and were not brought back
 	downAt             time.Duration // when the first of them failed
 	nodesFaulty        bool          // nodes failed or became slow, and were not brought back
@@ -18,6 +20,10 @@ type fleet struct {
 	otherwiseNotReady  bool          // nodes may be not Ready for another reason than being down
 	noticeable         bool          // failed nodes may be seen not Ready in the current phase
 }
+
+// registered is how many nodes have registered, live how many of them have not failed.
+func (c *forecast) registered() int { return c.v.s.Nodes.Count - c.later }
+func (c *forecast) live() int       { return c.registered() - c.down }
 
 func (s *Scenario) gracePeriod() time.Duration {
 	if d, err := time.ParseDuration(s.ControlPlane.ControllerManager.Flags["node-monitor-grace-period"]); err == nil {
@@ -64,8 +70,7 @@ func (c *forecast) noteOtherCauses(p *Phase) {
 }
 
 func (c *forecast) applyFaults(path string, p *Phase) {
-	nodes := c.v.s.Nodes.Count
-	c.noticeable = false
+	c.noticeable, c.joins = false, false
 	order := make([]int, len(p.Faults))
 	for i := range order {
 		order[i] = i
@@ -75,7 +80,15 @@ func (c *forecast) applyFaults(path string, p *Phase) {
 		f := &p.Faults[i]
 		at := fmt.Sprintf("%s.faults[%d]", path, i)
 		c.disturbed = true
-		if !f.OfNodes() || nodes == 0 {
+		nodes := c.registered()
+		if !f.OfNodes() || c.v.s.Nodes.Count == 0 {
+			continue
+		}
+		if f.kind().Adds {
+			if c.later == 0 {
+				c.v.fail(at, "nodes.later says how many of nodes.count register by it, once", "no nodes are left to register")
+			}
+			c.later, c.joins = 0, c.joins || f.After == 0
 			continue
 		}
 		if f.kind().Recovers {
@@ -109,7 +122,7 @@ func (c *forecast) fail(at time.Duration, announced bool, n int) {
 	if c.down == 0 {
 		c.downAt = at
 	}
-	c.down = min(c.v.s.Nodes.Count, c.down+n)
+	c.down = min(c.registered(), c.down+n)
 }
 
 func (c *forecast) recover(at time.Duration) {
@@ -130,7 +143,7 @@ func (c *forecast) awaitReady(path string, p *Phase, notReady bool) {
 	switch {
 	case notReady && c.down > 0:
 		c.v.fail(at, "add faults: [{kind: nodeRecovery}]", "nodesReady never holds: nodes have failed and are not brought back by phase %q", p.Name)
-	case notReady:
+	case notReady, c.joins:
 	case slices.ContainsFunc(p.Faults, Fault.StopsNodes):
 		c.v.fail(at, "await nodesNotReady here, and nodesReady in a later phase with faults: [{kind: nodeRecovery}]",
 			"nodesReady holds at once: no node has failed when phase %q begins", p.Name)

@@ -29,7 +29,7 @@ func (c *forecast) rooms() []room {
 	}
 	var all []room
 	for _, s := range shapes {
-		count := math.Ceil(float64(n.Count-c.down) * s.Weight / weights)
+		count := math.Ceil(float64(c.live()) * s.Weight / weights)
 		all = append(all, room{int64(count), int64(s.Pods), milli(s.CPU), milli(s.Memory)})
 	}
 	return all
@@ -119,7 +119,6 @@ func (c *forecast) tooLarge(d *placed, rooms []room) bool {
 		largestCPU, largestMemory = max(largestCPU, r.cpu), max(largestMemory, r.memory)
 		each.count, each.cpu, each.memory = each.count+r.count, min(each.cpu, r.cpu), min(each.memory, r.memory)
 	}
-	n := c.v.s.Nodes
 	share := (int64(d.Replicas) + each.count - 1) / max(each.count, 1) // pods of each node
 	switch {
 	case milli(d.CPU) > largestCPU:
@@ -127,11 +126,11 @@ func (c *forecast) tooLarge(d *placed, rooms []room) bool {
 	case milli(d.Memory) > largestMemory:
 		c.noPodFits(d, "memory", resource.NewQuantity(each.memory/max(share, 1)/1000>>10<<10, resource.BinarySI), d.Memory, resource.NewQuantity(share*milli(d.Memory)/1000, resource.BinarySI))
 	case d.AntiAffinity == "required" && d.path != d.made+".replicas":
-		c.v.fail(d.path, fmt.Sprintf("at most %d, or antiAffinity: preferred", fit), "antiAffinity required puts one pod on a node, and there are %d pods for %d nodes", d.Replicas, n.Count-c.down)
+		c.v.fail(d.path, fmt.Sprintf("at most %d, or antiAffinity: preferred", fit), "antiAffinity required puts one pod on a node, and there are %d pods for %d nodes", d.Replicas, c.live())
 	case d.AntiAffinity == "required":
-		c.v.fail(d.made+".antiAffinity", fmt.Sprintf("write preferred, or at most %d replicas", fit), "required puts one pod on a node, and there are %d pods for %d nodes", d.Replicas, n.Count-c.down)
+		c.v.fail(d.made+".antiAffinity", fmt.Sprintf("write preferred, or at most %d replicas", fit), "required puts one pod on a node, and there are %d pods for %d nodes", d.Replicas, c.live())
 	default:
-		c.v.fail(d.path, fmt.Sprintf("at most %d, or more or larger nodes", fit), "%d pods of %q are more than %d nodes hold", d.Replicas, d.Name, n.Count-c.down)
+		c.v.fail(d.path, fmt.Sprintf("at most %d, or more or larger nodes", fit), "%d pods of %q are more than %d nodes hold", d.Replicas, d.Name, c.live())
 	}
 	return true
 }

@@ -145,6 +145,7 @@ type Gate struct {
 // Nodes are the simulated nodes, registered before the first phase.
 type Nodes struct {
 	Count int `yaml:"count,omitempty"` // default 0
+	Later int `yaml:"later,omitempty"` // of Count, registered by a nodeScaleUp; default 0
 	// Fidelity: "kubelet" (every request of a real one, by its own connection; the default),
 	// "lean" (the same connection and watches, a third of the requests of a pod's life) or
 	// "shared" (one watch for all)

@@ -33,8 +33,9 @@ type Fault struct {
 	Quota   Bytes    `yaml:"quota,omitempty"`            // of etcd's database
 	// Resource: whose creation a webhook reviews, as "pods" or "deployments.apps"
 	Resource string `yaml:"resource,omitempty"`
-	Fails    bool   `yaml:"fails,omitempty"`  // the webhook answers 500
-	Ignore   bool   `yaml:"ignore,omitempty"` // failurePolicy Ignore; default Fail
+	Fails    bool   `yaml:"fails,omitempty"`                                           // a webhook or service answers 500
+	Throttle Rate   `yaml:"throttle,omitempty" zero:"no limit; leave it out for that"` // that a service answers; further requests get status 429
+	Ignore   bool   `yaml:"ignore,omitempty"`                                          // failurePolicy Ignore; default Fail
 	// Timeout: of a webhook's call, 1s to 30s, default 10s
 	Timeout  Duration `yaml:"timeout,omitempty" zero:"10s"`
 	Webhooks int      `yaml:"webhooks,omitempty" zero:"1"` // so many of them, asked at once, or those that mutate in turn; default 1
@@ -53,6 +54,9 @@ func (f Fault) StopsNodes() bool { return f.kind().SilencesNodes }
 
 // OfNodes reports whether the fault is one of simulated nodes.
 func (f Fault) OfNodes() bool { return f.kind().OfNodes }
+
+// OfCloud reports whether the fault is one of the simulated cloud too, which a plane must have.
+func (f Fault) OfCloud() bool { return f.kind().OfCloud }
 
 // Momentary reports whether a fault of the control plane has no length.
 func (f Fault) Momentary() bool { return f.kind().Momentary }
@@ -94,7 +98,7 @@ func (f Fault) Control(seed int64) control.Fault {
 	return control.Fault{
 		Kind: f.Kind, Components: on, Peers: f.Peers, For: f.For.D(), Delay: f.Delay.D(), Jitter: f.Jitter.D(), Files: f.Files,
 		Limit: uint64(max(0, f.Limit)), Writers: f.Writers, Size: int64(f.Size), Quota: int64(f.Quota),
-		Resource: f.Resource, Fails: f.Fails, Ignore: f.Ignore, TimeoutSeconds: int(f.Timeout.D() / time.Second),
+		Resource: f.Resource, Fails: f.Fails, Throttle: float64(f.Throttle), Ignore: f.Ignore, TimeoutSeconds: int(f.Timeout.D() / time.Second),
 		Webhooks: f.Webhooks, Mutates: f.Mutates, Reinvoke: f.Reinvoke, Seed: seed,
 	}
 }

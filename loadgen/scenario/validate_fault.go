@@ -30,6 +30,9 @@ func (v *validator) nodeFault(path string, f *Fault) {
 	if v.s.Nodes.Count == 0 {
 		v.fail(path, "set nodes.count", "%s without simulated nodes", f.Kind)
 	}
+	if f.OfCloud() && v.s.ControlPlane.Count(control.KindCloudAPI) == 0 {
+		v.fail(path, "controlPlane: {cloudControllerManager: {replicas: 1}}", "%s without a cloud", f.Kind)
+	}
 	needs := f.kind().Needs
 	const hint = "over 0 and at most 1, as 0.3"
 	switch {

@@ -4,12 +4,18 @@ import (
 	"fmt"
 	"math"
 	"net/netip"
+	"slices"
 	"time"
 )
 
 func (v *validator) nodes() {
 	n := v.s.Nodes
 	v.between("nodes.count", float64(n.Count), 0, MaxNodes)
+	if n.Later < 0 || n.Later > max(0, n.Count) {
+		v.fail("nodes.later", "from 0 to nodes.count", "%d is out of bounds", n.Later)
+	} else if n.Later > 0 && !slices.ContainsFunc(v.s.Faults(), func(f PlacedFault) bool { return f.kind().Adds }) {
+		v.fail("nodes.later", "add faults: [{kind: nodeScaleUp}] to a phase", "%d nodes never register", n.Later)
+	}
 	v.oneOf("nodes.fidelity", n.Fidelity, "kubelet", "lean", "shared")
 	if n.KubeProxy && n.Fidelity == "shared" {
 		v.fail("nodes.kubeProxy", "write fidelity: kubelet", "nodes of fidelity shared hold no watches of their own")

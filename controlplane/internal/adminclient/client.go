@@ -321,6 +321,16 @@ func (c *Client) Served(ctx context.Context, path string) error {
 	return c.kube.CoreV1().RESTClient().Get().AbsPath(path).Do(ctx).Error()
 }
 
+// ChangeInstances launches and terminates instances of the simulated cloud.
+func (c *Client) ChangeInstances(ctx context.Context, cloud topology.Process, change control.Instances) error {
+	body, err := json.Marshal(change)
+	if err != nil {
+		return err
+	}
+	_, err = c.expect(ctx, cloud, http.MethodPost, service.InstancesPath, bytes.NewReader(body))
+	return err
+}
+
 // Grant binds a user to a ClusterRole, in all namespaces.
 func (c *Client) Grant(ctx context.Context, user, role string) error {
 	binding := &rbacv1.ClusterRoleBinding{

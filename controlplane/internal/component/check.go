@@ -61,6 +61,8 @@ func flagsOf(kind string) (*pflag.FlagSet, error) {
 		return controllers.NewControllerManagerCommand().Flags(), nil
 	case control.KindMetricsServer:
 		return metricsserver.NewMetricsServerCommand(nil).Flags(), nil
+	case control.KindCloudControllerManager:
+		return newCloudControllerManager().Flags(), nil
 	}
 	return nil, fmt.Errorf("no component %q", kind)
 }

@@ -54,14 +54,15 @@ func Lookup(name string) (program Program, ok bool) {
 	// linked in; kubectl would then take "kubectl d" for some command.
 	cobra.EnablePrefixMatching = name == "etcdctl" || name == "etcdutl"
 	program, ok = map[string]Program{
-		control.KindEtcd:              runEtcd,
-		control.KindAPIServer:         runCommand(apiserver.NewAPIServerCommand),
-		control.KindScheduler:         runCommand(func() *cobra.Command { return scheduler.NewSchedulerCommand() }),
-		control.KindControllerManager: runCommand(controllers.NewControllerManagerCommand),
-		control.KindMetricsServer:     runCommand(newMetricsServerCommand),
-		"kubectl":                     runKubectl,
-		"etcdctl":                     runEtcdctl,
-		"etcdutl":                     runEtcdutl,
+		control.KindEtcd:                   runEtcd,
+		control.KindAPIServer:              runCommand(apiserver.NewAPIServerCommand),
+		control.KindScheduler:              runCommand(func() *cobra.Command { return scheduler.NewSchedulerCommand() }),
+		control.KindControllerManager:      runCommand(controllers.NewControllerManagerCommand),
+		control.KindMetricsServer:          runCommand(newMetricsServerCommand),
+		control.KindCloudControllerManager: runCommand(newCloudControllerManager),
+		"kubectl":                          runKubectl,
+		"etcdctl":                          runEtcdctl,
+		"etcdutl":                          runEtcdutl,
 	}[name]
 	return program, ok
 }

@@ -14,6 +14,8 @@ import (
 
 	"github.com/spf13/pflag"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	cloudcontrollers "k8s.io/cloud-provider/app"
+	"k8s.io/cloud-provider/names"
 	controllers "k8s.io/kubernetes/cmd/kube-controller-manager/app"
 	"k8s.io/kubernetes/pkg/kubeapiserver/authorizer/modes"
 	admission "k8s.io/kubernetes/pkg/kubeapiserver/options"
@@ -81,6 +83,9 @@ func TestFlagsOfTheComponentsAreKnown(t *testing.T) {
 	}
 	for _, name := range slices.Sorted(slices.Values(append(controllers.KnownControllers(), slices.Collect(maps.Keys(controllers.ControllerAliases()))...))) {
 		fmt.Fprintf(&b, "%s controllers/%s controller\n", control.KindControllerManager, name)
+	}
+	for _, name := range slices.Sorted(slices.Values(append(cloudcontrollers.ControllerNames(cloudcontrollers.DefaultInitFuncConstructors), slices.Collect(maps.Keys(names.CCMControllerAliases()))...))) {
+		fmt.Fprintf(&b, "%s controllers/%s controller\n", control.KindCloudControllerManager, name)
 	}
 	for _, name := range slices.Sorted(slices.Values(admission.AllOrderedPlugins)) {
 		fmt.Fprintf(&b, "%s admission-plugins/%s plugin\n", control.KindAPIServer, name)

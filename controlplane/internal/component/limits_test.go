@@ -10,6 +10,9 @@ import (
 	"github.com/spf13/pflag"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.uber.org/zap"
+	cloudcontrollers "k8s.io/cloud-provider/app"
+	"k8s.io/cloud-provider/names"
+	cloudmanagers "k8s.io/cloud-provider/options"
 	cliflag "k8s.io/component-base/cli/flag"
 	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app/options"
 	controllers "k8s.io/kubernetes/cmd/kube-controller-manager/app"
@@ -68,6 +71,12 @@ func complaints(t *testing.T, kind, name, value string) []string {
 			t.Fatal(err)
 		}
 		sets, options = o.Flags(controllers.KnownControllers(), controllers.ControllersDisabledByDefault(), controllers.ControllerAliases()), o
+	case control.KindCloudControllerManager:
+		o, err := cloudmanagers.NewCloudControllerManagerOptions()
+		if err != nil {
+			t.Fatal(err)
+		}
+		sets, options = o.Flags(cloudcontrollers.ControllerNames(cloudcontrollers.DefaultInitFuncConstructors), nil, names.CCMControllerAliases(), nil, nil), o
 	case control.KindScheduler:
 		o := scheduler.NewOptions()
 		sets, options = *o.Flags, o

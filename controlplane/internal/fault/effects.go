@@ -111,7 +111,7 @@ func (m *Manager) slowFsync(ctx context.Context, _ string, f control.Fault, t ta
 
 func (m *Manager) slowService(ctx context.Context, _ string, f control.Fault, t target) (effect, error) {
 	set := func(ctx context.Context, name string) error {
-		return m.host.SetBehaviour(ctx, name, service.Behaviour{Delay: f.Delay, Jitter: f.Jitter, Fails: f.Fails, Seed: f.Seed})
+		return m.host.SetBehaviour(ctx, name, service.Behaviour{Delay: f.Delay, Jitter: f.Jitter, Fails: f.Fails, Throttle: f.Throttle, Seed: f.Seed})
 	}
 	e, err := onEach(t.names,
 		func(name string) error { return set(ctx, name) },

@@ -39,6 +39,8 @@ const (
 	ControllersServing  = "kube-controller-manager-serving"
 	MetricsServer       = "metrics-server" // to the API server and kubelets
 	MetricsServing      = "metrics-server-serving"
+	CloudControllers    = "cloud-controller-manager" // to the API server and the cloud
+	CloudServing        = "cloud-controller-manager-serving"
 	EtcdServing         = "etcd"
 	EtcdPeer            = "etcd-peer"
 	EtcdClient          = "etcdctl"     // for people
@@ -182,6 +184,8 @@ func identities(serviceIP net.IP) []identity {
 		serving(ControllersServing, control.KindControllerManager),
 		user(Scheduler, "system:kube-scheduler"),
 		user(Controllers, "system:kube-controller-manager"),
+		serving(CloudServing, control.KindCloudControllerManager),
+		user(CloudControllers, "system:cloud-controller-manager"),
 		user(Admin, adminUser, "system:masters"),
 		user(Loadgen, control.LoadUser, control.LoadGroup),
 		user(KubeletClient, KubeletClient),

@@ -1,13 +1,17 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"net/http"
 	"sync"
 	"time"
+
+	"golang.org/x/time/rate"
 )
 
 // Behaviour is how a service answers. The zero value answers at once.
@@ -18,29 +22,76 @@ type Behaviour struct {
 	Seed   int64         `json:"seed,omitempty"`
 	// Fails answers with an error, after the delay.
 	Fails bool `json:"fails,omitempty"`
+	// Throttle is how many requests a second are answered, as many at once as in a second; others are refused
+	// without delay. Zero: all.
+	Throttle float64 `json:"throttle,omitempty"`
+}
+
+// over lays a fault's behaviour over that of a service without one.
+func (b Behaviour) over(own Behaviour) Behaviour {
+	b.Delay += own.Delay
+	b.Jitter += own.Jitter
+	b.Throttle = cmp.Or(b.Throttle, own.Throttle)
+	return b
 }
 
 // conduct applies a Behaviour that may change at any time.
 type conduct struct {
+	own       Behaviour  // without a fault
 	mu        sync.Mutex // guards what follows
 	behaviour Behaviour
 	random    *rand.Rand
+	limiter   *rate.Limiter // nil: no limit
 	changed   chan struct{} // closed by the next change
 }
 
-func newConduct() *conduct {
-	c := &conduct{}
+func newConduct(own Behaviour) *conduct {
+	c := &conduct{own: own}
 	c.set(Behaviour{})
 	return c
 }
 
+// set lays b over the service's own behaviour.
 func (c *conduct) set(b Behaviour) {
+	b = b.over(c.own)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.changed != nil {
 		close(c.changed)
 	}
+	if b.Throttle != c.behaviour.Throttle {
+		c.limiter = nil
+		if b.Throttle > 0 {
+			c.limiter = rate.NewLimiter(rate.Limit(b.Throttle), int(math.Ceil(b.Throttle)))
+		}
+	}
 	c.behaviour, c.random, c.changed = b, rand.New(rand.NewPCG(uint64(b.Seed), 0)), make(chan struct{})
+}
+
+// throttledError refuses a request over a service's limit.
+type throttledError struct {
+	after time.Duration // until the next is answered
+}
+
+func (e *throttledError) Error() string {
+	return fmt.Sprintf("too many requests: the next is answered in %s", e.after.Round(time.Millisecond))
+}
+
+// admit returns a throttledError if the limit is used up.
+func (c *conduct) admit() error {
+	c.mu.Lock()
+	limiter := c.limiter
+	c.mu.Unlock()
+	if limiter == nil {
+		return nil
+	}
+	r := limiter.Reserve()
+	after := r.Delay()
+	if after == 0 {
+		return nil
+	}
+	r.Cancel()
+	return &throttledError{after}
 }
 
 // wait waits out the delay, unless the behaviour changes or the client leaves before, and returns

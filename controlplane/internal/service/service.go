@@ -1,6 +1,7 @@
-// Package service holds the programs that API servers and schedulers ask while they work: a KMS
-// plugin, an OIDC issuer, webhooks for tokens, authorization and audit events, and an extender. Each is
-// a process of its own with the keys of its plane, and each can be made slow or made to fail
+// Package service holds the programs that components ask while they work: a KMS plugin, an OIDC
+// issuer, webhooks for tokens, authorization and audit events, an extender of the scheduler, and the
+// API of the simulated cloud that cloud-controller-manager asks. Each is a process of its
+// own with the keys of its plane, and each can be made slow, made to fail or to throttle
 // (Behaviour) while it serves.
 package service
 
@@ -12,6 +13,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"math"
 	"net"
 	"net/http"
 	"os"
@@ -52,6 +54,7 @@ func programs() map[string]program {
 		control.KindAuthorizationWebhook: serveAuthorization,
 		control.KindAuditWebhook:         serveAudit,
 		control.KindSchedulerExtender:    serveExtender,
+		control.KindCloudAPI:             serveCloud,
 	}
 }
 
@@ -64,6 +67,8 @@ type flags struct {
 	keyCount            string
 	signingKeys         string
 	token               string
+	own                 Behaviour
+	cloud               cloudFlags
 }
 
 func (f *flags) parse(kind string, args []string, complaints io.Writer) error {
@@ -78,6 +83,13 @@ func (f *flags) parse(kind string, args []string, complaints io.Writer) error {
 	set.StringVar(&f.keyCount, "key-count-file", "", "how many keys there have been: each rotation adds one")
 	set.StringVar(&f.signingKeys, "signing-key-dir", "", "where the OIDC issuer keeps its signing keys")
 	set.StringVar(&f.token, "token-file", "", "the token that the token webhook takes for the load's")
+	set.DurationVar(&f.own.Delay, "delay", 0, "the time that each answer takes")
+	set.DurationVar(&f.own.Jitter, "jitter", 0, "the time that is added to or taken from the delay, evenly drawn up to so much")
+	set.Float64Var(&f.own.Throttle, "throttle", 0, "how many requests a second are answered; 0 is all")
+	set.StringVar(&f.cloud.state, "state-file", "", "where the cloud keeps what it has")
+	set.IntVar(&f.cloud.balancers, "max-load-balancers", 0, "the cloud's quota of load balancers; 0 is none")
+	set.IntVar(&f.cloud.routes, "max-routes", 0, "the cloud's quota of routes; 0 is none")
+	set.DurationVar(&f.cloud.balancerTime, "load-balancer-time", 0, "the time that a load balancer takes to get its address")
 	return set.Parse(args)
 }
 
@@ -166,7 +178,7 @@ type server struct {
 }
 
 func newServer(kind string, f flags) *server {
-	s := &server{flags: f, mux: http.NewServeMux(), conduct: newConduct()}
+	s := &server{flags: f, mux: http.NewServeMux(), conduct: newConduct(f.own)}
 	s.seconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "stormglass_service_request_duration_seconds", Help: "Time that a service took to answer, by what it was asked and how it answered.",
 		ConstLabels: prometheus.Labels{"service": kind}, Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60},
@@ -183,8 +195,9 @@ func (s *server) address() string { return net.JoinHostPort(host, strconv.Itoa(s
 
 // The results of an operation, in the metrics.
 const (
-	resultAnswered = "answered"
-	resultFailed   = "failed"
+	resultAnswered  = "answered"
+	resultFailed    = "failed"
+	resultThrottled = "throttled"
 )
 
 var errFails = errors.New("stormglass: this service fails, as it was asked to")
@@ -192,11 +205,17 @@ var errFails = errors.New("stormglass: this service fails, as it was asked to")
 // do runs an operation as the service's behaviour has it, and measures it.
 func (s *server) do(ctx context.Context, operation string, answer func() error) error {
 	begun, result := time.Now(), resultAnswered
-	err := s.conduct.wait(ctx)
+	err := s.conduct.admit()
+	if err == nil {
+		err = s.conduct.wait(ctx)
+	}
 	if err == nil {
 		err = answer()
 	}
-	if err != nil {
+	switch {
+	case errors.As(err, new(*throttledError)):
+		result = resultThrottled
+	case err != nil:
 		result = resultFailed
 	}
 	s.seconds.WithLabelValues(operation, result).Observe(time.Since(begun).Seconds())
@@ -211,11 +230,25 @@ func (s *server) answers(pattern, operation string, answer http.HandlerFunc) {
 // open serves an operation of anybody.
 func (s *server) open(operation string, answer http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		err := s.do(r.Context(), operation, func() error { answer(w, r); return nil })
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusInternalServerError)
-		}
+		refuse(w, s.do(r.Context(), operation, func() error { answer(w, r); return nil }))
 	})
+}
+
+// refuse answers with an error, if there is one.
+func refuse(w http.ResponseWriter, err error) {
+	status := http.StatusInternalServerError
+	var throttled *throttledError
+	var refused *refusal
+	switch {
+	case err == nil:
+		return
+	case errors.As(err, &throttled):
+		status = http.StatusTooManyRequests
+		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(throttled.after.Seconds()))))
+	case errors.As(err, &refused):
+		status = refused.status
+	}
+	http.Error(w, err.Error(), status)
 }
 
 // identified serves clients with a certificate of the plane only.

@@ -24,7 +24,7 @@ import (
 
 func TestBehaviour(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newConduct()
+		c := newConduct(Behaviour{})
 		if err := c.wait(t.Context()); err != nil {
 			t.Errorf("a service at work: %v", err)
 		}

@@ -148,13 +148,22 @@ func (m maker) controllerManager(name string) *component {
 	c.set("cluster-signing-cert-file", keys.Cert(pki.ClientCA))
 	c.set("cluster-signing-key-file", keys.Key(pki.ClientCA))
 	c.setDeviation("use-service-account-credentials", "true", "false", "as every production cluster: each controller under its own account and rights")
-	if cfg.QPS != 0 {
-		c.setDeviation("kube-api-qps", strconv.FormatFloat(cfg.QPS, 'f', -1, 64), "20", byUser)
-	}
-	if cfg.Burst > 0 {
-		c.setDeviation("kube-api-burst", fmt.Sprint(cfg.Burst), "30", byUser)
+	c.limit(cfg.QPS, cfg.Burst)
+	if m.cfg.Count(control.KindCloudControllerManager) > 0 {
+		c.setDeviation("allocate-node-cidrs", "true", "false", nodeRoutes)
+		c.setDeviation("cluster-cidr", PodRange, "", nodeRoutes)
 	}
 	return c
+}
+
+// limit sets the limit of a controller manager's clients.
+func (c *component) limit(qps float64, burst int) {
+	if qps != 0 {
+		c.setDeviation("kube-api-qps", strconv.FormatFloat(qps, 'f', -1, 64), "20", byUser)
+	}
+	if burst > 0 {
+		c.setDeviation("kube-api-burst", fmt.Sprint(burst), "30", byUser)
+	}
 }
 
 // auditBackups bounds the audit log on disk: 40 files of upstream's 100 MB,

@@ -38,6 +38,10 @@ func (l Layout) ABACPolicy() string          { return filepath.Join(l.Dir, "abac
 func (l Layout) Socket(name string) string   { return filepath.Join(l.Sockets, name+".sock") }
 func (l Layout) Kubeconfig(id string) string { return filepath.Join(l.Kubeconfigs(), id+".kubeconfig") }
 
+// CloudState is what the simulated cloud has; CloudConfig leads cloud-controller-manager to it.
+func (l Layout) CloudState() string  { return filepath.Join(l.Dir, "cloud.jsonl") }
+func (l Layout) CloudConfig() string { return l.Kubeconfig(control.KindCloudAPI) }
+
 // Encryption is how an API server encrypts, with the keys.
 func (l Layout) Encryption(apiServer string) string {
 	return filepath.Join(string(l.PKI()), "encryption-"+apiServer+".yaml")
@@ -58,6 +62,9 @@ const Host = "127.0.0.1"
 func URL(port int) string { return "https://" + hostPort(port) }
 
 func hostPort(port int) string { return fmt.Sprintf("%s:%d", Host, port) }
+
+// PodRange is the range of simulated nodes' pods, of which each node gets a part where nodes have routes.
+const PodRange = "10.64.0.0/10"
 
 // The range of Services' addresses, and the first of it, which the `kubernetes` Service gets.
 const (

@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"sigs.k8s.io/yaml"
 
@@ -52,6 +53,10 @@ func configs() map[string]control.Config {
 		"bootstrap-token-and-abac": {APIServer: control.APIServer{Authentication: control.AuthenticationBootstrapToken, Authorization: control.AuthorizationABAC}},
 		"metrics-server":           {MetricsServer: control.MetricsServer{Replicas: 1, Flags: control.Flags{"metric-resolution": "10s", "kubelet-request-timeout": "5s"}}},
 		"audited":                  {APIServer: control.APIServer{Audit: control.AuditMetadata}},
+		"cloud": {CloudControllerManager: control.CloudControllerManager{
+			Replicas: 2, QPS: 50, Flags: control.Flags{"concurrent-node-syncs": "5"},
+			Cloud: control.Cloud{Delay: control.Duration(50 * time.Millisecond), Throttle: 10, LoadBalancers: 20},
+		}},
 	}
 }
 

@@ -266,6 +266,11 @@ func differences(c control.Config) []string {
 	}
 	flags("kube-scheduler", s.Flags)
 	flags("metrics-server", c.MetricsServer.Flags)
+	cloud := c.CloudControllerManager
+	add("cloud-controller-manager replicas", cloud.Replicas, cloud.Replicas != 0)
+	add("cloud-controller-manager --kube-api-qps", cloud.QPS, cloud.QPS != 0)
+	add("cloud-controller-manager --kube-api-burst", cloud.Burst, cloud.Burst != 0)
+	flags("cloud-controller-manager", cloud.Flags)
 	if len(set) == 0 {
 		return nil
 	}

@@ -2,6 +2,7 @@ package node
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -20,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/clock"
 
+	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/loadgen/internal/samples"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -48,6 +50,8 @@ type Config struct {
 	Labels map[string]string
 	// Taints are put on each Node, to keep foreign pods away. May be empty.
 	Taints []corev1.Taint
+	// Cloud that the nodes are instances of: their kubelets run with --cloud-provider=external. Nil: none.
+	Cloud Cloud
 	// NamePrefix of the nodes, before their number: "sg-" makes sg-0, sg-1, ...
 	NamePrefix string
 	// Seed of what is drawn: phases of heartbeats, jitter, which nodes fail.
@@ -65,6 +69,11 @@ type Config struct {
 	Log func(format string, args ...any)
 
 	clock clock.WithDelayedExecution // tests set it; otherwise the real one
+}
+
+// Cloud is a control.Client, as far as instances go.
+type Cloud interface {
+	ChangeInstances(context.Context, control.Instances) error
 }
 
 // plan is a Config made ready to use.
@@ -95,6 +104,9 @@ func (c Config) validate() (*plan, error) {
 	}
 	if !slices.Contains(Fidelities(), s.Fidelity) {
 		fail("fidelity %q is unknown (%s)", s.Fidelity, strings.Join(Fidelities(), ", "))
+	}
+	if s.Later < 0 || s.Later > s.Count {
+		fail("later is %d of %d", s.Later, s.Count)
 	}
 	if c.Identities == nil {
 		fail("no identities given")

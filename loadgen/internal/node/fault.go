@@ -42,8 +42,9 @@ func (f *Fleet) Isolate(fraction float64) []string {
 func (f *Fleet) strike(fraction float64, may func(*kubelet) bool, blow func(*kubelet)) []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	whole := slices.DeleteFunc(slices.Clone(f.kubelets), func(k *kubelet) bool { return !may(k) })
-	n := max(0, min(len(whole), int(fraction*float64(len(f.kubelets))+0.5)))
+	present := f.present()
+	whole := slices.DeleteFunc(slices.Clone(present), func(k *kubelet) bool { return !may(k) })
+	n := max(0, min(len(whole), int(fraction*float64(len(present))+0.5)))
 	f.rng.Shuffle(len(whole), func(i, j int) { whole[i], whole[j] = whole[j], whole[i] })
 	names := make([]string, 0, n)
 	for _, k := range whole[:n] {
@@ -53,19 +54,23 @@ func (f *Fleet) strike(fraction float64, may func(*kubelet) bool, blow func(*kub
 	return names
 }
 
-// Recover ends what Fail, Shutdown, Slow and Isolate began. What slow nodes had put off still comes late. The others come
+// Recover ends what Fail, Vanish, Shutdown, Slow and Isolate began. What slow nodes had put off still comes late. The others come
 // back as restarted kubelets: each registers again, reports Ready and looks for its pods. It does not wait; nodes
 // that cannot register are logged.
-func (f *Fleet) Recover() {
+func (f *Fleet) Recover() error {
+	present := f.present()
+	if err := f.launch(present); err != nil {
+		return err
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.generation++
 	generation := f.generation
 	var back sync.WaitGroup
-	for _, k := range f.kubelets {
+	for _, k := range present {
 		k.slow(0)
 		k.isolate(false)
-		if k.is(up) {
+		if k.is(up) || k.is(joining) {
 			continue
 		}
 		k.hasten()
@@ -85,6 +90,7 @@ func (f *Fleet) Recover() {
 		back.Wait()
 		f.relist()
 	})
+	return nil
 }
 
 func (k *kubelet) hasten() {

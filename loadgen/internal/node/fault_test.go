@@ -56,7 +56,7 @@ func TestNodesShutDownInOrder(t *testing.T) {
 		t.Errorf("%d of the 2 left shut down", len(again))
 	}
 	eventually(t, "all are gone", func() bool { return f.Live().Failed == 4 })
-	f.Recover()
+	must(t, f.Recover())
 	eventually(t, "all are back", func() bool { l := f.Live(); return l.Ready == 4 && l.Failed == 0 })
 	s.await("and say so", func() bool {
 		for _, name := range f.Names() {
@@ -113,7 +113,7 @@ func TestRecoveryEndsAShutdown(t *testing.T) {
 	s, f := started(t, nil)
 	release := s.held()
 	f.Shutdown(1)
-	f.Recover()
+	must(t, f.Recover())
 	close(release)
 	eventually(t, "the node is back", func() bool { l := f.Live(); return l.Ready == 1 && l.Failed == 0 })
 }
@@ -157,7 +157,7 @@ func TestSlowNodeWritesLate(t *testing.T) {
 	if r := f.Results(); r.MissedByGenerator+r.MissedByServer != 0 || r.Delayed != 3 {
 		t.Errorf("missed %d and %d, delayed %d", r.MissedByGenerator, r.MissedByServer, r.Delayed)
 	}
-	f.Recover()
+	must(t, f.Recover())
 	if f.Live().Slow != 0 || k.heartbeat.due.Sub(clock.Now()) > interval {
 		t.Errorf("%d are slow after the recovery; the next renewal is due in %v", f.Live().Slow, k.heartbeat.due.Sub(clock.Now()))
 	}

@@ -84,6 +84,9 @@ func New(cfg Config) (*Fleet, error) {
 		if p.Spec.KubeProxy {
 			k.proxy = &link{identity: proxies.get, roots: roots, ledger: f.ledger}
 		}
+		if i >= p.Spec.Count-p.Spec.Later {
+			k.state = absent
+		}
 		f.kubelets = append(f.kubelets, k)
 		f.byName[name] = k
 	}
@@ -94,8 +97,9 @@ func New(cfg Config) (*Fleet, error) {
 // of 50 ms and more that a kubelet takes, and nodes cost a quarter less.
 const pollEvery = 5 * time.Millisecond
 
-// Start registers the nodes, Spec.RegisterRate per second, and returns when all are acknowledged as Ready, with
-// the first error that would not go away, or when ctx ends. After an error Stop is still to be called.
+// Start registers the nodes but for Spec.Later of them, Spec.RegisterRate per second, and returns when they are
+// acknowledged as Ready, with the first error that would not go away, or when ctx ends. After an error Stop is still
+// to be called.
 func (f *Fleet) Start(ctx context.Context) error {
 	begin := f.plan.clock.Now()
 	var err error
@@ -113,33 +117,43 @@ func (f *Fleet) Start(ctx context.Context) error {
 	if !f.plan.own() {
 		f.startShared()
 	}
-	failed := make(chan error, len(f.kubelets))
-	done := make(chan struct{}, len(f.kubelets))
-	gap := time.Duration(float64(time.Second) / float64(f.plan.Spec.RegisterRate))
-	pace := newLife(f.ctx, f.plan.clock, f.workers, f.ledger, nil)
-	defer pace.cancel() // cancel registrations not yet started
-	for i, k := range f.kubelets {
-		pace.after(time.Duration(i)*gap, func() {
-			if err := k.run(k.wake(f.ctx, 0)); err != nil {
-				failed <- err
-				return
-			}
-			f.registered.Add(1)
-			done <- struct{}{}
-		})
+	now := f.kubelets[:len(f.kubelets)-f.plan.Spec.Later]
+	if err := f.launch(now); err != nil {
+		return err
 	}
-	for range f.kubelets {
+	done := make(chan error, len(now))
+	pace := f.register(now, func(_ *kubelet, err error) { done <- err })
+	defer pace.cancel() // cancel registrations not yet started
+	for range now {
 		select {
-		case <-done:
-		case err := <-failed:
-			return hint(err)
+		case err := <-done:
+			if err != nil {
+				return hint(err)
+			}
 		case <-ctx.Done():
-			return fmt.Errorf("%d of %d nodes are Ready: %w", f.registered.Load(), len(f.kubelets), context.Cause(ctx))
+			return fmt.Errorf("%d of %d nodes are Ready: %w", f.registered.Load(), len(now), context.Cause(ctx))
 		}
 	}
 	f.readySeconds.Store(int64(f.plan.clock.Since(begin)))
 	f.relist()
 	return nil
+}
+
+// register runs kubelets, Spec.RegisterRate per second, and calls done when each is Ready or will not be. Cancelling
+// pace keeps those from registering that have not begun.
+func (f *Fleet) register(kubelets []*kubelet, done func(*kubelet, error)) (pace *life) {
+	gap := time.Duration(float64(time.Second) / float64(f.plan.Spec.RegisterRate))
+	pace = newLife(f.ctx, f.plan.clock, f.workers, f.ledger, nil)
+	for i, k := range kubelets {
+		pace.after(time.Duration(i)*gap, func() {
+			err := k.run(k.wake(f.ctx, 0))
+			if err == nil {
+				f.registered.Add(1)
+			}
+			done(k, err)
+		})
+	}
+	return pace
 }
 
 func (f *Fleet) startShared() {
@@ -234,13 +248,17 @@ func (f *Fleet) Results() result.Nodes {
 	return r
 }
 
-// Names of all nodes, in order.
+// Names of all nodes, in order, but for those left for later.
 func (f *Fleet) Names() []string {
-	names := make([]string, len(f.kubelets))
-	for i, k := range f.kubelets {
-		names[i] = k.name
+	var names []string
+	for _, k := range f.present() {
+		names = append(names, k.name)
 	}
 	return names
+}
+
+func (f *Fleet) present() []*kubelet {
+	return slices.DeleteFunc(slices.Clone(f.kubelets), func(k *kubelet) bool { return k.is(absent) })
 }
 
 // Stop ends all work and connections and returns when the last goroutine has ended, or ctx has. Objects stay.

@@ -217,7 +217,7 @@ func TestFailedNodesGoSilentAndComeBack(t *testing.T) {
 	s.locked(func() {
 		address = s.pods["pod-"+failed[0]].Status.PodIP
 	})
-	f.Recover()
+	must(t, f.Recover())
 	s.await("the pod is Ready again at its old address, and the deleted one is gone", func() bool {
 		p := s.pods["pod-"+failed[0]]
 		return s.pods["pod-"+failed[1]] == nil && isReady(p) && p.Status.PodIP == address

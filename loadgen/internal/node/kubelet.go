@@ -23,6 +23,8 @@ const (
 	up           nodeState = iota
 	shuttingDown           // in order; still there
 	down                   // silent
+	absent                 // left for later
+	joining                // left for later, and soon to register
 )
 
 type kubelet struct {

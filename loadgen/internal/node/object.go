@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"runtime"
+	"slices"
 	"strconv"
 	"time"
 
@@ -31,11 +32,21 @@ func (k *kubelet) newNode(now time.Time) *corev1.Node {
 		corev1.LabelArchStable:    runtime.GOARCH,
 		"beta.kubernetes.io/os":   "linux",
 		"beta.kubernetes.io/arch": runtime.GOARCH,
-		corev1.LabelTopologyZone:  "zone-" + strconv.Itoa(i%p.Spec.Zones),
+		corev1.LabelTopologyZone:  p.zone(i),
 	})
 	shape := p.shapeOf(i)
 	if shape.name != "" {
 		labels[corev1.LabelInstanceTypeStable] = shape.name
+	}
+	spec := corev1.NodeSpec{Taints: p.Taints}
+	addresses := []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: k.hostIP.String()}, {Type: corev1.NodeHostName, Address: name}}
+	if p.Cloud != nil {
+		// The cloud knows the rest: until cloud-controller-manager has asked it, no pod is scheduled to the node.
+		delete(labels, corev1.LabelTopologyZone)
+		delete(labels, corev1.LabelInstanceTypeStable)
+		spec.ProviderID = k.instance().ProviderID()
+		spec.Taints = append(slices.Clone(p.Taints), corev1.Taint{Key: uninitialized, Value: "true", Effect: corev1.TaintEffectNoSchedule})
+		addresses = addresses[1:]
 	}
 	room := corev1.ResourceList{
 		corev1.ResourceCPU:              shape.cpu,
@@ -48,14 +59,11 @@ func (k *kubelet) newNode(now time.Time) *corev1.Node {
 			Name: name, Labels: labels,
 			Annotations: map[string]string{"volumes.kubernetes.io/controller-managed-attach-detach": "true"},
 		},
-		Spec: corev1.NodeSpec{Taints: p.Taints},
+		Spec: spec,
 		Status: corev1.NodeStatus{
 			Capacity: room, Allocatable: room,
-			Conditions: nodeConditions(now, notReady("simulated kubelet is starting")),
-			Addresses: []corev1.NodeAddress{
-				{Type: corev1.NodeInternalIP, Address: k.hostIP.String()},
-				{Type: corev1.NodeHostName, Address: name},
-			},
+			Conditions:      nodeConditions(now, notReady("simulated kubelet is starting")),
+			Addresses:       addresses,
 			DaemonEndpoints: corev1.NodeDaemonEndpoints{KubeletEndpoint: corev1.DaemonEndpoint{Port: k.port}},
 			NodeInfo: corev1.NodeSystemInfo{
 				MachineID: name, SystemUUID: name, BootID: name,
@@ -65,6 +73,12 @@ func (k *kubelet) newNode(now time.Time) *corev1.Node {
 		},
 	}
 }
+
+// uninitialized is the taint of a node that no cloud-controller-manager has initialized
+// (k8s.io/cloud-provider/api.TaintExternalCloudProvider).
+const uninitialized = "node.cloudprovider.kubernetes.io/uninitialized"
+
+func (p *plan) zone(i int) string { return "zone-" + strconv.Itoa(i%p.Spec.Zones) }
 
 // readiness holds the status of a node's condition Ready.
 type readiness struct {

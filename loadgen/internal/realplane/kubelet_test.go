@@ -98,7 +98,9 @@ func accessToKubelet(t *testing.T, ctx context.Context, config *rest.Config, pod
 	if err := dial(ctx, at, 300*time.Millisecond); err == nil {
 		t.Error("an isolated kubelet answers")
 	}
-	fleet.Recover()
+	if err := fleet.Recover(); err != nil {
+		t.Fatal(err)
+	}
 	must(t, dial(ctx, at, time.Minute))
 }
 

@@ -98,7 +98,9 @@ func rollout(t *testing.T, ctx context.Context, config *rest.Config, nodes node.
 	if nodes.API != nil && dial(ctx, kubeletAt(t, ctx, client, failed[0]), time.Minute) == nil {
 		t.Error("the kubelet of a failed node answers")
 	}
-	fleet.Recover()
+	if err := fleet.Recover(); err != nil {
+		t.Fatal(err)
+	}
 	background := metav1.DeletePropagationBackground
 	must(t, deployments.Delete(ctx, "web", metav1.DeleteOptions{PropagationPolicy: &background}))
 	await(t, ctx, client.CoreV1().RESTClient(), "pods", &corev1.Pod{}, func(_ any, left int) bool { return left == 0 })

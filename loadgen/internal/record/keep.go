@@ -30,6 +30,8 @@ func keepList(job string) []string {
 		return metricnames.Recorded(process, kube, metricnames.ControllerManager)
 	case control.KindMetricsServer:
 		return metricnames.Recorded(process, kube, metricnames.MetricsServer)
+	case control.KindCloudControllerManager:
+		return metricnames.Recorded(process, kube, metricnames.CloudControllers)
 	case jobLoadgen:
 		return []string{"*"}
 	}

@@ -30,7 +30,7 @@ const clearWithin = 2 * time.Minute
 func refuseFaults(s *scenario.Scenario) error {
 	var errs []error
 	for _, f := range s.Faults() {
-		if !f.OfNodes() {
+		if !f.OfNodes() || f.OfCloud() {
 			errs = append(errs, exitcode.UsageError(s.Errorf(f.Path, "run it without --kubeconfig, on a control plane of its own",
 				"%s is a fault of a bundled control plane; nothing of a cluster of yours is broken on purpose", f.Kind)))
 		}
@@ -101,7 +101,7 @@ func (ps *phases) startFaults(ctx context.Context, p *scenario.Phase, start time
 		f := &p.Faults[i]
 		for _, after := range f.Times() {
 			if f.OfNodes() && after == 0 {
-				ps.nodes.beginFault(f, ps.journal, ps.workload)
+				s.beginOfNodes(p, f)
 				continue
 			}
 			s.done.Go(func() { s.at(ctx, waiting, start.Add(after), p, f) })
@@ -125,7 +125,7 @@ func (s *schedule) at(ctx, waiting context.Context, due time.Time, p *scenario.P
 		return
 	}
 	if f.OfNodes() {
-		s.nodes.beginFault(f, s.journal, s.workload)
+		s.beginOfNodes(p, f)
 		return
 	}
 	asked := f.Control(s.scenario.Seed)
@@ -142,6 +142,12 @@ func (s *schedule) at(ctx, waiting context.Context, due time.Time, p *scenario.P
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.open = append(s.open, begun.ID)
+}
+
+func (s *schedule) beginOfNodes(p *scenario.Phase, f *scenario.Fault) {
+	if err := s.nodes.beginFault(f, s.journal, s.workload); err != nil {
+		s.fail(exitcode.Environmentf("phase %s: %s could not be begun: %w", p.Name, f.Kind, err))
+	}
 }
 
 // miss notes a fault that the phase was too short for: what the scenario says

@@ -40,11 +40,15 @@ func nodeConfig(ctx context.Context, t *target, runID string, s *scenario.Scenar
 			c.step("the nodes serve no kubelet API: %v", err)
 		}
 	}
-	return node.Config{
+	config := node.Config{
 		API:  api,
 		Spec: s.Nodes, Identities: t.Identities(s.Nodes), Labels: t.Labels, Taints: t.Taints(),
 		NamePrefix: "sg-" + runID + "-", Seed: s.Seed, Log: c.step,
 	}
+	if t.cloud != nil {
+		config.Cloud = t.cloud
+	}
+	return config
 }
 
 // registerMargin bounds the time until the nodes are Ready, beyond the time that
@@ -64,18 +68,19 @@ func (n *nodes) register(ctx context.Context, limit time.Duration, j journal, w 
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("the others were not within %s", limit))
 	defer cancel()
-	j.step("registering %d nodes, fidelity %s", n.spec.Count, n.spec.Fidelity)
-	j.event(time.Now(), result.EventNote, "register nodes", fmt.Sprint(n.spec.Count))
+	count := len(n.fleet.Names())
+	j.step("registering %d nodes, fidelity %s", count, n.spec.Fidelity)
+	j.event(time.Now(), result.EventNote, "register nodes", fmt.Sprint(count))
 	stalled := stalls.Total(time.Now())
 	defer func() { n.stalled = stalls.Total(time.Now()) - stalled }()
 	if err := n.fleet.Start(ctx); err != nil {
 		return exitcode.EnvironmentError(err)
 	}
 	if err := w.Wait(ctx, func() bool { return w.NodesReady(n.fleet.Names()) }); err != nil {
-		return exitcode.Environmentf("not all of %d nodes were seen Ready: %w", n.spec.Count, causeOf(ctx, err))
+		return exitcode.Environmentf("not all of %d nodes were seen Ready: %w", count, causeOf(ctx, err))
 	}
-	j.event(time.Now(), result.EventNote, "nodes ready", fmt.Sprint(n.spec.Count))
-	j.step("%d nodes Ready", n.spec.Count)
+	j.event(time.Now(), result.EventNote, "nodes ready", fmt.Sprint(count))
+	j.step("%d nodes Ready", count)
 	return nil
 }
 
@@ -89,7 +94,7 @@ func (n *nodes) live() (count, ready int) {
 	if n.fleet == nil {
 		return 0, 0
 	}
-	return n.spec.Count, n.fleet.Live().Ready
+	return len(n.fleet.Names()), n.fleet.Live().Ready
 }
 
 func (n *nodes) addTo(m *result.Measurements) {
@@ -100,11 +105,17 @@ func (n *nodes) addTo(m *result.Measurements) {
 	}
 }
 
-func (n *nodes) beginFault(f *scenario.Fault, j journal, w *workload.Workload) {
+func (n *nodes) beginFault(f *scenario.Fault, j journal, w *workload.Workload) (err error) {
 	at := time.Now()
 	var names []string // of the nodes that are hit
 	var does string
 	switch f.Kind {
+	case control.InstancesVanish:
+		names, err = n.fleet.Vanish(f.Fraction)
+		does = "vanish, and their instances"
+	case control.NodeScaleUp:
+		names, err = n.fleet.Join()
+		does = "are added"
 	case control.NodeFailure:
 		names, does = n.fleet.Fail(f.Fraction), "stop"
 	case control.NodeShutdown:
@@ -114,11 +125,16 @@ func (n *nodes) beginFault(f *scenario.Fault, j journal, w *workload.Workload) {
 	case control.KubeletUnreachable:
 		names, does = n.fleet.Isolate(f.Fraction), "are not reached by the API server"
 	case control.NodeRecovery:
+		if err := n.fleet.Recover(); err != nil {
+			return err
+		}
 		w.NodesRecovered()
-		n.fleet.Recover()
 		j.event(at, result.EventNodeFault, f.Kind, "all nodes come back")
 		j.step("all nodes come back")
-		return
+		return nil
+	}
+	if err != nil {
+		return err
 	}
 	if f.StopsNodes() {
 		w.NodesFailed(at, names)
@@ -126,4 +142,5 @@ func (n *nodes) beginFault(f *scenario.Fault, j journal, w *workload.Workload) {
 	detail := fmt.Sprintf("%d of %d nodes %s", len(names), n.spec.Count, does)
 	j.event(at, result.EventNodeFault, f.Kind, detail)
 	j.step("fault: %s", detail)
+	return nil
 }

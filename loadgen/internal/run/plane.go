@@ -97,7 +97,11 @@ func (p *bundledPlane) target(ctx context.Context, runID string, s *scenario.Sce
 		return nil, err
 	}
 	t.Waiting = p.waiting
-	return newTarget(t, p, p.client), nil
+	made := newTarget(t, p, p.client)
+	if s.ControlPlane.Count(control.KindCloudAPI) > 0 {
+		made.cloud = p.client
+	}
+	return made, nil
 }
 
 // inScenario turns the supervisor's complaints about the config that it read

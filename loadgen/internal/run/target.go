@@ -10,6 +10,7 @@ import (
 
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/internal/cluster"
+	"github.com/stormglass/stormglass/loadgen/internal/node"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -19,6 +20,8 @@ type target struct {
 	provider
 	// supervisor of a bundled plane; nil on a user's cluster, which has no such faults.
 	supervisor supervisor
+	// cloud that simulated nodes are instances of; nil: none.
+	cloud node.Cloud
 
 	lost    context.Context // ends when the target is lost, with the reason as its cause
 	lose    context.CancelCauseFunc

@@ -16,7 +16,7 @@ type object struct {
 	deleting                   bool // has a deletionTimestamp
 	deployment, revision       string
 
-	ready    bool   // Pod, Node: condition Ready is True
+	ready    bool   // Pod, Node: condition Ready is True; Node: and a cloud-controller-manager has no more to do
 	ended    bool   // Pod: Failed or Succeeded, never to run again
 	nodeName string // Pod
 
@@ -53,6 +53,8 @@ const (
 	podStatusPhase       = 1
 	podStatusConditions  = 2
 	nodeStatusConditions = 4
+	nodeSpecTaints       = 5
+	taintKey             = 1
 
 	specReplicas              = 1 // of a Deployment and a ReplicaSet
 	replicaSetTemplate        = 3
@@ -95,7 +97,9 @@ func decode(k kind, msg []byte) (object, error) {
 	case podKind:
 		err = o.pod(m)
 	case nodeKind:
-		err = o.condition(m.Status, nodeStatusConditions)
+		if err = o.condition(m.Status, nodeStatusConditions); err == nil && o.ready {
+			o.ready, err = initialized(m.Spec)
+		}
 	case deploymentKind:
 		err = o.deploymentStatus(m)
 	case replicaSetKind:
@@ -138,6 +142,22 @@ func (o *object) condition(status []byte, conditions protowire.Number) error {
 	ready, err := protobuf.Ready(status, conditions)
 	o.ready = string(ready) == "True"
 	return err
+}
+
+// uninitialized is the taint that cloud-controller-manager removes.
+const uninitialized = "node.cloudprovider.kubernetes.io/uninitialized"
+
+func initialized(nodeSpec []byte) (bool, error) {
+	is := true
+	err := protobuf.Fields(nodeSpec, func(num protowire.Number, taint []byte, _ uint64) error {
+		if num != nodeSpecTaints {
+			return nil
+		}
+		key, err := protobuf.Field(taint, taintKey)
+		is = is && string(key) != uninitialized
+		return err
+	})
+	return is, err
 }
 
 func (o *object) deploymentStatus(m protobuf.Object) error {

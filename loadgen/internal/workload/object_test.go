@@ -116,6 +116,11 @@ func TestDecodeReadsWhatTheAPIWrites(t *testing.T) {
 				Conditions: []corev1.NodeCondition{{Type: "MemoryPressure", Status: "False"}, {Type: "Ready", Status: "True"}},
 			},
 		}, object{kind: nodeKind, name: "n", uid: "u", resourceVersion: "9", ready: true}},
+		{"a node that its cloud-controller-manager has not initialized", nodeKind, &corev1.Node{
+			ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "u", ResourceVersion: "9"},
+			Spec:       corev1.NodeSpec{Taints: []corev1.Taint{{Key: "node.cloudprovider.kubernetes.io/uninitialized", Value: "true", Effect: "NoSchedule"}, {Key: "k"}}},
+			Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: "Ready", Status: "True"}}},
+		}, object{kind: nodeKind, name: "n", uid: "u", resourceVersion: "9"}},
 		{"a Deployment", deploymentKind, &appsv1.Deployment{
 			ObjectMeta: metav1.ObjectMeta{Name: "web", UID: "u", ResourceVersion: "9", Generation: 4, Labels: map[string]string{DeploymentLabel: "web"}},
 			Spec:       appsv1.DeploymentSpec{Replicas: &replicas},

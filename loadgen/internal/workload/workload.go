@@ -199,7 +199,7 @@ func (w *Workload) AllPodsReady(names ...string) bool {
 	return w.Synced() && ask(w, func(t *tracker) bool { return t.allPodsReady(names...) })
 }
 
-// NodesReady reports whether the API server says that all these nodes are Ready.
+// NodesReady reports whether the API server says that all these nodes are Ready, and initialized where there is a cloud.
 func (w *Workload) NodesReady(names []string) bool {
 	return ask(w, func(t *tracker) bool { return t.nodesReady(names) })
 }

@@ -1,0 +1,107 @@
+// Package cloud is the cloud provider of cloud-controller-manager: it asks the API of the
+// simulated cloud (package service) for each thing over HTTPS, without cache or retries of
+// its own. What fails is tried again by the controller that asked.
+package cloud
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	cloudprovider "k8s.io/cloud-provider"
+	"k8s.io/cloud-provider/api"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+)
+
+// requestTimeout bounds one request, as in the SDKs of clouds.
+const requestTimeout = 30 * time.Second
+
+// Provider is a cloudprovider.Interface.
+type Provider struct {
+	url  string
+	http *http.Client
+}
+
+var _ cloudprovider.Interface = (*Provider)(nil)
+
+// New returns the provider of the cloud to which a kubeconfig leads.
+func New(kubeconfig string) (*Provider, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	config.Timeout = requestTimeout
+	client, err := rest.HTTPClientFor(config)
+	return &Provider{config.Host, client}, err
+}
+
+// Initialize does nothing: there is nothing to prepare.
+func (p *Provider) Initialize(cloudprovider.ControllerClientBuilder, <-chan struct{}) {}
+
+// ProviderName begins providerIDs.
+func (p *Provider) ProviderName() string { return control.ProviderName }
+
+// HasClusterID is true: the whole cloud is one cluster's.
+func (p *Provider) HasClusterID() bool { return true }
+
+// LoadBalancer, InstancesV2 and Routes are supported. Zones come with InstancesV2.
+func (p *Provider) LoadBalancer() (cloudprovider.LoadBalancer, bool) { return balancers{p}, true }
+func (p *Provider) InstancesV2() (cloudprovider.InstancesV2, bool)   { return instances{p}, true }
+func (p *Provider) Routes() (cloudprovider.Routes, bool)             { return routes{p}, true }
+
+// Instances, Zones and Clusters are not supported.
+func (p *Provider) Instances() (cloudprovider.Instances, bool) { return nil, false }
+func (p *Provider) Zones() (cloudprovider.Zones, bool)         { return nil, false }
+func (p *Provider) Clusters() (cloudprovider.Clusters, bool)   { return nil, false }
+
+var errNotFound = errors.New("the cloud has none of that name")
+
+// call sends in, if there is any, and reads the answer into out. A request over the cloud's limit is an
+// api.RetryError: the service controller waits as long as the cloud asks, others do not look at it.
+func (p *Provider) call(ctx context.Context, method, path string, in, out any) error {
+	var body io.Reader = http.NoBody
+	if in != nil {
+		data, err := json.Marshal(in)
+		if err != nil {
+			return err
+		}
+		body = bytes.NewReader(data)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, p.url+path, body)
+	if err != nil {
+		return err
+	}
+	resp, err := p.http.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return err
+	}
+	switch {
+	case resp.StatusCode/100 == 2:
+		return json.Unmarshal(answer, out)
+	case resp.StatusCode == http.StatusNotFound:
+		return errNotFound
+	}
+	msg := fmt.Sprintf("%s %s: %s: %s", method, path, resp.Status, strings.TrimSpace(string(answer)))
+	if seconds, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil && resp.StatusCode == http.StatusTooManyRequests {
+		return api.NewRetryError(msg, time.Duration(seconds)*time.Second)
+	}
+	return errors.New(msg)
+}
+
+func named(path, name string) string { return path + "/" + url.PathEscape(name) }

@@ -1,0 +1,60 @@
+package cloud
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	cloudprovider "k8s.io/cloud-provider"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/controlplane/internal/service"
+)
+
+type instances struct{ *Provider }
+
+// get returns the instance of a node. A node without a providerID of this cloud, as a control-plane node, is not
+// managed: the cloud is not asked.
+func (i instances) get(ctx context.Context, node *corev1.Node) (instance control.Instance, managed bool, err error) {
+	name, managed := strings.CutPrefix(node.Spec.ProviderID, control.ProviderName+"://")
+	if !managed {
+		return instance, false, nil
+	}
+	err = i.call(ctx, http.MethodGet, named(service.InstancesPath, name), nil, &instance)
+	if errors.Is(err, errNotFound) {
+		err = cloudprovider.InstanceNotFound
+	}
+	return instance, true, err
+}
+
+// InstanceExists is true of nodes that are not managed.
+func (i instances) InstanceExists(ctx context.Context, node *corev1.Node) (bool, error) {
+	_, _, err := i.get(ctx, node)
+	if errors.Is(err, cloudprovider.InstanceNotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// InstanceShutdown is false: an instance runs or is gone.
+func (i instances) InstanceShutdown(ctx context.Context, node *corev1.Node) (bool, error) {
+	_, _, err := i.get(ctx, node)
+	return false, err
+}
+
+// InstanceMetadata is empty for nodes that are not managed.
+func (i instances) InstanceMetadata(ctx context.Context, node *corev1.Node) (*cloudprovider.InstanceMetadata, error) {
+	instance, managed, err := i.get(ctx, node)
+	if err != nil {
+		return nil, err
+	}
+	if !managed {
+		return &cloudprovider.InstanceMetadata{}, nil
+	}
+	return &cloudprovider.InstanceMetadata{
+		ProviderID: instance.ProviderID(), InstanceType: instance.Type, Zone: instance.Zone, Region: service.Region,
+		NodeAddresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: instance.Address}},
+	}, nil
+}

@@ -1,0 +1,141 @@
+package service
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"os"
+	"sync"
+)
+
+// stateFile has each change of what a cloud has in a line of its own, so that a cloud that was killed knows it again.
+type stateFile struct {
+	mu   sync.Mutex // guards what follows, and all that is kept
+	file *os.File
+	read map[string]func(stateLine) error // by kind
+}
+
+// stateLine says that something is there with a value, or, without one, that it is gone.
+type stateLine struct {
+	Kind  string          `json:"kind"`
+	Name  string          `json:"name"`
+	Value json.RawMessage `json:"value,omitempty"`
+}
+
+func openState(path string) (*stateFile, error) {
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+	return &stateFile{file: file, read: map[string]func(stateLine) error{}}, err
+}
+
+// load reads all lines. The last may be incomplete: the cloud was killed as it wrote it, before it answered.
+func (f *stateFile) load() error {
+	decoder := json.NewDecoder(f.file)
+	for {
+		var line stateLine
+		end := decoder.InputOffset()
+		err := decoder.Decode(&line)
+		switch {
+		case err == io.EOF:
+			return nil
+		case errors.Is(err, io.ErrUnexpectedEOF):
+			return f.file.Truncate(end)
+		case err != nil:
+			return fmt.Errorf("%s: %w", f.file.Name(), err)
+		}
+		if read, ok := f.read[line.Kind]; ok {
+			if err := read(line); err != nil {
+				return fmt.Errorf("%s: %s %s: %w", f.file.Name(), line.Kind, line.Name, err)
+			}
+		}
+	}
+}
+
+// write is called with mu held. The line is there when it returns, also if the process is killed then.
+func (f *stateFile) write(line stateLine) error {
+	data, err := json.Marshal(line)
+	if err == nil {
+		_, err = f.file.Write(append(data, '\n'))
+	}
+	return err
+}
+
+func (f *stateFile) close() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.file.Close()
+}
+
+// kept is what a cloud has of a kind, by name.
+type kept[T any] struct {
+	file *stateFile
+	kind string
+	all  map[string]T
+}
+
+func keep[T any](f *stateFile, kind string) *kept[T] {
+	k := &kept[T]{file: f, kind: kind, all: map[string]T{}}
+	f.read[kind] = func(line stateLine) error {
+		if line.Value == nil {
+			delete(k.all, line.Name)
+			return nil
+		}
+		var value T
+		err := json.Unmarshal(line.Value, &value)
+		k.all[line.Name] = value
+		return err
+	}
+	return k
+}
+
+func (k *kept[T]) get(name string) (T, error) {
+	k.file.mu.Lock()
+	defer k.file.mu.Unlock()
+	value, ok := k.all[name]
+	if !ok {
+		return value, &refusal{http.StatusNotFound, fmt.Sprintf("there is no %s %q", k.kind, name)}
+	}
+	return value, nil
+}
+
+func (k *kept[T]) list() map[string]T {
+	k.file.mu.Lock()
+	defer k.file.mu.Unlock()
+	return maps.Clone(k.all)
+}
+
+// put gives name the value that make makes of its old one, or refuses one that is over a quota of so many; zero: there
+// is no quota.
+func (k *kept[T]) put(name string, quota int, what string, make func(old T) T) error {
+	k.file.mu.Lock()
+	defer k.file.mu.Unlock()
+	old, ok := k.all[name]
+	if !ok && quota > 0 && len(k.all) >= quota {
+		return &refusal{http.StatusForbidden, fmt.Sprintf("quota exceeded: there are %d %s already", len(k.all), what)}
+	}
+	value := make(old)
+	data, err := json.Marshal(value)
+	if err == nil {
+		err = k.file.write(stateLine{k.kind, name, data})
+	}
+	if err == nil {
+		k.all[name] = value
+	}
+	return err
+}
+
+// delete removes what may be gone already.
+func (k *kept[T]) delete(name string) error {
+	k.file.mu.Lock()
+	defer k.file.mu.Unlock()
+	if _, ok := k.all[name]; !ok {
+		return nil
+	}
+	err := k.file.write(stateLine{Kind: k.kind, Name: name})
+	if err == nil {
+		delete(k.all, name)
+	}
+	return err
+}
