@@ -124,18 +124,9 @@ func (t *terminal) compared(c result.Comparison) {
 		t.line("nothing to compare: no variant has figures (the scenario's compare names them)")
 		return
 	}
-	tab := &table{align: "f" + strings.Repeat("rr", len(c.Variants))} // a value, and its ratio
-	head := []string{"FIGURE"}
-	for _, v := range c.Variants {
-		head = append(head, chart.Clean(v.Name), "")
-	}
-	tab.add(styled("head", head...)...)
-	for _, r := range c.Rows {
-		row := []string{chart.Clean(r.Name)}
-		for _, v := range r.Values {
-			row = append(row, valueOf(r, v), ratioOf(v))
-		}
-		tab.add(plain(row...)...)
+	tab := byFigure(c)
+	if turned := byVariant(c); tab.natural() > t.width && turned.natural() < tab.natural() {
+		tab = turned
 	}
 	t.section(tab)
 	if note := ratioNote(c); note != "" {
@@ -148,6 +139,70 @@ func (t *terminal) compared(c result.Comparison) {
 			}
 		}
 	}
+}
+
+// byFigure has a line for each figure and two columns for each variant: a value, and its ratio.
+func byFigure(c result.Comparison) *table {
+	tab := &table{align: "f" + strings.Repeat("rr", len(c.Variants))}
+	head := []string{"FIGURE"}
+	for _, v := range c.Variants {
+		head = append(head, chart.Clean(v.Name), "")
+	}
+	tab.add(styled("head", head...)...)
+	for _, r := range c.Rows {
+		row := []string{chart.Clean(r.Name)}
+		for _, v := range r.Values {
+			row = append(row, valueOf(r, v), ratioOf(v))
+		}
+		tab.add(plain(row...)...)
+	}
+	return tab
+}
+
+// byVariant has a line for each variant, and a column for each figure whose name stands in several lines: for
+// many variants.
+func byVariant(c result.Comparison) *table {
+	tab := &table{align: "l" + strings.Repeat("r", len(c.Rows))}
+	names := make([][]string, len(c.Rows))
+	lines := 0
+	for i, r := range c.Rows {
+		names[i] = inLines(chart.Clean(r.Name), 14)
+		lines = max(lines, len(names[i]))
+	}
+	for line := range lines {
+		head := []string{""}
+		if line == lines-1 {
+			head[0] = "VARIANT"
+		}
+		for _, name := range names {
+			text := ""
+			if above := lines - len(name); line >= above {
+				text = name[line-above]
+			}
+			head = append(head, text)
+		}
+		tab.add(styled("head", head...)...)
+	}
+	for i, v := range c.Variants {
+		row := []string{chart.Clean(v.Name)}
+		for _, r := range c.Rows {
+			row = append(row, fmt.Sprintf("%s%7s", valueOf(r, r.Values[i]), ratioOf(r.Values[i])))
+		}
+		tab.add(plain(row...)...)
+	}
+	return tab
+}
+
+// inLines is a name in lines of at most so many characters, broken behind hyphens.
+func inLines(name string, width int) (lines []string) {
+	line := ""
+	for word := range strings.SplitAfterSeq(name, "-") {
+		if line != "" && len(line)+len(word) > width {
+			lines, line = append(lines, line), ""
+		}
+		line += word
+	}
+	return append(lines, line)
 }
 
 func valueOf(r result.Row, v result.Value) string {

@@ -56,6 +56,41 @@ report  runs/x/comparison.html
 	}
 }
 
+// A comparison of more variants than stand side by side has a line for each.
+func TestComparisonOfManyVariants(t *testing.T) {
+	c := result.Comparison{Schema: result.ComparisonSchema, Scenario: "stages", Started: began}
+	rows := []result.Row{{Name: "create-mean-at-the-server", Unit: "seconds"}, {Name: "cpu", Unit: "seconds"}}
+	for i, name := range []string{"plain", "secretbox", "audit-log", "admission-webhook", "every-stage"} {
+		c.Variants = append(c.Variants, result.Variant{Name: name, Verdict: result.Pass})
+		for j := range rows {
+			v := float64(i+1) / 100
+			value := result.Value{Value: &v}
+			if ratio := float64(i + 1); i > 0 {
+				value.Ratio = &ratio
+			}
+			rows[j].Values = append(rows[j].Values, value)
+		}
+	}
+	c.Rows = rows
+	var b bytes.Buffer
+	if err := Comparison(&b, c, TerminalOptions{Width: 70, Dir: "runs/x"}); err != nil {
+		t.Fatal(err)
+	}
+	want := `
+                    create-mean-
+VARIANT            at-the-server           cpu
+plain               10 ms         10 ms
+secretbox           20 ms     2×  20 ms     2×
+audit-log           30 ms     3×  30 ms     3×
+admission-webhook   40 ms     4×  40 ms     4×
+every-stage         50 ms     5×  50 ms     5×
+× is a value divided by that of plain.
+`
+	if !strings.Contains(b.String(), want) {
+		t.Errorf("got:\n%s\nwant:\n%s", b.String(), want)
+	}
+}
+
 // The page needs nothing but itself, and what a file holds cannot become markup.
 func TestComparisonPage(t *testing.T) {
 	c := twoOfThree()

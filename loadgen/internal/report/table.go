@@ -36,22 +36,34 @@ func styled(style string, texts ...string) []cell {
 	return cells
 }
 
-// lines lays the table out in at most width columns, each line indented.
-func (t *table) lines(indent, width int, paint painter) []string {
-	gap := cmp.Or(t.gap, 2)
+// widths are those of the widest cell of each column.
+func (t *table) widths() []int {
 	widths := make([]int, len(t.align))
 	for _, row := range t.rows {
 		for i, c := range row {
 			widths[i] = max(widths[i], chart.TextWidth(c.text))
 		}
 	}
-	total := indent
-	for _, w := range widths {
+	return widths
+}
+
+// natural is the width of the table where nothing is shortened.
+func (t *table) natural() int {
+	gap := cmp.Or(t.gap, 2)
+	total := -gap
+	for _, w := range t.widths() {
 		if w > 0 {
 			total += w + gap
 		}
 	}
-	total -= gap
+	return total
+}
+
+// lines lays the table out in at most width columns, each line indented.
+func (t *table) lines(indent, width int, paint painter) []string {
+	gap := cmp.Or(t.gap, 2)
+	widths := t.widths()
+	total := indent + t.natural()
 	if flex := strings.IndexByte(t.align, 'f'); flex >= 0 && total > width {
 		widths[flex] = max(widths[flex]-(total-width), 4)
 	}
@@ -78,7 +90,7 @@ func (t *table) lines(indent, width int, paint painter) []string {
 			}
 			pending += gap
 		}
-		out = append(out, b.String())
+		out = append(out, strings.TrimRight(b.String(), " "))
 	}
 	return out
 }
