@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/internal/planetest"
 	"github.com/stormglass/stormglass/loadgen"
 )
@@ -36,6 +38,22 @@ func TestRunOnAUsersCluster(t *testing.T) {
 
 	p = startLoadgen(t, "run", "testdata/mini.yaml", "--out", dir, "--kubeconfig", kubeconfig, "--yes", "--without-gate", "leader-changes")
 	wantPass(t, p, dir)
+	wantNothingLeft(t, kubeconfig)
+
+	// What the API server alone knows about an object ends the run with its words.
+	refused := filepath.Join(t.TempDir(), "refused.yaml")
+	err := os.WriteFile(refused, []byte(`apiVersion: stormglass/v1alpha1
+kind: Scenario
+name: refused
+phases: [{name: load, for: 1s, load: [{kind: requests, verb: get, resource: services, rate: 1/s, object: {apiVersion: v1, kind: Service, spec: {type: Nonsense}}}]}]
+`), 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p = startLoadgen(t, "run", refused, "--out", filepath.Join(t.TempDir(), "run"), "--kubeconfig", kubeconfig, "--yes")
+	if code := p.wait(); code != exitcode.Environment || !strings.Contains(strings.Join(p.said, "\n"), `Unsupported value: "Nonsense"`) {
+		t.Errorf("a refused object: exit code %d\n%s", code, strings.Join(p.said, "\n"))
+	}
 	wantNothingLeft(t, kubeconfig)
 }
 

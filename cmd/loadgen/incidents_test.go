@@ -60,6 +60,8 @@ func incidents() map[string]small {
 			second, patches, registers, "phases.steady.for=6s", "phases.one-by-one.for=16s", "phases.one-by-one.faults.0.repeat=3", "phases.one-by-one.faults.0.every=5s",
 			"phases.one-by-one.faults.0.for=2s", "phases.quorum-lost.for=12s", "phases.quorum-lost.faults.0.for=4s", "phases.after.for=6s",
 		}},
+		"crd-flood":               {"small-schemas", []string{second, "phases.calm.for=6s", "phases.flood.actions.0.count=20", "phases.after.for=6s"}},
+		"conversion-webhook-down": {"fails", []string{second, "phases.steady.for=6s", "phases.broken.for=8s", "phases.after.for=6s"}},
 		"noisy-neighbour": {"upstream", []string{
 			second, "nodes.count=5", "phases.deploy.actions.web.replicas=10", "phases.quiet.for=10s", "phases.flood.for=15s", "phases.after.for=10s",
 		}},

@@ -1,6 +1,9 @@
 package control
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // ClusterFile is the name of the Cluster file in a plane's directory.
 const ClusterFile = "cluster.json"
@@ -45,6 +48,19 @@ type Cluster struct {
 	// StartedAt is when `up` began, ReadyAt when the plane was ready.
 	StartedAt time.Time `json:"startedAt"`
 	ReadyAt   time.Time `json:"readyAt"`
+}
+
+// ConversionPath is where conversion-webhook converts.
+const ConversionPath = "/convert"
+
+// ConversionWebhook is the URL of conversion-webhook, "" if the plane has none. CAFile verifies it.
+func (c Cluster) ConversionWebhook() string {
+	for _, component := range c.Components {
+		if component.Kind == KindConversionWebhook {
+			return strings.TrimSuffix(component.Scrape.URL, "/metrics") + ConversionPath
+		}
+	}
+	return ""
 }
 
 // KeyPair names a PEM certificate and its PEM private key.

@@ -71,7 +71,10 @@ type APIServer struct {
 	// AuditWebhook: "off" (the default), "batch" or "blocking": the load's audit events are
 	// sent to audit-webhook, later and together, or each before its request is answered
 	AuditWebhook string `yaml:"auditWebhook,omitempty" json:"auditWebhook,omitempty"`
-	Flags        Flags  `yaml:"flags,omitempty" json:"flags,omitempty"` // by name without dashes
+	// ConversionWebhook: "off" (the default) or "on": conversion-webhook converts custom resources
+	// whose definition says strategy: Webhook, and names no other
+	ConversionWebhook string `yaml:"conversionWebhook,omitempty" json:"conversionWebhook,omitempty"`
+	Flags             Flags  `yaml:"flags,omitempty" json:"flags,omitempty"` // by name without dashes
 }
 
 // ControllerManager configures kube-controller-manager.
@@ -215,6 +218,9 @@ func (a APIServer) SendsAudit() bool {
 	return a.AuditWebhook == AuditWebhookBatch || a.AuditWebhook == AuditWebhookBlocking
 }
 
+// Converts reports whether custom resources are converted by conversion-webhook.
+func (a APIServer) Converts() bool { return a.ConversionWebhook == ConversionWebhookOn }
+
 // BearsToken reports whether the load proves its identity by a token.
 func (a APIServer) BearsToken() bool {
 	return a.Authentication != "" && a.Authentication != AuthenticationCertificate
@@ -247,6 +253,12 @@ const (
 	AuditWebhookOff      = "off"
 	AuditWebhookBatch    = "batch"
 	AuditWebhookBlocking = "blocking"
+)
+
+// The values of APIServer.ConversionWebhook. Empty means ConversionWebhookOff.
+const (
+	ConversionWebhookOff = "off"
+	ConversionWebhookOn  = "on"
 )
 
 // The values of Scheduler.Extender. Empty means ExtenderOff.

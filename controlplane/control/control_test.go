@@ -157,9 +157,9 @@ func TestComponents(t *testing.T) {
 func TestServicesOfAConfig(t *testing.T) {
 	cfg := control.Config{APIServer: control.APIServer{
 		Replicas: 2, Encryption: control.EncryptionKMS, Authentication: control.AuthenticationOIDC,
-		Authorization: control.AuthorizationWebhookDeny, AuditWebhook: control.AuditWebhookBatch,
+		Authorization: control.AuthorizationWebhookDeny, AuditWebhook: control.AuditWebhookBatch, ConversionWebhook: control.ConversionWebhookOn,
 	}, Scheduler: control.Scheduler{Extender: control.ExtenderRequired}}
-	want := "etcd-0 kms-plugin-0 kms-plugin-1 oidc-issuer-0 authorization-webhook-0 audit-webhook-0 scheduler-extender-0 kube-apiserver-0 kube-apiserver-1 kube-scheduler-0 kube-controller-manager-0"
+	want := "etcd-0 kms-plugin-0 kms-plugin-1 oidc-issuer-0 authorization-webhook-0 audit-webhook-0 conversion-webhook-0 scheduler-extender-0 kube-apiserver-0 kube-apiserver-1 kube-scheduler-0 kube-controller-manager-0"
 	if got := strings.Join(cfg.Components(), " "); got != want {
 		t.Errorf("components: %s", got)
 	}

@@ -13,6 +13,7 @@ const (
 	FaultKill           = "kill"
 	FaultRestart        = "restart"
 	FaultDescriptors    = "descriptorLimit"
+	FaultDiskFull       = "diskFull"
 	FaultWebhook        = "webhook"
 	FaultService        = "service"
 	FaultKeyRotation    = "keyRotation"
@@ -139,6 +140,20 @@ See process_open_fds and process_max_fds. status shows how many are open.`,
 			Process: ProcessAltered, PartOfEach: "the descriptor limit of", Silences: true,
 		},
 		{
+			Name:  FaultDiskFull,
+			Short: "Let no file of an API server grow, as on a full disk",
+			Long: `Let no write make a file of an API server larger (a limit of 0 on the size of its
+files), and put it back at the end: its audit log and its own log lose what is
+written meanwhile. A write fails with EFBIG where one on a full disk fails with
+ENOSPC. Linux only.
+
+See apiserver_audit_error_total. With --audit-log-mode=blocking-strict requests
+whose first event cannot be written fail.`,
+			Example: `  controlplane fault disk-full --component kube-apiserver --for 1m`,
+			Takes:   []string{"components", "for"}, Needs: []string{"components"},
+			On: []string{KindAPIServer}, Process: ProcessAltered, PartOfEach: "the disk of",
+		},
+		{
 			Name:  FaultWebhook,
 			Short: "Register an admission webhook that is slow or fails",
 			Long: `Register a validating webhook that is asked about each creation of a resource and
@@ -169,10 +184,10 @@ latency, or the errors, of POSTs of the resource.`,
 			Name:  FaultService,
 			Short: "Make a service that components ask slow, have it fail or throttle",
 			Long: `Make each answer of a service wait, or be an error: of kms-plugin, oidc-issuer,
-token-webhook, authorization-webhook, audit-webhook, scheduler-extender or cloud-api,
-where the plane's configuration has them. With --throttle it answers so many
-requests a second, and others with status 429 and Retry-After. Answers that wait
-are given when the fault ends.
+token-webhook, authorization-webhook, audit-webhook, conversion-webhook,
+scheduler-extender or cloud-api, where the plane's configuration has them. With
+--throttle it answers so many requests a second, and others with status 429 and
+Retry-After. Answers that wait are given when the fault ends.
 
 What caches hide, shows late: the docs' page on services tells which.`,
 			Example: `  controlplane fault service --component token-webhook --delay 2s --for 1m

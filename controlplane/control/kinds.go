@@ -22,6 +22,7 @@ const (
 	KindTokenWebhook         = "token-webhook"
 	KindAuthorizationWebhook = "authorization-webhook"
 	KindAuditWebhook         = "audit-webhook"
+	KindConversionWebhook    = "conversion-webhook"
 	KindSchedulerExtender    = "scheduler-extender"
 )
 
@@ -71,6 +72,7 @@ func KindTable() []Kind {
 		{Name: KindTokenWebhook, Stage: StageServices, Field: "apiServer.authentication", count: one(func(a APIServer) bool { return a.Authentication == AuthenticationWebhook })},
 		{Name: KindAuthorizationWebhook, Stage: StageServices, Field: "apiServer.authorization", count: one(func(a APIServer) bool { return a.AsksAuthorization() })},
 		{Name: KindAuditWebhook, Stage: StageServices, Field: "apiServer.auditWebhook", count: one(func(a APIServer) bool { return a.SendsAudit() })},
+		{Name: KindConversionWebhook, Stage: StageServices, Field: "apiServer.conversionWebhook", count: one(func(a APIServer) bool { return a.Converts() })},
 		{Name: KindSchedulerExtender, Stage: StageServices, Field: "scheduler.extender", count: func(c Config) int {
 			if c.Scheduler.HasExtender() {
 				return 1

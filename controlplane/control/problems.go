@@ -157,6 +157,7 @@ func (c Config) serviceProblems() (all []Problem) {
 			[]string{AuditWebhookOff, AuditWebhookBatch, AuditWebhookBlocking},
 			[]string{"audit-policy-file", "audit-webhook-config-file", "audit-webhook-mode"},
 		},
+		{"apiServer.conversionWebhook", c.APIServer.ConversionWebhook, []string{ConversionWebhookOff, ConversionWebhookOn}, nil},
 		{"scheduler.extender", c.Scheduler.Extender, []string{ExtenderOff, ExtenderIgnorable, ExtenderRequired}, nil},
 	} {
 		switch {

@@ -72,6 +72,7 @@ var shown = []struct{ claim, what, by string }{
 	{"service kms-plugin", "a KMS plugin that fails", "proof services"},
 	{"service authorization-webhook", "an authorization webhook that fails, or is slow", "proof services"},
 	{"service audit-webhook", "a backend of audit events that fails", "proof services"},
+	{"service conversion-webhook", "a webhook that converts custom resources and fails", "proof conversion"},
 	{"nodeFailure", "nodes that fall silent", "node-loss, thundering-herd; proof nodes"},
 	{"watches", "hundreds of watches", "proof watches"},
 	{"watches slow", "watches that read too slowly", "proof watches"},

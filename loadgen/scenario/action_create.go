@@ -83,6 +83,13 @@ type Manifest struct {
 	Count int
 }
 
+// WantsConversion reports whether it defines a custom resource that a webhook converts, and names none.
+func (m Manifest) WantsConversion() bool {
+	strategy, _, _ := unstructured.NestedString(m.Object, "spec", "conversion", "strategy")
+	_, named, _ := unstructured.NestedFieldNoCopy(m.Object, "spec", "conversion", "webhook")
+	return m.Defines() && strategy == "Webhook" && !named
+}
+
 // String is the kind and the name.
 func (m Manifest) String() string { return m.Kind + " " + m.Name }
 
@@ -221,6 +228,9 @@ func (v *validator) creation(path string, a *Action, created map[string]bool) {
 		v.fail(path+".metadata.name", "create each object once", "a second %s", m)
 	case m.Count > 1 && !strings.Contains(m.Name, numberMark):
 		v.fail(path+".metadata.name", "write "+m.Name+"-"+numberMark, "%d objects of one name", m.Count)
+	}
+	if m.WantsConversion() && !v.s.ControlPlane.APIServer.Converts() {
+		v.fail(path+".spec.conversion", "set controlPlane.apiServer.conversionWebhook: on, or name a webhook here", "%s is converted by a webhook, and there is none", m)
 	}
 	created[m.String()] = true
 	// API servers take a reference to what is not there: a FlowSchema without its level

@@ -40,7 +40,8 @@ func mechanisms() map[string]mechanism {
 		control.FaultPause:          {begin: (*Manager).pause},
 		control.FaultKill:           {begin: (*Manager).kill},
 		control.FaultRestart:        {begin: (*Manager).restart, undoWithin: undoLongWithin},
-		control.FaultDescriptors:    {machine: descriptorsAvailable, begin: (*Manager).limitDescriptors},
+		control.FaultDescriptors:    {machine: limitsAvailable, begin: (*Manager).limitDescriptors},
+		control.FaultDiskFull:       {machine: limitsAvailable, begin: (*Manager).fillDisk},
 		control.FaultWebhook:        {served: (*Manager).checkServed, begin: (*Manager).slowWebhook, last: true},
 		control.FaultService:        {begin: (*Manager).slowService},
 		control.FaultKeyRotation:    {begin: (*Manager).rotateKey},
@@ -141,18 +142,28 @@ func (m *Manager) rotateKey(_ context.Context, id string, _ control.Fault, t tar
 }
 
 func (m *Manager) limitDescriptors(ctx context.Context, _ string, f control.Fault, t target) (effect, error) {
+	return m.limit(ctx, OpenFiles, f.Limit, t)
+}
+
+// fillDisk lets no file of a process grow.
+func (m *Manager) fillDisk(ctx context.Context, _ string, _ control.Fault, t target) (effect, error) {
+	return m.limit(ctx, FileSize, 0, t)
+}
+
+// limit lowers a soft limit of processes, and puts it back.
+func (m *Manager) limit(ctx context.Context, of Limited, soft uint64, t target) (effect, error) {
 	var mu sync.Mutex
 	was := map[string]uint64{}
 	set := func(_ context.Context, name string) error {
-		limit, err := m.host.LimitDescriptors(name, f.Limit)
+		limit, err := m.host.SetLimit(name, of, soft)
 		if err != nil {
 			return err
 		}
 		mu.Lock()
 		was[name] = limit
 		mu.Unlock()
-		if limit <= f.Limit {
-			return fmt.Errorf("the limit of open files of %s is %d, which %d does not lower", name, limit, f.Limit)
+		if limit <= soft {
+			return fmt.Errorf("the limit of %s of %s is %d, which %d does not lower", of, name, limit, soft)
 		}
 		return nil
 	}
@@ -165,7 +176,7 @@ func (m *Manager) limitDescriptors(ctx context.Context, _ string, f control.Faul
 			if !ok {
 				return nil
 			}
-			_, err := m.host.LimitDescriptors(name, limit)
+			_, err := m.host.SetLimit(name, of, limit)
 			return ignoreGone(err)
 		})
 	e.renew = set

@@ -61,10 +61,9 @@ type Host interface {
 	// plane is unchanged.
 	Rehearse(ctx context.Context) error
 
-	// LimitDescriptors sets the soft limit of open files of a component's
-	// process, at once, and gives the one that it had. LimitDescriptors of this
-	// package does it to a process.
-	LimitDescriptors(name string, soft uint64) (was uint64, err error)
+	// SetLimit sets a soft limit of a component's process, at once, and gives the
+	// one that it had. SetLimit of this package does it to a process.
+	SetLimit(name string, of Limited, soft uint64) (was uint64, err error)
 	// Fsync is the way to the agent in an etcd member's process as it runs now.
 	Fsync(name string) (Fsync, error)
 	// SetBehaviour changes how a service answers.
@@ -107,3 +106,12 @@ type Link interface {
 	// Restore takes Delay and Cut back.
 	Restore()
 }
+
+// Limited is what a limit of a process is of.
+type Limited string
+
+// The limits that faults lower.
+const (
+	OpenFiles Limited = "open files"
+	FileSize  Limited = "a file's size"
+)

@@ -1,7 +1,12 @@
 package fault
 
 import (
+	"bufio"
+	"fmt"
+	"io"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -17,12 +22,12 @@ func TestDescriptorLimitIsSetAndRestored(t *testing.T) {
 		}
 	}
 	read(&before)
-	was, err := LimitDescriptors(os.Getpid(), before.Cur-1)
+	was, err := SetLimit(os.Getpid(), OpenFiles, before.Cur-1)
 	if err != nil || was != before.Cur {
 		t.Fatalf("it was %d, not %d: %v", was, before.Cur, err)
 	}
 	read(&during)
-	if _, err := LimitDescriptors(os.Getpid(), was); err != nil {
+	if _, err := SetLimit(os.Getpid(), OpenFiles, was); err != nil {
 		t.Fatal(err)
 	}
 	read(&after)
@@ -32,9 +37,79 @@ func TestDescriptorLimitIsSetAndRestored(t *testing.T) {
 
 	// A limit that an unprivileged process could not put back is not set.
 	if before.Max < unix.RLIM_INFINITY {
-		_, err := LimitDescriptors(os.Getpid(), before.Max+1)
+		_, err := SetLimit(os.Getpid(), OpenFiles, before.Max+1)
 		if err == nil || !strings.Contains(err.Error(), "over the hard limit") {
 			t.Errorf("over the hard limit: %v", err)
 		}
+	}
+}
+
+// A process that may write no file goes on, and writes again afterwards.
+func TestFullDiskIsFilledAndFreed(t *testing.T) {
+	file, err := os.Create(filepath.Join(t.TempDir(), "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	sleeper := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestWriterOfAFullDisk$")
+	sleeper.Env = append(os.Environ(), "STORMGLASS_WRITER="+file.Name())
+	in, err := sleeper.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := sleeper.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := sleeper.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = in.Close(); _ = sleeper.Wait() }()
+	said := bufio.NewScanner(out)
+	write := func() string {
+		t.Helper()
+		if _, err := io.WriteString(in, "line\n"); err != nil {
+			t.Fatal(err)
+		}
+		if !said.Scan() {
+			t.Fatal("the writer is gone")
+		}
+		return said.Text()
+	}
+	if got := write(); got != "ok" {
+		t.Errorf("before: %s", got)
+	}
+	was, err := SetLimit(sleeper.Process.Pid, FileSize, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := write(); !strings.Contains(got, "file too large") {
+		t.Errorf("on a full disk: %s", got)
+	}
+	if _, err := SetLimit(sleeper.Process.Pid, FileSize, was); err != nil {
+		t.Fatal(err)
+	}
+	if got := write(); got != "ok" {
+		t.Errorf("afterwards: %s", got)
+	}
+}
+
+// TestWriterOfAFullDisk is a process that writes a line for each that it reads, and says how it went.
+func TestWriterOfAFullDisk(t *testing.T) {
+	name := os.Getenv("STORMGLASS_WRITER")
+	if name == "" {
+		return // a test of its own only in a process that the test above starts
+	}
+	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+		file, err := os.OpenFile(name, os.O_APPEND|os.O_WRONLY, 0)
+		if err == nil {
+			_, err = file.Write(lines.Bytes())
+			file.Close()
+		}
+		if err != nil {
+			fmt.Println(err)
+			continue
+		}
+		fmt.Println("ok")
 	}
 }

@@ -8,10 +8,10 @@ import (
 	"runtime"
 )
 
-// LimitDescriptors needs Linux.
-func LimitDescriptors(int, uint64) (was uint64, err error) { return 0, descriptorsAvailable() }
+// SetLimit needs Linux.
+func SetLimit(int, Limited, uint64) (was uint64, err error) { return 0, limitsAvailable() }
 
-// descriptorsAvailable reports whether LimitDescriptors works here.
-func descriptorsAvailable() error {
-	return fmt.Errorf("the limit of another process can be set on Linux only, this is %s: %w", runtime.GOOS, errors.ErrUnsupported)
+// limitsAvailable reports whether SetLimit works here.
+func limitsAvailable() error {
+	return fmt.Errorf("a limit of another process can be set on Linux only, this is %s: %w", runtime.GOOS, errors.ErrUnsupported)
 }

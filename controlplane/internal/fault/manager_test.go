@@ -53,6 +53,10 @@ func TestEachKindEndsByItself(t *testing.T) {
 			[]string{"0s limit kube-apiserver-0 1024", "1s limit kube-apiserver-0 65536"},
 		},
 		{
+			control.Fault{Kind: control.FaultDiskFull, Components: []string{"kube-apiserver-0"}, For: time.Second}, "kube-apiserver-0",
+			[]string{"0s limit a file's size of kube-apiserver-0 0", "1s limit a file's size of kube-apiserver-0 1099511627776"},
+		},
+		{
 			control.Fault{Kind: control.FaultWebhook, Resource: "pods", Fails: true, For: time.Second}, "",
 			[]string{"0s webhook stormglass-fault-1-pods on pods", "1s webhook gone"},
 		},

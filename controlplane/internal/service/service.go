@@ -1,6 +1,6 @@
 // Package service holds the programs that components ask while they work: a KMS plugin, an OIDC
-// issuer, webhooks for tokens, authorization and audit events, an extender of the scheduler, and the
-// API of the simulated cloud that cloud-controller-manager asks. Each is a process of its
+// issuer, webhooks for tokens, authorization, audit events and conversion, an extender of the scheduler, and
+// the API of the simulated cloud that cloud-controller-manager asks. Each is a process of its
 // own with the keys of its plane, and each can be made slow, made to fail or to throttle
 // (Behaviour) while it serves.
 package service
@@ -53,6 +53,7 @@ func programs() map[string]program {
 		control.KindTokenWebhook:         serveTokens,
 		control.KindAuthorizationWebhook: serveAuthorization,
 		control.KindAuditWebhook:         serveAudit,
+		control.KindConversionWebhook:    serveConversion,
 		control.KindSchedulerExtender:    serveExtender,
 		control.KindCloudAPI:             serveCloud,
 	}

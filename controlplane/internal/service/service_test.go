@@ -188,3 +188,26 @@ func verified(method, path, body string) *http.Request {
 	r.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{client}, VerifiedChains: [][]*x509.Certificate{{client}}}
 	return r
 }
+
+// Custom resources get the version that is asked for and keep all else; what is none is refused with its reason.
+func TestConversionWebhook(t *testing.T) {
+	for _, c := range []struct{ body, want string }{
+		{
+			`{"kind": "ConversionReview", "request": {"uid": "u", "desiredAPIVersion": "a.example.com/v2", "objects": [{"apiVersion": "a.example.com/v1", "kind": "A", "spec": {"x": 1}}]}}`,
+			`"convertedObjects":[{"apiVersion":"a.example.com/v2","kind":"A","spec":{"x":1}}],"result":{"metadata":{},"status":"Success"}`,
+		},
+		{`{"request": {"uid": "u", "objects": [{"spec": {}}]}}`, `"status":"Failure"`},
+		{`{}`, `{}`},
+		{`nothing`, "not a *v1.ConversionReview"},
+	} {
+		s := newServer("test", flags{})
+		if _, err := serveConversion(s); err != nil {
+			t.Fatal(err)
+		}
+		answer := httptest.NewRecorder()
+		s.mux.ServeHTTP(answer, httptest.NewRequest(http.MethodPost, control.ConversionPath, strings.NewReader(c.body)))
+		if got := answer.Body.String(); !strings.Contains(got, c.want) {
+			t.Errorf("%s: %s, want %s", c.body, got, c.want)
+		}
+	}
+}

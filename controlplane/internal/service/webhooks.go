@@ -10,6 +10,10 @@ import (
 
 	authentication "k8s.io/api/authentication/v1"
 	authorization "k8s.io/api/authorization/v1"
+	conversion "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	audit "k8s.io/apiserver/pkg/apis/audit/v1"
 
 	"github.com/stormglass/stormglass/controlplane/control"
@@ -58,9 +62,42 @@ func review[T any](s *server, answer func(*T) any) {
 	answerJSON(s, ReviewPath, "review", answer)
 }
 
-// answerJSON answers what is asked of a path.
+// serveConversion gives custom resources the version that is wanted, and leaves the rest of them as it is. API servers
+// ask it without a certificate.
+func serveConversion(s *server) (func(context.Context) error, error) {
+	const operation = "convert"
+	s.mux.Handle("POST "+control.ConversionPath, s.open(operation, asJSON(func(r *conversion.ConversionReview) any {
+		if r.Request == nil {
+			return r
+		}
+		converted := make([]runtime.RawExtension, len(r.Request.Objects))
+		for i, o := range r.Request.Objects {
+			object := &unstructured.Unstructured{}
+			if err := object.UnmarshalJSON(o.Raw); err != nil {
+				return convertedTo(r, nil, metav1.Status{Status: metav1.StatusFailure, Message: err.Error()})
+			}
+			object.SetAPIVersion(r.Request.DesiredAPIVersion)
+			converted[i].Object = object
+		}
+		return convertedTo(r, converted, metav1.Status{Status: metav1.StatusSuccess})
+	})))
+	return nil, nil
+}
+
+func convertedTo(r *conversion.ConversionReview, objects []runtime.RawExtension, status metav1.Status) *conversion.ConversionReview {
+	return &conversion.ConversionReview{
+		TypeMeta: r.TypeMeta, Response: &conversion.ConversionResponse{UID: r.Request.UID, ConvertedObjects: objects, Result: status},
+	}
+}
+
+// answerJSON answers what clients with a certificate ask of a path.
 func answerJSON[T any](s *server, path, operation string, answer func(*T) any) {
-	s.answers("POST "+path, operation, func(w http.ResponseWriter, r *http.Request) {
+	s.answers("POST "+path, operation, asJSON(answer))
+}
+
+// asJSON answers JSON of one type by JSON.
+func asJSON[T any](answer func(*T) any) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
 		asked := new(T)
 		if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxReview)).Decode(asked); err != nil {
 			http.Error(w, fmt.Sprintf("not a %T: %v", asked, err), http.StatusBadRequest)
@@ -68,5 +105,5 @@ func answerJSON[T any](s *server, path, operation string, answer func(*T) any) {
 		}
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(answer(asked)) // an error means that the client is gone
-	})
+	}
 }

@@ -245,12 +245,12 @@ func (s *Supervisor) Signal(name string, signal os.Signal) error {
 	return i.child.Signal(signal)
 }
 
-func (s *Supervisor) LimitDescriptors(name string, soft uint64) (was uint64, err error) {
+func (s *Supervisor) SetLimit(name string, of fault.Limited, soft uint64) (was uint64, err error) {
 	i, err := s.running(name)
 	if err != nil {
 		return 0, err
 	}
-	return fault.LimitDescriptors(i.child.PID, soft)
+	return fault.SetLimit(i.child.PID, of, soft)
 }
 
 func (s *Supervisor) Fsync(name string) (fault.Fsync, error) {

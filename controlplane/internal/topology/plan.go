@@ -125,7 +125,8 @@ func (m maker) makers() map[string]func(name string) *component {
 		control.KindMetricsServer: m.metricsServer,
 		control.KindKMSPlugin:     m.kmsPlugin, control.KindOIDCIssuer: m.oidcIssuer, control.KindTokenWebhook: m.tokenWebhook,
 		control.KindAuthorizationWebhook: m.service, control.KindAuditWebhook: m.service, control.KindSchedulerExtender: m.service,
-		control.KindCloudAPI: m.cloudAPI, control.KindCloudControllerManager: m.cloudControllerManager,
+		control.KindConversionWebhook: m.service,
+		control.KindCloudAPI:          m.cloudAPI, control.KindCloudControllerManager: m.cloudControllerManager,
 	}
 }
 

@@ -48,7 +48,7 @@ func configs() map[string]control.Config {
 		"encrypted":           {APIServer: control.APIServer{Encryption: "secretbox"}},
 		"services": {APIServer: control.APIServer{
 			Replicas: 2, Encryption: control.EncryptionKMS, Authentication: control.AuthenticationOIDC,
-			Authorization: control.AuthorizationWebhook, AuditWebhook: control.AuditWebhookBlocking,
+			Authorization: control.AuthorizationWebhook, AuditWebhook: control.AuditWebhookBlocking, ConversionWebhook: control.ConversionWebhookOn,
 		}, Scheduler: control.Scheduler{Extender: control.ExtenderIgnorable}},
 		"bootstrap-token-and-abac": {APIServer: control.APIServer{Authentication: control.AuthenticationBootstrapToken, Authorization: control.AuthorizationABAC}},
 		"metrics-server":           {MetricsServer: control.MetricsServer{Replicas: 1, Flags: control.Flags{"metric-resolution": "10s", "kubelet-request-timeout": "5s"}}},

@@ -176,6 +176,7 @@ func (t *Target) create(ctx context.Context, m scenario.Manifest, dryRun []strin
 	maps.Copy(labels, t.meta("").Labels)
 	o.SetLabels(labels)
 	t.confine(m, o)
+	t.setConversion(m, o)
 	for _, namespace := range t.namespacesOf(m) {
 		if err := t.createIn(ctx, client.Resource(m.Resource).Namespace(namespace), o, dryRun); err != nil {
 			return fmt.Errorf("create %s: %w", m, err)
@@ -201,6 +202,13 @@ func (t *Target) createIn(ctx context.Context, of dynamic.ResourceInterface, o *
 		}
 	}
 	return err
+}
+
+// setConversion leads a definition whose strategy is Webhook, and which names none, to the plane's conversion-webhook.
+func (t *Target) setConversion(m scenario.Manifest, o *unstructured.Unstructured) {
+	if t.converts != nil && m.WantsConversion() {
+		_ = unstructured.SetNestedMap(o.Object, t.converts, "spec", "conversion", "webhook")
+	}
 }
 
 // confine keeps an admission policy to objects in namespaces, and its binding to the run's

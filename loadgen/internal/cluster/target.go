@@ -2,9 +2,11 @@ package cluster
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"net/netip"
+	"os"
 	"slices"
 	"sync"
 	"time"
@@ -60,6 +62,8 @@ type Target struct {
 	widgets    bool // some load uses the custom resource
 	// manifests are what the setup and actions create.
 	manifests []scenario.Manifest
+	// converts is the part of a definition that leads to a bundled plane's conversion-webhook; nil without one.
+	converts map[string]any
 	// scrapeNotes are those of Notes that are about how metrics are scraped.
 	scrapeNotes []string
 	scenario    *scenario.Scenario
@@ -91,6 +95,16 @@ func FromPlane(c control.Cluster, runID string, s *scenario.Scenario) (*Target, 
 	var err error
 	if t.signer, err = node.NewSigner(t.Load, c.NodeCA); err != nil {
 		return nil, fmt.Errorf("control plane in %s: %w", c.Dir, err)
+	}
+	if url := c.ConversionWebhook(); url != "" {
+		authority, err := os.ReadFile(c.CAFile)
+		if err != nil {
+			return nil, fmt.Errorf("control plane in %s: %w", c.Dir, err)
+		}
+		t.converts = map[string]any{
+			"conversionReviewVersions": []any{"v1"},
+			"clientConfig":             map[string]any{"url": url, "caBundle": base64.StdEncoding.EncodeToString(authority)},
+		}
 	}
 	t.own = true
 	t.KubernetesVersion, t.EtcdVersion = c.KubernetesVersion, c.EtcdVersion
