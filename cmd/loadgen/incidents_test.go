@@ -52,6 +52,12 @@ func incidents() map[string]small {
 			second, "nodes.count=10", "nodes.leaseRenew=2s", "controlPlane.controllerManager.flags.node-monitor-grace-period=8s",
 			"phases.fill.actions.web.replicas=40", "phases.steady.for=6s", "phases.after.for=6s",
 		}},
+		// A run of a CronJob that is under way, or begins before the nodes are noticed, is lost: the next minute's is missed.
+		"workloads-node-loss": {"as-is", []string{
+			second, "nodes.count=10", "nodes.leaseRenew=2s", "controlPlane.controllerManager.flags.node-monitor-grace-period=8s",
+			"phases.fill.actions.web.replicas=20", "phases.fill.actions.db.replicas=10", "phases.fill.actions.sync.runFor=58s", "phases.steady.for=6s", "phases.storm.for=90s",
+			"phases.steady.actions.impatient.replicas=10", "phases.after.for=8s",
+		}},
 		"component-loss": {"standbys", append(quickLeases("scheduler", "controllerManager"),
 			second, patches, registers, "phases.steady.for=8s", "phases.api-server.for=8s", "phases.api-server.faults.0.for=5s", "phases.etcd-leader.for=8s", "phases.etcd-leader.faults.0.for=5s", "phases.scheduler.for=18s",
 			"phases.scheduler.faults.0.for=15s", "phases.controllers.for=18s", "phases.controllers.faults.0.for=15s", "phases.after.for=8s",

@@ -237,7 +237,7 @@ gone. controlplane etcd restore does the same with a snapshot of yours.`,
 		},
 		{
 			Name: NodeFailure, Short: "Silence a fraction of the nodes at once: no heartbeat, no watch, connections dropped",
-			Takes: []string{"fraction"}, Needs: []string{"fraction"},
+			Takes: []string{"fraction", "outOfService"}, Needs: []string{"fraction"},
 			OfNodes: true, SilencesNodes: true,
 		},
 		{

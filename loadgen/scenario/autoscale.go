@@ -48,7 +48,7 @@ func (s *Scenario) anyAction(is func(*Action) bool) bool {
 	})
 }
 
-// Each returns an action for each Deployment of a count, or the one itself.
+// Each returns an action for each workload of a count, or the one itself.
 func (a *Action) Each() []Action {
 	if a.Count == 0 || a.Kind == "create" {
 		return []Action{*a}
@@ -61,7 +61,7 @@ func (a *Action) Each() []Action {
 	return all
 }
 
-// Awaited names the Deployments whose pods podsReady of a phase awaits, each of a count; none means all.
+// Awaited names the workloads whose pods podsReady of a phase awaits, each of a count; none means all.
 func (s *Scenario) Awaited(p *Phase) []string {
 	var names []string
 	for i := range s.Phases {
@@ -105,9 +105,9 @@ func (v *validator) autoscale(path string, a, deploy *Action) {
 	switch {
 	case deploy == nil || a.Kind == "deploy":
 	case a.Count != deploy.Count && deploy.Count == 0:
-		v.fail(path+".count", "leave it out", "%q is one Deployment", a.Name)
+		v.fail(path+".count", "leave it out", "%q is one %s", a.Name, deploy.WorkloadKind())
 	case a.Count != deploy.Count:
-		v.fail(path+".count", fmt.Sprintf("write count: %d", deploy.Count), "%q is %d Deployments", a.Name, deploy.Count)
+		v.fail(path+".count", fmt.Sprintf("write count: %d", deploy.Count), "%q is %d %ss", a.Name, deploy.Count, deploy.WorkloadKind())
 	case a.Kind == "scale" && deploy.Autoscales():
 		v.fail(path+".kind", "write a demand", "the autoscaler of %q would undo a scale", a.Name)
 	}

@@ -25,9 +25,14 @@ func (s *Scenario) setDefaults() {
 	for _, l := range s.Loads() {
 		l.setDefaults()
 	}
+	kinds := map[string]string{} // of workloads, by name
 	for i := range s.Phases {
 		for j := range s.Phases[i].Actions {
-			s.Phases[i].Actions[j].setDefaults()
+			a := &s.Phases[i].Actions[j]
+			if a.Kind == "deploy" {
+				kinds[a.Name] = a.WorkloadKind()
+			}
+			a.setDefaults(kinds[a.Name])
 		}
 	}
 	for i := range s.Gates {
@@ -99,7 +104,8 @@ func (o *Operation) setDefaults() {
 	orDefault(&o.Scope, "namespace")
 }
 
-func (a *Action) setDefaults() {
+// setDefaults sets those of an action on a workload of a kind, "" if none of the name is known.
+func (a *Action) setDefaults(workload string) {
 	switch a.Kind {
 	case "deploy":
 		orDefault(&a.CPU, "10m")
@@ -111,7 +117,13 @@ func (a *Action) setDefaults() {
 		for i := range a.TopologySpread {
 			orDefault(&a.TopologySpread[i].MaxSkew, 1)
 		}
+		if workload == CronJob {
+			orDefault(&a.Every, Duration(time.Minute))
+		}
 	case "rollingUpdate":
+		if workload != "" && workload != Deployment {
+			return
+		}
 		orDefault(&a.MaxSurge, "25%")
 		orDefault(&a.MaxUnavailable, "25%")
 	}

@@ -20,14 +20,14 @@ const minPhase = time.Second
 // known before the run.
 type forecast struct {
 	v     *validator
-	alive map[string]*placed // Deployments by name
+	alive map[string]*placed // workloads by name
 	// disturbed: something was done to pods or nodes since they were last awaited.
 	disturbed      bool
 	podsNeverReady bool // some pods were found never to become ready
 	fleet
 }
 
-// placed is a Deployment and the phase of the last action on it.
+// placed is a workload and the phase of the last action on it.
 type placed struct {
 	Action
 	made    string // where its deploy stands
@@ -101,7 +101,7 @@ func (c *forecast) actOnOne(path string, phase int, a *Action) {
 	case a.Kind == "demand" && d.Autoscales():
 		d.Replicas, d.path, d.since = d.Autoscale.Needed(a.CPU, d.CPU), path+".cpu", phase
 	case a.Kind == "rollingUpdate":
-		if d.since < phase || d.update != nil {
+		if d.WorkloadKind() == Deployment && (d.since < phase || d.update != nil) {
 			d.update, d.updated = a, path
 		}
 		d.since = phase
@@ -179,7 +179,7 @@ func (c *forecast) starting(phase int, p *Phase) {
 		for i := c.alive[name].since; i <= phase; i++ {
 			since += max(c.v.s.Phases[i].For, c.v.s.Phases[i].Within).D()
 		}
-		if c.alive[name].Replicas > 0 && takes > since {
+		if c.least(c.alive[name]) > 0 && takes > since {
 			field, other := "nodes.podStart", "imagePull"
 			if c.v.s.Nodes.ImagePull.Median > c.v.s.Nodes.PodStart.Median {
 				field, other = "nodes.imagePull", "podStart"
@@ -218,11 +218,11 @@ func (c *forecast) bursts(path string, p *Phase) {
 	}
 }
 
-// StartsPods lists the phases in which pods may start: those with a Deployment and
-// something done to pods or nodes since pods were last awaited.
+// StartsPods lists the phases in which pods may start: those with a CronJob, or with another
+// workload and something done to pods or nodes since pods were last awaited.
 func (s *Scenario) StartsPods() []string {
 	var all []string
-	alive := map[string]bool{}
+	alive := map[string]string{} // kinds by name
 	disturbed := false
 	for i := range s.Phases {
 		p := &s.Phases[i]
@@ -230,12 +230,12 @@ func (s *Scenario) StartsPods() []string {
 		for _, a := range p.Actions {
 			switch a.Kind {
 			case "deploy":
-				alive[a.Name] = true
+				alive[a.Name] = a.WorkloadKind()
 			case "delete":
 				delete(alive, a.Name)
 			}
 		}
-		if disturbed && len(alive) > 0 {
+		if disturbed && len(alive) > 0 || slices.Contains(slices.Collect(maps.Values(alive)), CronJob) {
 			all = append(all, p.Name)
 		}
 		disturbed = disturbed && (p.Until != "podsReady" || len(p.Of) > 0)

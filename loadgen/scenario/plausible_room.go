@@ -43,7 +43,7 @@ func milli(text string) int64 {
 	return q.MilliValue()
 }
 
-// fit is how many of the Deployment's pods the nodes would hold if it were alone.
+// fit is how many of the workload's pods the nodes would hold if it were alone.
 func (d *placed) fit(rooms []room) int64 {
 	var fit int64
 	for _, r := range rooms {
@@ -54,7 +54,7 @@ func (d *placed) fit(rooms []room) int64 {
 		if memory := milli(d.Memory); memory > 0 {
 			n = min(n, r.memory/memory)
 		}
-		if d.AntiAffinity == "required" {
+		if d.AntiAffinity == "required" || d.WorkloadKind() == DaemonSet {
 			n = min(n, 1)
 		}
 		fit += r.count * n
@@ -68,14 +68,26 @@ type demand struct {
 	asked, has float64
 }
 
-// demands are those of all Deployments and of one pod more, if there is one.
+// least is how many pods of a workload there must be room for at once: a node's one of a
+// DaemonSet, and one of a Job, whose pods may run one after another.
+func (c *forecast) least(d *placed) int {
+	switch d.WorkloadKind() {
+	case DaemonSet:
+		return c.live()
+	case Job, CronJob:
+		return min(1, d.Replicas)
+	}
+	return d.Replicas
+}
+
+// demands are those of all workloads and of one pod more, if there is one.
 func (c *forecast) demands(rooms []room, more *placed) []demand {
 	pods, cpu, memory := demand{what: "pods"}, demand{what: "CPUs"}, demand{what: "bytes of memory"}
 	add := func(d *placed, n float64) {
 		pods.asked, cpu.asked, memory.asked = pods.asked+n, cpu.asked+n*float64(milli(d.CPU))/1000, memory.asked+n*float64(milli(d.Memory))/1000
 	}
 	for _, d := range c.alive {
-		add(d, float64(d.Replicas))
+		add(d, float64(c.least(d)))
 	}
 	if more != nil {
 		add(more, 1)
@@ -102,15 +114,15 @@ func (c *forecast) capacity() {
 	for _, of := range c.demands(rooms, nil) {
 		if of.asked > of.has {
 			c.v.fail(last.path, "fewer pods, or more or larger nodes",
-				"the pods of all Deployments need %s %s, and the nodes have %s", plain(of.asked), of.what, plain(of.has))
+				"the pods of all workloads need %s %s, and the nodes have %s", plain(of.asked), of.what, plain(of.has))
 			return
 		}
 	}
 }
 
 func (c *forecast) tooLarge(d *placed, rooms []room) bool {
-	fit := d.fit(rooms)
-	if int64(d.Replicas) <= fit {
+	fit, pods := d.fit(rooms), c.least(d)
+	if int64(pods) <= fit {
 		return false
 	}
 	var largestCPU, largestMemory int64
@@ -119,18 +131,18 @@ func (c *forecast) tooLarge(d *placed, rooms []room) bool {
 		largestCPU, largestMemory = max(largestCPU, r.cpu), max(largestMemory, r.memory)
 		each.count, each.cpu, each.memory = each.count+r.count, min(each.cpu, r.cpu), min(each.memory, r.memory)
 	}
-	share := (int64(d.Replicas) + each.count - 1) / max(each.count, 1) // pods of each node
+	share := (int64(pods) + each.count - 1) / max(each.count, 1) // pods of each node
 	switch {
 	case milli(d.CPU) > largestCPU:
 		c.noPodFits(d, "cpu", resource.NewMilliQuantity(each.cpu/max(share, 1), resource.DecimalSI), d.CPU+" CPUs", resource.NewMilliQuantity(share*milli(d.CPU), resource.DecimalSI))
 	case milli(d.Memory) > largestMemory:
 		c.noPodFits(d, "memory", resource.NewQuantity(each.memory/max(share, 1)/1000>>10<<10, resource.BinarySI), d.Memory, resource.NewQuantity(share*milli(d.Memory)/1000, resource.BinarySI))
 	case d.AntiAffinity == "required" && d.path != d.made+".replicas":
-		c.v.fail(d.path, fmt.Sprintf("at most %d, or antiAffinity: preferred", fit), "antiAffinity required puts one pod on a node, and there are %d pods for %d nodes", d.Replicas, c.live())
+		c.v.fail(d.path, fmt.Sprintf("at most %d, or antiAffinity: preferred", fit), "antiAffinity required puts one pod on a node, and there are %d pods for %d nodes", pods, c.live())
 	case d.AntiAffinity == "required":
-		c.v.fail(d.made+".antiAffinity", fmt.Sprintf("write preferred, or at most %d replicas", fit), "required puts one pod on a node, and there are %d pods for %d nodes", d.Replicas, c.live())
+		c.v.fail(d.made+".antiAffinity", fmt.Sprintf("write preferred, or at most %d replicas", fit), "required puts one pod on a node, and there are %d pods for %d nodes", pods, c.live())
 	default:
-		c.v.fail(d.path, fmt.Sprintf("at most %d, or more or larger nodes", fit), "%d pods of %q are more than %d nodes hold", d.Replicas, d.Name, c.live())
+		c.v.fail(d.path, fmt.Sprintf("at most %d, or more or larger nodes", fit), "%d pods of %q are more than %d nodes hold", pods, d.Name, c.live())
 	}
 	return true
 }

@@ -71,8 +71,8 @@ type Phase struct {
 	For    Duration `yaml:"for,omitempty" zero:"no end"`      // fixed length; one of For and Until
 	Until  string   `yaml:"until,omitempty"`                  // a condition (above)
 	Within Duration `yaml:"within,omitempty" zero:"no bound"` // bound of Until, required with it
-	// Of: Deployments whose pods podsReady awaits, default all
-	Of      []string `yaml:"of,omitempty" zero:"all Deployments; leave it out for that"`
+	// Of: workloads whose pods podsReady awaits, default all
+	Of      []string `yaml:"of,omitempty" zero:"all workloads; leave it out for that"`
 	Actions []Action `yaml:"actions,omitempty"` // at the start, in this order
 	Faults  []Fault  `yaml:"faults,omitempty"`  // each begins at its time
 	Load    []Load   `yaml:"load,omitempty"`    // as long as the phase
@@ -80,21 +80,29 @@ type Phase struct {
 
 // Action changes objects at the start of a phase.
 type Action struct {
-	// Kind: "deploy", "rollingUpdate", "scale", "delete" or "demand" of a Deployment, or
+	// Kind: "deploy", "rollingUpdate", "scale", "delete" or "demand" of a workload, or
 	// "create" of an Object
 	Kind string `yaml:"kind"`
-	// Name: of the Deployment (and its Service); an Object has its own
+	// Name: of the workload (and its Service); an Object has its own
 	Name string `yaml:"name,omitempty"`
+	// Workload: kind of a deploy's, "Deployment" (the default), "StatefulSet", "DaemonSet", "Job"
+	// or "CronJob" (above)
+	Workload string `yaml:"workload,omitempty"`
 	// Object: manifest of a cluster's object (above), removed after the run. One of that name
 	// that the cluster has is not replaced
 	Object any `yaml:"object,omitempty"`
 	// Count: so many objects of a create, with {i} in the manifest replaced by 0, 1, ...; or so
-	// many Deployments, NAME-0, NAME-1, ..., in all actions of the name; default one
-	Count          int    `yaml:"count,omitempty" zero:"one; leave it out for that"`
-	Replicas       int    `yaml:"replicas,omitempty"`       // of deploy and scale
-	Service        bool   `yaml:"service,omitempty"`        // deploy also makes a Service
-	MaxSurge       string `yaml:"maxSurge,omitempty"`       // "25%" (the default) or a number
-	MaxUnavailable string `yaml:"maxUnavailable,omitempty"` // "25%" (the default) or a number
+	// many workloads, NAME-0, NAME-1, ..., in all actions of the name; default one
+	Count int `yaml:"count,omitempty" zero:"one; leave it out for that"`
+	// Replicas: of deploy and scale; of a Job, and of each of a CronJob, so many pods at once,
+	// which must all succeed
+	Replicas int  `yaml:"replicas,omitempty"`
+	Service  bool `yaml:"service,omitempty"` // deploy also makes a Service; a StatefulSet has one
+	// MaxSurge: of a Deployment's rollingUpdate, "25%" (the default) or a number
+	MaxSurge string `yaml:"maxSurge,omitempty"`
+	// MaxUnavailable: of a rollingUpdate, "25%" (the default of a Deployment; of the others 1) or a
+	// number
+	MaxUnavailable string `yaml:"maxUnavailable,omitempty"`
 	// CPU: request of each pod, default 10m; of a demand, what the Deployment's Ready pods use
 	// together
 	CPU    string `yaml:"cpu,omitempty"`
@@ -112,6 +120,17 @@ type Action struct {
 	AntiAffinity string `yaml:"antiAffinity,omitempty"`
 	// TopologySpread: of a deploy's pods; default: the scheduler's
 	TopologySpread []TopologySpread `yaml:"topologySpread,omitempty"`
+	// PodManagementPolicy: of a StatefulSet, "OrderedReady" (the default: each pod when the one
+	// before is Ready) or "Parallel"
+	PodManagementPolicy string `yaml:"podManagementPolicy,omitempty"`
+	// RunFor: after it a pod of a Job or CronJob succeeds
+	RunFor Duration `yaml:"runFor,omitempty"`
+	// BackoffLimit: of a Job or CronJob: with more pods failed or evicted the Job fails; default 6
+	BackoffLimit int `yaml:"backoffLimit,omitempty" zero:"upstream's 6"`
+	// Every: from one run of a CronJob to the next, whole minutes that divide an hour, default 1m
+	Every Duration `yaml:"every,omitempty" zero:"1m"`
+	// ConcurrencyPolicy: of a CronJob, "Allow" (the default), "Forbid" or "Replace"
+	ConcurrencyPolicy string `yaml:"concurrencyPolicy,omitempty"`
 }
 
 // TopologySpread is one spread constraint of a deploy's pods.

@@ -22,6 +22,10 @@ type Fault struct {
 	Every  Duration `yaml:"every,omitempty"`           // from one begin to the next
 
 	Fraction float64 `yaml:"fraction,omitempty"` // of the nodes, over 0, at most 1; drawn by the seed
+	// OutOfService: the nodes of a nodeFailure get the taint node.kubernetes.io/out-of-service
+	// when the API server says that they are not Ready, as from an operator; a nodeRecovery takes
+	// it away
+	OutOfService bool `yaml:"outOfService,omitempty"`
 	// Delay: of each fsync, of data in each direction, of a webhook's answers, or of a
 	// slowKubelet's writes
 	Delay   Duration `yaml:"delay,omitempty"`

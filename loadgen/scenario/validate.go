@@ -237,7 +237,7 @@ func (v *validator) phaseEnd(path string, p *Phase) {
 	}
 }
 
-// awaited checks the Deployments that a phase awaits.
+// awaited checks the workloads that a phase awaits.
 func (v *validator) awaited(path string, p *Phase, deployed map[string]*Action) {
 	if len(p.Of) > 0 && p.Until != "podsReady" {
 		v.fail(path+".of", "add until: podsReady, or leave it out", "of belongs to podsReady")
@@ -248,7 +248,7 @@ func (v *validator) awaited(path string, p *Phase, deployed map[string]*Action) 
 		if slices.Contains(p.Of[:j], name) {
 			v.fail(at, "name each once", "%q is there twice", name)
 		}
-		v.known(at, "Deployment", name, slices.Sorted(maps.Keys(deployed)))
+		v.known(at, "workload", name, slices.Sorted(maps.Keys(deployed)))
 	}
 }
 
@@ -288,10 +288,8 @@ func (v *validator) action(path string, a *Action, deployed map[string]*Action, 
 			v.fail(path+".maxUnavailable", "at most 100%", "%s is more than all", a.MaxUnavailable)
 		}
 	}
-	if a.Kind == "rollingUpdate" && isZero(a.MaxSurge) && isZero(a.MaxUnavailable) {
-		v.fail(path, "let one of them be over 0", "maxSurge and maxUnavailable are both 0: nothing could move")
-	}
 	v.deployShape(path, a)
+	v.workload(path, a, deployed[a.Name])
 	if a.PriorityClass != "" && !v.s.recorded {
 		v.existing(path+".priorityClass", "PriorityClass", "PriorityClass", a.PriorityClass, created)
 	}
@@ -300,7 +298,7 @@ func (v *validator) action(path string, a *Action, deployed map[string]*Action, 
 	switch {
 	case a.Kind == "deploy":
 		deployed[a.Name] = a
-		if a.Replicas == 0 {
+		if a.Replicas == 0 && a.WorkloadKind() != DaemonSet {
 			v.fail(path+".replicas", "write replicas: 100", "a deploy without replicas")
 		}
 	case deployed[a.Name] == nil:

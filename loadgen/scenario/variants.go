@@ -257,6 +257,8 @@ func (v *validator) deployShape(path string, a *Action) {
 		{"priorityClass", a.PriorityClass != "", "deploy"}, {"gang", a.Gang != 0, "deploy"},
 		{"antiAffinity", a.AntiAffinity != "", "deploy"}, {"topologySpread", len(a.TopologySpread) > 0, "deploy"},
 		{"maxSurge", a.MaxSurge != "" && !v.s.recorded, "rollingUpdate"}, {"maxUnavailable", a.MaxUnavailable != "" && !v.s.recorded, "rollingUpdate"},
+		{"workload", a.Workload != "", "deploy"}, {"podManagementPolicy", a.PodManagementPolicy != "", "deploy"}, {"runFor", a.RunFor != 0, "deploy"},
+		{"backoffLimit", a.BackoffLimit != 0, "deploy"}, {"every", a.Every != 0, "deploy"}, {"concurrencyPolicy", a.ConcurrencyPolicy != "", "deploy"},
 		{"object", a.Object != nil, "create"}, {"count", a.Count != 0, "create deploy rollingUpdate scale delete demand"},
 		{"name", a.Name != "", "deploy rollingUpdate scale delete demand"},
 	})

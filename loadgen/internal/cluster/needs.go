@@ -98,6 +98,9 @@ func adminNeeds(ns string, s *scenario.Scenario) []need {
 		each("list delete", "coordination.k8s.io", "leases", leaseNamespace),
 		each("list delete", "storage.k8s.io", "csinodes", ""),
 	)...)
+	if s.MarksOutOfService() {
+		needs = append(needs, each("get patch", "", "nodes", "")...)
+	}
 	if s.Nodes.KubeletAddress != "" {
 		needs = append(needs, slices.Concat(
 			each("get", "", "configmaps", "kube-system"),
@@ -139,6 +142,11 @@ func loadNeeds(d discovery.DiscoveryInterface, ns string, s *scenario.Scenario) 
 		each("get list watch", "", "pods", ns),
 		each("get list watch", "", "nodes", ""),
 	)
+	for _, kind := range s.WorkloadKinds() {
+		if kind != scenario.Deployment {
+			needs = append(needs, workloadNeeds(kind, ns)...)
+		}
+	}
 	if s.HasGangs() {
 		needs = append(needs, each("get create patch delete", "scheduling.k8s.io", "podgroups", ns)...)
 	}
@@ -164,6 +172,17 @@ func loadNeeds(d discovery.DiscoveryInterface, ns string, s *scenario.Scenario) 
 		)...)
 	}
 	return needs, nil
+}
+
+func workloadNeeds(kind, ns string) []need {
+	const verbs = "get list watch create update patch delete"
+	switch kind {
+	case scenario.Job:
+		return each(verbs, "batch", "jobs", ns)
+	case scenario.CronJob:
+		return append(each(verbs, "batch", "cronjobs", ns), each("list watch", "batch", "jobs", ns)...)
+	}
+	return each(verbs, "apps", strings.ToLower(kind)+"s", ns)
 }
 
 func usesWidgets(s *scenario.Scenario) bool {

@@ -14,13 +14,15 @@ import (
 // Plan lists what a run will make on a target, for the user to agree
 // to.
 type Plan struct {
-	Scenario, RunID                      string
-	Cluster, Server, Version             string
-	Namespace                            string
-	MoreNamespaces                       int // that loads spread their objects over
-	Nodes                                int
-	Fidelity, KubeletAddress             string
-	Deployments, Services, Pods, Watches int // Pods and Watches at most at a time
+	Scenario, RunID          string
+	Cluster, Server, Version string
+	Namespace                string
+	MoreNamespaces           int // that loads spread their objects over
+	Nodes                    int
+	Fidelity, KubeletAddress string
+	Services, Pods, Watches  int // Pods and Watches at most at a time
+	// Workloads that are deployed, by kind.
+	Workloads map[string]int
 	// Created are the objects that the setup and actions create.
 	Created []scenario.Manifest
 	// Objects that loads work on, by resource.
@@ -52,13 +54,19 @@ func (t *Target) Plan(s *scenario.Scenario) Plan {
 }
 
 func (p *Plan) countPods(s *scenario.Scenario) {
-	replicas, services := map[string]int{}, map[string]bool{}
+	replicas, services, kinds := map[string]int{}, map[string]bool{}, map[string]string{}
 	for _, phase := range s.Phases {
 		surge := 0.0
 		for _, a := range eachOf(phase.Actions) {
 			switch a.Kind {
-			case "deploy", "scale":
+			case "deploy":
+				kinds[a.Name] = a.WorkloadKind()
 				replicas[a.Name] = max(a.Replicas, a.Autoscale.Max)
+				if kinds[a.Name] == scenario.DaemonSet {
+					replicas[a.Name] = s.Nodes.Count
+				}
+			case "scale":
+				replicas[a.Name] = a.Replicas
 			case "delete":
 				replicas[a.Name] = 0
 			case "rollingUpdate":
@@ -66,7 +74,7 @@ func (p *Plan) countPods(s *scenario.Scenario) {
 			case "create":
 				continue
 			}
-			services[a.Name] = services[a.Name] || a.Service
+			services[a.Name] = services[a.Name] || a.Service || kinds[a.Name] == scenario.StatefulSet
 		}
 		sum := 0
 		for _, n := range replicas {
@@ -74,7 +82,10 @@ func (p *Plan) countPods(s *scenario.Scenario) {
 		}
 		p.Pods = max(p.Pods, sum+int(surge))
 	}
-	p.Deployments = len(replicas)
+	p.Workloads = map[string]int{}
+	for _, kind := range kinds {
+		p.Workloads[kind]++
+	}
 	for _, made := range services {
 		if made {
 			p.Services++
@@ -174,10 +185,13 @@ func (p Plan) String() string {
 
 func (p Plan) contents() string {
 	var parts []string
+	for _, kind := range slices.Sorted(maps.Keys(p.Workloads)) {
+		parts = append(parts, count(p.Workloads[kind], kind))
+	}
 	for _, x := range []struct {
 		n    int
 		what string
-	}{{p.Deployments, "Deployment"}, {p.Services, "Service"}, {p.Pods, "pod"}} {
+	}{{p.Services, "Service"}, {p.Pods, "pod"}} {
 		if x.n > 0 {
 			parts = append(parts, count(x.n, x.what))
 		}

@@ -30,13 +30,23 @@ func exitOf(pod *corev1.Pod) (after time.Duration, code int32, ends bool) {
 	return after, int32(n), never
 }
 
+// ranFor is how long a pod's containers have run by its status: those of a failed node go on unseen.
+func ranFor(pod *corev1.Pod, now time.Time) time.Duration {
+	for _, c := range pod.Status.ContainerStatuses {
+		if c.State.Running != nil {
+			return max(0, now.Sub(c.State.Running.StartedAt.Time))
+		}
+	}
+	return 0
+}
+
 // exits ends a running pod's containers when its annotations say. Called with k.mu held.
 func (k *kubelet) exits(life *life, p *pod, spec *corev1.Pod) {
 	after, code, ends := exitOf(spec)
 	if !ends {
 		return
 	}
-	life.after(after, func() {
+	life.after(max(0, after-ranFor(spec, life.clock.Now())), func() {
 		k.mu.Lock()
 		runs := k.pods[p.uid] == p && p.state == running
 		if runs {

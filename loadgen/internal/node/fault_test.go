@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -178,4 +179,29 @@ func TestSharedNodesShutDownToo(t *testing.T) {
 	if len(s.conns) == 0 {
 		t.Error("the connections of all were closed")
 	}
+}
+
+// Containers run on while their node is silent: those whose time is over by its return have ended.
+func TestContainersOfAFailedNodeEndInTheirTime(t *testing.T) {
+	s, f := started(t, nil)
+	for name, after := range map[string]string{"short": "30m", "long": "3h"} {
+		s.bind("sg-0", name, func(p *corev1.Pod) {
+			p.Spec.RestartPolicy = corev1.RestartPolicyNever
+			p.Annotations = map[string]string{exitAfter: after}
+		})
+	}
+	eventually(t, "both run", func() bool { return f.Live().PodsRunning == 2 })
+	f.Fail(1)
+	s.update(func() {
+		for _, name := range []string{"short", "long"} {
+			s.pods[name].Status.ContainerStatuses[0].State.Running.StartedAt = metav1.NewTime(time.Now().Add(-time.Hour))
+		}
+	})
+	must(t, f.Recover())
+	s.await("one has ended meanwhile", func() bool { return s.pods["short"].Status.Phase == corev1.PodSucceeded })
+	s.locked(func() {
+		if phase := s.pods["long"].Status.Phase; phase != corev1.PodRunning {
+			t.Errorf("the other is %s, want Running", phase)
+		}
+	})
 }

@@ -145,6 +145,7 @@ func (k *kubelet) adopt(p *pod, spec *corev1.Pod) bool {
 	if !isReady(spec) {
 		k.report(k.life, p, spec)
 	}
+	k.exits(k.life, p, spec)
 	return true
 }
 

@@ -10,6 +10,8 @@ import (
 
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/loadgen/internal/load"
+	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
@@ -101,7 +103,7 @@ func (ps *phases) startFaults(ctx context.Context, p *scenario.Phase, start time
 		f := &p.Faults[i]
 		for _, after := range f.Times() {
 			if f.OfNodes() && after == 0 {
-				s.beginOfNodes(p, f)
+				s.beginOfNodes(ctx, waiting, p, f)
 				continue
 			}
 			s.done.Go(func() { s.at(ctx, waiting, start.Add(after), p, f) })
@@ -125,7 +127,7 @@ func (s *schedule) at(ctx, waiting context.Context, due time.Time, p *scenario.P
 		return
 	}
 	if f.OfNodes() {
-		s.beginOfNodes(p, f)
+		s.beginOfNodes(ctx, waiting, p, f)
 		return
 	}
 	asked := f.Control(s.scenario.Seed)
@@ -144,10 +146,54 @@ func (s *schedule) at(ctx, waiting context.Context, due time.Time, p *scenario.P
 	s.open = append(s.open, begun.ID)
 }
 
-func (s *schedule) beginOfNodes(p *scenario.Phase, f *scenario.Fault) {
-	if err := s.nodes.beginFault(f, s.journal, s.workload); err != nil {
-		s.fail(exitcode.Environmentf("phase %s: %s could not be begun: %w", p.Name, f.Kind, err))
+func (s *schedule) beginOfNodes(ctx, waiting context.Context, p *scenario.Phase, f *scenario.Fault) {
+	hit, err := s.nodes.beginFault(f, s.journal, s.workload)
+	if kind, _ := control.FaultKindOf(f.Kind); err == nil && kind.Recovers {
+		err = s.returnToService(ctx)
 	}
+	if err != nil {
+		s.fail(exitcode.Environmentf("phase %s: %s could not be begun: %w", p.Name, f.Kind, err))
+		return
+	}
+	if f.OutOfService {
+		s.done.Go(func() { s.takeOutOfService(ctx, waiting, p, hit) })
+	}
+}
+
+// takeOutOfService does what an operator does who has seen that nodes are down for good: when the API server says that
+// they are not Ready, each gets the taint.
+func (s *schedule) takeOutOfService(ctx, waiting context.Context, p *scenario.Phase, nodes []string) {
+	if err := s.workload.Wait(waiting, func() bool { return s.workload.NotReady(nodes) }); err != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.missed = append(s.missed, fmt.Sprintf("nodes were not marked out of service: phase %s ended before all of them were seen not Ready", p.Name))
+		return
+	}
+	s.phases.mu.Lock()
+	s.tainted = append(s.tainted, nodes...)
+	s.phases.mu.Unlock()
+	if err := s.taint(ctx, nodes, true); err != nil {
+		s.fail(exitcode.Environmentf("phase %s: %w", p.Name, err))
+		return
+	}
+	detail := fmt.Sprintf("%d nodes marked out of service", len(nodes))
+	s.event(time.Now(), result.EventNodeFault, "out of service", detail)
+	s.step("%s", detail)
+}
+
+// returnToService takes the taint from all nodes that have it.
+func (s *schedule) returnToService(ctx context.Context) error {
+	s.phases.mu.Lock()
+	nodes := s.tainted
+	s.tainted = nil
+	s.phases.mu.Unlock()
+	return s.taint(ctx, nodes, false)
+}
+
+func (s *schedule) taint(ctx context.Context, nodes []string, out bool) error {
+	return load.Parallel(ctx, len(nodes), func(ctx context.Context, i int) error {
+		return s.workload.Retry(ctx, func() error { return s.outOfService(ctx, nodes[i], out) })
+	})
 }
 
 // miss notes a fault that the phase was too short for: what the scenario says

@@ -296,3 +296,41 @@ func TestSupervisorEventsReachTimeline(t *testing.T) {
 		}
 	}
 }
+
+// Nodes that are not Ready are marked out of service, and are in service again as they come back.
+func TestFailedNodesAreMarkedOutOfService(t *testing.T) {
+	r := underway(t, parse(t, `nodes: {count: 4}
+phases:
+  - {name: lost, for: 1m, faults: [{kind: nodeFailure, fraction: 0.5, outOfService: true}]}
+  - {name: back, for: 1m, faults: [{kind: nodeFailure, fraction: 0.25}]}
+`))
+	addNodes(t, r)
+	var mu sync.Mutex
+	out := map[string]bool{}
+	r.phases.outOfService = func(_ context.Context, node string, on bool) error {
+		mu.Lock()
+		defer mu.Unlock()
+		out[node] = on
+		return nil
+	}
+	ctx, fail := context.WithCancelCause(t.Context())
+	defer fail(nil)
+	for i := range r.o.Scenario.Phases {
+		faults := r.phases.startFaults(ctx, &r.o.Scenario.Phases[i], time.Now(), fail)
+		if err := faults.end(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(out) != 2 || len(r.phases.missed) != 0 || context.Cause(ctx) != nil {
+		t.Fatalf("marked %v, missed %q, %v; want two of the three nodes that failed", out, r.phases.missed, context.Cause(ctx))
+	}
+	back := schedule{phases: r.phases}
+	if err := back.returnToService(ctx); err != nil {
+		t.Fatal(err)
+	}
+	for node, still := range out {
+		if still {
+			t.Errorf("%s is still out of service", node)
+		}
+	}
+}

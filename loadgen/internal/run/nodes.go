@@ -105,9 +105,9 @@ func (n *nodes) addTo(m *result.Measurements) {
 	}
 }
 
-func (n *nodes) beginFault(f *scenario.Fault, j journal, w *workload.Workload) (err error) {
+// beginFault begins a fault and returns the names of the nodes that are hit.
+func (n *nodes) beginFault(f *scenario.Fault, j journal, w *workload.Workload) (names []string, err error) {
 	at := time.Now()
-	var names []string // of the nodes that are hit
 	var does string
 	switch f.Kind {
 	case control.InstancesVanish:
@@ -126,15 +126,15 @@ func (n *nodes) beginFault(f *scenario.Fault, j journal, w *workload.Workload) (
 		names, does = n.fleet.Isolate(f.Fraction), "are not reached by the API server"
 	case control.NodeRecovery:
 		if err := n.fleet.Recover(); err != nil {
-			return err
+			return nil, err
 		}
 		w.NodesRecovered()
 		j.event(at, result.EventNodeFault, f.Kind, "all nodes come back")
 		j.step("all nodes come back")
-		return nil
+		return nil, nil
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if f.StopsNodes() {
 		w.NodesFailed(at, names)
@@ -142,5 +142,5 @@ func (n *nodes) beginFault(f *scenario.Fault, j journal, w *workload.Workload) (
 	detail := fmt.Sprintf("%d of %d nodes %s", len(names), n.spec.Count, does)
 	j.event(at, result.EventNodeFault, f.Kind, detail)
 	j.step("fault: %s", detail)
-	return nil
+	return names, nil
 }

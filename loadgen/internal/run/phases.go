@@ -1,9 +1,11 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/stormglass/stormglass/internal/exitcode"
@@ -31,10 +33,15 @@ type phases struct {
 	create     func(context.Context, scenario.Manifest) error
 	// awaitServed waits for the custom resources that objects define.
 	awaitServed func(ctx context.Context, objects []scenario.Manifest) error
-	save        func() error // after each phase
+	// outOfService gives a node the taint of that name, or takes it away.
+	outOfService func(ctx context.Context, node string, out bool) error
+	save         func() error // after each phase
 
 	stamps []result.Phase // of the phases that have ended
 	missed []string       // faults that never began
+
+	mu      sync.Mutex
+	tainted []string // nodes that are out of service
 }
 
 func (ps *phases) run(ctx context.Context) error {
@@ -171,14 +178,33 @@ func actionDetail(a scenario.Action) string {
 		if a.Count > 1 {
 			return fmt.Sprintf("%d objects", a.Count)
 		}
-	case "deploy", "scale":
+	case "deploy":
+		return deployDetail(a)
+	case "scale":
 		return fmt.Sprintf("%d replicas", a.Replicas)
 	case "demand":
 		return fmt.Sprintf("%s CPUs", a.CPU)
 	case "rollingUpdate":
+		if a.MaxSurge == "" {
+			return "maxUnavailable " + cmp.Or(a.MaxUnavailable, "1")
+		}
 		return fmt.Sprintf("maxSurge %s, maxUnavailable %s", a.MaxSurge, a.MaxUnavailable)
 	}
 	return ""
+}
+
+func deployDetail(a scenario.Action) string {
+	pods := fmt.Sprintf("%d replicas", a.Replicas)
+	switch kind := a.WorkloadKind(); kind {
+	case scenario.Deployment:
+		return pods
+	case scenario.DaemonSet:
+		return "DaemonSet"
+	case scenario.StatefulSet:
+		return kind + ", " + pods
+	default:
+		return fmt.Sprintf("%s, %d completions of %s", kind, a.Replicas, a.RunFor)
+	}
 }
 
 // awaitEnd waits until the time of the phase that began at start is over or its

@@ -7,7 +7,7 @@
 //	recording    scrapes, or copies from a Prometheus, and the query API over them
 //	samples      each load in tenths of a second
 //	self meter   the generator's own cost
-//	workload     Deployments, and the tracker of pods
+//	workload     the run's workloads, and the tracker of pods
 //	nodes        simulated, registered before the first phase
 //	loads        of the background and of each phase
 //	phases       in the order of the scenario, with their faults
@@ -203,7 +203,7 @@ func (r *run) connect(ctx context.Context, registry *prometheus.Registry, source
 	}
 	r.workload, err = workload.New(t.Load, workload.Options{
 		Namespace: t.Namespace, Labels: t.Labels, NodeSelector: t.NodeSelector(), Tolerations: cluster.Tolerations(),
-		Registerer: registry, Stalls: r.self.Stalls(), Namespaces: s.DeletesNamespaces(), Patience: patience(s),
+		Registerer: registry, Stalls: r.self.Stalls(), Namespaces: s.DeletesNamespaces(), Kinds: s.WorkloadKinds(), Patience: patience(s),
 	})
 	if err != nil {
 		return exitcode.EnvironmentError(err)
@@ -231,7 +231,8 @@ func (r *run) stage() {
 	r.display = &display{progress: r.Progress, loads: r.loads, nodes: r.nodes, workload: r.workload}
 	r.phases = &phases{
 		journal: r.journal, scenario: r.o.Scenario, supervisor: r.target.supervisor, recorder: r.recording, self: r.self,
-		workload: r.workload, nodes: r.nodes, loads: r.loads, display: r.display, create: r.target.Create, awaitServed: r.target.AwaitServed, save: r.save,
+		workload: r.workload, nodes: r.nodes, loads: r.loads, display: r.display, create: r.target.Create, awaitServed: r.target.AwaitServed,
+		outOfService: r.target.OutOfService, save: r.save,
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -23,7 +24,7 @@ import (
 )
 
 const (
-	// DeploymentLabel names a pod's Deployment.
+	// DeploymentLabel names the deploy that an object comes from.
 	DeploymentLabel = "stormglass.dev/deployment"
 	// RevisionAnnotation counts the updates of a pod template. A rolling update changes it alone.
 	RevisionAnnotation = "stormglass.dev/revision"
@@ -46,11 +47,11 @@ func (w *Workload) Do(ctx context.Context, a scenario.Action) error {
 		if now.revision != "" && now.generation != deleted {
 			next = now.revision // there already: the same again
 		}
-		d, err := w.deployment(a, next)
+		d, err := w.object(a, next)
 		if err != nil {
 			return err
 		}
-		if a.Service {
+		if served(a) {
 			if _, err := w.patch(ctx, "service", a.Name, types.ApplyPatchType, w.service(a)); err != nil {
 				return err
 			}
@@ -68,7 +69,7 @@ func (w *Workload) Do(ctx context.Context, a scenario.Action) error {
 	case "demand":
 		return w.demand(a)
 	case "rollingUpdate":
-		return w.become(ctx, a, now.replicas, next, types.MergePatchType, updatePatch(a, next))
+		return w.become(ctx, a, now.replicas, next, types.MergePatchType, updatePatch(now.workload(), a, next))
 	case "scale":
 		return w.become(ctx, a, int64(a.Replicas), now.revision, types.MergePatchType,
 			map[string]any{"spec": map[string]any{"replicas": a.Replicas}})
@@ -78,7 +79,7 @@ func (w *Workload) Do(ctx context.Context, a scenario.Action) error {
 			t.want(a.Name, 0, now.revision)
 			t.accepted(a.Name, deleted, time.Now())
 		})
-		kinds := []string{"service", "deployment"}
+		kinds := []string{"service", strings.ToLower(now.workload())}
 		if now.deploy != nil && now.deploy.Autoscales() {
 			kinds = append([]string{autoscalerKind}, kinds...)
 		}
@@ -100,18 +101,27 @@ func revisionAfter(revision string) string {
 	return strconv.Itoa(n + 1)
 }
 
-// become patches a Deployment after telling the tracker.
+// become patches a workload after telling the tracker.
 func (w *Workload) become(ctx context.Context, a scenario.Action, replicas int64, revision string, how types.PatchType, patch any) error {
 	asked := time.Now()
+	var workload string
 	w.change(func(t *tracker) {
+		d := t.of(a.Name)
+		workload = d.workload()
 		pods := replicas
-		if d := t.of(a.Name); d.revision == revision {
+		if d.revision == revision {
 			pods = max(0, replicas-d.replicas)
 		}
 		t.want(a.Name, replicas, revision)
-		t.begin(a.Name, a.Kind, pods, revision, a.Service, asked)
+		switch workload {
+		case scenario.CronJob: // its runs come later
+			return
+		case scenario.DaemonSet:
+			pods = t.up
+		}
+		t.begin(a.Name, a.Kind, pods, revision, served(a), asked)
 	})
-	o, err := w.patch(ctx, "deployment", a.Name, how, patch)
+	o, err := w.patch(ctx, strings.ToLower(workload), a.Name, how, patch)
 	if err != nil {
 		return err
 	}
@@ -126,8 +136,9 @@ func (w *Workload) path(kind, name string) string {
 		return "/apis/" + scenario.PodGroupVersion + "/namespaces/" + w.options.Namespace + "/podgroups/" + name
 	case autoscalerKind:
 		return "/apis/autoscaling/v2/namespaces/" + w.options.Namespace + "/horizontalpodautoscalers/" + name
-	case "deployment":
-		return "/apis/apps/v1/namespaces/" + w.options.Namespace + "/deployments/" + name
+	}
+	if k, ok := workloadOf(kind); ok {
+		return k.api() + "/namespaces/" + w.options.Namespace + "/" + k.String() + "/" + name
 	}
 	return "/api/v1/namespaces/" + w.options.Namespace + "/services/" + name
 }
@@ -153,7 +164,7 @@ func (w *Workload) patch(ctx context.Context, kind, name string, how types.Patch
 	if err != nil {
 		return fail(err)
 	}
-	o, err := decode(deploymentKind, msg)
+	o, err := decode(namespaceKind, msg) // its metadata
 	if err != nil {
 		return fail(err)
 	}
@@ -176,8 +187,8 @@ func (w *Workload) labels(name string) map[string]string {
 	return l
 }
 
-// deployment makes the Deployment that `deploy` applies. Fields not set have upstream's defaults.
-func (w *Workload) deployment(a scenario.Action, revision string) (*appsv1.Deployment, error) {
+// template makes that of a deploy's pods. Fields not set have upstream's defaults.
+func (w *Workload) template(a scenario.Action, revision string) (corev1.PodTemplateSpec, error) {
 	requests := corev1.ResourceList{}
 	for name, text := range map[corev1.ResourceName]string{corev1.ResourceCPU: a.CPU, corev1.ResourceMemory: a.Memory} {
 		if text == "" {
@@ -185,39 +196,29 @@ func (w *Workload) deployment(a scenario.Action, revision string) (*appsv1.Deplo
 		}
 		q, err := resource.ParseQuantity(text)
 		if err != nil {
-			return nil, fmt.Errorf("deploy %s: %s request %q: %w", a.Name, name, text, err)
+			return corev1.PodTemplateSpec{}, fmt.Errorf("deploy %s: %s request %q: %w", a.Name, name, text, err)
 		}
 		requests[name] = q
 	}
-	replicas := int32(a.Replicas)
 	labels := w.labels(a.Name)
-	d := &appsv1.Deployment{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
-		ObjectMeta: metav1.ObjectMeta{Name: a.Name, Namespace: w.options.Namespace, Labels: labels},
-		Spec: appsv1.DeploymentSpec{
-			Replicas: &replicas,
-			Strategy: strategy(a),
-			Selector: &metav1.LabelSelector{MatchLabels: labels},
-			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: labels, Annotations: map[string]string{RevisionAnnotation: revision}},
-				Spec: corev1.PodSpec{
-					PriorityClassName: a.PriorityClass,
-					NodeSelector:      w.options.NodeSelector,
-					Tolerations:       append(evictAfter(a), w.options.Tolerations...),
-					Containers: []corev1.Container{{
-						Name: "pause", Image: Image,
-						Ports:     []corev1.ContainerPort{{Name: "http", ContainerPort: 8080}},
-						Resources: corev1.ResourceRequirements{Requests: requests},
-					}},
-				},
-			},
+	pod := corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Labels: labels, Annotations: map[string]string{RevisionAnnotation: revision}},
+		Spec: corev1.PodSpec{
+			PriorityClassName: a.PriorityClass,
+			NodeSelector:      w.options.NodeSelector,
+			Tolerations:       append(evictAfter(a), w.options.Tolerations...),
+			Containers: []corev1.Container{{
+				Name: "pause", Image: Image,
+				Ports:     []corev1.ContainerPort{{Name: "http", ContainerPort: 8080}},
+				Resources: corev1.ResourceRequirements{Requests: requests},
+			}},
 		},
 	}
 	if a.Gang > 0 {
-		d.Spec.Template.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: &a.Name}
+		pod.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: &a.Name}
 	}
-	place(&d.Spec.Template.Spec, a, labels)
-	return d, nil
+	place(&pod.Spec, a, labels)
+	return pod, nil
 }
 
 // podGroup makes the PodGroup that has a deploy's pods placed together.
@@ -263,19 +264,23 @@ func strategy(a scenario.Action) appsv1.DeploymentStrategy {
 	return appsv1.DeploymentStrategy{Type: appsv1.RollingUpdateDeploymentStrategyType, RollingUpdate: r}
 }
 
-func updatePatch(a scenario.Action, revision string) any {
+func updatePatch(workload string, a scenario.Action, revision string) any {
 	spec := map[string]any{"template": map[string]any{"metadata": map[string]any{
 		"annotations": map[string]string{RevisionAnnotation: revision},
 	}}}
-	if s := strategy(a); s.RollingUpdate != nil {
+	switch s := strategy(a); {
+	case s.RollingUpdate == nil:
+	case workload == scenario.Deployment:
 		spec["strategy"] = s
+	default: // the same but for the name
+		spec["updateStrategy"] = s
 	}
 	return map[string]any{"spec": spec}
 }
 
 func (w *Workload) service(a scenario.Action) *corev1.Service {
 	labels := w.labels(a.Name)
-	return &corev1.Service{
+	s := &corev1.Service{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},
 		ObjectMeta: metav1.ObjectMeta{Name: a.Name, Namespace: w.options.Namespace, Labels: labels},
 		Spec: corev1.ServiceSpec{
@@ -283,9 +288,13 @@ func (w *Workload) service(a scenario.Action) *corev1.Service {
 			Ports:    []corev1.ServicePort{{Name: "http", Port: 80, TargetPort: intstr.FromString("http")}},
 		},
 	}
+	if a.WorkloadKind() == scenario.StatefulSet {
+		s.Spec.ClusterIP = corev1.ClusterIPNone
+	}
+	return s
 }
 
-// place says where a Deployment's pods may run in relation to each other.
+// place says where a workload's pods may run in relation to each other.
 func place(pod *corev1.PodSpec, a scenario.Action, labels map[string]string) {
 	own := &metav1.LabelSelector{MatchLabels: labels}
 	apart := corev1.PodAffinityTerm{LabelSelector: own, TopologyKey: corev1.LabelHostname}

@@ -117,6 +117,5 @@ func (t *tracker) sawScale(d *deployment, o object, at time.Time) {
 
 // scaled changes the replicas that a Deployment has been asked for, and those that its demand needs.
 func (t *tracker) scaled(d *deployment, replicas, needed int64) {
-	t.live.PodsWanted += max(replicas, needed) - max(d.replicas, d.needed)
 	d.replicas, d.needed = replicas, needed
 }

@@ -21,8 +21,8 @@ func TestAutoscaledDeploymentIsReadyWhenItMeetsDemand(t *testing.T) {
 		t.Fatal("not ready before any demand")
 	}
 	s.demanded("web", "750m", s.at) // three pods that use half of their request
-	if s.allPodsReady() || s.live.PodsWanted != 3 {
-		t.Errorf("ready with 1 of %d pods", s.live.PodsWanted)
+	if s.allPodsReady() || s.liveNow().PodsWanted != 3 {
+		t.Errorf("ready with 1 of %d pods", s.liveNow().PodsWanted)
 	}
 	scale := func(replicas, generation int64) {
 		s.at = s.at.Add(time.Second)
@@ -37,8 +37,8 @@ func TestAutoscaledDeploymentIsReadyWhenItMeetsDemand(t *testing.T) {
 	scale(4, 3)
 	s.pod("c", "n1")
 	s.pod("d", "n1")
-	if !s.allPodsReady() || s.live.PodsWanted != 4 {
-		t.Errorf("not ready with a pod too many: wanted %d", s.live.PodsWanted)
+	if !s.allPodsReady() || s.liveNow().PodsWanted != 4 {
+		t.Errorf("not ready with a pod too many: wanted %d", s.liveNow().PodsWanted)
 	}
 	rollouts := s.results()["one"].Rollouts
 	if r := rollouts[len(rollouts)-1]; r.Action != "demand" || !r.Complete || r.Hops[hopAPIWrite].Count != 2 || r.Hops[hopReady].Count < 2 {

@@ -37,7 +37,7 @@ func registerNamespaces(r prometheus.Registerer, deletion prometheus.Histogram, 
 	}, func() float64 { return float64(live().NamespacesTerminating) })))
 }
 
-func register(r prometheus.Registerer, startup prometheus.Histogram, live func() Live, rollouts func() []result.Rollout) error {
+func register(r prometheus.Registerer, startup prometheus.Histogram, live func() Live, rollouts func() []result.Rollout, states func() []state) error {
 	gauge := func(name, help string, value func(Live) int64) error {
 		return r.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Namespace: "stormglass", Subsystem: "workload", Name: name, Help: help,
@@ -46,7 +46,8 @@ func register(r prometheus.Registerer, startup prometheus.Histogram, live func()
 	return errors.Join(
 		r.Register(startup),
 		r.Register(hopCollector{rollouts}),
-		gauge("pods_wanted", "Replicas asked for, or that demands need if these are more, over all Deployments of the run.", func(l Live) int64 { return l.PodsWanted }),
+		r.Register(stateCollector{states}),
+		gauge("pods_wanted", "Pods that the run's workloads are to have: replicas, or what demands need if that is more; a DaemonSet's nodes; what Jobs lack.", func(l Live) int64 { return l.PodsWanted }),
 		gauge("pods_ready", "Pods that are Ready, on nodes that have not failed.", func(l Live) int64 { return l.PodsReady }),
 		gauge("pods_pending", "Pods that have not been Ready yet.", func(l Live) int64 { return l.PodsPending }),
 		gauge("pods_unscheduled", "Pods that have no node yet.", func(l Live) int64 { return l.PodsUnscheduled }),
@@ -55,12 +56,12 @@ func register(r prometheus.Registerer, startup prometheus.Histogram, live func()
 	)
 }
 
-// hopCollector shows how far the last rollout of each Deployment has come.
+// hopCollector shows how far the last rollout of each workload has come.
 type hopCollector struct{ rollouts func() []result.Rollout }
 
 func hopDesc() *prometheus.Desc {
 	return prometheus.NewDesc("stormglass_workload_rollout_hop_seconds",
-		"Time from the change of a Deployment until the first and the last piece of it arrived at a hop, of its last rollout.",
+		"Time from the change of a workload until the first and the last piece of it arrived at a hop, of its last rollout.",
 		[]string{"deployment", "hop", "piece"}, nil)
 }
 
@@ -74,6 +75,55 @@ func (c hopCollector) Collect(out chan<- prometheus.Metric) {
 				out <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, *h.First, r.Deployment, h.Name, "first")
 				out <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, *h.Last, r.Deployment, h.Name, "last")
 			}
+		}
+	}
+}
+
+// stateCollector shows the state of each workload.
+type stateCollector struct{ states func() []state }
+
+// stateDescs are the metrics of a workload's state.
+type stateDescs struct{ missing, stuck, recovery, jobs, runsMissed *prometheus.Desc }
+
+func newStateDescs() stateDescs {
+	desc := func(name, help string, more ...string) *prometheus.Desc {
+		return prometheus.NewDesc("stormglass_workload_"+name, help, append([]string{"workload", "kind"}, more...), nil)
+	}
+	return stateDescs{
+		missing:    desc("pods_missing", "Pods that a workload lacks to be whole, on nodes that have not failed."),
+		stuck:      desc("pods_stuck", "Pods that are being deleted on nodes that have failed."),
+		recovery:   desc("recovery_seconds", "Time from a failure or return of nodes that left the workload not whole until it was whole again, or so far; 0 if it stayed whole."),
+		jobs:       desc("jobs", "Jobs so far, by state; waiting: enough pods have succeeded, and the Job is not complete.", "state"),
+		runsMissed: desc("runs_missed", "Runs of a CronJob that were due over 10 s ago and have not begun."),
+	}
+}
+
+func (c stateCollector) Describe(out chan<- *prometheus.Desc) {
+	d := newStateDescs()
+	for _, desc := range []*prometheus.Desc{d.missing, d.stuck, d.recovery, d.jobs, d.runsMissed} {
+		out <- desc
+	}
+}
+
+func (c stateCollector) Collect(out chan<- prometheus.Metric) {
+	d := newStateDescs()
+	for _, s := range c.states() {
+		gauge := func(desc *prometheus.Desc, value float64, more ...string) {
+			out <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, append([]string{s.name, s.kind}, more...)...)
+		}
+		gauge(d.missing, float64(s.missing))
+		gauge(d.stuck, float64(s.stuck))
+		if s.recovery != nil {
+			gauge(d.recovery, s.recovery.Seconds())
+		}
+		if j := s.jobs; j != nil {
+			gauge(d.jobs, float64(j.active), "active")
+			gauge(d.jobs, float64(j.waiting), "waiting")
+			gauge(d.jobs, float64(j.complete), "complete")
+			gauge(d.jobs, float64(j.failed), "failed")
+		}
+		if s.runsMissed != nil {
+			gauge(d.runsMissed, float64(*s.runsMissed))
 		}
 	}
 }

@@ -2,6 +2,7 @@ package workload
 
 import (
 	"google.golang.org/protobuf/encoding/protowire"
+	batchv1 "k8s.io/api/batch/v1"
 
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/protobuf"
 )
@@ -15,16 +16,22 @@ type object struct {
 	generation                 int64
 	deleting                   bool // has a deletionTimestamp
 	deployment, revision       string
+	job                        string // Pod: that it is of
 
-	ready    bool   // Pod, Node: condition Ready is True; Node: and a cloud-controller-manager has no more to do
-	ended    bool   // Pod: Failed or Succeeded, never to run again
-	nodeName string // Pod
+	ready     bool   // Pod, Node: condition Ready is True; Node: and a cloud-controller-manager has no more to do
+	ended     bool   // Pod: Failed or Succeeded, never to run again
+	succeeded bool   // Pod
+	nodeName  string // Pod
 
 	endpoints []string // EndpointSlice: UIDs of the pods that are ready in it
 
-	specReplicas int64 // Deployment, ReplicaSet
-	// Deployment.
+	specReplicas int64 // Deployment, ReplicaSet, StatefulSet; a Job's completions
+	// Deployment, StatefulSet; a DaemonSet has no replicas.
 	observed, replicas, updated, available int64
+
+	// Job: so many pods have succeeded, and whether it has ended.
+	successes        int64
+	complete, failed bool
 
 	// Status: the error that ends a watch.
 	message string
@@ -40,11 +47,15 @@ const (
 	replicaSetKind
 	sliceKind
 	statusKind
-	namespaceKind // of what a load deletes; followed on demand
+	namespaceKind // of what a load deletes; followed on demand, as those below
+	statefulSetKind
+	daemonSetKind
+	jobKind
+	cronJobKind
 )
 
 func (k kind) String() string {
-	return [...]string{"pods", "nodes", "deployments", "replicasets", "endpointslices", "status", "namespaces"}[k]
+	return [...]string{"pods", "nodes", "deployments", "replicasets", "endpointslices", "status", "namespaces", "statefulsets", "daemonsets", "jobs", "cronjobs"}[k]
 }
 
 // Field numbers of k8s.io/api/*/generated.proto and apimachinery's meta/v1.
@@ -56,12 +67,25 @@ const (
 	nodeSpecTaints       = 5
 	taintKey             = 1
 
-	specReplicas              = 1 // of a Deployment and a ReplicaSet
+	specReplicas              = 1 // of a Deployment, a ReplicaSet and a StatefulSet
 	replicaSetTemplate        = 3
 	deploymentStatusObserved  = 1
 	deploymentStatusReplicas  = 2
 	deploymentStatusUpdated   = 3
 	deploymentStatusAvailable = 4
+
+	statefulSetStatusUpdated   = 5 // those before as a Deployment's
+	statefulSetStatusAvailable = 11
+
+	daemonSetStatusObserved  = 5
+	daemonSetStatusUpdated   = 6
+	daemonSetStatusAvailable = 7
+
+	jobSpecCompletions  = 2
+	jobStatusConditions = 1
+	jobStatusSucceeded  = 5
+	jobConditionType    = 1
+	jobConditionStatus  = 2
 
 	sliceEndpoints     = 2
 	endpointConditions = 2
@@ -101,7 +125,13 @@ func decode(k kind, msg []byte) (object, error) {
 			o.ready, err = initialized(m.Spec)
 		}
 	case deploymentKind:
-		err = o.deploymentStatus(m)
+		err = o.status(m, deploymentStatusObserved, deploymentStatusUpdated, deploymentStatusAvailable)
+	case statefulSetKind:
+		err = o.status(m, deploymentStatusObserved, statefulSetStatusUpdated, statefulSetStatusAvailable)
+	case daemonSetKind:
+		err = o.status(m, daemonSetStatusObserved, daemonSetStatusUpdated, daemonSetStatusAvailable)
+	case jobKind:
+		err = o.jobStatus(m)
 	case replicaSetKind:
 		err = o.replicaSet(m.Spec)
 	case sliceKind:
@@ -122,6 +152,8 @@ func (o *object) mark(key, value []byte) {
 		o.deployment = string(value)
 	case RevisionAnnotation:
 		o.revision = string(value)
+	case batchv1.JobNameLabel:
+		o.job = string(value)
 	}
 }
 
@@ -134,7 +166,8 @@ func (o *object) pod(m protobuf.Object) error {
 	if err != nil {
 		return err
 	}
-	o.nodeName, o.ended = string(name), string(phase) == "Failed" || string(phase) == "Succeeded"
+	o.nodeName, o.succeeded = string(name), string(phase) == "Succeeded"
+	o.ended = o.succeeded || string(phase) == "Failed"
 	return o.condition(m.Status, podStatusConditions)
 }
 
@@ -160,7 +193,8 @@ func initialized(nodeSpec []byte) (bool, error) {
 	return is, err
 }
 
-func (o *object) deploymentStatus(m protobuf.Object) error {
+// status reads that of a Deployment, a StatefulSet or a DaemonSet, with the numbers of its fields.
+func (o *object) status(m protobuf.Object, observed, updated, available protowire.Number) error {
 	o.specReplicas = 1 // the API's default; the server writes it out
 	err := protobuf.Fields(m.Spec, func(num protowire.Number, _ []byte, v uint64) error {
 		if num == specReplicas {
@@ -173,17 +207,53 @@ func (o *object) deploymentStatus(m protobuf.Object) error {
 	}
 	return protobuf.Fields(m.Status, func(num protowire.Number, _ []byte, v uint64) error {
 		switch num {
-		case deploymentStatusObserved:
+		case observed:
 			o.observed = int64(v)
 		case deploymentStatusReplicas:
 			o.replicas = int64(v)
-		case deploymentStatusUpdated:
+		case updated:
 			o.updated = int64(v)
-		case deploymentStatusAvailable:
+		case available:
 			o.available = int64(v)
 		}
 		return nil
 	})
+}
+
+func (o *object) jobStatus(m protobuf.Object) error {
+	err := protobuf.Fields(m.Spec, func(num protowire.Number, _ []byte, v uint64) error {
+		if num == jobSpecCompletions {
+			o.specReplicas = int64(v)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return protobuf.Fields(m.Status, func(num protowire.Number, b []byte, v uint64) error {
+		switch num {
+		case jobStatusSucceeded:
+			o.successes = int64(v)
+		case jobStatusConditions:
+			return o.jobCondition(b)
+		}
+		return nil
+	})
+}
+
+func (o *object) jobCondition(msg []byte) error {
+	status, err := protobuf.Field(msg, jobConditionStatus)
+	if err != nil || string(status) != "True" {
+		return err
+	}
+	condition, err := protobuf.Field(msg, jobConditionType)
+	switch batchv1.JobConditionType(condition) {
+	case batchv1.JobComplete:
+		o.complete = true
+	case batchv1.JobFailed, batchv1.JobFailureTarget:
+		o.failed = true
+	}
+	return err
 }
 
 // replicaSet takes the revision from the pods' template: the ReplicaSet's own annotations are the Deployment's.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -129,6 +130,34 @@ func TestDecodeReadsWhatTheAPIWrites(t *testing.T) {
 			kind: deploymentKind, name: "web", uid: "u", resourceVersion: "9", generation: 4, deployment: "web",
 			specReplicas: 5, observed: 4, replicas: 6, updated: 3, available: 2,
 		}},
+		{"a StatefulSet", statefulSetKind, &appsv1.StatefulSet{
+			ObjectMeta: metav1.ObjectMeta{Name: "db", UID: "u", ResourceVersion: "9", Generation: 4, Labels: map[string]string{DeploymentLabel: "db"}},
+			Spec:       appsv1.StatefulSetSpec{Replicas: &replicas},
+			Status:     appsv1.StatefulSetStatus{ObservedGeneration: 4, Replicas: 6, ReadyReplicas: 1, CurrentReplicas: 1, UpdatedReplicas: 3, AvailableReplicas: 2},
+		}, object{
+			kind: statefulSetKind, name: "db", uid: "u", resourceVersion: "9", generation: 4, deployment: "db",
+			specReplicas: 5, observed: 4, replicas: 6, updated: 3, available: 2,
+		}},
+		{"a DaemonSet", daemonSetKind, &appsv1.DaemonSet{
+			ObjectMeta: metav1.ObjectMeta{Name: "agent", UID: "u", ResourceVersion: "9", Generation: 4, Labels: map[string]string{DeploymentLabel: "agent"}},
+			Status:     appsv1.DaemonSetStatus{ObservedGeneration: 4, DesiredNumberScheduled: 9, NumberReady: 1, UpdatedNumberScheduled: 3, NumberAvailable: 2},
+		}, object{
+			kind: daemonSetKind, name: "agent", uid: "u", resourceVersion: "9", generation: 4, deployment: "agent",
+			specReplicas: 1, observed: 4, updated: 3, available: 2,
+		}},
+		{"a Job that waits for its pods to end", jobKind, &batchv1.Job{
+			ObjectMeta: metav1.ObjectMeta{Name: "batch", UID: "u", ResourceVersion: "9", Labels: map[string]string{DeploymentLabel: "batch"}},
+			Spec:       batchv1.JobSpec{Completions: &replicas},
+			Status: batchv1.JobStatus{Succeeded: 5, Failed: 2, Conditions: []batchv1.JobCondition{
+				{Type: batchv1.JobSuccessCriteriaMet, Status: "True"}, {Type: batchv1.JobFailed, Status: "False"},
+			}},
+		}, object{
+			kind: jobKind, name: "batch", uid: "u", resourceVersion: "9", deployment: "batch", specReplicas: 5, successes: 5,
+		}},
+		{"a complete Job", jobKind, &batchv1.Job{
+			ObjectMeta: metav1.ObjectMeta{Name: "batch", UID: "u", ResourceVersion: "9"},
+			Status:     batchv1.JobStatus{Conditions: []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: "True"}}},
+		}, object{kind: jobKind, name: "batch", uid: "u", resourceVersion: "9", complete: true}},
 		{"a ReplicaSet", replicaSetKind, &appsv1.ReplicaSet{
 			ObjectMeta: metav1.ObjectMeta{Name: "web-1", UID: "u", ResourceVersion: "9", Labels: map[string]string{DeploymentLabel: "web"}},
 			Spec: appsv1.ReplicaSetSpec{Replicas: &replicas, Template: corev1.PodTemplateSpec{

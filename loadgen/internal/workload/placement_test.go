@@ -11,12 +11,12 @@ import (
 func TestPodsKeepApartAsAsked(t *testing.T) {
 	w := newStub(t).workload()
 	for how, want := range map[string][2]int{"": {0, 0}, "preferred": {1, 0}, "required": {0, 1}} {
-		d, err := w.deployment(scenario.Action{Kind: "deploy", Name: "web", AntiAffinity: how}, "1")
+		pod, err := w.template(scenario.Action{Kind: "deploy", Name: "web", AntiAffinity: how}, "1")
 		if err != nil {
 			t.Fatal(err)
 		}
 		anti := &corev1.PodAntiAffinity{}
-		if a := d.Spec.Template.Spec.Affinity; a != nil {
+		if a := pod.Spec.Affinity; a != nil {
 			anti = a.PodAntiAffinity
 		}
 		got := [2]int{len(anti.PreferredDuringSchedulingIgnoredDuringExecution), len(anti.RequiredDuringSchedulingIgnoredDuringExecution)}
@@ -32,13 +32,13 @@ func TestPodsKeepApartAsAsked(t *testing.T) {
 }
 
 func TestSpreadConstraintsAreHardUnlessSoft(t *testing.T) {
-	d, err := newStub(t).workload().deployment(scenario.Action{Kind: "deploy", Name: "web", TopologySpread: []scenario.TopologySpread{
+	pod, err := newStub(t).workload().template(scenario.Action{Kind: "deploy", Name: "web", TopologySpread: []scenario.TopologySpread{
 		{Key: "topology.kubernetes.io/zone"}, {Key: "kubernetes.io/hostname", MaxSkew: 3, Soft: true},
 	}}, "1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := d.Spec.Template.Spec.TopologySpreadConstraints
+	got := pod.Spec.TopologySpreadConstraints
 	if len(got) != 2 || got[0].WhenUnsatisfiable != corev1.DoNotSchedule || got[0].MaxSkew != 1 ||
 		got[1].WhenUnsatisfiable != corev1.ScheduleAnyway || got[1].MaxSkew != 3 || got[1].TopologyKey != "kubernetes.io/hostname" {
 		t.Errorf("got %+v", got)

@@ -6,11 +6,10 @@ import (
 	"time"
 )
 
-// podsReady reports whether every Deployment has all pods Ready, of the current revision and on nodes that live,
-// and no others there; of one with an autoscaler, as many as its demand needs. names are the Deployments, all without.
+// podsReady reports whether every workload is whole. names are the workloads, all without.
 func (t *tracker) podsReady(names ...string) bool {
 	for name, d := range t.deployments {
-		if awaited(name, names) && (d.good != d.replicas || d.other != 0 || d.replicas < d.enough) {
+		if awaited(name, names) && !t.whole(d) {
 			return false
 		}
 	}
@@ -21,7 +20,7 @@ func awaited(name string, names []string) bool {
 	return len(names) == 0 || slices.Contains(names, name)
 }
 
-// allPodsReady is podsReady, and the Deployments' statuses agree by the rule of `kubectl rollout status`.
+// allPodsReady is podsReady, and the workloads' statuses agree by the rule of `kubectl rollout status`.
 func (t *tracker) allPodsReady(names ...string) bool {
 	if !t.podsReady(names...) {
 		return false
@@ -36,16 +35,14 @@ func (t *tracker) allPodsReady(names ...string) bool {
 			}
 			continue
 		}
-		s := d.status
-		if !d.exists || s.observed < d.generation || s.specReplicas != d.replicas ||
-			s.replicas != d.replicas || s.updated != d.replicas || s.available != d.replicas {
+		if !d.exists || !t.agrees(d) {
 			return false
 		}
 	}
 	return true
 }
 
-// deleted stands for the generation of a Deployment that is to be gone.
+// deleted stands for the generation of a workload that is to be gone.
 const deleted = -1
 
 func (t *tracker) nodesReady(names []string) bool {
@@ -73,6 +70,7 @@ func (t *tracker) nodesFailed(at time.Time, names []string) {
 		t.failed[name] = true
 	}
 	t.recount()
+	t.startClocks(at)
 	t.failures = append(t.failures, &failure{
 		at: at, nodes: slices.Clone(names),
 		awaitsNotReady: len(names) > 0, awaitsRecovery: !t.podsReady(),
@@ -81,9 +79,10 @@ func (t *tracker) nodesFailed(at time.Time, names []string) {
 }
 
 // nodesRecovered ends all failures of nodes. The clock of recovery runs on.
-func (t *tracker) nodesRecovered() {
+func (t *tracker) nodesRecovered(at time.Time) {
 	clear(t.failed)
 	t.recount()
+	t.startClocks(at)
 	for _, f := range t.failures {
 		f.awaitsNotReady = false
 	}
@@ -91,6 +90,7 @@ func (t *tracker) nodesRecovered() {
 
 // check looks whether what arrived just now stops a clock.
 func (t *tracker) check(at time.Time) {
+	t.stopClocks(at)
 	t.failures = slices.DeleteFunc(t.failures, func(f *failure) bool {
 		if f.awaitsNotReady && t.notReady(f.nodes) {
 			f.awaitsNotReady = false
@@ -113,7 +113,8 @@ func keepLargest(seconds **float64, d time.Duration) {
 
 // Live is the state at this moment, as far as events have arrived.
 type Live struct {
-	// PodsWanted is the sum of replicas asked for, or that demands need if these are more.
+	// PodsWanted is the sum of replicas asked for, or that demands need if these are more; nodes that have not failed,
+	// for each DaemonSet; completions of Jobs that have not been reached.
 	PodsWanted int64
 	// PodsReady are Ready, not being deleted, and on nodes that live, unlike the API's count within the grace
 	// period.
@@ -132,7 +133,7 @@ func (t *tracker) count(p *pod, by int64) {
 	if p.ended && !p.deleting {
 		return // it stays, Failed, but its ReplicaSet has forgotten it
 	}
-	failed := t.failed[p.nodeName]
+	failed, d := t.failed[p.nodeName], t.of(p.deployment)
 	switch {
 	case p.deleting:
 		t.live.PodsTerminating += by
@@ -144,13 +145,16 @@ func (t *tracker) count(p *pod, by int64) {
 	case p.ready && !failed:
 		t.live.PodsReady += by
 	}
-	if failed {
-		return
-	}
-	d := t.of(p.deployment)
-	if p.ready && !p.deleting && p.revision == d.revision {
+	switch good := p.ready && !p.deleting && p.revision == d.revision; {
+	case failed && p.deleting:
+		d.stuck += by
+	case failed:
+	case good:
 		d.good += by
-	} else {
+		if j := d.jobs[p.job]; j != nil {
+			j.good += by
+		}
+	default:
 		d.other += by
 	}
 }
@@ -160,7 +164,14 @@ func (t *tracker) recount() {
 	l := &t.live
 	l.PodsReady, l.PodsPending, l.PodsUnscheduled, l.PodsTerminating = 0, 0, 0, 0
 	for _, d := range t.deployments {
-		d.good, d.other = 0, 0
+		d.good, d.other, d.stuck = 0, 0, 0
+		for _, j := range d.jobs {
+			j.good = 0
+		}
+	}
+	t.up = 0
+	for name := range t.nodes {
+		t.up += step(t.failed[name], true)
 	}
 	for _, p := range t.pods {
 		t.count(p, 1)

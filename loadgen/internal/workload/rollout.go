@@ -5,14 +5,16 @@ import (
 	"time"
 
 	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// rollout is one change of a Deployment: when its first and last piece arrived at each hop. It is over when all
+// rollout is one change of a workload: when its first and last piece arrived at each hop. It is over when all
 // new pods are Ready and, with a Service, in its EndpointSlices.
 type rollout struct {
 	action, revision string
 	pods             int64 // how many new ones the change makes
 	service, over    bool
+	direct           bool  // no ReplicaSet makes its pods
 	scaled           int64 // the ReplicaSet's replicas when last seen
 
 	asked time.Time // just before the request
@@ -49,11 +51,11 @@ func (s *span) add(at time.Time) {
 	s.count++
 }
 
-// begin starts a rollout of Deployment name, in place of the one before.
+// begin starts a rollout of workload name, in place of the one before.
 func (t *tracker) begin(name, action string, pods int64, revision string, service bool, at time.Time) {
 	d := t.of(name)
 	d.rollout = &rollout{
-		action: action, revision: revision, pods: pods, service: service || d.service, asked: at,
+		action: action, revision: revision, pods: pods, service: service || d.service, direct: d.workload() != scenario.Deployment, asked: at,
 	}
 	d.service = d.rollout.service
 	t.phase.rollouts = append(t.phase.rollouts, named{name, d.rollout})
@@ -141,7 +143,7 @@ func (r named) result() result.Rollout {
 	out := result.Rollout{Deployment: r.name, Action: r.action, Pods: r.pods, Began: r.asked.UTC(), Complete: r.over}
 	for i, name := range hopNames() {
 		s := r.hops[i]
-		if i == hopEndpoints && !r.service {
+		if i == hopEndpoints && !r.service || i == hopReplicaSet && r.direct {
 			continue
 		}
 		hop := result.Hop{Name: name, Count: s.count}
@@ -154,7 +156,7 @@ func (r named) result() result.Rollout {
 	return out
 }
 
-// lastRollouts are those under way, or last ended, of all Deployments.
+// lastRollouts are those under way, or last ended, of all workloads.
 func (t *tracker) lastRollouts() []result.Rollout {
 	var all []result.Rollout
 	for name, d := range t.deployments {

@@ -13,8 +13,10 @@ type tracker struct {
 	deployments map[string]*deployment
 	pods        map[string]*pod  // by UID: a name can come again
 	nodes       map[string]*node // the run's simulated nodes, by name
+	up          int64            // nodes that have not failed
 	failed      map[string]bool  // nodes that the run has stopped
 	failures    []*failure
+	clocks      bool                 // some workload's clock of recovery runs
 	terminating map[string]time.Time // namespaces' UIDs, since they were seen to be deleted
 	endpoints   map[string]time.Time // pods' UIDs that a slice had before we saw the pod
 
@@ -28,9 +30,10 @@ type tracker struct {
 	stalled func(time.Time) time.Duration
 }
 
-// deployment holds what was asked for, its status, and the state of its pods but for those on failed nodes.
+// deployment holds what a deploy asked for, whatever the kind of its workload, the workload's status, and the state
+// of its pods but for those on failed nodes.
 type deployment struct {
-	replicas   int64
+	replicas   int64 // of a Job, and of each of a CronJob, its completions
 	revision   string
 	generation int64 // that the status has to have observed
 
@@ -45,13 +48,21 @@ type deployment struct {
 
 	good  int64 // Ready, of the current revision, not being deleted
 	other int64 // all else that is there: old, starting, terminating
+	stuck int64 // being deleted, on failed nodes
+
+	jobs  map[string]*job // of a Job or CronJob, by name
+	ended jobCounts       // Jobs of a CronJob that are gone
+	runs  schedule        // of a CronJob
+
+	recovery clock // since nodes last failed or returned
 }
 
 type pod struct {
 	deployment         string
+	job                string
 	revision, nodeName string
 
-	ready, deleting, ended bool
+	ready, deleting, ended, succeeded bool
 
 	phase *phase // in which it was first seen
 	// measured: it was first seen by an event and not by a list.
@@ -67,7 +78,7 @@ type node struct{ ready bool }
 type failure struct {
 	at    time.Time
 	nodes []string
-	// awaitsNotReady until all nodes were seen NotReady; awaitsRecovery until all Deployments are whole again.
+	// awaitsNotReady until all nodes were seen NotReady; awaitsRecovery until all workloads are whole again.
 	awaitsNotReady, awaitsRecovery bool
 }
 
@@ -138,6 +149,7 @@ func (t *tracker) want(name string, replicas int64, revision string) {
 	}
 	t.scaled(d, replicas, d.needed)
 	d.revision = revision
+	t.wantJobs(name, d)
 	// A generation that no status reaches, until the answer tells the real one.
 	d.generation = 1 << 62
 	t.recount()
@@ -147,6 +159,7 @@ func (t *tracker) want(name string, replicas int64, revision string) {
 func (t *tracker) accepted(name string, generation int64, at time.Time) {
 	d := t.of(name)
 	d.generation = generation
+	d.runs.begin(d, at)
 	if generation != deleted && d.rollout != nil {
 		d.rollout.hops[hopAPIWrite].add(at)
 	}
@@ -172,16 +185,19 @@ func (t *tracker) saw(o object, at time.Time, listed bool) {
 			n = &node{}
 			t.nodes[o.name] = n
 			t.live.Nodes++
+			t.up += step(t.failed[o.name], true)
 		}
 		t.live.NodesReady += step(n.ready, o.ready)
 		n.ready = o.ready
-	case deploymentKind:
+	case deploymentKind, statefulSetKind, daemonSetKind, cronJobKind:
 		if o.deployment == "" {
 			return // labelled as the run's, but not by us
 		}
 		d := t.of(o.name)
 		d.exists, d.status = true, o
 		t.sawScale(d, o, at)
+	case jobKind:
+		t.sawJob(o)
 	case replicaSetKind:
 		t.sawReplicaSet(o, at, listed)
 	case sliceKind:
@@ -197,14 +213,17 @@ func (t *tracker) sawPod(o object, at time.Time, listed bool) {
 	if known {
 		t.count(p, -1)
 	} else {
-		p = &pod{deployment: o.deployment, phase: t.phase, measured: !listed, firstSeen: at, stalledBefore: t.stalled(at)}
+		p = &pod{deployment: o.deployment, job: o.job, phase: t.phase, measured: !listed, firstSeen: at, stalledBefore: t.stalled(at)}
 		t.pods[o.uid] = p
 		t.phase.created++
 		if listed {
 			t.phase.unmeasured++
 		}
 	}
-	p.revision, p.nodeName, p.ready, p.deleting, p.ended = o.revision, o.nodeName, o.ready, o.deleting, o.ended
+	if o.succeeded && !p.succeeded && !p.deleting {
+		t.succeeded(p)
+	}
+	p.revision, p.nodeName, p.ready, p.deleting, p.ended, p.succeeded = o.revision, o.nodeName, o.ready, o.deleting, o.ended, o.succeeded
 	if !known {
 		t.reach(p, hopPods, at)
 	}
@@ -262,12 +281,15 @@ func (t *tracker) gone(o object, at time.Time) {
 		if n, ok := t.nodes[o.name]; ok {
 			t.live.Nodes--
 			t.live.NodesReady += step(n.ready, false)
+			t.up += step(!t.failed[o.name], false)
 			delete(t.nodes, o.name)
 		}
-	case deploymentKind:
+	case deploymentKind, statefulSetKind, daemonSetKind, cronJobKind:
 		if d, ok := t.deployments[o.name]; ok && d.status.uid == o.uid {
 			d.exists = false
 		}
+	case jobKind:
+		t.jobGone(o)
 	case namespaceKind:
 		t.namespaceGone(o.uid, at)
 	}
@@ -299,10 +321,18 @@ func (t *tracker) replace(k kind, objects []object, at time.Time) {
 				t.gone(object{kind: k, name: name}, at)
 			}
 		}
-	case deploymentKind:
+	case deploymentKind, statefulSetKind, daemonSetKind, cronJobKind:
 		for name, d := range t.deployments {
-			if !listed[name] {
+			if kindOf(d.workload()) == k && !listed[name] {
 				t.gone(object{kind: k, name: name, uid: d.status.uid}, at)
+			}
+		}
+	case jobKind:
+		for name, d := range t.deployments {
+			for of := range d.jobs {
+				if !listed[of] {
+					t.gone(object{kind: k, name: of, deployment: name, uid: d.jobs[of].uid}, at)
+				}
 			}
 		}
 	}

@@ -172,8 +172,8 @@ func TestWholeAfterADeleteMeansGone(t *testing.T) {
 	s.mustBeWhole(false, "the pod is still there")
 	s.podGone("p0")
 	s.mustBeWhole(true, "deleted")
-	if s.live.PodsWanted != 0 {
-		t.Errorf("%d pods are still wanted", s.live.PodsWanted)
+	if n := s.liveNow().PodsWanted; n != 0 {
+		t.Errorf("%d pods are still wanted", n)
 	}
 }
 
@@ -220,7 +220,7 @@ func TestRecoveryClocks(t *testing.T) {
 	}
 	s.status(3, 1)
 	s.mustBeWhole(true, "recovered; terminating pods on failed nodes do not count")
-	s.nodesRecovered()
+	s.nodesRecovered(s.at)
 	s.mustBeWhole(false, "the nodes are back, their old pods can end now")
 	s.podGone("p0")
 	s.podGone("p1")
@@ -244,7 +244,7 @@ func TestFailureWithoutPodsHasNoRecovery(t *testing.T) {
 func TestNodesThatReturnInTimeWereNeverNotReady(t *testing.T) {
 	s := deployed(t, 1)
 	s.nodesFailed(s.at, []string{"n0"})
-	s.nodesRecovered()
+	s.nodesRecovered(s.at)
 	s.nodeIs("n0", false) // late news
 	s.nodeIs("n0", true)
 	got := s.results()["one"]
@@ -271,12 +271,12 @@ func TestLiveFollowsPodsAndNodes(t *testing.T) {
 	s.pod("d", "n0")
 	s.pod("d", "n0", terminating)
 	want := Live{PodsWanted: 4, PodsReady: 1, PodsPending: 2, PodsUnscheduled: 1, PodsTerminating: 1, Nodes: 2, NodesReady: 1}
-	if s.live != want {
-		t.Errorf("\n got %+v\nwant %+v", s.live, want)
+	if got := s.liveNow(); got != want {
+		t.Errorf("\n got %+v\nwant %+v", got, want)
 	}
 	s.recount()
-	if s.live != want {
-		t.Errorf("counted anew: %+v", s.live)
+	if got := s.liveNow(); got != want {
+		t.Errorf("counted anew: %+v", got)
 	}
 	s.gone(object{kind: nodeKind, name: "n0"}, s.at)
 	if s.nodesReady([]string{"n0"}) || s.live.NodesReady != 0 || s.live.Nodes != 1 {

@@ -1,5 +1,5 @@
 // Package workload does to objects what a scenario's actions say, and tracks
-// what becomes of them: pods from first seen to bound to Ready, Deployments
+// what becomes of them: pods from first seen to bound to Ready, workloads
 // until they are whole, nodes until they are NotReady.
 //
 // All times are arrivals of events at one watch per kind, on a connection of
@@ -30,7 +30,7 @@ import (
 type Options struct {
 	// Namespace of all objects; it exists.
 	Namespace string
-	// Labels of every object. They select the run's pods, Deployments and nodes. Required.
+	// Labels of every object. They select the run's pods, workloads and nodes. Required.
 	Labels map[string]string
 	// NodeSelector and Tolerations of every pod bring pods to the run's nodes only.
 	NodeSelector map[string]string
@@ -43,6 +43,8 @@ type Options struct {
 	Stalls *stall.Meter
 	// Namespaces: measure how long the deletion of namespaces with the labels takes.
 	Namespaces bool
+	// Kinds of workload beside Deployments that are deployed.
+	Kinds []string
 	// Patience is how long an action is repeated while the control plane is away. Zero: not at all.
 	Patience time.Duration
 }
@@ -56,7 +58,7 @@ type Workload struct {
 
 	mu      sync.Mutex
 	tracker *tracker
-	demands map[string]*demand // by Deployment
+	demands map[string]*demand // by workload
 	synced  map[kind]bool
 	waiters map[chan struct{}]bool
 	ended   error // why Run ended, if it has
@@ -89,7 +91,9 @@ func New(cfg *rest.Config, o Options) (*Workload, error) {
 	}
 	w.tracker.onDeletion = func(d time.Duration) { deletion.Observe(d.Seconds()) }
 	if o.Registerer != nil {
-		if err := register(o.Registerer, startup, w.Live, func() []result.Rollout { return ask(w, (*tracker).lastRollouts) }); err != nil {
+		state := func() []state { return ask(w, func(t *tracker) []state { return t.states(time.Now()) }) }
+		rollouts := func() []result.Rollout { return ask(w, (*tracker).lastRollouts) }
+		if err := register(o.Registerer, startup, w.Live, rollouts, state); err != nil {
 			return nil, fmt.Errorf("workload: metrics: %w", err)
 		}
 		if o.Namespaces {
@@ -106,19 +110,8 @@ func New(cfg *rest.Config, o Options) (*Workload, error) {
 func (w *Workload) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	ns := "/namespaces/" + w.options.Namespace
 	var wg sync.WaitGroup
-	paths := map[kind]string{
-		podKind:        "/api/v1" + ns + "/pods",
-		nodeKind:       "/api/v1/nodes",
-		deploymentKind: "/apis/apps/v1" + ns + "/deployments",
-		replicaSetKind: "/apis/apps/v1" + ns + "/replicasets",
-		sliceKind:      "/apis/discovery.k8s.io/v1" + ns + "/endpointslices",
-	}
-	if w.options.Namespaces {
-		paths[namespaceKind] = "/api/v1/namespaces"
-	}
-	for k, path := range paths {
+	for k, path := range w.followed() {
 		wg.Go(func() {
 			if err := w.follow(ctx, k, path); err != nil && ctx.Err() == nil {
 				cancel(err)
@@ -130,6 +123,29 @@ func (w *Workload) Run(ctx context.Context) error {
 	err := context.Cause(ctx)
 	w.change(func(*tracker) { w.ended = fmt.Errorf("the tracker has ended: %w", err) })
 	return err
+}
+
+// followed are the paths of the kinds that are watched.
+func (w *Workload) followed() map[kind]string {
+	ns := "/namespaces/" + w.options.Namespace
+	paths := map[kind]string{
+		podKind:        "/api/v1" + ns + "/pods",
+		nodeKind:       "/api/v1/nodes",
+		deploymentKind: "/apis/apps/v1" + ns + "/deployments",
+		replicaSetKind: "/apis/apps/v1" + ns + "/replicasets",
+		sliceKind:      "/apis/discovery.k8s.io/v1" + ns + "/endpointslices",
+	}
+	if w.options.Namespaces {
+		paths[namespaceKind] = "/api/v1/namespaces"
+	}
+	for _, kind := range w.options.Kinds {
+		k := kindOf(kind)
+		paths[k] = k.api() + ns + "/" + k.String()
+		if k == cronJobKind {
+			paths[jobKind] = jobKind.api() + ns + "/" + jobKind.String()
+		}
+	}
+	return paths
 }
 
 // change applies f to the tracker's state and wakes all that wait.
@@ -184,8 +200,8 @@ func ask[T any](w *Workload, f func(*tracker) T) T {
 // Synced reports whether the first list of every kind is in.
 func (w *Workload) Synced() bool {
 	return ask(w, func(*tracker) bool {
-		for k := range statusKind {
-			if !w.synced[k] {
+		for k := range w.followed() {
+			if !w.synced[k] && k != namespaceKind {
 				return false
 			}
 		}
@@ -193,8 +209,8 @@ func (w *Workload) Synced() bool {
 	})
 }
 
-// AllPodsReady reports whether every Deployment of names, or every one without names, has all its pods Ready, of the
-// current revision and on nodes that live, no others there, and whether the Deployments' statuses agree.
+// AllPodsReady reports whether every workload of names, or every one without names, is whole on nodes that live, and
+// whether the workloads' statuses agree.
 func (w *Workload) AllPodsReady(names ...string) bool {
 	return w.Synced() && ask(w, func(t *tracker) bool { return t.allPodsReady(names...) })
 }
@@ -207,15 +223,22 @@ func (w *Workload) NodesReady(names []string) bool {
 // AllNotReady reports whether nodes have failed and none of them is Ready any more.
 func (w *Workload) AllNotReady() bool { return ask(w, (*tracker).allFailedNotReady) }
 
+// NotReady reports whether the API server says Ready of none of these nodes.
+func (w *Workload) NotReady(names []string) bool {
+	return ask(w, func(t *tracker) bool { return t.notReady(names) })
+}
+
 // NodesFailed starts the clocks of a failure: NotReadyAfter until the API server says NotReady of these nodes,
-// RecoveredAfter until every Deployment is whole on others. Each is reported in the phase in which it stops. A
+// RecoveredAfter until every workload is whole on others. Each is reported in the phase in which it stops. A
 // failure that takes no pod has no recovery.
 func (w *Workload) NodesFailed(at time.Time, names []string) {
 	w.change(func(t *tracker) { t.nodesFailed(at, names) })
 }
 
 // NodesRecovered says that all failed nodes are coming back.
-func (w *Workload) NodesRecovered() { w.change((*tracker).nodesRecovered) }
+func (w *Workload) NodesRecovered() {
+	w.change(func(t *tracker) { t.nodesRecovered(time.Now()) })
+}
 
 // BeginPhase makes a phase the current one. A pod belongs to the phase in which it was first seen.
 func (w *Workload) BeginPhase(name string, _ time.Time) {
@@ -226,4 +249,4 @@ func (w *Workload) BeginPhase(name string, _ time.Time) {
 func (w *Workload) Results() map[string]result.Workload { return ask(w, (*tracker).results) }
 
 // Live is the state at this moment.
-func (w *Workload) Live() Live { return ask(w, func(t *tracker) Live { return t.live }) }
+func (w *Workload) Live() Live { return ask(w, (*tracker).liveNow) }

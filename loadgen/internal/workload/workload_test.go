@@ -245,7 +245,7 @@ func TestMetricsAreRegisteredOnce(t *testing.T) {
 # HELP stormglass_workload_pods_ready Pods that are Ready, on nodes that have not failed.
 # TYPE stormglass_workload_pods_ready gauge
 stormglass_workload_pods_ready 1
-# HELP stormglass_workload_pods_wanted Replicas asked for, or that demands need if these are more, over all Deployments of the run.
+# HELP stormglass_workload_pods_wanted Pods that the run's workloads are to have: replicas, or what demands need if that is more; a DaemonSet's nodes; what Jobs lack.
 # TYPE stormglass_workload_pods_wanted gauge
 stormglass_workload_pods_wanted 2
 `

@@ -1,0 +1,48 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/util/retry"
+)
+
+// OutOfService gives a node the taint node.kubernetes.io/out-of-service, as the user, or takes it away.
+func (t *Target) OutOfService(ctx context.Context, node string, out bool) error {
+	client, err := kubernetes.NewForConfig(t.Admin)
+	if err != nil {
+		return fmt.Errorf("client of cluster %s: %w", t.Cluster.Name, err)
+	}
+	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error { return taint(ctx, client, node, out) })
+	if err != nil {
+		return fmt.Errorf("taint node %s: %w", node, err)
+	}
+	return nil
+}
+
+// taint conflicts with another's change of the node: the list of taints is replaced as a whole, and the node lifecycle
+// controller changes it too.
+func taint(ctx context.Context, client kubernetes.Interface, node string, out bool) error {
+	n, err := client.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	taints := slices.DeleteFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeOutOfService })
+	if out {
+		taints = append(taints, corev1.Taint{Key: corev1.TaintNodeOutOfService, Value: "nodeshutdown", Effect: corev1.TaintEffectNoExecute})
+	}
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"resourceVersion": n.ResourceVersion}, "spec": map[string]any{"taints": taints},
+	})
+	if err != nil {
+		return err
+	}
+	_, err = client.CoreV1().Nodes().Patch(ctx, node, types.MergePatchType, patch, metav1.PatchOptions{})
+	return err
+}

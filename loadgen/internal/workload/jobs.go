@@ -1,0 +1,167 @@
+package workload
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// job is one Job: that of a deploy, or one of a CronJob.
+type job struct {
+	uid         string
+	completions int64
+	// seen and reported count the pods that have succeeded, by their own events and by the Job's status: the pods of a
+	// lost node go, and the status is late.
+	seen, reported   int64
+	good             int64 // pods that are Ready, on nodes that live
+	complete, failed bool
+}
+
+func (j *job) succeeded() int64 { return max(j.seen, j.reported) }
+
+// open is how many pods have not succeeded.
+func (j *job) open() int64 {
+	if j.complete {
+		return 0
+	}
+	return max(0, j.completions-j.succeeded())
+}
+
+// missing is how many of the open ones are not run by a Ready pod.
+func (j *job) missing() int64 { return max(0, j.open()-j.good) }
+
+// jobCounts are Jobs by state.
+type jobCounts struct{ active, waiting, complete, failed int64 }
+
+func (c *jobCounts) add(j *job) {
+	switch {
+	case j.complete:
+		c.complete++
+	case j.failed:
+		c.failed++
+	case j.open() == 0:
+		c.waiting++
+	default:
+		c.active++
+	}
+}
+
+func (d *deployment) hasJobs() bool {
+	return d.workload() == scenario.Job || d.workload() == scenario.CronJob
+}
+
+// counts are those of all Jobs so far.
+func (d *deployment) counts() jobCounts {
+	c := d.ended
+	for _, j := range d.jobs {
+		c.add(j)
+	}
+	return c
+}
+
+// eachOpen calls f with each Job that still matters. A run of a CronJob that has failed does not: the next is another.
+func (d *deployment) eachOpen(f func(*job)) {
+	for _, j := range d.jobs {
+		if !j.failed || d.workload() == scenario.Job {
+			f(j)
+		}
+	}
+}
+
+// wantJobs is called before the request, as want: a Job's pods are missed from then on.
+func (t *tracker) wantJobs(name string, d *deployment) {
+	switch {
+	case d.replicas == 0:
+		d.jobs, d.ended, d.runs = nil, jobCounts{}, schedule{}
+	case d.workload() == scenario.Job && d.jobs[name] == nil:
+		d.jobs = map[string]*job{name: {completions: d.replicas}}
+	}
+}
+
+func (t *tracker) sawJob(o object) {
+	d := t.deployments[o.deployment]
+	if d == nil || !d.hasJobs() || d.generation == deleted {
+		return // labelled as the run's, but not by us
+	}
+	j := d.jobs[o.name]
+	if j == nil {
+		j = &job{}
+		if d.jobs == nil {
+			d.jobs = map[string]*job{}
+		}
+		d.jobs[o.name] = j
+		d.runs.began(o.deployment, o.name)
+		t.recount() // its pods may have been seen before
+	}
+	j.uid, j.completions, j.reported, j.complete, j.failed = o.uid, o.specReplicas, o.successes, o.complete, o.failed
+	if d.workload() == scenario.Job {
+		d.exists, d.status = true, o
+	}
+}
+
+func (t *tracker) jobGone(o object) {
+	d := t.deployments[o.deployment]
+	if d == nil {
+		return
+	}
+	if d.workload() == scenario.Job {
+		d.exists = d.exists && d.status.uid != o.uid
+		return
+	}
+	if j := d.jobs[o.name]; j != nil && j.uid == o.uid {
+		if j.complete || j.failed {
+			d.ended.add(j)
+		}
+		delete(d.jobs, o.name)
+	}
+}
+
+// succeeded counts a pod that has ended well.
+func (t *tracker) succeeded(p *pod) {
+	if j := t.of(p.deployment).jobs[p.job]; j != nil {
+		j.seen++
+	}
+}
+
+// runGrace is how late a run of a CronJob may begin. The controller begins them within a second.
+const runGrace = 10 * time.Second
+
+// schedule is when the runs of a CronJob are due, and which of them have begun.
+type schedule struct {
+	since time.Time
+	every time.Duration
+	begun map[int64]bool // by the minute, as their Jobs' names have it
+}
+
+// begin is called when the API server has accepted the workload.
+func (s *schedule) begin(d *deployment, at time.Time) {
+	if d.workload() == scenario.CronJob && s.since.IsZero() && d.generation != deleted {
+		s.since, s.every = at, max(d.deploy.Every.D(), time.Minute)
+	}
+}
+
+// began takes in the name of a Job: CronJob, "-", and the minute since 1970 in which it was due.
+func (s *schedule) began(cronJob, name string) {
+	suffix, _ := strings.CutPrefix(name, cronJob+"-")
+	if minute, err := strconv.ParseInt(suffix, 10, 64); err == nil {
+		if s.begun == nil {
+			s.begun = map[int64]bool{}
+		}
+		s.begun[minute] = true
+	}
+}
+
+// missed is how many runs are over runGrace late.
+func (s *schedule) missed(now time.Time) (n int64) {
+	if s.since.IsZero() {
+		return 0
+	}
+	for due := s.since.Truncate(s.every).Add(s.every); !due.After(now.Add(-runGrace)); due = due.Add(s.every) {
+		if !s.begun[due.Unix()/60] {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,112 @@
+package workload
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// exitAfter is the annotation of a pod that simulated nodes end by itself.
+const exitAfter = "stormglass.dev/exit-after"
+
+// kindOf is the kind of object of a workload, as scenario.Deployment.
+func kindOf(workload string) kind {
+	k, _ := workloadOf(workload)
+	return k
+}
+
+// workloadOf is kindOf, for a name in any case; ok is false if it is no workload's.
+func workloadOf(name string) (k kind, ok bool) {
+	switch {
+	case strings.EqualFold(name, scenario.StatefulSet):
+		return statefulSetKind, true
+	case strings.EqualFold(name, scenario.DaemonSet):
+		return daemonSetKind, true
+	case strings.EqualFold(name, scenario.Job):
+		return jobKind, true
+	case strings.EqualFold(name, scenario.CronJob):
+		return cronJobKind, true
+	}
+	return deploymentKind, strings.EqualFold(name, scenario.Deployment)
+}
+
+// api is the path of the API of a workload's kind.
+func (k kind) api() string {
+	if k == jobKind || k == cronJobKind {
+		return "/apis/batch/v1"
+	}
+	return "/apis/apps/v1"
+}
+
+// served reports whether a deploy makes a Service. A StatefulSet's is headless.
+func served(a scenario.Action) bool {
+	return a.Service || a.Kind == "deploy" && a.WorkloadKind() == scenario.StatefulSet
+}
+
+// object makes the workload that `deploy` applies. Fields not set have upstream's defaults.
+func (w *Workload) object(a scenario.Action, revision string) (runtime.Object, error) {
+	pod, err := w.template(a, revision)
+	if err != nil {
+		return nil, err
+	}
+	replicas, selector := int32(a.Replicas), &metav1.LabelSelector{MatchLabels: pod.Labels}
+	meta := metav1.ObjectMeta{Name: a.Name, Namespace: w.options.Namespace, Labels: pod.Labels}
+	typed := func(group string) metav1.TypeMeta {
+		return metav1.TypeMeta{APIVersion: group + "/v1", Kind: a.WorkloadKind()}
+	}
+	switch a.WorkloadKind() {
+	case scenario.StatefulSet:
+		return &appsv1.StatefulSet{TypeMeta: typed("apps"), ObjectMeta: meta, Spec: appsv1.StatefulSetSpec{
+			Replicas: &replicas, Selector: selector, Template: pod, ServiceName: a.Name,
+			PodManagementPolicy: appsv1.PodManagementPolicyType(a.PodManagementPolicy),
+		}}, nil
+	case scenario.DaemonSet:
+		return &appsv1.DaemonSet{TypeMeta: typed("apps"), ObjectMeta: meta, Spec: appsv1.DaemonSetSpec{Selector: selector, Template: pod}}, nil
+	case scenario.Job:
+		return &batchv1.Job{TypeMeta: typed("batch"), ObjectMeta: meta, Spec: jobSpec(a, pod)}, nil
+	case scenario.CronJob:
+		return &batchv1.CronJob{TypeMeta: typed("batch"), ObjectMeta: meta, Spec: batchv1.CronJobSpec{
+			Schedule: cron(a.Every.D()), ConcurrencyPolicy: batchv1.ConcurrencyPolicy(a.ConcurrencyPolicy),
+			JobTemplate: batchv1.JobTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: pod.Labels}, Spec: jobSpec(a, pod)},
+		}}, nil
+	}
+	return &appsv1.Deployment{TypeMeta: typed("apps"), ObjectMeta: meta, Spec: appsv1.DeploymentSpec{
+		Replicas: &replicas, Strategy: strategy(a), Selector: selector, Template: pod,
+	}}, nil
+}
+
+func jobSpec(a scenario.Action, pod corev1.PodTemplateSpec) batchv1.JobSpec {
+	replicas := int32(a.Replicas)
+	pod.Annotations[exitAfter] = a.RunFor.D().String()
+	pod.Spec.RestartPolicy = corev1.RestartPolicyNever
+	spec := batchv1.JobSpec{Parallelism: &replicas, Completions: &replicas, Template: pod}
+	if a.BackoffLimit > 0 {
+		limit := int32(a.BackoffLimit)
+		spec.BackoffLimit = &limit
+	}
+	return spec
+}
+
+// cron is the schedule of runs so far apart, on the hour and after it.
+func cron(every time.Duration) string {
+	if every >= time.Hour {
+		return "0 * * * *"
+	}
+	return fmt.Sprintf("*/%d * * * *", int(every.Minutes()))
+}
+
+// workload is the kind of the workload, as scenario.Deployment.
+func (d *deployment) workload() string {
+	if d.deploy == nil {
+		return scenario.Deployment
+	}
+	return d.deploy.WorkloadKind()
+}

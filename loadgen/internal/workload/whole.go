@@ -1,0 +1,143 @@
+package workload
+
+import (
+	"time"
+
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// wanted is how many pods a workload is to have.
+func (t *tracker) wanted(d *deployment) (n int64) {
+	switch {
+	case d.hasJobs():
+		d.eachOpen(func(j *job) { n += j.open() })
+		return n
+	case d.workload() == scenario.DaemonSet:
+		if d.generation == deleted {
+			return 0
+		}
+		return t.up
+	}
+	return max(d.replicas, d.needed)
+}
+
+// missing is how many of them it lacks on nodes that live.
+func (t *tracker) missing(d *deployment) (n int64) {
+	if d.hasJobs() {
+		d.eachOpen(func(j *job) { n += j.missing() })
+		return n
+	}
+	return max(0, t.wanted(d)-d.good)
+}
+
+// whole reports whether a workload has all pods Ready, of the current revision and on nodes that live, and no others
+// there: of a Deployment and a StatefulSet its replicas, and as many as an autoscaler's demand needs; of a DaemonSet one
+// for each node. A Job has as many as have not succeeded, a CronJob those of each of its Jobs.
+func (t *tracker) whole(d *deployment) bool {
+	switch {
+	case d.generation == deleted:
+		return d.good == 0 && d.other == 0
+	case d.hasJobs():
+		return t.missing(d) == 0
+	case d.workload() == scenario.DaemonSet:
+		return d.good == t.up && d.other == 0
+	}
+	return d.good == d.replicas && d.other == 0 && d.replicas >= d.enough
+}
+
+// agrees reports whether a workload's status says that it is whole. A Job's says less than its pods; a DaemonSet's
+// counts pods on failed nodes too.
+func (t *tracker) agrees(d *deployment) bool {
+	s := d.status
+	switch {
+	case d.hasJobs():
+		return true
+	case s.observed < d.generation:
+		return false
+	case d.workload() == scenario.DaemonSet:
+		return s.updated >= t.up && s.available >= t.up
+	}
+	return s.specReplicas == d.replicas && s.replicas == d.replicas && s.updated == d.replicas && s.available == d.replicas
+}
+
+// liveNow is the state at this moment.
+func (t *tracker) liveNow() Live {
+	l := t.live
+	for _, d := range t.deployments {
+		l.PodsWanted += t.wanted(d)
+	}
+	return l
+}
+
+// clock measures from a failure or a return of nodes that left a workload not whole until it is whole again. It keeps
+// the last time.
+type clock struct {
+	since time.Time // zero: neither yet
+	runs  bool
+	took  time.Duration
+}
+
+func (c *clock) read(now time.Time) time.Duration {
+	if c.runs {
+		return now.Sub(c.since)
+	}
+	return c.took
+}
+
+func (t *tracker) startClocks(at time.Time) {
+	for _, d := range t.deployments {
+		switch c := &d.recovery; {
+		case d.generation == deleted || c.runs:
+		case !t.whole(d):
+			*c, t.clocks = clock{since: at, runs: true}, true
+		case c.since.IsZero():
+			c.since = at
+		}
+	}
+}
+
+func (t *tracker) stopClocks(at time.Time) {
+	if !t.clocks {
+		return
+	}
+	t.clocks = false
+	for _, d := range t.deployments {
+		if c := &d.recovery; c.runs && (d.generation == deleted || t.whole(d)) {
+			c.runs, c.took = false, at.Sub(c.since)
+		}
+		t.clocks = t.clocks || d.recovery.runs
+	}
+}
+
+// state is that of one workload at a moment.
+type state struct {
+	name, kind     string
+	missing, stuck int64
+	recovery       *time.Duration // nil: no nodes have failed
+	jobs           *jobCounts     // of a Job or CronJob
+	runsMissed     *int64         // of a CronJob
+}
+
+func (t *tracker) states(now time.Time) []state {
+	var all []state
+	for name, d := range t.deployments {
+		if d.generation == deleted {
+			continue
+		}
+		s := state{name: name, kind: d.workload(), missing: t.missing(d), stuck: d.stuck}
+		if c := d.recovery; !c.since.IsZero() {
+			took := c.read(now)
+			s.recovery = &took
+		}
+		if d.hasJobs() {
+			c := d.counts()
+			s.jobs = &c
+		}
+		if s.kind == scenario.CronJob {
+			n := d.runs.missed(now)
+			s.runsMissed = &n
+		}
+		all = append(all, s)
+	}
+	return all
+}

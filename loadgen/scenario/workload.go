@@ -1,0 +1,109 @@
+package scenario
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// The kinds of workload that a deploy makes.
+const (
+	Deployment  = "Deployment"
+	StatefulSet = "StatefulSet"
+	DaemonSet   = "DaemonSet"
+	Job         = "Job"
+	CronJob     = "CronJob"
+)
+
+// WorkloadKind returns the kind of workload that a deploy makes.
+func (a *Action) WorkloadKind() string {
+	if a.Workload == "" {
+		return Deployment
+	}
+	return a.Workload
+}
+
+// WorkloadKinds returns the kinds of all workloads of the scenario, each once.
+func (s *Scenario) WorkloadKinds() []string {
+	var all []string
+	for _, p := range s.Phases {
+		for _, a := range p.Actions {
+			if kind := a.WorkloadKind(); a.Kind == "deploy" && !slices.Contains(all, kind) {
+				all = append(all, kind)
+			}
+		}
+	}
+	return all
+}
+
+// MarksOutOfService reports whether failed nodes get the taint out-of-service.
+func (s *Scenario) MarksOutOfService() bool {
+	return slices.ContainsFunc(s.Faults(), func(f PlacedFault) bool { return f.OutOfService })
+}
+
+// actsOn holds the kinds of workload that actions other than deploy and delete work on.
+var actsOn = map[string]string{
+	"rollingUpdate": Deployment + " " + StatefulSet + " " + DaemonSet,
+	"scale":         Deployment + " " + StatefulSet,
+	"demand":        Deployment,
+}
+
+// workload checks the fields of a deploy that belong to kinds of workload, and that other actions
+// work on the kind of their workload. deploy is that of the action's name, nil without one.
+func (v *validator) workload(path string, a, deploy *Action) {
+	if a.Kind == "deploy" {
+		v.deploy(path, a)
+		return
+	}
+	kind := Deployment
+	if deploy != nil {
+		kind = deploy.WorkloadKind()
+	}
+	if kinds := actsOn[a.Kind]; kinds != "" && !slices.Contains(strings.Fields(kinds), kind) {
+		v.fail(path+".kind", "it works on kinds "+strings.ReplaceAll(kinds, " ", ", "), "%q is a %s, which has no %s", a.Name, kind, a.Kind)
+		return
+	}
+	if a.Kind != "rollingUpdate" {
+		return
+	}
+	if kind != Deployment {
+		v.onlyFor(path, kind, []field{{"maxSurge", a.MaxSurge != "", Deployment}})
+		if a.MaxUnavailable != "" && isZero(a.MaxUnavailable) {
+			v.fail(path+".maxUnavailable", "at least 1", "maxUnavailable is 0: nothing could move")
+		}
+	} else if isZero(a.MaxSurge) && isZero(a.MaxUnavailable) {
+		v.fail(path, "let one of them be over 0", "maxSurge and maxUnavailable are both 0: nothing could move")
+	}
+}
+
+func (v *validator) deploy(path string, a *Action) {
+	kind := a.WorkloadKind()
+	if !v.oneOf(path+".workload", kind, Deployment, StatefulSet, DaemonSet, Job, CronJob) {
+		return
+	}
+	const jobs = Job + " " + CronJob
+	const placed = Deployment + " " + StatefulSet + " " + jobs
+	v.onlyFor(path, kind, []field{
+		{"replicas", a.Replicas != 0, placed}, {"service", a.Service, Deployment + " " + DaemonSet}, {"evictAfter", a.EvictAfter != 0, placed},
+		{"autoscale", a.Autoscale != Autoscale{}, Deployment}, {"gang", a.Gang != 0, Deployment},
+		{"antiAffinity", a.AntiAffinity != "", placed}, {"topologySpread", len(a.TopologySpread) > 0, placed},
+		{"podManagementPolicy", a.PodManagementPolicy != "", StatefulSet}, {"runFor", a.RunFor != 0, jobs}, {"backoffLimit", a.BackoffLimit != 0, jobs},
+		{"every", a.Every != 0, CronJob}, {"concurrencyPolicy", a.ConcurrencyPolicy != "", CronJob},
+	})
+	if a.PodManagementPolicy != "" {
+		v.oneOf(path+".podManagementPolicy", a.PodManagementPolicy, "OrderedReady", "Parallel")
+	}
+	if a.ConcurrencyPolicy != "" {
+		v.oneOf(path+".concurrencyPolicy", a.ConcurrencyPolicy, "Allow", "Forbid", "Replace")
+	}
+	if kind != Job && kind != CronJob {
+		return
+	}
+	v.between(path+".backoffLimit", float64(a.BackoffLimit), 0, MaxPods)
+	if a.RunFor.D() < time.Second || a.RunFor.D() > maxPhase {
+		v.fail(path+".runFor", "from 1s to 24h", "pods of a %s that run for %s", kind, a.RunFor)
+	}
+	if kind == CronJob && (a.Every.D() < time.Minute || time.Hour%a.Every.D() != 0 || a.Every.D()%time.Minute != 0) {
+		v.fail(path+".every", "1m, 2m, 3m, 4m, 5m, 6m, 10m, 12m, 15m, 20m, 30m or 1h", "no schedule runs each %s", a.Every)
+	}
+}
