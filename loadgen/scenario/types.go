@@ -109,6 +109,9 @@ type Action struct {
 	Memory string `yaml:"memory,omitempty"` // request of each pod, default 16Mi
 	// PriorityClass: of a deploy's pods, one that was created before or upstream's; default none
 	PriorityClass string `yaml:"priorityClass,omitempty"`
+	// SchedulerName: of a deploy's pods, a profile of controlPlane.scheduler.config; default
+	// default-scheduler
+	SchedulerName string `yaml:"schedulerName,omitempty"`
 	// Gang: least number of a deploy's pods that are placed together, or none of them, by a
 	// PodGroup of its name; default: each alone. It needs the feature gate GenericWorkload
 	Gang int `yaml:"gang,omitempty" zero:"each pod alone; leave it out for that"`

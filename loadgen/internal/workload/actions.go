@@ -205,6 +205,7 @@ func (w *Workload) template(a scenario.Action, revision string) (corev1.PodTempl
 		ObjectMeta: metav1.ObjectMeta{Labels: labels, Annotations: map[string]string{RevisionAnnotation: revision}},
 		Spec: corev1.PodSpec{
 			PriorityClassName: a.PriorityClass,
+			SchedulerName:     a.SchedulerName,
 			NodeSelector:      w.options.NodeSelector,
 			Tolerations:       append(evictAfter(a), w.options.Tolerations...),
 			Containers: []corev1.Container{{

@@ -51,6 +51,7 @@ func register(r prometheus.Registerer, startup prometheus.Histogram, live func()
 		gauge("pods_ready", "Pods that are Ready, on nodes that have not failed.", func(l Live) int64 { return l.PodsReady }),
 		gauge("pods_pending", "Pods that have not been Ready yet.", func(l Live) int64 { return l.PodsPending }),
 		gauge("pods_unscheduled", "Pods that have no node yet.", func(l Live) int64 { return l.PodsUnscheduled }),
+		gauge("nodes_used", "Simulated nodes that hold a pod of the run's workloads.", func(l Live) int64 { return l.NodesUsed }),
 		gauge("pods_terminating", "Pods that are being deleted.", func(l Live) int64 { return l.PodsTerminating }),
 		gauge("nodes_ready", "Simulated nodes that the API server says are Ready.", func(l Live) int64 { return l.NodesReady }),
 	)

@@ -124,8 +124,8 @@ type Live struct {
 	PodsPending, PodsUnscheduled, PodsTerminating int64
 	// NamespacesTerminating are being deleted. Without Options.Namespaces they are not counted.
 	NamespacesTerminating int64
-	// Nodes of the run, and how many of them the API says are Ready.
-	Nodes, NodesReady int64
+	// Nodes of the run, how many of them the API says are Ready, and how many hold a pod of the run's workloads.
+	Nodes, NodesReady, NodesUsed int64
 }
 
 // count adds a pod to the sums, or takes it out of them (by = -1).
@@ -145,6 +145,13 @@ func (t *tracker) count(p *pod, by int64) {
 	case p.ready && !failed:
 		t.live.PodsReady += by
 	}
+	if p.nodeName != "" {
+		t.held[p.nodeName] += by
+		if t.held[p.nodeName] == 0 {
+			delete(t.held, p.nodeName)
+		}
+		t.live.NodesUsed = int64(len(t.held))
+	}
 	switch good := p.ready && !p.deleting && p.revision == d.revision; {
 	case failed && p.deleting:
 		d.stuck += by
@@ -162,7 +169,8 @@ func (t *tracker) count(p *pod, by int64) {
 // recount makes the sums anew, after a change of what pods are counted as.
 func (t *tracker) recount() {
 	l := &t.live
-	l.PodsReady, l.PodsPending, l.PodsUnscheduled, l.PodsTerminating = 0, 0, 0, 0
+	l.PodsReady, l.PodsPending, l.PodsUnscheduled, l.PodsTerminating, l.NodesUsed = 0, 0, 0, 0, 0
+	clear(t.held)
 	for _, d := range t.deployments {
 		d.good, d.other, d.stuck = 0, 0, 0
 		for _, j := range d.jobs {

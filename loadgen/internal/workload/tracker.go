@@ -13,6 +13,7 @@ type tracker struct {
 	deployments map[string]*deployment
 	pods        map[string]*pod  // by UID: a name can come again
 	nodes       map[string]*node // the run's simulated nodes, by name
+	held        map[string]int64 // pods that are there, by their node
 	up          int64            // nodes that have not failed
 	failed      map[string]bool  // nodes that the run has stopped
 	failures    []*failure
@@ -97,6 +98,7 @@ func newTracker(onStartup func(time.Duration), stalled func(time.Time) time.Dura
 		pods:        map[string]*pod{},
 		nodes:       map[string]*node{},
 		failed:      map[string]bool{},
+		held:        map[string]int64{},
 		terminating: map[string]time.Time{},
 		endpoints:   map[string]time.Time{},
 		phases:      map[string]*phase{},

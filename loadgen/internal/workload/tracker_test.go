@@ -270,7 +270,7 @@ func TestLiveFollowsPodsAndNodes(t *testing.T) {
 	s.pod("c", "n0")
 	s.pod("d", "n0")
 	s.pod("d", "n0", terminating)
-	want := Live{PodsWanted: 4, PodsReady: 1, PodsPending: 2, PodsUnscheduled: 1, PodsTerminating: 1, Nodes: 2, NodesReady: 1}
+	want := Live{PodsWanted: 4, PodsReady: 1, PodsPending: 2, PodsUnscheduled: 1, PodsTerminating: 1, Nodes: 2, NodesReady: 1, NodesUsed: 1}
 	if got := s.liveNow(); got != want {
 		t.Errorf("\n got %+v\nwant %+v", got, want)
 	}
