@@ -27,7 +27,7 @@ type Metric struct {
 
 // modules are those whose files can be named.
 var modules = []string{
-	"k8s.io/apiextensions-apiserver", "k8s.io/apiserver", "k8s.io/cloud-provider", "k8s.io/component-base", "k8s.io/endpointslice", "k8s.io/kubernetes",
+	"k8s.io/apiextensions-apiserver", "k8s.io/apiserver", "k8s.io/cloud-provider", "k8s.io/component-base", "k8s.io/dynamic-resource-allocation", "k8s.io/endpointslice", "k8s.io/kubernetes",
 	"go.etcd.io/etcd/server/v3", "github.com/stormglass/stormglass",
 }
 

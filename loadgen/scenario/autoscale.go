@@ -42,6 +42,14 @@ func (s *Scenario) HasGangs() bool {
 	return s.anyAction(func(a *Action) bool { return a.Gang > 0 })
 }
 
+// HasDevices reports whether simulated nodes of the scenario have devices.
+func (s *Scenario) HasDevices() bool { return s.Nodes.Count > 0 && s.Nodes.mostDevices() > 0 }
+
+// ClaimsDevices reports whether pods of the scenario claim devices.
+func (s *Scenario) ClaimsDevices() bool {
+	return s.anyAction(func(a *Action) bool { return a.Devices > 0 })
+}
+
 func (s *Scenario) anyAction(is func(*Action) bool) bool {
 	return slices.ContainsFunc(s.Phases, func(p Phase) bool {
 		return slices.ContainsFunc(p.Actions, func(a Action) bool { return is(&a) })

@@ -19,6 +19,7 @@ func (s *Scenario) setDefaults() {
 		orDefault(&s.CPU, n.CPU)
 		orDefault(&s.Memory, n.Memory)
 		orDefault(&s.Pods, n.Pods)
+		orDefault(&s.Devices, n.Devices)
 	}
 	orDefault(&n.StatusReport, Duration(5*time.Minute))
 	orDefault(&n.RegisterRate, 50)

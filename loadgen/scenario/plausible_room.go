@@ -13,16 +13,12 @@ import (
 
 // room is a kind of node and how many there are of it, at most.
 type room struct {
-	count, pods int64
-	cpu, memory int64 // in thousandths
+	count, pods, devices int64
+	cpu, memory          int64 // in thousandths
 }
 
 func (c *forecast) rooms() []room {
-	n := c.v.s.Nodes
-	shapes := n.Shapes
-	if len(shapes) == 0 {
-		shapes = []NodeShape{{Weight: 1, CPU: n.CPU, Memory: n.Memory, Pods: n.Pods}}
-	}
+	shapes := c.v.s.Nodes.shapes()
 	weights := 0.0
 	for _, s := range shapes {
 		weights += s.Weight
@@ -30,9 +26,17 @@ func (c *forecast) rooms() []room {
 	var all []room
 	for _, s := range shapes {
 		count := math.Ceil(float64(c.live()) * s.Weight / weights)
-		all = append(all, room{int64(count), int64(s.Pods), milli(s.CPU), milli(s.Memory)})
+		all = append(all, room{int64(count), int64(s.Pods), int64(s.Devices), milli(s.CPU), milli(s.Memory)})
 	}
 	return all
+}
+
+// shapes are the kinds of nodes, of which there is at least one.
+func (n *Nodes) shapes() []NodeShape {
+	if len(n.Shapes) > 0 {
+		return n.Shapes
+	}
+	return []NodeShape{{Weight: 1, CPU: n.CPU, Memory: n.Memory, Pods: n.Pods, Devices: n.Devices}}
 }
 
 func milli(text string) int64 {
@@ -53,6 +57,9 @@ func (d *placed) fit(rooms []room) int64 {
 		}
 		if memory := milli(d.Memory); memory > 0 {
 			n = min(n, r.memory/memory)
+		}
+		if d.Devices > 0 {
+			n = min(n, r.devices/int64(d.Devices))
 		}
 		if d.AntiAffinity == "required" || d.WorkloadKind() == DaemonSet {
 			n = min(n, 1)
@@ -82,8 +89,9 @@ func (c *forecast) least(d *placed) int {
 
 // demands are those of all workloads and of one pod more, if there is one.
 func (c *forecast) demands(rooms []room, more *placed) []demand {
-	pods, cpu, memory := demand{what: "pods"}, demand{what: "CPUs"}, demand{what: "bytes of memory"}
+	pods, cpu, memory, devices := demand{what: "pods"}, demand{what: "CPUs"}, demand{what: "bytes of memory"}, demand{what: "devices"}
 	add := func(d *placed, n float64) {
+		devices.asked += n * float64(d.Devices)
 		pods.asked, cpu.asked, memory.asked = pods.asked+n, cpu.asked+n*float64(milli(d.CPU))/1000, memory.asked+n*float64(milli(d.Memory))/1000
 	}
 	for _, d := range c.alive {
@@ -94,9 +102,10 @@ func (c *forecast) demands(rooms []room, more *placed) []demand {
 	}
 	for _, r := range rooms {
 		n := float64(r.count)
+		devices.has += n * float64(r.devices)
 		pods.has, cpu.has, memory.has = pods.has+n*float64(r.pods), cpu.has+n*float64(r.cpu)/1000, memory.has+n*float64(r.memory)/1000
 	}
-	return []demand{pods, cpu, memory}
+	return []demand{pods, cpu, memory, devices}
 }
 
 func (c *forecast) capacity() {
@@ -133,6 +142,7 @@ func (c *forecast) tooLarge(d *placed, rooms []room) bool {
 	}
 	share := (int64(pods) + each.count - 1) / max(each.count, 1) // pods of each node
 	switch {
+	case d.Devices > c.v.s.Nodes.mostDevices(): // validator.devices says so
 	case milli(d.CPU) > largestCPU:
 		c.noPodFits(d, "cpu", resource.NewMilliQuantity(each.cpu/max(share, 1), resource.DecimalSI), d.CPU+" CPUs", resource.NewMilliQuantity(share*milli(d.CPU), resource.DecimalSI))
 	case milli(d.Memory) > largestMemory:

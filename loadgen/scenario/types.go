@@ -115,6 +115,9 @@ type Action struct {
 	// Gang: least number of a deploy's pods that are placed together, or none of them, by a
 	// PodGroup of its name; default: each alone. It needs the feature gate GenericWorkload
 	Gang int `yaml:"gang,omitempty" zero:"each pod alone; leave it out for that"`
+	// Devices: that each of a deploy's pods claims, by a ResourceClaimTemplate of its name; default
+	// none
+	Devices int `yaml:"devices,omitempty"`
 	// EvictAfter: a deploy's tolerationSeconds of not-ready and unreachable nodes, default 300s
 	EvictAfter Duration `yaml:"evictAfter,omitempty" zero:"upstream's 300s"`
 	// Autoscale: a deploy's HorizontalPodAutoscaler, by CPU; default none
@@ -179,12 +182,14 @@ type Nodes struct {
 	// KubeProxy: add a kube-proxy's connection and watches; not with fidelity shared
 	KubeProxy bool `yaml:"kubeProxy,omitempty"`
 	// Events: post a kubelet's four Events for each pod with fidelity lean; kubelet always does
-	Events bool        `yaml:"events,omitempty"`
-	Zones  int         `yaml:"zones,omitempty" zero:"3"`  // default 3
-	CPU    string      `yaml:"cpu,omitempty"`             // allocatable of each, default 8
-	Memory string      `yaml:"memory,omitempty"`          // allocatable of each, default 32Gi
-	Pods   int         `yaml:"pods,omitempty" zero:"110"` // that each can hold, default 110
-	Shapes []NodeShape `yaml:"shapes,omitempty"`          // kinds of nodes, drawn by weight
+	Events bool   `yaml:"events,omitempty"`
+	Zones  int    `yaml:"zones,omitempty" zero:"3"`  // default 3
+	CPU    string `yaml:"cpu,omitempty"`             // allocatable of each, default 8
+	Memory string `yaml:"memory,omitempty"`          // allocatable of each, default 32Gi
+	Pods   int    `yaml:"pods,omitempty" zero:"110"` // that each can hold, default 110
+	// Devices: of each, which pods claim, in a ResourceSlice of driver gpu.stormglass.dev; default none
+	Devices int         `yaml:"devices,omitempty"`
+	Shapes  []NodeShape `yaml:"shapes,omitempty"` // kinds of nodes, drawn by weight
 	// LeaseRenew: default 10s; less than node-monitor-grace-period (50s)
 	LeaseRenew Duration `yaml:"leaseRenew,omitempty" zero:"10s"`
 	// LeaseDuration: default four times LeaseRenew; upstream ignores it
@@ -203,6 +208,8 @@ type NodeShape struct {
 	CPU    string  `yaml:"cpu,omitempty"`                       // default that of Nodes
 	Memory string  `yaml:"memory,omitempty"`                    // default that of Nodes
 	Pods   int     `yaml:"pods,omitempty" zero:"that of nodes"` // default that of Nodes
+	// Devices: default that of Nodes
+	Devices int `yaml:"devices,omitempty" zero:"that of nodes"`
 }
 
 // Variant is the scenario with some fields set otherwise, as an incident's remedy.

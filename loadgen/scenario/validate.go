@@ -296,6 +296,7 @@ func (v *validator) action(path string, a *Action, deployed map[string]*Action, 
 	v.autoscale(path, a, deployed[a.Name])
 	v.gang(path, a)
 	v.schedulerName(path, a)
+	v.devices(path, a)
 	switch {
 	case a.Kind == "deploy":
 		deployed[a.Name] = a

@@ -29,7 +29,7 @@ func (v *validator) nodes() {
 		v.fail("nodes.kubeletAddress", "a lower port, or fewer nodes", "%d nodes need ports up to %d", n.Count, last)
 	}
 	v.between("nodes.zones", float64(n.Zones), 1, 100)
-	v.nodeSize("nodes", n.CPU, n.Memory, n.Pods)
+	v.nodeSize("nodes", n.CPU, n.Memory, n.Pods, n.Devices)
 	seen := map[string]bool{}
 	for i, s := range n.Shapes {
 		path := fmt.Sprintf("nodes.shapes[%d]", i)
@@ -41,7 +41,10 @@ func (v *validator) nodes() {
 		if s.Memory == n.Memory {
 			s.Memory = ""
 		}
-		v.nodeSize(path, s.CPU, s.Memory, s.Pods)
+		if s.Devices == n.Devices {
+			s.Devices = 0
+		}
+		v.nodeSize(path, s.CPU, s.Memory, s.Pods, s.Devices)
 	}
 	v.between("nodes.registerRate", float64(n.RegisterRate), 0.01, MaxRate)
 	if n.LeaseRenew.D() < time.Second {
@@ -55,8 +58,9 @@ func (v *validator) nodes() {
 	}
 }
 
-func (v *validator) nodeSize(path, cpu, memory string, pods int) {
+func (v *validator) nodeSize(path, cpu, memory string, pods, devices int) {
 	v.between(path+".pods", float64(pods), 1, 10_000)
+	v.between(path+".devices", float64(devices), 0, maxDevices)
 	v.cpu(path+".cpu", cpu)
 	v.memory(path+".memory", memory, 1<<20)
 }

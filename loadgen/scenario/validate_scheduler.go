@@ -191,6 +191,7 @@ func (v *validator) profiles(path string, all []schedulerv1.KubeSchedulerProfile
 			at := fmt.Sprintf("%s.profiles[%d].plugins", path, i)
 			v.needsPlugin(at+".bind", p.Plugins.Bind, "DefaultBinder", p.Plugins.MultiPoint)
 			v.needsPlugin(at+".queueSort", p.Plugins.QueueSort, "PrioritySort", p.Plugins.MultiPoint)
+			v.allocates(at+".multiPoint", p.Plugins.MultiPoint)
 		}
 	}
 	awaits := slices.ContainsFunc(v.s.Phases, func(p Phase) bool { return p.Until == "podsReady" })

@@ -255,6 +255,7 @@ func (v *validator) deployShape(path string, a *Action) {
 		{"replicas", a.Replicas != 0, "deploy scale"}, {"service", a.Service, "deploy"}, {"evictAfter", a.EvictAfter != 0, "deploy"},
 		{"cpu", a.CPU != "", "deploy demand"}, {"autoscale", a.Autoscale != Autoscale{}, "deploy"}, {"memory", a.Memory != "", "deploy"},
 		{"priorityClass", a.PriorityClass != "", "deploy"}, {"gang", a.Gang != 0, "deploy"}, {"schedulerName", a.SchedulerName != "", "deploy"},
+		{"devices", a.Devices != 0, "deploy"},
 		{"antiAffinity", a.AntiAffinity != "", "deploy"}, {"topologySpread", len(a.TopologySpread) > 0, "deploy"},
 		{"maxSurge", a.MaxSurge != "" && !v.s.recorded, "rollingUpdate"}, {"maxUnavailable", a.MaxUnavailable != "" && !v.s.recorded, "rollingUpdate"},
 		{"workload", a.Workload != "", "deploy"}, {"podManagementPolicy", a.PodManagementPolicy != "", "deploy"}, {"runFor", a.RunFor != 0, "deploy"},

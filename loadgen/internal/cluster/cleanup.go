@@ -22,8 +22,8 @@ import (
 
 // Removed counts the objects a cleanup removed.
 type Removed struct {
-	Namespaces, Pods, Nodes, Leases, CSINodes, Events, CertificateRequests, RBAC, Definitions int
-	// ClusterObjects are those that actions created.
+	Namespaces, Pods, Nodes, Leases, CSINodes, ResourceSlices, Events, CertificateRequests, RBAC, Definitions int
+	// ClusterObjects are those that actions created, and DeviceClasses.
 	ClusterObjects int
 	// Unseen are the kinds that could not be listed for want of rights: whether
 	// there were any is not known.
@@ -32,7 +32,7 @@ type Removed struct {
 
 // Any reports whether anything was removed.
 func (r Removed) Any() bool {
-	return r.Namespaces+r.Pods+r.Nodes+r.Leases+r.CSINodes+r.Events+r.CertificateRequests+r.RBAC+r.Definitions+r.ClusterObjects > 0
+	return r.Namespaces+r.Pods+r.Nodes+r.Leases+r.CSINodes+r.ResourceSlices+r.Events+r.CertificateRequests+r.RBAC+r.Definitions+r.ClusterObjects > 0
 }
 
 // String is one line.
@@ -42,7 +42,7 @@ func (r Removed) String() string {
 		n    int
 		what string
 	}{
-		{r.Namespaces, "namespace"}, {r.Pods, "pod"}, {r.Nodes, "node"}, {r.Leases, "lease"}, {r.CSINodes, "CSINode"}, {r.Events, "event"},
+		{r.Namespaces, "namespace"}, {r.Pods, "pod"}, {r.Nodes, "node"}, {r.Leases, "lease"}, {r.CSINodes, "CSINode"}, {r.ResourceSlices, "ResourceSlice"}, {r.Events, "event"},
 		{r.CertificateRequests, "certificate request"}, {r.RBAC, "RBAC object"}, {r.Definitions, "custom resource definition"},
 		{r.ClusterObjects, "cluster object"},
 	} {
@@ -87,7 +87,7 @@ const (
 //     kubelet which no longer runs are deleted by force
 //  2. nodes
 //  3. pods of others on those nodes (DaemonSets that tolerate every taint)
-//  4. the nodes' Leases and CSINodes, certificate requests, cluster-wide RBAC
+//  4. the nodes' Leases, CSINodes and ResourceSlices, certificate requests, cluster-wide RBAC
 //  5. cluster objects that actions created, definitions of custom resources
 func Cleanup(ctx context.Context, cfg *rest.Config, runID string, log func(string)) (Removed, error) {
 	c, err := newCleaner(cfg, runID)
@@ -97,15 +97,15 @@ func Cleanup(ctx context.Context, cfg *rest.Config, runID string, log func(strin
 	if c.metadata, err = metadata.NewForConfig(cfg); err != nil {
 		return Removed{}, err
 	}
-	c.created, c.definitions = scenario.Creatables(), true
+	c.created, c.definitions, c.devices = scenario.Creatables(), true, true
 	c.log, c.notice = log, log
 	defer Waiting(log, "the cluster to remove what runs left")()
 	err = c.persist(ctx)
 	return c.removed, err
 }
 
-// newCleaner makes a cleaner that leaves cluster objects of actions and definitions of
-// custom resources alone.
+// newCleaner makes a cleaner that leaves cluster objects of actions, definitions of custom
+// resources and devices alone.
 func newCleaner(cfg *rest.Config, runID string) (*cleaner, error) {
 	cfg = rest.CopyConfig(cfg)
 	cfg.Timeout = requestTimeout
@@ -128,6 +128,7 @@ type cleaner struct {
 	metadata    metadata.Interface   // for the next two
 	created     []scenario.Creatable // cluster objects that actions create
 	definitions bool                 // definitions of custom resources are removed too
+	devices     bool                 // so are ResourceSlices and DeviceClasses
 	owned       metav1.ListOptions
 	log         func(string) // called with each deletion; may be nil
 	notice      func(string) // called with what keeps it waiting; may be nil
@@ -185,7 +186,7 @@ func (c *cleaner) attempt(ctx context.Context) error {
 	case apierrors.IsUnauthorized(err): // and so is all else
 		return fmt.Errorf("the cluster does not accept the credentials: %w (have they expired?)", err)
 	}
-	return errors.Join(err, c.nodes(ctx), c.ofNodes(ctx), c.nodeEvents(ctx), c.certificateRequests(ctx), c.rbac(ctx), c.clusterObjects(ctx), c.removeDefinitions(ctx))
+	return errors.Join(err, c.nodes(ctx), c.ofNodes(ctx), c.removeDevices(ctx), c.nodeEvents(ctx), c.certificateRequests(ctx), c.rbac(ctx), c.clusterObjects(ctx), c.removeDefinitions(ctx))
 }
 
 // errNotGone ends an attempt whose namespace is still there.

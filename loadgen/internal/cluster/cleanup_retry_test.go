@@ -64,6 +64,7 @@ func TestCleanupOutlastsAnOutage(t *testing.T) {
 					return nil
 				})
 				k := cleanerOf(client, "r1")
+				k.devices = true
 				var notices []string
 				k.notice = func(line string) { notices = append(notices, line) }
 				if err := k.persist(t.Context()); err != nil {
@@ -72,7 +73,7 @@ func TestCleanupOutlastsAnOutage(t *testing.T) {
 				if left := strings.Join(objects(t, client), " "); strings.Contains(left, "r1") || strings.Contains(left, "sg-1") {
 					t.Errorf("left: %s", left)
 				}
-				if got := k.removed.String(); got != "removed 1 namespace, 2 pods, 1 node, 1 lease, 1 CSINode, 1 event, 1 certificate request, 2 RBAC objects" {
+				if got := k.removed.String(); got != "removed 1 namespace, 2 pods, 1 node, 1 lease, 1 CSINode, 1 ResourceSlice, 1 event, 1 certificate request, 2 RBAC objects, 1 cluster object" {
 					t.Error(got)
 				}
 				if want := 1 + int(c.to/(tellEvery+retryMax)); len(notices) < want || !strings.Contains(notices[0], "trying again for ") {

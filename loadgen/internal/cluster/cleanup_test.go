@@ -12,6 +12,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -69,6 +70,10 @@ func inhabited() *fake.Clientset {
 		&corev1.Event{ObjectMeta: named("default", "event-of-theirs", "")},
 		pod("stormglass-r1", "stuck", "sg-1"), daemon, theirs,
 		lease("sg-1", "sg-1"), lease("their-node", "their-node"), csi("sg-1", "sg-1"), csi("their-node", "their-node"),
+		&resourcev1.ResourceSlice{ObjectMeta: named("", "slice-r1", "r1")},
+		&resourcev1.ResourceSlice{ObjectMeta: named("", "slice-theirs", "")},
+		&resourcev1.DeviceClass{ObjectMeta: named("", "stormglass-r1", "r1")},
+		&resourcev1.DeviceClass{ObjectMeta: named("", "class-theirs", "")},
 		&certificatesv1.CertificateSigningRequest{ObjectMeta: named("", "csr-r1", "r1")},
 		&certificatesv1.CertificateSigningRequest{ObjectMeta: named("", "csr-theirs", "")},
 		&rbacv1.ClusterRole{ObjectMeta: named("", "stormglass-r1", "r1")},
@@ -108,6 +113,8 @@ func objects(t *testing.T, c *fake.Clientset) []string {
 		{corev1.SchemeGroupVersion.WithResource("events"), "Event"},
 		{coordinationv1.SchemeGroupVersion.WithResource("leases"), "Lease"},
 		{storagev1.SchemeGroupVersion.WithResource("csinodes"), "CSINode"},
+		{resourcev1.SchemeGroupVersion.WithResource("resourceslices"), "ResourceSlice"},
+		{resourcev1.SchemeGroupVersion.WithResource("deviceclasses"), "DeviceClass"},
 		{certificatesv1.SchemeGroupVersion.WithResource("certificatesigningrequests"), "CertificateSigningRequest"},
 		{rbacv1.SchemeGroupVersion.WithResource("clusterroles"), "ClusterRole"},
 		{rbacv1.SchemeGroupVersion.WithResource("clusterrolebindings"), "ClusterRoleBinding"},
@@ -129,6 +136,7 @@ func objects(t *testing.T, c *fake.Clientset) []string {
 // attempt is one attempt of a cleanup.
 func attempt(ctx context.Context, client *fake.Clientset, runID string, log func(string)) (Removed, error) {
 	c := cleanerOf(client, runID)
+	c.devices = true
 	c.log = log
 	err := c.attempt(ctx)
 	return c.removed, err
@@ -149,15 +157,15 @@ func TestCleanupRemovesOnlyTheNamedRun(t *testing.T) {
 			gone = append(gone, o)
 		}
 	}
-	want := "certificatesigningrequests csr-r1, clusterrolebindings stormglass-r1, clusterroles stormglass-r1, csinodes sg-1, events event-of-sg-1, leases sg-1, " +
-		"namespaces stormglass-r1, nodes sg-1, pods daemon-on-ours, pods stuck"
+	want := "certificatesigningrequests csr-r1, clusterrolebindings stormglass-r1, clusterroles stormglass-r1, csinodes sg-1, deviceclasses stormglass-r1, events event-of-sg-1, leases sg-1, " +
+		"namespaces stormglass-r1, nodes sg-1, pods daemon-on-ours, pods stuck, resourceslices slice-r1"
 	if got := strings.Join(gone, ", "); got != want {
 		t.Errorf("removed %s\n   want %s", got, want)
 	}
-	if got := removed.String(); got != "removed 1 namespace, 2 pods, 1 node, 1 lease, 1 CSINode, 1 event, 1 certificate request, 2 RBAC objects" {
+	if got := removed.String(); got != "removed 1 namespace, 2 pods, 1 node, 1 lease, 1 CSINode, 1 ResourceSlice, 1 event, 1 certificate request, 2 RBAC objects, 1 cluster object" {
 		t.Error(got)
 	}
-	if len(log) != 9 || log[0] != "deleting 1 namespace: stormglass-r1" {
+	if len(log) != 11 || log[0] != "deleting 1 namespace: stormglass-r1" {
 		t.Errorf("log:\n%s", strings.Join(log, "\n"))
 	}
 	again, err := attempt(t.Context(), c, "r1", func(string) {})

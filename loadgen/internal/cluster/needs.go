@@ -26,6 +26,8 @@ const (
 	// clientSigner signs those of kube-proxies.
 	clientSigner = "kubernetes.io/kube-apiserver-client"
 
+	resourceGroup = "resource.k8s.io"
+
 	definitions, definitionsGroup = "customresourcedefinitions", "apiextensions.k8s.io"
 )
 
@@ -101,6 +103,10 @@ func adminNeeds(ns string, s *scenario.Scenario) []need {
 	if s.MarksOutOfService() {
 		needs = append(needs, each("get patch", "", "nodes", "")...)
 	}
+	if s.HasDevices() {
+		needs = append(needs, each("create list delete", resourceGroup, "deviceclasses", "")...)
+		needs = append(needs, each("list delete", resourceGroup, "resourceslices", "")...)
+	}
 	if s.Nodes.KubeletAddress != "" {
 		needs = append(needs, slices.Concat(
 			each("get", "", "configmaps", "kube-system"),
@@ -150,6 +156,9 @@ func loadNeeds(d discovery.DiscoveryInterface, ns string, s *scenario.Scenario) 
 	if s.HasGangs() {
 		needs = append(needs, each("get create patch delete", "scheduling.k8s.io", "podgroups", ns)...)
 	}
+	if s.ClaimsDevices() {
+		needs = append(needs, each("get create patch delete", resourceGroup, "resourceclaimtemplates", ns)...)
+	}
 	if s.Autoscales() {
 		needs = append(needs, each("get create patch delete", "autoscaling", "horizontalpodautoscalers", ns)...)
 	}
@@ -170,6 +179,10 @@ func loadNeeds(d discovery.DiscoveryInterface, ns string, s *scenario.Scenario) 
 			each("create", "", "serviceaccounts/token", ns),
 			each("create get update delete", "coordination.k8s.io", "leases", ""),
 		)...)
+		if s.HasDevices() {
+			needs = append(needs, each("create", resourceGroup, "resourceslices", "")...)
+			needs = append(needs, each("get", resourceGroup, "resourceclaims", "")...)
+		}
 	}
 	return needs, nil
 }

@@ -20,7 +20,8 @@ type Plan struct {
 	MoreNamespaces           int // that loads spread their objects over
 	Nodes                    int
 	Fidelity, KubeletAddress string
-	Services, Pods, Watches  int // Pods and Watches at most at a time
+	DeviceClass              string // empty: the nodes have no devices
+	Services, Pods, Watches  int    // Pods and Watches at most at a time
 	// Workloads that are deployed, by kind.
 	Workloads map[string]int
 	// Created are the objects that the setup and actions create.
@@ -42,7 +43,7 @@ func (t *Target) Plan(s *scenario.Scenario) Plan {
 	p := Plan{
 		Scenario: s.Name, RunID: t.runID,
 		Cluster: t.Cluster.Name, Server: t.Cluster.Server, Version: t.KubernetesVersion,
-		Namespace: t.Namespace, MoreNamespaces: len(t.namespaces) - 1, Nodes: s.Nodes.Count, Fidelity: s.Nodes.Fidelity, KubeletAddress: s.Nodes.KubeletAddress,
+		Namespace: t.Namespace, MoreNamespaces: len(t.namespaces) - 1, Nodes: s.Nodes.Count, Fidelity: s.Nodes.Fidelity, KubeletAddress: s.Nodes.KubeletAddress, DeviceClass: t.DeviceClass(),
 		Created: s.Manifests(), Notes: t.Notes, Tainted: len(t.Taints()) > 0,
 	}
 	if !t.Cluster.Bundled {
@@ -168,6 +169,9 @@ func (p Plan) String() string {
 		if p.KubeletAddress != "" {
 			line("", "a kubelet's API of each node on this machine, from %s on, for callers that your cluster authorizes; it executes nothing", p.KubeletAddress)
 		}
+	}
+	if p.DeviceClass != "" {
+		line("", "a ResourceSlice of simulated devices for each node, and DeviceClass %s of them", p.DeviceClass)
 	}
 	for _, m := range p.Created {
 		line("", "%s", created(m))

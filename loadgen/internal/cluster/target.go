@@ -215,8 +215,8 @@ func (t *Target) KubeletAPI(ctx context.Context) (*node.API, error) {
 	return &node.API{At: at, Client: t.Admin, ClientCA: []byte(found.Data[key]), Sign: authority.Serve}, nil
 }
 
-// Setup tries by a dry run what actions will create, and makes the run's namespaces, the
-// permissions of tenants, on a user's cluster the identity of load, and the scenario's setup. When it fails, Cleanup removes what it made.
+// Setup tries by a dry run what actions will create, and makes the class of devices, the run's
+// namespaces, the permissions of tenants, on a user's cluster the identity of load, and the scenario's setup. When it fails, Cleanup removes what it made.
 func (t *Target) Setup(ctx context.Context) error {
 	client, err := kubernetes.NewForConfig(t.Admin)
 	if err != nil {
@@ -235,6 +235,9 @@ func (t *Target) waiting(what string) (done func()) {
 
 func (t *Target) setup(ctx context.Context, client kubernetes.Interface) error {
 	if err := t.tryCreates(ctx, false); err != nil {
+		return err
+	}
+	if err := t.makeDeviceClass(ctx, client); err != nil {
 		return err
 	}
 	if err := t.makeNamespaces(ctx, client); err != nil {
@@ -298,7 +301,7 @@ func (t *Target) Cleanup(ctx context.Context, notice func(string)) error {
 	if err != nil {
 		return fmt.Errorf("client of cluster %s: %w", t.Cluster.Name, err)
 	}
-	c.definitions = t.widgets
+	c.definitions, c.devices = t.widgets, t.DeviceClass() != ""
 	for _, k := range scenario.Creatables() {
 		if slices.ContainsFunc(t.manifests, func(m scenario.Manifest) bool { return m.Creatable == k }) {
 			c.created = append(c.created, k)

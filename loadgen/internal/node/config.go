@@ -153,6 +153,7 @@ type shape struct {
 	name        string // empty: nodes without shapes
 	cpu, memory resource.Quantity
 	pods        int
+	devices     int
 }
 
 func (p *plan) shapeOf(i int) shape {
@@ -176,7 +177,7 @@ func (p *plan) shape(fail func(format string, args ...any)) (pods int) {
 		fail(format, args...)
 	}
 	for _, kind := range kinds {
-		one := shape{name: kind.Name, pods: cmp.Or(kind.Pods, s.Pods)}
+		one := shape{name: kind.Name, pods: cmp.Or(kind.Pods, s.Pods), devices: cmp.Or(kind.Devices, s.Devices)}
 		var err error
 		if one.cpu, err = resource.ParseQuantity(cmp.Or(kind.CPU, s.CPU)); err != nil {
 			bad("cpu %q: %v", cmp.Or(kind.CPU, s.CPU), err)

@@ -35,6 +35,10 @@
 //	POST and PATCH events of its Node                the same, with the run's labels
 //	DELETE its ResourceSlices, GET its Node and      the same; the answers are known here
 //	CSINode as it starts
+//	of a driver of devices: GET its Node, POST a     the same, over the kubelet's connection
+//	ResourceSlice, watch its own
+//	GET each ResourceClaim of a pod before its       the same, and again after 10 to 15 s where it
+//	sandbox, and its driver once more                is not allocated and reserved for the pod
 //	GET persistentvolumes, claims, attachments       none: volumes that need them are not
 //	                                                 mounted, nor waited for
 //	GET serviceaccounts for credential providers,    none
@@ -54,7 +58,7 @@
 // Fidelity "lean" leaves out the requests that change nothing: the GETs before each PATCH, the sandbox, probes and
 // init containers as they go on, the Events of Nodes, and without spec.events those of pods. A pod of one container
 // costs 5 requests instead of 17, 9 with spec.events. With fidelity "shared" it is 2 watches in all, the same
-// writes per node as lean, and 4 requests per pod.
+// writes per node as lean, and 4 requests per pod. A claim costs one GET more, with fidelity "kubelet" two.
 //
 // Containers start when spec.podStart has passed, after their images were
 // pulled (spec.imagePull: once per node and image, one after the other); both

@@ -69,15 +69,13 @@ func eachContainer(pod *corev1.Pod, f func(i int, c *corev1.Container, field str
 	}
 }
 
-// announceEvents posts events of a pod after all earlier ones. A kubelet posts one at a time; here those of one
-// moment go out together, at a third of the cost.
+// announceEvents posts events of a pod's containers after all earlier ones. A kubelet posts one at a time; here those of
+// one moment go out together, at a third of the cost.
 func (k *kubelet) announceEvents(life *life, pod *corev1.Pod, events []containerEvent) {
-	if !k.plan.everyRequest() && (!k.plan.Spec.Events || !k.plan.own()) {
+	if !k.plan.postsEvents() {
 		return
 	}
-	ref := corev1.ObjectReference{
-		Kind: "Pod", APIVersion: "v1", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
-	}
+	ref := referenceTo(pod)
 	now := life.clock.Now()
 	var bodies [][]byte
 	for i, e := range events {
@@ -90,8 +88,34 @@ func (k *kubelet) announceEvents(life *life, pod *corev1.Pod, events []container
 		}
 		bodies = append(bodies, body)
 	}
+	k.queueEvents(life, pod.Namespace, bodies)
+}
+
+// announceWarning posts a warning about a pod as a whole.
+func (k *kubelet) announceWarning(life *life, pod *corev1.Pod, reason, message string) {
+	if !k.plan.postsEvents() {
+		return
+	}
+	_, body, err := k.newEvent("kubelet", referenceTo(pod), life.clock.Now(), corev1.EventTypeWarning, reason, message)
+	if err != nil {
+		k.plan.Log("node %s: %v", k.name, err)
+		return
+	}
+	k.queueEvents(life, pod.Namespace, [][]byte{body})
+}
+
+func referenceTo(pod *corev1.Pod) corev1.ObjectReference {
+	return corev1.ObjectReference{
+		Kind: "Pod", APIVersion: "v1", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
+	}
+}
+
+// postsEvents reports whether the nodes post Events of pods.
+func (p *plan) postsEvents() bool { return p.everyRequest() || p.Spec.Events && p.own() }
+
+func (k *kubelet) queueEvents(life *life, namespace string, bodies [][]byte) {
 	if len(bodies) > 0 {
-		k.late(life, func() { life.events.add(func() { k.postEvents(life, ref.Namespace, bodies, 1) }) })
+		k.late(life, func() { life.events.add(func() { k.postEvents(life, namespace, bodies, 1) }) })
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/stormglass/stormglass/internal/kubeletapi"
+	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
 // statusUpdate is a kubelet's nodeStatusUpdateFrequency.
@@ -117,6 +118,9 @@ func (k *kubelet) watch(life *life) {
 	open(k.link, "services", "/api/v1/services", fields("spec.clusterIP!=None"), false).start()
 	open(k.link, "csidrivers", "/apis/storage.k8s.io/v1/csidrivers", nil, false).start()
 	open(k.link, "runtimeclasses", "/apis/node.k8s.io/v1/runtimeclasses", nil, false).start()
+	if k.plan.shapeOf(k.index).devices > 0 { // its driver's
+		open(k.link, "resourceslices", resourceSlices, fields("spec.driver="+scenario.DeviceDriver+",spec.nodeName="+k.name), false).start()
+	}
 	open(k.link, "podcertificaterequests", "/apis/certificates.k8s.io/v1/podcertificaterequests", bound, true).start()
 }
 

@@ -34,12 +34,15 @@ func (k *kubelet) begins(p *pod, spec *corev1.Pod) {
 	})
 }
 
-// startPod fetches tokens and images; the simulated start is over at starts, or when the last image is there.
+// startPod fetches tokens, reads claims and pulls images; the simulated start is over at starts, or when the last image is there.
 func (k *kubelet) startPod(life *life, p *pod, spec *corev1.Pod, tokens []token, starts time.Time) {
 	for _, t := range tokens {
 		if !k.fetchToken(life, p, t) {
 			return
 		}
+	}
+	if !k.prepareClaims(life, p, spec) {
+		return
 	}
 	if k.plan.everyRequest() {
 		k.write(life, func() { k.writeSandbox(life, p) })

@@ -30,9 +30,9 @@ const (
 // run registers, and returns when the API server has acknowledged the node as Ready.
 func (k *kubelet) run(life *life) error {
 	began := life.clock.Now()
-	k.introduce(life)
+	wiped := k.introduce(life)
 	for failures := 1; ; failures++ {
-		err := k.register(life)
+		err := k.register(life, wiped)
 		if err == nil {
 			return nil
 		}
@@ -64,12 +64,13 @@ func (e *strangerError) Error() string {
 	return fmt.Sprintf("create nodes: %q exists already and does not carry this run's labels (choose another name prefix)", e.node)
 }
 
-const resourceSlices = "/apis/resource.k8s.io/v1/resourceslices"
-
 // introduce makes the requests of a kubelet that starts, before it creates its Node. Their answers are known here.
-func (k *kubelet) introduce(life *life) {
+// wiped is closed when its ResourceSlices of an earlier life are deleted.
+func (k *kubelet) introduce(life *life) (wiped <-chan struct{}) {
+	done := make(chan struct{})
 	if !k.plan.everyRequest() {
-		return
+		close(done)
+		return done
 	}
 	k.start = k.fleet.starts.Add(1)
 	k.announceNode(life, corev1.EventTypeNormal, "Starting", "Starting kubelet.", 1)
@@ -85,16 +86,18 @@ func (k *kubelet) introduce(life *life) {
 	}
 	k.link.start(life.ctx, call{
 		verb: "deletecollection", resource: "resourceslices", path: resourceSlices + "?" + fields("spec.nodeName="+k.name).Encode(), urgent: true, blind: true,
-	}, func([]byte, error) {}) // counted
+	}, func([]byte, error) { close(done) }) // counted
 	for _, reason := range []string{"NodeHasSufficientMemory", "NodeHasNoDiskPressure", "NodeHasSufficientPID"} {
 		k.announceNode(life, corev1.EventTypeNormal, reason, statusIsNow(k.name, reason), 3)
 	}
+	return done
 }
 
 func statusIsNow(node, reason string) string { return "Node " + node + " status is now: " + reason }
 
-// register makes the Node, its Lease and CSINode, opens the watches, reports Ready and starts the heartbeats.
-func (k *kubelet) register(life *life) error {
+// register makes the Node, its Lease and CSINode, reports Ready, publishes devices, starts the heartbeats and opens the
+// watches.
+func (k *kubelet) register(life *life, wiped <-chan struct{}) error {
 	uid, err := k.createNode(life)
 	if err != nil {
 		return err
@@ -128,6 +131,9 @@ func (k *kubelet) register(life *life) error {
 		return err
 	}
 	if err := k.patchStatus(life, body); err != nil {
+		return err
+	}
+	if err := k.publishDevices(life, owner, wiped); err != nil {
 		return err
 	}
 	k.announceNode(life, corev1.EventTypeNormal, "NodeReady", statusIsNow(k.name, "NodeReady"), 1)
@@ -206,7 +212,7 @@ func hint(err error) error {
 	case apierrors.IsUnauthorized(err):
 		return fmt.Errorf("%w (the cluster does not accept the nodes' identity: another client CA signed it?)", err)
 	case apierrors.IsForbidden(err):
-		return fmt.Errorf("%w (fidelity %q needs an identity system:node:NAME per node; %q needs rights on nodes, leases, pods, pods/status and serviceaccounts/token)", err, Kubelet, Shared)
+		return fmt.Errorf("%w (fidelity %q needs an identity system:node:NAME per node; %q needs rights on nodes, leases, pods, pods/status and serviceaccounts/token, with devices on resourceslices and resourceclaims)", err, Kubelet, Shared)
 	case isCertificateError(err):
 		return fmt.Errorf("%w (the kubeconfig's certificate authority does not match the server's)", err)
 	}

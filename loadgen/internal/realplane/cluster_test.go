@@ -30,9 +30,9 @@ func TestUserClusterIsLeftClean(t *testing.T) {
 apiVersion: stormglass/v1alpha1
 kind: Scenario
 name: test
-nodes: {count: 2}
+nodes: {count: 2, devices: 2}
 background: [{kind: requests, verb: list, resource: nodes, rate: 1/s}]
-phases: [{name: rollout, for: 1s}]
+phases: [{name: rollout, for: 1s, actions: [{kind: deploy, name: web, replicas: 4, service: true, devices: 1}]}]
 `), nil)
 	must(t, err)
 	theirs, err := cluster.FromKubeconfig(ctx, cluster.Kubeconfig{Files: plane.Cluster().Kubeconfigs["admin"]}, "r1", s, func(string) {})
@@ -83,12 +83,12 @@ func loadMayNotSetUp(ctx context.Context, t *testing.T, theirs *cluster.Target, 
 	}
 }
 
-// rollOut brings 4 pods up on 2 nodes and lets the nodes go silent.
+// rollOut brings 4 pods up on 2 nodes with as many devices and lets the nodes go silent.
 func rollOut(ctx context.Context, t *testing.T, theirs *cluster.Target, s *scenario.Scenario) {
 	t.Helper()
 	w, err := workload.New(theirs.Load, workload.Options{
 		Namespace: theirs.Namespace, Labels: theirs.Labels,
-		NodeSelector: theirs.NodeSelector(), Tolerations: cluster.Tolerations(),
+		NodeSelector: theirs.NodeSelector(), Tolerations: cluster.Tolerations(), DeviceClass: theirs.DeviceClass(),
 	})
 	must(t, err)
 	tracking, stop := context.WithCancel(ctx)
@@ -107,7 +107,7 @@ func rollOut(ctx context.Context, t *testing.T, theirs *cluster.Target, s *scena
 	must(t, fleet.Start(ctx))
 	must(t, w.Wait(ctx, func() bool { return w.Synced() && w.NodesReady(fleet.Names()) }))
 	w.BeginPhase("rollout", time.Now())
-	must(t, w.Do(ctx, scenario.Action{Kind: "deploy", Name: "web", Replicas: 4, Service: true, CPU: "10m"}))
+	must(t, w.Do(ctx, s.Phases[0].Actions[0]))
 	if err := w.Wait(ctx, func() bool { return w.AllPodsReady() }); err != nil {
 		t.Fatalf("%v: %+v", err, w.Live())
 	}
@@ -124,6 +124,7 @@ func nothingLeft(ctx context.Context, t *testing.T, admin *rest.Config) {
 	must(t, err)
 	for _, path := range []string{
 		"/api/v1/namespaces", "/api/v1/nodes", "/api/v1/pods", "/apis/coordination.k8s.io/v1/leases", "/apis/storage.k8s.io/v1/csinodes",
+		"/apis/resource.k8s.io/v1/resourceslices", "/apis/resource.k8s.io/v1/deviceclasses", "/apis/resource.k8s.io/v1/resourceclaims",
 		"/apis/certificates.k8s.io/v1/certificatesigningrequests", "/apis/rbac.authorization.k8s.io/v1/clusterroles",
 		"/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", "/apis/rbac.authorization.k8s.io/v1/roles",
 	} {

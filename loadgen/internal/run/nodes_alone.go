@@ -100,6 +100,9 @@ func (n *nodes) show(ctx context.Context, t *target, c console) error {
 			c.step("  %s", line)
 		}
 	}
+	if class := t.DeviceClass(); class != "" {
+		c.step("claims of their devices have deviceClassName: %s", class)
+	}
 	everySecond(ctx, func(time.Time) {
 		count, ready := n.live()
 		c.Live(Snapshot{Phase: "nodes", Elapsed: time.Since(began), Nodes: count, NodesReady: ready})

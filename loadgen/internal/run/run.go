@@ -202,7 +202,7 @@ func (r *run) connect(ctx context.Context, registry *prometheus.Registry, source
 		return exitcode.EnvironmentError(err)
 	}
 	r.workload, err = workload.New(t.Load, workload.Options{
-		Namespace: t.Namespace, Labels: t.Labels, NodeSelector: t.NodeSelector(), Tolerations: cluster.Tolerations(),
+		Namespace: t.Namespace, Labels: t.Labels, NodeSelector: t.NodeSelector(), Tolerations: cluster.Tolerations(), DeviceClass: t.DeviceClass(),
 		Registerer: registry, Stalls: r.self.Stalls(), Namespaces: s.DeletesNamespaces(), Kinds: s.WorkloadKinds(), Patience: patience(s),
 	})
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -33,8 +34,12 @@ const (
 
 	fieldManager = "stormglass"
 
-	autoscalerKind = "horizontalpodautoscaler"
-	podGroupKind   = "podgroup"
+	autoscalerKind    = "horizontalpodautoscaler"
+	podGroupKind      = "podgroup"
+	claimTemplateKind = "resourceclaimtemplate"
+
+	// claimName is that of a pod's claim within the pod.
+	claimName = "devices"
 )
 
 // Do does one action and returns when the API server has accepted it. It may be repeated. Errors name verb and
@@ -58,6 +63,11 @@ func (w *Workload) Do(ctx context.Context, a scenario.Action) error {
 		}
 		if a.Gang > 0 {
 			if _, err := w.patch(ctx, podGroupKind, a.Name, types.ApplyPatchType, w.podGroup(a)); err != nil {
+				return err
+			}
+		}
+		if a.Devices > 0 {
+			if _, err := w.patch(ctx, claimTemplateKind, a.Name, types.ApplyPatchType, w.claimTemplate(a)); err != nil {
 				return err
 			}
 		}
@@ -85,6 +95,9 @@ func (w *Workload) Do(ctx context.Context, a scenario.Action) error {
 		}
 		if now.deploy != nil && now.deploy.Gang > 0 {
 			kinds = append(kinds, podGroupKind)
+		}
+		if now.deploy != nil && now.deploy.Devices > 0 {
+			kinds = append(kinds, claimTemplateKind)
 		}
 		for _, kind := range kinds {
 			if err := w.remove(ctx, kind, a.Name); err != nil {
@@ -134,6 +147,8 @@ func (w *Workload) path(kind, name string) string {
 	switch kind {
 	case podGroupKind:
 		return "/apis/" + scenario.PodGroupVersion + "/namespaces/" + w.options.Namespace + "/podgroups/" + name
+	case claimTemplateKind:
+		return "/apis/resource.k8s.io/v1/namespaces/" + w.options.Namespace + "/resourceclaimtemplates/" + name
 	case autoscalerKind:
 		return "/apis/autoscaling/v2/namespaces/" + w.options.Namespace + "/horizontalpodautoscalers/" + name
 	}
@@ -218,8 +233,27 @@ func (w *Workload) template(a scenario.Action, revision string) (corev1.PodTempl
 	if a.Gang > 0 {
 		pod.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: &a.Name}
 	}
+	if a.Devices > 0 {
+		pod.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: claimName, ResourceClaimTemplateName: &a.Name}}
+		pod.Spec.Containers[0].Resources.Claims = []corev1.ResourceClaim{{Name: claimName}}
+	}
 	place(&pod.Spec, a, labels)
 	return pod, nil
+}
+
+// claimTemplate makes the ResourceClaimTemplate of a deploy's pods, with devices of the run's DeviceClass.
+func (w *Workload) claimTemplate(a scenario.Action) *resourcev1.ResourceClaimTemplate {
+	request := resourcev1.DeviceRequest{Name: "device", Exactly: &resourcev1.ExactDeviceRequest{
+		DeviceClassName: w.options.DeviceClass, AllocationMode: resourcev1.DeviceAllocationModeExactCount, Count: int64(a.Devices),
+	}}
+	return &resourcev1.ResourceClaimTemplate{
+		TypeMeta:   metav1.TypeMeta{APIVersion: resourcev1.SchemeGroupVersion.String(), Kind: "ResourceClaimTemplate"},
+		ObjectMeta: metav1.ObjectMeta{Name: a.Name, Namespace: w.options.Namespace, Labels: w.labels(a.Name)},
+		Spec: resourcev1.ResourceClaimTemplateSpec{
+			ObjectMeta: metav1.ObjectMeta{Labels: w.labels(a.Name)},
+			Spec:       resourcev1.ResourceClaimSpec{Devices: resourcev1.DeviceClaim{Requests: []resourcev1.DeviceRequest{request}}},
+		},
+	}
 }
 
 // podGroup makes the PodGroup that has a deploy's pods placed together.

@@ -35,6 +35,8 @@ type Options struct {
 	// NodeSelector and Tolerations of every pod bring pods to the run's nodes only.
 	NodeSelector map[string]string
 	Tolerations  []corev1.Toleration
+	// DeviceClass of the devices that pods claim. Empty: they claim none.
+	DeviceClass string
 	// Registerer of the metrics; nil for none.
 	Registerer prometheus.Registerer
 	// Retry is the first wait after a failed list or watch, doubled up to 5 s. Zero: 100 ms.

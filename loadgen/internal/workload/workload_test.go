@@ -220,6 +220,32 @@ func TestGangHasItsPodGroup(t *testing.T) {
 	}
 }
 
+// TestDevicesAreClaimedByATemplate: the ResourceClaimTemplate is there before its pods, and goes with them.
+func TestDevicesAreClaimedByATemplate(t *testing.T) {
+	s := newStub(t)
+	s.patched = answer{200, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "train", Generation: 1}}}
+	w := s.workload()
+	w.options.DeviceClass = "ours"
+	for _, a := range []scenario.Action{{Kind: "deploy", Name: "train", Replicas: 3, Devices: 4}, {Kind: "delete", Name: "train"}} {
+		if err := w.Do(t.Context(), a); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const template = "/apis/resource.k8s.io/v1/namespaces/ns/resourceclaimtemplates/train"
+	sent, removed := s.requests("PATCH"), s.requests("DELETE")
+	if len(sent) != 2 || sent[0].path != template || !strings.Contains(sent[0].body, `"exactly":{"deviceClassName":"ours","allocationMode":"ExactCount","count":4}`) {
+		t.Fatalf("sent %+v", sent)
+	}
+	for _, want := range []string{`"resourceClaims":[{"name":"devices","resourceClaimTemplateName":"train"}]`, `"claims":[{"name":"devices"}]`} {
+		if !strings.Contains(sent[1].body, want) {
+			t.Errorf("no %s in %s", want, sent[1].body)
+		}
+	}
+	if last := removed[len(removed)-1]; last.path != template {
+		t.Errorf("deleted last: %s", last.path)
+	}
+}
+
 func TestErrorsNameVerbAndObject(t *testing.T) {
 	s := newStub(t)
 	s.patched = answer{403, &metav1.Status{Status: "Failure", Code: 403, Reason: "Forbidden", Message: "no such right"}}

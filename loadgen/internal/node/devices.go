@@ -1,0 +1,162 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/dynamic-resource-allocation/resourceclaim"
+
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+const (
+	resourceGroup  = "resource.k8s.io/v1"
+	resourceSlices = "/apis/" + resourceGroup + "/resourceslices"
+	// claimRetry is a kubelet's wait before it syncs a pod again whose claims could not be prepared; half of it more at
+	// most is drawn (pkg/kubelet/pod_workers.go).
+	claimRetry = 10 * time.Second
+)
+
+// publishDevices makes the ResourceSlice of a node with devices, as the kubelet plugin of a driver does
+// (k8s.io/dynamic-resource-allocation/resourceslice), once those of an earlier life are wiped.
+func (k *kubelet) publishDevices(life *life, owner metav1.OwnerReference, wiped <-chan struct{}) error {
+	count := k.plan.shapeOf(k.index).devices
+	if count == 0 {
+		return nil
+	}
+	select {
+	case <-wiped:
+	case <-life.ctx.Done():
+		return life.ctx.Err()
+	}
+	k.look(life, "nodes", nodes+"/"+k.name) // for the owner of the slice
+	body, err := encode(resourceGroup, "ResourceSlice", newSlice(owner, k.plan.Labels, count))
+	if err != nil {
+		return err
+	}
+	_, err = k.link.do(life.ctx, call{verb: "create", resource: "resourceslices", path: resourceSlices, body: body, urgent: true})
+	if apierrors.IsAlreadyExists(err) { // of an earlier life
+		return nil
+	}
+	return err
+}
+
+// newSlice makes the ResourceSlice of a node's devices. The part of the Node's UID in its name is drawn by drivers: a
+// Node that was made anew has another slice than the one that the garbage collector removes.
+func newSlice(owner metav1.OwnerReference, labels map[string]string, count int) *resourcev1.ResourceSlice {
+	controller := true
+	owner.Controller = &controller
+	s := &resourcev1.ResourceSlice{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:   fmt.Sprintf("00000-%s-%s-%.8s", scenario.DeviceDriver, owner.Name, owner.UID),
+			Labels: labels, OwnerReferences: []metav1.OwnerReference{owner},
+		},
+		Spec: resourcev1.ResourceSliceSpec{
+			Driver: scenario.DeviceDriver, NodeName: &owner.Name,
+			Pool: resourcev1.ResourcePool{Name: owner.Name, Generation: 1, ResourceSliceCount: 1},
+		},
+	}
+	model := "simulated"
+	for i := range count {
+		index, name := int64(i), "gpu-"+strconv.Itoa(i)
+		uuid := owner.Name + "-" + name
+		s.Spec.Devices = append(s.Spec.Devices, resourcev1.Device{
+			Name: name,
+			Attributes: map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{
+				"index": {IntValue: &index}, "model": {StringValue: &model}, "uuid": {StringValue: &uuid},
+			},
+			Capacity: map[resourcev1.QualifiedName]resourcev1.DeviceCapacity{
+				"memory": {Value: *resource.NewQuantity(80<<30, resource.BinarySI)},
+			},
+		})
+	}
+	return s
+}
+
+// prepareClaims returns true when each ResourceClaim of a pod is allocated here and reserved for the pod, false when the
+// pod ended first. A kubelet does it before a pod's sandbox (pkg/kubelet/cm/dra).
+func (k *kubelet) prepareClaims(life *life, p *pod, spec *corev1.Pod) bool {
+	for {
+		if !k.in(p, starting) {
+			return false
+		}
+		err := k.readClaims(life.ctx, spec)
+		if err == nil {
+			return true
+		}
+		k.announceWarning(life, spec, "FailedPrepareDynamicResources", fmt.Sprintf("Failed to prepare dynamic resources: %v", err))
+		if !life.wait(life.ctx, claimRetry+time.Duration(life.float()*float64(claimRetry)/2)) {
+			return false
+		}
+	}
+}
+
+func (k *kubelet) readClaims(ctx context.Context, pod *corev1.Pod) error {
+	var names []string
+	for i := range pod.Spec.ResourceClaims {
+		name, owned, err := resourceclaim.Name(pod, &pod.Spec.ResourceClaims[i])
+		if err != nil {
+			return err
+		}
+		if name == nil { // the pod has none
+			continue
+		}
+		claim, err := k.readClaim(ctx, pod.Namespace, *name)
+		if err != nil {
+			return err
+		}
+		if err := k.usable(claim, pod, owned); err != nil {
+			return err
+		}
+		names = append(names, *name)
+	}
+	if !k.plan.everyRequest() {
+		return nil
+	}
+	for _, name := range names { // the driver's
+		if _, err := k.readClaim(ctx, pod.Namespace, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (k *kubelet) readClaim(ctx context.Context, namespace, name string) (*resourcev1.ResourceClaim, error) {
+	answer, err := k.link.do(ctx, call{verb: "get", resource: "resourceclaims", path: "/apis/" + resourceGroup + "/namespaces/" + namespace + "/resourceclaims/" + name})
+	if err != nil {
+		return nil, err
+	}
+	claim := &resourcev1.ResourceClaim{}
+	if err := decode(answer, claim); err != nil {
+		return nil, fmt.Errorf("read ResourceClaim %s: %w", name, err)
+	}
+	return claim, nil
+}
+
+// usable tells why a pod may not use a claim on this node. owned: the claim has to be the pod's own.
+func (k *kubelet) usable(claim *resourcev1.ResourceClaim, pod *corev1.Pod, owned bool) error {
+	if owned {
+		if err := resourceclaim.IsForPod(pod, claim, false); err != nil {
+			return err
+		}
+	}
+	if !resourceclaim.IsReservedForPod(pod, claim, false) {
+		return fmt.Errorf("pod %s (%s) is not allowed to use ResourceClaim %s (%s)", pod.Name, pod.UID, claim.Name, claim.UID)
+	}
+	if claim.Status.Allocation == nil {
+		return fmt.Errorf("ResourceClaim %s: not allocated", claim.Name)
+	}
+	for _, d := range claim.Status.Allocation.Devices.Results {
+		if d.Driver != scenario.DeviceDriver || k.plan.shapeOf(k.index).devices == 0 {
+			return fmt.Errorf("DRA driver %s is not registered", d.Driver)
+		}
+	}
+	return nil
+}

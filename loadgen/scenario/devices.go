@@ -1,0 +1,61 @@
+package scenario
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	resourcev1 "k8s.io/api/resource/v1"
+	schedulerv1 "k8s.io/kube-scheduler/config/v1"
+)
+
+// DeviceDriver is the name of the driver of simulated devices.
+const DeviceDriver = "gpu.stormglass.dev"
+
+const (
+	// maxDevices of a node, which are in one ResourceSlice.
+	maxDevices = resourcev1.ResourceSliceMaxDevices
+	// maxClaimed bounds the devices of a pod, which are in one ResourceClaim.
+	maxClaimed = resourcev1.AllocationResultsMaxSize
+
+	// allocator is the scheduler's plugin that allocates devices.
+	allocator = "DynamicResources"
+)
+
+// mostDevices that a node has.
+func (n *Nodes) mostDevices() int {
+	most := 0
+	for _, s := range n.shapes() {
+		most = max(most, s.Devices)
+	}
+	return most
+}
+
+// devices checks that a node has the devices that each of a deploy's pods claims, and that claims are served.
+func (v *validator) devices(path string, a *Action) {
+	if a.Devices == 0 || a.Kind != "deploy" {
+		return
+	}
+	at := path + ".devices"
+	v.between(at, float64(a.Devices), 0, maxClaimed)
+	switch most := v.s.Nodes.mostDevices(); {
+	case most == 0:
+		v.fail(at, fmt.Sprintf("write nodes: {devices: %d}", max(8, a.Devices)), "no simulated node has devices")
+	case a.Devices > most && a.Devices <= maxClaimed:
+		v.fail(at, fmt.Sprintf("at most %d, or more nodes.devices", most), "no node holds a pod of %d devices", a.Devices)
+	}
+	const flag = "runtime-config"
+	off := resourcev1.SchemeGroupVersion.String() + "=false"
+	if strings.Contains(v.s.ControlPlane.APIServer.Flags[flag], off) {
+		v.fail("controlPlane.apiServer.flags."+flag, "leave "+off+" out", "pods claim devices by an API that is turned off")
+	}
+}
+
+// allocates refuses a profile that leaves pods with claims to nodes without their devices.
+func (v *validator) allocates(path string, everywhere schedulerv1.PluginSet) {
+	is := func(p schedulerv1.Plugin) bool { return p.Name == allocator }
+	off := slices.ContainsFunc(everywhere.Disabled, func(p schedulerv1.Plugin) bool { return is(p) || p.Name == "*" })
+	if off && !slices.ContainsFunc(everywhere.Enabled, is) && v.s.ClaimsDevices() {
+		v.fail(path, fmt.Sprintf("add enabled: [{name: %s}]", allocator), "pods with devices never start: nothing allocates them without %s", allocator)
+	}
+}
