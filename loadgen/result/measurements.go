@@ -138,11 +138,11 @@ type Workload struct {
 	Rollouts       []Rollout `json:"rollouts,omitempty"` // begun in this phase
 	// NotReadyAfter: node failure until all failed nodes were seen NotReady
 	NotReadyAfter *float64 `json:"notReadyAfterSeconds,omitempty"`
-	// RecoveredAfter: node failure until every Deployment was whole again
+	// RecoveredAfter: node failure until every workload was whole again
 	RecoveredAfter *float64 `json:"recoveredAfterSeconds,omitempty"`
 }
 
-// Rollout is one change of a Deployment on its way through the control plane.
+// Rollout is one change of a workload on its way through the control plane.
 type Rollout struct {
 	Deployment string    `json:"deployment"`
 	Action     string    `json:"action"`   // deploy, rollingUpdate or scale

@@ -288,7 +288,7 @@ func afterFailure(p result.Phase) []string {
 		out = append(out, "failed nodes seen NotReady after "+chart.Format(scenario.Seconds, *w.NotReadyAfter))
 	}
 	if w := p.Workload; w != nil && w.RecoveredAfter != nil {
-		out = append(out, "every Deployment whole again after "+chart.Format(scenario.Seconds, *w.RecoveredAfter))
+		out = append(out, "every workload whole again after "+chart.Format(scenario.Seconds, *w.RecoveredAfter))
 	}
 	return out
 }

@@ -3,6 +3,7 @@ package report
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/result"
@@ -65,7 +66,7 @@ func rolloutName(r result.Rollout) string {
 	return name
 }
 
-// rolloutTable is the way of every change of a Deployment through the control
+// rolloutTable is the way of every change of a workload through the control
 // plane, hop by hop.
 func rolloutTable(all []rolled) tableView {
 	t := tableView{
@@ -104,6 +105,7 @@ const mostRollouts = 5
 
 // rollouts writes a line for each rollout: when its last piece was at each hop.
 func (t *terminal) rollouts(r result.Result) {
+	hopNames := []string{"api write", "replicaset", "pods", "binding", "ready", "endpointslice"}
 	tab := &table{align: "frrrrrr"}
 	tab.add(styled("head", "ROLLOUTS, last piece at", "API", "replicaset", "pods", "binding", "ready", "served")...)
 	all := rolledOut(r.Measurements.Phases)
@@ -112,12 +114,14 @@ func (t *terminal) rollouts(r result.Result) {
 	}
 	more := len(all) - mostRollouts
 	for _, r := range all[:min(len(all), mostRollouts)] {
-		row := []string{r.Name}
-		for _, h := range r.Hops {
-			row = append(row, optional(h.Last))
+		row := make([]string, len(tab.align))
+		row[0] = r.Name
+		for _, h := range r.Hops { // a workload without a ReplicaSet or a Service lacks some
+			if i := slices.Index(hopNames, h.Name); i >= 0 {
+				row[1+i] = optional(h.Last)
+			}
 		}
-		row = append(row, make([]string, len(tab.align))...)
-		tab.add(plain(row[:len(tab.align)]...)...)
+		tab.add(plain(row...)...)
 	}
 	tab.dropEmpty()
 	t.section(tab)

@@ -177,7 +177,7 @@ func (s *schedule) takeOutOfService(ctx, waiting context.Context, p *scenario.Ph
 		return
 	}
 	detail := fmt.Sprintf("%d nodes marked out of service", len(nodes))
-	s.event(time.Now(), result.EventNodeFault, "out of service", detail)
+	s.event(time.Now(), result.EventNote, "out of service", detail)
 	s.step("%s", detail)
 }
 
