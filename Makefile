@@ -27,7 +27,9 @@ storms: build ## Run the three full storms one after another (about 15 minutes)
 	@status=0; for s in rollout-500 watch-flood node-failure-storm; do \
 	  $(BIN)/loadgen run $$s || status=$$?; done; exit $$status
 
-INCIDENTS = fd-exhaustion stacked-etcd slow-fsync scheduler-scale thundering-herd leader-changes slow-verbs watch-storm rollout-hops node-loss workloads-node-loss component-loss noisy-neighbour crd-flood
+INCIDENTS = fd-exhaustion stacked-etcd slow-fsync scheduler-scale thundering-herd leader-changes slow-verbs watch-storm rollout-hops node-loss component-loss noisy-neighbour crd-flood \
+  workloads-node-loss kms-outage token-webhook-down webhook-in-front aggregated-api-down audit-backend-blocked audit-disk-full conversion-webhook-down \
+  hpa-storm cloud-throttled cloud-load-balancers
 
 incidents: build ## Run every incident with its remedy, full size, and compare
 	@status=0; for s in $(INCIDENTS); do $(BIN)/loadgen run $$s --variant all || status=$$?; done; \
