@@ -16,7 +16,7 @@ import (
 // DeviceClass is that of the simulated nodes' devices, which Setup makes. It is named as the namespace, as that is
 // unique in the cluster. Empty: the nodes have none.
 func (t *Target) DeviceClass() string {
-	if !t.scenario.HasDevices() {
+	if !t.devices {
 		return ""
 	}
 	return t.Namespace

@@ -60,6 +60,7 @@ type Target struct {
 	namespaces []string
 	tenants    bool // some load has tenants
 	widgets    bool // some load uses the custom resource
+	devices    bool // the simulated nodes have some
 	// manifests are what the setup and actions create.
 	manifests []scenario.Manifest
 	// converts is the part of a definition that leads to a bundled plane's conversion-webhook; nil without one.
@@ -70,7 +71,7 @@ type Target struct {
 }
 
 func newTarget(runID string, s *scenario.Scenario) *Target {
-	t := &Target{runID: runID, Namespace: "stormglass-" + runID, Labels: Labels(runID), scenario: s, widgets: usesWidgets(s), manifests: s.Manifests()}
+	t := &Target{runID: runID, Namespace: "stormglass-" + runID, Labels: Labels(runID), scenario: s, widgets: usesWidgets(s), devices: s.HasDevices(), manifests: s.Manifests()}
 	t.namespaces = []string{t.Namespace}
 	for _, l := range s.Loads() {
 		t.namespaces = append(t.namespaces, l.NamespacesIn(t.Namespace)[1:]...)
