@@ -92,7 +92,7 @@ func (v *validator) autoscale(path string, a, deploy *Action) {
 	if a.Count != 0 {
 		v.between(path+".count", float64(a.Count), 1, maxDeployments)
 	}
-	if s := a.Autoscale; s != (Autoscale{}) && a.Kind == "deploy" {
+	if s := a.Autoscale; s != (Autoscale{}) && a.Kind == "deploy" && a.WorkloadKind() == Deployment {
 		at := path + ".autoscale"
 		v.between(at+".max", float64(s.Max), 1, MaxPods)
 		v.between(at+".min", float64(s.Min), 1, MaxPods)

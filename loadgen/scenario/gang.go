@@ -10,7 +10,7 @@ const (
 
 // gang checks that a deploy's pods can be a gang, and that the control plane knows of gangs.
 func (v *validator) gang(path string, a *Action) {
-	if a.Gang == 0 || a.Kind != "deploy" {
+	if a.Gang == 0 || a.Kind != "deploy" || a.WorkloadKind() != Deployment {
 		return
 	}
 	v.between(path+".gang", float64(a.Gang), 1, MaxPods)

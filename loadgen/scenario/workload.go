@@ -100,8 +100,11 @@ func (v *validator) deploy(path string, a *Action) {
 		return
 	}
 	v.between(path+".backoffLimit", float64(a.BackoffLimit), 0, MaxPods)
-	if a.RunFor.D() < time.Second || a.RunFor.D() > maxPhase {
-		v.fail(path+".runFor", "from 1s to 24h", "pods of a %s that run for %s", kind, a.RunFor)
+	switch d := a.RunFor.D(); {
+	case d == 0:
+		v.fail(path+".runFor", "write runFor: 30s", "a %s whose pods never succeed", kind)
+	case d < time.Second || d > maxPhase:
+		v.fail(path+".runFor", "from 1s to 24h", "%s is out of bounds", a.RunFor)
 	}
 	if kind == CronJob && (a.Every.D() < time.Minute || time.Hour%a.Every.D() != 0 || a.Every.D()%time.Minute != 0) {
 		v.fail(path+".every", "1m, 2m, 3m, 4m, 5m, 6m, 10m, 12m, 15m, 20m, 30m or 1h", "no schedule runs each %s", a.Every)
