@@ -34,7 +34,7 @@ func kustomize(t *testing.T, dir string) resmap.ResMap {
 // One kubectl apply -k brings everything, where the operator and Grafana look
 // for it; building it refuses a file that is not there and a name used twice.
 func TestKustomization(t *testing.T) {
-	want := map[string]int{"Service": 3, "ServiceMonitor": 4}
+	want := map[string]int{"Service": 4, "ServiceMonitor": 5}
 	for name := range generated(t) {
 		switch {
 		case strings.HasSuffix(name, "kustomization.yaml"):
