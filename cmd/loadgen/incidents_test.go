@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/internal/planetest"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
@@ -55,7 +56,7 @@ func incidents() map[string]small {
 		// A run of a CronJob that is under way, or begins before the nodes are noticed, is lost: the next minute's is missed.
 		"workloads-node-loss": {"as-is", []string{
 			second, "nodes.count=10", "nodes.leaseRenew=2s", "controlPlane.controllerManager.flags.node-monitor-grace-period=8s",
-			"phases.fill.actions.web.replicas=20", "phases.fill.actions.db.replicas=10", "phases.fill.actions.sync.runFor=58s", "phases.steady.for=6s", "phases.storm.for=90s",
+			"phases.fill.actions.web.replicas=20", "phases.fill.actions.db.replicas=10", "phases.fill.actions.sync.runFor=54s", "phases.storm.for=75s",
 			"phases.steady.actions.impatient.replicas=10", "phases.after.for=8s",
 		}},
 		"component-loss": {"standbys", append(quickLeases("scheduler", "controllerManager"),
@@ -96,7 +97,7 @@ func quickLeases(fields ...string) (set []string) {
 // gates are asked, not the verdict, and those of time and noise by shows.
 func TestIncidents(t *testing.T) {
 	t.Parallel()
-	members := func(name string) int { return catalogued(t, name).ControlPlane.Etcd.Members }
+	members := func(name string) int { return catalogued(t, name).ControlPlane.Count(control.KindEtcd) }
 	known := incidents()
 	for _, name := range slices.Sorted(maps.Keys(known)) {
 		if members(name) > 1 {
