@@ -70,7 +70,7 @@ func incidents() map[string]small {
 		"crd-flood":               {"small-schemas", []string{second, "phases.calm.for=6s", "phases.flood.actions.0.count=20", "phases.after.for=6s"}},
 		"conversion-webhook-down": {"fails", []string{second, "phases.steady.for=6s", "phases.broken.for=8s", "phases.after.for=6s"}},
 		"noisy-neighbour": {"upstream", []string{
-			second, "nodes.count=5", "phases.deploy.actions.web.replicas=10", "phases.quiet.for=10s", "phases.flood.for=15s", "phases.after.for=10s",
+			second, "nodes.count=5", "phases.deploy.actions.web.replicas=10", "phases.quiet.for=10s", "phases.after.for=10s",
 		}},
 		// A write that began without a quorum may fail after its timeout of 10 s, and 5 s without failures are a return.
 		"etcd-restore": {"", []string{
