@@ -69,9 +69,6 @@ func incidents() map[string]small {
 		}},
 		"crd-flood":               {"small-schemas", []string{second, "phases.calm.for=6s", "phases.flood.actions.0.count=20", "phases.after.for=6s"}},
 		"conversion-webhook-down": {"fails", []string{second, "phases.steady.for=6s", "phases.broken.for=8s", "phases.after.for=6s"}},
-		"noisy-neighbour": {"upstream", []string{
-			second, "nodes.count=5", "phases.deploy.actions.web.replicas=10", "phases.quiet.for=10s", "phases.after.for=10s",
-		}},
 		// A write that began without a quorum may fail after its timeout of 10 s, and 5 s without failures are a return.
 		"etcd-restore": {"", []string{
 			patches, "phases.quorum-lost.load.registers.rate=10/s", "phases.steady.for=5s", "phases.quorum-lost.for=26s", "phases.quorum-lost.faults.0.after=3s", "phases.quorum-lost.faults.0.for=5s",
