@@ -148,7 +148,8 @@ written meanwhile. A write fails with EFBIG where one on a full disk fails with
 ENOSPC. Linux only.
 
 See apiserver_audit_error_total. With --audit-log-mode=blocking-strict requests
-whose first event cannot be written fail.`,
+whose event of stage RequestReceived cannot be written fail; a policy that omits
+that stage (apiServer.audit: metadata does) lets them pass.`,
 			Example: `  controlplane fault disk-full --component kube-apiserver --for 1m`,
 			Takes:   []string{"components", "for"}, Needs: []string{"components"},
 			On: []string{KindAPIServer}, Process: ProcessAltered, PartOfEach: "the disk of",

@@ -137,6 +137,10 @@ func (c Config) metricsServerProblems() (all []Problem) {
 // serviceProblems checks the settings that have a service asked, and that no flag says the same
 // again.
 func (c Config) serviceProblems() (all []Problem) {
+	authentication := []string{"authentication-config", "authentication-token-webhook-config-file", "authentication-token-webhook-version", "enable-bootstrap-token-auth"}
+	if c.APIServer.Authentication == AuthenticationOIDC {
+		authentication = append(authentication, "oidc-") // upstream takes them or authentication-config
+	}
 	for _, setting := range []struct {
 		path, value string
 		values      []string // the first is the default
@@ -145,12 +149,12 @@ func (c Config) serviceProblems() (all []Problem) {
 		{
 			"apiServer.authentication", c.APIServer.Authentication,
 			[]string{AuthenticationCertificate, AuthenticationServiceAccount, AuthenticationBootstrapToken, AuthenticationOIDC, AuthenticationWebhook},
-			[]string{"authentication-config", "authentication-token-webhook-config-file", "authentication-token-webhook-version", "enable-bootstrap-token-auth"},
+			authentication,
 		},
 		{
 			"apiServer.authorization", c.APIServer.Authorization,
 			[]string{AuthorizationRBAC, AuthorizationWebhook, AuthorizationWebhookDeny, AuthorizationABAC},
-			[]string{"authorization-config", "authorization-mode", "authorization-webhook-config-file", "authorization-policy-file"},
+			[]string{"authorization-config", "authorization-mode", "authorization-webhook-", "authorization-policy-file"},
 		},
 		{
 			"apiServer.auditWebhook", c.APIServer.AuditWebhook,
@@ -168,8 +172,8 @@ func (c Config) serviceProblems() (all []Problem) {
 			all = append(all, Problem{setting.path, fmt.Sprintf("%q is no setting of it", setting.value), strictyaml.Hint(setting.value, setting.values, otherwise)})
 			continue
 		}
-		for _, flag := range setting.flags {
-			if _, ok := c.APIServer.Flags[flag]; ok {
+		for _, flag := range slices.Sorted(maps.Keys(c.APIServer.Flags)) {
+			if covers(setting.flags, flag) {
 				all = append(all, Problem{"apiServer.flags." + flag, setting.path + " sets it already", "keep one of the two"})
 			}
 		}
@@ -247,8 +251,7 @@ func (c Config) FlagSections() []FlagSection {
 	return sections
 }
 
-// ownFlags are flags that Stormglass sets itself. A name that ends in "-"
-// stands for all flags that begin so.
+// ownFlags are flags that Stormglass sets itself, as covers reads them.
 type ownFlags struct {
 	hint  string
 	names []string
@@ -344,13 +347,19 @@ func (s FlagSection) refused(name, value string) (hint string, refused bool) {
 		return hint, true
 	}
 	for _, o := range s.own {
-		for _, own := range o.names {
-			if name == own || strings.HasSuffix(own, "-") && strings.HasPrefix(name, own) {
-				return o.hint, true
-			}
+		if covers(o.names, name) {
+			return o.hint, true
 		}
 	}
 	return "", false
+}
+
+// covers reports whether a flag is in a list, where a name that ends in "-" stands for all flags
+// that begin so.
+func covers(list []string, flag string) bool {
+	return slices.ContainsFunc(list, func(name string) bool {
+		return name == flag || strings.HasSuffix(name, "-") && strings.HasPrefix(flag, name)
+	})
 }
 
 // Check holds the flags that a component checks before anything starts.

@@ -151,7 +151,7 @@ func (m *Manager) fillDisk(ctx context.Context, _ string, _ control.Fault, t tar
 }
 
 // limit lowers a soft limit of processes, and puts it back.
-func (m *Manager) limit(ctx context.Context, of Limited, soft uint64, t target) (effect, error) {
+func (m *Manager) limit(ctx context.Context, of Rlimit, soft uint64, t target) (effect, error) {
 	var mu sync.Mutex
 	was := map[string]uint64{}
 	set := func(_ context.Context, name string) error {

@@ -157,7 +157,7 @@ func pass(ctx context.Context, d time.Duration) error {
 	}
 }
 
-func (h *fakeHost) SetLimit(name string, of Limited, soft uint64) (uint64, error) {
+func (h *fakeHost) SetLimit(name string, of Rlimit, soft uint64) (uint64, error) {
 	if of == FileSize {
 		return 1 << 40, h.did("limit %s of %s %d", of, name, soft)
 	}

@@ -63,7 +63,7 @@ type Host interface {
 
 	// SetLimit sets a soft limit of a component's process, at once, and gives the
 	// one that it had. SetLimit of this package does it to a process.
-	SetLimit(name string, of Limited, soft uint64) (was uint64, err error)
+	SetLimit(name string, of Rlimit, soft uint64) (was uint64, err error)
 	// Fsync is the way to the agent in an etcd member's process as it runs now.
 	Fsync(name string) (Fsync, error)
 	// SetBehaviour changes how a service answers.
@@ -107,11 +107,11 @@ type Link interface {
 	Restore()
 }
 
-// Limited is what a limit of a process is of.
-type Limited string
+// Rlimit is a resource limit of a process, as of setrlimit(2).
+type Rlimit string
 
 // The limits that faults lower.
 const (
-	OpenFiles Limited = "open files"
-	FileSize  Limited = "a file's size"
+	OpenFiles Rlimit = "open files"
+	FileSize  Rlimit = "a file's size"
 )

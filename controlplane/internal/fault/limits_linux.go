@@ -12,8 +12,8 @@ import (
 // Descriptors that are open beyond a limit stay open; what would make one more fails with EMFILE:
 // accept, so that connections wait in the listener's queue and then time out, and open. A write that
 // would make a file larger than a limit fails with EFBIG, as one on a full disk with ENOSPC.
-func SetLimit(pid int, of Limited, soft uint64) (was uint64, err error) {
-	resource := map[Limited]int{OpenFiles: unix.RLIMIT_NOFILE, FileSize: unix.RLIMIT_FSIZE}[of]
+func SetLimit(pid int, of Rlimit, soft uint64) (was uint64, err error) {
+	resource := map[Rlimit]int{OpenFiles: unix.RLIMIT_NOFILE, FileSize: unix.RLIMIT_FSIZE}[of]
 	var now unix.Rlimit
 	if err := unix.Prlimit(pid, resource, nil, &now); err != nil {
 		return 0, fmt.Errorf("read the limit of %s of process %d: %w", of, pid, err)

@@ -9,7 +9,7 @@ import (
 )
 
 // SetLimit needs Linux.
-func SetLimit(int, Limited, uint64) (was uint64, err error) { return 0, limitsAvailable() }
+func SetLimit(int, Rlimit, uint64) (was uint64, err error) { return 0, limitsAvailable() }
 
 // limitsAvailable reports whether SetLimit works here.
 func limitsAvailable() error {

@@ -245,7 +245,7 @@ func (s *Supervisor) Signal(name string, signal os.Signal) error {
 	return i.child.Signal(signal)
 }
 
-func (s *Supervisor) SetLimit(name string, of fault.Limited, soft uint64) (was uint64, err error) {
+func (s *Supervisor) SetLimit(name string, of fault.Rlimit, soft uint64) (was uint64, err error) {
 	i, err := s.running(name)
 	if err != nil {
 		return 0, err
