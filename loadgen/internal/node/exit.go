@@ -30,7 +30,7 @@ func exitOf(pod *corev1.Pod) (after time.Duration, code int32, ends bool) {
 	return after, int32(n), never
 }
 
-// ranFor is how long a pod's containers have run by its status: those of a failed node go on unseen.
+// ranFor is how long a pod's containers have run, by its status; containers of a failed node run on.
 func ranFor(pod *corev1.Pod, now time.Time) time.Duration {
 	for _, c := range pod.Status.ContainerStatuses {
 		if c.State.Running != nil {

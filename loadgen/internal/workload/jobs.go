@@ -21,7 +21,7 @@ type job struct {
 
 func (j *job) succeeded() int64 { return max(j.seen, j.reported) }
 
-// open is how many pods have not succeeded.
+// open is the number of pods that have yet to succeed.
 func (j *job) open() int64 {
 	if j.complete {
 		return 0
@@ -29,7 +29,7 @@ func (j *job) open() int64 {
 	return max(0, j.completions-j.succeeded())
 }
 
-// missing is how many of the open ones are not run by a Ready pod.
+// missing is the number of pods that have yet to succeed and are not Ready.
 func (j *job) missing() int64 { return max(0, j.open()-j.good) }
 
 // jobCounts are Jobs by state.
@@ -61,7 +61,7 @@ func (d *deployment) counts() jobCounts {
 	return c
 }
 
-// eachOpen calls f with each Job that still matters. A run of a CronJob that has failed does not: the next is another.
+// eachOpen calls f with each Job, except those of a CronJob that have failed.
 func (d *deployment) eachOpen(f func(*job)) {
 	for _, j := range d.jobs {
 		if !j.failed || d.workload() == scenario.Job {

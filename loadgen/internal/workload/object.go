@@ -196,13 +196,7 @@ func initialized(nodeSpec []byte) (bool, error) {
 // status reads that of a Deployment, a StatefulSet or a DaemonSet, with the numbers of its fields.
 func (o *object) status(m protobuf.Object, observed, updated, available protowire.Number) error {
 	o.specReplicas = 1 // the API's default; the server writes it out
-	err := protobuf.Fields(m.Spec, func(num protowire.Number, _ []byte, v uint64) error {
-		if num == specReplicas {
-			o.specReplicas = int64(v)
-		}
-		return nil
-	})
-	if err != nil {
+	if err := o.replicasWanted(m.Spec, specReplicas); err != nil {
 		return err
 	}
 	return protobuf.Fields(m.Status, func(num protowire.Number, _ []byte, v uint64) error {
@@ -220,14 +214,17 @@ func (o *object) status(m protobuf.Object, observed, updated, available protowir
 	})
 }
 
-func (o *object) jobStatus(m protobuf.Object) error {
-	err := protobuf.Fields(m.Spec, func(num protowire.Number, _ []byte, v uint64) error {
-		if num == jobSpecCompletions {
+func (o *object) replicasWanted(spec []byte, field protowire.Number) error {
+	return protobuf.Fields(spec, func(num protowire.Number, _ []byte, v uint64) error {
+		if num == field {
 			o.specReplicas = int64(v)
 		}
 		return nil
 	})
-	if err != nil {
+}
+
+func (o *object) jobStatus(m protobuf.Object) error {
+	if err := o.replicasWanted(m.Spec, jobSpecCompletions); err != nil {
 		return err
 	}
 	return protobuf.Fields(m.Status, func(num protowire.Number, b []byte, v uint64) error {
