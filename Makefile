@@ -29,7 +29,7 @@ storms: build ## Run the three full storms one after another (about 15 minutes)
 
 INCIDENTS = fd-exhaustion stacked-etcd slow-fsync scheduler-scale thundering-herd leader-changes slow-verbs watch-storm rollout-hops node-loss component-loss noisy-neighbour crd-flood \
   workloads-node-loss kms-outage token-webhook-down webhook-in-front aggregated-api-down audit-backend-blocked audit-disk-full conversion-webhook-down \
-  hpa-storm cloud-throttled cloud-load-balancers
+  hpa-storm cloud-throttled cloud-instances-vanish cloud-load-balancers
 
 incidents: build ## Run every incident with its remedy, full size, and compare
 	@status=0; for s in $(INCIDENTS); do $(BIN)/loadgen run $$s --variant all || status=$$?; done; \

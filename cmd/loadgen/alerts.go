@@ -103,7 +103,7 @@ each rule that the fault is for fires within 1.5 times its floor and resolves, t
 those that follow from the fault are known to, and that all others are silent. Two
 proofs have no fault: nothing may fire.
 
-All of them take an hour and a half, one after another. --rule runs the proof of one rule,
+All of them take two hours, one after another. --rule runs the proof of one rule,
 --proof one by name. With DIR, runs that are there are judged, and none is made.
 
 Exit codes: 0 proven, 1 a rule was late, missing or heard without a reason, 3 a

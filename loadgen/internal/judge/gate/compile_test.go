@@ -20,6 +20,7 @@ func TestCompileErrors(t *testing.T) {
 		"expr: 'sum(rate(x[5m])', max: 1":                                               "expr: ",
 		"expr: 'x[5m]', max: 1":                                                         "expr: it gives a range vector, not a number (it is PromQL",
 		`expr: '{__name__=~"x.*"}', max: 1`:                                             `expr: {__name__=~"x.*"} names no metric`,
+		"expr: 'max(stormglass_workload_pods_redy)', max: 1":                            `expr: Stormglass has no metric stormglass_workload_pods_redy (did you mean "stormglass_workload_pods_ready"?)`,
 		"expr: '1 + 1', max: 1":                                                         "expr: it reads no metric",
 		"objective: request-latency, load: patsh, max: 1s":                              `load: no load "patsh" for objective request-latency (loads it can judge: patch, news)`,
 		"objective: request-latency, load: crowd, max: 1s":                              `load: no load "crowd" for objective request-latency`,

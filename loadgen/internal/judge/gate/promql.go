@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 
+	"github.com/stormglass/stormglass/internal/metricnames"
 	"github.com/stormglass/stormglass/internal/strictyaml"
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/alerting"
@@ -66,6 +67,8 @@ func selectors(expr string) ([][]*labels.Matcher, error) {
 // inVain returns the reason why a part of PromQL never has a value, or nil.
 func inVain(n parser.Node) *vain {
 	switch n := n.(type) {
+	case *parser.VectorSelector:
+		return notOurs(alerting.MetricOf(n.LabelMatchers))
 	case *parser.Call:
 		switch {
 		case n.Func.Name == "histogram_quantile":
@@ -83,6 +86,23 @@ func inVain(n parser.Node) *vain {
 		}
 	}
 	return nil
+}
+
+// ownPrefix begins the names of the metrics of Stormglass' own programs, and of no others.
+const ownPrefix = "stormglass_"
+
+// notOurs finds a metric that is called as one of ours and is none.
+func notOurs(metric string) *vain {
+	if !strings.HasPrefix(metric, ownPrefix) {
+		return nil
+	}
+	known := metricnames.Recorded(metricnames.Generator, metricnames.Service)
+	for _, suffix := range []string{"", "_bucket", "_count", "_sum"} {
+		if slices.Contains(known, strings.TrimSuffix(metric, suffix)) {
+			return nil
+		}
+	}
+	return &vain{fmt.Sprintf("Stormglass has no metric %s", metric), strictyaml.Hint(metric, known, "such are stormglass_requests_total and stormglass_workload_pods_ready")}
 }
 
 func badQuantile(function string, arg parser.Expr) *vain {
