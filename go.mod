@@ -55,6 +55,7 @@ require (
 	github.com/vishvananda/netlink v1.3.1 // indirect
 	github.com/vishvananda/netns v0.0.5 // indirect
 	go.opentelemetry.io/contrib/instrumentation/github.com/emicklei/go-restful/otelrestful v0.69.0 // indirect
+	gonum.org/v1/gonum v0.17.0 // indirect
 	sigs.k8s.io/knftables v0.0.22 // indirect
 )
 

@@ -1,0 +1,128 @@
+// Package changepoint finds in the history of a figure where it changed: E-divisive means (Matteson and James, A
+// nonparametric approach for multiple change point analysis of multivariate data, 2014), with Welch's t-test in the
+// place of permutations, as Apache Otava (Hunter) has it. It is for histories: a pull request is judged by pairs.
+package changepoint
+
+import (
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/stat"
+	"gonum.org/v1/gonum/stat/distuv"
+)
+
+// Options of a search.
+type Options struct {
+	Alpha  float64 // two-sided p-value up to which a change is one
+	Change float64 // least change of the mean: 0.05 is 5%
+	Window int     // values before and behind a change that it is judged by
+}
+
+// Default is what Otava has, with a least change of 5%.
+func Default() Options { return Options{Alpha: 0.001, Change: 0.05, Window: 50} }
+
+// Point is a change.
+type Point struct {
+	Index         int     // the first value after it
+	Before, After float64 // means
+	P             float64
+}
+
+// Change is the share by which the mean moved.
+func (p Point) Change() float64 { return p.After/p.Before - 1 }
+
+// least is the number of values on each side of a change.
+const least = 3
+
+// Find returns the changes in a history, in its order.
+func Find(o Options, values []float64) []Point {
+	splits := []int{0, len(values)}
+	for grew := true; grew; {
+		grew = false
+		for i := 0; i+1 < len(splits); i++ {
+			from, to := splits[i], splits[i+1]
+			at, ok := split(values[from:to])
+			if !ok || !o.isChange(o.judge(values, from, from+at, to)) {
+				continue
+			}
+			splits = slices.Insert(splits, i+1, from+at)
+			grew = true
+			break
+		}
+	}
+	// A split that later ones explain goes.
+	for i := 1; i+1 < len(splits); {
+		if o.isChange(o.judge(values, splits[i-1], splits[i], splits[i+1])) {
+			i++
+			continue
+		}
+		splits = slices.Delete(splits, i, i+1)
+		i = max(1, i-1)
+	}
+	var all []Point
+	for i := 1; i+1 < len(splits); i++ {
+		all = append(all, o.judge(values, splits[i-1], splits[i], splits[i+1]))
+	}
+	return all
+}
+
+func (o Options) isChange(p Point) bool {
+	return p.P <= o.Alpha && math.Abs(p.After-p.Before) >= o.Change*math.Abs(p.Before)
+}
+
+// judge compares the values before a split with those behind it.
+func (o Options) judge(values []float64, from, at, to int) Point {
+	a, b := values[max(from, at-o.Window):at], values[at:min(to, at+o.Window)]
+	p := Point{Index: at, P: 1}
+	var va, vb float64
+	p.Before, va = stat.MeanVariance(a, nil)
+	p.After, vb = stat.MeanVariance(b, nil)
+	va, vb = va/float64(len(a)), vb/float64(len(b))
+	if va+vb == 0 {
+		if p.Before != p.After {
+			p.P = 0
+		}
+		return p
+	}
+	nu := (va + vb) * (va + vb) / (va*va/float64(len(a)-1) + vb*vb/float64(len(b)-1))
+	t := math.Abs(p.After-p.Before) / math.Sqrt(va+vb)
+	p.P = 2 * distuv.StudentsT{Mu: 0, Sigma: 1, Nu: nu}.Survival(t)
+	return p
+}
+
+// split returns where the two parts of a series are farthest apart, by their energy distance times their sizes.
+func split(x []float64) (at int, ok bool) {
+	n := len(x)
+	if n < 2*least {
+		return 0, false
+	}
+	// within and across are sums of |xi-xj|, kept as the split moves on by one value.
+	left, right, across := 0.0, 0.0, 0.0
+	for i := range n {
+		for j := i + 1; j < n; j++ {
+			right += math.Abs(x[i] - x[j])
+		}
+	}
+	best := math.Inf(-1)
+	for k := 1; k <= n-least; k++ { // x[k-1] moves to the left
+		for i := range n {
+			d := math.Abs(x[i] - x[k-1])
+			if i < k-1 {
+				left += d
+				across -= d
+			} else {
+				right -= d
+				across += d
+			}
+		}
+		if k < least {
+			continue
+		}
+		l, r := float64(k), float64(n-k)
+		q := l * r / (l + r) * (2*across/(l*r) - 2*left/(l*(l-1)) - 2*right/(r*(r-1)))
+		if q > best {
+			best, at = q, k
+		}
+	}
+	return at, true
+}

@@ -1,0 +1,74 @@
+package changepoint_test
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stormglass/stormglass/loadgen/internal/judge/changepoint"
+)
+
+const seed = 1
+
+// history has a level for each part, and noise of 4%.
+func history(rng *rand.Rand, levels map[int]float64, n int) (values []float64) {
+	level := 1.0
+	for i := range n {
+		if v, ok := levels[i]; ok {
+			level = v
+		}
+		values = append(values, level*(1+0.04*rng.NormFloat64()))
+	}
+	return values
+}
+
+func TestChangesAreFound(t *testing.T) {
+	t.Logf("seed %d", seed)
+	for name, c := range map[string]struct {
+		levels map[int]float64
+		want   []int
+	}{
+		"none":             {nil, nil},
+		"one":              {map[int]float64{60: 1.2}, []int{60}},
+		"there and back":   {map[int]float64{40: 1.3, 70: 1}, []int{40, 70}},
+		"in steps":         {map[int]float64{30: 1.15, 60: 1.3, 90: 1.45}, []int{30, 60, 90}},
+		"too small to say": {map[int]float64{60: 1.02}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := changepoint.Find(changepoint.Default(), history(rand.New(rand.NewPCG(seed, 1)), c.levels, 120))
+			if len(got) != len(c.want) {
+				t.Fatalf("changes at %+v, want %v", got, c.want)
+			}
+			for i, p := range got {
+				if d := p.Index - c.want[i]; d < -2 || d > 2 {
+					t.Errorf("a change at %d, want %d", p.Index, c.want[i])
+				}
+			}
+		})
+	}
+}
+
+// TestFalseAlarms: of 200 histories without a change hardly one has any.
+func TestFalseAlarms(t *testing.T) {
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 2))
+	alarms := 0
+	for range 200 {
+		alarms += min(1, len(changepoint.Find(changepoint.Default(), history(rng, nil, 100))))
+	}
+	t.Logf("%d of 200", alarms)
+	if alarms > 4 {
+		t.Errorf("%d of 200 histories without a change have one", alarms)
+	}
+}
+
+func TestShortAndConstantHistories(t *testing.T) {
+	for n := range 8 {
+		if got := changepoint.Find(changepoint.Default(), make([]float64, n)); len(got) > 0 {
+			t.Errorf("%d zeros: %+v", n, got)
+		}
+	}
+	step := []float64{5, 5, 5, 5, 7, 7, 7, 7}
+	if got := changepoint.Find(changepoint.Default(), step); len(got) != 1 || got[0].Index != 4 {
+		t.Errorf("a step of constants: %+v", got)
+	}
+}

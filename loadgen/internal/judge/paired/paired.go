@@ -1,0 +1,213 @@
+// Package paired tells from pairs of measurements whether B is worse than A, and how sure that is: a one-sided paired
+// t-test of d = ln(B/A), at a few looks with an alpha of each. The looks' errors add up, so that a test may stop at
+// any of them. Error rates of the defaults are in the package's tests, simulated, and in docs/records/calibration.
+package paired
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/stat"
+	"gonum.org/v1/gonum/stat/distuv"
+
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// Default is the plan that docs/reference/comparing.md gives the error rates of.
+func Default() result.Plan {
+	return result.Plan{
+		Looks:  []result.Look{{Pairs: 6, Alpha: 0.003}, {Pairs: 9, Alpha: 0.003}, {Pairs: 12, Alpha: 0.004}},
+		Change: 0.05, Margin: 0.10, Confidence: 0.95, Figures: 5, Spread: 0.06,
+		Throw: result.Throw{Steal: 0.02, Other: 0.05, IO: 0.20},
+	}
+}
+
+// Check reports what is wrong with a plan.
+func Check(p result.Plan) error {
+	if len(p.Looks) == 0 {
+		return fmt.Errorf("no looks")
+	}
+	for i, l := range p.Looks {
+		switch {
+		case l.Pairs < 3:
+			return fmt.Errorf("a look after %d pairs: at least 3, which have a spread", l.Pairs)
+		case i > 0 && l.Pairs <= p.Looks[i-1].Pairs:
+			return fmt.Errorf("a look after %d pairs follows one after %d", l.Pairs, p.Looks[i-1].Pairs)
+		case l.Alpha <= 0 || l.Alpha >= 0.5:
+			return fmt.Errorf("alpha %v is out of bounds (over 0, below 50%%)", l.Alpha)
+		}
+	}
+	switch {
+	case p.Change <= 0 || p.Margin <= p.Change:
+		return fmt.Errorf("a change of %v and a margin of %v: over 0, and the margin over the change", p.Change, p.Margin)
+	case p.Confidence <= 0.5 || p.Confidence >= 1:
+		return fmt.Errorf("confidence %v is out of bounds (over 50%%, below 100%%)", p.Confidence)
+	case p.Figures < 1:
+		return fmt.Errorf("figures %d: at least 1", p.Figures)
+	case p.Spread <= 0:
+		return fmt.Errorf("a spread of %v: over 0", p.Spread)
+	}
+	return nil
+}
+
+// IsLook reports whether the plan looks after so many pairs.
+func IsLook(p result.Plan, pairs int) bool {
+	return slices.ContainsFunc(p.Looks, func(l result.Look) bool { return l.Pairs == pairs })
+}
+
+// Judged is one figure, judged. Changes are shares: 0.05 is 5% worse.
+type Judged struct {
+	Answer result.Answer
+	Pairs  int // that the answer is from: those of the last look
+	// Change is the geometric mean of B/A less one; Low and High bound it, each at the plan's confidence.
+	Change, Low, High float64
+	// Spread is the standard deviation of ln(B/A).
+	Spread float64
+	// T and Critical are the test's statistic and the value past which a change counts.
+	T, Critical float64
+}
+
+// LeastRuns is the number of runs of each side from which on sets that are no pairs are judged.
+const LeastRuns = 3
+
+// Judge judges figures by their ln(B/A) of each pair, in the order of the pairs; positive is worse. It looks once, at
+// the last look that the pairs of a figure allow.
+func Judge(p result.Plan, figures [][]float64) []Judged {
+	tests := make([]test, len(figures))
+	for i, d := range figures {
+		tests[i] = newTest(p, d)
+	}
+	return holm(p, tests)
+}
+
+// Sets are the logarithms of a figure in the runs of A and in those of B.
+type Sets struct{ A, B []float64 }
+
+// JudgeSets judges figures of runs that are no pairs. What changed on the machine between the sets counts as a change
+// of B.
+func JudgeSets(p result.Plan, figures []Sets) []Judged {
+	tests := make([]test, len(figures))
+	for i, s := range figures {
+		tests[i] = newWelch(p, s.A, s.B)
+	}
+	return holm(p, tests)
+}
+
+// holm judges figures that share alpha by Holm's method: the smallest p-value takes the smallest share. With no more
+// figures than alpha allows each takes all of it.
+func holm(p result.Plan, tests []test) []Judged {
+	all, order := make([]Judged, len(tests)), make([]int, len(tests))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(tests[a].smaller(), tests[b].smaller()) })
+	share, stopped := 1.0, false
+	for rank, i := range order {
+		if !stopped {
+			share = max(1, float64(len(tests)-rank)/float64(p.Figures))
+		}
+		all[i] = tests[i].judge(p, share)
+		stopped = stopped || math.Abs(all[i].T) <= all[i].Critical
+	}
+	return all
+}
+
+// test is one figure at one look: the mean of ln(B/A), its standard error, and the t-distribution of their ratio.
+type test struct {
+	look              result.Look // of no pairs: it may not tell yet
+	n                 int
+	mean, spread, err float64
+	dist              distuv.StudentsT
+}
+
+// newTest looks at pairs.
+func newTest(p result.Plan, d []float64) (t test) {
+	t.n = len(d)
+	for _, l := range p.Looks {
+		if l.Pairs <= len(d) {
+			t.look, t.n = l, l.Pairs
+		}
+	}
+	if t.n > 0 {
+		t.mean = stat.Mean(d[:t.n], nil)
+	}
+	if t.n > 1 {
+		t.spread = stat.StdDev(d[:t.n], nil)
+		t.err = t.spread / math.Sqrt(float64(t.n))
+		t.dist = distuv.StudentsT{Mu: 0, Sigma: 1, Nu: float64(t.n - 1)}
+	}
+	return t
+}
+
+// newWelch looks at two sets of runs that are no pairs, by Welch's t-test of the logarithms, with all of the plan's
+// alpha.
+func newWelch(p result.Plan, a, b []float64) (t test) {
+	t.n = min(len(a), len(b))
+	if t.n == 0 {
+		return t
+	}
+	t.mean = stat.Mean(b, nil) - stat.Mean(a, nil)
+	if t.n == 1 {
+		return t
+	}
+	va, vb := stat.Variance(a, nil)/float64(len(a)), stat.Variance(b, nil)/float64(len(b))
+	t.spread, t.err = math.Sqrt(stat.Variance(a, nil)+stat.Variance(b, nil)), math.Sqrt(va+vb)
+	nu := float64(len(a) + len(b) - 2)
+	if t.err > 0 {
+		nu = (va + vb) * (va + vb) / (va*va/float64(len(a)-1) + vb*vb/float64(len(b)-1))
+	}
+	t.dist = distuv.StudentsT{Mu: 0, Sigma: 1, Nu: nu}
+	if t.n >= LeastRuns {
+		t.look.Pairs = t.n
+		for _, l := range p.Looks {
+			t.look.Alpha += l.Alpha
+		}
+	}
+	return t
+}
+
+// t is the test's statistic.
+func (t test) t() float64 {
+	switch {
+	case t.n < 2:
+		return 0
+	case t.err > 0:
+		return t.mean / t.err
+	case t.mean != 0:
+		return math.Copysign(math.Inf(1), t.mean)
+	}
+	return 0
+}
+
+// smaller is the smaller of the two one-sided p-values.
+func (t test) smaller() float64 {
+	if t.look.Pairs == 0 {
+		return 1
+	}
+	return t.dist.Survival(math.Abs(t.t()))
+}
+
+// judge answers with alpha divided by share.
+func (t test) judge(p result.Plan, share float64) Judged {
+	j := Judged{Answer: result.CouldNotTell, Pairs: t.n, Change: math.Expm1(t.mean), Spread: t.spread, T: t.t(), Low: math.Inf(-1), High: math.Inf(1)}
+	if t.n > 1 {
+		bound := t.dist.Quantile(p.Confidence) * t.err
+		j.Low, j.High = math.Expm1(t.mean-bound), math.Expm1(t.mean+bound)
+	}
+	if t.look.Pairs == 0 {
+		return j
+	}
+	j.Critical = t.dist.Quantile(1 - t.look.Alpha/share)
+	least := math.Log1p(p.Change)
+	switch {
+	case j.T > j.Critical && t.mean >= least:
+		j.Answer = result.Regressed
+	case -j.T > j.Critical && t.mean <= -least:
+		j.Answer = result.Improved
+	case j.High < p.Margin:
+		j.Answer = result.NotRegressed
+	}
+	return j
+}
