@@ -28,6 +28,18 @@ type Phase struct {
 	Watches  []Watches  `json:"watches,omitempty"`
 	Changes  []Changes  `json:"changes,omitempty"`
 	Workload *Workload  `json:"workload,omitempty"` // progress of pods
+	Machine  *Machine   `json:"machine,omitempty"`  // of Linux
+}
+
+// Machine is what the generator's machine did in a phase.
+type Machine struct {
+	BusySeconds  float64 `json:"busySeconds"`  // of all processors, for any process
+	OwnSeconds   float64 `json:"ownSeconds"`   // of these for the generator and what it started
+	StealSeconds float64 `json:"stealSeconds"` // taken by the hypervisor
+	// CPUWaitSeconds, IOWaitSeconds: some process waited, as the kernel's pressure stall
+	// information has it
+	CPUWaitSeconds *float64 `json:"cpuWaitSeconds,omitempty"`
+	IOWaitSeconds  *float64 `json:"ioWaitSeconds,omitempty"`
 }
 
 // Seconds is the length of the phase.

@@ -64,6 +64,7 @@ func (ps *phases) phase(ctx context.Context, p *scenario.Phase) (err error) {
 	}
 	ps.beginPhase(p, start)
 	stalled := ps.self.Stalls().Total(time.Now())
+	machine := generator.MeasureMachine()
 	stamp := result.Phase{Name: p.Name, Start: start, Until: p.Until}
 	defer func() {
 		// A phase that failed is cut short too: no gate may pass on it.
@@ -85,6 +86,7 @@ func (ps *phases) phase(ctx context.Context, p *scenario.Phase) (err error) {
 		stamp.End = time.Now()
 	}
 	stamp.StalledSeconds = (ps.self.Stalls().Total(time.Now()) - stalled).Seconds()
+	stamp.Machine = machine()
 	ps.event(stamp.End, result.EventPhaseEnd, p.Name, conditionDetail(p, stamp))
 	ps.loads.drain(ctx, loads)
 	if err = errors.Join(err, scrapeErr); err != nil {

@@ -1,0 +1,5 @@
+//go:build !linux
+
+package generator
+
+func readMachine() machine { return machine{} }

@@ -1,0 +1,33 @@
+package generator
+
+import (
+	"os/exec"
+	"runtime"
+	"testing"
+	"time"
+)
+
+// TestMachineTellsOwnWork: the processor time of this process and of those it started is its own, and part of what the
+// machine was busy with.
+func TestMachineTellsOwnWork(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		if MeasureMachine()() != nil {
+			t.Error("measured where nothing is known")
+		}
+		return
+	}
+	end := MeasureMachine()
+	if err := exec.CommandContext(t.Context(), "sh", "-c", "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done").Run(); err != nil {
+		t.Fatal(err)
+	}
+	for until := time.Now().Add(300 * time.Millisecond); time.Now().Before(until); {
+		_ = until.String()
+	}
+	m := end()
+	if m == nil {
+		t.Fatal("not measured")
+	}
+	if m.OwnSeconds <= 0.1 || m.BusySeconds < m.OwnSeconds-0.1 {
+		t.Errorf("%+v", m)
+	}
+}
