@@ -74,6 +74,16 @@ var rules = []rule{
 		never: []string{"net/http", "k8s.io/client-go", module + "loadgen/internal/record/promimport", module + "loadgen/internal/observe"},
 	},
 	{
+		why:  "statistics are arithmetic on numbers",
+		from: "loadgen/internal/judge/paired", direct: true,
+		never: []string{"os", "net/http", "time", module + "loadgen/internal"},
+	},
+	{
+		why:  "statistics are arithmetic on numbers",
+		from: "loadgen/internal/judge/changepoint", direct: true,
+		never: []string{"os", "net/http", "time", module + "loadgen"},
+	},
+	{
 		why:   "rules are data: their readers link neither load generator nor control plane",
 		from:  "alerts",
 		never: []string{module + "loadgen", module + "controlplane", module + "cmd", "k8s.io/kubernetes", "go.etcd.io/etcd"},
@@ -164,7 +174,7 @@ var making = []string{
 // themselves.
 var layers = []string{
 	"cmd", "loadgen",
-	"loadgen/internal/compare", "loadgen/internal/run", "loadgen/bench", "loadgen/calibrate", "loadgen/calibrate/container", "loadgen/internal/realplane",
+	"loadgen/internal/ab", "loadgen/internal/capacity", "loadgen/internal/compare", "loadgen/internal/run", "loadgen/bench", "loadgen/calibrate", "loadgen/calibrate/container", "loadgen/internal/realplane",
 	"loadgen/internal/observe", "loadgen/internal/cluster",
 	"loadgen/internal/workload", "loadgen/internal/node",
 	"loadgen/internal/load/kind", "loadgen/internal/load/podstream", "loadgen/internal/load/history", "loadgen/internal/load/watch", "loadgen/internal/load/object", "loadgen/internal/load/request", "loadgen/internal/load",

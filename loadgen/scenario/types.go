@@ -41,6 +41,7 @@ type Scenario struct {
 	Signals         []Signal          `yaml:"signals,omitempty"`    // metrics by which the incident shows
 	Variants        []Variant         `yaml:"variants,omitempty"`   // the scenario with fields set otherwise
 	Compare         []Figure          `yaml:"compare,omitempty"`    // rows of the table of variants
+	Capacity        *Capacity         `yaml:"capacity,omitempty"`   // what `loadgen capacity` searches
 	Variant         string            `yaml:"variant,omitempty"`    // set by a run
 
 	doc *strictyaml.Document
@@ -229,6 +230,24 @@ type Figure struct {
 	Load      string   `yaml:"load,omitempty"`                                          // whose client-side objective is judged
 	Signal    string   `yaml:"signal,omitempty"`                                        // of signal-moved and signal-returned
 	Over      []string `yaml:"over,omitempty" zero:"all phases; leave it out for that"` // phases, default all
+	// Spread: standard deviation of ln(B/A) between planes of one configuration, as `loadgen ab`
+	// measures it; figures that have one may decide a comparison
+	Spread *Bound `yaml:"spread,omitempty"`
+}
+
+// Capacity is a load whose highest value with all gates held is searched.
+type Capacity struct {
+	Field string `yaml:"field"` // of the scenario, as --set takes it: background.NAME.rate, nodes.count
+	From  Bound  `yaml:"from"`  // least value, a rate as 50/s or a number
+	To    Bound  `yaml:"to"`    // largest value
+}
+
+// Unit is PerSec for a rate and else Count.
+func (c *Capacity) Unit() Unit {
+	if c.From.Fits(PerSec) && c.To.Fits(PerSec) {
+		return PerSec
+	}
+	return Count
 }
 
 // Signal is an incident's own metric: it lies still in the steady phases,

@@ -172,6 +172,7 @@ func (s *Scenario) validate() error {
 	v.signals()
 	v.gates()
 	v.compare()
+	v.capacity()
 	return errors.Join(v.errs...)
 }
 

@@ -111,7 +111,7 @@ const everyVariant = "all"
 
 // fixed are the fields that variants of one scenario have in common: what is
 // compared has to be the same.
-var fixed = []string{"apiVersion", "kind", "name", "variants", "variant", "compare"}
+var fixed = []string{"apiVersion", "kind", "name", "variants", "variant", "compare", "capacity"}
 
 func (v *validator) variants() {
 	if v.s.Variant != "" && len(v.s.Variants) > 0 {
@@ -234,6 +234,26 @@ func (v *validator) compare() {
 		}
 		v.signal(path+".signal", f.Signal)
 		v.over(path+".over", f.Over)
+		if s := f.Spread; s != nil && (!s.Fits(Ratio) || s.Value <= 0 || s.Value > 1) {
+			v.fail(path+".spread", "as 4%", "%s is no spread", s)
+		}
+	}
+}
+
+// capacity checks the range; that the field takes its ends is found out by reading the scenario with them.
+func (v *validator) capacity() {
+	c := v.s.Capacity
+	if c == nil {
+		return
+	}
+	if c.Field == "" {
+		v.fail("capacity.field", "as background.NAME.rate or nodes.count", "is missing")
+	}
+	switch unit := c.Unit(); {
+	case !c.From.Fits(unit) || !c.To.Fits(unit):
+		v.fail("capacity", "both rates, as 50/s, or both numbers", "%s and %s are not of one kind", c.From, c.To)
+	case c.From.Value <= 0 || c.To.Value <= c.From.Value:
+		v.fail("capacity", "from over 0, to over from", "there is nothing from %s to %s", c.From, c.To)
 	}
 }
 

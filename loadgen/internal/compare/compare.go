@@ -255,6 +255,19 @@ func Run(ctx context.Context, o run.Options) (c result.Comparison, dir string, e
 
 func runVariant(ctx context.Context, o run.Options, v *scenario.Scenario, out string) (result.Result, error) {
 	o.Scenario, o.Out = v, out
+	return runJudged(ctx, o)
+}
+
+// RunWhole makes a run and judges it. One whose environment failed is an error.
+func RunWhole(ctx context.Context, o run.Options) (result.Result, error) {
+	res, err := runJudged(ctx, o)
+	if err == nil && res.ExitCode == exitcode.Environment {
+		err = exitcode.Environmentf("%s", strings.Join(res.Reasons, "; "))
+	}
+	return res, err
+}
+
+func runJudged(ctx context.Context, o run.Options) (result.Result, error) {
 	dir, err := run.Run(ctx, o)
 	if dir == "" {
 		return result.Result{}, err

@@ -75,22 +75,7 @@ func JUnit(w io.Writer, r result.Result) error {
 		s.Cases = append(s.Cases, c)
 	}
 	s.Cases = append([]junitCase{junitRun(r, red)}, s.Cases...)
-	for _, c := range s.Cases {
-		s.Tests++
-		s.Failures += btoi(c.Failure != nil)
-		s.Errors += btoi(c.Error != nil)
-	}
-	root := junitSuites{Name: "stormglass", Tests: s.Tests, Failures: s.Failures, Errors: s.Errors, Time: s.Time, Suite: s}
-	if _, err := io.WriteString(w, xml.Header); err != nil {
-		return err
-	}
-	enc := xml.NewEncoder(w)
-	enc.Indent("", "  ")
-	if err := enc.Encode(root); err != nil {
-		return fmt.Errorf("encode JUnit: %w", err)
-	}
-	_, err := io.WriteString(w, "\n")
-	return err
+	return writeJUnit(w, s)
 }
 
 func junitTime(s float64) string { return fmt.Sprintf("%.3f", s) }

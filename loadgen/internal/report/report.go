@@ -139,6 +139,7 @@ func pageFuncs() template.FuncMap {
 		"clean": chart.Clean, "style": style, "word": word, "seconds": optional,
 		"gateValue": gateValue, "gateBound": gateBound, "margin": margin, "usedUp": usedUp,
 		"what": whatItIs, "reasons": reasonsOf, "value": valueOf, "ratio": ratioOf, "bar": barOf,
+		"abValue": abValue, "percent": abPercent, "spread": spreadOf,
 	}
 }
 

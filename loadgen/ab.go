@@ -1,0 +1,90 @@
+package loadgen
+
+import (
+	"context"
+	"io"
+
+	"github.com/stormglass/stormglass/loadgen/internal/ab"
+	"github.com/stormglass/stormglass/loadgen/internal/judge/paired"
+	"github.com/stormglass/stormglass/loadgen/internal/report"
+	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// ABSide is one side of an A/B comparison: a scenario, and the control plane that it runs on.
+type ABSide = ab.Side
+
+// ABOptions of an A/B comparison. A, B, Plan and Progress are needed.
+type ABOptions struct {
+	A, B ABSide
+	Plan result.Plan
+	// Gated names the figures that decide; empty: those whose calibrated spread allows it.
+	Gated []string
+	// Overrides are the path=value settings of both sides.
+	Overrides []string
+	// Out is the comparison's directory, new or empty; empty means runs/TIME-NAME-ab. Resume is the directory of
+	// one to go on with.
+	Out, Resume string
+	// ControlPlane is the binary of a side that names none.
+	ControlPlane string
+	Progress     Progress
+	// Hurry is as in Options.
+	Hurry <-chan struct{}
+}
+
+// DefaultPlan is how pairs are judged if nothing else is said.
+func DefaultPlan() result.Plan { return paired.Default() }
+
+// NewABSide reads what a side is, from specs as --a takes them, and its scenario by read.
+func NewABSide(ctx context.Context, flag string, specs, sets []string, read func(sets []string) (*scenario.Scenario, error), step func(string)) (ABSide, error) {
+	return ab.NewSide(ctx, flag, specs, sets, read, step)
+}
+
+// AB runs pairs of A and B until they tell whether B is worse, and returns the comparison and its directory. An error
+// means that nothing was compared.
+func AB(ctx context.Context, o ABOptions) (c result.AB, dir string, err error) {
+	of := Options{Scenario: o.A.Scenario, Overrides: o.Overrides, Out: o.Out, ControlPlane: o.ControlPlane, Progress: o.Progress, Hurry: o.Hurry}
+	return ab.Run(ctx, ab.Options{Options: of.internal(), A: o.A, B: o.B, Plan: o.Plan, Gated: o.Gated, Resume: o.Resume})
+}
+
+// WriteABText writes an A/B comparison for a terminal.
+func WriteABText(w io.Writer, c result.AB, o TextOptions) error { return report.AB(w, c, o) }
+
+// WriteABJSON writes an A/B comparison as ab.json.
+func WriteABJSON(w io.Writer, c result.AB) error { return report.JSON(w, c) }
+
+// WriteABMarkdown writes an A/B comparison for the page of a pull request.
+func WriteABMarkdown(w io.Writer, c result.AB) error { return report.ABSummary(w, c) }
+
+// CompareRuns compares two sets of recorded runs, each the directory of a run or one with such directories in it.
+func CompareRuns(ctx context.Context, plan result.Plan, gated []string, a, b string) (result.AB, error) {
+	return ab.Compare(ctx, plan, gated, a, b)
+}
+
+// WriteAB writes a comparison of recorded runs into a new directory: ab.json, ab.html and junit.xml.
+func WriteAB(out string, c result.AB) (dir string, err error) { return ab.Write(out, c) }
+
+// SaveBaseline saves the results of runs in a baseline's directory and returns how many.
+func SaveBaseline(ctx context.Context, dir string, from []string) (int, error) {
+	return ab.SaveBaseline(ctx, dir, from)
+}
+
+// ListBaselines writes a line for each baseline in dir.
+func ListBaselines(w io.Writer, dir string) error { return ab.ListBaselines(w, dir) }
+
+// ShowBaseline writes the figures of the runs of a baseline.
+func ShowBaseline(ctx context.Context, w io.Writer, dir string) error {
+	return ab.ShowBaseline(ctx, w, dir)
+}
+
+// Trend finds where figures changed over the recorded runs in dirs.
+func Trend(ctx context.Context, dirs []string) (result.Trend, error) { return ab.Trend(ctx, dirs) }
+
+// WriteTrendText writes a trend for a terminal.
+func WriteTrendText(w io.Writer, t result.Trend, o TextOptions) error { return report.Trend(w, t, o) }
+
+// WriteTrendJSON writes a trend as JSON.
+func WriteTrendJSON(w io.Writer, t result.Trend) error { return report.JSON(w, t) }
+
+// WriteTrendHTML writes a trend as a page.
+func WriteTrendHTML(w io.Writer, t result.Trend) error { return report.TrendHTML(w, t) }

@@ -1,0 +1,205 @@
+package ab
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/stat"
+
+	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/loadgen/internal/judge/paired"
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// judgePairs fills in what the pairs tell so far.
+func judgePairs(c *result.AB) {
+	counted := countedPairs(c.Pairs)
+	c.Thrown = 0
+	for _, p := range c.Pairs {
+		if p.Thrown != "" && p.Number != warmUp {
+			c.Thrown++
+		}
+	}
+	if c.A.Baseline != "" {
+		c.Sets.B = nil
+		for _, p := range counted {
+			c.Sets.B = append(c.Sets.B, p.B)
+		}
+		judgeSets(c)
+		return
+	}
+	for _, gated := range []bool{true, false} { // advice takes no alpha from what is gated
+		var of []*result.ABFigure
+		for i := range c.Figures {
+			if f := &c.Figures[i]; f.Gated == gated {
+				collect(f, counted)
+				of = append(of, f)
+			}
+		}
+		judgeFigures(c.Plan, of, len(counted))
+	}
+	conclude(c, len(counted))
+}
+
+// countedPairs are those that ran whole and were not thrown away.
+func countedPairs(all []result.Pair) []result.Pair {
+	return slices.DeleteFunc(slices.Clone(all), func(p result.Pair) bool { return p.Number == warmUp || p.Thrown != "" })
+}
+
+// collect takes a figure's values from the pairs. One that a pair lacks is judged by none: which pairs have data may
+// depend on what is asked.
+func collect(f *result.ABFigure, pairs []result.Pair) {
+	f.Changes, f.Detail = []float64{}, ""
+	var a, b []float64
+	for _, p := range pairs {
+		va, okA := p.A.Values[f.Name]
+		vb, okB := p.B.Values[f.Name]
+		if okA {
+			a = append(a, va)
+		}
+		if okB {
+			b = append(b, vb)
+		}
+		switch {
+		case !okA || !okB:
+			f.Detail = fmt.Sprintf("no data in %s of pair %d", missingSide(okA, okB), p.Number)
+		case va <= 0 || vb <= 0:
+			if va == vb { // nothing in both
+				f.Changes = append(f.Changes, 0)
+				continue
+			}
+			f.Detail = fmt.Sprintf("%v and %v in pair %d: a ratio needs values over 0", va, vb, p.Number)
+		default:
+			d := math.Log(vb / va)
+			if f.Better == "higher" {
+				d = -d
+			}
+			f.Changes = append(f.Changes, d)
+		}
+	}
+	f.A, f.B = median(a), median(b)
+	if f.Detail != "" {
+		f.Changes = []float64{}
+	}
+}
+
+func missingSide(a, b bool) string {
+	switch {
+	case a:
+		return "B"
+	case b:
+		return "A"
+	}
+	return "A and B"
+}
+
+func median(values []float64) *float64 {
+	if len(values) == 0 {
+		return nil
+	}
+	sorted := slices.Sorted(slices.Values(values))
+	m := sorted[len(sorted)/2]
+	if len(sorted)%2 == 0 {
+		m = stat.Mean(sorted[len(sorted)/2-1:len(sorted)/2+1], nil)
+	}
+	return &m
+}
+
+func judgeFigures(plan result.Plan, figures []*result.ABFigure, pairs int) {
+	var changes [][]float64
+	for _, f := range figures {
+		changes = append(changes, f.Changes)
+	}
+	for i, j := range paired.Judge(plan, changes) {
+		f := figures[i]
+		fill(f, j)
+		if f.Answer != result.CouldNotTell || f.Detail != "" {
+			continue
+		}
+		switch {
+		case pairs < plan.Looks[0].Pairs:
+			f.Detail = fmt.Sprintf("%d of %d pairs", pairs, plan.Looks[0].Pairs)
+		default:
+			f.Detail = between(j)
+		}
+	}
+}
+
+// fill puts what a test told into a figure.
+func fill(f *result.ABFigure, j paired.Judged) {
+	f.Answer, f.Pairs = j.Answer, j.Pairs
+	f.Change, f.Low, f.High, f.Spread, f.T, f.Critical = nil, nil, nil, nil, nil, nil
+	if j.Pairs > 0 {
+		f.Change = known(j.Change)
+	}
+	if j.Pairs > 1 {
+		f.Low, f.High, f.Spread, f.T = known(j.Low), known(j.High), known(j.Spread), known(j.T)
+	}
+	if j.Critical > 0 {
+		f.Critical = known(j.Critical)
+	}
+}
+
+func between(j paired.Judged) string {
+	return fmt.Sprintf("the change lies between %s and %s", percent(j.Low), percent(j.High))
+}
+
+// known is nil for what JSON cannot hold.
+func known(v float64) *float64 {
+	if math.IsInf(v, 0) || math.IsNaN(v) {
+		return nil
+	}
+	return &v
+}
+
+// percent formats a change, as "+4.8%".
+func percent(change float64) string { return fmt.Sprintf("%+.1f%%", 100*change) }
+
+// conclude draws the answer from the gated figures.
+func conclude(c *result.AB, pairs int) {
+	c.Reasons = []string{}
+	c.Answer = result.NotRegressed
+	say := func(format string, args ...any) { c.Reasons = append(c.Reasons, fmt.Sprintf(format, args...)) }
+	var regressed, unknown, improved, gated int
+	for _, f := range c.Figures {
+		if !f.Gated {
+			continue
+		}
+		gated++
+		switch f.Answer {
+		case result.Regressed:
+			regressed++
+			say("%s: %s (from %s to %s, at %.0f%% each)", f.Name, percent(*f.Change), bound(f.Low), bound(f.High), 100*c.Plan.Confidence)
+		case result.CouldNotTell:
+			unknown++
+			say("%s: could not tell: %s", f.Name, f.Detail)
+		case result.Improved:
+			improved++
+		}
+	}
+	if gated == 0 {
+		say("no figure decides: all are advice")
+	}
+	switch {
+	case regressed > 0:
+		c.Answer, c.ExitCode = result.Regressed, exitcode.Fail
+	case unknown > 0 || gated == 0 || pairs == 0:
+		c.Answer, c.ExitCode = result.CouldNotTell, exitcode.NoData
+	case improved > 0:
+		c.Answer, c.ExitCode = result.Improved, exitcode.Pass
+	default:
+		c.Answer, c.ExitCode = result.NotRegressed, exitcode.Pass
+	}
+}
+
+func bound(v *float64) string {
+	if v == nil {
+		return "unknown"
+	}
+	return percent(*v)
+}
+
+// decided reports whether no further pair can change the answer: something has regressed, or all that is gated is
+// told.
+func decided(c result.AB) bool { return c.Answer != result.CouldNotTell }

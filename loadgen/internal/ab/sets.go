@@ -1,0 +1,305 @@
+package ab
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/internal/userfile"
+	"github.com/stormglass/stormglass/loadgen/internal/judge"
+	"github.com/stormglass/stormglass/loadgen/internal/judge/paired"
+	"github.com/stormglass/stormglass/loadgen/internal/rundir"
+	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// recorded is a run that is compared.
+type recorded struct {
+	dir      string
+	result   result.Result
+	scenario *scenario.Scenario
+}
+
+// Compare compares two sets of recorded runs of one scenario, which are no pairs. Each of a and b is the directory of a
+// run, or one with such directories in it. Nothing is written but what judging a run writes.
+func Compare(ctx context.Context, plan result.Plan, gated []string, a, b string) (c result.AB, err error) {
+	if err := paired.Check(plan); err != nil {
+		return c, exitcode.UsageError(err)
+	}
+	var sets [2][]recorded
+	for i, dir := range []string{a, b} {
+		if sets[i], err = readSet(ctx, dir); err != nil {
+			return c, err
+		}
+	}
+	first := sets[0][0]
+	for _, r := range slices.Concat(sets[0], sets[1]) {
+		if field := unlike(first.scenario, r.scenario); field != "" {
+			return c, exitcode.Usagef("%s and %s differ in %s of the scenario: what is compared has to have the same load (--a and --b of `loadgen ab` run two planes under one)", first.dir, r.dir, field)
+		}
+	}
+	c = result.AB{
+		Schema: result.ABSchema, Scenario: first.scenario.Name, Started: first.result.Run.Started, Ended: time.Time{}, Seed: first.result.Run.Seed, Plan: plan,
+		A: sideOf(a, first), B: sideOf(b, sets[1][0]), Pairs: []result.Pair{}, Sets: &result.Sets{},
+	}
+	c.Sets.Differences = differences(sets)
+	if c.Figures, err = figuresOf(Options{A: Side{Scenario: first.scenario}, Plan: plan, Gated: gated}, true); err != nil {
+		return c, err
+	}
+	for _, r := range sets[0] {
+		c.Sets.A = append(c.Sets.A, memberOf(r.dir, r.result))
+	}
+	for _, r := range sets[1] {
+		c.Sets.B = append(c.Sets.B, memberOf(r.dir, r.result))
+	}
+	nameUnits(&c, first.result)
+	judgeSets(&c)
+	return c, nil
+}
+
+// Write writes a comparison of recorded runs into a new directory.
+func Write(out string, c result.AB) (dir string, err error) {
+	if dir, _, err = rundir.Make(out, c.Scenario+"-compare", time.Now()); err != nil {
+		return "", err
+	}
+	return dir, write(dir, c)
+}
+
+func sideOf(path string, r recorded) result.Side {
+	return result.Side{Spec: []string{path}, Set: r.result.Run.Overrides, Variant: r.result.Run.Variant, Versions: r.result.Run.Versions}
+}
+
+// mostDeep is how far below a directory its runs may lie.
+const mostDeep = 2
+
+// readSet reads the runs in a directory, and judges those that were not judged.
+func readSet(ctx context.Context, dir string) (all []recorded, err error) {
+	dirs, err := runsIn(dir, 0)
+	if err != nil {
+		return nil, err
+	}
+	if len(dirs) == 0 {
+		return nil, exitcode.Usagef("%s: no run is in it (name the directory of a run, or one with such directories in it)", dir)
+	}
+	for _, d := range dirs {
+		r := recorded{dir: d}
+		if result.ReadJSON(d, result.ResultFile, &r.result) != nil {
+			if r.result, err = judge.Judge(ctx, d); err != nil {
+				return nil, err
+			}
+		}
+		text, err := result.ReadFile(d, result.ScenarioFile)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", d, err)
+		}
+		if r.scenario, err = scenario.ParseRecorded(filepath.Join(d, result.ScenarioFile), text); err != nil {
+			return nil, exitcode.UsageError(err)
+		}
+		all = append(all, r)
+	}
+	return all, nil
+}
+
+func runsIn(dir string, depth int) (all []string, err error) {
+	ours, err := result.IsRunDir(dir)
+	switch {
+	case err != nil:
+		return nil, exitcode.Usagef("%s: %w (name the directory of a run)", dir, userfile.Cause(err))
+	case ours:
+		return []string{dir}, nil
+	case depth == mostDeep:
+		return nil, nil
+	}
+	if _, err := os.Stat(filepath.Join(dir, result.ABFile)); err == nil {
+		return nil, exitcode.Usagef("%s: an A/B comparison has two sets of runs (name one of them: %s or %s)", dir, filepath.Join(dir, "a"), filepath.Join(dir, "b"))
+	}
+	uncounted := uncountedIn(dir)
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, exitcode.Usagef("%s: %w", dir, userfile.Cause(err))
+	}
+	for _, e := range entries {
+		if !e.IsDir() || slices.Contains(uncounted, e.Name()) {
+			continue
+		}
+		below, err := runsIn(filepath.Join(dir, e.Name()), depth+1)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, below...)
+	}
+	return all, nil
+}
+
+// uncountedIn names the runs that do not count, where dir is a side of an A/B comparison.
+func uncountedIn(dir string) (names []string) {
+	c, err := Read(filepath.Dir(dir))
+	if err != nil {
+		return nil
+	}
+	for _, p := range c.Pairs {
+		if p.Number == warmUp || p.Thrown != "" {
+			names = append(names, filepath.Base(memberDir("", p.Number)))
+		}
+	}
+	return names
+}
+
+// unlike names the first field in which two scenarios differ, but for those by which two planes are compared; empty:
+// none.
+func unlike(a, b *scenario.Scenario) string {
+	of := func(s *scenario.Scenario) map[string]any {
+		c := *s
+		c.ControlPlane, c.Seed, c.Variant, c.Gates, c.Compare, c.Description = scenario.Scenario{}.ControlPlane, 0, "", nil, nil, ""
+		var fields map[string]any
+		text, err := yaml.Marshal(&c)
+		if err != nil || yaml.Unmarshal(text, &fields) != nil {
+			return nil
+		}
+		return fields
+	}
+	if a.Name != b.Name {
+		return "name"
+	}
+	fa, fb := of(a), of(b)
+	names := slices.Sorted(maps.Keys(fa))
+	for name := range fb {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	for _, name := range names {
+		if !reflect.DeepEqual(fa[name], fb[name]) {
+			return name
+		}
+	}
+	return ""
+}
+
+// differences are what besides chance tells the sets apart: the plane's configuration, versions, the host and seeds.
+func differences(sets [2][]recorded) (all []result.Difference) {
+	facts := func(r recorded) map[string]string {
+		f := map[string]string{}
+		flatten(f, "controlPlane", r.scenario.ControlPlane)
+		run := r.result.Run
+		f["Stormglass"], f["Kubernetes"], f["etcd"], f["Go"] = run.Versions.Stormglass, run.Versions.Kubernetes, run.Versions.Etcd, run.Versions.Go
+		f["host"] = fmt.Sprintf("%s, %d CPUs, %s, %d MiB", run.Host.CPUModel, run.Host.CPUs, run.Host.Kernel, run.Host.MemoryBytes>>20)
+		f["variant"], f["seed"] = run.Variant, fmt.Sprint(run.Seed)
+		return f
+	}
+	values := func(set []recorded) map[string][]string {
+		of := map[string][]string{}
+		for _, r := range set {
+			for name, v := range facts(r) {
+				if !slices.Contains(of[name], v) {
+					of[name] = append(of[name], v)
+				}
+			}
+		}
+		return of
+	}
+	a, b := values(sets[0]), values(sets[1])
+	names := slices.Sorted(maps.Keys(a))
+	for name := range b {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	for _, name := range names {
+		if slices.Sort(a[name]); !slices.Equal(a[name], slices.Sorted(slices.Values(b[name]))) {
+			all = append(all, result.Difference{Name: name, A: strings.Join(a[name], ", "), B: strings.Join(b[name], ", ")})
+		}
+	}
+	return all
+}
+
+// flatten writes a value's fields as path and text.
+func flatten(into map[string]string, path string, v any) {
+	text, err := yaml.Marshal(v)
+	if err != nil {
+		return
+	}
+	var node any
+	if yaml.Unmarshal(text, &node) != nil {
+		return
+	}
+	var walk func(path string, v any)
+	walk = func(path string, v any) {
+		if m, ok := v.(map[string]any); ok {
+			for name, x := range m {
+				walk(path+"."+name, x)
+			}
+			return
+		}
+		into[path] = fmt.Sprint(v)
+	}
+	walk(path, node)
+}
+
+// judgeSets fills in what two sets of runs tell.
+func judgeSets(c *result.AB) {
+	for _, gated := range []bool{true, false} {
+		var of []*result.ABFigure
+		var sets []paired.Sets
+		for i := range c.Figures {
+			f := &c.Figures[i]
+			if f.Gated != gated {
+				continue
+			}
+			var a, b []float64
+			f.Changes, f.Detail = []float64{}, ""
+			a, f.A = logs(f, "A", c.Sets.A)
+			b, f.B = logs(f, "B", c.Sets.B)
+			if f.Better == "higher" {
+				a, b = b, a
+			}
+			if f.Detail != "" {
+				a, b = nil, nil
+			}
+			of, sets = append(of, f), append(sets, paired.Sets{A: a, B: b})
+		}
+		for i, j := range paired.JudgeSets(c.Plan, sets) {
+			fill(of[i], j)
+			switch {
+			case of[i].Detail != "" || of[i].Answer != result.CouldNotTell:
+			case len(c.Sets.A) == 1 && len(c.Sets.B) == 1:
+				of[i].Detail = "one run each: no error rate"
+			case min(len(c.Sets.A), len(c.Sets.B)) < paired.LeastRuns:
+				of[i].Detail = fmt.Sprintf("%d and %d runs, at least %d each are needed", len(c.Sets.A), len(c.Sets.B), paired.LeastRuns)
+			default:
+				of[i].Detail = between(j)
+			}
+		}
+	}
+	conclude(c, min(len(c.Sets.A), len(c.Sets.B)))
+}
+
+// logs are the logarithms of a figure's values in a set, and their median.
+func logs(f *result.ABFigure, side string, set []result.Member) (all []float64, middle *float64) {
+	var values []float64
+	for _, m := range set {
+		v, ok := m.Values[f.Name]
+		switch {
+		case !ok:
+			f.Detail = fmt.Sprintf("no data in %s of %s", m.Dir, side)
+		case v <= 0:
+			f.Detail = fmt.Sprintf("%v in %s of %s: a ratio needs values over 0", v, m.Dir, side)
+		default:
+			all = append(all, math.Log(v))
+		}
+		if ok {
+			values = append(values, v)
+		}
+	}
+	return all, median(values)
+}

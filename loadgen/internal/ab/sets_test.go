@@ -1,0 +1,134 @@
+package ab
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/loadgen/internal/judge/paired"
+	"github.com/stormglass/stormglass/loadgen/internal/rundir"
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// record writes the results of n runs into dir/NAME/1, 2, ...: what a comparison reads of them.
+func record(t *testing.T, dir string, n int, text string, value func(i int) float64, change func(*result.Run)) string {
+	t.Helper()
+	for i := range n {
+		run := filepath.Join(dir, fmt.Sprint(i+1))
+		if err := os.MkdirAll(run, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		v := value(i)
+		r := result.Result{Schema: result.Schema, Verdict: result.Pass, Reasons: []string{}, Figures: []result.Figure{{Name: "calm", Objective: "request-latency", Value: &v, Unit: "seconds", Better: "lower"}}}
+		r.Run = result.Run{ID: fmt.Sprintf("%x%d", dir, i), Scenario: "known", Started: time.Unix(1_700_000_000+int64(i), 0).UTC(), Seed: 7, Host: result.Host{CPUs: 2}, Versions: result.Versions{Kubernetes: "v1.37.1"}}
+		if change != nil {
+			change(&r.Run)
+		}
+		if err := rundir.WriteJSON(run, result.ResultFile, r); err != nil {
+			t.Fatal(err)
+		}
+		if err := rundir.WriteInfo(run, r.Run); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(run, result.ScenarioFile), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func around(level, spread float64) func(int) float64 {
+	rng := rand.New(rand.NewPCG(1, 1))
+	return func(int) float64 { return level * (1 + spread*rng.NormFloat64()) }
+}
+
+func TestCompareRecordedRuns(t *testing.T) {
+	t.Log("seed 1")
+	for name, c := range map[string]struct {
+		runs   int
+		level  float64 // of B; A's is 1
+		answer result.Answer
+		detail string
+	}{
+		"the same":      {8, 1, result.NotRegressed, ""},
+		"slower":        {8, 1.2, result.Regressed, ""},
+		"quicker":       {8, 0.8, result.Improved, ""},
+		"one run each":  {1, 1.5, result.CouldNotTell, "one run each: no error rate"},
+		"two runs each": {2, 1.5, result.CouldNotTell, "2 and 2 runs, at least 3 each are needed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			a := record(t, filepath.Join(dir, "a"), c.runs, text, around(1, 0.02), nil)
+			b := record(t, filepath.Join(dir, "b"), c.runs, text, around(c.level, 0.02), func(r *result.Run) { r.Versions.Kubernetes = "v1.38.0" })
+			got, err := Compare(t.Context(), paired.Default(), nil, a, b)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.Answer != c.answer || got.Figures[0].Detail != c.detail || got.Figures[0].Unit != "seconds" {
+				t.Errorf("%s: %+v", got.Answer, got.Figures[0])
+			}
+			if d := got.Sets.Differences; len(d) != 1 || d[0] != (result.Difference{Name: "Kubernetes", A: "v1.37.1", B: "v1.38.0"}) {
+				t.Errorf("differences: %+v", d)
+			}
+		})
+	}
+}
+
+// TestWhatIsNotComparable is refused in one line.
+func TestWhatIsNotComparable(t *testing.T) {
+	dir := t.TempDir()
+	a := record(t, filepath.Join(dir, "a"), 1, text, around(1, 0), nil)
+	more := record(t, filepath.Join(dir, "more"), 1, strings.Replace(text, "rate: 10/s", "rate: 20/s", 1), around(1, 0), nil)
+	empty := filepath.Join(dir, "empty")
+	pairs := filepath.Join(dir, "pairs")
+	for _, d := range []string{empty, pairs} {
+		if err := os.Mkdir(d, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := rundir.WriteJSON(pairs, result.ABFile, result.AB{}); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct{ b, want string }{
+		"another load":      {more, "differ in background of the scenario"},
+		"no runs":           {empty, "no run is in it"},
+		"not there":         {filepath.Join(dir, "none"), "name the directory of a run"},
+		"both sides at one": {pairs, "name one of them"},
+	} {
+		_, err := Compare(t.Context(), paired.Default(), nil, a, c.b)
+		if exitcode.Of(err) != exitcode.Usage || !strings.Contains(fmt.Sprint(err), c.want) || strings.Contains(fmt.Sprint(err), "\n") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestBaseline: what is saved compares as the runs did, and is added to.
+func TestBaseline(t *testing.T) {
+	dir := t.TempDir()
+	runs := record(t, filepath.Join(dir, "runs"), 4, text, around(1, 0.02), nil)
+	kept := filepath.Join(dir, "baselines", "main")
+	if n, err := SaveBaseline(t.Context(), kept, []string{runs}); n != 4 || err != nil {
+		t.Fatalf("%d runs: %v", n, err)
+	}
+	other := record(t, filepath.Join(dir, "other"), 1, strings.Replace(text, "rate: 10/s", "rate: 20/s", 1), around(1, 0), nil)
+	if _, err := SaveBaseline(t.Context(), kept, []string{other}); exitcode.Of(err) != exitcode.Usage {
+		t.Errorf("a run of another load was saved: %v", err)
+	}
+	c, err := Compare(t.Context(), paired.Default(), nil, kept, runs)
+	if err != nil || len(c.Sets.A) != 4 || *c.Figures[0].Change != 0 {
+		t.Errorf("%+v, %v", c.Figures, err)
+	}
+	var list, shown bytes.Buffer
+	if err := ListBaselines(&list, filepath.Join(dir, "baselines")); err != nil || !strings.Contains(list.String(), "main  known  4 runs") {
+		t.Errorf("%s%v", list.String(), err)
+	}
+	if err := ShowBaseline(t.Context(), &shown, kept); err != nil || strings.Count(shown.String(), "calm") != 4 {
+		t.Errorf("%s%v", shown.String(), err)
+	}
+}

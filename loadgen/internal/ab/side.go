@@ -1,0 +1,184 @@
+package ab
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/stormglass/stormglass/internal/commandline"
+	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/internal/userfile"
+	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// Side is A or B with the scenario that it runs.
+type Side struct {
+	result.Side
+	Scenario *scenario.Scenario
+}
+
+// gateSpec is a feature gate and its value.
+var gateSpec = regexp.MustCompile(`^([A-Z][A-Za-z0-9]*)=(true|false)$`)
+
+const specHint = "a controlplane binary, a config file, a baseline's directory, a setting as nodes.count=50, a feature gate as WatchList=false, variant=NAME or rev=REVISION"
+
+// NewSide reads what --a or --b says, and the scenario with it. sets are those of both sides. read reads the scenario
+// with settings. A revision is built, which may take minutes; step says so.
+func NewSide(ctx context.Context, flag string, specs, sets []string, read func(sets []string) (*scenario.Scenario, error), step func(string)) (Side, error) {
+	s := Side{Side: result.Side{Spec: specs}}
+	s.Set = append(s.Set, sets...)
+	for _, spec := range specs {
+		if err := s.take(ctx, spec, step); err != nil {
+			return s, fmt.Errorf("%s %s: %w", flag, spec, err)
+		}
+	}
+	var err error
+	if s.Scenario, err = read(s.Set); err != nil {
+		return s, fmt.Errorf("%s: %w", flag, err)
+	}
+	if s.Variant != "" {
+		if s.Scenario, err = s.Scenario.WithVariant(s.Variant); err != nil {
+			return s, exitcode.Usagef("%s: %w", flag, err)
+		}
+	}
+	return s, nil
+}
+
+func (s *Side) take(ctx context.Context, spec string, step func(string)) error {
+	if gate := gateSpec.FindStringSubmatch(spec); gate != nil {
+		s.Set = append(s.Set, "controlPlane.featureGates."+gate[1]+"="+gate[2])
+		return nil
+	}
+	key, value, isSetting := strings.Cut(spec, "=")
+	switch {
+	case isSetting && key == "variant":
+		s.Variant = value
+		return nil
+	case isSetting && key == "rev":
+		return s.revision(ctx, value, step)
+	case isSetting:
+		s.Set = append(s.Set, spec)
+		return nil
+	}
+	info, err := os.Stat(spec)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return exitcode.Usagef("no such file (give %s)", specHint)
+	case err != nil:
+		return exitcode.Usagef("%w", userfile.Cause(err))
+	case info.IsDir():
+		s.Baseline = spec
+		return nil
+	case info.Mode().Perm()&0o111 != 0:
+		s.ControlPlane, err = commandline.Program(spec)
+		return exitcode.UsageError(err)
+	}
+	return s.config(spec)
+}
+
+// config puts a file with the settings of a plane in the place of the scenario's controlPlane.
+func (s *Side) config(file string) error {
+	text, err := userfile.Read(file, userfile.Text)
+	if err != nil {
+		return exitcode.Usagef("%w", err)
+	}
+	var node yaml.Node
+	if err := yaml.Unmarshal(text, &node); err != nil {
+		return exitcode.Usagef("%w", err)
+	}
+	if len(node.Content) != 1 || node.Content[0].Kind != yaml.MappingNode {
+		return exitcode.Usagef("no settings of a control plane (it is what a scenario has under controlPlane:)")
+	}
+	flow(node.Content[0])
+	line, err := yaml.Marshal(node.Content[0])
+	if err != nil {
+		return exitcode.Usagef("%w", err)
+	}
+	s.Set = append(s.Set, "controlPlane="+strings.Join(strings.Fields(string(line)), " "))
+	return nil
+}
+
+func flow(n *yaml.Node) {
+	n.Style, n.HeadComment, n.LineComment, n.FootComment = n.Style|yaml.FlowStyle, "", "", ""
+	for _, c := range n.Content {
+		flow(c)
+	}
+}
+
+// revision builds controlplane from a commit of the checkout that is the working directory, or takes what was built of
+// it before.
+func (s *Side) revision(ctx context.Context, rev string, step func(string)) (err error) {
+	commit, err := git(ctx, "rev-parse", "--verify", "--quiet", rev+"^{commit}")
+	if err != nil {
+		return exitcode.Usagef("no such revision here (rev=REVISION is one of the checkout in the working directory)")
+	}
+	s.Revision = commit
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return exitcode.EnvironmentError(err)
+	}
+	dir := filepath.Join(cache, "stormglass", "builds", commit)
+	s.ControlPlane = filepath.Join(dir, "controlplane")
+	if _, err := os.Stat(s.ControlPlane); err == nil {
+		return nil
+	}
+	step("building controlplane of " + commit + ", which may take ten minutes")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return exitcode.EnvironmentError(err)
+	}
+	tree, err := os.MkdirTemp(dir, "tree-")
+	if err != nil {
+		return exitcode.EnvironmentError(err)
+	}
+	defer func() {
+		_, removed := git(context.WithoutCancel(ctx), "worktree", "remove", "--force", tree)
+		err = errors.Join(err, removed)
+	}()
+	if _, err := git(ctx, "worktree", "add", "--detach", "--force", tree, commit); err != nil {
+		return exitcode.EnvironmentError(err)
+	}
+	if err := command(ctx, tree, "make", "build"); err != nil {
+		return exitcode.Environmentf("build %s: %w", commit, err)
+	}
+	return exitcode.EnvironmentError(os.Rename(filepath.Join(tree, "bin", "controlplane"), s.ControlPlane))
+}
+
+func git(ctx context.Context, args ...string) (string, error) {
+	out, err := exec.CommandContext(ctx, "git", args...).Output()
+	return strings.TrimSpace(string(out)), saidBy(err)
+}
+
+func command(ctx context.Context, dir, name string, args ...string) error {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir = dir
+	var said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &said, &said
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("%s %s: %w: %s", name, strings.Join(args, " "), err, lastLine(said.String()))
+	}
+	return nil
+}
+
+// saidBy puts what a program said on standard error into its error.
+func saidBy(err error) error {
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && len(exit.Stderr) > 0 {
+		return fmt.Errorf("%w: %s", err, lastLine(string(exit.Stderr)))
+	}
+	return err
+}
+
+func lastLine(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return lines[len(lines)-1]
+}

@@ -1,0 +1,61 @@
+package ab
+
+import (
+	"context"
+	"slices"
+
+	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/loadgen/internal/judge/changepoint"
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// Trend reads the runs in dirs in the order of their starts and finds where figures changed.
+func Trend(ctx context.Context, dirs []string) (t result.Trend, err error) {
+	var all []recorded
+	for _, dir := range dirs {
+		set, err := readSet(ctx, dir)
+		if err != nil {
+			return t, err
+		}
+		all = append(all, set...)
+	}
+	slices.SortStableFunc(all, func(a, b recorded) int { return a.result.Run.Started.Compare(b.result.Run.Started) })
+	first := all[0]
+	t = result.Trend{Schema: result.TrendSchema, Scenario: first.scenario.Name}
+	for _, r := range all {
+		if field := unlike(first.scenario, r.scenario); field != "" {
+			return t, exitcode.Usagef("%s and %s differ in %s of the scenario (a trend is of one)", first.dir, r.dir, field)
+		}
+		t.Runs = append(t.Runs, result.TrendRun{Dir: r.dir, Started: r.result.Run.Started, Versions: r.result.Run.Versions})
+	}
+	for _, r := range all {
+		for _, f := range r.result.Figures {
+			if !slices.ContainsFunc(t.Figures, func(known result.TrendFigure) bool { return known.Name == f.Name }) {
+				t.Figures = append(t.Figures, result.TrendFigure{Name: f.Name, Unit: f.Unit, Better: f.Better, Changes: []result.TrendChange{}})
+			}
+		}
+	}
+	for i := range t.Figures {
+		follow(&t.Figures[i], all)
+	}
+	return t, nil
+}
+
+// follow fills in a figure's values and changes. Runs without data are passed over.
+func follow(f *result.TrendFigure, all []recorded) {
+	var values []float64
+	var of []int
+	for i, r := range all {
+		m := memberOf(r.dir, r.result)
+		v, ok := m.Values[f.Name]
+		if !ok {
+			f.Values = append(f.Values, nil)
+			continue
+		}
+		f.Values = append(f.Values, &v)
+		values, of = append(values, v), append(of, i)
+	}
+	for _, p := range changepoint.Find(changepoint.Default(), values) {
+		f.Changes = append(f.Changes, result.TrendChange{Run: of[p.Index], Before: p.Before, After: p.After, P: p.P})
+	}
+}

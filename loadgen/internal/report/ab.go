@@ -1,0 +1,292 @@
+package report
+
+import (
+	"bytes"
+	"encoding/xml"
+	"fmt"
+	"html/template"
+	"io"
+	"math"
+	"path/filepath"
+	"strings"
+
+	"github.com/stormglass/stormglass/internal/markdown"
+	"github.com/stormglass/stormglass/internal/userfile"
+	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
+	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// WriteAB makes ab.html and junit.xml in dir.
+func WriteAB(dir string, c result.AB) error {
+	for name, write := range map[string]func(io.Writer, result.AB) error{result.ABHTMLFile: ABHTML, result.JUnitFile: ABJUnit} {
+		path := filepath.Join(dir, name)
+		if err := writeAtomic(path, func(w io.Writer) error { return write(w, c) }); err != nil {
+			return fmt.Errorf("write %s: %w (make the directory writable, and remove what is no file in it)", path, userfile.Cause(err))
+		}
+	}
+	return nil
+}
+
+// answerVerdict is the verdict that an answer counts as.
+func answerVerdict(a result.Answer) result.Verdict {
+	switch a {
+	case result.Regressed:
+		return result.Fail
+	case result.CouldNotTell:
+		return result.NoData
+	}
+	return result.Pass
+}
+
+// AB writes a comparison of pairs for a terminal.
+func AB(w io.Writer, c result.AB, o TerminalOptions) error {
+	t := newTerminal(o)
+	answer := strings.ToUpper(string(c.Answer))
+	t.line(t.paint(style(answerVerdict(c.Answer)), answer) + t.paint("head", chart.Shorten("  "+chart.Clean(c.Scenario)+"  "+abTally(c), t.width-chart.TextWidth(answer))))
+	t.line("")
+	for _, s := range []struct {
+		name string
+		side result.Side
+	}{{"A", c.A}, {"B", c.B}} {
+		t.line(chart.Shorten(s.name+"  "+chart.Clean(sideText(s.side)), t.width))
+	}
+	if c.Sets != nil && len(c.Sets.Differences) > 0 {
+		tab := &table{align: "fll"}
+		tab.add(styled("head", "DIFFERS", "A", "B")...)
+		for _, d := range c.Sets.Differences {
+			tab.add(plain(chart.Clean(d.Name), chart.Clean(orNone(d.A)), chart.Clean(orNone(d.B)))...)
+		}
+		t.section(tab)
+	}
+	tab := &table{align: "frrrrrl"}
+	tab.add(styled("head", "FIGURE", "A", "B", "CHANGE", "BOUNDS", "SPREAD", "")...)
+	dim := false
+	for _, f := range c.Figures {
+		if !f.Gated && !dim {
+			dim = true
+			tab.add(styled("dim", "advice, which does not decide:", "", "", "", "", "", "")...)
+		}
+		cells := plain(chart.Clean(f.Name), abValue(f, f.A), abValue(f, f.B), abPercent(f.Change), abBounds(f), spreadOf(f), string(f.Answer))
+		if f.Gated {
+			cells[6].style = style(answerVerdict(f.Answer))
+		}
+		tab.add(cells...)
+	}
+	t.section(tab)
+	for _, line := range chart.Wrap(abNote(c), t.width) {
+		t.line(t.paint("dim", line))
+	}
+	for _, why := range append(c.Reasons, c.Notes...) {
+		t.line(chart.Shorten(chart.Clean(why), t.width))
+	}
+	for _, p := range c.Pairs {
+		if p.Thrown != "" {
+			t.line(chart.Shorten(chart.Clean(fmt.Sprintf("pair %d thrown away: %s", p.Number, p.Thrown)), t.width))
+		}
+	}
+	if o.Dir != "" {
+		t.line("")
+		t.line("report  " + chart.Clean(filepath.Join(o.Dir, result.ABHTMLFile)))
+	}
+	_, err := io.WriteString(w, strings.Join(t.out, "\n")+"\n")
+	return err
+}
+
+// orNone is a value, or the sign for none.
+func orNone(text string) string {
+	if text == "" {
+		return chart.None
+	}
+	return text
+}
+
+// abTally is "9 pairs, 1 thrown away", or "8 and 8 runs".
+func abTally(c result.AB) string {
+	if c.Sets != nil {
+		return fmt.Sprintf("%d and %d runs, which are no pairs", len(c.Sets.A), len(c.Sets.B))
+	}
+	counted := 0
+	for _, p := range c.Pairs {
+		if p.Number > 0 && p.Thrown == "" {
+			counted++
+		}
+	}
+	text := fmt.Sprintf("%d pairs", counted)
+	if c.Thrown > 0 {
+		text += fmt.Sprintf(", %d thrown away", c.Thrown)
+	}
+	return text
+}
+
+func sideText(s result.Side) string {
+	text := "the scenario as it is"
+	if len(s.Spec) > 0 {
+		text = strings.Join(s.Spec, " ")
+	}
+	if s.Revision != "" {
+		text += " (" + s.Revision[:min(12, len(s.Revision))] + ")"
+	}
+	if s.Versions.Kubernetes != "" {
+		text += ", Kubernetes " + s.Versions.Kubernetes
+	}
+	return text
+}
+
+// abNote says what the columns are.
+func abNote(c result.AB) string {
+	return fmt.Sprintf("positive is worse; bounds at %.0f%% each; regressed: past chance and at least %s; not regressed: surely below %s",
+		100*c.Plan.Confidence, abPercent(&c.Plan.Change), abPercent(&c.Plan.Margin))
+}
+
+func abValue(f result.ABFigure, v *float64) string {
+	if v == nil {
+		return chart.None
+	}
+	return chart.Format(scenario.Unit(f.Unit), *v)
+}
+
+func abPercent(v *float64) string {
+	if v == nil {
+		return chart.None
+	}
+	return fmt.Sprintf("%+.1f%%", 100**v)
+}
+
+func abBounds(f result.ABFigure) string {
+	if f.Low == nil || f.High == nil {
+		return chart.None
+	}
+	return abPercent(f.Low) + " to " + abPercent(f.High)
+}
+
+func spreadOf(f result.ABFigure) string {
+	if f.Spread == nil {
+		return chart.None
+	}
+	return fmt.Sprintf("%.1f%%", 100**f.Spread)
+}
+
+// ABSummary writes a comparison of pairs as Markdown, for the page of a pull request.
+func ABSummary(w io.Writer, c result.AB) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "### %s: %s\n\n%s. A: %s. B: %s.\n", strings.ToUpper(string(c.Answer)), markdown.Cell(chart.Clean(c.Scenario)), abTally(c),
+		markdown.Cell(chart.Clean(sideText(c.A))), markdown.Cell(chart.Clean(sideText(c.B))))
+	b.WriteString("\n| | figure | A | B | change | bounds | spread |\n|---|---|---:|---:|---:|---:|---:|\n")
+	for _, f := range c.Figures {
+		answer := string(f.Answer)
+		switch {
+		case !f.Gated:
+			answer = "advice: " + answer
+		case answerVerdict(f.Answer) != result.Pass:
+			answer = "**" + answer + "**"
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | %s |\n", answer, markdown.Cell(chart.Clean(f.Name)), abValue(f, f.A), abValue(f, f.B), abPercent(f.Change), abBounds(f), spreadOf(f))
+	}
+	fmt.Fprintf(&b, "\n%s.\n\n", markdown.Cell(abNote(c)))
+	for _, why := range append(c.Reasons, c.Notes...) {
+		fmt.Fprintf(&b, "- %s\n", markdown.Cell(chart.Clean(why)))
+	}
+	_, err := io.WriteString(w, b.String()+"\n")
+	return err
+}
+
+// ABJUnit writes junit.xml: a test case for each gated figure.
+func ABJUnit(w io.Writer, c result.AB) error {
+	s := junitSuite{Name: chart.Clean(c.Scenario), Timestamp: c.Started.UTC().Format("2006-01-02T15:04:05"), Time: junitTime(max(0, c.Ended.Sub(c.Started).Seconds()))}
+	s.Properties = []junitProperty{{"a", chart.Clean(sideText(c.A))}, {"b", chart.Clean(sideText(c.B))}, {"pairs", abTally(c)}}
+	for _, f := range c.Figures {
+		if !f.Gated {
+			continue
+		}
+		said := fmt.Sprintf("%s, from %s to %s", abPercent(f.Change), abPercent(f.Low), abPercent(f.High))
+		one := junitCase{Name: chart.Clean(f.Name), Classname: s.Name + ".figures", Time: junitTime(0), Output: said}
+		problem := &junitProblem{Message: string(f.Answer) + ": " + said, Type: string(f.Answer), Text: chart.Clean(f.Detail)}
+		switch answerVerdict(f.Answer) {
+		case result.Fail:
+			one.Failure = problem
+		case result.NoData:
+			one.Error = problem
+		}
+		s.Cases = append(s.Cases, one)
+	}
+	return writeJUnit(w, s)
+}
+
+// writeJUnit counts a suite's cases and writes it.
+func writeJUnit(w io.Writer, s junitSuite) error {
+	for _, c := range s.Cases {
+		s.Tests++
+		s.Failures += btoi(c.Failure != nil)
+		s.Errors += btoi(c.Error != nil)
+	}
+	root := junitSuites{Name: "stormglass", Tests: s.Tests, Failures: s.Failures, Errors: s.Errors, Time: s.Time, Suite: s}
+	if _, err := io.WriteString(w, xml.Header); err != nil {
+		return err
+	}
+	enc := xml.NewEncoder(w)
+	enc.Indent("", "  ")
+	if err := enc.Encode(root); err != nil {
+		return fmt.Errorf("encode JUnit: %w", err)
+	}
+	_, err := io.WriteString(w, "\n")
+	return err
+}
+
+// ABHTML writes ab.html: one file, without network and script, with a dot for each pair.
+func ABHTML(w io.Writer, c result.AB) error {
+	style, _, tmpl, err := loadPage()
+	if err != nil {
+		return err
+	}
+	page := struct {
+		result.AB
+		Style                     template.CSS
+		Verdict                   result.Verdict
+		Tally, SideA, SideB, Note string
+		Rows                      []abRow
+	}{AB: c, Style: template.CSS(style), Verdict: answerVerdict(c.Answer), Tally: abTally(c), SideA: sideText(c.A), SideB: sideText(c.B), Note: abNote(c)}
+	for _, f := range c.Figures {
+		page.Rows = append(page.Rows, abRow{ABFigure: f, Verdict: answerVerdict(f.Answer), dots: newDots(c, f)})
+	}
+	var buf bytes.Buffer
+	if err := tmpl.ExecuteTemplate(&buf, "ab.tmpl", page); err != nil {
+		return fmt.Errorf("render the comparison: %w", err)
+	}
+	_, err = w.Write(buf.Bytes())
+	return err
+}
+
+// abRow is a figure with its picture.
+type abRow struct {
+	result.ABFigure
+	Verdict result.Verdict
+	dots
+}
+
+// dots places pairs on an axis of change from -Reach to +Reach, in percent of its width.
+type dots struct {
+	Reach             string
+	At                []float64
+	From, Width, Mean float64 // of the bar between the bounds
+	Threshold, Margin float64
+	HasBounds         bool
+}
+
+func newDots(c result.AB, f result.ABFigure) (d dots) {
+	reach := c.Plan.Margin
+	for _, x := range f.Changes {
+		reach = max(reach, math.Abs(math.Expm1(x)))
+	}
+	reach = min(1.05*reach, 10)
+	at := func(change float64) float64 { return 50 + 50*max(-1, min(1, change/reach)) }
+	for _, x := range f.Changes {
+		d.At = append(d.At, at(math.Expm1(x)))
+	}
+	d.Reach, d.Threshold, d.Margin = fmt.Sprintf("%.0f%%", 100*reach), at(c.Plan.Change), at(c.Plan.Margin)
+	if f.Low != nil && f.High != nil && f.Change != nil {
+		d.HasBounds, d.From, d.Mean = true, at(*f.Low), at(*f.Change)
+		d.Width = at(*f.High) - d.From
+	}
+	return d
+}

@@ -1,0 +1,79 @@
+package report_test
+
+import (
+	"bytes"
+	"encoding/xml"
+	"strings"
+	"testing"
+
+	"github.com/stormglass/stormglass/loadgen/internal/judge/paired"
+	"github.com/stormglass/stormglass/loadgen/internal/report"
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+func pairs() result.AB {
+	v := func(x float64) *float64 { return &x }
+	return result.AB{
+		Scenario: "ci-gate", Plan: paired.Default(), Answer: result.Regressed, ExitCode: 1, Thrown: 1,
+		A: result.Side{}, B: result.Side{Spec: []string{"WatchList=false"}, Revision: "0123456789abcdef"},
+		Reasons: []string{"write-mean: +12.0%"}, Notes: []string{},
+		Pairs: []result.Pair{{Number: 0, Order: "AB"}, {Number: 1, Order: "BA", Thrown: "A: busy"}, {Number: 2, Order: "AB"}, {Number: 3, Order: "BA"}},
+		Figures: []result.ABFigure{
+			{Name: "write-mean", Unit: "seconds", Better: "lower", Gated: true, Answer: result.Regressed, A: v(0.002), B: v(0.00224), Change: v(0.12), Low: v(0.10), High: v(0.14), Spread: v(0.02), Changes: []float64{0.11, 0.115}},
+			{Name: "rate", Unit: "per second", Better: "higher", Gated: true, Answer: result.CouldNotTell, Detail: "no data in B of pair 2", Changes: []float64{}},
+			{Name: "p99<script>", Unit: "seconds", Better: "lower", Advice: "not calibrated", Answer: result.NotRegressed, Changes: []float64{}},
+		},
+	}
+}
+
+func TestABText(t *testing.T) {
+	var b bytes.Buffer
+	if err := report.AB(&b, pairs(), report.TerminalOptions{Width: 120, Dir: "runs/x"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"REGRESSED  ci-gate  2 pairs, 1 thrown away", "A  the scenario as it is", "B  WatchList=false (0123456789ab)",
+		"write-mean", "2 ms", "2.24 ms", "+12.0%", "+10.0% to +14.0%", "advice, which does not decide", "pair 1 thrown away: A: busy", "report  runs/x/ab.html",
+	} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %q in\n%s", want, b.String())
+		}
+	}
+}
+
+// TestABPage: a dot for each pair, nothing that is run, and no name that is taken for markup.
+func TestABPage(t *testing.T) {
+	var b bytes.Buffer
+	if err := report.ABHTML(&b, pairs()); err != nil {
+		t.Fatal(err)
+	}
+	page := b.String()
+	if n := strings.Count(page, "<circle"); n != 2 {
+		t.Errorf("%d dots, want 2", n)
+	}
+	if strings.Contains(page, "<script") || !strings.Contains(page, "p99&lt;script&gt;") {
+		t.Error("a name is taken for markup")
+	}
+}
+
+func TestABJUnit(t *testing.T) {
+	var b bytes.Buffer
+	if err := report.ABJUnit(&b, pairs()); err != nil {
+		t.Fatal(err)
+	}
+	var suites struct {
+		Tests    int `xml:"tests,attr"`
+		Failures int `xml:"failures,attr"`
+		Errors   int `xml:"errors,attr"`
+	}
+	if err := xml.Unmarshal(b.Bytes(), &suites); err != nil || suites.Tests != 2 || suites.Failures != 1 || suites.Errors != 1 {
+		t.Errorf("%+v, %v", suites, err)
+	}
+}
+
+func TestABSummary(t *testing.T) {
+	var b bytes.Buffer
+	if err := report.ABSummary(&b, pairs()); err != nil || !strings.Contains(b.String(), "| **regressed** | write-mean | 2 ms | 2.24 ms | +12.0% |") {
+		t.Errorf("%v\n%s", err, b.String())
+	}
+}

@@ -1,0 +1,125 @@
+package report
+
+import (
+	"bytes"
+	"fmt"
+	"html/template"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
+	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// Trend writes a history for a terminal: a line for each figure, and one for each change.
+func Trend(w io.Writer, r result.Trend, o TerminalOptions) error {
+	t := newTerminal(o)
+	t.line(t.paint("head", chart.Shorten(chart.Clean(r.Scenario)+"  "+trendSpan(r), t.width)))
+	tab := &table{align: "frrl"}
+	tab.add(styled("head", "FIGURE", "FIRST", "LAST", "CHANGES")...)
+	for _, f := range r.Figures {
+		first, last := trendEnds(f)
+		tab.add(plain(chart.Clean(f.Name), trendValue(f, first), trendValue(f, last), chart.Count(len(f.Changes)))...)
+		for _, c := range f.Changes {
+			tab.add(plain("  from "+trendRun(r, c), trendValue(f, &c.Before), trendValue(f, &c.After), changeText(c))...)
+		}
+	}
+	t.section(tab)
+	_, err := io.WriteString(w, strings.Join(t.out, "\n")+"\n")
+	return err
+}
+
+func trendSpan(r result.Trend) string {
+	first, last := r.Runs[0], r.Runs[len(r.Runs)-1]
+	return fmt.Sprintf("%d runs, %s to %s", len(r.Runs), first.Started.UTC().Format("2006-01-02 15:04"), last.Started.UTC().Format("2006-01-02 15:04"))
+}
+
+func trendRun(r result.Trend, c result.TrendChange) string {
+	run := r.Runs[c.Run]
+	return fmt.Sprintf("%s (%s, Stormglass %s, Kubernetes %s)", run.Started.UTC().Format("2006-01-02 15:04"), chart.Clean(filepath.Base(run.Dir)), chart.Clean(run.Versions.Stormglass), chart.Clean(run.Versions.Kubernetes))
+}
+
+func changeText(c result.TrendChange) string {
+	if c.Before == 0 {
+		return fmt.Sprintf("p %.2g", c.P)
+	}
+	return fmt.Sprintf("%+.1f%%, p %.2g", 100*(c.After/c.Before-1), c.P)
+}
+
+func trendEnds(f result.TrendFigure) (first, last *float64) {
+	for _, v := range f.Values {
+		if v == nil {
+			continue
+		}
+		if first == nil {
+			first = v
+		}
+		last = v
+	}
+	return first, last
+}
+
+func trendValue(f result.TrendFigure, v *float64) string {
+	if v == nil {
+		return chart.None
+	}
+	return chart.Format(scenario.Unit(f.Unit), *v)
+}
+
+// TrendHTML writes a history as one page, with a chart for each figure and a line at each change.
+func TrendHTML(w io.Writer, r result.Trend) error {
+	style, _, tmpl, err := loadPage()
+	if err != nil {
+		return err
+	}
+	page := struct {
+		result.Trend
+		Style template.CSS
+		Span  string
+		Rows  []trendRow
+	}{Trend: r, Style: template.CSS(style), Span: trendSpan(r)}
+	for _, f := range r.Figures {
+		page.Rows = append(page.Rows, newTrendRow(r, f))
+	}
+	var buf bytes.Buffer
+	if err := tmpl.ExecuteTemplate(&buf, "trend.tmpl", page); err != nil {
+		return fmt.Errorf("render the trend: %w", err)
+	}
+	_, err = w.Write(buf.Bytes())
+	return err
+}
+
+// trendRow is a figure with its chart: positions in percent of width and height.
+type trendRow struct {
+	result.TrendFigure
+	First, Last, Most string
+	Dots              [][2]float64
+	Lines             []float64
+	Texts             []string
+}
+
+func newTrendRow(r result.Trend, f result.TrendFigure) trendRow {
+	row := trendRow{TrendFigure: f}
+	first, last := trendEnds(f)
+	row.First, row.Last = trendValue(f, first), trendValue(f, last)
+	most := 0.0
+	for _, v := range f.Values {
+		if v != nil {
+			most = max(most, *v)
+		}
+	}
+	row.Most = trendValue(f, &most)
+	x := func(run float64) float64 { return 100 * (run + 0.5) / float64(len(r.Runs)) }
+	for i, v := range f.Values {
+		if v != nil && most > 0 {
+			row.Dots = append(row.Dots, [2]float64{x(float64(i)), 40 - 38**v/most})
+		}
+	}
+	for _, c := range f.Changes {
+		row.Lines = append(row.Lines, x(float64(c.Run)-0.5))
+		row.Texts = append(row.Texts, "from "+trendRun(r, c)+": "+trendValue(f, &c.Before)+" to "+trendValue(f, &c.After)+", "+changeText(c))
+	}
+	return row
+}
