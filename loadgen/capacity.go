@@ -1,0 +1,55 @@
+package loadgen
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/stormglass/stormglass/loadgen/internal/capacity"
+	"github.com/stormglass/stormglass/loadgen/internal/report"
+	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// CapacityOptions of a search for capacity. Scenario, Read, Width, Trials and Progress are needed.
+type CapacityOptions struct {
+	Scenario *scenario.Scenario
+	// Read reads the scenario with path=value settings.
+	Read      func(sets []string) (*scenario.Scenario, error)
+	Overrides []string
+	Width     float64 // of the interval at which the search ends: 0.15 is 15%
+	Trials    int     // most of them
+	// Out is the search's directory, new or empty; empty means runs/TIME-NAME. Resume is the directory of one to go
+	// on with.
+	Out, Resume  string
+	ControlPlane string
+	Progress     Progress
+	Hurry        <-chan struct{} // as in Options
+}
+
+// Capacity searches the highest load at which all gates of a scenario hold, and returns what was found and its
+// directory. An error means that nothing was tried.
+func Capacity(ctx context.Context, o CapacityOptions) (result.Capacity, string, error) {
+	of := Options{Scenario: o.Scenario, Overrides: o.Overrides, Out: o.Out, ControlPlane: o.ControlPlane, Progress: o.Progress, Hurry: o.Hurry}
+	return capacity.Run(ctx, capacity.RunOptions{Options: of.internal(), Read: o.Read, Width: o.Width, Most: o.Trials, Resume: o.Resume})
+}
+
+// WriteCapacityText writes a search for a terminal.
+func WriteCapacityText(w io.Writer, c result.Capacity, o TextOptions) error {
+	return report.Capacity(w, c, o)
+}
+
+// WriteCapacityJSON writes a search as capacity.json.
+func WriteCapacityJSON(w io.Writer, c result.Capacity) error { return report.JSON(w, c) }
+
+// WriteCapacityMarkdown writes a search for the summary of a CI job.
+func WriteCapacityMarkdown(w io.Writer, c result.Capacity) error {
+	if _, err := fmt.Fprint(w, "```\n"); err != nil {
+		return err
+	}
+	if err := report.Capacity(w, c, TextOptions{Width: 120}); err != nil {
+		return err
+	}
+	_, err := fmt.Fprint(w, "```\n\n")
+	return err
+}

@@ -1,0 +1,322 @@
+package capacity
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/loadgen/internal/compare"
+	"github.com/stormglass/stormglass/loadgen/internal/report"
+	"github.com/stormglass/stormglass/loadgen/internal/run"
+	"github.com/stormglass/stormglass/loadgen/internal/rundir"
+	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// RunOptions of a search on real planes.
+type RunOptions struct {
+	run.Options // of each trial; Scenario is as it was written
+	// Read reads the scenario with a load in its field.
+	Read  func(sets []string) (*scenario.Scenario, error)
+	Width float64
+	Most  int // trials
+	// Resume is the directory of a search to go on with; empty: a new one.
+	Resume string
+}
+
+// Run searches and returns what was found and its directory. An error means that nothing was tried; what was tried is
+// kept, and can be resumed.
+func Run(ctx context.Context, o RunOptions) (result.Capacity, string, error) {
+	s := session{o: o, trial: compare.RunWhole}
+	return s.run(ctx)
+}
+
+// session is one search as it goes on.
+type session struct {
+	o RunOptions
+	// trial makes one run; tests put a known plane in its place.
+	trial  func(ctx context.Context, o run.Options) (result.Result, error)
+	c      result.Capacity
+	dir    string
+	made   []string
+	search *Search
+}
+
+func (s *session) run(ctx context.Context) (result.Capacity, string, error) {
+	if err := s.open(); err != nil {
+		return s.c, "", err
+	}
+	if err := s.write(); err != nil {
+		return s.c, "", errors.Join(err, rundir.Remove(s.dir, s.made))
+	}
+	err := s.trials(ctx)
+	if len(s.c.Trials) == 0 {
+		var left error
+		if s.o.Resume == "" {
+			left = rundir.Remove(s.dir, s.made)
+		}
+		if err == nil || ctx.Err() != nil {
+			return s.c, "", run.Interrupted(left)
+		}
+		return s.c, "", errors.Join(err, left)
+	}
+	goOn := "`--resume " + s.dir + "` goes on with it"
+	switch {
+	case ctx.Err() != nil:
+		s.c.Notes = append(s.c.Notes, "interrupted; "+goOn)
+	case err != nil:
+		s.c.Notes = append(s.c.Notes, "it ended early: "+err.Error()+"; "+goOn)
+		s.c.ExitCode = exitcode.Of(err)
+	default:
+		s.c.Ended = time.Now().UTC()
+	}
+	return s.c, s.dir, s.write()
+}
+
+func (s *session) open() (err error) {
+	sc := s.o.Scenario
+	k := sc.Capacity
+	if k == nil {
+		return exitcode.UsageError(sc.Errorf("capacity", "write capacity: {field: background.NAME.rate, from: 50/s, to: 5000/s}, or take one of the catalogue's capacity-*", "scenario %s does not say what is searched", sc.Name))
+	}
+	s.c = result.Capacity{
+		Schema: result.CapacitySchema, Scenario: sc.Name, Field: k.Field, Unit: string(k.Unit()), From: k.From.Value, To: k.To.Value, Width: s.o.Width,
+		Started: time.Now().UTC(), Overrides: s.o.Overrides, Trials: []result.Trial{}, GaveWay: []result.GaveWay{},
+	}
+	search := Default(k.From.Value, k.To.Value)
+	search.Width, search.Trials = s.o.Width, s.o.Most
+	if s.search, err = New(search); err != nil {
+		return exitcode.UsageError(sc.Errorf("capacity", "", "%v", err))
+	}
+	for _, load := range []float64{k.From.Value, k.To.Value} { // said before anything starts
+		if _, err := s.with(load); err != nil {
+			return err
+		}
+	}
+	if s.o.Resume == "" {
+		s.dir, s.made, err = rundir.Make(s.o.Out, s.c.Scenario, s.c.Started)
+		return err
+	}
+	return s.resume()
+}
+
+func (s *session) resume() error {
+	before, err := Read(s.o.Resume)
+	if err != nil {
+		return err
+	}
+	s.dir = s.o.Resume
+	if before.Scenario != s.c.Scenario || before.Field != s.c.Field || before.From != s.c.From || before.To != s.c.To || !slices.Equal(before.Overrides, s.c.Overrides) {
+		return exitcode.Usagef("--resume %s: it searched %s of %s from %v to %v, with other settings or another range", s.dir, before.Field, before.Scenario, before.From, before.To)
+	}
+	before.Ended, before.Notes, before.Width = time.Time{}, nil, s.c.Width
+	s.c = before
+	for _, t := range s.c.Trials {
+		s.search.Saw(t.Load, outcomes[t.Outcome])
+	}
+	s.conclude()
+	return nil
+}
+
+// outcomes by their names in capacity.json.
+var outcomes = map[string]Outcome{"good": Good, "bad": Bad, "invalid": Invalid}
+
+func nameOf(o Outcome) string {
+	for name, of := range outcomes {
+		if of == o {
+			return name
+		}
+	}
+	return ""
+}
+
+// with reads the scenario with a load.
+func (s *session) with(load float64) (*scenario.Scenario, error) {
+	return s.o.Read(append(slices.Clone(s.o.Overrides), s.c.Field+"="+s.text(load)))
+}
+
+// text writes a load as the field takes it.
+func (s *session) text(load float64) string {
+	if s.c.Unit == string(scenario.PerSec) {
+		return strconv.FormatFloat(s.value(load), 'f', -1, 64) + "/s"
+	}
+	return strconv.FormatFloat(s.value(load), 'f', 0, 64)
+}
+
+// value is a load that can be tried: a whole number, or a rate of three digits.
+func (s *session) value(load float64) float64 {
+	if s.c.Unit != string(scenario.PerSec) || load >= 100 {
+		return math.Round(load)
+	}
+	return math.Round(load*10) / 10
+}
+
+func (s *session) trials(ctx context.Context) error {
+	for ctx.Err() == nil {
+		load, more := s.search.Next()
+		if !more {
+			return nil
+		}
+		load = s.value(load)
+		number := len(s.c.Trials) + 1
+		s.o.Progress.Step(fmt.Sprintf("trial %d: %s %s", number, s.c.Field, s.text(load)))
+		t, err := s.try(ctx, number, load)
+		if err != nil {
+			return err
+		}
+		s.c.Trials = append(s.c.Trials, t)
+		s.search.Saw(load, outcomes[t.Outcome])
+		s.conclude()
+		if err := s.write(); err != nil {
+			return err
+		}
+		s.o.Progress.Step(fmt.Sprintf("trial %d: %s is %s%s; %s", number, s.text(load), t.Outcome, because(t.Why), s.sofar()))
+	}
+	return nil
+}
+
+func because(why string) string {
+	if why == "" {
+		return ""
+	}
+	return " (" + why + ")"
+}
+
+// sofar is what is known of the capacity.
+func (s *session) sofar() string {
+	e := s.search.Estimate()
+	if e.Held == 0 && e.Median == 0 {
+		return "nothing held yet"
+	}
+	return fmt.Sprintf("the capacity lies between %s and %s", s.text(e.Low), s.text(e.High))
+}
+
+// try makes one run. Each has a seed of its own.
+func (s *session) try(ctx context.Context, number int, load float64) (t result.Trial, err error) {
+	sc, err := s.with(load)
+	if err != nil {
+		return t, err
+	}
+	sc.Seed += int64(number)
+	o := s.o.Options
+	t = result.Trial{Number: number, Load: load, Dir: fmt.Sprintf("trial-%02d", number), Gates: []result.Gate{}}
+	o.Scenario, o.Out = sc, filepath.Join(s.dir, t.Dir)
+	o.Overrides = append(slices.Clone(s.o.Overrides), s.c.Field+"="+s.text(load))
+	if err := os.RemoveAll(o.Out); err != nil { // what a trial that was cut off has left
+		return t, exitcode.EnvironmentError(err)
+	}
+	res, err := s.trial(ctx, o)
+	if err != nil {
+		return t, fmt.Errorf("trial %d: %w", number, err)
+	}
+	if ctx.Err() != nil {
+		return t, context.Cause(ctx)
+	}
+	if number == 1 {
+		s.c.Versions, s.c.Host = res.Run.Versions, res.Run.Host
+	}
+	take(&t, res)
+	return t, nil
+}
+
+// take judges a trial: good if every gate held, invalid if the generator was the limit, else bad. A phase that did not
+// come to its condition is bad too.
+func take(t *result.Trial, res result.Result) {
+	t.Gates = res.Gates
+	switch {
+	case res.Verdict == result.Pass:
+		t.Outcome = nameOf(Good)
+	case len(res.Measurements.Generator.Saturated) > 0:
+		t.Outcome, t.Why = nameOf(Invalid), res.Measurements.Generator.Saturated[0]
+	case res.Verdict == result.Fail:
+		t.Outcome, t.Why = nameOf(Bad), strings.Join(failed(res.Gates), ", ")
+	default:
+		t.Outcome, t.Why = nameOf(Invalid), strings.Join(res.Reasons, "; ")
+	}
+	for _, p := range res.Measurements.Phases {
+		offered, achieved, p50, p99 := 0.0, 0.0, 0.0, 0.0
+		for _, r := range rundir.Requests(p) {
+			offered, achieved = offered+r.OfferedRate, achieved+r.AchievedRate
+			p50, p99 = max(p50, r.Latency.P50), max(p99, r.Latency.P99)
+		}
+		if offered >= t.Offered {
+			t.Offered, t.Achieved, t.P50, t.P99 = offered, achieved, p50, p99
+		}
+	}
+	seconds := res.Run.Ended.Sub(res.Run.Started).Seconds()
+	if n := len(res.Measurements.Phases); n > 0 {
+		seconds = res.Measurements.Phases[n-1].End.Sub(res.Measurements.Phases[0].Start).Seconds()
+	}
+	t.Cores = map[string]float64{}
+	for _, c := range res.Components {
+		if seconds > 0 {
+			t.Cores[c.Name] = c.CPUSeconds / seconds
+		}
+	}
+}
+
+func failed(gates []result.Gate) (names []string) {
+	for _, g := range gates {
+		if g.Verdict == result.Fail {
+			names = append(names, g.Name)
+		}
+	}
+	return names
+}
+
+// conclude fills in what the trials have told.
+func (s *session) conclude() {
+	e := s.search.Estimate()
+	s.c.Answer = string(e.Answer)
+	s.c.Low, s.c.Median, s.c.High, s.c.Held = nil, nil, nil, nil
+	if e.Answer == Found || e.Answer == Unconfirmed || e.Answer == Unfinished {
+		s.c.Low, s.c.Median, s.c.High = &e.Low, &e.Median, &e.High
+	}
+	if e.Held > 0 {
+		s.c.Held = &e.Held
+	}
+	if s.c.ExitCode = exitcode.NoData; e.Answer == Found {
+		s.c.ExitCode = exitcode.Pass
+	}
+	times := map[string]int{}
+	for _, t := range s.c.Trials {
+		if t.Outcome == nameOf(Bad) {
+			for _, name := range failed(t.Gates) {
+				times[name]++
+			}
+		}
+	}
+	s.c.GaveWay = []result.GaveWay{}
+	for _, name := range slices.Sorted(maps.Keys(times)) {
+		s.c.GaveWay = append(s.c.GaveWay, result.GaveWay{Gate: name, Trials: times[name]})
+	}
+	slices.SortStableFunc(s.c.GaveWay, func(a, b result.GaveWay) int { return cmp.Compare(b.Trials, a.Trials) })
+}
+
+func (s *session) write() error {
+	if err := rundir.WriteJSON(s.dir, result.CapacityFile, s.c); err != nil {
+		return err
+	}
+	if err := report.WriteCapacity(s.dir, s.c); err != nil {
+		return exitcode.Environmentf("%w", err)
+	}
+	return nil
+}
+
+// Read reads the search in dir.
+func Read(dir string) (c result.Capacity, err error) {
+	if err := result.ReadJSON(dir, result.CapacityFile, &c); err != nil {
+		return c, exitcode.Usagef("%s: %v (is it the directory of `loadgen capacity`?)", dir, err)
+	}
+	return c, nil
+}

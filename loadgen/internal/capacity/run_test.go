@@ -1,0 +1,170 @@
+package capacity
+
+import (
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/loadgen/internal/run"
+	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+const text = `apiVersion: stormglass/v1alpha1
+kind: Scenario
+name: known
+phases: [{name: hold, for: 1s}]
+background: [{name: writes, kind: requests, verb: get, rate: 10/s}]
+capacity: {field: background.writes.rate, from: 10/s, to: 5000/s}
+gates: [{name: latency, objective: request-latency, max: 1s}]
+`
+
+type quiet struct{ t *testing.T }
+
+func (q quiet) Step(line string)    { q.t.Log(line) }
+func (q quiet) Live(_ run.Snapshot) {}
+
+// plane holds loads below its capacity, which moves by a spread.
+type plane struct {
+	capacity, spread float64
+	saturatedFrom    float64
+	fails            func(trial int) error
+	rng              *rand.Rand
+	loads            []float64
+}
+
+func (p *plane) trial(_ context.Context, o run.Options) (result.Result, error) {
+	load := float64(o.Scenario.Loads()[0].Rate)
+	p.loads = append(p.loads, load)
+	if p.fails != nil {
+		if err := p.fails(len(p.loads)); err != nil {
+			return result.Result{}, err
+		}
+	}
+	if err := os.MkdirAll(o.Out, 0o700); err != nil {
+		return result.Result{}, err
+	}
+	r := result.Result{Verdict: result.Pass, Gates: []result.Gate{{Name: "latency", Verdict: result.Pass}}}
+	switch {
+	case p.saturatedFrom > 0 && load >= p.saturatedFrom:
+		r.Verdict, r.Measurements.Generator.Saturated = result.NoData, []string{"generator saturated: it was late"}
+	case load > p.capacity*math.Exp(p.spread*p.rng.NormFloat64()):
+		r.Verdict, r.Gates[0].Verdict = result.Fail, result.Fail
+	}
+	return r, nil
+}
+
+func newSession(t *testing.T, p *plane) session {
+	t.Helper()
+	t.Log("seed 1")
+	p.rng = rand.New(rand.NewPCG(1, 1))
+	read := func(sets []string) (*scenario.Scenario, error) {
+		return scenario.Parse("known.yaml", []byte(text), sets)
+	}
+	s, err := read(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := RunOptions{Read: read, Width: 0.15, Most: 40}
+	o.Scenario, o.Out, o.Progress = s, filepath.Join(t.TempDir(), "search"), quiet{t}
+	return session{o: o, trial: p.trial}
+}
+
+func TestSearchOnKnownPlanes(t *testing.T) {
+	for name, c := range map[string]struct {
+		plane  plane
+		answer Answer
+		code   int
+	}{
+		"a knee at 700":         {plane{capacity: 700, spread: 0.03}, Found, exitcode.Pass},
+		"holds all":             {plane{capacity: 1e9}, AboveRange, exitcode.NoData},
+		"holds nothing":         {plane{capacity: 1}, BelowRange, exitcode.NoData},
+		"a generator up to 300": {plane{capacity: 700, saturatedFrom: 300}, GeneratorFirst, exitcode.NoData},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSession(t, &c.plane)
+			got, dir, err := s.run(t.Context())
+			if err != nil || got.Answer != string(c.answer) || got.ExitCode != c.code {
+				t.Fatalf("%s, exit %d: %v", got.Answer, got.ExitCode, err)
+			}
+			if c.answer == Found && (*got.Low > 700 || *got.High < 700 || got.GaveWay[0].Gate != "latency") {
+				t.Errorf("%v to %v, %v", *got.Low, *got.High, got.GaveWay)
+			}
+			if read, err := Read(dir); err != nil || len(read.Trials) != len(got.Trials) {
+				t.Errorf("capacity.json: %v", err)
+			}
+			if page, err := os.ReadFile(filepath.Join(dir, result.CapacityHTMLFile)); err != nil || strings.Count(string(page), "<circle") != 4*len(got.Trials) {
+				t.Errorf("the page lacks trials: %v", err)
+			}
+		})
+	}
+}
+
+// TestResume: trials that have run are kept when a plane dies, and not made again.
+func TestResume(t *testing.T) {
+	p := plane{capacity: 700, fails: func(n int) error {
+		if n == 6 {
+			return exitcode.Environmentf("the control plane ended")
+		}
+		return nil
+	}}
+	s := newSession(t, &p)
+	first, dir, err := s.run(t.Context())
+	if err != nil || first.ExitCode != exitcode.Environment || len(first.Trials) != 5 {
+		t.Fatalf("exit %d, %d trials: %v", first.ExitCode, len(first.Trials), err)
+	}
+	s.o.Resume, s.o.Out = dir, ""
+	again, _, err := s.run(t.Context())
+	if err != nil || again.Answer != string(Found) || len(p.loads) != len(again.Trials)+1 || len(again.Notes) > 0 {
+		t.Errorf("%s, %d trials of %d, %v: %v", again.Answer, len(again.Trials), len(p.loads), again.Notes, err)
+	}
+	s.o.Overrides = []string{"nodes.count=5"}
+	if _, _, err := s.run(t.Context()); exitcode.Of(err) != exitcode.Usage {
+		t.Errorf("resumed with other settings: %v", err)
+	}
+}
+
+func TestInterrupt(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	p := plane{capacity: 700, fails: func(n int) error {
+		if n == 3 {
+			cancel(errors.New("interrupted"))
+		}
+		return nil
+	}}
+	s := newSession(t, &p)
+	c, _, err := s.run(ctx)
+	if err != nil || len(c.Trials) != 2 || c.Answer != string(Unfinished) || c.ExitCode != exitcode.NoData {
+		t.Errorf("%d trials, %s, exit %d: %v", len(c.Trials), c.Answer, c.ExitCode, err)
+	}
+}
+
+// TestBadRanges: what cannot be searched is refused in a line before anything starts.
+func TestBadRanges(t *testing.T) {
+	for name, c := range map[string]struct{ capacity, want string }{
+		"no field of the scenario": {"{field: background.reads.rate, from: 1/s, to: 5/s}", "reads"},
+		"a rate for a number":      {"{field: nodes.count, from: 1/s, to: 5/s}", "nodes.count"},
+		"out of bounds":            {"{field: nodes.count, from: 1, to: 500000}", "nodes.count"},
+		"none":                     {"null", "does not say what is searched"},
+	} {
+		p := plane{capacity: 1}
+		s := newSession(t, &p)
+		changed := strings.Replace(text, "{field: background.writes.rate, from: 10/s, to: 5000/s}", c.capacity, 1)
+		s.o.Read = func(sets []string) (*scenario.Scenario, error) {
+			return scenario.Parse("known.yaml", []byte(changed), sets)
+		}
+		var err error
+		if s.o.Scenario, err = s.o.Read(nil); err == nil {
+			_, _, err = s.run(t.Context())
+		}
+		if err == nil || !strings.Contains(err.Error(), c.want) || len(p.loads) > 0 {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,251 @@
+// Package capacity searches for the highest load that holds: it says which load to try next, and what the trials have
+// told. It knows neither planes nor time.
+//
+// A load is doubled until a trial is bad. From then on a trial tells of a psychometric curve: it is bad with
+// probability lapse/2 + (1-lapse) Φ(ln(load/capacity)/spread). The posterior over capacity and spread is kept on a
+// grid, and trials are made where it puts the capacity with 50, 35 and 65%, until its 90% interval is narrow.
+package capacity
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/stat/distuv"
+)
+
+// Options of a search.
+type Options struct {
+	// From is the first load tried, To the end of the range. Least is the start of it.
+	Least, From, To float64
+	// Width is the interval's upper end over its lower one, less one, at which a search ends.
+	Width float64
+	// Trials is the most of them, without those that confirm.
+	Trials int
+}
+
+// Default is a search between two loads that begins at the lower one.
+func Default(least, to float64) Options {
+	return Options{Least: least, From: least, To: to, Width: 0.15, Trials: 40}
+}
+
+// Check reports what is wrong with options.
+func (o Options) Check() error {
+	switch {
+	case !(o.Least > 0 && o.Least <= o.From && o.From < o.To) || math.IsInf(o.To, 0):
+		return fmt.Errorf("a range from %v over %v to %v: over 0 and rising", o.Least, o.From, o.To)
+	case o.Width < 0.01 || o.Width > 1:
+		return fmt.Errorf("a width of %v: from 1%% to 100%%", o.Width)
+	case o.Trials < 3:
+		return errors.New("at least 3 trials")
+	}
+	return nil
+}
+
+const (
+	lapse      = 0.02 // of trials that tell nothing
+	confidence = 0.90 // of the interval
+	gridStep   = 0.005
+	confirmOf  = 5 // trials at the lower end
+	confirmed  = 3 // of them that have to be good
+)
+
+// spreads are those of the grid: how wide the band is in which trials go either way.
+func spreads() []float64 { return []float64{0.02, 0.04, 0.08, 0.16} }
+
+// Outcome is what a trial told.
+type Outcome int
+
+// The outcomes. An invalid trial tells nothing: the generator was the limit.
+const (
+	Good Outcome = iota
+	Bad
+	Invalid
+)
+
+// Answer is how a search ended.
+type Answer string
+
+// The answers.
+const (
+	Found          Answer = "found"
+	AboveRange     Answer = "above the range"
+	BelowRange     Answer = "below the range"
+	GeneratorFirst Answer = "the generator ended first"
+	Unconfirmed    Answer = "unconfirmed" // the lower end did not hold when it was tried again
+	Unfinished     Answer = "unfinished"
+)
+
+// Estimate is what is known of the capacity.
+type Estimate struct {
+	Answer            Answer
+	Low, Median, High float64 // 90% interval
+	Held              float64 // the highest load of a good trial; 0: none
+	Trials            int
+}
+
+// Search is a search as it goes on.
+type Search struct {
+	o      Options
+	logs   []float64   // ln of the capacities of the grid
+	weight [][]float64 // posterior by capacity and spread
+
+	trials, bad, good     int
+	lowestBad, held       float64
+	next                  int // of the shares at which trials are made
+	confirming            bool
+	confirmLoad           float64
+	confirmGood, confirms int
+	answer                Answer
+}
+
+// New begins a search.
+func New(o Options) (*Search, error) {
+	if err := o.Check(); err != nil {
+		return nil, err
+	}
+	s := &Search{o: o, lowestBad: math.Inf(1)}
+	from, to := math.Log(o.Least), math.Log(o.To)
+	for x := from; x <= to+gridStep/2; x += gridStep {
+		s.logs = append(s.logs, x)
+		row := make([]float64, len(spreads()))
+		for i := range row {
+			row[i] = 1
+		}
+		s.weight = append(s.weight, row)
+	}
+	s.normalise()
+	return s, nil
+}
+
+// Next is the load to try next; false: the search has ended.
+func (s *Search) Next() (load float64, more bool) {
+	switch {
+	case s.answer != "":
+		return 0, false
+	case s.confirming:
+		return s.confirmLoad, true
+	case s.bad == 0:
+		return min(s.o.From*math.Pow(2, float64(s.good)), s.o.To), true
+	}
+	shares := []float64{0.5, 0.35, 0.65}
+	return s.quantile(shares[s.next%len(shares)]), true
+}
+
+// Saw takes in what a trial at a load told.
+func (s *Search) Saw(load float64, outcome Outcome) {
+	if s.answer != "" {
+		return
+	}
+	s.trials++
+	if outcome == Invalid {
+		s.answer = GeneratorFirst
+		return
+	}
+	if outcome == Good {
+		s.held = max(s.held, load)
+	} else {
+		s.lowestBad = min(s.lowestBad, load)
+	}
+	s.update(load, outcome)
+	if s.confirming {
+		s.confirm(outcome)
+		return
+	}
+	if outcome == Good {
+		s.good++
+	} else {
+		s.bad++
+	}
+	switch {
+	case s.bad == 0 && load >= s.o.To:
+		s.answer = AboveRange
+		return
+	case s.good == 0 && s.bad >= 2 && load <= s.o.Least*(1+gridStep):
+		s.answer = BelowRange
+		return
+	}
+	if s.bad > 0 {
+		s.next++
+	}
+	low, high := s.interval()
+	if s.bad > 0 && (high/low-1 <= s.o.Width || s.trials >= s.o.Trials) {
+		if s.good == 0 && low <= s.o.Least*(1+2*gridStep) {
+			s.answer = BelowRange
+			return
+		}
+		s.confirming, s.confirmLoad = true, low
+	}
+}
+
+// confirm counts the trials at the lower end.
+func (s *Search) confirm(outcome Outcome) {
+	s.confirms++
+	if outcome == Good {
+		s.confirmGood++
+	}
+	switch {
+	case s.confirmGood == confirmed:
+		s.answer = Found
+	case s.confirms-s.confirmGood > confirmOf-confirmed:
+		s.answer = Unconfirmed
+	}
+}
+
+// Estimate is what is known so far.
+func (s *Search) Estimate() Estimate {
+	e := Estimate{Answer: s.answer, Median: s.quantile(0.5), Held: s.held, Trials: s.trials}
+	if e.Answer == "" {
+		e.Answer = Unfinished
+	}
+	e.Low, e.High = s.interval()
+	return e
+}
+
+// update weighs each capacity and spread by how probable they make the outcome.
+func (s *Search) update(load float64, outcome Outcome) {
+	x := math.Log(load)
+	for i, c := range s.logs {
+		for j, spread := range spreads() {
+			bad := lapse/2 + (1-lapse)*distuv.UnitNormal.CDF((x-c)/spread)
+			if outcome == Bad {
+				s.weight[i][j] *= bad
+			} else {
+				s.weight[i][j] *= 1 - bad
+			}
+		}
+	}
+	s.normalise()
+}
+
+func (s *Search) normalise() {
+	total := 0.0
+	for _, row := range s.weight {
+		for _, w := range row {
+			total += w
+		}
+	}
+	for _, row := range s.weight {
+		for j := range row {
+			row[j] /= total
+		}
+	}
+}
+
+func (s *Search) interval() (low, high float64) {
+	return s.quantile((1 - confidence) / 2), s.quantile((1 + confidence) / 2)
+}
+
+// quantile is the capacity below which the posterior puts this share.
+func (s *Search) quantile(share float64) float64 {
+	sum := 0.0
+	for i, row := range s.weight {
+		for _, w := range row {
+			sum += w
+		}
+		if sum >= share {
+			return math.Exp(s.logs[i])
+		}
+	}
+	return s.o.To
+}

@@ -1,0 +1,108 @@
+package capacity_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stormglass/stormglass/loadgen/internal/capacity"
+)
+
+const seed = 1
+
+// known is a plane whose capacity moves around a value from trial to trial.
+func known(rng *rand.Rand, value, spread float64) func(load float64) capacity.Outcome {
+	return func(load float64) capacity.Outcome {
+		if load > value*math.Exp(spread*rng.NormFloat64()) {
+			return capacity.Bad
+		}
+		return capacity.Good
+	}
+}
+
+func search(t *testing.T, o capacity.Options, try func(float64) capacity.Outcome) capacity.Estimate {
+	t.Helper()
+	s, err := capacity.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 1000 {
+		load, more := s.Next()
+		if !more {
+			return s.Estimate()
+		}
+		if load < o.Least*0.99 || load > o.To*1.01 {
+			t.Fatalf("a trial at %v, out of %v to %v", load, o.Least, o.To)
+		}
+		s.Saw(load, try(load))
+	}
+	t.Fatal("the search does not end")
+	return capacity.Estimate{}
+}
+
+// TestKnownCapacity: the interval covers the truth in 90% of searches, the median error is below 3%, the median
+// number of trials below 20.
+func TestKnownCapacity(t *testing.T) {
+	t.Logf("seed %d", seed)
+	const searches = 200
+	for _, spread := range []float64{0.02, 0.04, 0.08} {
+		t.Run(fmt.Sprint(spread), func(t *testing.T) {
+			rng := rand.New(rand.NewPCG(seed, uint64(1000*spread)))
+			var errs []float64
+			var trials []int
+			covered := 0
+			for range searches {
+				truth := 100 * math.Exp(4*rng.Float64())
+				e := search(t, capacity.Default(50, 20_000), known(rng, truth, spread))
+				if e.Low <= truth && truth <= e.High {
+					covered++
+				}
+				errs, trials = append(errs, math.Abs(e.Median/truth-1)), append(trials, e.Trials)
+			}
+			slices.Sort(errs)
+			slices.Sort(trials)
+			t.Logf("covered %d of %d, median error %.2f%%, median trials %d, most %d", covered, searches, 100*errs[searches/2], trials[searches/2], trials[searches-1])
+			if covered < searches*9/10 || errs[searches/2] > 0.03 || trials[searches/2] >= 20+3 {
+				t.Error("out of bounds")
+			}
+		})
+	}
+}
+
+func TestAnswers(t *testing.T) {
+	always := func(o capacity.Outcome) func(float64) capacity.Outcome {
+		return func(float64) capacity.Outcome { return o }
+	}
+	for name, c := range map[string]struct {
+		try  func(float64) capacity.Outcome
+		want capacity.Answer
+	}{
+		"holds all":           {always(capacity.Good), capacity.AboveRange},
+		"holds nothing":       {always(capacity.Bad), capacity.BelowRange},
+		"saturated generator": {always(capacity.Invalid), capacity.GeneratorFirst},
+		"a generator of 500": {func(load float64) capacity.Outcome {
+			if load > 500 {
+				return capacity.Invalid
+			}
+			return capacity.Good
+		}, capacity.GeneratorFirst},
+		"a knee at 300": {func(load float64) capacity.Outcome {
+			if load > 300 {
+				return capacity.Bad
+			}
+			return capacity.Good
+		}, capacity.Found},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := search(t, capacity.Default(50, 2000), c.try)
+			if e.Answer != c.want {
+				t.Errorf("%+v, want %s", e, c.want)
+			}
+			if e.Answer == capacity.Found && (e.Low > 300 || e.High < 300 || e.Held > 300) {
+				t.Errorf("%+v", e)
+			}
+		})
+	}
+}

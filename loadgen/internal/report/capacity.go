@@ -1,0 +1,220 @@
+package report
+
+import (
+	"bytes"
+	"fmt"
+	"html/template"
+	"io"
+	"maps"
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/stormglass/stormglass/internal/userfile"
+	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
+	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// WriteCapacity makes capacity.html in dir.
+func WriteCapacity(dir string, c result.Capacity) error {
+	path := filepath.Join(dir, result.CapacityHTMLFile)
+	if err := writeAtomic(path, func(w io.Writer) error { return CapacityHTML(w, c) }); err != nil {
+		return fmt.Errorf("write %s: %w (make the directory writable, and remove what is no file in it)", path, userfile.Cause(err))
+	}
+	return nil
+}
+
+// Capacity writes a search for a terminal.
+func Capacity(w io.Writer, c result.Capacity, o TerminalOptions) error {
+	t := newTerminal(o)
+	answer := strings.ToUpper(c.Answer)
+	t.line(t.paint(style(capacityVerdict(c)), answer) + t.paint("head", chart.Shorten("  "+chart.Clean(c.Scenario)+"  "+capacityHead(c), t.width-chart.TextWidth(answer))))
+	for _, line := range capacityFacts(c) {
+		t.line(chart.Shorten(line, t.width))
+	}
+	tab := &table{align: "rrlrrrf"}
+	tab.add(styled("head", "TRIAL", "LOAD", "", "ACHIEVED", "P50", "P99", "CORES, and what gave way")...)
+	for _, x := range c.Trials {
+		cells := plain(chart.Count(x.Number), loadText(c, x.Load), x.Outcome, chart.Format(scenario.PerSec, x.Achieved), chart.Format(scenario.Seconds, x.P50), chart.Format(scenario.Seconds, x.P99), coresText(x))
+		if x.Outcome == "bad" {
+			cells[2].style = "fail"
+		}
+		tab.add(cells...)
+	}
+	t.section(tab)
+	for _, note := range c.Notes {
+		t.line(chart.Shorten(chart.Clean(note), t.width))
+	}
+	t.line("")
+	t.line("report  " + chart.Clean(filepath.Join(o.Dir, result.CapacityHTMLFile)))
+	_, err := io.WriteString(w, strings.Join(t.out, "\n")+"\n")
+	return err
+}
+
+func capacityVerdict(c result.Capacity) result.Verdict {
+	if c.ExitCode == 0 {
+		return result.Pass
+	}
+	return result.NoData
+}
+
+// capacityHead is "1,240/s of background.writes.rate (1,180/s to 1,310/s), 17 trials".
+func capacityHead(c result.Capacity) string {
+	trials := fmt.Sprintf("%d trials", len(c.Trials))
+	if c.Median == nil {
+		return fmt.Sprintf("%s, %s to %s, %s", chart.Clean(c.Field), loadText(c, c.From), loadText(c, c.To), trials)
+	}
+	return fmt.Sprintf("%s of %s (%s to %s, 90%%), %s", loadText(c, *c.Median), chart.Clean(c.Field), loadText(c, *c.Low), loadText(c, *c.High), trials)
+}
+
+// capacityFacts are lines about what held, what gave way, and what was busiest then.
+func capacityFacts(c result.Capacity) (lines []string) {
+	if c.Held != nil {
+		lines = append(lines, "the highest load that held: "+loadText(c, *c.Held))
+	}
+	if len(c.GaveWay) > 0 {
+		var names []string
+		for _, g := range c.GaveWay {
+			names = append(names, fmt.Sprintf("%s (in %d trials)", chart.Clean(g.Gate), g.Trials))
+		}
+		lines = append(lines, "what gave way: "+strings.Join(names, ", "))
+	}
+	if i := busiest(c); i >= 0 {
+		lines = append(lines, "busiest at "+loadText(c, c.Trials[i].Load)+": "+coresOf(c.Trials[i]))
+	}
+	return lines
+}
+
+// busiest is the bad trial with the least load, in which the bottleneck shows; -1: there is none.
+func busiest(c result.Capacity) int {
+	at := -1
+	for i, t := range c.Trials {
+		if t.Outcome == "bad" && (at < 0 || t.Load < c.Trials[at].Load) {
+			at = i
+		}
+	}
+	return at
+}
+
+func loadText(c result.Capacity, v float64) string {
+	if c.Unit == string(scenario.PerSec) {
+		return chart.Format(scenario.PerSec, v)
+	}
+	return chart.Group(fmt.Sprintf("%.0f", v))
+}
+
+// coresOf lists the components that used most processor time, the first three.
+func coresOf(t result.Trial) string {
+	names := slices.SortedFunc(maps.Keys(t.Cores), func(a, b string) int {
+		switch {
+		case t.Cores[a] > t.Cores[b]:
+			return -1
+		case t.Cores[a] < t.Cores[b]:
+			return 1
+		}
+		return strings.Compare(a, b)
+	})
+	var parts []string
+	for _, name := range names[:min(3, len(names))] {
+		parts = append(parts, fmt.Sprintf("%s %.2f", chart.Clean(name), t.Cores[name]))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func coresText(t result.Trial) string {
+	if t.Why == "" {
+		return coresOf(t)
+	}
+	return coresOf(t) + "; " + chart.Clean(t.Why)
+}
+
+// CapacityHTML writes capacity.html: the curve, with a dot for each trial and the interval, in one file without network
+// and script.
+func CapacityHTML(w io.Writer, c result.Capacity) error {
+	style, _, tmpl, err := loadPage()
+	if err != nil {
+		return err
+	}
+	page := struct {
+		result.Capacity
+		Style   template.CSS
+		Verdict result.Verdict
+		Head    string
+		Facts   []string
+		Rows    []capacityRow
+		Curves  []curve
+	}{Capacity: c, Style: template.CSS(style), Verdict: capacityVerdict(c), Head: capacityHead(c), Facts: capacityFacts(c)}
+	for _, t := range c.Trials {
+		page.Rows = append(page.Rows, capacityRow{
+			Trial: t, LoadText: loadText(c, t.Load), Offered: chart.Format(scenario.PerSec, t.Offered), Achieved: chart.Format(scenario.PerSec, t.Achieved),
+			P50: chart.Format(scenario.Seconds, t.P50), P99: chart.Format(scenario.Seconds, t.P99), CoresText: coresOf(t),
+		})
+	}
+	page.Curves = []curve{
+		newCurve(c, "Achieved", scenario.PerSec, func(t result.Trial) float64 { return t.Achieved }),
+		newCurve(c, "p50", scenario.Seconds, func(t result.Trial) float64 { return t.P50 }),
+		newCurve(c, "p99", scenario.Seconds, func(t result.Trial) float64 { return t.P99 }),
+		newCurve(c, "Cores of all components", "", func(t result.Trial) (sum float64) {
+			for _, v := range t.Cores {
+				sum += v
+			}
+			return sum
+		}),
+	}
+	var buf bytes.Buffer
+	if err := tmpl.ExecuteTemplate(&buf, "capacity.tmpl", page); err != nil {
+		return fmt.Errorf("render the capacity: %w", err)
+	}
+	_, err = w.Write(buf.Bytes())
+	return err
+}
+
+type capacityRow struct {
+	result.Trial
+	LoadText, Offered, Achieved, P50, P99, CoresText string
+}
+
+// curve is a value over the load of each trial: positions in percent, loads on a logarithmic axis.
+type curve struct {
+	Name, Most  string
+	Left, Right string // ends of the axis
+	Dots        []curveDot
+	HasInterval bool
+	From, Width float64 // of the interval
+}
+
+type curveDot struct {
+	X, Y    float64
+	Outcome string
+	Text    string
+}
+
+func newCurve(c result.Capacity, name string, unit scenario.Unit, value func(result.Trial) float64) curve {
+	v := curve{Name: name}
+	least, largest, most := math.Inf(1), 0.0, 0.0
+	for _, t := range c.Trials {
+		least, largest, most = min(least, t.Load), max(largest, t.Load), max(most, value(t))
+	}
+	if largest == 0 {
+		return v
+	}
+	least, largest = least/1.1, largest*1.1
+	x := func(load float64) float64 {
+		return 100 * max(0, min(1, math.Log(load/least)/math.Log(largest/least)))
+	}
+	v.Left, v.Right, v.Most = loadText(c, least), loadText(c, largest), chart.Format(unit, most)
+	for _, t := range c.Trials {
+		y := 50.0
+		if most > 0 {
+			y = 50 - 46*value(t)/most
+		}
+		v.Dots = append(v.Dots, curveDot{X: x(t.Load), Y: y, Outcome: t.Outcome, Text: fmt.Sprintf("%s: %s, %s", loadText(c, t.Load), chart.Format(unit, value(t)), t.Outcome)})
+	}
+	if c.Low != nil && c.High != nil {
+		v.HasInterval, v.From = true, x(*c.Low)
+		v.Width = max(0.3, x(*c.High)-v.From)
+	}
+	return v
+}

@@ -1,0 +1,80 @@
+package result
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Files of the directory of a search for capacity. Beside them are the runs of its trials: trial-01, trial-02.
+const (
+	CapacityFile     = "capacity.json"
+	CapacityHTMLFile = "capacity.html"
+)
+
+// CapacitySchema is the version of capacity.json.
+const CapacitySchema = "stormglass.capacity/v1"
+
+// Capacity is capacity.json: the highest load at which a scenario's gates hold.
+type Capacity struct {
+	Schema    string    `json:"schema"` // stormglass.capacity/v1
+	Scenario  string    `json:"scenario"`
+	Field     string    `json:"field"` // of the scenario, which is raised
+	Unit      string    `json:"unit"`  // "per second" or "count"
+	From      float64   `json:"from"`  // the range
+	To        float64   `json:"to"`
+	Width     float64   `json:"width"` // of the interval at which the search ends: 0.15 is 15%
+	Started   time.Time `json:"started"`
+	Ended     time.Time `json:"ended,omitzero"`      // zero: it did not come to its end
+	Overrides []string  `json:"overrides,omitempty"` // values of --set
+	Versions  Versions  `json:"versions,omitzero"`   // of the first trial
+	Host      Host      `json:"host,omitzero"`
+	// Answer: "found", "above the range", "below the range", "the generator ended first",
+	// "unconfirmed" or "unfinished"
+	Answer   string   `json:"answer"`
+	ExitCode int      `json:"exitCode"` // 0 found, 3 else, 4
+	Low      *float64 `json:"low"`      // 90% interval of the capacity
+	Median   *float64 `json:"median"`
+	High     *float64 `json:"high"`
+	Held     *float64 `json:"held"` // the highest load of a good trial
+	// GaveWay: gates that failed in bad trials, the most often first
+	GaveWay []GaveWay `json:"gaveWay"`
+	Notes   []string  `json:"notes,omitempty"`
+	Trials  []Trial   `json:"trials"` // in their order
+}
+
+// GaveWay is a gate and how often it failed.
+type GaveWay struct {
+	Gate   string `json:"gate"`
+	Trials int    `json:"trials"`
+}
+
+// Trial is one run of a search.
+type Trial struct {
+	Number  int     `json:"number"` // from 1
+	Dir     string  `json:"dir"`
+	Load    float64 `json:"load"`
+	Outcome string  `json:"outcome"` // "good", "bad", "invalid"
+	Why     string  `json:"why,omitempty"`
+	Gates   []Gate  `json:"gates"`
+	// Offered and Achieved: requests a second of all loads, in the phase with the most of them
+	Offered  float64 `json:"offeredPerSecond"`
+	Achieved float64 `json:"achievedPerSecond"`
+	P50      float64 `json:"p50Seconds"` // of the slowest load in it
+	P99      float64 `json:"p99Seconds"`
+	// Cores: processors that each component used over the run
+	Cores map[string]float64 `json:"cores"`
+}
+
+// Check reports whether a search may have written it.
+func (c *Capacity) Check() error {
+	if c.Field == "" || c.From <= 0 || c.To <= c.From {
+		return errors.New("it does not say what was searched")
+	}
+	for i, t := range c.Trials {
+		if t.Number != i+1 || t.Load <= 0 {
+			return fmt.Errorf("trials[%d] is none", i)
+		}
+	}
+	return nil
+}
