@@ -1,0 +1,138 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stormglass/stormglass/loadgen"
+	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+func newAB(signals *interrupts) *cobra.Command {
+	o := loadgen.ABOptions{Plan: loadgen.DefaultPlan()}
+	var a, b []string
+	var output, against string
+	var sum summary
+	var pairs, alphas []string
+	cmd := &cobra.Command{
+		Use:   "ab NAME|FILE",
+		Short: "Tell whether B is worse than A, with a known error rate",
+		Long: `Run a scenario in pairs, A and B back to back on control planes of their own, and
+tell from them whether B is worse.
+
+--a and --b say what each side is; left out, it is the scenario as it is written.
+Each may be given several times:
+
+  bin/controlplane           a controlplane binary
+  plane.yaml                 a config file, in place of the scenario's controlPlane
+  nodes.count=50             a field of the scenario, as with --set
+  WatchList=false            a feature gate
+  variant=NAME               a variant of the scenario
+  rev=REVISION               a revision of the checkout here, which is built
+  baselines/main             a baseline, as --a: only B is run, and there are no pairs
+
+A pair has one seed; which side is first is drawn. The first pair warms the machine
+up. A pair beside which the machine was busy with something else is thrown away
+before its figures are looked at. After 6, 9 and 12 pairs a paired t-test of
+ln(B/A) is looked at: regressed, if the change is past chance and at least 5%;
+not regressed, if it is surely below 10%; else more pairs, and after the last:
+could not tell. docs/reference/comparing.md has the error rates.
+
+The figures are those under compare in the scenario. Those with a calibrated spread
+decide, at most five; --figure names others. Ctrl-C ends the run that is under way;
+finished pairs are kept, and --resume DIR goes on with them.
+
+Exit codes: 0 not regressed or improved, 1 regressed, 3 could not tell,
+4 the environment failed.`,
+		Example: `  loadgen ab ci-gate --b rev=HEAD --a rev=main
+  loadgen ab ci-gate --b WatchList=false
+  loadgen ab ci-gate --b controlPlane.controllerManager.qps=18 --figure rollout-time
+  loadgen ab ci-gate --b new/controlplane --summary "$GITHUB_STEP_SUMMARY"
+  loadgen ab ci-gate --resume runs/20261123-101500-ci-gate-ab`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: completeScenario,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := errors.Join(checkOutput(output), sum.check(), looks(&o.Plan, pairs, alphas)); err != nil {
+				return err
+			}
+			if against != "" {
+				a = append(a, against)
+			}
+			if args[0] == "-" {
+				return loadgen.Usage(errors.New("ab reads the scenario for each side: name a file"))
+			}
+			ctx, release, err := untilParentEnds(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer release()
+			ui := newTUI(cmd.ErrOrStderr())
+			read := func(sets []string) (*scenario.Scenario, error) { return readScenario(cmd, args[0], sets) }
+			if o.A, err = loadgen.NewABSide(ctx, "--a", a, o.Overrides, read, ui.Step); err != nil {
+				return err
+			}
+			if o.B, err = loadgen.NewABSide(ctx, "--b", b, o.Overrides, read, ui.Step); err != nil {
+				return err
+			}
+			o.Progress, o.Hurry = ui, signals.second()
+			c, dir, err := loadgen.AB(ctx, o)
+			ui.done()
+			if err != nil {
+				return err
+			}
+			return after(sum, showAB(cmd.OutOrStdout(), dir, c, output), c, loadgen.WriteABMarkdown)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringArrayVar(&a, "a", nil, "what A is: a `spec` as above (repeatable; default: the scenario as it is)")
+	flags.StringArrayVar(&b, "b", nil, "what B is, as --a (repeatable)")
+	flags.StringVar(&against, "against", "", "a baseline's `directory`: the same as --a of it")
+	addSetFlag(cmd, &o.Overrides)
+	flags.StringArrayVar(&o.Gated, "figure", nil, "a figure of this `name` decides, in place of those that are calibrated (repeatable)")
+	flags.StringSliceVar(&pairs, "looks", []string{"6", "9", "12"}, "numbers of `pairs` after which it may end")
+	flags.StringSliceVar(&alphas, "alpha", []string{"0.3%", "0.3%", "0.4%"}, "share of false alarms at each look, of one figure")
+	percentVar(flags, &o.Plan.Change, "change", "the least change that is called one")
+	percentVar(flags, &o.Plan.Margin, "margin", "not regressed: the change is surely below it")
+	percentVar(flags, &o.Plan.Spread, "spread", "figures with a larger calibrated spread do not decide")
+	percentVar(flags, &o.Plan.Throw.Steal, "throw-steal", "throw a pair away if the hypervisor took more of the processors' time")
+	percentVar(flags, &o.Plan.Throw.Other, "throw-other", "throw a pair away if other processes used more of the processors' time")
+	percentVar(flags, &o.Plan.Throw.IO, "throw-io", "throw a pair away if some process waited for a disk for more of the time")
+	flags.StringVar(&o.Out, "out", "", "the comparison's `directory` (default runs/TIME-NAME-ab)")
+	flags.StringVar(&o.Resume, "resume", "", "go on with the comparison in this `directory`")
+	flags.StringVar(&o.ControlPlane, "controlplane", "", "the controlplane `binary` of sides that name none (default: beside loadgen, then PATH)")
+	cmd.MarkFlagsMutuallyExclusive("out", "resume")
+	sum.flag(cmd)
+	addOutputFlag(cmd, &output)
+	return cmd
+}
+
+// looks puts the looks of the flags into a plan.
+func looks(p *result.Plan, pairs, alphas []string) error {
+	if len(pairs) != len(alphas) {
+		return loadgen.Usage(fmt.Errorf("--looks has %d numbers and --alpha %d (one for each)", len(pairs), len(alphas)))
+	}
+	p.Looks = nil
+	for i, text := range pairs {
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			return loadgen.Usage(fmt.Errorf("--looks %q: is no number of pairs", text))
+		}
+		var alpha percent
+		if err := alpha.Set(alphas[i]); err != nil {
+			return loadgen.Usage(fmt.Errorf("--alpha %q: %w", alphas[i], err))
+		}
+		p.Looks = append(p.Looks, result.Look{Pairs: n, Alpha: float64(alpha)})
+	}
+	return nil
+}
+
+func showAB(w io.Writer, dir string, c result.AB, output string) error {
+	return showAs(output, c.ExitCode, func() error { return loadgen.WriteABJSON(w, c) }, func() error {
+		return loadgen.WriteABText(w, c, textOptions(w, dir))
+	})
+}

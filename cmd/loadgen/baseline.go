@@ -1,0 +1,50 @@
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stormglass/stormglass/loadgen"
+)
+
+func newBaseline() *cobra.Command {
+	var dir string
+	cmd := &cobra.Command{
+		Use:   "baseline",
+		Short: "Keep the results of runs, to compare later ones with",
+		Long: `A baseline is a directory with what a comparison needs of runs: run.json,
+result.json and scenario.yaml of each, without their recordings. CI can keep it as
+an artifact or on a branch. ` + "`loadgen compare`" + ` and ` + "`loadgen trend`" + ` take it in the place of runs.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.PersistentFlags().StringVar(&dir, "dir", "baselines", "the `directory` of all baselines")
+	save := &cobra.Command{
+		Use:     "save NAME DIR...",
+		Short:   "Save the results of runs, beside those that the baseline has",
+		Example: `  loadgen baseline save main runs/20261123-101500-ci-gate-ab`,
+		Args:    cobra.MinimumNArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			n, err := loadgen.SaveBaseline(cmd.Context(), filepath.Join(dir, args[0]), args[1:])
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "%s: %d runs saved\n", filepath.Join(dir, args[0]), n)
+			return nil
+		},
+	}
+	list := &cobra.Command{
+		Use: "list", Short: "List the baselines", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return loadgen.ListBaselines(cmd.OutOrStdout(), dir) },
+	}
+	show := &cobra.Command{
+		Use: "show NAME", Short: "Print the figures of a baseline's runs", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return loadgen.ShowBaseline(cmd.Context(), cmd.OutOrStdout(), filepath.Join(dir, args[0]))
+		},
+	}
+	cmd.AddCommand(save, list, show)
+	return cmd
+}

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"errors"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stormglass/stormglass/loadgen"
+	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+func newCapacity(signals *interrupts) *cobra.Command {
+	o := loadgen.CapacityOptions{Width: 0.15, Trials: 40}
+	var output string
+	var sum summary
+	cmd := &cobra.Command{
+		Use:   "capacity NAME|FILE",
+		Short: "Find the highest load at which all gates hold",
+		Long: `Search the highest load at which all gates of a scenario hold. The scenario's
+capacity names the field that is raised and its range:
+
+  capacity: {field: background.writes.rate, from: 100/s, to: 10000/s}
+
+Each trial is a run on a control plane of its own. The load is doubled until a gate
+fails; from then on trials are made where the capacity probably lies (a Bayesian
+grid over capacity and spread), until its 90% interval is 15% wide. The lower end is
+then tried again, and has to hold in 3 of 5 trials. docs/reference/capacity.md has
+how often the interval covers the truth.
+
+A trial in which the generator was saturated ends the search: the generator ended
+first. Ctrl-C ends the trial that is under way; --resume DIR goes on.
+
+Exit codes: 0 found, 3 not found (out of the range, unconfirmed, unfinished),
+4 the environment failed.`,
+		Example: `  loadgen capacity capacity-writes
+  loadgen capacity capacity-writes --width 10% --set controlPlane.etcd.members=3
+  loadgen capacity mine.yaml --resume runs/20261123-101500-mine`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: completeScenario,
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if err := errors.Join(checkOutput(output), sum.check()); err != nil {
+				return err
+			}
+			if args[0] == "-" {
+				return loadgen.Usage(errors.New("capacity reads the scenario for each trial: name a file"))
+			}
+			ctx, release, err := untilParentEnds(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer release()
+			o.Read = func(sets []string) (*scenario.Scenario, error) { return readScenario(cmd, args[0], sets) }
+			if o.Scenario, err = o.Read(o.Overrides); err != nil {
+				return err
+			}
+			ui := newTUI(cmd.ErrOrStderr())
+			o.Progress, o.Hurry = ui, signals.second()
+			c, dir, err := loadgen.Capacity(ctx, o)
+			ui.done()
+			if err != nil {
+				return err
+			}
+			return after(sum, showCapacity(cmd.OutOrStdout(), dir, c, output), c, loadgen.WriteCapacityMarkdown)
+		},
+	}
+	flags := cmd.Flags()
+	addSetFlag(cmd, &o.Overrides)
+	percentVar(flags, &o.Width, "width", "the interval at which the search ends")
+	flags.IntVar(&o.Trials, "trials", o.Trials, "most trials, without those that confirm")
+	flags.StringVar(&o.Out, "out", "", "the search's `directory` (default runs/TIME-NAME)")
+	flags.StringVar(&o.Resume, "resume", "", "go on with the search in this `directory`")
+	flags.StringVar(&o.ControlPlane, "controlplane", "", "the controlplane `binary` (default: beside loadgen, then PATH)")
+	cmd.MarkFlagsMutuallyExclusive("out", "resume")
+	sum.flag(cmd)
+	addOutputFlag(cmd, &output)
+	return cmd
+}
+
+func showCapacity(w io.Writer, dir string, c result.Capacity, output string) error {
+	return showAs(output, c.ExitCode, func() error { return loadgen.WriteCapacityJSON(w, c) }, func() error {
+		return loadgen.WriteCapacityText(w, c, textOptions(w, dir))
+	})
+}

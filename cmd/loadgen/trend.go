@@ -1,0 +1,51 @@
+package main
+
+import (
+	"errors"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stormglass/stormglass/loadgen"
+)
+
+func newTrend() *cobra.Command {
+	var output, html string
+	cmd := &cobra.Command{
+		Use:   "trend DIR...",
+		Short: "Find where figures changed over many recorded runs",
+		Long: `Read recorded runs of one scenario in the order of their starts, and find where a
+figure changed: E-divisive means, with a t-test (p at most 0.001) and a change of at
+least 5%. Each DIR is that of a run, a baseline, or one with such directories in it.
+
+A trend is for a history of nights. A pull request is judged by ` + "`loadgen ab`" + `.`,
+		Example: `  loadgen trend baselines/nightly
+  loadgen trend runs --html trend.html`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := errors.Join(checkOutput(output), checkWritable("--html", html)); err != nil {
+				return err
+			}
+			t, err := loadgen.Trend(cmd.Context(), args)
+			if err != nil {
+				return err
+			}
+			if html != "" {
+				f, err := openOutput("--html", html, os.O_CREATE|os.O_TRUNC)
+				if err != nil {
+					return err
+				}
+				if err := errors.Join(loadgen.WriteTrendHTML(f, t), f.Close()); err != nil {
+					return err
+				}
+			}
+			w := cmd.OutOrStdout()
+			return showAs(output, loadgen.ExitPass, func() error { return loadgen.WriteTrendJSON(w, t) }, func() error {
+				return loadgen.WriteTrendText(w, t, textOptions(w, ""))
+			})
+		},
+	}
+	cmd.Flags().StringVar(&html, "html", "", "`file` for a page with a chart of each figure")
+	addOutputFlag(cmd, &output)
+	return cmd
+}
