@@ -77,7 +77,7 @@ func capacityFacts(c result.Capacity) (lines []string) {
 	if len(c.GaveWay) > 0 {
 		var names []string
 		for _, g := range c.GaveWay {
-			names = append(names, fmt.Sprintf("%s (in %d trials)", chart.Clean(g.Gate), g.Trials))
+			names = append(names, fmt.Sprintf("%s (%d×)", chart.Clean(g.Gate), g.Trials))
 		}
 		lines = append(lines, "what gave way: "+strings.Join(names, ", "))
 	}
