@@ -32,7 +32,7 @@ type ABOptions struct {
 	Hurry <-chan struct{}
 }
 
-// DefaultPlan is how pairs are judged if nothing else is said.
+// DefaultPlan returns the plan that pairs are judged by unless a flag changes it.
 func DefaultPlan() result.Plan { return paired.Default() }
 
 // NewABSide reads what a side is, from specs as --a takes them, and its scenario by read.

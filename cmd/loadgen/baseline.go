@@ -24,7 +24,7 @@ an artifact or on a branch. ` + "`loadgen compare`" + ` and ` + "`loadgen trend`
 	save := &cobra.Command{
 		Use:     "save NAME DIR...",
 		Short:   "Save the results of runs, beside those that the baseline has",
-		Example: `  loadgen baseline save main runs/20261123-101500-ci-gate-ab`,
+		Example: `  loadgen baseline save main runs/20261123-101500-ci-gate-ab/a`,
 		Args:    cobra.MinimumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			n, err := loadgen.SaveBaseline(cmd.Context(), filepath.Join(dir, args[0]), args[1:])

@@ -32,7 +32,7 @@ import (
 // warmUp is the number of the pair that does not count.
 const warmUp = 0
 
-// mostThrown is how many pairs may be thrown away, for each that the plan asks for.
+// mostThrown bounds the pairs that are thrown away, as a multiple of those that the plan asks for.
 const mostThrown = 1
 
 // Options of a comparison.

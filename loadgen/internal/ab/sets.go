@@ -79,7 +79,7 @@ func sideOf(path string, r recorded) result.Side {
 	return result.Side{Spec: []string{path}, Set: r.result.Run.Overrides, Variant: r.result.Run.Variant, Versions: r.result.Run.Versions}
 }
 
-// mostDeep is how far below a directory its runs may lie.
+// mostDeep is how many levels below a directory its runs are looked for.
 const mostDeep = 2
 
 // readSet reads the runs in a directory, and judges those that were not judged.
@@ -172,13 +172,7 @@ func unlike(a, b *scenario.Scenario) string {
 		return "name"
 	}
 	fa, fb := of(a), of(b)
-	names := slices.Sorted(maps.Keys(fa))
-	for name := range fb {
-		if !slices.Contains(names, name) {
-			names = append(names, name)
-		}
-	}
-	for _, name := range names {
+	for _, name := range keys(fa, fb) {
 		if !reflect.DeepEqual(fa[name], fb[name]) {
 			return name
 		}
@@ -186,7 +180,14 @@ func unlike(a, b *scenario.Scenario) string {
 	return ""
 }
 
-// differences are what besides chance tells the sets apart: the plane's configuration, versions, the host and seeds.
+// keys are those of two maps, each once, sorted.
+func keys[V any](a, b map[string]V) []string {
+	all := slices.AppendSeq(slices.Collect(maps.Keys(a)), maps.Keys(b))
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// differences lists configuration, versions, hosts and seeds that are not the same in both sets.
 func differences(sets [2][]recorded) (all []result.Difference) {
 	facts := func(r recorded) map[string]string {
 		f := map[string]string{}
@@ -209,13 +210,7 @@ func differences(sets [2][]recorded) (all []result.Difference) {
 		return of
 	}
 	a, b := values(sets[0]), values(sets[1])
-	names := slices.Sorted(maps.Keys(a))
-	for name := range b {
-		if !slices.Contains(names, name) {
-			names = append(names, name)
-		}
-	}
-	for _, name := range names {
+	for _, name := range keys(a, b) {
 		if slices.Sort(a[name]); !slices.Equal(a[name], slices.Sorted(slices.Values(b[name]))) {
 			all = append(all, result.Difference{Name: name, A: strings.Join(a[name], ", "), B: strings.Join(b[name], ", ")})
 		}

@@ -35,18 +35,21 @@ func Trend(ctx context.Context, dirs []string) (t result.Trend, err error) {
 			}
 		}
 	}
+	members := make([]result.Member, len(all))
+	for i, r := range all {
+		members[i] = memberOf(r.dir, r.result)
+	}
 	for i := range t.Figures {
-		follow(&t.Figures[i], all)
+		follow(&t.Figures[i], members)
 	}
 	return t, nil
 }
 
-// follow fills in a figure's values and changes. Runs without data are passed over.
-func follow(f *result.TrendFigure, all []recorded) {
+// follow fills in a figure's values and changes, without the runs that have no data.
+func follow(f *result.TrendFigure, members []result.Member) {
 	var values []float64
 	var of []int
-	for i, r := range all {
-		m := memberOf(r.dir, r.result)
+	for i, m := range members {
 		v, ok := m.Values[f.Name]
 		if !ok {
 			f.Values = append(f.Values, nil)

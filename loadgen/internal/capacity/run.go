@@ -192,7 +192,7 @@ func because(why string) string {
 	return " (" + why + ")"
 }
 
-// sofar is what is known of the capacity.
+// sofar describes the present interval of the capacity.
 func (s *session) sofar() string {
 	e := s.search.Estimate()
 	if e.Held == 0 && e.Median == 0 {

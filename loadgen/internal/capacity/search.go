@@ -53,7 +53,7 @@ const (
 // spreads are those of the grid: how wide the band is in which trials go either way.
 func spreads() []float64 { return []float64{0.02, 0.04, 0.08, 0.16} }
 
-// Outcome is what a trial told.
+// Outcome is the result of a trial.
 type Outcome int
 
 // The outcomes. An invalid trial tells nothing: the generator was the limit.
@@ -63,7 +63,7 @@ const (
 	Invalid
 )
 
-// Answer is how a search ended.
+// Answer is the result of a search.
 type Answer string
 
 // The answers.
