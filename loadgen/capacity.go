@@ -34,6 +34,38 @@ func Capacity(ctx context.Context, o CapacityOptions) (result.Capacity, string, 
 	return capacity.Run(ctx, capacity.RunOptions{Options: of.internal(), Read: o.Read, Width: o.Width, Most: o.Trials, Resume: o.Resume})
 }
 
+// CompareCapacity sets two searches of one field side by side, by their directories.
+func CompareCapacity(a, b string) (result.CapacityComparison, error) {
+	return capacity.Compare([2]string{a, b})
+}
+
+// WriteCapacityComparisonText writes a comparison of searches for a terminal.
+func WriteCapacityComparisonText(w io.Writer, c result.CapacityComparison, o TextOptions) error {
+	return report.CapacityComparison(w, c, o)
+}
+
+// WriteCapacityComparisonJSON writes a comparison of searches as JSON.
+func WriteCapacityComparisonJSON(w io.Writer, c result.CapacityComparison) error {
+	return report.JSON(w, c)
+}
+
+// WriteCapacityComparisonMarkdown writes a comparison of searches for the summary of a CI job.
+func WriteCapacityComparisonMarkdown(w io.Writer, c result.CapacityComparison) error {
+	return fenced(w, func(w io.Writer) error { return report.CapacityComparison(w, c, TextOptions{Width: 120}) })
+}
+
+// fenced writes a text for a terminal into Markdown.
+func fenced(w io.Writer, write func(io.Writer) error) error {
+	if _, err := fmt.Fprint(w, "```\n"); err != nil {
+		return err
+	}
+	if err := write(w); err != nil {
+		return err
+	}
+	_, err := fmt.Fprint(w, "```\n\n")
+	return err
+}
+
 // WriteCapacityText writes a search for a terminal.
 func WriteCapacityText(w io.Writer, c result.Capacity, o TextOptions) error {
 	return report.Capacity(w, c, o)
@@ -44,12 +76,5 @@ func WriteCapacityJSON(w io.Writer, c result.Capacity) error { return report.JSO
 
 // WriteCapacityMarkdown writes a search for the summary of a CI job.
 func WriteCapacityMarkdown(w io.Writer, c result.Capacity) error {
-	if _, err := fmt.Fprint(w, "```\n"); err != nil {
-		return err
-	}
-	if err := report.Capacity(w, c, TextOptions{Width: 120}); err != nil {
-		return err
-	}
-	_, err := fmt.Fprint(w, "```\n\n")
-	return err
+	return fenced(w, func(w io.Writer) error { return report.Capacity(w, c, TextOptions{Width: 120}) })
 }

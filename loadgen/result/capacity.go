@@ -39,14 +39,30 @@ type Capacity struct {
 	Held     *float64 `json:"held"` // the highest load of a good trial
 	// GaveWay: gates that failed in bad trials, the most often first
 	GaveWay []GaveWay `json:"gaveWay"`
-	Notes   []string  `json:"notes,omitempty"`
-	Trials  []Trial   `json:"trials"` // in their order
+	// Bottleneck: the resource that was fullest in bad trials; null: none was near its limit
+	Bottleneck *Bottleneck `json:"bottleneck"`
+	Notes      []string    `json:"notes,omitempty"`
+	Trials     []Trial     `json:"trials"` // in their order
 }
 
 // GaveWay is a gate and how often it failed.
 type GaveWay struct {
 	Gate   string `json:"gate"`
 	Trials int    `json:"trials"`
+}
+
+// Use is how much of a resource was used.
+type Use struct {
+	Resource  string  `json:"resource"`
+	What      string  `json:"what"`
+	Component string  `json:"component,omitempty"` // whose it is
+	Share     float64 `json:"share"`               // 1: all of it
+}
+
+// Bottleneck is a resource and in how many bad trials it was the fullest.
+type Bottleneck struct {
+	Use
+	Trials int `json:"trials"`
 }
 
 // Trial is one run of a search.
@@ -64,6 +80,8 @@ type Trial struct {
 	P99      float64 `json:"p99Seconds"`
 	// Cores: processors that each component used over the run
 	Cores map[string]float64 `json:"cores"`
+	// Uses: of the fullest resources, in the phase with the most requests
+	Uses []Use `json:"uses,omitempty"`
 }
 
 // Check reports whether a search may have written it.
@@ -77,4 +95,28 @@ func (c *Capacity) Check() error {
 		}
 	}
 	return nil
+}
+
+// CapacityComparisonSchema is the version of the JSON of `loadgen capacity compare`.
+const CapacityComparisonSchema = "stormglass.capacity-comparison/v1"
+
+// CapacityComparison is two searches side by side.
+type CapacityComparison struct {
+	Schema      string          `json:"schema"` // stormglass.capacity-comparison/v1
+	Sides       [2]CapacitySide `json:"sides"`  // A and B
+	Differences []Difference    `json:"differences"`
+	// Answer: "B is lower", "B is higher", "no difference seen" or "could not tell"
+	Answer   string `json:"answer"`
+	Why      string `json:"why,omitempty"` // it could not be told
+	ExitCode int    `json:"exitCode"`      // 0, 1 where B is lower, 3 where it could not be told
+	// Low, Median, High: B's capacity over A's, with a 90% interval; 0 where it could not be told
+	Low    float64 `json:"low"`
+	Median float64 `json:"median"`
+	High   float64 `json:"high"`
+}
+
+// CapacitySide is one of two searches.
+type CapacitySide struct {
+	Dir string `json:"dir"`
+	Capacity
 }

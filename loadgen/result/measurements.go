@@ -55,6 +55,8 @@ type Latency struct {
 	P99   float64 `json:"p99Seconds"`
 	P999  float64 `json:"p999Seconds"`
 	Max   float64 `json:"maxSeconds"` // exact
+	// P99Upper: with 99% confidence the p99 is not over it; absent below 459 values, which cannot tell
+	P99Upper *float64 `json:"p99UpperSeconds,omitempty"`
 	// Clamped: values past the range: quantiles that reach them read low
 	Clamped int64 `json:"clamped,omitempty"`
 }

@@ -190,11 +190,9 @@ func keys[V any](a, b map[string]V) []string {
 // differences lists configuration, versions, hosts and seeds that are not the same in both sets.
 func differences(sets [2][]recorded) (all []result.Difference) {
 	facts := func(r recorded) map[string]string {
-		f := map[string]string{}
-		flatten(f, "controlPlane", r.scenario.ControlPlane)
 		run := r.result.Run
-		f["Stormglass"], f["Kubernetes"], f["etcd"], f["Go"] = run.Versions.Stormglass, run.Versions.Kubernetes, run.Versions.Etcd, run.Versions.Go
-		f["host"] = fmt.Sprintf("%s, %d CPUs, %s, %d MiB", run.Host.CPUModel, run.Host.CPUs, run.Host.Kernel, run.Host.MemoryBytes>>20)
+		f := result.Facts(run.Versions, run.Host)
+		flatten(f, "controlPlane", r.scenario.ControlPlane)
 		f["variant"], f["seed"] = run.Variant, fmt.Sprint(run.Seed)
 		return f
 	}

@@ -37,7 +37,7 @@ type RunOptions struct {
 // Run searches and returns what was found and its directory. An error means that nothing was tried; what was tried is
 // kept, and can be resumed.
 func Run(ctx context.Context, o RunOptions) (result.Capacity, string, error) {
-	s := session{o: o, trial: compare.RunWhole}
+	s := session{o: o, trial: compare.RunWhole, uses: usesOf}
 	return s.run(ctx)
 }
 
@@ -45,7 +45,9 @@ func Run(ctx context.Context, o RunOptions) (result.Capacity, string, error) {
 type session struct {
 	o RunOptions
 	// trial makes one run; tests put a known plane in its place.
-	trial  func(ctx context.Context, o run.Options) (result.Result, error)
+	trial func(ctx context.Context, o run.Options) (result.Result, error)
+	// uses tells what was used most in a phase of a run.
+	uses   func(ctx context.Context, dir string, p result.Phase) ([]result.Use, error)
 	c      result.Capacity
 	dir    string
 	made   []string
@@ -95,6 +97,9 @@ func (s *session) open() (err error) {
 	}
 	search := Default(k.From.Value, k.To.Value)
 	search.Width, search.Trials = s.o.Width, s.o.Most
+	if k.Unit() != scenario.PerSec {
+		search.Growth = stateGrowth
+	}
 	if s.search, err = New(search); err != nil {
 		return exitcode.UsageError(sc.Errorf("capacity", "", "%v", err))
 	}
@@ -140,9 +145,17 @@ func nameOf(o Outcome) string {
 	return ""
 }
 
-// with reads the scenario with a load.
+// stateGrowth is how much nodes, pods, objects and watches grow from trial to trial: what is far too many of them takes
+// minutes to make, and the machine with it.
+const stateGrowth = 1.2
+
+// with reads the scenario with a load, and with the gates of a trial.
 func (s *session) with(load float64) (*scenario.Scenario, error) {
-	return s.o.Read(append(slices.Clone(s.o.Overrides), s.c.Field+"="+s.text(load)))
+	sc, err := s.o.Read(append(slices.Clone(s.o.Overrides), s.c.Field+"="+s.text(load)))
+	if err == nil {
+		addGates(sc)
+	}
+	return sc, err
 }
 
 // text writes a load as the field takes it.
@@ -225,19 +238,33 @@ func (s *session) try(ctx context.Context, number int, load float64) (t result.T
 	if number == 1 {
 		s.c.Versions, s.c.Host = res.Run.Versions, res.Run.Host
 	}
-	take(&t, res)
-	return t, nil
+	held := take(&t, res)
+	t.Uses, err = s.uses(ctx, o.Out, held)
+	return t, err
 }
 
-// take judges a trial: good if every gate held, invalid if the generator was the limit, else bad. A phase that did not
-// come to its condition is bad too.
-func take(t *result.Trial, res result.Result) {
+// usesOf are the resources used in a phase of a trial's run; none where nothing was recorded.
+func usesOf(ctx context.Context, dir string, p result.Phase) (all []result.Use, err error) {
+	rec, err := rundir.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, rec.Close()) }()
+	if rec.Archive == nil || p.Seconds() < 1 {
+		return nil, nil
+	}
+	return uses(ctx, rec.Archive, p.Start, p.End)
+}
+
+// take judges a trial: invalid if the generator was saturated, good if every gate held, else bad, as is a phase that did
+// not come to its condition. It returns the phase with the most requests, or the last one.
+func take(t *result.Trial, res result.Result) (held result.Phase) {
 	t.Gates = res.Gates
 	switch {
-	case res.Verdict == result.Pass:
-		t.Outcome = nameOf(Good)
 	case len(res.Measurements.Generator.Saturated) > 0:
 		t.Outcome, t.Why = nameOf(Invalid), res.Measurements.Generator.Saturated[0]
+	case res.Verdict == result.Pass:
+		t.Outcome = nameOf(Good)
 	case res.Verdict == result.Fail:
 		t.Outcome, t.Why = nameOf(Bad), strings.Join(failed(res.Gates), ", ")
 	default:
@@ -250,6 +277,7 @@ func take(t *result.Trial, res result.Result) {
 			p50, p99 = max(p50, r.Latency.P50), max(p99, r.Latency.P99)
 		}
 		if offered >= t.Offered {
+			held = p
 			t.Offered, t.Achieved, t.P50, t.P99 = offered, achieved, p50, p99
 		}
 	}
@@ -263,6 +291,7 @@ func take(t *result.Trial, res result.Result) {
 			t.Cores[c.Name] = c.CPUSeconds / seconds
 		}
 	}
+	return held
 }
 
 func failed(gates []result.Gate) (names []string) {
@@ -300,6 +329,7 @@ func (s *session) conclude() {
 	for _, name := range slices.Sorted(maps.Keys(times)) {
 		s.c.GaveWay = append(s.c.GaveWay, result.GaveWay{Gate: name, Trials: times[name]})
 	}
+	s.c.Bottleneck = bottleneck(s.c.Trials)
 	slices.SortStableFunc(s.c.GaveWay, func(a, b result.GaveWay) int { return cmp.Compare(b.Trials, a.Trials) })
 }
 

@@ -73,7 +73,9 @@ func newSession(t *testing.T, p *plane) session {
 	}
 	o := RunOptions{Read: read, Width: 0.15, Most: 40}
 	o.Scenario, o.Out, o.Progress = s, filepath.Join(t.TempDir(), "search"), quiet{t}
-	return session{o: o, trial: p.trial}
+	return session{o: o, trial: p.trial, uses: func(context.Context, string, result.Phase) ([]result.Use, error) {
+		return []result.Use{{Resource: "machine", Share: 0.97}}, nil
+	}}
 }
 
 func TestSearchOnKnownPlanes(t *testing.T) {
@@ -93,7 +95,7 @@ func TestSearchOnKnownPlanes(t *testing.T) {
 			if err != nil || got.Answer != string(c.answer) || got.ExitCode != c.code {
 				t.Fatalf("%s, exit %d: %v", got.Answer, got.ExitCode, err)
 			}
-			if c.answer == Found && (*got.Low > 700 || *got.High < 700 || got.GaveWay[0].Gate != "latency") {
+			if c.answer == Found && (*got.Low > 700 || *got.High < 700 || got.GaveWay[0].Gate != "latency" || got.Bottleneck == nil || got.Bottleneck.Resource != "machine") {
 				t.Errorf("%v to %v, %v", *got.Low, *got.High, got.GaveWay)
 			}
 			if read, err := Read(dir); err != nil || len(read.Trials) != len(got.Trials) {

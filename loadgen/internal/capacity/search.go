@@ -1,7 +1,7 @@
 // Package capacity searches for the highest load that holds: it says which load to try next, and what the trials have
 // told. It knows neither planes nor time.
 //
-// A load is doubled until a trial is bad. From then on a trial tells of a psychometric curve: it is bad with
+// A load is raised, a rate to its double, until a trial is bad. From then on a trial tells of a psychometric curve: it is bad with
 // probability lapse/2 + (1-lapse) Φ(ln(load/capacity)/spread). The posterior over capacity and spread is kept on a
 // grid, and trials are made where it puts the capacity with 50, 35 and 65%, until its 90% interval is narrow.
 package capacity
@@ -18,15 +18,17 @@ import (
 type Options struct {
 	// From is the first load tried, To the end of the range. Least is the start of it.
 	Least, From, To float64
+	// Growth is how much the load grows from trial to trial until one is bad: 2 doubles it.
+	Growth float64
 	// Width is the interval's upper end over its lower one, less one, at which a search ends.
 	Width float64
 	// Trials is the most of them, without those that confirm.
 	Trials int
 }
 
-// Default is a search between two loads that begins at the lower one.
+// Default is a search between two loads that begins at the lower one and doubles it.
 func Default(least, to float64) Options {
-	return Options{Least: least, From: least, To: to, Width: 0.15, Trials: 40}
+	return Options{Least: least, From: least, To: to, Growth: 2, Width: 0.15, Trials: 40}
 }
 
 // Check reports what is wrong with options.
@@ -34,6 +36,8 @@ func (o Options) Check() error {
 	switch {
 	case !(o.Least > 0 && o.Least <= o.From && o.From < o.To) || math.IsInf(o.To, 0):
 		return fmt.Errorf("a range from %v over %v to %v: over 0 and rising", o.Least, o.From, o.To)
+	case o.Growth < 1.05 || o.Growth > 10:
+		return fmt.Errorf("a growth of %v: from 1.05 to 10", o.Growth)
 	case o.Width < 0.01 || o.Width > 1:
 		return fmt.Errorf("a width of %v: from 1%% to 100%%", o.Width)
 	case o.Trials < 3:
@@ -48,6 +52,8 @@ const (
 	gridStep   = 0.005
 	confirmOf  = 5 // trials at the lower end
 	confirmed  = 3 // of them that have to be good
+	// invalidInRow trials are the generator's limit; one may be a minute in which others used the machine.
+	invalidInRow = 2
 )
 
 // spreads are those of the grid: how wide the band is in which trials go either way.
@@ -91,6 +97,7 @@ type Search struct {
 	weight [][]float64 // posterior by capacity and spread
 
 	trials, bad, good     int
+	invalid               int // in a row
 	lowestBad, held       float64
 	next                  int // of the shares at which trials are made
 	confirming            bool
@@ -126,7 +133,7 @@ func (s *Search) Next() (load float64, more bool) {
 	case s.confirming:
 		return s.confirmLoad, true
 	case s.bad == 0:
-		return min(s.o.From*math.Pow(2, float64(s.good)), s.o.To), true
+		return min(s.o.From*math.Pow(s.o.Growth, float64(s.good)), s.o.To), true
 	}
 	shares := []float64{0.5, 0.35, 0.65}
 	return s.quantile(shares[s.next%len(shares)]), true
@@ -139,9 +146,12 @@ func (s *Search) Saw(load float64, outcome Outcome) {
 	}
 	s.trials++
 	if outcome == Invalid {
-		s.answer = GeneratorFirst
+		if s.invalid++; s.invalid == invalidInRow {
+			s.answer = GeneratorFirst
+		}
 		return
 	}
+	s.invalid = 0
 	if outcome == Good {
 		s.held = max(s.held, load)
 	} else {

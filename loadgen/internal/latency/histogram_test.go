@@ -100,3 +100,24 @@ func TestTakeForgets(t *testing.T) {
 		t.Errorf("after Take: %+v, want nothing", l)
 	}
 }
+
+// The counts of MLPerf's LoadGen for a p99 at 99% confidence, and the bound that follows from them.
+func TestUpperBoundOfP99(t *testing.T) {
+	for n, want := range map[int64]int64{458: -1, 459: 0, 661: 0, 662: 1, 837: 1, 838: 2, 1_000_000: 9768} {
+		if over, ok := AllowedOver(n); over != want || ok != (want >= 0) {
+			t.Errorf("of %d values %d may be over, want %d", n, over, want)
+		}
+	}
+	h := New(time.Minute)
+	for i := range 662 {
+		h.Record(time.Duration(i+1) * time.Millisecond)
+	}
+	if got := h.Latency().P99Upper; got == nil || math.Abs(*got-0.661) > 0.001 {
+		t.Errorf("upper bound %v, want the value with one over it", got)
+	}
+	few := New(time.Minute)
+	few.RecordN(time.Second, 458)
+	if got := few.Latency().P99Upper; got != nil {
+		t.Errorf("458 values give the bound %v", *got)
+	}
+}

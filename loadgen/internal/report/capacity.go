@@ -81,10 +81,23 @@ func capacityFacts(c result.Capacity) (lines []string) {
 		}
 		lines = append(lines, "what gave way: "+strings.Join(names, ", "))
 	}
+	if b := c.Bottleneck; b != nil {
+		lines = append(lines, fmt.Sprintf("the bottleneck: %s, %s used in %d bad trials", useName(b.Use), chart.Format(scenario.Ratio, b.Share), b.Trials))
+	} else if len(c.GaveWay) > 0 {
+		lines = append(lines, "the bottleneck: no resource was used by 80% in the bad trials")
+	}
 	if i := busiest(c); i >= 0 {
 		lines = append(lines, "busiest at "+loadText(c, c.Trials[i].Load)+": "+coresOf(c.Trials[i]))
 	}
 	return lines
+}
+
+// useName is "time in fsync of etcd's log, etcd-0".
+func useName(u result.Use) string {
+	if u.Component == "" {
+		return chart.Clean(u.What)
+	}
+	return chart.Clean(u.What + ", " + u.Component)
 }
 
 // busiest is the bad trial with the least load, in which the bottleneck shows; -1: there is none.
@@ -128,6 +141,44 @@ func coresText(t result.Trial) string {
 		return coresOf(t)
 	}
 	return coresOf(t) + "; " + chart.Clean(t.Why)
+}
+
+// CapacityComparison writes two searches side by side for a terminal.
+func CapacityComparison(w io.Writer, c result.CapacityComparison, o TerminalOptions) error {
+	t := newTerminal(o)
+	head := fmt.Sprintf("  %s  %s", chart.Clean(c.Sides[0].Scenario), chart.Clean(c.Sides[0].Field))
+	if c.Why != "" {
+		head += ": " + chart.Clean(c.Why)
+	} else {
+		head += fmt.Sprintf(": B holds %s of A's load (%s to %s, 90%%)", percent(c.Median), percent(c.Low), percent(c.High))
+	}
+	verdict := result.NoData
+	switch c.ExitCode {
+	case 0:
+		verdict = result.Pass
+	case 1:
+		verdict = result.Fail
+	}
+	answer := strings.ToUpper(c.Answer)
+	t.line(t.paint(style(verdict), answer) + t.paint("head", chart.Shorten(head, t.width-chart.TextWidth(answer))))
+	for i, s := range c.Sides {
+		t.line("")
+		t.line(chart.Shorten(fmt.Sprintf("%c  %s", 'A'+i, chart.Clean(s.Dir)), t.width))
+		t.line(chart.Shorten("   "+s.Answer+": "+capacityHead(s.Capacity), t.width))
+		for _, line := range capacityFacts(s.Capacity) {
+			t.line(chart.Shorten("   "+line, t.width))
+		}
+	}
+	if len(c.Differences) > 0 {
+		tab := &table{align: "lll"}
+		tab.add(styled("head", "DIFFERS", "A", "B")...)
+		for _, d := range c.Differences {
+			tab.add(plain(d.Name, chart.Clean(d.A), chart.Clean(d.B))...)
+		}
+		t.section(tab)
+	}
+	_, err := io.WriteString(w, strings.Join(t.out, "\n")+"\n")
+	return err
 }
 
 // CapacityHTML writes capacity.html: the curve, with a dot for each trial and the interval, in one file without network

@@ -36,6 +36,9 @@ func measured() map[string]func(evidence) finding {
 		"request-latency": func(e evidence) finding {
 			return e.perRequests(func(r result.Requests) reading { return quantileOf(r.Latency, r.External, 0.99, p99) })
 		},
+		"request-latency-upper": func(e evidence) finding {
+			return e.perRequests(func(r result.Requests) reading { return upperBoundOf(r.Latency, r.External) })
+		},
 		"request-errors": func(e evidence) finding {
 			return e.ratioOf("requests failed",
 				func(r result.Requests) share { return share{r.Sent - r.Succeeded, r.Sent} },

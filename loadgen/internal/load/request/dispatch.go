@@ -105,6 +105,7 @@ func (e *engine) takeUp(f *flight, kind int, now time.Duration) {
 	f.stats.offered.Add(1)
 	e.window.offered.Add(1)
 	e.inFlight.Add(1)
+	f.metrics.flying.Inc()
 	f.intended, f.taken = e.due, now
 }
 

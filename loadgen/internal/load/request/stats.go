@@ -99,6 +99,7 @@ type metrics struct {
 	total   *prometheus.CounterVec // by code
 	byCode  sync.Map               // load.Outcome to prometheus.Counter
 	unsent  prometheus.Counter
+	flying  prometheus.Gauge
 	bytes   prometheus.Counter
 	seconds prometheus.Observer
 	lag     prometheus.Observer
@@ -114,6 +115,10 @@ func newMetrics(reg prometheus.Registerer, loadName string, kinds []Kind) ([]*me
 		Name: "stormglass_requests_unsent_total",
 		Help: "Arrivals that could not be sent: no free slot under maxInFlight.",
 	}, labels)
+	flying := prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "stormglass_requests_in_flight",
+		Help: "Requests that came and are not answered yet.",
+	}, labels)
 	bytes := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "stormglass_request_answer_bytes_total",
 		Help: "Bytes of answers' bodies, on the wire.",
@@ -122,12 +127,12 @@ func newMetrics(reg prometheus.Registerer, loadName string, kinds []Kind) ([]*me
 		"Latency of requests from their intended start to the last byte of the answer."), labels)
 	lag := prometheus.NewHistogramVec(metricopts.Latency("stormglass_request_lag_seconds",
 		"From the intended start of a request to its sending: the generator's own delay."), []string{"load"})
-	err := errors.Join(load.Register(reg, &total), load.Register(reg, &unsent), load.Register(reg, &bytes), load.Register(reg, &seconds), load.Register(reg, &lag))
+	err := errors.Join(load.Register(reg, &total), load.Register(reg, &unsent), load.Register(reg, &flying), load.Register(reg, &bytes), load.Register(reg, &seconds), load.Register(reg, &lag))
 	all := make([]*metrics, len(kinds))
 	for i, k := range kinds {
 		all[i] = &metrics{
 			total:  total.MustCurryWith(prometheus.Labels{"load": loadName, "verb": k.Verb, "resource": k.Resource}),
-			unsent: unsent.WithLabelValues(loadName, k.Verb, k.Resource), bytes: bytes.WithLabelValues(loadName, k.Verb, k.Resource),
+			unsent: unsent.WithLabelValues(loadName, k.Verb, k.Resource), flying: flying.WithLabelValues(loadName, k.Verb, k.Resource), bytes: bytes.WithLabelValues(loadName, k.Verb, k.Resource),
 			seconds: seconds.WithLabelValues(loadName, k.Verb, k.Resource), lag: lag.WithLabelValues(loadName),
 		}
 	}
@@ -140,6 +145,7 @@ func (m *metrics) record(f *flight, o load.Outcome, end time.Duration) {
 		counter, _ = m.byCode.LoadOrStore(o, m.total.WithLabelValues(o.String()))
 	}
 	counter.(prometheus.Counter).Inc()
+	m.flying.Dec()
 	m.bytes.Add(float64(f.bytes))
 	m.seconds.Observe((end - f.intended).Seconds())
 	m.lag.Observe((f.taken - f.intended).Seconds())

@@ -1,0 +1,80 @@
+package capacity
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/common/model"
+
+	"github.com/stormglass/stormglass/loadgen/internal/archive"
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// resource is what a control plane can run out of.
+type resource struct {
+	name, what string
+	// expr is the share of it in use in a time, $window; component is the label that says whose it is.
+	expr, component string
+}
+
+// resources by the USE method: how much of each is used. Where requests wait for a limit, one of them at a time is all
+// of it.
+var resources = []resource{
+	{"machine", "the machine's processors", `sum(rate(stormglass_machine_busy_seconds_total[$window])) / scalar(max(go_sched_gomaxprocs_threads{job="loadgen"}))`, ""},
+	{"processors", "processors it may use", `rate(process_cpu_seconds_total{job!="loadgen"}[$window]) / (go_sched_gomaxprocs_threads > 0)`, "instance"},
+	{"wal", "time in fsync of etcd's log", `rate(etcd_disk_wal_fsync_duration_seconds_sum[$window])`, "instance"},
+	{"commit", "time in commits of etcd's database", `rate(etcd_disk_backend_commit_duration_seconds_sum[$window])`, "instance"},
+	{"seats", "seats of a priority level", `max by (priority_level) (max_over_time(apiserver_flowcontrol_current_executing_seats[$window])) / on (priority_level) max by (priority_level) (apiserver_flowcontrol_current_limit_seats > 0)`, "priority_level"},
+	{"client-limit", "waiting for the limit of a client", `clamp_max(sum by (job) (rate(rest_client_rate_limiter_duration_seconds_sum{job=~"kube-controller-manager|kube-scheduler"}[$window])), 1)`, "job"},
+	{"descriptors", "open files", `process_open_fds / (process_max_fds > 0)`, "instance"},
+}
+
+const (
+	// fullFrom is the share from which a resource is the bottleneck.
+	fullFrom = 0.8
+	// toldUses are how many uses a trial tells.
+	toldUses = 3
+)
+
+// uses are the resources of which most was used in a time, the fullest first.
+func uses(ctx context.Context, a *archive.Archive, from, to time.Time) (all []result.Use, err error) {
+	window := model.Duration(to.Sub(from).Truncate(time.Second)).String()
+	for _, r := range resources {
+		samples, err := a.Instant(ctx, strings.ReplaceAll(r.expr, "$window", window), to)
+		if err != nil {
+			return nil, err
+		}
+		for _, s := range samples {
+			all = append(all, result.Use{Resource: r.name, What: r.what, Component: s.Labels[r.component], Share: s.V})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b result.Use) int { return cmp.Compare(b.Share, a.Share) })
+	return all[:min(toldUses, len(all))], nil
+}
+
+// bottleneck is the resource that was fullest in most of the bad trials.
+func bottleneck(trials []result.Trial) *result.Bottleneck {
+	type key struct{ resource, component string }
+	found := map[key]*result.Bottleneck{}
+	var best *result.Bottleneck
+	for _, t := range trials {
+		if t.Outcome != nameOf(Bad) || len(t.Uses) == 0 || t.Uses[0].Share < fullFrom {
+			continue
+		}
+		u := t.Uses[0]
+		k := key{u.Resource, u.Component}
+		if found[k] == nil {
+			found[k] = &result.Bottleneck{Use: u}
+		}
+		b := found[k]
+		b.Trials++
+		b.Share = max(b.Share, u.Share)
+		if best == nil || b.Trials > best.Trials {
+			best = b
+		}
+	}
+	return best
+}

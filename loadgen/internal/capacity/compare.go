@@ -1,0 +1,119 @@
+package capacity
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// Compare sets two searches of one field side by side: how much of A's capacity B has, from the posteriors of both.
+func Compare(dirs [2]string) (c result.CapacityComparison, err error) {
+	c = result.CapacityComparison{Schema: result.CapacityComparisonSchema, Differences: []result.Difference{}}
+	var of [2]*Search
+	for i, dir := range dirs {
+		s, err := Read(dir)
+		if err != nil {
+			return c, err
+		}
+		c.Sides[i] = result.CapacitySide{Dir: dir, Capacity: s}
+		if of[i], err = replay(s); err != nil {
+			return c, exitcode.Usagef("%s: %v", dir, err)
+		}
+	}
+	a, b := c.Sides[0].Capacity, c.Sides[1].Capacity
+	if a.Scenario != b.Scenario || a.Field != b.Field || a.Unit != b.Unit {
+		return c, exitcode.Usagef("%s searched %s of %s, %s searched %s of %s: they are not comparable", dirs[0], a.Field, a.Scenario, dirs[1], b.Field, b.Scenario)
+	}
+	c.Differences = differences(a, b)
+	for _, s := range c.Sides {
+		if s.Answer != string(Found) {
+			c.Answer, c.ExitCode, c.Why = "could not tell", exitcode.NoData, s.Dir+": "+s.Answer
+			return c, nil
+		}
+	}
+	c.Low, c.Median, c.High = ratio(of[0], of[1])
+	switch {
+	case c.High < 1:
+		c.Answer, c.ExitCode = "B is lower", exitcode.Fail
+	case c.Low > 1:
+		c.Answer = "B is higher"
+	default:
+		c.Answer = "no difference seen"
+	}
+	return c, nil
+}
+
+// replay is the search that saw the trials of a recorded one.
+func replay(c result.Capacity) (*Search, error) {
+	o := Default(c.From, c.To)
+	o.Width, o.Trials = cmp.Or(c.Width, o.Width), max(o.Trials, len(c.Trials)+1)
+	s, err := New(o)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range c.Trials {
+		if outcome := outcomes[t.Outcome]; outcome != Invalid {
+			s.update(t.Load, outcome)
+		}
+	}
+	return s, nil
+}
+
+// differences are the settings, versions and hosts that are not the same.
+func differences(a, b result.Capacity) []result.Difference {
+	all := []result.Difference{}
+	of, other := facts(a), facts(b)
+	for _, name := range slices.Sorted(maps.Keys(of)) {
+		if of[name] != other[name] {
+			all = append(all, result.Difference{Name: name, A: of[name], B: other[name]})
+		}
+	}
+	return all
+}
+
+func facts(c result.Capacity) map[string]string {
+	f := result.Facts(c.Versions, c.Host)
+	f["settings"] = cmp.Or(strings.Join(c.Overrides, ", "), "as written")
+	return f
+}
+
+// ratio is B's capacity over A's: its median and the 90% interval, of the two posteriors.
+func ratio(a, b *Search) (low, median, high float64) {
+	type share struct{ log, weight float64 }
+	var all []share
+	wa, wb := a.marginal(), b.marginal()
+	for i, x := range wa {
+		for j, y := range wb {
+			if w := x * y; w > 1e-12 {
+				all = append(all, share{b.logs[j] - a.logs[i], w})
+			}
+		}
+	}
+	slices.SortFunc(all, func(x, y share) int { return cmp.Compare(x.log, y.log) })
+	at := func(q float64) float64 {
+		sum := 0.0
+		for _, s := range all {
+			if sum += s.weight; sum >= q {
+				return math.Exp(s.log)
+			}
+		}
+		return math.Exp(all[len(all)-1].log)
+	}
+	return at((1 - confidence) / 2), at(0.5), at((1 + confidence) / 2)
+}
+
+// marginal is the posterior of the capacities of the grid.
+func (s *Search) marginal() []float64 {
+	all := make([]float64, len(s.weight))
+	for i, row := range s.weight {
+		for _, w := range row {
+			all[i] += w
+		}
+	}
+	return all
+}
