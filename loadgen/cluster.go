@@ -64,6 +64,9 @@ type ObserveOptions = run.ObserveOptions
 // rules of package alerts, until ctx ends or the plane does. Neither is an error.
 func Observe(ctx context.Context, o ObserveOptions) error { return run.Observe(ctx, o) }
 
+// ObserverURL is where the plane in dir is observed, by Observe.
+func ObserverURL(dir string) (string, error) { return run.ObserverURL(dir) }
+
 // ScrapeConfigDir is the directory that WriteScrapeConfig makes, and
 // ScrapeConfigFile the configuration for a Prometheus server in it.
 const (

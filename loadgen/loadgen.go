@@ -70,6 +70,7 @@ import (
 // Exit codes of a judged run, and of one that never began.
 const (
 	ExitPass        = exitcode.Pass
+	ExitFail        = exitcode.Fail
 	ExitNoData      = exitcode.NoData
 	ExitEnvironment = exitcode.Environment
 	ExitUsage       = exitcode.Usage

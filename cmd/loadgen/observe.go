@@ -153,14 +153,7 @@ func (p *prometheusFlags) into(o *loadgen.Options) error {
 		}
 	}
 	if p.config.URL == "" {
-		for flag, set := range map[string]bool{
-			"--prometheus-job": len(p.config.Jobs) > 0, "--prometheus-match": p.config.Match != "", "--prometheus-http-config": p.config.HTTPConfig != "",
-		} {
-			if set {
-				return loadgen.Usage(fmt.Errorf("%s: it belongs to a Prometheus of yours (add --prometheus URL)", flag))
-			}
-		}
-		return nil
+		return p.alone()
 	}
 	switch {
 	case o.Kubeconfig.Files == "":
@@ -170,9 +163,27 @@ func (p *prometheusFlags) into(o *loadgen.Options) error {
 	case o.Observe != "":
 		return loadgen.Usage(fmt.Errorf("--observe: with --prometheus there is nothing to serve that yours does not (leave out one of them)"))
 	}
-	if err := loadgen.CheckPrometheus(p.config); err != nil { // as the run will
-		return loadgen.Usage(fmt.Errorf("--prometheus: %w", err))
+	if err := p.alone(); err != nil { // as the run will
+		return err
 	}
 	o.Prometheus = &p.config
+	return nil
+}
+
+// alone checks the flags by themselves.
+func (p *prometheusFlags) alone() error {
+	if p.config.URL != "" {
+		if err := loadgen.CheckPrometheus(p.config); err != nil {
+			return loadgen.Usage(fmt.Errorf("--prometheus: %w", err))
+		}
+		return nil
+	}
+	for flag, set := range map[string]bool{
+		"--prometheus-job": len(p.config.Jobs) > 0, "--prometheus-match": p.config.Match != "", "--prometheus-http-config": p.config.HTTPConfig != "",
+	} {
+		if set {
+			return loadgen.Usage(fmt.Errorf("%s: it belongs to a Prometheus of yours (add --prometheus URL)", flag))
+		}
+	}
 	return nil
 }

@@ -174,13 +174,13 @@ var making = []string{
 // themselves.
 var layers = []string{
 	"cmd", "loadgen",
-	"loadgen/internal/ab", "loadgen/internal/capacity", "loadgen/internal/compare", "loadgen/internal/run", "loadgen/bench", "loadgen/calibrate", "loadgen/calibrate/container", "loadgen/internal/realplane",
+	"loadgen/internal/ab", "loadgen/internal/capacity", "loadgen/internal/compare", "loadgen/internal/run", "loadgen/bench", "loadgen/calibrate", "loadgen/calibrate/container", "loadgen/calibrate/diagnosis", "loadgen/internal/realplane",
 	"loadgen/internal/observe", "loadgen/internal/cluster",
 	"loadgen/internal/workload", "loadgen/internal/node",
 	"loadgen/internal/load/kind", "loadgen/internal/load/podstream", "loadgen/internal/load/history", "loadgen/internal/load/watch", "loadgen/internal/load/object", "loadgen/internal/load/request", "loadgen/internal/load",
 	"loadgen/internal/apiclient",
 	"loadgen/internal/judge", "loadgen/internal/alertproof",
-	"loadgen/internal/judge/gate", "loadgen/internal/judge/breakdown", "loadgen/internal/judge/alerting", "loadgen/internal/judge/recovery",
+	"loadgen/internal/judge/diagnosis", "loadgen/internal/judge/gate", "loadgen/internal/judge/breakdown", "loadgen/internal/judge/alerting", "loadgen/internal/judge/recovery",
 	"loadgen/internal/report", "loadgen/internal/report/panel", "loadgen/internal/report/chart",
 	"loadgen/internal/archivetest", "loadgen/internal/rundir",
 	"loadgen/internal/scrapeconfig", "loadgen/internal/record/promimport", "loadgen/internal/record", "loadgen/internal/generator",

@@ -10,6 +10,7 @@
 package result
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/stormglass/stormglass/controlplane/control"
@@ -48,19 +49,21 @@ type Result struct {
 	Run    Run    `json:"run"`
 	// Verdict: "fail" if any gate failed, else "no data" if anything could not be judged,
 	// else "pass"
-	Verdict      Verdict         `json:"verdict"`
-	ExitCode     int             `json:"exitCode"`        // of `loadgen run`: 0, 1, 3 or 4
-	Reasons      []string        `json:"reasons"`         // why the verdict is not pass
-	Notes        []string        `json:"notes,omitempty"` // what to know before believing it
-	Gates        []Gate          `json:"gates"`
-	Key          []KeyMetric     `json:"keyMetrics"` // always all four
-	Measurements Measurements    `json:"measurements"`
-	Breakdown    []Breakdown     `json:"breakdown,omitempty"`  // by phase and load
-	Scheduling   []Scheduling    `json:"scheduling,omitempty"` // by phase
-	Recovery     *Recovery       `json:"recovery,omitempty"`
-	Signals      []Signal        `json:"signals,omitempty"`
-	Figures      []Figure        `json:"figures,omitempty"` // rows of the comparison of variants
-	Components   []ComponentCost `json:"components"`
+	Verdict      Verdict      `json:"verdict"`
+	ExitCode     int          `json:"exitCode"`        // of `loadgen run`: 0, 1, 3 or 4
+	Reasons      []string     `json:"reasons"`         // why the verdict is not pass
+	Notes        []string     `json:"notes,omitempty"` // what to know before believing it
+	Gates        []Gate       `json:"gates"`
+	Key          []KeyMetric  `json:"keyMetrics"` // always all four
+	Measurements Measurements `json:"measurements"`
+	Breakdown    []Breakdown  `json:"breakdown,omitempty"`  // by phase and load
+	Scheduling   []Scheduling `json:"scheduling,omitempty"` // by phase
+	// Diagnosis of a run that did not pass: the causes, from metrics alone
+	Diagnosis  *Diagnosis      `json:"diagnosis,omitempty"`
+	Recovery   *Recovery       `json:"recovery,omitempty"`
+	Signals    []Signal        `json:"signals,omitempty"`
+	Figures    []Figure        `json:"figures,omitempty"` // rows of the comparison of variants
+	Components []ComponentCost `json:"components"`
 }
 
 // Run is run.json: what was run, where, when.
@@ -108,6 +111,14 @@ type Host struct {
 	CPUModel    string `json:"cpuModel,omitempty"`
 	MemoryBytes int64  `json:"memoryBytes"`
 	Descriptors uint64 `json:"descriptorLimit"`
+}
+
+// Facts are the versions and the host by name: what tells runs of one scenario apart besides their settings.
+func Facts(v Versions, h Host) map[string]string {
+	return map[string]string{
+		"Stormglass": v.Stormglass, "Kubernetes": v.Kubernetes, "etcd": v.Etcd, "Go": v.Go,
+		"host": fmt.Sprintf("%s, %d CPUs, %s, %d MiB", h.CPUModel, h.CPUs, h.Kernel, h.MemoryBytes>>20),
+	}
 }
 
 // Cluster is the target of the run.

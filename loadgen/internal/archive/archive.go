@@ -156,6 +156,11 @@ func (a *Archive) Storage() (storage.Queryable, *promql.Engine) { return a.query
 // evaluate PromQL.
 func Over(samples storage.Queryable) *Archive { return &Archive{queryable: samples} }
 
+// Evaluating is Over, with PromQL.
+func Evaluating(samples storage.Queryable) *Archive {
+	return &Archive{queryable: samples, engine: NewEngine(5_000_000, 30*time.Second, nil)}
+}
+
 // Close releases the archive.
 func (a *Archive) Close() error {
 	var errs []error

@@ -1,6 +1,10 @@
 package generator
 
-import "github.com/stormglass/stormglass/loadgen/result"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/stormglass/stormglass/loadgen/result"
+)
 
 // MeasureMachine begins to measure what the machine does; end tells, and is nil where that is not known.
 func MeasureMachine() (end func() *result.Machine) {
@@ -30,5 +34,36 @@ func (m machine) since(before machine) *result.Machine {
 		// The kernel's counters may step back, and processes that nobody waited for are lost.
 		BusySeconds: max(0, m.busy-before.busy), OwnSeconds: max(0, m.own-before.own), StealSeconds: max(0, m.steal-before.steal),
 		CPUWaitSeconds: between(m.cpuWait, before.cpuWait), IOWaitSeconds: between(m.ioWait, before.ioWait),
+	}
+}
+
+// machineCollector exports what the machine of the generator does: the time of its processors, that of the generator
+// and of all that it started, and what the hypervisor took.
+type machineCollector struct{ busy, own, steal *prometheus.Desc }
+
+func newMachineCollector() machineCollector {
+	desc := func(name, help string) *prometheus.Desc {
+		return prometheus.NewDesc("stormglass_machine_"+name+"_seconds_total", help, nil, nil)
+	}
+	return machineCollector{
+		busy:  desc("busy", "Processor seconds that were used on the load generator's machine."),
+		own:   desc("own", "Processor seconds that the load generator and all that it started used."),
+		steal: desc("steal", "Processor seconds that the hypervisor gave to others."),
+	}
+}
+
+func (c machineCollector) Describe(descs chan<- *prometheus.Desc) {
+	descs <- c.busy
+	descs <- c.own
+	descs <- c.steal
+}
+
+func (c machineCollector) Collect(metrics chan<- prometheus.Metric) {
+	now := readMachine()
+	if !now.ok {
+		return
+	}
+	for desc, v := range map[*prometheus.Desc]float64{c.busy: now.busy, c.own: now.own, c.steal: now.steal} {
+		metrics <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, v)
 	}
 }

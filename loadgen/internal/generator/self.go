@@ -41,7 +41,7 @@ type SelfMeter struct {
 
 // NewSelfMeter makes a meter and registers the standard process and Go
 // collectors, so that job "loadgen" exports process_* as all others do, and
-// stormglass_scheduling_lag_seconds. It measures from now on.
+// stormglass_scheduling_lag_seconds, and what its machine does. It measures from now on.
 func NewSelfMeter(registry prometheus.Registerer) (*SelfMeter, error) {
 	m := &SelfMeter{
 		limits: ownLimits(), cpu: cpuSeconds(), gc: gcSeconds(), pauses: gcPauses(), lag: latency.New(longestLag),
@@ -55,8 +55,9 @@ func NewSelfMeter(registry prometheus.Registerer) (*SelfMeter, error) {
 	for _, c := range []prometheus.Collector{
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		collectors.NewGoCollector(collectors.WithGoCollectorRuntimeMetrics(
-			collectors.GoRuntimeMetricsRule{Matcher: regexp.MustCompile(`^/sched/latencies:seconds$`)})),
+			collectors.GoRuntimeMetricsRule{Matcher: regexp.MustCompile(`^/sched/(latencies:seconds|gomaxprocs:threads)$`)})),
 		m.lagSeen,
+		newMachineCollector(),
 	} {
 		if err := registry.Register(c); err != nil {
 			return nil, fmt.Errorf("register the generator's own metrics: %w", err)

@@ -16,6 +16,7 @@ import (
 	"github.com/stormglass/stormglass/internal/userfile"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/alerting"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/breakdown"
+	"github.com/stormglass/stormglass/loadgen/internal/judge/diagnosis"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/gate"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/recovery"
 	"github.com/stormglass/stormglass/loadgen/internal/report"
@@ -64,6 +65,12 @@ func judge(ctx context.Context, rec *rundir.Recorded, gates []gate.Compiled) (re
 	}
 	res.Notes = append(res.Notes, rec.Notes...)
 	AddReasons(&res, rec.Doubts()...)
+	if res.Verdict != result.Pass && rec.Archive != nil {
+		// Too short a run, or one without metrics, has no diagnosis.
+		if d, err := diagnosis.OfArchive(ctx, rec.Archive, diagnosis.Options{}); err == nil {
+			res.Diagnosis = &d
+		}
+	}
 	if rec.Foreign != nil { // by a scenario that is not its own the run does not fail either
 		if res.Verdict = result.NoData; res.ExitCode != exitcode.Environment {
 			res.ExitCode = exitcode.NoData

@@ -191,6 +191,7 @@ func sections() []section {
 	whole := func(_ context.Context, p *page) (any, error) { return p, nil }
 	return []section{
 		{"gates", first, gatesView},
+		{"diagnosis", first, diagnosisView},
 		{"key", first, keyView},
 		{"tracks", middle, whole},
 		{"recovery", middle, recoveryView},
@@ -206,7 +207,7 @@ func sections() []section {
 
 func summarySections() []func(*terminal, result.Result) {
 	return []func(*terminal, result.Result){
-		(*terminal).header, (*terminal).reasons, (*terminal).gates, (*terminal).keyMetrics, (*terminal).phases,
+		(*terminal).header, (*terminal).reasons, (*terminal).gates, (*terminal).diagnosed, (*terminal).keyMetrics, (*terminal).phases,
 		(*terminal).rollouts, (*terminal).recovery, (*terminal).breakdown, (*terminal).scheduling, (*terminal).cost,
 	}
 }

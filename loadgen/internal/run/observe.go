@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -16,9 +18,13 @@ import (
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/internal/loopback"
 	"github.com/stormglass/stormglass/internal/shell"
+	"github.com/stormglass/stormglass/internal/userfile"
+	"github.com/stormglass/stormglass/loadgen/internal/archive"
+	"github.com/stormglass/stormglass/loadgen/internal/judge/diagnosis"
 	"github.com/stormglass/stormglass/loadgen/internal/observe"
 	"github.com/stormglass/stormglass/loadgen/internal/record"
 	"github.com/stormglass/stormglass/loadgen/internal/scrapeconfig"
+	"github.com/stormglass/stormglass/loadgen/result"
 )
 
 const planeGone = time.Second
@@ -83,10 +89,21 @@ func Observe(ctx context.Context, o ObserveOptions) (err error) {
 	if err != nil {
 		return exitcode.EnvironmentError(err)
 	}
+	url := filepath.Join(o.Dir, observeURLFile)
+	if err := os.WriteFile(url, []byte(server.URL()+"\n"), 0o600); err != nil {
+		return exitcode.EnvironmentError(err)
+	}
+	defer func() { err = errors.Join(err, os.Remove(url)) }()
 	o.Ready(server.URL(), config)
 
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
+	diagnosed := make(chan struct{})
+	go func() {
+		defer close(diagnosed)
+		diagnose(ctx, recorder, o.Log)
+	}()
+	defer func() { stop(); <-diagnosed }() // it reads what is closed next
 	recorded := make(chan error, 1)
 	go func() { recorded <- recorder.Run(ctx) }()
 	gone := awaitGone(ctx, o.Dir)
@@ -100,6 +117,46 @@ func Observe(ctx context.Context, o ObserveOptions) (err error) {
 		err = <-recorded
 	}
 	return exitcode.EnvironmentError(err)
+}
+
+// observeURLFile is in the directory of a plane that is observed: where its observer serves.
+const observeURLFile = "observe.url"
+
+// ObserverURL is where the plane in dir is observed.
+func ObserverURL(dir string) (string, error) {
+	if _, err := running(dir); err != nil {
+		return "", err
+	}
+	text, err := userfile.Read(filepath.Join(dir, observeURLFile), userfile.Text)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", exitcode.Usagef("%s: nothing observes it (`loadgen observe --cluster %s` does)", dir, shell.Quote(dir))
+	}
+	return strings.TrimSpace(string(text)), exitcode.EnvironmentError(err)
+}
+
+// diagnoseEvery is how many scrapes pass between two diagnoses of the present.
+const diagnoseEvery = 3
+
+// diagnose logs each diagnosis of the present that differs from the one before.
+func diagnose(ctx context.Context, recorder *record.Recorder, log func(format string, args ...any)) {
+	since, told := time.Now(), result.Healthy
+	samples := archive.Evaluating(recorder.Live())
+	_ = wait.PollUntilContextCancel(ctx, diagnoseEvery*recorder.Interval(), false, func(ctx context.Context) (bool, error) {
+		o := diagnosis.Present(since, time.Now())
+		o.Step = recorder.Interval()
+		d, err := diagnosis.Diagnose(ctx, samples, o)
+		if err != nil || d.Gist() == told { // too little was recorded yet
+			return false, nil
+		}
+		told = d.Gist()
+		if len(d.Causes) == 0 {
+			log("diagnosis: %s", d.Answer)
+		}
+		for _, c := range d.Causes {
+			log("diagnosis: %s: %s", c.Title, c.Sentence)
+		}
+		return false, nil
+	})
 }
 
 func running(dir string) (control.Cluster, error) {

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/loadgen"
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+func newDiagnose() *cobra.Command {
+	var o loadgen.DiagnoseOptions
+	var prometheus prometheusFlags
+	var output string
+	var live bool
+	var dir string
+	cmd := &cobra.Command{
+		Use:   "diagnose DIR | --live | --prometheus URL",
+		Short: "Name the cause of what went wrong, from metrics alone",
+		Long: `Compare each signal of a control plane with itself in a calm time, and name the
+mechanism that explains what moved: a disk whose fsync is slow, a webhook, a link, a
+process that was killed or hangs, a client's limit. The timeline of faults is not read.
+
+Of a run the calm time is the first quarter, at most a minute, unless --calm says
+otherwise: FROM,TO as durations since the first scrape (0s,30s), times of day
+(14:00:00,14:05:00, UTC), moments (2026-11-21T14:00:00Z,2026-11-21T14:05:00Z), or
+the name of a phase. Of a Prometheus
+the last two minutes are diagnosed and the hour before them is calm, unless --under
+and --calm say otherwise. With --live the present is diagnosed again and again, and
+printed whenever the answer changes, until Ctrl-C: of the plane that 'loadgen observe'
+observes, or of a --prometheus; 'loadgen run --observe' is one too.
+
+It exits with 0 where all is healthy, with 1 where a cause is named, and with 3 where
+there are symptoms without a cause, or too little data.`,
+		Example: `  loadgen diagnose runs/20261121-101500-slow-fsync
+  loadgen diagnose runs/20261121-101500-slow-fsync --calm steady --under slow
+  loadgen diagnose --prometheus http://127.0.0.1:9090 --under 2026-11-21T14:00:00Z,2026-11-21T14:05:00Z
+  loadgen diagnose --live`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := errors.Join(checkOutput(output), prometheus.alone()); err != nil {
+				return err
+			}
+			url := prometheus.config.URL
+			switch {
+			case len(args) == 1 && url != "":
+				return loadgen.Usage(errors.New("--prometheus: a run has its own metrics (leave out the directory or the flag)"))
+			case len(args) == 0 && url == "" && !live:
+				return loadgen.Usage(errors.New("nothing is named (name the directory of a run, --live or --prometheus URL)"))
+			case live && len(args) == 1:
+				return loadgen.Usage(errors.New("--live: a recorded run is over (leave out the directory or the flag)"))
+			case live && (o.Calm != "" || o.Under != ""):
+				return loadgen.Usage(errors.New("--live: the present has no times (leave out --calm and --under)"))
+			case len(args) == 1 && loadgen.IsComparison(args[0]):
+				return loadgen.Usage(errors.New(args[0] + " holds the runs of several variants (name the directory of one, in it)"))
+			}
+			if live && url == "" {
+				var err error
+				if prometheus.config.URL, err = loadgen.ObserverURL(dir); err != nil {
+					return err
+				}
+				url = prometheus.config.URL
+			}
+			show := func(d result.Diagnosis) error { return showDiagnosis(cmd, d, output) }
+			diagnose := func(ctx context.Context) (result.Diagnosis, error) {
+				if url != "" {
+					return loadgen.DiagnosePrometheus(ctx, prometheus.config, o)
+				}
+				return loadgen.Diagnose(ctx, args[0], o)
+			}
+			if live {
+				return follow(cmd.Context(), diagnose, show)
+			}
+			d, err := diagnose(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return show(d)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&o.Calm, "calm", "", "`FROM,TO` or phase that it is compared with")
+	flags.StringVar(&o.Under, "under", "", "`FROM,TO` or phase that is diagnosed")
+	flags.DurationVar(&o.Step, "step", 0, "`time` between scrapes (default: as found)")
+	flags.BoolVar(&live, "live", false, "diagnose the present until Ctrl-C")
+	flags.StringVar(&dir, "cluster", cmp.Or(os.Getenv(control.DirEnv), filepath.Join("planes", "default")), "the observed control plane's `directory`, for --live; also $"+control.DirEnv)
+	prometheus.add(flags)
+	addOutputFlag(cmd, &output)
+	return cmd
+}
+
+func showDiagnosis(cmd *cobra.Command, d result.Diagnosis, output string) error {
+	w := cmd.OutOrStdout()
+	exit := map[string]int{result.Healthy: loadgen.ExitPass, result.Diagnosed: loadgen.ExitFail, result.Unknown: loadgen.ExitNoData}[d.Answer]
+	return showAs(output, exit, func() error { return loadgen.WriteDiagnosisJSON(w, d) }, func() error {
+		return loadgen.WriteDiagnosisText(w, d, textOptions(w, ""))
+	})
+}
+
+// liveEvery is how often the present is diagnosed.
+const liveEvery = 15 * time.Second
+
+// follow shows each diagnosis that differs from the one before, until the context ends.
+func follow(ctx context.Context, diagnose func(context.Context) (result.Diagnosis, error), show func(result.Diagnosis) error) error {
+	ticks := time.NewTicker(liveEvery)
+	defer ticks.Stop()
+	shown := "nothing"
+	for {
+		d, err := diagnose(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil:
+			return err
+		}
+		if now := d.Gist(); now != shown {
+			if err := show(d); err != nil && loadgen.ExitCode(err) != loadgen.ExitFail && loadgen.ExitCode(err) != loadgen.ExitNoData {
+				return err
+			}
+			shown = now
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticks.C:
+		}
+	}
+}

@@ -1,0 +1,161 @@
+package loadgen
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/loadgen/internal/judge/diagnosis"
+	"github.com/stormglass/stormglass/loadgen/internal/record/promimport"
+	"github.com/stormglass/stormglass/loadgen/internal/report"
+	"github.com/stormglass/stormglass/loadgen/internal/rundir"
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// DiagnoseOptions name the times of a diagnosis. Each is "FROM,TO", of moments (RFC 3339, or a time of day as 14:00:00, UTC) or of durations since the
+// first scrape of a run, or the name of a phase of a run. Empty: the first quarter of a run, at most a minute, and all
+// after it.
+type DiagnoseOptions struct {
+	Calm, Under string
+	// Step is the interval of scrapes; zero: as found.
+	Step time.Duration
+}
+
+// Diagnose names the causes of what went wrong in the run in dir, from its metrics alone.
+func Diagnose(ctx context.Context, dir string, o DiagnoseOptions) (d result.Diagnosis, err error) {
+	rec, err := rundir.Open(dir)
+	if err != nil {
+		return d, err
+	}
+	defer func() { err = errors.Join(err, rec.Close()) }()
+	if rec.Archive == nil {
+		return d, exitcode.Usagef("%s: %w", dir, errors.Join(rec.Damage...))
+	}
+	first, _, err := rec.Archive.Bounds(ctx)
+	if err != nil {
+		return d, exitcode.Usagef("%s: %w", dir, err)
+	}
+	phases := rec.Phases()
+	var options diagnosis.Options
+	options.Step = o.Step
+	for _, s := range o.spans(&options) {
+		p, isPhase := phases[s.text]
+		switch {
+		case s.text == "":
+		case isPhase:
+			*s.into = result.Span{From: p.Start, To: p.End}
+		default:
+			if *s.into, err = parseSpan(s.text, first); err != nil {
+				return d, exitcode.Usagef("%s %q: %w", s.flag, s.text, err)
+			}
+		}
+	}
+	if d, err = diagnosis.OfArchive(ctx, rec.Archive, options); err != nil {
+		err = fmt.Errorf("%s: %w", dir, err)
+	}
+	return d, err
+}
+
+// DiagnosePrometheus names the causes of what a Prometheus recorded between two times.
+func DiagnosePrometheus(ctx context.Context, p Prometheus, o DiagnoseOptions) (d result.Diagnosis, err error) {
+	source, err := promimport.New(p)
+	if err != nil {
+		return d, exitcode.UsageError(fmt.Errorf("--prometheus: %w", err))
+	}
+	now := time.Now()
+	options := diagnosis.Present(time.Time{}, now)
+	options.Step = o.Step
+	for _, s := range o.spans(&options) {
+		if s.text == "" {
+			continue
+		}
+		if *s.into, err = parseSpan(s.text, time.Time{}); err != nil {
+			return d, exitcode.Usagef("%s %q: %w", s.flag, s.text, err)
+		}
+	}
+	if o.Calm == "" { // the hour before what is diagnosed
+		options.Calm = diagnosis.Present(time.Time{}, options.Under.From).Calm
+		options.Calm.To = options.Under.From
+	}
+	if d, err = diagnosis.Diagnose(ctx, source, options); err != nil {
+		err = exitcode.EnvironmentError(fmt.Errorf("--prometheus: %w", err))
+	}
+	return d, err
+}
+
+type namedSpan struct {
+	flag, text string
+	into       *result.Span
+}
+
+func (o DiagnoseOptions) spans(into *diagnosis.Options) []namedSpan {
+	return []namedSpan{{"--calm", o.Calm, &into.Calm}, {"--under", o.Under, &into.Under}}
+}
+
+// parseSpan reads "FROM,TO". A zero first takes moments only.
+func parseSpan(text string, first time.Time) (s result.Span, err error) {
+	from, to, ok := strings.Cut(text, ",")
+	if !ok {
+		return s, errors.New("write FROM,TO" + spanHint(first))
+	}
+	if s.From, err = parseMoment(strings.TrimSpace(from), first); err != nil {
+		return s, err
+	}
+	if s.To, err = parseMoment(strings.TrimSpace(to), first); err != nil {
+		return s, err
+	}
+	if !s.To.After(s.From) {
+		return s, errors.New("it ends before it begins")
+	}
+	return s, nil
+}
+
+func parseMoment(text string, first time.Time) (time.Time, error) {
+	if t, err := time.Parse(time.RFC3339, text); err == nil {
+		return t, nil
+	}
+	if clock, err := time.Parse(time.TimeOnly, text); err == nil {
+		return atClock(clock, first), nil
+	}
+	if d, err := time.ParseDuration(text); err == nil && !first.IsZero() {
+		return first.Add(d), nil
+	}
+	return time.Time{}, fmt.Errorf("%q is no time (write FROM,TO%s)", text, spanHint(first))
+}
+
+// atClock is the moment at which a clock (UTC) shows a time: the next one from first on, or the last one if first is
+// zero.
+func atClock(clock, first time.Time) time.Time {
+	day := first
+	if first.IsZero() {
+		day = time.Now()
+	}
+	day = day.UTC().Truncate(24 * time.Hour)
+	at := day.Add(clock.Sub(clock.Truncate(24 * time.Hour)))
+	switch {
+	case first.IsZero() && at.After(time.Now()):
+		return at.Add(-24 * time.Hour)
+	case !first.IsZero() && at.Before(first.Truncate(time.Second)):
+		return at.Add(24 * time.Hour)
+	}
+	return at
+}
+
+func spanHint(first time.Time) string {
+	if first.IsZero() {
+		return ", as 14:00:00,14:05:00 (UTC) or 2026-11-21T14:00:00Z,2026-11-21T14:05:00Z"
+	}
+	return ", as 20s,50s since the first scrape, 14:00:00,14:05:00 (UTC) or 2026-11-21T14:00:00Z,2026-11-21T14:05:00Z, or the name of a phase"
+}
+
+// WriteDiagnosisText writes a diagnosis for a terminal.
+func WriteDiagnosisText(w io.Writer, d result.Diagnosis, o TextOptions) error {
+	return report.Diagnosis(w, d, o)
+}
+
+// WriteDiagnosisJSON writes a diagnosis as JSON.
+func WriteDiagnosisJSON(w io.Writer, d result.Diagnosis) error { return report.JSON(w, d) }

@@ -1,0 +1,152 @@
+package diagnosis
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/prometheus/promql/parser"
+
+	"github.com/stormglass/stormglass/internal/metricnames"
+	"github.com/stormglass/stormglass/internal/schemadoc"
+	"github.com/stormglass/stormglass/loadgen/internal/archive"
+	"github.com/stormglass/stormglass/loadgen/internal/judge/alerting"
+)
+
+var update = flag.Bool("update", false, "rewrite docs/reference/diagnosis.md")
+
+// What a scenario plants must not be read: not the timeline's metrics, not the phases' names.
+func TestSignalsReadNoFaults(t *testing.T) {
+	recorded := metricnames.Recorded(metricnames.Process, metricnames.Kube, metricnames.APIServer, metricnames.Etcd, metricnames.Scheduler,
+		metricnames.ControllerManager, metricnames.Generator)
+	isRecorded := func(metric string) bool {
+		return slices.ContainsFunc(recorded, func(name string) bool {
+			prefix, isPrefix := strings.CutSuffix(name, "*")
+			return isPrefix && strings.HasPrefix(metric, prefix) || slices.Contains([]string{name, name + "_sum", name + "_count", name + "_bucket"}, metric)
+		})
+	}
+	for _, s := range known.Signals {
+		root, err := archive.NewParser().ParseExpr(s.query(10 * time.Second))
+		if err != nil {
+			t.Errorf("%s: %v", s.Name, err)
+			continue
+		}
+		parser.Inspect(root, func(n parser.Node, _ []parser.Node) error {
+			v, ok := n.(*parser.VectorSelector)
+			if !ok {
+				return nil
+			}
+			metric := alerting.MetricOf(v.LabelMatchers)
+			if strings.Contains(metric, "fault") || strings.Contains(metric, "phase_active") {
+				t.Errorf("%s reads %s, which tells what was planted", s.Name, metric)
+			}
+			if metric != "up" && metric != "scrape_duration_seconds" && !isRecorded(metric) {
+				t.Errorf("%s reads %s, which is not recorded", s.Name, metric)
+			}
+			for _, m := range v.LabelMatchers {
+				if m.Name == "fault" || m.Name == "phase" {
+					t.Errorf("%s matches %s", s.Name, m)
+				}
+			}
+			return nil
+		})
+	}
+}
+
+func TestCatalogueIsWhole(t *testing.T) {
+	names := map[string]bool{}
+	for _, s := range known.Signals {
+		if names[s.Name] || s.What == "" || s.Component == "" {
+			t.Errorf("signal %q: two of that name, or incomplete", s.Name)
+		}
+		names[s.Name] = true
+		if s.Over == nil && s.Least == 0 {
+			t.Errorf("signal %s: any change would matter (give it least or over)", s.Name)
+		}
+	}
+	kinds := map[string]bool{}
+	for _, m := range known.Mechanisms {
+		if kinds[m.Kind] || m.Title == "" || m.Look == "" || len(m.Any) == 0 {
+			t.Errorf("mechanism %q: two of that kind, or incomplete", m.Kind)
+		}
+		kinds[m.Kind] = true
+		for _, name := range slices.Concat(m.Any, m.All, m.With, m.Unless, m.Without, m.Moves) {
+			if name, _, _ = strings.Cut(name, "@"); !names[name] {
+				t.Errorf("mechanism %s names the signal %s, which is none", m.Kind, name)
+			}
+		}
+		if m.Page != "" {
+			if _, err := os.Stat("../../../../docs/records/incidents/" + m.Page + ".md"); err != nil {
+				t.Errorf("mechanism %s: %v", m.Kind, err)
+			}
+		}
+	}
+}
+
+// The page lists what the catalogue has.
+func TestDiagnosisDoc(t *testing.T) {
+	const file = "../../../../docs/reference/diagnosis.md"
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, _, ok := strings.Cut(string(text), schemadoc.Marker)
+	if !ok {
+		t.Fatal("the page has no mark from which on it is generated")
+	}
+	want := head + schemadoc.Marker + generated()
+	if *update {
+		if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if want != string(text) {
+		t.Error("docs/reference/diagnosis.md differs from the catalogue: go test ./loadgen/internal/judge/diagnosis -update")
+	}
+}
+
+func generated() string {
+	var b strings.Builder
+	b.WriteString("\n## Mechanisms\n\n| kind | | shows by | and by | not with | page |\n|---|---|---|---|---|---|\n")
+	for _, m := range known.Mechanisms {
+		page := ""
+		if m.Page != "" {
+			page = fmt.Sprintf("[%s](../records/incidents/%s.md)", m.Page, m.Page)
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s |\n", m.Kind, m.Title, code(m.Any, " or "), code(slices.Concat(m.All, m.With), " and "), code(slices.Concat(m.Unless, m.Without), ", "), page)
+	}
+	b.WriteString("\n## Signals\n\n`$range` is two scrapes, `$any` the jobs of all components.\n\n| signal | is off | PromQL |\n|---|---|---|\n")
+	for _, s := range known.Signals {
+		fmt.Fprintf(&b, "| `%s`: %s | %s | `%s` |\n", s.Name, s.What, bounds(s), strings.ReplaceAll(s.Expr, "|", `\|`))
+	}
+	return b.String()
+}
+
+func code(names []string, between string) string {
+	var all []string
+	for _, name := range names {
+		all = append(all, "`"+name+"`")
+	}
+	return strings.Join(all, between)
+}
+
+func bounds(s signal) string {
+	switch {
+	case s.Over != nil && s.Unit == unitEvent:
+		return "at once"
+	case s.Over != nil:
+		return "from " + value(*s.Over, &s)
+	case s.Down:
+		return fmt.Sprintf("%g%% lower", 100*s.Share)
+	case s.Unit == unitEvent:
+		return "at once"
+	case s.Times > 0:
+		return fmt.Sprintf("%s more, %g times as much", value(s.Least, &s), s.Times)
+	}
+	return value(s.Least, &s) + " more"
+}

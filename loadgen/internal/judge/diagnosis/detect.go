@@ -1,0 +1,181 @@
+package diagnosis
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/stormglass/stormglass/loadgen/internal/archive"
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+const (
+	// deviations of the calm time from which a value is off.
+	deviations = 5
+	// normalIQR is the distance between the quartiles of a normal distribution, in its standard deviations.
+	normalIQR = 1.349
+	// floorShare of the calm median is the least standard deviation.
+	floorShare = 0.01
+	// held is how many scrapes a value has to be off.
+	held = 2
+)
+
+// episode is a time in which a signal was off.
+type episode struct {
+	signal    *signal
+	component string
+	calm      *float64 // median
+	under     float64  // median
+	began     time.Time
+	ended     time.Time // zero: it goes on
+	last      time.Time // the last value that was off
+	strength  float64
+}
+
+func (e episode) overlaps(o episode, slack time.Duration) bool {
+	return !e.began.After(o.last.Add(slack)) && !o.began.After(e.last.Add(slack))
+}
+
+func (e episode) evidence() result.Evidence {
+	return result.Evidence{
+		Signal: e.signal.Name, What: e.signal.What, Component: e.component, Unit: e.signal.Unit, Calm: e.calm, Under: e.under,
+		Began: e.began, Ended: e.ended, Strength: e.strength,
+	}
+}
+
+// baseline is what a signal is in the calm time.
+type baseline struct {
+	median, deviation float64
+	known             bool // else there was no value
+}
+
+func baselineOf(points []archive.Point, calm result.Span) baseline {
+	var values []float64
+	for _, p := range points {
+		if !p.T.Before(calm.From) && !p.T.After(calm.To) && !math.IsNaN(p.V) && !math.IsInf(p.V, 0) {
+			values = append(values, p.V)
+		}
+	}
+	if len(values) == 0 {
+		return baseline{}
+	}
+	slices.Sort(values)
+	b := baseline{median: quantile(values, 0.5), known: true}
+	b.deviation = max((quantile(values, 0.75)-quantile(values, 0.25))/normalIQR, floorShare*math.Abs(b.median))
+	return b
+}
+
+// quantile of sorted values, between the two nearest.
+func quantile(sorted []float64, q float64) float64 {
+	at := q * float64(len(sorted)-1)
+	low := int(at)
+	if low+1 >= len(sorted) {
+		return sorted[low]
+	}
+	return sorted[low] + (at-float64(low))*(sorted[low+1]-sorted[low])
+}
+
+// off reports whether a value is off. A share below 1 of what that takes is for what comes near it.
+func (s *signal) off(v float64, b baseline, share float64) bool {
+	switch {
+	case math.IsNaN(v) || math.IsInf(v, 0):
+		return false
+	case s.Over != nil:
+		return v >= share**s.Over
+	case s.Down:
+		return b.known && b.median-v >= share*max(deviations*b.deviation, s.Least) && v <= b.median*(1-share*s.Share)
+	}
+	return v-b.median >= share*max(deviations*b.deviation, s.Least) && v >= b.median*share*s.Times
+}
+
+// strength of a value: how far it is from the calm time, in its deviations. What just is off has 5 at the least.
+func (s *signal) strength(v float64, b baseline) float64 {
+	one := max(b.deviation, s.Least/deviations)
+	if s.Over != nil {
+		return deviations * v / *s.Over
+	}
+	if one == 0 {
+		return deviations
+	}
+	return math.Abs(v-b.median) / one
+}
+
+// episodesOf are the times in which series were off, or came near it by a share.
+func episodesOf(all []series, o Options, share float64) (episodes []episode) {
+	for _, one := range all {
+		episodes = append(episodes, one.episodes(o.Calm, o.Under, o.Step, share)...)
+	}
+	slices.SortFunc(episodes, byTime)
+	return episodes
+}
+
+func (one series) episodes(calm, under result.Span, step time.Duration, share float64) []episode {
+	s, component, points := one.signal, one.component, one.points
+	b := baselineOf(points, calm)
+	var all []episode
+	var run []archive.Point
+	gap := 0
+	// The first value that is off tells of the time since the one before it.
+	var before, after time.Time
+	var previous time.Time
+	end := func() {
+		if len(run) >= s.hold() {
+			values := make([]float64, len(run))
+			for i, p := range run {
+				values[i] = p.V
+			}
+			slices.Sort(values)
+			e := episode{signal: s, component: component, under: quantile(values, 0.5), began: before, ended: after, last: run[len(run)-1].T}
+			if b.known {
+				e.calm = &b.median
+			}
+			e.strength = s.strength(e.under, b)
+			all = append(all, e)
+		}
+		run, gap, after = nil, 0, time.Time{}
+	}
+	// A signal that has no value any more is not off.
+	vanished := func(now time.Time) {
+		if len(run) > 0 && now.Sub(run[len(run)-1].T) > 3*step && gap == 0 {
+			after = run[len(run)-1].T.Add(step)
+			end()
+		}
+	}
+	for _, p := range points {
+		if p.T.Before(under.From) {
+			previous = p.T
+			continue
+		}
+		if p.T.After(under.To) {
+			break
+		}
+		vanished(p.T)
+		switch {
+		case s.off(p.V, b, share):
+			if len(run) == 0 {
+				before = p.T.Add(-step)
+				if !previous.IsZero() && previous.After(before) {
+					before = previous
+				}
+			}
+			run, gap, after = append(run, p), 0, time.Time{}
+		case len(run) > 0:
+			if gap == 0 {
+				after = p.T
+			}
+			if gap++; gap > 1 {
+				end()
+			}
+		}
+		previous = p.T
+	}
+	vanished(under.To)
+	end()
+	return all
+}
+
+// byTime sorts episodes by their beginning, the stronger first of those that began together.
+func byTime(a, b episode) int {
+	return cmp.Or(a.began.Compare(b.began), cmp.Compare(b.strength, a.strength), cmp.Compare(a.component, b.component), cmp.Compare(a.signal.Name, b.signal.Name))
+}

@@ -1,0 +1,156 @@
+// Package diagnosis names the causes of what went wrong on a control plane, from metrics alone: it reads neither the
+// timeline of a run nor its scenario, and works on a Prometheus of anyone's cluster as on the archive of a run.
+//
+// Each signal of the catalogue is compared with itself in a calm time. Mechanisms are what makes signals move
+// together; one that another explains is no cause.
+package diagnosis
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stormglass/stormglass/loadgen/internal/archive"
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// Source answers PromQL over a range: the archive of a run, or a Prometheus.
+type Source interface {
+	Range(ctx context.Context, expr string, start, end time.Time, step time.Duration) ([]archive.Series, error)
+}
+
+// Options of a diagnosis.
+type Options struct {
+	// From and To are the times between which there is data.
+	From, To time.Time
+	// Calm is what is compared with; zero: the first quarter of the time, at most a minute.
+	Calm result.Span
+	// Under is what is diagnosed; zero: all after the calm time.
+	Under result.Span
+	// Step is the interval of scrapes; zero: as found.
+	Step time.Duration
+}
+
+const (
+	// calmShare of the recorded time is taken as calm, at most calmMost.
+	calmShare = 4
+	calmMost  = time.Minute
+	// leastScrapes is how many of them a calm time and the time diagnosed must have.
+	leastScrapes = 3
+)
+
+const (
+	// liveUnder is the time that a diagnosis of the present is about, liveCalm the most that it is compared with.
+	liveUnder = 2 * time.Minute
+	liveCalm  = time.Hour
+)
+
+// Present are the options of a diagnosis of the present, of what has been recorded since a time.
+func Present(since, now time.Time) Options {
+	under := result.Span{From: now.Add(-liveUnder), To: now}
+	calm := result.Span{From: under.From.Add(-liveCalm), To: under.From}
+	if calm.From.Before(since) {
+		calm.From = since
+	}
+	return Options{From: calm.From, To: now, Calm: calm, Under: under}
+}
+
+// complete fills in what is left out, and checks what there is.
+func (o *Options) complete() error {
+	if o.Calm == (result.Span{}) {
+		o.Calm = result.Span{From: o.From, To: o.From.Add(min(o.To.Sub(o.From)/calmShare, calmMost))}
+		if o.Under != (result.Span{}) && o.Calm.To.After(o.Under.From) {
+			o.Calm.To = o.Under.From
+		}
+	}
+	if o.Under == (result.Span{}) {
+		o.Under = result.Span{From: o.Calm.To, To: o.To}
+	}
+	for _, s := range []struct {
+		name string
+		span result.Span
+	}{{"calm", o.Calm}, {"diagnosed", o.Under}} {
+		if s.span.To.Sub(s.span.From) < (leastScrapes-1)*o.Step {
+			return tooLittle(fmt.Sprintf("the %s time of %s has fewer than %d scrapes, %s apart", s.name, s.span.To.Sub(s.span.From).Round(time.Second), leastScrapes, o.Step))
+		}
+	}
+	return nil
+}
+
+// Diagnose names the causes of what is seen between two times. An error: there is too little data, or none.
+func Diagnose(ctx context.Context, source Source, o Options) (d result.Diagnosis, err error) {
+	if o.Step == 0 {
+		until := o.To
+		if until.IsZero() || !o.Under.To.IsZero() {
+			until = o.Under.To
+		}
+		if o.Step, err = interval(ctx, source, until); err != nil {
+			return d, err
+		}
+	}
+	if err := o.complete(); err != nil {
+		return d, err
+	}
+	all, err := read(ctx, source, o)
+	if err != nil {
+		return d, err
+	}
+	var lacked []string
+	for i := range known.Signals {
+		if name := known.Signals[i].Name; !slices.ContainsFunc(all, func(s series) bool { return s.signal.Name == name }) {
+			lacked = append(lacked, name)
+		}
+	}
+	if len(lacked) == len(known.Signals) {
+		return d, errNothing
+	}
+	d = reason(known, all, o)
+	d.Schema, d.Calm, d.Under, d.Lacked = result.DiagnosisSchema, o.Calm, o.Under, lacked
+	return d, nil
+}
+
+// series is a signal of one component.
+type series struct {
+	signal    *signal
+	component string
+	points    []archive.Point
+}
+
+// read takes the signals of all components from a source.
+func read(ctx context.Context, source Source, o Options) (all []series, err error) {
+	first, last := o.Calm.From, o.Calm.To
+	if o.Under.From.Before(first) {
+		first = o.Under.From
+	}
+	if o.Under.To.After(last) {
+		last = o.Under.To
+	}
+	for i := range known.Signals {
+		s := &known.Signals[i]
+		found, err := source.Range(ctx, s.query(2*o.Step+time.Millisecond), first, last, o.Step)
+		if err != nil {
+			return nil, fmt.Errorf("signal %s: %w", s.Name, err)
+		}
+		for _, one := range found {
+			all = append(all, series{signal: s, component: componentOf(one, s), points: one.Points})
+		}
+	}
+	return all, nil
+}
+
+// componentOf is what a series is about. Names of faults never come so far.
+func componentOf(s archive.Series, of *signal) string {
+	return strings.TrimSpace(s.Labels[of.Component])
+}
+
+// tooLittle is the error of a time of which too little is recorded.
+type tooLittle string
+
+func (e tooLittle) Error() string { return string(e) }
+
+// Unjudged reports that nothing was judged.
+func (e tooLittle) Unjudged() bool { return true }
+
+const errNothing = tooLittle("no component's metrics were recorded then")

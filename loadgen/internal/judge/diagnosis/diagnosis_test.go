@@ -1,0 +1,149 @@
+package diagnosis
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stormglass/stormglass/loadgen/internal/archive"
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+const step = 5 * time.Second
+
+var begin = time.Date(2026, 11, 21, 14, 0, 0, 0, time.UTC)
+
+// moves is a signal of a component that has one value, and another between two scrapes.
+type moves struct {
+	signal, component string
+	calm, under       float64
+	from, to          int // scrapes
+}
+
+// plane answers with signals of known values, by the PromQL of each.
+type plane []moves
+
+func (p plane) Range(_ context.Context, expr string, start, end time.Time, by time.Duration) (all []archive.Series, err error) {
+	for _, m := range p {
+		s := known.signal(m.signal)
+		if s.query(2*step+time.Millisecond) != expr {
+			continue
+		}
+		one := archive.Series{Labels: map[string]string{s.Component: m.component}}
+		for t := start; !t.After(end); t = t.Add(by) {
+			n := int(t.Sub(begin) / step)
+			v := m.calm * (1 + 0.01*float64(n%3)) // a little noise
+			if n >= m.from && n < m.to {
+				v = m.under
+			}
+			one.Points = append(one.Points, archive.Point{T: t, V: v})
+		}
+		all = append(all, one)
+	}
+	return all, nil
+}
+
+func diagnose(t *testing.T, p plane) result.Diagnosis {
+	t.Helper()
+	d, err := Diagnose(context.Background(), p, Options{From: begin, To: begin.Add(60 * step), Step: step})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func causesOf(d result.Diagnosis) string {
+	var all []string
+	for _, c := range d.Causes {
+		all = append(all, fmt.Sprintf("%s of %s", c.Kind, strings.Join(c.Components, ",")))
+	}
+	return strings.Join(all, "; ")
+}
+
+func TestCauses(t *testing.T) {
+	fsync := moves{"wal-fsync", "etcd-1", 0.0006, 0.026, 20, 30}
+	commit := moves{"backend-commit", "etcd-1", 0.001, 0.05, 20, 30}
+	etcdOwn := moves{"etcd-own", "etcd-1", 0.002, 0.06, 20, 31}
+	writes := moves{"writes", "kube-apiserver-0", 0.01, 1.5, 20, 31}
+	webhook := moves{"webhook", "review", 0.002, 0.3, 20, 30}
+	for name, c := range map[string]struct {
+		plane  plane
+		answer string
+		causes string
+	}{
+		"calm":                                     {plane{{"wal-fsync", "etcd-0", 0.0006, 0, 0, 0}}, result.Healthy, ""},
+		"log's disk, and what follows":             {plane{fsync, etcdOwn, writes}, result.Diagnosed, "slow-wal-fsync of etcd-1"},
+		"both files' disk":                         {plane{fsync, commit, etcdOwn}, result.Diagnosed, "slow-disk of etcd-1"},
+		"commit of another member lies still":      {plane{fsync, {"backend-commit", "etcd-0", 0.001, 0.05, 20, 30}}, result.Diagnosed, "slow-wal-fsync of etcd-1"},
+		"members one after another are one cause":  {plane{fsync, {"wal-fsync", "etcd-0", 0.0006, 0.03, 22, 31}}, result.Diagnosed, "slow-wal-fsync of etcd-0,etcd-1"},
+		"twice is two causes":                      {plane{fsync, {"wal-fsync", "etcd-0", 0.0006, 0.03, 50, 60}}, result.Diagnosed, "slow-wal-fsync of etcd-1; slow-wal-fsync of etcd-0"},
+		"one scrape is none":                       {plane{{"wal-fsync", "etcd-1", 0.0006, 0.026, 20, 21}}, result.Healthy, ""},
+		"too small to matter":                      {plane{{"wal-fsync", "etcd-1", 0.0006, 0.0012, 20, 30}}, result.Healthy, ""},
+		"two at once":                              {plane{fsync, webhook}, result.Diagnosed, "slow-wal-fsync of etcd-1; webhook-slow of review"},
+		"a link between members":                   {plane{etcdOwn, {"wal-fsync", "etcd-0", 0.0006, 0, 0, 0}}, result.Diagnosed, "peer-link of etcd-1"},
+		"the link to etcd":                         {plane{{"etcd-link", "kube-apiserver-0", 0.001, 0.04, 20, 30}, {"etcd-own", "etcd-0", 0.002, 0, 0, 0}}, result.Diagnosed, "etcd-link of kube-apiserver-0"},
+		"killed, and the scheduler with it":        {plane{{"started", "etcd-1", 0, 1, 20, 22}, {"peers-lost", "etcd-0", 0, 2, 20, 23}, {"started", "kube-scheduler-0", 0, 1, 23, 25}}, result.Diagnosed, "killed of etcd-1"},
+		"the scheduler alone":                      {plane{{"started", "kube-scheduler-0", 0, 1, 23, 25}, {"no-lease", "kube-scheduler", 0, 1, 21, 24}}, result.Diagnosed, "killed of kube-scheduler-0"},
+		"paused etcd: API servers hang with it":    {plane{{"hangs", "etcd-0", 0, 1, 20, 25}, {"hangs", "kube-apiserver-0", 0, 1, 20, 25}}, result.Diagnosed, "paused of etcd-0"},
+		"cut off: nobody is paused":                {plane{{"no-leader", "etcd-2", 0, 1, 20, 25}, {"hangs", "kube-apiserver-0", 0, 1, 20, 25}, etcdOwn}, result.Diagnosed, "member-cut-off of etcd-2"},
+		"at the quota: members were started anew":  {plane{{"quota-use", "etcd-0", 0.01, 3, 20, 26}, {"started", "etcd-0", 0, 1, 19, 21}, {"refused", "kube-scheduler-0", 0, 1, 22, 23}}, result.Diagnosed, "etcd-quota of etcd-0"},
+		"restored":                                 {plane{{"revision", "etcd-0", 1000, 1e9, 20, 60}, {"started", "etcd-0", 0, 1, 19, 22}, {"started", "kube-apiserver-0", 0, 1, 20, 22}}, result.Diagnosed, "etcd-restored of etcd-0"},
+		"a webhook that fails is not slow besides": {plane{{"webhook-open", "review", 0, 5, 20, 30}, webhook}, result.Diagnosed, "webhook-open of review"},
+		"the generator's own":                      {plane{{"generator-lag", "loadgen", 0.001, 0.4, 20, 30}}, result.Diagnosed, "generator of loadgen"},
+		"the machine":                              {plane{{"machine-others", "loadgen", 0.05, 1.4, 20, 30}, {"generator-lag", "loadgen", 0.001, 0.4, 20, 30}}, result.Diagnosed, "machine of loadgen"},
+		"a symptom alone":                          {plane{writes, {"webhook", "review", 0.002, 0.032, 20, 30}}, result.Unknown, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := diagnose(t, c.plane)
+			if d.Answer != c.answer || causesOf(d) != c.causes {
+				t.Errorf("%s: %s\nwant %s: %s\n%+v", d.Answer, causesOf(d), c.answer, c.causes, d.Symptoms)
+			}
+		})
+	}
+}
+
+func TestWhatIsSaidOfACause(t *testing.T) {
+	d := diagnose(t, plane{{"wal-fsync", "etcd-1", 0.0006, 0.026, 26, 36}, {"backend-commit", "etcd-1", 0.001, 0, 0, 0}, {"writes", "kube-apiserver-0", 0.01, 1.5, 27, 36}})
+	c := d.Causes[0]
+	if want := "etcd-1: WAL fsync 606 µs -> 26 ms from 14:02:05; commit of the database calm"; c.Sentence != want {
+		t.Errorf("it says %q, want %q", c.Sentence, want)
+	}
+	if len(c.Explains) != 1 || c.Explains[0].What != "writes" || len(d.Symptoms) != 0 {
+		t.Errorf("explains %+v, leaves %+v", c.Explains, d.Symptoms)
+	}
+	if want := begin.Add(25 * step); !c.Began.Equal(want) || !c.Ended.Equal(begin.Add(36*step)) {
+		t.Errorf("it lasted from %s to %s, want from the scrape before it was off, %s", c.Began, c.Ended, want)
+	}
+}
+
+func TestUnknownNamesTheNearest(t *testing.T) {
+	d := diagnose(t, plane{{"writes", "kube-apiserver-0", 0.01, 1.5, 20, 31}, {"webhook", "review", 0.002, 0.032, 20, 30}, {"etcd-link", "kube-apiserver-0", 0.001, 0.006, 20, 30}, {"etcd-own", "etcd-0", 0.002, 0, 0, 0}})
+	var kinds []string
+	for _, c := range d.Nearest {
+		kinds = append(kinds, c.Kind)
+	}
+	slices.Sort(kinds)
+	if d.Answer != result.Unknown || !slices.Equal(kinds, []string{"etcd-link", "webhook-slow"}) {
+		t.Errorf("%s, nearest %v", d.Answer, kinds)
+	}
+}
+
+func TestTooLittleIsNoAnswer(t *testing.T) {
+	p := plane{{"wal-fsync", "etcd-1", 0.0006, 0.026, 20, 30}}
+	for name, o := range map[string]Options{
+		"a run of two scrapes": {From: begin, To: begin.Add(2 * step), Step: step},
+		"no calm time":         {From: begin, To: begin.Add(60 * step), Step: step, Under: result.Span{From: begin, To: begin.Add(30 * step)}},
+		"no metrics":           {From: begin, To: begin.Add(60 * step), Step: step},
+	} {
+		from := p
+		if name == "no metrics" {
+			from = nil
+		}
+		if d, err := Diagnose(context.Background(), from, o); err == nil {
+			t.Errorf("%s: %s", name, d.Answer)
+		}
+	}
+}

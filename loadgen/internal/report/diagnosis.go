@@ -1,0 +1,149 @@
+package report
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stormglass/stormglass/internal/markdown"
+	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// Diagnosis writes a diagnosis for a terminal.
+func Diagnosis(w io.Writer, d result.Diagnosis, o TerminalOptions) error {
+	t := newTerminal(o)
+	t.line(t.paint(diagnosisStyle(d), strings.ToUpper(d.Answer)) + t.paint("head", "  "+spanText(d.Under)) + t.paint("dim", ", compared with "+spanText(d.Calm)))
+	t.diagnosis(d)
+	if len(d.Lacked) > 0 {
+		t.line("")
+		t.wrapped("no data    ", strings.Join(d.Lacked, ", "))
+	}
+	_, err := io.WriteString(w, strings.Join(t.out, "\n")+"\n")
+	return err
+}
+
+func diagnosisStyle(d result.Diagnosis) string {
+	return map[string]string{result.Healthy: "pass", result.Diagnosed: "fail", result.Unknown: "nodata"}[d.Answer]
+}
+
+func spanText(s result.Span) string {
+	return s.From.UTC().Format(time.TimeOnly) + " to " + s.To.UTC().Format(time.TimeOnly)
+}
+
+// diagnosed is the section of a run that did not pass.
+func (t *terminal) diagnosed(r result.Result) {
+	if r.Diagnosis == nil || r.Diagnosis.Answer == result.Healthy && len(r.Diagnosis.Limits) == 0 {
+		return
+	}
+	t.line("")
+	t.line(t.paint("head", "DIAGNOSIS"))
+	t.diagnosis(*r.Diagnosis)
+}
+
+func (t *terminal) diagnosis(d result.Diagnosis) {
+	for _, c := range d.Causes {
+		t.line("")
+		t.cause(c, "fail")
+	}
+	for _, c := range d.Limits {
+		t.line("")
+		t.cause(c, "dim")
+	}
+	if len(d.Symptoms) > 0 {
+		t.line("")
+		for _, line := range symptomLines(d) {
+			t.line(line)
+		}
+	}
+	for _, c := range d.Nearest {
+		t.wrapped("nearest    ", c.Sentence)
+	}
+}
+
+func (t *terminal) cause(c result.Cause, style string) {
+	t.line(t.paint(style, c.Kind) + "  " + chart.Shorten(chart.Clean(c.Title+causeTimes(c)), t.width-chart.TextWidth(c.Kind)-2))
+	t.wrapped("  seen       ", c.Sentence)
+	if len(c.Explains) > 0 {
+		t.wrapped("  explains   ", explainsText(c))
+	}
+	t.wrapped("  look at    ", c.Look)
+	if c.Page != "" {
+		t.wrapped("  as in      ", c.Page)
+	}
+}
+
+// wrapped writes a text after a label, further lines under its beginning.
+func (t *terminal) wrapped(label, text string) {
+	lines, _ := chart.Wrap(chart.Clean(text), t.width-chart.TextWidth(label)), 0
+	for i, line := range lines {
+		if i > 0 {
+			label = strings.Repeat(" ", chart.TextWidth(label))
+		}
+		t.line(label + line)
+	}
+}
+
+func causeTimes(c result.Cause) string {
+	if c.Ended.IsZero() {
+		return ", since " + c.Began.UTC().Format(time.TimeOnly)
+	}
+	return fmt.Sprintf(", %s to %s", c.Began.UTC().Format(time.TimeOnly), c.Ended.UTC().Format(time.TimeOnly))
+}
+
+func explainsText(c result.Cause) string {
+	var all []string
+	for _, e := range c.Explains {
+		on := strings.Join(e.Components, ", ")
+		if len(e.Components) > 3 {
+			on = fmt.Sprintf("%d components", len(e.Components))
+		}
+		all = append(all, e.What+" ("+on+")")
+	}
+	return strings.Join(all, "; ")
+}
+
+func symptomLines(d result.Diagnosis) (lines []string) {
+	for _, e := range d.Symptoms {
+		lines = append(lines, chart.Clean(fmt.Sprintf("unexplained: %s of %s from %s", e.What, e.Component, e.Began.UTC().Format(time.TimeOnly))))
+	}
+	return lines
+}
+
+// diagnosisView is the page's section: a table of causes.
+func diagnosisView(_ context.Context, p *page) (any, error) {
+	d := p.result.Diagnosis
+	if d == nil {
+		return nil, nil
+	}
+	t := tableView{
+		Head:  heads("Cause", "From", "To", "What was seen", "Explains", "Look at"),
+		Empty: "Nothing was found that explains it.",
+		Note:  "From metrics alone, compared with " + spanText(d.Calm) + " (UTC): docs/reference/diagnosis.md.",
+	}
+	for _, c := range slices.Concat(d.Causes, d.Limits) {
+		ended := chart.None
+		if !c.Ended.IsZero() {
+			ended = c.Ended.UTC().Format(time.TimeOnly)
+		}
+		t.add(chart.Clean(c.Title), c.Began.UTC().Format(time.TimeOnly), ended, chart.Clean(c.Sentence), chart.Clean(explainsText(c)), chart.Clean(c.Look))
+	}
+	if lines := symptomLines(*d); len(lines) > 0 {
+		t.Note += " Unexplained: " + strings.Join(lines, "; ") + "."
+	}
+	return []tableView{t}, nil
+}
+
+// diagnosisSummary writes the causes as a list of Markdown.
+func diagnosisSummary(b *strings.Builder, d *result.Diagnosis) {
+	if d == nil || len(d.Causes)+len(d.Limits) == 0 {
+		return
+	}
+	b.WriteString("\nDiagnosis, from metrics alone:\n\n")
+	for _, c := range slices.Concat(d.Causes, d.Limits) {
+		fmt.Fprintf(b, "- **%s**: %s\n", markdown.Cell(chart.Clean(c.Title)), markdown.Cell(chart.Clean(c.Sentence)))
+	}
+}
