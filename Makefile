@@ -7,7 +7,7 @@ BIN := $(CURDIR)/bin
 LDFLAGS := $(shell cat tools/ldflags)
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 
-.PHONY: help build loadgen controlplane demo test lint unit tools browser kubelet calibrate-node fuzz bench storms incidents panels clean
+.PHONY: help build loadgen controlplane demo test lint unit tools browser kubelet calibrate-node diagnose-score fuzz bench storms incidents panels clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -86,6 +86,9 @@ calibrate-node: ## Compare simulated nodes with a real kubelet, request by reque
 	$(BIN)/calibrate --check
 	$(MAKE) controlplane kubelet
 	$(BIN)/calibrate --kubelet $(BIN)/kubelet --kube-proxy $(BIN)/kube-proxy --controlplane $(BIN)/controlplane $(ARGS)
+
+diagnose-score: build ## Plant faults of known kinds beside storms and score the diagnosis (hours; ARGS=-help)
+	go run ./loadgen/calibrate/diagnosis $(ARGS)
 
 FUZZ = scenario:FuzzParse $(addprefix internal/, \
   apiclient/h2conn:FuzzFrames apiclient/h2conn:FuzzFields apiclient/jsonscan:FuzzScanner apiclient/protobuf:FuzzEvent \

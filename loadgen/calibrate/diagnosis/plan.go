@@ -1,0 +1,220 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+//go:embed cases.yaml
+var tableYAML []byte
+
+// table is cases.yaml.
+type table struct {
+	Cases      []faultCase
+	Pairs      [][]string
+	Topologies map[string]topology
+	Storms     []string
+}
+
+// faultCase is a fault in three sizes, and what has to be said of it.
+type faultCase struct {
+	Name         string
+	On           []string
+	Fault        string
+	Sizes        []string
+	Want         []string
+	Components   string // any: it is of no component
+	Words, Never []string
+}
+
+// topology is a control plane, and the times of the plans on it.
+type topology struct {
+	Interval     string         // between scrapes
+	Fault, Rest  string         // lengths of a phase with faults and of the phase after it
+	ControlPlane map[string]any `yaml:"controlPlane"`
+}
+
+func readTable() (t table, err error) {
+	dec := yaml.NewDecoder(bytes.NewReader(tableYAML))
+	dec.KnownFields(true)
+	if err := dec.Decode(&t); err != nil {
+		return t, fmt.Errorf("cases.yaml: %w", err)
+	}
+	return t, nil
+}
+
+func (t table) named(name string) faultCase {
+	return t.Cases[slices.IndexFunc(t.Cases, func(c faultCase) bool { return c.Name == name })]
+}
+
+// planted is one phase with its faults, one or a pair.
+type planted struct {
+	phase string
+	cases []faultCase
+	size  int // index of the sizes
+}
+
+// plan is one run: a topology, a storm, and faults one after another.
+type plan struct {
+	name, storm string
+	topology    topology
+	faults      []planted
+	scenario    string // of a healthy run: one of the catalogue, with settings
+	sets        []string
+	seed        int64
+}
+
+// plans are the runs: of each topology beside each storm with all its faults in one size, pairs, and healthy storms.
+func (t table) plans(o options) (all []plan) {
+	for i, topology := range []string{"three", "one"} {
+		for j, storm := range t.Storms {
+			p := plan{name: topology + "-" + storm, storm: storm, topology: t.Topologies[topology], seed: o.seed}
+			shuffle := rand.New(rand.NewPCG(uint64(o.seed), uint64(3*i+j)))
+			for k, c := range t.Cases {
+				if slices.Contains(c.On, topology) {
+					size := (j + k) % len(c.Sizes)
+					p.faults = append(p.faults, planted{phase: c.Name, cases: []faultCase{c}, size: size})
+				}
+			}
+			for k, pair := range t.Pairs {
+				a, b := t.named(pair[0]), t.named(pair[1])
+				if k%len(t.Storms) == j && slices.Contains(a.On, topology) && slices.Contains(b.On, topology) {
+					p.faults = append(p.faults, planted{phase: fmt.Sprintf("pair-%d", k+1), cases: []faultCase{a, b}, size: 1})
+				}
+			}
+			shuffle.Shuffle(len(p.faults), func(a, b int) { p.faults[a], p.faults[b] = p.faults[b], p.faults[a] })
+			// What restarts etcd with a small quota goes last: the database is defragmented after it.
+			slices.SortStableFunc(p.faults, func(a, b planted) int { return last(a) - last(b) })
+			all = append(all, p)
+		}
+	}
+	storms := [][]string{ // in the size that takes two minutes
+		{"rollout-500", "nodes.count=150", "phases.rollout.actions.web.replicas=300"},
+		{"watch-flood", "phases.flood.load.crowd.count=1000", "phases.fan-out.for=30s"},
+		{"node-failure-storm", "nodes.count=150", "phases.fill.actions.web.replicas=300"},
+		{"ci-gate"},
+		{"rollout-demo"},
+	}
+	for i := range o.healthy {
+		s := storms[i%len(storms)]
+		all = append(all, plan{name: fmt.Sprintf("healthy-%02d", i), scenario: s[0], sets: s[1:], seed: o.seed + int64(i)})
+	}
+	if len(o.plans) > 0 {
+		all = slices.DeleteFunc(all, func(p plan) bool {
+			return !slices.ContainsFunc(o.plans, func(name string) bool { return strings.HasPrefix(p.name, name) })
+		})
+	}
+	return all
+}
+
+func last(p planted) int {
+	if p.cases[0].Name == "quota" {
+		return 1
+	}
+	return 0
+}
+
+func (p plan) yaml() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "apiVersion: stormglass/v1alpha1\nkind: Scenario\nname: diagnosis-%s\nseed: %d\n", p.name, p.seed)
+	planes, _ := yaml.Marshal(map[string]any{"controlPlane": p.topology.ControlPlane, "record": map[string]string{"interval": p.topology.Interval}})
+	b.Write(planes)
+	b.WriteString(`nodes: {count: 40, fidelity: lean}
+background:
+  - {name: patch, kind: requests, verb: patch, objects: 200, rate: 20/s, arrival: poisson}
+  - {name: get, kind: requests, verb: get, objects: 200, rate: 20/s, arrival: poisson}
+  - {name: create, kind: requests, verb: create, rate: 10/s, arrival: poisson}
+  - {name: service, kind: requests, verb: create, resource: services, rate: 2/s, arrival: poisson}
+  - {name: list, kind: requests, verb: list, resource: secrets, objects: 100, rate: 1/s}
+phases:
+`)
+	first := "    load: [{name: watch, kind: watches, count: 200, rate: 100/s, hold: true}]\n"
+	if p.storm == "watches" {
+		first = strings.Replace(first, "count: 200", "count: 1000", 1)
+	}
+	if p.storm == "rollout" {
+		first += "    actions: [{kind: deploy, name: web, replicas: 80}]\n"
+	}
+	fmt.Fprintf(&b, "  - name: open\n    for: 20s\n%s", first)
+	fmt.Fprintf(&b, "  - name: calm\n    for: 1m\n%s", p.beside(0, nil))
+	for i, f := range p.faults {
+		var faults []string
+		for _, c := range f.cases {
+			faults = append(faults, strings.Replace(c.Fault, "{size}", c.Sizes[f.size], 1))
+		}
+		fmt.Fprintf(&b, "  - name: %s\n    for: %s\n%s", f.phase, p.topology.Fault, p.beside(2*i+1, faults))
+		fmt.Fprintf(&b, "  - name: %s-after\n    for: %s\n%s", f.phase, p.topology.Rest, p.beside(2*i+2, nil))
+	}
+	return b.String()
+}
+
+// beside is what the storm does in a phase, with the faults.
+func (p plan) beside(i int, faults []string) string {
+	text := ""
+	switch p.storm {
+	case "rollout":
+		text = "    actions: [{kind: rollingUpdate, name: web}]\n"
+	case "watches":
+		text = fmt.Sprintf("    load: [{name: changes-%d, kind: changes, watches: watch, rate: 20/s}]\n", i)
+	case "nodes":
+		// A fifth of the nodes falls silent for a phase and is back in the next.
+		if i%2 == 0 {
+			faults = append(faults, "{kind: nodeFailure, fraction: 0.2}")
+		} else {
+			faults = append(faults, "{kind: nodeRecovery}")
+		}
+	}
+	if len(faults) > 0 {
+		text += "    faults: [" + strings.Join(faults, ", ") + "]\n"
+	}
+	return text
+}
+
+// record runs a plan whose directory is not there.
+func (p plan) record(ctx context.Context, o options, dir string) error {
+	if _, err := os.Stat(dir); err == nil || !o.run {
+		return nil
+	}
+	if err := os.MkdirAll(o.dir, 0o755); err != nil {
+		return err
+	}
+	name, args := p.scenario, []string{}
+	if name == "" {
+		name = filepath.Join(o.dir, p.name+".yaml")
+		if err := os.WriteFile(name, []byte(p.yaml()), 0o644); err != nil {
+			return err
+		}
+	} else {
+		for _, set := range append(p.sets, fmt.Sprintf("seed=%d", p.seed)) {
+			args = append(args, "--set", set)
+		}
+	}
+	cmd := exec.CommandContext(ctx, o.loadgen, append([]string{"run", name, "--out", dir}, args...)...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	log, err := os.Create(filepath.Join(o.dir, p.name+".log"))
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	cmd.Stdout, cmd.Stderr = log, log
+	err = cmd.Run()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && (exit.ExitCode() == 1 || exit.ExitCode() == 3) { // its gates are not asked
+		err = nil
+	}
+	if err != nil {
+		return fmt.Errorf("%w (%s)", err, log.Name())
+	}
+	return nil
+}

@@ -1,0 +1,287 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stormglass/stormglass/loadgen/internal/judge/diagnosis"
+	"github.com/stormglass/stormglass/loadgen/internal/rundir"
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// trial is one phase with faults, and what was said of it.
+type trial struct {
+	plan    plan
+	planted planted
+	healthy bool
+	on      [][]string  // components of each fault, as the supervisor said
+	began   []time.Time // of each fault
+	said    result.Diagnosis
+}
+
+// after is how long after a fault's phase it is still diagnosed.
+const after = 10 * time.Second
+
+// judge diagnoses each phase with faults from the metrics, and takes what was planted from the timeline.
+func (p plan) judge(ctx context.Context, dir string) (trials []trial, err error) {
+	rec, err := rundir.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, rec.Close()) }()
+	if rec.Archive == nil {
+		return nil, errors.Join(rec.Damage...)
+	}
+	if p.scenario != "" {
+		d, err := diagnosis.OfArchive(ctx, rec.Archive, diagnosis.Options{})
+		return []trial{{plan: p, healthy: true, said: d}}, err
+	}
+	phases := rec.Phases()
+	calm, ok := phases["calm"]
+	if !ok {
+		return nil, errors.New("it did not come so far")
+	}
+	for _, f := range p.faults {
+		phase, ok := phases[f.phase]
+		if !ok {
+			continue
+		}
+		t := trial{plan: p, planted: f}
+		for _, e := range rec.Timeline {
+			if e.Kind == "fault-begin" && !e.Time.Before(phase.Start) && e.Time.Before(phase.End) && !ofNodesStorm(p, e) {
+				t.on, t.began = append(t.on, e.On), append(t.began, e.Time)
+			}
+		}
+		o := diagnosis.Options{
+			Calm: result.Span{From: calm.Start, To: calm.End}, Under: result.Span{From: phase.Start, To: phase.End.Add(after)},
+		}
+		if t.said, err = diagnosis.OfArchive(ctx, rec.Archive, o); err != nil {
+			return nil, fmt.Errorf("%s: %w", f.phase, err)
+		}
+		trials = append(trials, t)
+	}
+	return trials, nil
+}
+
+func ofNodesStorm(p plan, e result.Event) bool {
+	return p.storm == "nodes" && (e.Name == "nodeFailure" || e.Name == "nodeRecovery")
+}
+
+// causes are those that count: that nodes are silent is no alarm where the storm silences nodes.
+func (t trial) causes() (all []result.Cause) {
+	for _, c := range t.said.Causes {
+		silences := t.plan.storm == "nodes" || t.plan.scenario == "node-failure-storm"
+		if !(silences && c.Kind == "nodes-silent") {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// right reports whether a cause is of the planted fault, by its kind and by its components.
+func (t trial) right(i int, c result.Cause) (kind, component bool) {
+	f := t.planted.cases[i]
+	kind = slices.Contains(f.Want, c.Kind)
+	component = f.Components == "any" || i < len(t.on) && slices.Equal(sorted(t.on[i]), sorted(c.Components))
+	return kind, component
+}
+
+func sorted(all []string) []string { return slices.Sorted(slices.Values(all)) }
+
+// exact: each planted fault is named with its component, and nothing else is.
+func (t trial) exact() bool {
+	causes := t.causes()
+	if len(causes) != len(t.planted.cases) {
+		return false
+	}
+	for i := range t.planted.cases {
+		if !slices.ContainsFunc(causes, func(c result.Cause) bool { k, on := t.right(i, c); return k && on }) {
+			return false
+		}
+	}
+	return true
+}
+
+// top reports whether one of the first n causes, the strongest first, is right.
+func (t trial) top(n int) bool {
+	causes := t.causes()
+	slices.SortStableFunc(causes, func(a, b result.Cause) int { return cmp.Compare(b.Strength, a.Strength) })
+	for _, c := range append(causes, t.said.Nearest...)[:min(n, len(causes)+len(t.said.Nearest))] {
+		if k, on := t.right(0, c); k && on {
+			return true
+		}
+	}
+	return false
+}
+
+// words reports whether what is said has the words that it must, and none that it must not.
+func (t trial) words(i int) bool {
+	for _, c := range t.causes() {
+		if k, _ := t.right(i, c); !k {
+			continue
+		}
+		text := c.Title + ": " + c.Sentence
+		said, _, _ := strings.Cut(text, "; ") // without what is calm
+		has := func(word string) bool { return strings.Contains(text, word) }
+		return !slices.ContainsFunc(t.planted.cases[i].Words, func(w string) bool { return !has(w) }) &&
+			!slices.ContainsFunc(t.planted.cases[i].Never, func(w string) bool { return strings.Contains(said, w) })
+	}
+	return false
+}
+
+// onset is how far the told beginning is from the fault's, in seconds.
+func (t trial) onset() (seconds float64, ok bool) {
+	for _, c := range t.causes() {
+		if k, _ := t.right(0, c); k && len(t.began) > 0 {
+			return math.Abs(c.Began.Sub(t.began[0]).Seconds()), true
+		}
+	}
+	return 0, false
+}
+
+func print(w io.Writer, all []trial) {
+	kinds := map[string][]trial{}
+	var order []string
+	var pairs, healthy []trial
+	for _, t := range all {
+		switch {
+		case t.healthy:
+			healthy = append(healthy, t)
+		case len(t.planted.cases) == 2:
+			pairs = append(pairs, t)
+		default:
+			name := t.planted.cases[0].Name
+			if kinds[name] == nil {
+				order = append(order, name)
+			}
+			kinds[name] = append(kinds[name], t)
+		}
+	}
+	slices.Sort(order)
+	var failures []string
+	fmt.Fprintf(w, "| fault | cases | kind and component, nothing else | first of the causes | among three | words | beginning off by, median | said |\n|---|---:|---:|---:|---:|---:|---:|---|\n")
+	var total, exact, first, three, worded int
+	for _, name := range order {
+		var e, f, n, v int
+		var onsets []float64
+		said := map[string]int{}
+		for _, t := range kinds[name] {
+			if t.exact() {
+				e++
+			} else {
+				failures = append(failures, explain(t))
+			}
+			f += count(t.top(1))
+			n += count(t.top(3))
+			v += count(t.words(0))
+			if s, ok := t.onset(); ok {
+				onsets = append(onsets, s)
+			}
+			said[saidKinds(t)]++
+		}
+		total, exact, first, three, worded = total+len(kinds[name]), exact+e, first+f, three+n, worded+v
+		fmt.Fprintf(w, "| %s | %d | %d | %d | %d | %d | %s | %s |\n", name, len(kinds[name]), e, f, n, v, median(onsets), counts(said))
+	}
+	fmt.Fprintf(w, "| all | %d | %s | %s | %s | %s | | |\n", total, share(exact, total), share(first, total), share(three, total), share(worded, total))
+	if len(pairs) > 0 {
+		right := 0
+		for _, t := range pairs {
+			if t.exact() {
+				right++
+			} else {
+				failures = append(failures, explain(t))
+			}
+		}
+		fmt.Fprintf(w, "\nPairs of faults, named as a set, nothing else: %s\n", share(right, len(pairs)))
+	}
+	if len(healthy) > 0 {
+		alarms := 0
+		for _, t := range healthy {
+			if len(t.causes()) > 0 || t.said.Answer == result.Unknown {
+				alarms++
+				failures = append(failures, explain(t))
+			}
+		}
+		fmt.Fprintf(w, "\nAlarms in runs of storms without a fault: %s\n", share(alarms, len(healthy)))
+	}
+	if len(failures) > 0 {
+		fmt.Fprintf(w, "\nWhat was not told rightly:\n\n")
+		for _, f := range failures {
+			fmt.Fprintln(w, "- "+f)
+		}
+	}
+}
+
+func count(yes bool) int {
+	if yes {
+		return 1
+	}
+	return 0
+}
+
+func share(n, of int) string {
+	if of == 0 {
+		return "0 of 0"
+	}
+	return fmt.Sprintf("%d of %d (%.0f%%)", n, of, 100*float64(n)/float64(of))
+}
+
+func median(all []float64) string {
+	if len(all) == 0 {
+		return ""
+	}
+	slices.Sort(all)
+	return fmt.Sprintf("%.1f s", all[len(all)/2])
+}
+
+func saidKinds(t trial) string {
+	var kinds []string
+	for _, c := range t.causes() {
+		kinds = append(kinds, c.Kind)
+	}
+	if len(kinds) == 0 {
+		return t.said.Answer
+	}
+	return strings.Join(kinds, " + ")
+}
+
+func counts(said map[string]int) string {
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(said)) {
+		all = append(all, fmt.Sprintf("%s %d", name, said[name]))
+	}
+	return strings.Join(all, ", ")
+}
+
+func explain(t trial) string {
+	if t.healthy {
+		return fmt.Sprintf("%s (%s): %s", t.plan.name, t.plan.scenario, said(t))
+	}
+	var sizes []string
+	for _, c := range t.planted.cases {
+		sizes = append(sizes, c.Sizes[t.planted.size])
+	}
+	return fmt.Sprintf("%s, %s of %s on %v: %s", t.plan.name, t.planted.phase, strings.Join(sizes, " and "), t.on, said(t))
+}
+
+func said(t trial) string {
+	var all []string
+	for _, c := range t.causes() {
+		all = append(all, c.Kind+": "+c.Sentence)
+	}
+	for _, e := range t.said.Symptoms {
+		all = append(all, fmt.Sprintf("unexplained %s of %s", e.What, e.Component))
+	}
+	if len(all) == 0 {
+		return t.said.Answer
+	}
+	return strings.Join(all, " | ")
+}
