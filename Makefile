@@ -7,7 +7,7 @@ BIN := $(CURDIR)/bin
 LDFLAGS := $(shell cat tools/ldflags)
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 
-.PHONY: help build loadgen controlplane demo test lint unit tools browser kubelet calibrate-node diagnose-score fuzz bench storms incidents panels clean
+.PHONY: help build loadgen controlplane demo test lint unit tools browser kubelet calibrate-node calibrate diagnose-score fuzz bench storms incidents panels clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -87,7 +87,10 @@ calibrate-node: ## Compare simulated nodes with a real kubelet, request by reque
 	$(MAKE) controlplane kubelet
 	$(BIN)/calibrate --kubelet $(BIN)/kubelet --kube-proxy $(BIN)/kube-proxy --controlplane $(BIN)/controlplane $(ARGS)
 
-diagnose-score: build ## Plant faults of known kinds beside storms and score the diagnosis (hours; ARGS=-help)
+calibrate: build ## Measure the error rates of `loadgen ab`: A beside A, planted regressions, a busy machine (about 6 hours, resumable; ARGS=-help)
+	go run ./loadgen/calibrate/pairs $(ARGS)
+
+diagnose-score: build ## Plant faults of known kinds beside storms and score the diagnosis (about 2.5 hours, resumable; ARGS=-help)
 	go run ./loadgen/calibrate/diagnosis $(ARGS)
 
 FUZZ = scenario:FuzzParse $(addprefix internal/, \

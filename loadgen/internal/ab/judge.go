@@ -203,3 +203,18 @@ func bound(v *float64) string {
 // decided reports whether no further pair can change the answer: something has regressed, or all that is gated is
 // told.
 func decided(c result.AB) bool { return c.Answer != result.CouldNotTell }
+
+// Replay returns the comparison as it would have ended after these pairs, in this order.
+func Replay(c result.AB, pairs []result.Pair) result.AB {
+	c.Figures, c.Pairs = slices.Clone(c.Figures), nil
+	for _, p := range pairs {
+		c.Pairs = append(c.Pairs, p)
+		if !paired.IsLook(c.Plan, len(countedPairs(c.Pairs))) {
+			continue
+		}
+		if judgePairs(&c); decided(c) {
+			break
+		}
+	}
+	return c
+}
