@@ -10,7 +10,7 @@ const DiagnosisSchema = "stormglass.diagnosis/v1"
 
 // The answers of a diagnosis.
 const (
-	Healthy   = "healthy"   // nothing moved that a cause could be named for, and no symptom either
+	Healthy   = "healthy"   // no cause, no symptom
 	Diagnosed = "diagnosed" // the causes are named
 	Unknown   = "unknown"   // symptoms without a cause
 )
@@ -47,7 +47,7 @@ type Cause struct {
 	Ended      time.Time  `json:"ended,omitzero"` // zero: it goes on
 	Sentence   string     `json:"sentence"`       // with the evidence
 	Evidence   []Evidence `json:"evidence"`
-	Calm       []string   `json:"calm"`     // what lay still beside it, and rules other causes out
+	Calm       []string   `json:"calm"`     // what stayed calm, which rules other causes out
 	Explains   []Explains `json:"explains"` // what follows from it
 	Look       string     `json:"look"`     // what to look at
 	Page       string     `json:"page,omitempty"`
@@ -67,13 +67,13 @@ type Evidence struct {
 	Component string    `json:"component"`
 	Unit      string    `json:"unit"`
 	Calm      *float64  `json:"calm"`  // median; null: there was none
-	Under     float64   `json:"under"` // median while it was off
+	Under     float64   `json:"under"` // median while it deviated
 	Began     time.Time `json:"began"`
 	Ended     time.Time `json:"ended,omitzero"` // zero: it goes on
 	Strength  float64   `json:"strength"`       // |under - calm| in robust standard deviations of the calm time
 }
 
-// Gist is what a diagnosis says, without figures and times.
+// Gist is the answer with the kinds and components of the causes, without figures and times.
 func (d Diagnosis) Gist() string {
 	said := d.Answer
 	for _, c := range d.Causes {

@@ -189,7 +189,7 @@ type Nodes struct {
 	MissedByGenerator int64 `json:"missedByGenerator"`
 	// MissedByServer: others not acknowledged before the next was due
 	MissedByServer int64            `json:"missedByServer"`
-	Delayed        int64            `json:"delayed,omitempty"` // late on purpose (slowKubelet)
+	Delayed        int64            `json:"delayed,omitempty"` // begun over 5% of the interval late after the one before, as on slow kubelets
 	Heartbeat      Latency          `json:"heartbeat"`         // renewals, from their intended start
 	StatusWrites   int64            `json:"statusWrites"`
 	PodsStarted    int64            `json:"podsStarted"`

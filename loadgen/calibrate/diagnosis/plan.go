@@ -27,11 +27,13 @@ type table struct {
 	Storms     []string
 }
 
-// faultCase is a fault in three sizes, and what has to be said of it.
+// faultCase is a fault or a load in three sizes, and what has to be said of it.
 type faultCase struct {
 	Name         string
 	On           []string
-	Fault        string
+	Beside       []string // storms; empty: all
+	Fault, Load  string   // planted: one of them, with {size}
+	Undo         string   // a fault of the phase after it that ends it; empty: it ends with its phase
 	Sizes        []string
 	Want         []string
 	Components   string // any: it is of no component
@@ -82,7 +84,7 @@ func (t table) plans(o options) (all []plan) {
 			p := plan{name: topology + "-" + storm, storm: storm, topology: t.Topologies[topology], seed: o.seed}
 			shuffle := rand.New(rand.NewPCG(uint64(o.seed), uint64(3*i+j)))
 			for k, c := range t.Cases {
-				if slices.Contains(c.On, topology) {
+				if slices.Contains(c.On, topology) && (len(c.Beside) == 0 || slices.Contains(c.Beside, storm)) {
 					size := (j + k) % len(c.Sizes)
 					p.faults = append(p.faults, planted{phase: c.Name, cases: []faultCase{c}, size: size})
 				}
@@ -147,33 +149,51 @@ phases:
 		first += "    actions: [{kind: deploy, name: web, replicas: 80}]\n"
 	}
 	fmt.Fprintf(&b, "  - name: open\n    for: 20s\n%s", first)
-	fmt.Fprintf(&b, "  - name: calm\n    for: 1m\n%s", p.beside(0, nil))
+	fmt.Fprintf(&b, "  - name: calm\n    for: 1m\n%s", p.beside(0, nil, nil))
 	for i, f := range p.faults {
-		var faults []string
+		var faults, loads []string
 		for _, c := range f.cases {
-			faults = append(faults, strings.Replace(c.Fault, "{size}", c.Sizes[f.size], 1))
+			if c.Fault != "" {
+				faults = append(faults, strings.Replace(c.Fault, "{size}", c.Sizes[f.size], 1))
+			}
+			if c.Load != "" {
+				loads = append(loads, strings.Replace(c.Load, "{size}", c.Sizes[f.size], 1))
+			}
 		}
-		fmt.Fprintf(&b, "  - name: %s\n    for: %s\n%s", f.phase, p.topology.Fault, p.beside(2*i+1, faults))
-		fmt.Fprintf(&b, "  - name: %s-after\n    for: %s\n%s", f.phase, p.topology.Rest, p.beside(2*i+2, nil))
+		fmt.Fprintf(&b, "  - name: %s\n    for: %s\n%s", f.phase, p.topology.Fault, p.beside(2*i+1, faults, loads))
+		fmt.Fprintf(&b, "  - name: %s-after\n    for: %s\n%s", f.phase, p.topology.Rest, p.beside(2*i+2, f.undo(), nil))
 	}
 	return b.String()
 }
 
+// undo returns the faults that end those of a phase which do not end with it.
+func (f planted) undo() (faults []string) {
+	for _, c := range f.cases {
+		if c.Undo != "" {
+			faults = append(faults, c.Undo)
+		}
+	}
+	return faults
+}
+
 // beside is what the storm does in a phase, with the faults.
-func (p plan) beside(i int, faults []string) string {
+func (p plan) beside(i int, faults, loads []string) string {
 	text := ""
 	switch p.storm {
 	case "rollout":
 		text = "    actions: [{kind: rollingUpdate, name: web}]\n"
 	case "watches":
-		text = fmt.Sprintf("    load: [{name: changes-%d, kind: changes, watches: watch, rate: 20/s}]\n", i)
+		loads = append(loads, fmt.Sprintf("{name: changes-%d, kind: changes, watches: watch, rate: 20/s}", i))
 	case "nodes":
-		// A fifth of the nodes falls silent for a phase and is back in the next.
+		// A fifth of the nodes falls silent after each fault and is back with the next.
 		if i%2 == 0 {
 			faults = append(faults, "{kind: nodeFailure, fraction: 0.2}")
 		} else {
-			faults = append(faults, "{kind: nodeRecovery}")
+			faults = append([]string{"{kind: nodeRecovery}"}, faults...)
 		}
+	}
+	if len(loads) > 0 {
+		text += "    load: [" + strings.Join(loads, ", ") + "]\n"
 	}
 	if len(faults) > 0 {
 		text += "    faults: [" + strings.Join(faults, ", ") + "]\n"

@@ -56,8 +56,13 @@ func (p plan) judge(ctx context.Context, dir string) (trials []trial, err error)
 		}
 		t := trial{plan: p, planted: f}
 		for _, e := range rec.Timeline {
-			if e.Kind == "fault-begin" && !e.Time.Before(phase.Start) && e.Time.Before(phase.End) && !ofNodesStorm(p, e) {
+			if isBegin(e) && !e.Time.Before(phase.Start) && e.Time.Before(phase.End) && !ofNodesStorm(p, e) {
 				t.on, t.began = append(t.on, e.On), append(t.began, e.Time)
+			}
+		}
+		for _, c := range f.cases {
+			if c.Load != "" {
+				t.on, t.began = append(t.on, nil), append(t.began, phase.Start)
 			}
 		}
 		o := diagnosis.Options{
@@ -70,6 +75,9 @@ func (p plan) judge(ctx context.Context, dir string) (trials []trial, err error)
 	}
 	return trials, nil
 }
+
+// isBegin reports whether an event is the beginning of a fault of components or of nodes.
+func isBegin(e result.Event) bool { return e.Kind == "fault-begin" || e.Kind == "fault" }
 
 func ofNodesStorm(p plan, e result.Event) bool {
 	return p.storm == "nodes" && (e.Name == "nodeFailure" || e.Name == "nodeRecovery")

@@ -23,8 +23,8 @@ func (f *Fleet) Shutdown(fraction float64) []string {
 }
 
 // Slow makes a fraction of all nodes, drawn from those that are up and not slow, late by delay: statuses, tokens
-// and events begin that much later, in their order; Lease renewals are delay further apart, and count as delayed,
-// not missed, unless they are missed besides. It returns their names.
+// and events begin that much later, in their order; Lease renewals are delay further apart, and are not missed by that.
+// It returns their names.
 func (f *Fleet) Slow(fraction float64, delay time.Duration) []string {
 	if delay <= 0 {
 		return nil

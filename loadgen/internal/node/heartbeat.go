@@ -15,6 +15,9 @@ const (
 	renewBackoffMax = 7 * time.Second
 )
 
+// lateGap is past the 4% of jitter that a kubelet's renewals have.
+const lateGap = 1.05
+
 // heartbeat renews one node's Lease on a fixed grid: first, first+interval,
 // first+2·interval, ... Each point of the grid is one intended renewal, and
 // each that fails is attributed to exactly one side:
@@ -35,9 +38,12 @@ const (
 // kubelets' starts are.
 //
 // A node that is slow on purpose renews late by its delay: as a kubelet counts
-// from the end of the last renewal, the grid is then interval+delay wide. These
-// renewals are counted as delayed, and judged from when they were to begin with
-// the delay in it: a configured delay is no fault.
+// from the end of the last renewal, the grid is then interval+delay wide. Its
+// renewals are judged from when they were to begin with the delay in it: a
+// configured delay is no miss.
+//
+// A renewal that begins more than lateGap intervals after the one before is
+// counted as delayed, whatever the cause: that is what a slow kubelet shows.
 type heartbeat struct {
 	life     *life
 	interval time.Duration
@@ -51,6 +57,7 @@ type heartbeat struct {
 
 	mu      sync.Mutex
 	due     time.Time     // of the next renewal
+	begun   time.Time     // of the last renewal; zero: none yet
 	delay   time.Duration // on purpose
 	timer   clock.Timer
 	current *renewal
@@ -134,9 +141,10 @@ func (h *heartbeat) tick() {
 		h.life.ledger.missed(&h.life.ledger.missedHere, now.Sub(h.due))
 		h.due = h.due.Add(step)
 	}
-	if h.delay > 0 {
+	if !h.begun.IsZero() && now.Sub(h.begun).Seconds() > lateGap*h.interval.Seconds() {
 		h.life.ledger.delayed.Add(1)
 	}
+	h.begun = now
 	r := &renewal{intended: h.due, lag: now.Sub(h.due)}
 	r.ctx, r.cancel = context.WithCancel(h.life.ctx)
 	h.current = r

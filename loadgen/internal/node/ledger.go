@@ -70,7 +70,7 @@ func newLedger(r prometheus.Registerer, leaseRenew time.Duration) (*ledger, erro
 		counter("stormglass_node_heartbeats_total", "Acknowledged lease renewals.", "", "", &l.heartbeats),
 		counter(missed, missedHelp, "cause", "generator", &l.missedHere),
 		counter(missed, missedHelp, "cause", "server", &l.missedThere),
-		counter("stormglass_node_heartbeats_delayed_total", "Lease renewals begun late on purpose.", "", "", &l.delayed),
+		counter("stormglass_node_heartbeats_delayed_total", "Lease renewals begun over 5% of the interval later after the one before than they should.", "", "", &l.delayed),
 		counter(restarts, restartsHelp, "kind", "reconnect", &l.reconnects),
 		counter(restarts, restartsHelp, "kind", "relist", &l.relists),
 		l.seconds, l.requests,

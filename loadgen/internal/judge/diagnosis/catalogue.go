@@ -15,7 +15,7 @@ import (
 //go:embed catalogue.yaml
 var catalogueYAML []byte
 
-// catalogue is what a diagnosis knows.
+// catalogue holds the signals and mechanisms that a diagnosis tries.
 type catalogue struct {
 	Signals []signal
 	// Groups are signals that follow from many mechanisms, by a name for all of them.
@@ -23,26 +23,28 @@ type catalogue struct {
 	Mechanisms []mechanism
 }
 
-// signal is a metric that moves under some mechanism.
+// signal is a figure of each component, in PromQL, that some mechanism moves.
 type signal struct {
 	Name string
-	// Of is what its components are: processes of one kind, webhooks, priority levels.
+	// Of names the kind of its components: process, webhook, priority level.
 	Of string
 	// Component is the label that names the component.
 	Component string
 	What      string
-	Unit      string
-	Expr      string
-	// Over is a fixed bound from which it is off; else it is compared with the calm time.
+	// Short names it among those that stayed calm; empty: it is not listed there.
+	Short string
+	Unit  string
+	Expr  string
+	// Over is a fixed bound; nil: the value is compared with the calm time.
 	Over *float64
 	// Least is the least change that matters, Times the least ratio to the calm median.
 	Least, Times float64
-	// Down: it is off where it falls, by Share of the calm median at the least.
+	// Down: it deviates by falling, by at least Share of the calm median.
 	Down  bool
 	Share float64
-	// Event: one scrape is enough.
+	// Event: one scrape suffices.
 	Event bool
-	// Symptom: users notice it, and something must explain it.
+	// Symptom: users notice it, so a cause must explain it.
 	Symptom bool
 }
 
@@ -54,9 +56,14 @@ func (c catalogue) signal(name string) *signal {
 	return &c.Signals[at]
 }
 
+// hold is how many evaluations in a row must deviate. A rate covers two scrapes, so what lasts for one scrape shows in
+// two evaluations.
 func (s *signal) hold() int {
-	if s.Event {
+	switch {
+	case s.Event:
 		return 1
+	case strings.Contains(s.Expr, "$range"):
+		return held + 1
 	}
 	return held
 }

@@ -11,17 +11,17 @@ import (
 )
 
 const (
-	// deviations of the calm time from which a value is off.
+	// deviations is how many robust standard deviations of the calm time a value must differ by.
 	deviations = 5
 	// normalIQR is the distance between the quartiles of a normal distribution, in its standard deviations.
 	normalIQR = 1.349
 	// floorShare of the calm median is the least standard deviation.
 	floorShare = 0.01
-	// held is how many scrapes a value has to be off.
+	// held is how many scrapes in a row must deviate.
 	held = 2
 )
 
-// episode is a time in which a signal was off.
+// episode is a time during which a signal of one component deviates.
 type episode struct {
 	signal    *signal
 	component string
@@ -29,7 +29,7 @@ type episode struct {
 	under     float64  // median
 	began     time.Time
 	ended     time.Time // zero: it goes on
-	last      time.Time // the last value that was off
+	last      time.Time // the last value that deviates
 	strength  float64
 }
 
@@ -44,10 +44,10 @@ func (e episode) evidence() result.Evidence {
 	}
 }
 
-// baseline is what a signal is in the calm time.
+// baseline is a signal's distribution in the calm time.
 type baseline struct {
 	median, deviation float64
-	known             bool // else there was no value
+	known             bool // false: no value was recorded
 }
 
 func baselineOf(points []archive.Point, calm result.Span) baseline {
@@ -76,8 +76,9 @@ func quantile(sorted []float64, q float64) float64 {
 	return sorted[low] + (at-float64(low))*(sorted[low+1]-sorted[low])
 }
 
-// off reports whether a value is off. A share below 1 of what that takes is for what comes near it.
-func (s *signal) off(v float64, b baseline, share float64) bool {
+// deviates reports whether a value differs from the calm time by a share of the bound: 1 for a deviation, less for a near
+// one.
+func (s *signal) deviates(v float64, b baseline, share float64) bool {
 	switch {
 	case math.IsNaN(v) || math.IsInf(v, 0):
 		return false
@@ -89,7 +90,7 @@ func (s *signal) off(v float64, b baseline, share float64) bool {
 	return v-b.median >= share*max(deviations*b.deviation, s.Least) && v >= b.median*share*s.Times
 }
 
-// strength of a value: how far it is from the calm time, in its deviations. What just is off has 5 at the least.
+// strength is the distance of a value from the calm median, in its deviations: 5 or more for a value that deviates.
 func (s *signal) strength(v float64, b baseline) float64 {
 	one := max(b.deviation, s.Least/deviations)
 	if s.Over != nil {
@@ -101,7 +102,7 @@ func (s *signal) strength(v float64, b baseline) float64 {
 	return math.Abs(v-b.median) / one
 }
 
-// episodesOf are the times in which series were off, or came near it by a share.
+// episodesOf lists the episodes of all series, by their beginning, with a share of each bound.
 func episodesOf(all []series, o Options, share float64) (episodes []episode) {
 	for _, one := range all {
 		episodes = append(episodes, one.episodes(o.Calm, o.Under, o.Step, share)...)
@@ -116,7 +117,7 @@ func (one series) episodes(calm, under result.Span, step time.Duration, share fl
 	var all []episode
 	var run []archive.Point
 	gap := 0
-	// The first value that is off tells of the time since the one before it.
+	// A rate covers the time since the value before it, so an episode begins there.
 	var before, after time.Time
 	var previous time.Time
 	end := func() {
@@ -135,7 +136,7 @@ func (one series) episodes(calm, under result.Span, step time.Duration, share fl
 		}
 		run, gap, after = nil, 0, time.Time{}
 	}
-	// A signal that has no value any more is not off.
+	// A signal without values no longer deviates.
 	vanished := func(now time.Time) {
 		if len(run) > 0 && now.Sub(run[len(run)-1].T) > 3*step && gap == 0 {
 			after = run[len(run)-1].T.Add(step)
@@ -152,7 +153,7 @@ func (one series) episodes(calm, under result.Span, step time.Duration, share fl
 		}
 		vanished(p.T)
 		switch {
-		case s.off(p.V, b, share):
+		case s.deviates(p.V, b, share):
 			if len(run) == 0 {
 				before = p.T.Add(-step)
 				if !previous.IsZero() && previous.After(before) {

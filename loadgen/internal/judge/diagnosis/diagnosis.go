@@ -1,8 +1,8 @@
-// Package diagnosis names the causes of what went wrong on a control plane, from metrics alone: it reads neither the
-// timeline of a run nor its scenario, and works on a Prometheus of anyone's cluster as on the archive of a run.
+// Package diagnosis names the causes of a disturbance of a control plane from metrics alone. It reads neither the timeline
+// of a run nor its scenario, so it works on any cluster's Prometheus as on the archive of a run.
 //
-// Each signal of the catalogue is compared with itself in a calm time. Mechanisms are what makes signals move
-// together; one that another explains is no cause.
+// Each signal of the catalogue is compared with itself in a calm time. A mechanism moves several signals together; one
+// whose evidence follows from another is a consequence, not a cause.
 package diagnosis
 
 import (
@@ -23,11 +23,11 @@ type Source interface {
 
 // Options of a diagnosis.
 type Options struct {
-	// From and To are the times between which there is data.
+	// From and To bound the recorded data.
 	From, To time.Time
-	// Calm is what is compared with; zero: the first quarter of the time, at most a minute.
+	// Calm is the time to compare with; zero: the first quarter of the data, at most a minute.
 	Calm result.Span
-	// Under is what is diagnosed; zero: all after the calm time.
+	// Under is the time to diagnose; zero: all after the calm time.
 	Under result.Span
 	// Step is the interval of scrapes; zero: as found.
 	Step time.Duration
@@ -37,17 +37,17 @@ const (
 	// calmShare of the recorded time is taken as calm, at most calmMost.
 	calmShare = 4
 	calmMost  = time.Minute
-	// leastScrapes is how many of them a calm time and the time diagnosed must have.
+	// leastScrapes is the number of scrapes that each of the two times must have.
 	leastScrapes = 3
 )
 
 const (
-	// liveUnder is the time that a diagnosis of the present is about, liveCalm the most that it is compared with.
+	// liveUnder is the length of the time diagnosed by Present, liveCalm the longest calm time before it.
 	liveUnder = 2 * time.Minute
 	liveCalm  = time.Hour
 )
 
-// Present are the options of a diagnosis of the present, of what has been recorded since a time.
+// Present returns the options to diagnose the present, of data recorded since a time.
 func Present(since, now time.Time) Options {
 	under := result.Span{From: now.Add(-liveUnder), To: now}
 	calm := result.Span{From: under.From.Add(-liveCalm), To: under.From}
@@ -57,7 +57,7 @@ func Present(since, now time.Time) Options {
 	return Options{From: calm.From, To: now, Calm: calm, Under: under}
 }
 
-// complete fills in what is left out, and checks what there is.
+// complete sets the defaults and checks the lengths of both times.
 func (o *Options) complete() error {
 	if o.Calm == (result.Span{}) {
 		o.Calm = result.Span{From: o.From, To: o.From.Add(min(o.To.Sub(o.From)/calmShare, calmMost))}
@@ -79,7 +79,7 @@ func (o *Options) complete() error {
 	return nil
 }
 
-// Diagnose names the causes of what is seen between two times. An error: there is too little data, or none.
+// Diagnose names the causes of what happened between two times. It fails with too little data or none.
 func Diagnose(ctx context.Context, source Source, o Options) (d result.Diagnosis, err error) {
 	if o.Step == 0 {
 		until := o.To
@@ -118,7 +118,7 @@ type series struct {
 	points    []archive.Point
 }
 
-// read takes the signals of all components from a source.
+// read queries all signals of all components.
 func read(ctx context.Context, source Source, o Options) (all []series, err error) {
 	first, last := o.Calm.From, o.Calm.To
 	if o.Under.From.Before(first) {
@@ -140,17 +140,17 @@ func read(ctx context.Context, source Source, o Options) (all []series, err erro
 	return all, nil
 }
 
-// componentOf is what a series is about. Names of faults never come so far.
+// componentOf returns the component of a series. No other label is read.
 func componentOf(s archive.Series, of *signal) string {
 	return strings.TrimSpace(s.Labels[of.Component])
 }
 
-// tooLittle is the error of a time of which too little is recorded.
+// tooLittle is the error of a time with too few samples.
 type tooLittle string
 
 func (e tooLittle) Error() string { return string(e) }
 
-// Unjudged reports that nothing was judged.
+// Unjudged reports that nothing was judged: exit code 3.
 func (e tooLittle) Unjudged() bool { return true }
 
 const errNothing = tooLittle("no component's metrics were recorded then")

@@ -13,22 +13,22 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// mechanism is a way in which a control plane goes wrong. The catalogue lists them the deepest first.
+// mechanism is a way in which a control plane fails. The catalogue lists the deepest first.
 type mechanism struct {
 	Kind, Title string
-	// Any of these signals off at a component makes it fire there, with all of All off at it, and one of With anywhere.
+	// It fires at a component where one of Any deviates together with all of All, and one of With at any component,
 	Any, All, With []string
-	// Unless one of these is off at the component, or one of Without anywhere.
+	// unless one of Unless deviates at that component or one of Without at any.
 	Unless, Without []string
-	// Except are components that it is not about.
+	// Except lists components at which it never fires.
 	Except []string
-	// Load: it follows from a load that grew, so it is told beside the causes and is none.
+	// Load: it follows from a growing load, so it is listed as a limit and is no cause.
 	Load bool
-	// Moves are the signals that follow from it. A mechanism that shows by these alone is no cause beside it.
+	// Moves lists the signals that follow from it. A mechanism with no other evidence is a consequence of it.
 	Moves []string
-	// Lag is how long after its end they still may begin.
+	// Lag is how long after its end a consequence may still begin.
 	Lag time.Duration
-	// Look says what to look at, Page is the incident's.
+	// Look says what to look at; Page names the incident's page.
 	Look, Page string
 }
 
@@ -39,22 +39,27 @@ type firing struct {
 	components []string
 	evidence   []episode
 	began      time.Time
-	last       time.Time // of what is off
+	last       time.Time // of the evidence
 	ended      time.Time // zero: it goes on
 	explains   map[string][]string
 }
 
-// reasoning holds what moved while causes are told from consequences.
+// reasoning separates causes from consequences among the episodes of one time.
 type reasoning struct {
 	catalogue catalogue
+	recorded  []series
 	all       []episode
 	o         Options
 }
 
-// near is the time within which signals are off together: rates cover two scrapes, and a target answers late.
+func newReasoning(known catalogue, recorded []series, o Options, share float64) reasoning {
+	return reasoning{catalogue: known, recorded: recorded, all: episodesOf(recorded, o, share), o: o}
+}
+
+// near is the time within which signals count as moving together: rates cover two scrapes, and a target may answer late.
 func (r reasoning) near() time.Duration { return 2 * r.o.Step }
 
-// causes are the mechanisms that fire and follow from no other. Those of one kind at one time are one cause.
+// causes returns the mechanisms that fire and follow from no other. Those of one kind at one time are one cause.
 func (r reasoning) causes() []firing {
 	var fired []firing
 	for depth := range r.catalogue.Mechanisms {
@@ -83,7 +88,7 @@ func (r reasoning) explains(a, b firing) bool {
 	return r.follows(b.evidence, a) && (a.depth < b.depth || !r.follows(a.evidence, b))
 }
 
-// moves reports whether an episode is of the signals that follow from the mechanism.
+// moves reports whether the episode's signal follows from the mechanism.
 func (m *mechanism) moves(e episode) bool {
 	return slices.ContainsFunc(m.Moves, func(name string) bool {
 		name, of, _ := strings.Cut(name, "@")
@@ -100,7 +105,7 @@ func (f *firing) explain(what string, components []string) {
 	f.explains[what] = slices.Compact(all)
 }
 
-// follows reports whether all of the evidence is what a mechanism moves, in its time.
+// follows reports whether all of the evidence follows from a mechanism, in its time.
 func (r reasoning) follows(evidence []episode, f firing) bool {
 	for _, e := range evidence {
 		if !f.mechanism.moves(e) || e.began.Before(f.began.Add(-r.near())) || e.began.After(f.last.Add(f.mechanism.Lag+r.near())) {
@@ -110,14 +115,14 @@ func (r reasoning) follows(evidence []episode, f firing) bool {
 	return len(evidence) > 0
 }
 
-// fire lists where and when a mechanism fires.
+// fire returns where and when a mechanism fires.
 func (r reasoning) fire(m *mechanism, depth int) (fired []firing) {
 	for _, first := range r.all {
 		if !slices.Contains(m.Any, first.signal.Name) || slices.Contains(m.Except, first.component) {
 			continue
 		}
 		evidence := []episode{first}
-		if !r.gather(&evidence, first, m.All) || r.off(m.Unless, first, true) || r.off(m.Without, first, false) {
+		if !r.gather(&evidence, first, m.All) || r.deviates(m.Unless, first, true) || r.deviates(m.Without, first, false) {
 			continue
 		}
 		if len(m.With) > 0 {
@@ -132,7 +137,7 @@ func (r reasoning) fire(m *mechanism, depth int) (fired []firing) {
 	return fired
 }
 
-// gather adds the episodes of the signals at the component of first; false: one of them lies still.
+// gather adds the episodes of the signals at the component of first, and reports whether each has one.
 func (r reasoning) gather(evidence *[]episode, first episode, signals []string) bool {
 	for _, name := range signals {
 		at := slices.IndexFunc(r.all, func(e episode) bool {
@@ -146,14 +151,14 @@ func (r reasoning) gather(evidence *[]episode, first episode, signals []string) 
 	return true
 }
 
-// off reports whether one of the signals is off at the time, at the component or anywhere.
-func (r reasoning) off(signals []string, at episode, same bool) bool {
+// deviates reports whether one of the signals deviates at the time, at the same component or at any.
+func (r reasoning) deviates(signals []string, at episode, same bool) bool {
 	return slices.ContainsFunc(r.all, func(e episode) bool {
 		return slices.Contains(signals, e.signal.Name) && (!same || e.component == at.component) && e.overlaps(at, r.near())
 	})
 }
 
-// together is the time within which firings of one mechanism are one cause, in scrapes.
+// together is the number of scrapes within which firings of one mechanism are one cause.
 const together = 4
 
 func (r reasoning) join(all []firing, f firing) []firing {
@@ -178,15 +183,15 @@ func (r reasoning) join(all []firing, f firing) []firing {
 }
 
 const (
-	// nearShare of what makes a signal be off is enough for a cause to be among the nearest.
+	// nearShare of each bound suffices for a cause to be among the nearest.
 	nearShare = 0.4
-	// nearest is how many of them are told.
+	// nearest is how many of them are listed.
 	nearest = 2
 )
 
-// reason tells causes from consequences.
+// reason names causes, limits and unexplained symptoms.
 func reason(known catalogue, all []series, o Options) result.Diagnosis {
-	r := reasoning{catalogue: known, all: episodesOf(all, o, 1), o: o}
+	r := newReasoning(known, all, o, 1)
 	causes := r.causes()
 	d := result.Diagnosis{Answer: result.Healthy, Causes: []result.Cause{}, Symptoms: r.unexplained(causes)}
 	for _, f := range causes {
@@ -196,15 +201,15 @@ func reason(known catalogue, all []series, o Options) result.Diagnosis {
 			d.Causes = append(d.Causes, r.cause(f))
 		}
 	}
-	for _, told := range [][]result.Cause{d.Causes, d.Limits} {
-		slices.SortStableFunc(told, func(a, b result.Cause) int { return a.Began.Compare(b.Began) })
+	for _, all := range [][]result.Cause{d.Causes, d.Limits} {
+		slices.SortStableFunc(all, func(a, b result.Cause) int { return a.Began.Compare(b.Began) })
 	}
 	switch {
 	case len(d.Causes) > 0:
 		d.Answer = result.Diagnosed
 	case len(d.Symptoms) > 0:
 		d.Answer = result.Unknown
-		weak := reasoning{catalogue: known, all: episodesOf(all, o, nearShare), o: o}
+		weak := newReasoning(known, all, o, nearShare)
 		for _, f := range weak.causes() {
 			d.Nearest = append(d.Nearest, weak.cause(f))
 		}
@@ -214,7 +219,7 @@ func reason(known catalogue, all []series, o Options) result.Diagnosis {
 	return d
 }
 
-// unexplained are the symptoms that no cause explains; causes take note of those that they do.
+// unexplained returns the symptoms that no cause explains, and adds the others to the causes that do.
 func (r reasoning) unexplained(causes []firing) []result.Evidence {
 	left := []result.Evidence{}
 	for _, e := range r.all {
@@ -247,9 +252,9 @@ func (r reasoning) cause(f firing) result.Cause {
 	if m.Page != "" {
 		c.Page = "docs/records/incidents/" + m.Page + ".md"
 	}
-	for _, name := range slices.Concat(m.Unless, m.Without) {
-		if s := r.catalogue.signal(name); s != nil && !slices.Contains(c.Calm, s.What) {
-			c.Calm = append(c.Calm, s.What)
+	for i := range r.catalogue.Signals {
+		if s := &r.catalogue.Signals[i]; s.Short != "" && r.calm(s, f) {
+			c.Calm = append(c.Calm, s.Short)
 		}
 	}
 	for _, what := range slices.Sorted(maps.Keys(f.explains)) {
@@ -259,23 +264,41 @@ func (r reasoning) cause(f firing) result.Cause {
 	return c
 }
 
-// sentence says what moved, from when, and what lay still.
+// calm reports whether a signal was recorded and no component's deviates near a firing.
+func (r reasoning) calm(s *signal, f firing) bool {
+	return slices.ContainsFunc(r.recorded, func(one series) bool { return one.signal.Name == s.Name }) &&
+		!slices.ContainsFunc(r.all, func(e episode) bool {
+			return e.signal.Name == s.Name && !e.began.After(f.last.Add(r.near())) && !f.began.After(e.last.Add(r.near()))
+		})
+}
+
+// sentence says what moved, from when, and what stayed calm.
 func sentence(c result.Cause, evidence []episode) string {
-	strongest := slices.MaxFunc(evidence, func(a, b episode) int { return cmp.Compare(a.strength, b.strength) })
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s", strings.Join(c.Components, ", "), strongest.signal.What)
-	switch {
-	case strongest.signal.Unit == unitEvent:
-	case strongest.calm != nil && strongest.signal.Over == nil:
-		fmt.Fprintf(&b, " %s -> %s", value(*strongest.calm, strongest.signal), value(strongest.under, strongest.signal))
-	default:
-		fmt.Fprintf(&b, " %s", value(strongest.under, strongest.signal))
+	var moved []string
+	byStrength := slices.SortedStableFunc(slices.Values(evidence), func(a, b episode) int { return cmp.Compare(b.strength, a.strength) })
+	for i, e := range byStrength {
+		if slices.ContainsFunc(byStrength[:i], func(o episode) bool { return o.signal == e.signal }) {
+			continue // the strongest of each signal
+		}
+		moved = append(moved, e.text())
 	}
-	fmt.Fprintf(&b, " from %s", c.Began.UTC().Format(time.TimeOnly))
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %s from %s", strings.Join(c.Components, ", "), and(moved), c.Began.UTC().Format(time.TimeOnly))
 	if len(c.Calm) > 0 {
 		fmt.Fprintf(&b, "; %s calm", and(c.Calm))
 	}
 	return b.String()
+}
+
+// text is "WAL fsync 606 µs -> 26 ms".
+func (e episode) text() string {
+	switch {
+	case e.signal.Unit == unitEvent:
+		return e.signal.What
+	case e.calm != nil && e.signal.Over == nil:
+		return fmt.Sprintf("%s %s -> %s", e.signal.What, value(*e.calm, e.signal), value(e.under, e.signal))
+	}
+	return e.signal.What + " " + value(e.under, e.signal)
 }
 
 func and(words []string) string {
@@ -285,7 +308,7 @@ func and(words []string) string {
 	return strings.Join(words[:len(words)-1], ", ") + " and " + words[len(words)-1]
 }
 
-// unitEvent is of signals that happen or do not.
+// unitEvent is the unit of signals without a size.
 const unitEvent = "event"
 
 func value(v float64, s *signal) string { return chart.Format(scenario.Unit(s.Unit), v) }

@@ -19,10 +19,10 @@ func OfArchive(ctx context.Context, a *archive.Archive, o Options) (d result.Dia
 	return Diagnose(ctx, a, o)
 }
 
-// intervals are those that scrapes usually have.
+// intervals are the usual scrape intervals, in seconds.
 var intervals = []time.Duration{1, 2, 5, 10, 15, 20, 30, 60, 120, 300}
 
-// interval finds how far scrapes are apart before a time: the usual one that is nearest to the median of all targets.
+// interval finds the scrape interval before a time: the usual one nearest to the median of all targets.
 func interval(ctx context.Context, source Source, at time.Time) (time.Duration, error) {
 	for _, span := range []time.Duration{time.Minute, 15 * time.Minute} {
 		counts, err := source.Range(ctx, fmt.Sprintf("quantile(0.5, count_over_time(up{%s}[%s]))", anyJob, model.Duration(span)), at, at, time.Second)
