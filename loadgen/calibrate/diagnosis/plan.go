@@ -32,7 +32,8 @@ type faultCase struct {
 	Name         string
 	On           []string
 	Beside       []string // storms; empty: all
-	Fault, Load  string   // planted: one of them, with {size}
+	Fault, Load  string   // planted, with {size}
+	Neighbours   bool     // planted: so many processes that use a processor each
 	Undo         string   // a fault of the phase after it that ends it; empty: it ends with its phase
 	Sizes        []string
 	Want         []string
@@ -228,7 +229,12 @@ func (p plan) record(ctx context.Context, o options, dir string) error {
 	}
 	defer log.Close()
 	cmd.Stdout, cmd.Stderr = log, log
+	ctx, stop := context.WithCancel(ctx)
+	stopped := make(chan struct{})
+	go func() { defer close(stopped); p.neighbours(ctx, dir) }()
 	err = cmd.Run()
+	stop()
+	<-stopped
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && (exit.ExitCode() == 1 || exit.ExitCode() == 3) { // its gates are not asked
 		err = nil

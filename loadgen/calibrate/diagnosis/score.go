@@ -61,7 +61,7 @@ func (p plan) judge(ctx context.Context, dir string) (trials []trial, err error)
 			}
 		}
 		for _, c := range f.cases {
-			if c.Load != "" {
+			if c.Load != "" || c.Neighbours {
 				t.on, t.began = append(t.on, nil), append(t.began, phase.Start)
 			}
 		}

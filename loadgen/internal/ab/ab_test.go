@@ -19,6 +19,28 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
+// A replay ends at the first look that tells.
+func TestReplay(t *testing.T) {
+	pairs := func(factor float64) (all []result.Pair) {
+		for i := range 12 {
+			a := 1 + 0.01*float64(i%3)
+			all = append(all, result.Pair{
+				Number: i + 1, A: result.Member{Values: map[string]float64{"calm": a}}, B: result.Member{Values: map[string]float64{"calm": a * factor * (1 + 0.01*float64(i%2))}},
+			})
+		}
+		return all
+	}
+	c := result.AB{Plan: paired.Default(), Figures: []result.ABFigure{{Name: "calm", Better: "lower", Gated: true}}}
+	for factor, want := range map[float64]result.Answer{1: result.NotRegressed, 1.2: result.Regressed, 0.8: result.Improved} {
+		if got := Replay(c, pairs(factor)); got.Answer != want || len(got.Pairs) != 6 {
+			t.Errorf("B is %v times A: %s after %d pairs, want %s after 6", factor, got.Answer, len(got.Pairs), want)
+		}
+	}
+	if got := Replay(c, pairs(1)[:5]); got.Answer == result.Regressed || len(got.Pairs) != 5 {
+		t.Errorf("too few pairs: %s after %d", got.Answer, len(got.Pairs))
+	}
+}
+
 const text = `apiVersion: stormglass/v1alpha1
 kind: Scenario
 name: known

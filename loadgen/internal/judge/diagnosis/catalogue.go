@@ -21,6 +21,12 @@ type catalogue struct {
 	// Groups are signals that follow from many mechanisms, by a name for all of them.
 	Groups     map[string][]string
 	Mechanisms []mechanism
+	Exits      exits
+}
+
+// exits says what the exit of a client of the API server follows from.
+type exits struct {
+	Signals, After []string
 }
 
 // signal is a figure of each component, in PromQL, that some mechanism moves.
@@ -35,6 +41,9 @@ type signal struct {
 	Short string
 	Unit  string
 	Expr  string
+	// Source names a signal that has data wherever this one can have: where it alone has none, it has not happened.
+	// Empty: it always has data.
+	Source string
 	// Over is a fixed bound; nil: the value is compared with the calm time.
 	Over *float64
 	// Least is the least change that matters, Times the least ratio to the calm median.
@@ -44,6 +53,8 @@ type signal struct {
 	Share float64
 	// Event: one scrape suffices.
 	Event bool
+	// Hold is in how many evaluations in a row it must deviate; zero: in two scrapes.
+	Hold int
 	// Symptom: users notice it, so a cause must explain it.
 	Symptom bool
 }
@@ -60,6 +71,8 @@ func (c catalogue) signal(name string) *signal {
 // two evaluations.
 func (s *signal) hold() int {
 	switch {
+	case s.Hold > 0:
+		return s.Hold
 	case s.Event:
 		return 1
 	case strings.Contains(s.Expr, "$range"):
@@ -93,15 +106,19 @@ func parse(text []byte) (c catalogue, err error) {
 	}
 	for i := range c.Mechanisms {
 		m := &c.Mechanisms[i]
-		var moves []string
-		for _, name := range m.Moves {
-			if group, ok := c.Groups[name]; ok {
-				moves = append(moves, group...)
-			} else {
-				moves = append(moves, name)
-			}
-		}
-		m.Moves = moves
+		m.Moves, m.ClientMoves = c.expand(m.Moves), c.expand(m.ClientMoves)
 	}
 	return c, nil
+}
+
+// expand puts the signals of groups in the place of their names.
+func (c catalogue) expand(names []string) (all []string) {
+	for _, name := range names {
+		if group, ok := c.Groups[name]; ok {
+			all = append(all, group...)
+		} else {
+			all = append(all, name)
+		}
+	}
+	return all
 }

@@ -64,6 +64,9 @@ func TestCatalogueIsWhole(t *testing.T) {
 			t.Errorf("signal %q: two of that name, or incomplete", s.Name)
 		}
 		names[s.Name] = true
+		if s.Source != "" && (known.signal(s.Source) == nil || known.signal(s.Source).Source != "") {
+			t.Errorf("signal %s: the source %s is no signal that always has data", s.Name, s.Source)
+		}
 		if s.Over == nil && s.Least == 0 {
 			t.Errorf("signal %s: any change would matter (give it least or over)", s.Name)
 		}
@@ -74,7 +77,7 @@ func TestCatalogueIsWhole(t *testing.T) {
 			t.Errorf("mechanism %q: two of that kind, or incomplete", m.Kind)
 		}
 		kinds[m.Kind] = true
-		for _, name := range slices.Concat(m.Any, m.All, m.With, m.Unless, m.Without, m.Moves) {
+		for _, name := range slices.Concat(m.Any, m.All, m.With, m.Unless, m.Without, m.Moves, m.ClientMoves, known.Exits.Signals, known.Exits.After) {
 			if name, _, _ = strings.Cut(name, "@"); !names[name] {
 				t.Errorf("mechanism %s names the signal %s, which is none", m.Kind, name)
 			}
@@ -120,7 +123,7 @@ func generated() string {
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s |\n", m.Kind, m.Title, code(m.Any, " or "), code(slices.Concat(m.All, m.With), " and "), code(slices.Concat(m.Unless, m.Without), ", "), page)
 	}
-	b.WriteString("\n## Signals\n\n`$range` is two scrapes, `$any` the jobs of all components.\n\n| signal | is off | PromQL |\n|---|---|---|\n")
+	b.WriteString("\n## Signals\n\n`$range` is two scrapes, `$any` the jobs of all components.\n\n| signal | deviates | PromQL |\n|---|---|---|\n")
 	for _, s := range known.Signals {
 		fmt.Fprintf(&b, "| `%s`: %s | %s | `%s` |\n", s.Name, s.What, bounds(s), strings.ReplaceAll(s.Expr, "|", `\|`))
 	}

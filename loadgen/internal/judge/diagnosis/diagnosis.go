@@ -90,6 +90,7 @@ func Diagnose(ctx context.Context, source Source, o Options) (d result.Diagnosis
 			return d, err
 		}
 	}
+	chosen := o.Calm == result.Span{}
 	if err := o.complete(); err != nil {
 		return d, err
 	}
@@ -97,18 +98,51 @@ func Diagnose(ctx context.Context, source Source, o Options) (d result.Diagnosis
 	if err != nil {
 		return d, err
 	}
-	var lacked []string
-	for i := range known.Signals {
-		if name := known.Signals[i].Name; !slices.ContainsFunc(all, func(s series) bool { return s.signal.Name == name }) {
-			lacked = append(lacked, name)
-		}
-	}
-	if len(lacked) == len(known.Signals) {
+	if len(all) == 0 {
 		return d, errNothing
 	}
+	if chosen {
+		o.settle(known, all)
+	}
 	d = reason(known, all, o)
-	d.Schema, d.Calm, d.Under, d.Lacked = result.DiagnosisSchema, o.Calm, o.Under, lacked
+	d.Schema, d.Calm, d.Under, d.Lacked = result.DiagnosisSchema, o.Calm, o.Under, lacked(known, all)
 	return d, nil
+}
+
+// settle ends a calm time that was chosen by default before the first sign of a cause in it. What moves in its second half
+// is compared with its first half.
+func (o *Options) settle(known catalogue, all []series) {
+	signs := map[*signal]bool{}
+	for _, m := range known.Mechanisms {
+		for _, name := range m.Any {
+			signs[known.signal(name)] = signs[known.signal(name)] || !m.Load
+		}
+	}
+	least := o.Calm.From.Add((leastScrapes - 1) * o.Step)
+	half := o.Calm.From.Add(o.Calm.To.Sub(o.Calm.From) / 2)
+	end := o.Calm.To
+	for _, e := range episodesOf(all, Options{Calm: result.Span{From: o.Calm.From, To: half}, Under: result.Span{From: least, To: o.Calm.To}, Step: o.Step}, 1) {
+		if signs[e.signal] && !e.began.Before(least) && e.began.Before(end) && (e.signal.Event || !half.Before(least) && !e.began.Before(half.Add(-o.Step))) {
+			end = e.began
+		}
+	}
+	if o.Under.From.Equal(o.Calm.To) {
+		o.Under.From = end
+	}
+	o.Calm.To = end
+}
+
+// lacked returns the signals that were not recorded.
+func lacked(known catalogue, all []series) (names []string) {
+	recorded := func(name string) bool {
+		return slices.ContainsFunc(all, func(s series) bool { return s.signal.Name == name })
+	}
+	for _, s := range known.Signals {
+		if !recorded(s.Name) && (s.Source == "" || !recorded(s.Source)) {
+			names = append(names, s.Name)
+		}
+	}
+	return names
 }
 
 // series is a signal of one component.

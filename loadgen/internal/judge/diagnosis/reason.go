@@ -22,10 +22,12 @@ type mechanism struct {
 	Unless, Without []string
 	// Except lists components at which it never fires.
 	Except []string
-	// Load: it follows from a growing load, so it is listed as a limit and is no cause.
+	// Load: it follows from a growing load, so it is listed as a limit, and is a cause only of symptoms.
 	Load bool
 	// Moves lists the signals that follow from it. A mechanism with no other evidence is a consequence of it.
 	Moves []string
+	// ClientMoves replaces Moves where no component is a server, etcd or kube-apiserver; empty: Moves holds.
+	ClientMoves []string `yaml:"clientMoves"`
 	// Lag is how long after its end a consequence may still begin.
 	Lag time.Duration
 	// Look says what to look at; Page names the incident's page.
@@ -42,6 +44,7 @@ type firing struct {
 	last       time.Time // of the evidence
 	ended      time.Time // zero: it goes on
 	explains   map[string][]string
+	harms      bool // a symptom follows from it
 }
 
 // reasoning separates causes from consequences among the episodes of one time.
@@ -88,9 +91,21 @@ func (r reasoning) explains(a, b firing) bool {
 	return r.follows(b.evidence, a) && (a.depth < b.depth || !r.follows(a.evidence, b))
 }
 
-// moves reports whether the episode's signal follows from the mechanism.
-func (m *mechanism) moves(e episode) bool {
-	return slices.ContainsFunc(m.Moves, func(name string) bool {
+// moves reports whether the episode's signal follows from the mechanism at its components.
+func (f firing) moves(e episode) bool {
+	if len(f.mechanism.ClientMoves) > 0 && !slices.ContainsFunc(f.components, isServer) {
+		return e.isOf(f.mechanism.ClientMoves)
+	}
+	return e.isOf(f.mechanism.Moves)
+}
+
+func isServer(component string) bool {
+	return strings.HasPrefix(component, "etcd") || strings.HasPrefix(component, "kube-apiserver")
+}
+
+// isOf reports whether the episode's signal and component are among names, as "hangs" or "hangs@kube-apiserver".
+func (e episode) isOf(names []string) bool {
+	return slices.ContainsFunc(names, func(name string) bool {
 		name, of, _ := strings.Cut(name, "@")
 		return name == e.signal.Name && strings.HasPrefix(e.component, of)
 	})
@@ -108,11 +123,19 @@ func (f *firing) explain(what string, components []string) {
 // follows reports whether all of the evidence follows from a mechanism, in its time.
 func (r reasoning) follows(evidence []episode, f firing) bool {
 	for _, e := range evidence {
-		if !f.mechanism.moves(e) || e.began.Before(f.began.Add(-r.near())) || e.began.After(f.last.Add(f.mechanism.Lag+r.near())) {
+		if !f.moves(e) || !r.mayFollow(e) || e.began.Before(f.began.Add(-r.near())) || e.began.After(f.last.Add(f.mechanism.Lag+r.near())) {
 			return false
 		}
 	}
 	return len(evidence) > 0
+}
+
+// mayFollow reports whether an episode may be a consequence: an exit is one only where the API was out of reach then.
+func (r reasoning) mayFollow(e episode) bool {
+	x := r.catalogue.Exits
+	return !e.isOf(x.Signals) || slices.ContainsFunc(r.all, func(o episode) bool {
+		return o.isOf(x.After) && !o.began.After(e.began) && !o.last.Before(e.began.Add(-r.near()))
+	})
 }
 
 // fire returns where and when a mechanism fires.
@@ -161,10 +184,19 @@ func (r reasoning) deviates(signals []string, at episode, same bool) bool {
 // together is the number of scrapes within which firings of one mechanism are one cause.
 const together = 4
 
+// family is the kind of component of a process, as "etcd" of etcd-0; empty for what is no process.
+func (f firing) family() string {
+	if f.evidence[0].signal.Component != "instance" {
+		return ""
+	}
+	return strings.TrimRight(f.components[0], "-0123456789")
+}
+
+// join adds a firing to the causes, to one of the same kind and family at that time where there is one.
 func (r reasoning) join(all []firing, f firing) []firing {
 	for i := range all {
 		g := &all[i]
-		if g.mechanism != f.mechanism || f.began.After(g.last.Add(together*r.o.Step)) {
+		if g.mechanism != f.mechanism || g.family() != f.family() || f.began.After(g.last.Add(together*r.o.Step)) {
 			continue
 		}
 		g.evidence = append(g.evidence, f.evidence...)
@@ -195,7 +227,7 @@ func reason(known catalogue, all []series, o Options) result.Diagnosis {
 	causes := r.causes()
 	d := result.Diagnosis{Answer: result.Healthy, Causes: []result.Cause{}, Symptoms: r.unexplained(causes)}
 	for _, f := range causes {
-		if f.mechanism.Load {
+		if f.mechanism.Load && !f.harms {
 			d.Limits = append(d.Limits, r.cause(f))
 		} else {
 			d.Causes = append(d.Causes, r.cause(f))
@@ -229,7 +261,7 @@ func (r reasoning) unexplained(causes []firing) []result.Evidence {
 		explained := false
 		for i := range causes {
 			if r.follows([]episode{e}, causes[i]) {
-				explained = true
+				explained, causes[i].harms = true, true
 				causes[i].explain(e.signal.What, []string{e.component})
 			}
 		}
@@ -284,7 +316,7 @@ func sentence(c result.Cause, evidence []episode) string {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s from %s", strings.Join(c.Components, ", "), and(moved), c.Began.UTC().Format(time.TimeOnly))
-	if len(c.Calm) > 0 {
+	if len(c.Calm) > 0 && byStrength[0].signal.Unit != unitEvent {
 		fmt.Fprintf(&b, "; %s calm", and(c.Calm))
 	}
 	return b.String()
