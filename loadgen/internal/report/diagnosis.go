@@ -55,8 +55,8 @@ func (t *terminal) diagnosis(d result.Diagnosis) {
 	}
 	if len(d.Symptoms) > 0 {
 		t.line("")
-		for _, line := range symptomLines(d) {
-			t.line(line)
+		for _, e := range d.Symptoms {
+			t.line("unexplained: " + symptomText(e))
 		}
 	}
 	for _, c := range d.Nearest {
@@ -106,36 +106,46 @@ func explainsText(c result.Cause) string {
 	return strings.Join(all, "; ")
 }
 
-func symptomLines(d result.Diagnosis) (lines []string) {
-	for _, e := range d.Symptoms {
-		lines = append(lines, chart.Clean(fmt.Sprintf("unexplained: %s of %s from %s", e.What, e.Component, e.Began.UTC().Format(time.TimeOnly))))
-	}
-	return lines
+func symptomText(e result.Evidence) string {
+	return chart.Clean(fmt.Sprintf("%s of %s from %s", e.What, e.Component, e.Began.UTC().Format(time.TimeOnly)))
 }
 
-// diagnosisView is the page's section: a table of causes.
+// diagnosisPage is the page's section.
+type diagnosisPage struct {
+	Compared string
+	Causes   []causeItem
+	// Unexplained symptoms, and the nearest causes.
+	Unexplained, Nearest []string
+}
+
+// causeItem is one cause or limit.
+type causeItem struct {
+	Title, Times, Seen, Explains, Look, Page string
+	Limit                                    bool
+}
+
 func diagnosisView(_ context.Context, p *page) (any, error) {
 	d := p.result.Diagnosis
 	if d == nil {
 		return nil, nil
 	}
-	t := tableView{
-		Head:  heads("Cause", "From", "To", "What was seen", "Explains", "Look at"),
-		Empty: "Nothing was found that explains it.",
-		Note:  "From metrics alone, compared with " + spanText(d.Calm) + " (UTC): docs/reference/diagnosis.md.",
+	view := diagnosisPage{Compared: spanText(d.Calm)}
+	for i, c := range slices.Concat(d.Causes, d.Limits) {
+		view.Causes = append(view.Causes, causeItem{
+			Title: chart.Clean(capitalize(c.Title)), Times: strings.TrimPrefix(causeTimes(c), ", "), Seen: chart.Clean(c.Sentence), Explains: chart.Clean(explainsText(c)),
+			Look: chart.Clean(c.Look), Page: c.Page, Limit: i >= len(d.Causes),
+		})
 	}
-	for _, c := range slices.Concat(d.Causes, d.Limits) {
-		ended := chart.None
-		if !c.Ended.IsZero() {
-			ended = c.Ended.UTC().Format(time.TimeOnly)
-		}
-		t.add(chart.Clean(c.Title), c.Began.UTC().Format(time.TimeOnly), ended, chart.Clean(c.Sentence), chart.Clean(explainsText(c)), chart.Clean(c.Look))
+	for _, e := range d.Symptoms {
+		view.Unexplained = append(view.Unexplained, symptomText(e))
 	}
-	if lines := symptomLines(*d); len(lines) > 0 {
-		t.Note += " Unexplained: " + strings.Join(lines, "; ") + "."
+	for _, c := range d.Nearest {
+		view.Nearest = append(view.Nearest, chart.Clean(c.Sentence))
 	}
-	return []tableView{t}, nil
+	return view, nil
 }
+
+func capitalize(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
 
 // diagnosisSummary writes the causes as a list of Markdown.
 func diagnosisSummary(b *strings.Builder, d *result.Diagnosis) {

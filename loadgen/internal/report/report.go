@@ -191,8 +191,8 @@ func sections() []section {
 	whole := func(_ context.Context, p *page) (any, error) { return p, nil }
 	return []section{
 		{"gates", first, gatesView},
-		{"diagnosis", first, diagnosisView},
 		{"key", first, keyView},
+		{"diagnosis", middle, diagnosisView},
 		{"tracks", middle, whole},
 		{"recovery", middle, recoveryView},
 		{"rollouts", middle, rolloutsView},

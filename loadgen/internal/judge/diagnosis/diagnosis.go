@@ -176,7 +176,7 @@ func read(ctx context.Context, source Source, o Options) (all []series, err erro
 
 // componentOf returns the component of a series. No other label is read.
 func componentOf(s archive.Series, of *signal) string {
-	return strings.TrimSpace(s.Labels[of.Component])
+	return strings.Trim(s.Labels[of.Component], ": \x00") // a zone without a region is ":\x00:zone-0"
 }
 
 // tooLittle is the error of a time with too few samples.

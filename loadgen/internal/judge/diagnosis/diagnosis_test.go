@@ -92,6 +92,8 @@ func TestCauses(t *testing.T) {
 		"at the quota: members were started anew":  {plane{{"quota-use", "etcd-0", 0.01, 3, 20, 26}, {"started", "etcd-0", 0, 1, 19, 21}, {"server-errors", "kube-apiserver-0", 0, 9, 19, 22}, {"refused", "kube-scheduler-0", 0, 1, 22, 23}}, result.Diagnosed, "etcd-quota of etcd-0"},
 		"restored":                                 {plane{{"revision", "etcd-0", 1000, 1e9, 20, 60}, {"started", "etcd-0", 0, 1, 19, 22}, {"started", "kube-apiserver-0", 0, 1, 20, 22}}, result.Diagnosed, "etcd-restored of etcd-0"},
 		"a webhook that fails is not slow besides": {plane{{"webhook-open", "review", 0, 5, 20, 30}, webhook}, result.Diagnosed, "webhook-open of review"},
+		"webhooks one after another":               {plane{{"webhook-open", "first", 0, 5, 20, 24}, {"webhook", "second", 0.002, 0.3, 26, 34}}, result.Diagnosed, "webhook-open of first; webhook-slow of second"},
+		"a webhook that fails beside a slow disk":  {plane{fsync, commit, {"webhook-rejects", "review", 0, 5, 24, 30}}, result.Diagnosed, "slow-disk of etcd-1; webhook-blocking of review"},
 		"the generator's own":                      {plane{{"generator-lag", "loadgen", 0.001, 0.4, 20, 30}}, result.Diagnosed, "generator of loadgen"},
 		"the machine":                              {plane{{"machine-others", "loadgen", 0.05, 1.4, 20, 30}, {"generator-lag", "loadgen", 0.001, 0.4, 20, 30}}, result.Diagnosed, "machine of loadgen"},
 		"a fault in the first quarter":             {plane{{"wal-fsync", "etcd-1", 0.0006, 0.026, 9, 30}, writes}, result.Diagnosed, "slow-wal-fsync of etcd-1"},

@@ -93,10 +93,11 @@ func (r reasoning) explains(a, b firing) bool {
 
 // moves reports whether the episode's signal follows from the mechanism at its components.
 func (f firing) moves(e episode) bool {
+	moves := f.mechanism.Moves
 	if len(f.mechanism.ClientMoves) > 0 && !slices.ContainsFunc(f.components, isServer) {
-		return e.isOf(f.mechanism.ClientMoves)
+		moves = f.mechanism.ClientMoves
 	}
-	return e.isOf(f.mechanism.Moves)
+	return e.isOf(moves) || slices.Contains(f.components, e.component) && slices.Contains(moves, e.signal.Name+"@same")
 }
 
 func isServer(component string) bool {
