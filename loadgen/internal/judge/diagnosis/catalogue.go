@@ -55,6 +55,8 @@ type signal struct {
 	Event bool
 	// Hold is in how many evaluations in a row it must deviate; zero: in two scrapes.
 	Hold int
+	// Delay is how long a cause must last before this signal may follow from it.
+	Delay time.Duration
 	// Symptom: users notice it, so a cause must explain it.
 	Symptom bool
 }

@@ -94,6 +94,8 @@ func TestCauses(t *testing.T) {
 		"a webhook that fails is not slow besides": {plane{{"webhook-open", "review", 0, 5, 20, 30}, webhook}, result.Diagnosed, "webhook-open of review"},
 		"webhooks one after another":               {plane{{"webhook-open", "first", 0, 5, 20, 24}, {"webhook", "second", 0.002, 0.3, 26, 34}}, result.Diagnosed, "webhook-open of first; webhook-slow of second"},
 		"a webhook that fails beside a slow disk":  {plane{fsync, commit, {"webhook-rejects", "review", 0, 5, 24, 30}}, result.Diagnosed, "slow-disk of etcd-1; webhook-blocking of review"},
+		"nodes fall silent beside busy neighbours": {plane{{"machine-others", "loadgen", 0.05, 1.4, 20, 30}, {"nodes-silent", "zone-0", 0, 50, 21, 40}}, result.Diagnosed, "machine of loadgen; nodes-silent of zone-0"},
+		"nodes fall silent as the API is away":     {plane{{"hangs", "kube-apiserver-0", 0, 1, 20, 30}, {"nodes-silent", "zone-0", 0, 50, 28, 40}}, result.Diagnosed, "paused of kube-apiserver-0"},
 		"the generator's own":                      {plane{{"generator-lag", "loadgen", 0.001, 0.4, 20, 30}}, result.Diagnosed, "generator of loadgen"},
 		"the machine":                              {plane{{"machine-others", "loadgen", 0.05, 1.4, 20, 30}, {"generator-lag", "loadgen", 0.001, 0.4, 20, 30}}, result.Diagnosed, "machine of loadgen"},
 		"a fault in the first quarter":             {plane{{"wal-fsync", "etcd-1", 0.0006, 0.026, 9, 30}, writes}, result.Diagnosed, "slow-wal-fsync of etcd-1"},

@@ -124,11 +124,19 @@ func (f *firing) explain(what string, components []string) {
 // follows reports whether all of the evidence follows from a mechanism, in its time.
 func (r reasoning) follows(evidence []episode, f firing) bool {
 	for _, e := range evidence {
-		if !f.moves(e) || !r.mayFollow(e) || e.began.Before(f.began.Add(-r.near())) || e.began.After(f.last.Add(f.mechanism.Lag+r.near())) {
+		if !f.moves(e) || !r.mayFollow(e) || e.began.Before(r.earliest(e, f)) || e.began.After(f.last.Add(f.mechanism.Lag+r.near())) {
 			return false
 		}
 	}
 	return len(evidence) > 0
+}
+
+// earliest is when an episode that follows from a firing may begin.
+func (r reasoning) earliest(e episode, f firing) time.Time {
+	if e.signal.Delay > 0 {
+		return f.began.Add(e.signal.Delay - r.o.Step)
+	}
+	return f.began.Add(-r.near())
 }
 
 // mayFollow reports whether an episode may be a consequence: an exit is one only where the API was out of reach then.
