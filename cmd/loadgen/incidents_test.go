@@ -11,6 +11,7 @@ import (
 
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/internal/planetest"
+	"github.com/stormglass/stormglass/loadgen"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -139,6 +140,9 @@ func (small small) run(t *testing.T) {
 	if code := p.wait(); code != 0 && code != 1 && code != 3 {
 		t.Fatalf("exit code %d\n%s", code, strings.Join(p.said, "\n"))
 	}
+	if kinds := causes()[name]; kinds != nil {
+		diagnosed(t, dir, kinds)
+	}
 	r := readResult(t, dir)
 	if len(r.Gates) == 0 {
 		t.Error("no gate was judged")
@@ -147,6 +151,31 @@ func (small small) run(t *testing.T) {
 		if g.Verdict != result.Pass && !shows(g, r.Signals) {
 			t.Errorf("gate %s: %s (%s)\n%s", g.Name, g.Verdict, g.Detail, strings.Join(r.Reasons, "\n"))
 		}
+	}
+}
+
+// causes are the kinds of cause of which a diagnosis of the incident names one, from metrics alone.
+func causes() map[string][]string {
+	slowDisk := []string{"slow-wal-fsync", "slow-disk"} // on a busy machine commits are slow as well
+	return map[string][]string{
+		"fd-exhaustion": {"descriptors"}, "slow-fsync": slowDisk, "slow-verbs": slowDisk, "component-loss": {"killed"}, "etcd-kills": {"killed"},
+		"watch-storm": {"killed"}, "etcd-restore": {"etcd-restored", "killed"},
+	}
+}
+
+// diagnosed checks that the diagnosis of a run names one of the kinds.
+func diagnosed(t *testing.T, dir string, kinds []string) {
+	t.Helper()
+	d, err := loadgen.Diagnose(t.Context(), dir, loadgen.DiagnoseOptions{})
+	if err != nil {
+		t.Error(err)
+	}
+	var named []string
+	for _, c := range d.Causes {
+		named = append(named, c.Kind+": "+c.Sentence)
+	}
+	if !slices.ContainsFunc(d.Causes, func(c result.Cause) bool { return slices.Contains(kinds, c.Kind) }) {
+		t.Errorf("its diagnosis is %s, want one of %s\n%s", d.Answer, strings.Join(kinds, ", "), strings.Join(named, "\n"))
 	}
 }
 

@@ -28,8 +28,13 @@ type environmentError struct{ error }
 func (e usageError) Unwrap() error       { return e.error }
 func (e environmentError) Unwrap() error { return e.error }
 
-// UsageError marks an error as the user's to mend.
-func UsageError(err error) error { return usageError{err} }
+// UsageError marks an error as the user's to mend. Nil stays nil.
+func UsageError(err error) error {
+	if err == nil {
+		return nil
+	}
+	return usageError{err}
+}
 
 // Usagef is an error that is the user's to mend.
 func Usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }

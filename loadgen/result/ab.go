@@ -129,10 +129,12 @@ type Member struct {
 	Dir     string             `json:"dir"`              // in the comparison's directory
 	Verdict Verdict            `json:"verdict"`          // of the run
 	Values  map[string]float64 `json:"values,omitempty"` // figures by name; those without data are not in it
-	Unfit   []string           `json:"unfit,omitempty"`  // bounds that the generator passed
-	Seconds float64            `json:"seconds"`          // of its phases
-	CPUs    int                `json:"cpus"`             // of the machine
-	Machine *Machine           `json:"machine,omitempty"`
+	// AtLeast: figures whose value is a lower bound: what they measure had not ended
+	AtLeast []string `json:"atLeast,omitempty"`
+	Unfit   []string `json:"unfit,omitempty"` // bounds that the generator passed
+	Seconds float64  `json:"seconds"`         // of its phases
+	CPUs    int      `json:"cpus"`            // of the machine
+	Machine *Machine `json:"machine,omitempty"`
 	// Versions of the programs that took part
 	Versions Versions `json:"versions"`
 }

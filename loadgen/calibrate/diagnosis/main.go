@@ -1,5 +1,5 @@
 // Command diagnosis scores the diagnosis: it plants faults of known kinds on real control planes beside storms, and
-// prints how often their kind, their component and their beginning are told from metrics alone.
+// prints how often the diagnosis names their kind, component and beginning from metrics alone.
 package main
 
 import (

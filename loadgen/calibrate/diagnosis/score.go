@@ -17,7 +17,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// trial is one phase with faults, and what was said of it.
+// trial is one phase with faults, and its diagnosis.
 type trial struct {
 	plan    plan
 	planted planted
@@ -47,7 +47,7 @@ func (p plan) judge(ctx context.Context, dir string) (trials []trial, err error)
 	phases := rec.Phases()
 	calm, ok := phases["calm"]
 	if !ok {
-		return nil, errors.New("it did not come so far")
+		return nil, errors.New("the run ended before its calm phase")
 	}
 	for _, f := range p.faults {
 		phase, ok := phases[f.phase]
@@ -130,7 +130,7 @@ func (t trial) top(n int) bool {
 	return false
 }
 
-// words reports whether what is said has the words that it must, and none that it must not.
+// words reports whether the sentence of the right cause has the words that it must have, and none that it must not.
 func (t trial) words(i int) bool {
 	for _, c := range t.causes() {
 		if k, _ := t.right(i, c); !k {
@@ -145,7 +145,7 @@ func (t trial) words(i int) bool {
 	return false
 }
 
-// onset is how far the told beginning is from the fault's, in seconds.
+// onset is the distance of the named beginning from the fault's, in seconds.
 func (t trial) onset() (seconds float64, ok bool) {
 	for _, c := range t.causes() {
 		if k, _ := t.right(0, c); k && len(t.began) > 0 {
@@ -175,7 +175,7 @@ func print(w io.Writer, all []trial) {
 	}
 	slices.Sort(order)
 	var failures []string
-	fmt.Fprintf(w, "| fault | cases | kind and component, nothing else | first of the causes | among three | words | beginning off by, median | said |\n|---|---:|---:|---:|---:|---:|---:|---|\n")
+	fmt.Fprintf(w, "| fault | cases | kind and component, nothing else | first of the causes | among three | words | error of the beginning, median | answers |\n|---|---:|---:|---:|---:|---:|---:|---|\n")
 	var total, exact, first, three, worded int
 	for _, name := range order {
 		var e, f, n, v int
@@ -221,7 +221,7 @@ func print(w io.Writer, all []trial) {
 		fmt.Fprintf(w, "\nAlarms in runs of storms without a fault: %s\n", share(alarms, len(healthy)))
 	}
 	if len(failures) > 0 {
-		fmt.Fprintf(w, "\nWhat was not told rightly:\n\n")
+		fmt.Fprintf(w, "\nWrong answers:\n\n")
 		for _, f := range failures {
 			fmt.Fprintln(w, "- "+f)
 		}

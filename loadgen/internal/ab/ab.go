@@ -14,11 +14,13 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/internal/shell"
 	"github.com/stormglass/stormglass/internal/strictyaml"
 	"github.com/stormglass/stormglass/loadgen/internal/compare"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/gate"
@@ -58,6 +60,7 @@ type session struct {
 	// member makes one run in a directory; tests put a known plane in its place.
 	member func(ctx context.Context, o run.Options) (result.Result, error)
 	c      result.AB
+	before []recorded // A's runs of a baseline
 	dir    string
 	made   []string // directories that were made for it
 }
@@ -71,6 +74,9 @@ func (s session) run(ctx context.Context) (result.AB, string, error) {
 	}
 	err := s.pairs(ctx)
 	if len(s.c.Pairs) == 0 && s.o.Resume == "" {
+		if err != nil && ctx.Err() == nil && s.hasRuns() {
+			return s.c, "", err // its logs are named in the error
+		}
 		left := rundir.Remove(s.dir, s.made)
 		if err == nil || ctx.Err() != nil {
 			return s.c, "", run.Interrupted(left)
@@ -82,14 +88,29 @@ func (s session) run(ctx context.Context) (result.AB, string, error) {
 	}
 	switch {
 	case ctx.Err() != nil:
-		s.c.Notes = append(s.c.Notes, "interrupted; `--resume "+s.dir+"` goes on with it")
+		s.c.Notes = append(s.c.Notes, "interrupted; "+s.goOn())
 	case err != nil:
-		s.c.Notes = append(s.c.Notes, "it ended early: "+err.Error()+"; `--resume "+s.dir+"` goes on with it")
+		s.c.Notes = append(s.c.Notes, "it ended early: "+err.Error()+"; "+s.goOn())
 		if s.c.Answer != result.Regressed {
 			s.c.ExitCode = exitcode.Of(err)
 		}
 	}
 	return s.c, s.dir, s.write()
+}
+
+// hasRuns reports whether a run has left something in the directory.
+func (s *session) hasRuns() bool {
+	for _, side := range []string{"a", "b"} {
+		if entries, err := os.ReadDir(filepath.Join(s.dir, side)); err == nil && len(entries) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// goOn says how to resume.
+func (s *session) goOn() string {
+	return "the same command with `--resume " + shell.Quote(s.dir) + "` in place of --out goes on with it"
 }
 
 // open makes the comparison and its directory, or reads those that are to be resumed.
@@ -132,12 +153,15 @@ func (s *session) baseline() error {
 	if err != nil {
 		return fmt.Errorf("--a %w", err)
 	}
-	s.c.Sets = &result.Sets{Differences: []result.Difference{}}
+	if len(set) < paired.LeastRuns {
+		return exitcode.Usagef("--a %s: %d runs tell no spread (a baseline needs at least %d)", s.o.A.Baseline, len(set), paired.LeastRuns)
+	}
+	s.c.Sets, s.before = &result.Sets{Differences: []result.Difference{}}, set
 	for _, r := range set {
 		if field := unlike(r.scenario, s.o.B.Scenario); field != "" {
 			return exitcode.Usagef("--a %s differs in %s of the scenario from %s", r.dir, field, s.c.Scenario)
 		}
-		s.c.Sets.A = append(s.c.Sets.A, memberOf(r.dir, r.result))
+		s.c.Sets.A = append(s.c.Sets.A, memberLike(&s.c, s.o.B.Scenario, r))
 	}
 	s.c.A.Versions = set[0].result.Run.Versions
 	return nil
@@ -154,6 +178,12 @@ func (s *session) resume() error {
 		return exitcode.Usagef("--resume %s: it is of scenario %s", s.dir, before.Scenario)
 	case !slices.Equal(before.A.Spec, s.c.A.Spec) || !slices.Equal(before.B.Spec, s.c.B.Spec):
 		return exitcode.Usagef("--resume %s: it compares %s with %s (give the same --a and --b)", s.dir, specText(before.A), specText(before.B))
+	case !sameSide(before.A, s.c.A) || !sameSide(before.B, s.c.B):
+		return exitcode.Usagef("--resume %s: settings, binary or revision of a side differ from those of its first pairs (give the same --set; name a revision by its commit)", s.dir)
+	case !reflect.DeepEqual(s.c.Plan, paired.Default()) && !reflect.DeepEqual(s.c.Plan, before.Plan):
+		return exitcode.Usagef("--resume %s: its plan cannot be changed after pairs were seen (leave out --looks, --alpha and bounds)", s.dir)
+	case len(s.o.Gated) > 0 && !slices.Equal(gatedOf(s.c.Figures), gatedOf(before.Figures)):
+		return exitcode.Usagef("--resume %s: the figures that decide cannot be changed after pairs were seen (leave out --figure)", s.dir)
 	}
 	for i, p := range before.Pairs { // one that was cut off is run again
 		if p.A.Verdict == "" && s.c.A.Baseline == "" || p.B.Verdict == "" {
@@ -161,10 +191,29 @@ func (s *session) resume() error {
 			break
 		}
 	}
-	before.Plan, before.Ended, before.Notes, before.Figures, before.Sets = s.c.Plan, time.Time{}, nil, s.c.Figures, s.c.Sets
+	if s.c.Sets != nil && before.Sets != nil {
+		s.c.Sets.Differences = before.Sets.Differences
+	}
+	before.Ended, before.Notes, before.Sets = time.Time{}, nil, s.c.Sets
 	s.c = before
 	judgePairs(&s.c)
 	return nil
+}
+
+// sameSide reports whether two sides run the same.
+func sameSide(a, b result.Side) bool {
+	return slices.Equal(a.Set, b.Set) && a.Variant == b.Variant && a.ControlPlane == b.ControlPlane && a.Revision == b.Revision && a.Baseline == b.Baseline
+}
+
+// gatedOf names the figures that decide, sorted.
+func gatedOf(figures []result.ABFigure) (names []string) {
+	for _, f := range figures {
+		if f.Gated {
+			names = append(names, f.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // pairs runs pairs until they have told, or the plan has no further look.
@@ -176,7 +225,7 @@ func (s *session) pairs(ctx context.Context) error {
 			return nil
 		}
 		if s.c.Thrown > mostThrown*plan.Most() {
-			s.c.Notes = append(s.c.Notes, fmt.Sprintf("given up: %d pairs were thrown away, as the machine was busy with something else", s.c.Thrown))
+			s.c.Notes = append(s.c.Notes, fmt.Sprintf("given up: %d pairs were thrown away", s.c.Thrown))
 			return nil
 		}
 		number := len(s.c.Pairs)
@@ -210,7 +259,10 @@ func told(c result.AB, p result.Pair) string {
 
 // pair runs A and B in the order that is drawn for them.
 func (s *session) pair(ctx context.Context, number, counted int) (p result.Pair, err error) {
-	p = result.Pair{Number: number, Order: order(s.c.Seed, number)}
+	p = result.Pair{Number: number, Order: order(s.c.Seed, counted+1)}
+	if number == warmUp {
+		p.Order = order(s.c.Seed, warmUp)
+	}
 	if s.c.A.Baseline != "" {
 		p.Order = "B"
 	}
@@ -262,6 +314,9 @@ func (s *session) runSide(ctx context.Context, side Side, number int, name strin
 		return result.Member{}, context.Cause(ctx)
 	}
 	nameUnits(&s.c, res)
+	if s.before != nil && len(s.c.Sets.Differences) == 0 {
+		s.c.Sets.Differences = slices.Concat([]result.Difference{}, differences([2][]recorded{s.before, {{result: res, scenario: &seeded}}}))
+	}
 	return memberOf(sub, res), nil
 }
 
@@ -284,8 +339,12 @@ func memberDir(side string, pair int) string {
 func memberOf(dir string, res result.Result) result.Member {
 	m := result.Member{Dir: dir, Verdict: res.Verdict, Values: map[string]float64{}, Unfit: res.Measurements.Generator.Saturated, Versions: res.Run.Versions}
 	for _, f := range res.Figures {
-		if f.Value != nil && !f.AtLeast {
-			m.Values[f.Name] = *f.Value
+		if f.Value == nil {
+			continue
+		}
+		m.Values[f.Name] = *f.Value
+		if f.AtLeast {
+			m.AtLeast = append(m.AtLeast, f.Name)
 		}
 	}
 	sum := result.Machine{CPUWaitSeconds: new(0.0), IOWaitSeconds: new(0.0)}

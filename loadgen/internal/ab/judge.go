@@ -26,7 +26,10 @@ func judgePairs(c *result.AB) {
 		for _, p := range counted {
 			c.Sets.B = append(c.Sets.B, p.B)
 		}
+		plan := c.Plan
+		c.Plan.Looks = reached(plan.Looks, len(counted))
 		judgeSets(c)
+		c.Plan = plan
 		return
 	}
 	for _, gated := range []bool{true, false} { // advice takes no alpha from what is gated
@@ -40,6 +43,35 @@ func judgePairs(c *result.AB) {
 		judgeFigures(c.Plan, of, len(counted))
 	}
 	conclude(c, len(counted))
+	mistrust(c, counted)
+}
+
+// reached is the last look that so many pairs allow; none: it is too early for one.
+func reached(looks []result.Look, pairs int) []result.Look {
+	for i, l := range slices.Backward(looks) {
+		if l.Pairs <= pairs {
+			return looks[i : i+1]
+		}
+	}
+	return nil
+}
+
+// mistrust withdraws a good answer where B failed gates in at least half of the pairs in which A passed them: what fails
+// may cost less.
+func mistrust(c *result.AB, pairs []result.Pair) {
+	passed, failed := 0, 0
+	for _, p := range pairs {
+		if p.A.Verdict == result.Pass {
+			passed++
+			if p.B.Verdict == result.Fail {
+				failed++
+			}
+		}
+	}
+	if c.ExitCode == exitcode.Pass && failed > 0 && 2*failed >= passed {
+		c.Answer, c.ExitCode = result.CouldNotTell, exitcode.NoData
+		c.Reasons = append(c.Reasons, fmt.Sprintf("B failed gates in %d of %d pairs in which A passed them: its figures are of other work", failed, passed))
+	}
 }
 
 // countedPairs are those that ran whole and were not thrown away.
@@ -62,6 +94,8 @@ func collect(f *result.ABFigure, pairs []result.Pair) {
 			b = append(b, vb)
 		}
 		switch {
+		case okA && slices.Contains(p.A.AtLeast, f.Name), okB && f.Better == "higher" && slices.Contains(p.B.AtLeast, f.Name):
+			f.Detail = fmt.Sprintf("only a lower bound is known in pair %d", p.Number)
 		case !okA || !okB:
 			f.Detail = fmt.Sprintf("no data in %s of pair %d", missingSide(okA, okB), p.Number)
 		case va <= 0 || vb <= 0:

@@ -2,7 +2,9 @@ package ab
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"math"
 	"os"
@@ -15,6 +17,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/internal/shell"
 	"github.com/stormglass/stormglass/internal/userfile"
 	"github.com/stormglass/stormglass/loadgen/internal/judge"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/paired"
@@ -57,10 +60,10 @@ func Compare(ctx context.Context, plan result.Plan, gated []string, a, b string)
 		return c, err
 	}
 	for _, r := range sets[0] {
-		c.Sets.A = append(c.Sets.A, memberOf(r.dir, r.result))
+		c.Sets.A = append(c.Sets.A, memberLike(&c, first.scenario, r))
 	}
 	for _, r := range sets[1] {
-		c.Sets.B = append(c.Sets.B, memberOf(r.dir, r.result))
+		c.Sets.B = append(c.Sets.B, memberLike(&c, first.scenario, r))
 	}
 	nameUnits(&c, first.result)
 	judgeSets(&c)
@@ -73,6 +76,24 @@ func Write(out string, c result.AB) (dir string, err error) {
 		return "", err
 	}
 	return dir, write(dir, c)
+}
+
+// memberLike is a recorded run without the figures that its scenario defines otherwise than another; a note names those.
+func memberLike(c *result.AB, like *scenario.Scenario, r recorded) result.Member {
+	m := memberOf(r.dir, r.result)
+	for _, f := range like.Compare {
+		at := slices.IndexFunc(r.scenario.Compare, func(o scenario.Figure) bool { return o.Name == f.Name })
+		if at < 0 {
+			continue
+		}
+		other := r.scenario.Compare[at]
+		other.Spread = f.Spread
+		if _, has := m.Values[f.Name]; has && !reflect.DeepEqual(f, other) {
+			delete(m.Values, f.Name)
+			c.Notes = append(c.Notes, fmt.Sprintf("%s is defined otherwise in %s", f.Name, r.dir))
+		}
+	}
+	return m
 }
 
 func sideOf(path string, r recorded) result.Side {
@@ -93,10 +114,13 @@ func readSet(ctx context.Context, dir string) (all []recorded, err error) {
 	}
 	for _, d := range dirs {
 		r := recorded{dir: d}
-		if result.ReadJSON(d, result.ResultFile, &r.result) != nil {
+		switch err := result.ReadJSON(d, result.ResultFile, &r.result); {
+		case errors.Is(err, fs.ErrNotExist): // it was not judged
 			if r.result, err = judge.Judge(ctx, d); err != nil {
 				return nil, err
 			}
+		case err != nil:
+			return nil, exitcode.Usagef("%s: %w (`loadgen report %s` writes it anew)", d, err, shell.Quote(d))
 		}
 		text, err := result.ReadFile(d, result.ScenarioFile)
 		if err != nil {
@@ -120,10 +144,15 @@ func runsIn(dir string, depth int) (all []string, err error) {
 	case depth == mostDeep:
 		return nil, nil
 	}
-	if _, err := os.Stat(filepath.Join(dir, result.ABFile)); err == nil {
+	if _, err := os.Stat(filepath.Join(dir, result.ABFile)); err == nil && depth > 0 {
+		return nil, nil // its runs are no runs of this set
+	} else if err == nil {
 		return nil, exitcode.Usagef("%s: an A/B comparison has two sets of runs (name one of them: %s or %s)", dir, filepath.Join(dir, "a"), filepath.Join(dir, "b"))
 	}
-	uncounted := uncountedIn(dir)
+	uncounted, err := uncountedIn(dir)
+	if err != nil {
+		return nil, err
+	}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, exitcode.Usagef("%s: %w", dir, userfile.Cause(err))
@@ -142,17 +171,30 @@ func runsIn(dir string, depth int) (all []string, err error) {
 }
 
 // uncountedIn names the runs that do not count, where dir is a side of an A/B comparison.
-func uncountedIn(dir string) (names []string) {
-	c, err := Read(filepath.Dir(dir))
+func uncountedIn(dir string) (names []string, err error) {
+	whole, err := filepath.Abs(dir)
 	if err != nil {
-		return nil
+		return nil, exitcode.UsageError(err)
 	}
-	for _, p := range c.Pairs {
-		if p.Number == warmUp || p.Thrown != "" {
-			names = append(names, filepath.Base(memberDir("", p.Number)))
+	parent := filepath.Dir(whole)
+	if _, err := os.Stat(filepath.Join(parent, result.ABFile)); err != nil {
+		return nil, nil
+	}
+	c, err := Read(parent)
+	if err != nil {
+		return nil, err
+	}
+	entries, err := os.ReadDir(whole)
+	if err != nil {
+		return nil, exitcode.Usagef("%s: %w", dir, userfile.Cause(err))
+	}
+	for _, e := range entries { // a run that was cut off is in no pair
+		counts := slices.ContainsFunc(countedPairs(c.Pairs), func(p result.Pair) bool { return filepath.Base(memberDir("", p.Number)) == e.Name() })
+		if !counts {
+			names = append(names, e.Name())
 		}
 	}
-	return names
+	return names, nil
 }
 
 // unlike names the first field in which two scenarios differ, but for those by which two planes are compared; empty:
@@ -161,6 +203,7 @@ func unlike(a, b *scenario.Scenario) string {
 	of := func(s *scenario.Scenario) map[string]any {
 		c := *s
 		c.ControlPlane, c.Seed, c.Variant, c.Gates, c.Compare, c.Description = scenario.Scenario{}.ControlPlane, 0, "", nil, nil, ""
+		c.Variants, c.Capacity = nil, nil
 		var fields map[string]any
 		text, err := yaml.Marshal(&c)
 		if err != nil || yaml.Unmarshal(text, &fields) != nil {

@@ -115,13 +115,17 @@ func TestDiagnosisDoc(t *testing.T) {
 
 func generated() string {
 	var b strings.Builder
-	b.WriteString("\n## Mechanisms\n\n| kind | | shows by | and by | not with | page |\n|---|---|---|---|---|---|\n")
+	b.WriteString("\n## Mechanisms\n\n| kind | | any of | and all of | unless | page |\n|---|---|---|---|---|---|\n")
 	for _, m := range known.Mechanisms {
 		page := ""
 		if m.Page != "" {
 			page = fmt.Sprintf("[%s](../records/incidents/%s.md)", m.Page, m.Page)
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s |\n", m.Kind, m.Title, code(m.Any, " or "), code(slices.Concat(m.All, m.With), " and "), code(slices.Concat(m.Unless, m.Without), ", "), page)
+		title := m.Title
+		if m.Load {
+			title += " (limit)"
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s |\n", m.Kind, title, code(m.Any, " or "), code(slices.Concat(m.All, m.With), " and "), code(slices.Concat(m.Unless, m.Without), ", "), page)
 	}
 	b.WriteString("\n## Signals\n\n`$range` is two scrapes, `$any` the jobs of all components.\n\n| signal | deviates | PromQL |\n|---|---|---|\n")
 	for _, s := range known.Signals {

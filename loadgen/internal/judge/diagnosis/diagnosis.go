@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/common/model"
+
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
@@ -174,9 +176,14 @@ func read(ctx context.Context, source Source, o Options) (all []series, err erro
 	return all, nil
 }
 
-// componentOf returns the component of a series. No other label is read.
+// componentOf returns the component of a series. No other label is read. A process whose instance does not name its kind, as
+// 10.0.0.7:6443, is "kube-apiserver 10.0.0.7:6443".
 func componentOf(s archive.Series, of *signal) string {
-	return strings.Trim(s.Labels[of.Component], ": \x00") // a zone without a region is ":\x00:zone-0"
+	name := strings.Trim(s.Labels[of.Component], ": \x00") // a zone without a region is ":\x00:zone-0"
+	if job := s.Labels[model.JobLabel]; of.Component == model.InstanceLabel && !strings.HasPrefix(name, job) {
+		return job + " " + name
+	}
+	return name
 }
 
 // tooLittle is the error of a time with too few samples.

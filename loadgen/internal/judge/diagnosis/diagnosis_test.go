@@ -142,6 +142,21 @@ func TestUnknownNamesTheNearest(t *testing.T) {
 	}
 }
 
+// On another cluster instances are addresses; their job says what they are.
+func TestComponents(t *testing.T) {
+	for _, c := range []struct{ signal, component, job, want string }{
+		{"hangs", "kube-apiserver-0", "kube-apiserver", "kube-apiserver-0"},
+		{"hangs", "10.0.0.7:6443", "kube-apiserver", "kube-apiserver 10.0.0.7:6443"},
+		{"webhook", "review.example.com", "", "review.example.com"},
+		{"nodes-silent", ":\x00:zone-0", "", "zone-0"},
+	} {
+		s := known.signal(c.signal)
+		if got := componentOf(archive.Series{Labels: map[string]string{s.Component: c.component, "job": c.job}}, s); got != c.want {
+			t.Errorf("%s of %s is %q, want %q", c.signal, c.component, got, c.want)
+		}
+	}
+}
+
 func TestTooLittleIsNoAnswer(t *testing.T) {
 	p := plane{{"wal-fsync", "etcd-1", 0.0006, 0.026, 20, 30}}
 	for name, o := range map[string]Options{

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/common/model"
+
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
@@ -195,10 +197,11 @@ const together = 4
 
 // family is the kind of component of a process, as "etcd" of etcd-0; empty for what is no process.
 func (f firing) family() string {
-	if f.evidence[0].signal.Component != "instance" {
+	if f.evidence[0].signal.Component != model.InstanceLabel {
 		return ""
 	}
-	return strings.TrimRight(f.components[0], "-0123456789")
+	kind, _, _ := strings.Cut(f.components[0], " ")
+	return strings.TrimRight(kind, "-0123456789")
 }
 
 // join adds a firing to the causes, to one of the same kind and family at that time where there is one.
