@@ -1,6 +1,7 @@
 package ab
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -61,6 +62,9 @@ type plane struct {
 	other  func(run int) float64
 	fails  func(run int) error
 	runs   []string
+	// better is that of the figure, empty: "lower"; failing: B fails its gates.
+	better  string
+	failing bool
 }
 
 func (p *plane) member(_ context.Context, o run.Options) (result.Result, error) {
@@ -83,7 +87,10 @@ func (p *plane) member(_ context.Context, o run.Options) (result.Result, error) 
 	if p.other != nil {
 		machine.BusySeconds += p.other(n)
 	}
-	r := result.Result{Verdict: result.Pass, Figures: []result.Figure{{Name: "calm", Value: &v, Unit: "seconds", Better: "lower"}, {Name: "loud", Value: new(1.0)}}}
+	r := result.Result{Verdict: result.Pass, Figures: []result.Figure{{Name: "calm", Value: &v, Unit: "seconds", Better: cmp.Or(p.better, "lower")}, {Name: "loud", Value: new(1.0)}}}
+	if p.failing && side == "b" {
+		r.Verdict = result.Fail
+	}
 	r.Run.Host.CPUs = 2
 	start := o.Scenario.Seed
 	r.Measurements.Phases = []result.Phase{{Name: "work", Start: at(start), End: at(start + 10), Machine: &machine}}
