@@ -82,7 +82,10 @@ func DiagnosePrometheus(ctx context.Context, p Prometheus, o DiagnoseOptions) (d
 		options.Calm.To = options.Under.From
 	}
 	if d, err = diagnosis.Diagnose(ctx, source, options); err != nil {
-		err = exitcode.EnvironmentError(fmt.Errorf("--prometheus: %w", err))
+		err = fmt.Errorf("%s: %w", source.URL(), err)
+		if exitcode.Of(err) != exitcode.NoData {
+			err = exitcode.EnvironmentError(err)
+		}
 	}
 	return d, err
 }

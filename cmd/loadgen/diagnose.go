@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"time"
@@ -66,7 +67,7 @@ there are symptoms without a cause, or too little data.`,
 				if prometheus.config.URL, err = loadgen.ObserverURL(dir); err != nil {
 					return err
 				}
-				url = prometheus.config.URL
+				url, prometheus.config.Ours = prometheus.config.URL, true
 			}
 			show := func(d result.Diagnosis) error { return showDiagnosis(cmd, d, output) }
 			diagnose := func(ctx context.Context) (result.Diagnosis, error) {
@@ -76,7 +77,7 @@ there are symptoms without a cause, or too little data.`,
 				return loadgen.Diagnose(ctx, args[0], o)
 			}
 			if live {
-				return follow(cmd.Context(), diagnose, show)
+				return follow(cmd.Context(), diagnose, show, func(err error) { fmt.Fprintln(cmd.ErrOrStderr(), "loadgen:", err) })
 			}
 			d, err := diagnose(cmd.Context())
 			if err != nil {
@@ -107,8 +108,8 @@ func showDiagnosis(cmd *cobra.Command, d result.Diagnosis, output string) error 
 // liveEvery is how often the present is diagnosed.
 const liveEvery = 15 * time.Second
 
-// follow shows each diagnosis that differs from the one before, until the context ends.
-func follow(ctx context.Context, diagnose func(context.Context) (result.Diagnosis, error), show func(result.Diagnosis) error) error {
+// follow shows each diagnosis that differs from the one before, and each new error, until the context ends.
+func follow(ctx context.Context, diagnose func(context.Context) (result.Diagnosis, error), show func(result.Diagnosis) error, failed func(error)) error {
 	ticks := time.NewTicker(liveEvery)
 	defer ticks.Stop()
 	shown := "nothing"
@@ -117,10 +118,15 @@ func follow(ctx context.Context, diagnose func(context.Context) (result.Diagnosi
 		switch {
 		case ctx.Err() != nil:
 			return nil
-		case err != nil:
+		case loadgen.ExitCode(err) == loadgen.ExitUsage:
 			return err
+		case err != nil:
+			if now := err.Error(); now != shown {
+				failed(err)
+				shown = now
+			}
 		}
-		if now := d.Gist(); now != shown {
+		if now := d.Gist(); err == nil && now != shown {
 			if err := show(d); err != nil && loadgen.ExitCode(err) != loadgen.ExitFail && loadgen.ExitCode(err) != loadgen.ExitNoData {
 				return err
 			}

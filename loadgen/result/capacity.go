@@ -3,6 +3,7 @@ package result
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -30,19 +31,21 @@ type Capacity struct {
 	Versions  Versions  `json:"versions,omitzero"`   // of the first trial
 	Host      Host      `json:"host,omitzero"`
 	// Answer: "found", "above the range", "below the range", "the generator ended first",
-	// "unconfirmed" or "unfinished"
+	// "trials could not be judged", "unconfirmed" or "unfinished"
 	Answer   string   `json:"answer"`
 	ExitCode int      `json:"exitCode"` // 0 found, 3 else, 4
 	Low      *float64 `json:"low"`      // 90% interval of the capacity
 	Median   *float64 `json:"median"`
 	High     *float64 `json:"high"`
 	Held     *float64 `json:"held"` // the highest load of a good trial
-	// GaveWay: gates that failed in bad trials, the most often first
+	// GaveWay: gates that failed in bad trials: those at the lowest load first, then the most often
 	GaveWay []GaveWay `json:"gaveWay"`
 	// Bottleneck: the resource that was fullest in bad trials; null: none was near its limit
 	Bottleneck *Bottleneck `json:"bottleneck"`
 	Notes      []string    `json:"notes,omitempty"`
 	Trials     []Trial     `json:"trials"` // in their order
+	// Digest: of the scenario without its control plane and seed: searches of one scenario have the same
+	Digest string `json:"digest,omitempty"`
 }
 
 // GaveWay is a gate and how often it failed.
@@ -70,7 +73,7 @@ type Trial struct {
 	Number  int     `json:"number"` // from 1
 	Dir     string  `json:"dir"`
 	Load    float64 `json:"load"`
-	Outcome string  `json:"outcome"` // "good", "bad", "invalid"
+	Outcome string  `json:"outcome"` // "good", "bad", "invalid" (the generator was the limit), "no data"
 	Why     string  `json:"why,omitempty"`
 	Gates   []Gate  `json:"gates"`
 	// Offered and Achieved: requests a second of all loads, in the phase with the most of them
@@ -93,6 +96,18 @@ func (c *Capacity) Check() error {
 		if t.Number != i+1 || t.Load <= 0 {
 			return fmt.Errorf("trials[%d] is none", i)
 		}
+		if !slices.Contains([]string{"good", "bad", "invalid", "no data"}, t.Outcome) {
+			return fmt.Errorf("trials[%d] has the outcome %q", i, t.Outcome)
+		}
+	}
+	known := 0
+	for _, v := range []*float64{c.Low, c.Median, c.High} {
+		if v != nil {
+			known++
+		}
+	}
+	if known != 0 && known != 3 || known == 0 && c.Answer == "found" {
+		return errors.New("its interval is incomplete")
 	}
 	return nil
 }

@@ -52,7 +52,7 @@ func (p plan) judge(ctx context.Context, dir string) (trials []trial, err error)
 	for _, f := range p.faults {
 		phase, ok := phases[f.phase]
 		if !ok {
-			continue
+			return nil, fmt.Errorf("the run ended before phase %s (remove its directory to run it again)", f.phase)
 		}
 		t := trial{plan: p, planted: f}
 		for _, e := range rec.Timeline {
@@ -176,7 +176,7 @@ func print(w io.Writer, all []trial) {
 	slices.Sort(order)
 	var failures []string
 	fmt.Fprintf(w, "| fault | cases | kind and component, nothing else | first of the causes | among three | words | error of the beginning, median | answers |\n|---|---:|---:|---:|---:|---:|---:|---|\n")
-	var total, exact, first, three, worded int
+	var total, exact, first, three, worded, held, heldExact int
 	for _, name := range order {
 		var e, f, n, v int
 		var onsets []float64
@@ -186,6 +186,9 @@ func print(w io.Writer, all []trial) {
 				e++
 			} else {
 				failures = append(failures, explain(t))
+			}
+			if t.planted.size == heldOut {
+				held, heldExact = held+1, heldExact+count(t.exact())
 			}
 			f += count(t.top(1))
 			n += count(t.top(3))
@@ -199,6 +202,7 @@ func print(w io.Writer, all []trial) {
 		fmt.Fprintf(w, "| %s | %d | %d | %d | %d | %d | %s | %s |\n", name, len(kinds[name]), e, f, n, v, median(onsets), counts(said))
 	}
 	fmt.Fprintf(w, "| all | %d | %s | %s | %s | %s | | |\n", total, share(exact, total), share(first, total), share(three, total), share(worded, total))
+	fmt.Fprintf(w, "\nOf these, the sizes of which no run was used for tuning: %s\n", share(heldExact, held))
 	if len(pairs) > 0 {
 		right := 0
 		for _, t := range pairs {
@@ -227,6 +231,9 @@ func print(w io.Writer, all []trial) {
 		}
 	}
 }
+
+// heldOut is the index of the sizes that were not used for tuning.
+const heldOut = 1
 
 func count(yes bool) int {
 	if yes {

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/prometheus/common/model"
-
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
@@ -27,7 +25,7 @@ var resources = []resource{
 	{"processors", "processors it may use", `rate(process_cpu_seconds_total{job!="loadgen"}[$window]) / (go_sched_gomaxprocs_threads > 0)`, "instance"},
 	{"wal", "time in fsync of etcd's log", `rate(etcd_disk_wal_fsync_duration_seconds_sum[$window])`, "instance"},
 	{"commit", "time in commits of etcd's database", `rate(etcd_disk_backend_commit_duration_seconds_sum[$window])`, "instance"},
-	{"seats", "seats of a priority level", `max by (priority_level) (max_over_time(apiserver_flowcontrol_current_executing_seats[$window])) / on (priority_level) max by (priority_level) (apiserver_flowcontrol_current_limit_seats > 0)`, "priority_level"},
+	{"seats", "seats of a priority level", `max by (priority_level) (avg_over_time(apiserver_flowcontrol_current_executing_seats{priority_level!="exempt"}[$window])) / on (priority_level) max by (priority_level) (apiserver_flowcontrol_current_limit_seats > 0)`, "priority_level"},
 	{"client-limit", "waiting for the limit of a client", `clamp_max(sum by (job) (rate(rest_client_rate_limiter_duration_seconds_sum{job=~"kube-controller-manager|kube-scheduler"}[$window])), 1)`, "job"},
 	{"descriptors", "open files", `process_open_fds / (process_max_fds > 0)`, "instance"},
 }
@@ -41,7 +39,7 @@ const (
 
 // uses are the resources of which most was used in a time, the fullest first.
 func uses(ctx context.Context, a *archive.Archive, from, to time.Time) (all []result.Use, err error) {
-	window := model.Duration(to.Sub(from).Truncate(time.Second)).String()
+	window := archive.Window(from, to)
 	for _, r := range resources {
 		samples, err := a.Instant(ctx, strings.ReplaceAll(r.expr, "$window", window), to)
 		if err != nil {

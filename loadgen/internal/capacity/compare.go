@@ -57,7 +57,7 @@ func replay(c result.Capacity) (*Search, error) {
 		return nil, err
 	}
 	for _, t := range c.Trials {
-		if outcome := outcomes[t.Outcome]; outcome != Invalid {
+		if outcome := outcomes[t.Outcome]; outcome == Good || outcome == Bad {
 			s.update(t.Load, outcome)
 		}
 	}
@@ -78,6 +78,7 @@ func differences(a, b result.Capacity) []result.Difference {
 
 func facts(c result.Capacity) map[string]string {
 	f := result.Facts(c.Versions, c.Host)
+	f["scenario"] = c.Digest[:min(12, len(c.Digest))]
 	f["settings"] = cmp.Or(strings.Join(c.Overrides, ", "), "as written")
 	return f
 }

@@ -1,6 +1,8 @@
 package capacity
 
 import (
+	"cmp"
+	"math"
 	"slices"
 
 	"github.com/stormglass/stormglass/loadgen/internal/latency"
@@ -14,7 +16,7 @@ const growth = `sum(deriv(stormglass_requests_in_flight[$window])) / sum(rate(st
 const (
 	leastAchieved = "99%"
 	mostUnsent    = "0%"
-	mostGrowth    = "1%"
+	mostGrowth    = "2%"
 )
 
 // addGates makes the gates of a trial of those of a scenario: a p99 has to hold with 99% confidence where there are
@@ -41,7 +43,7 @@ func addGates(s *scenario.Scenario) {
 		}
 	}
 	if len(held) == 0 {
-		held = s.PhaseNames()[len(s.Phases)-1:]
+		held = requestPhases(s, loads)
 	}
 	for _, g := range []scenario.Gate{
 		{Name: "achieved", Objective: "achieved", Min: bound(leastAchieved)},
@@ -58,7 +60,45 @@ func addGates(s *scenario.Scenario) {
 	}
 }
 
-// fewest are the requests that come in the phase of a gate and to the load of it that have the fewest.
+// requestPhases are the phases in which requests are sent, the last one of the scenario where they are sent in all.
+func requestPhases(s *scenario.Scenario, loads []scenario.PlacedLoad) (names []string) {
+	for _, name := range s.PhaseNames() {
+		if slices.ContainsFunc(loads, func(l scenario.PlacedLoad) bool { return l.Phase == name }) {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 || slices.ContainsFunc(loads, func(l scenario.PlacedLoad) bool { return l.Phase == "" }) {
+		return s.PhaseNames()[len(s.Phases)-1:]
+	}
+	return names
+}
+
+// leastShare is the smallest share of a load's requests that are judged apart: by operation of its mix and by tenant.
+func leastShare(l *scenario.Load) float64 {
+	var mix, tenants []float64
+	for _, o := range l.Mix {
+		mix = append(mix, o.Weight)
+	}
+	for _, t := range l.Tenants {
+		tenants = append(tenants, t.Share)
+	}
+	return smallest(mix) * smallest(tenants)
+}
+
+// smallest is the smallest weight over their sum; 1 of none. A weight left out is 1.
+func smallest(weights []float64) float64 {
+	if len(weights) == 0 {
+		return 1
+	}
+	sum, least := 0.0, math.Inf(1)
+	for _, w := range weights {
+		w = cmp.Or(w, 1)
+		sum, least = sum+w, min(least, w)
+	}
+	return least / sum
+}
+
+// fewest are the requests that come in the phase of a gate and to the load, operation and tenant of it that have the fewest.
 func fewest(s *scenario.Scenario, g scenario.Gate, loads []scenario.PlacedLoad) float64 {
 	least := 0.0
 	for _, l := range loads {
@@ -69,7 +109,7 @@ func fewest(s *scenario.Scenario, g scenario.Gate, loads []scenario.PlacedLoad) 
 			if l.Phase != "" && l.Phase != name {
 				continue
 			}
-			n := float64(l.Rate) * s.Phase(name).For.D().Seconds()
+			n := float64(l.Rate) * leastShare(l.Load) * s.Phase(name).For.D().Seconds()
 			if least == 0 || n < least {
 				least = n
 			}

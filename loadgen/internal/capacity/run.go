@@ -3,6 +3,7 @@ package capacity
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"maps"
@@ -15,7 +16,9 @@ import (
 	"time"
 
 	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/internal/shell"
 	"github.com/stormglass/stormglass/loadgen/internal/compare"
+	"github.com/stormglass/stormglass/loadgen/internal/judge/gate"
 	"github.com/stormglass/stormglass/loadgen/internal/report"
 	"github.com/stormglass/stormglass/loadgen/internal/run"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
@@ -63,6 +66,9 @@ func (s *session) run(ctx context.Context) (result.Capacity, string, error) {
 	}
 	err := s.trials(ctx)
 	if len(s.c.Trials) == 0 {
+		if _, absent := os.Stat(filepath.Join(s.dir, trialDir(1))); err != nil && ctx.Err() == nil && absent == nil {
+			return s.c, "", err // its logs are named in the error
+		}
 		var left error
 		if s.o.Resume == "" {
 			left = rundir.Remove(s.dir, s.made)
@@ -72,7 +78,7 @@ func (s *session) run(ctx context.Context) (result.Capacity, string, error) {
 		}
 		return s.c, "", errors.Join(err, left)
 	}
-	goOn := "`--resume " + s.dir + "` goes on with it"
+	goOn := "the same command with `--resume " + shell.Quote(s.dir) + "` in place of --out goes on with it"
 	switch {
 	case ctx.Err() != nil:
 		s.c.Notes = append(s.c.Notes, "interrupted; "+goOn)
@@ -95,7 +101,10 @@ func (s *session) open() (err error) {
 		Schema: result.CapacitySchema, Scenario: sc.Name, Field: k.Field, Unit: string(k.Unit()), From: k.From.Value, To: k.To.Value, Width: s.o.Width,
 		Started: time.Now().UTC(), Overrides: s.o.Overrides, Trials: []result.Trial{}, GaveWay: []result.GaveWay{},
 	}
-	search := Default(k.From.Value, k.To.Value)
+	if s.c.Digest, err = digest(*sc); err != nil {
+		return exitcode.UsageError(err)
+	}
+	search := Default(s.value(k.From.Value), s.value(k.To.Value))
 	search.Width, search.Trials = s.o.Width, s.o.Most
 	if k.Unit() != scenario.PerSec {
 		search.Growth = stateGrowth
@@ -115,6 +124,16 @@ func (s *session) open() (err error) {
 	return s.resume()
 }
 
+// digest is one of the scenario without what two searches may differ in: the control plane and the seed.
+func digest(sc scenario.Scenario) (string, error) {
+	sc.ControlPlane, sc.Seed = scenario.Scenario{}.ControlPlane, 0
+	text, err := sc.Resolved()
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%x", sha256.Sum256(text)), nil
+}
+
 func (s *session) resume() error {
 	before, err := Read(s.o.Resume)
 	if err != nil {
@@ -123,6 +142,12 @@ func (s *session) resume() error {
 	s.dir = s.o.Resume
 	if before.Scenario != s.c.Scenario || before.Field != s.c.Field || before.From != s.c.From || before.To != s.c.To || !slices.Equal(before.Overrides, s.c.Overrides) {
 		return exitcode.Usagef("--resume %s: it searched %s of %s from %v to %v, with other settings or another range", s.dir, before.Field, before.Scenario, before.From, before.To)
+	}
+	if before.Digest != s.c.Digest {
+		return exitcode.Usagef("--resume %s: the scenario has changed since", s.dir)
+	}
+	for n := len(before.Trials); n > 0 && outcomes[before.Trials[n-1].Outcome] != Good && outcomes[before.Trials[n-1].Outcome] != Bad; n-- {
+		before.Trials = before.Trials[:n-1] // the last ones told nothing: they are made again
 	}
 	before.Ended, before.Notes, before.Width = time.Time{}, nil, s.c.Width
 	s.c = before
@@ -134,7 +159,9 @@ func (s *session) resume() error {
 }
 
 // outcomes by their names in capacity.json.
-var outcomes = map[string]Outcome{"good": Good, "bad": Bad, "invalid": Invalid}
+var outcomes = map[string]Outcome{"good": Good, "bad": Bad, "invalid": Invalid, "no data": NoData}
+
+func trialDir(number int) string { return fmt.Sprintf("trial-%02d", number) }
 
 func nameOf(o Outcome) string {
 	for name, of := range outcomes {
@@ -152,10 +179,14 @@ const stateGrowth = 1.2
 // with reads the scenario with a load, and with the gates of a trial.
 func (s *session) with(load float64) (*scenario.Scenario, error) {
 	sc, err := s.o.Read(append(slices.Clone(s.o.Overrides), s.c.Field+"="+s.text(load)))
-	if err == nil {
-		addGates(sc)
+	if err != nil {
+		return nil, err
 	}
-	return sc, err
+	addGates(sc)
+	if _, err := gate.Compile(sc); err != nil {
+		return nil, exitcode.UsageError(err)
+	}
+	return sc, nil
 }
 
 // text writes a load as the field takes it.
@@ -222,7 +253,7 @@ func (s *session) try(ctx context.Context, number int, load float64) (t result.T
 	}
 	sc.Seed += int64(number)
 	o := s.o.Options
-	t = result.Trial{Number: number, Load: load, Dir: fmt.Sprintf("trial-%02d", number), Gates: []result.Gate{}}
+	t = result.Trial{Number: number, Load: load, Dir: trialDir(number), Gates: []result.Gate{}}
 	o.Scenario, o.Out = sc, filepath.Join(s.dir, t.Dir)
 	o.Overrides = append(slices.Clone(s.o.Overrides), s.c.Field+"="+s.text(load))
 	if err := os.RemoveAll(o.Out); err != nil { // what a trial that was cut off has left
@@ -256,28 +287,36 @@ func usesOf(ctx context.Context, dir string, p result.Phase) (all []result.Use, 
 	return uses(ctx, rec.Archive, p.Start, p.End)
 }
 
-// take judges a trial: invalid if the generator was saturated, good if every gate held, else bad, as is a phase that did
-// not come to its condition. It returns the phase with the most requests, or the last one.
+// take judges a trial: invalid if the generator was the limit, good if every gate held, bad if one failed or a phase did not
+// come to its condition in time. It returns the longest phase with requests, or the last one.
 func take(t *result.Trial, res result.Result) (held result.Phase) {
 	t.Gates = res.Gates
 	switch {
 	case len(res.Measurements.Generator.Saturated) > 0:
 		t.Outcome, t.Why = nameOf(Invalid), res.Measurements.Generator.Saturated[0]
+	case res.Measurements.Nodes != nil && res.Measurements.Nodes.MissedByGenerator > 0:
+		t.Outcome, t.Why = nameOf(Invalid), "the generator was late with heartbeats"
 	case res.Verdict == result.Pass:
 		t.Outcome = nameOf(Good)
 	case res.Verdict == result.Fail:
 		t.Outcome, t.Why = nameOf(Bad), strings.Join(failed(res.Gates), ", ")
+	case unmet(res.Measurements.Phases) != "":
+		t.Outcome, t.Why = nameOf(Bad), unmet(res.Measurements.Phases)
 	default:
-		t.Outcome, t.Why = nameOf(Invalid), strings.Join(res.Reasons, "; ")
+		t.Outcome, t.Why = nameOf(NoData), strings.Join(res.Reasons, "; ")
 	}
+	if n := len(res.Measurements.Phases); n > 0 {
+		held = res.Measurements.Phases[n-1]
+	}
+	longest := 0.0
 	for _, p := range res.Measurements.Phases {
 		offered, achieved, p50, p99 := 0.0, 0.0, 0.0, 0.0
 		for _, r := range rundir.Requests(p) {
 			offered, achieved = offered+r.OfferedRate, achieved+r.AchievedRate
 			p50, p99 = max(p50, r.Latency.P50), max(p99, r.Latency.P99)
 		}
-		if offered >= t.Offered {
-			held = p
+		if offered > 0 && p.Seconds() >= longest {
+			held, longest = p, p.Seconds()
 			t.Offered, t.Achieved, t.P50, t.P99 = offered, achieved, p50, p99
 		}
 	}
@@ -294,6 +333,16 @@ func take(t *result.Trial, res result.Result) (held result.Phase) {
 	return held
 }
 
+// unmet names the phase that did not come to its condition in time; empty: all did.
+func unmet(phases []result.Phase) string {
+	for _, p := range phases {
+		if p.Until != "" && !p.ConditionMet && !p.Interrupted {
+			return fmt.Sprintf("phase %s: %s did not come in time", p.Name, p.Until)
+		}
+	}
+	return ""
+}
+
 func failed(gates []result.Gate) (names []string) {
 	for _, g := range gates {
 		if g.Verdict == result.Fail {
@@ -308,7 +357,7 @@ func (s *session) conclude() {
 	e := s.search.Estimate()
 	s.c.Answer = string(e.Answer)
 	s.c.Low, s.c.Median, s.c.High, s.c.Held = nil, nil, nil, nil
-	if e.Answer == Found || e.Answer == Unconfirmed || e.Answer == Unfinished {
+	if e.Answer == Found || e.Answer == Unconfirmed || e.Answer == Unfinished || s.search.bad > 0 && (e.Answer == GeneratorFirst || e.Answer == Unjudged) {
 		s.c.Low, s.c.Median, s.c.High = &e.Low, &e.Median, &e.High
 	}
 	if e.Held > 0 {
@@ -318,8 +367,12 @@ func (s *session) conclude() {
 		s.c.ExitCode = exitcode.Pass
 	}
 	times := map[string]int{}
+	first, lowest := []string{}, math.Inf(1) // the gates that fail at the lowest load gave way first
 	for _, t := range s.c.Trials {
 		if t.Outcome == nameOf(Bad) {
+			if t.Load < lowest {
+				first, lowest = failed(t.Gates), t.Load
+			}
 			for _, name := range failed(t.Gates) {
 				times[name]++
 			}
@@ -330,7 +383,15 @@ func (s *session) conclude() {
 		s.c.GaveWay = append(s.c.GaveWay, result.GaveWay{Gate: name, Trials: times[name]})
 	}
 	s.c.Bottleneck = bottleneck(s.c.Trials)
-	slices.SortStableFunc(s.c.GaveWay, func(a, b result.GaveWay) int { return cmp.Compare(b.Trials, a.Trials) })
+	isFirst := func(g result.GaveWay) int {
+		if slices.Contains(first, g.Gate) {
+			return 0
+		}
+		return 1
+	}
+	slices.SortStableFunc(s.c.GaveWay, func(a, b result.GaveWay) int {
+		return cmp.Or(isFirst(a)-isFirst(b), cmp.Compare(b.Trials, a.Trials))
+	})
 }
 
 func (s *session) write() error {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/internal/run"
@@ -129,6 +130,56 @@ func TestResume(t *testing.T) {
 	s.o.Overrides = []string{"nodes.count=5"}
 	if _, _, err := s.run(t.Context()); exitcode.Of(err) != exitcode.Usage {
 		t.Errorf("resumed with other settings: %v", err)
+	}
+	s.o.Overrides = nil
+	s.o.Scenario.Gates[0].Name = "other"
+	if _, _, err := s.run(t.Context()); exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), "the scenario has changed") {
+		t.Errorf("resumed with other gates: %v", err)
+	}
+}
+
+// A first trial whose plane died keeps the logs that the error names.
+func TestDeadPlaneKeepsItsLogs(t *testing.T) {
+	s := newSession(t, &plane{})
+	s.trial = func(_ context.Context, o run.Options) (result.Result, error) {
+		if err := os.MkdirAll(filepath.Join(o.Out, "plane", "logs"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		return result.Result{}, exitcode.Environmentf("the control plane ended")
+	}
+	if _, _, err := s.run(t.Context()); exitcode.Of(err) != exitcode.Environment {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(s.o.Out, "trial-01", "plane", "logs")); err != nil {
+		t.Error(err)
+	}
+}
+
+// A phase that does not come to its condition in time makes a trial bad, whatever gates there are.
+func TestUnmetConditionIsBad(t *testing.T) {
+	var trial result.Trial
+	take(&trial, result.Result{Verdict: result.NoData, Measurements: result.Measurements{Phases: []result.Phase{{Name: "open", Until: "watchesOpen"}}}})
+	if trial.Outcome != "bad" || !strings.Contains(trial.Why, "watchesOpen") {
+		t.Errorf("%s: %s", trial.Outcome, trial.Why)
+	}
+	take(&trial, result.Result{Verdict: result.NoData, Reasons: []string{"a scrape was lost"}})
+	if trial.Outcome != "no data" {
+		t.Errorf("%s: %s", trial.Outcome, trial.Why)
+	}
+}
+
+// The figures of a trial are of its longest phase with requests, not of the one with the most of them.
+func TestFiguresOfTheLongestPhase(t *testing.T) {
+	phase := func(name string, from, seconds int, rate float64) result.Phase {
+		start := time.Unix(int64(from), 0)
+		p := result.Phase{Name: name, Start: start, End: start.Add(time.Duration(seconds) * time.Second)}
+		p.Requests = []result.Requests{{Load: "writes", OfferedRate: rate, AchievedRate: rate}}
+		return p
+	}
+	var trial result.Trial
+	held := take(&trial, result.Result{Verdict: result.Pass, Measurements: result.Measurements{Phases: []result.Phase{phase("settle", 0, 5, 104), phase("hold", 5, 20, 100)}}})
+	if held.Name != "hold" || trial.Offered != 100 {
+		t.Errorf("%v offered in %s", trial.Offered, held.Name)
 	}
 }
 

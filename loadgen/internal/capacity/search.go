@@ -62,11 +62,12 @@ func spreads() []float64 { return []float64{0.02, 0.04, 0.08, 0.16} }
 // Outcome is the result of a trial.
 type Outcome int
 
-// The outcomes. An invalid trial tells nothing: the generator was the limit.
+// The outcomes. An invalid trial tells nothing: the generator was the limit. Nor does one without data.
 const (
 	Good Outcome = iota
 	Bad
 	Invalid
+	NoData
 )
 
 // Answer is the result of a search.
@@ -78,6 +79,7 @@ const (
 	AboveRange     Answer = "above the range"
 	BelowRange     Answer = "below the range"
 	GeneratorFirst Answer = "the generator ended first"
+	Unjudged       Answer = "trials could not be judged"
 	Unconfirmed    Answer = "unconfirmed" // the lower end did not hold when it was tried again
 	Unfinished     Answer = "unfinished"
 )
@@ -97,7 +99,8 @@ type Search struct {
 	weight [][]float64 // posterior by capacity and spread
 
 	trials, bad, good     int
-	invalid               int // in a row
+	invalid               int     // in a row
+	ceiling               float64 // the lowest load at which the generator was the limit twice
 	lowestBad, held       float64
 	next                  int // of the shares at which trials are made
 	confirming            bool
@@ -111,7 +114,7 @@ func New(o Options) (*Search, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
 	}
-	s := &Search{o: o, lowestBad: math.Inf(1)}
+	s := &Search{o: o, lowestBad: math.Inf(1), ceiling: math.Inf(1)}
 	from, to := math.Log(o.Least), math.Log(o.To)
 	for x := from; x <= to+gridStep/2; x += gridStep {
 		s.logs = append(s.logs, x)
@@ -132,11 +135,17 @@ func (s *Search) Next() (load float64, more bool) {
 		return 0, false
 	case s.confirming:
 		return s.confirmLoad, true
+	case s.bad == 0 && !math.IsInf(s.ceiling, 1): // between what held and what the generator cannot do
+		return math.Sqrt(s.held * s.ceiling), true
 	case s.bad == 0:
 		return min(s.o.From*math.Pow(s.o.Growth, float64(s.good)), s.o.To), true
 	}
 	shares := []float64{0.5, 0.35, 0.65}
-	return s.quantile(shares[s.next%len(shares)]), true
+	load = min(s.quantile(shares[s.next%len(shares)]), max(s.held, s.o.From)*s.o.Growth)
+	if load >= s.ceiling {
+		load = math.Sqrt(s.held * min(s.ceiling, s.lowestBad))
+	}
+	return load, true
 }
 
 // Saw takes in what a trial at a load told.
@@ -145,8 +154,15 @@ func (s *Search) Saw(load float64, outcome Outcome) {
 		return
 	}
 	s.trials++
-	if outcome == Invalid {
-		if s.invalid++; s.invalid == invalidInRow {
+	if outcome == Invalid || outcome == NoData {
+		s.invalid++
+		switch {
+		case s.invalid < invalidInRow:
+		case outcome == NoData:
+			s.answer = Unjudged
+		case s.held > 0 && (load > s.lowestBad || load/s.held-1 > s.o.Width) && s.trials < s.o.Trials:
+			s.ceiling, s.invalid = min(s.ceiling, load), 0
+		default:
 			s.answer = GeneratorFirst
 		}
 		return
@@ -159,7 +175,9 @@ func (s *Search) Saw(load float64, outcome Outcome) {
 	}
 	s.update(load, outcome)
 	if s.confirming {
-		s.confirm(outcome)
+		if math.Abs(load-s.confirmLoad) <= max(0.01*s.confirmLoad, 0.5) { // loads are rounded; others were tried for another width
+			s.confirm(outcome)
+		}
 		return
 	}
 	if outcome == Good {
@@ -170,6 +188,12 @@ func (s *Search) Saw(load float64, outcome Outcome) {
 	switch {
 	case s.bad == 0 && load >= s.o.To:
 		s.answer = AboveRange
+		return
+	case s.bad == 0 && s.ceiling/s.held-1 <= s.o.Width:
+		s.answer = GeneratorFirst
+		return
+	case s.bad == 0 && s.trials >= s.o.Trials:
+		s.answer = Unfinished
 		return
 	case s.good == 0 && s.bad >= 2 && load <= s.o.Least*(1+gridStep):
 		s.answer = BelowRange
@@ -185,6 +209,9 @@ func (s *Search) Saw(load float64, outcome Outcome) {
 			return
 		}
 		s.confirming, s.confirmLoad = true, low
+		if high >= s.o.To*(1-2*gridStep) { // it may lie above: then the end of the range holds
+			s.confirmLoad = s.o.To
+		}
 	}
 }
 
@@ -195,6 +222,8 @@ func (s *Search) confirm(outcome Outcome) {
 		s.confirmGood++
 	}
 	switch {
+	case s.confirmGood == confirmed && s.confirmLoad == s.o.To:
+		s.answer = AboveRange
 	case s.confirmGood == confirmed:
 		s.answer = Found
 	case s.confirms-s.confirmGood > confirmOf-confirmed:

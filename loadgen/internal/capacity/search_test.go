@@ -106,3 +106,52 @@ func TestAnswers(t *testing.T) {
 		})
 	}
 }
+
+// A capacity between the last load that held and the first that saturates the generator is found.
+func TestKneeBelowTheGeneratorsLimit(t *testing.T) {
+	for truth, want := range map[float64]capacity.Answer{2900: capacity.Found, 5000: capacity.GeneratorFirst} {
+		e := search(t, capacity.Default(50, 20_000), func(load float64) capacity.Outcome {
+			switch {
+			case load > 3150:
+				return capacity.Invalid
+			case load > truth:
+				return capacity.Bad
+			}
+			return capacity.Good
+		})
+		if e.Answer != want || want == capacity.Found && (e.Low > truth || e.High < truth) {
+			t.Errorf("capacity %v: %s, %v to %v", truth, e.Answer, e.Low, e.High)
+		}
+	}
+}
+
+// Trials without data are not the generator's limit.
+func TestTrialsWithoutData(t *testing.T) {
+	e := search(t, capacity.Default(50, 20_000), func(float64) capacity.Outcome { return capacity.NoData })
+	if e.Answer != capacity.Unjudged || e.Trials != 2 {
+		t.Errorf("%s after %d trials", e.Answer, e.Trials)
+	}
+}
+
+// One stray bad trial in a range that holds whole is no capacity.
+func TestStrayBadTrial(t *testing.T) {
+	n := 0
+	e := search(t, capacity.Default(50, 400), func(float64) capacity.Outcome {
+		if n++; n == 2 {
+			return capacity.Bad
+		}
+		return capacity.Good
+	})
+	if e.Answer != capacity.AboveRange {
+		t.Errorf("%s, %v to %v", e.Answer, e.Low, e.High)
+	}
+}
+
+// A search that only ever grows ends with its trials too.
+func TestTrialsBoundGrowth(t *testing.T) {
+	o := capacity.Default(50, 20_000)
+	o.Growth, o.Trials = 1.2, 5
+	if e := search(t, o, func(float64) capacity.Outcome { return capacity.Good }); e.Answer != capacity.Unfinished || e.Trials != 5 {
+		t.Errorf("%s after %d trials", e.Answer, e.Trials)
+	}
+}

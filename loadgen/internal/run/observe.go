@@ -152,6 +152,9 @@ func diagnose(ctx context.Context, recorder *record.Recorder, log func(format st
 		if len(d.Causes) == 0 {
 			log("diagnosis: %s", d.Answer)
 		}
+		for _, e := range d.Symptoms {
+			log("diagnosis: unexplained: %s of %s", e.What, e.Component)
+		}
 		for _, c := range d.Causes {
 			log("diagnosis: %s: %s", c.Title, c.Sentence)
 		}

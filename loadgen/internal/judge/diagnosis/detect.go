@@ -82,8 +82,10 @@ func (s *signal) deviates(v float64, b baseline, share float64) bool {
 	switch {
 	case math.IsNaN(v) || math.IsInf(v, 0):
 		return false
-	case s.Over != nil:
-		return v >= share**s.Over
+	case s.Over != nil: // what is so in the calm time too is nothing new
+		return v >= share**s.Over && !(b.known && (b.median >= share**s.Over || v < share*s.Times*b.median))
+	case !b.known && s.Source == "":
+		return false // a new component
 	case s.Down:
 		return b.known && b.median-v >= share*max(deviations*b.deviation, s.Least) && v <= b.median*(1-share*s.Share)
 	}

@@ -8,6 +8,7 @@ package diagnosis
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -100,8 +101,11 @@ func Diagnose(ctx context.Context, source Source, o Options) (d result.Diagnosis
 	if err != nil {
 		return d, err
 	}
-	if len(all) == 0 {
+	switch calm := func(s series) bool { return baselineOf(s.points, o.Calm).known }; {
+	case len(all) == 0:
 		return d, errNothing
+	case !slices.ContainsFunc(all, calm):
+		return d, tooLittle("no component's metrics were recorded in the calm time")
 	}
 	if chosen {
 		o.settle(known, all)
@@ -154,26 +158,50 @@ type series struct {
 	points    []archive.Point
 }
 
+// apart is the distance between the calm time and the one diagnosed from which on they are queried one by one.
+const apart = time.Hour
+
 // read queries all signals of all components.
 func read(ctx context.Context, source Source, o Options) (all []series, err error) {
-	first, last := o.Calm.From, o.Calm.To
-	if o.Under.From.Before(first) {
-		first = o.Under.From
+	spans := []result.Span{o.Calm, o.Under}
+	if o.Under.From.Before(o.Calm.From) {
+		slices.Reverse(spans)
 	}
-	if o.Under.To.After(last) {
-		last = o.Under.To
+	if spans[1].From.Sub(spans[0].To) < apart {
+		spans = []result.Span{{From: spans[0].From, To: spans[1].To}}
+		if o.Calm.To.After(spans[0].To) {
+			spans[0].To = o.Calm.To
+		}
 	}
 	for i := range known.Signals {
 		s := &known.Signals[i]
-		found, err := source.Range(ctx, s.query(2*o.Step+time.Millisecond), first, last, o.Step)
-		if err != nil {
-			return nil, fmt.Errorf("signal %s: %w", s.Name, err)
-		}
-		for _, one := range found {
-			all = append(all, series{signal: s, component: componentOf(one, s), points: one.Points})
+		at := len(all)
+		for _, span := range spans {
+			found, err := source.Range(ctx, s.query(2*o.Step+time.Millisecond), span.From, span.To, o.Step)
+			if err != nil {
+				return nil, fmt.Errorf("signal %s: %w", s.Name, err)
+			}
+			for _, one := range found {
+				all = add(all, at, series{signal: s, component: componentOf(one, s), points: one.Points})
+			}
 		}
 	}
 	return all, nil
+}
+
+// add appends a series, to that of the same component from index at on if there is one. A series without a finite value
+// has no data.
+func add(all []series, at int, one series) []series {
+	if !slices.ContainsFunc(one.points, func(p archive.Point) bool { return !math.IsNaN(p.V) && !math.IsInf(p.V, 0) }) {
+		return all
+	}
+	for i := at; i < len(all); i++ {
+		if same := &all[i]; same.component == one.component && same.points[len(same.points)-1].T.Before(one.points[0].T) {
+			same.points = append(same.points, one.points...)
+			return all
+		}
+	}
+	return append(all, one)
 }
 
 // componentOf returns the component of a series. No other label is read. A process whose instance does not name its kind, as

@@ -3,6 +3,7 @@ package diagnosis
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -83,19 +84,22 @@ func TestCauses(t *testing.T) {
 		"one scrape is none":                       {plane{{"wal-fsync", "etcd-1", 0.0006, 0.026, 20, 21}}, result.Healthy, ""},
 		"too small to matter":                      {plane{{"wal-fsync", "etcd-1", 0.0006, 0.0012, 20, 30}}, result.Healthy, ""},
 		"two at once":                              {plane{fsync, webhook}, result.Diagnosed, "slow-wal-fsync of etcd-1; webhook-slow of review"},
-		"a link between members":                   {plane{etcdOwn, {"wal-fsync", "etcd-0", 0.0006, 0, 0, 0}}, result.Diagnosed, "peer-link of etcd-1"},
+		"a link between members":                   {plane{etcdOwn, {"peer-round-trip", "etcd-0", 0.001, 0, 0, 0}, {"wal-fsync", "etcd-0", 0.0006, 0, 0, 0}}, result.Diagnosed, "peer-link of etcd-1"},
 		"the link to etcd":                         {plane{{"etcd-link", "kube-apiserver-0", 0.001, 0.04, 20, 30}, {"etcd-own", "etcd-0", 0.002, 0, 0, 0}}, result.Diagnosed, "etcd-link of kube-apiserver-0"},
 		"killed, and the scheduler with it":        {plane{{"started", "etcd-1", 0, 1, 20, 22}, {"server-errors", "kube-apiserver-0", 0, 9, 20, 23}, {"peers-lost", "etcd-0", 0, 2, 20, 23}, {"started", "kube-scheduler-0", 0, 1, 23, 25}}, result.Diagnosed, "killed of etcd-1"},
 		"the scheduler alone":                      {plane{{"started", "kube-scheduler-0", 0, 1, 23, 25}, {"no-lease", "kube-scheduler", 0, 1, 21, 24}}, result.Diagnosed, "killed of kube-scheduler-0"},
-		"paused etcd: API servers hang with it":    {plane{{"hangs", "etcd-0", 0, 1, 20, 25}, {"hangs", "kube-apiserver-0", 0, 1, 20, 25}}, result.Diagnosed, "paused of etcd-0"},
-		"cut off: nobody is paused":                {plane{{"no-leader", "etcd-2", 0, 1, 20, 25}, {"hangs", "kube-apiserver-0", 0, 1, 20, 25}, etcdOwn}, result.Diagnosed, "member-cut-off of etcd-2"},
+		"paused etcd: API servers hang with it":    {plane{{"hangs", "etcd-0", 0.05, 10, 20, 25}, {"hangs", "kube-apiserver-0", 0.05, 10, 20, 25}}, result.Diagnosed, "paused of etcd-0"},
+		"cut off: nobody is paused":                {plane{{"no-leader", "etcd-2", 0, 1, 20, 25}, {"hangs", "kube-apiserver-0", 0.05, 10, 20, 25}, etcdOwn}, result.Diagnosed, "member-cut-off of etcd-2"},
 		"at the quota: members were started anew":  {plane{{"quota-use", "etcd-0", 0.01, 3, 20, 26}, {"started", "etcd-0", 0, 1, 19, 21}, {"server-errors", "kube-apiserver-0", 0, 9, 19, 22}, {"refused", "kube-scheduler-0", 0, 1, 22, 23}}, result.Diagnosed, "etcd-quota of etcd-0"},
-		"restored":                                 {plane{{"revision", "etcd-0", 1000, 1e9, 20, 60}, {"started", "etcd-0", 0, 1, 19, 22}, {"started", "kube-apiserver-0", 0, 1, 20, 22}}, result.Diagnosed, "etcd-restored of etcd-0"},
+		"restored":                                 {plane{{"revision", "etcd-0", 0, 1, 20, 22}, {"started", "etcd-0", 0, 1, 19, 22}, {"started", "kube-apiserver-0", 0, 1, 20, 22}}, result.Diagnosed, "etcd-restored of etcd-0"},
 		"a webhook that fails is not slow besides": {plane{{"webhook-open", "review", 0, 5, 20, 30}, webhook}, result.Diagnosed, "webhook-open of review"},
 		"webhooks one after another":               {plane{{"webhook-open", "first", 0, 5, 20, 24}, {"webhook", "second", 0.002, 0.3, 26, 34}}, result.Diagnosed, "webhook-open of first; webhook-slow of second"},
 		"a webhook that fails beside a slow disk":  {plane{fsync, commit, {"webhook-rejects", "review", 0, 5, 24, 30}}, result.Diagnosed, "slow-disk of etcd-1; webhook-blocking of review"},
 		"nodes fall silent beside busy neighbours": {plane{{"machine-others", "loadgen", 0.05, 1.4, 20, 30}, {"nodes-silent", "zone-0", 0, 50, 21, 40}}, result.Diagnosed, "machine of loadgen; nodes-silent of zone-0"},
-		"nodes fall silent as the API is away":     {plane{{"hangs", "kube-apiserver-0", 0, 1, 20, 30}, {"nodes-silent", "zone-0", 0, 50, 28, 40}}, result.Diagnosed, "paused of kube-apiserver-0"},
+		"nodes fall silent as the API is away":     {plane{{"hangs", "kube-apiserver-0", 0.05, 10, 20, 30}, {"nodes-silent", "zone-0", 0, 50, 28, 40}}, result.Diagnosed, "paused of kube-apiserver-0"},
+		"refused in the calm time too":             {plane{{"refused", "kube-scheduler-0", 1, 1, 0, 60}}, result.Healthy, ""},
+		"slow scrapes of a large API server":       {plane{{"hangs", "kube-apiserver-0", 1.5, 3, 20, 30}}, result.Healthy, ""},
+		"lists that use all processors":            {plane{{"lists", "events", 100, 90000, 20, 30}, {"machine-full", "loadgen", 0, 0.95, 20, 30}, {"cpu", "kube-apiserver-0", 0.1, 0.95, 20, 30}}, result.Diagnosed, "heavy-lists of events"},
 		"the generator's own":                      {plane{{"generator-lag", "loadgen", 0.001, 0.4, 20, 30}}, result.Diagnosed, "generator of loadgen"},
 		"the machine":                              {plane{{"machine-others", "loadgen", 0.05, 1.4, 20, 30}, {"generator-lag", "loadgen", 0.001, 0.4, 20, 30}}, result.Diagnosed, "machine of loadgen"},
 		"a fault in the first quarter":             {plane{{"wal-fsync", "etcd-1", 0.0006, 0.026, 9, 30}, writes}, result.Diagnosed, "slow-wal-fsync of etcd-1"},
@@ -154,6 +158,35 @@ func TestComponents(t *testing.T) {
 		if got := componentOf(archive.Series{Labels: map[string]string{s.Component: c.component, "job": c.job}}, s); got != c.want {
 			t.Errorf("%s of %s is %q, want %q", c.signal, c.component, got, c.want)
 		}
+	}
+}
+
+// newcomer has a member from scrape 20 on only.
+type newcomer struct{ plane }
+
+func (n newcomer) Range(ctx context.Context, expr string, start, end time.Time, by time.Duration) ([]archive.Series, error) {
+	all, err := n.plane.Range(ctx, expr, start, end, by)
+	for i, s := range all {
+		if s.Labels["instance"] == "etcd-3" {
+			all[i].Points = s.Points[20:]
+		}
+	}
+	return all, err
+}
+
+// A member that was not there in the calm time is compared with nothing.
+func TestNewMemberIsNoDeviation(t *testing.T) {
+	p := newcomer{plane{{"wal-fsync", "etcd-3", 0.004, 0, 0, 0}, {"wal-fsync", "etcd-0", 0.0006, 0, 0, 0}}}
+	d, err := Diagnose(context.Background(), p, Options{From: begin, To: begin.Add(60 * step), Step: step})
+	if err != nil || d.Answer != result.Healthy {
+		t.Errorf("%s: %s: %v", d.Answer, causesOf(d), err)
+	}
+}
+
+// A series of NaN only, as of a ratio of metrics that are not there, is no data.
+func TestNoNumberIsNoData(t *testing.T) {
+	if all := add(nil, 0, series{points: []archive.Point{{V: math.NaN()}}}); len(all) != 0 {
+		t.Errorf("%d series", len(all))
 	}
 }
 

@@ -22,6 +22,8 @@ type mechanism struct {
 	Any, All, With []string
 	// unless one of Unless deviates at that component or one of Without at any.
 	Unless, Without []string
+	// Recorded lists signals without whose data it never fires.
+	Recorded []string
 	// Except lists components at which it never fires.
 	Except []string
 	// Load: it follows from a growing load, so it is listed as a limit, and is a cause only of symptoms.
@@ -151,6 +153,9 @@ func (r reasoning) mayFollow(e episode) bool {
 
 // fire returns where and when a mechanism fires.
 func (r reasoning) fire(m *mechanism, depth int) (fired []firing) {
+	if slices.ContainsFunc(m.Recorded, func(name string) bool { return !r.has(name) }) {
+		return nil
+	}
 	for _, first := range r.all {
 		if !slices.Contains(m.Any, first.signal.Name) || slices.Contains(m.Except, first.component) {
 			continue
@@ -308,9 +313,14 @@ func (r reasoning) cause(f firing) result.Cause {
 	return c
 }
 
+// has reports whether a signal was recorded.
+func (r reasoning) has(name string) bool {
+	return slices.ContainsFunc(r.recorded, func(one series) bool { return one.signal.Name == name })
+}
+
 // calm reports whether a signal was recorded and no component's deviates near a firing.
 func (r reasoning) calm(s *signal, f firing) bool {
-	return slices.ContainsFunc(r.recorded, func(one series) bool { return one.signal.Name == s.Name }) &&
+	return r.has(s.Name) &&
 		!slices.ContainsFunc(r.all, func(e episode) bool {
 			return e.signal.Name == s.Name && !e.began.After(f.last.Add(r.near())) && !f.began.After(e.last.Add(r.near()))
 		})

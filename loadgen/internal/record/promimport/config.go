@@ -54,6 +54,8 @@ type Config struct {
 	// Jobs are its labels job by ours: {"kube-apiserver": "apiserver"}. Unnamed ones are
 	// as in KubePrometheusStack; empty ones are left out.
 	Jobs map[string]string
+	// Ours: its jobs have our names already, as those of `loadgen observe` and `loadgen run --observe`.
+	Ours bool
 	// Match are matchers that all series of the cluster fit, as PromQL writes
 	// them: `cluster="prod", prometheus_replica="a"`. Empty means none.
 	Match string
@@ -77,6 +79,7 @@ type Source struct {
 	api   v1.API
 	url   string            // as it may be shown
 	jobs  map[string]string // our label job by its
+	ours  bool              // its jobs have our names
 	match []*labels.Matcher
 	clock func() time.Time // ours
 	// ingestion is the longest time from a scrape, by remote write, to its query.
@@ -100,6 +103,7 @@ func New(c Config) (*Source, error) {
 	if s.clock == nil {
 		s.clock = time.Now
 	}
+	s.ours = c.Ours
 	if s.jobs, err = theirJobs(c.Jobs); err != nil {
 		return nil, err
 	}

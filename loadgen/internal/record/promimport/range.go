@@ -19,9 +19,12 @@ import (
 // Range evaluates PromQL in which jobs have our names over the cluster's series, at start, start+step, ... end. Jobs of
 // the answer have our names too.
 func (s *Source) Range(ctx context.Context, expr string, start, end time.Time, step time.Duration) ([]archive.Series, error) {
-	theirs, err := s.translate(expr)
-	if err != nil {
-		return nil, err
+	theirs := expr
+	if !s.ours {
+		var err error
+		if theirs, err = s.translate(expr); err != nil {
+			return nil, err
+		}
 	}
 	value, _, err := s.api.QueryRange(ctx, theirs, v1.Range{Start: start, End: end, Step: step})
 	if err != nil {
@@ -37,7 +40,7 @@ func (s *Source) Range(ctx context.Context, expr string, start, end time.Time, s
 		for name, v := range stream.Metric {
 			one.Labels[string(name)] = string(v)
 		}
-		if ours, ok := s.jobs[one.Labels[model.JobLabel]]; ok {
+		if ours, ok := s.jobs[one.Labels[model.JobLabel]]; ok && !s.ours {
 			one.Labels[model.JobLabel] = ours
 		}
 		for _, p := range stream.Values {
