@@ -98,6 +98,8 @@ Exit codes: 0 not regressed or improved, 1 regressed, 3 could not tell,
 	flags.StringSliceVar(&alphas, "alpha", []string{"0.3%", "0.3%", "0.4%"}, "share of false alarms at each look, of one figure")
 	percentVar(flags, &o.Plan.Change, "change", "the least change that is called one")
 	percentVar(flags, &o.Plan.Margin, "margin", "not regressed: the change is surely below it")
+	percentVar(flags, &o.Plan.Confidence, "confidence", "of the bounds of a change, one-sided")
+	flags.IntVar(&o.Plan.Figures, "most-figures", o.Plan.Figures, "so many calibrated `figures` decide at most, and share no alpha; more named by --figure share it by Holm's method")
 	percentVar(flags, &o.Plan.Spread, "spread", "figures with a larger calibrated spread do not decide")
 	percentVar(flags, &o.Plan.Throw.Steal, "throw-steal", "throw a pair away if the hypervisor took more of the processors' time")
 	percentVar(flags, &o.Plan.Throw.Other, "throw-other", "throw a pair away if other processes used more of the processors' time")

@@ -50,6 +50,8 @@ Exit codes: 0 not regressed or improved, 1 regressed, 3 could not tell.`,
 	cmd.Flags().StringArrayVar(&gated, "figure", nil, "a figure of this `name` decides, in place of those that are calibrated (repeatable)")
 	percentVar(cmd.Flags(), &plan.Change, "change", "the least change that is called one")
 	percentVar(cmd.Flags(), &plan.Margin, "margin", "not regressed: the change is surely below it")
+	percentVar(cmd.Flags(), &plan.Confidence, "confidence", "of the bounds of a change, one-sided")
+	percentVar(cmd.Flags(), &plan.Spread, "spread", "figures with a larger calibrated spread do not decide")
 	cmd.Flags().StringVar(&out, "out", "", "new `directory` for ab.json, ab.html and junit.xml (default: none is written)")
 	sum.flag(cmd)
 	addOutputFlag(cmd, &output)

@@ -119,7 +119,13 @@ func flow(n *yaml.Node) {
 // it before.
 func (s *Side) revision(ctx context.Context, rev string, step func(string)) (err error) {
 	commit, err := git(ctx, "rev-parse", "--verify", "--quiet", rev+"^{commit}")
-	if err != nil {
+	var said *exec.ExitError
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.As(err, &said) && len(said.Stderr) > 0:
+		return exitcode.Usagef("%w", err)
+	case err != nil:
 		return exitcode.Usagef("no such revision here (rev=REVISION is one of the checkout in the working directory)")
 	}
 	s.Revision = commit

@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/stormglass/stormglass/internal/markdown"
@@ -77,8 +78,10 @@ func AB(w io.Writer, c result.AB, o TerminalOptions) error {
 	for _, line := range chart.Wrap(abNote(c), t.width) {
 		t.line(t.paint("dim", line))
 	}
-	for _, why := range append(c.Reasons, c.Notes...) {
-		t.line(chart.Shorten(chart.Clean(why), t.width))
+	for _, why := range slices.Concat(c.Reasons, c.Notes) { // whole: commands are copied from them
+		for _, line := range chart.Wrap(chart.Clean(why), t.width) {
+			t.line(line)
+		}
 	}
 	for _, p := range c.Pairs {
 		if p.Thrown != "" {
@@ -104,7 +107,11 @@ func orNone(text string) string {
 // abTally is "9 pairs, 1 thrown away", or "8 and 8 runs".
 func abTally(c result.AB) string {
 	if c.Sets != nil {
-		return fmt.Sprintf("%d and %d runs, which are no pairs", len(c.Sets.A), len(c.Sets.B))
+		text := fmt.Sprintf("%d and %d runs, which are no pairs", len(c.Sets.A), len(c.Sets.B))
+		if c.Thrown > 0 {
+			text += fmt.Sprintf(", %d runs thrown away", c.Thrown)
+		}
+		return text
 	}
 	counted := 0
 	for _, p := range c.Pairs {
