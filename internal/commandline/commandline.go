@@ -42,6 +42,12 @@ func (s strict) checkArguments(c *cobra.Command) {
 			check = cobra.NoArgs
 		}
 	}
+	if c.HasSubCommands() && check(c, []string{"word"}) != nil {
+		if c.Annotations == nil {
+			c.Annotations = map[string]string{}
+		}
+		c.Annotations[group] = group
+	}
 	if !c.DisableFlagParsing { // else the words are another program's
 		c.Args = func(c *cobra.Command, args []string) error {
 			err := s.empty(c, args)
@@ -81,9 +87,12 @@ func (s strict) empty(c *cobra.Command, args []string) error {
 // argumentError adds a hint to what a command's own check says of its arguments.
 func argumentError(c *cobra.Command, args []string, err error) error {
 	if err == nil {
+		if c.HasSubCommands() && !isGroup(c) && len(args) > 0 && nearSubcommand(c, args[0]) {
+			return unknownCommand(c, args[0])
+		}
 		return nil
 	}
-	if c.HasSubCommands() && len(args) > 0 {
+	if isGroup(c) && len(args) > 0 {
 		return unknownCommand(c, args[0])
 	}
 	if f := optionalValue(c, args); f != nil {
@@ -198,9 +207,23 @@ func (s strict) checkHelp(root *cobra.Command) {
 	}
 }
 
+// group annotates a command that has others and takes no arguments.
+const group = "group"
+
+func isGroup(c *cobra.Command) bool { return c.Annotations[group] != "" }
+
+// nearSubcommand reports whether a word is a few letters away from a subcommand.
+func nearSubcommand(c *cobra.Command, word string) bool {
+	var names []string
+	for _, sub := range c.Commands() {
+		names = append(names, sub.Name())
+	}
+	return strictyaml.Suggest(word, names) != ""
+}
+
 // flagError puts pflag's errors in our words, with the flag's name first.
 func flagError(c *cobra.Command, err error) error {
-	if words := c.Flags().Args(); c.HasSubCommands() && len(words) > 0 {
+	if words := c.Flags().Args(); isGroup(c) && len(words) > 0 {
 		return unknownCommand(c, words[0]) // whose flag it is
 	}
 	var unknown *pflag.NotExistError
