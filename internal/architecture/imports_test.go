@@ -175,7 +175,7 @@ var making = []string{
 var layers = []string{
 	"cmd", "loadgen/calibrate/pairs", "loadgen",
 	"loadgen/internal/ab", "loadgen/internal/capacity", "loadgen/internal/compare", "loadgen/internal/run", "loadgen/bench", "loadgen/calibrate", "loadgen/calibrate/container", "loadgen/calibrate/diagnosis", "loadgen/internal/realplane",
-	"loadgen/internal/observe", "loadgen/internal/cluster",
+	"loadgen/internal/observe", "loadgen/internal/cluster", "loadgen/calibrate/runner",
 	"loadgen/internal/workload", "loadgen/internal/node",
 	"loadgen/internal/load/kind", "loadgen/internal/load/podstream", "loadgen/internal/load/history", "loadgen/internal/load/watch", "loadgen/internal/load/object", "loadgen/internal/load/request", "loadgen/internal/load",
 	"loadgen/internal/apiclient",

@@ -7,40 +7,33 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
+
+	"github.com/stormglass/stormglass/loadgen/calibrate/runner"
 )
 
 func main() {
 	var o options
-	flag.StringVar(&o.dir, "dir", "runs/diagnosis", "`directory` of the runs; those that are there are not run again")
-	flag.StringVar(&o.loadgen, "loadgen", "bin/loadgen", "the `binary`")
+	o.Flags("runs/diagnosis")
 	flag.Int64Var(&o.seed, "seed", 1, "of the order of faults")
 	only := flag.String("plans", "", "`plans` to run, as three-rollout,one-watches,healthy; default all")
-	flag.BoolVar(&o.run, "run", true, "run what is not there; else score what is")
 	flag.IntVar(&o.healthy, "healthy", 20, "runs of storms without a fault")
 	flag.Parse()
 	if *only != "" {
 		o.plans = strings.Split(*only, ",")
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := score(ctx, o); err != nil {
-		fmt.Fprintln(os.Stderr, "diagnosis:", err)
-		os.Exit(1)
-	}
+	runner.Main("diagnosis", o.score)
 }
 
 type options struct {
-	dir, loadgen string
-	seed         int64
-	plans        []string
-	run          bool
-	healthy      int
+	runner.Runner
+	seed    int64
+	plans   []string
+	healthy int
 }
 
-func score(ctx context.Context, o options) error {
+func (o options) score(ctx context.Context) error {
 	t, err := readTable()
 	if err != nil {
 		return err
@@ -48,7 +41,7 @@ func score(ctx context.Context, o options) error {
 	fmt.Printf("seed %d\n\n", o.seed)
 	var scored []trial
 	for _, p := range t.plans(o) {
-		dir := filepath.Join(o.dir, p.name)
+		dir := filepath.Join(o.Dir, p.name)
 		if err := p.record(ctx, o, dir); err != nil {
 			return fmt.Errorf("%s: %w", p.name, err)
 		}

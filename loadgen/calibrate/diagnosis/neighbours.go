@@ -5,11 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"time"
 
+	"github.com/stormglass/stormglass/loadgen/calibrate/runner"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -40,7 +40,7 @@ func (p plan) neighbours(ctx context.Context, dir string) {
 		for _, e := range eventsFrom(filepath.Join(dir, "timeline.jsonl"), &read) {
 			switch {
 			case e.Kind == "phase-start" && loops[e.Name] > 0:
-				stop = busy(ctx, loops[e.Name])
+				stop = runner.Busy(ctx, loops[e.Name])
 			case e.Kind == "phase-end" && loops[e.Name] > 0:
 				stop()
 				stop = func() {}
@@ -69,22 +69,4 @@ func eventsFrom(file string, read *int) (events []result.Event) {
 		events = append(events, e)
 	}
 	return events
-}
-
-// busy starts processes that use a processor each, and returns what ends them.
-func busy(ctx context.Context, n int) (stop func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	var all []*exec.Cmd
-	for range n {
-		cmd := exec.CommandContext(ctx, "sh", "-c", "while :; do :; done")
-		if cmd.Start() == nil {
-			all = append(all, cmd)
-		}
-	}
-	return func() {
-		cancel()
-		for _, cmd := range all {
-			_ = cmd.Wait() // it was killed
-		}
-	}
 }

@@ -4,11 +4,9 @@ import (
 	"bytes"
 	"context"
 	_ "embed"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -204,15 +202,15 @@ func (p plan) beside(i int, faults, loads []string) string {
 
 // record runs a plan whose directory is not there.
 func (p plan) record(ctx context.Context, o options, dir string) error {
-	if _, err := os.Stat(dir); err == nil || !o.run {
+	if _, err := os.Stat(dir); err == nil || !o.Run {
 		return nil
-	}
-	if err := os.MkdirAll(o.dir, 0o755); err != nil {
-		return err
 	}
 	name, args := p.scenario, []string{}
 	if name == "" {
-		name = filepath.Join(o.dir, p.name+".yaml")
+		name = filepath.Join(o.Dir, p.name+".yaml")
+		if err := os.MkdirAll(o.Dir, 0o755); err != nil {
+			return err
+		}
 		if err := os.WriteFile(name, []byte(p.yaml()), 0o644); err != nil {
 			return err
 		}
@@ -221,26 +219,11 @@ func (p plan) record(ctx context.Context, o options, dir string) error {
 			args = append(args, "--set", set)
 		}
 	}
-	cmd := exec.CommandContext(ctx, o.loadgen, append([]string{"run", name, "--out", dir}, args...)...)
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-	log, err := os.Create(filepath.Join(o.dir, p.name+".log"))
-	if err != nil {
-		return err
-	}
-	defer log.Close()
-	cmd.Stdout, cmd.Stderr = log, log
-	ctx, stop := context.WithCancel(ctx)
+	following, stop := context.WithCancel(ctx)
 	stopped := make(chan struct{})
-	go func() { defer close(stopped); p.neighbours(ctx, dir) }()
-	err = cmd.Run()
+	go func() { defer close(stopped); p.neighbours(following, dir) }()
+	err := o.Do(ctx, p.name, append([]string{"run", name, "--out", dir}, args...)...)
 	stop()
 	<-stopped
-	var exit *exec.ExitError
-	if errors.As(err, &exit) && (exit.ExitCode() == 1 || exit.ExitCode() == 3) { // its gates are not asked
-		err = nil
-	}
-	if err != nil {
-		return fmt.Errorf("%w (%s)", err, log.Name())
-	}
-	return nil
+	return err
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stormglass/stormglass/loadgen/calibrate/runner"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/diagnosis"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/result"
@@ -201,8 +202,8 @@ func print(w io.Writer, all []trial) {
 		total, exact, first, three, worded = total+len(kinds[name]), exact+e, first+f, three+n, worded+v
 		fmt.Fprintf(w, "| %s | %d | %d | %d | %d | %d | %s | %s |\n", name, len(kinds[name]), e, f, n, v, median(onsets), counts(said))
 	}
-	fmt.Fprintf(w, "| all | %d | %s | %s | %s | %s | | |\n", total, share(exact, total), share(first, total), share(three, total), share(worded, total))
-	fmt.Fprintf(w, "\nOf these, the sizes of which no run was used for tuning: %s\n", share(heldExact, held))
+	fmt.Fprintf(w, "| all | %d | %s | %s | %s | %s | | |\n", total, runner.Share(exact, total), runner.Share(first, total), runner.Share(three, total), runner.Share(worded, total))
+	fmt.Fprintf(w, "\nOf these, the sizes of which no run was used for tuning: %s\n", runner.Share(heldExact, held))
 	if len(pairs) > 0 {
 		right := 0
 		for _, t := range pairs {
@@ -212,7 +213,7 @@ func print(w io.Writer, all []trial) {
 				failures = append(failures, explain(t))
 			}
 		}
-		fmt.Fprintf(w, "\nPairs of faults, named as a set, nothing else: %s\n", share(right, len(pairs)))
+		fmt.Fprintf(w, "\nPairs of faults, named as a set, nothing else: %s\n", runner.Share(right, len(pairs)))
 	}
 	if len(healthy) > 0 {
 		alarms := 0
@@ -222,7 +223,7 @@ func print(w io.Writer, all []trial) {
 				failures = append(failures, explain(t))
 			}
 		}
-		fmt.Fprintf(w, "\nAlarms in runs of storms without a fault: %s\n", share(alarms, len(healthy)))
+		fmt.Fprintf(w, "\nAlarms in runs of storms without a fault: %s\n", runner.Share(alarms, len(healthy)))
 	}
 	if len(failures) > 0 {
 		fmt.Fprintf(w, "\nWrong answers:\n\n")
@@ -240,13 +241,6 @@ func count(yes bool) int {
 		return 1
 	}
 	return 0
-}
-
-func share(n, of int) string {
-	if of == 0 {
-		return "0 of 0"
-	}
-	return fmt.Sprintf("%d of %d (%.0f%%)", n, of, 100*float64(n)/float64(of))
 }
 
 func median(all []float64) string {

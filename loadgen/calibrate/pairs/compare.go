@@ -3,10 +3,8 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 
 	"github.com/stormglass/stormglass/loadgen/internal/ab"
@@ -18,11 +16,13 @@ var errNotRun = errors.New("it was not run")
 
 // compare runs `loadgen ab` in a directory, or goes on with it, or reads it where it has ended.
 func (o options) compare(ctx context.Context, name string, args ...string) (result.AB, error) {
-	dir := filepath.Join(o.dir, name)
+	dir := filepath.Join(o.Dir, name)
 	c, err := ab.Read(dir)
 	switch _, absent := os.Stat(dir); {
 	case err == nil && !c.Ended.IsZero():
 		return c, nil
+	case !o.Run:
+		return c, errNotRun
 	case errors.Is(absent, fs.ErrNotExist):
 		args = append(args, "--out", dir)
 	case err != nil:
@@ -30,34 +30,16 @@ func (o options) compare(ctx context.Context, name string, args ...string) (resu
 	default:
 		args = append(args, "--resume", dir)
 	}
-	if !o.run {
-		return c, errNotRun
-	}
-	if err := os.MkdirAll(o.dir, 0o755); err != nil {
+	if err := o.Do(ctx, name, append([]string{"ab", o.scenario}, args...)...); err != nil {
 		return c, err
-	}
-	log, err := os.Create(filepath.Join(o.dir, name+".log"))
-	if err != nil {
-		return c, err
-	}
-	defer log.Close()
-	cmd := exec.CommandContext(ctx, o.loadgen, append([]string{"ab", o.scenario}, args...)...)
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-	cmd.Stdout, cmd.Stderr = log, log
-	if err := cmd.Run(); err != nil && (cmd.ProcessState == nil || cmd.ProcessState.ExitCode() == 2 || cmd.ProcessState.ExitCode() == 4) {
-		return c, fmt.Errorf("%w (%s)", err, log.Name())
-	}
-	if ctx.Err() != nil {
-		return c, ctx.Err()
 	}
 	return ab.Read(dir)
 }
 
-// counted are the pairs that count, numbered from 1.
+// counted are the pairs that count.
 func counted(c result.AB) (pairs []result.Pair) {
 	for _, p := range c.Pairs {
 		if p.Number > 0 && p.Thrown == "" {
-			p.Number = len(pairs) + 1
 			pairs = append(pairs, p)
 		}
 	}

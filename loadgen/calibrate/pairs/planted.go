@@ -4,43 +4,45 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os/exec"
+	"os"
+	"path/filepath"
 	"strings"
 
+	"github.com/stormglass/stormglass/loadgen/calibrate/runner"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
 // regression is a change of B that is known to be there.
 type regression struct {
 	name, what string
-	b          []string
+	b          string // setting of B
+	neighbours int    // or: processes beside B's plane that use a processor each
 	// figure that it moves; decides alone where it is not one of those that decide by themselves.
 	figure string
 	alone  bool
 }
 
-// planted regressions, each small and large.
+// plantedRegressions are each small and large.
 var plantedRegressions = []regression{
-	{"qps-18", "QPS of the controllers 10% lower", []string{"controlPlane.controllerManager.qps=18"}, "rollout-time", false},
-	{"qps-16", "QPS of the controllers 20% lower", []string{"controlPlane.controllerManager.qps=16"}, "rollout-time", false},
-	{"webhook-2ms", "a webhook of 2 ms for ConfigMaps", []string{"phases.requests.faults=[{kind: webhook, resource: configmaps, delay: 2ms}]"}, "apiserver-allocated-per-request", false},
-	{"webhook-10ms", "a webhook of 10 ms for ConfigMaps", []string{"phases.requests.faults=[{kind: webhook, resource: configmaps, delay: 10ms}]"}, "apiserver-allocated-per-request", false},
-	{"cache-secrets", "no watch cache for Secrets", []string{`controlPlane.apiServer.flags={watch-cache-sizes: "secrets#0"}`}, "etcd-calls-per-request", false},
-	{"cache-none", "no watch cache", []string{`controlPlane.apiServer.flags={watch-cache: "false"}`}, "etcd-calls-per-request", false},
-	{"fsync-500us", "fsync 0.5 ms slower", []string{"phases.requests.faults=[{kind: slowFsync, delay: 500us}]"}, "fsync-mean", true},
-	{"fsync-3ms", "fsync 3 ms slower", []string{"phases.requests.faults=[{kind: slowFsync, delay: 3ms}]"}, "fsync-mean", true},
+	{name: "qps-18", what: "QPS of the controllers 10% lower", b: "controlPlane.controllerManager.qps=18", figure: "rollout-time"},
+	{name: "qps-16", what: "QPS of the controllers 20% lower", b: "controlPlane.controllerManager.qps=16", figure: "rollout-time"},
+	{name: "webhook-2ms", what: "a webhook of 2 ms for ConfigMaps", b: "phases.requests.faults=[{kind: webhook, resource: configmaps, delay: 2ms}]", figure: "apiserver-allocated-per-request"},
+	{name: "webhook-10ms", what: "a webhook of 10 ms for ConfigMaps", b: "phases.requests.faults=[{kind: webhook, resource: configmaps, delay: 10ms}]", figure: "apiserver-allocated-per-request"},
+	{name: "cache-secrets", what: "no watch cache for Secrets", b: `controlPlane.apiServer.flags={watch-cache-sizes: "secrets#0"}`, figure: "etcd-calls-per-request"},
+	{name: "cache-none", what: "no watch cache", b: `controlPlane.apiServer.flags={watch-cache: "false"}`, figure: "etcd-calls-per-request"},
+	{name: "fsync-500us", what: "fsync 0.5 ms slower", b: "phases.requests.faults=[{kind: slowFsync, delay: 500us}]", figure: "fsync-mean", alone: true},
+	{name: "fsync-3ms", what: "fsync 3 ms slower", b: "phases.requests.faults=[{kind: slowFsync, delay: 3ms}]", figure: "fsync-mean", alone: true},
+	{name: "neighbours-1", what: "a busy process beside the API server", neighbours: 1, figure: "get-mean", alone: true},
+	{name: "neighbours-4", what: "four busy processes beside the API server", neighbours: 4, figure: "get-mean", alone: true},
 }
 
 // regressions compares the scenario with itself and a planted change in B.
-func regressions(ctx context.Context, o options) error {
+func (o options) regressions(ctx context.Context) error {
 	fmt.Printf("\n## Planted regressions\n\n| planted | figure | change, 95%% bounds | answer | pairs | thrown away | other figures that regressed |\n|---|---|---|---|---:|---:|---|\n")
 	for _, r := range plantedRegressions {
-		var args []string
-		for _, spec := range r.b {
-			args = append(args, "--b", spec)
-		}
-		if r.alone {
-			args = append(args, "--figure", r.figure)
+		args, err := r.args(o)
+		if err != nil {
+			return err
 		}
 		c, err := o.compare(ctx, "planted-"+r.name, args...)
 		if errors.Is(err, errNotRun) {
@@ -64,27 +66,54 @@ func regressions(ctx context.Context, o options) error {
 	return nil
 }
 
-// busyMachine compares one configuration with itself while two other processes use the processors.
-func busyMachine(ctx context.Context, o options) error {
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	if o.run {
-		for range 2 {
-			busy := exec.CommandContext(ctx, "sh", "-c", "while :; do :; done")
-			if err := busy.Start(); err != nil {
-				return err
-			}
-			defer func() { _ = busy.Wait() }() // it was killed
+// args are those of `loadgen ab`.
+func (r regression) args(o options) ([]string, error) {
+	args := []string{"--b", r.b}
+	if r.neighbours > 0 {
+		program, err := o.besideNeighbours(r)
+		if err != nil {
+			return nil, err
 		}
-		defer stop()
+		args = []string{"--b", program, "--throw-other", "100%"} // they are what is planted
 	}
-	c, err := o.compare(ctx, neighbour, "--looks", "3", "--alpha", "1%")
+	if r.alone {
+		args = append(args, "--figure", r.figure)
+	}
+	return args, nil
+}
+
+// besideNeighbours writes a program that runs controlplane with busy processes beside it, which end with it.
+func (o options) besideNeighbours(r regression) (string, error) {
+	controlPlane, err := filepath.Abs(o.controlPlane)
+	if err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
+		return "", err
+	}
+	program := filepath.Join(o.Dir, r.name)
+	text := fmt.Sprintf(`#!/bin/sh
+# kill -0 tells whether the plane, which keeps the process ID of this shell, is still there.
+for i in $(seq %d); do
+	while kill -0 $$ 2>/dev/null; do j=0; while [ $j -lt 100000 ]; do j=$((j+1)); done; done </dev/null >/dev/null 2>&1 &
+done
+exec '%s' "$@"
+`, r.neighbours, controlPlane)
+	return program, os.WriteFile(program, []byte(text), 0o755)
+}
+
+// busyMachine compares one configuration with itself while two other processes use the processors.
+func (o options) busyMachine(ctx context.Context) error {
+	if o.Run {
+		defer runner.Busy(ctx, 2)()
+	}
+	c, err := o.compare(ctx, "neighbour", "--looks", "3", "--alpha", "1%")
 	if errors.Is(err, errNotRun) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	fmt.Printf("\n## A busy neighbour\n\nTwo busy loops beside %s compared with itself: %s; %d pairs thrown away of %d.\n", c.Scenario, c.Answer, c.Thrown, len(c.Pairs)-1)
+	fmt.Printf("\n## A busy machine\n\nTwo busy loops beside %s compared with itself: %s; %d pairs thrown away of %d.\n", c.Scenario, c.Answer, c.Thrown, len(c.Pairs)-1)
 	return nil
 }

@@ -7,23 +7,19 @@
 package ab
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/internal/shell"
-	"github.com/stormglass/stormglass/internal/strictyaml"
 	"github.com/stormglass/stormglass/loadgen/internal/compare"
-	"github.com/stormglass/stormglass/loadgen/internal/judge/gate"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/paired"
 	"github.com/stormglass/stormglass/loadgen/internal/report"
 	"github.com/stormglass/stormglass/loadgen/internal/run"
@@ -167,55 +163,6 @@ func (s *session) baseline() error {
 	return nil
 }
 
-func (s *session) resume() error {
-	before, err := Read(s.o.Resume)
-	if err != nil {
-		return err
-	}
-	s.dir = s.o.Resume
-	switch {
-	case before.Scenario != s.c.Scenario:
-		return exitcode.Usagef("--resume %s: it is of scenario %s", s.dir, before.Scenario)
-	case !slices.Equal(before.A.Spec, s.c.A.Spec) || !slices.Equal(before.B.Spec, s.c.B.Spec):
-		return exitcode.Usagef("--resume %s: it compares %s with %s (give the same --a and --b)", s.dir, specText(before.A), specText(before.B))
-	case !sameSide(before.A, s.c.A) || !sameSide(before.B, s.c.B):
-		return exitcode.Usagef("--resume %s: settings, binary or revision of a side differ from those of its first pairs (give the same --set; name a revision by its commit)", s.dir)
-	case !reflect.DeepEqual(s.c.Plan, paired.Default()) && !reflect.DeepEqual(s.c.Plan, before.Plan):
-		return exitcode.Usagef("--resume %s: its plan cannot be changed after pairs were seen (leave out --looks, --alpha and bounds)", s.dir)
-	case len(s.o.Gated) > 0 && !slices.Equal(gatedOf(s.c.Figures), gatedOf(before.Figures)):
-		return exitcode.Usagef("--resume %s: the figures that decide cannot be changed after pairs were seen (leave out --figure)", s.dir)
-	}
-	for i, p := range before.Pairs { // one that was cut off is run again
-		if p.A.Verdict == "" && s.c.A.Baseline == "" || p.B.Verdict == "" {
-			before.Pairs = before.Pairs[:i]
-			break
-		}
-	}
-	if s.c.Sets != nil && before.Sets != nil {
-		s.c.Sets.Differences = before.Sets.Differences
-	}
-	before.Ended, before.Notes, before.Sets = time.Time{}, nil, s.c.Sets
-	s.c = before
-	judgePairs(&s.c)
-	return nil
-}
-
-// sameSide reports whether two sides run the same.
-func sameSide(a, b result.Side) bool {
-	return slices.Equal(a.Set, b.Set) && a.Variant == b.Variant && a.ControlPlane == b.ControlPlane && a.Revision == b.Revision && a.Baseline == b.Baseline
-}
-
-// gatedOf names the figures that decide, sorted.
-func gatedOf(figures []result.ABFigure) (names []string) {
-	for _, f := range figures {
-		if f.Gated {
-			names = append(names, f.Name)
-		}
-	}
-	slices.Sort(names)
-	return names
-}
-
 // pairs runs pairs until they have told, or the plan has no further look.
 func (s *session) pairs(ctx context.Context) error {
 	plan := s.c.Plan
@@ -330,167 +277,12 @@ func nameUnits(c *result.AB, res result.Result) {
 	}
 }
 
-// memberDir is the directory of a run in that of its comparison, which has one of each side: a/03, b/03.
-func memberDir(side string, pair int) string {
-	return filepath.Join(strings.ToLower(side), fmt.Sprintf("%02d", pair))
-}
-
-// memberOf takes what a comparison needs from a judged run.
-func memberOf(dir string, res result.Result) result.Member {
-	m := result.Member{Dir: dir, Verdict: res.Verdict, Values: map[string]float64{}, Unfit: res.Measurements.Generator.Saturated, Versions: res.Run.Versions}
-	for _, f := range res.Figures {
-		if f.Value == nil {
-			continue
-		}
-		m.Values[f.Name] = *f.Value
-		if f.AtLeast {
-			m.AtLeast = append(m.AtLeast, f.Name)
-		}
-	}
-	sum := result.Machine{CPUWaitSeconds: new(0.0), IOWaitSeconds: new(0.0)}
-	add := func(to **float64, v *float64) {
-		if *to == nil || v == nil {
-			*to = nil
-			return
-		}
-		**to += *v
-	}
-	known := len(res.Measurements.Phases) > 0
-	for _, p := range res.Measurements.Phases {
-		m.Seconds += p.Seconds()
-		if p.Machine == nil {
-			known = false
-			continue
-		}
-		sum.BusySeconds += p.Machine.BusySeconds
-		sum.OwnSeconds += p.Machine.OwnSeconds
-		sum.StealSeconds += p.Machine.StealSeconds
-		add(&sum.CPUWaitSeconds, p.Machine.CPUWaitSeconds)
-		add(&sum.IOWaitSeconds, p.Machine.IOWaitSeconds)
-	}
-	if known {
-		m.Machine = &sum
-	}
-	m.CPUs = res.Run.Host.CPUs
-	return m
-}
-
-// thrown says why a pair is thrown away; empty: it counts. It looks at the machine and the generator, not at figures.
-func thrown(bounds result.Throw, p result.Pair) string {
-	for _, side := range []struct {
-		name string
-		m    result.Member
-	}{{"A", p.A}, {"B", p.B}} {
-		if len(side.m.Unfit) > 0 {
-			return side.name + ": " + side.m.Unfit[0]
-		}
-		machine := side.m.Machine
-		if machine == nil || side.m.Seconds <= 0 || side.m.CPUs == 0 {
-			continue
-		}
-		all := side.m.Seconds * float64(side.m.CPUs)
-		for _, b := range []struct {
-			what         string
-			share, bound float64
-		}{
-			{"of the processors' time was taken by the hypervisor", machine.StealSeconds / all, bounds.Steal},
-			{"of the processors' time was used by other processes", (machine.BusySeconds - machine.OwnSeconds) / all, bounds.Other},
-			{"of the time some process waited for a disk", valueOr(machine.IOWaitSeconds) / side.m.Seconds, bounds.IO},
-		} {
-			if b.share > b.bound {
-				return fmt.Sprintf("%s: %.1f%% %s (bound %.1f%%)", side.name, 100*b.share, b.what, 100*b.bound)
-			}
-		}
-	}
-	return ""
-}
-
-func valueOr(v *float64) float64 {
-	if v == nil {
-		return 0
-	}
-	return *v
-}
-
 func (s *session) versions(side rune, m result.Member) {
 	if side == 'A' {
 		s.c.A.Versions = m.Versions
 	} else {
 		s.c.B.Versions = m.Versions
 	}
-}
-
-// figuresOf lists the scenario's figures, gated ones first, of which there must be one unless all may be advice.
-func figuresOf(o Options, advice bool) ([]result.ABFigure, error) {
-	if _, err := gate.Figures(o.A.Scenario); err != nil {
-		return nil, exitcode.UsageError(err)
-	}
-	var all []result.ABFigure
-	for _, f := range o.A.Scenario.Compare {
-		one := result.ABFigure{Name: f.Name, Changes: []float64{}}
-		if f.Spread != nil {
-			one.Calibrated = new(f.Spread.Value)
-		}
-		all = append(all, one)
-	}
-	if len(all) == 0 {
-		return nil, exitcode.UsageError(o.A.Scenario.Errorf("compare", "write compare: [{name: ..., objective: ...}], or take ci-gate", "scenario %s has no figures to compare", o.A.Scenario.Name))
-	}
-	if len(o.Gated) > 0 {
-		return choose(all, o.Gated)
-	}
-	var byspread []*result.ABFigure
-	for i := range all {
-		f := &all[i]
-		switch {
-		case f.Calibrated == nil:
-			f.Advice = "its spread was not calibrated"
-		case *f.Calibrated > o.Plan.Spread:
-			f.Advice = fmt.Sprintf("its spread of %.1f%% is over %.1f%%", 100**f.Calibrated, 100*o.Plan.Spread)
-		default:
-			byspread = append(byspread, f)
-		}
-	}
-	slices.SortStableFunc(byspread, func(a, b *result.ABFigure) int { return cmp.Compare(*a.Calibrated, *b.Calibrated) })
-	for i, f := range byspread {
-		if f.Gated = i < o.Plan.Figures; !f.Gated {
-			f.Advice = fmt.Sprintf("%d others are calmer", o.Plan.Figures)
-		}
-	}
-	if len(byspread) == 0 && !advice {
-		return nil, exitcode.Usagef("no figure of scenario %s has a calibrated spread of at most %.1f%% (name those that decide with --figure; `loadgen ab %s` without --a and --b prints their spreads)",
-			o.A.Scenario.Name, 100*o.Plan.Spread, o.A.Scenario.Name)
-	}
-	return gatedFirst(all), nil
-}
-
-func choose(all []result.ABFigure, names []string) ([]result.ABFigure, error) {
-	var known []string
-	for i := range all {
-		known = append(known, all[i].Name)
-		if all[i].Gated = slices.Contains(names, all[i].Name); !all[i].Gated {
-			all[i].Advice = "not named by --figure"
-		}
-	}
-	for _, name := range names {
-		if !slices.Contains(known, name) {
-			return nil, exitcode.Usagef("--figure %s: the scenario compares no such figure (%s)", name, strictyaml.Hint(name, known, "it has "+strings.Join(known, ", ")))
-		}
-	}
-	return gatedFirst(all), nil
-}
-
-func gatedFirst(all []result.ABFigure) []result.ABFigure {
-	slices.SortStableFunc(all, func(a, b result.ABFigure) int {
-		switch {
-		case a.Gated == b.Gated:
-			return 0
-		case a.Gated:
-			return -1
-		}
-		return 1
-	})
-	return all
 }
 
 func (s *session) write() error { return write(s.dir, s.c) }

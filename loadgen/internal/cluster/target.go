@@ -20,6 +20,7 @@ import (
 
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
+	"github.com/stormglass/stormglass/loadgen/internal/generator"
 	"github.com/stormglass/stormglass/loadgen/internal/load/object"
 	"github.com/stormglass/stormglass/loadgen/internal/node"
 	"github.com/stormglass/stormglass/loadgen/result"
@@ -38,6 +39,8 @@ type Target struct {
 	Load *rest.Config
 	// Admin creates and removes what the run owns.
 	Admin *rest.Config
+	// Processes of a bundled plane, as it started.
+	Processes []generator.Process
 	// Scrape are the metrics on offer.
 	Scrape []control.ScrapeTarget
 	// Namespace of the run's objects, and the labels of all of them.
@@ -115,6 +118,7 @@ func FromPlane(c control.Cluster, runID string, s *scenario.Scenario) (*Target, 
 	}
 	for _, component := range c.Components {
 		t.offer(component.Scrape)
+		t.Processes = append(t.Processes, generator.Process{Component: component.Kind, Instance: component.Name, PID: component.PID})
 	}
 	return t, nil
 }

@@ -63,7 +63,8 @@ func AB(w io.Writer, c result.AB, o TerminalOptions) error {
 	tab := &table{align: "frrrrrl"}
 	tab.add(styled("head", "FIGURE", "A", "B", "CHANGE", "BOUNDS", "SPREAD", "")...)
 	dim := false
-	for _, f := range c.Figures {
+	figures, without := abFigures(c)
+	for _, f := range figures {
 		if !f.Gated && !dim {
 			dim = true
 			tab.add(styled("dim", "advice, which does not decide:", "", "", "", "", "", "")...)
@@ -78,7 +79,7 @@ func AB(w io.Writer, c result.AB, o TerminalOptions) error {
 	for _, line := range chart.Wrap(abNote(c), t.width) {
 		t.line(t.paint("dim", line))
 	}
-	for _, why := range slices.Concat(c.Reasons, c.Notes) { // whole: commands are copied from them
+	for _, why := range slices.Concat(c.Reasons, c.Notes, without) { // whole: commands are copied from them
 		for _, line := range chart.Wrap(chart.Clean(why), t.width) {
 			t.line(line)
 		}
@@ -140,6 +141,22 @@ func sideText(s result.Side) string {
 	return text
 }
 
+// abFigures are the figures to show, and a line on advice that had no data in any run, which is left out.
+func abFigures(c result.AB) (figures []result.ABFigure, without []string) {
+	var names []string
+	for _, f := range c.Figures {
+		if !f.Gated && f.A == nil && f.B == nil && len(c.Pairs) > 0 {
+			names = append(names, f.Name)
+			continue
+		}
+		figures = append(figures, f)
+	}
+	if len(names) > 0 {
+		without = []string{"no data in any run: " + strings.Join(names, ", ")}
+	}
+	return figures, without
+}
+
 // abNote says what the columns are.
 func abNote(c result.AB) string {
 	return fmt.Sprintf("positive is worse; bounds at %.0f%% each; regressed: past chance and at least %s; not regressed: surely below %s",
@@ -180,7 +197,8 @@ func ABSummary(w io.Writer, c result.AB) error {
 	fmt.Fprintf(&b, "### %s: %s\n\n%s. A: %s. B: %s.\n", strings.ToUpper(string(c.Answer)), markdown.Cell(chart.Clean(c.Scenario)), abTally(c),
 		markdown.Cell(chart.Clean(sideText(c.A))), markdown.Cell(chart.Clean(sideText(c.B))))
 	b.WriteString("\n| | figure | A | B | change | bounds | spread |\n|---|---|---:|---:|---:|---:|---:|\n")
-	for _, f := range c.Figures {
+	figures, without := abFigures(c)
+	for _, f := range figures {
 		answer := string(f.Answer)
 		switch {
 		case !f.Gated:
@@ -191,7 +209,7 @@ func ABSummary(w io.Writer, c result.AB) error {
 		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | %s |\n", answer, markdown.Cell(chart.Clean(f.Name)), abValue(f, f.A), abValue(f, f.B), abPercent(f.Change), abBounds(f), spreadOf(f))
 	}
 	fmt.Fprintf(&b, "\n%s.\n\n", markdown.Cell(abNote(c)))
-	for _, why := range append(c.Reasons, c.Notes...) {
+	for _, why := range slices.Concat(c.Reasons, c.Notes, without) {
 		fmt.Fprintf(&b, "- %s\n", markdown.Cell(chart.Clean(why)))
 	}
 	_, err := io.WriteString(w, b.String()+"\n")
@@ -253,7 +271,9 @@ func ABHTML(w io.Writer, c result.AB) error {
 		Tally, SideA, SideB, Note string
 		Rows                      []abRow
 	}{AB: c, Style: template.CSS(style), Verdict: answerVerdict(c.Answer), Tally: abTally(c), SideA: sideText(c.A), SideB: sideText(c.B), Note: abNote(c)}
-	for _, f := range c.Figures {
+	figures, without := abFigures(c)
+	page.Notes = slices.Concat(c.Notes, without)
+	for _, f := range figures {
 		page.Rows = append(page.Rows, abRow{ABFigure: f, Verdict: answerVerdict(f.Answer), dots: newDots(c, f)})
 	}
 	var buf bytes.Buffer

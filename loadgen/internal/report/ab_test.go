@@ -3,6 +3,7 @@ package report_test
 import (
 	"bytes"
 	"encoding/xml"
+	"io"
 	"strings"
 	"testing"
 
@@ -21,7 +22,7 @@ func pairs() result.AB {
 		Figures: []result.ABFigure{
 			{Name: "write-mean", Unit: "seconds", Better: "lower", Gated: true, Answer: result.Regressed, A: v(0.002), B: v(0.00224), Change: v(0.12), Low: v(0.10), High: v(0.14), Spread: v(0.02), Changes: []float64{0.11, 0.115}},
 			{Name: "rate", Unit: "per second", Better: "higher", Gated: true, Answer: result.CouldNotTell, Detail: "no data in B of pair 2", Changes: []float64{}},
-			{Name: "p99<script>", Unit: "seconds", Better: "lower", Advice: "not calibrated", Answer: result.NotRegressed, Changes: []float64{}},
+			{Name: "p99<script>", Unit: "seconds", Better: "lower", Advice: "not calibrated", Answer: result.NotRegressed, A: v(0.1), B: v(0.1), Changes: []float64{}},
 		},
 	}
 }
@@ -53,6 +54,27 @@ func TestABPage(t *testing.T) {
 	}
 	if strings.Contains(page, "<script") || !strings.Contains(page, "p99&lt;script&gt;") {
 		t.Error("a name is taken for markup")
+	}
+}
+
+// TestABWithoutData: advice that no run had data for is one line, not a row.
+func TestABWithoutData(t *testing.T) {
+	for name, write := range map[string]func(io.Writer, result.AB) error{
+		"text":     func(w io.Writer, c result.AB) error { return report.AB(w, c, report.TerminalOptions{Width: 120}) },
+		"Markdown": report.ABSummary, "HTML": report.ABHTML,
+	} {
+		var b bytes.Buffer
+		c := pairs()
+		c.Figures[2].A, c.Figures[2].B = nil, nil
+		if err := write(&b, c); err != nil {
+			t.Fatal(err)
+		}
+		if n := strings.Count(b.String(), "rate"); n != 1 && name != "HTML" {
+			t.Errorf("%s: a figure that decides is shown %d times without data", name, n)
+		}
+		if !strings.Contains(b.String(), "no data in any run: p99") {
+			t.Errorf("%s: nothing about advice without data:\n%s", name, b.String())
+		}
 	}
 }
 

@@ -54,6 +54,7 @@ type run struct {
 	recording *recording
 	samples   *samples.Recorder
 	self      *generator.SelfMeter
+	counted   *generator.Instructions
 	workload  *workload.Workload
 	nodes     *nodes
 	loads     *loads
@@ -201,6 +202,10 @@ func (r *run) connect(ctx context.Context, registry *prometheus.Registry, source
 	if r.self, err = generator.NewSelfMeter(registry); err != nil {
 		return exitcode.EnvironmentError(err)
 	}
+	if r.counted, err = generator.CountInstructions(registry, t.Processes); err != nil {
+		return exitcode.EnvironmentError(err)
+	}
+	started.add(r.counted.Close)
 	r.workload, err = workload.New(t.Load, workload.Options{
 		Namespace: t.Namespace, Labels: t.Labels, NodeSelector: t.NodeSelector(), Tolerations: cluster.Tolerations(), DeviceClass: t.DeviceClass(),
 		Registerer: registry, Stalls: r.self.Stalls(), Namespaces: s.DeletesNamespaces(), Kinds: s.WorkloadKinds(), Patience: patience(s),
@@ -320,6 +325,7 @@ func (r *run) close() error {
 	err := errors.Join(
 		r.recording.close(),
 		exitcode.EnvironmentError(r.samples.Close()),
+		exitcode.EnvironmentError(r.counted.Close()),
 		r.target.close(r.target.isLost(), m.Phases),
 	)
 	r.info.Ended, r.info.Left = time.Now().UTC(), Left(err)

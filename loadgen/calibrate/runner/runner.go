@@ -1,0 +1,88 @@
+// Package runner has what the programs share that measure Stormglass by many runs of loadgen.
+package runner
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+)
+
+// Runner runs loadgen into a directory that keeps what has ended.
+type Runner struct {
+	Dir, Loadgen string
+	Run          bool // what is not there; else only what is there is read
+}
+
+// Flags registers the flags of a Runner.
+func (r *Runner) Flags(dir string) {
+	flag.StringVar(&r.Dir, "dir", dir, "`directory` of the runs; those that are there are not run again")
+	flag.StringVar(&r.Loadgen, "loadgen", "bin/loadgen", "the `binary`")
+	flag.BoolVar(&r.Run, "run", true, "run what is not there; else print what is")
+}
+
+// Main runs a program until an interrupt, and ends the process if it fails.
+func Main(name string, program func(context.Context) error) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := program(ctx); err != nil {
+		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
+		os.Exit(1)
+	}
+}
+
+// Do runs loadgen with its output in NAME.log. An answer of its (exit codes 0, 1 and 3) is no error.
+func (r Runner) Do(ctx context.Context, name string, args ...string) error {
+	if err := os.MkdirAll(r.Dir, 0o755); err != nil {
+		return err
+	}
+	log, err := os.Create(filepath.Join(r.Dir, name+".log"))
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	cmd := exec.CommandContext(ctx, r.Loadgen, args...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.Stdout, cmd.Stderr = log, log
+	err = cmd.Run()
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok && (exit.ExitCode() == 1 || exit.ExitCode() == 3) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("%w (%s)", err, log.Name())
+	}
+	return nil
+}
+
+// Busy starts processes that use a processor each, and returns what ends them.
+func Busy(ctx context.Context, n int) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var all []*exec.Cmd
+	for range n {
+		cmd := exec.CommandContext(ctx, "sh", "-c", "while :; do :; done")
+		if cmd.Start() == nil {
+			all = append(all, cmd)
+		}
+	}
+	return func() {
+		cancel()
+		for _, cmd := range all {
+			_ = cmd.Wait() // it was killed
+		}
+	}
+}
+
+// Share is "3 of 4 (75.0%)".
+func Share(n, of int) string {
+	if of == 0 {
+		return "0 of 0"
+	}
+	return fmt.Sprintf("%d of %d (%.1f%%)", n, of, 100*float64(n)/float64(of))
+}

@@ -1,0 +1,86 @@
+package ab
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/internal/strictyaml"
+	"github.com/stormglass/stormglass/loadgen/internal/judge/gate"
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// figuresOf lists the scenario's figures, gated ones first, of which there must be one unless all may be advice.
+func figuresOf(o Options, advice bool) ([]result.ABFigure, error) {
+	if _, err := gate.Figures(o.A.Scenario); err != nil {
+		return nil, exitcode.UsageError(err)
+	}
+	var all []result.ABFigure
+	for _, f := range o.A.Scenario.Compare {
+		one := result.ABFigure{Name: f.Name, Changes: []float64{}}
+		if f.Spread != nil {
+			one.Calibrated = new(f.Spread.Value)
+		}
+		all = append(all, one)
+	}
+	if len(all) == 0 {
+		return nil, exitcode.UsageError(o.A.Scenario.Errorf("compare", "write compare: [{name: ..., objective: ...}], or take ci-gate", "scenario %s has no figures to compare", o.A.Scenario.Name))
+	}
+	if len(o.Gated) > 0 {
+		return choose(all, o.Gated)
+	}
+	var byspread []*result.ABFigure
+	for i := range all {
+		f := &all[i]
+		switch {
+		case f.Calibrated == nil:
+			f.Advice = "its spread was not calibrated"
+		case *f.Calibrated > o.Plan.Spread:
+			f.Advice = fmt.Sprintf("its spread of %.1f%% is over %.1f%%", 100**f.Calibrated, 100*o.Plan.Spread)
+		default:
+			byspread = append(byspread, f)
+		}
+	}
+	slices.SortStableFunc(byspread, func(a, b *result.ABFigure) int { return cmp.Compare(*a.Calibrated, *b.Calibrated) })
+	for i, f := range byspread {
+		if f.Gated = i < o.Plan.Figures; !f.Gated {
+			f.Advice = fmt.Sprintf("%d others are calmer", o.Plan.Figures)
+		}
+	}
+	if len(byspread) == 0 && !advice {
+		return nil, exitcode.Usagef("no figure of scenario %s has a calibrated spread of at most %.1f%% (name those that decide with --figure; `loadgen ab %s` without --a and --b prints their spreads)",
+			o.A.Scenario.Name, 100*o.Plan.Spread, o.A.Scenario.Name)
+	}
+	return gatedFirst(all), nil
+}
+
+func choose(all []result.ABFigure, names []string) ([]result.ABFigure, error) {
+	var known []string
+	for i := range all {
+		known = append(known, all[i].Name)
+		if all[i].Gated = slices.Contains(names, all[i].Name); !all[i].Gated {
+			all[i].Advice = "not named by --figure"
+		}
+	}
+	for _, name := range names {
+		if !slices.Contains(known, name) {
+			return nil, exitcode.Usagef("--figure %s: the scenario compares no such figure (%s)", name, strictyaml.Hint(name, known, "it has "+strings.Join(known, ", ")))
+		}
+	}
+	return gatedFirst(all), nil
+}
+
+func gatedFirst(all []result.ABFigure) []result.ABFigure {
+	slices.SortStableFunc(all, func(a, b result.ABFigure) int {
+		switch {
+		case a.Gated == b.Gated:
+			return 0
+		case a.Gated:
+			return -1
+		}
+		return 1
+	})
+	return all
+}

@@ -1,0 +1,91 @@
+package ab
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// memberDir is the directory of a run in that of its comparison, which has one of each side: a/03, b/03.
+func memberDir(side string, pair int) string {
+	return filepath.Join(strings.ToLower(side), fmt.Sprintf("%02d", pair))
+}
+
+// memberOf takes what a comparison needs from a judged run.
+func memberOf(dir string, res result.Result) result.Member {
+	m := result.Member{Dir: dir, Verdict: res.Verdict, Values: map[string]float64{}, Unfit: res.Measurements.Generator.Saturated, Versions: res.Run.Versions}
+	for _, f := range res.Figures {
+		if f.Value == nil {
+			continue
+		}
+		m.Values[f.Name] = *f.Value
+		if f.AtLeast {
+			m.AtLeast = append(m.AtLeast, f.Name)
+		}
+	}
+	sum := result.Machine{CPUWaitSeconds: new(0.0), IOWaitSeconds: new(0.0)}
+	add := func(to **float64, v *float64) {
+		if *to == nil || v == nil {
+			*to = nil
+			return
+		}
+		**to += *v
+	}
+	known := len(res.Measurements.Phases) > 0
+	for _, p := range res.Measurements.Phases {
+		m.Seconds += p.Seconds()
+		if p.Machine == nil {
+			known = false
+			continue
+		}
+		sum.BusySeconds += p.Machine.BusySeconds
+		sum.OwnSeconds += p.Machine.OwnSeconds
+		sum.StealSeconds += p.Machine.StealSeconds
+		add(&sum.CPUWaitSeconds, p.Machine.CPUWaitSeconds)
+		add(&sum.IOWaitSeconds, p.Machine.IOWaitSeconds)
+	}
+	if known {
+		m.Machine = &sum
+	}
+	m.CPUs = res.Run.Host.CPUs
+	return m
+}
+
+// thrown says why a pair is thrown away; empty: it counts. It looks at the machine and the generator, not at figures.
+func thrown(bounds result.Throw, p result.Pair) string {
+	for _, side := range []struct {
+		name string
+		m    result.Member
+	}{{"A", p.A}, {"B", p.B}} {
+		if len(side.m.Unfit) > 0 {
+			return side.name + ": " + side.m.Unfit[0]
+		}
+		machine := side.m.Machine
+		if machine == nil || side.m.Seconds <= 0 || side.m.CPUs == 0 {
+			continue
+		}
+		all := side.m.Seconds * float64(side.m.CPUs)
+		for _, b := range []struct {
+			what         string
+			share, bound float64
+		}{
+			{"of the processors' time was taken by the hypervisor", machine.StealSeconds / all, bounds.Steal},
+			{"of the processors' time was used by other processes", (machine.BusySeconds - machine.OwnSeconds) / all, bounds.Other},
+			{"of the time some process waited for a disk", valueOr(machine.IOWaitSeconds) / side.m.Seconds, bounds.IO},
+		} {
+			if b.share > b.bound {
+				return fmt.Sprintf("%s: %.1f%% %s (bound %.1f%%)", side.name, 100*b.share, b.what, 100*b.bound)
+			}
+		}
+	}
+	return ""
+}
+
+func valueOr(v *float64) float64 {
+	if v == nil {
+		return 0
+	}
+	return *v
+}

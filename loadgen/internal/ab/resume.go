@@ -1,0 +1,61 @@
+package ab
+
+import (
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/loadgen/internal/judge/paired"
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// resume goes on with the comparison that is in a directory. What decides cannot be changed once pairs were seen.
+func (s *session) resume() error {
+	before, err := Read(s.o.Resume)
+	if err != nil {
+		return err
+	}
+	s.dir = s.o.Resume
+	switch {
+	case before.Scenario != s.c.Scenario:
+		return exitcode.Usagef("--resume %s: it is of scenario %s", s.dir, before.Scenario)
+	case !slices.Equal(before.A.Spec, s.c.A.Spec) || !slices.Equal(before.B.Spec, s.c.B.Spec):
+		return exitcode.Usagef("--resume %s: it compares %s with %s (give the same --a and --b)", s.dir, specText(before.A), specText(before.B))
+	case !sameSide(before.A, s.c.A) || !sameSide(before.B, s.c.B):
+		return exitcode.Usagef("--resume %s: settings, binary or revision of a side differ from those of its first pairs (give the same --set; name a revision by its commit)", s.dir)
+	case !reflect.DeepEqual(s.c.Plan, paired.Default()) && !reflect.DeepEqual(s.c.Plan, before.Plan):
+		return exitcode.Usagef("--resume %s: its plan cannot be changed after pairs were seen (leave out --looks, --alpha and bounds)", s.dir)
+	case len(s.o.Gated) > 0 && !slices.Equal(gatedOf(s.c.Figures), gatedOf(before.Figures)):
+		return exitcode.Usagef("--resume %s: the figures that decide cannot be changed after pairs were seen (leave out --figure)", s.dir)
+	}
+	for i, p := range before.Pairs { // one that was cut off is run again
+		if p.A.Verdict == "" && s.c.A.Baseline == "" || p.B.Verdict == "" {
+			before.Pairs = before.Pairs[:i]
+			break
+		}
+	}
+	if s.c.Sets != nil && before.Sets != nil {
+		s.c.Sets.Differences = before.Sets.Differences
+	}
+	before.Ended, before.Notes, before.Sets = time.Time{}, nil, s.c.Sets
+	s.c = before
+	judgePairs(&s.c)
+	return nil
+}
+
+// sameSide reports whether two sides run the same.
+func sameSide(a, b result.Side) bool {
+	return slices.Equal(a.Set, b.Set) && a.Variant == b.Variant && a.ControlPlane == b.ControlPlane && a.Revision == b.Revision && a.Baseline == b.Baseline
+}
+
+// gatedOf names the figures that decide, sorted.
+func gatedOf(figures []result.ABFigure) (names []string) {
+	for _, f := range figures {
+		if f.Gated {
+			names = append(names, f.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}

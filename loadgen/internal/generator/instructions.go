@@ -1,0 +1,81 @@
+package generator
+
+import (
+	"slices"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Process is one whose instructions are counted.
+type Process struct {
+	Component, Instance string
+	PID                 int
+}
+
+// Instructions exports how many instructions processes execute in user space: the calmest figure of what work costs.
+// Processors of few virtual machines offer it; without it nothing is exported.
+type Instructions struct {
+	total     *prometheus.Desc
+	processes []counted
+}
+
+type counted struct {
+	Process
+	counters []*counter
+}
+
+// CountInstructions begins to count, from now on and until a process is restarted.
+func CountInstructions(registry prometheus.Registerer, processes []Process) (*Instructions, error) {
+	return count(registry, processes, instructions)
+}
+
+func count(registry prometheus.Registerer, processes []Process, what event) (*Instructions, error) {
+	i := &Instructions{total: prometheus.NewDesc("stormglass_instructions_total", "Instructions that a process executed in user space.", []string{"component", "component_instance"}, nil)}
+	for _, p := range processes {
+		if counters := open(p.PID, what); len(counters) > 0 {
+			i.processes = append(i.processes, counted{p, counters})
+		}
+	}
+	return i, registry.Register(i)
+}
+
+// Describe is of prometheus.Collector.
+func (i *Instructions) Describe(descs chan<- *prometheus.Desc) { descs <- i.total }
+
+// Collect is of prometheus.Collector.
+func (i *Instructions) Collect(metrics chan<- prometheus.Metric) {
+	for _, p := range i.processes {
+		if n, ok := p.read(); ok {
+			metrics <- prometheus.MustNewConstMetric(i.total, prometheus.CounterValue, n, p.Component, p.Instance)
+		}
+	}
+}
+
+// read adds up the counters of a process' threads.
+func (c counted) read() (sum float64, ok bool) {
+	for _, counter := range c.counters {
+		n, err := counter.read()
+		if err != nil {
+			return 0, false
+		}
+		sum += float64(n)
+	}
+	return sum, true
+}
+
+// Close ends the counting.
+func (i *Instructions) Close() (err error) {
+	for _, c := range slices.Concat(i.counters()...) {
+		if e := c.close(); err == nil {
+			err = e
+		}
+	}
+	return err
+}
+
+func (i *Instructions) counters() (all [][]*counter) {
+	for _, p := range i.processes {
+		all = append(all, p.counters)
+	}
+	return all
+}
