@@ -196,6 +196,19 @@ func (l *ledger) count(stats *deliveries, missing func(word int, watches uint64)
 	return expected, delivered
 }
 
+// awaited is how many deliveries are missing and were not given up.
+func (l *ledger) awaited() (n int64) {
+	for i := range l.slots {
+		if w := l.slots[i].Load(); w != nil {
+			w.counting.Lock()
+			expected, delivered := l.tally(w, nil)
+			n += max(expected-delivered-w.given, 0)
+			w.counting.Unlock()
+		}
+	}
+	return n
+}
+
 // giveUp gives up what is missing now. It returns how many deliveries were not given up before.
 func (l *ledger) giveUp() (given int64) {
 	for i := range l.slots {

@@ -199,33 +199,51 @@ func (w *Watches) Backlog() int64 {
 	return sum
 }
 
-const drainLook = 50 * time.Millisecond
+const (
+	drainLook = 50 * time.Millisecond
+	// longestDrain bounds a drain, in quiet times: watches that are refused for ever bring no delivery.
+	longestDrain = 12
+)
+
+// progress is what moves while deliveries may still come.
+type progress struct{ awaited, open, events int64 }
+
+// drained is the present progress. Events count while watches are missing, whose initial events come first; once all
+// are there they may be bookmarks and writes of others.
+func (w *Watches) drained() (now progress) {
+	for _, l := range *w.ledgers.Load() {
+		now.awaited += l.awaited()
+	}
+	if now.open = w.open.Load(); now.open < int64(w.load.Count) {
+		now.events = w.totals().events
+	}
+	return now
+}
 
 // Drain waits, after the last write, until every expected event has been delivered or none has come for the quiet
-// time. It returns how many are lost.
+// time. What is missing then is lost and is not waited for again. It returns how many are lost.
 func (w *Watches) Drain(ctx context.Context, quiet time.Duration) (lost int64, err error) {
 	look := time.NewTicker(drainLook)
 	defer look.Stop()
-	last, since := w.totals().events, time.Now()
+	began := time.Now()
+	last, since := w.drained(), began
 	for {
-		lost = 0
-		for _, l := range *w.ledgers.Load() {
-			expected, delivered := l.count(nil, nil)
-			lost += expected - delivered
+		now := w.drained()
+		if now != last {
+			last, since = now, time.Now()
 		}
-		if events := w.totals().events; events != last {
-			last, since = events, time.Now()
-		}
-		if lost == 0 || time.Since(since) >= quiet {
+		if now.awaited == 0 || time.Since(since) >= quiet || time.Since(began) >= longestDrain*quiet {
 			for _, l := range *w.ledgers.Load() {
 				w.lost.Add(l.giveUp())
+				expected, delivered := l.count(nil, nil)
+				lost += expected - delivered
 			}
 			return lost, nil
 		}
 		select {
 		case <-look.C:
 		case <-ctx.Done():
-			return lost, context.Cause(ctx)
+			return now.awaited, context.Cause(ctx)
 		}
 	}
 }

@@ -1,8 +1,10 @@
 package watch
 
 import (
+	"context"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -110,6 +112,41 @@ func TestDroppedEventsAreLost(t *testing.T) {
 	w, _ := flood(t, s, nil, nil)
 	if w.Lost != dropped.Load() || w.Lost == 0 || w.Duplicated+w.Reordered != 0 || w.Lossy != 1 || w.WorstLost != w.Lost {
 		t.Errorf("lost %d by %d watches, duplicated %d, reordered %d; want %d by 1, 0, 0", w.Lost, w.Lossy, w.Duplicated, w.Reordered, dropped.Load())
+	}
+}
+
+// TestDrainEndsBesideBookmarks: bookmarks, which an API server sends for ever, are no sign that lost events will come.
+func TestDrainEndsBesideBookmarks(t *testing.T) {
+	t.Parallel()
+	s := newStub(t, func(s *stub) {
+		s.deliver = func(n int, e stubEvent) []stubEvent {
+			if n == 2 && e.kind == "MODIFIED" && e.rv%5 == 0 {
+				return nil
+			}
+			return []stubEvent{e}
+		}
+	})
+	st := startStorm(t, s, s.target(), nil)
+	await(t, "some writes", func() bool { return s.count(&s.patches) >= testWrites })
+	st.stopWrites()
+	within, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	var bookmarks sync.WaitGroup
+	bookmarks.Go(func() {
+		every := time.NewTicker(10 * time.Millisecond)
+		defer every.Stop()
+		for within.Err() == nil {
+			s.bookmark()
+			<-every.C
+		}
+	})
+	defer bookmarks.Wait()
+	defer cancel()
+	if lost, err := st.watches.Drain(within, 250*time.Millisecond); err != nil || lost == 0 {
+		t.Errorf("%d lost, %v", lost, err)
+	}
+	if lost, err := st.watches.Drain(within, time.Hour); err != nil || lost == 0 {
+		t.Errorf("what was given up is waited for again: %d lost, %v", lost, err)
 	}
 }
 
