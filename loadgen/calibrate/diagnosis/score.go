@@ -23,8 +23,8 @@ type trial struct {
 	plan    plan
 	planted planted
 	healthy bool
-	on      [][]string  // components of each fault, as the supervisor said
-	began   []time.Time // of each fault
+	on      [][]string  // components of each case, as the supervisor said
+	began   []time.Time // of each case
 	said    result.Diagnosis
 }
 
@@ -56,15 +56,15 @@ func (p plan) judge(ctx context.Context, dir string) (trials []trial, err error)
 			return nil, fmt.Errorf("the run ended before phase %s (remove its directory to run it again)", f.phase)
 		}
 		t := trial{plan: p, planted: f}
-		for _, e := range rec.Timeline {
-			if isBegin(e) && !e.Time.Before(phase.Start) && e.Time.Before(phase.End) && !ofNodesStorm(p, e) {
-				t.on, t.began = append(t.on, e.On), append(t.began, e.Time)
-			}
-		}
 		for _, c := range f.cases {
-			if c.Load != "" || c.Neighbours {
-				t.on, t.began = append(t.on, nil), append(t.began, phase.Start)
+			began, on := phase.Start, []string(nil) // of a load and of neighbours
+			for _, e := range rec.Timeline {
+				if c.begins(e) && !e.Time.Before(phase.Start) && e.Time.Before(phase.End) && !ofNodesStorm(p, e) {
+					began, on = e.Time, e.On
+					break
+				}
 			}
+			t.on, t.began = append(t.on, on), append(t.began, began)
 		}
 		o := diagnosis.Options{
 			Calm: result.Span{From: calm.Start, To: calm.End}, Under: result.Span{From: phase.Start, To: phase.End.Add(after)},
@@ -77,8 +77,10 @@ func (p plan) judge(ctx context.Context, dir string) (trials []trial, err error)
 	return trials, nil
 }
 
-// isBegin reports whether an event is the beginning of a fault of components or of nodes.
-func isBegin(e result.Event) bool { return e.Kind == "fault-begin" || e.Kind == "fault" }
+// begins reports whether an event is the beginning of the case's fault, of components or of nodes.
+func (c faultCase) begins(e result.Event) bool {
+	return (e.Kind == result.EventFaultBegin || e.Kind == result.EventNodeFault) && strings.Contains(c.Fault, "kind: "+e.Name+",")
+}
 
 func ofNodesStorm(p plan, e result.Event) bool {
 	return p.storm == "nodes" && (e.Name == "nodeFailure" || e.Name == "nodeRecovery")
