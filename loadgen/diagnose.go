@@ -60,14 +60,24 @@ func Diagnose(ctx context.Context, dir string, o DiagnoseOptions) (d result.Diag
 	return d, err
 }
 
-// DiagnosePrometheus names the causes of what a Prometheus recorded between two times.
-func DiagnosePrometheus(ctx context.Context, p Prometheus, o DiagnoseOptions) (d result.Diagnosis, err error) {
+// DiagnosePrometheus returns what names the causes of what a Prometheus recorded between two times, or records now, each
+// time that it is called.
+func DiagnosePrometheus(p Prometheus, o DiagnoseOptions) func(context.Context) (result.Diagnosis, error) {
+	var live diagnosis.Live
+	return func(ctx context.Context) (result.Diagnosis, error) {
+		d, err := diagnosePrometheus(ctx, p, o, live.Options(time.Now()))
+		if err == nil {
+			live.Saw(d)
+		}
+		return d, err
+	}
+}
+
+func diagnosePrometheus(ctx context.Context, p Prometheus, o DiagnoseOptions, options diagnosis.Options) (d result.Diagnosis, err error) {
 	source, err := promimport.New(p)
 	if err != nil {
 		return d, exitcode.UsageError(fmt.Errorf("--prometheus: %w", err))
 	}
-	now := time.Now()
-	options := diagnosis.Present(time.Time{}, now)
 	options.Step = o.Step
 	for _, s := range o.spans(&options) {
 		if s.text == "" {
@@ -77,9 +87,8 @@ func DiagnosePrometheus(ctx context.Context, p Prometheus, o DiagnoseOptions) (d
 			return d, exitcode.Usagef("%s %q: %w", s.flag, s.text, err)
 		}
 	}
-	if o.Calm == "" { // the hour before what is diagnosed
-		options.Calm = diagnosis.Present(time.Time{}, options.Under.From).Calm
-		options.Calm.To = options.Under.From
+	if o.Calm == "" && o.Under != "" { // the hour before what is diagnosed
+		options.Calm = diagnosis.CalmBefore(options.Under.From)
 	}
 	if d, err = diagnosis.Diagnose(ctx, source, options); err != nil {
 		err = fmt.Errorf("%s: %w", source.URL(), err)

@@ -70,11 +70,9 @@ there are symptoms without a cause, or too little data.`,
 				url, prometheus.config.Ours = prometheus.config.URL, true
 			}
 			show := func(d result.Diagnosis) error { return showDiagnosis(cmd, d, output) }
-			diagnose := func(ctx context.Context) (result.Diagnosis, error) {
-				if url != "" {
-					return loadgen.DiagnosePrometheus(ctx, prometheus.config, o)
-				}
-				return loadgen.Diagnose(ctx, args[0], o)
+			diagnose := loadgen.DiagnosePrometheus(prometheus.config, o)
+			if url == "" {
+				diagnose = func(ctx context.Context) (result.Diagnosis, error) { return loadgen.Diagnose(ctx, args[0], o) }
 			}
 			if live {
 				return follow(cmd.Context(), diagnose, show, func(err error) { fmt.Fprintln(cmd.ErrOrStderr(), "loadgen:", err) })

@@ -20,7 +20,7 @@ least 5%. Each DIR is that of a run, a baseline, or one with such directories in
 
 A trend is for a history of nights. A pull request is judged by ` + "`loadgen ab`" + `.`,
 		Example: `  loadgen trend baselines/nightly
-  loadgen trend runs --html trend.html`,
+  loadgen trend baselines/nightly --html trend.html`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := errors.Join(checkOutput(output), checkWritable("--html", html)); err != nil {

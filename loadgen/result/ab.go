@@ -74,6 +74,10 @@ type Side struct {
 	Versions     Versions `json:"versions,omitzero"`  // of its first run
 	// Baseline: A's runs were recorded before, and are in this directory
 	Baseline string `json:"baseline,omitempty"`
+	// Digest: SHA-256 of the scenario as this side runs it
+	Digest string `json:"digest,omitempty"`
+	// Build: SHA-256 of the controlplane binary
+	Build string `json:"build,omitempty"`
 }
 
 // Plan is how pairs are judged.

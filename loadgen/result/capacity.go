@@ -38,7 +38,7 @@ type Capacity struct {
 	Median   *float64 `json:"median"`
 	High     *float64 `json:"high"`
 	Held     *float64 `json:"held"` // the highest load of a good trial
-	// GaveWay: gates that failed in bad trials: those at the lowest load first, then the most often
+	// GaveWay: gates that failed in bad trials, or what else was wrong: those at the lowest load first, then the most often
 	GaveWay []GaveWay `json:"gaveWay"`
 	// Bottleneck: the resource that was fullest in bad trials; null: none was near its limit
 	Bottleneck *Bottleneck `json:"bottleneck"`
@@ -46,6 +46,12 @@ type Capacity struct {
 	Trials     []Trial     `json:"trials"` // in their order
 	// Digest: of the scenario without its control plane and seed: searches of one scenario have the same
 	Digest string `json:"digest,omitempty"`
+	// PlaneDigest: of the control plane's settings and the seed
+	PlaneDigest string `json:"planeDigest,omitempty"`
+	// Build: SHA-256 of the controlplane binary
+	Build string `json:"build,omitempty"`
+	// EndedAt: loads under which a control plane ended by itself; the next time such a trial is bad
+	EndedAt []float64 `json:"endedAt,omitempty"`
 }
 
 // GaveWay is a gate and how often it failed.

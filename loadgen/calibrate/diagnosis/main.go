@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -40,6 +41,7 @@ func (o options) score(ctx context.Context) error {
 	}
 	fmt.Printf("seed %d\n\n", o.seed)
 	var scored []trial
+	var failed error
 	for _, p := range t.plans(o) {
 		dir := filepath.Join(o.Dir, p.name)
 		if err := p.record(ctx, o, dir); err != nil {
@@ -50,10 +52,10 @@ func (o options) score(ctx context.Context) error {
 		}
 		trials, err := p.judge(ctx, dir)
 		if err != nil {
-			return fmt.Errorf("%s: %w", p.name, err)
+			failed = errors.Join(failed, fmt.Errorf("%s: %w", p.name, err))
 		}
 		scored = append(scored, trials...)
 	}
 	print(os.Stdout, scored)
-	return nil
+	return failed
 }

@@ -7,6 +7,7 @@
 package ab
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -125,6 +126,17 @@ func (s *session) open() (err error) {
 	s.c = result.AB{
 		Schema: result.ABSchema, Scenario: s.o.A.Scenario.Name, Started: time.Now().UTC(), Seed: s.o.A.Scenario.Seed,
 		A: s.o.A.Side, B: s.o.B.Side, Plan: s.o.Plan, Pairs: []result.Pair{}, Figures: figures,
+	}
+	for _, side := range []struct {
+		of   Side
+		into *result.Side
+	}{{s.o.A, &s.c.A}, {s.o.B, &s.c.B}} {
+		if side.into.Digest, err = compare.ScenarioDigest(*side.of.Scenario); err != nil {
+			return err
+		}
+		if side.into.Build, err = compare.BuildDigest(cmp.Or(side.of.ControlPlane, s.o.ControlPlane)); err != nil {
+			return err
+		}
 	}
 	if err := s.baseline(); err != nil {
 		return err
@@ -262,7 +274,7 @@ func (s *session) runSide(ctx context.Context, side Side, number int, name strin
 	}
 	nameUnits(&s.c, res)
 	if s.before != nil && len(s.c.Sets.Differences) == 0 {
-		s.c.Sets.Differences = slices.Concat([]result.Difference{}, differences([2][]recorded{s.before, {{result: res, scenario: &seeded}}}))
+		s.c.Sets.Differences = differences([2][]recorded{s.before, {{result: res, scenario: &seeded}}})
 	}
 	return memberOf(sub, res), nil
 }

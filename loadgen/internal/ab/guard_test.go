@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -33,7 +34,9 @@ func TestResumeRefusesChanges(t *testing.T) {
 		change func(*session)
 		want   string
 	}{
-		"settings":     {func(s *session) { s.o.B.Set = []string{"nodes.count=5"} }, "settings, binary or revision"},
+		"settings":     {func(s *session) { s.o.B.Set = []string{"nodes.count=5"} }, "settings or binary"},
+		"another load": {func(s *session) { s.o.B.Scenario.Background[0].Rate = 20 }, "the scenario"},
+		"a new binary": {func(s *session) { s.o.ControlPlane = os.Args[0] }, "settings or binary"},
 		"another plan": {func(s *session) { s.o.Plan.Looks = []result.Look{{Pairs: 3, Alpha: 0.01}} }, "its plan cannot be changed"},
 		"figures":      {func(s *session) { s.o.Gated = []string{"loud"} }, "the figures that decide"},
 	} {
@@ -106,13 +109,69 @@ func TestLooksBesideABaseline(t *testing.T) {
 			t.Errorf("after %d: %v", pairs, looks)
 		}
 	}
-	c := result.AB{Plan: plan, A: result.Side{Baseline: "x"}, Figures: []result.ABFigure{{Name: "calm", Gated: true}}, Sets: &result.Sets{}}
-	for i := range 5 {
-		member := result.Member{Verdict: result.Pass, Values: map[string]float64{"calm": 1 + 0.001*float64(i)}}
-		c.Sets.A = append(c.Sets.A, member)
-		c.Pairs = append(c.Pairs, result.Pair{Number: i + 1, Order: "B", B: result.Member{Verdict: result.Pass, Values: map[string]float64{"calm": 2 + 0.001*float64(i)}}})
+	for b, answer := range map[float64]result.Answer{2: result.Regressed, 1: result.NotRegressed, 0.5: result.Improved} {
+		c := result.AB{Plan: plan, A: result.Side{Baseline: "x"}, Figures: []result.ABFigure{{Name: "calm", Gated: true}}, Sets: &result.Sets{}}
+		for i := range 8 {
+			c.Sets.A = append(c.Sets.A, memberWith(1+0.001*float64(i)))
+			c.Pairs = append(c.Pairs, result.Pair{Number: i + 1, Order: "B", B: memberWith(b + 0.001*float64(i))})
+			want := result.CouldNotTell
+			if i >= 5 {
+				want = answer
+			}
+			if judgePairs(&c); c.Answer != want || i >= 5 && len(c.Sets.B) != 6 {
+				t.Errorf("%v times A, after %d runs: %s of %d, want %s", b, i+1, c.Answer, len(c.Sets.B), want)
+			}
+		}
 	}
-	if judgePairs(&c); c.Answer != result.CouldNotTell {
-		t.Errorf("after 5 runs, before the first look: %s", c.Answer)
+}
+
+func memberWith(v float64) result.Member {
+	return result.Member{Verdict: result.Pass, Values: map[string]float64{"calm": v}}
+}
+
+// Of a rollout that was not complete in time only a lower bound is known: it may have regressed, but is never good.
+func TestLowerBoundInB(t *testing.T) {
+	for b, want := range map[float64]result.Answer{1: result.CouldNotTell, 0.5: result.CouldNotTell, 2: result.Regressed} {
+		pairs := result.AB{Plan: paired.Default(), Figures: []result.ABFigure{{Name: "calm", Better: "lower", Gated: true}}}
+		sets := pairs
+		sets.Figures, sets.Sets = slices.Clone(pairs.Figures), &result.Sets{}
+		for i := range 6 {
+			x, y := memberWith(1+0.001*float64(i)), memberWith(b+0.001*float64(i))
+			y.AtLeast = []string{"calm"}
+			pairs.Pairs = append(pairs.Pairs, result.Pair{Number: i + 1, A: x, B: y})
+			sets.Sets.A, sets.Sets.B = append(sets.Sets.A, x), append(sets.Sets.B, y)
+		}
+		judgePairs(&pairs)
+		judgeSets(&sets)
+		if pairs.Answer != want || sets.Answer != want {
+			t.Errorf("%v times A: %s in pairs, %s in sets, want %s", b, pairs.Answer, sets.Answer, want)
+		}
+	}
+}
+
+// Recorded runs that do not pass are not better either.
+func TestFailingSetIsNoImprovement(t *testing.T) {
+	c := result.AB{Plan: paired.Default(), Figures: []result.ABFigure{{Name: "calm", Better: "lower", Gated: true}}, Sets: &result.Sets{}}
+	for i := range 4 {
+		b := memberWith(0.5 + 0.001*float64(i))
+		b.Verdict = result.NoData
+		c.Sets.A, c.Sets.B = append(c.Sets.A, memberWith(1+0.001*float64(i))), append(c.Sets.B, b)
+	}
+	if judgeSets(&c); c.Answer != result.CouldNotTell || c.ExitCode != exitcode.NoData {
+		t.Errorf("%s, exit %d", c.Answer, c.ExitCode)
+	}
+}
+
+// A config file is the plane on which settings hold, and its texts keep their spaces.
+func TestSideIsAConfig(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "plane.yaml")
+	if err := os.WriteFile(file, []byte("# a plane\netcd:\n  members: 3\n  flags: {name: \"two  spaces\"}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	read := func([]string) (*scenario.Scenario, error) { return &scenario.Scenario{}, nil }
+	s, err := NewSide(t.Context(), "--b", []string{file}, []string{"controlPlane.etcd.members=1"}, read, func(string) {})
+	want := []string{`controlPlane={"etcd":{"flags":{"name":"two  spaces"},"members":3}}`, "controlPlane.etcd.members=1"}
+	if err != nil || !slices.Equal(s.Set, want) {
+		t.Errorf("%q, want %q: %v", s.Set, want, err)
 	}
 }

@@ -22,28 +22,44 @@ func judgePairs(c *result.AB) {
 		}
 	}
 	if c.A.Baseline != "" {
+		plan := c.Plan
+		if c.Plan.Looks = reached(plan.Looks, len(counted)); len(c.Plan.Looks) > 0 {
+			counted = counted[:c.Plan.Looks[0].Pairs] // those after it are for the next look
+		}
 		c.Sets.B = nil
 		for _, p := range counted {
 			c.Sets.B = append(c.Sets.B, p.B)
 		}
-		plan := c.Plan
-		c.Plan.Looks = reached(plan.Looks, len(counted))
 		judgeSets(c)
 		c.Plan = plan
 		return
 	}
 	for _, gated := range []bool{true, false} { // advice takes no alpha from what is gated
 		var of []*result.ABFigure
+		var bounds []string
 		for i := range c.Figures {
 			if f := &c.Figures[i]; f.Gated == gated {
-				collect(f, counted)
-				of = append(of, f)
+				of, bounds = append(of, f), append(bounds, collect(f, counted))
 			}
 		}
 		judgeFigures(c.Plan, of, len(counted))
+		for i, f := range of {
+			doubt(f, bounds[i])
+		}
 	}
 	conclude(c, len(counted))
-	mistrust(c, counted)
+	var a, b []result.Member
+	for _, p := range counted {
+		a, b = append(a, p.A), append(b, p.B)
+	}
+	mistrust(c, a, b)
+}
+
+// doubt withdraws a good answer of a figure of which only a lower bound is known in B.
+func doubt(f *result.ABFigure, bound string) {
+	if bound != "" && f.Answer != result.Regressed {
+		f.Answer, f.Detail = result.CouldNotTell, bound
+	}
 }
 
 // reached is the last look that so many pairs allow; none: it is too early for one.
@@ -56,21 +72,20 @@ func reached(looks []result.Look, pairs int) []result.Look {
 	return nil
 }
 
-// mistrust withdraws a good answer where B failed gates in at least half of the pairs in which A passed them: what fails
+// mistrust withdraws a good answer where more of B's runs than of A's did not pass, and at least half of them: what fails
 // may cost less.
-func mistrust(c *result.AB, pairs []result.Pair) {
-	passed, failed := 0, 0
-	for _, p := range pairs {
-		if p.A.Verdict == result.Pass {
-			passed++
-			if p.B.Verdict == result.Fail {
-				failed++
+func mistrust(c *result.AB, a, b []result.Member) {
+	failed := func(of []result.Member) (n int) {
+		for _, m := range of {
+			if m.Verdict != result.Pass {
+				n++
 			}
 		}
+		return n
 	}
-	if c.ExitCode == exitcode.Pass && failed > 0 && 2*failed >= passed {
+	if n := failed(b); c.ExitCode == exitcode.Pass && n > 0 && 2*n >= len(b) && n*len(a) > failed(a)*len(b) {
 		c.Answer, c.ExitCode = result.CouldNotTell, exitcode.NoData
-		c.Reasons = append(c.Reasons, fmt.Sprintf("B failed gates in %d of %d pairs in which A passed them: its figures are of other work", failed, passed))
+		c.Reasons = append(c.Reasons, fmt.Sprintf("%d of %d runs of B did not pass, %d of %d of A: its figures are of other work", n, len(b), failed(a), len(a)))
 	}
 }
 
@@ -80,8 +95,8 @@ func countedPairs(all []result.Pair) []result.Pair {
 }
 
 // collect takes a figure's values from the pairs. One that a pair lacks is judged by none: which pairs have data may
-// depend on what is asked.
-func collect(f *result.ABFigure, pairs []result.Pair) {
+// depend on what is asked. It returns where only a lower bound of B is known, which can still be a regression.
+func collect(f *result.ABFigure, pairs []result.Pair) (lower string) {
 	f.Changes, f.Detail = []float64{}, ""
 	var a, b []float64
 	for _, p := range pairs {
@@ -92,6 +107,9 @@ func collect(f *result.ABFigure, pairs []result.Pair) {
 		}
 		if okB {
 			b = append(b, vb)
+		}
+		if slices.Contains(p.B.AtLeast, f.Name) {
+			lower = fmt.Sprintf("only a lower bound is known in B of pair %d", p.Number)
 		}
 		switch {
 		case okA && slices.Contains(p.A.AtLeast, f.Name), okB && f.Better == "higher" && slices.Contains(p.B.AtLeast, f.Name):
@@ -116,6 +134,7 @@ func collect(f *result.ABFigure, pairs []result.Pair) {
 	if f.Detail != "" {
 		f.Changes = []float64{}
 	}
+	return lower
 }
 
 func missingSide(a, b bool) string {

@@ -23,7 +23,7 @@ func (s *session) resume() error {
 	case !slices.Equal(before.A.Spec, s.c.A.Spec) || !slices.Equal(before.B.Spec, s.c.B.Spec):
 		return exitcode.Usagef("--resume %s: it compares %s with %s (give the same --a and --b)", s.dir, specText(before.A), specText(before.B))
 	case !sameSide(before.A, s.c.A) || !sameSide(before.B, s.c.B):
-		return exitcode.Usagef("--resume %s: settings, binary or revision of a side differ from those of its first pairs (give the same --set; name a revision by its commit)", s.dir)
+		return exitcode.Usagef("--resume %s: the scenario, settings or binary of a side differ from those of its first pairs (give the same file and --set, and a binary that was not built anew; name a revision by its commit)", s.dir)
 	case !reflect.DeepEqual(s.c.Plan, paired.Default()) && !reflect.DeepEqual(s.c.Plan, before.Plan):
 		return exitcode.Usagef("--resume %s: its plan cannot be changed after pairs were seen (leave out --looks, --alpha and bounds)", s.dir)
 	case len(s.o.Gated) > 0 && !slices.Equal(gatedOf(s.c.Figures), gatedOf(before.Figures)):
@@ -46,7 +46,8 @@ func (s *session) resume() error {
 
 // sameSide reports whether two sides run the same.
 func sameSide(a, b result.Side) bool {
-	return slices.Equal(a.Set, b.Set) && a.Variant == b.Variant && a.ControlPlane == b.ControlPlane && a.Revision == b.Revision && a.Baseline == b.Baseline
+	same := slices.Equal(a.Set, b.Set) && a.Variant == b.Variant && a.ControlPlane == b.ControlPlane && a.Revision == b.Revision && a.Baseline == b.Baseline
+	return same && a.Digest == b.Digest && a.Build == b.Build
 }
 
 // gatedOf names the figures that decide, sorted.

@@ -1,6 +1,7 @@
 package ab
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -55,6 +56,9 @@ func Compare(ctx context.Context, plan result.Plan, gated []string, a, b string)
 		Schema: result.ABSchema, Scenario: first.scenario.Name, Started: first.result.Run.Started, Ended: time.Time{}, Seed: first.result.Run.Seed, Plan: plan,
 		A: sideOf(a, first), B: sideOf(b, sets[1][0]), Pairs: []result.Pair{}, Sets: &result.Sets{},
 	}
+	for i := range sets {
+		sets[i] = fit(&c, sets[i])
+	}
 	c.Sets.Differences = differences(sets)
 	if c.Figures, err = figuresOf(Options{A: Side{Scenario: first.scenario}, Plan: plan, Gated: gated}, true); err != nil {
 		return c, err
@@ -68,6 +72,18 @@ func Compare(ctx context.Context, plan result.Plan, gated []string, a, b string)
 	nameUnits(&c, first.result)
 	judgeSets(&c)
 	return c, nil
+}
+
+// fit leaves out the runs whose generator was the limit; a note names them.
+func fit(c *result.AB, set []recorded) []recorded {
+	return slices.DeleteFunc(set, func(r recorded) bool {
+		why := r.result.Measurements.Generator.Saturated
+		if len(why) > 0 {
+			c.Thrown++
+			c.Notes = append(c.Notes, fmt.Sprintf("%s is left out: %s", r.dir, why[0]))
+		}
+		return len(why) > 0
+	})
 }
 
 // Write writes a comparison of recorded runs into a new directory.
@@ -231,7 +247,8 @@ func keys[V any](a, b map[string]V) []string {
 }
 
 // differences lists configuration, versions, hosts and seeds that are not the same in both sets.
-func differences(sets [2][]recorded) (all []result.Difference) {
+func differences(sets [2][]recorded) []result.Difference {
+	all := []result.Difference{}
 	facts := func(r recorded) map[string]string {
 		run := r.result.Run
 		f := result.Facts(run.Versions, run.Host)
@@ -287,6 +304,7 @@ func judgeSets(c *result.AB) {
 	for _, gated := range []bool{true, false} {
 		var of []*result.ABFigure
 		var sets []paired.Sets
+		var bounds []string
 		for i := range c.Figures {
 			f := &c.Figures[i]
 			if f.Gated != gated {
@@ -294,37 +312,48 @@ func judgeSets(c *result.AB) {
 			}
 			var a, b []float64
 			f.Changes, f.Detail = []float64{}, ""
-			a, f.A = logs(f, "A", c.Sets.A)
-			b, f.B = logs(f, "B", c.Sets.B)
+			var lowerA, lowerB string
+			a, f.A, lowerA = logs(f, "A", c.Sets.A)
+			b, f.B, lowerB = logs(f, "B", c.Sets.B)
+			if lowerA != "" || lowerB != "" && f.Better == "higher" {
+				f.Detail = cmp.Or(lowerA, lowerB)
+			}
 			if f.Better == "higher" {
 				a, b = b, a
 			}
 			if f.Detail != "" {
 				a, b = nil, nil
 			}
-			of, sets = append(of, f), append(sets, paired.Sets{A: a, B: b})
+			of, sets, bounds = append(of, f), append(sets, paired.Sets{A: a, B: b}), append(bounds, lowerB)
 		}
 		for i, j := range paired.JudgeSets(c.Plan, sets) {
 			fill(of[i], j)
+			doubt(of[i], bounds[i])
 			switch {
 			case of[i].Detail != "" || of[i].Answer != result.CouldNotTell:
 			case len(c.Sets.A) == 1 && len(c.Sets.B) == 1:
 				of[i].Detail = "one run each: no error rate"
 			case min(len(c.Sets.A), len(c.Sets.B)) < paired.LeastRuns:
 				of[i].Detail = fmt.Sprintf("%d and %d runs, at least %d each are needed", len(c.Sets.A), len(c.Sets.B), paired.LeastRuns)
+			case len(c.Plan.Looks) == 0:
+				of[i].Detail = "too few runs for a look"
 			default:
 				of[i].Detail = between(j)
 			}
 		}
 	}
 	conclude(c, min(len(c.Sets.A), len(c.Sets.B)))
+	mistrust(c, c.Sets.A, c.Sets.B)
 }
 
-// logs are the logarithms of a figure's values in a set, and their median.
-func logs(f *result.ABFigure, side string, set []result.Member) (all []float64, middle *float64) {
+// logs are the logarithms of a figure's values in a set, their median, and where only a lower bound is known.
+func logs(f *result.ABFigure, side string, set []result.Member) (all []float64, middle *float64, lower string) {
 	var values []float64
 	for _, m := range set {
 		v, ok := m.Values[f.Name]
+		if slices.Contains(m.AtLeast, f.Name) {
+			lower = fmt.Sprintf("only a lower bound is known in %s of %s", m.Dir, side)
+		}
 		switch {
 		case !ok:
 			f.Detail = fmt.Sprintf("no data in %s of %s", m.Dir, side)
@@ -337,5 +366,5 @@ func logs(f *result.ABFigure, side string, set []result.Member) (all []float64, 
 			values = append(values, v)
 		}
 	}
-	return all, median(values)
+	return all, median(values), lower
 }

@@ -3,6 +3,7 @@ package ab
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -11,6 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 
 	"go.yaml.in/yaml/v3"
 
@@ -92,27 +94,19 @@ func (s *Side) config(file string) error {
 	if err != nil {
 		return exitcode.Usagef("%w", err)
 	}
-	var node yaml.Node
-	if err := yaml.Unmarshal(text, &node); err != nil {
+	var settings map[string]any
+	if err := yaml.Unmarshal(text, &settings); err != nil {
 		return exitcode.Usagef("%w", err)
 	}
-	if len(node.Content) != 1 || node.Content[0].Kind != yaml.MappingNode {
+	if settings == nil {
 		return exitcode.Usagef("no settings of a control plane (it is what a scenario has under controlPlane:)")
 	}
-	flow(node.Content[0])
-	line, err := yaml.Marshal(node.Content[0])
+	line, err := json.Marshal(settings) // which is YAML too
 	if err != nil {
 		return exitcode.Usagef("%w", err)
 	}
-	s.Set = append(s.Set, "controlPlane="+strings.Join(strings.Fields(string(line)), " "))
+	s.Set = append([]string{"controlPlane=" + string(line)}, s.Set...) // whatever else is set holds on top of it
 	return nil
-}
-
-func flow(n *yaml.Node) {
-	n.Style, n.HeadComment, n.LineComment, n.FootComment = n.Style|yaml.FlowStyle, "", "", ""
-	for _, c := range n.Content {
-		flow(c)
-	}
 }
 
 // revision builds controlplane from a commit of the checkout that is the working directory, or takes what was built of
@@ -154,6 +148,9 @@ func (s *Side) revision(ctx context.Context, rev string, step func(string)) (err
 		return exitcode.EnvironmentError(err)
 	}
 	if err := command(ctx, tree, "make", "build"); err != nil {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
 		return exitcode.Environmentf("build %s: %w", commit, err)
 	}
 	return exitcode.EnvironmentError(os.Rename(filepath.Join(tree, "bin", "controlplane"), s.ControlPlane))
@@ -167,6 +164,8 @@ func git(ctx context.Context, args ...string) (string, error) {
 func command(ctx context.Context, dir, name string, args ...string) error {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = dir
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // what it starts ends with it
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said
 	if err := cmd.Run(); err != nil {

@@ -33,8 +33,8 @@ var resources = []resource{
 const (
 	// fullFrom is the share from which a resource is the bottleneck.
 	fullFrom = 0.8
-	// toldUses are how many uses a trial tells.
-	toldUses = 3
+	// mostUses is the number of resources that are kept of a trial.
+	mostUses = 3
 )
 
 // uses are the resources of which most was used in a time, the fullest first.
@@ -50,10 +50,10 @@ func uses(ctx context.Context, a *archive.Archive, from, to time.Time) (all []re
 		}
 	}
 	slices.SortStableFunc(all, func(a, b result.Use) int { return cmp.Compare(b.Share, a.Share) })
-	return all[:min(toldUses, len(all))], nil
+	return all[:min(mostUses, len(all))], nil
 }
 
-// bottleneck is the resource that was fullest in most of the bad trials.
+// bottleneck is the resource that was fullest in more of the bad trials than any other.
 func bottleneck(trials []result.Trial) *result.Bottleneck {
 	type key struct{ resource, component string }
 	found := map[key]*result.Bottleneck{}

@@ -79,6 +79,8 @@ func differences(a, b result.Capacity) []result.Difference {
 func facts(c result.Capacity) map[string]string {
 	f := result.Facts(c.Versions, c.Host)
 	f["scenario"] = c.Digest[:min(12, len(c.Digest))]
+	f["control plane and seed"] = c.PlaneDigest[:min(12, len(c.PlaneDigest))]
+	f["binary"] = c.Build[:min(12, len(c.Build))]
 	f["settings"] = cmp.Or(strings.Join(c.Overrides, ", "), "as written")
 	return f
 }

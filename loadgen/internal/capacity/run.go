@@ -3,7 +3,6 @@ package capacity
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"maps"
@@ -101,8 +100,8 @@ func (s *session) open() (err error) {
 		Schema: result.CapacitySchema, Scenario: sc.Name, Field: k.Field, Unit: string(k.Unit()), From: k.From.Value, To: k.To.Value, Width: s.o.Width,
 		Started: time.Now().UTC(), Overrides: s.o.Overrides, Trials: []result.Trial{}, GaveWay: []result.GaveWay{},
 	}
-	if s.c.Digest, err = digest(*sc); err != nil {
-		return exitcode.UsageError(err)
+	if err := s.digests(*sc); err != nil {
+		return err
 	}
 	search := Default(s.value(k.From.Value), s.value(k.To.Value))
 	search.Width, search.Trials = s.o.Width, s.o.Most
@@ -117,6 +116,9 @@ func (s *session) open() (err error) {
 			return err
 		}
 	}
+	if longest := longestPhase(sc); longest < leastTrial {
+		s.o.Progress.Step(fmt.Sprintf("warning: the longest phase of a trial lasts %s (%s or more show whether a load holds)", longest, leastTrial))
+	}
 	if s.o.Resume == "" {
 		s.dir, s.made, err = rundir.Make(s.o.Out, s.c.Scenario, s.c.Started)
 		return err
@@ -124,14 +126,30 @@ func (s *session) open() (err error) {
 	return s.resume()
 }
 
-// digest is one of the scenario without what two searches may differ in: the control plane and the seed.
-func digest(sc scenario.Scenario) (string, error) {
-	sc.ControlPlane, sc.Seed = scenario.Scenario{}.ControlPlane, 0
-	text, err := sc.Resolved()
-	if err != nil {
-		return "", err
+// leastTrial is how long a phase of a trial should last.
+const leastTrial = 20 * time.Second
+
+// longestPhase is the length of the longest phase; one that ends by a condition may take as long as it is given.
+func longestPhase(sc *scenario.Scenario) (longest time.Duration) {
+	for _, p := range sc.Phases {
+		longest = max(longest, p.For.D(), p.Within.D())
 	}
-	return fmt.Sprintf("%x", sha256.Sum256(text)), nil
+	return longest
+}
+
+// digests are those of the scenario without what two searches may differ in, the control plane and the seed; of these; and
+// of the binary.
+func (s *session) digests(sc scenario.Scenario) (err error) {
+	plane := scenario.Scenario{ControlPlane: sc.ControlPlane, Seed: sc.Seed}
+	sc.ControlPlane, sc.Seed = scenario.Scenario{}.ControlPlane, 0
+	if s.c.Digest, err = compare.ScenarioDigest(sc); err != nil {
+		return err
+	}
+	if s.c.PlaneDigest, err = compare.ScenarioDigest(plane); err != nil {
+		return err
+	}
+	s.c.Build, err = compare.BuildDigest(s.o.ControlPlane)
+	return err
 }
 
 func (s *session) resume() error {
@@ -143,8 +161,11 @@ func (s *session) resume() error {
 	if before.Scenario != s.c.Scenario || before.Field != s.c.Field || before.From != s.c.From || before.To != s.c.To || !slices.Equal(before.Overrides, s.c.Overrides) {
 		return exitcode.Usagef("--resume %s: it searched %s of %s from %v to %v, with other settings or another range", s.dir, before.Field, before.Scenario, before.From, before.To)
 	}
-	if before.Digest != s.c.Digest {
+	if before.Digest != s.c.Digest || before.PlaneDigest != s.c.PlaneDigest {
 		return exitcode.Usagef("--resume %s: the scenario has changed since", s.dir)
+	}
+	if before.Build != s.c.Build {
+		return exitcode.Usagef("--resume %s: its trials ran another controlplane binary", s.dir)
 	}
 	for n := len(before.Trials); n > 0 && outcomes[before.Trials[n-1].Outcome] != Good && outcomes[before.Trials[n-1].Outcome] != Bad; n-- {
 		before.Trials = before.Trials[:n-1] // the last ones told nothing: they are made again
@@ -260,7 +281,16 @@ func (s *session) try(ctx context.Context, number int, load float64) (t result.T
 		return t, exitcode.EnvironmentError(err)
 	}
 	res, err := s.trial(ctx, o)
-	if err != nil {
+	underLoad := len(res.Measurements.Phases) > 0
+	again := slices.Contains(s.c.EndedAt, load)
+	switch {
+	case err != nil && ctx.Err() == nil && underLoad && again: // it is the load
+		t.Outcome, t.Why = nameOf(Bad), "the control plane ended"
+		return t, nil
+	case err != nil && ctx.Err() == nil && underLoad:
+		s.c.EndedAt = append(s.c.EndedAt, load)
+		return t, errors.Join(fmt.Errorf("trial %d: %w", number, err), s.write())
+	case err != nil:
 		return t, fmt.Errorf("trial %d: %w", number, err)
 	}
 	if ctx.Err() != nil {
@@ -343,6 +373,14 @@ func unmet(phases []result.Phase) string {
 	return ""
 }
 
+// wrong lists the gates that failed in a bad trial, or what else was wrong.
+func wrong(t result.Trial) []string {
+	if names := failed(t.Gates); len(names) > 0 {
+		return names
+	}
+	return []string{t.Why}
+}
+
 func failed(gates []result.Gate) (names []string) {
 	for _, g := range gates {
 		if g.Verdict == result.Fail {
@@ -371,9 +409,9 @@ func (s *session) conclude() {
 	for _, t := range s.c.Trials {
 		if t.Outcome == nameOf(Bad) {
 			if t.Load < lowest {
-				first, lowest = failed(t.Gates), t.Load
+				first, lowest = wrong(t), t.Load
 			}
-			for _, name := range failed(t.Gates) {
+			for _, name := range wrong(t) {
 				times[name]++
 			}
 		}

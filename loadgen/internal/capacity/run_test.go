@@ -102,7 +102,7 @@ func TestSearchOnKnownPlanes(t *testing.T) {
 			if read, err := Read(dir); err != nil || len(read.Trials) != len(got.Trials) {
 				t.Errorf("capacity.json: %v", err)
 			}
-			if page, err := os.ReadFile(filepath.Join(dir, result.CapacityHTMLFile)); err != nil || strings.Count(string(page), "<circle") != 4*len(got.Trials) {
+			if page, err := os.ReadFile(filepath.Join(dir, result.CapacityHTMLFile)); err != nil || strings.Count(string(page), "/report.html") != len(got.Trials) {
 				t.Errorf("the page lacks trials: %v", err)
 			}
 		})
@@ -219,5 +219,38 @@ func TestBadRanges(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), c.want) || len(p.loads) > 0 {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// TestPlaneEndsByTheLoad: the first control plane that ends by itself ends the search, the second one under the same load is
+// a bad trial, and said to have given way.
+func TestPlaneEndsByTheLoad(t *testing.T) {
+	s := newSession(t, &plane{capacity: 1e9})
+	plane := s.trial
+	s.trial = func(ctx context.Context, o run.Options) (result.Result, error) {
+		res, err := plane(ctx, o)
+		if o.Scenario.Loads()[0].Rate > 300 {
+			res.Measurements.Phases = []result.Phase{{Name: "hold"}}
+			err = exitcode.Environmentf("kube-apiserver-0 ended")
+		}
+		return res, err
+	}
+	o := s.o
+	got, dir, err := s.run(t.Context())
+	if err != nil || got.ExitCode != exitcode.Environment || len(got.EndedAt) != 1 {
+		t.Fatalf("%s, exit %d, %v: %v", got.Answer, got.ExitCode, got.EndedAt, err)
+	}
+	for range 40 {
+		again := session{o: o, trial: s.trial, uses: s.uses}
+		again.o.Resume = dir
+		if got, _, err = again.run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got.ExitCode != exitcode.Environment {
+			break
+		}
+	}
+	if got.Answer != string(Found) || *got.Low > 300 || *got.High < 290 || len(got.GaveWay) != 1 || got.GaveWay[0].Gate != "the control plane ended" {
+		t.Errorf("%s: %v to %v, %v", got.Answer, got.Low, got.High, got.GaveWay)
 	}
 }

@@ -104,6 +104,7 @@ type Search struct {
 	lowestBad, held       float64
 	next                  int // of the shares at which trials are made
 	confirming            bool
+	endFailed             bool // the end of the range did not hold
 	confirmLoad           float64
 	confirmGood, confirms int
 	answer                Answer
@@ -209,7 +210,7 @@ func (s *Search) Saw(load float64, outcome Outcome) {
 			return
 		}
 		s.confirming, s.confirmLoad = true, low
-		if high >= s.o.To*(1-2*gridStep) { // it may lie above: then the end of the range holds
+		if high >= s.o.To*(1-2*gridStep) && !s.endFailed { // it may lie above: then the end of the range holds
 			s.confirmLoad = s.o.To
 		}
 	}
@@ -222,10 +223,12 @@ func (s *Search) confirm(outcome Outcome) {
 		s.confirmGood++
 	}
 	switch {
-	case s.confirmGood == confirmed && s.confirmLoad == s.o.To:
+	case s.confirmGood == confirmed && s.confirmLoad == s.o.To && !s.endFailed:
 		s.answer = AboveRange
 	case s.confirmGood == confirmed:
 		s.answer = Found
+	case s.confirms-s.confirmGood > confirmOf-confirmed && s.confirmLoad == s.o.To: // it lies in the range: the search goes on
+		s.confirming, s.endFailed, s.confirms, s.confirmGood = false, true, 0, 0
 	case s.confirms-s.confirmGood > confirmOf-confirmed:
 		s.answer = Unconfirmed
 	}

@@ -147,6 +147,21 @@ func TestStrayBadTrial(t *testing.T) {
 	}
 }
 
+// A capacity near the end of the range lies in it: where the end does not hold, the lower end is confirmed.
+func TestKneeNearTheEnd(t *testing.T) {
+	for _, truth := range []float64{1900, 1950, 1980} {
+		e := search(t, capacity.Default(50, 2000), func(load float64) capacity.Outcome {
+			if load > truth {
+				return capacity.Bad
+			}
+			return capacity.Good
+		})
+		if e.Answer != capacity.Found || e.Low > truth || e.High < truth {
+			t.Errorf("capacity %v: %s, %v to %v after %d trials", truth, e.Answer, e.Low, e.High, e.Trials)
+		}
+	}
+}
+
 // A search that only ever grows ends with its trials too.
 func TestTrialsBoundGrowth(t *testing.T) {
 	o := capacity.Default(50, 20_000)

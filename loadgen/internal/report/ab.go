@@ -196,6 +196,12 @@ func ABSummary(w io.Writer, c result.AB) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "### %s: %s\n\n%s. A: %s. B: %s.\n", strings.ToUpper(string(c.Answer)), markdown.Cell(chart.Clean(c.Scenario)), abTally(c),
 		markdown.Cell(chart.Clean(sideText(c.A))), markdown.Cell(chart.Clean(sideText(c.B))))
+	if c.Sets != nil && len(c.Sets.Differences) > 0 {
+		b.WriteString("\n| differs | A | B |\n|---|---|---|\n")
+		for _, d := range c.Sets.Differences {
+			fmt.Fprintf(&b, "| %s | %s | %s |\n", markdown.Cell(chart.Clean(d.Name)), markdown.Cell(chart.Clean(orNone(d.A))), markdown.Cell(chart.Clean(orNone(d.B))))
+		}
+	}
 	b.WriteString("\n| | figure | A | B | change | bounds | spread |\n|---|---|---:|---:|---:|---:|---:|\n")
 	figures, without := abFigures(c)
 	for _, f := range figures {
@@ -216,14 +222,22 @@ func ABSummary(w io.Writer, c result.AB) error {
 	return err
 }
 
-// ABJUnit writes junit.xml: a test case for each gated figure.
+// ABJUnit writes junit.xml: a test case for each gated figure, and one for the answer where no figure says why it is not
+// a good one.
 func ABJUnit(w io.Writer, c result.AB) error {
 	s := junitSuite{Name: chart.Clean(c.Scenario), Timestamp: c.Started.UTC().Format("2006-01-02T15:04:05"), Time: junitTime(max(0, c.Ended.Sub(c.Started).Seconds()))}
 	s.Properties = []junitProperty{{"a", chart.Clean(sideText(c.A))}, {"b", chart.Clean(sideText(c.B))}, {"pairs", abTally(c)}}
+	if c.Sets != nil {
+		for _, d := range c.Sets.Differences {
+			s.Properties = append(s.Properties, junitProperty{"differs: " + chart.Clean(d.Name), chart.Clean(d.A + " | " + d.B)})
+		}
+	}
+	bad := false
 	for _, f := range c.Figures {
 		if !f.Gated {
 			continue
 		}
+		bad = bad || answerVerdict(f.Answer) != result.Pass
 		said := fmt.Sprintf("%s, from %s to %s", abPercent(f.Change), abPercent(f.Low), abPercent(f.High))
 		one := junitCase{Name: chart.Clean(f.Name), Classname: s.Name + ".figures", Time: junitTime(0), Output: said}
 		problem := &junitProblem{Message: string(f.Answer) + ": " + said, Type: string(f.Answer), Text: chart.Clean(f.Detail)}
@@ -234,6 +248,11 @@ func ABJUnit(w io.Writer, c result.AB) error {
 			one.Error = problem
 		}
 		s.Cases = append(s.Cases, one)
+	}
+	if c.ExitCode != 0 && !bad {
+		why := chart.Clean(strings.Join(slices.Concat(c.Reasons, c.Notes), "\n"))
+		problem := &junitProblem{Message: string(c.Answer), Type: string(c.Answer), Text: why}
+		s.Cases = append(s.Cases, junitCase{Name: "answer", Classname: s.Name, Time: junitTime(0), Error: problem})
 	}
 	return writeJUnit(w, s)
 }

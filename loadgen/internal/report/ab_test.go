@@ -93,6 +93,21 @@ func TestABJUnit(t *testing.T) {
 	}
 }
 
+// TestABJUnitOfADoubt: an answer that no figure shows is a case of its own, so that no CI server is green beside exit 3.
+func TestABJUnitOfADoubt(t *testing.T) {
+	c := pairs()
+	c.Answer, c.ExitCode, c.Figures[0].Answer, c.Figures[1].Answer = result.CouldNotTell, 3, result.Improved, result.NotRegressed
+	c.Sets = &result.Sets{Differences: []result.Difference{{Name: "kernel", A: "6.1", B: "6.8"}}}
+	var b bytes.Buffer
+	if err := report.ABJUnit(&b, c); err != nil || !strings.Contains(b.String(), `errors="1"`) || !strings.Contains(b.String(), `name="answer"`) || !strings.Contains(b.String(), "differs: kernel") {
+		t.Errorf("%v\n%s", err, b.String())
+	}
+	var text bytes.Buffer
+	if err := report.ABSummary(&text, c); err != nil || !strings.Contains(text.String(), "| kernel | 6.1 | 6.8 |") {
+		t.Errorf("%v\n%s", err, text.String())
+	}
+}
+
 func TestABSummary(t *testing.T) {
 	var b bytes.Buffer
 	if err := report.ABSummary(&b, pairs()); err != nil || !strings.Contains(b.String(), "| **regressed** | write-mean | 2 ms | 2.24 ms | +12.0% |") {

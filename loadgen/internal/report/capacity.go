@@ -34,18 +34,20 @@ func Capacity(w io.Writer, c result.Capacity, o TerminalOptions) error {
 	for _, line := range capacityFacts(c) {
 		t.line(chart.Shorten(line, t.width))
 	}
-	tab := &table{align: "rrlrrrf"}
-	tab.add(styled("head", "TRIAL", "LOAD", "", "ACHIEVED", "P50", "P99", "CORES, and what gave way")...)
+	tab := &table{align: "rrlrrrrf"}
+	tab.add(styled("head", "TRIAL", "LOAD", "", "OFFERED", "ACHIEVED", "P50", "P99", "CORES, and what gave way")...)
 	for _, x := range c.Trials {
-		cells := plain(chart.Count(x.Number), loadText(c, x.Load), x.Outcome, chart.Format(scenario.PerSec, x.Achieved), chart.Format(scenario.Seconds, x.P50), chart.Format(scenario.Seconds, x.P99), coresText(x))
+		cells := plain(chart.Count(x.Number), loadText(c, x.Load), x.Outcome, chart.Format(scenario.PerSec, x.Offered), chart.Format(scenario.PerSec, x.Achieved), chart.Format(scenario.Seconds, x.P50), chart.Format(scenario.Seconds, x.P99), coresText(x))
 		if x.Outcome == "bad" {
 			cells[2].style = "fail"
 		}
 		tab.add(cells...)
 	}
 	t.section(tab)
-	for _, note := range c.Notes {
-		t.line(chart.Shorten(chart.Clean(note), t.width))
+	for _, note := range c.Notes { // whole: commands are copied from them
+		for _, line := range chart.Wrap(chart.Clean(note), t.width) {
+			t.line(line)
+		}
 	}
 	t.line("")
 	t.line("report  " + chart.Clean(filepath.Join(o.Dir, result.CapacityHTMLFile)))
@@ -203,23 +205,36 @@ func CapacityHTML(w io.Writer, c result.Capacity) error {
 			P50: chart.Format(scenario.Seconds, t.P50), P99: chart.Format(scenario.Seconds, t.P99), CoresText: coresOf(t),
 		})
 	}
-	page.Curves = []curve{
-		newCurve(c, "Achieved", scenario.PerSec, func(t result.Trial) float64 { return t.Achieved }),
-		newCurve(c, "p50", scenario.Seconds, func(t result.Trial) float64 { return t.P50 }),
-		newCurve(c, "p99", scenario.Seconds, func(t result.Trial) float64 { return t.P99 }),
-		newCurve(c, "Cores of all components", "", func(t result.Trial) (sum float64) {
-			for _, v := range t.Cores {
-				sum += v
-			}
-			return sum
-		}),
-	}
+	page.Curves = curves(c)
 	var buf bytes.Buffer
 	if err := tmpl.ExecuteTemplate(&buf, "capacity.tmpl", page); err != nil {
 		return fmt.Errorf("render the capacity: %w", err)
 	}
 	_, err = w.Write(buf.Bytes())
 	return err
+}
+
+// curves are those that have values: of requests where there are any, and the processors of each component.
+func curves(c result.Capacity) (all []curve) {
+	add := func(name string, unit scenario.Unit, value func(result.Trial) float64) {
+		if slices.ContainsFunc(c.Trials, func(t result.Trial) bool { return value(t) > 0 }) {
+			all = append(all, newCurve(c, name, unit, value))
+		}
+	}
+	add("Offered", scenario.PerSec, func(t result.Trial) float64 { return t.Offered })
+	add("Achieved", scenario.PerSec, func(t result.Trial) float64 { return t.Achieved })
+	add("p50", scenario.Seconds, func(t result.Trial) float64 { return t.P50 })
+	add("p99", scenario.Seconds, func(t result.Trial) float64 { return t.P99 })
+	components := map[string]bool{}
+	for _, t := range c.Trials {
+		for name := range t.Cores {
+			components[name] = true
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(components)) {
+		add("Cores of "+chart.Clean(name), "", func(t result.Trial) float64 { return t.Cores[name] })
+	}
+	return all
 }
 
 type capacityRow struct {

@@ -147,13 +147,19 @@ func diagnosisView(_ context.Context, p *page) (any, error) {
 
 func capitalize(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
 
-// diagnosisSummary writes the causes as a list of Markdown.
+// diagnosisSummary writes the causes, and symptoms without one, as a list of Markdown.
 func diagnosisSummary(b *strings.Builder, d *result.Diagnosis) {
-	if d == nil || len(d.Causes)+len(d.Limits) == 0 {
+	if d == nil || len(d.Causes)+len(d.Limits)+len(d.Symptoms) == 0 {
 		return
 	}
 	b.WriteString("\nDiagnosis, from metrics alone:\n\n")
 	for _, c := range slices.Concat(d.Causes, d.Limits) {
 		fmt.Fprintf(b, "- **%s**: %s\n", markdown.Cell(chart.Clean(c.Title)), markdown.Cell(chart.Clean(c.Sentence)))
+	}
+	for _, e := range d.Symptoms {
+		fmt.Fprintf(b, "- unexplained: %s\n", markdown.Cell(symptomText(e)))
+	}
+	for _, c := range d.Nearest {
+		fmt.Fprintf(b, "- nearest: %s\n", markdown.Cell(chart.Clean(c.Sentence)))
 	}
 }

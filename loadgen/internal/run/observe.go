@@ -139,13 +139,16 @@ const diagnoseEvery = 3
 
 // diagnose logs each diagnosis of the present that differs from the one before.
 func diagnose(ctx context.Context, recorder *record.Recorder, log func(format string, args ...any)) {
-	since, told := time.Now(), result.Healthy
+	live, told := diagnosis.Live{Since: time.Now()}, result.Healthy
 	samples := archive.Evaluating(recorder.Live())
 	_ = wait.PollUntilContextCancel(ctx, diagnoseEvery*recorder.Interval(), false, func(ctx context.Context) (bool, error) {
-		o := diagnosis.Present(since, time.Now())
+		o := live.Options(time.Now())
 		o.Step = recorder.Interval()
 		d, err := diagnosis.Diagnose(ctx, samples, o)
-		if err != nil || d.Gist() == told { // too little was recorded yet
+		if err != nil { // too little was recorded yet
+			return false, nil
+		}
+		if live.Saw(d); d.Gist() == told {
 			return false, nil
 		}
 		told = d.Gist()

@@ -28,6 +28,7 @@ type episode struct {
 	calm      *float64 // median
 	under     float64  // median
 	began     time.Time
+	earlier   bool      // it began before the time that is diagnosed
 	ended     time.Time // zero: it goes on
 	last      time.Time // the last value that deviates
 	strength  float64
@@ -122,6 +123,7 @@ func (one series) episodes(calm, under result.Span, step time.Duration, share fl
 	// A rate covers the time since the value before it, so an episode begins there.
 	var before, after time.Time
 	var previous time.Time
+	was, earlier := false, false // that the value before the time, or the one that the run began with, deviated already
 	end := func() {
 		if len(run) >= s.hold() {
 			values := make([]float64, len(run))
@@ -129,7 +131,7 @@ func (one series) episodes(calm, under result.Span, step time.Duration, share fl
 				values[i] = p.V
 			}
 			slices.Sort(values)
-			e := episode{signal: s, component: component, under: quantile(values, 0.5), began: before, ended: after, last: run[len(run)-1].T}
+			e := episode{signal: s, component: component, under: quantile(values, 0.5), began: before, earlier: earlier, ended: after, last: run[len(run)-1].T}
 			if b.known {
 				e.calm = &b.median
 			}
@@ -147,7 +149,7 @@ func (one series) episodes(calm, under result.Span, step time.Duration, share fl
 	}
 	for _, p := range points {
 		if p.T.Before(under.From) {
-			previous = p.T
+			previous, was = p.T, s.deviates(p.V, b, share)
 			continue
 		}
 		if p.T.After(under.To) {
@@ -157,6 +159,7 @@ func (one series) episodes(calm, under result.Span, step time.Duration, share fl
 		switch {
 		case s.deviates(p.V, b, share):
 			if len(run) == 0 {
+				earlier = was
 				before = p.T.Add(-step)
 				if !previous.IsZero() && previous.After(before) {
 					before = previous
@@ -171,7 +174,7 @@ func (one series) episodes(calm, under result.Span, step time.Duration, share fl
 				end()
 			}
 		}
-		previous = p.T
+		previous, was = p.T, false
 	}
 	vanished(under.To)
 	end()

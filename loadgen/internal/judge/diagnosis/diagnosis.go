@@ -44,22 +44,6 @@ const (
 	leastScrapes = 3
 )
 
-const (
-	// liveUnder is the length of the time diagnosed by Present, liveCalm the longest calm time before it.
-	liveUnder = 2 * time.Minute
-	liveCalm  = time.Hour
-)
-
-// Present returns the options to diagnose the present, of data recorded since a time.
-func Present(since, now time.Time) Options {
-	under := result.Span{From: now.Add(-liveUnder), To: now}
-	calm := result.Span{From: under.From.Add(-liveCalm), To: under.From}
-	if calm.From.Before(since) {
-		calm.From = since
-	}
-	return Options{From: calm.From, To: now, Calm: calm, Under: under}
-}
-
 // complete sets the defaults and checks the lengths of both times.
 func (o *Options) complete() error {
 	if o.Calm == (result.Span{}) {

@@ -72,22 +72,51 @@ func (r reasoning) causes() []firing {
 	for depth := range r.catalogue.Mechanisms {
 		fired = append(fired, r.fire(&r.catalogue.Mechanisms[depth], depth)...)
 	}
-	explained := make([]bool, len(fired))
+	explained := make([][]int, len(fired)) // by each firing
 	for i := range fired {
 		for j := range fired {
 			if i != j && r.explains(fired[j], fired[i]) {
-				explained[i] = true
+				explained[j] = append(explained[j], i)
 				fired[j].explain(fired[i].mechanism.Title, fired[i].components)
 			}
 		}
 	}
 	var causes []firing
-	for i := range fired {
-		if !explained[i] {
-			causes = r.join(causes, fired[i])
-		}
+	for _, i := range roots(explained) {
+		causes = r.join(causes, fired[i])
 	}
 	return causes
+}
+
+// roots are those from which all others follow, in a list from the deepest up that says which follow from each: those that
+// follow from none, and the deepest of a circle that no other leads to.
+func roots(explained [][]int) (all []int) {
+	follows, reached := make([]bool, len(explained)), make([]bool, len(explained))
+	for _, of := range explained {
+		for _, i := range of {
+			follows[i] = true
+		}
+	}
+	var reach func(i int)
+	reach = func(i int) {
+		if reached[i] {
+			return
+		}
+		reached[i] = true
+		for _, j := range explained[i] {
+			reach(j)
+		}
+	}
+	for _, circles := range []bool{false, true} {
+		for i := range explained {
+			if !reached[i] && (circles || !follows[i]) {
+				all = append(all, i)
+				reach(i)
+			}
+		}
+	}
+	slices.Sort(all)
+	return all
 }
 
 // explains reports whether b follows from a. Of two kinds that would explain each other the deeper one does.
@@ -337,7 +366,11 @@ func sentence(c result.Cause, evidence []episode) string {
 		moved = append(moved, e.text())
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s from %s", strings.Join(c.Components, ", "), and(moved), c.Began.UTC().Format(time.TimeOnly))
+	from := "from"
+	if slices.ContainsFunc(evidence, func(e episode) bool { return e.earlier && !e.began.After(c.Began) }) {
+		from = "from before"
+	}
+	fmt.Fprintf(&b, "%s: %s %s %s", strings.Join(c.Components, ", "), and(moved), from, c.Began.UTC().Format(time.TimeOnly))
 	if len(c.Calm) > 0 && byStrength[0].signal.Unit != unitEvent {
 		fmt.Fprintf(&b, "; %s calm", and(c.Calm))
 	}

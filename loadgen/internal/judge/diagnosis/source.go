@@ -24,7 +24,7 @@ var intervals = []time.Duration{1, 2, 5, 10, 15, 20, 30, 60, 120, 300}
 
 // interval finds the scrape interval before a time: the usual one nearest to the median of all targets.
 func interval(ctx context.Context, source Source, at time.Time) (time.Duration, error) {
-	for _, span := range []time.Duration{time.Minute, 15 * time.Minute} {
+	for _, span := range []time.Duration{time.Minute, 15 * time.Minute, time.Hour} {
 		counts, err := source.Range(ctx, fmt.Sprintf("quantile(0.5, count_over_time(up{%s}[%s]))", anyJob, model.Duration(span)), at, at, time.Second)
 		if err != nil {
 			return 0, err

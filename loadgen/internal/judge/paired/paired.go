@@ -1,6 +1,6 @@
 // Package paired tells from pairs of measurements whether B is worse than A, and how sure that is: a one-sided paired
 // t-test of d = ln(B/A), at a few looks with an alpha of each. The looks' errors add up, so that a test may stop at
-// any of them. Error rates of the defaults are in the package's tests, simulated, and in docs/records/calibration.
+// any of them. Error rates of the defaults are simulated in the package's tests.
 package paired
 
 import (
@@ -159,7 +159,7 @@ func newWelch(p result.Plan, a, b []float64) (t test) {
 		nu = (va + vb) * (va + vb) / (va*va/float64(len(a)-1) + vb*vb/float64(len(b)-1))
 	}
 	t.dist = distuv.StudentsT{Mu: 0, Sigma: 1, Nu: nu}
-	if t.n >= LeastRuns {
+	if t.n >= LeastRuns && len(p.Looks) > 0 {
 		t.look.Pairs = t.n
 		for _, l := range p.Looks {
 			t.look.Alpha += l.Alpha

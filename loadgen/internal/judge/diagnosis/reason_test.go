@@ -1,0 +1,57 @@
+package diagnosis
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// TestRoots: what explains each other in a circle does not vanish, its deepest is the cause.
+func TestRoots(t *testing.T) {
+	for name, c := range map[string]struct {
+		explained [][]int
+		want      []int
+	}{
+		"nothing":                 {nil, nil},
+		"two causes":              {[][]int{nil, nil}, []int{0, 1}},
+		"a chain":                 {[][]int{nil, {2}, {0}}, []int{1}},
+		"a circle":                {[][]int{{1}, {2}, {0}}, []int{0}},
+		"a circle and its cause":  {[][]int{{1}, {0}, {1}}, []int{2}},
+		"a circle beside a cause": {[][]int{nil, {2}, {1}}, []int{0, 1}},
+	} {
+		if got := roots(c.explained); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+// TestLive: while a cause lasts the calm time stays before it, for an hour at most.
+func TestLive(t *testing.T) {
+	start := time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)
+	at := func(minutes int) time.Time { return start.Add(time.Duration(minutes) * time.Minute) }
+	live := Live{Since: start}
+	made := func(minute int, causes ...result.Cause) Options {
+		o := live.Options(at(minute))
+		live.Saw(result.Diagnosis{Calm: o.Calm, Under: o.Under, Causes: causes})
+		return o
+	}
+	lasts := result.Cause{Began: at(9)}
+	before := made(10, lasts).Calm
+	if want := (result.Span{From: start, To: at(8)}); before != want {
+		t.Errorf("at first calm is %v, want %v", before, want)
+	}
+	if o := made(50, lasts); o.Calm != before || o.Under.From != at(8) || o.Under.To != at(50) {
+		t.Errorf("while the cause lasts: %+v", o)
+	}
+	made(69, lasts) // over an hour
+	if o := made(70, lasts); o.Calm == before {
+		t.Error("after an hour what lasts is still compared with what was before")
+	}
+	lasts.Ended = at(71)
+	made(72, lasts)
+	if o := made(73); o.Calm.To != at(71) {
+		t.Errorf("after its end: %+v", o)
+	}
+}
