@@ -32,6 +32,8 @@ type mechanism struct {
 	Moves []string
 	// ClientMoves replaces Moves where no component is a server, etcd or kube-apiserver; empty: Moves holds.
 	ClientMoves []string `yaml:"clientMoves"`
+	// Return lists those of Moves that follow only from its end, where no component is an etcd: clients come back then.
+	Return []string
 	// Lag is how long after its end a consequence may still begin.
 	Lag time.Duration
 	// Look says what to look at; Page names the incident's page.
@@ -133,6 +135,11 @@ func (f firing) moves(e episode) bool {
 	return e.isOf(moves) || slices.Contains(f.components, e.component) && slices.Contains(moves, e.signal.Name+"@same")
 }
 
+// returns reports whether the episode's signal follows from the mechanism only once it has ended.
+func (f firing) returns(e episode) bool {
+	return slices.Contains(f.mechanism.Return, e.signal.Name) && !slices.ContainsFunc(f.components, func(c string) bool { return strings.HasPrefix(c, "etcd") })
+}
+
 func isServer(component string) bool {
 	return strings.HasPrefix(component, "etcd") || strings.HasPrefix(component, "kube-apiserver")
 }
@@ -157,7 +164,7 @@ func (f *firing) explain(what string, components []string) {
 // follows reports whether all of the evidence follows from a mechanism, in its time.
 func (r reasoning) follows(evidence []episode, f firing) bool {
 	for _, e := range evidence {
-		if !f.moves(e) || !r.mayFollow(e) || e.began.Before(r.earliest(e, f)) || e.began.After(f.last.Add(f.mechanism.Lag+r.near())) {
+		if !f.moves(e) || !r.mayFollow(e) || e.began.Before(r.earliest(e, f)) || f.returns(e) && e.began.Before(f.last.Add(-r.near())) || e.began.After(f.last.Add(f.mechanism.Lag+r.near())) {
 			return false
 		}
 	}
@@ -172,11 +179,20 @@ func (r reasoning) earliest(e episode, f firing) time.Time {
 	return f.began.Add(-r.near())
 }
 
-// mayFollow reports whether an episode may be a consequence: an exit is one only where the API was out of reach then.
+// renewDeadline is upstream's default of --leader-elect-renew-deadline: a leader that has stood still may exit so long after.
+const renewDeadline = 10 * time.Second
+
+// mayFollow reports whether an episode may be a consequence: an exit is one only where the API was out of reach then, or the
+// process did not run.
 func (r reasoning) mayFollow(e episode) bool {
 	x := r.catalogue.Exits
 	return !e.isOf(x.Signals) || slices.ContainsFunc(r.all, func(o episode) bool {
-		return o.isOf(x.After) && !o.began.After(e.began) && !o.last.Before(e.began.Add(-r.near()))
+		until := o.last.Add(r.near())
+		same := o.component == e.component && slices.Contains(x.After, o.signal.Name+"@same")
+		if same {
+			until = until.Add(renewDeadline)
+		}
+		return (same || o.isOf(x.After)) && !o.began.After(e.began) && !e.began.After(until)
 	})
 }
 
@@ -297,25 +313,28 @@ func reason(known catalogue, all []series, o Options) result.Diagnosis {
 	return d
 }
 
-// unexplained returns the symptoms that no cause explains, and adds the others to the causes that do.
+// unexplained returns the symptoms that no cause explains, and adds the others to the causes that do. A limit explains only
+// what no other cause does.
 func (r reasoning) unexplained(causes []firing) []result.Evidence {
 	left := []result.Evidence{}
 	for _, e := range r.all {
-		if !e.signal.Symptom {
-			continue
-		}
-		explained := false
-		for i := range causes {
-			if r.follows([]episode{e}, causes[i]) {
-				explained, causes[i].harms = true, true
-				causes[i].explain(e.signal.What, []string{e.component})
-			}
-		}
-		if !explained {
+		if e.signal.Symptom && !r.explain(e, causes, false) && !r.explain(e, causes, true) {
 			left = append(left, e.evidence())
 		}
 	}
 	return left
+}
+
+// explain adds a symptom to the causes from which it follows, those that are limits or those that are not, and reports
+// whether there are any.
+func (r reasoning) explain(e episode, causes []firing, limits bool) (explained bool) {
+	for i := range causes {
+		if f := &causes[i]; f.mechanism.Load == limits && r.follows([]episode{e}, *f) {
+			explained, f.harms = true, true
+			f.explain(e.signal.What, []string{e.component})
+		}
+	}
+	return explained
 }
 
 func (r reasoning) cause(f firing) result.Cause {

@@ -55,3 +55,21 @@ func TestLive(t *testing.T) {
 		t.Errorf("after its end: %+v", o)
 	}
 }
+
+// TestInterval: extra scrapes at the boundaries of phases, and lost ones, do not change what the interval is.
+func TestInterval(t *testing.T) {
+	for name, c := range map[string]struct {
+		gaps []float64
+		want time.Duration
+	}{
+		"regular":            {[]float64{15, 15, 15}, 15 * time.Second},
+		"jitter":             {[]float64{4.9, 4.99, 5.01, 5.2}, 5 * time.Second},
+		"boundaries":         {[]float64{0.1, 0.4, 1.2, 2, 3, 3.8, 4.6, 4.9, 5, 5, 5, 5, 5, 5}, 5 * time.Second},
+		"a fifth lost":       {[]float64{5, 5, 5, 5, 5, 5, 10, 10}, 5 * time.Second},
+		"of several clients": {[]float64{30, 30, 30, 29, 31}, 30 * time.Second},
+	} {
+		if got := nearestInterval(slices.Sorted(slices.Values(c.gaps))); got != c.want {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}

@@ -1,11 +1,12 @@
 package diagnosis
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"math"
+	"slices"
 	"time"
-
-	"github.com/prometheus/common/model"
 
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 	"github.com/stormglass/stormglass/loadgen/result"
@@ -22,24 +23,47 @@ func OfArchive(ctx context.Context, a *archive.Archive, o Options) (d result.Dia
 // intervals are the usual scrape intervals, in seconds.
 var intervals = []time.Duration{1, 2, 5, 10, 15, 20, 30, 60, 120, 300}
 
-// interval finds the scrape interval before a time: the usual one nearest to the median of all targets.
+// interval finds the scrape interval before a time: the usual one nearest to the gaps between scrapes that half of the time
+// lies in. Extra scrapes, as at the boundaries of phases, split some gaps, and lost ones join some.
 func interval(ctx context.Context, source Source, at time.Time) (time.Duration, error) {
-	for _, span := range []time.Duration{time.Minute, 15 * time.Minute, time.Hour} {
-		counts, err := source.Range(ctx, fmt.Sprintf("quantile(0.5, count_over_time(up{%s}[%s]))", anyJob, model.Duration(span)), at, at, time.Second)
+	for _, span := range []struct{ length, step time.Duration }{{5 * time.Minute, time.Second}, {time.Hour, 10 * time.Second}} {
+		scrapes, err := source.Range(ctx, fmt.Sprintf("timestamp(up{%s})", anyJob), at.Add(-span.length), at, span.step)
 		if err != nil {
 			return 0, err
 		}
-		if len(counts) == 0 || counts[0].Points[0].V < 4 {
-			continue
+		if gaps := gapsOf(scrapes); len(gaps) >= leastScrapes {
+			return nearestInterval(gaps), nil
 		}
-		found := float64(span) / counts[0].Points[0].V / float64(time.Second)
-		best := intervals[0]
-		for _, one := range intervals { // a boundary scrape makes it look shorter
-			if float64(one) <= 1.3*found {
-				best = one
-			}
-		}
-		return best * time.Second, nil
 	}
 	return 0, errNothing
+}
+
+// gapsOf are the seconds between the scrapes of all targets, sorted.
+func gapsOf(scrapes []archive.Series) (gaps []float64) {
+	for _, s := range scrapes {
+		for i := range s.Points {
+			if i > 0 && s.Points[i].V > s.Points[i-1].V {
+				gaps = append(gaps, s.Points[i].V-s.Points[i-1].V)
+			}
+		}
+	}
+	slices.Sort(gaps)
+	return gaps
+}
+
+func nearestInterval(gaps []float64) time.Duration {
+	total, sum := 0.0, 0.0
+	for _, g := range gaps {
+		total += g
+	}
+	middle := gaps[len(gaps)-1]
+	for _, g := range gaps {
+		if sum += g; sum >= total/2 {
+			middle = g
+			break
+		}
+	}
+	return time.Second * slices.MinFunc(intervals, func(a, b time.Duration) int {
+		return cmp.Compare(math.Abs(math.Log(float64(a)/middle)), math.Abs(math.Log(float64(b)/middle)))
+	})
 }
