@@ -179,7 +179,7 @@ func print(w io.Writer, all []trial) {
 	slices.Sort(order)
 	var failures []string
 	fmt.Fprintf(w, "| fault | cases | kind and component, nothing else | first of the causes | among three | words | error of the beginning, median | answers |\n|---|---:|---:|---:|---:|---:|---:|---|\n")
-	var total, exact, first, three, worded, held, heldExact int
+	var total, exact, first, three, worded, middles, middlesExact int
 	for _, name := range order {
 		var e, f, n, v int
 		var onsets []float64
@@ -190,8 +190,8 @@ func print(w io.Writer, all []trial) {
 			} else {
 				failures = append(failures, explain(t))
 			}
-			if t.planted.size == heldOut {
-				held, heldExact = held+1, heldExact+count(t.exact())
+			if t.planted.size == middle {
+				middles, middlesExact = middles+1, middlesExact+count(t.exact())
 			}
 			f += count(t.top(1))
 			n += count(t.top(3))
@@ -205,7 +205,7 @@ func print(w io.Writer, all []trial) {
 		fmt.Fprintf(w, "| %s | %d | %d | %d | %d | %d | %s | %s |\n", name, len(kinds[name]), e, f, n, v, median(onsets), counts(said))
 	}
 	fmt.Fprintf(w, "| all | %d | %s | %s | %s | %s | | |\n", total, runner.Share(exact, total), runner.Share(first, total), runner.Share(three, total), runner.Share(worded, total))
-	fmt.Fprintf(w, "\nOf these, the sizes of which no run was used for tuning: %s\n", runner.Share(heldExact, held))
+	fmt.Fprintf(w, "\nOf these, the middle sizes: %s\n", runner.Share(middlesExact, middles))
 	if len(pairs) > 0 {
 		right := 0
 		for _, t := range pairs {
@@ -235,8 +235,8 @@ func print(w io.Writer, all []trial) {
 	}
 }
 
-// heldOut is the index of the sizes that were not used for tuning.
-const heldOut = 1
+// middle is the index of the sizes that no run used for the first tuning.
+const middle = 1
 
 func count(yes bool) int {
 	if yes {

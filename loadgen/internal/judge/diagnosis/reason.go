@@ -121,9 +121,16 @@ func roots(explained [][]int) (all []int) {
 	return all
 }
 
-// explains reports whether b follows from a. Of two kinds that would explain each other the deeper one does.
+// explains reports whether b follows from a. Of two that would explain each other the one that began a scrape earlier does,
+// or else the deeper one.
 func (r reasoning) explains(a, b firing) bool {
-	return r.follows(b.evidence, a) && (a.depth < b.depth || !r.follows(a.evidence, b))
+	if !r.follows(b.evidence, a) {
+		return false
+	}
+	if earlier := b.began.Sub(a.began); earlier.Abs() >= r.o.Step {
+		return earlier > 0 || !r.follows(a.evidence, b)
+	}
+	return a.depth < b.depth || !r.follows(a.evidence, b)
 }
 
 // moves reports whether the episode's signal follows from the mechanism at its components.
