@@ -78,6 +78,9 @@ func underwayOf(t *testing.T, s *scenario.Scenario, c console, collectors ...pro
 	if r.self, err = generator.NewSelfMeter(registry); err != nil {
 		t.Fatal(err)
 	}
+	if r.counted, err = generator.CountInstructions(registry, nil); err != nil {
+		t.Fatal(err)
+	}
 	if r.workload, err = workload.New(nowhere(), workload.Options{Namespace: "ns", Labels: map[string]string{"a": "b"}}); err != nil {
 		t.Fatal(err)
 	}
