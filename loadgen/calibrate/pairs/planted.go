@@ -74,7 +74,7 @@ func (r regression) args(o options) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		args = []string{"--b", program, "--throw-other", "100%"} // they are what is planted
+		args = []string{"--b", program, "--throw-other", "100%"} // the busy processes are the planted regression
 	}
 	if r.alone {
 		args = append(args, "--figure", r.figure)

@@ -126,7 +126,7 @@ func (s *session) open() (err error) {
 	return s.resume()
 }
 
-// leastTrial is how long a phase of a trial should last.
+// leastTrial is the recommended length of a phase of a trial.
 const leastTrial = 20 * time.Second
 
 // longestPhase is the length of the longest phase; one that ends by a condition may take as long as it is given.

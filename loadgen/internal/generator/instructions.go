@@ -1,7 +1,7 @@
 package generator
 
 import (
-	"slices"
+	"errors"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -65,17 +65,10 @@ func (c counted) read() (sum float64, ok bool) {
 
 // Close ends the counting.
 func (i *Instructions) Close() (err error) {
-	for _, c := range slices.Concat(i.counters()...) {
-		if e := c.close(); err == nil {
-			err = e
+	for _, p := range i.processes {
+		for _, c := range p.counters {
+			err = errors.Join(err, c.close())
 		}
 	}
 	return err
-}
-
-func (i *Instructions) counters() (all [][]*counter) {
-	for _, p := range i.processes {
-		all = append(all, p.counters)
-	}
-	return all
 }

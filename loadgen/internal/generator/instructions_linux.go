@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// event is what a counter counts, as perf_event_open(2) names it.
+// event is the type and config of an event of perf_event_open(2).
 type event struct {
 	kind   uint32
 	config uint64

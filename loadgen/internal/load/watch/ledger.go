@@ -196,7 +196,7 @@ func (l *ledger) count(stats *deliveries, missing func(word int, watches uint64)
 	return expected, delivered
 }
 
-// awaited is how many deliveries are missing and were not given up.
+// awaited returns the number of missing deliveries that were not given up.
 func (l *ledger) awaited() (n int64) {
 	for i := range l.slots {
 		if w := l.slots[i].Load(); w != nil {

@@ -205,7 +205,7 @@ const (
 	longestDrain = 12
 )
 
-// progress is what moves while deliveries may still come.
+// progress is compared between two looks of a drain: the same values mean that nothing came.
 type progress struct{ awaited, open, events int64 }
 
 // drained is the present progress. Events count while watches are missing, whose initial events come first; once all
