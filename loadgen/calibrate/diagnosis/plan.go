@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	_ "embed"
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -44,6 +45,8 @@ type topology struct {
 	Interval     string         // between scrapes
 	Fault, Rest  string         // lengths of a phase with faults and of the phase after it
 	ControlPlane map[string]any `yaml:"controlPlane"`
+	// Setup and Background are added to those of each plan.
+	Setup, Background []any
 }
 
 func readTable() (t table, err error) {
@@ -78,7 +81,7 @@ type plan struct {
 
 // plans are the runs: of each topology beside each storm with all its faults in one size, pairs, and healthy storms.
 func (t table) plans(o options) (all []plan) {
-	for i, topology := range []string{"three", "one"} {
+	for i, topology := range []string{"three", "one", "services"} {
 		for j, storm := range t.Storms {
 			p := plan{name: topology + "-" + storm, storm: storm, topology: t.Topologies[topology], seed: o.seed}
 			shuffle := rand.New(rand.NewPCG(uint64(o.seed), uint64(3*i+j)))
@@ -95,7 +98,7 @@ func (t table) plans(o options) (all []plan) {
 				}
 			}
 			shuffle.Shuffle(len(p.faults), func(a, b int) { p.faults[a], p.faults[b] = p.faults[b], p.faults[a] })
-			// What restarts etcd with a small quota goes last: the database is defragmented after it.
+			// What restarts etcd with other data goes last.
 			slices.SortStableFunc(p.faults, func(a, b planted) int { return last(a) - last(b) })
 			all = append(all, p)
 		}
@@ -120,7 +123,7 @@ func (t table) plans(o options) (all []plan) {
 }
 
 func last(p planted) int {
-	if p.cases[0].Name == "quota" {
+	if slices.Contains([]string{"quota", "etcd-restore"}, p.cases[0].Name) {
 		return 1
 	}
 	return 0
@@ -131,6 +134,9 @@ func (p plan) yaml() string {
 	fmt.Fprintf(&b, "apiVersion: stormglass/v1alpha1\nkind: Scenario\nname: diagnosis-%s\nseed: %d\n", p.name, p.seed)
 	planes, _ := yaml.Marshal(map[string]any{"controlPlane": p.topology.ControlPlane, "record": map[string]string{"interval": p.topology.Interval}})
 	b.Write(planes)
+	if len(p.topology.Setup) > 0 {
+		b.WriteString("setup:\n" + items(p.topology.Setup))
+	}
 	b.WriteString(`nodes: {count: 40, fidelity: lean}
 background:
   - {name: patch, kind: requests, verb: patch, objects: 200, rate: 20/s, arrival: poisson}
@@ -138,8 +144,7 @@ background:
   - {name: create, kind: requests, verb: create, rate: 10/s, arrival: poisson}
   - {name: service, kind: requests, verb: create, resource: services, rate: 2/s, arrival: poisson}
   - {name: list, kind: requests, verb: list, resource: secrets, objects: 100, rate: 1/s}
-phases:
-`)
+` + items(p.topology.Background) + "phases:\n")
 	first := "    load: [{name: watch, kind: watches, count: 200, rate: 100/s, hold: true}]\n"
 	if p.storm == "watches" {
 		first = strings.Replace(first, "count: 200", "count: 1000", 1)
@@ -161,6 +166,16 @@ phases:
 		}
 		fmt.Fprintf(&b, "  - name: %s\n    for: %s\n%s", f.phase, p.topology.Fault, p.beside(2*i+1, faults, loads))
 		fmt.Fprintf(&b, "  - name: %s-after\n    for: %s\n%s", f.phase, p.topology.Rest, p.beside(2*i+2, f.undo(), nil))
+	}
+	return b.String()
+}
+
+// items are the lines of a list, each an item in JSON.
+func items(all []any) string {
+	var b strings.Builder
+	for _, item := range all {
+		text, _ := json.Marshal(item)
+		fmt.Fprintf(&b, "  - %s\n", text)
 	}
 	return b.String()
 }

@@ -44,7 +44,7 @@ func judgePairs(c *result.AB) {
 		}
 		judgeFigures(c.Plan, of, len(counted))
 		for i, f := range of {
-			doubt(f, bounds[i])
+			checkLowerBound(f, bounds[i])
 		}
 	}
 	conclude(c, len(counted))
@@ -52,11 +52,11 @@ func judgePairs(c *result.AB) {
 	for _, p := range counted {
 		a, b = append(a, p.A), append(b, p.B)
 	}
-	mistrust(c, a, b)
+	checkVerdicts(c, a, b)
 }
 
-// doubt withdraws a good answer of a figure of which only a lower bound is known in B.
-func doubt(f *result.ABFigure, bound string) {
+// checkLowerBound withdraws a good answer of a figure of which only a lower bound is known in B.
+func checkLowerBound(f *result.ABFigure, bound string) {
 	if bound != "" && f.Answer != result.Regressed {
 		f.Answer, f.Detail = result.CouldNotTell, bound
 	}
@@ -72,9 +72,9 @@ func reached(looks []result.Look, pairs int) []result.Look {
 	return nil
 }
 
-// mistrust withdraws a good answer where more of B's runs than of A's did not pass, and at least half of them: what fails
+// checkVerdicts withdraws a good answer where more of B's runs than of A's did not pass, and at least half of them: what fails
 // may cost less.
-func mistrust(c *result.AB, a, b []result.Member) {
+func checkVerdicts(c *result.AB, a, b []result.Member) {
 	failed := func(of []result.Member) (n int) {
 		for _, m := range of {
 			if m.Verdict != result.Pass {

@@ -57,7 +57,7 @@ func Compare(ctx context.Context, plan result.Plan, gated []string, a, b string)
 		A: sideOf(a, first), B: sideOf(b, sets[1][0]), Pairs: []result.Pair{}, Sets: &result.Sets{},
 	}
 	for i := range sets {
-		sets[i] = fit(&c, sets[i])
+		sets[i] = withoutSaturated(&c, sets[i])
 	}
 	c.Sets.Differences = differences(sets)
 	if c.Figures, err = figuresOf(Options{A: Side{Scenario: first.scenario}, Plan: plan, Gated: gated}, true); err != nil {
@@ -74,8 +74,8 @@ func Compare(ctx context.Context, plan result.Plan, gated []string, a, b string)
 	return c, nil
 }
 
-// fit leaves out the runs whose generator was the limit; a note names them.
-func fit(c *result.AB, set []recorded) []recorded {
+// withoutSaturated leaves out the runs whose generator was the limit; a note names them.
+func withoutSaturated(c *result.AB, set []recorded) []recorded {
 	return slices.DeleteFunc(set, func(r recorded) bool {
 		why := r.result.Measurements.Generator.Saturated
 		if len(why) > 0 {
@@ -328,7 +328,7 @@ func judgeSets(c *result.AB) {
 		}
 		for i, j := range paired.JudgeSets(c.Plan, sets) {
 			fill(of[i], j)
-			doubt(of[i], bounds[i])
+			checkLowerBound(of[i], bounds[i])
 			switch {
 			case of[i].Detail != "" || of[i].Answer != result.CouldNotTell:
 			case len(c.Sets.A) == 1 && len(c.Sets.B) == 1:
@@ -343,7 +343,7 @@ func judgeSets(c *result.AB) {
 		}
 	}
 	conclude(c, min(len(c.Sets.A), len(c.Sets.B)))
-	mistrust(c, c.Sets.A, c.Sets.B)
+	checkVerdicts(c, c.Sets.A, c.Sets.B)
 }
 
 // logs are the logarithms of a figure's values in a set, their median, and where only a lower bound is known.

@@ -10,6 +10,8 @@ import (
 
 	"github.com/prometheus/common/model"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/stormglass/stormglass/controlplane/control"
 )
 
 //go:embed catalogue.yaml
@@ -84,7 +86,7 @@ func (s *signal) hold() int {
 }
 
 // anyJob matches the jobs of all components.
-const anyJob = `job=~"etcd|kube-apiserver|kube-controller-manager|kube-scheduler|cloud-controller-manager|metrics-server|loadgen"`
+var anyJob = fmt.Sprintf("job=~%q", strings.Join(append(control.Kinds(), "loadgen"), "|"))
 
 // query is the signal's PromQL with a range of rates.
 func (s *signal) query(window time.Duration) string {
@@ -108,7 +110,10 @@ func parse(text []byte) (c catalogue, err error) {
 	}
 	for i := range c.Mechanisms {
 		m := &c.Mechanisms[i]
-		m.Moves, m.ClientMoves = c.expand(m.Moves), c.expand(m.ClientMoves)
+		m.Moves, m.Return = c.expand(m.Moves), c.expand(m.Return)
+		for kind, moves := range m.ClientMoves {
+			m.ClientMoves[kind] = c.expand(moves)
+		}
 	}
 	return c, nil
 }

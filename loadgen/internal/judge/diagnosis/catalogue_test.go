@@ -3,6 +3,7 @@ package diagnosis
 import (
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -77,7 +78,7 @@ func TestCatalogueIsWhole(t *testing.T) {
 			t.Errorf("mechanism %q: two of that kind, or incomplete", m.Kind)
 		}
 		kinds[m.Kind] = true
-		for _, name := range slices.Concat(m.Any, m.All, m.With, m.Unless, m.Without, m.Moves, m.ClientMoves, m.Recorded, known.Exits.Signals, known.Exits.After) {
+		for _, name := range slices.Concat(m.Any, m.All, m.With, m.Unless, m.Without, m.Moves, slices.Concat(slices.Collect(maps.Values(m.ClientMoves))...), m.Recorded, known.Exits.Signals, known.Exits.After) {
 			if name, _, _ = strings.Cut(name, "@"); !names[name] {
 				t.Errorf("mechanism %s names the signal %s, which is none", m.Kind, name)
 			}

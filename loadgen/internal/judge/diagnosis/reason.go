@@ -10,6 +10,7 @@ import (
 
 	"github.com/prometheus/common/model"
 
+	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
@@ -30,12 +31,15 @@ type mechanism struct {
 	Load bool
 	// Moves lists the signals that follow from it. A mechanism with no other evidence is a consequence of it.
 	Moves []string
-	// ClientMoves replaces Moves where no component is a server, etcd or kube-apiserver; empty: Moves holds.
-	ClientMoves []string `yaml:"clientMoves"`
-	// Return lists those of Moves that follow only from its end, where no component is an etcd: clients come back then.
+	// ClientMoves replaces Moves, by kind of component, where no component is a server, etcd or kube-apiserver; empty:
+	// Moves holds.
+	ClientMoves map[string][]string `yaml:"clientMoves"`
+	// Return lists those of Moves that follow only from its end, where a component is an API server: clients come back then.
 	Return []string
-	// Lag is how long after its end a consequence may still begin.
-	Lag time.Duration
+	// Stops: it ends processes itself, so an exit follows from it although the API was within reach.
+	Stops bool
+	// Lag is how long after its end a consequence may still begin, Lead how long before its first sign.
+	Lag, Lead time.Duration
 	// Look says what to look at; Page names the incident's page.
 	Look, Page string
 }
@@ -137,14 +141,14 @@ func (r reasoning) explains(a, b firing) bool {
 func (f firing) moves(e episode) bool {
 	moves := f.mechanism.Moves
 	if len(f.mechanism.ClientMoves) > 0 && !slices.ContainsFunc(f.components, isServer) {
-		moves = f.mechanism.ClientMoves
+		moves = f.mechanism.ClientMoves[f.family()]
 	}
 	return e.isOf(moves) || slices.Contains(f.components, e.component) && slices.Contains(moves, e.signal.Name+"@same")
 }
 
 // returns reports whether the episode's signal follows from the mechanism only once it has ended.
 func (f firing) returns(e episode) bool {
-	return slices.Contains(f.mechanism.Return, e.signal.Name) && !slices.ContainsFunc(f.components, func(c string) bool { return strings.HasPrefix(c, "etcd") })
+	return slices.Contains(f.mechanism.Return, e.signal.Name) && slices.ContainsFunc(f.components, func(c string) bool { return strings.HasPrefix(c, control.KindAPIServer) })
 }
 
 func isServer(component string) bool {
@@ -171,7 +175,7 @@ func (f *firing) explain(what string, components []string) {
 // follows reports whether all of the evidence follows from a mechanism, in its time.
 func (r reasoning) follows(evidence []episode, f firing) bool {
 	for _, e := range evidence {
-		if !f.moves(e) || !r.mayFollow(e) || e.began.Before(r.earliest(e, f)) || f.returns(e) && e.began.Before(f.last.Add(-r.near())) || e.began.After(f.last.Add(f.mechanism.Lag+r.near())) {
+		if !f.moves(e) || !f.mechanism.Stops && !r.mayFollow(e) || e.began.Before(r.earliest(e, f)) || f.returns(e) && e.began.Before(f.last.Add(-r.near())) || e.began.After(f.last.Add(f.mechanism.Lag+r.near())) {
 			return false
 		}
 	}
@@ -183,7 +187,7 @@ func (r reasoning) earliest(e episode, f firing) time.Time {
 	if e.signal.Delay > 0 {
 		return f.began.Add(e.signal.Delay - r.o.Step)
 	}
-	return f.began.Add(-r.near())
+	return f.began.Add(-r.near() - f.mechanism.Lead)
 }
 
 // renewDeadline is upstream's default of --leader-elect-renew-deadline: a leader that has stood still may exit so long after.
