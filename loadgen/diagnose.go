@@ -90,7 +90,12 @@ func diagnosePrometheus(ctx context.Context, p Prometheus, o DiagnoseOptions, op
 	if o.Calm == "" && o.Under != "" { // the hour before what is diagnosed
 		options.Calm = diagnosis.CalmBefore(options.Under.From)
 	}
-	if d, err = diagnosis.Diagnose(ctx, source, options); err != nil {
+	source.NameJobs(ctx)
+	d, err = diagnosis.Diagnose(ctx, source, options)
+	if errors.Is(err, diagnosis.NoAPIServer) {
+		err = fmt.Errorf("%w: %w", err, source.FoundNone(ctx))
+	}
+	if err != nil {
 		err = fmt.Errorf("%s: %w", source.URL(), err)
 		if exitcode.Of(err) != exitcode.NoData {
 			err = exitcode.EnvironmentError(err)

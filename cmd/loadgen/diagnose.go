@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"time"
@@ -69,19 +70,22 @@ there are symptoms without a cause, or too little data.`,
 				}
 				url, prometheus.config.Ours = prometheus.config.URL, true
 			}
-			show := func(d result.Diagnosis) error { return showDiagnosis(cmd, d, output) }
 			diagnose := loadgen.DiagnosePrometheus(prometheus.config, o)
 			if url == "" {
 				diagnose = func(ctx context.Context) (result.Diagnosis, error) { return loadgen.Diagnose(ctx, args[0], o) }
 			}
 			if live {
-				return follow(cmd.Context(), diagnose, show, func(err error) { fmt.Fprintln(cmd.ErrOrStderr(), "loadgen:", err) })
+				write := func(d result.Diagnosis) error { return writeDiagnosis(cmd.OutOrStdout(), d, output) }
+				return follow(cmd.Context(), liveEvery, diagnose, write, func(err error) { fmt.Fprintln(cmd.ErrOrStderr(), "loadgen:", err) })
 			}
 			d, err := diagnose(cmd.Context())
-			if err != nil {
-				return err
+			if err == nil {
+				err = writeDiagnosis(cmd.OutOrStdout(), d, output)
 			}
-			return show(d)
+			if exit := exitOf[d.Answer]; err == nil && exit != loadgen.ExitPass {
+				return verdictError(exit)
+			}
+			return err
 		},
 	}
 	flags := cmd.Flags()
@@ -95,20 +99,22 @@ there are symptoms without a cause, or too little data.`,
 	return cmd
 }
 
-func showDiagnosis(cmd *cobra.Command, d result.Diagnosis, output string) error {
-	w := cmd.OutOrStdout()
-	exit := map[string]int{result.Healthy: loadgen.ExitPass, result.Diagnosed: loadgen.ExitFail, result.Unknown: loadgen.ExitNoData}[d.Answer]
-	return showAs(output, exit, func() error { return loadgen.WriteDiagnosisJSON(w, d) }, func() error {
-		return loadgen.WriteDiagnosisText(w, d, textOptions(w, ""))
-	})
+// exitOf is the exit code of each answer.
+var exitOf = map[string]int{result.Healthy: loadgen.ExitPass, result.Diagnosed: loadgen.ExitFail, result.Unknown: loadgen.ExitNoData}
+
+func writeDiagnosis(w io.Writer, d result.Diagnosis, output string) error {
+	if output == "json" {
+		return loadgen.WriteDiagnosisJSON(w, d)
+	}
+	return loadgen.WriteDiagnosisText(w, d, textOptions(w, ""))
 }
 
 // liveEvery is how often the present is diagnosed.
 const liveEvery = 15 * time.Second
 
 // follow shows each diagnosis that differs from the one before, and each new error, until the context ends.
-func follow(ctx context.Context, diagnose func(context.Context) (result.Diagnosis, error), show func(result.Diagnosis) error, failed func(error)) error {
-	ticks := time.NewTicker(liveEvery)
+func follow(ctx context.Context, every time.Duration, diagnose func(context.Context) (result.Diagnosis, error), show func(result.Diagnosis) error, failed func(error)) error {
+	ticks := time.NewTicker(every)
 	defer ticks.Stop()
 	shown := "nothing"
 	for {
@@ -125,7 +131,7 @@ func follow(ctx context.Context, diagnose func(context.Context) (result.Diagnosi
 			}
 		}
 		if now := d.Gist(); err == nil && now != shown {
-			if err := show(d); err != nil && loadgen.ExitCode(err) != loadgen.ExitFail && loadgen.ExitCode(err) != loadgen.ExitNoData {
+			if err := show(d); err != nil {
 				return err
 			}
 			shown = now

@@ -87,7 +87,7 @@ func (s session) run(ctx context.Context) (result.AB, string, error) {
 	case ctx.Err() != nil:
 		s.c.Notes = append(s.c.Notes, "interrupted; "+s.goOn())
 	case err != nil:
-		s.c.Notes = append(s.c.Notes, "it ended early: "+err.Error()+"; "+s.goOn())
+		s.c.Notes = append(s.c.Notes, compare.EndedEarly(err)+"; "+s.goOn())
 		if s.c.Answer != result.Regressed {
 			s.c.ExitCode = exitcode.Of(err)
 		}

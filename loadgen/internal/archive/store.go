@@ -33,6 +33,9 @@ const (
 	stripes = 256
 	// chunkBuffer is the smallest write buffer the head's chunk files allow.
 	chunkBuffer = 64 << 10
+	// chunkFile is the size of a block's files of chunks. Each is allocated whole before it is written, so Prometheus'
+	// 512 MiB would need as much of a free disk.
+	chunkFile = 16 << 20
 )
 
 // OpenStore opens a TSDB in dir. It neither compacts nor forgets, unless it is given a
@@ -64,7 +67,7 @@ func OpenStore(dir string, retention time.Duration) (*tsdb.DB, error) {
 func Seal(dir string, db *tsdb.DB) error {
 	err := writeBlock(dir, db)
 	if err = errors.Join(err, db.Close()); err != nil {
-		return fmt.Errorf("close the archive: %w", err)
+		return err
 	}
 	return errors.Join(os.RemoveAll(filepath.Join(dir, WalDir)), os.RemoveAll(filepath.Join(dir, headChunksDir)))
 }
@@ -80,7 +83,8 @@ func writeBlock(dir string, db *tsdb.DB) error {
 	if head.NumSeries() == 0 {
 		return nil
 	}
-	compactor, err := tsdb.NewLeveledCompactor(context.Background(), nil, slog.New(slog.DiscardHandler), []int64{blockLength.Milliseconds()}, nil, nil)
+	o := tsdb.LeveledCompactorOptions{MaxBlockChunkSegmentSize: chunkFile, EnableOverlappingCompaction: true}
+	compactor, err := tsdb.NewLeveledCompactorWithOptions(context.Background(), nil, slog.New(slog.DiscardHandler), []int64{blockLength.Milliseconds()}, nil, o)
 	if err != nil {
 		return err
 	}

@@ -82,7 +82,7 @@ func (s *session) run(ctx context.Context) (result.Capacity, string, error) {
 	case ctx.Err() != nil:
 		s.c.Notes = append(s.c.Notes, "interrupted; "+goOn)
 	case err != nil:
-		s.c.Notes = append(s.c.Notes, "it ended early: "+err.Error()+"; "+goOn)
+		s.c.Notes = append(s.c.Notes, compare.EndedEarly(err)+"; "+goOn)
 		s.c.ExitCode = exitcode.Of(err)
 	default:
 		s.c.Ended = time.Now().UTC()

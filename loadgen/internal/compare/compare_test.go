@@ -133,3 +133,11 @@ func parseVariants(t *testing.T, body string) *scenario.Scenario {
 	}
 	return s
 }
+
+// The last words of a component, which an error has in lines of its own, are no part of a note.
+func TestEndedEarlyIsOneLine(t *testing.T) {
+	err := errors.New("pair 1, B: etcd-0 died; from its log, a/etcd-0.log:\n{\"level\":\"info\"}\n{\"level\":\"fatal\"}")
+	if got, want := EndedEarly(err), "it ended early: pair 1, B: etcd-0 died; from its log, a/etcd-0.log"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

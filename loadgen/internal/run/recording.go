@@ -18,6 +18,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/observe"
 	"github.com/stormglass/stormglass/loadgen/internal/record"
 	"github.com/stormglass/stormglass/loadgen/internal/record/promimport"
+	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/internal/scrapeconfig"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
@@ -129,7 +130,7 @@ func (r *recording) close() error {
 		errs = append(errs, closer())
 	}
 	if err := errors.Join(errs...); err != nil {
-		return exitcode.Environmentf("close the archive: %w", err)
+		return exitcode.Environmentf("close the archive: %w (%s)", err, rundir.DiskHint(err))
 	}
 	return nil
 }

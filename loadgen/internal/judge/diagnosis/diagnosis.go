@@ -15,6 +15,7 @@ import (
 
 	"github.com/prometheus/common/model"
 
+	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
@@ -90,6 +91,8 @@ func Diagnose(ctx context.Context, source Source, o Options) (d result.Diagnosis
 		return d, errNothing
 	case !slices.ContainsFunc(all, calm):
 		return d, tooLittle("no component's metrics were recorded in the calm time")
+	case !slices.ContainsFunc(all, func(s series) bool { return strings.HasPrefix(s.component, control.KindAPIServer) }):
+		return d, NoAPIServer
 	}
 	if chosen {
 		o.settle(known, all)
@@ -207,3 +210,6 @@ func (e tooLittle) Error() string { return string(e) }
 func (e tooLittle) Unjudged() bool { return true }
 
 const errNothing = tooLittle("no component's metrics were recorded then")
+
+// NoAPIServer is the error of a time without metrics of an API server: that nothing deviates would tell nothing.
+const NoAPIServer = tooLittle("no metrics of kube-apiserver were recorded then")

@@ -27,6 +27,9 @@ type moves struct {
 // plane answers with signals of known values, by the PromQL of each.
 type plane []moves
 
+// answers is an API server that is scraped.
+var answers = moves{"hangs", "kube-apiserver-0", 0.05, 0, 0, 0}
+
 func (p plane) Range(_ context.Context, expr string, start, end time.Time, by time.Duration) (all []archive.Series, err error) {
 	for _, m := range p {
 		s := known.signal(m.signal)
@@ -49,6 +52,9 @@ func (p plane) Range(_ context.Context, expr string, start, end time.Time, by ti
 
 func diagnose(t *testing.T, p plane) result.Diagnosis {
 	t.Helper()
+	if !slices.ContainsFunc(p, func(m moves) bool { return m.signal == answers.signal && m.component == answers.component }) {
+		p = append(p, answers)
+	}
 	d, err := Diagnose(context.Background(), p, Options{From: begin, To: begin.Add(60 * step), Step: step})
 	if err != nil {
 		t.Fatal(err)
@@ -194,7 +200,7 @@ func (n newcomer) Range(ctx context.Context, expr string, start, end time.Time, 
 
 // A member that was not there in the calm time is compared with nothing.
 func TestNewMemberIsNoDeviation(t *testing.T) {
-	p := newcomer{plane{{"wal-fsync", "etcd-3", 0.004, 0, 0, 0}, {"wal-fsync", "etcd-0", 0.0006, 0, 0, 0}}}
+	p := newcomer{plane{answers, {"wal-fsync", "etcd-3", 0.004, 0, 0, 0}, {"wal-fsync", "etcd-0", 0.0006, 0, 0, 0}}}
 	d, err := Diagnose(context.Background(), p, Options{From: begin, To: begin.Add(60 * step), Step: step})
 	if err != nil || d.Answer != result.Healthy {
 		t.Errorf("%s: %s: %v", d.Answer, causesOf(d), err)
@@ -214,6 +220,7 @@ func TestTooLittleIsNoAnswer(t *testing.T) {
 		"a run of two scrapes": {From: begin, To: begin.Add(2 * step), Step: step},
 		"no calm time":         {From: begin, To: begin.Add(60 * step), Step: step, Under: result.Span{From: begin, To: begin.Add(30 * step)}},
 		"no metrics":           {From: begin, To: begin.Add(60 * step), Step: step},
+		"no API server":        {From: begin, To: begin.Add(60 * step), Step: step},
 	} {
 		from := p
 		if name == "no metrics" {

@@ -52,7 +52,7 @@ type Config struct {
 	// --http.config.file. Empty means none are needed.
 	HTTPConfig string
 	// Jobs are its labels job by ours: {"kube-apiserver": "apiserver"}. Unnamed ones are
-	// as in KubePrometheusStack; empty ones are left out.
+	// as in KubePrometheusStack, or as ours where it has those instead; empty ones are left out.
 	Jobs map[string]string
 	// Ours: its jobs have our names already, as those of `loadgen observe` and `loadgen run --observe`.
 	Ours bool
@@ -79,6 +79,7 @@ type Source struct {
 	api   v1.API
 	url   string            // as it may be shown
 	jobs  map[string]string // our label job by its
+	named map[string]string // those of its that the user gave, by ours
 	ours  bool              // its jobs have our names
 	match []*labels.Matcher
 	clock func() time.Time // ours
@@ -103,7 +104,7 @@ func New(c Config) (*Source, error) {
 	if s.clock == nil {
 		s.clock = time.Now
 	}
-	s.ours = c.Ours
+	s.ours, s.named = c.Ours, c.Jobs
 	if s.jobs, err = theirJobs(c.Jobs); err != nil {
 		return nil, err
 	}

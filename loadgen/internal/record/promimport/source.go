@@ -52,6 +52,7 @@ func (s *Source) Find(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", s.url, explain(err))
 	}
+	s.NameJobs(ctx)
 	s.ahead = now.UnixMilli() - asked.Add(s.clock().Sub(asked)/2).UnixMilli()
 	found, err := s.ups(ctx, now, lookBack)
 	if err != nil {
@@ -61,7 +62,7 @@ func (s *Source) Find(ctx context.Context) error {
 		return fmt.Errorf("%s: %w", s.url, err)
 	}
 	if len(found) == 0 {
-		return fmt.Errorf("%s: %w", s.url, s.foundNone(ctx))
+		return fmt.Errorf("%s: %w", s.url, s.FoundNone(ctx))
 	}
 	s.targets = s.name(found)
 	return nil
@@ -226,17 +227,36 @@ func interval(ticks []tick) time.Duration {
 	return time.Duration(gaps[len(gaps)/2]) * time.Millisecond
 }
 
-// foundNone is an error that lists the jobs that are there instead.
-func (s *Source) foundNone(ctx context.Context) error {
+// theirs are the names of the jobs that are there; none where it does not tell.
+func (s *Source) theirs(ctx context.Context) (names []string) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	jobs, _, err := s.api.LabelValues(ctx, "job", []string{s.selector(archive.Equal(model.MetricNameLabel, "up"))}, time.Time{}, time.Time{})
-	has := "it has none that fit"
-	if err == nil && len(jobs) > 0 {
-		var names []string
-		for _, j := range jobs {
-			names = append(names, string(j))
+	jobs, _, err := s.api.LabelValues(ctx, model.JobLabel, []string{s.selector(archive.Equal(model.MetricNameLabel, "up"))}, time.Time{}, time.Time{})
+	if err != nil {
+		return nil
+	}
+	for _, j := range jobs {
+		names = append(names, string(j))
+	}
+	return names
+}
+
+// NameJobs gives a job our own name where it has that and not the usual one, as `loadgen observe` has, and the user has
+// named none.
+func (s *Source) NameJobs(ctx context.Context) {
+	there := s.theirs(ctx)
+	for usual, ours := range maps.Clone(s.jobs) {
+		if _, named := s.named[ours]; !named && slices.Contains(there, ours) && !slices.Contains(there, usual) {
+			delete(s.jobs, usual)
+			s.jobs[ours] = ours
 		}
+	}
+}
+
+// FoundNone is an error that lists the jobs that are there instead.
+func (s *Source) FoundNone(ctx context.Context) error {
+	has := "it has none that fit"
+	if names := s.theirs(ctx); len(names) > 0 {
 		has = "its jobs are " + strings.Join(names, ", ")
 	}
 	return fmt.Errorf("it scrapes no target of the jobs %s: %s (--prometheus-job kube-apiserver=NAME says what a job is called)",
