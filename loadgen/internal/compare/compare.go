@@ -277,13 +277,13 @@ func runJudged(ctx context.Context, o run.Options) (result.Result, error) {
 	return res, errors.Join(err, judgeErr)
 }
 
-// CheckVariant refuses a variant that is another control plane where the run is
 // EndedEarly is a note of the error that ended several runs, in a line: the last words of a component are in its log.
 func EndedEarly(err error) string {
 	first, _, _ := strings.Cut(err.Error(), "\n")
 	return "it ended early: " + strings.TrimSuffix(first, ":")
 }
 
+// CheckVariant refuses a variant that is another control plane where the run is
 // aimed at a user's cluster: it would be compared by what it is not.
 func CheckVariant(s *scenario.Scenario, name string, kubeconfig cluster.Kubeconfig) error {
 	i := slices.IndexFunc(s.Variants, func(v scenario.Variant) bool { return v.Name == name })
