@@ -159,9 +159,7 @@ func (t trial) onset() (seconds float64, ok bool) {
 }
 
 func print(w io.Writer, all []trial) {
-	kinds := map[string][]trial{}
-	var order []string
-	var pairs, healthy []trial
+	var singles, pairs, healthy []trial
 	for _, t := range all {
 		switch {
 		case t.healthy:
@@ -169,27 +167,56 @@ func print(w io.Writer, all []trial) {
 		case len(t.planted.cases) == 2:
 			pairs = append(pairs, t)
 		default:
-			name := t.planted.cases[0].Name
-			if kinds[name] == nil {
-				order = append(order, name)
-			}
-			kinds[name] = append(kinds[name], t)
+			singles = append(singles, t)
 		}
 	}
-	slices.Sort(order)
 	var failures []string
+	if len(singles) > 0 {
+		failures = append(failures, printSingles(w, singles)...)
+	}
+	if len(pairs) > 0 {
+		wrong := wrongOf(pairs, trial.exact)
+		failures = append(failures, wrong...)
+		fmt.Fprintf(w, "\nPairs of faults, named as a set, nothing else: %s\n", runner.Share(len(pairs)-len(wrong), len(pairs)))
+	}
+	if len(healthy) > 0 {
+		wrong := wrongOf(healthy, func(t trial) bool { return len(t.causes()) == 0 && t.said.Answer != result.Unknown })
+		failures = append(failures, wrong...)
+		fmt.Fprintf(w, "\nAlarms in runs of storms without a fault: %s\n", runner.Share(len(wrong), len(healthy)))
+	}
+	if len(failures) > 0 {
+		fmt.Fprintf(w, "\nWrong answers:\n\n")
+		for _, f := range failures {
+			fmt.Fprintln(w, "- "+f)
+		}
+	}
+}
+
+// wrongOf explains those that are not right.
+func wrongOf(all []trial, right func(trial) bool) (failures []string) {
+	for _, t := range all {
+		if !right(t) {
+			failures = append(failures, explain(t))
+		}
+	}
+	return failures
+}
+
+// printSingles prints a line for each fault and one for all, and explains what was wrong.
+func printSingles(w io.Writer, all []trial) (failures []string) {
+	kinds := map[string][]trial{}
+	for _, t := range all {
+		name := t.planted.cases[0].Name
+		kinds[name] = append(kinds[name], t)
+	}
 	fmt.Fprintf(w, "| fault | cases | kind and component, nothing else | first of the causes | among three | words | error of the beginning, median | answers |\n|---|---:|---:|---:|---:|---:|---:|---|\n")
-	var total, exact, first, three, worded, middles, middlesExact int
-	for _, name := range order {
+	var exact, first, three, worded, middles, middlesExact int
+	for _, name := range slices.Sorted(maps.Keys(kinds)) {
 		var e, f, n, v int
 		var onsets []float64
 		said := map[string]int{}
 		for _, t := range kinds[name] {
-			if t.exact() {
-				e++
-			} else {
-				failures = append(failures, explain(t))
-			}
+			e += count(t.exact())
 			if t.planted.size == middle {
 				middles, middlesExact = middles+1, middlesExact+count(t.exact())
 			}
@@ -201,38 +228,13 @@ func print(w io.Writer, all []trial) {
 			}
 			said[saidKinds(t)]++
 		}
-		total, exact, first, three, worded = total+len(kinds[name]), exact+e, first+f, three+n, worded+v
+		failures = append(failures, wrongOf(kinds[name], trial.exact)...)
+		exact, first, three, worded = exact+e, first+f, three+n, worded+v
 		fmt.Fprintf(w, "| %s | %d | %d | %d | %d | %d | %s | %s |\n", name, len(kinds[name]), e, f, n, v, median(onsets), counts(said))
 	}
-	fmt.Fprintf(w, "| all | %d | %s | %s | %s | %s | | |\n", total, runner.Share(exact, total), runner.Share(first, total), runner.Share(three, total), runner.Share(worded, total))
+	fmt.Fprintf(w, "| all | %d | %s | %s | %s | %s | | |\n", len(all), runner.Share(exact, len(all)), runner.Share(first, len(all)), runner.Share(three, len(all)), runner.Share(worded, len(all)))
 	fmt.Fprintf(w, "\nOf these, the middle sizes: %s\n", runner.Share(middlesExact, middles))
-	if len(pairs) > 0 {
-		right := 0
-		for _, t := range pairs {
-			if t.exact() {
-				right++
-			} else {
-				failures = append(failures, explain(t))
-			}
-		}
-		fmt.Fprintf(w, "\nPairs of faults, named as a set, nothing else: %s\n", runner.Share(right, len(pairs)))
-	}
-	if len(healthy) > 0 {
-		alarms := 0
-		for _, t := range healthy {
-			if len(t.causes()) > 0 || t.said.Answer == result.Unknown {
-				alarms++
-				failures = append(failures, explain(t))
-			}
-		}
-		fmt.Fprintf(w, "\nAlarms in runs of storms without a fault: %s\n", runner.Share(alarms, len(healthy)))
-	}
-	if len(failures) > 0 {
-		fmt.Fprintf(w, "\nWrong answers:\n\n")
-		for _, f := range failures {
-			fmt.Fprintln(w, "- "+f)
-		}
-	}
+	return failures
 }
 
 // middle is the index of the sizes that no run used for the first tuning.
