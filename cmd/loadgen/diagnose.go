@@ -75,17 +75,14 @@ there are symptoms without a cause, or too little data.`,
 				diagnose = func(ctx context.Context) (result.Diagnosis, error) { return loadgen.Diagnose(ctx, args[0], o) }
 			}
 			if live {
-				write := func(d result.Diagnosis) error { return writeDiagnosis(cmd.OutOrStdout(), d, output) }
-				return follow(cmd.Context(), liveEvery, diagnose, write, func(err error) { fmt.Fprintln(cmd.ErrOrStderr(), "loadgen:", err) })
+				show := func(d result.Diagnosis) error { return showDiagnosis(cmd.OutOrStdout(), d, output, loadgen.ExitPass) }
+				return follow(cmd.Context(), liveEvery, diagnose, show, func(err error) { fmt.Fprintln(cmd.ErrOrStderr(), "loadgen:", err) })
 			}
 			d, err := diagnose(cmd.Context())
-			if err == nil {
-				err = writeDiagnosis(cmd.OutOrStdout(), d, output)
+			if err != nil {
+				return err
 			}
-			if exit := exitOf[d.Answer]; err == nil && exit != loadgen.ExitPass {
-				return verdictError(exit)
-			}
-			return err
+			return showDiagnosis(cmd.OutOrStdout(), d, output, exitOf[d.Answer])
 		},
 	}
 	flags := cmd.Flags()
@@ -102,11 +99,10 @@ there are symptoms without a cause, or too little data.`,
 // exitOf is the exit code of each answer.
 var exitOf = map[string]int{result.Healthy: loadgen.ExitPass, result.Diagnosed: loadgen.ExitFail, result.Unknown: loadgen.ExitNoData}
 
-func writeDiagnosis(w io.Writer, d result.Diagnosis, output string) error {
-	if output == "json" {
-		return loadgen.WriteDiagnosisJSON(w, d)
-	}
-	return loadgen.WriteDiagnosisText(w, d, textOptions(w, ""))
+func showDiagnosis(w io.Writer, d result.Diagnosis, output string, exit int) error {
+	return showAs(output, exit, func() error { return loadgen.WriteDiagnosisJSON(w, d) }, func() error {
+		return loadgen.WriteDiagnosisText(w, d, textOptions(w, ""))
+	})
 }
 
 // liveEvery is how often the present is diagnosed.

@@ -152,15 +152,15 @@ func (r *Recorder) loop(ctx context.Context, t *target, offset time.Duration) er
 	}
 }
 
-// The first 1/spare of the interval is the time in which a scrape after a boundary's is left out: it would tell nothing new.
-const spare = 5
+// A periodic scrape is skipped within 1/skipPart of the interval after a boundary scrape.
+const skipPart = 5
 
 // periodic scrapes one target, unless a boundary scrape just did.
 func (r *Recorder) periodic(ctx context.Context, t *target) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := r.o.Now().UnixMilli()
-	if now-t.last < r.o.Interval.Milliseconds()/spare {
+	if now-t.last < r.o.Interval.Milliseconds()/skipPart {
 		return nil
 	}
 	return r.scrape(ctx, t, now)

@@ -222,9 +222,12 @@ func TestTooLittleIsNoAnswer(t *testing.T) {
 		"no metrics":           {From: begin, To: begin.Add(60 * step), Step: step},
 		"no API server":        {From: begin, To: begin.Add(60 * step), Step: step},
 	} {
-		from := p
-		if name == "no metrics" {
+		from := append(plane{answers}, p...)
+		switch name {
+		case "no metrics":
 			from = nil
+		case "no API server":
+			from = p
 		}
 		if d, err := Diagnose(context.Background(), from, o); err == nil {
 			t.Errorf("%s: %s", name, d.Answer)

@@ -36,9 +36,9 @@ type mechanism struct {
 	ClientMoves map[string][]string `yaml:"clientMoves"`
 	// Return lists those of Moves that follow only from its end, where a component is an API server: clients come back then.
 	Return []string
-	// Stops: it ends processes itself, so an exit follows from it although the API was within reach.
+	// Stops means that the mechanism ends processes directly: their exits need no outage of the API.
 	Stops bool
-	// Lag is how long after its end a consequence may still begin, Lead how long before its first sign.
+	// Consequences may begin up to Lead before the first evidence of the mechanism and up to Lag after the last.
 	Lag, Lead time.Duration
 	// Look says what to look at; Page names the incident's page.
 	Look, Page string

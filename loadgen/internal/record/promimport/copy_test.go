@@ -192,9 +192,8 @@ func TestNotFound(t *testing.T) {
 	for want, c := range map[string]Config{
 		"connection refused": {URL: "http://127.0.0.1:1"},
 		"its jobs are apiserver, kube-etcd (--prometheus-job kube-apiserver=NAME": {URL: l.url, Jobs: map[string]string{"etcd": "etcd", "kube-apiserver": "api"}},
-		"no target of the jobs api, etcd, kube":                                   {URL: l.url, Jobs: map[string]string{"etcd": "etcd", "kube-apiserver": "api"}},
-		"it scrapes no target":                                                    {URL: l.url, Match: `cluster="prod"`},
-		"--prometheus takes the URL that Grafana's data source has":               {URL: login.URL},
+		"it scrapes no target": {URL: l.url, Match: `cluster="prod"`},
+		"--prometheus takes the URL that Grafana's data source has": {URL: login.URL},
 	} {
 		c.Now = l.ours
 		s, err := New(c)

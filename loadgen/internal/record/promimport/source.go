@@ -244,6 +244,9 @@ func (s *Source) theirs(ctx context.Context) (names []string) {
 // NameJobs gives a job our own name where it has that and not the usual one, as `loadgen observe` has, and the user has
 // named none.
 func (s *Source) NameJobs(ctx context.Context) {
+	if s.ours {
+		return
+	}
 	there := s.theirs(ctx)
 	for usual, ours := range maps.Clone(s.jobs) {
 		if _, named := s.named[ours]; !named && slices.Contains(there, ours) && !slices.Contains(there, usual) {

@@ -1,6 +1,10 @@
 package promimport
 
 import (
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -51,5 +55,28 @@ func TestNames(t *testing.T) {
 	want := "etcd=etcd/cp-1 every 30s, kube-apiserver=cp-2 every 30s, kube-apiserver=kube-apiserver/cp-1 every 30s"
 	if g := strings.Join(got, ", "); g != want {
 		t.Errorf("got  %s\nwant %s", g, want)
+	}
+}
+
+// A Prometheus whose jobs have our own names needs no --prometheus-job; what the user names stays.
+func TestJobsWithOurNames(t *testing.T) {
+	ours := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, `{"status": "success", "data": ["etcd", "kube-apiserver", "kube-scheduler"]}`)
+	}))
+	t.Cleanup(ours.Close)
+	for _, c := range []struct {
+		named map[string]string
+		want  map[string]string // ours by theirs
+	}{
+		{nil, map[string]string{"kube-apiserver": "kube-apiserver", "etcd": "etcd", "kube-scheduler": "kube-scheduler", "kube-controller-manager": "kube-controller-manager"}},
+		{map[string]string{"etcd": "db"}, map[string]string{"kube-apiserver": "kube-apiserver", "db": "etcd", "kube-scheduler": "kube-scheduler", "kube-controller-manager": "kube-controller-manager"}},
+	} {
+		s, err := New(Config{URL: ours.URL, Jobs: c.named})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.NameJobs(t.Context()); !maps.Equal(s.jobs, c.want) {
+			t.Errorf("%v named: %v, want %v", c.named, s.jobs, c.want)
+		}
 	}
 }
