@@ -37,7 +37,8 @@ func Capacity(w io.Writer, c result.Capacity, o TerminalOptions) error {
 	tab := &table{align: "rrlrrrrf"}
 	tab.add(styled("head", "TRIAL", "LOAD", "", "OFFERED", "ACHIEVED", "P50", "P99", "CORES, and what gave way")...)
 	for _, x := range c.Trials {
-		cells := plain(chart.Count(x.Number), loadText(c, x.Load), x.Outcome, chart.Format(scenario.PerSec, x.Offered), chart.Format(scenario.PerSec, x.Achieved), chart.Format(scenario.Seconds, x.P50), chart.Format(scenario.Seconds, x.P99), coresText(x))
+		row := rowOf(c, x)
+		cells := plain(chart.Count(x.Number), row.LoadText, x.Outcome, row.Offered, row.Achieved, row.P50, row.P99, coresText(x))
 		if x.Outcome == "bad" {
 			cells[2].style = "fail"
 		}
@@ -200,10 +201,7 @@ func CapacityHTML(w io.Writer, c result.Capacity) error {
 		Curves  []curve
 	}{Capacity: c, Style: template.CSS(style), Verdict: capacityVerdict(c), Head: capacityHead(c), Facts: capacityFacts(c)}
 	for _, t := range c.Trials {
-		page.Rows = append(page.Rows, capacityRow{
-			Trial: t, LoadText: loadText(c, t.Load), Offered: chart.Format(scenario.PerSec, t.Offered), Achieved: chart.Format(scenario.PerSec, t.Achieved),
-			P50: chart.Format(scenario.Seconds, t.P50), P99: chart.Format(scenario.Seconds, t.P99), CoresText: coresOf(t),
-		})
+		page.Rows = append(page.Rows, rowOf(c, t))
 	}
 	page.Curves = curves(c)
 	var buf bytes.Buffer
@@ -240,6 +238,20 @@ func curves(c result.Capacity) (all []curve) {
 type capacityRow struct {
 	result.Trial
 	LoadText, Offered, Achieved, P50, P99, CoresText string
+}
+
+// rowOf is a trial in words; "-" stands for what it has none of, as one without requests.
+func rowOf(c result.Capacity, t result.Trial) capacityRow {
+	of := func(unit scenario.Unit, v float64) string {
+		if t.Offered == 0 {
+			return "-"
+		}
+		return chart.Format(unit, v)
+	}
+	return capacityRow{
+		Trial: t, LoadText: loadText(c, t.Load), Offered: of(scenario.PerSec, t.Offered), Achieved: of(scenario.PerSec, t.Achieved),
+		P50: of(scenario.Seconds, t.P50), P99: of(scenario.Seconds, t.P99), CoresText: coresOf(t),
+	}
 }
 
 // curve is a value over the load of each trial: positions in percent, loads on a logarithmic axis.
