@@ -240,11 +240,11 @@ type capacityRow struct {
 	LoadText, Offered, Achieved, P50, P99, CoresText string
 }
 
-// rowOf is a trial in words; "-" stands for what it has none of, as one without requests.
+// rowOf is a trial in words. One without requests has no rates and latencies of them.
 func rowOf(c result.Capacity, t result.Trial) capacityRow {
 	of := func(unit scenario.Unit, v float64) string {
 		if t.Offered == 0 {
-			return "-"
+			return chart.None
 		}
 		return chart.Format(unit, v)
 	}
