@@ -53,21 +53,29 @@ func uses(ctx context.Context, a *archive.Archive, from, to time.Time) (all []re
 	return all[:min(mostUses, len(all))], nil
 }
 
-// bottleneck is the resource that was fullest in more of the bad trials than any other.
+type resourceOf struct{ resource, component string }
+
+func of(u result.Use) resourceOf { return resourceOf{u.Resource, u.Component} }
+
+// bottleneck is the resource that was the fullest in more of the bad trials than any other, without those that are full at
+// a light load as well.
 func bottleneck(trials []result.Trial) *result.Bottleneck {
-	type key struct{ resource, component string }
-	found := map[key]*result.Bottleneck{}
+	always := fullWhenLight(trials)
+	found := map[resourceOf]*result.Bottleneck{}
 	var best *result.Bottleneck
 	for _, t := range trials {
-		if t.Outcome != nameOf(Bad) || len(t.Uses) == 0 || t.Uses[0].Share < fullFrom {
+		if t.Outcome != nameOf(Bad) {
 			continue
 		}
-		u := t.Uses[0]
-		k := key{u.Resource, u.Component}
-		if found[k] == nil {
-			found[k] = &result.Bottleneck{Use: u}
+		n := slices.IndexFunc(t.Uses, func(u result.Use) bool { return !always[of(u)] })
+		if n < 0 || t.Uses[n].Share < fullFrom {
+			continue
 		}
-		b := found[k]
+		u := t.Uses[n]
+		if found[of(u)] == nil {
+			found[of(u)] = &result.Bottleneck{Use: u}
+		}
+		b := found[of(u)]
 		b.Trials++
 		b.Share = max(b.Share, u.Share)
 		if best == nil || b.Trials > best.Trials {
@@ -75,4 +83,24 @@ func bottleneck(trials []result.Trial) *result.Bottleneck {
 		}
 	}
 	return best
+}
+
+// fullWhenLight are the resources that were full in the lightest trial that held, at a load that is at most half of any bad one.
+func fullWhenLight(trials []result.Trial) map[resourceOf]bool {
+	full := map[resourceOf]bool{}
+	var lightest *result.Trial
+	for i, t := range trials {
+		if t.Outcome == nameOf(Good) && (lightest == nil || t.Load < lightest.Load) {
+			lightest = &trials[i]
+		}
+	}
+	for _, t := range trials {
+		if lightest == nil || t.Outcome == nameOf(Bad) && t.Load < 2*lightest.Load {
+			return full
+		}
+	}
+	for _, u := range lightest.Uses {
+		full[of(u)] = u.Share >= fullFrom
+	}
+	return full
 }
