@@ -38,6 +38,8 @@ type Capacity struct {
 	Median   *float64 `json:"median"`
 	High     *float64 `json:"high"`
 	Held     *float64 `json:"held"` // the highest load of a good trial
+	// Confirmed: the load that was tried again at the end; null: none yet
+	Confirmed *Confirmed `json:"confirmed"`
 	// GaveWay: gates that failed in bad trials, or what else was wrong: those at the lowest load first, then the most often
 	GaveWay []GaveWay `json:"gaveWay"`
 	// Bottleneck: the resource that was fullest in bad trials; null: none was near its limit
@@ -68,10 +70,19 @@ type Use struct {
 	Share     float64 `json:"share"`               // 1: all of it
 }
 
-// Bottleneck is a resource and in how many bad trials it was the fullest.
+// Confirmed is the load that was tried again after the interval was narrow, and how often it held.
+type Confirmed struct {
+	Load   float64 `json:"load"`
+	Good   int     `json:"good"`
+	Trials int     `json:"trials"`
+}
+
+// Bottleneck is a resource and how many bad trials point to it.
 type Bottleneck struct {
 	Use
 	Trials int `json:"trials"`
+	// AlsoBefore: it was as full at the lightest load that held
+	AlsoBefore bool `json:"alsoBefore,omitempty"`
 }
 
 // Trial is one run of a search.

@@ -227,6 +227,7 @@ type Figure struct {
 	Objective string   `yaml:"objective,omitempty"`                                     // built-in; one of Objective and Expr
 	Expr      string   `yaml:"expr,omitempty"`                                          // PromQL, as a gate's
 	Unit      string   `yaml:"unit,omitempty"`                                          // of Expr, as a signal's
+	Better    string   `yaml:"better,omitempty"`                                        // of Expr: "lower" (the default) or "higher"
 	Load      string   `yaml:"load,omitempty"`                                          // whose client-side objective is judged
 	Signal    string   `yaml:"signal,omitempty"`                                        // of signal-moved and signal-returned
 	Over      []string `yaml:"over,omitempty" zero:"all phases; leave it out for that"` // phases, default all

@@ -232,6 +232,11 @@ func (v *validator) compare() {
 		if v.unit(path+".unit", f.Unit); f.Unit != "" && f.Expr == "" {
 			v.fail(path+".unit", "leave it out", "objective %s has a unit of its own", f.Objective)
 		}
+		if f.Better != "" {
+			if v.oneOf(path+".better", f.Better, "lower", "higher"); f.Expr == "" {
+				v.fail(path+".better", "leave it out", "objective %s knows what is better", f.Objective)
+			}
+		}
 		v.signal(path+".signal", f.Signal)
 		v.over(path+".over", f.Over)
 		if s := f.Spread; s != nil && (!s.Fits(Ratio) || s.Value <= 0 || s.Value > 1) {
@@ -246,8 +251,12 @@ func (v *validator) capacity() {
 	if c == nil {
 		return
 	}
-	if c.Field == "" {
-		v.fail("capacity.field", "as background.NAME.rate or nodes.count", "is missing")
+	const hint = "as background.NAME.rate or nodes.count"
+	switch section, _, _ := strings.Cut(c.Field, "."); section {
+	case "":
+		v.fail("capacity.field", hint, "is missing")
+	case "controlPlane", "seed", "record", "gates", "compare", "signals", "variants", "capacity":
+		v.fail("capacity.field", hint, "%s is no load", c.Field)
 	}
 	switch unit := c.Unit(); {
 	case !c.From.Fits(unit) || !c.To.Fits(unit):

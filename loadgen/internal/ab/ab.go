@@ -161,6 +161,7 @@ func (s *session) baseline() error {
 	if err != nil {
 		return fmt.Errorf("--a %w", err)
 	}
+	set = withoutUnfit(&s.c, set)
 	if len(set) < paired.LeastRuns {
 		return exitcode.Usagef("--a %s: %d runs tell no spread (a baseline needs at least %d)", s.o.A.Baseline, len(set), paired.LeastRuns)
 	}
@@ -184,7 +185,7 @@ func (s *session) pairs(ctx context.Context) error {
 			return nil
 		}
 		if s.c.Thrown > mostThrown*plan.Most() {
-			s.c.Notes = append(s.c.Notes, fmt.Sprintf("given up: %d pairs were thrown away", s.c.Thrown))
+			s.c.Notes = append(s.c.Notes, givenUp(s.c))
 			return nil
 		}
 		number := len(s.c.Pairs)
@@ -200,6 +201,20 @@ func (s *session) pairs(ctx context.Context) error {
 		s.o.Progress.Step(told(s.c, p))
 	}
 	return nil
+}
+
+// givenUp says why too many pairs were thrown away: a side that is the reason for most is no accident of the machine.
+func givenUp(c result.AB) string {
+	of := map[string]int{}
+	last := ""
+	for _, p := range c.Pairs {
+		if p.Thrown != "" && p.Number != warmUp {
+			of[p.Thrown[:1]]++
+			last = p.Thrown
+		}
+	}
+	return fmt.Sprintf("given up: %d pairs were thrown away, %d by what was seen beside A and %d beside B, the last one as %s (bounds: --throw-steal, --throw-other, --throw-io)",
+		c.Thrown, of["A"], of["B"], last)
 }
 
 // told is a line about a pair that has ended and where that leaves the comparison.

@@ -83,10 +83,16 @@ func checkVerdicts(c *result.AB, a, b []result.Member) {
 		}
 		return n
 	}
-	if n := failed(b); c.ExitCode == exitcode.Pass && n > 0 && 2*n >= len(b) && n*len(a) > failed(a)*len(b) {
-		c.Answer, c.ExitCode = result.CouldNotTell, exitcode.NoData
-		c.Reasons = append(c.Reasons, fmt.Sprintf("%d of %d runs of B did not pass, %d of %d of A: its figures are of other work", n, len(b), failed(a), len(a)))
+	n := failed(b)
+	if n*len(a) <= failed(a)*len(b) {
+		return
 	}
+	reason := fmt.Sprintf("%d of %d runs of B did not pass, %d of %d of A", n, len(b), failed(a), len(a))
+	if c.ExitCode == exitcode.Pass && 2*n >= len(b) {
+		c.Answer, c.ExitCode = result.CouldNotTell, exitcode.NoData
+		reason += ": its figures are of other work"
+	}
+	c.Reasons = append(c.Reasons, reason)
 }
 
 // countedPairs are those that ran whole and were not thrown away.

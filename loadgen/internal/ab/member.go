@@ -59,25 +59,33 @@ func thrown(bounds result.Throw, p result.Pair) string {
 		name string
 		m    result.Member
 	}{{"A", p.A}, {"B", p.B}} {
-		if len(side.m.Unfit) > 0 {
-			return side.name + ": " + side.m.Unfit[0]
+		if why := unfit(bounds, side.m); why != "" {
+			return side.name + ": " + why
 		}
-		machine := side.m.Machine
-		if machine == nil || side.m.Seconds <= 0 || side.m.CPUs == 0 {
-			continue
-		}
-		all := side.m.Seconds * float64(side.m.CPUs)
-		for _, b := range []struct {
-			what         string
-			share, bound float64
-		}{
-			{"of the processors' time was taken by the hypervisor", machine.StealSeconds / all, bounds.Steal},
-			{"of the processors' time was used by other processes", (machine.BusySeconds - machine.OwnSeconds) / all, bounds.Other},
-			{"of the time some process waited for a disk", valueOr(machine.IOWaitSeconds) / side.m.Seconds, bounds.IO},
-		} {
-			if b.share > b.bound {
-				return fmt.Sprintf("%s: %.1f%% %s (bound %.1f%%)", side.name, 100*b.share, b.what, 100*b.bound)
-			}
+	}
+	return ""
+}
+
+// unfit says why the figures of a run tell nothing; empty: they count.
+func unfit(bounds result.Throw, m result.Member) string {
+	if len(m.Unfit) > 0 {
+		return m.Unfit[0]
+	}
+	machine := m.Machine
+	if machine == nil || m.Seconds <= 0 || m.CPUs == 0 {
+		return ""
+	}
+	all := m.Seconds * float64(m.CPUs)
+	for _, b := range []struct {
+		what         string
+		share, bound float64
+	}{
+		{"of the processors' time was taken by the hypervisor", machine.StealSeconds / all, bounds.Steal},
+		{"of the processors' time was used by other processes", (machine.BusySeconds - machine.OwnSeconds) / all, bounds.Other},
+		{"of the time some process waited for a disk", valueOr(machine.IOWaitSeconds) / m.Seconds, bounds.IO},
+	} {
+		if b.share > b.bound {
+			return fmt.Sprintf("%.1f%% %s (bound %.1f%%)", 100*b.share, b.what, 100*b.bound)
 		}
 	}
 	return ""

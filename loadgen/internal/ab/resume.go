@@ -7,6 +7,7 @@ import (
 
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/paired"
+	"github.com/stormglass/stormglass/loadgen/internal/run"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -28,6 +29,14 @@ func (s *session) resume() error {
 		return exitcode.Usagef("--resume %s: its plan cannot be changed after pairs were seen (leave out --looks, --alpha and bounds)", s.dir)
 	case len(s.o.Gated) > 0 && !slices.Equal(gatedOf(s.c.Figures), gatedOf(before.Figures)):
 		return exitcode.Usagef("--resume %s: the figures that decide cannot be changed after pairs were seen (leave out --figure)", s.dir)
+	}
+	for _, p := range before.Pairs {
+		if n := run.HostFacts().CPUs; p.B.CPUs > 0 && p.B.CPUs != n {
+			return exitcode.Usagef("--resume %s: its pairs ran on a machine with %d processors, this one has %d", s.dir, p.B.CPUs, n)
+		}
+		if was := p.B.Versions.Stormglass; was != "" && was != run.Version() {
+			return exitcode.Usagef("--resume %s: its pairs ran loadgen %s, this is %s", s.dir, was, run.Version())
+		}
 	}
 	for i, p := range before.Pairs { // one that was cut off is run again
 		if p.A.Verdict == "" && s.c.A.Baseline == "" || p.B.Verdict == "" {

@@ -57,7 +57,10 @@ func Compare(ctx context.Context, plan result.Plan, gated []string, a, b string)
 		A: sideOf(a, first), B: sideOf(b, sets[1][0]), Pairs: []result.Pair{}, Sets: &result.Sets{},
 	}
 	for i := range sets {
-		sets[i] = withoutSaturated(&c, sets[i])
+		sets[i] = withoutUnfit(&c, sets[i])
+	}
+	if run, both := inBoth(sets[0], sets[1]); both {
+		return c, exitcode.Usagef("run %s is in %s and in %s: nothing would have changed (a baseline is saved after what it is compared with)", run, a, b)
 	}
 	c.Sets.Differences = differences(sets)
 	if c.Figures, err = figuresOf(Options{A: Side{Scenario: first.scenario}, Plan: plan, Gated: gated}, true); err != nil {
@@ -74,16 +77,28 @@ func Compare(ctx context.Context, plan result.Plan, gated []string, a, b string)
 	return c, nil
 }
 
-// withoutSaturated leaves out the runs whose generator was the limit; a note names them.
-func withoutSaturated(c *result.AB, set []recorded) []recorded {
+// withoutUnfit leaves out the runs whose generator was the limit, or beside which the machine did something else; a note
+// names them.
+func withoutUnfit(c *result.AB, set []recorded) []recorded {
 	return slices.DeleteFunc(set, func(r recorded) bool {
-		why := r.result.Measurements.Generator.Saturated
-		if len(why) > 0 {
+		why := unfit(c.Plan.Throw, memberOf(r.dir, r.result))
+		if why != "" {
 			c.Thrown++
-			c.Notes = append(c.Notes, fmt.Sprintf("%s is left out: %s", r.dir, why[0]))
+			c.Notes = append(c.Notes, fmt.Sprintf("%s is left out: %s", r.dir, why))
 		}
-		return len(why) > 0
+		return why != ""
 	})
+}
+
+// inBoth is a run that two sets have.
+func inBoth(a, b []recorded) (id string, both bool) {
+	for _, r := range b {
+		id = r.result.Run.ID
+		if id != "" && slices.ContainsFunc(a, func(o recorded) bool { return o.result.Run.ID == id }) {
+			return id, true
+		}
+	}
+	return "", false
 }
 
 // Write writes a comparison of recorded runs into a new directory.

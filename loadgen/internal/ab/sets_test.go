@@ -120,7 +120,11 @@ func TestBaseline(t *testing.T) {
 	if _, err := SaveBaseline(t.Context(), kept, []string{other}); exitcode.Of(err) != exitcode.Usage {
 		t.Errorf("a run of another load was saved: %v", err)
 	}
-	c, err := Compare(t.Context(), paired.Default(), nil, kept, runs)
+	if _, err := Compare(t.Context(), paired.Default(), nil, kept, runs); exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), "nothing would have changed") {
+		t.Errorf("the runs of the baseline compared with it: %v", err)
+	}
+	again := record(t, filepath.Join(dir, "again"), 4, text, around(1, 0.02), nil)
+	c, err := Compare(t.Context(), paired.Default(), nil, kept, again)
 	if err != nil || len(c.Sets.A) != 4 || *c.Figures[0].Change != 0 {
 		t.Errorf("%+v, %v", c.Figures, err)
 	}

@@ -37,7 +37,7 @@ func Trend(ctx context.Context, dirs []string) (t result.Trend, err error) {
 	}
 	members := make([]result.Member, len(all))
 	for i, r := range all {
-		members[i] = memberOf(r.dir, r.result)
+		members[i] = memberLike(new(result.AB), all[len(all)-1].scenario, r) // of what a figure means now
 	}
 	for i := range t.Figures {
 		follow(&t.Figures[i], members)

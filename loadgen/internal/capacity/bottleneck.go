@@ -3,6 +3,7 @@ package capacity
 import (
 	"cmp"
 	"context"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -57,27 +58,26 @@ type resourceOf struct{ resource, component string }
 
 func of(u result.Use) resourceOf { return resourceOf{u.Resource, u.Component} }
 
-// bottleneck is the resource that was the fullest in more of the bad trials than any other, without those that are full at
-// a light load as well.
+// bottleneck is the resource that most bad trials point to; nil: none was near its limit in any.
 func bottleneck(trials []result.Trial) *result.Bottleneck {
-	always := fullWhenLight(trials)
+	before := lightest(trials)
 	found := map[resourceOf]*result.Bottleneck{}
 	var best *result.Bottleneck
 	for _, t := range trials {
 		if t.Outcome != nameOf(Bad) {
 			continue
 		}
-		n := slices.IndexFunc(t.Uses, func(u result.Use) bool { return !always[of(u)] })
-		if n < 0 || t.Uses[n].Share < fullFrom {
+		u, rank := limiting(t.Uses, before)
+		if rank == notFull {
 			continue
 		}
-		u := t.Uses[n]
 		if found[of(u)] == nil {
 			found[of(u)] = &result.Bottleneck{Use: u}
 		}
 		b := found[of(u)]
 		b.Trials++
 		b.Share = max(b.Share, u.Share)
+		b.AlsoBefore = b.AlsoBefore || rank == fullBefore
 		if best == nil || b.Trials > best.Trials {
 			best = b
 		}
@@ -85,22 +85,50 @@ func bottleneck(trials []result.Trial) *result.Bottleneck {
 	return best
 }
 
-// fullWhenLight are the resources that were full in the lightest trial that held, at a load that is at most half of any bad one.
-func fullWhenLight(trials []result.Trial) map[resourceOf]bool {
-	full := map[resourceOf]bool{}
-	var lightest *result.Trial
-	for i, t := range trials {
-		if t.Outcome == nameOf(Good) && (lightest == nil || t.Load < lightest.Load) {
-			lightest = &trials[i]
+// How much a resource that is full in a bad trial has to do with its load, from the most on.
+const (
+	fullNow    = iota // it was not at the lightest load that held
+	fuller            // it was, and is more so
+	fullBefore        // it was, as much: what is short for another reason at any load, or a range that begins near its end
+	notFull
+)
+
+// fullerBy is by how much a resource that was full at the lightest load has to be fuller.
+const fullerBy = 0.02
+
+// limiting is the resource to which a bad trial points, of those that are full in it.
+func limiting(uses []result.Use, before map[resourceOf]float64) (most result.Use, rank int) {
+	rank = notFull
+	for _, u := range uses {
+		is := fullNow
+		switch was := before[of(u)]; {
+		case u.Share < fullFrom:
+			continue
+		case was >= fullFrom && u.Share < was+fullerBy:
+			is = fullBefore
+		case was >= fullFrom:
+			is = fuller
+		}
+		if is < rank || is == rank && u.Share > most.Share {
+			most, rank = u, is
 		}
 	}
+	return most, rank
+}
+
+// lightest are the shares of resources in the trial with the least load that held.
+func lightest(trials []result.Trial) map[resourceOf]float64 {
+	shares := map[resourceOf]float64{}
+	least := math.Inf(1)
 	for _, t := range trials {
-		if lightest == nil || t.Outcome == nameOf(Bad) && t.Load < 2*lightest.Load {
-			return full
+		if t.Outcome != nameOf(Good) || t.Load >= least {
+			continue
+		}
+		least = t.Load
+		clear(shares)
+		for _, u := range t.Uses {
+			shares[of(u)] = u.Share
 		}
 	}
-	for _, u := range lightest.Uses {
-		full[of(u)] = u.Share >= fullFrom
-	}
-	return full
+	return shares
 }

@@ -19,20 +19,21 @@ func TestBottleneck(t *testing.T) {
 		name   string
 		trials []result.Trial
 		want   string
+		before bool
 	}{
-		{"what is full at a light load too is passed over", []result.Trial{trial(Good, 10, 0.3), trial(Bad, 160, 0.99), trial(Good, 80, 0.9)}, "machine"},
-		{"what was never seen lightly loaded is not", []result.Trial{trial(Good, 100, 0.9), trial(Bad, 160, 0.99)}, "client-limit"},
-		{"no trial held", []result.Trial{trial(Bad, 160, 0.99)}, "client-limit"},
-		{"nothing else is full", []result.Trial{trial(Good, 10, 0.1), trial(Bad, 160, 0.5)}, ""},
-		{"nothing gave way", []result.Trial{trial(Good, 10, 0.1)}, ""},
+		{"what is full at a light load too is passed over", []result.Trial{trial(Good, 10, 0.3), trial(Bad, 160, 0.99), trial(Good, 80, 0.9)}, "machine", false},
+		{"and where no load was light, what is fuller is named", []result.Trial{trial(Good, 100, 0.9), trial(Bad, 160, 0.99)}, "machine", false},
+		{"no trial held", []result.Trial{trial(Bad, 160, 0.99)}, "client-limit", false},
+		{"nothing else is full", []result.Trial{trial(Good, 10, 0.1), trial(Bad, 160, 0.5)}, "client-limit", true},
+		{"nothing gave way", []result.Trial{trial(Good, 10, 0.1)}, "", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got := ""
+			got, before := "", false
 			if b := bottleneck(c.trials); b != nil {
-				got = b.Resource
+				got, before = b.Resource, b.AlsoBefore
 			}
-			if got != c.want {
-				t.Errorf("%q, want %q", got, c.want)
+			if got != c.want || before != c.before {
+				t.Errorf("%q, as full before: %v; want %q, %v", got, before, c.want, c.before)
 			}
 		})
 	}

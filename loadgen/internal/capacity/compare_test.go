@@ -1,10 +1,13 @@
 package capacity
 
 import (
+	"math"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
 	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/loadgen/internal/judge/gate"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
@@ -53,9 +56,10 @@ func TestCompare(t *testing.T) {
 // TestGatesOfTrials: what a trial asks besides a scenario's gates.
 func TestGatesOfTrials(t *testing.T) {
 	for name, c := range map[string]struct{ rate, gates, want string }{
-		"a p99 that can be told":      {"50/s", "[{name: latency, objective: request-latency, max: 1s, over: [hold]}]", "request-latency-upper, achieved, unsent, growth"},
-		"too few requests for it":     {"20/s", "[{name: latency, objective: request-latency, max: 1s, over: [hold]}]", "request-latency, achieved, unsent, growth"},
-		"what the scenario asks more": {"50/s", "[{name: all, objective: achieved, min: 99.9%}]", "achieved, unsent, growth"},
+		"a p99 that can be told":            {"50/s", "[{name: latency, objective: request-latency, max: 1s, over: [hold]}]", "request-latency-upper, achieved, unsent, growth"},
+		"too few requests for it":           {"20/s", "[{name: latency, objective: request-latency, max: 1s, over: [hold]}]", "request-latency, achieved, unsent, growth"},
+		"what the scenario asks more":       {"50/s", "[{name: all, objective: achieved, min: 99.9%}]", "achieved, unsent, growth"},
+		"of another phase, or in a variant": {"50/s", "[{name: achieved, objective: achieved, min: 99%, over: [settle]}]", "achieved, achieved, unsent, growth"},
 	} {
 		text := "apiVersion: stormglass/v1alpha1\nkind: Scenario\nname: known\nphases: [{name: settle, for: 5s}, {name: hold, for: 20s}]\n" +
 			"background: [{name: writes, kind: requests, verb: get, rate: " + c.rate + "}]\ngates: " + c.gates + "\n"
@@ -70,12 +74,66 @@ func TestGatesOfTrials(t *testing.T) {
 				g.Objective = "growth"
 			}
 			got = append(got, g.Objective)
-			if g.Objective != "request-latency" && g.Name != "all" && strings.Join(g.Over, " ") != "hold" {
+			if g.Objective != "request-latency" && g.Name != "all" && g.Name != "achieved" && strings.Join(g.Over, " ") != "hold" {
 				t.Errorf("%s: gate %s is over %v", name, g.Name, g.Over)
 			}
 		}
 		if strings.Join(got, ", ") != c.want {
 			t.Errorf("%s: %v, want %s", name, got, c.want)
+		}
+	}
+}
+
+// A load that is raised beside a larger one is judged alone: in the sum of both it would not show.
+func TestGatesOfEachLoad(t *testing.T) {
+	s, err := scenario.Parse("known.yaml", []byte("apiVersion: stormglass/v1alpha1\nkind: Scenario\nname: known\nphases: [{name: hold, for: 20s}]\n"+
+		"background: [{name: reads, kind: requests, verb: get, rate: 1000/s}, {name: writes, kind: requests, verb: update, rate: 1/s}]\n"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	addGates(s)
+	var got []string
+	for _, g := range s.Gates {
+		got = append(got, g.Name)
+	}
+	if want := "achieved-reads achieved-writes all-sent in-flight-steady-reads in-flight-steady-writes"; strings.Join(got, " ") != want {
+		t.Errorf("%q, want %s", got, want)
+	}
+	if _, err := gate.Compile(s); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestComparisonErrorRate: two searches of one plane are rarely said to differ.
+func TestComparisonErrorRate(t *testing.T) {
+	t.Log("seed 1")
+	const pairs = 200
+	for _, spread := range []float64{0.02, 0.04, 0.08} {
+		rng := rand.New(rand.NewPCG(1, uint64(1000*spread)))
+		search := func(truth float64) *Search {
+			s, err := New(Default(50, 20_000))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for load, more := s.Next(); more; load, more = s.Next() {
+				outcome := Good
+				if load > truth*math.Exp(spread*rng.NormFloat64()) {
+					outcome = Bad
+				}
+				s.Saw(load, outcome)
+			}
+			return s
+		}
+		differ := 0
+		for range pairs {
+			truth := 100 * math.Exp(4*rng.Float64())
+			if low, _, high := ratio(search(truth), search(truth)); low > 1 || high < 1 {
+				differ++
+			}
+		}
+		t.Logf("spread %v: %d of %d are said to differ", spread, differ, pairs)
+		if differ > pairs/10 {
+			t.Errorf("spread %v: more than the 90%% intervals allow", spread)
 		}
 	}
 }

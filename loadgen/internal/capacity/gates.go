@@ -4,13 +4,14 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/stormglass/stormglass/loadgen/internal/latency"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// growth is how much of the requests that come may stay in flight.
-const growth = `sum(deriv(stormglass_requests_in_flight[$window])) / sum(rate(stormglass_requests_total[$window]))`
+// growth is how much of the requests of a load that come stay in flight.
+const growth = `sum(deriv(stormglass_requests_in_flight{load="$load"}[$window])) / sum(rate(stormglass_requests_total{load="$load"}[$window]))`
 
 // The bounds of a trial's own gates.
 const (
@@ -45,19 +46,45 @@ func addGates(s *scenario.Scenario) {
 	if len(held) == 0 {
 		held = requestPhases(s, loads)
 	}
-	for _, g := range []scenario.Gate{
-		{Name: "achieved", Objective: "achieved", Min: bound(leastAchieved)},
-		{Name: "all-sent", Objective: "unsent", Max: bound(mostUnsent)},
-		{Name: "in-flight-steady", Expr: growth, Max: bound(mostGrowth)},
-	} {
-		taken := slices.ContainsFunc(s.Gates, func(o scenario.Gate) bool {
-			return o.Name == g.Name || g.Objective != "" && o.Objective == g.Objective && o.Load == ""
-		})
-		if !taken {
+	add := func(g scenario.Gate) {
+		if len(g.Over) == 0 || asksAlready(s.Gates, g, len(loads) == 1) {
+			return
+		}
+		for slices.ContainsFunc(s.Gates, func(o scenario.Gate) bool { return o.Name == g.Name }) {
+			g.Name += "-too"
+		}
+		s.Gates = append(s.Gates, g)
+	}
+	// Of each load alone: in the sum of all a small one would not show.
+	each := func(gateOf func(name string, l scenario.PlacedLoad) scenario.Gate) {
+		for _, l := range loads {
+			name := ""
+			if len(loads) > 1 {
+				name = "-" + l.Name
+			}
+			g := gateOf(name, l)
 			g.Over = held
-			s.Gates = append(s.Gates, g)
+			if l.Phase != "" {
+				g.Over = slices.DeleteFunc(slices.Clone(held), func(phase string) bool { return phase != l.Phase })
+			}
+			add(g)
 		}
 	}
+	each(func(name string, l scenario.PlacedLoad) scenario.Gate {
+		return scenario.Gate{Name: "achieved" + name, Objective: "achieved", Load: l.Name, Min: bound(leastAchieved)}
+	})
+	add(scenario.Gate{Name: "all-sent", Objective: "unsent", Max: bound(mostUnsent), Over: held})
+	each(func(name string, l scenario.PlacedLoad) scenario.Gate {
+		return scenario.Gate{Name: "in-flight-steady" + name, Expr: strings.ReplaceAll(growth, "$load", l.Name), Max: bound(mostGrowth)}
+	})
+}
+
+// asksAlready reports whether a gate of the scenario judges the same, of that load and in all its phases.
+func asksAlready(gates []scenario.Gate, g scenario.Gate, oneLoad bool) bool {
+	return g.Objective != "" && slices.ContainsFunc(gates, func(o scenario.Gate) bool {
+		covers := !slices.ContainsFunc(g.Over, func(name string) bool { return !slices.Contains(o.Over, name) })
+		return o.Objective == g.Objective && (o.Load == g.Load || o.Load == "" && oneLoad) && len(o.Variants) == 0 && covers
+	})
 }
 
 // requestPhases are the phases in which requests are sent, the last one of the scenario where they are sent in all.

@@ -106,7 +106,7 @@ func (s *session) open() (err error) {
 	search := Default(s.value(k.From.Value), s.value(k.To.Value))
 	search.Width, search.Trials = s.o.Width, s.o.Most
 	if k.Unit() != scenario.PerSec {
-		search.Growth = stateGrowth
+		search.Growth, search.Whole = stateGrowth, true
 	}
 	if s.search, err = New(search); err != nil {
 		return exitcode.UsageError(sc.Errorf("capacity", "", "%v", err))
@@ -141,7 +141,7 @@ func longestPhase(sc *scenario.Scenario) (longest time.Duration) {
 // of the binary.
 func (s *session) digests(sc scenario.Scenario) (err error) {
 	plane := scenario.Scenario{ControlPlane: sc.ControlPlane, Seed: sc.Seed}
-	sc.ControlPlane, sc.Seed = scenario.Scenario{}.ControlPlane, 0
+	sc.ControlPlane, sc.Seed, sc.Capacity = scenario.Scenario{}.ControlPlane, 0, nil
 	if s.c.Digest, err = compare.ScenarioDigest(sc); err != nil {
 		return err
 	}
@@ -166,6 +166,12 @@ func (s *session) resume() error {
 	}
 	if before.Build != s.c.Build {
 		return exitcode.Usagef("--resume %s: its trials ran another controlplane binary", s.dir)
+	}
+	if run.HostFacts().Other(before.Host) {
+		return exitcode.Usagef("--resume %s: its trials ran on another machine, %s with %d processors", s.dir, before.Host.CPUModel, before.Host.CPUs)
+	}
+	if was := before.Versions.Stormglass; was != "" && was != run.Version() {
+		return exitcode.Usagef("--resume %s: its trials ran loadgen %s, this is %s", s.dir, was, run.Version())
 	}
 	for n := len(before.Trials); n > 0 && outcomes[before.Trials[n-1].Outcome] != Good && outcomes[before.Trials[n-1].Outcome] != Bad; n-- {
 		before.Trials = before.Trials[:n-1] // the last ones told nothing: they are made again
@@ -260,8 +266,11 @@ func because(why string) string {
 // sofar describes the present interval of the capacity.
 func (s *session) sofar() string {
 	e := s.search.Estimate()
-	if e.Held == 0 && e.Median == 0 {
+	switch {
+	case s.search.bad == 0 && e.Held == 0:
 		return "nothing held yet"
+	case s.search.bad == 0:
+		return "the capacity lies above " + s.text(e.Held)
 	}
 	return fmt.Sprintf("the capacity lies between %s and %s", s.text(e.Low), s.text(e.High))
 }
@@ -281,13 +290,13 @@ func (s *session) try(ctx context.Context, number int, load float64) (t result.T
 		return t, exitcode.EnvironmentError(err)
 	}
 	res, err := s.trial(ctx, o)
-	underLoad := len(res.Measurements.Phases) > 0
+	ended := endedBy(res)
 	again := slices.Contains(s.c.EndedAt, load)
 	switch {
-	case err != nil && ctx.Err() == nil && underLoad && again: // it is the load
-		t.Outcome, t.Why = nameOf(Bad), "the control plane ended"
+	case err != nil && ctx.Err() == nil && ended != "" && again: // it is the load
+		t.Outcome, t.Why = nameOf(Bad), ended
 		return t, nil
-	case err != nil && ctx.Err() == nil && underLoad:
+	case err != nil && ctx.Err() == nil && ended != "":
 		s.c.EndedAt = append(s.c.EndedAt, load)
 		return t, errors.Join(fmt.Errorf("trial %d: %w", number, err), s.write())
 	case err != nil:
@@ -302,6 +311,17 @@ func (s *session) try(ctx context.Context, number int, load float64) (t result.T
 	held := take(&t, res)
 	t.Uses, err = s.uses(ctx, o.Out, held)
 	return t, err
+}
+
+// endedBy says what ended a run whose environment failed, where that may be its load; empty: something else did.
+func endedBy(res result.Result) string {
+	switch {
+	case len(res.Run.UnexpectedExits) > 0:
+		return "the control plane ended"
+	case res.Run.Versions.Kubernetes != "" && len(res.Measurements.Phases) == 0: // the plane served
+		return "the first phase did not begin"
+	}
+	return ""
 }
 
 // usesOf are the resources used in a phase of a trial's run; none where nothing was recorded.
@@ -329,7 +349,7 @@ func take(t *result.Trial, res result.Result) (held result.Phase) {
 	case res.Verdict == result.Pass:
 		t.Outcome = nameOf(Good)
 	case res.Verdict == result.Fail:
-		t.Outcome, t.Why = nameOf(Bad), strings.Join(failed(res.Gates), ", ")
+		t.Outcome, t.Why = nameOf(Bad), cmp.Or(strings.Join(failed(res.Gates), ", "), unmet(res.Measurements.Phases), strings.Join(res.Reasons, "; "))
 	case unmet(res.Measurements.Phases) != "":
 		t.Outcome, t.Why = nameOf(Bad), unmet(res.Measurements.Phases)
 	default:
@@ -395,11 +415,15 @@ func (s *session) conclude() {
 	e := s.search.Estimate()
 	s.c.Answer = string(e.Answer)
 	s.c.Low, s.c.Median, s.c.High, s.c.Held = nil, nil, nil, nil
-	if e.Answer == Found || e.Answer == Unconfirmed || e.Answer == Unfinished || s.search.bad > 0 && (e.Answer == GeneratorFirst || e.Answer == Unjudged) {
+	if s.search.bad > 0 && e.Answer != AboveRange && e.Answer != BelowRange { // else it is what was believed beforehand
 		s.c.Low, s.c.Median, s.c.High = &e.Low, &e.Median, &e.High
 	}
 	if e.Held > 0 {
 		s.c.Held = &e.Held
+	}
+	s.c.Confirmed = nil
+	if e.Confirms > 0 {
+		s.c.Confirmed = &result.Confirmed{Load: s.value(e.ConfirmLoad), Good: e.ConfirmGood, Trials: e.Confirms}
 	}
 	if s.c.ExitCode = exitcode.NoData; e.Answer == Found {
 		s.c.ExitCode = exitcode.Pass

@@ -162,6 +162,10 @@ func TestUnmetConditionIsBad(t *testing.T) {
 	if trial.Outcome != "bad" || !strings.Contains(trial.Why, "watchesOpen") {
 		t.Errorf("%s: %s", trial.Outcome, trial.Why)
 	}
+	take(&trial, result.Result{Verdict: result.Fail, Measurements: result.Measurements{Phases: []result.Phase{{Name: "open", Until: "watchesOpen"}}}})
+	if !strings.Contains(trial.Why, "watchesOpen") {
+		t.Errorf("without a gate that failed: %q", trial.Why)
+	}
 	take(&trial, result.Result{Verdict: result.NoData, Reasons: []string{"a scrape was lost"}})
 	if trial.Outcome != "no data" {
 		t.Errorf("%s: %s", trial.Outcome, trial.Why)
@@ -193,6 +197,9 @@ func TestInterrupt(t *testing.T) {
 	}}
 	s := newSession(t, &p)
 	c, _, err := s.run(ctx)
+	if c.Median != nil {
+		t.Errorf("before any trial was bad the capacity is said to be %v", *c.Median)
+	}
 	if err != nil || len(c.Trials) != 2 || c.Answer != string(Unfinished) || c.ExitCode != exitcode.NoData {
 		t.Errorf("%d trials, %s, exit %d: %v", len(c.Trials), c.Answer, c.ExitCode, err)
 	}
@@ -222,6 +229,30 @@ func TestBadRanges(t *testing.T) {
 	}
 }
 
+// What fails twice under a load, and is neither the plane's end nor a plane that never gets ready, is not the load's doing.
+func TestEnvironmentIsNoLoad(t *testing.T) {
+	s := newSession(t, &plane{capacity: 1e9})
+	plane := s.trial
+	s.trial = func(ctx context.Context, o run.Options) (result.Result, error) {
+		res, err := plane(ctx, o)
+		if o.Scenario.Loads()[0].Rate > 300 {
+			res.Run.Versions.Kubernetes, res.Measurements.Phases = "v1.37.1", []result.Phase{{Name: "hold"}}
+			err = exitcode.Environmentf("no space left on device")
+		}
+		return res, err
+	}
+	o := s.o
+	got, dir, err := s.run(t.Context())
+	if err != nil || len(got.EndedAt) > 0 {
+		t.Fatalf("%v: %v", got.EndedAt, err)
+	}
+	again := session{o: o, trial: s.trial, uses: s.uses}
+	again.o.Resume = dir
+	if got, _, err = again.run(t.Context()); err != nil || got.ExitCode != exitcode.Environment {
+		t.Errorf("exit %d: %v", got.ExitCode, err)
+	}
+}
+
 // TestPlaneEndsByTheLoad: the first control plane that ends by itself ends the search, the second one under the same load is
 // a bad trial, and said to have given way.
 func TestPlaneEndsByTheLoad(t *testing.T) {
@@ -230,7 +261,7 @@ func TestPlaneEndsByTheLoad(t *testing.T) {
 	s.trial = func(ctx context.Context, o run.Options) (result.Result, error) {
 		res, err := plane(ctx, o)
 		if o.Scenario.Loads()[0].Rate > 300 {
-			res.Measurements.Phases = []result.Phase{{Name: "hold"}}
+			res.Run.UnexpectedExits = []string{"kube-apiserver-0"}
 			err = exitcode.Environmentf("kube-apiserver-0 ended")
 		}
 		return res, err

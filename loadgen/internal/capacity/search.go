@@ -24,6 +24,8 @@ type Options struct {
 	Width float64
 	// Trials is the most of them, without those that confirm.
 	Trials int
+	// Whole loads only: the search ends too when its interval lies between two that follow each other.
+	Whole bool
 }
 
 // Default is a search between two loads that begins at the lower one and doubles it.
@@ -52,6 +54,8 @@ const (
 	gridStep   = 0.005
 	confirmOf  = 5 // trials at the lower end
 	confirmed  = 3 // of them that have to be good
+	// mostWide times the width that was asked for is an interval that is still told when the trials are used up.
+	mostWide = 2
 	// invalidInRow trials are the generator's limit; one may be a minute in which others used the machine.
 	invalidInRow = 2
 )
@@ -90,6 +94,9 @@ type Estimate struct {
 	Low, Median, High float64 // 90% interval
 	Held              float64 // the highest load of a good trial; 0: none
 	Trials            int
+	// ConfirmLoad was tried Confirms times after the interval was narrow, and held ConfirmGood times.
+	ConfirmLoad           float64
+	ConfirmGood, Confirms int
 }
 
 // Search is a search as it goes on.
@@ -99,7 +106,8 @@ type Search struct {
 	weight [][]float64 // posterior by capacity and spread
 
 	trials, bad, good     int
-	invalid               int     // in a row
+	useless               Outcome // Invalid or NoData, of the last ones in a row
+	invalid               int     // of them in a row
 	ceiling               float64 // the lowest load at which the generator was the limit twice
 	lowestBad, held       float64
 	next                  int // of the shares at which trials are made
@@ -156,6 +164,9 @@ func (s *Search) Saw(load float64, outcome Outcome) {
 	}
 	s.trials++
 	if outcome == Invalid || outcome == NoData {
+		if s.useless != outcome {
+			s.useless, s.invalid = outcome, 0
+		}
 		s.invalid++
 		switch {
 		case s.invalid < invalidInRow:
@@ -204,9 +215,14 @@ func (s *Search) Saw(load float64, outcome Outcome) {
 		s.next++
 	}
 	low, high := s.interval()
-	if s.bad > 0 && (high/low-1 <= s.o.Width || s.trials >= s.o.Trials) {
-		if s.good == 0 && low <= s.o.Least*(1+2*gridStep) {
+	narrow := high/low-1 <= s.o.Width || s.o.Whole && math.Floor(high)-math.Floor(low) <= 1
+	if s.bad > 0 && (narrow || s.trials >= s.o.Trials) {
+		switch {
+		case s.good == 0 && low <= s.o.Least*(1+2*gridStep):
 			s.answer = BelowRange
+			return
+		case !narrow && high/low-1 > mostWide*s.o.Width:
+			s.answer = Unfinished
 			return
 		}
 		s.confirming, s.confirmLoad = true, low
@@ -236,7 +252,10 @@ func (s *Search) confirm(outcome Outcome) {
 
 // Estimate is what is known so far.
 func (s *Search) Estimate() Estimate {
-	e := Estimate{Answer: s.answer, Median: s.quantile(0.5), Held: s.held, Trials: s.trials}
+	e := Estimate{
+		Answer: s.answer, Median: s.quantile(0.5), Held: s.held, Trials: s.trials,
+		ConfirmLoad: s.confirmLoad, ConfirmGood: s.confirmGood, Confirms: s.confirms,
+	}
 	if e.Answer == "" {
 		e.Answer = Unfinished
 	}

@@ -133,6 +133,56 @@ func TestTrialsWithoutData(t *testing.T) {
 	}
 }
 
+// An invalid trial and one without data are neither twice.
+func TestUselessTrialsOfTwoKinds(t *testing.T) {
+	n := 0
+	e := search(t, capacity.Default(50, 400), func(load float64) capacity.Outcome {
+		n++
+		switch {
+		case n == 1:
+			return capacity.Invalid
+		case n == 2:
+			return capacity.NoData
+		case load > 150:
+			return capacity.Bad
+		}
+		return capacity.Good
+	})
+	if e.Answer != capacity.Found {
+		t.Errorf("%s", e.Answer)
+	}
+}
+
+// With its trials used up a search that is far from narrow has found nothing.
+func TestTooFewTrials(t *testing.T) {
+	o := capacity.Default(100, 20_000)
+	o.Trials = 5
+	e := search(t, o, func(load float64) capacity.Outcome {
+		if load > 850 {
+			return capacity.Bad
+		}
+		return capacity.Good
+	})
+	if e.Answer != capacity.Unfinished {
+		t.Errorf("%s: %v to %v", e.Answer, e.Low, e.High)
+	}
+}
+
+// Between whole numbers that follow each other there is nothing more to find.
+func TestWholeLoads(t *testing.T) {
+	o := capacity.Default(1, 10)
+	o.Growth, o.Whole = 1.2, true
+	e := search(t, o, func(load float64) capacity.Outcome {
+		if math.Round(load) > 3 {
+			return capacity.Bad
+		}
+		return capacity.Good
+	})
+	if e.Answer != capacity.Found || math.Floor(e.Median) != 3 || e.Trials > 20 {
+		t.Errorf("%s: %v after %d trials", e.Answer, e.Median, e.Trials)
+	}
+}
+
 // One stray bad trial in a range that holds whole is no capacity.
 func TestStrayBadTrial(t *testing.T) {
 	n := 0

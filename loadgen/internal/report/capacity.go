@@ -74,8 +74,11 @@ func capacityHead(c result.Capacity) string {
 
 // capacityFacts are lines about what held, what gave way, and what was busiest then.
 func capacityFacts(c result.Capacity) (lines []string) {
+	if k := c.Confirmed; k != nil {
+		lines = append(lines, fmt.Sprintf("tried again: %s held in %d of %d trials", loadText(c, k.Load), k.Good, k.Trials))
+	}
 	if c.Held != nil {
-		lines = append(lines, "the highest load that held: "+loadText(c, *c.Held))
+		lines = append(lines, "the highest trial that held: "+loadText(c, *c.Held))
 	}
 	if len(c.GaveWay) > 0 {
 		var names []string
@@ -85,7 +88,11 @@ func capacityFacts(c result.Capacity) (lines []string) {
 		lines = append(lines, "what gave way: "+strings.Join(names, ", "))
 	}
 	if b := c.Bottleneck; b != nil {
-		lines = append(lines, fmt.Sprintf("the bottleneck: %s, %s used in %d bad trials", useName(b.Use), chart.Format(scenario.Ratio, b.Share), b.Trials))
+		also := ""
+		if b.AlsoBefore {
+			also = ", as at the lightest load that held"
+		}
+		lines = append(lines, fmt.Sprintf("the bottleneck: %s, %s used in %d bad trials%s", useName(b.Use), chart.Format(scenario.Ratio, b.Share), b.Trials, also))
 	} else if len(c.GaveWay) > 0 {
 		lines = append(lines, "the bottleneck: no resource was used by 80% in the bad trials")
 	}
@@ -118,7 +125,7 @@ func loadText(c result.Capacity, v float64) string {
 	if c.Unit == string(scenario.PerSec) {
 		return chart.Format(scenario.PerSec, v)
 	}
-	return chart.Group(fmt.Sprintf("%.0f", v))
+	return chart.Group(fmt.Sprintf("%.0f", math.Floor(v+1e-6))) // whole ones hold
 }
 
 // coresOf lists the components that used most processor time, the first three.
@@ -146,6 +153,9 @@ func coresText(t result.Trial) string {
 	return coresOf(t) + "; " + chart.Clean(t.Why)
 }
 
+// share is "99.6%": near one the digits tell on which side of it.
+func share(v float64) string { return fmt.Sprintf("%.1f%%", 100*v) }
+
 // CapacityComparison writes two searches side by side for a terminal.
 func CapacityComparison(w io.Writer, c result.CapacityComparison, o TerminalOptions) error {
 	t := newTerminal(o)
@@ -153,7 +163,7 @@ func CapacityComparison(w io.Writer, c result.CapacityComparison, o TerminalOpti
 	if c.Why != "" {
 		head += ": " + chart.Clean(c.Why)
 	} else {
-		head += fmt.Sprintf(": B holds %s of A's load (%s to %s, 90%%)", percent(c.Median), percent(c.Low), percent(c.High))
+		head += fmt.Sprintf(": B holds %s of A's load (%s to %s, 90%%)", share(c.Median), share(c.Low), share(c.High))
 	}
 	verdict := result.NoData
 	switch c.ExitCode {

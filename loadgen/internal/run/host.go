@@ -31,7 +31,8 @@ func Version() string {
 	return "(devel)"
 }
 
-func hostFacts() result.Host {
+// HostFacts describes this machine.
+func HostFacts() result.Host {
 	h := result.Host{OS: runtime.GOOS + "/" + runtime.GOARCH, CPUs: runtime.NumCPU()}
 	var u unix.Utsname
 	if unix.Uname(&u) == nil {

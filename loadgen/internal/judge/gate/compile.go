@@ -251,6 +251,9 @@ func Figures(s *scenario.Scenario) ([]Compiled, error) {
 		if o := find(f.Objective); o != nil {
 			least, _, _ = strings.Cut(o.Default, ":")
 		}
+		if f.Better == "higher" {
+			least = "min"
+		}
 		zero := &scenario.Bound{}
 		if err := zero.UnmarshalText([]byte("0")); err != nil {
 			return nil, err
