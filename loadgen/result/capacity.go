@@ -46,7 +46,7 @@ type Capacity struct {
 	Bottleneck *Bottleneck `json:"bottleneck"`
 	Notes      []string    `json:"notes,omitempty"`
 	Trials     []Trial     `json:"trials"` // in their order
-	// Digest: of the scenario without its control plane and seed: searches of one scenario have the same
+	// Digest: of the scenario without its control plane, seed and range: searches of one scenario have the same
 	Digest string `json:"digest,omitempty"`
 	// PlaneDigest: of the control plane's settings and the seed
 	PlaneDigest string `json:"planeDigest,omitempty"`
@@ -81,8 +81,8 @@ type Confirmed struct {
 type Bottleneck struct {
 	Use
 	Trials int `json:"trials"`
-	// AlsoBefore: it was as full at the lightest load that held
-	AlsoBefore bool `json:"alsoBefore,omitempty"`
+	// FullWhenLight: it was as full at the lightest load that held
+	FullWhenLight bool `json:"fullWhenLight,omitempty"`
 }
 
 // Trial is one run of a search.

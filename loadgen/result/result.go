@@ -113,12 +113,6 @@ type Host struct {
 	Descriptors uint64 `json:"descriptorLimit"`
 }
 
-// Other reports whether measurements of two hosts do not belong together; of an unknown one it is not known.
-func (h Host) Other(than Host) bool {
-	known := h.CPUs > 0 && than.CPUs > 0
-	return known && (h.OS != than.OS || h.CPUs != than.CPUs || h.CPUModel != than.CPUModel)
-}
-
 // Facts are the versions and the host by name: what tells runs of one scenario apart besides their settings.
 func Facts(v Versions, h Host) map[string]string {
 	return map[string]string{

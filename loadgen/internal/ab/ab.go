@@ -48,7 +48,7 @@ type Options struct {
 // Run runs pairs until they tell, and returns the comparison and its directory. An error means that nothing was
 // compared; what was measured is kept, and can be resumed.
 func Run(ctx context.Context, o Options) (c result.AB, dir string, err error) {
-	return session{o: o, member: compare.RunWhole}.run(ctx)
+	return session{o: o, member: compare.RunWhole, otherGenerator: run.OtherGenerator}.run(ctx)
 }
 
 // session is one comparison as it goes on.
@@ -56,6 +56,9 @@ type session struct {
 	o Options
 	// member makes one run in a directory; tests put a known plane in its place.
 	member func(ctx context.Context, o run.Options) (result.Result, error)
+	// otherGenerator is run.OtherGenerator.
+	otherGenerator func(host result.Host, version string) string
+
 	c      result.AB
 	before []recorded // A's runs of a baseline
 	dir    string
@@ -203,7 +206,7 @@ func (s *session) pairs(ctx context.Context) error {
 	return nil
 }
 
-// givenUp says why too many pairs were thrown away: a side that is the reason for most is no accident of the machine.
+// givenUp counts the pairs that were thrown away by the side in whose run the reason was: if nearly all are of one side, it is the cause.
 func givenUp(c result.AB) string {
 	of := map[string]int{}
 	last := ""
@@ -213,7 +216,7 @@ func givenUp(c result.AB) string {
 			last = p.Thrown
 		}
 	}
-	return fmt.Sprintf("given up: %d pairs were thrown away, %d by what was seen beside A and %d beside B, the last one as %s (bounds: --throw-steal, --throw-other, --throw-io)",
+	return fmt.Sprintf("given up: %d pairs were thrown away, %d for A's run and %d for B's, the last one for %s (bounds: --throw-steal, --throw-other, --throw-io)",
 		c.Thrown, of["A"], of["B"], last)
 }
 

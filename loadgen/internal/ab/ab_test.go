@@ -117,7 +117,7 @@ func options(t *testing.T, p *plane) session {
 	}
 	o := Options{A: Side{Scenario: s}, B: Side{Scenario: s}, Plan: paired.Default()}
 	o.Out, o.Progress = filepath.Join(t.TempDir(), "ab"), quiet{t}
-	return session{o: o, member: p.member}
+	return session{o: o, member: p.member, otherGenerator: func(result.Host, string) string { return "" }}
 }
 
 func TestAnswersOfKnownPlanes(t *testing.T) {

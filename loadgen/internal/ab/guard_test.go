@@ -3,6 +3,7 @@ package ab
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -38,7 +39,12 @@ func TestResumeRefusesChanges(t *testing.T) {
 		"another load": {func(s *session) { s.o.B.Scenario.Background[0].Rate = 20 }, "the scenario"},
 		"a new binary": {func(s *session) { s.o.ControlPlane = os.Args[0] }, "settings or binary"},
 		"another plan": {func(s *session) { s.o.Plan.Looks = []result.Look{{Pairs: 3, Alpha: 0.01}} }, "its plan cannot be changed"},
-		"figures":      {func(s *session) { s.o.Gated = []string{"loud"} }, "the figures that decide"},
+		"a new machine": {func(s *session) {
+			s.otherGenerator = func(h result.Host, _ string) string {
+				return fmt.Sprintf("on another machine with %d processors", h.CPUs)
+			}
+		}, "its pairs ran on another machine with 2 processors"},
+		"figures": {func(s *session) { s.o.Gated = []string{"loud"} }, "the figures that decide"},
 	} {
 		begun := options(t, &plane{spread: 0.01, fails: func(n int) error {
 			if n == 4 {
@@ -79,6 +85,56 @@ func TestFailingBIsNoImprovement(t *testing.T) {
 	c, _, err := s.run(t.Context())
 	if err != nil || c.Answer != result.CouldNotTell || c.ExitCode != exitcode.NoData {
 		t.Errorf("%s, exit %d: %v", c.Answer, c.ExitCode, err)
+	}
+}
+
+// What fails in fewer than half of B's runs changes no answer, and is said.
+func TestFailingRunsOfBAreSaid(t *testing.T) {
+	c := result.AB{Answer: result.NotRegressed, ExitCode: exitcode.Pass}
+	a, b := make([]result.Member, 6), make([]result.Member, 6)
+	for i := range a {
+		a[i].Verdict, b[i].Verdict = result.Pass, result.Pass
+	}
+	b[2].Verdict = result.Fail
+	checkVerdicts(&c, a, b)
+	if c.Answer != result.NotRegressed || len(c.Reasons) != 1 || c.Reasons[0] != "1 of 6 runs of B did not pass, 0 of 6 of A" {
+		t.Errorf("%s: %q", c.Answer, c.Reasons)
+	}
+}
+
+// Pairs that are thrown away for one side's runs only are that side's doing.
+func TestGivenUpNamesTheSide(t *testing.T) {
+	c := result.AB{Thrown: 3, Pairs: []result.Pair{{Number: warmUp, Thrown: "A: cold"}, {Number: 1, Thrown: "B: slow"}, {Number: 2}, {Number: 3, Thrown: "A: steal"}, {Number: 4, Thrown: "B: late"}}}
+	if got := givenUp(c); !strings.HasPrefix(got, "given up: 3 pairs were thrown away, 1 for A's run and 2 for B's, the last one for B: late") {
+		t.Error(got)
+	}
+}
+
+// Runs of a saturated generator, and those beside which the machine did something else, tell nothing of a baseline.
+func TestUnfitRunsAreLeftOut(t *testing.T) {
+	work := func(busy float64) recorded {
+		r := recorded{dir: fmt.Sprint(busy)}
+		r.result.Run.Host.CPUs = 2
+		r.result.Measurements.Phases = []result.Phase{{Start: at(0), End: at(10), Machine: &result.Machine{BusySeconds: busy, OwnSeconds: 5}}}
+		return r
+	}
+	saturated := work(5)
+	saturated.dir, saturated.result.Measurements.Generator.Saturated = "late", []string{"timers fired late"}
+	c := result.AB{Plan: paired.Default()}
+	left := withoutUnfit(&c, []recorded{work(5), saturated, work(9)})
+	if len(left) != 1 || left[0].dir != "5" || c.Thrown != 2 || len(c.Notes) != 2 || !strings.Contains(c.Notes[1], "20.0% of the processors' time was used by other processes") {
+		t.Errorf("%d left, %d thrown: %q", len(left), c.Thrown, c.Notes)
+	}
+}
+
+// A figure that is defined otherwise in an earlier run has no value there.
+func TestTrendOfARedefinedFigure(t *testing.T) {
+	dir := t.TempDir()
+	record(t, filepath.Join(dir, "1"), 1, strings.Replace(text, "objective: request-latency", "expr: up", 1), around(1, 0), nil)
+	record(t, filepath.Join(dir, "2"), 1, text, around(1, 0), func(r *result.Run) { r.Started = at(1000) })
+	got, err := Trend(t.Context(), []string{dir})
+	if err != nil || len(got.Runs) != 2 || got.Figures[0].Values[0] != nil || got.Figures[0].Values[1] == nil {
+		t.Errorf("%+v: %v", got, err)
 	}
 }
 

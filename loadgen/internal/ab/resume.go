@@ -7,7 +7,6 @@ import (
 
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/paired"
-	"github.com/stormglass/stormglass/loadgen/internal/run"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -30,12 +29,10 @@ func (s *session) resume() error {
 	case len(s.o.Gated) > 0 && !slices.Equal(gatedOf(s.c.Figures), gatedOf(before.Figures)):
 		return exitcode.Usagef("--resume %s: the figures that decide cannot be changed after pairs were seen (leave out --figure)", s.dir)
 	}
-	for _, p := range before.Pairs {
-		if n := run.HostFacts().CPUs; p.B.CPUs > 0 && p.B.CPUs != n {
-			return exitcode.Usagef("--resume %s: its pairs ran on a machine with %d processors, this one has %d", s.dir, p.B.CPUs, n)
-		}
-		if was := p.B.Versions.Stormglass; was != "" && was != run.Version() {
-			return exitcode.Usagef("--resume %s: its pairs ran loadgen %s, this is %s", s.dir, was, run.Version())
+	if len(before.Pairs) > 0 {
+		first := before.Pairs[0].B
+		if other := s.otherGenerator(result.Host{CPUs: first.CPUs}, first.Versions.Stormglass); other != "" {
+			return exitcode.Usagef("--resume %s: its pairs ran %s", s.dir, other)
 		}
 	}
 	for i, p := range before.Pairs { // one that was cut off is run again
@@ -47,7 +44,7 @@ func (s *session) resume() error {
 	if s.c.Sets != nil && before.Sets != nil {
 		s.c.Sets.Differences = before.Sets.Differences
 	}
-	before.Ended, before.Notes, before.Sets = time.Time{}, nil, s.c.Sets
+	before.Ended, before.Notes, before.Sets = time.Time{}, s.c.Notes, s.c.Sets // of the baseline as it is now
 	s.c = before
 	judgePairs(&s.c)
 	return nil

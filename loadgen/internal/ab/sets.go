@@ -52,15 +52,15 @@ func Compare(ctx context.Context, plan result.Plan, gated []string, a, b string)
 			return c, exitcode.Usagef("%s and %s differ in %s of the scenario: what is compared has to have the same load (--a and --b of `loadgen ab` run two planes under one)", first.dir, r.dir, field)
 		}
 	}
+	if run, both := inBoth(sets[0], sets[1]); both {
+		return c, exitcode.Usagef("run %s is in %s and in %s: nothing would have changed (compare new runs with a baseline before they are saved in it)", run, a, b)
+	}
 	c = result.AB{
 		Schema: result.ABSchema, Scenario: first.scenario.Name, Started: first.result.Run.Started, Ended: time.Time{}, Seed: first.result.Run.Seed, Plan: plan,
 		A: sideOf(a, first), B: sideOf(b, sets[1][0]), Pairs: []result.Pair{}, Sets: &result.Sets{},
 	}
 	for i := range sets {
 		sets[i] = withoutUnfit(&c, sets[i])
-	}
-	if run, both := inBoth(sets[0], sets[1]); both {
-		return c, exitcode.Usagef("run %s is in %s and in %s: nothing would have changed (a baseline is saved after what it is compared with)", run, a, b)
 	}
 	c.Sets.Differences = differences(sets)
 	if c.Figures, err = figuresOf(Options{A: Side{Scenario: first.scenario}, Plan: plan, Gated: gated}, true); err != nil {

@@ -35,9 +35,10 @@ func Trend(ctx context.Context, dirs []string) (t result.Trend, err error) {
 			}
 		}
 	}
+	last := all[len(all)-1].scenario // a figure that was defined otherwise before has no values then
 	members := make([]result.Member, len(all))
 	for i, r := range all {
-		members[i] = memberLike(new(result.AB), all[len(all)-1].scenario, r) // of what a figure means now
+		members[i] = memberLike(new(result.AB), last, r)
 	}
 	for i := range t.Figures {
 		follow(&t.Figures[i], members)

@@ -3,7 +3,6 @@ package capacity
 import (
 	"cmp"
 	"context"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -54,81 +53,83 @@ func uses(ctx context.Context, a *archive.Archive, from, to time.Time) (all []re
 	return all[:min(mostUses, len(all))], nil
 }
 
-type resourceOf struct{ resource, component string }
+// resourceKey tells the resources of a control plane apart.
+type resourceKey struct{ resource, component string }
 
-func of(u result.Use) resourceOf { return resourceOf{u.Resource, u.Component} }
+func keyOf(u result.Use) resourceKey { return resourceKey{u.Resource, u.Component} }
 
-// bottleneck is the resource that most bad trials point to; nil: none was near its limit in any.
+// bottleneck is the resource that limits more of the bad trials than any other; nil: none was near its limit.
 func bottleneck(trials []result.Trial) *result.Bottleneck {
-	before := lightest(trials)
-	found := map[resourceOf]*result.Bottleneck{}
+	light := usesWhenLight(trials)
+	found := map[resourceKey]*result.Bottleneck{}
 	var best *result.Bottleneck
 	for _, t := range trials {
 		if t.Outcome != nameOf(Bad) {
 			continue
 		}
-		u, rank := limiting(t.Uses, before)
-		if rank == notFull {
+		u, ok := limiting(t.Uses, light)
+		if !ok {
 			continue
 		}
-		if found[of(u)] == nil {
-			found[of(u)] = &result.Bottleneck{Use: u}
+		if found[keyOf(u)] == nil {
+			found[keyOf(u)] = &result.Bottleneck{Use: u}
 		}
-		b := found[of(u)]
+		b := found[keyOf(u)]
 		b.Trials++
 		b.Share = max(b.Share, u.Share)
-		b.AlsoBefore = b.AlsoBefore || rank == fullBefore
 		if best == nil || b.Trials > best.Trials {
 			best = b
 		}
 	}
+	if best != nil {
+		best.FullWhenLight = relationTo(light, best.Use) == sameWhenLight
+	}
 	return best
 }
 
-// How much a resource that is full in a bad trial has to do with its load, from the most on.
+// relation is how a full resource compares with itself at the lightest load that held. A smaller one points more to the load.
+type relation int
+
 const (
-	fullNow    = iota // it was not at the lightest load that held
-	fuller            // it was, and is more so
-	fullBefore        // it was, as much: what is short for another reason at any load, or a range that begins near its end
-	notFull
+	notWhenLight  relation = iota // it was not full then
+	lessWhenLight                 // it was full, but less so
+	sameWhenLight                 // it was as full
 )
 
-// fullerBy is by how much a resource that was full at the lightest load has to be fuller.
+// fullerBy is the least difference of shares between two full resources.
 const fullerBy = 0.02
 
-// limiting is the resource to which a bad trial points, of those that are full in it.
-func limiting(uses []result.Use, before map[resourceOf]float64) (most result.Use, rank int) {
-	rank = notFull
-	for _, u := range uses {
-		is := fullNow
-		switch was := before[of(u)]; {
-		case u.Share < fullFrom:
-			continue
-		case was >= fullFrom && u.Share < was+fullerBy:
-			is = fullBefore
-		case was >= fullFrom:
-			is = fuller
-		}
-		if is < rank || is == rank && u.Share > most.Share {
-			most, rank = u, is
-		}
+func relationTo(light map[resourceKey]float64, u result.Use) relation {
+	switch was := light[keyOf(u)]; {
+	case was < fullFrom:
+		return notWhenLight
+	case u.Share >= was+fullerBy:
+		return lessWhenLight
 	}
-	return most, rank
+	return sameWhenLight
 }
 
-// lightest are the shares of resources in the trial with the least load that held.
-func lightest(trials []result.Trial) map[resourceOf]float64 {
-	shares := map[resourceOf]float64{}
-	least := math.Inf(1)
+// limiting is the full resource of a trial that points most to the load; false: none is full.
+func limiting(uses []result.Use, light map[resourceKey]float64) (most result.Use, ok bool) {
+	for _, u := range uses { // the fullest first
+		if u.Share >= fullFrom && (!ok || relationTo(light, u) < relationTo(light, most)) {
+			most, ok = u, true
+		}
+	}
+	return most, ok
+}
+
+// usesWhenLight are the shares of resources in the trial with the least load that held.
+func usesWhenLight(trials []result.Trial) map[resourceKey]float64 {
+	var lightest result.Trial
 	for _, t := range trials {
-		if t.Outcome != nameOf(Good) || t.Load >= least {
-			continue
+		if t.Outcome == nameOf(Good) && (lightest.Load == 0 || t.Load < lightest.Load) {
+			lightest = t
 		}
-		least = t.Load
-		clear(shares)
-		for _, u := range t.Uses {
-			shares[of(u)] = u.Share
-		}
+	}
+	shares := map[resourceKey]float64{}
+	for _, u := range lightest.Uses {
+		shares[keyOf(u)] = u.Share
 	}
 	return shares
 }

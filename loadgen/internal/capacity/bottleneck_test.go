@@ -19,7 +19,7 @@ func TestBottleneck(t *testing.T) {
 		name   string
 		trials []result.Trial
 		want   string
-		before bool
+		light  bool
 	}{
 		{"what is full at a light load too is passed over", []result.Trial{trial(Good, 10, 0.3), trial(Bad, 160, 0.99), trial(Good, 80, 0.9)}, "machine", false},
 		{"and where no load was light, what is fuller is named", []result.Trial{trial(Good, 100, 0.9), trial(Bad, 160, 0.99)}, "machine", false},
@@ -28,12 +28,12 @@ func TestBottleneck(t *testing.T) {
 		{"nothing gave way", []result.Trial{trial(Good, 10, 0.1)}, "", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, before := "", false
+			got, light := "", false
 			if b := bottleneck(c.trials); b != nil {
-				got, before = b.Resource, b.AlsoBefore
+				got, light = b.Resource, b.FullWhenLight
 			}
-			if got != c.want || before != c.before {
-				t.Errorf("%q, as full before: %v; want %q, %v", got, before, c.want, c.before)
+			if got != c.want || light != c.light {
+				t.Errorf("%q, as full at a light load: %v; want %q, %v", got, light, c.want, c.light)
 			}
 		})
 	}

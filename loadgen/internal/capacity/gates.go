@@ -10,7 +10,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// growth is how much of the requests of a load that come stay in flight.
+// growth is the share of a load's requests that pile up in flight.
 const growth = `sum(deriv(stormglass_requests_in_flight{load="$load"}[$window])) / sum(rate(stormglass_requests_total{load="$load"}[$window]))`
 
 // The bounds of a trial's own gates.
@@ -46,40 +46,31 @@ func addGates(s *scenario.Scenario) {
 	if len(held) == 0 {
 		held = requestPhases(s, loads)
 	}
-	add := func(g scenario.Gate) {
+	var achieved, steady []scenario.Gate
+	for _, l := range loads { // each alone: a small one would not show in the sum of all
+		of, over := "", held
+		if len(loads) > 1 {
+			of = "-" + l.Name
+		}
+		if l.Phase != "" {
+			over = slices.DeleteFunc(slices.Clone(held), func(phase string) bool { return phase != l.Phase })
+		}
+		achieved = append(achieved, scenario.Gate{Name: "achieved" + of, Objective: "achieved", Load: l.Name, Min: bound(leastAchieved), Over: over})
+		steady = append(steady, scenario.Gate{Name: "in-flight-steady" + of, Expr: strings.ReplaceAll(growth, "$load", l.Name), Max: bound(mostGrowth), Over: over})
+	}
+	sent := scenario.Gate{Name: "all-sent", Objective: "unsent", Max: bound(mostUnsent), Over: held}
+	for _, g := range slices.Concat(achieved, []scenario.Gate{sent}, steady) {
 		if len(g.Over) == 0 || asksAlready(s.Gates, g, len(loads) == 1) {
-			return
+			continue
 		}
 		for slices.ContainsFunc(s.Gates, func(o scenario.Gate) bool { return o.Name == g.Name }) {
 			g.Name += "-too"
 		}
 		s.Gates = append(s.Gates, g)
 	}
-	// Of each load alone: in the sum of all a small one would not show.
-	each := func(gateOf func(name string, l scenario.PlacedLoad) scenario.Gate) {
-		for _, l := range loads {
-			name := ""
-			if len(loads) > 1 {
-				name = "-" + l.Name
-			}
-			g := gateOf(name, l)
-			g.Over = held
-			if l.Phase != "" {
-				g.Over = slices.DeleteFunc(slices.Clone(held), func(phase string) bool { return phase != l.Phase })
-			}
-			add(g)
-		}
-	}
-	each(func(name string, l scenario.PlacedLoad) scenario.Gate {
-		return scenario.Gate{Name: "achieved" + name, Objective: "achieved", Load: l.Name, Min: bound(leastAchieved)}
-	})
-	add(scenario.Gate{Name: "all-sent", Objective: "unsent", Max: bound(mostUnsent), Over: held})
-	each(func(name string, l scenario.PlacedLoad) scenario.Gate {
-		return scenario.Gate{Name: "in-flight-steady" + name, Expr: strings.ReplaceAll(growth, "$load", l.Name), Max: bound(mostGrowth)}
-	})
 }
 
-// asksAlready reports whether a gate of the scenario judges the same, of that load and in all its phases.
+// asksAlready reports whether a gate of the scenario judges the same objective of the same load in all phases of g.
 func asksAlready(gates []scenario.Gate, g scenario.Gate, oneLoad bool) bool {
 	return g.Objective != "" && slices.ContainsFunc(gates, func(o scenario.Gate) bool {
 		covers := !slices.ContainsFunc(g.Over, func(name string) bool { return !slices.Contains(o.Over, name) })

@@ -39,7 +39,7 @@ type RunOptions struct {
 // Run searches and returns what was found and its directory. An error means that nothing was tried; what was tried is
 // kept, and can be resumed.
 func Run(ctx context.Context, o RunOptions) (result.Capacity, string, error) {
-	s := session{o: o, trial: compare.RunWhole, uses: usesOf}
+	s := session{o: o, trial: compare.RunWhole, uses: usesOf, otherGenerator: run.OtherGenerator}
 	return s.run(ctx)
 }
 
@@ -49,7 +49,10 @@ type session struct {
 	// trial makes one run; tests put a known plane in its place.
 	trial func(ctx context.Context, o run.Options) (result.Result, error)
 	// uses tells what was used most in a phase of a run.
-	uses   func(ctx context.Context, dir string, p result.Phase) ([]result.Use, error)
+	uses func(ctx context.Context, dir string, p result.Phase) ([]result.Use, error)
+	// otherGenerator is run.OtherGenerator.
+	otherGenerator func(host result.Host, version string) string
+
 	c      result.Capacity
 	dir    string
 	made   []string
@@ -137,8 +140,8 @@ func longestPhase(sc *scenario.Scenario) (longest time.Duration) {
 	return longest
 }
 
-// digests are those of the scenario without what two searches may differ in, the control plane and the seed; of these; and
-// of the binary.
+// digests are those of the scenario without what two searches may differ in, the control plane, the seed and the range; of the
+// control plane and the seed; and of the binary.
 func (s *session) digests(sc scenario.Scenario) (err error) {
 	plane := scenario.Scenario{ControlPlane: sc.ControlPlane, Seed: sc.Seed}
 	sc.ControlPlane, sc.Seed, sc.Capacity = scenario.Scenario{}.ControlPlane, 0, nil
@@ -167,11 +170,8 @@ func (s *session) resume() error {
 	if before.Build != s.c.Build {
 		return exitcode.Usagef("--resume %s: its trials ran another controlplane binary", s.dir)
 	}
-	if run.HostFacts().Other(before.Host) {
-		return exitcode.Usagef("--resume %s: its trials ran on another machine, %s with %d processors", s.dir, before.Host.CPUModel, before.Host.CPUs)
-	}
-	if was := before.Versions.Stormglass; was != "" && was != run.Version() {
-		return exitcode.Usagef("--resume %s: its trials ran loadgen %s, this is %s", s.dir, was, run.Version())
+	if other := s.otherGenerator(before.Host, before.Versions.Stormglass); other != "" {
+		return exitcode.Usagef("--resume %s: its trials ran %s", s.dir, other)
 	}
 	for n := len(before.Trials); n > 0 && outcomes[before.Trials[n-1].Outcome] != Good && outcomes[before.Trials[n-1].Outcome] != Bad; n-- {
 		before.Trials = before.Trials[:n-1] // the last ones told nothing: they are made again

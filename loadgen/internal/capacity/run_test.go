@@ -74,9 +74,30 @@ func newSession(t *testing.T, p *plane) session {
 	}
 	o := RunOptions{Read: read, Width: 0.15, Most: 40}
 	o.Scenario, o.Out, o.Progress = s, filepath.Join(t.TempDir(), "search"), quiet{t}
-	return session{o: o, trial: p.trial, uses: func(context.Context, string, result.Phase) ([]result.Use, error) {
+	uses := func(context.Context, string, result.Phase) ([]result.Use, error) {
 		return []result.Use{{Resource: "machine", Share: 0.97}}, nil
-	}}
+	}
+	return session{o: o, trial: p.trial, uses: uses, otherGenerator: func(result.Host, string) string { return "" }}
+}
+
+// again is the session that resumes one.
+func again(s session, dir string) session {
+	next := session{o: s.o, trial: s.trial, uses: s.uses, otherGenerator: s.otherGenerator}
+	next.o.Resume = dir
+	return next
+}
+
+// failsOver has a session's trials fail over 300 requests a second, with what change makes of their results.
+func failsOver(s *session, change func(*result.Result), err error) {
+	plane := s.trial
+	s.trial = func(ctx context.Context, o run.Options) (result.Result, error) {
+		res, failed := plane(ctx, o)
+		if o.Scenario.Loads()[0].Rate > 300 {
+			change(&res)
+			failed = err
+		}
+		return res, failed
+	}
 }
 
 func TestSearchOnKnownPlanes(t *testing.T) {
@@ -95,6 +116,9 @@ func TestSearchOnKnownPlanes(t *testing.T) {
 			got, dir, err := s.run(t.Context())
 			if err != nil || got.Answer != string(c.answer) || got.ExitCode != c.code {
 				t.Fatalf("%s, exit %d: %v", got.Answer, got.ExitCode, err)
+			}
+			if c.answer == Found && (got.Confirmed == nil || got.Confirmed.Good != confirmed || got.Confirmed.Load > 700) {
+				t.Errorf("confirmed: %+v", got.Confirmed)
 			}
 			if c.answer == Found && (*got.Low > 700 || *got.High < 700 || got.GaveWay[0].Gate != "latency" || got.Bottleneck == nil || got.Bottleneck.Resource != "machine") {
 				t.Errorf("%v to %v, %v", *got.Low, *got.High, got.GaveWay)
@@ -127,6 +151,11 @@ func TestResume(t *testing.T) {
 	if err != nil || again.Answer != string(Found) || len(p.loads) != len(again.Trials)+1 || len(again.Notes) > 0 {
 		t.Errorf("%s, %d trials of %d, %v: %v", again.Answer, len(again.Trials), len(p.loads), again.Notes, err)
 	}
+	s.otherGenerator = func(result.Host, string) string { return "on another machine" }
+	if _, _, err := s.run(t.Context()); exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), "its trials ran on another machine") {
+		t.Errorf("resumed elsewhere: %v", err)
+	}
+	s.otherGenerator = func(result.Host, string) string { return "" }
 	s.o.Overrides = []string{"nodes.count=5"}
 	if _, _, err := s.run(t.Context()); exitcode.Of(err) != exitcode.Usage {
 		t.Errorf("resumed with other settings: %v", err)
@@ -232,56 +261,45 @@ func TestBadRanges(t *testing.T) {
 // What fails twice under a load, and is neither the plane's end nor a plane that never gets ready, is not the load's doing.
 func TestEnvironmentIsNoLoad(t *testing.T) {
 	s := newSession(t, &plane{capacity: 1e9})
-	plane := s.trial
-	s.trial = func(ctx context.Context, o run.Options) (result.Result, error) {
-		res, err := plane(ctx, o)
-		if o.Scenario.Loads()[0].Rate > 300 {
-			res.Run.Versions.Kubernetes, res.Measurements.Phases = "v1.37.1", []result.Phase{{Name: "hold"}}
-			err = exitcode.Environmentf("no space left on device")
-		}
-		return res, err
-	}
-	o := s.o
-	got, dir, err := s.run(t.Context())
+	failsOver(&s, func(r *result.Result) {
+		r.Run.Versions.Kubernetes, r.Measurements.Phases = "v1.37.1", []result.Phase{{Name: "hold"}}
+	}, exitcode.Environmentf("no space left on device"))
+	first := s
+	got, dir, err := first.run(t.Context())
 	if err != nil || len(got.EndedAt) > 0 {
 		t.Fatalf("%v: %v", got.EndedAt, err)
 	}
-	again := session{o: o, trial: s.trial, uses: s.uses}
-	again.o.Resume = dir
-	if got, _, err = again.run(t.Context()); err != nil || got.ExitCode != exitcode.Environment {
+	next := again(s, dir)
+	if got, _, err = next.run(t.Context()); err != nil || got.ExitCode != exitcode.Environment {
 		t.Errorf("exit %d: %v", got.ExitCode, err)
 	}
 }
 
-// TestPlaneEndsByTheLoad: the first control plane that ends by itself ends the search, the second one under the same load is
-// a bad trial, and said to have given way.
+// TestPlaneEndsByTheLoad: the first control plane that ends by itself, or does not get ready for its load, ends the search; the
+// second one under the same load is a bad trial, and said to have given way.
 func TestPlaneEndsByTheLoad(t *testing.T) {
-	s := newSession(t, &plane{capacity: 1e9})
-	plane := s.trial
-	s.trial = func(ctx context.Context, o run.Options) (result.Result, error) {
-		res, err := plane(ctx, o)
-		if o.Scenario.Loads()[0].Rate > 300 {
-			res.Run.UnexpectedExits = []string{"kube-apiserver-0"}
-			err = exitcode.Environmentf("kube-apiserver-0 ended")
+	for gaveWay, change := range map[string]func(*result.Result){
+		"the control plane ended":       func(r *result.Result) { r.Run.UnexpectedExits = []string{"kube-apiserver-0"} },
+		"the first phase did not begin": func(r *result.Result) { r.Run.Versions.Kubernetes = "v1.37.1" },
+	} {
+		s := newSession(t, &plane{capacity: 1e9})
+		failsOver(&s, change, exitcode.Environmentf("kube-apiserver-0 ended"))
+		first := s
+		got, dir, err := first.run(t.Context())
+		if err != nil || got.ExitCode != exitcode.Environment || len(got.EndedAt) != 1 {
+			t.Fatalf("%s, exit %d, %v: %v", got.Answer, got.ExitCode, got.EndedAt, err)
 		}
-		return res, err
-	}
-	o := s.o
-	got, dir, err := s.run(t.Context())
-	if err != nil || got.ExitCode != exitcode.Environment || len(got.EndedAt) != 1 {
-		t.Fatalf("%s, exit %d, %v: %v", got.Answer, got.ExitCode, got.EndedAt, err)
-	}
-	for range 40 {
-		again := session{o: o, trial: s.trial, uses: s.uses}
-		again.o.Resume = dir
-		if got, _, err = again.run(t.Context()); err != nil {
-			t.Fatal(err)
+		for range 40 {
+			next := again(s, dir)
+			if got, _, err = next.run(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if got.ExitCode != exitcode.Environment {
+				break
+			}
 		}
-		if got.ExitCode != exitcode.Environment {
-			break
+		if got.Answer != string(Found) || *got.Low > 300 || *got.High < 290 || len(got.GaveWay) != 1 || got.GaveWay[0].Gate != gaveWay {
+			t.Errorf("%s: %v to %v, %v", got.Answer, got.Low, got.High, got.GaveWay)
 		}
-	}
-	if got.Answer != string(Found) || *got.Low > 300 || *got.High < 290 || len(got.GaveWay) != 1 || got.GaveWay[0].Gate != "the control plane ended" {
-		t.Errorf("%s: %v to %v, %v", got.Answer, got.Low, got.High, got.GaveWay)
 	}
 }

@@ -24,7 +24,7 @@ type Options struct {
 	Width float64
 	// Trials is the most of them, without those that confirm.
 	Trials int
-	// Whole loads only: the search ends too when its interval lies between two that follow each other.
+	// Whole is true if loads are whole numbers: the search also ends when its interval lies between two neighbours.
 	Whole bool
 }
 
@@ -54,7 +54,7 @@ const (
 	gridStep   = 0.005
 	confirmOf  = 5 // trials at the lower end
 	confirmed  = 3 // of them that have to be good
-	// mostWide times the width that was asked for is an interval that is still told when the trials are used up.
+	// mostWide times the asked width is the widest interval that counts as found when the trials are used up.
 	mostWide = 2
 	// invalidInRow trials are the generator's limit; one may be a minute in which others used the machine.
 	invalidInRow = 2
@@ -94,7 +94,7 @@ type Estimate struct {
 	Low, Median, High float64 // 90% interval
 	Held              float64 // the highest load of a good trial; 0: none
 	Trials            int
-	// ConfirmLoad was tried Confirms times after the interval was narrow, and held ConfirmGood times.
+	// ConfirmLoad is the lower end of the narrow interval: it was tried again Confirms times, and held ConfirmGood times.
 	ConfirmLoad           float64
 	ConfirmGood, Confirms int
 }
@@ -106,8 +106,8 @@ type Search struct {
 	weight [][]float64 // posterior by capacity and spread
 
 	trials, bad, good     int
-	useless               Outcome // Invalid or NoData, of the last ones in a row
-	invalid               int     // of them in a row
+	unusable              Outcome // Invalid or NoData: the outcome of the last trials
+	invalid               int     // how many of them in a row
 	ceiling               float64 // the lowest load at which the generator was the limit twice
 	lowestBad, held       float64
 	next                  int // of the shares at which trials are made
@@ -164,8 +164,8 @@ func (s *Search) Saw(load float64, outcome Outcome) {
 	}
 	s.trials++
 	if outcome == Invalid || outcome == NoData {
-		if s.useless != outcome {
-			s.useless, s.invalid = outcome, 0
+		if s.unusable != outcome {
+			s.unusable, s.invalid = outcome, 0
 		}
 		s.invalid++
 		switch {

@@ -89,7 +89,7 @@ func capacityFacts(c result.Capacity) (lines []string) {
 	}
 	if b := c.Bottleneck; b != nil {
 		also := ""
-		if b.AlsoBefore {
+		if b.FullWhenLight {
 			also = ", as at the lightest load that held"
 		}
 		lines = append(lines, fmt.Sprintf("the bottleneck: %s, %s used in %d bad trials%s", useName(b.Use), chart.Format(scenario.Ratio, b.Share), b.Trials, also))
@@ -125,7 +125,7 @@ func loadText(c result.Capacity, v float64) string {
 	if c.Unit == string(scenario.PerSec) {
 		return chart.Format(scenario.PerSec, v)
 	}
-	return chart.Group(fmt.Sprintf("%.0f", math.Floor(v+1e-6))) // whole ones hold
+	return chart.Group(fmt.Sprintf("%.0f", math.Floor(v+1e-6))) // a load between two whole numbers holds as the lower
 }
 
 // coresOf lists the components that used most processor time, the first three.
@@ -153,7 +153,7 @@ func coresText(t result.Trial) string {
 	return coresOf(t) + "; " + chart.Clean(t.Why)
 }
 
-// share is "99.6%": near one the digits tell on which side of it.
+// share is "99.6%", with a digit more than percent: near 100% it tells on which side.
 func share(v float64) string { return fmt.Sprintf("%.1f%%", 100*v) }
 
 // CapacityComparison writes two searches side by side for a terminal.

@@ -26,3 +26,23 @@ func TestCapacityWithoutRequests(t *testing.T) {
 		}
 	}
 }
+
+// Of whole loads the lower of two neighbours holds, and a bottleneck that was there before the load is said to be.
+func TestCapacityInWords(t *testing.T) {
+	low, median, high, held := 3.1, 3.6, 3.9, 3.0
+	c := result.Capacity{
+		Answer: "found", Field: "nodes.count", From: 1, To: 10, Unit: "count", Low: &low, Median: &median, High: &high, Held: &held,
+		Confirmed: &result.Confirmed{Load: 3, Good: 3, Trials: 4}, GaveWay: []result.GaveWay{{Gate: "ready", Trials: 2}},
+		Bottleneck: &result.Bottleneck{Use: result.Use{What: "open files", Component: "etcd-0", Share: 0.9}, Trials: 2, FullWhenLight: true},
+		Trials:     []result.Trial{{Number: 1, Load: 3, Outcome: "good"}, {Number: 2, Load: 4, Outcome: "bad"}},
+	}
+	var text strings.Builder
+	if err := Capacity(&text, c, TerminalOptions{Width: 120}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"3 of nodes.count (3 to 3, 90%)", "tried again: 3 held in 3 of 4 trials", "the highest trial that held: 3", "90% used in 2 bad trials, as at the lightest load that held"} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("no %q in\n%s", want, text.String())
+		}
+	}
+}

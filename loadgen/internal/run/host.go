@@ -2,6 +2,7 @@ package run
 
 import (
 	"bufio"
+	"fmt"
 	"os"
 	"runtime"
 	"runtime/debug"
@@ -31,8 +32,21 @@ func Version() string {
 	return "(devel)"
 }
 
-// HostFacts describes this machine.
-func HostFacts() result.Host {
+// OtherGenerator describes the machine or version of loadgen of earlier measurements where it is not the present one; "" if it
+// is, as far as both are known.
+func OtherGenerator(host result.Host, version string) string {
+	differs := func(was, is string) bool { return was != "" && was != is }
+	here := hostFacts()
+	switch {
+	case differs(host.OS, here.OS), differs(host.CPUModel, here.CPUModel), host.CPUs > 0 && host.CPUs != here.CPUs:
+		return strings.TrimSpace(fmt.Sprintf("on another machine with %d processors %s", host.CPUs, host.CPUModel))
+	case differs(version, Version()):
+		return fmt.Sprintf("with loadgen %s, and this is %s", version, Version())
+	}
+	return ""
+}
+
+func hostFacts() result.Host {
 	h := result.Host{OS: runtime.GOOS + "/" + runtime.GOARCH, CPUs: runtime.NumCPU()}
 	var u unix.Utsname
 	if unix.Uname(&u) == nil {

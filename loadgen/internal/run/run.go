@@ -145,7 +145,7 @@ func describe(o Options) (info result.Run, err error) {
 	info = result.Run{
 		Scenario: o.Scenario.Name, Started: time.Now().UTC(), Seed: o.Scenario.Seed,
 		Variant: o.Scenario.Variant, Warnings: o.Scenario.Warnings(),
-		Overrides: o.Overrides, WithoutGates: o.WithoutGates, Host: HostFacts(),
+		Overrides: o.Overrides, WithoutGates: o.WithoutGates, Host: hostFacts(),
 		Versions: result.Versions{Stormglass: Version(), Go: runtime.Version()},
 	}
 	info.Cluster.Bundled = o.Kubeconfig.Files == ""

@@ -274,3 +274,17 @@ func TestVerdictOfARun(t *testing.T) {
 		}
 	}
 }
+
+// An expression says itself on which side it is better.
+func TestBetterOfAnExpression(t *testing.T) {
+	s := parse(t, "{name: sent, objective: unsent, max: 0}")
+	s.Compare = []scenario.Figure{{Name: "errors", Expr: "up"}, {Name: "throughput", Expr: "up", Better: "higher"}}
+	figures, err := Figures(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := Measure(t.Context(), figures, &rundir.Recorded{Measurements: told()})
+	if err != nil || len(got) != 2 || got[0].Better != "lower" || got[1].Better != "higher" {
+		t.Errorf("%+v: %v", got, err)
+	}
+}

@@ -1,0 +1,29 @@
+package run
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// What was measured on another machine or by another loadgen does not go on here.
+func TestOtherGenerator(t *testing.T) {
+	more := hostFacts()
+	more.CPUs++
+	for name, c := range map[string]struct {
+		host    result.Host
+		version string
+		want    string // "" for none
+	}{
+		"this one":        {hostFacts(), Version(), ""},
+		"nothing known":   {result.Host{}, "", ""},
+		"more processors": {more, Version(), "on another machine with "},
+		"another model":   {result.Host{CPUs: hostFacts().CPUs, CPUModel: "Z80"}, "", "processors Z80"},
+		"another loadgen": {hostFacts(), "v0.0.0-other", "with loadgen v0.0.0-other, and this is "},
+	} {
+		if got := OtherGenerator(c.host, c.version); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
