@@ -58,7 +58,7 @@ func incidents() map[string]small {
 		"workloads-node-loss": {"as-is", []string{
 			second, "nodes.count=10", "nodes.leaseRenew=2s", "controlPlane.controllerManager.flags.node-monitor-grace-period=8s",
 			"phases.fill.actions.web.replicas=20", "phases.fill.actions.db.replicas=10", "phases.fill.actions.sync.runFor=54s", "phases.storm.for=75s",
-			"phases.steady.actions.impatient.replicas=10", "phases.after.for=8s", "phases.return.within=5m", "gates.returned.max=5m", // a CronJob that is late by seconds skips a minute
+			"phases.steady.actions.impatient.replicas=10", "phases.after.for=8s",
 		}},
 		"component-loss": {"standbys", append(quickLeases("scheduler", "controllerManager"),
 			second, patches, registers, "phases.steady.for=8s", "phases.api-server.for=8s", "phases.api-server.faults.0.for=5s", "phases.etcd-leader.for=8s", "phases.etcd-leader.faults.0.for=5s", "phases.scheduler.for=18s",
