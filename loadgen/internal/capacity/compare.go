@@ -31,7 +31,7 @@ func Compare(dirs [2]string) (c result.CapacityComparison, err error) {
 		return c, exitcode.Usagef("%s searched %s of %s, %s searched %s of %s: they are not comparable", dirs[0], a.Field, a.Scenario, dirs[1], b.Field, b.Scenario)
 	}
 	if a.Digest != b.Digest {
-		return c, exitcode.Usagef("%s and %s searched scenarios that differ in more than the control plane and the range (the loads and gates of each are in trial-01/scenario.yaml)", dirs[0], dirs[1])
+		return c, exitcode.Usagef("%s and %s searched scenarios that differ in more than the control plane, its faults and the range (the loads and gates of each are in trial-01/scenario.yaml)", dirs[0], dirs[1])
 	}
 	c.Differences = differences(a, b)
 	for _, s := range c.Sides {
@@ -82,7 +82,7 @@ func differences(a, b result.Capacity) []result.Difference {
 
 func facts(c result.Capacity) map[string]string {
 	f := result.Facts(c.Versions, c.Host)
-	f["control plane and seed"] = c.PlaneDigest[:min(12, len(c.PlaneDigest))]
+	f["control plane, faults and seed"] = c.PlaneDigest[:min(12, len(c.PlaneDigest))]
 	f["binary"] = c.Build[:min(12, len(c.Build))]
 	f["range"] = fmt.Sprintf("%v to %v", c.From, c.To)
 	f["settings"] = cmp.Or(strings.Join(c.Overrides, ", "), "as written")

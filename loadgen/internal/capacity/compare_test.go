@@ -48,7 +48,14 @@ func TestCompare(t *testing.T) {
 			}
 		})
 	}
-	s := newSession(t, &plane{capacity: 700, spread: 0.03})
+	s := newSession(t, &plane{capacity: 350, spread: 0.03})
+	s.o.Scenario.Phases[0].Faults = []scenario.Fault{{Kind: "slowFsync"}}
+	if _, faulty, err := s.run(t.Context()); err != nil {
+		t.Error(err)
+	} else if got, err := Compare([2]string{a, faulty}); err != nil || len(got.Differences) != 1 || got.Differences[0].Name != "control plane, faults and seed" {
+		t.Errorf("compared with a search under a fault: %+v, %v", got.Differences, err)
+	}
+	s = newSession(t, &plane{capacity: 700, spread: 0.03})
 	s.o.Scenario.Gates[0].Name = "other"
 	if _, other, err := s.run(t.Context()); err != nil {
 		t.Error(err)

@@ -140,11 +140,16 @@ func longestPhase(sc *scenario.Scenario) (longest time.Duration) {
 	return longest
 }
 
-// digests are those of the scenario without what two searches may differ in, the control plane, the seed and the range; of the
-// control plane and the seed; and of the binary.
+// digests are those of the scenario without what two searches may differ in, the control plane, its faults, the seed and the
+// range; of the control plane, the faults and the seed; and of the binary.
 func (s *session) digests(sc scenario.Scenario) (err error) {
 	plane := scenario.Scenario{ControlPlane: sc.ControlPlane, Seed: sc.Seed}
 	sc.ControlPlane, sc.Seed, sc.Capacity = scenario.Scenario{}.ControlPlane, 0, nil
+	sc.Phases = slices.Clone(sc.Phases)
+	for i, p := range sc.Phases {
+		plane.Phases = append(plane.Phases, scenario.Phase{Name: p.Name, Faults: p.Faults})
+		sc.Phases[i].Faults = nil
+	}
 	if s.c.Digest, err = compare.ScenarioDigest(sc); err != nil {
 		return err
 	}
