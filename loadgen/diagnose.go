@@ -17,8 +17,8 @@ import (
 )
 
 // DiagnoseOptions name the times of a diagnosis. Each is "FROM,TO", of moments (RFC 3339, or a time of day as 14:00:00, UTC) or of durations since the
-// first scrape of a run, or the name of a phase of a run. Empty: the first quarter of a run, at most a minute, and all
-// after it.
+// first scrape of a run, or the name of a phase of a run. Empty: the first quarter of a run's phases, at most a minute, and
+// all after it.
 type DiagnoseOptions struct {
 	Calm, Under string
 	// Step is the interval of scrapes; zero: as found.
@@ -40,8 +40,7 @@ func Diagnose(ctx context.Context, dir string, o DiagnoseOptions) (d result.Diag
 		return d, exitcode.Usagef("%s: %w", dir, err)
 	}
 	phases := rec.Phases()
-	var options diagnosis.Options
-	options.Step = o.Step
+	options := diagnosis.Options{From: rec.Began(), Step: o.Step}
 	for _, s := range o.spans(&options) {
 		p, isPhase := phases[s.text]
 		switch {
@@ -54,6 +53,9 @@ func Diagnose(ctx context.Context, dir string, o DiagnoseOptions) (d result.Diag
 			}
 		}
 	}
+	if err := apartFrom(options); err != nil {
+		return d, err
+	}
 	if d, err = diagnosis.OfArchive(ctx, rec.Archive, options); err != nil {
 		err = fmt.Errorf("%s: %w", dir, err)
 	}
@@ -65,7 +67,7 @@ func Diagnose(ctx context.Context, dir string, o DiagnoseOptions) (d result.Diag
 func DiagnosePrometheus(p Prometheus, o DiagnoseOptions) func(context.Context) (result.Diagnosis, error) {
 	var live diagnosis.Live
 	return func(ctx context.Context) (result.Diagnosis, error) {
-		d, err := diagnosePrometheus(ctx, p, o, live.Options(time.Now()))
+		d, err := diagnosePrometheus(ctx, p, o, &live)
 		if err == nil {
 			live.Saw(d)
 		}
@@ -73,13 +75,13 @@ func DiagnosePrometheus(p Prometheus, o DiagnoseOptions) func(context.Context) (
 	}
 }
 
-func diagnosePrometheus(ctx context.Context, p Prometheus, o DiagnoseOptions, options diagnosis.Options) (d result.Diagnosis, err error) {
+func diagnosePrometheus(ctx context.Context, p Prometheus, o DiagnoseOptions, live *diagnosis.Live) (d result.Diagnosis, err error) {
 	source, err := promimport.New(p)
 	if err != nil {
 		return d, exitcode.UsageError(fmt.Errorf("--prometheus: %w", err))
 	}
-	options.Step = o.Step
-	for _, s := range o.spans(&options) {
+	var named diagnosis.Options
+	for _, s := range o.spans(&named) {
 		if s.text == "" {
 			continue
 		}
@@ -87,21 +89,58 @@ func diagnosePrometheus(ctx context.Context, p Prometheus, o DiagnoseOptions, op
 			return d, exitcode.Usagef("%s %q: %w", s.flag, s.text, err)
 		}
 	}
-	if o.Calm == "" && o.Under != "" { // the hour before what is diagnosed
-		options.Calm = diagnosis.CalmBefore(options.Under.From)
+	if err := apartFrom(named); err != nil {
+		return d, err
 	}
+	now := time.Now()
 	source.NameJobs(ctx)
+	if live.Step = o.Step; o.Step == 0 && o.Under == "" {
+		if live.Step, err = diagnosis.Interval(ctx, source, now); err != nil {
+			return d, ofPrometheus(ctx, source, err)
+		}
+	}
+	options := live.Options(now)
+	if o.Under != "" { // the hour before it is calm
+		options.Under, options.Calm, options.CalmByDefault = named.Under, diagnosis.CalmBefore(named.Under.From), true
+	}
+	if o.Calm != "" {
+		options.Calm, options.CalmByDefault = named.Calm, false
+	}
+	if err := apartFrom(options); err != nil {
+		return d, err
+	}
 	d, err = diagnosis.Diagnose(ctx, source, options)
+	return d, ofPrometheus(ctx, source, err)
+}
+
+// ofPrometheus says which Prometheus an error is of, and which jobs it has where none is an API server.
+func ofPrometheus(ctx context.Context, source *promimport.Source, err error) error {
 	if errors.Is(err, diagnosis.NoAPIServer) {
 		err = fmt.Errorf("%w: %w", err, source.FoundNone(ctx))
 	}
-	if err != nil {
-		err = fmt.Errorf("%s: %w", source.URL(), err)
-		if exitcode.Of(err) != exitcode.NoData {
-			err = exitcode.EnvironmentError(err)
-		}
+	if err == nil {
+		return nil
 	}
-	return d, err
+	if err = fmt.Errorf("%s: %w", source.URL(), err); exitcode.Of(err) != exitcode.NoData {
+		return exitcode.EnvironmentError(err)
+	}
+	return err
+}
+
+// apartFrom refuses a calm time and a diagnosed one that overlap: nothing differs from itself.
+func apartFrom(o diagnosis.Options) error {
+	none := result.Span{}
+	if o.Calm != none && o.Under != none && o.Calm.From.Before(o.Under.To) && o.Under.From.Before(o.Calm.To) {
+		from, to := o.Calm.From, o.Calm.To
+		if o.Under.From.After(from) {
+			from = o.Under.From
+		}
+		if o.Under.To.Before(to) {
+			to = o.Under.To
+		}
+		return exitcode.Usagef("--calm and --under overlap from %s to %s", from.UTC().Format(time.DateTime), to.UTC().Format(time.DateTime))
+	}
+	return nil
 }
 
 type namedSpan struct {

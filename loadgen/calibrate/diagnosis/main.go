@@ -20,6 +20,7 @@ func main() {
 	flag.Int64Var(&o.seed, "seed", 1, "of the order of faults")
 	only := flag.String("plans", "", "`plans` to run, as three-rollout,one-watches,healthy; default all")
 	flag.IntVar(&o.healthy, "healthy", 20, "runs of storms without a fault")
+	flag.StringVar(&o.faultless, "faultless", "", "a `pattern` of directories of recorded runs without a fault, as 'capacity/*/trial-*'; prints only what is said of them")
 	flag.Parse()
 	if *only != "" {
 		o.plans = strings.Split(*only, ",")
@@ -32,9 +33,14 @@ type options struct {
 	seed    int64
 	plans   []string
 	healthy int
+	// faultless is a pattern of recorded runs without a fault.
+	faultless string
 }
 
 func (o options) score(ctx context.Context) error {
+	if o.faultless != "" {
+		return printFaultless(ctx, os.Stdout, o.faultless)
+	}
 	t, err := readTable()
 	if err != nil {
 		return err

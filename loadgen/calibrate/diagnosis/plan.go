@@ -36,7 +36,8 @@ type faultCase struct {
 	Undo         string   // a fault of the phase after it that ends it; empty: it ends with its phase
 	Sizes        []string
 	Want         []string
-	Components   string // any: it is of no component
+	Also         []string // kinds that the injection causes besides: what restarts a member to give it a quota ends a process
+	Components   string   // any: it is of no component
 	Words, Never []string
 }
 
@@ -98,7 +99,7 @@ func (t table) plans(o options) (all []plan) {
 				}
 			}
 			shuffle.Shuffle(len(p.faults), func(a, b int) { p.faults[a], p.faults[b] = p.faults[b], p.faults[a] })
-			// What restarts etcd with other data goes last.
+			// What restarts etcd with other data goes last, and then what leaves pods behind.
 			slices.SortStableFunc(p.faults, func(a, b planted) int { return last(a) - last(b) })
 			all = append(all, p)
 		}
@@ -112,6 +113,9 @@ func (t table) plans(o options) (all []plan) {
 	}
 	for i := range o.healthy {
 		s := storms[i%len(storms)]
+		if i >= o.healthy-len(storms) { // once each
+			s = append(slices.Clone(s), "controlPlane.etcd.members=3")
+		}
 		all = append(all, plan{name: fmt.Sprintf("healthy-%02d", i), scenario: s[0], sets: s[1:], seed: o.seed + int64(i)})
 	}
 	if len(o.plans) > 0 {
@@ -123,8 +127,11 @@ func (t table) plans(o options) (all []plan) {
 }
 
 func last(p planted) int {
-	if slices.Contains([]string{"quota", "etcd-restore"}, p.cases[0].Name) {
+	switch p.cases[0].Name {
+	case "quota", "etcd-restore":
 		return 1
+	case "unschedulable":
+		return 2
 	}
 	return 0
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"maps"
 	"math"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -33,6 +34,10 @@ const after = 10 * time.Second
 
 // judge diagnoses each phase with faults from the metrics, and takes what was planted from the timeline.
 func (p plan) judge(ctx context.Context, dir string) (trials []trial, err error) {
+	if p.scenario != "" {
+		d, err := diagnosed(ctx, dir)
+		return []trial{{plan: p, healthy: true, said: d}}, err
+	}
 	rec, err := rundir.Open(dir)
 	if err != nil {
 		return nil, err
@@ -40,10 +45,6 @@ func (p plan) judge(ctx context.Context, dir string) (trials []trial, err error)
 	defer func() { err = errors.Join(err, rec.Close()) }()
 	if rec.Archive == nil {
 		return nil, errors.Join(rec.Damage...)
-	}
-	if p.scenario != "" {
-		d, err := diagnosis.OfArchive(ctx, rec.Archive, diagnosis.Options{})
-		return []trial{{plan: p, healthy: true, said: d}}, err
 	}
 	phases := rec.Phases()
 	calm, ok := phases["calm"]
@@ -90,7 +91,7 @@ func ofNodesStorm(p plan, e result.Event) bool {
 func (t trial) causes() (all []result.Cause) {
 	for _, c := range t.said.Causes {
 		silences := t.plan.storm == "nodes" || t.plan.scenario == "node-failure-storm"
-		if !(silences && c.Kind == "nodes-silent") {
+		if !(silences && c.Kind == "nodes-silent") && !slices.ContainsFunc(t.planted.cases, func(f faultCase) bool { return slices.Contains(f.Also, c.Kind) }) {
 			all = append(all, c)
 		}
 	}
@@ -192,6 +193,38 @@ func print(w io.Writer, all []trial) {
 	}
 }
 
+// printFaultless prints which causes are named of recorded runs without a fault.
+func printFaultless(ctx context.Context, w io.Writer, pattern string) error {
+	dirs, err := filepath.Glob(pattern)
+	if err != nil {
+		return err
+	}
+	said := map[string]int{}
+	for _, dir := range dirs {
+		d, err := diagnosed(ctx, dir)
+		if err != nil { // as of a run of fewer scrapes than it takes
+			said["no answer"]++
+			continue
+		}
+		said[saidKinds(trial{said: d})]++
+	}
+	fmt.Fprintf(w, "%d runs without a fault: %s\n", len(dirs), counts(said))
+	return nil
+}
+
+// diagnosed is the diagnosis of all of a run.
+func diagnosed(ctx context.Context, dir string) (d result.Diagnosis, err error) {
+	rec, err := rundir.Open(dir)
+	if err != nil {
+		return d, err
+	}
+	defer func() { err = errors.Join(err, rec.Close()) }()
+	if rec.Archive == nil {
+		return d, errors.Join(rec.Damage...)
+	}
+	return diagnosis.OfArchive(ctx, rec.Archive, diagnosis.Options{From: rec.Began()})
+}
+
 // wrongOf explains those that are not right.
 func wrongOf(all []trial, right func(trial) bool) (failures []string) {
 	for _, t := range all {
@@ -234,10 +267,15 @@ func printSingles(w io.Writer, all []trial) (failures []string) {
 	}
 	fmt.Fprintf(w, "| all | %d | %s | %s | %s | %s | | |\n", len(all), runner.Share(exact, len(all)), runner.Share(first, len(all)), runner.Share(three, len(all)), runner.Share(worded, len(all)))
 	fmt.Fprintf(w, "\nOf these, the middle sizes: %s\n", runner.Share(middlesExact, middles))
+	abstained := 0
+	for _, t := range all {
+		abstained += count(t.said.Answer == result.Unknown)
+	}
+	fmt.Fprintf(w, "\nUnknown, with the two nearest: %s\n", runner.Share(abstained, len(all)))
 	return failures
 }
 
-// middle is the index of the sizes that no run used for the first tuning.
+// middle is the index of the sizes that were chosen after the last change of the catalogue.
 const middle = 1
 
 func count(yes bool) int {

@@ -30,19 +30,31 @@ func diagnosisStyle(d result.Diagnosis) string {
 	return map[string]string{result.Healthy: "pass", result.Diagnosed: "fail", result.Unknown: "nodata"}[d.Answer]
 }
 
+// spanText is "2026-11-25 14:00:00 to 14:05:00 UTC".
 func spanText(s result.Span) string {
-	return s.From.UTC().Format(time.TimeOnly) + " to " + s.To.UTC().Format(time.TimeOnly)
+	from, to := s.From.UTC(), s.To.UTC()
+	end := time.TimeOnly
+	if from.Format(time.DateOnly) != to.Format(time.DateOnly) {
+		end = time.DateTime
+	}
+	return from.Format(time.DateTime) + " to " + to.Format(end) + " UTC"
 }
 
 // diagnosed is the section of a run that did not pass.
 func (t *terminal) diagnosed(r result.Result) {
-	if r.Diagnosis == nil || r.Diagnosis.Answer == result.Healthy && len(r.Diagnosis.Limits) == 0 {
+	if r.Diagnosis == nil {
 		return
 	}
 	t.line("")
 	t.line(t.paint("head", "DIAGNOSIS"))
+	if r.Diagnosis.Answer == result.Healthy {
+		t.line(nothingMoved)
+	}
 	t.diagnosis(*r.Diagnosis)
 }
+
+// nothingMoved is said of a run that did not pass and is healthy.
+const nothingMoved = "no cause and no symptom: nothing that a diagnosis knows moved"
 
 func (t *terminal) diagnosis(d result.Diagnosis) {
 	for _, c := range d.Causes {

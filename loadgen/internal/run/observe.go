@@ -139,12 +139,10 @@ const diagnoseEvery = 3
 
 // diagnose logs each diagnosis of the present that differs from the one before.
 func diagnose(ctx context.Context, recorder *record.Recorder, log func(format string, args ...any)) {
-	live, told := diagnosis.Live{Since: time.Now()}, result.Healthy
+	live, told := diagnosis.Live{Since: time.Now(), Step: recorder.Interval()}, result.Healthy
 	samples := archive.Evaluating(recorder.Live())
 	_ = wait.PollUntilContextCancel(ctx, diagnoseEvery*recorder.Interval(), false, func(ctx context.Context) (bool, error) {
-		o := live.Options(time.Now())
-		o.Step = recorder.Interval()
-		d, err := diagnosis.Diagnose(ctx, samples, o)
+		d, err := diagnosis.Diagnose(ctx, samples, live.Options(time.Now()))
 		if err != nil { // too little was recorded yet
 			return false, nil
 		}

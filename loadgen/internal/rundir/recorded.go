@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
@@ -139,6 +140,14 @@ func (rec *Recorded) Phases() map[string]result.Phase {
 		phases[p.Name] = p
 	}
 	return phases
+}
+
+// Began is when the first phase did, after the nodes had come and the setup was made; zero: none did.
+func (rec *Recorded) Began() time.Time {
+	if len(rec.Measurements.Phases) == 0 {
+		return time.Time{}
+	}
+	return rec.Measurements.Phases[0].Start
 }
 
 // Requests are the results of all requests of a phase, measured changes included.

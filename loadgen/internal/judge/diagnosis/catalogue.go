@@ -48,11 +48,15 @@ type signal struct {
 	Source string
 	// Over is a fixed bound; nil: the value is compared with the calm time.
 	Over *float64
+	// Level: Over holds whatever the calm time was like.
+	Level bool
 	// Least is the least change that matters, Times the least ratio to the calm median.
 	Least, Times float64
 	// Down: it deviates by falling, by at least Share of the calm median.
 	Down  bool
 	Share float64
+	// Scraper: it is of the scrape itself, so it has data of a process that exposes nothing too.
+	Scraper bool
 	// Event: one scrape suffices.
 	Event bool
 	// Hold is in how many evaluations in a row it must deviate; zero: in two scrapes.
@@ -111,8 +115,8 @@ func parse(text []byte) (c catalogue, err error) {
 	for i := range c.Mechanisms {
 		m := &c.Mechanisms[i]
 		m.Moves, m.Return = c.expand(m.Moves), c.expand(m.Return)
-		for kind, moves := range m.ClientMoves {
-			m.ClientMoves[kind] = c.expand(moves)
+		for kind, moves := range m.MovesOf {
+			m.MovesOf[kind] = c.expand(moves)
 		}
 	}
 	return c, nil

@@ -78,7 +78,7 @@ func TestCatalogueIsWhole(t *testing.T) {
 			t.Errorf("mechanism %q: two of that kind, or incomplete", m.Kind)
 		}
 		kinds[m.Kind] = true
-		for _, name := range slices.Concat(m.Any, m.All, m.With, m.Unless, m.Without, m.Moves, slices.Concat(slices.Collect(maps.Values(m.ClientMoves))...), m.Recorded, known.Exits.Signals, known.Exits.After) {
+		for _, name := range slices.Concat(m.Any, m.All, m.With, m.Unless, m.Without, m.Moves, slices.Concat(slices.Collect(maps.Values(m.MovesOf))...), m.Recorded, m.Exceeds, named(m), known.Exits.Signals, known.Exits.After) {
 			if name, _, _ = strings.Cut(name, "@"); !names[name] {
 				t.Errorf("mechanism %s names the signal %s, which is none", m.Kind, name)
 			}
@@ -89,6 +89,20 @@ func TestCatalogueIsWhole(t *testing.T) {
 			}
 		}
 	}
+}
+
+// named are the signals that a mechanism names alone.
+func named(m mechanism) (names []string) {
+	if m.Proof != "" {
+		names = append(names, m.Proof)
+	}
+	if m.OnlyBy != nil {
+		names = append(names, m.OnlyBy.Signal)
+	}
+	if m.Crowded != nil {
+		names = append(names, m.Crowded.Signal)
+	}
+	return names
 }
 
 // The page lists what the catalogue has.
@@ -126,13 +140,34 @@ func generated() string {
 		if m.Load {
 			title += " (limit)"
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s |\n", m.Kind, title, code(m.Any, " or "), code(slices.Concat(m.All, m.With), " and "), code(slices.Concat(m.Unless, m.Without), ", "), page)
+		if m.OnlyBy != nil {
+			title += fmt.Sprintf("; `%s` where all of it is `%s`: %s", m.OnlyBy.Kind, m.OnlyBy.Signal, m.OnlyBy.Title)
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s |\n", m.Kind, title, code(m.Any, " or "), required(m), code(slices.Concat(m.Unless, m.Without), ", "), page)
 	}
 	b.WriteString("\n## Signals\n\n`$range` is two scrapes, `$any` the jobs of all components.\n\n| signal | deviates | PromQL |\n|---|---|---|\n")
 	for _, s := range known.Signals {
 		fmt.Fprintf(&b, "| `%s`: %s | %s | `%s` |\n", s.Name, s.What, bounds(s), strings.ReplaceAll(s.Expr, "|", `\|`))
 	}
 	return b.String()
+}
+
+// required is what a mechanism needs besides its first evidence.
+func required(m mechanism) string {
+	var all []string
+	if names := slices.Concat(m.All, m.With); len(names) > 0 {
+		all = append(all, code(names, " and "))
+	}
+	if len(m.Exceeds) > 0 {
+		all = append(all, "more than "+code(m.Exceeds, " or "))
+	}
+	if m.Crowded != nil {
+		all = append(all, fmt.Sprintf("%g times as much during `%s`", m.Crowded.Times, m.Crowded.Signal))
+	}
+	if m.Proof != "" {
+		all = append(all, fmt.Sprintf("`%s` after %s", m.Proof, m.ProofAfter))
+	}
+	return strings.Join(all, "; ")
 }
 
 func code(names []string, between string) string {

@@ -38,6 +38,14 @@ func (e episode) overlaps(o episode, slack time.Duration) bool {
 	return !e.began.After(o.last.Add(slack)) && !o.began.After(e.last.Add(slack))
 }
 
+// change is the difference from the calm median.
+func (e episode) change() float64 {
+	if e.calm == nil {
+		return e.under
+	}
+	return e.under - *e.calm
+}
+
 func (e episode) evidence() result.Evidence {
 	return result.Evidence{
 		Signal: e.signal.Name, What: e.signal.What, Component: e.component, Unit: e.signal.Unit, Calm: e.calm, Under: e.under,
@@ -83,6 +91,8 @@ func (s *signal) deviates(v float64, b baseline, share float64) bool {
 	switch {
 	case math.IsNaN(v) || math.IsInf(v, 0):
 		return false
+	case s.Level:
+		return v >= share**s.Over
 	case s.Over != nil: // what is so in the calm time too is nothing new
 		return v >= share**s.Over && !(b.known && (b.median >= share**s.Over || v < share*s.Times*b.median))
 	case !b.known && s.Source == "":

@@ -15,7 +15,6 @@ import (
 
 	"github.com/prometheus/common/model"
 
-	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
@@ -29,8 +28,10 @@ type Source interface {
 type Options struct {
 	// From and To bound the recorded data.
 	From, To time.Time
-	// Calm is the time to compare with; zero: the first quarter of the data, at most a minute.
-	Calm result.Span
+	// Calm is the time to compare with; zero: the first quarter of the data, at most a minute. CalmByDefault: nobody has said that
+	// it was calm, so it ends where something begins in it that lasts.
+	Calm          result.Span
+	CalmByDefault bool
 	// Under is the time to diagnose; zero: all after the calm time.
 	Under result.Span
 	// Step is the interval of scrapes; zero: as found.
@@ -48,7 +49,12 @@ const (
 // complete sets the defaults and checks the lengths of both times.
 func (o *Options) complete() error {
 	if o.Calm == (result.Span{}) {
-		o.Calm = result.Span{From: o.From, To: o.From.Add(min(o.To.Sub(o.From)/calmShare, calmMost))}
+		all := o.To.Sub(o.From)
+		quarter := min(all/calmShare, calmMost)
+		if least := (leastScrapes - 1) * o.Step; least <= all/2 { // a short run needs more of it
+			quarter = max(quarter, least)
+		}
+		o.Calm = result.Span{From: o.From, To: o.From.Add(quarter)}
 		if o.Under != (result.Span{}) && o.Calm.To.After(o.Under.From) {
 			o.Calm.To = o.Under.From
 		}
@@ -60,6 +66,9 @@ func (o *Options) complete() error {
 		name string
 		span result.Span
 	}{{"calm", o.Calm}, {"diagnosed", o.Under}} {
+		if s.span.To.Before(s.span.From) {
+			return tooLittle(fmt.Sprintf("the %s time ends before it begins: the recorded one ends %s", s.name, o.To.UTC().Format(time.DateTime)))
+		}
 		if s.span.To.Sub(s.span.From) < (leastScrapes-1)*o.Step {
 			return tooLittle(fmt.Sprintf("the %s time of %s has fewer than %d scrapes, %s apart", s.name, s.span.To.Sub(s.span.From).Round(time.Second), leastScrapes, o.Step))
 		}
@@ -74,11 +83,11 @@ func Diagnose(ctx context.Context, source Source, o Options) (d result.Diagnosis
 		if until.IsZero() || !o.Under.To.IsZero() {
 			until = o.Under.To
 		}
-		if o.Step, err = interval(ctx, source, until); err != nil {
+		if o.Step, err = Interval(ctx, source, until); err != nil {
 			return d, err
 		}
 	}
-	chosen := o.Calm == result.Span{}
+	chosen := o.Calm == result.Span{} || o.CalmByDefault
 	if err := o.complete(); err != nil {
 		return d, err
 	}
@@ -91,8 +100,10 @@ func Diagnose(ctx context.Context, source Source, o Options) (d result.Diagnosis
 		return d, errNothing
 	case !slices.ContainsFunc(all, calm):
 		return d, tooLittle("no component's metrics were recorded in the calm time")
-	case !slices.ContainsFunc(all, func(s series) bool { return strings.HasPrefix(s.component, control.KindAPIServer) }):
+	case !slices.ContainsFunc(all, func(s series) bool { return isAPIServer(s.component) && !s.signal.Scraper }):
 		return d, NoAPIServer
+	case !slices.ContainsFunc(all, func(s series) bool { return isAPIServer(s.component) && s.within(o.Under) }):
+		return d, tooLittle("no metrics of kube-apiserver were recorded in the time to diagnose")
 	}
 	if chosen {
 		o.settle(known, all)
@@ -112,14 +123,21 @@ func (o *Options) settle(known catalogue, all []series) {
 		}
 	}
 	least := o.Calm.From.Add((leastScrapes - 1) * o.Step)
-	half := o.Calm.From.Add(o.Calm.To.Sub(o.Calm.From) / 2)
+	part := time.Duration(2)
+	if o.CalmByDefault { // of an hour the first quarter is enough to compare with
+		part = 4
+	}
+	half := o.Calm.From.Add(o.Calm.To.Sub(o.Calm.From) / part)
 	end := o.Calm.To
 	for _, e := range episodesOf(all, Options{Calm: result.Span{From: o.Calm.From, To: half}, Under: result.Span{From: least, To: o.Calm.To}, Step: o.Step}, 1) {
+		if o.CalmByDefault && e.last.Before(o.Calm.To.Add(-2*o.Step)) {
+			continue // it is over
+		}
 		if signs[e.signal] && !e.began.Before(least) && e.began.Before(end) && (e.signal.Event || !half.Before(least) && !e.began.Before(half.Add(-o.Step))) {
 			end = e.began
 		}
 	}
-	if o.Under.From.Equal(o.Calm.To) {
+	if o.Under.From.Equal(o.Calm.To) && !o.CalmByDefault {
 		o.Under.From = end
 	}
 	o.Calm.To = end
@@ -143,6 +161,11 @@ type series struct {
 	signal    *signal
 	component string
 	points    []archive.Point
+}
+
+// within reports whether there is data in a time.
+func (s series) within(t result.Span) bool {
+	return slices.ContainsFunc(s.points, func(p archive.Point) bool { return !p.T.Before(t.From) && !p.T.After(t.To) })
 }
 
 // apart is the distance between the calm time and the one diagnosed from which on they are queried one by one.
@@ -194,7 +217,8 @@ func add(all []series, at int, one series) []series {
 // componentOf returns the component of a series. No other label is read. A process whose instance does not name its kind, as
 // 10.0.0.7:6443, is "kube-apiserver 10.0.0.7:6443".
 func componentOf(s archive.Series, of *signal) string {
-	name := strings.Trim(s.Labels[of.Component], ": \x00") // a zone without a region is ":\x00:zone-0"
+	// A zone is "region:\x00:zone-0", and ":\x00:zone-0" without a region.
+	name := strings.ReplaceAll(strings.Trim(s.Labels[of.Component], ": \x00"), ":\x00:", "/")
 	if job := s.Labels[model.JobLabel]; of.Component == model.InstanceLabel && !strings.HasPrefix(name, job) {
 		return job + " " + name
 	}

@@ -28,7 +28,7 @@ type moves struct {
 type plane []moves
 
 // answers is an API server that is scraped.
-var answers = moves{"hangs", "kube-apiserver-0", 0.05, 0, 0, 0}
+var answers = moves{"cpu", "kube-apiserver-0", 0.05, 0, 0, 0}
 
 func (p plane) Range(_ context.Context, expr string, start, end time.Time, by time.Duration) (all []archive.Series, err error) {
 	for _, m := range p {
@@ -97,7 +97,8 @@ func TestCauses(t *testing.T) {
 		"the scheduler alone":                       {plane{{"started", "kube-scheduler-0", 0, 1, 23, 25}, {"no-lease", "kube-scheduler", 0, 1, 21, 24}}, result.Diagnosed, "killed of kube-scheduler-0"},
 		"paused etcd: API servers hang with it":     {plane{{"hangs", "etcd-0", 0.05, 10, 20, 25}, {"hangs", "kube-apiserver-0", 0.05, 10, 20, 25}}, result.Diagnosed, "paused of etcd-0"},
 		"cut off, not paused":                       {plane{{"no-leader", "etcd-2", 0, 1, 20, 25}, {"hangs", "kube-apiserver-0", 0.05, 10, 20, 25}, etcdOwn}, result.Diagnosed, "member-cut-off of etcd-2"},
-		"at the quota: members were started anew":   {plane{{"quota-use", "etcd-0", 0.01, 3, 20, 26}, {"started", "etcd-0", 0, 1, 19, 21}, {"server-errors", "kube-apiserver-0", 0, 9, 19, 22}, {"refused", "kube-scheduler-0", 0, 1, 22, 23}}, result.Diagnosed, "etcd-quota of etcd-0"},
+		"at the quota: members were started anew":   {plane{{"quota-use", "etcd-0", 0.01, 3, 20, 26}, {"started", "etcd-0", 0, 1, 19, 21}, {"server-errors", "kube-apiserver-0", 0, 9, 19, 22}, {"refused", "kube-scheduler-0", 0, 1, 22, 23}}, result.Diagnosed, "killed of etcd-0; etcd-quota of etcd-0"},
+		"near the quota":                            {plane{{"quota-near", "etcd-0", 0.5, 0.85, 20, 30}}, result.Healthy, ""},
 		"restored":                                  {plane{{"revision", "etcd-0", 0, 1, 20, 22}, {"started", "etcd-0", 0, 1, 19, 22}, {"started", "kube-apiserver-0", 0, 1, 20, 22}}, result.Diagnosed, "etcd-restored of etcd-0"},
 		"a webhook that fails is not slow besides":  {plane{{"webhook-open", "review", 0, 5, 20, 30}, webhook}, result.Diagnosed, "webhook-open of review"},
 		"webhooks one after another":                {plane{{"webhook-open", "first", 0, 5, 20, 24}, {"webhook", "second", 0.002, 0.3, 26, 34}}, result.Diagnosed, "webhook-open of first; webhook-slow of second"},
@@ -117,7 +118,9 @@ func TestCauses(t *testing.T) {
 		"watches with very many events":             {plane{{"watch-events", "kube-apiserver-0", 500, 30000, 20, 30}, {"machine-full", "loadgen", 0, 0.93, 20, 30}, {"etcd-link", "kube-apiserver-0", 0.001, 0.02, 20, 30}, {"etcd-own", "etcd-0", 0.002, 0, 0, 0}}, result.Healthy, ""},
 		"events that make writes slow":              {plane{{"watch-events", "kube-apiserver-0", 500, 30000, 20, 30}, writes}, result.Diagnosed, "watch-fan-out of kube-apiserver-0"},
 		"an idle API server that is cut off":        {plane{{"etcd-unseen", "kube-apiserver-1", 0, 1, 20, 30}}, result.Diagnosed, "api-cut-off of kube-apiserver-1"},
-		"the token webhook is away":                 {plane{{"refused", "token-webhook-0", 0, 1, 20, 30}, {"authentication-errors", "kube-apiserver-0", 0, 9, 22, 30}}, result.Diagnosed, "killed of token-webhook-0"},
+		"the token webhook is away":                 {plane{{"refused", "token-webhook-0", 0, 1, 20, 30}, {"authentication-errors", "kube-apiserver-0", 0, 9, 22, 30}}, result.Diagnosed, "down of token-webhook-0"},
+		"a plugin that came back":                   {plane{{"refused", "kms-plugin-0", 0, 1, 20, 24}, {"started", "kms-plugin-0", 0, 1, 24, 26}}, result.Diagnosed, "killed of kms-plugin-0"},
+		"a scheduler that stays away":               {plane{{"refused", "kube-scheduler-0", 0, 1, 20, 50}, {"no-lease", "kube-scheduler", 0, 1, 21, 50}}, result.Diagnosed, "down of kube-scheduler-0"},
 		"a scheduler's death refuses no token":      {plane{{"started", "kube-scheduler-0", 0, 1, 20, 22}, {"authentication-errors", "kube-apiserver-0", 0, 9, 20, 30}}, result.Diagnosed, "killed of kube-scheduler-0; authentication of kube-apiserver-0"},
 		"reviews of tokens fail":                    {plane{{"authentication-errors", "kube-apiserver-0", 0, 9, 20, 30}, {"authentication", "kube-apiserver-0", 0.001, 3, 20, 30}}, result.Diagnosed, "authentication of kube-apiserver-0"},
 		"an authorization webhook fails":            {plane{{"authorization-errors", "webhook", 0, 9, 20, 30}, {"authorization", "webhook", 0.002, 4, 20, 30}, writes}, result.Diagnosed, "authorization of webhook"},
@@ -131,6 +134,18 @@ func TestCauses(t *testing.T) {
 		"a webhook runs out of time after a pause":  {plane{{"hangs", "kube-apiserver-0", 0.05, 10, 20, 25}, {"authorization-errors", "webhook", 0, 9, 26, 30}}, result.Diagnosed, "paused of kube-apiserver-0"},
 		"scrapes hang as a webhook fails at once":   {plane{{"authorization-errors", "webhook", 0, 9, 20, 30}, {"hangs", "kube-apiserver-0", 0.05, 10, 20, 30}}, result.Diagnosed, "authorization of webhook"},
 		"scrapes that ask a webhook that fails":     {plane{{"authorization-errors", "webhook", 0, 9, 20, 30}, {"hangs", "kube-apiserver-0", 0.05, 10, 23, 30}}, result.Diagnosed, "authorization of webhook"},
+		"a short kill hides no lasting failure":     {plane{{"started", "etcd-1", 0, 1, 20, 22}, {"webhook-rejects", "review", 0, 5, 21, 55}}, result.Diagnosed, "killed of etcd-1; webhook-blocking of review"},
+		"what a kill leaves behind for a while":     {plane{{"started", "kube-apiserver-0", 0, 1, 20, 22}, {"webhook-rejects", "review", 0, 5, 21, 27}}, result.Diagnosed, "killed of kube-apiserver-0"},
+		"a link slower than etcd's slow disk":       {plane{fsync, etcdOwn, {"etcd-link", "kube-apiserver-0", 0.001, 0.09, 20, 30}}, result.Diagnosed, "slow-wal-fsync of etcd-1; etcd-link of kube-apiserver-0"},
+		"requests wait for etcd's slow disk":        {plane{fsync, etcdOwn, {"etcd-link", "kube-apiserver-0", 0.001, 0.03, 20, 30}}, result.Diagnosed, "slow-wal-fsync of etcd-1"},
+		"requests wait in the API server":           {plane{{"etcd-link", "kube-apiserver-0", 0.001, 0.04, 20, 30}, {"run-queue", "kube-apiserver-0", 0.0001, 0.02, 20, 30}, {"etcd-own", "etcd-0", 0.002, 0, 0, 0}}, result.Healthy, ""},
+		"a link, on a machine that is always full":  {plane{{"etcd-link", "kube-apiserver-0", 0.003, 0.05, 20, 30}, {"machine-busy", "loadgen", 0.95, 0, 0, 0}, {"etcd-own", "etcd-0", 0.002, 0, 0, 0}}, result.Diagnosed, "etcd-link of kube-apiserver-0"},
+		"a machine that is always full":             {plane{{"etcd-link", "kube-apiserver-0", 0.01, 0.05, 20, 30}, {"machine-busy", "loadgen", 0.95, 0, 0, 0}, {"etcd-own", "etcd-0", 0.002, 0, 0, 0}}, result.Healthy, ""},
+		"links that probes found calm":              {plane{{"etcd-own", "etcd-1", 0.002, 0.06, 20, 55}, {"peer-round-trip", "etcd-0", 0.001, 0, 0, 0}, {"wal-fsync", "etcd-0", 0.0006, 0, 0, 0}}, result.Healthy, ""},
+		"links that probes found slow":              {plane{{"etcd-own", "etcd-1", 0.002, 0.06, 20, 55}, {"peer-round-trip", "etcd-0", 0.001, 0.03, 25, 55}, {"wal-fsync", "etcd-0", 0.0006, 0, 0, 0}}, result.Diagnosed, "peer-link of etcd-1"},
+		"a member that others lost":                 {plane{{"peers-lost", "etcd-0", 0, 1, 20, 23}, {"peers-lost", "etcd-1", 0, 1, 20, 23}}, result.Diagnosed, "member-silent of etcd-0,etcd-1"},
+		"a member that lost all, and who noticed":   {plane{{"all-peers-lost", "etcd-2", 0, 1, 20, 23}, {"peers-lost", "etcd-0", 0, 1, 20, 23}, {"peers-lost", "etcd-2", 0, 2, 20, 23}}, result.Diagnosed, "member-cut-off of etcd-2"},
+		"a webhook that takes ten seconds":          {plane{{"webhook", "review", 0.002, 9.9, 20, 30}, {"etcd-silent", "kube-apiserver-0", 0.1, 50, 21, 30}, writes}, result.Diagnosed, "webhook-slow of review"},
 		"slow for clients alone":                    {plane{{"requests", "loadgen", 0.01, 6, 21, 30}}, result.Unknown, ""},
 		"an extender is slow":                       {plane{{"choosing", "kube-scheduler-0", 0.001, 0.1, 20, 30}}, result.Diagnosed, "choosing of kube-scheduler-0"},
 		"a symptom alone":                           {plane{writes, {"webhook", "review", 0.002, 0.032, 20, 30}}, result.Unknown, ""},
@@ -147,7 +162,7 @@ func TestCauses(t *testing.T) {
 func TestWhatIsSaidOfACause(t *testing.T) {
 	d := diagnose(t, plane{{"wal-fsync", "etcd-1", 0.0006, 0.026, 26, 36}, {"backend-commit", "etcd-1", 0.001, 0, 0, 0}, {"writes", "kube-apiserver-0", 0.01, 1.5, 27, 36}})
 	c := d.Causes[0]
-	if want := "etcd-1: WAL fsync 606 µs -> 26 ms from 14:02:05; commit calm"; c.Sentence != want {
+	if want := "etcd-1: WAL fsync 606 µs -> 26 ms from 14:02:05; CPU and commit calm"; c.Sentence != want {
 		t.Errorf("it says %q, want %q", c.Sentence, want)
 	}
 	if len(c.Explains) != 1 || c.Explains[0].What != "writes" || len(d.Symptoms) != 0 {
@@ -177,10 +192,45 @@ func TestComponents(t *testing.T) {
 		{"hangs", "10.0.0.7:6443", "kube-apiserver", "kube-apiserver 10.0.0.7:6443"},
 		{"webhook", "review.example.com", "", "review.example.com"},
 		{"nodes-silent", ":\x00:zone-0", "", "zone-0"},
+		{"nodes-silent", "eu-west-1:\x00:eu-west-1a", "", "eu-west-1/eu-west-1a"},
 	} {
 		s := known.signal(c.signal)
 		if got := componentOf(archive.Series{Labels: map[string]string{s.Component: c.component, "job": c.job}}, s); got != c.want {
 			t.Errorf("%s of %s is %q, want %q", c.signal, c.component, got, c.want)
+		}
+	}
+}
+
+// until has data up to a time.
+type until struct {
+	plane
+	end time.Time
+}
+
+func (u until) Range(ctx context.Context, expr string, start, end time.Time, by time.Duration) ([]archive.Series, error) {
+	all, err := u.plane.Range(ctx, expr, start, end, by)
+	for i, s := range all {
+		all[i].Points = slices.DeleteFunc(s.Points, func(p archive.Point) bool { return p.T.After(u.end) })
+	}
+	return slices.DeleteFunc(all, func(s archive.Series) bool { return len(s.Points) == 0 }), err
+}
+
+// An hour that nobody called calm may hold the beginning of what lasts, or something that is over.
+func TestOutageInTheCalmHour(t *testing.T) {
+	const minute = int(time.Minute / step)
+	for name, c := range map[string]struct {
+		fsync  moves
+		causes string
+	}{
+		"since forty minutes":   {moves{"wal-fsync", "etcd-1", 0.0006, 0.026, 22 * minute, 63 * minute}, "slow-wal-fsync of etcd-1"},
+		"over for half an hour": {moves{"wal-fsync", "etcd-1", 0.0006, 0.026, 22 * minute, 30 * minute}, ""},
+	} {
+		calm := CalmBefore(begin.Add(time.Hour))
+		d, err := Diagnose(context.Background(), plane{answers, c.fsync}, Options{
+			From: calm.From, To: begin.Add(62 * time.Minute), Calm: calm, CalmByDefault: true, Under: result.Span{From: calm.To, To: calm.To.Add(2 * time.Minute)}, Step: step,
+		})
+		if err != nil || causesOf(d) != c.causes {
+			t.Errorf("%s: %s: %s, compared with %v: %v", name, d.Answer, causesOf(d), d.Calm, err)
 		}
 	}
 }
@@ -221,6 +271,7 @@ func TestTooLittleIsNoAnswer(t *testing.T) {
 		"no calm time":         {From: begin, To: begin.Add(60 * step), Step: step, Under: result.Span{From: begin, To: begin.Add(30 * step)}},
 		"no metrics":           {From: begin, To: begin.Add(60 * step), Step: step},
 		"no API server":        {From: begin, To: begin.Add(60 * step), Step: step},
+		"it ends before then":  {From: begin, To: begin.Add(60 * step), Step: step, Under: result.Span{From: begin.Add(100 * step), To: begin.Add(120 * step)}},
 	} {
 		from := append(plane{answers}, p...)
 		switch name {
@@ -229,7 +280,11 @@ func TestTooLittleIsNoAnswer(t *testing.T) {
 		case "no API server":
 			from = p
 		}
-		if d, err := Diagnose(context.Background(), from, o); err == nil {
+		var source Source = from
+		if name == "it ends before then" {
+			source = until{from, begin.Add(60 * step)}
+		}
+		if d, err := Diagnose(context.Background(), source, o); err == nil {
 			t.Errorf("%s: %s", name, d.Answer)
 		}
 	}

@@ -23,17 +23,26 @@ type mechanism struct {
 	Any, All, With []string
 	// unless one of Unless deviates at that component or one of Without at any.
 	Unless, Without []string
+	// Exceeds lists signals whose change at any component must be smaller, where they deviate then.
+	Exceeds []string
+	// Crowded asks for a larger change while a signal deviates; nil: never.
+	Crowded *crowded
 	// Recorded lists signals without whose data it never fires.
 	Recorded []string
+	// Proof is a signal that must deviate too if the evidence lasts for longer than ProofAfter.
+	Proof      string
+	ProofAfter time.Duration `yaml:"proofAfter"`
+	// OnlyBy renames it where all of the evidence is of one signal; nil: never.
+	OnlyBy *renamed `yaml:"onlyBy"`
 	// Except lists components at which it never fires.
 	Except []string
 	// Load: it follows from a growing load, so it is listed as a limit, and is a cause only of symptoms.
 	Load bool
 	// Moves lists the signals that follow from it. A mechanism with no other evidence is a consequence of it.
 	Moves []string
-	// ClientMoves replaces Moves, by kind of component, where no component is a server, etcd or kube-apiserver; empty:
-	// Moves holds.
-	ClientMoves map[string][]string `yaml:"clientMoves"`
+	// MovesOf replaces Moves, by kind of component. Of a kind that is not in it nothing follows, except of kube-apiserver;
+	// empty: Moves holds for all.
+	MovesOf map[string][]string `yaml:"movesOf"`
 	// Return lists those of Moves that follow only from its end, where a component is an API server: clients come back then.
 	Return []string
 	// Stops means that the mechanism ends processes directly: their exits need no outage of the API.
@@ -42,6 +51,16 @@ type mechanism struct {
 	Lag, Lead time.Duration
 	// Look says what to look at; Page names the incident's page.
 	Look, Page string
+}
+
+// renamed is what a mechanism is called where all of the evidence is of one signal.
+type renamed struct{ Signal, Kind, Title, Look string }
+
+// crowded is how many times the calm value the first evidence must be while a signal deviates: where all wait for processors,
+// every time grows.
+type crowded struct {
+	Signal string
+	Times  float64
 }
 
 // firing is a mechanism with its evidence.
@@ -139,21 +158,19 @@ func (r reasoning) explains(a, b firing) bool {
 
 // moves reports whether the episode's signal follows from the mechanism at its components.
 func (f firing) moves(e episode) bool {
-	moves := f.mechanism.Moves
-	if len(f.mechanism.ClientMoves) > 0 && !slices.ContainsFunc(f.components, isServer) {
-		moves = f.mechanism.ClientMoves[f.family()]
+	moves, ok := f.mechanism.MovesOf[f.family()]
+	if !ok && (f.mechanism.MovesOf == nil || slices.ContainsFunc(f.components, isAPIServer)) {
+		moves = f.mechanism.Moves
 	}
 	return e.isOf(moves) || slices.Contains(f.components, e.component) && slices.Contains(moves, e.signal.Name+"@same")
 }
 
 // returns reports whether the episode's signal follows from the mechanism only once it has ended.
 func (f firing) returns(e episode) bool {
-	return slices.Contains(f.mechanism.Return, e.signal.Name) && slices.ContainsFunc(f.components, func(c string) bool { return strings.HasPrefix(c, control.KindAPIServer) })
+	return slices.Contains(f.mechanism.Return, e.signal.Name) && slices.ContainsFunc(f.components, isAPIServer)
 }
 
-func isServer(component string) bool {
-	return strings.HasPrefix(component, "etcd") || strings.HasPrefix(component, "kube-apiserver")
-}
+func isAPIServer(component string) bool { return strings.HasPrefix(component, control.KindAPIServer) }
 
 // isOf reports whether the episode's signal and component are among names, as "hangs" or "hangs@kube-apiserver".
 func (e episode) isOf(names []string) bool {
@@ -175,11 +192,19 @@ func (f *firing) explain(what string, components []string) {
 // follows reports whether all of the evidence follows from a mechanism, in its time.
 func (r reasoning) follows(evidence []episode, f firing) bool {
 	for _, e := range evidence {
-		if !f.moves(e) || !f.mechanism.Stops && !r.mayFollow(e) || e.began.Before(r.earliest(e, f)) || f.returns(e) && e.began.Before(f.last.Add(-r.near())) || e.began.After(f.last.Add(f.mechanism.Lag+r.near())) {
+		if !f.moves(e) || !f.mechanism.Stops && !r.mayFollow(e) || e.began.Before(r.earliest(e, f)) || f.returns(e) && e.began.Before(f.last.Add(-r.near())) || e.began.After(f.last.Add(f.mechanism.Lag+r.near())) || r.outlasts(e, f) {
 			return false
 		}
 	}
 	return len(evidence) > 0
+}
+
+// aftermath is how long what follows from a mechanism may go on after it: clients come back, queues empty, caches fill.
+const aftermath = 30 * time.Second
+
+// outlasts reports whether an episode goes on for longer than the aftermath of a firing.
+func (r reasoning) outlasts(e episode, f firing) bool {
+	return e.last.After(f.last.Add(max(f.mechanism.Lag, aftermath) + r.near() + e.signal.Delay))
 }
 
 // earliest is when an episode that follows from a firing may begin.
@@ -217,7 +242,13 @@ func (r reasoning) fire(m *mechanism, depth int) (fired []firing) {
 			continue
 		}
 		evidence := []episode{first}
-		if !r.gather(&evidence, first, m.All) || r.deviates(m.Unless, first, true) || r.deviates(m.Without, first, false) {
+		if !r.gather(&evidence, first, m.All) || r.deviates(m.Unless, first, true) || r.deviates(m.Without, first, false) || !r.exceeds(first, m.Exceeds) {
+			continue
+		}
+		if c := m.Crowded; c != nil && first.calm != nil && first.under < c.Times**first.calm && r.deviates([]string{c.Signal}, first, false) {
+			continue
+		}
+		if m.Proof != "" && first.last.Sub(first.began) > m.ProofAfter && !r.deviates([]string{m.Proof}, first, false) {
 			continue
 		}
 		if len(m.With) > 0 {
@@ -250,6 +281,21 @@ func (r reasoning) gather(evidence *[]episode, first episode, signals []string) 
 func (r reasoning) deviates(signals []string, at episode, same bool) bool {
 	return slices.ContainsFunc(r.all, func(e episode) bool {
 		return slices.Contains(signals, e.signal.Name) && (!same || e.component == at.component) && e.overlaps(at, r.near())
+	})
+}
+
+// deviatesBy reports whether one of the signals, other than one, deviates at a component of a firing.
+func (r reasoning) deviatesBy(signals []string, other string, f firing) bool {
+	others := slices.DeleteFunc(slices.Clone(signals), func(name string) bool { return name == other })
+	return slices.ContainsFunc(f.components, func(component string) bool {
+		return r.deviates(others, episode{component: component, began: f.began, last: f.last}, true)
+	})
+}
+
+// exceeds reports whether an episode's change is larger than those of the signals then, at any component.
+func (r reasoning) exceeds(e episode, signals []string) bool {
+	return !slices.ContainsFunc(r.all, func(o episode) bool {
+		return slices.Contains(signals, o.signal.Name) && o.overlaps(e, r.near()) && o.change() >= e.change()
 	})
 }
 
@@ -360,8 +406,11 @@ func (r reasoning) cause(f firing) result.Cause {
 	if m.Page != "" {
 		c.Page = "docs/records/incidents/" + m.Page + ".md"
 	}
+	if o := m.OnlyBy; o != nil && !r.deviatesBy(m.Any, o.Signal, f) {
+		c.Kind, c.Title, c.Look = o.Kind, o.Title, o.Look
+	}
 	for i := range r.catalogue.Signals {
-		if s := &r.catalogue.Signals[i]; s.Short != "" && r.calm(s, f) {
+		if s := &r.catalogue.Signals[i]; s.Short != "" && s.Name != m.Proof && r.calm(s, f) {
 			c.Calm = append(c.Calm, s.Short)
 		}
 	}

@@ -27,7 +27,7 @@ func TestRoots(t *testing.T) {
 	}
 }
 
-// TestLive: while a cause lasts the calm time stays before it, for an hour at most.
+// TestLive: while a cause lasts the calm time stays before it, for a day at most, and the last hour of it is diagnosed.
 func TestLive(t *testing.T) {
 	start := time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)
 	at := func(minutes int) time.Time { return start.Add(time.Duration(minutes) * time.Minute) }
@@ -45,14 +45,26 @@ func TestLive(t *testing.T) {
 	if o := made(50, lasts); o.Calm != before || o.Under.From != at(8) || o.Under.To != at(50) {
 		t.Errorf("while the cause lasts: %+v", o)
 	}
-	made(69, lasts) // over an hour
-	if o := made(70, lasts); o.Calm == before {
-		t.Error("after an hour what lasts is still compared with what was before")
+	if o := made(100, lasts); o.Calm != before || o.Under.From != at(40) {
+		t.Errorf("after an hour: %+v", o)
 	}
-	lasts.Ended = at(71)
-	made(72, lasts)
-	if o := made(73); o.Calm.To != at(71) {
+	const day = 24 * 60
+	made(day+9, lasts)
+	if o := made(day+10, lasts); o.Calm == before {
+		t.Error("after a day what lasts is still compared with what was before")
+	}
+	lasts.Ended = at(day + 11)
+	made(day+12, lasts)
+	if o := made(day + 13); o.Calm.To != at(day+11) {
 		t.Errorf("after its end: %+v", o)
+	}
+}
+
+// A present of fewer than eight scrapes would hide what takes three.
+func TestLiveOfRareScrapes(t *testing.T) {
+	live := Live{Step: 2 * time.Minute}
+	if o := live.Options(time.Now()); o.Under.To.Sub(o.Under.From) != 16*time.Minute || o.Calm.To != o.Under.From {
+		t.Errorf("%+v", o)
 	}
 }
 

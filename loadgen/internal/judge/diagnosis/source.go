@@ -12,10 +12,14 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// OfArchive diagnoses a recorded run, all of it where the options name no times.
+// OfArchive diagnoses a recorded run, all of it from o.From on where the options name no times.
 func OfArchive(ctx context.Context, a *archive.Archive, o Options) (d result.Diagnosis, err error) {
-	if o.From, o.To, err = a.Bounds(ctx); err != nil {
+	first, last, err := a.Bounds(ctx)
+	if err != nil {
 		return d, err
+	}
+	if o.To = last; o.From.Before(first) || !o.From.Before(last) {
+		o.From = first
 	}
 	return Diagnose(ctx, a, o)
 }
@@ -23,9 +27,9 @@ func OfArchive(ctx context.Context, a *archive.Archive, o Options) (d result.Dia
 // intervals are the usual scrape intervals, in seconds.
 var intervals = []time.Duration{1, 2, 5, 10, 15, 20, 30, 60, 120, 300}
 
-// interval finds the scrape interval before a time: the usual one nearest to the gaps between scrapes that half of the time
+// Interval finds the scrape interval before a time: the usual one nearest to the gaps between scrapes that half of the time
 // lies in. Extra scrapes, as at the boundaries of phases, split some gaps, and lost ones join some.
-func interval(ctx context.Context, source Source, at time.Time) (time.Duration, error) {
+func Interval(ctx context.Context, source Source, at time.Time) (time.Duration, error) {
 	for _, span := range []struct{ length, step time.Duration }{{5 * time.Minute, time.Second}, {time.Hour, 10 * time.Second}} {
 		scrapes, err := source.Range(ctx, fmt.Sprintf("timestamp(up{%s})", anyJob), at.Add(-span.length), at, span.step)
 		if err != nil {

@@ -26,16 +26,37 @@ func (s *Source) Range(ctx context.Context, expr string, start, end time.Time, s
 			return nil, err
 		}
 	}
-	value, _, err := s.api.QueryRange(ctx, theirs, v1.Range{Start: start, End: end, Step: step})
-	if err != nil {
-		return nil, fmt.Errorf("%s: %s", s.url, oneLine(err))
+	var all []archive.Series
+	of := map[model.Fingerprint]int{} // index in all
+	for from := start; !from.After(end); from = from.Add(mostPoints * step) {
+		to := from.Add((mostPoints - 1) * step)
+		if to.After(end) {
+			to = end
+		}
+		value, _, err := s.api.QueryRange(ctx, theirs, v1.Range{Start: from, End: to, Step: step})
+		if err != nil {
+			return nil, fmt.Errorf("%s: %s", s.url, oneLine(err))
+		}
+		matrix, ok := value.(model.Matrix)
+		if !ok {
+			return nil, fmt.Errorf("%s: it answers with a %s, not a matrix", s.url, value.Type())
+		}
+		all = s.add(all, of, matrix)
 	}
-	matrix, ok := value.(model.Matrix)
-	if !ok {
-		return nil, fmt.Errorf("%s: it answers with a %s, not a matrix", s.url, value.Type())
-	}
-	all := make([]archive.Series, 0, len(matrix))
+	return all, nil
+}
+
+// mostPoints of a series are asked for at once: Prometheus refuses over 11,000.
+const mostPoints = 10_000
+
+// add appends what a matrix holds of each series.
+func (s *Source) add(all []archive.Series, of map[model.Fingerprint]int, matrix model.Matrix) []archive.Series {
 	for _, stream := range matrix {
+		at, known := of[stream.Metric.Fingerprint()]
+		if known {
+			all[at].Points = appendPoints(all[at].Points, stream.Values)
+			continue
+		}
 		one := archive.Series{Labels: map[string]string{}}
 		for name, v := range stream.Metric {
 			one.Labels[string(name)] = string(v)
@@ -43,12 +64,18 @@ func (s *Source) Range(ctx context.Context, expr string, start, end time.Time, s
 		if ours, ok := s.jobs[one.Labels[model.JobLabel]]; ok && !s.ours {
 			one.Labels[model.JobLabel] = ours
 		}
-		for _, p := range stream.Values {
-			one.Points = append(one.Points, archive.Point{T: p.Timestamp.Time().UTC(), V: float64(p.Value)})
-		}
+		one.Points = appendPoints(nil, stream.Values)
+		of[stream.Metric.Fingerprint()] = len(all)
 		all = append(all, one)
 	}
-	return all, nil
+	return all
+}
+
+func appendPoints(all []archive.Point, values []model.SamplePair) []archive.Point {
+	for _, p := range values {
+		all = append(all, archive.Point{T: p.Timestamp.Time().UTC(), V: float64(p.Value)})
+	}
+	return all
 }
 
 // translate puts their names of jobs in the place of ours, and narrows each selector to the cluster.
