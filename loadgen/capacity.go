@@ -1,6 +1,7 @@
 package loadgen
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -32,6 +33,24 @@ type CapacityOptions struct {
 func Capacity(ctx context.Context, o CapacityOptions) (result.Capacity, string, error) {
 	of := Options{Scenario: o.Scenario, Overrides: o.Overrides, Out: o.Out, ControlPlane: o.ControlPlane, Progress: o.Progress, Hurry: o.Hurry}
 	return capacity.Run(ctx, capacity.RunOptions{Options: of.internal(), Read: o.Read, Width: o.Width, Most: o.Trials, Resume: o.Resume})
+}
+
+// CapacitySides searches the capacity of two sides, a trial of each in turns, and returns the comparison and its directory. The
+// scenario, settings and binary of o are those of the sides. An error means that nothing was tried.
+func CapacitySides(ctx context.Context, o CapacityOptions, a, b ABSide) (result.CapacityComparison, string, error) {
+	var sides [2]capacity.RunOptions
+	for i, side := range []ABSide{a, b} {
+		of := Options{Scenario: side.Scenario, Overrides: side.Set, ControlPlane: cmp.Or(side.ControlPlane, o.ControlPlane), Progress: o.Progress, Hurry: o.Hurry}
+		read := func(sets []string) (*scenario.Scenario, error) {
+			sc, err := o.Read(sets)
+			if err != nil || side.Variant == "" {
+				return sc, err
+			}
+			return sc.WithVariant(side.Variant)
+		}
+		sides[i] = capacity.RunOptions{Options: of.internal(), Read: read, Width: o.Width, Most: o.Trials}
+	}
+	return capacity.RunInTurns(ctx, sides, o.Out, o.Resume)
 }
 
 // CompareCapacity sets two searches of one field side by side, by their directories.

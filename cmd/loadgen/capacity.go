@@ -1,7 +1,9 @@
 package main
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
@@ -13,6 +15,7 @@ import (
 
 func newCapacity(signals *interrupts) *cobra.Command {
 	o := loadgen.CapacityOptions{Width: 0.15, Trials: 40}
+	var a, b []string
 	var output string
 	var sum summary
 	cmd := &cobra.Command{
@@ -34,10 +37,16 @@ sent, and they do not pile up; a bound of the p99 has to hold with 99% confidenc
 Nodes, pods, objects and watches grow by 1.2 instead of doubling. Two trials in a row
 in which the generator was saturated end the search: the generator ended first. Ctrl-C ends the trial that is under way; --resume DIR goes on.
 
+With --b two configurations are searched, a trial of each in turns, and compared: a
+machine is not equally fast all day. --a and --b are as in loadgen ab: a controlplane
+binary, a config file, a setting, a feature gate, variant=NAME, rev=REVISION.
+
 Exit codes: 0 found, 3 not found (out of the range, unconfirmed, unfinished),
-4 the environment failed.`,
+4 the environment failed; of two: 0 B is higher or no difference was seen, 1 B is
+lower, 3 one of them was not found.`,
 		Example: `  loadgen capacity capacity-writes
   loadgen capacity capacity-writes --width 10% --set controlPlane.etcd.members=3
+  loadgen capacity capacity-writes --b controlPlane.etcd.members=3
   loadgen capacity mine.yaml --resume runs/20261123-101500-mine`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeScenario,
@@ -48,17 +57,28 @@ Exit codes: 0 found, 3 not found (out of the range, unconfirmed, unfinished),
 			if args[0] == "-" {
 				return loadgen.Usage(errors.New("capacity reads the scenario for each trial: name a file"))
 			}
+			if len(a) > 0 && len(b) == 0 {
+				return loadgen.Usage(errors.New("--a alone is compared with nothing (name --b, or take --set)"))
+			}
 			ctx, release, err := untilParentEnds(cmd.Context())
 			if err != nil {
 				return err
 			}
 			defer release()
 			o.Read = func(sets []string) (*scenario.Scenario, error) { return readScenario(cmd, args[0], sets) }
+			ui := newTUI(cmd.ErrOrStderr())
+			o.Progress, o.Hurry = ui, signals.second()
+			if len(b) > 0 {
+				c, err := capacitySides(ctx, o, a, b)
+				ui.done()
+				if err != nil {
+					return err
+				}
+				return after(sum, showCapacityComparison(cmd.OutOrStdout(), c, output), c, loadgen.WriteCapacityComparisonMarkdown)
+			}
 			if o.Scenario, err = o.Read(o.Overrides); err != nil {
 				return err
 			}
-			ui := newTUI(cmd.ErrOrStderr())
-			o.Progress, o.Hurry = ui, signals.second()
 			c, dir, err := loadgen.Capacity(ctx, o)
 			ui.done()
 			if err != nil {
@@ -68,6 +88,8 @@ Exit codes: 0 found, 3 not found (out of the range, unconfirmed, unfinished),
 		},
 	}
 	flags := cmd.Flags()
+	flags.StringArrayVar(&a, "a", nil, "what A is: a `spec` as above (repeatable; default: the scenario as it is)")
+	flags.StringArrayVar(&b, "b", nil, "what B is, as --a (repeatable)")
 	addSetFlag(cmd, &o.Overrides)
 	percentVar(flags, &o.Width, "width", "the interval at which the search ends")
 	flags.IntVar(&o.Trials, "trials", o.Trials, "most trials, without those that confirm")
@@ -79,6 +101,27 @@ Exit codes: 0 found, 3 not found (out of the range, unconfirmed, unfinished),
 	addOutputFlag(cmd, &output)
 	cmd.AddCommand(newCapacityCompare())
 	return cmd
+}
+
+// capacitySides searches two sides in turns.
+func capacitySides(ctx context.Context, o loadgen.CapacityOptions, specs ...[]string) (c result.CapacityComparison, err error) {
+	var sides [2]loadgen.ABSide
+	for i, flag := range []string{"--a", "--b"} {
+		if sides[i], err = loadgen.NewABSide(ctx, flag, specs[i], o.Overrides, o.Read, o.Progress.Step); err != nil {
+			return c, err
+		}
+		if sides[i].Baseline != "" {
+			return c, loadgen.Usage(fmt.Errorf("%s %s: a baseline has no control plane to search", flag, sides[i].Baseline))
+		}
+	}
+	c, _, err = loadgen.CapacitySides(ctx, o, sides[0], sides[1])
+	return c, err
+}
+
+func showCapacityComparison(w io.Writer, c result.CapacityComparison, output string) error {
+	return showAs(output, c.ExitCode, func() error { return loadgen.WriteCapacityComparisonJSON(w, c) }, func() error {
+		return loadgen.WriteCapacityComparisonText(w, c, textOptions(w, ""))
+	})
 }
 
 func newCapacityCompare() *cobra.Command {
@@ -103,11 +146,7 @@ searches found no capacity.`,
 			if err != nil {
 				return err
 			}
-			w := cmd.OutOrStdout()
-			shown := showAs(output, c.ExitCode, func() error { return loadgen.WriteCapacityComparisonJSON(w, c) }, func() error {
-				return loadgen.WriteCapacityComparisonText(w, c, textOptions(w, ""))
-			})
-			return after(sum, shown, c, loadgen.WriteCapacityComparisonMarkdown)
+			return after(sum, showCapacityComparison(cmd.OutOrStdout(), c, output), c, loadgen.WriteCapacityComparisonMarkdown)
 		},
 	}
 	sum.flag(cmd)

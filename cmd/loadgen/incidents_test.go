@@ -148,7 +148,9 @@ func (small small) run(t *testing.T) {
 		t.Error("no gate was judged")
 	}
 	for _, g := range r.Gates {
-		if g.Verdict != result.Pass && !shows(g, r.Signals) {
+		// Where the generator had too little of the machine, so had the plane: its steady phase is too noisy to compare with.
+		noisy := g.Objective == "signal-moved" && len(r.Measurements.Generator.Saturated) > 0 && r.Verdict != result.Pass
+		if g.Verdict != result.Pass && !noisy && !shows(g, r.Signals) {
 			t.Errorf("gate %s: %s (%s)\n%s", g.Name, g.Verdict, g.Detail, strings.Join(r.Reasons, "\n"))
 		}
 	}

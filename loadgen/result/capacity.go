@@ -129,6 +129,9 @@ func (c *Capacity) Check() error {
 	return nil
 }
 
+// CapacityComparisonFile is in the directory of two searches in turns.
+const CapacityComparisonFile = "comparison.json"
+
 // CapacityComparisonSchema is the version of the JSON of `loadgen capacity compare`.
 const CapacityComparisonSchema = "stormglass.capacity-comparison/v1"
 
@@ -137,6 +140,7 @@ type CapacityComparison struct {
 	Schema      string          `json:"schema"` // stormglass.capacity-comparison/v1
 	Sides       [2]CapacitySide `json:"sides"`  // A and B
 	Differences []Difference    `json:"differences"`
+	InTurns     bool            `json:"inTurns"` // the searches went on at one time
 	// Answer: "B is lower", "B is higher", "no difference seen" or "could not tell"
 	Answer   string `json:"answer"`
 	Why      string `json:"why,omitempty"` // it could not be told

@@ -14,7 +14,7 @@ import (
 
 // Compare sets two searches of one field side by side: how much of A's capacity B has, from the posteriors of both.
 func Compare(dirs [2]string) (c result.CapacityComparison, err error) {
-	c = result.CapacityComparison{Schema: result.CapacityComparisonSchema, Differences: []result.Difference{}}
+	c = result.CapacityComparison{Schema: result.CapacityComparisonSchema}
 	var of [2]*Search
 	for i, dir := range dirs {
 		s, err := Read(dir)
@@ -33,11 +33,17 @@ func Compare(dirs [2]string) (c result.CapacityComparison, err error) {
 	if a.Digest != b.Digest {
 		return c, exitcode.Usagef("%s and %s searched scenarios that differ in more than the control plane, its faults and the range (the loads and gates of each are in trial-01/scenario.yaml)", dirs[0], dirs[1])
 	}
-	c.Differences = differences(a, b)
+	c.InTurns = a.Started.Before(b.Ended) && b.Started.Before(a.Ended)
+	return conclude(c, of), nil
+}
+
+// conclude fills in what two searches tell.
+func conclude(c result.CapacityComparison, of [2]*Search) result.CapacityComparison {
+	c.Differences = differences(c.Sides[0].Capacity, c.Sides[1].Capacity)
 	for _, s := range c.Sides {
 		if s.Answer != string(Found) {
 			c.Answer, c.ExitCode, c.Why = "could not tell", exitcode.NoData, s.Dir+": "+s.Answer
-			return c, nil
+			return c
 		}
 	}
 	c.Low, c.Median, c.High = ratio(of[0], of[1])
@@ -49,7 +55,7 @@ func Compare(dirs [2]string) (c result.CapacityComparison, err error) {
 	default:
 		c.Answer = "no difference seen"
 	}
-	return c, nil
+	return c
 }
 
 // replay is the search that saw the trials of a recorded one.
@@ -77,7 +83,32 @@ func differences(a, b result.Capacity) []result.Difference {
 			all = append(all, result.Difference{Name: name, A: of[name], B: other[name]})
 		}
 	}
+	if d, ok := generators(a, b); ok {
+		all = append(all, d)
+	}
 	return all
+}
+
+// sameCost is the ratio up to which the costs of two requests count as the same.
+const sameCost = 1.1
+
+// generators compares what a request costs the generator at the highest load that held in both searches. It does the same work on
+// each side, so where that differs the machine was not as fast.
+func generators(a, b result.Capacity) (d result.Difference, differ bool) {
+	cost := func(t result.Trial) float64 { return t.Cores["loadgen"] / t.Achieved }
+	highest := 0.0
+	for _, x := range a.Trials {
+		for _, y := range b.Trials {
+			held := x.Outcome == nameOf(Good) && y.Outcome == nameOf(Good) && x.Load == y.Load && x.Achieved > 0 && y.Achieved > 0
+			if !held || x.Load <= highest || cost(x) == 0 || cost(y) == 0 {
+				continue
+			}
+			highest = x.Load
+			d = result.Difference{Name: fmt.Sprintf("generator's CPU a request, at %g", x.Load), A: fmt.Sprintf("%.3g ms", 1e3*cost(x)), B: fmt.Sprintf("%.3g ms", 1e3*cost(y))}
+			differ = math.Abs(math.Log(cost(y)/cost(x))) > math.Log(sameCost)
+		}
+	}
+	return d, differ
 }
 
 func facts(c result.Capacity) map[string]string {

@@ -52,6 +52,10 @@ type session struct {
 	uses func(ctx context.Context, dir string, p result.Phase) ([]result.Use, error)
 	// otherGenerator is run.OtherGenerator.
 	otherGenerator func(host result.Host, version string) string
+	// Of a search beside another one: name begins each line of progress, whole is the directory that is resumed, and turn waits for
+	// a turn and returns what ends it, by whether the search goes on or has come to its end.
+	name, whole string
+	turn        func() func(goesOn bool)
 
 	c      result.Capacity
 	dir    string
@@ -63,6 +67,11 @@ func (s *session) run(ctx context.Context) (result.Capacity, string, error) {
 	if err := s.open(); err != nil {
 		return s.c, "", err
 	}
+	return s.goOn(ctx)
+}
+
+// goOn makes the trials of a search that was opened.
+func (s *session) goOn(ctx context.Context) (result.Capacity, string, error) {
 	if err := s.write(); err != nil {
 		return s.c, "", errors.Join(err, rundir.Remove(s.dir, s.made))
 	}
@@ -80,7 +89,7 @@ func (s *session) run(ctx context.Context) (result.Capacity, string, error) {
 		}
 		return s.c, "", errors.Join(err, left)
 	}
-	goOn := "the same command with `--resume " + shell.Quote(s.dir) + "` in place of --out goes on with it"
+	goOn := "the same command with `--resume " + shell.Quote(cmp.Or(s.whole, s.dir)) + "` in place of --out goes on with it"
 	switch {
 	case ctx.Err() != nil:
 		s.c.Notes = append(s.c.Notes, "interrupted; "+goOn)
@@ -120,7 +129,7 @@ func (s *session) open() (err error) {
 		}
 	}
 	if longest := longestPhase(sc); longest < leastTrial {
-		s.o.Progress.Step(fmt.Sprintf("warning: the longest phase of a trial lasts %s (%s or more show whether a load holds)", longest, leastTrial))
+		s.step(fmt.Sprintf("warning: the longest phase of a trial lasts %s (%s or more show whether a load holds)", longest, leastTrial))
 	}
 	if s.o.Resume == "" {
 		s.dir, s.made, err = rundir.Make(s.o.Out, s.c.Scenario, s.c.Started)
@@ -238,28 +247,46 @@ func (s *session) value(load float64) float64 {
 }
 
 func (s *session) trials(ctx context.Context) error {
-	for ctx.Err() == nil {
-		load, more := s.search.Next()
-		if !more {
-			return nil
-		}
-		load = s.value(load)
-		number := len(s.c.Trials) + 1
-		s.o.Progress.Step(fmt.Sprintf("trial %d: %s %s", number, s.c.Field, s.text(load)))
-		t, err := s.try(ctx, number, load)
-		if err != nil {
+	for more := true; more; {
+		var err error
+		if more, err = s.next(ctx); err != nil {
 			return err
 		}
-		s.c.Trials = append(s.c.Trials, t)
-		s.search.Saw(load, outcomes[t.Outcome])
-		s.conclude()
-		if err := s.write(); err != nil {
-			return err
-		}
-		s.o.Progress.Step(fmt.Sprintf("trial %d: %s is %s%s; %s", number, s.text(load), t.Outcome, because(t.Why), s.sofar()))
 	}
 	return nil
 }
+
+// next makes the next trial, and reports whether there may be more.
+func (s *session) next(ctx context.Context) (more bool, err error) {
+	if s.turn != nil {
+		end := s.turn()
+		defer func() { end(err == nil) }()
+	}
+	if ctx.Err() != nil {
+		return false, nil
+	}
+	load, more := s.search.Next()
+	if !more {
+		return false, nil
+	}
+	load = s.value(load)
+	number := len(s.c.Trials) + 1
+	s.step(fmt.Sprintf("trial %d: %s %s", number, s.c.Field, s.text(load)))
+	t, err := s.try(ctx, number, load)
+	if err != nil {
+		return false, err
+	}
+	s.c.Trials = append(s.c.Trials, t)
+	s.search.Saw(load, outcomes[t.Outcome])
+	s.conclude()
+	if err := s.write(); err != nil {
+		return false, err
+	}
+	s.step(fmt.Sprintf("trial %d: %s is %s%s; %s", number, s.text(load), t.Outcome, because(t.Why), s.sofar()))
+	return true, nil
+}
+
+func (s *session) step(text string) { s.o.Progress.Step(s.name + text) }
 
 func because(why string) string {
 	if why == "" {

@@ -174,6 +174,9 @@ func CapacityComparison(w io.Writer, c result.CapacityComparison, o TerminalOpti
 	}
 	answer := strings.ToUpper(c.Answer)
 	t.line(t.paint(style(verdict), answer) + t.paint("head", chart.Shorten(head, t.width-chart.TextWidth(answer))))
+	if c.Why == "" && !c.InTurns {
+		t.wrapped("", "one search after the other: what changed on the machine in between is in it (--a and --b search in turns)")
+	}
 	for i, s := range c.Sides {
 		t.line("")
 		t.line(chart.Shorten(fmt.Sprintf("%c  %s", 'A'+i, chart.Clean(s.Dir)), t.width))

@@ -120,6 +120,7 @@ func TestCauses(t *testing.T) {
 		"an idle API server that is cut off":        {plane{{"etcd-unseen", "kube-apiserver-1", 0, 1, 20, 30}}, result.Diagnosed, "api-cut-off of kube-apiserver-1"},
 		"the token webhook is away":                 {plane{{"refused", "token-webhook-0", 0, 1, 20, 30}, {"authentication-errors", "kube-apiserver-0", 0, 9, 22, 30}}, result.Diagnosed, "down of token-webhook-0"},
 		"a plugin that came back":                   {plane{{"refused", "kms-plugin-0", 0, 1, 20, 24}, {"started", "kms-plugin-0", 0, 1, 24, 26}}, result.Diagnosed, "killed of kms-plugin-0"},
+		"an API server that comes up slowly":        {plane{{"refused", "kube-apiserver-0", 0, 1, 20, 22}, {"hangs", "kube-apiserver-0", 0.05, 10, 22, 24}, {"started", "kube-apiserver-0", 0, 1, 24, 25}, {"hangs", "kube-scheduler-0", 0.05, 10, 20, 24}}, result.Diagnosed, "killed of kube-apiserver-0"},
 		"a scheduler that stays away":               {plane{{"refused", "kube-scheduler-0", 0, 1, 20, 50}, {"no-lease", "kube-scheduler", 0, 1, 21, 50}}, result.Diagnosed, "down of kube-scheduler-0"},
 		"a scheduler's death refuses no token":      {plane{{"started", "kube-scheduler-0", 0, 1, 20, 22}, {"authentication-errors", "kube-apiserver-0", 0, 9, 20, 30}}, result.Diagnosed, "killed of kube-scheduler-0; authentication of kube-apiserver-0"},
 		"reviews of tokens fail":                    {plane{{"authentication-errors", "kube-apiserver-0", 0, 9, 20, 30}, {"authentication", "kube-apiserver-0", 0.001, 3, 20, 30}}, result.Diagnosed, "authentication of kube-apiserver-0"},

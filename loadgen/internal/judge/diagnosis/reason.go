@@ -288,7 +288,7 @@ func (r reasoning) deviates(signals []string, at episode, same bool) bool {
 func (r reasoning) deviatesBy(signals []string, other string, f firing) bool {
 	others := slices.DeleteFunc(slices.Clone(signals), func(name string) bool { return name == other })
 	return slices.ContainsFunc(f.components, func(component string) bool {
-		return r.deviates(others, episode{component: component, began: f.began, last: f.last}, true)
+		return r.deviates(others, episode{component: component, began: f.began, last: f.last.Add(f.mechanism.Lag)}, true)
 	})
 }
 
@@ -315,7 +315,11 @@ func (f firing) family() string {
 func (r reasoning) join(all []firing, f firing) []firing {
 	for i := range all {
 		g := &all[i]
-		if g.mechanism != f.mechanism || g.family() != f.family() || f.began.After(g.last.Add(together*r.o.Step)) {
+		within := together * r.o.Step
+		if slices.Equal(g.components, f.components) { // it takes a while to come back
+			within = max(within, f.mechanism.Lag)
+		}
+		if g.mechanism != f.mechanism || g.family() != f.family() || f.began.After(g.last.Add(within)) {
 			continue
 		}
 		g.evidence = append(g.evidence, f.evidence...)

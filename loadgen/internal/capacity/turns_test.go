@@ -1,0 +1,108 @@
+package capacity
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/loadgen/internal/run"
+	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// inPair are two searches in turns on known planes, and the sides of their trials in order.
+func inPair(t *testing.T, a, b plane) (p *pair, order *[]string) {
+	p, order = &pair{out: filepath.Join(t.TempDir(), "both")}, new([]string)
+	for i, of := range []*plane{&a, &b} {
+		s := newSession(t, of)
+		one := s.trial
+		s.trial = func(ctx context.Context, o run.Options) (result.Result, error) {
+			*order = append(*order, filepath.Base(filepath.Dir(o.Out)))
+			return one(ctx, o)
+		}
+		p.sides[i] = s
+	}
+	return p, order
+}
+
+// TestInTurns: trials alternate until one search has ended; a machine that slows down slows both.
+func TestInTurns(t *testing.T) {
+	p, order := inPair(t, plane{capacity: 700, spread: 0.03}, plane{capacity: 350, spread: 0.03})
+	slower := 1.0
+	for i := range p.sides {
+		one := p.sides[i].trial
+		p.sides[i].trial = func(ctx context.Context, o run.Options) (result.Result, error) {
+			slower *= 0.998
+			loads := o.Scenario.Background
+			loads[0].Rate = scenario.Rate(float64(loads[0].Rate) / slower)
+			return one(ctx, o)
+		}
+	}
+	c, dir, err := p.run(t.Context())
+	if err != nil || c.Answer != "B is lower" || c.ExitCode != exitcode.Fail || !c.InTurns {
+		t.Fatalf("%s, exit %d: %v", c.Answer, c.ExitCode, err)
+	}
+	if c.Low > 0.5 || c.High < 0.5 {
+		t.Errorf("B holds %v to %v of A's, and really half", c.Low, c.High)
+	}
+	both := 2 * min(len(c.Sides[0].Trials), len(c.Sides[1].Trials))
+	if got := strings.Join((*order)[:both], ""); got != strings.Repeat("ab", both/2) {
+		t.Errorf("the order was %s", got)
+	}
+	if text, err := os.ReadFile(filepath.Join(dir, result.CapacityComparisonFile)); err != nil || !strings.Contains(string(text), `"answer": "B is lower"`) {
+		t.Errorf("%s: %v", result.CapacityComparisonFile, err)
+	}
+	again, err := Compare([2]string{filepath.Join(dir, "a"), filepath.Join(dir, "b")})
+	if err != nil || again.Answer != c.Answer || again.Median != c.Median || !again.InTurns {
+		t.Errorf("compared by their directories: %+v, %v", again, err)
+	}
+}
+
+// TestInTurnsResumed: when a plane of one side ends, both stop, and go on together.
+func TestInTurnsResumed(t *testing.T) {
+	dies := plane{capacity: 350, spread: 0.03, fails: func(n int) error {
+		if n == 4 {
+			return exitcode.Environmentf("no room on the disk")
+		}
+		return nil
+	}}
+	p, order := inPair(t, plane{capacity: 700, spread: 0.03}, dies)
+	c, dir, err := p.run(t.Context())
+	if err != nil || c.Answer != "could not tell" || c.ExitCode != exitcode.NoData || len(*order) != 8 {
+		t.Fatalf("after %d trials: %s, exit %d: %v", len(*order), c.Answer, c.ExitCode, err)
+	}
+	for _, s := range c.Sides {
+		if len(s.Notes) != 1 || !strings.Contains(s.Notes[0], "--resume "+dir+"`") {
+			t.Errorf("%s says %q", s.Dir, s.Notes)
+		}
+	}
+	p.resume = dir
+	if c, _, err = p.run(t.Context()); err != nil || c.Answer != "B is lower" || c.Sides[0].Trials[3].Number != 4 || len(*order) != len(c.Sides[0].Trials)+len(c.Sides[1].Trials)+1 {
+		t.Errorf("%s after %d trials: %v", c.Answer, len(*order), err)
+	}
+}
+
+// TestInTurnsRefused: what cannot be searched is said before anything starts, and leaves nothing behind.
+func TestInTurnsRefused(t *testing.T) {
+	p, order := inPair(t, plane{capacity: 700}, plane{capacity: 700})
+	p.sides[1].o.Scenario.Gates[0].Name = "other"
+	if _, _, err := p.run(t.Context()); exitcode.Of(err) != exitcode.Usage || len(*order) > 0 {
+		t.Errorf("other gates: %v after %d trials", err, len(*order))
+	}
+	if _, err := os.Stat(p.out); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("it left %s: %v", p.out, err)
+	}
+	p, _ = inPair(t, plane{capacity: 700}, plane{capacity: 700})
+	ctx, interrupt := context.WithCancel(t.Context())
+	interrupt()
+	if _, _, err := p.run(ctx); err == nil {
+		t.Error("interrupted at once, it says nothing")
+	}
+	if _, err := os.Stat(p.out); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("interrupted, it left %s: %v", p.out, err)
+	}
+}
