@@ -14,7 +14,7 @@ var update = flag.Bool("update", false, "rewrite golden files and the pages of J
 
 // TestResultDoc keeps the pages of JSON equal to the Go types and their comments.
 func TestResultDoc(t *testing.T) {
-	for file, root := range map[string]string{"result": "Result", "ab-json": "AB", "capacity-json": "Capacity", "trend-json": "Trend"} {
+	for file, root := range map[string]string{"result": "Result", "ab-json": "AB", "capacity-json": "Capacity", "capacity-comparison-json": "CapacityComparison", "trend-json": "Trend"} {
 		page := schemadoc.Page{
 			File: "../../../docs/reference/" + file + ".md", Tag: "json", Scalars: map[string]string{"Verdict": "string", "Answer": "string"},
 			Untyped: []string{"integer", "number", "number or null"},
