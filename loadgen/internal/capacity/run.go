@@ -53,9 +53,11 @@ type session struct {
 	// otherGenerator is run.OtherGenerator.
 	otherGenerator func(host result.Host, version string) string
 	// Of a search beside another one: name begins each line of progress, whole is the directory that is resumed, and turn waits for
-	// a turn and returns what ends it, by whether the search goes on or has come to its end.
+	// a turn and returns what ends it, by whether the search goes on or has come to its end; further reports whether the other one
+	// still searches.
 	name, whole string
 	turn        func() func(goesOn bool)
+	further     func() bool
 
 	c      result.Capacity
 	dir    string
@@ -266,6 +268,9 @@ func (s *session) next(ctx context.Context) (more bool, err error) {
 		return false, nil
 	}
 	load, more := s.search.Next()
+	if !more && s.further != nil && s.further() {
+		load, more = s.search.Further()
+	}
 	if !more {
 		return false, nil
 	}

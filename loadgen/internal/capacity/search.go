@@ -149,16 +149,28 @@ func (s *Search) Next() (load float64, more bool) {
 	case s.bad == 0:
 		return min(s.o.From*math.Pow(s.o.Growth, float64(s.good)), s.o.To), true
 	}
-	shares := []float64{0.5, 0.35, 0.65}
-	load = min(s.quantile(shares[s.next%len(shares)]), max(s.held, s.o.From)*s.o.Growth)
+	load = min(s.likely(), max(s.held, s.o.From)*s.o.Growth)
 	if load >= s.ceiling {
 		load = math.Sqrt(s.held * min(s.ceiling, s.lowestBad))
 	}
 	return load, true
 }
 
-// Saw takes in what a trial at a load told.
+// shares of the posterior at which trials are made, in turns.
+var shares = []float64{0.5, 0.35, 0.65}
+
+// likely is where the capacity probably lies.
+func (s *Search) likely() float64 { return s.quantile(shares[s.next%len(shares)]) }
+
+// Further is the load of one more trial of a search that has found a capacity; false: it has not.
+func (s *Search) Further() (load float64, found bool) { return s.likely(), s.answer == Found }
+
+// Saw takes in what a trial at a load told. Once a capacity is found it says no more than how large it is.
 func (s *Search) Saw(load float64, outcome Outcome) {
+	if s.answer == Found && (outcome == Good || outcome == Bad) {
+		s.next++
+		s.update(load, outcome)
+	}
 	if s.answer != "" {
 		return
 	}
@@ -249,6 +261,9 @@ func (s *Search) confirm(outcome Outcome) {
 		s.answer = Unconfirmed
 	}
 }
+
+// Searching reports whether the search has no answer yet.
+func (s *Search) Searching() bool { return s.answer == "" }
 
 // Estimate is what is known so far.
 func (s *Search) Estimate() Estimate {

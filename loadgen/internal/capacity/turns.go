@@ -15,8 +15,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// RunInTurns searches two configurations, a trial of A and a trial of B in turns, so that what changes on the machine meanwhile
-// changes both. out is the directory of both searches, resume that of two to go on with. An error means that nothing was tried.
+// RunInTurns searches two configurations, a trial of A and a trial of B in turns until both have an answer, so that what changes on
+// the machine meanwhile changes both. out is the directory of both searches, resume that of two to go on with. An error means that nothing was tried.
 func RunInTurns(ctx context.Context, sides [2]RunOptions, out, resume string) (result.CapacityComparison, string, error) {
 	p := pair{out: out, resume: resume}
 	for i, o := range sides {
@@ -109,6 +109,8 @@ func (p *pair) search(ctx context.Context) (tried [2]bool, err error) {
 				end()
 			}
 		}
+		other := &p.sides[1-i]
+		p.sides[i].further = func() bool { return other.search.Searching() } // in a turn: the other one waits
 		both.Go(func() {
 			defer order.leave(i)
 			_, dir, err := p.sides[i].goOn(ctx)
