@@ -212,7 +212,7 @@ func printFaultless(ctx context.Context, w io.Writer, pattern string) error {
 	return nil
 }
 
-// diagnosed is the diagnosis of all of a run.
+// diagnosed is the diagnosis of all phases of a run.
 func diagnosed(ctx context.Context, dir string) (d result.Diagnosis, err error) {
 	rec, err := rundir.Open(dir)
 	if err != nil {
@@ -275,7 +275,7 @@ func printSingles(w io.Writer, all []trial) (failures []string) {
 	return failures
 }
 
-// middle is the index of the sizes that were chosen after the last change of the catalogue.
+// middle is the index of the sizes that no tuning used (cases.yaml names the exceptions).
 const middle = 1
 
 func count(yes bool) int {

@@ -37,7 +37,7 @@ func Compare(dirs [2]string) (c result.CapacityComparison, err error) {
 	return conclude(c, of), nil
 }
 
-// conclude fills in what two searches tell.
+// conclude fills in the differences, the answer and its interval.
 func conclude(c result.CapacityComparison, of [2]*Search) result.CapacityComparison {
 	c.Differences = differences(c.Sides[0].Capacity, c.Sides[1].Capacity)
 	for _, s := range c.Sides {

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/stormglass/stormglass/internal/exitcode"
@@ -39,8 +38,13 @@ type RunOptions struct {
 // Run searches and returns what was found and its directory. An error means that nothing was tried; what was tried is
 // kept, and can be resumed.
 func Run(ctx context.Context, o RunOptions) (result.Capacity, string, error) {
-	s := session{o: o, trial: compare.RunWhole, uses: usesOf, otherGenerator: run.OtherGenerator}
+	s := onPlanes(o)
 	return s.run(ctx)
+}
+
+// onPlanes is a session whose trials run on real planes.
+func onPlanes(o RunOptions) session {
+	return session{o: o, trial: compare.RunWhole, uses: usesOf, otherGenerator: run.OtherGenerator}
 }
 
 // session is one search as it goes on.
@@ -310,141 +314,6 @@ func (s *session) sofar() string {
 		return "the capacity lies above " + s.text(e.Held)
 	}
 	return fmt.Sprintf("the capacity lies between %s and %s", s.text(e.Low), s.text(e.High))
-}
-
-// try makes one run. Each has a seed of its own.
-func (s *session) try(ctx context.Context, number int, load float64) (t result.Trial, err error) {
-	sc, err := s.with(load)
-	if err != nil {
-		return t, err
-	}
-	sc.Seed += int64(number)
-	o := s.o.Options
-	t = result.Trial{Number: number, Load: load, Dir: trialDir(number), Gates: []result.Gate{}}
-	o.Scenario, o.Out = sc, filepath.Join(s.dir, t.Dir)
-	o.Overrides = append(slices.Clone(s.o.Overrides), s.c.Field+"="+s.text(load))
-	if err := os.RemoveAll(o.Out); err != nil { // what a trial that was cut off has left
-		return t, exitcode.EnvironmentError(err)
-	}
-	res, err := s.trial(ctx, o)
-	ended := endedBy(res)
-	again := slices.Contains(s.c.EndedAt, load)
-	switch {
-	case err != nil && ctx.Err() == nil && ended != "" && again: // it is the load
-		t.Outcome, t.Why = nameOf(Bad), ended
-		return t, nil
-	case err != nil && ctx.Err() == nil && ended != "":
-		s.c.EndedAt = append(s.c.EndedAt, load)
-		return t, errors.Join(fmt.Errorf("trial %d: %w", number, err), s.write())
-	case err != nil:
-		return t, fmt.Errorf("trial %d: %w", number, err)
-	}
-	if ctx.Err() != nil {
-		return t, context.Cause(ctx)
-	}
-	if number == 1 {
-		s.c.Versions, s.c.Host = res.Run.Versions, res.Run.Host
-	}
-	held := take(&t, res)
-	t.Uses, err = s.uses(ctx, o.Out, held)
-	return t, err
-}
-
-// endedBy says what ended a run whose environment failed, where that may be its load; empty: something else did.
-func endedBy(res result.Result) string {
-	switch {
-	case len(res.Run.UnexpectedExits) > 0:
-		return "the control plane ended"
-	case res.Run.Versions.Kubernetes != "" && len(res.Measurements.Phases) == 0: // the plane served
-		return "the first phase did not begin"
-	}
-	return ""
-}
-
-// usesOf are the resources used in a phase of a trial's run; none where nothing was recorded.
-func usesOf(ctx context.Context, dir string, p result.Phase) (all []result.Use, err error) {
-	rec, err := rundir.Open(dir)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, rec.Close()) }()
-	if rec.Archive == nil || p.Seconds() < 1 {
-		return nil, nil
-	}
-	return uses(ctx, rec.Archive, p.Start, p.End)
-}
-
-// take judges a trial: invalid if the generator was the limit, good if every gate held, bad if one failed or a phase did not
-// come to its condition in time. It returns the longest phase with requests, or the last one.
-func take(t *result.Trial, res result.Result) (held result.Phase) {
-	t.Gates = res.Gates
-	switch {
-	case len(res.Measurements.Generator.Saturated) > 0:
-		t.Outcome, t.Why = nameOf(Invalid), res.Measurements.Generator.Saturated[0]
-	case res.Measurements.Nodes != nil && res.Measurements.Nodes.MissedByGenerator > 0:
-		t.Outcome, t.Why = nameOf(Invalid), "the generator was late with heartbeats"
-	case res.Verdict == result.Pass:
-		t.Outcome = nameOf(Good)
-	case res.Verdict == result.Fail:
-		t.Outcome, t.Why = nameOf(Bad), cmp.Or(strings.Join(failed(res.Gates), ", "), unmet(res.Measurements.Phases), strings.Join(res.Reasons, "; "))
-	case unmet(res.Measurements.Phases) != "":
-		t.Outcome, t.Why = nameOf(Bad), unmet(res.Measurements.Phases)
-	default:
-		t.Outcome, t.Why = nameOf(NoData), strings.Join(res.Reasons, "; ")
-	}
-	if n := len(res.Measurements.Phases); n > 0 {
-		held = res.Measurements.Phases[n-1]
-	}
-	longest := 0.0
-	for _, p := range res.Measurements.Phases {
-		offered, achieved, p50, p99 := 0.0, 0.0, 0.0, 0.0
-		for _, r := range rundir.Requests(p) {
-			offered, achieved = offered+r.OfferedRate, achieved+r.AchievedRate
-			p50, p99 = max(p50, r.Latency.P50), max(p99, r.Latency.P99)
-		}
-		if offered > 0 && p.Seconds() >= longest {
-			held, longest = p, p.Seconds()
-			t.Offered, t.Achieved, t.P50, t.P99 = offered, achieved, p50, p99
-		}
-	}
-	seconds := res.Run.Ended.Sub(res.Run.Started).Seconds()
-	if n := len(res.Measurements.Phases); n > 0 {
-		seconds = res.Measurements.Phases[n-1].End.Sub(res.Measurements.Phases[0].Start).Seconds()
-	}
-	t.Cores = map[string]float64{}
-	for _, c := range res.Components {
-		if seconds > 0 {
-			t.Cores[c.Name] = c.CPUSeconds / seconds
-		}
-	}
-	return held
-}
-
-// unmet names the phase that did not come to its condition in time; empty: all did.
-func unmet(phases []result.Phase) string {
-	for _, p := range phases {
-		if p.Until != "" && !p.ConditionMet && !p.Interrupted {
-			return fmt.Sprintf("phase %s: %s did not come in time", p.Name, p.Until)
-		}
-	}
-	return ""
-}
-
-// wrong lists the gates that failed in a bad trial, or what else was wrong.
-func wrong(t result.Trial) []string {
-	if names := failed(t.Gates); len(names) > 0 {
-		return names
-	}
-	return []string{t.Why}
-}
-
-func failed(gates []result.Gate) (names []string) {
-	for _, g := range gates {
-		if g.Verdict == result.Fail {
-			names = append(names, g.Name)
-		}
-	}
-	return names
 }
 
 // conclude fills in what the trials have told.

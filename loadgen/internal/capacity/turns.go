@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"github.com/stormglass/stormglass/internal/exitcode"
-	"github.com/stormglass/stormglass/loadgen/internal/compare"
-	"github.com/stormglass/stormglass/loadgen/internal/run"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
@@ -20,7 +18,7 @@ import (
 func RunInTurns(ctx context.Context, sides [2]RunOptions, out, resume string) (result.CapacityComparison, string, error) {
 	p := pair{out: out, resume: resume}
 	for i, o := range sides {
-		p.sides[i] = session{o: o, trial: compare.RunWhole, uses: usesOf, otherGenerator: run.OtherGenerator}
+		p.sides[i] = onPlanes(o)
 	}
 	return p.run(ctx)
 }
@@ -60,7 +58,7 @@ func (p *pair) run(ctx context.Context) (c result.CapacityComparison, dir string
 	return c, dir, rundir.WriteJSON(dir, result.CapacityComparisonFile, c)
 }
 
-// compared is what both searches tell.
+// compared compares what the two searches found.
 func (p *pair) compared(dir string, tried [2]bool) result.CapacityComparison {
 	c := result.CapacityComparison{Schema: result.CapacityComparisonSchema, InTurns: true}
 	for i, s := range p.sides {

@@ -175,7 +175,7 @@ func CapacityComparison(w io.Writer, c result.CapacityComparison, o TerminalOpti
 	answer := strings.ToUpper(c.Answer)
 	t.line(t.paint(style(verdict), answer) + t.paint("head", chart.Shorten(head, t.width-chart.TextWidth(answer))))
 	if c.Why == "" && !c.InTurns {
-		t.wrapped("", "one search after the other: what changed on the machine in between is in it (--a and --b search in turns)")
+		t.wrapped("", "one search after the other: what changed on the machine in between is in it (--b searches in turns)")
 	}
 	for i, s := range c.Sides {
 		t.line("")

@@ -152,7 +152,7 @@ func generated() string {
 	return b.String()
 }
 
-// required is what a mechanism needs besides its first evidence.
+// required lists the conditions of a mechanism besides its first evidence.
 func required(m mechanism) string {
 	var all []string
 	if names := slices.Concat(m.All, m.With); len(names) > 0 {

@@ -28,9 +28,9 @@ type Source interface {
 type Options struct {
 	// From and To bound the recorded data.
 	From, To time.Time
-	// Calm is the time to compare with; zero: the first quarter of the data, at most a minute. CalmByDefault: nobody has said that
-	// it was calm, so it ends where something begins in it that lasts.
-	Calm          result.Span
+	// Calm is the time to compare with; zero: the first quarter of the data, at most a minute.
+	Calm result.Span
+	// CalmByDefault means that no user named Calm: it is cut short before the first deviation that lasts.
 	CalmByDefault bool
 	// Under is the time to diagnose; zero: all after the calm time.
 	Under result.Span

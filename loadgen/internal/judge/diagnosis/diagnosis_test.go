@@ -216,7 +216,7 @@ func (u until) Range(ctx context.Context, expr string, start, end time.Time, by 
 	return slices.DeleteFunc(all, func(s archive.Series) bool { return len(s.Points) == 0 }), err
 }
 
-// An hour that nobody called calm may hold the beginning of what lasts, or something that is over.
+// The default calm hour ends before an outage that lasts, and includes one that is over.
 func TestOutageInTheCalmHour(t *testing.T) {
 	const minute = int(time.Minute / step)
 	for name, c := range map[string]struct {

@@ -53,11 +53,10 @@ type mechanism struct {
 	Look, Page string
 }
 
-// renamed is what a mechanism is called where all of the evidence is of one signal.
+// renamed is another name of a mechanism, for when all its evidence is of one signal.
 type renamed struct{ Signal, Kind, Title, Look string }
 
-// crowded is how many times the calm value the first evidence must be while a signal deviates: where all wait for processors,
-// every time grows.
+// crowded requires a larger ratio to the calm value while Signal deviates: when processes wait for processors, all latencies grow.
 type crowded struct {
 	Signal string
 	Times  float64
@@ -199,7 +198,7 @@ func (r reasoning) follows(evidence []episode, f firing) bool {
 	return len(evidence) > 0
 }
 
-// aftermath is how long what follows from a mechanism may go on after it: clients come back, queues empty, caches fill.
+// aftermath is the longest time for which a consequence may outlast its cause.
 const aftermath = 30 * time.Second
 
 // outlasts reports whether an episode goes on for longer than the aftermath of a firing.
@@ -284,9 +283,9 @@ func (r reasoning) deviates(signals []string, at episode, same bool) bool {
 	})
 }
 
-// deviatesBy reports whether one of the signals, other than one, deviates at a component of a firing.
-func (r reasoning) deviatesBy(signals []string, other string, f firing) bool {
-	others := slices.DeleteFunc(slices.Clone(signals), func(name string) bool { return name == other })
+// deviatesBy reports whether a signal, except one, deviates at a component of a firing, up to Lag after it.
+func (r reasoning) deviatesBy(signals []string, except string, f firing) bool {
+	others := slices.DeleteFunc(slices.Clone(signals), func(name string) bool { return name == except })
 	return slices.ContainsFunc(f.components, func(component string) bool {
 		return r.deviates(others, episode{component: component, began: f.began, last: f.last.Add(f.mechanism.Lag)}, true)
 	})

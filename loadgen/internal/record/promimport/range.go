@@ -52,8 +52,8 @@ const mostPoints = 10_000
 // add appends what a matrix holds of each series.
 func (s *Source) add(all []archive.Series, of map[model.Fingerprint]int, matrix model.Matrix) []archive.Series {
 	for _, stream := range matrix {
-		at, known := of[stream.Metric.Fingerprint()]
-		if known {
+		id := stream.Metric.Fingerprint()
+		if at, known := of[id]; known {
 			all[at].Points = appendPoints(all[at].Points, stream.Values)
 			continue
 		}
@@ -65,7 +65,7 @@ func (s *Source) add(all []archive.Series, of map[model.Fingerprint]int, matrix 
 			one.Labels[model.JobLabel] = ours
 		}
 		one.Points = appendPoints(nil, stream.Values)
-		of[stream.Metric.Fingerprint()] = len(all)
+		of[id] = len(all)
 		all = append(all, one)
 	}
 	return all
