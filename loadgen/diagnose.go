@@ -109,6 +109,12 @@ func diagnosePrometheus(ctx context.Context, p Prometheus, o DiagnoseOptions, li
 	if err := apartFrom(options); err != nil {
 		return d, err
 	}
+	switch clusters, err := source.Ambiguous(ctx, options.Under.To); {
+	case err != nil:
+		return d, ofPrometheus(ctx, source, err)
+	case clusters != "":
+		return d, exitcode.Usagef("--prometheus: %s: %s", source.URL(), clusters)
+	}
 	d, err = diagnosis.Diagnose(ctx, source, options)
 	return d, ofPrometheus(ctx, source, err)
 }

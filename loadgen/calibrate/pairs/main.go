@@ -20,9 +20,13 @@ func main() {
 	flag.IntVar(&o.comparisons, "comparisons", 20, "comparisons of one configuration with itself")
 	flag.IntVar(&o.resamples, "resamples", 300, "comparisons that are resampled from their pairs")
 	flag.Uint64Var(&o.seed, "seed", 1, "of the resampling")
+	planted := flag.String("planted", "", "`regressions` to plant, as qps-18,neighbours-4; default all")
 	parts := flag.String("parts", strings.Join(partNames(), ","), "`parts` to run and print")
 	flag.Parse()
 	o.parts = strings.Split(*parts, ",")
+	if *planted != "" {
+		o.planted = strings.Split(*planted, ",")
+	}
 	runner.Main("pairs", o.calibrate)
 }
 
@@ -31,7 +35,7 @@ type options struct {
 	scenario, controlPlane string
 	comparisons, resamples int
 	seed                   uint64
-	parts                  []string
+	parts, planted         []string
 }
 
 // parts in the order in which they run.
@@ -55,6 +59,11 @@ func (o options) calibrate(ctx context.Context) error {
 	for _, name := range o.parts {
 		if !slices.Contains(partNames(), name) {
 			return fmt.Errorf("--parts %s: it has %s", name, strings.Join(partNames(), ", "))
+		}
+	}
+	for _, name := range o.planted {
+		if !slices.Contains(plantedNames(), name) {
+			return fmt.Errorf("--planted %s: it has %s", name, strings.Join(plantedNames(), ", "))
 		}
 	}
 	fmt.Printf("seed %d\n", o.seed)

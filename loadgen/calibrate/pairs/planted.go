@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/stormglass/stormglass/loadgen/calibrate/runner"
@@ -36,10 +37,20 @@ var plantedRegressions = []regression{
 	{name: "neighbours-4", what: "four busy processes beside the API server", neighbours: 4, figure: "get-mean", alone: true},
 }
 
+func plantedNames() (names []string) {
+	for _, r := range plantedRegressions {
+		names = append(names, r.name)
+	}
+	return names
+}
+
 // regressions compares the scenario with itself and a planted change in B.
 func (o options) regressions(ctx context.Context) error {
 	fmt.Printf("\n## Planted regressions\n\n| planted | figure | change, 95%% bounds | answer | pairs | thrown away | other figures that regressed |\n|---|---|---|---|---:|---:|---|\n")
 	for _, r := range plantedRegressions {
+		if len(o.planted) > 0 && !slices.Contains(o.planted, r.name) {
+			continue
+		}
 		args, err := r.args(o)
 		if err != nil {
 			return err

@@ -15,6 +15,7 @@ func MeasureMachine() (end func() *result.Machine) {
 // machine is what the machine has done since it started, in seconds; ok is false where that is not known.
 type machine struct {
 	busy, own, steal float64
+	processors       int
 	cpuWait, ioWait  *float64 // nil: not known
 	ok               bool
 }
@@ -38,8 +39,8 @@ func (m machine) since(before machine) *result.Machine {
 }
 
 // machineCollector exports what the machine of the generator does: the time of its processors, that of the generator
-// and of all that it started, and what the hypervisor took.
-type machineCollector struct{ busy, own, steal *prometheus.Desc }
+// and of all that it started, and what the hypervisor took. A container may use fewer processors than the machine has.
+type machineCollector struct{ busy, own, steal, processors *prometheus.Desc }
 
 func newMachineCollector() machineCollector {
 	desc := func(name, help string) *prometheus.Desc {
@@ -49,6 +50,8 @@ func newMachineCollector() machineCollector {
 		busy:  desc("busy", "Processor seconds that were used on the load generator's machine."),
 		own:   desc("own", "Processor seconds that the load generator and all that it started used."),
 		steal: desc("steal", "Processor seconds that the hypervisor gave to others."),
+
+		processors: prometheus.NewDesc("stormglass_machine_processors", "Processors of the load generator's machine.", nil, nil),
 	}
 }
 
@@ -56,6 +59,7 @@ func (c machineCollector) Describe(descs chan<- *prometheus.Desc) {
 	descs <- c.busy
 	descs <- c.own
 	descs <- c.steal
+	descs <- c.processors
 }
 
 func (c machineCollector) Collect(metrics chan<- prometheus.Metric) {
@@ -66,4 +70,5 @@ func (c machineCollector) Collect(metrics chan<- prometheus.Metric) {
 	for desc, v := range map[*prometheus.Desc]float64{c.busy: now.busy, c.own: now.own, c.steal: now.steal} {
 		metrics <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, v)
 	}
+	metrics <- prometheus.MustNewConstMetric(c.processors, prometheus.GaugeValue, float64(now.processors))
 }

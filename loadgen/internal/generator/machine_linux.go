@@ -19,7 +19,7 @@ func readMachine() (m machine) {
 	}
 	cpu := stat.CPUTotal
 	m.busy = cpu.User + cpu.Nice + cpu.System + cpu.IRQ + cpu.SoftIRQ // guests are in User and Nice
-	m.steal = cpu.Steal
+	m.steal, m.processors = cpu.Steal, len(stat.CPU)
 	if m.own, err = treeSeconds(fs, os.Getpid()); err != nil {
 		return m
 	}

@@ -18,9 +18,9 @@ func Diagnosis(w io.Writer, d result.Diagnosis, o TerminalOptions) error {
 	t := newTerminal(o)
 	t.line(t.paint(diagnosisStyle(d), strings.ToUpper(d.Answer)) + t.paint("head", "  "+spanText(d.Under)) + t.paint("dim", ", compared with "+spanText(d.Calm)))
 	t.diagnosis(d)
-	if len(d.Lacked) > 0 {
+	if lacked := lackedText(&d); lacked != "" {
 		t.line("")
-		t.wrapped("no data    ", strings.Join(d.Lacked, ", "))
+		t.wrapped("no data    ", lacked)
 	}
 	_, err := io.WriteString(w, strings.Join(t.out, "\n")+"\n")
 	return err
@@ -118,6 +118,9 @@ func explainsText(c result.Cause) string {
 	return strings.Join(all, "; ")
 }
 
+// lackedText lists the signals without data.
+func lackedText(d *result.Diagnosis) string { return strings.Join(d.Lacked, ", ") }
+
 func symptomText(e result.Evidence) string {
 	return chart.Clean(fmt.Sprintf("%s of %s from %s", e.What, e.Component, e.Began.UTC().Format(time.TimeOnly)))
 }
@@ -128,6 +131,7 @@ type diagnosisPage struct {
 	Causes   []causeItem
 	// Unexplained symptoms, and the nearest causes.
 	Unexplained, Nearest []string
+	Lacked               string
 }
 
 // causeItem is one cause or limit.
@@ -141,7 +145,7 @@ func diagnosisView(_ context.Context, p *page) (any, error) {
 	if d == nil {
 		return nil, nil
 	}
-	view := diagnosisPage{Compared: spanText(d.Calm)}
+	view := diagnosisPage{Compared: spanText(d.Calm), Lacked: lackedText(d)}
 	for i, c := range slices.Concat(d.Causes, d.Limits) {
 		view.Causes = append(view.Causes, causeItem{
 			Title: chart.Clean(capitalize(c.Title)), Times: strings.TrimPrefix(causeTimes(c), ", "), Seen: chart.Clean(c.Sentence), Explains: chart.Clean(explainsText(c)),
@@ -173,5 +177,8 @@ func diagnosisSummary(b *strings.Builder, d *result.Diagnosis) {
 	}
 	for _, c := range d.Nearest {
 		fmt.Fprintf(b, "- nearest: %s\n", markdown.Cell(chart.Clean(c.Sentence)))
+	}
+	if lacked := lackedText(d); lacked != "" {
+		fmt.Fprintf(b, "- no data of the signals %s\n", lacked)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	_ "embed"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -83,7 +84,7 @@ func (s *signal) hold() int {
 		return s.Hold
 	case s.Event:
 		return 1
-	case strings.Contains(s.Expr, "$range"):
+	case strings.Contains(s.Expr, "$range"), strings.Contains(s.Expr, "$rate"):
 		return held + 1
 	}
 	return held
@@ -94,8 +95,16 @@ var anyJob = fmt.Sprintf("job=~%q", strings.Join(append(control.Kinds(), "loadge
 
 // query is the signal's PromQL with a range of rates.
 func (s *signal) query(window time.Duration) string {
-	return strings.NewReplacer("$range", model.Duration(window.Truncate(time.Millisecond)).String(), "$age", fmt.Sprintf("%g", window.Seconds()), "$any", anyJob).Replace(s.Expr)
+	expr := rates.ReplaceAllString(s.Expr, rateOfNew)
+	duration := func(d time.Duration) string { return model.Duration(d.Truncate(time.Millisecond)).String() }
+	return strings.NewReplacer("$range", duration(window), "$before", duration(window-time.Millisecond), "$age", fmt.Sprintf("%g", window.Seconds()), "$any", anyJob).Replace(expr)
 }
+
+// rates is $rate(SELECTOR), and rateOfNew what it stands for. A counter that is not there before it first counts has no rate of that; one whose
+// process was not scraped before may have counted long ago.
+var rates = regexp.MustCompile(`\$rate\(([a-z_]+\{[^}]*\})\)`)
+
+const rateOfNew = `(($1 unless $1 offset $$before) / $$age and on(job, instance) (up{$$any} offset $$before) or rate($1[$$range]))`
 
 // known is the catalogue that ships.
 var known = func() catalogue {

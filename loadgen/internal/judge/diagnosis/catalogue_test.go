@@ -145,7 +145,7 @@ func generated() string {
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s |\n", m.Kind, title, code(m.Any, " or "), required(m), code(slices.Concat(m.Unless, m.Without), ", "), page)
 	}
-	b.WriteString("\n## Signals\n\n`$range` is two scrapes, `$any` the jobs of all components.\n\n| signal | deviates | PromQL |\n|---|---|---|\n")
+	b.WriteString("\n## Signals\n\n`$range` is two scrapes, `$age` its seconds, `$any` the jobs of all components. `$rate(X)` is `rate(X[$range])`, and of a counter that is there only since then what it has counted in `$age`.\n\n| signal | deviates | PromQL |\n|---|---|---|\n")
 	for _, s := range known.Signals {
 		fmt.Fprintf(&b, "| `%s`: %s | %s | `%s` |\n", s.Name, s.What, bounds(s), strings.ReplaceAll(s.Expr, "|", `\|`))
 	}

@@ -61,11 +61,29 @@ func (s *Source) Find(ctx context.Context) error {
 	if err := current(found, now); err != nil {
 		return fmt.Errorf("%s: %w", s.url, err)
 	}
+	if err := oneCluster(found); err != nil {
+		return fmt.Errorf("%s: %w", s.url, err)
+	}
 	if len(found) == 0 {
 		return fmt.Errorf("%s: %w", s.url, s.FoundNone(ctx))
 	}
 	s.targets = s.name(found)
 	return nil
+}
+
+// Ambiguous tells which of two or more clusters has to be named, by the targets that were scraped at a time; empty: there is one at most.
+func (s *Source) Ambiguous(ctx context.Context, at time.Time) (clusters string, err error) {
+	if s.ours {
+		return "", nil
+	}
+	found, err := s.ups(ctx, at, lookBack)
+	if err != nil {
+		return "", err
+	}
+	if err := cmp.Or(current(found, at), oneCluster(found)); err != nil {
+		return err.Error(), nil
+	}
+	return "", nil
 }
 
 // URL of the Prometheus, as it may be shown.
@@ -173,6 +191,25 @@ func current(found map[key][]history, now time.Time) error {
 		}
 	}
 	return nil
+}
+
+// clusterLabel is what Prometheus agents, Thanos and Mimir call the cluster of a series by custom.
+const clusterLabel = "cluster"
+
+// oneCluster is an error where the targets are of several clusters: one has to be named.
+func oneCluster(found map[key][]history) error {
+	all := map[string]bool{}
+	for _, histories := range found {
+		for _, h := range histories {
+			if name := h.labels[clusterLabel]; name != "" {
+				all[fmt.Sprintf("%s=%q", clusterLabel, string(name))] = true
+			}
+		}
+	}
+	if len(all) < 2 {
+		return nil
+	}
+	return fmt.Errorf("it has %d clusters: %s (name one with --prometheus-match)", len(all), strings.Join(slices.Sorted(maps.Keys(all)), ", "))
 }
 
 // differences of two sets of labels, as `cluster="a" and cluster="b"`.

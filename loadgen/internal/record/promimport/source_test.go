@@ -42,6 +42,21 @@ func TestCurrent(t *testing.T) {
 	}
 }
 
+// TestOneCluster: figures of several clusters must not be added up unseen.
+func TestOneCluster(t *testing.T) {
+	now := time.UnixMilli(1_800_000_000_000)
+	of := func(cluster model.LabelValue) []history {
+		return []history{scraped(now, 0, model.Metric{"cluster": cluster})}
+	}
+	if err := oneCluster(map[key][]history{{"kube-etcd", "a"}: of("prod-1"), {"kube-etcd", "b"}: of("prod-1"), {"kube-etcd", "c"}: of("")}); err != nil {
+		t.Error(err)
+	}
+	err := oneCluster(map[key][]history{{"kube-etcd", "a"}: of("prod-2"), {"kube-etcd", "b"}: of("prod-1")})
+	if want := `it has 2 clusters: cluster="prod-1", cluster="prod-2" (name one with --prometheus-match)`; err == nil || err.Error() != want {
+		t.Errorf("got  %v\nwant %s", err, want)
+	}
+}
+
 // TestNames: instances are unique in the archive, where gates know a target by
 // its instance alone.
 func TestNames(t *testing.T) {
