@@ -93,7 +93,7 @@ Exit codes: 0 not regressed or improved, 1 regressed, 3 could not tell,
 	flags.StringArrayVar(&b, "b", nil, "what B is, as --a (repeatable)")
 	flags.StringVar(&against, "against", "", "a baseline's `directory`: the same as --a of it")
 	addSetFlag(cmd, &o.Overrides)
-	flags.StringArrayVar(&o.Gated, "figure", nil, "a figure of this `name` decides, in place of those that are calibrated (repeatable)")
+	flags.StringArrayVar(&o.Gated, "figure", nil, "a figure of this `name` decides, in place of those that are calibrated; all: every figure (repeatable)")
 	flags.StringSliceVar(&pairs, "looks", []string{"6", "9", "12"}, "numbers of `pairs` after which it may end")
 	flags.StringSliceVar(&alphas, "alpha", []string{"0.3%", "0.3%", "0.4%"}, "share of false alarms at each look, of one figure")
 	percentVar(flags, &o.Plan.Change, "change", "the least change that is called one")

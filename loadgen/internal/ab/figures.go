@@ -56,11 +56,14 @@ func figuresOf(o Options, advice bool) ([]result.ABFigure, error) {
 	return gatedFirst(all), nil
 }
 
+// AllFigures names all figures of a scenario.
+const AllFigures = "all"
+
 func choose(all []result.ABFigure, names []string) ([]result.ABFigure, error) {
-	var known []string
+	known := []string{AllFigures}
 	for i := range all {
 		known = append(known, all[i].Name)
-		if all[i].Gated = slices.Contains(names, all[i].Name); !all[i].Gated {
+		if all[i].Gated = slices.Contains(names, all[i].Name) || slices.Contains(names, AllFigures); !all[i].Gated {
 			all[i].Advice = "not named by --figure"
 		}
 	}

@@ -35,16 +35,15 @@ func judgePairs(c *result.AB) {
 		return
 	}
 	for _, gated := range []bool{true, false} { // advice takes no alpha from what is gated
-		var of []*result.ABFigure
-		var bounds []string
+		var of []collected
 		for i := range c.Figures {
 			if f := &c.Figures[i]; f.Gated == gated {
-				of, bounds = append(of, f), append(bounds, collect(f, counted))
+				of = append(of, collect(f, counted))
 			}
 		}
 		judgeFigures(c.Plan, of, len(counted))
-		for i, f := range of {
-			checkLowerBound(f, bounds[i])
+		for _, one := range of {
+			checkLowerBound(one.figure, one.lower)
 		}
 	}
 	conclude(c, len(counted))
@@ -100,11 +99,20 @@ func countedPairs(all []result.Pair) []result.Pair {
 	return slices.DeleteFunc(slices.Clone(all), func(p result.Pair) bool { return p.Number == warmUp || p.Thrown != "" })
 }
 
+// collected is what pairs say of a figure.
+type collected struct {
+	figure *result.ABFigure
+	paired paired.Figure
+	// lower says where only a lower bound of B is known, which can still be a regression.
+	lower string
+}
+
 // collect takes a figure's values from the pairs. One that a pair lacks is judged by none: which pairs have data may
-// depend on what is asked. It returns where only a lower bound of B is known, which can still be a regression.
-func collect(f *result.ABFigure, pairs []result.Pair) (lower string) {
+// depend on what is asked.
+func collect(f *result.ABFigure, pairs []result.Pair) collected {
 	f.Changes, f.Detail = []float64{}, ""
-	var a, b []float64
+	lower, zero := "", false
+	var a, b, differences []float64
 	for _, p := range pairs {
 		va, okA := p.A.Values[f.Name]
 		vb, okB := p.B.Values[f.Name]
@@ -122,25 +130,28 @@ func collect(f *result.ABFigure, pairs []result.Pair) (lower string) {
 			f.Detail = fmt.Sprintf("only a lower bound is known in pair %d", p.Number)
 		case !okA || !okB:
 			f.Detail = fmt.Sprintf("no data in %s of pair %d", missingSide(okA, okB), p.Number)
-		case va <= 0 || vb <= 0:
-			if va == vb { // nothing in both
-				f.Changes = append(f.Changes, 0)
-				continue
-			}
-			f.Detail = fmt.Sprintf("%v and %v in pair %d: a ratio needs values over 0", va, vb, p.Number)
 		default:
-			d := math.Log(vb / va)
-			if f.Better == "higher" {
-				d = -d
+			d, difference := 0.0, vb-va
+			if va > 0 && vb > 0 {
+				d = math.Log(vb / va)
+			} else if va != vb {
+				zero = true // they have no ratio
 			}
-			f.Changes = append(f.Changes, d)
+			if f.Better == "higher" {
+				d, difference = -d, -difference
+			}
+			f.Changes, differences = append(f.Changes, d), append(differences, difference)
 		}
 	}
 	f.A, f.B = median(a), median(b)
 	if f.Detail != "" {
-		f.Changes = []float64{}
+		f.Changes, differences = []float64{}, nil
 	}
-	return lower
+	if zero && f.Detail == "" {
+		f.Changes = []float64{}
+		return collected{f, paired.Figure{D: differences, Differences: true, Level: math.Abs(stat.Mean(a, nil))}, lower}
+	}
+	return collected{f, paired.Figure{D: f.Changes}, lower}
 }
 
 func missingSide(a, b bool) string {
@@ -165,14 +176,17 @@ func median(values []float64) *float64 {
 	return &m
 }
 
-func judgeFigures(plan result.Plan, figures []*result.ABFigure, pairs int) {
-	var changes [][]float64
-	for _, f := range figures {
-		changes = append(changes, f.Changes)
+func judgeFigures(plan result.Plan, all []collected, pairs int) {
+	var figures []paired.Figure
+	for _, one := range all {
+		figures = append(figures, one.paired)
 	}
-	for i, j := range paired.Judge(plan, changes) {
-		f := figures[i]
-		fill(f, j)
+	for i, j := range paired.Judge(plan, figures) {
+		f := all[i].figure
+		if fill(f, j); all[i].paired.Differences {
+			f.Detail = fmt.Sprintf("by the difference of both, as some are 0: %.4g in A, %.4g in B", *f.A, *f.B)
+			continue
+		}
 		if f.Answer != result.CouldNotTell || f.Detail != "" {
 			continue
 		}
@@ -229,6 +243,10 @@ func conclude(c *result.AB, pairs int) {
 		switch f.Answer {
 		case result.Regressed:
 			regressed++
+			if f.Change == nil {
+				say("%s: %s", f.Name, f.Detail)
+				continue
+			}
 			say("%s: %s (from %s to %s, at %.0f%% each)", f.Name, percent(*f.Change), bound(f.Low), bound(f.High), 100*c.Plan.Confidence)
 		case result.CouldNotTell:
 			unknown++

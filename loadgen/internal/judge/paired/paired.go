@@ -72,12 +72,21 @@ type Judged struct {
 // LeastRuns is the number of runs of each side from which on sets that are no pairs are judged.
 const LeastRuns = 3
 
-// Judge judges figures by their ln(B/A) of each pair, in the order of the pairs; positive is worse. It looks once, at
-// the last look that the pairs of a figure allow.
-func Judge(p result.Plan, figures [][]float64) []Judged {
+// Figure is what pairs say of one figure, in the order of the pairs; positive is worse.
+type Figure struct {
+	// D is ln(B/A) of each pair, or with Differences B less A: of a figure that is 0 in some pairs.
+	D           []float64
+	Differences bool
+	// Level is the mean of A, of which a difference is a share.
+	Level float64
+}
+
+// Judge judges figures by their pairs. It looks once, at the last look that the pairs of a figure allow.
+func Judge(p result.Plan, figures []Figure) []Judged {
 	tests := make([]test, len(figures))
-	for i, d := range figures {
-		tests[i] = newTest(p, d)
+	for i, f := range figures {
+		tests[i] = newTest(p, f.D)
+		tests[i].differences, tests[i].level = f.Differences, f.Level
 	}
 	return holm(p, tests)
 }
@@ -114,12 +123,14 @@ func holm(p result.Plan, tests []test) []Judged {
 	return all
 }
 
-// test is one figure at one look: the mean of ln(B/A), its standard error, and the t-distribution of their ratio.
+// test is one figure at one look: the mean of ln(B/A) or of differences, its standard error, and the t-distribution of their ratio.
 type test struct {
 	look              result.Look // of no pairs: it may not tell yet
 	n                 int
 	mean, spread, err float64
 	dist              distuv.StudentsT
+	differences       bool // mean is of B less A, and level that of A
+	level             float64
 }
 
 // newTest looks at pairs.
@@ -191,16 +202,19 @@ func (t test) smaller() float64 {
 
 // judge answers with alpha divided by share.
 func (t test) judge(p result.Plan, share float64) Judged {
-	j := Judged{Answer: result.CouldNotTell, Pairs: t.n, Change: math.Expm1(t.mean), Spread: t.spread, T: t.t(), Low: math.Inf(-1), High: math.Inf(1)}
+	j := Judged{Answer: result.CouldNotTell, Pairs: t.n, Change: t.share(t.mean), Spread: t.spread, T: t.t(), Low: math.Inf(-1), High: math.Inf(1)}
 	if t.n > 1 {
 		bound := t.dist.Quantile(p.Confidence) * t.err
-		j.Low, j.High = math.Expm1(t.mean-bound), math.Expm1(t.mean+bound)
+		j.Low, j.High = t.share(t.mean-bound), t.share(t.mean+bound)
 	}
 	if t.look.Pairs == 0 {
 		return j
 	}
 	j.Critical = t.dist.Quantile(1 - t.look.Alpha/share)
 	least := math.Log1p(p.Change)
+	if t.differences {
+		least = p.Change * t.level
+	}
 	switch {
 	case j.T > j.Critical && t.mean >= least:
 		j.Answer = result.Regressed
@@ -210,4 +224,15 @@ func (t test) judge(p result.Plan, share float64) Judged {
 		j.Answer = result.NotRegressed
 	}
 	return j
+}
+
+// share is a mean as a share of A: of differences from 0 it is infinite.
+func (t test) share(mean float64) float64 {
+	switch {
+	case !t.differences:
+		return math.Expm1(mean)
+	case mean == 0:
+		return 0
+	}
+	return mean / t.level
 }

@@ -16,7 +16,7 @@ const seed = 1
 func sequence(p result.Plan, d []float64) paired.Judged {
 	var j paired.Judged
 	for _, l := range p.Looks {
-		if j = paired.Judge(p, [][]float64{d[:l.Pairs]})[0]; j.Answer != result.CouldNotTell {
+		if j = paired.Judge(p, []paired.Figure{{D: d[:l.Pairs]}})[0]; j.Answer != result.CouldNotTell {
 			break
 		}
 	}
@@ -82,7 +82,7 @@ func TestAnswers(t *testing.T) {
 		"counts that are better":    {around(-0.2, 0, 6), result.Improved, 6},
 	} {
 		t.Run(name, func(t *testing.T) {
-			j := paired.Judge(p, [][]float64{c.d})[0]
+			j := paired.Judge(p, []paired.Figure{{D: c.d}})[0]
 			if j.Answer != c.want || j.Pairs != c.pairs {
 				t.Errorf("%s after %d pairs, want %s after %d: %+v", j.Answer, j.Pairs, c.want, c.pairs, j)
 			}
@@ -98,7 +98,7 @@ func TestCriticalValues(t *testing.T) {
 		for k := range d {
 			d[k] = float64(k % 2)
 		}
-		if got := paired.Judge(p, [][]float64{d})[0].Critical; math.Abs(got-want) > 0.01 {
+		if got := paired.Judge(p, []paired.Figure{{D: d}})[0].Critical; math.Abs(got-want) > 0.01 {
 			t.Errorf("after %d pairs: %.3f, want %v", p.Looks[i].Pairs, got, want)
 		}
 	}
@@ -108,11 +108,11 @@ func TestCriticalValues(t *testing.T) {
 func TestHolm(t *testing.T) {
 	p := paired.Default()
 	d := []float64{0.06, 0.14, 0.06, 0.14, 0.06, 0.14}
-	alone := paired.Judge(p, [][]float64{d})[0]
+	alone := paired.Judge(p, []paired.Figure{{D: d}})[0]
 	strong := []float64{0.09, 0.11, 0.09, 0.11, 0.09, 0.11}
-	many := [][]float64{d, strong}
+	many := []paired.Figure{{D: d}, {D: strong}}
 	for range 8 {
-		many = append(many, []float64{0.1, -0.1, 0.1, -0.1, 0.1, -0.1})
+		many = append(many, paired.Figure{D: []float64{0.1, -0.1, 0.1, -0.1, 0.1, -0.1}})
 	}
 	judged := paired.Judge(p, many)
 	if judged[1].Critical <= judged[0].Critical || judged[0].Critical <= alone.Critical {
@@ -141,6 +141,23 @@ func TestCheck(t *testing.T) {
 		change(&p)
 		if paired.Check(p) == nil {
 			t.Errorf("%s: accepted", name)
+		}
+	}
+}
+
+// TestDifferences: a figure that is 0 in A has no ratio, and is judged by B less A.
+func TestDifferences(t *testing.T) {
+	for name, c := range map[string]struct {
+		figure paired.Figure
+		want   result.Answer
+	}{
+		"from nothing to nine":      {paired.Figure{D: []float64{9, 9.1, 8.9, 9, 9, 9.2}, Differences: true}, result.Regressed},
+		"from nine to nothing":      {paired.Figure{D: []float64{-9, -9.1, -8.9, -9, -9, -9.2}, Differences: true, Level: 9}, result.Improved},
+		"now and then one":          {paired.Figure{D: []float64{1, 0, 0, 1, 0, 0}, Differences: true}, result.CouldNotTell},
+		"one of very many, at once": {paired.Figure{D: []float64{1, 1, 1, 1, 1, 2}, Differences: true, Level: 1000}, result.NotRegressed},
+	} {
+		if got := paired.Judge(paired.Default(), []paired.Figure{c.figure})[0]; got.Answer != c.want {
+			t.Errorf("%s: %+v", name, got)
 		}
 	}
 }
