@@ -4,10 +4,20 @@
 
 SHELL := /bin/bash
 BIN := $(CURDIR)/bin
-LDFLAGS := $(shell cat tools/ldflags)
-VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
+REVISION := $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 
-.PHONY: help build loadgen controlplane demo test lint unit tools browser kubelet calibrate-node calibrate diagnose-score fuzz bench storms incidents panels clean
+# Of Kubernetes; empty: that of go.mod. Others have a module file of their own: controlplane/versions.
+VERSION :=
+VERSIONS := 1.36 1.35
+ifneq ($(VERSION),)
+ifneq ($(VERSION),1.37)
+OF := -$(VERSION)
+MODFILE := -modfile=controlplane/versions/$(VERSION)/go.mod -tags etcd36
+endif
+endif
+LDFLAGS = $(shell cat $(firstword $(wildcard controlplane/versions/$(VERSION)/ldflags) tools/ldflags))
+
+.PHONY: help build loadgen controlplane flags versions features demo test lint unit tools browser kubelet calibrate-node calibrate diagnose-score fuzz bench storms incidents panels clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -15,13 +25,24 @@ help: ## List the targets
 build: loadgen controlplane ## Build bin/loadgen and bin/controlplane
 
 loadgen: ## Build bin/loadgen only (seconds: it links no Kubernetes server)
-	go build -ldflags '-s -w -X github.com/stormglass/stormglass/loadgen/internal/run.version=$(VERSION)' -o $(BIN)/loadgen ./cmd/loadgen
+	go build -ldflags '-s -w -X github.com/stormglass/stormglass/loadgen/internal/run.version=$(REVISION)' -o $(BIN)/loadgen ./cmd/loadgen
 
-controlplane: ## Build bin/controlplane only
-	go build -ldflags '-s -w $(LDFLAGS)' -o $(BIN)/controlplane ./cmd/controlplane
+controlplane: ## Build bin/controlplane only, or of an older version bin/controlplane-1.36: VERSION=1.36 (10 minutes, once)
+	go build $(MODFILE) -ldflags '-s -w $(LDFLAGS)' -o $(BIN)/controlplane$(OF) ./cmd/controlplane
+
+flags: ## Write the table of a version's flags and feature gates: VERSION=1.36
+	go test $(MODFILE) ./controlplane/internal/component -run Flags -update
+
+versions: build ## Build the control plane of each supported version and run rollout-demo on it (half an hour, once)
+	for v in $(VERSIONS); do $(MAKE) controlplane VERSION=$$v || exit 1; done
+	for v in 1.37 $(VERSIONS); do $(BIN)/loadgen run rollout-demo --set controlPlane.version=$$v || exit 1; done
 
 demo: build ## Run a small rollout on the bundled control plane and report
 	$(BIN)/loadgen run rollout-demo
+
+features: build ## Compare each feature gate, off and on, in pairs of planes of their own (about 3 hours)
+	for s in $$($(BIN)/loadgen scenarios | grep -o '^features/[A-Za-z]*'); do \
+	  $(BIN)/loadgen ab $$s --a variant=off --b variant=on --figure all --looks 6 --alpha 1% || [ $$? -ne 4 ] || exit 4; done
 
 storms: build ## Run the three full storms one after another (about 15 minutes)
 	@status=0; for s in rollout-500 watch-flood node-failure-storm; do \

@@ -16,13 +16,8 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/topology"
 )
 
-// The versions of the linked components, as `--version` of each prints them, and that of
-// metrics-server's module.
-const (
-	KubernetesVersion    = "v1.37.1"
-	EtcdVersion          = "3.7.0"
-	MetricsServerVersion = "v0.9.0"
-)
+// MetricsServerVersion is that of metrics-server's module.
+const MetricsServerVersion = "v0.9.0"
 
 // Cluster describes the plane, once it is ready.
 func (p *Plane) Cluster() control.Cluster {
@@ -40,7 +35,6 @@ func (p *Plane) describe(plan topology.Plan) control.Cluster {
 	c := control.Cluster{
 		Schema: control.ClusterSchema, Dir: p.layout.Dir,
 		Server: plan.Server, CAFile: keys.Cert(pki.ServerCA),
-		KubernetesVersion: KubernetesVersion, EtcdVersion: EtcdVersion,
 		Kubeconfigs: map[string]string{
 			pki.Admin:   p.layout.Kubeconfig(pki.Admin),
 			pki.Loadgen: p.layout.Kubeconfig(pki.Loadgen),
@@ -65,7 +59,7 @@ func (p *Plane) mirror() error {
 		return err
 	}
 	p.nodes, err = mirror.Start(mirror.Config{
-		Admin: admin, Keys: p.layout.PKI(), KubernetesVersion: KubernetesVersion, EtcdVersion: EtcdVersion, MetricsServerVersion: MetricsServerVersion,
+		Admin: admin, Keys: p.layout.PKI(), MetricsServerVersion: MetricsServerVersion,
 		Components: p.components.Snapshots, Events: p.events.After,
 	})
 	return err
@@ -82,7 +76,9 @@ func (p *Plane) publishChanged(change func(*control.Cluster)) error {
 	components := p.components.Components()
 	p.mu.Lock()
 	cluster := *p.cluster // a copy: others may read the old one
-	cluster.Components = components
+	cluster.Components, cluster.Config = components, p.opts.Config
+	cluster.KubernetesVersion = cluster.Config.ReleaseOf(control.ComponentName(control.KindAPIServer, 0)).Kubernetes
+	cluster.EtcdVersion = cluster.Config.ReleaseOf(control.ComponentName(control.KindEtcd, 0)).Etcd
 	change(&cluster)
 	p.cluster = &cluster
 	p.mu.Unlock()

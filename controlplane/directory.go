@@ -168,6 +168,9 @@ func fits(l topology.Layout, cfg control.Config) error {
 	if kms := control.EncryptionKMS; last.APIServer.Encryption == kms && cfg.APIServer.Encryption != kms {
 		return fmt.Errorf("apiServer.encryption: the Secrets in %s are encrypted by %s (leave it at %s)", l.Dir, control.KindKMSPlugin, kms)
 	}
+	if err := fitsRelease(last, cfg); err != nil {
+		return err
+	}
 	if last.Encrypted() && !cfg.Encrypted() {
 		return fmt.Errorf("apiServer.encryption: the Secrets in %s are encrypted (leave it on, with any provider)", l.Dir)
 	}
@@ -182,20 +185,24 @@ func fits(l topology.Layout, cfg control.Config) error {
 	return nil
 }
 
-// linkPrograms makes bin/etcd and so on, links to the multi-call binary: a process is
+// linkPrograms makes bin/kubectl and so on, links to the multi-call binary: a process is
 // named after the link through which it was executed.
 func linkPrograms(l topology.Layout, executable string) error {
 	for _, name := range append(control.Kinds(), "kubectl", "etcdctl", "etcdutl", disk.Program) {
-		link := l.Program(name)
-		if target, err := os.Readlink(link); err == nil && target == executable {
-			continue
-		}
-		if err := os.Remove(link); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return err
-		}
-		if err := os.Symlink(executable, link); err != nil {
+		if err := link(l.Program(name), executable); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// link makes path lead to a program.
+func link(path, program string) error {
+	if target, err := os.Readlink(path); err == nil && target == program {
+		return nil
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return os.Symlink(program, path)
 }

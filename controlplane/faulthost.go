@@ -22,7 +22,7 @@ type faultHost struct {
 
 var _ fault.Host = (*faultHost)(nil)
 
-func (h *faultHost) Config() control.Config { return h.plane.opts.Config }
+func (h *faultHost) Config() control.Config { return h.plane.config() }
 
 func (h *faultHost) Kubeconfig() string { return h.plane.layout.Kubeconfig(pki.Admin) }
 

@@ -163,7 +163,7 @@ func (p *Plane) start(ctx context.Context) (err error) {
 	if err := control.SetHolder(p.dir.lock, control.Holder{PID: os.Getpid(), Socket: p.server.path}); err != nil {
 		return err
 	}
-	if err := p.prepare(); err != nil {
+	if err := p.prepare(ctx); err != nil {
 		return err
 	}
 	go leadership.FollowAll(p.opts.Config, p.layout).Report(p.lifetime, p.events.Append)
@@ -176,7 +176,7 @@ func (p *Plane) start(ctx context.Context) (err error) {
 	return p.announce()
 }
 
-func (p *Plane) prepare() error {
+func (p *Plane) prepare(ctx context.Context) error {
 	if p.dir.resumed {
 		if err := fits(p.layout, p.opts.Config); err != nil {
 			return err
@@ -198,6 +198,11 @@ func (p *Plane) prepare() error {
 	}
 	if err := p.layout.PKI().Ensure(time.Now(), net.ParseIP(topology.ServiceIP)); err != nil {
 		return fmt.Errorf("keys: %w", err)
+	}
+	for _, r := range releasesIn(p.opts.Config) {
+		if err := p.linkRelease(ctx, r); err != nil {
+			return err
+		}
 	}
 	return linkPrograms(p.layout, p.opts.Executable)
 }

@@ -39,7 +39,7 @@ type resources struct {
 
 // needOf returns what a plane of a config needs. A resumed one has its WAL already.
 func needOf(cfg control.Config, resumed bool) resources {
-	n := resources{descriptors: minDescriptors, disk: minFreeBesides, memory: memoryShared}
+	n := resources{descriptors: minDescriptors, disk: minFreeBesides, memory: memoryShared * uint64(max(1, len(releasesIn(cfg))))}
 	if cfg.Count(control.KindAPIServer) > 1 {
 		n.descriptors *= 2
 	}
@@ -53,7 +53,7 @@ func needOf(cfg control.Config, resumed bool) resources {
 	return n
 }
 
-// memoryShared is the memory that the components of a plane share, the pages of their
+// memoryShared is the memory that the components of a release share, the pages of their
 // one executable.
 const memoryShared = 128 << 20
 
@@ -100,30 +100,58 @@ func megabytes(bytes uint64) uint64 { return (bytes + 1<<20 - 1) >> 20 }
 type Defaults = topology.Defaults
 
 // Check has each component check the settings that the config has for it, before anything is
-// started, and returns upstream's defaults of the flags.
+// started, and returns upstream's defaults of the flags. Each release checks its own.
 func Check(ctx context.Context, executable string, cfg control.Config) (Defaults, []control.Problem, error) {
 	defaults := Defaults{}
 	var problems []control.Problem
+	releases := releasesIn(cfg)
+	if own := control.Linked(); !slices.Contains(releases, own) { // of what has no release
+		releases = append(releases, own)
+	}
+	for _, r := range releases {
+		program, err := ReleaseProgram(ctx, executable, r)
+		if err != nil {
+			return nil, []control.Problem{{Path: "version", Msg: err.Error(), Hint: control.BuildHint(r)}}, nil
+		}
+		found, err := checkRelease(ctx, program, cfg, r, defaults)
+		if err != nil {
+			return nil, nil, err
+		}
+		problems = append(problems, found...)
+	}
+	return defaults, problems, nil
+}
+
+// checkRelease has the components of a release check their settings.
+func checkRelease(ctx context.Context, program string, cfg control.Config, r control.Release, defaults Defaults) (problems []control.Problem, err error) {
 	for _, section := range cfg.FlagSections() {
+		of := []control.Release{control.Linked()}
+		if slices.Contains(control.VersionedKinds(), section.Kind) && cfg.Count(section.Kind) > 0 {
+			of = cfg.ReleasesOf(section.Kind)
+		}
+		if !slices.Contains(of, r) {
+			continue
+		}
+		section.Flags = cfg.FlagsOf(section.Kind, r)
 		ask := control.Check{Flags: section.Flags}
 		if section.Kind == control.KindScheduler && len(cfg.Scheduler.Config) > 0 {
 			generated, err := topology.SchedulerConfig(cfg.Scheduler, topology.Layout{}, nil)
 			if err != nil {
-				return nil, nil, err
+				return nil, err
 			}
 			ask.SchedulerConfig = string(generated)
 		}
 		if len(ask.Flags) == 0 && ask.SchedulerConfig == "" {
 			continue
 		}
-		checked, err := check(ctx, executable, section.Kind, ask)
+		checked, err := check(ctx, program, section.Kind, ask)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		defaults[section.Kind] = checked.Defaults
 		problems = append(problems, problemsOf(section, checked)...)
 	}
-	return defaults, problems, nil
+	return problems, nil
 }
 
 func problemsOf(section control.FlagSection, checked control.Checked) []control.Problem {

@@ -83,7 +83,7 @@ func (v faultVerb) command() *cobra.Command {
 			return err
 		}
 		if dryRun {
-			if err := client.Check(ctx, f); err != nil {
+			if err := errors.Join(client.Check(ctx, f), movable(ctx, client, f)); err != nil {
 				return v.refusal(err)
 			}
 			_, err := fmt.Fprintln(cmd.ErrOrStderr(), "the plane could have this fault now; nothing was begun")
@@ -99,6 +99,21 @@ func (v faultVerb) command() *cobra.Command {
 		return writeBegun(cmd.OutOrStdout(), status, *dir)
 	}
 	return cmd
+}
+
+// movable checks a move against the plane as it is: Check leaves that to its beginning, as one before it may change it.
+func movable(ctx context.Context, client *control.Client, f control.Fault) error {
+	if !f.Moves() {
+		return nil
+	}
+	status, err := client.Status(ctx)
+	if err != nil || status.Cluster == nil {
+		return err
+	}
+	if _, problem := f.After(status.Cluster.Config); problem != nil {
+		return &control.InvalidFault{Problems: []control.Problem{*problem}}
+	}
+	return nil
 }
 
 // noArguments refuses them, and tells where a component belongs.

@@ -63,6 +63,8 @@ func (v faultVerb) flags(cmd *cobra.Command, f *control.Fault) {
 			flags.BoolVar(&f.Mutates, "mutates", false, "mutating webhooks, which add an annotation each (default: validating ones)")
 		case "reinvoke":
 			flags.BoolVar(&f.Reinvoke, "reinvoke", false, "reinvocationPolicy IfNeeded: asked again when a later one has changed the object (default: Never)")
+		case "to":
+			flags.StringVar(&f.To, "to", "", "the minor `version` to take components to, as 1.37")
 		case "timeout":
 			flags.Func("timeout", "the API server's patience in whole `seconds`, 1s to 30s (default: upstream's 10s)", readSeconds(&f.TimeoutSeconds))
 		}

@@ -27,7 +27,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/stormglass/stormglass/controlplane"
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/controlplane/programs"
 	"github.com/stormglass/stormglass/internal/commandline"
@@ -68,7 +67,7 @@ environment failed.`,
   controlplane kubectl get nodes
   controlplane status
   controlplane down`,
-		Version:       fmt.Sprintf("with Kubernetes %s and etcd %s", controlplane.KubernetesVersion, controlplane.EtcdVersion),
+		Version:       "with " + control.Linked().String(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}

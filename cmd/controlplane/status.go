@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -75,7 +76,7 @@ func writeStatus(w io.Writer, s control.Status, now time.Time) error {
 	}
 	fmt.Fprintln(w)
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "COMPONENT\tPID\tSTATE\tROLE\tUPTIME\tREADY AFTER\tCPU\tRSS\tPRIVATE\tFILES\tADDRESS")
+	fmt.Fprintln(table, "COMPONENT\tVERSION\tPID\tSTATE\tROLE\tUPTIME\tREADY AFTER\tCPU\tRSS\tPRIVATE\tFILES\tADDRESS")
 	for _, c := range s.Components {
 		state, uptime := "starting", now.Sub(c.Started).Round(time.Second).String()
 		switch {
@@ -90,7 +91,7 @@ func writeStatus(w io.Writer, s control.Status, now time.Time) error {
 		case c.Restarts > 1:
 			state += fmt.Sprintf(", restarted %d times", c.Restarts)
 		}
-		fmt.Fprintf(table, "%s\t%d\t%s\t%s\t%s\t%.1fs\t%.1fs\t%d MB\t%d MB\t%d\t%s\n", c.Name, c.PID, state, role(c), uptime,
+		fmt.Fprintf(table, "%s\t%s\t%d\t%s\t%s\t%s\t%.1fs\t%.1fs\t%d MB\t%d MB\t%d\t%s\n", c.Name, cmp.Or(c.Version, "-"), c.PID, state, role(c), uptime,
 			c.ReadyAfter.Seconds(), c.CPU.Seconds(), c.RSS/1e6, (c.RSS-c.Shared)/1e6, c.OpenFiles, c.Address)
 	}
 	if len(s.Faults) > 0 {

@@ -86,6 +86,9 @@ prometheus/prometheus.yml in the plane's directory.`,
 }
 
 func up(ctx context.Context, o upOptions, stdin io.Reader, stdout, stderr io.Writer) error {
+	if own := control.Linked(); own != control.Newest() {
+		return fmt.Errorf("this program holds components of %s for the planes of another (run controlplane, with version: %q in its config)", own, own.Minor)
+	}
 	executable, err := os.Executable()
 	if err != nil {
 		return exitcode.EnvironmentError(err)

@@ -22,7 +22,7 @@ type Cluster struct {
 	Server string `json:"server"`
 	// CAFile verifies Server.
 	CAFile string `json:"caFile"`
-	// KubernetesVersion and EtcdVersion are the components' own, "v1.37.1", "3.7.0".
+	// KubernetesVersion and EtcdVersion are those of kube-apiserver-0 and etcd-0, "v1.37.1", "3.7.0".
 	KubernetesVersion string `json:"kubernetesVersion"`
 	EtcdVersion       string `json:"etcdVersion"`
 	// Kubeconfigs by user: "admin" (system:masters, for people), "loadgen"
@@ -83,6 +83,8 @@ type Component struct {
 	// Kind is the program: "etcd", "kube-apiserver", "kube-scheduler",
 	// "kube-controller-manager".
 	Kind string `json:"kind"`
+	// Version of a component that comes with a release: "v1.37.1", of etcd "3.7.0".
+	Version string `json:"version,omitempty"`
 	// PID of the process while the plane is up.
 	PID     int       `json:"pid"`
 	Started time.Time `json:"started"`
@@ -156,6 +158,7 @@ type Status struct {
 type ComponentStatus struct {
 	Name    string    `json:"name"`
 	Kind    string    `json:"kind"`
+	Version string    `json:"version,omitempty"` // as in Component
 	PID     int       `json:"pid"`
 	Address string    `json:"address"`
 	Log     string    `json:"log"`

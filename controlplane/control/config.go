@@ -12,6 +12,13 @@ import (
 // Config configures a bundled control plane: a scenario's `controlPlane`. The zero
 // value is upstream's defaults, one of each component.
 type Config struct {
+	// Version: of Kubernetes, "1.37" (the default), "1.36" or "1.35", with the etcd that belongs to it: docs/reference/versions.md
+	Version string `yaml:"version,omitempty" json:"version,omitempty"`
+	// Versions: of components that have another, by kind or name: {kube-controller-manager: "1.36", kube-apiserver-1: "1.36"}
+	Versions map[string]string `yaml:"versions,omitempty" json:"versions,omitempty"`
+	// EmulatedVersion: that API servers, scheduler and controller manager behave as, "1.36"
+	EmulatedVersion string `yaml:"emulatedVersion,omitempty" json:"emulatedVersion,omitempty"`
+
 	Etcd              Etcd              `yaml:"etcd,omitempty" json:"etcd,omitempty"`                           // the etcd members
 	APIServer         APIServer         `yaml:"apiServer,omitempty" json:"apiServer,omitempty"`                 // kube-apiserver
 	ControllerManager ControllerManager `yaml:"controllerManager,omitempty" json:"controllerManager,omitempty"` // kube-controller-manager

@@ -47,6 +47,8 @@ type Fault struct {
 	Webhooks int  `json:"webhooks,omitempty"`
 	Mutates  bool `json:"mutates,omitempty"`
 	Reinvoke bool `json:"reinvoke,omitempty"`
+	// To is the minor version of an upgrade or downgrade: "1.37".
+	To string `json:"to,omitempty"`
 	// Seed of its random numbers.
 	Seed int64 `json:"seed,omitempty"`
 }
@@ -69,8 +71,12 @@ func (f Fault) CourseEnds() string {
 
 // Selectors say which components the fault is on: those that it names, or all of some kinds.
 func (f Fault) Selectors() []string {
-	if all := f.kind().OnAll; len(all) > 0 {
-		return all
+	kind := f.kind()
+	switch {
+	case len(kind.OnAll) > 0:
+		return kind.OnAll
+	case len(f.Components) == 0 && kind.AllByDefault:
+		return kind.On
 	}
 	return f.Components
 }
@@ -151,6 +157,8 @@ type FaultKind struct {
 
 	// On lists the kinds of component that the fault may name; empty: all.
 	On []string
+	// AllByDefault is true if it is on all components of On where it names none.
+	AllByDefault bool
 	// OnAll lists the kinds of component that the fault is always on, where it names none.
 	OnAll []string
 	// Process is the fault's effect on its components' processes.

@@ -67,6 +67,7 @@ func (f Fault) fields() []faultField {
 		{name: "webhooks", set: f.Webhooks != 0, wrong: outside(f.Webhooks, 1, maxWebhooks), allowed: fmt.Sprintf("from 1 to %d", maxWebhooks)},
 		{name: "mutates", set: f.Mutates},
 		{name: "reinvoke", set: f.Reinvoke},
+		{name: "to", set: f.To != "", needed: "a version, as \"1.37\"", wrong: unless(isRelease(f.To), "there is no version %q", f.To), allowed: ReleaseHint(f.To)},
 	}
 }
 

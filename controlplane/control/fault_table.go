@@ -1,6 +1,9 @@
 package control
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // The kinds of fault: those of a bundled plane, each a real one on a real
 // component, and those of simulated nodes.
@@ -19,6 +22,8 @@ const (
 	FaultKeyRotation    = "keyRotation"
 	FaultQuota          = "etcdQuota"
 	FaultRestore        = "etcdRestore"
+	FaultUpgrade        = "upgrade"
+	FaultDowngrade      = "downgrade"
 
 	NodeFailure        = "nodeFailure"
 	NodeShutdown       = "nodeShutdown"
@@ -237,6 +242,35 @@ gone. controlplane etcd restore does the same with a snapshot of yours.`,
 			OnAll:   Kinds(), Momentary: true, Process: ProcessEnded, Silences: true,
 		},
 		{
+			Name:  FaultUpgrade,
+			Short: "Start components with the programs of a newer version, one after another",
+			Long: `End each component in order and start it with the program of a newer version of
+Kubernetes, in upstream's order: etcd member by member, the leader last, API
+servers, controller manager, scheduler, cloud-controller-manager. Each has its turn
+when the one before it serves again. What upstream's version skew policy forbids is
+refused. The program is controlplane-VERSION beside controlplane: make controlplane
+VERSION=1.36 builds it.
+
+A component that does not serve with the new program is started with the old one
+again, and the rest stay as they are: fault downgrade takes them back.`,
+			Example: `  controlplane fault upgrade --to 1.37
+  controlplane fault upgrade --to 1.37 --component kube-apiserver-0`,
+			Takes: []string{"components", "to"}, Needs: []string{"to"}, Momentary: true,
+			On: VersionedKinds(), AllByDefault: true, Process: ProcessEnded, Silences: true,
+			Part: versionsPart, Check: noRoles,
+		},
+		{
+			Name:  FaultDowngrade,
+			Short: "Take components back to the programs of an older version, one after another",
+			Long: `As upgrade, to an older version and in the reverse order. Before the first etcd
+member goes back etcd is told so (etcdctl downgrade enable), and has its data in the
+older form.`,
+			Example: `  controlplane fault downgrade --to 1.36`,
+			Takes:   []string{"components", "to"}, Needs: []string{"to"}, Momentary: true,
+			On: VersionedKinds(), AllByDefault: true, Process: ProcessEnded, Silences: true,
+			Part: versionsPart, Check: noRoles,
+		},
+		{
 			Name: NodeFailure, Short: "Silence a fraction of the nodes at once: no heartbeat, no watch, connections dropped",
 			Takes: []string{"fraction", "outOfService"}, Needs: []string{"fraction"},
 			OfNodes: true, SilencesNodes: true,
@@ -276,3 +310,15 @@ const linksLong = `The links are those between etcd members and from API servers
 metrics-server, which all API servers share; the plane must have been started with
 networkFaults: on, as it is with several members. Without --peer all links of the
 component are meant.`
+
+// versionsPart is what one move at a time has: each is checked against the versions that the one before leaves.
+func versionsPart(Fault) string { return "the versions of components" }
+
+func noRoles(f Fault) (Problem, bool) {
+	for _, text := range f.Components {
+		if s, ok := ParseSelector(text); ok && s.Role != "" {
+			return Problem{"components", fmt.Sprintf("%q: who leads changes on the way", text), fmt.Sprintf("name it, as %q, or write %q for all", ComponentName(s.Kind, 0), s.Kind)}, true
+		}
+	}
+	return Problem{}, false
+}

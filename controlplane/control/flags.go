@@ -1,7 +1,7 @@
 package control
 
 import (
-	_ "embed"
+	"embed"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,18 +13,36 @@ import (
 	"github.com/stormglass/stormglass/internal/strictyaml"
 )
 
-// flagTable is written and kept true by a test of package component, which
-// links the components.
+// flagTables has a table of each release, written and kept true by a test of package component, which links the
+// components: `make flags VERSION=1.36`.
 //
-//go:embed flags.txt
-var flagTable string
+//go:embed flags/*.txt
+var flagTables embed.FS
 
-// flagTypes gives the type of each component's flags by name. Its feature gates
+// flagTypes gives the type of each flag of a component in a release, by name. Its feature gates
 // are there as "feature-gates/NAME" with the type gate, or the only value that they
 // take; the scheduler's plugins as "plugins/NAME".
-var flagTypes = sync.OnceValue(func() map[string]map[string]string {
+func flagTypes(r Release, kind string) map[string]string { return flagTypesOf()[r.Minor][kind] }
+
+// HasFlag reports whether a kind of component has a flag in a release.
+func HasFlag(r Release, kind, flag string) bool { return flagTypes(r, kind)[flag] != "" }
+
+// flagTypesOf are those of all components in all releases, by minor version and kind.
+var flagTypesOf = sync.OnceValue(func() map[string]map[string]map[string]string {
+	all := map[string]map[string]map[string]string{}
+	for _, r := range Releases() {
+		table, err := flagTables.ReadFile("flags/" + r.Minor + ".txt")
+		if err != nil {
+			panic(err) // it is embedded
+		}
+		all[r.Minor] = flagTable(string(table))
+	}
+	return all
+})
+
+func flagTable(text string) map[string]map[string]string {
 	all := map[string]map[string]string{}
-	for line := range strings.Lines(flagTable) {
+	for line := range strings.Lines(text) {
 		words := strings.Fields(line)
 		if len(words) != 3 {
 			continue // a comment
@@ -35,15 +53,15 @@ var flagTypes = sync.OnceValue(func() map[string]map[string]string {
 		all[words[0]][words[1]] = words[2]
 	}
 	return all
-})
+}
 
 // SchedulerPlugins lists the plugins that are built into the scheduler.
-func SchedulerPlugins() []string { return named(KindScheduler, "plugins/") }
+func SchedulerPlugins() []string { return named(Newest(), KindScheduler, "plugins/") }
 
-// named lists what the table has of a component with a prefix, without it.
-func named(kind, prefix string) []string {
+// named lists what the table of a release has of a component with a prefix, without it.
+func named(r Release, kind, prefix string) []string {
 	var all []string
-	for _, name := range slices.Sorted(maps.Keys(flagTypes()[kind])) {
+	for _, name := range slices.Sorted(maps.Keys(flagTypes(r, kind))) {
 		if rest, ok := strings.CutPrefix(name, prefix); ok {
 			all = append(all, rest)
 		}
@@ -52,18 +70,18 @@ func named(kind, prefix string) []string {
 }
 
 // flagProblem describes the mistake in a flag: that the component has none of
-// that name, or does not take the value.
-func (s FlagSection) flagProblem(name, value string) (p Problem, wrong bool) {
-	types := flagTypes()[s.Kind]
+// that name in a release, or does not take the value.
+func (s FlagSection) flagProblem(r Release, name, value string) (p Problem, wrong bool) {
+	types := flagTypes(r, s.Kind)
 	path := s.Path + "." + name
 	if types[name] == "" {
 		known := slices.DeleteFunc(slices.Sorted(maps.Keys(types)), func(k string) bool { return strings.Contains(k, "/") })
 		plain := strings.ReplaceAll(strings.TrimLeft(name, "-"), "_", "-")
 		hint := strictyaml.Hint(plain, known, "its flags are listed by: "+s.Kind+" --help")
-		return Problem{path, s.Kind + " has no such flag", hint}, true
+		return Problem{path, s.Kind + inRelease(r) + " has no such flag", hint}, true
 	}
 	if name == gatesFlag {
-		if msg, hint := gatesProblem(s.Kind, value); msg != "" {
+		if msg, hint := gatesProblem(r, s.Kind, value); msg != "" {
 			return Problem{path, msg, hint}, true
 		}
 		return p, false
@@ -71,7 +89,15 @@ func (s FlagSection) flagProblem(name, value string) (p Problem, wrong bool) {
 	if what, hint := valueProblem(types[name], value); what != "" {
 		return Problem{path, fmt.Sprintf("%q is not %s", value, what), hint}, true
 	}
-	return s.listProblem(name, value)
+	return s.listProblem(r, name, value)
+}
+
+// inRelease names a release that is not the newest: " of 1.36".
+func inRelease(r Release) string {
+	if r == Newest() {
+		return ""
+	}
+	return " of " + r.Minor
 }
 
 // lists are the flags whose values are names that the table has, by the prefix there.
@@ -80,8 +106,8 @@ var lists = map[string]string{
 	"authorization-mode": "authorization-modes/",
 }
 
-func (s FlagSection) listProblem(flag, value string) (p Problem, wrong bool) {
-	known := named(s.Kind, lists[flag])
+func (s FlagSection) listProblem(r Release, flag, value string) (p Problem, wrong bool) {
+	known := named(r, s.Kind, lists[flag])
 	if lists[flag] == "" || len(known) == 0 {
 		return p, false
 	}
@@ -158,12 +184,13 @@ func gatedKinds() []string {
 	return []string{KindEtcd, KindAPIServer, KindScheduler, KindControllerManager}
 }
 
-// withGates adds the feature gates that a kind of component has to its flags. Gates in the flags have the last word.
-func (c Config) withGates(kind string, flags Flags) Flags {
+// withGates adds the feature gates that a kind of component has in a release to its flags. Gates in the flags have the last
+// word.
+func (c Config) withGates(kind string, r Release, flags Flags) Flags {
 	if !slices.Contains(gatedKinds(), kind) {
 		return flags
 	}
-	known := named(kind, gatePrefix)
+	known := named(c.behavesAs(kind, r), kind, gatePrefix)
 	var gates []string
 	for _, name := range slices.Sorted(maps.Keys(c.FeatureGates)) {
 		if slices.Contains(known, name) {
@@ -182,31 +209,64 @@ func (c Config) withGates(kind string, flags Flags) Flags {
 	return all
 }
 
+// behavesAs is the release whose feature gates a kind of component of another has: the one that it emulates.
+func (c Config) behavesAs(kind string, r Release) Release {
+	if emulated, ok := ReleaseOf(c.EmulatedVersion); ok && c.Emulates(kind) {
+		return emulated
+	}
+	return r
+}
+
 // gateProblems checks FeatureGates: that some component has each gate, and that none has it locked to the other value.
 func (c Config) gateProblems() (all []Problem) {
 	for _, name := range slices.Sorted(maps.Keys(c.FeatureGates)) {
-		var known []string
-		for _, kind := range gatedKinds() {
-			gates := named(kind, gatePrefix)
-			if known = append(known, gates...); !slices.Contains(gates, name) {
-				continue
-			}
-			if msg, hint := gatesProblem(kind, fmt.Sprintf("%s=%t", name, c.FeatureGates[name])); msg != "" {
-				all = append(all, Problem{"featureGates." + name, msg, hint})
-				break
-			}
-		}
-		if !slices.Contains(known, name) {
-			hint := strictyaml.Hint(name, known, "they are listed by: kube-apiserver --help")
-			all = append(all, Problem{"featureGates." + name, fmt.Sprintf("no component has a feature gate %q", name), hint})
+		if msg, hint := c.gateProblem(name, c.FeatureGates[name]); msg != "" {
+			all = append(all, Problem{"featureGates." + name, msg, hint})
 		}
 	}
 	return all
 }
 
-// gatesProblem checks the value of the flag feature-gates: NAME=true,NAME=false.
-func gatesProblem(kind, value string) (msg, hint string) {
-	known := named(kind, gatePrefix)
+func (c Config) gateProblem(name string, on bool) (msg, hint string) {
+	var known []string
+	found := false
+	for _, kind := range gatedKinds() {
+		for _, r := range c.releasesOrNewest(kind) {
+			r = c.behavesAs(kind, r)
+			gates := named(r, kind, gatePrefix)
+			if known = append(known, gates...); !slices.Contains(gates, name) {
+				continue
+			}
+			found = true
+			if msg, hint := gatesProblem(r, kind, fmt.Sprintf("%s=%t", name, on)); msg != "" {
+				return msg, hint
+			}
+		}
+	}
+	if found {
+		return "", ""
+	}
+	if r, kind, ok := elsewhere(name, gatedKinds()); ok {
+		return fmt.Sprintf("no component of this plane has the feature gate %q: %s of %s has it", name, kind, r.Minor), "leave it out, or take that version"
+	}
+	return fmt.Sprintf("no component has a feature gate %q", name), strictyaml.Hint(name, known, "they are listed by: kube-apiserver --help")
+}
+
+// elsewhere finds a release in which one of some kinds has a gate.
+func elsewhere(name string, kinds []string) (r Release, kind string, ok bool) {
+	for _, r := range Releases() {
+		for _, kind := range kinds {
+			if flagTypes(r, kind)[gatePrefix+name] != "" {
+				return r, kind, true
+			}
+		}
+	}
+	return r, kind, false
+}
+
+// gatesProblem checks the value of the flag feature-gates of a release: NAME=true,NAME=false.
+func gatesProblem(r Release, kind, value string) (msg, hint string) {
+	known := named(r, kind, gatePrefix)
 	for gate := range strings.SplitSeq(value, ",") {
 		name, on, ok := strings.Cut(strings.TrimSpace(gate), "=")
 		if name == "" && !ok {
@@ -218,12 +278,23 @@ func gatesProblem(kind, value string) (msg, hint string) {
 			return fmt.Sprintf("%q is no setting of a feature gate", gate), "as NAME=true,OTHER=false"
 		}
 		if len(known) > 0 && !slices.Contains(known, name) {
-			hint := strictyaml.Hint(name, known, "its feature gates are listed by: "+kind+" --help")
-			return fmt.Sprintf("%s has no feature gate %q", kind, name), hint
+			return unknownGate(r, kind, name, known)
 		}
-		if locked, err := strconv.ParseBool(flagTypes()[kind][gatePrefix+name]); err == nil && locked != wanted {
-			return fmt.Sprintf("feature gate %q of %s is locked to %t", name, kind, locked), "leave it out"
+		if locked, err := strconv.ParseBool(flagTypes(r, kind)[gatePrefix+name]); err == nil && locked != wanted {
+			return fmt.Sprintf("feature gate %q of %s%s is locked to %t", name, kind, inRelease(r), locked), "leave it out"
 		}
 	}
 	return "", ""
+}
+
+// unknownGate says where a gate is that a component does not have: in another version, in another component, or nowhere.
+func unknownGate(r Release, kind, name string, known []string) (msg, hint string) {
+	msg = fmt.Sprintf("%s%s has no feature gate %q", kind, inRelease(r), name)
+	if in, _, ok := elsewhere(name, []string{kind}); ok {
+		return msg, fmt.Sprintf("%s has it: leave it out, or take that version", in.Minor)
+	}
+	if _, other, ok := elsewhere(name, gatedKinds()); ok {
+		return msg, other + " has it: write it in its flags, or as featureGates." + name
+	}
+	return msg, strictyaml.Hint(name, known, "its feature gates are listed by: "+kind+" --help")
 }

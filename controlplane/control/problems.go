@@ -29,6 +29,9 @@ const noLimit = -1
 // Stormglass sets itself, and the names and types of others.
 func (c Config) Problems() []Problem {
 	all := c.topologyProblems()
+	if len(all) == 0 { // the components can be listed
+		all = c.releaseProblems()
+	}
 	number := func(path string, v, high float64, hint string) {
 		if v < 0 || v > high {
 			all = append(all, Problem{path, fmt.Sprintf("%v is out of bounds", v), fmt.Sprintf(hint, high)})
@@ -46,13 +49,11 @@ func (c Config) Problems() []Problem {
 	number("scheduler.percentageOfNodesToScore", float64(c.Scheduler.PercentageOfNodesToScore), 100, "from 0 (upstream's default) to %.0f")
 
 	all = append(all, c.gateProblems()...)
-	written := c
-	written.FeatureGates = nil
-	for _, section := range written.FlagSections() {
+	for _, section := range c.FlagSections() {
 		for _, name := range slices.Sorted(maps.Keys(section.Flags)) {
 			if hint, ok := section.refused(name, section.Flags[name]); ok {
 				all = append(all, Problem{section.Path + "." + name, "Stormglass keeps this flag to itself", hint})
-			} else if p, wrong := section.flagProblem(name, section.Flags[name]); wrong {
+			} else if p, wrong := c.flagProblem(section, name); wrong {
 				all = append(all, p)
 			}
 		}
@@ -235,9 +236,9 @@ type FlagSection struct {
 	own        []ownFlags
 }
 
-// FlagSections lists the flags by component, with the feature gates of FeatureGates among them.
+// FlagSections lists the flags by component.
 func (c Config) FlagSections() []FlagSection {
-	sections := []FlagSection{
+	return []FlagSection{
 		{KindEtcd, "etcd.flags", c.Etcd.Flags, etcdOwn()},
 		{KindAPIServer, "apiServer.flags", c.APIServer.Flags, apiServerOwn()},
 		{KindScheduler, "scheduler.flags", c.Scheduler.Flags, schedulerOwn()},
@@ -245,10 +246,34 @@ func (c Config) FlagSections() []FlagSection {
 		{KindMetricsServer, "metricsServer.flags", c.MetricsServer.Flags, metricsServerOwn()},
 		{KindCloudControllerManager, "cloudControllerManager.flags", c.CloudControllerManager.Flags, cloudOwn()},
 	}
-	for i, s := range sections {
-		sections[i].Flags = c.withGates(s.Kind, s.Flags)
+}
+
+// FlagsOf are the flags of a kind of component in a release, with those of FeatureGates that it has there.
+func (c Config) FlagsOf(kind string, r Release) Flags {
+	for _, s := range c.FlagSections() {
+		if s.Kind == kind {
+			return c.withGates(kind, r, s.Flags)
+		}
 	}
-	return sections
+	return nil
+}
+
+// flagProblem is the first problem that a flag has in a release of its components.
+func (c Config) flagProblem(s FlagSection, name string) (p Problem, wrong bool) {
+	for _, r := range c.releasesOrNewest(s.Kind) {
+		if p, wrong := s.flagProblem(r, name, s.Flags[name]); wrong {
+			return p, true
+		}
+	}
+	return p, false
+}
+
+// releasesOrNewest are the releases of a kind's components, or the newest of a kind without releases or components.
+func (c Config) releasesOrNewest(kind string) []Release {
+	if all := c.ReleasesOf(kind); len(all) > 0 {
+		return all
+	}
+	return []Release{Newest()}
 }
 
 // ownFlags are flags that Stormglass sets itself, as covers reads them.

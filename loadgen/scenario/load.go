@@ -17,19 +17,26 @@ import (
 	"github.com/stormglass/stormglass/internal/userfile"
 )
 
-//go:embed catalogue/*.yaml
+//go:embed catalogue
 var catalogue embed.FS
 
-// Names lists the built-in scenarios in order.
-func Names() []string {
-	files, err := catalogue.ReadDir("catalogue")
-	if err != nil {
-		panic(err) // the name is constant
-	}
-	names := namesOf(files, func(f fs.DirEntry) string { return strings.TrimSuffix(f.Name(), ".yaml") })
+// Names lists the built-in scenarios in order: "rollout-500", "features/WatchList".
+func Names() (names []string) {
+	_ = fs.WalkDir(catalogue, "catalogue", func(path string, f fs.DirEntry, err error) error { // embedded: there is no error
+		if name, ok := strings.CutSuffix(path, ".yaml"); ok {
+			names = append(names, strings.TrimPrefix(name, "catalogue/"))
+		}
+		return err
+	})
 	slices.Sort(names) // without the ending they are in another order
 	return names
 }
+
+// featurePrefix begins the names of the scenarios that compare a feature gate off and on.
+const featurePrefix = "features/"
+
+// OfFeature reports whether a built-in scenario compares a feature gate off and on.
+func OfFeature(name string) bool { return strings.HasPrefix(name, featurePrefix) }
 
 // Source is the text of a built-in scenario.
 func Source(name string) ([]byte, error) {
@@ -53,7 +60,7 @@ func Read(nameOrFile string, overrides []string) (*Scenario, error) {
 		return Parse(nameOrFile+".yaml", data, overrides)
 	}
 	data, err := userfile.Read(nameOrFile, userfile.Text)
-	if errors.Is(err, fs.ErrNotExist) && !strings.ContainsAny(nameOrFile, "/.") {
+	if errors.Is(err, fs.ErrNotExist) && (!strings.ContainsAny(nameOrFile, "/.") || strings.HasPrefix(nameOrFile, featurePrefix)) {
 		return nil, unknown(nameOrFile)
 	}
 	if err != nil {

@@ -37,7 +37,8 @@ func TestCatalogueIsValidAndResolves(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if s.Name != name {
+		// A name may have no slash: it is part of objects' names.
+		if s.Name != name && !(OfFeature(name) && strings.HasPrefix(s.Name, "features-")) {
 			t.Errorf("%s calls itself %q", name, s.Name)
 		}
 		text, err := s.Resolved()

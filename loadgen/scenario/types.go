@@ -176,6 +176,8 @@ type Nodes struct {
 	// "lean" (the same connection and watches, a third of the requests of a pod's life) or
 	// "shared" (one watch for all)
 	Fidelity string `yaml:"fidelity,omitempty"`
+	// Version: of the kubelet that each is, "1.37", "1.36" or "1.35"; default that of the oldest API server at the start
+	Version string `yaml:"version,omitempty"`
 	// KubeletAddress: an address of this machine that your cluster's API server reaches, as
 	// 10.0.0.5:10250: each node serves a kubelet's API there, at a port of its own from that
 	// one on. Default: none; on a bundled plane the loopback device
@@ -200,6 +202,14 @@ type Nodes struct {
 	PodStart     Spread `yaml:"podStart,omitempty"`
 	ImagePull    Spread `yaml:"imagePull,omitempty"`                // of an image new to the node, one after another; default 0s
 	RegisterRate Rate   `yaml:"registerRate,omitempty" zero:"50/s"` // default 50/s
+}
+
+// NodesRelease is the release of the simulated kubelets.
+func (s *Scenario) NodesRelease() control.Release {
+	if r, ok := control.ReleaseOf(s.Nodes.Version); ok {
+		return r
+	}
+	return s.ControlPlane.OldestAPIServer()
 }
 
 // NodeShape is one kind of node.

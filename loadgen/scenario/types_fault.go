@@ -46,6 +46,8 @@ type Fault struct {
 	Mutates  bool     `yaml:"mutates,omitempty"`           // the webhooks add an annotation each; default: they only allow
 	// Reinvoke: reinvocationPolicy IfNeeded of webhooks that mutate; default Never
 	Reinvoke bool `yaml:"reinvoke,omitempty"`
+	// To: the minor version of an upgrade or downgrade, as "1.37": docs/reference/versions.md
+	To string `yaml:"to,omitempty"`
 }
 
 func (f Fault) kind() control.FaultKind {
@@ -64,6 +66,8 @@ func (f Fault) OfCloud() bool { return f.kind().OfCloud }
 
 // Momentary reports whether a fault of the control plane has no length.
 func (f Fault) Momentary() bool { return f.kind().Momentary }
+
+func (f Fault) moves() bool { return control.Fault{Kind: f.Kind}.Moves() }
 
 // OfNetwork reports whether the fault needs links that can be delayed and cut.
 func (f Fault) OfNetwork() bool { return f.kind().Links }
@@ -103,7 +107,7 @@ func (f Fault) Control(seed int64) control.Fault {
 		Kind: f.Kind, Components: on, Peers: f.Peers, For: f.For.D(), Delay: f.Delay.D(), Jitter: f.Jitter.D(), Files: f.Files,
 		Limit: uint64(max(0, f.Limit)), Writers: f.Writers, Size: int64(f.Size), Quota: int64(f.Quota),
 		Resource: f.Resource, Fails: f.Fails, Throttle: float64(f.Throttle), Ignore: f.Ignore, TimeoutSeconds: int(f.Timeout.D() / time.Second),
-		Webhooks: f.Webhooks, Mutates: f.Mutates, Reinvoke: f.Reinvoke, Seed: seed,
+		Webhooks: f.Webhooks, Mutates: f.Mutates, Reinvoke: f.Reinvoke, To: f.To, Seed: seed,
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/internal/strictyaml"
 )
 
@@ -41,6 +42,8 @@ var sizeWithB = regexp.MustCompile(`^([0-9.]+) ?([kKmMgGtT])i?[bB]$`)
 type validator struct {
 	s    *Scenario
 	errs []error
+	// plane is the control plane after the upgrades and downgrades so far; nil: there was none.
+	plane *control.Config
 }
 
 func (v *validator) fail(path, hint, format string, args ...any) {
@@ -202,6 +205,7 @@ func (v *validator) phases(loadNames, created map[string]bool) {
 		before := len(v.errs)
 		for j := range p.Faults {
 			v.fault(fmt.Sprintf("%s.faults[%d]", path, j), p, &p.Faults[j])
+			v.inOrder(fmt.Sprintf("%s.faults[%d]", path, j), p, j)
 		}
 		if len(v.errs) == before { // what is wrong by itself may claim anything
 			v.clashes(path, p)

@@ -114,7 +114,7 @@ func (v *validator) planeFault(path string, f *Fault) {
 	for _, p := range problems {
 		at := path + "." + p.Path
 		switch {
-		case (p.Path == "components" || p.Path == "peers") && !named:
+		case (p.Path == "components" || p.Path == "peers") && !named, p.Path == "to" && v.s.recorded: // its versions may be unknown here
 			continue
 		case p.Path == "components" && len(f.Components) == 0:
 			at = path + ".component"
@@ -122,6 +122,42 @@ func (v *validator) planeFault(path string, f *Fault) {
 			p.Hint = "leave controlPlane.networkFaults out: it is on where a fault needs it"
 		}
 		v.fail(at, p.Hint, "%s", p.Msg)
+	}
+	if asked.Moves() && len(v.errs) == before && !v.s.recorded {
+		v.move(path, f, asked)
+	}
+}
+
+// move checks an upgrade or a downgrade on the plane as those before it leave it.
+func (v *validator) move(path string, f *Fault, asked control.Fault) {
+	if f.Repeat > 1 {
+		v.fail(path+".repeat", "leave it out", "all of it is done the first time")
+		return
+	}
+	from := v.s.ControlPlane
+	if v.plane != nil {
+		from = *v.plane
+	}
+	after, problem := asked.After(from)
+	if problem != nil {
+		v.fail(path+"."+problem.Path, problem.Hint, "%s", problem.Msg)
+		return
+	}
+	if skew := after.KubeletSkew(v.s.NodesRelease()); v.s.Nodes.Count > 0 && skew != "" {
+		v.fail(path+".to", "set nodes.version: upstream takes kubelets back before API servers", "%s", skew)
+	}
+	v.plane = &after
+}
+
+// inOrder checks that upgrades and downgrades stand in the order in which they begin: each begins where the one before it has
+// left the plane.
+func (v *validator) inOrder(path string, p *Phase, j int) {
+	f := &p.Faults[j]
+	for _, before := range p.Faults[:j] {
+		if f.moves() && before.moves() && f.After < before.After {
+			v.fail(path+".after", "write them in the order in which they begin", "it begins before the %s above it", before.Kind)
+			return
+		}
 	}
 }
 

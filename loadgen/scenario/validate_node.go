@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"slices"
 	"time"
+
+	"github.com/stormglass/stormglass/controlplane/control"
 )
 
 func (v *validator) nodes() {
@@ -17,6 +19,13 @@ func (v *validator) nodes() {
 		v.fail("nodes.later", "add faults: [{kind: nodeScaleUp}] to a phase", "%d nodes never register", n.Later)
 	}
 	v.oneOf("nodes.fidelity", n.Fidelity, "kubelet", "lean", "shared")
+	if _, ok := control.ReleaseOf(n.Version); n.Version != "" && !ok && !v.s.recorded {
+		v.fail("nodes.version", control.ReleaseHint(n.Version), "there is no version %q", n.Version)
+	} else if n.Version != "" && !v.s.recorded {
+		if skew := v.s.ControlPlane.KubeletSkew(v.s.NodesRelease()); skew != "" {
+			v.fail("nodes.version", "upstream's version skew policy: kubelets as old as the API servers, or up to three versions older", "%s", skew)
+		}
+	}
 	if n.KubeProxy && n.Fidelity == "shared" {
 		v.fail("nodes.kubeProxy", "write fidelity: kubelet", "nodes of fidelity shared hold no watches of their own")
 	}

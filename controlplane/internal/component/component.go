@@ -20,7 +20,6 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"time"
 	_ "time/tzdata" // time zones of CronJobs, also where the host has none
 
 	"github.com/spf13/cobra"
@@ -127,7 +126,7 @@ func dropShadowed(args []string) {
 // together here.
 func runEtcdutl(args []string) int {
 	root := &cobra.Command{Use: "etcdutl", Short: "An administrative command line tool for etcd3.", SilenceUsage: true, SilenceErrors: true}
-	root.PersistentFlags().DurationVar(&etcdutl.FlockTimeout, "timeout", 10*time.Second, "time to wait to obtain a file lock on db file, 0 to block indefinitely")
+	etcdutlFlags(root.PersistentFlags())
 	root.PersistentFlags().StringVarP(&etcdutl.OutputFormat, "write-out", "w", "simple", "set the output format (fields, json, protobuf, simple, table)")
 	root.AddCommand(
 		etcdutl.NewDefragCommand(),

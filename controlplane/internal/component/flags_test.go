@@ -16,6 +16,7 @@ import (
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	cloudcontrollers "k8s.io/cloud-provider/app"
 	"k8s.io/cloud-provider/names"
+	"k8s.io/component-base/version"
 	controllers "k8s.io/kubernetes/cmd/kube-controller-manager/app"
 	"k8s.io/kubernetes/pkg/kubeapiserver/authorizer/modes"
 	admission "k8s.io/kubernetes/pkg/kubeapiserver/options"
@@ -24,7 +25,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-var update = flag.Bool("update", false, "rewrite controlplane/control/flags.txt")
+var update = flag.Bool("update", false, "rewrite the table of controlplane/control/flags")
 
 // usageGate is a feature gate in the usage of the flag feature-gates.
 var usageGate = regexp.MustCompile(`(?m)^([A-Za-z0-9]+)=true\|false`)
@@ -93,7 +94,7 @@ func TestFlagsOfTheComponentsAreKnown(t *testing.T) {
 	for _, name := range slices.Sorted(slices.Values(modes.AuthorizationModeChoices)) {
 		fmt.Fprintf(&b, "%s authorization-modes/%s mode\n", control.KindAPIServer, name)
 	}
-	const file = "../../control/flags.txt"
+	file := "../../control/flags/" + version.DefaultKubeBinaryVersion + ".txt"
 	if *update {
 		if err := os.WriteFile(file, b.Bytes(), 0o644); err != nil {
 			t.Fatal(err)

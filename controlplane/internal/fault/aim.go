@@ -40,10 +40,10 @@ func (m *Manager) checkPossible(ctx context.Context, f control.Fault) error {
 			return fmt.Errorf("%s cannot begin: %w", f.Kind, err)
 		}
 	}
-	if how.served == nil {
+	if how.lacks == nil {
 		return nil
 	}
-	return how.served(m, ctx, f)
+	return how.lacks(m, ctx, f)
 }
 
 // leaders looks up the leader of each kind that the fault selects by role.

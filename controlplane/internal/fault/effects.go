@@ -20,8 +20,8 @@ type mechanism struct {
 	// needs nothing. Neither changes anything.
 	machine func() error
 	plane   func(*Manager) error
-	// served says what the API server lacks for one fault; nil: not checked.
-	served func(*Manager, context.Context, control.Fault) error
+	// lacks says what the plane or its files lack for one fault; nil: not checked.
+	lacks func(*Manager, context.Context, control.Fault) error
 	// begin puts a fault in force. On an error the effect holds what was done so far.
 	begin func(m *Manager, ctx context.Context, id string, f control.Fault, t target) (effect, error)
 	// undoWithin bounds the undoing; zero: 30 s.
@@ -42,11 +42,13 @@ func mechanisms() map[string]mechanism {
 		control.FaultRestart:        {begin: (*Manager).restart, undoWithin: undoLongWithin},
 		control.FaultDescriptors:    {machine: limitsAvailable, begin: (*Manager).limitDescriptors},
 		control.FaultDiskFull:       {machine: limitsAvailable, begin: (*Manager).fillDisk},
-		control.FaultWebhook:        {served: (*Manager).checkServed, begin: (*Manager).slowWebhook, last: true},
+		control.FaultWebhook:        {lacks: (*Manager).checkServed, begin: (*Manager).slowWebhook, last: true},
 		control.FaultService:        {begin: (*Manager).slowService},
 		control.FaultKeyRotation:    {begin: (*Manager).rotateKey},
 		control.FaultQuota:          {begin: (*Manager).lowerQuota, undoWithin: undoLongWithin, last: true},
 		control.FaultRestore:        {begin: (*Manager).rehearse, undoWithin: undoLongWithin},
+		control.FaultUpgrade:        {lacks: (*Manager).checkMove, begin: (*Manager).move, undoWithin: undoLongWithin},
+		control.FaultDowngrade:      {lacks: (*Manager).checkMove, begin: (*Manager).move, undoWithin: undoLongWithin},
 	}
 }
 

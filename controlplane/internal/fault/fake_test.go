@@ -34,9 +34,13 @@ type fakeHost struct {
 
 	lost func(error) // of the neighbour that was started last
 
+	version string                       // of the plane at first
+	unready func(component string) error // why it does not serve; nil: all do
+
 	mu     sync.Mutex
 	trace  []string
 	broken map[string]error // what fails, by the beginning of its line in the trace
+	moved  map[string]control.Release
 }
 
 func newFakeHost() *fakeHost {
@@ -71,6 +75,13 @@ func (h *fakeHost) breaks(what string, err error) {
 	}
 }
 
+// first is the index of the first step that contains a text; -1: there is none.
+func (h *fakeHost) first(text string) int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.IndexFunc(h.trace, func(line string) bool { return strings.Contains(line, text) })
+}
+
 // lines is the trace so far. What was done at one time to several components is
 // sorted: it is done at once.
 func (h *fakeHost) lines() []string {
@@ -92,10 +103,36 @@ func (h *fakeHost) lines() []string {
 }
 
 func (h *fakeHost) Config() control.Config {
-	return control.Config{
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	c := control.Config{
 		Etcd: control.Etcd{Members: 3}, APIServer: control.APIServer{Replicas: 2, Encryption: control.EncryptionKMS, Authentication: control.AuthenticationOIDC},
 		Scheduler: control.Scheduler{Replicas: 2}, ControllerManager: control.ControllerManager{Replicas: 2},
+		Version: h.version,
 	}
+	for name, r := range h.moved {
+		c = c.InRelease(name, r)
+	}
+	return c
+}
+
+func (h *fakeHost) ReleaseAvailable(_ context.Context, r control.Release) error {
+	return h.failing("program of " + r.Minor)
+}
+
+func (h *fakeHost) LinkRelease(context.Context, control.Release) error { return nil }
+
+func (h *fakeHost) Move(name string, to control.Release) error {
+	if err := h.did("move %s to %s", name, to.Minor); err != nil {
+		return err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.moved == nil {
+		h.moved = map[string]control.Release{}
+	}
+	h.moved[name] = to
+	return nil
 }
 
 func (h *fakeHost) Available() error          { return nil }
@@ -139,7 +176,12 @@ func (h *fakeHost) Start(_ context.Context, name string, flags control.Flags) er
 	return h.did("%s", line)
 }
 
-func (h *fakeHost) AwaitReady(ctx context.Context, _ string) error { return pass(ctx, h.starting) }
+func (h *fakeHost) AwaitReady(ctx context.Context, name string) error {
+	if err := pass(ctx, h.starting); err != nil || h.unready == nil {
+		return err
+	}
+	return h.unready(name)
+}
 
 func (h *fakeHost) Rehearse(ctx context.Context) error {
 	if err := h.did("restore from a snapshot"); err != nil {

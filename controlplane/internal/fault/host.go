@@ -56,6 +56,12 @@ type Host interface {
 	// gives it connections; or with the reason why not when the context ends or the process does.
 	AwaitReady(ctx context.Context, name string) error
 
+	// ReleaseAvailable returns an error if there is no program of a release; LinkRelease makes it the plane's. Move has a component
+	// started as of that release from its next start on; Config tells so.
+	ReleaseAvailable(ctx context.Context, r control.Release) error
+	LinkRelease(ctx context.Context, r control.Release) error
+	Move(name string, to control.Release) error
+
 	// Rehearse takes a snapshot of etcd, stops everything, restores the snapshot
 	// and starts everything on it. It returns when all is ready; after an error the
 	// plane is unchanged.

@@ -78,7 +78,7 @@ func (n *node) Pods() (all []*corev1.Pod) {
 	for _, c := range n.cfg.components(n.index) {
 		pod := n.staticPod(c)
 		pod.UID = types.UID(pod.Annotations[configHash])
-		pod.Status = podStatus(c, n.image(c.Kind), corev1.PodStatus{}, time.Now())
+		pod.Status = podStatus(c, n.image(c.Kind, c.Release), corev1.PodStatus{}, time.Now())
 		all = append(all, pod)
 	}
 	return all

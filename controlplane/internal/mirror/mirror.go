@@ -28,8 +28,8 @@ type Config struct {
 	// Admin may register control-plane nodes, which kubelets may not label so.
 	Admin *rest.Config
 	Keys  pki.Dir
-	// KubernetesVersion and EtcdVersion are as in control.Cluster, MetricsServerVersion as in its image's tag.
-	KubernetesVersion, EtcdVersion, MetricsServerVersion string
+	// MetricsServerVersion is as in its image's tag.
+	MetricsServerVersion string
 	// Components describes all components now.
 	Components func() []supervisor.Snapshot
 	// Events waits for events of the plane after one, and returns none when it has ended.

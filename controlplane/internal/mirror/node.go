@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/controlplane/internal/pki"
 	"github.com/stormglass/stormglass/controlplane/internal/process"
 	"github.com/stormglass/stormglass/controlplane/internal/topology"
@@ -229,9 +230,20 @@ func (n *node) status() corev1.NodeStatus {
 		NodeInfo: corev1.NodeSystemInfo{
 			MachineID: n.name, SystemUUID: n.name, BootID: n.name,
 			KernelVersion: kernelVersion(), OSImage: "Stormglass control plane", ContainerRuntimeVersion: "stormglass://processes",
-			KubeletVersion: n.cfg.KubernetesVersion, OperatingSystem: runtime.GOOS, Architecture: runtime.GOARCH,
+			KubeletVersion: n.version(), OperatingSystem: runtime.GOOS, Architecture: runtime.GOARCH,
 		},
 	}
+}
+
+// version is that of the oldest API server, which a kubelet must not be newer than.
+func (n *node) version() string {
+	oldest := control.Newest()
+	for _, c := range n.cfg.Components() {
+		if c.Kind == control.KindAPIServer && oldest.AtLeast(c.Release.Minor) {
+			oldest = c.Release
+		}
+	}
+	return oldest.Kubernetes
 }
 
 func kernelVersion() string {

@@ -80,7 +80,7 @@ func (n *node) syncPods(ctx context.Context, now time.Time) error {
 			}
 			got = made
 		}
-		status := podStatus(c, n.image(c.Kind), got.Status, now)
+		status := podStatus(c, n.image(c.Kind, c.Release), got.Status, now)
 		if !equality.Semantic.DeepEqual(status, got.Status) {
 			patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": got.UID}, "status": status})
 			if err != nil {
@@ -112,7 +112,8 @@ func (n *node) mirrorPod(c supervisor.Snapshot) *corev1.Pod {
 // staticPod is kubeadm's, with the command line of the process, and without probes and volumes.
 func (n *node) staticPod(c supervisor.Snapshot) *corev1.Pod {
 	command := append([]string{c.Kind}, c.Args...)
-	hash := fmt.Sprintf("%x", sha256.Sum256([]byte(n.name+"\n"+strings.Join(command, "\n"))))[:32]
+	image := n.image(c.Kind, c.Release)
+	hash := fmt.Sprintf("%x", sha256.Sum256([]byte(n.name+"\n"+image+"\n"+strings.Join(command, "\n"))))[:32]
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: c.Kind + "-" + n.name, Namespace: metav1.NamespaceSystem,
@@ -126,18 +127,18 @@ func (n *node) staticPod(c supervisor.Snapshot) *corev1.Pod {
 			Tolerations:     []corev1.Toleration{{Effect: corev1.TaintEffectNoExecute, Operator: corev1.TolerationOpExists}},
 			SecurityContext: &corev1.PodSecurityContext{SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
 			Containers: []corev1.Container{{
-				Name: c.Kind, Image: n.image(c.Kind), ImagePullPolicy: corev1.PullIfNotPresent, Command: command,
+				Name: c.Kind, Image: image, ImagePullPolicy: corev1.PullIfNotPresent, Command: command,
 				Resources: corev1.ResourceRequirements{Requests: requests[c.Kind]},
 			}},
 		},
 	}
 }
 
-func (n *node) image(kind string) string {
-	version := n.cfg.KubernetesVersion
+func (n *node) image(kind string, r control.Release) string {
+	version := r.VersionOf(kind)
 	switch kind {
 	case control.KindEtcd:
-		version = n.cfg.EtcdVersion + "-0" // the first build of the image
+		version += "-0" // the first build of the image
 	case control.KindMetricsServer:
 		kind, version = "metrics-server/"+kind, n.cfg.MetricsServerVersion
 	}

@@ -101,6 +101,7 @@ func (s *Supervisor) Components() (all []control.Component) {
 		all = append(all, control.Component{
 			Name: c.process.Name, Kind: c.process.Kind, PID: c.child.PID, Started: c.child.Started,
 			Args: c.flags, Log: s.plane.Layout.Log(c.process.Name), Scrape: c.process.Scrape, ReadyAfter: c.readyAfter,
+			Version: c.process.Release.VersionOf(c.process.Kind),
 		})
 	}
 	return all
@@ -109,6 +110,8 @@ func (s *Supervisor) Components() (all []control.Component) {
 // Snapshot describes a component's process, and the one before it, at one moment.
 type Snapshot struct {
 	Name, Kind string
+	// Release is that of its program.
+	Release control.Release
 	// Args are the flags with which it was started, Log is the file of its output.
 	Args     []string
 	Log      string
@@ -124,7 +127,7 @@ func (s *Supervisor) Snapshots() (all []Snapshot) {
 	defer s.mu.Unlock()
 	for _, c := range s.components {
 		snapshot := Snapshot{
-			Name: c.process.Name, Kind: c.process.Kind, Args: c.flags, Log: s.plane.Layout.Log(c.process.Name),
+			Name: c.process.Name, Kind: c.process.Kind, Release: c.process.Release, Args: c.flags, Log: s.plane.Layout.Log(c.process.Name),
 			Ready: c.ready && !c.child.Ended(), Restarts: c.restarts, Child: c.child,
 		}
 		if c.last != nil {
@@ -142,7 +145,7 @@ func (s *Supervisor) Status() (all []control.ComponentStatus) {
 		status := control.ComponentStatus{
 			Name: c.process.Name, Kind: c.process.Kind, PID: c.child.PID, Address: c.process.Address,
 			Log: s.plane.Layout.Log(c.process.Name), Started: c.child.Started, Ready: c.ready, ReadyAfter: c.readyAfter,
-			Restarts: c.restarts,
+			Restarts: c.restarts, Version: c.process.Release.VersionOf(c.process.Kind),
 		}
 		if c.child.Ended() {
 			status.Exit, status.CPU, status.Ready = c.child.Exit().String(), c.child.Exit().CPU, false
@@ -162,6 +165,9 @@ func (s *Supervisor) Status() (all []control.ComponentStatus) {
 func (s *Supervisor) spawn(c *component, overlay control.Flags) (*instance, error) {
 	i := &instance{overlay: overlay, flags: topology.Overlay(c.process.Args, overlay), serves: make(chan struct{}), oomKills: process.OOMKills()}
 	spec := s.spec(c.process.Name, c.process.Kind, c.process.Env, i.flags)
+	if slices.Contains(control.VersionedKinds(), c.process.Kind) {
+		spec.Path = s.plane.Layout.ProgramOf(c.process.Release, c.process.Kind)
+	}
 	spec.Descriptors = c.process.Descriptors
 	if c.process.Kind == control.KindEtcd {
 		agent, end, err := fsync.NewAgent()
@@ -296,6 +302,20 @@ func (s *Supervisor) end(ctx context.Context, name string, how func(*process.Chi
 	if !i.child.Ended() {
 		return fmt.Errorf("end %s: %w", name, ctx.Err())
 	}
+	return nil
+}
+
+// Replace gives a component the process that it is from its next start on, as of another release.
+func (s *Supervisor) Replace(proc topology.Process) error {
+	c, _, err := s.find(proc.Name)
+	if err != nil {
+		return err
+	}
+	c.change.Lock()
+	defer c.change.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c.process = proc
 	return nil
 }
 

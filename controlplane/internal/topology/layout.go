@@ -24,6 +24,14 @@ type Layout struct {
 // process bears its name.
 func (l Layout) Program(name string) string { return filepath.Join(l.Bin(), name) }
 
+// ProgramOf is that link of a component in a release.
+func (l Layout) ProgramOf(r control.Release, kind string) string {
+	return filepath.Join(l.BinOf(r), kind)
+}
+
+// BinOf is where the links to the programs of a release are.
+func (l Layout) BinOf(r control.Release) string { return filepath.Join(l.Bin(), r.Minor) }
+
 func (l Layout) Bin() string                 { return filepath.Join(l.Dir, "bin") }
 func (l Layout) PKI() pki.Dir                { return pki.Dir(filepath.Join(l.Dir, "pki")) }
 func (l Layout) Kubeconfigs() string         { return filepath.Join(l.Dir, "kubeconfigs") }

@@ -14,6 +14,8 @@ import (
 type Process struct {
 	// Name is unique: "etcd-0". Kind is its program.
 	Name, Kind string
+	// Release is that of its program; the zero Release: the program of the supervisor itself.
+	Release control.Release
 	// Args are the flags, Env what its environment has besides.
 	Args, Env []string
 	// Descriptors is its limit of open files; zero: the supervisor's.
@@ -100,14 +102,14 @@ func Build(cfg control.Config, l Layout, p Ports, defaults Defaults) (Plan, erro
 			plan.MetricsServerPort = p[LinkListener(l.From, l.To)]
 		}
 	}
-	flags := map[string]control.Flags{}
-	for _, section := range cfg.FlagSections() {
-		flags[section.Kind] = section.Flags
-	}
 	for _, kind := range control.Kinds() {
 		for i, name := range cfg.ComponentsOf(kind) {
 			c := m.makers()[kind](name)
-			c.user(flags[kind], defaults[kind])
+			if cfg.Emulates(kind) {
+				c.setDeviation("emulated-version", cfg.EmulatedVersion, "", byUser)
+			}
+			c.process.Release = cfg.ReleaseOf(name)
+			c.user(cfg.FlagsOf(kind, c.process.Release), defaults[kind])
 			plan.Processes = append(plan.Processes, c.finish())
 			if i == 0 { // the others differ by their names and ports only
 				plan.Deviations = append(plan.Deviations, c.deviations...)
@@ -133,6 +135,15 @@ func (m maker) makers() map[string]func(name string) *component {
 // topologyDeviations are those that are no flags.
 func topologyDeviations(cfg control.Config) []control.Deviation {
 	var all []control.Deviation
+	for _, kind := range control.VersionedKinds() {
+		for _, name := range cfg.ComponentsOf(kind) {
+			if r := cfg.ReleaseOf(name); r != control.Newest() {
+				all = append(all, control.Deviation{
+					Component: name, Setting: "version", Value: r.VersionOf(kind), Default: control.Newest().VersionOf(kind), Reason: byUser,
+				})
+			}
+		}
+	}
 	if n := cfg.APIServer.Descriptors; n > 0 {
 		all = append(all, control.Deviation{
 			Component: control.KindAPIServer, Setting: "RLIMIT_NOFILE", Value: fmt.Sprint(n), Default: "this machine's", Reason: byUser,

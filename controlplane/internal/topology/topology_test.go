@@ -134,6 +134,32 @@ func show(p topology.Plan) string {
 }
 
 // TestLoopbackOnly: whatever a plane listens on is the loopback address.
+// Every flag that a plan sets is one of its component in its release.
+func TestFlagsOfReleases(t *testing.T) {
+	for name, cfg := range configs() {
+		if name == "tuned" { // it has gates of one release
+			continue
+		}
+		for _, r := range control.Releases() {
+			cfg.Version = r.Minor
+			for _, proc := range build(t, cfg).Processes {
+				if proc.Release.VersionOf(proc.Kind) == "" {
+					continue
+				}
+				if proc.Release != r {
+					t.Errorf("%s: %s is of %s, not of %s", name, proc.Name, proc.Release.Minor, r.Minor)
+				}
+				for _, arg := range proc.Args {
+					flag, _, _ := strings.Cut(strings.TrimPrefix(arg, "--"), "=")
+					if !control.HasFlag(r, proc.Kind, flag) {
+						t.Errorf("%s: %s of %s has no flag %s", name, proc.Name, r.Minor, flag)
+					}
+				}
+			}
+		}
+	}
+}
+
 func TestLoopbackOnly(t *testing.T) {
 	plan := build(t, configs()["ha"])
 	for _, proxy := range plan.Proxies {

@@ -43,6 +43,8 @@ func Fidelities() []string { return []string{Kubelet, Lean, Shared} }
 type Config struct {
 	// Spec is the scenario's section, with its defaults set.
 	Spec scenario.Nodes
+	// Release is that of the kubelets; the zero Release: the newest.
+	Release control.Release
 	// Identities signs or lends the nodes' client credentials.
 	Identities Identities
 	// Labels are put on each Node, such as the run's id. Keys under kubernetes.io and k8s.io are refused but for
@@ -94,6 +96,9 @@ func (c Config) validate() (*plan, error) {
 	}
 	if p.Log == nil {
 		p.Log = func(string, ...any) {}
+	}
+	if p.Release == (control.Release{}) {
+		p.Release = control.Newest()
 	}
 	p.Labels = maps.Clone(c.Labels)
 	s := c.Spec

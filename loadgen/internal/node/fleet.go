@@ -68,7 +68,7 @@ func New(cfg Config) (*Fleet, error) {
 	if !p.own() {
 		identity := func(ctx context.Context) (*rest.Config, error) { return p.Identities.For(ctx, p.nodeName(0)) }
 		for range min(sharedConnections, p.Spec.Count) {
-			f.links = append(f.links, &link{identity: identity, roots: roots, ledger: f.ledger})
+			f.links = append(f.links, &link{identity: identity, userAgent: p.userAgent(), roots: roots, ledger: f.ledger})
 		}
 	}
 	proxies := &once{make: p.Identities.ForProxies}
@@ -76,13 +76,13 @@ func New(cfg Config) (*Fleet, error) {
 		name := p.nodeName(i)
 		if p.own() {
 			f.links = append(f.links, &link{
-				identity: func(ctx context.Context) (*rest.Config, error) { return p.Identities.For(ctx, name) },
-				roots:    roots, ledger: f.ledger,
+				identity:  func(ctx context.Context) (*rest.Config, error) { return p.Identities.For(ctx, name) },
+				userAgent: p.userAgent(), roots: roots, ledger: f.ledger,
 			})
 		}
 		k := newKubelet(f, i, f.links[i%len(f.links)])
 		if p.Spec.KubeProxy {
-			k.proxy = &link{identity: proxies.get, roots: roots, ledger: f.ledger}
+			k.proxy = &link{identity: proxies.get, userAgent: p.userAgent(), roots: roots, ledger: f.ledger}
 		}
 		if i >= p.Spec.Count-p.Spec.Later {
 			k.state = absent

@@ -87,6 +87,10 @@ func (k *kubelet) wake(parent context.Context, generation uint64) *life {
 	return life
 }
 
+// podCertificates is the first version whose kubelets watch PodCertificateRequests: the feature gate of that name is on from there
+// (pkg/features/kube_features.go).
+const podCertificates = "1.37"
+
 // watch opens the watches of a kubelet and of its kube-proxy (cmd/kube-proxy/app/server.go, pkg/proxy/node.go).
 func (k *kubelet) watch(life *life) {
 	if !k.plan.own() {
@@ -121,7 +125,9 @@ func (k *kubelet) watch(life *life) {
 	if k.plan.shapeOf(k.index).devices > 0 { // its driver's
 		open(k.link, "resourceslices", resourceSlices, fields("spec.driver="+scenario.DeviceDriver+",spec.nodeName="+k.name), false).start()
 	}
-	open(k.link, "podcertificaterequests", "/apis/certificates.k8s.io/v1/podcertificaterequests", bound, true).start()
+	if k.plan.Release.AtLeast(podCertificates) {
+		open(k.link, "podcertificaterequests", "/apis/certificates.k8s.io/v1/podcertificaterequests", bound, true).start()
+	}
 }
 
 // late calls f; on a slow node after its delay.

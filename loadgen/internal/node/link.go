@@ -30,6 +30,8 @@ type link struct {
 
 	apiclient.Connection
 
+	userAgent string
+
 	access atomic.Pointer[apiclient.Endpoint] // set before the first connection
 }
 
@@ -102,7 +104,7 @@ func (l *link) request(c call) (*h2conn.Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.UserAgent, r.Accept, r.Body, r.Urgent = userAgent, protobuf.ContentType, c.body, c.urgent
+	r.UserAgent, r.Accept, r.Body, r.Urgent = l.userAgent, protobuf.ContentType, c.body, c.urgent
 	if len(c.body) > 0 {
 		r.ContentType = contentType
 	}

@@ -16,10 +16,10 @@ import (
 )
 
 // kubeletVersion is the kubelet that is imitated, marked as no real one.
-const kubeletVersion = "v1.37.1-stormglass"
+func (p *plan) kubeletVersion() string { return p.Release.Kubernetes + "-stormglass" }
 
 // userAgent tells simulated nodes from real kubelets in audit logs and metrics.
-const userAgent = "stormglass-node/" + kubeletVersion
+func (p *plan) userAgent() string { return "stormglass-node/" + p.kubeletVersion() }
 
 // newNode makes the Node that a kubelet registers. It is not Ready yet.
 func (k *kubelet) newNode(now time.Time) *corev1.Node {
@@ -68,7 +68,7 @@ func (k *kubelet) newNode(now time.Time) *corev1.Node {
 			NodeInfo: corev1.NodeSystemInfo{
 				MachineID: name, SystemUUID: name, BootID: name,
 				KernelVersion: "simulated", OSImage: "Stormglass simulated node", ContainerRuntimeVersion: "stormglass://simulated",
-				KubeletVersion: kubeletVersion, OperatingSystem: "linux", Architecture: runtime.GOARCH,
+				KubeletVersion: p.kubeletVersion(), OperatingSystem: "linux", Architecture: runtime.GOARCH,
 			},
 		},
 	}

@@ -42,7 +42,7 @@ func nodeConfig(ctx context.Context, t *target, runID string, s *scenario.Scenar
 	}
 	config := node.Config{
 		API:  api,
-		Spec: s.Nodes, Identities: t.Identities(s.Nodes), Labels: t.Labels, Taints: t.Taints(),
+		Spec: s.Nodes, Release: s.NodesRelease(), Identities: t.Identities(s.Nodes), Labels: t.Labels, Taints: t.Taints(),
 		NamePrefix: "sg-" + runID + "-", Seed: s.Seed, Log: c.step,
 	}
 	if t.cloud != nil {

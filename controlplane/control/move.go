@@ -1,0 +1,111 @@
+package control
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// A move takes components to another release, one after another: the faults upgrade and downgrade.
+
+// Moves reports whether the fault takes components to another release.
+func (f Fault) Moves() bool { return f.Kind == FaultUpgrade || f.Kind == FaultDowngrade }
+
+// MoveOrder sorts components into the order in which upstream upgrades them, or the reverse. leader is etcd's, which comes last of its kind; "" if it is
+// not known.
+func (f Fault) MoveOrder(components []string, leader string) []string {
+	kinds := VersionedKinds()
+	if f.Kind == FaultDowngrade {
+		slices.Reverse(kinds)
+	}
+	var order []string
+	for _, kind := range kinds {
+		last := ""
+		for _, name := range components {
+			switch {
+			case ComponentKind(name) != kind:
+			case name == leader:
+				last = name
+			default:
+				order = append(order, name)
+			}
+		}
+		if last != "" {
+			order = append(order, last)
+		}
+	}
+	return order
+}
+
+// Moved is the config after a move of these components, and which of them move, in order; or the problem that it has.
+func (f Fault) Moved(c Config, components []string, leader string) (after Config, moving []string, p *Problem) {
+	to, ok := ReleaseOf(f.To)
+	if !ok {
+		return c, nil, &Problem{"to", fmt.Sprintf("there is no version %q", f.To), ReleaseHint(f.To)}
+	}
+	after = c
+	for _, name := range f.MoveOrder(components, leader) {
+		from := after.ReleaseOf(name)
+		kind := ComponentKind(name)
+		now, then := from.number(kind), to.number(kind)
+		switch {
+		case from.VersionOf(kind) == to.VersionOf(kind):
+			continue
+		case f.Kind == FaultUpgrade && then < now, f.Kind == FaultDowngrade && then > now:
+			return c, nil, &Problem{"to", fmt.Sprintf("%s is of %s: from that to %s is no %s", name, from.VersionOf(kind), to.VersionOf(kind), f.Kind), "take the other kind"}
+		case then-now > 1 || now-then > 1:
+			return c, nil, &Problem{"to", fmt.Sprintf("%s is of %s: %s is over one minor version from that", name, from.VersionOf(kind), to.VersionOf(kind)), "one version after another"}
+		}
+		after, moving = after.InRelease(name, to), append(moving, name)
+		if msg, hint := after.skew(); msg != "" {
+			return c, nil, &Problem{"to", fmt.Sprintf("on the way %s", msg), hint}
+		}
+		if problems := after.emulationProblems(); len(problems) > 0 {
+			return c, nil, &Problem{"to", problems[0].Msg, problems[0].Hint}
+		}
+	}
+	if len(moving) == 0 {
+		return c, nil, &Problem{"to", fmt.Sprintf("all of these are of %s already", to.Minor), "name another version"}
+	}
+	if problems := after.Problems(); len(problems) > 0 { // as flags and gates that the release does not have
+		p := problems[0]
+		return c, nil, &Problem{"to", fmt.Sprintf("in %s controlPlane.%s: %s", to.Minor, p.Path, p.Msg), p.Hint}
+	}
+	return after, moving, nil
+}
+
+// After is the config after a move that begins on a plane where the first of each kind leads, or the problem that it has.
+func (f Fault) After(c Config) (Config, *Problem) {
+	inRole := func(s Selector) []string {
+		of := c.ComponentsOf(s.Kind)
+		if s.Role == RoleFollower && len(of) > 1 {
+			return of[1:2]
+		}
+		return of[:min(1, len(of))]
+	}
+	after, _, p := f.Moved(c, c.Named(f.Selectors(), inRole), "")
+	return after, p
+}
+
+func isRelease(minor string) bool {
+	_, ok := ReleaseOf(minor)
+	return ok
+}
+
+// ReleaseNames are their minor versions, the newest first.
+func ReleaseNames() (names []string) {
+	for _, r := range Releases() {
+		names = append(names, r.Minor)
+	}
+	return names
+}
+
+// ReleaseHint says what to write in the place of a version that is none: its minor version where a patch version was meant.
+func ReleaseHint(version string) string {
+	for _, minor := range ReleaseNames() {
+		if strings.HasPrefix(strings.TrimPrefix(version, "v"), minor) {
+			return fmt.Sprintf("did you mean %q?", minor)
+		}
+	}
+	return "one of " + strings.Join(ReleaseNames(), ", ")
+}

@@ -1,0 +1,252 @@
+package control
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/stormglass/stormglass/internal/strictyaml"
+)
+
+// Release is a minor version of Kubernetes with the versions of its components and of the etcd that belongs to it.
+type Release struct {
+	// Minor is "1.37", Kubernetes "v1.37.1", Etcd "3.7.0".
+	Minor, Kubernetes, Etcd string
+}
+
+// String is "Kubernetes v1.37.1 and etcd 3.7.0".
+func (r Release) String() string {
+	return fmt.Sprintf("Kubernetes %s and etcd %s", r.Kubernetes, r.Etcd)
+}
+
+// Releases are those that planes can have components of, the newest first.
+func Releases() []Release {
+	return []Release{
+		{Minor: "1.37", Kubernetes: "v1.37.1", Etcd: "3.7.0"},
+		{Minor: "1.36", Kubernetes: "v1.36.3", Etcd: "3.6.14"},
+		{Minor: "1.35", Kubernetes: "v1.35.4", Etcd: "3.6.14"},
+	}
+}
+
+// Newest is the release that the controlplane program links if it is built without a version.
+func Newest() Release { return Releases()[0] }
+
+// ReleaseOf is the release of a minor version, as "1.36".
+func ReleaseOf(minor string) (Release, bool) {
+	all := Releases()
+	i := slices.IndexFunc(all, func(r Release) bool { return r.Minor == minor })
+	if i < 0 {
+		return Release{}, false
+	}
+	return all[i], true
+}
+
+// ReleaseBinary is the name of the controlplane program that is built with a release's components.
+func ReleaseBinary(r Release) string { return "controlplane-" + r.Minor }
+
+// BuildHint says how that program is built.
+func BuildHint(r Release) string { return "make controlplane VERSION=" + r.Minor + " builds it" }
+
+// VersionedKinds are the kinds of component that come with a release, in the order in which upstream upgrades them. The
+// others are Stormglass' own, or have versions of their own.
+func VersionedKinds() []string {
+	return []string{KindEtcd, KindAPIServer, KindControllerManager, KindScheduler, KindCloudControllerManager}
+}
+
+// VersionOf is what a component of a kind calls its version in a release; "" of one that comes with none.
+func (r Release) VersionOf(kind string) string {
+	switch {
+	case kind == KindEtcd:
+		return r.Etcd
+	case slices.Contains(VersionedKinds(), kind):
+		return r.Kubernetes
+	}
+	return ""
+}
+
+// number is the minor version as a number, of which later ones are larger.
+func (r Release) number(kind string) int {
+	return minorNumber(strings.TrimPrefix(r.VersionOf(kind), "v"))
+}
+
+// AtLeast reports whether it is of a minor version, as "1.37", or newer.
+func (r Release) AtLeast(minor string) bool { return minorNumber(r.Minor) >= minorNumber(minor) }
+
+// minorNumber is 36 of "1.36" and of "1.36.3".
+func minorNumber(version string) int {
+	_, rest, _ := strings.Cut(version, ".")
+	minor, _, _ := strings.Cut(rest, ".")
+	n, _ := strconv.Atoi(minor)
+	return n
+}
+
+// ReleaseOf is the release that a component is started with.
+func (c Config) ReleaseOf(component string) Release {
+	kind := ComponentKind(component)
+	if !slices.Contains(VersionedKinds(), kind) {
+		return Newest()
+	}
+	r, ok := ReleaseOf(cmp.Or(c.Versions[component], c.Versions[kind], c.Version))
+	if !ok {
+		return Newest()
+	}
+	return r
+}
+
+// ReleasesOf are the releases of a kind's components, the newest first.
+func (c Config) ReleasesOf(kind string) []Release {
+	return slices.DeleteFunc(Releases(), func(r Release) bool {
+		return !slices.ContainsFunc(c.ComponentsOf(kind), func(name string) bool { return c.ReleaseOf(name) == r })
+	})
+}
+
+// InRelease is the config with a component of another release.
+func (c Config) InRelease(component string, r Release) Config {
+	c.Versions = maps.Clone(c.Versions)
+	if c.Versions == nil {
+		c.Versions = map[string]string{}
+	}
+	c.Versions[component] = r.Minor
+	return c
+}
+
+func (c Config) releaseProblems() (all []Problem) {
+	check := func(path, version string) bool {
+		if _, ok := ReleaseOf(version); version == "" || ok {
+			return true
+		}
+		all = append(all, Problem{path, fmt.Sprintf("there is no version %q", version), ReleaseHint(version)})
+		return false
+	}
+	sound := check("version", c.Version)
+	for _, on := range slices.Sorted(maps.Keys(c.Versions)) {
+		path := "versions." + on
+		s, ok := ParseSelector(on)
+		switch {
+		case !ok || s.Role != "" || !slices.Contains(VersionedKinds(), s.Kind):
+			hint := strictyaml.Hint(on, VersionedKinds(), "a kind or a name, as kube-controller-manager or kube-apiserver-1")
+			all = append(all, Problem{path, fmt.Sprintf("%q is no component with a version", on), hint})
+		case c.Count(s.Kind) == 0:
+			all = append(all, Problem{path, "this plane has no " + s.Kind, KindOf(s.Kind).Field + " starts one"})
+		case s.Name != "" && s.Index >= c.Count(s.Kind):
+			all = append(all, Problem{path, "there is no " + on, "there is " + names(s.Kind, c.Count(s.Kind))})
+		default:
+			sound = check(path, c.Versions[on]) && sound
+			continue
+		}
+		sound = false
+	}
+	if sound {
+		if msg, hint := c.skew(); msg != "" {
+			path := "version"
+			if len(c.Versions) > 0 {
+				path = "versions"
+			}
+			all = append(all, Problem{path, msg, hint})
+		}
+		all = append(all, c.emulationProblems()...)
+	}
+	return all
+}
+
+const (
+	skewHint = "upstream's version skew policy: API servers one minor version apart, their clients as old or one older; etcd members one apart"
+	// emulatedBack is how many minor versions a component emulates back.
+	emulatedBack = 3
+)
+
+// skew says what upstream's version skew policy forbids about the components' versions.
+func (c Config) skew() (msg, hint string) {
+	oldest, newest := c.span(KindAPIServer)
+	if c.number(newest)-c.number(oldest) > 1 {
+		return fmt.Sprintf("%s is of %s and %s of %s", oldest, c.ReleaseOf(oldest).Minor, newest, c.ReleaseOf(newest).Minor), skewHint
+	}
+	for _, kind := range []string{KindControllerManager, KindScheduler, KindCloudControllerManager} {
+		for _, name := range c.ComponentsOf(kind) {
+			switch n := c.number(name); {
+			case n > c.number(oldest):
+				return fmt.Sprintf("%s of %s is newer than %s of %s", name, c.ReleaseOf(name).Minor, oldest, c.ReleaseOf(oldest).Minor), skewHint
+			case n < c.number(newest)-1:
+				return fmt.Sprintf("%s of %s is over one version older than %s of %s", name, c.ReleaseOf(name).Minor, newest, c.ReleaseOf(newest).Minor), skewHint
+			}
+		}
+	}
+	if oldest, newest := c.span(KindEtcd); c.number(newest)-c.number(oldest) > 1 {
+		return fmt.Sprintf("%s is of etcd %s and %s of %s", oldest, c.ReleaseOf(oldest).Etcd, newest, c.ReleaseOf(newest).Etcd), skewHint
+	}
+	return "", ""
+}
+
+// OldestAPIServer is the release of the oldest API server.
+func (c Config) OldestAPIServer() Release {
+	oldest, _ := c.span(KindAPIServer)
+	return c.ReleaseOf(oldest)
+}
+
+// kubeletBack is how many minor versions a kubelet may be older than an API server.
+const kubeletBack = 3
+
+// KubeletSkew says what upstream's policy forbids about kubelets of a release; "": nothing.
+func (c Config) KubeletSkew(r Release) string {
+	oldest, newest := c.span(KindAPIServer)
+	switch n := r.number(KindAPIServer); {
+	case n > c.number(oldest):
+		return fmt.Sprintf("kubelets of %s are newer than %s of %s", r.Minor, oldest, c.ReleaseOf(oldest).Minor)
+	case n < c.number(newest)-kubeletBack:
+		return fmt.Sprintf("kubelets of %s are over %d versions older than %s of %s", r.Minor, kubeletBack, newest, c.ReleaseOf(newest).Minor)
+	}
+	return ""
+}
+
+func (c Config) number(component string) int {
+	return c.ReleaseOf(component).number(ComponentKind(component))
+}
+
+// span names the oldest and the newest component of a kind.
+func (c Config) span(kind string) (oldest, newest string) {
+	of := c.ComponentsOf(kind)
+	byVersion := func(a, b string) int { return cmp.Compare(c.number(a), c.number(b)) }
+	return slices.MinFunc(of, byVersion), slices.MaxFunc(of, byVersion)
+}
+
+func (c Config) emulationProblems() []Problem {
+	if c.EmulatedVersion == "" {
+		return nil
+	}
+	const path = "emulatedVersion"
+	major, _, ok := strings.Cut(c.EmulatedVersion, ".")
+	n := minorNumber(c.EmulatedVersion)
+	if major != "1" || !ok || c.EmulatedVersion != fmt.Sprintf("1.%d", n) {
+		return []Problem{{path, fmt.Sprintf("%q is no minor version", c.EmulatedVersion), "as 1.36"}}
+	}
+	for _, kind := range emulatingKinds() {
+		for _, name := range c.ComponentsOf(kind) {
+			switch own := c.number(name); {
+			case n > own:
+				return []Problem{{path, fmt.Sprintf("%s of %s cannot emulate a newer version", name, c.ReleaseOf(name).Minor), fmt.Sprintf("1.%d or older", own)}}
+			case n < own-emulatedBack:
+				return []Problem{{path, fmt.Sprintf("%s of %s emulates back to 1.%d only", name, c.ReleaseOf(name).Minor, own-emulatedBack), fmt.Sprintf("from 1.%d", own-emulatedBack)}}
+			}
+		}
+	}
+	for path, flags := range map[string]Flags{"apiServer": c.APIServer.Flags, "scheduler": c.Scheduler.Flags, "controllerManager": c.ControllerManager.Flags} {
+		if _, ok := flags[emulatedFlag]; ok {
+			return []Problem{{path + ".flags." + emulatedFlag, "emulatedVersion sets it already", "keep one of the two"}}
+		}
+	}
+	return nil
+}
+
+// emulatedFlag is the flag by which a component emulates a version.
+const emulatedFlag = "emulated-version"
+
+// emulatingKinds are those that emulate an older version.
+func emulatingKinds() []string { return []string{KindAPIServer, KindControllerManager, KindScheduler} }
+
+// Emulates reports whether components of a kind are told to emulate another version.
+func (c Config) Emulates(kind string) bool {
+	return c.EmulatedVersion != "" && slices.Contains(emulatingKinds(), kind)
+}

@@ -1,0 +1,176 @@
+package fault
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+)
+
+// All are taken to the newer version in upstream's order, etcd's leader last of the members, each when the one before it serves.
+func TestUpgradeMovesInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, h := fixture(t)
+		h.version, h.starting = "1.36", time.Second
+		begin(t, m, control.Fault{Kind: control.FaultUpgrade, To: "1.37"})
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		var order []string
+		for _, line := range h.lines() {
+			if words := strings.Fields(line); words[1] == "move" {
+				order = append(order, words[0]+" "+words[2])
+			}
+		}
+		same(t, "what was moved", order, "0s etcd-0", "1s etcd-2", "2s etcd-1", "3s kube-apiserver-0", "4s kube-apiserver-1",
+			"5s kube-controller-manager-0", "6s kube-controller-manager-1", "7s kube-scheduler-0", "8s kube-scheduler-1")
+		if s := m.List()[0]; s.Lost != "" || s.Ended.IsZero() {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
+// Before the first member goes back etcd's data takes the older form.
+func TestDowngradeOfEtcd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, h := fixture(t)
+		h.answers["/v3/maintenance/status"] = `{"version": "3.7.0", "storageVersion": "3.6.0"}`
+		begin(t, m, control.Fault{Kind: control.FaultDowngrade, To: "1.36", Components: []string{"etcd"}})
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		told, ended := h.first("/v3/maintenance/downgrade"), h.first(" end etcd")
+		if told < 0 || ended < told {
+			t.Errorf("etcd was told as step %d, and a member ended as step %d", told, ended)
+		}
+		if c := h.Config(); c.ReleaseOf("etcd-0").Etcd != "3.6.14" || c.ReleaseOf("kube-apiserver-0").Minor != "1.37" {
+			t.Errorf("%v", c.Versions)
+		}
+	})
+}
+
+// Where data stays in the newer form no member is touched.
+func TestDowngradeOfEtcdThatKeepsItsForm(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, h := fixture(t)
+		h.answers["/v3/maintenance/status"] = `{"storageVersion": "3.7.0"}`
+		begin(t, m, control.Fault{Kind: control.FaultDowngrade, To: "1.36", Components: []string{"etcd"}})
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		if s := m.List()[0]; !strings.Contains(s.Lost, "etcd's data is not in the form of 3.6 after 1m0s: that of etcd-0 is in the form of 3.7.0\nnot taken to 1.36: etcd-0, etcd-2, etcd-1") || s.Ended.IsZero() {
+			t.Errorf("%+v", s)
+		}
+		if h.first(" end etcd") >= 0 || h.first(`{"action":"CANCEL"`) < 0 {
+			t.Errorf("%q", h.lines())
+		}
+	})
+}
+
+// A cluster that is half of the older version refuses to be told again.
+func TestDowngradeOfEtcdGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, h := fixture(t)
+		h.answers["/v3/maintenance/status"] = `{"version": "3.6.14", "storageVersion": "3.6.0"}`
+		h.breaks(`etcd-0 /v3/maintenance/downgrade {"action":"ENABLE"`, errors.New("etcdserver: invalid downgrade target version"))
+		begin(t, m, control.Fault{Kind: control.FaultDowngrade, To: "1.36", Components: []string{"etcd"}})
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if s := m.List()[0]; s.Lost != "" || h.Config().ReleaseOf("etcd-1").Minor != "1.36" {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
+// The old program of an only member may not read what the new one wrote: it keeps the new one.
+func TestUpgradeThatCannotGoBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, h := fixture(t)
+		h.version = "1.36"
+		h.unready = func(name string) error { return errors.New(name + " does not answer") }
+		begin(t, m, control.Fault{Kind: control.FaultUpgrade, To: "1.37", Components: []string{"etcd-0"}})
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if s := m.List()[0]; !strings.Contains(s.Lost, "nor with 3.6.14, as before") || h.Config().ReleaseOf("etcd-0").Minor != "1.37" {
+			t.Errorf("%+v: %v", s, h.Config().Versions)
+		}
+	})
+}
+
+// Two moves at once would each be right for the versions that the other changes.
+func TestOneMoveAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, h := fixture(t)
+		h.version, h.starting = "1.36", time.Minute
+		begin(t, m, control.Fault{Kind: control.FaultUpgrade, To: "1.37", Components: []string{"etcd"}})
+		if _, err := m.Begin(t.Context(), control.Fault{Kind: control.FaultDowngrade, To: "1.35", Components: []string{"kube-scheduler"}}); err == nil || !strings.Contains(err.Error(), "the versions of components is taken by fault 1") {
+			t.Error(err)
+		}
+	})
+}
+
+// A component that does not serve with the new program gets its old one back; the rest stay.
+func TestUpgradeThatFailsIsTakenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, h := fixture(t)
+		h.version = "1.36"
+		h.unready = func(name string) error {
+			if h.Config().ReleaseOf(name).Minor == "1.37" && name == "kube-apiserver-1" {
+				return errors.New(`kube-apiserver-1 exited with code 1 before it was ready; from its log: "unknown flag"`)
+			}
+			return nil
+		}
+		begin(t, m, control.Fault{Kind: control.FaultUpgrade, To: "1.37", Components: []string{"kube-apiserver", "kube-scheduler"}})
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		s := m.List()[0]
+		for _, want := range []string{
+			"kube-apiserver-1 does not serve with v1.37.1: kube-apiserver-1 exited with code 1", `"unknown flag"`, "kube-apiserver-1 serves with v1.36.3 again",
+			"not taken to 1.37: kube-scheduler-0, kube-scheduler-1",
+		} {
+			if !strings.Contains(s.Lost, want) {
+				t.Errorf("%q lacks %q", s.Lost, want)
+			}
+		}
+		if c := h.Config(); c.ReleaseOf("kube-apiserver-0").Minor != "1.37" || c.ReleaseOf("kube-apiserver-1").Minor != "1.36" || s.Ended.IsZero() {
+			t.Errorf("%v: %+v", c.Versions, s)
+		}
+		begin(t, m, control.Fault{Kind: control.FaultDowngrade, To: "1.36"})
+		synctest.Wait()
+		if c := h.Config(); c.ReleaseOf("kube-apiserver-0").Minor != "1.36" {
+			t.Errorf("after the downgrade: %v", c.Versions)
+		}
+	})
+}
+
+func TestMoveRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, h := fixture(t)
+		for _, c := range []struct {
+			version string
+			fault   control.Fault
+			want    string
+		}{
+			{"1.35", control.Fault{Kind: control.FaultUpgrade, To: "1.37"}, "over one minor version"},
+			{"1.36", control.Fault{Kind: control.FaultUpgrade, To: "1.35"}, "is no upgrade"},
+			{"1.36", control.Fault{Kind: control.FaultUpgrade, To: "1.36"}, "already"},
+			{"1.36", control.Fault{Kind: control.FaultUpgrade, To: "1.37", Components: []string{"kube-scheduler"}}, "is newer than kube-apiserver-0 of 1.36"},
+			{"1.36", control.Fault{Kind: control.FaultUpgrade, To: "1.38"}, "there is no version"},
+			{"1.36", control.Fault{Kind: control.FaultUpgrade, To: "1.37", Components: []string{"kube-scheduler-leader"}}, "who leads changes on the way"},
+			{"1.37", control.Fault{Kind: control.FaultDowngrade, To: "1.36", Components: []string{"kube-apiserver-0"}}, "is newer than kube-apiserver-0 of 1.36"},
+		} {
+			h.version = c.version
+			if _, err := m.Begin(t.Context(), c.fault); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%+v: %v", c.fault, err)
+			}
+		}
+		h.version = "1.36"
+		h.breaks("program of 1.37", errors.New("controlplane-1.37 is neither beside it nor on PATH"))
+		if _, err := m.Begin(t.Context(), control.Fault{Kind: control.FaultUpgrade, To: "1.37"}); err == nil || !strings.Contains(err.Error(), "neither beside it") {
+			t.Error(err)
+		}
+		if lines := h.lines(); len(lines) > 0 {
+			t.Errorf("something was done: %q", lines)
+		}
+	})
+}

@@ -1,0 +1,132 @@
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/controlplane/internal/topology"
+)
+
+// ReleaseProgram is the controlplane program with a release's components: executable itself, or one beside it or on
+// PATH.
+func ReleaseProgram(ctx context.Context, executable string, r control.Release) (string, error) {
+	if r == control.Linked() {
+		return executable, nil
+	}
+	names := []string{control.ReleaseBinary(r)}
+	if r == control.Newest() {
+		names = append(names, "controlplane")
+	}
+	for _, name := range names {
+		path := filepath.Join(filepath.Dir(executable), name)
+		if _, err := os.Stat(path); err != nil {
+			if path, err = exec.LookPath(name); err != nil {
+				continue
+			}
+		}
+		return path, checkProgram(ctx, path, r)
+	}
+	return "", fmt.Errorf("%s is neither beside %s nor on PATH", names[0], executable)
+}
+
+// checkProgram checks that a program is the one of a release.
+func checkProgram(ctx context.Context, path string, r control.Release) error {
+	said, err := exec.CommandContext(ctx, path, "--version").Output()
+	if err != nil {
+		return fmt.Errorf("%s --version: %w", path, err)
+	}
+	if text := strings.TrimSpace(string(said)); !strings.HasSuffix(text, r.String()) {
+		return fmt.Errorf("%s is %s, not of %s", path, text, r)
+	}
+	return nil
+}
+
+// releasesIn are the releases of a config's components.
+func releasesIn(cfg control.Config) []control.Release {
+	return slices.DeleteFunc(control.Releases(), func(r control.Release) bool {
+		return !slices.ContainsFunc(control.VersionedKinds(), func(kind string) bool { return slices.Contains(cfg.ReleasesOf(kind), r) })
+	})
+}
+
+// linkRelease makes the links to the programs of a release.
+func (p *Plane) linkRelease(ctx context.Context, r control.Release) error {
+	program, err := ReleaseProgram(ctx, p.opts.Executable, r)
+	if err != nil {
+		return fmt.Errorf("%w (%s)", err, control.BuildHint(r))
+	}
+	if err := os.MkdirAll(p.layout.BinOf(r), 0o700); err != nil {
+		return err
+	}
+	for _, kind := range control.VersionedKinds() {
+		if err := link(p.layout.ProgramOf(r, kind), program); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// config is that of the plane now: faults move components to other releases.
+func (p *Plane) config() control.Config {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.opts.Config
+}
+
+// The methods of fault.Host that take a component to another release.
+
+func (h *faultHost) ReleaseAvailable(ctx context.Context, r control.Release) error {
+	_, err := ReleaseProgram(ctx, h.plane.opts.Executable, r)
+	return err
+}
+
+func (h *faultHost) LinkRelease(ctx context.Context, r control.Release) error {
+	return h.plane.linkRelease(ctx, r)
+}
+
+func (h *faultHost) Move(name string, to control.Release) error {
+	p := h.plane
+	cfg := p.config().InRelease(name, to)
+	plan, err := topology.Build(cfg, p.layout, lastPorts(p.layout.Dir), p.opts.Defaults)
+	if err != nil {
+		return err
+	}
+	for _, proc := range plan.Processes {
+		if proc.Name != name {
+			continue
+		}
+		if err := p.components.Replace(proc); err != nil {
+			return err
+		}
+		p.mu.Lock()
+		p.opts.Config = p.opts.Config.InRelease(name, to)
+		cfg = p.opts.Config
+		p.mu.Unlock()
+		return errors.Join(writeJSON(p.layout.Config(), cfg), p.publishChanged(func(c *control.Cluster) { c.Deviations = plan.Deviations }))
+	}
+	return fmt.Errorf("this plane has no %s", name)
+}
+
+// fitsRelease refuses etcd of a version older than the one that wrote a plane's data.
+func fitsRelease(last, now control.Config) error {
+	for _, name := range now.ComponentsOf(control.KindEtcd) {
+		was, is := last.ReleaseOf(name), now.ReleaseOf(name)
+		if older(is.Etcd, was.Etcd) {
+			return fmt.Errorf("%s was last started as etcd %s, whose data %s may not read (keep it by versions: {etcd: %q}, or start the plane as it was, then: controlplane fault downgrade)",
+				name, was.Etcd, is.Etcd, was.Minor)
+		}
+	}
+	return nil
+}
+
+// older reports whether the minor version of a version is lower.
+func older(a, b string) bool {
+	minor := func(v string) (n int) { _, _ = fmt.Sscanf(v, "3.%d", &n); return n }
+	return minor(a) < minor(b)
+}
