@@ -27,7 +27,7 @@ build: loadgen controlplane ## Build bin/loadgen and bin/controlplane
 loadgen: ## Build bin/loadgen only (seconds: it links no Kubernetes server)
 	go build -ldflags '-s -w -X github.com/stormglass/stormglass/loadgen/internal/run.version=$(REVISION)' -o $(BIN)/loadgen ./cmd/loadgen
 
-controlplane: ## Build bin/controlplane only, or of an older version bin/controlplane-1.36: VERSION=1.36 (10 minutes, once)
+controlplane: ## Build bin/controlplane only, or of an older version bin/controlplane-1.36: VERSION=1.36 (minutes, once)
 	go build $(MODFILE) -ldflags '-s -w $(LDFLAGS)' -o $(BIN)/controlplane$(OF) ./cmd/controlplane
 
 flags: ## Write the table of a version's flags and feature gates: VERSION=1.36

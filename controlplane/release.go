@@ -20,20 +20,14 @@ func ReleaseProgram(ctx context.Context, executable string, r control.Release) (
 	if r == control.Linked() {
 		return executable, nil
 	}
-	names := []string{control.ReleaseBinary(r)}
-	if r == control.Newest() {
-		names = append(names, "controlplane")
-	}
-	for _, name := range names {
-		path := filepath.Join(filepath.Dir(executable), name)
-		if _, err := os.Stat(path); err != nil {
-			if path, err = exec.LookPath(name); err != nil {
-				continue
-			}
+	name := control.ReleaseBinary(r)
+	path := filepath.Join(filepath.Dir(executable), name)
+	if _, err := os.Stat(path); err != nil {
+		if path, err = exec.LookPath(name); err != nil {
+			return "", fmt.Errorf("%s is neither beside %s nor on PATH", name, executable)
 		}
-		return path, checkProgram(ctx, path, r)
 	}
-	return "", fmt.Errorf("%s is neither beside %s nor on PATH", names[0], executable)
+	return path, checkProgram(ctx, path, r)
 }
 
 // checkProgram checks that a program is the one of a release.
@@ -105,8 +99,7 @@ func (h *faultHost) Move(name string, to control.Release) error {
 			return err
 		}
 		p.mu.Lock()
-		p.opts.Config = p.opts.Config.InRelease(name, to)
-		cfg = p.opts.Config
+		p.opts.Config = cfg // one move is in force at a time
 		p.mu.Unlock()
 		return errors.Join(writeJSON(p.layout.Config(), cfg), p.publishChanged(func(c *control.Cluster) { c.Deviations = plan.Deviations }))
 	}
@@ -117,16 +110,10 @@ func (h *faultHost) Move(name string, to control.Release) error {
 func fitsRelease(last, now control.Config) error {
 	for _, name := range now.ComponentsOf(control.KindEtcd) {
 		was, is := last.ReleaseOf(name), now.ReleaseOf(name)
-		if older(is.Etcd, was.Etcd) {
+		if is.OlderThan(was, control.KindEtcd) {
 			return fmt.Errorf("%s was last started as etcd %s, whose data %s may not read (keep it by versions: {etcd: %q}, or start the plane as it was, then: controlplane fault downgrade)",
 				name, was.Etcd, is.Etcd, was.Minor)
 		}
 	}
 	return nil
-}
-
-// older reports whether the minor version of a version is lower.
-func older(a, b string) bool {
-	minor := func(v string) (n int) { _, _ = fmt.Sscanf(v, "3.%d", &n); return n }
-	return minor(a) < minor(b)
 }

@@ -74,16 +74,10 @@ func (f Fault) Moved(c Config, components []string, leader string) (after Config
 	return after, moving, nil
 }
 
-// After is the config after a move that begins on a plane where the first of each kind leads, or the problem that it has.
+// After is the config after a move, or the problem that it has. A move names no roles.
 func (f Fault) After(c Config) (Config, *Problem) {
-	inRole := func(s Selector) []string {
-		of := c.ComponentsOf(s.Kind)
-		if s.Role == RoleFollower && len(of) > 1 {
-			return of[1:2]
-		}
-		return of[:min(1, len(of))]
-	}
-	after, _, p := f.Moved(c, c.Named(f.Selectors(), inRole), "")
+	noRole := func(Selector) []string { return nil }
+	after, _, p := f.Moved(c, c.Named(f.Selectors(), noRole), "")
 	return after, p
 }
 

@@ -72,6 +72,11 @@ func (r Release) number(kind string) int {
 	return minorNumber(strings.TrimPrefix(r.VersionOf(kind), "v"))
 }
 
+// OlderThan reports whether a kind of component has a lower minor version in it than in another.
+func (r Release) OlderThan(other Release, kind string) bool {
+	return r.number(kind) < other.number(kind)
+}
+
 // AtLeast reports whether it is of a minor version, as "1.37", or newer.
 func (r Release) AtLeast(minor string) bool { return minorNumber(r.Minor) >= minorNumber(minor) }
 
@@ -233,15 +238,15 @@ func (c Config) emulationProblems() []Problem {
 		}
 	}
 	for path, flags := range map[string]Flags{"apiServer": c.APIServer.Flags, "scheduler": c.Scheduler.Flags, "controllerManager": c.ControllerManager.Flags} {
-		if _, ok := flags[emulatedFlag]; ok {
-			return []Problem{{path + ".flags." + emulatedFlag, "emulatedVersion sets it already", "keep one of the two"}}
+		if _, ok := flags[EmulatedFlag]; ok {
+			return []Problem{{path + ".flags." + EmulatedFlag, "emulatedVersion sets it already", "keep one of the two"}}
 		}
 	}
 	return nil
 }
 
-// emulatedFlag is the flag by which a component emulates a version.
-const emulatedFlag = "emulated-version"
+// EmulatedFlag is the flag by which a component emulates a version.
+const EmulatedFlag = "emulated-version"
 
 // emulatingKinds are those that emulate an older version.
 func emulatingKinds() []string { return []string{KindAPIServer, KindControllerManager, KindScheduler} }

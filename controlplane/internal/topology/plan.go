@@ -14,7 +14,7 @@ import (
 type Process struct {
 	// Name is unique: "etcd-0". Kind is its program.
 	Name, Kind string
-	// Release is that of its program; the zero Release: the program of the supervisor itself.
+	// Release is that of its program, of a kind that comes with one.
 	Release control.Release
 	// Args are the flags, Env what its environment has besides.
 	Args, Env []string
@@ -106,7 +106,7 @@ func Build(cfg control.Config, l Layout, p Ports, defaults Defaults) (Plan, erro
 		for i, name := range cfg.ComponentsOf(kind) {
 			c := m.makers()[kind](name)
 			if cfg.Emulates(kind) {
-				c.setDeviation("emulated-version", cfg.EmulatedVersion, "", byUser)
+				c.setDeviation(control.EmulatedFlag, cfg.EmulatedVersion, "", byUser)
 			}
 			c.process.Release = cfg.ReleaseOf(name)
 			c.user(cfg.FlagsOf(kind, c.process.Release), defaults[kind])
